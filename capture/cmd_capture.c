@@ -292,7 +292,7 @@ static vn_status capture(options *o, vn_recorded *done, vn_error *err)
 	vn_prompt   prompt = { 0 };
 	int32_t    *forced = NULL;
 	char       *text = NULL;
-	const char **list = NULL, *warning;
+	const char **list = NULL;
 	vn_status   st;
 
 	if ((st = heed_environment(o, &text, &list, err)))
@@ -302,10 +302,7 @@ static vn_status capture(options *o, vn_recorded *done, vn_error *err)
 	    (st = vn_model_open(o->model, &m, err)) ||
 	    (st = vn_prompt_read(o->model, &o->source, &prompt, err)))
 		goto done;
-	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
-		vn_warn("capture", "%s", warning);
-	if (*prompt.warning)
-		vn_warn("capture", "no text of the tokens: %s", prompt.warning);
+	vn_prompt_warn("capture", m, &prompt);
 	o->recipe.ids = prompt.ids;
 	o->recipe.n_ids = prompt.n;
 	o->recipe.tokenizer = prompt.tokenizer;

@@ -1,6 +1,7 @@
 /* cmd_points.c: `vernier points`: where checkpoints can be taken. */
 #include "capture/commands.h"
 #include "capture/base/warnings.h"
+#include "capture/run/prompt.h"
 #include "capture/run/recorder_fault.h"
 #include "libref/base/glob.h"
 #include "libref/base/nearest.h"
@@ -115,13 +116,11 @@ static vn_status list_places(const vn_plan *p, const char *glob, vn_error *err)
 static vn_status points(const char *path, const char *faults, vn_error *err)
 {
 	vn_model   *m;
-	const char *warning;
 	vn_status   st = vn_model_open(path, &m, err);
 
 	if (st)
 		return st;
-	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
-		vn_warn("points", "%s", warning);
+	vn_prompt_warn("points", m, NULL);
 	if (faults && *faults)
 		st = list_places(vn_model_plan(m), faults, err);
 	else if (faults)

@@ -73,8 +73,6 @@ static const char *name_of_ids(const vn_prompt_source *from)
 /* What the options say together. */
 static int check(command *k, int argc, char **argv)
 {
-	vn_error err;
-
 	if (vn_option_model("evaluate", argc, argv, &k->model))
 		return 2;
 	const char *ids = k->source.list ? "--ids" : k->source.recording ? "--ids-from" : NULL;
@@ -86,8 +84,8 @@ static int check(command *k, int argc, char **argv)
 		return complain("--device is for the gpu engine");
 	if (!k->precision)
 		k->precision = "f16";
-	if (vn_policy_read("--precision", k->precision, &k->cand.policy, &err))
-		return complain("%s", err.text);
+	if (vn_option_policy("evaluate", "precision", k->precision, &k->cand.policy))
+		return 2;
 	k->cand.gpu = k->candidate == GPU;
 	k->cand.threads = k->o.threads;
 	return 0;
@@ -142,7 +140,7 @@ static vn_status evaluate(command *k, const vn_model *m, const vn_tokenizer *tok
 		if (!k->text && k->candidate == GPU && e.windows == 1)
 			vn_say_source(&k->source, source);
 		for (int s = 0; s < 2; s++)
-			engine[s].facts(engine[s].self, &x.engine[s]);
+			engine[s].ops->facts(engine[s].self, &x.engine[s]);
 		st = vn_output_report(k->report.path, k->report.force, write_report, &(shown) { k->report.json, &x }, err);
 		warn(k, &e);
 	}
@@ -155,17 +153,13 @@ static vn_status run(command *k, vn_error *err)
 {
 	vn_model   *m = NULL;
 	vn_prompt   text = { 0 };
-	const char *warning;
 	vn_status   st;
 
 	if ((k->report.path && (st = vn_place_check(k->report.path, k->report.force, err))) || (st = vn_model_open(k->model, &m, err)) ||
 	    (st = k->text ? vn_prompt_read_file(k->model, k->text, !k->no_special, &text, err)
 	                  : vn_prompt_read(k->model, &k->source, &text, err)))
 		goto done;
-	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
-		vn_warn("evaluate", "%s", warning);
-	if (*text.warning)
-		vn_warn("evaluate", "no text of the tokens: %s", text.warning);
+	vn_prompt_warn("evaluate", m, &text);
 	const int context = vn_model_plan(m)->context;
 	k->o.ids = text.ids;
 	k->o.n = text.n;

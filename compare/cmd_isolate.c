@@ -134,9 +134,9 @@ static int check(command *k, int argc, char **argv)
 		return complain("--force-ids says what is decoded, then what is --force-ids-from?");
 	if (!k->precision)
 		k->precision = "f16";
-	if (vn_policy_read("--precision", k->precision, &k->o.cand.policy, &err) ||
-	    (k->as && vn_policy_read("--reference-precision", k->as, &k->as_policy, &err)))
-		return complain("%s", err.text);
+	if (vn_option_policy("isolate", "precision", k->precision, &k->o.cand.policy) ||
+	    (k->as && vn_option_policy("isolate", "reference-precision", k->as, &k->as_policy)))
+		return 2;
 	k->o.as = k->as ? &k->as_policy : NULL;
 	k->o.cand.gpu = k->o.cand.quiet = true;
 	k->o.cand.precise = k->precise;
@@ -242,7 +242,6 @@ static vn_status run(command *k, bool *healthy, vn_error *err)
 	vn_prompt   text = { 0 };
 	vn_faulty  *faulty = NULL;
 	int32_t    *forced = NULL;
-	const char *warning;
 	vn_status   st;
 
 	if ((k->report.path && (st = vn_place_check(k->report.path, k->report.force, err))) ||
@@ -252,8 +251,7 @@ static vn_status run(command *k, bool *healthy, vn_error *err)
 	    (st = vn_model_open(k->model, &m, err)) || (st = make_faulty(k, m, &faulty, err)) ||
 	    ((k->source.list || k->source.recording || k->source.text) && (st = vn_prompt_read(k->model, &k->source, &text, err))))
 		goto done;
-	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
-		vn_warn("isolate", "%s", warning);
+	vn_prompt_warn("isolate", m, NULL);
 	k->o.model = m;
 	k->o.recipe.ids = text.ids;
 	k->o.recipe.n_ids = text.n;

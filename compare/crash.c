@@ -2,6 +2,7 @@
 #include "compare/crash.h"
 
 #include "libref/base/temporary.h"
+#include "libref/base/text.h"
 
 #include <execinfo.h>
 #include <link.h>
@@ -78,13 +79,6 @@ static bool stranger(char name[NAME])
 	return false;
 }
 
-static size_t append_text(char *line, size_t at, const char *text)
-{
-	const size_t n = strlen(text);
-	memcpy(line + at, text, n);
-	return at + n;
-}
-
 static atomic_flag busy = ATOMIC_FLAG_INIT;
 
 /* A crash in here ends the program: the signal is blocked. */
@@ -100,10 +94,10 @@ static void explain(int number)
 		signal(number, SIG_DFL);
 		return; /* once more, and for good */
 	}
-	n = append_text(line, n, "vernier: ");
-	n = append_text(line, n, *name ? name : "code that a driver made");
-	n = append_text(line, n, number == SIGABRT ? " gave up (SIGABRT)" : number == SIGSEGV ? " crashed (SIGSEGV)" : " crashed (SIGFPE or SIGILL)");
-	n = append_text(line, n, ", for want of memory or threads as a rule (ulimit -v, ulimit -u)\n");
+	n = vn_text_put(line, n, "vernier: ");
+	n = vn_text_put(line, n, *name ? name : "code that a driver made");
+	n = vn_text_put(line, n, number == SIGABRT ? " gave up (SIGABRT)" : number == SIGSEGV ? " crashed (SIGSEGV)" : " crashed (SIGFPE or SIGILL)");
+	n = vn_text_put(line, n, ", for want of memory or threads as a rule (ulimit -v, ulimit -u)\n");
 	if (write(2, line, n) < 0) {} /* nothing more can be done */
 	vn_temporary_end();
 	_exit(2);

@@ -14,6 +14,7 @@
 #include "libref/base/options.h"
 #include "libref/base/printed.h"
 #include "libref/base/room.h"
+#include "libref/base/sanitizer.h"
 #include "libref/base/spin.h"
 #include "libref/base/temporary.h"
 #include "libref/base/trouble.h"
@@ -28,14 +29,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED
-#endif
-#endif
 
 /* A file opened while 0, 1 or 2 is closed would take its number, and what is
  * printed would go into it. */
@@ -277,7 +270,7 @@ static int enter(int argc, char **argv)
 	if (computes(argc, argv))
 		vn_spin_briefly(argv); /* first: it may start the program again */
 	vn_mapped_explain();
-#ifndef SANITIZED /* its reports are worth more */
+#ifndef VN_SANITIZED /* its reports are worth more */
 	vn_crash_explain();
 #endif
 	if (!vn_printed_start()) {
@@ -318,7 +311,7 @@ int main(int argc, char **argv)
 	atexit(not_by_the_door);
 	const int status = enter(argc, argv);
 	left_ = true;
-#ifdef SANITIZED
+#ifdef VN_SANITIZED
 	return status; /* leaks are looked for at exit */
 #else
 	/* All is written and said. Libraries that clean up after themselves crash where memory ran out, and print on

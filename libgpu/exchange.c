@@ -43,8 +43,9 @@ static vn_buffer *slot_of(vn_gpu *g, int value, const char *what, vn_error *err)
 	return &g->arena.slot[g->arena.slot_of[root]];
 }
 
-vn_status vn_gpu_flush(vn_gpu *g, vn_error *err)
+vn_status vn_gpu_flush(void *gpu, vn_error *err)
 {
+	vn_gpu *g = gpu;
 	vn_status st;
 
 	if ((st = vn_pass_is_open(g, err)))
@@ -55,8 +56,9 @@ vn_status vn_gpu_flush(vn_gpu *g, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_gpu_read(vn_gpu *g, int value, void *data, vn_error *err)
+vn_status vn_gpu_read(void *gpu, int value, void *data, vn_error *err)
 {
+	vn_gpu *g = gpu;
 	vn_buffer *b;
 	vn_status  st;
 
@@ -93,8 +95,9 @@ static vn_status foreign_room(vn_gpu *g, VkDeviceSize bytes, vn_error *err)
 	                        "values from elsewhere", err);
 }
 
-vn_status vn_gpu_write(vn_gpu *g, int value, const void *data, vn_error *err)
+vn_status vn_gpu_write(void *gpu, int value, const void *data, vn_error *err)
 {
+	vn_gpu *g = gpu;
 	vn_buffer *b;
 	vn_status  st;
 

@@ -125,8 +125,9 @@ vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_
 	return VN_OK;
 }
 
-void vn_gpu_destroy(vn_gpu *g)
+void vn_gpu_destroy(void *gpu)
 {
+	vn_gpu *g = gpu;
 	if (!g)
 		return;
 	vn_pass_give_up(g);
@@ -157,20 +158,23 @@ void vn_gpu_destroy(vn_gpu *g)
 	free(g);
 }
 
-int64_t vn_gpu_position(const vn_gpu *g)
+int64_t vn_gpu_position(const void *gpu)
 {
+	const vn_gpu *g = gpu;
 	return g->position;
 }
 
-void vn_gpu_reset(vn_gpu *g)
+void vn_gpu_reset(void *gpu)
 {
+	vn_gpu *g = gpu;
 	vn_pass_give_up(g);
 	g->position = 0;
 }
 
 /* What states hold of later tokens does not count any more: vn_cache_begin. */
-vn_status vn_gpu_rewind(vn_gpu *g, int64_t position, vn_error *err)
+vn_status vn_gpu_rewind(void *gpu, int64_t position, vn_error *err)
 {
+	vn_gpu *g = gpu;
 	const vn_status st = vn_plan_can_rewind(g->plan, g->position, position, err);
 
 	if (st)
@@ -185,8 +189,9 @@ bool vn_gpu_compiles(const vn_gpu *g)
 	return !g->kernels.cache_hit;
 }
 
-void vn_gpu_facts(const vn_gpu *g, vn_facts *f)
+void vn_gpu_facts(const void *gpu, vn_facts *f)
 {
+	const vn_gpu *g = gpu;
 	const vn_gpu_device *d = &g->device.info;
 
 	vn_facts_set(f, "engine", "gpu");
@@ -218,3 +223,9 @@ const double *vn_gpu_node_ms(const vn_gpu *g, double *total)
 		*total = g->total_ms;
 	return g->node_ms;
 }
+
+const vn_engine_ops vn_gpu_ops = {
+	.forward = vn_gpu_forward, .position = vn_gpu_position, .reset = vn_gpu_reset, .facts = vn_gpu_facts, .destroy = vn_gpu_destroy,
+	.begin = vn_gpu_begin, .run = vn_gpu_run, .read = vn_gpu_read, .write = vn_gpu_write, .flush = vn_gpu_flush, .end = vn_gpu_end,
+	.rewind = vn_gpu_rewind,
+};

@@ -1,7 +1,7 @@
 /* gpu.h: the engine under test: a walk over a plan on Vulkan.
  *
- * Same calls as libref's engine (libref/exec/ref.h), same plan, same taps, no
- * shared arithmetic. A forward pass is encoded into one command buffer and
+ * It has the calls of every engine (libref/plan/engine.h), and shares no arithmetic with the
+ * reference (libref/exec/ref.h). A forward pass is encoded into one command buffer and
  * nothing executes before submit; taps are copies behind a barrier into a
  * staging buffer that is read after the fence. When they outgrow the staging
  * budget the pass is submitted in several pieces.
@@ -21,9 +21,8 @@
 #ifndef VN_LIBGPU_GPU_H
 #define VN_LIBGPU_GPU_H
 
-#include "libref/base/facts.h"
+#include "libref/plan/engine.h"
 #include "libref/plan/policy.h"
-#include "libref/plan/tap.h"
 
 /* What `vernier devices` shows of one Vulkan device. */
 typedef struct vn_gpu_device {
@@ -65,50 +64,28 @@ typedef struct vn_gpu_options {
 
 vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_gpu_options *o,
                         vn_gpu **gpu, vn_error *err);
-void      vn_gpu_destroy(vn_gpu *g);
 
-/* As vn_ref_forward. With validate or guard a complaint is VN_ERR_DEVICE: "layer3.q_rope
- * was never written (row 5)", "... was overrun: ...". */
-vn_status vn_gpu_forward(vn_gpu *g, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
+/* The functions of vn_engine_ops (libref/plan/engine.h). gpu: a vn_gpu. */
+vn_status vn_gpu_forward(void *gpu, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
+vn_status vn_gpu_begin(void *gpu, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
+vn_status vn_gpu_run(void *gpu, int from, int to, vn_error *err);
+vn_status vn_gpu_read(void *gpu, int value, void *data, vn_error *err);
+vn_status vn_gpu_write(void *gpu, int value, const void *data, vn_error *err);
+vn_status vn_gpu_flush(void *gpu, vn_error *err);
+vn_status vn_gpu_end(void *gpu, bool keep, vn_error *err);
+int64_t   vn_gpu_position(const void *gpu);
+void      vn_gpu_reset(void *gpu);
+vn_status vn_gpu_rewind(void *gpu, int64_t position, vn_error *err);
+void      vn_gpu_facts(const void *gpu, vn_facts *f);
+void      vn_gpu_destroy(void *gpu);
+extern const vn_engine_ops vn_gpu_ops;
 
-/* The same in parts, for a pass of which some nodes are computed elsewhere.
- * begin, then run, read and write in any number, then end; forward is begin,
- * run of all nodes, end with keep. A failure of any of them ends the call and
- * leaves the position; so do destroy, reset and another begin.
- *
- * begin  fixes tokens and taps. taps->want must live until end.
- * run    records nodes [from, to), behind those run or written so far; those
- *        left out before `from` are passed over. Nothing need execute before a
- *        read or end. Refused: a node whose input was neither run nor written,
- *        or whose state lacks an earlier call that passed the node over. (The
- *        rows that join a state do so even when their reader is passed over.)
- * read   submits, waits, hands over the taps so far, and gives a value (tokens,
- *        row) in the storage dtype. Refused: one that no node to come reads.
- *        A value that shows a state (vn_policy_dtype has its format): as the
- *        state is now. Refused: one that grows, before this call's rows joined.
- * write  puts numbers (tokens,row) in the storage dtype in place of a value when
- *        all nodes before its producer are run or passed over and some node to
- *        come reads it; the producer is passed over. data is free again when it
- *        returns. Taps see what was run here, not what was written. A state of
- *        fixed size is written like a value that its node makes; one that grows
- *        is not.
- * flush  submits, waits and hands over the taps so far: before somebody else writes
- *        into the same sink.
- * end    passes over the rest, submits, waits, hands over the taps. keep: the
- *        position advances. Without it, and without a call, end does nothing. */
-vn_status vn_gpu_begin(vn_gpu *g, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
-vn_status vn_gpu_run(vn_gpu *g, int from, int to, vn_error *err);
-vn_status vn_gpu_read(vn_gpu *g, int value, void *data, vn_error *err);
-vn_status vn_gpu_write(vn_gpu *g, int value, const void *data, vn_error *err);
-vn_status vn_gpu_flush(vn_gpu *g, vn_error *err);
-vn_status vn_gpu_end(vn_gpu *g, bool keep, vn_error *err);
-
-int64_t   vn_gpu_position(const vn_gpu *g);
-void      vn_gpu_reset(vn_gpu *g);
-vn_status vn_gpu_rewind(vn_gpu *g, int64_t position, vn_error *err); /* as vn_ref_rewind */
-void      vn_gpu_facts(const vn_gpu *g, vn_facts *f);
 /* No earlier run had left compiled shaders for this device: the driver compiles them, when a pipeline is made or first used. */
 bool      vn_gpu_compiles(const vn_gpu *g);
+
+/* More of the GPU alone. With validate or guard a complaint is VN_ERR_DEVICE: "layer3.q_rope was never written (row 5)",
+ * "... was overrun: ...". A failure of any part of a call ends the call. Nothing need execute before a read, a flush or
+ * end: these submit and wait. read and write refuse a value that no node to come reads. */
 
 /* Milliseconds on the device of each node in the last call, by timestamps:
  * (n_nodes of the plan), engine's, valid until the next call; NULL when the

@@ -214,8 +214,9 @@ vn_status vn_pass_failed(vn_gpu *g, vn_status st)
 	return st;
 }
 
-vn_status vn_gpu_begin(vn_gpu *g, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
+vn_status vn_gpu_begin(void *gpu, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
 {
+	vn_gpu *g = gpu;
 	vn_gpu_pass  *w = &g->walk;
 	vn_status st;
 
@@ -319,8 +320,9 @@ static vn_status run_node(vn_gpu *g, int node, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_gpu_run(vn_gpu *g, int from, int to, vn_error *err)
+vn_status vn_gpu_run(void *gpu, int from, int to, vn_error *err)
 {
+	vn_gpu *g = gpu;
 	vn_status st;
 
 	if ((st = vn_pass_is_open(g, err)))
@@ -345,8 +347,9 @@ static vn_status check_early(const vn_gpu *g, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_gpu_end(vn_gpu *g, bool keep, vn_error *err)
+vn_status vn_gpu_end(void *gpu, bool keep, vn_error *err)
 {
+	vn_gpu *g = gpu;
 	vn_status st;
 
 	if (!g->open && !keep)
@@ -371,8 +374,9 @@ vn_status vn_gpu_end(vn_gpu *g, bool keep, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_gpu_forward(vn_gpu *g, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
+vn_status vn_gpu_forward(void *gpu, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
 {
+	vn_gpu *g = gpu;
 	vn_status st;
 
 	if ((st = vn_gpu_begin(g, ids, tokens, taps, err)) || (st = vn_gpu_run(g, 0, g->plan->n_nodes, err)))

@@ -6,7 +6,7 @@
 
 #include "libref/exec/eval.h"
 #include "libref/model/model.h"
-#include "libref/plan/tap.h"
+#include "libref/plan/engine.h"
 #include "tests/toy_model.h"
 
 #include <CUnit/Basic.h>
@@ -15,18 +15,7 @@
 /* An engine, opened on one of the models. */
 typedef struct any {
 	void *self;
-	const struct any_calls {
-		void     (*close)(void *self);
-		vn_status (*forward)(void *self, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
-		vn_status (*begin)(void *self, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
-		vn_status (*run)(void *self, int from, int to, vn_error *err);
-		vn_status (*read)(void *self, int value, void *data, vn_error *err);
-		vn_status (*write)(void *self, int value, const void *data, vn_error *err);
-		vn_status (*end)(void *self, bool keep, vn_error *err);
-		vn_status (*rewind)(void *self, int64_t position, vn_error *err);
-		void      (*reset)(void *self);
-		int64_t   (*position)(void *self);
-	} *calls;
+	const vn_engine_ops *calls;
 } any;
 
 /* The suite's own: an engine of the kind under test, in float32 or float16. */
@@ -249,7 +238,7 @@ static void any_split_of_a_sequence_gives_the_logits_of_one_prefill(void)
 			}
 		}
 		forget(&whole), forget(&part);
-		e.calls->close(e.self);
+		e.calls->destroy(e.self);
 		CU_ASSERT(worst <= (hybrid(s) ? 4e-5 : 3e-6));
 		printf("%s %.2g ", s->name, worst);
 	}
@@ -284,7 +273,7 @@ static void changing_the_last_token_changes_no_bit_before_it(void)
 		}
 		CU_ASSERT_FALSE(same(&a, &b, vn_plan_find(s->plan, "logits")));
 		forget(&a), forget(&b);
-		e.calls->close(e.self);
+		e.calls->destroy(e.self);
 	}
 }
 
@@ -347,7 +336,7 @@ static void exchanged_pairs_of_keys_and_values_change_only_the_rounding(void)
 			}
 		}
 		forget(&straight), forget(&mixed);
-		e.calls->close(e.self);
+		e.calls->destroy(e.self);
 	}
 	CU_ASSERT(worst <= 1e-6);
 	printf("worst %.2g ", worst);
@@ -404,7 +393,7 @@ static void moving_all_positions_changes_only_the_rounding(void)
 		for (int t = 0; t < N; t++)
 			worst = fmax(worst, gap(row_of(&here, logits, t), row_of(&there, logits, t), s->plan->vocab));
 		forget(&here), forget(&there);
-		e.calls->close(e.self);
+		e.calls->destroy(e.self);
 	}
 	CU_ASSERT(worst <= 1e-5); /* an angle near 100 is off by 4e-6 in float32 */
 	printf("worst %.2g ", worst);
@@ -441,7 +430,7 @@ static void going_back_and_on_equals_a_fresh_start(void)
 			go(s, b, s->ids + back[k] + 3, 1, "*", &fresh);
 			CU_ASSERT_EQUAL(differing(s, &went, &fresh), 0);
 		}
-		a.calls->close(a.self), b.calls->close(b.self);
+		a.calls->destroy(a.self), b.calls->destroy(b.self);
 		forget(&went), forget(&fresh);
 	}
 }
@@ -457,7 +446,7 @@ static void going_back_beyond_what_there_is_is_refused(void)
 	CU_ASSERT_STRING_EQUAL(err.text, "no way back to 6 tokens: there are 5");
 	CU_ASSERT_EQUAL(e.calls->rewind(e.self, -1, &err), VN_ERR_USAGE);
 	CU_ASSERT_EQUAL(e.calls->position(e.self), 5);
-	e.calls->close(e.self);
+	e.calls->destroy(e.self);
 }
 
 /* ---- stale context ---------------------------------------------------------------------------- */
@@ -492,7 +481,7 @@ static void nothing_of_another_prompt_is_left_after_a_reset(void)
 				CU_ASSERT_EQUAL(differing(s, &a, &b), 0);
 			}
 		}
-		used.calls->close(used.self), fresh.calls->close(fresh.self);
+		used.calls->destroy(used.self), fresh.calls->destroy(fresh.self);
 		forget(&a), forget(&b);
 		free(table);
 		free(w);
@@ -525,7 +514,7 @@ static void a_call_that_failed_or_was_not_kept_leaves_no_trace(void)
 		go(s, a, s->ids + 9, 2, "*", &went);
 		go(s, b, s->ids + 9, 2, "*", &fresh);
 		CU_ASSERT_EQUAL(differing(s, &went, &fresh), 0);
-		a.calls->close(a.self), b.calls->close(b.self);
+		a.calls->destroy(a.self), b.calls->destroy(b.self);
 		forget(&went), forget(&fresh);
 		free(want);
 	}
@@ -563,7 +552,7 @@ static void the_cache_is_what_was_put_into_it(void)
 			must(e.calls->end(e.self, false, &err), &err);
 		}
 		forget(&part);
-		e.calls->close(e.self);
+		e.calls->destroy(e.self);
 	}
 }
 

@@ -136,7 +136,7 @@ static void length_decides(vn_rope_type type)
 
 	printf("up to there %.2g, beyond %.2g ", worst, far);
 	forget(&a), forget(&b), forget(&c), forget(&d);
-	e.calls->close(e.self), fresh.calls->close(fresh.self);
+	e.calls->destroy(e.self), fresh.calls->destroy(fresh.self);
 	vn_plan_destroy(s.plan);
 }
 

@@ -21,6 +21,10 @@ static void each_rule_takes_its_numbers_from_where_it_says(void)
 		{ { VN_ARRANGE_SHIFTED, .a = 1 }, "ABCDE", "BCDEE" },
 		{ { VN_ARRANGE_SHIFTED, .a = -1 }, "ABCDE", "AABCD" },
 		{ { VN_ARRANGE_PADDED, .a = 2, .b = 1 }, "ABCDEF", "AB.CD." },                            /* E and F fall behind the end */
+		{ { VN_ARRANGE_MOVED, .a = 1 }, "ABCDE", "BCDE." },
+		{ { VN_ARRANGE_MOVED, .a = -2 }, "ABCDE", "..ABC" },
+		{ { VN_ARRANGE_PARTS, .a = 1, .part = { 3, 1, 2 }, .order = { 2, 0, 1 } }, "QqQkVv", "VvQqQk" },
+		{ { VN_ARRANGE_PARTS, .a = 2, .part = { 2, 1, 1 }, .order = { 0, 1, 2 } }, "QqRrKLVW", "QqKVRrLW" }, /* by groups of heads */
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {

@@ -2,6 +2,8 @@
 #include "capture/file/child.h"
 #include "tests/suite.h"
 
+#include "libref/base/sanitizer.h"
+
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,15 +121,7 @@ static void a_reader_without_memory_says_nothing_of_the_file(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "the file may be good"));
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED
-#endif
-#endif
-
-#ifndef SANITIZED /* whose run time ends a process without memory */
+#ifndef VN_SANITIZED /* whose run time ends a process without memory */
 /* As HDF5 where malloc returns NULL: it goes on, and falls. */
 static void fall_without_memory(void *ctx, int pipe)
 {

@@ -130,7 +130,7 @@ static void a_node_computed_elsewhere_and_written_gives_the_same_bits(void)
 			CU_ASSERT_EQUAL(vn_ref_read(r, p->node[n].out[0], back, NULL), VN_OK);
 			CU_ASSERT_EQUAL(memcmp(made, back, bytes), 0);
 			CU_ASSERT_EQUAL(vn_ref_run(r, n + 1, p->n_nodes, NULL), VN_OK);
-			vn_ref_end(r, true);
+			vn_ref_end(r, true, NULL);
 			CU_ASSERT_EQUAL(vn_ref_position(r), T);
 			CU_ASSERT(same_bits(&whole, &b, "logits"));
 			forward(r, ids, 1, &b);
@@ -160,7 +160,7 @@ static void a_changed_value_changes_exactly_what_follows(void)
 	x[5 * TOY_D + 3] += 1.0f; /* of token 5 */
 	CU_ASSERT_EQUAL(vn_ref_write(r, v, x, NULL), VN_OK);
 	CU_ASSERT_EQUAL(vn_ref_run(r, n + 1, p->n_nodes, NULL), VN_OK);
-	vn_ref_end(r, true);
+	vn_ref_end(r, true, NULL);
 	CU_ASSERT_PTR_NULL(b.value[v].data); /* a tap shows what a node makes */
 	for (int i = 0; i < p->n_values; i++) {
 		if (p->value[i].alias_of >= 0 || i == v)
@@ -186,7 +186,7 @@ static void what_is_not_there_is_refused_and_never_made_up(void)
 	unsigned char  x[MOST_ROW] = { 0 };
 	vn_error       e;
 
-	vn_ref_end(r, true); /* nothing is begun: nothing happens */
+	vn_ref_end(r, true, NULL); /* nothing is begun: nothing happens */
 	CU_ASSERT_EQUAL(vn_ref_position(r), 0);
 	CU_ASSERT_EQUAL(vn_ref_run(r, 0, 1, &e), VN_ERR_USAGE);
 	CU_ASSERT_EQUAL(vn_ref_read(r, embed, x, &e), VN_ERR_USAGE);
@@ -208,13 +208,13 @@ static void what_is_not_there_is_refused_and_never_made_up(void)
 	CU_ASSERT_EQUAL(vn_ref_write(r, vn_plan_find(p, "logits"), x, &e), VN_ERR_USAGE);
 	CU_ASSERT_EQUAL(vn_ref_run(r, out + 1, p->n_nodes, NULL), VN_OK);
 	CU_ASSERT_EQUAL(vn_ref_read(r, q, x, &e), VN_ERR_USAGE); /* its memory is another's by now */
-	vn_ref_end(r, false);
+	vn_ref_end(r, false, NULL);
 	CU_ASSERT_EQUAL(vn_ref_position(r), 0);
 
 	/* keys of a kept call that nobody made: refused when they are needed */
 	CU_ASSERT_EQUAL_FATAL(vn_ref_begin(r, ids, T, NULL, NULL), VN_OK);
 	CU_ASSERT_EQUAL(vn_ref_run(r, 0, p->value[k].node, NULL), VN_OK);
-	vn_ref_end(r, true);
+	vn_ref_end(r, true, NULL);
 	CU_ASSERT_EQUAL(vn_ref_forward(r, ids, 1, NULL, &e), VN_ERR_USAGE);
 	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "layer0.attn_context: its input layer0.k_rope is not there"));
 	CU_ASSERT_EQUAL(vn_ref_position(r), T);

@@ -76,9 +76,9 @@ static vn_status forward(void *self, const int32_t *ids, int64_t tokens, const v
 	return VN_OK;
 }
 
-static int64_t position(void *self)
+static int64_t position(const void *self)
 {
-	return ((formula *)self)->past;
+	return ((const formula *)self)->past;
 }
 
 static void reset(void *self)
@@ -88,7 +88,8 @@ static void reset(void *self)
 
 static vn_engine engine(formula *f)
 {
-	return (vn_engine) { .name = "formula", .self = f, .forward = forward, .position = position, .reset = reset };
+	static const vn_engine_ops ops = { .forward = forward, .position = position, .reset = reset };
+	return (vn_engine) { .name = "formula", .self = f, .ops = &ops };
 }
 
 /* What the engine's numbers are once stored. */
@@ -376,12 +377,13 @@ static void an_engine_that_fails_ends_it(void)
 {
 	formula r = { VN_F32, 0, 64, -1, 0, false, 0, 0, 0, 0, { 0 } }, c = r;
 	const vn_engine a = engine(&r);
+	static const vn_engine_ops failing = { .forward = fail, .position = position, .reset = reset };
 	vn_engine       b = engine(&c);
 	const vn_evaluate_options o = over(300, 64, 32);
 	vn_evaluation e;
 	vn_error      err = { "" };
 
-	b.forward = fail;
+	b.ops = &failing;
 	CU_ASSERT_EQUAL(vn_evaluate(&o, plan, &a, &b, &e, &err), VN_ERR_INTERRUPTED);
 	CU_ASSERT_STRING_EQUAL(err.text, "tokens 0 to 63: interrupted");
 	CU_ASSERT_EQUAL(r.calls, 1);

@@ -36,7 +36,7 @@ static void record(const vn_engine *e, const vn_plan *p, bool everything, keep *
 	keep_start(k, p);
 	const vn_taps taps = { .want = want, .sink = keep_sink(k) };
 	for (int t = 0; t < TOKENS; t += t ? 1 : PROMPT) {
-		const vn_status st = e->forward(e->self, ids + t, t ? 1 : PROMPT, &taps, &err);
+		const vn_status st = e->ops->forward(e->self, ids + t, t ? 1 : PROMPT, &taps, &err);
 		CU_ASSERT_EQUAL(st, VN_OK);
 		if (st) {
 			printf("\n  forward: %s\n", err.text);
@@ -178,7 +178,7 @@ static void any_subset_gives_the_run_and_taps_do_not_change_it(void)
 					}
 				CU_ASSERT_EQUAL(a.n_order, ref.n_order);
 				CU_ASSERT_EQUAL(memcmp(a.order, ref.order, (size_t)a.n_order * sizeof *a.order), 0);
-				e.reset(e.self);
+				e.ops->reset(e.self);
 				record(&e, p, false, &b);
 				const int logits = vn_plan_find(p, "logits");
 				CU_ASSERT_EQUAL(a.v[logits].n, b.v[logits].n);

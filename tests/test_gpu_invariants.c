@@ -7,35 +7,14 @@
 static int  device_; /* under test */
 static bool paged_;
 
-static void close_gpu(void *self) { vn_gpu_destroy(self); }
-static void reset_gpu(void *self) { vn_gpu_reset(self); }
-static int64_t position_of_gpu(void *self) { return vn_gpu_position(self); }
-static vn_status run_gpu(void *self, int from, int to, vn_error *err) { return vn_gpu_run(self, from, to, err); }
-static vn_status read_gpu(void *self, int value, void *data, vn_error *err) { return vn_gpu_read(self, value, data, err); }
-static vn_status write_gpu(void *self, int value, const void *data, vn_error *err) { return vn_gpu_write(self, value, data, err); }
-static vn_status end_gpu(void *self, bool kept_, vn_error *err) { return vn_gpu_end(self, kept_, err); }
-static vn_status rewind_gpu(void *self, int64_t position, vn_error *err) { return vn_gpu_rewind(self, position, err); }
-
-static vn_status forward_gpu(void *self, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
-{
-	return vn_gpu_forward(self, ids, tokens, taps, err);
-}
-
-static vn_status begin_gpu(void *self, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
-{
-	return vn_gpu_begin(self, ids, tokens, taps, err);
-}
-
 static any open_engine(const vn_plan *p, const vn_tensor *weights, vn_policy policy)
 {
-	static const struct any_calls calls = { close_gpu, forward_gpu, begin_gpu, run_gpu, read_gpu, write_gpu, end_gpu,
-	                                        rewind_gpu, reset_gpu, position_of_gpu };
 	const model    m = { (vn_plan *)(uintptr_t)p, (vn_tensor *)(uintptr_t)weights };
 	vn_gpu_options o = on(device_, policy);
 	o.paged = paged_;
 	o.block = 5;
 	o.scatter = 11;
-	return (any){ engine(&m, o), &calls };
+	return (any){ engine(&m, o), &vn_gpu_ops };
 }
 
 /* ---- far from the prompt ------------------------------------------------------------------- */
@@ -97,7 +76,7 @@ static void sixty_four_steps_on(const subject *s)
 	vn_ref_destroy(r[0]), vn_ref_destroy(r[1]);
 	forget(&gpu), forget(&ref[0]), forget(&ref[1]);
 	free(err), free(floor_), free(want);
-	e.calls->close(e.self);
+	e.calls->destroy(e.self);
 }
 
 static void sixty_four_steps_on_f16_is_within_four_floors(void)

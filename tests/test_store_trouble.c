@@ -1,6 +1,8 @@
 /* test_store_trouble.c: what is left when writing a checkpoint file cannot begin or ends badly. */
 #include "tests/store_help.h"
 
+#include "libref/base/sanitizer.h"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -116,15 +118,7 @@ static void a_full_disk_is_an_error_and_what_was_whole_stays(void)
 }
 
 /* The run time of a sanitizer wants terabytes, and ends the program where it gets none. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED
-#endif
-#endif
-
-#ifndef SANITIZED
+#ifndef VN_SANITIZED
 /* With so much address space left: a whole file, or an error. In a child, because the limit is for good. */
 static int write_with(rlim_t left)
 {
@@ -163,7 +157,7 @@ static bool begun(const char *name);
 
 static void want_of_memory_is_an_error_and_what_was_whole_stays(void)
 {
-#ifndef SANITIZED
+#ifndef VN_SANITIZED
 	int written = 0, refused = 0;
 
 	for (rlim_t left = 0; left < (rlim_t)96 << 20; left += (rlim_t)1 << 20) {

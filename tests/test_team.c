@@ -2,6 +2,8 @@
 #include "compare/metrics/team.h"
 #include "tests/suite.h"
 
+#include "libref/base/sanitizer.h"
+
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -46,17 +48,9 @@ static void everything_is_done_once_by_any_number_of_threads(void)
 	CU_ASSERT(vn_team_size() >= 1);
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SHADOWED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SHADOWED 1
-#endif
-#endif
-
 static void what_cannot_be_started_is_done_by_the_others(void)
 {
-#ifndef SHADOWED /* a sanitizer needs terabytes of addresses */
+#ifndef VN_SANITIZED /* a sanitizer needs terabytes of addresses */
 	int status;
 	const pid_t child = fork();
 	if (child == 0) { /* no stack of 8 MB fits any more; those of a library's threads that ended may be used again */

@@ -3,6 +3,7 @@
 
 #include "capture/file/h5.h"
 #include "capture/file/sandbox.h"
+#include "libref/base/sanitizer.h"
 #include "libref/base/text.h"
 #include "libref/base/trouble.h"
 
@@ -35,18 +36,10 @@ static const uint32_t MOST_FRAME = (uint32_t)1 << 30;
 /* Beyond what the parent had: far more than the metadata of any real file. */
 static const rlim_t MEMORY = (rlim_t)3 << 30;
 
-#if defined(__SANITIZE_ADDRESS__)
-#define ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ASAN 1
-#endif
-#endif
-
 /* ASan's shadow needs terabytes of addresses. */
 static void limit_memory(void)
 {
-#ifndef ASAN
+#ifndef VN_ASAN
 	unsigned long pages = 0;
 	FILE         *f = fopen("/proc/self/statm", "re");
 	if (f && fscanf(f, "%lu", &pages) == 1) {
@@ -71,11 +64,6 @@ void vn_child_patience(int seconds)
 }
 
 static int missing; /* layers of the sandbox */
-
-int vn_child_missing(void)
-{
-	return missing;
-}
 
 /* A child of a process with threads has this one alone. HDF5 comes up without the environment and before the file. */
 static void settle_in(const vn_child_task *t, int pipe)

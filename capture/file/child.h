@@ -70,8 +70,6 @@ enum { VN_CHILDREN = 8 };
 vn_status vn_child_receive_any(vn_child *const *c, int n, int *which, int *kind, void **data, size_t *bytes, vn_error *err);
 /* What a child that gave up says in a frame: int32 status, text. Its words are not believed: one line, and never none. */
 vn_status vn_child_refused(const char *path, const void *data, size_t bytes, vn_error *err);
-/* In the child: the layers of the sandbox that are not there (VN_SANDBOX_*). */
-int       vn_child_missing(void);
 /* In the child: end it after so many more seconds of computing. What it sends
  * gives it a few again. */
 void      vn_child_patience(int seconds);

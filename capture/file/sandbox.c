@@ -1,6 +1,8 @@
 /* sandbox.c: see sandbox.h. */
 #include "capture/file/sandbox.h"
 
+#include "libref/base/sanitizer.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -16,14 +18,6 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
 
 /* ---- descriptors and the environment -------------------------------------------------------- */
 
@@ -159,7 +153,7 @@ static bool enter_landlock(void)
 #define ARCHITECTURE AUDIT_ARCH_AARCH64
 #endif
 
-#if defined(ARCHITECTURE) && !defined(SANITIZED)
+#if defined(ARCHITECTURE) && !defined(VN_SANITIZED)
 
 #ifndef SECCOMP_RET_KILL_PROCESS
 #define SECCOMP_RET_KILL_PROCESS 0x80000000u /* before Linux 4.14 read as: kill the thread */

@@ -61,11 +61,6 @@ vn_status vn_derive_nothing(const char *path, vn_recording **out, vn_error *err)
 	return r && r->path ? vn_recording_sort(r, err) : vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
 }
 
-vn_recording *vn_derive_base(const vn_recording *r, int base)
-{
-	return r->base[base];
-}
-
 vn_status vn_derive_tokens(vn_recording *r, const int32_t *ids, const int32_t *positions, int64_t n, vn_error *err)
 {
 	int32_t *a = malloc(((size_t)n + 1) * sizeof *a), *b = malloc(((size_t)n + 1) * sizeof *b);

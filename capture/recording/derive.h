@@ -49,8 +49,6 @@ int vn_derive_origins(const vn_recording *r, int i, int *list, int room);
  * are then rounded in another order than those of the engine that recorded the parts. */
 bool vn_derive_is_sum(const vn_recording *r, int i);
 
-/* The source of that number; it stays r's. */
-vn_recording *vn_derive_base(const vn_recording *r, int base);
 /* Instead of what the first source says, one prompt. ids and positions (n) are copied. */
 vn_status vn_derive_tokens(vn_recording *r, const int32_t *ids, const int32_t *positions, int64_t n, vn_error *err);
 void      vn_derive_steps(vn_recording *r, const vn_step *step, int n); /* no more than it has */

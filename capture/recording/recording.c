@@ -29,27 +29,11 @@ static vn_status not_opened(const char *path, vn_error *err)
 	return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(why));
 }
 
-static bool read_head(int fd, unsigned char *to, size_t n, int64_t at)
-{
-	while (n > 0) {
-		const ssize_t got = pread(fd, to, n, (off_t)at);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got == 0)
-			errno = EIO; /* it became shorter */
-		if (got <= 0)
-			return false;
-		to += got;
-		at += got;
-		n -= (size_t)got;
-	}
-	return true;
-}
-
 static vn_status open_file(vn_recording *r, vn_error *err)
 {
 	static const unsigned char signature[8] = { 0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n' };
 	unsigned char head[8];
+	const char   *why;
 	struct stat   st;
 
 	/* Non-blocking: a pipe without a writer would wait for ever. */
@@ -64,8 +48,8 @@ static vn_status open_file(vn_recording *r, vn_error *err)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: is empty", r->path);
 	/* HDF5 also looks at 512, 1024, 2048... for files with something before. */
 	for (int64_t at = 0; at + (int64_t)sizeof head <= r->bytes; at = at ? 2 * at : 512) {
-		if (!read_head(r->fd, head, sizeof head, at))
-			return vn_fail(err, VN_ERR_IO, "%s: cannot read it: %s", r->path, strerror(errno));
+		if (!vn_pread_all(r->fd, head, sizeof head, at, &why))
+			return vn_fail(err, VN_ERR_IO, "%s: cannot read it: %s", r->path, why);
 		if (memcmp(head, signature, sizeof head) == 0)
 			return VN_OK;
 	}

@@ -147,6 +147,8 @@ vn_status vn_proof_take(const vn_recording *r, int i, vn_proof *p, vn_error *err
 void      vn_proof_vouch(vn_proof *p, const vn_digest *found);
 /* Which tensor does not match its digest, in words. */
 void      vn_proof_words(const vn_recording *r, const vn_proof *p, char *words, size_t room);
+/* All n bytes at `at` of fd. False: *why says what went wrong. */
+bool      vn_pread_all(int fd, void *to, size_t n, int64_t at, const char **why);
 /* n bytes at `at` of fd, the recording's file or a scratch file of entry i; unchecked. */
 vn_status vn_recording_bytes(const vn_recording *r, int i, int fd, int64_t at, size_t n, void *to, vn_error *err);
 

@@ -1,4 +1,4 @@
-/* engine.h: an engine that runs a model's plan, whichever it is: one set of calls.
+/* engine.h: opens the engine that a command asks for: the reference, the GPU, or a hybrid of both.
  *
  * Owner    the model is borrowed and must outlive the engine.
  * Threads  one at a time.
@@ -7,28 +7,15 @@
 #ifndef VN_CAPTURE_ENGINE_H
 #define VN_CAPTURE_ENGINE_H
 
-#include "libref/base/facts.h"
 #include "libref/model/model.h"
+#include "libref/plan/engine.h"
 #include "libref/plan/fault.h"
 #include "libref/plan/policy.h"
-#include "libref/plan/tap.h"
 
 typedef struct vn_engine {
 	const char *name; /* "ref", "gpu" */
 	void       *self; /* NULL: not open */
-	vn_status (*forward)(void *self, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
-	int64_t   (*position)(void *self);
-	void      (*reset)(void *self);
-	void      (*facts)(void *self, vn_facts *f);
-	void      (*destroy)(void *self);
-	/* The same call in parts; NULL of an engine that is made of others. flush: the
-	 * taps so far are handed over. end never fails without keep. */
-	vn_status (*begin)(void *self, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
-	vn_status (*run)(void *self, int from, int to, vn_error *err);
-	vn_status (*read)(void *self, int value, void *data, vn_error *err);
-	vn_status (*write)(void *self, int value, const void *data, vn_error *err);
-	vn_status (*flush)(void *self, vn_error *err);
-	vn_status (*end)(void *self, bool keep, vn_error *err);
+	const vn_engine_ops *ops;
 	int         n_values; /* of the plan it runs: taps->want is as long */
 	bool        compiles; /* gpu: its first call compiles shaders, which takes seconds */
 } vn_engine;

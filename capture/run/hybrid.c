@@ -104,13 +104,13 @@ static vn_status bring(hybrid *h, int s, int value, int64_t tokens, vn_error *er
 	vn_engine     *a = &h->side[home].e, *b = &h->side[s].e;
 	vn_status      st;
 
-	if ((st = make_room(h, n, err)) || (st = a->read(a->self, value, h->move, err)))
+	if ((st = make_room(h, n, err)) || (st = a->ops->read(a->self, value, h->move, err)))
 		return st;
 	if (from != to) { /* by way of double: rounded once */
 		vn_to_f64(h->wide, h->move, from, n);
 		vn_from_f64(h->moved, to, h->wide, n);
 	}
-	if (!(st = b->write(b->self, value, from == to ? h->move : h->moved, err)))
+	if (!(st = b->ops->write(b->self, value, from == to ? h->move : h->moved, err)))
 		h->has[value] |= 1u << s;
 	return st;
 }
@@ -120,7 +120,7 @@ static vn_status run(hybrid *h, int s, int from, int to, int64_t tokens, const v
 {
 	const vn_plan *p = h->plan;
 	vn_engine     *e = &h->side[s].e;
-	vn_status      st = e->run(e->self, from, from, err); /* what comes before is passed over */
+	vn_status      st = e->ops->run(e->self, from, from, err); /* what comes before is passed over */
 
 	for (int i = from; i < to && !st; i++) {
 		const vn_node *n = &p->node[i];
@@ -135,7 +135,7 @@ static vn_status run(hybrid *h, int s, int from, int to, int64_t tokens, const v
 			if (n->out[k] >= 0)
 				h->has[n->out[k]] |= 1u << s;
 	}
-	return st ? st : e->run(e->self, from, to, err);
+	return st ? st : e->ops->run(e->self, from, to, err);
 }
 
 static vn_status walk(hybrid *h, int64_t tokens, const vn_taps *taps, vn_error *err)
@@ -150,7 +150,7 @@ static vn_status walk(hybrid *h, int64_t tokens, const vn_taps *taps, vn_error *
 		for (to = from + 1; to < n && h->on[to] == h->on[from]; to++) {}
 		st = run(h, h->on[from], from, to, tokens, taps, err);
 		if (!st && taps && to < n)
-			st = e->flush(e->self, err); /* the next side writes into the same sink */
+			st = e->ops->flush(e->self, err); /* the next side writes into the same sink */
 	}
 	return st;
 }
@@ -164,7 +164,7 @@ static vn_status end(hybrid *h, bool keep, vn_error *err)
 		for (int s = 0; s < h->n; s++)
 			if (h->side[s].gpu == gpu) {
 				vn_engine      *e = &h->side[s].e;
-				const vn_status now = e->end(e->self, keep && !st, st ? NULL : err);
+				const vn_status now = e->ops->end(e->self, keep && !st, st ? NULL : err);
 				st = st ? st : now;
 			}
 	return st;
@@ -177,11 +177,11 @@ static vn_status forward(void *self, const int32_t *ids, int64_t tokens, const v
 
 	for (int s = 0; s < h->n; s++) {
 		vn_engine *e = &h->side[s].e;
-		if (e->position(e->self) != h->side[0].e.position(h->side[0].e.self))
+		if (e->ops->position(e->self) != h->side[0].e.ops->position(h->side[0].e.self))
 			return vn_fail(err, VN_ERR_USAGE, "the parts of the engine have run apart: reset it");
 	}
 	for (int s = 0; s < h->n && !st; s++)
-		st = h->side[s].e.begin(h->side[s].e.self, ids, tokens, taps, err);
+		st = h->side[s].e.ops->begin(h->side[s].e.self, ids, tokens, taps, err);
 	if (!st)
 		st = walk(h, tokens, taps, err);
 	if (!st)
@@ -192,24 +192,24 @@ static vn_status forward(void *self, const int32_t *ids, int64_t tokens, const v
 
 /* ---- its life --------------------------------------------------------------------------- */
 
-static int64_t position(void *self)
+static int64_t position(const void *self)
 {
 	const hybrid *h = self;
-	return h->side[0].e.position(h->side[0].e.self);
+	return h->side[0].e.ops->position(h->side[0].e.self);
 }
 
 static void reset(void *self)
 {
 	hybrid *h = self;
 	for (int s = 0; s < h->n; s++)
-		h->side[s].e.reset(h->side[s].e.self);
+		h->side[s].e.ops->reset(h->side[s].e.self);
 }
 
-static void facts(void *self, vn_facts *f)
+static void facts(const void *self, vn_facts *f)
 {
 	const hybrid *h = self;
 
-	h->side[0].e.facts(h->side[0].e.self, f);
+	h->side[0].e.ops->facts(h->side[0].e.self, f);
 	if (h->force_ref[0])
 		vn_facts_set(f, "force_ref", "%s", h->force_ref);
 	if (h->precise[0])
@@ -272,6 +272,8 @@ static vn_status prepare(hybrid *h, const vn_engine_options *o, vn_error *err)
 	return st;
 }
 
+static const vn_engine_ops ops = { .forward = forward, .position = position, .reset = reset, .facts = facts, .destroy = destroy };
+
 vn_status vn_hybrid_open(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err)
 {
 	hybrid   *h = calloc(1, sizeof *h);
@@ -293,8 +295,7 @@ vn_status vn_hybrid_open(vn_engine *e, const vn_model *m, const vn_engine_option
 		destroy(h);
 		return st;
 	}
-	*e = (vn_engine){ .name = h->side[0].e.name, .self = h, .forward = forward, .position = position, .reset = reset,
-	                  .facts = facts, .destroy = destroy, .n_values = h->plan->n_values };
+	*e = (vn_engine){ h->side[0].e.name, h, &ops, h->plan->n_values, false };
 	return VN_OK;
 }
 

@@ -1,6 +1,7 @@
 /* prompt.c: see prompt.h. */
 #include "capture/run/prompt.h"
 
+#include "capture/base/warnings.h"
 #include "capture/run/arguments.h"
 #include "capture/run/ids_from.h"
 
@@ -92,4 +93,13 @@ void vn_prompt_finish(vn_prompt *p)
 	vn_tokenizer_close(p->tokenizer);
 	p->ids = NULL;
 	p->tokenizer = NULL;
+}
+
+void vn_prompt_warn(const char *command, const vn_model *m, const vn_prompt *p)
+{
+	const char *warning;
+	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
+		vn_warn(command, "%s", warning);
+	if (p && *p->warning)
+		vn_warn(command, "no text of the tokens: %s", p->warning);
 }

@@ -2,6 +2,7 @@
 #ifndef VN_CAPTURE_PROMPT_H
 #define VN_CAPTURE_PROMPT_H
 
+#include "libref/model/model.h"
 #include "libref/text/tokenizer.h"
 
 typedef struct vn_prompt {
@@ -26,5 +27,8 @@ vn_status vn_prompt_check(const vn_prompt_source *from, bool or_not, vn_error *e
 /* Every byte of a file or pipe as text. */
 vn_status vn_prompt_read_file(const char *model, const char *path, bool special, vn_prompt *p, vn_error *err);
 void      vn_prompt_finish(vn_prompt *p);
+
+/* Prints the warnings of a model, and of a prompt (NULL: none), as `command`. */
+void      vn_prompt_warn(const char *command, const vn_model *m, const vn_prompt *p);
 
 #endif

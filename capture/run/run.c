@@ -64,7 +64,7 @@ vn_status vn_recipe_check(const vn_recipe *r, const vn_plan *plan, vn_error *err
 
 static void gather(const vn_recipe *r, const vn_engine *e, vn_facts *facts)
 {
-	e->facts(e->self, facts);
+	e->ops->facts(e->self, facts);
 	vn_facts_set(facts, "engine", "%s", e->name);
 	vn_facts_set(facts, "engine_version", "%s", VERNIER_VERSION);
 	vn_facts_set(facts, "precision", "%s", r->precision);
@@ -161,14 +161,14 @@ static vn_status put_model(vn_store *s, const vn_recipe *r, const vn_model *m, v
 static vn_status step(vn_store *s, int64_t number, const int32_t *ids, int64_t tokens, const vn_engine *e,
                       vn_listener *l, bool scores, vn_recorded *done, vn_error *err)
 {
-	const int64_t past = e->position(e->self);
+	const int64_t past = e->ops->position(e->self);
 	const vn_taps taps = vn_listener_taps(l, past, tokens, scores);
 	vn_status     st;
 
 	if ((st = vn_store_step(s, (int)number, past, tokens, l->to_first, l->to_count, err)))
 		return st;
 	double start = vn_seconds();
-	st = e->forward(e->self, ids, tokens, &taps, err);
+	st = e->ops->forward(e->self, ids, tokens, &taps, err);
 	done->computing += vn_seconds() - start;
 	done->compiled = e->compiles;
 	if (!st && vn_interrupted())
@@ -199,8 +199,8 @@ static vn_status run_former(const vn_recipe *r, const vn_engine *e, vn_error *er
 		ids[i] = r->ids[r->n_ids - 1 - i];
 	if (!st && vn_recorder_fault_former(r->recorder_fault, want)) {
 		const vn_taps taps = { .want = want, .rows = r->rows, .first = r->first, .last = r->last, .sink = vn_recorder_fault_keep(r->recorder_fault) };
-		st = e->forward(e->self, ids, r->n_ids, &taps, err);
-		e->reset(e->self);
+		st = e->ops->forward(e->self, ids, r->n_ids, &taps, err);
+		e->ops->reset(e->self);
 	}
 	free(ids);
 	free(want);

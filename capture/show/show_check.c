@@ -25,38 +25,6 @@ static void print_finding(const char *what, int step, const char *words)
 	putchar('\n');
 }
 
-static vn_status check_digests(vn_recording *r, digests *found, vn_error *err)
-{
-	const int   n = vn_recording_count(r);
-	vn_digest  *now = calloc((size_t)n + 1, sizeof *now);
-	vn_progress bar = { 0 };
-	vn_status   st = now ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d digests", n);
-
-	vn_progress_start(&bar, "tensor", n);
-	for (int i = 0; !st && i < n; i++) {
-		const vn_entry *e = vn_recording_entry(r, i);
-		vn_progress_at(&bar, i);
-		if (e->same_as >= 0 || !*e->digest.hex)
-			continue;
-		st = vn_recording_found(r, i, &now[i], err);
-		vn_recording_forget(r);
-		found->checked++;
-	}
-	vn_progress_stop(&bar);
-	for (int i = 0; !st && i < n; i++) {
-		const vn_entry *e = vn_recording_entry(r, i);
-		char            words[VN_NAME_MAX + 160];
-		if (!*now[i].hex)
-			continue;
-		found->wrong++;
-		snprintf(words, sizeof words, "%s: the numbers are not those that were written: their digest is %s, the file says %s", e->name,
-		         now[i].hex, e->digest.hex);
-		print_finding("DAMAGED", e->step, words);
-	}
-	free(now);
-	return st;
-}
-
 /* Another recorder may have summed in float32, and in another order. */
 static bool near(double said, double found, double room)
 {
@@ -71,26 +39,77 @@ static bool statistics_hold(const vn_stats *said, const vn_stats *found)
 	    && near(said->mean, found->mean, room) && near(said->rms, found->rms, room);
 }
 
-/* What `show` prints of a tensor without reading it. */
-static vn_status check_statistics(vn_recording *r, int *wrong, vn_error *err)
+/* Of one tensor. */
+typedef struct numbers {
+	vn_digest digest; /* where it is not the one in the file */
+	vn_stats  stats;  /* where they are not those in the file */
+	bool      broken;
+} numbers;
+
+/* Reads the tensor once. The caller allows damage. */
+static vn_status check_tensor(vn_recording *r, int i, numbers *found, vn_error *err)
 {
-	vn_status st = VN_OK;
-	for (int i = 0; !st && i < vn_recording_count(r); i++) {
-		const vn_entry *e = vn_recording_entry(r, i);
-		const void     *data;
-		char            words[VN_NAME_MAX + 200];
-		if (e->same_as >= 0 || !e->has_stats || (st = vn_recording_data(r, i, &data, err)))
-			continue;
-		const vn_stats found = vn_stats_of(data, e->dtype, (size_t)vn_shape_count(&e->shape));
-		vn_recording_release(r, i);
-		vn_recording_forget(r);
-		if (statistics_hold(&e->stats, &found))
-			continue;
-		snprintf(words, sizeof words, "%s: its statistics are not those of its numbers: min %.6g, max %.6g, rms %.6g, %" PRId64 " NaN; the file says "
-		         "%.6g, %.6g, %.6g, %" PRId64, e->name, found.min, found.max, found.rms, found.nan, e->stats.min, e->stats.max, e->stats.rms, e->stats.nan);
-		print_finding("BROKEN", e->step, words);
-		++*wrong;
+	const vn_entry *e = vn_recording_entry(r, i);
+	const void     *data;
+	vn_status       st = vn_recording_data(r, i, &data, err);
+
+	if (!st && e->has_stats) {
+		found->stats = vn_stats_of(data, e->dtype, (size_t)vn_shape_count(&e->shape));
+		found->broken = !statistics_hold(&e->stats, &found->stats);
 	}
+	if (!st && *e->digest.hex)
+		st = vn_recording_found(r, i, &found->digest, err); /* as found when it was read just now */
+	vn_recording_release(r, i);
+	vn_recording_forget(r);
+	return st;
+}
+
+static void print_damage(const vn_entry *e, const numbers *found)
+{
+	char words[VN_NAME_MAX + 160];
+	snprintf(words, sizeof words, "%s: the numbers are not those that were written: their digest is %s, the file says %s", e->name,
+	         found->digest.hex, e->digest.hex);
+	print_finding("DAMAGED", e->step, words);
+}
+
+static void print_statistics(const vn_entry *e, const vn_stats *found)
+{
+	char words[VN_NAME_MAX + 200];
+	snprintf(words, sizeof words, "%s: its statistics are not those of its numbers: min %.6g, max %.6g, rms %.6g, %" PRId64 " NaN; the file says "
+	         "%.6g, %.6g, %.6g, %" PRId64, e->name, found->min, found->max, found->rms, found->nan, e->stats.min, e->stats.max, e->stats.rms,
+	         e->stats.nan);
+	print_finding("BROKEN", e->step, words);
+}
+
+/* The digests, and what `show` prints of a tensor without reading it. */
+static vn_status check_numbers(vn_recording *r, digests *d, int *broken, vn_error *err)
+{
+	const int   n = vn_recording_count(r);
+	numbers    *found = calloc((size_t)n + 1, sizeof *found);
+	vn_progress bar = { 0 };
+	vn_status   st = found ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d digests", n);
+
+	vn_progress_start(&bar, "tensor", n);
+	for (int i = 0; !st && i < n; i++) {
+		const vn_entry *e = vn_recording_entry(r, i);
+		vn_progress_at(&bar, i);
+		if (e->same_as >= 0 || !(*e->digest.hex || e->has_stats))
+			continue;
+		st = check_tensor(r, i, &found[i], err);
+		d->checked += *e->digest.hex != '\0';
+	}
+	vn_progress_stop(&bar);
+	for (int i = 0; !st && i < n; i++)
+		if (*found[i].digest.hex) {
+			print_damage(vn_recording_entry(r, i), &found[i]);
+			d->wrong++;
+		}
+	for (int i = 0; !st && i < n; i++)
+		if (found[i].broken) {
+			print_statistics(vn_recording_entry(r, i), &found[i].stats);
+			++*broken;
+		}
+	free(found);
 	return st;
 }
 
@@ -135,10 +154,8 @@ int vn_show_check(vn_recording *r, vn_error *err)
 	digests       d = { 0 };
 	vn_identities x = { 0 };
 	int           steps = 0, statistics = 0;
-	vn_status     st = check_digests(r, &d, err);
+	vn_status     st = check_numbers(r, &d, &statistics, err);
 
-	if (!st)
-		st = check_statistics(r, &statistics, err);
 	if (!st)
 		st = vn_identities_of(r, NULL, NULL, &x, err);
 	if (!st)

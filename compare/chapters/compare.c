@@ -117,7 +117,9 @@ static vn_status refuse_wrong(vn_comparison *c, vn_error *err)
 {
 	wrong w = { .to = &c->result.refusals, .before = "", .behind = " (--allow digest)" };
 	tell_wrong(c, &w);
-	return w.n ? vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand)) : VN_OK;
+	return w.n ? vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(c->opened.ref),
+	                     vn_recording_path(c->opened.cand))
+	           : VN_OK;
 }
 
 /* What was read so far. Also what was passed over where it was read. */
@@ -148,8 +150,9 @@ static void note_masks(vn_comparison *c)
 		points += c->result.point[i].m.masked > 0;
 	}
 	if (n)
-		vn_lines_add(&c->result.notes, "attn_scores: %lld positions of %d checkpoint%s are minus infinity on both sides, masks, and left out", n,
-		             points, points == 1 ? "" : "s");
+		vn_lines_add(&c->result.notes,
+		             "attn_scores: %lld positions of %d checkpoint%s are minus infinity on both sides, masks, and left out", n, points,
+		             points == 1 ? "" : "s");
 }
 
 /* ---- each file alone ------------------------------------------------------------- */
@@ -243,7 +246,8 @@ static vn_status look_beside(vn_comparison *c, vn_error *err)
 	if (!st)
 		vn_warn_swapped(c);
 	if (!st && c->result.refusals.n)
-		st = vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand));
+		st = vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(c->opened.ref),
+		             vn_recording_path(c->opened.cand));
 	return st;
 }
 
@@ -271,8 +275,8 @@ static void note_few_tokens(vn_comparison *c)
 		vn_lines_add(&c->result.notes, "%lld token%s: faults of rotations, masks and caches may not show in fewer than %d", n,
 		             n == 1 ? "" : "s", ENOUGH_TOKENS);
 	if (n > 0 && of < VN_CHANNEL_FEWEST)
-		vn_lines_add(&c->result.notes, "%d different token%s: faults of single channels may not show in fewer than %d", of, of == 1 ? "" : "s",
-		             VN_CHANNEL_FEWEST);
+		vn_lines_add(&c->result.notes, "%d different token%s: faults of single channels may not show in fewer than %d", of,
+		             of == 1 ? "" : "s", VN_CHANNEL_FEWEST);
 }
 
 vn_status vn_comparison_open(vn_comparison *c, const char *ref, const char *cand, const char *floor, vn_error *err)
@@ -328,7 +332,8 @@ static vn_status run_chapters(vn_comparison *c, vn_error *err)
 {
 	vn_status st;
 
-	if ((st = vn_contract(c->opened.ref, c->opened.cand, "candidate", c->request.options, &c->result.weights, &c->result.notes, &c->result.refusals, err))
+	if ((st = vn_contract(c->opened.ref, c->opened.cand, "candidate", c->request.options, &c->result.weights, &c->result.notes,
+	                      &c->result.refusals, err))
 	    || (st = look_beside(c, err)) || (st = vn_align(c, c->opened.cand, "candidate", err)) || (st = vn_match(c, err))
 	    || (st = vn_count_neither(c, err)))
 		return st;

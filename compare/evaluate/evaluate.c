@@ -86,10 +86,10 @@ static vn_status end(void *ctx, vn_error *err)
 static vn_status run(const vn_engine *e, const int32_t *ids, int64_t tokens, bool *want, int64_t first, int64_t last,
                      collector *c, vn_error *err)
 {
-	const int64_t past = e->position(e->self);
+	const int64_t past = e->ops->position(e->self);
 	const vn_taps taps = { .want = want, .rows = VN_ROWS_RANGE, .first = past + first, .last = past + last,
 	                       .sink = { c, begin, piece, end } };
-	return e->forward(e->self, ids, tokens, &taps, err);
+	return e->ops->forward(e->self, ids, tokens, &taps, err);
 }
 
 /* ---- windows ---------------------------------------------------------------------- */
@@ -159,7 +159,7 @@ static vn_status one_window(walk *w, int64_t stop, vn_error *err)
 	vn_status      st = VN_OK;
 
 	for (int s = 0; !st && s < 2; s++) {
-		w->engine[s]->reset(w->engine[s]->self);
+		w->engine[s]->ops->reset(w->engine[s]->self);
 		st = run(w->engine[s], ids, stop - w->begin, w->want, first, last, &w->rows[s], err);
 	}
 	w->m += stop - w->from;
@@ -202,7 +202,7 @@ static vn_status decode(walk *w, vn_evaluation *e, vn_error *err)
 	e->part_at = -1;
 	w->rows[1].full = NULL;
 	for (int s = 0; s < 2; s++)
-		w->engine[s]->reset(w->engine[s]->self);
+		w->engine[s]->ops->reset(w->engine[s]->self);
 	vn_progress_start(&bar, "decoded", steps);
 	while (!st && e->steps < steps && e->part_at < 0) {
 		for (int s = 0; !st && s < 2; s++)

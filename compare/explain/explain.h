@@ -15,8 +15,9 @@
  * positions, a factor), and what the operation gives is tried in other arrangements; where some
  * heads alone came out otherwise, everything is tried in these. Where none of these does, the error is put into words.
  *
- * An answer is to hold in all steps of its point (across_steps.h): where another step is right, which
- * it would have changed, or wrong otherwise, hypotheses of which this is not so go before it.
+ * An answer should hold in all steps of its point (across_steps.h). A hypothesis is contradicted by a step
+ * that is right although the mistake would change it, and by a step that is wrong in another way.
+ * Contradicted hypotheses come last.
  *
  * Hypotheses that explain it and leave less than VN_EXPLAIN_APART times as much as the best
  * cannot be told from it by these numbers: aliases.
@@ -30,7 +31,7 @@
 #include "compare/explain/hypothesis.h"
 
 #define VN_EXPLAIN_APART 2.0
-/* Less than this of a floor is nothing: who reproduces bits is not better than who comes as near as rounding does. */
+/* Residuals below this many floors count as equal: reproducing the bits is no better than coming as near as rounding does. */
 #define VN_EXPLAIN_LEAST 0.25
 
 typedef struct vn_explanation {
@@ -38,14 +39,14 @@ typedef struct vn_explanation {
 	vn_hypothesis *by;       /* what was tried, those that leave least first: VN_EXPLAIN_KEPT at most */
 	int            n;
 	int            n_tried;  /* faults of the catalogue that fit some place */
-	int            n_fit;    /* so many of them explain it; */
-	int            n_alias;  /* of these so many, from the first, cannot be told apart: 1 is a clear answer */
-	double         margin;   /* what the first that is no alias leaves over what the best leaves; INFINITY: none was tried */
-	bool           fitted;   /* by no fault of the catalogue as it is */
-	vn_hypothesis  unmodified;    /* what is left of the operation as it should be */
+	int            n_fit;    /* how many of them explain it */
+	int            n_alias;  /* how many of these, from the first, cannot be told apart; 1: a clear answer */
+	double         margin;   /* residual of the first that is no alias, over that of the best; INFINITY: none was tried */
+	bool           fitted;   /* no fault of the catalogue explains it as it stands */
+	vn_hypothesis  unmodified;    /* the residual of the unmodified operation */
 	char           separate[240]; /* the input that would tell aliases apart; "" */
-	char           why_not[200];  /* it cannot be computed again; "" */
-	int            like;     /* explained as this one is, without trying everything: an index into the explanations; -1 */
+	char           why_not[200];  /* why it cannot be recomputed; "" */
+	int            like;     /* the explanation that holds here, too, so that not everything was tried: an index; -1 */
 	vn_lines       looks;    /* the error in words, where nothing fits */
 } vn_explanation;
 
@@ -54,14 +55,14 @@ enum { VN_EXPLAIN_KEPT = 8 };
 typedef struct vn_explanations {
 	vn_explanation *of;      /* an origin each, in their order */
 	int             n;
-	int             left_out; /* origins that were not looked at: there are too many */
+	int             left_out; /* origins that were not examined, because there are too many */
 } vn_explanations;
 
 /* Explanations of c's origins, after vn_replay_run. Needs opened.model. vn_explanations_free afterwards, whatever happened. */
 vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err);
 void      vn_explanations_free(vn_explanations *x);
 
-/* What is left, in floors: 4 is as much as a healthy operation may leave. */
+/* The residual in floors. A healthy operation leaves at most 4. */
 double vn_hypothesis_left(const vn_hypothesis *h);
 
 #endif

@@ -172,7 +172,8 @@ static void leave(vn_explain_trial *t)
 static int counterpart(const vn_explain_trial *t, int node)
 {
 	const vn_plan *p = t->site->plan;
-	const char    *dot = strchr(p->value[p->node[node].out[0]].name, '.'), *name = t->c->result.point[t->x->point].name, *here = strchr(name, '.');
+	const char    *dot = strchr(p->value[p->node[node].out[0]].name, '.'), *name = t->c->result.point[t->x->point].name,
+			   *here = strchr(name, '.');
 	char           other[VN_NAME_MAX];
 
 	if (!dot || !here)

@@ -114,8 +114,9 @@ static bool alike(const vn_comparison *c, const vn_explanation *a, const vn_expl
 {
 	char one[WHERE], other[WHERE];
 	if (vn_local_is_order(&c->result.point[a->point]) || vn_local_is_order(&c->result.point[b->point]))
-		return vn_local_is_order(&c->result.point[a->point]) == vn_local_is_order(&c->result.point[b->point]) && c->result.point[a->point].replay.columns == c->result.point[b->point].replay.columns
-		    && strcmp(vn_say_lying(c, &c->result.point[a->point], one), vn_say_lying(c, &c->result.point[b->point], other)) == 0;
+		return vn_local_is_order(&c->result.point[a->point]) == vn_local_is_order(&c->result.point[b->point])
+		       && c->result.point[a->point].replay.columns == c->result.point[b->point].replay.columns
+		       && strcmp(vn_say_lying(c, &c->result.point[a->point], one), vn_say_lying(c, &c->result.point[b->point], other)) == 0;
 	return a->n_fit && b->n_fit && vn_hypothesis_same(&a->by[0], &b->by[0]);
 }
 

@@ -26,7 +26,8 @@ static const char *plain_precision(const char *word)
 
 static const char *wanted(const vn_comparison *c)
 {
-	return c->request.options->floor_policy ? vn_policy_name(*c->request.options->floor_policy) : plain_precision(vn_precision_of(c->opened.cand));
+	return c->request.options->floor_policy ? vn_policy_name(*c->request.options->floor_policy)
+	                                        : plain_precision(vn_precision_of(c->opened.cand));
 }
 
 /* Another part of the run has another floor, even where the shapes are the same. */
@@ -59,9 +60,11 @@ vn_status vn_floor_of_file(vn_comparison *c, vn_error *err)
 	st = vn_contract(c->opened.ref, c->opened.floor, "floor", c->request.options, NULL, &c->result.notes, &c->result.refusals, err);
 	if (st)
 		return st;
-	const char *engine = vn_facts_get(vn_recording_run(c->opened.floor), "engine"), *own = vn_facts_get(vn_recording_run(c->opened.cand), "engine");
+	const char *engine = vn_facts_get(vn_recording_run(c->opened.floor), "engine"),
+			   *own = vn_facts_get(vn_recording_run(c->opened.cand), "engine");
 	if (engine && own && strcmp(engine, own) == 0 && strcmp(engine, "ref") != 0)
-		vn_lines_add(&c->result.warnings, "the floor comes from the candidate's own engine (%.40s): it excuses that engine's faults", engine);
+		vn_lines_add(&c->result.warnings, "the floor comes from the candidate's own engine (%.40s): it excuses that engine's faults",
+		             engine);
 	if (strcmp(plain_precision(vn_precision_of(c->opened.floor)), wanted(c)) != 0 && !(c->request.options->allow & VN_ALLOW_PRECISION)) {
 		vn_lines_add(&c->result.refusals, "the floor was run in %s and the candidate in %s (--allow precision to use it all the same)",
 		             vn_precision_of(c->opened.floor), wanted(c));
@@ -75,7 +78,8 @@ vn_status vn_floor_of_file(vn_comparison *c, vn_error *err)
 		return st;
 	if (!c->request.options->model)
 		vn_policy_of_recording(c->opened.floor, &c->opened.policy);
-	snprintf(c->result.floor_from, sizeof c->result.floor_from, "%s (%.32s)", vn_recording_path(c->opened.floor), vn_precision_of(c->opened.floor));
+	snprintf(c->result.floor_from, sizeof c->result.floor_from, "%s (%.32s)", vn_recording_path(c->opened.floor),
+	         vn_precision_of(c->opened.floor));
 	const vn_batch batch = { c->opened.floor, floor_entry, vn_floor_set, floor_unread };
 	if (!(st = vn_measure_points(c, &batch, err)))
 		st = vn_floor_channels_of_file(c, floor_entry, err);
@@ -88,7 +92,8 @@ static void warn_of_gaps(vn_comparison *c)
 	const char *first = NULL;
 	int n = 0;
 	for (int i = 0; i < c->result.n_points; i++)
-		if (c->result.point[i].m.n && !c->result.point[i].invalid_floor && !(c->result.point[i].has_floor && isfinite(c->result.point[i].floor[VN_M_NMSE]))) {
+		if (c->result.point[i].m.n && !c->result.point[i].invalid_floor
+		    && !(c->result.point[i].has_floor && isfinite(c->result.point[i].floor[VN_M_NMSE]))) {
 			first = first ? first : c->result.point[i].name;
 			n++;
 		}

@@ -145,8 +145,9 @@ static void warn_invalid_floors(vn_comparison *c, const char *what)
 {
 	if (!c->result.n_invalid_floors)
 		return;
-	vn_lines_add(&c->result.warnings, "%s%s at %d checkpoint%s, %s the first%s", c->request.options->allow & VN_ALLOW_FLOOR ? "allowed (floor): " : "",
-	             what, c->result.n_invalid_floors, c->result.n_invalid_floors == 1 ? "" : "s", c->result.point[c->result.first_invalid_floor].name,
+	vn_lines_add(&c->result.warnings, "%s%s at %d checkpoint%s, %s the first%s",
+	             c->request.options->allow & VN_ALLOW_FLOOR ? "allowed (floor): " : "", what, c->result.n_invalid_floors,
+	             c->result.n_invalid_floors == 1 ? "" : "s", c->result.point[c->result.first_invalid_floor].name,
 	             c->request.options->allow & VN_ALLOW_FLOOR ? "" : ": there is no floor there");
 }
 
@@ -252,6 +253,8 @@ void vn_floor_drop_equal(vn_comparison *c)
 		n++;
 	}
 	if (n)
-		vn_lines_add(&c->result.warnings, "the floor is in %s as the reference is, and has its very numbers at %d checkpoint%s (%s the first): that is no floor, "
-		             "and limits without one hold there", vn_policy_name(floor), n, n == 1 ? "" : "s", first->name);
+		vn_lines_add(&c->result.warnings,
+		             "the floor is in %s as the reference is, and has its very numbers at %d checkpoint%s (%s the first): that is no floor, "
+		             "and limits without one hold there",
+		             vn_policy_name(floor), n, n == 1 ? "" : "s", first->name);
 }

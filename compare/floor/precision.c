@@ -168,7 +168,8 @@ void vn_assume_policy(vn_comparison *c)
 		c->opened.policy = *c->request.options->floor_policy;
 	if (c->request.options->floor_policy || vn_policy_of_recording(c->opened.cand, &c->opened.policy))
 		return;
-	vn_lines_add(&c->result.notes, "%s: precision '%.40s' is none of %s; it is taken for %s, the format of its tensors (--floor-precision says otherwise)",
+	vn_lines_add(&c->result.notes,
+	             "%s: precision '%.40s' is none of %s; it is taken for %s, the format of its tensors (--floor-precision says otherwise)",
 	             vn_recording_path(c->opened.cand), vn_precision_of(c->opened.cand), vn_policy_names, vn_policy_name(c->opened.policy));
 }
 

@@ -209,7 +209,9 @@ static void tell(vn_experiment *x, const vn_comparison *c, vn_isolate_trial *t)
 static vn_status open_limits(vn_experiment *x, vn_comparison *c, vn_error *err)
 {
 	const char *precision = vn_facts_get(vn_recording_run(c->opened.cand), "precision");
-	const vn_status st = x->o.limits ? vn_limits_open(x->o.limits, &c->request.limits, err) : vn_limits_own(precision ? precision : "", vn_recording_family(c->opened.cand), &c->request.limits, err);
+	const vn_status st = x->o.limits
+	                         ? vn_limits_open(x->o.limits, &c->request.limits, err)
+	                         : vn_limits_own(precision ? precision : "", vn_recording_family(c->opened.cand), &c->request.limits, err);
 
 	if (!st)
 		snprintf(x->limits, sizeof x->limits, "%s", c->request.limits->path);

@@ -258,7 +258,9 @@ static bool others_are_worse(const vn_comparison *c, const before *p, const vn_c
 		return false;
 	const vn_check *broken = &k->check[k->worst];
 	const bool      scores = vn_metric_get(broken->metric)->scores;
-	const int       worst = scores && k->pool >= 0 ? c->result.pool[k->pool].worst : !scores && k->pooled_small >= 0 ? c->result.pooled_small[k->pooled_small].worst : -1;
+	const int       worst = scores && k->pool >= 0            ? c->result.pool[k->pool].worst
+	                        : !scores && k->pooled_small >= 0 ? c->result.pooled_small[k->pooled_small].worst
+	                                                          : -1;
 	const json_t   *was = json_object_get(json_object_get(p->j, "metrics"), vn_metric_get(broken->metric)->name);
 	if (!p->failed || worst < 0 || &c->result.point[worst] == k || !json_is_number(was))
 		return false;

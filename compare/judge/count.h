@@ -15,8 +15,8 @@ int64_t vn_count_distinct(const vn_comparison *c, const vn_checkpoint *p, int64_
 /* Of all steps of a pool, once: to its rows and distinct. */
 void vn_count_pool(const vn_comparison *c, int pool);
 
-/* A share of few rows is luck: so many of n rows may disagree where a share of 1 - limit is allowed to, that more would come
- * in one of a thousand cases, disagreements being independent (a binomial). */
+/* A share of few rows varies by chance. Returns how many of n rows may disagree if a share of 1 - limit is allowed to: more
+ * would disagree in one of a thousand cases, if disagreements are independent (binomial). */
 int64_t vn_count_allowed(double limit, int64_t n);
 
 /* The limit that this makes of a share: no higher than the one given. */

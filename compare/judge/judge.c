@@ -149,7 +149,9 @@ static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form
 	const vn_metric_info *info = vn_metric_get(m);
 	const vn_limit *l = &set->limit[form][m];
 	const bool      own = p->channels < 0 || vn_channel_metric(m) < 0;
-	const vn_pooled_small   *few = form == VN_OVER_FLOOR && p->pooled_small >= 0 && vn_pooled_small_has(m) && own ? &c->result.pooled_small[p->pooled_small] : NULL;
+	const vn_pooled_small *few = form == VN_OVER_FLOOR && p->pooled_small >= 0 && vn_pooled_small_has(m) && own
+	                                 ? &c->result.pooled_small[p->pooled_small]
+	                                 : NULL;
 	if (isinf(l->value))
 		return true; /* any is within it */
 	if (form == VN_OVER_FLOOR && p->pooled_small >= 0 && vn_channel_elsewhere(c, p, m))

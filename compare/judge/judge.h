@@ -11,17 +11,19 @@
 /* status, checks and fails of a measured checkpoint. */
 vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err);
 
-/* Fill floor from what the floor run was measured to be. Without memory for it it is not known, and what is limited by it fails. */
+/* Sets the floor of a checkpoint to what was measured of the floor run. If there is no memory for it, the floor stays unknown, and
+ * checks that need it fail. */
 void      vn_floor_set(vn_checkpoint *p, const vn_measured *m);
 
-/* To the floor comes what another run, whose errors have nothing to do with the first one's, was measured to be. */
+/* Adds to the floor what was measured of another run, whose errors are independent of the first one's. */
 void      vn_floor_join(vn_checkpoint *p, const vn_measured *m);
 
-/* Two runs' errors in this metric together. */
+/* The combined error of two independent runs, in this metric. */
 double    vn_floor_sum(vn_metric m, double x, double y);
 
-/* Where products alone round more than float32 does (vn_products), no floor is less than what another order of sums in float32 leaves:
- * what comes before the first of them, or behind a weight of float32, has no other. 0: of another precision, or metric. */
+/* The least floor in a precision in which only products round more than float32 does (vn_products): the error of another order
+ * of summation in float32. Checkpoints before the first product, or behind a float32 weight, have no other error. 0: of another
+ * precision, or metric. */
 double    vn_floor_of_sums(const vn_comparison *c, vn_metric m);
 
 #endif

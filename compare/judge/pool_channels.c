@@ -228,7 +228,8 @@ static vn_status pool(vn_comparison *c, const member *in, int n, int wider, int 
 	choose_rows(in, n, &g);
 	if (g.rows < VN_CHANNEL_FEWEST)
 		return VN_OK;
-	if ((st = vn_channel_rows_of_ref(c, &g, &t[0], &data[0], err)) || (st = vn_channel_rows(c, &g, c->opened.cand, entry_of_cand, &t[1], &data[1], err))
+	if ((st = vn_channel_rows_of_ref(c, &g, &t[0], &data[0], err))
+	    || (st = vn_channel_rows(c, &g, c->opened.cand, entry_of_cand, &t[1], &data[1], err))
 	    || (st = vn_measure(&t[0], &t[1], "token hidden", false, c->request.options->threads, &m, err)) || m.worst_nmse_channel < 0)
 		goto done;
 	g.channel[0] = m.worst_nmse_channel;

@@ -40,11 +40,11 @@ typedef struct vn_channel_pool {
 } vn_channel_pool;
 
 extern const vn_metric vn_channel_metrics[VN_CHANNEL_METRICS];
-/* Which of both; -1: another metric. */
+/* The index of m in vn_channel_metrics; -1: m is another metric. */
 int  vn_channel_metric(vn_metric m);
-/* How many steps p is charged with in this metric; 0: it has its own number. */
+/* The number of pooled steps that p is judged with in this metric; 0: p is judged by its own number. */
 int  vn_channel_steps(const vn_comparison *c, const vn_checkpoint *p, vn_metric m);
-/* Is it judged at another step? */
+/* Is this metric of p judged at another step? */
 bool vn_channel_elsewhere(const vn_comparison *c, const vn_checkpoint *p, vn_metric m);
 
 /* The entry of a recording that stands for a checkpoint; -1: none. */
@@ -56,7 +56,7 @@ vn_status vn_channel_rows_of_ref(vn_comparison *c, const vn_channel_pool *g, vn_
 /* One row of a tensor of the pool's form. */
 void      vn_channel_row_copy(const vn_channel_pool *g, const vn_tensor *t, int64_t row, unsigned char *to);
 
-/* channel_pool: worst_channel_* of steps of few tokens, together, charged to the first that is off. */
+/* Measures worst_channel_* of short steps together, and charges the result to the first step that is off. */
 vn_status vn_pool_channels(vn_comparison *c, vn_error *err);
 
 #endif

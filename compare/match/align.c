@@ -37,9 +37,11 @@ static vn_status align_rows(vn_comparison *c, vn_recording *other, const char *w
 		if (!cut_reference && (first != mine.first_row || rows != mine.rows))
 			continue;
 		if (c->result.notes.n < MOST_NOTES)
-			vn_lines_add(&c->result.notes, "step %d: rows %" PRId64 "-%" PRId64 " in the reference, %" PRId64 "-%" PRId64 " in the %s: compared on "
-			             "%" PRId64 "-%" PRId64, mine.number, mine.first_row, mine.first_row + mine.rows - 1, theirs.first_row,
-			             theirs.first_row + theirs.rows - 1, who, first, first + rows - 1);
+			vn_lines_add(&c->result.notes,
+			             "step %d: rows %" PRId64 "-%" PRId64 " in the reference, %" PRId64 "-%" PRId64 " in the %s: compared on "
+			             "%" PRId64 "-%" PRId64,
+			             mine.number, mine.first_row, mine.first_row + mine.rows - 1, theirs.first_row, theirs.first_row + theirs.rows - 1,
+			             who, first, first + rows - 1);
 		if (!cut_reference || !(st = vn_view_rows(c->opened.ref, mine.number, first, rows, err)))
 			st = vn_view_rows(other, mine.number, first, rows, err);
 	}
@@ -119,8 +121,9 @@ static vn_status align_last(vn_comparison *c, vn_recording *other, const char *w
 	}
 	for (int k = 0; k < 2; k++)
 		if (n[k] && c->result.notes.n < MOST_NOTES)
-			vn_lines_add(&c->result.notes, "%d tensor%s of the %s ha%s one row (%s the first): taken as the last token, and compared with that row of the %s", n[k],
-			             n[k] == 1 ? "" : "s", k ? who : "reference", n[k] == 1 ? "s" : "ve", first[k], k ? "reference" : who);
+			vn_lines_add(&c->result.notes,
+			             "%d tensor%s of the %s ha%s one row (%s the first): taken as the last token, and compared with that row of the %s",
+			             n[k], n[k] == 1 ? "" : "s", k ? who : "reference", n[k] == 1 ? "s" : "ve", first[k], k ? "reference" : who);
 	return st;
 }
 

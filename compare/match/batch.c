@@ -82,7 +82,8 @@ static bool in_parts(vn_comparison *c, const vn_batch *b, const pending *p)
 	const vn_entry *e = vn_recording_entry(c->opened.ref, p->point->ref);
 	if (bytes_in(c->opened.ref, p->point->ref) <= WHOLE_BYTES && bytes_in(b->other, p->entry) <= WHOLE_BYTES)
 		return false;
-	return vn_token_axis(vn_entry_axes(e), e->shape.rank) > 0 || !vn_recording_mapped(c->opened.ref, p->point->ref) || !vn_recording_mapped(b->other, p->entry);
+	return vn_token_axis(vn_entry_axes(e), e->shape.rank) > 0 || !vn_recording_mapped(c->opened.ref, p->point->ref)
+	       || !vn_recording_mapped(b->other, p->entry);
 }
 
 static vn_status load(vn_comparison *c, const vn_batch *b, const pending *p, vn_job *job, vn_error *why)

@@ -11,8 +11,8 @@
 
 #include "compare/comparison/comparison.h"
 
-/* Are b's tokens, config and weights a's? who: what b is, for the lines. *weights: what
- * vn_contract_weights found; NULL: not asked. */
+/* Do a and b have the same tokens, config and weights? who: the role of b, for the lines. *weights: the result of
+ * vn_contract_weights; NULL: not wanted. */
 vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *who, const vn_compare_options *o, vn_weights **weights,
                       vn_lines *notes, vn_lines *refusals, vn_error *err);
 
@@ -28,12 +28,12 @@ void      vn_contract_config(const char *ref, const char *other, const char *who
 /* Is every tensor of r what its own plan says of that name? */
 vn_status vn_contract_claims(const vn_recording *r, const char *who, unsigned allow, vn_lines *notes, vn_lines *refusals, vn_error *err);
 
-/* Are the candidate's positions the reference's, which count from 0, and one number more (*by; else 0)? A replay then computes with the
- * reference's: which positions an engine gives its tokens is what such a comparison is to tell. */
+/* Are the candidate's positions those of the reference (which count from 0) plus a constant? *by: the constant, else 0. A replay
+ * then uses the reference's positions, so that an engine with wrong positions is found. */
 bool      vn_positions_moved(const vn_comparison *c, int64_t *by);
 
-/* Do the steps of the recordings follow each other, and has one side at least every token that went in? What does not hold is a
- * refusal, and it is not an error yet. */
+/* Do the steps of each recording follow each other, and does at least one side have every input token? If not, a line is added to
+ * refusals; that is not an error yet. */
 vn_status vn_check_steps(vn_comparison *c, vn_error *err);
 
 #endif

@@ -259,7 +259,9 @@ static vn_status put_in_order(vn_comparison *c, vn_error *err)
 	const bool theirs_tell = c->opened.plan || (unsaid == n && said > 0);
 	if (unsaid)
 		vn_lines_add(&c->result.notes, "order: %d of %d checkpoints of the reference do not say their place; they stand %s", unsaid, n,
-		             c->opened.plan ? "as a plan has them" : theirs_tell ? "as the candidate has them" : "by layer, and as points are computed in one");
+		             c->opened.plan ? "as a plan has them"
+		             : theirs_tell  ? "as the candidate has them"
+		                            : "by layer, and as points are computed in one");
 	if (!theirs_tell || !unsaid)
 		return VN_OK;
 	vn_place_of   *x = malloc(((size_t)n + 1) * sizeof *x);
@@ -269,8 +271,11 @@ static vn_status put_in_order(vn_comparison *c, vn_error *err)
 	for (int i = 0; !st && i < n; i++) {
 		const vn_checkpoint *p = &c->result.point[i];
 		const int theirs = p->cand < 0 ? -1 : vn_recording_entry(c->opened.cand, p->cand)->order;
-		x[i] = (vn_place_of) { .name = p->name, .point = vn_recording_entry(c->opened.ref, p->ref)->point, .step = p->step, .layer = p->layer,
-		                       .said = c->opened.plan ? p->value : theirs };
+		x[i] = (vn_place_of) { .name = p->name,
+			                   .point = vn_recording_entry(c->opened.ref, p->ref)->point,
+			                   .step = p->step,
+			                   .layer = p->layer,
+			                   .said = c->opened.plan ? p->value : theirs };
 	}
 	if (!st && !(st = vn_sequence(x, n, order, err))) {
 		for (int i = 0; i < n; i++)

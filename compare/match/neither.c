@@ -40,7 +40,8 @@ static int64_t wanted_of(const vn_comparison *c, bool *wanted)
 	int64_t n = 0;
 	for (int v = 0; v < c->opened.plan->n_values; v++) {
 		const int root = vn_plan_root(c->opened.plan, v);
-		if (!*c->opened.plan->value[v].name || c->opened.plan->value[root].on_demand || wanted[root] || !asked_for(c, c->opened.plan->value[v].name))
+		if (!*c->opened.plan->value[v].name || c->opened.plan->value[root].on_demand || wanted[root]
+		    || !asked_for(c, c->opened.plan->value[v].name))
 			continue;
 		wanted[root] = true;
 		n++;

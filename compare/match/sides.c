@@ -38,11 +38,12 @@ static vn_status map_names(side *s, const vn_name_map *m, bool asked, vn_recordi
 	if (st)
 		return st;
 	if (use.mapped)
-		vn_lines_once(&s->c->result.notes, s->file, "ranks", "%s: %d of %d tensors by %s; %d as they are, %d steps in between left out", s->who, use.mapped - use.spare,
-		             use.mapped + use.ignored + use.left, m->name ? m->name : m->path, use.left, use.ignored + use.spare);
+		vn_lines_once(&s->c->result.notes, s->file, "ranks", "%s: %d of %d tensors by %s; %d as they are, %d steps in between left out",
+		              s->who, use.mapped - use.spare, use.mapped + use.ignored + use.left, m->name ? m->name : m->path, use.left,
+		              use.ignored + use.spare);
 	else if (asked && use.ignored) /* tensors of ours beside a few of the engine's own */
-		vn_lines_once(&s->c->result.notes, s->file, "ranks", "%s: %d of %d tensors left out by %s; %d as they are", s->who, use.ignored, use.ignored + use.left,
-		             m->name ? m->name : m->path, use.left);
+		vn_lines_once(&s->c->result.notes, s->file, "ranks", "%s: %d of %d tensors left out by %s; %d as they are", s->who, use.ignored,
+		              use.ignored + use.left, m->name ? m->name : m->path, use.left);
 	else if (asked)
 		return vn_fail(err, VN_ERR_MISMATCH, "%s: no rule of %s matches any of its %d names (first: %s)", vn_recording_path(*r), m->path,
 		               vn_recording_count(*r), vn_recording_count(*r) ? vn_recording_entry(*r, 0)->name : "none");
@@ -90,8 +91,9 @@ static vn_status take_row(side *s, int64_t row, vn_recording **r, const char *op
 	if (rows)
 		return vn_fail(err, VN_ERR_USAGE, "%s: holds a batch of %" PRId64 " prompts: %s 0 to %" PRId64 " says which is compared",
 		               vn_recording_path(*r), rows, option, rows - 1);
-	vn_lines_once(&s->c->result.notes, s->file, "ranks", "%s: %" PRId64 " prompts one behind the other, compared as they are; %s 0 to %" PRId64 " takes one of them", s->who,
-	             prompts, option, prompts - 1);
+	vn_lines_once(&s->c->result.notes, s->file, "ranks",
+	              "%s: %" PRId64 " prompts one behind the other, compared as they are; %s 0 to %" PRId64 " takes one of them", s->who,
+	              prompts, option, prompts - 1);
 	return VN_OK;
 }
 
@@ -100,7 +102,8 @@ static vn_status gather_pages(side *s, vn_recording **r, vn_error *err)
 	int n;
 	const vn_status st = vn_paged_gather(r, &n, err);
 	if (!st && n)
-		vn_lines_once(&s->c->result.notes, s->file, "ranks", "%s: %d cache%s gathered from %s blocks", s->who, n, n == 1 ? "" : "s", n == 1 ? "its" : "their");
+		vn_lines_once(&s->c->result.notes, s->file, "ranks", "%s: %d cache%s gathered from %s blocks", s->who, n, n == 1 ? "" : "s",
+		              n == 1 ? "its" : "their");
 	return st;
 }
 
@@ -119,9 +122,12 @@ static vn_status join_ranks(side *s, vn_recording **rank, int n, vn_error *err)
 	                     .allow_incomplete = s->c->request.options->allow & VN_ALLOW_INCOMPLETE, .say = add_note, .context = s };
 	const vn_status st = vn_ranks_join(rank, n, &use, &s->c->opened.cand, err);
 	if (!st && !use.all_told)
-		vn_lines_add(&s->c->result.warnings, "candidate: no rank says how many there were (world_size), and no tensor tells: the %d that are given are taken for all", n);
+		vn_lines_add(&s->c->result.warnings,
+		             "candidate: no rank says how many there were (world_size), and no tensor tells: the %d that are given are taken for all",
+		             n);
 	if (!st)
-		vn_lines_add(&s->c->result.notes, "candidate: %d ranks; %d tensors put together, %d added, %d the same on all", n, use.placed, use.summed, use.same);
+		vn_lines_add(&s->c->result.notes, "candidate: %d ranks; %d tensors put together, %d added, %d the same on all", n, use.placed,
+		             use.summed, use.same);
 	return st;
 }
 
@@ -180,9 +186,11 @@ static void say_apart(vn_comparison *c)
 		const vn_step *d = vn_recording_step(c->opened.cand, s[i].number);
 		if (!d || (d->position == s[i].position && d->tokens == s[i].tokens))
 			continue;
-		vn_lines_add(&c->result.notes, "calls: step %d is %" PRId64 " tokens after %" PRId64 " in the reference, %" PRId64 " after %" PRId64 " in the candidate: "
-		             "calls are compared as one where the steps of both have every token, up to the same last one", d->number, s[i].tokens, s[i].position,
-		             d->tokens, d->position);
+		vn_lines_add(&c->result.notes,
+		             "calls: step %d is %" PRId64 " tokens after %" PRId64 " in the reference, %" PRId64 " after %" PRId64
+		             " in the candidate: "
+		             "calls are compared as one where the steps of both have every token, up to the same last one",
+		             d->number, s[i].tokens, s[i].position, d->tokens, d->position);
 		return;
 	}
 }
@@ -200,7 +208,8 @@ static void say_calls(vn_comparison *c, const vn_call *call, int n)
 			continue;
 		say_steps(c->opened.ref, &call[i], ref, sizeof ref);
 		say_steps(c->opened.cand, &call[i], cand, sizeof cand);
-		vn_lines_add(&c->result.notes, "calls: tokens %" PRId64 "-%" PRId64 " are %s in the reference, %s in the candidate: compared as one step, %d",
+		vn_lines_add(&c->result.notes,
+		             "calls: tokens %" PRId64 "-%" PRId64 " are %s in the reference, %s in the candidate: compared as one step, %d",
 		             call[i].position, call[i].position + call[i].tokens - 1, ref, cand, call[i].number);
 	}
 	if (said > SAID)
@@ -223,8 +232,8 @@ static vn_status join_calls(vn_comparison *c, vn_error *err)
 	for (int k = 0; !st && k < 3 && n; k++) {
 		if (!*both[k] || !vn_calls_fit(*both[k], call, n) || (st = vn_calls_join(both[k], call, n, &left, one, err)) || !left)
 			continue;
-		vn_lines_add(&c->result.notes, "calls: %d tensor%s of the %s (%s the first) cannot be joined and %s left out", left, left == 1 ? "" : "s", who[k], one,
-		             left == 1 ? "is" : "are");
+		vn_lines_add(&c->result.notes, "calls: %d tensor%s of the %s (%s the first) cannot be joined and %s left out", left,
+		             left == 1 ? "" : "s", who[k], one, left == 1 ? "is" : "are");
 	}
 	free(call);
 	return st;

@@ -39,42 +39,27 @@ typedef struct search {
 typedef struct map {
 	vn_layout_kind kind;
 	const search *s;
-	int     axis;                     /* of tokens, of heads */
-	int64_t stride[VN_MAX_RANK];      /* PERMUTED: of the reference's axes in the candidate's bytes */
-	int     shift;
-	vn_column_order columns;               /* COLUMNS */
+	int64_t stride[VN_MAX_RANK]; /* PERMUTED: of the reference's axes in the candidate's bytes */
+	int        axis;             /* SHIFTED, REVERSED, COLUMNS: along this axis */
+	vn_arrange along;
 } map;
 
 /* Where the candidate keeps what the reference has at `at`; -1: nowhere. */
 static int64_t where(const map *m, int64_t at)
 {
 	const vn_shape *shape = m->s->shape;
-	int64_t index[VN_MAX_RANK], flat = 0;
+	int64_t inner = 1, flat = 0;
 	if (m->kind == VN_LIKE_OTHER)
 		return at;
-	if (m->kind == VN_LIKE_COLUMNS) {
-		const int64_t width = shape->dim[shape->rank - 1];
-		return at - at % width + vn_column_at(m->columns, width, at % width);
-	}
-	for (int i = shape->rank - 1; i >= 0; i--) {
-		index[i] = at % shape->dim[i];
-		at /= shape->dim[i];
-	}
 	if (m->kind == VN_LIKE_PERMUTED) {
-		for (int i = 0; i < shape->rank; i++)
-			flat += index[i] * m->stride[i];
+		for (int i = shape->rank - 1; i >= 0; at /= shape->dim[i--])
+			flat += at % shape->dim[i] * m->stride[i];
 		return flat;
 	}
-	int64_t *i = &index[m->axis];
-	if (m->kind == VN_LIKE_SHIFTED)
-		*i -= m->shift;
-	else if (m->kind == VN_LIKE_REVERSED)
-		*i = shape->dim[m->axis] - 1 - *i;
-	if (*i < 0 || *i >= shape->dim[m->axis])
-		return -1;
-	for (int k = 0; k < shape->rank; k++)
-		flat = flat * shape->dim[k] + index[k];
-	return flat;
+	for (int i = m->axis + 1; i < shape->rank; i++)
+		inner *= shape->dim[i];
+	const int64_t n = shape->dim[m->axis], i = at / inner % n, to = vn_arranged(&m->along, i, n);
+	return to < 0 ? -1 : at + (to - i) * inner;
 }
 
 static double drawn_nmse(const map *m, vn_numbers *ref)
@@ -227,12 +212,14 @@ static void regrouped(search *s)
 	char   text[240];
 	double nmse;
 	for (int lie = VN_COLUMNS_PAIRS; width >= 4 && width % 2 == 0 && lie < VN_N_COLUMNS; lie++) {
-		const map m = { .kind = VN_LIKE_COLUMNS, .s = s, .columns = (vn_column_order)lie };
+		const map m = {
+			.kind = VN_LIKE_COLUMNS, .s = s, .axis = s->shape->rank - 1, .along = vn_columns_arranged((vn_column_order)lie, width)
+		};
 		if (!better(s, &m, s->ref, &nmse))
 			continue;
-		vn_say_columns(m.columns, vn_entry_axes(s->re), s->shape->rank, text, sizeof text);
+		vn_say_columns((vn_column_order)lie, vn_entry_axes(s->re), s->shape->rank, text, sizeof text);
 		tell(s, VN_LIKE_COLUMNS, nmse, "it agrees when its columns are taken as %s (nmse %.2g, %.2g as they are labelled); %s",
-		     vn_columns_name(m.columns), nmse, s->own, text);
+		     vn_columns_name((vn_column_order)lie), nmse, s->own, text);
 		s->best->order[0] = lie;
 	}
 }
@@ -244,14 +231,14 @@ static void shifted(search *s)
 	if (axis < 0)
 		return;
 	for (int shift = -SHIFT_MAX; shift <= SHIFT_MAX; shift++) {
-		const map m = { .kind = VN_LIKE_SHIFTED, .s = s, .axis = axis, .shift = shift };
+		const map m = { .kind = VN_LIKE_SHIFTED, .s = s, .axis = axis, .along = { VN_ARRANGE_MOVED, .a = -shift } };
 		if (!shift || !better(s, &m, s->ref, &nmse))
 			continue;
 		tell(s, VN_LIKE_SHIFTED, nmse, "row t of it is row t %c %d of the reference (nmse %.2g over the rows both have, %.2g as itself)",
 		     shift > 0 ? '+' : '-', abs(shift), nmse, s->own);
 		s->best->shift = shift;
 	}
-	const map m = { .kind = VN_LIKE_REVERSED, .s = s, .axis = axis };
+	const map m = { .kind = VN_LIKE_REVERSED, .s = s, .axis = axis, .along = { VN_ARRANGE_REVERSED, .each = 1 } };
 	if (better(s, &m, s->ref, &nmse))
 		tell(s, VN_LIKE_REVERSED, nmse, "its rows are the reference's in reverse (nmse %.2g, %.2g as itself)", nmse, s->own);
 }

@@ -84,8 +84,8 @@ static void describe_contents(const vn_comparison *c, vn_checkpoint *p, const fo
 	if (f->entry != p->ref) {
 		if (!l->same)
 			snprintf(map, sizeof map, ", in the order '%s'", l->order);
-		snprintf(text, sizeof text, "its numbers are those of %s in the reference%s (nmse %.2g)", vn_recording_entry(c->opened.ref, f->entry)->name,
-		         map, l->nmse);
+		snprintf(text, sizeof text, "its numbers are those of %s in the reference%s (nmse %.2g)",
+		         vn_recording_entry(c->opened.ref, f->entry)->name, map, l->nmse);
 	} else {
 		say_map(l, map, sizeof map);
 		snprintf(text, sizeof text, "it holds the reference's numbers in the order '%s'%s (nmse %.2g)%s", l->order,

@@ -28,7 +28,8 @@ static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
 	const vn_weight_row *rows;
 	const int n = vn_recording_weights(c->opened.ref, &rows), before = c->result.refusals.n;
 
-	vn_contract_config(vn_recording_config(c->opened.ref), vn_model_config(m), "model", c->request.options->allow, &c->result.notes, &c->result.refusals);
+	vn_contract_config(vn_recording_config(c->opened.ref), vn_model_config(m), "model", c->request.options->allow, &c->result.notes,
+	                   &c->result.refusals);
 	if (c->result.refusals.n > before)
 		return vn_fail(err, VN_ERR_MISMATCH, "%s is not the model that %s was run with", vn_model_path(m),
 		               vn_recording_path(c->opened.ref));
@@ -89,7 +90,8 @@ static vn_status against(const pass *s, const vn_checkpoint *p, const vn_tensor 
 		return vn_measure_mapped(x, run, axes, p->scores, mapped, c->request.options->threads, m, err);
 	vn_status st = vn_entry_tensor(c->opened.ref, p->ref, &r, err);
 	if (!st)
-		st = vn_measure_mapped(&r, run, axes, p->scores, mapped && vn_recording_mapped(c->opened.ref, p->ref), c->request.options->threads, m, err);
+		st = vn_measure_mapped(&r, run, axes, p->scores, mapped && vn_recording_mapped(c->opened.ref, p->ref), c->request.options->threads,
+		                       m, err);
 	vn_recording_release(c->opened.ref, p->ref);
 	return st;
 }
@@ -193,7 +195,7 @@ static vn_status one_step(pass *s, const vn_step *step, const int32_t *ids, vn_e
 			st = measure_made(s, err);
 	}
 	for (int i = 0; i < s->n; i++)
-		vn_ref_end(s->e[i].ref, !st);
+		vn_ref_end(s->e[i].ref, !st, NULL);
 	return st;
 }
 
@@ -293,8 +295,9 @@ static vn_status run_all(pass *s, vn_error *err)
 	if (vn_policy_finer(of_ref, c->opened.policy))
 		st = finer_reference(s, of_ref, own, err);
 	else if (can_be_finer(c, &fine)) {
-		snprintf(c->result.floor_from, sizeof c->result.floor_from, "what two runs differ by, one in %s and one in %s: the reference engine on %s",
-		         vn_policy_name(of_ref), vn_policy_name(c->opened.policy), vn_model_path(c->opened.model));
+		snprintf(c->result.floor_from, sizeof c->result.floor_from,
+		         "what two runs differ by, one in %s and one in %s: the reference engine on %s", vn_policy_name(of_ref),
+		         vn_policy_name(c->opened.policy), vn_model_path(c->opened.model));
 		st = two_runs(s, of_ref, fine, own, err);
 	} else if (!(st = run_in(s, c->opened.policy, NULL, err)))
 		st = vn_floor_check_model(c, of_ref, NULL, false, err);

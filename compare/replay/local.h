@@ -11,17 +11,18 @@
 
 #include "compare/comparison/comparison.h"
 
-/* A local error beyond so many of its floors is the operation's own: nmse; and that of the worst token, or the square of the
- * worst element's error, where nmse does not see what is wrong with one token of thousands, or with one channel. Healthy
- * engines come to 3.0 and 5.3 at most (tests/parity_replay.py). */
+/* A local error of more floors than this is the operation's own. VN_LOCAL_LIMIT: the nmse over the whole tensor.
+ * VN_PEAK_LIMIT: the nmse of the worst token, and the squared error of the worst element; these find one wrong token of
+ * thousands, and one wrong channel. Healthy engines reach 3.0 and 5.3 at most (tests/parity_replay.py). */
 #define VN_LOCAL_LIMIT 4.0
 #define VN_PEAK_LIMIT 16.0
 
-/* Fills local, floor (and those of tokens and elements) and bad of *l, zeroes the rest. a, b, c: one shape. axes: the dims
- * string. storage: of the candidate's precision. threads 0: one a processor. The only failure is memory. */
+/* Fills local, floor (of the tensor, the worst token and the worst element) and bad of *l, and zeroes the rest. a, b and c
+ * have one shape. axes: the dims string. storage: the candidate's storage format. threads: 0 for one per processor. Fails
+ * only for want of memory. */
 vn_status vn_local_measure(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes, vn_dtype storage, int threads,
                            vn_replayed *l, vn_error *err);
-/* The same; mapped: all three lie in shared mappings, whose pages are given back. */
+/* The same. mapped: all three tensors lie in shared mappings; their pages are released after use. */
 vn_status vn_local_measure_mapped(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes, vn_dtype storage, bool mapped,
                                   int threads, vn_replayed *l, vn_error *err);
 
@@ -29,14 +30,14 @@ vn_status vn_local_measure_mapped(const vn_tensor *a, const vn_tensor *b, const 
 vn_status vn_local_other(const vn_tensor *z, const vn_tensor *a, const char *axes, int threads, vn_replayed *most, vn_error *err);
 /* Where C is less far from another healthy implementation z than from A, the local error is C - z. */
 vn_status vn_local_alone(const vn_tensor *z, const vn_tensor *c, const char *axes, int threads, vn_replayed *l, vn_error *err);
-/* The floors hold what is in *most, too: both are there, and know nothing of each other. */
+/* Adds the floors of *most to those of *l: the two errors are independent. */
 void vn_local_allow(vn_replayed *l, const vn_replayed *most);
 
 /* The error in multiples of its floor. */
 double vn_local_ratio(const vn_replayed *l);
 /* The worst token's nmse, or the square of the worst element's error, in multiples of its floor: the larger. */
 double vn_local_worst(const vn_replayed *l);
-/* Both in one number: how much of what is allowed it uses; 1 is the limit. n: elements. */
+/* Both as one number: the share of the allowed error that is used. 1 is the limit. n: elements of the tensor. */
 double vn_local_limit_fraction(const vn_replayed *l, int64_t n);
 
 /* The same of a checkpoint. NaN: not replayed. */
@@ -46,7 +47,7 @@ double vn_local_peak(const vn_checkpoint *p);
 double vn_local_shown(const vn_checkpoint *p);
 /* Is the error of this one its operation's own? */
 bool   vn_local_beyond(const vn_checkpoint *p);
-/* It is right but for the order of its columns, and so is what reads it. */
+/* Only the order of the columns differs, and what reads the tensor is right. */
 bool   vn_local_is_order(const vn_checkpoint *p);
 
 #endif

@@ -1,18 +1,16 @@
 /* recompute.h: one checkpoint computed by any plan on what the candidate recorded.
  *
- * A value that the candidate captured whole is taken from its recording; any other is
- * computed, back to what was captured. The plan may be a changed copy of the model's
- * (libref/plan/fault.h): what it has in common with the unmodified plan is computed once
- * for all plans that are tried on a checkpoint.
+ * Values that the candidate captured whole are taken from its recording. Other values are computed, back to
+ * captured ones. The plan may be a changed copy of the model's plan (libref/plan/fault.h). Values that the change
+ * does not affect are computed once for all plans that are tried on a checkpoint.
  *
- * Operations are computed call by call, as the recorded steps were, from the first on: keys of
- * earlier steps are the candidate's own, and a state is carried from call to call. The
- * checkpoint's own rows are kept.
+ * Operations are computed call by call, from the first recorded step on: keys of earlier steps are the candidate's
+ * own, and states are carried from call to call. Only the rows of the checkpoint's own step are kept.
  *
- * Not taken from the recording: the checkpoint itself, what was not measured, and what a
- * replay found to be captured wrongly (vn_replayed.captured).
+ * Three kinds of values are never taken from the recording: the checkpoint itself, a value that was not measured, and
+ * a value whose capture is wrong according to the replay (vn_replayed.captured).
  *
- * Owner    the comparison is borrowed, with c->model open.
+ * Owner    the comparison is borrowed; its opened.model must be open.
  * Threads  one at a time; it uses the comparison's own.
  */
 #ifndef VN_COMPARE_RECOMPUTE_H
@@ -22,7 +20,8 @@
 
 typedef struct vn_recompute vn_recompute;
 
-/* As the candidate stores, and more precisely: the engines of a replay; as it stores, with the sums of products in float16. */
+/* How numbers are rounded: as the candidate stores them; more precisely; as the candidate stores them, but with sums of
+ * products in float16. */
 typedef enum vn_recompute_as { VN_OWN_WIDTH, VN_FINE_WIDTH, VN_HALF_SUMS, VN_N_WIDTHS } vn_recompute_as;
 
 /* Where it stands. The pointer to it stays valid; what it holds changes with every vn_recompute_at. */
@@ -44,18 +43,18 @@ void      vn_recompute_destroy(vn_recompute *p);
  * value of the plan, steps that do not follow each other). */
 vn_status vn_recompute_at(vn_recompute *p, int point, vn_error *err);
 const vn_site *vn_recompute_site(const vn_recompute *p);
-/* Does the checkpoint come of anything that another plan, of the same values, has otherwise? */
+/* Does another plan, with the same values, change anything that the checkpoint is computed from? */
 bool      vn_recompute_touched(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights);
-/* Fills *out as plan and weights make the checkpoint; out->data is the caller's to free. VN_ERR_UNSUPPORTED: the plan makes it of
- * another shape, or not at all. */
+/* Fills *out with the checkpoint as plan and weights make it; the caller frees out->data. VN_ERR_UNSUPPORTED: the plan makes
+ * no such checkpoint, or one of another shape. */
 vn_status vn_recompute_run(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, vn_recompute_as as, vn_tensor *out, vn_error *err);
 /* Fills *out as the plan makes it where slot j holds the key of token keys[j], the value of values[j] (as many as there are tokens; NULL: of j),
  * or 0 (less than 0); the checkpoint is an attention's. */
 vn_status vn_recompute_run_slots(vn_recompute *p, const vn_plan *plan, const int64_t *keys, const int64_t *values, vn_recompute_as as, vn_tensor *out, vn_error *err);
 /* Was it captured whole in all steps up to the checkpoint's? */
 bool      vn_recompute_has(const vn_recompute *p, int value);
-/* What plan and weights make of a few tokens, each by itself: the nmse of these rows. Quick, where a hundred plans are to be tried. VN_ERR_UNSUPPORTED:
- * it is not made token by token. */
+/* A quick look, to sort out most of a hundred plans: computes a few tokens, each by itself, and gives the nmse of their
+ * rows. VN_ERR_UNSUPPORTED: the checkpoint is not made token by token. */
 vn_status vn_recompute_glance(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *off, vn_error *err);
 /* An input of the checkpoint's node as the unmodified plan has it: all tokens of all steps, in the width of `as`; its own. */
 vn_status vn_recompute_input(vn_recompute *p, int input, vn_recompute_as as, vn_tensor *out, vn_error *err);

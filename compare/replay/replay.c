@@ -22,7 +22,9 @@ static void find_points(vn_replay *r)
 		r->error[v] = (double)NAN;
 	}
 	for (int i = 0; i < c->result.n_points; i++) {
-		const int root = c->result.point[i].step == r->step->number && c->result.point[i].m.n ? vn_names_root(&r->names, c->result.point[i].name) : -1;
+		const int root = c->result.point[i].step == r->step->number && c->result.point[i].m.n
+		                     ? vn_names_root(&r->names, c->result.point[i].name)
+		                     : -1;
 		if (root < 0 || (r->point[root] >= 0 && c->result.point[r->point[root]].status == VN_OUTSIDE))
 			continue;
 		r->point[root] = i; /* of two names the one outside counts */
@@ -48,7 +50,7 @@ static vn_status one_step(vn_replay *r, vn_error *err)
 	for (int k = 0; !st && k < r->plan->n_nodes; k++)
 		st = vn_replay_node(r, k, err);
 	for (int i = 0; i < VN_N_ENGINES; i++)
-		vn_ref_end(r->e[i].ref, !st);
+		vn_ref_end(r->e[i].ref, !st, NULL);
 	vn_replay_forget(r);
 	return st;
 }
@@ -137,12 +139,15 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 	vn_status   st = VN_OK;
 
 	if (!r->again && vn_positions_moved(r->c, &by))
-		vn_lines_add(&r->c->result.notes, "replay: the candidate's positions are the reference's and %" PRId64 "; operations are computed at the reference's", by);
+		vn_lines_add(&r->c->result.notes,
+		             "replay: the candidate's positions are the reference's and %" PRId64 "; operations are computed at the reference's",
+		             by);
 	vn_progress_start(&bar, "replaying step", steps);
 	for (int i = 0; !st && i < steps; i++) {
 		if (!follows(r->c, &step[i], position)) {
 			if (!r->again)
-				vn_lines_add(&r->c->result.notes, "replay: step %d does not continue the steps before it; from there on nothing is replayed", step[i].number);
+				vn_lines_add(&r->c->result.notes,
+				             "replay: step %d does not continue the steps before it; from there on nothing is replayed", step[i].number);
 			break;
 		}
 		r->step = &step[i];

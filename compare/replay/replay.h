@@ -16,10 +16,10 @@
  * one of those nodes in it is charged too: `behind` names the first. Of a
  * recording that has some tokens alone, the others' rows are such a span.
  *
- * What reads a checkpoint that came out otherwise is computed a second time on
- * what the reference has in its place. If it comes out right then, the candidate
- * went on with other numbers than it recorded: `captured`, a wrong capture. Where
- * it reads several, they may all be: every subset of them is tried.
+ * A node that reads a wrong checkpoint is computed a second time, on the reference's
+ * numbers in its place. If the node then agrees, the candidate did not continue with
+ * the numbers that it recorded: a wrong capture (`captured`). If the node reads several
+ * wrong checkpoints, every subset of them is tried.
  *
  * Reads   request.options, opened.cand, opened.ref, opened.model, opened.policy, the judged checkpoints
  * Fills   replay and replayed of checkpoints; result.origins (in place of localise's), result.replayed; lines of notes, warnings
@@ -29,7 +29,7 @@
 
 #include "compare/replay/local.h"
 
-/* A node that is cleared by name magnifies what it was given by so much. */
+/* A cleared node is named in the report if its gain is at least this. */
 #define VN_GAIN_NAMED 1.25
 
 /* Replays every measured checkpoint that the model's plan has, and finds the origins anew. Does nothing if opened.model is

@@ -166,7 +166,8 @@ vn_status vn_replay_save(vn_replay *r, int k, int value, vn_error *err)
 static bool came_out_otherwise(const vn_replay *r, const vn_made *m)
 {
 	const int point = r->point[m->value];
-	return point >= 0 && r->c->result.point[point].replayed && vn_local_beyond(&r->c->result.point[point]) && !vn_local_is_order(&r->c->result.point[point]) && r->c->result.point[point].replay.behind < 0;
+	return point >= 0 && r->c->result.point[point].replayed && vn_local_beyond(&r->c->result.point[point])
+	       && !vn_local_is_order(&r->c->result.point[point]) && r->c->result.point[point].replay.behind < 0;
 }
 
 /* right: which of the wrong outputs come out right now; *n: how many. */

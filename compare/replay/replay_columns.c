@@ -26,7 +26,8 @@ static vn_status agrees(vn_replay *r, const vn_node *node, const vn_made *a, con
 	vn_status      st = vn_replay_candidate(r->c, p, lie, &cand, &data, err);
 
 	*yes = false;
-	if (!st && !(st = vn_local_measure(&own, &fine, &cand, axes, r->e[VN_OWN].policy.storage, r->c->request.options->threads, &as.replay, err))
+	if (!st
+	    && !(st = vn_local_measure(&own, &fine, &cand, axes, r->e[VN_OWN].policy.storage, r->c->request.options->threads, &as.replay, err))
 	    && as.replay.local <= LEFT * p->replay.local) {
 		if (vn_local_beyond(&as))
 			st = vn_replay_allow(r, node, a, &cand, axes, &as.replay, err);
@@ -135,7 +136,8 @@ static bool is_right(const vn_replay *r, int k)
 {
 	for (int i = 0; i < r->plan->node[k].n_out; i++) {
 		const int value = r->plan->node[k].out[i], point = value < 0 ? -1 : r->point[vn_plan_root(r->plan, value)];
-		if (point >= 0 && r->c->result.point[point].replayed && (vn_local_beyond(&r->c->result.point[point]) || r->c->result.point[point].replay.columns))
+		if (point >= 0 && r->c->result.point[point].replayed
+		    && (vn_local_beyond(&r->c->result.point[point]) || r->c->result.point[point].replay.columns))
 			return false;
 	}
 	return true;

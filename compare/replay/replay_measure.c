@@ -12,11 +12,10 @@
 
 static void undo(const vn_tensor *t, vn_column_order lie, unsigned char *to)
 {
-	const int64_t width = t->shape.dim[t->shape.rank - 1], n = vn_shape_count(&t->shape);
-	const size_t  size = vn_dtype_size(t->dtype);
+	const int64_t    width = t->shape.dim[t->shape.rank - 1];
+	const vn_arrange m = vn_columns_arranged(lie, width);
 
-	for (int64_t i = 0; i < n; i++)
-		memcpy(to + (size_t)i * size, (const unsigned char *)t->data + (size_t)(i - i % width + vn_column_at(lie, width, i % width)) * size, size);
+	vn_arrange_bytes(to, t->data, &m, (size_t)(vn_shape_count(&t->shape) / width), (size_t)width, vn_dtype_size(t->dtype));
 }
 
 vn_status vn_replay_candidate(const vn_comparison *c, const vn_checkpoint *p, vn_column_order lie, vn_tensor *t, unsigned char **own, vn_error *err)
@@ -72,7 +71,8 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_made *ow
 	const char    *axes = vn_entry_axes(vn_recording_entry(c->opened.ref, p->ref));
 	const vn_tensor a = { own->dtype, own->shape, own->data }, b = { fine->dtype, fine->shape, fine->data };
 	const int   threads = c->request.options->threads;
-	const bool  mapped = !lie && own->large.file && fine->large.file && vn_recording_mapped(c->opened.cand, p->cand) && vn_recording_mapped(c->opened.ref, p->ref);
+	const bool      mapped = !lie && own->large.file && fine->large.file && vn_recording_mapped(c->opened.cand, p->cand)
+	                    && vn_recording_mapped(c->opened.ref, p->ref);
 	unsigned char *sorted = NULL;
 	vn_tensor   cand, ref;
 	vn_measured given;

@@ -16,7 +16,8 @@ static vn_status measure_all(vn_replay *r, const vn_node *node, vn_error *err)
 	for (int i = 0; !st && i < r->e[VN_OWN].n_out; i++) {
 		const vn_made *m = &r->e[VN_OWN].out[i];
 		vn_checkpoint *p = r->point[m->value] >= 0 ? &r->c->result.point[r->point[m->value]] : NULL;
-		if (!p || !vn_replay_made(&r->e[VN_FINE], m->value) || !vn_shape_equal(&m->shape, &vn_recording_entry(r->c->opened.ref, p->ref)->shape)
+		if (!p || !vn_replay_made(&r->e[VN_FINE], m->value)
+		    || !vn_shape_equal(&m->shape, &vn_recording_entry(r->c->opened.ref, p->ref)->shape)
 		    || !vn_shape_equal(&m->shape, &vn_recording_entry(r->c->opened.cand, p->cand)->shape))
 			continue;
 		if (!(st = vn_replay_measure(r, node, m, VN_COLUMNS_SAME, p, err)))

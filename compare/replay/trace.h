@@ -1,9 +1,8 @@
 /* trace.h: what stands between a value and the captured tensors it was computed from.
  *
- * Cells are (step, value), steps counted from 0. A replay fills them as it goes: which
- * values it took from the candidate (all rows, or only those that were captured), and who
- * was found to add an error of its own. Where inputs are missing, an error may come from
- * any operation of the span; one that was already charged to somebody is not charged again.
+ * A cell is a value in a step (steps count from 0). A replay fills the cells as it goes: which values it took from
+ * the candidate (all rows, or only the captured ones), and which checkpoint was charged with an error. If inputs were
+ * not captured, an error may come from any operation of the span. An error that was charged once is not charged again.
  */
 #ifndef VN_COMPARE_TRACE_H
 #define VN_COMPARE_TRACE_H
@@ -31,10 +30,10 @@ void      vn_trace_keep(vn_trace *t, int step, int value, vn_kept_rows rows);
 
 vn_kept_rows vn_trace_kept(const vn_trace *t, int step, int value);
 
-/* Walks back from a value, which was just computed, to what was taken from the candidate. *nodes: how many operations that
- * is, its own included. *blamed: a checkpoint that one of them was charged to; -1. */
+/* Walks back from a computed value to the values that were taken from the candidate. *nodes: the number of operations in
+ * between, its own included. *blamed: a checkpoint that was charged with one of them; -1: none. */
 vn_status vn_trace_span(vn_trace *t, int step, int value, int *nodes, int *blamed, vn_error *err);
-/* Charges all of the span that was walked last. */
+/* Charges the operations of the last span to a checkpoint. */
 void      vn_trace_blame(vn_trace *t, int point);
 
 #endif

@@ -331,7 +331,8 @@ static void say_found(const vn_comparison *c, int i, vn_outcome *o)
 	if (c->result.within)
 		snprintf(o->found, sizeof o->found, "within limits");
 	else if (!p)
-		snprintf(o->found, sizeof o->found, "%d outside, the first %s", c->result.n_fails, c->result.first >= 0 ? c->result.point[c->result.first].name : "not measured");
+		snprintf(o->found, sizeof o->found, "%d outside, the first %s", c->result.n_fails,
+		         c->result.first >= 0 ? c->result.point[c->result.first].name : "not measured");
 	else
 		snprintf(o->found, sizeof o->found, "%s%s%s: %.60s%s", vn_status_text(p->status), k ? " by " : "",
 		         k ? metric_name(k->metric) : "", p->name, c->result.n_fails > 1 ? " and others" : "");
@@ -354,7 +355,9 @@ static vn_status judge(const vn_comparison *c, const vn_mutation *mutation, cons
 	if (w->status == VN_OUTSIDE)
 		good = good && broken_there(c, mutation, i) && (w->anywhere || c->result.first == i);
 	if (w->says)
-		good = good && ((p->detail && strstr(p->detail, w->says)) || (p->holds && strstr(p->holds, w->says)) || said(&c->result.warnings, w->says));
+		good = good
+		       && ((p->detail && strstr(p->detail, w->says)) || (p->holds && strstr(p->holds, w->says))
+		           || said(&c->result.warnings, w->says));
 	if (good && w->like) {
 		if ((st = vn_match_layout(c, i, &like, err)))
 			return st;
@@ -404,7 +407,8 @@ static vn_status compare(vn_mutation_harness *k, const char *ref, const char *ca
 	c.opened.cand = own_cand ? own_cand : k->cand;
 	const char *precision = vn_facts_get(vn_recording_run(c.opened.cand), "precision");
 	if ((st = k->h->limits ? vn_limits_open(k->h->limits, &c.request.limits, &why)
-	                       : vn_limits_own(precision ? precision : "", vn_recording_family(c.opened.cand), &c.request.limits, &why)) || (st = vn_compare(&c, &why)))
+	                       : vn_limits_own(precision ? precision : "", vn_recording_family(c.opened.cand), &c.request.limits, &why))
+	    || (st = vn_compare(&c, &why)))
 		goto done;
 	if (m) {
 		bad = judge(&c, m, target, o, err);

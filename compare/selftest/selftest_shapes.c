@@ -1,6 +1,8 @@
 /* selftest_shapes.c: the right name, and numbers in another shape, format or basis. */
 #include "compare/selftest/selftest.h"
 
+#include "libref/base/arrange.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +35,7 @@ static void exchange(vn_edit *e, const vn_mutation_context *p, int64_t first, in
 		vn_edit_fail(e, p->at, "no memory");
 		return;
 	}
-	for (int64_t i = 0; i < first * second; i++)
-		memcpy(data + (size_t)(i % second * first + i / second) * width, (const unsigned char *)p->t.data + (size_t)i * width, width);
+	vn_arrange_bytes(data, p->t.data, &(vn_arrange){ VN_ARRANGE_TURNED, .a = first, .b = second }, 1, (size_t)(first * second), width);
 	t.data = data;
 	vn_edit_replace(e, p->at, &t, VN_EDIT_PLAIN);
 	free(data);

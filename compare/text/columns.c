@@ -6,10 +6,11 @@
 
 #include <stdio.h>
 
-int64_t vn_column_at(vn_column_order lie, int64_t width, int64_t j)
+vn_arrange vn_columns_arranged(vn_column_order lie, int64_t width)
 {
 	const int64_t half = width / 2;
-	return lie == VN_COLUMNS_PAIRS ? j % half * 2 + j / half : lie == VN_COLUMNS_HALVES ? j % 2 * half + j / 2 : j;
+	return lie == VN_COLUMNS_PAIRS  ? (vn_arrange){ VN_ARRANGE_TURNED, .a = half, .b = 2 }
+	     : lie == VN_COLUMNS_HALVES ? (vn_arrange){ VN_ARRANGE_TURNED, .a = 2, .b = half } : (vn_arrange){ VN_ARRANGE_ROUND, .a = 0 };
 }
 
 const char *vn_columns_name(vn_column_order lie)

@@ -7,6 +7,7 @@
 #ifndef VN_COMPARE_COLUMNS_H
 #define VN_COMPARE_COLUMNS_H
 
+#include "libref/base/arrange.h"
 #include "libref/base/tensor.h"
 
 #include <stddef.h>
@@ -14,8 +15,8 @@
 /* How the candidate's columns lie, those of the reference being in the other order. */
 typedef enum vn_column_order { VN_COLUMNS_SAME, VN_COLUMNS_PAIRS, VN_COLUMNS_HALVES, VN_N_COLUMNS } vn_column_order;
 
-/* Where column j of `width`, an even number, of the reference is in the candidate. */
-int64_t     vn_column_at(vn_column_order lie, int64_t width, int64_t j);
+/* Where each column of `width`, an even number, of the reference is in the candidate. */
+vn_arrange  vn_columns_arranged(vn_column_order lie, int64_t width);
 /* "(freq 2)", "(2 freq)". */
 const char *vn_columns_name(vn_column_order lie);
 /* "a name map says so with axes: "token head (freq 2)", to_axes: "token head (2 freq)"". axes: the dims string, or "". */

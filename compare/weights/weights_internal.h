@@ -25,12 +25,12 @@ typedef struct vn_weight_name {
 
 vn_weight_name vn_weight_name_of(const char *name);
 bool           vn_part_is_norm(vn_weight_part p);
-/* Of holding each other's numbers. */
+/* The mistake of exchanging two parts; VN_NO_MISTAKE: none that is known. */
 vn_mistake     vn_part_exchange(vn_weight_part a, vn_weight_part b);
 /* The row of this name; NULL. */
 const vn_weight_row *vn_weight_find(const vn_weight_row *rows, int n, const char *name);
 
-/* The same, under another prefix too: model.language_model.norm.weight is model.norm.weight. */
+/* The same, but prefixes may differ: model.language_model.norm.weight is model.norm.weight. */
 const vn_weight_row *vn_weight_twin(const vn_weight_row *rows, int n, const char *name);
 
 /* ---- orders (weights_order.c) -------------------------------------------------- */

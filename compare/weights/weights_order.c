@@ -34,25 +34,6 @@ vn_heads vn_heads_of(const vn_plan *p, int layer)
 
 /* ---- where it comes from --------------------------------------------------------- */
 
-/* Blocks of sizes p[0..2], the one that comes first p[3], and so on. */
-static int64_t from_blocks(const int64_t *p, int64_t i)
-{
-	const int64_t start[] = { 0, p[0], p[0] + p[1] };
-	for (int k = 3; k < 5; k++) {
-		if (i < p[p[k]])
-			return start[p[k]] + i;
-		i -= p[p[k]];
-	}
-	return start[p[5]] + i;
-}
-
-/* A group: r heads of queries, one of keys, one of values. */
-static int64_t from_group(int64_t G, int64_t r, int64_t K, int64_t i)
-{
-	const int64_t all = (r + 2) * K, g = i / all, at = i % all;
-	return at < r * K ? g * r * K + at : at < (r + 1) * K ? (G * r + g) * K + at - r * K : (G * r + G + g) * K + at - (r + 1) * K;
-}
-
 static vn_arrange rule_of(const vn_order *o, int64_t n)
 {
 	const int64_t *p = o->p;
@@ -66,6 +47,10 @@ static vn_arrange rule_of(const vn_order *o, int64_t n)
 		return (vn_arrange){ VN_ARRANGE_TURNED, .a = p[0], .b = 2, .each = p[1] };
 	case VN_ORDER_TILED: /* p: what stands before, key heads, value heads a key head, width */
 		return (vn_arrange){ VN_ARRANGE_TURNED, .a = p[1], .b = p[2], .each = p[3], .before = p[0] };
+	case VN_ORDER_BLOCKS: /* p: three sizes, which block comes first, second, third */
+		return (vn_arrange){ VN_ARRANGE_PARTS, .a = 1, .part = { p[0], p[1], p[2] }, .order = { p[3], p[4], p[5] } };
+	case VN_ORDER_PARTS_BY_GROUP: /* p: groups, heads of queries in one, width; and one head of keys, one of values */
+		return (vn_arrange){ VN_ARRANGE_PARTS, .a = p[0], .part = { p[1] * p[2], p[2], p[2] }, .order = { 0, 1, 2 } };
 	case VN_ORDER_REVERSED:
 		return (vn_arrange){ VN_ARRANGE_REVERSED, .each = 1 };
 	case VN_ORDER_SHARDS: /* p: how many, by how many they are turned; -1: the last one first */
@@ -81,10 +66,6 @@ int64_t vn_order_from(const vn_order *o, int64_t i, int64_t n)
 {
 	const vn_arrange m = rule_of(o, n);
 
-	if (o->kind == VN_ORDER_BLOCKS)
-		return from_blocks(o->p, i);
-	if (o->kind == VN_ORDER_PARTS_BY_GROUP)
-		return from_group(o->p[0], o->p[1], o->p[2], i);
 	if (o->kind == VN_ORDER_HALVES && o->p[2]) /* the second half comes first */
 		i = (i + n / 2) % n;
 	return vn_arranged(&m, i, n);

@@ -8,6 +8,20 @@ static int64_t clamped(int64_t i, int64_t n)
 	return i < 0 ? 0 : i < n ? i : n - 1;
 }
 
+static int64_t of_parts(const vn_arrange *m, int64_t i)
+{
+	const int64_t start[] = { 0, m->part[0], m->part[0] + m->part[1] }, all = start[2] + m->part[2], group = i / all;
+
+	i %= all;
+	for (int k = 0; k < 3; k++) {
+		const int64_t part = m->order[k], n = m->part[part];
+		if (i < n)
+			return m->a * start[part] + group * n + i;
+		i -= n;
+	}
+	return -1; /* not reached: i was less than all */
+}
+
 /* Of index i of a period of n. */
 static int64_t within(const vn_arrange *m, int64_t i, int64_t n)
 {
@@ -24,6 +38,10 @@ static int64_t within(const vn_arrange *m, int64_t i, int64_t n)
 		return (piece == m->a ? m->b : piece == m->b ? m->a : piece) * each + at;
 	case VN_ARRANGE_SHIFTED:
 		return clamped(i + m->a, n);
+	case VN_ARRANGE_MOVED:
+		return i + m->a >= 0 && i + m->a < n ? i + m->a : -1;
+	case VN_ARRANGE_PARTS:
+		return of_parts(m, i);
 	case VN_ARRANGE_PADDED:
 		return i % (m->a + m->b) < m->a ? i / (m->a + m->b) * m->a + i % (m->a + m->b) : -1;
 	}

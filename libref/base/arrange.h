@@ -17,12 +17,16 @@ typedef enum vn_arrange_rule {
 	VN_ARRANGE_REVERSED,  /* pieces of `each`, the last first */
 	VN_ARRANGE_EXCHANGED, /* pieces a and b of `each`, one for the other */
 	VN_ARRANGE_SHIFTED,   /* i + a, the first or the last where there is none */
+	VN_ARRANGE_MOVED,     /* i + a, nowhere where there is none */
 	VN_ARRANGE_PADDED,    /* rows of a with b of padding behind each, read without it: what the padding gets is none's */
+	VN_ARRANGE_PARTS,     /* a groups, each of three parts of the sizes `part` in this `order`; they come from three sections,
+	                       * each of which has one part of all groups */
 } vn_arrange_rule;
 
 typedef struct vn_arrange {
 	vn_arrange_rule rule;
 	int64_t         a, b, each; /* each 0: 1 */
+	int64_t         part[3], order[3]; /* PARTS: sizes of the parts 0, 1 and 2 of a group; which of them comes first, ... */
 	int64_t         before;     /* so many indices stay where they are */
 	int64_t         period;     /* those behind them are arranged so many at a time; 0: together. What does not fill a period, or a turn, stays */
 } vn_arrange;

@@ -42,14 +42,6 @@ void vn_mapped_drop(const void *base)
 	pthread_mutex_unlock(&lock);
 }
 
-/* snprintf may not be called in a handler. */
-static size_t append_text(char *line, size_t at, const char *text)
-{
-	const size_t n = strlen(text);
-	memcpy(line + at, text, n);
-	return at + n;
-}
-
 static void explain(int signal, siginfo_t *info, void *context)
 {
 	static const char why[] = ": cannot be read any more: another program made it shorter, or the disk fails\n";
@@ -61,7 +53,7 @@ static void explain(int signal, siginfo_t *info, void *context)
 	for (int i = 0; i < MOST; i++)
 		if (slot[i].base && at >= (uintptr_t)slot[i].base && at - (uintptr_t)slot[i].base < slot[i].bytes)
 			path = slot[i].path;
-	const size_t n = append_text(line, append_text(line, append_text(line, 0, "vernier: "), path), why);
+	const size_t n = vn_text_put(line, vn_text_put(line, vn_text_put(line, 0, "vernier: "), path), why);
 	if (write(2, line, n) < 0) {} /* nothing more can be done */
 	_exit(2);
 }

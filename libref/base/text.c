@@ -62,6 +62,13 @@ bool vn_text_control(char c)
 	return (unsigned char)c < 0x20 || c == 0x7f;
 }
 
+size_t vn_text_put(char *line, size_t at, const char *text)
+{
+	const size_t n = strlen(text);
+	memcpy(line + at, text, n);
+	return at + n;
+}
+
 char *vn_text_clean(char *text, size_t room)
 {
 	int    marks = 0;

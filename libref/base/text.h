@@ -20,6 +20,10 @@ bool  vn_text_real(const char *text, double low, double high, double *x);
 __attribute__((format(printf, 3, 4)))
 void  vn_text_add(char *text, size_t size, const char *format, ...);
 
+/* Copies text to line + at, without its final 0, and returns the place behind it. For signal handlers, which may not call
+ * snprintf. The caller has the room. */
+size_t vn_text_put(char *line, size_t at, const char *text);
+
 /* In place, in that room: what is not printable (vn_utf8_printable) as \n, \u{202e}, \xff. Twice is as once. What
  * does not fit is cut off. Returns text. */
 char *vn_text_clean(char *text, size_t room);

@@ -49,11 +49,12 @@ fail:
 	return st;
 }
 
-void vn_ref_destroy(vn_ref *r)
+void vn_ref_destroy(void *ref)
 {
+	vn_ref *r = ref;
 	if (!r)
 		return;
-	vn_ref_end(r, false);
+	vn_ref_end(r, false, NULL);
 	vn_states_destroy(&r->states);
 	free(r->convert);
 	free(r->holder);
@@ -67,31 +68,35 @@ void vn_ref_products(vn_ref *r, vn_products products)
 	r->policy.products = products;
 }
 
-int64_t vn_ref_position(const vn_ref *r)
+int64_t vn_ref_position(const void *ref)
 {
+	const vn_ref *r = ref;
 	return r->position;
 }
 
-void vn_ref_reset(vn_ref *r)
+void vn_ref_reset(void *ref)
 {
-	vn_ref_end(r, false);
+	vn_ref *r = ref;
+	vn_ref_end(r, false, NULL);
 	r->position = 0;
 }
 
 /* What states hold of later tokens does not count any more: vn_states_begin. */
-vn_status vn_ref_rewind(vn_ref *r, int64_t position, vn_error *err)
+vn_status vn_ref_rewind(void *ref, int64_t position, vn_error *err)
 {
+	vn_ref *r = ref;
 	const vn_status st = vn_plan_can_rewind(r->plan, r->position, position, err);
 
 	if (st)
 		return st;
-	vn_ref_end(r, false);
+	vn_ref_end(r, false, NULL);
 	r->position = position;
 	return VN_OK;
 }
 
-void vn_ref_facts(const vn_ref *r, vn_facts *f)
+void vn_ref_facts(const void *ref, vn_facts *f)
 {
+	const vn_ref *r = ref;
 	vn_facts_set(f, "engine", "ref");
 	vn_facts_set(f, "engine_version", "%s", VERNIER_VERSION);
 	vn_facts_set(f, "device", "cpu");
@@ -133,8 +138,9 @@ static vn_status check_call(const vn_ref *r, const int32_t *ids, int64_t tokens,
 	return VN_OK;
 }
 
-vn_status vn_ref_begin(vn_ref *r, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
+vn_status vn_ref_begin(void *ref, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
 {
+	vn_ref *r = ref;
 	vn_status st;
 
 	if (r->call.open)
@@ -153,8 +159,9 @@ vn_status vn_ref_begin(vn_ref *r, const int32_t *ids, int64_t tokens, const vn_t
 	return VN_OK;
 }
 
-vn_status vn_ref_run(vn_ref *r, int from, int to, vn_error *err)
+vn_status vn_ref_run(void *ref, int from, int to, vn_error *err)
 {
+	vn_ref *r = ref;
 	vn_status st = VN_OK;
 
 	if (!r->call.open)
@@ -205,8 +212,9 @@ static void *find(vn_ref *r, int value, bool to_write, int64_t *n, vn_error *err
 	return (void *)(uintptr_t)now;
 }
 
-vn_status vn_ref_read(vn_ref *r, int value, void *data, vn_error *err)
+vn_status vn_ref_read(void *ref, int value, void *data, vn_error *err)
 {
+	vn_ref *r = ref;
 	int64_t     n;
 	const void *at = find(r, value, false, &n, err);
 
@@ -220,8 +228,9 @@ vn_status vn_ref_read(vn_ref *r, int value, void *data, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_ref_write(vn_ref *r, int value, const void *data, vn_error *err)
+vn_status vn_ref_write(void *ref, int value, const void *data, vn_error *err)
 {
+	vn_ref *r = ref;
 	int64_t n;
 	void   *at = find(r, value, true, &n, err);
 
@@ -240,24 +249,41 @@ vn_status vn_ref_write(vn_ref *r, int value, const void *data, vn_error *err)
 	return VN_OK;
 }
 
-void vn_ref_end(vn_ref *r, bool keep)
+/* Taps are handed over at once. */
+vn_status vn_ref_flush(void *ref, vn_error *err)
 {
+	(void)ref, (void)err;
+	return VN_OK;
+}
+
+vn_status vn_ref_end(void *ref, bool keep, vn_error *err)
+{
+	vn_ref *r = ref;
+	(void)err;
 	if (!r->call.open)
-		return;
+		return VN_OK;
 	vn_progress_stop(&r->call.progress);
 	vn_states_end(&r->states, keep);
 	if (keep)
 		r->position += r->call.tokens;
 	memset(&r->call, 0, sizeof r->call);
+	return VN_OK;
 }
 
-vn_status vn_ref_forward(vn_ref *r, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
+vn_status vn_ref_forward(void *ref, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
 {
+	vn_ref *r = ref;
 	vn_status st = vn_ref_begin(r, ids, tokens, taps, err);
 
 	if (st)
 		return st;
 	st = vn_ref_run(r, 0, r->plan->n_nodes, err);
-	vn_ref_end(r, !st);
+	vn_ref_end(r, !st, NULL);
 	return st;
 }
+
+const vn_engine_ops vn_ref_ops = {
+	.forward = vn_ref_forward, .position = vn_ref_position, .reset = vn_ref_reset, .facts = vn_ref_facts, .destroy = vn_ref_destroy,
+	.begin = vn_ref_begin, .run = vn_ref_run, .read = vn_ref_read, .write = vn_ref_write, .flush = vn_ref_flush, .end = vn_ref_end,
+	.rewind = vn_ref_rewind,
+};

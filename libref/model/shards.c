@@ -166,10 +166,3 @@ void vn_shards_close(vn_shards *s)
 	free(s->all);
 	*s = (vn_shards){ 0 };
 }
-
-const struct vn_shard_tensor *vn_shards_find(const vn_shards *s, const char *name)
-{
-	vn_st_tensor           t = { .name = name };
-	struct vn_shard_tensor key = { .tensor = &t };
-	return s->all ? bsearch(&key, s->all, s->n, sizeof *s->all, compare_names) : NULL;
-}

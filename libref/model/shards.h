@@ -21,6 +21,5 @@ typedef struct vn_shards {
  * lists. Shards must lie in the directory. */
 vn_status vn_shards_open(const char *dir, vn_shards *s, vn_error *err);
 void      vn_shards_close(vn_shards *s); /* safe on a zeroed one */
-const struct vn_shard_tensor *vn_shards_find(const vn_shards *s, const char *name);
 
 #endif

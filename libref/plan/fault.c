@@ -30,16 +30,11 @@ static const vn_fault_row table[] = {
 #include "libref/plan/catalogue.def"
 };
 
-static const struct { char letter; const char *words; } chapters[] = {
-#define CHAPTER(letter, section, title) { letter, section " " title },
-#include "libref/plan/catalogue.def"
-};
-
-static const struct { const char *id, *title; } mistakes[VN_N_MISTAKES] = {
-	[VN_NO_MISTAKE] = { "", "" },
-#define FAULT(name, id, title, ...) [VN_MISTAKE_##name] = { id, title },
-#define MISREADING(name, id, title, ...) [VN_MISTAKE_##name] = { id, title },
-#define FAMILY(name, id, title) [VN_MISTAKE_##name] = { id, title },
+static const char *const ids[VN_N_MISTAKES] = {
+	[VN_NO_MISTAKE] = "",
+#define FAULT(name, id, ...)      [VN_MISTAKE_##name] = id,
+#define MISREADING(name, id, ...) [VN_MISTAKE_##name] = id,
+#define FAMILY(name, id, title)   [VN_MISTAKE_##name] = id,
 #include "libref/plan/catalogue.def"
 };
 
@@ -49,35 +44,13 @@ static_assert(sizeof table / sizeof *table == VN_MISTAKE_M6 - 1, "M6 is the firs
 int         vn_n_faults(void)         { return (int)(sizeof table / sizeof *table); }
 const char *vn_fault_id(int fault)    { return table[fault].id; }
 const char *vn_fault_means(int fault) { return table[fault].title; }
-const char *vn_mistake_id(vn_mistake m) { return mistakes[m].id; }
+const char *vn_mistake_id(vn_mistake m) { return ids[m]; }
 
 int vn_mistake_fault(vn_mistake m)
 {
 	const int fault = (int)m - 1;
 
 	return fault < vn_n_faults() ? fault : -1;
-}
-
-const char *vn_catalogue_title(const char *id)
-{
-	const size_t n = strlen(id);
-	const char  *variant = NULL;
-
-	for (int m = VN_N_MISTAKES - 1; m > VN_NO_MISTAKE && n > 0; m--) {
-		if (strcmp(mistakes[m].id, id) == 0)
-			return mistakes[m].title;
-		if (strncmp(mistakes[m].id, id, n) == 0 && mistakes[m].id[n] == '.')
-			variant = mistakes[m].title;
-	}
-	return variant;
-}
-
-const char *vn_catalogue_chapter(const char *id)
-{
-	for (size_t i = 0; i < sizeof chapters / sizeof *chapters; i++)
-		if (*id == chapters[i].letter)
-			return chapters[i].words;
-	return NULL;
 }
 
 /* "A1" names A1.missing, the first of its variants, where no fault is called A1; "A" names nothing. */

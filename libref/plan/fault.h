@@ -36,10 +36,6 @@ const char *vn_fault_id(int fault);    /* "R1", "A1.twice" */
 const char *vn_fault_means(int fault); /* its title, one line */
 /* By its id; an id without its variant is the first of them. -1: none. */
 int         vn_fault_find(const char *id);
-/* Of any id of the catalogue, that of a recorder_fault (capture/run/misread.h) too: its title, and the section of specs/models.md,
- * "9.4 attention". NULL: there is none. An id without its variant is a family, or the first of them. */
-const char *vn_catalogue_title(const char *id);
-const char *vn_catalogue_chapter(const char *id);
 /* Why a fault cannot be made at a node, half a sentence; NULL: it can. */
 const char *vn_fault_why_not(int fault, const vn_plan *p, int node);
 /* How many nodes of a plan it fits; *why (NULL: not asked): of the nodes of its kind

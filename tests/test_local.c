@@ -1,0 +1,131 @@
+/* test_local.c: tests compare/replay/local.c, errors in units of what a precision alone does. */
+#include "compare/replay/local.h"
+#include "tests/suite.h"
+
+#include <math.h>
+
+enum { T = 16, D = 32, N = T * D };
+
+static float a[N], b[N], c[N];
+
+/* a is b, rounded to half; c is a. */
+static void make(void)
+{
+	for (int i = 0; i < N; i++) {
+		b[i] = (float)sin(1.3 * i + 0.2);
+		a[i] = vn_f16_to_f32(vn_f32_to_f16(b[i]));
+		c[i] = a[i];
+	}
+}
+
+static vn_replayed measure(void)
+{
+	const vn_shape  s = { 2, { T, D } };
+	const vn_tensor x = { VN_F32, s, a }, y = { VN_F32, s, b }, z = { VN_F32, s, c };
+	vn_replayed     l;
+	vn_error        err = { "" };
+
+	CU_ASSERT_EQUAL_FATAL(vn_local_measure(&x, &y, &z, "token hidden", VN_F16, 1, &l, &err), VN_OK);
+	return l;
+}
+
+static void what_is_as_computed_has_no_error_and_a_floor(void)
+{
+	make();
+	const vn_replayed l = measure();
+	CU_ASSERT_EQUAL(l.local, 0);
+	CU_ASSERT(l.floor > 1e-8 && l.floor < 1e-7); /* 2^-24 or so, of half an ulp of half */
+	CU_ASSERT_EQUAL(vn_local_ratio(&l), 0);
+	CU_ASSERT(vn_local_limit_fraction(&l, N) <= 1);
+}
+
+static void a_format_that_rounds_more_has_a_larger_floor(void)
+{
+	make();
+	for (int i = 0; i < N; i++)
+		b[i] = a[i] * 1.001f;
+	const vn_replayed l = measure();
+	CU_ASSERT_DOUBLE_EQUAL(l.floor, 1e-6, 1e-8);
+}
+
+static void an_error_of_four_floors_is_the_limit(void)
+{
+	double sum = 0, off = 0;
+
+	make();
+	const vn_replayed healthy = measure();
+	for (int i = 0; i < N; i++)
+		sum += (double)a[i] * (double)a[i];
+	for (int i = 0; i < N; i++) /* alike in every number */
+		c[i] = a[i] + (float)(sqrt(3.9 * healthy.floor * sum / N) * (i % 2 ? 1 : -1));
+	vn_replayed l = measure();
+	off = vn_local_ratio(&l);
+	CU_ASSERT_DOUBLE_EQUAL(off, 3.9, 0.01);
+	CU_ASSERT(vn_local_limit_fraction(&l, N) <= 1);
+	CU_ASSERT(vn_local_limit_fraction(&l, VN_FEW_NUMBERS - 1) <= 0.25); /* of few numbers four times as much */
+	for (int i = 0; i < N; i++)
+		c[i] = a[i] + (float)(sqrt(4.1 * healthy.floor * sum / N) * (i % 2 ? 1 : -1));
+	l = measure();
+	CU_ASSERT(vn_local_limit_fraction(&l, N) > 1);
+}
+
+/* nmse over all tokens does not see it. */
+static void one_wrong_number_is_beyond_by_its_own_size(void)
+{
+	make();
+	c[5 * D + 3] += 0.002f; /* six floors of its token */
+	const vn_replayed l = measure();
+	CU_ASSERT(vn_local_ratio(&l) < VN_LOCAL_LIMIT);
+	CU_ASSERT(vn_local_worst(&l) > VN_PEAK_LIMIT);
+	CU_ASSERT(vn_local_limit_fraction(&l, N) > 1);
+}
+
+static void what_is_not_finite_on_one_side_is_beyond_any_floor(void)
+{
+	make();
+	c[7] = NAN;
+	vn_replayed l = measure();
+	CU_ASSERT_EQUAL(l.bad, 1);
+	CU_ASSERT(isinf(vn_local_ratio(&l)));
+	make();
+	a[7] = b[7] = c[7] = INFINITY;
+	l = measure();
+	CU_ASSERT_EQUAL(l.bad, 0);
+	CU_ASSERT(isfinite(vn_local_ratio(&l)));
+}
+
+static void another_healthy_implementation_raises_the_floor(void)
+{
+	const vn_shape  s = { 2, { T, D } };
+	const vn_tensor x = { VN_F32, s, a }, z = { VN_F32, s, c };
+	vn_replayed     most = { 0 };
+	vn_error        err = { "" };
+
+	make();
+	for (int i = 0; i < N; i++)
+		c[i] *= 1.01f;
+	vn_replayed l = measure();
+	CU_ASSERT(vn_local_limit_fraction(&l, N) > 1);
+	CU_ASSERT_EQUAL(vn_local_other(&z, &x, "token hidden", 1, &most, &err), VN_OK);
+	CU_ASSERT_DOUBLE_EQUAL(most.floor, 1e-4, 1e-6);
+	vn_local_allow(&l, &most);
+	CU_ASSERT(vn_local_limit_fraction(&l, N) <= 1);
+}
+
+static void what_was_not_replayed_has_no_number(void)
+{
+	const vn_checkpoint p = { .replay = { .local = 1, .floor = 1e-9 } };
+	CU_ASSERT(isnan(vn_local_over_floor(&p)));
+	CU_ASSERT(isnan(vn_local_peak(&p)));
+	CU_ASSERT_FALSE(vn_local_beyond(&p));
+}
+
+int main(void)
+{
+	static CU_TestInfo tests[] = {
+		TEST(what_is_as_computed_has_no_error_and_a_floor), TEST(a_format_that_rounds_more_has_a_larger_floor), TEST(an_error_of_four_floors_is_the_limit),
+		TEST(one_wrong_number_is_beyond_by_its_own_size), TEST(what_is_not_finite_on_one_side_is_beyond_any_floor),
+		TEST(another_healthy_implementation_raises_the_floor), TEST(what_was_not_replayed_has_no_number), CU_TEST_INFO_NULL,
+	};
+	return run_suite("local", tests);
+}

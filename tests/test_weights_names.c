@@ -1,0 +1,69 @@
+/* test_weights_names.c: tests compare/weights/weights_names.c, the part of a weight by its name. */
+#include "compare/weights/weights_internal.h"
+#include "tests/suite.h"
+
+#include <string.h>
+
+static void a_name_tells_part_and_layer(void)
+{
+	static const struct { const char *name; vn_weight_part part; int layer; const char *tail; bool bias; } row[] = {
+		{ "model.layers.12.self_attn.q_proj.weight", VN_PART_Q, 12, "self_attn.q_proj.weight", false },
+		{ "model.layers.0.self_attn.qkv_proj.bias", VN_PART_QKV, 0, "self_attn.qkv_proj.bias", true },
+		{ "model.layers.3.mlp.gate_up_proj.weight", VN_PART_GATE_UP, 3, "mlp.gate_up_proj.weight", false },
+		{ "model.layers.3.mlp.up_proj.weight", VN_PART_UP, 3, "mlp.up_proj.weight", false },
+		{ "model.layers.3.self_attn.q_norm.weight", VN_PART_NORM_Q, 3, "self_attn.q_norm.weight", false },
+		{ "h.7.attn.c_proj.weight", VN_PART_O, 7, "attn.c_proj.weight", false },
+		{ "h.7.mlp.c_proj.weight", VN_PART_DOWN, 7, "mlp.c_proj.weight", false },
+		{ "model.layers.1.linear_attn.A_log", VN_PART_GDN_LOG, 1, "linear_attn.A_log", false },
+		{ "model.embed_tokens.weight", VN_PART_EMBED, -1, "model.embed_tokens.weight", false },
+		{ "model.norm.weight", VN_PART_NORM, -1, "model.norm.weight", false },
+		{ "lm_head.weight", VN_PART_HEAD, -1, "lm_head.weight", false },
+		{ "model.layers.x.q_projection", VN_PART_OTHER, -1, "model.layers.x.q_projection", false },
+		{ "model.layers.99999999999.q_proj.weight", VN_PART_Q, -1, "model.layers.99999999999.q_proj.weight", false },
+		{ ".bias", VN_PART_OTHER, -1, ".bias", false },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		const vn_weight_name x = vn_weight_name_of(row[i].name);
+		CU_ASSERT_EQUAL(x.part, row[i].part);
+		CU_ASSERT_EQUAL(x.layer, row[i].layer);
+		CU_ASSERT_STRING_EQUAL(x.tail, row[i].tail);
+		CU_ASSERT_EQUAL(x.bias, row[i].bias);
+	}
+}
+
+static void a_norm_is_any_of_them(void)
+{
+	CU_ASSERT_TRUE(vn_part_is_norm(VN_PART_NORM_K));
+	CU_ASSERT_TRUE(vn_part_is_norm(VN_PART_GDN_NORM));
+	CU_ASSERT_FALSE(vn_part_is_norm(VN_PART_DOWN));
+	CU_ASSERT_FALSE(vn_part_is_norm(VN_PART_GDN_QKV));
+}
+
+static void an_exchange_is_one_mistake_either_way(void)
+{
+	CU_ASSERT_EQUAL(vn_part_exchange(VN_PART_GATE, VN_PART_UP), VN_MISTAKE_W4);
+	CU_ASSERT_EQUAL(vn_part_exchange(VN_PART_UP, VN_PART_GATE), VN_MISTAKE_W4);
+	CU_ASSERT_EQUAL(vn_part_exchange(VN_PART_UP, VN_PART_DOWN), VN_NO_MISTAKE);
+}
+
+static void a_twin_has_another_prefix(void)
+{
+	const vn_weight_row row[] = { { .name = "language_model.model.norm.weight" }, { .name = "lm_head.weight" } };
+
+	CU_ASSERT_PTR_EQUAL(vn_weight_find(row, 2, "lm_head.weight"), &row[1]);
+	CU_ASSERT_PTR_NULL(vn_weight_find(row, 2, "lm_head"));
+	CU_ASSERT_PTR_EQUAL(vn_weight_twin(row, 2, "model.norm.weight"), &row[0]);
+	CU_ASSERT_PTR_EQUAL(vn_weight_twin(row, 2, "norm.weight"), &row[0]);
+	CU_ASSERT_PTR_NULL(vn_weight_twin(row, 2, "model.norm.bias"));
+	CU_ASSERT_PTR_NULL(vn_weight_twin(row, 0, "model.norm.weight"));
+}
+
+int main(void)
+{
+	static CU_TestInfo tests[] = {
+		TEST(a_name_tells_part_and_layer), TEST(a_norm_is_any_of_them), TEST(an_exchange_is_one_mistake_either_way),
+		TEST(a_twin_has_another_prefix), CU_TEST_INFO_NULL,
+	};
+	return run_suite("weights_names", tests);
+}
