@@ -73,8 +73,6 @@ static const char *name_of_ids(const vn_prompt_source *from)
 /* What the options say together. */
 static int check(command *k, int argc, char **argv)
 {
-	vn_error err;
-
 	if (vn_option_model("evaluate", argc, argv, &k->model))
 		return 2;
 	const char *ids = k->source.list ? "--ids" : k->source.recording ? "--ids-from" : NULL;
@@ -86,8 +84,8 @@ static int check(command *k, int argc, char **argv)
 		return complain("--device is for the gpu engine");
 	if (!k->precision)
 		k->precision = "f16";
-	if (vn_policy_read("--precision", k->precision, &k->cand.policy, &err))
-		return complain("%s", err.text);
+	if (vn_option_policy("evaluate", "precision", k->precision, &k->cand.policy))
+		return 2;
 	k->cand.gpu = k->candidate == GPU;
 	k->cand.threads = k->o.threads;
 	return 0;

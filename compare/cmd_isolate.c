@@ -134,9 +134,9 @@ static int check(command *k, int argc, char **argv)
 		return complain("--force-ids says what is decoded, then what is --force-ids-from?");
 	if (!k->precision)
 		k->precision = "f16";
-	if (vn_policy_read("--precision", k->precision, &k->o.cand.policy, &err) ||
-	    (k->as && vn_policy_read("--reference-precision", k->as, &k->as_policy, &err)))
-		return complain("%s", err.text);
+	if (vn_option_policy("isolate", "precision", k->precision, &k->o.cand.policy) ||
+	    (k->as && vn_option_policy("isolate", "reference-precision", k->as, &k->as_policy)))
+		return 2;
 	k->o.as = k->as ? &k->as_policy : NULL;
 	k->o.cand.gpu = k->o.cand.quiet = true;
 	k->o.cand.precise = k->precise;

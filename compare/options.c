@@ -7,6 +7,15 @@
 #include <stdio.h>
 #include <string.h>
 
+int vn_option_policy(const char *command, const char *name, const char *word, vn_policy *policy)
+{
+	char     option[40];
+	vn_error err;
+
+	snprintf(option, sizeof option, "--%s", name);
+	return vn_policy_read(option, word, policy, &err) ? vn_complain(command, "%s", err.text) : 0;
+}
+
 int vn_option_model(const char *command, int argc, char *const *argv, const char **model)
 {
 	if (argc - optind < 1)

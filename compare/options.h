@@ -32,6 +32,8 @@ int vn_option_model(const char *command, int argc, char *const *argv, const char
 
 /* The options that say these tokens, with a space before each: " --ids-from ref.h5"; "" where they do not fit a line. */
 void vn_say_source(const vn_prompt_source *from, char line[VN_SHELL_LINE]);
+/* The precision that option --NAME gives. 0, or 2 with a complaint. */
+int vn_option_policy(const char *command, const char *name, const char *word, vn_policy *policy);
 
 /* Of a command with one report: text or json, to stdout or -o PATH. */
 typedef struct vn_reporting {
