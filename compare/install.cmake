@@ -18,13 +18,14 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/capture/llama.cpp ${PROJECT_SOURCE_DIR}/
 # A page for each command and the completions, from the program's own tables.
 if(NOT VERNIER_FUZZ)
 	set(printed ${CMAKE_CURRENT_BINARY_DIR}/printed)
+	set(run ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0 $<TARGET_FILE:vernier>)
 	add_custom_command(OUTPUT ${printed}/vernier.fish
 		COMMAND ${CMAKE_COMMAND} -E rm -rf ${printed}
 		COMMAND ${CMAKE_COMMAND} -E make_directory ${printed}/man
-		COMMAND vernier help --man-pages ${printed}/man
-		COMMAND vernier help --completions bash > ${printed}/vernier
-		COMMAND vernier help --completions zsh > ${printed}/_vernier
-		COMMAND vernier help --completions fish > ${printed}/vernier.fish
+		COMMAND ${run} help --man-pages ${printed}/man
+		COMMAND ${run} help --completions bash > ${printed}/vernier
+		COMMAND ${run} help --completions zsh > ${printed}/_vernier
+		COMMAND ${run} help --completions fish > ${printed}/vernier.fish
 		DEPENDS vernier VERBATIM)
 	add_custom_target(printed ALL DEPENDS ${printed}/vernier.fish)
 	install(DIRECTORY ${printed}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
