@@ -99,13 +99,10 @@ float sum_of_row()
 	return x;
 }
 
-bool seen(uint i, uint j, uint to) { return j < to && visible(i, j); }
+// The keys of this part that the lane's query sees are [seen_from, seen_to).
+uint seen_from, seen_to;
 
-// Every query of the block sees every key of the tile.
-bool all_seen(uint i0, uint j0, uint to)
-{
-	return j0 + KEYS <= to && visible(i0, j0 + KEYS - 1) && visible(i0 + QUERIES - 1, j0);
-}
+bool seen(uint j) { return j >= seen_from && j < seen_to; }
 
 void score_tile(const MAT_A q[WIDTH / MK])
 {
@@ -120,15 +117,18 @@ void score_tile(const MAT_A q[WIDTH / MK])
 	}
 }
 
-// Two numbers as two halves each: what packs them may round as it likes, for the second has what is left.
+// Two numbers as two halves each: the first 11 bits, and what is left. Cut by integers, for a compiler may take unpackHalf2x16 of
+// packHalf2x16 for what went in, and nothing would be left.
 void split(vec2 w, out uint high, out uint low)
 {
-	high = packHalf2x16(w);
-	low = packHalf2x16(w - unpackHalf2x16(high));
+	const vec2 cut = vec2(uintBitsToFloat(floatBitsToUint(w.x) & 0xFFFFE000u), uintBitsToFloat(floatBitsToUint(w.y) & 0xFFFFE000u));
+
+	high = packHalf2x16(cut);
+	low = packHalf2x16(w - cut);
 }
 
 // Weights of this lane, times SCALE, into the strip. Returns their sum.
-float weigh(uint i, uint j0, uint to, bool whole_, const vec4 s[OWN], float base)
+float weigh(uint j0, const vec4 s[OWN], float base)
 {
 	float sum = 0.0;
 
@@ -137,7 +137,7 @@ float weigh(uint i, uint j0, uint to, bool whole_, const vec4 s[OWN], float base
 		[[unroll]] for (uint m = 0; m < 2; m++) {
 			vec4 w;
 			[[unroll]] for (uint c = 0; c < 4; c++) {
-				w[c] = whole_ || seen(i, j0 + (part_() * OWN + n + m) * 4 + c, to) ? SCALE * exp_(s[n + m][c] - base) : 0.0;
+				w[c] = seen(j0 + (part_() * OWN + n + m) * 4 + c) ? SCALE * exp_(s[n + m][c] - base) : 0.0;
 				sum += w[c];
 			}
 			split(w.xy, high[2 * m], low[2 * m]);
@@ -176,10 +176,10 @@ vec4 four_of(uint at, uint four)
 }
 
 // The same for this lane's columns, key by key.
-void add_odd_values(uint i, uint j0, uint to, inout vec4 context[WIDTHS * OWN])
+void add_odd_values(uint j0, inout vec4 context[WIDTHS * OWN])
 {
 	for (uint c = 0; c < KEYS; c++)
-		if (seen(i, j0 + c, to)) {
+		if (seen(j0 + c)) {
 			const float w = four_of(row_at(), c / 4)[c % 4] + four_of(row_at() + 8, c / 4)[c % 4];
 			[[unroll]] for (uint n = 0; n < WIDTHS * OWN; n++)
 				context[n] += w * four_of(STRIPS + c * PITCH, n / OWN * 16 + part_() * OWN + n % OWN);
@@ -215,6 +215,8 @@ void block(uint i0, uint h, uint part)
 	MAT_A q[WIDTH / MK];
 	MAT_C acc[WIDTH / MN];
 
+	seen_from = keys_begin(i);
+	seen_to = min(keys_end(i), to);
 	[[unroll]] for (uint n = 0; n < WIDTHS * OWN; n++)
 		context[n] = vec4(0.0);
 	fetch_queries(i0, h);
@@ -226,7 +228,6 @@ void block(uint i0, uint h, uint part)
 	fetch_keys(from, to, h);
 	barrier(); // queries are read above
 	for (uint j0 = from; j0 < to; j0 += KEYS) {
-		const bool whole_ = all_seen(i0, j0, to);
 		keep();
 		barrier();
 		fetch_values(j0, to, h);
@@ -240,7 +241,7 @@ void block(uint i0, uint h, uint part)
 			s[n] = uintBitsToFloat(sh[row_at() + part_() * OWN + n]);
 			[[unroll]] for (uint c = 0; c < 4; c++) {
 				s[n][c] = scaled(s[n][c]);
-				if (whole_ || seen(i, j0 + (part_() * OWN + n) * 4 + c, to))
+				if (seen(j0 + (part_() * OWN + n) * 4 + c))
 					most = max(most, s[n][c]);
 			}
 		}
@@ -248,14 +249,14 @@ void block(uint i0, uint h, uint part)
 		// Nothing seen yet but -inf: exp(-inf - 0) is 0, exp(-inf + inf) no number.
 		const float base = most == -INFINITY ? 0.0 : most, old = exp_(top - base);
 		top = most;
-		const float mine = weigh(i, j0, to, whole_, s, base);
+		const float mine = weigh(j0, s, base);
 		const bool  odd = odd_tile == j0 + 1;
 		barrier(); // said is read above
 		said[gl_LocalInvocationID.x] = mine;
 		[[unroll]] for (uint n = 0; n < WIDTHS * OWN; n++)
 			context[n] *= old;
 		if (odd)
-			add_odd_values(i, j0, to, context);
+			add_odd_values(j0, context);
 		else
 			add_values(acc);
 		barrier(); // weights and values are read above

@@ -110,13 +110,10 @@ void put8(Real y, uint at, vec4 a, vec4 b) { Real8(y).v[at / 8] = EightReals(a, 
 // is 40 ulp at x = -20: more than a float32 run may be off. ln 2 is split so
 // that n * LN2_HI is exact; the polynomial is Taylor's to degree 7 on
 // |r| <= ln(2)/2, remainder below 6e-9. A NaN passes through the arithmetic.
+// Without branches: they cost more than what they would save.
 float exp_(float x)
 {
-	if (x > 88.72283)
-		return INFINITY;
-	if (x < -87.33654) // below the smallest normal: 0 on devices that flush, so 0 on all
-		return 0.0;
-	const float n = floor(x * 1.44269504 + 0.5);
+	const float n = floor(clamp(x, -87.33654, 88.72283) * 1.44269504 + 0.5);
 	const float r = (x - n * 0.693359375) + n * 2.12194440e-4;
 	float p = 1.0 / 5040.0;
 	p = p * r + 1.0 / 720.0;
@@ -128,7 +125,9 @@ float exp_(float x)
 	p = p * r + 1.0;
 	// In two halves: 2^128 itself is no float.
 	const int a = int(n) / 2, b = int(n) - a;
-	return p * intBitsToFloat((a + 127) << 23) * intBitsToFloat((b + 127) << 23);
+	const float y = p * intBitsToFloat((a + 127) << 23) * intBitsToFloat((b + 127) << 23);
+	// Below the smallest normal: 0 on devices that flush, so 0 on all.
+	return x > 88.72283 ? INFINITY : x < -87.33654 ? 0.0 : y;
 }
 
 float silu(float x)
