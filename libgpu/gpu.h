@@ -13,8 +13,9 @@
  *          256 tokens up to the context (paged: in whole blocks, found through one
  *          table of 4 bytes a block) and those of fixed size are held twice; a
  *          scratch buffer of at most the staging budget, through which logits,
- *          tapped scores and paged states pass in pieces; ids and rope tables;
- *          where few workgroups share many keys, float sums of attention in up to 64 parts.
+ *          tapped scores and paged states pass in pieces; partial sums of products whose
+ *          inputs were shared out; ids and rope tables; where few workgroups share many
+ *          keys, float sums of attention in up to 64 parts.
  *          For the host: twice the staging budget. vn_gpu_facts tells the bytes
  *          of each: bytes_weights, bytes_arena (with scratch, sums and tables),
  *          bytes_cache, bytes_staging.

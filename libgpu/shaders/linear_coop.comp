@@ -79,23 +79,6 @@ uint two_halves(float a, float b)
 	return half_bits(a) | half_bits(b) << 16;
 }
 
-// Eight numbers as halves, as half_bits makes them; in one go where each is a normal half.
-uvec4 eight_halves(vec4 a, vec4 b)
-{
-	const uint  least = 0x38800000u, range = 0x477FF000u - least; // 2^-14, up to 65520
-	const uvec4 u = floatBitsToUint(a), v = floatBitsToUint(b), r = (u & 0x7FFFFFFFu) - least, s = (v & 0x7FFFFFFFu) - least;
-	uvec4 out8;
-
-	if (all(lessThan(max(r, s), uvec4(range)))) {
-		const uvec4 g = u >> 16 & 0x8000u | r + (least - 0x38000000u + 0xFFFu) + (r >> 13 & 1u) >> 13;
-		const uvec4 h = v >> 16 & 0x8000u | s + (least - 0x38000000u + 0xFFFu) + (s >> 13 & 1u) >> 13;
-		out8 = uvec4(g.xz | g.yw << 16, h.xz | h.yw << 16);
-	} else {
-		out8 = uvec4(two_halves(a.x, a.y), two_halves(a.z, a.w), two_halves(b.x, b.y), two_halves(b.z, b.w));
-	}
-	return out8;
-}
-
 // Eight columns of token t from m on.
 void store(uint t, uint m, vec4 a, vec4 b)
 {
@@ -107,7 +90,7 @@ void store(uint t, uint m, vec4 a, vec4 b)
 			b[i] += float(p.b.v[min(m + 4 + i, p.M - 1)]);
 		}
 	if (p.y_wide != 0 && n == 8)
-		OutEight(p.y).v[at / 8] = eight_halves(a, b);
+		OutEight(p.y).v[at / 8] = uvec4(two_halves(a.x, a.y), two_halves(a.z, a.w), two_halves(b.x, b.y), two_halves(b.z, b.w));
 	else
 		[[unroll]] for (uint i = 0; i < 8; i++)
 			if (i < n)
