@@ -93,7 +93,7 @@ if [ "$what" = all ]; then
 	configure_and_build asan
 	# Third parties keep memory of their own to the end (drivers, OpenMP); ours is checked by suppressing theirs.
 	# The longest tests run the same code as the other suites and command-line tests: once is enough.
-	long='^(parity_(decode|gpu|evaluate|replay|faults|explain|foreign|gguf)|metrics_twin|page|test_gpu_(families|gdn|invariants|ops|paged|run|trouble)|cli_((isolate|paged|same_bits|decode|force_ref|quantised)_gpu|(selftest(_families)?|explain_vocabulary)$))'
+	long='^(demo|next|parity_(decode|gpu|evaluate|replay|faults|explain|foreign|gguf)|metrics_twin|page|test_gpu_(attention|families|gdn|invariants|ops|paged|products|run|trouble)|cli_((isolate|paged|same_bits|decode|force_ref|quantised)_gpu|(selftest(_families)?|explain_vocabulary)$))'
 	LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp UBSAN_OPTIONS=print_stacktrace=1 run_tests asan -j"$jobs" -E "$long"
 	echo "== thread sanitizer, on what uses threads"
 	configure_and_build tsan -DVERNIER_GPU=OFF
