@@ -27,7 +27,7 @@ bad = 0
 
 def compare(gguf, theirs, *args):
     model = os.path.join(FIXTURES, "gguf", gguf)
-    r = subprocess.run([vernier, "compare", gguf + ".h5", theirs, "--names", "llama.cpp", "--model", model, "--allow", "missing", "--replay", *args,
+    r = subprocess.run([vernier, "compare", gguf + ".h5", theirs, "--names", "llama.cpp", "--model", model, "--allow", "missing", *args,
                         "-o", "report.json", "--force"], capture_output=True, text=True)
     if r.returncode > 1:
         return r.returncode, None, r.stderr
@@ -92,13 +92,13 @@ with tempfile.TemporaryDirectory() as d:
             origins = [j["checkpoints"][i]["name"] if isinstance(i, int) else i for i in j["origins"]] if j else []
             expect(f"{name}, {node}", status == 1 and origins == [point], f"origins {origins} {said.strip()}")
             if name == "qwen2-f16":
-                status, j, said = compare(gguf, wrong, "--limits", "q8_0.yaml")
+                status, j, said = compare(gguf, wrong, "--limits", "q8_0.yaml", "--no-replay")
                 expect(f"{name}, {node}, by the coarsest limits", status == 0, said.strip())
-    # A factor smaller than blocks of 8 bits leave room for is within limits, and still nobody's rounding.
+    # A factor smaller than blocks of 8 bits leave room for is within the checkpoint's limits, and its operation is outside.
     small = faulty(os.path.join(FIXTURES, "foreign", "llama.cpp-qwen2-q8_0.h5"), "ffn_out-0", lambda x: x * np.float32(1.001))
     status, j, said = compare("qwen2-trained.q8_0.gguf", small)
     origins = [j["checkpoints"][i]["name"] if isinstance(i, int) else i for i in j["origins"]] if j else []
-    expect("qwen2-q8_0, ffn_out-0 times 1.001", status == 0 and origins == ["layer0.down_proj"], f"within, origins {origins} {said.strip()}")
+    expect("qwen2-q8_0, ffn_out-0 times 1.001", status == 1 and origins == ["layer0.down_proj"], f"origins {origins} {said.strip()}")
     # Where inputs of products were not recorded, roundings are not known to the bit, and nobody is accused for that.
     for name, gguf, most, faults in CASES:
         shutil.copy(os.path.join(FIXTURES, "foreign", f"llama.cpp-{name}.h5"), "fewer.h5")
