@@ -99,7 +99,7 @@ find_package(vernier 0.1 REQUIRED)
 add_executable(other other.c)
 target_link_libraries(other PRIVATE vernier::capture vernier::record)
 C
-cmake -S . -B of_cmake -DCMAKE_PREFIX_PATH="$usr" >/dev/null
+cmake -S . -B of_cmake -G Ninja -DCMAKE_PREFIX_PATH="$usr" >/dev/null
 cmake --build of_cmake >/dev/null
 works of_cmake/other
 

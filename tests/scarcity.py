@@ -149,11 +149,13 @@ def sweep(table, limits, unit):
 
 
 def main():
+    global VERNIER
     folder = tempfile.mkdtemp(prefix="vernier-scarcity-")
     try:
         os.chmod(folder, 0o777)
         os.chdir(folder)
         os.environ["TMPDIR"] = folder
+        VERNIER = shutil.copy(VERNIER, folder)  # the user of the threads' part may not enter the folder of the build
         shutil.copytree(os.path.join(SOURCE, "fixtures", "qwen2-trained"), "model")
         for made in (["capture", "ref", "model", *IDS, "-o", "ref.h5"],
                      ["capture", "ref", "model", *IDS, "--precision", "f16", "-o", "cand.h5"]):
