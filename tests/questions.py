@@ -43,13 +43,13 @@ ROPES = lambda fault: {"layer1.q_rope": fault, "layer1.k_rope": fault}
 # (questions, family, prompt, fault or change of the capture, exit status, what the report says: regular expressions)
 F16 = [
     ("5 19", "qwen2", "p070", {}, 0, ["within limits", r"worst nmse .* \((0\.9|1)[0-9.]* x floor\)"]),
-    ("1 4 8 9 29", "qwen2", "p070", ROPES("interleaved"), 1, ["origins +layer1.q_rope, layer1.k_rope", "tokens 1-69 of 70 carry 100 %",
+    ("1 4 8 9", "qwen2", "p070", ROPES("interleaved"), 1, ["origins +layer1.q_rope, layer1.k_rope", "tokens 1-69 of 70 carry 100 %",
                                                  "within limits: layer1.q_proj", r"OUTSIDE +logits", "explained +layer1.q_rope and 1 more origin: R1: RoPE pairs columns 2i and 2i \\+ 1"]),
     ("3 4 30", "qwen2", "p017", {"layer1.q_rope": "interleaved", "layer0.down_proj": "one channel"}, 1,
      ["origins +layer0.down_proj, layer1.q_rope", "cleared +layer1.mlp_act only magnifies what it was given, 1.[23] times",
       r"replayed +itself nmse 0\.0006.* inherited .* times what came in"]),
     ("9", "qwen2", "p001", ROPES("interleaved"), 0, ["1 token: faults of rotations, masks and caches may not show"]),
-    ("9 29", "qwen2", "p070", ROPES("theta"), 1, ["origins +layer1.q_rope, layer1.k_rope", "it grows with the token", "explained .*: R2.1e4: RoPE with theta 10000"]),
+    ("9", "qwen2", "p070", ROPES("theta"), 1, ["origins +layer1.q_rope, layer1.k_rope", "it grows with the token", "explained .*: R2.1e4: RoPE with theta 10000"]),
     ("11", "qwen2", "p070", ROPES("position + 1"), 1, ["origins +layer1.q_rope, layer1.k_rope", "dims 0, 4 of 8 carry 9", "explained .*: R3.plus: positions count from 1"]),
     ("11", "qwen2", "p070", ROPES("last position"), 1, ["origins +layer1.q_rope, layer1.k_rope", "tokens 0-68 of 70 carry 100 %"]),
     ("10", "qwen2", "p070", ROPES("first head alone"), 1, ["heads 1-5 of 6 carry 100 %", "kv head 1 of 2 carries 100 %", "explained +layer1.q_rope: R12: RoPE skipped, in heads 1-5 of 6 alone"]),
