@@ -1,6 +1,6 @@
 """faults_truth.py: what every fault of the catalogue makes of a node's inputs, in numpy.
 
-Written from specs/models.md (sections 1 and 9.3 to 9.9), a model's config.json and its weights. Calls nothing of ours.
+Written from specs/models.md and specs/faults.md, a model's config.json and its weights. Calls nothing of ours.
 Truth(model).predict(fault, checkpoint, recorded) is the tensor that the node behind a checkpoint makes of the recorded
 inputs when the engine has the fault there; None when the fault is not one of that node. fault None: the sound formula.
 """

@@ -1,4 +1,4 @@
-/* test_ref.c: the numbers of whole runs: those of models.md, appendix A, in every precision. */
+/* test_ref.c: the numbers of whole runs: the qwen2 toy of models.md, appendix A, in every precision. */
 #include "tests/ref_help.h"
 
 /* ---- golden numbers ---------------------------------------------------------------------- */

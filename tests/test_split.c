@@ -30,7 +30,7 @@ static void cuts(const char *pattern, const char *text, const char *want)
 	vn_split_destroy(s);
 }
 
-/* The table of specs/models.md, "Pre-tokenizer patterns". A NULL is as the one before. */
+/* The patterns of specs/models.md, "Pre-tokenizer patterns". A NULL is as the one before. */
 static void the_known_patterns_cut_as_the_table_says(void)
 {
 	static const char *const name[] = { "gpt-2", "qwen2", "qwen35", "llama-bpe" };

@@ -1,5 +1,5 @@
 /* test_toys.c: the toy models of models.md, appendix A: every weight made from its
- * name, every number of the tables. Qwen2's is in test_ref.c, with all that is
+ * name, and numbers of a float64 program in numpy. Qwen2's is in test_ref.c, with all that is
  * asked of a run. */
 #include "libref/exec/ref.h"
 #include "libref/family/family.h"

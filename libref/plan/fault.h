@@ -1,6 +1,6 @@
 /* fault.h: the known mistakes of inference engines, made on purpose.
  *
- * The catalogue of specs/models.md, 9.3 to 9.9, is one table, catalogue.def: an id ("R1"), with a
+ * The catalogue of specs/faults.md is one table, catalogue.def: an id ("R1"), with a
  * variant where the catalogue has several ("A1.twice"), and one line in words. Every
  * fault is data: a changed copy of a plan and of the table of weights beside it
  * (a constant, an operation, an input, a weight). So whatever runs a plan runs a
