@@ -551,11 +551,11 @@ static void warn_many(const command *k, const vn_many *m)
 	for (int i = 0; i < m->n; i++) {
 		const vn_many_candidate *x = &m->candidate[i];
 		for (int j = 0; j < x->refusals.n; j++)
-			fprintf(stderr, "refused: %c: %s\n", vn_many_letter(i), x->refusals.line[j]);
-		if (x->status == 2)
-			fprintf(stderr, "vernier %s: %c, %s: %s\n", k->name, vn_many_letter(i), x->path, x->trouble);
+			fprintf(stderr, "refused: candidate %c: %s\n", vn_many_letter(i), x->refusals.line[j]);
+		if (x->status == 2 && (i == 0 || !m->candidate[i - 1].trouble || strcmp(m->candidate[i - 1].trouble, x->trouble) != 0))
+			fprintf(stderr, "vernier %s: candidate %c: %s\n", k->name, vn_many_letter(i), x->trouble);
 		for (int j = 0; j < x->warnings.n && !shown; j++)
-			fprintf(stderr, "vernier %s: warning: %c: %s\n", k->name, vn_many_letter(i), x->warnings.line[j]);
+			fprintf(stderr, "vernier %s: warning: candidate %c: %s\n", k->name, vn_many_letter(i), x->warnings.line[j]);
 	}
 }
 

@@ -76,6 +76,7 @@ static int add_row(vn_many *m, const vn_checkpoint *p, const char *label)
 static vn_many_cell reduce(const vn_comparison *c, const vn_checkpoint *p)
 {
 	vn_many_cell x = { .there = true, .measured = p->m.n > 0, .fails = p->fails, .origin = p->origin, .status = p->status,
+	                   .point = (int)(p - c->result.point),
 	                   .nmse = NAN, .cosine = NAN, .max_abs = NAN, .max_rel = NAN, .over_floor = NAN };
 	double ratio;
 	if (!x.measured)

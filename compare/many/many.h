@@ -22,6 +22,7 @@ typedef struct vn_many_cell {
 	bool           there;    /* this comparison has the checkpoint; else the rest is not set */
 	bool           measured, fails, origin;
 	vn_status_word status;
+	int            point;    /* of the comparison's result */
 	double         nmse, cosine, max_abs, max_rel;
 	double         over_floor; /* nmse in floors; NaN: no floor */
 } vn_many_cell;

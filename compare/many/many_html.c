@@ -7,7 +7,7 @@
 /* A page opens at once with so many rows; those where somebody is outside are always there. */
 enum { HEALTHY_ROWS = 4000, WARNINGS = 8 };
 
-static const char head[] =
+const char vn_many_page[] =
 	"<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 	"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
 	"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n"
@@ -119,7 +119,7 @@ vn_status vn_many_html(const vn_many *m, const vn_many_options *o, FILE *out, vn
 
 	(void)o;
 	(void)err;
-	fprintf(out, "%s<title>%s: %d candidates</title>\n</head>\n<body>\n<p class=\"dim\">vernier compare: %d candidates judged by <code>", head,
+	fprintf(out, "%s<title>%s: %d candidates</title>\n</head>\n<body>\n<p class=\"dim\">vernier compare: %d candidates judged by <code>", vn_many_page,
 	        vn_many_say_all(m), m->n, m->n);
 	vn_html_text(out, m->ref);
 	fprintf(out, "</code></p>\n<h1 class=\"%s\">%s</h1>\n<p>%s.</p>\n", status ? "outside" : "within", vn_many_say_all(m), vn_many_say_who(m, who));

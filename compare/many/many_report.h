@@ -32,6 +32,8 @@ const char *vn_many_say_verdict(const vn_many_candidate *x, char text[VN_MANY_VE
 const char *vn_many_say_all(const vn_many *m);
 enum { VN_MANY_WHO = 200 };
 const char *vn_many_say_who(const vn_many *m, char text[VN_MANY_WHO]);
+/* The page up to its title, which the caller writes and ends. */
+extern const char vn_many_page[];
 /* What the cells hold, in a line. */
 extern const char vn_many_legend[];
 

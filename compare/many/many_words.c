@@ -65,7 +65,10 @@ static void say_those(const vn_many *m, int status, const char *what, char text[
 		n += m->candidate[i].status == status;
 	if (n == 0)
 		return;
-	vn_text_add(text, VN_MANY_WHO, "%s%d of %d candidates %s (", *text ? ", " : "", n, m->n, what);
+	if (*text)
+		vn_text_add(text, VN_MANY_WHO, ", %d %s (", n, what);
+	else
+		vn_text_add(text, VN_MANY_WHO, "%d of %d candidates %s (", n, m->n, what);
 	for (int i = 0, k = 0; i < m->n; i++)
 		if (m->candidate[i].status == status)
 			vn_text_add(text, VN_MANY_WHO, "%s%c", k++ ? " " : "", vn_many_letter(i));
