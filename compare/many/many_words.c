@@ -9,17 +9,6 @@
 
 const char vn_many_legend[] = "nmse against the reference, then how many times the floor where there is one; ! is outside the limits";
 
-vn_many_report *vn_many_form(const char *name)
-{
-	static const struct { const char *name; vn_many_report *write; } form[] = {
-		{ "text", vn_many_text }, { "json", vn_many_json }, { "markdown", vn_many_markdown }, { "html", vn_many_html },
-	};
-	for (size_t i = 0; i < sizeof form / sizeof *form; i++)
-		if (strcmp(form[i].name, name) == 0)
-			return form[i].write;
-	return NULL;
-}
-
 const char *vn_many_say_cell(const vn_many_cell *x, char text[VN_MANY_CELL])
 {
 	if (!x)
