@@ -93,7 +93,7 @@ static const vn_option options[] = {
 	  .help = "The file for the last --format. Without a --format, the ending of PATH selects the form: .json, .xml for JUnit, .md for Markdown, .html, otherwise "
 	          "text. - is stdout. Default: stdout." },
 	{ "force", 0, VN_INTO(command, force), .help = "Replace reports that exist." },
-	{ "all", 0, VN_INTO(command, all), .help = "Print a line for every checkpoint, including those within limits." },
+	{ "all", 0, VN_INTO(command, all), .help = "Print a line for every checkpoint, including those within limits, with the largest relative error too." },
 	{ "quiet", 'q', VN_INTO(command, quiet),
 	  .help = "Print nothing on stdout. The exit status gives the verdict, and -o writes reports. Warnings go to stderr." },
 };

@@ -59,3 +59,6 @@ import editing as h5py
 f = h5py.File('cut.h5', 'r+')['step.0']
 del f['layer1/q_rope']"
 say table ref.h5 half.h5 cut.h5 --points 'layer1.q_rope' --first 2
+
+echo "== compare --all has the largest relative error as well"
+vernier compare ref.h5 half.h5 --points '*.q_rope' --all | grep -A2 checkpoint
