@@ -4,6 +4,7 @@
 #include "compare/comparison/checkpoint.h"
 #include "compare/match/folders.h"
 #include "compare/many/many_report.h"
+#include "compare/many/vote.h"
 #include "compare/options.h"
 #include "compare/text/output.h"
 #include "compare/explain/explain_words.h"
@@ -35,7 +36,7 @@ typedef struct command {
 	int         n_ranks;
 	struct { const vn_report_form *form; const char *path; bool placed; } report[MAX_REPORTS]; /* path NULL: stdout; placed: by -o */
 	int         n_reports;
-	bool        force, all, quiet, shard, replay, no_replay;
+	bool        force, all, quiet, shard, vote, replay, no_replay;
 	enum { NONE_ABSENT, NO_REFERENCE, NO_CANDIDATE } absent; /* of a pair of two folders */
 	vn_sides    sides; /* names and rows; files are above */
 	vn_comparing how;
@@ -84,6 +85,9 @@ static const vn_option options[] = {
 	{ "ref-batch-row", 0, VN_INTO(command, sides.ref_batch_row), VN_RANGE(0, INT32_MAX), .argument = "N",
 	  .help = "If REF holds several prompts, compare prompt N, from 0." },
 	{ "shard", 0, VN_INTO(command, shard), .help = "The files after REF are the recordings of all ranks of a tensor-parallel run; join them." },
+	{ "vote", 0, VN_INTO(command, vote),
+	  .help = "There is no reference: the files are 3 to 6 recordings, and at each checkpoint the majority decides. Each pair is compared, with the finer "
+	          "precision as the reference." },
 	VN_THREADS_OPTION(command, how.o.threads),
 	VN_GROUP("Reports"),
 	{ "format", 0, .kind = VN_TAKE_EACH, .take = take_form, .argument = "FORM", .words = &vn_report_names,
@@ -169,8 +173,8 @@ static int several(command *k, int n, char *const *file)
 		if (vn_is_folder(file[i]))
 			return vn_complain(k->name, "%s is a folder: of several candidates each is a file; vernier compare %s FOLDER compares two folders",
 			                   file[i], i ? "FOLDER" : file[i]);
-	k->many = file + 1;
-	k->n_many = n;
+	k->many = k->vote ? file : file + 1;
+	k->n_many = k->vote ? n + 1 : n;
 	return 0;
 }
 
@@ -184,6 +188,10 @@ static int arguments(command *k, int argc, char **argv)
 		return vn_complain(k->name, "--shard takes a reference and the recordings of two ranks or more; %d files given", argc - optind);
 	if (k->shard && argc - optind > 1 + VN_MOST_RANKS)
 		return vn_complain(k->name, "more than %d ranks", VN_MOST_RANKS);
+	if (k->vote && (k->shard || k->sides.n_ref_names || k->floor))
+		return vn_complain(k->name, "--vote has no reference: %s does not go with it", k->shard ? "--shard" : k->floor ? "--floor" : "--ref-names");
+	if (k->vote && (argc - optind < VN_VOTE_FEWEST || argc - optind > VN_VOTE_MOST))
+		return vn_complain(k->name, "--vote takes %d to %d recordings, not %d", VN_VOTE_FEWEST, VN_VOTE_MOST, argc - optind);
 	if (!k->shard && argc - optind < 2)
 		return vn_complain(k->name, "which two recordings? %d given", argc - optind);
 	if (!k->shard && argc - optind > 2 && (st = several(k, argc - optind - 1, argv + optind)))
@@ -498,7 +506,7 @@ static outcome compare_files(const command *k)
 static vn_status check_twice(const command *k, vn_error *err)
 {
 	for (int i = 0; i < k->n_many && !(k->how.o.allow & VN_ALLOW_ITSELF); i++) {
-		if (vn_same_file(k->ref, k->many[i]))
+		if (!k->vote && vn_same_file(k->ref, k->many[i]))
 			return vn_fail(err, VN_ERR_USAGE, "%s is the same file as the reference, %s: a recording always agrees with itself "
 			               "(--allow itself compares it all the same)", k->many[i], k->ref);
 		for (int j = 0; j < i; j++)
@@ -509,25 +517,68 @@ static vn_status check_twice(const command *k, vn_error *err)
 	return VN_OK;
 }
 
+/* k: of one reference and one candidate. */
+static vn_status judge_next(const command *k, vn_many *m, vn_error *err)
+{
+	vn_comparison c = { .request.options = &k->how.o };
+	vn_error      why = { "" };
+	char          chosen[128] = "", again[VN_SHELL_LINE];
+
+	say_again(k, again);
+	c.request.again = *again ? again : NULL;
+	vn_status judged = check_itself(k, &c, &why);
+	if (!judged)
+		judged = judge(k, &c, chosen, sizeof chosen, &why);
+	const vn_status st = vn_many_add(m, k->cand, &c, chosen, judged, &why, err);
+	vn_comparison_close(&c);
+	return st;
+}
+
 /* One candidate after the other, each a comparison of its own. */
 static vn_status judge_many(const command *k, vn_many *m, vn_error *err)
 {
 	vn_status st = VN_OK;
 	for (int i = 0; i < k->n_many && !st; i++) {
-		command       one = *k;
-		vn_comparison c = { .request.options = &one.how.o };
-		vn_error      why = { "" };
-		char          chosen[128] = "", again[VN_SHELL_LINE];
+		command one = *k;
 		one.cand = k->many[i];
 		one.ranks = &k->many[i];
-		say_again(&one, again);
-		c.request.again = *again ? again : NULL;
-		vn_status judged = check_itself(&one, &c, &why);
-		if (!judged)
-			judged = judge(&one, &c, chosen, sizeof chosen, &why);
-		st = vn_many_add(m, one.cand, &c, chosen, judged, &why, err);
-		vn_comparison_close(&c);
+		st = judge_next(&one, m, err);
 	}
+	return st;
+}
+
+/* Of a recording the digits of the format that it computed in; of one that does not say, or does not open, float32's. */
+static int digits_of(const char *path)
+{
+	vn_recording *r = NULL;
+	vn_policy     policy;
+	vn_error      err;
+	const char   *word = vn_recording_open(path, &r, &err) ? NULL : vn_facts_get(vn_recording_run(r), "precision");
+	const int     digits = vn_dtype_digits(word && !vn_policy_read("precision", word, &policy, &err) ? policy.storage : VN_F32);
+
+	vn_recording_close(r);
+	return digits;
+}
+
+/* Every pair of the recordings, in the order of vote.h. */
+static vn_status judge_pairs(const command *k, vn_many *m, vn_error *err)
+{
+	vn_status st = VN_OK;
+	int       digits[VN_VOTE_MOST];
+
+	for (int i = 0; i < k->n_many; i++)
+		digits[i] = digits_of(k->many[i]);
+	for (int i = 0; i < k->n_many; i++)
+		for (int j = i + 1; j < k->n_many && !st; j++) {
+			command   one = *k;
+			const int ref = digits[j] > digits[i] ? j : i, cand = i + j - ref;
+			one.ref = k->many[ref];
+			one.cand = k->many[cand];
+			one.ranks = &k->many[cand];
+			one.sides.n_ref_names = k->sides.n_names;
+			memcpy(one.sides.ref_names, k->sides.names, sizeof one.sides.ref_names);
+			st = judge_next(&one, m, err);
+		}
 	return st;
 }
 
@@ -599,24 +650,48 @@ static bool compared_any(const vn_many *m)
 	return false;
 }
 
+/* What was found, in every form. */
+static vn_status tell_many(const command *k, const vn_many *m, vn_error *err)
+{
+	const bool any = compared_any(m);
+	const vn_status st = any ? report_many(k, m, err) : VN_OK;
+	if (st)
+		return st;
+	if (!k->quiet && any)
+		say_many_written(k, m);
+	warn_many(k, m);
+	return VN_OK;
+}
+
+static vn_status vote(const command *k, vn_many *pairs, int *status, vn_error *err)
+{
+	vn_vote   v = { .many = { 0 } };
+	vn_status st = judge_pairs(k, pairs, err);
+
+	if (!st && !(st = vn_vote_count(&v, pairs, k->many, k->n_many, err)))
+		st = tell_many(k, &v.many, err);
+	*status = vn_many_status(&v.many);
+	vn_vote_finish(&v);
+	return st;
+}
+
 static int compare_many(const command *k)
 {
 	vn_many   m = { 0 };
 	vn_error  err = { "" };
+	int       status = 2;
 	vn_status st;
 
-	if (!(st = check_twice(k, &err)) && !(st = check_places(k, &err)) && !(st = vn_many_begin(&m, k->ref, wants_json(k), &err))
-	    && !(st = judge_many(k, &m, &err)) && compared_any(&m))
-		st = report_many(k, &m, &err);
-	if (!st && !k->quiet && compared_any(&m))
-		say_many_written(k, &m);
+	if (!(st = check_twice(k, &err)) && !(st = check_places(k, &err)) && !(st = vn_many_begin(&m, k->ref, wants_json(k), &err))) {
+		if (k->vote)
+			st = vote(k, &m, &status, &err);
+		else if (!(st = judge_many(k, &m, &err)) && !(st = tell_many(k, &m, &err)))
+			status = vn_many_status(&m);
+	}
 	if (st)
 		fprintf(stderr, "vernier %s: %s\n", k->name, err.text);
-	else
-		warn_many(k, &m);
-	const int status = st ? 2 : vn_many_status(&m);
 	vn_many_finish(&m);
-	return status;
+	return st ? 2 : status;
 }
 
 /* ---- folders ------------------------------------------------------------------- */

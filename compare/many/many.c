@@ -265,7 +265,7 @@ static void say_leaves(const vn_many *m, vn_lines *lines)
 	for (int i = 0; i < m->n; i++) {
 		const vn_many_candidate *x = &m->candidate[i];
 		if (x->first >= 0)
-			vn_lines_add(lines, "%c leaves at %s", vn_many_letter(i), m->row[x->first].label);
+			vn_lines_add(lines, "%c leaves%s at %s", vn_many_letter(i), m->vote ? " the majority" : "", m->row[x->first].label);
 		else if (x->status < 2)
 			vn_lines_add(lines, "%c leaves nowhere", vn_many_letter(i));
 	}
@@ -287,7 +287,9 @@ void vn_many_say(const vn_many *m, vn_lines *lines)
 		if (odd[i])
 			vn_lines_add(lines, "%c is the odd one out at %d checkpoint%s, first at %s", vn_many_letter(i), odd[i], odd[i] == 1 ? "" : "s",
 			             m->row[from[i]].label);
-	if (all)
+	if (all && m->vote)
+		vn_lines_add(lines, "there is no majority at %d checkpoint%s, first at %s", all, all == 1 ? "" : "s", m->row[first].label);
+	else if (all)
 		vn_lines_add(lines, "all candidates are outside at %d checkpoint%s, first at %s: compare two of them; where they agree, the reference is the odd one out",
 		             all, all == 1 ? "" : "s", m->row[first].label);
 }

@@ -21,6 +21,7 @@ enum { VN_MANY_MOST = 16 }; /* candidates */
 typedef struct vn_many_cell {
 	bool           there;    /* this comparison has the checkpoint; else the rest is not set */
 	bool           measured, fails, origin;
+	bool           self;     /* of the elected of a vote: its numbers are those that the others are held against */
 	vn_status_word status;
 	int            point;    /* of the comparison's result */
 	double         nmse, cosine, max_abs, max_rel;
@@ -49,7 +50,9 @@ typedef struct vn_many_row {
 } vn_many_row;
 
 typedef struct vn_many {
-	const char       *ref;
+	const char       *ref;     /* of a vote: how it was decided */
+	bool              vote;    /* there is no reference: outside is who is not with the majority (vote.h) */
+	int               elected; /* of a vote */
 	vn_many_candidate candidate[VN_MANY_MOST];
 	int               n;
 	vn_many_row      *row;

@@ -90,7 +90,7 @@ static void rows(const vn_many *m, FILE *out)
 	char odd[VN_MANY_LETTERS];
 	int  healthy = 0;
 
-	fprintf(out, "<p class=\"dim\">%s.</p>\n<div class=\"scroll\"><table><thead><tr><th>checkpoint</th><th>outside</th>", vn_many_legend);
+	fprintf(out, "<p class=\"dim\">%s.</p>\n<div class=\"scroll\"><table><thead><tr><th>checkpoint</th><th>outside</th>", vn_many_legend(m));
 	for (int i = 0; i < m->n; i++)
 		if (m->candidate[i].status < 2)
 			fprintf(out, "<th>%c</th>", vn_many_letter(i));
@@ -119,8 +119,8 @@ vn_status vn_many_html(const vn_many *m, const vn_many_options *o, FILE *out, vn
 
 	(void)o;
 	(void)err;
-	fprintf(out, "%s<title>%s: %d candidates</title>\n</head>\n<body>\n<p class=\"dim\">vernier compare: %d candidates judged by <code>", vn_many_page,
-	        vn_many_say_all(m), m->n, m->n);
+	fprintf(out, "%s<title>%s: %d %s</title>\n</head>\n<body>\n<p class=\"dim\">vernier compare: judged by <code>", vn_many_page,
+	        vn_many_say_all(m), m->n, m->vote ? "recordings" : "candidates");
 	vn_html_text(out, m->ref);
 	fprintf(out, "</code></p>\n<h1 class=\"%s\">%s</h1>\n<p>%s.</p>\n", status ? "outside" : "within", vn_many_say_all(m), vn_many_say_who(m, who));
 	candidates(m, out);

@@ -49,7 +49,7 @@ static bool candidate(const vn_many *m, int i, FILE *out)
 	fputs(" {\"about\": ", out);
 	good = put(out, j);
 	fputs(",\n\"report\": ", out);
-	if (x->status == 2)
+	if (x->json_bytes == 0)
 		fputs("null", out);
 	else
 		good = copy_report(m, x, out) && good;
@@ -83,6 +83,8 @@ vn_status vn_many_json(const vn_many *m, const vn_many_options *o, FILE *out, vn
 	(void)o;
 	fprintf(out, "{\n\"schema\": \"vernier-compare-many/1\",\n\"verdict\": \"%s\",\n\"reference\": ", verdict[vn_many_status(m)]);
 	good = put(out, vn_json_text(m->ref));
+	fputs(",\n\"elected\": ", out);
+	good = put(out, m->vote ? letter(m->elected) : json_null()) && good;
 	fputs(",\n\"candidates\": [", out);
 	for (int i = 0; good && i < m->n; i++) {
 		fputs(i ? ",\n" : "\n", out);

@@ -53,7 +53,7 @@ static vn_status table(const vn_many *m, size_t room, FILE *out, vn_error *err)
 		left += vn_many_fails(m, row);
 	if (left == 0)
 		return VN_OK;
-	fprintf(out, "%s\n\n| checkpoint | outside", vn_many_legend);
+	fprintf(out, "%s\n\n| checkpoint | outside", vn_many_legend(m));
 	for (int i = 0; i < m->n; i++)
 		if (m->candidate[i].status < 2)
 			fprintf(out, " | %c", vn_many_letter(i));

@@ -35,6 +35,6 @@ const char *vn_many_say_who(const vn_many *m, char text[VN_MANY_WHO]);
 /* The page up to its title, which the caller writes and ends. */
 extern const char vn_many_page[];
 /* What the cells hold, in a line. */
-extern const char vn_many_legend[];
+const char *vn_many_legend(const vn_many *m);
 
 #endif

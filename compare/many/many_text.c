@@ -26,7 +26,7 @@ static void candidate(const vn_many *m, int i, const vn_many_options *o, FILE *o
 	fprintf(out, "\n%-10s %s%s%s\n", "", x->status ? VN_RED(o->colour) : VN_GREEN(o->colour), vn_many_say_verdict(x, words), VN_PLAIN(o->colour));
 	for (int k = 0; k < x->refusals.n; k++)
 		fprintf(out, "%-10s refused: %s\n", "", x->refusals.line[k]);
-	if (x->status < 2)
+	if (x->status < 2 && *x->limits)
 		fprintf(out, "%-10s limits %s; floor %s\n", "", x->limits, *x->floor ? x->floor : "none");
 	for (int k = 0; k < x->warnings.n && k < WARNINGS; k++)
 		fprintf(out, "%-10s warning: %s\n", "", x->warnings.line[k]);
@@ -94,7 +94,7 @@ static void healthy(const vn_many *m, const widths *w, int from, int to, FILE *o
 static void table(const vn_many *m, const vn_many_options *o, FILE *out)
 {
 	const widths w = measure(m, o);
-	fprintf(out, "\n%s%s%s\n", VN_DIM(o->colour), vn_many_legend, VN_PLAIN(o->colour));
+	fprintf(out, "\n%s%s%s\n", VN_DIM(o->colour), vn_many_legend(m), VN_PLAIN(o->colour));
 	fprintf(out, "%-*s  %-*s", w.label, "checkpoint", w.odd, "outside");
 	for (int i = 0, before = 0; i < m->n; i++)
 		if (m->candidate[i].status < 2) {

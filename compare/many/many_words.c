@@ -7,14 +7,20 @@
 #include <math.h>
 #include <string.h>
 
-const char vn_many_legend[] = "nmse against the reference, then how many times the floor where there is one; ! is outside the limits";
+const char *vn_many_legend(const vn_many *m)
+{
+	return m->vote ? "nmse between each and the one marked =, then how many times the floor where there is one; ! is not with the majority"
+	               : "nmse against the reference, then how many times the floor where there is one; ! is outside the limits";
+}
 
 const char *vn_many_say_cell(const vn_many_cell *x, char text[VN_MANY_CELL])
 {
 	if (!x)
 		return strcpy(text, "-");
 	int n = snprintf(text, VN_MANY_CELL, "%s", x->fails ? "! " : "");
-	if (!x->measured)
+	if (x->self)
+		snprintf(text + n, (size_t)(VN_MANY_CELL - n), "=");
+	else if (!x->measured)
 		snprintf(text + n, (size_t)(VN_MANY_CELL - n), "%s", vn_status_text(x->status));
 	else if (isnan(x->nmse))
 		snprintf(text + n, (size_t)(VN_MANY_CELL - n), "nan");
@@ -43,8 +49,9 @@ const char *vn_many_say_verdict(const vn_many_candidate *x, char text[VN_MANY_VE
 
 const char *vn_many_say_all(const vn_many *m)
 {
-	static const char *const verdict[] = { "all within limits", "OUTSIDE limits", "not all could be compared" };
-	return verdict[vn_many_status(m)];
+	static const char *const verdict[2][3] = { { "all within limits", "OUTSIDE limits", "not all could be compared" },
+	                                           { "all agree", "NOT all agree", "not all could be compared" } };
+	return verdict[m->vote][vn_many_status(m)];
 }
 
 static void say_those(const vn_many *m, int status, const char *what, char text[VN_MANY_WHO])
@@ -57,7 +64,7 @@ static void say_those(const vn_many *m, int status, const char *what, char text[
 	if (*text)
 		vn_text_add(text, VN_MANY_WHO, ", %d %s (", n, what);
 	else
-		vn_text_add(text, VN_MANY_WHO, "%d of %d candidates %s (", n, m->n, what);
+		vn_text_add(text, VN_MANY_WHO, "%d of %d %s %s (", n, m->n, m->vote ? "recordings" : "candidates", what);
 	for (int i = 0, k = 0; i < m->n; i++)
 		if (m->candidate[i].status == status)
 			vn_text_add(text, VN_MANY_WHO, "%s%c", k++ ? " " : "", vn_many_letter(i));
@@ -67,8 +74,8 @@ static void say_those(const vn_many *m, int status, const char *what, char text[
 const char *vn_many_say_who(const vn_many *m, char text[VN_MANY_WHO])
 {
 	*text = 0;
-	say_those(m, 1, "outside", text);
+	say_those(m, 1, m->vote ? "not with the majority" : "outside", text);
 	say_those(m, 2, "not compared", text);
-	say_those(m, 0, "within", text);
+	say_those(m, 0, m->vote ? "with the majority" : "within", text);
 	return text;
 }

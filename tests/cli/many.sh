@@ -48,6 +48,22 @@ for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do cp half.h5 m$i.h5; many="$ma
 vernier compare ref.h5 $many | tail -n 1
 say compare ref.h5 $many rope.h5
 
+echo "== without a reference the majority decides"
+say compare --vote half.h5 rope.h5 bf16.h5 --points 'layer1.*_rope'
+say compare --vote rope.h5 short.h5 ref.h5 half.h5 --points 'layer1.*_rope'
+vernier compare --vote half.h5 rope.h5 bf16.h5 -o vote.json -o vote.html
+$PYTHON -c "
+import json
+j = json.load(open('vote.json'))
+print(j['reference'], j['elected'], [c['report'] and c['report']['verdict'] for c in j['candidates']], sum(p['odd'] == 'B' for p in j['checkpoints']))"
+echo "== two against two, and nothing to vote on"
+cp half.h5 half2.h5; cp rope.h5 rope3.h5
+vernier compare --vote half.h5 half2.h5 rope.h5 rope3.h5 --points 'layer1.*_rope' | tail -n 2
+say compare --vote half.h5 rope.h5
+say compare --vote other.h5 short.h5 half.h5
+say compare --vote half.h5 rope.h5 half.h5
+say compare --vote half.h5 rope.h5 bf16.h5 --floor ref.h5
+
 echo "== refused"
 say compare ref.h5 half.h5 rope.h5 half.h5
 say compare ref.h5 half.h5 ref.h5
