@@ -114,6 +114,9 @@ static void a_checkpoint_of_one_candidate_has_a_row_behind_the_others(void)
 	CU_ASSERT_PTR_NULL(vn_many_cell_of(&m, 3, 0));
 	CU_ASSERT_EQUAL(vn_many_odd(&m, 3), 1);
 	CU_ASSERT_EQUAL(vn_many_cell_of(&m, 3, 1)->point, 1);
+	CU_ASSERT_EQUAL(m.candidate[1].first, 3);
+	add(&m, "c", "...x");
+	CU_ASSERT_EQUAL(m.candidate[2].first, row_of(&m, "layer1.q_rope"));
 	vn_many_finish(&m);
 }
 
@@ -136,6 +139,24 @@ static void two_that_agree_outvote_the_third(void)
 	CU_ASSERT_EQUAL(v.many.elected, 1);
 	CU_ASSERT_EQUAL(v.many.candidate[1].first, 2);
 	CU_ASSERT(vn_many_cell_of(&v.many, 1, 1)->self);
+	vn_vote_finish(&v);
+	vn_many_finish(&m);
+}
+
+static void two_against_two_have_no_majority(void)
+{
+	static const char *const said[] = { ".", "x", "x", "x", "x", "." }; /* 0 and 1 agree, 2 and 3 do */
+	vn_many    m;
+	vn_vote    v;
+	vn_error   err = { "" };
+	char      *path[] = { (char[]) { "a" }, (char[]) { "b" }, (char[]) { "c" }, (char[]) { "d" } };
+
+	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "a", false, &err), VN_OK);
+	for (int i = 0; i < 6; i++)
+		add(&m, "x", said[i]);
+	CU_ASSERT_EQUAL_FATAL(vn_vote_count(&v, &m, path, 4, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_many_odd(&v.many, 0), VN_MANY_ALL);
+	CU_ASSERT_EQUAL(vn_many_status(&v.many), 1);
 	vn_vote_finish(&v);
 	vn_many_finish(&m);
 }
@@ -178,6 +199,7 @@ int main(void)
 		TEST(one_candidate_alone_is_no_odd_one),
 		TEST(a_checkpoint_of_one_candidate_has_a_row_behind_the_others),
 		TEST(two_that_agree_outvote_the_third),
+		TEST(two_against_two_have_no_majority),
 		TEST(who_cannot_be_compared_has_no_vote),
 		TEST(several_candidates_have_no_junit),
 		CU_TEST_INFO_NULL,
