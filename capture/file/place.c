@@ -91,7 +91,10 @@ static vn_status open_partial(vn_place *p, vn_error *err)
 		if (stat(p->partial, &named) == 0 && named.st_ino == ours.st_ino && named.st_dev == ours.st_dev) {
 			if (ftruncate(p->fd, 0) == 0)
 				return VN_OK;
-			return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", p->partial, strerror(errno));
+			const int why = errno;
+			if (ours.st_size == 0) /* nothing of an earlier run */
+				unlink(p->partial);
+			return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", p->partial, strerror(why));
 		}
 		close(p->fd);
 	}
