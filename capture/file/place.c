@@ -80,11 +80,18 @@ static vn_status open_partial(vn_place *p, vn_error *err)
 	struct stat ours, named;
 
 	for (int turn = 0; turn < 100; turn++) {
-		p->fd = open(p->partial, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+		enum { HOW = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK };
+		p->fd = open(p->partial, HOW | O_EXCL, 0666);
+		const bool made = p->fd >= 0;
+		if (!made && errno == EEXIST)
+			p->fd = open(p->partial, HOW, 0666);
 		if (p->fd < 0)
 			return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", p->partial,
 			               errno == ELOOP ? "is a symbolic link" : strerror(errno));
-		if (fstat(p->fd, &ours) != 0 || !S_ISREG(ours.st_mode))
+		const bool told = fstat(p->fd, &ours) == 0;
+		if (!told && made)
+			unlink(p->partial);
+		if (!told || !S_ISREG(ours.st_mode))
 			return vn_fail(err, VN_ERR_IO, "%s: is not a regular file", p->partial);
 		if (!locked(p->fd))
 			return vn_fail(err, VN_ERR_IO, "%s: another process is writing it", p->partial);
@@ -92,7 +99,7 @@ static vn_status open_partial(vn_place *p, vn_error *err)
 			if (ftruncate(p->fd, 0) == 0)
 				return VN_OK;
 			const int why = errno;
-			if (ours.st_size == 0) /* nothing of an earlier run */
+			if (made)
 				unlink(p->partial);
 			return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", p->partial, strerror(why));
 		}
