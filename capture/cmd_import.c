@@ -48,7 +48,7 @@ static const vn_option known[] = {
 const vn_command vn_import_command = {
 	.name = "import", .synopsis = "DUMP -o FILE [OPTION]...",
 	.about = "Turn the tensors that another engine wrote into a recording.\n"
-	         "DUMP is a directory that vernier_record.h wrote, a directory of .npy files named after their tensors, a .npz, .safetensors or .gguf file, or the "
+	         "DUMP is a directory that vernier_record.h wrote, a directory of .npy or .txt files named after their tensors, a .npz, .safetensors or .gguf file, or the "
 	         "tree of transformers' model_debugging_utils (..._FULL_TENSORS.json).",
 	.option = known, .n = sizeof known / sizeof *known, .status = "0 written, 1 written with a warning (--strict), 2 trouble",
 };

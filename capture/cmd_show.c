@@ -13,12 +13,16 @@
 
 typedef struct options {
 	int  format;
-	bool weights, checks, strict;
+	const char *values;
+	bool weights, checks, strict, force;
 } options;
 
 enum { TEXT, JSON };
 
 static const vn_option known[] = {
+	{ "values", 0, VN_INTO(options, values), .argument = "PATH",
+	  .help = "Write the numbers of the tensor NAME to PATH: .txt or .csv, a line for each row of its last axis, or .npy. vernier import reads .txt and .npy." },
+	{ "force", 0, VN_INTO(options, force), .help = "Replace a PATH that exists." },
 	{ "weights", 0, VN_INTO(options, weights), .help = "Show the table of weights that the run used." },
 	{ "check", 0, VN_INTO(options, checks),
 	  .help = "Check what must hold in any recording: digests match their numbers, residuals are the sums that their names say, rotations keep lengths, "
@@ -85,8 +89,9 @@ static void warn_of_part(const vn_recording *r)
 		vn_warn("show", "%s is INCOMPLETE: what follows is only a part of a run", vn_recording_path(r));
 }
 
-static vn_status show(const char *path, const char *name, bool weights, bool json, vn_error *err)
+static vn_status show(const char *path, const char *name, const options *o, vn_error *err)
 {
+	const bool     weights = o->weights, json = o->format == JSON;
 	vn_recording  *r = NULL;
 	const void    *data = NULL;
 	const vn_step *step = NULL;
@@ -96,7 +101,7 @@ static vn_status show(const char *path, const char *name, bool weights, bool jso
 
 	if (!st)
 		warn_of_part(r);
-	if (!st && name && !json && (step = step_named(r, name)))
+	if (!st && name && !json && !o->values && (step = step_named(r, name)))
 		name = NULL;
 	if (!st && name && (i = find(r, name, err)) < 0)
 		st = VN_ERR_NOTFOUND;
@@ -104,7 +109,9 @@ static vn_status show(const char *path, const char *name, bool weights, bool jso
 		vn_recording_allow_damage(r);
 	if (!st && name)
 		st = vn_recording_data(r, i, &data, err);
-	if (!st && json) {
+	if (!st && o->values) {
+		st = vn_show_values(r, i, data, o->values, o->force, err);
+	} else if (!st && json) {
 		if (!vn_show_json(r, i, data))
 			st = vn_fail(err, VN_ERR_IO, "standard output cannot be written: %s", vn_printed_lost() ? vn_printed_lost() : "no memory for the JSON");
 	} else if (!st) {
@@ -151,6 +158,10 @@ static int together(const options *o, int argc, char **argv)
 		return vn_complain("show", "--weights shows the weights; then what is '%s'?", argv[optind + 1]);
 	if (o->checks && (o->weights || argc - optind > 1 || o->format != TEXT))
 		return vn_complain("show", "--check is of the whole file, and in text");
+	if (o->values && (argc - optind < 2 || o->weights || o->checks || o->format != TEXT))
+		return vn_complain("show", "--values writes one tensor, and nothing else: vernier show FILE NAME --values %s", o->values);
+	if (o->values && !vn_show_values_form(o->values))
+		return vn_complain("show", "--values %s: the ending says the form: .txt, .csv or .npy", o->values);
 	return 0;
 }
 
@@ -170,7 +181,7 @@ int cmd_show(int argc, char **argv)
 			fprintf(stderr, "vernier show: %s\n", err.text);
 		return vn_warnings_end("show", o.strict, status);
 	}
-	if (show(argv[optind], argc - optind == 2 ? argv[optind + 1] : NULL, o.weights, o.format == JSON, &err)) {
+	if (show(argv[optind], argc - optind == 2 ? argv[optind + 1] : NULL, &o, &err)) {
 		fprintf(stderr, "vernier show: %s\n", err.text);
 		return 2;
 	}

@@ -3,6 +3,8 @@
 #include "compare/chapters/compare.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/match/folders.h"
+#include "compare/many/many_report.h"
+#include "compare/many/vote.h"
 #include "compare/options.h"
 #include "compare/text/output.h"
 #include "compare/explain/explain_words.h"
@@ -29,10 +31,12 @@ typedef struct command {
 	const char *name; /* compare, explain */
 	const char *ref, *cand, *limits, *floor;
 	char      *const *ranks; /* with --shard: cand and the other ranks' */
+	char      *const *many;  /* several candidates, of which cand is one; NULL */
+	int         n_many;
 	int         n_ranks;
 	struct { const vn_report_form *form; const char *path; bool placed; } report[MAX_REPORTS]; /* path NULL: stdout; placed: by -o */
 	int         n_reports;
-	bool        force, all, quiet, shard, replay, no_replay;
+	bool        force, all, quiet, shard, vote, replay, no_replay;
 	enum { NONE_ABSENT, NO_REFERENCE, NO_CANDIDATE } absent; /* of a pair of two folders */
 	vn_sides    sides; /* names and rows; files are above */
 	vn_comparing how;
@@ -81,6 +85,9 @@ static const vn_option options[] = {
 	{ "ref-batch-row", 0, VN_INTO(command, sides.ref_batch_row), VN_RANGE(0, INT32_MAX), .argument = "N",
 	  .help = "If REF holds several prompts, compare prompt N, from 0." },
 	{ "shard", 0, VN_INTO(command, shard), .help = "The files after REF are the recordings of all ranks of a tensor-parallel run; join them." },
+	{ "vote", 0, VN_INTO(command, vote),
+	  .help = "There is no reference: the files are 3 to 6 recordings, and at each checkpoint the majority decides. Each pair is compared, with the finer "
+	          "precision as the reference." },
 	VN_THREADS_OPTION(command, how.o.threads),
 	VN_GROUP("Reports"),
 	{ "format", 0, .kind = VN_TAKE_EACH, .take = take_form, .argument = "FORM", .words = &vn_report_names,
@@ -90,21 +97,23 @@ static const vn_option options[] = {
 	  .help = "The file for the last --format. Without a --format, the ending of PATH selects the form: .json, .xml for JUnit, .md for Markdown, .html, otherwise "
 	          "text. - is stdout. Default: stdout." },
 	{ "force", 0, VN_INTO(command, force), .help = "Replace reports that exist." },
-	{ "all", 0, VN_INTO(command, all), .help = "Print a line for every checkpoint, including those within limits." },
+	{ "all", 0, VN_INTO(command, all), .help = "Print a line for every checkpoint, including those within limits, with the largest relative error too." },
 	{ "quiet", 'q', VN_INTO(command, quiet),
 	  .help = "Print nothing on stdout. The exit status gives the verdict, and -o writes reports. Warnings go to stderr." },
 };
 
-#define COMMAND(word, what, needs) { .name = word, .synopsis = "REF CAND " needs "[OPTION]...\nREF --shard RANK0 RANK1... " needs "[OPTION]...", .about = what, \
+#define COMMAND(word, what, more, needs) { .name = word, .synopsis = "REF CAND" more " " needs "[OPTION]...\nREF --shard RANK0 RANK1... " needs "[OPTION]...", .about = what, \
 	.option = options, .n = sizeof options / sizeof *options, .status = "0 within limits, 1 outside, 2 trouble" }
 
 const vn_command vn_compare_command = COMMAND("compare",
-	"Judge the recording CAND by the recording REF, or two folders of recordings, paired by file name (specs/compare.md).", "");
+	"Judge the recording CAND by the recording REF, or two folders of recordings, paired by file name (specs/compare.md).\n"
+	"With several candidates, 16 at most, each is judged by itself, and one report has a column for each: where each leaves REF, and who is the odd "
+	"one out. A candidate that cannot be compared is told; the others are judged all the same. The exit status is the worst.", "...", "");
 const vn_command vn_explain_command = COMMAND("explain",
 	"Compare, and name the known mistake that reproduces each origin, a checkpoint where the error begins (specs/explain.md).\n"
 	"What it needs: MODEL, the weights that both runs used (a HuggingFace directory or a GGUF file); REF and CAND, recordings of the same tokens; and in CAND "
 	"the inputs of the operations to explain, as a recording of all checkpoints has them. It runs the model on the CPU several times.\n"
-	"The options are those of vernier compare; --explain and --replay are always on.", "--model MODEL ");
+	"The options are those of vernier compare; --explain and --replay are always on.", "", "--model MODEL ");
 
 /* --format opens a report, -o says where the last one goes; -o alone opens one by its suffix. */
 static vn_status add_form(command *k, const vn_report_form *form, vn_error *err)
@@ -147,6 +156,28 @@ static vn_status take_path(void *to, const vn_option *option, const char *path, 
 	return VN_OK;
 }
 
+/* Several candidates behind the reference, file[0]: what does not go with them. 0, or 2 with a complaint. */
+static int several(command *k, int n, char *const *file)
+{
+	if (strcmp(k->name, "explain") == 0)
+		return vn_complain(k->name, "one candidate at a time, not %d: vernier compare REF A B... --model MODEL --explain takes several", n);
+	if (n > VN_MANY_MOST)
+		return vn_complain(k->name, "at most %d candidates, not %d; of one run's ranks? --shard joins them", VN_MANY_MOST, n);
+	if (k->how.o.baseline)
+		return vn_complain(k->name, "--baseline is of one candidate, not of %d: compare each alone", n);
+	for (int i = 0; i < k->n_reports; i++)
+		if (!vn_many_form(k->report[i].form->name))
+			return vn_complain(k->name, "--format %s is of one candidate, not of %d: text, json, markdown and html have a column each",
+			                   k->report[i].form->name, n);
+	for (int i = 0; i <= n; i++)
+		if (vn_is_folder(file[i]))
+			return vn_complain(k->name, "%s is a folder: of several candidates each is a file; vernier compare %s FOLDER compares two folders",
+			                   file[i], i ? "FOLDER" : file[i]);
+	k->many = k->vote ? file : file + 1;
+	k->n_many = k->vote ? n + 1 : n;
+	return 0;
+}
+
 /* 0 to go on, 1 help was asked for, 2 wrong. */
 static int arguments(command *k, int argc, char **argv)
 {
@@ -157,8 +188,14 @@ static int arguments(command *k, int argc, char **argv)
 		return vn_complain(k->name, "--shard takes a reference and the recordings of two ranks or more; %d files given", argc - optind);
 	if (k->shard && argc - optind > 1 + VN_MOST_RANKS)
 		return vn_complain(k->name, "more than %d ranks", VN_MOST_RANKS);
-	if (!k->shard && argc - optind != 2)
-		return vn_complain(k->name, argc - optind > 2 ? "two recordings, not %d" : "which two recordings? %d given", argc - optind);
+	if (k->vote && (k->shard || k->sides.n_ref_names || k->floor))
+		return vn_complain(k->name, "--vote has no reference: %s does not go with it", k->shard ? "--shard" : k->floor ? "--floor" : "--ref-names");
+	if (k->vote && (argc - optind < VN_VOTE_FEWEST || argc - optind > VN_VOTE_MOST))
+		return vn_complain(k->name, "--vote takes %d to %d recordings, not %d", VN_VOTE_FEWEST, VN_VOTE_MOST, argc - optind);
+	if (!k->shard && argc - optind < 2)
+		return vn_complain(k->name, "which two recordings? %d given", argc - optind);
+	if (!k->shard && argc - optind > 2 && (st = several(k, argc - optind - 1, argv + optind)))
+		return st;
 	if (k->how.o.bitwise && (k->limits || k->floor || k->how.o.model))
 		return vn_complain(k->name, "--bitwise leaves nothing to limits and floors: give one or the other");
 	if (k->how.o.explain && !k->how.o.model)
@@ -252,6 +289,9 @@ static vn_status report(const command *k, vn_comparison *c, const char *chosen, 
 static vn_status check_place(const command *k, const char *path, vn_error *err)
 {
 	const vn_status st = vn_place_check(path, k->force, err);
+	for (int i = 0; i < k->n_many && !st; i++)
+		if (vn_same_file(path, k->many[i]))
+			return vn_fail(err, VN_ERR_USAGE, "%s: is read by this comparison; a report does not replace it", path);
 	if (!st && (vn_same_file(path, k->ref) || vn_same_file(path, k->cand) || vn_same_file(path, k->floor)
 	            || vn_same_file(path, k->limits) || vn_same_file(path, k->how.o.baseline)))
 		return vn_fail(err, VN_ERR_USAGE, "%s: is read by this comparison; a report does not replace it", path);
@@ -324,23 +364,34 @@ static void say_again(const command *k, char again[VN_SHELL_LINE])
 	memmove(again, again + (*again ? 2 : 0), strlen(again) + 1 - (*again ? 2 : 0));
 }
 
-static vn_status run(const command *k, vn_comparison *c, vn_error *err)
+/* Before an hour of work rather than after it. */
+static vn_status check_places(const command *k, vn_error *err)
 {
-	char chosen[128];
-	vn_status st = check_itself(k, c, err);
-	if (st)
-		return st;
-	/* Before an hour of work rather than after it. */
-	for (int i = 0; i < k->n_reports; i++)
-		if (k->report[i].path && (st = check_place(k, k->report[i].path, err)))
-			return st;
-	vn_sides sides = k->sides;
+	vn_status st = VN_OK;
+	for (int i = 0; i < k->n_reports && !st; i++)
+		if (k->report[i].path)
+			st = check_place(k, k->report[i].path, err);
+	return st;
+}
+
+static vn_status judge(const command *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)
+{
+	vn_sides  sides = k->sides;
+	vn_status st;
 	sides.ref = k->ref;
 	sides.cand = k->n_ranks > 1 ? (const char *const *)k->ranks : &k->cand;
 	sides.n_cand = k->n_ranks;
 	sides.floor = k->floor;
-	if ((st = vn_sides_open(&sides, c, err))
-	    || (st = read_limits(k, c, chosen, sizeof chosen, err)) || (st = vn_compare(c, err)))
+	if ((st = vn_sides_open(&sides, c, err)) || (st = read_limits(k, c, chosen, room, err)))
+		return st;
+	return vn_compare(c, err);
+}
+
+static vn_status run(const command *k, vn_comparison *c, vn_error *err)
+{
+	char chosen[128];
+	vn_status st;
+	if ((st = check_itself(k, c, err)) || (st = check_places(k, err)) || (st = judge(k, c, chosen, sizeof chosen, err)))
 		return st;
 	return report(k, c, chosen, err);
 }
@@ -449,6 +500,200 @@ static outcome compare_files(const command *k)
 	return o;
 }
 
+/* ---- several candidates ---------------------------------------------------------- */
+
+/* A candidate that is the reference, or another one, agrees with it whatever it holds. */
+static vn_status check_twice(const command *k, vn_error *err)
+{
+	for (int i = 0; i < k->n_many && !(k->how.o.allow & VN_ALLOW_ITSELF); i++) {
+		if (!k->vote && vn_same_file(k->ref, k->many[i]))
+			return vn_fail(err, VN_ERR_USAGE, "%s is the same file as the reference, %s: a recording always agrees with itself "
+			               "(--allow itself compares it all the same)", k->many[i], k->ref);
+		for (int j = 0; j < i; j++)
+			if (vn_same_file(k->many[j], k->many[i]))
+				return vn_fail(err, VN_ERR_USAGE, "%s is given twice, as candidates %c and %c (--allow itself compares it all the same)",
+				               k->many[i], vn_many_letter(j), vn_many_letter(i));
+	}
+	return VN_OK;
+}
+
+/* k: of one reference and one candidate. */
+static vn_status judge_next(const command *k, vn_many *m, vn_error *err)
+{
+	vn_comparison c = { .request.options = &k->how.o };
+	vn_error      why = { "" };
+	char          chosen[128] = "", again[VN_SHELL_LINE];
+
+	say_again(k, again);
+	c.request.again = *again ? again : NULL;
+	vn_status judged = check_itself(k, &c, &why);
+	if (!judged)
+		judged = judge(k, &c, chosen, sizeof chosen, &why);
+	const vn_status st = vn_many_add(m, k->cand, &c, chosen, judged, &why, err);
+	vn_comparison_close(&c);
+	return st;
+}
+
+/* One candidate after the other, each a comparison of its own. */
+static vn_status judge_many(const command *k, vn_many *m, vn_error *err)
+{
+	vn_status st = VN_OK;
+	for (int i = 0; i < k->n_many && !st; i++) {
+		command one = *k;
+		one.cand = k->many[i];
+		one.ranks = &k->many[i];
+		st = judge_next(&one, m, err);
+	}
+	return st;
+}
+
+/* Of a recording the digits of the format that it computed in; of one that does not say, or does not open, float32's. */
+static int digits_of(const char *path)
+{
+	vn_recording *r = NULL;
+	vn_policy     policy;
+	vn_error      err;
+	const char   *word = vn_recording_open(path, &r, &err) ? NULL : vn_facts_get(vn_recording_run(r), "precision");
+	const int     digits = vn_dtype_digits(word && !vn_policy_read("precision", word, &policy, &err) ? policy.storage : VN_F32);
+
+	vn_recording_close(r);
+	return digits;
+}
+
+/* Every pair of the recordings, in the order of vote.h. */
+static vn_status judge_pairs(const command *k, vn_many *m, vn_error *err)
+{
+	vn_status st = VN_OK;
+	int       digits[VN_VOTE_MOST];
+
+	for (int i = 0; i < k->n_many; i++)
+		digits[i] = digits_of(k->many[i]);
+	for (int i = 0; i < k->n_many; i++)
+		for (int j = i + 1; j < k->n_many && !st; j++) {
+			command   one = *k;
+			const int ref = digits[j] > digits[i] ? j : i, cand = i + j - ref;
+			one.ref = k->many[ref];
+			one.cand = k->many[cand];
+			one.ranks = &k->many[cand];
+			one.sides.n_ref_names = k->sides.n_names;
+			memcpy(one.sides.ref_names, k->sides.names, sizeof one.sides.ref_names);
+			st = judge_next(&one, m, err);
+		}
+	return st;
+}
+
+typedef struct many_report {
+	vn_many_report *write;
+	const vn_many  *m;
+	vn_many_options o;
+} many_report;
+
+static vn_status write_many(const void *context, FILE *out, vn_error *err)
+{
+	const many_report *r = context;
+	return r->write(r->m, &r->o, out, err);
+}
+
+/* What a report on stdout does not tell who reads stderr. */
+static void warn_many(const command *k, const vn_many *m)
+{
+	const bool shown = shows_text(k);
+	fflush(stdout);
+	for (int i = 0; i < m->n; i++) {
+		const vn_many_candidate *x = &m->candidate[i];
+		for (int j = 0; j < x->refusals.n; j++)
+			fprintf(stderr, "refused: candidate %c: %s\n", vn_many_letter(i), x->refusals.line[j]);
+		if (x->status == 2 && (i == 0 || !m->candidate[i - 1].trouble || strcmp(m->candidate[i - 1].trouble, x->trouble) != 0))
+			fprintf(stderr, "vernier %s: candidate %c: %s\n", k->name, vn_many_letter(i), x->trouble);
+		for (int j = 0; j < x->warnings.n && !shown; j++)
+			fprintf(stderr, "vernier %s: warning: candidate %c: %s\n", k->name, vn_many_letter(i), x->warnings.line[j]);
+	}
+}
+
+static vn_status report_many(const command *k, const vn_many *m, vn_error *err)
+{
+	vn_status st = VN_OK;
+	for (int i = 0; i < k->n_reports && !st; i++) {
+		const many_report r = { vn_many_form(k->report[i].form->name), m, { .colour = !k->report[i].path && colours(), .all = k->all } };
+		st = vn_output_report(k->report[i].path, k->force, write_many, &r, err);
+	}
+	return st;
+}
+
+/* Where no report is on stdout: the verdict, and what was written, in a line. */
+static void say_many_written(const command *k, const vn_many *m)
+{
+	char who[VN_MANY_WHO];
+
+	for (int i = 0; i < k->n_reports; i++)
+		if (!k->report[i].path)
+			return;
+	printf("%s: %s. Written:", vn_many_say_all(m), vn_many_say_who(m, who));
+	for (int i = 0; i < k->n_reports; i++)
+		printf("%s %s", i ? "," : "", k->report[i].path);
+	putchar('\n');
+}
+
+static bool wants_json(const command *k)
+{
+	for (int i = 0; i < k->n_reports; i++)
+		if (vn_many_form(k->report[i].form->name) == vn_many_json)
+			return true;
+	return false;
+}
+
+static bool compared_any(const vn_many *m)
+{
+	for (int i = 0; i < m->n; i++)
+		if (m->candidate[i].status < 2)
+			return true;
+	return false;
+}
+
+/* What was found, in every form. */
+static vn_status tell_many(const command *k, const vn_many *m, vn_error *err)
+{
+	const bool any = compared_any(m);
+	const vn_status st = any ? report_many(k, m, err) : VN_OK;
+	if (st)
+		return st;
+	if (!k->quiet && any)
+		say_many_written(k, m);
+	warn_many(k, m);
+	return VN_OK;
+}
+
+static vn_status vote(const command *k, vn_many *pairs, int *status, vn_error *err)
+{
+	vn_vote   v = { .many = { 0 } };
+	vn_status st = judge_pairs(k, pairs, err);
+
+	if (!st && !(st = vn_vote_count(&v, pairs, k->many, k->n_many, err)))
+		st = tell_many(k, &v.many, err);
+	*status = vn_many_status(&v.many);
+	vn_vote_finish(&v);
+	return st;
+}
+
+static int compare_many(const command *k)
+{
+	vn_many   m = { 0 };
+	vn_error  err = { "" };
+	int       status = 2;
+	vn_status st;
+
+	if (!(st = check_twice(k, &err)) && !(st = check_places(k, &err)) && !(st = vn_many_begin(&m, k->ref, wants_json(k), &err))) {
+		if (k->vote)
+			st = vote(k, &m, &status, &err);
+		else if (!(st = judge_many(k, &m, &err)) && !(st = tell_many(k, &m, &err)))
+			status = vn_many_status(&m);
+	}
+	if (st)
+		fprintf(stderr, "vernier %s: %s\n", k->name, err.text);
+	vn_many_finish(&m);
+	return st ? 2 : status;
+}
+
 /* ---- folders ------------------------------------------------------------------- */
 
 /* The command for one pair: everything that is a folder with the name behind it. */
@@ -539,6 +784,8 @@ static int compare(command k, int argc, char **argv)
 	const int said = arguments(&k, argc, argv);
 	if (said)
 		return said == 1 ? 0 : 2;
+	if (k.many)
+		return compare_many(&k);
 	return k.n_ranks == 1 && vn_is_folder(k.ref) && vn_is_folder(k.cand) ? compare_folders(&k) : compare_files(&k).status;
 }
 

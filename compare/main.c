@@ -54,6 +54,7 @@ static const struct {
 #endif
 	{ "compare", cmd_compare, "judge one recording by another: where do they begin to differ?", WITH_MODEL, &vn_compare_command },
 	{ "explain", cmd_explain, "compare, and name the mistake that makes each difference", ALWAYS, &vn_explain_command },
+	{ "table", cmd_table, "show the values of two recordings or more side by side", WITH_MODEL, &vn_table_command },
 	{ "show", cmd_show, "print what a recording holds", NEVER, &vn_show_command },
 	{ "import", cmd_import, "convert another engine's dump to a recording", NEVER, &vn_import_command },
 	{ "weights", cmd_weights, "list the weights that differ between two models, and how", NEVER, &vn_weights_command },

@@ -155,6 +155,10 @@ def recordings(b, model):
         b.run("show", "evil.h5", "step.0")
         b.run("show", "evil.h5", MARKS)
         b.run("show", "evil.h5", MARKS, "--format", "json")
+        for form in "text", "markdown", "html", "json":
+            b.run("compare", "ref.h5", "evil.h5", "none.h5", "--format", form)
+        for form in "text", "markdown", "html", "csv":
+            b.run("table", "ref.h5", "evil.h5", "--format", form)
         b.run("weights", "ref.h5", "evil.h5")
         b.run("weights", "ref.h5", "evil.h5", "--format", "json")
         b.run("limits", "fp32.yaml", "--recording", "evil.h5")

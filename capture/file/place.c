@@ -80,18 +80,28 @@ static vn_status open_partial(vn_place *p, vn_error *err)
 	struct stat ours, named;
 
 	for (int turn = 0; turn < 100; turn++) {
-		p->fd = open(p->partial, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+		enum { HOW = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK };
+		p->fd = open(p->partial, HOW | O_EXCL, 0666);
+		const bool made = p->fd >= 0;
+		if (!made && errno == EEXIST)
+			p->fd = open(p->partial, HOW, 0666);
 		if (p->fd < 0)
 			return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", p->partial,
 			               errno == ELOOP ? "is a symbolic link" : strerror(errno));
-		if (fstat(p->fd, &ours) != 0 || !S_ISREG(ours.st_mode))
+		const bool told = fstat(p->fd, &ours) == 0;
+		if (!told && made)
+			unlink(p->partial);
+		if (!told || !S_ISREG(ours.st_mode))
 			return vn_fail(err, VN_ERR_IO, "%s: is not a regular file", p->partial);
 		if (!locked(p->fd))
 			return vn_fail(err, VN_ERR_IO, "%s: another process is writing it", p->partial);
 		if (stat(p->partial, &named) == 0 && named.st_ino == ours.st_ino && named.st_dev == ours.st_dev) {
 			if (ftruncate(p->fd, 0) == 0)
 				return VN_OK;
-			return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", p->partial, strerror(errno));
+			const int why = errno;
+			if (made)
+				unlink(p->partial);
+			return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", p->partial, strerror(why));
 		}
 		close(p->fd);
 	}

@@ -91,6 +91,9 @@ vn_status vn_dump_open_tree(vn_dump *d, vn_error *err); /* transformers' model_d
 typedef struct vn_st_tensor vn_st_tensor;
 bool vn_dump_safetensors_lay(const vn_st_tensor *t, vn_laid *laid, vn_shape *shape);
 
+/* A file of numbers in words, all of it: its format and shape, and its numbers into *data (free() it). path: for messages. */
+vn_status vn_dump_text(const char *path, const char *text, size_t bytes, vn_laid *laid, vn_shape *shape, void **data, vn_error *err);
+
 /* The manifest of a directory (specs/dump.md): everything but what its files hold. Arrays have `file` set, and the dtype that
  * the manifest says in laid.dtype. */
 vn_status vn_manifest_parse(vn_dump *d, const char *path, const char *text, size_t bytes, vn_error *err);

@@ -1,4 +1,4 @@
-/* dump_npy.c: a directory of .npy files, with the manifest of specs/dump.md or without: then files are named as their tensors,
+/* dump_npy.c: a directory of .npy or .txt files, with the manifest of specs/dump.md or without: then files are named as their tensors,
  * and those of later steps lie in folders step.1, step.2... */
 #include "capture/import/dump.h"
 
@@ -18,11 +18,18 @@ enum { MOST_PATH = 4096 };
 /* One file at a time is mapped: there may be more of them than a process may map. */
 typedef struct directory {
 	vn_map map;
+	void  *numbers; /* of a file of text */
 } directory;
 
 static vn_status path_of(const vn_dump *d, const char *file, char *path, vn_error *err)
 {
 	return snprintf(path, MOST_PATH, "%s/%s", d->path, file) < MOST_PATH ? VN_OK : vn_fail(err, VN_ERR_IO, "%s: a path that is too long", d->path);
+}
+
+static int ends(const char *name, const char *with)
+{
+	const size_t n = strlen(name), m = strlen(with);
+	return n > m && strcmp(name + n - m, with) == 0;
 }
 
 /* The file, and what its header says. */
@@ -34,8 +41,14 @@ static vn_status open_file(vn_dump *d, const char *file, vn_npy *npy, vn_error *
 
 	vn_map_close(&s->map);
 	s->map = (vn_map) { 0 };
+	free(s->numbers);
+	s->numbers = NULL;
 	if ((st = path_of(d, file, path, err)) || (st = vn_map_open(path, &s->map, err)))
 		return st;
+	if (ends(file, ".txt")) {
+		*npy = (vn_npy) { 0 };
+		return vn_dump_text(path, (const char *)s->map.data, s->map.bytes, &npy->laid, &npy->shape, &s->numbers, err);
+	}
 	return vn_npy_parse(path, s->map.data, s->map.bytes, s->map.bytes, npy, err);
 }
 
@@ -46,7 +59,7 @@ static vn_status bytes_of(vn_dump *d, const vn_array *a, const unsigned char **d
 	vn_status  st = open_file(d, a->file, &npy, err);
 	if (!st && (npy.at != a->at || npy.laid.width != a->laid.width || !vn_shape_equal(&npy.shape, &a->shape)))
 		st = vn_fail(err, VN_ERR_IO, "%s/%s: changed while it was being read", d->path, a->file);
-	*data = st ? NULL : s->map.data + npy.at;
+	*data = st ? NULL : s->numbers ? s->numbers : s->map.data + npy.at;
 	return st;
 }
 
@@ -54,6 +67,7 @@ static void close_directory(vn_dump *d)
 {
 	directory *s = d->state;
 	vn_map_close(&s->map);
+	free(s->numbers);
 	free(s);
 }
 
@@ -137,12 +151,6 @@ static vn_status add_file(vn_dump *d, const char *prefix, const char *file, vn_e
 	return (a->file = strdup(whole)) ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);
 }
 
-static int ends(const char *name, const char *with)
-{
-	const size_t n = strlen(name), m = strlen(with);
-	return n > m && strcmp(name + n - m, with) == 0;
-}
-
 static int shown(const struct dirent *e)
 {
 	return *e->d_name != '.';
@@ -153,6 +161,26 @@ static bool is_folder(const vn_dump *d, const char *prefix, const char *name)
 	char        path[MOST_PATH];
 	struct stat s;
 	return snprintf(path, sizeof path, "%s/%s%s", d->path, prefix, name) < MOST_PATH && stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+/* Is it a tensor? Of text only what begins like numbers: notes may lie beside a dump. */
+static bool is_tensor(const vn_dump *d, const char *prefix, const char *name)
+{
+	char   path[MOST_PATH], text[16] = "";
+	vn_map map;
+
+	if (is_folder(d, prefix, name) || !(ends(name, ".npy") || ends(name, ".txt")))
+		return false;
+	if (ends(name, ".npy"))
+		return true;
+	if (snprintf(path, sizeof path, "%s/%s%s", d->path, prefix, name) >= MOST_PATH || vn_map_open(path, &map, NULL))
+		return true; /* and what is wrong with it is said where it is read */
+	const size_t n = map.bytes < sizeof text - 1 ? map.bytes : sizeof text - 1;
+	if (n)
+		memcpy(text, map.data, n);
+	vn_map_close(&map);
+	const char *word = text + strspn(text, " \t\r\n");
+	return n && (strchr("#0123456789+-.", *word) || strncasecmp(word, "nan", 3) == 0 || strncasecmp(word, "inf", 3) == 0);
 }
 
 /* Files first, then folders: the steps are in their order. */
@@ -168,7 +196,7 @@ static vn_status add_folder(vn_dump *d, const char *prefix, int depth, vn_error 
 	if (n < 0)
 		st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
 	for (int i = 0; !st && i < n; i++)
-		if (ends(list[i]->d_name, ".npy") && !is_folder(d, prefix, list[i]->d_name))
+		if (is_tensor(d, prefix, list[i]->d_name))
 			st = add_file(d, prefix, list[i]->d_name, err);
 	for (int i = 0; !st && i < n; i++) {
 		if (!is_folder(d, prefix, list[i]->d_name))

@@ -31,6 +31,15 @@ size_t vn_show_put(const char *text);
  * 0: all of it holds, 1: some does not, 2: err says. */
 int vn_show_check(vn_recording *r, vn_error *err);
 
+/* ---- into a file (show_values.c) ---------------------------------------------------- */
+
+/* Entry i, data its numbers, to path, by whose ending: .txt or .csv, a line for each row of the last axis, with as many
+ * digits as give the same number again; or .npy, with the same bits (bf16 and float8 as float32, which holds them). An
+ * existing path is refused unless force. */
+vn_status vn_show_values(const vn_recording *r, int i, const void *data, const char *path, bool force, vn_error *err);
+/* Is that a path whose ending says a form? */
+bool      vn_show_values_form(const char *path);
+
 /* Element k of data as a double. */
 double vn_show_value(const void *data, vn_dtype dtype, int64_t k);
 

@@ -137,6 +137,8 @@ static void row(const page *p, const vn_checkpoint *k)
 		replay_cells(p, k);
 	metric(p, 11, "%.8f", k, VN_M_COSINE);
 	metric(p, 9, "%.2e", k, VN_M_MAX_ABS);
+	if (p->o->all)
+		metric(p, 9, "%.2e", k, VN_M_MAX_REL);
 	metric(p, 11, "%.8f", k, VN_M_WORST_TOKEN_COSINE);
 	if (k->worst >= 0)
 		fprintf(p->out, "  %s", vn_say_failure(k, words));
@@ -249,8 +251,9 @@ static void say_absent(const page *p, vn_status_word status, const char *where)
 static void table(const page *p)
 {
 	const vn_comparison *c = p->c;
-	fprintf(p->out, "%s%-10s  %-*s  %9s  %8s  %s%11s  %9s  %11s  %s%s\n", BOLD(p), "", p->width, "checkpoint", "nmse",
-	        "x floor", c->result.replayed ? "   local   gain  " : "", "cosine", "max abs", "worst token", "limit broken", PLAIN(p));
+	fprintf(p->out, "%s%-10s  %-*s  %9s  %8s  %s%11s  %9s  %s%11s  %s%s\n", BOLD(p), "", p->width, "checkpoint", "nmse",
+	        "x floor", c->result.replayed ? "   local   gain  " : "", "cosine", "max abs", p->o->all ? "  max rel  " : "", "worst token",
+	        "limit broken", PLAIN(p));
 	for (int i = 0; i < c->result.n_points; ) {
 		int j = i;
 		/* A line for a run of healthy ones: of the prompt, then of the steps behind it. */

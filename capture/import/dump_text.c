@@ -1,0 +1,154 @@
+/* dump_text.c: one tensor as numbers in words, as vernier show --values and numpy.savetxt write it; see dump.h. */
+#include "capture/import/dump.h"
+
+#include "libref/base/text.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST = 63 /* bytes of a number */ };
+
+typedef struct reader {
+	const char *path, *at, *end;
+	int         line;
+	vn_dtype    dtype;
+	vn_shape    shape;
+	bool        said;     /* a comment has said dtype and shape */
+	int64_t     n, room;  /* numbers so far */
+	double     *x;
+	int64_t     rows, width; /* lines that have numbers; of each so many */
+} reader;
+
+/* "# dtype f32 shape 17 14 64"; other comments say nothing. */
+static vn_status read_comment(reader *t, const char *from, size_t n, vn_error *err)
+{
+	char text[400], *rest = NULL, *word;
+
+	if (n >= sizeof text || t->said)
+		return VN_OK;
+	snprintf(text, sizeof text, "%.*s", (int)n, from);
+	if (!(word = strtok_r(text, "# \t\r", &rest)) || strcmp(word, "dtype") != 0)
+		return VN_OK;
+	if (!(word = strtok_r(NULL, " \t\r", &rest)) || !vn_dtype_from_name(word, &t->dtype) || t->dtype >= VN_N_DTYPES)
+		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: '%.20s' is no format of numbers (f32, f16, bf16, f64, i32)", t->path, t->line, word ? word : "");
+	if (!(word = strtok_r(NULL, " \t\r", &rest)) || strcmp(word, "shape") != 0)
+		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: 'shape' and the lengths of the axes are expected behind the format", t->path, t->line);
+	while ((word = strtok_r(NULL, " \t\r", &rest))) {
+		if (t->shape.rank == VN_MAX_RANK || !vn_text_whole(word, 0, INT_MAX, &t->shape.dim[t->shape.rank]))
+			return vn_fail(err, VN_ERR_FORMAT, "%s:%d: '%.20s' is no length of an axis, of which there are %d at most", t->path, t->line, word, VN_MAX_RANK);
+		t->shape.rank++;
+	}
+	t->said = true;
+	return VN_OK;
+}
+
+static vn_status add(reader *t, double x, vn_error *err)
+{
+	if (t->n == t->room) {
+		const int64_t room = t->room ? 2 * t->room : 1024;
+		double       *more = realloc(t->x, (size_t)room * sizeof *more);
+		if (!more)
+			return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its numbers", t->path);
+		t->x = more;
+		t->room = room;
+	}
+	t->x[t->n++] = x;
+	return VN_OK;
+}
+
+static vn_status read_number(reader *t, const char *from, size_t n, vn_error *err)
+{
+	char   text[LONGEST + 1], *end;
+	double x = 0;
+
+	snprintf(text, sizeof text, "%.*s", (int)(n > LONGEST ? LONGEST : n), from);
+	const bool word = strcasecmp(text, "nan") == 0 || strcasecmp(text + (*text == '-' || *text == '+'), "inf") == 0;
+	const bool good = n <= LONGEST && (word || (!text[strspn(text, "0123456789+-.eE")] && strpbrk(text, "0123456789")));
+	if (good)
+		x = strtod(text, &end);
+	if (!good || *end) {
+		vn_text_clean(text, sizeof text);
+		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: '%.40s' is no number", t->path, t->line, text);
+	}
+	return add(t, x, err);
+}
+
+static vn_status read_line(reader *t, const char *end, vn_error *err)
+{
+	static const char between[] = " \t\r,";
+	const int64_t     before = t->n;
+
+	while (t->at < end) {
+		const char *word = t->at;
+		if (strchr(between, *word)) {
+			t->at++;
+			if (*word) /* strchr finds the 0 behind the others, too */
+				continue;
+			return vn_fail(err, VN_ERR_FORMAT, "%s:%d: a byte of 0: this is no text", t->path, t->line);
+		}
+		if (*word == '#') {
+			t->at = end;
+			return t->n == before ? read_comment(t, word, (size_t)(end - word), err) : VN_OK;
+		}
+		while (t->at < end && *t->at && !strchr(" \t\r,#", *t->at))
+			t->at++;
+		const vn_status st = read_number(t, word, (size_t)(t->at - word), err);
+		if (st)
+			return st;
+	}
+	if (t->n == before)
+		return VN_OK;
+	if (!t->said && t->rows && t->n - before != t->width)
+		return vn_fail(err, VN_ERR_SHAPE, "%s:%d: %lld numbers, the lines before it have %lld", t->path, t->line, (long long)(t->n - before), (long long)t->width);
+	t->rows++;
+	t->width = t->n - before;
+	return VN_OK;
+}
+
+static vn_status shape_of(reader *t, vn_error *err)
+{
+	char text[VN_SHAPE_TEXT];
+
+	if (!t->said) {
+		t->shape = (vn_shape) { .rank = 2, .dim = { t->rows, t->width } };
+		return t->n ? VN_OK : vn_fail(err, VN_ERR_FORMAT, "%s: holds no number", t->path);
+	}
+	/* Lengths of 31 bits each: a product of them may be more than an int64 has. */
+	int64_t left = t->n;
+	for (int i = 0; i < t->shape.rank; i++) {
+		if (t->shape.dim[i] == 0 || left % t->shape.dim[i])
+			return vn_fail(err, VN_ERR_SHAPE, "%s: holds %lld numbers, its shape is %s", t->path, (long long)t->n, vn_shape_text(&t->shape, text));
+		left /= t->shape.dim[i];
+	}
+	return left == 1 ? VN_OK : vn_fail(err, VN_ERR_SHAPE, "%s: holds %lld numbers, its shape is %s", t->path, (long long)t->n, vn_shape_text(&t->shape, text));
+}
+
+vn_status vn_dump_text(const char *path, const char *text, size_t bytes, vn_laid *laid, vn_shape *shape, void **data, vn_error *err)
+{
+	reader    t = { .path = path, .at = text, .end = text + bytes, .dtype = VN_F32 };
+	vn_status st = VN_OK;
+
+	*data = NULL;
+	while (!st && t.at < t.end) {
+		const char *end = memchr(t.at, '\n', (size_t)(t.end - t.at));
+		end = end ? end : t.end;
+		t.line++;
+		st = read_line(&t, end, err);
+		t.at = end + 1;
+	}
+	if (!st && !(st = shape_of(&t, err))) {
+		/* In place: no format is wider than what they were read into, and a number is read before its place is written. */
+		for (int64_t i = 0; i < t.n; i++) {
+			const double x = t.x[i];
+			vn_from_f64((char *)t.x + (size_t)i * vn_dtype_size(t.dtype), t.dtype, &x, 1);
+		}
+		*laid = (vn_laid) { .dtype = t.dtype, .stored = t.dtype, .width = (int)vn_dtype_size(t.dtype) };
+		*shape = t.shape;
+		*data = t.x;
+		return VN_OK;
+	}
+	free(t.x);
+	return st;
+}

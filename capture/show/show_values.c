@@ -1,0 +1,118 @@
+/* show_values.c: the numbers of a tensor as a file for a person, or for numpy; see show.h. */
+#include "capture/show/show.h"
+#include "capture/file/place.h"
+
+#include "libref/base/text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef void writer(FILE *out, const vn_entry *e, const void *data);
+
+/* The name and the dims come from a file: nothing in them may end the comment. */
+static void comment(FILE *out, const vn_entry *e)
+{
+	char name[4 * VN_NAME_MAX], axes[4 * VN_AXES_MAX];
+
+	snprintf(name, sizeof name, "%s", e->name);
+	snprintf(axes, sizeof axes, "%s", vn_entry_axes(e));
+	fprintf(out, "# dtype %s shape", vn_dtype_name(e->dtype));
+	for (int i = 0; i < e->shape.rank; i++)
+		fprintf(out, " %" PRId64, e->shape.dim[i]);
+	fprintf(out, "\n# %s step %d dims %s\n", vn_text_clean(name, sizeof name), e->step, vn_text_clean(axes, sizeof axes));
+}
+
+static void rows(FILE *out, const vn_entry *e, const void *data, char between)
+{
+	const int64_t n = vn_shape_count(&e->shape), width = e->shape.rank ? e->shape.dim[e->shape.rank - 1] : 1;
+
+	comment(out, e);
+	for (int64_t i = 0; i < n; i++) {
+		const double x = vn_show_value(data, e->dtype, i);
+		if (i % width)
+			fputc(between, out);
+		if (isnan(x))
+			fputs("nan", out); /* C libraries disagree on the sign of one */
+		else
+			fprintf(out, e->dtype == VN_F64 || e->dtype == VN_I32 ? "%.17g" : "%.9g", x);
+		if ((i + 1) % width == 0)
+			fputc('\n', out);
+	}
+}
+
+static void text(FILE *out, const vn_entry *e, const void *data)
+{
+	rows(out, e, data, ' ');
+}
+
+static void csv(FILE *out, const vn_entry *e, const void *data)
+{
+	rows(out, e, data, ',');
+}
+
+/* Version 1 of the format: 128 bytes of header, of which 10 are before its text. */
+static void npy(FILE *out, const vn_entry *e, const void *data)
+{
+	static const char magic[] = { (char)0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, 118, 0 };
+	const bool  kept = e->dtype == VN_F16 || e->dtype == VN_F32 || e->dtype == VN_F64 || e->dtype == VN_I32;
+	const char *format = e->dtype == VN_F16 ? "<f2" : e->dtype == VN_F64 ? "<f8" : e->dtype == VN_I32 ? "<i4" : "<f4";
+	char        head[119] = "";
+	const int64_t n = vn_shape_count(&e->shape);
+
+	vn_text_add(head, sizeof head, "{'descr': '%s', 'fortran_order': False, 'shape': (", format);
+	for (int i = 0; i < e->shape.rank; i++)
+		vn_text_add(head, sizeof head, "%" PRId64 ",%s", e->shape.dim[i], i + 1 < e->shape.rank ? " " : "");
+	vn_text_add(head, sizeof head, "), }");
+	fwrite(magic, 1, sizeof magic, out);
+	fprintf(out, "%-117s\n", head);
+	if (kept)
+		fwrite(data, vn_dtype_size(e->dtype), (size_t)n, out);
+	for (int64_t i = 0; !kept && i < n; i++) {
+		const float x = (float)vn_show_value(data, e->dtype, i);
+		fwrite(&x, sizeof x, 1, out);
+	}
+}
+
+static writer *writer_of(const char *path)
+{
+	static const struct { const char *end; writer *write; } by[] = { { ".txt", text }, { ".csv", csv }, { ".npy", npy } };
+	const char *end = strrchr(path, '.');
+
+	for (size_t i = 0; end && i < sizeof by / sizeof *by; i++)
+		if (strcmp(end, by[i].end) == 0)
+			return by[i].write;
+	return NULL;
+}
+
+bool vn_show_values_form(const char *path)
+{
+	return writer_of(path) != NULL;
+}
+
+vn_status vn_show_values(const vn_recording *r, int i, const void *data, const char *path, bool force, vn_error *err)
+{
+	vn_place  place = { .fd = -1 };
+	vn_status st = vn_place_open(&place, path, force, err);
+
+	if (st)
+		return st;
+	const int fd = dup(place.fd);
+	FILE     *out = fd >= 0 ? fdopen(fd, "w") : NULL;
+	bool      good = out != NULL;
+	if (good)
+		writer_of(path)(out, vn_recording_entry(r, i), data);
+	good = good && !ferror(out);
+	if (out)
+		good = fclose(out) == 0 && good;
+	else if (fd >= 0)
+		close(fd);
+	st = good ? vn_place_settle(&place, err) : vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
+	if (st)
+		unlink(place.partial);
+	vn_place_close(&place);
+	return st;
+}

@@ -1,0 +1,178 @@
+/* cmd_table.c: vernier table REF CAND...: the values of every checkpoint, side by side. */
+#include "compare/commands.h"
+#include "compare/chapters/compare.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/match/sides.h"
+#include "compare/options.h"
+#include "compare/table/table.h"
+#include "compare/text/output.h"
+
+#include "capture/file/place.h"
+
+#include "libref/base/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_DEFAULT = 8 };
+
+typedef struct command {
+	const char *ref, *limits, *floor, *token, *path;
+	char *const *cand;
+	int          n_cand, first, form;
+	bool         force;
+	vn_sides     sides;
+	vn_comparing how;
+	vn_table     table;
+} command;
+
+#define complain(...) vn_complain("table", __VA_ARGS__)
+
+enum { UNSAID = -1 };
+
+static const vn_option options[] = {
+	VN_GROUP("What is shown"),
+	{ "first", 0, VN_INTO(command, first), VN_RANGE(0, VN_TABLE_VALUES), .argument = "N", .help = "Show the first N values of the token. Default: 8." },
+	{ "token", 0, VN_INTO(command, token), .argument = "N|worst",
+	  .help = "The token whose values are shown, counted from 0 in each step; worst: at each checkpoint the token with the largest error. Default: worst." },
+	VN_POINTS_OPTION(command, how),
+	VN_GROUP("How it is judged"),
+	{ "limits", 0, VN_INTO(command, limits), .argument = "FILE", .help = "The limits. Default: the shipped limits for each candidate's precision." },
+	VN_ALLOW_OPTION(command, how),
+	{ "model", 0, VN_INTO(command, how.o.model), .argument = "MODEL", .help = "Compute the floor with these weights, as vernier compare does. Default: none." },
+	{ "floor", 0, VN_INTO(command, floor), .argument = "FILE", .help = "Take the floor from this recording. Default: none." },
+	{ "names", 0, VN_COLLECT(command, sides.names, sides.n_names), .argument = "MAP", .help = "Translate the candidates' names by a map. Default: names as they are." },
+	{ "ref-names", 0, VN_COLLECT(command, sides.ref_names, sides.n_ref_names), .argument = "MAP", .help = "Translate REF's names. Default: names as they are." },
+	VN_THREADS_OPTION(command, how.o.threads),
+	VN_GROUP("The table"),
+	{ "format", 0, VN_CHOOSE(command, form), .argument = "text|markdown|html|csv",
+	  .help = "Form of the table. Default: text, or by the ending of PATH: .md, .html, .csv." },
+	{ "output", 'o', VN_INTO(command, path), .argument = "PATH", .help = "Write the table to PATH. Default: stdout." },
+	{ "force", 0, VN_INTO(command, force), .help = "Replace a PATH that exists." },
+};
+
+const vn_command vn_table_command = {
+	.name = "table", .synopsis = "REF CAND... [OPTION]...",
+	.about = "For every checkpoint, the first values of one token in REF and in each of up to 16 candidates, minimum, maximum, mean and rms of the whole "
+	         "tensor, the largest absolute and relative error, and the status that vernier compare gives (specs/table.md).",
+	.option = options, .n = sizeof options / sizeof *options, .status = "0 within limits, 1 outside, 2 trouble",
+};
+
+static int form_of(const char *path)
+{
+	static const struct { const char *end; vn_table_form form; } by[] = { { ".md", VN_TABLE_MARKDOWN }, { ".html", VN_TABLE_HTML }, { ".csv", VN_TABLE_CSV } };
+	const char *end = path ? strrchr(path, '.') : NULL;
+	for (size_t i = 0; end && i < sizeof by / sizeof *by; i++)
+		if (strcmp(end, by[i].end) == 0)
+			return (int)by[i].form;
+	return VN_TABLE_TEXT;
+}
+
+/* 0 to go on, 1 help was asked for, 2 wrong. */
+static int arguments(command *k, int argc, char **argv)
+{
+	int st = vn_options_read(&vn_table_command, argc, argv, k);
+
+	if (st)
+		return st;
+	if (argc - optind < 2)
+		return complain("a reference and at least one candidate are needed; %d files given", argc - optind);
+	if (argc - optind > 1 + VN_MANY_MOST)
+		return complain("at most %d candidates, not %d", VN_MANY_MOST, argc - optind - 1);
+	k->table.token = VN_TABLE_WORST;
+	if (k->token && strcmp(k->token, "worst") != 0 && !vn_text_whole(k->token, 0, INT32_MAX, &k->table.token))
+		return complain("--token takes worst or a whole number from 0, not '%s'", k->token);
+	if ((st = vn_check_comparing("table", &k->how, k->floor)))
+		return st;
+	k->how.o.replay = VN_REPLAY_NEVER;
+	k->ref = argv[optind];
+	k->cand = argv + optind + 1;
+	k->n_cand = argc - optind - 1;
+	k->path = k->path && strcmp(k->path, "-") == 0 ? NULL : k->path;
+	k->table.form = (vn_table_form)(k->form == UNSAID ? form_of(k->path) : k->form);
+	k->table.first = k->first;
+	return 0;
+}
+
+static vn_status check_files(const command *k, vn_error *err)
+{
+	const vn_status st = k->path ? vn_place_check(k->path, k->force, err) : VN_OK;
+
+	for (int i = 0; !st && i < k->n_cand; i++) {
+		if (k->path && (vn_same_file(k->path, k->cand[i]) || vn_same_file(k->path, k->ref)))
+			return vn_fail(err, VN_ERR_USAGE, "%s: is read for this table; the table does not replace it", k->path);
+		if (vn_same_file(k->ref, k->cand[i]) && !(k->how.o.allow & VN_ALLOW_ITSELF))
+			return vn_fail(err, VN_ERR_USAGE, "%s is the same file as the reference, %s: a recording always agrees with itself "
+			               "(--allow itself compares it all the same)", k->cand[i], k->ref);
+	}
+	return st;
+}
+
+static vn_status judge(const command *k, const char *cand, vn_comparison *c, vn_error *err)
+{
+	vn_sides  sides = k->sides;
+	vn_status st;
+
+	sides.ref = k->ref;
+	sides.cand = &cand;
+	sides.n_cand = 1;
+	sides.floor = k->floor;
+	sides.batch_row = sides.ref_batch_row = -1;
+	if ((st = vn_sides_open(&sides, c, err)))
+		return st;
+	const char *precision = vn_facts_get(vn_recording_run(c->opened.cand), "precision");
+	st = k->limits ? vn_limits_open(k->limits, &c->request.limits, err)
+	               : vn_limits_own(precision ? precision : "", vn_recording_family(c->opened.cand), &c->request.limits, err);
+	return st ? vn_context(err, st, "%s", cand) : vn_compare(c, err);
+}
+
+static vn_status write_table(const void *context, FILE *out, vn_error *err)
+{
+	return vn_table_write(context, out, err);
+}
+
+/* All stay open: the table reads each tensor of the reference once for all candidates. */
+static vn_status make(command *k, vn_many *m, vn_comparison **c, vn_error *err)
+{
+	vn_status st = check_files(k, err);
+
+	if (!st)
+		st = vn_many_begin(m, k->ref, false, err);
+	for (int i = 0; i < k->n_cand && !st; i++) {
+		vn_error why = { "" };
+		if (!(c[i] = calloc(1, sizeof *c[i])))
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for %d comparisons", k->n_cand);
+		c[i]->request.options = &k->how.o;
+		const vn_status judged = judge(k, k->cand[i], c[i], &why);
+		st = vn_many_add(m, k->cand[i], c[i], "", judged, &why, err);
+		if (!st && judged)
+			fprintf(stderr, "vernier table: %s%s\n", why.text, judged == VN_ERR_DAMAGED ? " (--allow digest)" : "");
+		for (int j = 0; !st && j < m->candidate[i].refusals.n; j++)
+			fprintf(stderr, "refused: %s\n", m->candidate[i].refusals.line[j]);
+	}
+	k->table.many = m;
+	k->table.of = c;
+	return st || m->n_rows == 0 ? st : vn_output_report(k->path, k->force, write_table, &k->table, err);
+}
+
+int cmd_table(int argc, char **argv)
+{
+	command        k = { .first = FIRST_DEFAULT, .form = UNSAID };
+	vn_comparison *c[VN_MANY_MOST] = { NULL };
+	vn_many        m = { 0 };
+	vn_error       err = { "" };
+	const int      said = arguments(&k, argc, argv);
+
+	if (said)
+		return said == 1 ? 0 : 2;
+	const vn_status st = make(&k, &m, c, &err);
+	if (st)
+		fprintf(stderr, "vernier table: %s\n", err.text);
+	const int status = st ? 2 : vn_many_status(&m);
+	vn_many_finish(&m);
+	for (int i = 0; i < VN_MANY_MOST && c[i]; i++) {
+		vn_comparison_close(c[i]);
+		free(c[i]);
+	}
+	return status;
+}

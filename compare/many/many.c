@@ -1,0 +1,295 @@
+/* many.c: see many.h. */
+#include "compare/many/many.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/report/report.h"
+#include "compare/report/words.h"
+
+#include "libref/base/text.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+vn_status vn_many_begin(vn_many *m, const char *ref, bool reports, vn_error *err)
+{
+	*m = (vn_many) { .ref = ref };
+	if (reports && !(m->reports = tmpfile()))
+		return vn_fail(err, VN_ERR_IO, "a temporary file for the reports of the candidates: %s", strerror(errno));
+	return VN_OK;
+}
+
+/* ---- rows ------------------------------------------------------------------------ */
+
+static int by_label(const void *a, const void *b, void *rows)
+{
+	const vn_many_row *row = rows;
+	return strcmp(row[*(const int *)a].label, row[*(const int *)b].label);
+}
+
+static vn_status sort_rows(vn_many *m, vn_error *err)
+{
+	int *order = realloc(m->by_label, ((size_t)m->n_rows + 1) * sizeof *order);
+	if (!order)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", m->n_rows);
+	m->by_label = order;
+	for (int i = m->n_sorted; i < m->n_rows; i++)
+		order[i] = i;
+	m->n_sorted = m->n_rows;
+	qsort_r(order, (size_t)m->n_rows, sizeof *order, by_label, m->row);
+	return VN_OK;
+}
+
+/* Rows that this very candidate added are not among them: no two of its checkpoints have one label. */
+static int find_row(const vn_many *m, const char *label)
+{
+	int low = 0, high = m->n_sorted;
+	while (low < high) {
+		const int middle = low + (high - low) / 2, order = strcmp(m->row[m->by_label[middle]].label, label);
+		if (order == 0)
+			return m->by_label[middle];
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return -1;
+}
+
+static int add_row(vn_many *m, const vn_checkpoint *p, const char *label)
+{
+	if (m->n_rows == m->room) {
+		const int    room = m->room ? 2 * m->room : 256;
+		vn_many_row *more = realloc(m->row, (size_t)room * sizeof *more);
+		if (!more)
+			return -1;
+		m->row = more;
+		m->room = room;
+	}
+	m->row[m->n_rows] = (vn_many_row) { strdup(label), strdup(p->name), p->step, p->layer };
+	m->n_rows++; /* what it has is freed, whole or not */
+	return m->row[m->n_rows - 1].label && m->row[m->n_rows - 1].name ? m->n_rows - 1 : -1;
+}
+
+/* ---- a candidate ----------------------------------------------------------------- */
+
+static vn_many_cell reduce(const vn_comparison *c, const vn_checkpoint *p)
+{
+	vn_many_cell x = { .there = true, .measured = p->m.n > 0, .fails = p->fails, .origin = p->origin, .status = p->status,
+	                   .point = (int)(p - c->result.point),
+	                   .nmse = NAN, .cosine = NAN, .max_abs = NAN, .max_rel = NAN, .over_floor = NAN };
+	double ratio;
+	if (!x.measured)
+		return x;
+	x.nmse = vn_metric_shown(p, VN_M_NMSE);
+	x.cosine = vn_metric_shown(p, VN_M_COSINE);
+	x.max_abs = vn_metric_shown(p, VN_M_MAX_ABS);
+	x.max_rel = vn_metric_shown(p, VN_M_MAX_REL);
+	if (vn_ratio_of(c, p, &ratio))
+		x.over_floor = ratio;
+	return x;
+}
+
+static vn_status add_cells(vn_many *m, vn_many_candidate *x, const vn_comparison *c, vn_error *err)
+{
+	const int first = vn_first_failure(c), room = m->n_rows + c->result.n_points;
+	char      label[VN_LABEL];
+
+	if (!(x->cell = calloc((size_t)room + 1, sizeof *x->cell)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", room);
+	x->n_cells = room;
+	for (int i = 0; i < c->result.n_points; i++) {
+		const vn_checkpoint *p = &c->result.point[i];
+		int row = find_row(m, vn_label(p, label));
+		if (row < 0 && (row = add_row(m, p, label)) < 0)
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", room);
+		x->cell[row] = reduce(c, p);
+		x->first = i == first ? row : x->first;
+	}
+	return sort_rows(m, err);
+}
+
+static void say_about(const vn_recording *r, char *text, size_t room)
+{
+	static const char *const keys[] = { "engine", "engine_version", "precision", "device" };
+	*text = 0;
+	for (size_t i = 0; r && i < sizeof keys / sizeof *keys; i++) {
+		const char *v = vn_facts_get(vn_recording_run(r), keys[i]);
+		if (v && *v)
+			vn_text_add(text, room, "%s%s", *text ? ", " : "", v);
+	}
+	vn_text_clean(text, room); /* it comes from strangers */
+}
+
+static vn_status add_words(vn_many_candidate *x, const vn_comparison *c, const char *chosen, vn_error *err)
+{
+	char text[1200];
+
+	x->verdict = vn_say_verdict(c);
+	x->counts = strdup(vn_say_counts(c, text));
+	x->start = strdup(vn_say_start(c, text));
+	say_about(c->opened.cand, text, sizeof text);
+	x->about = strdup(text);
+	snprintf(text, sizeof text, "%.800s (%.200s)", c->request.limits->path, chosen);
+	x->limits = strdup(vn_text_clean(text, sizeof text));
+	snprintf(text, sizeof text, "%s", c->result.floor_from);
+	x->floor = strdup(vn_text_clean(text, sizeof text));
+	for (int i = 0; i < c->result.warnings.n; i++)
+		vn_lines_add(&x->warnings, "%s", c->result.warnings.line[i]);
+	return x->counts && x->start && x->about && x->limits && x->floor ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+}
+
+static vn_status add_report(vn_many *m, vn_many_candidate *x, vn_comparison *c, const char *chosen, vn_error *err)
+{
+	const vn_report_form   *form = vn_report_by_name("json");
+	const vn_report_options o = { .limits_chosen = chosen };
+	vn_story  story = { 0 };
+	vn_status st = vn_story_of(c, form->tells, &story, err);
+
+	x->json = ftell(m->reports);
+	if (!st)
+		st = form->write(c, &story, &o, m->reports, err);
+	vn_story_free(&story);
+	if (!st && (fflush(m->reports) != 0 || ferror(m->reports)))
+		st = vn_fail(err, VN_ERR_IO, "a temporary file for the reports of the candidates: %s", strerror(errno));
+	x->json_bytes = ftell(m->reports) - x->json;
+	return st;
+}
+
+/* Why it was not compared. A file that is missing or damaged is one candidate's; want of memory, or a signal, ends it all. */
+static vn_status add_trouble(vn_many_candidate *x, vn_comparison *c, vn_status why, const vn_error *trouble, vn_error *err)
+{
+	char text[sizeof trouble->text];
+
+	snprintf(text, sizeof text, "%s", trouble->text);
+	x->status = 2;
+	x->verdict = "not compared";
+	x->trouble = strdup(vn_text_clean(text, sizeof text));
+	for (int i = 0; i < c->result.refusals.n; i++)
+		vn_lines_add(&x->refusals, "%s", c->result.refusals.line[i]);
+	if (!x->trouble)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	return why == VN_ERR_NOMEM || why == VN_ERR_INTERRUPTED ? vn_fail(err, why, "%s", trouble->text) : VN_OK;
+}
+
+vn_status vn_many_add(vn_many *m, const char *path, vn_comparison *c, const char *chosen, vn_status st, const vn_error *trouble, vn_error *err)
+{
+	vn_many_candidate *x = &m->candidate[m->n++];
+
+	*x = (vn_many_candidate) { .path = path, .first = -1, .status = c->result.within ? 0 : 1 };
+	if (st)
+		return add_trouble(x, c, st, trouble, err);
+	if ((st = add_words(x, c, chosen, err)) || (st = add_cells(m, x, c, err)))
+		return st;
+	return m->reports ? add_report(m, x, c, chosen, err) : VN_OK;
+}
+
+void vn_many_finish(vn_many *m)
+{
+	for (int i = 0; i < m->n; i++) {
+		vn_many_candidate *x = &m->candidate[i];
+		char *const text[] = { x->trouble, x->counts, x->start, x->about, x->limits, x->floor };
+		for (size_t k = 0; k < sizeof text / sizeof *text; k++)
+			free(text[k]);
+		vn_lines_free(&x->warnings);
+		vn_lines_free(&x->refusals);
+		free(x->cell);
+	}
+	for (int i = 0; i < m->n_rows; i++) {
+		free(m->row[i].label);
+		free(m->row[i].name);
+	}
+	free(m->row);
+	free(m->by_label);
+	if (m->reports)
+		fclose(m->reports);
+	*m = (vn_many) { 0 };
+}
+
+/* ---- questions ------------------------------------------------------------------- */
+
+const vn_many_cell *vn_many_cell_of(const vn_many *m, int row, int candidate)
+{
+	const vn_many_candidate *x = &m->candidate[candidate];
+	return row < x->n_cells && x->cell[row].there ? &x->cell[row] : NULL;
+}
+
+/* A candidate without a cell of its own, where others have one the reference has not, agrees with the reference. */
+int vn_many_odd(const vn_many *m, int row)
+{
+	int compared = 0, outside = 0, last = VN_MANY_NONE;
+	for (int i = 0; i < m->n; i++) {
+		const vn_many_cell *x = vn_many_cell_of(m, row, i);
+		compared += m->candidate[i].status != 2;
+		outside += x && x->fails;
+		last = x && x->fails ? i : last;
+	}
+	if (outside == 0)
+		return VN_MANY_NONE;
+	if (compared > 1 && outside == 1)
+		return last;
+	return compared > 1 && outside == compared ? VN_MANY_ALL : VN_MANY_SEVERAL;
+}
+
+bool vn_many_fails(const vn_many *m, int row)
+{
+	return vn_many_odd(m, row) != VN_MANY_NONE;
+}
+
+int vn_many_status(const vn_many *m)
+{
+	int worst = 0;
+	for (int i = 0; i < m->n; i++)
+		worst = m->candidate[i].status > worst ? m->candidate[i].status : worst;
+	return worst;
+}
+
+char vn_many_letter(int candidate)
+{
+	return (char)('A' + candidate);
+}
+
+const char *vn_many_outside(const vn_many *m, int row, char text[VN_MANY_LETTERS])
+{
+	*text = 0;
+	for (int i = 0; i < m->n; i++) {
+		const vn_many_cell *x = vn_many_cell_of(m, row, i);
+		if (x && x->fails)
+			vn_text_add(text, VN_MANY_LETTERS, "%s%c", *text ? ", " : "", vn_many_letter(i));
+	}
+	return text;
+}
+
+static void say_leaves(const vn_many *m, vn_lines *lines)
+{
+	for (int i = 0; i < m->n; i++) {
+		const vn_many_candidate *x = &m->candidate[i];
+		if (x->first >= 0)
+			vn_lines_add(lines, "%c leaves%s at %s", vn_many_letter(i), m->vote ? " the majority" : "", m->row[x->first].label);
+		else if (x->status < 2)
+			vn_lines_add(lines, "%c leaves nowhere", vn_many_letter(i));
+	}
+}
+
+void vn_many_say(const vn_many *m, vn_lines *lines)
+{
+	int odd[VN_MANY_MOST] = { 0 }, from[VN_MANY_MOST] = { 0 }, all = 0, first = -1;
+
+	say_leaves(m, lines);
+	for (int row = 0; row < m->n_rows; row++) {
+		const int who = vn_many_odd(m, row);
+		if (who >= 0 && odd[who]++ == 0)
+			from[who] = row;
+		first = who == VN_MANY_ALL && all == 0 ? row : first;
+		all += who == VN_MANY_ALL;
+	}
+	for (int i = 0; i < m->n; i++)
+		if (odd[i])
+			vn_lines_add(lines, "%c is the odd one out at %d checkpoint%s, first at %s", vn_many_letter(i), odd[i], odd[i] == 1 ? "" : "s",
+			             m->row[from[i]].label);
+	if (all && m->vote)
+		vn_lines_add(lines, "there is no majority at %d checkpoint%s, first at %s", all, all == 1 ? "" : "s", m->row[first].label);
+	else if (all)
+		vn_lines_add(lines, "all candidates are outside at %d checkpoint%s, first at %s: compare two of them; where they agree, the reference is the odd one out",
+		             all, all == 1 ? "" : "s", m->row[first].label);
+}

@@ -1,0 +1,139 @@
+/* many_html.c: several candidates as one page that needs nothing else: no network, no script. */
+#include "compare/many/many_report.h"
+#include "compare/text/markup.h"
+
+#include <math.h>
+
+/* A page opens at once with so many rows; those where somebody is outside are always there. */
+enum { HEALTHY_ROWS = 4000, WARNINGS = 8 };
+
+const char vn_many_page[] =
+	"<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+	"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+	"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n"
+	"<meta name=\"color-scheme\" content=\"light dark\">\n<style>\n"
+	":root { color-scheme: light dark; --back: #fdfdfc; --card: #f4f4f1; --ink: #1c1d1f; --dim: #5d6066; --line: #d9d9d4; --good: #1a7a3c; --bad: #b3261e; --out: #f8dcd6; }\n"
+	"@media (prefers-color-scheme: dark) { :root { --back: #15171a; --card: #1e2125; --ink: #e6e7e9; --dim: #a0a5ad; --line: #363a40; --good: #65c98a; --bad: #ff8a7d; --out: #4a2320; } }\n"
+	"body { margin: 0 auto; padding: 1rem clamp(.75rem, 3vw, 2rem) 3rem; max-width: 90rem; background: var(--back); color: var(--ink); font: 15px/1.45 system-ui, sans-serif; }\n"
+	"h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }\n"
+	".within { color: var(--good); } .outside { color: var(--bad); } .dim { color: var(--dim); }\n"
+	"code, td.n { font-family: ui-monospace, \"DejaVu Sans Mono\", Consolas, monospace; font-size: .88em; }\n"
+	".unprintable { outline: 1px dotted; }\n"
+	".scroll { overflow: auto; max-height: 85vh; }\n"
+	"table { border-collapse: collapse; } th, td { text-align: left; padding: .15rem .7rem .15rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }\n"
+	"thead th { position: sticky; top: 0; background: var(--card); } tbody th { font-weight: normal; }\n"
+	"td.n { white-space: nowrap; padding-left: .5rem; } td.out { background: var(--out); color: var(--bad); }\n"
+	"</style>\n";
+
+static void candidate(const vn_many *m, int i, FILE *out)
+{
+	const vn_many_candidate *x = &m->candidate[i];
+	char words[VN_MANY_VERDICT];
+
+	fprintf(out, "<tr><th scope=\"row\">%c</th><td><code>", vn_many_letter(i));
+	vn_html_text(out, x->path);
+	fputs("</code><br><span class=\"dim\">", out);
+	vn_html_text(out, x->about ? x->about : "");
+	fprintf(out, "</span></td><td class=\"%s\">", x->status ? "outside" : "within");
+	vn_html_text(out, vn_many_say_verdict(x, words));
+	for (int k = 0; k < x->refusals.n; k++) {
+		fputs("<br>refused: ", out);
+		vn_html_text(out, x->refusals.line[k]);
+	}
+	for (int k = 0; k < x->warnings.n && k < WARNINGS; k++) {
+		fputs("<br><span class=\"dim\">warning: ", out);
+		vn_html_text(out, x->warnings.line[k]);
+		fputs("</span>", out);
+	}
+	fputs("</td><td>", out);
+	vn_html_text(out, x->limits ? x->limits : "");
+	fputs("</td><td>", out);
+	vn_html_text(out, x->floor && *x->floor ? x->floor : "none");
+	fputs("</td></tr>\n", out);
+}
+
+static void candidates(const vn_many *m, FILE *out)
+{
+	fputs("<table><thead><tr><th></th><th>candidate</th><th>verdict</th><th>limits</th><th>floor</th></tr></thead>\n<tbody>\n", out);
+	for (int i = 0; i < m->n; i++)
+		candidate(m, i, out);
+	fputs("</tbody></table>\n", out);
+}
+
+static void number(FILE *out, const char *name, const char *format, double x)
+{
+	if (isnan(x))
+		return;
+	fprintf(out, "%s ", name);
+	fprintf(out, format, x);
+	fputs("; ", out);
+}
+
+static void cell(const vn_many_cell *x, FILE *out)
+{
+	char text[VN_MANY_CELL];
+	fprintf(out, "<td class=\"n%s\"", x && x->fails ? " out" : "");
+	if (x && x->measured) {
+		fputs(" title=\"", out);
+		number(out, "cosine", "%.8f", x->cosine);
+		number(out, "max abs", "%.3e", x->max_abs);
+		number(out, "max rel", "%.3e", x->max_rel);
+		fprintf(out, "%s\"", x->origin ? "origin" : x->fails ? "outside" : "within");
+	}
+	fputc('>', out);
+	vn_html_text(out, vn_many_say_cell(x, text));
+	fputs(x && x->origin ? " origin</td>" : "</td>", out);
+}
+
+static void rows(const vn_many *m, FILE *out)
+{
+	char odd[VN_MANY_LETTERS];
+	int  healthy = 0;
+
+	fprintf(out, "<p class=\"dim\">%s.</p>\n<div class=\"scroll\"><table><thead><tr><th>checkpoint</th><th>outside</th>", vn_many_legend(m));
+	for (int i = 0; i < m->n; i++)
+		if (m->candidate[i].status < 2)
+			fprintf(out, "<th>%c</th>", vn_many_letter(i));
+	fputs("</tr></thead>\n<tbody>\n", out);
+	for (int row = 0; row < m->n_rows; row++) {
+		if (!vn_many_fails(m, row) && ++healthy > HEALTHY_ROWS)
+			continue;
+		fputs("<tr><th scope=\"row\"><code>", out);
+		vn_html_text(out, m->row[row].label);
+		fprintf(out, "</code></th><td>%s</td>", vn_many_say_odd(m, row, odd));
+		for (int i = 0; i < m->n; i++)
+			if (m->candidate[i].status < 2)
+				cell(vn_many_cell_of(m, row, i), out);
+		fputs("</tr>\n", out);
+	}
+	fputs("</tbody></table></div>\n", out);
+	if (healthy > HEALTHY_ROWS)
+		fprintf(out, "<p>%d more checkpoints, at which all are within, are left out: --format json has them.</p>\n", healthy - HEALTHY_ROWS);
+}
+
+vn_status vn_many_html(const vn_many *m, const vn_many_options *o, FILE *out, vn_error *err)
+{
+	const int status = vn_many_status(m);
+	char      who[VN_MANY_WHO];
+	vn_lines  said = { 0 };
+
+	(void)o;
+	(void)err;
+	fprintf(out, "%s<title>%s: %d %s</title>\n</head>\n<body>\n<p class=\"dim\">vernier compare: judged by <code>", vn_many_page,
+	        vn_many_say_all(m), m->n, m->vote ? "recordings" : "candidates");
+	vn_html_text(out, m->ref);
+	fprintf(out, "</code></p>\n<h1 class=\"%s\">%s</h1>\n<p>%s.</p>\n", status ? "outside" : "within", vn_many_say_all(m), vn_many_say_who(m, who));
+	candidates(m, out);
+	fputs("<h2>Where they leave</h2>\n<ul>\n", out);
+	vn_many_say(m, &said);
+	for (int i = 0; i < said.n; i++) {
+		fputs("<li>", out);
+		vn_html_text(out, said.line[i]);
+		fputs("</li>\n", out);
+	}
+	vn_lines_free(&said);
+	fputs("</ul>\n<h2>Checkpoints</h2>\n", out);
+	rows(m, out);
+	fputs("</body>\n</html>\n", out);
+	return VN_OK;
+}

@@ -1,0 +1,100 @@
+/* many_json.c: several candidates for a program, schema vernier-compare-many/1. */
+#include "compare/many/many_report.h"
+#include "compare/text/json.h"
+
+#include <string.h>
+
+static bool put(FILE *out, json_t *j)
+{
+	const bool good = vn_json_print(j, out, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+	json_decref(j);
+	return good;
+}
+
+/* What vernier compare would have written of this candidate alone. */
+static bool copy_report(const vn_many *m, const vn_many_candidate *x, FILE *out)
+{
+	char buffer[1 << 14];
+	long left = x->json_bytes;
+
+	if (fseek(m->reports, x->json, SEEK_SET) != 0)
+		return false;
+	while (left > 0) {
+		const size_t most = left < (long)sizeof buffer ? (size_t)left : sizeof buffer, n = fread(buffer, 1, most, m->reports);
+		if (n == 0 || fwrite(buffer, 1, n, out) != n)
+			return false;
+		left -= (long)n;
+	}
+	return true;
+}
+
+static json_t *letter(int i)
+{
+	const char text[] = { vn_many_letter(i), 0 };
+	return json_string(text);
+}
+
+static bool candidate(const vn_many *m, int i, FILE *out)
+{
+	const vn_many_candidate *x = &m->candidate[i];
+	json_t *j = json_object();
+	bool    good;
+
+	json_object_set_new(j, "letter", letter(i));
+	json_object_set_new(j, "path", vn_json_text(x->path));
+	json_object_set_new(j, "status", json_integer(x->status));
+	json_object_set_new(j, "trouble", vn_json_text(x->trouble));
+	json_object_set_new(j, "refusals", vn_json_lines(&x->refusals));
+	json_object_set_new(j, "leaves", x->first >= 0 ? vn_json_text(m->row[x->first].label) : json_null());
+	fputs(" {\"about\": ", out);
+	good = put(out, j);
+	fputs(",\n\"report\": ", out);
+	if (x->json_bytes == 0)
+		fputs("null", out);
+	else
+		good = copy_report(m, x, out) && good;
+	fputs("}", out);
+	return good;
+}
+
+static json_t *row(const vn_many *m, int at)
+{
+	json_t   *j = json_object(), *outside = json_array();
+	const int odd = vn_many_odd(m, at);
+
+	for (int i = 0; i < m->n; i++) {
+		const vn_many_cell *x = vn_many_cell_of(m, at, i);
+		if (x && x->fails)
+			json_array_append_new(outside, letter(i));
+	}
+	json_object_set_new(j, "name", vn_json_text(m->row[at].name));
+	json_object_set_new(j, "step", json_integer(m->row[at].step));
+	json_object_set_new(j, "layer", json_integer(m->row[at].layer));
+	json_object_set_new(j, "odd", odd >= 0 ? letter(odd) : json_null());
+	json_object_set_new(j, "outside", outside);
+	return j;
+}
+
+vn_status vn_many_json(const vn_many *m, const vn_many_options *o, FILE *out, vn_error *err)
+{
+	static const char *const verdict[] = { "within", "outside", "trouble" };
+	bool good;
+
+	(void)o;
+	fprintf(out, "{\n\"schema\": \"vernier-compare-many/1\",\n\"verdict\": \"%s\",\n\"reference\": ", verdict[vn_many_status(m)]);
+	good = put(out, vn_json_text(m->ref));
+	fputs(",\n\"elected\": ", out);
+	good = put(out, m->vote ? letter(m->elected) : json_null()) && good;
+	fputs(",\n\"candidates\": [", out);
+	for (int i = 0; good && i < m->n; i++) {
+		fputs(i ? ",\n" : "\n", out);
+		good = candidate(m, i, out);
+	}
+	fputs("\n],\n\"checkpoints\": [", out);
+	for (int i = 0; good && i < m->n_rows; i++) {
+		fputs(i ? ",\n" : "\n", out);
+		good = put(out, row(m, i));
+	}
+	fputs("\n]\n}\n", out);
+	return good && !ferror(out) ? VN_OK : vn_fail(err, VN_ERR_IO, "the JSON report could not be written");
+}

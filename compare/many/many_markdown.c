@@ -1,0 +1,121 @@
+/* many_markdown.c: several candidates as a comment on a pull request: its size is bounded. */
+#include "compare/many/many_report.h"
+#include "compare/text/markup.h"
+#include "compare/text/output.h"
+
+#include <stdlib.h>
+
+enum {
+	ROOM = 65000, /* bytes of all */
+	SHOWN = 200,  /* of a name */
+	WORDS = 600,  /* of a verdict */
+	SAID = 40     /* lines */
+};
+
+static void candidates(const vn_many *m, FILE *out)
+{
+	char words[VN_MANY_VERDICT];
+	fputs("| | candidate | verdict | limits | floor |\n|---|---|---|---|---|\n", out);
+	for (int i = 0; i < m->n; i++) {
+		const vn_many_candidate *x = &m->candidate[i];
+		fprintf(out, "| %c | ", vn_many_letter(i));
+		vn_markdown_code(out, x->path, SHOWN, 1);
+		fputs(x->status ? " | \u274c " : " | \u2705 ", out);
+		vn_markdown_code(out, vn_many_say_verdict(x, words), WORDS, 1);
+		fputs(" | ", out);
+		vn_markdown_code(out, x->limits ? x->limits : "-", SHOWN, 1);
+		fputs(" | ", out);
+		vn_markdown_code(out, x->floor && *x->floor ? x->floor : "none", SHOWN, 1);
+		fputs(" |\n", out);
+	}
+	fputc('\n', out);
+}
+
+static void one_row(const vn_many *m, int row, FILE *out)
+{
+	char text[VN_MANY_CELL], odd[VN_MANY_LETTERS];
+	fputs("| ", out);
+	vn_markdown_code(out, m->row[row].label, SHOWN, 1);
+	fprintf(out, " | %s", vn_many_say_odd(m, row, odd));
+	for (int i = 0; i < m->n; i++)
+		if (m->candidate[i].status < 2)
+			fprintf(out, " | %s", vn_many_say_cell(vn_many_cell_of(m, row, i), text));
+	fputs(" |\n", out);
+}
+
+/* Rows where somebody is outside, in so many bytes. */
+static vn_status table(const vn_many *m, size_t room, FILE *out, vn_error *err)
+{
+	size_t used = 400;
+	int    left = 0;
+
+	for (int row = 0; row < m->n_rows; row++)
+		left += vn_many_fails(m, row);
+	if (left == 0)
+		return VN_OK;
+	fprintf(out, "%s\n\n| checkpoint | outside", vn_many_legend(m));
+	for (int i = 0; i < m->n; i++)
+		if (m->candidate[i].status < 2)
+			fprintf(out, " | %c", vn_many_letter(i));
+	fputs(" |\n|---|---", out);
+	for (int i = 0; i < m->n; i++)
+		if (m->candidate[i].status < 2)
+			fputs("|--:", out);
+	fputs("|\n", out);
+	for (int row = 0; row < m->n_rows && used < room; row++) {
+		char  *text = NULL;
+		size_t n = 0;
+		if (!vn_many_fails(m, row))
+			continue;
+		FILE *to = open_memstream(&text, &n);
+		if (to)
+			one_row(m, row, to);
+		if (!vn_text_close(to, &text))
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+		used += n;
+		if (used < room) {
+			fwrite(text, 1, n, out);
+			left--;
+		}
+		free(text);
+	}
+	if (left)
+		fprintf(out, "\n%d more checkpoints have a candidate outside; a comment has no room for them.\n", left);
+	fputc('\n', out);
+	return VN_OK;
+}
+
+static void top(const vn_many *m, FILE *out)
+{
+	vn_lines said = { 0 };
+	char     who[VN_MANY_WHO];
+
+	fprintf(out, "### %s vernier: %s\n\n%s; judged by ", vn_many_status(m) ? "\u274c" : "\u2705", vn_many_say_all(m), vn_many_say_who(m, who));
+	vn_markdown_code(out, m->ref, SHOWN, 0);
+	fputs("\n\n", out);
+	candidates(m, out);
+	vn_many_say(m, &said);
+	for (int i = 0; i < said.n && i < SAID; i++) {
+		fputs("- ", out);
+		vn_markdown_code(out, said.line[i], WORDS, 0);
+		fputc('\n', out);
+	}
+	vn_lines_free(&said);
+	fputc('\n', out);
+}
+
+vn_status vn_many_markdown(const vn_many *m, const vn_many_options *o, FILE *out, vn_error *err)
+{
+	char  *text = NULL;
+	size_t n = 0;
+	FILE  *to = open_memstream(&text, &n);
+
+	(void)o;
+	if (to)
+		top(m, to);
+	if (!vn_text_close(to, &text))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	fwrite(text, 1, n, out);
+	free(text);
+	return table(m, n < ROOM ? ROOM - n : 0, out, err);
+}

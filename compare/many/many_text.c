@@ -1,0 +1,135 @@
+/* many_text.c: several candidates for a person at a terminal. */
+#include "compare/many/many_report.h"
+#include "compare/report/report.h"
+
+#include "libref/base/text.h"
+
+#include <limits.h>
+#include <string.h>
+
+enum { WARNINGS = 4 }; /* of a candidate */
+
+static const char *shown(const char *path, char room[PATH_MAX])
+{
+	snprintf(room, PATH_MAX, "%s", path);
+	return vn_text_clean(room, PATH_MAX);
+}
+
+static void candidate(const vn_many *m, int i, const vn_many_options *o, FILE *out)
+{
+	const vn_many_candidate *x = &m->candidate[i];
+	char path[PATH_MAX], words[VN_MANY_VERDICT];
+
+	fprintf(out, "%-10c %s", vn_many_letter(i), shown(x->path, path));
+	if (x->about && *x->about)
+		fprintf(out, "  %s(%s)%s", VN_DIM(o->colour), x->about, VN_PLAIN(o->colour));
+	fprintf(out, "\n%-10s %s%s%s\n", "", x->status ? VN_RED(o->colour) : VN_GREEN(o->colour), vn_many_say_verdict(x, words), VN_PLAIN(o->colour));
+	for (int k = 0; k < x->refusals.n; k++)
+		fprintf(out, "%-10s refused: %s\n", "", x->refusals.line[k]);
+	if (x->status < 2 && *x->limits)
+		fprintf(out, "%-10s limits %s; floor %s\n", "", x->limits, *x->floor ? x->floor : "none");
+	for (int k = 0; k < x->warnings.n && k < WARNINGS; k++)
+		fprintf(out, "%-10s warning: %s\n", "", x->warnings.line[k]);
+	if (x->warnings.n > WARNINGS)
+		fprintf(out, "%-10s %d more warnings: compare this candidate alone\n", "", x->warnings.n - WARNINGS);
+}
+
+/* ---- the table ------------------------------------------------------------------ */
+
+typedef struct widths {
+	int label, odd, cell[VN_MANY_MOST];
+} widths;
+
+static bool told(const vn_many *m, const vn_many_options *o, int row)
+{
+	return o->all || vn_many_fails(m, row);
+}
+
+static int wider(int width, const char *text)
+{
+	const int n = (int)strlen(text);
+	return n > width ? n : width;
+}
+
+static widths measure(const vn_many *m, const vn_many_options *o)
+{
+	widths w = { .label = 10, .odd = 7 };
+	char text[VN_MANY_CELL], odd[VN_MANY_LETTERS];
+	for (int row = 0; row < m->n_rows; row++) {
+		if (!told(m, o, row))
+			continue;
+		w.label = wider(w.label, m->row[row].label);
+		w.odd = wider(w.odd, vn_many_say_odd(m, row, odd));
+		for (int i = 0; i < m->n; i++)
+			w.cell[i] = wider(w.cell[i], vn_many_say_cell(vn_many_cell_of(m, row, i), text));
+	}
+	return w;
+}
+
+static void one_row(const vn_many *m, const vn_many_options *o, const widths *w, int row, FILE *out)
+{
+	char text[VN_MANY_CELL], odd[VN_MANY_LETTERS];
+	int  before = 0; /* spaces that the cell before it lacks */
+	fprintf(out, "%-*s  %-*s", w->label, m->row[row].label, w->odd, vn_many_say_odd(m, row, odd));
+	for (int i = 0; i < m->n; i++) {
+		const vn_many_cell *x = vn_many_cell_of(m, row, i);
+		if (m->candidate[i].status == 2)
+			continue;
+		const int length = (int)strlen(vn_many_say_cell(x, text));
+		fprintf(out, "%*s  %s%s%s", before, "", x && x->fails ? VN_RED(o->colour) : "", text, x && x->fails ? VN_PLAIN(o->colour) : "");
+		before = w->cell[i] - length;
+	}
+	fputc('\n', out);
+}
+
+/* Rows from..to, in which nobody is outside. */
+static void healthy(const vn_many *m, const widths *w, int from, int to, FILE *out)
+{
+	if (to - from == 1)
+		fprintf(out, "%-*s  within\n", w->label, m->row[from].label);
+	else
+		fprintf(out, "%s to %s: %d checkpoints within\n", m->row[from].label, m->row[to - 1].label, to - from);
+}
+
+static void table(const vn_many *m, const vn_many_options *o, FILE *out)
+{
+	const widths w = measure(m, o);
+	fprintf(out, "\n%s%s%s\n", VN_DIM(o->colour), vn_many_legend(m), VN_PLAIN(o->colour));
+	fprintf(out, "%-*s  %-*s", w.label, "checkpoint", w.odd, "outside");
+	for (int i = 0, before = 0; i < m->n; i++)
+		if (m->candidate[i].status < 2) {
+			fprintf(out, "%*s  %c", before, "", vn_many_letter(i));
+			before = w.cell[i] - 1;
+		}
+	fputc('\n', out);
+	for (int row = 0; row < m->n_rows;) {
+		int end = row;
+		while (end < m->n_rows && !told(m, o, end))
+			end++;
+		if (end > row)
+			healthy(m, &w, row, end, out);
+		else
+			one_row(m, o, &w, end++, out);
+		row = end;
+	}
+	fputc('\n', out);
+}
+
+vn_status vn_many_text(const vn_many *m, const vn_many_options *o, FILE *out, vn_error *err)
+{
+	char     path[PATH_MAX], who[VN_MANY_WHO];
+	vn_lines said = { 0 };
+
+	(void)err;
+	fprintf(out, "%-10s %s\n", "reference", shown(m->ref, path));
+	for (int i = 0; i < m->n; i++)
+		candidate(m, i, o, out);
+	table(m, o, out);
+	vn_many_say(m, &said);
+	for (int i = 0; i < said.n; i++)
+		fprintf(out, "%s\n", said.line[i]);
+	vn_lines_free(&said);
+	fprintf(out, "%s%s%s%s: %s\n", VN_BOLD(o->colour), vn_many_status(m) ? VN_RED(o->colour) : VN_GREEN(o->colour), vn_many_say_all(m),
+	        VN_PLAIN(o->colour), vn_many_say_who(m, who));
+	return VN_OK;
+}

@@ -1,0 +1,140 @@
+/* vote.c: see vote.h. */
+#include "compare/many/vote.h"
+
+#include "libref/base/text.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The comparison of two recordings among all pairs. */
+static int pair_of(int n, int i, int j)
+{
+	const int low = i < j ? i : j, high = i < j ? j : i;
+	return low * n - low * (low + 1) / 2 + high - low - 1;
+}
+
+static bool agree(const vn_many *pairs, int n, int row, int i, int j)
+{
+	const int           pair = pair_of(n, i, j);
+	const vn_many_cell *x = vn_many_cell_of(pairs, row, pair);
+	return pairs->candidate[pair].status != 2 && !(x && x->fails);
+}
+
+/* A recording that no pair could be made with; NULL: it was compared. Else that of its pairs which says why. */
+static const vn_many_candidate *never_compared(const vn_many *pairs, int n, int i)
+{
+	const vn_many_candidate *said = NULL;
+	for (int j = 0; j < n; j++) {
+		if (j == i)
+			continue;
+		said = &pairs->candidate[pair_of(n, i, j)];
+		if (said->status != 2)
+			return NULL;
+	}
+	return said;
+}
+
+static bool with_majority(const vn_many *pairs, int n, int row, int i)
+{
+	int votes = 1, all = 0;
+	for (int j = 0; j < n; j++) {
+		votes += j != i && agree(pairs, n, row, i, j);
+		all += !never_compared(pairs, n, j);
+	}
+	return 2 * votes > all;
+}
+
+static vn_status elect(vn_vote *v, const vn_many *pairs, int n, vn_error *err)
+{
+	int best = -1;
+
+	for (int i = 0; i < n; i++) {
+		int with = 0;
+		for (int row = 0; row < pairs->n_rows; row++)
+			with += with_majority(pairs, n, row, i);
+		if (with > best && !never_compared(pairs, n, i)) {
+			best = with;
+			v->many.elected = i;
+		}
+	}
+	return best >= 0 ? VN_OK : vn_fail(err, VN_ERR_MISMATCH, "no two of the %d recordings could be compared: %s", n, pairs->candidate[0].trouble);
+}
+
+/* What the comparison with the elected says, and whether the recording is with the majority. */
+static vn_many_cell cell_of(const vn_many *pairs, int n, int row, int elected, int i)
+{
+	const vn_many_cell *x = i == elected ? NULL : vn_many_cell_of(pairs, row, pair_of(n, elected, i));
+	vn_many_cell        cell = { .there = true, .self = i == elected, .status = VN_WITHIN, .nmse = NAN, .over_floor = NAN,
+	                             .cosine = NAN, .max_abs = NAN, .max_rel = NAN };
+	if (x)
+		cell = *x;
+	cell.origin = false;
+	cell.fails = !with_majority(pairs, n, row, i);
+	cell.there = x || i == elected || cell.fails;
+	if (!x && i != elected)
+		cell.status = VN_MISSING;
+	return cell;
+}
+
+static vn_status count_one(vn_vote *v, const vn_many *pairs, int n, int i, vn_error *err)
+{
+	vn_many_candidate       *x = &v->many.candidate[i];
+	const vn_many_candidate *why = never_compared(pairs, n, i), *pair = &pairs->candidate[i == v->many.elected ? 0 : pair_of(n, v->many.elected, i)];
+	char                     text[200];
+	int                      with = 0;
+
+	v->many.n = i + 1;
+	if (why) {
+		x->status = 2;
+		x->verdict = "not compared";
+		x->trouble = strdup(why->trouble);
+		for (int k = 0; k < why->refusals.n; k++)
+			vn_lines_add(&x->refusals, "%s", why->refusals.line[k]);
+		return x->trouble ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	}
+	if (!(x->cell = calloc((size_t)pairs->n_rows + 1, sizeof *x->cell)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", pairs->n_rows);
+	x->n_cells = pairs->n_rows;
+	for (int row = 0; row < pairs->n_rows; row++) {
+		x->cell[row] = cell_of(pairs, n, row, v->many.elected, i);
+		with += !x->cell[row].fails;
+		x->first = x->cell[row].fails && x->first < 0 ? row : x->first;
+	}
+	x->status = with < pairs->n_rows;
+	x->verdict = x->status ? "NOT with the majority" : "with the majority";
+	snprintf(text, sizeof text, "%d of %d checkpoints.", x->status ? pairs->n_rows - with : with, pairs->n_rows);
+	x->counts = strdup(text);
+	x->start = strdup("");
+	x->limits = strdup(i == v->many.elected || pair->status == 2 ? "" : pair->limits);
+	x->floor = strdup(i == v->many.elected || pair->status == 2 ? "" : pair->floor);
+	if (i != v->many.elected && pair->status != 2) {
+		x->json = pair->json;
+		x->json_bytes = pair->json_bytes;
+	}
+	return x->counts && x->start && x->limits && x->floor ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+}
+
+vn_status vn_vote_count(vn_vote *v, const vn_many *pairs, char *const *path, int n, vn_error *err)
+{
+	vn_status st;
+
+	*v = (vn_vote) { .many = { .vote = true, .row = pairs->row, .n_rows = pairs->n_rows, .reports = pairs->reports } };
+	if ((st = elect(v, pairs, n, err)))
+		return st;
+	for (int i = 0; i < n && !st; i++) {
+		v->many.candidate[i] = (vn_many_candidate) { .path = path[i], .first = -1 };
+		st = count_one(v, pairs, n, i, err);
+	}
+	snprintf(v->about, sizeof v->about, "the majority of %d recordings (no reference); numbers are against %c", n, vn_many_letter(v->many.elected));
+	v->many.ref = v->about;
+	return st;
+}
+
+void vn_vote_finish(vn_vote *v)
+{
+	v->many.row = NULL; /* the pairs' */
+	v->many.n_rows = 0;
+	v->many.reports = NULL;
+	vn_many_finish(&v->many);
+}

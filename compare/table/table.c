@@ -1,0 +1,112 @@
+/* table.c: reads what a row of the table holds; see table.h. */
+#include "compare/table/table.h"
+#include "compare/metrics/metrics.h"
+
+#include "capture/recording/numbers.h"
+
+#include <string.h>
+
+/* The checkpoint of a candidate; NULL: it was not compared, or does not have it. */
+static const vn_checkpoint *checkpoint_of(const vn_table *t, int row, int candidate)
+{
+	const vn_many_cell *x = vn_many_cell_of(t->many, row, candidate);
+	return x ? &t->of[candidate]->result.point[x->point] : NULL;
+}
+
+/* Which row of the tensors is shown: of the worst candidate its worst. -1: they have no rows. */
+static int64_t worst_row(const vn_table *t, int row)
+{
+	const vn_checkpoint *worst = NULL;
+	for (int i = 0; i < t->many->n; i++) {
+		const vn_checkpoint *p = checkpoint_of(t, row, i);
+		if (!p || p->m.n == 0)
+			continue;
+		const double x = p->m.value[VN_M_NMSE];
+		/* Whatever is not a number is worse than what is. */
+		if (!worst || !(x <= worst->m.value[VN_M_NMSE]))
+			worst = p;
+	}
+	return !worst ? 0 : worst->m.worst_nmse_token >= 0 ? worst->m.worst_nmse_token : worst->m.worst_token;
+}
+
+/* Rows of a tensor before the one of that token of the call; -1: it is not kept. */
+static int64_t row_of_token(const vn_recording *r, const vn_entry *e, int64_t token)
+{
+	const vn_step *step = vn_recording_step(r, e->step);
+	const int64_t  row = token - (step ? step->first_row : 0);
+	const int      axis = vn_token_axis(vn_entry_axes(e), e->shape.rank);
+	return axis < 0 ? 0 : row >= 0 && row < e->shape.dim[axis] ? row : -1;
+}
+
+/* Where the values of a row of the first head (or whatever is before the tokens) begin, and how many there are. */
+static int64_t begin_of(const vn_entry *e, int64_t row, int64_t *n)
+{
+	const int axis = vn_token_axis(vn_entry_axes(e), e->shape.rank);
+	*n = 1;
+	for (int i = axis + 1; i < e->shape.rank; i++)
+		*n *= e->shape.dim[i];
+	return axis < 0 ? 0 : row * *n;
+}
+
+static vn_status read_line(vn_recording *r, int entry, int64_t row, int first, vn_table_line *l, vn_error *err)
+{
+	const vn_entry *e = vn_recording_entry(r, entry);
+	vn_numbers     *s = vn_numbers_open(r, entry, err);
+	vn_stats_sum    sum = { 0 };
+	int64_t         length;
+	const int64_t   all = vn_shape_count(&e->shape), from = begin_of(e, row, &length);
+	vn_status       st = s ? VN_OK : VN_ERR_NOMEM;
+
+	*l = (vn_table_line) { .there = true, .n = row < 0 ? 0 : length < first ? (int)length : first };
+	for (int64_t at = 0; !st && at < all; at += VN_NUMBERS) {
+		const size_t m = vn_numbers_left(all, at);
+		if ((st = vn_numbers_read(s, at, m, err)))
+			break;
+		for (int i = 0; i < l->n; i++)
+			if (from + i >= at && from + i < at + (int64_t)m)
+				l->value[i] = s->x[from + i - at];
+		vn_stats_add(&sum, s->raw, e->dtype, m);
+	}
+	l->stats = vn_stats_finish(&sum);
+	vn_numbers_close(s);
+	vn_recording_forget(r);
+	return st;
+}
+
+/* The token of the call that is shown, by a side that has the checkpoint. */
+static int64_t token_of(const vn_table *t, int row, const vn_recording *r, const vn_entry *e)
+{
+	const vn_step *step = vn_recording_step(r, e->step);
+	if (vn_token_axis(vn_entry_axes(e), e->shape.rank) < 0)
+		return -1;
+	if (t->token != VN_TABLE_WORST)
+		return t->token;
+	const int64_t worst = worst_row(t, row);
+	return (worst < 0 ? 0 : worst) + (step ? step->first_row : 0);
+}
+
+vn_status vn_table_read(const vn_table *t, int row, vn_table_group *g, vn_error *err)
+{
+	bool begun = false;
+
+	memset(g, 0, sizeof *g);
+	g->token = -1;
+	for (int i = 0; i < t->many->n; i++) {
+		const vn_checkpoint *p = checkpoint_of(t, row, i);
+		vn_recording *const  side[] = { p ? t->of[i]->opened.ref : NULL, p ? t->of[i]->opened.cand : NULL };
+		const int            entry[] = { p ? p->ref : -1, p ? p->cand : -1 };
+		for (int k = 0; k < 2; k++) {
+			vn_table_line *l = &g->line[k ? 1 + i : 0];
+			if (entry[k] < 0 || l->there)
+				continue;
+			const vn_entry *e = vn_recording_entry(side[k], entry[k]);
+			g->token = begun ? g->token : token_of(t, row, side[k], e);
+			begun = true;
+			const vn_status st = read_line(side[k], entry[k], row_of_token(side[k], e, g->token), t->first, l, err);
+			if (st && p->status != VN_UNREADABLE)
+				return st;
+			l->there = !st;
+		}
+	}
+	return VN_OK;
+}

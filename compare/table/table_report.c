@@ -1,0 +1,243 @@
+/* table_report.c: the table in its forms; see table.h. */
+#include "compare/table/table.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/many/many_report.h"
+#include "compare/text/markup.h"
+
+#include "libref/base/text.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+enum { SHOWN = 200, PLACES = 10 /* of a number in text, "-1.234e-05" */ };
+
+static void cell(const vn_table *t, FILE *out, const char *text);
+
+/* What differs by form: how a line begins and ends, and a cell of it. */
+static void begin_line(const vn_table *t, FILE *out)
+{
+	fputs(t->form == VN_TABLE_MARKDOWN ? "|" : t->form == VN_TABLE_HTML ? "<tr>" : "", out);
+}
+
+static void end_line(const vn_table *t, FILE *out)
+{
+	fputs(t->form == VN_TABLE_HTML ? "</tr>\n" : "\n", out);
+}
+
+/* A comma, a quote or a new line in it would be read as another cell (RFC 4180). */
+static void csv(FILE *out, const char *text)
+{
+	if (!strpbrk(text, ",\"\n\r")) {
+		fputs(text, out);
+		return;
+	}
+	fputc('"', out);
+	for (; *text; text++)
+		fprintf(out, *text == '"' ? "\"\"" : "%c", *text);
+	fputc('"', out);
+}
+
+static const char *number(const vn_table *t, double x, char text[32])
+{
+	if (isnan(x))
+		return "nan";
+	if (isinf(x))
+		return x > 0 ? "inf" : "-inf";
+	snprintf(text, 32, t->form == VN_TABLE_CSV ? "%.9g" : "%.4g", x);
+	return text;
+}
+
+static void number_cell(const vn_table *t, FILE *out, bool known, double x)
+{
+	char text[32];
+	const char *shown = known ? number(t, x, text) : t->form == VN_TABLE_CSV ? "" : "-";
+	if (t->form == VN_TABLE_TEXT)
+		fprintf(out, "  %*s", PLACES, shown);
+	else
+		cell(t, out, shown);
+}
+
+static void cell(const vn_table *t, FILE *out, const char *text)
+{
+	if (t->form == VN_TABLE_CSV) {
+		fputc(',', out);
+		csv(out, text);
+	} else if (t->form == VN_TABLE_MARKDOWN) {
+		fprintf(out, " %s |", text);
+	} else {
+		fputs("<td class=\"n\">", out);
+		vn_html_text(out, text);
+		fputs("</td>", out);
+	}
+}
+
+/* "reference", or the candidate: by its letter where there are several. */
+static const char *who_is(const vn_table *t, int line, char text[16])
+{
+	if (line == 0)
+		return "reference";
+	if (t->many->n == 1)
+		return "candidate";
+	snprintf(text, 16, "%c", vn_many_letter(line - 1));
+	return text;
+}
+
+static const char *status_of(const vn_table *t, int row, int line)
+{
+	const vn_many_cell *x = line ? vn_many_cell_of(t->many, row, line - 1) : NULL;
+	if (line == 0)
+		return "";
+	if (!x)
+		return t->many->candidate[line - 1].status == 2 ? "not compared" : "-";
+	return x->fails && x->status == VN_OUTSIDE ? "OUTSIDE" : vn_status_text(x->status);
+}
+
+/* Name, token and whose line it is. Of the lines below the first only that, where a person reads. */
+static void names(const vn_table *t, int row, const vn_table_group *g, int line, int width, FILE *out)
+{
+	char token[24] = "-", who[16];
+	const char *label = t->many->row[row].label;
+
+	if (g->token >= 0)
+		snprintf(token, sizeof token, "%" PRId64, g->token);
+	if (line && t->form != VN_TABLE_CSV) {
+		label = "";
+		token[0] = 0;
+	}
+	if (t->form == VN_TABLE_TEXT) {
+		fprintf(out, "%-*s  %5s  %-9s", width, label, token, who_is(t, line, who));
+	} else if (t->form == VN_TABLE_CSV) {
+		csv(out, label);
+		cell(t, out, g->token >= 0 ? token : "");
+		cell(t, out, who_is(t, line, who));
+	} else {
+		if (t->form == VN_TABLE_HTML) {
+			cell(t, out, label);
+		} else {
+			fputc(' ', out);
+			if (*label)
+				vn_markdown_code(out, label, SHOWN, 1);
+			fputs(" |", out);
+		}
+		cell(t, out, token);
+		cell(t, out, who_is(t, line, who));
+	}
+}
+
+static void one_line(const vn_table *t, int row, const vn_table_group *g, int line, int width, FILE *out)
+{
+	const vn_table_line *l = &g->line[line];
+	const vn_many_cell  *x = line ? vn_many_cell_of(t->many, row, line - 1) : NULL;
+	const double         some[] = { l->stats.min, l->stats.max, l->stats.mean, l->stats.rms };
+	const char          *status = status_of(t, row, line);
+
+	begin_line(t, out);
+	names(t, row, g, line, width, out);
+	for (int i = 0; i < t->first; i++)
+		number_cell(t, out, l->there && i < l->n, l->there && i < l->n ? l->value[i] : 0);
+	for (int i = 0; i < 4; i++)
+		number_cell(t, out, l->there, some[i]);
+	if (line == 0 && t->form == VN_TABLE_TEXT) {
+		end_line(t, out);
+		return;
+	}
+	number_cell(t, out, x && x->measured, x ? x->max_abs : 0);
+	number_cell(t, out, x && x->measured, x ? x->max_rel : 0);
+	if (t->form == VN_TABLE_TEXT)
+		fprintf(out, "  %s", status);
+	else
+		cell(t, out, status);
+	end_line(t, out);
+}
+
+static void heading(const vn_table *t, int width, FILE *out)
+{
+	static const char *const front[] = { "checkpoint", "token", "recording" }, *const behind[] = { "min", "max", "mean", "rms", "max abs", "max rel", "status" };
+	char name[16];
+
+	begin_line(t, out);
+	if (t->form == VN_TABLE_TEXT)
+		fprintf(out, "%-*s  %5s  %-9s", width, front[0], front[1], front[2]);
+	else if (t->form == VN_TABLE_CSV)
+		fputs("checkpoint,token,recording", out);
+	for (int i = 0; i < 3 && t->form != VN_TABLE_TEXT && t->form != VN_TABLE_CSV; i++)
+		cell(t, out, front[i]);
+	for (int i = 0; i < t->first; i++) {
+		snprintf(name, sizeof name, "[%d]", i);
+		if (t->form == VN_TABLE_TEXT)
+			fprintf(out, "  %*s", PLACES, name);
+		else
+			cell(t, out, name);
+	}
+	for (int i = 0; i < 7; i++)
+		if (t->form == VN_TABLE_TEXT)
+			fprintf(out, "  %*s", i < 6 ? PLACES : 0, behind[i]);
+		else
+			cell(t, out, behind[i]);
+	end_line(t, out);
+	if (t->form == VN_TABLE_MARKDOWN) {
+		fputs("|---|--:|---|", out);
+		for (int i = 0; i < t->first + 6; i++)
+			fputs("--:|", out);
+		fputs("---|\n", out);
+	}
+}
+
+/* Which recordings these are. Of a CSV only the table: it is read by programs. */
+static void recordings(const vn_table *t, FILE *out)
+{
+	char path[PATH_MAX], who[16];
+
+	for (int line = 0; line <= t->many->n; line++) {
+		const vn_many_candidate *x = line ? &t->many->candidate[line - 1] : NULL;
+		snprintf(path, sizeof path, "%s", x ? x->path : t->many->ref);
+		if (t->form == VN_TABLE_TEXT) {
+			fprintf(out, "%-10s %s%s%s\n", who_is(t, line, who), vn_text_clean(path, sizeof path), x ? "  " : "", x ? x->verdict : "");
+		} else if (t->form == VN_TABLE_MARKDOWN) {
+			fprintf(out, "- %s ", who_is(t, line, who));
+			vn_markdown_code(out, path, SHOWN, 0);
+			fprintf(out, "%s%s\n", x ? ": " : "", x ? x->verdict : "");
+		} else {
+			fprintf(out, "<li>%s <code>", who_is(t, line, who));
+			vn_html_text(out, path);
+			fprintf(out, "</code>%s%s</li>\n", x ? ": " : "", x ? x->verdict : "");
+		}
+	}
+}
+
+static void head(const vn_table *t, int width, FILE *out)
+{
+	if (t->form == VN_TABLE_HTML)
+		fprintf(out, "%s<title>vernier table</title>\n</head>\n<body>\n<h1>Values of %d checkpoints</h1>\n<ul>\n", vn_many_page, t->many->n_rows);
+	if (t->form != VN_TABLE_CSV)
+		recordings(t, out);
+	if (t->form == VN_TABLE_HTML)
+		fputs("</ul>\n<div class=\"scroll\"><table>\n", out);
+	else if (t->form != VN_TABLE_CSV)
+		fputc('\n', out);
+	heading(t, width, out);
+}
+
+vn_status vn_table_write(const vn_table *t, FILE *out, vn_error *err)
+{
+	vn_table_group g;
+	int            width = 10;
+
+	for (int row = 0; row < t->many->n_rows; row++) {
+		const int n = (int)strlen(t->many->row[row].label);
+		width = n > width ? n : width;
+	}
+	head(t, width, out);
+	for (int row = 0; row < t->many->n_rows; row++) {
+		const vn_status st = vn_table_read(t, row, &g, err);
+		if (st)
+			return st;
+		for (int line = 0; line <= t->many->n; line++)
+			one_line(t, row, &g, line, width, out);
+	}
+	if (t->form == VN_TABLE_HTML)
+		fputs("</table></div>\n</body>\n</html>\n", out);
+	return VN_OK;
+}

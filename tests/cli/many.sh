@@ -1,0 +1,75 @@
+# Several candidates judged by one reference: a column each, the odd one out, what cannot be compared.
+M=$FIXTURES/qwen2-trained
+ids=@$FIXTURES/prompts/p070.ids
+q() { "$@" 2>/dev/null; }
+say() { echo "\$ vernier $*"; vernier "$@" 2>&1; echo "[$?]"; }
+q vernier capture ref "$M" --ids "$ids" -o ref.h5
+q vernier capture ref "$M" --ids "$ids" --precision f16 -o half.h5
+q vernier capture ref "$M" --ids "$ids" --precision f16 --inject R1@layer1 -o rope.h5
+q vernier capture ref "$M" --ids "$ids" --precision bf16 -o bf16.h5
+q vernier capture ref "$M" --ids 1,2,3 -o other.h5
+q vernier capture ref "$M" --ids "$ids" --points 'layer0.*' -o part.h5
+say compare ref.h5 half.h5 bf16.h5 --model "$M"
+say compare ref.h5 half.h5 rope.h5 bf16.h5 --model "$M" --points 'layer1.*'
+say compare ref.h5 half.h5 rope.h5 --points '*.k_rope' --all
+
+echo "== all are outside"
+q vernier capture ref "$M" --ids "$ids" --inject R1@layer1 -o rope2.h5
+vernier compare ref.h5 rope.h5 rope2.h5 | tail -n 5
+
+echo "== one candidate that cannot be compared does not keep the others from it"
+head -c 300 half.h5 >short.h5
+say compare ref.h5 other.h5 half.h5 short.h5 none.h5 part.h5 --points 'layer0.q_*' --points 'layer1.q_*'
+say compare none.h5 half.h5 rope.h5
+
+echo "== the other forms"
+say compare ref.h5 half.h5 rope.h5 short.h5 -o r.md -o r.json -o r.html
+grep -c '^| `layer' r.md
+grep -oE '<h1.*</h1>|<p>[0-9].*' r.html
+$PYTHON - <<'PY'
+import json, subprocess, os
+j = json.load(open("r.json"))
+print(j["schema"], j["verdict"], j["reference"], len(j["checkpoints"]))
+for c in j["candidates"]:
+    print(c["about"], c["report"] and c["report"]["schema"])
+print(*(f"{p['name']}:{p['odd']}:{''.join(p['outside'])}" for p in j["checkpoints"][18:24]))
+alone = json.loads(subprocess.run([os.environ["VERNIER"], "compare", "ref.h5", "rope.h5", "--format", "json"], capture_output=True).stdout)
+print("as alone:", alone == j["candidates"][1]["report"])
+PY
+
+echo "== in whatever order, and with whatever threads"
+vernier compare ref.h5 rope.h5 half.h5 bf16.h5 --format json --threads 1 >1.json
+vernier compare ref.h5 rope.h5 half.h5 bf16.h5 --format json --threads 3 >3.json
+cmp 1.json 3.json && echo same
+
+echo "== sixteen"
+many=
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do cp half.h5 m$i.h5; many="$many m$i.h5"; done
+vernier compare ref.h5 $many | tail -n 1
+say compare ref.h5 $many rope.h5
+
+echo "== without a reference the majority decides"
+say compare --vote half.h5 rope.h5 bf16.h5 --points 'layer1.*_rope'
+say compare --vote rope.h5 short.h5 ref.h5 half.h5 --points 'layer1.*_rope'
+vernier compare --vote half.h5 rope.h5 bf16.h5 -o vote.json -o vote.html
+$PYTHON -c "
+import json
+j = json.load(open('vote.json'))
+print(j['reference'], j['elected'], [c['report'] and c['report']['verdict'] for c in j['candidates']], sum(p['odd'] == 'B' for p in j['checkpoints']))"
+echo "== two against two, and nothing to vote on"
+cp half.h5 half2.h5; cp rope.h5 rope3.h5
+vernier compare --vote half.h5 half2.h5 rope.h5 rope3.h5 --points 'layer1.*_rope' | tail -n 2
+say compare --vote half.h5 rope.h5
+say compare --vote other.h5 short.h5 half.h5
+say compare --vote half.h5 rope.h5 half.h5
+say compare --vote half.h5 rope.h5 bf16.h5 --floor ref.h5
+
+echo "== refused"
+say compare ref.h5 half.h5 rope.h5 half.h5
+say compare ref.h5 half.h5 ref.h5
+say compare ref.h5 half.h5 rope.h5 --format junit
+say compare ref.h5 half.h5 rope.h5 --baseline r.json
+say compare ref.h5 half.h5 rope.h5 -o half.h5 --force
+say explain ref.h5 half.h5 rope.h5 --model "$M"
+mkdir folder
+say compare ref.h5 half.h5 folder

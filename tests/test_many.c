@@ -1,0 +1,208 @@
+/* test_many.c: several candidates reduced to a row per checkpoint, and the vote. */
+#include "compare/comparison/checkpoint.h"
+#include "compare/many/many_report.h"
+#include "compare/many/vote.h"
+#include "tests/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A comparison of so many checkpoints; fails[i] says which are outside; ' ': it does not have that one. */
+typedef struct made {
+	vn_comparison      c;
+	vn_compare_options o;
+	vn_limits          limits;
+	vn_checkpoint      point[8];
+	char               path[8];
+} made;
+
+static const char *const names[] = { "embed", "layer0.q_rope", "layer0.output", "layer1.q_rope", "logits" };
+
+static vn_comparison *make(made *m, const char *fails)
+{
+	memset(m, 0, sizeof *m);
+	strcpy(m->path, "l.yaml");
+	m->limits.path = m->path;
+	m->c.request = (vn_request) { .options = &m->o, .limits = &m->limits };
+	m->c.result.point = m->point;
+	m->c.result.first = -1;
+	m->c.result.within = true;
+	for (int i = 0; fails[i]; i++) {
+		if (fails[i] == ' ')
+			continue;
+		vn_checkpoint *p = &m->point[m->c.result.n_points++];
+		*p = (vn_checkpoint) { .name = names[i], .status = fails[i] == 'x' ? VN_OUTSIDE : VN_WITHIN, .fails = fails[i] == 'x', .worst = -1,
+		                       .pooled_small = -1, .layer = -1 };
+		if (p->fails) {
+			m->c.result.within = false;
+			m->c.result.n_fails++;
+			m->c.result.first = m->c.result.first < 0 ? (int)(p - m->point) : m->c.result.first;
+		}
+	}
+	return &m->c;
+}
+
+static void add(vn_many *m, const char *path, const char *fails)
+{
+	made     x;
+	vn_error err = { "" }, none = { "" };
+	CU_ASSERT_EQUAL(vn_many_add(m, path, make(&x, fails), "because", VN_OK, &none, &err), VN_OK);
+}
+
+static void add_trouble(vn_many *m, const char *path)
+{
+	made     x;
+	vn_error err = { "" }, why = { "it is damaged" };
+	CU_ASSERT_EQUAL(vn_many_add(m, path, make(&x, ""), "", VN_ERR_FORMAT, &why, &err), VN_OK);
+}
+
+static int row_of(const vn_many *m, const char *label)
+{
+	for (int i = 0; i < m->n_rows; i++)
+		if (strcmp(m->row[i].label, label) == 0)
+			return i;
+	return -1;
+}
+
+static void the_odd_one_out_is_the_only_one_outside(void)
+{
+	vn_many  m;
+	vn_error err = { "" };
+	char     text[VN_MANY_LETTERS];
+
+	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "ref.h5", false, &err), VN_OK);
+	add(&m, "a", ".xx.x");
+	add(&m, "b", "..x.x");
+	add(&m, "c", "....x");
+	CU_ASSERT_EQUAL(m.n_rows, 5);
+	CU_ASSERT_EQUAL(vn_many_odd(&m, 0), VN_MANY_NONE);
+	CU_ASSERT_EQUAL(vn_many_odd(&m, 1), 0);
+	CU_ASSERT_EQUAL(vn_many_odd(&m, 2), VN_MANY_SEVERAL);
+	CU_ASSERT_EQUAL(vn_many_odd(&m, 4), VN_MANY_ALL);
+	CU_ASSERT_STRING_EQUAL(vn_many_outside(&m, 2, text), "A, B");
+	CU_ASSERT_EQUAL(m.candidate[0].first, 1);
+	CU_ASSERT_EQUAL(m.candidate[1].first, 2);
+	CU_ASSERT_EQUAL(vn_many_status(&m), 1);
+	vn_many_finish(&m);
+}
+
+static void one_candidate_alone_is_no_odd_one(void)
+{
+	vn_many  m;
+	vn_error err = { "" };
+
+	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "ref.h5", false, &err), VN_OK);
+	add(&m, "a", ".x");
+	add_trouble(&m, "b");
+	CU_ASSERT_EQUAL(vn_many_odd(&m, 1), VN_MANY_SEVERAL);
+	CU_ASSERT_EQUAL(vn_many_status(&m), 2);
+	CU_ASSERT_PTR_NULL(vn_many_cell_of(&m, 1, 1));
+	vn_many_finish(&m);
+}
+
+static void a_checkpoint_of_one_candidate_has_a_row_behind_the_others(void)
+{
+	vn_many  m;
+	vn_error err = { "" };
+
+	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "ref.h5", false, &err), VN_OK);
+	add(&m, "a", ". ..");
+	add(&m, "b", ".x..");
+	CU_ASSERT_EQUAL(m.n_rows, 4);
+	CU_ASSERT_EQUAL(row_of(&m, "layer0.q_rope"), 3);
+	CU_ASSERT_EQUAL(row_of(&m, "layer1.q_rope"), 2);
+	CU_ASSERT_PTR_NULL(vn_many_cell_of(&m, 3, 0));
+	CU_ASSERT_EQUAL(vn_many_odd(&m, 3), 1);
+	CU_ASSERT_EQUAL(vn_many_cell_of(&m, 3, 1)->point, 1);
+	CU_ASSERT_EQUAL(m.candidate[1].first, 3);
+	add(&m, "c", "...x");
+	CU_ASSERT_EQUAL(m.candidate[2].first, row_of(&m, "layer1.q_rope"));
+	vn_many_finish(&m);
+}
+
+/* Pairs 0-1, 0-2, 1-2 of three recordings. */
+static void two_that_agree_outvote_the_third(void)
+{
+	vn_many    m;
+	vn_vote    v;
+	vn_error   err = { "" };
+	char      *path[] = { (char[]) { "a" }, (char[]) { "b" }, (char[]) { "c" } };
+
+	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "a", false, &err), VN_OK);
+	add(&m, "b", ".xx");
+	add(&m, "c", ".xx");
+	add(&m, "c", "..x");
+	CU_ASSERT_EQUAL_FATAL(vn_vote_count(&v, &m, path, 3, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_many_odd(&v.many, 0), VN_MANY_NONE);
+	CU_ASSERT_EQUAL(vn_many_odd(&v.many, 1), 0);            /* b and c agree */
+	CU_ASSERT_EQUAL(vn_many_odd(&v.many, 2), VN_MANY_ALL);  /* nobody agrees */
+	CU_ASSERT_EQUAL(v.many.elected, 1);
+	CU_ASSERT_EQUAL(v.many.candidate[1].first, 2);
+	CU_ASSERT(vn_many_cell_of(&v.many, 1, 1)->self);
+	vn_vote_finish(&v);
+	vn_many_finish(&m);
+}
+
+static void two_against_two_have_no_majority(void)
+{
+	static const char *const said[] = { ".", "x", "x", "x", "x", "." }; /* 0 and 1 agree, 2 and 3 do */
+	vn_many    m;
+	vn_vote    v;
+	vn_error   err = { "" };
+	char      *path[] = { (char[]) { "a" }, (char[]) { "b" }, (char[]) { "c" }, (char[]) { "d" } };
+
+	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "a", false, &err), VN_OK);
+	for (int i = 0; i < 6; i++)
+		add(&m, "x", said[i]);
+	CU_ASSERT_EQUAL_FATAL(vn_vote_count(&v, &m, path, 4, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_many_odd(&v.many, 0), VN_MANY_ALL);
+	CU_ASSERT_EQUAL(vn_many_status(&v.many), 1);
+	vn_vote_finish(&v);
+	vn_many_finish(&m);
+}
+
+static void who_cannot_be_compared_has_no_vote(void)
+{
+	vn_many    m;
+	vn_vote    v;
+	vn_error   err = { "" };
+	char      *path[] = { (char[]) { "a" }, (char[]) { "b" }, (char[]) { "c" }, (char[]) { "d" } };
+
+	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "a", false, &err), VN_OK);
+	add_trouble(&m, "b"); /* 0-1 */
+	add(&m, "c", "..");   /* 0-2 */
+	add(&m, "d", ".x");   /* 0-3 */
+	add_trouble(&m, "c"); /* 1-2 */
+	add_trouble(&m, "d"); /* 1-3 */
+	add(&m, "d", ".x");   /* 2-3 */
+	CU_ASSERT_EQUAL_FATAL(vn_vote_count(&v, &m, path, 4, &err), VN_OK);
+	CU_ASSERT_EQUAL(v.many.candidate[0].status, 0);
+	CU_ASSERT_EQUAL(v.many.candidate[1].status, 2);
+	CU_ASSERT_STRING_EQUAL(v.many.candidate[1].trouble, "it is damaged");
+	CU_ASSERT_EQUAL(v.many.candidate[2].status, 0);
+	CU_ASSERT_EQUAL(v.many.candidate[3].status, 1);
+	CU_ASSERT_EQUAL(vn_many_odd(&v.many, 1), 3);
+	vn_vote_finish(&v);
+	vn_many_finish(&m);
+}
+
+static void several_candidates_have_no_junit(void)
+{
+	CU_ASSERT_PTR_NOT_NULL(vn_many_form("html"));
+	CU_ASSERT_PTR_NULL(vn_many_form("junit"));
+}
+
+int main(void)
+{
+	static CU_TestInfo tests[] = {
+		TEST(the_odd_one_out_is_the_only_one_outside),
+		TEST(one_candidate_alone_is_no_odd_one),
+		TEST(a_checkpoint_of_one_candidate_has_a_row_behind_the_others),
+		TEST(two_that_agree_outvote_the_third),
+		TEST(two_against_two_have_no_majority),
+		TEST(who_cannot_be_compared_has_no_vote),
+		TEST(several_candidates_have_no_junit),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("many", tests);
+}
