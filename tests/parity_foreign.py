@@ -269,7 +269,7 @@ def ranks():
     expect("ranks in the wrong order", 1, "llama.h5", "--shard", p[1], p[0], *keep)
     p = write_ranks("llama", g, 6)
     expect("a rank missing", 2, "llama.h5", "--shard", *p[:4], *keep, says="is rank 0 of 6, 4 are given")
-    expect("a file twice", 2, "llama.h5", "--shard", *p[:5], p[1], *keep, says="is given twice, as rank 1 and as rank 5")
+    expect("a file twice", 2, "llama.h5", "--shard", *p[:5], p[1], *keep, says="given twice, as rank 1 and as rank 5")
     expect("a rank twice", 2, "llama.h5", "--shard", *p[:5], edited(p[1], "wrong.h5", lambda step: None), *keep, says="and so is")
 
     def other(step):
@@ -352,11 +352,11 @@ def few_replicas(g, keep):
                 f["run"].attrs.update({key: r if value is None else value for key, value in facts.items()})
         return paths
     p = ranks_of(4, world_size=4)
-    expect("replicas of 4 ranks", 0, ref, "--shard", *p, *keep, says="4 ranks; 0 tensors put together")
+    expect("replicas of 4 ranks", 0, ref, "--shard", *p, *keep, says="4 ranks; 0 tensors joined")
     expect("replicas, 2 of 4 by their number alone", 2, ref, "--shard", *p[:2], *keep, says="is one of 4 ranks, 2 are given")
-    expect("one of 4 by their number alone", 2, ref, p[1], *keep, says="the candidate is one of 4: --shard compares all of them")
+    expect("one of 4 by their number alone", 2, ref, p[1], *keep, says="the candidate is one of 4; compare all of them with --shard")
     p = ranks_of(4, rank=None)
-    expect("replicas, 2 of nobody knows how many", 0, ref, "--shard", *p[:2], *keep, says="no rank says how many there were (world_size)")
+    expect("replicas, 2 of nobody knows how many", 0, ref, "--shard", *p[:2], *keep, says="no recording states the number of ranks (world_size)")
     expect("a rank that says no more", 2, ref, p[1], *keep, says="the candidate is rank 1 of several")
     p = ranks_of(2, rank=None, world_size=2)
     expect("a rank by itself", 2, ref, p[1], *keep, says="the candidate is rank 1 of 2: --shard")
