@@ -57,7 +57,7 @@ F16 = [
     ("15 18", "qwen2", "p070", {"layer1.attn_context": "head map"}, 1, ["starts at layer1.attn_context:", "heads 1, 4 of 6 carry 100 %", "replayed +itself nmse", "explained .*: A6: query head h reads key head h mod G",
                                                "first token is not its v_proj in 2 of 6 heads"]),
     ("6 27", "qwen2", "p070", {"layer1.down_proj": "one channel"}, 1, ["starts at layer1.down_proj:", "channel 8 of 48 carries 9", "0.99964", "none of [0-9]+ known mistakes fits", "a factor for each channel"]),
-    ("7 12", "qwen3", "p070", {"layer1.q_norm": "left out", "layer1.q_rope": "norm behind rope"}, 1, ["origins +layer1.q_norm, layer1.q_rope", "those of layer1.q_proj", "q_rope is no rotation of q_norm",
+    ("7 12", "qwen3", "p070", {"layer1.q_norm": "left out", "layer1.q_rope": "norm behind rope"}, 1, ["origins +layer1.q_norm, layer1.q_rope", "those of layer1.q_proj", "q_rope is not a rotation of q_norm",
                                                                                             "layer1.q_norm: N8.skipped", "layer1.q_rope: N10: queries or keys normed behind the rotation"]),
     ("12", "qwen3", "p070", {"layer1.q_norm": "all heads"}, 1, ["starts at layer1.q_norm:", "explained +layer1.q_norm: N9: queries or keys normed over all heads"]),
     ("13", "qwen2", "p070", overflow, 1, ["nonfinite 30, limit 0", "NaN and infinities are in tokens 40-69 of 70", "ffn channel 5 of 128"]),

@@ -150,7 +150,7 @@ static void what_is_not_finite_is_placed(void)
 		cand[(5 * H + 2) * K + i] = NAN;
 	/* Equal infinities are no difference. */
 	ref[0] = cand[0] = INFINITY;
-	EXPECT(of_heads(), "NaN and infinities are in token 5 of 24", "not finite is in head 2 of 14");
+	EXPECT(of_heads(), "NaN and infinities are in token 5 of 24", "NaN and infinities are in head 2 of 14");
 }
 
 static void axes_without_names_have_numbers(void)
