@@ -167,24 +167,24 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 	if (argc - optind < 2)
 		return vn_fail(err, VN_ERR_USAGE, "an engine (ref or gpu) and a model are needed");
 	if (argc - optind > 2)
-		return vn_fail(err, VN_ERR_USAGE, "one engine and one model, then what is '%s'?", argv[optind + 2]);
+		return vn_fail(err, VN_ERR_USAGE, "only one engine and one model can be given; unexpected '%s'", argv[optind + 2]);
 	o->engine = argv[optind];
 	o->model = argv[optind + 1];
 	o->run.gpu = strcmp(o->engine, "gpu") == 0;
 	if (!o->run.gpu && strcmp(o->engine, "ref") != 0)
 		return vn_fail(err, VN_ERR_USAGE, "the engine is ref or gpu, not '%s'", o->engine);
 	if (!o->recipe.path)
-		return vn_fail(err, VN_ERR_USAGE, "-o FILE is needed: where the recording goes");
+		return vn_fail(err, VN_ERR_USAGE, "-o FILE is needed: the file to write the recording to");
 	vn_status st = vn_prompt_check(&o->source, false, err);
 	if (st)
 		return st;
 	const bool decodes = o->recipe.decode >= 0, heated = o->recipe.temperature >= 0;
 	if (!decodes && (heated || o->seed >= 0))
-		return vn_fail(err, VN_ERR_USAGE, "%s is for --decode N", heated ? "--temperature" : "--seed");
+		return vn_fail(err, VN_ERR_USAGE, "%s needs --decode N", heated ? "--temperature" : "--seed");
 	if (decodes && (o->forced_text || o->forced_from))
-		return vn_fail(err, VN_ERR_USAGE, "--force-ids says what is decoded, then what is --decode %" PRId64 "?", o->recipe.decode);
+		return vn_fail(err, VN_ERR_USAGE, "--force-ids gives the decoded tokens; remove --decode %" PRId64 "?", o->recipe.decode);
 	if (o->forced_text && o->forced_from)
-		return vn_fail(err, VN_ERR_USAGE, "--force-ids says what is decoded, then what is --force-ids-from?");
+		return vn_fail(err, VN_ERR_USAGE, "--force-ids and --force-ids-from exclude each other: both give the decoded tokens");
 	if (!o->recipe.precision)
 		o->recipe.precision = o->run.gpu ? "f16" : "f32";
 	if ((st = vn_policy_read("--precision", o->recipe.precision, &o->run.policy, err)))
@@ -192,9 +192,9 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 	const char *gpu_alone = o->run.n_force_ref ? "--force-ref" : o->run.device >= 0 ? "--device" : o->kv >= 0 ? "--kv" : o->run.block ? "--block-size"
 	                      : o->run.validate ? "--validate" : o->run.guard ? "--guard" : NULL;
 	if (!o->run.gpu && gpu_alone)
-		return vn_fail(err, VN_ERR_USAGE, "%s is for the gpu engine", gpu_alone);
+		return vn_fail(err, VN_ERR_USAGE, "%s needs the gpu engine", gpu_alone);
 	if (o->run.block && o->kv != PAGED)
-		return vn_fail(err, VN_ERR_USAGE, "--block-size is for --kv paged");
+		return vn_fail(err, VN_ERR_USAGE, "--block-size needs --kv paged");
 	return VN_OK;
 }
 
@@ -275,7 +275,7 @@ static vn_status make_faulty(options *o, const vn_model *m, vn_faulty **f, vn_re
 			return vn_context(err, st, "--inject");
 		at += (size_t)snprintf(o->injected + at, sizeof o->injected - at, "%s%s", i ? " " : "", o->inject[i]);
 		if (at >= sizeof o->injected)
-			return vn_fail(err, VN_ERR_USAGE, "--inject: all together they may be %zu letters long", sizeof o->injected - 1);
+			return vn_fail(err, VN_ERR_USAGE, "--inject: all faults together can have at most %zu characters", sizeof o->injected - 1);
 	}
 	o->run.faulty = *f;
 	o->recipe.recorder_fault = *r;
@@ -341,7 +341,7 @@ int cmd_capture(int argc, char **argv)
 		return 2;
 	}
 	if (done.unsound_weights)
-		vn_warn("capture", "%s%s", done.unsound, done.unsound_weights > 1 ? "; other weights too (vernier show)" : "");
+		vn_warn("capture", "%s%s", done.unsound, done.unsound_weights > 1 ? "; the weights differ too (vernier show)" : "");
 	char size[24];
 	fprintf(stderr, "%s: %" PRId64 " tensor%s, %s in %.2f s (%.2f s computing%s)\n", o.recipe.path, done.tensors, done.tensors == 1 ? "" : "s",
 	        vn_text_bytes(done.bytes, size), done.seconds, done.computing,

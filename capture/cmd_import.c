@@ -61,12 +61,12 @@ static bool short_enough(const char *text)
 static vn_status check(options *o, int argc, char **argv, vn_error *err)
 {
 	if (argc - optind != 1)
-		return vn_fail(err, VN_ERR_USAGE, argc > optind ? "one DUMP, then what is '%s'?" : "which DUMP?", argc > optind ? argv[optind + 1] : "");
+		return vn_fail(err, VN_ERR_USAGE, argc > optind ? "only one DUMP can be given; unexpected '%s'" : "a DUMP is needed", argc > optind ? argv[optind + 1] : "");
 	o->import.path = argv[optind];
 	if (!o->output && !o->import.dry)
-		return vn_fail(err, VN_ERR_USAGE, "-o FILE is needed: where the checkpoint file goes (or --dry-run)");
+		return vn_fail(err, VN_ERR_USAGE, "-o FILE is needed: the file to write the recording to (or --dry-run)");
 	if (o->import.ids && o->import.ids_from)
-		return vn_fail(err, VN_ERR_USAGE, "--ids says which tokens went in, then what is --ids-from?");
+		return vn_fail(err, VN_ERR_USAGE, "--ids and --ids-from exclude each other: both give the tokens");
 	if (!short_enough(o->import.engine) || !short_enough(o->import.precision))
 		return vn_fail(err, VN_ERR_USAGE, "--engine and --precision are words of up to %d bytes", VN_FACT_VALUE - 1);
 	return VN_OK;
@@ -95,10 +95,10 @@ static void warn(const vn_import *i)
 {
 	const bool one = i->n_misshapen == 1;
 	if (!i->complete)
-		vn_warn("import", "the dump is not complete%s%s", i->n_left ? ", and left out of it is what is not whole: " : "", i->left);
+		vn_warn("import", "the dump is not complete%s%s", i->n_left ? "; its incomplete tensors are left out: " : "", i->left);
 	if (i->n_alone)
-		vn_warn("import", "left out: %d tensor%s from the last layer on with rows of some of the step's tokens alone (first: %s): ask the engine for the "
-		        "logits of every token (in llama.cpp set batch.logits[i] of each), and they are whole", i->n_alone, i->n_alone == 1 ? "" : "s", i->alone);
+		vn_warn("import", "left out: %d tensor%s from the last layer on, with rows of only some of the step's tokens (first: %s): to record them "
+		        "whole, ask the engine for the logits of every token (in llama.cpp, set batch.logits[i] of each)", i->n_alone, i->n_alone == 1 ? "" : "s", i->alone);
 	if (i->n_misshapen)
 		vn_warn("import", "%d tensor%s not the axes of %s checkpoint%s, or not their lengths: %s%s", i->n_misshapen, one ? " has" : "s have",
 		        one ? "its" : "their", one ? "" : "s", i->misshapen, i->plan ? "" : " (with --model lengths of axes are known)");

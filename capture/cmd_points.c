@@ -143,9 +143,9 @@ int cmd_points(int argc, char **argv)
 	if (o.faults && *o.faults && vn_glob_check(o.faults, &err))
 		return vn_complain("points", "--faults: %s", err.text);
 	if (argc - optind > 1)
-		return vn_complain("points", "one model or none, then what is '%s'?", argv[argc - 1]);
+		return vn_complain("points", "only one model can be given; unexpected '%s'", argv[argc - 1]);
 	if (!model && o.faults && *o.faults)
-		return vn_complain("points", "--faults=%s: where in which model?", o.faults);
+		return vn_complain("points", "--faults=%s needs a MODEL", o.faults);
 	if (!model && o.faults) {
 		list_faults(NULL);
 	} else if (!model) {

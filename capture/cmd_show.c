@@ -86,7 +86,7 @@ static int find(const vn_recording *r, const char *name, vn_error *err)
 static void warn_of_part(const vn_recording *r)
 {
 	if (!vn_recording_complete(r))
-		vn_warn("show", "%s is INCOMPLETE: what follows is only a part of a run", vn_recording_path(r));
+		vn_warn("show", "%s is INCOMPLETE: it holds only part of a run", vn_recording_path(r));
 }
 
 static vn_status show(const char *path, const char *name, const options *o, vn_error *err)
@@ -125,7 +125,7 @@ static vn_status show(const char *path, const char *name, const options *o, vn_e
 			vn_show_all(r);
 	}
 	if (!st && name && !(st = vn_recording_found(r, i, &now, err)) && *now.hex) /* shown all the same, but not as good */
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: %s: the numbers are not those that were written: their digest is %s", path,
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: %s: the numbers were changed after they were written: their digest is %s", path,
 		             vn_recording_entry(r, i)->name, now.hex);
 	vn_recording_close(r);
 	return st;
@@ -153,11 +153,11 @@ static int together(const options *o, int argc, char **argv)
 	if (argc - optind < 1)
 		return vn_complain("show", "a recording is needed");
 	if (argc - optind > 2)
-		return vn_complain("show", "one recording and one name, then what is '%s'?", argv[optind + 2]);
+		return vn_complain("show", "only one recording and one name can be given; unexpected '%s'", argv[optind + 2]);
 	if (o->weights && argc - optind > 1)
-		return vn_complain("show", "--weights shows the weights; then what is '%s'?", argv[optind + 1]);
+		return vn_complain("show", "--weights takes no name; unexpected '%s'", argv[optind + 1]);
 	if (o->checks && (o->weights || argc - optind > 1 || o->format != TEXT))
-		return vn_complain("show", "--check is of the whole file, and in text");
+		return vn_complain("show", "--check checks the whole file and prints text; it takes no name and no --format");
 	if (o->values && (argc - optind < 2 || o->weights || o->checks || o->format != TEXT))
 		return vn_complain("show", "--values writes one tensor, and nothing else: vernier show FILE NAME --values %s", o->values);
 	if (o->values && !vn_show_values_form(o->values))

@@ -35,7 +35,7 @@ static int keep_status(vernier_capture *c, vn_status st)
 static bool ready(vernier_capture *c)
 {
 	if (c && !c->st && c->done)
-		c->st = vn_fail(&c->err, VN_ERR_USAGE, "%s: is finished", c->run.path);
+		c->st = vn_fail(&c->err, VN_ERR_USAGE, "%s: is already finished", c->run.path);
 	return c && !c->st;
 }
 
@@ -174,19 +174,19 @@ static vn_status check_tensor(vernier_capture *c, const char *name, const char *
 	if (why)
 		return vn_fail(&c->err, VN_ERR_USAGE, "%s: the name '%.100s' %s", c->run.path, name ? name : "", why);
 	if (c->run.n_steps == 0)
-		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: put before any step was begun", c->run.path, name);
+		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: no step was begun before this tensor", c->run.path, name);
 	if (!dtype || !vn_dtype_from_name(dtype, type) || *type >= VN_N_DTYPES)
-		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: dtype '%.20s' is none of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2", c->run.path, name, dtype ? dtype : "");
+		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: dtype '%.20s' is not one of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2", c->run.path, name, dtype ? dtype : "");
 	if (rank < 0 || rank > VN_MAX_RANK)
-		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: rank %d; from 0 to %d is possible", c->run.path, name, rank, VN_MAX_RANK);
+		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: rank %d; expected 0 to %d", c->run.path, name, rank, VN_MAX_RANK);
 	if (rank && !shape)
 		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: rank %d, and no shape (NULL)", c->run.path, name, rank);
 	if (rank)
 		memcpy(is->dim, shape, (size_t)rank * sizeof *shape);
 	if (!vn_laid_bytes(&one, is, &bytes))
-		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: a shape that no file holds", c->run.path, name);
+		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: the shape is too large for any file", c->run.path, name);
 	if (!data && vn_shape_count(is))
-		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: there are no data (NULL) for %" PRId64 " numbers", c->run.path, name, vn_shape_count(is));
+		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: data is NULL for %" PRId64 " numbers", c->run.path, name, vn_shape_count(is));
 	if (dims && (strlen(dims) > 63 || !vn_dims_parse(dims, &d, &why) || d.rank != rank))
 		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: its dims '%.80s' are not %d axes: %s", c->run.path, name, dims, rank,
 		               strlen(dims) > 63 ? "longer than 63 bytes" : why ? why : "another number");

@@ -80,7 +80,7 @@ static vn_status take_floor(void *to, const vn_option *option, const char *path,
 	command *k = to;
 	(void)option;
 	if (!k->ref)
-		return vn_fail(err, VN_ERR_USAGE, "--floor stands behind its reference");
+		return vn_fail(err, VN_ERR_USAGE, "--floor must follow the REF that it belongs to");
 	if (k->floor)
 		return vn_fail(err, VN_ERR_USAGE, "--floor is given twice");
 	k->floor = path;
@@ -128,11 +128,11 @@ static int check(command *k)
 	for (int i = 0; i < k->n; i++)
 		floors += k->pair[i].floor != NULL;
 	if (k->n == 0)
-		return complain("which recordings? a reference and at least one candidate");
+		return complain("a reference and at least one candidate are needed");
 	if (!k->output)
 		return complain("-o LIMITS is missing");
 	if (floors && floors < k->n)
-		return complain("a --floor for some references and not for others: limits would be of two kinds");
+		return complain("give --floor for every reference or for none");
 	return vn_check_comparing("calibrate", &k->how, floors > 0);
 }
 

@@ -145,7 +145,7 @@ static vn_status take_path(void *to, const vn_option *option, const char *path, 
 		return vn_fail(err, VN_ERR_USAGE, "-o needs a path");
 	for (int i = 0; i < k->n_reports; i++)
 		if (k->report[i].path && strcmp(k->report[i].path, path) == 0)
-			return vn_fail(err, VN_ERR_USAGE, "two reports into one file, %s", path);
+			return vn_fail(err, VN_ERR_USAGE, "two reports cannot go to one file, %s", path);
 	if (k->n_reports == 0 || k->report[k->n_reports - 1].placed) {
 		const vn_status st = add_form(k, vn_report_by_suffix(path), err);
 		if (st)
@@ -193,17 +193,17 @@ static int arguments(command *k, int argc, char **argv)
 	if (k->vote && (argc - optind < VN_VOTE_FEWEST || argc - optind > VN_VOTE_MOST))
 		return vn_complain(k->name, "--vote takes %d to %d recordings, not %d", VN_VOTE_FEWEST, VN_VOTE_MOST, argc - optind);
 	if (!k->shard && argc - optind < 2)
-		return vn_complain(k->name, "which two recordings? %d given", argc - optind);
+		return vn_complain(k->name, "two recordings are needed; %d given", argc - optind);
 	if (!k->shard && argc - optind > 2 && (st = several(k, argc - optind - 1, argv + optind)))
 		return st;
 	if (k->how.o.bitwise && (k->limits || k->floor || k->how.o.model))
-		return vn_complain(k->name, "--bitwise leaves nothing to limits and floors: give one or the other");
+		return vn_complain(k->name, "--bitwise uses no limits and no floor: give one or the other");
 	if (k->how.o.explain && !k->how.o.model)
-		return vn_complain(k->name, "an explanation is computed with the weights: give --model MODEL");
+		return vn_complain(k->name, "--explain needs the weights: give --model MODEL");
 	if (k->no_replay && (k->replay || k->how.o.explain))
 		return vn_complain(k->name, "--no-replay leaves out what %s needs: give one or the other", k->how.o.explain ? "an explanation" : "--replay");
 	if (k->replay && !k->how.o.model)
-		return vn_complain(k->name, "--replay computes operations again: give --model too");
+		return vn_complain(k->name, "--replay recomputes operations with the weights: give --model too");
 	k->how.o.replay = k->no_replay ? VN_REPLAY_NEVER : k->replay || k->how.o.explain ? VN_REPLAY_ALWAYS : VN_REPLAY_SAME;
 	if ((st = vn_check_comparing(k->name, &k->how, k->floor)))
 		return st;
@@ -230,7 +230,7 @@ static const char *block_limits(const command *k, const vn_comparison *c)
 static vn_status read_limits(const command *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)
 {
 	if (k->how.o.bitwise) {
-		snprintf(chosen, room, "equal bits are asked for");
+		snprintf(chosen, room, "--bitwise");
 		return vn_limits_bitwise(&c->request.limits, err);
 	}
 	if (k->limits) {
@@ -291,10 +291,10 @@ static vn_status check_place(const command *k, const char *path, vn_error *err)
 	const vn_status st = vn_place_check(path, k->force, err);
 	for (int i = 0; i < k->n_many && !st; i++)
 		if (vn_same_file(path, k->many[i]))
-			return vn_fail(err, VN_ERR_USAGE, "%s: is read by this comparison; a report does not replace it", path);
+			return vn_fail(err, VN_ERR_USAGE, "%s: is an input of this comparison; a report cannot replace it", path);
 	if (!st && (vn_same_file(path, k->ref) || vn_same_file(path, k->cand) || vn_same_file(path, k->floor)
 	            || vn_same_file(path, k->limits) || vn_same_file(path, k->how.o.baseline)))
-		return vn_fail(err, VN_ERR_USAGE, "%s: is read by this comparison; a report does not replace it", path);
+		return vn_fail(err, VN_ERR_USAGE, "%s: is an input of this comparison; a report cannot replace it", path);
 	return st;
 }
 
@@ -310,7 +310,7 @@ static vn_status check_itself(const command *k, vn_comparison *c, vn_error *err)
 		return vn_fail(err, VN_ERR_USAGE, "%s is the same file as the reference, %s: a recording always agrees with itself "
 		               "(--allow itself compares it all the same)", twice, k->ref);
 	if (twice)
-		vn_lines_add(&c->result.warnings, "allowed (itself): %s is the same file as the reference: nothing was compared with anything else", twice);
+		vn_lines_add(&c->result.warnings, "allowed (itself): %s is the same file as the reference: the comparison shows nothing", twice);
 	return VN_OK;
 }
 
@@ -745,9 +745,9 @@ static int compare_folders(const command *k)
 
 	for (int i = 0; i < k->n_reports; i++)
 		if (!k->report[i].path && k->report[i].form->write != vn_report_text)
-			return vn_complain(k->name, "--format %s of two folders is many files: -o says where", k->report[i].form->name);
+			return vn_complain(k->name, "--format %s of two folders writes several files: say where with -o", k->report[i].form->name);
 	if (k->floor && !vn_is_folder(k->floor)) {
-		vn_fail(&err, VN_ERR_USAGE, "--floor %s: for two folders the floors are in a folder as well, by the same names", k->floor);
+		vn_fail(&err, VN_ERR_USAGE, "--floor %s: for two folders, give a folder of floors with the same file names", k->floor);
 		p = (vn_folder_pairs) { 0 };
 	} else if (vn_same_file(k->ref, k->cand) && !(k->how.o.allow & VN_ALLOW_ITSELF)) {
 		vn_fail(&err, VN_ERR_USAGE, "%s is the same folder as the reference, %s: recordings always agree with themselves "
@@ -763,7 +763,7 @@ static int compare_folders(const command *k)
 		if (!o)
 			vn_fail(&err, VN_ERR_NOMEM, "no memory for %d recordings", p.n);
 		else if (!both)
-			vn_fail(&err, VN_ERR_MISMATCH, "%s and %s have no recording of one name", k->ref, k->cand);
+			vn_fail(&err, VN_ERR_MISMATCH, "%s and %s have no recording with the same name", k->ref, k->cand);
 		if (o && !k->quiet)
 			for (int i = 0; i < p.n; i++)
 				printf("%s%-8s %s  %s\n", i ? "" : "== together\n", words[o[i].status], p.pair[i].name, o[i].words);

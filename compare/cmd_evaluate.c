@@ -79,7 +79,7 @@ static int check(command *k, int argc, char **argv)
 	if (!ids && !k->text)
 		return complain("--text FILE, --ids LIST or --ids-from REC is needed: the text to evaluate");
 	if (ids && (k->text || k->no_special || (k->source.list && k->source.recording)))
-		return complain("%s says which tokens, then what is %s?", ids, k->text ? "--text" : k->no_special ? "--no-special-tokens" : "--ids-from");
+		return complain("%s already gives the tokens; %s cannot be used with it", ids, k->text ? "--text" : k->no_special ? "--no-special-tokens" : "--ids-from");
 	if (k->candidate == REF && k->cand.device >= 0)
 		return complain("--device is for the gpu engine");
 	if (!k->precision)

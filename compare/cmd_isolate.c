@@ -123,15 +123,15 @@ static int check(command *k, int argc, char **argv)
 	if (check_points(k) || vn_option_model("isolate", argc, argv, &k->model))
 		return 2;
 	if (k->o.recording && !k->o.check)
-		return complain("--check-recording is what a --check CMD writes");
+		return complain("--check-recording needs --check CMD, the command that writes the file");
 	if (k->o.check && gpu_alone(k))
-		return complain("%s is of the GPU run, and --check runs another engine", gpu_alone(k));
+		return complain("%s applies to the GPU run, but --check runs another engine", gpu_alone(k));
 	if (k->o.check && !k->o.recording && k->o.limits)
-		return complain("--limits needs --check-recording: the exit status of --check has its own");
+		return complain("--limits needs --check-recording: without it, the exit status of CMD is the verdict");
 	if (vn_prompt_check(&k->source, k->o.check && !k->o.recording, &err))
 		return complain("%s", err.text);
 	if (k->forced && k->forced_from)
-		return complain("--force-ids says what is decoded, then what is --force-ids-from?");
+		return complain("--force-ids and --force-ids-from exclude each other: both give the decoded tokens");
 	if (!k->precision)
 		k->precision = "f16";
 	if (vn_option_policy("isolate", "precision", k->precision, &k->o.cand.policy) ||
@@ -227,11 +227,11 @@ static vn_status make_faulty(command *k, const vn_model *m, vn_faulty **f, vn_er
 
 	for (int i = 0; i < k->n_inject && !st; i++)
 		if (vn_recorder_fault_find(k->inject[i]) >= 0)
-			return vn_fail(err, VN_ERR_USAGE, "--inject: %s is a mistake of a recording, and isolate runs both sides itself", k->inject[i]);
+			return vn_fail(err, VN_ERR_USAGE, "--inject: %s is a mistake of the recording, but isolate records nothing", k->inject[i]);
 		else if ((st = vn_faulty_inject(*f, k->inject[i], err)))
 			return vn_context(err, st, "--inject");
 	if (!st && *f && !vn_faulty_keeps_nodes(*f))
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "--inject: a fault that adds nodes, or changes what they read, cannot run beside the sound reference");
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "--inject: a fault that adds nodes or changes their inputs cannot be combined with the healthy reference");
 	k->o.cand.faulty = *f;
 	return st;
 }

@@ -125,9 +125,9 @@ static int arguments(command *k, int argc, char **argv)
 	if (k->dtype_text && (!vn_dtype_from_name(k->dtype_text, &k->dtype) || k->dtype >= VN_N_DTYPES))
 		return complain("--dtype takes a format of numbers such as f16, bf16 or f32, not '%s'", k->dtype_text);
 	if (optind >= argc)
-		return complain("which FILE?");
+		return complain("a limits FILE is needed");
 	if ((k->dtype_text || k->n_maps) && !k->recording)
-		return complain("%s is of a recording: give --recording too", k->dtype_text ? "--dtype" : "--names");
+		return complain("%s needs --recording REC", k->dtype_text ? "--dtype" : "--names");
 	k->file = argv[optind];
 	k->name = (const char **)argv + optind + 1;
 	k->n_names = argc - optind - 1;

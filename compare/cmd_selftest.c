@@ -60,7 +60,7 @@ static int arguments(command *k, int argc, char **argv)
 	k->pair.cand = optind + 1 < argc ? argv[optind + 1] : k->pair.ref;
 	k->pair.name = "own";
 	if (!k->pair.ref && (k->pair.floor || k->pair.model))
-		return complain("%s is for recordings of yours: which?", k->pair.floor ? "--floor" : "--model");
+		return complain("%s needs the recordings REF and CAND", k->pair.floor ? "--floor" : "--model");
 	return 0;
 }
 
@@ -134,7 +134,7 @@ static vn_status run(const command *k, vn_selftest *s, vn_own_runs *own, const c
 		st = try_all(k, s, p, dir, &bar, err);
 	vn_progress_stop(&bar);
 	if (!st && vn_selftest_count(s, VN_CAUGHT) + vn_selftest_count(s, VN_MISSED) == 0)
-		st = vn_fail(err, VN_ERR_USAGE, k->only ? "--only '%s' leaves no mutation to try" : "%s holds nothing to mutate",
+		st = vn_fail(err, VN_ERR_USAGE, k->only ? "--only '%s' leaves no mutation to try" : "%s holds no tensor that a mutation can change",
 		             k->only ? k->only : k->pair.ref);
 	return st;
 }

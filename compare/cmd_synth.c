@@ -52,7 +52,7 @@ int cmd_synth(int argc, char **argv)
 	if (said)
 		return said == 1 ? 0 : 2;
 	if (argc - optind != 1)
-		return complain(argc > optind ? "one SHAPE, not several" : "which SHAPE?");
+		return complain(argc > optind ? "one SHAPE, not several" : "a SHAPE is needed");
 	if (!k.dir)
 		return complain("-o DIR is missing");
 	const vn_synth_options o = { .dtype = dtypes[k.dtype], .layers = k.layers, .seed = (uint64_t)k.seed, .force = k.force, .progress = true };

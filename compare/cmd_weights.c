@@ -46,7 +46,7 @@ static int arguments(command *k, int argc, char **argv)
 	if (st)
 		return st;
 	if (argc - optind != 2)
-		return complain("two recordings or models; %d given", argc - optind);
+		return complain("two recordings or models are needed; %d given", argc - optind);
 	k->path[0] = argv[optind];
 	k->path[1] = argv[optind + 1];
 	return 0;

@@ -163,7 +163,7 @@ enum { LEAST_ROOM = 16 << 20 };
 static int run(const char *name, int argc, char **argv)
 {
 	if (!vn_room_for(LEAST_ROOM)) {
-		fprintf(stderr, "vernier: 16 MB of address space are needed and not left: raise the limit (ulimit -v)\n");
+		fprintf(stderr, "vernier: 16 MB of address space are needed but not available: raise the limit (ulimit -v)\n");
 		return 2;
 	}
 	for (size_t i = 0; i < sizeof command / sizeof *command; i++)
@@ -205,7 +205,7 @@ static bool left_; /* by the door */
  * OpenMP's with the status that means "outside the limits" here. */
 static void not_by_the_door(void)
 {
-	static const char line[] = "vernier: a library ended the run, for want of memory or threads as a rule (ulimit -v, ulimit -u)\n";
+	static const char line[] = "vernier: a library ended the run, usually for lack of memory or threads (ulimit -v, ulimit -u)\n";
 
 	if (left_)
 		return;
@@ -250,7 +250,7 @@ static bool raise_stack(void)
 	setrlimit(RLIMIT_STACK, &most);
 	if (most.rlim_cur >= NEEDED)
 		return true;
-	fprintf(stderr, "vernier: the stack may have %llu KiB; it needs %d (ulimit -s)\n", (unsigned long long)most.rlim_cur >> 10, NEEDED >> 10);
+	fprintf(stderr, "vernier: the stack is limited to %llu KiB; %d are needed (ulimit -s)\n", (unsigned long long)most.rlim_cur >> 10, NEEDED >> 10);
 	return false;
 }
 

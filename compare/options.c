@@ -21,7 +21,7 @@ int vn_option_model(const char *command, int argc, char *const *argv, const char
 	if (argc - optind < 1)
 		return vn_complain(command, "a model is needed");
 	if (argc - optind > 1)
-		return vn_complain(command, "one model, then what is '%s'?", argv[optind + 1]);
+		return vn_complain(command, "only one model can be given; unexpected '%s'", argv[optind + 1]);
 	*model = argv[optind];
 	return 0;
 }
@@ -74,8 +74,8 @@ int vn_check_comparing(const char *command, vn_comparing *k, bool has_floor)
 		return vn_complain(command, "%s", err.text);
 	k->o.floor_policy = k->precision ? &k->policy : NULL;
 	if (has_floor && k->o.model)
-		return vn_complain(command, "--floor and --model are two ways to the same; give one");
+		return vn_complain(command, "--floor and --model both give a floor; use one of them");
 	if (k->o.floor_policy && !has_floor && !k->o.model)
-		return vn_complain(command, "--floor-precision is of a floor: give --model or --floor too");
+		return vn_complain(command, "--floor-precision needs --model or --floor");
 	return 0;
 }

@@ -59,7 +59,7 @@ full() { (ulimit -f 16; trap '' XFSZ; "$@" 2>said) && exit 1; grep -q 'File too 
 rm -rf dump direct.h5*
 full ./record "$model" dump
 ! vernier import dump -o full.h5 2>said
-grep -q 'not complete.* 32 tensors that are whole' said
+grep -q 'incomplete.* 32 whole tensors' said
 vernier import dump --partial -o full.h5 2>said
 grep -q 'full.h5: 32 tensors.*incomplete' said
 full ./capture "$model" direct.h5
@@ -162,33 +162,33 @@ grep -q 'killed.h5: 2 tensors.*incomplete' said
 cc -std=c99 $header wrong.c $library -o try-wrong
 ./try-wrong >said
 cat >expected <<'T'
--1 embed: put before any step was begun
--1 wrong: holds a recording already
--1 embed: dtype 'f31' is none of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2
+-1 embed: no step was begun before this tensor
+-1 wrong: already holds a recording
+-1 embed: dtype 'f31' is not one of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2
 -1 a tensor has no name
 -1 a step of 1 tokens has no ids (NULL)
 -1 'mine' has no key, or no value (NULL)
--1 embed: there are no data (NULL) for 6 numbers
+-1 embed: data is NULL for 6 numbers
 -1 embed: rank 2, and no shape (NULL)
 -1 nowhere/wrong: cannot be made: No such file or directory
 -1 /dev/full/manifest.jsonl: cannot be written: Not a directory
 -1 w.h5: no step was begun
--1 w.h5: embed: put before any step was begun
+-1 w.h5: embed: no step was begun before this tensor
 -1 w.h5: embed: its dims 'token' are not 2 axes: another number
--1 w.h5: embed: a shape that no file holds
+-1 w.h5: embed: the shape is too large for any file
 -1 w.h5: the name 'a/b' has a slash or a control character
 -1 w.h5.partial: embed is given twice in one step
 -1 w.h5: embed: 2 rows, but step 0 has 1 tokens
 -1 w.h5: mine: 2 rows, but step 1 has 1 tokens
 -1 w.h5: step 0 has no token
--1 w.h5: 'engine' is said twice
+-1 w.h5: 'engine' is given twice
 -1 w.h5: step 0 of 3 tokens has no ids (NULL)
--1 w.h5: 'mine' is no key of up to 31 bytes with a string of up to 255
+-1 w.h5: 'mine' is not a key of up to 31 bytes with a string of up to 255
 -1 w.h5: no config
 -1 w.h5: the name '' is missing
--1 w.h5: embed: dtype '' is none of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2
+-1 w.h5: embed: dtype '' is not one of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2
 -1 w.h5: embed: rank 2, and no shape (NULL)
--1 w.h5: embed: there are no data (NULL) for 6 numbers
+-1 w.h5: embed: data is NULL for 6 numbers
 -1 w.h5: embed: rank 2, and no strides (NULL)
 -1 nowhere/w.h5: no directory nowhere: No such file or directory
 -1 no memory

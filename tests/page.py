@@ -164,7 +164,7 @@ def a_click_opens_a_cell(b):
     assert text(b, "#detail-title") == "layer0.q_rope" and "heads 4-5 of 6" in text(b, "#detail-body")
     b.click("[aria-label^='layer 1, mlp_act:']")
     assert text(b, "#detail-title") == "layer1.mlp_act"
-    for words in "OUTSIDE limits", "nonfinite", "fp16-acc32.yaml:", "ffn 7: reference", "what is not finite is in token 3 of 17", "layer1.gate_proj":
+    for words in "OUTSIDE limits", "nonfinite", "fp16-acc32.yaml:", "ffn 7: reference", "the NaN and infinities are in token 3 of 17", "layer1.gate_proj":
         assert words in text(b, "#detail-body"), (words, text(b, "#detail-body"))
     assert b.ask("document.getElementById('growth-point').value") == "mlp_act"
     b.click("#detail-body li button.link")  # what it was computed from

@@ -269,7 +269,7 @@ def ranks():
     expect("ranks in the wrong order", 1, "llama.h5", "--shard", p[1], p[0], *keep)
     p = write_ranks("llama", g, 6)
     expect("a rank missing", 2, "llama.h5", "--shard", *p[:4], *keep, says="is rank 0 of 6, 4 are given")
-    expect("a file twice", 2, "llama.h5", "--shard", *p[:5], p[1], *keep, says="is given twice, as rank 1 and as rank 5")
+    expect("a file twice", 2, "llama.h5", "--shard", *p[:5], p[1], *keep, says="given twice, as rank 1 and as rank 5")
     expect("a rank twice", 2, "llama.h5", "--shard", *p[:5], edited(p[1], "wrong.h5", lambda step: None), *keep, says="and so is")
 
     def other(step):
@@ -282,7 +282,7 @@ def ranks():
     def odd(step):
         step["layer1"]["mlp_norm"][3, 5] = np.nan
     expect("replicas that differ by a NaN", 2, "llama.h5", "--shard", *p[:2], edited(p[2], "wrong.h5", odd), *p[3:], *keep,
-           says="differs from llama.rank0.h5 in what is NaN or infinite on one of them alone")
+           says="differs from llama.rank0.h5 in elements that are NaN or infinite on one rank only")
 
     def lost(step):
         del step["layer0"]["q_rope"]
@@ -295,7 +295,7 @@ def ranks():
         a = step["layer1"]["mlp_norm"][()]
         del step["layer1"]["mlp_norm"]
         step["layer1"].create_dataset("mlp_norm", data=np.tile(a, (1, 400))).attrs["axes"] = "token hidden"
-    expect("a replica of another shape", 2, "llama.h5", "--shard", *p[:5], edited(p[5], "wrong.h5", wide), *keep, says="and every rank should have the same")
+    expect("a replica of another shape", 2, "llama.h5", "--shard", *p[:5], edited(p[5], "wrong.h5", wide), *keep, says="every rank should have the same")
 
     def zero(step):
         step["layer0"]["attn_out"][...] = 0
@@ -352,11 +352,11 @@ def few_replicas(g, keep):
                 f["run"].attrs.update({key: r if value is None else value for key, value in facts.items()})
         return paths
     p = ranks_of(4, world_size=4)
-    expect("replicas of 4 ranks", 0, ref, "--shard", *p, *keep, says="4 ranks; 0 tensors put together")
+    expect("replicas of 4 ranks", 0, ref, "--shard", *p, *keep, says="4 ranks; 0 tensors joined")
     expect("replicas, 2 of 4 by their number alone", 2, ref, "--shard", *p[:2], *keep, says="is one of 4 ranks, 2 are given")
-    expect("one of 4 by their number alone", 2, ref, p[1], *keep, says="the candidate is one of 4: --shard compares all of them")
+    expect("one of 4 by their number alone", 2, ref, p[1], *keep, says="the candidate is one of 4; compare all of them with --shard")
     p = ranks_of(4, rank=None)
-    expect("replicas, 2 of nobody knows how many", 0, ref, "--shard", *p[:2], *keep, says="no rank says how many there were (world_size)")
+    expect("replicas, 2 of nobody knows how many", 0, ref, "--shard", *p[:2], *keep, says="no recording states the number of ranks (world_size)")
     expect("a rank that says no more", 2, ref, p[1], *keep, says="the candidate is rank 1 of several")
     p = ranks_of(2, rank=None, world_size=2)
     expect("a rank by itself", 2, ref, p[1], *keep, says="the candidate is rank 1 of 2: --shard")
@@ -512,9 +512,9 @@ def caches():
     case("blocks with no table", 2, paged, {f"cache.{n}": pages[n] for n in range(2)}, says="has no block_table")
     case("seven axes", 2, one, {"cache.0.k": heads_first[:, :, None, None]}, says="cache.0.k: rank 7, more than 6")
     case("each of an axis in a group", 2, ['from: past, to: "layer{n}.k_cache", each: layer, axes: "(layer key) kv_head dim"'], {"past": kv[0, 0]},
-         says="caches.yaml:3:5: each is none of axes, or shares one")
+         says="caches.yaml:3:5: each is not one of axes, or is part of one")
     case("each beside a layer", 2, ['from: "cache.{n}", to: "layer{n}.k_cache", each: layer, axes: "layer key kv_head dim"'], {"cache.0": kv[:, 0]},
-         says="caches.yaml:3:5: each says what {n} is, and from has {n}")
+         says="caches.yaml:3:5: each gives the value of {n}, so from must not contain {n}")
 
 
 # ---- batches -----------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def plain(bench, family):
         other = [n for n in default if n not in r or facts(n) != said[n][:3]]
         bench.say(f"{family} default points", sorted(r.names()) == sorted(default) and not other, f"{len(default)} {other or ''}")
     weights = bench.vernier("weights", ref, cand)
-    bench.say(f"{family} weights", weights.returncode == 0 and "all the same" in weights.stdout, weights.stdout.splitlines()[-1])
+    bench.say(f"{family} weights", weights.returncode == 0 and "all equal" in weights.stdout, weights.stdout.splitlines()[-1])
 
 
 def generate(bench, family):

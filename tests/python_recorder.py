@@ -161,7 +161,7 @@ class AnEngineInNumpy(Files):
                         r.put(name, a, dims=axes)
             done = program("compare", ref, self.at("cand.h5"), "--allow", "missing", "--model", MODEL)
             if refused:
-                self.assertIn("says that it ran in autocast-bf16, but its numbers are f32", done.stdout + done.stderr)
+                self.assertIn("claims precision autocast-bf16, but its numbers are f32", done.stdout + done.stderr)
             else:
                 self.assertEqual(done.returncode, WITHIN, done.stdout + done.stderr)
                 self.assertIn("bf16.yaml", done.stdout)
@@ -253,7 +253,7 @@ class WhatVernierSays(Files):
             r.put("logits", np.zeros((17, 512), np.float32))
         done = program("weights", self.reference(), self.at("cand.h5"))
         self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertIn("all the same", done.stdout)
+        self.assertIn("all equal", done.stdout)
 
     def test_without_xxhash_it_says_once_that_there_are_none(self):
         weights._say_without.cache_clear()

@@ -352,8 +352,8 @@ static void the_digits_do_not_depend_on_threads(void)
 static void what_cannot_be_evaluated_is_refused(void)
 {
 	const struct { int64_t n, window, stride; const char *says; } bad[] = {
-		{ 1, 64, 32, "two are needed" },            { 10, 1, 1, "a window has from 2" },      { 10, CONTEXT + 1, 1, "context of 64" },
-		{ 10, 32, 0, "the stride is from 1" },      { 10, 32, 33, "to the window of 32" },
+		{ 1, 64, 32, "at least two are needed" },            { 10, 1, 1, "a window must have 2" },      { 10, CONTEXT + 1, 1, "2 to 64 tokens" },
+		{ 10, 32, 0, "the stride must be from 1" },      { 10, 32, 33, "to the window of 32" },
 	};
 	vn_error err = { "" };
 

@@ -109,16 +109,16 @@ static void a_limit_goes_by_depth_from_the_first_layer_to_the_last(void)
 
 static void a_limit_by_depth_has_both_ends_and_a_way_between_them(void)
 {
-	refused("version: 1\ndefaults: { nmse: { first: 1 } }\n", "t.yaml:2:19: nmse: by depth, without last");
-	refused("version: 1\ndefaults: { nmse: { last: 1 } }\n", "t.yaml:2:19: nmse: by depth, without first");
-	refused("version: 1\ndefaults: { nmse: {} }\n", "t.yaml:2:19: nmse: by depth, without first");
+	refused("version: 1\ndefaults: { nmse: { first: 1 } }\n", "t.yaml:2:19: nmse: a limit by depth lacks last");
+	refused("version: 1\ndefaults: { nmse: { last: 1 } }\n", "t.yaml:2:19: nmse: a limit by depth lacks first");
+	refused("version: 1\ndefaults: { nmse: {} }\n", "t.yaml:2:19: nmse: a limit by depth lacks first");
 	refused("version: 1\ndefaults: { nmse: { first: 1, middle: 2, last: 1 } }\n", "t.yaml:2:31: nmse: unknown key 'middle'");
 	refused("version: 1\ndefaults: { nmse: { first: 1, first: 2 } }\n", "t.yaml:2:31: nmse: first twice");
-	refused("version: 1\ndefaults: { nmse: { first: 0, last: 2 } }\n", "t.yaml:2:28: nmse: first: 0 leaves no factor");
-	refused("version: 1\ndefaults: { cosine: { first: 1, last: 0.9 } }\n", "t.yaml:2:30: cosine: first: 1 leaves no factor");
+	refused("version: 1\ndefaults: { nmse: { first: 0, last: 2 } }\n", "t.yaml:2:28: nmse: first: a limit by depth cannot reach 0");
+	refused("version: 1\ndefaults: { cosine: { first: 1, last: 0.9 } }\n", "t.yaml:2:30: cosine: first: a limit by depth cannot reach 1");
 	refused("version: 1\ndefaults: { nmse: { first: none, last: 2 } }\n", "t.yaml:2:28: nmse: 'none' is not a number");
 	refused("version: 1\ndefaults: { nmse: { first: [1], last: 2 } }\n", "t.yaml:2:28: nmse must be one value");
-	refused("version: 1\ndefaults: { kl_mean: { first: 1, last: 2 } }\n", "t.yaml:2:22: kl_mean: logits stand behind");
+	refused("version: 1\ndefaults: { kl_mean: { first: 1, last: 2 } }\n", "t.yaml:2:22: kl_mean: logits come after");
 	refused("version: 1\ndefaults: { why: { first: 1, last: 2 } }\n", "t.yaml:2:18: why must be one value");
 	refused("version: 1\ndefaults: { nmse: { first: 1, last: 2 }, nmse: 3 }\n", "t.yaml:2:48: nmse twice in one rule");
 }
@@ -193,7 +193,7 @@ static void rules_have_a_shape(void)
 {
 	refused("version: 1\nrules: [ { nmse: 1 } ]\n", "t.yaml:2:10: a rule without match");
 	refused("version: 1\nrules:\n  - { match: a, nmse: 1, why: w }\n  - match: b\n    nmse: 1\n",
-	        "t.yaml:4:5: a rule without why: say what the limit rests on");
+	        "t.yaml:4:5: a rule without why: state the reason of the limit");
 	refused("version: 1\nrules: [ { match: a, nmse: 1, why: '' } ]\n", "t.yaml:2:10: a rule without why");
 	refused("version: 1\nrules: [ { match: a, nmse: 1, why: ' ' } ]\n", "t.yaml:2:10: a rule without why");
 	refused("version: 1\nrules: { match: a }\n", "t.yaml:2:8: rules must be a list");
@@ -240,7 +240,7 @@ static void limits_that_cannot_fail_are_warned_about(void)
 	vn_limits_destroy(l);
 	l = parse("version: 1\ndefaults: { scale: 0, worst_channel_scale: 1 }\n");
 	CU_ASSERT_EQUAL_FATAL(l->n_warnings, 2);
-	CU_ASSERT_PTR_NOT_NULL(strstr(l->warning[0], "t.yaml:2: scale: 0 is luck"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(l->warning[0], "t.yaml:2: scale: 0 depends on"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(l->warning[1], "t.yaml:2: worst_channel_scale: 1 lets a tensor of zeros pass"));
 	vn_limits_destroy(l);
 }

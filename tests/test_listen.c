@@ -216,7 +216,7 @@ static void a_model_without_scores_is_refused(void)
 	vn_plan_embed(b, vn_plan_weight(b, "embed", 2, (int64_t[]){ V, D }), VN_POINT_EMBED);
 	CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &other, NULL), VN_OK);
 	CU_ASSERT_EQUAL(vn_listener_init(&l, other, 0, &t, true, &err), VN_ERR_UNSUPPORTED);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no scores"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no logits"));
 	vn_listener_finish(&l);
 	vn_plan_destroy(other);
 }

@@ -136,7 +136,7 @@ static void a_plan_of_an_older_file_still_opens(void)
 static void a_plan_that_breaks_a_rule_is_refused(void)
 {
 	static const struct { const char *from, *to, *why; } change[] = {
-		{ "\"op\": \"rope\"", "\"op\": \"ropf\"", "op is none we know" },
+		{ "\"op\": \"rope\"", "\"op\": \"ropf\"", "its op is unknown" },
 		{ "\"rotary_dim\": 4", "\"rotary_dim\": 6", "do not fit" },
 		{ "\"rotary_dim\": 4", "\"rotary_dim\": -4", "constant" },
 		{ "\"theta\": 10000", "\"beta\": 10000", "constant" },

@@ -104,7 +104,7 @@ static void what_grows_with_the_token_is_said(void)
 			float *c = &cand[t * H * K + i];
 			*c = (float)((double)*c + 0.01 * t * uniform());
 		}
-	EXPECT(of_heads(), "tokens 1-23 of 24 carry all of the error, the others are exact; it grows with the token");
+	EXPECT(of_heads(), "tokens 1-23 of 24 carry all of the error; the others are exact; it grows with the token");
 }
 
 static void parity_and_strides_are_seen(void)
@@ -150,7 +150,7 @@ static void what_is_not_finite_is_placed(void)
 		cand[(5 * H + 2) * K + i] = NAN;
 	/* Equal infinities are no difference. */
 	ref[0] = cand[0] = INFINITY;
-	EXPECT(of_heads(), "not finite is in token 5 of 24", "not finite is in head 2 of 14");
+	EXPECT(of_heads(), "NaN and infinities are in token 5 of 24", "NaN and infinities are in head 2 of 14");
 }
 
 static void axes_without_names_have_numbers(void)

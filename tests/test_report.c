@@ -102,7 +102,7 @@ static void the_text_names_origin_values_and_rule(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "(t.yaml:2)"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "worst element  token "));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "within limits: layer1.k_proj"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(text, "It starts at layer1.k_rope"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "The error starts at layer1.k_rope"));
 	CU_ASSERT_PTR_NULL(strchr(text, '\033')); /* no colour unless asked for */
 	free(text);
 	finish(&t);

@@ -83,7 +83,7 @@ static vn_status refuse_extras(vn_yaml *y)
 	const yaml_event_t *e = &y->event;
 	const yaml_char_t *anchor = NULL, *tag = NULL;
 	if (e->type == YAML_ALIAS_EVENT)
-		return vn_yaml_fail(y, "an alias (*%.40s); %s have none, write the value", (const char *)e->data.alias.anchor, y->what);
+		return vn_yaml_fail(y, "an alias (*%.40s); %s do not support aliases, write the value", (const char *)e->data.alias.anchor, y->what);
 	if (e->type == YAML_SCALAR_EVENT)
 		anchor = e->data.scalar.anchor, tag = e->data.scalar.tag;
 	if (e->type == YAML_SEQUENCE_START_EVENT)
@@ -91,9 +91,9 @@ static vn_status refuse_extras(vn_yaml *y)
 	if (e->type == YAML_MAPPING_START_EVENT)
 		anchor = e->data.mapping_start.anchor, tag = e->data.mapping_start.tag;
 	if (anchor)
-		return vn_yaml_fail(y, "an anchor (&%.40s); %s have none", (const char *)anchor, y->what);
+		return vn_yaml_fail(y, "an anchor (&%.40s); %s do not support anchors", (const char *)anchor, y->what);
 	if (tag)
-		return vn_yaml_fail(y, "a tag (%.40s); %s have none", (const char *)tag, y->what);
+		return vn_yaml_fail(y, "a tag (%.40s); %s do not support tags", (const char *)tag, y->what);
 	return VN_OK;
 }
 
@@ -228,7 +228,7 @@ vn_status vn_yaml_document(vn_yaml *y, const char *file, const vn_yaml_section *
 	    || (st = vn_yaml_next(y)))
 		return st;
 	if (y->event.type != YAML_STREAM_END_EVENT)
-		return vn_yaml_fail(y, "a second document; one file, one document");
+		return vn_yaml_fail(y, "a second document; a file holds one document");
 	return d.seen & 1u ? VN_OK : vn_yaml_fail_at(y, 1, 1, "no version; %s starts with version: 1", file);
 }
 

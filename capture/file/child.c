@@ -152,7 +152,7 @@ static bool from_outside(int number)
 static vn_status killed(const vn_child *c, int number, vn_error *err)
 {
 	if (number == SIGKILL)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it was killed, for want of memory as a rule; the file may be good", c->path);
+		return vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it was killed, usually for lack of memory; the file may be good", c->path);
 	if (number == SIGXCPU)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it was killed at the limit of processor time (ulimit -t); the file may be good", c->path);
 	return vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it was ended by signal %d; the file may be good", c->path, number);
@@ -171,14 +171,14 @@ static vn_status gone(vn_child *c, vn_error *err)
 		;
 	c->pid = -1;
 	if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == VN_CHILD_TROUBLE)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it ended, for want of memory as a rule; the file may be good", c->path);
+		return vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it ended, usually for lack of memory; the file may be good", c->path);
 	const int number = pid > 0 && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	if (from_outside(number))
 		return killed(c, number, err);
 	if (number == SIGPROF)
 		return damaged(c, "reading it does not end", err);
 	if (number == SIGSYS)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: reading it was stopped: the file makes its reader ask for what no reading needs; it may be an attack",
+		return vn_fail(err, VN_ERR_FORMAT, "%s: reading it was stopped: the file makes its reader use a system call that reading does not need; it may be an attack",
 		               c->path);
 	if (number)
 		snprintf(how, sizeof how, "%s crashes on it: signal %d; if memory ran out, the file may be good", c->what, number);
@@ -196,7 +196,7 @@ static char *wanted(vn_child *c, size_t *bytes)
 static vn_status begin_body(vn_child *c, vn_error *err)
 {
 	if (c->head[0] > 255 || c->head[1] > MOST_FRAME)
-		return damaged(c, "reading it goes astray", err);
+		return damaged(c, "its reader returned nonsense", err);
 	if (!(c->body = malloc((size_t)c->head[1] + 1)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %u bytes", c->path, c->head[1]);
 	c->body[c->head[1]] = '\0';
@@ -260,7 +260,7 @@ static vn_status pull(vn_child *c, vn_error *err)
 	if (n < 0 && errno == EINTR)
 		return VN_OK;
 	if (n < 0)
-		return vn_fail(err, VN_ERR_IO, "%s: what its reader found cannot be received: %s", c->path, strerror(errno));
+		return vn_fail(err, VN_ERR_IO, "%s: cannot receive the result of the process that reads it: %s", c->path, strerror(errno));
 	if (n == 0)
 		return gone(c, err);
 	c->spent_s = processor_s(c);
@@ -337,7 +337,7 @@ vn_status vn_child_receive(vn_child *c, int *kind, void **data, size_t *bytes, v
 vn_status vn_child_refused(const char *path, const void *data, size_t bytes, vn_error *err)
 {
 	const char *text = bytes > sizeof(int32_t) ? (const char *)data + sizeof(int32_t) : "";
-	return vn_fail(err, VN_ERR_FORMAT, *text ? "%s" : "%s: damaged structure (what is read of it makes no sense)", *text ? text : path);
+	return vn_fail(err, VN_ERR_FORMAT, *text ? "%s" : "%s: damaged structure (its contents are inconsistent)", *text ? text : path);
 }
 
 /* ---- in the child ---------------------------------------------------------------------- */

@@ -31,13 +31,13 @@ vn_status vn_place_check(const char *path, bool force, vn_error *err)
 	if (n == 0)
 		return vn_fail(err, VN_ERR_USAGE, "the name of the output file is empty");
 	if (strcmp(path, "-") == 0)
-		return vn_fail(err, VN_ERR_USAGE, "-o - : what goes to standard output has no -o; a file of that name is ./-");
+		return vn_fail(err, VN_ERR_USAGE, "-o - is not supported; for a file of that name, give ./-");
 	/* Not through a link: renaming would replace the link, /dev/stdout for one. */
 	if (lstat(path, &st) == 0) {
 		if (S_ISLNK(st.st_mode))
-			return vn_fail(err, VN_ERR_IO, "%s: is a symbolic link; the name of the file itself is needed", path);
+			return vn_fail(err, VN_ERR_IO, "%s: is a symbolic link; give the name of the file itself", path);
 		if (S_ISDIR(st.st_mode))
-			return vn_fail(err, VN_ERR_IO, "%s: is a directory; the name of a file is needed", path);
+			return vn_fail(err, VN_ERR_IO, "%s: is a directory; give the name of a file", path);
 		if (!S_ISREG(st.st_mode))
 			return vn_fail(err, VN_ERR_IO, "%s: is not a regular file", path);
 		if (!force)
@@ -47,7 +47,7 @@ vn_status vn_place_check(const char *path, bool force, vn_error *err)
 	if (errno != ENOENT)
 		return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
 	if (path[n - 1] == '/')
-		return vn_fail(err, VN_ERR_IO, "%s: names a directory; the name of a file is needed", path);
+		return vn_fail(err, VN_ERR_IO, "%s: names a directory; give the name of a file", path);
 	if (!(dir = parent(path)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
 	if (stat(dir, &st) != 0)
@@ -139,7 +139,7 @@ vn_status vn_place_settle(vn_place *p, vn_error *err)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", p->partial, strerror(errno));
 	int r = p->force ? -1 : renameat2(AT_FDCWD, p->partial, AT_FDCWD, p->path, RENAME_NOREPLACE);
 	if (r != 0 && !p->force && errno == EEXIST)
-		return vn_fail(err, VN_ERR_IO, "%s: appeared while it was being recorded; the recording is in %s", p->path,
+		return vn_fail(err, VN_ERR_IO, "%s: another program created it during the recording; the recording is in %s", p->path,
 		               p->partial);
 	/* Not every file system knows RENAME_NOREPLACE. */
 	if (r != 0 && (p->force || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP))

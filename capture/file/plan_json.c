@@ -202,7 +202,7 @@ static const char *read_weight(const json_t *j, vn_weight *w)
 	w->shape.rank = (int)json_array_size(shape);
 	for (int i = 0; i < w->shape.rank; i++)
 		if (!read_int(json_array_get(shape, (size_t)i), 1, INT32_MAX, &w->shape.dim[i]))
-			return "its shape holds something else than sizes";
+			return "its shape is not a list of sizes";
 	return NULL;
 }
 
@@ -217,7 +217,7 @@ static const char *read_value(const json_t *j, vn_value *v, int layers)
 	if (!point || !vn_point_from_name(point, &v->point))
 		return "its point is not one of `vernier points`";
 	if (!read_int(json_object_get(j, "layer"), -1, layers - 1, &x))
-		return "its layer is none of the model's";
+		return "the model has no such layer";
 	v->layer = (int)x;
 	v->on_demand = json_is_true(json_object_get(j, "on_demand"));
 	v->wide = json_is_true(json_object_get(j, "wide"));
@@ -234,7 +234,7 @@ static const char *read_value(const json_t *j, vn_value *v, int layers)
 		else if (read_int(size, 1, INT32_MAX, &x))
 			v->size[i] = (int)x;
 		else
-			return "its sizes hold something else than sizes";
+			return "its sizes are not whole numbers";
 	}
 	return NULL;
 }
@@ -249,7 +249,7 @@ static const char *read_list(const json_t *a, const named *names, int n_names, i
 		const json_t *name = json_array_get(a, (size_t)i);
 		list[i] = json_is_string(name) ? look_up(names, n_names, json_string_value(name)) : -1;
 		if (!json_is_null(name) && list[i] < 0)
-			return "it names something the plan does not have";
+			return "it names a value or weight that the plan does not have";
 	}
 	return NULL;
 }
@@ -307,9 +307,9 @@ static const char *read_node(reader *r, const json_t *j, vn_node *n)
 	int64_t     layer;
 
 	if (!op || !vn_op_from_name(op, &n->op))
-		return "its op is none we know";
+		return "its op is unknown";
 	if (!read_int(json_object_get(j, "layer"), -1, r->p->layers - 1, &layer))
-		return "its layer is none of the model's";
+		return "the model has no such layer";
 	n->layer = (int)layer;
 	if ((why = read_list(json_object_get(j, "in"), r->value, r->p->n_values, VN_MAX_IN, n->in, &n->n_in)) ||
 	    (why = read_list(json_object_get(j, "out"), r->value, r->p->n_values, VN_MAX_OUT, n->out, &n->n_out)) ||
@@ -331,7 +331,7 @@ static vn_status read_weights(reader *r, const vn_plan_text *t)
 	}
 	r->p->n_weights = t->n_weights;
 	if (!distinct(r->weight, t->n_weights, &twice))
-		return vn_fail(r->err, VN_ERR_FORMAT, "/plan/weights: %s is there twice", twice);
+		return vn_fail(r->err, VN_ERR_FORMAT, "/plan/weights: %s is listed twice", twice);
 	return VN_OK;
 }
 
@@ -348,7 +348,7 @@ static vn_status read_values(reader *r, const vn_plan_text *t)
 	}
 	r->p->n_values = t->n_values;
 	if (!distinct(r->value, t->n_values, &twice))
-		return vn_fail(r->err, VN_ERR_FORMAT, "/plan/values: %s is there twice", twice);
+		return vn_fail(r->err, VN_ERR_FORMAT, "/plan/values: %s is listed twice", twice);
 
 	/* Now that every name is known: */
 	for (int i = 0; i < t->n_values; i++) {
@@ -362,7 +362,7 @@ static vn_status read_values(reader *r, const vn_plan_text *t)
 		}
 		json_decref(j);
 		if (!good)
-			return bad(r->err, "values", i, "alias_of names something the plan does not have");
+			return bad(r->err, "values", i, "alias_of names a value that the plan does not have");
 	}
 	return VN_OK;
 }

@@ -33,14 +33,14 @@ void vn_dump_close(vn_dump *d)
 const char *vn_dump_fact_wrong(const vn_dump *d, const char *key, const char *value)
 {
 	if (!key || !*key || strlen(key) >= VN_FACT_KEY || !value || strlen(value) >= VN_FACT_VALUE)
-		return "is no key of up to 31 bytes with a string of up to 255";
+		return "is not a key of up to 31 bytes with a string of up to 255";
 	for (const char *p = key; *p; p++)
 		if (vn_text_control(*p) || *p == '/')
-			return "is no key";
+			return "is not a key";
 	if (strcmp(key, "token_ids") == 0 || strcmp(key, "positions") == 0 || strcmp(key, "token_text") == 0)
-		return "is not said here";
+		return "cannot be set here";
 	if (vn_facts_get(&d->run, key))
-		return "is said twice";
+		return "is given twice";
 	return d->run.n >= VN_FACTS_MAX - 8 ? "is one too many" : NULL;
 }
 
@@ -71,7 +71,7 @@ vn_array *vn_dump_add(vn_dump *d, const char *where, const char *name, const cha
 		return NULL;
 	}
 	if (axes && (strlen(axes) >= sizeof d->array->axes || !vn_dims_parse(axes, &dims, &why))) {
-		vn_fail(err, VN_ERR_FORMAT, "%s: %s: its dims are no dims string: %s", where, shown, strlen(axes) >= sizeof d->array->axes ? "longer than 63 bytes" : why);
+		vn_fail(err, VN_ERR_FORMAT, "%s: %s: its dims are not a dims string: %s", where, shown, strlen(axes) >= sizeof d->array->axes ? "longer than 63 bytes" : why);
 		return NULL;
 	}
 	if (op && strlen(op) >= sizeof d->array->op) {
@@ -144,7 +144,7 @@ vn_status vn_dump_ids(vn_dump *d, const int32_t *ids, const int32_t *positions, 
 	for (int64_t i = 0; i < n; i++) {
 		const int32_t before = d->n_ids ? d->positions[d->n_ids - 1] : -1;
 		if (!positions && before == INT32_MAX)
-			return vn_fail(err, VN_ERR_FORMAT, "%s: no position behind %d", d->path, before);
+			return vn_fail(err, VN_ERR_FORMAT, "%s: no position after %d is possible", d->path, before);
 		d->ids[d->n_ids] = ids[i];
 		d->positions[d->n_ids++] = positions ? positions[i] : before + 1;
 	}

@@ -73,7 +73,7 @@ static vn_status numbers_of(const line *l, const char *key, int32_t **list, int6
 		const json_t *e = json_array_get(x, i);
 		const json_int_t v = json_integer_value(e);
 		if (!json_is_integer(e) || v < 0 || v > INT32_MAX)
-			return bad(l, "%s: number %zu is none from 0 to 2147483647", key, i);
+			return bad(l, "%s: number %zu is not from 0 to 2147483647", key, i);
 		(*list)[i] = (int32_t)v;
 	}
 	*n = (int64_t)count;
@@ -89,7 +89,7 @@ static vn_status read_step(const line *l)
 	vn_status st = check_keys(l, keys);
 
 	if (!st && (!json_is_integer(number) || json_integer_value(number) != l->d->n_steps))
-		st = bad(l, "step %d would be next", l->d->n_steps);
+		st = bad(l, "expected step %d next", l->d->n_steps);
 	if (!st && !(st = numbers_of(l, "ids", &ids, &n)) && !(st = numbers_of(l, "positions", &positions, &m))) {
 		if (n == 0)
 			st = bad(l, "a step without ids");
@@ -141,7 +141,7 @@ static vn_status read_config(const line *l)
 	if (l->d->config)
 		return bad(l, "a second config");
 	if (!json_is_string(x) && !json_is_object(x))
-		return bad(l, "config is neither an object nor its text");
+		return bad(l, "config is neither an object nor a string that holds one");
 	l->d->config = json_is_string(x) ? strdup(json_string_value(x)) : vn_json_dump(x, JSON_COMPACT);
 	return l->d->config ? VN_OK : vn_fail(l->err, VN_ERR_NOMEM, "%s: no memory for a config", l->path);
 }
@@ -157,7 +157,7 @@ static vn_status shape_of(const line *l, vn_shape *shape)
 	for (int i = 0; i < shape->rank; i++) {
 		const json_t *e = json_array_get(x, (size_t)i);
 		if (!json_is_integer(e) || json_integer_value(e) < 0)
-			return bad(l, "shape: number %d is none from 0 on", i);
+			return bad(l, "shape: number %d is not a whole number >= 0", i);
 		shape->dim[i] = json_integer_value(e);
 	}
 	return VN_OK;
@@ -176,9 +176,9 @@ static vn_status read_tensor(const line *l)
 	    (st = text_of(l, "dims", false, &dims)) || (st = text_of(l, "op", false, &op)) || (st = shape_of(l, &shape)))
 		return st;
 	if (!vn_dtype_from_name(dtype, &type) || type >= VN_N_DTYPES)
-		return bad(l, "dtype '%.20s' is none of f16, bf16, f32, f64, i32, f8_e4m3, f8_e5m2", dtype);
+		return bad(l, "dtype '%.20s' is not one of f16, bf16, f32, f64, i32, f8_e4m3, f8_e5m2", dtype);
 	if (!*file || *file == '.' || strchr(file, '/') || strlen(file) > 255)
-		return bad(l, "file '%.60s' is no name of a file in the directory", file);
+		return bad(l, "file '%.60s' is not the name of a file in the directory", file);
 	if (l->d->n_steps == 0)
 		return bad(l, "a tensor before any step");
 	snprintf(where, sizeof where, "%.500s:%d", l->path, l->number);
@@ -201,7 +201,7 @@ static vn_status read_line(line *l)
 	};
 	const json_t *end = json_object_get(l->json, "complete");
 	if (l->ended)
-		return bad(l, "a line behind the one that says it is complete");
+		return bad(l, "a line after the line 'complete'");
 	if (l->number == 1) {
 		if (json_integer_value(json_object_get(l->json, "vernier_dump")) != 1)
 			return bad(l, "not a manifest of version 1: the first line is {\"vernier_dump\":1}");
@@ -216,7 +216,7 @@ static vn_status read_line(line *l)
 	for (size_t i = 0; i < sizeof kind / sizeof *kind; i++)
 		if (json_object_get(l->json, kind[i].key))
 			return kind[i].read(l);
-	return bad(l, "none of tensor, step, run, config, complete");
+	return bad(l, "expected one of tensor, step, run, config, complete");
 }
 
 vn_status vn_manifest_parse(vn_dump *d, const char *path, const char *text, size_t bytes, vn_error *err)

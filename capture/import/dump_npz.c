@@ -161,7 +161,7 @@ static void list_members(void *ctx, int pipe)
 		const size_t some = x.size < HEAD ? (size_t)x.size : HEAD, name = strlen(x.name);
 		frame.m = (member) { .size = x.size, .packed = x.comp_size };
 		if (name < 5 || strcmp(x.name + name - 4, ".npy") != 0 || name >= sizeof frame.m.name)
-			vn_child_refuse(pipe, "%s: %.127s: is no .npy file", t->path, x.name);
+			vn_child_refuse(pipe, "%s: %.127s: is not a .npy file", t->path, x.name);
 		if (x.size / MOST_TIMES > x.comp_size)
 			vn_child_refuse(pipe, "%s: %.127s: cannot be so small", t->path, x.name);
 		strcpy(frame.m.name, x.name);
@@ -202,7 +202,7 @@ static vn_status add_member(vn_dump *d, const member *m, const unsigned char *he
 	int          step;
 	const size_t n = strnlen(m->name, sizeof m->name);
 	if (n < 5 || n == sizeof m->name || m->size / MOST_TIMES > (uint64_t)s->bytes || bytes != (m->size < HEAD ? m->size : HEAD))
-		return broken(d, "a member", "what is read of it makes no sense", err);
+		return broken(d, "a member", "its contents are inconsistent", err);
 	snprintf(name, sizeof name, "%.*s", (int)(n - 4), m->name);
 	snprintf(where, sizeof where, "%.400s: %.150s", d->path, m->name);
 	vn_text_clean(where, sizeof where);

@@ -22,8 +22,8 @@ static vn_status refuse(const char *path, vn_error *err)
 	if (ends(path, ".npy"))
 		return vn_fail(err, VN_ERR_USAGE, "%s: one tensor; a directory of .npy files is imported", path);
 	if (ends(path, ".h5") || ends(path, ".hdf5"))
-		return vn_fail(err, VN_ERR_USAGE, "%s: HDF5 is not imported: a checkpoint file is read as it is (vernier compare --names)", path);
-	return vn_fail(err, VN_ERR_USAGE, "%s: none of a directory of .npy files, .npz, .safetensors, .gguf, and a tree of transformers' model_debugging_utils (.json)", path);
+		return vn_fail(err, VN_ERR_USAGE, "%s: HDF5 files are not imported: vernier compare reads a checkpoint file directly (--names translates its names)", path);
+	return vn_fail(err, VN_ERR_USAGE, "%s: expected a directory of .npy files, .npz, .safetensors, .gguf, or a tree of transformers' model_debugging_utils (.json)", path);
 }
 
 static vn_status open_kind(vn_dump *d, vn_error *err)

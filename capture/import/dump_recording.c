@@ -51,9 +51,9 @@ static vn_status check_dims(const vn_dump *d, const vn_array *a, vn_error *err)
 		return vn_fail(err, VN_ERR_SHAPE, "%s: %s: its dims '%s' are %d axes, its shape %s has %d", d->path, a->name, a->axes, dims.rank,
 		               vn_shape_text(&a->shape, text), a->shape.rank);
 	if (a->step >= d->n_steps)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: is of step %d, and no tokens of that step are said", d->path, a->name, a->step);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: is in step %d, but the tokens of that step are not given", d->path, a->name, a->step);
 	if (a->laid.bits)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s: its numbers of %d bytes may be %s or not: a manifest, or --bits, says what they are", d->path, a->name,
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s: its numbers of %d bytes may or may not be %s: state the format in a manifest or with --bits", d->path, a->name,
 		               a->laid.width, a->laid.width == 2 ? "bfloat16" : "float8");
 	return VN_OK;
 }

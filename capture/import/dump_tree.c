@@ -89,7 +89,7 @@ static vn_status add_tensor(vn_dump *d, const char *name, const json_t *value, v
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s: holds printed numbers; model_addition_debugger_context(..., use_repr=False) writes all of them", d->path, name);
 	file += strncmp(file, "./", 2) == 0 ? 2 : 0;
 	if (!*file || *file == '.' || strchr(file, '/') || strlen(file) > 255)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: '%.60s' is no file beside it", d->path, name, file);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: '%.60s' is not a file in the same folder", d->path, name, file);
 	if ((st = open_file(d, file, &t, err)))
 		return st;
 	vn_array *a = vn_dump_add(d, d->path, name, NULL, NULL, err);

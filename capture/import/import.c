@@ -29,9 +29,9 @@ static vn_status take_ids(const vn_import_options *o, vn_dump *d, vn_error *err)
 	if (!st && positions && m != n)
 		st = vn_fail(err, VN_ERR_USAGE, "--positions: %" PRId64 " of them, and %" PRId64 " ids", m, n);
 	if (!st && d->n_ids && (d->n_ids != n || memcmp(d->ids, ids, (size_t)n * sizeof *ids) != 0))
-		st = vn_fail(err, VN_ERR_USAGE, "--ids are not those that %s says went in", d->path);
+		st = vn_fail(err, VN_ERR_USAGE, "--ids are not the tokens that %s records", d->path);
 	if (!st && d->n_ids && positions)
-		st = vn_fail(err, VN_ERR_USAGE, "--positions: %s says its own", d->path);
+		st = vn_fail(err, VN_ERR_USAGE, "--positions: %s records its own", d->path);
 	if (!st && !d->n_ids && n < d->n_steps)
 		st = vn_fail(err, VN_ERR_USAGE, "--ids: %" PRId64 " tokens, and %s has %d steps", n, d->path, d->n_steps);
 	if (!st && !d->n_ids && !(st = vn_dump_ids(d, ids, positions, n, err)))
@@ -49,12 +49,12 @@ static vn_status settle_ids(const vn_import_options *o, vn_dump *d, vn_error *er
 	if (o->ids || o->ids_from)
 		return take_ids(o, d, err);
 	if (o->positions)
-		return vn_fail(err, VN_ERR_USAGE, "--positions is for --ids");
+		return vn_fail(err, VN_ERR_USAGE, "--positions needs --ids");
 	for (int k = 0; o->dry && !d->n_ids && k < d->n_steps; k++)
 		d->step[k].rows = -1; /* not known */
 	if (d->n_ids || o->dry)
 		return VN_OK;
-	return vn_fail(err, VN_ERR_USAGE, "%s: does not say which tokens went in: --ids LIST or --ids-from REC does", d->path);
+	return vn_fail(err, VN_ERR_USAGE, "%s: does not record the tokens: give --ids LIST or --ids-from REC", d->path);
 }
 
 /* ---- what it says of itself ------------------------------------------------------------------- */
@@ -358,7 +358,7 @@ static vn_status check(vn_import *i, vn_error *err)
 		return VN_OK;
 	snprintf(text, sizeof text, "%s", first);
 	vn_import_nearest(i->plan, first, near, sizeof near);
-	return vn_fail(err, VN_ERR_NOTFOUND, "%s: %d of %d names are none of ours (first: %s; nearest: %s): --names MAP maps them, --unmapped keep|drop keeps or drops them, --dry-run lists them",
+	return vn_fail(err, VN_ERR_NOTFOUND, "%s: %d of %d names are not checkpoint names (first: %s; nearest: %s): --names MAP maps them, --unmapped keep|drop keeps or drops them, --dry-run lists them",
 	               vn_recording_path(i->r), i->unmapped, vn_recording_count(i->r), text, near);
 }
 
@@ -379,7 +379,7 @@ vn_status vn_import_open(const vn_import_options *o, void (*say)(void *context, 
 	snprintf(i->left, sizeof i->left, "%s", d->left);
 	snprintf(i->kind, sizeof i->kind, "%s", d->kind);
 	if (!d->complete && !o->partial && !o->dry)
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: not complete: the program that wrote it was cut off, or never called close; --partial imports the %d tensors that are whole",
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: incomplete: the program that wrote it was interrupted, or never called close; --partial imports its %d whole tensors",
 		             d->path, d->n);
 	if (st || (st = settle_bits(o, d, err)) || (st = settle_ids(o, d, err)) || (st = settle_model(i, d, err))) {
 		vn_dump_close(d);

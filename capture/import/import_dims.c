@@ -76,7 +76,7 @@ vn_status vn_import_check_dims(const vn_import *i, int entry, vn_error *err)
 		return VN_OK;
 	for (int k = 0; k < is.n; k++)
 		if (!known_word(is.atom[k].word) && vn_dims_find(&said, is.atom[k].word) >= 0)
-			return vn_fail(err, VN_ERR_FORMAT, "%s/manifest.jsonl:%d: %s: its dims '%s' have a word that is no axis of ours, '%s'; %s has '%s'", d->path, line, from->name,
+			return vn_fail(err, VN_ERR_FORMAT, "%s/manifest.jsonl:%d: %s: its dims '%s' have an unknown axis, '%s'; %s has '%s'", d->path, line, from->name,
 			               from->axes, is.atom[k].word, e->name, p->axes);
 	if (value < 0 || strcmp(e->axes, p->axes) != 0 || !own_words(&said, p->axes) || (axis = axis_off(e, p->axes, &i->plan->value[value], &own)) < 0)
 		return VN_OK;

@@ -121,7 +121,7 @@ void vn_import_list(const vn_import *i, FILE *to)
 	fprintf(to, "checkpoints: %d\n", vn_recording_count(i->r) - i->unmapped);
 	print_mapped(i, used, to);
 	if (i->unmapped)
-		fprintf(to, "left over, none of ours: %d%s\n", i->unmapped, steps > 1 ? ", each name once" : "");
+		fprintf(to, "left over, not checkpoint names: %d%s\n", i->unmapped, steps > 1 ? ", each name once" : "");
 	for (int k = 0; i->unmapped && k < vn_recording_count(i->r); k++) {
 		const vn_entry *e = vn_recording_entry(i->r, k);
 		if (vn_import_knows(i->plan, e->name) || listed(i->r, e))
@@ -133,14 +133,14 @@ void vn_import_list(const vn_import *i, FILE *to)
 	for (int k = 0; k < n; k++)
 		gone += !used[k];
 	if (gone)
-		fprintf(to, "left out by a map, or steps on the way: %d\n", gone);
+		fprintf(to, "left out by a map, or intermediate: %d\n", gone);
 	for (int k = 0; gone && k < n; k++) {
 		snprintf(name, sizeof name, "%s", vn_recording_entry(i->dump, k)->name);
 		if (!used[k] && !listed(i->dump, vn_recording_entry(i->dump, k)))
 			fprintf(to, "  %s\n", vn_text_clean(name, sizeof name));
 	}
 	if (i->n_troubles)
-		fprintf(to, "not to be imported so: %d\n", i->n_troubles);
+		fprintf(to, "cannot be imported: %d\n", i->n_troubles);
 	for (int k = 0; k < i->n_troubles && k < VN_IMPORT_TROUBLES; k++)
 		fprintf(to, "  %s\n", i->trouble[k]);
 	if (i->n_troubles > VN_IMPORT_TROUBLES)

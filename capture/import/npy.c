@@ -66,7 +66,7 @@ static bool word(reader *r, const char *w)
 static void read_shape(reader *r, vn_shape *shape)
 {
 	shape->rank = 0;
-	need(r, '(', "its shape is no tuple");
+	need(r, '(', "its shape is not a tuple");
 	while (!r->why && !sign(r, ')')) {
 		int64_t x = 0;
 		int     digits = 0;
@@ -81,7 +81,7 @@ static void read_shape(reader *r, vn_shape *shape)
 		if (r->at < r->end && *r->at == 'L') /* of Python 2 */
 			r->at++;
 		if (!r->why && !sign(r, ',')) {
-			need(r, ')', "its shape is no tuple");
+			need(r, ')', "its shape is not a tuple");
 			return;
 		}
 	}
@@ -115,7 +115,7 @@ static const char *lay(const char *descr, vn_laid *l)
 			l->swapped = l->width > 1 && ((order == '>' && little_endian()) || (order == '<' && !little_endian()));
 			return NULL;
 		}
-	return "its dtype is none of float16, float32, float64, int32, int64, and the bits of bfloat16 or float8 as uint16 or uint8";
+	return "its dtype is not one of float16, float32, float64, int32, int64, and the bits of bfloat16 or float8 as uint16 or uint8";
 }
 
 static void read_header(reader *r, vn_npy *npy)
@@ -123,16 +123,16 @@ static void read_header(reader *r, vn_npy *npy)
 	char key[24], descr[16] = "";
 	enum { DESCR = 1, FORTRAN = 2, SHAPE = 4 };
 	int  seen = 0;
-	need(r, '{', "its header is no dictionary");
+	need(r, '{', "its header is not a dictionary");
 	while (!r->why && !sign(r, '}')) {
 		if (!quoted(r, key, sizeof key)) {
-			r->why = "its header is no dictionary of descr, fortran_order and shape";
+			r->why = "its header is not a dictionary of descr, fortran_order and shape";
 			return;
 		}
 		const int which = strcmp(key, "descr") == 0 ? DESCR : strcmp(key, "fortran_order") == 0 ? FORTRAN : strcmp(key, "shape") == 0 ? SHAPE : 0;
 		if (!which || (seen & which))
-			r->why = "its header is no dictionary of descr, fortran_order and shape, each once";
-		need(r, ':', "its header is no dictionary");
+			r->why = "its header is not a dictionary of descr, fortran_order and shape, each once";
+		need(r, ':', "its header is not a dictionary");
 		if (r->why)
 			return;
 		seen |= which;
@@ -180,7 +180,7 @@ vn_status vn_npy_parse(const char *path, const void *data, size_t bytes, size_t 
 	npy->at = start + length;
 	char text[VN_SHAPE_TEXT];
 	if (!vn_laid_bytes(&npy->laid, &npy->shape, &npy->bytes))
-		return vn_fail(err, VN_ERR_FORMAT, "%s: no file holds its shape %s", path, vn_shape_text(&npy->shape, text));
+		return vn_fail(err, VN_ERR_FORMAT, "%s: its shape %s is too large for any file", path, vn_shape_text(&npy->shape, text));
 	if (npy->bytes > total - npy->at)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: cut off: its shape %s takes %zu bytes, %zu are there", path, vn_shape_text(&npy->shape, text),
 		               npy->bytes, total - npy->at);
@@ -268,7 +268,7 @@ vn_status vn_laid_read(const char *path, const char *name, const vn_laid *l, con
 	}
 	for (int64_t i = 0; i < n; i++) {
 		if (!put_number(l, (const unsigned char *)from + (size_t)at * (size_t)l->width, (unsigned char *)to + (size_t)i * out))
-			return vn_fail(err, VN_ERR_FORMAT, "%s: %s: number %" PRId64 " is none that an int32 holds", path, name, i);
+			return vn_fail(err, VN_ERR_FORMAT, "%s: %s: number %" PRId64 " does not fit into an int32", path, name, i);
 		for (int a = shape->rank - 1; a >= 0; a--) {
 			at += step[a];
 			if (++index[a] < shape->dim[a])

@@ -373,7 +373,7 @@ int vernier_record_open(vernier_record *r, const char *dir, const char *engine, 
 	snprintf(path, sizeof path, "%s/manifest.jsonl", dir);
 	if ((old = fopen(path, "rb")) != NULL) {
 		fclose(old);
-		return vernier_record_fail_(r, "%.180s: holds a recording already", dir);
+		return vernier_record_fail_(r, "%.180s: already holds a recording", dir);
 	}
 	if (!(r->manifest = fopen(path, "ab")))
 		return vernier_record_fail_(r, "%.180s: cannot be written: %s", path, strerror(errno));
@@ -392,7 +392,7 @@ int vernier_record_say(vernier_record *r, const char *key, const char *value)
 	if (vernier_record_ready_(r))
 		return -1;
 	if (!key || !*key || strlen(key) > 31 || !value)
-		return vernier_record_fail_(r, key && value ? "'%.40s' is no key of up to 31 bytes" : "'%.40s' has no key, or no value (NULL)", key ? key : "");
+		return vernier_record_fail_(r, key && value ? "'%.40s' is not a key of up to 31 bytes" : "'%.40s' has no key, or no value (NULL)", key ? key : "");
 	n = strlen(value);
 	if (n > 255) /* not inside a character */
 		for (n = 255; n > 0 && ((unsigned char)value[n] & 0xc0) == 0x80; n--)
@@ -457,11 +457,11 @@ int vernier_record_put_strided(vernier_record *r, const char *name, const char *
 	if (!name || !*name)
 		return vernier_record_fail_(r, "a tensor has no name");
 	if (r->step < 0)
-		return vernier_record_fail_(r, "%.100s: put before any step was begun", name);
+		return vernier_record_fail_(r, "%.100s: no step was begun before this tensor", name);
 	if (!width)
-		return vernier_record_fail_(r, "%.100s: dtype '%.20s' is none of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2", name, dtype ? dtype : "");
+		return vernier_record_fail_(r, "%.100s: dtype '%.20s' is not one of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2", name, dtype ? dtype : "");
 	if (rank < 0 || rank > VERNIER_RECORD_MAX_RANK || (rank && (!shape || !stride)))
-		return vernier_record_fail_(r, rank && !shape ? "%.100s: rank %d, and no shape (NULL)" : "%.100s: rank %d; from 0 to %d is possible", name, rank,
+		return vernier_record_fail_(r, rank && !shape ? "%.100s: rank %d, and no shape (NULL)" : "%.100s: rank %d; expected 0 to %d", name, rank,
 		                            VERNIER_RECORD_MAX_RANK);
 	for (i = 0; i < rank; i++) {
 		if (shape[i] < 0 || (shape[i] > 0 && count > INT64_MAX / 16 / shape[i]))
@@ -469,7 +469,7 @@ int vernier_record_put_strided(vernier_record *r, const char *name, const char *
 		count *= shape[i];
 	}
 	if (!data && count)
-		return vernier_record_fail_(r, "%.100s: there are no data (NULL) for %lld numbers", name, (long long)count);
+		return vernier_record_fail_(r, "%.100s: data is NULL for %lld numbers", name, (long long)count);
 	vernier_record_file_(r, name, file, sizeof file);
 	if (vernier_record_write_(r, file, kind, width, data, rank, shape, stride))
 		return -1;

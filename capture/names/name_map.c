@@ -252,7 +252,7 @@ static vn_status decide(vn_map_job *j, int k)
 			} else if (j->use->like->ranks == 1 && n >= 0 && n != vn_shape_count(&e->shape)
 			           && numbers_of(j, name[!side], e->step) == vn_shape_count(&e->shape)) {
 				j->chosen[k] = !side;
-				snprintf(why, sizeof why, "it has the numbers of that, and not those of %s", name[side]);
+				snprintf(why, sizeof why, "it has the numbers of that tensor, not those of %s", name[side]);
 			}
 		}
 		if (j->chosen[k] < 0)
@@ -261,7 +261,7 @@ static vn_status decide(vn_map_job *j, int k)
 			say_choice(j, e, name[j->chosen[k]], why);
 	}
 	if (last >= 0 && j->chosen[k] < 0)
-		return vn_map_fail(j, k, "%s may be %s or %s, and no layer has its residual stream before and after recorded to tell by",
+		return vn_map_fail(j, k, "%s may be %s or %s: to tell them apart, one layer must have its residual stream recorded before and after it",
 		            vn_recording_entry(j->r, last)->name, name[0], name[1]);
 	return VN_OK;
 }
@@ -281,7 +281,7 @@ static vn_status add(vn_map_job *j, int entry, int n, int part, const char *patt
 	vn_map_outcome *o = &j->out[j->n_out++];
 	*o = (vn_map_outcome) { .entry = entry, .rule = j->rule[entry], .n = n, .part = part };
 	if (!vn_map_name(pattern, n, o->name, sizeof o->name))
-		return vn_map_fail(j, o->rule, "%s becomes a name of more than %d bytes", vn_recording_entry(j->r, entry)->name, VN_NAME_MAX - 1);
+		return vn_map_fail(j, o->rule, "the new name of %s has more than %d bytes", vn_recording_entry(j->r, entry)->name, VN_NAME_MAX - 1);
 	return VN_OK;
 }
 
@@ -359,7 +359,7 @@ static vn_status check_copy(vn_map_job *j, const vn_map_outcome *x, const vn_map
 	const int64_t   n = vn_shape_count(&a->shape);
 	double most = 0;
 	if (n != vn_shape_count(&b->shape))
-		return vn_map_fail(j, y->rule, "%s and %s are both %s, and have %" PRId64 " and %" PRId64 " numbers", a->name, b->name, x->name, n,
+		return vn_map_fail(j, y->rule, "%s and %s both become %s, but have %" PRId64 " and %" PRId64 " numbers", a->name, b->name, x->name, n,
 		                   vn_shape_count(&b->shape));
 	vn_numbers *p = vn_numbers_open(j->r, x->entry, j->err), *q = p ? vn_numbers_open(j->r, y->entry, j->err) : NULL;
 	vn_status   st = q ? VN_OK : VN_ERR_NOMEM;
@@ -376,7 +376,7 @@ static vn_status check_copy(vn_map_job *j, const vn_map_outcome *x, const vn_map
 	if (st)
 		return st;
 	if (most != 0)
-		return vn_map_fail(j, y->rule, "%s and %s are both %s, and differ by up to %.3g", a->name, b->name, x->name, most);
+		return vn_map_fail(j, y->rule, "%s and %s both become %s, but differ by up to %.3g", a->name, b->name, x->name, most);
 	return VN_OK;
 }
 

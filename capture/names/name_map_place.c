@@ -120,7 +120,7 @@ static vn_status place_whole(vn_map_job *j, const vn_map_outcome *o)
 		char term[VN_NAME_MAX];
 		const int other = vn_map_term(k, i, e->name, term, sizeof term) ? vn_recording_find(j->r, e->step, term) : -1;
 		if (other < 0 || !vn_shape_equal(&vn_recording_entry(j->r, other)->shape, &e->shape)) {
-			st = vn_map_fail(j, o->rule, "%s has another shape than %s, and they are to be added", term, e->name);
+			st = vn_map_fail(j, o->rule, "%s and %s are to be added, but their shapes differ", term, e->name);
 			goto done;
 		}
 		for (int p = 0; p < n; p++) {
@@ -196,8 +196,8 @@ static vn_status place_part(vn_map_job *j, const vn_map_outcome *o)
 		vn_looks w = looks_of(j, name, e->step);
 		const int64_t n = *w.axes && target_dims(&from, w.axes, &to, text, sizeof text) ? part_size(&w, &from, &to) : -1;
 		if (n < 0)
-			return vn_map_fail(j, o->rule, "how much of %s is %s: %s", e->name, name,
-			                   j->use->like->recording ? "the other recording has neither it nor a plan" : "--model MODEL would say");
+			return vn_map_fail(j, o->rule, "cannot tell how much of %s is %s: %s", e->name, name,
+			                   j->use->like->recording ? "the other recording has neither that tensor nor a plan" : "give --model MODEL");
 		before += i < o->part ? n : 0;
 		total += n;
 	}

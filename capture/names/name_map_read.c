@@ -40,7 +40,7 @@ static vn_status check_glob(reader *r, const char *text, int *times)
 	int      add = 0;
 	vn_status st = number_of(r, text, times);
 	if (!st && *times && vn_map_number(text, &length, &add) && length > 3)
-		return vn_yaml_fail(r->y, "'%.80s': from has {n} alone; {n-1} and {n+1} are for the names it goes to", text);
+		return vn_yaml_fail(r->y, "'%.80s': from can contain {n} only; {n-1} and {n+1} belong in to", text);
 	if (!st && !vn_map_name(text, 1, plain, sizeof plain))
 		return vn_yaml_fail(r->y, "a name of more than %d bytes", VN_GLOB_MAX);
 	return !st && vn_glob_check(plain, &why) ? vn_yaml_fail(r->y, "'%.80s': %.200s", text, why.text) : st;
@@ -153,7 +153,7 @@ static vn_status either(reader *r, vn_map_rule *rule)
 			return vn_yaml_fail(r->y, "either: more than two");
 		st = vn_yaml_map(r->y, "{ to: NAME, axes: WORDS }", alternative_key, &(alternative) { r, &rule->either[n], &rule->either_axes[n] });
 	}
-	return st ? st : n == 2 && rule->either[0] && rule->either[1] ? VN_OK : vn_yaml_fail_at(r->y, line, column, "either: two names to go to");
+	return st ? st : n == 2 && rule->either[0] && rule->either[1] ? VN_OK : vn_yaml_fail_at(r->y, line, column, "either: the two names are equal");
 }
 
 static vn_status rule_key(void *context, const char *key, int line, int column)
@@ -228,25 +228,25 @@ static vn_status check_rule(reader *r)
 	int in = 0, out;
 	vn_status st = VN_OK;
 	const char *wrong = !k->from ? "a rule without from"
-	                  : k->ignore && (k->to || k->either[0] || k->parts) ? "ignore, and a name to go to"
+	                  : k->ignore && (k->to || k->either[0] || k->parts) ? "ignore cannot be combined with to"
 	                  : !k->ignore && !k->to && !k->either[0] && !k->parts ? "a rule without to, either, parts or ignore"
-	                  : k->either[0] && (k->to || k->parts || k->n_plus || k->axes) ? "either stands alone, without to, axes, parts or plus"
+	                  : k->either[0] && (k->to || k->parts || k->n_plus || k->axes) ? "either cannot be combined with to, axes, parts or plus"
 	                  : k->parts && !k->along ? "parts without along"
 	                  : k->along && !k->parts ? "along without parts"
-	                  : k->parts && !has_axis(k->axes, k->along) ? "parts: along is none of axes"
-	                  : k->each && !has_whole_axis(k->axes, k->each) ? "each is none of axes, or shares one"
+	                  : k->parts && !has_axis(k->axes, k->along) ? "parts: along is not one of axes"
+	                  : k->each && !has_whole_axis(k->axes, k->each) ? "each is not one of axes, or is part of one"
 	                  : k->each && same_words(k->each, k->along) ? "each and along are the same axis"
-	                  : k->each && (k->n_plus || k->cut || k->ignore || k->either[0]) ? "each, and plus, cut, either or ignore"
-	                  : k->cut && k->axes && !has_axis(k->axes, k->cut) ? "cut is none of axes"
+	                  : k->each && (k->n_plus || k->cut || k->ignore || k->either[0]) ? "each cannot be combined with plus, cut, either or ignore"
+	                  : k->cut && k->axes && !has_axis(k->axes, k->cut) ? "cut is not one of axes"
 	                  : k->to_axes && !k->axes ? "to_axes without axes"
-	                  : k->copy && (k->fallback || k->parts || k->n_plus || k->either[0]) ? "copy, and fallback, parts, plus or either"
-	                  : k->to_axes && k->parts ? "to_axes and parts" : NULL;
+	                  : k->copy && (k->fallback || k->parts || k->n_plus || k->either[0]) ? "copy cannot be combined with fallback, parts, plus or either"
+	                  : k->to_axes && k->parts ? "to_axes cannot be combined with parts" : NULL;
 	if (wrong)
 		return vn_yaml_fail_at(r->y, k->line, k->column, "%s", wrong);
 	const char *const all[] = { k->to, k->either[0], k->either[1] };
 	st = number_of(r, k->from, &in);
 	if (!st && k->each && in)
-		return vn_yaml_fail_at(r->y, k->line, k->column, "each says what {n} is, and from has {n}");
+		return vn_yaml_fail_at(r->y, k->line, k->column, "each gives the value of {n}, so from must not contain {n}");
 	in += k->each != NULL;
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		if (!st && all[i] && !(st = number_of(r, all[i], &out)) && out > in)
@@ -334,7 +334,7 @@ vn_status vn_name_map_open(const char *name_or_path, vn_name_map **m, vn_error *
 	*m = NULL;
 	if (!strchr(path, '/') && access(path, F_OK) != 0) {
 		if (snprintf(file, sizeof file, "%s.yaml", path) >= (int)sizeof file || vn_shipped_find("names", file, own, NULL))
-			return vn_fail(err, VN_ERR_NOTFOUND, "%.100s: no such file, and no name map of vernier's own (hf, vllm, llama.cpp)", path);
+			return vn_fail(err, VN_ERR_NOTFOUND, "%.100s: no such file, and no shipped name map of that name (hf, vllm, llama.cpp)", path);
 		path = own;
 	}
 	if ((st = vn_yaml_file(path, "name maps", &text, &n, NULL, err)))

@@ -17,12 +17,12 @@
 
 static vn_status astray(const vn_recording *r, vn_error *err)
 {
-	return vn_fail(err, VN_ERR_FORMAT, "%s: damaged HDF5 structure (what is read of it makes no sense)", r->path);
+	return vn_fail(err, VN_ERR_FORMAT, "%s: damaged HDF5 structure (its contents are inconsistent)", r->path);
 }
 
 static vn_status no_memory(const vn_recording *r, vn_error *err)
 {
-	return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for what it holds", r->path);
+	return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its contents", r->path);
 }
 
 /* Room for one more of a growing list; NULL without memory. */

@@ -25,7 +25,7 @@ static vn_status not_opened(const char *path, vn_error *err)
 	char        to[512] = "";
 
 	if (why == ENOENT && readlink(path, to, sizeof to - 1) > 0)
-		return vn_fail(err, VN_ERR_IO, "%s: a link to %s, which is not there", path, to);
+		return vn_fail(err, VN_ERR_IO, "%s: a link to %s, which does not exist", path, to);
 	return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(why));
 }
 
@@ -146,7 +146,7 @@ vn_status vn_recording_sort(vn_recording *r, vn_error *err)
 	qsort_r(list, n, sizeof *list, in_name_order, r);
 	for (size_t i = 1; i < n && !st; i++)
 		if (in_name_order(&list[i - 1], &list[i], r) == 0)
-			st = vn_fail(err, VN_ERR_FORMAT, "%s: %s is there twice in step %d", r->path, r->entry[list[i]].name,
+			st = vn_fail(err, VN_ERR_FORMAT, "%s: %s is in step %d twice", r->path, r->entry[list[i]].name,
 			             r->entry[list[i]].step);
 	return st;
 }
@@ -210,7 +210,7 @@ static vn_status sort_weights(vn_recording *r, vn_error *err)
 		qsort(r->weight, (size_t)r->n_weights, sizeof *r->weight, by_weight);
 	for (int i = 1; i < r->n_weights; i++)
 		if (by_weight(&r->weight[i - 1], &r->weight[i]) == 0)
-			return vn_fail(err, VN_ERR_FORMAT, "%s: /model/weights: %s is there twice", r->path, r->weight[i].name);
+			return vn_fail(err, VN_ERR_FORMAT, "%s: /model/weights: %s is listed twice", r->path, r->weight[i].name);
 	return VN_OK;
 }
 
@@ -251,7 +251,7 @@ static vn_status check_steps(const vn_recording *r, vn_error *err)
 {
 	for (int i = 1; i < r->n_steps; i++)
 		if (r->step[i].number == r->step[i - 1].number)
-			return vn_fail(err, VN_ERR_FORMAT, "%s: damaged HDF5 structure (step.%d is there twice)", r->path, r->step[i].number);
+			return vn_fail(err, VN_ERR_FORMAT, "%s: damaged HDF5 structure (step.%d appears twice)", r->path, r->step[i].number);
 	return VN_OK;
 }
 

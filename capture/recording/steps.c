@@ -12,7 +12,7 @@ bool vn_steps_disorder(const vn_recording *r, char words[VN_STEPS_WORDS])
 	for (int i = 1; i < n; i++) {
 		const int64_t end = s[i - 1].position + s[i - 1].tokens;
 		if (s[i].position < end) {
-			snprintf(words, VN_STEPS_WORDS, "step.%d begins at token %" PRId64 ", where step.%d has come to %" PRId64 " already", s[i].number,
+			snprintf(words, VN_STEPS_WORDS, "step.%d begins at token %" PRId64 ", but step.%d ends at %" PRId64 " already", s[i].number,
 			         s[i].position, s[i - 1].number, end);
 			return true;
 		}

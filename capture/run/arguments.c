@@ -26,9 +26,9 @@ vn_status vn_read_range(const char *what, const char *text, int64_t *first, int6
 	if (end && *end == '-')
 		end = isdigit((unsigned char)end[1]) ? vn_text_digits(end + 1, last) : NULL;
 	if (!end || *end || *first > INT32_MAX || *last > INT32_MAX)
-		return vn_fail(err, VN_ERR_USAGE, "%s wants a range like 0-3 or a number, not '%s'", what, text);
+		return vn_fail(err, VN_ERR_USAGE, "%s takes a range like 0-3 or a number, not '%s'", what, text);
 	if (*first > *last)
-		return vn_fail(err, VN_ERR_USAGE, "%s wants the smaller number first, not '%s'", what, text);
+		return vn_fail(err, VN_ERR_USAGE, "%s takes the smaller number first, not '%s'", what, text);
 	return VN_OK;
 }
 
@@ -55,7 +55,7 @@ static vn_status check_id(const char *where, int64_t id, int64_t n, vn_error *er
 {
 	return id >= 0 && id <= INT32_MAX ? VN_OK
 	       : vn_fail(err, VN_ERR_USAGE, "%s: token id %" PRId64 " is %s (number %" PRId64 " of the list)", where, id,
-	                 id < 0 ? "negative" : "outside every vocabulary", n);
+	                 id < 0 ? "negative" : "too large for any vocabulary", n);
 }
 
 /* where: "--ids" or the file. */
@@ -87,7 +87,7 @@ static vn_status read_list(const char *where, const char *text, int32_t **ids, i
 	if (*n == 0)
 		return vn_fail(err, VN_ERR_USAGE, "%s: no token ids: a run needs at least one", where);
 	if (comma)
-		return vn_fail(err, VN_ERR_USAGE, "%s: a token id is missing behind the last comma", where);
+		return vn_fail(err, VN_ERR_USAGE, "%s: a token id is missing after the last comma", where);
 	return VN_OK;
 }
 

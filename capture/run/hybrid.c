@@ -178,7 +178,7 @@ static vn_status forward(void *self, const int32_t *ids, int64_t tokens, const v
 	for (int s = 0; s < h->n; s++) {
 		vn_engine *e = &h->side[s].e;
 		if (e->ops->position(e->self) != h->side[0].e.ops->position(h->side[0].e.self))
-			return vn_fail(err, VN_ERR_USAGE, "the parts of the engine have run apart: reset it");
+			return vn_fail(err, VN_ERR_USAGE, "the engines of the hybrid run are at different tokens: reset them");
 	}
 	for (int s = 0; s < h->n && !st; s++)
 		st = h->side[s].e.ops->begin(h->side[s].e.self, ids, tokens, taps, err);
@@ -285,7 +285,7 @@ vn_status vn_hybrid_open(vn_engine *e, const vn_model *m, const vn_engine_option
 	h->model = m;
 	if (o->faulty && o->n_force_ref && !vn_faulty_keeps_nodes(o->faulty)) {
 		destroy(h);
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "a fault that adds nodes, or changes what they read, cannot run beside the sound reference");
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "a fault that adds nodes or changes their inputs cannot be combined with the healthy reference");
 	}
 	h->plan = vn_engine_plan(m, o);
 	h->o = *o;

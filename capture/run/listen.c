@@ -17,7 +17,7 @@ vn_status vn_listener_init(vn_listener *l, const vn_plan *plan, int n_values, co
 	if (l->logits >= 0)
 		l->logits = vn_plan_root(plan, l->logits);
 	if (l->logits < 0 || vn_value_row(&plan->value[l->logits]) != plan->vocab)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "the model has no scores of its tokens to choose from");
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "the model has no logits over its tokens to choose from");
 	if (!(l->row = malloc((size_t)plan->vocab * sizeof(double))))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d scores", plan->vocab);
 	return VN_OK;

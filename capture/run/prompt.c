@@ -81,9 +81,9 @@ vn_status vn_prompt_check(const vn_prompt_source *from, bool or_not, vn_error *e
 		return from->text || or_not ? VN_OK
 		       : vn_fail(err, VN_ERR_USAGE, "--ids LIST, --ids-from REC or --prompt TEXT is needed: the tokens to run");
 	if (from->list && from->recording)
-		return vn_fail(err, VN_ERR_USAGE, "--ids says which tokens to run, then what is --ids-from?");
+		return vn_fail(err, VN_ERR_USAGE, "--ids and --ids-from exclude each other: both give the tokens");
 	if (from->text || from->no_special)
-		return vn_fail(err, VN_ERR_USAGE, "%s says which tokens to run, then what is %s?", ids, from->text ? "--prompt" : "--no-special-tokens");
+		return vn_fail(err, VN_ERR_USAGE, "%s already gives the tokens; %s cannot be used with it", ids, from->text ? "--prompt" : "--no-special-tokens");
 	return VN_OK;
 }
 
@@ -101,5 +101,5 @@ void vn_prompt_warn(const char *command, const vn_model *m, const vn_prompt *p)
 	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
 		vn_warn(command, "%s", warning);
 	if (p && *p->warning)
-		vn_warn(command, "no text of the tokens: %s", p->warning);
+		vn_warn(command, "the text of the tokens is not recorded: %s", p->warning);
 }

@@ -105,9 +105,9 @@ vn_status vn_recorder_fault_inject(vn_recorder_fault *m, const char *what, vn_er
 	int         n = 0;
 
 	if (i < 0)
-		return vn_fail(err, VN_ERR_USAGE, "%s: no such misreading", what);
+		return vn_fail(err, VN_ERR_USAGE, "%s: no such fault of recording", what);
 	if (!at)
-		return vn_fail(err, VN_ERR_USAGE, "%s: where? %s@layer0.*, for one", what, what);
+		return vn_fail(err, VN_ERR_USAGE, "%s needs a place, such as %s@layer0.*", what, what);
 	if ((st = vn_glob_check(at + 1, err)))
 		return st;
 	for (int v = 0; v < m->plan->n_values; v++) {
@@ -121,7 +121,7 @@ vn_status vn_recorder_fault_inject(vn_recorder_fault *m, const char *what, vn_er
 			n++;
 		}
 	}
-	return n ? VN_OK : vn_fail(err, VN_ERR_USAGE, "%s: it fits nothing there: %s", what, table[i].means);
+	return n ? VN_OK : vn_fail(err, VN_ERR_USAGE, "%s fits no checkpoint there: %s", what, table[i].means);
 }
 
 /* ---- the sink ------------------------------------------------------------------------- */
@@ -134,7 +134,7 @@ static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *sha
 	if (m->kind[value] < 0)
 		return m->behind.begin(m->behind.ctx, value, dtype, shape, err);
 	if (m->kind[value] == OTHER && dtype != VN_F16 && dtype != VN_BF16)
-		return vn_fail(err, VN_ERR_USAGE, "%s is %s, and neither f16 nor bf16 to be taken for the other", m->plan->value[value].name,
+		return vn_fail(err, VN_ERR_USAGE, "%s is %s; only f16 and bf16 can be taken for each other", m->plan->value[value].name,
 		               vn_dtype_name(dtype));
 	m->dtype = dtype;
 	m->shape = *shape;

@@ -47,7 +47,7 @@ vn_status vn_recipe_check(const vn_recipe *r, const vn_plan *plan, vn_error *err
 		return vn_fail(err, VN_ERR_USAGE, "%" PRId64 " tokens are more than the model's context of %d", r->n_ids,
 		               plan->context);
 	if (r->decode > plan->context - r->n_ids)
-		return vn_fail(err, VN_ERR_USAGE, "%" PRId64 " tokens and %" PRId64 " decoded behind them are more than the model's "
+		return vn_fail(err, VN_ERR_USAGE, "%" PRId64 " tokens and %" PRId64 " decoded after them are more than the model's "
 		               "context of %d", r->n_ids, r->decode, plan->context);
 	if (r->last_layer >= plan->layers)
 		return vn_fail(err, VN_ERR_USAGE, "layers %d-%d: the model has layers 0-%d", r->first_layer, r->last_layer,

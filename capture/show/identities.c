@@ -19,7 +19,7 @@ static void broken(vn_identity_walk *w, int64_t count, int64_t of, const char *f
 	vn_identity *more = realloc(w->found->broken, (size_t)(w->found->n + 1) * sizeof *more);
 	va_list args;
 	if (!more) {
-		w->st = vn_fail(w->err, VN_ERR_NOMEM, "no memory for what does not hold");
+		w->st = vn_fail(w->err, VN_ERR_NOMEM, "no memory for the failed checks");
 		return;
 	}
 	w->found->broken = more;
@@ -168,7 +168,7 @@ static void rotation(vn_identity_walk *w, const char *after, const char *norm, c
 			first = first < 0 ? i : first;
 		}
 		if (count)
-			broken(w, count, rows, "layer%d.%s is no rotation of %s: %" PRId64 " of %" PRId64 " heads have another length, by up to %.3g of it; "
+			broken(w, count, rows, "layer%d.%s is not a rotation of %s: %" PRId64 " of %" PRId64 " heads differ in length, by up to %.3g of it; "
 			       "first token %" PRId64 ", head %" PRId64, w->layer, after, strchr(s.e[1]->name, '.') + 1, count, rows, most,
 			       first / shape->dim[1], first % shape->dim[1]);
 	}

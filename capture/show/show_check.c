@@ -67,7 +67,7 @@ static vn_status check_tensor(vn_recording *r, int i, numbers *found, vn_error *
 static void print_damage(const vn_entry *e, const numbers *found)
 {
 	char words[VN_NAME_MAX + 160];
-	snprintf(words, sizeof words, "%s: the numbers are not those that were written: their digest is %s, the file says %s", e->name,
+	snprintf(words, sizeof words, "%s: the numbers were changed after they were written: their digest is %s, the file records %s", e->name,
 	         found->digest.hex, e->digest.hex);
 	print_finding("DAMAGED", e->step, words);
 }
@@ -163,9 +163,9 @@ int vn_show_check(vn_recording *r, vn_error *err)
 	for (int i = 0; !st && i < x.n; i++)
 		print_finding("BROKEN", x.broken[i].step, x.broken[i].words);
 	if (!st && x.checked + d.checked == 0)
-		st = vn_fail(err, VN_ERR_MISMATCH, "%s: holds nothing that could be checked by itself", vn_recording_path(r));
+		st = vn_fail(err, VN_ERR_MISMATCH, "%s: holds nothing that can be checked", vn_recording_path(r));
 	if (!st)
-		printf("%d identities looked at, %d broken; %d digests, %d wrong\n", x.checked, x.n, d.checked, d.wrong);
+		printf("%d identities checked, %d broken; %d digests, %d wrong\n", x.checked, x.n, d.checked, d.wrong);
 	const int rows = st ? 0 : check_rows(r);
 	const bool bad = rows > 0 || x.n > 0 || d.wrong > 0 || steps > 0 || statistics > 0;
 	vn_identities_free(&x);

@@ -177,12 +177,12 @@ static vn_status gone(vn_scribe *s, vn_error *err)
 		;
 	s->pid = -1;
 	if (pid > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-		return vn_fail(err, VN_ERR_IO, "%s: the process that writes it was killed, for want of memory as a rule", s->path);
+		return vn_fail(err, VN_ERR_IO, "%s: the process that writes it was killed, usually for lack of memory", s->path);
 	if (pid > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
-		return vn_fail(err, VN_ERR_IO, "%s: writing it was stopped: the process that writes it asked for what no writing needs", s->path);
+		return vn_fail(err, VN_ERR_IO, "%s: writing it was stopped: the process that writes it used a system call that writing does not need", s->path);
 	if (pid > 0 && WIFSIGNALED(status))
-		return vn_fail(err, VN_ERR_IO, "%s: HDF5 crashed while writing it (signal %d), for want of memory as a rule", s->path, WTERMSIG(status));
-	return vn_fail(err, VN_ERR_IO, "%s: HDF5 ended while writing it, for want of memory as a rule", s->path);
+		return vn_fail(err, VN_ERR_IO, "%s: HDF5 crashed while writing it (signal %d), usually for lack of memory", s->path, WTERMSIG(status));
+	return vn_fail(err, VN_ERR_IO, "%s: HDF5 ended while writing it, usually for lack of memory", s->path);
 }
 
 vn_status vn_scribe_answer(vn_scribe *s, int64_t *value, vn_error *err)
@@ -217,7 +217,7 @@ static vn_status ask(vn_scribe *s, vn_errand errand, const vn_message *m, vn_err
 	if (m->bad)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", s->path);
 	if (s->socket < 0)
-		return vn_fail(err, VN_ERR_IO, "%s: nobody writes it any more", s->path);
+		return vn_fail(err, VN_ERR_IO, "%s: the process that writes it has ended", s->path);
 	if (!send_all(s->socket, &h, sizeof h, m->data, m->n))
 		return gone(s, err);
 	s->asked = true;

@@ -83,7 +83,7 @@ static vn_status parts_of(const vn_ranks_job *j, const vn_entry *e, const char *
 			p->size[k] *= vn_like_of_rank(j->use->like, word, looks.shape.dim[a]);
 		}
 		if (p->size[k] < 0)
-			return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s is %s, k and v in one, and nothing says how much of it is which (the other recording has "
+			return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s is %s, k and v fused, and their sizes are unknown (the other recording has "
 			               "neither %s nor a plan)", vn_recording_path(j->rank[0]), e->name, "q", name);
 		total += p->size[k];
 	}
@@ -180,7 +180,7 @@ static vn_status on_some(vn_ranks_job *j, int base, const vn_entry *e, const int
 		}
 	if (st)
 		return st;
-	vn_ranks_say(j, "%s: whole on rank %d, and not on rank %d", e->name, base, missing);
+	vn_ranks_say(j, "%s: whole on rank %d but not on rank %d", e->name, base, missing);
 	j->use->same++;
 	return vn_derive_keep(j->made, e, base, entry[base], j->err);
 }
@@ -201,7 +201,7 @@ static vn_status join(vn_ranks_job *j, int base, int i)
 	if (missing >= 0)
 		return on_some(j, base, e, entry, missing);
 	if (!*axes || !vn_dims_parse(axes, &dims, &why) || dims.n != e->shape.rank)
-		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s does not say what its axes are: how its ranks go together is not known",
+		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s does not name its axes: how to join its ranks is unknown",
 		               vn_recording_path(j->rank[0]), e->name);
 	for (int k = 0; k < dims.n && axis < 0; k++)
 		axis = vn_like_sharded(dims.atom[k].word) ? k : -1;

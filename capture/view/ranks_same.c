@@ -22,9 +22,9 @@ static double farther(double most, double x, double y)
 static const char *by(double most, char text[64])
 {
 	if (isinf(most))
-		snprintf(text, 64, "in what is NaN or infinite on one of them alone");
+		snprintf(text, 64, "in elements that are NaN or infinite on one rank only");
 	else if (most == 0)
-		snprintf(text, 64, "in signs of 0 or bits of NaN alone");
+		snprintf(text, 64, "only in signs of 0 or bits of NaN");
 	else
 		snprintf(text, 64, "by up to %.3g", most);
 	return text;
@@ -72,9 +72,9 @@ vn_status vn_ranks_check_replicas(vn_ranks_job *j, const int *entry, int from, i
 	if (st || other < 0)
 		return st;
 	if (!j->use->allow_replicas)
-		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s should be what rank %d has, and differs from %s %s (--allow replicas compares rank "
+		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s should equal that of rank %d, but differs from %s %s (--allow replicas compares rank "
 		               "%d's)", vn_recording_path(j->rank[other]), e->name, from, vn_recording_path(j->rank[from]), by(most, how), from);
-	vn_ranks_say(j, "%s: ranks %d and %d should have the same and differ %s: rank %d's is compared", e->name, from, other, by(most, how), from);
+	vn_ranks_say(j, "%s: ranks %d and %d should have equal tensors but differ %s; rank %d's is compared", e->name, from, other, by(most, how), from);
 	return VN_OK;
 }
 
@@ -86,7 +86,7 @@ vn_status vn_ranks_same_shape(const vn_ranks_job *j, const int *entry)
 	for (int k = 1; k < j->n; k++) {
 		const vn_entry *d = vn_recording_entry(j->rank[k], entry[k]);
 		if (!vn_shape_equal(&d->shape, &e->shape))
-			return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s is %s, in %s %s, and every rank should have the same", vn_recording_path(j->rank[k]), e->name,
+			return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s is %s, in %s %s; every rank should have the same", vn_recording_path(j->rank[k]), e->name,
 			               vn_shape_text(&d->shape, a), vn_recording_path(j->rank[0]), vn_shape_text(&e->shape, b));
 	}
 	return VN_OK;
@@ -162,13 +162,13 @@ vn_status vn_ranks_replicated(vn_ranks_job *j, const int *entry)
 			return st;
 		for (int k = 0; other >= 0 && !vn_entry_point(e)->outside && k < j->n; k++)
 			if (is_zero(j, k, entry[k]))
-				return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s is zero everywhere, and not on the other ranks: no part of a sum", vn_recording_path(j->rank[k]),
+				return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s is zero everywhere, but not on the other ranks: it is not a partial sum", vn_recording_path(j->rank[k]),
 				               e->name);
 		if (other >= 0 && reduced_already(j, e, entry))
-			return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s should be what rank 0 has, and differs from %s %s: no partial sum, since the residual "
-			               "stream behind it holds one rank's alone", vn_recording_path(j->rank[other]), e->name, vn_recording_path(j->rank[0]), by(most, how));
+			return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s should equal that of rank 0, but differs from %s %s: not a partial sum, because the residual "
+			               "stream after it holds one rank's alone", vn_recording_path(j->rank[other]), e->name, vn_recording_path(j->rank[0]), by(most, how));
 		if (other >= 0) {
-			vn_ranks_say(j, "%s: ranks 0 and %d differ: taken as partial sums, and added", e->name, other);
+			vn_ranks_say(j, "%s: ranks 0 and %d differ; they are taken as partial sums and added", e->name, other);
 			j->use->summed++;
 			for (int k = 0; k < j->n; k++)
 				piece[k] = vn_box_whole(k, entry[k], e);

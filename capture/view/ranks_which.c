@@ -46,7 +46,7 @@ static vn_status in_order(vn_recording **rank, int n, bool *all_told, vn_error *
 		if (say == 0)
 			continue;
 		if (at[i] < 0)
-			return vn_fail(err, VN_ERR_MISMATCH, "%s: /run does not say which rank it is, others do", path);
+			return vn_fail(err, VN_ERR_MISMATCH, "%s: /run does not state its rank, but other recordings do", path);
 		if (at[i] >= n)
 			return vn_fail(err, VN_ERR_MISMATCH, "%s: is rank %" PRId64 ", and %d are given", path, at[i], n);
 		if (place[at[i]])
@@ -73,7 +73,7 @@ static vn_status same_run(vn_recording *const *rank, int n, vn_error *err)
 			same = step[k].number == step0[k].number && step[k].position == step0[k].position && step[k].tokens == step0[k].tokens
 			    && step[k].first_row == step0[k].first_row && step[k].rows == step0[k].rows;
 		if (!same)
-			return vn_fail(err, VN_ERR_MISMATCH, "%s: other tokens or steps than %s: not ranks of one run", vn_recording_path(rank[i]),
+			return vn_fail(err, VN_ERR_MISMATCH, "%s: its tokens or steps differ from %s: not ranks of one run", vn_recording_path(rank[i]),
 			               vn_recording_path(rank[0]));
 	}
 	return VN_OK;

@@ -82,7 +82,7 @@ static vn_status sum_up(vn_comparison *c, vn_error *err)
 	/* What was allowed to be missing passes no check: somebody must have. */
 	if (c->result.n_fails == 0 && c->result.n_status[VN_WITHIN] + c->result.n_status[VN_OUTSIDE] + c->result.n_status[VN_ACCUMULATED] == 0)
 		return c->result.n_status[VN_UNLIMITED]
-		     ? vn_fail(err, VN_ERR_USAGE, "%s limits none of the %d checkpoints", c->request.limits->path, c->result.n_status[VN_UNLIMITED])
+		     ? vn_fail(err, VN_ERR_USAGE, "%s sets no limit for any of the %d checkpoints", c->request.limits->path, c->result.n_status[VN_UNLIMITED])
 		     : vn_fail(err, VN_ERR_MISMATCH, "%s and %s have no checkpoint in common", vn_recording_path(c->opened.ref),
 		               vn_recording_path(c->opened.cand));
 	judge_all(c);
@@ -154,7 +154,7 @@ static void note_masks(vn_comparison *c)
 	}
 	if (n)
 		vn_lines_add(&c->result.notes,
-		             "attn_scores: %lld positions of %d checkpoint%s are minus infinity on both sides, masks, and left out", n, points,
+		             "attn_scores: %lld positions of %d checkpoint%s are minus infinity on both sides; these are masks, and are left out", n, points,
 		             points == 1 ? "" : "s");
 }
 
@@ -180,14 +180,14 @@ static vn_status alone(vn_comparison *c, const char *who, vn_recording *r, vn_er
 	vn_error why = { "" };
 	vn_status st = vn_identities_of(r, diverges, c, &x, &why);
 	if (st && !vn_status_ends_job(st)) /* a tensor nobody can read: judged where it was to be compared */
-		vn_lines_add(&c->result.warnings, "%s by itself: not all could be looked at: %s", who, why.text);
+		vn_lines_add(&c->result.warnings, "%s by itself: some checks could not be made: %s", who, why.text);
 	else if (st)
 		*err = why;
 	for (int i = 0; !st && i < x.n && i < SAID_ALONE; i++)
 		vn_lines_add(&c->result.warnings, "%s by itself: %s%.0d%s%s", who, x.broken[i].step ? "step." : "", x.broken[i].step,
 		             x.broken[i].step ? "/" : "", x.broken[i].words);
 	if (!st && x.n > SAID_ALONE)
-		vn_lines_add(&c->result.warnings, "%s by itself: %d more that do not hold (vernier show --check)", who, x.n - SAID_ALONE);
+		vn_lines_add(&c->result.warnings, "%s by itself: %d more checks fail (vernier show --check)", who, x.n - SAID_ALONE);
 	vn_identities_free(&x);
 	return vn_status_ends_job(st) ? st : VN_OK;
 }
@@ -231,9 +231,9 @@ static void warn_unread(vn_comparison *c, const char *who, const vn_recording *r
 	const char *name[VN_UNREAD_NAMED];
 	const int n = vn_recording_unread(r, name);
 	for (int i = 0; i < n && i < VN_UNREAD_NAMED; i++)
-		vn_lines_add(&c->result.warnings, "%s of the %s is not read: it is no part of a checkpoint file", name[i], who);
+		vn_lines_add(&c->result.warnings, "%s of the %s is ignored: it is not part of a checkpoint file", name[i], who);
 	if (n > VN_UNREAD_NAMED)
-		vn_lines_add(&c->result.warnings, "%d more of the %s are not read", n - VN_UNREAD_NAMED, who);
+		vn_lines_add(&c->result.warnings, "%d more objects of the %s are ignored", n - VN_UNREAD_NAMED, who);
 }
 
 /* What files say and hold beside their tensors. */
@@ -289,10 +289,10 @@ static void note_part(vn_comparison *c)
 			high = c->result.point[i].layer > high ? c->result.point[i].layer : high;
 		}
 	if (last >= 0 && (first > 0 || last < all - 1))
-		vn_lines_add(&c->result.notes, "tokens %" PRId64 "-%" PRId64 " of %" PRId64 " are compared: a fault that shows in other tokens alone is not seen%s", first, last, all,
-		             last == 0 ? ", and at position 0 no rotation, mask or cache does anything" : "");
+		vn_lines_add(&c->result.notes, "tokens %" PRId64 "-%" PRId64 " of %" PRId64 " are compared: a fault that affects only other tokens is not found%s", first, last, all,
+		             last == 0 ? ", and at position 0 rotations, masks and caches have no effect" : "");
 	if (high >= 0 && c->opened.plan && (low > 0 || high < c->opened.plan->layers - 1))
-		vn_lines_add(&c->result.notes, "layers %d-%d of %d are compared: a fault in another layer is not seen", low, high, c->opened.plan->layers);
+		vn_lines_add(&c->result.notes, "layers %d-%d of %d are compared: a fault in another layer is not found", low, high, c->opened.plan->layers);
 }
 
 static void note_few_tokens(vn_comparison *c)
@@ -301,10 +301,10 @@ static void note_few_tokens(vn_comparison *c)
 	const long long n = vn_recording_tokens(c->opened.ref, &id, &at);
 	const int      of = different(id, n);
 	if (n < ENOUGH_TOKENS)
-		vn_lines_add(&c->result.notes, "%lld token%s: faults of rotations, masks and caches may not show in fewer than %d", n,
+		vn_lines_add(&c->result.notes, "%lld token%s: faults in rotations, masks and caches may be invisible in fewer than %d", n,
 		             n == 1 ? "" : "s", ENOUGH_TOKENS);
 	if (n > 0 && of < VN_CHANNEL_FEWEST)
-		vn_lines_add(&c->result.notes, "%d different token%s: faults of single channels may not show in fewer than %d", of,
+		vn_lines_add(&c->result.notes, "%d different token%s: faults in single channels may be invisible in fewer than %d", of,
 		             of == 1 ? "" : "s", VN_CHANNEL_FEWEST);
 }
 
@@ -339,7 +339,7 @@ vn_status vn_compare_alone(vn_comparison *c, vn_error *err)
 	vn_status  st;
 
 	begin(c);
-	vn_lines_add(&c->result.warnings, "the %s is not there (%s): nothing was compared", missing ? "candidate" : "reference",
+	vn_lines_add(&c->result.warnings, "the %s does not exist (%s): nothing was compared", missing ? "candidate" : "reference",
 	             vn_recording_path(missing ? c->opened.cand : c->opened.ref));
 	if ((st = vn_match(c, err)) || (st = vn_baseline_apply(c, err)))
 		return st;

@@ -232,18 +232,18 @@ vn_status vn_evaluate_check(const vn_evaluate_options *o, const vn_plan *plan, v
 	const int logits = vn_plan_find(plan, vn_point_get(VN_POINT_LOGITS)->name);
 
 	if (logits < 0 || vn_value_row(&plan->value[logits]) != plan->vocab)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "the model has no scores of its tokens");
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "the model has no logits over its tokens");
 	if (o->n < 2)
-		return vn_fail(err, VN_ERR_USAGE, "a text of %" PRId64 " token: the first is not scored, so two are needed", o->n);
+		return vn_fail(err, VN_ERR_USAGE, "a text of %" PRId64 " token: at least two are needed, because the first is not scored", o->n);
 	for (int64_t i = 0; i < o->n; i++)
 		if (o->ids[i] < 0 || o->ids[i] >= plan->vocab)
 			return vn_fail(err, VN_ERR_USAGE, "token id %" PRId32 " (number %" PRId64 " of %" PRId64
 			               ") is outside the vocabulary of %d", o->ids[i], i + 1, o->n, plan->vocab);
 	if (o->window < 2 || o->window > plan->context)
-		return vn_fail(err, VN_ERR_USAGE, "a window has from 2 tokens to the model's context of %d, not %" PRId64,
+		return vn_fail(err, VN_ERR_USAGE, "a window must have 2 to %d tokens (the model's context), not %" PRId64,
 		               plan->context, o->window);
 	if (o->stride < 1 || o->stride > o->window)
-		return vn_fail(err, VN_ERR_USAGE, "the stride is from 1 to the window of %" PRId64 ", not %" PRId64, o->window, o->stride);
+		return vn_fail(err, VN_ERR_USAGE, "the stride must be from 1 to the window of %" PRId64 ", not %" PRId64, o->window, o->stride);
 	return VN_OK;
 }
 

@@ -74,7 +74,7 @@ static void perplexities(const vn_evaluated *x, FILE *out)
 	for (int s = 0; s < 2; s++) {
 		fprintf(out, "%-11s %-9s ", s ? "" : "perplexity", side[s]);
 		if (isnan(e->loss[s].mean))
-			fputs("none: some scores are no numbers\n", out);
+			fputs("none: some scores are NaN\n", out);
 		else
 			fprintf(out, "%.7g   (95 %%: %.5g to %.5g); mean loss %.7g\n", e->perplexity[s], exp(low(e->loss[s])), exp(high(e->loss[s])),
 			        e->loss[s].mean);
@@ -117,7 +117,7 @@ void vn_evaluate_warnings(const vn_evaluation *e, vn_lines *lines)
 {
 	for (int s = 0; s < 2; s++)
 		if (e->echoes[s])
-			vn_lines_add(lines, "the %s echoes its input: what reaches its head looks like the embedding", side[s]);
+			vn_lines_add(lines, "the %s repeats its input: the tensor that reaches its output head resembles the embedding", side[s]);
 	for (int s = 0; s < 2; s++)
 		if (e->nonfinite[s])
 			vn_lines_add(lines, "the %s's scores hold NaN or infinity at %" PRId64 " of %" PRId64 " tokens", side[s], e->nonfinite[s], e->scored);
@@ -126,7 +126,7 @@ void vn_evaluate_warnings(const vn_evaluation *e, vn_lines *lines)
 static void echo(const vn_evaluated *x, FILE *out)
 {
 	const vn_evaluation *e = x->e;
-	fprintf(out, "%-11s scores peak at the token that went in: reference %.4g %%, candidate %.4g %%; the text repeats %.4g %%\n", "echo",
+	fprintf(out, "%-11s scores peak at the input token: reference %.4g %%, candidate %.4g %%; in the text: %.4g %%\n", "echo",
 	        100 * e->echo[0], 100 * e->echo[1], 100 * e->repeats);
 	vn_lines lines = { 0 };
 	vn_evaluate_warnings(e, &lines);

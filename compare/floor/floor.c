@@ -63,12 +63,12 @@ vn_status vn_floor_of_file(vn_comparison *c, vn_error *err)
 	const char *engine = vn_facts_get(vn_recording_run(c->opened.floor), "engine"),
 			   *own = vn_facts_get(vn_recording_run(c->opened.cand), "engine");
 	if (engine && own && strcmp(engine, own) == 0 && strcmp(engine, "ref") != 0)
-		vn_lines_add(&c->result.warnings, "the floor comes from the candidate's own engine (%.40s): it excuses that engine's faults",
+		vn_lines_add(&c->result.warnings, "the floor comes from the candidate's own engine (%.40s): faults of that engine cannot be seen",
 		             engine);
 	if (strcmp(plain_precision(vn_precision_of(c->opened.floor)), wanted(c)) != 0 && !(c->request.options->allow & VN_ALLOW_PRECISION)) {
-		vn_lines_add(&c->result.refusals, "the floor was run in %s and the candidate in %s (--allow precision to use it all the same)",
+		vn_lines_add(&c->result.refusals, "the floor was run in %s and the candidate in %s (use it anyway: --allow precision)",
 		             vn_precision_of(c->opened.floor), wanted(c));
-		return vn_fail(err, VN_ERR_MISMATCH, "%s is no floor for %s", vn_recording_path(c->opened.floor),
+		return vn_fail(err, VN_ERR_MISMATCH, "%s cannot be the floor of %s", vn_recording_path(c->opened.floor),
 		               vn_recording_path(c->opened.cand));
 	}
 	if ((st = vn_floor_contract(c, err)))
@@ -98,8 +98,8 @@ static void warn_of_gaps(vn_comparison *c)
 			n++;
 		}
 	if (n)
-		vn_lines_add(&c->result.warnings, "the floor says nothing of %d checkpoints (%s the first): without_floor limits hold there", n,
-		             first);
+		vn_lines_add(&c->result.warnings, "the floor lacks %d checkpoint%s (first: %s): without_floor limits apply there", n,
+		             n == 1 ? "" : "s", first);
 }
 
 void vn_floor_finish(vn_comparison *c)

@@ -38,16 +38,16 @@ vn_status vn_floor_contract(vn_comparison *c, vn_error *err)
 	const char *inject = fact(c->opened.floor, "inject");
 
 	if (vn_same_file(vn_recording_path(c->opened.floor), vn_recording_path(c->opened.cand)))
-		REFUSE(c, VN_ALLOW_FLOOR, "floor", "the floor is the candidate itself: it excuses whatever it holds");
+		REFUSE(c, VN_ALLOW_FLOOR, "floor", "the floor is the candidate's own file: no fault could be seen");
 	if (*inject)
 		REFUSE(c, VN_ALLOW_FLOOR, "floor", "the floor was run with a fault on purpose (%.80s)", inject);
 	/* What the reference says of its run and the floor does not could be anything. */
 	if (vn_recording_weights(c->opened.ref, &rows) > 0 && vn_recording_weights(c->opened.floor, &rows) <= 0)
-		REFUSE(c, VN_ALLOW_WEIGHTS, "weights", "weights: the floor does not say which it was run with");
+		REFUSE(c, VN_ALLOW_WEIGHTS, "weights", "weights: the floor does not record its weights");
 	if (vn_recording_config(c->opened.ref) && !vn_recording_config(c->opened.floor))
-		REFUSE(c, VN_ALLOW_CONFIG, "config", "config: the floor does not say which it was run with");
+		REFUSE(c, VN_ALLOW_CONFIG, "config", "config: the floor does not record its config");
 	return c->result.refusals.n == before ? VN_OK
-	     : vn_fail(err, VN_ERR_MISMATCH, "%s is no floor for %s", vn_recording_path(c->opened.floor), vn_recording_path(c->opened.cand));
+	     : vn_fail(err, VN_ERR_MISMATCH, "%s cannot be the floor of %s", vn_recording_path(c->opened.floor), vn_recording_path(c->opened.cand));
 }
 
 /* Every metric to the last digit, and not because nothing differs. */
@@ -77,9 +77,9 @@ static vn_status not_the_candidate(vn_comparison *c, vn_error *err)
 	}
 	if (2 * same <= n)
 		return VN_OK;
-	REFUSE(c, VN_ALLOW_FLOOR, "floor", "the floor has the candidate's own numbers in %d of %d checkpoints: it excuses whatever they are", same, n);
+	REFUSE(c, VN_ALLOW_FLOOR, "floor", "the floor has the candidate's own numbers in %d of %d checkpoints: no fault could be seen there", same, n);
 	return c->result.refusals.n == before ? VN_OK
-	     : vn_fail(err, VN_ERR_MISMATCH, "%s is no floor for %s", vn_recording_path(c->opened.floor), vn_recording_path(c->opened.cand));
+	     : vn_fail(err, VN_ERR_MISMATCH, "%s cannot be the floor of %s", vn_recording_path(c->opened.floor), vn_recording_path(c->opened.cand));
 }
 
 /* ---- how large it may be ---------------------------------------------------------------- */
@@ -128,7 +128,7 @@ static void within_limits(vn_comparison *c, vn_limits *own, const char *what, co
 			if (!speaks_of_error(m) || !l->rule || isnan(p->floor[m]) || keeps_to(p, (vn_metric)m, form, l->value, p->floor[m])
 			    || ((m == VN_M_SCALE || m == VN_M_NORM_RATIO) && keeps_to(p, (vn_metric)m, form, l->value, vn_count_factor(c, p, (vn_metric)m, p->floor[m], p->floor[VN_M_NMSE]))))
 				continue;
-			vn_floor_reject(c, p, "%s: %s %.3g, and %s leaves %.3g", what, vn_limit_key(VN_PLAIN, (vn_metric)m, key),
+			vn_floor_reject(c, p, "%s: %s %.3g, but %s leaves at most %.3g", what, vn_limit_key(VN_PLAIN, (vn_metric)m, key),
 			          vn_limit_subject((vn_metric)m, form, p->floor[m]), precision, l->value);
 			break;
 		}
@@ -145,10 +145,10 @@ static void warn_invalid_floors(vn_comparison *c, const char *what)
 {
 	if (!c->result.n_invalid_floors)
 		return;
-	vn_lines_add(&c->result.warnings, "%s%s at %d checkpoint%s, %s the first%s",
+	vn_lines_add(&c->result.warnings, "%s%s at %d checkpoint%s (first: %s)%s",
 	             c->request.options->allow & VN_ALLOW_FLOOR ? "allowed (floor): " : "", what, c->result.n_invalid_floors,
 	             c->result.n_invalid_floors == 1 ? "" : "s", c->result.point[c->result.first_invalid_floor].name,
-	             c->request.options->allow & VN_ALLOW_FLOOR ? "" : ": there is no floor there");
+	             c->request.options->allow & VN_ALLOW_FLOOR ? "" : "; those have no floor");
 }
 
 /* What one rounding to the format leaves, in nmse: 0.18 of the square of half an ulp of 1. */
@@ -159,7 +159,7 @@ static double rounding(vn_policy p)
 
 vn_status vn_floor_check_file(vn_comparison *c, const char *precision, vn_error *err)
 {
-	static const char what[] = "the floor is no run of this reference";
+	static const char what[] = "the floor is not a run of this reference";
 	vn_limits *own;
 	vn_policy  policy;
 	vn_status  st;
@@ -201,7 +201,7 @@ static bool is_a_run(const vn_checkpoint *p, const double own[2], vn_policy of_r
 
 vn_status vn_floor_check_model(vn_comparison *c, vn_policy of_ref, double (*own)[2], bool two_runs, vn_error *err)
 {
-	static const char what[] = "the reference is not what its own model computes";
+	static const char what[] = "the reference differs from what its own model computes";
 	const vn_policy coarser = vn_policy_finer(c->opened.policy, of_ref) ? of_ref : c->opened.policy;
 	vn_limits *limits;
 	vn_status  st;
@@ -254,7 +254,7 @@ void vn_floor_drop_equal(vn_comparison *c)
 	}
 	if (n)
 		vn_lines_add(&c->result.warnings,
-		             "the floor is in %s as the reference is, and has its very numbers at %d checkpoint%s (%s the first): that is no floor, "
-		             "and limits without one hold there",
+		             "the floor is in %s like the reference, and has the same numbers at %d checkpoint%s (first: %s): "
+		             "those have no floor, so without_floor limits apply",
 		             vn_policy_name(floor), n, n == 1 ? "" : "s", first->name);
 }

@@ -64,14 +64,14 @@ vn_status vn_floor_check_near(vn_comparison *c, double rounding, vn_error *err)
 	if (near && input)
 		look_around(c, near, input);
 	else
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory to look around in the floor");
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory to compare the floor with its neighbours");
 	for (int i = 0; !st && i < c->result.n_points; i++) {
 		vn_checkpoint *p = &c->result.point[i];
 		for (int k = 0; p->has_floor && near[i].n && k < N_KINDS; k++) {
 			const double most = fmax(near[i].most[k], rounding);
 			if (p->floor[kind[k]] <= allowed(c, p) * most)
 				continue;
-			vn_floor_reject(c, p, "the floor is no run of this reference: %s %.3g, and what is around it has %.3g at most",
+			vn_floor_reject(c, p, "the floor is not a run of this reference: %s %.3g, but its neighbours have at most %.3g",
 			                   vn_metric_get(kind[k])->name, p->floor[kind[k]], near[i].most[k]);
 		}
 	}

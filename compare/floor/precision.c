@@ -115,7 +115,7 @@ vn_status vn_check_precision(vn_comparison *c, const char *who, vn_recording *r,
 	/* autocast leaves float32 among them, most of them perhaps; but some are what it says */
 	if (st || most == said || 2 * found[most] <= known || (vn_policy_partly(word) && found[said]))
 		return st;
-	snprintf(text, sizeof text, "the %s says that it ran in %.32s, but its numbers are %s: %d of %d tensors that were looked at", who, word,
+	snprintf(text, sizeof text, "the %s claims precision %.32s, but its numbers are %s: %d of the %d tensors examined", who, word,
 	         vn_dtype_name(format[most]), found[most], known);
 	vn_text_clean(text, sizeof text);
 	if (most < said)
@@ -169,7 +169,7 @@ void vn_assume_policy(vn_comparison *c)
 	if (c->request.options->floor_policy || vn_policy_of_recording(c->opened.cand, &c->opened.policy))
 		return;
 	vn_lines_add(&c->result.notes,
-	             "%s: precision '%.40s' is none of %s; it is taken for %s, the format of its tensors (--floor-precision says otherwise)",
+	             "%s: precision '%.40s' is not one of %s; %s, the format of its tensors, is used (change it with --floor-precision)",
 	             vn_recording_path(c->opened.cand), vn_precision_of(c->opened.cand), vn_policy_names, vn_policy_name(c->opened.policy));
 }
 

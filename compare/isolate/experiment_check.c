@@ -59,13 +59,13 @@ vn_status vn_experiment_ask(const vn_experiment *x, const bool *on, bool *good, 
 		return vn_fail(err, VN_ERR_IO, "the check cannot be started: %s", strerror(errno));
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
-			return vn_fail(err, VN_ERR_IO, "the check is lost: %s", strerror(errno));
+			return vn_fail(err, VN_ERR_IO, "cannot wait for the check: %s", strerror(errno));
 	if (WIFSIGNALED(status))
 		return vn_fail(err, VN_ERR_IO, "the check '%.200s' was ended by signal %d", x->o.check, WTERMSIG(status));
 	*good = WEXITSTATUS(status) == 0;
 	if (WEXITSTATUS(status) > 1 || (x->o.recording && !*good))
 		return vn_fail(err, VN_ERR_IO, "the check '%.200s' ended with status %d%s", x->o.check, WEXITSTATUS(status),
-		               x->o.recording ? ", and 0 says that its recording is there" : ": 0 is good, 1 is bad, anything else trouble");
+		               x->o.recording ? "; it must end with 0 when it has written its recording" : "; expected 0 (good) or 1 (bad)");
 	if (x->o.recording && access(x->o.recording, F_OK) != 0)
 		return vn_fail(err, VN_ERR_IO, "the check '%.200s' left no recording %s", x->o.check, x->o.recording);
 	return VN_OK;

@@ -135,7 +135,7 @@ static vn_status join(search *s, bool *gone, vn_isolated *x, vn_error *err)
 	if ((st = s->ask(s->ctx, s->on, &good, err)))
 		return st;
 	if (!good)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "the same replacements were once good and once not: the run or its check is not deterministic");
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "the same replacements gave a good run once and a bad run once: the run or its check is not deterministic");
 	bool *set = malloc((size_t)s->n + 1);
 	if (!set)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", s->n);

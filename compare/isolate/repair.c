@@ -182,16 +182,16 @@ void vn_repair_finish(vn_repair *r)
 const char *vn_repair_says_set(const vn_isolated *f, int set)
 {
 	if (f->size[set] > 1)
-		return "replaced together and the divergence is gone; none of them can be left out";
-	return f->n_sets > 1 ? "replaced and the divergence is gone, but others repair it as well"
-	                     : "replaced and the divergence is gone: the kernel is at fault";
+		return "the divergence is gone if all of them are replaced; none can be left out";
+	return f->n_sets > 1 ? "the divergence is gone if this operation is replaced, but other replacements repair it too"
+	                     : "the divergence is gone if this operation is replaced: its kernel is at fault";
 }
 
 const char *vn_repair_says_probe(const vn_probe *p)
 {
 	if (p->set < 0)
-		return p->own ? "replaced alone, its own output comes within the limits and others stay outside"
-		              : "replaced alone, it stays: its input was already wrong";
-	return p->own ? "the others replaced and this one not, its own output is within the limits and what is made of it is not"
-	              : "the others replaced and this one not, its output is outside: its kernel is at fault";
+		return p->own ? "replaced alone, its output is within the limits, but others stay outside"
+		              : "replaced alone, its output stays outside: its input is already wrong";
+	return p->own ? "if only the others are replaced, its output is within the limits, but later outputs are not"
+	              : "if only the others are replaced, its output is outside: its kernel is at fault";
 }

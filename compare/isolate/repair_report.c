@@ -59,9 +59,9 @@ static void put_sets(const vn_experiment *x, const vn_repair *r, FILE *out)
 		fprintf(out, "\n            %s\n", vn_repair_says_set(&r->found, s));
 	}
 	if (r->found.n_sets > 1)
-		fputs("            each of these repairs the run without the others: something that they share is at fault, or what is judged is too little\n", out);
+		fputs("            each of these repairs the run alone: something that they share is at fault, or too few checkpoints are judged\n", out);
 	if (r->found.more)
-		fprintf(out, "            there may be more; %d are looked for\n", VN_MOST_SETS);
+		fprintf(out, "            there may be more; the search stops at %d\n", VN_MOST_SETS);
 	for (int i = 0; i < r->n_probes; i++) {
 		const vn_probe *p = &r->probe[i];
 		fprintf(out, "%-11s %s (%s)\n            %s; %d outside\n", i ? "" : "by itself", x->name[p->toggle], op_of(x, p->toggle),
@@ -73,7 +73,7 @@ static void put_curve(const vn_experiment *x, const vn_repair *r, FILE *out)
 {
 	if (r->n_curve == 0)
 		return;
-	fputs("repair      the k worst replaced, the worst first\n", out);
+	fputs("repair      the k worst operations replaced, worst first\n", out);
 	fprintf(out, "            %4s %12s %8s  %s\n", "k", "logits KL", "outside", "with");
 	for (int i = 0; i < r->n_curve; i++) {
 		const vn_repaired *p = &r->curve[i];
@@ -95,16 +95,16 @@ void vn_repair_text(const vn_repair_about *a, const vn_experiment *x, const vn_r
 	fprintf(out, "%-11s %s%s%s\n", "candidate", vn_text_clean(path, sizeof path), a->precision ? " in " : "", a->precision ? a->precision : "");
 	if (x->limits[0])
 		fprintf(out, "%-11s %s\n", "limits", x->limits);
-	put_trial(x, "as it is", &r->plain, out);
+	put_trial(x, "unchanged", &r->plain, out);
 	if (r->whole.bad)
 		put_trial(x, "replaced", &r->whole, out);
 	if (r->found.healthy)
 		fputs("There is nothing to isolate.\n", out);
 	else if (!r->found.helps)
-		fputs("Everything replaced and it stays: no kernel is at fault. Look at the weights, the tokens, the limits (vernier compare).\n", out);
+		fputs("The divergence stays with every operation replaced: no kernel is at fault. Check the weights, tokens and limits (vernier compare).\n", out);
 	put_sets(x, r, out);
 	put_curve(x, r, out);
-	fprintf(out, "%d run%s, %d operation%s to choose from.\n", x->runs, x->runs == 1 ? "" : "s", x->n, x->n == 1 ? "" : "s");
+	fprintf(out, "%d run%s, %d replaceable operation%s.\n", x->runs, x->runs == 1 ? "" : "s", x->n, x->n == 1 ? "" : "s");
 }
 
 /* ---- for a program ------------------------------------------------------------------- */

@@ -70,7 +70,7 @@ static vn_status load(baseline *b, vn_error *err)
 	if (!json_is_array(json_object_get(b->root, "checkpoints")))
 		return bad(b, err, "no checkpoints in it");
 	return json_is_object(json_object_get(b->root, "subject"))
-	     ? VN_OK : bad(b, err, "it does not say of which model, tokens and limits (subject), as older ones do not");
+	     ? VN_OK : bad(b, err, "it does not name its model, tokens and limits (key subject); an older version wrote it");
 }
 
 static int compare_points(const void *a, const void *b)
@@ -92,7 +92,7 @@ static vn_status index_points(baseline *b, vn_error *err)
 		const char *name = json_string_value(json_object_get(j, "name")), *since = json_string_value(json_object_get(j, "since"));
 		if (!name || !json_is_integer(step) || !json_is_boolean(fails) || !json_is_string(json_object_get(j, "status"))
 		    || !json_is_array(json_object_get(j, "limits")))
-			return bad(b, err, "a checkpoint without name, step, status, fails or limits");
+			return bad(b, err, "a checkpoint lacks name, step, status, fails or limits");
 		b->point[i] = (before) {
 			.name = name, .step = json_integer_value(step), .j = j,
 			.failed = json_is_true(fails) || (since && (strcmp(since, "known") == 0 || strcmp(since, "better") == 0)),
@@ -101,7 +101,7 @@ static vn_status index_points(baseline *b, vn_error *err)
 	qsort(b->point, b->n, sizeof *b->point, compare_points);
 	for (size_t i = 1; i < b->n; i++)
 		if (compare_points(&b->point[i - 1], &b->point[i]) == 0)
-			return bad(b, err, "a checkpoint twice");
+			return bad(b, err, "a checkpoint is listed twice");
 	return VN_OK;
 }
 
@@ -143,7 +143,7 @@ static vn_status same_subject(const vn_comparison *c, const baseline *b, vn_erro
 		if (was && !digest && strlen(now.value[i]) < VN_DIGEST_TEXT - 1)
 			snprintf(text + strlen(text), sizeof text - strlen(text), " ('%.20s' there, '%.20s' here)", was, now.value[i]);
 	}
-	return *text ? vn_fail(err, VN_ERR_MISMATCH, "%s is no baseline for this comparison, it has other %.400s", b->path, text) : VN_OK;
+	return *text ? vn_fail(err, VN_ERR_MISMATCH, "%s is not a baseline for this comparison: it has other %.400s", b->path, text) : VN_OK;
 }
 
 /* ---- one checkpoint ------------------------------------------------------------------ */
@@ -299,8 +299,8 @@ static vn_status all_found(const baseline *b, vn_error *err)
 		first = first ? first : &b->point[i];
 		n++;
 	}
-	return first ? vn_fail(err, VN_ERR_MISMATCH, "%d checkpoints of the baseline %s are in neither recording, or not compared now (%.127s "
-	                       "the first)", n, b->path, first->name) : VN_OK;
+	return first ? vn_fail(err, VN_ERR_MISMATCH, "%d checkpoint%s of the baseline %s %s not compared now (first: %.127s)", n,
+	                       n == 1 ? "" : "s", b->path, n == 1 ? "is" : "are", first->name) : VN_OK;
 }
 
 static vn_status apply(vn_comparison *c, baseline *b, vn_error *err)

@@ -1,9 +1,9 @@
-/* baseline.h: an earlier comparison, so that a project can ask for "no worse than
- * before". It is the JSON report of that comparison (specs/compare.md).
+/* baseline.h: the JSON report of an earlier comparison (specs/compare.md), against which a project
+ * can require "no worse than before".
  *
  * A checkpoint outside its limits is *known* when every limit it breaks was broken
- * before and its value is no worse than then; it does not fail. Whatever else is
- * outside, missing, extra or misshapen fails as ever.
+ * before and its value is no worse than then; it does not fail. Any other
+ * checkpoint that is outside, missing, extra or misshapen fails.
  *
  * Reads   request.options (baseline), request.limits, the sides, and the judged checkpoints
  * Fills   since, was and best of checkpoints and their checks; result.n_since; takes fails back from known ones
@@ -18,7 +18,7 @@
  * by a hundredth with it. Counts of positions have no such room. */
 #define VN_BASELINE_ROOM 0.01
 
-/* What two comparisons must have in common to be held against each other. */
+/* The facts that two comparisons must share before one can be the baseline of the other. */
 enum { VN_SUBJECTS = 8, VN_SUBJECT_TEXT = 64 };
 typedef struct vn_subject {
 	char value[VN_SUBJECTS][VN_SUBJECT_TEXT]; /* digests and names; "" where a recording does not say */

@@ -33,7 +33,7 @@ static vn_status remember(vn_calibration *k, const vn_comparison *c, const vn_ch
 		const int room = 2 * k->room + 1024;
 		vn_seen *more = realloc(k->seen, (size_t)room * sizeof *more);
 		if (!more)
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for what %d checkpoints had", k->n);
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for the values of %d checkpoints", k->n);
 		k->seen = more;
 		k->room = room;
 	}
@@ -54,7 +54,7 @@ vn_status vn_calibration_add(vn_calibration *k, const vn_comparison *c, vn_error
 	for (int i = 0; i < c->result.n_points; i++) {
 		const vn_checkpoint *p = &c->result.point[i];
 		if (p->fails && p->worst < 0)
-			return vn_fail(err, VN_ERR_MISMATCH, "%s is no healthy run of %s: %s: %s", vn_recording_path(c->opened.cand),
+			return vn_fail(err, VN_ERR_MISMATCH, "%s is not a healthy run of %s: %s: %s", vn_recording_path(c->opened.cand),
 			               vn_recording_path(c->opened.ref), vn_label(p, label), vn_say_failure(p, words));
 		for (int n = 0; n < p->n_checks; n++) {
 			const vn_check *x = &p->check[n];
@@ -62,7 +62,7 @@ vn_status vn_calibration_add(vn_calibration *k, const vn_comparison *c, vn_error
 			if (x->form == VN_OVER_FLOOR && x->note) /* no floor here: no ratio to learn from */
 				continue;
 			if (!x->holds && x->form != VN_OVER_FLOOR)
-				return vn_fail(err, VN_ERR_MISMATCH, "%s is no healthy run of %s: %s: %s", vn_recording_path(c->opened.cand),
+				return vn_fail(err, VN_ERR_MISMATCH, "%s is not a healthy run of %s: %s: %s", vn_recording_path(c->opened.cand),
 				               vn_recording_path(c->opened.ref), vn_label(p, label), vn_say_check(p, x, words));
 			if (x->metric != VN_M_NONFINITE && (st = remember(k, c, p, x, err)))
 				return st;
@@ -354,7 +354,7 @@ static void write_rules(const vn_calibration *k, const group *g, int n, const po
 	quoted(k->name, "", out);
 	fputs("\n\ndefaults:\n  nonfinite: 0\n", out);
 	keys(any, n_any, "  ", out);
-	fprintf(out, "  why: \"the loosest of the rules below, for what no healthy run had; margin %g\"\n\nrules:\n", k->margin);
+	fprintf(out, "  why: \"the loosest of the rules below, for checkpoints that no healthy run had; margin %g\"\n\nrules:\n", k->margin);
 	for (int i = 0; i < n_points; i++) {
 		const vn_seen *s = p[i].group->worst;
 		char match[VN_NAME_MAX + 8];
@@ -390,8 +390,8 @@ vn_status vn_calibration_write(vn_calibration *k, FILE *out, vn_error *err)
 	if (!g || !p)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for limits of %d numbers", k->n);
 	else if (!anything_differs(k))
-		st = vn_fail(err, VN_ERR_MISMATCH, "no checkpoint differs from its reference: nothing to fit limits to (equal bits are "
-		             "compare --bitwise)");
+		st = vn_fail(err, VN_ERR_MISMATCH, "no checkpoint differs from its reference: there is nothing to fit limits to "
+		             "(to require equal bits, use compare --bitwise)");
 	if (st)
 		goto done;
 	qsort(k->seen, (size_t)k->n, sizeof *k->seen, by_key);

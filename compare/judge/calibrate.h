@@ -1,10 +1,10 @@
 /* calibrate.h: limits fitted to runs that are known to be healthy.
  *
  * Each pair is compared under limits that a healthy run cannot break
- * (vn_sanity), so what is held against them is what compare will hold against
- * the fitted ones: steps and rows taken together in the same way. A point's
- * worst over all pairs, times the margin, becomes its limit; by depth where the
- * layers' worsts lie on a slope that makes limits tighter by half.
+ * (vn_sanity). The values checked are therefore those that compare will check
+ * against the fitted limits, with steps and rows pooled in the same way. The limit
+ * of a point is its worst value over all pairs, times the margin. It is a limit by
+ * depth if that makes the limits of the layers tighter by half.
  *
  * Owner   comparisons are borrowed and must outlive the calibration.
  */
@@ -15,7 +15,7 @@
 
 #include <stdio.h>
 
-/* One number that a healthy run had. */
+/* One value of a healthy run. */
 typedef struct vn_seen {
 	const char *name, *file; /* of the checkpoint, of the candidate */
 	vn_form     form;
@@ -33,11 +33,11 @@ typedef struct vn_calibration {
 	const char *name;
 } vn_calibration;
 
-/* floor: there is one in every pair. */
+/* floor: every pair has one. */
 vn_status vn_sanity(bool floor, vn_limits **l, vn_error *err);
-/* What was seen in a comparison under vn_sanity; refused when it is no healthy run. */
+/* Adds the values of a comparison under vn_sanity. An error if the run is not healthy. */
 vn_status vn_calibration_add(vn_calibration *k, const vn_comparison *c, vn_error *err);
-/* The rules, behind the head that says where they come from. Sorts what was seen. */
+/* Writes the rules after the head, a comment that names their source. Sorts the observations. */
 vn_status vn_calibration_write(vn_calibration *k, FILE *out, vn_error *err);
 void      vn_calibration_free(vn_calibration *k);
 

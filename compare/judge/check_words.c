@@ -45,7 +45,7 @@ const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN
 	if (k->note)
 		vn_text_add(text, VN_WORDS, "%s: %s", key, k->note);
 	else if (k->form == VN_OF_OPERATION)
-		vn_text_add(text, VN_WORDS, "%s %s x floor, limit %s (what this operation adds itself, computed again on the candidate's inputs)", key,
+		vn_text_add(text, VN_WORDS, "%s %s x floor, limit %s (the error of this operation alone, recomputed on the candidate's inputs)", key,
 		            say_value(k->value, k->limit, 3, value, sizeof value), say_limit(k->limit, limit, sizeof limit));
 	else /* near 1 the first digits say nothing: 0.99998 against 0.99999 */
 		vn_text_add(text, VN_WORDS, "%s %s%s, limit %s", key, say_value(k->value, k->limit, higher ? 7 : 3, value, sizeof value),
@@ -72,8 +72,8 @@ const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN
 	else if (k->rule)
 		vn_text_add(text, VN_WORDS, " (%s:%d)", slash ? slash + 1 : k->rule->file, k->line);
 	else
-		vn_text_add(text, VN_WORDS, p->invalid_floor && k->note == p->detail ? " (always, unless allowed by name: floor)" : p->vacuous && k->note == p->vacuous
-		                  ? " (always, unless limits allow it: constant)" : " (always, unless limits say otherwise)");
+		vn_text_add(text, VN_WORDS, p->invalid_floor && k->note == p->detail ? " (always, unless --allow floor)" : p->vacuous && k->note == p->vacuous
+		                  ? " (always, unless the limits allow constant)" : " (always, unless the limits set it)");
 	return text;
 }
 
@@ -84,7 +84,7 @@ const char *vn_say_failure(const vn_checkpoint *p, char text[VN_WORDS])
 		if (p->since > VN_FIXED && isfinite(p->was))
 			vn_text_add(text, VN_WORDS, "; %.3g in the baseline", p->was);
 		else if (p->since == VN_NEW)
-			vn_text_add(text, VN_WORDS, "; not so in the baseline");
+			vn_text_add(text, VN_WORDS, "; new since the baseline");
 		return text;
 	}
 	snprintf(text, VN_WORDS, "%s%s%s%s%s", vn_status_text(p->status), p->detail ? ": " : "", p->detail ? p->detail : "", p->holds ? "; " : "",

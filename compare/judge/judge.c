@@ -160,7 +160,7 @@ static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form
 		/* Defaults speak of every checkpoint, so of logits when the metric is theirs; a
 		 * rule named this checkpoint itself. */
 		if (l->rule->match)
-			add(p, m, form, l, 0, "only logits have this metric");
+			add(p, m, form, l, 0, "this metric exists for logits only");
 		return true;
 	}
 	const subject  s = subject_of(c, p, m, few);
@@ -177,9 +177,9 @@ static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form
 		return true;
 	if (form == VN_OVER_FLOOR && !s.has_floor) {
 		if (!has_other)
-			add(p, m, form, l, 0, p->has_floor && s.steps && !info->scores ? "the floor lacks some of its steps: give a limit without_floor"
-			                   : p->has_floor ? "too few rows for a ratio: give a limit without_floor"
-			                                   : "no floor is known: give --model or --floor, or a limit without_floor");
+			add(p, m, form, l, 0, p->has_floor && s.steps && !info->scores ? "the floor lacks some of its steps: add a without_floor limit"
+			                   : p->has_floor ? "too few rows for a ratio: add a without_floor limit"
+			                                   : "there is no floor: give --model or --floor, or add a without_floor limit");
 		return true;
 	}
 	if (!s.has)
@@ -211,12 +211,12 @@ static void doubt(vn_comparison *c, const vn_checkpoint *p, const vn_check *k)
 		return;
 	const double half = vn_dtype_ulp(d, p->m.absmax[0]) / 2;
 	if (k->metric == VN_M_MAX_ABS && k->limit < half)
-		vn_lines_once(&c->result.warnings, "", "times", "%s:%d: max_abs %g cannot hold for %s: half a ULP of %s at %.3g is %.2g",
+		vn_lines_once(&c->result.warnings, "", "times", "%s:%d: max_abs %g is too tight for %s: half a ULP of %s at %.3g is %.2g",
 		             k->rule->file, k->line, k->limit, p->name, vn_dtype_name(d), p->m.absmax[0], half);
 	/* One rounding: an error of up to 2^-(digits+1), 0.18 of its square on average. */
 	const double one = 0.1 * ldexp(1.0, -2 * (digits + 1));
 	if (k->metric == VN_M_NMSE && k->limit < one && p->m.value[VN_M_ULP_MAX] <= 1 && !k->holds)
-		vn_lines_once(&c->result.warnings, "", "times", "%s:%d: nmse %g cannot hold for %s: rounding to %s alone is about %.1g",
+		vn_lines_once(&c->result.warnings, "", "times", "%s:%d: nmse %g is too tight for %s: rounding to %s alone leaves about %.1g",
 		             k->rule->file, k->line, k->limit, p->name, vn_dtype_name(d), 1.8 * one);
 }
 
@@ -248,7 +248,7 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 	if (p->vacuous && !set.constant)
 		add(p, VN_M_NMSE, VN_PLAIN, &none, 0, p->vacuous);
 	if (p->invalid_floor)
-		add(p, VN_M_NMSE, VN_OVER_FLOOR, &none, 0, p->detail ? p->detail : "its floor is none");
+		add(p, VN_M_NMSE, VN_OVER_FLOOR, &none, 0, p->detail ? p->detail : "its floor is not valid");
 	for (int m = 0; m < VN_N_METRICS; m++)
 		for (int f = 0; f < VN_N_FORMS; f++)
 			if (set.limit[f][m].rule && !check(c, p, (vn_metric)m, (vn_form)f, &set, without))

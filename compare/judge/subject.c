@@ -87,7 +87,7 @@ vn_status vn_subject_of(const vn_comparison *c, vn_subject *s, vn_error *err)
 	put_value(s, CAND_PRECISION, precision(c->opened.cand));
 	put_value(s, LIMITS, c->request.limits->digest.hex);
 	if (c->opened.floor)
-		put_value(s, FLOOR, precision(c->opened.floor) ? precision(c->opened.floor) : "of no stated precision");
+		put_value(s, FLOOR, precision(c->opened.floor) ? precision(c->opened.floor) : "of unknown precision");
 	else if (c->request.options->model)
 		put_value(s, FLOOR,
 		          c->request.options->floor_policy ? vn_policy_name(*c->request.options->floor_policy) : precision(c->opened.cand));

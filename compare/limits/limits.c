@@ -52,15 +52,15 @@ const char *vn_limit_doubt(vn_form form, vn_metric m, double value)
 {
 	const vn_metric_info *info = vn_metric_get(m);
 	if (form == VN_OVER_FLOOR)
-		return value > 1e6 ? "times the floor can hardly fail"
-		     : value < 1 ? "times the floor: no run in that format is sure to keep to it" : NULL;
+		return value > 1e6 ? "times the floor almost never fails"
+		     : value < 1 ? "times the floor: a correct run in that format may exceed it" : NULL;
 	if (m == VN_M_COSINE || m == VN_M_WORST_TOKEN_COSINE)
 		return value <= -1 ? "can never fail" : value <= 0 ? "lets an unrelated tensor pass" : NULL;
 	if (info->better == VN_HIGHER)
 		return value <= 0 ? "can never fail" : NULL;
 	/* What is left of a factor beyond 6 standard errors is 0 in most tensors, whatever is wrong with them, and more by luck. */
 	if ((m == VN_M_SCALE || m == VN_M_WORST_CHANNEL_SCALE) && value == 0)
-		return "is luck: of few numbers rounding leaves more, and of many nothing";
+		return "depends on the number of elements: rounding alone exceeds it in small tensors, and stays far below in large ones";
 	if (m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_WORST_CHANNEL_NMSE || m == VN_M_NORM_RATIO || m == VN_M_SCALE
 	    || m == VN_M_WORST_CHANNEL_SCALE)
 		return value >= 1 ? "lets a tensor of zeros pass" : NULL;
@@ -70,16 +70,16 @@ const char *vn_limit_doubt(vn_form form, vn_metric m, double value)
 		return value >= 4294967296.0 ? "can never fail in float32 or less" : NULL;
 	/* Counts: a tensor of 1e15 elements has no file, and one of a million NaN is no use to anybody. */
 	if (m == VN_M_NONFINITE)
-		return value >= 1e6 ? "can hardly fail" : NULL;
+		return value >= 1e6 ? "almost never fails" : NULL;
 	if (m == VN_M_DIFFERING)
 		return value >= 1e15 ? "can never fail" : NULL;
 	/* All scores alike are ln V from certainty, 12 of 150,000 tokens: a mean of 10 is that of other logits. */
 	if (m == VN_M_KL_MEAN)
 		return value >= 10 ? "lets unrelated logits pass" : NULL;
 	if (m == VN_M_KL_P99 || m == VN_M_KL_MAX)
-		return value >= 50 ? "can hardly fail" : NULL;
+		return value >= 50 ? "almost never fails" : NULL;
 	if (value >= 1e38)
-		return "can hardly fail";
+		return "almost never fails";
 	return NULL; /* errors in the units of a tensor: large or small only beside one (limits_use.h) */
 }
 

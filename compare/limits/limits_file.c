@@ -28,14 +28,14 @@ static vn_status base_of(const char *from, const vn_extends *x, const chain *her
 	const int dir = slash ? (int)(slash - from) + 1 : 0;
 
 	if (!*name || strchr(name, '/') || name[0] == '.')
-		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: extends '%.80s'; expected the name of a file in the same folder or of one "
-		               "of vernier's own", from, x->line, x->column, name);
+		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: extends '%.80s'; expected the name of a file in the same folder, "
+		               "or of shipped limits", from, x->line, x->column, name);
 	if (here->depth >= EXTENDS_MAX)
 		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: extends more than %d files deep", from, x->line, x->column,
 		               EXTENDS_MAX);
 	if (snprintf(path, sizeof path, "%.*s%s", dir, from, name) >= (int)sizeof path
 	    || (access(path, F_OK) != 0 && vn_limits_find(name, path, NULL)))
-		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: extends '%.80s': no such file here or among vernier's own", from,
+		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: extends '%.80s': no such file in this folder, and no shipped limits of that name", from,
 		               x->line, x->column, name);
 	vn_error why;
 	const vn_status st = read_file(path, here, base, &why);

@@ -86,9 +86,9 @@ static vn_status value_of(reader *r, const char *key, vn_form form, vn_metric m,
 	if (st)
 		return st;
 	if (*value < low)
-		return FAIL(r, "%s: %g is below %g, nothing can keep to it", key, *value, low);
+		return FAIL(r, "%s: %g is below %g, which nothing can meet", key, *value, low);
 	if (form != VN_OVER_FLOOR && *value > info->top)
-		return FAIL(r, "%s: %g is above %g, nothing can keep to it", key, *value, info->top);
+		return FAIL(r, "%s: %g is above %g, which nothing can meet", key, *value, info->top);
 	return doubt(r, form, m, key, *value);
 }
 
@@ -111,7 +111,7 @@ static vn_status depth_key(void *context, const char *text, int line, int column
 	const int which = strcmp(text, end_name[0]) == 0 ? 0 : strcmp(text, end_name[1]) == 0 ? 1 : -1;
 	vn_status st;
 	if (which < 0)
-		return vn_yaml_fail_at(r->y, line, column, "%s: unknown key '%.40s'; by depth it has first and last", d->key, text);
+		return vn_yaml_fail_at(r->y, line, column, "%s: unknown key '%.40s'; a limit by depth has the keys first and last", d->key, text);
 	if (d->seen[which])
 		return vn_yaml_fail_at(r->y, line, column, "%s: %s twice", d->key, end_name[which]);
 	d->seen[which] = true;
@@ -119,7 +119,7 @@ static vn_status depth_key(void *context, const char *text, int line, int column
 		return st;
 	const bool high = d->form != VN_OVER_FLOOR && vn_metric_get(d->m)->better == VN_HIGHER;
 	if (!(high ? d->end[which] < 1 : d->end[which] > 0))
-		return FAIL(r, "%s: %s: %g leaves no factor to go by; expected a number %s", d->key, end_name[which], d->end[which],
+		return FAIL(r, "%s: %s: a limit by depth cannot reach %g; expected a number %s", d->key, end_name[which], d->end[which],
 		            high ? "below 1" : "above 0");
 	return VN_OK;
 }
@@ -131,11 +131,11 @@ static vn_status by_depth(reader *r, const char *key, vn_form form, vn_metric m,
 	vn_status st;
 
 	if (vn_metric_get(m)->scores)
-		return FAIL(r, "%s: logits stand behind the last layer: expected one number, not first and last", key);
+		return FAIL(r, "%s: logits come after the last layer: expected one number, not first and last", key);
 	if ((st = vn_yaml_map(r->y, "first and last", depth_key, &d)))
 		return st;
 	if (!d.seen[0] || !d.seen[1])
-		return vn_yaml_fail_at(r->y, line, column, "%s: by depth, without %s", key, end_name[d.seen[0]]);
+		return vn_yaml_fail_at(r->y, line, column, "%s: a limit by depth lacks %s", key, end_name[d.seen[0]]);
 	return VN_OK;
 }
 
@@ -228,7 +228,7 @@ static vn_status rule_key(void *context, const char *key, int line, int column)
 	if (strcmp(key, "why") == 0)
 		return vn_yaml_copy(r->y, key, &rule->why);
 	if (strcmp(key, "why_of") == 0)
-		return vn_yaml_map(r->y, "a map of metrics (metric: what its limit rests on)", why_key, b);
+		return vn_yaml_map(r->y, "a map of metrics (metric: reason of its limit)", why_key, b);
 	if (strcmp(key, "missing") == 0)
 		return allowed_or(r, key, "refused", &rule->missing);
 	if (strcmp(key, "extra") == 0)
@@ -255,7 +255,7 @@ static vn_status keys(body *b)
 		return vn_yaml_fail_at(b->r->y, line, column, "a rule without match");
 	/* A number nobody can defend is argued about when it breaks. The defaults of a file are what its name and head say. */
 	if (!st && b->is_rule && !b->inner && (!b->rule->why || !b->rule->why[strspn(b->rule->why, " \t\n")]))
-		return vn_yaml_fail_at(b->r->y, line, column, "a rule without why: say what the limit rests on");
+		return vn_yaml_fail_at(b->r->y, line, column, "a rule without why: state the reason of the limit");
 	return st;
 }
 

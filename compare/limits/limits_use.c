@@ -200,21 +200,21 @@ static void doubt_key(vn_limits_use *u, const vn_rule *r, vn_form f, vn_metric m
 	const int line = r->key[f][m].line;
 	vn_limit_key(f, m, key);
 	if (u->recording && !r->shipped && r->match && k->holds == 0 && k->instead)
-		vn_lines_add(&u->warnings, "%s:%d: %s holds nowhere: %s:%d has the last word at all that '%s' matches", r->file, line, key,
+		vn_lines_add(&u->warnings, "%s:%d: %s applies nowhere: %s:%d overrides it for every checkpoint that '%s' matches", r->file, line, key,
 		             k->instead->file, k->instead->key[f][m].line, r->match);
 	if (m == VN_M_NONFINITE && !vn_limit_doubt(f, m, r->key[f][m].value)) {
 		if (k->zeros > 0)
-			vn_lines_add(&u->warnings, "%s:%d: %s: %g can never fail for %d of %d tensor%s where it holds: no more numbers are there", r->file, line,
+			vn_lines_add(&u->warnings, "%s:%d: %s: %g can never fail for %d of %d tensor%s where it applies: they have no more numbers than that", r->file, line,
 			             key, r->key[f][m].value, k->zeros, k->tensors, k->tensors == 1 ? "" : "s");
 		else if (!u->recording && r->key[f][m].value > 0)
-			vn_lines_add(&u->warnings, "%s:%d: %s: %g can never fail where a tensor has no more numbers; --recording REC tells where that is", r->file,
+			vn_lines_add(&u->warnings, "%s:%d: %s: %g can never fail for a tensor with no more numbers than that; --recording REC shows where", r->file,
 			             line, key, r->key[f][m].value);
 	} else if (k->tensors > 0 && k->zeros == k->tensors && !vn_limit_doubt(f, m, r->key[f][m].value)) {
-		vn_lines_add(&u->warnings, k->tensors == 1 ? "%s:%d: %s: %g lets zeros pass for the one tensor where it holds"
-		             : "%s:%d: %s: %g lets zeros pass for all %d tensors where it holds", r->file, line, key, r->key[f][m].value, k->tensors);
+		vn_lines_add(&u->warnings, k->tensors == 1 ? "%s:%d: %s: %g lets a tensor of zeros pass, for the one tensor where it applies"
+		             : "%s:%d: %s: %g lets a tensor of zeros pass, for all %d tensors where it applies", r->file, line, key, r->key[f][m].value, k->tensors);
 	}
 	if (k->broken)
-		vn_lines_add(&u->warnings, "%s:%d: %s: %g can never hold for %s: rounding to %s alone has %.*g%s", r->file, line, key,
+		vn_lines_add(&u->warnings, "%s:%d: %s: %g cannot be met in %s: rounding to %s alone leaves %.*g%s", r->file, line, key,
 		             r->key[f][m].value, k->broken, vn_dtype_name(*as), vn_metric_get(m)->better == VN_HIGHER ? 9 : 2, k->value,
 		             vn_metric_get(m)->better == VN_NEAR_ONE ? " from 1" : "");
 }
@@ -238,7 +238,7 @@ static void doubts(vn_limits_use *u, const vn_dtype *as)
 			vn_lines_add(&u->warnings, "%s:%d: '%s' matches no checkpoint of %s", r->file, r->line, r->match,
 			             vn_recording_path(u->recording));
 		if (!r->shipped && r->match && says_nothing(r))
-			vn_lines_add(&u->warnings, "%s:%d: '%s' limits and allows nothing", r->file, r->line, r->match);
+			vn_lines_add(&u->warnings, "%s:%d: '%s' sets and allows nothing", r->file, r->line, r->match);
 		for (int m = 0; m < VN_N_METRICS; m++)
 			for (int f = 0; f < VN_N_FORMS; f++) {
 				const vn_key_use *k = &u->rule[i]->key[f][m];
@@ -247,7 +247,7 @@ static void doubts(vn_limits_use *u, const vn_dtype *as)
 				doubt_key(u, r, (vn_form)f, (vn_metric)m, k, as);
 				for (int n = 0; n < u->n && vn_metric_get((vn_metric)m)->scores && r->match; n++)
 					if (matches(r, u->name[n]) && strcmp(u->name[n], "logits") != 0) {
-						vn_lines_add(&u->warnings, "%s:%d: %s can never hold for %s: only logits have it", r->file,
+						vn_lines_add(&u->warnings, "%s:%d: %s never applies to %s: only logits have this metric", r->file,
 						             r->key[f][m].line, vn_metric_get((vn_metric)m)->name, u->name[n]);
 						break;
 					}

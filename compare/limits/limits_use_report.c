@@ -54,9 +54,9 @@ static void key_line(const vn_rule *r, vn_form f, vn_metric m, const vn_key_use 
 		snprintf(value, sizeof value, "%g to %g by depth", r->key[f][m].value, r->key[f][m].last);
 	else
 		snprintf(value, sizeof value, "%g", r->key[f][m].value);
-	fprintf(out, "  %-36s %s %-10s  holds at %d", name, one ? "1 +-" : higher ? ">=  " : "<=  ", value, k->holds);
+	fprintf(out, "  %-36s %s %-10s  applies to %d", name, one ? "1 +-" : higher ? ">=  " : "<=  ", value, k->holds);
 	if (k->instead)
-		fprintf(out, "; elsewhere %s:%d has the last word", last_part(k->instead->file), k->instead->key[f][m].line);
+		fprintf(out, "; elsewhere %s:%d overrides it", last_part(k->instead->file), k->instead->key[f][m].line);
 	fputc('\n', out);
 }
 

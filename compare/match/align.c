@@ -122,7 +122,7 @@ static vn_status align_last(vn_comparison *c, vn_recording *other, const char *w
 	for (int k = 0; k < 2; k++)
 		if (n[k] && c->result.notes.n < MOST_NOTES)
 			vn_lines_add(&c->result.notes,
-			             "%d tensor%s of the %s ha%s one row (%s the first): taken as the last token, and compared with that row of the %s",
+			             "%d tensor%s of the %s ha%s one row (first: %s), which is taken as the last token and compared with that row of the %s",
 			             n[k], n[k] == 1 ? "" : "s", k ? who : "reference", n[k] == 1 ? "s" : "ve", first[k], k ? "reference" : who);
 	return st;
 }

@@ -23,7 +23,7 @@ static int wrong(const vn_plan *plan, const vn_entry *e, int value, int last, ch
 	if (*e->op && strcmp(e->op, op) != 0)
 		return snprintf(text, room, "its op is %s, the plan says %s", e->op, op);
 	if (e->order >= 0 && last >= 0 && root < last)
-		return snprintf(text, room, "its order is %d, but the plan makes it before %s", e->order, plan->value[last].name);
+		return snprintf(text, room, "its order is %d, but the plan computes it before %s", e->order, plan->value[last].name);
 	return 0;
 }
 
@@ -49,7 +49,7 @@ vn_status vn_contract_claims(const vn_recording *r, const char *who, unsigned al
 		step = e->step;
 	}
 	if (n > CLAIMS_NAMED)
-		vn_lines_add(to, "%snames: %d more of the %s say what the plan does not%s", allowed, n - CLAIMS_NAMED, who, by);
+		vn_lines_add(to, "%snames: %d more tensors of the %s contradict the plan%s", allowed, n - CLAIMS_NAMED, who, by);
 	vn_names_finish(&names);
 	return st;
 }

@@ -37,9 +37,9 @@ static vn_status ranks(const contract *c, const vn_recording *r, const char *who
 		return st;
 	snprintf(which, sizeof which, rank < 0 ? "one" : "rank %lld", (long long)rank);
 	if (of < 0)
-		DIFFER(c, VN_ALLOW_RANKS, "ranks", "ranks: the %s is %s of several: --shard compares all of them", who, which);
+		DIFFER(c, VN_ALLOW_RANKS, "ranks", "ranks: the %s is %s of several; compare all of them with --shard", who, which);
 	else
-		DIFFER(c, VN_ALLOW_RANKS, "ranks", "ranks: the %s is %s of %lld: --shard compares all of them", who, which, (long long)of);
+		DIFFER(c, VN_ALLOW_RANKS, "ranks", "ranks: the %s is %s of %lld; compare all of them with --shard", who, which, (long long)of);
 	return VN_OK;
 }
 
@@ -65,7 +65,7 @@ vn_status vn_check_steps(vn_comparison *c, vn_error *err)
 
 	for (int i = 0; i < 3; i++)
 		if (both[i] && vn_steps_disorder(both[i], which))
-			DIFFER(&said, VN_ALLOW_STEPS, "steps", "steps: in the %s %s: out of order, or one of them twice", who[i], which);
+			DIFFER(&said, VN_ALLOW_STEPS, "steps", "steps: in the %s %s: the steps overlap or are out of order", who[i], which);
 	/* What one side alone has is missing or extra in the other. */
 	const vn_status st = vn_steps_gap(both, 2, &missing, which, err);
 	if (!st && missing)
@@ -100,13 +100,13 @@ static void tokens(const contract *c)
 			say_step(c, i, step, sizeof step);
 			DIFFER(c, VN_ALLOW_TOKEN_IDS, "token_ids", "token ids: number %lld%s is %d in the reference, %d in the %s%s",
 			       (long long)i, step, id[0][i], id[1][i], c->who,
-			       *step ? ": two that decode on their own; --force-ids gives one run the other's tokens" : "");
+			       *step ? ": the two runs decoded different tokens; --force-ids makes one run decode the other's" : "");
 			break;
 		}
 	for (int64_t i = 0; i < n; i++)
 		if (at[0][i] != at[1][i]) {
 			DIFFER(c, VN_ALLOW_TOKEN_IDS, "positions",
-			       "positions: token %lld stands at %d in the reference, at %d in the %s",
+			       "positions: token %lld is at position %d in the reference, %d in the %s",
 			       (long long)i, at[0][i], at[1][i], c->who);
 			break;
 		}
@@ -189,14 +189,14 @@ static void configs(const contract *c, const char *const text[2])
 	for (int i = 0; i < 2; i++)
 		j[i] = vn_json_parse(text[i], JSON_REJECT_DUPLICATES);
 	if (!json_is_object(j[0]) || !json_is_object(j[1])) {
-		DIFFER(c, VN_ALLOW_CONFIG, "config", "config: the %s's is not a JSON object",
+		DIFFER(c, VN_ALLOW_CONFIG, "config", "config: the config of the %s is not a JSON object",
 		       json_is_object(j[0]) ? c->who : "reference");
 	} else {
 		const bool same = same_arithmetic(j[0], j[1]);
 		const int  differ = fields_that_differ(j[0], j[1]);
 		/* A GGUF file keeps few of the fields that a config.json has. */
 		if (same && differ > FIELDS_NAMED) {
-			vn_lines_add(c->notes, "config: %d fields differ between the reference and the %s, none changes the arithmetic", differ, c->who);
+			vn_lines_add(c->notes, "config: %d fields differ between the reference and the %s; none of them changes the arithmetic", differ, c->who);
 		} else {
 			json_object_foreach(j[0], key, x)
 				config_key(c, key, x, json_object_get(j[1], key), same);
@@ -216,7 +216,7 @@ static void plans(const contract *c)
 	char           what[VN_PLAN_DIFFERENCE];
 
 	if (a && b && !vn_plan_equal(a, b))
-		DIFFER(c, VN_ALLOW_CONFIG, "config", "plan: %s in the reference, and otherwise in the %s",
+		DIFFER(c, VN_ALLOW_CONFIG, "config", "plan: %s in the reference; the %s has another",
 		       vn_plan_difference(a, b, what), c->who);
 }
 
@@ -246,7 +246,7 @@ static void different_models(const contract *c)
 		return;
 	say_model(c->a, a, ref);
 	say_model(c->b, b, other);
-	DIFFER(c, VN_ALLOW_CONFIG, "config", "these are two models: the reference is of %s, the %s of %s", ref, c->who, other);
+	DIFFER(c, VN_ALLOW_CONFIG, "config", "the models differ: the reference ran %s, the %s ran %s", ref, c->who, other);
 }
 
 vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *who, const vn_compare_options *o, vn_weights **table,
@@ -257,9 +257,9 @@ vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *
 	const int before = refusals->n;
 	vn_status st;
 	if (!vn_recording_complete(a))
-		DIFFER(&c, VN_ALLOW_INCOMPLETE, "incomplete", "the reference is incomplete: its run was cut off");
+		DIFFER(&c, VN_ALLOW_INCOMPLETE, "incomplete", "the reference is incomplete: its run was interrupted");
 	if (!vn_recording_complete(b))
-		DIFFER(&c, VN_ALLOW_INCOMPLETE, "incomplete", "the %s is incomplete: its run was cut off", who);
+		DIFFER(&c, VN_ALLOW_INCOMPLETE, "incomplete", "the %s is incomplete: its run was interrupted", who);
 	if ((st = ranks(&c, a, "reference", err)) || (st = ranks(&c, b, who, err)))
 		return st;
 	different_models(&c);

@@ -113,7 +113,7 @@ void vn_folder_left(const char *folder, int folders, int others, FILE *out)
 {
 	if (!folders && !others)
 		return;
-	fprintf(out, "not looked at: ");
+	fprintf(out, "ignored: ");
 	count(folders, "folder", out);
 	fputs(folders && others ? ", " : "", out);
 	count(others, "other file", out);

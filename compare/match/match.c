@@ -55,7 +55,7 @@ static bool axes_hold(vn_checkpoint *p, const vn_entry *e, const char *who)
 	if (!*e->axes || (vn_dims_parse(e->axes, &d, &why) && d.rank == e->shape.rank))
 		return true;
 	if (vn_dims_parse(e->axes, &d, &why))
-		why = "not as many words as axes";
+		why = "the number of words is not the number of axes";
 	unfit(p, VN_MISSHAPEN);
 	vn_checkpoint_say(p, "axes '%s' of %s in the %s: %s", e->axes, vn_shape_text(&e->shape, shape), who, why);
 	return false;
@@ -108,7 +108,7 @@ static void check_fit(vn_comparison *c, vn_checkpoint *p)
 		vn_checkpoint_say(p, "basis '%s' in the reference, '%s' in the candidate", r->basis, d->basis);
 	} else if (c->request.options->bitwise && r->dtype != d->dtype) {
 		unfit(p, VN_MISSHAPEN);
-		vn_checkpoint_say(p, "%s in the reference, %s in the candidate: never the same bits",
+		vn_checkpoint_say(p, "%s in the reference, %s in the candidate: the bits cannot be equal",
 		         vn_dtype_name(r->dtype), vn_dtype_name(d->dtype));
 	} else if (vn_shape_count(&r->shape) == 0) {
 		unfit(p, VN_EMPTY);
@@ -258,10 +258,10 @@ static vn_status put_in_order(vn_comparison *c, vn_error *err)
 		said += c->result.point[i].cand >= 0 && vn_recording_entry(c->opened.cand, c->result.point[i].cand)->order >= 0;
 	const bool theirs_tell = c->opened.plan || (unsaid == n && said > 0);
 	if (unsaid)
-		vn_lines_add(&c->result.notes, "order: %d of %d checkpoints of the reference do not say their place; they stand %s", unsaid, n,
-		             c->opened.plan ? "as a plan has them"
-		             : theirs_tell  ? "as the candidate has them"
-		                            : "by layer, and as points are computed in one");
+		vn_lines_add(&c->result.notes, "order: %d of %d checkpoints of the reference have no order; they are placed %s", unsaid, n,
+		             c->opened.plan ? "in the order of the plan"
+		             : theirs_tell  ? "in the order of the candidate"
+		                            : "by layer, and in a layer in the usual order of its points");
 	if (!theirs_tell || !unsaid)
 		return VN_OK;
 	vn_place_of   *x = malloc(((size_t)n + 1) * sizeof *x);

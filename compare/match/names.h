@@ -1,5 +1,5 @@
-/* names.h: the values of a plan, to be found by name quickly: a comparison asks
- * for thousands of names in plans of thousands of values. */
+/* names.h: an index of the values of a plan by name. A comparison looks up thousands of names in
+ * plans of thousands of values. */
 #ifndef VN_COMPARE_NAMES_H
 #define VN_COMPARE_NAMES_H
 
@@ -12,7 +12,7 @@ typedef struct vn_names {
 	int *by_name;        /* (n_values), sorted by name */
 } vn_names;
 
-/* plan NULL: no name is found. */
+/* plan may be NULL: then no name is found. */
 vn_status vn_names_init(vn_names *n, const vn_plan *plan, vn_error *err);
 void      vn_names_finish(vn_names *n);
 /* The value of this name, and the one whose second name it may be; -1 when absent. */

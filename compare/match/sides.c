@@ -38,12 +38,13 @@ static vn_status map_names(side *s, const vn_name_map *m, bool asked, vn_recordi
 	if (st)
 		return st;
 	if (use.mapped)
-		vn_lines_once(&s->c->result.notes, s->file, "ranks", "%s: %d of %d tensors by %s; %d as they are, %d steps in between left out",
-		              s->who, use.mapped - use.spare, use.mapped + use.ignored + use.left, m->name ? m->name : m->path, use.left,
+		vn_lines_once(&s->c->result.notes, s->file, "ranks", 
+		              "%s: %s translates the names of %d of %d tensors, keeps %d, and leaves out %d intermediate ones", s->who,
+		              m->name ? m->name : m->path, use.mapped - use.spare, use.mapped + use.ignored + use.left, use.left,
 		              use.ignored + use.spare);
 	else if (asked && use.ignored) /* tensors of ours beside a few of the engine's own */
-		vn_lines_once(&s->c->result.notes, s->file, "ranks", "%s: %d of %d tensors left out by %s; %d as they are", s->who, use.ignored,
-		              use.ignored + use.left, m->name ? m->name : m->path, use.left);
+		vn_lines_once(&s->c->result.notes, s->file, "ranks", "%s: %s leaves out %d of %d tensors and keeps the names of %d",
+		              s->who, m->name ? m->name : m->path, use.ignored, use.ignored + use.left, use.left);
 	else if (asked)
 		return vn_fail(err, VN_ERR_MISMATCH, "%s: no rule of %s matches any of its %d names (first: %s)", vn_recording_path(*r), m->path,
 		               vn_recording_count(*r), vn_recording_count(*r) ? vn_recording_entry(*r, 0)->name : "none");
@@ -85,7 +86,7 @@ static vn_status take_row(side *s, int64_t row, vn_recording **r, const char *op
 	if (st)
 		return st;
 	if (prompts == 0)
-		return row <= 0 ? VN_OK : vn_fail(err, VN_ERR_USAGE, "%s: %s %" PRId64 ", and it is of one prompt", vn_recording_path(*r), option, row);
+		return row <= 0 ? VN_OK : vn_fail(err, VN_ERR_USAGE, "%s: %s %" PRId64 ", but it holds one prompt", vn_recording_path(*r), option, row);
 	if (row >= 0)
 		return vn_batched_row(r, row, err);
 	if (rows)
@@ -123,10 +124,10 @@ static vn_status join_ranks(side *s, vn_recording **rank, int n, vn_error *err)
 	const vn_status st = vn_ranks_join(rank, n, &use, &s->c->opened.cand, err);
 	if (!st && !use.all_told)
 		vn_lines_add(&s->c->result.warnings,
-		             "candidate: no rank says how many there were (world_size), and no tensor tells: the %d that are given are taken for all",
+		             "candidate: no recording states the number of ranks (world_size), and no tensor implies it: the %d given are taken to be all",
 		             n);
 	if (!st)
-		vn_lines_add(&s->c->result.notes, "candidate: %d ranks; %d tensors put together, %d added, %d the same on all", n, use.placed,
+		vn_lines_add(&s->c->result.notes, "candidate: %d ranks; %d tensors joined, %d summed, %d equal on all ranks", n, use.placed,
 		             use.summed, use.same);
 	return st;
 }
@@ -137,7 +138,7 @@ static vn_status check_twice(const vn_sides *s, vn_error *err)
 	for (int i = 0; i < s->n_cand; i++)
 		for (int k = 0; k < i; k++)
 			if (vn_same_file(s->cand[k], s->cand[i]))
-				return vn_fail(err, VN_ERR_USAGE, "%s: is given twice, as rank %d and as rank %d", s->cand[i], k, i);
+				return vn_fail(err, VN_ERR_USAGE, "%s: given twice, as rank %d and as rank %d", s->cand[i], k, i);
 	return VN_OK;
 }
 
@@ -189,7 +190,7 @@ static void say_apart(vn_comparison *c)
 		vn_lines_add(&c->result.notes,
 		             "calls: step %d is %" PRId64 " tokens after %" PRId64 " in the reference, %" PRId64 " after %" PRId64
 		             " in the candidate: "
-		             "calls are compared as one where the steps of both have every token, up to the same last one",
+		             "calls are joined only if the steps of both recordings hold every token up to the same last one",
 		             d->number, s[i].tokens, s[i].position, d->tokens, d->position);
 		return;
 	}
@@ -213,7 +214,7 @@ static void say_calls(vn_comparison *c, const vn_call *call, int n)
 		             call[i].position, call[i].position + call[i].tokens - 1, ref, cand, call[i].number);
 	}
 	if (said > SAID)
-		vn_lines_add(&c->result.notes, "calls: %d more steps so", said - SAID);
+		vn_lines_add(&c->result.notes, "calls: %d more steps are joined like this", said - SAID);
 }
 
 /* A prompt in chunks on one side, or what one side decoded and the other read. */
@@ -232,7 +233,7 @@ static vn_status join_calls(vn_comparison *c, vn_error *err)
 	for (int k = 0; !st && k < 3 && n; k++) {
 		if (!*both[k] || !vn_calls_fit(*both[k], call, n) || (st = vn_calls_join(both[k], call, n, &left, one, err)) || !left)
 			continue;
-		vn_lines_add(&c->result.notes, "calls: %d tensor%s of the %s (%s the first) cannot be joined and %s left out", left,
+		vn_lines_add(&c->result.notes, "calls: %d tensor%s of the %s (first: %s) cannot be joined and %s left out", left,
 		             left == 1 ? "" : "s", who[k], one, left == 1 ? "is" : "are");
 	}
 	free(call);

@@ -1,8 +1,8 @@
-/* sides.h: the two sides of a comparison, opened and seen as checkpoint files of ours.
+/* sides.h: opens the two sides of a comparison and converts them to the layout of vernier.
  *
- * Another engine's recording may have its own names, be one of several ranks', hold
- * several prompts, keep its cache in pages. What it declares is undone here, in this order:
- * names, the row of a batch, pages, ranks; from then on it is a recording like any other.
+ * Another engine's recording may have its own names, be one of several ranks, hold
+ * several prompts, or keep its cache in pages. These are resolved in this order: names, the row
+ * of a batch, pages, ranks. Later code sees an ordinary recording.
  *
  * Reads   request.options
  * Fills   opened.ref, opened.cand, opened.floor; lines of result.notes and result.warnings

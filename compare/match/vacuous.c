@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char constant[] = "one number everywhere on both sides, so nothing was compared";
-static const char blind[] = "minus infinity on both sides for every key of some token, so nothing of that was compared";
-static const char stale[] = "both sides hold the same point's numbers of another layer, so its own were not compared";
-static const char left_over[] = "both sides hold its numbers of another step, which had other tokens, so its own were not compared";
+static const char constant[] = "both sides hold one constant, so nothing was compared";
+static const char blind[] = "both sides hold minus infinity for every key of some token, so that token was not compared";
+static const char stale[] = "both sides hold the numbers of this point in another layer, so this layer was not compared";
+static const char left_over[] = "both sides hold the numbers of another step with other tokens, so this step was not compared";
 
 /* Whole numbers that are what they are: a cache has one block, every token is of one sequence. What a model computes under another
  * name is no such table because somebody stored it as int32. */

@@ -133,7 +133,7 @@ static vn_status others(search *s, vn_error *err)
 			return VN_ERR_NOMEM;
 		if (better(s, &m, t, &nmse)) {
 			label(e, text);
-			tell(s, VN_LIKE_OTHER, nmse, "its numbers are those of %s in the reference (nmse %.2g as that, %.2g as itself)", text, nmse, s->own);
+			tell(s, VN_LIKE_OTHER, nmse, "its numbers are those of %s in the reference (nmse %.2g against %.2g)", text, nmse, s->own);
 			s->best->entry = i;
 		}
 		st = t->st;
@@ -157,7 +157,7 @@ static void own(search *s)
 		    || strcmp(vn_recording_entry(s->c->opened.ref, there)->digest.hex, s->re->digest.hex) == 0)
 			continue;
 		label(e, text);
-		tell(s, VN_LIKE_OWN, 0, "bit for bit what the candidate holds as %s too: a buffer captured twice, or one that nobody wrote", text);
+		tell(s, VN_LIKE_OWN, 0, "equal bit for bit to the candidate's %s: one buffer captured twice, or a buffer that was never written", text);
 		s->best->entry = i;
 		return;
 	}
@@ -199,7 +199,7 @@ static void permuted(search *s)
 		if (!fits || !moves || !better(s, &m, s->ref, &nmse))
 			continue;
 		name_axes(vn_entry_axes(s->re), orders[k], shape->rank, names, sizeof names);
-		tell(s, VN_LIKE_PERMUTED, nmse, "it agrees when its numbers are taken as '%s' (nmse %.2g, %.2g as they are labelled)", names, nmse,
+		tell(s, VN_LIKE_PERMUTED, nmse, "it agrees if its axes are read as '%s' (nmse %.2g, %.2g as labelled)", names, nmse,
 		     s->own);
 		memcpy(s->best->order, orders[k], sizeof orders[k]);
 	}
@@ -218,7 +218,7 @@ static void regrouped(search *s)
 		if (!better(s, &m, s->ref, &nmse))
 			continue;
 		vn_say_columns((vn_column_order)lie, vn_entry_axes(s->re), s->shape->rank, text, sizeof text);
-		tell(s, VN_LIKE_COLUMNS, nmse, "it agrees when its columns are taken as %s (nmse %.2g, %.2g as they are labelled); %s",
+		tell(s, VN_LIKE_COLUMNS, nmse, "it agrees if its columns are read as %s (nmse %.2g, %.2g as labelled); %s",
 		     vn_columns_name((vn_column_order)lie), nmse, s->own, text);
 		s->best->order[0] = lie;
 	}
@@ -234,13 +234,13 @@ static void shifted(search *s)
 		const map m = { .kind = VN_LIKE_SHIFTED, .s = s, .axis = axis, .along = { VN_ARRANGE_MOVED, .a = -shift } };
 		if (!shift || !better(s, &m, s->ref, &nmse))
 			continue;
-		tell(s, VN_LIKE_SHIFTED, nmse, "row t of it is row t %c %d of the reference (nmse %.2g over the rows both have, %.2g as itself)",
+		tell(s, VN_LIKE_SHIFTED, nmse, "its row t is row t %c %d of the reference (nmse %.2g over the shared rows, %.2g unshifted)",
 		     shift > 0 ? '+' : '-', abs(shift), nmse, s->own);
 		s->best->shift = shift;
 	}
 	const map m = { .kind = VN_LIKE_REVERSED, .s = s, .axis = axis, .along = { VN_ARRANGE_REVERSED, .each = 1 } };
 	if (better(s, &m, s->ref, &nmse))
-		tell(s, VN_LIKE_REVERSED, nmse, "its rows are the reference's in reverse (nmse %.2g, %.2g as itself)", nmse, s->own);
+		tell(s, VN_LIKE_REVERSED, nmse, "its rows are those of the reference in reverse order (nmse %.2g, %.2g as recorded)", nmse, s->own);
 }
 
 /* Numbers drawn alike from every head of both sides: (heads, count) each; the caller's to free. */
@@ -313,7 +313,7 @@ static vn_status heads(search *s, vn_error *err)
 		if (!moved || worst > limit)
 			continue;
 		say_order(order, n, text, sizeof text);
-		tell(s, VN_LIKE_HEADS, worst, "its heads are the reference's heads %s (nmse of the worst %.2g, %.2g as itself)", text, worst, s->own);
+		tell(s, VN_LIKE_HEADS, worst, "its heads are the reference's heads %s (nmse of the worst head %.2g, %.2g as recorded)", text, worst, s->own);
 		memcpy(s->best->order, order, sizeof order);
 	}
 	return VN_OK;

@@ -70,11 +70,11 @@ static vn_status hold_against_others(vn_comparison *c, const vn_checkpoint *p, v
 static void say_map(const vn_layout *l, char *text, size_t room)
 {
 	if (!*l->axes)
-		snprintf(text, room, "; that is not its shape, which was recorded wrongly");
+		snprintf(text, room, "; its shape was recorded wrongly");
 	else if (*l->to_axes)
-		snprintf(text, room, ": a name map says so with axes: \"%s\", to_axes: \"%s\"", l->axes, l->to_axes);
+		snprintf(text, room, ": say so in a name map with axes: \"%s\", to_axes: \"%s\"", l->axes, l->to_axes);
 	else
-		snprintf(text, room, ": a name map says so with axes: \"%s\"", l->axes);
+		snprintf(text, room, ": say so in a name map with axes: \"%s\"", l->axes);
 }
 
 static void describe_contents(const vn_comparison *c, vn_checkpoint *p, const found *f)
@@ -89,7 +89,7 @@ static void describe_contents(const vn_comparison *c, vn_checkpoint *p, const fo
 	} else {
 		say_map(l, map, sizeof map);
 		snprintf(text, sizeof text, "it holds the reference's numbers in the order '%s'%s (nmse %.2g)%s", l->order,
-		         l->same ? ", their own" : "", l->nmse, map);
+		         l->same ? ", its own" : "", l->nmse, map);
 	}
 	free(p->holds);
 	p->holds = strdup(vn_text_clean(text, sizeof text)); /* names and axes come from strangers */

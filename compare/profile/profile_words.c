@@ -162,7 +162,7 @@ static bool say_bad(vn_profile *p, const vn_axis_profile *a, bool *hit)
 		count += hit[i] = a->bad[i] > 0;
 	if (count == a->n || !pattern(hit, a->n, a->name, text, sizeof text))
 		return false;
-	vn_lines_add(&p->words, "what is not finite is in %s", text);
+	vn_lines_add(&p->words, "the NaN and infinities are in %s", text);
 	return true;
 }
 
@@ -189,7 +189,7 @@ static void say_split(vn_profile *p, const vn_axis_profile *a, const ranked *r, 
 	if (r[from - 1].e > 0)
 		vn_lines_add(&p->words, "%s %s %.4g %% of the error%s", text, carry, 100 * inside / p->error, way);
 	else
-		vn_lines_add(&p->words, "%s %s all of the error, the others are %s%s", text, carry, p->noise > 0 ? "within their floor" : "exact", way);
+		vn_lines_add(&p->words, "%s %s all of the error; the others are %s%s", text, carry, p->noise > 0 ? "within their floor" : "exact", way);
 }
 
 static void say_axis(vn_profile *p, const vn_axis_profile *a, ranked *r, bool *hit)
@@ -207,7 +207,7 @@ static void say_axis(vn_profile *p, const vn_axis_profile *a, ranked *r, bool *h
 	for (int64_t i = 0; i < a->n; i++)
 		hit[i] = true;
 	if ((strcmp(a->name, "token") == 0 || strcmp(a->name, "key") == 0) && *trend(a, hit))
-		vn_lines_add(&p->words, "the error %s the %s: from %.2g to %.2g of the reference's size", trend(a, hit), a->name,
+		vn_lines_add(&p->words, "the error %s the %s: from %.2g to %.2g relative to the reference", trend(a, hit), a->name,
 		             sqrt(r[0].e), sqrt(r[a->n - 1].e));
 }
 
@@ -231,10 +231,10 @@ vn_status vn_profile_say(vn_profile *p, vn_error *err)
 		const double whole = fmin(p->error / p->ref, p->factor * p->factor);
 		const double there = fmin(p->error / p->ref, fmax(1 + 2 * (p->factor - 1) + p->error / p->ref, 0.0));
 		if (p->apart <= EXPLAINED * whole)
-			vn_lines_add(&p->words, "the candidate is the reference times %.5g: that explains all but %.2g %% of the error",
+			vn_lines_add(&p->words, "the candidate is the reference times %.5g, which explains all but %.2g %% of the error",
 			             p->factor, 100 * p->apart * p->ref / p->error);
 		else if (p->level <= EXPLAINED * there)
-			vn_lines_add(&p->words, "the candidate is the reference plus %.5g: that explains all but %.2g %% of the error", p->offset,
+			vn_lines_add(&p->words, "the candidate is the reference plus %.5g, which explains all but %.2g %% of the error", p->offset,
 			             100 * p->level * p->ref / p->error);
 	}
 	return VN_OK;

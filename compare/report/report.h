@@ -1,7 +1,7 @@
-/* report.h: what a comparison found, for people and for programs.
+/* report.h: the reports of a comparison, for people and for programs.
  *
- * A report is written from a vn_comparison and its vn_story: the details of what
- * failed, read from the files once, however many reports there are.
+ * A report is written from a vn_comparison and its vn_story. The story holds the details of the
+ * checkpoints that failed; it is read from the files once for all reports.
  */
 #ifndef VN_COMPARE_REPORT_H
 #define VN_COMPARE_REPORT_H
@@ -13,10 +13,10 @@
 #include <stdio.h>
 
 typedef struct vn_report_options {
-	bool colour;       /* text: on a terminal */
-	bool all;          /* text: every checkpoint has its line */
-	bool page;         /* json: as a page needs it, 9 digits and what is healthy in short (specs/compare.md) */
-	const char *limits_chosen; /* why these limits: "--limits", "the candidate's precision f16" */
+	bool colour;       /* text: use terminal colours */
+	bool all;          /* text: a line for every checkpoint */
+	bool page;         /* json: the form that the HTML page embeds: 9 digits, healthy checkpoints in short (specs/compare.md) */
+	const char *limits_chosen; /* how the limits were chosen: "--limits", "the candidate's precision f16" */
 } vn_report_options;
 
 #define VN_AROUND_VALUES 8
@@ -24,30 +24,30 @@ typedef struct vn_report_options {
 /* One measured checkpoint in full. */
 typedef struct vn_report_detail {
 	int        point;
-	int        n_around;                  /* neighbours along the last axis, the worst element among them */
-	int64_t    around_at;                 /* index of the first along that axis */
+	int        n_around;                  /* neighbours along the last axis, including the worst element */
+	int64_t    around_at;                 /* index of the first neighbour along that axis */
 	double     around[2][VN_AROUND_VALUES]; /* [0] reference, [1] candidate */
 	vn_stats   stats[2];
 	int64_t    at[VN_MAX_RANK];           /* indices of the worst element */
 	char       where[160];                /* "token 3, head 0, dim 17" */
 	char       around_where[176];         /* "token 3, head 0, dim 14-21" */
-	vn_profile profile;                   /* its words with those of the resemblance before them */
+	vn_profile profile;                   /* its lines begin with those of the resemblance */
 	vn_layout_match like;
-	int       *input, n_input;            /* checkpoints it was computed from; -1: no plan tells */
+	int       *input, n_input;            /* indices of its inputs; n_input is -1 without a plan */
 } vn_report_detail;
 
-/* The first divergence, then the other origins, then whatever else is outside, in
- * execution order. The rest of these is read only while it is not too much. */
+/* The details of the first divergence, then of the other origins, then of the other failures, in
+ * execution order. The other failures are read only up to a fixed number of elements. */
 typedef struct vn_story {
 	vn_report_detail *told;
 	int      n;
-	int      left_out; /* outside as well, without details */
+	int      left_out; /* failures without details */
 } vn_story;
 
-/* At most so many in all. vn_story_free afterwards, whatever happened. */
+/* Reads the details of at most `most` checkpoints. Call vn_story_free afterwards, also after a failure. */
 vn_status vn_story_of(vn_comparison *c, int most, vn_story *s, vn_error *err);
 void      vn_story_free(vn_story *s);
-/* In full, where that is told; NULL. */
+/* The details of a checkpoint, or NULL if the story has none. */
 const vn_report_detail *vn_story_find(const vn_story *s, int point);
 
 /* ---- the forms -------------------------------------------------------------- */
@@ -55,41 +55,41 @@ const vn_report_detail *vn_story_find(const vn_story *s, int point);
 typedef vn_status vn_report(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out, vn_error *err);
 
 typedef struct vn_report_form {
-	const char *name, *suffix; /* "json", ".json"; suffix NULL: of no name in particular */
-	int         tells;         /* so many checkpoints in full at most */
+	const char *name, *suffix; /* "json", ".json"; suffix NULL: no file name selects it */
+	int         tells;         /* the most checkpoints shown in full */
 	vn_report  *write;
 } vn_report_form;
 
 extern const char *const vn_report_names; /* "text|json|...", for help */
-const vn_report_form *vn_report_by_name(const char *name);  /* NULL: none */
-const vn_report_form *vn_report_by_suffix(const char *path); /* text where nothing else fits */
+const vn_report_form *vn_report_by_name(const char *name);  /* NULL if there is none */
+const vn_report_form *vn_report_by_suffix(const char *path); /* text if no suffix matches */
 
 vn_report vn_report_text;
 vn_report vn_report_json; /* schema vernier-compare/1: specs/compare.md */
 vn_report vn_report_junit;
-vn_report vn_report_markdown; /* fits a comment on GitHub */
-vn_report vn_report_html; /* one page that needs nothing else */
+vn_report vn_report_markdown; /* at most as long as a comment on GitHub may be */
+vn_report vn_report_html; /* one page that loads no other file */
 
 /* ---- shared by the reports -------------------------------------------------- */
 
 /* One checkpoint in lines of text. */
 void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colour, FILE *out);
 
-/* For a terminal, where colour is. */
+/* Terminal escapes, or "" without colour. */
 #define VN_RED(colour)   ((colour) ? "\033[31m" : "")
 #define VN_GREEN(colour) ((colour) ? "\033[32m" : "")
 #define VN_DIM(colour)   ((colour) ? "\033[2m" : "")
 #define VN_BOLD(colour)  ((colour) ? "\033[1m" : "")
 #define VN_PLAIN(colour) ((colour) ? "\033[0m" : "")
 
-/* The op of a checkpoint, from the file or the plan; "" when neither says. */
+/* The op of a checkpoint, from the recording or its plan; "" if neither names it. */
 const char *vn_op_of(const vn_comparison *c, const vn_checkpoint *p);
 const char *vn_point_of(const vn_checkpoint *p);
-/* The two entries: the reference's, or the candidate's when that is all there is. */
+/* The entry of the reference, or of the candidate if the reference has none. */
 const vn_entry *vn_entry_of(const vn_comparison *c, const vn_checkpoint *p);
-/* nmse in units of the floor's, of small tensors of steps the floor of those it is judged with; false where there is no such unit. */
+/* The nmse divided by the floor's. Small tensors of decoded steps use the floor of their pool. False without a floor. */
 bool vn_ratio_of(const vn_comparison *c, const vn_checkpoint *p, double *ratio);
-/* Where it first goes wrong: numbers apart, or else a checkpoint that cannot be judged; -1. */
+/* The first divergence, or else the first checkpoint that cannot be judged; -1 if there is neither. */
 int  vn_first_failure(const vn_comparison *c);
 
 #endif

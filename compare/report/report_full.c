@@ -1,4 +1,4 @@
-/* report_full.c: one checkpoint with everything that is known of it, in lines. */
+/* report_full.c: all details of one checkpoint, as lines of text. */
 #include "compare/explain/explain_words.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/check_words.h"
@@ -29,9 +29,9 @@ static void inputs(FILE *out, const vn_comparison *c, const vn_report_detail *d)
 	double ratio;
 	fprintf(out, "  %-14s ", "inputs");
 	if (d->n_input < 0)
-		fprintf(out, "not known: no plan says what this was computed from\n");
+		fprintf(out, "unknown: neither recording holds a plan that names them\n");
 	else if (d->n_input == 0)
-		fprintf(out, "none was compared before it\n");
+		fprintf(out, "none of them was compared\n");
 	for (int i = 0; i < d->n_input; i++) {
 		const vn_checkpoint *k = &c->result.point[d->input[i]];
 		if (i)
@@ -85,7 +85,7 @@ void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colo
 		fprintf(out, "  %-14s at %s; reference %" PRId64 " NaN %" PRId64 " Inf, candidate %" PRId64 " NaN %" PRId64
 		        " Inf\n", "first nonfinite", x->where, k->m.nan[0], k->m.inf[0], k->m.nan[1], k->m.inf[1]);
 	else if (k->m.at >= 0)
-		fprintf(out, "  %-14s %s: reference %.9g, candidate %.9g, apart %.3g\n", "worst element", x->where,
+		fprintf(out, "  %-14s %s: reference %.9g, candidate %.9g, difference %.3g\n", "worst element", x->where,
 		        k->m.ref_at, k->m.cand_at, k->m.value[VN_M_MAX_ABS]);
 	fprintf(out, "  %-14s ulp (%s) p50 %g  p99 %g  max %g;  norm ratio %.6g;  max rel %.3g\n", "spread",
 	        vn_dtype_name(k->m.grid), k->m.value[VN_M_ULP_P50], k->m.value[VN_M_ULP_P99], k->m.value[VN_M_ULP_MAX],
@@ -95,7 +95,7 @@ void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colo
 	if (k->replayed)
 		fprintf(out, "  %-14s %s\n", "replayed", vn_say_replay(c, k, words));
 	explained(out, c, x->point);
-	fprintf(out, "  %-14s %s\n", "around it", x->around_where);
+	fprintf(out, "  %-14s %s\n", "neighbours", x->around_where);
 	values(out, "reference", x, 0);
 	values(out, "candidate", x, 1);
 	statistics(out, "reference", &x->stats[0], colour);

@@ -16,6 +16,7 @@
 #include "compare/report/report.h"
 #include "compare/weights/weights_report.h"
 
+#include <limits.h>
 #include <string.h>
 
 enum { NAMED = 12 };
@@ -49,21 +50,13 @@ static void origins(const vn_comparison *c, FILE *out)
 	fprintf(out, "<br><span class=\"dim\">Origins: %s.</span></dd>\n", vn_say_origin(c));
 }
 
-static void explained(const vn_comparison *c, FILE *out)
+/* At most `most` of the lines that `say` adds, with the title before the first. */
+static void titled(const vn_comparison *c, const char *title, int most, void (*say)(const vn_comparison *, vn_lines *), FILE *out)
 {
 	vn_lines lines = { 0 };
-	vn_say_explanations(c, &lines);
-	for (int i = 0; i < lines.n; i++)
-		line(out, i ? "" : "explained", lines.line[i]);
-	vn_lines_free(&lines);
-}
-
-static void cleared(const vn_comparison *c, FILE *out)
-{
-	vn_lines lines = { 0 };
-	vn_say_cleared(c, &lines);
-	for (int i = 0; i < lines.n; i++)
-		line(out, i ? "" : "cleared", lines.line[i]);
+	say(c, &lines);
+	for (int i = 0; i < lines.n && i < most; i++)
+		line(out, i ? "" : title, lines.line[i]);
 	vn_lines_free(&lines);
 }
 
@@ -82,8 +75,8 @@ static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE
 		vn_html_text(out, vn_op_of(c, p));
 	}
 	if (c->result.n_origins == 1 && p->origin)
-		fprintf(out, "<br><span class=\"dim\">It is the only origin: %s.</span>", vn_say_origin(c));
-	fprintf(out, "</dd>\n<dt>%s</dt><dd>", broken ? "rule that broke" : "what is wrong");
+		fprintf(out, "<br><span class=\"dim\">The only origin: %s.</span>", vn_say_origin(c));
+	fprintf(out, "</dd>\n<dt>%s</dt><dd>", broken ? "broken rule" : "finding");
 	vn_html_text(out, vn_say_failure(p, text));
 	if (broken && broken->rule && vn_rule_why(broken->rule, broken->form, broken->metric)) {
 		fputs("<br><q>", out);
@@ -94,7 +87,7 @@ static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE
 	for (int i = 0; x && i < x->profile.words.n; i++)
 		line(out, i ? "" : "profile", x->profile.words.line[i]);
 	origins(c, out);
-	cleared(c, out);
+	titled(c, "cleared", INT_MAX, vn_say_cleared, out);
 }
 
 static void next_commands(const vn_comparison *c, FILE *out)
@@ -112,7 +105,6 @@ static void next_commands(const vn_comparison *c, FILE *out)
 static void story(const vn_comparison *c, const vn_story *s, FILE *out)
 {
 	const int first = vn_first_failure(c);
-	vn_lines scores = { 0 };
 	char text[VN_WORDS];
 	fprintf(out, "<p class=\"dim\">vernier compare: <code>");
 	vn_html_text(out, vn_recording_path(c->opened.cand));
@@ -127,16 +119,11 @@ static void story(const vn_comparison *c, const vn_story *s, FILE *out)
 		beginning(c, s, first, out);
 	else
 		origins(c, out);
-	explained(c, out);
-	vn_say_baseline(c, &scores);
-	for (int i = 0; i < scores.n && i < NAMED; i++)
-		line(out, i ? "" : "baseline", scores.line[i]);
-	vn_lines_free(&scores);
-	scores = (vn_lines) { 0 };
-	vn_say_scores(c, &scores);
-	for (int i = 0; i < scores.n && i < NAMED; i++)
-		line(out, i ? "" : "measured", scores.line[i]);
-	vn_lines_free(&scores);
+	titled(c, "explained", INT_MAX, vn_say_explanations, out);
+	titled(c, "baseline", NAMED, vn_say_baseline, out);
+	titled(c, "measured", NAMED, vn_say_scores, out);
+	if (*c->result.floor_from)
+		line(out, "floor", "the unit of this page: " VN_FLOOR_MEANS);
 	next_commands(c, out);
 	fputs("</dl>\n", out);
 }

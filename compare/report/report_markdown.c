@@ -112,7 +112,7 @@ static void origins(const vn_comparison *c, FILE *out)
 		replayed_origins(c, out);
 }
 
-/* Where it begins, and the rule that broke. */
+/* The first divergence and the rule that it breaks. */
 static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE *out)
 {
 	char text[VN_WORDS], label[VN_LABEL];
@@ -120,7 +120,7 @@ static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE
 	const vn_check *broken = p->worst >= 0 ? &p->check[p->worst] : NULL;
 	const vn_report_detail *x = vn_story_find(s, first);
 	item(out, c->result.first >= 0 ? "First divergence" : "First finding", vn_label(p, label));
-	item_of(out, broken ? "Rule that broke" : "What is wrong", vn_say_failure(p, text), VN_WORDS);
+	item_of(out, broken ? "Broken rule" : "Finding", vn_say_failure(p, text), VN_WORDS);
 	if (broken && broken->rule && vn_rule_why(broken->rule, broken->form, broken->metric))
 		item(out, "Why this rule", vn_rule_why(broken->rule, broken->form, broken->metric));
 	for (int i = 0; x && i < x->profile.words.n && i < LINES; i++)
@@ -236,7 +236,7 @@ static void runs(const vn_comparison *c, const vn_report_options *o, FILE *out)
 	fold(out, "Runs, limits and floor", NULL);
 	item(out, "Limits", c->request.limits->path);
 	item(out, "Chosen", o->limits_chosen);
-	item(out, "Floor", *c->result.floor_from ? c->result.floor_from : "none");
+	item(out, "Floor (" VN_FLOOR_MEANS ")", *c->result.floor_from ? c->result.floor_from : "none");
 	for (int i = 0; i < c->result.notes.n && i < 8; i++)
 		item(out, "Note", c->result.notes.line[i]);
 	if (!c->result.strict)
@@ -297,7 +297,7 @@ static vn_status table(const vn_comparison *c, size_t room, FILE *out, vn_error 
 		left--;
 	}
 	if (left)
-		fprintf(out, "\n%d more are outside; a comment has no room for them.\n", left);
+		fprintf(out, "\n%d more checkpoints are outside. They do not fit into one comment.\n", left);
 	fputc('\n', out);
 	return VN_OK;
 }

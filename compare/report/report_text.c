@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Of origins so many are told in full, and so many named on the first screen. */
+/* How many origins are shown in full, and how many are named on the first screen. */
 enum { DETAILS = 8, NAMED = 4, WEIGHTS = 12 /* rows of their table */ };
 
 typedef struct page {
@@ -59,7 +59,7 @@ static void recording_line(const page *p, const char *what, const vn_recording *
 	fprintf(p->out, "%-10s %s  %s(%s; %d tensor%s", what, shown(vn_recording_path(r), path), DIM(p), text,
 	        vn_recording_count(r) - second, vn_recording_count(r) - second == 1 ? "" : "s");
 	if (second)
-		fprintf(p->out, ", %d of them under a second name too", second);
+		fprintf(p->out, ", %d of them also under a second name", second);
 	fprintf(p->out, ")%s\n", PLAIN(p));
 }
 
@@ -71,7 +71,8 @@ static void head(const page *p)
 	recording_line(p, "candidate", c->opened.cand);
 	fprintf(p->out, "%-10s %s  %s(%s)%s\n", "limits", shown(c->request.limits->path, path), DIM(p), p->o->limits_chosen, PLAIN(p));
 	vn_weights_text(c->result.weights, WEIGHTS, p->out);
-	fprintf(p->out, "%-10s %s\n", "floor", *c->result.floor_from ? shown(c->result.floor_from, path) : "none (--model DIR or --floor FILE gives one)");
+	fprintf(p->out, "%-10s %s  %s(" VN_FLOOR_MEANS "%s)%s\n", "floor", *c->result.floor_from ? shown(c->result.floor_from, path) : "none",
+	        DIM(p), *c->result.floor_from ? "" : "; give --model DIR or --floor FILE", PLAIN(p));
 	for (int i = 0; i < c->result.notes.n; i++)
 		fprintf(p->out, "%-10s %s\n", "note", c->result.notes.line[i]);
 	for (int i = 0; i < c->result.warnings.n; i++)
@@ -93,7 +94,7 @@ static void cell(FILE *out, int width, const char *format, double x)
 	fprintf(out, "  %*s", width, text);
 }
 
-/* In multiples of its floor what it added itself, and how much it magnified. */
+/* The error that the operation added itself, in multiples of its floor, and its gain. */
 static void replay_cells(const page *p, const vn_checkpoint *k)
 {
 	const double local = vn_local_shown(k);
@@ -145,13 +146,13 @@ static void row(const page *p, const vn_checkpoint *k)
 	fputc('\n', p->out);
 }
 
-/* Only on one side, and somebody said that it may be. */
+/* In one recording only, and allowed to be. */
 static bool absent(const vn_checkpoint *k)
 {
 	return !k->fails && k->since < VN_BETTER && (k->status == VN_MISSING || k->status == VN_EXTRA);
 }
 
-/* "layers 0-3: 12 checkpoints", of which steps, too, when they are not all of step 0. */
+/* "layers 0-3: 12 checkpoints", with the steps unless all are of step 0. */
 static void say_run(const page *p, int from, int to)
 {
 	const vn_comparison *c = p->c;
@@ -222,7 +223,7 @@ static bool quiet(const page *p, int i)
 	return !p->o->all && !k->fails && (k->status == VN_WITHIN || k->status == VN_ACCUMULATED || k->status == VN_UNLIMITED || absent(k));
 }
 
-/* Which points they are of, in a line. */
+/* One line that names the points of the absent checkpoints. */
 static void say_absent(const page *p, vn_status_word status, const char *where)
 {
 	enum { POINTS_NAMED = 12 };
@@ -272,6 +273,12 @@ static void table(const page *p)
 
 /* ---- the end ------------------------------------------------------------------ */
 
+static void one_sided(const page *p, int n, const char *where, const char *word)
+{
+	if (n)
+		fprintf(p->out, "%d %s: exclude them with --points, or allow them with --allow %s\n", n, where, word);
+}
+
 static void findings(const page *p)
 {
 	const vn_comparison *c = p->c;
@@ -280,10 +287,8 @@ static void findings(const page *p)
 		missing += c->result.point[i].fails && c->result.point[i].status == VN_MISSING;
 		extra += c->result.point[i].fails && c->result.point[i].status == VN_EXTRA;
 	}
-	if (missing)
-		fprintf(p->out, "%d missing in the candidate: restrict with --points, or --allow missing\n", missing);
-	if (extra)
-		fprintf(p->out, "%d only in the candidate: restrict with --points, or --allow extra\n", extra);
+	one_sided(p, missing, "missing in the candidate", "missing");
+	one_sided(p, extra, "only in the candidate", "extra");
 }
 
 static void scores(const page *p)
@@ -320,35 +325,17 @@ static void origins_line(const page *p)
 	fputc('\n', p->out);
 }
 
-static void explained_lines(const page *p)
+/* The lines that `say` adds, with the title before the first. */
+static void titled_lines(const page *p, const char *title, void (*say)(const vn_comparison *, vn_lines *))
 {
 	vn_lines lines = { 0 };
-	vn_say_explanations(p->c, &lines);
+	say(p->c, &lines);
 	for (int i = 0; i < lines.n; i++)
-		fprintf(p->out, "%-10s %s\n", i ? "" : "explained", lines.line[i]);
+		fprintf(p->out, "%-10s %s\n", i ? "" : title, lines.line[i]);
 	vn_lines_free(&lines);
 }
 
-static void cleared_lines(const page *p)
-{
-	vn_lines lines = { 0 };
-	vn_say_cleared(p->c, &lines);
-	for (int i = 0; i < lines.n; i++)
-		fprintf(p->out, "%-10s %s\n", i ? "" : "cleared", lines.line[i]);
-	vn_lines_free(&lines);
-}
-
-/* Commands that say more. */
-static void next_lines(const page *p)
-{
-	vn_lines next = { 0 };
-	vn_next_commands(p->c, &next);
-	for (int i = 0; i < next.n; i++)
-		fprintf(p->out, "%-10s %s\n", i ? "" : "next", next.line[i]);
-	vn_lines_free(&next);
-}
-
-/* What most people want to know, before any table: where it starts, and the rule that it broke. */
+/* The summary before any table: where the error starts, and which rule is broken. */
 static void first_screen(const page *p)
 {
 	const vn_comparison *c = p->c;
@@ -367,10 +354,10 @@ static void first_screen(const page *p)
 		for (int i = 0; x && i < x->profile.words.n; i++)
 			fprintf(p->out, "%-10s %s\n", i ? "" : "profile", x->profile.words.line[i]);
 		origins_line(p);
-		cleared_lines(p);
+		titled_lines(p, "cleared", vn_say_cleared);
 	}
-	explained_lines(p);
-	next_lines(p);
+	titled_lines(p, "explained", vn_say_explanations);
+	titled_lines(p, "next", vn_next_commands);
 	fputc('\n', p->out);
 }
 

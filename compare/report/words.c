@@ -56,13 +56,14 @@ const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS])
 				vn_text_add(text, VN_WORDS, ", %d %s", c->result.n_status[s], vn_status_text((vn_status_word)s));
 	}
 	if (c->result.n_status[VN_ACCUMULATED])
-		vn_text_add(text, VN_WORDS, "; accumulated error beyond its limit at %d checkpoint%s, every operation up to there cleared",
+		vn_text_add(text, VN_WORDS, "; accumulated error is over the limit at %d checkpoint%s, but each operation before is within its own limit",
 		            c->result.n_status[VN_ACCUMULATED], c->result.n_status[VN_ACCUMULATED] == 1 ? "" : "s");
 	const int known = c->result.n_since[VN_KNOWN] + c->result.n_since[VN_BETTER];
 	if (known)
 		vn_text_add(text, VN_WORDS, ", %d outside as in the baseline", known);
 	if (c->result.n_neither)
-		vn_text_add(text, VN_WORDS, "; %" PRId64 " more of the plan %s in neither recording", c->result.n_neither, c->result.n_neither == 1 ? "is" : "are");
+		vn_text_add(text, VN_WORDS, "; %" PRId64 " other checkpoint%s of the plan in neither recording", c->result.n_neither,
+		            c->result.n_neither == 1 ? "" : "s");
 	add_digests(&c->result.digests, text);
 	if (c->result.strict)
 		vn_text_add(text, VN_WORDS, "; %d warning%s (--strict)", c->result.warnings.n, c->result.warnings.n == 1 ? " fails it" : "s fail it");
@@ -99,16 +100,16 @@ static void several_origins(const vn_comparison *c, char text[VN_WORDS])
 {
 	char label[VN_LABEL];
 	const int n = wrong_captures(c), orders = other_orders(c), inside = within_limits(c);
-	vn_text_add(text, VN_WORDS, "It starts at %d places; the first is %s", c->result.n_origins, vn_label(&c->result.point[c->result.origins[0]], label));
+	vn_text_add(text, VN_WORDS, "The error starts at %d places; the first is %s", c->result.n_origins, vn_label(&c->result.point[c->result.origins[0]], label));
 	if (inside)
-		vn_text_add(text, VN_WORDS, "; %d of them %s within limits, and add%s more than the precision explains", inside, inside == 1 ? "is" : "are",
+		vn_text_add(text, VN_WORDS, "; %d of them %s within limits, but add%s more error than the precision explains", inside, inside == 1 ? "is" : "are",
 		            inside == 1 ? "s" : "");
 	if (n == c->result.n_origins || orders == c->result.n_origins)
 		vn_text_add(text, VN_WORDS, ": %s.", vn_say_origin(c));
 	else if (n)
-		vn_text_add(text, VN_WORDS, "; %d of them %s", n, n == 1 ? "is a wrong capture" : "are wrong captures");
+		vn_text_add(text, VN_WORDS, "; %d of them %s", n, n == 1 ? "was captured wrongly" : "were captured wrongly");
 	if (orders && orders < c->result.n_origins)
-		vn_text_add(text, VN_WORDS, "; %d of them %s", orders, orders == 1 ? "has columns in another order, no mistake" : "are columns in another order, no mistakes");
+		vn_text_add(text, VN_WORDS, "; %d of them %s", orders, orders == 1 ? "has its columns in another order, not a mistake" : "have their columns in another order, not a mistake");
 	if (n < c->result.n_origins && orders < c->result.n_origins)
 		vn_text_add(text, VN_WORDS, ".");
 }
@@ -118,35 +119,35 @@ const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
 	char label[VN_LABEL];
 	text[0] = 0;
 	if (c->result.first >= 0 && c->result.point[c->result.first].invalid_floor)
-		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.point[c->result.first], label), c->result.point[c->result.first].detail ? c->result.point[c->result.first].detail : "its floor is none");
+		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.point[c->result.first], label), c->result.point[c->result.first].detail ? c->result.point[c->result.first].detail : "its floor is not valid");
 	else if (c->result.n_origins && c->result.first < 0)
-		vn_text_add(text, VN_WORDS, "But %s%s adds more than its precision explains.", vn_label(&c->result.point[c->result.origins[0]], label),
+		vn_text_add(text, VN_WORDS, "But %s%s adds more error than its precision explains.", vn_label(&c->result.point[c->result.origins[0]], label),
 		            c->result.n_origins > 1 ? ", the first of several," : "");
 	else if (c->result.n_origins == 1)
-		vn_text_add(text, VN_WORDS, "It starts at %s: %s.", vn_label(&c->result.point[c->result.origins[0]], label), vn_say_origin(c));
+		vn_text_add(text, VN_WORDS, "The error starts at %s: %s.", vn_label(&c->result.point[c->result.origins[0]], label), vn_say_origin(c));
 	else if (c->result.n_origins > 1)
 		several_origins(c, text);
 	else if (c->result.first >= 0 && c->result.replayed)
 		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.point[c->result.first], label),
-		            "computed again on the candidate's own inputs no operation is beyond its precision: it adds up along the way");
+		            "recomputed on the candidate's own inputs, every operation is within its precision: small errors accumulate");
 	else if (c->result.first >= 0)
 		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.point[c->result.first], label), c->opened.plan
-		            ? "no origin could be told" : "neither file holds a plan, so only the order is known, not the cause");
+		            ? "no origin was found" : "neither file holds a plan, so only the order is known, not the cause");
 	return text;
 }
 
 const char *vn_say_origin(const vn_comparison *c)
 {
 	if (c->result.n_origins && other_orders(c) == c->result.n_origins)
-		return c->result.n_origins > 1 ? "their columns lie in another order, and what reads them is right so: no mistakes"
-		                        : "its columns lie in another order, and what reads it is right so: no mistake";
+		return c->result.n_origins > 1 ? "their columns are in another order, and the operations that read them use that order: not a mistake"
+		                        : "its columns are in another order, and the operation that reads it uses that order: not a mistake";
 	if (c->result.n_origins && wrong_captures(c) == c->result.n_origins)
-		return c->result.n_origins > 1 ? "what reads them was computed from other numbers, which are right: they were captured wrongly, or changed after"
-		                        : "what reads it was computed from other numbers, which are right: it was captured wrongly, or changed after";
+		return c->result.n_origins > 1 ? "captured wrongly, or changed after the capture: the operations that read them used the right numbers"
+		                        : "captured wrongly, or changed after the capture: the operation that reads it used the right numbers";
 	if (c->result.replayed)
-		return c->result.n_origins > 1 ? "computed again on the candidate's own inputs they come out otherwise"
-		                        : "computed again on the candidate's own inputs it comes out otherwise";
-	return c->result.n_origins > 1 ? "what each was computed from is within limits" : "what that was computed from is within limits";
+		return c->result.n_origins > 1 ? "recomputing them on the candidate's own inputs gives other results"
+		                        : "recomputing it on the candidate's own inputs gives another result";
+	return c->result.n_origins > 1 ? "the inputs of each are within limits" : "its inputs are within limits";
 }
 
 static bool magnifies(const vn_checkpoint *p)
@@ -171,9 +172,9 @@ void vn_say_cleared(const vn_comparison *c, vn_lines *lines)
 		all++;
 	}
 	for (int i = 0; i < n; i++)
-		vn_lines_add(lines, "%s only magnifies what it was given, %.2g times", vn_label(&c->result.point[named[i]], label), c->result.point[named[i]].replay.gain);
+		vn_lines_add(lines, "%s only magnifies the error of its inputs, %.2g times", vn_label(&c->result.point[named[i]], label), c->result.point[named[i]].replay.gain);
 	if (all > n)
-		vn_lines_add(lines, "%d more that magnify and add nothing themselves", all - n);
+		vn_lines_add(lines, "%d more only magnify the error of their inputs", all - n);
 }
 
 /* ---- the baseline ------------------------------------------------------------------- */
@@ -218,13 +219,13 @@ void vn_say_scores(const vn_comparison *c, vn_lines *lines)
 		if (k->m.has[VN_M_KL_MEAN] && k->pool < 0)
 			vn_lines_add(lines, "%s: %s", vn_label(k, label), agreement(k->m.value, k->m.argmax_strict, k->m.kl_half, text));
 		if (k->m.n && k->m.value[VN_M_HEADROOM] > 0.25 && k->m.value[VN_M_HEADROOM] <= 1)
-			vn_lines_add(lines, "%s: candidate reaches %.3g, %.0f %% of what %s can hold", vn_label(k, label),
+			vn_lines_add(lines, "%s: the candidate's largest value is %.3g, %.0f %% of the largest %s", vn_label(k, label),
 			             k->m.absmax[1], 100 * k->m.value[VN_M_HEADROOM],
 			             vn_dtype_name(vn_recording_entry(c->opened.cand, k->cand)->dtype));
 	}
 	for (int i = 0; i < c->result.n_pools; i++) {
 		const vn_pool *g = &c->result.pool[i];
-		vn_lines_add(lines, "%s of %d steps (%d-%d): %s (step %d)", g->name, g->n, c->result.point[g->first].step,
+		vn_lines_add(lines, "%s of %d steps (%d-%d): %s (worst in step %d)", g->name, g->n, c->result.point[g->first].step,
 		             c->result.point[g->last].step, agreement(g->value, g->argmax_strict, g->kl_half, text), c->result.point[g->worst].step);
 	}
 }

@@ -1,27 +1,30 @@
-/* words.h: a comparison in words, the same in every report. Names of checkpoints are
- * as vn_utf8_escape shows them; what else comes from files is passed on as it is. */
+/* words.h: the sentences that all reports share. Names of checkpoints are
+ * escaped with vn_utf8_escape; other text from files is passed through unchanged. */
 #ifndef VN_COMPARE_WORDS_H
 #define VN_COMPARE_WORDS_H
 
 #include "compare/comparison/checkpoint.h"
 
-/* The name with its step where that is not 0 ("step.2/layer3.q_rope"), printable; text of VN_LABEL bytes. */
-/* "OUTSIDE limits", and what goes with it: "5 of 38 checkpoints, 2 extra.", which
- * names nothing, and "It starts at layer0.v_proj: ...", "" where nothing is outside. */
+/* The unit of a report, said once in each. */
+#define VN_FLOOR_MEANS "the error that the number format alone causes"
+
+/* The verdict ("OUTSIDE limits"), the counts ("5 of 38 checkpoints, 2 extra."), and where
+ * it begins: "The error starts at layer0.v_proj: ...", "" where nothing is outside. */
 const char *vn_say_verdict(const vn_comparison *c);
 const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS]);
 const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS]);
 
-/* Why origins are origins: half a sentence. */
+/* The reason why the origins are origins, for use after a colon. */
 const char *vn_say_origin(const vn_comparison *c);
-/* Operations that are outside and only magnify what they were given, a line each, those that do it most. */
+/* One line for each operation that is outside but only magnifies the error of its inputs, largest
+ * gain first. */
 void vn_say_cleared(const vn_comparison *c, vn_lines *lines);
 
-/* What became of it since the baseline, a line each: what got better among it. */
+/* The changes since the baseline: one line of counts, then one line for each improvement. */
 void vn_say_baseline(const vn_comparison *c, vn_lines *lines);
 
-/* What logits come to, a line each: "logits: argmax agrees in 98.57 % ...". And
- * where the candidate comes near what its format can hold. */
+/* One line for each tensor of logits: "logits: argmax agrees in 98.57 % ...". Also
+ * one line for each tensor whose largest value is over a quarter of the range of its format. */
 void vn_say_scores(const vn_comparison *c, vn_lines *lines);
 
 #endif

@@ -39,7 +39,7 @@ static vn_status open_all(vn_mutation_harness *c, vn_error *err)
 		return st;
 	free(call);
 	if (n)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s and %s made the run in other calls, which compare puts together: give selftest two of the same calls", c->h->ref,
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s and %s split the run into different calls, which compare joins: give selftest two recordings with the same calls", c->h->ref,
 		               c->h->cand);
 	return vn_mutation_harness_second_names(c, err);
 }
@@ -365,7 +365,7 @@ static vn_status judge(const vn_comparison *c, const vn_mutation *mutation, cons
 		const vn_layout_kind instead = w->like == VN_LIKE_OWN && !*target->digest.hex ? VN_LIKE_OTHER : w->like;
 		if (like.kind != w->like && like.kind != instead) {
 			good = false;
-			snprintf(o->found, sizeof o->found, "outside, and not recognised as what it is: %.200s", *like.words ? like.words : "nothing said");
+			snprintf(o->found, sizeof o->found, "outside, but not recognised: %.200s", *like.words ? like.words : "no message");
 		}
 	}
 	o->caught = good ? VN_CAUGHT : VN_MISSED;
@@ -450,7 +450,7 @@ vn_status vn_mutation_harness_try(vn_mutation_harness *c, const vn_mutation *m, 
 
 	*o = (vn_outcome) { .caught = VN_NOT_RUN };
 	if (c->h->numbers_alone && !m->numbers && !m->bits && m->needs != VN_NEEDS_FLOOR) {
-		*o = (vn_outcome) { .caught = VN_ELSEWHERE, .found = "depends on no precision" };
+		*o = (vn_outcome) { .caught = VN_ELSEWHERE, .found = "does not depend on the precision" };
 		return VN_OK;
 	}
 	say_expected(&m->want, target ? target->name : "", o);

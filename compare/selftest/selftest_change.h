@@ -33,8 +33,8 @@ void vn_change_to_others(const vn_mutation_context *p, double *x); /* p's other 
 /* A reference that is wrong is far from its floor, too, which must not excuse the candidate. */
 #define REFERENCE(what, said, need, f) \
 	{ what "-in-reference", said ", of the reference, with a floor", need, VN_SIDE_REF, .unit = VN_UNIT_FLOOR, .numbers = f, \
-	  .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .says = "the floor is no run of this reference" } }, \
+	  .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .says = "the floor is not a run of this reference" } }, \
 	{ what "-in-reference-of-a-model", said ", of the reference, with its model", need, VN_SIDE_REF, .unit = VN_UNIT_MODEL, .numbers = f, \
-	  .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .says = "the reference is not what its own model computes" } }
+	  .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .says = "the reference differs from what its own model computes" } }
 
 #endif

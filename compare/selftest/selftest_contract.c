@@ -112,7 +112,7 @@ static void config_key(vn_edit *e, const vn_mutation_context *p, const char *con
 	while (config && *key && !(x = json_object_get(config, *key)))
 		key++;
 	if (!x)
-		vn_edit_fail(e, "/model", "its config has none of the keys");
+		vn_edit_fail(e, "/model", "the config has none of the keys");
 	else if (json_is_integer(x))
 		json_integer_set(x, (json_int_t)(times * (double)json_integer_value(x)));
 	else
@@ -187,7 +187,7 @@ static void plan_edge(vn_edit *e, const vn_mutation_context *p)
 		vn_edit_line(e, nodes, from, to);
 		return;
 	}
-	vn_edit_fail(e, nodes, "it has no sum");
+	vn_edit_fail(e, nodes, "the plan has no sum");
 }
 
 static void plan_alias(vn_edit *e, const vn_mutation_context *p)
@@ -202,7 +202,7 @@ static void plan_alias(vn_edit *e, const vn_mutation_context *p)
 			vn_edit_line(e, values, from, to);
 			return;
 		}
-	vn_edit_fail(e, values, "it has no second name");
+	vn_edit_fail(e, values, "the plan has no second name");
 }
 
 /* ---- the run -------------------------------------------------------------------------------------- */
@@ -219,22 +219,22 @@ static void precision_other(vn_edit *e, const vn_mutation_context *p)
 
 const vn_mutation vn_selftest_contract[] = {
 	{ "other-id", "one token is another", .edit = other_id, .want = REFUSED("token ids: number") },
-	{ "id-less", "a token less than the steps have", .edit = id_less, .want = REFUSED("token") },
-	{ "id-rot", "an id changed behind its digest's back", .edit = id_rot, .want = REFUSED("its digest is") },
-	{ "id-negative", "an id that was never known", .edit = id_negative, .want = REFUSED("/run/token_ids") },
+	{ "id-less", "one token fewer than the steps have", .edit = id_less, .want = REFUSED("token") },
+	{ "id-rot", "a changed token id with its old digest", .edit = id_rot, .want = REFUSED("its digest is") },
+	{ "id-negative", "an id outside the vocabulary", .edit = id_negative, .want = REFUSED("/run/token_ids") },
 	{ "no-ids", "no token ids", .edit = no_ids, .want = REFUSED("/run/token_ids") },
-	{ "positions-later", "every position one later", .edit = later_positions, .want = REFUSED("positions: token 0") },
-	{ "position-other", "one position is another's", .edit = other_position, .want = REFUSED("positions: ") },
-	{ "no-engine", "nothing says which engine", .edit = no_engine, .want = REFUSED("attribute engine") },
-	{ "no-precision", "nothing says which precision", .edit = no_precision, .want = REFUSED("attribute precision") },
-	{ "precision-unknown", "a precision nobody knows", .edit = precision_none, .want = REFUSED("precision") },
-	{ "precision-other", "another precision than the floor was run in", VN_NEEDS_FLOOR, .edit = precision_other,
+	{ "positions-later", "every position increased by one", .edit = later_positions, .want = REFUSED("positions: token 0") },
+	{ "position-other", "one position is that of another token", .edit = other_position, .want = REFUSED("positions: ") },
+	{ "no-engine", "no attribute engine", .edit = no_engine, .want = REFUSED("attribute engine") },
+	{ "no-precision", "no attribute precision", .edit = no_precision, .want = REFUSED("attribute precision") },
+	{ "precision-unknown", "an unknown precision", .edit = precision_none, .want = REFUSED("precision") },
+	{ "precision-other", "a precision other than the floor's", VN_NEEDS_FLOOR, .edit = precision_other,
 	  .want = REFUSED("the floor was run in") },
 	{ "config-eps", "a config with ten times the epsilon", VN_NEEDS_CONFIG, .edit = other_eps, .want = REFUSED("config: ") },
 	{ "config-heads", "a config with twice the heads", VN_NEEDS_CONFIG, .edit = other_heads, .want = REFUSED("config: ") },
-	{ "config-cut", "a config that breaks off", VN_NEEDS_CONFIG, .edit = config_cut, .want = REFUSED("not a JSON object") },
-	{ "weight-other", "one weight of other numbers", VN_NEEDS_WEIGHTS, .edit = other_weight, .want = REFUSED("weights: ") },
-	{ "weight-digest", "one weight of other bits, alike in every statistic", VN_NEEDS_WEIGHTS, .edit = weight_scaled,
+	{ "config-cut", "a truncated config", VN_NEEDS_CONFIG, .edit = config_cut, .want = REFUSED("not a JSON object") },
+	{ "weight-other", "one weight with other numbers", VN_NEEDS_WEIGHTS, .edit = other_weight, .want = REFUSED("weights: ") },
+	{ "weight-digest", "one weight with other bits but equal statistics", VN_NEEDS_WEIGHTS, .edit = weight_scaled,
 	  .want = REFUSED("weights: ") },
 	{ "weight-transposed", "one weight of another shape", VN_NEEDS_WEIGHTS, .edit = weight_turned, .want = REFUSED("(7, 5)") },
 	{ "weight-renamed", "one weight under another name", VN_NEEDS_WEIGHTS, .edit = weight_renamed, .want = REFUSED("not in the candidate") },
@@ -242,11 +242,11 @@ const vn_mutation vn_selftest_contract[] = {
 	{ "plan-mask", "a plan without the causal mask", VN_NEEDS_PLAN, .edit = plan_constant, .want = REFUSED("plan: ") },
 	{ "plan-eps", "a plan with another epsilon", VN_NEEDS_PLAN, .edit = plan_number, .want = REFUSED("plan: ") },
 	{ "plan-edge", "a plan that adds one input twice", VN_NEEDS_PLAN, .edit = plan_edge, .want = REFUSED("plan: ") },
-	{ "plan-name", "a plan whose second name is another's", VN_NEEDS_PLAN, .edit = plan_alias, .want = REFUSED("plan") },
-	{ "plan-context", "a plan of a shorter context", VN_NEEDS_PLAN, .edit = plan_layers, .want = REFUSED("plan") },
-	{ "plan-cut", "a plan that is no JSON", VN_NEEDS_PLAN, .edit = plan_cut, .want = REFUSED("/plan") },
+	{ "plan-name", "a plan whose second name is that of another value", VN_NEEDS_PLAN, .edit = plan_alias, .want = REFUSED("plan") },
+	{ "plan-context", "a plan with a shorter context", VN_NEEDS_PLAN, .edit = plan_layers, .want = REFUSED("plan") },
+	{ "plan-cut", "a plan that is not JSON", VN_NEEDS_PLAN, .edit = plan_cut, .want = REFUSED("/plan") },
 	{ "earlier-run", "a healthy recording of other tokens", VN_NEEDS_EARLIER, .edit = as_it_is, .want = REFUSED("token ids: number") },
-	{ "earlier-run-relabelled", "the same under these tokens' ids", VN_NEEDS_EARLIER, .edit = dressed_up,
+	{ "earlier-run-relabelled", "the same, relabelled with these token ids", VN_NEEDS_EARLIER, .edit = dressed_up,
 	  .want = { .status = VN_OUTSIDE, .metric = VN_N_METRICS, .many = true, .anywhere = true } },
 	{ "other-model", "a healthy recording of other weights", VN_NEEDS_UNRELATED_RUN, .edit = as_it_is, .want = REFUSED("weights: ") },
 	{ .name = NULL }

@@ -74,20 +74,20 @@ static void half_others(const vn_mutation_context *p, double *x)
 }
 
 const vn_mutation vn_selftest_places[] = {
-	{ "rows-reversed", "tokens backwards", VN_NEEDS_TENSOR, .eight = true, .numbers = rows_reversed, .want = AS(VN_LIKE_REVERSED) },
+	{ "rows-reversed", "tokens in reverse order", VN_NEEDS_TENSOR, .eight = true, .numbers = rows_reversed, .want = AS(VN_LIKE_REVERSED) },
 	{ "tokens-late", "shifted by one token", VN_NEEDS_TENSOR, .numbers = tokens_late, .want = AS(VN_LIKE_SHIFTED) },
 	{ "tokens-early", "shifted by one token, the other way", VN_NEEDS_TENSOR, .numbers = tokens_early, .want = AS(VN_LIKE_SHIFTED) },
 	{ "row-copied", "one token's row is its neighbour's", VN_NEEDS_TENSOR, .eight = true, .numbers = row_copied, .want = BY(VN_M_WORST_TOKEN_NMSE) },
-	{ "tokens-swapped", "two tokens in each other's place", VN_NEEDS_TENSOR, .eight = true, .numbers = tokens_swapped,
+	{ "tokens-swapped", "two tokens exchanged", VN_NEEDS_TENSOR, .eight = true, .numbers = tokens_swapped,
 	  .want = BY(VN_M_WORST_TOKEN_NMSE) },
 	{ "first-for-last", "the last token's row is the first one's", VN_NEEDS_TENSOR, .numbers = first_for_last,
 	  .want = BY(VN_M_WORST_TOKEN_NMSE) },
-	{ "off-by-one", "read from one number too far", VN_NEEDS_TENSOR, .numbers = off_by_one, .want = BY(VN_M_NMSE) },
+	{ "off-by-one", "read with an offset of one number", VN_NEEDS_TENSOR, .numbers = off_by_one, .want = BY(VN_M_NMSE) },
 	{ "pairs-swapped", "even and odd channels interchanged", VN_NEEDS_TENSOR, .numbers = pairs_swapped, .want = BY(VN_M_NMSE) },
-	{ "transposed", "stored column by column, under the old shape", VN_NEEDS_TENSOR, .numbers = transposed,
+	{ "transposed", "stored column by column, with the old shape", VN_NEEDS_TENSOR, .numbers = transposed,
 	  .want = BY(VN_M_NMSE) },
-	{ "heads-swapped", "two heads in each other's place", VN_NEEDS_HEADS, .numbers = vn_change_heads_swapped, .want = AS(VN_LIKE_HEADS) },
-	{ "heads-first", "heads before tokens, under the old shape", VN_NEEDS_HEADS, .numbers = heads_first,
+	{ "heads-swapped", "two heads exchanged", VN_NEEDS_HEADS, .numbers = vn_change_heads_swapped, .want = AS(VN_LIKE_HEADS) },
+	{ "heads-first", "heads before tokens, with the old shape", VN_NEEDS_HEADS, .numbers = heads_first,
 	  .want = AS(VN_LIKE_PERMUTED) },
 	{ "halves-interleaved", "the halves of each head interleaved", VN_NEEDS_HEADS, .numbers = halves_interleaved,
 	  .want = BY(VN_M_NMSE) },
@@ -103,7 +103,7 @@ const vn_mutation vn_selftest_places[] = {
 
 	{ "scores-late", "logits shifted by one token", VN_NEEDS_SCORES, .numbers = tokens_late, .want = BY(VN_M_KL_MEAN) },
 	REFERENCE("tokens-late", "shifted by one token", VN_NEEDS_TENSOR, tokens_late),
-	REFERENCE("heads-reversed", "heads backwards", VN_NEEDS_HEADS, heads_reversed),
+	REFERENCE("heads-reversed", "heads in reverse order", VN_NEEDS_HEADS, heads_reversed),
 	REFERENCE("other-point", "the numbers of another point of the layer", VN_NEEDS_PAIR, vn_change_to_others),
 	{ .name = NULL }
 };

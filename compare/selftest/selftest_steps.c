@@ -23,18 +23,18 @@ static void channel_negated(const vn_mutation_context *p, double *x) { x[p->chan
 
 const vn_mutation vn_selftest_steps[] = {
 	LATER("nan", "one number is NaN", VN_NEEDS_TENSOR, .numbers = vn_change_nan, .want = BY(VN_M_NONFINITE)),
-	LATER("nan-in-both", "a NaN in the same place of both", VN_NEEDS_TENSOR, .side = VN_SIDE_BOTH, .numbers = vn_change_nan,
+	LATER("nan-in-both", "a NaN in the same place on both sides", VN_NEEDS_TENSOR, .side = VN_SIDE_BOTH, .numbers = vn_change_nan,
 	      .want = BY(VN_M_NONFINITE)),
 	LATER("zeroed", "every number is 0", VN_NEEDS_TENSOR, .numbers = vn_change_zeroed, .want = BY(VN_M_NMSE)),
-	LATER("zeroed-in-both", "every number of both is 0", VN_NEEDS_TENSOR, .side = VN_SIDE_BOTH, .numbers = vn_change_zeroed,
+	LATER("zeroed-in-both", "every number on both sides is 0", VN_NEEDS_TENSOR, .side = VN_SIDE_BOTH, .numbers = vn_change_zeroed,
 	      .want = NOTHING),
-	LATER("negated", "every sign turned", VN_NEEDS_TENSOR, .numbers = vn_change_negated, .want = BY(VN_M_NMSE)),
+	LATER("negated", "every sign inverted", VN_NEEDS_TENSOR, .numbers = vn_change_negated, .want = BY(VN_M_NMSE)),
 	LATER("enlarged", "1.3 times as large", VN_NEEDS_TENSOR, .numbers = vn_change_enlarged, .want = ANY),
 	LATER("scaled", "1.03 times as large", VN_NEEDS_TENSOR, .fine = VN_FINE, .numbers = scaled, .want = ANY),
-	LATER("sign-bit", "the sign of the largest number turned", VN_NEEDS_TENSOR, .bits = vn_change_sign_bit, .want = BY(VN_M_NMSE)),
-	LATER("exponent-bit", "the first bit of the largest number's exponent turned", VN_NEEDS_TENSOR, .bits = vn_change_exponent_bit,
+	LATER("sign-bit", "the sign of the largest number inverted", VN_NEEDS_TENSOR, .bits = vn_change_sign_bit, .want = BY(VN_M_NMSE)),
+	LATER("exponent-bit", "the first exponent bit of the largest number inverted", VN_NEEDS_TENSOR, .bits = vn_change_exponent_bit,
 	      .want = ANY),
-	LATER("heads-swapped", "two heads in each other's place", VN_NEEDS_HEADS, .numbers = vn_change_heads_swapped,
+	LATER("heads-swapped", "two heads exchanged", VN_NEEDS_HEADS, .numbers = vn_change_heads_swapped,
 	      .want = BY(VN_M_NMSE)), /* a token alone is often too few numbers to say which */
 	LATER("other-layer", "the numbers of the same point of another layer", VN_NEEDS_LAYERS, .numbers = vn_change_to_others,
 	      .want = AS(VN_LIKE_OWN)),
@@ -47,8 +47,8 @@ const vn_mutation vn_selftest_steps[] = {
 	CHANNEL("scaled-without-floor", "15 % off, without a floor,", channel_scaled, VN_N_METRICS, .unit = VN_UNIT_NONE),
 	CHANNEL("zeroed", "0", channel_zeroed, VN_N_METRICS, .fine = VN_FINE),
 	CHANNEL("zeroed-without-floor", "0, without a floor,", channel_zeroed, VN_M_WORST_CHANNEL_NMSE, .unit = VN_UNIT_NONE),
-	CHANNEL("negated", "of the other sign", channel_negated, VN_N_METRICS, .fine = VN_FINE),
-	CHANNEL("negated-without-floor", "of the other sign, without a floor,", channel_negated, VN_M_WORST_CHANNEL_NMSE,
+	CHANNEL("negated", "with inverted sign", channel_negated, VN_N_METRICS, .fine = VN_FINE),
+	CHANNEL("negated-without-floor", "with inverted sign, without a floor,", channel_negated, VN_M_WORST_CHANNEL_NMSE,
 	        .unit = VN_UNIT_NONE),
 	{ .name = NULL }
 };

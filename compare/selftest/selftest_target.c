@@ -300,10 +300,10 @@ static bool choose(const vn_mutation_harness *c, const vn_mutation *m, const vn_
 
 static const char *const lacks[VN_N_NEEDS] = {
 	[VN_NEEDS_TENSOR] = "no tensor of three tokens by eight numbers inside a layer",
-	[VN_NEEDS_FINER] = "no tensor that is finer than bf16",
+	[VN_NEEDS_FINER] = "no tensor in a finer format than bf16",
 	[VN_NEEDS_HEADS] = "no tensor of three tokens with heads", [VN_NEEDS_SCORES] = "no logits of three tokens",
-	[VN_NEEDS_PAIR] = "no two such tensors of one shape and other numbers in one layer", [VN_NEEDS_LAYERS] = "no such tensor in two layers",
-	[VN_NEEDS_STEPS] = "no two steps of as many tokens", [VN_NEEDS_NAMES] = "no second names", [VN_NEEDS_WEIGHTS] = "no table of weights",
+	[VN_NEEDS_PAIR] = "no two such tensors of equal shape and different numbers in one layer", [VN_NEEDS_LAYERS] = "no such tensor in two layers",
+	[VN_NEEDS_STEPS] = "no two steps with equal numbers of tokens", [VN_NEEDS_NAMES] = "no second names", [VN_NEEDS_WEIGHTS] = "no table of weights",
 	[VN_NEEDS_PLAN] = "no plan", [VN_NEEDS_CONFIG] = "no config", [VN_NEEDS_FLOOR] = "no floor",
 	[VN_NEEDS_EARLIER] = "no recording of other tokens", [VN_NEEDS_UNRELATED_RUN] = "no recording of other weights",
 };
@@ -315,13 +315,13 @@ static const char *lacking(const vn_mutation_harness *c, const vn_mutation *m)
 	for (int i = 0; i < vn_recording_count(c->cand) && m->when; i++)
 		if (in_call(c, m->when, vn_recording_entry(c->cand, i)))
 			return m->needs == VN_NEEDS_HEADS    ? "no tensor with heads in such a step"
-			       : m->needs == VN_NEEDS_LAYERS ? "no tensor of other numbers in two layers of such a step"
-			       : m->needs == VN_NEEDS_STEPS  ? "no other numbers in the step before"
+			       : m->needs == VN_NEEDS_LAYERS ? "no tensor with different numbers in two layers of such a step"
+			       : m->needs == VN_NEEDS_STEPS  ? "the step before has the same numbers"
 			                                     : "no tensor of eight numbers inside a layer in such a step";
 	for (int i = 0; i < vn_recording_count(c->cand) && m->eight; i++)
 		if (fits(c, m, vn_recording_entry(c->cand, i)))
 			return "fewer than 8 different tokens";
-	return m->when == VN_LAST_STEP ? "the last step is no later one of one token" : m->when ? "no later step of one token" : lacks[m->needs];
+	return m->when == VN_LAST_STEP ? "the last step is not a later step of one token" : m->when ? "no later step of one token" : lacks[m->needs];
 }
 
 /* Why a mutation of what the tensor says of itself cannot be tried; NULL: it can. */
@@ -330,10 +330,10 @@ static const char *unsaid(const vn_mutation_harness *c, vn_claim claim, const vn
 	const int       i = claim == VN_CLAIM_NONE ? -1 : vn_recording_find(c->ref, e->step, e->name);
 	const vn_entry *r = i < 0 ? e : vn_recording_entry(c->ref, i);
 	switch (claim) {
-	case VN_CLAIM_BASIS:      return *e->basis && *r->basis ? NULL : "no basis, so none that could be another";
-	case VN_CLAIM_DIGEST:     return *e->digest.hex && *r->digest.hex ? NULL : "no digest, so nobody can say that it was changed";
-	case VN_CLAIM_ORDER:      return e->order >= 0 && o && o->order >= 0 ? NULL : "no order, so none that could be wrong";
-	case VN_CLAIM_STATISTICS: return e->has_stats ? NULL : "no statistics, so none that could be wrong";
+	case VN_CLAIM_BASIS:      return *e->basis && *r->basis ? NULL : "no basis recorded";
+	case VN_CLAIM_DIGEST:     return *e->digest.hex && *r->digest.hex ? NULL : "no digest recorded, so no change can be detected";
+	case VN_CLAIM_ORDER:      return e->order >= 0 && o && o->order >= 0 ? NULL : "no order recorded";
+	case VN_CLAIM_STATISTICS: return e->has_stats ? NULL : "no statistics recorded";
 	default:                  return NULL;
 	}
 }
@@ -357,7 +357,7 @@ const char *vn_mutation_harness_why_not(vn_mutation_harness *c, const vn_mutatio
 		good = m->fine >= VN_FINE && c->floor ? choose_quiet(c, m, target) : choose(c, m, target, other);
 	}
 	if (!good && m->fine >= VN_FINE && c->floor && choose(c, m, target, other))
-		return "no such tensor in the floor, or with the reference's own numbers there";
+		return "no such tensor in the floor, or the floor has the reference's own numbers";
 	if (!good)
 		return lacking(c, m);
 	if (m->plan && !planned)
@@ -370,6 +370,6 @@ const char *vn_mutation_harness_why_not(vn_mutation_harness *c, const vn_mutatio
 	const bool coarse = *target && is_coarse(c, *target), none = !c->floor || m->unit == VN_UNIT_NONE;
 	const bool wider = m->fine == VN_FINEST || (m->fine == VN_FINER && (coarse || recurs(c))) || (m->fine == VN_FAIR && coarse && recurs(c));
 	if (wider && none && !c->h->limits && *target && vn_dtype_size((*target)->dtype) == 2)
-		return "no floor, and limits without one are wider than this: --floor";
+		return "no floor, and the limits without a floor are wider than this change (give --floor)";
 	return NULL;
 }

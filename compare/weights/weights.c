@@ -225,7 +225,7 @@ static void say_measure(const vn_weight_difference *d, int n, char text[80])
 		snprintf(to, sizeof to, "%.0f", high);
 	}
 	if (*d->measured == 'r' && isinf(high)) {
-		snprintf(text, 80, ", where the other has zeros");
+		snprintf(text, 80, ", zeros in the other");
 		return;
 	}
 	snprintf(range, sizeof range, strcmp(from, to) == 0 ? "%s" : "%s to %s", from, to);
@@ -258,8 +258,8 @@ char *vn_weights_summary(const vn_weights *w, char text[VN_WEIGHT_WORDS])
 	if (w->n_found)
 		snprintf(text, VN_WEIGHT_WORDS, "%d of %d differ", w->n_found, both + w->n_found);
 	else if (w->rounded)
-		snprintf(text, VN_WEIGHT_WORDS, "%d, the same numbers (%d of them in another format)", both, w->rounded);
+		snprintf(text, VN_WEIGHT_WORDS, "%d, equal values (%d of them in another format)", both, w->rounded);
 	else
-		snprintf(text, VN_WEIGHT_WORDS, "%d, all the same", both);
+		snprintf(text, VN_WEIGHT_WORDS, "%d, all equal", both);
 	return text;
 }

@@ -1,15 +1,15 @@
 /* weights.h: which weights of two sides differ, and how: before any activation.
  *
  * A side is the table of weights of a recording or of a model (specs/checkpoint.md):
- * names, formats, shapes, digests and statistics, and, where the files are at hand, the
+ * names, formats, shapes, digests and statistics and, if the files can be read, the
  * numbers. Every weight that differs is tried against the known mistakes of
- * specs/models.md, 9.5 and 9.6. What is said rests on one of these, and says which:
+ * specs/models.md, 9.5 and 9.6. Each finding rests on one of these, and names it:
  *
- *   digest      the reference's numbers, changed so, have the candidate's digest; or the
+ *   digest      the reference's numbers with this change have the candidate's digest; or the
  *               candidate's digest is that of another weight. Certain.
- *   table       what the tables say of themselves: a name, a format, all zeros. Certain.
- *   numbers     measured, where both sides' are at hand. Certain where it says so.
- *   statistics  smallest, largest, mean and rms fit. Likely, no more.
+ *   table       the tables alone show it: a name, a format, all zeros. Certain.
+ *   numbers     measured on the numbers of both sides. Certain or likely, as stated.
+ *   statistics  minimum, maximum, mean and rms agree. Likely.
  *
  * Owner    sides, their rows and numbers are borrowed and must outlive the result.
  * Threads  one at a time; computing uses several.
@@ -24,22 +24,22 @@
 typedef struct vn_weight_side {
 	const vn_weight_row *row;     /* (n), sorted by name */
 	int                  n;
-	const vn_tensor     *numbers; /* (n), data NULL where they are not known; NULL: none is */
+	const vn_tensor     *numbers; /* (n), data NULL if unknown; NULL: none are known */
 	const vn_plan       *plan;    /* for the sizes of heads; NULL: not known */
 	bool                 gguf;    /* of a GGUF file, whose converter's changes were undone (specs/models.md, 4.7) */
 } vn_weight_side;
 
-/* What it rests on. */
+/* The evidence of a finding. */
 typedef enum vn_proof { VN_BY_STATISTICS, VN_BY_NUMBERS, VN_BY_TABLE, VN_BY_DIGEST } vn_proof;
 
 enum { VN_WEIGHT_WORDS = 160 };
 
 typedef struct vn_weight_difference {
-	const vn_weight_row *row[2]; /* [0] the reference's, [1] the candidate's; NULL: not there */
+	const vn_weight_row *row[2]; /* [0] the reference's, [1] the candidate's; NULL: missing */
 	int         layer;           /* -1: outside layers */
-	const char *part;            /* its name behind the layer: "self_attn.q_proj.weight" */
+	const char *part;            /* its name after the layer: "self_attn.q_proj.weight" */
 	const char *kind;            /* "transposed": one word, of specs/weights.md */
-	char        id[8];           /* of the catalogue, "W1"; "": it has none */
+	char        id[8];           /* in the catalogue, "W1"; "" if it has none */
 	char        words[VN_WEIGHT_WORDS];
 	const char *measured;        /* of this one weight: "apart", "correlation", "rms", "places"; NULL: nothing */
 	double      measure;         /* root of the nmse; the coefficient; candidate's by reference's; how many */
@@ -47,7 +47,7 @@ typedef struct vn_weight_difference {
 	bool        certain;
 } vn_weight_difference;
 
-/* Those that differ in the same way, in one line. */
+/* The weights that differ in the same way, as one line. */
 typedef struct vn_weight_line {
 	char   *which;               /* "all 24 layers: self_attn.q_proj.weight" */
 	char    side[2][48];         /* "bf16 (896, 896)", "various", "-" */
@@ -55,7 +55,7 @@ typedef struct vn_weight_line {
 } vn_weight_line;
 
 typedef struct vn_weights {
-	int   n[2];                  /* that either side lists */
+	int   n[2];                  /* number of weights on each side */
 	int   same, rounded;         /* the same bits; the same numbers, rounded to another format */
 	vn_weight_difference *found; /* grouped as the lines are */
 	int   n_found;
@@ -68,8 +68,8 @@ typedef struct vn_weights {
 vn_status vn_weights_compare(const vn_weight_side *ref, const vn_weight_side *cand, int threads, vn_weights **w, vn_error *err);
 void      vn_weights_free(vn_weights *w); /* safe on NULL */
 
-/* The table of a model, sorted by name; numbers (n) where asked for. The caller frees
- * both; the numbers lie in the model. */
+/* The table of a model, sorted by name, and its numbers (n) unless numbers is NULL. The caller
+ * frees both arrays; the data of the numbers belongs to the model. */
 vn_status vn_weights_of_model(const vn_model *m, int threads, vn_weight_row **rows, vn_tensor **numbers, vn_error *err);
 /* The numbers of a table of n rows, as far as the model holds them: by name and digest. NULL in
  * *numbers where it holds none. */
@@ -79,7 +79,7 @@ vn_status vn_weights_numbers(const vn_weight_row *row, int n, const vn_model *m,
 enum { VN_WEIGHT_SAYS = VN_WEIGHT_WORDS + 96 };
 char       *vn_weight_line_says(const vn_weights *w, const vn_weight_line *l, char text[VN_WEIGHT_SAYS]);
 const char *vn_weight_line_proof(const vn_weights *w, const vn_weight_line *l);
-/* Of all that were looked at, half a sentence: "3 of 26 differ", "26, all the same". */
+/* The summary of the comparison: "3 of 26 differ", "26, all equal". */
 char       *vn_weights_summary(const vn_weights *w, char text[VN_WEIGHT_WORDS]);
 
 /* Are these the same numbers? By digest, or between formats by statistics. */

@@ -202,15 +202,15 @@ static void formats(list *l)
 		const char *name = vn_dtype_name(narrow[i]);
 		if (from != narrow[i]) {
 			if (to != narrow[i])
-				add(l, VN_CHANGE_ROUNDED, narrow[i], 0, VN_NO_MISTAKE, "rounded", "rounded to %s on the way", name);
+				add(l, VN_CHANGE_ROUNDED, narrow[i], 0, VN_NO_MISTAKE, "rounded", "rounded to %s in between", name);
 			add(l, VN_CHANGE_TRUNCATED, narrow[i], 0, VN_MISTAKE_W13, "truncated", "truncated to %s, not rounded", name);
 		}
 	}
 	if (from != VN_F16) {
-		add(l, VN_CHANGE_SATURATED, VN_F16, 0, VN_MISTAKE_W14, "saturated", "what f16 cannot hold saturated at 65504");
+		add(l, VN_CHANGE_SATURATED, VN_F16, 0, VN_MISTAKE_W14, "saturated", "values above the range of f16 saturated at 65504");
 		for (int sign = 0; sign < 2; sign++) {
-			add(l, VN_CHANGE_FLUSHED, VN_F16, sign, VN_MISTAKE_W14, "flushed", "what is below the normal numbers of f16 flushed to 0");
-			add(l, VN_CHANGE_FLUSHED_SATURATED, VN_F16, sign, VN_MISTAKE_W14, "flushed", "flushed to 0 below the normal numbers of f16, saturated at 65504");
+			add(l, VN_CHANGE_FLUSHED, VN_F16, sign, VN_MISTAKE_W14, "flushed", "values below the normal range of f16 flushed to 0");
+			add(l, VN_CHANGE_FLUSHED_SATURATED, VN_F16, sign, VN_MISTAKE_W14, "flushed", "values below the normal range of f16 flushed to 0, values above saturated at 65504");
 		}
 	}
 	if (from == VN_F16 || from == VN_BF16) {
@@ -228,7 +228,7 @@ static void blocks(list *l)
 		return;
 	for (int d = VN_N_DTYPES; d < VN_N_WEIGHT_DTYPES; d++)
 		if (vn_quantises((vn_dtype)d))
-			add(l, VN_CHANGE_QUANTISED, (vn_dtype)d, 0, VN_MISTAKE_W15, "quantised", "quantised as %s and back", vn_dtype_name((vn_dtype)d));
+			add(l, VN_CHANGE_QUANTISED, (vn_dtype)d, 0, VN_MISTAKE_W15, "quantised", "quantised as %s and dequantised", vn_dtype_name((vn_dtype)d));
 }
 
 int vn_changes_of(const vn_weight_name *name, const vn_weight_row *a, const vn_weight_row *b, const vn_heads *h, vn_change c[VN_MOST_CHANGES])
@@ -241,7 +241,7 @@ int vn_changes_of(const vn_weight_name *name, const vn_weight_row *a, const vn_w
 		return l.n;
 	}
 	if (vn_dtype_block(a->dtype) > 1) {
-		add(&l, VN_CHANGE_NONE, b->dtype, 0, VN_MISTAKE_W15, "dequantised", "the numbers that blocks of %s stand for", vn_dtype_name(a->dtype));
+		add(&l, VN_CHANGE_NONE, b->dtype, 0, VN_MISTAKE_W15, "dequantised", "dequantised from %s blocks", vn_dtype_name(a->dtype));
 		return l.n;
 	}
 	formats(&l);
@@ -250,7 +250,7 @@ int vn_changes_of(const vn_weight_name *name, const vn_weight_row *a, const vn_w
 		add(&l, VN_CHANGE_PLUS, b->dtype, -1.0, VN_MISTAKE_N6, "plus-one", "stored less one: w - 1 for w");
 	}
 	if (name->part == VN_PART_GDN_LOG)
-		add(&l, VN_CHANGE_DECAY, b->dtype, 0, VN_MISTAKE_G1, "decay", "-exp(A_log) in place of A_log");
+		add(&l, VN_CHANGE_DECAY, b->dtype, 0, VN_MISTAKE_G1, "decay", "-exp(A_log) instead of A_log");
 	factors(&l, h);
 	blocks(&l);
 	return keep_fitting(&l);

@@ -77,7 +77,7 @@ static bool numbers_fit(const vn_weight_trial *t, const vn_tensor *const *part, 
 	*same = found = is(&m, &as_they_are, whole);
 	const int orders = found ? 0 : vn_orders_of(&name, &whole->shape, &whole->shape, &t->heads, list);
 	for (int i = 0; !found && i < orders; i++)
-		found = list[i].kind < VN_ORDER_TURNED && is(&m, &list[i], whole) && vn_weight_is(d, VN_BY_DIGEST, true, "parts", list[i].id, "in one: %.120s", list[i].says);
+		found = list[i].kind < VN_ORDER_TURNED && is(&m, &list[i], whole) && vn_weight_is(d, VN_BY_DIGEST, true, "parts", list[i].id, "fused: %.120s", list[i].says);
 	vn_numbers_free(&m);
 	return found;
 }
@@ -112,8 +112,8 @@ bool vn_weight_fused(const vn_weight_trial *t, vn_weight_difference *d, bool *sa
 		if (known && numbers_fit(t, numbers, n, whole, d, same))
 			return true;
 		if (statistics_fit(part, n, whole))
-			return vn_weight_is(d, VN_BY_STATISTICS, false, "fused", VN_NO_MISTAKE, known ? "%s are in one, in an order of none of the known mistakes" :
-			                    "%s are in one, in an order that numbers would tell", f ? "gate and up" : "q, k and v");
+			return vn_weight_is(d, VN_BY_STATISTICS, false, "fused", VN_NO_MISTAKE, known ? "%s are fused, in an order that no known mistake gives" :
+			                    "%s are fused; the order can be found with the numbers (--model)", f ? "gate and up" : "q, k and v");
 	}
 	return false;
 }

@@ -111,9 +111,9 @@ static const char *fresh(const vn_weight_row *r)
 		return NULL;
 	const double tail = s->absmax / s->rms, normal = sqrt(2.0 * log(n));
 	if (fabs(s->rms / 0.02 - 1.0) < 4.0 / sqrt(2.0 * n) + 2e-3 && tail > 0.7 * normal && tail < normal + 2.0)
-		return "normal with 0.02";
+		return "normal, deviation 0.02";
 	if (N > 0 && fabs(s->absmax * sqrt(N) - 1.0) < 0.02 && fabs(tail - sqrt(3.0)) < 0.05)
-		return "uniform up to 1/sqrt of the columns";
+		return "uniform up to 1/sqrt(columns)";
 	return NULL;
 }
 
@@ -132,7 +132,7 @@ static bool never_loaded(const vn_weight_trial *t, vn_weight_difference *d)
 static bool unrelated(const vn_weight_trial *t, const vn_fit *f, vn_weight_difference *d)
 {
 	if (same_in_any_order(t->row[0], t->row[1]))
-		vn_weight_is(d, VN_BY_STATISTICS, false, "order", VN_NO_MISTAKE, "the same numbers in another order, by none of the known mistakes");
+		vn_weight_is(d, VN_BY_STATISTICS, false, "order", VN_NO_MISTAKE, "the same numbers in another order that no known mistake gives");
 	else if (fresh(t->row[1]) && !fresh(t->row[0]))
 		vn_weight_is(d, VN_BY_NUMBERS, true, "random", VN_MISTAKE_W11, "fresh random numbers: never loaded");
 	else
@@ -154,7 +154,7 @@ static bool quantised(const vn_weight_trial *t, vn_weight_difference *d)
 	if (!(of_blocks(a) || here) || a->dtype == b->dtype)
 		return false;
 	return vn_weight_is(d, VN_BY_TABLE, true, here ? "quantised" : "dequantised", VN_MISTAKE_W15, "%squantised as %s%s", here ? "" : "in the reference: ",
-	                    vn_dtype_name(here ? b->dtype : a->dtype), tried ? ", and not plainly of these numbers" : "");
+	                    vn_dtype_name(here ? b->dtype : a->dtype), tried ? ", possibly from other numbers" : "");
 }
 
 static bool measured(const vn_weight_trial *t, vn_weight_difference *d)
@@ -166,7 +166,7 @@ static bool measured(const vn_weight_trial *t, vn_weight_difference *d)
 	const vn_fit f = vn_fit_of(t->numbers[0], t->numbers[1]);
 	const double off = sqrt(f.nmse), unit = of_blocks(a) || of_blocks(b) ? 1e-3 : unit_of(a, b);
 	if (f.differing == 0.0)
-		return vn_weight_is(d, VN_BY_NUMBERS, true, "bits", VN_NO_MISTAKE, "the same numbers in other bits");
+		return vn_weight_is(d, VN_BY_NUMBERS, true, "bits", VN_NO_MISTAKE, "the same numbers with other bits");
 	if (a->stats.n >= ENOUGH && fabs(f.correlation) < 6.0 / sqrt((double)a->stats.n))
 		return unrelated(t, &f, d);
 	if (quantised(t, d))
@@ -174,7 +174,7 @@ static bool measured(const vn_weight_trial *t, vn_weight_difference *d)
 	if (fabs(f.factor - 1.0) > 2.0 * unit && sqrt(f.residual) < unit * fabs(f.factor))
 		return vn_weight_is(d, VN_BY_NUMBERS, true, "scaled", VN_NO_MISTAKE, "multiplied by %.6g", f.factor);
 	if (off < 0.5 && f.correlation > 0.7)
-		vn_weight_is(d, VN_BY_NUMBERS, false, "revision", VN_NO_MISTAKE, "another revision, or rounded otherwise");
+		vn_weight_is(d, VN_BY_NUMBERS, false, "revision", VN_NO_MISTAKE, "another revision, or rounded differently");
 	else
 		vn_weight_is(d, VN_BY_NUMBERS, true, "other", VN_NO_MISTAKE, "other numbers");
 	return vn_weight_measures(d, "apart", off);
@@ -196,7 +196,7 @@ static void say_ids(const vn_order *list, int n, char text[64])
 		used += (size_t)snprintf(text + used, 64 - used, "%s%s", used ? " or " : " (", vn_mistake_id(said));
 	}
 	if (used)
-		snprintf(text + used, 64 - used, ": numbers decide)");
+		snprintf(text + used, 64 - used, ": the numbers decide, give --model)");
 }
 
 static bool one_of_them(vn_weight_difference *d, const vn_order *o)
@@ -208,7 +208,7 @@ static bool one_of_them(vn_weight_difference *d, const vn_order *o)
 		[VN_ORDER_SHARDS] = "its shards in another order", [VN_ORDER_EVERY_OTHER] = "rows of gate and up in another order",
 		[VN_ORDER_SHEARED] = "",
 	};
-	const char *says = o->kind == VN_ORDER_TURNED ? (o->id == VN_MISTAKE_W1B ? "its bytes transposed, and taken for the old shape" : "transposed")
+	const char *says = o->kind == VN_ORDER_TURNED ? (o->id == VN_MISTAKE_W1B ? "transposed bytes read with the old shape" : "transposed")
 	                 : words[o->kind] ? words[o->kind] : o->says;
 	return vn_weight_is(d, VN_BY_STATISTICS, false, o->word, o->id, "%s", says);
 }
@@ -225,7 +225,7 @@ static bool another_order(const vn_weight_trial *t, vn_weight_difference *d)
 	if (!same_in_any_order(a, b))
 		return false;
 	if (t->numbers[0] || t->numbers[1])
-		return vn_weight_is(d, VN_BY_STATISTICS, false, "order", VN_NO_MISTAKE, "the same numbers in another order, by none of the known mistakes");
+		return vn_weight_is(d, VN_BY_STATISTICS, false, "order", VN_NO_MISTAKE, "the same numbers in another order that no known mistake gives");
 	for (int i = 0; i < n; i++) {
 		if (list[i].kind == VN_ORDER_SHEARED)
 			continue;
@@ -317,7 +317,7 @@ bool vn_weight_by_statistics(const vn_weight_trial *t, vn_weight_difference *d)
 	const double ratio = y->rms / x->rms;
 	const bool   shape = vn_shape_equal(&a->shape, &b->shape);
 	if (shape && fabs(ratio - 1.0) < 0.1 && fabs(y->mean - x->mean) < 0.1 * x->rms && y->absmax < 1.5 * x->absmax && x->absmax < 1.5 * y->absmax)
-		vn_weight_is(d, VN_BY_STATISTICS, false, "revision", VN_NO_MISTAKE, "other numbers alike in size: another revision, perhaps");
+		vn_weight_is(d, VN_BY_STATISTICS, false, "revision", VN_NO_MISTAKE, "other numbers of similar size: perhaps another revision");
 	else
 		vn_weight_is(d, VN_BY_STATISTICS, false, "other", VN_NO_MISTAKE, shape ? "other numbers" : "other numbers in another shape");
 	return vn_weight_measures(d, "rms", ratio);

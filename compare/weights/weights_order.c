@@ -120,8 +120,8 @@ static void pairs(list *l, const vn_heads *h, int64_t n, bool doubled)
 		const int64_t turn = k ? h->R : h->K;
 		if (turn < 4 || turn % 2 || turn > h->K || (k && turn == h->K))
 			continue;
-		both(l, VN_ORDER_PAIRS, 0, VN_MISTAKE_R1B, "rope-rows", "rows permuted as RoPE of neighbours wants them",
-		     "rows permuted as RoPE of halves wants them", (int64_t[]) { period, turn, 0, 0 });
+		both(l, VN_ORDER_PAIRS, 0, VN_MISTAKE_R1B, "rope-rows", "rows permuted for RoPE with neighbouring pairs",
+		     "rows permuted for RoPE with split halves", (int64_t[]) { period, turn, 0, 0 });
 	}
 }
 
@@ -147,21 +147,21 @@ static void fused(list *l, const vn_heads *h, vn_weight_part part, int axis, int
 	if (part == VN_PART_C_ATTN) {
 		blocks(l, axis, VN_MISTAKE_W2, (int64_t[]) { n / 3, n / 3, n / 3 }, qkv, n);
 		if (h->H > 1 && 3 * q == n)
-			both(l, VN_ORDER_PARTS_BY_HEAD, axis, VN_MISTAKE_W2, "parts", "q, k and v of each head together", "q, k and v each together, as if they were not",
+			both(l, VN_ORDER_PARTS_BY_HEAD, axis, VN_MISTAKE_W2, "parts", "q, k and v of each head together", "q, k and v stored separately but read as interleaved",
 			     (int64_t[]) { h->H, h->K, 0, 0 });
 		return;
 	}
 	blocks(l, axis, VN_MISTAKE_W2, (int64_t[]) { q, k, k }, qkv, n);
 	if (h->G > 1 && h->H % h->G == 0 && q + 2 * k == n)
 		both(l, VN_ORDER_PARTS_BY_GROUP, axis, VN_MISTAKE_W2, "parts", "q, k and v of each group of heads together",
-		     "q, k and v each together, as if they were not", (int64_t[]) { h->G, h->H / h->G, h->K, 0 });
+		     "q, k and v stored separately but read as interleaved", (int64_t[]) { h->G, h->H / h->G, h->K, 0 });
 }
 
 static void tiled(list *l, const vn_heads *h, int axis, int64_t before, int64_t width, int64_t n)
 {
 	if (h->nk < 2 || h->nv <= h->nk || h->nv % h->nk || before + h->nv * width != n)
 		return;
-	both(l, VN_ORDER_TILED, axis, VN_MISTAKE_G10, "value-heads", "value heads tiled, as GGUF has them", "value heads grouped, as if they had been tiled",
+	both(l, VN_ORDER_TILED, axis, VN_MISTAKE_G10, "value-heads", "value heads tiled, as in GGUF", "value heads grouped, although they were not tiled",
 	     (int64_t[]) { before, h->nk, h->nv / h->nk, width });
 }
 
@@ -189,7 +189,7 @@ static void shards(list *l, int64_t n)
 			continue;
 		set(add(l, VN_ORDER_SHARDS, 0, VN_MISTAKE_W19, "shards", w == 2 ? "its two halves exchanged" : "its %d shards in reverse order", (int)w), w, -1, 0, 0);
 		for (int64_t k = 1; w > 2 && k < w; k++)
-			set(add(l, VN_ORDER_SHARDS, 0, VN_MISTAKE_W19, "shards", "its %d shards turned by %d", (int)w, (int)k), w, k, 0, 0);
+			set(add(l, VN_ORDER_SHARDS, 0, VN_MISTAKE_W19, "shards", "its %d shards rotated by %d", (int)w, (int)k), w, k, 0, 0);
 	}
 }
 
@@ -199,8 +199,8 @@ static void add_transposed(list *l, int64_t M, int64_t N, bool swapped)
 		set(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1, "transposed", "transposed"), M, N, 0, 0);
 		return;
 	}
-	set(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1B, "reinterpreted", "transposed, and the bytes taken for the old shape"), M, N, 0, 0);
-	set(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1B, "reinterpreted", "the bytes taken for those of the transposed shape"), N, M, 0, 0);
+	set(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1B, "reinterpreted", "transposed bytes read with the old shape"), M, N, 0, 0);
+	set(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1B, "reinterpreted", "the bytes read with the transposed shape"), N, M, 0, 0);
 }
 
 static void sheared(list *l, int64_t N)
@@ -212,9 +212,9 @@ static void sheared(list *l, int64_t N)
 		if (stride == N || stride == last)
 			continue;
 		last = stride;
-		set(add(l, VN_ORDER_SHEARED, 0, VN_MISTAKE_W18, "stride", "rows padded to %d and read as if they were not", (int)stride), stride, 0, 0, 0);
+		set(add(l, VN_ORDER_SHEARED, 0, VN_MISTAKE_W18, "stride", "rows padded to %d but read without padding", (int)stride), stride, 0, 0, 0);
 	}
-	set(add(l, VN_ORDER_SHEARED, 0, VN_MISTAKE_W18, "stride", "8 numbers of padding behind each row read as its own"), N + 8, 0, 0, 0);
+	set(add(l, VN_ORDER_SHEARED, 0, VN_MISTAKE_W18, "stride", "8 numbers of padding after each row read as weights"), N + 8, 0, 0, 0);
 }
 
 int vn_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_shape *other, const vn_heads *h, vn_order o[VN_MOST_ORDERS])
@@ -236,7 +236,7 @@ int vn_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_sha
 	if (part == VN_PART_Q && h->H > 0 && M == 2 * (int64_t)h->H * h->K)
 		for (int first = 0; first < 2; first++)
 			both(&l, VN_ORDER_HALVES, 0, VN_MISTAKE_W3, "halves", first ? "all gates first, then all queries" : "all queries first, then all gates",
-			     "queries and gates head by head, as if they were halves", (int64_t[]) { h->H, h->K, first, 0 });
+			     "queries and gates interleaved by head, read as halves", (int64_t[]) { h->H, h->K, first, 0 });
 	if (part == VN_PART_QKV || part == VN_PART_C_ATTN)
 		fused(&l, h, part, part == VN_PART_C_ATTN && matrix, part == VN_PART_C_ATTN && matrix ? N : M);
 	if (part == VN_PART_GATE_UP && M % 2 == 0) {

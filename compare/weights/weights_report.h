@@ -1,6 +1,6 @@
-/* weights_report.h: the table of weights that differ, in every form of report. What comes
- * from files is cleaned or escaped here. NULL, where nothing was to be compared, writes
- * nothing (JSON: null). */
+/* weights_report.h: the table of weights that differ, in every form of report. Text from
+ * files is cleaned or escaped here. For NULL (no weights were compared) nothing is written
+ * (JSON: null). */
 #ifndef VN_COMPARE_WEIGHTS_REPORT_H
 #define VN_COMPARE_WEIGHTS_REPORT_H
 
@@ -10,7 +10,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* A line where all agree; else the table, at most so many rows of it (0: all). */
+/* One line if all weights agree, else the table with at most `most` rows (0: all). */
 void    vn_weights_text(const vn_weights *w, int most, FILE *out);
 json_t *vn_weights_json(const vn_weights *w); /* specs/weights.md */
 void    vn_weights_markdown(const vn_weights *w, FILE *out);

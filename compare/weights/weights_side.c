@@ -69,13 +69,13 @@ static vn_status of_model(const char *path, int threads, vn_opened_weights *w, v
 	for (size_t i = 0; i < w->source->n; i++) {
 		const vn_source_tensor *s = &w->source->tensor[i];
 		if (!tensor_of(s, &w->numbers[n])) {
-			vn_lines_add(notes, "%s: %s: of format %s and rank %d, and left out", s->path, s->name, s->dtype, s->rank);
+			vn_lines_add(notes, "%s: %s: format %s with rank %d is not supported; left out", s->path, s->name, s->dtype, s->rank);
 			continue;
 		}
 		snprintf(w->rows[n++].name, VN_NAME_MAX, "%s", s->name);
 	}
 	if (n == 0)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: holds no weight that can be read", path);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: holds no readable weight", path);
 	vn_team_each(threads, n, sum_up_row, w);
 	w->plan = vn_family_plan(w->source->config, NULL);
 	w->side = (vn_weight_side) { .row = w->rows, .n = n, .numbers = w->numbers, .plan = w->plan, .gguf = strncmp(w->source->format, "gguf", 4) == 0 };

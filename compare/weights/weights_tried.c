@@ -76,7 +76,7 @@ static bool other_size(const vn_weight_trial *t, vn_weight_difference *d)
 		return false;
 	if (table && a->rank == 2 && b->rank == 2 && a->dim[1] == b->dim[1])
 		return vn_weight_is(d, VN_BY_TABLE, true, "vocabulary", VN_MISTAKE_W19, "%lld rows %s", llabs(b->dim[0] - a->dim[0]),
-		                    b->dim[0] > a->dim[0] ? "more: a padded vocabulary" : "less: a vocabulary cut");
+		                    b->dim[0] > a->dim[0] ? "more (a padded vocabulary)" : "fewer (a truncated vocabulary)");
 	return vn_weight_is(d, VN_BY_TABLE, true, "size", VN_NO_MISTAKE, "of another size");
 }
 
@@ -92,9 +92,9 @@ bool vn_weight_by_table(const vn_weight_trial *t, vn_weight_difference *d)
 	if (same && a->dtype != b->dtype && vn_shape_equal(&a->shape, &b->shape))
 		return vn_weight_is(d, VN_BY_DIGEST, true, "misread", VN_MISTAKE_W12, "bits of %s read as %s", vn_dtype_name(a->dtype), vn_dtype_name(b->dtype));
 	if (same && a->dtype == b->dtype && same_but_ones(&a->shape, &b->shape))
-		return vn_weight_is(d, VN_BY_DIGEST, true, "shape", VN_NO_MISTAKE, "the same bytes, dimensions of 1 written or left out");
+		return vn_weight_is(d, VN_BY_DIGEST, true, "shape", VN_NO_MISTAKE, "the same bytes; dimensions of 1 added or removed");
 	if (same && a->dtype == b->dtype)
-		return vn_weight_is(d, VN_BY_DIGEST, true, "reinterpreted", VN_MISTAKE_W1B, "the same bytes taken for another shape");
+		return vn_weight_is(d, VN_BY_DIGEST, true, "reinterpreted", VN_MISTAKE_W1B, "the same bytes read with another shape");
 	return other_size(t, d) || unsound(t, d, 1) || unsound(t, d, 0);
 }
 

@@ -77,7 +77,7 @@ static const vn_option *find(const vn_command *c, const described *d, int code)
 static vn_status read_number(const vn_option *o, const char *value, int64_t *x, vn_error *err)
 {
 	return vn_text_whole(value, o->low, o->high, x) ? VN_OK
-	       : vn_fail(err, VN_ERR_USAGE, "--%s wants a whole number from %" PRId64 " to %" PRId64 ", not '%s'", o->name, o->low, o->high, value);
+	       : vn_fail(err, VN_ERR_USAGE, "--%s takes a whole number from %" PRId64 " to %" PRId64 ", not '%s'", o->name, o->low, o->high, value);
 }
 
 /* "a|b|c" as "a, b or c". */
@@ -137,7 +137,7 @@ static vn_status store(const vn_option *o, const char *value, void *command, vn_
 	case VN_WHOLE:  return read_number(o, value, field, err);
 	case VN_DOUBLE:
 		return vn_text_real(value, (double)o->low, (double)o->high, field) ? VN_OK
-		       : vn_fail(err, VN_ERR_USAGE, "--%s wants a number from %" PRId64 " to %" PRId64 ", not '%s'", o->name, o->low, o->high, value);
+		       : vn_fail(err, VN_ERR_USAGE, "--%s takes a number from %" PRId64 " to %" PRId64 ", not '%s'", o->name, o->low, o->high, value);
 	case VN_INT:
 		if (!(st = read_number(o, value, &n, err)))
 			*(int *)field = (int)n;

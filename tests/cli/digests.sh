@@ -35,7 +35,7 @@ f = h5py.File('none.h5', 'r+')
 for name in ('embed', 'logits'): del f['step.0/' + name].attrs['digest']
 h5py.File('bad.h5', 'r+')['step.0/logits'].attrs['digest'] = ''"
 say f32.h5 none.h5
-echo "== a digest that is none, a digest that was changed"
+echo "== a malformed digest, a digest that was changed"
 say f32.h5 bad.h5
 cp f32.h5 lie.h5; "${PYTHON:-python3}" -c "
 import h5py

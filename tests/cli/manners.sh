@@ -64,5 +64,5 @@ next() { $PYTHON -c "import json, sys; print(*json.load(open(sys.argv[1]))['next
 next r.json
 eval "$(next r.json | sed -n 1p) -o e.json -o e.txt"
 next e.json
-grep -A 3 'around it' e.txt
+grep -A 3 'neighbours' e.txt
 vernier compare prompt.h5 prompt.h5 --allow itself -o w.json >said; next w.json

@@ -91,7 +91,7 @@ $PYTHON junit.py deep.xml | sed -n 1,2p
 $PYTHON -c "
 text = open('deep.md', encoding='utf-8').read()
 rows = [l for l in text.splitlines() if l.startswith('| \`layer') and ': ' not in l.split('|')[1] or l.startswith('| \`logits') or l.startswith(('| \`final', '| \`embed'))]
-left = [l for l in text.splitlines() if 'no room' in l]
+left = [l for l in text.splitlines() if 'do not fit' in l]
 print(text.splitlines()[0], len(text) < 65536, len(rows) + int(left[0].split()[0]), text.rstrip().endswith('</details>'))"
 
 echo "== every key of a report is in its document"
