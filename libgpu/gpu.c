@@ -148,7 +148,7 @@ void vn_gpu_destroy(void *gpu)
 	vn_cache_destroy(&g->device, &g->cache);
 	vn_arena_destroy(&g->device, &g->arena);
 	if (g->device.device)
-		vn_kernels_destroy(&g->device, &g->kernels);
+		vn_kernels_destroy(&g->kernels);
 	vn_device_close(&g->device);
 	free(g->made);
 	free(g->stamp);
