@@ -88,6 +88,7 @@ vn_status vn_encode_begin(vn_encoder *e, vn_error *err)
 	if (r != VK_SUCCESS)
 		return vn_device_fail(e->d, r, err, "a command buffer cannot be begun");
 	e->recording = true;
+	e->bound = VK_NULL_HANDLE;
 	barrier(e, SHADERS | COPIES, TOUCHED);
 	e->epoch++;
 	return VN_OK;
@@ -170,7 +171,9 @@ void vn_encode_dispatch(vn_encoder *e, vn_kernel kernel, const void *push, int64
 	add_needed_barrier(e);
 	if (e->failed || (e->failed = vn_kernel_pipeline(e->k, kernel, &pipeline, &e->why)))
 		return;
-	vn_vk.CmdBindPipeline(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+	if (pipeline != e->bound)
+		vn_vk.CmdBindPipeline(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+	e->bound = pipeline;
 	vn_vk.CmdPushConstants(cmd, e->k->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, vn_kernel_push_bytes(kernel), push);
 	vn_vk.CmdDispatch(cmd, at_most(x, e->d->limits.maxComputeWorkGroupCount[0]),
 	              at_most(y, e->d->limits.maxComputeWorkGroupCount[1]), 1);

@@ -27,6 +27,7 @@ typedef struct vn_encoder {
 	bool            stuck; /* a software device does not compute any more: nothing of it can be waited for */
 	int               cur;       /* the one to record into */
 	bool              recording;
+	VkPipeline        bound;     /* in it */
 	unsigned          epoch;     /* counts barriers */
 	struct { vn_buffer *b; bool write; } use[VN_USES_MAX];
 	int               uses;
