@@ -126,8 +126,8 @@ void split(vec2 w, out uint high, out uint low)
 }
 
 // 2^x of x up to 9, to 2e-8 relative: a fit of degree 6 on half a unit to either side. A NaN passes through the
-// arithmetic; below the smallest normal is 0. 1.5 2^23 more leave the whole number in the last bits. (Not taken off again for a
-// rounding: a driver made nothing of the two.)
+// arithmetic; below the smallest normal is 0. 1.5 2^23 more leave the whole number in the last bits. (Taking it off again in
+// place of roundEven gave wrong weights on an H200, with `precise`, too.)
 float exp2_(float x)
 {
 	const float n = roundEven(max(x, -126.0)), f = x - n;
