@@ -107,6 +107,9 @@ vn_status vn_arena_layout(vn_device *d, vn_arena *a, const vn_plan *plan, vn_pol
 	vn_status st;
 	char      name[VN_NAME_MAX + 16];
 
+	if (a->tokens == tokens && a->guarded == guard)
+		return VN_OK; /* one token after the other */
+	a->tokens = 0;
 	assign(a, plan, policy, tokens, guard);
 	measure_peak(a, plan, policy, tokens);
 	for (int s = 0; s < a->n_slots; s++) {
@@ -124,5 +127,7 @@ vn_status vn_arena_layout(vn_device *d, vn_arena *a, const vn_plan *plan, vn_pol
 	a->bytes = 0;
 	for (int s = 0; s < a->n_values; s++)
 		a->bytes += (int64_t)a->slot[s].held;
+	a->tokens = tokens;
+	a->guarded = guard;
 	return VN_OK;
 }

@@ -20,6 +20,8 @@ typedef struct vn_arena {
 	vn_buffer    *slot;     /* (n_values) of room, the first n_slots in use */
 	VkDeviceSize *need;     /* bytes each slot must have */
 	int          *free_at;  /* the node after which a slot is free; while laying out */
+	int64_t       tokens;   /* of the last layout, */
+	bool          guarded;  /* and how; tokens 0: none */
 	int64_t       bytes;
 	int64_t       peak;     /* bytes of values alive at once, most of any node: what no arena can be under */
 } vn_arena;

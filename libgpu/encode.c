@@ -48,7 +48,7 @@ static vn_status create(vn_encoder *e, uint32_t queries, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_encoder_create(vn_device *d, const vn_kernels *k, uint32_t queries, vn_encoder *e, vn_error *err)
+vn_status vn_encoder_create(vn_device *d, vn_kernels *k, uint32_t queries, vn_encoder *e, vn_error *err)
 {
 	*e = (vn_encoder){ .d = d, .k = k, .epoch = 1 };
 	const vn_status st = create(e, queries, err);
@@ -88,6 +88,7 @@ vn_status vn_encode_begin(vn_encoder *e, vn_error *err)
 	if (r != VK_SUCCESS)
 		return vn_device_fail(e->d, r, err, "a command buffer cannot be begun");
 	e->recording = true;
+	e->bound = VK_NULL_HANDLE;
 	barrier(e, SHADERS | COPIES, TOUCHED);
 	e->epoch++;
 	return VN_OK;
@@ -165,9 +166,14 @@ static uint32_t at_most(int64_t want, uint32_t limit)
 void vn_encode_dispatch(vn_encoder *e, vn_kernel kernel, const void *push, int64_t x, int64_t y)
 {
 	VkCommandBuffer cmd = e->cmd[e->cur];
+	VkPipeline      pipeline;
 
 	add_needed_barrier(e);
-	vn_vk.CmdBindPipeline(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, e->k->pipeline[kernel]);
+	if (e->failed || (e->failed = vn_kernel_pipeline(e->k, kernel, &pipeline, &e->why)))
+		return;
+	if (pipeline != e->bound)
+		vn_vk.CmdBindPipeline(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+	e->bound = pipeline;
 	vn_vk.CmdPushConstants(cmd, e->k->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, vn_kernel_push_bytes(kernel), push);
 	vn_vk.CmdDispatch(cmd, at_most(x, e->d->limits.maxComputeWorkGroupCount[0]),
 	              at_most(y, e->d->limits.maxComputeWorkGroupCount[1]), 1);
@@ -215,6 +221,8 @@ vn_status vn_encode_submit(vn_encoder *e, vn_error *err)
 	const int i = e->cur;
 	VkResult  r;
 
+	if (e->failed)
+		return vn_fail(err, e->failed, "%s", e->why.text);
 	barrier(e, VK_PIPELINE_STAGE_2_HOST_BIT, VK_ACCESS_2_HOST_READ_BIT);
 	e->recording = false;
 	if ((r = vn_vk.EndCommandBuffer(e->cmd[i])) != VK_SUCCESS || (r = vn_vk.ResetFences(e->d->device, 1, &e->fence[i])) != VK_SUCCESS)
@@ -296,4 +304,5 @@ void vn_encode_abandon(vn_encoder *e)
 		vn_vk.ResetCommandBuffer(e->cmd[e->cur], 0);
 	e->recording = false;
 	e->uses = 0;
+	e->failed = VN_OK;
 }

@@ -19,7 +19,7 @@
 
 typedef struct vn_encoder {
 	vn_device        *d;
-	const vn_kernels *k;
+	vn_kernels       *k;
 	VkCommandPool     pool;
 	VkCommandBuffer   cmd[2];
 	VkFence           fence[2];
@@ -27,6 +27,7 @@ typedef struct vn_encoder {
 	bool            stuck; /* a software device does not compute any more: nothing of it can be waited for */
 	int               cur;       /* the one to record into */
 	bool              recording;
+	VkPipeline        bound;     /* in it */
 	unsigned          epoch;     /* counts barriers */
 	struct { vn_buffer *b; bool write; } use[VN_USES_MAX];
 	int               uses;
@@ -38,9 +39,11 @@ typedef struct vn_encoder {
 	bool              break_barriers; /* for tests: leave out those between commands */
 	bool            (*stop)(void *ctx); /* NULL: never asked */
 	void             *stop_ctx;
+	vn_status         failed; /* a pipeline could not be built: the next submit fails with why */
+	vn_error          why;
 } vn_encoder;
 
-vn_status vn_encoder_create(vn_device *d, const vn_kernels *k, uint32_t queries, vn_encoder *e, vn_error *err);
+vn_status vn_encoder_create(vn_device *d, vn_kernels *k, uint32_t queries, vn_encoder *e, vn_error *err);
 void      vn_encoder_destroy(vn_encoder *e); /* waits; safe on a zeroed one */
 
 vn_status vn_encode_begin(vn_encoder *e, vn_error *err);

@@ -12,6 +12,7 @@
 #include "libgpu/kernels.h"
 #include "libgpu/product.h"
 #include "libgpu/staging.h"
+#include "libgpu/tables.h"
 #include "libgpu/weights.h"
 
 #include "libref/base/progress.h"
@@ -57,6 +58,7 @@ struct vn_gpu {
 	int           *rope_node; /* (n_ropes): a node that has it */
 	bool          *rope_past; /* (n_ropes): an experiment's, for the tokens before the call */
 	VkDeviceSize  *table_at; /* (n_ropes): offset in upload */
+	vn_table      *table;    /* (n_ropes) */
 
 	double        *node_ms;  /* (n_nodes) */
 	uint64_t      *stamp;    /* (n_nodes + 1) */

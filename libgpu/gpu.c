@@ -58,10 +58,11 @@ static vn_status find_ropes(vn_gpu *g, vn_error *err)
 	g->rope_node = calloc(n, sizeof(*g->rope_node));
 	g->rope_past = calloc(n, sizeof(*g->rope_past));
 	g->table_at = calloc(n, sizeof(*g->table_at));
+	g->table = calloc(n, sizeof(*g->table));
 	g->node_ms = calloc(n, sizeof(*g->node_ms));
 	g->stamp = calloc(n + 1, sizeof(*g->stamp));
 	g->made = calloc(p->n_values ? (size_t)p->n_values : 1, sizeof(*g->made));
-	if (!g->rope_of || !g->rope_node || !g->rope_past || !g->table_at || !g->node_ms || !g->stamp || !g->made)
+	if (!g->rope_of || !g->rope_node || !g->rope_past || !g->table_at || !g->table || !g->node_ms || !g->stamp || !g->made)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for an engine of %d nodes", p->n_nodes);
 	for (int i = 0; i < p->n_nodes; i++) {
 		int r = 0;
@@ -148,12 +149,15 @@ void vn_gpu_destroy(void *gpu)
 	vn_cache_destroy(&g->device, &g->cache);
 	vn_arena_destroy(&g->device, &g->arena);
 	if (g->device.device)
-		vn_kernels_destroy(&g->device, &g->kernels);
+		vn_kernels_destroy(&g->kernels);
 	vn_device_close(&g->device);
 	free(g->made);
 	free(g->stamp);
 	free(g->node_ms);
 	free(g->table_at);
+	for (int r = 0; r < g->n_ropes; r++)
+		vn_table_free(&g->table[r]);
+	free(g->table);
 	free(g->rope_past);
 	free(g->rope_node);
 	free(g->rope_of);

@@ -1,8 +1,8 @@
 /* gpu.h: the engine under test: a walk over a plan on Vulkan.
  *
  * It has the calls of every engine (libref/plan/engine.h), and shares no arithmetic with the
- * reference (libref/exec/ref.h). A forward pass is encoded into one command buffer and
- * nothing executes before submit; taps are copies behind a barrier into a
+ * reference (libref/exec/ref.h). A forward pass is encoded into one command buffer, a
+ * long one into two, of which the first executes while the other is encoded; taps are copies behind a barrier into a
  * staging buffer that is read after the fence. When they outgrow the staging
  * budget the pass is submitted in several pieces.
  *

@@ -2,11 +2,11 @@
 #include "libgpu/kernels.h"
 
 #include "libgpu/pipeline_cache.h"
-#include "libref/base/progress.h"
 
 #include <assert.h>
 #include <stddef.h>
-#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* Made by the build from shaders/NAME.comp. */
 #include "kernels_spv.h"
@@ -188,7 +188,7 @@ vn_kernel vn_kernel_of_attention(const vn_kernels *k, int head_dim)
 {
 	const vn_kernel coop = coop_attention(head_dim);
 
-	return k->pipeline[coop] ? coop : VN_K_ATTENTION;
+	return k->shader[coop].words ? coop : VN_K_ATTENTION;
 }
 
 static bool has_experiment(const vn_plan *p)
@@ -200,26 +200,28 @@ static bool has_experiment(const vn_plan *p)
 	return has;
 }
 
-/* coop: of cooperative matrices, which says how many lanes a subgroup has to have. */
-static vn_status build(vn_device *d, vn_kernels *k, vn_kernel which, const code *c, vn_coop coop, vn_error *err)
+/* Of cooperative matrices: these say how many lanes a subgroup has to have. */
+static vn_status build(vn_kernels *k, vn_kernel which, vn_error *err)
 {
+	vn_device       *d = k->d;
+	const vn_shader *s = &k->shader[which];
 	const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo lanes = {
-		.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO, .requiredSubgroupSize = vn_coop_subgroup(coop) };
+		.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO, .requiredSubgroupSize = vn_coop_subgroup(s->coop) };
 	VkShaderModule module = VK_NULL_HANDLE;
 	VkResult       r;
 
-	d->unheard = coop && d->old_layer;
+	d->unheard = s->coop && d->old_layer;
 	r = vn_vk.CreateShaderModule(d->device, &(VkShaderModuleCreateInfo){
-		.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = c->bytes, .pCode = c->words }, NULL, &module);
+		.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = s->bytes, .pCode = s->words }, NULL, &module);
 	d->unheard = false;
 	if (r != VK_SUCCESS)
 		return vn_device_fail(d, r, err, table[which].name);
 	vn_device_name(d, VK_OBJECT_TYPE_SHADER_MODULE, (uint64_t)module, table[which].name);
-	d->unheard = coop && d->old_layer;
+	d->unheard = s->coop && d->old_layer;
 	r = vn_vk.CreateComputePipelines(d->device, k->cache, 1, &(VkComputePipelineCreateInfo){
 		.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO, .layout = k->layout,
-		.stage = { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, .pName = "main", .pNext = coop ? &lanes : NULL,
-			.flags = coop ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT : 0,
+		.stage = { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, .pName = "main", .pNext = s->coop ? &lanes : NULL,
+			.flags = s->coop ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT : 0,
 			.stage = VK_SHADER_STAGE_COMPUTE_BIT, .module = module } }, NULL, &k->pipeline[which]);
 	d->unheard = false;
 	vn_vk.DestroyShaderModule(d->device, module, NULL);
@@ -231,53 +233,72 @@ static vn_status build(vn_device *d, vn_kernels *k, vn_kernel which, const code 
 	return VN_OK;
 }
 
+vn_status vn_kernel_pipeline(vn_kernels *k, vn_kernel which, VkPipeline *pipeline, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	if (!k->pipeline[which])
+		st = build(k, which, err);
+	*pipeline = k->pipeline[which];
+	return st;
+}
+
+static void choose_shaders(vn_kernels *k, const vn_plan *plan, vn_policy policy, bool paged)
+{
+	const bool experiment = has_experiment(plan);
+
+	for (int i = 0; i < VN_N_KERNELS; i++) {
+		const code matrices = k->side ? coop_code_of(plan, k->d, paged, (vn_kernel)i) : (code){ NULL, 0 };
+		const code usual = matrices.words ? matrices : code_of(plan, policy, paged, (vn_kernel)i);
+		if (!table[i].experiment || experiment)
+			k->shader[i] = (vn_shader){ usual.words, usual.bytes, matrices.words ? k->d->coop : VN_COOP_NONE };
+	}
+}
+
 vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn_policy policy, bool paged, const char *cache_dir,
                             vn_error *err)
 {
-	const bool  experiment = has_experiment(plan);
-	vn_progress bar = { 0 };
-	vn_status   st;
-	VkResult   r;
+	vn_status st;
+	VkResult  r;
 
-	*k = (vn_kernels){ .float_sums = policy.sums == VN_F32, .side = policy.storage == VN_F16 && policy.sums == VN_F32 ? (int)vn_coop_side(d->coop) : 0 };
+	*k = (vn_kernels){ .d = d, .float_sums = policy.sums == VN_F32, .side = policy.storage == VN_F16 && policy.sums == VN_F32 ? (int)vn_coop_side(d->coop) : 0 };
+	choose_shaders(k, plan, policy, paged);
+	if (cache_dir && !(k->cache_dir = strdup(cache_dir))) {
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the name of a folder");
+		goto fail;
+	}
 	r = vn_vk.CreatePipelineLayout(d->device, &(VkPipelineLayoutCreateInfo){
 		.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, .pushConstantRangeCount = 1,
 		.pPushConstantRanges = &(VkPushConstantRange){ .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .size = 128 } },
 		NULL, &k->layout);
 	if (r != VK_SUCCESS) {
 		k->layout = VK_NULL_HANDLE;
-		return vn_device_fail(d, r, err, "pipeline layout");
+		st = vn_device_fail(d, r, err, "pipeline layout");
+		goto fail;
 	}
 	vn_device_name(d, VK_OBJECT_TYPE_PIPELINE_LAYOUT, (uint64_t)k->layout, "push block");
-	if ((st = vn_pipeline_cache_open(d, cache_dir, &k->cache, &k->cache_hit, err)))
-		goto fail;
-	vn_progress_start(&bar, "shader", VN_N_KERNELS);
-	for (int i = 0; i < VN_N_KERNELS; i++) {
-		vn_progress_at(&bar, i);
-		const struct row *t = &table[i];
-		const code    matrices = k->side ? coop_code_of(plan, d, paged, (vn_kernel)i) : (code){ NULL, 0 };
-		const vn_coop coop = matrices.words ? d->coop : VN_COOP_NONE;
-		const code    c = coop ? matrices : code_of(plan, policy, paged, (vn_kernel)i);
-		if (c.words && (!t->experiment || experiment) && (st = build(d, k, (vn_kernel)i, &c, coop, err)))
-			goto fail;
-	}
-	vn_progress_stop(&bar);
-	vn_pipeline_cache_save(d, cache_dir, k->cache);
-	return VN_OK;
+	if (!(st = vn_pipeline_cache_open(d, k->cache_dir, &k->cache, &k->cache_hit, err)))
+		return VN_OK;
 fail:
-	vn_progress_stop(&bar);
-	vn_kernels_destroy(d, k);
+	vn_kernels_destroy(k);
 	return st;
 }
 
-void vn_kernels_destroy(vn_device *d, vn_kernels *k)
+void vn_kernels_destroy(vn_kernels *k)
 {
+	bool built = false;
+
 	for (int i = 0; i < VN_N_KERNELS; i++)
-		if (k->pipeline[i])
-			vn_vk.DestroyPipeline(d->device, k->pipeline[i], NULL);
+		if (k->pipeline[i]) {
+			built = true;
+			vn_vk.DestroyPipeline(k->d->device, k->pipeline[i], NULL);
+		}
+	if (built)
+		vn_pipeline_cache_save(k->d, k->cache_dir, k->cache);
 	if (k->cache)
-		vn_vk.DestroyPipelineCache(d->device, k->cache, NULL);
+		vn_vk.DestroyPipelineCache(k->d->device, k->cache, NULL);
 	if (k->layout)
-		vn_vk.DestroyPipelineLayout(d->device, k->layout, NULL);
+		vn_vk.DestroyPipelineLayout(k->d->device, k->layout, NULL);
+	free(k->cache_dir);
 	*k = (vn_kernels){ 0 };
 }

@@ -4,7 +4,9 @@
  * its code for each precision policy and the bytes it is pushed. A faster
  * variant for some device is another row. So is the shader of an operation as
  * an experiment has it (vn_variant), compiled of the same source: it stands right
- * behind the usual one, and an engine whose plan has no experiment does not build it.
+ * behind the usual one, and an engine whose plan has no experiment does not have it.
+ *
+ * A pipeline is built when it is first asked for: some drivers take seconds for all of them, and a run needs a few.
  */
 #ifndef VN_LIBGPU_KERNELS_H
 #define VN_LIBGPU_KERNELS_H
@@ -56,10 +58,19 @@ typedef enum vn_kernel {
 	VN_N_KERNELS
 } vn_kernel;
 
+typedef struct vn_shader {
+	const uint32_t *words; /* NULL: the policy, the device or the plan has none */
+	size_t          bytes;
+	vn_coop         coop;  /* of which cooperative matrices */
+} vn_shader;
+
 typedef struct vn_kernels {
+	vn_device       *d;
 	VkPipelineLayout layout;
 	VkPipelineCache  cache;
-	VkPipeline       pipeline[VN_N_KERNELS];
+	char            *cache_dir; /* NULL as in vn_gpu_options */
+	vn_shader        shader[VN_N_KERNELS];
+	VkPipeline       pipeline[VN_N_KERNELS]; /* NULL: not asked for yet */
 	bool             cache_hit; /* a valid file was read */
 	int              side;      /* of the cooperative matrices; 0: the policy or the device has none */
 	bool             float_sums;
@@ -71,12 +82,15 @@ vn_kernel vn_kernel_of(vn_kernel usual, const vn_node *n);
 /* The shader of attention for many queries and heads of a width. */
 vn_kernel vn_kernel_of_attention(const vn_kernels *k, int head_dim);
 
-/* Builds every pipeline of the policy, for a paged cache or a contiguous one, and of those of experiments where
- * the plan has one; the others stay NULL. cache_dir as in vn_gpu_options; a cache
- * that cannot be read or written is no error. */
+/* Chooses the shaders of the policy, for a paged cache or a contiguous one, with those of experiments where
+ * the plan has one. cache_dir as in vn_gpu_options; a cache that cannot be read or written is no error. */
 vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn_policy policy, bool paged, const char *cache_dir,
                             vn_error *err);
-void      vn_kernels_destroy(vn_device *d, vn_kernels *k); /* safe on a zeroed one */
+/* Keeps what was compiled for the next run. Safe on a zeroed one. */
+void      vn_kernels_destroy(vn_kernels *k);
+
+/* Its pipeline, built at the first call. */
+vn_status vn_kernel_pipeline(vn_kernels *k, vn_kernel which, VkPipeline *pipeline, vn_error *err);
 
 const char *vn_kernel_name(vn_kernel k);
 uint32_t    vn_kernel_push_bytes(vn_kernel k);

@@ -116,8 +116,10 @@ static void usual(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t T)
 		vn_encode_dispatch(&w->g->encoder, VN_K_ATTENTION_FEW, &push, T * k.n, H);
 	} else {
 		const vn_kernel kernel = vn_kernel_of_attention(&w->g->kernels, n->c.attention.head_dim);
-		const int64_t   block = kernel == VN_K_ATTENTION ? QUERIES : 4 * w->g->kernels.side; /* attention_coop.comp */
-		vn_encode_dispatch(&w->g->encoder, kernel, &push, groups(T, block) * k.n, H);
+		if (kernel == VN_K_ATTENTION)
+			vn_encode_dispatch(&w->g->encoder, kernel, &push, groups(T, QUERIES) * k.n, H);
+		else
+			vn_encode_dispatch(&w->g->encoder, kernel, &push, H, groups(T, 4 * w->g->kernels.side) * k.n);
 	}
 	if (k.n == 1)
 		return;

@@ -4,7 +4,6 @@
 #include "libgpu/ops.h"
 #include "libgpu/pieces.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,27 +15,6 @@ static vn_status ensure(vn_gpu *g, vn_buffer *b, vn_gpu_block place, VkDeviceSiz
 	if (b->buffer)
 		vn_buffer_destroy(&g->device, b);
 	return vn_buffer_create(&g->device, b, place, bytes, g->guard, name, err);
-}
-
-/* (T, R/2, 2): cosine and sine of each pair's angle. The angle is the float32
- * product, as models compute it; its cosine is taken in double. */
-static vn_status fill_table(const vn_rope *r, const vn_list *lists, float *table, int64_t past, int64_t tokens, vn_error *err)
-{
-	const int half = r->rotary_dim / 2;
-	float    *freq = malloc((size_t)half * sizeof(*freq));
-	float     factor;
-
-	if (!freq)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d frequencies", half);
-	vn_rope_frequencies(r, lists, past + tokens, freq, &factor);
-	for (int64_t t = 0; t < tokens; t++)
-		for (int i = 0; i < half; i++) {
-			const float angle = vn_rope_angle(r, freq[i], i, past, t);
-			*table++ = (float)cos((double)angle) * factor;
-			*table++ = (float)sin((double)angle) * factor;
-		}
-	free(freq);
-	return VN_OK;
 }
 
 /* What the host gives to a pass: ids and tables. */
@@ -56,9 +34,9 @@ static vn_status upload(vn_gpu_pass *w, const int32_t *ids, vn_error *err)
 		memset((char *)g->upload.map - g->upload.offset, 0xFF, g->upload.total);
 	memcpy(g->upload.map, ids, (size_t)w->tokens * 4);
 	for (int r = 0; r < g->n_ropes && !st; r++)
-		st = fill_table(&g->plan->node[g->rope_node[r]].c.rope.rope, g->plan->list,
-		                (float *)(void *)((char *)g->upload.map + g->table_at[r]), g->rope_past[r] ? 0 : w->past,
-		                g->rope_past[r] ? w->past : w->tokens, err);
+		st = vn_table_fill(&g->table[r], &g->plan->node[g->rope_node[r]].c.rope.rope, g->plan->list,
+		                   (float *)(void *)((char *)g->upload.map + g->table_at[r]), g->rope_past[r] ? 0 : w->past,
+		                   g->rope_past[r] ? w->past : w->tokens, err);
 	return st;
 }
 
@@ -309,6 +287,16 @@ static vn_status check_inputs(const vn_gpu *g, int node, vn_error *err)
 	return VN_OK;
 }
 
+/* The device starts on the first nodes of a long call while the others are recorded: as many of them as keep it busy so long.
+ * 0: all go together. The command buffer behind them begins with a barrier, which an experiment may have left out. */
+static int first_part(const vn_gpu *g)
+{
+	enum { LONG = 100 };
+	const int n = g->plan->n_nodes < LONG ? 0 : g->plan->n_nodes / 3;
+
+	return n && !g->plan->node[n].early && !g->encoder.break_barriers ? n : 0;
+}
+
 static vn_status run_node(vn_gpu *g, int node, vn_error *err)
 {
 	const vn_node *n = &g->plan->node[node];
@@ -328,6 +316,8 @@ static vn_status run_node(vn_gpu *g, int node, vn_error *err)
 		return st; /* there may be nothing to record into */
 	vn_ops_keep(&g->walk, n);
 	stamp(g, node);
+	if (node + 1 == first_part(g) && (st = vn_staging_send(&g->walk, err)))
+		return st;
 	for (int k = 0; k < n->n_out; k++)
 		if (n->out[k] >= 0)
 			g->made[n->out[k]] = true;

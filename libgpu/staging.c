@@ -142,6 +142,13 @@ static vn_status turn(vn_gpu_pass *w, vn_error *err)
 	return vn_encode_begin(e, err);
 }
 
+vn_status vn_staging_send(vn_gpu_pass *w, vn_error *err)
+{
+	vn_encoder *e = &w->g->encoder;
+
+	return e->flying[1 - e->cur] ? VN_OK : turn(w, err);
+}
+
 static vn_status note(vn_staging *s, int i, vn_transfer_part part, vn_error *err)
 {
 	if (s->n[i] == s->room[i]) {

@@ -42,6 +42,8 @@ vn_status vn_staging_take(struct vn_gpu_pass *w, int value, bool hand, int64_t s
                           int64_t elements, vn_error *err);
 /* Record the taps of a value that lies whole in src. */
 vn_status vn_staging_tap(struct vn_gpu_pass *w, int value, vn_buffer *src, vn_error *err);
+/* Submit what is recorded and go on recording, if that takes no waiting. */
+vn_status vn_staging_send(struct vn_gpu_pass *w, vn_error *err);
 /* Submit what is recorded, wait, hand over everything left. */
 vn_status vn_staging_finish(struct vn_gpu_pass *w, vn_error *err);
 /* The same, and recording goes on. */

@@ -137,7 +137,7 @@ int main(int argc, char **argv)
 	vn_buffer_destroy(&device, &w);
 	vn_buffer_destroy(&device, &x);
 	vn_encoder_destroy(&encoder);
-	vn_kernels_destroy(&device, &kernels);
+	vn_kernels_destroy(&kernels);
 	vn_device_close(&device);
 	vn_plan_destroy(p);
 	return 0;

@@ -41,7 +41,7 @@ static void bench_stop(bench *b)
 		printf("\n  %s\n", err.text);
 	vn_encoder_destroy(&b->e);
 	if (b->d.device)
-		vn_kernels_destroy(&b->d, &b->k);
+		vn_kernels_destroy(&b->k);
 	vn_device_close(&b->d);
 	vn_plan_destroy(b->plan);
 }

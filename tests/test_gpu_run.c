@@ -243,6 +243,47 @@ static void rows_outside_the_call_are_not_handed_over(void)
 
 /* ---- one pass ------------------------------------------------------------------------- */
 
+/* The device works on the first part while the second is recorded; node by node, with a wait behind each, nothing overlaps. */
+static void a_long_pass_goes_in_two_parts_to_the_same_bits(void)
+{
+	shape_of long_ = small;
+	enum { TOKENS = 5 };
+
+	long_.layers = 9;
+	for (int d = 0; d < n_devices_; d++) {
+		model m;
+		keep  at_once, by_node;
+		model_start(&m, block_plan(long_), VN_F16);
+		CU_ASSERT_TRUE(m.plan->n_nodes >= 100);
+		bool    *want = want_all(m.plan, false);
+		int32_t *ids = some_ids(2 * TOKENS, small.V);
+		vn_facts facts = { 0 };
+		vn_error err = { "" };
+		vn_gpu  *g = engine(&m, on(d, F16)), *h = engine(&m, on(d, F16));
+		keep_start(&at_once, m.plan);
+		keep_start(&by_node, m.plan);
+		for (int call = 0; call < 2; call++) {
+			forward(g, ids + call * TOKENS, TOKENS, &(vn_taps){ .want = want, .sink = keep_sink(&at_once) });
+			CU_ASSERT_EQUAL(vn_gpu_begin(h, ids + call * TOKENS, TOKENS, &(vn_taps){ .want = want, .sink = keep_sink(&by_node) }, &err), VN_OK);
+			for (int n = 0; n < m.plan->n_nodes; n++) {
+				CU_ASSERT_EQUAL(vn_gpu_run(h, n, n + 1, &err), VN_OK);
+				CU_ASSERT_EQUAL(vn_gpu_flush(h, &err), VN_OK);
+			}
+			CU_ASSERT_EQUAL(vn_gpu_end(h, true, &err), VN_OK);
+		}
+		CU_ASSERT_EQUAL(different(&at_once, &by_node, want), 0);
+		vn_gpu_facts(g, &facts);
+		CU_ASSERT_STRING_EQUAL(vn_facts_get(&facts, "submits"), "2");
+		vn_gpu_destroy(g);
+		vn_gpu_destroy(h);
+		keep_stop(&at_once);
+		keep_stop(&by_node);
+		free(ids);
+		free(want);
+		model_stop(&m);
+	}
+}
+
 static void a_pass_is_one_submit_and_every_node_has_its_time(void)
 {
 	for (int d = 0; d < n_devices_; d++) {
@@ -507,6 +548,7 @@ int main(void)
 		{ "a tiny staging buffer gives the same bits as a large one", a_tiny_staging_buffer_gives_the_same_bits_as_a_large_one },
 		{ "selected rows are the rows of the whole", selected_rows_are_the_rows_of_the_whole },
 		{ "rows outside the call are not handed over", rows_outside_the_call_are_not_handed_over },
+		{ "a long pass goes in two parts, to the same bits", a_long_pass_goes_in_two_parts_to_the_same_bits },
 		{ "a pass is one submit and every node has its time", a_pass_is_one_submit_and_every_node_has_its_time },
 		{ "memory of values is used again", memory_of_values_is_used_again },
 		{ "a node may be computed elsewhere", a_node_may_be_computed_elsewhere },

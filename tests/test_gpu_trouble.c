@@ -513,6 +513,7 @@ static void a_bad_pipeline_cache_is_ignored(void)
 		CU_ASSERT_EQUAL(system(command), 0);
 		CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_OK);
 		CU_ASSERT_EQUAL(g->kernels.cache_hit, step[i].hit);
+		forward(g, (const int32_t[]){ 1, 2 }, 2, NULL); /* what it compiles is kept */
 		vn_gpu_destroy(g);
 	}
 	snprintf(command, sizeof command, "rm -r %s", dir);
@@ -534,17 +535,46 @@ static void a_plan_without_an_experiment_has_no_shader_of_one(void)
 			if (m.plan->node[i].op == VN_OP_ATTENTION)
 				m.plan->node[i].x.attention.leak = leak;
 		CU_ASSERT_EQUAL_FATAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_OK);
-		CU_ASSERT_PTR_NOT_NULL(g->kernels.pipeline[VN_K_ATTENTION]);
-		CU_ASSERT_EQUAL(g->kernels.pipeline[VN_K_ATTENTION_EXPERIMENT] != VK_NULL_HANDLE, leak);
-		CU_ASSERT_EQUAL(g->kernels.pipeline[VN_K_ROWS] != VK_NULL_HANDLE, leak);
+		CU_ASSERT_PTR_NOT_NULL(g->kernels.shader[VN_K_ATTENTION].words);
+		CU_ASSERT_EQUAL(g->kernels.shader[VN_K_ATTENTION_EXPERIMENT].words != NULL, leak);
+		CU_ASSERT_EQUAL(g->kernels.shader[VN_K_ROWS].words != NULL, leak);
 		vn_gpu_destroy(g);
 	}
+	model_stop(&m);
+}
+
+static VkResult VKAPI_CALL no_pipelines(VkDevice device, VkPipelineCache cache, uint32_t n, const VkComputePipelineCreateInfo *info,
+                                        const VkAllocationCallbacks *memory, VkPipeline *pipeline)
+{
+	(void)device, (void)cache, (void)n, (void)info, (void)memory, (void)pipeline;
+	return VK_ERROR_OUT_OF_HOST_MEMORY;
+}
+
+/* Pipelines are built in the midst of a call. */
+static void a_shader_that_cannot_be_built_fails_the_call(void)
+{
+	const PFN_vkCreateComputePipelines build = vn_vk.CreateComputePipelines;
+	const int32_t ids[] = { 1, 2, 3 };
+	vn_error      err = { "" };
+	model         m;
+
+	model_start(&m, block_plan(small), VN_F16);
+	vn_gpu *g = engine(&m, on(0, F16));
+	vn_vk.CreateComputePipelines = no_pipelines;
+	CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, 3, NULL, &err), VN_ERR_DEVICE);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "embed"));
+	CU_ASSERT_EQUAL(vn_gpu_position(g), 0);
+	vn_vk.CreateComputePipelines = build;
+	CU_ASSERT_EQUAL(forward(g, ids, 3, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_gpu_position(g), 3);
+	vn_gpu_destroy(g);
 	model_stop(&m);
 }
 
 int main(void)
 {
 	CU_TestInfo tests[] = {
+		{ "a shader that cannot be built fails the call", a_shader_that_cannot_be_built_fails_the_call },
 		{ "a guarded run passes and gives the same bits", a_guarded_run_passes_and_gives_the_same_bits },
 		{ "a plan without an experiment has no shader of one", a_plan_without_an_experiment_has_no_shader_of_one },
 		{ "a value that was never written is named", a_value_that_was_never_written_is_named },

@@ -3,14 +3,18 @@
 //
 //   q (T,H,K) half in     k, v half in, the cache (mask.glsl)     y (T,H,K) half out, or parts (parts.glsl)
 //   push      vn_push_attention
-//   dispatch  x: parts of each block of 4 MM queries, y: heads; both in strides of the grid
+//   dispatch  x: heads, y: parts of each block of 4 MM queries; both in strides of the grid
 //
-// K is a multiple of 8 and at most WIDTH. A subgroup has MM queries and all keys of a tile; a lane has a PARTS-th of a
-// row of them, of its scores and of its context, in registers and in float. Between the two stands a strip of
-// shared memory, a subgroup's own: scores, then weights, then what a tile adds to the context.
+// K is a multiple of 8 and at most WIDTH. A subgroup has MM queries and all keys of a tile; the context stays in
+// matrices. A lane has a PARTS-th of a row of scores, in registers and in float. Between the two stands a strip of
+// shared memory, a subgroup's own: scores, then weights; at the end the context.
 //
-// A weight is not rounded to half: it goes as the sum of two halves, times SCALE, which keeps 22 bits of it and keeps
-// both out of the subnormals, and the sum of weights is kept times SCALE, too. Products of halves are exact, so what
+// Weights are powers of 2, relative to a base, the largest score of the row in some tile. It moves when a score
+// exceeds it by more than SLACK, for the context passes through the strip then: in the first tile and seldom again. A row moves by itself and
+// is multiplied by 1 where another moves: its bits are its own.
+//
+// A weight is not rounded to half: it goes as the sum of two halves, times SCALE, which keeps 22 bits of it, and 2^-31 of the
+// base at least, and the sum of weights is kept times SCALE, too. Products of halves are exact, so what
 // differs from attention.comp is the order of sums.
 //
 // Forbidden keys weigh 0. That is not enough where a value is infinite or NaN: a tile that holds such a one is
@@ -26,12 +30,15 @@ const uint  PARTS = SUBGROUP / MM, OWN = 16 / PARTS; // OWN: fours of 64 columns
 const uint  ROW = WIDTH / 8, PITCH = ROW + 1;        // of keys or values, 8 halves to a uvec4
 const uint  EACH = KEYS * ROW / LANES, WIDTHS = WIDTH / 64;
 const uint  STRIP = 17, STRIPS = QUERIES * STRIP;    // a row of a strip: 64 floats, or 64 and 64 halves; padded
-const float SCALE = 32768.0;
+const float SLACK = 8.0, SCALE = 128.0;      // 2^SLACK SCALE is a half
+const bool  TWO = WIDTH <= 64;               // keys and values have a place each, which saves two barriers of four
+const uint  KEYS_AT = STRIPS, VALUES_AT = STRIPS + (TWO ? KEYS * PITCH : 0);
 layout(local_size_x = 4 * SUBGROUP) in;
 
-shared uvec4 sh[STRIPS + KEYS * PITCH]; // strips; keys, values or queries
-shared float said[LANES];               // of one lane to the others of its row
-shared uint  odd_tile;                  // 1 + the first key of a tile with a value that is not finite
+shared uvec4 sh[STRIPS + (TWO ? 2 : 1) * KEYS * PITCH]; // strips; keys or queries; values
+shared float said[LANES];                // of one lane to the others of its row
+shared uint  odd_tile;                   // 1 + the first key of a tile with a value that is not finite
+shared uint  moved_tile[SUBGROUPS];      // 1 + that of the last in which a base moved
 
 uvec4 next[EACH];
 
@@ -69,33 +76,24 @@ void fetch_values(uint j0, uint to, uint h)
 		odd_tile = j0 + 1;
 }
 
-void keep()
+void keep(uint to)
 {
 	[[unroll]] for (uint n = 0; n < EACH; n++) {
 		const uint e = gl_LocalInvocationID.x + n * LANES;
-		sh[STRIPS + e / ROW * PITCH + e % ROW] = next[n];
+		sh[to + e / ROW * PITCH + e % ROW] = next[n];
 	}
 }
 
-// Folds over the lanes of a row. A barrier of the workgroup stands inside, and one has to come before the next call.
-float most_of_row(float x)
+// Over the lanes of a row. Another call must not follow without a barrier between them.
+float of_row(float x, bool sum)
 {
-	said[gl_LocalInvocationID.x] = x;
-	barrier();
 	const uint first = gl_SubgroupID * SUBGROUP + gl_SubgroupInvocationID % MM;
+
+	said[gl_LocalInvocationID.x] = x;
+	subgroupBarrier();
 	x = said[first];
 	[[unroll]] for (uint n = 1; n < PARTS; n++)
-		x = max(x, said[first + n * MM]);
-	return x;
-}
-
-float sum_of_row()
-{
-	const uint first = gl_SubgroupID * SUBGROUP + gl_SubgroupInvocationID % MM;
-	float x = said[first];
-
-	[[unroll]] for (uint n = 1; n < PARTS; n++)
-		x += said[first + n * MM];
+		x = sum ? x + said[first + n * MM] : max(x, said[first + n * MM]);
 	return x;
 }
 
@@ -110,7 +108,7 @@ void score_tile(const MAT_A q[WIDTH / MK])
 		MAT_C s = MAT_C(0.0);
 		[[unroll]] for (uint k = 0; k < WIDTH / MK; k++) {
 			MAT_B b;
-			LOAD_COLS(b, sh, STRIPS + j * MN * PITCH + k * (MK / 8), PITCH);
+			LOAD_COLS(b, sh, KEYS_AT + j * MN * PITCH + k * (MK / 8), PITCH);
 			s = MULADD(q[k], b, s);
 		}
 		STORE_ROWS(s, sh, strip() + j * (MN / 4), STRIP);
@@ -127,8 +125,24 @@ void split(vec2 w, out uint high, out uint low)
 	low = packHalf2x16(w - cut);
 }
 
-// Weights of this lane, times SCALE, into the strip. Returns their sum.
-float weigh(uint j0, const vec4 s[OWN], float base)
+// 2^x of x up to 9, to 2e-8 relative: a fit of degree 6 on half a unit to either side. A NaN passes through the
+// arithmetic; below the smallest normal is 0. 1.5 2^23 more leave the whole number in the last bits. (Taking it off again in
+// place of roundEven gave wrong weights on an H200, with `precise`, too.)
+float exp2_(float x)
+{
+	const float n = roundEven(max(x, -126.0)), f = x - n;
+	float p = 0.00015461444854736328;
+	p = p * f + 0.0013400427997112274;
+	p = p * f + 0.009618056938052177;
+	p = p * f + 0.05550327152013779;
+	p = p * f + 0.24022650718688965;
+	p = p * f + 0.6931471824645996;
+	p = p * f + 1.0;
+	return x < -126.0 ? 0.0 : uintBitsToFloat(floatBitsToUint(p) + (floatBitsToUint(n + 12582912.0) << 23));
+}
+
+// Weights of this lane, times SCALE, into the strip. Returns their sum. all: every query of the block sees every key of the tile.
+float weigh(uint j0, bool all, const vec4 s[OWN], float base)
 {
 	float sum = 0.0;
 
@@ -137,7 +151,9 @@ float weigh(uint j0, const vec4 s[OWN], float base)
 		[[unroll]] for (uint m = 0; m < 2; m++) {
 			vec4 w;
 			[[unroll]] for (uint c = 0; c < 4; c++) {
-				w[c] = seen(j0 + (part_() * OWN + n + m) * 4 + c) ? SCALE * exp_(s[n + m][c] - base) : 0.0;
+				w[c] = SCALE * exp2_(s[n + m][c] - base);
+				if (!all && !seen(j0 + (part_() * OWN + n + m) * 4 + c))
+					w[c] = 0.0;
 				sum += w[c];
 			}
 			split(w.xy, high[2 * m], low[2 * m]);
@@ -152,15 +168,13 @@ float weigh(uint j0, const vec4 s[OWN], float base)
 // The weights of the strip times the values, into acc.
 void add_values(inout MAT_C acc[WIDTH / MN])
 {
-	[[unroll]] for (uint j = 0; j < WIDTH / MN; j++)
-		acc[j] = MAT_C(0.0);
 	[[unroll]] for (uint k = 0; k < KEYS / MK; k++) {
 		MAT_A high, low;
 		LOAD_ROWS(high, sh, strip() + k * (MK / 8), STRIP);
 		LOAD_ROWS(low, sh, strip() + 8 + k * (MK / 8), STRIP);
 		[[unroll]] for (uint j = 0; j < WIDTH / MN; j++) {
 			MAT_B b;
-			LOAD_ROWS(b, sh, STRIPS + k * MK * PITCH + j * (MN / 8), PITCH);
+			LOAD_ROWS(b, sh, VALUES_AT + k * MK * PITCH + j * (MN / 8), PITCH);
 			acc[j] = MULADD(high, b, acc[j]);
 			acc[j] = MULADD(low, b, acc[j]);
 		}
@@ -176,32 +190,56 @@ vec4 four_of(uint at, uint four)
 }
 
 // The same for this lane's columns, key by key.
-void add_odd_values(uint j0, inout vec4 context[WIDTHS * OWN])
+void odd_values(uint j0, out vec4 x[WIDTHS * OWN])
 {
+	[[unroll]] for (uint n = 0; n < WIDTHS * OWN; n++)
+		x[n] = vec4(0.0);
 	for (uint c = 0; c < KEYS; c++)
 		if (seen(j0 + c)) {
 			const float w = four_of(row_at(), c / 4)[c % 4] + four_of(row_at() + 8, c / 4)[c % 4];
 			[[unroll]] for (uint n = 0; n < WIDTHS * OWN; n++)
-				context[n] += w * four_of(STRIPS + c * PITCH, n / OWN * 16 + part_() * OWN + n % OWN);
+				x[n] += w * four_of(VALUES_AT + c * PITCH, n / OWN * 16 + part_() * OWN + n % OWN);
 		}
 }
 
-void write(uint i, uint h, uint part, const vec4 context[WIDTHS * OWN], float top, float sum)
+// acc = acc times + more (none: not read), row by row, by way of the strip, which is free before and behind.
+void change(inout MAT_C acc[WIDTH / MN], float times, bool none, const vec4 more[WIDTHS * OWN])
 {
-	if (i >= p.T)
-		return;
-	[[unroll]] for (uint n = 0; n < WIDTHS * OWN; n++) {
-		const uint d = (n / OWN * 16 + part_() * OWN + n % OWN) * 4;
-		if (d >= p.K)
-			continue;
-		if (parts() == 1)
-			put4(p.y, (i * p.H + h) * p.K + d, context[n] / sum);
-		else
-			[[unroll]] for (uint c = 0; c < 4; c++)
-				Float(p.y).v[part_at(i, h, part) + d + c] = context[n][c];
+	[[unroll]] for (uint g = 0; g < WIDTHS; g++) {
+		[[unroll]] for (uint j = 0; j < 64 / MN; j++)
+			STORE_ROWS(acc[g * (64 / MN) + j], sh, strip() + j * (MN / 4), STRIP);
+		subgroupBarrier();
+		[[unroll]] for (uint n = 0; n < OWN; n++) {
+			const uint at = row_at() + part_() * OWN + n;
+			const vec4 x = uintBitsToFloat(sh[at]);
+			sh[at] = floatBitsToUint(none ? x * times : x + more[g * OWN + n]);
+		}
+		subgroupBarrier();
+		[[unroll]] for (uint j = 0; j < 64 / MN; j++)
+			LOAD_ROWS(acc[g * (64 / MN) + j], sh, strip() + j * (MN / 4), STRIP);
+		subgroupBarrier();
 	}
-	if (parts() > 1 && part_() == 0) {
-		Float(p.y).v[part_at(i, h, part) + p.K] = top;
+}
+
+void write(uint i, uint h, uint part, const MAT_C acc[WIDTH / MN], float base, float sum)
+{
+	[[unroll]] for (uint g = 0; g < WIDTHS; g++) {
+		[[unroll]] for (uint j = 0; j < 64 / MN; j++)
+			STORE_ROWS(acc[g * (64 / MN) + j], sh, strip() + j * (MN / 4), STRIP);
+		subgroupBarrier();
+		[[unroll]] for (uint n = 0; n < OWN; n++) {
+			const uint d = (g * 16 + part_() * OWN + n) * 4;
+			const vec4 x = uintBitsToFloat(sh[row_at() + part_() * OWN + n]);
+			if (i < p.T && d < p.K && parts() == 1)
+				put4(p.y, (i * p.H + h) * p.K + d, x / sum);
+			else if (i < p.T && d < p.K)
+				[[unroll]] for (uint c = 0; c < 4; c++)
+					Float(p.y).v[part_at(i, h, part) + d + c] = x[c];
+		}
+		subgroupBarrier();
+	}
+	if (parts() > 1 && part_() == 0 && i < p.T) {
+		Float(p.y).v[part_at(i, h, part) + p.K] = base * 0.69314718; // as a power of e
 		Float(p.y).v[part_at(i, h, part) + p.K + 1] = sum;
 	}
 }
@@ -210,70 +248,75 @@ void block(uint i0, uint h, uint part)
 {
 	const uint i = i0 + gl_SubgroupID * MM + gl_SubgroupInvocationID % MM, last = min(i0 + QUERIES, p.T) - 1;
 	const uint from = max(keys_begin(i0), part_begin(part)) / KEYS * KEYS, to = min(keys_end(last), part_end(part));
-	float top = -INFINITY, sum = 0.0;
-	vec4  context[WIDTHS * OWN], s[OWN];
+	const uint all_from = keys_begin(last), all_to = min(keys_end(i0), to); // seen by all
+	const float unit = p.scale * 1.44269504; // scores as powers of 2
+	float base = -INFINITY, sum = 0.0; // sum: of this lane's part of the row
+	vec4  s[OWN], odd_sums[WIDTHS * OWN];
 	MAT_A q[WIDTH / MK];
 	MAT_C acc[WIDTH / MN];
 
 	seen_from = keys_begin(i);
 	seen_to = min(keys_end(i), to);
-	[[unroll]] for (uint n = 0; n < WIDTHS * OWN; n++)
-		context[n] = vec4(0.0);
+	[[unroll]] for (uint j = 0; j < WIDTH / MN; j++)
+		acc[j] = MAT_C(0.0);
 	fetch_queries(i0, h);
-	keep();
+	keep(KEYS_AT);
 	odd_tile = 0;
+	moved_tile[gl_SubgroupID] = 0;
 	barrier();
 	[[unroll]] for (uint k = 0; k < WIDTH / MK; k++)
-		LOAD_ROWS(q[k], sh, STRIPS + gl_SubgroupID * MM * PITCH + k * (MK / 8), PITCH);
+		LOAD_ROWS(q[k], sh, KEYS_AT + gl_SubgroupID * MM * PITCH + k * (MK / 8), PITCH);
 	fetch_keys(from, to, h);
 	barrier(); // queries are read above
 	for (uint j0 = from; j0 < to; j0 += KEYS) {
-		keep();
-		barrier();
+		const bool all = j0 >= all_from && j0 + KEYS <= all_to;
+		keep(KEYS_AT);
+		barrier(); // and values are read below
 		fetch_values(j0, to, h);
 		score_tile(q);
-		barrier(); // keys are read above
-		keep();
+		if (!TWO)
+			barrier(); // keys are read above
+		keep(VALUES_AT);
 		if (j0 + KEYS < to)
 			fetch_keys(j0 + KEYS, to, h);
-		float most = top;
+		subgroupBarrier();
+		float most = -INFINITY;
 		[[unroll]] for (uint n = 0; n < OWN; n++) {
-			s[n] = uintBitsToFloat(sh[row_at() + part_() * OWN + n]);
-			[[unroll]] for (uint c = 0; c < 4; c++) {
-				s[n][c] = scaled(s[n][c]);
-				if (seen(j0 + (part_() * OWN + n) * 4 + c))
+			s[n] = uintBitsToFloat(sh[row_at() + part_() * OWN + n]) * unit;
+			[[unroll]] for (uint c = 0; c < 4; c++)
+				if (all || seen(j0 + (part_() * OWN + n) * 4 + c))
 					most = max(most, s[n][c]);
-			}
 		}
-		most = most_of_row(most); // and the strip is read
-		// Nothing seen yet but -inf: exp(-inf - 0) is 0, exp(-inf + inf) no number.
-		const float base = most == -INFINITY ? 0.0 : most, old = exp_(top - base);
-		top = most;
-		const float mine = weigh(j0, s, base);
-		const bool  odd = odd_tile == j0 + 1;
-		barrier(); // said is read above
-		said[gl_LocalInvocationID.x] = mine;
-		[[unroll]] for (uint n = 0; n < WIDTHS * OWN; n++)
-			context[n] *= old;
-		if (odd)
-			add_odd_values(j0, context);
-		else
+		most = of_row(most, false); // and the strip is read
+		const float old = base;
+		if (most > base + SLACK)
+			base = most;
+		if (base != old)
+			moved_tile[gl_SubgroupID] = j0 + 1;
+		subgroupBarrier();
+		if (moved_tile[gl_SubgroupID] == j0 + 1) {
+			// Nothing seen yet but -inf: there is nothing to multiply.
+			const float times = base == old ? 1.0 : old == -INFINITY ? 0.0 : exp2_(old - base);
+			sum *= times;
+			if (j0 != from)
+				change(acc, times, true, odd_sums);
+		}
+		// exp(-inf - 0) is 0, exp(-inf + inf) no number.
+		sum += weigh(j0, all, s, base == -INFINITY ? 0.0 : base);
+		barrier(); // values and the strip are written; keys are read above
+		if (odd_tile == j0 + 1) {
+			odd_values(j0, odd_sums);
+			subgroupBarrier();
+			change(acc, 1.0, false, odd_sums);
+		} else {
 			add_values(acc);
-		barrier(); // weights and values are read above
-		sum = sum * old + sum_of_row();
-		if (odd)
-			continue;
-		[[unroll]] for (uint g = 0; g < WIDTHS; g++) {
-			[[unroll]] for (uint j = 0; j < 64 / MN; j++)
-				STORE_ROWS(acc[g * (64 / MN) + j], sh, strip() + j * (MN / 4), STRIP);
-			barrier();
-			[[unroll]] for (uint n = 0; n < OWN; n++)
-				context[g * OWN + n] += uintBitsToFloat(sh[row_at() + part_() * OWN + n]);
-			if (g + 1 < WIDTHS)
-				barrier(); // the strip is read above
 		}
+		subgroupBarrier(); // the strip is read above
+		if (!TWO)
+			barrier(); // values, too
 	}
-	write(i, h, part, context, top, sum);
+	sum = of_row(sum, true);
+	write(i, h, part, acc, base, sum);
 	barrier(); // sh is read above
 }
 
@@ -281,9 +324,9 @@ void main()
 {
 	const uint blocks = (p.T + QUERIES - 1) / QUERIES;
 
-	for (uint h = gl_WorkGroupID.y; h < p.H; h += gl_NumWorkGroups.y)
-		for (uint w = gl_WorkGroupID.x; w < blocks * parts(); w += gl_NumWorkGroups.x) {
-			// The last blocks see the most keys and start first.
+	for (uint w = gl_WorkGroupID.y; w < blocks * parts(); w += gl_NumWorkGroups.y)
+		for (uint h = gl_WorkGroupID.x; h < p.H; h += gl_NumWorkGroups.x) {
+			// The last blocks see the most keys and start first, of all heads: devices take x first.
 			const uint i0 = (blocks - 1 - w / parts()) * QUERIES, part = w % parts();
 			if (part >= parts_begin(i0) && part < parts_end(min(i0 + QUERIES, p.T) - 1))
 				block(i0, h, part);
