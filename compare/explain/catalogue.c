@@ -135,6 +135,11 @@ static vn_status try_together(vn_explain_trial *t, int fault, const int *fit, in
 	return st;
 }
 
+bool vn_consumed_as_recorded(const vn_explain_trial *t)
+{
+	return consumed_as_recorded(t->c, t->site->plan, t->x->point);
+}
+
 vn_went vn_how_it_went(const vn_explain_trial *t)
 {
 	const vn_checkpoint *p = &t->c->result.point[t->x->point];

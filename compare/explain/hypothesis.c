@@ -1,4 +1,5 @@
 /* hypothesis.c: see hypothesis.h. */
+#include "compare/explain/edit_matrix.h"
 #include "compare/explain/search.h"
 #include "compare/explain/trial.h"
 
@@ -26,7 +27,8 @@ static const struct { vn_mistake id; int digits; } findings[VN_N_FINDINGS] = {
 	[VN_AXES_OF_HEADS] = IS(A8, 6), [VN_RECORDED_LATER] = IS(P7, 6), [VN_RECORDED_BEFORE] = IS(P6, 6), [VN_PARTLY_ZERO] = IS(P9, 6),
 	[VN_PARTLY_OTHER] = IS(P9, 6), [VN_OTHER_WEIGHTS] = IS(W9, 6), [VN_OTHER_CACHE] = IS(C9, 6), [VN_OTHER_KEYS] = IS(C9, 6),
 	[VN_OTHER_VALUES] = IS(C9, 6), [VN_OTHER_INPUT] = IS(P22, 6), [VN_STEP_STALE] = IS(P8, 6), [VN_STEP_LATE] = IS(P8, 6),
-	[VN_OTHER_TOKEN] = IS(M5, 6),
+	[VN_OTHER_TOKEN] = IS(M5, 6), [VN_MATRIX_TURNED] = IS(W1B, 6), [VN_RANKS_CROSSED] = IS(P18_ORDER, 6), [VN_NEVER_LOADED] = IS(W11, 6),
+	[VN_WEIGHTS_ROUNDED] = IS(W13, 6), [VN_WEIGHTS_QUANTISED] = IS(W15, 6), [VN_PARALLEL_BLOCK] = IS(N19, 6),
 };
 
 /* Slots that are moved: of tokens, or of keys or values alone. */
@@ -94,6 +96,7 @@ static bool same_change(const vn_hypothesis *a, const vn_hypothesis *b)
 	case VN_BY_NUMBER:    return x->number.row == y->number.row && same_number(x->number.value, y->number.value, digits);
 	case VN_BY_CONSTANTS: return same_constants(a, b, digits);
 	case VN_BY_ROWS:      return a->last || x->rows == y->rows;
+	case VN_BY_MATRIX:    return memcmp(&x->matrix, &y->matrix, sizeof x->matrix) == 0;
 	case VN_BY_READS:     return memcmp(&x->reads, &y->reads, sizeof x->reads) == 0;
 	case VN_BY_BLOCKS:
 		return x->blocks.block == y->blocks.block && x->blocks.of == y->blocks.of && x->blocks.n == y->blocks.n
@@ -225,6 +228,95 @@ static vn_status apply_rows(const vn_explain_trial *t, const vn_hypothesis *h, v
 	const vn_status st = move_rows(&made->weights[w], h->change.rows, &made->table[w], &made->rows, err);
 	made->weights = made->table;
 	return st;
+}
+
+/* The table of weights with another tensor in the place of weight w. */
+static vn_status replace_weight(const vn_plan *p, int w, vn_made *made, vn_error *err)
+{
+	if (!(made->table = malloc((size_t)p->n_weights * sizeof *made->table)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d weights", p->n_weights);
+	memcpy(made->table, made->weights, (size_t)p->n_weights * sizeof *made->table);
+	made->table[w].data = made->rows;
+	made->table[w].dtype = VN_F32;
+	made->weights = made->table;
+	made->plan = p;
+	return VN_OK;
+}
+
+static vn_status apply_to_weights(const vn_explain_trial *t, const vn_hypothesis *h, vn_edited *e, vn_made *made, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	double        *row = malloc((size_t)e->N * sizeof *row + 1);
+	float         *x = made->rows = malloc((size_t)(e->M * e->N) * sizeof *x + 1);
+
+	for (int64_t m = 0; row && x && m < e->M; m++) {
+		vn_edited_row(e, &h->change.matrix, m, row);
+		for (int64_t n = 0; n < e->N; n++)
+			x[e->transposed ? n * e->M + m : m * e->N + n] = (float)row[n];
+	}
+	free(row);
+	return row && x ? replace_weight(p, p->node[h->node].w[0], made, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for a matrix");
+}
+
+/* y = x w, of T rows; in double. w: room for a row of weights. */
+static void multiply(vn_edited *e, const vn_matrix_edit *edit, const vn_tensor *bias, const double *x, int64_t T, double *w, double *y)
+{
+	for (int64_t m = 0; m < e->M; m++) {
+		double b = 0;
+		if (bias)
+			vn_to_f64(&b, (const char *)bias->data + (size_t)m * vn_dtype_size(bias->dtype), bias->dtype, 1);
+		vn_edited_row(e, edit, m, w);
+		for (int64_t t = 0; t < T; t++) {
+			double s = 0;
+			for (int64_t n = 0; n < e->N; n++)
+				s += x[t * e->N + n] * w[n];
+			y[t * e->M + m] = s + b;
+		}
+	}
+}
+
+/* The input is another: no plan says so, and the product is computed here. */
+static vn_status apply_to_inputs(const vn_explain_trial *t, const vn_hypothesis *h, vn_edited *e, vn_made *made, vn_error *err)
+{
+	const vn_node  *node = &t->site->plan->node[h->node];
+	const vn_tensor *bias = node->w[1] >= 0 ? &t->site->weights[node->w[1]] : NULL;
+	const vn_dtype  as = t->c->opened.policy.storage;
+	const int64_t   T = t->site->cand.shape.dim[0], first = t->site->first;
+	const size_t    n = (size_t)(T * e->M);
+	vn_tensor       in;
+	vn_status       st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &in, err);
+
+	if (st || n != (size_t)vn_shape_count(&t->site->cand.shape) || node->out[0] != t->site->target)
+		return st;
+	double *x = malloc((size_t)(T * e->N) * sizeof *x + 1), *w = malloc((size_t)e->N * sizeof *w + 1);
+	double *fine = malloc(n * sizeof *fine + 1), *own = malloc(n * sizeof *own + 1);
+	made->own = (vn_tensor) { VN_F64, t->site->cand.shape, own };
+	made->fine = (vn_tensor) { VN_F64, t->site->cand.shape, fine };
+	if (!x || !w || !fine || !own)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a product");
+	else {
+		vn_to_f64(x, (const char *)in.data + (size_t)(first * e->N) * vn_dtype_size(in.dtype), in.dtype, (size_t)(T * e->N));
+		for (int64_t i = 0; i < T; i++)
+			vn_edited_input(&h->change.matrix, x + i * e->N, e->N);
+		multiply(e, &h->change.matrix, bias, x, T, w, fine);
+		for (size_t i = 0; i < n; i++) {
+			float f = (float)fine[i];
+			vn_round_f32(&f, as, as != VN_F64);
+			own[i] = as == VN_F64 ? fine[i] : (double)f;
+		}
+	}
+	free(x);
+	free(w);
+	return st;
+}
+
+static vn_status apply_matrix(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	vn_edited e;
+
+	if (!vn_edited_open(&e, t->site->plan, t->site->weights, h->node, h->change.matrix.fused, t->c->opened.policy.storage))
+		return VN_OK;
+	return h->change.matrix.of == VN_OF_WEIGHTS ? apply_to_weights(t, h, &e, made, err) : apply_to_inputs(t, h, &e, made, err);
 }
 
 static vn_status apply_number(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
@@ -407,6 +499,8 @@ vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h,
 		st = vn_hypothesis_plan(t, h, &made->copy, &none);
 		made->plan = made->copy;
 		break;
+	case VN_BY_MATRIX:
+		return apply_matrix(t, h, made, err);
 	case VN_BY_ROWS:
 		return apply_rows(t, h, made, err);
 	case VN_BY_BLOCKS:
