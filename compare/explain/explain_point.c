@@ -5,6 +5,7 @@
 #include "compare/explain/error_shape.h"
 #include "compare/explain/estimate.h"
 #include "compare/explain/estimate_attention.h"
+#include "compare/explain/estimate_attend.h"
 #include "compare/explain/estimate_linear.h"
 #include "compare/explain/heads.h"
 #include "compare/explain/rearrange.h"
@@ -105,6 +106,7 @@ static const struct strategy {
 	{ vn_estimate, .unless_fitted = true },
 	{ vn_estimate_linear, .unless_fitted = true },
 	{ vn_estimate_keys, .unless_fitted = true },
+	{ vn_estimate_attend, .unless_fitted = true },
 	{ vn_rearrange, .unless_fitted = true, .in_any_case = true },
 	{ .try = vn_rearrange_rows },
 	{ vn_redirect, .unless_fitted = true },

@@ -23,6 +23,7 @@ typedef enum vn_finding {
 	VN_TOKENS_REVERSED, VN_AXES_RECORDED, VN_AXES_OF_HEADS, VN_AXES, VN_RECORDED_LATER, VN_RECORDED_BEFORE, VN_PARALLEL_BLOCK,
 	VN_PARTLY_ZERO, VN_PARTLY_OTHER,
 	VN_MATRIX_TURNED, VN_INPUTS_MISSING, VN_RANKS_CROSSED, VN_NEVER_LOADED, VN_WEIGHTS_ROUNDED, VN_WEIGHTS_QUANTISED, VN_PRODUCT_ROUNDED,
+	VN_MASK_FROM_CALL, VN_CALLS_ALONE, VN_SOFTMAX_SINK, VN_SCORE_CAP, VN_SOFTMAX_ROUNDED,
 	VN_OTHER_WEIGHTS, VN_OTHER_CACHE, VN_OTHER_KEYS, VN_OTHER_VALUES, VN_OTHER_INPUT, VN_STEP_STALE, VN_STEP_LATE, VN_OTHER_TOKEN,
 	VN_N_FINDINGS
 } vn_finding;
@@ -57,12 +58,28 @@ typedef struct vn_matrix_edit {
 	vn_edit_scale    scaled;
 } vn_matrix_edit;
 
+/* What a mask or a softmax does otherwise. */
+typedef enum vn_attend_kind {
+	VN_ATTEND_CALLS_FROM_ZERO, /* calls of `call` tokens, recorded as one: the mask counts queries from the first of each */
+	VN_ATTEND_CALLS_ALONE,     /* they do not see the keys of those before */
+	VN_ATTEND_SINK,            /* one more score, `number`, whose value is 0 */
+	VN_ATTEND_CAP,             /* scores capped: number tanh(score / number) */
+	VN_ATTEND_ROUNDED,         /* scores and probabilities rounded to these formats */
+} vn_attend_kind;
+typedef struct vn_attend_edit {
+	vn_attend_kind   kind;
+	int              call;
+	vn_weight_format scores, probs;
+	double           number;
+} vn_attend_edit;
+
 typedef enum vn_change_kind {
 	VN_BY_CATALOGUE, /* as rows of the catalogue are made; by walking it */
 	VN_BY_NUMBER,    /* a row of the catalogue with a number of its own */
 	VN_BY_CONSTANTS,
 	VN_BY_ROWS,      /* of learned positions: row p of the table is row p + rows */
 	VN_BY_MATRIX,    /* of a product: its matrix or its input is another (edit_matrix.h) */
+	VN_BY_ATTEND,    /* of an attention: its mask or its softmax is another (attend.h) */
 	VN_BY_READS,     /* what is another's is read */
 	VN_BY_BLOCKS,
 	VN_BY_STEP,      /* what is there is of the step before */
@@ -80,6 +97,7 @@ typedef struct vn_change {
 		struct { int in[VN_MAX_IN], weights; } reads; /* 1 + the value in the place of an input, 1 + the node whose weights; 0: its own */
 		vn_block_table blocks;
 		vn_matrix_edit matrix;
+		vn_attend_edit attend;
 		struct { bool due; } step; /* what should have been made there; else what was recorded */
 		int tokens;
 		struct { double number; int n, list[VN_LIST_MOST]; } result; /* what tells it from others of its finding */
@@ -91,7 +109,7 @@ typedef enum vn_against { VN_NOTHING_AGAINST, VN_WRONG_OTHERWISE, VN_RIGHT_THERE
 
 typedef struct vn_hypothesis {
 	vn_finding  finding;
-	int         fault[2];  /* VN_FAULT: 1 + its row of the catalogue; the second, 0: there is none */
+	int         fault[2];  /* VN_FAULT: 1 + its row of the catalogue; the second, 0: there is none. Of a fitted constant the first: at one operation with it */
 	bool        paired;    /* and columns are paired otherwise */
 	vn_change   change;
 	int         node;      /* of the model's plan: where it is made */

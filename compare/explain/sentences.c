@@ -263,6 +263,23 @@ static void say_format(const sentence *s)
 		vn_text_add(s->text, s->size, "%s one scale for each token", e->of == VN_OF_BOTH ? " and" : ", with");
 }
 
+static void say_attend(const sentence *s)
+{
+	static const char *const names[VN_N_FORMATS] = { [VN_FORMAT_BF16] = "bfloat16", [VN_FORMAT_F16] = "float16" };
+	const vn_attend_edit *e = &s->h->change.attend;
+
+	if (e->kind == VN_ATTEND_CALLS_FROM_ZERO)
+		PUT(s, "the mask counts queries from the first of the call, not of the sequence, in calls of %d tokens", e->call);
+	else if (e->kind == VN_ATTEND_CALLS_ALONE)
+		PUT(s, "calls of %d tokens do not see the keys of earlier calls", e->call);
+	else if (e->kind == VN_ATTEND_SINK)
+		PUT(s, "softmax with an attention sink: one more score, %g, without a value", e->number);
+	else if (e->kind == VN_ATTEND_CAP)
+		PUT(s, "scores capped: %g tanh(score / %g)", e->number, e->number);
+	else
+		PUT(s, "scores%s rounded to %s", e->probs ? " and probabilities" : "", names[e->scores]);
+}
+
 static void say_token(const sentence *s)
 {
 	const int by = s->h->change.tokens;
@@ -343,6 +360,11 @@ static const struct row {
 	[VN_WEIGHTS_ROUNDED] = { .say = say_format },
 	[VN_WEIGHTS_QUANTISED] = { .say = say_format },
 	[VN_PRODUCT_ROUNDED] = { .say = say_format },
+	[VN_MASK_FROM_CALL] = { .say = say_attend },
+	[VN_CALLS_ALONE] = { .say = say_attend },
+	[VN_SOFTMAX_SINK] = { .say = say_attend },
+	[VN_SCORE_CAP] = { .say = say_attend },
+	[VN_SOFTMAX_ROUNDED] = { .say = say_attend },
 	[VN_OTHER_WEIGHTS] = { .say = say_reads },
 	[VN_OTHER_CACHE] = { .say = say_reads },
 	[VN_OTHER_KEYS] = { .say = say_reads },
@@ -373,6 +395,8 @@ static void put_words(const sentence *s)
 		PUT(s, r->words, 1 / number_of(s->h, r->constant));
 	else
 		PUT(s, r->words, range((int64_t)number_of(s->h, r->constant), s->h->first, s->h->last, text));
+	if (s->h->finding != VN_FAULT && s->h->fault[0])
+		vn_text_add(s->text, s->size, "; and %s", vn_fault_means(s->h->fault[0] - 1));
 	if (s->h->paired)
 		vn_text_add(s->text, s->size, "; and pairs columns 2i and 2i + 1");
 }

@@ -1,0 +1,64 @@
+/* attend.c: see attend.h. */
+#include "compare/explain/attend.h"
+
+#include <math.h>
+
+static double rounded(double x, vn_weight_format format)
+{
+	float f = (float)x;
+
+	if (format == VN_FORMAT_NONE)
+		return x;
+	vn_round_f32(&f, format == VN_FORMAT_F16 ? VN_F16 : VN_BF16, 1);
+	return (double)f;
+}
+
+/* The keys that the query at position i sees: from *first to *last. */
+static void seen(const vn_node *n, const vn_attend_edit *edit, int64_t i, int64_t *first, int64_t *last)
+{
+	const int64_t window = n->c.attention.window;
+
+	*first = window && i + 1 > window ? i + 1 - window : 0;
+	*last = i;
+	if (edit->kind == VN_ATTEND_CALLS_FROM_ZERO)
+		*last = i % edit->call;
+	if (edit->kind == VN_ATTEND_CALLS_ALONE && *first < i - i % edit->call)
+		*first = i - i % edit->call;
+}
+
+static double score(const vn_attend *a, const vn_attend_edit *edit, int64_t i, int h, int64_t j)
+{
+	const int     K = a->n->c.attention.head_dim, H = a->n->c.attention.heads, G = a->n->c.attention.kv_heads;
+	const double *q = a->q + (i * H + h) * K, *k = a->k + (j * G + h / (H / G)) * K;
+	double        dot = 0;
+
+	for (int d = 0; d < K; d++)
+		dot += q[d] * k[d];
+	dot *= a->n->c.attention.scale;
+	if (edit->kind == VN_ATTEND_CAP)
+		dot = edit->number * tanh(dot / edit->number);
+	return rounded(dot, edit->scores);
+}
+
+void vn_attend_row(const vn_attend *a, const vn_attend_edit *edit, int64_t i, double *y)
+{
+	const int K = a->n->c.attention.head_dim, H = a->n->c.attention.heads, G = a->n->c.attention.kv_heads;
+	int64_t   first, last;
+
+	seen(a->n, edit, i, &first, &last);
+	for (int h = 0; h < H; h++) {
+		double top = edit->kind == VN_ATTEND_SINK ? edit->number : -(double)INFINITY, sum = 0;
+		for (int64_t j = first; j <= last; j++)
+			top = fmax(top, a->s[j] = score(a, edit, i, h, j));
+		for (int64_t j = first; j <= last; j++)
+			sum += a->s[j] = exp(a->s[j] - top);
+		sum += edit->kind == VN_ATTEND_SINK ? exp(edit->number - top) : 0;
+		for (int d = 0; d < K; d++)
+			y[h * K + d] = 0;
+		for (int64_t j = first; j <= last; j++) {
+			const double p = rounded(a->s[j] / sum, edit->probs);
+			for (int d = 0; d < K; d++)
+				y[h * K + d] += p * a->v[(j * G + h / (H / G)) * K + d];
+		}
+	}
+}
