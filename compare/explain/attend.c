@@ -18,10 +18,8 @@ static void seen(const vn_node *n, const vn_attend_edit *edit, int64_t i, int64_
 {
 	const int64_t window = n->c.attention.window;
 
-	*first = window && i + 1 > window ? i + 1 - window : 0;
-	*last = i;
-	if (edit->kind == VN_ATTEND_CALLS_FROM_ZERO)
-		*last = i % edit->call;
+	*last = edit->kind == VN_ATTEND_CALLS_FROM_ZERO ? i % edit->call : i;
+	*first = window && *last + 1 > window ? *last + 1 - window : 0;
 	if (edit->kind == VN_ATTEND_CALLS_ALONE && *first < i - i % edit->call)
 		*first = i - i % edit->call;
 }
@@ -40,25 +38,51 @@ static double score(const vn_attend *a, const vn_attend_edit *edit, int64_t i, i
 	return rounded(dot, edit->scores);
 }
 
-void vn_attend_row(const vn_attend *a, const vn_attend_edit *edit, int64_t i, double *y)
+/* Probabilities of keys first to last into a->s. */
+static void softmax(const vn_attend *a, const vn_attend_edit *edit, int64_t i, int h, int64_t first, int64_t last)
 {
-	const int K = a->n->c.attention.head_dim, H = a->n->c.attention.heads, G = a->n->c.attention.kv_heads;
-	int64_t   first, last;
+	double top = edit->kind == VN_ATTEND_SINK ? edit->number : -(double)INFINITY, sum = 0;
+
+	for (int64_t j = first; j <= last; j++)
+		top = fmax(top, a->s[j] = score(a, edit, i, h, j));
+	for (int64_t j = first; j <= last; j++)
+		sum += a->s[j] = exp(a->s[j] - top);
+	sum += edit->kind == VN_ATTEND_SINK ? exp(edit->number - top) : 0;
+	for (int64_t j = first; j <= last; j++)
+		a->s[j] = rounded(a->s[j] / sum, edit->probs);
+}
+
+void vn_attend_row(const vn_attend *a, const vn_attend_edit *edit, int64_t i, int output, double *y)
+{
+	const int     K = a->n->c.attention.head_dim, H = a->n->c.attention.heads, G = a->n->c.attention.kv_heads;
+	const int64_t width = vn_attend_width(a, output);
+	int64_t       first, last;
 
 	seen(a->n, edit, i, &first, &last);
-	for (int h = 0; h < H; h++) {
-		double top = edit->kind == VN_ATTEND_SINK ? edit->number : -(double)INFINITY, sum = 0;
-		for (int64_t j = first; j <= last; j++)
-			top = fmax(top, a->s[j] = score(a, edit, i, h, j));
-		for (int64_t j = first; j <= last; j++)
-			sum += a->s[j] = exp(a->s[j] - top);
-		sum += edit->kind == VN_ATTEND_SINK ? exp(edit->number - top) : 0;
-		for (int d = 0; d < K; d++)
-			y[h * K + d] = 0;
-		for (int64_t j = first; j <= last; j++) {
-			const double p = rounded(a->s[j] / sum, edit->probs);
-			for (int d = 0; d < K; d++)
-				y[h * K + d] += p * a->v[(j * G + h / (H / G)) * K + d];
+	for (int64_t k = 0; k < H * width; k++)
+		y[k] = 0;
+	for (int h = 0; h < H; h++, y += width) {
+		if (output == VN_ATTN_SCORES) {
+			for (int64_t j = 0; j < a->S; j++)
+				y[j] = score(a, edit, i, h, j);
+			continue;
 		}
+		softmax(a, edit, i, h, first, last);
+		for (int64_t j = first; j <= last; j++)
+			if (output == VN_ATTN_PROBS)
+				y[j] = a->s[j];
+			else
+				for (int d = 0; d < K; d++)
+					y[d] += a->s[j] * a->v[(j * G + h / (H / G)) * K + d];
 	}
+}
+
+int64_t vn_attend_width(const vn_attend *a, int output)
+{
+	return output == VN_ATTN_CONTEXT ? a->n->c.attention.head_dim : a->S;
+}
+
+int64_t vn_attend_at(const vn_attend *a, int output, int64_t T, int64_t row, int h)
+{
+	return (output == VN_ATTN_CONTEXT ? row * a->n->c.attention.heads + h : h * T + row) * vn_attend_width(a, output);
 }

@@ -13,7 +13,8 @@ typedef struct asked {
 	vn_explain_trial *t;
 	vn_attend         a;
 	double           *q, *k, *v, *y, *is; /* y, is: (H,K) */
-	int64_t           T, R, width;
+	int               output; /* which of the operation's is the checkpoint */
+	int64_t           T, R, width; /* width: of a row, all heads */
 } asked;
 
 static double *numbers_of(const vn_tensor *t, int64_t n)
@@ -34,8 +35,11 @@ static vn_status read_inputs(asked *x, vn_error *err)
 	if ((st = vn_recompute_input(x->t->recompute, VN_ATTN_Q, VN_FINE_WIDTH, &q, err)) || (st = vn_recompute_input(x->t->recompute, VN_ATTN_K, VN_FINE_WIDTH, &k, err)) ||
 	    (st = vn_recompute_input(x->t->recompute, VN_ATTN_V, VN_FINE_WIDTH, &v, err)))
 		return st;
-	x->width = n->c.attention.heads * K;
-	x->q = numbers_of(&q, S * x->width);
+	x->a.S = S;
+	x->width = n->c.attention.heads * vn_attend_width(&x->a, x->output);
+	x->T = vn_shape_count(&x->t->site->cand.shape) / x->width;
+	x->R = x->T < ROWS ? x->T : ROWS;
+	x->q = numbers_of(&q, S * n->c.attention.heads * K);
 	x->k = numbers_of(&k, S * n->c.attention.kv_heads * K);
 	x->v = numbers_of(&v, S * n->c.attention.kv_heads * K);
 	x->y = malloc((size_t)x->width * sizeof *x->y + 1);
@@ -47,9 +51,12 @@ static vn_status read_inputs(asked *x, vn_error *err)
 	return x->q && x->k && x->v && x->y && x->is && x->a.s ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for queries, keys and values");
 }
 
-static void row_of(const vn_tensor *t, int64_t row, int64_t width, double *x)
+static void row_of(const asked *x, const vn_tensor *t, int64_t row, double *y)
 {
-	vn_to_f64(x, (const char *)t->data + (size_t)(row * width) * vn_dtype_size(t->dtype), t->dtype, (size_t)width);
+	const int64_t each = vn_attend_width(&x->a, x->output);
+
+	for (int h = 0; h < x->a.n->c.attention.heads; h++)
+		vn_to_f64(y + h * each, (const char *)t->data + (size_t)vn_attend_at(&x->a, x->output, x->T, row, h) * vn_dtype_size(t->dtype), t->dtype, (size_t)each);
 }
 
 /* The error of the rows that are asked, where the edit is made; NULL: of the unmodified operation. */
@@ -60,10 +67,10 @@ static double left_with(asked *x, const vn_attend_edit *edit)
 	for (int64_t r = 0; r < x->R; r++) {
 		const int64_t row = x->R < 2 ? 0 : (x->T - 1) * (r + 1) / x->R;
 		if (edit)
-			vn_attend_row(&x->a, edit, x->t->site->first + row, x->y);
+			vn_attend_row(&x->a, edit, x->t->site->first + row, x->output, x->y);
 		else
-			row_of(&x->t->own, row, x->width, x->y);
-		row_of(&x->t->site->cand, row, x->width, x->is);
+			row_of(x, &x->t->own, row, x->y);
+		row_of(x, &x->t->site->cand, row, x->is);
 		for (int64_t i = 0; i < x->width; i++)
 			left += (x->y[i] - x->is[i]) * (x->y[i] - x->is[i]);
 	}
@@ -77,8 +84,8 @@ static int64_t first_off(asked *x)
 
 	for (int64_t row = 0; row < x->T; row++) {
 		double dd = 0, yy = 0;
-		row_of(&x->t->own, row, x->width, x->y);
-		row_of(&x->t->site->cand, row, x->width, x->is);
+		row_of(x, &x->t->own, row, x->y);
+		row_of(x, &x->t->site->cand, row, x->is);
 		for (int64_t i = 0; i < x->width; i++) {
 			dd += (x->y[i] - x->is[i]) * (x->y[i] - x->is[i]);
 			yy += x->y[i] * x->y[i];
@@ -127,10 +134,11 @@ vn_status vn_estimate_attend(vn_explain_trial *t, vn_error *err)
 	asked          x = { .t = t, .a.n = &p->node[p->value[target].node] };
 	vn_status      st;
 
-	if (x.a.n->op != VN_OP_ATTENTION || x.a.n->out[VN_ATTN_CONTEXT] != target || !x.a.n->c.attention.causal || t->part || t->x->unmodified.local.bad)
+	if (x.a.n->op != VN_OP_ATTENTION || !x.a.n->c.attention.causal || t->part || t->x->unmodified.local.bad)
 		return VN_OK;
-	x.T = t->site->cand.shape.dim[0];
-	x.R = x.T < ROWS ? x.T : ROWS;
+	x.output = x.a.n->out[VN_ATTN_SCORES] == target ? VN_ATTN_SCORES : x.a.n->out[VN_ATTN_PROBS] == target ? VN_ATTN_PROBS : VN_ATTN_CONTEXT;
+	if (x.a.n->out[x.output] != target)
+		return VN_OK;
 	if (!(st = read_inputs(&x, err)))
 		st = try_best(&x, err);
 	free(x.q);

@@ -332,15 +332,41 @@ static vn_status apply_to_inputs(const vn_explain_trial *t, const vn_hypothesis 
 	return st;
 }
 
+/* The output of the attention that is the checkpoint; -1: none. */
+static int attended_output(const vn_explain_trial *t, const vn_node *n)
+{
+	static const int outputs[] = { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS };
+
+	for (size_t i = 0; i < sizeof outputs / sizeof *outputs && n->op == VN_OP_ATTENTION; i++)
+		if (n->out[outputs[i]] == t->site->target)
+			return outputs[i];
+	return -1;
+}
+
+static void attend_rows(const vn_explain_trial *t, const vn_attend *a, const vn_attend_edit *edit, int output, double *y, double *all)
+{
+	const int64_t width = vn_attend_width(a, output), H = a->n->c.attention.heads;
+	const int64_t T = vn_shape_count(&t->site->cand.shape) / (width * H);
+
+	for (int64_t row = 0; row < T; row++) {
+		vn_attend_row(a, edit, t->site->first + row, output, y);
+		for (int h = 0; h < (int)H; h++)
+			memcpy(all + vn_attend_at(a, output, T, row, h), y + h * width, (size_t)width * sizeof *y);
+	}
+}
+
 /* Attention is computed here, in double, of all that it read. */
 static vn_status apply_attend(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
 	static const int slot[] = { VN_ATTN_Q, VN_ATTN_K, VN_ATTN_V };
 	const vn_node *n = &t->site->plan->node[h->node];
-	const int64_t  T = t->site->cand.shape.dim[0], S = t->site->tokens, width = (int64_t)n->c.attention.heads * n->c.attention.head_dim;
-	double        *in[3] = { NULL }, *s = malloc((size_t)S * sizeof *s + 1);
-	vn_status      st = n->op == VN_OP_ATTENTION && n->out[VN_ATTN_CONTEXT] == t->site->target ? VN_OK : VN_ERR_USAGE;
+	const int64_t  S = t->site->tokens;
+	const int      output = attended_output(t, n);
+	double        *in[3] = { NULL }, *s = NULL, *y = NULL;
+	vn_status      st = VN_OK;
 
+	if (output < 0)
+		return VN_OK;
 	for (int i = 0; i < 3 && !st; i++) {
 		vn_tensor x;
 		if ((st = vn_recompute_input(t->recompute, slot[i], VN_FINE_WIDTH, &x, err)))
@@ -351,16 +377,20 @@ static vn_status apply_attend(const vn_explain_trial *t, const vn_hypothesis *h,
 		else
 			st = vn_fail(err, VN_ERR_NOMEM, "no memory for queries, keys and values");
 	}
-	if (!st && (st = make_room(t, made, err)) == VN_OK && s) {
-		const vn_attend a = { n, in[0], in[1], in[2], s };
-		for (int64_t i = 0; i < T; i++)
-			vn_attend_row(&a, &h->change.attend, t->site->first + i, (double *)made->fine.data + i * width);
+	s = malloc((size_t)S * sizeof *s + 1);
+	const vn_attend a = { n, in[0], in[1], in[2], s, S };
+	y = malloc((size_t)(vn_attend_width(&a, output) * n->c.attention.heads) * sizeof *y + 1);
+	if (!st && !(s && y))
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for queries, keys and values");
+	if (!st && !(st = make_room(t, made, err))) {
+		attend_rows(t, &a, &h->change.attend, output, y, (double *)made->fine.data);
 		round_own(t, made);
 	}
 	free(s);
+	free(y);
 	for (int i = 0; i < 3; i++)
 		free(in[i]);
-	return st == VN_ERR_USAGE ? VN_OK : st;
+	return st;
 }
 
 static vn_status apply_matrix(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
