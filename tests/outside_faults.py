@@ -109,7 +109,7 @@ def _(m, original, q, k, cos, sin):
     return original(q, k, cos, -sin)
 
 
-@rotation("rope_cos_sin", LLAMAS, "R9*")
+@rotation("rope_cos_sin", LLAMAS, "")
 def _(m, original, q, k, cos, sin):
     return original(q, k, sin, cos)
 

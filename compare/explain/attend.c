@@ -1,17 +1,8 @@
 /* attend.c: see attend.h. */
 #include "compare/explain/attend.h"
+#include "compare/explain/edit_matrix.h"
 
 #include <math.h>
-
-static double rounded(double x, vn_weight_format format)
-{
-	float f = (float)x;
-
-	if (format == VN_FORMAT_NONE)
-		return x;
-	vn_round_f32(&f, format == VN_FORMAT_F16 ? VN_F16 : VN_BF16, 1);
-	return (double)f;
-}
 
 /* The keys that the query at position i sees: from *first to *last. */
 static void seen(const vn_node *n, const vn_attend_edit *edit, int64_t i, int64_t *first, int64_t *last)
@@ -35,7 +26,7 @@ static double score(const vn_attend *a, const vn_attend_edit *edit, int64_t i, i
 	dot *= a->n->c.attention.scale;
 	if (edit->kind == VN_ATTEND_CAP)
 		dot = edit->number * tanh(dot / edit->number);
-	return rounded(dot, edit->scores);
+	return vn_in_format(dot, edit->scores);
 }
 
 /* Probabilities of keys first to last into a->s. */
@@ -49,7 +40,7 @@ static void softmax(const vn_attend *a, const vn_attend_edit *edit, int64_t i, i
 		sum += a->s[j] = exp(a->s[j] - top);
 	sum += edit->kind == VN_ATTEND_SINK ? exp(edit->number - top) : 0;
 	for (int64_t j = first; j <= last; j++)
-		a->s[j] = rounded(a->s[j] / sum, edit->probs);
+		a->s[j] = vn_in_format(a->s[j] / sum, edit->probs);
 }
 
 void vn_attend_row(const vn_attend *a, const vn_attend_edit *edit, int64_t i, int output, double *y)

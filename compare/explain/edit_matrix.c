@@ -78,7 +78,7 @@ static double as_tf32(double x)
 	return ldexp(nearbyint(ldexp(x, 11)), e - 11);
 }
 
-static double in_format(double x, vn_weight_format format)
+double vn_in_format(double x, vn_weight_format format)
 {
 	float f = (float)x;
 
@@ -105,7 +105,7 @@ static void round_row(double *x, int64_t n, vn_weight_format format, double most
 	const double scale = most > 0 ? most / full_scale(format) : 1;
 
 	for (int64_t i = 0; i < n; i++)
-		x[i] = in_format(x[i] / scale, format) * scale;
+		x[i] = vn_in_format(x[i] / scale, format) * scale;
 }
 
 static double largest_in(const double *x, int64_t n)

@@ -7,6 +7,9 @@
 
 #include "compare/explain/hypothesis.h"
 
+/* What a number is after it was kept in a format: of int8 the nearest whole number. */
+double vn_in_format(double x, vn_weight_format format);
+
 typedef struct vn_edited {
 	const vn_tensor *w[VN_FUSED_MOST]; /* the matrices that were fused, the product's own too; of an edit that is not fused its own alone */
 	int64_t  rows[VN_FUSED_MOST];      /* of each */

@@ -1,6 +1,7 @@
 /* hypothesis.c: see hypothesis.h. */
 #include "compare/explain/attend.h"
 #include "compare/explain/edit_matrix.h"
+#include "compare/explain/rotate.h"
 #include "compare/explain/search.h"
 #include "compare/explain/trial.h"
 
@@ -30,7 +31,7 @@ static const struct { vn_mistake id; int digits; } findings[VN_N_FINDINGS] = {
 	[VN_OTHER_VALUES] = IS(C9, 6), [VN_OTHER_INPUT] = IS(P22, 6), [VN_STEP_STALE] = IS(P8, 6), [VN_STEP_LATE] = IS(P8, 6),
 	[VN_OTHER_TOKEN] = IS(M5, 6), [VN_MATRIX_TURNED] = IS(W1B, 6), [VN_RANKS_CROSSED] = IS(P18_ORDER, 6), [VN_NEVER_LOADED] = IS(W11, 6),
 	[VN_WEIGHTS_ROUNDED] = IS(W13, 6), [VN_WEIGHTS_QUANTISED] = IS(W15, 6), [VN_PARALLEL_BLOCK] = IS(N19, 6),
-	[VN_MASK_FROM_CALL] = IS(A3_CHUNK, 6),
+	[VN_MASK_FROM_CALL] = IS(A3_CHUNK, 6), [VN_ANGLES_ROUNDED] = IS(R13, 6), [VN_CALLS_FROM_ZERO] = IS(R3B_ZERO, 6),
 };
 
 /* Slots that are moved: of tokens, or of keys or values alone. */
@@ -101,6 +102,7 @@ static bool same_change(const vn_hypothesis *a, const vn_hypothesis *b)
 	case VN_BY_CONSTANTS: return same_constants(a, b, digits);
 	case VN_BY_ROWS:      return a->last || x->rows == y->rows;
 	case VN_BY_MATRIX:    return memcmp(&x->matrix, &y->matrix, sizeof x->matrix) == 0;
+	case VN_BY_ROTATION:  return memcmp(&x->rotate, &y->rotate, sizeof x->rotate) == 0;
 	case VN_BY_ATTEND:
 		return x->attend.kind == y->attend.kind && x->attend.call == y->attend.call && x->attend.scores == y->attend.scores && x->attend.probs == y->attend.probs
 		       && same_number(x->attend.number, y->attend.number, digits);
@@ -393,6 +395,30 @@ static vn_status apply_attend(const vn_explain_trial *t, const vn_hypothesis *h,
 	return st;
 }
 
+static vn_status apply_rotation(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	const vn_node *n = &p->node[h->node];
+	const vn_shape s = t->site->cand.shape;
+	vn_tensor      in;
+	vn_status      st;
+
+	if (n->op != VN_OP_ROPE || n->out[0] != t->site->target || s.rank != 3)
+		return VN_OK;
+	if ((st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &in, err)) || (st = make_room(t, made, err)))
+		return st;
+	const size_t row = (size_t)(s.dim[1] * s.dim[2]), all = (size_t)s.dim[0] * row;
+	double      *x = malloc(all * sizeof *x + 1);
+	if (x)
+		vn_to_f64(x, (const char *)in.data + (size_t)t->site->first * row * vn_dtype_size(in.dtype), in.dtype, all);
+	if (!x || !vn_rotate_rows(p, n, &h->change.rotate, x, t->site->first, s.dim[0], t->site->tokens, s.dim[1], s.dim[2], (double *)made->fine.data))
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
+	else
+		round_own(t, made);
+	free(x);
+	return st;
+}
+
 static vn_status apply_matrix(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
 	vn_edited e;
@@ -609,6 +635,8 @@ vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h,
 		break;
 	case VN_BY_MATRIX:
 		return apply_matrix(t, h, made, err);
+	case VN_BY_ROTATION:
+		return apply_rotation(t, h, made, err);
 	case VN_BY_ATTEND:
 		return apply_attend(t, h, made, err);
 	case VN_BY_ROWS:

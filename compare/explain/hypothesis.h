@@ -23,7 +23,7 @@ typedef enum vn_finding {
 	VN_TOKENS_REVERSED, VN_AXES_RECORDED, VN_AXES_OF_HEADS, VN_AXES, VN_RECORDED_LATER, VN_RECORDED_BEFORE, VN_PARALLEL_BLOCK,
 	VN_PARTLY_ZERO, VN_PARTLY_OTHER,
 	VN_MATRIX_TURNED, VN_INPUTS_MISSING, VN_RANKS_CROSSED, VN_NEVER_LOADED, VN_WEIGHTS_ROUNDED, VN_WEIGHTS_QUANTISED, VN_PRODUCT_ROUNDED,
-	VN_MASK_FROM_CALL, VN_CALLS_ALONE, VN_SOFTMAX_SINK, VN_SCORE_CAP, VN_SOFTMAX_ROUNDED,
+	VN_MASK_FROM_CALL, VN_CALLS_ALONE, VN_SOFTMAX_SINK, VN_SCORE_CAP, VN_SOFTMAX_ROUNDED, VN_ANGLES_ROUNDED, VN_CALLS_FROM_ZERO, VN_SINE_FOR_COSINE,
 	VN_OTHER_WEIGHTS, VN_OTHER_CACHE, VN_OTHER_KEYS, VN_OTHER_VALUES, VN_OTHER_INPUT, VN_STEP_STALE, VN_STEP_LATE, VN_OTHER_TOKEN,
 	VN_N_FINDINGS
 } vn_finding;
@@ -73,6 +73,13 @@ typedef struct vn_attend_edit {
 	double           number;
 } vn_attend_edit;
 
+/* What a rotation does otherwise: formats that it keeps its numbers in. */
+typedef struct vn_rotate_edit {
+	vn_weight_format positions, frequencies, angles, table;
+	int              call; /* positions count from 0 every so many tokens; 0: they do not */
+	bool             exchanged; /* sine for cosine, and back */
+} vn_rotate_edit;
+
 typedef enum vn_change_kind {
 	VN_BY_CATALOGUE, /* as rows of the catalogue are made; by walking it */
 	VN_BY_NUMBER,    /* a row of the catalogue with a number of its own */
@@ -80,6 +87,7 @@ typedef enum vn_change_kind {
 	VN_BY_ROWS,      /* of learned positions: row p of the table is row p + rows */
 	VN_BY_MATRIX,    /* of a product: its matrix or its input is another (edit_matrix.h) */
 	VN_BY_ATTEND,    /* of an attention: its mask or its softmax is another (attend.h) */
+	VN_BY_ROTATION,  /* of a rotation: its angles or its tables are others (rotate.h) */
 	VN_BY_READS,     /* what is another's is read */
 	VN_BY_BLOCKS,
 	VN_BY_STEP,      /* what is there is of the step before */
@@ -98,6 +106,7 @@ typedef struct vn_change {
 		vn_block_table blocks;
 		vn_matrix_edit matrix;
 		vn_attend_edit attend;
+		vn_rotate_edit rotate;
 		struct { bool due; } step; /* what should have been made there; else what was recorded */
 		int tokens;
 		struct { double number; int n, list[VN_LIST_MOST]; } result; /* what tells it from others of its finding */

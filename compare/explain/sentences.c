@@ -280,6 +280,32 @@ static void say_attend(const sentence *s)
 		PUT(s, "scores%s rounded to %s", e->probs ? " and probabilities" : "", names[e->scores]);
 }
 
+static void say_calls(const sentence *s)
+{
+	PUT(s, "positions count from 0 in every call, of %d tokens", s->h->change.rotate.call);
+}
+
+static void say_rotation(const sentence *s)
+{
+	static const char *const names[VN_N_FORMATS] = { [VN_FORMAT_BF16] = "bfloat16", [VN_FORMAT_F16] = "float16" };
+	const vn_rotate_edit *e = &s->h->change.rotate;
+	const struct { vn_weight_format in; const char *name; } of[] = {
+		{ e->positions, "positions" }, { e->frequencies, "frequencies" }, { e->angles, "angles" }, { e->table, "sines and cosines" },
+	};
+	vn_weight_format in = VN_FORMAT_NONE;
+	int              some = 0, left = 0;
+
+	for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+		left += of[i].in != VN_FORMAT_NONE;
+	for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+		if (of[i].in) {
+			in = of[i].in;
+			vn_text_add(s->text, s->size, "%s%s", !some ? "" : --left > 1 ? ", " : " and ", of[i].name);
+			some++;
+		}
+	vn_text_add(s->text, s->size, " in %s", names[in]);
+}
+
 static void say_token(const sentence *s)
 {
 	const int by = s->h->change.tokens;
@@ -365,6 +391,9 @@ static const struct row {
 	[VN_SOFTMAX_SINK] = { .say = say_attend },
 	[VN_SCORE_CAP] = { .say = say_attend },
 	[VN_SOFTMAX_ROUNDED] = { .say = say_attend },
+	[VN_ANGLES_ROUNDED] = { .say = say_rotation },
+	[VN_CALLS_FROM_ZERO] = { .say = say_calls },
+	[VN_SINE_FOR_COSINE] = { .words = "sines and cosines exchanged" },
 	[VN_OTHER_WEIGHTS] = { .say = say_reads },
 	[VN_OTHER_CACHE] = { .say = say_reads },
 	[VN_OTHER_KEYS] = { .say = say_reads },
