@@ -98,11 +98,14 @@ static int64_t first_off(asked *x)
 
 static vn_status try_best(asked *x, vn_error *err)
 {
-	const int     call = x->t->site->first ? 0 : (int)first_off(x);
+	const vn_step *step;
+	/* Of several steps each shows its own call: what a buffer of so many slots forgets would look like this. */
+	const int64_t off = vn_recording_steps(x->t->c->opened.cand, &step) == 1 && !x->t->site->first ? first_off(x) : 0;
+	const int     call = off > 1 ? (int)off : 0;
 	const struct { vn_finding finding; vn_attend_edit edit; } edits[] = {
 		{ VN_MASK_FROM_CALL, { .kind = VN_ATTEND_CALLS_FROM_ZERO, .call = call } },
 		{ VN_CALLS_ALONE, { .kind = VN_ATTEND_CALLS_ALONE, .call = call } },
-		{ VN_SOFTMAX_SINK, { .kind = VN_ATTEND_SINK } },
+		{ VN_SOFTMAX_SINK, { .kind = VN_ATTEND_SINK } }, /* softmax_one: the sum of exponentials, and one */
 		{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 10 } }, { VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 15 } },
 		{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 20 } }, { VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 30 } },
 		{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 50 } }, { VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 100 } },
@@ -134,7 +137,7 @@ vn_status vn_estimate_attend(vn_explain_trial *t, vn_error *err)
 	asked          x = { .t = t, .a.n = &p->node[p->value[target].node] };
 	vn_status      st;
 
-	if (x.a.n->op != VN_OP_ATTENTION || !x.a.n->c.attention.causal || t->part || t->x->unmodified.local.bad)
+	if (x.a.n->op != VN_OP_ATTENTION || !x.a.n->c.attention.causal || t->part || t->went == VN_NOT_WENT_ON || t->x->unmodified.local.bad)
 		return VN_OK;
 	x.output = x.a.n->out[VN_ATTN_SCORES] == target ? VN_ATTN_SCORES : x.a.n->out[VN_ATTN_PROBS] == target ? VN_ATTN_PROBS : VN_ATTN_CONTEXT;
 	if (x.a.n->out[x.output] != target)

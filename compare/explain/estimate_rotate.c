@@ -32,10 +32,12 @@ vn_status vn_estimate_rotate(vn_explain_trial *t, vn_error *err)
 	const vn_plan *p = t->site->plan;
 	const int      node = p->value[t->site->target].node;
 
-	if (p->node[node].op != VN_OP_ROPE || t->site->cand.shape.rank != 3 || t->part || t->x->unmodified.local.bad)
+	if (p->node[node].op != VN_OP_ROPE || t->site->cand.shape.rank != 3 || t->part || t->went == VN_NOT_WENT_ON || t->x->unmodified.local.bad)
 		return VN_OK;
+	const vn_step *step;
+	const int      off = vn_recording_steps(t->c->opened.cand, &step) == 1 && !t->site->first ? first_off(t) : 0;
 	const struct { vn_finding finding; vn_rotate_edit edit; } edits[] = {
-		{ VN_CALLS_FROM_ZERO, { .call = t->site->first ? 0 : first_off(t) } }, { VN_SINE_FOR_COSINE, { .exchanged = true } },
+		{ VN_CALLS_FROM_ZERO, { .call = off > 1 ? off : 0 } }, { VN_SINE_FOR_COSINE, { .exchanged = true } },
 #define ROUNDED(format) \
 		{ VN_ANGLES_ROUNDED, { .frequencies = format } }, { VN_ANGLES_ROUNDED, { .positions = format } }, { VN_ANGLES_ROUNDED, { .table = format } }, \
 		{ VN_ANGLES_ROUNDED, { .angles = format } }, { VN_ANGLES_ROUNDED, { .positions = format, .frequencies = format } }, \

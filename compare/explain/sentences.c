@@ -273,7 +273,7 @@ static void say_attend(const sentence *s)
 	else if (e->kind == VN_ATTEND_CALLS_ALONE)
 		PUT(s, "calls of %d tokens do not see the keys of earlier calls", e->call);
 	else if (e->kind == VN_ATTEND_SINK)
-		PUT(s, "softmax with an attention sink: one more score, %g, without a value", e->number);
+		PUT(s, "softmax with an attention sink: a score of %g, without a value", e->number);
 	else if (e->kind == VN_ATTEND_CAP)
 		PUT(s, "scores capped: %g tanh(score / %g)", e->number, e->number);
 	else
