@@ -50,6 +50,15 @@ static bool summed_by_us(const vn_parts *s)
 	return false;
 }
 
+/* What was recorded in a finer format may have been rounded to the coarser one before it was added. */
+static vn_dtype coarsest_of(const vn_parts *s)
+{
+	vn_dtype d = s->e[0]->dtype;
+	for (int k = 1; k < s->n; k++)
+		d = vn_dtype_digits(s->e[k]->dtype) < vn_dtype_digits(d) ? s->e[k]->dtype : d;
+	return d;
+}
+
 /* Each of the three may have been rounded when it was stored, and the sum as well. A number's ULP is at least the unit
  * of its format times it, so most are seen to hold without asking for ULPs. */
 static void sum(vn_identity_walk *w, const char *whole, const char *a, const char *b)
@@ -60,10 +69,11 @@ static void sum(vn_identity_walk *w, const char *whole, const char *a, const cha
 	if (vn_parts_load(w, &s, w->layer, whole) && vn_parts_load(w, &s, w->layer, a) && vn_parts_load(w, &s, w->layer, b) && same_shape(&s)
 	    && !summed_by_us(&s)) {
 		const int64_t n = vn_shape_count(&s.e[0]->shape);
+		const vn_dtype coarsest = coarsest_of(&s);
 		double unit[VN_MOST_INPUTS];
 		w->found->checked++;
 		for (int k = 0; k < VN_MOST_INPUTS; k++)
-			unit[k] = s.e[k]->dtype < VN_N_ENGINE_DTYPES ? vn_dtype_ulp(s.e[k]->dtype, 1.0) / 2 : 0;
+			unit[k] = coarsest < VN_N_ENGINE_DTYPES ? vn_dtype_ulp(coarsest, 1.0) / 2 : 0;
 		for (int64_t i = 0; i < n; i += VN_PIECE) {
 			const size_t m = vn_piece_size(n - i);
 			for (int k = 0; k < VN_MOST_INPUTS; k++)
@@ -74,7 +84,7 @@ static void sum(vn_identity_walk *w, const char *whole, const char *a, const cha
 				const double off = fabs(x[0][j] - (x[1][j] + x[2][j]));
 				double allowed = 0;
 				for (int k = 0; k < VN_MOST_INPUTS; k++)
-					allowed += vn_dtype_ulp(s.e[k]->dtype, x[k][j]);
+					allowed += vn_dtype_ulp(coarsest, x[k][j]);
 				if (!isfinite(x[0][j]) || off <= allowed)
 					continue;
 				count++;
@@ -123,7 +133,7 @@ static void chain(vn_identity_walk *w)
 /* What a rotation multiplies lengths by; 0: not known here. */
 static double factor_of(const vn_identity_walk *w, const char *name)
 {
-	const vn_plan *p = vn_recording_plan(w->r);
+	const vn_plan *p = w->plan;
 	char full[VN_NAME_MAX];
 	snprintf(full, sizeof full, "layer%d.%s", w->layer, name);
 	const int i = p ? vn_plan_find(p, full) : -1;
@@ -139,10 +149,18 @@ static double factor_of(const vn_identity_walk *w, const char *name)
 	return p ? 0 : 1;
 }
 
+/* The model norms between the projection and the rotation: without the norm's output nothing says how long a head was. */
+static bool is_normed(const vn_identity_walk *w, const char *norm)
+{
+	char full[VN_NAME_MAX];
+	snprintf(full, sizeof full, "layer%d.%s", w->layer, norm);
+	return w->plan && vn_plan_find(w->plan, full) >= 0;
+}
+
 static void rotation(vn_identity_walk *w, const char *after, const char *norm, const char *projected)
 {
 	vn_parts s = { 0 };
-	if (factor_of(w, after) > 0 && vn_parts_load(w, &s, w->layer, after) && (vn_parts_load(w, &s, w->layer, norm) || vn_parts_load(w, &s, w->layer, projected))
+	if (factor_of(w, after) > 0 && vn_parts_load(w, &s, w->layer, after) && (vn_parts_load(w, &s, w->layer, norm) || (!is_normed(w, norm) && vn_parts_load(w, &s, w->layer, projected)))
 	    && same_shape(&s) && s.e[0]->shape.rank == 3) {
 		const vn_shape *shape = &s.e[0]->shape;
 		const int64_t width = shape->dim[2], rows = shape->dim[0] * shape->dim[1];
@@ -345,11 +363,11 @@ static void layer(vn_identity_walk *w)
 	range(w, "gdn_g", -INFINITY, 0, "at most 0");
 }
 
-vn_status vn_identities_of(vn_recording *r, vn_identity_wanted *wanted, void *context, vn_identities *found, vn_error *err)
+vn_status vn_identities_of(vn_recording *r, const vn_plan *plan, vn_identity_wanted *wanted, void *context, vn_identities *found, vn_error *err)
 {
 	const vn_step *step;
 	const int      steps = vn_recording_steps(r, &step);
-	vn_identity_walk        w = { .r = r, .found = found, .err = err };
+	vn_identity_walk        w = { .r = r, .plan = vn_recording_plan(r) ? vn_recording_plan(r) : plan, .found = found, .err = err };
 	int            layers = 0;
 
 	*found = (vn_identities) { 0 };

@@ -7,7 +7,8 @@
  *   sum        attn_residual = input + attn_out;  output = attn_residual + down_proj
  *   chain      input of a layer is the output of the layer below, bit for bit
  *   rotation   every head of q_rope and k_rope is as long as before the rotation (times
- *              the attention factor, where a plan tells it; else where it is 1)
+ *              the attention factor, where a plan tells it; else where it is 1); not where the
+ *              plan has a norm between the two, and it was not recorded
  *   probs      attn_probs are 0 to 1, add up to 1, and are 0 for later keys
  *   first row  at position 0 attn_context is v_proj, spread over the head's group
  *   rows       tokens of one id have one row of embed (families without positions in it)
@@ -37,9 +38,10 @@ typedef struct vn_identities {
 typedef bool vn_identity_wanted(void *context, int step, int layer);
 
 /* Reads every tensor that takes part, a layer's once as far as they are small; memory: 48 MiB and the largest three.
- * Tensors whose axes are in another order than the point's are not looked at. wanted NULL: all.
+ * Tensors whose axes are in another order than the point's are not looked at. wanted NULL: all. plan: of the model that
+ * ran, where the recording itself does not say; NULL: it is not known.
  * vn_identities_free afterwards, whatever happened. */
-vn_status vn_identities_of(vn_recording *r, vn_identity_wanted *wanted, void *context, vn_identities *found, vn_error *err);
+vn_status vn_identities_of(vn_recording *r, const vn_plan *plan, vn_identity_wanted *wanted, void *context, vn_identities *found, vn_error *err);
 void      vn_identities_free(vn_identities *found);
 
 #endif

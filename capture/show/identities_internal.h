@@ -19,6 +19,7 @@ typedef struct vn_identity_part {
 
 typedef struct vn_identity_walk {
 	vn_recording  *r;
+	const vn_plan *plan; /* NULL: not known */
 	vn_identities *found;
 	vn_error      *err;
 	vn_status      st;

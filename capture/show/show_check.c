@@ -157,7 +157,7 @@ int vn_show_check(vn_recording *r, vn_error *err)
 	vn_status     st = check_numbers(r, &d, &statistics, err);
 
 	if (!st)
-		st = vn_identities_of(r, NULL, NULL, &x, err);
+		st = vn_identities_of(r, NULL, NULL, NULL, &x, err);
 	if (!st)
 		st = check_steps(r, &steps, err);
 	for (int i = 0; !st && i < x.n; i++)

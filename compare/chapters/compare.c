@@ -178,7 +178,7 @@ static vn_status alone(vn_comparison *c, const char *who, vn_recording *r, vn_er
 {
 	vn_identities x;
 	vn_error why = { "" };
-	vn_status st = vn_identities_of(r, diverges, c, &x, &why);
+	vn_status st = vn_identities_of(r, c->opened.plan, diverges, c, &x, &why);
 	if (st && !vn_status_ends_job(st)) /* a tensor nobody can read: judged where it was to be compared */
 		vn_lines_add(&c->result.warnings, "%s by itself: some checks could not be made: %s", who, why.text);
 	else if (st)

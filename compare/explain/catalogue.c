@@ -135,6 +135,11 @@ static vn_status try_together(vn_explain_trial *t, int fault, const int *fit, in
 	return st;
 }
 
+bool vn_consumed_as_recorded(const vn_explain_trial *t)
+{
+	return consumed_as_recorded(t->c, t->site->plan, t->x->point);
+}
+
 vn_went vn_how_it_went(const vn_explain_trial *t)
 {
 	const vn_checkpoint *p = &t->c->result.point[t->x->point];
@@ -229,6 +234,25 @@ static vn_status try_pair(vn_explain_trial *t, int a, int b, int node, vn_error 
 	return st;
 }
 
+/* An eps of any size, and another mistake of the norm. */
+static vn_status try_eps_and_fault(vn_explain_trial *t, vn_error *err)
+{
+	const vn_range within = { 1e-9, 10, 33, true };
+	const int      node = t->site->span[0];
+	const vn_op    op = t->site->plan->node[node].op;
+	vn_status      st = VN_OK;
+
+	if (op != VN_OP_RMS_NORM && op != VN_OP_LAYER_NORM)
+		return VN_OK;
+	for (int f = 0; !st && f < vn_n_faults() && !vn_answered(t); f++) {
+		const char   *id = vn_fault_id(f);
+		vn_hypothesis h = { .finding = VN_EPS, .node = node, .fault = { 1 + f }, .change = { .kind = VN_BY_CONSTANTS, .constants.reach = VN_AT_NODE } };
+		if (id[0] == 'N' && strncmp(id, "N1.", 3) != 0 && may_join(t, f, node))
+			st = vn_fit_constant(t, &h, "eps", within, err);
+	}
+	return st;
+}
+
 bool vn_catalogue_has_pairs(const vn_explain_trial *t)
 {
 	const vn_site *s = t->site;
@@ -246,7 +270,7 @@ vn_status vn_catalogue_pairs(vn_explain_trial *t, vn_error *err)
 		for (int b = either ? 0 : a + 1; !st && may_join(t, a, node) && b < vn_n_faults(); b++)
 			if (b != a && may_join(t, b, node))
 				st = try_pair(t, a, b, node, err);
-	return st;
+	return st || vn_answered(t) ? st : try_eps_and_fault(t, err);
 }
 
 /* ---- what does the same ----------------------------------------------------------------------------------- */

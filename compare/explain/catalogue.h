@@ -13,5 +13,7 @@ vn_status vn_catalogue_pairs(vn_explain_trial *t, vn_error *err);
  * that hides a query's own key: the other mistake that does the same. */
 vn_status vn_catalogue_alike(vn_explain_trial *t, vn_error *err);
 vn_went   vn_how_it_went(const vn_explain_trial *t);
+/* Is an operation that reads the checkpoint right on its recorded numbers? Others that read it may not be. */
+bool      vn_consumed_as_recorded(const vn_explain_trial *t);
 
 #endif

@@ -1,5 +1,6 @@
 /* estimate_linear.c: see estimate_linear.h. */
 #include "compare/explain/estimate_linear.h"
+#include "compare/explain/edit_matrix.h"
 #include "compare/explain/fit.h"
 #include "compare/explain/score.h"
 
@@ -144,6 +145,62 @@ static bool missing(const product *p, int n, double missing[RANKS + 1])
 static bool is_whole(double x)
 {
 	return fabs(x - round(x)) < WHOLE && round(x) >= 0 && round(x) <= 1;
+}
+
+/* ---- inputs that are not in the sum -------------------------------------------------------------------- */
+
+/* What is left of the error where the last `tail` inputs were not in the sum; part: (R, C), what those behind them make. */
+static double add_input(const product *p, int64_t j, double *part)
+{
+	double left = 0;
+
+	for (int64_t r = 0; r < p->R; r++)
+		for (int64_t c = 0; c < p->C; c++) {
+			double *s = &part[r * p->C + c];
+			*s += p->x[r * p->N + j] * p->wc[c * p->N + j];
+			left += (p->error[r * p->C + c] + *s) * (p->error[r * p->C + c] + *s);
+		}
+	return left;
+}
+
+static double error_of(const product *p)
+{
+	double ee = 0;
+
+	for (int64_t i = 0; i < p->R * p->C; i++)
+		ee += p->error[i] * p->error[i];
+	return ee;
+}
+
+/* What the last of so many ranks makes may be missing, as well as the end of a sum. */
+enum { RANKS_LIKELY = 8 };
+
+static vn_status fit_tail(product *p, vn_error *err)
+{
+	double *part = calloc((size_t)(p->R * p->C) + 1, sizeof *part), least = (double)INFINITY;
+	int64_t best = 0;
+
+	if (!part)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the end of a product");
+	for (int64_t tail = 1; tail <= p->N / 2; tail++) {
+		const double left = add_input(p, p->N - tail, part);
+		best = left < least ? tail : best;
+		least = fmin(least, left);
+	}
+	free(part);
+	if (!(least <= LEFT * error_of(p)))
+		return VN_OK;
+	if (p->N % best == 0 && p->N / best <= RANKS_LIKELY && fits_there(p, VN_MISTAKE_P15)) {
+		const int     n = (int)(p->N / best);
+		vn_hypothesis rank = with(p, VN_RANKS_SUMMED, VN_MISTAKE_P15, VN_RANKS_MOST * (ldexp(1, n - 1) - 1) + n);
+		rank.capture = p->t->went == VN_NOT_WENT_ON;
+		const vn_status st = vn_try(p->t, &rank, err);
+		if (st)
+			return st;
+	}
+	vn_hypothesis h = { .finding = VN_INPUTS_MISSING, .node = p->node,
+	                    .change = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_EDIT_TAIL, .n = (int)best } } };
+	return vn_try(p->t, &h, err);
 }
 
 static vn_status fit_ranks(product *p, vn_error *err)
@@ -353,6 +410,128 @@ static vn_status fit_padding(product *p, vn_error *err)
 	return vn_try(p->t, &h, err);
 }
 
+/* ---- another matrix --------------------------------------------------------------------------------------- */
+
+/* What is left of the error with that edit, on the rows and channels that are looked at. */
+static double left_with(const product *p, const vn_matrix_edit *edit, double *x, double *w)
+{
+	vn_edited e;
+	double    left = 0;
+
+	if (!vn_edited_open(&e, p->t->site->plan, p->t->site->weights, p->node, edit->fused, p->t->c->opened.policy.storage))
+		return (double)INFINITY;
+	memcpy(x, p->x, (size_t)(p->R * p->N) * sizeof *x);
+	for (int64_t r = 0; r < p->R; r++)
+		vn_edited_input(edit, x + r * p->N, p->N);
+	for (int64_t c = 0; c < p->C; c++) {
+		const int64_t m = channel_of(p, c);
+		const double  b = p->bias ? at(p->bias, m) : 0;
+		vn_edited_row(&e, edit, m, w);
+		for (int64_t r = 0; r < p->R; r++) {
+			double y = b - at(p->cand, row_of(p, r) * p->M + m);
+			for (int64_t k = 0; k < p->N; k++)
+				y += x[r * p->N + k] * w[k];
+			left += y * y;
+		}
+	}
+	return left;
+}
+
+/* The order in which shards of n ranks met their inputs: of which rank are the weights that inputs of rank i met, by least squares of all
+ * pairs; false: none is clear. */
+static bool crossed(const product *p, int n, int from[VN_CROSSED_MOST])
+{
+	enum { PAIRS = VN_CROSSED_MOST * VN_CROSSED_MOST };
+	const int     k = n * n;
+	const int64_t each = p->N / n;
+	double        a[PAIRS * PAIRS] = { 0 }, b[PAIRS] = { 0 }, part[PAIRS];
+	bool          clear = true, moved = false;
+
+	for (int64_t r = 0; r < p->R; r++)
+		for (int64_t c = 0; c < p->C; c++) {
+			const double bias = p->bias ? at(p->bias, channel_of(p, c)) : 0, y = at(p->cand, row_of(p, r) * p->M + channel_of(p, c)) - bias;
+			for (int i = 0; i < k; i++) {
+				part[i] = 0;
+				for (int64_t j = 0; j < each; j++)
+					part[i] += p->x[r * p->N + i / n * each + j] * p->wc[c * p->N + i % n * each + j];
+			}
+			for (int i = 0; i < k; i++) {
+				b[i] += part[i] * y;
+				for (int j = 0; j < k; j++)
+					a[i * k + j] += part[i] * part[j];
+			}
+		}
+	if (!solve(a, b, k))
+		return false;
+	for (int i = 0; i < n && clear; i++) {
+		int met = 0;
+		for (int j = 0; j < n; j++) {
+			const bool there = b[i * n + j] > 0.5;
+			clear = clear && is_whole(b[i * n + j]);
+			met += there;
+			from[i] = there ? j : from[i];
+		}
+		clear = clear && met == 1;
+		moved = moved || from[i] != i;
+	}
+	return clear && moved;
+}
+
+static vn_status fit_crossed(product *p, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int n = 2; !st && n <= VN_CROSSED_MOST && !vn_answered(p->t); n++) {
+		vn_hypothesis h = { .finding = VN_RANKS_CROSSED, .node = p->node, .change = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_EDIT_RANKS, .n = n } } };
+		if (p->N % n == 0 && p->N / n > 1 && n * n < p->R * p->C && crossed(p, n, h.change.matrix.from))
+			st = vn_try(p->t, &h, err);
+	}
+	return st;
+}
+
+static const struct { vn_finding finding; vn_matrix_edit edit; } edits[] = {
+#define ROUNDED(finding, format, of, scaled) { finding, { .kind = VN_EDIT_FORMAT, 0, 0, { 0 }, format, of, scaled } }
+	{ VN_MATRIX_TURNED, { .kind = VN_EDIT_TURNED } }, { VN_MATRIX_TURNED, { .kind = VN_EDIT_BACK } },
+	{ VN_MATRIX_TURNED, { .kind = VN_EDIT_TURNED, .fused = true } }, { VN_MATRIX_TURNED, { .kind = VN_EDIT_BACK, .fused = true } },
+	{ VN_NEVER_LOADED, { .kind = VN_EDIT_ZERO } },
+	ROUNDED(VN_WEIGHTS_ROUNDED, VN_FORMAT_BF16, VN_OF_WEIGHTS, VN_NO_SCALE), ROUNDED(VN_WEIGHTS_ROUNDED, VN_FORMAT_F16, VN_OF_WEIGHTS, VN_NO_SCALE),
+	ROUNDED(VN_WEIGHTS_ROUNDED, VN_FORMAT_TF32, VN_OF_WEIGHTS, VN_NO_SCALE),
+	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_E4M3, VN_OF_WEIGHTS, VN_NO_SCALE), ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_E5M2, VN_OF_WEIGHTS, VN_NO_SCALE),
+	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_E4M3, VN_OF_WEIGHTS, VN_SCALE_OF_ALL), ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_E4M3, VN_OF_WEIGHTS, VN_SCALE_OF_ROWS),
+	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_E5M2, VN_OF_WEIGHTS, VN_SCALE_OF_ALL), ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_E5M2, VN_OF_WEIGHTS, VN_SCALE_OF_ROWS),
+	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_INT8, VN_OF_WEIGHTS, VN_SCALE_OF_ALL), ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_INT8, VN_OF_WEIGHTS, VN_SCALE_OF_ROWS),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_TF32, VN_OF_BOTH, VN_NO_SCALE), ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_TF32, VN_OF_INPUTS, VN_NO_SCALE),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_BF16, VN_OF_BOTH, VN_NO_SCALE), ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_BF16, VN_OF_INPUTS, VN_NO_SCALE),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_F16, VN_OF_BOTH, VN_NO_SCALE), ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_F16, VN_OF_INPUTS, VN_NO_SCALE),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_E4M3, VN_OF_BOTH, VN_SCALE_OF_ALL), ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_E4M3, VN_OF_BOTH, VN_SCALE_OF_ROWS),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_E4M3, VN_OF_INPUTS, VN_SCALE_OF_ROWS), ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_E4M3, VN_OF_BOTH, VN_NO_SCALE),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_INT8, VN_OF_BOTH, VN_SCALE_OF_ALL), ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_INT8, VN_OF_BOTH, VN_SCALE_OF_ROWS),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_INT8, VN_OF_INPUTS, VN_SCALE_OF_ROWS),
+#undef ROUNDED
+};
+
+/* The edit that leaves least of what is looked at; of formats that leave the same the first, which changes less. */
+static vn_status fit_edit(product *p, vn_error *err)
+{
+	enum { N_EDITS = sizeof edits / sizeof *edits };
+	double *x = malloc((size_t)(p->R * p->N) * sizeof *x + 1), *w = malloc((size_t)p->N * sizeof *w + 1), least = (double)INFINITY;
+	int     best = 0;
+
+	for (int i = 0; x && w && i < N_EDITS; i++) {
+		const double left = left_with(p, &edits[i].edit, x, w);
+		best = left < 0.99 * least ? i : best;
+		least = left < 0.99 * least ? left : least;
+	}
+	free(x);
+	free(w);
+	if (!x || !w)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows of a product");
+	if (!(least < error_of(p) / 4))
+		return VN_OK;
+	vn_hypothesis h = { .finding = edits[best].finding, .node = p->node, .change = { .kind = VN_BY_MATRIX, .matrix = edits[best].edit } };
+	return vn_try(p->t, &h, err);
+}
+
 /* ---- all of them ----------------------------------------------------------------------------------------- */
 
 static bool is_product(product *p, int node)
@@ -411,7 +590,9 @@ static vn_status read_product(product *p, vn_error *err)
 
 vn_status vn_estimate_linear(vn_explain_trial *t, vn_error *err)
 {
-	static vn_status (*const fits[])(product *, vn_error *) = { fit_bias, fit_ranks, fit_shards, fit_axis, fit_order, fit_padding };
+	static vn_status (*const fits[])(product *, vn_error *) = {
+		fit_bias, fit_tail, fit_ranks, fit_shards, fit_axis, fit_order, fit_padding, fit_crossed, fit_edit,
+	};
 	const vn_plan *plan = t->site->plan;
 	product        p = { .t = t, .own = &t->own, .fine = &t->fine, .cand = &t->site->cand };
 	vn_status      st;

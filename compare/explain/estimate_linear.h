@@ -1,5 +1,6 @@
 /* estimate_linear.h: mistakes of a product that the catalogue has with another number: how often its bias was added, which ranks of how
- * many are there, what their shards were joined as, how far its rows are padded. */
+ * many are there, what their shards were joined as, how far its rows are padded; and what may have happened to its matrix or its input
+ * (edit_matrix.h): transposed, not loaded, rounded to another format. */
 #ifndef VN_COMPARE_ESTIMATE_LINEAR_H
 #define VN_COMPARE_ESTIMATE_LINEAR_H
 

@@ -125,6 +125,54 @@ static vn_status explain_origin(vn_explain_trial *t, vn_explanations *all, int p
 	return st;
 }
 
+/* ---- what is inside another operation ------------------------------------------------------------------------ */
+
+/* The checkpoint of the operation that a value which nothing reads is inside of: gate_act is what mlp_act multiplies by up, scores and
+ * probabilities are attention's. -1. */
+static int outer_of(const vn_comparison *c, int point)
+{
+	const vn_checkpoint *me = &c->result.point[point];
+	const vn_plan       *p = vn_model_plan(c->opened.model);
+	const int            v = vn_plan_find(p, me->name);
+	const vn_node       *n = v < 0 ? NULL : &p->node[p->value[vn_plan_root(p, v)].node];
+
+	for (int i = 0; n && (n->op == VN_OP_ACT || n->op == VN_OP_ATTENTION) && i < c->result.n_points; i++) {
+		const vn_checkpoint *q = &c->result.point[i];
+		const int            w = q->step == me->step && q->origin ? vn_plan_find(p, q->name) : -1;
+		const vn_node       *o = w < 0 ? NULL : &p->node[p->value[vn_plan_root(p, w)].node];
+		if (o && o == n && n->op == VN_OP_ATTENTION && i != point && vn_plan_root(p, w) == n->out[VN_ATTN_CONTEXT])
+			return i;
+		if (o && n->op == VN_OP_ACT && o->op == VN_OP_GATED && o->layer == n->layer && vn_plan_root(p, o->in[0]) == vn_plan_root(p, n->in[0]))
+			return i;
+	}
+	return -1;
+}
+
+static bool is_of_attention(const vn_comparison *c, const vn_explanation *x)
+{
+	return strstr(c->result.point[x->point].name, ".attn_") != NULL;
+}
+
+/* One operation, one mistake: where the outer one is explained, this is the answer inside it too. */
+static void answer_inside(const vn_comparison *c, const vn_explanations *all, vn_explanation *x)
+{
+	const int outer = outer_of(c, x->point);
+
+	for (int i = 0; outer >= 0 && i < all->n; i++) {
+		const vn_explanation *o = &all->of[i];
+		if (o->point != outer || !o->n_fit || (x->n_fit && is_of_attention(c, x)))
+			continue; /* scores and probabilities say more than what is made of them */
+		memcpy(x->by, o->by, VN_EXPLAIN_KEPT * sizeof *x->by);
+		x->n = o->n;
+		x->n_fit = o->n_fit;
+		x->n_alias = o->n_alias;
+		x->margin = o->margin;
+		x->fitted = o->fitted;
+		x->unmodified = o->unmodified;
+		vn_lines_free(&x->looks);
+	}
+}
+
 vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
 {
 	vn_explain_trial  t = { .c = c };
@@ -158,6 +206,8 @@ vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
 	vn_recompute_destroy(t.recompute);
 	for (int i = 0; i < x->n; i++)
 		order_aliases(c, x, &x->of[i]);
+	for (int i = 0; i < x->n; i++)
+		answer_inside(c, x, &x->of[i]);
 	vn_put_sentences(c, x);
 	return st;
 }

@@ -5,7 +5,9 @@
 #include "compare/explain/error_shape.h"
 #include "compare/explain/estimate.h"
 #include "compare/explain/estimate_attention.h"
+#include "compare/explain/estimate_attend.h"
 #include "compare/explain/estimate_linear.h"
+#include "compare/explain/estimate_rotate.h"
 #include "compare/explain/heads.h"
 #include "compare/explain/rearrange.h"
 #include "compare/explain/redirect.h"
@@ -105,6 +107,8 @@ static const struct strategy {
 	{ vn_estimate, .unless_fitted = true },
 	{ vn_estimate_linear, .unless_fitted = true },
 	{ vn_estimate_keys, .unless_fitted = true },
+	{ vn_estimate_attend, .unless_fitted = true },
+	{ vn_estimate_rotate, .unless_fitted = true },
 	{ vn_rearrange, .unless_fitted = true, .in_any_case = true },
 	{ .try = vn_rearrange_rows },
 	{ vn_redirect, .unless_fitted = true },

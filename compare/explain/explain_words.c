@@ -46,7 +46,7 @@ const char *vn_say_explained(const vn_comparison *c, const vn_explanation *x, ch
 	else {
 		const vn_hypothesis *h = &x->by[0];
 		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s%s%s", h->id, *h->id ? ": " : "", h->words, made_at(c, x, h, at), *h->holds ? ", here " : "", h->holds,
-		            *h->id && !h->capture && c->result.point[x->point].replay.captured ? "; only the recording has it: the run went on with other numbers" : "");
+		            *h->id && !h->capture && h->finding != VN_PARALLEL_BLOCK && c->result.point[x->point].replay.captured ? "; only the recording has it: the run went on with other numbers" : "");
 	}
 	return text;
 }

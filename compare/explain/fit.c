@@ -18,16 +18,18 @@ static vn_status error_at(void *of, double x, double *error, vn_error *err)
 {
 	const fit  *f = of;
 	vn_explain_trial   *t = f->t;
-	vn_plan    *p;
+	vn_made     made;
 	vn_tensor   z;
 	vn_measured m;
 	vn_status   st;
 
 	*error = (double)INFINITY;
 	vn_number_put(f->h, x);
-	if ((st = vn_hypothesis_plan(t, f->h, &p, err)))
+	if ((st = vn_hypothesis_apply(t, f->h, &made, err)) || !made.plan) {
+		vn_made_finish(&made);
 		return st;
-	if (!(st = vn_recompute_run(t->recompute, p, t->site->weights, VN_OWN_WIDTH, &z, err))) {
+	}
+	if (!(st = vn_recompute_run(t->recompute, made.plan, made.weights, VN_OWN_WIDTH, &z, err))) {
 		if (t->part)
 			vn_part_splice(t->part, &z, &t->own);
 		st = vn_measure(&z, &t->site->cand, t->site->axes, false, t->c->request.options->threads, &m, err);
@@ -35,7 +37,7 @@ static vn_status error_at(void *of, double x, double *error, vn_error *err)
 		/* relative to the candidate's size: a prediction of enormous numbers is no good one */
 		*error = !st && m.finite ? m.value[VN_M_NMSE] : (double)INFINITY;
 	}
-	vn_plan_destroy(p);
+	vn_made_finish(&made);
 	return st;
 }
 

@@ -1,4 +1,7 @@
 /* hypothesis.c: see hypothesis.h. */
+#include "compare/explain/attend.h"
+#include "compare/explain/edit_matrix.h"
+#include "compare/explain/rotate.h"
 #include "compare/explain/search.h"
 #include "compare/explain/trial.h"
 
@@ -26,7 +29,9 @@ static const struct { vn_mistake id; int digits; } findings[VN_N_FINDINGS] = {
 	[VN_AXES_OF_HEADS] = IS(A8, 6), [VN_RECORDED_LATER] = IS(P7, 6), [VN_RECORDED_BEFORE] = IS(P6, 6), [VN_PARTLY_ZERO] = IS(P9, 6),
 	[VN_PARTLY_OTHER] = IS(P9, 6), [VN_OTHER_WEIGHTS] = IS(W9, 6), [VN_OTHER_CACHE] = IS(C9, 6), [VN_OTHER_KEYS] = IS(C9, 6),
 	[VN_OTHER_VALUES] = IS(C9, 6), [VN_OTHER_INPUT] = IS(P22, 6), [VN_STEP_STALE] = IS(P8, 6), [VN_STEP_LATE] = IS(P8, 6),
-	[VN_OTHER_TOKEN] = IS(M5, 6),
+	[VN_OTHER_TOKEN] = IS(M5, 6), [VN_MATRIX_TURNED] = IS(W1B, 6), [VN_RANKS_CROSSED] = IS(P18_ORDER, 6), [VN_NEVER_LOADED] = IS(W11, 6),
+	[VN_WEIGHTS_ROUNDED] = IS(W13, 6), [VN_WEIGHTS_QUANTISED] = IS(W15, 6), [VN_PARALLEL_BLOCK] = IS(N19, 6),
+	[VN_MASK_FROM_CALL] = IS(A3_CHUNK, 6), [VN_ANGLES_ROUNDED] = IS(R13, 6), [VN_CALLS_FROM_ZERO] = IS(R3B_ZERO, 6),
 };
 
 /* Slots that are moved: of tokens, or of keys or values alone. */
@@ -47,6 +52,8 @@ const char *vn_hypothesis_id(const vn_hypothesis *h, char id[VN_ID])
 		snprintf(id, VN_ID, "%s", vn_fault_id(h->change.number.row));
 	else if (h->finding == VN_SLOTS_MOVED)
 		snprintf(id, VN_ID, "%s", vn_mistake_id(moved_slots(h)));
+	else if (h->fault[0])
+		snprintf(id, VN_ID, "%s+%s", vn_mistake_id(findings[h->finding].id), vn_fault_id(h->fault[0] - 1));
 	else
 		snprintf(id, VN_ID, "%s%s%s", h->paired ? vn_mistake_id(VN_MISTAKE_R1) : "", h->paired ? "+" : "", vn_mistake_id(findings[h->finding].id));
 	return id;
@@ -94,6 +101,11 @@ static bool same_change(const vn_hypothesis *a, const vn_hypothesis *b)
 	case VN_BY_NUMBER:    return x->number.row == y->number.row && same_number(x->number.value, y->number.value, digits);
 	case VN_BY_CONSTANTS: return same_constants(a, b, digits);
 	case VN_BY_ROWS:      return a->last || x->rows == y->rows;
+	case VN_BY_MATRIX:    return memcmp(&x->matrix, &y->matrix, sizeof x->matrix) == 0;
+	case VN_BY_ROTATION:  return memcmp(&x->rotate, &y->rotate, sizeof x->rotate) == 0;
+	case VN_BY_ATTEND:
+		return x->attend.kind == y->attend.kind && x->attend.call == y->attend.call && x->attend.scores == y->attend.scores && x->attend.probs == y->attend.probs
+		       && same_number(x->attend.number, y->attend.number, digits);
 	case VN_BY_READS:     return memcmp(&x->reads, &y->reads, sizeof x->reads) == 0;
 	case VN_BY_BLOCKS:
 		return x->blocks.block == y->blocks.block && x->blocks.of == y->blocks.of && x->blocks.n == y->blocks.n
@@ -224,6 +236,215 @@ static vn_status apply_rows(const vn_explain_trial *t, const vn_hypothesis *h, v
 	memcpy(made->table, made->weights, (size_t)p->n_weights * sizeof *made->table);
 	const vn_status st = move_rows(&made->weights[w], h->change.rows, &made->table[w], &made->rows, err);
 	made->weights = made->table;
+	return st;
+}
+
+/* The table of weights with another tensor in the place of weight w. */
+static vn_status replace_weight(const vn_plan *p, int w, vn_made *made, vn_error *err)
+{
+	if (!(made->table = malloc((size_t)p->n_weights * sizeof *made->table)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d weights", p->n_weights);
+	memcpy(made->table, made->weights, (size_t)p->n_weights * sizeof *made->table);
+	made->table[w].data = made->rows;
+	made->table[w].dtype = VN_F32;
+	made->weights = made->table;
+	made->plan = p;
+	return VN_OK;
+}
+
+static vn_status apply_to_weights(const vn_explain_trial *t, const vn_hypothesis *h, vn_edited *e, vn_made *made, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	double        *row = malloc((size_t)e->N * sizeof *row + 1);
+	float         *x = made->rows = malloc((size_t)(e->M * e->N) * sizeof *x + 1);
+
+	for (int64_t m = 0; row && x && m < e->M; m++) {
+		vn_edited_row(e, &h->change.matrix, m, row);
+		for (int64_t n = 0; n < e->N; n++)
+			x[e->transposed ? n * e->M + m : m * e->N + n] = (float)row[n];
+	}
+	free(row);
+	return row && x ? replace_weight(p, p->node[h->node].w[0], made, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for a matrix");
+}
+
+/* y = x w, of T rows; in double. w: room for a row of weights. */
+static void multiply(vn_edited *e, const vn_matrix_edit *edit, const vn_tensor *bias, const double *x, int64_t T, double *w, double *y)
+{
+	for (int64_t m = 0; m < e->M; m++) {
+		double b = 0;
+		if (bias)
+			vn_to_f64(&b, (const char *)bias->data + (size_t)m * vn_dtype_size(bias->dtype), bias->dtype, 1);
+		vn_edited_row(e, edit, m, w);
+		for (int64_t t = 0; t < T; t++) {
+			double s = 0;
+			for (int64_t n = 0; n < e->N; n++)
+				s += x[t * e->N + n] * w[n];
+			y[t * e->M + m] = s + b;
+		}
+	}
+}
+
+/* Room for numbers that are computed here: made->fine, in double, and made->own, as the engine stores them. */
+static vn_status make_room(const vn_explain_trial *t, vn_made *made, vn_error *err)
+{
+	const size_t n = (size_t)vn_shape_count(&t->site->cand.shape);
+
+	made->own = (vn_tensor) { VN_F64, t->site->cand.shape, malloc(n * sizeof(double) + 1) };
+	made->fine = (vn_tensor) { VN_F64, t->site->cand.shape, malloc(n * sizeof(double) + 1) };
+	return made->own.data && made->fine.data ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %zu numbers", n);
+}
+
+static void round_own(const vn_explain_trial *t, vn_made *made)
+{
+	const size_t   n = (size_t)vn_shape_count(&t->site->cand.shape);
+	const vn_dtype as = t->c->opened.policy.storage;
+	const double  *fine = made->fine.data;
+	double        *own = (double *)made->own.data;
+
+	for (size_t i = 0; i < n; i++) {
+		float f = (float)fine[i];
+		vn_round_f32(&f, as, as != VN_F64);
+		own[i] = as == VN_F64 ? fine[i] : (double)f;
+	}
+}
+
+/* The input is another: no plan says so, and the product is computed here. */
+static vn_status apply_to_inputs(const vn_explain_trial *t, const vn_hypothesis *h, vn_edited *e, vn_made *made, vn_error *err)
+{
+	const vn_node  *node = &t->site->plan->node[h->node];
+	const vn_tensor *bias = node->w[1] >= 0 ? &t->site->weights[node->w[1]] : NULL;
+	const int64_t   T = t->site->cand.shape.dim[0], first = t->site->first;
+	const size_t    n = (size_t)(T * e->M);
+	vn_tensor       in;
+	vn_status       st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &in, err);
+
+	if (st || n != (size_t)vn_shape_count(&t->site->cand.shape) || node->out[0] != t->site->target)
+		return st;
+	double *x = malloc((size_t)(T * e->N) * sizeof *x + 1), *w = malloc((size_t)e->N * sizeof *w + 1);
+	st = x && w ? make_room(t, made, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for a product");
+	if (!st) {
+		vn_to_f64(x, (const char *)in.data + (size_t)(first * e->N) * vn_dtype_size(in.dtype), in.dtype, (size_t)(T * e->N));
+		for (int64_t i = 0; i < T; i++)
+			vn_edited_input(&h->change.matrix, x + i * e->N, e->N);
+		multiply(e, &h->change.matrix, bias, x, T, w, (double *)made->fine.data);
+		round_own(t, made);
+	}
+	free(x);
+	free(w);
+	return st;
+}
+
+/* The output of the attention that is the checkpoint; -1: none. */
+static int attended_output(const vn_explain_trial *t, const vn_node *n)
+{
+	static const int outputs[] = { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS };
+
+	for (size_t i = 0; i < sizeof outputs / sizeof *outputs && n->op == VN_OP_ATTENTION; i++)
+		if (n->out[outputs[i]] == t->site->target)
+			return outputs[i];
+	return -1;
+}
+
+static void attend_rows(const vn_explain_trial *t, const vn_attend *a, const vn_attend_edit *edit, int output, double *y, double *all)
+{
+	const int64_t width = vn_attend_width(a, output), H = a->n->c.attention.heads;
+	const int64_t T = vn_shape_count(&t->site->cand.shape) / (width * H);
+
+	for (int64_t row = 0; row < T; row++) {
+		vn_attend_row(a, edit, t->site->first + row, output, y);
+		for (int h = 0; h < (int)H; h++)
+			memcpy(all + vn_attend_at(a, output, T, row, h), y + h * width, (size_t)width * sizeof *y);
+	}
+}
+
+/* Attention is computed here, in double, of all that it read. */
+static vn_status apply_attend(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	static const int slot[] = { VN_ATTN_Q, VN_ATTN_K, VN_ATTN_V };
+	const vn_node *n = &t->site->plan->node[h->node];
+	const int64_t  S = t->site->tokens;
+	const int      output = attended_output(t, n);
+	double        *in[3] = { NULL }, *s = NULL, *y = NULL;
+	vn_status      st = VN_OK;
+
+	if (output < 0)
+		return VN_OK;
+	for (int i = 0; i < 3 && !st; i++) {
+		vn_tensor x;
+		if ((st = vn_recompute_input(t->recompute, slot[i], VN_FINE_WIDTH, &x, err)))
+			break;
+		const size_t numbers = (size_t)(S * (i ? n->c.attention.kv_heads : n->c.attention.heads) * n->c.attention.head_dim);
+		if ((in[i] = malloc(numbers * sizeof *in[i] + 1)))
+			vn_to_f64(in[i], x.data, x.dtype, numbers);
+		else
+			st = vn_fail(err, VN_ERR_NOMEM, "no memory for queries, keys and values");
+	}
+	s = malloc((size_t)S * sizeof *s + 1);
+	const vn_attend a = { n, in[0], in[1], in[2], s, S };
+	y = malloc((size_t)(vn_attend_width(&a, output) * n->c.attention.heads) * sizeof *y + 1);
+	if (!st && !(s && y))
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for queries, keys and values");
+	if (!st && !(st = make_room(t, made, err))) {
+		attend_rows(t, &a, &h->change.attend, output, y, (double *)made->fine.data);
+		round_own(t, made);
+	}
+	free(s);
+	free(y);
+	for (int i = 0; i < 3; i++)
+		free(in[i]);
+	return st;
+}
+
+static vn_status apply_rotation(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	const vn_node *n = &p->node[h->node];
+	const vn_shape s = t->site->cand.shape;
+	vn_tensor      in;
+	vn_status      st;
+
+	if (n->op != VN_OP_ROPE || n->out[0] != t->site->target || s.rank != 3)
+		return VN_OK;
+	if ((st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &in, err)) || (st = make_room(t, made, err)))
+		return st;
+	const size_t row = (size_t)(s.dim[1] * s.dim[2]), all = (size_t)s.dim[0] * row;
+	double      *x = malloc(all * sizeof *x + 1);
+	if (x)
+		vn_to_f64(x, (const char *)in.data + (size_t)t->site->first * row * vn_dtype_size(in.dtype), in.dtype, all);
+	if (!x || !vn_rotate_rows(p, n, &h->change.rotate, x, t->site->first, s.dim[0], t->site->tokens, s.dim[1], s.dim[2], (double *)made->fine.data))
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
+	else
+		round_own(t, made);
+	free(x);
+	return st;
+}
+
+static vn_status apply_matrix(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	vn_edited e;
+
+	if (!vn_edited_open(&e, t->site->plan, t->site->weights, h->node, h->change.matrix.fused, t->c->opened.policy.storage))
+		return VN_OK;
+	return h->change.matrix.of == VN_OF_WEIGHTS ? apply_to_weights(t, h, &e, made, err) : apply_to_inputs(t, h, &e, made, err);
+}
+
+/* A fault of the catalogue, and constants of the operation that it left. */
+static vn_status apply_fault_and_constants(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	const int      out = p->node[h->node].out[0];
+	char           what[VN_NAME_MAX + 40];
+	vn_status      st;
+
+	snprintf(what, sizeof what, "%s@%s", vn_fault_id(h->fault[0] - 1), p->value[out].name);
+	if ((st = vn_faulty_create(p, made->weights, &made->faulty, err)) || (st = vn_faulty_inject(made->faulty, what, err)) ||
+	    (st = vn_plan_clone(vn_faulty_plan(made->faulty), &made->copy, err)))
+		return st;
+	vn_node *n = &made->copy->node[made->copy->value[out].node];
+	for (int k = 0; !st && k < h->change.constants.n; k++)
+		st = vn_const_set(n, h->change.constants.set[k].name, h->change.constants.set[k].value, err);
+	made->plan = st ? NULL : made->copy;
+	made->weights = vn_faulty_weights(made->faulty);
 	return st;
 }
 
@@ -403,10 +624,21 @@ vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h,
 		st = apply_number(t, h, made, &none);
 		break;
 	case VN_BY_CONSTANTS:
+		if (h->fault[0]) {
+			st = apply_fault_and_constants(t, h, made, &none);
+			break;
+		}
+		/* fall through */
 	case VN_BY_READS:
 		st = vn_hypothesis_plan(t, h, &made->copy, &none);
 		made->plan = made->copy;
 		break;
+	case VN_BY_MATRIX:
+		return apply_matrix(t, h, made, err);
+	case VN_BY_ROTATION:
+		return apply_rotation(t, h, made, err);
+	case VN_BY_ATTEND:
+		return apply_attend(t, h, made, err);
 	case VN_BY_ROWS:
 		return apply_rows(t, h, made, err);
 	case VN_BY_BLOCKS:

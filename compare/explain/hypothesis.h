@@ -20,7 +20,10 @@ typedef enum vn_finding {
 	VN_SLOTS_MOVED, VN_BLOCKS_EXCHANGED, VN_BLOCKS_REORDERED, VN_OWN_KEY_MISSING, VN_KEYS_UNSEEN, VN_CACHE_EMPTY, VN_CACHE_OTHER_TOKENS,
 	VN_BIAS_TIMES, VN_RANKS_SUMMED, VN_SHARDS_JOINED, VN_SHARDS_ALONG_TOKENS, VN_SHARDS_REORDERED, VN_ROWS_PADDED,
 	VN_TEMPERATURE, VN_CAP, VN_SUM_TIMES, VN_AVERAGE, VN_FACTOR, VN_ADDEND, VN_ONE_VALUE, VN_ZERO, VN_HEADS_REORDERED, VN_TOKENS_MOVED,
-	VN_TOKENS_REVERSED, VN_AXES_RECORDED, VN_AXES_OF_HEADS, VN_AXES, VN_RECORDED_LATER, VN_RECORDED_BEFORE, VN_PARTLY_ZERO, VN_PARTLY_OTHER,
+	VN_TOKENS_REVERSED, VN_AXES_RECORDED, VN_AXES_OF_HEADS, VN_AXES, VN_RECORDED_LATER, VN_RECORDED_BEFORE, VN_PARALLEL_BLOCK,
+	VN_PARTLY_ZERO, VN_PARTLY_OTHER,
+	VN_MATRIX_TURNED, VN_INPUTS_MISSING, VN_RANKS_CROSSED, VN_NEVER_LOADED, VN_WEIGHTS_ROUNDED, VN_WEIGHTS_QUANTISED, VN_PRODUCT_ROUNDED,
+	VN_MASK_FROM_CALL, VN_CALLS_ALONE, VN_SOFTMAX_SINK, VN_SCORE_CAP, VN_SOFTMAX_ROUNDED, VN_ANGLES_ROUNDED, VN_CALLS_FROM_ZERO, VN_SINE_FOR_COSINE,
 	VN_OTHER_WEIGHTS, VN_OTHER_CACHE, VN_OTHER_KEYS, VN_OTHER_VALUES, VN_OTHER_INPUT, VN_STEP_STALE, VN_STEP_LATE, VN_OTHER_TOKEN,
 	VN_N_FINDINGS
 } vn_finding;
@@ -31,11 +34,60 @@ typedef enum vn_reach { VN_AT_NODE, VN_IN_LAYER, VN_EVERYWHERE } vn_reach;
 /* A table of blocks of `block` tokens: in the place of block i stands from[i], of keys and values (0), keys (1), values (2). */
 typedef struct vn_block_table { int block, of, n; short from[VN_BLOCKS_MOST]; } vn_block_table;
 
+/* What happened to the matrix of a product, or to its input, before they were multiplied. */
+enum { VN_FUSED_MOST = 8, VN_CROSSED_MOST = 8 };
+typedef enum vn_edit_kind {
+	VN_EDIT_TURNED, /* its bytes, (M,N), are read as those of its transpose, (N,M) */
+	VN_EDIT_BACK,   /* it was transposed, and its bytes are read as if it were not */
+	VN_EDIT_TAIL,   /* the last n inputs are not in the sum */
+	VN_EDIT_RANKS,  /* inputs of rank i of n meet the weights of rank from[i] */
+	VN_EDIT_ZERO,
+	VN_EDIT_FORMAT, /* rounded */
+} vn_edit_kind;
+typedef enum vn_weight_format {
+	VN_FORMAT_NONE, VN_FORMAT_BF16, VN_FORMAT_F16, VN_FORMAT_TF32, VN_FORMAT_E4M3, VN_FORMAT_E5M2, VN_FORMAT_INT8, VN_N_FORMATS
+} vn_weight_format;
+typedef enum vn_edit_of { VN_OF_WEIGHTS, VN_OF_INPUTS, VN_OF_BOTH } vn_edit_of;
+typedef enum vn_edit_scale { VN_NO_SCALE, VN_SCALE_OF_ALL, VN_SCALE_OF_ROWS } vn_edit_scale; /* of inputs: of each token */
+typedef struct vn_matrix_edit {
+	vn_edit_kind     kind;
+	bool             fused; /* of all matrices of its input as one, before they were split */
+	int              n, from[VN_CROSSED_MOST];
+	vn_weight_format format;
+	vn_edit_of       of;
+	vn_edit_scale    scaled;
+} vn_matrix_edit;
+
+/* What a mask or a softmax does otherwise. */
+typedef enum vn_attend_kind {
+	VN_ATTEND_CALLS_FROM_ZERO, /* calls of `call` tokens, recorded as one: the mask counts queries from the first of each */
+	VN_ATTEND_CALLS_ALONE,     /* they do not see the keys of those before */
+	VN_ATTEND_SINK,            /* one more score, `number`, whose value is 0 */
+	VN_ATTEND_CAP,             /* scores capped: number tanh(score / number) */
+	VN_ATTEND_ROUNDED,         /* scores and probabilities rounded to these formats */
+} vn_attend_kind;
+typedef struct vn_attend_edit {
+	vn_attend_kind   kind;
+	int              call;
+	vn_weight_format scores, probs;
+	double           number;
+} vn_attend_edit;
+
+/* What a rotation does otherwise: formats that it keeps its numbers in. */
+typedef struct vn_rotate_edit {
+	vn_weight_format positions, frequencies, angles, table;
+	int              call; /* positions count from 0 every so many tokens; 0: they do not */
+	bool             exchanged; /* sine for cosine, and back */
+} vn_rotate_edit;
+
 typedef enum vn_change_kind {
 	VN_BY_CATALOGUE, /* as rows of the catalogue are made; by walking it */
 	VN_BY_NUMBER,    /* a row of the catalogue with a number of its own */
 	VN_BY_CONSTANTS,
 	VN_BY_ROWS,      /* of learned positions: row p of the table is row p + rows */
+	VN_BY_MATRIX,    /* of a product: its matrix or its input is another (edit_matrix.h) */
+	VN_BY_ATTEND,    /* of an attention: its mask or its softmax is another (attend.h) */
+	VN_BY_ROTATION,  /* of a rotation: its angles or its tables are others (rotate.h) */
 	VN_BY_READS,     /* what is another's is read */
 	VN_BY_BLOCKS,
 	VN_BY_STEP,      /* what is there is of the step before */
@@ -52,6 +104,9 @@ typedef struct vn_change {
 		int rows;
 		struct { int in[VN_MAX_IN], weights; } reads; /* 1 + the value in the place of an input, 1 + the node whose weights; 0: its own */
 		vn_block_table blocks;
+		vn_matrix_edit matrix;
+		vn_attend_edit attend;
+		vn_rotate_edit rotate;
 		struct { bool due; } step; /* what should have been made there; else what was recorded */
 		int tokens;
 		struct { double number; int n, list[VN_LIST_MOST]; } result; /* what tells it from others of its finding */
@@ -63,7 +118,7 @@ typedef enum vn_against { VN_NOTHING_AGAINST, VN_WRONG_OTHERWISE, VN_RIGHT_THERE
 
 typedef struct vn_hypothesis {
 	vn_finding  finding;
-	int         fault[2];  /* VN_FAULT: 1 + its row of the catalogue; the second, 0: there is none */
+	int         fault[2];  /* VN_FAULT: 1 + its row of the catalogue; the second, 0: there is none. Of a fitted constant the first: at one operation with it */
 	bool        paired;    /* and columns are paired otherwise */
 	vn_change   change;
 	int         node;      /* of the model's plan: where it is made */

@@ -1,5 +1,6 @@
 /* rearrange.c: see rearrange.h. */
 #include "compare/explain/rearrange.h"
+#include "compare/explain/catalogue.h"
 #include "compare/explain/score.h"
 #include "compare/explain/search.h"
 
@@ -430,6 +431,19 @@ static bool any_finite(const double *x, int64_t n)
 	return false;
 }
 
+/* The feed-forward part is right on numbers that the sum behind it is not right on, and they are the layer's input: it is a parallel
+ * block's. What was recorded as the residual is what the norm read. */
+static bool is_parallel(const arranged *r, const vn_entry *e)
+{
+	const vn_plan *p = r->t->site->plan;
+	const int      v = vn_plan_find(p, e->name), mine = r->t->site->target;
+
+	if (v < 0 || p->value[mine].point != VN_POINT_ATTN_RESIDUAL || r->t->went != VN_NOT_WENT_ON || !vn_consumed_as_recorded(r->t))
+		return false;
+	const vn_node *sum = &p->node[p->value[mine].node];
+	return vn_plan_root(p, v) == vn_plan_root(p, sum->in[0]);
+}
+
 static vn_status another(arranged *r, vn_error *err)
 {
 	const vn_comparison *c = r->t->c;
@@ -449,7 +463,8 @@ static vn_status another(arranged *r, vn_error *err)
 		if (memcmp(t.data, cand->data, (size_t)r->n * vn_dtype_size(t.dtype)) == 0) {
 			memcpy(r->a, r->cand, (size_t)r->n * sizeof *r->a);
 			memcpy(r->b, r->cand, (size_t)r->n * sizeof *r->b);
-			h.finding = comes_later(r, e) ? VN_RECORDED_LATER : VN_RECORDED_BEFORE;
+			h.finding = comes_later(r, e) ? VN_RECORDED_LATER : is_parallel(r, e) ? VN_PARALLEL_BLOCK : VN_RECORDED_BEFORE;
+			h.capture = h.finding != VN_PARALLEL_BLOCK;
 			vn_text_add(h.holds, sizeof h.holds, "%s", e->name);
 			vn_text_clean(h.holds, sizeof h.holds);
 			st = judge(r, &h, err);
@@ -566,9 +581,18 @@ static vn_status judge_tiles(tiles *x, const char *name, vn_error *err)
 	return vn_try_numbers(x->t, &a, &b, &h, err);
 }
 
+/* It shows this checkpoint's own numbers, as a cache does: equal bits say nothing. */
+static bool is_a_view(const vn_explain_trial *t, const vn_entry *e)
+{
+	const vn_plan *p = t->site->plan;
+	const int      v = vn_plan_find(p, e->name), mine = t->site->target, root = v < 0 ? -1 : vn_plan_root(p, v);
+
+	return root >= 0 && (root == mine || (p->value[root].state >= 0 && p->value[root].layer == p->value[mine].layer && made_of(p, root, mine)));
+}
+
 static bool could_hold(const tiles *x, const vn_entry *e, const vn_entry *me)
 {
-	return e != me && e->step == me->step && e->dtype == me->dtype && e->same_as < 0 && strcmp(e->name, me->name) != 0 && e->shape.rank > 0 &&
+	return !is_a_view(x->t, e) && e != me && e->step == me->step && e->dtype == me->dtype && e->same_as < 0 && strcmp(e->name, me->name) != 0 && e->shape.rank > 0 &&
 	       e->shape.dim[0] == x->T && vn_shape_count(&e->shape) == x->T * x->N;
 }
 

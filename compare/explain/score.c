@@ -181,6 +181,11 @@ vn_status vn_score(vn_explain_trial *t, vn_hypothesis *h, vn_error *err)
 		st = vn_score_plan(t, made.plan, made.weights, h, err);
 	else if (!st && made.own.data)
 		st = vn_score_numbers(t, &made.own, &made.fine, h, err);
+	if (!st && made.own.data && (h->change.kind == VN_BY_MATRIX || h->change.kind == VN_BY_ATTEND || h->change.kind == VN_BY_ROTATION)) {
+		/* Its sums were made in double: the operation's own rounding is that of the unmodified one. */
+		vn_local_allow(&h->local, &t->x->unmodified.local);
+		h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
+	}
 	vn_made_finish(&made);
 	return st;
 }

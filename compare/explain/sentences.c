@@ -212,6 +212,100 @@ static void say_reads(const sentence *s)
 		PUT(s, "it reads %s in the place of %s of its own layer", name_of(p, in[input] - 1), s->h->finding == VN_OTHER_VALUES ? "the values" : "the keys");
 }
 
+/* "the matrices of layer1.q_proj, layer1.k_proj and layer1.v_proj, fused", or "the matrix" */
+static void say_matrix(const sentence *s)
+{
+	const vn_node *n = &s->p->node[s->h->node];
+	const bool     back = s->h->change.matrix.kind == VN_EDIT_BACK;
+	int            some = 0;
+
+	vn_text_add(s->text, s->size, "%s", s->h->change.matrix.fused ? "the fused matrix of " : "the matrix");
+	for (int i = 0; s->h->change.matrix.fused && i < s->p->n_nodes; i++) {
+		const vn_node *o = &s->p->node[i];
+		const char    *dot = strchr(name_of(s->p, o->out[0]), '.');
+		if (o->op == VN_OP_LINEAR && o->layer == n->layer && o->in[0] == n->in[0])
+			vn_text_add(s->text, s->size, "%s%s", some++ ? ", " : "", dot ? dot + 1 : name_of(s->p, o->out[0]));
+	}
+	vn_text_add(s->text, s->size, back ? " was transposed%s, but its bytes are read as if it were not" : " is read as its transpose%s: the bytes are right, the axes exchanged",
+	            some ? " before it was split" : "");
+}
+
+static void say_tail(const sentence *s)
+{
+	const vn_shape *w = &s->p->weight[s->p->node[s->h->node].w[0]].shape;
+	const int64_t   N = w->dim[s->p->node[s->h->node].c.linear.transposed ? 0 : 1];
+
+	PUT(s, "the last %d of %lld inputs are not in the sum", s->h->change.matrix.n, (long long)N);
+}
+
+static void say_crossed(const sentence *s)
+{
+	const vn_matrix_edit *e = &s->h->change.matrix;
+
+	PUT(s, "shards of %d ranks are in another order than their inputs: the inputs of ranks 0 to %d meet the weights of ranks ", e->n, e->n - 1);
+	for (int i = 0; i < e->n; i++)
+		vn_text_add(s->text, s->size, "%s%d", i ? ", " : "", e->from[i]);
+}
+
+static void say_format(const sentence *s)
+{
+	static const char *const names[VN_N_FORMATS] = {
+		[VN_FORMAT_BF16] = "bfloat16", [VN_FORMAT_F16] = "float16", [VN_FORMAT_TF32] = "TF32 (10 bits behind the leading one)",
+		[VN_FORMAT_E4M3] = "float8 (e4m3)", [VN_FORMAT_E5M2] = "float8 (e5m2)", [VN_FORMAT_INT8] = "int8",
+	};
+	static const char *const of[] = { [VN_OF_WEIGHTS] = "weights", [VN_OF_INPUTS] = "inputs", [VN_OF_BOTH] = "inputs and weights" };
+	const vn_matrix_edit *e = &s->h->change.matrix;
+
+	PUT(s, "%s rounded to %s", of[e->of], names[e->format]);
+	if (e->scaled && e->of != VN_OF_INPUTS)
+		vn_text_add(s->text, s->size, ", with one scale for each %s", e->scaled == VN_SCALE_OF_ALL ? "matrix" : "output channel");
+	if (e->scaled && e->of != VN_OF_WEIGHTS)
+		vn_text_add(s->text, s->size, "%s one scale for each token", e->of == VN_OF_BOTH ? " and" : ", with");
+}
+
+static void say_attend(const sentence *s)
+{
+	static const char *const names[VN_N_FORMATS] = { [VN_FORMAT_BF16] = "bfloat16", [VN_FORMAT_F16] = "float16" };
+	const vn_attend_edit *e = &s->h->change.attend;
+
+	if (e->kind == VN_ATTEND_CALLS_FROM_ZERO)
+		PUT(s, "the mask counts queries from the first of the call, not of the sequence, in calls of %d tokens", e->call);
+	else if (e->kind == VN_ATTEND_CALLS_ALONE)
+		PUT(s, "calls of %d tokens do not see the keys of earlier calls", e->call);
+	else if (e->kind == VN_ATTEND_SINK)
+		PUT(s, "softmax with an attention sink: a score of %g, without a value", e->number);
+	else if (e->kind == VN_ATTEND_CAP)
+		PUT(s, "scores capped: %g tanh(score / %g)", e->number, e->number);
+	else
+		PUT(s, "scores%s rounded to %s", e->probs ? " and probabilities" : "", names[e->scores]);
+}
+
+static void say_calls(const sentence *s)
+{
+	PUT(s, "positions count from 0 in every call, of %d tokens", s->h->change.rotate.call);
+}
+
+static void say_rotation(const sentence *s)
+{
+	static const char *const names[VN_N_FORMATS] = { [VN_FORMAT_BF16] = "bfloat16", [VN_FORMAT_F16] = "float16" };
+	const vn_rotate_edit *e = &s->h->change.rotate;
+	const struct { vn_weight_format in; const char *name; } of[] = {
+		{ e->positions, "positions" }, { e->frequencies, "frequencies" }, { e->angles, "angles" }, { e->table, "sines and cosines" },
+	};
+	vn_weight_format in = VN_FORMAT_NONE;
+	int              some = 0, left = 0;
+
+	for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+		left += of[i].in != VN_FORMAT_NONE;
+	for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+		if (of[i].in) {
+			in = of[i].in;
+			vn_text_add(s->text, s->size, "%s%s", !some ? "" : --left > 1 ? ", " : " and ", of[i].name);
+			some++;
+		}
+	vn_text_add(s->text, s->size, " in %s", names[in]);
+}
+
 static void say_token(const sentence *s)
 {
 	const int by = s->h->change.tokens;
@@ -282,8 +376,24 @@ static const struct row {
 	[VN_AXES] = { .say = say_axes },
 	[VN_RECORDED_LATER] = { .words = "another checkpoint is recorded, bit for bit" },
 	[VN_RECORDED_BEFORE] = { .words = "another checkpoint is recorded, bit for bit" },
+	[VN_PARALLEL_BLOCK] = { .words = "a parallel block: the feed-forward part reads the input of the layer" },
 	[VN_PARTLY_ZERO] = { .say = say_rows },
 	[VN_PARTLY_OTHER] = { .say = say_rows },
+	[VN_MATRIX_TURNED] = { .say = say_matrix },
+	[VN_INPUTS_MISSING] = { .say = say_tail },
+	[VN_RANKS_CROSSED] = { .say = say_crossed },
+	[VN_NEVER_LOADED] = { .words = "the weights are 0: never loaded" },
+	[VN_WEIGHTS_ROUNDED] = { .say = say_format },
+	[VN_WEIGHTS_QUANTISED] = { .say = say_format },
+	[VN_PRODUCT_ROUNDED] = { .say = say_format },
+	[VN_MASK_FROM_CALL] = { .say = say_attend },
+	[VN_CALLS_ALONE] = { .say = say_attend },
+	[VN_SOFTMAX_SINK] = { .say = say_attend },
+	[VN_SCORE_CAP] = { .say = say_attend },
+	[VN_SOFTMAX_ROUNDED] = { .say = say_attend },
+	[VN_ANGLES_ROUNDED] = { .say = say_rotation },
+	[VN_CALLS_FROM_ZERO] = { .say = say_calls },
+	[VN_SINE_FOR_COSINE] = { .words = "sines and cosines exchanged" },
 	[VN_OTHER_WEIGHTS] = { .say = say_reads },
 	[VN_OTHER_CACHE] = { .say = say_reads },
 	[VN_OTHER_KEYS] = { .say = say_reads },
@@ -314,6 +424,8 @@ static void put_words(const sentence *s)
 		PUT(s, r->words, 1 / number_of(s->h, r->constant));
 	else
 		PUT(s, r->words, range((int64_t)number_of(s->h, r->constant), s->h->first, s->h->last, text));
+	if (s->h->finding != VN_FAULT && s->h->fault[0])
+		vn_text_add(s->text, s->size, "; and %s", vn_fault_means(s->h->fault[0] - 1));
 	if (s->h->paired)
 		vn_text_add(s->text, s->size, "; and pairs columns 2i and 2i + 1");
 }

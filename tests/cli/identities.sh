@@ -32,6 +32,11 @@ with q.h5 "put('layer0/attn_probs', lambda x: x / 2)"
 with q.h5 "put('layer1/attn_context', lambda x: x[:, ::-1])"
 with q.h5 "put('embed', lambda x: x[::-1])"
 with g.h5 "put('layer0/gdn_beta', lambda x: 2 * x); put('layer1/gdn_g', lambda x: -x)"
+echo "== a norm between projection and rotation that was not recorded; one node in another precision"
+vernier capture ref "$FIXTURES/qwen3-trained" --ids 5,9,5,17,33,9,101,5 --points '{embed,layer*.{q_proj,k_proj,q_rope,k_rope}}' -o n.h5 2>/dev/null
+vernier show n.h5 --check | grep -E 'BROKEN|identities'
+vernier capture ref "$FIXTURES/qwen2-trained" --ids @"$FIXTURES/prompts/p070.ids" --precision f16-acc16 --precision 'f32@*.down_proj' -o m.h5 2>/dev/null
+vernier show m.h5 --check | grep -E 'BROKEN|identities'
 echo "== numbers that are not those that were written, though all of it holds"
 cp q.h5 bad.h5
 $PYTHON -c "

@@ -74,7 +74,7 @@ static void use(vn_recording *r, bool dear)
 	vn_identities found;
 	if (!dear)
 		return;
-	vn_identities_of(r, NULL, NULL, &found, &err);
+	vn_identities_of(r, NULL, NULL, NULL, &found, &err);
 	vn_identities_free(&found);
 }
 

@@ -42,7 +42,7 @@ static bool use(vn_recording *r)
 		vn_recording_release(r, i);
 	}
 	vn_identities found;
-	if (vn_identities_of(r, NULL, NULL, &found, &last))
+	if (vn_identities_of(r, NULL, NULL, NULL, &found, &last))
 		good = false;
 	vn_identities_free(&found);
 	for (int i = 0; i < vn_recording_count(r); i++) { /* as another recording might be seen */

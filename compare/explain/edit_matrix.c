@@ -1,0 +1,166 @@
+/* edit_matrix.c: see edit_matrix.h. */
+#include "compare/explain/edit_matrix.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- the matrix as the file has it -------------------------------------------------------------- */
+
+static bool is_plain(const vn_tensor *w)
+{
+	return w->shape.rank == 2 && (w->dtype == VN_F32 || w->dtype == VN_F16 || w->dtype == VN_BF16);
+}
+
+static void add_part(vn_edited *e, const vn_tensor *w)
+{
+	e->w[e->n] = w;
+	e->rows[e->n++] = w->shape.dim[e->transposed ? 1 : 0];
+}
+
+bool vn_edited_open(vn_edited *e, const vn_plan *p, const vn_tensor *weights, int node, bool fused, vn_dtype storage)
+{
+	const vn_node *n = &p->node[node];
+
+	*e = (vn_edited) { .storage = storage };
+	if (n->op != VN_OP_LINEAR || n->w[0] < 0 || !is_plain(&weights[n->w[0]]))
+		return false;
+	e->transposed = n->c.linear.transposed;
+	e->M = weights[n->w[0]].shape.dim[e->transposed ? 1 : 0];
+	e->N = weights[n->w[0]].shape.dim[e->transposed ? 0 : 1];
+	for (int i = 0; fused && i < p->n_nodes && e->n < VN_FUSED_MOST; i++) {
+		const vn_node *o = &p->node[i];
+		if (o->op != VN_OP_LINEAR || o->layer != n->layer || o->in[0] != n->in[0] || !is_plain(&weights[o->w[0]]) || o->c.linear.transposed)
+			continue;
+		if (i == node)
+			e->own = e->n;
+		add_part(e, &weights[o->w[0]]);
+	}
+	if (!fused)
+		add_part(e, &weights[n->w[0]]);
+	return !fused || (e->n > 1 && !e->transposed);
+}
+
+static double one(const vn_tensor *w, int64_t i)
+{
+	double x;
+	vn_to_f64(&x, (const char *)w->data + (size_t)i * vn_dtype_size(w->dtype), w->dtype, 1);
+	return x;
+}
+
+/* Of all that were fused: row m, column n. */
+static double element(const vn_edited *e, int64_t m, int64_t n)
+{
+	int k = 0;
+
+	while (k + 1 < e->n && m >= e->rows[k])
+		m -= e->rows[k++];
+	return one(e->w[k], e->transposed ? n * e->M + m : m * e->N + n);
+}
+
+static double largest_of(const vn_edited *e)
+{
+	double most = 0;
+
+	for (int64_t i = 0; i < e->M * e->N; i++)
+		most = fmax(most, fabs(one(e->w[e->own], i)));
+	return most;
+}
+
+/* ---- formats --------------------------------------------------------------------------------------- */
+
+/* Ten bits behind the leading one, the exponent of float32. */
+static double as_tf32(double x)
+{
+	int e;
+	if (!isfinite(x) || x == 0)
+		return x;
+	x = frexp(x, &e);
+	return ldexp(nearbyint(ldexp(x, 11)), e - 11);
+}
+
+double vn_in_format(double x, vn_weight_format format)
+{
+	float f = (float)x;
+
+	switch (format) {
+	case VN_FORMAT_BF16: vn_round_f32(&f, VN_BF16, 1); return (double)f;
+	case VN_FORMAT_F16:  vn_round_f32(&f, VN_F16, 1); return (double)f;
+	case VN_FORMAT_TF32: return as_tf32(x);
+	case VN_FORMAT_E4M3: return (double)vn_f8_e4m3_to_f32(vn_f32_to_f8_e4m3(f));
+	case VN_FORMAT_E5M2: return (double)vn_f8_e5m2_to_f32(vn_f32_to_f8_e5m2(f));
+	case VN_FORMAT_INT8: return nearbyint(x);
+	default:             return x;
+	}
+}
+
+/* The number that the largest of what shares a scale becomes. */
+static double full_scale(vn_weight_format format)
+{
+	return format == VN_FORMAT_INT8 ? 127 : vn_dtype_max(format == VN_FORMAT_E4M3 ? VN_F8_E4M3 : VN_F8_E5M2);
+}
+
+/* most: the largest of what shares a scale; 0: there is no scale. */
+static void round_row(double *x, int64_t n, vn_weight_format format, double most)
+{
+	const double scale = most > 0 ? most / full_scale(format) : 1;
+
+	for (int64_t i = 0; i < n; i++)
+		x[i] = vn_in_format(x[i] / scale, format) * scale;
+}
+
+static double largest_in(const double *x, int64_t n)
+{
+	double most = 0;
+
+	for (int64_t i = 0; i < n; i++)
+		most = fmax(most, fabs(x[i]));
+	return most;
+}
+
+static void put_format(vn_edited *e, const vn_matrix_edit *edit, double *row)
+{
+	double most = 0;
+
+	if (edit->scaled == VN_SCALE_OF_ROWS)
+		most = largest_in(row, e->N);
+	else if (edit->scaled == VN_SCALE_OF_ALL)
+		most = e->largest = e->largest > 0 ? e->largest : largest_of(e);
+	round_row(row, e->N, edit->format, most);
+	for (int64_t i = 0; i < e->N && (e->storage == VN_F16 || e->storage == VN_BF16); i++) {
+		float f = (float)row[i]; /* what was read from 8 bits is kept as the engine keeps weights */
+		vn_round_f32(&f, e->storage, 1);
+		row[i] = (double)f;
+	}
+}
+
+/* ---- edits --------------------------------------------------------------------------------------------- */
+
+void vn_edited_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, double *row)
+{
+	const int64_t N = e->N, each = edit->n ? N / edit->n : 0;
+	int64_t       at = m, all = 0;
+
+	for (int k = 0; k < e->n; k++) {
+		at += k < e->own ? e->rows[k] : 0;
+		all += e->rows[k];
+	}
+	for (int64_t n = 0; n < N; n++) {
+		const int64_t turned = n * all + at, back = at * N + n;
+		switch (edit->kind) {
+		case VN_EDIT_TURNED: row[n] = element(e, turned / N, turned % N); break;
+		case VN_EDIT_BACK:   row[n] = element(e, back % all, back / all); break;
+		case VN_EDIT_TAIL:   row[n] = n < N - edit->n ? element(e, at, n) : 0; break;
+		case VN_EDIT_RANKS:  row[n] = n < each * edit->n ? element(e, at, edit->from[n / each] * each + n % each) : element(e, at, n); break;
+		case VN_EDIT_ZERO:   row[n] = 0; break;
+		default:             row[n] = element(e, at, n); break;
+		}
+	}
+	if (edit->kind == VN_EDIT_FORMAT && edit->of != VN_OF_INPUTS)
+		put_format(e, edit, row);
+}
+
+void vn_edited_input(const vn_matrix_edit *edit, double *x, int64_t N)
+{
+	if (edit->kind == VN_EDIT_FORMAT && edit->of != VN_OF_WEIGHTS)
+		round_row(x, N, edit->format, edit->scaled ? largest_in(x, N) : 0);
+}

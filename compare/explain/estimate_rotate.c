@@ -1,0 +1,56 @@
+/* estimate_rotate.c: see estimate_rotate.h. */
+#include "compare/explain/estimate_rotate.h"
+#include "compare/explain/score.h"
+
+#include <stdlib.h>
+
+/* The first token that is off: where the second call began. 0: none, or the first. */
+static int first_off(const vn_explain_trial *t)
+{
+	const vn_tensor *own = &t->own, *cand = &t->site->cand;
+	const int64_t    row = cand->shape.dim[1] * cand->shape.dim[2];
+	const double     limit = VN_PEAK_LIMIT * t->x->unmodified.local.floor_token;
+	double          *x = malloc((size_t)(2 * row) * sizeof *x + 1);
+	int              at = 0;
+
+	for (int64_t i = 0; x && i < cand->shape.dim[0] && !at; i++) {
+		double dd = 0, yy = 0;
+		vn_to_f64(x, (const char *)own->data + (size_t)(i * row) * vn_dtype_size(own->dtype), own->dtype, (size_t)row);
+		vn_to_f64(x + row, (const char *)cand->data + (size_t)(i * row) * vn_dtype_size(cand->dtype), cand->dtype, (size_t)row);
+		for (int64_t k = 0; k < row; k++) {
+			dd += (x[k] - x[row + k]) * (x[k] - x[row + k]);
+			yy += x[k] * x[k];
+		}
+		at = dd <= limit * yy ? 0 : (int)i;
+	}
+	free(x);
+	return at;
+}
+
+vn_status vn_estimate_rotate(vn_explain_trial *t, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	const int      node = p->value[t->site->target].node;
+
+	if (p->node[node].op != VN_OP_ROPE || t->site->cand.shape.rank != 3 || t->part || t->went == VN_NOT_WENT_ON || t->x->unmodified.local.bad)
+		return VN_OK;
+	const vn_step *step;
+	const int      off = vn_recording_steps(t->c->opened.cand, &step) == 1 && !t->site->first ? first_off(t) : 0;
+	const struct { vn_finding finding; vn_rotate_edit edit; } edits[] = {
+		{ VN_CALLS_FROM_ZERO, { .call = off > 1 ? off : 0 } }, { VN_SINE_FOR_COSINE, { .exchanged = true } },
+#define ROUNDED(format) \
+		{ VN_ANGLES_ROUNDED, { .frequencies = format } }, { VN_ANGLES_ROUNDED, { .positions = format } }, { VN_ANGLES_ROUNDED, { .table = format } }, \
+		{ VN_ANGLES_ROUNDED, { .angles = format } }, { VN_ANGLES_ROUNDED, { .positions = format, .frequencies = format } }, \
+		{ VN_ANGLES_ROUNDED, { .positions = format, .frequencies = format, .angles = format } }, \
+		{ VN_ANGLES_ROUNDED, { .positions = format, .frequencies = format, .angles = format, .table = format } }
+		ROUNDED(VN_FORMAT_BF16), ROUNDED(VN_FORMAT_F16),
+#undef ROUNDED
+	};
+	vn_status st = VN_OK;
+
+	for (size_t i = edits[0].edit.call ? 0 : 1; !st && i < sizeof edits / sizeof *edits; i++) {
+		vn_hypothesis h = { .finding = edits[i].finding, .node = node, .change = { .kind = VN_BY_ROTATION, .rotate = edits[i].edit } };
+		st = vn_try(t, &h, err);
+	}
+	return st;
+}

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""parity_outside.py: mistakes made in transformers from outside (outside_faults.py), recorded, and explained.
+
+    parity_outside.py VERNIER [--dtype f32|f16|bf16]... [--fault GLOB]... [--family F]... [--sample N] [--verbose]
+
+Needs a Python with torch and transformers (77, skipped, without). Each mistake is made in each of its families and formats, with
+70 tokens at once, as a prompt and single tokens, as two calls of 35, or as a row of a batch that is padded left; `vernier explain`
+is given the recording. Of a mistake in 16 bits that leaves less than a healthy operation may, nothing is expected (below). Prints
+
+    found    a run that is outside its limits
+    origin   the first origin is where the mistake was made
+    named    by the right id; none: no name was given; half: a name that is one half of the right pair
+    wrong    another name
+
+Exit status 1 where a wrong name was given, a mistake was not found or not where it is, or (of 100 or more that were found) fewer
+than 70 % were named.
+--sample N: every Nth row, for a short run.
+"""
+import argparse
+import contextlib
+import fnmatch
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+from needs_transformers import torch, transformers
+
+from outside_faults import FAULTS, Model
+from parity_healthy import used
+from record_help import BF16, F16, F32, FAMILIES, FIXTURES, load, model_of, prompt, record
+from vernier_parity.wrapped import replace
+
+DTYPES = {"f32": F32, "f16": F16, "bf16": BF16}
+STEPS = 8
+
+
+def call(model, how, ids):
+    """The forward passes of a recording."""
+    with torch.no_grad():
+        if how == "padded":
+            rows = [ids, ids[:50]]
+            mask = torch.tensor([[0] * (len(ids) - len(r)) + [1] * len(r) for r in rows])
+            positions = (mask.cumsum(-1) - 1).clamp(min=0)
+            model(torch.tensor([[0] * (len(ids) - len(r)) + r for r in rows]), attention_mask=mask, position_ids=positions)
+            return
+        cuts = {"whole": [len(ids)], "chunks": [35, len(ids) - 35], "steps": [len(ids) - STEPS] + [1] * STEPS}[how]
+        cache, at = None, 0
+        for n in cuts:
+            cache = model(torch.tensor([ids[at : at + n]]), past_key_values=cache, use_cache=True).past_key_values
+            at += n
+
+
+def reference(vernier, family, how, ids, path):
+    ids = ids[:50] if how == "padded" else ids
+    cut = len(ids) - (STEPS if how == "steps" else 0)
+    more = ["--force-ids", ",".join(map(str, ids[cut:]))] if how == "steps" else []
+    done = subprocess.run([vernier, "capture", "ref", model_of(family), "--ids", ",".join(map(str, ids[:cut])), *more, "--points", "*", "--threads", "1",
+                           "--force", "-o", path], capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(done.stderr)
+
+
+def matches(name, globs):
+    return any(fnmatch.fnmatchcase(name, g) for g in globs)
+
+
+def judged(f, m, report):
+    """(found, origin, named) as words."""
+    p = {"p": m.p, "d": f"layer{m.delta_at}."}
+    where = [o.format(**p) for o in f.origin]
+    if f.call in ("steps", "chunks"):
+        where += ["*" + o for o in where]
+    at = [c for c in report["checkpoints"] if "replay" in c and matches(c["name"], where)]
+    found = report["verdict"] != "within"
+    origins = report["origins"] or []
+    if not found and all(used(c) <= 1 for c in at):
+        return "below", "-", "-", ""
+    first = origins[0] if origins else ""
+    told = [(e["checkpoint"], [a["id"] for a in e["answers"]], e["words"]) for e in report.get("explanations", []) if e["explained"]]
+    ids = f.ids or [""]
+    wrong = [t for t in told if not any(matches(i, ids) or i == "" for i in t[1])]
+    halves = [t for t in wrong if any("+" in i and any(matches(part, i.split("+")) for part in t[1]) for i in f.ids)]
+    right = [t for t in told if t not in wrong]
+    named = "half" if halves and len(halves) == len(wrong) else "WRONG" if wrong else "named" if right else "none"
+    words = "; ".join(f"{t[0]}: {t[2]}" for t in (wrong or right)[:2])
+    if named == "none":
+        words = "; ".join(e["words"] for e in report.get("explanations", [])[:1])
+    return "found" if found else "MISSED", "origin" if matches(first, where) else f"ELSEWHERE {first}", named, words
+
+
+def explained(vernier, job):
+    f, m, dtype, ref, cand = job
+    more = ["--batch-row", "1"] if f.call == "padded" else []
+    done = subprocess.run([vernier, "explain", ref, cand, "--model", model_of(m.family), "--allow", "missing,extra", "--threads", "1", "--format", "json", *more],
+                          capture_output=True, text=True, check=False)
+    os.unlink(cand)
+    if done.returncode > 1:
+        return f, m, dtype, ("REFUSED", "-", "-", done.stderr.strip())
+    return f, m, dtype, judged(f, m, json.loads(done.stdout))
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    a.add_argument("vernier")
+    a.add_argument("--dtype", action="append", choices=DTYPES)
+    a.add_argument("--family", action="append", choices=FAMILIES)
+    a.add_argument("--fault", action="append", metavar="GLOB")
+    a.add_argument("--sample", type=int, default=1, metavar="N")
+    a.add_argument("--verbose", action="store_true")
+    a = a.parse_args()
+    torch.set_num_threads(1)
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    vernier, bad, n = os.path.abspath(a.vernier), 0, 0
+    ids = prompt("p070")
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as pool:
+        refs = {}
+        for dtype in a.dtype or DTYPES:
+            jobs, counts = [], {}
+            for family in a.family or FAMILIES:
+                m = Model(load(family, DTYPES[dtype]), family)
+                for f in FAULTS:
+                    if family not in f.families or (a.fault and not matches(f.name, a.fault)):
+                        continue
+                    n += 1
+                    if n % a.sample:
+                        continue
+                    if (family, f.call) not in refs:
+                        refs[family, f.call] = os.path.join(folder, f"{family}.{f.call}.ref.h5")
+                        reference(vernier, family, f.call, ids, refs[family, f.call])
+                    cand = os.path.join(folder, f"{family}.{dtype}.{f.name}.h5")
+                    with contextlib.ExitStack() as undo:
+                        for where, name, value in f.make(m):
+                            replace(undo, where, name, lambda _, value=value: value)
+                        with record(m.model, cand, points="*"):
+                            call(m.model, f.call, ids)
+                    jobs.append(pool.submit(explained, vernier, (f, m, dtype, refs[family, f.call], cand)))
+            for j in jobs:
+                f, m, dtype, (found, origin, named, words) = j.result()
+                for word in (found, origin.split()[0], named):
+                    counts[word] = counts.get(word, 0) + 1
+                if a.verbose or found in ("MISSED", "REFUSED") or origin.startswith("E") or named == "WRONG":
+                    print(f"{m.family:12} {dtype:4} {f.name:28} {found:6} {origin:7} {named:5} {words[:300]}", flush=True)
+            c = lambda word: counts.get(word, 0)
+            seen = c("found") + c("MISSED")
+            print(f"{dtype}: {len(jobs)} runs, {c('below')} below the floor; of {seen} others {c('found')} found, {c('origin')} first origins right, "
+                  f"{c('named')} named, {c('half')} by half, {c('none')} none, {c('WRONG')} wrong names, {c('REFUSED')} refused", flush=True)
+            few = c("found") >= 100 and c("named") < 0.7 * c("found")
+            if few:
+                print("fewer than 70 % are named")
+            bad += few
+            bad += c("WRONG") + c("MISSED") + c("ELSEWHERE") + c("REFUSED")
+    print(f"{len({f.name for f in FAULTS})} mistakes; " + ("1 passed, 0 failed" if not bad else "0 passed, 1 failed"))
+    sys.exit(bad > 0)
+
+
+if __name__ == "__main__":
+    main()
