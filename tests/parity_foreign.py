@@ -152,7 +152,7 @@ def as_they_come():
             def undecided(step):
                 for name in [n for n in step if n.startswith(("attn_out", "ffn_inp", "kqv-"))]:
                     del step[name]
-            expect(f"llama.cpp {family}, kqv_out undecided", 2, ref, edited(theirs, "odd.h5", undecided), *keep, says="no layer has its residual stream")
+            expect(f"llama.cpp {family}, kqv_out undecided", 2, ref, edited(theirs, "odd.h5", undecided), *keep, says="one layer must have its residual stream recorded before and after it")
 
 
 # ---- vLLM --------------------------------------------------------------------------------
@@ -275,7 +275,7 @@ def ranks():
     def other(step):
         step["layer1"]["mlp_norm"][3, 5] += 0.25
     wrong = edited(p[2], "wrong.h5", other)
-    expect("replicas that disagree", 2, "llama.h5", "--shard", *p[:2], wrong, *p[3:], *keep, says="layer1.mlp_norm should be what rank 0 has")
+    expect("replicas that disagree", 2, "llama.h5", "--shard", *p[:2], wrong, *p[3:], *keep, says="layer1.mlp_norm should equal that of rank 0")
     expect("replicas that disagree, allowed", 0, "llama.h5", "--shard", *p[:2], wrong, *p[3:], "--limits", "fp32.yaml", "--allow", "missing,replicas",
            says="differ by up to 0.25")
 
@@ -290,7 +290,7 @@ def ranks():
 
     def cached(step):
         step["layer0"]["k_rope"][...] = 2 * step["layer0"]["k_rope"][()]
-    expect("groups of keys that disagree", 2, "llama.h5", "--shard", p[0], edited(p[1], "wrong.h5", cached), *p[2:], *keep, says="layer0.k_rope should be")
+    expect("groups of keys that disagree", 2, "llama.h5", "--shard", p[0], edited(p[1], "wrong.h5", cached), *p[2:], *keep, says="layer0.k_rope should equal that of rank 0")
     def wide(step):
         a = step["layer1"]["mlp_norm"][()]
         del step["layer1"]["mlp_norm"]
@@ -299,11 +299,11 @@ def ranks():
 
     def zero(step):
         step["layer0"]["attn_out"][...] = 0
-    expect("a rank whose part is zero", 2, "llama.h5", "--shard", *p[:5], edited(p[5], "wrong.h5", zero), *keep, says="no part of a sum")
+    expect("a rank whose part is zero", 2, "llama.h5", "--shard", *p[:5], edited(p[5], "wrong.h5", zero), *keep, says="is zero everywhere, but not on the other ranks: it is not a partial sum")
 
     def noisy(step):
         step["layer0"]["attn_out"][...] += 0.5
-    expect("replicas that are no partial sums", 2, "llama.h5", "--shard", *p[:5], edited(p[5], "wrong.h5", noisy), *keep, says="no partial sum")
+    expect("replicas that are no partial sums", 2, "llama.h5", "--shard", *p[:5], edited(p[5], "wrong.h5", noisy), *keep, says="not a partial sum, because the residual stream after it")
 
     def marked(to, **run):
         with open(p[5], "rb") as a, open(to, "wb") as b:
@@ -331,7 +331,7 @@ def ranks():
     expect("logits gathered on all ranks", 0, "llama.h5", "--shard", edited(q[0], "a.h5", gathered), edited(q[1], "b.h5", gathered), *keep)
     expect("logits on one rank alone", 0, "llama.h5", "--shard", edited(q[0], "a.h5", gathered), edited(q[1], "b.h5", without), *keep, says="whole on rank 0")
     expect("the last token's logits on one rank alone", 0, "llama.h5", "--shard", edited(q[0], "a.h5", last), edited(q[1], "b.h5", without), *keep,
-           says="1 tensor of the candidate has one row (logits the first)")
+           says="1 tensor of the candidate has one row (first: logits)")
     expect("part of the logits on one rank alone", 2, "llama.h5", "--shard", q[0], edited(q[1], "b.h5", without), *keep, says="along vocab")
     expect("one rank alone", 2, "llama.h5", "--shard", p[0], says="two ranks or more")
     few_replicas(g, keep)
@@ -359,8 +359,8 @@ def few_replicas(g, keep):
     expect("replicas, 2 of nobody knows how many", 0, ref, "--shard", *p[:2], *keep, says="no recording states the number of ranks (world_size)")
     expect("a rank that says no more", 2, ref, p[1], *keep, says="the candidate is rank 1 of several")
     p = ranks_of(2, rank=None, world_size=2)
-    expect("a rank by itself", 2, ref, p[1], *keep, says="the candidate is rank 1 of 2: --shard")
-    expect("a rank by itself as the reference", 2, p[0], ref, *keep, says="the reference is rank 0 of 2: --shard")
+    expect("a rank by itself", 2, ref, p[1], *keep, says="the candidate is rank 1 of 2; compare all of them with --shard")
+    expect("a rank by itself as the reference", 2, p[0], ref, *keep, says="the reference is rank 0 of 2; compare all of them with --shard")
     expect("a rank by itself, allowed", 0, ref, p[1], "--limits", "fp32.yaml", "--allow", "ranks", says="allowed (ranks)")
 
     def without(step):
@@ -368,7 +368,7 @@ def few_replicas(g, keep):
     lost = edited(p[1], "lost.h5", without)
     expect("a replica that a rank does not have", 2, ref, "--shard", p[0], lost, *keep, says="has no layer1.attn_residual in step 0, which every rank should have")
     expect("a replica that a rank does not have, allowed", 0, ref, "--shard", p[0], lost, "--limits", "fp32.yaml", "--allow", "replicas",
-           says="layer1.attn_residual: whole on rank 0, and not on rank 1")
+           says="layer1.attn_residual: whole on rank 0 but not on rank 1")
     for value in (-1, 1.5, "zero"):
         p = ranks_of(2, rank=value)
         expect(f"a rank that is {value}", 2, ref, "--shard", *p, *keep, says=f"/run: rank is {value}, not a whole number from 0")
@@ -401,7 +401,7 @@ def loose_ends():
 
     def other(step):
         step["model.layers.1.mlp"][0, 3, 5] += 1
-    expect("two names of one result that differ", 2, "llama.h5", edited(hf, "bad.h5", other), "--names", "hf", *keep, says="are both layer1.down_proj")
+    expect("two names of one result that differ", 2, "llama.h5", edited(hf, "bad.h5", other), "--names", "hf", *keep, says="both become layer1.down_proj")
 
     def last(step):
         for name in ("lm_head", "logits"):

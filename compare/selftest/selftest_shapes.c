@@ -187,7 +187,7 @@ const vn_mutation vn_selftest_shapes[] = {
 	{ "format-said-otherwise", "a dtype attribute that does not fit the numbers", VN_NEEDS_TENSOR, .edit = said_otherwise, .want = REFUSED("attribute dtype") },
 	{ "bits-relabelled", "the same bytes as another format", VN_NEEDS_TENSOR, .edit = bits_relabelled,
 	  .want = { .status = VN_OUTSIDE, .metric = VN_N_METRICS } },
-	{ "whole-numbers", "numbers of an unsupported type", VN_NEEDS_TENSOR, .edit = counted, .want = REFUSED("its type is none of") },
+	{ "whole-numbers", "numbers of an unsupported type", VN_NEEDS_TENSOR, .edit = counted, .want = REFUSED("its type is not one of") },
 	{ "position-less", "a step one token earlier in the cache", VN_NEEDS_STEPS, .edit = position_less,
 	  .want = REFUSED("steps: in the candidate") },
 	{ "position-less-in-both", "a step one token earlier in the cache, on both sides", VN_NEEDS_STEPS, VN_SIDE_BOTH, .edit = position_less,

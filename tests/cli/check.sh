@@ -10,7 +10,7 @@ accept=
 [ "${1:-}" = --accept ] && { accept=1; shift; }
 name=$1
 here=$(cd "$(dirname "$0")" && pwd)
-: "${VERNIER:?the program to test}"
+VERNIER=$(realpath -e "${VERNIER:?the program to test}") || exit 1
 export VERNIER FIXTURES=${FIXTURES:-$here/../../fixtures} TESTS=$here/..
 FIXTURES=$(cd "$FIXTURES" && pwd)
 TESTS=$(cd "$TESTS" && pwd)
