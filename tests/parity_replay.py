@@ -248,8 +248,8 @@ def precisions(b):
 
     def noted(names):
         def check(report, found):
-            note = any("is taken for f16" in n for n in report["notes"])
             note = any("f16, the format of its tensors, is used" in n for n in report["notes"])
+            return "" if found == names and note else f"{found}, not {names}; notes {report['notes']}", len(set(found) - set(names))
         return check
     for name in (None, "layer0.q_rope", "layer1.mlp_norm"):
         r = stranger.engine(model, IDS, {name: stranger.FAULTS[name.split(".")[1]][0]} if name else {}, "<f2")
