@@ -22,7 +22,7 @@ run() { # STATUS, WORDS of the summary, CANDIDATE, and more of the environment
 }
 pages() { ls "$(sed -n 's/^reports=//p' output)"; }
 run 0 'within limits' same.h5 MODEL="$model"
-grep -q '\*\*Floor\*\*.*the reference' summary || { echo "the model was not used: $(cat summary)"; exit 1; }
+grep -q '\*\*Floor .*the reference' summary || { echo "the model was not used: $(cat summary)"; exit 1; }
 run 1 '2 of 4 checkpoints' wrong.h5 FLOOR=same.h5 OPTIONS=$'--points\nlayer*.{q,k}_rope'
 [ "$(pages | tr '\n' ' ')" = 'log.txt report.html report.json report.md ' ] || { echo "uploads $(pages)"; exit 1; }
 run 2 'token' other.h5
