@@ -8,6 +8,9 @@
 #include "tests/suite.h"
 #include "tests/trial.h"
 
+/* The token whose id is another in the recordings begun from now on; -1: none. */
+static int64_t other_id = -1;
+
 /* A recording under way, of n tokens (ids from 5 on) at positions from `from` on. */
 static inline vn_store *begin(const char *name, int64_t n, int32_t from, const vn_facts *more)
 {
@@ -17,7 +20,7 @@ static inline vn_store *begin(const char *name, int64_t n, int32_t from, const v
 	vn_error  err = { "" };
 
 	for (int32_t i = 0; i < n; i++) {
-		ids[i] = 5 + i;
+		ids[i] = i == other_id ? 50 : 5 + i;
 		positions[i] = from + i;
 	}
 	vn_facts_set(&f, "engine", "test");
