@@ -160,11 +160,61 @@ static void bits_are_counted_where_they_are_asked_for(void)
 	}
 }
 
+/* Adds one to a byte of the candidate's tensor 1, whose numbers are 1 and 1. */
+static void damage(void)
+{
+	static unsigned char block[1 << 16];
+	const float          x[] = { 1, 1 };
+	size_t               i = 0;
+	FILE                *f = fopen(at("cand"), "r+b");
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	const size_t size = fread(block, 1, sizeof block, f);
+	while (i + sizeof x <= size && memcmp(block + i, x, sizeof x) != 0)
+		i++;
+	CU_ASSERT_TRUE_FATAL(i + sizeof x <= size);
+	CU_ASSERT_EQUAL(fseek(f, (long)i, SEEK_SET), 0);
+	CU_ASSERT_EQUAL(fputc(block[i] + 1, f), block[i] + 1);
+	fclose(f);
+}
+
+/* The digest is taken as the numbers are measured; a tensor that is known to be damaged ends the measuring. */
+static void damaged_numbers_are_found_and_then_end_it(void)
+{
+	const vn_compare_options o = { .threads = 1 };
+	vn_checkpoint            point[3];
+	vn_comparison            c;
+	vn_error                 err = { "" };
+	vn_verified              ref = { 0 }, cand = { 0 };
+
+	record("ref", 3, 0);
+	record("cand", 3, 0);
+	damage();
+	for (int i = 0; i < 3; i++)
+		point[i] = (vn_checkpoint) { .name = "t", .ref = i, .cand = i };
+	CU_ASSERT_EQUAL(measured(&c, &o, point, 3, NULL), VN_OK);
+	CU_ASSERT_EQUAL(n_done, 3);
+	vn_recording_verified(c.opened.ref, &ref);
+	vn_recording_verified(c.opened.cand, &cand);
+	CU_ASSERT_EQUAL(ref.checked, 3);
+	CU_ASSERT_EQUAL(cand.checked, 2);
+	CU_ASSERT_EQUAL(cand.wrong, 1);
+	const vn_batch b = { .other = c.opened.cand, .entry = entry_of, .done = done, .unread = unread };
+	n_done = 0;
+	CU_ASSERT_EQUAL(vn_measure_points(&c, &b, &err), VN_ERR_DAMAGED);
+	CU_ASSERT_EQUAL(n_done, 1); /* what came before it */
+	CU_ASSERT_EQUAL(n_unread, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, at("cand")));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "mine.t0001"));
+	closed(&c);
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
 		TEST(no_point_is_no_measurement), TEST(each_point_has_its_own_measurement), TEST(numbers_that_are_not_finite_are_counted),
 		TEST(a_mask_is_one_of_attention_scores_alone), TEST(bits_are_counted_where_they_are_asked_for),
+		TEST(damaged_numbers_are_found_and_then_end_it),
 		CU_TEST_INFO_NULL,
 	};
 

@@ -61,6 +61,18 @@ static void calls_of_other_lengths_are_one_step(void)
 	vn_comparison_close(&c);
 }
 
+/* The last call is the same on both sides. */
+static void only_calls_that_are_joined_are_said(void)
+{
+	vn_comparison c;
+
+	record("ref", 5, 4, 0);
+	record("cand", 5, 2, 0);
+	CU_ASSERT_EQUAL_FATAL(sides(&c, 1, (const char *[]) { at("cand") }, -1, NULL), VN_OK);
+	one_line(&c.result.notes, "calls: tokens 0-3 are one call in the reference, calls of 2 + 2 in the candidate: compared as one step, 0");
+	vn_comparison_close(&c);
+}
+
 static void many_calls_are_counted(void)
 {
 	vn_comparison c;
@@ -132,7 +144,8 @@ static void a_file_that_is_not_there_leaves_nothing_open(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-		TEST(ordinary_recordings_are_opened_as_they_are), TEST(calls_of_other_lengths_are_one_step), TEST(many_calls_are_counted),
+		TEST(ordinary_recordings_are_opened_as_they_are), TEST(calls_of_other_lengths_are_one_step), TEST(only_calls_that_are_joined_are_said),
+		TEST(many_calls_are_counted),
 		TEST(steps_of_other_tokens_are_said), TEST(a_row_of_one_prompt_is_refused), TEST(one_file_as_two_ranks_is_refused),
 		TEST(a_file_that_is_not_there_leaves_nothing_open), CU_TEST_INFO_NULL,
 	};
