@@ -1,0 +1,225 @@
+/* test_batch.c: tests compare/match/batch.c, pairs of checkpoints measured many at a time. */
+#include "compare/match/batch.h"
+#include "tests/match_help.h"
+
+#include <math.h>
+
+/* More points than are measured at once, so that a second batch begins, of few tensors. */
+enum { MANY = 1030, TENSORS = 8 };
+
+static int n_done, n_unread;
+
+static int entry_of(vn_comparison *c, const vn_checkpoint *p)
+{
+	(void)c;
+	return p->cand;
+}
+
+static void done(vn_checkpoint *p, const vn_measured *m)
+{
+	p->m = *m;
+	n_done++;
+}
+
+static void unread(vn_checkpoint *p, const char *why)
+{
+	p->status = VN_UNREADABLE;
+	(void)why;
+	n_unread++;
+}
+
+/* Of n tensors of two numbers, i and 1; the candidate's are off by `off`. */
+static void record(const char *name, int n, float off)
+{
+	char      point[32];
+	vn_store *s = begin(name, 1, 0, NULL);
+
+	step(s, 0, 0, 1, 0, 1);
+	for (int i = 0; i < n; i++) {
+		const float x[] = { (float)i + off, 1 };
+		snprintf(point, sizeof point, "mine.t%04d", i);
+		put(s, point, "token hidden", 1, 2, x);
+	}
+	commit(s);
+}
+
+/* Measures n points; the caller closes. */
+static vn_status measured(vn_comparison *c, const vn_compare_options *o, vn_checkpoint *point, int n, vn_error *err)
+{
+	*c = (vn_comparison) { .request.options = o, .opened = { .ref = opened("ref"), .cand = opened("cand") } };
+	c->result.point = point;
+	c->result.n_points = n;
+	const vn_batch b = { .other = c->opened.cand, .entry = entry_of, .done = done, .unread = unread };
+	n_done = n_unread = 0;
+	return vn_measure_points(c, &b, err);
+}
+
+static void closed(vn_comparison *c)
+{
+	c->result.point = NULL; /* the test's own */
+	c->result.n_points = 0;
+	vn_comparison_close(c);
+}
+
+static void no_point_is_no_measurement(void)
+{
+	const vn_compare_options o = { .threads = 1 };
+	vn_comparison            c;
+
+	record("ref", 1, 0);
+	record("cand", 1, 0);
+	CU_ASSERT_EQUAL(measured(&c, &o, NULL, 0, NULL), VN_OK);
+	CU_ASSERT_EQUAL(n_done + n_unread, 0);
+	closed(&c);
+}
+
+/* All but the one that the candidate does not have; the last against the candidate's first. */
+static void each_point_has_its_own_measurement(void)
+{
+	static vn_checkpoint point[MANY];
+
+	record("ref", TENSORS, 0);
+	record("cand", TENSORS, 0.5f);
+	for (int threads = 1; threads <= 2; threads++) {
+		const vn_compare_options o = { .threads = threads };
+		vn_comparison            c;
+		int                      wrong = 0;
+		for (int i = 0; i < MANY; i++)
+			point[i] = (vn_checkpoint) { .name = "t", .ref = i % TENSORS, .cand = i == 7 ? -1 : i % TENSORS };
+		point[MANY - 1].cand = 0;
+		CU_ASSERT_EQUAL(measured(&c, &o, point, MANY, NULL), VN_OK);
+		CU_ASSERT_EQUAL(n_done, MANY - 1);
+		CU_ASSERT_EQUAL(n_unread, 0);
+		for (int i = 0; i < MANY; i++) {
+			const int    at_ref = i % TENSORS;
+			const double want = i == MANY - 1 ? at_ref - 0.5 : 0.5;
+			wrong += i != 7 && !(point[i].m.n == 2 && point[i].m.value[VN_M_MAX_ABS] == want && point[i].m.ref_at == at_ref);
+		}
+		CU_ASSERT_EQUAL(wrong, 0);
+		CU_ASSERT_EQUAL(point[7].m.n, 0); /* not this one */
+		closed(&c);
+	}
+}
+
+static void numbers_that_are_not_finite_are_counted(void)
+{
+	const vn_compare_options o = { .threads = 1 };
+	vn_checkpoint            point = { .name = "t" };
+	vn_comparison            c;
+
+	record("ref", 1, 0);
+	record("cand", 1, NAN);
+	CU_ASSERT_EQUAL(measured(&c, &o, &point, 1, NULL), VN_OK);
+	CU_ASSERT_EQUAL(n_done, 1);
+	CU_ASSERT_EQUAL(point.m.finite, 1);
+	CU_ASSERT_EQUAL(point.m.nan[1], 1);
+	CU_ASSERT_EQUAL(point.m.value[VN_M_NONFINITE], 1);
+	closed(&c);
+}
+
+/* Minus infinity on both sides is a mask of attention scores, and of nothing else. */
+static void a_mask_is_one_of_attention_scores_alone(void)
+{
+	static const char *const names[] = { "layer0.attn_scores", "layer0.mlp_norm" };
+	const vn_compare_options o = { .threads = 1 };
+	const float              x[] = { 1, -INFINITY };
+
+	for (int i = 0; i < 2; i++) {
+		vn_checkpoint point = { .name = "t" };
+		vn_comparison c;
+		for (int side = 0; side < 2; side++) {
+			vn_store *s = begin(side ? "cand" : "ref", 1, 0, NULL);
+			step(s, 0, 0, 1, 0, 1);
+			put(s, names[i], i ? "" : "token key", 1, 2, x);
+			commit(s);
+		}
+		CU_ASSERT_EQUAL(measured(&c, &o, &point, 1, NULL), VN_OK);
+		CU_ASSERT_EQUAL(point.m.masked, i == 0);
+		closed(&c);
+	}
+}
+
+/* Asked for with result.bits. */
+static void bits_are_counted_where_they_are_asked_for(void)
+{
+	const vn_compare_options o = { .threads = 1 };
+
+	record("ref", 1, 0);
+	record("cand", 1, 0.5f);
+	for (int bits = 0; bits < 2; bits++) {
+		vn_checkpoint point = { .name = "t" };
+		vn_comparison c = { .request.options = &o, .opened = { .ref = opened("ref"), .cand = opened("cand") } };
+		const vn_batch b = { .other = c.opened.cand, .entry = entry_of, .done = done, .unread = unread };
+		c.result.point = &point;
+		c.result.n_points = 1;
+		c.result.bits = bits;
+		CU_ASSERT_EQUAL(vn_measure_points(&c, &b, NULL), VN_OK);
+		CU_ASSERT_EQUAL(point.m.has[VN_M_DIFFERING], bits);
+		CU_ASSERT_EQUAL(bits ? point.m.value[VN_M_DIFFERING] : 1, 1);
+		closed(&c);
+	}
+}
+
+/* Adds one to a byte of the candidate's tensor 1, whose numbers are 1 and 1. */
+static void damage(void)
+{
+	static unsigned char block[1 << 16];
+	const float          x[] = { 1, 1 };
+	size_t               i = 0;
+	FILE                *f = fopen(at("cand"), "r+b");
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	const size_t size = fread(block, 1, sizeof block, f);
+	while (i + sizeof x <= size && memcmp(block + i, x, sizeof x) != 0)
+		i++;
+	CU_ASSERT_TRUE_FATAL(i + sizeof x <= size);
+	CU_ASSERT_EQUAL(fseek(f, (long)i, SEEK_SET), 0);
+	CU_ASSERT_EQUAL(fputc(block[i] + 1, f), block[i] + 1);
+	fclose(f);
+}
+
+/* The digest is taken as the numbers are measured; a tensor that is known to be damaged ends the measuring. */
+static void damaged_numbers_are_found_and_then_end_it(void)
+{
+	const vn_compare_options o = { .threads = 1 };
+	vn_checkpoint            point[3];
+	vn_comparison            c;
+	vn_error                 err = { "" };
+	vn_verified              ref = { 0 }, cand = { 0 };
+
+	record("ref", 3, 0);
+	record("cand", 3, 0);
+	damage();
+	for (int i = 0; i < 3; i++)
+		point[i] = (vn_checkpoint) { .name = "t", .ref = i, .cand = i };
+	CU_ASSERT_EQUAL(measured(&c, &o, point, 3, NULL), VN_OK);
+	CU_ASSERT_EQUAL(n_done, 3);
+	vn_recording_verified(c.opened.ref, &ref);
+	vn_recording_verified(c.opened.cand, &cand);
+	CU_ASSERT_EQUAL(ref.checked, 3);
+	CU_ASSERT_EQUAL(cand.checked, 2);
+	CU_ASSERT_EQUAL(cand.wrong, 1);
+	const vn_batch b = { .other = c.opened.cand, .entry = entry_of, .done = done, .unread = unread };
+	n_done = 0;
+	CU_ASSERT_EQUAL(vn_measure_points(&c, &b, &err), VN_ERR_DAMAGED);
+	CU_ASSERT_EQUAL(n_done, 1); /* what came before it */
+	CU_ASSERT_EQUAL(n_unread, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, at("cand")));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "mine.t0001"));
+	closed(&c);
+}
+
+int main(void)
+{
+	static CU_TestInfo tests[] = {
+		TEST(no_point_is_no_measurement), TEST(each_point_has_its_own_measurement), TEST(numbers_that_are_not_finite_are_counted),
+		TEST(a_mask_is_one_of_attention_scores_alone), TEST(bits_are_counted_where_they_are_asked_for),
+		TEST(damaged_numbers_are_found_and_then_end_it),
+		CU_TEST_INFO_NULL,
+	};
+
+	if (!make_folder())
+		return 1;
+	const int failed = run_suite("batch", tests);
+	return !remove_folder() || failed;
+}
