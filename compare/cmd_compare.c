@@ -92,9 +92,9 @@ static const vn_option options[] = {
 	VN_GROUP("Reports"),
 	{ "format", 0, .kind = VN_TAKE_EACH, .take = take_form, .argument = "FORM", .words = &vn_report_names,
 	  .help = "Write a report in this form; all reports come from one pass. junit is JUnit XML, one testcase per checkpoint; markdown fits a comment on a pull "
-	          "request; html is one page that needs no network. specs/ci.md shows how CI systems use them. Default: text." },
+	          "request; html is one page that needs no network; csv has one row per checkpoint. specs/ci.md shows how CI systems use them. Default: text." },
 	{ "output", 'o', .kind = VN_TAKE_EACH, .take = take_path, .argument = "PATH",
-	  .help = "The file for the last --format. Without a --format, the ending of PATH selects the form: .json, .xml for JUnit, .md for Markdown, .html, otherwise "
+	  .help = "The file for the last --format. Without a --format, the ending of PATH selects the form: .json, .xml for JUnit, .md for Markdown, .html, .csv, otherwise "
 	          "text. - is stdout. Default: stdout." },
 	{ "force", 0, VN_INTO(command, force), .help = "Replace reports that exist." },
 	{ "all", 0, VN_INTO(command, all), .help = "Print a line for every checkpoint, including those within limits, with the largest relative error too." },

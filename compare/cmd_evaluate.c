@@ -131,7 +131,7 @@ static vn_status evaluate(command *k, const vn_model *m, const vn_tokenizer *tok
 	vn_engine     engine[2] = { { 0 } };
 	vn_evaluation e;
 	char          source[VN_SHELL_LINE] = "";
-	vn_evaluated  x = { .source = source, .model = vn_model_path(m), .text = k->text ? k->text : name_of_ids(&k->source),
+	vn_evaluated  x = { .source = source, .model = vn_model_path(m), .weights = vn_model_provenance(m), .text = k->text ? k->text : name_of_ids(&k->source),
 	                    .tokenizer = tokenizer, .o = &k->o, .e = &e };
 	vn_status     st;
 

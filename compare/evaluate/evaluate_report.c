@@ -58,7 +58,7 @@ static void head(const vn_evaluated *x, FILE *out)
 	const vn_evaluation *e = x->e;
 	char path[4096];
 	snprintf(path, sizeof path, "%s", x->model);
-	fprintf(out, "%-11s %s\n", "model", vn_text_clean(path, sizeof path));
+	fprintf(out, "%-11s %s (%s weights)\n", "model", vn_text_clean(path, sizeof path), x->weights);
 	snprintf(path, sizeof path, "%s", x->text);
 	fprintf(out, "%-11s %s: %" PRId64 " tokens, %" PRId64 " of them scored in %" PRId64 " window%s of %" PRId64 ", %" PRId64
 	        " apart\n", "text", vn_text_clean(path, sizeof path), e->tokens, e->scored, e->windows, e->windows == 1 ? "" : "s", x->o->window,
@@ -193,7 +193,8 @@ vn_status vn_evaluate_json(const vn_evaluated *x, FILE *out, vn_error *err)
 {
 	const vn_evaluation *e = x->e;
 	vn_lines next = { 0 };
-	json_t *j = json_pack("{s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I}", "schema", "vernier-evaluate/1", "model", vn_json_text(x->model), "text",
+	json_t *j = json_pack("{s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "schema", "vernier-evaluate/1", "model", vn_json_text(x->model),
+	                      "weights", x->weights, "text",
 	                      vn_json_text(x->text), "tokens", (json_int_t)e->tokens, "scored", (json_int_t)e->scored, "window",
 	                      (json_int_t)x->o->window, "stride", (json_int_t)x->o->stride, "windows", (json_int_t)e->windows);
 	json_t *gap = json_pack("{s:o, s:o, s:o, s:o}", "loss", vn_json_real(e->gap.mean), "loss_error", vn_json_real(e->gap.error),

@@ -11,6 +11,7 @@
 /* What was evaluated. */
 typedef struct vn_evaluated {
 	const char *model;          /* its path */
+	const char *weights;        /* "trained", "synthetic" or "unknown" */
 	const char *text;           /* where the tokens came from */
 	const vn_tokenizer *tokenizer; /* to show tokens; NULL: by their ids alone */
 	vn_facts    engine[2];      /* [0] reference, [1] candidate, as they speak of themselves */

@@ -68,12 +68,16 @@ vn_report vn_report_text;
 vn_report vn_report_json; /* schema vernier-compare/1: specs/compare.md */
 vn_report vn_report_junit;
 vn_report vn_report_markdown; /* at most as long as a comment on GitHub may be */
+vn_report vn_report_csv;  /* one row per checkpoint: specs/compare.md */
 vn_report vn_report_html; /* one page that loads no other file */
 
 /* ---- shared by the reports -------------------------------------------------- */
 
 /* One checkpoint in lines of text. */
 void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colour, FILE *out);
+
+/* What a recording says of its weights: "trained", "synthetic", or "unknown" for anything else. */
+const char *vn_weights_of(const vn_recording *r);
 
 /* Terminal escapes, or "" without colour. */
 #define VN_RED(colour)   ((colour) ? "\033[31m" : "")
