@@ -76,6 +76,7 @@ COMMANDS = {
     "show_check": ("show IN/ref.h5 --check", []),
     "explain": ("explain IN/ref.h5 IN/bad.h5 --model MODEL", []),
     "evaluate": ("evaluate MODEL --ids 5,6,7,8,9,10 --candidate ref --decode 2 -o eval.json", ["eval.json"]),
+    "evaluate_recorded": ("evaluate --recordings IN/ref.h5 IN/half.h5 -o eval.json", ["eval.json"]),
     "isolate": ("isolate MODEL --ids 5,6 --inject R1@layer1.q_rope -o isolated.txt", ["isolated.txt"]),
     "devices": ("devices", []),
     "calibrate": ("calibrate IN/ref.h5 IN/half.h5 -o limits.yaml", ["limits.yaml"]),

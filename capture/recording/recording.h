@@ -65,7 +65,7 @@ char *const    *vn_recording_token_text(const vn_recording *r);
 /* Attributes of /model; NULL when absent. */
 const char     *vn_recording_family(const vn_recording *r);
 const char     *vn_recording_config(const vn_recording *r);
-const char     *vn_recording_provenance(const vn_recording *r);
+const char     *vn_recording_provenance(const vn_recording *r); /* of the weights: "trained", "synthetic", or else "unknown" */
 const char     *vn_recording_model_path(const vn_recording *r); /* where its model was, on the machine that ran it */
 const char     *vn_recording_format(const vn_recording *r); /* what held the weights: "gguf Q4_K, Q6_K, F32" */
 int             vn_recording_weights(const vn_recording *r, const vn_weight_row **rows); /* sorted by name */

@@ -90,7 +90,8 @@ const char *vn_recording_model_path(const vn_recording *r)
 
 const char *vn_recording_provenance(const vn_recording *r)
 {
-	return word(r->model, r->n_model, "provenance");
+	const char *said = word(r->model, r->n_model, "provenance");
+	return said && (strcmp(said, "trained") == 0 || strcmp(said, "synthetic") == 0) ? said : "unknown";
 }
 
 const char *vn_recording_format(const vn_recording *r)

@@ -43,7 +43,12 @@ typedef struct vn_token_score {
 	int32_t argmax[2];    /* the tokens that the two would say instead; -1 where a score is no number */
 	bool    tie;          /* of the reference's scores those two are as good as equal (specs/limits.md) */
 	bool    finite[2];
+	int     shared, of;   /* tokens that are among the top 5 of both, of as many */
 } vn_token_score;
+
+/* The score of token `id`, number `at` of the text, from the rows of logits before it: V numbers each. [0] reference,
+ * [1] candidate. */
+vn_token_score vn_token_score_of(const void *const row[2], const vn_dtype dtype[2], int64_t width, int32_t id, int64_t at);
 
 typedef struct vn_evaluation {
 	int64_t tokens, scored, windows;
@@ -51,6 +56,7 @@ typedef struct vn_evaluation {
 	double  perplexity[2];
 	int64_t nonfinite[2];    /* tokens whose row of scores holds a NaN or an infinity */
 	double  agree, strict;   /* shares of tokens with the same argmax: near ties counted as such, and not */
+	double  top5;            /* share of the reference's 5 highest tokens that are among the candidate's */
 	vn_mean kl;
 	double  kl_p99, kl_max;
 	int64_t kl_max_at;       /* the scored token, by its place in the text, where it is */

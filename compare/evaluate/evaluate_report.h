@@ -10,8 +10,11 @@
 
 /* What was evaluated. */
 typedef struct vn_evaluated {
-	const char *model;          /* its path */
-	const char *weights;        /* "trained", "synthetic" or "unknown" */
+	const char *model;          /* its path; NULL: the logits were recorded */
+	const char *recorded[2];    /* then the files or folders */
+	int64_t     unscored;       /* and the tokens without recorded logits on one side or both */
+	const char *injected;       /* faults of the candidate: "R1@layer3"; NULL: none */
+	const char *weights;        /* of the reference: "trained", "synthetic" or "unknown" */
 	const char *text;           /* where the tokens came from */
 	const vn_tokenizer *tokenizer; /* to show tokens; NULL: by their ids alone */
 	vn_facts    engine[2];      /* [0] reference, [1] candidate, as they speak of themselves */
@@ -23,8 +26,9 @@ typedef struct vn_evaluated {
 /* What the text shows as warnings, a line each. */
 void      vn_evaluate_warnings(const vn_evaluation *e, vn_lines *lines);
 
-void      vn_evaluate_text(const vn_evaluated *x, FILE *out);
-/* Schema vernier-evaluate/1; see specs/evaluate.md. */
-vn_status vn_evaluate_json(const vn_evaluated *x, FILE *out, vn_error *err);
+/* x (n): evaluations by the same reference. */
+void      vn_evaluate_text(const vn_evaluated *x, int n, FILE *out);
+/* Schema vernier-evaluate/1 of one, vernier-evaluate-many/1 of several; see specs/evaluate.md. */
+vn_status vn_evaluate_json(const vn_evaluated *x, int n, FILE *out, vn_error *err);
 
 #endif

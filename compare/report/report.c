@@ -15,12 +15,6 @@ const char *vn_op_of(const vn_comparison *c, const vn_checkpoint *p)
 	return *e->op || p->value < 0 ? e->op : vn_op_name(c->opened.plan->node[c->opened.plan->value[p->value].node].op);
 }
 
-const char *vn_weights_of(const vn_recording *r)
-{
-	const char *said = vn_recording_provenance(r);
-	return said && (strcmp(said, "trained") == 0 || strcmp(said, "synthetic") == 0) ? said : "unknown";
-}
-
 const char *vn_point_of(const vn_checkpoint *p)
 {
 	const char *dot = strchr(p->name, '.');

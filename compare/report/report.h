@@ -76,9 +76,6 @@ vn_report vn_report_html; /* one page that loads no other file */
 /* One checkpoint in lines of text. */
 void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colour, FILE *out);
 
-/* What a recording says of its weights: "trained", "synthetic", or "unknown" for anything else. */
-const char *vn_weights_of(const vn_recording *r);
-
 /* Terminal escapes, or "" without colour. */
 #define VN_RED(colour)   ((colour) ? "\033[31m" : "")
 #define VN_GREEN(colour) ((colour) ? "\033[32m" : "")

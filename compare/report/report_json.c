@@ -219,7 +219,7 @@ static json_t *recording(const vn_recording *r)
 	const char *about[][2] = {
 		{ "created", vn_recording_root(r, "created") }, { "tool", vn_recording_root(r, "tool") },
 		{ "tool_version", vn_recording_root(r, "tool_version") }, { "family", vn_recording_family(r) },
-		{ "weights", vn_weights_of(r) }, { "weights_format", vn_recording_format(r) },
+		{ "weights", vn_recording_provenance(r) }, { "weights_format", vn_recording_format(r) },
 	};
 	json_object_set_new(j, "path", vn_json_text(vn_recording_path(r)));
 	for (size_t i = 0; i < sizeof about / sizeof *about; i++)

@@ -38,7 +38,7 @@ static void recording(FILE *out, const char *prefix, const vn_recording *r)
 {
 	const vn_facts *f = vn_recording_run(r);
 	property(out, prefix, "path", vn_recording_path(r));
-	property(out, prefix, "weights", vn_weights_of(r));
+	property(out, prefix, "weights", vn_recording_provenance(r));
 	for (int i = 0; i < f->n; i++)
 		property(out, prefix, f->fact[i].key, f->fact[i].value);
 }

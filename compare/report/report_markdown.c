@@ -243,7 +243,7 @@ static void runs(const vn_comparison *c, const vn_report_options *o, FILE *out)
 		warnings(c, out);
 	fputs("\n| | reference | candidate |\n|---|---|---|\n", out);
 	fact_of(out, "path", vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand), PATHS);
-	fact(out, "weights", vn_weights_of(c->opened.ref), vn_weights_of(c->opened.cand));
+	fact(out, "weights", vn_recording_provenance(c->opened.ref), vn_recording_provenance(c->opened.cand));
 	for (int i = 0; i < r->n; i++)
 		fact(out, r->fact[i].key, r->fact[i].value, vn_facts_get(d, r->fact[i].key));
 	for (int i = 0; i < d->n; i++)

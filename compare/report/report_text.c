@@ -57,7 +57,7 @@ static void recording_line(const page *p, const char *what, const vn_recording *
 	for (int i = 0; i < vn_recording_count(r); i++)
 		second += vn_recording_entry(r, i)->same_as >= 0;
 	fprintf(p->out, "%-10s %s  %s(%s%s%s weights; %d tensor%s", what, shown(vn_recording_path(r), path), DIM(p), text,
-	        used ? "; " : "", vn_weights_of(r),
+	        used ? "; " : "", vn_recording_provenance(r),
 	        vn_recording_count(r) - second, vn_recording_count(r) - second == 1 ? "" : "s");
 	if (second)
 		fprintf(p->out, ", %d of them also under a second name", second);
