@@ -95,7 +95,13 @@ static vn_status open_partial(vn_place *p, vn_error *err)
 			return vn_fail(err, VN_ERR_IO, "%s: is not a regular file", p->partial);
 		if (!locked(p->fd))
 			return vn_fail(err, VN_ERR_IO, "%s: another process is writing it", p->partial);
-		if (stat(p->partial, &named) == 0 && named.st_ino == ours.st_ino && named.st_dev == ours.st_dev) {
+		const int failed = stat(p->partial, &named) != 0 ? errno : 0;
+		if (failed && failed != ENOENT) {
+			if (made)
+				unlink(p->partial);
+			return vn_fail(err, VN_ERR_IO, "%s: cannot be read: %s", p->partial, strerror(failed));
+		}
+		if (!failed && named.st_ino == ours.st_ino && named.st_dev == ours.st_dev) {
 			if (ftruncate(p->fd, 0) == 0)
 				return VN_OK;
 			const int why = errno;
