@@ -11,6 +11,7 @@
  *   VN_FAULT_TALLY     a file of VN_FAULT_TALLY_BYTES zero bytes: the calls counted, the calls that failed, then
  *                      how often each call of the table was made, all uint64_t
  *   VN_FAULT_TIME      what time() and gettimeofday() say, so that files are the same byte for byte
+ *   VN_FAULT_TRACE     a file that gets the stack of the first call that failed
  *   VN_FAULT_LIST=1    print the table's names and end
  *
  * A call that fails sets errno as the kernel would; one that has an effect although it fails (close) has it.
@@ -18,6 +19,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <link.h>
 #include <poll.h>
@@ -31,6 +33,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -85,10 +88,26 @@ static uint64_t mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
+static const char          *trace; /* NULL: not asked for */
+static _Thread_local bool   tracing;
+
+/* By system calls of its own: what it calls must neither fail nor be counted. */
+static void write_trace(void)
+{
+	void *frame[40];
+	tracing = true;
+	const int n = backtrace(frame, 40), fd = (int)syscall(SYS_openat, AT_FDCWD, trace, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	if (fd >= 0) {
+		backtrace_symbols_fd(frame, n, fd);
+		syscall(SYS_close, fd);
+	}
+	tracing = false;
+}
+
 /* Does this call fail? from: where it was made. */
 static bool fails(enum call c, const void *from)
 {
-	if (!active || ((uintptr_t)from >= loader_from && (uintptr_t)from < loader_to) || (child && !children))
+	if (!active || tracing || ((uintptr_t)from >= loader_from && (uintptr_t)from < loader_to) || (child && !children))
 		return false;
 	if (own && ((uintptr_t)from < program_from || (uintptr_t)from >= program_to))
 		return false;
@@ -98,7 +117,8 @@ static bool fails(enum call c, const void *from)
 	const uint64_t n = ++tally->counted;
 	if (percent ? mix(n ^ mix(seed)) % 100 >= percent : sticky ? at == 0 || n < at : n != at)
 		return false;
-	tally->failed++;
+	if (tally->failed++ == 0 && trace)
+		write_trace();
 	errno = call[c].number;
 	return true;
 }
@@ -401,6 +421,8 @@ static void settle(void)
 	fixed_time = (time_t)number_of("VN_FAULT_TIME");
 	own = number_of("VN_FAULT_OWN");
 	dl_iterate_phdr(find_code, &(int){ 0 });
+	if ((trace = getenv("VN_FAULT_TRACE")))
+		backtrace(&(void *){ NULL }, 1); /* loads what it needs now, not when memory fails */
 }
 
 static int (*real_main)(int, char **, char **);
