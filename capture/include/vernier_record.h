@@ -1,8 +1,8 @@
-/* vernier_record.h: record what an inference engine computes, from C or C++, without any library.
+/* vernier_record.h: records the tensors of an inference engine, from C or C++, without any library.
  *
- * Writes a directory of .npy files and a manifest (vernier's specs/dump.md); `vernier import DIR -o FILE` makes a
- * checkpoint file of it. C99 or C++11, nothing but the standard library and mkdir. Put this file beside yours, and in one
- * source file
+ * It writes a directory of .npy files and a manifest (vernier's specs/dump.md), from which `vernier
+ * import` makes a checkpoint file. C99 or C++11; it needs only the standard library and mkdir. Copy
+ * this file into your project, and in one source file write
  *
  *     #define VERNIER_RECORD_IMPLEMENTATION
  *     #include "vernier_record.h"
@@ -15,13 +15,15 @@
  *     if (vernier_record_close(&rec) != 0)
  *         fprintf(stderr, "%s\n", vernier_record_error(&rec));
  *
- * Errors   Every function returns 0, or -1 after a failure. The first failure is kept: what is called behind it does
- *          nothing and returns -1, so a program may look at vernier_record_close alone. Nothing ends the program.
- * Cut off  A file has its name once it is whole, and its line in the manifest after that. Whatever ends the program
- *          leaves a directory whose reader knows what is whole; only vernier_record_close says that all is there.
- * Threads  One at a time for each vernier_record.
+ * Errors   Functions return 0 on success and -1 on failure. The first failure is kept: every later
+ *          call does nothing and returns -1. So it is enough to check vernier_record_close. Nothing
+ *          here ends the program.
+ * Crashes  A file gets its final name once it is whole, and is listed in the manifest after that.
+ *          If the program ends early, the whole tensors can be read. Only vernier_record_close
+ *          marks the recording complete.
+ * Threads  At most one thread at a time may use a vernier_record.
  * Text     UTF-8.
- * Memory   Numbers are written from where they are; they may change as soon as the call is back.
+ * Memory   Data is written from the caller's buffer, which may change as soon as a call returns.
  */
 #ifndef VERNIER_RECORD_H
 #define VERNIER_RECORD_H
@@ -40,8 +42,8 @@ enum { VERNIER_RECORD_MAX_RANK = 6 };
 typedef struct vernier_record {
 	char    dir[1024], error[256];
 	FILE   *manifest;
-	long    tensors;
-	int     step, failed; /* step: -1: none is begun */
+	long    tensors; /* step: the current one, -1 before the first */
+	int     step, failed; /* in all steps so far */
 	int64_t tokens;       /* of all steps so far */
 } vernier_record;
 
@@ -111,7 +113,7 @@ static int vernier_record_fail_(vernier_record *r, const char *format, ...)
 	if (!r->failed) {
 		va_start(args, format);
 		vsnprintf(r->error, sizeof r->error, format, args);
-		va_end(args);
+		va_end(args); /* names may hold any bytes; the error is one line */
 		for (c = r->error; *c; c++) /* names are anybody's, and this is one line */
 			if ((unsigned char)*c < 0x20 || *c == 0x7f)
 				*c = '?';
@@ -282,7 +284,7 @@ static size_t vernier_record_header_(char *to, size_t room, char kind, size_t wi
 /* The numbers in row-major order. Rows that lie as they are wanted go out as they are, others by way of a buffer. */
 static int vernier_record_numbers_out_(FILE *f, const char *data, size_t width, int rank, const int64_t *shape, const int64_t *stride)
 {
-	char    buffer[16384];
+	char    buffer[16384]; /* run: bytes that are contiguous */
 	size_t  used = 0, run = width; /* bytes that follow one another */
 	int64_t index[VERNIER_RECORD_MAX_RANK] = { 0 };
 	int     outer = rank, a;
@@ -343,6 +345,7 @@ static int vernier_record_write_(vernier_record *r, const char *file, char kind,
 	snprintf(part, sizeof part, "%s/%s.part", r->dir, file);
 	errno = 0;
 	if (!n || !(f = fopen(part, "wb")))
+		/* data goes straight to the file, without a copy */
 		return vernier_record_fail_(r, "%s: cannot be written: %s", part, strerror(errno));
 	setvbuf(f, NULL, _IONBF, 0); /* what is given is written as it is, without a copy */
 	good = fwrite(header, 1, n, f) == n && vernier_record_numbers_out_(f, (const char *)data, width, rank, shape, stride);
@@ -393,7 +396,7 @@ int vernier_record_say(vernier_record *r, const char *key, const char *value)
 		return -1;
 	if (!key || !*key || strlen(key) > 31 || !value)
 		return vernier_record_fail_(r, key && value ? "'%.40s' is not a key of up to 31 bytes" : "'%.40s' has no key, or no value (NULL)", key ? key : "");
-	n = strlen(value);
+	n = strlen(value); /* do not cut inside a character */
 	if (n > 255) /* not inside a character */
 		for (n = 255; n > 0 && ((unsigned char)value[n] & 0xc0) == 0x80; n--)
 			;
@@ -506,7 +509,7 @@ int vernier_record_put(vernier_record *r, const char *name, const char *dims, co
 	vernier_record_kind_(dtype, &width);
 	bytes = (int64_t)width;
 	for (i = rank - 1; shape && i >= 0 && rank <= VERNIER_RECORD_MAX_RANK; i--) {
-		stride[i] = bytes;
+		stride[i] = bytes; /* too large: refused below */
 		bytes = shape[i] > 0 && bytes <= INT64_MAX / shape[i] ? bytes * shape[i] : 0; /* what is too large is refused */
 	}
 	return vernier_record_put_strided(r, name, dims, dtype, data, rank, shape, stride, NULL);
