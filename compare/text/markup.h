@@ -1,7 +1,7 @@
 /* markup.h: writes untrusted text as XML, HTML or Markdown.
  *
- * XML does not allow control characters, invalid UTF-8 or unassigned code points, escaped or not.
- * So vn_utf8_shown makes them readable first (\u{1b}, \xff), and then only five characters need
+ * XML does not allow control characters, invalid UTF-8 or noncharacters, escaped or not. So
+ * vn_utf8_shown makes them readable first (\u{1b}, \xff), and then only five characters need
  * escapes.
  */
 #ifndef VN_COMPARE_MARKUP_H

@@ -5,8 +5,8 @@
  * that differs is tried against the known mistakes of specs/models.md, 9.5 and 9.6. Each finding
  * names its evidence:
  *
- *   digest      the reference's numbers with this change have the candidate's digest; or the candidate's digest is
- *               that of another weight. Certain.
+ *   digest      the reference's numbers with this change have the candidate's digest; or the
+ *               candidate's digest is that of another weight. Certain.
  *   table       the tables alone show it: a name, a format, all zeros. Certain.
  *   numbers     measured on the numbers of both sides. Certain or likely, as stated.
  *   statistics  minimum, maximum, mean and rms agree. Likely.
