@@ -96,7 +96,7 @@ typedef enum vn_change_kind {
 	VN_BY_ATTEND,    /* an attention's mask or softmax is changed (attend.h) */
 	VN_BY_ROTATION,  /* a rotation's angles or tables are changed (rotate.h) */
 	VN_BY_READS,     /* other values or weights are read */
-	VN_BY_BLOCKS, /* cache blocks are exchanged (vn_block_table) */
+	VN_BY_BLOCKS,    /* cache blocks are exchanged (vn_block_table) */
 	VN_BY_STEP,      /* the content is from the step before */
 	VN_BY_TOKENS,    /* each embedding is that of a later token in the sequence */
 	VN_BY_RESULT,    /* the result is rearranged; cannot be reproduced elsewhere */
