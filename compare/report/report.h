@@ -31,7 +31,7 @@ typedef struct vn_report_detail {
 	int64_t    at[VN_MAX_RANK];           /* indices of the worst element */
 	char       where[160];                /* "token 3, head 0, dim 17" */
 	char       around_where[176];         /* "token 3, head 0, dim 14-21" */
-	vn_profile profile;                   /* its lines begin with those of the resemblance */
+	vn_profile profile;                   /* its lines begin with those of `like` */
 	vn_layout_match like;
 	int       *input, n_input;            /* indices of its inputs; n_input is -1 without a plan */
 } vn_report_detail;
