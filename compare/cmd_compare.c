@@ -668,7 +668,7 @@ static vn_status vote(const command *k, vn_many *pairs, int *status, vn_error *e
 	vn_vote   v = { .many = { 0 } };
 	vn_status st = judge_pairs(k, pairs, err);
 
-	if (!st && !(st = vn_vote_count(&v, pairs, k->many, k->n_many, err)))
+	if (!st && !(st = vn_vote_count(&v, pairs, k->many, k->n_many, k->how.o.strict, err)))
 		st = tell_many(k, &v.many, err);
 	*status = vn_many_status(&v.many);
 	vn_vote_finish(&v);

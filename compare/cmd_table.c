@@ -7,6 +7,7 @@
 #include "compare/table/table.h"
 #include "compare/text/output.h"
 
+#include "capture/base/warnings.h"
 #include "capture/file/place.h"
 
 #include "libref/base/text.h"
@@ -39,6 +40,7 @@ static const vn_option options[] = {
 	VN_GROUP("How it is judged"),
 	{ "limits", 0, VN_INTO(command, limits), .argument = "FILE", .help = "The limits. Default: the shipped limits for each candidate's precision." },
 	VN_ALLOW_OPTION(command, how),
+	VN_STRICT_OPTION(command, how.o.strict, ". A candidate with a warning is outside its limits"),
 	{ "model", 0, VN_INTO(command, how.o.model), .argument = "MODEL", .help = "Compute the floor with these weights, as vernier compare does. Default: none." },
 	{ "floor", 0, VN_INTO(command, floor), .argument = "FILE", .help = "Take the floor from this recording. Default: none." },
 	{ "names", 0, VN_COLLECT(command, sides.names, sides.n_names), .argument = "MAP", .help = "Translate the candidates' names by a map. Default: names as they are." },
@@ -126,6 +128,15 @@ static vn_status judge(const command *k, const char *cand, vn_comparison *c, vn_
 	return st ? vn_context(err, st, "%s", cand) : vn_compare(c, err);
 }
 
+/* The table has no room for them. */
+static void warn(const vn_many *m)
+{
+	fflush(stdout);
+	for (int i = 0; i < m->n; i++)
+		for (int j = 0; j < m->candidate[i].warnings.n; j++)
+			vn_warn("table", "%s: %s", m->candidate[i].path, m->candidate[i].warnings.line[j]);
+}
+
 static vn_status write_table(const void *context, FILE *out, vn_error *err)
 {
 	return vn_table_write(context, out, err);
@@ -168,7 +179,10 @@ int cmd_table(int argc, char **argv)
 	const vn_status st = make(&k, &m, c, &err);
 	if (st)
 		fprintf(stderr, "vernier table: %s\n", err.text);
+	else
+		warn(&m);
 	const int status = st ? 2 : vn_many_status(&m);
+	vn_warnings_end("table", k.how.o.strict && status < 2, 0);
 	vn_many_finish(&m);
 	for (int i = 0; i < VN_MANY_MOST && c[i]; i++) {
 		vn_comparison_close(c[i]);

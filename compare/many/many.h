@@ -52,6 +52,7 @@ typedef struct vn_many_row {
 typedef struct vn_many {
 	const char       *ref;     /* of a vote: how it was decided */
 	bool              vote;    /* there is no reference: outside is who is not with the majority (vote.h) */
+	bool              strict;  /* of a vote: warnings fail some recording that is with the majority */
 	int               elected; /* of a vote */
 	vn_many_candidate candidate[VN_MANY_MOST];
 	int               n;

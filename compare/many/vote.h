@@ -23,8 +23,9 @@ typedef struct vn_vote {
 	char    about[200]; /* many.ref: how it was decided */
 } vn_vote;
 
-/* pairs: of recordings i < j in the order 0-1, 0-2, ... 1-2, ... vn_vote_finish afterwards, whatever happened. */
-vn_status vn_vote_count(vn_vote *v, const vn_many *pairs, char *const *path, int n, vn_error *err);
+/* pairs: of recordings i < j in the order 0-1, 0-2, ... 1-2, ... Warnings of a pair are told of that one of the two which
+ * is not elected, of the second where neither is; strict: who has one fails. vn_vote_finish afterwards, whatever happened. */
+vn_status vn_vote_count(vn_vote *v, const vn_many *pairs, char *const *path, int n, bool strict, vn_error *err);
 void      vn_vote_finish(vn_vote *v);
 
 #endif
