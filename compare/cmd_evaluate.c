@@ -155,7 +155,7 @@ static vn_status run(command *k, vn_error *err)
 	vn_prompt   text = { 0 };
 	vn_status   st;
 
-	if ((k->report.path && (st = vn_place_check(k->report.path, k->report.force, err))) || (st = vn_model_open(k->model, &m, err)) ||
+	if ((k->report.path && (st = vn_place_check(k->report.path, VN_PLACE_TEXT, k->report.force, err))) || (st = vn_model_open(k->model, &m, err)) ||
 	    (st = k->text ? vn_prompt_read_file(k->model, k->text, !k->no_special, &text, err)
 	                  : vn_prompt_read(k->model, &k->source, &text, err)))
 		goto done;

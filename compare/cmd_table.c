@@ -98,16 +98,16 @@ static int arguments(command *k, int argc, char **argv)
 
 static vn_status check_files(const command *k, vn_error *err)
 {
-	const vn_status st = k->path ? vn_place_check(k->path, k->force, err) : VN_OK;
-
-	for (int i = 0; !st && i < k->n_cand; i++) {
+	if (k->path && vn_same_file(k->path, k->limits))
+		return vn_fail(err, VN_ERR_USAGE, "%s: is read for this table; the table does not replace it", k->path);
+	for (int i = 0; i < k->n_cand; i++) {
 		if (k->path && (vn_same_file(k->path, k->cand[i]) || vn_same_file(k->path, k->ref)))
 			return vn_fail(err, VN_ERR_USAGE, "%s: is read for this table; the table does not replace it", k->path);
 		if (vn_same_file(k->ref, k->cand[i]) && !(k->how.o.allow & VN_ALLOW_ITSELF))
 			return vn_fail(err, VN_ERR_USAGE, "%s is the same file as the reference, %s: a recording always agrees with itself "
 			               "(--allow itself compares it all the same)", k->cand[i], k->ref);
 	}
-	return st;
+	return k->path ? vn_place_check(k->path, VN_PLACE_TEXT, k->force, err) : VN_OK;
 }
 
 static vn_status judge(const command *k, const char *cand, vn_comparison *c, vn_error *err)
