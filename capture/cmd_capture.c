@@ -51,7 +51,7 @@ static const vn_option known[] = {
 	VN_GROUP("What to record"),
 	{ "output", 'o', VN_INTO(options, recipe.path), .argument = "FILE",
 	  .help = "Write the recording to FILE. Required. The file gets this name only when it is complete." },
-	{ "force", 0, VN_INTO(options, recipe.force), .help = "Replace FILE if it exists." },
+	{ "force", 0, VN_INTO(options, recipe.force), .help = "Replace FILE if it is a recording. Other files are never replaced." },
 	{ "points", 0, VN_COLLECT(options, pattern, recipe.n_patterns), .argument = "GLOB",
 	  .help = "Record only these checkpoints. Default: every checkpoint that the engine computes anyway. Attention scores and probabilities, the "
 	          "activated gate, and the cached keys and values are recorded only if a GLOB matches them." },

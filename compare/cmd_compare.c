@@ -288,14 +288,13 @@ static vn_status report(const command *k, vn_comparison *c, const char *chosen, 
 /* A report may replace a report, with --force, and never what it speaks of. */
 static vn_status check_place(const command *k, const char *path, vn_error *err)
 {
-	const vn_status st = vn_place_check(path, k->force, err);
-	for (int i = 0; i < k->n_many && !st; i++)
+	for (int i = 0; i < k->n_many; i++)
 		if (vn_same_file(path, k->many[i]))
 			return vn_fail(err, VN_ERR_USAGE, "%s: is an input of this comparison; a report cannot replace it", path);
-	if (!st && (vn_same_file(path, k->ref) || vn_same_file(path, k->cand) || vn_same_file(path, k->floor)
-	            || vn_same_file(path, k->limits) || vn_same_file(path, k->how.o.baseline)))
+	if (vn_same_file(path, k->ref) || vn_same_file(path, k->cand) || vn_same_file(path, k->floor)
+	    || vn_same_file(path, k->limits) || vn_same_file(path, k->how.o.baseline))
 		return vn_fail(err, VN_ERR_USAGE, "%s: is an input of this comparison; a report cannot replace it", path);
-	return st;
+	return vn_place_check(path, VN_PLACE_TEXT, k->force, err);
 }
 
 /* A path given twice, or a link to what it should be compared with, always agrees. Two rows of one batch are two runs. */
@@ -668,7 +667,7 @@ static vn_status vote(const command *k, vn_many *pairs, int *status, vn_error *e
 	vn_vote   v = { .many = { 0 } };
 	vn_status st = judge_pairs(k, pairs, err);
 
-	if (!st && !(st = vn_vote_count(&v, pairs, k->many, k->n_many, err)))
+	if (!st && !(st = vn_vote_count(&v, pairs, k->many, k->n_many, k->how.o.strict, err)))
 		st = tell_many(k, &v.many, err);
 	*status = vn_many_status(&v.many);
 	vn_vote_finish(&v);

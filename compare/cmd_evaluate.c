@@ -223,7 +223,7 @@ static vn_status run_model(command *k, vn_error *err)
 	vn_prompt   text = { 0 };
 	vn_status   st;
 
-	if ((k->report.path && (st = vn_place_check(k->report.path, k->report.force, err))) || (st = vn_model_open(k->model, &m, err)) ||
+	if ((k->report.path && (st = vn_place_check(k->report.path, VN_PLACE_TEXT, k->report.force, err))) || (st = vn_model_open(k->model, &m, err)) ||
 	    (st = k->text ? vn_prompt_read_file(k->model, k->text, !k->no_special, &text, err)
 	                  : vn_prompt_read(k->model, &k->source, &text, err)))
 		goto done;
@@ -323,7 +323,7 @@ static vn_status run_recordings(command *k, vn_error *err)
 	vn_status     st = x && about ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d candidates", n);
 
 	if (!st && k->report.path)
-		st = vn_place_check(k->report.path, k->report.force, err);
+		st = vn_place_check(k->report.path, VN_PLACE_TEXT, k->report.force, err);
 	for (int i = 0; !st && i < k->n_files; i++)
 		if (k->report.path && vn_same_file(k->report.path, k->file[i]))
 			st = vn_fail(err, VN_ERR_USAGE, "%s: is evaluated; the report does not replace it", k->report.path);

@@ -17,11 +17,15 @@ typedef struct vn_place {
 	unsigned mark; /* vn_trouble_mark at the time of opening */
 } vn_place;
 
+/* What is written. With force, only a file of the same kind, or an empty one, is replaced: -o MODEL.gguf by
+ * mistake must not cost the model. Numbers (.npy, .csv) replace anything that is not a recording. */
+typedef enum vn_place_kind { VN_PLACE_RECORDING, VN_PLACE_TEXT, VN_PLACE_NUMBERS } vn_place_kind;
+
 /* Checks path as vn_place_open would, without changing anything. */
-vn_status vn_place_check(const char *path, bool force, vn_error *err);
+vn_status vn_place_check(const char *path, vn_place_kind kind, bool force, vn_error *err);
 /* Creates PATH.partial. Refuses a directory or anything else that is not a regular file, a missing
- * parent, an existing PATH without force, and a .partial file that another process is writing. */
-vn_status vn_place_open(vn_place *p, const char *path, bool force, vn_error *err);
+ * parent, an existing PATH without force or of another kind, and a .partial file that another process is writing. */
+vn_status vn_place_open(vn_place *p, const char *path, vn_place_kind kind, bool force, vn_error *err);
 /* Syncs and renames to PATH, unless some operation failed for lack of resources in the meantime
  * (libref/base/trouble.h). Without force, refuses a PATH that has appeared since. */
 vn_status vn_place_settle(vn_place *p, vn_error *err);

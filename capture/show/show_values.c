@@ -96,7 +96,7 @@ bool vn_show_values_form(const char *path)
 vn_status vn_show_values(const vn_recording *r, int i, const void *data, const char *path, bool force, vn_error *err)
 {
 	vn_place  place = { .fd = -1 };
-	vn_status st = vn_place_open(&place, path, force, err);
+	vn_status st = vn_place_open(&place, path, VN_PLACE_NUMBERS, force, err);
 
 	if (st)
 		return st;

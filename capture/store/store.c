@@ -141,7 +141,7 @@ static vn_status create(const char *path, bool force, bool whole, const vn_plan 
 	sem_init(&s->leave, 0, 0);
 	/* A file-size limit is an error like a full disk, not the end of us. */
 	signal(SIGXFSZ, SIG_IGN);
-	if (!(st = vn_place_open(&s->place, path, force, err))) {
+	if (!(st = vn_place_open(&s->place, path, VN_PLACE_RECORDING, force, err))) {
 		vn_disk_open(&s->disk, s->place.fd, s->place.partial);
 		st = start_thread(s, err);
 	}

@@ -56,6 +56,7 @@ typedef struct vn_many {
 	const char       *ref;     /* in a vote: how it was decided */
 	/* there is no reference: outside means not with the majority (vote.h) */
 	bool              vote;
+	bool              strict;  /* in a vote: warnings fail a recording that is with the majority */
 	int               elected; /* of a vote */
 	vn_many_candidate candidate[VN_MANY_MOST];
 	int               n;

@@ -49,9 +49,10 @@ const char *vn_many_say_verdict(const vn_many_candidate *x, char text[VN_MANY_VE
 
 const char *vn_many_say_all(const vn_many *m)
 {
-	static const char *const verdict[2][3] = { { "all within limits", "OUTSIDE limits", "not all could be compared" },
-	                                           { "all agree", "NOT all agree", "not all could be compared" } };
-	return verdict[m->vote][vn_many_status(m)];
+	static const char *const verdict[3][3] = { { "all within limits", "OUTSIDE limits", "not all could be compared" },
+	                                           { "all agree", "NOT all agree", "not all could be compared" },
+	                                           { "all agree", "NOT all agree without a warning (--strict)", "not all could be compared" } };
+	return verdict[m->vote + m->strict][vn_many_status(m)];
 }
 
 static void say_those(const vn_many *m, int status, const char *what, char text[VN_MANY_WHO])
@@ -74,7 +75,7 @@ static void say_those(const vn_many *m, int status, const char *what, char text[
 const char *vn_many_say_who(const vn_many *m, char text[VN_MANY_WHO])
 {
 	*text = 0;
-	say_those(m, 1, m->vote ? "not with the majority" : "outside", text);
+	say_those(m, 1, m->strict ? "not with the majority without a warning" : m->vote ? "not with the majority" : "outside", text);
 	say_those(m, 2, "not compared", text);
 	say_those(m, 0, m->vote ? "with the majority" : "within", text);
 	return text;

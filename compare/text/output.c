@@ -26,7 +26,7 @@ vn_status vn_output_open(vn_output *o, const char *path, bool force, vn_error *e
 		o->file = stdout;
 		return VN_OK;
 	}
-	const vn_status st = vn_place_check(path, force, err);
+	const vn_status st = vn_place_check(path, VN_PLACE_TEXT, force, err);
 	if (st)
 		return st;
 	if (snprintf(o->temporary, sizeof o->temporary, "%s.%ld.partial", path, (long)getpid()) >= (int)sizeof o->temporary)
