@@ -24,6 +24,8 @@ vn_status vn_contract_weights(const vn_recording *a, const vn_recording *b, cons
 /* The same of two configs alone, as text; NULL: not known. */
 void      vn_contract_config(const char *ref, const char *other, const char *who, unsigned allow, vn_lines *notes,
                              vn_lines *refusals);
+/* The same of a recording and the model that it should be of. */
+void      vn_contract_model(const vn_recording *a, const vn_model *m, unsigned allow, vn_lines *notes, vn_lines *refusals);
 
 /* Is every tensor of r what its own plan says of that name? */
 vn_status vn_contract_claims(const vn_recording *r, const char *who, unsigned allow, vn_lines *notes, vn_lines *refusals, vn_error *err);
