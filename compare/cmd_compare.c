@@ -199,7 +199,7 @@ static int arguments(command *k, int argc, char **argv)
 	if (k->how.o.bitwise && (k->limits || k->floor || k->how.o.model))
 		return vn_complain(k->name, "--bitwise uses no limits and no floor: give one or the other");
 	if (k->how.o.explain && !k->how.o.model)
-		return vn_complain(k->name, "--explain needs the weights: give --model MODEL");
+		return vn_complain(k->name, "the weights are needed to explain: give --model MODEL");
 	if (k->no_replay && (k->replay || k->how.o.explain))
 		return vn_complain(k->name, "--no-replay leaves out what %s needs: give one or the other", k->how.o.explain ? "an explanation" : "--replay");
 	if (k->replay && !k->how.o.model)

@@ -189,6 +189,7 @@ typedef struct vn_opened {
 typedef struct vn_result {
 	/* contract. Later chapters add lines to notes and warnings. */
 	vn_lines       notes, warnings, refusals;
+	bool           swapped;   /* perhaps: the reference has fewer digits than the candidate */
 	vn_weights    *weights;    /* those that differ; NULL: a side lists none */
 
 	/* match: one checkpoint per name and step, in execution order; extras last. Later chapters fill them in. */

@@ -144,6 +144,7 @@ void vn_warn_swapped(vn_comparison *c)
 		return;
 	vn_shell_add(line, sizeof line, vn_recording_path(c->opened.cand));
 	vn_shell_add(line, sizeof line, vn_recording_path(c->opened.ref));
+	c->result.swapped = true;
 	vn_lines_add(&c->result.warnings, "the reference ran in %.40s and the candidate in %.40s; if they are swapped, type: %s", ref, cand, line);
 }
 

@@ -3,6 +3,9 @@
 
 #include "capture/base/yaml.h"
 
+#include "libref/base/nearest.h"
+
+#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,11 +117,36 @@ vn_status vn_limits_read(const char *path, vn_limits **l, vn_error *err)
 	return read_file(path, NULL, l, err);
 }
 
+/* Neither a file nor shipped limits. "fp16-acc32" is near "fp16-acc32.yaml". */
+static vn_status no_limits(const char *path, vn_error *err)
+{
+	char            folder[PATH_MAX], word[VN_NEAREST_MAX];
+	const size_t    length = strlen(path);
+	struct dirent **file = NULL;
+	vn_nearest      near;
+	int             n = 0;
+
+	snprintf(word, sizeof word, "%s%s", path, length > 5 && strcmp(path + length - 5, ".yaml") == 0 ? "" : ".yaml");
+	vn_nearest_start(&near, word);
+	if (!vn_limits_find("fp32.yaml", folder, NULL)) {
+		*strrchr(folder, '/') = 0;
+		n = scandir(folder, &file, NULL, alphasort); /* in order: of equally near names the first is taken */
+	}
+	for (int i = 0; i < n; i++) {
+		vn_nearest_try(&near, file[i]->d_name);
+		free(file[i]);
+	}
+	free(file);
+	return vn_fail(err, VN_ERR_NOTFOUND, "%s: no such file, and no shipped limits of that name%s", path, vn_nearest_hint(&near));
+}
+
 vn_status vn_limits_open(const char *path, vn_limits **l, vn_error *err)
 {
 	char own[PATH_MAX];
-	if (strchr(path, '/') || access(path, F_OK) == 0 || vn_limits_find(path, own, NULL))
+	if (strchr(path, '/') || access(path, F_OK) == 0)
 		return vn_limits_read(path, l, err);
+	if (vn_limits_find(path, own, NULL))
+		return no_limits(path, err);
 	const vn_status st = vn_limits_read(own, l, err);
 	for (int i = 0; !st && i < (*l)->n_rules; i++)
 		(*l)->rule[i]->shipped = true;

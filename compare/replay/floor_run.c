@@ -28,8 +28,7 @@ static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
 	const vn_weight_row *rows;
 	const int n = vn_recording_weights(c->opened.ref, &rows), before = c->result.refusals.n;
 
-	vn_contract_config(vn_recording_config(c->opened.ref), vn_model_config(m), "model", c->request.options->allow, &c->result.notes,
-	                   &c->result.refusals);
+	vn_contract_model(c->opened.ref, m, c->request.options->allow, &c->result.notes, &c->result.refusals);
 	if (c->result.refusals.n > before)
 		return vn_fail(err, VN_ERR_MISMATCH, "%s is not the model that %s was run with", vn_model_path(m),
 		               vn_recording_path(c->opened.ref));

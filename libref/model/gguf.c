@@ -312,7 +312,9 @@ static vn_status take_header(reader *r, uint64_t *n_tensors, uint64_t *n_values)
 	if (r->size >= sizeof lfs - 1 && memcmp(magic, lfs, sizeof lfs - 1) == 0)
 		return BAD(r, "a Git LFS pointer, not the weights themselves (git lfs pull fetches them)");
 	if (memcmp(magic, "GGUF", 4) != 0)
-		return from_a_directory(r)
+		return memcmp(magic, "\x89HDF", 4) == 0
+		       ? BAD(r, "not a GGUF file but HDF5, as recordings are: the model is a GGUF file or a HuggingFace directory")
+		       : from_a_directory(r)
 		       ? BAD(r, "not a GGUF file but JSON or safetensors: of a HuggingFace model, give the directory that holds it")
 		       : BAD(r, "not a GGUF file: it begins with %02x %02x %02x %02x", magic[0], magic[1], magic[2], magic[3]);
 	if ((st = take_u32(r, &version)))
