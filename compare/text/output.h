@@ -21,7 +21,7 @@ typedef struct vn_output {
 } vn_output;
 
 /* path NULL: stdout. An existing file is refused unless force; anything else that
- * is there (a directory, a link, a device) is refused always. */
+ * is there (a directory, a link, a device, what is not text) is refused always. */
 vn_status vn_output_open(vn_output *o, const char *path, bool force, vn_error *err);
 /* Are these one file? b may be NULL: no. A report never replaces what it speaks of. */
 bool      vn_same_file(const char *a, const char *b);
