@@ -214,25 +214,6 @@ static void not_by_the_door(void)
 	_exit(2);
 }
 
-/* The handler is gone by now, and the signal waits until it has returned: then it does what it would have done. */
-static void leave_nothing(int number)
-{
-	vn_temporary_end();
-	raise(number);
-}
-
-/* Of the commands that do not end in order by themselves (capture/run/interrupt.h). What is ignored stays so (nohup). */
-static void clean_up_at_signals(void)
-{
-	static const int list[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction now = { .sa_handler = leave_nothing, .sa_flags = (int)SA_RESETHAND }, old;
-
-	sigemptyset(&now.sa_mask);
-	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-		if (sigaction(list[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
-			sigaction(list[i], &now, NULL);
-}
-
 /* What the environment asks for; no answer is better than one of another kernel. */
 static bool heed_environment(void)
 {
@@ -289,7 +270,6 @@ static int enter(int argc, char **argv)
 	if (!raise_stack())
 		return 2;
 	signal(SIGXFSZ, SIG_IGN); /* a file too large (ulimit -f) is an error of its write, and what was begun is removed */
-	clean_up_at_signals();
 	if (computes(argc, argv))
 		vn_spin_briefly(argv); /* first: it may start the program again */
 	vn_mapped_explain();

@@ -1,7 +1,8 @@
 /* temporary.h: files and folders of this run that must not outlive it.
  *
  * Whoever makes one removes it, or gives it its final name. But a library may end the program where memory or
- * threads run out (OpenMP's does), or crash: what is listed here is then removed by compare/main.c.
+ * threads run out (OpenMP's does), or crash: what is listed here is then removed by compare/main.c. SIGINT, SIGTERM and
+ * SIGHUP that nobody handles remove it, too, from the first vn_temporary_add on.
  *
  * Threads  any.
  */
