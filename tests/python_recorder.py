@@ -78,6 +78,12 @@ class Manners(Files):
         self.assertEqual(self.bytes_of("cand.h5"), before)
         self.recorder(force=True).close(well=False)
 
+    def test_force_replaces_recordings_alone(self):
+        with open(self.at("cand.h5"), "wb") as f:
+            f.write(b"GGUF of 40 GB")
+        self.refuses("is not a recording", self.recorder, force=True)
+        self.assertEqual(self.bytes_of("cand.h5"), b"GGUF of 40 GB")
+
     def test_an_unknown_keyword_is_refused(self):
         with self.assertRaises(TypeError):
             self.recorder(purpose="a fact goes into run")

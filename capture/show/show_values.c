@@ -2,6 +2,7 @@
 #include "capture/show/show.h"
 #include "capture/file/place.h"
 
+#include "libref/base/temporary.h"
 #include "libref/base/text.h"
 
 #include <errno.h>
@@ -100,6 +101,7 @@ vn_status vn_show_values(const vn_recording *r, int i, const void *data, const c
 
 	if (st)
 		return st;
+	vn_temporary_add(place.partial);
 	const int fd = dup(place.fd);
 	FILE     *out = fd >= 0 ? fdopen(fd, "w") : NULL;
 	bool      good = out != NULL;
@@ -113,6 +115,7 @@ vn_status vn_show_values(const vn_recording *r, int i, const void *data, const c
 	st = good ? vn_place_settle(&place, err) : vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
 	if (st)
 		unlink(place.partial);
+	vn_temporary_forget(place.partial);
 	vn_place_close(&place);
 	return st;
 }

@@ -21,7 +21,7 @@ typedef struct vn_output {
 } vn_output;
 
 /* Opens the output. path NULL: stdout. An existing file is refused unless force; anything else that
- * exists (a directory, a link, a device) is always refused. */
+ * exists (a directory, a link, a device, a file that is not text) is always refused. */
 vn_status vn_output_open(vn_output *o, const char *path, bool force, vn_error *err);
 /* Do both paths name one file? b may be NULL: no. A report must not replace a file that it
  * describes. */

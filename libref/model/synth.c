@@ -373,13 +373,15 @@ vn_status vn_synth_write(const char *shape, const char *said, const vn_synth_opt
 	if ((st = write_config(path, config, err)))
 		goto done;
 	snprintf(path, sizeof path, "%s/model.safetensors", partial);
-	if (!(st = write_weights(path, plan, o, err)) && !(st = vn_trouble_since(mark, dir, err)))
+	if (!(st = write_weights(path, plan, o, err)) && !(st = vn_trouble_since(mark, dir, err))) {
+		vn_temporary_forget(partial); /* from here on the folder itself is the model, under either name */
 		st = take_place(partial, dir, err);
+	}
 done:
-	if (made)
-		vn_temporary_forget(partial);
 	if (st && made)
 		remove_files(partial);
+	if (made)
+		vn_temporary_forget(partial);
 	vn_plan_destroy(plan);
 	json_decref(config);
 	return st;
