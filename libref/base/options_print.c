@@ -39,7 +39,7 @@ static bool is_option(const vn_option *o)
 int vn_options_width(FILE *to)
 {
 	struct winsize w;
-	const int      fd = fileno(to);
+	const int      fd = to == stdout ? STDOUT_FILENO : to == stderr ? STDERR_FILENO : fileno(to); /* these may be printed.h's, without one */
 
 	if (fd < 0 || !isatty(fd) || ioctl(fd, TIOCGWINSZ, &w) != 0 || w.ws_col == 0 || w.ws_col > WIDTH)
 		return WIDTH;

@@ -5,6 +5,7 @@ ids() { vernier show "$1" --format json | $PYTHON -c "import json, sys; print(js
 
 echo "== help fits a screen of 24 lines of 80 columns"
 vernier help | awk 'length > 80 { wide++ } END { print (NR <= 24 ? "fits" : NR " lines"), wide + 0, "too wide" }'
+$PYTHON "$TESTS/silent.py" --most 60 --show -- "$VERNIER" compare --help | tr -d '\r' | awk 'length > 80 { wide++ } END { print wide + 0, "too wide on a terminal of 80 columns" }'
 for word in help -h --help "help help"; do vernier $word | cmp - <(vernier help) && echo "$word: the same"; done
 for word in version -v --version; do vernier $word | sed 's/[0-9.]*$/N/'; done
 
