@@ -2,6 +2,7 @@
 #include "compare/judge/count.h"
 #include "compare/chapters/compare.h"
 #include "compare/comparison/checkpoint.h"
+#include "compare/comparison/checks.h"
 #include "compare/floor/floor.h"
 #include "compare/floor/precision.h"
 #include "compare/judge/pooled_small.h"
@@ -406,6 +407,7 @@ void vn_comparison_finish(vn_comparison *c)
 		free(c->result.point[i].floor);
 	}
 	free(c->result.point);
+	vn_terms_free(&c->result.terms);
 	free(c->result.pool);
 	for (int i = 0; i < c->result.n_pooled_small; i++) {
 		free(c->result.pooled_small[i].nmse);

@@ -8,6 +8,9 @@
  * enough digits to show on which side of the limit the value is. */
 const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN_WORDS]);
 
+/* Why the rule of the worst check has its limit; NULL: no check is broken, or the rule does not say. */
+const char *vn_worst_why(const vn_checkpoint *p);
+
 /* Why a checkpoint fails: its worst check, or the reason why it was not measured. */
 const char *vn_say_failure(const vn_checkpoint *p, char text[VN_WORDS]);
 
