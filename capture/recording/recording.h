@@ -34,13 +34,14 @@ typedef struct vn_entry {
 	int       step;              /* number of its step */
 	int       order;             /* place in the execution order; -1: the file does not say */
 	int       layer;             /* -1 outside layers */
-	vn_dtype  dtype;
-	vn_shape  shape;
-	vn_digest digest;            /* as the file claims; empty when it does not */
-	vn_stats  stats;             /* as the file claims */
-	bool      has_stats;
-	bool      rows_off;          /* its axes say tokens, and other many than rows were kept of its step */
 	int       same_as;           /* entry this one is a second name of (hard link), or -1 */
+	vn_shape  shape;
+	vn_dtype  dtype;
+	int       stats;             /* vn_recording_stats */
+	vn_digest_bytes digest;      /* vn_entry_digest */
+	bool      has_digest;
+	bool      viewed;            /* seen otherwise than it is stored (view.h), so that the digest is not that of its numbers */
+	bool      rows_off;          /* its axes say tokens, and other many than rows were kept of its step */
 } vn_entry;
 
 vn_status vn_recording_open(const char *path, vn_recording **r, vn_error *err);
@@ -79,6 +80,12 @@ int             vn_recording_count(const vn_recording *r);
 const vn_entry *vn_recording_entry(const vn_recording *r, int i);
 /* The point of an entry, by its attribute or its name; NULL when it is none of ours. */
 const vn_point_info *vn_entry_point(const vn_entry *e);
+/* As the file claims; empty when it does not. */
+vn_digest       vn_entry_digest(const vn_entry *e);
+/* As the file claims; NULL when it does not, or vn_recording_drop_stats was called. */
+const vn_stats *vn_recording_stats(const vn_recording *r, const vn_entry *e);
+/* Frees all of them: 64 bytes a tensor, which a comparison does not need. */
+void            vn_recording_drop_stats(vn_recording *r);
 /* The dims string of an entry: the file's own, or its point's, or "". */
 const char     *vn_entry_axes(const vn_entry *e);
 /* Is it behind the last layer? Engines that only want the next token make the scores of the last row alone, and what they come from. */

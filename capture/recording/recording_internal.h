@@ -44,9 +44,8 @@ typedef enum vn_proof_state {
 /* The views of one tensor share it. */
 typedef struct vn_proof {
 	vn_digest  *found;   /* where it is VN_PROOF_WRONG; else NULL */
-	int         entry;   /* of its file */
+	int         entry;   /* of its file, whose digest it is held against */
 	_Atomic int state;
-	vn_digest   written; /* which a view takes from its entry */
 } vn_proof;
 
 /* Where the numbers of an entry are. */
@@ -103,6 +102,8 @@ struct vn_recording {
 	int        n_steps, room_steps;
 	vn_entry  *entry;
 	vn_extent *source; /* (n_entries) */
+	vn_stats  *stats;  /* (n_stats), of the entries that have some */
+	int        n_stats, room_stats;
 	int        n_entries, room_entries;
 	int       *by_name; /* (n_entries): by step, then name */
 	vn_recording **base; /* of a derived one (derive.h): what it is made of */
@@ -116,6 +117,9 @@ struct vn_recording {
 	vn_proof *proof;    /* (n_entries), of a checkpoint file; NULL */
 	bool      allow_damage, defer; /* verify.h */
 };
+
+/* Statistics of entry e, which becomes or is the recording's. false: no memory. */
+bool vn_recording_keep_stats(vn_recording *r, vn_entry *e, const vn_stats *stats);
 
 /* Entries in execution order, names of one tensor tied together; a name twice is refused. */
 vn_status vn_recording_sort(vn_recording *r, vn_error *err);
@@ -144,7 +148,7 @@ vn_status vn_proof_lend(const vn_recording *r, int i, bool *unchecked, vn_error 
 /* What the digest of a proof is, now; VN_ERR_DAMAGED: not the one that the file has, unless damage is allowed. */
 vn_status vn_proof_take(const vn_recording *r, int i, vn_proof *p, vn_error *err);
 /* A borrower has taken the digest of what it was lent. */
-void      vn_proof_vouch(vn_proof *p, const vn_digest *found);
+void      vn_proof_vouch(const vn_recording *r, vn_proof *p, const vn_digest *found);
 /* Which tensor does not match its digest, in words. */
 void      vn_proof_words(const vn_recording *r, const vn_proof *p, char *words, size_t room);
 /* All n bytes at `at` of fd. False: *why says what went wrong. */

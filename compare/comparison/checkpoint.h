@@ -31,6 +31,11 @@ double    vn_floor_value(const vn_checkpoint *p, vn_metric m); /* NaN: not known
 /* As options->allow has it (options NULL: nothing is allowed), of a recording that is opened for c: before anything is read of it. */
 void      vn_comparison_allow(const vn_comparison *c, vn_recording *r);
 
+/* Pages of both files that were looked at count as memory until they are given back, 64 kB around a small tensor: by
+ * vn_comparison_forget, which vn_comparison_looked calls where those of checkpoints come to 64 MB. Data that was handed out stays valid. */
+void      vn_comparison_forget(vn_comparison *c);
+void      vn_comparison_looked(vn_comparison *c, const vn_checkpoint *p);
+
 /* The name with its step where that is not 0 ("step.2/layer3.q_rope"), printable; text of VN_LABEL bytes. */
 #define VN_LABEL (4 * VN_NAME_MAX + 24)
 const char *vn_label(const vn_checkpoint *p, char *text);

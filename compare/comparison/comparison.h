@@ -209,6 +209,7 @@ typedef struct vn_result {
 	int64_t        hidden;     /* numbers of a token in the reference's model; 0: no tensor says it (count.h) */
 
 	/* measure. */
+	int64_t        looked;     /* bytes of each file since vn_comparison_forget */
 	bool           bits;       /* measure differing: some limit speaks of it */
 	vn_verified    digests;    /* of the stored tensors that were read, of all recordings */
 

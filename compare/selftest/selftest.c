@@ -365,7 +365,7 @@ static vn_status judge(const vn_comparison *c, const vn_mutation *mutation, cons
 		if ((st = vn_match_layout(c, i, &like, err)))
 			return st;
 		/* Without digests a tensor is not looked for among the candidate's own. */
-		const vn_layout_kind instead = w->like == VN_LIKE_OWN && !*target->digest.hex ? VN_LIKE_OTHER : w->like;
+		const vn_layout_kind instead = w->like == VN_LIKE_OWN && !*vn_entry_digest(target).hex ? VN_LIKE_OTHER : w->like;
 		if (like.kind != w->like && like.kind != instead) {
 			good = false;
 			snprintf(o->found, sizeof o->found, "outside, but not recognised: %.200s", *like.words ? like.words : "no message");
