@@ -47,7 +47,7 @@ typedef struct member {
 static int compare_members(const void *a, const void *b)
 {
 	const member *x = a, *y = b;
-	const int name = strcmp(x->name, y->name), alone = (x->rows == 1) - (y->rows == 1);
+	const int name = x->name == y->name ? 0 : strcmp(x->name, y->name), alone = (x->rows == 1) - (y->rows == 1);
 	return name ? name : alone ? alone : (x->point > y->point) - (x->point < y->point);
 }
 

@@ -119,10 +119,11 @@ static int compare_numbers(const vn_checkpoint *a, const vn_checkpoint *b)
 static int by_point(const void *a, const void *b)
 {
 	const vn_checkpoint *x = *(vn_checkpoint *const *)a, *y = *(vn_checkpoint *const *)b;
+	if (x->step != y->step)
+		return (x->step > y->step) - (x->step < y->step);
 	const char *p = strchr(x->name, '.'), *q = strchr(y->name, '.');
-	const int point = strcmp(p ? p : "", q ? q : ""), numbers = compare_numbers(x, y);
-	return x->step != y->step ? (x->step > y->step) - (x->step < y->step) : point ? point : numbers ? numbers
-	     : (x > y) - (x < y); /* in execution order */
+	const int point = strcmp(p ? p : "", q ? q : ""), numbers = point ? 0 : compare_numbers(x, y);
+	return point ? point : numbers ? numbers : (x > y) - (x < y); /* in execution order */
 }
 
 /* Few numbers may be equal by chance, in 8 bits or saturated. Evidence against chance: the number of different values except 0,
@@ -176,7 +177,7 @@ static bool is_another_layers(const vn_comparison *c, const vn_checkpoint *p, co
 static int compare_names(const void *a, const void *b)
 {
 	const vn_checkpoint *x = *(vn_checkpoint *const *)a, *y = *(vn_checkpoint *const *)b;
-	const int name = strcmp(x->name, y->name), numbers = compare_numbers(x, y);
+	const int name = x->name == y->name ? 0 : strcmp(x->name, y->name), numbers = name ? 0 : compare_numbers(x, y); /* names are kept once */
 	return name ? name : numbers ? numbers : (x->step > y->step) - (x->step < y->step);
 }
 
