@@ -6,6 +6,7 @@
 #include "compare/match/sides.h"
 #include "compare/chapters/compare.h"
 #include "compare/comparison/checkpoint.h"
+#include "compare/comparison/checks.h"
 #include "compare/judge/check_words.h"
 #include "compare/judge/judge.h"
 
@@ -213,9 +214,7 @@ static vn_status prove(command *k, const char *text, size_t n, vn_error *err)
 			char label[VN_LABEL], words[VN_WORDS];
 			if (!p->m.n)
 				continue;
-			free(p->check);
-			p->check = NULL;
-			p->n_checks = 0;
+			vn_checks_drop(p);
 			p->worst = -1;
 			p->fails = false;
 			if (!(st = vn_judge(c, p, err)) && p->fails)

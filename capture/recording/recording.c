@@ -356,6 +356,7 @@ void vn_recording_close(vn_recording *r)
 		r->foreign.close(r->foreign.context);
 	free(r->entry);
 	free(r->source);
+	free(r->stats);
 	vn_proofs_free(r);
 	free(r->by_name);
 	free(r->path);

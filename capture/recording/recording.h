@@ -34,13 +34,15 @@ typedef struct vn_entry {
 	int       step;              /* number of its step */
 	int       order;             /* place in the execution order; -1: not stated */
 	int       layer;             /* -1 outside layers */
-	vn_dtype  dtype;
-	vn_shape  shape;
-	vn_digest digest;            /* as stated in the file; empty if not */
-	vn_stats  stats;             /* as stated in the file */
-	bool      has_stats;
-	bool      rows_off;          /* its number of token rows differs from what its step states */
 	int       same_as;           /* the entry that this is a second name of (hard link), or -1 */
+	vn_shape  shape;
+	vn_dtype  dtype;
+	int       stats;             /* for vn_recording_stats */
+	vn_digest_bytes digest;      /* for vn_entry_digest */
+	bool      has_digest;
+	/* seen in another layout than it is stored in (view.h): the digest is not that of its numbers */
+	bool      viewed;
+	bool      rows_off;          /* its number of token rows differs from what its step states */
 } vn_entry;
 
 /* Opens a checkpoint file. The caller closes *r. */
@@ -90,6 +92,12 @@ const vn_entry *vn_recording_entry(const vn_recording *r, int i);
 /* Returns the point of an entry, from its attribute or its name; NULL if it is not one of
  * vernier's. */
 const vn_point_info *vn_entry_point(const vn_entry *e);
+/* Returns the digest that the file states; empty if it states none. */
+vn_digest       vn_entry_digest(const vn_entry *e);
+/* Returns the statistics that the file states; NULL if it states none, or after vn_recording_drop_stats. */
+const vn_stats *vn_recording_stats(const vn_recording *r, const vn_entry *e);
+/* Frees all statistics: 64 bytes per tensor, which a comparison does not need. */
+void            vn_recording_drop_stats(vn_recording *r);
 /* Returns the dims string of an entry: the file's own, or its point's, or "". */
 const char     *vn_entry_axes(const vn_entry *e);
 /* Is it computed after the last layer? Engines that only need the next token compute logits, and

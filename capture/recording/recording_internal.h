@@ -45,9 +45,8 @@ typedef enum vn_proof_state {
 /* One per stored tensor; shared by its views. */
 typedef struct vn_proof {
 	vn_digest  *found;   /* VN_PROOF_WRONG: the digest of the numbers; else NULL */
-	int         entry;   /* in its file */
+	int         entry;   /* in its file, whose digest the numbers must have */
 	_Atomic int state;
-	vn_digest   written; /* the digest in the file, since views clear it in their entries */
 } vn_proof;
 
 /* Where the numbers of an entry are. */
@@ -105,6 +104,8 @@ struct vn_recording {
 	int        n_steps, room_steps;
 	vn_entry  *entry;
 	vn_extent *source; /* (n_entries) */
+	vn_stats  *stats;  /* (n_stats), of the entries that have some */
+	int        n_stats, room_stats;
 	int        n_entries, room_entries;
 	int       *by_name; /* (n_entries), sorted by step, then name */
 	vn_recording **base; /* sources of a derived recording (derive.h) */
@@ -120,6 +121,10 @@ struct vn_recording {
 	vn_proof *proof;    /* (n_entries), for a checkpoint file; else NULL */
 	bool      allow_damage, defer; /* verify.h */
 };
+
+/* Keeps the statistics of entry e, which belongs to the recording or is about to. Returns false
+ * without memory. */
+bool vn_recording_keep_stats(vn_recording *r, vn_entry *e, const vn_stats *stats);
 
 /* Sorts entries into execution order and links the names of one tensor. Refuses two tensors of one
  * name. */
@@ -152,7 +157,7 @@ vn_status vn_proof_lend(const vn_recording *r, int i, bool *unchecked, vn_error 
  * damage is not allowed. */
 vn_status vn_proof_take(const vn_recording *r, int i, vn_proof *p, vn_error *err);
 /* The borrower has computed the digest of what it was lent. */
-void      vn_proof_vouch(vn_proof *p, const vn_digest *found);
+void      vn_proof_vouch(const vn_recording *r, vn_proof *p, const vn_digest *found);
 /* Says in words which tensor does not match its digest. */
 void      vn_proof_words(const vn_recording *r, const vn_proof *p, char *words, size_t room);
 /* Reads all n bytes at `at` of fd. Returns false on failure, with the reason in *why. */

@@ -74,6 +74,17 @@ typedef struct vn_check {
 	int            steps;        /* of so many steps together; 0: of this checkpoint alone */
 } vn_check;
 
+/* A check as a checkpoint keeps it (checks.h). */
+typedef struct vn_kept_check {
+	const vn_check *terms; /* all but the value */
+	double          value;
+} vn_kept_check;
+
+typedef struct vn_terms {
+	vn_check **slot; /* (room), NULL: free */
+	size_t     room, n;
+} vn_terms;
+
 /* What came of computing it again on the candidate's own inputs (replay.h); nmse but where it says otherwise. */
 typedef struct vn_replayed {
 	double  local, floor, inherited;
@@ -107,7 +118,7 @@ typedef struct vn_checkpoint {
 	bool           has_floor;
 	bool           invalid_floor; /* its floor is none: the reference, or the floor, is wrong there */
 	double        *floor;     /* (VN_N_METRICS) where it has one; NaN: not known. vn_floor_value */
-	vn_check      *check;
+	vn_kept_check *check;     /* (n_checks): vn_check_at */
 	int            n_checks;
 	int            worst;     /* the broken check that is farthest out; -1 */
 	bool           origin;
@@ -199,6 +210,7 @@ typedef struct vn_result {
 	int64_t        hidden;     /* numbers of a token in the reference's model; 0: no tensor says it (count.h) */
 
 	/* measure. */
+	int64_t        looked;     /* bytes of each file since vn_comparison_forget */
 	bool           bits;       /* measure differing: some limit speaks of it */
 	vn_verified    digests;    /* of the stored tensors that were read, of all recordings */
 
@@ -215,6 +227,7 @@ typedef struct vn_result {
 	int            n_channel_pools;
 
 	/* judge, and the baseline. */
+	vn_terms       terms;      /* of the checks */
 	int            n_status[VN_N_STATUS_WORDS], n_fails;
 	int            n_since[VN_N_SINCE];
 	bool           within;

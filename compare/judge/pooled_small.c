@@ -27,7 +27,7 @@ static bool belongs(const vn_comparison *c, const vn_checkpoint *p, int64_t widt
 static int compare_members(const void *a, const void *b)
 {
 	const member *x = a, *y = b;
-	const int name = strcmp(x->name, y->name);
+	const int name = x->name == y->name ? 0 : strcmp(x->name, y->name);
 	return name ? name : (x->point > y->point) - (x->point < y->point);
 }
 

@@ -185,6 +185,23 @@ static vn_status count_different(const sample *s, int64_t rows, vn_window *in, c
 
 /* ---- order --------------------------------------------------------------------------- */
 
+/* So few are sorted in less time than it takes to go through the counters of `median`. */
+enum { FEW = 64 };
+
+/* Of a few whole numbers, that stand in the room of doubles, the one of this rank. */
+static uint64_t ranked(const double *x, int n, int rank)
+{
+	uint64_t sorted[FEW], u;
+	for (int i = 0; i < n; i++) {
+		int at = i;
+		memcpy(&u, &x[i], sizeof u);
+		for (; at > 0 && sorted[at - 1] > u; at--)
+			sorted[at] = sorted[at - 1];
+		sorted[at] = u;
+	}
+	return sorted[rank];
+}
+
 /* The middle of n > 0 numbers, none of them NaN, by the bits of their order: as quick for every order they come in. Changes x. */
 static double median(double *x, int64_t n)
 {
@@ -195,6 +212,10 @@ static double median(double *x, int64_t n)
 		memcpy(&u, &x[i], sizeof u);
 		u = u >> 63 ? ~u : u | (uint64_t)1 << 63;
 		memcpy(&x[i], &u, sizeof u);
+	}
+	if (n <= FEW) {
+		found = ranked(x, (int)n, (int)rank);
+		n = 0;
 	}
 	for (int shift = 64 - BITS; n > 0; shift = shift > BITS ? shift - BITS : 0) {
 		uint32_t count[1 << BITS] = { 0 };

@@ -8,6 +8,7 @@
  * they know a test again. */
 #include "compare/judge/baseline.h"
 #include "compare/comparison/checkpoint.h"
+#include "compare/comparison/checks.h"
 #include "compare/judge/check_words.h"
 #include "compare/replay/replay_words.h"
 #include "compare/report/words.h"
@@ -78,9 +79,11 @@ static vn_status failure_text(const vn_comparison *c, const vn_story *s, int poi
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 	if (x)
 		vn_report_full(c, x, false, to);
-	for (int i = 0; !x && i < p->n_checks; i++)
-		if (!p->check[i].holds)
-			fprintf(to, "%s\n", vn_say_check(p, &p->check[i], words));
+	for (int i = 0; !x && i < p->n_checks; i++) {
+		const vn_check k = vn_check_at(p, i);
+		if (!k.holds)
+			fprintf(to, "%s\n", vn_say_check(p, &k, words));
+	}
 	if (!x && p->replayed)
 		fprintf(to, "replayed: %s\n", vn_say_replay(c, p, words));
 	if (p->worst < 0) /* also in the text: GitLab shows no message */

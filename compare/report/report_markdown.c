@@ -117,12 +117,11 @@ static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE
 {
 	char text[VN_WORDS], label[VN_LABEL];
 	const vn_checkpoint *p = &c->result.point[first];
-	const vn_check *broken = p->worst >= 0 ? &p->check[p->worst] : NULL;
 	const vn_report_detail *x = vn_story_find(s, first);
 	item(out, c->result.first >= 0 ? "First divergence" : "First finding", vn_label(p, label));
-	item_of(out, broken ? "Broken rule" : "Finding", vn_say_failure(p, text), VN_WORDS);
-	if (broken && broken->rule && vn_rule_why(broken->rule, broken->form, broken->metric))
-		item(out, "Why this rule", vn_rule_why(broken->rule, broken->form, broken->metric));
+	item_of(out, p->worst >= 0 ? "Broken rule" : "Finding", vn_say_failure(p, text), VN_WORDS);
+	if (vn_worst_why(p))
+		item(out, "Why this rule", vn_worst_why(p));
 	for (int i = 0; x && i < x->profile.words.n && i < LINES; i++)
 		item(out, "Profile", x->profile.words.line[i]);
 	origins(c, out);

@@ -8,6 +8,7 @@
 
 #include "libref/base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define VN_DIGEST_TEXT 33
@@ -16,7 +17,16 @@ typedef struct vn_digest {
 	char hex[VN_DIGEST_TEXT]; /* 32 lower-case digits; empty: unknown */
 } vn_digest;
 
+/* The same in half the room, for those of millions of tensors. */
+typedef struct vn_digest_bytes {
+	unsigned char byte[16];
+} vn_digest_bytes;
+
 vn_digest vn_digest_of(const void *data, size_t bytes);
+
+/* false: the text is not 32 lower-case digits. */
+bool      vn_digest_pack(const char *text, vn_digest_bytes *bytes);
+vn_digest vn_digest_text(const vn_digest_bytes *bytes);
 
 /* The same in pieces. create gives NULL when memory is out; finish frees. */
 typedef struct vn_digester vn_digester;
