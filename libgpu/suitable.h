@@ -18,7 +18,7 @@ typedef struct vn_physical {
 	vn_gpu_device    info;
 	uint32_t         family; /* the queue family to use */
 	int              rank;   /* 0 discrete, 1 integrated, 2 virtual, 3 other, 4 cpu: lower is better */
-} vn_physical; /* the queue family to use */
+} vn_physical;
 
 /* What a device reports, and which requirements that leaves open, as in vn_gpu_device. Separate
  * from the queries, so that it can be tested. */

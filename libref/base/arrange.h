@@ -20,10 +20,11 @@ typedef enum vn_arrange_rule {
 	VN_ARRANGE_EXCHANGED, /* pieces a and b of `each` are exchanged */
 	VN_ARRANGE_SHIFTED,   /* from i + a, clamped to the first and last index */
 	VN_ARRANGE_MOVED,     /* from i + a; nothing outside the range */
-	/* rows of a, each followed by b of padding, read as if there were no padding */
+	/* rows of a, each followed by b of padding, from rows without padding; the padding is 0 */
 	VN_ARRANGE_PADDED,
-	VN_ARRANGE_PARTS,     /* a groups, each of three parts of the sizes `part` in this `order`; they come from three sections,
-	                       * each of which has one part of all groups */
+	/* a groups of three parts with the sizes `part`, in this `order`, from three sections, each of
+	 * which has one part of every group */
+	VN_ARRANGE_PARTS,
 } vn_arrange_rule;
 
 typedef struct vn_arrange {
@@ -32,7 +33,9 @@ typedef struct vn_arrange {
 	/* PARTS: the sizes of parts 0, 1 and 2 of a group; the order in which they appear */
 	int64_t         part[3], order[3];
 	int64_t         before;     /* this many indices at the start stay where they are */
-	int64_t         period;     /* those behind them are arranged so many at a time; 0: together. What does not fill a period, or a turn, stays */
+	/* the indices after those are arranged in periods of this length; 0: all together. An incomplete
+	 * period stays where it is */
+	int64_t         period;
 } vn_arrange;
 
 /* Returns the index that index i of n comes from; -1: it is 0. */
