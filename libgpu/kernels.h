@@ -46,7 +46,7 @@ typedef enum vn_kernel {
 	VN_K_WITH_EXPERIMENT(ATTN_SCORES),
 	VN_K_WITH_EXPERIMENT(ATTN_PROBS),
 	VN_K_APPEND,
-	VN_K_PAGED_PUT, /* only with a paged cache */
+	VN_K_PAGED_PUT, /* this and the next: only with a paged cache */
 	VN_K_PAGED_GET,
 	VN_K_WITH_EXPERIMENT(ACT),
 	VN_K_WITH_EXPERIMENT(GATED),
