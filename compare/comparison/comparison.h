@@ -205,7 +205,8 @@ typedef struct vn_result {
 	vn_lines       notes, warnings, refusals;
 	vn_weights    *weights;    /* differences; NULL: a side lists no weights */
 
-	/* match: one checkpoint per name and step, in execution order; extras last. Later chapters fill them in. */
+	/* match: one checkpoint per name and step, in execution order; extras last. Later chapters fill
+	 * them. */
 	vn_checkpoint *point;
 	int            n_points;
 	int64_t        n_neither;  /* values of the plan, over all steps, that neither side recorded */

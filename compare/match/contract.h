@@ -1,7 +1,7 @@
 /* contract.h: are two recordings comparable?
  *
- * Two recordings are comparable if they have the same tokens, config and weights, and steps that follow each other. Each
- * difference is one line of refusals, or of notes if --allow names it.
+ * Two recordings are comparable if they have the same tokens, config and weights, and steps that
+ * follow each other. Each difference is one line of refusals, or of notes if --allow names it.
  *
  * Reads   request.options, opened.ref, opened.cand, opened.floor
  * Fills   result.refusals, result.notes, result.weights
