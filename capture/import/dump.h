@@ -45,7 +45,7 @@ struct vn_dump {
 	vn_array *array;
 	int       n, room;
 	bool      complete;  /* everything that was to be dumped is there, or the kind cannot say */
-	/* incomplete dump: how many arrays were left out because they are damaged, */
+	/* incomplete dump: how many arrays were left out because they are not whole, */
 	int       n_left;
 	char      left[VN_ERROR_MAX]; /* and why the first was */
 

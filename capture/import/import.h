@@ -40,7 +40,7 @@ typedef struct vn_import {
 	vn_plan      *own;      /* from the dump's config; NULL */
 	const vn_plan *plan;    /* the model's, or own; NULL */
 	char          kind[32];
-	int           n_left;   /* incomplete dump: how many arrays are damaged, */
+	int           n_left;   /* incomplete dump: how many arrays are not whole, */
 	char          left[VN_ERROR_MAX]; /* and why the first is */
 	bool          complete;
 	int           unmapped; /* tensors without a checkpoint name */

@@ -371,7 +371,7 @@ static int vernier_record_write_(vernier_record *r, const char *file, char kind,
 	return 0;
 }
 
-/* ---- what the program calls -------------------------------------------------------------------- */
+/* ---- public functions --------------------------------------------------------------------- */
 
 int vernier_record_open(vernier_record *r, const char *dir, const char *engine, const char *precision)
 {

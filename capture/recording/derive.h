@@ -25,7 +25,7 @@ typedef struct vn_piece {
 } vn_piece;
 
 /* How overlapping pieces are combined. */
-typedef enum vn_joined { VN_JOIN_PLACED /* none does: each element is in one piece */, VN_JOIN_SUMMED } vn_joined;
+typedef enum vn_joined { VN_JOIN_PLACED /* they do not overlap */, VN_JOIN_SUMMED } vn_joined;
 
 /* Creates an empty recording over n sources, with the tokens, facts, model and plan of the first.
  * Takes ownership of the sources unless it fails. path: its name in messages. */

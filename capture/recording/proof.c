@@ -1,5 +1,6 @@
-/* proof.c: whether the numbers of one stored tensor match its digest; see recording_internal.h. Whoever reads numbers asks here
- * first; what all tensors of a recording come to is in verify.c. */
+/* proof.c: checks whether the numbers of one stored tensor match its digest; see
+ * recording_internal.h. Every read of numbers asks here first; verify.c sums up over all tensors of
+ * a recording. */
 #include "capture/recording/recording_internal.h"
 
 #include <pthread.h>

@@ -1,7 +1,8 @@
-/* receive.c: the frames of scans (scan.h) into recordings.
+/* receive.c: makes recordings of the frames of scans (scan.h).
  *
- * They come from a process that has read hostile bytes with a library that
- * trusts them, so nothing is believed: sizes, ends of strings, ranges. */
+ * The frames come from a process that has read untrusted bytes with a library that trusts them. So
+ * everything in them is checked: sizes, ends of strings, ranges.
+ */
 #include "capture/recording/recording_internal.h"
 
 #include "capture/file/child.h"

@@ -17,8 +17,8 @@ enum { VN_SCRATCH_FILE = 16 << 20 };
 typedef struct vn_scratch {
 	void  *data;  /* shared with children; NULL: none */
 	size_t bytes;
-	int    file;  /* 0: it is memory */
-} vn_scratch; /* 0: plain memory */
+	int    file;  /* 0: plain memory */
+} vn_scratch;
 
 /* Creates it, filled with zeros. Returns false if there is no memory. */
 bool vn_scratch_make(vn_scratch *s, size_t bytes);

@@ -11,9 +11,9 @@
 
 #include <stdbool.h>
 
-/* borrowed: "layer3.q_rope", and its point as stated in the file, or "" */
 typedef struct vn_place_of {
-	const char *name, *point; /* borrowed: "layer3.q_rope", and what the file says of it, "" where that is nothing */
+	/* borrowed: "layer3.q_rope", and its point as stated in the file, or "" */
+	const char *name, *point;
 	int  step, layer;         /* layer: as stated in the file; -1 */
 	int  said;                /* its stated place among those of its step; -1: not stated */
 	bool second;              /* it is a second name of a tensor */

@@ -1,4 +1,4 @@
-/* show_check.c: `vernier show FILE --check`: what can be known of a recording without another. */
+/* show_check.c: `vernier show FILE --check`: checks that need no other recording. */
 #include "capture/recording/verify.h"
 #include "capture/show/identities.h"
 #include "capture/show/show.h"

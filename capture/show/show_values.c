@@ -1,4 +1,4 @@
-/* show_values.c: the numbers of a tensor as a file for a person, or for numpy; see show.h. */
+/* show_values.c: writes the numbers of a tensor to a file, as text or for numpy; see show.h. */
 #include "capture/show/show.h"
 #include "capture/file/place.h"
 

@@ -1,5 +1,5 @@
-/* store.c: see store.h. The tensors themselves: store_tensor.c; /run, /model and
- * /plan: store_about.c. */
+/* store.c: see store.h. Tensors: store_tensor.c; /run, /model and /plan: store_about.c and
+ * store_model.c. */
 #include "capture/store/store_internal.h"
 
 #include "libref/base/trouble.h"

@@ -1,5 +1,5 @@
-/* evaluate.c: the windows of a text through two engines, and greedy decoding
- * behind its beginning; see evaluate.h. */
+/* evaluate.c: runs the windows of a text through two engines, and decodes greedily after its
+ * beginning; see evaluate.h. */
 #include "compare/evaluate/evaluate.h"
 #include "compare/metrics/measure.h"
 

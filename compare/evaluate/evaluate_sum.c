@@ -1,4 +1,4 @@
-/* evaluate_sum.c: from the scores of single tokens to those of a text; see evaluate.h. */
+/* evaluate_sum.c: sums up the scores of single tokens; see evaluate.h. */
 #include "compare/evaluate/evaluate.h"
 
 #include <math.h>

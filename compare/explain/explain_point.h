@@ -11,8 +11,7 @@ vn_status vn_explain_point(vn_explain_trial *t, const vn_explanation *like, vn_e
 /* Tries one hypothesis. */
 vn_status vn_explain_with(vn_explain_trial *t, const vn_hypothesis *h, vn_error *err);
 /* Called if other steps refuted the answer in t->x: tries the strategies after the catalogue.
- * fitted: a fitted answer was refuted, so fitting is left out, because it would find the same
- * again. */
+ * fitted: a fitted answer was refuted; strategies that would only find it again are left out. */
 vn_status vn_explain_further(vn_explain_trial *t, bool fitted, vn_error *err);
 
 #endif

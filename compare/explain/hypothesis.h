@@ -52,7 +52,7 @@ typedef enum vn_weight_format {
 	VN_FORMAT_NONE, VN_FORMAT_BF16, VN_FORMAT_F16, VN_FORMAT_TF32, VN_FORMAT_E4M3, VN_FORMAT_E5M2, VN_FORMAT_INT8, VN_N_FORMATS
 } vn_weight_format;
 typedef enum vn_edit_of { VN_OF_WEIGHTS, VN_OF_INPUTS, VN_OF_BOTH } vn_edit_of;
-/* inputs: one scale per token */
+/* VN_SCALE_OF_ROWS: one scale per row of the matrix, or per token of the input */
 typedef enum vn_edit_scale { VN_NO_SCALE, VN_SCALE_OF_ALL, VN_SCALE_OF_ROWS } vn_edit_scale;
 typedef struct vn_matrix_edit {
 	vn_edit_kind     kind;

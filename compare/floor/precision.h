@@ -1,4 +1,5 @@
-/* precision.h: the number format that a recording was computed in: what it declares, and what its numbers show.
+/* precision.h: the number format that a recording was computed in: what it declares, and what its
+ * numbers show.
  *
  * Reads   request.options, opened.cand, and the numbers of a recording
  * Fills   opened.policy; lines of result.notes, warnings and refusals

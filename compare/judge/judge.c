@@ -1,5 +1,5 @@
-/* judge.c: one measured checkpoint against its limits. Every check says what
- * passes, so that a NaN, an unknown floor or an undefined metric does not. */
+/* judge.c: compares one measured checkpoint with its limits. Every check is written as the
+ * condition to pass, so that a NaN, an unknown floor or an undefined metric fails. */
 #include "compare/judge/count.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"

@@ -1,8 +1,10 @@
-/* localise.c: where it starts. The first divergence is the first checkpoint in
- * execution order outside its limits. An origin is one whose inputs, on the
- * graph of the plan, are all inside: the graph decides, not the list, so that
- * a bad v is not attn_out's fault. An error that goes on near the limits falls
- * within and comes out of them many times; where it does, nothing starts. */
+/* localise.c: finds where the error starts.
+ *
+ * The first divergence is the first checkpoint in execution order that is outside its limits. An
+ * origin is one whose inputs, on the graph of the plan, are all inside: the graph decides, not the
+ * order, so that a wrong v is not blamed on attn_out. An error that continues near the limits goes
+ * in and out of them many times; where it does, nothing starts.
+ */
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
 #include "compare/judge/localise.h"

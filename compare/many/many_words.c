@@ -1,4 +1,4 @@
-/* many_words.c: what all forms of the report of several candidates say; see many_report.h. */
+/* many_words.c: the words that all reports on several candidates share; see many_report.h. */
 #include "compare/many/many_report.h"
 #include "compare/comparison/checkpoint.h"
 

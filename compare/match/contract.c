@@ -1,5 +1,5 @@
-/* contract.c: may these two recordings be compared at all? Same tokens, same
- * config, same weights. What a file does not say is noted, not refused. */
+/* contract.c: are two recordings comparable? They need the same tokens, config and weights. What a
+ * file does not state is noted, not refused. */
 #include "compare/match/contract.h"
 
 #include "capture/view/ranks.h"

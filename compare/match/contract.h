@@ -1,7 +1,7 @@
 /* contract.h: are two recordings comparable?
  *
- * Two recordings are comparable if they have the same tokens, config and weights, and steps that follow each other. Each
- * difference is one line of refusals, or of notes if --allow names it.
+ * Two recordings are comparable if they have the same tokens, config and weights, and steps that
+ * follow each other. Each difference is one line of refusals, or of notes if --allow names it.
  *
  * Reads   request.options, opened.ref, opened.cand, opened.floor
  * Fills   result.refusals, result.notes, result.weights
@@ -11,9 +11,9 @@
 
 #include "compare/comparison/comparison.h"
 
-/* Compares tokens, config and weights of a and b. who: the role of b in messages. *weights: the
- * result of vn_contract_weights; weights may be NULL. A difference is not an error: it adds a line
- * to notes or refusals. */
+/* Compares tokens, config, weights and claims of a and b. who: the role of b in messages. *weights:
+ * the result of vn_contract_weights; weights may be NULL. VN_ERR_MISMATCH: a line was added to
+ * refusals. */
 vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *who, const vn_compare_options *o, vn_weights **weights,
                       vn_lines *notes, vn_lines *refusals, vn_error *err);
 

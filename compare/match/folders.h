@@ -8,8 +8,8 @@
 #include <stdio.h>
 
 typedef struct vn_folder_pair {
-	char *name;     /* whether it exists in the reference's folder, in the candidate's */
-	bool  there[2]; /* in the reference's folder, in the candidate's */
+	char *name;     /* "prompt1.h5" */
+	bool  there[2]; /* whether it exists in the reference's folder, in the candidate's */
 } vn_folder_pair;
 
 typedef struct vn_folder_pairs {

@@ -1,5 +1,5 @@
-/* match.c: which tensors of two recordings belong together: by name, and
- * nothing is broadcast, cut or reshaped to make them fit. */
+/* match.c: pairs the tensors of two recordings by name. Nothing is broadcast, cut or reshaped to
+ * make them fit. */
 #include "compare/comparison/checkpoint.h"
 #include "compare/match/match.h"
 #include "compare/match/names.h"

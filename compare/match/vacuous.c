@@ -1,6 +1,9 @@
-/* vacuous.c: pairs that agree and prove nothing. Zeros on both sides, or one number everywhere, are what two recorders
- * leave that never read the tensor; another layer's numbers on both sides are what one hook does that both use, another step's what reading too early does; and a token
- * whose scores are all masked has no softmax. */
+/* vacuous.c: finds pairs that agree but prove nothing.
+ *
+ * Zeros on both sides, or one number everywhere, come from recorders that never read the tensor;
+ * another layer's numbers on both sides from a common hook that is wrong; another step's from
+ * reading too early. And a token whose scores are all masked has no softmax.
+ */
 #include "compare/comparison/checkpoint.h"
 #include "compare/match/match.h"
 

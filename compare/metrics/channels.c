@@ -1,12 +1,15 @@
-/* channels.c: sums of single channels over a sample of tokens, and what the worst and the middle one of them say.
+/* channels.c: sums of single channels over a sample of tokens, and the metrics of the worst and the
+ * median channel.
  *
- * A channel is a place behind the token axis (and before it): a number of the hidden size, or one of a head. Sums over a tensor or a
- * token are those of its largest channel, which in trained models may be a thousand times the others; here each counts once.
+ * A channel is one position of the axes other than the token axis: a number of the hidden size, or
+ * one of a head. Sums over a tensor or a token are dominated by its largest channel, which in
+ * trained models may be a thousand times the others; here each channel counts once.
  *
- * The errors of a token that comes again are the same, so different tokens are counted, not tokens.
+ * Equal tokens have equal errors, so different tokens are counted, not tokens.
  *
- * A channel that is next to nothing is measured against the others, as a token is (tokens.c): below half of the median
- * channel's norm it counts as if it had that. Where most are nothing, that is a 2^15th of the sample's rms.
+ * A tiny channel is measured against the others, as tiny tokens are (tokens.c): below half of the
+ * median channel's norm it counts as if it had that norm. If most channels are zero, the bound is
+ * 2^-15 of the sample's rms.
  */
 #include "compare/metrics/average.h"
 #include "compare/metrics/channels.h"

@@ -1,7 +1,8 @@
-/* profile_words.c: what a profile shows, as a person would say it.
+/* profile_words.c: puts a profile into words.
  *
- * "heads 4-7 of 14 carry 99.8 % of the error", "no error at token 0, grows with
- * token", "odd dims alone", "a factor of 1.01 explains it". */
+ * "heads 4-7 of 14 carry 99.8 % of the error", "no error at token 0, grows with token", "odd dims
+ * alone", "a factor of 1.01 explains it".
+ */
 #include "compare/profile/profile.h"
 
 #include <inttypes.h>

@@ -1,9 +1,12 @@
-/* floor_run.c: the floor by running the model, here and now: every tensor is measured as it is made and forgotten again.
+/* floor_run.c: the floor by running the model: every tensor is measured when it is made, and then
+ * discarded.
  *
- * Where the reference keeps more digits than the candidate, the floor is how far a run in the candidate's precision is
- * from the reference. Where it keeps no more, that run may have the reference's very bits, and what separates two
- * engines of one format is the roundings of both: a run of each format is measured against one more precise, and the two
- * are joined. Either way a run in the reference's own precision tells whether the reference is the model's. */
+ * If the reference has more digits than the candidate, the floor is the distance of a run in the
+ * candidate's precision from the reference. If it has no more, that run may have exactly the
+ * reference's bits, and two engines of one format differ by the roundings of both: a run in each
+ * format is measured against a more precise one, and the two errors are joined. In either case a
+ * run in the reference's own precision tells whether the reference is the model's.
+ */
 #include "compare/floor/floor_channels.h"
 #include "compare/floor/precision.h"
 #include "compare/judge/judge.h"

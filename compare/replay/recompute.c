@@ -1,5 +1,5 @@
-/* recompute.c: see recompute.h: what was captured, turning to a checkpoint, and its life. The computing is in
- * recompute_run.c. */
+/* recompute.c: see recompute.h: what was captured, and the current checkpoint. The computation is
+ * in recompute_run.c. */
 #include "compare/replay/candidate.h"
 #include "compare/match/contract.h"
 #include "compare/replay/recompute_internal.h"

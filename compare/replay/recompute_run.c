@@ -1,5 +1,5 @@
-/* recompute_run.c: a checkpoint as a plan makes it: a walk backwards over the plan, by hand where vn_ref
- * walks forwards, because of three hundred nodes one is asked for. */
+/* recompute_run.c: computes a checkpoint by a plan, walking backward over the plan from it, because
+ * only one of three hundred nodes is needed; vn_ref would walk forward. */
 #include "compare/replay/recompute_internal.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* replay.c: see replay.h. Two engines walk the plan node by node (replay_node.c);
- * here is what they are, which steps they walk, and what follows from it. */
+/* replay.c: see replay.h. Two engines walk the plan node by node (replay_node.c). This file creates
+ * them, chooses the steps, and draws the conclusions. */
 #include "compare/replay/replay_internal.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/match/contract.h"

@@ -88,7 +88,8 @@ vn_status vn_replay_run_node(vn_replay *r, int k, vn_error *err);
 vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_made *own, vn_column_order lie, vn_checkpoint *p, vn_error *err);
 /* Copies the candidate's numbers of a measured checkpoint into both engines. */
 vn_status vn_replay_take(vn_replay *r, int value, vn_error *err);
-/* Is the value never in memory, or made from values that were put there otherwise? */
+/* Can the value not be written? It is never in memory as a whole, or is a growing state, which
+ * follows from other values. */
 bool      vn_replay_no_place(const vn_plan *plan, int value);
 
 /* ---- replay_node.c: one node ---------------------------------------------------------------- */

@@ -1,11 +1,10 @@
-/* report_html.c: a comparison as one page that needs nothing else: no network, no
- * other file, and where scripts are forbidden the verdict and where it starts are
- * still there.
+/* report_html.c: a comparison as one HTML page without network or other files. Where scripts are
+ * forbidden, the verdict and the place where the error starts are still shown.
  *
- * The page itself is compare/html; here its title, the story on top and the data go
- * in, which are the JSON report. What recordings say reaches the page in two ways:
- * escaped, by vn_html_text, and as strings in that JSON, which the script makes text
- * nodes of. */
+ * The page itself is in compare/html; this file inserts its title, the story at the top, and the
+ * data, which is the JSON report. Text from recordings reaches the page in two ways: escaped by
+ * vn_html_text, and as strings in that JSON, of which the script makes text nodes.
+ */
 #include "compare/explain/explain_words.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/check_words.h"

@@ -1,6 +1,5 @@
-/* report_json.c: a comparison for a program, schema vernier-compare/1.
- *
- * report_json_detail.c writes what is told in full. */
+/* report_json.c: a comparison as JSON, schema vernier-compare/1. report_json_detail.c writes
+ * divergences in full. */
 #include "compare/judge/baseline.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"

@@ -1,11 +1,11 @@
-/* report_junit.c: a comparison as JUnit XML, which CI systems show beside a project's
- * other tests: a suite of one testcase a checkpoint.
+/* report_junit.c: a comparison as JUnit XML, which CI systems show next to other tests: one suite,
+ * one testcase per checkpoint.
  *
- * There is no standard; this keeps to what GitLab, Jenkins and the reporters of GitHub
- * all read (specs/ci.md): testsuites, testsuite with its counts and properties, testcase
- * with classname, name and time, failure and skipped with message and type. A name is
- * unique in its suite, and one checkpoint has the same name in every run: that is how
- * they know a test again. */
+ * There is no standard; this uses what GitLab, Jenkins and the GitHub reporters all read
+ * (specs/ci.md): testsuites, testsuite with its counts and properties, testcase with classname,
+ * name and time, failure and skipped with message and type. A name is unique in its suite, and a
+ * checkpoint has the same name in every run, by which CI systems recognise it.
+ */
 #include "compare/judge/baseline.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"

@@ -1,9 +1,10 @@
 /* report_markdown.c: a comparison as a comment on a pull request.
  *
- * GitHub takes 65536 characters. The verdict and where it starts come first and are
- * short whatever the files hold; then the runs, then details, then as many rows of the
- * table as there is room for, and the rest is counted. What comes from files stands in
- * code spans and fenced blocks, where nothing is markup, a mention or a link. */
+ * GitHub accepts 65536 characters. The verdict and the start of the error come first and are short,
+ * whatever the files hold; then the runs, then details, then as many rows of the table as fit; the
+ * rest is counted. Text from files is in code spans and fenced blocks, where nothing is markup, a
+ * mention or a link.
+ */
 #include "compare/explain/explain_words.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/check_words.h"

@@ -7,17 +7,17 @@
  * refusal. Anything else is MISSED. The tables are in selftest_*.c, one file per kind.
  *
  * These changes are left out, because the result is, or may be, a healthy recording:
- *   - claims that no verdict depends on: a wrong digest or wrong statistics of numbers that are within their limits
- *     (numbers are judged, not claims about them). Outside its limits a tensor's digest is checked, which has a mutation
- *     here; `vernier show --check` checks all of them;
- *   - a change below the rounding of the format (the last bit of one number, one row of logits whose argmax is a tie, a
- *     subnormal made zero);
- *   - numbers kept in a wider format than the run's (dumps often are), or the same numbers compressed, in chunks, or
- *     with fewer second names;
- *   - a run that claims a coarser precision, without a floor that says what that precision does: its limits are wider,
- *     and it keeps to them;
- *   - a rounding smaller than the error of the run's own sums: of f16-acc16 one to bfloat16, of bfloat16 any to as many
- *     bits;
+ *   - claims that no verdict depends on: a wrong digest or wrong statistics of numbers that are
+ *     within their limits (numbers are judged, not claims about them). Outside its limits a
+ *     tensor's digest is checked, which has a mutation here; `vernier show --check` checks all;
+ *   - a change below the rounding of the format (the last bit of one number, one row of logits
+ *     whose argmax is a tie, a subnormal made zero);
+ *   - numbers kept in a wider format than the run's (dumps often are), or the same numbers
+ *     compressed, in chunks, or with fewer second names;
+ *   - a run that claims a coarser precision, without a floor that says what that precision does:
+ *     its limits are wider, and it keeps to them;
+ *   - a rounding smaller than the error of the run's own sums: of f16-acc16 one to bfloat16, of
+ *     bfloat16 any to as many bits;
  *   - text that decides nothing: created, tool, command, provenance.
  *
  * Name maps, shards of ranks, rows of a batch and paged caches are resolved before a comparison

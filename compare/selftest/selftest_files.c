@@ -1,4 +1,5 @@
-/* selftest_files.c: a file that was cut, damaged, never finished, or that leads elsewhere. */
+/* selftest_files.c: mutations of files: truncated, damaged, unfinished, or with links to
+ * elsewhere. */
 #include "compare/selftest/selftest.h"
 
 #include <stdio.h>

@@ -53,8 +53,7 @@ typedef enum vn_order_kind {
 typedef struct vn_order {
 	vn_order_kind kind;
 	int           axis;      /* 0: rows, 1: columns */
-	/* inverse: the candidate is in the standard order and the reference in this one */
-	bool          back;
+	bool          back;      /* the inverse of this order */
 	int64_t       p[8];      /* parameters of the kind */
 	vn_mistake    id;
 	const char   *word;      /* the word in specs/weights.md */

@@ -1,5 +1,5 @@
-/* weights_tried.c: what is certain of a weight that differs: from the tables alone, from
- * digests of other weights, from digests of the reference's numbers changed. */
+/* weights_tried.c: finds certain explanations of a weight that differs: from the tables alone, from
+ * digests of other weights, and from digests of the reference's numbers after a change. */
 #include "compare/weights/weights_internal.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
-/* digest.h: XXH3-128 fingerprints of bytes.
+/* digest.h: XXH3-128 digests of bytes.
  *
- * They tell two tensors, two sets of weights or two prompts apart. They are
- * not cryptographic: they guard against mistakes, not against malice.
+ * They tell two tensors, two sets of weights or two prompts apart. They are not cryptographic: they
+ * guard against mistakes, not against malice.
  */
 #ifndef VN_LIBREF_BASE_DIGEST_H
 #define VN_LIBREF_BASE_DIGEST_H
@@ -24,11 +24,11 @@ typedef struct vn_digest_bytes {
 
 vn_digest vn_digest_of(const void *data, size_t bytes);
 
-/* false: the text is not 32 lower-case digits. */
+/* Reads 32 lower-case hexadecimal digits. Returns false for any other text. */
 bool      vn_digest_pack(const char *text, vn_digest_bytes *bytes);
 vn_digest vn_digest_text(const vn_digest_bytes *bytes);
 
-/* The same in pieces. create gives NULL when memory is out; finish frees. */
+/* The same in pieces. create returns NULL if there is no memory; finish frees d. */
 typedef struct vn_digester vn_digester;
 vn_digester *vn_digester_create(void);
 void         vn_digester_add(vn_digester *d, const void *data, size_t bytes);

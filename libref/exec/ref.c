@@ -1,6 +1,5 @@
-/* ref.c: the reference engine, see ref.h: its life and its calls. A call is:
- * make room for the values (slots.h says where each lies) and the states, then
- * node by node (node.c). */
+/* ref.c: the reference engine, see ref.h: creating it, and its calls. A call allocates room for
+ * values (slots.h) and states, and then runs node by node (node.c). */
 #include "libref/exec/ref_internal.h"
 
 #include "libref/ops/blas.h"

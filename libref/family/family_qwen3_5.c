@@ -1,11 +1,11 @@
 /* family_qwen3_5.c: the text model of Qwen3.5.
  *
- * A decoder with two kinds of layers. Most mix tokens by Gated DeltaNet: a state
- * of fixed size for each head, which forgets and is corrected at every token. Every
- * fourth attends, and gates what it attended to. All norms but one keep their
- * weight less one; a quarter of each head is rotated. The multimodal config
- * holds this one in its text_config; for text its three rows of positions are
- * one, and the keys that divide a head among them (mrope_*) mean nothing. */
+ * A decoder with two kinds of layers. Most mix tokens by Gated DeltaNet: a state of fixed size for
+ * each head, which decays and is corrected at every token. Every fourth layer uses attention, and
+ * gates its result. All norms but one store their weight minus one; a quarter of each head is
+ * rotated. The multimodal config contains this one in its text_config. For text its three rows of
+ * positions are equal, and the keys that divide a head among them (mrope_*) have no effect.
+ */
 #include "libref/family/family.h"
 
 #include "libref/family/decoder.h"

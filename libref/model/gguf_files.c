@@ -1,4 +1,4 @@
-/* gguf_files.c: the files of gguf.h: opened, put together, closed; their tensors by name. */
+/* gguf_files.c: opens, joins and closes the files of gguf.h; finds tensors by name. */
 #include "libref/model/gguf_internal.h"
 
 #include <inttypes.h>

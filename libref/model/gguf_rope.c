@@ -1,8 +1,9 @@
-/* gguf_rope.c: RoPE's llama3 scaling, found again from what a GGUF file keeps of it.
+/* gguf_rope.c: recovers RoPE's llama3 scaling from what a GGUF file keeps of it.
  *
- * A file has one divisor a pair, which llama.cpp divides the plain frequency by.
- * HuggingFace computes scaled frequencies from four settings, and its bits are
- * what a reference must have: so the settings are looked for. */
+ * A file has one divisor per pair, by which llama.cpp divides the plain frequency. HuggingFace
+ * computes scaled frequencies from four settings, and the reference must have its bits. So the
+ * settings are searched for.
+ */
 #include "libref/model/gguf_config.h"
 #include "libref/plan/rope.h"
 

@@ -1,6 +1,5 @@
-/* build.c: building a plan, node by node. Sizes are checked where they are put
- * together, so that a complaint names the weight; all the rules together are in
- * check.c, and what comes out has passed them. */
+/* build.c: builds a plan node by node. Sizes are checked where they are combined, so that an error
+ * names the weight. All rules are in check.c, which a finished plan has passed. */
 #include "libref/plan/plan.h"
 
 #include <assert.h>

@@ -1,7 +1,8 @@
 /* fault_capture.c: faults of buffers, captures and tensor-parallel ranks (specs/models.md, 9.8).
  *
- * A faulty capture is a change of the plan, too: the node makes a value of the fault's
- * own, which is what later nodes read, and the checkpoint is something else. */
+ * A faulty capture is also a change of the plan: the node makes a value of the fault's own, which
+ * later nodes read, and the checkpoint is something else.
+ */
 #include "libref/plan/fault_internal.h"
 
 #include <math.h>

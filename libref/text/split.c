@@ -1,12 +1,12 @@
-/* split.c: see split.h. PCRE2 belongs to this file.
+/* split.c: see split.h. Only this file uses PCRE2.
  *
- * Every place is tried on its own (PCRE2_ANCHORED): only so does PCRE2 count the
- * steps of one search and not of each of its starts. The patterns of real
- * tokenizers match everywhere, so nothing is lost.
+ * Every position is tried separately (PCRE2_ANCHORED), since only then does PCRE2 count the steps
+ * of a whole search and not of each of its starts. The patterns of real tokenizers match
+ * everywhere, so this costs nothing.
  *
- * Patterns come with models of strangers, and this is vernier's own process: they are
- * interpreted, never compiled to machine code (PCRE2's JIT), within a limit of steps
- * and of memory. */
+ * Patterns come from untrusted models, and run in vernier's own process. So they are interpreted,
+ * never compiled to machine code (PCRE2's JIT), within limits on steps and memory.
+ */
 #define PCRE2_CODE_UNIT_WIDTH 8
 
 #include "libref/text/split.h"

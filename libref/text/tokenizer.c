@@ -1,4 +1,5 @@
-/* tokenizer.c: see tokenizer.h: making a tokenizer of its parts, and decoding. Encoding: encode.c. */
+/* tokenizer.c: see tokenizer.h: assembling a tokenizer from its parts, and decoding. Encoding:
+ * encode.c. */
 #include "libref/text/tokenizer_internal.h"
 
 #include "libref/base/utf8.h"

@@ -1,8 +1,10 @@
-/* tokenizer_arrays.c: a tokenizer from the arrays of a GGUF file. Their keys: specs/models.md, "Metadata keys".
+/* tokenizer_arrays.c: makes a tokenizer of the arrays of a GGUF file. Their keys: specs/models.md,
+ * "Metadata keys".
  *
- * A GGUF file says less than a tokenizer.json: nothing of normalisation, of white space
- * beside added tokens, of whole pieces before merges. That follows from the name of the
- * pre-tokenizer, as in the HuggingFace files such models come from. */
+ * A GGUF file says less than a tokenizer.json: nothing about normalisation, white space next to
+ * added tokens, or whole pieces before merges. These follow from the name of the pre-tokenizer, as
+ * in the HuggingFace files of such models.
+ */
 #include "libref/text/tokenizer_internal.h"
 
 #include <string.h>

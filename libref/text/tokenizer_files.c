@@ -1,6 +1,6 @@
-/* tokenizer_files.c: the tokenizer of a model: of its directory a tokenizer.json, or the
- * older vocab.json with merges.txt, which say nothing of patterns: these follow
- * from the class that transformers would take. */
+/* tokenizer_files.c: finds the tokenizer of a model directory: a tokenizer.json, or the older
+ * vocab.json with merges.txt. The latter state no patterns; these follow from the class that
+ * transformers would use. */
 #include "libref/text/tokenizer_internal.h"
 
 #include "libref/base/json.h"

@@ -1,7 +1,9 @@
-/* tokenizer_json.c: a tokenizer.json of HuggingFace's `tokenizers`; its fields: specs/models.md, "tokenizer.json".
+/* tokenizer_json.c: reads a tokenizer.json of HuggingFace's `tokenizers`; its fields:
+ * specs/models.md, "tokenizer.json".
  *
- * Ignored, as they change no id of a single text: truncation and padding (transformers
- * sets them aside), decoder, unk_token and fuse_unk (a byte that the vocabulary lacks is refused). */
+ * Ignored, because they change no id of a single text: truncation and padding (transformers also
+ * ignores them), decoder, unk_token and fuse_unk (a byte that the vocabulary lacks is refused).
+ */
 #include "libref/text/tokenizer_internal.h"
 
 #include "libref/base/json.h"
