@@ -139,7 +139,7 @@ typedef struct vn_hypothesis {
 	char id[VN_ID];       /* of the catalogue, "R2.1e4"; of two, "R1+R2.1e4"; of what is fitted without variant; "" for an arrangement */
 	char words[240];      /* "RoPE with theta 10000" */
 	char also[VN_NAME_MAX + 8]; /* where else at once: " and layer1.k_rope"; "" */
-	char in_part[64];     /* "in heads 4-7 of 8 alone"; "": in all */
+	char in_part[64];     /* "in heads 4-7 of 8 only"; "": in all */
 	char against[120];    /* "step 0 is right, which it would have changed"; "" */
 } vn_hypothesis;
 
