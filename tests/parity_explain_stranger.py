@@ -199,12 +199,12 @@ LATER = [
 ELSEWHERE = (
     ("layer1.up_proj", "weights of 3", "W9: weights of layer 3"), ("layer1.mlp_norm", "weights of 3", "W9: weights of layer 3"),
     ("layer3.attn_context", "cache of 1", "C9: it reads the keys and values of layer 1"), ("layer3.attn_context", "keys of 0", "C9: it reads layer0.k_rope in place of the keys"),
-    ("layer3.attn_context", "values of 1", "C9: it reads layer1.v_proj in place of the values"), ("layer2.attn_context", "cache of 1", "C9: keys and values of the layer before"),
-    ("layer2.attn_norm", "reads layer0.output", "P22: what the layer before has"), ("layer3.attn_norm", "reads layer0.output", "P22: it reads layer0.output in place of layer2.output"),
+    ("layer3.attn_context", "values of 1", "C9: it reads layer1.v_proj in place of the values"), ("layer2.attn_context", "cache of 1", "C9: keys and values of the previous layer"),
+    ("layer2.attn_norm", "reads layer0.output", "P22: the previous layer's tensor is read"), ("layer3.attn_norm", "reads layer0.output", "P22: it reads layer0.output in place of layer2.output"),
     ("layer2.output", "reads layer1.output", "N14.input"), ("layer2.q_proj", "reads layer0.mlp_norm", "P22: it reads layer0.mlp_norm in place of layer2.attn_norm"),
 )
 # Norms that round before the weight, in 16 bits.
-FIRST = (("one less", "N4: the variance by one column less"), ("outside 0.02", "N2: eps is added outside the square root, and is 0.02"))
+FIRST = (("one less", "N4: the variance divided by one column fewer"), ("outside 0.02", "N2: eps is added outside the square root, and is 0.02"))
 SINKS = ((4, 24), (1, 16), (2, 40))
 
 
@@ -413,7 +413,7 @@ def main():
                 if "window" in kind[1]:
                     good = good and any(low <= 23 <= high for low, high in windows(e))
                 if "last position" in kind[0].values():  # as good: every token turned alike; and what would tell
-                    good = good and any("rotated alike" in a["words"] for a in e["answers"]) and "layer1.q_rope" in e["separate"]
+                    good = good and any("at one and the same position" in a["words"] for a in e["answers"]) and "layer1.q_rope" in e["separate"]
                 return job, bool(good), show(e)
             if group == "later":
                 report, _ = b.explain(family, precision, kind[0], calls=CALLS, since=name)

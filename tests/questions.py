@@ -58,7 +58,7 @@ F16 = [
                                                "first token is not its v_proj in 2 of 6 heads"]),
     ("6 27", "qwen2", "p070", {"layer1.down_proj": "one channel"}, 1, ["starts at layer1.down_proj:", "channel 8 of 48 carries 9", "0.99964", "none of [0-9]+ known mistakes fits", "a factor for each channel.*: channel 8 x 1\\.15;"]),
     ("7 12", "qwen3", "p070", {"layer1.q_norm": "left out", "layer1.q_rope": "norm behind rope"}, 1, ["origins +layer1.q_norm, layer1.q_rope", "those of layer1.q_proj", "q_rope is not a rotation of q_norm",
-                                                                                            "layer1.q_norm: N8.skipped", "layer1.q_rope: N10: queries or keys normed behind the rotation"]),
+                                                                                            "layer1.q_norm: N8.skipped", "layer1.q_rope: N10: queries or keys normed after the rotation"]),
     ("12", "qwen3", "p070", {"layer1.q_norm": "all heads"}, 1, ["starts at layer1.q_norm:", "explained +layer1.q_norm: N9: queries or keys normed over all heads"]),
     ("13", "qwen2", "p070", overflow, 1, ["nonfinite 30, limit 0", "NaN and infinities are in tokens 40-69 of 70", "ffn channel 5 of 128"]),
     ("16 28", "qwen2", "p070", shifted, 1, ["starts at logits:", r"its row t is row t \+ 1 of the reference", "kl_mean_over_floor"]),
