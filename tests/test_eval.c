@@ -21,7 +21,7 @@ static void a_clone_whose_constants_do_not_fit_its_shapes_is_refused(void)
 		{ "layer0.attn_context", "heads", 64, "64 heads" },        { "layer0.attn_context", "heads", 2, "2 heads" },
 		{ "layer1.attn_context", "kv_heads", 4, "4 key heads" },   { "layer1.attn_context", "kv_heads", 1, "1 key heads" },
 		{ "layer0.attn_context", "head_dim", 8, "width 8" },       { "layer0.attn_context", "head_dim", 2, "width 2" },
-		{ "layer0.q_rope", "rotary_dim", 6, "6 rotary columns" },  { "layer0.k_rope", "rotary_dim", 65536, "rotary columns" },
+		{ "layer0.q_rope", "rotary_dim", 6, "rotary_dim is 6" },  { "layer0.k_rope", "rotary_dim", 65536, "rotary_dim is 65536" },
 		{ "layer0.q_rope", "type", VN_ROPE_LLAMA3, "low_freq_factor" },
 	};
 
