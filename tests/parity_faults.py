@@ -172,7 +172,7 @@ def check_capture(vernier, model, fault, sound, out):
     """The same for a fault of the recording alone: one checkpoint is another, and nothing else changes."""
     tried = 0
     said = run(vernier, model, out, fault + "@nothing.at.all")
-    for name in said.strip().split("it fits ")[-1].replace(", ...", "").split(", ")[-6:]:
+    for name in said.strip().split("these can: ")[-1].replace(", ...", "").split(", ")[-6:]:
         faulty = run(vernier, model, out, f"{fault}@{name}")
         if isinstance(faulty, str):
             return faulty.strip(), tried, 0.0
@@ -225,7 +225,7 @@ def check(vernier, model, truth, fault, sound, out):
     """What is wrong, or None; and how many nodes were looked at."""
     if fault in GPU_ALONE:
         said = run(vernier, model, out, fault + "@*")
-        return (None, 1, 0.0) if isinstance(said, str) and "the reference has none" in said and said.count("\n") == 1 else ("the reference takes it", 0, 0.0)
+        return (None, 1, 0.0) if isinstance(said, str) and "the reference engine has no barriers" in said and said.count("\n") == 1 else ("the reference takes it", 0, 0.0)
     if fault in MISREAD:
         return check_misread(vernier, model, fault, out)
     if fault[:3] in ("P6", "P7", "P10", "P20", "P21", "P11"):
