@@ -107,12 +107,12 @@ static const vn_option options[] = {
 
 const vn_command vn_compare_command = COMMAND("compare",
 	"Judge the recording CAND by the recording REF, or two folders of recordings, paired by file name (specs/compare.md).\n"
-	"With several candidates, 16 at most, each is judged by itself, and one report has a column for each: where each leaves REF, and who is the odd "
-	"one out. A candidate that cannot be compared is told; the others are judged all the same. The exit status is the worst.", "...", "");
+	"With several candidates (at most 16), each is judged alone. One report has a column for each, and names where each diverges from REF and which "
+	"one disagrees with the others. A candidate that cannot be compared is reported; the others are still judged. The exit status is the worst of all.", "...", "");
 const vn_command vn_explain_command = COMMAND("explain",
 	"Compare, and name the known mistake that reproduces each origin, a checkpoint where the error begins (specs/explain.md).\n"
 	"What it needs: MODEL, the weights that both runs used (a HuggingFace directory or a GGUF file); REF and CAND, recordings of the same tokens; and in CAND "
-	"the inputs of the operations to explain, as a recording of all checkpoints has them. It runs the model on the CPU several times.\n"
+	"the inputs of the operations to explain (a recording of all checkpoints has them). It runs the model on the CPU several times.\n"
 	"The options are those of vernier compare; --explain and --replay are always on.", "", "--model MODEL ");
 
 /* --format opens a report, -o says where the last one goes; -o alone opens one by its suffix. */

@@ -157,7 +157,7 @@ typedef struct vn_hypothesis {
 	char words[240];      /* "RoPE with theta 10000" */
 	/* where else it is made at the same time: " and layer1.k_rope"; "" */
 	char also[VN_NAME_MAX + 8];
-	char in_part[80];     /* "in heads 4-7 of 8 alone"; "": in all heads */
+	char in_part[80];     /* "in heads 4-7 of 8 only"; "": in all heads */
 	char against[120];    /* "step 0 is right, which it would have changed"; "" */
 } vn_hypothesis;
 

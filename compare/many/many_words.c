@@ -1,6 +1,7 @@
 /* many_words.c: the words that all reports on several candidates share; see many_report.h. */
 #include "compare/many/many_report.h"
 #include "compare/comparison/checkpoint.h"
+#include "compare/report/words.h"
 
 #include "libref/base/text.h"
 
@@ -9,8 +10,8 @@
 
 const char *vn_many_legend(const vn_many *m)
 {
-	return m->vote ? "nmse between each and the one marked =, then how many times the floor where there is one; ! is not with the majority"
-	               : "nmse against the reference, then how many times the floor where there is one; ! is outside the limits";
+	return m->vote ? "nmse between each and the one marked =, then nmse over the floor (" VN_FLOOR_MEANS ") where it is known; ! is not with the majority"
+	               : "nmse against the reference, then nmse over the floor (" VN_FLOOR_MEANS ") where it is known; ! is outside the limits";
 }
 
 const char *vn_many_say_cell(const vn_many_cell *x, char text[VN_MANY_CELL])

@@ -178,7 +178,7 @@ static void say_split(vn_profile *p, const vn_axis_profile *a, const ranked *r, 
 		inside += a->error[r[i].i];
 	}
 	if (*trend(a, hit))
-		snprintf(way, sizeof way, "; it %s the %s", trend(a, hit), a->name);
+		snprintf(way, sizeof way, "; it %s the %s", trend(a, hit), strncmp(a->name, "axis ", 5) ? noun(a->name, true, name, sizeof name) : a->name);
 	if (!pattern(hit, a->n, a->name, text, sizeof text)) {
 		/* Of many without a rule, the few that are spared are worth a word, and few that carry it. */
 		if (2 * (a->n - from) > a->n || inside < 0.9 * p->error)

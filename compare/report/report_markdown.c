@@ -67,7 +67,7 @@ static void replayed_origins(const vn_comparison *c, FILE *out)
 {
 	char label[VN_LABEL];
 	vn_lines cleared = { 0 };
-	fputs("\n| origin | itself, \u00d7 floor | nmse itself | inherited | gain | operations |\n|---|--:|--:|--:|--:|--:|\n", out);
+	fputs("\n| origin | local, \u00d7 floor | local nmse | inherited nmse | gain | operations |\n|---|--:|--:|--:|--:|--:|\n", out);
 	for (int i = 0; i < c->result.n_origins && i < NAMED; i++) {
 		const vn_checkpoint *p = &c->result.point[c->result.origins[i]];
 		fputs("| ", out);

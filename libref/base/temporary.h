@@ -13,7 +13,7 @@
 /* Adds a file, or a folder with its contents. The path is copied. Not listed if the list is full or
  * the path is too long. */
 void vn_temporary_add(const char *path);
-void vn_temporary_forget(const char *path); /* call just after it is removed or renamed */
+void vn_temporary_forget(const char *path); /* call when it is removed, or gets its final name */
 /* takes it off the list, and removes it with its contents */
 void vn_temporary_clear(const char *path);
 

@@ -46,7 +46,7 @@ static vn_status read_linear(const char *path, const json_t *j, qwen3_5 *m, vn_e
 	    (st = vn_config_int(path, j, "full_attention_interval", 1, 1 << 20, &m->interval, err)))
 		return st;
 	if (m->nv % m->nk)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %d linear value heads do not share %d key heads evenly", path, m->nv, m->nk);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %d linear value heads cannot share %d key heads evenly", path, m->nv, m->nk);
 	return VN_OK;
 }
 
@@ -92,7 +92,7 @@ static vn_status is_linear(const char *path, const qwen3_5 *m, int layer, bool *
 
 	*linear = m->c.layer_types ? type && strcmp(type, "linear_attention") == 0 : (layer + 1) % m->interval != 0;
 	if (m->c.layer_types && !*linear && !(type && strcmp(type, "full_attention") == 0))
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: layer_types[%d]: '%s' is not supported here", path, layer,
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: layer_types[%d]: '%s' is not supported in this family", path, layer,
 		               type ? type : "(not a string)");
 	return VN_OK;
 }

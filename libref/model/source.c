@@ -96,7 +96,7 @@ static vn_status open_directory(vn_source *s, const char *dir, vn_error *err)
 	for (size_t i = 0; !s->provenance && i < f->n_files; i++)
 		s->provenance = vn_safetensors_meta(f->file[i], "provenance");
 	if (f->unlisted)
-		vn_source_warn(s, "%s: %zu tensors are in the files but not in the index, and used: %s%s%s%s%s%s", dir, f->unlisted,
+		vn_source_warn(s, "%s: %zu tensors are in the files but not in the index; they are used: %s%s%s%s%s%s", dir, f->unlisted,
 		               f->unlisted_name[0], f->unlisted > 1 ? ", " : "", f->unlisted > 1 ? f->unlisted_name[1] : "",
 		               f->unlisted > 2 ? ", " : "", f->unlisted > 2 ? f->unlisted_name[2] : "", f->unlisted > 3 ? "..." : "");
 	snprintf(s->format, sizeof s->format, "safetensors");
