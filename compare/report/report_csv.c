@@ -3,6 +3,7 @@
  * Columns: specs/compare.md. Every metric is a column under the name it has in limits and in JSON. A value that was
  * not measured is an empty cell; "inf" and "-inf" are values. Digits are enough for float. */
 #include "compare/comparison/checkpoint.h"
+#include "compare/comparison/checks.h"
 #include "compare/judge/check_words.h"
 #include "compare/replay/replay.h"
 #include "compare/report/report.h"
@@ -47,8 +48,10 @@ static void shape(FILE *out, const vn_shape *s)
 static double limit_fraction(const vn_checkpoint *p)
 {
 	double most = NAN;
-	for (int i = 0; i < p->n_checks; i++)
-		most = fmax(most, vn_check_used(&p->check[i]));
+	for (int i = 0; i < p->n_checks; i++) {
+		const vn_check k = vn_check_at(p, i);
+		most = fmax(most, vn_check_used(&k));
+	}
 	return most;
 }
 
