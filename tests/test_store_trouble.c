@@ -45,8 +45,10 @@ static void an_existing_file_is_replaced_by_force_alone(void)
 	int       fd = open(path, O_WRONLY | O_CREAT, 0600);
 
 	CU_ASSERT_EQUAL(write(fd, "old", 3), 3);
-	close(fd);
 	expect_refusal(p, path, false, "exists already");
+	expect_refusal(p, path, true, "is not a recording");
+	CU_ASSERT_EQUAL(pwrite(fd, "\x89HDF\r\n\x1a\n", 8, 0), 8); /* how one begins; no more of it is looked at */
+	close(fd);
 	vn_store *s = begin_store(p, true);
 	CU_ASSERT_PTR_NULL(open_file(path)); /* still the old one */
 	CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_OK);
