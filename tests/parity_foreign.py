@@ -328,6 +328,37 @@ def ranks():
     def without(step):
         del step["logits"]
     q = write_ranks("llama", g, 2, numbered=False)
+    expect("logits that no rank gathered", 0, "llama.h5", "--shard", *q, *keep,
+           says="logits: no rank has the whole vocabulary; shards of 256 + 256 are joined")
+
+    def vocabulary(first, end):
+        def cut(step):
+            del step["logits"]
+            step.create_dataset("logits", data=g["logits"][0][:, first:end]).attrs["axes"] = "token vocab"
+        return cut
+    uneven = edited(q[0], "a.h5", vocabulary(0, 300)), edited(q[1], "b.h5", vocabulary(300, 512))
+    expect("logits in uneven shards", 0, "llama.h5", "--shard", *uneven, *keep, says="shards of 300 + 212 are joined")
+    uneven = edited(q[0], "a.h5", vocabulary(0, 300)), edited(q[1], "b.h5", vocabulary(256, 512))
+    expect("logits in uneven shards that overlap", 2, "llama.h5", "--shard", *uneven, *keep,
+           says="2 ranks have 556 of 512 along vocab of logits together (300 + 256)")
+
+    def fewer(step):
+        step["logits"].attrs["axes"] = "token vocab"
+        a = step["logits"][:-1]
+        del step["logits"]
+        step.create_dataset("logits", data=a).attrs["axes"] = "token vocab"
+    expect("ranks with logits of other tokens", 2, "llama.h5", "--shard", q[0], edited(q[1], "b.h5", fewer), *keep, says="ranks may differ only along vocab")
+
+    def narrow(first, end):
+        def cut(step):
+            for name in ("gate_proj", "up_proj", "mlp_act"):
+                a = g[f"layer0.{name}"][0][:, first:end]
+                del step["layer0"][name]
+                step["layer0"].create_dataset(name, data=a).attrs["axes"] = "token ffn"
+        return cut
+    wide = g["layer0.gate_proj"][0].shape[1]
+    uneven = edited(q[0], "a.h5", narrow(0, 50)), edited(q[1], "b.h5", narrow(50, wide))
+    expect("uneven shards of the feed-forward", 0, "llama.h5", "--shard", *uneven, *keep, says=f"gate_proj: ranks have different shares of ffn: 50 + {wide - 50}")
     expect("logits gathered on all ranks", 0, "llama.h5", "--shard", edited(q[0], "a.h5", gathered), edited(q[1], "b.h5", gathered), *keep)
     expect("logits on one rank alone", 0, "llama.h5", "--shard", edited(q[0], "a.h5", gathered), edited(q[1], "b.h5", without), *keep, says="whole on rank 0")
     expect("the last token's logits on one rank alone", 0, "llama.h5", "--shard", edited(q[0], "a.h5", last), edited(q[1], "b.h5", without), *keep,

@@ -91,6 +91,13 @@ static vn_status parts_of(const vn_ranks_job *j, const vn_entry *e, const char *
 	                                         vn_recording_path(j->rank[0]), e->name, length, axis, total);
 }
 
+static vn_status other_shape(const vn_ranks_job *j, int k, const vn_entry *d, const vn_entry *e, const char *word)
+{
+	char a[VN_SHAPE_TEXT], b[VN_SHAPE_TEXT];
+	return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s is %s, in %s %s; ranks may differ only along %s", vn_recording_path(j->rank[k]), e->name,
+	               vn_shape_text(&d->shape, a), vn_recording_path(j->rank[0]), vn_shape_text(&e->shape, b), word);
+}
+
 /* taken[k]: is rank k's in it? whole: how long the axis shall be; -1: as long as comes together. */
 static vn_status concatenate(vn_ranks_job *j, int i, const int *entry, int axis, const char *word, const bool *taken, int64_t whole)
 {
@@ -109,11 +116,10 @@ static vn_status concatenate(vn_ranks_job *j, int i, const int *entry, int axis,
 				continue;
 			for (int a = d->shape.rank - 1; a >= 0; a--)
 				if (a != axis && d->shape.dim[a] != e->shape.dim[a])
-					return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s has another shape than in %s", vn_recording_path(j->rank[k]), e->name,
-					               vn_recording_path(j->rank[0]));
+					return other_shape(j, k, d, e, word);
 			if (p.n > 1 && d->shape.dim[axis] != e->shape.dim[axis])
-				return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s has another shape than in %s", vn_recording_path(j->rank[k]), e->name,
-				               vn_recording_path(j->rank[0]));
+				return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s has %" PRId64 " along %s, in %s %" PRId64 "; fused parts must be of one size on all ranks",
+				               vn_recording_path(j->rank[k]), e->name, d->shape.dim[axis], word, vn_recording_path(j->rank[0]), e->shape.dim[axis]);
 			for (int q = 0; q < part; q++)
 				before += p.size[q];
 			int64_t size = p.n > 1 ? p.size[part] : d->shape.dim[axis];
@@ -185,12 +191,31 @@ static vn_status on_some(vn_ranks_job *j, int base, const vn_entry *e, const int
 	return vn_derive_keep(j->made, e, base, entry[base], j->err);
 }
 
+/* "256 + 256": how much of the cut axis each rank has; false: not all have the same. */
+static bool shares(const vn_ranks_job *j, const int *entry, int axis, char *text, size_t room)
+{
+	const int64_t first = vn_recording_entry(j->rank[0], entry[0])->shape.dim[axis];
+	bool   same = true;
+	size_t used = 0;
+	*text = '\0';
+	for (int k = 0; k < j->n; k++) {
+		const int64_t size = vn_recording_entry(j->rank[k], entry[k])->shape.dim[axis];
+		same = same && size == first;
+		if (used < room)
+			used += (size_t)snprintf(text + used, room - used, "%s%" PRId64, k ? " + " : "", size);
+	}
+	if (used >= room)
+		snprintf(text, room, "%" PRId64 " + ... + %" PRId64, first, vn_recording_entry(j->rank[j->n - 1], entry[j->n - 1])->shape.dim[axis]);
+	return same;
+}
+
 static vn_status join(vn_ranks_job *j, int base, int i)
 {
 	const vn_entry *e = vn_recording_entry(j->rank[base], i);
 	const char *axes = vn_entry_axes(e), *why;
 	int       entry[VN_MOST_JOINED], axis = -1, missing;
 	bool      all[VN_MOST_JOINED];
+	char      text[160];
 	int64_t   sum = 0;
 	vn_dims   dims;
 	vn_status st = entries_of(j, base, i, entry, &missing);
@@ -220,11 +245,15 @@ static vn_status join(vn_ranks_job *j, int base, int i)
 	if (strcmp(word, "kv_head") == 0 && wanted > 0 && wanted < j->n && j->n % wanted == 0 && sum == j->n)
 		return one_of_each(j, i, entry, axis, wanted);
 	/* Of a vocabulary each rank has the same share of a padded one. */
-	const bool vocab = strcmp(word, "vocab") == 0;
+	const bool vocab = strcmp(word, "vocab") == 0, even = shares(j, entry, axis, text, sizeof text);
 	j->use->all_told = j->use->all_told || wanted > 0;
-	if (wanted > 0 && (vocab ? sum < wanted : sum != wanted))
-		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %d ranks have %" PRId64 " of %" PRId64 " along %s of %s together: is a rank missing?",
-		               vn_recording_path(j->rank[0]), j->n, sum, wanted, word, e->name);
+	if (wanted > 0 && (vocab && even ? sum < wanted : sum != wanted))
+		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %d ranks have %" PRId64 " of %" PRId64 " along %s of %s together (%s)%s",
+		               vn_recording_path(j->rank[0]), j->n, sum, wanted, word, e->name, text, sum < wanted ? ": is a rank missing?" : "");
+	if (vocab)
+		vn_ranks_say(j, "%s: no rank has the whole vocabulary; shards of %s are joined, which the run must gather before it samples", e->name, text);
+	else if (!even)
+		vn_ranks_say(j, "%s: ranks have different shares of %s: %s", e->name, word, text);
 	return concatenate(j, i, entry, axis, word, all, vocab ? wanted : -1);
 }
 
