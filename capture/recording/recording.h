@@ -37,7 +37,7 @@ typedef struct vn_entry {
 	int       same_as;           /* the entry that this is a second name of (hard link), or -1 */
 	vn_shape  shape;
 	vn_dtype  dtype;
-	int       stats;             /* for vn_recording_stats */
+	int       stats;             /* for vn_recording_stats; 0: the file states none */
 	vn_digest_bytes digest;      /* for vn_entry_digest */
 	bool      has_digest;
 	/* seen in another layout than it is stored in (view.h): the digest is not that of its numbers */
