@@ -88,6 +88,14 @@ typedef struct vn_replayed {
 	bool    wrong_so; /* and in the reference's order, of which local is, it is wrong; else it is right so, as is what reads it: no mistake */
 } vn_replayed;
 
+/* Where numbers left the range of a format (overflow.h). */
+typedef struct vn_overflow {
+	vn_dtype format;
+	double   largest, reached; /* reached 0: no overflow is known */
+	int64_t  term, terms;      /* after so many terms of so many a sum reached it; 0: the result itself did */
+	double   whole;            /* the sum of all */
+} vn_overflow;
+
 typedef struct vn_checkpoint {
 	const char    *name;      /* borrowed from the recording */
 	int            step, order, layer;
@@ -113,6 +121,7 @@ typedef struct vn_checkpoint {
 	bool           origin;
 	bool           replayed;
 	vn_replayed    replay;
+	vn_overflow    overflow;
 	vn_since       since;
 	double         was;       /* of the worst check, in the baseline; NaN: no number */
 } vn_checkpoint;
