@@ -106,6 +106,14 @@ typedef struct vn_replayed {
 	bool    wrong_so; /* its columns differ, and in the reference's order it is wrong too */
 } vn_replayed;
 
+/* Where numbers left the range of a format (overflow.h). */
+typedef struct vn_overflow {
+	vn_dtype format;
+	double   largest, reached; /* reached 0: no overflow is known */
+	int64_t  term, terms;      /* after so many terms of so many a sum reached it; 0: the result itself did */
+	double   whole;            /* the sum of all */
+} vn_overflow;
+
 typedef struct vn_checkpoint {
 	const char    *name;      /* borrowed from the recording */
 	int            step, order, layer;
@@ -131,6 +139,7 @@ typedef struct vn_checkpoint {
 	bool           origin;
 	bool           replayed;
 	vn_replayed    replay;
+	vn_overflow    overflow;
 	vn_since       since;
 	double         was;       /* value of the worst check in the baseline; NaN: none */
 } vn_checkpoint;

@@ -3,6 +3,7 @@
 #include "compare/explain/explain_point.h"
 #include "compare/explain/sentences.h"
 #include "compare/replay/local.h"
+#include "compare/replay/overflow.h"
 
 #include "libref/plan/fault.h"
 
@@ -100,6 +101,11 @@ static void clear(vn_explanation *x)
 	x->fitted = false;
 }
 
+static bool needs_none(const vn_checkpoint *p)
+{
+	return vn_local_is_order(p) || vn_overflow_is_all(p);
+}
+
 static vn_status explain_origin(vn_explain_trial *t, vn_explanations *all, int point, vn_error *err)
 {
 	vn_explanation *x = &all->of[all->n];
@@ -111,7 +117,7 @@ static vn_status explain_origin(vn_explain_trial *t, vn_explanations *all, int p
 	t->brief = all->n >= IN_FULL;
 	if (!x->by)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for hypotheses");
-	if (vn_local_is_order(&t->c->result.point[point])) {
+	if (needs_none(&t->c->result.point[point])) {
 		all->n++;
 		return VN_OK;
 	}
@@ -198,7 +204,7 @@ vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
 			continue;
 		st = explain_origin(&t, x, c->result.origins[i], err);
 		vn_progress_at(&bar, i + 1);
-		nothing = x->n && (x->of[x->n - 1].n_fit || vn_local_is_order(&c->result.point[c->result.origins[i]])) ? 0 : nothing + 1;
+		nothing = x->n && (x->of[x->n - 1].n_fit || needs_none(&c->result.point[c->result.origins[i]])) ? 0 : nothing + 1;
 	}
 	if (!st)
 		st = vn_explain_across_steps(&t, x, err);

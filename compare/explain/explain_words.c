@@ -3,6 +3,7 @@
 #include "compare/replay/local.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/match/contract.h"
+#include "compare/replay/overflow.h"
 #include "compare/replay/replay_words.h"
 #include "libref/base/text.h"
 #include "libref/plan/fault.h"
@@ -39,6 +40,8 @@ const char *vn_say_explained(const vn_comparison *c, const vn_explanation *x, ch
 	text[0] = 0;
 	if (vn_local_is_order(&c->result.point[x->point]))
 		vn_text_add(text, VN_EXPLAINED, "%s", vn_say_lying(c, &c->result.point[x->point], at));
+	else if (vn_overflow_is_all(&c->result.point[x->point]))
+		vn_text_add(text, VN_EXPLAINED, "%s", vn_say_overflow(&c->result.point[x->point], at));
 	else if (*x->why_not)
 		vn_text_add(text, VN_EXPLAINED, "not explained: %s", x->why_not);
 	else if (!x->n_fit)
@@ -83,7 +86,7 @@ static bool as_recorded(const vn_comparison *c, const vn_hypothesis *h)
 
 void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_lines *lines)
 {
-	if (*x->why_not || vn_local_is_order(&c->result.point[x->point]))
+	if (*x->why_not || vn_local_is_order(&c->result.point[x->point]) || vn_overflow_is_all(&c->result.point[x->point]))
 		return;
 	if (!x->n_fit) {
 		/* Less than half of it explained is chance, and of an infinite error anything finite is less. */

@@ -3,6 +3,7 @@
 #include "compare/replay/replay_internal.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/match/contract.h"
+#include "compare/replay/overflow.h"
 #include "compare/replay/replay.h"
 
 #include "libref/base/progress.h"
@@ -62,15 +63,16 @@ static vn_status one_step(vn_replay *r, vn_error *err)
 vn_status vn_replay_origins(vn_comparison *c, vn_error *err)
 {
 	int n = 0;
-	if (!c->result.replayed)
-		return VN_OK;
+	const vn_status st = vn_find_overflows(c, err);
+	if (st || !c->result.replayed)
+		return st;
 	int *list = malloc(((size_t)c->result.n_points + 1) * sizeof *list);
 	if (!list)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for origins");
 	for (int i = 0; i < c->result.n_points; i++) {
 		vn_checkpoint *p = &c->result.point[i];
 		/* What could not be replayed keeps what the graph says of it. */
-		p->origin = p->replayed ? vn_local_beyond(p) && p->replay.behind < 0 : p->origin;
+		p->origin = p->replayed ? (vn_local_beyond(p) && p->replay.behind < 0) || p->overflow.reached > 0 : p->origin;
 		if (p->origin)
 			list[n++] = i;
 	}

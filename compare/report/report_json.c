@@ -142,6 +142,21 @@ static json_t *replayed(const vn_comparison *c, const vn_checkpoint *p)
 	return j;
 }
 
+static json_t *overflow(const vn_overflow *o)
+{
+	json_t *j = json_object(), *flags = json_object();
+	json_object_set_new(j, "format", json_string(vn_dtype_name(o->format)));
+	vn_json_put_real(j, "largest", o->largest, flags);
+	vn_json_put_real(j, "reached", o->reached, flags);
+	if (o->terms) {
+		json_object_set_new(j, "term", json_integer(o->term));
+		json_object_set_new(j, "terms", json_integer(o->terms));
+		vn_json_put_real(j, "whole", o->whole, flags);
+	}
+	vn_json_put_flags(j, "not_finite", flags);
+	return j;
+}
+
 static json_t *checkpoint(const vn_comparison *c, const vn_checkpoint *p, bool brief)
 {
 	const vn_entry *e = vn_entry_of(c, p);
@@ -159,6 +174,8 @@ static json_t *checkpoint(const vn_comparison *c, const vn_checkpoint *p, bool b
 	json_object_set_new(j, "origin", json_boolean(p->origin));
 	if (p->replayed)
 		json_object_set_new(j, "replay", replayed(c, p));
+	if (p->overflow.reached > 0)
+		json_object_set_new(j, "overflow", overflow(&p->overflow));
 	if (p->since > VN_UNCHANGED)
 		json_object_set_new(j, "since", json_string(vn_since_text(p->since)));
 	if (isfinite(p->was))

@@ -3,6 +3,7 @@
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/check_words.h"
 
+#include "compare/replay/overflow.h"
 #include "compare/replay/replay.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
@@ -98,9 +99,11 @@ static int within_limits(const vn_comparison *c)
 
 static void several_origins(const vn_comparison *c, char text[VN_WORDS])
 {
-	char label[VN_LABEL];
+	char label[VN_LABEL], words[VN_WORDS];
 	const int n = wrong_captures(c), orders = other_orders(c), inside = within_limits(c);
 	vn_text_add(text, VN_WORDS, "The error starts at %d places; the first is %s", c->result.n_origins, vn_label(&c->result.point[c->result.origins[0]], label));
+	if (c->result.point[c->result.origins[0]].overflow.reached > 0)
+		vn_text_add(text, VN_WORDS, ": %s", vn_say_overflow(&c->result.point[c->result.origins[0]], words));
 	if (inside)
 		vn_text_add(text, VN_WORDS, "; %d of them %s within limits, but add%s more error than the precision explains", inside, inside == 1 ? "is" : "are",
 		            inside == 1 ? "s" : "");
@@ -116,13 +119,16 @@ static void several_origins(const vn_comparison *c, char text[VN_WORDS])
 
 const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
 {
-	char label[VN_LABEL];
+	char label[VN_LABEL], words[VN_WORDS];
 	text[0] = 0;
 	if (c->result.first >= 0 && c->result.point[c->result.first].invalid_floor)
 		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.point[c->result.first], label), c->result.point[c->result.first].detail ? c->result.point[c->result.first].detail : "its floor is not valid");
 	else if (c->result.n_origins && c->result.first < 0)
 		vn_text_add(text, VN_WORDS, "But %s%s adds more error than its precision explains.", vn_label(&c->result.point[c->result.origins[0]], label),
 		            c->result.n_origins > 1 ? ", the first of several," : "");
+	else if (c->result.n_origins == 1 && c->result.point[c->result.origins[0]].overflow.reached > 0)
+		vn_text_add(text, VN_WORDS, "The error starts at %s: %s.", vn_label(&c->result.point[c->result.origins[0]], label),
+		            vn_say_overflow(&c->result.point[c->result.origins[0]], words));
 	else if (c->result.n_origins == 1)
 		vn_text_add(text, VN_WORDS, "The error starts at %s: %s.", vn_label(&c->result.point[c->result.origins[0]], label), vn_say_origin(c));
 	else if (c->result.n_origins > 1)

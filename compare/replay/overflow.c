@@ -1,0 +1,167 @@
+/* overflow.c: see overflow.h. */
+#include "compare/replay/overflow.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/judge/localise.h"
+#include "compare/replay/local.h"
+
+#include "libref/base/text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* The reference rounds otherwise: what it has may be so much less than the candidate had before it overflowed. */
+#define NEARLY 0.99
+
+static bool has_bad(const vn_checkpoint *p)
+{
+	return p->m.n && p->m.nan[1] + p->m.inf[1] > p->m.nan[0] + p->m.inf[0];
+}
+
+static double at(const vn_tensor *t, int64_t i)
+{
+	double x;
+	vn_to_f64(&x, (const unsigned char *)t->data + (size_t)i * vn_dtype_size(t->dtype), t->dtype, 1);
+	return x;
+}
+
+/* The narrowest that is known of the candidate. */
+static vn_dtype format_of(const vn_comparison *c, const vn_checkpoint *p)
+{
+	const vn_dtype stored = vn_recording_entry(c->opened.cand, p->cand)->dtype, ran = c->opened.policy.storage;
+	return c->opened.model && vn_dtype_max(ran) < vn_dtype_max(stored) ? ran : stored;
+}
+
+/* The largest that the reference reaches where the candidate is not finite; 0 where it is in range at one of those places. */
+static double reached_by(const vn_tensor *ref, const vn_tensor *cand, double largest)
+{
+	double most = 0;
+	for (int64_t i = 0; i < vn_shape_count(&ref->shape); i++) {
+		const double r = at(ref, i);
+		if (isfinite(at(cand, i)) || !isfinite(r))
+			continue;
+		if (fabs(r) < NEARLY * largest)
+			return 0;
+		most = fmax(most, fabs(r));
+	}
+	return most;
+}
+
+static const vn_checkpoint *input_of(const vn_comparison *c, const vn_checkpoint *p, const int *input, int n, int value)
+{
+	for (int i = 0; i < n; i++) {
+		const vn_checkpoint *q = &c->result.point[input[i]];
+		if (q->step == p->step && vn_plan_root(vn_model_plan(c->opened.model), vn_plan_find(vn_model_plan(c->opened.model), q->name)) == value)
+			return q;
+	}
+	return NULL;
+}
+
+/* The farthest that the sum of the product at `place` gets from 0 on its way, in the order of the terms. */
+static void sum_up(vn_overflow *o, const vn_node *node, const vn_tensor *x, const vn_tensor *w, const vn_tensor *bias, int64_t N, int64_t M, int64_t place)
+{
+	const int64_t row = place / M, channel = place % M;
+	double sum = 0, most = 0;
+
+	for (int64_t k = 0; k < N; k++) {
+		sum += at(x, row * N + k) * at(w, node->c.linear.transposed ? k * M + channel : channel * N + k);
+		if (fabs(sum) > most) {
+			most = fabs(sum);
+			o->term = k + 1;
+		}
+	}
+	o->terms = N;
+	o->whole = fabs(sum + (bias ? at(bias, channel) : 0));
+	o->reached = most;
+}
+
+static vn_status find_partial_sum(vn_comparison *c, const vn_checkpoint *p, const int *input, int n, vn_overflow *o, vn_error *err)
+{
+	const vn_plan *plan = c->opened.model ? vn_model_plan(c->opened.model) : NULL;
+	const int      v = plan ? vn_plan_find(plan, p->name) : -1, k = v < 0 ? -1 : plan->value[vn_plan_root(plan, v)].node;
+	const vn_node *node = k < 0 ? NULL : &plan->node[k];
+	const vn_checkpoint *in = node && node->op == VN_OP_LINEAR ? input_of(c, p, input, n, vn_plan_root(plan, node->in[0])) : NULL;
+	vn_overflow    found = *o;
+	vn_tensor      x;
+	vn_status      st;
+
+	if (!in)
+		return VN_OK;
+	const vn_tensor *weights = vn_model_weights(c->opened.model), *w = &weights[node->w[0]];
+	const int64_t    N = vn_value_row(&plan->value[node->in[0]]), M = vn_value_row(&plan->value[node->out[0]]);
+	if (M <= 0 || N <= 0 || w->dtype >= VN_N_DTYPES || vn_shape_count(&w->shape) != N * M || in->m.n % N != 0 || p->m.n % M != 0 || in->m.n / N != p->m.n / M)
+		return VN_OK;
+	if ((st = vn_entry_tensor(c->opened.cand, in->cand, &x, err)))
+		return st;
+	sum_up(&found, node, &x, w, node->w[1] >= 0 ? &weights[node->w[1]] : NULL, N, M, p->m.bad_at);
+	vn_recording_release(c->opened.cand, in->cand);
+	if (found.reached > found.largest)
+		*o = found;
+	return VN_OK;
+}
+
+static vn_status find(vn_comparison *c, vn_checkpoint *p, const int *input, int n, vn_error *err)
+{
+	vn_overflow o = { .format = format_of(c, p) };
+	vn_tensor   ref, cand;
+	vn_status   st;
+
+	o.largest = vn_dtype_max(o.format);
+	if ((st = vn_entry_tensor(c->opened.ref, p->ref, &ref, err)) || (st = vn_entry_tensor(c->opened.cand, p->cand, &cand, err)))
+		return st;
+	o.reached = reached_by(&ref, &cand, o.largest);
+	vn_recording_release(c->opened.cand, p->cand);
+	vn_recording_release(c->opened.ref, p->ref);
+	if (o.reached == 0 && p->m.bad_at >= 0 && (st = find_partial_sum(c, p, input, n, &o, err)))
+		return st;
+	if (o.reached > 0)
+		p->overflow = o;
+	return VN_OK;
+}
+
+static bool only_bad(const vn_checkpoint *p)
+{
+	vn_replayed l = p->replay;
+	l.bad = 0;
+	return p->replay.bad && vn_local_limit_fraction(&l, p->m.n) <= 1;
+}
+
+vn_status vn_find_overflows(vn_comparison *c, vn_error *err)
+{
+	int      *input = malloc(((size_t)c->result.n_points + 1) * sizeof *input);
+	vn_status st = input ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory to look for overflows");
+
+	for (int i = 0; !st && i < c->result.n_points; i++) {
+		vn_checkpoint *p = &c->result.point[i];
+		const bool asked = p->fails && (has_bad(p) || (p->replayed && p->replay.bad));
+		const int n = asked ? vn_inputs_of(c, i, input, c->result.n_points) : -1;
+		int behind = -1;
+		for (int k = 0; k < n && behind < 0; k++)
+			behind = has_bad(&c->result.point[input[k]]) ? input[k] : -1;
+		if (n >= 0 && behind < 0 && has_bad(p))
+			st = find(c, p, input, n, err);
+		else if (behind >= 0 && p->replayed && p->replay.behind < 0 && only_bad(p))
+			p->replay.behind = behind;
+	}
+	free(input);
+	return st;
+}
+
+bool vn_overflow_is_all(const vn_checkpoint *p)
+{
+	return p->overflow.reached > 0 && p->replayed && !vn_local_beyond(p);
+}
+
+const char *vn_say_overflow(const vn_checkpoint *p, char *text)
+{
+	const vn_overflow *o = &p->overflow;
+
+	*text = '\0';
+	vn_text_add(text, VN_WORDS, "it passed %.6g, the largest %s: ", o->largest, vn_dtype_name(o->format));
+	if (o->terms)
+		vn_text_add(text, VN_WORDS, "the running sum reaches %.3g at term %" PRId64 " of %" PRId64 " (%.3g in the end)", o->reached, o->term,
+		            o->terms, o->whole);
+	else
+		vn_text_add(text, VN_WORDS, "the reference reaches %.3g where the candidate has NaN or infinity", o->reached);
+	return text;
+}
