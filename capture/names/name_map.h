@@ -39,7 +39,8 @@ typedef struct vn_name_map {
 	int          n, room;
 } vn_name_map;
 
-/* Opens a map by path, or one of vernier's own by its name without .yaml ("hf"). */
+/* Opens one of vernier's own maps by its name without .yaml ("hf"); where there is none of that name, a file.
+ * A file called hf in the current folder is "./hf". */
 vn_status vn_name_map_open(const char *name, vn_name_map **m, vn_error *err);
 vn_status vn_name_map_parse(const char *path, const char *text, size_t n, vn_name_map **m, vn_error *err);
 void      vn_name_map_destroy(vn_name_map *m);

@@ -6,6 +6,7 @@
 #include "libref/base/nearest.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,12 @@ typedef struct chain {
 
 static vn_status read_file(const char *path, const chain *outer, vn_limits **l, vn_error *err);
 
+/* Not where it cannot be looked at: opening it says why, and shipped limits of that name would be others. */
+static bool absent(const char *path)
+{
+	return access(path, F_OK) != 0 && errno == ENOENT;
+}
+
 /* The file that is extended: a plain name, beside this file or one of ours. */
 static vn_status base_of(const char *from, const vn_extends *x, const chain *here, vn_limits **base, vn_error *err)
 {
@@ -36,13 +43,14 @@ static vn_status base_of(const char *from, const vn_extends *x, const chain *her
 	if (here->depth >= EXTENDS_MAX)
 		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: extends more than %d files deep", from, x->line, x->column,
 		               EXTENDS_MAX);
-	if (snprintf(path, sizeof path, "%.*s%s", dir, from, name) >= (int)sizeof path
-	    || (access(path, F_OK) != 0 && vn_limits_find(name, path, NULL)))
+	vn_error  why;
+	vn_status st = VN_ERR_NOTFOUND;
+	if (snprintf(path, sizeof path, "%.*s%s", dir, from, name) < (int)sizeof path)
+		st = absent(path) ? vn_limits_find(name, path, &why) : VN_OK;
+	if (st == VN_ERR_NOTFOUND)
 		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: extends '%.80s': no such file in this folder, and no shipped limits of that name", from,
 		               x->line, x->column, name);
-	vn_error why;
-	const vn_status st = read_file(path, here, base, &why);
-	if (st)
+	if (st || (st = read_file(path, here, base, &why)))
 		return vn_fail(err, st, "%s:%d:%d: extends: %.600s", from, x->line, x->column, why.text);
 	return VN_OK;
 }
@@ -143,11 +151,12 @@ static vn_status no_limits(const char *path, vn_error *err)
 vn_status vn_limits_open(const char *path, vn_limits **l, vn_error *err)
 {
 	char own[PATH_MAX];
-	if (strchr(path, '/') || access(path, F_OK) == 0)
+	if (strchr(path, '/') || !absent(path))
 		return vn_limits_read(path, l, err);
-	if (vn_limits_find(path, own, NULL))
-		return no_limits(path, err);
-	const vn_status st = vn_limits_read(own, l, err);
+	vn_status st = vn_limits_find(path, own, err);
+	if (st)
+		return st == VN_ERR_NOTFOUND ? no_limits(path, err) : st;
+	st = vn_limits_read(own, l, err);
 	for (int i = 0; !st && i < (*l)->n_rules; i++)
 		(*l)->rule[i]->shipped = true;
 	return st;
