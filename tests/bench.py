@@ -66,7 +66,7 @@ class Bench:
 
     def capture(self, name, *more):
         return [self.vernier, "capture", "ref", self.model, "--ids", "@" + self.path("ids"), "-o", self.path(name), "--force",
-                "--quiet", *self.threads, *more]
+                *self.threads, *more]
 
     def prepare(self):
         """The model and its recordings, of which each row takes what it needs."""
