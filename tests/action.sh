@@ -30,6 +30,17 @@ run 2 'token' other.h5
 mkdir refs cands && cp ref.h5 refs/a.h5 && cp ref.h5 refs/b.h5 && cp same.h5 cands/a.h5 && cp same.h5 cands/b.h5
 run 0 'within limits' cands REFERENCE=refs LIMITS=fp16-acc32.yaml
 pages | grep -q 'report.b.html' || { echo "two folders: $(pages)"; exit 1; }
+# The step before: nothing is installed where vernier is there, nothing without a package, and that package alone.
+install=$source/.github/actions/compare/install.sh
+mkdir pips && printf '#!/bin/sh\necho "pip $*"\n' >pips/pip && chmod +x pips/pip && ln -s "$(command -v bash)" pips/bash
+installs() { # PATH, PACKAGE, exit status, words of the output
+	local status=0
+	env PATH="$1" PACKAGE="$2" "$(command -v bash)" "$install" >said 2>&1 || status=$?
+	[ $status = "$3" ] && grep -qx -- "$4" said || { echo "install.sh: exit status $status, '$(cat said)'; expected $3, '$4'"; exit 1; }
+}
+installs "$work/pips" "" 2 '::error::no vernier on the PATH.*package: PATH-OR-URL.*'
+installs "$work/pips" vernier.whl 0 'pip install vernier.whl'
+PACKAGE=vernier.whl "$install" | grep . && { echo "install.sh installs over a vernier that is there"; exit 1; }
 python3 - "$source/.github/actions/compare/action.yml" <<'P'
 import re, sys
 text = open(sys.argv[1]).read()

@@ -10,8 +10,8 @@ rename... (SHIM is tests/fault_shim.c), once or from there on, with forked proce
   - an output file that is there is the undisturbed one: reports byte for byte, recordings in every number and attribute
   - nothing else is left behind but an incomplete recording under its temporary name, which opens (specs/checkpoint.md)
 
-Where the Vulkan driver made the call that failed and the numbers of a GPU run are others, without an error of the driver,
-the outcome is "driver": counted, printed, and no finding, since no program can see it.
+Where the Vulkan driver made the call that failed and goes on with other numbers, or ends the program by a signal, the outcome
+is "driver": counted, printed, and no finding, since the driver runs in the program.
 
 Prints counts by command and by call; status 1 where anything was found. --sample: how many runs in all, spread over
 commands and calls (default 20000); --all: every call of every command. --own: only calls that VERNIER itself makes, not its libraries. --budget: ends after so many seconds. A finding
@@ -102,7 +102,6 @@ class Sweep:
         self.made = os.path.join(self.work, "in")
         self.calls = subprocess.run(["/bin/true"], env=dict(LD_PRELOAD=self.shim, VN_FAULT_LIST="1"), text=True,
                                     capture_output=True, check=True).stdout.split()
-        self.h5py_lock = threading.Lock()
         self.local = threading.local()
 
     # ---- one run
@@ -166,19 +165,10 @@ class Sweep:
     # ---- what a run left
 
     def contents(self, path):
-        """Every number and attribute of a recording."""
-        import h5py
-        all_of = {}
-
-        def put(name, o):
-            all_of[name] = {k: str(v) for k, v in o.attrs.items() if k not in VOLATILE}
-            if isinstance(o, h5py.Dataset):
-                all_of[name]["="] = (str(o.dtype), o.shape, repr(o[()].tolist()) if o.dtype.hasobject else o[()].tobytes())
-
-        with self.h5py_lock, h5py.File(path, "r") as f:
-            put("/", f)
-            f.visititems(put)
-            return all_of, int(f.attrs["complete"])
+        """Every number and attribute of a recording, as a digest, and whether it is complete; None where HDF5 cannot read it. In a
+        process of its own: a file that was not finished can make HDF5 destroy the heap."""
+        read = subprocess.run([sys.executable, os.path.abspath(__file__), "--contents", path], capture_output=True, text=True)
+        return read.stdout.split() if read.returncode == 0 else None
 
     def same(self, path, good):
         if os.path.getsize(path) == os.path.getsize(good):
@@ -187,22 +177,17 @@ class Sweep:
                     return True
         if not path.endswith(".h5"):
             return False
-        try:
-            return self.contents(path) == self.contents(good)
-        except Exception as e:
-            return False
+        contents = self.contents(path)
+        return contents is not None and contents == self.contents(good)
 
     def incomplete(self, path):
         """A recording under its temporary name that opens; one that HDF5 was never asked to make is empty."""
-        try:
-            return os.path.getsize(path) == 0 or self.contents(path) is not None
-        except Exception:
-            return False
+        return os.path.getsize(path) == 0 or self.contents(path) is not None
 
     def judge(self, command, result):
         """The outcome of one run, and what is wrong."""
         outcome, why = self.seen(command, result)
-        if outcome == "wrong":
+        if outcome in ("wrong", "crash"):
             by = self.callers()
             why += f" (the call was made by {' < '.join(dict.fromkeys(by[:12])) or 'an unknown library'})"
             if by and by[0].startswith(DRIVERS):
@@ -288,6 +273,25 @@ class Sweep:
             jobs += [(command, call, 1 + min(n - 1, int((k + draw.random()) * n / take)), sticky, children) for k in range(take)]
         draw.shuffle(jobs)
         return jobs if sample is None else jobs[:sample]
+
+
+def print_contents(path):
+    import hashlib
+
+    import h5py
+    digest = hashlib.sha256()
+
+    def put(name, o):
+        attributes = {k: str(v) for k, v in sorted(o.attrs.items()) if k not in VOLATILE}
+        digest.update(repr((name, attributes)).encode())
+        if isinstance(o, h5py.Dataset):
+            digest.update(repr((str(o.dtype), o.shape)).encode())
+            digest.update(repr(o[()].tolist()).encode() if o.dtype.hasobject else o[()].tobytes())
+
+    with h5py.File(path, "r") as f:
+        put("/", f)
+        f.visititems(put)
+        print(digest.hexdigest(), int(f.attrs["complete"]))
 
 
 def masked(said):
@@ -388,6 +392,8 @@ def table(title, counts):
 
 
 def main():
+    if sys.argv[1:2] == ["--contents"]:
+        return print_contents(sys.argv[2])
     a = argparse.ArgumentParser()
     a.add_argument("vernier")
     a.add_argument("shim")

@@ -157,6 +157,39 @@ static int write_with(rlim_t left)
 
 static bool begun(const char *name);
 
+/* What rewrites a file can be run again: half of it, of which HDF5 may have left anything, is of no use. */
+static void half_of_a_whole_file_is_removed(void)
+{
+	pid_t child = fork();
+	int   status;
+
+	if (child == 0) {
+		struct rlimit   most = { 300 << 10, 300 << 10 };
+		vn_tensor_label l = { .name = "embed", .order = -1, .layer = -1, .axes = "token" };
+		vn_shape        shape = { 1, { 1 << 17 } };
+		float          *x = calloc(1 << 17, sizeof *x);
+		vn_store       *s = NULL;
+		vn_error        err = { 0 };
+		vn_status       st = vn_store_create_whole(path, false, &s, &err);
+
+		setrlimit(RLIMIT_FSIZE, &most);
+		for (int i = 0; !st && i < 2; i++) {
+			snprintf(l.name, sizeof l.name, "t%d", i);
+			if (!(st = vn_store_begin(s, &l, VN_F32, &shape, &err)) && !(st = vn_store_write(s, x, 1 << 17, &err)))
+				st = vn_store_end(s, &err);
+		}
+		if (exists(partial) && (st = vn_store_commit(&s, &err)) == VN_OK)
+			_exit(1);
+		vn_store_abandon(&s);
+		_exit(st == VN_ERR_IO ? 0 : 2);
+	}
+	waitpid(child, &status, 0);
+	CU_ASSERT_EQUAL(status, 0);
+	CU_ASSERT_FALSE(exists(path));
+	CU_ASSERT_FALSE(exists(partial));
+	clear();
+}
+
 static void want_of_memory_is_an_error_and_what_was_whole_stays(void)
 {
 #ifndef VN_SANITIZED
@@ -271,6 +304,7 @@ int main(void)
 		TEST(a_file_that_appears_meanwhile_is_not_replaced),
 		TEST(a_second_writer_is_refused),
 		TEST(a_full_disk_is_an_error_and_what_was_whole_stays),
+		TEST(half_of_a_whole_file_is_removed),
 		TEST(want_of_memory_is_an_error_and_what_was_whole_stays),
 		TEST(after_kill_9_the_partial_file_opens),
 		CU_TEST_INFO_NULL,

@@ -77,7 +77,6 @@ vn_status vn_import_write(vn_import *i, const char *path, bool force, int64_t *t
 	const int32_t *ids, *positions;
 	const int64_t  n = vn_recording_tokens(i->r, &ids, &positions);
 	unsigned char *piece = malloc(PIECE);
-	char           partial[4200];
 	vn_store      *s = NULL;
 	vn_status      st = piece ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
 
@@ -88,12 +87,7 @@ vn_status vn_import_write(vn_import *i, const char *path, bool force, int64_t *t
 			vn_store_cut(s);
 		st = vn_store_commit(&s, err);
 	}
-	if (st && s) {
-		/* An import can be repeated: half of one is of no use. It is still ours, by its lock. */
-		vn_store_abandon(&s);
-		if (snprintf(partial, sizeof partial, "%s.partial", path) < (int)sizeof partial)
-			unlink(partial);
-	}
+	vn_store_abandon(&s);
 	free(piece);
 	return st;
 }

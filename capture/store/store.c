@@ -133,7 +133,7 @@ static vn_status create(const char *path, bool force, bool whole, const vn_plan 
 
 	if (!s)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
-	*s = (vn_store){ .plan = plan, .place.fd = -1, .disk.direct = -1, .scribe = { .pid = -1, .socket = -1 } };
+	*s = (vn_store){ .plan = plan, .whole = whole, .place.fd = -1, .disk.direct = -1, .scribe = { .pid = -1, .socket = -1 } };
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_mutex_init(&s->asking, NULL);
 	sem_init(&s->begun, 0, 0);
@@ -249,6 +249,13 @@ static void release(vn_store **store)
 	*store = NULL;
 }
 
+/* Half of a file that is rewritten as a whole can be made again, and HDF5 may have failed in the middle of it. */
+static void remove_useless(const vn_store *s)
+{
+	if ((s->whole || s->tensors == 0) && s->place.partial)
+		unlink(s->place.partial); /* still locked, so it is ours */
+}
+
 vn_status vn_store_commit(vn_store **store, vn_error *err)
 {
 	vn_store *s = *store;
@@ -263,6 +270,8 @@ vn_status vn_store_commit(vn_store **store, vn_error *err)
 		st = closed;
 	if (!st)
 		st = vn_place_settle(&s->place, err);
+	else
+		remove_useless(s);
 	release(store);
 	return st;
 }
@@ -291,7 +300,6 @@ void vn_store_abandon(vn_store **store)
 		return;
 	come_to_rest(s);
 	close_file(s, false, NULL);
-	if (s->tensors == 0 && s->place.partial)
-		unlink(s->place.partial); /* still locked, so it is ours */
+	remove_useless(s);
 	release(store);
 }

@@ -28,7 +28,7 @@ typedef struct vn_store vn_store;
 vn_status vn_store_create(const char *path, bool force, const vn_plan *plan, vn_store **store, vn_error *err);
 
 /* Same without a plan, for rewriting a whole file: PATH.partial holds no tensor before the commit,
- * and a step may have any number of names, in linear time. */
+ * a step may have any number of names, in linear time, and a failure leaves no PATH.partial. */
 vn_status vn_store_create_whole(const char *path, bool force, vn_store **store, vn_error *err);
 
 /* Writes /run: facts as attributes, all token ids with their positions. Ids that are not yet known
@@ -73,7 +73,7 @@ vn_status vn_store_commit(vn_store **s, vn_error *err);
 /* Waits for tensors in progress, and returns how many are in the file. bytes may be NULL. */
 int64_t   vn_store_tensors(vn_store *s, int64_t *bytes);
 /* Ends the store without commit. The .partial file remains, marked incomplete; it is removed if it
- * has no tensors. *s may be NULL. */
+ * has no tensors, or the store rewrites a whole file. *s may be NULL. */
 void      vn_store_abandon(vn_store **s);
 
 #endif

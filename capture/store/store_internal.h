@@ -26,6 +26,7 @@ struct vn_store {
 	int64_t   left;            /* elements that the open tensor still needs */
 	size_t    width;           /* bytes per element */
 	bool      cut;             /* vn_store_cut */
+	bool      whole;           /* vn_store_create_whole */
 	bool      open;            /* between begin and end */
 
 	/* The storing thread's side. */

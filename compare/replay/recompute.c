@@ -81,11 +81,14 @@ vn_status vn_recompute_load(vn_recompute *p, vn_recompute_width *w, int root, vo
 
 static void forget(vn_recompute *p)
 {
-	for (int w = 0; w < VN_N_WIDTHS; w++)
+	for (int w = 0; w < VN_N_WIDTHS; w++) {
+		free(p->w[w].sampled);
+		p->w[w].sampled = NULL;
 		for (int v = 0; p->w[w].unmodified && v < p->site.plan->n_values; v++) {
 			free(p->w[w].unmodified[v]);
 			p->w[w].unmodified[v] = NULL;
 		}
+	}
 	if (p->at >= 0 && !p->own)
 		vn_recording_release(p->c->opened.cand, p->c->result.point[p->at].cand);
 	free(p->own);

@@ -15,6 +15,7 @@ typedef struct vn_recompute_width {
 	size_t         size;  /* bytes per number */
 	/* (values): captured, or made by the unmodified plan; NULL: not yet */
 	void         **unmodified;
+	void          *sampled; /* the sampled rows of the checkpoint, made by the unmodified plan; NULL: not yet */
 } vn_recompute_width;
 
 struct vn_recompute {

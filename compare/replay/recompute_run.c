@@ -25,16 +25,22 @@ static bool same_weight(const vn_tensor *a, const vn_tensor *b)
 	return a->data == b->data && a->dtype == b->dtype && vn_shape_equal(&a->shape, &b->shape);
 }
 
-static bool same_node(const run *r, int value)
+/* Do they compute the same from the same inputs, a in the unmodified plan and b in the one that is tried? */
+static bool same_nodes(const run *r, const vn_node *a, const vn_node *b)
 {
 	const vn_recompute *p = r->p;
-	const vn_node  *a = &p->site.plan->node[p->site.plan->value[value].node], *b = &r->plan->node[r->plan->value[value].node];
 	bool same = a->op == b->op && a->n_in == b->n_in && a->n_w == b->n_w && memcmp(&a->c, &b->c, sizeof a->c) == 0 &&
 	            memcmp(&a->x, &b->x, sizeof a->x) == 0 && memcmp(a->in, b->in, (size_t)a->n_in * sizeof *a->in) == 0;
 
 	for (int i = 0; same && i < a->n_w; i++)
 		same = (a->w[i] < 0) == (b->w[i] < 0) && (a->w[i] < 0 || same_weight(&p->site.weights[a->w[i]], &r->weight[b->w[i]]));
 	return same;
+}
+
+static bool same_node(const run *r, int value)
+{
+	const vn_plan *plan = r->p->site.plan;
+	return same_nodes(r, &plan->node[plan->value[value].node], &r->plan->node[r->plan->value[value].node]);
 }
 
 static bool touched(run *r, int value)
@@ -54,6 +60,27 @@ static bool touched(run *r, int value)
 		yes = touched(r, n->in[i]);
 	r->touched[root] = yes;
 	return yes;
+}
+
+/* Is this what the unmodified plan makes of the checkpoint? Many plans only go on with it, as one that caps the logits does:
+ * the product behind it, which may be the longest of the model, is then computed once for all of them. */
+static bool makes_checkpoint(run *r, int root)
+{
+	const vn_plan  *plan = r->p->site.plan;
+	const int       target = r->p->site.target;
+	const vn_value *v = &r->plan->value[root], *t = &plan->value[target];
+	const vn_node  *a = &plan->node[t->node], *b = &r->plan->node[v->node];
+
+	if (root == target)
+		return !touched(r, root);
+	if (root < plan->n_values || a->out[0] != target || b->out[0] != root || a->n_state || b->n_state || !same_nodes(r, a, b)
+	    || vn_value_row(v) != vn_value_row(t) || v->size[v->rank - 1] != t->size[t->rank - 1]
+	    || vn_value_wide(r->plan, root) != vn_value_wide(plan, target))
+		return false;
+	for (int i = 0; i < b->n_in; i++)
+		if (touched(r, b->in[i]))
+			return false;
+	return true;
 }
 
 /* ---- computing --------------------------------------------------------------------------------- */
@@ -196,8 +223,8 @@ static vn_status first_output(run *r, call *k, int from, void **out, vn_error *e
 static vn_status value_of(run *r, int value, const void **data, vn_error *err)
 {
 	const int root = vn_plan_root(r->plan, value);
-	const bool own = touched(r, root);
-	void    **at = own ? &r->made[root] : &r->w->unmodified[root];
+	const bool own = touched(r, root), checkpoint = makes_checkpoint(r, root);
+	void    **at = checkpoint ? &r->w->unmodified[r->p->site.target] : own ? &r->made[root] : &r->w->unmodified[root];
 	call      k = { 0 };
 	vn_status st = VN_OK;
 
@@ -254,11 +281,18 @@ static vn_status sampled(run *r, int value, void **out, vn_error *err)
 	const vn_node  *n = &r->plan->node[v->node];
 	const size_t    row = (size_t)vn_value_row(v) * r->w->size;
 	const bool      wide = vn_value_row(v) == vn_value_row(&r->plan->value[p->site.target]);
+	const bool      checkpoint = wide && makes_checkpoint(r, vn_plan_root(r->plan, value));
 	vn_args         a = args_of(r, n);
 	const void     *all;
 	void           *x = NULL;
 	vn_status       st;
 
+	if (checkpoint && r->w->sampled) {
+		if (!(*out = malloc(row * VN_RECOMPUTE_SAMPLE + 1)))
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for rows of %s", v->name);
+		memcpy(*out, r->w->sampled, row * (size_t)p->n_sample);
+		return VN_OK;
+	}
 	if (wide && (!goes_alone(n) || n->out[0] != vn_plan_root(r->plan, value)))
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s cannot be recomputed row by row", v->name);
 	if ((st = wide ? sampled(r, n->in[0], &x, err) : value_of(r, value, &all, err)))
@@ -276,6 +310,9 @@ static vn_status sampled(run *r, int value, void **out, vn_error *err)
 		}
 	}
 	free(x);
+	/* Without memory for a copy it is computed again. */
+	if (!st && checkpoint && (r->w->sampled = malloc(row * (size_t)p->n_sample + 1)))
+		memcpy(r->w->sampled, *out, row * (size_t)p->n_sample);
 	return st;
 }
 
