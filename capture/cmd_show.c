@@ -27,7 +27,7 @@ static const vn_option known[] = {
 	{ "check", 0, VN_INTO(options, checks),
 	  .help = "Check what must hold in any recording: digests match their numbers, residuals are the sums that their names say, rotations keep lengths, "
 	          "probabilities add up to 1 and exclude later keys, the first token's context is its v, tokens of one id have one embedding row. Exit status 1 if "
-	          "something does not hold. vernier compare makes the checks other than digests in both files, where the divergence starts, or everywhere if nothing "
+	          "something does not hold. Warns if the logits peak at their input token. vernier compare makes the checks other than digests in both files, where the divergence starts, or everywhere if nothing "
 	          "diverges, and warns. It checks the digest of every tensor that it reads." },
 	{ "format", 0, VN_CHOOSE(options, format), .argument = "text|json", .help = "Form of the output. Default: text." },
 	{ "strict", 0, VN_INTO(options, strict), .help = "Treat every warning as a failure: exit status 1." },

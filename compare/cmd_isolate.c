@@ -77,7 +77,7 @@ static const vn_option options[] = {
 const vn_command vn_isolate_command = {
 	.name = "isolate", .synopsis = "MODEL --ids LIST|--ids-from REC|--prompt TEXT [OPTION]...\nMODEL --check CMD [OPTION]...",
 	.about = "Find the operations that must be replaced by the reference to bring a run back within its limits (specs/isolate.md). The candidate is the GPU, or "
-	         "any engine that a command drives.",
+	         "any engine that a command drives. If VERNIER_FORCE_REF is set, each of its globs (such as '*.{q,k}_rope') is tried first and is a row of the report.",
 	.option = options, .n = sizeof options / sizeof *options,
 	.status = "0 nothing to isolate, 1 outside the limits, isolated or not (or a warning with --strict), 2 trouble",
 };
@@ -212,7 +212,7 @@ static vn_status isolate(command *k, bool *healthy, vn_error *err)
 	vn_repair     r = { 0 };
 	vn_status     st = vn_experiment_open(&x, &k->o, err);
 
-	if (!st && !(st = vn_repair_find(&x, &r, err)))
+	if (!st && !(st = vn_repair_find(&x, getenv("VERNIER_FORCE_REF"), &r, err)))
 		st = report(k, &x, &r, err);
 	*healthy = r.found.healthy;
 	vn_repair_finish(&r);

@@ -16,10 +16,11 @@ typedef struct fake {
 	bool spoiled;               /* by toggle 0, whatever else is on */
 } fake;
 
-static vn_status answer(void *ctx, const bool *on, bool *good, vn_error *err)
+static vn_status answer(void *ctx, const bool *on, bool again, bool *good, vn_error *err)
 {
 	fake *f = ctx;
 
+	(void)again;
 	if (f->asked == f->fail_at)
 		return vn_fail(err, VN_ERR_IO, "the engine is gone");
 	*good = false;
@@ -35,11 +36,16 @@ static vn_status answer(void *ctx, const bool *on, bool *good, vn_error *err)
 	return VN_OK;
 }
 
+static vn_status search(fake *f, const bool *const *hint, int n_hints, vn_isolated *x, vn_error *err)
+{
+	return vn_isolate(&(vn_isolate_request){ .n = f->n, .ask = answer, .ctx = f, .hint = hint, .n_hints = n_hints }, x, err);
+}
+
 static vn_isolated isolate(fake *f)
 {
 	vn_isolated x;
 	vn_error    err = { "" };
-	CU_ASSERT_EQUAL(vn_isolate(f->n, answer, f, NULL, 0, &x, &err), VN_OK);
+	CU_ASSERT_EQUAL(search(f, NULL, 0, &x, &err), VN_OK);
 	CU_ASSERT_EQUAL(x.runs, f->asked);
 	return x;
 }
@@ -147,7 +153,7 @@ static void a_toggle_that_spoils_what_others_repair_is_left_out(void)
 	bool hint[16] = { false };
 	memset(hint + 8, 1, 4);
 	const bool *const hints[] = { hint };
-	CU_ASSERT_EQUAL(vn_isolate(16, answer, &f, hints, 1, &x, NULL), VN_OK);
+	CU_ASSERT_EQUAL(search(&f, hints, 1, &x, NULL), VN_OK);
 	CU_ASSERT_FALSE(x.helps); /* all of them do not */
 	vn_isolated_finish(&x);
 }
@@ -164,7 +170,7 @@ static void a_good_hint_saves_runs_and_a_bad_one_costs_one(void)
 	fake f = oracle(MOST);
 	f.sets = f.size[0] = 1;
 	f.member[0][0] = at;
-	CU_ASSERT_EQUAL(vn_isolate(MOST, answer, &f, hints, 2, &x, NULL), VN_OK);
+	CU_ASSERT_EQUAL(search(&f, hints, 2, &x, NULL), VN_OK);
 	CU_ASSERT(is_set(&x, 0, 1, &at));
 	CU_ASSERT(x.runs <= 9);
 	vn_isolated_finish(&x);
@@ -202,13 +208,13 @@ static void an_oracle_that_fails_or_changes_its_mind_is_an_error(void)
 			f.asked = 0;
 		}
 		f.fail_at = at;
-		CU_ASSERT_EQUAL(vn_isolate(12, answer, &f, NULL, 0, &x, &err), VN_ERR_IO);
+		CU_ASSERT_EQUAL(search(&f, NULL, 0, &x, &err), VN_ERR_IO);
 		vn_isolated_finish(&x);
 		f = oracle(12);
 		f.sets = f.size[0] = 1;
 		f.member[0][0] = 7;
 		f.lie_at = at;
-		refused += vn_isolate(12, answer, &f, NULL, 0, &x, &err) == VN_ERR_UNSUPPORTED;
+		refused += search(&f, NULL, 0, &x, &err) == VN_ERR_UNSUPPORTED;
 		vn_isolated_finish(&x);
 	}
 	CU_ASSERT(refused > 0);
@@ -236,17 +242,153 @@ static void any_set_that_is_found_is_good_and_none_of_it_can_be_left_out(void)
 		CU_ASSERT(x.n_sets >= 1);
 		for (int k = 0; k < x.n_sets; k++) {
 			bool good;
-			answer(&f, x.set[k], &good, NULL);
+			answer(&f, x.set[k], false, &good, NULL);
 			CU_ASSERT(good);
 			for (int i = 0; i < f.n; i++)
 				if (x.set[k][i]) {
 					x.set[k][i] = false;
-					answer(&f, x.set[k], &good, NULL);
+					answer(&f, x.set[k], false, &good, NULL);
 					CU_ASSERT_FALSE(good);
 					x.set[k][i] = true;
 				}
 		}
 		vn_isolated_finish(&x);
+	}
+}
+
+/* ---- a deep model ---------------------------------------------------------------------- */
+
+enum { LAYERS = 24, COMPONENTS = 17, DEEP = LAYERS * COMPONENTS + 3, MOST_RUNS = 400 };
+
+/* A run that is good when all wrong toggles are replaced, and the sets that were asked about. */
+typedef struct deep {
+	bool wrong[DEEP], past[MOST_RUNS][DEEP];
+	int  component[DEEP], layer[DEEP];
+	int  runs, repeated, confirmed;
+} deep;
+
+static deep d;
+
+static vn_status answer_deep(void *ctx, const bool *on, bool again, bool *good, vn_error *err)
+{
+	(void)ctx;
+	(void)err;
+	d.confirmed += again;
+	for (int i = 0; !again && i < d.runs && i < MOST_RUNS; i++)
+		d.repeated += memcmp(d.past[i], on, sizeof d.past[i]) == 0;
+	if (d.runs < MOST_RUNS)
+		memcpy(d.past[d.runs], on, sizeof d.past[0]);
+	d.runs++;
+	*good = true;
+	for (int i = 0; i < DEEP; i++)
+		*good &= on[i] || !d.wrong[i];
+	return VN_OK;
+}
+
+static void make_deep(void)
+{
+	memset(&d, 0, sizeof d);
+	for (int i = 0; i < DEEP; i++) {
+		const bool outside = i == 0 || i >= DEEP - 2; /* embed, final_norm, logits */
+		d.layer[i] = outside ? -1 : (i - 1) / COMPONENTS;
+		d.component[i] = outside ? COMPONENTS + (i ? i - DEEP + 3 : 0) : (i - 1) % COMPONENTS;
+	}
+}
+
+static void spoil(int component, int layer)
+{
+	d.wrong[1 + layer * COMPONENTS + component] = true;
+}
+
+/* Runs of the search, which has to find exactly the wrong toggles. */
+static int search_deep(void)
+{
+	vn_isolated x;
+	const vn_isolate_request q = { .n = DEEP, .component = d.component, .layer = d.layer, .ask = answer_deep };
+
+	CU_ASSERT_EQUAL(vn_isolate(&q, &x, NULL), VN_OK);
+	CU_ASSERT_EQUAL(x.n_sets, 1);
+	CU_ASSERT(x.n_sets == 1 && memcmp(x.set[0], d.wrong, sizeof d.wrong) == 0);
+	CU_ASSERT_EQUAL(x.runs, d.runs);
+	CU_ASSERT_EQUAL(d.repeated, 0);
+	CU_ASSERT_EQUAL(d.confirmed, 1);
+	vn_isolated_finish(&x);
+	return d.runs;
+}
+
+/* Layers of one pattern of k: evenly apart, side by side, or by chance. */
+static void choose_layers(int k, int pattern, int first, bool layer[LAYERS])
+{
+	memset(layer, 0, LAYERS * sizeof *layer);
+	for (int i = 0, at; i < k; i++) {
+		if (pattern == 0)
+			at = (first + i * LAYERS / k) % LAYERS;
+		else if (pattern == 1)
+			at = (first + i) % LAYERS;
+		else
+			do
+				at = draw(LAYERS);
+			while (layer[at]);
+		layer[at] = true;
+	}
+}
+
+typedef struct cost {
+	int    most;
+	double sum, n;
+} cost;
+
+static void count_runs(cost *c)
+{
+	const int runs = search_deep();
+	c->most = runs > c->most ? runs : c->most;
+	c->sum += runs;
+	c->n++;
+}
+
+/* The second component is wrong in the same layers, or in others by chance. */
+static cost cost_of(int components, int k)
+{
+	cost c = { 0 };
+
+	for (int pattern = 0; pattern < 4; pattern++)
+		for (int first = 0; first < LAYERS; first++)
+			for (int a = 0; a < COMPONENTS; a += components) {
+				bool layer[2][LAYERS];
+				make_deep();
+				choose_layers(k, pattern, first, layer[0]);
+				memcpy(layer[1], layer[0], sizeof layer[0]);
+				if (pattern == 3)
+					choose_layers(k, pattern, first, layer[1]);
+				for (int which = 0; which < components; which++)
+					for (int l = 0; l < LAYERS; l++)
+						if (layer[which][l])
+							spoil((a + 5 * which) % COMPONENTS, l);
+				count_runs(&c);
+			}
+	return c;
+}
+
+static void a_component_of_24_layers_costs_at_most_60_runs_and_two_at_most_120(void)
+{
+	static const int layers[] = { 1, 2, 4, 8, 12, 24 };
+
+	printf("\n\t%d toggles in %d layers; runs, most and mean\n\t%10s %8s %8s %8s %8s\n", DEEP, LAYERS, "in layers", "one", "", "two", "");
+	for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+		const cost one = cost_of(1, layers[i]), two = cost_of(2, layers[i]);
+		printf("\t%10d %8d %8.1f %8d %8.1f\n", layers[i], one.most, one.sum / one.n, two.most, two.sum / two.n);
+		CU_ASSERT(one.most <= 60);
+		CU_ASSERT(two.most <= 120);
+	}
+}
+
+static void a_whole_layer_that_is_wrong_is_narrowed_by_layer(void)
+{
+	for (int l = 0; l < LAYERS; l++) {
+		make_deep();
+		for (int c = 0; c < COMPONENTS; c++)
+			spoil(c, l);
+		CU_ASSERT(search_deep() <= 70);
 	}
 }
 
@@ -263,6 +405,8 @@ int main(void)
 		TEST(more_sets_than_are_looked_for_is_said),
 		TEST(an_oracle_that_fails_or_changes_its_mind_is_an_error),
 		TEST(any_set_that_is_found_is_good_and_none_of_it_can_be_left_out),
+		TEST(a_component_of_24_layers_costs_at_most_60_runs_and_two_at_most_120),
+		TEST(a_whole_layer_that_is_wrong_is_narrowed_by_layer),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("isolate", tests);

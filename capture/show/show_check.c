@@ -1,4 +1,6 @@
 /* show_check.c: `vernier show FILE --check`: checks that need no other recording. */
+#include "capture/base/warnings.h"
+#include "capture/recording/echo.h"
 #include "capture/recording/verify.h"
 #include "capture/show/identities.h"
 #include "capture/show/show.h"
@@ -11,6 +13,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct digests {
 	int checked, wrong;
@@ -151,6 +154,24 @@ static int check_rows(const vn_recording *r)
 	return wrong;
 }
 
+/* A synthetic model was never trained, and may echo. */
+static vn_status warn_of_echo(vn_recording *r, vn_error *err)
+{
+	const bool      untrained = strcmp(vn_recording_provenance(r), "synthetic") == 0;
+	vn_echo         e = { 0 };
+	vn_error        why = { "" };
+	const vn_status st = untrained ? VN_OK : vn_echo_of(r, &e, &why);
+
+	if (st || e.rows == 0)
+		return vn_status_ends_job(st) ? vn_fail(err, st, "%s", why.text) : VN_OK;
+	const double peaks = (double)e.peaks / (double)e.rows, repeats = (double)e.repeats / (double)e.rows;
+	if (vn_echoes(peaks, repeats, e.rows))
+		vn_warn("show", "%s: the logits peak at their input token in %.3g %% of %lld rows, and the text repeats a token in %.3g %%: the tensor that "
+		        "reaches the output head resembles the embedding. Untrained weights with a tied embedding do this too, without a mistake",
+		        vn_recording_path(r), 100 * peaks, (long long)e.rows, 100 * repeats);
+	return VN_OK;
+}
+
 int vn_show_check(vn_recording *r, vn_error *err)
 {
 	digests       d = { 0 };
@@ -168,6 +189,8 @@ int vn_show_check(vn_recording *r, vn_error *err)
 		st = vn_fail(err, VN_ERR_MISMATCH, "%s: holds nothing that can be checked", vn_recording_path(r));
 	if (!st)
 		printf("%d identities checked, %d broken; %d digests, %d wrong\n", x.checked, x.n, d.checked, d.wrong);
+	if (!st)
+		st = warn_of_echo(r, err);
 	const int rows = st ? 0 : check_rows(r);
 	const bool bad = rows > 0 || x.n > 0 || d.wrong > 0 || steps > 0 || statistics > 0;
 	vn_identities_free(&x);

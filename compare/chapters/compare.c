@@ -21,6 +21,7 @@
 #include "compare/replay/by_operation.h"
 #include "compare/replay/replay.h"
 
+#include "capture/recording/echo.h"
 #include "capture/show/identities.h"
 
 #include <inttypes.h>
@@ -199,6 +200,47 @@ static vn_status check_alone(vn_comparison *c, vn_error *err)
 {
 	const vn_status st = alone(c, "the reference", c->opened.ref, err);
 	return st ? st : alone(c, "the candidate", c->opened.cand, err);
+}
+
+/* ---- logits that echo their input ------------------------------------------------- */
+
+/* Logits that agree echo as often as the reference's. */
+static bool logits_fail(const vn_comparison *c)
+{
+	for (int i = 0; i < c->result.n_points; i++)
+		if (c->result.point[i].scores && c->result.point[i].fails)
+			return true;
+	return false;
+}
+
+static double larger(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+/* Tied weights that were never trained echo without a mistake, so the reference says how often is too often. */
+static vn_status check_echo(vn_comparison *c, vn_error *err)
+{
+	vn_recording *r[2] = { c->opened.ref, c->opened.cand };
+	vn_echo       e[2] = { { 0 } };
+	vn_error      why = { "" };
+	vn_status     st = VN_OK;
+
+	if (!logits_fail(c))
+		return VN_OK;
+	for (int i = 0; i < 2 && !st; i++)
+		st = vn_echo_of(r[i], &e[i], &why);
+	if (st) /* what cannot be read was judged before */
+		return vn_status_ends_job(st) ? vn_fail(err, st, "%s", why.text) : VN_OK;
+	if (e[0].rows == 0 || e[1].rows == 0)
+		return VN_OK;
+	const double ref = (double)e[0].peaks / (double)e[0].rows, cand = (double)e[1].peaks / (double)e[1].rows;
+	const double repeats = (double)e[1].repeats / (double)e[1].rows;
+	if (vn_echoes(cand, larger(ref, repeats), e[1].rows))
+		vn_lines_add(&c->result.warnings,
+		             "the candidate's logits peak at their input token in %.3g %% of %lld rows; the reference's in %.3g %%: the tensor that reaches "
+		             "the candidate's output head resembles the embedding", 100 * cand, (long long)e[1].rows, 100 * ref);
+	return VN_OK;
 }
 
 static vn_status explain(vn_comparison *c, vn_error *err)
@@ -394,7 +436,8 @@ static vn_status run_chapters(vn_comparison *c, vn_error *err)
 	note_masks(c);
 	note_part(c);
 	if ((st = judge_points(c, err)) || (st = vn_tell_misshapen(c, err)) || (st = vn_replay_run(c, err)) || (st = vn_judge_operations(c, err)) || (st = vn_baseline_apply(c, err))
-	    || (st = vn_localise(c, err)) || (st = vn_replay_origins(c, err)) || (st = explain(c, err)) || (st = check_alone(c, err)))
+	    || (st = vn_localise(c, err)) || (st = vn_replay_origins(c, err)) || (st = explain(c, err)) || (st = check_alone(c, err))
+	    || (st = check_echo(c, err)))
 		return st;
 	return check_digests(c, err);
 }

@@ -1,6 +1,8 @@
 /* evaluate_sum.c: sums up the scores of single tokens; see evaluate.h. */
 #include "compare/evaluate/evaluate.h"
 
+#include "capture/recording/echo.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -47,15 +49,6 @@ static void spread_of_kl(const vn_token_score *t, int64_t n, vn_evaluation *e, d
 	e->kl_p99 = x[vn_rank(n, 0.99)];
 }
 
-/* A model that predicts well repeats a token about as often as its text does. One
- * whose head is fed the embedding does it nearly always. Twice as often and five
- * in a hundred more is neither chance nor style; three standard errors keep short
- * texts quiet. */
-static bool echoes(double share, double repeats, int64_t n)
-{
-	return share - 3 * sqrt(share * (1 - share) / (double)n) > 2 * repeats + 0.05;
-}
-
 vn_status vn_evaluate_sum(const int32_t *ids, const vn_token_score *t, int64_t m, vn_evaluation *e, vn_error *err)
 {
 	int64_t agree = 0, strict = 0, repeats = 0, shared = 0, of = 0, echo[2] = { 0 };
@@ -95,7 +88,7 @@ vn_status vn_evaluate_sum(const int32_t *ids, const vn_token_score *t, int64_t m
 	for (int s = 0; s < 2; s++) {
 		e->perplexity[s] = exp(e->loss[s].mean);
 		e->echo[s] = (double)echo[s] / (double)m;
-		e->echoes[s] = echoes(e->echo[s], e->repeats, m);
+		e->echoes[s] = vn_echoes(e->echo[s], e->repeats, m);
 	}
 	return VN_OK;
 }

@@ -1,6 +1,7 @@
 /* recorded_text.c: see recorded_text.h. */
 #include "compare/evaluate/recorded_text.h"
 
+#include "capture/recording/logit_rows.h"
 #include "libref/base/progress.h"
 
 #include <inttypes.h>
@@ -10,64 +11,20 @@
 
 enum { BATCH = 32 }; /* tokens that are read, then scored, at a time */
 
-/* Where the logits behind each token are. */
-typedef struct row_of_token {
-	int     entry; /* -1: not recorded */
-	int64_t row;
-} row_of_token;
-
 typedef struct side {
 	vn_recording *r;
-	row_of_token *at;    /* (tokens) */
+	vn_logit_row *at;    /* (tokens) */
 	int64_t       width; /* V */
 	int           held;  /* entry that was read last; -1 */
 	unsigned char *data; /* (BATCH, width) in 8 bytes each at most */
 	vn_dtype      dtype[BATCH];
 } side;
 
-/* ---- which row is whose -------------------------------------------------------------- */
-
-/* The rows of one step, whose first token is number `first` of the text. An engine may have kept the last row alone. */
-static vn_status rows_of_step(side *s, const vn_step *step, int64_t first, int64_t tokens, vn_error *err)
-{
-	const int e = vn_recording_find(s->r, step->number, "logits");
-	if (e < 0)
-		return VN_OK;
-	const vn_shape *shape = &vn_recording_entry(s->r, e)->shape;
-	const int64_t   width = shape->rank ? shape->dim[shape->rank - 1] : 0, rows = width ? vn_shape_count(shape) / width : 0;
-	if (rows == 0)
-		return VN_OK;
-	if (rows != step->rows && rows != 1)
-		return vn_fail(err, VN_ERR_SHAPE, "%s: step.%d/logits has %" PRId64 " rows; the step kept %" PRId64 " tokens", vn_recording_path(s->r),
-		               step->number, rows, step->rows);
-	if (s->width && width != s->width)
-		return vn_fail(err, VN_ERR_SHAPE, "%s: step.%d/logits has %" PRId64 " scores a token; the steps before it have %" PRId64,
-		               vn_recording_path(s->r), step->number, width, s->width);
-	s->width = width;
-	for (int64_t i = 0; i < rows; i++) {
-		const int64_t token = first + step->first_row + step->rows - rows + i;
-		if (token < tokens)
-			s->at[token] = (row_of_token) { e, i };
-	}
-	return VN_OK;
-}
-
 static vn_status find_rows(side *s, int64_t tokens, vn_error *err)
 {
-	const vn_step *step;
-	const int      n = vn_recording_steps(s->r, &step);
-	int64_t        first = 0;
-	vn_status      st = VN_OK;
+	const vn_status st = vn_logit_rows_of(s->r, tokens, &s->at, &s->width, err);
 
-	if (!(s->at = malloc((size_t)tokens * sizeof *s->at)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a text of %" PRId64 " tokens", tokens);
-	for (int64_t i = 0; i < tokens; i++)
-		s->at[i] = (row_of_token) { -1, 0 };
-	for (int i = 0; i < n && !st; first += step[i++].tokens)
-		st = rows_of_step(s, &step[i], first, tokens, err);
-	if (!st && !s->width)
-		st = vn_fail(err, VN_ERR_MISMATCH, "%s: has no logits (record the point \"logits\")", vn_recording_path(s->r));
-	return st;
+	return st || s->width ? st : vn_fail(err, VN_ERR_MISMATCH, "%s: has no logits (record the point \"logits\")", vn_recording_path(s->r));
 }
 
 /* ---- do they belong together? --------------------------------------------------------- */
@@ -152,7 +109,7 @@ static vn_status join_text(vn_recorded_text *x, const char *path, const int32_t 
 
 static vn_status read_row(side *s, int slot, int64_t token, vn_error *err)
 {
-	const row_of_token *at = &s->at[token];
+	const vn_logit_row *at = &s->at[token];
 	if (s->held >= 0 && s->held != at->entry)
 		vn_recording_release(s->r, s->held);
 	s->held = at->entry;

@@ -21,7 +21,7 @@ static vn_status list_toggles(vn_experiment *x, vn_error *err)
 {
 	const vn_plan *p = x->plan;
 
-	x->nodes = malloc(((size_t)p->n_nodes + 1) * sizeof *x->nodes);
+	x->nodes = malloc((3 * (size_t)p->n_nodes + 1) * sizeof *x->nodes);
 	x->name = malloc(((size_t)p->n_nodes + 1) * sizeof *x->name);
 	x->forced = calloc((size_t)p->n_nodes + 1, sizeof *x->forced);
 	if (!x->nodes || !x->name || !x->forced)
@@ -31,9 +31,13 @@ static vn_status list_toggles(vn_experiment *x, vn_error *err)
 		if (v->on_demand)
 			continue;
 		x->nodes[x->n] = i;
+		x->nodes[p->n_nodes + x->n] = (int)v->point;
+		x->nodes[2 * p->n_nodes + x->n] = v->layer;
 		x->name[x->n++] = v->name;
 	}
 	x->node = x->nodes;
+	x->component = x->nodes + p->n_nodes;
+	x->layer = x->nodes + 2 * p->n_nodes;
 	return VN_OK;
 }
 
@@ -233,6 +237,11 @@ static vn_status judge(vn_experiment *x, const char *path, vn_isolate_trial *t, 
 	return st;
 }
 
+void vn_experiment_foresee(vn_experiment *x, int left)
+{
+	x->left = left;
+}
+
 vn_status vn_experiment_run(vn_experiment *x, const bool *on, vn_isolate_trial *t, vn_error *err)
 {
 	vn_status st = new_trial(x, t, err);
@@ -243,6 +252,7 @@ vn_status vn_experiment_run(vn_experiment *x, const bool *on, vn_isolate_trial *
 		return vn_fail(err, VN_ERR_INTERRUPTED, "interrupted");
 	if (x->runs == 0)
 		vn_progress_start(&x->bar, "run", 0);
+	vn_progress_total(&x->bar, x->runs + 1 + x->left);
 	vn_progress_at(&x->bar, ++x->runs);
 	if (x->o.check) {
 		if ((st = vn_experiment_ask(x, on, &t->within, err)) || !x->o.recording)

@@ -39,12 +39,13 @@ typedef struct vn_experiment {
 	int            n;              /* toggles */
 	const int     *node;           /* (n) */
 	const char   **name;           /* (n) */
+	const int     *component, *layer; /* (n) the point (vn_point) of the first output; -1: outside layers */
 	vn_progress    bar;
-	int            runs;
+	int            runs, left;     /* made; foreseen */
 	int            compared;       /* checkpoints in the last run; 0: nothing was compared */
 	char           limits[PATH_MAX]; /* the limits in use; "": none yet */
 	/* private */
-	int           *nodes;
+	int           *nodes;          /* (3 n_nodes): of node, component, layer */
 	bool          *forced;         /* (n_nodes) */
 	vn_engine      engine;
 	char           dir[PATH_MAX], ref[PATH_MAX], floor[PATH_MAX], cand[PATH_MAX];
@@ -70,6 +71,14 @@ void      vn_experiment_close(vn_experiment *x);
 /* Are runs compared as recordings, or is the only answer good or bad? */
 bool      vn_experiment_compares(const vn_experiment *x);
 
+/* Sets on[i] (n) for the toggles that a comma-separated list of globs selects. */
+vn_status vn_experiment_select(const vn_experiment *x, const char *globs, bool *on, vn_error *err);
+/* The shortest list of globs that selects these toggles: "*.q_rope,layer{0,3}.k_rope". By malloc;
+ * NULL: no memory. */
+char *vn_experiment_switch(const vn_experiment *x, const bool *on);
+
+/* About how many runs follow the next one, for the progress that the terminal shows. */
+void vn_experiment_foresee(vn_experiment *x, int left);
 /* Runs with the toggles on[i] (n) replaced. *t: zeroed, or from an earlier run. Call
  * vn_trial_finish afterwards. */
 vn_status vn_experiment_run(vn_experiment *x, const bool *on, vn_isolate_trial *t, vn_error *err);

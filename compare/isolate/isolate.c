@@ -1,6 +1,7 @@
 /* isolate.c: see isolate.h. */
 #include "compare/isolate/isolate.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,16 +11,20 @@ typedef struct answer {
 } answer;
 
 typedef struct search {
+	const vn_isolate_request *q;
 	int        n;
-	vn_oracle *ask;
-	void      *ctx;
 	int        runs;
 	answer   **known;
 	int        n_known, room;
 	bool      *on;      /* (n) the set at hand */
 	int       *list;    /* (n) what is left of it, by number */
 	int        n_list;
+	int       *group;   /* (n) of each member of the list, in the pass at hand */
+	bool      *gone;    /* (n) groups that were removed in it */
+	int        passes_left;
 } search;
+
+/* ---- asking ------------------------------------------------------------------------- */
 
 static vn_status remember(search *s, bool good, vn_error *err)
 {
@@ -51,78 +56,215 @@ static vn_status test(search *s, bool *good, vn_error *err)
 			return VN_OK;
 		}
 	s->runs++;
-	st = s->ask(s->ctx, s->on, good, err);
+	st = s->q->ask(s->q->ctx, s->on, false, good, err);
 	return st ? st : remember(s, *good, err);
 }
 
-/* Of members [from, to) of the list, or of all others. */
-static vn_status test_part(search *s, int from, int to, bool others, bool *good, vn_error *err)
+/* Of the list. */
+static vn_status test_list(search *s, bool *good, vn_error *err)
 {
 	memset(s->on, 0, (size_t)s->n);
 	for (int i = 0; i < s->n_list; i++)
-		s->on[s->list[i]] = (i >= from && i < to) != others;
+		s->on[s->list[i]] = true;
 	return test(s, good, err);
 }
 
-static void keep_part(search *s, int from, int to, bool others)
+/* About how many runs r groups cost of which a share is needed: k log2(r / k), k = share * r. */
+static int runs_of(int r, double share)
 {
-	int n = 0;
-	for (int i = 0; i < s->n_list; i++)
-		if ((i >= from && i < to) != others)
-			s->list[n++] = s->list[i];
-	s->n_list = n;
+	const double k = fmax(share * r, 1.0);
+	return r < 1 ? 0 : (int)ceil(fmin(k * (1.0 + log2(fmax(r / k, 1.0))), 1.5 * r));
 }
 
-/* The list, whose set is good, becomes a minimal one. */
-static vn_status ddmin(search *s, vn_error *err)
+static void foresee(const search *s, int at, int n_groups, int needed)
 {
-	int parts = 2;
+	if (s->q->left)
+		*s->q->left = runs_of(n_groups - at, at ? (double)needed / at : 0.0) + s->passes_left * (runs_of(n_groups, 0.0) + 1) + 2;
+}
 
-	while (s->n_list >= 2) {
-		bool      cut = false, good;
-		vn_status st;
-		/* One part alone; then all but one part, which of two is the same. */
-		for (int others = 0; others < (parts > 2 ? 2 : 1) && !cut; others++)
-			for (int i = 0; i < parts && !cut; i++) {
-				const int from = (int)((long long)s->n_list * i / parts), to = (int)((long long)s->n_list * (i + 1) / parts);
-				if ((st = test_part(s, from, to, others, &good, err)))
-					return st;
-				if (!good)
-					continue;
-				keep_part(s, from, to, others);
-				parts = others && parts > 2 ? parts - 1 : 2;
-				cut = true;
-			}
-		if (!cut && parts >= s->n_list)
-			break;
-		if (!cut)
-			parts = 2 * parts < s->n_list ? 2 * parts : s->n_list;
-		else if (parts > s->n_list)
-			parts = s->n_list;
+/* ---- one pass ------------------------------------------------------------------------- */
+
+/* Of the list without the groups that are gone, and without [from, to). */
+static vn_status test_without(search *s, int from, int to, bool *good, vn_error *err)
+{
+	memset(s->on, 0, (size_t)s->n);
+	for (int i = 0; i < s->n_list; i++)
+		s->on[s->list[i]] = !s->gone[s->group[i]] && (s->group[i] < from || s->group[i] >= to);
+	return test(s, good, err);
+}
+
+/* Where the pass is. Groups before `at` are decided. Of [at, bad_to), one at least is needed. */
+typedef struct sweep {
+	int  n, at, bad_to;
+	int  block;   /* groups to try next if nothing is known about them */
+	int  needed, clean; /* groups; clean: since the last that is needed */
+	bool rest;    /* try all that is behind at once */
+} sweep;
+
+static void find_needed(sweep *w)
+{
+	w->at++;
+	w->needed++;
+	w->bad_to = w->at;
+	/* Dense culprits are found one by one; sparse ones may have been the last. */
+	w->rest = w->needed == 1 || w->clean > 1;
+	w->block = w->clean / 2 > 1 ? w->clean / 2 : 1;
+	w->clean = 0;
+}
+
+static void clear_block(search *s, sweep *w, int to)
+{
+	memset(s->gone + w->at, 1, (size_t)(to - w->at));
+	w->clean += to - w->at;
+	w->at = to;
+	w->block *= 2;
+}
+
+static vn_status step(search *s, sweep *w, vn_error *err)
+{
+	const bool bisecting = w->bad_to > w->at;
+	const int  unknown = w->rest ? w->n - w->at : w->block;
+	const int  size = bisecting ? (w->bad_to - w->at) / 2 : unknown;
+	const int  to = w->at + size < w->n ? w->at + size : w->n;
+	bool       good;
+
+	if (bisecting && size == 0) { /* the only one left of a block that is needed */
+		find_needed(w);
+		return VN_OK;
 	}
+	foresee(s, w->at, w->n, w->needed);
+	const vn_status st = test_without(s, w->at, to, &good, err);
+	if (st)
+		return st;
+	if (good)
+		clear_block(s, w, to);
+	else if (!w->rest || bisecting)
+		w->bad_to = to;
+	if (!bisecting)
+		w->rest = false;
 	return VN_OK;
 }
 
-/* A set that is good to begin with: the first hint that is, without what was found, or all that is left.
- * false in *any: none is. */
-static vn_status start(search *s, const bool *const *hint, int n_hints, const bool *gone, bool *any, vn_error *err)
+/* Removes the groups (n_groups) of the list that are not needed. */
+static vn_status remove_groups(search *s, int n_groups, vn_error *err)
+{
+	sweep     w = { .n = n_groups, .bad_to = n_groups, .block = 1 };
+	vn_status st = VN_OK;
+	int       kept = 0;
+
+	memset(s->gone, 0, (size_t)n_groups);
+	while (w.at < w.n && !st)
+		st = step(s, &w, err);
+	for (int i = 0; i < s->n_list; i++)
+		if (!s->gone[s->group[i]])
+			s->list[kept++] = s->list[i];
+	s->n_list = kept;
+	return st;
+}
+
+/* Groups the list by key, or each member alone if it is NULL; in order of appearance. */
+static int group_by(search *s, const int *key)
+{
+	int n = 0;
+
+	for (int i = 0; i < s->n_list; i++) {
+		int j = key ? 0 : i;
+		while (j < i && key[s->list[j]] != key[s->list[i]])
+			j++;
+		s->group[i] = j < i ? s->group[j] : n++;
+	}
+	return n;
+}
+
+/* ---- the passes --------------------------------------------------------------------------- */
+
+/* Sorts the list by component; within one, the order stays. */
+static void order_by_component(search *s, int n_groups)
+{
+	int *list = s->list, *sorted = malloc(((size_t)s->n_list + 1) * sizeof *sorted), n = 0;
+
+	for (int g = 0; sorted && g < n_groups; g++)
+		for (int i = 0; i < s->n_list; i++)
+			if (s->group[i] == g)
+				sorted[n++] = list[i];
+	if (sorted)
+		memcpy(list, sorted, (size_t)n * sizeof *list);
+	free(sorted);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+/* Leaves each member of a small set out once. */
+static vn_status tighten(search *s, vn_error *err)
 {
 	vn_status st = VN_OK;
 
-	*any = false;
-	for (int h = 0; h <= n_hints && !*any && !st; h++) {
-		s->n_list = 0;
-		for (int i = 0; i < s->n; i++)
-			if (!gone[i] && (h == n_hints || hint[h][i]))
-				s->list[s->n_list++] = i;
-		if (s->n_list > 0)
-			st = test_part(s, 0, s->n_list, false, any, err);
+	for (int i = 0; i < s->n_list && s->n_list > 1 && s->n_list <= VN_TIGHT_SET && !st; i++) {
+		bool good;
+		memset(s->gone, 0, (size_t)group_by(s, NULL));
+		if (!(st = test_without(s, i, i + 1, &good, err)) && good) {
+			memmove(s->list + i, s->list + i + 1, (size_t)(--s->n_list - i) * sizeof *s->list);
+			i = -1;
+		}
 	}
 	return st;
 }
 
+/* The list, whose set is good, becomes a minimal one. */
+static vn_status minimise(search *s, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	s->passes_left = 0;
+	if (s->q->component) {
+		s->passes_left = 1;
+		if ((st = remove_groups(s, group_by(s, s->q->component), err)))
+			return st;
+		const int components = group_by(s, s->q->component);
+		if (components > 3 && (st = remove_groups(s, group_by(s, s->q->layer), err)))
+			return st;
+		s->passes_left = 0;
+		order_by_component(s, group_by(s, s->q->component));
+	}
+	if (!(st = remove_groups(s, group_by(s, NULL), err)))
+		st = tighten(s, err);
+	qsort(s->list, (size_t)s->n_list, sizeof *s->list, by_number);
+	return st;
+}
+
+/* The hint without what was found; NULL: all that is left. */
+static void fill_list(search *s, const bool *found, const bool *hint)
+{
+	s->n_list = 0;
+	for (int i = 0; i < s->n; i++)
+		if (!found[i] && (!hint || hint[i]))
+			s->list[s->n_list++] = i;
+}
+
+/* A set that is good to begin with: a hint, or all that is left. false in *any: that is not good,
+ * so nothing left repairs the run. */
+static vn_status start(search *s, const bool *found, bool *any, vn_error *err)
+{
+	vn_status st;
+	bool      good;
+
+	fill_list(s, found, NULL);
+	if ((st = test_list(s, any, err)) || !*any)
+		return st;
+	for (int h = 0; h < s->q->n_hints; h++) {
+		fill_list(s, found, s->q->hint[h]);
+		if (s->n_list > 0 && ((st = test_list(s, &good, err)) || good))
+			return st;
+	}
+	fill_list(s, found, NULL);
+	return VN_OK;
+}
+
 /* The list joins the sets, if the oracle says of it what it said before. */
-static vn_status join(search *s, bool *gone, vn_isolated *x, vn_error *err)
+static vn_status join(search *s, bool *found, vn_isolated *x, vn_error *err)
 {
 	bool      good;
 	vn_status st;
@@ -130,9 +272,9 @@ static vn_status join(search *s, bool *gone, vn_isolated *x, vn_error *err)
 
 	memset(s->on, 0, (size_t)s->n);
 	for (int i = 0; i < s->n_list; i++)
-		s->on[s->list[i]] = gone[s->list[i]] = true;
+		s->on[s->list[i]] = found[s->list[i]] = true;
 	s->runs++;
-	if ((st = s->ask(s->ctx, s->on, &good, err)))
+	if ((st = s->q->ask(s->q->ctx, s->on, true, &good, err)))
 		return st;
 	if (!good)
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "the same replacements gave a good run once and a bad run once: the run or its check is not deterministic");
@@ -150,42 +292,46 @@ static vn_status join(search *s, bool *gone, vn_isolated *x, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status run(search *s, const bool *const *hint, int n_hints, bool *gone, vn_isolated *x, vn_error *err)
+static vn_status run(search *s, bool *found, vn_isolated *x, vn_error *err)
 {
 	bool      any;
-	vn_status st = test(s, &x->healthy, err); /* none is on */
+	vn_status st;
 
-	if (st || x->healthy)
+	foresee(s, 0, s->n, 0);
+	if ((st = test(s, &x->healthy, err)) || x->healthy) /* none is on */
 		return st;
 	memset(s->on, 1, (size_t)s->n);
 	if ((st = test(s, &x->helps, err)) || !x->helps)
 		return st;
 	do {
-		if ((st = start(s, hint, n_hints, gone, &any, err)) || !any || (x->more = x->n_sets == VN_MOST_SETS))
+		if ((st = start(s, found, &any, err)) || !any || (x->more = x->n_sets == VN_MOST_SETS))
 			return st;
-		if ((st = ddmin(s, err)) || (st = join(s, gone, x, err)))
+		if ((st = minimise(s, err)) || (st = join(s, found, x, err)))
 			return st;
 	} while (true);
 }
 
-vn_status vn_isolate(int n, vn_oracle *ask, void *ctx, const bool *const *hint, int n_hints, vn_isolated *x, vn_error *err)
+vn_status vn_isolate(const vn_isolate_request *q, vn_isolated *x, vn_error *err)
 {
-	search    s = { .n = n, .ask = ask, .ctx = ctx, .on = calloc((size_t)n + 1, 1), .list = calloc((size_t)n + 1, sizeof(int)) };
-	bool     *gone = calloc((size_t)n + 1, sizeof *gone);
+	const size_t room = (size_t)q->n + 1;
+	search    s = { .q = q, .n = q->n, .on = calloc(room, 1), .list = calloc(room, sizeof(int)), .group = calloc(room, sizeof(int)), .gone = calloc(room, 1) };
+	bool     *found = calloc(room, sizeof *found);
 	vn_status st;
 
-	*x = (vn_isolated){ .n = n };
-	if (!s.on || !s.list || !gone)
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", n);
+	*x = (vn_isolated){ .n = q->n };
+	if (!s.on || !s.list || !s.group || !s.gone || !found)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", q->n);
 	else
-		st = run(&s, hint, n_hints, gone, x, err);
+		st = run(&s, found, x, err);
 	x->runs = s.runs;
 	for (int i = 0; i < s.n_known; i++)
 		free(s.known[i]);
 	free(s.known);
 	free(s.list);
+	free(s.group);
+	free(s.gone);
 	free(s.on);
-	free(gone);
+	free(found);
 	return st;
 }
 

@@ -1,18 +1,24 @@
-/* isolate.h: finds the smallest sets of replacements that repair a run, by delta debugging.
+/* isolate.h: finds the smallest sets of replacements that repair a run, coarse to fine.
  *
  * There are n toggles, each of which replaces one operation, and an oracle, which runs with some of
  * them on and says whether the outcome is good. A set is minimal if it is good and no toggle can be
- * removed from it. (ddmin of Zeller and Hildebrandt, "Simplifying and isolating failure-inducing
- * input", 2002, applied to repairs instead of failures.) A minimal set of several toggles means
- * that they only help together.
+ * removed from it. A minimal set of several toggles means that they only help together.
+ *
+ * The search starts from a good set and removes groups of toggles that are not needed: first
+ * components (one operation in all layers), then layers if more than three components remain, then
+ * single toggles. Each pass is adaptive group testing: bisection finds the first group that is
+ * needed, and one run says whether any group behind it is. If so, blocks that double while they are
+ * clean find the next one, so the cost of k culprits is about k log2(n / k) and never far above n.
+ * (The idea of delta debugging, Zeller and Hildebrandt 2002, applied to repairs; the passes are
+ * group testing as of Du and Hwang.) A replacement is expected not to make a run worse. A set of at
+ * most VN_TIGHT_SET toggles is minimal even if some do: each member was left out once.
  *
  * Each set that is found is removed, and the remaining toggles are searched again, as long as they
  * can repair the run. So all disjoint alternatives are found. Once the rest cannot repair the run,
  * every repair needs a toggle of a found set.
  *
- * Cost: about 2 log2 n runs for one culprit of n; for k that must go together, at most about k^2 +
- * k log2 n in practice. Answers are cached, but a found set is asked about twice, to check that the
- * oracle is repeatable.
+ * Answers are cached: no set is asked about twice, except that a found set is asked about once
+ * again, to check that the oracle is repeatable.
  */
 #ifndef VN_COMPARE_ISOLATE_H
 #define VN_COMPARE_ISOLATE_H
@@ -21,10 +27,24 @@
 
 #include <stdbool.h>
 
-enum { VN_MOST_SETS = 8 };
+enum { VN_MOST_SETS = 8, VN_TIGHT_SET = 8 };
 
-/* Runs with the toggles on[i] (n). An error ends the search. */
-typedef vn_status vn_oracle(void *ctx, const bool *on, bool *good, vn_error *err);
+/* Runs with the toggles on[i] (n). again: the set was asked about before; run it once more. An error
+ * ends the search. */
+typedef vn_status vn_oracle(void *ctx, const bool *on, bool again, bool *good, vn_error *err);
+
+typedef struct vn_isolate_request {
+	int          n;
+	/* (n) number of the toggle's component and layer (-1: outside layers); NULL: only single
+	 * toggles are tried */
+	const int   *component, *layer;
+	vn_oracle   *ask;
+	void        *ctx;
+	/* sets (n), tried first and in order; a good one is where the search starts */
+	const bool *const *hint;
+	int          n_hints;
+	int         *left; /* set before each run: about how many follow it; NULL: not wanted */
+} vn_isolate_request;
 
 typedef struct vn_isolated {
 	int   n;       /* toggles */
@@ -38,10 +58,9 @@ typedef struct vn_isolated {
 	bool  more;    /* the search ended at VN_MOST_SETS; there may be more */
 } vn_isolated;
 
-/* Searches for minimal sets. hint: n_hints sets (n), tried first and in order; a good one is where
- * the search starts. May be empty. VN_ERR_UNSUPPORTED: the oracle is not repeatable. Call
+/* Searches for minimal sets. VN_ERR_UNSUPPORTED: the oracle is not repeatable. Call
  * vn_isolated_finish afterwards, also after a failure. */
-vn_status vn_isolate(int n, vn_oracle *ask, void *ctx, const bool *const *hint, int n_hints, vn_isolated *x, vn_error *err);
+vn_status vn_isolate(const vn_isolate_request *q, vn_isolated *x, vn_error *err);
 void      vn_isolated_finish(vn_isolated *x);
 
 #endif

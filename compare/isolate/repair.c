@@ -1,37 +1,99 @@
 /* repair.c: see repair.h. */
 #include "compare/isolate/repair.h"
 
+#include "capture/run/toggles.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* A run that was made. */
+typedef struct past_run {
+	bool            *on; /* (n) */
+	vn_isolate_trial t;
+} past_run;
+
 typedef struct asking {
 	vn_experiment *x;
 	vn_repair     *r;
+	past_run      *past;
+	int            n_past, room;
+	bool          *on;   /* (n) for whoever makes up a set */
+	int            left; /* runs that the search foresees */
+	int            more; /* runs foreseen after the search */
 } asking;
 
-/* The run as it is was made already; that with everything replaced is kept. */
-static vn_status ask(void *ctx, const bool *on, bool *good, vn_error *err)
-{
-	const asking *a = ctx;
-	vn_isolate_trial      t = { 0 };
-	int           n = 0;
+/* ---- runs, each set once --------------------------------------------------------------- */
 
-	for (int i = 0; i < a->x->n; i++)
-		n += on[i];
-	if (n == 0) {
-		*good = a->r->plain.within;
+static const vn_isolate_trial *recall(const asking *a, const bool *on)
+{
+	for (int i = 0; i < a->n_past; i++)
+		if (memcmp(a->past[i].on, on, (size_t)a->x->n) == 0)
+			return &a->past[i].t;
+	return NULL;
+}
+
+static vn_status keep(asking *a, const bool *on, vn_isolate_trial *t, vn_error *err)
+{
+	if (a->n_past == a->room) {
+		const int room = a->room ? 2 * a->room : 64;
+		past_run *more = realloc(a->past, (size_t)room * sizeof *more);
+		if (!more)
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for the outcomes of %d runs", room);
+		a->past = more;
+		a->room = room;
+	}
+	bool *copy = malloc((size_t)a->x->n + 1);
+	if (!copy)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the outcome of a run");
+	memcpy(copy, on, (size_t)a->x->n);
+	a->past[a->n_past++] = (past_run){ copy, *t };
+	*t = (vn_isolate_trial){ 0 };
+	return VN_OK;
+}
+
+/* *t is borrowed, until the next call. */
+static vn_status run_set(asking *a, const bool *on, const vn_isolate_trial **t, vn_error *err)
+{
+	vn_isolate_trial fresh = { 0 };
+	vn_status        st;
+
+	if ((*t = recall(a, on)))
 		return VN_OK;
-	}
-	const vn_status st = vn_experiment_run(a->x, on, &t, err);
-	*good = t.within;
-	if (n < a->x->n) {
-		vn_trial_finish(&t);
-	} else {
-		vn_trial_finish(&a->r->whole);
-		a->r->whole = t;
-	}
+	vn_experiment_foresee(a->x, a->left + a->more);
+	if (!(st = vn_experiment_run(a->x, on, &fresh, err)))
+		st = keep(a, on, &fresh, err);
+	vn_trial_finish(&fresh);
+	*t = st ? NULL : recall(a, on);
 	return st;
+}
+
+static vn_status ask(void *ctx, const bool *on, bool again, bool *good, vn_error *err)
+{
+	asking                 *a = ctx;
+	vn_isolate_trial        fresh = { 0 };
+	const vn_isolate_trial *t = &fresh;
+	const vn_status         st = again ? vn_experiment_run(a->x, on, &fresh, err) : run_set(a, on, &t, err);
+
+	*good = t && t->within;
+	vn_trial_finish(&fresh);
+	return st;
+}
+
+static vn_status copy_trial(const vn_experiment *x, const vn_isolate_trial *t, vn_isolate_trial *to, vn_error *err)
+{
+	const size_t n = (size_t)x->n;
+
+	*to = *t;
+	to->bad = malloc(n + 1);
+	to->origin = malloc(n + 1);
+	to->error = malloc((n + 1) * sizeof *to->error);
+	if (!to->bad || !to->origin || !to->error)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", x->n);
+	memcpy(to->bad, t->bad, n);
+	memcpy(to->origin, t->origin, n);
+	memcpy(to->error, t->error, n * sizeof *to->error);
+	return VN_OK;
 }
 
 /* ---- the worst first --------------------------------------------------------------- */
@@ -64,14 +126,74 @@ static vn_status sort(const vn_experiment *x, vn_repair *r, vn_error *err)
 	return VN_OK;
 }
 
+/* ---- the person's own switches ------------------------------------------------------------ */
+
+static vn_status run_yours(asking *a, const char *globs, vn_error *err)
+{
+	vn_repair_yours        *y = &a->r->yours[a->r->n_yours++];
+	const vn_isolate_trial *t;
+	vn_status               st;
+
+	*y = (vn_repair_yours){ .globs = strdup(globs), .on = calloc((size_t)a->x->n + 1, sizeof *y->on) };
+	if (!y->globs || !y->on)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the globs of VERNIER_FORCE_REF");
+	if ((st = vn_experiment_select(a->x, globs, y->on, err)))
+		return vn_context(err, st, "VERNIER_FORCE_REF");
+	for (int i = 0; i < a->x->n; i++)
+		y->n += y->on[i];
+	if ((st = run_set(a, y->on, &t, err)))
+		return st;
+	y->within = t->within;
+	y->outside = t->outside;
+	y->kl = t->kl;
+	return VN_OK;
+}
+
+/* Each glob alone, and all together where there are several. */
+static vn_status run_all_yours(asking *a, const char *globs, vn_error *err)
+{
+	char        *text = strdup(globs);
+	const char **list = NULL;
+	int          n = 0;
+	vn_status    st = text ? vn_toggles_split(text, &list, &n, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for VERNIER_FORCE_REF");
+
+	if (st && text)
+		vn_context(err, st, "VERNIER_FORCE_REF");
+	if (!st && n > VN_MOST_YOURS)
+		st = vn_fail(err, VN_ERR_USAGE, "VERNIER_FORCE_REF has %d globs; isolate takes at most %d", n, VN_MOST_YOURS);
+	for (int i = 0; i < n && !st; i++)
+		st = run_yours(a, list[i], err);
+	if (n > 1 && !st)
+		st = run_yours(a, globs, err);
+	free(list);
+	free(text);
+	return st;
+}
+
 /* ---- its parts ------------------------------------------------------------------------ */
 
-static vn_status search(vn_experiment *x, vn_repair *r, vn_error *err)
+static vn_status search(asking *a, vn_error *err)
 {
-	const bool *const hint[] = { r->plain.origin, r->plain.bad };
-	asking a = { x, r };
+	const bool *hint[VN_MOST_YOURS + 3];
+	vn_repair  *r = a->r;
+	int         n = 0;
 
-	return vn_isolate(x->n, ask, &a, hint, vn_experiment_compares(x) ? 2 : 0, &r->found, err);
+	for (int i = 0; i < r->n_yours; i++)
+		if (r->yours[i].within)
+			hint[n++] = r->yours[i].on;
+	if (vn_experiment_compares(a->x)) {
+		hint[n++] = r->plain.origin;
+		hint[n++] = r->plain.bad;
+	}
+	const vn_isolate_request q = { .n = a->x->n, .component = a->x->component, .layer = a->x->layer, .ask = ask, .ctx = a,
+	                               .hint = hint, .n_hints = n, .left = &a->left };
+	vn_status st = vn_isolate(&q, &r->found, err);
+	a->left = 0;
+	if (st)
+		return st;
+	memset(a->on, 1, (size_t)a->x->n);
+	const vn_isolate_trial *whole = recall(a, a->on);
+	return whole ? copy_trial(a->x, whole, &r->whole, err) : VN_OK;
 }
 
 static bool in_a_set(const vn_isolated *f, int toggle)
@@ -83,46 +205,49 @@ static bool in_a_set(const vn_isolated *f, int toggle)
 }
 
 /* With what is on. */
-static vn_status probe(vn_experiment *x, vn_repair *r, int toggle, int set, const bool *on, vn_isolate_trial *t, vn_error *err)
+static vn_status probe(asking *a, int toggle, int set, vn_error *err)
 {
-	const vn_status st = vn_experiment_run(x, on, t, err);
+	const vn_isolate_trial *t;
+	const vn_status         st = run_set(a, a->on, &t, err);
 
 	if (!st)
-		r->probe[r->n_probes++] = (vn_probe){ toggle, set, !t->bad[toggle], t->outside, t->kl };
+		a->r->probe[a->r->n_probes++] = (vn_probe){ toggle, set, !t->bad[toggle], t->outside, t->kl };
 	return st;
 }
 
 /* Each of a set left out of it: its inputs are right then, as far as that set makes them. */
-static vn_status leave_out(vn_experiment *x, vn_repair *r, int set, bool *on, vn_isolate_trial *t, vn_error *err)
+static vn_status leave_out(asking *a, int set, vn_error *err)
 {
-	vn_status st = VN_OK;
+	const vn_isolated *f = &a->r->found;
+	vn_status          st = VN_OK;
 
-	memcpy(on, r->found.set[set], (size_t)x->n);
-	for (int i = 0; i < x->n && !st && r->n_probes < VN_MOST_PROBES - 4; i++) {
-		if (!r->found.set[set][i])
+	memcpy(a->on, f->set[set], (size_t)a->x->n);
+	for (int i = 0; i < a->x->n && !st && a->r->n_probes < VN_MOST_PROBES - 4; i++) {
+		if (!f->set[set][i])
 			continue;
-		on[i] = false;
-		st = probe(x, r, i, set, on, t, err);
-		on[i] = true;
+		a->on[i] = false;
+		st = probe(a, i, set, err);
+		a->on[i] = true;
 	}
 	return st;
 }
 
-static vn_status try_each(vn_experiment *x, vn_repair *r, bool *on, vn_isolate_trial *t, vn_error *err)
+static vn_status try_each(asking *a, vn_error *err)
 {
-	vn_status st = VN_OK;
-	int       others = 0;
+	const vn_repair *r = a->r;
+	vn_status        st = VN_OK;
+	int              others = 0;
 
 	for (int s = 0; s < r->found.n_sets && !st; s++)
 		if (r->found.size[s] > 1)
-			st = leave_out(x, r, s, on, t, err);
+			st = leave_out(a, s, err);
 	for (int i = 0; i < r->n_order && !st && others < 4; i++) {
 		if (!r->plain.bad[r->order[i]] || in_a_set(&r->found, r->order[i]))
 			continue;
-		memset(on, 0, (size_t)x->n);
-		on[r->order[i]] = true;
+		memset(a->on, 0, (size_t)a->x->n);
+		a->on[r->order[i]] = true;
 		others++;
-		st = probe(x, r, r->order[i], -1, on, t, err);
+		st = probe(a, r->order[i], -1, err);
 	}
 	return st;
 }
@@ -132,39 +257,68 @@ static void put_point(vn_repair *r, int k, const vn_isolate_trial *t)
 	r->curve[r->n_curve++] = (vn_repaired){ k, k ? r->order[k - 1] : -1, t->within, t->outside, t->kl };
 }
 
-/* k = 0, 1, 2, 3, 4, 6, 8, 12, 16... of those with an error; after the first that is within no more than one. */
-static vn_status draw_curve(vn_experiment *x, vn_repair *r, bool *on, vn_isolate_trial *t, vn_error *err)
+/* k = 0, 1, 2, 4, 8... of those with an error; after the first that is within no more than one. */
+static vn_status draw_curve(asking *a, vn_error *err)
 {
-	int good = 0;
+	vn_repair *r = a->r;
+	int        good = 0;
 
 	put_point(r, 0, &r->plain);
-	for (int k = 1, step = 1; k <= r->n_order && good < 2 && r->n_curve < VN_MOST_CURVE; k += step) {
-		memset(on, 0, (size_t)x->n);
+	for (int k = 1; k <= r->n_order && good < 2 && r->n_curve < VN_MOST_CURVE; k *= 2) {
+		const vn_isolate_trial *t;
+		memset(a->on, 0, (size_t)a->x->n);
 		for (int i = 0; i < k; i++)
-			on[r->order[i]] = true;
-		const vn_status st = vn_experiment_run(x, on, t, err);
+			a->on[r->order[i]] = true;
+		const vn_status st = run_set(a, a->on, &t, err);
 		if (st)
 			return st;
 		put_point(r, k, t);
 		good += t->within;
-		step = k < 4 ? 1 : k % 3 ? k / 2 : k / 3;
 	}
 	return VN_OK;
 }
 
-vn_status vn_repair_find(vn_experiment *x, vn_repair *r, vn_error *err)
+/* Runs after the search: probes of others and the curve. */
+static int runs_after(const asking *a)
 {
-	bool     *on = calloc((size_t)x->n + 1, sizeof *on);
-	vn_isolate_trial  t = { 0 };
-	vn_status st = on ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", x->n);
+	int n = 4;
+
+	for (int k = 1; k <= a->r->n_order; k *= 2)
+		n++;
+	return vn_experiment_compares(a->x) ? n : 0;
+}
+
+static vn_status find(asking *a, const char *yours, vn_error *err)
+{
+	vn_experiment          *x = a->x;
+	vn_repair              *r = a->r;
+	const vn_isolate_trial *plain;
+	vn_status               st;
+
+	if ((st = run_set(a, a->on, &plain, err)) || (st = copy_trial(x, plain, &r->plain, err)) || (st = sort(x, r, err)))
+		return st;
+	a->more = runs_after(a);
+	if (yours && *yours && !r->plain.within && (st = run_all_yours(a, yours, err)))
+		return st;
+	if ((st = search(a, err)) || r->found.healthy || !r->found.helps || !vn_experiment_compares(x))
+		return st;
+	st = try_each(a, err);
+	return st ? st : draw_curve(a, err);
+}
+
+vn_status vn_repair_find(vn_experiment *x, const char *yours, vn_repair *r, vn_error *err)
+{
+	asking    a = { .x = x, .r = r, .on = calloc((size_t)x->n + 1, sizeof *a.on) };
+	vn_status st;
 
 	*r = (vn_repair){ 0 };
-	if (!st && !(st = vn_experiment_run(x, on, &r->plain, err)) && !(st = sort(x, r, err)))
-		st = search(x, r, err);
-	if (!st && !r->found.healthy && r->found.helps && vn_experiment_compares(x) && !(st = try_each(x, r, on, &t, err)))
-		st = draw_curve(x, r, on, &t, err);
-	vn_trial_finish(&t);
-	free(on);
+	st = a.on ? find(&a, yours, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", x->n);
+	for (int i = 0; i < a.n_past; i++) {
+		vn_trial_finish(&a.past[i].t);
+		free(a.past[i].on);
+	}
+	free(a.past);
+	free(a.on);
 	return st;
 }
 
@@ -173,14 +327,34 @@ void vn_repair_finish(vn_repair *r)
 	vn_isolated_finish(&r->found);
 	vn_trial_finish(&r->plain);
 	vn_trial_finish(&r->whole);
+	for (int i = 0; i < r->n_yours; i++) {
+		free(r->yours[i].globs);
+		free(r->yours[i].on);
+	}
 	free(r->order);
 	*r = (vn_repair){ 0 };
 }
 
 /* ---- in words --------------------------------------------------------------------------- */
 
-const char *vn_repair_says_set(const vn_isolated *f, int set)
+/* Is the set of one component? */
+static bool one_component(const vn_experiment *x, const bool *on)
 {
+	int component = -1;
+
+	for (int i = 0; i < x->n; i++) {
+		if (on[i] && component >= 0 && x->component[i] != component)
+			return false;
+		if (on[i])
+			component = x->component[i];
+	}
+	return true;
+}
+
+const char *vn_repair_says_set(const vn_experiment *x, const vn_isolated *f, int set)
+{
+	if (f->size[set] > 1 && f->n_sets == 1 && one_component(x, f->set[set]))
+		return "the divergence is gone if this component is replaced in all of these layers: its kernel is at fault";
 	if (f->size[set] > 1)
 		return "the divergence is gone if all of them are replaced; none can be left out";
 	return f->n_sets > 1 ? "the divergence is gone if this operation is replaced, but other replacements repair it too"

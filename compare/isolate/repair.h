@@ -4,9 +4,12 @@
  *
  *   plain   the run as it is
  *   whole   with everything replaced
+ *   yours   with what the person's own VERNIER_FORCE_REF replaces
  *   found   the smallest sets of replacements that repair the run (isolate.h)
  *   probe   a found set without one of its members; the worst other operations, each replaced alone
  *   curve   the repair curve: divergence of the logits after replacing the k worst operations
+ *
+ * No set is run twice, except a found one (isolate.h).
  */
 #ifndef VN_COMPARE_REPAIR_H
 #define VN_COMPARE_REPAIR_H
@@ -16,7 +19,7 @@
 
 #include <stdio.h>
 
-enum { VN_MOST_PROBES = 12, VN_MOST_CURVE = 40 };
+enum { VN_MOST_PROBES = 12, VN_MOST_CURVE = 40, VN_MOST_YOURS = 8 };
 
 /* A run about one toggle. */
 typedef struct vn_probe {
@@ -27,6 +30,16 @@ typedef struct vn_probe {
 	int    outside; /* checkpoints outside */
 	double kl;
 } vn_probe;
+
+/* A run with what one glob of VERNIER_FORCE_REF replaces, or all of them. */
+typedef struct vn_repair_yours {
+	char   *globs;
+	bool   *on;  /* (n) */
+	int     n;   /* toggles */
+	bool    within;
+	int     outside;
+	double  kl;
+} vn_repair_yours;
 
 typedef struct vn_repaired {
 	int    k, worst; /* number of toggles replaced; the one added last, -1: none */
@@ -39,6 +52,8 @@ typedef struct vn_repair {
 	vn_isolated found;
 	/* without and with all toggles replaced; whole.bad NULL: not run */
 	vn_isolate_trial    plain, whole;
+	vn_repair_yours yours[VN_MOST_YOURS + 1];
+	int         n_yours;
 	int        *order;        /* (n) toggles: origins first, then by decreasing error */
 	int         n_order;      /* how many of them have an error */
 	vn_probe    probe[VN_MOST_PROBES];
@@ -47,13 +62,13 @@ typedef struct vn_repair {
 	int         n_curve;
 } vn_repair;
 
-/* Makes the runs. If runs are not compared, only the search is made. Call vn_repair_finish
- * afterwards, also after a failure. */
-vn_status vn_repair_find(vn_experiment *x, vn_repair *r, vn_error *err);
+/* Makes the runs. If runs are not compared, only the search is made. yours: the person's own list
+ * of globs; NULL or "": none. Call vn_repair_finish afterwards, also after a failure. */
+vn_status vn_repair_find(vn_experiment *x, const char *yours, vn_repair *r, vn_error *err);
 void      vn_repair_finish(vn_repair *r);
 
 /* Half a sentence on what a set says about its members, and a probe about its toggle. */
-const char *vn_repair_says_set(const vn_isolated *f, int set);
+const char *vn_repair_says_set(const vn_experiment *x, const vn_isolated *f, int set);
 const char *vn_repair_says_probe(const vn_probe *p);
 
 /* The reports. */

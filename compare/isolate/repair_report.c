@@ -46,17 +46,38 @@ static void put_trial(const vn_experiment *x, const char *what, const vn_isolate
 	fputc('\n', out);
 }
 
+/* What a person sets to make a run again. */
+static void put_switch(const vn_experiment *x, const bool *on, FILE *out)
+{
+	char *globs = vn_experiment_switch(x, on);
+
+	fprintf(out, "            VERNIER_FORCE_REF='%s' replaces them\n", globs ? globs : "");
+	free(globs);
+}
+
+static void put_members(const vn_experiment *x, const bool *on, FILE *out)
+{
+	const char *comma = "";
+
+	for (int i = 0; i < x->n; i++)
+		if (on[i]) {
+			fprintf(out, "%s%s (%s)", comma, x->name[i], op_of(x, i));
+			comma = ", ";
+		}
+}
+
 static void put_sets(const vn_experiment *x, const vn_repair *r, FILE *out)
 {
 	for (int s = 0; s < r->found.n_sets; s++) {
-		const char *comma = "";
 		fputs(r->found.size[s] == 1 ? "culprit     " : "together    ", out);
-		for (int i = 0; i < x->n; i++)
-			if (r->found.set[s][i]) {
-				fprintf(out, "%s%s (%s)", comma, x->name[i], op_of(x, i));
-				comma = ", ";
-			}
-		fprintf(out, "\n            %s\n", vn_repair_says_set(&r->found, s));
+		if (r->found.size[s] <= 4)
+			put_members(x, r->found.set[s], out);
+		else
+			fprintf(out, "%d operations", r->found.size[s]);
+		fputc('\n', out);
+		if (r->found.size[s] > 1)
+			put_switch(x, r->found.set[s], out);
+		fprintf(out, "            %s\n", vn_repair_says_set(x, &r->found, s));
 	}
 	if (r->found.n_sets > 1)
 		fputs("            each of these repairs the run alone: something that they share is at fault, or too few checkpoints are judged\n", out);
@@ -66,6 +87,23 @@ static void put_sets(const vn_experiment *x, const vn_repair *r, FILE *out)
 		const vn_probe *p = &r->probe[i];
 		fprintf(out, "%-11s %s (%s)\n            %s; %d outside\n", i ? "" : "by itself", x->name[p->toggle], op_of(x, p->toggle),
 		        vn_repair_says_probe(p), p->outside);
+	}
+}
+
+static void put_yours(const vn_experiment *x, const vn_repair *r, FILE *out)
+{
+	for (int i = 0; i < r->n_yours; i++) {
+		const vn_repair_yours *y = &r->yours[i];
+		const bool             limits = vn_experiment_compares(x);
+		char                   globs[PATH_MAX];
+		snprintf(globs, sizeof globs, "%s", y->globs);
+		fprintf(out, "%-11s VERNIER_FORCE_REF='%s', %d operation%s: %s", i ? "" : "yours", vn_text_clean(globs, sizeof globs), y->n,
+		        y->n == 1 ? "" : "s", y->within ? limits ? "within limits" : "good" : limits ? "OUTSIDE limits" : "bad");
+		if (limits) {
+			fprintf(out, ", %d of %d checkpoints; logits KL mean ", y->outside, x->compared);
+			number(y->kl, out);
+		}
+		fputc('\n', out);
 	}
 }
 
@@ -98,6 +136,7 @@ void vn_repair_text(const vn_repair_about *a, const vn_experiment *x, const vn_r
 	put_trial(x, "unchanged", &r->plain, out);
 	if (r->whole.bad)
 		put_trial(x, "replaced", &r->whole, out);
+	put_yours(x, r, out);
 	if (r->found.healthy)
 		fputs("There is nothing to isolate.\n", out);
 	else if (!r->found.helps)
@@ -129,11 +168,29 @@ static json_t *sets(const vn_experiment *x, const vn_repair *r)
 
 	for (int s = 0; s < r->found.n_sets; s++) {
 		json_t *names = json_array();
+		char   *globs = vn_experiment_switch(x, r->found.set[s]);
 		for (int i = 0; i < x->n; i++)
 			if (r->found.set[s][i])
 				json_array_append_new(names, vn_json_text(x->name[i]));
-		json_array_append_new(list, json_pack("{s:s, s:o, s:s}", "kind", r->found.size[s] == 1 ? "single" : "together", "replaced", names,
-		                                      "says", vn_repair_says_set(&r->found, s)));
+		json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:s}", "kind", r->found.size[s] == 1 ? "single" : "together", "replaced", names,
+		                                      "switch", vn_json_text(globs), "says", vn_repair_says_set(x, &r->found, s)));
+		free(globs);
+	}
+	return list;
+}
+
+static json_t *yours(const vn_experiment *x, const vn_repair *r)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < r->n_yours; i++) {
+		const vn_repair_yours *y = &r->yours[i];
+		json_t *row = json_pack("{s:o, s:i, s:b}", "switch", vn_json_text(y->globs), "operations", y->n, "within", y->within);
+		if (vn_experiment_compares(x)) {
+			json_object_set_new(row, "outside", json_integer(y->outside));
+			json_object_set_new(row, "kl_mean", vn_json_real(y->kl));
+		}
+		json_array_append_new(list, row);
 	}
 	return list;
 }
@@ -180,6 +237,7 @@ vn_status vn_repair_json(const vn_repair_about *a, const vn_experiment *x, const
 	json_object_set_new(j, "runs", json_integer(x->runs));
 	json_object_set_new(j, "as_it_is", trial(x, &r->plain));
 	json_object_set_new(j, "all_replaced", r->whole.bad ? trial(x, &r->whole) : json_null());
+	json_object_set_new(j, "yours", yours(x, r));
 	json_object_set_new(j, "sets", sets(x, r));
 	json_object_set_new(j, "more_sets", json_boolean(r->found.more));
 	json_object_set_new(j, "probes", probes(x, r));

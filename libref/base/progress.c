@@ -121,6 +121,15 @@ void vn_progress_start(vn_progress *p, const char *what, int64_t total)
 	pthread_mutex_unlock(&lock);
 }
 
+void vn_progress_total(vn_progress *p, int64_t total)
+{
+	if (!p->on)
+		return;
+	pthread_mutex_lock(&lock);
+	p->total = total;
+	pthread_mutex_unlock(&lock);
+}
+
 void vn_progress_at(vn_progress *p, int64_t done)
 {
 	if (!p->on)

@@ -22,6 +22,7 @@ typedef struct vn_progress {
 } vn_progress;
 
 void vn_progress_start(vn_progress *p, const char *what, int64_t total); /* total 0: not known */
+void vn_progress_total(vn_progress *p, int64_t total); /* the total is known better now */
 void vn_progress_at(vn_progress *p, int64_t done); /* "layer 7 of 24, 3.1/s, 5 s left" */
 void vn_progress_stop(vn_progress *p);             /* clears the line; p may be zeroed or stopped */
 

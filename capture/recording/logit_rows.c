@@ -1,0 +1,47 @@
+/* logit_rows.c: see logit_rows.h. */
+#include "capture/recording/logit_rows.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* The rows of one step, whose first token is number `first` of the text. An engine may have kept the last row alone. */
+static vn_status rows_of_step(const vn_recording *r, const vn_step *step, int64_t first, int64_t tokens, vn_logit_row *at, int64_t *all, vn_error *err)
+{
+	const int e = vn_recording_find(r, step->number, "logits");
+	if (e < 0)
+		return VN_OK;
+	const vn_shape *shape = &vn_recording_entry(r, e)->shape;
+	const int64_t   width = shape->rank ? shape->dim[shape->rank - 1] : 0, rows = width ? vn_shape_count(shape) / width : 0;
+	if (rows == 0)
+		return VN_OK;
+	if (rows != step->rows && rows != 1)
+		return vn_fail(err, VN_ERR_SHAPE, "%s: step.%d/logits has %" PRId64 " rows; the step kept %" PRId64 " tokens", vn_recording_path(r),
+		               step->number, rows, step->rows);
+	if (*all && width != *all)
+		return vn_fail(err, VN_ERR_SHAPE, "%s: step.%d/logits has %" PRId64 " scores a token; the steps before it have %" PRId64,
+		               vn_recording_path(r), step->number, width, *all);
+	*all = width;
+	for (int64_t i = 0; i < rows; i++) {
+		const int64_t token = first + step->first_row + step->rows - rows + i;
+		if (token < tokens)
+			at[token] = (vn_logit_row) { e, i };
+	}
+	return VN_OK;
+}
+
+vn_status vn_logit_rows_of(const vn_recording *r, int64_t tokens, vn_logit_row **at, int64_t *width, vn_error *err)
+{
+	const vn_step *step;
+	const int      n = vn_recording_steps(r, &step);
+	int64_t        first = 0;
+	vn_status      st = VN_OK;
+
+	*width = 0;
+	if (!(*at = malloc((size_t)tokens * sizeof **at)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a text of %" PRId64 " tokens", tokens);
+	for (int64_t i = 0; i < tokens; i++)
+		(*at)[i] = (vn_logit_row) { -1, 0 };
+	for (int i = 0; i < n && !st; first += step[i++].tokens)
+		st = rows_of_step(r, &step[i], first, tokens, *at, width, err);
+	return st;
+}

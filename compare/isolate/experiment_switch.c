@@ -1,0 +1,99 @@
+/* experiment_switch.c: sets of toggles as globs, which is how a person and VERNIER_FORCE_REF name them. */
+#include "compare/isolate/experiment.h"
+
+#include "capture/run/toggles.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+vn_status vn_experiment_select(const vn_experiment *x, const char *globs, bool *on, vn_error *err)
+{
+	char        *text = strdup(globs);
+	bool        *node = calloc((size_t)x->plan->n_nodes + 1, sizeof *node);
+	const char **list = NULL;
+	int          n = 0;
+	vn_status    st;
+
+	if (!text || !node)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a list of globs");
+	else
+		st = vn_toggles_split(text, &list, &n, err);
+	for (int i = 0; i < n && !st; i++)
+		st = vn_toggles_match(x->plan, list[i], node, err);
+	for (int i = 0; i < x->n && !st; i++)
+		on[i] = node[x->node[i]];
+	free(list);
+	free(node);
+	free(text);
+	return st;
+}
+
+/* Has an earlier toggle this component? */
+static bool begun(const vn_experiment *x, const bool *on, int at)
+{
+	for (int i = 0; i < at; i++)
+		if (on[i] && x->component[i] == x->component[at])
+			return true;
+	return false;
+}
+
+/* Toggles in layers of this component, that are on or that there are. */
+static int count(const vn_experiment *x, const bool *on, int component)
+{
+	int n = 0;
+
+	for (int i = 0; i < x->n; i++)
+		n += x->component[i] == component && x->layer[i] >= 0 && (!on || on[i]);
+	return n;
+}
+
+static void put_layers(const vn_experiment *x, const bool *on, int component, FILE *out)
+{
+	const char *comma = "";
+
+	for (int i = 0; i < x->n; i++)
+		if (on[i] && x->component[i] == component && x->layer[i] >= 0) {
+			fprintf(out, "%s%d", comma, x->layer[i]);
+			comma = ",";
+		}
+}
+
+static void put_component(const vn_experiment *x, const bool *on, int first, FILE *out)
+{
+	const int component = x->component[first], n = count(x, on, component);
+	const char *name = strchr(x->name[first], '.');
+
+	if (x->layer[first] < 0 || !name || n == 1) {
+		fputs(x->name[first], out);
+		return;
+	}
+	if (n == count(x, NULL, component)) {
+		fprintf(out, "*%s", name);
+		return;
+	}
+	fputs("layer{", out);
+	put_layers(x, on, component, out);
+	fprintf(out, "}%s", name);
+}
+
+char *vn_experiment_switch(const vn_experiment *x, const bool *on)
+{
+	char       *text = NULL;
+	size_t      size;
+	const char *comma = "";
+	FILE       *out = open_memstream(&text, &size);
+
+	if (!out)
+		return NULL;
+	for (int i = 0; i < x->n; i++)
+		if (on[i] && !begun(x, on, i)) {
+			fputs(comma, out);
+			put_component(x, on, i, out);
+			comma = ",";
+		}
+	if (fclose(out) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
