@@ -28,6 +28,16 @@ forbid libref  '\b(Vk[A-Z]|hid_t|yaml_)'                   "names a type of anot
 forbid libgpu  '\b(hid_t|cblas_|yaml_)'                    "names a type of another room"
 forbid capture '\b(Vk[A-Z][A-Za-z]+|cblas_)'               "names a type of another room"
 forbid compare '\b(hid_t|Vk[A-Z][A-Za-z]+|cblas_|yaml_)'   "names a type of another room"
+# A guard names its file, as VN_CAPTURE_PLACE_H or VN_CAPTURE_FILE_PLACE_H; public headers and examples have names of their own.
+# A guard that two headers share hides one of them.
+for header in $(find libref libgpu capture compare tests -name '*.h' | grep -vE '^(capture/(examples|include|llama\.cpp)|tests/llama_stand_in)/'); do
+	guard=$(sed -n 's/^#ifndef \(.*_H\)$/\1/p' "$header" | head -n 1) base=$(basename "$header" .h) folder=$(dirname "$header")
+	short=VN_${header%%/*}_${base}_H long=VN_${folder//\//_}_${base}_H
+	if [ "$guard" != "${short^^}" ] && [ "$guard" != "${long^^}" ]; then
+		echo "$header: its guard is '$guard', not ${short^^} or ${long^^}"
+		bad=1
+	fi
+done
 hits=$(grep -rlE '#include <yaml|\byaml_' capture | grep -v '^capture/base/yaml.c$')
 if [ -n "$hits" ]; then
 	echo "libyaml belongs to capture/base/yaml.c, not to:"

@@ -8,8 +8,8 @@
  * Owner    the plan is borrowed and must outlive the vn_recorder_fault.
  * Threads  as a sink's.
  */
-#ifndef VN_CAPTURE_MISREAD_H
-#define VN_CAPTURE_MISREAD_H
+#ifndef VN_CAPTURE_RECORDER_FAULT_H
+#define VN_CAPTURE_RECORDER_FAULT_H
 
 #include "libref/plan/tap.h"
 

@@ -1,6 +1,6 @@
 /* sampling.h: compares two tensors at a few sampled positions, before all numbers are read. */
-#ifndef VN_COMPARE_DRAW_H
-#define VN_COMPARE_DRAW_H
+#ifndef VN_COMPARE_SAMPLING_H
+#define VN_COMPARE_SAMPLING_H
 
 #include <math.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * A missing field gets the family's default; null counts as missing; unknown fields are ignored.
  * Unsupported settings are rejected with an error that names the field.
  */
-#ifndef VN_LIBREF_MODEL_CONFIG_H
-#define VN_LIBREF_MODEL_CONFIG_H
+#ifndef VN_LIBREF_FAMILY_CONFIG_H
+#define VN_LIBREF_FAMILY_CONFIG_H
 
 #include "libref/base/error.h"
 #include "libref/plan/plan.h"

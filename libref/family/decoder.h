@@ -5,8 +5,8 @@
  * differ: which projections have biases, whether each head's queries and keys are normed, which
  * layers have a window.
  */
-#ifndef VN_LIBREF_PLAN_DECODER_H
-#define VN_LIBREF_PLAN_DECODER_H
+#ifndef VN_LIBREF_FAMILY_DECODER_H
+#define VN_LIBREF_FAMILY_DECODER_H
 
 #include "libref/family/config.h"
 

@@ -3,8 +3,8 @@
  * Each family is one file, which reads the fields of config.json that it knows and builds the plan.
  * To add a family, add a file and a row in family.c.
  */
-#ifndef VN_LIBREF_PLAN_FAMILY_H
-#define VN_LIBREF_PLAN_FAMILY_H
+#ifndef VN_LIBREF_FAMILY_FAMILY_H
+#define VN_LIBREF_FAMILY_FAMILY_H
 
 #include "libref/plan/plan.h"
 
