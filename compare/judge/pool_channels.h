@@ -5,6 +5,9 @@
  * whatever happens to one channel. Therefore a sample of the rows of all such steps is measured as one
  * tensor, a pool, and the result is charged to the first step that is off in that channel.
  *
+ * So are up to four parts of the steps, each of 8 or more, by themselves: of a channel that is off in the last third alone, all steps
+ * together show a third. Where a part shows more, it is the pool.
+ *
  * A step that is wrong as a whole would hide the others. When the result is charged to such a step,
  * the others form a pool of their own as well.
  *
