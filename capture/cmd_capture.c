@@ -51,7 +51,7 @@ static const vn_option known[] = {
 	VN_GROUP("What to record"),
 	{ "output", 'o', VN_INTO(options, recipe.path), .argument = "FILE",
 	  .help = "Write the recording to FILE. Required. The file gets this name only when it is complete." },
-	{ "force", 0, VN_INTO(options, recipe.force), .help = "Replace FILE if it exists." },
+	{ "force", 0, VN_INTO(options, recipe.force), .help = "Replace FILE if it is a recording. Other files are never replaced." },
 	{ "points", 0, VN_COLLECT(options, pattern, recipe.n_patterns), .argument = "GLOB",
 	  .help = "Record only these checkpoints. Default: every checkpoint that the engine computes anyway. Attention scores and probabilities, the "
 	          "activated gate, and the cached keys and values are recorded only if a GLOB matches them." },
@@ -161,9 +161,16 @@ static vn_status read_values(options *o, vn_error *err)
 	return st;
 }
 
+static bool is_engine(const char *word)
+{
+	return strcmp(word, "ref") == 0 || strcmp(word, "gpu") == 0;
+}
+
 /* What the options say together. */
 static vn_status check(options *o, int argc, char **argv, vn_error *err)
 {
+	if (argc - optind == 1 && !is_engine(argv[optind]))
+		return vn_fail(err, VN_ERR_USAGE, "the engine is missing, ref or gpu: vernier capture ref '%s'", argv[optind]);
 	if (argc - optind < 2)
 		return vn_fail(err, VN_ERR_USAGE, "an engine (ref or gpu) and a model are needed");
 	if (argc - optind > 2)
@@ -171,7 +178,7 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 	o->engine = argv[optind];
 	o->model = argv[optind + 1];
 	o->run.gpu = strcmp(o->engine, "gpu") == 0;
-	if (!o->run.gpu && strcmp(o->engine, "ref") != 0)
+	if (!is_engine(o->engine))
 		return vn_fail(err, VN_ERR_USAGE, "the engine is ref or gpu, not '%s'", o->engine);
 	if (!o->recipe.path)
 		return vn_fail(err, VN_ERR_USAGE, "-o FILE is needed: the file to write the recording to");

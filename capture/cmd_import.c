@@ -21,7 +21,7 @@ static const vn_option known[] = {
 	VN_GROUP("Files"),
 	{ "output", 'o', VN_INTO(options, output), .argument = "FILE",
 	  .help = "Write the recording to FILE. Required, except with --dry-run. The file gets this name only when it is complete." },
-	{ "force", 0, VN_INTO(options, force), .help = "Replace FILE if it exists." },
+	{ "force", 0, VN_INTO(options, force), .help = "Replace FILE if it is a recording. Other files are never replaced." },
 	{ "dry-run", 0, VN_INTO(options, import.dry),
 	  .help = "Write nothing. List what each tensor becomes, and leftover tensors with the nearest checkpoint name." },
 	{ "partial", 0, VN_INTO(options, import.partial), .help = "Import the whole tensors of an interrupted dump. The recording is marked incomplete." },

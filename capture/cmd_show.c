@@ -105,7 +105,7 @@ static vn_status show(const char *path, const char *name, const options *o, vn_e
 		name = NULL;
 	if (!st && name && (i = find(r, name, err)) < 0)
 		st = VN_ERR_NOTFOUND;
-	if (!st)
+	if (!st && !o->values) /* a file of damaged numbers would outlive what is said of them here */
 		vn_recording_allow_damage(r);
 	if (!st && name)
 		st = vn_recording_data(r, i, &data, err);

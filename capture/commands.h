@@ -1,5 +1,7 @@
-/* commands.h: the subcommands of this room. argv[0] is the command's name; the
- * exit status is 0 or 2. Results go to stdout, talk to stderr. */
+/* commands.h: the subcommands that live in capture/.
+ *
+ * Each takes its own arguments; argv[0] is its name. Exit status: 0 done, 2 trouble. Results go to
+ * stdout, messages to stderr. */
 #ifndef VN_CAPTURE_COMMANDS_H
 #define VN_CAPTURE_COMMANDS_H
 
@@ -10,7 +12,7 @@ int cmd_import(int argc, char **argv);
 int cmd_show(int argc, char **argv);
 int cmd_points(int argc, char **argv);
 
-/* What help, the manual and completions are printed from. */
+/* The option tables, from which help, manual and completions are printed. */
 extern const vn_command vn_capture_command, vn_import_command, vn_points_command, vn_show_command;
 
 #endif

@@ -6,6 +6,7 @@
 #include "compare/match/sides.h"
 #include "compare/chapters/compare.h"
 #include "compare/comparison/checkpoint.h"
+#include "compare/comparison/checks.h"
 #include "compare/judge/check_words.h"
 #include "compare/judge/judge.h"
 
@@ -213,9 +214,7 @@ static vn_status prove(command *k, const char *text, size_t n, vn_error *err)
 			char label[VN_LABEL], words[VN_WORDS];
 			if (!p->m.n)
 				continue;
-			free(p->check);
-			p->check = NULL;
-			p->n_checks = 0;
+			vn_checks_drop(p);
 			p->worst = -1;
 			p->fails = false;
 			if (!(st = vn_judge(c, p, err)) && p->fails)
@@ -230,12 +229,11 @@ static vn_status prove(command *k, const char *text, size_t n, vn_error *err)
 
 static vn_status check_place(const command *k, vn_error *err)
 {
-	vn_status st = vn_place_check(k->output, k->force, err);
-	for (int i = 0; !st && i < k->n; i++)
+	for (int i = 0; i < k->n; i++)
 		if (vn_same_file(k->output, k->pair[i].ref) || vn_same_file(k->output, k->pair[i].cand)
 		    || vn_same_file(k->output, k->pair[i].floor))
-			st = vn_fail(err, VN_ERR_USAGE, "%s: is read by this calibration; limits do not replace it", k->output);
-	return st;
+			return vn_fail(err, VN_ERR_USAGE, "%s: is read by this calibration; limits do not replace it", k->output);
+	return vn_place_check(k->output, VN_PLACE_TEXT, k->force, err);
 }
 
 static vn_status write_limits(command *k, vn_error *err)

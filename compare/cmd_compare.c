@@ -92,9 +92,9 @@ static const vn_option options[] = {
 	VN_GROUP("Reports"),
 	{ "format", 0, .kind = VN_TAKE_EACH, .take = take_form, .argument = "FORM", .words = &vn_report_names,
 	  .help = "Write a report in this form; all reports come from one pass. junit is JUnit XML, one testcase per checkpoint; markdown fits a comment on a pull "
-	          "request; html is one page that needs no network. specs/ci.md shows how CI systems use them. Default: text." },
+	          "request; html is one page that needs no network; csv has one row per checkpoint. specs/ci.md shows how CI systems use them. Default: text." },
 	{ "output", 'o', .kind = VN_TAKE_EACH, .take = take_path, .argument = "PATH",
-	  .help = "The file for the last --format. Without a --format, the ending of PATH selects the form: .json, .xml for JUnit, .md for Markdown, .html, otherwise "
+	  .help = "The file for the last --format. Without a --format, the ending of PATH selects the form: .json, .xml for JUnit, .md for Markdown, .html, .csv, otherwise "
 	          "text. - is stdout. Default: stdout." },
 	{ "force", 0, VN_INTO(command, force), .help = "Replace reports that exist." },
 	{ "all", 0, VN_INTO(command, all), .help = "Print a line for every checkpoint, including those within limits, with the largest relative error too." },
@@ -107,12 +107,12 @@ static const vn_option options[] = {
 
 const vn_command vn_compare_command = COMMAND("compare",
 	"Judge the recording CAND by the recording REF, or two folders of recordings, paired by file name (specs/compare.md).\n"
-	"With several candidates, 16 at most, each is judged by itself, and one report has a column for each: where each leaves REF, and who is the odd "
-	"one out. A candidate that cannot be compared is told; the others are judged all the same. The exit status is the worst.", "...", "");
+	"With several candidates (at most 16), each is judged alone. One report has a column for each, and names where each diverges from REF and which "
+	"one disagrees with the others. A candidate that cannot be compared is reported; the others are still judged. The exit status is the worst of all.", "...", "");
 const vn_command vn_explain_command = COMMAND("explain",
 	"Compare, and name the known mistake that reproduces each origin, a checkpoint where the error begins (specs/explain.md).\n"
 	"What it needs: MODEL, the weights that both runs used (a HuggingFace directory or a GGUF file); REF and CAND, recordings of the same tokens; and in CAND "
-	"the inputs of the operations to explain, as a recording of all checkpoints has them. It runs the model on the CPU several times.\n"
+	"the inputs of the operations to explain (a recording of all checkpoints has them). It runs the model on the CPU several times.\n"
 	"The options are those of vernier compare; --explain and --replay are always on.", "", "--model MODEL ");
 
 /* --format opens a report, -o says where the last one goes; -o alone opens one by its suffix. */
@@ -199,7 +199,7 @@ static int arguments(command *k, int argc, char **argv)
 	if (k->how.o.bitwise && (k->limits || k->floor || k->how.o.model))
 		return vn_complain(k->name, "--bitwise uses no limits and no floor: give one or the other");
 	if (k->how.o.explain && !k->how.o.model)
-		return vn_complain(k->name, "--explain needs the weights: give --model MODEL");
+		return vn_complain(k->name, "the weights are needed to explain: give --model MODEL");
 	if (k->no_replay && (k->replay || k->how.o.explain))
 		return vn_complain(k->name, "--no-replay leaves out what %s needs: give one or the other", k->how.o.explain ? "an explanation" : "--replay");
 	if (k->replay && !k->how.o.model)
@@ -288,14 +288,13 @@ static vn_status report(const command *k, vn_comparison *c, const char *chosen, 
 /* A report may replace a report, with --force, and never what it speaks of. */
 static vn_status check_place(const command *k, const char *path, vn_error *err)
 {
-	const vn_status st = vn_place_check(path, k->force, err);
-	for (int i = 0; i < k->n_many && !st; i++)
+	for (int i = 0; i < k->n_many; i++)
 		if (vn_same_file(path, k->many[i]))
 			return vn_fail(err, VN_ERR_USAGE, "%s: is an input of this comparison; a report cannot replace it", path);
-	if (!st && (vn_same_file(path, k->ref) || vn_same_file(path, k->cand) || vn_same_file(path, k->floor)
-	            || vn_same_file(path, k->limits) || vn_same_file(path, k->how.o.baseline)))
+	if (vn_same_file(path, k->ref) || vn_same_file(path, k->cand) || vn_same_file(path, k->floor)
+	    || vn_same_file(path, k->limits) || vn_same_file(path, k->how.o.baseline))
 		return vn_fail(err, VN_ERR_USAGE, "%s: is an input of this comparison; a report cannot replace it", path);
-	return st;
+	return vn_place_check(path, VN_PLACE_TEXT, k->force, err);
 }
 
 /* A path given twice, or a link to what it should be compared with, always agrees. Two rows of one batch are two runs. */
@@ -668,7 +667,7 @@ static vn_status vote(const command *k, vn_many *pairs, int *status, vn_error *e
 	vn_vote   v = { .many = { 0 } };
 	vn_status st = judge_pairs(k, pairs, err);
 
-	if (!st && !(st = vn_vote_count(&v, pairs, k->many, k->n_many, err)))
+	if (!st && !(st = vn_vote_count(&v, pairs, k->many, k->n_many, k->how.o.strict, err)))
 		st = tell_many(k, &v.many, err);
 	*status = vn_many_status(&v.many);
 	vn_vote_finish(&v);

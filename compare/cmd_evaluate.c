@@ -1,6 +1,8 @@
-/* cmd_evaluate.c: vernier evaluate MODEL: a text through the reference and the engine under test. */
+/* cmd_evaluate.c: vernier evaluate: a text through the reference and the engine under test, or what two engines recorded of one. */
 #include "compare/commands.h"
 #include "compare/evaluate/evaluate_report.h"
+#include "compare/evaluate/recorded_text.h"
+#include "compare/match/folders.h"
 #include "compare/options.h"
 #include "compare/text/output.h"
 
@@ -9,17 +11,23 @@
 #include "capture/run/prompt.h"
 #include "capture/base/warnings.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WINDOW_DEFAULT = 512, DECODE_DEFAULT = 64 };
+enum { WINDOW_DEFAULT = 512, DECODE_DEFAULT = 64, MOST_FAULTS = 16, MOST_CANDIDATES = 16 };
 
 typedef struct command {
 	const char *model, *text, *precision;
 	vn_prompt_source source; /* but for the text */
 	int         candidate;
-	bool        no_special;
+	bool        no_special, recordings;
 	int64_t     window, stride; /* 0: unsaid */
+	const char *inject[MOST_FAULTS];
+	int         n_inject;
+	char        injected[VN_FACT_VALUE]; /* all of them */
+	char *const *file;          /* --recordings: the reference, then n_files - 1 candidates */
+	int         n_files;
 	vn_engine_options   cand;
 	vn_evaluate_options o;
 	vn_reporting        report;
@@ -27,7 +35,7 @@ typedef struct command {
 
 #define complain(...) vn_complain("evaluate", __VA_ARGS__)
 
-enum { GPU, REF };
+enum { UNSAID = -1, GPU, REF };
 _Static_assert(WINDOW_DEFAULT == 512 && DECODE_DEFAULT == 64, "as the help says");
 
 static const vn_option options[] = {
@@ -43,11 +51,17 @@ static const vn_option options[] = {
 	  .help = "Tokens from one window to the next. A window scores only tokens that no earlier window scored. Default: half a window." },
 	{ "decode", 0, VN_INTO(command, o.decode), VN_RANGE(0, INT32_MAX), .argument = "N",
 	  .help = "At most N greedy steps behind the first half window, until the two differ. Default: 64; 0 for none." },
+	VN_GROUP("Recorded logits"),
+	{ "recordings", 0, VN_INTO(command, recordings),
+	  .help = "Run no model: REF and each CAND are recordings of the point logits, or folders of them, of any engines. Files of two folders are paired by name. "
+	          "Each pair is a text of its own; with --stride N the files, in the order of their names, are windows of one text that begin N tokens apart." },
 	VN_GROUP("The engine under test"),
 	{ "candidate", 0, VN_CHOOSE(command, candidate), .argument = "gpu|ref",
 	  .help = "The engine under test. ref is the reference in another precision, which shows the effect of the number format alone. Default: gpu." },
 	{ "precision", 0, VN_INTO(command, precision), .argument = "P", .words = &vn_policy_names,
 	  .help = "Precision of the candidate. The reference is float32. Default: f16." },
+	{ "inject", 0, VN_COLLECT(command, inject, n_inject), .argument = "FAULT@GLOB",
+	  .help = "Make the candidate wrong: what does this fault cost in perplexity? vernier points --faults lists the faults." },
 	{ "device", 0, VN_INTO(command, cand.device), VN_RANGE(0, 255), .argument = "N",
 	  .help = "GPU number, as listed by vernier devices. Default: the best suitable device." },
 	VN_THREADS_OPTION(command, o.threads),
@@ -58,9 +72,10 @@ static const vn_option options[] = {
 };
 
 const vn_command vn_evaluate_command = {
-	.name = "evaluate", .synopsis = "MODEL --text FILE|--ids LIST|--ids-from REC [OPTION]...",
+	.name = "evaluate", .synopsis = "MODEL --text FILE|--ids LIST|--ids-from REC [OPTION]...\n--recordings REF CAND... [--stride N] [OPTION]...",
 	.about = "Run a text through the reference and through the engine under test: the perplexity of both, how often both choose the same next token, the "
-	         "divergence of their distributions, and how long they agree in greedy decoding (specs/evaluate.md).",
+	         "divergence of their distributions, and how long they agree in greedy decoding (specs/evaluate.md).\n"
+	         "With --recordings the same, but for decoding, of logits that two engines recorded.",
 	.option = options, .n = sizeof options / sizeof *options, .status = "0 done, 1 done with a warning (--strict), 2 trouble",
 };
 
@@ -70,9 +85,34 @@ static const char *name_of_ids(const vn_prompt_source *from)
 	return from->recording ? from->recording : from->list[0] == '@' ? from->list + 1 : "--ids";
 }
 
+static int check_recordings(command *k, int argc, char **argv)
+{
+	const struct { bool given; const char *name; } of_runs[] = {
+		{ k->text, "--text" }, { k->source.list, "--ids" }, { k->source.recording, "--ids-from" }, { k->no_special, "--no-special-tokens" },
+		{ k->window, "--window" }, { k->o.decode != UNSAID, "--decode" }, { k->candidate != UNSAID, "--candidate" }, { k->precision, "--precision" },
+		{ k->n_inject, "--inject" }, { k->cand.device != UNSAID, "--device" },
+	};
+	for (size_t i = 0; i < sizeof of_runs / sizeof *of_runs; i++)
+		if (of_runs[i].given)
+			return complain("--recordings runs no model: %s cannot be used with it", of_runs[i].name);
+	if (argc - optind < 2)
+		return complain("--recordings needs a reference and at least one candidate; %d given", argc - optind);
+	if (argc - optind > 1 + MOST_CANDIDATES)
+		return complain("at most %d candidates, not %d", MOST_CANDIDATES, argc - optind - 1);
+	k->file = argv + optind;
+	k->n_files = argc - optind;
+	return 0;
+}
+
 /* What the options say together. */
 static int check(command *k, int argc, char **argv)
 {
+	if (k->recordings)
+		return check_recordings(k, argc, argv);
+	if (k->o.decode == UNSAID)
+		k->o.decode = DECODE_DEFAULT;
+	if (k->candidate == UNSAID)
+		k->candidate = GPU;
 	if (vn_option_model("evaluate", argc, argv, &k->model))
 		return 2;
 	const char *ids = k->source.list ? "--ids" : k->source.recording ? "--ids-from" : NULL;
@@ -94,20 +134,20 @@ static int check(command *k, int argc, char **argv)
 /* 0: go on; 1: help was asked for; 2: wrong. */
 static int arguments(command *k, int argc, char **argv)
 {
-	*k = (command) { .o.decode = DECODE_DEFAULT, .cand.device = -1, .report.format = VN_FORM_UNSAID };
+	*k = (command) { .o.decode = UNSAID, .candidate = UNSAID, .cand.device = UNSAID, .report.format = VN_FORM_UNSAID };
 	const int st = vn_options_read(&vn_evaluate_command, argc, argv, k);
 	vn_reporting_choose(&k->report);
 	return st ? st : check(k, argc, argv);
 }
 
-typedef struct shown { bool json; const vn_evaluated *x; } shown;
+typedef struct shown { bool json; const vn_evaluated *x; int n; } shown;
 
 static vn_status write_report(const void *context, FILE *out, vn_error *err)
 {
 	const shown *s = context;
 	if (s->json)
-		return vn_evaluate_json(s->x, out, err);
-	vn_evaluate_text(s->x, out);
+		return vn_evaluate_json(s->x, s->n, out, err);
+	vn_evaluate_text(s->x, s->n, out);
 	return VN_OK;
 }
 
@@ -124,6 +164,32 @@ static void warn(const command *k, const vn_evaluation *e)
 	vn_lines_free(&lines);
 }
 
+static vn_status report(const command *k, const vn_evaluated *x, int n, vn_error *err)
+{
+	const vn_status st = vn_output_report(k->report.path, k->report.force, write_report, &(shown) { k->report.json, x, n }, err);
+	for (int i = 0; i < n; i++)
+		warn(k, x[i].e);
+	return st;
+}
+
+/* ---- a model ------------------------------------------------------------------------- */
+
+/* A faulty copy of the model, for the candidate alone. */
+static vn_status make_faulty(command *k, const vn_model *m, vn_faulty **f, vn_error *err)
+{
+	size_t    at = 0;
+	vn_status st = k->n_inject ? vn_faulty_create(vn_model_plan(m), vn_model_weights(m), f, err) : VN_OK;
+
+	for (int i = 0; !st && i < k->n_inject; i++) {
+		st = vn_faulty_inject(*f, k->inject[i], err);
+		at += (size_t)snprintf(k->injected + at, sizeof k->injected - at, "%s%s", i ? " " : "", k->inject[i]);
+		if (!st && at >= sizeof k->injected)
+			st = vn_fail(err, VN_ERR_USAGE, "all faults together can have at most %zu characters", sizeof k->injected - 1);
+	}
+	k->cand.faulty = *f;
+	return st ? vn_context(err, st, "--inject") : VN_OK;
+}
+
 /* Both engines over the text. */
 static vn_status evaluate(command *k, const vn_model *m, const vn_tokenizer *tokenizer, vn_error *err)
 {
@@ -131,31 +197,33 @@ static vn_status evaluate(command *k, const vn_model *m, const vn_tokenizer *tok
 	vn_engine     engine[2] = { { 0 } };
 	vn_evaluation e;
 	char          source[VN_SHELL_LINE] = "";
-	vn_evaluated  x = { .source = source, .model = vn_model_path(m), .text = k->text ? k->text : name_of_ids(&k->source),
+	vn_evaluated  x = { .source = source, .model = vn_model_path(m), .weights = vn_model_provenance(m), .text = k->text ? k->text : name_of_ids(&k->source),
 	                    .tokenizer = tokenizer, .o = &k->o, .e = &e };
+	vn_faulty    *faulty = NULL;
 	vn_status     st;
 
-	if (!(st = vn_engine_open(&engine[0], m, &ro, err)) && !(st = vn_engine_open(&engine[1], m, &k->cand, err)) &&
+	if (!(st = make_faulty(k, m, &faulty, err)) && !(st = vn_engine_open(&engine[0], m, &ro, err)) && !(st = vn_engine_open(&engine[1], m, &k->cand, err)) &&
 	    !(st = vn_evaluate(&k->o, vn_model_plan(m), &engine[0], &engine[1], &e, err))) {
 		if (!k->text && k->candidate == GPU && e.windows == 1)
 			vn_say_source(&k->source, source);
 		for (int s = 0; s < 2; s++)
 			engine[s].ops->facts(engine[s].self, &x.engine[s]);
-		st = vn_output_report(k->report.path, k->report.force, write_report, &(shown) { k->report.json, &x }, err);
-		warn(k, &e);
+		x.injected = k->n_inject ? k->injected : NULL;
+		st = report(k, &x, 1, err);
 	}
 	vn_engine_close(&engine[1]);
 	vn_engine_close(&engine[0]);
+	vn_faulty_destroy(faulty);
 	return st;
 }
 
-static vn_status run(command *k, vn_error *err)
+static vn_status run_model(command *k, vn_error *err)
 {
 	vn_model   *m = NULL;
 	vn_prompt   text = { 0 };
 	vn_status   st;
 
-	if ((k->report.path && (st = vn_place_check(k->report.path, k->report.force, err))) || (st = vn_model_open(k->model, &m, err)) ||
+	if ((k->report.path && (st = vn_place_check(k->report.path, VN_PLACE_TEXT, k->report.force, err))) || (st = vn_model_open(k->model, &m, err)) ||
 	    (st = k->text ? vn_prompt_read_file(k->model, k->text, !k->no_special, &text, err)
 	                  : vn_prompt_read(k->model, &k->source, &text, err)))
 		goto done;
@@ -175,6 +243,108 @@ done:
 	return st;
 }
 
+/* ---- recordings ------------------------------------------------------------------------ */
+
+typedef struct recorded {
+	vn_recorded_text text;
+	vn_facts         facts[2]; /* of the first pair */
+	char             weights[VN_WORD_MAX];
+	vn_evaluation    e;
+} recorded;
+
+static vn_status add_pair(const command *k, const char *ref, const char *cand, recorded *x, vn_error *err)
+{
+	const char   *path[2] = { ref, cand };
+	vn_recording *r[2] = { NULL };
+	vn_status     st;
+
+	if (vn_same_file(ref, cand))
+		return vn_fail(err, VN_ERR_USAGE, "%s is given as reference and as candidate", ref);
+	if ((st = vn_recording_open_all(path, 2, r, err)))
+		return st;
+	for (int s = 0; s < 2 && x->text.windows == 0; s++)
+		x->facts[s] = *vn_recording_run(r[s]);
+	if (x->text.windows == 0)
+		snprintf(x->weights, sizeof x->weights, "%s", vn_recording_provenance(r[0]));
+	st = vn_recorded_text_add(&x->text, r[0], r[1], k->stride, k->o.threads, err);
+	vn_recording_close(r[1]);
+	vn_recording_close(r[0]);
+	return st;
+}
+
+/* window2.h5 before window10.h5. */
+static int by_number(const void *a, const void *b)
+{
+	return strverscmp(((const vn_folder_pair *)a)->name, ((const vn_folder_pair *)b)->name);
+}
+
+static vn_status add_folders(const command *k, const char *ref, const char *cand, recorded *x, vn_error *err)
+{
+	vn_folder_pairs p = { 0 };
+	char            path[2][PATH_MAX];
+	vn_status       st = vn_folder_pairs_of(ref, cand, &p, err);
+
+	if (!st)
+		qsort(p.pair, (size_t)p.n, sizeof *p.pair, by_number);
+	for (int i = 0; i < p.n && !st; i++) {
+		for (int s = 0; s < 2 && !st; s++)
+			if (!p.pair[i].there[s])
+				st = vn_fail(err, VN_ERR_MISMATCH, "%s holds no %s, which %s holds", s ? cand : ref, p.pair[i].name, s ? ref : cand);
+			else if (snprintf(path[s], PATH_MAX, "%s/%s", s ? cand : ref, p.pair[i].name) >= PATH_MAX)
+				st = vn_fail(err, VN_ERR_USAGE, "%s/%s: the path is too long", s ? cand : ref, p.pair[i].name);
+		if (!st)
+			st = vn_interrupted() ? vn_fail(err, VN_ERR_INTERRUPTED, "interrupted") : add_pair(k, path[0], path[1], x, err);
+	}
+	vn_folder_pairs_free(&p);
+	return st;
+}
+
+static vn_status evaluate_recorded(const command *k, const char *cand, recorded *x, vn_error *err)
+{
+	const char *ref = k->file[0];
+	vn_status   st;
+
+	if (vn_is_folder(ref) != vn_is_folder(cand))
+		return vn_fail(err, VN_ERR_USAGE, "%s is a folder and %s is not", vn_is_folder(ref) ? ref : cand, vn_is_folder(ref) ? cand : ref);
+	if ((st = vn_is_folder(ref) ? add_folders(k, ref, cand, x, err) : add_pair(k, ref, cand, x, err)))
+		return st;
+	if (x->text.m == 0)
+		return vn_fail(err, VN_ERR_MISMATCH, "%s and %s: no token has logits before it on both sides", ref, cand);
+	x->e = (vn_evaluation) { .tokens = x->text.n, .windows = x->text.windows, .part_at = -1 };
+	return vn_evaluate_sum(x->text.ids, x->text.score, x->text.m, &x->e, err);
+}
+
+static vn_status run_recordings(command *k, vn_error *err)
+{
+	const int     n = k->n_files - 1;
+	recorded     *x = calloc((size_t)n, sizeof *x);
+	vn_evaluated *about = calloc((size_t)n, sizeof *about);
+	vn_evaluate_options o = { .stride = k->stride };
+	vn_status     st = x && about ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d candidates", n);
+
+	if (!st && k->report.path)
+		st = vn_place_check(k->report.path, VN_PLACE_TEXT, k->report.force, err);
+	for (int i = 0; !st && i < k->n_files; i++)
+		if (k->report.path && vn_same_file(k->report.path, k->file[i]))
+			st = vn_fail(err, VN_ERR_USAGE, "%s: is evaluated; the report does not replace it", k->report.path);
+	vn_interrupt_catch();
+	for (int i = 0; !st && i < n; i++) {
+		st = evaluate_recorded(k, k->file[i + 1], &x[i], err);
+		vn_recorded_text *t = &x[i].text;
+		o.window = t->longest > o.window ? t->longest : o.window;
+		about[i] = (vn_evaluated) { .recorded = { k->file[0], k->file[i + 1] }, .unscored = t->unscored, .weights = x[i].weights, .source = "",
+		                            .o = &o, .e = &x[i].e };
+		for (int s = 0; s < 2; s++)
+			about[i].engine[s] = x[i].facts[s];
+		vn_recorded_text_free(t);
+	}
+	if (!st)
+		st = report(k, about, n, err);
+	free(about);
+	free(x);
+	return st;
+}
+
 int cmd_evaluate(int argc, char **argv)
 {
 	command  k;
@@ -183,7 +353,7 @@ int cmd_evaluate(int argc, char **argv)
 
 	if (said)
 		return said == 1 ? 0 : 2;
-	if (run(&k, &err)) {
+	if (k.recordings ? run_recordings(&k, &err) : run_model(&k, &err)) {
 		fprintf(stderr, "vernier evaluate: %s\n", err.text);
 		return 2;
 	}

@@ -244,8 +244,8 @@ static vn_status run(command *k, bool *healthy, vn_error *err)
 	int32_t    *forced = NULL;
 	vn_status   st;
 
-	if ((k->report.path && (st = vn_place_check(k->report.path, k->report.force, err))) ||
-	    (k->o.recording && (st = vn_place_check(k->o.recording, k->report.force, err))) ||
+	if ((k->report.path && (st = vn_place_check(k->report.path, VN_PLACE_TEXT, k->report.force, err))) ||
+	    (k->o.recording && (st = vn_place_check(k->o.recording, VN_PLACE_RECORDING, k->report.force, err))) ||
 	    (k->forced && (st = vn_read_ids("--force-ids", k->forced, &forced, &k->o.recipe.decode, err))) ||
 	    (k->forced_from && (st = vn_ids_from("--force-ids-from", k->forced_from, VN_IDS_DECODED, &forced, &k->o.recipe.decode, err))) ||
 	    (st = vn_model_open(k->model, &m, err)) || (st = make_faulty(k, m, &faulty, err)) ||

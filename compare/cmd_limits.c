@@ -1,5 +1,5 @@
-/* cmd_limits.c: vernier limits FILE: check a limits file and show what it
- * comes to for a set of checkpoints. */
+/* cmd_limits.c: vernier limits FILE: check a limits file, and show its effect on a set of
+ * checkpoints. */
 #include "compare/commands.h"
 #include "compare/chapters/compare.h"
 #include "compare/limits/limits_use.h"

@@ -7,6 +7,7 @@
 #include "compare/table/table.h"
 #include "compare/text/output.h"
 
+#include "capture/base/warnings.h"
 #include "capture/file/place.h"
 
 #include "libref/base/text.h"
@@ -39,6 +40,7 @@ static const vn_option options[] = {
 	VN_GROUP("How it is judged"),
 	{ "limits", 0, VN_INTO(command, limits), .argument = "FILE", .help = "The limits. Default: the shipped limits for each candidate's precision." },
 	VN_ALLOW_OPTION(command, how),
+	VN_STRICT_OPTION(command, how.o.strict, ". A candidate with a warning is outside its limits"),
 	{ "model", 0, VN_INTO(command, how.o.model), .argument = "MODEL", .help = "Compute the floor with these weights, as vernier compare does. Default: none." },
 	{ "floor", 0, VN_INTO(command, floor), .argument = "FILE", .help = "Take the floor from this recording. Default: none." },
 	{ "names", 0, VN_COLLECT(command, sides.names, sides.n_names), .argument = "MAP", .help = "Translate the candidates' names by a map. Default: names as they are." },
@@ -96,16 +98,16 @@ static int arguments(command *k, int argc, char **argv)
 
 static vn_status check_files(const command *k, vn_error *err)
 {
-	const vn_status st = k->path ? vn_place_check(k->path, k->force, err) : VN_OK;
-
-	for (int i = 0; !st && i < k->n_cand; i++) {
+	if (k->path && vn_same_file(k->path, k->limits))
+		return vn_fail(err, VN_ERR_USAGE, "%s: is read for this table; the table does not replace it", k->path);
+	for (int i = 0; i < k->n_cand; i++) {
 		if (k->path && (vn_same_file(k->path, k->cand[i]) || vn_same_file(k->path, k->ref)))
 			return vn_fail(err, VN_ERR_USAGE, "%s: is read for this table; the table does not replace it", k->path);
 		if (vn_same_file(k->ref, k->cand[i]) && !(k->how.o.allow & VN_ALLOW_ITSELF))
 			return vn_fail(err, VN_ERR_USAGE, "%s is the same file as the reference, %s: a recording always agrees with itself "
 			               "(--allow itself compares it all the same)", k->cand[i], k->ref);
 	}
-	return st;
+	return k->path ? vn_place_check(k->path, VN_PLACE_TEXT, k->force, err) : VN_OK;
 }
 
 static vn_status judge(const command *k, const char *cand, vn_comparison *c, vn_error *err)
@@ -124,6 +126,15 @@ static vn_status judge(const command *k, const char *cand, vn_comparison *c, vn_
 	st = k->limits ? vn_limits_open(k->limits, &c->request.limits, err)
 	               : vn_limits_own(precision ? precision : "", vn_recording_family(c->opened.cand), &c->request.limits, err);
 	return st ? vn_context(err, st, "%s", cand) : vn_compare(c, err);
+}
+
+/* The table has no room for them. */
+static void warn(const vn_many *m)
+{
+	fflush(stdout);
+	for (int i = 0; i < m->n; i++)
+		for (int j = 0; j < m->candidate[i].warnings.n; j++)
+			vn_warn("table", "%s: %s", m->candidate[i].path, m->candidate[i].warnings.line[j]);
 }
 
 static vn_status write_table(const void *context, FILE *out, vn_error *err)
@@ -168,7 +179,10 @@ int cmd_table(int argc, char **argv)
 	const vn_status st = make(&k, &m, c, &err);
 	if (st)
 		fprintf(stderr, "vernier table: %s\n", err.text);
+	else
+		warn(&m);
 	const int status = st ? 2 : vn_many_status(&m);
+	vn_warnings_end("table", k.how.o.strict && status < 2, 0);
 	vn_many_finish(&m);
 	for (int i = 0; i < VN_MANY_MOST && c[i]; i++) {
 		vn_comparison_close(c[i]);

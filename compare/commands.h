@@ -1,6 +1,7 @@
-/* commands.h: the subcommands of this room. argv[0] is the command's name; the
- * exit status is as diff's: 0 within limits (or done), 1 outside, 2 trouble.
- * Results go to stdout, talk to stderr. */
+/* commands.h: the subcommands that live in compare/.
+ *
+ * Each takes its own arguments; argv[0] is its name. Exit status as diff(1): 0 within limits (or
+ * done), 1 outside, 2 trouble. Results go to stdout, messages to stderr. */
 #ifndef VN_COMPARE_COMMANDS_H
 #define VN_COMPARE_COMMANDS_H
 
@@ -17,7 +18,7 @@ int cmd_synth(int argc, char **argv);
 int cmd_table(int argc, char **argv);
 int cmd_weights(int argc, char **argv);
 
-/* What help, the manual and completions are printed from. */
+/* The option tables, from which help, manual and completions are printed. */
 extern const vn_command vn_calibrate_command, vn_compare_command, vn_explain_command, vn_evaluate_command, vn_isolate_command, vn_limits_command, vn_selftest_command, vn_synth_command, vn_table_command, vn_weights_command;
 
 #endif

@@ -1,4 +1,4 @@
-/* crash.c: see crash.h. The first frame outside the C library tells whose crash it is. */
+/* crash.c: see crash.h. The first stack frame outside the C library tells which library crashed. */
 #include "compare/crash.h"
 
 #include "libref/base/temporary.h"

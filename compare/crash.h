@@ -1,11 +1,13 @@
-/* crash.h: what a crash inside somebody else's library comes to.
+/* crash.h: reports a crash inside a third-party library as an error.
  *
- * Drivers, LLVM within them and OpenMP crash or abort where memory runs out. That is exit status 2 and a line that
- * names the signal and the library. A crash in code of our own stays one: nothing is hidden. */
+ * Drivers, the LLVM inside them, and OpenMP crash or abort when memory runs out. The program then
+ * prints one line with the signal and the library, and exits with status 2. A crash in vernier's
+ * own code is not caught. */
 #ifndef VN_COMPARE_CRASH_H
 #define VN_COMPARE_CRASH_H
 
-/* From here on, in all threads; children set their signals themselves (child.c, scribe.c). */
+/* Installs the signal handlers, for all threads. Child processes set their own (child.c,
+ * scribe.c). */
 void vn_crash_explain(void);
 
 #endif

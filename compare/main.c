@@ -235,6 +235,8 @@ static int tell_sandbox(void)
 
 	printf("sandbox for recordings and .npz: %s%s\n", !tried ? "none: " : *missing ? "in part; this machine or build has no " : "whole (Landlock, seccomp)",
 	       tried ? missing : err.text);
+	if (!tried)
+		fprintf(stderr, "vernier: %s\n", err.text);
 	return tried ? 0 : 2;
 }
 

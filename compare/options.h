@@ -1,7 +1,7 @@
-/* options.h: what the command lines of this room have in common.
+/* options.h: the command-line options that several commands of compare/ share.
  *
- * command is the subcommand's name, for complaints (vn_complain), which are exit status 2.
- * Values are borrowed from argv.
+ * command is the subcommand's name, for error messages (vn_complain). A usage error is exit status
+ * 2. Option values point into argv.
  */
 #ifndef VN_COMPARE_OPTIONS_H
 #define VN_COMPARE_OPTIONS_H
@@ -16,7 +16,8 @@
 
 enum { VN_MAX_POINTS = 64 };
 
-/* Rows that several commands have; field: where the value goes in the command's struct `type`. */
+/* Rows of option tables. field: the member of the command's struct `type` that receives the
+ * value. */
 #define VN_THREADS_OPTION(type, field) \
 	{ "threads", 0, VN_INTO(type, field), VN_RANGE(1, 1024), .argument = "N", \
 	  .help = "Use at most N threads, 1 to 1024. The numbers do not depend on it. Default: one thread per processor." }
@@ -25,17 +26,18 @@ enum { VN_MAX_POINTS = 64 };
 #define VN_STRICT_OPTION(type, field, what) \
 	{ "strict", 0, VN_INTO(type, field), .help = "Treat every warning as a failure: exit status 1" what "." }
 
-/* --allow WORDS: adds them to the unsigned at the option's place. */
+/* Takes --allow WORDS: adds the words' bits to the unsigned at the option's place. */
 vn_option_taker vn_take_allow;
-/* The one argument behind the options. */
+/* Takes the single argument after the options, MODEL. Returns 0, or 2 after an error message. */
 int vn_option_model(const char *command, int argc, char *const *argv, const char **model);
 
-/* The options that say these tokens, with a space before each: " --ids-from ref.h5"; "" where they do not fit a line. */
+/* Writes the options that select these tokens, with a space before each, such as " --ids-from
+ * ref.h5". "" if they do not fit. */
 void vn_say_source(const vn_prompt_source *from, char line[VN_SHELL_LINE]);
-/* The precision that option --NAME gives. 0, or 2 with a complaint. */
+/* Parses the precision given to option --NAME. Returns 0, or 2 after an error message. */
 int vn_option_policy(const char *command, const char *name, const char *word, vn_policy *policy);
 
-/* Of a command with one report: text or json, to stdout or -o PATH. */
+/* For commands with one report: text or JSON, to stdout or to -o PATH. */
 typedef struct vn_reporting {
 	const char *path;
 	int         format; /* -1: not given */
@@ -48,13 +50,14 @@ enum { VN_FORM_UNSAID = -1, VN_FORM_TEXT, VN_FORM_JSON };
 	{ "format", 0, VN_CHOOSE(type, report.format), .argument = "text|json", .help = "Form of the report. Default: text, or JSON if PATH ends in .json." }, \
 	{ "output", 'o', VN_INTO(type, report.path), .argument = "PATH", .help = "Write the report to PATH. Default: stdout." }
 
-/* json, from what was given. */
+/* Sets json from format and path. */
 void vn_reporting_choose(vn_reporting *k);
 
-/* The options of whatever compares: how, not what. Must stay where it is while o is in use. */
+/* The options of every command that compares: how it compares, not what. o points into the struct,
+ * so it must not move while o is in use. */
 typedef struct vn_comparing {
 	vn_compare_options o;
-	const char *precision; /* --floor-precision, as given; NULL */
+	const char *precision; /* value of --floor-precision; NULL: not given */
 	vn_policy   policy;
 	const char *point[VN_MAX_POINTS];
 } vn_comparing;
@@ -69,7 +72,8 @@ typedef struct vn_comparing {
 	{ "allow", 0, .kind = VN_TAKE_EACH, .take = vn_take_allow, .at = offsetof(type, how.o.allow), .argument = "WORDS", .words = &vn_allow_names, \
 	  .help = "Compare in spite of these differences, which would otherwise refuse or fail the comparison. Separate words by commas. Default: none." }
 
-/* What these options say, and together with --floor (has_floor). 0, or 2 with a complaint. */
+/* Checks these options, also together with --floor (has_floor). Returns 0, or 2 after an error
+ * message. */
 int vn_check_comparing(const char *command, vn_comparing *k, bool has_floor);
 
 #endif

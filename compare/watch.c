@@ -1,7 +1,10 @@
-/* watch.c: calls of the program's own that the machine refuses are noted; see libref/base/trouble.h.
+/* watch.c: notes the program's own library calls that the machine refuses; see
+ * libref/base/trouble.h.
  *
- * The linker sends the program's calls through here (--wrap, compare/CMakeLists.txt; each name below is in its list).
- * Nothing changes for the caller. Libraries call past it: what they make of a failure is theirs to say. */
+ * The linker redirects the program's calls to the functions here (--wrap, compare/CMakeLists.txt;
+ * each name below is in its list). Nothing changes for the caller. Calls made inside libraries are
+ * not redirected; libraries report their own failures.
+ */
 #include "libref/base/trouble.h"
 
 #include <dirent.h>

@@ -1,11 +1,13 @@
-/* commands.h: the subcommand of this room. argv[0] is the command's name; the
- * exit status is 0 or 2. Results go to stdout, talk to stderr. */
+/* commands.h: the subcommand that lives in libgpu/.
+ *
+ * argv[0] is the command's name. Exit status: 0 done, 2 trouble. Results go to stdout, messages to
+ * stderr. */
 #ifndef VN_LIBGPU_COMMANDS_H
 #define VN_LIBGPU_COMMANDS_H
 
 #include "libref/base/options.h"
 
 int cmd_devices(int argc, char **argv);
-extern const vn_command vn_devices_command; /* what help and completions are printed from */
+extern const vn_command vn_devices_command; /* its option table, for help and completions */
 
 #endif

@@ -1,8 +1,10 @@
-/* coop.h: VK_KHR_cooperative_matrix, which the headers of Vulkan 1.3.239 lack, and what of it a device has.
+/* coop.h: VK_KHR_cooperative_matrix, which the headers of Vulkan 1.3.239 lack, and what a device
+ * supports of it. Inside libgpu only.
  *
- * Inside libgpu only. Cooperative matrices are small matrices that the lanes of a subgroup hold and multiply together;
- * shaders/coop.glsl has them. Shaders are compiled for each size below. A device needs one of them, of halves that are summed in float,
- * for subgroups of that many lanes, and room for workgroups of VN_COOP_LANES lanes.
+ * Cooperative matrices are small matrices that the lanes of a subgroup hold and multiply together;
+ * shaders/coop.glsl uses them. Shaders are compiled for each size below. A device needs one of
+ * these sizes, with float16 inputs and float32 sums, for subgroups of that many lanes, and
+ * workgroups of VN_COOP_LANES lanes.
  */
 #ifndef VN_LIBGPU_COOP_H
 #define VN_LIBGPU_COOP_H
@@ -10,7 +12,8 @@
 #include "libgpu/vulkan.h"
 
 #define VN_COOP_EXTENSION "VK_KHR_cooperative_matrix"
-#define VN_COOP_LAYER     VK_MAKE_API_VERSION(0, 1, 3, 255) /* older validation layers do not know it */
+/* older validation layers do not know the extension */
+#define VN_COOP_LAYER     VK_MAKE_API_VERSION(0, 1, 3, 255)
 #define VN_COOP_LANES     256
 
 typedef enum vn_coop {
@@ -20,11 +23,11 @@ typedef enum vn_coop {
 	VN_N_COOPS
 } vn_coop;
 
-/* Rows and columns of a matrix, and lanes of its subgroup; 0 of VN_COOP_NONE. */
+/* Rows and columns of a matrix, and lanes of its subgroup; 0 for VN_COOP_NONE. */
 uint32_t vn_coop_side(vn_coop c);
 uint32_t vn_coop_subgroup(vn_coop c);
 
-/* The first of the sizes that the device has; it suits the engine otherwise. */
+/* Returns the first of the sizes that a suitable device supports. */
 vn_coop vn_coop_of(VkInstance instance, VkPhysicalDevice p);
 
 /* VkPhysicalDeviceCooperativeMatrixFeaturesKHR */

@@ -1,9 +1,10 @@
-/* device.h: one opened Vulkan device: choosing it, its queue, its complaints.
+/* device.h: one opened Vulkan device: its selection, its queue, its validation messages. Inside
+ * libgpu only.
  *
- * Inside libgpu only. A device is opened for one engine and closed by it.
+ * A device is opened for one engine and closed by it.
  *
  * Threads  one thread at a time per device.
- * Errors   a failed open leaves nothing behind; close is safe on a zeroed one.
+ * Errors   a failed open leaves nothing behind; d may be zeroed for close.
  */
 #ifndef VN_LIBGPU_DEVICE_H
 #define VN_LIBGPU_DEVICE_H
@@ -21,44 +22,44 @@ typedef struct vn_device {
 	uint32_t                         family;
 	VkPhysicalDeviceMemoryProperties memory;
 	VkPhysicalDeviceLimits           limits;
-	VkDeviceSize                     max_allocation; /* bytes of one vkAllocateMemory */
-	bool                             direct;         /* device memory can be written by the host, all of it */
+	VkDeviceSize                     max_allocation; /* limit of one vkAllocateMemory, in bytes */
+	bool                             direct;         /* the host can write all device memory */
 	vn_coop                          coop;           /* cooperative matrices */
 	double                           ns_per_tick;    /* 0: no timestamps on this queue */
 	uint64_t                         tick_mask;
 	uint32_t                         vendor_id, device_id;
 	uint8_t                          cache_uuid[VK_UUID_SIZE], driver_uuid[VK_UUID_SIZE];
 	vn_gpu_device                    info;
-	int64_t                          allocated;      /* bytes of device and host memory now held */
+	int64_t                          allocated;      /* bytes of device and host memory held now */
 
-	PFN_vkSetDebugUtilsObjectNameEXT set_name; /* NULL: no names */
+	PFN_vkSetDebugUtilsObjectNameEXT set_name; /* NULL: objects get no names */
 
 	int  complaints;      /* warnings and errors of the validation layer so far */
-	bool old_layer;       /* it does not know cooperative matrices */
-	bool unheard;         /* messages do not count: the call at hand uses what the layer does not know */
-	char complaint[800];  /* the first of them, one line */
+	bool old_layer;       /* the layer does not know cooperative matrices */
+	bool unheard;         /* ignore messages: the current call uses what the layer does not know */
+	char complaint[800];  /* the first one, in one line */
 } vn_device;
 
-/* index as in vn_gpu_options; VERNIER_DEVICE (an index or part of a name) stands
- * in for -1. float16: products are to be summed in half. */
+/* Opens a device. index: as in vn_gpu_options; VERNIER_DEVICE (an index or part of a name) replaces
+ * -1. float16: products will be summed in float16. */
 vn_status vn_device_open(vn_device *d, int index, bool float16, bool validate, vn_error *err);
 void      vn_device_close(vn_device *d);
 
-/* For tests: devices opened from now on hide their memory from the host, as a
- * discrete one does. */
+/* For tests: devices opened from now on hide their memory from the host, like a discrete GPU. */
 extern bool vn_device_hide_memory;
-/* And: have no cooperative matrices. */
+/* For tests: they have no cooperative matrices. */
 extern bool vn_device_no_coop;
-/* And: the validation layer lacks synchronisation validation. */
+/* For tests: the validation layer lacks synchronisation validation. */
 extern bool vn_device_old_layer;
 
-/* VN_OK, or VN_ERR_DEVICE with the validation layer's first complaint. */
+/* Returns VN_OK, or VN_ERR_DEVICE with the first message of the validation layer. */
 vn_status vn_device_complaint(const vn_device *d, vn_error *err);
 
-/* handle: any Vulkan object, as a number. */
+/* Names a Vulkan object. handle: the object as a number. */
 void vn_device_name(const vn_device *d, VkObjectType type, uint64_t handle, const char *name);
 
-/* A line for a VkResult that is not VK_SUCCESS: "NAME: WHAT: out of device memory". */
+/* Fails with "NAME: WHAT: out of device memory" or the like, for a VkResult that is not
+ * VK_SUCCESS. */
 vn_status   vn_device_fail(const vn_device *d, VkResult r, vn_error *err, const char *what);
 const char *vn_result_text(VkResult r);
 

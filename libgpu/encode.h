@@ -1,13 +1,11 @@
-/* encode.h: recording a forward pass into command buffers, with its barriers.
+/* encode.h: records a forward pass into command buffers, with barriers. Inside libgpu only.
  *
- * Inside libgpu only. A command says which buffers it reads and writes; a
- * barrier is put before it exactly when one of them was written since the last
- * barrier, or read and is now written. A barrier is over all memory and over
- * shaders and copies: what it costs on the device is the wait, not the width.
+ * A command states which buffers it reads and writes. A barrier is put before it exactly if one of
+ * them was written since the last barrier, or was read and is now written. A barrier covers all
+ * memory, shaders and copies: on the device the wait is what costs, not the scope.
  *
- * There are two command buffers, so that one can run while the other is
- * recorded. Submission order is execution order; every command buffer begins
- * with a barrier against all that came before.
+ * There are two command buffers, so that one can run while the other is recorded. Submission order
+ * is execution order; every command buffer begins with a barrier against all earlier work.
  */
 #ifndef VN_LIBGPU_ENCODE_H
 #define VN_LIBGPU_ENCODE_H
@@ -23,62 +21,64 @@ typedef struct vn_encoder {
 	VkCommandPool     pool;
 	VkCommandBuffer   cmd[2];
 	VkFence           fence[2];
-	bool              flying[2]; /* submitted and not waited for */
-	bool            stuck; /* a software device does not compute any more: nothing of it can be waited for */
-	int               cur;       /* the one to record into */
+	bool              flying[2]; /* submitted and not yet waited for */
+	bool            stuck; /* a software device has stopped computing: do not wait for it */
+	int               cur;       /* the command buffer to record into */
 	bool              recording;
-	VkPipeline        bound;     /* in it */
+	VkPipeline        bound;     /* pipeline bound in it */
 	unsigned          epoch;     /* counts barriers */
 	struct { vn_buffer *b; bool write; } use[VN_USES_MAX];
 	int               uses;
 	VkQueryPool       queries;   /* NULL: no timestamps */
 	uint32_t          n_queries;
-	int               submits;   /* of the last pass */
-	bool              early;          /* an experiment's: leave out the barriers before the commands at hand */
-	int               left_out;       /* such barriers */
-	bool              break_barriers; /* for tests: leave out those between commands */
+	int               submits;   /* in the last pass */
+	/* for experiments: omit the barriers before the next commands */
+	bool              early;
+	int               left_out;       /* how many barriers were omitted */
+	bool              break_barriers; /* for tests: omit barriers between commands */
 	bool            (*stop)(void *ctx); /* NULL: never asked */
 	void             *stop_ctx;
-	vn_status         failed; /* a pipeline could not be built: the next submit fails with why */
+	vn_status         failed; /* a pipeline could not be built: the next submit fails with `why` */
 	vn_error          why;
 } vn_encoder;
 
 vn_status vn_encoder_create(vn_device *d, vn_kernels *k, uint32_t queries, vn_encoder *e, vn_error *err);
-void      vn_encoder_destroy(vn_encoder *e); /* waits; safe on a zeroed one */
+void      vn_encoder_destroy(vn_encoder *e); /* waits; e may be zeroed */
 
 vn_status vn_encode_begin(vn_encoder *e, vn_error *err);
 void      vn_encode_reset_stamps(vn_encoder *e);
 void      vn_encode_stamp(vn_encoder *e, uint32_t i);
 
-/* Of the next dispatch or copy. */
+/* Declare the uses of the next dispatch or copy. */
 void vn_encode_reads(vn_encoder *e, vn_buffer *b);
 void vn_encode_writes(vn_encoder *e, vn_buffer *b);
 
-/* The uses named since the last dispatch or copy go on record; true: a barrier
- * has to come before them. Dispatch and copy call it; it records no command. */
+/* Records the uses declared since the last dispatch or copy. Returns true if a barrier must come
+ * before them. Called by dispatch and copy; records no command. */
 bool vn_encode_note_uses(vn_encoder *e);
 
-/* push: the kernel's block. x and y: workgroups wanted; fewer run when the
- * device has a limit, and the shader goes in strides. */
+/* Records a dispatch. push: the kernel's push block. x, y: workgroups; fewer run if the device has
+ * a limit, and the shader then loops in strides. */
 void vn_encode_dispatch(vn_encoder *e, vn_kernel kernel, const void *push, int64_t x, int64_t y);
 
-/* Offsets from the first byte inside the zones. */
+/* Offsets count from the first byte inside the zones. */
 void vn_encode_copy(vn_encoder *e, vn_buffer *src, VkDeviceSize from, vn_buffer *dst, VkDeviceSize to, VkDeviceSize n);
-/* The same into memory for the host: each byte of dst is written once in a command buffer. */
+/* Same, to memory for the host. Each byte of dst may be written once per command buffer. */
 void vn_encode_copy_out(vn_encoder *e, vn_buffer *src, VkDeviceSize from, vn_buffer *dst, VkDeviceSize to,
                         VkDeviceSize n);
-void vn_encode_clear(vn_encoder *e, vn_buffer *b); /* zero, inside the zones; its size a multiple of 4 */
-void vn_encode_poison(vn_encoder *e, vn_buffer *b); /* zones and all */
+/* zeroes it inside the zones; its size is a multiple of 4 */
+void vn_encode_clear(vn_encoder *e, vn_buffer *b);
+void vn_encode_poison(vn_encoder *e, vn_buffer *b); /* including the zones */
 
-/* Ends and submits the current command buffer and turns to the other one, which
- * may still be flying. */
+/* Ends and submits the current command buffer, and switches to the other one, which may still be
+ * running. */
 vn_status vn_encode_submit(vn_encoder *e, vn_error *err);
-/* Waits for command buffer i; at once when it is not flying. */
+/* Waits for command buffer i; returns at once if it is not running. */
 vn_status vn_encode_wait(vn_encoder *e, int i, vn_error *err);
-/* VN_ERR_INTERRUPTED when the engine's owner wants no more. Waiting asks too,
- * ten times a second; then something still flies, for abandon to wait for. */
+/* Returns VN_ERR_INTERRUPTED if the engine's owner wants to stop. Waiting also asks, ten times a
+ * second; commands may then still be running, and abandon waits for them. */
 vn_status vn_encode_asked_to_stop(vn_encoder *e, vn_error *err);
-/* After a failure: waits for what flies, forgets what is recorded. */
+/* After a failure: waits for running commands, and discards recorded ones. */
 void      vn_encode_abandon(vn_encoder *e);
 
 #endif

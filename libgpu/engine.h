@@ -1,6 +1,5 @@
-/* engine.h: the inside of vn_gpu, and of one walk over its plan.
- *
- * Inside libgpu only; tests look in to see the guard fire.
+/* engine.h: internals of vn_gpu, and of one pass over its plan. Inside libgpu only; tests use it to
+ * see the guard work.
  */
 #ifndef VN_LIBGPU_ENGINE_H
 #define VN_LIBGPU_ENGINE_H
@@ -17,7 +16,7 @@
 
 #include "libref/base/progress.h"
 
-/* One forward pass being recorded. */
+/* One forward pass while it is recorded. */
 typedef struct vn_gpu_pass {
 	struct vn_gpu *g;
 	const vn_taps *taps;         /* NULL: none */
@@ -39,24 +38,26 @@ struct vn_gpu {
 	vn_cache       cache;
 	vn_staging     staging;
 	vn_guard       zones;
-	vn_buffer      scratch; /* values that come in pieces */
-	vn_buffer      sums;    /* of products whose inputs were shared out, of attention whose keys were */
+	vn_buffer      scratch; /* for values that come in pieces */
+	/* partial sums of products with divided inputs, and of attention with divided keys */
+	vn_buffer      sums;
 	vn_buffer      upload;  /* ids, then the tables of rope */
-	vn_buffer      foreign; /* values from vn_gpu_write on their way */
+	vn_buffer      foreign; /* staging of values from vn_gpu_write */
 	VkDeviceSize   foreign_used;
 
 	/* The call between begin and end. */
 	bool           open;
 	vn_gpu_pass        walk;
-	vn_taps        taps;    /* what walk.taps points at */
-	int            next;    /* nodes before it are run, or passed over */
+	vn_taps        taps;    /* the target of walk.taps */
+	int            next;    /* earlier nodes were run or skipped */
 	bool          *made;    /* (n_values): roots that were run or written in this call */
 	vn_progress    bar;
 
-	int            n_ropes;  /* different rope settings of the plan */
-	int           *rope_of;  /* (n_nodes): which of them; -1 */
-	int           *rope_node; /* (n_ropes): a node that has it */
-	bool          *rope_past; /* (n_ropes): an experiment's, for the tokens before the call */
+	int            n_ropes;  /* number of different rope settings in the plan */
+	int           *rope_of;  /* (n_nodes): index of its settings; -1 */
+	int           *rope_node; /* (n_ropes): a node with these settings */
+	/* (n_ropes): for an experiment: its table covers the tokens before the call */
+	bool          *rope_past;
 	VkDeviceSize  *table_at; /* (n_ropes): offset in upload */
 	vn_table      *table;    /* (n_ropes) */
 
@@ -64,18 +65,18 @@ struct vn_gpu {
 	uint64_t      *stamp;    /* (n_nodes + 1) */
 	double         total_ms;
 	bool           timed;
-	bool           time_nodes, times_nodes; /* of calls to come; of the last one */
+	bool           time_nodes, times_nodes; /* for calls to come; for the last call */
 
-	/* For tests: a node that is left out; a node told to write one row too many. -1: none. */
+	/* For tests: a node to leave out; a node that writes one row too many. -1: none. */
 	int            break_skip, break_overrun;
 };
 
 /* pass.c */
-void      vn_pass_give_up(vn_gpu *g); /* safe when none is open */
-vn_status vn_pass_failed(vn_gpu *g, vn_status st); /* gives up, and returns st */
+void      vn_pass_give_up(vn_gpu *g); /* g may have no open pass */
+vn_status vn_pass_failed(vn_gpu *g, vn_status st); /* gives up; returns st */
 vn_status vn_pass_is_open(const vn_gpu *g, vn_error *err);
-/* Nodes up to `to` are not run here. What joins their states does so even then,
- * if it is there: a later call may run the attention. */
+/* Skips the nodes up to `to`. Rows that are appended to their states still are, if they exist,
+ * since a later call may run the attention. */
 void      vn_pass_over(vn_gpu *g, int to);
 
 static inline int64_t vn_walk_elements(const vn_gpu_pass *w, int value)

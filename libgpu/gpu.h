@@ -1,24 +1,21 @@
-/* gpu.h: the engine under test: a walk over a plan on Vulkan.
+/* gpu.h: the GPU engine, the engine under test: executes a plan with Vulkan.
  *
- * It has the calls of every engine (libref/plan/engine.h), and shares no arithmetic with the
- * reference (libref/exec/ref.h). A forward pass is encoded into one command buffer, a
- * long one into two, of which the first executes while the other is encoded; taps are copies behind a barrier into a
- * staging buffer that is read after the fence. When they outgrow the staging
- * budget the pass is submitted in several pieces.
+ * It has the functions of every engine (libref/plan/engine.h), and shares no arithmetic with the
+ * reference (libref/exec/ref.h). A forward pass is recorded into one command buffer; a long one
+ * into two, the first of which runs while the other is recorded. Taps are copies, behind a barrier,
+ * into a staging buffer that is read after the fence. If they exceed the staging budget, the pass
+ * is submitted in several pieces.
  *
  * Owner    plan and weights are borrowed; weights only during create.
  * Threads  one thread at a time per engine.
- * Memory   on the device: weights in the storage format; the arena of live
- *          values of one call; the states, of which those that grow double from
- *          256 tokens up to the context (paged: in whole blocks, found through one
- *          table of 4 bytes a block) and those of fixed size are held twice; a
- *          scratch buffer of at most the staging budget, through which logits,
- *          tapped scores and paged states pass in pieces; partial sums of products whose
- *          inputs were shared out; ids and rope tables; where few workgroups share many
- *          keys, float sums of attention in up to 64 parts.
- *          For the host: twice the staging budget. vn_gpu_facts tells the bytes
- *          of each: bytes_weights, bytes_arena (with scratch, sums and tables),
- *          bytes_cache, bytes_staging.
+ * Memory   On the device: weights in the storage format; the arena of live values of one call; the
+ *          states, of which growing ones double from 256 tokens up to the context (paged: in whole
+ *          blocks, found through one table of 4 bytes per block) and those of fixed size are held
+ *          twice; a scratch buffer of at most the staging budget, through which logits, tapped
+ *          scores and paged states pass in pieces; partial sums of products with divided inputs;
+ *          ids and rope tables; if few workgroups share many keys, float sums of attention in up to
+ *          64 parts. For the host: twice the staging budget. vn_gpu_facts states the bytes of each:
+ *          bytes_weights, bytes_arena (with scratch, sums and tables), bytes_cache, bytes_staging.
  */
 #ifndef VN_LIBGPU_GPU_H
 #define VN_LIBGPU_GPU_H
@@ -28,17 +25,17 @@
 
 /* What `vernier devices` shows of one Vulkan device. */
 typedef struct vn_gpu_device {
-	int     index;        /* what --device takes */
+	int     index;        /* the argument of --device */
 	char    name[256];
 	char    type[32];     /* "discrete", "integrated", "virtual", "cpu", "other" */
 	char    driver[512];
 	char    api[32];      /* "1.3.230" */
-	int64_t memory;       /* bytes of the largest device-local heap */
-	char    missing[512]; /* what we need and it lacks, comma-separated; empty: suitable */
+	int64_t memory;       /* size of the largest device-local heap in bytes */
+	char    missing[512]; /* required features that it lacks, separated by commas; "": suitable */
 } vn_gpu_device;
 
-/* All devices of the machine. *list is the caller's to free(). None: VN_OK and
- * *n == 0; no Vulkan at all: VN_ERR_DEVICE. */
+/* Lists all devices of the machine; the caller frees *list. No device: VN_OK and *n == 0. No
+ * Vulkan: VN_ERR_DEVICE. */
 vn_status vn_gpu_devices(vn_gpu_device **list, int *n, vn_error *err);
 
 typedef struct vn_gpu vn_gpu;
@@ -47,23 +44,26 @@ typedef struct vn_gpu_options {
 	vn_policy   policy;      /* f16, f16-acc16, f32; f64 is refused */
 	int         device;      /* -1: what VERNIER_DEVICE says (an index or part of a name), else the best
 	                          * suitable one (discrete, integrated, virtual, cpu) */
-	int64_t     staging;     /* bytes of one staging buffer; 0: 64 MiB */
-	bool        validate;    /* Khronos validation with synchronisation validation; a message fails the call */
+	int64_t     staging;     /* bytes per staging buffer; 0: 64 MiB */
+	/* Khronos validation with synchronisation validation; a message fails the call */
+	bool        validate;
 	bool        guard;       /* poison every buffer, guard zones around each, checked after the fence;
 	                          * values then share no memory, and all of them are read back */
-	/* The cache of keys and values (any state that grows): in one piece, or in pools of
-	 * blocks (blocks, kv_heads, block, head_dim) found through a table. The same bits. */
+	/* The cache of keys and values (all growing states): contiguous, or in pools of blocks (blocks,
+	 * kv_heads, block, head_dim) found through a table. The bits are the same. */
 	bool        paged;
-	int         block;       /* tokens of a block; 0: 16 */
-	uint64_t    scatter;     /* for tests: not 0, blocks are taken in an order drawn from it */
+	int         block;       /* tokens per block; 0: 16 */
+	uint64_t    scatter;     /* for tests: if not 0, blocks are taken in an order drawn from it */
 	bool        progress;
-	/* Asked before every node and, while the device works, ten times a second;
-	 * true ends the call (create too) with VN_ERR_INTERRUPTED once the device is idle. NULL: never. */
+	/* Asked before every node and, while the device works, ten times a second; true ends the call,
+	 * or create, with VN_ERR_INTERRUPTED once the device is idle. NULL: never. */
 	bool      (*stop)(void *ctx);
 	void       *stop_ctx;
-	const char *cache_dir;   /* for the pipeline cache; NULL: $XDG_CACHE_HOME/vernier or ~/.cache/vernier */
+	/* of the pipeline cache; NULL: $XDG_CACHE_HOME/vernier or ~/.cache/vernier */
+	const char *cache_dir;
 } vn_gpu_options;
 
+/* Creates an engine. weights: (n_weights of the plan), in the plan's shapes. */
 vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_gpu_options *o,
                         vn_gpu **gpu, vn_error *err);
 
@@ -82,21 +82,24 @@ void      vn_gpu_facts(const void *gpu, vn_facts *f);
 void      vn_gpu_destroy(void *gpu);
 extern const vn_engine_ops vn_gpu_ops;
 
-/* More of the GPU alone. With validate or guard a complaint is VN_ERR_DEVICE: "layer3.q_rope was never written (row 5)",
- * "... was overrun: ...". A failure of any part of a call ends the call. Nothing need execute before a read, a flush or
- * end: these submit and wait. read and write refuse a value that no node to come reads. */
+/* Details of this engine. With validate or guard, a finding is VN_ERR_DEVICE: "layer3.q_rope was
+ * never written (row 5)", "... was overrun: ...". A failure of any part of a call ends the call.
+ * Commands may not run before a read, a flush or end, which submit and wait. read and write refuse
+ * a value that no later node reads. */
 
-/* No earlier run had left compiled shaders for this device: the driver compiles them, when a pipeline is made or first used. */
+/* Returns true if no earlier run has left compiled shaders for this device: the driver compiles
+ * them when a pipeline is created or first used. */
 bool      vn_gpu_compiles(const vn_gpu *g);
 
-/* From the next call on, each node is timed; at first none is, for it takes time itself (1 us a node on an H200). */
+/* Turns timing of single nodes on or off from the next call on. It is off at first, since it takes
+ * time (1 us per node on an H200). */
 void vn_gpu_time_nodes(vn_gpu *g, bool on);
 
-/* Milliseconds on the device of each node in the last call, by timestamps:
- * (n_nodes of the plan), engine's, valid until the next call; NULL when nodes were not timed, the
- * device cannot tell or the last call failed. Nodes that do not wait for one
- * another may overlap: then the later one is charged with what is left of it.
- * A node's taps count as its own. *total: first timestamp to last, of nodes that were not timed too; 0 where there is none. */
+/* Returns the milliseconds of each node on the device in the last call, by timestamps: (n_nodes of
+ * the plan), valid until the next call. NULL if nodes were not timed, the device has no timestamps,
+ * or the last call failed. Nodes that do not wait for each other may overlap; then the later one is
+ * charged with the rest of its time. A node's taps are included. *total: first to last timestamp,
+ * also if nodes were not timed; 0: not known. */
 const double *vn_gpu_node_ms(const vn_gpu *g, double *total);
 
 #endif

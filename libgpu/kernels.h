@@ -1,12 +1,12 @@
-/* kernels.h: the shaders as pipelines, and the C twin of each push block.
+/* kernels.h: the shaders as pipelines, and the C struct of each push block. Inside libgpu only.
  *
- * Inside libgpu only. A row of the table in kernels.c is a shader: its name,
- * its code for each precision policy and the bytes it is pushed. A faster
- * variant for some device is another row. So is the shader of an operation as
- * an experiment has it (vn_variant), compiled of the same source: it stands right
- * behind the usual one, and an engine whose plan has no experiment does not have it.
+ * A row of the table in kernels.c is a shader: its name, its code for each precision policy, and
+ * the size of its push block. A faster variant for some device is another row. So is the shader of
+ * an operation for experiments (vn_variant), compiled from the same source: it follows the usual
+ * one, and an engine whose plan has no experiment lacks it.
  *
- * A pipeline is built when it is first asked for: some drivers take seconds for all of them, and a run needs a few.
+ * A pipeline is built when it is first needed: some drivers take seconds for all of them, and a run
+ * needs only a few.
  */
 #ifndef VN_LIBGPU_KERNELS_H
 #define VN_LIBGPU_KERNELS_H
@@ -22,29 +22,31 @@ typedef enum vn_kernel {
 	VN_K_EMBED,
 	VN_K_WITH_EXPERIMENT(RMS_NORM),
 	VN_K_WITH_EXPERIMENT(LAYER_NORM),
-	VN_K_LINEAR_128X64, /* tiles of so many tokens and columns; all give the same bits */
+	VN_K_LINEAR_128X64, /* tiles, tokens by columns; all give the same bits */
 	VN_K_LINEAR_64X64,
 	VN_K_LINEAR_32X32,
 	VN_K_LINEAR_16X64,
 	VN_K_LINEAR_VEC,   /* one token */
-	VN_K_COOP_8X8, /* tiles of so many cooperative matrices, tokens by columns: product.c */
+	VN_K_COOP_8X8, /* tiles of cooperative matrices, tokens by columns: product.c */
 	VN_K_COOP_8X4,
 	VN_K_COOP_4X4,
 	VN_K_COOP_2X4,
 	VN_K_COOP_2X2,
 	VN_K_COOP_1X2,
-	VN_K_LINEAR_JOIN,  /* behind one whose inputs were shared out */
+	VN_K_LINEAR_JOIN,  /* sums the parts of a product with divided inputs */
 	VN_K_SLICE,
 	VN_K_WITH_EXPERIMENT(ROPE),
-	VN_K_WITH_EXPERIMENT(ATTENTION), /* its code: by the widest head of the plan; the experiment's is another shader */
-	VN_K_ATTENTION_COOP_64,  /* by cooperative matrices, where a device has them: heads of at most that width, */
-	VN_K_ATTENTION_COOP_128, /* a multiple of 8, if the plan has such */
+	/* code chosen by the widest head of the plan; the experiment is another shader */
+	VN_K_WITH_EXPERIMENT(ATTENTION),
+	/* with cooperative matrices, if the device has them: heads of at most that width, */
+	VN_K_ATTENTION_COOP_64,
+	VN_K_ATTENTION_COOP_128, /* a multiple of 8, if the plan has such heads */
 	VN_K_ATTENTION_FEW,
 	VN_K_ATTENTION_JOIN,
 	VN_K_WITH_EXPERIMENT(ATTN_SCORES),
 	VN_K_WITH_EXPERIMENT(ATTN_PROBS),
 	VN_K_APPEND,
-	VN_K_PAGED_PUT, /* these two with a paged cache alone */
+	VN_K_PAGED_PUT, /* this and the next: only with a paged cache */
 	VN_K_PAGED_GET,
 	VN_K_WITH_EXPERIMENT(ACT),
 	VN_K_WITH_EXPERIMENT(GATED),
@@ -54,50 +56,52 @@ typedef enum vn_kernel {
 	VN_K_WITH_EXPERIMENT(LOG_DECAY),
 	VN_K_WITH_EXPERIMENT(DELTA_RULE),
 	VN_K_WITH_EXPERIMENT(GATED_NORM),
-	VN_K_ROWS, /* an experiment's */
+	VN_K_ROWS, /* for experiments */
 	VN_N_KERNELS
 } vn_kernel;
 
 typedef struct vn_shader {
-	const uint32_t *words; /* NULL: the policy, the device or the plan has none */
+	const uint32_t *words; /* NULL: the policy, the device or the plan has no such shader */
 	size_t          bytes;
-	vn_coop         coop;  /* of which cooperative matrices */
+	vn_coop         coop;  /* the cooperative matrices it uses */
 } vn_shader;
 
 typedef struct vn_kernels {
 	vn_device       *d;
 	VkPipelineLayout layout;
 	VkPipelineCache  cache;
-	char            *cache_dir; /* NULL as in vn_gpu_options */
+	char            *cache_dir; /* NULL: as in vn_gpu_options */
 	vn_shader        shader[VN_N_KERNELS];
-	VkPipeline       pipeline[VN_N_KERNELS]; /* NULL: not asked for yet */
-	bool             cache_hit; /* a valid file was read */
-	int              side;      /* of the cooperative matrices; 0: the policy or the device has none */
+	VkPipeline       pipeline[VN_N_KERNELS]; /* NULL: not needed so far */
+	bool             cache_hit; /* a valid cache file was read */
+	/* of the cooperative matrices; 0: the policy or the device has none */
+	int              side;
 	bool             float_sums;
 } vn_kernels;
 
-/* The shader of a node's operation: the experiment's where one changes the node. */
+/* Returns the shader of a node's operation: the experiment's, if one changes the node. */
 vn_kernel vn_kernel_of(vn_kernel usual, const vn_node *n);
 
-/* The shader of attention for many queries and heads of a width. */
+/* Returns the shader of attention for many queries and heads of this width. */
 vn_kernel vn_kernel_of_attention(const vn_kernels *k, int head_dim);
 
-/* Chooses the shaders of the policy, for a paged cache or a contiguous one, with those of experiments where
- * the plan has one. cache_dir as in vn_gpu_options; a cache that cannot be read or written is no error. */
+/* Selects the shaders for the policy, for a paged or contiguous cache, with those of experiments if
+ * the plan has one. cache_dir: as in vn_gpu_options; a cache that cannot be read or written is not
+ * an error. */
 vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn_policy policy, bool paged, const char *cache_dir,
                             vn_error *err);
-/* Keeps what was compiled for the next run. Safe on a zeroed one. */
+/* Saves what was compiled for the next run. k may be zeroed. */
 void      vn_kernels_destroy(vn_kernels *k);
 
-/* Its pipeline, built at the first call. */
+/* Returns a shader's pipeline, built at the first call. */
 vn_status vn_kernel_pipeline(vn_kernels *k, vn_kernel which, VkPipeline *pipeline, vn_error *err);
 
 const char *vn_kernel_name(vn_kernel k);
 uint32_t    vn_kernel_push_bytes(vn_kernel k);
 
-/* The push blocks; letters as in the head of each shader. Addresses are
- * VkDeviceAddress. None is over 128 bytes, the least a device must have. What stands behind
- * a comment "experiment" is pushed to the experiment's shader alone. */
+/* The push blocks, with letters as in the head of each shader. Addresses are VkDeviceAddress. None
+ * is over 128 bytes, the minimum that a device must support. Fields after a comment "experiment"
+ * are pushed only to the experiment's shader. */
 
 typedef struct vn_push_embed {
 	uint64_t w, ids, y;

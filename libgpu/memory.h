@@ -1,21 +1,19 @@
-/* memory.h: a buffer: memory on the device under a name, with guard zones.
+/* memory.h: a buffer: named memory on the device, with guard zones. Inside libgpu only.
  *
- * Inside libgpu only. Three places: on the device for shaders; for upload,
- * written by the host; for reading back, read by the host after the fence. A
- * guarded buffer has VN_ZONE bytes of poison before its first byte and at
- * least as many behind its last; whatever writes there is found by guard.c.
+ * There are three places: on the device for shaders; for upload, written by the host; for reading
+ * back, read by the host after the fence. A guarded buffer has VN_ZONE bytes of poison before its
+ * first byte and at least as many after its last; guard.c finds whatever writes there.
  *
- * Poison is the byte FF throughout: a NaN in half and in float, with a payload
- * that no arithmetic makes (hardware answers 7FFF, 7E00, FE00 or, in float,
- * 7FFFFFFF, 7FC00000, FFC00000). Only a model whose file holds that very
- * pattern could be taken for unwritten.
+ * Poison is the byte FF throughout: a NaN in half and in float, with a payload that no arithmetic
+ * makes (hardware makes 7FFF, 7E00, FE00 or, in float, 7FFFFFFF, 7FC00000, FFC00000). Only a model
+ * whose file contains exactly that pattern could be mistaken for unwritten.
  */
 #ifndef VN_LIBGPU_MEMORY_H
 #define VN_LIBGPU_MEMORY_H
 
 #include "libgpu/device.h"
 
-#define VN_ZONE   256  /* also the alignment of what lies in a buffer */
+#define VN_ZONE   256  /* also the alignment inside a buffer */
 #define VN_POISON 0xFFFFFFFFu
 
 typedef enum vn_gpu_block { VN_ON_DEVICE, VN_FOR_UPLOAD, VN_FOR_READBACK } vn_gpu_block;
@@ -26,19 +24,20 @@ typedef struct vn_buffer {
 	VkDeviceMemory  memory;
 	VkDeviceAddress address; /* of the first byte inside the zones */
 	VkDeviceSize    offset;  /* of that byte in `buffer`: 0, or VN_ZONE */
-	VkDeviceSize    size;    /* bytes inside the zones, as asked for */
+	VkDeviceSize    size;    /* bytes inside the zones, as requested */
 	VkDeviceSize    total;   /* bytes of `buffer`, a multiple of 4 */
 	VkDeviceSize    held;    /* bytes of `memory` */
-	void           *map;     /* the first byte, for the host; NULL: out of its reach */
+	void           *map;     /* the first byte, for the host; NULL: not accessible */
 
-	/* What has touched it since the last barrier: encode.c. */
+	/* Accesses since the last barrier: encode.c. */
 	unsigned epoch;
 	bool     read, written;
 } vn_buffer;
 
-/* size 0 is made 4. A larger one than the device allows is refused by name. */
+/* Creates a buffer. size 0 becomes 4. Fails, with its name, if it is larger than the device
+ * allows. */
 vn_status vn_buffer_create(vn_device *d, vn_buffer *b, vn_gpu_block place, VkDeviceSize size, bool guard,
                            const char *name, vn_error *err);
-void      vn_buffer_destroy(vn_device *d, vn_buffer *b); /* safe on a zeroed one */
+void      vn_buffer_destroy(vn_device *d, vn_buffer *b); /* b may be zeroed */
 
 #endif

@@ -1,6 +1,5 @@
-/* ops_internal.h: where the operands of a node lie, and how much fits into one dispatch.
- *
- * Inside libgpu only: ops.c, ops_attention.c and ops_gdn.c share it.
+/* ops_internal.h: where the operands of a node are, and how much fits into one dispatch. Inside
+ * libgpu only, shared by ops.c, ops_attention.c and ops_gdn.c.
  */
 #ifndef VN_LIBGPU_OPS_INTERNAL_H
 #define VN_LIBGPU_OPS_INTERNAL_H
@@ -9,7 +8,7 @@
 
 #define INDEX_MAX 0x7FFFFFFF /* elements of an operand in one dispatch */
 
-/* Bytes of a number in the storage format. */
+/* Bytes per number in the storage format. */
 static inline size_t element(const vn_gpu_pass *w)
 {
 	return vn_dtype_size(w->g->policy.storage);
@@ -30,7 +29,7 @@ static inline vn_buffer *state_of(const vn_gpu_pass *w, const vn_node *n, int sl
 	return &w->g->cache.slot[n->state[slot]].now;
 }
 
-/* Address of element `at` of a buffer or a weight in the storage format. */
+/* Returns the address of element `at` of a buffer or a weight in the storage format. */
 static inline uint64_t in_buffer(const vn_gpu_pass *w, const vn_buffer *b, int64_t at)
 {
 	return b->address + (uint64_t)at * element(w);
@@ -46,7 +45,7 @@ static inline int64_t smaller(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* As many rows of n elements as one dispatch takes. */
+/* Returns how many rows of n elements one dispatch can take. */
 static inline int64_t rows_at_once(int64_t n)
 {
 	return n < INDEX_MAX ? INDEX_MAX / n : 1;
@@ -57,19 +56,20 @@ static inline int64_t groups(int64_t n, int64_t each)
 	return (n + each - 1) / each;
 }
 
-/* A lane takes eight numbers: all of them (0: none) start at eight in the storage format. */
+/* Can lanes process eight numbers each? All addresses (0: none) must be aligned to eight numbers of
+ * the storage format. */
 static inline bool in_eights(const vn_gpu_pass *w, uint64_t a, uint64_t b, uint64_t c)
 {
 	return ((a | b | c) & (8 * element(w) - 1)) == 0;
 }
 
-/* Workgroups of 64 lanes for n numbers, in eights or not. */
+/* Returns the workgroups of 64 lanes for n numbers, in eights or not. */
 static inline int64_t groups_of_lanes(int64_t n, bool eights)
 {
 	return groups(n, eights ? 512 : 64);
 }
 
-/* What a norm of rows of n divides the sum of squares by. */
+/* Returns what a norm over rows of n divides the sum of squares by. */
 static inline float norm_divisor(const vn_node *n, int64_t usual)
 {
 	return (float)(n->x.norm.divisor ? n->x.norm.divisor : usual);
@@ -83,7 +83,7 @@ static inline uint32_t norm_flags(const vn_node *n)
 
 void vn_ops_attention(vn_gpu_pass *w, const vn_node *n);
 
-/* The node's operation, when it is one of Gated DeltaNet's (ops_gdn.c). */
+/* Records a node of Gated DeltaNet; returns false if it is another operation (ops_gdn.c). */
 bool vn_ops_gdn(vn_gpu_pass *w, const vn_node *n);
 
 #endif

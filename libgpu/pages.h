@@ -1,11 +1,9 @@
-/* pages.h: which block of a paged cache holds which tokens.
+/* pages.h: which block of a paged cache holds which tokens. Inside libgpu only.
  *
- * Inside libgpu only. States that grow may lie in pools of blocks, each pool
- * (blocks, heads, block, width): a block holds so many tokens of every head. One
- * table for all pools, as they grow together, says which block holds tokens
- * [i * block, (i + 1) * block); shaders read it. Blocks that a call leaves are
- * the next to be taken, last one first. Room grows by doubling, from 256 tokens
- * up to the context.
+ * Growing states may be stored in pools of blocks, each pool (blocks, heads, block, width): a block
+ * holds a fixed number of tokens of every head. One table for all pools, which grow together, says
+ * which block holds tokens [i * block, (i + 1) * block); shaders read it. Blocks that a call frees
+ * are reused first, last one first. Room grows by doubling, from 256 tokens up to the context.
  */
 #ifndef VN_LIBGPU_PAGES_H
 #define VN_LIBGPU_PAGES_H
@@ -13,19 +11,19 @@
 #include "libgpu/memory.h"
 
 typedef struct vn_pages {
-	int64_t   block;    /* tokens of one; 0: nothing is paged */
-	uint64_t  scatter;  /* not 0: new blocks are taken in an order drawn from it */
-	int64_t   room;     /* blocks of every pool */
-	int64_t   used;     /* entries of the table */
-	uint32_t *taken;    /* (room): the table, as the host knows it */
-	uint32_t *free;     /* (room): of those not taken, the next one last */
-	vn_buffer table;    /* (room) on its way to the device */
+	int64_t   block;    /* tokens per block; 0: not paged */
+	uint64_t  scatter;  /* if not 0: new blocks are taken in an order drawn from it */
+	int64_t   room;     /* blocks in every pool */
+	int64_t   used;     /* table entries in use */
+	uint32_t *taken;    /* (room): the table on the host */
+	uint32_t *free;     /* (room): free blocks, the next one last */
+	vn_buffer table;    /* (room): for upload to the device */
 } vn_pages;
 
-void vn_pages_destroy(vn_device *d, vn_pages *p); /* safe on a zeroed one */
+void vn_pages_destroy(vn_device *d, vn_pages *p); /* p may be zeroed */
 
-/* Blocks for tokens [0, upto), of which the first `keep` are those of kept
- * calls. most: blocks that a pool may have, at least as many as are needed. */
+/* Assigns blocks to tokens [0, upto), of which the first `keep` belong to kept calls. most: how
+ * many blocks a pool may have, at least as many as are needed. */
 vn_status vn_pages_begin(vn_device *d, vn_pages *p, int64_t keep, int64_t upto, int64_t most, bool guard, vn_error *err);
 
 #endif

@@ -1,22 +1,21 @@
-/* pieces.h: values that are never held whole.
+/* pieces.h: values that are never held whole. Inside libgpu only.
  *
- * Inside libgpu only. Logits, and scores, probabilities and activations made
- * for a tap, pass through the scratch buffer piece by piece in row-major order:
- * whole rows while they fit, else parts of one row. Logits are computed whether
- * or not somebody taps them; the others only when somebody does, and only the
- * rows that are wanted.
+ * Logits, and scores, probabilities and activations made for a tap, pass through the scratch buffer
+ * piece by piece in row-major order: whole rows if they fit, else parts of one row. Logits are
+ * computed whether or not they are tapped; the others only if they are tapped, and only the
+ * selected rows.
  */
 #ifndef VN_LIBGPU_PIECES_H
 #define VN_LIBGPU_PIECES_H
 
 #include "libgpu/engine.h"
 
-/* Bytes of scratch for a call. */
+/* Returns the bytes of scratch that a call needs. */
 VkDeviceSize vn_pieces_scratch(const vn_gpu_pass *w);
-/* Compute and tap the outputs of a node that come in pieces. */
+/* Computes a node's output that comes in pieces, and taps it. */
 vn_status    vn_pieces_encode(vn_gpu_pass *w, int value, vn_error *err);
-/* A value that shows a state which lies in `now`: to the sink, or to memory, or
- * with neither only to be looked through. A paged one is gathered in pieces. */
+/* Copies a value that shows a state, which is in `now`: to the sink (hand), or to memory (to), or,
+ * with neither, only checks it for poison. A paged state is gathered in pieces. */
 vn_status    vn_pieces_state(vn_gpu_pass *w, int value, vn_buffer *now, bool hand, void *to, vn_error *err);
 
 #endif

@@ -1,8 +1,7 @@
-/* pipeline_cache.h: compiled shaders kept on disk between runs.
+/* pipeline_cache.h: keeps compiled shaders on disk between runs. Inside libgpu only.
  *
- * Inside libgpu only. One file per device and driver, named by their UUIDs. A
- * file that is missing, cut short, altered or of another driver is ignored; a
- * directory that cannot be written is no error.
+ * There is one file per device and driver, named by their UUIDs. A file that is missing, truncated,
+ * altered or from another driver is ignored; a directory that cannot be written is not an error.
  */
 #ifndef VN_LIBGPU_PIPELINE_CACHE_H
 #define VN_LIBGPU_PIPELINE_CACHE_H

@@ -1,7 +1,8 @@
-/* product.h: x w^T + bias: which shader computes it, and into the command buffer with it.
+/* product.h: computes x w^T + bias: selects the shader, and records it into the command buffer.
+ * Inside libgpu only.
  *
- * Inside libgpu only. The way is chosen from the tokens of the call and the shape of the weight, never from a part of either,
- * so that the bits of a product do not depend on how it was cut.
+ * The selection depends on the number of tokens of the call and the shape of the weight, never on a
+ * part of either, so the bits of a product do not depend on how it was split.
  */
 #ifndef VN_LIBGPU_PRODUCT_H
 #define VN_LIBGPU_PRODUCT_H
@@ -10,23 +11,25 @@
 
 typedef struct vn_way {
 	vn_kernel kernel;
-	int       shares; /* VN_K_LINEAR_VEC: lanes to an output; of others: parts of the inputs, each summed by itself, then joined in order */
+	/* VN_K_LINEAR_VEC: lanes per output; others: parts of the inputs, summed separately and then
+	 * joined in order */
+	int       shares;
 } vn_way;
 
-/* x (T,N), w (M,N). Kernels that the device lacks are not chosen. */
+/* Selects the shader for x (T,N), w (M,N), among those that the device has. */
 vn_way vn_product_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N);
 
-/* Bytes of the sums that are joined behind it; 0: there is nothing to join. */
+/* Returns the bytes of the sums to be joined afterwards; 0: none. */
 VkDeviceSize vn_product_sums(vn_way way, int64_t T, int64_t M);
 
 typedef struct vn_product {
 	vn_buffer     *x, *w, *b, *y; /* b: NULL for none */
-	vn_buffer     *sums;          /* of vn_product_sums bytes at least */
+	vn_buffer     *sums;          /* at least vn_product_sums bytes */
 	vn_push_linear at;            /* addresses, T, M, N, y_stride; the rest follows from them */
 } vn_product;
 
-/* One dispatch, or two. element: bytes of a number. The start of x and w: a multiple of N elements from an address that is
- * one of 256. */
+/* Records one or two dispatches. element: bytes per number. x and w must start at a multiple of N
+ * elements from an address aligned to 256. */
 void vn_product_encode(vn_encoder *e, vn_way way, const vn_product *p, size_t element);
 
 #endif

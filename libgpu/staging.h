@@ -1,12 +1,12 @@
-/* staging.h: from the device to the sink of a tap.
+/* staging.h: brings tapped values from the device to the sink. Inside libgpu only.
  *
- * Inside libgpu only. Two staging buffers, one for each command buffer of the
- * encoder: a tap is a copy into the open one. When it is full, the commands so
- * far are submitted and recording goes on with the other; that one's fence is
- * waited for and its bytes are handed over while the device works on the rest.
+ * There are two staging buffers, one for each command buffer of the encoder. A tap is a copy into
+ * the open one. When it is full, the commands so far are submitted, and recording continues with
+ * the other. The other's fence is waited for, and its bytes are handed over, while the device works
+ * on the rest.
  *
- * With guard every value is copied out, wanted or not, and looked through for
- * poison before anything of it is handed over.
+ * With guard, every value is copied out, tapped or not, and checked for poison before any of it is
+ * handed over.
  */
 #ifndef VN_LIBGPU_STAGING_H
 #define VN_LIBGPU_STAGING_H
@@ -17,38 +17,38 @@ struct vn_gpu_pass;
 
 typedef struct vn_transfer_part {
 	int     value;
-	bool    hand;     /* to the sink; else it is only looked through */
-	char   *to;       /* somebody's memory for it; NULL: none */
+	bool    hand;     /* handed to the sink; else only checked */
+	char   *to;       /* memory to copy it to; NULL: none */
 	size_t  offset;   /* in the staging buffer */
-	int64_t start;    /* first element: of what is handed over, else of the value */
+	int64_t start;    /* first element, counted in what is handed over, else in the value */
 	int64_t elements;
 } vn_transfer_part;
 
 typedef struct vn_staging {
-	size_t    size;    /* bytes of one buffer, a multiple of VN_ZONE */
+	size_t    size;    /* bytes per buffer, a multiple of VN_ZONE */
 	vn_buffer buf[2];
 	size_t    used[2];
 	vn_transfer_part  *part[2];
 	int       n[2], room[2];
-	int64_t   handed;  /* elements of the value that is being handed over */
+	int64_t   handed;  /* elements handed over of the current value */
 } vn_staging;
 
 vn_status vn_staging_create(vn_device *d, vn_staging *s, int64_t size, bool guard, vn_error *err);
-void      vn_staging_destroy(vn_device *d, vn_staging *s); /* safe on a zeroed one */
+void      vn_staging_destroy(vn_device *d, vn_staging *s); /* s may be zeroed */
 void      vn_staging_reset(vn_staging *s, bool guard);     /* before a pass */
 
-/* Record: elements from byte `from` of src are those of `value` from `start` on. */
+/* Records: elements from byte `from` of src are those of `value` from `start` on. */
 vn_status vn_staging_take(struct vn_gpu_pass *w, int value, bool hand, int64_t start, vn_buffer *src, VkDeviceSize from,
                           int64_t elements, vn_error *err);
-/* Record the taps of a value that lies whole in src. */
+/* Records the taps of a value that is whole in src. */
 vn_status vn_staging_tap(struct vn_gpu_pass *w, int value, vn_buffer *src, vn_error *err);
-/* Submit what is recorded and go on recording, if that takes no waiting. */
+/* Submits what is recorded and continues recording, if that needs no waiting. */
 vn_status vn_staging_send(struct vn_gpu_pass *w, vn_error *err);
-/* Submit what is recorded, wait, hand over everything left. */
+/* Submits what is recorded, waits, and hands over everything left. */
 vn_status vn_staging_finish(struct vn_gpu_pass *w, vn_error *err);
-/* The same, and recording goes on. */
+/* The same; recording continues. */
 vn_status vn_staging_flush(struct vn_gpu_pass *w, vn_error *err);
-/* Record: elements from byte `from` of src are to come to `data`. */
+/* Records: elements from byte `from` of src are to be copied to `data`. */
 vn_status vn_staging_bring(struct vn_gpu_pass *w, int value, vn_buffer *src, VkDeviceSize from, int64_t elements, void *data,
                            vn_error *err);
 

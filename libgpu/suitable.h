@@ -1,6 +1,7 @@
-/* suitable.h: the Vulkan devices of a machine, and what each lacks.
+/* suitable.h: the Vulkan devices of a machine, and which required features each lacks. Inside
+ * libgpu only.
  *
- * Inside libgpu only. What the engine needs of a device is said here once.
+ * The engine's requirements are defined here, once.
  */
 #ifndef VN_LIBGPU_SUITABLE_H
 #define VN_LIBGPU_SUITABLE_H
@@ -8,7 +9,7 @@
 #include "libgpu/gpu.h"
 #include "libgpu/vulkan.h"
 
-/* Of every device we run on; the shaders rely on them. */
+/* Required of every device; the shaders rely on them. */
 #define VN_SHARED_BYTES 32768 /* shared memory of one workgroup */
 #define VN_LANES_MAX    128   /* invocations of one workgroup */
 
@@ -19,8 +20,8 @@ typedef struct vn_physical {
 	int              rank;   /* 0 discrete, 1 integrated, 2 virtual, 3 other, 4 cpu: lower is better */
 } vn_physical;
 
-/* What a device says of itself, and what of our needs that leaves open: as in
- * vn_gpu_device. Apart from the asking, so that it can be tested. */
+/* What a device reports, and which requirements that leaves open, as in vn_gpu_device. Separate
+ * from the queries, so that it can be tested. */
 typedef struct vn_abilities {
 	uint32_t api;
 	bool     storage16, addresses, synchronization2, compute;
@@ -30,16 +31,15 @@ typedef struct vn_abilities {
 #define VN_MISSING_TEXT 512
 void vn_abilities_missing(const vn_abilities *a, char missing[VN_MISSING_TEXT]);
 
-/* One instance of the process that is never destroyed keeps the drivers loaded.
- * NVIDIA's takes thread-local storage that it does not give back each time it
- * is loaded: after some forty devices opened and closed there is none left, and
- * "no driver on this machine" is all the loader can say. */
+/* Creates an instance that is never destroyed, which keeps the drivers loaded. Each time NVIDIA's
+ * driver is loaded, it takes thread-local storage that it does not give back: after some forty
+ * devices there is none left, and the loader can only report "no driver on this machine". */
 void vn_keep_drivers_loaded(void);
 
-/* The line for an instance that could not be created. */
+/* Returns the error for an instance that could not be created. */
 vn_status vn_instance_fail(VkResult r, vn_error *err);
 
-/* *list is the caller's to free(). */
+/* Lists the devices; the caller frees *list. */
 vn_status vn_physical_list(VkInstance instance, vn_physical **list, int *n, vn_error *err);
 bool      vn_physical_float16(VkPhysicalDevice p); /* arithmetic in half */
 

@@ -1,8 +1,9 @@
-/* vulkan.h: the functions of Vulkan, from the loader, which is opened when a device is first asked for.
+/* vulkan.h: the functions of Vulkan, from the loader, which is opened when a device is first
+ * needed.
  *
- * A command that uses no GPU does not load it, and the program starts where there is none.
+ * So a command that uses no GPU does not load it, and the program starts on machines without it.
  *
- * Threads  one at a time calls vn_vulkan_load; the functions as Vulkan says.
+ * Threads  call vn_vulkan_load from one thread at a time; for the functions, see Vulkan's rules.
  */
 #ifndef VN_LIBGPU_VULKAN_H
 #define VN_LIBGPU_VULKAN_H
@@ -12,7 +13,7 @@
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan.h>
 
-/* Every one that libgpu calls; loaders for Vulkan 1.3 export them all. */
+/* All functions that libgpu calls; loaders for Vulkan 1.3 export them. */
 #define VN_VULKAN_FUNCTIONS(X) \
 	X(AllocateCommandBuffers) X(AllocateMemory) X(BeginCommandBuffer) X(BindBufferMemory) \
 	X(CmdBindPipeline) X(CmdCopyBuffer) X(CmdDispatch) X(CmdFillBuffer) X(CmdPipelineBarrier2) \
@@ -28,7 +29,7 @@
 	X(GetPhysicalDeviceQueueFamilyProperties) X(GetPipelineCacheData) X(GetQueryPoolResults) X(MapMemory) \
 	X(QueueSubmit2) X(ResetCommandBuffer) X(ResetFences) X(WaitForFences)
 
-/* What has the loader and a driver that needs no GPU. */
+/* Packages with the loader and a driver that needs no GPU. */
 #define VN_VULKAN_PACKAGES \
 	"Debian and Ubuntu: libvulkan1 mesa-vulkan-drivers; Fedora: vulkan-loader mesa-vulkan-drivers; " \
 	"Arch: vulkan-icd-loader vulkan-swrast; openSUSE: libvulkan1 Mesa-vulkan-drivers"
@@ -41,8 +42,8 @@ typedef struct vn_vulkan {
 
 extern vn_vulkan vn_vk; /* filled by vn_vulkan_load */
 
-/* Before any other call of Vulkan; does nothing when it has been done. VN_ERR_DEVICE where there is no loader,
- * or one without some function. */
+/* Loads the functions; call before any other function of Vulkan. Does nothing if they are loaded.
+ * VN_ERR_DEVICE: there is no loader, or it lacks a function. */
 vn_status vn_vulkan_load(vn_error *err);
 
 #endif

@@ -1,10 +1,9 @@
-/* weights.h: the weights of a plan on the device, in the storage format.
+/* weights.h: the weights of a plan on the device, in the storage format. Inside libgpu only.
  *
- * Inside libgpu only. They lie in blocks of 256 MiB, a larger tensor in a block
- * of its own, because devices limit one allocation. With guard, zones of poison
- * lie between them. A matrix that is read transposed (vn_consts.linear) is turned
- * over on its way, so that every product finds rows of inputs. Nothing of the
- * caller's is kept after create.
+ * They are in blocks of 256 MiB, or, for a larger tensor, in a block of its own, because devices
+ * limit single allocations. With guard, zones of poison separate them. A matrix that is stored
+ * transposed (vn_consts.linear) is transposed on the way, so that every product finds its rows of
+ * inputs. Nothing of the caller's is kept after create.
  */
 #ifndef VN_LIBGPU_WEIGHTS_H
 #define VN_LIBGPU_WEIGHTS_H
@@ -23,13 +22,13 @@ typedef struct vn_gpu_weights {
 	vn_buffer       *block; /* (n_blocks) */
 	int64_t          bytes;
 	int64_t          overflowed; /* finite values that became infinite in the storage format */
-	int              first_overflowed; /* the first weight with one; -1 */
+	int              first_overflowed; /* the first such weight; -1 */
 } vn_gpu_weights;
 
-extern VkDeviceSize vn_weights_block; /* bytes of a block; smaller only in tests */
+extern VkDeviceSize vn_weights_block; /* bytes per block; smaller only in tests */
 
 vn_status vn_weights_create(vn_encoder *e, vn_gpu_weights *w, const vn_plan *plan, const vn_tensor *from, vn_dtype storage,
                             bool guard, bool progress, vn_error *err);
-void      vn_weights_destroy(vn_device *d, vn_gpu_weights *w); /* safe on a zeroed one */
+void      vn_weights_destroy(vn_device *d, vn_gpu_weights *w); /* w may be zeroed */
 
 #endif

@@ -1,5 +1,5 @@
-/* bench_names.c: bench_names FILE TENSORS STEPS VALUE [flat]: a recording of so many small tensors in each of so many steps, written
- * through vernier_capture.h as an engine would; flat: all names of a step in one group. Prints seconds and peak memory of both processes. */
+/* bench_names.c: bench_names FILE TENSORS STEPS VALUE [flat]: a recording of so many small tensors in each of so many steps, all of
+ * other numbers, multiples of VALUE, written through vernier_capture.h as an engine would; flat: all names of a step in one group. Prints seconds and peak memory of both processes. */
 #include "capture/include/vernier_capture.h"
 
 #include <stdbool.h>
@@ -25,7 +25,7 @@ static long peak_of(int who)
 int main(int argc, char **argv)
 {
 	const int     n = argc > 4 ? atoi(argv[2]) : 0, steps = argc > 4 ? atoi(argv[3]) : 0;
-	const float   value = argc > 4 ? (float)atof(argv[4]) : 0, x[2] = { value, value };
+	const float   value = argc > 4 ? (float)atof(argv[4]) : 0;
 	const int64_t shape[1] = { 2 };
 	const bool    flat = argc > 5 && strcmp(argv[5], "flat") == 0;
 	const double  begun = now();
@@ -38,6 +38,7 @@ int main(int argc, char **argv)
 	for (int k = 0; k < steps && !*vernier_capture_error(c); k++) {
 		vernier_capture_step(c, &(int32_t){ 7 }, 1);
 		for (int i = 0; i < n; i++) {
+			const float x[2] = { value * (float)(i + 1), -value * (float)(k + 1) };
 			char name[64];
 			if (flat)
 				snprintf(name, sizeof name, "other.%d.name", i);

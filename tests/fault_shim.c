@@ -11,6 +11,7 @@
  *   VN_FAULT_TALLY     a file of VN_FAULT_TALLY_BYTES zero bytes: the calls counted, the calls that failed, then
  *                      how often each call of the table was made, all uint64_t
  *   VN_FAULT_TIME      what time() and gettimeofday() say, so that files are the same byte for byte
+ *   VN_FAULT_TRACE     a file that gets the stack of the first call that failed
  *   VN_FAULT_LIST=1    print the table's names and end
  *
  * A call that fails sets errno as the kernel would; one that has an effect although it fails (close) has it.
@@ -18,10 +19,13 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <link.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,7 +35,9 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -52,7 +58,11 @@ enum { MEMORY = 1, FILES = 2, PROCESS = 4 };
 	X(ftruncate, FILES, ENOSPC) X(fallocate, FILES, ENOSPC) X(fsync, FILES, EIO) X(rename, FILES, EIO) X(close, FILES, EIO) \
 	X(fstat, FILES, EIO) X(stat, FILES, EIO) X(flock, FILES, ENOLCK) X(recv, FILES, EIO) X(send, FILES, ENOBUFS) X(mkdir, FILES, ENOSPC) X(mkstemp, FILES, ENOSPC) \
 	X(fork, PROCESS, EAGAIN) X(pipe, PROCESS, EMFILE) X(pthread_create, PROCESS, EAGAIN) X(poll, PROCESS, ENOMEM) \
-	X(dup2, PROCESS, EBUSY) X(mutex_init, PROCESS, ENOMEM) X(cond_init, PROCESS, ENOMEM)
+	X(dup2, PROCESS, EBUSY) X(mutex_init, PROCESS, ENOMEM) X(cond_init, PROCESS, ENOMEM) \
+	X(mremap, MEMORY, ENOMEM) X(mprotect, MEMORY, ENOMEM) X(fopencookie, MEMORY, ENOMEM) X(open_memstream, MEMORY, ENOMEM) \
+	X(dup, FILES, EMFILE) X(lseek, FILES, EIO) X(fseek, FILES, EIO) X(access, FILES, EIO) X(link, FILES, EIO) \
+	X(readlink, FILES, EIO) X(realpath, FILES, EIO) X(scandir, FILES, ENOMEM) X(tmpfile, FILES, EMFILE) \
+	X(waitpid, PROCESS, ECHILD) X(waitid, PROCESS, ECHILD) X(sched_getaffinity, PROCESS, ENOSYS) X(sem_init, PROCESS, ENOSPC)
 
 enum call {
 #define X(name, family, number) C_##name,
@@ -85,10 +95,26 @@ static uint64_t mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
+static const char          *trace; /* NULL: not asked for */
+static _Thread_local bool   tracing;
+
+/* By system calls of its own: what it calls must neither fail nor be counted. */
+static void write_trace(void)
+{
+	void *frame[40];
+	tracing = true;
+	const int n = backtrace(frame, 40), fd = (int)syscall(SYS_openat, AT_FDCWD, trace, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	if (fd >= 0) {
+		backtrace_symbols_fd(frame, n, fd);
+		syscall(SYS_close, fd);
+	}
+	tracing = false;
+}
+
 /* Does this call fail? from: where it was made. */
 static bool fails(enum call c, const void *from)
 {
-	if (!active || ((uintptr_t)from >= loader_from && (uintptr_t)from < loader_to) || (child && !children))
+	if (!active || tracing || ((uintptr_t)from >= loader_from && (uintptr_t)from < loader_to) || (child && !children))
 		return false;
 	if (own && ((uintptr_t)from < program_from || (uintptr_t)from >= program_to))
 		return false;
@@ -98,7 +124,8 @@ static bool fails(enum call c, const void *from)
 	const uint64_t n = ++tally->counted;
 	if (percent ? mix(n ^ mix(seed)) % 100 >= percent : sticky ? at == 0 || n < at : n != at)
 		return false;
-	tally->failed++;
+	if (tally->failed++ == 0 && trace)
+		write_trace();
 	errno = call[c].number;
 	return true;
 }
@@ -302,6 +329,38 @@ PASS(int, pipe2, pipe, (int ends[2], int flags), (ends, flags), -1)
 PASS(int, socketpair, pipe, (int domain, int type, int protocol, int ends[2]), (domain, type, protocol, ends), -1)
 PASS(int, dup2, dup2, (int from, int to), (from, to), -1)
 PASS(int, poll, poll, (struct pollfd *p, nfds_t n, int ms), (p, n, ms), -1)
+int __poll_chk(struct pollfd *p, nfds_t n, int ms, size_t room);
+PASS(int, __poll_chk, poll, (struct pollfd *p, nfds_t n, int ms, size_t room), (p, n, ms, room), -1)
+PASS(int, mprotect, mprotect, (void *p, size_t n, int what), (p, n, what), -1)
+PASS(FILE *, fopencookie, fopencookie, (void *restrict x, const char *restrict mode, cookie_io_functions_t f), (x, mode, f), NULL)
+PASS(FILE *, open_memstream, open_memstream, (char **text, size_t *n), (text, n), NULL)
+PASS(int, dup, dup, (int fd), (fd), -1)
+PASS(off_t, lseek, lseek, (int fd, off_t to, int from), (fd, to, from), -1)
+PASS(off64_t, lseek64, lseek, (int fd, off64_t to, int from), (fd, to, from), -1)
+PASS(int, fseek, fseek, (FILE *f, long to, int from), (f, to, from), -1)
+PASS(int, access, access, (const char *path, int how), (path, how), -1)
+PASS(int, link, link, (const char *from, const char *to), (from, to), -1)
+PASS(ssize_t, readlink, readlink, (const char *restrict path, char *restrict to, size_t n), (path, to, n), -1)
+PASS(char *, realpath, realpath, (const char *restrict path, char *restrict to), (path, to), NULL)
+char *__realpath_chk(const char *path, char *to, size_t room);
+PASS(char *, __realpath_chk, realpath, (const char *path, char *to, size_t room), (path, to, room), NULL)
+PASS(int, scandir, scandir, (const char *restrict path, struct dirent ***restrict list, int (*wanted)(const struct dirent *),
+     int (*order)(const struct dirent **, const struct dirent **)), (path, list, wanted, order), -1)
+PASS(FILE *, tmpfile, tmpfile, (void), (), NULL)
+PASS(pid_t, waitpid, waitpid, (pid_t pid, int *status, int how), (pid, status, how), -1)
+PASS(int, waitid, waitid, (idtype_t what, id_t id, siginfo_t *info, int how), (what, id, info, how), -1)
+PASS(int, sched_getaffinity, sched_getaffinity, (pid_t pid, size_t n, cpu_set_t *set), (pid, n, set), -1)
+PASS(int, sem_init, sem_init, (sem_t *s, int shared, unsigned value), (s, shared, value), -1)
+
+void *mremap(void *old, size_t n, size_t wanted, int flags, ...)
+{
+	NEXT(mremap);
+	va_list list;
+	va_start(list, flags);
+	void *to = flags & MREMAP_FIXED ? va_arg(list, void *) : NULL;
+	va_end(list);
+	return FAILS(mremap) ? MAP_FAILED : next_(old, n, wanted, flags, to);
+}
 PASS(int, pthread_mutex_init, mutex_init, (pthread_mutex_t *m, const pthread_mutexattr_t *a), (m, a), ENOMEM)
 PASS(int, pthread_cond_init, cond_init, (pthread_cond_t *c, const pthread_condattr_t *a), (c, a), ENOMEM)
 PASS(int, pthread_create, pthread_create,
@@ -401,6 +460,8 @@ static void settle(void)
 	fixed_time = (time_t)number_of("VN_FAULT_TIME");
 	own = number_of("VN_FAULT_OWN");
 	dl_iterate_phdr(find_code, &(int){ 0 });
+	if ((trace = getenv("VN_FAULT_TRACE")))
+		backtrace(&(void *){ NULL }, 1); /* loads what it needs now, not when memory fails */
 }
 
 static int (*real_main)(int, char **, char **);

@@ -10,6 +10,9 @@ rename... (SHIM is tests/fault_shim.c), once or from there on, with forked proce
   - an output file that is there is the undisturbed one: reports byte for byte, recordings in every number and attribute
   - nothing else is left behind but an incomplete recording under its temporary name, which opens (specs/checkpoint.md)
 
+Where the Vulkan driver made the call that failed and the numbers of a GPU run are others, without an error of the driver,
+the outcome is "driver": counted, printed, and no finding, since no program can see it.
+
 Prints counts by command and by call; status 1 where anything was found. --sample: how many runs in all, spread over
 commands and calls (default 20000); --all: every call of every command. --own: only calls that VERNIER itself makes, not its libraries. --budget: ends after so many seconds. A finding
 prints what repeats it.
@@ -35,7 +38,8 @@ MODEL = os.path.join(FIXTURES, "qwen2-trained")
 VOLATILE = {"created", "device_ms"}
 HANG_S = 60
 MOST_LINES = 4  # of stderr, beyond the undisturbed run's: a library's own words, and ours
-OUTCOMES = "right", "refused", "crash", "hang", "wrong", "leftover", "mute"
+OUTCOMES = "right", "refused", "driver", "crash", "hang", "wrong", "leftover", "mute"
+DRIVERS = "libvulkan_", "libLLVM", "libGLX"  # libraries of Vulkan drivers: trusted, because they run in the program (SECURITY.md)
 
 # name: arguments, output files. IN: the folder of what was made before.
 COMMANDS = {
@@ -76,6 +80,7 @@ COMMANDS = {
     "show_check": ("show IN/ref.h5 --check", []),
     "explain": ("explain IN/ref.h5 IN/bad.h5 --model MODEL", []),
     "evaluate": ("evaluate MODEL --ids 5,6,7,8,9,10 --candidate ref --decode 2 -o eval.json", ["eval.json"]),
+    "evaluate_recorded": ("evaluate --recordings IN/ref.h5 IN/half.h5 -o eval.json", ["eval.json"]),
     "isolate": ("isolate MODEL --ids 5,6 --inject R1@layer1.q_rope -o isolated.txt", ["isolated.txt"]),
     "devices": ("devices", []),
     "calibrate": ("calibrate IN/ref.h5 IN/half.h5 -o limits.yaml", ["limits.yaml"]),
@@ -113,6 +118,9 @@ class Sweep:
         if not hasattr(self.local, "place"):
             self.local.place = tempfile.mkdtemp(prefix="job-", dir=self.work)
         place, cwd, tally = self.local.place, os.path.join(self.local.place, "cwd"), os.path.join(self.local.place, "tally")
+        trace = os.path.join(place, "trace")
+        if os.path.exists(trace):
+            os.unlink(trace)
         shutil.rmtree(cwd, ignore_errors=True)
         os.makedirs(os.path.join(cwd, "tmp"))
         with open(tally, "wb") as f:
@@ -123,6 +131,8 @@ class Sweep:
                     LC_ALL="C.UTF-8")
         if command != "capture":  # that one starts the program again (libref/ops/blas.h); once is enough
             env |= dict(OPENBLAS_CORETYPE="Haswell", OMP_WAIT_POLICY="passive")
+        if fault:
+            env["VN_FAULT_TRACE"] = trace
         if self.own:
             fault = dict(fault, own=1)
         env |= {"VN_FAULT_" + k.upper(): str(v) for k, v in fault.items()}
@@ -143,6 +153,15 @@ class Sweep:
         with open(tally, "rb") as f:
             counts = struct.unpack(f"<{2 + len(self.calls)}Q", f.read())
         return status, said, complained.decode(errors="replace"), cwd, counts[0], counts[1], dict(zip(self.calls, counts[2:])), seconds
+
+    def callers(self):
+        """The libraries on the stack of this thread's last failing call, innermost first; the shim and the C library left out."""
+        try:
+            with open(os.path.join(self.local.place, "trace")) as f:
+                names = [os.path.basename(line.split("(")[0]) for line in f]
+        except OSError:
+            return []
+        return [n for n in names if not n.startswith(("fault_shim", "libc.so"))]
 
     # ---- what a run left
 
@@ -182,6 +201,15 @@ class Sweep:
 
     def judge(self, command, result):
         """The outcome of one run, and what is wrong."""
+        outcome, why = self.seen(command, result)
+        if outcome == "wrong":
+            by = self.callers()
+            why += f" (the call was made by {' < '.join(dict.fromkeys(by[:12])) or 'an unknown library'})"
+            if by and by[0].startswith(DRIVERS):
+                outcome = "driver"
+        return outcome, why
+
+    def seen(self, command, result):
         status, said, complained, cwd = result[:4]
         base = self.base[command]
         files = {os.path.relpath(os.path.join(d, n), cwd) for d, _, names in os.walk(cwd) for n in names}
@@ -410,7 +438,7 @@ def main():
                 by_command[command][outcome] += 1
                 by_call[call][outcome] += 1
                 if outcome not in ("right", "refused"):
-                    findings += 1
+                    findings += outcome != "driver"
                     kinds[command, call, outcome, why] += 1
                     if findings <= a.findings:
                         print(f"{command}: VN_FAULT_CALL={call} VN_FAULT_AT={at} VN_FAULT_STICKY={sticky} VN_FAULT_CHILDREN={children}: "

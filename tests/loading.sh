@@ -50,7 +50,7 @@ fi
 mkdir other && echo 'int nothing;' | cc -shared -fPIC -x c - -o other/libopenblas.so.0
 LD_LIBRARY_PATH=$work/other capture b.h5 2>err
 status=$?
-[ $status = 2 ] && [ "$(grep -c 'libopenblas.so.0 is no OpenBLAS' err)" = 1 ] && [ "$(wc -l <err)" = 1 ] ||
+[ $status = 2 ] && [ "$(grep -c 'libopenblas.so.0 is not OpenBLAS' err)" = 1 ] && [ "$(wc -l <err)" = 1 ] ||
 	complain "another library: exit status $status: $(cat err)"
 
 # One that knows no processor, and tells what the environment held while it was loaded.

@@ -29,9 +29,11 @@ bare() { # SYSTEM ROOT: nothing but the release
 	case $1 in
 	debian) debootstrap --variant=minbase bookworm "$2" >/dev/null ;;
 	ubuntu) # Debian has neither its script, which is the same for all since 2007, nor, always, its keys
-		local script=/usr/share/debootstrap/scripts/noble
+		local script=/usr/share/debootstrap/scripts/noble keys=
 		[ -e $script ] || script=/usr/share/debootstrap/scripts/gutsy
-		debootstrap --variant=minbase --components=main,universe noble "$2" "" $script >/dev/null ;;
+		# Without the keys, debootstrap would ask Debian's archive for Ubuntu.
+		[ -e /usr/share/keyrings/ubuntu-archive-keyring.gpg ] || { keys=--no-check-gpg; echo "ubuntu-archive-keyring.gpg is missing: the root is not verified"; }
+		debootstrap $keys --variant=minbase --components=main,universe noble "$2" "" $script >/dev/null ;;
 	esac
 }
 mkdir -p "$roots" "$out"

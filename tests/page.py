@@ -178,12 +178,12 @@ def a_click_opens_a_cell(b):
 
 def what_an_operation_added_itself_is_told(b):
     b.open("replay.html")
-    assert "Itself, or its inputs" in text(b, "#detail-body") and "captured wrongly" in text(b, "#detail-body"), text(b, "#detail-body")
+    assert "Local or inherited error" in text(b, "#detail-body") and "captured wrongly" in text(b, "#detail-body"), text(b, "#detail-body")
     assert b.ask("document.querySelector('#growth path.local').getAttribute('d').length") > 5 and "replayed" in text(b, ".key")
     b.click("[aria-label^='layer 1, q_rope:']")
-    assert "itself (local)" in text(b, "#detail-body") and "inherited" in text(b, "#detail-body")
+    assert "local error" in text(b, "#detail-body") and "inherited" in text(b, "#detail-body")
     b.open("bad.html")
-    assert "itself (local)" not in text(b, "#detail-body") and not b.ask("document.querySelector('.k-local').checkVisibility()")
+    assert "local error" not in text(b, "#detail-body") and not b.ask("document.querySelector('.k-local').checkVisibility()")
 
 
 def a_layer_that_is_missing_has_its_place(b):
@@ -246,7 +246,7 @@ def steps_can_be_chosen(b):
     # Of 6015 checkpoints those of the last step that are within limits are there in short.
     b.ask("(() => { const s = document.getElementById('step'); s.value = '4'; s.dispatchEvent(new Event('change')); })()")
     b.click("[aria-label^='step 4, layer 79, k_proj:']")
-    assert "This page is short about what is healthy" in text(b, "#detail-body") and "headroom" in text(b, "#detail-body")
+    assert "the page is brief about healthy checkpoints" in text(b, "#detail-body") and "headroom" in text(b, "#detail-body")
     assert "in step 4" in text(b, "#growth") and not b.complaints, b.complaints
 
 
@@ -290,7 +290,7 @@ def which_mistake_it_is_stands_with_the_details(b):
     assert "R1: RoPE pairs columns" in text(b, "header"), text(b, "header")
     b.click("[aria-label^='layer 1, q_rope:']")
     assert "Which mistake it is" in text(b, "#detail-body") and "R1: RoPE pairs columns" in text(b, "#detail-body")
-    b.ask("[...document.querySelectorAll('#detail-body summary')].find((x) => x.textContent.startsWith('The nearest of')).click()")
+    b.ask("[...document.querySelectorAll('#detail-body summary')].find((x) => x.textContent.startsWith('The best of')).click()")
     assert "times worse" in text(b, "#detail-body") and "R12" in text(b, "#detail-body")
     assert not b.complaints, b.complaints
 

@@ -107,24 +107,24 @@ READ = [
     ("qwen2", "layer1.k_proj", "biases 0.5", "W7: bias added 0.5 times"),
     ("qwen2", "layer1.attn_out", "part 1 3", "P15: the part of rank 1 of 3, not the sum"),
     ("llama", "layer1.down_proj", "part 2 4", "P15: the part of rank 2 of 4, not the sum"),
-    ("llama", "layer1.gate_proj", "shards 4", "P17.gate: shards of a fused gate and up joined rank by rank, of 4 ranks"),
-    ("qwen2", "layer1.up_proj", "shards 8", "P17.gate: shards of a fused gate and up joined rank by rank, of 8 ranks"),
-    ("qwen2", "layer1.q_proj", "ranks 2 0 1", "P18.order: what 3 ranks make of a product joined in the wrong order: 2 0 1"),
-    ("llama", "layer1.gate_proj", "ranks 0 2 1 3", "P18.order: what 4 ranks make of a product joined in the wrong order: 0 2 1 3"),
-    ("llama", "layer1.gate_proj", "along tokens 4", "P18.axis: what 4 ranks make of a product joined along the tokens"),
-    ("llama", "layer1.gate_proj", "padded 16", "W18: padding of 16 behind each row of a matrix is ignored"),
-    ("qwen2", "layer1.attn_context", "padding 58", "A14: keys of padding are seen: 5"),
-    ("llama", "layer1.attn_context", "padding 2", "A14: keys of padding are seen: 2"),
-    ("llama", "layer1.attn_context", "slots values -1", "C3.after: values are written to the slot behind theirs"),
-    ("qwen3", "layer1.attn_context", "slots keys 2", "C3: keys are written 2 slots before theirs"),
-    ("llama", "layer1.attn_context", "slots both -5", "C1.after: tokens are written 5 slots behind theirs"),
+    ("llama", "layer1.gate_proj", "shards 4", "P17.gate: shards of a fused gate and up joined rank by rank (4 ranks)"),
+    ("qwen2", "layer1.up_proj", "shards 8", "P17.gate: shards of a fused gate and up joined rank by rank (8 ranks)"),
+    ("qwen2", "layer1.q_proj", "ranks 2 0 1", "P18.order: shards of 3 ranks joined in the wrong order: 2 0 1"),
+    ("llama", "layer1.gate_proj", "ranks 0 2 1 3", "P18.order: shards of 4 ranks joined in the wrong order: 0 2 1 3"),
+    ("llama", "layer1.gate_proj", "along tokens 4", "P18.axis: shards of 4 ranks joined along the token axis"),
+    ("llama", "layer1.gate_proj", "padded 16", "W18: padding of 16 after each row of a matrix is read as data"),
+    ("qwen2", "layer1.attn_context", "padding 58", "A14: padding keys are seen: 5"),
+    ("llama", "layer1.attn_context", "padding 2", "A14: padding keys are seen: 2"),
+    ("llama", "layer1.attn_context", "slots values -1", "C3.after: values are written to the slot after their own"),
+    ("qwen3", "layer1.attn_context", "slots keys 2", "C3: keys are written 2 slots before their own"),
+    ("llama", "layer1.attn_context", "slots both -5", "C1.after: tokens are written 5 slots after their own"),
     ("qwen2", "layer1.attn_context", "blocks both 8", "C4: blocks of 8 tokens exchanged in pairs"),
-    ("qwen2", "layer1.attn_context", "blocks values 4", "C4: blocks of 4 tokens exchanged in pairs, values alone"),
-    ("llama", "layer1.attn_context", "table values 16 1 3 0 2", "C4: blocks of 16 tokens of values lie in another order: 1 3 0 2 4"),
-    ("qwen2", "layer1.attn_context", "table keys 8 2 0 1", "C4: blocks of 8 tokens of keys lie in another order: 2 0 1 3 4 5 6 7 8"),
-    ("llama", "layer1.q_rope", "llama3 factor 32", "R6: RoPE scaled as Llama 3's by a factor of 32"),
-    ("llama", "layer1.k_rope", "llama3 factor 2", "R6: RoPE scaled as Llama 3's by a factor of 2"),
-    ("llama", "layer1.q_rope", "llama3 original_max_position_embeddings 512", "R6: RoPE scaled as Llama 3's, of an original context of 512"),
+    ("qwen2", "layer1.attn_context", "blocks values 4", "C4: blocks of 4 tokens exchanged in pairs, values only"),
+    ("llama", "layer1.attn_context", "table values 16 1 3 0 2", "C4: blocks of 16 tokens of values are in another order: 1 3 0 2 4"),
+    ("qwen2", "layer1.attn_context", "table keys 8 2 0 1", "C4: blocks of 8 tokens of keys are in another order: 2 0 1 3 4 5 6 7 8"),
+    ("llama", "layer1.q_rope", "llama3 factor 32", "R6: RoPE with llama3 scaling by factor 32"),
+    ("llama", "layer1.k_rope", "llama3 factor 2", "R6: RoPE with llama3 scaling by factor 2"),
+    ("llama", "layer1.q_rope", "llama3 original_max_position_embeddings 512", "R6: RoPE with llama3 scaling from an original context of 512"),
     ("qwen2", "layer1.q_rope", "interleaved, theta 20000", "R1+R2: RoPE with theta 20000; and pairs columns 2i and 2i + 1"),
     ("qwen3", "layer1.k_rope", "interleaved, from 5", "R1+R3: positions count from 5; and pairs columns 2i and 2i + 1"),
     # two at one operation
@@ -177,34 +177,34 @@ FAR = [
 # Of 58 tokens at once and 12 steps of one, from some token on: every step is to have the words, and no other answer.
 CALLS = [58] + [1] * 12
 LATER = [
-    (dict.fromkeys(Q_AND_K, "from 5"), 58, "R3b: positions behind the first call are 5 too high"),
-    (dict.fromkeys(Q_AND_K, "from -3"), 58, "R3b: positions behind the first call are 3 too low"),
+    (dict.fromkeys(Q_AND_K, "from 5"), 58, "R3b: positions after the first call are 5 too high"),
+    (dict.fromkeys(Q_AND_K, "from -3"), 58, "R3b: positions after the first call are 3 too low"),
     ({"layer1.q_rope": "from 5"}, 0, "R3: positions count from 5"),
     ({"layer1.q_rope": "theta 20000"}, 0, "R2: RoPE with theta 20000"),
     ({"layer1.q_rope": "theta 20000"}, 58, "R2: RoPE with theta 20000"),
     (dict.fromkeys(Q_AND_K, "theta 3e5"), 58, "R2: RoPE with theta 300000"),
     ({"layer1.attn_context": "scale 0.3"}, 58, "A1: scores scaled by 0.3"),
     # a step behind, and the run goes on with it
-    ({"embed": "token before"}, 58, "M5: the embedding of the token before, behind the first call"),
-    ({"layer1.q_proj": "frozen 58"}, 0, "P8: what the step before has"),
-    ({"layer1.mlp_norm": "frozen 60"}, 0, "P8: what the step before has"),
-    ({"layer1.up_proj": "late"}, 59, "P8: what was due in the step before"),
+    ({"embed": "token before"}, 58, "M5: the embedding of the previous token, after the first call"),
+    ({"layer1.q_proj": "frozen 58"}, 0, "P8: the values of the previous step"),
+    ({"layer1.mlp_norm": "frozen 60"}, 0, "P8: the values of the previous step"),
+    ({"layer1.up_proj": "late"}, 59, "P8: the values that belong to the previous step"),
     # a key that steps of one token do not see, in both precisions: neither a window nor another token in its place
     ({"layer1.attn_context": "unseen 57"}, 58, "key 57 is not seen"),
     ({"layer1.attn_context": "unseen 57"}, 58, "key 57 is not seen"),
     ({"layer1.attn_context": "own key"}, 58, "C5: a token's own key and value are not yet in the cache"),
-    ({"layer1.mlp_norm": "nothing"}, 59, "all of it is 0: never written"),
+    ({"layer1.mlp_norm": "nothing"}, 59, "every element is 0: never written"),
 ]
 # An operation that is right, and reads what is another's: of a model of four layers, the words.
 ELSEWHERE = (
     ("layer1.up_proj", "weights of 3", "W9: weights of layer 3"), ("layer1.mlp_norm", "weights of 3", "W9: weights of layer 3"),
-    ("layer3.attn_context", "cache of 1", "C9: it reads the keys and values of layer 1"), ("layer3.attn_context", "keys of 0", "C9: it reads layer0.k_rope in the place of the keys"),
-    ("layer3.attn_context", "values of 1", "C9: it reads layer1.v_proj in the place of the values"), ("layer2.attn_context", "cache of 1", "C9: keys and values of the layer before"),
-    ("layer2.attn_norm", "reads layer0.output", "P22: what the layer before has"), ("layer3.attn_norm", "reads layer0.output", "P22: it reads layer0.output in the place of layer2.output"),
-    ("layer2.output", "reads layer1.output", "N14.input"), ("layer2.q_proj", "reads layer0.mlp_norm", "P22: it reads layer0.mlp_norm in the place of layer2.attn_norm"),
+    ("layer3.attn_context", "cache of 1", "C9: it reads the keys and values of layer 1"), ("layer3.attn_context", "keys of 0", "C9: it reads layer0.k_rope in place of the keys"),
+    ("layer3.attn_context", "values of 1", "C9: it reads layer1.v_proj in place of the values"), ("layer2.attn_context", "cache of 1", "C9: keys and values of the previous layer"),
+    ("layer2.attn_norm", "reads layer0.output", "P22: the previous layer's tensor is read"), ("layer3.attn_norm", "reads layer0.output", "P22: it reads layer0.output in place of layer2.output"),
+    ("layer2.output", "reads layer1.output", "N14.input"), ("layer2.q_proj", "reads layer0.mlp_norm", "P22: it reads layer0.mlp_norm in place of layer2.attn_norm"),
 )
 # Norms that round before the weight, in 16 bits.
-FIRST = (("one less", "N4: the variance by one column less"), ("outside 0.02", "N2: eps is added to the root, not under it, and is 0.02"))
+FIRST = (("one less", "N4: the variance divided by one column fewer"), ("outside 0.02", "N2: eps is added outside the square root, and is 0.02"))
 SINKS = ((4, 24), (1, 16), (2, 40))
 
 
@@ -391,7 +391,7 @@ def main():
                 return job, good, "; ".join(show(e) for e in told[:2])
             if group == "scaled":
                 only, e = answer(b.explain(family, precision, {name: kind})[0], name)
-                return job, bool(only and e and e["words"] == "everything is multiplied by 3"), show(e)
+                return job, bool(only and e and e["words"] == "every element is multiplied by 3"), show(e)
             if group == "healthy first":
                 report, _ = b.explain(family, precision, {}, first=True)
                 return job, not report["origins"] and not report["explanations"], report["origins"]
@@ -400,7 +400,7 @@ def main():
                 return job, bool(only and e and e["words"].startswith(kind[1]) and (e["margin"] is None or e["margin"] > 2)), show(e)
             if group == "sinks":
                 only, e = answer(b.explain(family, precision, {name: "sinks %d %d" % kind})[0], name)
-                said = re.fullmatch(r"A5: a sliding window of (\d+)(?: (?:or|to) (\d+))? keys and the first (\d+)(?: (?:or|to) (\d+))? of all \(attention sinks\)", e["words"] if e else "")
+                said = re.fullmatch(r"A5: a sliding window of (\d+)(?: (?:or|to) (\d+))? keys and the first (\d+)(?: (?:or|to) (\d+))? keys \(attention sinks\)", e["words"] if e else "")
                 low, high, few, more = (int(n or 0) for n in said.groups()) if said else (0, 0, 0, 0)
                 return job, bool(only and low <= kind[1] <= max(low, high) and few <= kind[0] <= max(few, more)), show(e)
             if group == "learned":
@@ -413,7 +413,7 @@ def main():
                 if "window" in kind[1]:
                     good = good and any(low <= 23 <= high for low, high in windows(e))
                 if "last position" in kind[0].values():  # as good: every token turned alike; and what would tell
-                    good = good and any("rotated alike" in a["words"] for a in e["answers"]) and "layer1.q_rope" in e["separate"]
+                    good = good and any("at one and the same position" in a["words"] for a in e["answers"]) and "layer1.q_rope" in e["separate"]
                 return job, bool(good), show(e)
             if group == "later":
                 report, _ = b.explain(family, precision, kind[0], calls=CALLS, since=name)

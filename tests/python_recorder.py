@@ -78,6 +78,12 @@ class Manners(Files):
         self.assertEqual(self.bytes_of("cand.h5"), before)
         self.recorder(force=True).close(well=False)
 
+    def test_force_replaces_recordings_alone(self):
+        with open(self.at("cand.h5"), "wb") as f:
+            f.write(b"GGUF of 40 GB")
+        self.refuses("is not a recording", self.recorder, force=True)
+        self.assertEqual(self.bytes_of("cand.h5"), b"GGUF of 40 GB")
+
     def test_an_unknown_keyword_is_refused(self):
         with self.assertRaises(TypeError):
             self.recorder(purpose="a fact goes into run")
@@ -359,14 +365,15 @@ class WhatIsWrong(Files):
             self.assertEqual(r["embed"].sum(), 17 * 48)
 
     def test_an_exception_leaves_what_says_that_it_is_incomplete(self):
-        with open(self.at("cand.h5"), "w") as f:
-            f.write("what was there before")
+        before = b"\x89HDF\r\n\x1a\n what was there before"  # force replaces what begins as a recording does
+        with open(self.at("cand.h5"), "wb") as f:
+            f.write(before)
         with self.assertRaises(KeyboardInterrupt):
             with self.recorder() as r:
                 r.put("embed", np.ones((17, 48), np.float32))
                 raise KeyboardInterrupt
-        with open(self.at("cand.h5")) as f:
-            self.assertEqual(f.read(), "what was there before")
+        with open(self.at("cand.h5"), "rb") as f:
+            self.assertEqual(f.read(), before)
         with vernier_parity.open(self.at("cand.h5.partial")) as r:
             self.assertFalse(r.complete)
             self.assertEqual(r.names(), ["embed"])

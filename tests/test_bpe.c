@@ -143,11 +143,11 @@ static void contradictions_are_refused(void)
 	vn_error e = { "" };
 
 	refused(token(b, "d", 1, &e), &e, VN_ERR_FORMAT, "'b' and 'd' have the same id 1");
-	refused(token(b, "a", 9, &e), &e, VN_ERR_FORMAT, "'a' is there twice, with the ids 0 and 9");
-	refused(token(b, "d", -1, &e), &e, VN_ERR_FORMAT, "'d' has the id -1, outside 0-4194303");
-	refused(token(b, "d", 1 << 22, &e), &e, VN_ERR_FORMAT, "'d' has the id 4194304, outside 0-4194303");
-	refused(token(b, "d", INT64_MAX, &e), &e, VN_ERR_FORMAT, "'d' has the id 9223372036854775807, outside 0-4194303");
-	refused(token(b, "", 9, &e), &e, VN_ERR_FORMAT, "an empty token");
+	refused(token(b, "a", 9, &e), &e, VN_ERR_FORMAT, "'a' is listed twice, with the ids 0 and 9");
+	refused(token(b, "d", -1, &e), &e, VN_ERR_FORMAT, "'d' has the id -1, expected 0 to 4194303");
+	refused(token(b, "d", 1 << 22, &e), &e, VN_ERR_FORMAT, "'d' has the id 4194304, expected 0 to 4194303");
+	refused(token(b, "d", INT64_MAX, &e), &e, VN_ERR_FORMAT, "'d' has the id 9223372036854775807, expected 0 to 4194303");
+	refused(token(b, "", 9, &e), &e, VN_ERR_FORMAT, "the token is empty");
 	refused(merge(b, "x", "b", &e), &e, VN_ERR_FORMAT, "'x' is not in the vocabulary");
 	refused(merge(b, "a", "x", &e), &e, VN_ERR_FORMAT, "'x' is not in the vocabulary");
 	refused(merge(b, "b", "c", &e), &e, VN_ERR_FORMAT, "'bc' is not in the vocabulary");

@@ -1,6 +1,7 @@
 /* test_by_operation.c: the verdict on operations, of comparisons whose numbers are set by hand. */
 #include "tests/plan_help.h"
 #include "compare/comparison/checkpoint.h"
+#include "compare/comparison/checks.h"
 #include "compare/replay/by_operation.h"
 #include "compare/replay/local.h"
 
@@ -15,7 +16,6 @@ static const char rules_text[] = "version: 1\nname: t\ndefaults:\n  nmse_over_fl
 typedef struct fixture {
 	vn_comparison c;
 	vn_plan      *plan;
-	vn_check     *broken;
 } fixture;
 
 static void set_up(fixture *f, const char *limits)
@@ -43,7 +43,8 @@ static void set_up(fixture *f, const char *limits)
 static void tear_down(fixture *f)
 {
 	for (int i = 0; i < f->c.result.n_points; i++)
-		free(f->c.result.point[i].check);
+		vn_checks_drop(&f->c.result.point[i]);
+	vn_terms_free(&f->c.result.terms);
 	free(f->c.result.point);
 	vn_limits_destroy(f->c.request.limits);
 	vn_plan_destroy(f->plan);
@@ -61,10 +62,10 @@ static vn_checkpoint *breaks(fixture *f, int step, const char *name)
 {
 	vn_checkpoint *p = at(f, step, name);
 
-	p->check = calloc(1, sizeof *p->check);
-	CU_ASSERT_PTR_NOT_NULL_FATAL(p->check);
-	*p->check = (vn_check) { .metric = VN_M_NMSE, .form = VN_OVER_FLOOR, .limit = 4, .value = 5, .rule = f->c.request.limits->rule[0], .line = 3 };
-	p->n_checks = 1;
+	const vn_check k = { .metric = VN_M_NMSE, .form = VN_OVER_FLOOR, .limit = 4, .value = 5, .rule = f->c.request.limits->rule[0], .line = 3 };
+	vn_error       e;
+
+	CU_ASSERT_EQUAL_FATAL(vn_checks_keep(&f->c, p, &k, 1, &e), VN_OK);
 	p->worst = 0;
 	p->status = VN_OUTSIDE;
 	p->fails = true;
@@ -103,6 +104,12 @@ static void stays_outside(const char *limits, void (*change)(fixture *f, vn_chec
 	tear_down(&f);
 }
 
+static void put_check(fixture *f, vn_checkpoint *p, const vn_check *k)
+{
+	vn_error e;
+	CU_ASSERT_EQUAL(vn_checks_set(&f->c, p, 0, k, &e), VN_OK);
+}
+
 static void not_replayed(fixture *f, vn_checkpoint *p)   { (void)p; at(f, 1, "layer0.q_proj")->replayed = false; }
 static void not_before(fixture *f, vn_checkpoint *p)     { (void)p; at(f, 0, "layer0.q_proj")->replayed = false; }
 static void not_itself(fixture *f, vn_checkpoint *p)     { (void)f; p->replayed = false; }
@@ -110,12 +117,26 @@ static void a_long_chain(fixture *f, vn_checkpoint *p)   { (void)p; at(f, 1, "la
 static void another_capture(fixture *f, vn_checkpoint *p) { (void)p; at(f, 1, "layer0.q_proj")->replay.captured = true; }
 static void a_fault(fixture *f, vn_checkpoint *p)        { (void)p; at(f, 1, "layer0.q_proj")->replay.local = 50; }
 static void a_persons_rule(fixture *f, vn_checkpoint *p) { (void)p; f->c.request.limits->rule[0]->shipped = false; }
-static void a_nonfinite(fixture *f, vn_checkpoint *p)    { (void)f; p->check->metric = VN_M_NONFINITE; }
+static void a_nonfinite(fixture *f, vn_checkpoint *p)
+{
+	vn_check k = vn_check_at(p, 0);
+	k.metric = VN_M_NONFINITE;
+	put_check(f, p, &k);
+}
+
 static void an_invalid_floor(fixture *f, vn_checkpoint *p) { (void)f; p->invalid_floor = true; }
-static void no_rule(fixture *f, vn_checkpoint *p)        { (void)f; p->check->rule = NULL; }
+static void no_rule(fixture *f, vn_checkpoint *p)
+{
+	vn_check k = vn_check_at(p, 0);
+	k.rule = NULL;
+	put_check(f, p, &k);
+}
+
 static void a_pool_with_a_step_not_cleared(fixture *f, vn_checkpoint *p)
 {
-	p->check->steps = 2;
+	vn_check k = vn_check_at(p, 0);
+	k.steps = 2;
+	put_check(f, p, &k);
 	at(f, 1, "logits")->replayed = false; /* behind p, so that p alone would be let go */
 }
 
@@ -151,9 +172,9 @@ static void an_operation_beyond_its_floor_is_outside_within_its_limits(void)
 	behind->replay.behind = 0; /* an operation before it explains it */
 	judge(&f);
 	CU_ASSERT(p->fails && p->status == VN_OUTSIDE && p->worst == 0 && p->n_checks == 1);
-	CU_ASSERT(p->check[0].form == VN_OF_OPERATION && p->check[0].metric == VN_M_NMSE && p->check[0].value == 38 && p->check[0].limit == VN_LOCAL_LIMIT);
-	CU_ASSERT(token->fails && token->check[0].metric == VN_M_WORST_TOKEN_NMSE && token->check[0].value == 20 && token->check[0].limit == VN_PEAK_LIMIT);
-	CU_ASSERT(most->fails && most->check[0].metric == VN_M_MAX_ABS && most->check[0].value == 5 && most->check[0].limit == 4);
+	CU_ASSERT(vn_check_at(p, 0).form == VN_OF_OPERATION && vn_check_at(p, 0).metric == VN_M_NMSE && vn_check_at(p, 0).value == 38 && vn_check_at(p, 0).limit == VN_LOCAL_LIMIT);
+	CU_ASSERT(token->fails && vn_check_at(token, 0).metric == VN_M_WORST_TOKEN_NMSE && vn_check_at(token, 0).value == 20 && vn_check_at(token, 0).limit == VN_PEAK_LIMIT);
+	CU_ASSERT(most->fails && vn_check_at(most, 0).metric == VN_M_MAX_ABS && vn_check_at(most, 0).value == 5 && vn_check_at(most, 0).limit == 4);
 	CU_ASSERT_FALSE(behind->fails);
 	CU_ASSERT_FALSE(at(&f, 0, "layer1.mlp_act")->fails);
 	tear_down(&f);

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static void raise_it(void *ctx, int pipe)
@@ -50,6 +51,35 @@ static void a_reader_that_is_killed_says_nothing_of_the_file(void)
 		CU_ASSERT_PTR_NULL(strstr(err.text, "damaged"));
 		CU_ASSERT_EQUAL(strstr(err.text, "memory") != NULL, number[i] == SIGKILL);
 	}
+}
+
+static void pause_it(void *ctx, int pipe)
+{
+	(void)ctx;
+	(void)pipe;
+	pause();
+}
+
+/* poll takes no more descriptors than the limit. */
+static void waiting_that_fails_says_nothing_of_the_file(void)
+{
+	struct rlimit before, none;
+	vn_child      child;
+	void         *data = NULL;
+	size_t        bytes;
+	int           kind;
+	vn_error      err = { "" };
+
+	CU_ASSERT_EQUAL_FATAL(vn_child_start(&child, &(vn_child_task){ .path = "some.h5", .file = -1, .work = pause_it }, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = 0;
+	CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &none), 0);
+	CU_ASSERT_EQUAL(vn_child_receive(&child, &kind, &data, &bytes, &err), VN_ERR_NOMEM);
+	CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &before), 0);
+	CU_ASSERT_PTR_NULL(strstr(err.text, "damaged"));
+	free(data);
+	vn_child_end(&child);
 }
 
 static void a_reader_that_crashes_says_that_the_file_is_damaged(void)
@@ -147,7 +177,8 @@ static void a_crash_without_memory_says_nothing_of_the_file(void) {}
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-		TEST(a_reader_that_is_killed_says_nothing_of_the_file), TEST(a_reader_that_crashes_says_that_the_file_is_damaged),
+		TEST(a_reader_that_is_killed_says_nothing_of_the_file), TEST(waiting_that_fails_says_nothing_of_the_file),
+		TEST(a_reader_that_crashes_says_that_the_file_is_damaged),
 		TEST(a_reader_that_switches_its_timer_off_is_ended_all_the_same),
 		TEST(a_wild_pointer_says_that_the_file_is_damaged), TEST(a_reader_without_memory_says_nothing_of_the_file),
 		TEST(a_crash_without_memory_says_nothing_of_the_file), CU_TEST_INFO_NULL

@@ -1,6 +1,7 @@
 /* test_compare.c: whole comparisons, of runs of the trained model in fixtures/ with faults put in. */
 #include "tests/faulty_help.h"
 #include "compare/chapters/compare.h"
+#include "compare/comparison/checks.h"
 #include "compare/judge/judge.h"
 #include "compare/judge/localise.h"
 
@@ -123,9 +124,11 @@ static int origins_of(const uses *of, int n, char *last)
 	for (int i = 0; i < n; i++) {
 		vn_checkpoint *p = &t.c.result.point[point(&t, of[i].name, 0) - t.c.result.point];
 		for (int k = 0; k < p->n_checks; k++)
-			if (p->check[k].metric == VN_M_NMSE) {
-				p->check[k].value = of[i].part * p->check[k].limit;
-				p->check[k].holds = of[i].part <= 1;
+			if (vn_check_at(p, k).metric == VN_M_NMSE) {
+				vn_check x = vn_check_at(p, k);
+				x.value = of[i].part * x.limit;
+				x.holds = of[i].part <= 1;
+				CU_ASSERT_EQUAL(vn_checks_set(&t.c, p, k, &x, &t.err), VN_OK);
 			}
 		if (of[i].part > 1)
 			put_outside(p);
@@ -364,12 +367,11 @@ static void a_floor_of_zero_allows_no_difference(void)
 	vn_floor_set(&p, &zero);
 	CU_ASSERT_EQUAL(vn_judge(&t.c, &p, &t.err), VN_OK);
 	CU_ASSERT_EQUAL(p.status, VN_WITHIN);
-	free(p.check);
-	p.n_checks = 0;
+	vn_checks_drop(&p);
 	p.m.value[VN_M_NMSE] = 1e-30;
 	CU_ASSERT_EQUAL(vn_judge(&t.c, &p, &t.err), VN_OK);
 	CU_ASSERT_EQUAL(p.status, VN_OUTSIDE);
-	free(p.check);
+	vn_checks_drop(&p);
 	free(p.floor);
 	finish(&t);
 }

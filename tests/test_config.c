@@ -111,7 +111,7 @@ static void the_family_is_found_by_model_type_and_others_are_refused_by_name(voi
 	CU_ASSERT_EQUAL(vn_family_find("c.json", o, &f, &e), VN_ERR_FORMAT);
 	json_object_del(o, "model_type");
 	CU_ASSERT_EQUAL(vn_family_find("c.json", o, &f, &e), VN_ERR_FORMAT);
-	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "no model_type"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "model_type is missing"));
 	json_decref(o);
 }
 
@@ -149,7 +149,7 @@ static void key_value_heads_null_is_as_many_as_heads_and_absent_is_the_default(v
 
 	CU_ASSERT_EQUAL(width(p, "layer0.k_proj", 1), 4);
 	vn_plan_destroy(p);
-	refused("{\"num_key_value_heads\":\"(absent)\"}", VN_ERR_FORMAT, "4 heads do not share 32 key/value heads");
+	refused("{\"num_key_value_heads\":\"(absent)\"}", VN_ERR_FORMAT, "4 heads cannot share 32 key/value heads");
 	p = accepted("{\"num_key_value_heads\":\"(absent)\",\"num_attention_heads\":64,\"hidden_size\":256}");
 	CU_ASSERT_EQUAL(width(p, "layer0.k_proj", 1), 32);
 	vn_plan_destroy(p);
@@ -169,13 +169,13 @@ static void the_head_width_is_read_or_derived(void)
 	vn_plan_destroy(accepted("{\"head_dim\":4,\"hidden_size\":18}"));
 	refused("{\"hidden_size\":18}", VN_ERR_FORMAT, "hidden_size 18 is not a multiple of 4 heads");
 	refused("{\"hidden_size\":2}", VN_ERR_FORMAT, "");
-	refused("{\"head_dim\":5}", VN_ERR_UNSUPPORTED, "rotary width 5");
+	refused("{\"head_dim\":5}", VN_ERR_UNSUPPORTED, "rotary width is 5");
 }
 
 static void heads_must_share_key_value_heads_evenly(void)
 {
-	refused("{\"num_key_value_heads\":3}", VN_ERR_FORMAT, "4 heads do not share 3");
-	refused("{\"num_key_value_heads\":8}", VN_ERR_FORMAT, "4 heads do not share 8");
+	refused("{\"num_key_value_heads\":3}", VN_ERR_FORMAT, "4 heads cannot share 3");
+	refused("{\"num_key_value_heads\":8}", VN_ERR_FORMAT, "4 heads cannot share 8");
 }
 
 static void sizes_out_of_range_are_refused_by_name(void)
@@ -270,13 +270,13 @@ static void layer_types_decide_when_they_are_given(void)
 
 static void layer_types_that_do_not_fit_are_refused(void)
 {
-	refused("{\"layer_types\":[\"full_attention\"]}", VN_ERR_FORMAT, "layer_types has 1 entries for 4 layers");
+	refused("{\"layer_types\":[\"full_attention\"]}", VN_ERR_FORMAT, "layer_types has 1 entries, expected 4");
 	refused("{\"layer_types\":[\"full_attention\",\"full_attention\",\"linear_attention\",\"full_attention\"]}", VN_ERR_UNSUPPORTED,
 	        "layer_types[2]: 'linear_attention'");
 	refused("{\"layer_types\":[\"full_attention\",7,\"full_attention\",\"full_attention\"]}", VN_ERR_UNSUPPORTED, "layer_types[1]");
 	/* a window without a width */
 	refused("{\"layer_types\":[\"full_attention\",\"sliding_attention\",\"full_attention\",\"full_attention\"]}", VN_ERR_UNSUPPORTED,
-	        "layer_types[1]: 'sliding_attention' in a model without a window");
+	        "layer_types[1] is 'sliding_attention', but the config sets no sliding_window");
 	refused("{\"layer_types\":\"full_attention\"}", VN_ERR_FORMAT, "layer_types");
 }
 
@@ -415,7 +415,7 @@ static void dynamic_keeps_the_length_the_model_was_made_for_and_has_no_other(voi
 	CU_ASSERT_EQUAL(r.max_context, 64);
 	CU_ASSERT_EQUAL(p->context, 1 << 24);
 	vn_plan_destroy(p);
-	refused("{\"rope_scaling\":{\"type\":\"dynamic\"}}", VN_ERR_FORMAT, "without a factor");
+	refused("{\"rope_scaling\":{\"type\":\"dynamic\"}}", VN_ERR_FORMAT, "has no factor");
 	refused("{\"head_dim\":2,\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2}}", VN_ERR_UNSUPPORTED, "dynamic RoPE");
 }
 
@@ -493,8 +493,8 @@ static void numbers_rope_cannot_use_are_refused(void)
 	refused("{\"rope_theta\":0.5}", VN_ERR_FORMAT, "rope_theta");
 	refused("{\"rope_parameters\":{\"rope_theta\":1.0}}", VN_ERR_FORMAT, "rope_theta");
 	refused("{\"rope_theta\":\"1e6\"}", VN_ERR_FORMAT, "rope_theta");
-	refused("{\"rope_scaling\":{\"type\":\"linear\"}}", VN_ERR_FORMAT, "without a factor");
-	refused("{\"rope_scaling\":{\"type\":\"yarn\",\"original_max_position_embeddings\":16}}", VN_ERR_FORMAT, "without a factor"); /* null is another matter */
+	refused("{\"rope_scaling\":{\"type\":\"linear\"}}", VN_ERR_FORMAT, "has no factor");
+	refused("{\"rope_scaling\":{\"type\":\"yarn\",\"original_max_position_embeddings\":16}}", VN_ERR_FORMAT, "has no factor"); /* null is another matter */
 	refused("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":0}}", VN_ERR_FORMAT, "factor");
 	refused("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":-4}}", VN_ERR_FORMAT, "factor");
 	refused("{\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,\"high_freq_factor\":4}}", VN_ERR_FORMAT, "low_freq_factor");
@@ -502,9 +502,9 @@ static void numbers_rope_cannot_use_are_refused(void)
 	refused("{\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8,\"high_freq_factor\":4}}", VN_ERR_FORMAT, "low_freq_factor");
 	refused("{\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"truncate\":1}}", VN_ERR_FORMAT, "truncate");
 	refused("{\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":0}}", VN_ERR_FORMAT, "original_max_position_embeddings");
-	refused("{\"partial_rotary_factor\":0}", VN_ERR_UNSUPPORTED, "rotary width 0");
+	refused("{\"partial_rotary_factor\":0}", VN_ERR_UNSUPPORTED, "rotary width is 0");
 	refused("{\"partial_rotary_factor\":1.5}", VN_ERR_FORMAT, "partial_rotary_factor");
-	refused("{\"head_dim\":6,\"partial_rotary_factor\":0.5}", VN_ERR_UNSUPPORTED, "rotary width 3");
+	refused("{\"head_dim\":6,\"partial_rotary_factor\":0.5}", VN_ERR_UNSUPPORTED, "rotary width is 3");
 	refused("{\"head_dim\":8,\"partial_rotary_factor\":0.5}", VN_ERR_UNSUPPORTED, "partial_rotary_factor");
 }
 

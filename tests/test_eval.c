@@ -21,7 +21,7 @@ static void a_clone_whose_constants_do_not_fit_its_shapes_is_refused(void)
 		{ "layer0.attn_context", "heads", 64, "64 heads" },        { "layer0.attn_context", "heads", 2, "2 heads" },
 		{ "layer1.attn_context", "kv_heads", 4, "4 key heads" },   { "layer1.attn_context", "kv_heads", 1, "1 key heads" },
 		{ "layer0.attn_context", "head_dim", 8, "width 8" },       { "layer0.attn_context", "head_dim", 2, "width 2" },
-		{ "layer0.q_rope", "rotary_dim", 6, "6 rotary columns" },  { "layer0.k_rope", "rotary_dim", 65536, "rotary columns" },
+		{ "layer0.q_rope", "rotary_dim", 6, "rotary_dim is 6" },  { "layer0.k_rope", "rotary_dim", 65536, "rotary_dim is 65536" },
 		{ "layer0.q_rope", "type", VN_ROPE_LLAMA3, "low_freq_factor" },
 	};
 
@@ -199,7 +199,7 @@ static void what_is_not_there_is_refused_and_never_made_up(void)
 	CU_ASSERT_EQUAL(vn_ref_run(r, 0, p->n_nodes + 1, &e), VN_ERR_USAGE);
 	CU_ASSERT_EQUAL(vn_ref_read(r, embed, x, &e), VN_ERR_USAGE);
 	CU_ASSERT_EQUAL(vn_ref_run(r, 1, 2, &e), VN_ERR_USAGE);
-	CU_ASSERT_STRING_EQUAL(e.text, "layer0.attn_norm: its input embed is not there: neither run nor written, or gone");
+	CU_ASSERT_STRING_EQUAL(e.text, "layer0.attn_norm: its input embed is not in memory: it was neither computed nor written, or is already freed");
 	CU_ASSERT_EQUAL(vn_ref_run(r, 0, out + 1, NULL), VN_OK);
 	CU_ASSERT_EQUAL(vn_ref_read(r, embed, x, NULL), VN_OK);
 	CU_ASSERT_EQUAL(vn_ref_read(r, vn_plan_find(p, "layer0.input"), x, NULL), VN_OK); /* its second name */
@@ -216,7 +216,7 @@ static void what_is_not_there_is_refused_and_never_made_up(void)
 	CU_ASSERT_EQUAL(vn_ref_run(r, 0, p->value[k].node, NULL), VN_OK);
 	vn_ref_end(r, true, NULL);
 	CU_ASSERT_EQUAL(vn_ref_forward(r, ids, 1, NULL, &e), VN_ERR_USAGE);
-	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "layer0.attn_context: its input layer0.k_rope is not there"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "layer0.attn_context: its input layer0.k_rope is not in memory"));
 	CU_ASSERT_EQUAL(vn_ref_position(r), T);
 	vn_ref_reset(r);
 	forward(r, ids, T, NULL);

@@ -104,7 +104,7 @@ static void a_mistral_window_is_4096_unless_the_config_says_otherwise(void)
 	windows("{\"sliding_window\":8,\"layer_types\":[\"sliding_attention\",\"sliding_attention\",\"sliding_attention\",\"sliding_attention\"]}",
 	        8, 8, 8, 8);
 	refused("{\"sliding_window\":8,\"layer_types\":[\"sliding_attention\",\"full_attention\",\"full_attention\",\"full_attention\"]}",
-	        VN_ERR_UNSUPPORTED, "layer_types[1]: a mistral model");
+	        VN_ERR_UNSUPPORTED, "layer_types[1]: expected the same window");
 	refused("{\"sliding_window\":0}", VN_ERR_FORMAT, "sliding_window");
 	page = vn_plan_qwen2;
 }
@@ -114,7 +114,7 @@ static void a_llama_has_no_window(void)
 	page = vn_plan_llama;
 	windows("{\"sliding_window\":8,\"use_sliding_window\":true,\"max_window_layers\":0}", 0, 0, 0, 0);
 	refused("{\"sliding_window\":8,\"layer_types\":[\"sliding_attention\",\"full_attention\",\"full_attention\",\"full_attention\"]}",
-	        VN_ERR_UNSUPPORTED, "layer_types[0]: 'sliding_attention'");
+	        VN_ERR_UNSUPPORTED, "layer_types[0] is 'sliding_attention'");
 	vn_plan *p = accepted("{\"num_key_value_heads\":\"(absent)\"}");
 	CU_ASSERT_EQUAL(width(p, "layer0.k_proj", 1), 4); /* as many as heads */
 	vn_plan_destroy(p);
@@ -173,10 +173,10 @@ static void gpt2_reads_its_own_names_or_those_of_newer_families(void)
 	CU_ASSERT_TRUE(has_weight(p, "lm_head.weight"));
 	vn_plan_destroy(p);
 	vn_plan_destroy(accepted("{\"n_embd\":16,\"n_layer\":4,\"n_head\":4,\"n_positions\":64}")); /* both, and the same */
-	refused("{\"n_embd\":32}", VN_ERR_FORMAT, "n_embd is 32, hidden_size is 16");
-	refused("{\"n_layer\":2}", VN_ERR_FORMAT, "n_layer is 2, num_hidden_layers is 4");
-	refused("{\"n_head\":2}", VN_ERR_FORMAT, "n_head is 2, num_attention_heads is 4");
-	refused("{\"n_positions\":32}", VN_ERR_FORMAT, "n_positions is 32, max_position_embeddings is 64");
+	refused("{\"n_embd\":32}", VN_ERR_FORMAT, "n_embd is 32, but hidden_size is 16");
+	refused("{\"n_layer\":2}", VN_ERR_FORMAT, "n_layer is 2, but num_hidden_layers is 4");
+	refused("{\"n_head\":2}", VN_ERR_FORMAT, "n_head is 2, but num_attention_heads is 4");
+	refused("{\"n_positions\":32}", VN_ERR_FORMAT, "n_positions is 32, but max_position_embeddings is 64");
 	page = vn_plan_qwen2;
 }
 

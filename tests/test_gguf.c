@@ -228,7 +228,7 @@ static void metadata_that_breaks_a_rule_is_named(void)
 	refused(&g, VN_ERR_FORMAT, "metadata 'twice'", "twice in the file");
 	gg_start(&g, 3);
 	gg_key_u32(&g, "", 1);
-	refused(&g, VN_ERR_FORMAT, "metadata 1 of 1", "empty name");
+	refused(&g, VN_ERR_FORMAT, "metadata 1 of 1", "name is empty");
 	gg_start(&g, 3);
 	gg_key_u32(&g, "a", 1);
 	g.p[g.n - 9] = '\0';
@@ -320,9 +320,9 @@ static void a_tensor_that_breaks_a_rule_is_named(void)
 		{ 1, { 4 }, UINT32_MAX, 0, VN_ERR_UNSUPPORTED, "is unknown" },
 		{ 1, { 256 }, Q2_K, 0, VN_ERR_UNSUPPORTED, "Q2_K is not supported" },
 		{ 1, { 4 }, I32, 0, VN_ERR_UNSUPPORTED, "I32 is not supported" },
-		{ 2, { 33, 32 }, Q8_0, 0, VN_ERR_FORMAT, "rows of 33 elements, no multiple of the 32 of a Q8_0 block" },
-		{ 2, { 128, 2 }, Q4_K, 0, VN_ERR_FORMAT, "no multiple of the 256 of a Q4_K block" },
-		{ 0, { 0 }, Q4_0, 0, VN_ERR_FORMAT, "rows of 1 elements" },
+		{ 2, { 33, 32 }, Q8_0, 0, VN_ERR_FORMAT, "rows have 33 elements, expected a multiple of 32 (a Q8_0 block)" },
+		{ 2, { 128, 2 }, Q4_K, 0, VN_ERR_FORMAT, "expected a multiple of 256 (a Q4_K block)" },
+		{ 0, { 0 }, Q4_0, 0, VN_ERR_FORMAT, "rows have 1 elements" },
 		{ 1, { 4 }, F32, 32, VN_ERR_FORMAT, "offset 32, expected 0" },
 		{ 1, { 4 }, F32, 1, VN_ERR_FORMAT, "offset 1, expected 0" },
 		{ 1, { 257 }, F32, 0, VN_ERR_FORMAT, "1028 bytes" },
@@ -335,7 +335,7 @@ static void a_tensor_that_breaks_a_rule_is_named(void)
 		refused(&g, row[i].st, "tensor 'blk.0.attn_q.weight'", row[i].word);
 	}
 	one_tensor(&g, "", 1, (const uint64_t[]){ 4 }, F32, 0);
-	refused(&g, VN_ERR_FORMAT, "tensor 1 of 1", "empty name");
+	refused(&g, VN_ERR_FORMAT, "tensor 1 of 1", "name is empty");
 	one_tensor(&g, long_name, 1, (const uint64_t[]){ 4 }, F32, 0);
 	refused(&g, VN_ERR_FORMAT, long_name, "64 bytes");
 	gg_start(&g, 3);
@@ -424,7 +424,7 @@ static void the_first_of_several_files_opens_all(void)
 	CU_ASSERT(vn_gguf_is(vn_gguf_get(f, "general.architecture"), "qwen2"));
 	vn_gguf_close(f);
 
-	split_refused("m-00002-of-00003.gguf", VN_ERR_USAGE, "part 2 of 3", "open the first");
+	split_refused("m-00002-of-00003.gguf", VN_ERR_USAGE, "part 2 of 3", "give the first part");
 	write_part("m-00003-of-00003.gguf", 2, 3, 2, "b", 3);
 	split_refused("m-00001-of-00003.gguf", VN_ERR_FORMAT, "tensor 'b'", "twice");
 	write_part("m-00003-of-00003.gguf", 2, 3, 2, NULL, 3);

@@ -336,7 +336,7 @@ static void metadata_that_asks_for_more_is_refused_by_name(void)
 	const struct { const char *key; uint32_t x; const char *word; } numbers[] = {
 		{ "qwen2.expert_count", 8, "expert_count' is 8" }, { "qwen2.attention.value_length", 8, "value_length' is 8" },
 		{ "qwen2.final_logit_softcapping", 30, "softcapping' is 30" }, { "qwen2.attention.scale", 2, "scale' is 2" },
-		{ "qwen2.attention.sliding_window", 8, "sliding_window' without a pattern" }, { "qwen2.nextn_predict_layers", 2, "nextn" },
+		{ "qwen2.attention.sliding_window", 8, "sliding_window' is set, but no pattern" }, { "qwen2.nextn_predict_layers", 2, "nextn" },
 	};
 	toy_gguf g;
 
@@ -374,13 +374,13 @@ static void metadata_that_asks_for_more_is_refused_by_name(void)
 	begin(&g, "qwen2");
 	gg_key_text(&g, "qwen2.rope.scaling.type", "longrope");
 	end(&g);
-	refused(&g, VN_ERR_UNSUPPORTED, "rope.scaling.type' is 'longrope'", "linear and yarn");
+	refused(&g, VN_ERR_UNSUPPORTED, "rope.scaling.type' is 'longrope'", "supported: linear, yarn");
 	begin(&g, "mamba2");
 	end(&g);
 	refused(&g, VN_ERR_UNSUPPORTED, "'mamba2'", "known: gpt2, llama, qwen2, qwen3, qwen35");
 	gg_start(&g, 3);
 	end(&g);
-	refused(&g, VN_ERR_FORMAT, "general.architecture", "names none");
+	refused(&g, VN_ERR_FORMAT, "general.architecture", "is missing or empty");
 	gg_start(&g, 3);
 	gg_key_text(&g, "general.architecture", "qwen2");
 	end(&g);
@@ -536,7 +536,7 @@ static void a_tensor_that_its_change_does_not_fit_is_named(void)
 		{ "qwen35", "blk.0.ssm_alpha.weight", 16, 12, VN_ERR_SHAPE, "rows for the value heads" },
 		{ "qwen35", "blk.0.ssm_out.weight", 16, 16, VN_ERR_SHAPE, "columns for the value heads" },
 		{ "qwen35", "blk.0.ssm_conv1d.weight", 16, 0, VN_ERR_SHAPE, "a matrix" },
-		{ "qwen35", "blk.0.ssm_a", 6, 0, VN_ERR_FORMAT, "number 0 is 1" },
+		{ "qwen35", "blk.0.ssm_a", 6, 0, VN_ERR_FORMAT, "element 0 is 1" },
 	};
 	toy_gguf g;
 
@@ -555,7 +555,7 @@ static void a_tensor_that_its_change_does_not_fit_is_named(void)
 	gg_tensor(&g, "blk.0.ssm_beta.weight", 16, 6, F32, 384);
 	gg_tensor(&g, "token_embd.weight", 16, 8, F32, 512);
 	gg_data(&g, data, 1024);
-	refused(&g, VN_ERR_FORMAT, "6 value heads do not share 4 key heads", "");
+	refused(&g, VN_ERR_FORMAT, "6 value heads cannot share 4 key heads", "");
 	begin(&g, "qwen35");
 	gg_key_u32(&g, "qwen35.ssm.conv_kernel", 4), gg_key_u32(&g, "qwen35.ssm.state_size", 1u << 21), gg_key_u32(&g, "qwen35.ssm.group_count", 4);
 	gg_key_u32(&g, "qwen35.ssm.time_step_rank", 6), gg_key_u32(&g, "qwen35.ssm.inner_size", 24);
@@ -565,7 +565,7 @@ static void a_tensor_that_its_change_does_not_fit_is_named(void)
 	gg_tensor(&g, "transformer.wte.weight", 16, 8, F32, 512); /* under the name it would have come to */
 	gg_tensor(&g, "token_embd.weight", 16, 8, F32, 512);
 	gg_data(&g, data, 1024);
-	refused(&g, VN_ERR_FORMAT, "two tensors are transformer.wte.weight", "");
+	refused(&g, VN_ERR_FORMAT, "two tensors of the file map to transformer.wte.weight", "");
 }
 
 /* ---- llama3 ---------------------------------------------------------------------------- */

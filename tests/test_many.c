@@ -132,7 +132,7 @@ static void two_that_agree_outvote_the_third(void)
 	add(&m, "b", ".xx");
 	add(&m, "c", ".xx");
 	add(&m, "c", "..x");
-	CU_ASSERT_EQUAL_FATAL(vn_vote_count(&v, &m, path, 3, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_vote_count(&v, &m, path, 3, false, &err), VN_OK);
 	CU_ASSERT_EQUAL(vn_many_odd(&v.many, 0), VN_MANY_NONE);
 	CU_ASSERT_EQUAL(vn_many_odd(&v.many, 1), 0);            /* b and c agree */
 	CU_ASSERT_EQUAL(vn_many_odd(&v.many, 2), VN_MANY_ALL);  /* nobody agrees */
@@ -154,7 +154,7 @@ static void two_against_two_have_no_majority(void)
 	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "a", false, &err), VN_OK);
 	for (int i = 0; i < 6; i++)
 		add(&m, "x", said[i]);
-	CU_ASSERT_EQUAL_FATAL(vn_vote_count(&v, &m, path, 4, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_vote_count(&v, &m, path, 4, false, &err), VN_OK);
 	CU_ASSERT_EQUAL(vn_many_odd(&v.many, 0), VN_MANY_ALL);
 	CU_ASSERT_EQUAL(vn_many_status(&v.many), 1);
 	vn_vote_finish(&v);
@@ -175,7 +175,7 @@ static void who_cannot_be_compared_has_no_vote(void)
 	add_trouble(&m, "c"); /* 1-2 */
 	add_trouble(&m, "d"); /* 1-3 */
 	add(&m, "d", ".x");   /* 2-3 */
-	CU_ASSERT_EQUAL_FATAL(vn_vote_count(&v, &m, path, 4, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_vote_count(&v, &m, path, 4, false, &err), VN_OK);
 	CU_ASSERT_EQUAL(v.many.candidate[0].status, 0);
 	CU_ASSERT_EQUAL(v.many.candidate[1].status, 2);
 	CU_ASSERT_STRING_EQUAL(v.many.candidate[1].trouble, "it is damaged");

@@ -57,6 +57,27 @@ static void what_xml_cannot_hold_is_made_readable(void)
 	CU_ASSERT_STRING_EQUAL(lines(vn_xml_lines, "two\n<lines>\r\n"), "two\n&lt;lines&gt;\\r\n");
 }
 
+static const char *csv(const char *text)
+{
+	size_t n;
+	FILE *f = begin(&n);
+	vn_csv_text(f, text);
+	fclose(f);
+	return said;
+}
+
+static void a_cell_of_csv_holds_any_text_and_is_no_formula(void)
+{
+	CU_ASSERT_STRING_EQUAL(csv("layer3.q_rope"), "layer3.q_rope");
+	CU_ASSERT_STRING_EQUAL(csv(""), "");
+	CU_ASSERT_STRING_EQUAL(csv("a,b"), "\"a,b\"");
+	CU_ASSERT_STRING_EQUAL(csv("say \"a\""), "\"say \"\"a\"\"\"");
+	CU_ASSERT_STRING_EQUAL(csv("two\nlines"), "two\\nlines"); /* one row stays one line */
+	CU_ASSERT_STRING_EQUAL(csv("=1+1"), "'=1+1");
+	CU_ASSERT_STRING_EQUAL(csv("-x,y"), "\"'-x,y\"");
+	CU_ASSERT_STRING_EQUAL(csv("-1.5e-7"), "-1.5e-7");
+}
+
 /* No byte can be anything but text: neither '<' nor a bare '&' nor a control. */
 static void no_byte_is_markup(void)
 {
@@ -105,6 +126,7 @@ int main(void)
 {
 	static CU_TestInfo tests[] = {
 		TEST(xml_has_five_characters_to_escape),
+		TEST(a_cell_of_csv_holds_any_text_and_is_no_formula),
 		TEST(what_xml_cannot_hold_is_made_readable),
 		TEST(no_byte_is_markup),
 		TEST(a_code_span_holds_any_run_of_backticks),

@@ -158,7 +158,7 @@ static void gpt2_has_prefixes_and_buffers_of_its_own(void)
 		}
 	build_of(&m, GPT2_CONFIG, VN_F16); /* a bias is no buffer */
 	toy_add(&m, "transformer.h.0.attn.q_attn.bias", VN_F16, 16, 0);
-	refused(&m, GPT2_CONFIG, VN_ERR_FORMAT, "transformer.h.0.attn.q_attn.bias", "no part of a gpt2 model reads");
+	refused(&m, GPT2_CONFIG, VN_ERR_FORMAT, "transformer.h.0.attn.q_attn.bias", "a gpt2 model does not use this tensor");
 	build_of(&m, GPT2_CONFIG, VN_F16);
 	toy_drop(&m, "transformer.h.1.attn.c_attn.bias");
 	refused(&m, GPT2_CONFIG, VN_ERR_NOTFOUND, "transformer.h.1.attn.c_attn.bias", "missing");
@@ -216,7 +216,7 @@ static void a_tensor_that_nothing_reads_is_named(void)
 
 	toy_build(&m, VN_F16);
 	toy_add(&m, "model.layers.0.self_attn.o_proj.bias", VN_F16, TOY_D, 0);
-	refused(&m, TOY_CONFIG, VN_ERR_FORMAT, "o_proj.bias", "no part of a qwen2 model reads");
+	refused(&m, TOY_CONFIG, VN_ERR_FORMAT, "o_proj.bias", "a qwen2 model does not use this tensor");
 	toy_build(&m, VN_F16);
 	toy_add(&m, "model.layers.2.input_layernorm.weight", VN_F16, TOY_D, 0);
 	refused(&m, TOY_CONFIG, VN_ERR_FORMAT, "layers.2.input_layernorm", "model.safetensors");
@@ -452,11 +452,11 @@ static void a_directory_without_its_files_is_refused(void)
 	CU_ASSERT_PTR_NULL(model);
 	CU_ASSERT_EQUAL(vn_model_open(toy_path(d, "config.json"), &model, &e), VN_ERR_FORMAT); /* a file, and no GGUF */
 	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "not a GGUF file"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "give the directory"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "give its directory"));
 	CU_ASSERT_PTR_NULL(model);
 	toy_remove(d);
 	CU_ASSERT_EQUAL(vn_model_open(toy_path(dir, "model.safetensors"), &model, &e), VN_ERR_FORMAT);
-	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "give the directory"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "give its directory"));
 }
 
 static void a_sharded_model_is_the_same_model(void)

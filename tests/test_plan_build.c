@@ -38,7 +38,7 @@ static void a_weight_asked_for_twice_is_one_and_in_two_shapes_a_failure(void)
 	CU_ASSERT_EQUAL(matrix(b, "w", 4, 8), w);
 	CU_ASSERT_NOT_EQUAL(matrix(b, "v", 4, 8), w);
 	matrix(b, "w", 8, 4);
-	fails(b, VN_ERR_SHAPE, "weight w is wanted in two shapes");
+	fails(b, VN_ERR_SHAPE, "weight w is used with two shapes");
 }
 
 static void sizes_that_do_not_fit_are_refused_with_the_name(void)
@@ -48,7 +48,7 @@ static void sizes_that_do_not_fit_are_refused_with_the_name(void)
 	int           x, y;
 
 	b = begin(&x), vn_plan_rms_norm(b, x, matrix(b, "n", 7, 0), 1e-6, VN_POINT_ATTN_NORM);
-	fails(b, VN_ERR_SHAPE, "weight n does not have the width");
+	fails(b, VN_ERR_SHAPE, "weight n is not as wide as the tensor");
 	b = begin(&x), vn_plan_rms_norm(b, x, matrix(b, "n", 8, 1), 1e-6, VN_POINT_ATTN_NORM);
 	fails(b, VN_ERR_SHAPE, "weight n");
 	b = begin(&x), vn_plan_linear(b, x, matrix(b, "w", 4, 7), -1, 0, VN_POINT_Q_PROJ);
@@ -62,15 +62,15 @@ static void sizes_that_do_not_fit_are_refused_with_the_name(void)
 	b = begin(&x), vn_plan_linear(b, x, matrix(b, "w", 8, 8), matrix(b, "bias", 8, 1), 2, VN_POINT_Q_PROJ);
 	fails(b, VN_ERR_SHAPE, "bias bias does not fit");
 	b = begin(&x), vn_plan_rope(b, x, &rope, VN_POINT_Q_ROPE);
-	fails(b, VN_ERR_SHAPE, "embed: rotary width");
+	fails(b, VN_ERR_SHAPE, "embed: the rotary width");
 	b = begin(&x), y = vn_plan_linear(b, x, matrix(b, "w", 8, 8), -1, 2, VN_POINT_Q_PROJ), vn_plan_rope(b, y, &wide, VN_POINT_Q_ROPE);
-	fails(b, VN_ERR_SHAPE, "q_proj: rotary width");
+	fails(b, VN_ERR_SHAPE, "q_proj: the rotary width");
 	b = begin(&x), y = vn_plan_linear(b, x, matrix(b, "w", 8, 8), -1, 2, VN_POINT_Q_PROJ), vn_plan_rope(b, y, &odd, VN_POINT_Q_ROPE);
-	fails(b, VN_ERR_SHAPE, "q_proj: rotary width");
+	fails(b, VN_ERR_SHAPE, "q_proj: the rotary width");
 	b = begin(&x), y = vn_plan_linear(b, x, matrix(b, "w", 4, 8), -1, 0, VN_POINT_UP_PROJ), vn_plan_add(b, x, y, VN_POINT_OUTPUT);
-	fails(b, VN_ERR_SHAPE, "embed: the other side");
+	fails(b, VN_ERR_SHAPE, "embed: its two inputs have different shapes");
 	b = begin(&x), y = vn_plan_linear(b, x, matrix(b, "w", 8, 8), -1, 2, VN_POINT_UP_PROJ), vn_plan_gated(b, VN_SILU, y, x, VN_POINT_MLP_ACT);
-	fails(b, VN_ERR_SHAPE, "up_proj: the other side");
+	fails(b, VN_ERR_SHAPE, "up_proj: its two inputs have different shapes");
 	b = vn_plan_begin(1, 10, 16), vn_plan_embed(b, matrix(b, "e", 9, 8), VN_POINT_EMBED);
 	fails(b, VN_ERR_SHAPE, "weight e");
 	b = vn_plan_begin(1, 10, 16), vn_plan_embed(b, matrix(b, "e", 10, 0), VN_POINT_EMBED);
@@ -78,7 +78,7 @@ static void sizes_that_do_not_fit_are_refused_with_the_name(void)
 	b = vn_plan_begin(1, 10, 16), vn_plan_positions(b, matrix(b, "p", 10, 8), VN_POINT_POS_EMBED);
 	fails(b, VN_ERR_SHAPE, "weight p does not have a row for every position");
 	b = begin(&x), vn_plan_layer_norm(b, x, matrix(b, "n", 8, 0), matrix(b, "bias", 7, 0), 1e-6, VN_POINT_ATTN_NORM);
-	fails(b, VN_ERR_SHAPE, "weight bias does not have the width");
+	fails(b, VN_ERR_SHAPE, "weight bias is not as wide as the tensor");
 	b = begin(&x), vn_plan_conv1d(b, x, matrix(b, "w", 12, 8), -1, 0, VN_POINT_C_ATTN);
 	fails(b, VN_ERR_SHAPE, "weight w does not fit");
 	b = begin(&x), vn_plan_conv1d(b, x, matrix(b, "w", 8, 12), matrix(b, "bias", 8, 0), 0, VN_POINT_C_ATTN);
@@ -98,7 +98,7 @@ static void columns_that_are_not_there_cannot_be_taken(void)
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		b = begin(&x), vn_plan_slice(b, x, bad[i].stride, bad[i].from, bad[i].width, bad[i].heads, VN_POINT_Q_PROJ);
-		fails(b, VN_ERR_SHAPE, "embed: there are no such columns");
+		fails(b, VN_ERR_SHAPE, "embed: its input does not have the columns to take");
 	}
 	b = begin(&x);
 	const int y = vn_plan_slice(b, x, 4, 1, 3, 2, VN_POINT_Q_PROJ);
@@ -155,7 +155,7 @@ static void queries_keys_and_values_must_fit_together(void)
 		const int   k = vn_plan_linear(b, x, matrix(b, "k", bad[i].gk, 8), -1, bad[i].g, VN_POINT_K_PROJ);
 		const int   v = vn_plan_linear(b, x, matrix(b, "v", bad[i].uk, 8), -1, bad[i].u, VN_POINT_V_PROJ);
 		vn_plan_attention(b, q, k, v, 0.5, 0, VN_POINT_ATTN_CONTEXT);
-		fails(b, VN_ERR_SHAPE, "q_proj: queries, keys and values");
+		fails(b, VN_ERR_SHAPE, "q_proj: the shapes of queries, keys and values");
 	}
 }
 
@@ -165,7 +165,7 @@ static void a_checkpoint_may_be_named_once(void)
 	vn_builder *b = begin(&x);
 
 	vn_plan_add(b, x, x, VN_POINT_EMBED);
-	fails(b, VN_ERR_UNSUPPORTED, "checkpoint embed is named twice");
+	fails(b, VN_ERR_UNSUPPORTED, "two checkpoints are named embed");
 	b = begin(&x);
 	vn_plan_layer(b, 1);
 	vn_plan_name(b, x, VN_POINT_INPUT);
@@ -173,7 +173,7 @@ static void a_checkpoint_may_be_named_once(void)
 	vn_plan_name(b, x, VN_POINT_INPUT); /* another layer, another name */
 	vn_plan_layer(b, 1);
 	vn_plan_name(b, x, VN_POINT_INPUT);
-	fails(b, VN_ERR_UNSUPPORTED, "checkpoint layer1.input is named twice");
+	fails(b, VN_ERR_UNSUPPORTED, "two checkpoints are named layer1.input");
 }
 
 static void the_first_failure_is_kept_and_later_calls_do_no_harm(void)

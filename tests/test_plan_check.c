@@ -228,7 +228,7 @@ static void lists_that_do_not_fit_are_refused(void)
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		p->list[1].x[0] = bad[i];
 		CU_ASSERT_EQUAL(vn_plan_check(p, &e), VN_ERR_UNSUPPORTED);
-		CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "long_factor is not a list of 2 numbers"));
+		CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "long_factor must be lists of 2 numbers"));
 	}
 	p->list[1].x[0] = 2;
 	p->list[1].n = 1;

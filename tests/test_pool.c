@@ -2,6 +2,7 @@
  * one row says nothing. */
 #include "compare/judge/count.h"
 #include "compare/comparison/comparison.h"
+#include "compare/comparison/checks.h"
 #include "tests/pool_help.h"
 
 static const char over[] = "version: 1\nrules: [ { match: logits, kl_mean_over_floor: 4, without_floor: { kl_mean: 1.0e-2 }, why: w } ]\n";
@@ -39,8 +40,8 @@ static void steps_that_are_off_together_are_judged_once_and_charged_at_each(void
 	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.first].step, 1);
 	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.pool[0].worst].step, 21);
 	const vn_checkpoint *p = &t.c.result.point[t.c.result.first];
-	CU_ASSERT(p->worst >= 0 && p->check[p->worst].metric == VN_M_KL_MEAN && p->check[p->worst].steps == 32);
-	CU_ASSERT(p->check[p->worst].value > 32 && p->check[p->worst].value < 46);
+	CU_ASSERT(p->worst >= 0 && vn_check_at(p, p->worst).metric == VN_M_KL_MEAN && vn_check_at(p, p->worst).steps == 32);
+	CU_ASSERT(vn_check_at(p, p->worst).value > 32 && vn_check_at(p, p->worst).value < 46);
 	for (int i = 0; i < t.c.result.n_points; i++)
 		if (t.c.result.point[i].step > 0) {
 			sum += t.c.result.point[i].m.value[VN_M_KL_MEAN];
@@ -85,7 +86,7 @@ static void few_rows_have_no_ratio_but_a_cap(void)
 	finish(&t);
 	compare(&t, "floor", bare); /* nothing that could pass it */
 	CU_ASSERT_FALSE(t.c.result.within);
-	CU_ASSERT_PTR_NOT_NULL(strstr(t.c.result.point[t.c.result.first].check[0].note, "too few rows"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(vn_check_at(&t.c.result.point[t.c.result.first], 0).note, "too few rows"));
 	finish(&t);
 }
 

@@ -2,6 +2,7 @@
 #include "compare/judge/pool_channels.h"
 #include "compare/metrics/average.h"
 #include "compare/comparison/checkpoint.h"
+#include "compare/comparison/checks.h"
 #include "compare/judge/check_words.h"
 #include "tests/pool_help.h"
 
@@ -180,7 +181,7 @@ static void with_a_floor_channels_are_held_against_its_own(void)
 		CU_ASSERT_FATAL(width == 16 ? failing(&t) == 1 : failing(&t) > 1); /* enough numbers are judged by themselves as well */
 		const vn_checkpoint *p = &t.c.result.point[t.c.result.first];
 		CU_ASSERT_EQUAL(p->step, 1);
-		CU_ASSERT(p->worst >= 0 && p->check[p->worst].form == VN_OVER_FLOOR && p->check[p->worst].steps == 30);
+		CU_ASSERT(p->worst >= 0 && vn_check_at(p, p->worst).form == VN_OVER_FLOOR && vn_check_at(p, p->worst).steps == 30);
 		CU_ASSERT_DOUBLE_EQUAL(vn_floor_value(p, VN_M_WORST_CHANNEL_NMSE), worst_of_floor(30), 1e-6 * worst_of_floor(30));
 		finish(&t);
 		make_bad(30, width, -1, 0, 0, 1, 0);
@@ -203,7 +204,7 @@ static void a_floor_that_lacks_a_step_leaves_the_limits_without_one(void)
 	CU_ASSERT_EQUAL(t.st, VN_OK);
 	CU_ASSERT_FATAL(t.c.result.first >= 0);
 	const vn_checkpoint *p = &t.c.result.point[t.c.result.first];
-	CU_ASSERT(p->step == 1 && p->check[p->worst].form == VN_WITHOUT_FLOOR);
+	CU_ASSERT(p->step == 1 && vn_check_at(p, p->worst).form == VN_WITHOUT_FLOOR);
 	finish(&t);
 }
 

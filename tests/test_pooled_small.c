@@ -1,4 +1,5 @@
 /* test_few.c: small tensors of steps of one token share their multiple of the floor. */
+#include "compare/comparison/checks.h"
 #include "tests/pool_help.h"
 #include "compare/judge/localise.h"
 
@@ -37,8 +38,8 @@ static void a_small_tensor_that_is_off_is_charged_at_each_step_that_is(void)
 		const vn_checkpoint *p = &t.c.result.point[t.c.result.first];
 		const double all_steps = (from - 1 + (32 - from) * 36 + 49) / 32.0;
 		CU_ASSERT_EQUAL(p->step, from); /* not the worst of them */
-		CU_ASSERT(p->worst >= 0 && p->check[p->worst].metric == VN_M_NMSE && p->check[p->worst].steps == 32);
-		CU_ASSERT(p->check[p->worst].value > 0.8 * all_steps && p->check[p->worst].value < 1.2 * all_steps);
+		CU_ASSERT(p->worst >= 0 && vn_check_at(p, p->worst).metric == VN_M_NMSE && vn_check_at(p, p->worst).steps == 32);
+		CU_ASSERT(vn_check_at(p, p->worst).value > 0.8 * all_steps && vn_check_at(p, p->worst).value < 1.2 * all_steps);
 		finish(&t);
 	}
 }
@@ -102,7 +103,7 @@ static void a_small_tensor_that_is_far_off_at_one_step_is_found(void)
 	CU_ASSERT_EQUAL_FATAL(failing(&t), 1);
 	const vn_checkpoint *p = &t.c.result.point[t.c.result.first];
 	CU_ASSERT_EQUAL(p->step, 21);
-	CU_ASSERT(p->worst >= 0 && p->check[p->worst].metric == VN_M_WORST_TOKEN_NMSE && p->check[p->worst].value > 70);
+	CU_ASSERT(p->worst >= 0 && vn_check_at(p, p->worst).metric == VN_M_WORST_TOKEN_NMSE && vn_check_at(p, p->worst).value > 70);
 	finish(&t);
 }
 

@@ -90,7 +90,7 @@ static void a_quarter_of_a_head_is_rotated_unless_either_spelling_says_otherwise
 	CU_ASSERT_EQUAL(rotated("{\"head_dim\":16,\"rope_parameters\":{\"rope_theta\":1e7,\"partial_rotary_factor\":1.0}}"), 16);
 	CU_ASSERT_EQUAL(rotated("{\"head_dim\":16,\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":1e7,"
 	                        "\"mrope_section\":[11,11,10],\"mrope_interleaved\":true}}"), 4);
-	refused("{\"head_dim\":20}", VN_ERR_UNSUPPORTED, "rotary width 5");
+	refused("{\"head_dim\":20}", VN_ERR_UNSUPPORTED, "rotary width is 5");
 }
 
 static void what_would_be_another_model_is_refused_by_name(void)
@@ -101,7 +101,7 @@ static void what_would_be_another_model_is_refused_by_name(void)
 	refused("{\"hidden_act\":\"gelu\"}", VN_ERR_UNSUPPORTED, "hidden_act 'gelu'");
 	refused("{\"layer_types\":[\"full_attention\",\"sliding_attention\",\"linear_attention\",\"full_attention\"]}", VN_ERR_UNSUPPORTED,
 	        "layer_types[1]: 'sliding_attention'");
-	refused("{\"layer_types\":[\"full_attention\"]}", VN_ERR_FORMAT, "1 entries for 4 layers");
+	refused("{\"layer_types\":[\"full_attention\"]}", VN_ERR_FORMAT, "1 entries, expected 4");
 	refused("{\"linear_num_key_heads\":3,\"linear_num_value_heads\":4}", VN_ERR_FORMAT, "4 linear value heads");
 	refused("{\"linear_conv_kernel_dim\":1}", VN_ERR_FORMAT, "linear_conv_kernel_dim");
 	refused("{\"full_attention_interval\":0}", VN_ERR_FORMAT, "full_attention_interval");

@@ -17,7 +17,7 @@ static void a_foreign_file_with_the_least_there_must_be_opens(void)
 	CU_ASSERT_EQUAL_FATAL(vn_recording_steps(r, &s), 1);
 	CU_ASSERT_EQUAL(s->tokens, 2);
 	CU_ASSERT_EQUAL(s->rows, 2);
-	CU_ASSERT_FALSE(vn_recording_entry(r, 0)->has_stats);
+	CU_ASSERT_PTR_NULL(vn_recording_stats(r, vn_recording_entry(r, 0)));
 	CU_ASSERT_EQUAL(vn_recording_entry(r, 0)->order, -1);
 	CU_ASSERT_EQUAL(vn_recording_find(r, 0, "nothing"), -1);
 	CU_ASSERT_EQUAL(vn_recording_find(r, 1, "embed"), -1);

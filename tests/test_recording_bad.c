@@ -32,7 +32,7 @@ static void what_is_no_hdf5_file_is_refused(void)
 	CU_ASSERT_EQUAL(vn_recording_open(dir, &r, &err), VN_ERR_IO);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "is a directory"));
 	H5Fclose(create(path));
-	is_refused("not a checkpoint file", "");
+	is_refused("not a recording", "");
 }
 
 static void a_truncated_file_is_refused_wherever_it_is_cut(void)
@@ -51,7 +51,7 @@ static void what_must_be_there_is_missed(void)
 {
 	static const struct { const char *of, *what, *why; } part[] = {
 		{ "/", "complete", "complete is missing" },   { "/", "format_version", "format_version" },
-		{ "/", "format", "not a checkpoint file" },   { "/run", "engine", "no attribute engine" },
+		{ "/", "format", "not a recording" },   { "/run", "engine", "no attribute engine" },
 		{ "/run", "precision", "no attribute precision" },
 	};
 	for (size_t i = 0; i < sizeof part / sizeof *part; i++) {

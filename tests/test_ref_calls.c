@@ -252,14 +252,14 @@ static void calls_that_cannot_be_are_refused_and_change_nothing(void)
 	keep          a, b;
 
 	long_ids(long_id, LONG);
-	refused(r, ids, 0, "empty prompt");
-	refused(r, ids, -3, "empty prompt");
-	refused(r, long_id, 65, "65 tokens, the model's context is 64");
+	refused(r, ids, 0, "the prompt is empty");
+	refused(r, ids, -3, "the prompt is empty");
+	refused(r, long_id, 65, "65 tokens exceed the model's context of 64");
 	refused(r, low, 3, "token 1: id -1 is outside the vocabulary (0 to 31)");
 	refused(r, high, 3, "token 2: id 32");
 	refused(r, far_off, 1, "id 2147483647");
 	forward(r, ids, 4, NULL);
-	refused(r, ids, 0, "empty prompt");
+	refused(r, ids, 0, "the prompt is empty");
 	refused(r, long_id, 61, "65 tokens");
 	refused(r, high, 3, "token 2");
 

@@ -1,5 +1,6 @@
 /* test_report.c: what reports say of comparisons. */
 #include "compare/comparison/checkpoint.h"
+#include "compare/comparison/checks.h"
 #include "compare/report/report.h"
 #include "tests/faulty_help.h"
 
@@ -120,11 +121,13 @@ static void a_value_just_beyond_its_limit_is_seen_to_be(void)
 		against_good(&t, "theta", &(fault) { .theta_of = "layer1.k_rope" });
 		vn_checkpoint *p = &t.c.result.point[t.c.result.first];
 		for (int k = 0; k < p->n_checks; k++)
-			if (p->check[k].metric == VN_M_NORM_RATIO) {
-				p->check[k].value = cases[i].value;
-				p->check[k].limit = cases[i].limit;
-				p->check[k].holds = false;
+			if (vn_check_at(p, k).metric == VN_M_NORM_RATIO) {
+				vn_check x = vn_check_at(p, k);
+				x.value = cases[i].value;
+				x.limit = cases[i].limit;
+				x.holds = false;
 				p->worst = k;
+				CU_ASSERT_EQUAL(vn_checks_set(&t.c, p, k, &x, &t.err), VN_OK);
 			}
 		char *text = report_of(&t, "text");
 		int said = 0;

@@ -327,8 +327,8 @@ static void an_overlap_is_refused(void)
 
 static void bytes_behind_the_last_tensor_are_refused(void)
 {
-	refused("{\"aa\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 2, "", "end at byte 1 of 2");
-	refused("{}", 1, "", "end at byte 0 of 1");
+	refused("{\"aa\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 2, "", "end at byte 1, but the file has 2");
+	refused("{}", 1, "", "end at byte 0, but the file has 1");
 }
 
 /* ---- files on disk ------------------------------------------------------------------- */

@@ -104,7 +104,7 @@ static void a_file_that_leaves_the_directory_is_refused(void)
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		snprintf(json, sizeof json, "{\"weight_map\":{\"a\":\"%s\"}}", bad[i]);
 		index_of(d, json);
-		REFUSED(d, VN_ERR_FORMAT, "index.json", ": a: ", bad[i], "leaves the model's directory");
+		REFUSED(d, VN_ERR_FORMAT, "index.json", ": a: ", bad[i], "is outside the model's directory");
 	}
 	toy_remove(d);
 }
@@ -162,7 +162,7 @@ static void a_tensor_that_is_listed_and_not_there_is_named(void)
 
 	two_files(d);
 	index_of(d, "{\"weight_map\":{\"a\":\"1.safetensors\",\"lost\":\"2.safetensors\"}}");
-	REFUSED(d, VN_ERR_NOTFOUND, "index.json", "lost", "2.safetensors", "not there");
+	REFUSED(d, VN_ERR_NOTFOUND, "index.json", "lost", "2.safetensors", "does not hold it");
 	toy_remove(d);
 }
 

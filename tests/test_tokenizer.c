@@ -144,11 +144,11 @@ static void tokens_around_a_text_are_a_choice(void)
 /* ---- what is refused ------------------------------------------------------------ */
 
 static const struct { const char *place, *text, *why; vn_status st; } broken[] = {
-	{ "version", "\"2.0\"", "version: '2.0' is not supported (1.0 is)", VN_ERR_UNSUPPORTED },
+	{ "version", "\"2.0\"", "version: '2.0' is not supported (supported: 1.0)", VN_ERR_UNSUPPORTED },
 	{ "model", NULL, "model: missing", VN_ERR_FORMAT },
 	{ "model", "7", "model: missing", VN_ERR_FORMAT },
-	{ "model.type", "\"WordPiece\"", "model.type: 'WordPiece' is not supported (BPE is)", VN_ERR_UNSUPPORTED },
-	{ "model.type", "3", "model.type: '(no type)' is not supported (BPE is)", VN_ERR_UNSUPPORTED },
+	{ "model.type", "\"WordPiece\"", "model.type: 'WordPiece' is not supported (supported: BPE)", VN_ERR_UNSUPPORTED },
+	{ "model.type", "3", "model.type: '(no type)' is not supported (supported: BPE)", VN_ERR_UNSUPPORTED },
 	{ "model.dropout", "0.1", "model: dropout is not supported", VN_ERR_UNSUPPORTED },
 	{ "model.byte_fallback", "true", "model: byte_fallback is not supported", VN_ERR_UNSUPPORTED },
 	{ "model.continuing_subword_prefix", "\"##\"", "model: continuing_subword_prefix is not supported", VN_ERR_UNSUPPORTED },
@@ -157,33 +157,33 @@ static const struct { const char *place, *text, *why; vn_status st; } broken[] =
 	{ "model.vocab", NULL, "model.vocab: missing", VN_ERR_FORMAT },
 	{ "model.vocab", "{}", "model.vocab: not an object of tokens and their ids", VN_ERR_FORMAT },
 	{ "model.vocab", "[1]", "model.vocab: not an object of tokens and their ids", VN_ERR_FORMAT },
-	{ "model.vocab.a", "\"97\"", "model.vocab: 'a' has no whole number for an id", VN_ERR_FORMAT },
+	{ "model.vocab.a", "\"97\"", "model.vocab: the id of 'a' must be a whole number", VN_ERR_FORMAT },
 	{ "model.vocab.new", "97", "model.vocab: 'a' and 'new' have the same id 97", VN_ERR_FORMAT },
-	{ "model.vocab.new", "-1", "model.vocab: 'new' has the id -1, outside 0-4194303", VN_ERR_FORMAT },
-	{ "model.vocab.new", "4194304", "model.vocab: 'new' has the id 4194304, outside 0-4194303", VN_ERR_FORMAT },
+	{ "model.vocab.new", "-1", "model.vocab: 'new' has the id -1, expected 0 to 4194303", VN_ERR_FORMAT },
+	{ "model.vocab.new", "4194304", "model.vocab: 'new' has the id 4194304, expected 0 to 4194303", VN_ERR_FORMAT },
 	{ "model.merges", NULL, "model.merges: missing", VN_ERR_FORMAT },
 	{ "model.merges", "{}", "model.merges: not a list", VN_ERR_FORMAT },
-	{ "model.merges", "[\"h e\", \"he\"]", "model.merges[1]: 'he' is not two tokens with one blank between", VN_ERR_FORMAT },
-	{ "model.merges", "[\"h e l\"]", "model.merges[0]: 'h e l' is not two tokens", VN_ERR_FORMAT },
+	{ "model.merges", "[\"h e\", \"he\"]", "model.merges[1]: 'he': expected two tokens separated by one space", VN_ERR_FORMAT },
+	{ "model.merges", "[\"h e l\"]", "model.merges[0]: 'h e l': expected two tokens", VN_ERR_FORMAT },
 	{ "model.merges", "[\"h q\"]", "model.merges[0]: 'hq' is not in the vocabulary", VN_ERR_FORMAT },
-	{ "model.merges", "[[\"h\"]]", "model.merges[0]: neither two tokens nor a text of two", VN_ERR_FORMAT },
-	{ "model.merges", "[[\"h\", 1]]", "model.merges[0]: neither two tokens", VN_ERR_FORMAT },
-	{ "model.merges", "[7]", "model.merges[0]: neither two tokens", VN_ERR_FORMAT },
-	{ "normalizer", "{\"type\": \"NFKC\"}", "normalizer: 'NFKC' is not supported (NFC is)", VN_ERR_UNSUPPORTED },
+	{ "model.merges", "[[\"h\"]]", "model.merges[0]: expected two tokens", VN_ERR_FORMAT },
+	{ "model.merges", "[[\"h\", 1]]", "model.merges[0]: expected two tokens", VN_ERR_FORMAT },
+	{ "model.merges", "[7]", "model.merges[0]: expected two tokens", VN_ERR_FORMAT },
+	{ "normalizer", "{\"type\": \"NFKC\"}", "normalizer: 'NFKC' is not supported (supported: NFC)", VN_ERR_UNSUPPORTED },
 	{ "normalizer", "{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"NFC\"}, {\"type\": \"Lowercase\"}]}",
 	  "normalizer.normalizers[1]: 'Lowercase' is not supported", VN_ERR_UNSUPPORTED },
 	{ "normalizer", "{\"type\": \"Sequence\"}", "normalizer: a Sequence without normalizers", VN_ERR_FORMAT },
 	{ "normalizer", "1", "normalizer: '(no type)' is not supported", VN_ERR_UNSUPPORTED },
-	{ "pre_tokenizer", NULL, "pre_tokenizer: no ByteLevel in it: only byte-level BPE is supported", VN_ERR_UNSUPPORTED },
+	{ "pre_tokenizer", NULL, "pre_tokenizer: it has no ByteLevel step: only byte-level BPE is supported", VN_ERR_UNSUPPORTED },
 	{ "pre_tokenizer", "{\"type\": \"Metaspace\"}", "pre_tokenizer: 'Metaspace' is not supported", VN_ERR_UNSUPPORTED },
 	{ "pre_tokenizer", "{\"type\": \"Sequence\", \"pretokenizers\": [" TOY_GPT2 ", {\"type\": \"Split\"}]}",
-	  "pre_tokenizer.pretokenizers[1]: a step behind ByteLevel is not supported", VN_ERR_UNSUPPORTED },
+	  "pre_tokenizer.pretokenizers[1]: a step after ByteLevel is not supported", VN_ERR_UNSUPPORTED },
 	{ "pre_tokenizer", "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"(\"}, \"behavior\": \"Isolated\", \"invert\": false}",
 	  "pre_tokenizer: the pattern does not compile: missing closing parenthesis, near '('", VN_ERR_FORMAT },
 	{ "pre_tokenizer", "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"a$\"}, \"behavior\": \"Isolated\"}",
 	  "pre_tokenizer: an anchor at byte 1 ('$') is not supported", VN_ERR_UNSUPPORTED },
 	{ "pre_tokenizer", "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"a\"}, \"behavior\": \"Removed\"}",
-	  "pre_tokenizer: behavior 'Removed' is not supported (Isolated is)", VN_ERR_UNSUPPORTED },
+	  "pre_tokenizer: behavior 'Removed' is not supported (supported: Isolated)", VN_ERR_UNSUPPORTED },
 	{ "pre_tokenizer", "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"a\"}, \"behavior\": \"Isolated\", \"invert\": true}",
 	  "pre_tokenizer: invert is not supported", VN_ERR_UNSUPPORTED },
 	{ "pre_tokenizer", "{\"type\": \"Split\", \"pattern\": \"a\", \"behavior\": \"Isolated\"}",
@@ -191,24 +191,24 @@ static const struct { const char *place, *text, *why; vn_status st; } broken[] =
 	{ "pre_tokenizer.use_regex", "\"yes\"", "pre_tokenizer: use_regex must be true or false", VN_ERR_FORMAT },
 	{ "added_tokens", "7", "added_tokens: not a list", VN_ERR_FORMAT },
 	{ "added_tokens", "[{\"content\": \"x\"}]", "added_tokens: [0] has no id", VN_ERR_FORMAT },
-	{ "added_tokens", "[{\"id\": 261}]", "added_tokens[0]: no content", VN_ERR_FORMAT },
-	{ "added_tokens", "[{\"id\": -1, \"content\": \"x\"}]", "added_tokens[0]: the id -1 is outside 0-4194303", VN_ERR_FORMAT },
-	{ "added_tokens", "[{\"id\": 261, \"content\": \"\"}]", "added_tokens[0]: an empty token", VN_ERR_FORMAT },
-	{ "added_tokens", "[{\"id\": 97, \"content\": \"<x>\"}]", "added_tokens[0]: '<x>' has the id 97, which is 'a' in the vocabulary", VN_ERR_FORMAT },
-	{ "added_tokens", "[{\"id\": 261, \"content\": \"hello\"}]", "added_tokens[0]: 'hello' has the id 261, and 259 in the vocabulary", VN_ERR_FORMAT },
+	{ "added_tokens", "[{\"id\": 261}]", "added_tokens[0]: content is missing", VN_ERR_FORMAT },
+	{ "added_tokens", "[{\"id\": -1, \"content\": \"x\"}]", "added_tokens[0]: the id is -1, expected 0 to 4194303", VN_ERR_FORMAT },
+	{ "added_tokens", "[{\"id\": 261, \"content\": \"\"}]", "added_tokens[0]: the token is empty", VN_ERR_FORMAT },
+	{ "added_tokens", "[{\"id\": 97, \"content\": \"<x>\"}]", "added_tokens[0]: '<x>' has the id 97, which belongs to 'a' in the vocabulary", VN_ERR_FORMAT },
+	{ "added_tokens", "[{\"id\": 261, \"content\": \"hello\"}]", "added_tokens[0]: 'hello' has the id 261, but 259 in the vocabulary", VN_ERR_FORMAT },
 	{ "added_tokens", "[{\"id\": 261, \"content\": \"<x>\"}, {\"id\": 261, \"content\": \"<y>\"}]",
 	  "added_tokens[1]: '<x>' and '<y>' have the same id 261", VN_ERR_FORMAT },
 	{ "added_tokens", "[{\"id\": 261, \"content\": \"<x>\"}, {\"id\": 262, \"content\": \"<x>\"}]",
-	  "added_tokens[1]: '<x>' is there twice, with the ids 261 and 262", VN_ERR_FORMAT },
+	  "added_tokens[1]: '<x>' is listed twice, with the ids 261 and 262", VN_ERR_FORMAT },
 	{ "added_tokens", "[{\"id\": 261, \"content\": \"x\", \"lstrip\": 1}]", "added_tokens[0]: lstrip must be true or false", VN_ERR_FORMAT },
 	{ "post_processor", "{\"type\": \"BertProcessing\"}", "post_processor: 'BertProcessing' is not supported", VN_ERR_UNSUPPORTED },
-	{ "post_processor", "{\"type\": \"TemplateProcessing\"}", "post_processor: no template 'single'", VN_ERR_FORMAT },
+	{ "post_processor", "{\"type\": \"TemplateProcessing\"}", "post_processor: the template 'single' is missing", VN_ERR_FORMAT },
 	{ "post_processor", "{\"type\": \"TemplateProcessing\", \"single\": [7]}", "post_processor: single[0] is neither a Sequence", VN_ERR_FORMAT },
-	{ "post_processor", "{\"type\": \"TemplateProcessing\", \"single\": []}", "post_processor: a template with the text 0 times", VN_ERR_UNSUPPORTED },
+	{ "post_processor", "{\"type\": \"TemplateProcessing\", \"single\": []}", "post_processor: a template that holds the text 0 times", VN_ERR_UNSUPPORTED },
 	{ "post_processor", "{\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": \"x\"}}, {\"Sequence\": {}}]}",
 	  "post_processor: special_tokens has no ids for 'x'", VN_ERR_FORMAT },
 	{ "post_processor", "{\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": \"x\"}}, {\"Sequence\": {}}],"
-	                    "\"special_tokens\": {\"x\": {\"ids\": [9999]}}}", "post_processor: special_tokens: 'x': the id 9999 has no token", VN_ERR_FORMAT },
+	                    "\"special_tokens\": {\"x\": {\"ids\": [9999]}}}", "post_processor: special_tokens: 'x': no token has the id 9999", VN_ERR_FORMAT },
 };
 
 static void a_file_with_one_thing_wrong_is_refused_by_name(void)
@@ -272,7 +272,7 @@ static void a_text_that_cannot_be_cut_is_refused(void)
 	        " \"behavior\": \"Isolated\"}, {\"type\": \"ByteLevel\", \"use_regex\": false, \"add_prefix_space\": false}]}");
 	vn_tokenizer *t = made(o);
 	CU_ASSERT_EQUAL(vn_tokenizer_encode(t, "xaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 47, true, &ids, &n, &e), VN_ERR_UNSUPPORTED);
-	CU_ASSERT_STRING_EQUAL(e.text, "the pattern takes too many steps at byte 1");
+	CU_ASSERT_STRING_EQUAL(e.text, "matching the pattern takes too many steps at byte 1 of the text");
 	CU_ASSERT(!ids && n == 0);
 	vn_tokenizer_close(t);
 }
@@ -337,21 +337,21 @@ static void older_files_with_one_thing_wrong_are_refused(void)
 	char d[256];
 
 	toy_directory(d);
-	cannot_open(d, VN_ERR_NOTFOUND, ": no tokenizer.json, and no vocab.json with merges.txt");
+	cannot_open(d, VN_ERR_NOTFOUND, ": no tokenizer found: expected tokenizer.json, or vocab.json and merges.txt");
 	toy_write_text(d, "vocab.json", "{\"a\": 0}");
-	cannot_open(d, VN_ERR_UNSUPPORTED, "names a tokenizer that is known (GPT2Tokenizer, Qwen2Tokenizer, Qwen3_5Tokenizer)");
+	cannot_open(d, VN_ERR_UNSUPPORTED, "names a supported tokenizer (GPT2Tokenizer, Qwen2Tokenizer, Qwen3_5Tokenizer)");
 	toy_write_text(d, "config.json", "{\"model_type\": \"qwen3\"}");
 	cannot_open(d, VN_ERR_NOTFOUND, "merges.txt: No such file");
 	toy_write_text(d, "merges.txt", "#version: 0.2\na a\n");
 	cannot_open(d, VN_ERR_FORMAT, "merges.txt:2: 'aa' is not in the vocabulary");
 	toy_write_text(d, "merges.txt", "a\n");
-	cannot_open(d, VN_ERR_FORMAT, "merges.txt:1: 'a' is not two tokens with one blank between");
+	cannot_open(d, VN_ERR_FORMAT, "merges.txt:1: 'a': expected two tokens separated by one space");
 	older_files(d, "{\"add_bos_token\": true}");
 	cannot_open(d, VN_ERR_FORMAT, "tokenizer_config.json: add_bos_token is true, but bos_token names no token");
 	older_files(d, "{\"added_tokens_decoder\": {\"x\": {\"content\": \"<x>\"}}}");
-	cannot_open(d, VN_ERR_FORMAT, "tokenizer_config.json: added_tokens_decoder.x: the id -1 is outside");
+	cannot_open(d, VN_ERR_FORMAT, "tokenizer_config.json: added_tokens_decoder.x: the id is -1, expected 0 to");
 	older_files(d, "{\"added_tokens_decoder\": {\" 270\": {\"content\": \"<x>\"}}}");
-	cannot_open(d, VN_ERR_FORMAT, "tokenizer_config.json: added_tokens_decoder. 270: the id -1 is outside");
+	cannot_open(d, VN_ERR_FORMAT, "tokenizer_config.json: added_tokens_decoder. 270: the id is -1, expected 0 to");
 	older_files(d, "{\"added_tokens_decoder\": []}");
 	cannot_open(d, VN_ERR_FORMAT, "tokenizer_config.json: added_tokens_decoder is not an object");
 	older_files(d, "{\"add_prefix_space\": 1}");
@@ -364,13 +364,13 @@ static void older_files_with_one_thing_wrong_are_refused(void)
 	cannot_open(d, VN_ERR_FORMAT, "tokenizer_config.json:1:1: ");
 	older_files(d, "{}");
 	toy_write_text(d, "added_tokens.json", "{\"<x>\": 97}");
-	cannot_open(d, VN_ERR_FORMAT, "added_tokens.json: '<x>' has the id 97, which is 'a' in the vocabulary");
+	cannot_open(d, VN_ERR_FORMAT, "added_tokens.json: '<x>' has the id 97, which belongs to 'a' in the vocabulary");
 	const char *ids[] = { "-1", "\"x\"", "4194304", "4294967393", "97.0" };
 	for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
 		char text[64];
 		snprintf(text, sizeof text, "{\"<x>\": %s}", ids[i]);
 		toy_write_text(d, "added_tokens.json", text);
-		cannot_open(d, VN_ERR_FORMAT, "added_tokens.json: '<x>' has no id from 0 to 4194303");
+		cannot_open(d, VN_ERR_FORMAT, "added_tokens.json: the id of '<x>' must be a whole number from 0 to 4194303");
 	}
 	toy_write_text(d, "vocab.json", "{\"a\": 1, \"b\": 1}");
 	cannot_open(d, VN_ERR_FORMAT, "vocab.json: 'a' and 'b' have the same id 1");

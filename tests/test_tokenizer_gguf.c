@@ -83,16 +83,16 @@ static void arrays_with_one_thing_wrong_are_refused(void)
 		CU_ASSERT_STRING_EQUAL(e.text, why); \
 	} while (0)
 	REFUSED(g.pre = "deepseek-llm", VN_ERR_UNSUPPORTED,
-	        "toy.gguf: tokenizer.ggml.pre 'deepseek-llm' is not supported (gpt-2, qwen2, qwen35, llama-bpe are)");
-	REFUSED(g.pre = NULL, VN_ERR_UNSUPPORTED, "toy.gguf: tokenizer.ggml.pre '' is not supported (gpt-2, qwen2, qwen35, llama-bpe are)");
+	        "toy.gguf: tokenizer.ggml.pre 'deepseek-llm' is not supported (supported: gpt-2, qwen2, qwen35, llama-bpe)");
+	REFUSED(g.pre = NULL, VN_ERR_UNSUPPORTED, "toy.gguf: tokenizer.ggml.pre '' is not supported (supported: gpt-2, qwen2, qwen35, llama-bpe)");
 	REFUSED(g.n_tokens = 0, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.tokens: 0 tokens");
-	REFUSED(a.word[98] = a.word[97], VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.tokens[98]: 'a' is there twice, with the ids 97 and 98");
-	REFUSED(a.word[98].n = 0, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.tokens[98]: an empty token");
-	REFUSED(a.type[5] = 9, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.token_type[5] is 9");
-	REFUSED(a.merge[2].n = 2, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.merges[2]: 'he' is not two tokens with one blank between");
-	REFUSED((g.add_bos = 1, g.bos = -1), VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.bos_token_id is missing or has no token");
-	REFUSED((g.add_eos = 1, g.eos = ARRAY_TOKENS), VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.eos_token_id is missing or has no token");
-	REFUSED(a.word[262].text = "<\xff>", VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.tokens[262]: '<\\xff>' is no UTF-8");
+	REFUSED(a.word[98] = a.word[97], VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.tokens[98]: 'a' is listed twice, with the ids 97 and 98");
+	REFUSED(a.word[98].n = 0, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.tokens[98]: the token is empty");
+	REFUSED(a.type[5] = 9, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.token_type[5] is 9, an unknown type of token");
+	REFUSED(a.merge[2].n = 2, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.merges[2]: 'he': expected two tokens separated by one space");
+	REFUSED((g.add_bos = 1, g.bos = -1), VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.bos_token_id is missing or names no token of the vocabulary");
+	REFUSED((g.add_eos = 1, g.eos = ARRAY_TOKENS), VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.eos_token_id is missing or names no token of the vocabulary");
+	REFUSED(a.word[262].text = "<\xff>", VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.tokens[262]: '<\\xff>' is not UTF-8");
 }
 
 /* ---- inside a GGUF file ------------------------------------------------------------ */
@@ -148,18 +148,18 @@ static vn_status read_gguf(int wrong, vn_tokenizer **t, vn_error *e)
 static void a_gguf_file_has_its_own_tokenizer(void)
 {
 	static const struct { int wrong; vn_status st; const char *why; } bad[] = {
-		{ NO_MODEL, VN_ERR_NOTFOUND, "toy.gguf: no tokenizer in it" },
-		{ OTHER_MODEL, VN_ERR_UNSUPPORTED, "toy.gguf: tokenizer.ggml.model is not supported (gpt2 is: byte-level BPE)" },
-		{ NO_PRE, VN_ERR_UNSUPPORTED, "toy.gguf: tokenizer.ggml.pre is missing or unknown (gpt-2, qwen2, qwen35, llama-bpe are supported)" },
-		{ PRE_IS_A_NUMBER, VN_ERR_UNSUPPORTED, "toy.gguf: tokenizer.ggml.pre is missing or unknown (gpt-2, qwen2, qwen35, llama-bpe are supported)" },
-		{ NO_TOKENS, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.token_type has 263 elements, for 0 tokens" },
-		{ TOKENS_ARE_NUMBERS, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.tokens is not a list of strings" },
+		{ NO_MODEL, VN_ERR_NOTFOUND, "toy.gguf: the file holds no tokenizer (tokenizer.ggml.model is missing)" },
+		{ OTHER_MODEL, VN_ERR_UNSUPPORTED, "toy.gguf: tokenizer.ggml.model is not supported (supported: gpt2, a byte-level BPE)" },
+		{ NO_PRE, VN_ERR_UNSUPPORTED, "toy.gguf: tokenizer.ggml.pre is missing or unknown (supported: gpt-2, qwen2, qwen35, llama-bpe)" },
+		{ PRE_IS_A_NUMBER, VN_ERR_UNSUPPORTED, "toy.gguf: tokenizer.ggml.pre is missing or unknown (supported: gpt-2, qwen2, qwen35, llama-bpe)" },
+		{ NO_TOKENS, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.token_type has 263 elements, expected 0 (one for each token)" },
+		{ TOKENS_ARE_NUMBERS, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.tokens must be a list of strings" },
 		{ NO_MERGES, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.merges: missing" },
-		{ SHORT_TYPES, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.token_type has 262 elements, for 263 tokens" },
-		{ WORDS_FOR_TYPES, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.token_type[0] is no type of a token" },
-		{ BOS_IS_A_WORD, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.bos_token_id is not the id of a token" },
-		{ BOS_BEYOND, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.bos_token_id is not the id of a token" },
-		{ WISH_IS_A_NUMBER, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.add_bos_token is neither true nor false" },
+		{ SHORT_TYPES, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.token_type has 262 elements, expected 263 (one for each token)" },
+		{ WORDS_FOR_TYPES, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.token_type[0] is not a type of token" },
+		{ BOS_IS_A_WORD, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.bos_token_id must be the id of a token" },
+		{ BOS_BEYOND, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.bos_token_id must be the id of a token" },
+		{ WISH_IS_A_NUMBER, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.add_bos_token must be true or false" },
 	};
 	vn_tokenizer *t;
 	vn_error      e = { "" };

@@ -1,8 +1,8 @@
 /* shipped.c: see shipped.h. */
 #include "capture/base/shipped.h"
 
+#include <errno.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,41 +15,61 @@
 #define VERNIER_SOURCE_SPECS "specs"
 #endif
 
-static bool readable(char *path, const char *dir, const char *between, const char *folder, const char *name)
+/* Looks for dir + between/folder/name. VN_ERR_NOTFOUND where there is none; any other failure is the
+ * file system's and ends the search, for the next place may hold another version of the file. */
+static vn_status look(char *path, const char *dir, const char *between, const char *folder, const char *name, vn_error *err)
 {
-	char plain[PATH_MAX];
-	const int n = snprintf(path, PATH_MAX, "%s%s/%s/%s", dir, between, folder, name);
-	if (n < 0 || n >= PATH_MAX || access(path, R_OK) != 0)
-		return false;
-	/* Reports quote it: without the detours, where that is possible. */
-	if (realpath(path, plain))
-		memcpy(path, plain, strlen(plain) + 1);
-	return true;
+	char detours[PATH_MAX];
+	const int n = snprintf(detours, sizeof detours, "%s%s/%s/%s", dir, between, folder, name);
+
+	if (n < 0 || n >= (int)sizeof detours)
+		return VN_ERR_NOTFOUND;
+	if (realpath(detours, path))
+		return VN_OK;
+	if (errno == ENOENT || errno == ENOTDIR)
+		return VN_ERR_NOTFOUND;
+	return vn_fail(err, VN_ERR_IO, "%s: %s", detours, strerror(errno));
+}
+
+/* Looks beside the program: in an installed tree, then in a build tree. */
+static vn_status look_beside(char *path, const char *folder, const char *name, vn_error *err)
+{
+	static const char *const beside[] = { "/../share/vernier", "/../../specs", "/../../../specs" };
+	char exe[PATH_MAX];
+	const ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+	vn_status st = VN_ERR_NOTFOUND;
+
+	if (n < 0 && errno != ENOENT)
+		return vn_fail(err, VN_ERR_IO, "/proc/self/exe: %s", strerror(errno));
+	if (n <= 0)
+		return VN_ERR_NOTFOUND;
+	exe[n] = 0;
+	char *slash = strrchr(exe, '/');
+	if (slash)
+		*slash = 0;
+	for (size_t i = 0; i < sizeof beside / sizeof *beside && st == VN_ERR_NOTFOUND; i++)
+		st = look(path, exe, beside[i], folder, name, err);
+	return st;
 }
 
 vn_status vn_shipped_find(const char *folder, const char *name, char *path, vn_error *err)
 {
-	static const char *const beside[] = { "/../share/vernier", "/../../specs", "/../../../specs" };
 	const char *env = getenv("VERNIER_SPECS");
-	char exe[PATH_MAX];
+	vn_status st;
 
 	if (env && *env) {
-		if (readable(path, env, "", folder, name))
-			return VN_OK;
-		return vn_fail(err, VN_ERR_NOTFOUND, "VERNIER_SPECS=%s: no %s/%s there", env, folder, name);
+		st = look(path, env, "", folder, name, err);
+		if (st == VN_ERR_NOTFOUND)
+			return vn_fail(err, st, "VERNIER_SPECS=%s: no %s/%s there", env, folder, name);
+		return st;
 	}
-	const ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-	if (n > 0) {
-		exe[n] = 0;
-		char *slash = strrchr(exe, '/');
-		if (slash)
-			*slash = 0;
-		for (size_t i = 0; i < sizeof beside / sizeof *beside; i++)
-			if (readable(path, exe, beside[i], folder, name))
-				return VN_OK;
-	}
-	if (readable(path, VERNIER_SPECS_DIR, "", folder, name) || readable(path, VERNIER_SOURCE_SPECS, "", folder, name))
-		return VN_OK;
-	return vn_fail(err, VN_ERR_NOTFOUND, "%s/%s: not in %s, nor beside the program; set VERNIER_SPECS",
-	               folder, name, VERNIER_SPECS_DIR);
+	st = look_beside(path, folder, name, err);
+	if (st == VN_ERR_NOTFOUND)
+		st = look(path, VERNIER_SPECS_DIR, "", folder, name, err);
+	if (st == VN_ERR_NOTFOUND)
+		st = look(path, VERNIER_SOURCE_SPECS, "", folder, name, err);
+	if (st == VN_ERR_NOTFOUND)
+		return vn_fail(err, st, "%s/%s: not in %s, nor beside the program; set VERNIER_SPECS", folder, name,
+		               VERNIER_SPECS_DIR);
+	return st;
 }

@@ -1,11 +1,12 @@
-/* shipped.h: files that come with vernier: limits, name maps. */
+/* shipped.h: finds files that are installed with vernier: limits, name maps. */
 #ifndef VN_CAPTURE_SHIPPED_H
 #define VN_CAPTURE_SHIPPED_H
 
 #include "libref/base/error.h"
 
-/* folder/name into path (PATH_MAX bytes): where VERNIER_SPECS says, else beside the
- * program, else where it was installed or built. err may be NULL. */
+/* Writes the path of folder/name to path (PATH_MAX bytes). Searches only $VERNIER_SPECS if that is
+ * set; else next to the program, then where it was installed or built. VN_ERR_NOTFOUND where no place
+ * has it; VN_ERR_IO where one could not be looked at. err may be NULL. */
 vn_status vn_shipped_find(const char *folder, const char *name, char *path, vn_error *err);
 
 #endif

@@ -1,24 +1,24 @@
-/* warnings.h: what a person should know of and what does not stop the work.
+/* warnings.h: warnings: messages that do not stop the work.
  *
- * Every command warns by this alone: a line on stderr, whatever -q says, counted for --strict. The list is the
- * process's, of the command that runs: one thread.
+ * Every command warns only through these functions: a line on stderr, regardless of -q, counted for
+ * --strict. There is one list per process, for the command that runs. Use it from one thread.
  */
 #ifndef VN_CAPTURE_WARNINGS_H
 #define VN_CAPTURE_WARNINGS_H
 
 #include <stdbool.h>
 
-/* "vernier capture: warning: ..." */
+/* Prints "vernier capture: warning: ..." and counts it. */
 __attribute__((format(printf, 2, 3)))
 void vn_warn(const char *command, const char *format, ...);
-/* The same of what a report on stdout shows anyway: it is counted, and no line is written. */
+/* Same for a warning that a report on stdout shows anyway: only counts it. */
 __attribute__((format(printf, 1, 2)))
 void vn_warned(const char *format, ...);
 
-/* Forgets them: another piece of work begins. */
+/* Clears the list, before another piece of work. */
 void vn_warnings_begin(void);
-/* With strict, a command that would end with 0 and has warned ends with 1, and a line that names the warnings:
- * "vernier capture: --strict: 2 warnings: ...; ...". Everything else is returned as it is. */
+/* Returns the exit status. With strict, if status is 0 and there were warnings, returns 1 and
+ * prints a line that repeats them: "vernier capture: --strict: 2 warnings: ...; ...". */
 int  vn_warnings_end(const char *command, bool strict, int status);
 
 #endif

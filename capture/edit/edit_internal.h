@@ -1,4 +1,4 @@
-/* edit_internal.h: what edit.c and edit_tensor.c share. Nobody else includes it. */
+/* edit_internal.h: shared by edit.c and edit_tensor.c; included nowhere else. */
 #ifndef VN_CAPTURE_EDIT_INTERNAL_H
 #define VN_CAPTURE_EDIT_INTERNAL_H
 
@@ -10,10 +10,10 @@ struct vn_edit {
 	hid_t       file;
 	bool        failed;
 	vn_error    err;
-	int64_t     rot; /* of a byte to be changed once the file is closed; 0: none */
+	int64_t     rot; /* offset of a byte to be changed after the file is closed; 0: none */
 };
 
-/* `good`, or the first failure. */
+/* If not `good`, records the failure, unless there is one already. */
 void vn_edit_settle(vn_edit *e, bool good, const char *object);
 
 #endif

@@ -1,4 +1,4 @@
-/* edit_tensor.c: tensors of edit.h: other numbers, other shapes, other ways to lie in a file. */
+/* edit_tensor.c: changes the numbers, the shape and the storage of a tensor; see edit.h. */
 #include "capture/edit/edit_internal.h"
 
 #include "libref/base/digest.h"

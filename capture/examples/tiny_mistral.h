@@ -1,7 +1,9 @@
-/* tiny_mistral.h: an inference engine in one page, for the examples beside it: Mistral with one prompt, in float32, slowly.
+/* tiny_mistral.h: a small inference engine for the examples: Mistral with one prompt, in float32,
+ * slow.
  *
- * It stands for yours. What matters are the calls of `put`: a name, the words of its axes, the numbers. Reads a HuggingFace
- * directory whose weights are F16 in one file; sizes are those of fixtures/mistral-trained. C99 and C++11.
+ * It takes the place of your engine. What matters are its calls of `put`: a name, the words of its
+ * axes, the numbers. It reads a HuggingFace directory with F16 weights in one file; sizes are those
+ * of fixtures/mistral-trained. C99 and C++11.
  */
 #ifndef TINY_MISTRAL_H
 #define TINY_MISTRAL_H
@@ -16,10 +18,10 @@
 enum { D = 48, H = 3, G = 1, K = 20, F = 112, V = 512, L = 2, WINDOW = 48, MOST_T = 64 };
 static const double EPS = 1e-5, THETA = 10000;
 
-/* x: numbers of the shape, row-major. */
+/* x: the numbers in row-major order. */
 typedef void tiny_put(void *context, const char *name, const char *dims, const float *x, int rank, const int64_t *shape);
 
-/* A whole file with a 0 behind it; NULL: there is none. To be freed. */
+/* Reads a whole file, followed by a 0 byte; NULL: it does not exist. The caller frees it. */
 static char *tiny_read(const char *dir, const char *file, size_t *bytes)
 {
 	char   path[1024];
@@ -44,7 +46,7 @@ static float tiny_half(uint16_t h)
 	return (float)(h >> 15 ? -x : x);
 }
 
-/* n numbers of a weight of a .safetensors file, as float32. */
+/* Loads n numbers of a weight in a .safetensors file as float32. */
 static void tiny_weight(const char *file, const char *name, float *to, int n)
 {
 	uint64_t header;
@@ -105,7 +107,7 @@ static void tiny_norm(const char *file, int layer, const char *name, float *y, c
 	}
 }
 
-/* Pairs (i, i + K/2) of each head, turned by the token's position. */
+/* Rotates the pairs (i, i + K/2) of each head by the token's position. */
 static void tiny_rope(float *y, const float *x, int T, int heads)
 {
 	int t, h, i;
@@ -144,7 +146,7 @@ static void tiny_attention(float *y, const float *q, const float *k, const float
 		}
 }
 
-/* 0, or -1 where there is no such model. */
+/* Returns 0, or -1 if the model cannot be read. */
 static int tiny_run(const char *dir, const int32_t *ids, int T, tiny_put *put, void *context)
 {
 	static float table[V * D], x[MOST_T * D], h[MOST_T * H * K], q[MOST_T * H * K], qr[MOST_T * H * K], k[MOST_T * G * K], kr[MOST_T * G * K],

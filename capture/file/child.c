@@ -290,6 +290,8 @@ static vn_status wait_for_any(vn_child *const *c, int n, int *which, vn_error *e
 				return damaged(c[i], "reading it does not end", err);
 			}
 	}
+	if (ready < 0) /* says nothing of the file */
+		return vn_fail(err, VN_ERR_NOMEM, "%s: cannot wait for the process that reads it: %s", c[*which]->path, strerror(errno));
 	for (int i = 0; i < n && !st; i++)
 		if (c[i]->pipe >= 0 && (ready <= 0 || p[i].revents)) {
 			*which = i;

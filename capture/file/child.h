@@ -1,12 +1,11 @@
-/* child.h: work on hostile bytes in a process of its own.
+/* child.h: processes untrusted bytes in a child process.
  *
- * HDF5 crashes, hangs or asks for absurd memory on files made for it. So what
- * reads a stranger's file runs in a forked child with little memory and no
- * voice, in a sandbox (sandbox.h) that leaves it that file and a pipe, through
- * which it sends what it found. Whatever becomes of the child, the parent gets
- * frames that it checks, or one clear line.
+ * HDF5 crashes, hangs or asks for absurd amounts of memory on malicious files. So code that reads
+ * an untrusted file runs in a forked child with little memory and without output, in a sandbox
+ * (sandbox.h) that leaves it only that file and a pipe, through which it sends what it found.
+ * Whatever happens to the child, the parent gets frames, which it checks, or one clear error.
  *
- * Who reads a stranger's bytes, and where:
+ * What reads untrusted bytes, and where:
  *   HDF5 and object_header.c (recordings), libzip and zlib (.npz)    in a child
  *   our own readers (safetensors, GGUF, .npy, frames), fuzzed        in the parent
  *   jansson (config.json, manifests, indices, tokenizer.json)        in the parent: a small grammar, fuzzed here and by others
@@ -27,63 +26,68 @@
 typedef struct vn_child {
 	pid_t       pid;
 	int         pipe;  /* -1: none */
-	const char *path, *what; /* the file at hand, for messages, and what it should be: "HDF5" */
-	char       *in;    /* what was read ahead: n bytes from `at` on */
+	const char *path, *what; /* the file, for messages, and its kind: "HDF5" */
+	char       *in;    /* read-ahead: n bytes, starting at `at` */
 	size_t      at, n;
-	uint32_t    head[2]; /* the frame that is coming in: kind, bytes; `got` bytes of head and body so far */
+	/* kind and size of the incoming frame; bytes of head and body read so far */
+	uint32_t    head[2];
 	size_t      got;
 	char       *body;
-	bool        slow;    /* of its task */
-	double      spent_s; /* of processor, when it last said something */
-	int         stopped; /* looks at it, one after the other, that found it stopped */
+	bool        slow;    /* as in its task */
+	double      spent_s; /* processor time when the last frame came */
+	int         stopped; /* number of consecutive checks that found it stopped */
 } vn_child;
 
-/* What a child sends last when the machine refused it something (libref/base/trouble.h): not the file is at fault.
- * Also its exit status. */
+/* The kind of the last frame, and the exit status, of a child to which the machine refused
+ * something (libref/base/trouble.h): the file is not at fault. */
 enum { VN_CHILD_TROUBLE = 250 };
 
 typedef struct vn_child_task {
-	const char *path;    /* the file at hand, for messages; must outlive the child */
-	const char *what;    /* what it should be, likewise; NULL: HDF5 */
-	int         file;    /* it, open; -1: none. Of the descriptors of this process the child has no other */
-	bool        writes;  /* it is changed: a file of our own */
-	bool        slow;    /* it computes for long between two things it says (vn_child_patience): the parent waits up to ten minutes */
+	const char *path;    /* the file, for messages; must outlive the child */
+	const char *what;    /* its kind, likewise; NULL: HDF5 */
+	/* an open descriptor of it; -1: none. The child has no other descriptor of this process */
+	int         file;
+	bool        writes;  /* the file is changed: one of our own */
+	/* it may compute for long between frames (vn_child_patience): the parent waits up to ten
+	 * minutes */
+	bool        slow;
 	void      (*work)(void *ctx, int pipe);
 	void       *ctx;
-	int         without; /* of vn_sandbox, for tests */
+	int         without; /* sandbox layers to leave out (vn_sandbox), for tests */
 } vn_child_task;
 
-/* Runs work(ctx, pipe) in a child, which ends when work returns. HDF5 is initialised there. */
+/* Runs work(ctx, pipe) in a child, which exits when work returns. Initialises HDF5 there. */
 vn_status vn_child_start(vn_child *c, const vn_child_task *task, vn_error *err);
-/* No process: frames from this descriptor, which becomes the child's. */
+/* Without a process: reads frames from this descriptor, which belongs to c from now on. */
 vn_status vn_child_adopt(vn_child *c, const char *path, int pipe, vn_error *err);
-/* Ends the child if it still runs; safe after a failed start. */
+/* Ends the child if it still runs. Safe after a failed start. */
 void      vn_child_end(vn_child *c);
 
-/* One frame: its kind and its bytes, NUL behind them, by malloc. A child that
- * crashed, fell silent or talks nonsense is VN_ERR_FORMAT; one that was killed,
- * or got no memory, VN_ERR_NOMEM: the file may be good. */
+/* Receives one frame: its kind, and its bytes followed by a NUL, which the caller frees.
+ * VN_ERR_FORMAT: the child crashed, hung or sent nonsense. VN_ERR_NOMEM: it was killed, or got no
+ * memory; the file may be good. */
 vn_status vn_child_receive(vn_child *c, int *kind, void **data, size_t *bytes, vn_error *err);
-/* The next frame of any of n children, at most VN_CHILDREN, those without a pipe
- * left out; *which: whose it is, or whose fault. */
+/* Receives the next frame of any of n children (at most VN_CHILDREN); those without a pipe are
+ * skipped. *which: the child that sent it, or that failed. */
 enum { VN_CHILDREN = 8 };
 vn_status vn_child_receive_any(vn_child *const *c, int n, int *which, int *kind, void **data, size_t *bytes, vn_error *err);
-/* What a child that gave up says in a frame: int32 status, text. Its words are not believed: one line, and never none. */
+/* Turns the frame of a child that gave up (int32 status, text) into an error. The text is not
+ * trusted: it becomes one line that is not empty. */
 vn_status vn_child_refused(const char *path, const void *data, size_t bytes, vn_error *err);
-/* In the child: end it after so many more seconds of computing. What it sends
- * gives it a few again. */
+/* In the child: ends it after this many more seconds of computing. Each frame that it sends gives
+ * it a few more. */
 void      vn_child_patience(int seconds);
-/* In the child. Frames leave together: when they have come to some size, when a
- * moment has passed since the last left, and with vn_child_leave, the end of the
- * child. A parent that is gone ends it too. */
+/* In the child: queues a frame. Frames are sent together: when they reach a certain size, shortly
+ * after the last sending, and by vn_child_leave, which ends the child. The child also ends if the
+ * parent is gone. */
 void      vn_child_send(int pipe, int kind, const void *data, size_t bytes);
 __attribute__((noreturn))
 void      vn_child_leave(int pipe);
-/* In the child: a frame of kind 0, as vn_child_refused takes it, and the end. */
+/* In the child: sends a frame of kind 0 for vn_child_refused, and exits. */
 __attribute__((noreturn, format(printf, 2, 3)))
 void      vn_child_refuse(int pipe, const char *format, ...);
 
-/* What a child cannot be kept from on this machine, in words; "" where the sandbox is whole. */
+/* Describes what the sandbox cannot prevent on this machine; "" if it is complete. */
 vn_status vn_child_probe(char *words, size_t room, vn_error *err);
 
 #endif

@@ -1,20 +1,17 @@
-/* driver.h: how HDF5 reaches the disk.
+/* driver.h: an HDF5 file driver that keeps the file on disk readable at every moment.
  *
- * HDF5 rewrites its metadata in place and in no particular order, so a process
- * killed at the wrong moment leaves a file that no longer opens. This driver
- * stands between the library and the file. What the library writes is kept in
- * memory until vn_driver_publish, which puts it on disk in an order in which
- * the file opens at every step: first what nothing on disk points at yet, then
- * the superblock (which only knows how long the file is), then the blocks that
- * were there before, each in one write. Since a recording only ever adds links
- * to finished objects, each of those blocks is right alone.
+ * HDF5 rewrites its metadata in place, in no particular order, so a process killed at the wrong
+ * moment leaves a file that cannot be opened. This driver keeps what the library writes in memory
+ * until vn_driver_publish. That writes it in an order in which the file can be opened after every
+ * step: first new blocks, which nothing on disk refers to yet; then the superblock (which only says
+ * how long the file is); then the blocks that existed before, each in one write. Since a recording
+ * only ever adds links to finished objects, each of those blocks is valid by itself.
  *
- * It also keeps the library away from errors it handles badly: the library's
- * own writes never fail. A full disk shows in vn_driver_publish, and the file
- * stays at what was published last.
+ * It also hides errors that the library handles badly: the library's own writes never fail. A full
+ * disk becomes an error of vn_driver_publish, and the file stays as it was published last.
  *
- * The numbers of a tensor do not pass through here: their place is allocated
- * here, at a page, and they are written past the library (disk.h).
+ * The numbers of a tensor do not pass through here. This driver allocates their place, aligned to a
+ * page, and they are written directly (disk.h).
  *
  * Threads  as HDF5: one at a time.
  */
@@ -29,26 +26,29 @@
 
 typedef struct vn_driver vn_driver;
 
-/* fd: a file of so many bytes, an empty one open for reading and writing, or one to read only; it
- * stays the caller's. path is for messages. NULL: no memory. */
+/* fd: an empty file open for reading and writing, or a file of `bytes` bytes open for reading;
+ * stays the caller's. path: for messages. Returns NULL if there is no memory. */
 vn_driver *vn_driver_create(int fd, const char *path, int64_t bytes);
-/* A finished file that is changed in place: what the library writes goes to the file at once, in the library's order. */
+/* For a finished file that is changed in place: writes of the library go to the file at once, in
+ * the library's order. */
 void       vn_driver_pass(vn_driver *d);
 void       vn_driver_destroy(vn_driver *d);
 
-/* For H5Pset_driver: the driver's id (an hid_t; -1 when HDF5 refuses) and the
- * information to pass with it. */
+/* For H5Pset_driver: the driver's id (an hid_t; -1 if HDF5 refuses it) and the information to pass
+ * with it. */
 long long   vn_driver_id(void);
 const void *vn_driver_info(vn_driver *d);
-/* Where HDF5 takes a file (an hid_t) to end that was opened with it: it reads nothing beyond. */
+/* Returns where HDF5 believes a file (an hid_t) opened with this driver to end; it reads nothing
+ * beyond. */
 uint64_t    vn_driver_end(long long file);
 
-/* Everything the library has written so far goes to disk. */
+/* Writes everything that the library has written so far to disk. */
 vn_status vn_driver_publish(vn_driver *d, vn_error *err);
 
-/* From here on what is on disk stays as it is: blocks that were there before are kept back, new ones go behind them, where
- * nothing on disk leads. For what the library rewrites in several blocks at once (an index of many links).
- * The next vn_driver_publish after a release puts the rest on disk, the index before what leads to it. */
+/* From now on what is on disk stays as it is: blocks that exist there are held back, and new blocks
+ * are written after them, where nothing on disk refers to them. For structures that the library
+ * rewrites in several blocks at once (an index of many links). After vn_driver_release, the next
+ * vn_driver_publish writes the rest, the index before what refers to it. */
 void vn_driver_hold(vn_driver *d);
 void vn_driver_release(vn_driver *d);
 

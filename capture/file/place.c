@@ -21,7 +21,33 @@ static char *parent(const char *path)
 	return strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
-vn_status vn_place_check(const char *path, bool force, vn_error *err)
+/* Recordings begin like any HDF5 file; a text has no zero. */
+static vn_status check_kind(const char *path, vn_place_kind kind, vn_error *err)
+{
+	static const char *const refusal[] = {
+		[VN_PLACE_RECORDING] = "not a recording; --force replaces only recordings",
+		[VN_PLACE_TEXT] = "not a text; --force replaces only texts",
+		[VN_PLACE_NUMBERS] = "a recording; --force does not replace it by the numbers of a tensor",
+	};
+	char      head[4096];
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t   n = -1;
+
+	while (fd >= 0 && (n = read(fd, head, sizeof head)) < 0 && errno == EINTR)
+		;
+	const int why = errno;
+	if (fd >= 0)
+		close(fd);
+	if (n < 0)
+		return vn_fail(err, VN_ERR_IO, "%s: cannot be read, to see what --force would replace: %s", path, strerror(why));
+	const bool recording = n >= 8 && memcmp(head, "\x89HDF\r\n\x1a\n", 8) == 0;
+	const bool fits = kind == VN_PLACE_RECORDING ? recording : kind == VN_PLACE_TEXT ? !memchr(head, 0, (size_t)n) : !recording;
+	if (n == 0 || fits)
+		return VN_OK;
+	return vn_fail(err, VN_ERR_IO, "%s: is %s; remove the file first, or give another name", path, refusal[kind]);
+}
+
+vn_status vn_place_check(const char *path, vn_place_kind kind, bool force, vn_error *err)
 {
 	struct stat st;
 	size_t      n = strlen(path);
@@ -42,7 +68,7 @@ vn_status vn_place_check(const char *path, bool force, vn_error *err)
 			return vn_fail(err, VN_ERR_IO, "%s: is not a regular file", path);
 		if (!force)
 			return vn_fail(err, VN_ERR_IO, "%s: exists already; --force replaces it", path);
-		return VN_OK;
+		return check_kind(path, kind, err);
 	}
 	if (errno != ENOENT)
 		return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
@@ -95,7 +121,13 @@ static vn_status open_partial(vn_place *p, vn_error *err)
 			return vn_fail(err, VN_ERR_IO, "%s: is not a regular file", p->partial);
 		if (!locked(p->fd))
 			return vn_fail(err, VN_ERR_IO, "%s: another process is writing it", p->partial);
-		if (stat(p->partial, &named) == 0 && named.st_ino == ours.st_ino && named.st_dev == ours.st_dev) {
+		const int failed = stat(p->partial, &named) != 0 ? errno : 0;
+		if (failed && failed != ENOENT) {
+			if (made)
+				unlink(p->partial);
+			return vn_fail(err, VN_ERR_IO, "%s: cannot be read: %s", p->partial, strerror(failed));
+		}
+		if (!failed && named.st_ino == ours.st_ino && named.st_dev == ours.st_dev) {
 			if (ftruncate(p->fd, 0) == 0)
 				return VN_OK;
 			const int why = errno;
@@ -109,12 +141,12 @@ static vn_status open_partial(vn_place *p, vn_error *err)
 	return vn_fail(err, VN_ERR_IO, "%s: keeps being renamed by another process", p->partial);
 }
 
-vn_status vn_place_open(vn_place *p, const char *path, bool force, vn_error *err)
+vn_status vn_place_open(vn_place *p, const char *path, vn_place_kind kind, bool force, vn_error *err)
 {
 	vn_status st;
 
 	*p = (vn_place){ .fd = -1, .force = force, .mark = vn_trouble_mark() };
-	if ((st = vn_place_check(path, force, err)))
+	if ((st = vn_place_check(path, kind, force, err)))
 		return st;
 	p->path = strdup(path);
 	if (!p->path || asprintf(&p->partial, "%s.partial", path) < 0) {

@@ -1,8 +1,7 @@
-/* place.h: the file a recording is written to, before it has its name.
+/* place.h: creates a recording's file under a temporary name, and renames it when it is complete.
  *
- * All writing goes to PATH.partial, locked against a second writer; only
- * vn_place_settle makes it PATH. A .partial file that an interrupted run left
- * is written over.
+ * All data is written to PATH.partial, locked against a second writer; vn_place_settle renames it
+ * to PATH. A .partial file that an interrupted run left is overwritten.
  */
 #ifndef VN_CAPTURE_PLACE_H
 #define VN_CAPTURE_PLACE_H
@@ -15,17 +14,21 @@ typedef struct vn_place {
 	char *path, *partial;
 	int   fd; /* of partial: empty, read-write, locked */
 	bool  force;
-	unsigned mark; /* vn_trouble_mark, when it was opened */
+	unsigned mark; /* vn_trouble_mark at the time of opening */
 } vn_place;
 
-/* What vn_place_open would say of path, without touching anything. */
-vn_status vn_place_check(const char *path, bool force, vn_error *err);
-/* Refused: a directory or anything else that is not a regular file, a missing
- * parent, an existing PATH without force, a .partial another process writes. */
-vn_status vn_place_open(vn_place *p, const char *path, bool force, vn_error *err);
-/* Sync, and rename to PATH, unless the machine refused something meanwhile (libref/base/trouble.h).
- * Without force a PATH that appeared meanwhile is refused. */
+/* What is written. With force, only a file of the same kind, or an empty one, is replaced: -o MODEL.gguf by
+ * mistake must not cost the model. Numbers (.npy, .csv) replace anything that is not a recording. */
+typedef enum vn_place_kind { VN_PLACE_RECORDING, VN_PLACE_TEXT, VN_PLACE_NUMBERS } vn_place_kind;
+
+/* Checks path as vn_place_open would, without changing anything. */
+vn_status vn_place_check(const char *path, vn_place_kind kind, bool force, vn_error *err);
+/* Creates PATH.partial. Refuses a directory or anything else that is not a regular file, a missing
+ * parent, an existing PATH without force or of another kind, and a .partial file that another process is writing. */
+vn_status vn_place_open(vn_place *p, const char *path, vn_place_kind kind, bool force, vn_error *err);
+/* Syncs and renames to PATH, unless some operation failed for lack of resources in the meantime
+ * (libref/base/trouble.h). Without force, refuses a PATH that has appeared since. */
 vn_status vn_place_settle(vn_place *p, vn_error *err);
-void      vn_place_close(vn_place *p); /* leaves the files as they are; safe on a zeroed one */
+void      vn_place_close(vn_place *p); /* leaves the files as they are; p may be zeroed */
 
 #endif

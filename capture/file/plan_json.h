@@ -1,8 +1,8 @@
-/* plan_json.h: a plan as the JSON lines of /plan in a checkpoint file, and back.
+/* plan_json.h: converts a plan to the JSON lines of /plan in a checkpoint file, and back.
  *
- * The lines are those of specs/checkpoint.md: one a node, one a value, one a
- * weight, each list in the order of the plan. Reading trusts nothing: a plan
- * that comes back has passed vn_plan_check, so an executor can walk it.
+ * The lines are described in specs/checkpoint.md: one per node, per value and per weight, each list
+ * in the order of the plan. The reader trusts nothing: the plan that it returns has passed
+ * vn_plan_check, so an engine can execute it.
  */
 #ifndef VN_CAPTURE_PLAN_JSON_H
 #define VN_CAPTURE_PLAN_JSON_H
@@ -12,11 +12,11 @@
 typedef struct vn_plan_text {
 	int    layers, vocab, context;
 	int    n_nodes, n_values, n_weights;
-	char **node, **value, **weight; /* each line by malloc */
+	char **node, **value, **weight; /* each line allocated with malloc */
 } vn_plan_text;
 
 vn_status vn_plan_to_text(const vn_plan *p, vn_plan_text *t, vn_error *err);
-/* err names /plan/nodes[7] and the like; a caller puts the file before it. */
+/* err names an object such as /plan/nodes[7]; the caller puts the file before it. */
 vn_status vn_plan_from_text(const vn_plan_text *t, vn_plan **plan, vn_error *err);
 void      vn_plan_text_free(vn_plan_text *t);
 

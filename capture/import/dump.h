@@ -1,12 +1,13 @@
-/* dump.h: somebody else's dump of tensors, whatever holds it: a directory of .npy files, .npz, .safetensors, GGUF...
+/* dump.h: another engine's dump of tensors, in any container: a directory of .npy files, .npz,
+ * .safetensors, GGUF...
  *
- * Each kind is one file that fills in a list of arrays and says where the bytes of each are; names are the dump's own.
- * vn_dump_recording makes a recording of it, which is then mapped, checked and read like any other.
- * Whatever a dump holds is checked when it is opened, its numbers excepted.
+ * Each kind is one file, which fills a list of arrays and says where the bytes of each are; names
+ * are the dump's own. vn_dump_recording makes a recording of it, which is then mapped, checked and
+ * read like any other. Everything in a dump except its numbers is checked when it is opened.
  *
- * Owner    whoever opens a dump closes it, or hands it to a recording.
+ * Owner    the caller of vn_dump_open closes the dump, or hands it to a recording.
  * Threads  one at a time.
- * Errors   one line naming the file and the object.
+ * Errors   one line that names the file and the object.
  */
 #ifndef VN_CAPTURE_DUMP_H
 #define VN_CAPTURE_DUMP_H
@@ -16,16 +17,17 @@
 
 #include <stdarg.h>
 
-enum { VN_DUMP_MOST = 1000000 }; /* tensors, as in a checkpoint file */
+enum { VN_DUMP_MOST = 1000000 }; /* limit on tensors, as in a checkpoint file */
 
 typedef struct vn_array {
-	char     name[VN_NAME_MAX], op[32], axes[64]; /* op, axes: empty: it is not said */
+	char     name[VN_NAME_MAX], op[32], axes[64]; /* op, axes: "" if not given */
 	int      step;
 	vn_laid  laid;
 	vn_shape shape;
-	size_t   which, at; /* for the kind: in which file, member or tensor its bytes are, and from which byte on */
-	char    *file;      /* of a directory: its name in it; else NULL */
-	int      line;      /* of its manifest; 0: it has none */
+	/* for the kind: which file, member or tensor holds its bytes, and from which offset */
+	size_t   which, at;
+	char    *file;      /* in a directory: its file name; else NULL */
+	int      line;      /* in the manifest; 0: there is none */
 } vn_array;
 
 typedef struct vn_dump vn_dump;
@@ -33,52 +35,56 @@ typedef struct vn_dump vn_dump;
 struct vn_dump {
 	char     *path;
 	const char *kind;    /* "npy directory" */
-	vn_facts  run;       /* engine, precision... as far as it says */
+	vn_facts  run;       /* engine, precision..., as far as given */
 	char     *config;    /* text of a config.json; NULL */
-	int32_t  *ids, *positions; /* (n_ids) of all steps; n_ids 0: it does not say */
+	int32_t  *ids, *positions; /* (n_ids) over all steps; n_ids 0: not given */
 	int64_t   n_ids, room_ids;
 	vn_step  *step;
 	int       n_steps, room_steps;
-	bool      has_steps; /* it says which tokens went into which */
+	bool      has_steps; /* it says which tokens belong to which step */
 	vn_array *array;
 	int       n, room;
-	bool      complete;  /* all that was to be dumped is there, or it is of a kind that cannot say */
-	int       n_left;    /* of a dump that is not: arrays left out since they are not whole, */
-	char      left[VN_ERROR_MAX]; /* and why the first of them */
+	bool      complete;  /* everything that was to be dumped is there, or the kind cannot say */
+	/* incomplete dump: how many arrays were left out because they are not whole, */
+	int       n_left;
+	char      left[VN_ERROR_MAX]; /* and why the first was */
 
-	/* The kind's. */
+	/* Filled by the kind. */
 	void     *state;
-	/* Where the bytes of an array are: `bytes` of them, valid until the next call. */
+	/* Returns the `bytes` of an array, valid until the next call. */
 	vn_status (*bytes)(vn_dump *d, const vn_array *a, const unsigned char **data, vn_error *err);
 	void      (*close)(vn_dump *d);
-	int       held;                /* the array that was asked for last; -1 */
+	int       held;                /* the array that was requested last; -1 */
 	const unsigned char *held_data;
 };
 
-/* By what it is: a directory, or a file by its ending. */
+/* Opens a dump. The kind follows from the path: a directory, or the ending of a file name. */
 vn_status vn_dump_open(const char *path, vn_dump **d, vn_error *err);
 void      vn_dump_close(vn_dump *d); /* safe on NULL */
 
-/* What is there becomes a recording, which owns the dump from here on, in failure too. */
+/* Makes a recording, which owns the dump from then on, also after a failure. */
 vn_status vn_dump_recording(vn_dump *d, vn_recording **r, vn_error *err);
-/* What such a recording says of its model: "family", "config"... */
+/* Sets a fact about the model in such a recording: "family", "config"... */
 vn_status vn_dump_model_word(vn_recording *r, const char *key, const char *value, vn_error *err);
 
-/* Bytes [at, at + n) of array i as we have it; of one that does not lie so, all. */
+/* Reads bytes [at, at + n) of array i in our layout. An array that is stored in another layout is
+ * read as a whole. */
 vn_status vn_dump_read(vn_dump *d, int i, size_t at, size_t n, void *to, vn_error *err);
 
 /* ---- for the kinds ----------------------------------------------------------------------- */
 
-/* One more array; name, axes and op are checked. where: "FILE:12" or a member, for messages. NULL: *err says why. */
+/* Adds an array; name, axes and op are checked. where: "FILE:12" or a member, for messages. Returns
+ * NULL on failure, with the reason in *err. */
 vn_array *vn_dump_add(vn_dump *d, const char *where, const char *name, const char *axes, const char *op, vn_error *err);
-/* What is wrong with a name, NULL where it is one that a checkpoint file can have; with an attribute of /run that is to be added. */
+/* Return what is wrong with a tensor name, or with an attribute to be added to /run; NULL: it is
+ * valid in a checkpoint file. */
 const char *vn_dump_name_wrong(const char *name);
 const char *vn_dump_fact_wrong(const vn_dump *d, const char *key, const char *value);
-/* "step.3/NAME" is NAME of step 3: returns NAME. */
+/* Splits "step.3/NAME": sets *step and returns NAME. */
 const char *vn_dump_step_of(const char *name, int *step);
-/* One more step behind the others, of so many tokens. */
+/* Adds a step with this many tokens. */
 vn_status vn_dump_step(vn_dump *d, int64_t tokens, vn_error *err);
-/* Its ids; positions NULL: they go on. */
+/* Adds the ids (n) of a step. positions NULL: they continue. */
 vn_status vn_dump_ids(vn_dump *d, const int32_t *ids, const int32_t *positions, int64_t n, vn_error *err);
 
 vn_status vn_dump_open_directory(vn_dump *d, vn_error *err);
@@ -87,15 +93,17 @@ vn_status vn_dump_open_safetensors(vn_dump *d, vn_error *err);
 vn_status vn_dump_open_gguf(vn_dump *d, vn_error *err);
 vn_status vn_dump_open_tree(vn_dump *d, vn_error *err); /* transformers' model_debugging_utils */
 
-/* How a tensor of such a file lies; false: it is of a dtype, or has more axes, than we have. */
+/* Describes the layout of a safetensors tensor. Returns false if its dtype or rank is not
+ * supported. */
 typedef struct vn_st_tensor vn_st_tensor;
 bool vn_dump_safetensors_lay(const vn_st_tensor *t, vn_laid *laid, vn_shape *shape);
 
-/* A file of numbers in words, all of it: its format and shape, and its numbers into *data (free() it). path: for messages. */
+/* Parses a file of decimal numbers: its format, its shape, and the numbers, *data, which the caller
+ * frees. path: for messages. */
 vn_status vn_dump_text(const char *path, const char *text, size_t bytes, vn_laid *laid, vn_shape *shape, void **data, vn_error *err);
 
-/* The manifest of a directory (specs/dump.md): everything but what its files hold. Arrays have `file` set, and the dtype that
- * the manifest says in laid.dtype. */
+/* Parses the manifest of a directory (specs/dump.md), without opening its files. Sets `file` of
+ * each array, and laid.dtype from the manifest. */
 vn_status vn_manifest_parse(vn_dump *d, const char *path, const char *text, size_t bytes, vn_error *err);
 
 #endif

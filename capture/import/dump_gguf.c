@@ -1,4 +1,5 @@
-/* dump_gguf.c: the tensors of a GGUF file, each under its name; blocks become float32. */
+/* dump_gguf.c: reads the tensors of a GGUF file under their own names; quantised blocks become
+ * float32. */
 #include "capture/import/dump.h"
 
 #include "libref/model/gguf.h"

@@ -1,5 +1,6 @@
-/* dump_npy.c: a directory of .npy or .txt files, with the manifest of specs/dump.md or without: then files are named as their tensors,
- * and those of later steps lie in folders step.1, step.2... */
+/* dump_npy.c: reads a directory of .npy or .txt files, with the manifest of specs/dump.md or
+ * without. Without one, files are named after their tensors, and those of later steps are in
+ * folders step.1, step.2... */
 #include "capture/import/dump.h"
 
 #include "libref/base/map.h"

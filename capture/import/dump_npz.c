@@ -1,7 +1,8 @@
-/* dump_npz.c: a .npz file, a zip archive of .npy files (numpy.savez, savez_compressed).
+/* dump_npz.c: reads a .npz file, a zip archive of .npy files (numpy.savez, savez_compressed).
  *
- * libzip and zlib read it in children (child.h): one goes through the list of members and sends their first bytes, others
- * put whole members into room that is shared. The headers of .npy files are read here.
+ * libzip and zlib read it in child processes (child.h): one walks the list of members and sends
+ * their first bytes, others unpack whole members into shared memory. The headers of .npy files are
+ * parsed here.
  */
 #include "capture/import/dump.h"
 

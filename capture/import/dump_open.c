@@ -22,7 +22,7 @@ static vn_status refuse(const char *path, vn_error *err)
 	if (ends(path, ".npy"))
 		return vn_fail(err, VN_ERR_USAGE, "%s: one tensor; a directory of .npy files is imported", path);
 	if (ends(path, ".h5") || ends(path, ".hdf5"))
-		return vn_fail(err, VN_ERR_USAGE, "%s: HDF5 files are not imported: vernier compare reads a checkpoint file directly (--names translates its names)", path);
+		return vn_fail(err, VN_ERR_USAGE, "%s: HDF5 files are not imported: vernier compare reads a recording directly (--names translates its names); save the tensors of another program as .npz", path);
 	return vn_fail(err, VN_ERR_USAGE, "%s: expected a directory of .npy files, .npz, .safetensors, .gguf, or a tree of transformers' model_debugging_utils (.json)", path);
 }
 

@@ -1,4 +1,5 @@
-/* dump_text.c: one tensor as numbers in words, as vernier show --values and numpy.savetxt write it; see dump.h. */
+/* dump_text.c: reads one tensor as decimal text, as vernier show --values and numpy.savetxt write
+ * it; see dump.h. */
 #include "capture/import/dump.h"
 
 #include "libref/base/text.h"

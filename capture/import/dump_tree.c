@@ -1,8 +1,9 @@
-/* dump_tree.c: the tree that transformers' model_debugging_utils writes (X_debug_tree_FULL_TENSORS.json), whose tensors lie in
- * .safetensors files beside it.
+/* dump_tree.c: reads the tree that transformers' model_debugging_utils writes
+ * (X_debug_tree_FULL_TENSORS.json), whose tensors are in .safetensors files next to it.
  *
- * A tensor's name is its module's without the model's class before it, as name maps have it (specs/names/hf.yaml): `.in` behind it
- * for what goes in, `.0`, `.1` where there are several. */
+ * A tensor is named after its module, without the prefix of the model's class, as name maps expect
+ * (specs/names/hf.yaml). Inputs get the suffix `.in`, and one of several tensors gets `.0`, `.1`...
+ */
 #include "capture/import/dump.h"
 
 #include "libref/base/json.h"

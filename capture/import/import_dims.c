@@ -1,4 +1,4 @@
-/* import_dims.c: are the dims that a manifest says of a checkpoint dims that it can have? See import.h. */
+/* import_dims.c: checks the dims that a manifest states for a checkpoint; see import.h. */
 #include "capture/import/import.h"
 
 #include "capture/recording/derive.h"

@@ -1,4 +1,5 @@
-/* import_names.c: which names are ours, what is nearest to one that is not, and the list of --dry-run; see import.h. */
+/* import_names.c: decides which names are checkpoint names, finds the nearest to others, and prints
+ * the list of --dry-run; see import.h. */
 #include "capture/import/import.h"
 
 #include "capture/recording/derive.h"

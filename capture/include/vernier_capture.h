@@ -1,7 +1,10 @@
-/* vernier_capture.h: record what an inference engine computes, straight into vernier's checkpoint file.
+/* vernier_capture.h: writes the tensors of an inference engine straight into a checkpoint file of
+ * vernier.
  *
- * The library libvernier-capture (pkg-config vernier-capture) for those who link HDF5 anyway; without it vernier_record.h
- * writes a directory that `vernier import` makes such a file of. C99 or C++11. The file: vernier's specs/checkpoint.md.
+ * Link libvernier-capture (pkg-config vernier-capture); it needs HDF5. If your program should not
+ * depend on HDF5, use vernier_record.h instead: it writes a directory, which `vernier import` turns
+ * into a checkpoint file. C99 or C++11. The file format is described in vernier's
+ * specs/checkpoint.md.
  *
  *     vernier_capture *c = vernier_capture_open("cand.h5", 0, "my engine", "f32");
  *     int64_t          shape[3] = { n_tokens, n_heads, head_dim };
@@ -11,14 +14,17 @@
  *         fprintf(stderr, "%s\n", vernier_capture_error(c));
  *     vernier_capture_free(c);
  *
- * Errors   Functions return 0, or -1 after a failure. The first failure is kept: what is called behind it does nothing and
- *          returns -1, so a program may look at vernier_capture_commit alone. A NULL of open (no memory) fails everywhere.
- *          NULL where something is needed (ids, a name, a shape, strides, data, a key, a value, a config) is such a failure.
- * Cut off  The file is PATH.partial until vernier_capture_commit. Whatever ends the program before, kill -9 included, leaves a
- *          .partial file that opens, holds whole tensors only and says that it is incomplete; and PATH untouched.
- * Threads  One at a time per file. A thread of the library's own does the writing, and a process of its own, forked by open, runs
- *          HDF5: call open while no other thread of the program is inside HDF5.
- * Memory   Numbers are copied; they may change as soon as the call is back.
+ * Errors   Functions return 0 on success and -1 on failure. The first failure is kept: every later
+ *          call does nothing and returns -1. So it is enough to check vernier_capture_commit. A
+ *          NULL vernier_capture (open had no memory) fails in every function. A NULL argument where
+ *          data is needed (ids, name, shape, strides, data, key, value, config) is an error.
+ * Crashes  Until vernier_capture_commit the file is named PATH.partial and PATH is untouched. If
+ *          the program ends before that, even by kill -9, the .partial file can still be opened. It
+ *          holds only whole tensors and is marked incomplete.
+ * Threads  At most one thread at a time may use a vernier_capture. The library starts one thread,
+ *          which writes, and forks one process in open, which runs HDF5. Call open only while no
+ *          other thread of the program is inside HDF5.
+ * Memory   Data is copied. The caller may overwrite it as soon as a call returns.
  */
 #ifndef VERNIER_CAPTURE_H
 #define VERNIER_CAPTURE_H
@@ -32,41 +38,53 @@ extern "C" {
 
 typedef struct vernier_capture vernier_capture;
 
-/* replace: 0: an existing PATH is refused. engine and precision ("f32", "f16", "bf16", or the engine's own word) are what reports
- * call the run. NULL: no memory; any other failure is that of the first call behind it. */
+/* Creates PATH.partial. replace: 0 refuses an existing PATH, 1 overwrites it on commit. Reports
+ * name the run by engine and precision ("f32", "f16", "bf16", or a word of the engine's own).
+ * Returns NULL if there is no memory. Any other failure is kept, and the next call returns -1. Free
+ * the result with vernier_capture_free. */
 vernier_capture *vernier_capture_open(const char *path, int replace, const char *engine, const char *precision);
 
-/* Anything else that explains the run: "device", "commit"... Keys have at most 31 bytes, values 255. */
+/* Adds a fact about the run, such as "device" or "commit". A key has at most 31 bytes and is given
+ * once; a value has at most 255 bytes. */
 int vernier_capture_say(vernier_capture *c, const char *key, const char *value);
 
-/* The model's config.json, its text. */
+/* Adds the model's config: the text of its config.json. At most once. */
 int vernier_capture_config(vernier_capture *c, const char *json);
 
-/* A forward call begins: the prompt, then every later call on the same cache. ids (n): the tokens that go in. Positions go on
- * from the call before; vernier_capture_step_at says them (n). */
+/* Begins a step: one forward call, which is the prompt or any later call on the same cache. ids
+ * (n): the input tokens, at least one. positions (n): their positions; vernier_capture_step
+ * continues those of the previous step, from 0. */
 int vernier_capture_step(vernier_capture *c, const int32_t *ids, size_t n);
 int vernier_capture_step_at(vernier_capture *c, const int32_t *ids, const int32_t *positions, size_t n);
 
-/* A tensor of the call. name: a checkpoint's ("layer3.q_rope", vernier's specs/points.md), or the engine's own, for
- * `vernier compare --names`. dims: one word an axis, outermost first, "token head dim"; NULL: those of the checkpoint. dtype: "f32",
- * "f16", "bf16", "f64", "i32", "f8_e4m3", "f8_e5m2". data: row-major, in this machine's byte order; may be NULL where the shape
- * has a 0. rank: at most 6. The axis token has as many rows as the call has tokens; of final_norm and logits it may have those of
- * each prompt's last token alone. A name is put once in a step. */
+/* Writes one tensor of the current step.
+ *   name   a checkpoint name ("layer3.q_rope", see vernier's specs/points.md), or the engine's own
+ *          name for use with `vernier compare --names`. A step cannot hold two tensors of one name.
+ *   dims   one word per axis, outermost first: "token head dim". NULL: the axes that the checkpoint
+ *          has by definition.
+ *   dtype  "f32", "f16", "bf16", "f64", "i32", "f8_e4m3" or "f8_e5m2"
+ *   data   row-major, in this machine's byte order. May be NULL if an axis has length 0.
+ *   shape  (rank) the length of each axis; rank is at most 6. The token axis has one row per token
+ *          of the step; final_norm and logits may instead have one row per prompt, for its last
+ *          token. */
 int vernier_capture_put(vernier_capture *c, const char *name, const char *dims, const char *dtype,
                         const void *data, int rank, const int64_t *shape);
 
-/* The same of numbers that lie otherwise: element (i, j...) is at data + i * stride[0] + j * stride[1]..., in bytes, also
- * negative ones and 0. op: the engine's word for the operation that made it ("ROPE"), or NULL. */
+/* Same as vernier_capture_put, for data with strides: element (i, j...) is at data + i * stride[0]
+ * + j * stride[1]... Strides are in bytes and may be negative or 0. op: the engine's name for the
+ * operation that made the tensor ("ROPE"), or NULL. */
 int vernier_capture_put_strided(vernier_capture *c, const char *name, const char *dims, const char *dtype, const void *data,
                                 int rank, const int64_t *shape, const int64_t *stride, const char *op);
 
-/* All is there: finishes the file, on disk, under its name. Nothing but error and free may follow. */
+/* Completes the file, flushes it to disk and renames it to PATH. Afterwards only
+ * vernier_capture_error and vernier_capture_free may be called. */
 int vernier_capture_commit(vernier_capture *c);
 
-/* What failed first, one line; "" while nothing has. */
+/* Returns the first error as one line, or "" if there was none. Valid until
+ * vernier_capture_free. */
 const char *vernier_capture_error(const vernier_capture *c);
 
-/* Without a commit before it the .partial file stays, marked incomplete. Safe on NULL. */
+/* Frees c. Without a commit, the .partial file remains, marked incomplete. NULL is allowed. */
 void vernier_capture_free(vernier_capture *c);
 
 #ifdef __cplusplus

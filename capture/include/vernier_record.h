@@ -1,8 +1,8 @@
-/* vernier_record.h: record what an inference engine computes, from C or C++, without any library.
+/* vernier_record.h: records the tensors of an inference engine, from C or C++, without any library.
  *
- * Writes a directory of .npy files and a manifest (vernier's specs/dump.md); `vernier import DIR -o FILE` makes a
- * checkpoint file of it. C99 or C++11, nothing but the standard library and mkdir. Put this file beside yours, and in one
- * source file
+ * It writes a directory of .npy files and a manifest (vernier's specs/dump.md), from which `vernier
+ * import` makes a checkpoint file. C99 or C++11; it needs only the standard library and mkdir. Copy
+ * this file into your project, and in one source file write
  *
  *     #define VERNIER_RECORD_IMPLEMENTATION
  *     #include "vernier_record.h"
@@ -15,13 +15,15 @@
  *     if (vernier_record_close(&rec) != 0)
  *         fprintf(stderr, "%s\n", vernier_record_error(&rec));
  *
- * Errors   Every function returns 0, or -1 after a failure. The first failure is kept: what is called behind it does
- *          nothing and returns -1, so a program may look at vernier_record_close alone. Nothing ends the program.
- * Cut off  A file has its name once it is whole, and its line in the manifest after that. Whatever ends the program
- *          leaves a directory whose reader knows what is whole; only vernier_record_close says that all is there.
- * Threads  One at a time for each vernier_record.
+ * Errors   Functions return 0 on success and -1 on failure. The first failure is kept: every later
+ *          call does nothing and returns -1. So it is enough to check vernier_record_close. Nothing
+ *          here ends the program.
+ * Crashes  A file gets its final name once it is whole, and is listed in the manifest after that.
+ *          If the program ends early, the whole tensors can be read. Only vernier_record_close
+ *          marks the recording complete.
+ * Threads  At most one thread at a time may use a vernier_record.
  * Text     UTF-8.
- * Memory   Numbers are written from where they are; they may change as soon as the call is back.
+ * Memory   Data is written from the caller's buffer, which may change as soon as a call returns.
  */
 #ifndef VERNIER_RECORD_H
 #define VERNIER_RECORD_H
@@ -36,49 +38,61 @@ extern "C" {
 
 enum { VERNIER_RECORD_MAX_RANK = 6 };
 
-/* To be treated as opaque. */
+/* Fields are private. */
 typedef struct vernier_record {
 	char    dir[1024], error[256];
 	FILE   *manifest;
 	long    tensors;
-	int     step, failed; /* step: -1: none is begun */
-	int64_t tokens;       /* of all steps so far */
+	int     step, failed; /* step: the current one, -1 before the first */
+	int64_t tokens;       /* in all steps so far */
 } vernier_record;
 
-/* Makes the directory, which may exist but not hold a recording. engine and precision ("f32", "f16", "bf16", or the engine's
- * own word) are what reports call the run. */
+/* Creates the directory if it does not exist; it must not hold a recording already. Reports name
+ * the run by engine and precision ("f32", "f16", "bf16", or a word of the engine's own; NULL: not
+ * stated). Initialises *r, also on failure. */
 int vernier_record_open(vernier_record *r, const char *dir, const char *engine, const char *precision);
 
-/* Anything else that explains the run: "device", "commit"... Each key once, of at most 31 bytes; a value is cut after 255. */
+/* Adds a fact about the run, such as "device" or "commit". A key has at most 31 bytes and may be
+ * given once. A value is cut to 255 bytes. */
 int vernier_record_say(vernier_record *r, const char *key, const char *value);
 
-/* The model's config.json, its text. Axes and families are then known without `vernier import --model`. */
+/* Adds the model's config: the text of its config.json. `vernier import` then needs no --model to
+ * know axes and families. */
 int vernier_record_config(vernier_record *r, const char *json);
 
-/* A forward call begins: the prompt, then every later call on the same cache. ids (n): the tokens that go in. Positions go on
- * from the call before; vernier_record_step_at says them (n). */
+/* Begins a step: one forward call, which is the prompt or any later call on the same cache. ids
+ * (n): the input tokens. positions (n): their positions; vernier_record_step continues those of the
+ * previous step, from 0. */
 int vernier_record_step(vernier_record *r, const int32_t *ids, size_t n);
 int vernier_record_step_at(vernier_record *r, const int32_t *ids, const int32_t *positions, size_t n);
 
-/* A tensor of the call. name: a checkpoint's ("layer3.q_rope", vernier's specs/points.md), or the engine's own, for a name map.
- * dims: one word an axis, outermost first, "token head dim"; "token (head dim)" where several words are one axis; NULL: those
- * of the checkpoint. dtype: "f32", "f16", "bf16", "f64", "i32", "f8_e4m3", "f8_e5m2". data: row-major, in this machine's byte
- * order; may be NULL where the shape has a 0. A name is put once in a step. */
+/* Writes one tensor of the current step.
+ *   name   a checkpoint name ("layer3.q_rope", see vernier's specs/points.md), or the engine's own
+ *          name for use with a name map. A step cannot hold two tensors of one name.
+ *   dims   one word per axis, outermost first: "token head dim". Several words that share an axis
+ *          stand in parentheses: "token (head dim)". NULL: the axes that the checkpoint has by
+ *          definition.
+ *   dtype  "f32", "f16", "bf16", "f64", "i32", "f8_e4m3" or "f8_e5m2"
+ *   data   row-major, in this machine's byte order. May be NULL if an axis has length 0.
+ *   shape  (rank) the length of each axis; rank is at most 6. */
 int vernier_record_put(vernier_record *r, const char *name, const char *dims, const char *dtype,
                        const void *data, int rank, const int64_t *shape);
 
-/* The same of numbers that lie otherwise: element (i, j...) is at data + i * stride[0] + j * stride[1]..., in bytes, also
- * negative ones and 0. op: the engine's word for the operation that made it ("ROPE"), or NULL. */
+/* Same as vernier_record_put, for data with strides: element (i, j...) is at data + i * stride[0] +
+ * j * stride[1]... Strides are in bytes and may be negative or 0. op: the engine's name for the
+ * operation that made the tensor ("ROPE"), or NULL. */
 int vernier_record_put_strided(vernier_record *r, const char *name, const char *dims, const char *dtype, const void *data,
                                int rank, const int64_t *shape, const int64_t *stride, const char *op);
 
-/* All is there: says so in the manifest. Returns -1 where anything failed since open. */
+/* Marks the recording complete in the manifest and closes it. Returns -1 if anything has failed
+ * since open. */
 int vernier_record_close(vernier_record *r);
 
-/* Not all is there: closes, and leaves what was written. Nothing is said to be complete. */
+/* Closes the recording without marking it complete. What was written remains. */
 void vernier_record_abandon(vernier_record *r);
 
-/* What failed first, one line; "" while nothing has. Also after close. */
+/* Returns the first error as one line, or "" if there was none. Also valid after
+ * vernier_record_close. */
 const char *vernier_record_error(const vernier_record *r);
 
 #ifdef __cplusplus
@@ -112,7 +126,7 @@ static int vernier_record_fail_(vernier_record *r, const char *format, ...)
 		va_start(args, format);
 		vsnprintf(r->error, sizeof r->error, format, args);
 		va_end(args);
-		for (c = r->error; *c; c++) /* names are anybody's, and this is one line */
+		for (c = r->error; *c; c++) /* names may hold any bytes; the error is one line */
 			if ((unsigned char)*c < 0x20 || *c == 0x7f)
 				*c = '?';
 	}
@@ -122,7 +136,7 @@ static int vernier_record_fail_(vernier_record *r, const char *format, ...)
 
 /* ---- lines of the manifest ------------------------------------------------------------------- */
 
-/* A text that grows; data NULL: there was no memory. */
+/* A growing string. data is NULL if there was no memory. */
 typedef struct vernier_record_text_ {
 	char  *data;
 	size_t n, room;
@@ -169,7 +183,8 @@ static void vernier_record_number_(vernier_record_text_ *t, int64_t x)
 	vernier_record_plain_(t, text);
 }
 
-/* Bytes of the character that begins here; 0: they are no UTF-8, which JSON has to be. */
+/* Returns the length in bytes of the UTF-8 character that begins here, or 0 if the bytes are not
+ * UTF-8 (JSON must be). */
 static int vernier_record_character_(const unsigned char *c)
 {
 	const int n = *c < 0x80 ? 1 : (*c & 0xe0) == 0xc0 && *c > 0xc1 ? 2 : (*c & 0xf0) == 0xe0 ? 3 : (*c & 0xf8) == 0xf0 && *c < 0xf5 ? 4 : 0;
@@ -182,7 +197,7 @@ static int vernier_record_character_(const unsigned char *c)
 	return n;
 }
 
-/* A string of JSON, with its quotes; what is no character is a question mark in a box. */
+/* Appends a JSON string with its quotes. A byte that is not UTF-8 becomes U+FFFD. */
 static void vernier_record_quoted_(vernier_record_text_ *t, const char *text)
 {
 	const char *from = text;
@@ -215,7 +230,7 @@ static void vernier_record_numbers_(vernier_record_text_ *t, const int32_t *x, s
 	vernier_record_plain_(t, "]");
 }
 
-/* The line, in one write. */
+/* Ends the line and writes it with a single fwrite. */
 static int vernier_record_line_(vernier_record *r, vernier_record_text_ *t)
 {
 	int good;
@@ -236,7 +251,8 @@ static int vernier_record_ready_(vernier_record *r)
 
 /* ---- a file of numbers ------------------------------------------------------------------------ */
 
-/* How .npy calls a dtype; width: bytes of a number, 0: none of ours. */
+/* Returns the letter of a dtype in .npy headers, and its size in bytes. 0, with *width 0: not a
+ * known dtype. */
 static char vernier_record_kind_(const char *dtype, size_t *width)
 {
 	static const struct { const char *name; char kind; size_t width; } known[] = {
@@ -253,7 +269,8 @@ static char vernier_record_kind_(const char *dtype, size_t *width)
 	return 0;
 }
 
-/* The header of a .npy file of version 1, padded so that numbers begin at a multiple of 64. */
+/* Writes the header of a .npy file, version 1, padded so that the data begins at a multiple of 64
+ * bytes. Returns its length, or 0 if it does not fit. */
 static size_t vernier_record_header_(char *to, size_t room, char kind, size_t width, int rank, const int64_t *shape)
 {
 	const uint16_t one = 1;
@@ -279,11 +296,12 @@ static size_t vernier_record_header_(char *to, size_t room, char kind, size_t wi
 	return bytes;
 }
 
-/* The numbers in row-major order. Rows that lie as they are wanted go out as they are, others by way of a buffer. */
+/* Writes the elements in row-major order. Contiguous runs are written directly, short ones through
+ * a buffer. Returns 0 if a write failed. */
 static int vernier_record_numbers_out_(FILE *f, const char *data, size_t width, int rank, const int64_t *shape, const int64_t *stride)
 {
 	char    buffer[16384];
-	size_t  used = 0, run = width; /* bytes that follow one another */
+	size_t  used = 0, run = width; /* run: bytes that are contiguous */
 	int64_t index[VERNIER_RECORD_MAX_RANK] = { 0 };
 	int     outer = rank, a;
 	for (a = 0; a < rank; a++)
@@ -321,7 +339,8 @@ static int vernier_record_numbers_out_(FILE *f, const char *data, size_t width, 
 	}
 }
 
-/* 000012.layer3.q_rope.npy: the number makes it the only one of its name, on file systems without upper case too. */
+/* 000012.layer3.q_rope.npy: the number makes the name unique, also on file systems that ignore
+ * case. */
 static void vernier_record_file_(const vernier_record *r, const char *name, char *to, size_t room)
 {
 	int at = snprintf(to, room, "%06ld.", r->tensors), i;
@@ -344,7 +363,7 @@ static int vernier_record_write_(vernier_record *r, const char *file, char kind,
 	errno = 0;
 	if (!n || !(f = fopen(part, "wb")))
 		return vernier_record_fail_(r, "%s: cannot be written: %s", part, strerror(errno));
-	setvbuf(f, NULL, _IONBF, 0); /* what is given is written as it is, without a copy */
+	setvbuf(f, NULL, _IONBF, 0); /* data goes straight to the file, without a copy */
 	good = fwrite(header, 1, n, f) == n && vernier_record_numbers_out_(f, (const char *)data, width, rank, shape, stride);
 	good = fclose(f) == 0 && good;
 	if (!good || rename(part, path) != 0)
@@ -352,7 +371,7 @@ static int vernier_record_write_(vernier_record *r, const char *file, char kind,
 	return 0;
 }
 
-/* ---- what the program calls -------------------------------------------------------------------- */
+/* ---- public functions --------------------------------------------------------------------- */
 
 int vernier_record_open(vernier_record *r, const char *dir, const char *engine, const char *precision)
 {
@@ -394,7 +413,7 @@ int vernier_record_say(vernier_record *r, const char *key, const char *value)
 	if (!key || !*key || strlen(key) > 31 || !value)
 		return vernier_record_fail_(r, key && value ? "'%.40s' is not a key of up to 31 bytes" : "'%.40s' has no key, or no value (NULL)", key ? key : "");
 	n = strlen(value);
-	if (n > 255) /* not inside a character */
+	if (n > 255) /* do not cut inside a character */
 		for (n = 255; n > 0 && ((unsigned char)value[n] & 0xc0) == 0x80; n--)
 			;
 	memcpy(cut, value, n);
@@ -507,7 +526,8 @@ int vernier_record_put(vernier_record *r, const char *name, const char *dims, co
 	bytes = (int64_t)width;
 	for (i = rank - 1; shape && i >= 0 && rank <= VERNIER_RECORD_MAX_RANK; i--) {
 		stride[i] = bytes;
-		bytes = shape[i] > 0 && bytes <= INT64_MAX / shape[i] ? bytes * shape[i] : 0; /* what is too large is refused */
+		/* too large: refused below */
+		bytes = shape[i] > 0 && bytes <= INT64_MAX / shape[i] ? bytes * shape[i] : 0;
 	}
 	return vernier_record_put_strided(r, name, dims, dtype, data, rank, shape, stride, NULL);
 }

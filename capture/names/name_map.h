@@ -1,11 +1,10 @@
-/* name_map.h: other engines' names for our checkpoints (specs/names.md).
+/* name_map.h: renames another engine's tensors to vernier's checkpoints (specs/names.md).
  *
- * A map is a YAML file of rules. A rule says which tensors of a recording it speaks
- * of (a glob with {n} for the number of the layer), what they are called here ({n-1}: from 0 on), and
- * where needed what their axes are: then several tokens' heads in one row become
- * heads, a batch of one is dropped, a fused product is cut into its parts, two
- * tensors are added. The first rule that matches a name has it; names that no rule
- * matches stay as they are.
+ * A map is a YAML file of rules. A rule says which tensors of a recording it applies to (a glob,
+ * with {n} for the number of the layer), their checkpoint names ({n-1}: layers count from 0), and
+ * if necessary their axes. With axes, a rule can split a row that holds several heads, drop a batch
+ * axis of length one, cut a fused product into its parts, or add two tensors. The first rule that
+ * matches a name applies; names that no rule matches stay as they are.
  */
 #ifndef VN_CAPTURE_NAME_MAP_H
 #define VN_CAPTURE_NAME_MAP_H
@@ -15,20 +14,23 @@
 typedef struct vn_map_rule {
 	int    line, column;
 	char  *from;          /* the glob */
-	char **plus;          /* further names that are added to it, without wildcards */
+	char **plus;          /* further names to add to it, without wildcards */
 	int    n_plus;
 	char  *to;            /* NULL: none */
-	char  *either[2], *either_axes[2]; /* one of these, by what it holds (vn_name_map_apply), and its axes; NULL: not so */
-	char **parts;         /* cut along an axis into these */
+	/* one of these names, decided by content (vn_name_map_apply), with its axes; NULL: not used */
+	char  *either[2], *either_axes[2];
+	char **parts;         /* the names of the parts that it is cut into, along `along` */
 	int    n_parts;
 	char  *along;
-	char  *each;          /* one for each index of that axis, which is then {n}; NULL */
-	char  *axes, *to_axes; /* dims strings, with groups: "batch token (head dim)"; NULL: as the file or the point says */
-	char  *cut;           /* an axis of which only the first are ours; NULL */
-	char  *op, *family;   /* globs: only of this operation, in this family; NULL: any */
-	bool   ignore;        /* nothing of ours */
-	bool   fallback;      /* only where no other tensor is the same checkpoint */
-	bool   copy;          /* the same numbers as the other tensor that is this checkpoint, where there is one */
+	char  *each;          /* one name per index of that axis, which is then {n}; NULL */
+	/* dims strings, with groups: "batch token (head dim)"; NULL: from the file or the point */
+	char  *axes, *to_axes;
+	char  *cut;           /* an axis of which only the first indices are used; NULL */
+	char  *op, *family;   /* globs: applies only to this operation, in this family; NULL: any */
+	bool   ignore;        /* the tensor is dropped */
+	bool   fallback;      /* applies only if no other tensor is that checkpoint */
+	/* if another tensor is that checkpoint, this one must have the same numbers */
+	bool   copy;
 } vn_map_rule;
 
 typedef struct vn_name_map {
@@ -37,34 +39,43 @@ typedef struct vn_name_map {
 	int          n, room;
 } vn_name_map;
 
-/* A file, or one of vernier's own by its name without .yaml ("hf"). */
+/* Opens one of vernier's own maps by its name without .yaml ("hf"); where there is none of that name, a file.
+ * A file called hf in the current folder is "./hf". */
 vn_status vn_name_map_open(const char *name, vn_name_map **m, vn_error *err);
 vn_status vn_name_map_parse(const char *path, const char *text, size_t n, vn_name_map **m, vn_error *err);
 void      vn_name_map_destroy(vn_name_map *m);
 
-/* Does the rule's glob match? *n: the number that {n} stands for; -1 where it has none. */
+/* Does the rule's glob match? *n: the number that {n} stands for; -1: there is no {n}. */
 bool vn_map_rule_match(const vn_map_rule *rule, const char *name, int *n);
-/* pattern with {n}, {n-1}, {n+1}... written out, into room bytes; false: too long, or a number below 0. */
+/* Expands {n}, {n-1}, {n+1}... in a pattern, into `to` (room bytes). Returns false if it is too
+ * long or a number is below 0. */
 bool vn_map_name(const char *pattern, int n, char *to, size_t room);
-/* Where the first such word is, how long it is, what it adds to n; NULL: there is none. */
+/* Returns the first such {...} in a pattern, or NULL. *length: its length; *add: what it adds to
+ * n. */
 const char *vn_map_number(const char *pattern, size_t *length, int *add);
 
 typedef struct vn_map_use {
-	const vn_like      *like;   /* how long axes are */
-	void              (*say)(void *context, const char *words); /* what was decided by content; NULL */
-	void              (*trouble)(void *context, const char *words); /* what a rule could not do: its tensors are left out; NULL: it is an error */
+	const vn_like      *like;   /* the lengths of axes */
+	/* receives decisions made by content; NULL */
+	void              (*say)(void *context, const char *words);
+	/* receives what a rule could not do, whose tensors are then left out; NULL: that is an error */
+	void              (*trouble)(void *context, const char *words);
 	void               *context;
-	int                 mapped, ignored, left; /* set: tensors that rules spoke of, dropped, and those of neither */
-	int                 spare;  /* set: of those spoken of, left out since another tensor is that checkpoint */
+	/* out: tensors that rules matched, dropped, and those that no rule matched */
+	int                 mapped, ignored, left;
+	/* out: matched, but left out because another tensor is that checkpoint */
+	int                 spare;
 } vn_map_use;
 
-/* *r becomes a derived recording that the map's names are ours in; where no rule
- * matches anything it stays as it is. Also on failure *r is the caller's to close, and may be NULL.
- * A tensor whose shape does not fit what its axes say keeps its shape under its new name.
- * `either` is decided by layer{n}.attn_residual = layer{n}.input + it, which holds for the first
- * of the two or not, where these were recorded.
- * Errors   two tensors that become one, copies that differ, parts that do not add up, an `either` that nothing decides:
- *          file, line and column of the rule. */
+/* Replaces *r by a derived recording with the names of the map; if no rule matches, *r stays as it
+ * is. The caller closes *r, also after a failure, when it may be NULL.
+ *
+ * A tensor whose shape does not fit the axes of its rule keeps its shape under its new name.
+ * `either` is decided by the equation layer{n}.attn_residual = layer{n}.input + x: if it holds with
+ * the tensor as x, the tensor is the first of the two, else the second.
+ *
+ * Errors   two tensors that become one, copies that differ, parts that do not add up, an `either`
+ *          that cannot be decided: file, line and column of the rule. */
 vn_status vn_name_map_apply(const vn_name_map *m, vn_recording **r, vn_map_use *use, vn_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* name_map_internal.h: what name_map.c and name_map_place.c share. Nobody else includes it. */
+/* name_map_internal.h: shared by name_map.c and name_map_place.c; included nowhere else. */
 #ifndef VN_CAPTURE_NAME_MAP_INTERNAL_H
 #define VN_CAPTURE_NAME_MAP_INTERNAL_H
 
@@ -6,10 +6,10 @@
 
 enum { VN_MAP_LEFT = -1, VN_MAP_GONE = -2 };
 
-/* What one tensor becomes. */
+/* The fate of one tensor. */
 typedef struct vn_map_outcome {
-	int  entry, rule, n; /* rule: VN_MAP_LEFT: stays. n: what {n} is */
-	int  part;           /* -1: the whole */
+	int  entry, rule, n; /* rule VN_MAP_LEFT: the tensor stays as it is. n: the value of {n} */
+	int  part;           /* -1: the whole tensor */
 	char name[VN_NAME_MAX];
 } vn_map_outcome;
 
@@ -18,18 +18,20 @@ typedef struct vn_map_job {
 	vn_recording      *r, *made;
 	vn_map_use        *use;
 	vn_error          *err;
-	int               *rule, *n; /* (entries): VN_MAP_LEFT, VN_MAP_GONE or which */
+	int               *rule, *n; /* (entries) index of the rule, or VN_MAP_LEFT, VN_MAP_GONE */
 	vn_map_outcome    *out;
 	int                n_out, room;
-	int               *chosen;   /* (rules) of an either: 0, 1; -1: not yet */
+	/* (rules) which name an `either` chose: 0, 1; -1: not yet decided */
+	int               *chosen;
 } vn_map_job;
 
-/* "MAP:LINE:COLUMN: RECORDING: ..." */
+/* Fails with "MAP:LINE:COLUMN: RECORDING: ...". */
 __attribute__((format(printf, 3, 4))) vn_status vn_map_fail(const vn_map_job *j, int rule, const char *format, ...);
 
-/* What term k of plus is called beside a tensor of that name: a number with as many digits. */
+/* Writes the name of term k of `plus` that belongs to a tensor: the same number with as many
+ * digits. Returns false if it does not fit. */
 bool vn_map_term(const vn_map_rule *rule, int k, const char *name, char *to, size_t room);
-/* One tensor into made. */
+/* Adds one tensor to j->made. */
 vn_status vn_map_place(vn_map_job *j, const vn_map_outcome *o);
 
 #endif

@@ -6,6 +6,7 @@
 #include "capture/base/yaml.h"
 #include "libref/base/glob.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -324,20 +325,31 @@ vn_status vn_name_map_parse(const char *path, const char *text, size_t n, vn_nam
 	return st;
 }
 
+/* The file of the shipped map called word, in own. VN_ERR_NOTFOUND where word names no shipped map. */
+static vn_status shipped_map(const char *word, char own[PATH_MAX], vn_error *err)
+{
+	char file[128];
+
+	if (strchr(word, '/') || snprintf(file, sizeof file, "%s.yaml", word) >= (int)sizeof file)
+		return VN_ERR_NOTFOUND;
+	return vn_shipped_find("names", file, own, err);
+}
+
 vn_status vn_name_map_open(const char *name_or_path, vn_name_map **m, vn_error *err)
 {
-	char   own[PATH_MAX], file[128], *text;
-	const char *path = name_or_path;
-	size_t n;
-	vn_status st;
+	char        own[PATH_MAX], *text;
+	const char *path = own;
+	size_t      n;
+	vn_status   st = shipped_map(name_or_path, own, err);
 
 	*m = NULL;
-	if (!strchr(path, '/') && access(path, F_OK) != 0) {
-		if (snprintf(file, sizeof file, "%s.yaml", path) >= (int)sizeof file || vn_shipped_find("names", file, own, NULL))
-			return vn_fail(err, VN_ERR_NOTFOUND, "%.100s: no such file, and no shipped name map of that name (hf, vllm, llama.cpp)", path);
-		path = own;
+	if (st == VN_ERR_NOTFOUND) {
+		path = name_or_path;
+		if (!strchr(path, '/') && access(path, F_OK) != 0 && errno == ENOENT)
+			return vn_fail(err, st, "%.100s: no such file, and no shipped name map of that name (hf, vllm, llama.cpp)", path);
+		st = VN_OK;
 	}
-	if ((st = vn_yaml_file(path, "name maps", &text, &n, NULL, err)))
+	if (st || (st = vn_yaml_file(path, "name maps", &text, &n, NULL, err)))
 		return st;
 	st = vn_name_map_parse(path, text, n, m, err);
 	free(text);

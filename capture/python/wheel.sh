@@ -27,11 +27,13 @@ for tool in debootstrap glslc unshare; do
 done
 [ -e /usr/include/vulkan/vulkan.h ] || fail "Vulkan's headers are missing: apt-get install libvulkan-dev"
 
-# Runs a script of ours in the root, with /proc, /dev and this machine's certificates.
+# Runs a script of ours in the root, with /proc, /dev and this machine's certificates. pip brings certificates of its own,
+# which know no proxy of this machine's; it is told to use those that are copied below.
 inside() {
 	unshare --mount bash -c 'mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" && exec chroot "$@"' - "$root" \
 		env -i PATH=/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
-		DEBIAN_FRONTEND=noninteractive PIP_DISABLE_PIP_VERSION_CHECK=1 bash -euo pipefail -s
+		DEBIAN_FRONTEND=noninteractive PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_CERT=/etc/ssl/certs/ca-certificates.crt \
+		bash -euo pipefail -s
 }
 
 if [ ! -e "$root/.debian" ]; then

@@ -46,4 +46,4 @@ vernier compare ref.h5 own.h5 --points layer0.q_rope --limits fp32.yaml | grep -
 status=0
 vernier devices >said 2>&1 || status=$?
 [ $status = 0 ] || grep -q 'install' said || fail "devices: $(cat said)"
-echo "$(basename "$wheel"): $size bytes; installed in $installed s; selftest in $clock s ($worked s of processors); a mistake named $named s after the installation began"
+echo "${wheel##*/}: $size bytes; installed in $installed s; selftest in $clock s ($worked s of processors); a mistake named $named s after the installation began"

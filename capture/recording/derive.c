@@ -140,10 +140,14 @@ vn_status vn_derive_keep(vn_recording *r, const vn_entry *e, int base, int entry
 	const vn_recording *b = r->base[base];
 	const int root = b->entry[entry].same_as >= 0 ? b->entry[entry].same_as : entry;
 	const vn_entry *from = &b->entry[root];
+	const vn_stats *stats = vn_recording_stats(b, from);
 	vn_entry kept = *e;
 	kept.digest = from->digest;
-	kept.stats = from->stats;
-	kept.has_stats = from->has_stats;
+	kept.has_digest = from->has_digest;
+	kept.viewed = from->viewed;
+	kept.stats = 0;
+	if (stats && !vn_recording_keep_stats(r, &kept, stats))
+		return no_memory(r, err);
 	kept.dtype = from->dtype;
 	const int64_t bytes = vn_shape_count(&from->shape) * (int64_t)vn_dtype_size(from->dtype);
 	vn_gathered *gathered = calloc(1, sizeof *gathered);
@@ -183,8 +187,8 @@ vn_status vn_derive_add(vn_recording *r, const vn_entry *e, const vn_piece *piec
 	memcpy(gathered->piece, piece, (size_t)n * sizeof *piece);
 	gathered->shape = e->shape;
 	vn_entry made = *e;
-	made.digest.hex[0] = '\0';
-	made.has_stats = false;
+	made.has_digest = false;
+	made.stats = 0;
 	if (n)
 		made.dtype = r->base[piece[0].base]->entry[piece[0].entry].dtype;
 	if (how == VN_JOIN_SUMMED)

@@ -1,60 +1,63 @@
-/* derive.h: a recording made of others, tensor by tensor.
+/* derive.h: derived recordings: recordings whose tensors are made of other recordings' tensors.
  *
- * Another engine's dump has the same numbers under other names, several in one
- * tensor, one spread over the files of several ranks, a row of a batch, a cache in
- * pages. A derived recording says of each of its tensors which boxes of which
- * tensors it is; reading it gathers them. Names, axes and shapes are then those of
- * a checkpoint file, and whoever reads it need not know where it came from.
+ * Another engine's dump may have the same numbers under other names, several checkpoints in one
+ * tensor, one checkpoint spread over the files of several ranks, a batch row, or a paged cache. A
+ * derived recording describes each of its tensors as boxes of source tensors, and gathers them when
+ * it is read. Its names, axes and shapes are those of a checkpoint file, and readers need not know
+ * where it came from.
  *
- * Nothing is read before it is asked for, and no more than is asked for (vn_recording_read): the whole of a tensor is in
- * memory only where vn_recording_data wants it so, and of a source where it is small and compressed, chunked or
- * big-endian. A tensor that is one whole tensor of a source is that tensor: same bytes, same digest, no copy.
+ * Data is read only on demand, and no more than is asked for (vn_recording_read). A whole tensor is
+ * in memory only if vn_recording_data asks for it; a whole source tensor only if it is small and
+ * compressed, chunked or big-endian. A tensor that is one whole source tensor shares its bytes and
+ * digest, without a copy.
  */
 #ifndef VN_CAPTURE_DERIVE_H
 #define VN_CAPTURE_DERIVE_H
 
 #include "capture/recording/recording.h"
 
-/* A box of the result, and where its numbers are: element (i, j...) of the box, which
- * begins at `to` in the result, is element from + i stride[0] + j stride[1]... of the
- * source. */
+/* A box of the result, and its numbers in a source tensor: element (i, j...) of the box, which
+ * begins at `to` in the result, is element from + i stride[0] + j stride[1]... of the source. */
 typedef struct vn_piece {
-	int      base, entry;          /* which source, which of its tensors */
+	int      base, entry;          /* index of the source, and of its tensor */
 	int64_t  to[VN_MAX_RANK], size[VN_MAX_RANK];
 	int64_t  from, stride[VN_MAX_RANK];
 } vn_piece;
 
-/* How pieces that cover one place become one number. */
-typedef enum vn_joined { VN_JOIN_PLACED /* none does: each element is in one piece */, VN_JOIN_SUMMED } vn_joined;
+/* How overlapping pieces are combined. */
+typedef enum vn_joined { VN_JOIN_PLACED /* they do not overlap */, VN_JOIN_SUMMED } vn_joined;
 
-/* An empty recording over n sources, with the tokens, facts, model and plan of the
- * first. Takes the sources unless it fails. path: what messages call it. */
+/* Creates an empty recording over n sources, with the tokens, facts, model and plan of the first.
+ * Takes ownership of the sources unless it fails. path: its name in messages. */
 vn_status vn_derive(const char *path, vn_recording *const *base, int n, vn_recording **r, vn_error *err);
-/* One that nobody made: no tensor, no token, nothing said. path: where it was looked for. */
+/* Creates a recording without tensors, tokens or facts, for one that does not exist. path: where it
+ * was expected. */
 vn_status vn_derive_nothing(const char *path, vn_recording **r, vn_error *err);
-/* One more tensor: e's name, step, axes, dtype and shape... count; its digest and
- * statistics do not unless it is a whole tensor of a source. The pieces are copied, and its words.
- * Every element must be covered, once unless summed. The dtype is the pieces' (a sum
- * is made in double and kept in f64 for f64, else in f32). */
+/* Adds a tensor. Of e: name, step, axes, dtype, shape and the like are used; digest and statistics
+ * only if it is a whole source tensor. The pieces and texts are copied. Every element must be
+ * covered, and exactly once unless pieces are summed. The dtype is the pieces'; a sum is computed
+ * in double and stored as f64 for f64 sources, else as f32. */
 vn_status vn_derive_add(vn_recording *r, const vn_entry *e, const vn_piece *piece, int n, vn_joined how, vn_error *err);
-/* A tensor that stays what it is, under another name or not. */
+/* Adds a whole source tensor, under its own or another name. */
 vn_status vn_derive_keep(vn_recording *r, const vn_entry *e, int base, int entry, vn_error *err);
-/* Sorted, checked, ready to be read. */
+/* Finishes the recording: sorts and checks it. */
 vn_status vn_derive_end(vn_recording *r, vn_error *err);
 
-/* Which tensors of the recording at the bottom, that is made of none, entry i is made of: each once, as many as there is
- * room for. Returns how many these are. Only the first source of each is followed. */
+/* Lists the tensors of the innermost recording (one that is not derived) that entry i is made of,
+ * each once, at most `room`. Returns how many there are. Follows only the first source of each
+ * recording. */
 int vn_derive_origins(const vn_recording *r, int i, int *list, int room);
-/* Is entry i, or a tensor that it is made of, a sum of several tensors (of the partial results of ranks)? Its numbers
- * are then rounded in another order than those of the engine that recorded the parts. */
+/* Is entry i, or a tensor that it is made of, a sum of several tensors (of ranks' partial results)?
+ * Its numbers are then rounded in another order than in the engine that recorded the parts. */
 bool vn_derive_is_sum(const vn_recording *r, int i);
 
-/* Instead of what the first source says, one prompt. ids and positions (n) are copied. */
+/* Replaces the tokens of the first source by one prompt. ids and positions (n) are copied. */
 vn_status vn_derive_tokens(vn_recording *r, const int32_t *ids, const int32_t *positions, int64_t n, vn_error *err);
-void      vn_derive_steps(vn_recording *r, const vn_step *step, int n); /* no more than it has */
-/* Its sources are all ranks of one run: it is none of them (vn_recording_ranks). */
+/* at most as many as it has */
+void      vn_derive_steps(vn_recording *r, const vn_step *step, int n);
+/* Its sources are all n ranks of one run, so it is none of them (vn_recording_ranks). */
 void      vn_derive_ranks(vn_recording *r, int n);
-/* Weights and plan are of parts of a model only. */
+/* Removes weights and plan, which are those of a part of the model. */
 void      vn_derive_forget_model(vn_recording *r);
 
 #endif

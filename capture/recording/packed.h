@@ -1,4 +1,4 @@
-/* packed.h: finds the prompts in a row that holds several, one after the other, as engines with
+/* packed.h: finds the prompts in a recording that holds several in one row, as engines with
  * continuous batching record them.
  *
  * A prompt begins where a position of the first step (/run/positions) is not the previous one plus
@@ -10,9 +10,10 @@
 
 #include "capture/recording/recording.h"
 
-/* How many prompts; 0: one, or rows of a batch (batched.h). */
+/* Returns the number of prompts; 0: one prompt, or the rows of a batch (batched.h). */
 int64_t   vn_packed_count(const vn_recording *r);
-/* of (tokens): which prompt each token is of. Errors: a step that does not go on with all of them. */
+/* Fills of (tokens): which prompt each token belongs to. Fails if a step does not continue all
+ * prompts. */
 vn_status vn_packed_prompts(const vn_recording *r, int64_t *of, vn_error *err);
 
 #endif

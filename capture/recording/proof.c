@@ -1,5 +1,6 @@
-/* proof.c: whether the numbers of one stored tensor match its digest; see recording_internal.h. Whoever reads numbers asks here
- * first; what all tensors of a recording come to is in verify.c. */
+/* proof.c: checks whether the numbers of one stored tensor match its digest; see
+ * recording_internal.h. Every read of numbers asks here first; verify.c sums up over all tensors of
+ * a recording. */
 #include "capture/recording/recording_internal.h"
 
 #include <pthread.h>
@@ -21,7 +22,6 @@ vn_status vn_proofs_make(vn_recording *r, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the digests of %d tensors", r->path, r->n_entries);
 	for (int i = 0; i < r->n_entries; i++) {
 		r->proof[i].entry = i;
-		r->proof[i].written = r->entry[i].digest;
 		r->source[i].proof = &r->proof[i];
 	}
 	return VN_OK;
@@ -40,11 +40,8 @@ void vn_proofs_free(vn_recording *r)
 void vn_proof_words(const vn_recording *r, const vn_proof *p, char *words, size_t room)
 {
 	const vn_entry *e = &r->entry[p->entry];
-	if (strlen(p->written.hex) != 32 || strspn(p->written.hex, "0123456789abcdef") != 32)
-		snprintf(words, room, "%s: step %d: %s: its attribute digest is '%s', expected 32 lower-case hex digits", r->path, e->step, e->name, p->written.hex);
-	else
-		snprintf(words, room, "%s: step %d: %s: its numbers do not match its digest (written %s, found %s): the file was changed or damaged after recording",
-		         r->path, e->step, e->name, p->written.hex, p->found ? p->found->hex : "unknown");
+	snprintf(words, room, "%s: step %d: %s: its numbers do not match its digest (written %s, found %s): the file was changed or damaged after recording",
+	         r->path, e->step, e->name, vn_digest_text(&e->digest).hex, p->found ? p->found->hex : "unknown");
 }
 
 static vn_status answer(const vn_recording *r, const vn_proof *p, int now, vn_error *err)
@@ -57,9 +54,9 @@ static vn_status answer(const vn_recording *r, const vn_proof *p, int now, vn_er
 }
 
 /* Wrong ones are few, so that nobody has room for what was found of each. */
-static int judged(vn_proof *p, const vn_digest *found)
+static int judged(const vn_recording *r, vn_proof *p, const vn_digest *found)
 {
-	if (strcmp(found->hex, p->written.hex) == 0)
+	if (strcmp(found->hex, vn_digest_text(&r->entry[p->entry].digest).hex) == 0)
 		return VN_PROOF_RIGHT;
 	if (!p->found && (p->found = malloc(sizeof *p->found)))
 		*p->found = *found;
@@ -129,7 +126,7 @@ vn_status vn_proof_take(const vn_recording *r, int i, vn_proof *p, vn_error *err
 		return answer(r, p, now, err);
 	vn_digest found;
 	const vn_status st = take(r, i, &found, err);
-	now = leave(p, st ? now : judged(p, &found));
+	now = leave(p, st ? now : judged(r, p, &found));
 	return st ? st : answer(r, p, now, err);
 }
 
@@ -139,7 +136,7 @@ vn_status vn_proof_ask(const vn_recording *r, int i, vn_error *err)
 	const int now = p ? atomic_load(&p->state) : VN_PROOF_WITHOUT;
 	if (now >= VN_PROOF_RIGHT)
 		return answer(r, p, now, err);
-	if (!*p->written.hex)
+	if (!r->entry[p->entry].has_digest)
 		p->state = VN_PROOF_WITHOUT;
 	else if (!r->defer || r->source[i].offset < 0)
 		return vn_proof_take(r, i, p, err);
@@ -152,16 +149,16 @@ vn_status vn_proof_lend(const vn_recording *r, int i, bool *unchecked, vn_error 
 {
 	vn_proof *p = r->source[i].proof;
 	const int now = p ? atomic_load(&p->state) : VN_PROOF_WITHOUT;
-	*unchecked = now <= VN_PROOF_DEFERRED && *p->written.hex;
+	*unchecked = now <= VN_PROOF_DEFERRED && r->entry[p->entry].has_digest;
 	if (*unchecked)
 		p->state = VN_PROOF_LENT;
 	return *unchecked || now == VN_PROOF_LENT ? VN_OK : vn_proof_ask(r, i, err);
 }
 
-void vn_proof_vouch(vn_proof *p, const vn_digest *found)
+void vn_proof_vouch(const vn_recording *r, vn_proof *p, const vn_digest *found)
 {
 	pthread_mutex_lock(&lock);
 	if (p->state == VN_PROOF_LENT) /* nobody is at it, or was */
-		p->state = judged(p, found);
+		p->state = judged(r, p, found);
 	pthread_mutex_unlock(&lock);
 }

@@ -1,7 +1,8 @@
-/* receive.c: the frames of scans (scan.h) into recordings.
+/* receive.c: makes recordings of the frames of scans (scan.h).
  *
- * They come from a process that has read hostile bytes with a library that
- * trusts them, so nothing is believed: sizes, ends of strings, ranges. */
+ * The frames come from a process that has read untrusted bytes with a library that trusts them. So
+ * everything in them is checked: sizes, ends of strings, ranges.
+ */
 #include "capture/recording/recording_internal.h"
 
 #include "capture/file/child.h"
@@ -278,19 +279,20 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 	if (unordered)
 		t.order = 0;
 	vn_entry e = { .step = (int)t.step, .order = unordered ? -1 : (int)t.order, .layer = (int)t.layer, .dtype = (vn_dtype)t.dtype,
-	               .shape.rank = t.rank, .has_stats = t.has_stats != 0, .same_as = -1 };
+	               .shape.rank = t.rank, .has_digest = *t.digest != '\0', .same_as = -1 };
 	if (t.order < 0 || t.order >= INT32_MAX || t.layer < -1 || t.layer >= INT32_MAX || /* one more is an int */
-	    !set_digest(&e.digest, t.digest) ||
-	    (e.has_stats && (t.nan < 0 || t.inf < 0)))
+	    (e.has_digest && !vn_digest_pack(t.digest, &e.digest)) ||
+	    (t.has_stats && (t.nan < 0 || t.inf < 0)))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: order %" PRId64 ", layer %" PRId64 ", digest '%s', nan %" PRId64
 		               ", inf %" PRId64, r->path, t.name, t.order, t.layer, t.digest, t.nan, t.inf);
 	if (!(e.name = vn_intern(t.name)) || !(e.point = vn_intern(t.point)) || !(e.op = vn_intern(t.op)) || !(e.basis = vn_intern(t.basis)) ||
 	    !(e.axes = vn_intern(t.axes)))
 		return no_memory(r, err);
 	memcpy(e.shape.dim, t.dim, (size_t)t.rank * sizeof *t.dim);
-	if (e.has_stats)
-		e.stats = (vn_stats){ .n = vn_shape_count(&e.shape), .nan = t.nan, .inf = t.inf, .min = t.min, .max = t.max,
-		                      .mean = t.mean, .rms = t.rms, .absmax = t.absmax };
+	const vn_stats stats = { .n = vn_shape_count(&e.shape), .nan = t.nan, .inf = t.inf, .min = t.min, .max = t.max,
+	                         .mean = t.mean, .rms = t.rms, .absmax = t.absmax };
+	if (t.has_stats && !vn_recording_keep_stats(r, &e, &stats))
+		return no_memory(r, err);
 
 	int       room = r->room_entries;
 	vn_entry *list = grow(r->entry, r->n_entries, &r->room_entries, sizeof *list);

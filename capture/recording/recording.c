@@ -42,7 +42,7 @@ static vn_status open_file(vn_recording *r, vn_error *err)
 	if (fstat(r->fd, &st) != 0)
 		return vn_fail(err, VN_ERR_IO, "%s: %s", r->path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return vn_fail(err, VN_ERR_IO, "%s: is %s", r->path, S_ISDIR(st.st_mode) ? "a directory" : "not a regular file");
+		return vn_fail(err, VN_ERR_IO, "%s: is %s", r->path, S_ISDIR(st.st_mode) ? "a directory; a recording is one file" : "not a regular file");
 	r->bytes = st.st_size;
 	if (r->bytes == 0)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: is empty", r->path);
@@ -53,7 +53,7 @@ static vn_status open_file(vn_recording *r, vn_error *err)
 		if (memcmp(head, signature, sizeof head) == 0)
 			return VN_OK;
 	}
-	return vn_fail(err, VN_ERR_FORMAT, "%s: not an HDF5 file", r->path);
+	return vn_fail(err, VN_ERR_FORMAT, "%s: not an HDF5 file, as recordings are (vernier import converts dumps of other formats)", r->path);
 }
 
 static bool second_name(const vn_entry *e)
@@ -356,6 +356,7 @@ void vn_recording_close(vn_recording *r)
 		r->foreign.close(r->foreign.context);
 	free(r->entry);
 	free(r->source);
+	free(r->stats);
 	vn_proofs_free(r);
 	free(r->by_name);
 	free(r->path);

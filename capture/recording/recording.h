@@ -1,14 +1,13 @@
-/* recording.h: reading a checkpoint file, also a stranger's.
+/* recording.h: reads a checkpoint file, which may be untrusted.
  *
- * Everything is checked when it is opened (specs/checkpoint.md, last chapter);
- * a file that opens can be walked without surprises. Contiguous tensors are
- * mapped: their bytes come straight from the page cache and are valid until
- * close. Compressed or chunked ones, and big-endian ones, are read on demand
- * into memory, or from 16 MB on into a scratch file that is mapped like one.
+ * Everything is checked when the file is opened (specs/checkpoint.md, last chapter), so later code
+ * can rely on it. Contiguous tensors are mapped: their bytes come from the page cache and are valid
+ * until close. Compressed, chunked and big-endian tensors are read on demand into memory, or from
+ * 16 MB on into a scratch file, which is mapped.
  *
- * Threads  open, close and read from one thread at a time; mapped bytes may be
- *          used by many, and parts read by many at once.
- * Errors   name the file and the object. Numbers that are not those of the digest that the file has of them are
+ * Threads  open, close and read from one thread at a time; mapped bytes may be used by many, and
+ *          parts read by many at once.
+ * Errors   name the file and the object. Numbers that contradict the digest in the file are
  *          VN_ERR_DAMAGED (verify.h).
  */
 #ifndef VN_CAPTURE_RECORDING_H
@@ -23,76 +22,96 @@ enum { VN_WORD_MAX = 32, VN_AXES_MAX = 64 };
 
 typedef struct vn_step {
 	int     number;
-	int64_t position, tokens; /* cached before, new in this call */
-	int64_t first_row, rows;  /* which rows of the call are here */
+	int64_t position, tokens; /* tokens cached before this call, new in this call */
+	int64_t first_row, rows;  /* which token rows of the call were recorded */
 } vn_step;
 
-/* One tensor under one name. Of the words there is one copy, however many tensors have it (libref/base/intern.h). */
+/* One tensor under one name. Equal texts share one copy (libref/base/intern.h). */
 typedef struct vn_entry {
-	const char *name;            /* "layer3.q_rope"; less than VN_NAME_MAX bytes */
-	const char *point, *op, *basis, *axes; /* "" when the file does not say; less than VN_WORD_MAX and, axes, VN_AXES_MAX */
+	const char *name;            /* "layer3.q_rope"; shorter than VN_NAME_MAX */
+	/* "" if the file does not say; shorter than VN_WORD_MAX (axes: VN_AXES_MAX) */
+	const char *point, *op, *basis, *axes;
 	int       step;              /* number of its step */
-	int       order;             /* place in the execution order; -1: the file does not say */
+	int       order;             /* place in the execution order; -1: not stated */
 	int       layer;             /* -1 outside layers */
-	vn_dtype  dtype;
+	int       same_as;           /* the entry that this is a second name of (hard link), or -1 */
 	vn_shape  shape;
-	vn_digest digest;            /* as the file claims; empty when it does not */
-	vn_stats  stats;             /* as the file claims */
-	bool      has_stats;
-	bool      rows_off;          /* its axes say tokens, and other many than rows were kept of its step */
-	int       same_as;           /* entry this one is a second name of (hard link), or -1 */
+	vn_dtype  dtype;
+	int       stats;             /* for vn_recording_stats; 0: the file states none */
+	vn_digest_bytes digest;      /* for vn_entry_digest */
+	bool      has_digest;
+	/* seen in another layout than it is stored in (view.h): the digest is not that of its numbers */
+	bool      viewed;
+	bool      rows_off;          /* its number of token rows differs from what its step states */
 } vn_entry;
 
+/* Opens a checkpoint file. The caller closes *r. */
 vn_status vn_recording_open(const char *path, vn_recording **r, vn_error *err);
-/* Several at once, each on a processor of its own; all of r or, of several that do not open, the first one's error. */
+/* Opens several files in parallel: all of them, or none. If several fail, the error is that of the
+ * first. */
 vn_status vn_recording_open_all(const char *const *path, int n, vn_recording **r, vn_error *err);
 void      vn_recording_close(vn_recording *r);
 
 const char     *vn_recording_path(const vn_recording *r);
 bool            vn_recording_complete(const vn_recording *r);
-int             vn_recording_ranks(const vn_recording *r); /* it was put together from so many (ranks.h); 0: it is one file */
+/* number of ranks it was joined from (ranks.h); 0: one file */
+int             vn_recording_ranks(const vn_recording *r);
 const vn_facts *vn_recording_run(const vn_recording *r);      /* attributes of /run */
 const char     *vn_recording_root(const vn_recording *r, const char *key); /* "created", "tool"...; NULL */
 int64_t         vn_recording_tokens(const vn_recording *r, const int32_t **ids, const int32_t **positions);
-/* Of a batched recording (batched.h): so many prompts, whose ids and positions come one after the other; 0: not batched. */
+/* Returns the number of prompts of a batched recording (batched.h), whose ids and positions follow
+ * each other; 0: not batched. */
 int64_t         vn_recording_batch(const vn_recording *r);
-/* What its file holds that nobody reads ("/notes", "/run/extra"): how many; name (room for VN_UNREAD_NAMED): the first of them. Of
- * one that is made of others: theirs. */
+/* Counts objects of the file that vernier does not read ("/notes", "/run/extra"), and gives the
+ * first VN_UNREAD_NAMED names. For a derived recording: those of its sources. */
 enum { VN_UNREAD_NAMED = 8 };
 int             vn_recording_unread(const vn_recording *r, const char *name[VN_UNREAD_NAMED]);
-/* What each token says, as vn_utf8_escape shows it; NULL when the file does not tell. */
+/* Returns the text of each token, escaped as by vn_utf8_escape; NULL if the file does not have
+ * it. */
 char *const    *vn_recording_token_text(const vn_recording *r);
-/* Attributes of /model; NULL when absent. */
+/* Attributes of /model; NULL if absent. */
 const char     *vn_recording_family(const vn_recording *r);
 const char     *vn_recording_config(const vn_recording *r);
+/* of the weights: "trained", "synthetic", or else "unknown" */
 const char     *vn_recording_provenance(const vn_recording *r);
-const char     *vn_recording_model_path(const vn_recording *r); /* where its model was, on the machine that ran it */
-const char     *vn_recording_format(const vn_recording *r); /* what held the weights: "gguf Q4_K, Q6_K, F32" */
+/* path of the model on the machine of the run */
+const char     *vn_recording_model_path(const vn_recording *r);
+/* format of the weights: "gguf Q4_K, Q6_K, F32" */
+const char     *vn_recording_format(const vn_recording *r);
 int             vn_recording_weights(const vn_recording *r, const vn_weight_row **rows); /* sorted by name */
-/* /plan rebuilt and checked; NULL when the file has none. */
+/* Returns the plan in /plan, checked; NULL if the file has none. */
 const vn_plan  *vn_recording_plan(const vn_recording *r);
 
 int             vn_recording_steps(const vn_recording *r, const vn_step **steps);
-const vn_step  *vn_recording_step(const vn_recording *r, int number); /* NULL: none of that number */
-/* In execution order: by step, then order, where that is not said as sequence.h. */
+/* NULL: there is none with that number */
+const vn_step  *vn_recording_step(const vn_recording *r, int number);
+/* Entries are in execution order: by step, then by `order`, or as sequence.h says if that is not
+ * stated. */
 int             vn_recording_count(const vn_recording *r);
 const vn_entry *vn_recording_entry(const vn_recording *r, int i);
-/* The point of an entry, by its attribute or its name; NULL when it is none of ours. */
+/* Returns the point of an entry, from its attribute or its name; NULL if it is not one of
+ * vernier's. */
 const vn_point_info *vn_entry_point(const vn_entry *e);
-/* The dims string of an entry: the file's own, or its point's, or "". */
+/* Returns the digest that the file states; empty if it states none. */
+vn_digest       vn_entry_digest(const vn_entry *e);
+/* Returns the statistics that the file states; NULL if it states none, or after vn_recording_drop_stats. */
+const vn_stats *vn_recording_stats(const vn_recording *r, const vn_entry *e);
+/* Frees all statistics: 64 bytes per tensor, which a comparison does not need. */
+void            vn_recording_drop_stats(vn_recording *r);
+/* Returns the dims string of an entry: the file's own, or its point's, or "". */
 const char     *vn_entry_axes(const vn_entry *e);
-/* Is it behind the last layer? Engines that only want the next token make the scores of the last row alone, and what they come from. */
+/* Is it computed after the last layer? Engines that only need the next token compute logits, and
+ * what they come from, for the last row only. */
 bool            vn_entry_last(const vn_entry *e);
-/* By name, through aliases of the plan too; -1 when absent. */
+/* Finds an entry by name, also by aliases of the plan; -1 if absent. */
 int             vn_recording_find(const vn_recording *r, int step, const char *name);
 
-/* The numbers of entry i. *data lies in the mapped file, or in room that
- * vn_recording_release (same i) gives back; NULL data for an empty tensor.
- * Whatever is seen otherwise (view.h) or gathered (derive.h) is made as a
- * whole: who does not need all of it reads parts. */
+/* Returns the numbers of entry i in *data (NULL for an empty tensor). They are in the mapped file,
+ * or in memory that vn_recording_release (same i) frees. Tensors with a view (view.h) or gathered
+ * ones (derive.h) are made as a whole; use vn_recording_read for parts. */
 vn_status vn_recording_data(vn_recording *r, int i, const void **data, vn_error *err);
 void      vn_recording_release(vn_recording *r, int i);
-/* Are they in a mapped file as they are? */
+/* Are its numbers in a mapped file, in their final form? */
 bool      vn_recording_mapped(const vn_recording *r, int i);
 
 /* A part of a tensor: size[k] indices from from[k] on along axis k. */
@@ -101,15 +120,18 @@ typedef struct vn_region {
 } vn_region;
 
 int64_t   vn_region_count(const vn_region *box, int rank);
-/* The numbers of a part of entry i, in the tensor's order, one after the other: a box, or elements [from, from + n).
- * Takes less than 1 MB of stack beside `to`, and 8 bytes a number where several tensors are added; only what is
- * compressed, chunked or big-endian in its file and smaller than 16 MB is held as a whole until vn_recording_release (same i). */
+/* Read a part of entry i to `to`, in row-major order: a box, or elements [from, from + n). They use
+ * less than 1 MB of stack, and 8 bytes per number if tensors are summed. Only tensors smaller than
+ * 16 MB that are compressed, chunked or big-endian in their file are held as a whole, until
+ * vn_recording_release (same i). */
 vn_status vn_recording_read_region(vn_recording *r, int i, const vn_region *box, void *to, vn_error *err);
 vn_status vn_recording_read(vn_recording *r, int i, int64_t from, int64_t n, void *to, vn_error *err);
-/* Pages of mapped files that were read count as memory until this. Data that was handed out stays valid. */
+/* Releases pages of mapped files, which count as memory once they were read. Data that was handed
+ * out stays valid. */
 void      vn_recording_forget(vn_recording *r);
 
-/* The tensor of an entry, whole: dtype, shape and numbers, which are the recording's; vn_recording_release gives them back. */
+/* Returns a whole tensor: dtype, shape and numbers, which belong to the recording until
+ * vn_recording_release. */
 vn_status vn_entry_tensor(vn_recording *r, int entry, vn_tensor *t, vn_error *err);
 
 #endif

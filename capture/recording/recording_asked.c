@@ -3,6 +3,7 @@
 
 #include "libref/plan/point.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const char *word(const vn_attribute_word *list, int n, const char *key)
@@ -90,7 +91,8 @@ const char *vn_recording_model_path(const vn_recording *r)
 
 const char *vn_recording_provenance(const vn_recording *r)
 {
-	return word(r->model, r->n_model, "provenance");
+	const char *said = word(r->model, r->n_model, "provenance");
+	return said && (strcmp(said, "trained") == 0 || strcmp(said, "synthetic") == 0) ? said : "unknown";
 }
 
 const char *vn_recording_format(const vn_recording *r)
@@ -183,6 +185,40 @@ bool vn_entry_last(const vn_entry *e)
 {
 	const vn_point_info *p = vn_entry_point(e);
 	return p && (p == vn_point_get(VN_POINT_FINAL_NORM) || p == vn_point_get(VN_POINT_LOGITS));
+}
+
+vn_digest vn_entry_digest(const vn_entry *e)
+{
+	return e->has_digest && !e->viewed ? vn_digest_text(&e->digest) : (vn_digest) { "" };
+}
+
+const vn_stats *vn_recording_stats(const vn_recording *r, const vn_entry *e)
+{
+	return e->stats > 0 && r->stats ? &r->stats[e->stats - 1] : NULL;
+}
+
+void vn_recording_drop_stats(vn_recording *r)
+{
+	free(r->stats);
+	r->stats = NULL;
+	r->n_stats = r->room_stats = 0;
+	for (int i = 0; i < r->n_bases; i++)
+		vn_recording_drop_stats(r->base[i]);
+}
+
+bool vn_recording_keep_stats(vn_recording *r, vn_entry *e, const vn_stats *stats)
+{
+	if (r->n_stats == r->room_stats) {
+		const int room = r->room_stats ? 2 * r->room_stats : 64;
+		vn_stats *more = realloc(r->stats, (size_t)room * sizeof *more);
+		if (!more)
+			return false;
+		r->stats = more;
+		r->room_stats = room;
+	}
+	r->stats[r->n_stats] = *stats;
+	e->stats = ++r->n_stats;
+	return true;
 }
 
 const char *vn_entry_axes(const vn_entry *e)

@@ -1,4 +1,5 @@
-/* recording_internal.h: what the files of recording.h, receive.c, view.c, derive.c and dump.c share. Nobody else includes it. */
+/* recording_internal.h: shared by the files of recording.h, receive.c, view.c, derive.c and dump.c;
+ * included nowhere else. */
 #ifndef VN_CAPTURE_RECORDING_INTERNAL_H
 #define VN_CAPTURE_RECORDING_INTERNAL_H
 
@@ -8,18 +9,18 @@
 #include "capture/recording/scan.h"
 #include "capture/recording/scratch.h"
 
-/* How a tensor is to be seen (view.h): axis k is axis order[k] of the file's, from index from[k] on. */
+/* A view of a tensor (view.h): axis k is the file's axis order[k], from index from[k] on. */
 typedef struct vn_view {
-	vn_shape whole, shape; /* in the file; as it is seen */
+	vn_shape whole, shape; /* in the file; as viewed */
 	int      order[VN_MAX_RANK];
 	int64_t  from[VN_MAX_RANK];
-	vn_scratch made;       /* the numbers so, or nothing */
+	vn_scratch made;       /* the numbers of the view, once made */
 } vn_view;
 
-/* A tensor made of others (derive.h): all of one, or pieces. */
+/* A gathered tensor (derive.h): one whole source tensor, or pieces. */
 typedef struct vn_gathered {
 	bool      whole;
-	int       base, entry; /* whole */
+	int       base, entry; /* if whole */
 	vn_joined how;
 	vn_dtype  dtype;
 	vn_shape  shape;
@@ -27,43 +28,43 @@ typedef struct vn_gathered {
 	vn_piece  piece[];
 } vn_gathered;
 
-/* Of what pieces make; to: room for the box. What is added takes 8 bytes a number of the box more. */
+/* Computes a box of a gathered tensor into `to`. Sums need 8 more bytes per number of the box. */
 vn_status vn_gathered_region(vn_recording *r, const vn_gathered *gathered, const vn_region *box, void *to, vn_error *err);
 
-/* A stored tensor and the digest that the file has of it (proof.c, verify.c). */
+/* The state of a stored tensor's digest check (proof.c, verify.c). */
 typedef enum vn_proof_state {
 	VN_PROOF_NOT_READ,
-	VN_PROOF_DEFERRED, /* handed out, not checked */
-	VN_PROOF_LENT,     /* the same, and the borrower takes its digest */
-	VN_PROOF_BUSY,     /* some thread takes its digest */
+	VN_PROOF_DEFERRED, /* handed out unchecked */
+	VN_PROOF_LENT,     /* handed out unchecked; the borrower computes the digest */
+	VN_PROOF_BUSY,     /* a thread is computing the digest */
 	VN_PROOF_RIGHT,
 	VN_PROOF_WRONG,
-	VN_PROOF_WITHOUT,  /* handed out, and the file has no digest of it */
+	VN_PROOF_WITHOUT,  /* handed out; the file has no digest for it */
 } vn_proof_state;
 
-/* The views of one tensor share it. */
+/* One per stored tensor; shared by its views. */
 typedef struct vn_proof {
-	vn_digest  *found;   /* where it is VN_PROOF_WRONG; else NULL */
-	int         entry;   /* of its file */
+	vn_digest  *found;   /* VN_PROOF_WRONG: the digest of the numbers; else NULL */
+	int         entry;   /* in its file, whose digest the numbers must have */
 	_Atomic int state;
-	vn_digest   written; /* which a view takes from its entry */
 } vn_proof;
 
 /* Where the numbers of an entry are. */
 typedef struct vn_extent {
-	int64_t  offset;  /* in the file; -1: HDF5 must read them */
+	int64_t  offset;  /* in the file; -1: must be read by HDF5 */
 	uint64_t address; /* of the object */
 	int64_t  bytes;
-	vn_scratch loaded; /* shared with the child that read them, or made by the gathered; or nothing */
-	vn_view *view;    /* NULL: as they are */
-	vn_gathered *gathered; /* NULL: in this file */
-	int      foreign; /* 1 + the number of an array of vn_foreign; 0: it is in a checkpoint file */
-	bool     parts;   /* a foreign one that may be read in parts */
-	bool     ahead;   /* loaded, and nobody has asked for it */
-	vn_proof *proof;  /* the recording's; NULL: it is in no checkpoint file */
+	vn_scratch loaded; /* read by a child, or gathered; else empty */
+	vn_view *view;    /* NULL: seen as stored */
+	vn_gathered *gathered; /* NULL: stored in this file */
+	int      foreign; /* 1 + index of an array of vn_foreign; 0: stored in a checkpoint file */
+	bool     parts;   /* foreign, and can be read in parts */
+	bool     ahead;   /* loaded before anyone asked for it */
+	vn_proof *proof;  /* owned by the recording; NULL: not stored in a checkpoint file */
 } vn_extent;
 
-/* Whoever reads numbers that are in no checkpoint file (dump.h): bytes [at, at + n) of array i; of one without `parts` all. */
+/* Reads numbers that are not in a checkpoint file (dump.h): bytes [at, at + n) of array i; without
+ * `parts`, all of them. */
 typedef struct vn_foreign {
 	void      *context;
 	vn_status (*read)(void *context, int i, size_t at, size_t n, void *to, vn_error *err);
@@ -79,7 +80,7 @@ struct vn_recording {
 	int       fd;
 	int64_t   bytes;
 	vn_foreign foreign;
-	const unsigned char *map; /* the whole file, or NULL before the first need */
+	const unsigned char *map; /* the whole file, or NULL before first use */
 
 	bool      complete;
 	vn_attribute_word  *root, *model; /* attributes */
@@ -87,7 +88,7 @@ struct vn_recording {
 	vn_facts  run;
 	int32_t  *ids, *positions;
 	int64_t   n_ids, n_positions;
-	int64_t   batch; /* prompts in them, one after the other; 0: one, not a batch */
+	int64_t   batch; /* number of prompts in ids, one after the other; 0: not a batch */
 	char     *unread[VN_UNREAD_NAMED];
 	int       n_unread;
 	char    **token_text;
@@ -103,60 +104,73 @@ struct vn_recording {
 	int        n_steps, room_steps;
 	vn_entry  *entry;
 	vn_extent *source; /* (n_entries) */
+	vn_stats  *stats;  /* (n_stats), of the entries that have some */
+	int        n_stats, room_stats;
 	int        n_entries, room_entries;
-	int       *by_name; /* (n_entries): by step, then name */
-	vn_recording **base; /* of a derived one (derive.h): what it is made of */
+	int       *by_name; /* (n_entries), sorted by step, then name */
+	vn_recording **base; /* sources of a derived recording (derive.h) */
 	int            n_bases;
-	int       ranks;    /* it was joined of so many (ranks.h); 0: it is one file's */
-	int       in_files; /* so many tensors are in scratch files now */
+	int       ranks;    /* number of ranks it was joined from (ranks.h); 0: one file */
+	int       in_files; /* tensors now in scratch files */
 	struct {
-		int from, to, many; /* entries that the last child went through, and how many of them it read; 0: it failed, or none yet */
+		/* entries that the last child went through, and how many of them it read; 0: failed or none
+		 * yet */
+		int from, to, many;
 	} ahead;
 	bool      separate; /* no tensor has names in two steps (view.c) */
-	vn_proof *proof;    /* (n_entries), of a checkpoint file; NULL */
+	vn_proof *proof;    /* (n_entries), for a checkpoint file; else NULL */
 	bool      allow_damage, defer; /* verify.h */
 };
 
-/* Entries in execution order, names of one tensor tied together; a name twice is refused. */
+/* Keeps the statistics of entry e, which belongs to the recording or is about to. Returns false
+ * without memory. */
+bool vn_recording_keep_stats(vn_recording *r, vn_entry *e, const vn_stats *stats);
+
+/* Sorts entries into execution order and links the names of one tensor. Refuses two tensors of one
+ * name. */
 vn_status vn_recording_sort(vn_recording *r, vn_error *err);
 
-/* What stands by tokens has the rows that its step says. */
+/* Checks that tensors with a token axis have the rows that their step states. */
 vn_status vn_recording_check_rows(vn_recording *r, vn_error *err);
 
-/* The entry whose numbers those of entry i are: itself but where it is a second name. */
+/* Returns the entry that holds the numbers of entry i: i itself, unless it is a second name. */
 static inline int vn_recording_primary(const vn_recording *r, int i)
 {
 	return r->entry[i].same_as >= 0 ? r->entry[i].same_as : i;
 }
 
-/* What HDF5 must read, as a whole (scratch.h) until vn_recording_release; of a primary entry. Any thread. */
+/* Reads a primary entry that HDF5 must read, as a whole (scratch.h), until vn_recording_release.
+ * Any thread. */
 vn_status vn_recording_load(vn_recording *r, int i, const void **data, vn_error *err);
-/* Gives back what was made or loaded; safe where there is nothing. */
+/* Frees what was gathered or loaded; s may be empty. */
 void      vn_recording_end(vn_recording *r, vn_scratch *s);
 
-/* Once a checkpoint file's entries are in order. */
+/* Call once the entries of a checkpoint file are in order. */
 vn_status vn_proofs_make(vn_recording *r, vn_error *err);
 void      vn_proofs_free(vn_recording *r);
-/* Before numbers of a primary entry that is no view and not gathered are handed out, loaded where HDF5 reads it; any thread. */
+/* Checks the digest of a primary entry (no view, not gathered) before its numbers are handed out;
+ * reads it through HDF5 if necessary. Any thread. */
 vn_status vn_proof_ask(const vn_recording *r, int i, vn_error *err);
-/* The same for one that lies in the file as it is and is lent (vn_recording_lend). */
+/* Same for an entry that is contiguous in the file and lent (vn_recording_lend). */
 vn_status vn_proof_lend(const vn_recording *r, int i, bool *unchecked, vn_error *err);
-/* What the digest of a proof is, now; VN_ERR_DAMAGED: not the one that the file has, unless damage is allowed. */
+/* Computes the digest of a proof now. VN_ERR_DAMAGED: it differs from the one in the file, and
+ * damage is not allowed. */
 vn_status vn_proof_take(const vn_recording *r, int i, vn_proof *p, vn_error *err);
-/* A borrower has taken the digest of what it was lent. */
-void      vn_proof_vouch(vn_proof *p, const vn_digest *found);
-/* Which tensor does not match its digest, in words. */
+/* The borrower has computed the digest of what it was lent. */
+void      vn_proof_vouch(const vn_recording *r, vn_proof *p, const vn_digest *found);
+/* Says in words which tensor does not match its digest. */
 void      vn_proof_words(const vn_recording *r, const vn_proof *p, char *words, size_t room);
-/* All n bytes at `at` of fd. False: *why says what went wrong. */
+/* Reads all n bytes at `at` of fd. Returns false on failure, with the reason in *why. */
 bool      vn_pread_all(int fd, void *to, size_t n, int64_t at, const char **why);
-/* n bytes at `at` of fd, the recording's file or a scratch file of entry i; unchecked. */
+/* Reads n bytes at `at` of fd (the recording's file, or a scratch file of entry i), without a
+ * digest check. */
 vn_status vn_recording_bytes(const vn_recording *r, int i, int fd, int64_t at, size_t n, void *to, vn_error *err);
 
-/* Fill in what their files hold, checked; unsorted. The files are read at the same
- * time; of several that are refused the first is told of. */
+/* Fill n recordings from their files, checked but unsorted. The files are read in parallel; if
+ * several are refused, the error is that of the first. */
 vn_status vn_receive(vn_recording *const *r, int n, vn_error *err);
-/* For the fuzzer of frames (tests/fuzz/fuzz_frames.c): what comes through this descriptor, which is closed, as if a child had
- * sent it; and the recording that becomes of it, at path. */
+/* For the fuzzer of frames (tests/fuzz/fuzz_frames.c): receives what comes through this descriptor,
+ * which it closes, as if a child had sent it; and makes a recording of that, at path. */
 vn_status vn_receive_pipe(vn_recording *r, int pipe, vn_error *err);
 vn_status vn_recording_of_frames(const char *path, int pipe, vn_recording **r, vn_error *err);
 

@@ -1,7 +1,9 @@
-/* recording_load.c: the numbers that HDF5 must read, compressed, chunked, compact or big-endian: in children (child.h).
+/* recording_load.c: reads numbers that only HDF5 can read (compressed, chunked, compact or
+ * big-endian), in child processes (child.h).
  *
- * A child takes some milliseconds whatever it reads, so where small tensors are asked for one after the other it reads those
- * that come next as well. What nobody has asked for by the time of the next child is given back.
+ * A child takes some milliseconds, whatever it reads. So if small tensors are requested one after
+ * the other, it also reads the next ones. Those that nothing has requested by the time of the next
+ * child are freed.
  */
 #include "capture/recording/recording_internal.h"
 

@@ -1,4 +1,5 @@
-/* recording_numbers.c: the numbers of whole tensors: mapped, loaded (recording_load.c), gathered; see recording.h. */
+/* recording_numbers.c: returns the numbers of whole tensors: mapped, loaded (recording_load.c), or
+ * gathered; see recording.h. */
 #include "capture/recording/recording_internal.h"
 #include "capture/recording/verify.h"
 

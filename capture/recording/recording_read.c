@@ -1,9 +1,9 @@
-/* recording_read.c: the numbers of a part of a tensor, wherever they lie; see vn_recording_read.
+/* recording_read.c: reads a part of a tensor, wherever its numbers are; see vn_recording_read.
  *
- * Whatever stands between a tensor and its file (another order of axes, pieces of several tensors) is a
- * number of nests of loops over a source. A nest reads what it needs of its source a stretch at a time,
- * the axes in the source's order, so that a stretch is as long as can be; what is asked of the
- * source is again a part of a tensor, until it is one of a file.
+ * Whatever is between a tensor and its file (another order of axes, pieces of several tensors)
+ * becomes nested loops over a source. They read the source in stretches, with its axes in their own
+ * order, so that a stretch is as long as possible. A request to the source is again for a part of a
+ * tensor, until the source is a file.
  */
 #include "capture/recording/recording_internal.h"
 

@@ -1,7 +1,7 @@
-/* scan.h: walking a stranger's HDF5 file, in a child (child.h), frame by frame.
+/* scan.h: walks an untrusted HDF5 file, in a child (child.h), and sends what it finds as frames.
  *
- * Everything here refuses by sending a FAILED frame and ending the process, so
- * nothing is ever released. The parent (receive.c) believes no frame either.
+ * An error is a FAILED frame and ends the process, so nothing is ever freed. The parent (receive.c)
+ * checks every frame.
  */
 #ifndef VN_CAPTURE_SCAN_H
 #define VN_CAPTURE_SCAN_H
@@ -11,14 +11,14 @@
 #include "libref/base/digest.h"
 #include "libref/plan/plan.h"
 
-/* Kinds of frames and what is in them. */
+/* Kinds of frames, and their contents. */
 typedef enum vn_frame {
 	VN_FRAME_FAILED,      /* int32 status, text */
 	VN_FRAME_ROOT,        /* key NUL value NUL: attributes of /, of /run, of /model; numbers as text */
 	VN_FRAME_RUN,
 	VN_FRAME_MODEL,
 	VN_FRAME_COMPLETE,    /* int32 */
-	VN_FRAME_BATCH,       /* int64: rows of what follows, 0: it is one list */
+	VN_FRAME_BATCH,       /* int64: rows of the lists that follow; 0: single lists */
 	VN_FRAME_IDS,         /* int32 each */
 	VN_FRAME_POSITIONS,
 	VN_FRAME_TOKEN_TEXT,  /* text */
@@ -29,11 +29,11 @@ typedef enum vn_frame {
 	VN_FRAME_PLAN_WEIGHT,
 	VN_FRAME_STEP,        /* vn_seen_step */
 	VN_FRAME_TENSOR,      /* vn_seen_tensor */
-	VN_FRAME_UNREAD,      /* text: an object that no reader looks for */
+	VN_FRAME_UNREAD,      /* text: an object that vernier does not read */
 	VN_FRAME_DONE
 } vn_frame;
 
-#define VN_NOT_SAID INT64_MIN /* the file does not say: no number that a file could mean */
+#define VN_NOT_SAID INT64_MIN /* a value that no file can state */
 
 typedef struct vn_seen_step {
 	int64_t number, position, tokens, first_row, rows; /* VN_NOT_SAID */
@@ -56,7 +56,7 @@ typedef struct vn_seen_weight {
 	int64_t nan, inf;
 } vn_seen_weight;
 
-/* One of many tensors that one child reads, and the room it takes of theirs. */
+/* One of many tensors that a child reads, and the size of its slot in shared memory. */
 typedef struct vn_scan_one {
 	char     name[VN_NAME_MAX];
 	int32_t  dtype;
@@ -68,24 +68,26 @@ static inline size_t vn_scan_span(size_t bytes)
 	return (bytes + 63) / 64 * 64;
 }
 
-/* The file at hand. path is for messages. */
+/* The file. path: for messages. */
 typedef struct vn_scan {
 	int         fd;
 	const char *path;
 	int64_t     bytes;
-	/* vn_scan_numbers only: which tensor, room shared with the parent, and which of so many children reads. */
+	/* vn_scan_numbers only: the tensor, memory shared with the parent, and the index of this child
+	 * among several. */
 	vn_seen_tensor tensor;
 	vn_scratch     to;
 	int            child, children;
-	/* vn_scan_many only: these, one behind the other in that room. */
+	/* vn_scan_many only: the tensors, one after the other in that memory. */
 	const vn_scan_one *many;
 	int            n_many;
 	int            pipe;
 } vn_scan;
 
-/* How many tensors a file of so many bytes may have, second names included; a group of them is at least ten. Each takes some hundred
- * bytes of memory and, in files as they are written, at least as many in the file (ours: 800). So memory is a few times the
- * file at most, whoever made it, and never more than some 10 GB. */
+/* Returns how many tensors a file of this size may have, second names included, at least a million.
+ * Each takes some hundred bytes of memory and, in files as they are written, at least as many in
+ * the file (ours: 800). So memory is at most a few times the size of the file, and never more than
+ * some 10 GB. */
 static inline int64_t vn_scan_most(int64_t file_bytes)
 {
 	enum { ALWAYS = 1000000, NEVER_MORE = 1 << 24, BYTES_EACH = 256 };
@@ -93,12 +95,12 @@ static inline int64_t vn_scan_most(int64_t file_bytes)
 	return most < ALWAYS ? ALWAYS : most < NEVER_MORE ? most : NEVER_MORE;
 }
 
-/* Work for vn_child_start, ctx a vn_scan: everything but the tensors' numbers;
- * and the numbers of one tensor, in native order,
- * or the share of one child in them. All end with DONE or FAILED. */
+/* Work for vn_child_start, with a vn_scan as ctx: everything except the tensors' numbers; the
+ * numbers of one tensor, in native order, or one child's share of them. All end with DONE or
+ * FAILED. */
 void vn_scan_file(void *ctx, int pipe);
 void vn_scan_numbers(void *ctx, int pipe);
-/* The numbers of many small ones. */
+/* Same for the numbers of many small tensors. */
 void vn_scan_many(void *ctx, int pipe);
 
 #endif

@@ -1,4 +1,5 @@
-/* scan_data.c: datasets: how they are stored, lists, one member of a table; see scan_read.h. */
+/* scan_data.c: reads datasets: how they are stored, lists, one member of a table; see
+ * scan_read.h. */
 #include "capture/recording/scan_read.h"
 
 #include "libref/base/utf8.h"

@@ -1,8 +1,8 @@
-/* scan_numbers.c: the numbers of one tensor, in a child; see scan.h.
+/* scan_numbers.c: reads the numbers of one tensor, in a child; see scan.h.
  *
- * They are read in boxes. A box holds whole chunks and little enough for memory; where one chunk is more than that it
- * is kept by HDF5 while boxes of it are read. So no chunk is inflated twice, however chunks lie in
- * the tensor, and of what was read no more stays in memory than a box.
+ * They are read in boxes. A box consists of whole chunks and fits into memory. If a single chunk is
+ * too large for that, HDF5 keeps it while boxes of it are read. So no chunk is decompressed twice,
+ * however chunks lie in the tensor, and no more than one box stays in memory.
  */
 #include "capture/recording/scan_read.h"
 

@@ -12,15 +12,17 @@
 #include <stdbool.h>
 
 typedef struct vn_place_of {
-	const char *name, *point; /* borrowed: "layer3.q_rope", and what the file says of it, "" where that is nothing */
-	int  step, layer;         /* layer: as the file says; -1 */
-	int  said;                /* its place among those of its step that have one; -1: it is not known */
-	bool second;              /* a second name of a tensor */
+	/* borrowed: "layer3.q_rope", and its point as stated in the file, or "" */
+	const char *name, *point;
+	int  step, layer;         /* layer: as stated in the file; -1 */
+	int  said;                /* its stated place among those of its step; -1: not stated */
+	bool second;              /* it is a second name of a tensor */
 } vn_place_of;
 
-/* order (n): the indices of x by step, then by what is said; what is not is behind the last of those that come before it by
- * its name. Where nothing is said names alone decide: what is outside the layers in front or behind as its point is, other
- * people's names last, numbers in them counted as numbers. */
+/* Sorts: order (n) are the indices of x by step, then by stated place. An entry without a place
+ * comes after the last of those that precede it by name. If no place is stated, names alone decide:
+ * checkpoints outside layers come before or after them as their point does, foreign names come
+ * last, and numbers in them are compared as numbers. */
 vn_status vn_sequence(const vn_place_of *x, int n, int *order, vn_error *err);
 
 #endif

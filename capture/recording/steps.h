@@ -1,8 +1,8 @@
 /* steps.h: checks that the steps of a run follow each other and that none is missing.
  *
- * /run lists every token of the run, and each step states which of them it processed. So a file by
- * itself shows that a step was lost, copied, or stored under another number. A comparison would not
- * show it if both recorders make the same mistake. A step of which nothing was kept is a group
+ * /run lists every token of the run, and each step states which of them it processed. So a single
+ * file can show that a step was lost, copied, or stored under another number. A comparison would
+ * not show it if both recorders make the same mistake. A step of which nothing was kept is a group
  * without tensors.
  */
 #ifndef VN_CAPTURE_STEPS_H
@@ -12,11 +12,13 @@
 
 enum { VN_STEPS_WORDS = 160 };
 
-/* Does a step begin before those of lower numbers end? words: half a line about the first that does. */
+/* Does a step begin before one with a lower number ends? words: half a line about the first that
+ * does. */
 bool      vn_steps_disorder(const vn_recording *r, char words[VN_STEPS_WORDS]);
 
-/* Tokens that are in no step of any of these n recordings of one run; *missing: how many, words: which ("token 19 (behind step.2)").
- * Of a run that was cut off those behind its last step are none of its. Without any step nothing is missing. */
+/* Finds tokens that are in no step of any of these n recordings of one run. *missing: how many;
+ * words: which ("token 19 (behind step.2)"). Tokens after the last step of an interrupted run do
+ * not count. Without any step nothing is missing. */
 vn_status vn_steps_gap(const vn_recording *const *r, int n, int64_t *missing, char words[VN_STEPS_WORDS], vn_error *err);
 
 #endif

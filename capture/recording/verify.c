@@ -17,7 +17,8 @@ static vn_proof *proof_of(vn_recording **r, int i)
 
 void vn_recording_vouch(vn_recording *r, int i, const vn_digest *found)
 {
-	vn_proof_vouch(proof_of(&r, i), found);
+	vn_proof *p = proof_of(&r, i);
+	vn_proof_vouch(r, p, found);
 }
 
 vn_status vn_recording_verify_entry(vn_recording *r, int i, vn_error *err)

@@ -1,53 +1,57 @@
-/* verify.h: the numbers of a recording against the digests that its file has of them.
+/* verify.h: checks the numbers of a recording against the digests in its file.
  *
- * A file may have a digest of each tensor, over all of its stored numbers (specs/checkpoint.md). Before any number of
- * such a tensor is handed out, all of them are read and their digest is taken, once in the life of the recording,
- * whatever is then read of it: a part, a view, a piece of another tensor. Numbers that contradict their digest are
- * not handed out (VN_ERR_DAMAGED), unless whoever opened the recording allows it. Either way they are remembered:
- * vn_recording_wrong tells of them after a caller has passed over the failure.
+ * A file may have a digest of each tensor, over all of its stored numbers (specs/checkpoint.md).
+ * Before any number of such a tensor is handed out, all of them are read and their digest is
+ * computed, once in the life of the recording, whatever is then read: a part, a view, a piece of
+ * another tensor. Numbers that contradict their digest are not handed out (VN_ERR_DAMAGED), unless
+ * that was allowed. Either way they are remembered: vn_recording_wrong lists them.
  *
- * Who measures all numbers anyway borrows them unchecked (vn_recording_lend), takes the digest in the same pass and
- * says what it is (vn_recording_vouch). Nothing may come of such numbers before vn_recording_verify.
+ * Code that reads all numbers anyway borrows them unchecked (vn_recording_lend), computes the
+ * digest in the same pass, and reports it (vn_recording_vouch). No result may be based on such
+ * numbers before vn_recording_verify.
  *
- * Of a recording made of others (derive.h) all of this is said of the files at the bottom.
+ * For a derived recording (derive.h) all of this applies to the innermost files.
  *
- * Threads  vn_recording_vouch and vn_recording_verify_entry: any, also of one tensor at once; the others: one.
+ * Threads  vn_recording_vouch and vn_recording_verify_entry: any, also on one tensor at once; the
+ *          others: one at a time.
  */
 #ifndef VN_CAPTURE_VERIFY_H
 #define VN_CAPTURE_VERIFY_H
 
 #include "capture/recording/recording.h"
 
-/* Numbers that contradict their digest are handed out as well. */
+/* Also hands out numbers that contradict their digest. */
 void vn_recording_allow_damage(vn_recording *r);
 
-/* While this is on, what lies in a file as it is is handed out before it is checked: for a look at a few numbers of
- * tensors that are to be measured afterwards. vn_recording_verify makes up for it. */
+/* While this is on, contiguous tensors are handed out unchecked: for a look at a few numbers of
+ * tensors that will be measured later. vn_recording_verify checks them afterwards. */
 void vn_recording_defer(vn_recording *r, bool on);
 
-/* As vn_recording_data. *unchecked: the borrower takes the digest of these bytes, all of the entry's, and vouches for
- * it. Of a tensor that is borrowed already, or was checked, nobody has to. */
+/* Same as vn_recording_data, unchecked. *unchecked: the borrower must compute the digest of all
+ * these bytes and pass it to vn_recording_vouch. False if the tensor is lent already or was
+ * checked. */
 vn_status vn_recording_lend(vn_recording *r, int i, const void **data, bool *unchecked, vn_error *err);
 void      vn_recording_vouch(vn_recording *r, int i, const vn_digest *found);
 
-/* Checks what was handed out unchecked. VN_OK also where some are wrong (vn_recording_verified). */
+/* Checks what was handed out unchecked. Returns VN_OK even if some are wrong; see
+ * vn_recording_verified. */
 vn_status vn_recording_verify(vn_recording *r, vn_error *err);
 /* Checks all tensors that entry i is made of. */
 vn_status vn_recording_verify_entry(vn_recording *r, int i, vn_error *err);
 
-/* Of the stored tensors that were read so far. */
+/* Counts of the stored tensors that were read so far. */
 typedef struct vn_verified {
-	int64_t checked; /* whose numbers are those of their digest */
-	int64_t wrong;   /* whose numbers contradict it */
-	int64_t without; /* of which the file has none */
+	int64_t checked; /* numbers match the digest */
+	int64_t wrong;   /* numbers contradict the digest */
+	int64_t without; /* the file has no digest for them */
 } vn_verified;
-/* Adds to sum. */
+/* Adds the counts to *sum. */
 void vn_recording_verified(const vn_recording *r, vn_verified *sum);
-/* Says which are wrong, a line each: file, step, tensor, both digests. */
+/* Reports each wrong tensor in one line: file, step, tensor, both digests. */
 void vn_recording_wrong(const vn_recording *r, void (*say)(void *context, const char *words), void *context);
 
-/* The digest that the numbers of entry i have, where it is not the one in the file; else empty, also where the file
- * has none. Reads the tensor. */
+/* Reads entry i and returns the digest of its numbers if it differs from the one in the file; else
+ * empty, also if the file has none. */
 vn_status vn_recording_found(vn_recording *r, int i, vn_digest *found, vn_error *err);
 
 #endif

@@ -59,7 +59,7 @@ vn_status vn_recipe_check(const vn_recipe *r, const vn_plan *plan, vn_error *err
 	if (!want)
 		return VN_ERR_USAGE;
 	free(want);
-	return vn_place_check(r->path, r->force, err);
+	return vn_place_check(r->path, VN_PLACE_RECORDING, r->force, err);
 }
 
 static void gather(const vn_recipe *r, const vn_engine *e, vn_facts *facts)

@@ -1,7 +1,7 @@
-/* run.h: recording a run: any engine, walking a model's plan, into a file.
+/* run.h: records a run: any engine, executing a model's plan, into a file.
  *
  * Threads  one thread; the store has one of its own.
- * Errors   the file is then as store.h says; the text names what is left of it.
+ * Errors   the file is then as store.h says; the error names what remains of it.
  */
 #ifndef VN_CAPTURE_RUN_H
 #define VN_CAPTURE_RUN_H
@@ -10,15 +10,17 @@
 #include "capture/run/recorder_fault.h"
 #include "libref/text/tokenizer.h"
 
-/* What to record and where. */
+/* What to record, and where. */
 typedef struct vn_recipe {
 	const char        *path;
 	bool               force;
 	const int32_t     *ids;                     /* the prompt: step 0 */
 	int64_t            n_ids;
-	const vn_tokenizer *tokenizer;              /* for the text of the tokens; NULL: not recorded */
-	int64_t            decode;                  /* tokens behind it, a step each */
-	const int32_t     *forced;                  /* (decode) which; NULL: chosen (libref/exec/sample.h) */
+	/* to record the text of the tokens; NULL: not recorded */
+	const vn_tokenizer *tokenizer;
+	int64_t            decode;                  /* tokens after the prompt, one step each */
+	/* (decode) which tokens; NULL: chosen (libref/exec/sample.h) */
+	const int32_t     *forced;
 	double             temperature;             /* 0: greedy */
 	uint64_t           seed;
 	const char *const *pattern;
@@ -27,25 +29,27 @@ typedef struct vn_recipe {
 	vn_tap_rows        rows;
 	int64_t            first, last;             /* VN_ROWS_RANGE */
 	const char        *precision, *command;
-	const char        *inject;                  /* faults of the engine and of the recording, as words; NULL: none */
-	vn_recorder_fault      *recorder_fault;               /* of the recording; NULL: none */
-	int                threads;                 /* for the table of weights; 0: one a processor */
+	/* faults of engine and recording, as given by the user; NULL: none */
+	const char        *inject;
+	vn_recorder_fault      *recorder_fault;               /* fault of the recording; NULL: none */
+	int                threads;                 /* for the table of weights; 0: one per processor */
 } vn_recipe;
 
 typedef struct vn_recorded {
 	int64_t tensors, bytes;
-	double  seconds, computing; /* in all; inside the engine */
-	bool    compiled;           /* and that is also the compilation of shaders */
-	int     unsound_weights;    /* tensors that hold NaN or infinities: recorded all the same */
+	double  seconds, computing; /* in total; inside the engine */
+	bool    compiled;           /* computing includes the compilation of shaders */
+	/* weight tensors that hold NaN or infinities; recorded nevertheless */
+	int     unsound_weights;
 	char    unsound[VN_NAME_MAX + 96]; /* the first of them, as half a sentence */
 } vn_recorded;
 
-/* Everything about a recipe that can be refused before an engine exists: ids
- * outside the vocabulary, more than the context (decoded ones too), layers and
- * rows the run does not have, patterns that select nothing, a path that cannot
- * be written. */
+/* Checks everything about a recipe that does not need an engine: ids in the vocabulary, length
+ * within the context (decoded tokens included), layers and rows that exist, patterns that select
+ * something, a path that can be written. */
 vn_status vn_recipe_check(const vn_recipe *r, const vn_plan *plan, vn_error *err);
 
+/* Runs the recipe and writes the file. *done: what was recorded. */
 vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, vn_recorded *done, vn_error *err);
 
 #endif

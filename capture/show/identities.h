@@ -1,21 +1,22 @@
-/* identities.h: what must hold inside one recording, whatever engine made it.
+/* identities.h: checks equations that must hold inside one recording, whatever engine made it.
  *
- * No reference is needed to see that a residual is not the sum it is named, that a
- * rotation changed a length or that probabilities do not add up: a tensor is then
- * mislabelled, captured elsewhere or overwritten (specs/models.md 2.8).
+ * No reference is needed to see that a residual is not the sum it should be, that a rotation
+ * changed a length, or that probabilities do not add up to 1. Such a tensor is mislabelled,
+ * captured at the wrong place, or overwritten (specs/models.md 2.8).
  *
- *   sum        attn_residual = input + attn_out;  output = attn_residual + down_proj
+ *   sum        attn_residual = input + attn_out; output = attn_residual + down_proj
  *   chain      input of a layer is the output of the layer below, bit for bit
- *   rotation   every head of q_rope and k_rope is as long as before the rotation (times
- *              the attention factor, where a plan tells it; else where it is 1); not where the
- *              plan has a norm between the two, and it was not recorded
+ *   rotation   every head of q_rope and k_rope is as long as before the rotation (times the
+ *              attention factor, from the plan, else 1). Skipped if the plan has a norm between the
+ *              two that was not recorded
  *   probs      attn_probs are 0 to 1, add up to 1, and are 0 for later keys
- *   first row  at position 0 attn_context is v_proj, spread over the head's group
- *   rows       tokens of one id have one row of embed (families without positions in it)
+ *   first row  at position 0 attn_context is v_proj, repeated over the query heads of each key head
+ *   rows       equal token ids have equal rows of embed (in families whose embedding has no
+ *              positions)
  *   range      gdn_beta is 0 to 1, gdn_g at most 0
  *
- * What was not recorded, or only in part, is not checked. Tolerances are roundings
- * of the formats the tensors are stored in.
+ * Tensors that were not recorded, or only in part, are not checked. Tolerances are roundings of the
+ * formats in which the tensors are stored.
  */
 #ifndef VN_CAPTURE_IDENTITIES_H
 #define VN_CAPTURE_IDENTITIES_H
@@ -25,22 +26,22 @@
 typedef struct vn_identity {
 	int     step, layer;
 	char    words[240]; /* "layer1.attn_residual is not layer1.input + layer1.attn_out: ..." */
-	int64_t broken, of; /* elements, or rows */
+	int64_t broken, of; /* elements or rows that break it, and how many there are */
 } vn_identity;
 
 typedef struct vn_identities {
-	int          checked;  /* identities that could be looked at */
-	int          n;        /* of those broken */
+	int          checked;  /* identities that could be checked */
+	int          n;        /* how many are broken */
 	vn_identity *broken;   /* (n) */
 } vn_identities;
 
-/* Which layers to look at; -1 is what is outside layers. */
+/* Which layers to check; layer -1: outside layers. */
 typedef bool vn_identity_wanted(void *context, int step, int layer);
 
-/* Reads every tensor that takes part, a layer's once as far as they are small; memory: 48 MiB and the largest three.
- * Tensors whose axes are in another order than the point's are not looked at. wanted NULL: all. plan: of the model that
- * ran, where the recording itself does not say; NULL: it is not known.
- * vn_identities_free afterwards, whatever happened. */
+/* Checks the identities. Reads every tensor that takes part; small tensors are read once per layer.
+ * Memory: 48 MiB and the three largest tensors. Skips tensors whose axes are in another order than
+ * the point's. wanted NULL: all layers. plan: the model's, if the recording has none; NULL: not
+ * known. Call vn_identities_free afterwards, also after a failure. */
 vn_status vn_identities_of(vn_recording *r, const vn_plan *plan, vn_identity_wanted *wanted, void *context, vn_identities *found, vn_error *err);
 void      vn_identities_free(vn_identities *found);
 

@@ -1,4 +1,5 @@
-/* show.h: a recording as `vernier show` prints it: as text, as JSON, and what must hold in it alone. All goes to stdout. */
+/* show.h: prints a recording to stdout for `vernier show`: as text, as JSON, and the results of its
+ * checks. */
 #ifndef VN_CAPTURE_SHOW_H
 #define VN_CAPTURE_SHOW_H
 
@@ -6,41 +7,43 @@
 
 /* ---- as text (show_text.c) ---------------------------------------------------------- */
 
-/* Its path, whether it is complete (a line on stderr where it is not) and how many tensors it holds. */
+/* Prints its path, whether it is complete (if not, with a line on stderr), and how many tensors it
+ * holds. */
 void vn_show_state(const vn_recording *r);
-/* The state, /run, the model and every step. */
+/* Prints the state, /run, the model and every step. */
 void vn_show_all(vn_recording *r);
-/* The table by which another revision or a matrix never loaded is seen. */
+/* Prints the table of weights, which shows another revision, or a matrix that was never loaded. */
 void vn_show_weights(const vn_recording *r);
-/* A line for each tensor of a step. Statistics that the file does not say are computed. */
+/* Prints one line per tensor of a step. Computes statistics that the file does not have. */
 void vn_show_step(vn_recording *r, const vn_step *s);
-/* Entry i, data its numbers: what the file says of it, statistics, first rows. */
+/* Prints entry i (data: its numbers): what the file states, statistics, first rows. */
 void vn_show_tensor(const vn_recording *r, int i, const void *data);
 
 /* ---- as JSON, and checked ----------------------------------------------------------- */
 
-/* The whole recording, or entry i when i >= 0 (data: its numbers), as JSON to
- * stdout; schema "vernier-show/1". False when it cannot be written. */
+/* Prints the whole recording, or entry i if i >= 0 (data: its numbers), as JSON; schema
+ * "vernier-show/1". Returns false if it cannot be written. */
 bool vn_show_json(const vn_recording *r, int i, const void *data);
 
-/* Words from files may hold anything, and a terminal obeys some of it: as vn_utf8_shown has them, to stdout. Returns the
- * bytes of that. */
+/* Prints text from files as vn_utf8_shown does, so that a terminal does not obey it. Returns the
+ * number of bytes printed. */
 size_t vn_show_put(const char *text);
 
-/* Every digest in the file against the numbers, and every identity (identities.h); a line for each that is not so.
- * 0: all of it holds, 1: some does not, 2: err says. */
+/* Checks every digest in the file against the numbers, and every identity (identities.h); prints
+ * one line per failure. Returns 0: all hold, 1: some do not, 2: error, in err. */
 int vn_show_check(vn_recording *r, vn_error *err);
 
 /* ---- into a file (show_values.c) ---------------------------------------------------- */
 
-/* Entry i, data its numbers, to path, by whose ending: .txt or .csv, a line for each row of the last axis, with as many
- * digits as give the same number again; or .npy, with the same bits (bf16 and float8 as float32, which holds them). An
- * existing path is refused unless force. */
+/* Writes entry i (data: its numbers) to path, in the form that its ending selects. .txt or .csv:
+ * one line per row of the last axis, with enough digits to give the same numbers back. .npy: the
+ * same bits (bf16 and float8 as float32, which represents them exactly). Refuses an existing path
+ * unless force. */
 vn_status vn_show_values(const vn_recording *r, int i, const void *data, const char *path, bool force, vn_error *err);
-/* Is that a path whose ending says a form? */
+/* Does the path end in one of those forms? */
 bool      vn_show_values_form(const char *path);
 
-/* Element k of data as a double. */
+/* Returns element k of data as a double. */
 double vn_show_value(const void *data, vn_dtype dtype, int64_t k);
 
 #endif

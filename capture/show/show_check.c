@@ -1,4 +1,4 @@
-/* show_check.c: `vernier show FILE --check`: what can be known of a recording without another. */
+/* show_check.c: `vernier show FILE --check`: checks that need no other recording. */
 #include "capture/recording/verify.h"
 #include "capture/show/identities.h"
 #include "capture/show/show.h"
@@ -53,11 +53,12 @@ static vn_status check_tensor(vn_recording *r, int i, numbers *found, vn_error *
 	const void     *data;
 	vn_status       st = vn_recording_data(r, i, &data, err);
 
-	if (!st && e->has_stats) {
+	const vn_stats *said = vn_recording_stats(r, e);
+	if (!st && said) {
 		found->stats = vn_stats_of(data, e->dtype, (size_t)vn_shape_count(&e->shape));
-		found->broken = !statistics_hold(&e->stats, &found->stats);
+		found->broken = !statistics_hold(said, &found->stats);
 	}
-	if (!st && *e->digest.hex)
+	if (!st && *vn_entry_digest(e).hex)
 		st = vn_recording_found(r, i, &found->digest, err); /* as found when it was read just now */
 	vn_recording_release(r, i);
 	vn_recording_forget(r);
@@ -68,16 +69,16 @@ static void print_damage(const vn_entry *e, const numbers *found)
 {
 	char words[VN_NAME_MAX + 160];
 	snprintf(words, sizeof words, "%s: the numbers were changed after they were written: their digest is %s, the file records %s", e->name,
-	         found->digest.hex, e->digest.hex);
+	         found->digest.hex, vn_entry_digest(e).hex);
 	print_finding("DAMAGED", e->step, words);
 }
 
-static void print_statistics(const vn_entry *e, const vn_stats *found)
+static void print_statistics(const vn_entry *e, const vn_stats *said, const vn_stats *found)
 {
 	char words[VN_NAME_MAX + 200];
 	snprintf(words, sizeof words, "%s: its statistics are not those of its numbers: min %.6g, max %.6g, rms %.6g, %" PRId64 " NaN; the file says "
-	         "%.6g, %.6g, %.6g, %" PRId64, e->name, found->min, found->max, found->rms, found->nan, e->stats.min, e->stats.max, e->stats.rms,
-	         e->stats.nan);
+	         "%.6g, %.6g, %.6g, %" PRId64, e->name, found->min, found->max, found->rms, found->nan, said->min, said->max, said->rms,
+	         said->nan);
 	print_finding("BROKEN", e->step, words);
 }
 
@@ -92,11 +93,12 @@ static vn_status check_numbers(vn_recording *r, digests *d, int *broken, vn_erro
 	vn_progress_start(&bar, "tensor", n);
 	for (int i = 0; !st && i < n; i++) {
 		const vn_entry *e = vn_recording_entry(r, i);
+		const bool      has_digest = *vn_entry_digest(e).hex != '\0';
 		vn_progress_at(&bar, i);
-		if (e->same_as >= 0 || !(*e->digest.hex || e->has_stats))
+		if (e->same_as >= 0 || !(has_digest || vn_recording_stats(r, e)))
 			continue;
 		st = check_tensor(r, i, &found[i], err);
-		d->checked += *e->digest.hex != '\0';
+		d->checked += has_digest;
 	}
 	vn_progress_stop(&bar);
 	for (int i = 0; !st && i < n; i++)
@@ -106,7 +108,7 @@ static vn_status check_numbers(vn_recording *r, digests *d, int *broken, vn_erro
 		}
 	for (int i = 0; !st && i < n; i++)
 		if (found[i].broken) {
-			print_statistics(vn_recording_entry(r, i), &found[i].stats);
+			print_statistics(vn_recording_entry(r, i), vn_recording_stats(r, vn_recording_entry(r, i)), &found[i].stats);
 			++*broken;
 		}
 	free(found);

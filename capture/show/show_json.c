@@ -39,9 +39,9 @@ static json_t *tensor(const vn_recording *r, int i)
 	return json_pack("{s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "name", e->name, "step", e->step,
 	                 "order", e->order, "layer", e->layer, "point", text(e->point), "op", text(e->op), "basis",
 	                 text(e->basis), "axes", text(e->axes), "dtype", vn_dtype_name(e->dtype), "shape", shape(&e->shape),
-	                 "digest", text(e->digest.hex), "same_as",
+	                 "digest", text(vn_entry_digest(e).hex), "same_as",
 	                 e->same_as < 0 ? json_null() : json_string(vn_recording_entry(r, e->same_as)->name), "statistics",
-	                 e->has_stats ? statistics(&e->stats) : json_null());
+	                 vn_recording_stats(r, e) ? statistics(vn_recording_stats(r, e)) : json_null());
 }
 
 static json_t *weights(const vn_recording *r)

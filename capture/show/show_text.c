@@ -186,9 +186,10 @@ static bool statistics_of(vn_recording *r, int entry, vn_stats *stats)
 	vn_numbers     *numbers;
 	vn_status       st;
 
-	*stats = e->stats;
-	if (e->has_stats)
+	if (vn_recording_stats(r, e)) {
+		*stats = *vn_recording_stats(r, e);
 		return true;
+	}
 	if (!(numbers = vn_numbers_open(r, entry, NULL)))
 		return false;
 	st = VN_OK;
@@ -330,6 +331,7 @@ void vn_show_tensor(const vn_recording *r, int i, const void *data)
 	const vn_entry *e = vn_recording_entry(r, i);
 	const size_t    n = (size_t)vn_shape_count(&e->shape);
 	const vn_stats  s = vn_stats_of(data, e->dtype, n);
+	const vn_digest digest = vn_entry_digest(e);
 	char            shape[VN_SHAPE_TEXT];
 
 	vn_show_state(r);
@@ -346,7 +348,7 @@ void vn_show_tensor(const vn_recording *r, int i, const void *data)
 	put_whole("order", e->order);
 	if (e->same_as >= 0)
 		put_fact("the same as", vn_recording_entry(r, e->same_as)->name);
-	put_fact("digest", *e->digest.hex ? e->digest.hex : NULL);
+	put_fact("digest", *digest.hex ? digest.hex : NULL);
 	put_real("min", s.min);
 	put_real("max", s.max);
 	put_real("mean", s.mean);

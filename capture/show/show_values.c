@@ -1,7 +1,8 @@
-/* show_values.c: the numbers of a tensor as a file for a person, or for numpy; see show.h. */
+/* show_values.c: writes the numbers of a tensor to a file, as text or for numpy; see show.h. */
 #include "capture/show/show.h"
 #include "capture/file/place.h"
 
+#include "libref/base/temporary.h"
 #include "libref/base/text.h"
 
 #include <errno.h>
@@ -96,10 +97,11 @@ bool vn_show_values_form(const char *path)
 vn_status vn_show_values(const vn_recording *r, int i, const void *data, const char *path, bool force, vn_error *err)
 {
 	vn_place  place = { .fd = -1 };
-	vn_status st = vn_place_open(&place, path, force, err);
+	vn_status st = vn_place_open(&place, path, VN_PLACE_NUMBERS, force, err);
 
 	if (st)
 		return st;
+	vn_temporary_add(place.partial);
 	const int fd = dup(place.fd);
 	FILE     *out = fd >= 0 ? fdopen(fd, "w") : NULL;
 	bool      good = out != NULL;
@@ -113,6 +115,7 @@ vn_status vn_show_values(const vn_recording *r, int i, const void *data, const c
 	st = good ? vn_place_settle(&place, err) : vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
 	if (st)
 		unlink(place.partial);
+	vn_temporary_forget(place.partial);
 	vn_place_close(&place);
 	return st;
 }

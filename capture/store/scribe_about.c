@@ -1,4 +1,4 @@
-/* scribe_about.c: what the scribe writes about the run beside its tensors: /run, /model, /plan. See scribe.h. */
+/* scribe_about.c: how the scribe writes /run, /model and /plan. See scribe.h. */
 #include "capture/store/scribe_internal.h"
 
 #include <stddef.h>

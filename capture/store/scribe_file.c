@@ -1,5 +1,5 @@
-/* scribe_file.c: what the scribe does with a checkpoint file: making it, steps, the structure of tensors, its end.
- * See scribe.h; what stands beside the tensors: scribe_about.c. */
+/* scribe_file.c: how the scribe creates and completes a checkpoint file, and writes steps and the
+ * structure of tensors. See scribe.h; /run, /model and /plan: scribe_about.c. */
 #include "capture/store/scribe_internal.h"
 
 #include "libref/base/trouble.h"

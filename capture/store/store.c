@@ -1,5 +1,5 @@
-/* store.c: see store.h. The tensors themselves: store_tensor.c; /run, /model and
- * /plan: store_about.c. */
+/* store.c: see store.h. Tensors: store_tensor.c; /run, /model and /plan: store_about.c and
+ * store_model.c. */
 #include "capture/store/store_internal.h"
 
 #include "libref/base/trouble.h"
@@ -141,7 +141,7 @@ static vn_status create(const char *path, bool force, bool whole, const vn_plan 
 	sem_init(&s->leave, 0, 0);
 	/* A file-size limit is an error like a full disk, not the end of us. */
 	signal(SIGXFSZ, SIG_IGN);
-	if (!(st = vn_place_open(&s->place, path, force, err))) {
+	if (!(st = vn_place_open(&s->place, path, VN_PLACE_RECORDING, force, err))) {
 		vn_disk_open(&s->disk, s->place.fd, s->place.partial);
 		st = start_thread(s, err);
 	}

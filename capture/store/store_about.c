@@ -1,4 +1,4 @@
-/* store_about.c: what a store says about the run beside its tensors: /run, and /model in words. See store.h. */
+/* store_about.c: writes /run, and the texts of /model. See store.h. */
 #include "capture/store/store_internal.h"
 
 #include <assert.h>

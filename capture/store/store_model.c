@@ -1,5 +1,5 @@
-/* store_model.c: /model with its table of weights, and /plan. See store.h. A file of its own: a program that links the library for
- * its C API alone needs no models. */
+/* store_model.c: writes /model with its table of weights, and /plan. See store.h. It is a file of
+ * its own so that programs that only use the C API need not link models. */
 #include "capture/store/store_internal.h"
 
 #include "capture/file/plan_json.h"

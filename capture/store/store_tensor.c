@@ -1,5 +1,5 @@
-/* store_tensor.c: tensors into a store: the sink that an engine fills, and the
- * thread that files what comes. See store.h. */
+/* store_tensor.c: tensors on their way into a store: the sink that an engine fills, and the thread
+ * that writes. See store.h. */
 #include "capture/store/store_internal.h"
 
 #include "capture/file/h5.h"

@@ -1,4 +1,4 @@
-/* weight.h: a row of /model/weights as it is in the file (specs/checkpoint.md). */
+/* weight.h: a row of /model/weights in its file format (specs/checkpoint.md). */
 #ifndef VN_CAPTURE_WEIGHT_H
 #define VN_CAPTURE_WEIGHT_H
 
@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-enum { VN_WEIGHT_SHAPE_TEXT = 96 }; /* of four axes; readers of older versions take no more */
+enum { VN_WEIGHT_SHAPE_TEXT = 96 }; /* for four axes; older readers accept no more */
 
 typedef struct vn_desk_weight {
 	char    name[VN_NAME_MAX], dtype[8], shape[VN_WEIGHT_SHAPE_TEXT], digest[VN_DIGEST_TEXT];

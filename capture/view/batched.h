@@ -14,12 +14,12 @@
 
 #include "capture/recording/recording.h"
 
-/* How many prompts there are to choose from, in rows or one behind the other; 0: it is of one. */
+/* Returns how many prompts there are to choose from; 0: the recording holds a single prompt. */
 int64_t   vn_batched_count(const vn_recording *r);
 
-/* *r becomes the derived recording of that prompt: its tokens without padding, its rows and its
- * keys. Also on failure *r is the caller's to close. Errors: no such row, padding in the middle, steps that do not go on
- * with every prompt. */
+/* Replaces *r by the derived recording of one prompt: its tokens without padding, its rows and its
+ * keys. The caller closes *r, also after a failure. Errors: no such row, padding in the middle, a
+ * step that does not continue every prompt. */
 vn_status vn_batched_row(vn_recording **r, int64_t row, vn_error *err);
 
 #endif

@@ -10,18 +10,19 @@
 #include "capture/recording/derive.h"
 
 typedef struct vn_box {
-	vn_piece piece;               /* to 0; from: the caller moves it */
-	vn_entry made;                /* the result so far: rank, sizes and words; its axes lie in here */
+	vn_piece piece;               /* `to` is 0; the caller sets `from` */
+	/* the result so far: rank, sizes and texts; its axes are in the next field */
+	vn_entry made;
 	char     axes[VN_AXES_MAX];
 	int64_t  stride[VN_MAX_RANK]; /* of the source's axes, in elements */
-	size_t   used;                /* of axes */
+	size_t   used;                /* bytes used in axes */
 } vn_box;
 
-/* No axes yet; the rest of made is the entry's. */
+/* Starts a box without axes; the rest of `made` is copied from e. */
 void vn_box_begin(vn_box *b, int base, int entry, const vn_entry *e);
-/* The next axis: length numbers along the source's, under that word. Returns which it is. */
+/* Adds an axis with this name, along the source's: `length` numbers. Returns its index. */
 int  vn_box_axis(vn_box *b, int source_axis, int64_t length, const char *word);
-/* All axes as they are. */
+/* Returns the piece that is the whole entry. */
 vn_piece vn_box_whole(int base, int entry, const vn_entry *e);
 
 #endif

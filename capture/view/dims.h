@@ -1,9 +1,9 @@
-/* dims.h: dims strings with groups, and how one tensor's numbers stand in another's.
+/* dims.h: dims strings with groups, and the conversion of one tensor's layout to another's.
  *
- * "batch token (head dim)" is three axes, the last of them heads of dim numbers each.
- * A word may be a number, which is its length: "token head (freq 2)". From two dims
- * strings over the same words follow the boxes (derive.h) that make one tensor into
- * the other: axes regrouped, permuted, dropped where they are one long.
+ * "batch token (head dim)" is three axes, the last of which consists of heads of dim numbers each.
+ * A word may be a number, which is its length: "token head (freq 2)". From two dims strings over
+ * the same words follow the boxes (derive.h) that make one tensor from the other: axes regrouped,
+ * permuted, dropped if they have length one.
  */
 #ifndef VN_CAPTURE_DIMS_H
 #define VN_CAPTURE_DIMS_H
@@ -15,8 +15,8 @@ enum { VN_MOST_ATOMS = 12 };
 typedef struct vn_atom {
 	char    word[24];
 	int64_t size;   /* -1: not known */
-	int64_t stride; /* elements of the tensor from one to the next */
-	int     axis;   /* which axis of the tensor it is in */
+	int64_t stride; /* distance of neighbours in the tensor, in elements */
+	int     axis;   /* the axis of the tensor that contains it */
 } vn_atom;
 
 typedef struct vn_dims {
@@ -24,20 +24,22 @@ typedef struct vn_dims {
 	vn_atom atom[VN_MOST_ATOMS]; /* outermost first */
 } vn_dims;
 
-/* false: *why in half a line. Sizes are -1 but of numbers. */
+/* Parses a dims string. Sizes are -1 except for numbers. Returns false on failure, with half a line
+ * in *why. */
 bool vn_dims_parse(const char *text, vn_dims *d, const char **why);
 int  vn_dims_find(const vn_dims *d, const char *word); /* -1: none */
 
-/* How long an axis of that name is; -1: not known. */
+/* Returns the length of an axis of that name; -1: not known. */
 typedef int64_t vn_dims_size(void *context, const char *word);
-/* Sizes and strides of a tensor of that shape: an axis of one word is as long as it is, in a
- * group all but one must be known. false where it does not come out. A leading word of an axis
- * that the shape does not have (a batch that was dropped) is taken as one long. */
+/* Sets sizes and strides for a tensor of that shape. An axis of one word has its length; in a
+ * group, all words but one must be known. Returns false if the sizes do not fit. A leading word
+ * that the shape lacks (a batch axis that was dropped) gets length one. */
 bool vn_dims_fit(vn_dims *d, const vn_shape *shape, vn_dims_size *size, void *context);
 
-/* The boxes that make `to` of `from`, which is fitted. to: sizes are set from from's words; words of
- * from that to lacks must be one long. shape: of the result. NULL where a word is missing or
- * there are too many boxes; else *n boxes, the caller's to free, of source (base, entry). */
+/* Computes the boxes that make `to` from `from`, which must be fitted. Sets the sizes of `to` from
+ * the same words of `from`; words that `to` lacks must have length one. *shape: of the result.
+ * Returns *n boxes of source (base, entry), which the caller frees; NULL: a word is missing, or
+ * there are too many boxes. */
 vn_piece *vn_dims_pieces(const vn_dims *from, vn_dims *to, int base, int entry, vn_shape *shape, int *n);
 
 #endif

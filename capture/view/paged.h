@@ -3,7 +3,7 @@
  * A paged tensor has axes `block` and `slot`: blocks of a fixed number of slots, other axes in any
  * order. Its step has a block table, an int32 tensor `block_table` or `layer3.block_table` with the
  * block numbers in the order of the tokens (specs/models.md 7.2). The derived tensor has one axis
- * `key` instead, as long as the step has cached and new tokens. Later slots of the last block are
+ * `key` instead, with one key for each cached and new token. Unused slots of the last block are
  * ignored.
  */
 #ifndef VN_CAPTURE_PAGED_H
@@ -11,8 +11,9 @@
 
 #include "capture/recording/recording.h"
 
-/* *r becomes a derived recording where it has such tensors. Also on failure *r is the caller's to
- * close. *gathered: how many there were. Errors: no table, blocks that do not exist, too few of them. */
+/* If *r has such tensors, replaces it by a derived recording. The caller closes *r, also after a
+ * failure. *gathered: how many there were. Errors: no table, blocks that do not exist, too few of
+ * them. */
 vn_status vn_paged_gather(vn_recording **r, int *gathered, vn_error *err);
 
 #endif

@@ -16,21 +16,27 @@
 typedef struct vn_ranks_use {
 	const vn_like *like;   /* of the whole; its ranks are n */
 	bool  allow_incomplete;
-	bool  allow_replicas;  /* what every rank should have, and have the same: where not, the first one's, and a word, not an error */
-	void (*say)(void *context, const char *words); /* what was decided by content; NULL */
+	/* a tensor that should be equal on all ranks but differs, or is missing on some, is taken from
+	 * the first, with a message instead of an error */
+	bool  allow_replicas;
+	void (*say)(void *context, const char *words); /* receives decisions made by content; NULL */
 	void  *context;
-	int    placed, summed, same; /* set: tensors put together, added, taken from one */
-	bool   all_told;       /* set: a file says how many ranks there were, or an axis has its whole length once all are together */
+	int    placed, summed, same; /* out: tensors concatenated, summed, taken from one rank */
+	/* out: a file states the number of ranks, or an axis has its full length once all are joined */
+	bool   all_told;
 } vn_ranks_use;
 
-/* *r is made of rank (n), which it takes, also on failure. In their order, or where all
- * say in /run which rank of how many they are (rank, world_size) in that. The weights and
- * the plan of a rank are not the model's and are forgotten.
- * Errors   a rank or a number of ranks that is none, a rank missing, twice, incomplete, of another run, engine, precision or family, part of a
- *          tensor that a rank does not have, shapes that do not add up, replicas that disagree. */
+/* Joins rank (n) into *r, and takes ownership of them, also after a failure. Their order is that
+ * given, or, if all files state it in /run (rank, world_size), that one. Weights and plan of a rank
+ * are not the model's, and are dropped.
+ *
+ * Errors   a rank or number of ranks that is impossible; a rank missing, given twice, or
+ *          incomplete; ranks of different runs, engines, precisions or families; a part of a tensor
+ *          missing on a rank; shapes that do not fit; replicas that differ. */
 vn_status vn_ranks_join(vn_recording **rank, int n, vn_ranks_use *use, vn_recording **r, vn_error *err);
 
-/* What a file says in /run of which rank it is (-1: nothing), of how many (-1: nothing). */
+/* Reads which rank a file states in /run to be (-1: not stated), and of how many (-1: not
+ * stated). */
 vn_status vn_ranks_said(const vn_recording *r, int64_t *rank, int64_t *of, vn_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* ranks_internal.h: what ranks.c, ranks_which.c and ranks_same.c share. Nobody else includes it. */
+/* ranks_internal.h: shared by ranks.c, ranks_which.c and ranks_same.c; included nowhere else. */
 #ifndef VN_CAPTURE_RANKS_INTERNAL_H
 #define VN_CAPTURE_RANKS_INTERNAL_H
 
@@ -11,20 +11,21 @@ typedef struct vn_ranks_job {
 	vn_recording *const *rank; /* in order */
 	vn_recording *made;
 	int           n, said;
-	char          last[VN_RANKS_LINE]; /* that was said */
+	char          last[VN_RANKS_LINE]; /* the last message */
 	vn_ranks_use *use;
 	vn_error     *err;
 } vn_ranks_job;
 
 __attribute__((format(printf, 2, 3))) void vn_ranks_say(vn_ranks_job *j, const char *format, ...);
 
-/* Are they the ranks of one run, all of them? Put in order; use->all_told where a file says of how many it is one. */
+/* Checks that they are all ranks of one run, and sorts them. Sets use->all_told if a file states
+ * the number of ranks. */
 vn_status vn_ranks_which(vn_recording **rank, int n, vn_ranks_use *use, vn_error *err);
-/* Every rank has a tensor of one shape. entry: (n) of them. */
+/* Checks that all ranks have a tensor in one shape. entry: (n) its entries. */
 vn_status vn_ranks_same_shape(const vn_ranks_job *j, const int *entry);
-/* Those of ranks [from, to) are the same bits. */
+/* Checks that the tensors of ranks [from, to) are bitwise equal. */
 vn_status vn_ranks_check_replicas(vn_ranks_job *j, const int *entry, int from, int to);
-/* Into made: one of what all have, or the sum of partial results. */
+/* Adds a tensor to `made`: one of the replicas, or the sum of partial results. */
 vn_status vn_ranks_replicated(vn_ranks_job *j, const int *entry);
 
 #endif

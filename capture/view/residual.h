@@ -16,24 +16,25 @@ typedef struct vn_residual { const char *whole, *before, *added; } vn_residual;
 enum { VN_RESIDUALS = 2 };
 extern const vn_residual vn_residuals[VN_RESIDUALS];
 
-/* The stream's checkpoints around what a layer adds to it. */
+/* The checkpoints of the residual stream around what a layer adds to it. */
 typedef struct vn_stream {
 	char after[VN_NAME_MAX];
-	char before[2][VN_NAME_MAX]; /* the second for where the first is not there: what the layer below gave; or "" */
+	/* [1]: used if [0] was not recorded, the output of the layer below; or "" */
+	char before[2][VN_NAME_MAX];
 } vn_stream;
 
-/* added: the point ("attn_out"). false: it is not added to the stream. */
+/* Fills *s. added: the point ("attn_out"). Returns false if it is not added to the stream. */
 bool vn_stream_around(const char *added, int layer, vn_stream *s);
 
 /* A tensor of a recording. */
 typedef struct vn_term { vn_recording *r; int entry; } vn_term;
 enum { VN_MOST_TERMS = 2 + 256 };
 
-/* Is whole (the first term) before (the second) and the rest? |whole - before - rest|^2 over |rest|^2, n terms in all, in
- * double; -1: cannot be said: one is not there (entry -1), cannot be read or has another number of elements, the rest is
- * zero, or there is a NaN. */
+/* Returns |whole - before - rest|^2 / |rest|^2 in double, where the first of n terms is `whole`,
+ * the second `before`, and `rest` the sum of the others. Returns -1 if it is undefined: a term is
+ * missing (entry -1), unreadable, or of another size; the rest is zero; or there is a NaN. */
 double vn_residual_left(const vn_term *term, int n);
-/* Whether so little is left that it is: half a sum leaves about half. */
+/* Is the residual so small that the equation holds? (Half of a sum leaves about half.) */
 bool   vn_residual_closes(double left);
 
 #endif

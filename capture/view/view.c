@@ -107,7 +107,7 @@ static vn_status rename_all(vn_recording *r, int i, const char *axes, vn_error *
 	for (int k = from; k < to; k++)
 		if (vn_recording_primary(r, k) == i) {
 			r->entry[k].shape = r->source[i].view->shape;
-			r->entry[k].digest.hex[0] = '\0';
+			r->entry[k].viewed = true;
 			r->entry[k].axes = kept;
 		}
 	return VN_OK;

@@ -2,6 +2,7 @@
 #include "compare/judge/count.h"
 #include "compare/chapters/compare.h"
 #include "compare/comparison/checkpoint.h"
+#include "compare/comparison/checks.h"
 #include "compare/floor/floor.h"
 #include "compare/floor/precision.h"
 #include "compare/judge/pooled_small.h"
@@ -318,8 +319,10 @@ vn_status vn_comparison_open(vn_comparison *c, const char *ref, const char *cand
 	c->opened.cand = r[1];
 	c->opened.floor = r[2];
 	for (int i = 0; i < 3 && !st; i++)
-		if (r[i])
+		if (r[i]) {
 			vn_comparison_allow(c, r[i]);
+			vn_recording_drop_stats(r[i]);
+		}
 	return st;
 }
 
@@ -356,6 +359,22 @@ static vn_status floor_of(vn_comparison *c, vn_error *err)
 	return st;
 }
 
+/* A factor that breaks its limit is looked at in the numbers again, which must not add up. */
+enum { JUDGED_AT_ONCE = 1024 };
+
+static vn_status judge_points(vn_comparison *c, vn_error *err)
+{
+	vn_status st = VN_OK;
+	for (int i = 0; i < c->result.n_points && !st; i++) {
+		if (c->result.point[i].m.n)
+			st = vn_judge(c, &c->result.point[i], err);
+		if (i % JUDGED_AT_ONCE == JUDGED_AT_ONCE - 1)
+			vn_comparison_forget(c);
+	}
+	vn_comparison_forget(c);
+	return st;
+}
+
 /* Everything but what is known at the end. */
 static vn_status run_chapters(vn_comparison *c, vn_error *err)
 {
@@ -374,10 +393,7 @@ static vn_status run_chapters(vn_comparison *c, vn_error *err)
 		return st;
 	note_masks(c);
 	note_part(c);
-	for (int i = 0; i < c->result.n_points; i++)
-		if (c->result.point[i].m.n && (st = vn_judge(c, &c->result.point[i], err)))
-			return st;
-	if ((st = vn_tell_misshapen(c, err)) || (st = vn_replay_run(c, err)) || (st = vn_judge_operations(c, err)) || (st = vn_baseline_apply(c, err))
+	if ((st = judge_points(c, err)) || (st = vn_tell_misshapen(c, err)) || (st = vn_replay_run(c, err)) || (st = vn_judge_operations(c, err)) || (st = vn_baseline_apply(c, err))
 	    || (st = vn_localise(c, err)) || (st = vn_replay_origins(c, err)) || (st = explain(c, err)) || (st = check_alone(c, err)))
 		return st;
 	return check_digests(c, err);
@@ -406,6 +422,7 @@ void vn_comparison_finish(vn_comparison *c)
 		free(c->result.point[i].floor);
 	}
 	free(c->result.point);
+	vn_terms_free(&c->result.terms);
 	free(c->result.pool);
 	for (int i = 0; i < c->result.n_pooled_small; i++) {
 		free(c->result.pooled_small[i].nmse);

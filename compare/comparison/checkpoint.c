@@ -92,6 +92,23 @@ void vn_comparison_allow(const vn_comparison *c, vn_recording *r)
 		vn_recording_allow_damage(r);
 }
 
+void vn_comparison_forget(vn_comparison *c)
+{
+	vn_recording_forget(c->opened.ref);
+	vn_recording_forget(c->opened.cand);
+	c->result.looked = 0;
+}
+
+enum { AROUND = 64 << 10, LOOKED_MOST = 64 << 20 };
+
+void vn_comparison_looked(vn_comparison *c, const vn_checkpoint *p)
+{
+	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref);
+	c->result.looked += vn_shape_count(&e->shape) * (int64_t)vn_dtype_size(e->dtype) + AROUND;
+	if (c->result.looked >= LOOKED_MOST)
+		vn_comparison_forget(c);
+}
+
 const char *vn_label(const vn_checkpoint *p, char *text)
 {
 	char *name = vn_utf8_escape(p->name, strlen(p->name)); /* two names stay two */

@@ -1,41 +1,53 @@
-/* checkpoint.h: small questions about a checkpoint, its checks and its floor, and the words of --allow. */
+/* checkpoint.h: functions on one checkpoint, its checks and its floor; and the words of --allow. */
 #ifndef VN_COMPARE_CHECKPOINT_H
 #define VN_COMPARE_CHECKPOINT_H
 
 #include "compare/comparison/comparison.h"
 
-/* "token_ids,missing" into a set; the word that is none, else NULL. */
+/* Parses a comma-separated list such as "token_ids,missing" and adds its vn_allow bits to *set.
+ * Returns NULL, or the first unknown word (a pointer into list). */
 const char *vn_allow_parse(const char *list, unsigned *set);
 
 extern const char *const vn_allow_names; /* "token_ids|config|...", for help */
 
 const char *vn_status_text(vn_status_word s);
 
-/* How much of its limit a value uses: 1 is the limit, more is outside; INFINITY where
- * the value is none, or the limit is 0 and the value is not. */
+/* Returns how much of its limit a value uses: 1 is the limit, more is outside. INFINITY if the
+ * value is not finite, or if the limit is 0 and the value is not. */
 double vn_check_used(const vn_check *k);
 
-/* What keeps it from being measured, at most 199 bytes and fit to be shown. Without memory nothing. */
+/* Sets p->detail, the reason why the checkpoint was not measured: one printable line, cut to 199
+ * bytes. If there is no memory, detail becomes NULL. */
 __attribute__((format(printf, 2, 3)))
 void      vn_checkpoint_say(vn_checkpoint *p, const char *format, ...);
 
-/* Are the candidate's weights known to be others than the reference's? Then they are the model's no more (--allow weights). */
+/* Are the candidate's weights known to differ from the reference's? Then the model's weights are
+ * not the candidate's (--allow weights). */
 bool      vn_other_weights(const vn_comparison *c);
 
-/* A measured value for a report. NaN: not measured, or no position is finite on both sides, where zero error would
- * say that all is well. Counts (nonfinite, differing) always have a value. */
+/* Returns a measured value for a report, or NaN if it was not measured. Also NaN if no position is
+ * finite on both sides, where an error of 0 would look like agreement. Counts (nonfinite,
+ * differing) always have a value. */
 double    vn_metric_shown(const vn_checkpoint *p, vn_metric m);
 
 double    vn_floor_value(const vn_checkpoint *p, vn_metric m); /* NaN: not known */
 
-/* As options->allow has it (options NULL: nothing is allowed), of a recording that is opened for c: before anything is read of it. */
+/* Applies options->allow (NULL: nothing is allowed) to a recording opened for c. Call it before any
+ * data is read from r. */
 void      vn_comparison_allow(const vn_comparison *c, vn_recording *r);
 
-/* The name with its step where that is not 0 ("step.2/layer3.q_rope"), printable; text of VN_LABEL bytes. */
+/* Pages of both files that were read count as memory until vn_comparison_forget gives them back (about
+ * 64 kB around a small tensor). vn_comparison_looked records that a checkpoint was read, and calls
+ * vn_comparison_forget after each 64 MB. Data that was handed out stays valid. */
+void      vn_comparison_forget(vn_comparison *c);
+void      vn_comparison_looked(vn_comparison *c, const vn_checkpoint *p);
+
+/* Writes the name, prefixed with the step unless that is 0 ("step.2/layer3.q_rope"), to text
+ * (VN_LABEL bytes), in printable characters. Returns text. */
 #define VN_LABEL (4 * VN_NAME_MAX + 24)
 const char *vn_label(const vn_checkpoint *p, char *text);
 
-/* Sentences about a comparison fit into this. */
+/* Buffer size for one sentence about a comparison. */
 #define VN_WORDS 480
 
 #endif

@@ -1,9 +1,10 @@
-/* comparison.h: the types of a comparison; no function.
+/* comparison.h: the types of a comparison. It declares no function.
  *
- * A vn_comparison has three parts: the request (options, limits), what was opened for it (two recordings, a floor,
- * a model), and the result, which the chapters of vn_compare (compare/chapters/compare.h) fill in their order. The
- * header of each chapter says what it reads and what it fills. A vn_checkpoint is one tensor name in one step:
- * where it is in both recordings, what was measured, and how it was judged. A report needs nothing else.
+ * A vn_comparison has three parts: the request (options, limits); what was opened for it (two
+ * recordings, a floor, a model); and the result, which the chapters of vn_compare
+ * (compare/chapters/compare.h) fill in their order. The header of each chapter says what it reads
+ * and what it fills. A vn_checkpoint is one tensor name in one step: where it is in both
+ * recordings, what was measured, and how it was judged. A report needs nothing else.
  *
  * Owner    recordings, limits and options are borrowed and must outlive the comparison.
  */
@@ -18,7 +19,7 @@
 #include "compare/weights/weights.h"
 #include "libref/plan/policy.h"
 
-/* What a person may allow by name (--allow token_ids,weights). */
+/* What a user may allow by name (--allow token_ids,weights). */
 typedef enum vn_allow {
 	VN_ALLOW_TOKEN_IDS  = 1 << 0, /* and positions */
 	VN_ALLOW_CONFIG     = 1 << 1,
@@ -26,20 +27,24 @@ typedef enum vn_allow {
 	VN_ALLOW_INCOMPLETE = 1 << 3,
 	VN_ALLOW_MISSING    = 1 << 4,
 	VN_ALLOW_EXTRA      = 1 << 5,
-	VN_ALLOW_PRECISION  = 1 << 6, /* a floor of another precision than the candidate's */
-	VN_ALLOW_REPLICAS   = 1 << 7, /* ranks that differ in what all should have */
-	VN_ALLOW_CLAIMS     = 1 << 8, /* tensors that say of themselves what their plan does not, numbers finer than their file says */
-	VN_ALLOW_FLOOR      = 1 << 9, /* a floor larger than a format makes it (floor_check.h) */
-	VN_ALLOW_RANKS      = 1 << 10, /* one rank of several, alone */
-	VN_ALLOW_STEPS      = 1 << 11, /* steps that do not follow each other, or that neither side has */
+	VN_ALLOW_PRECISION  = 1 << 6, /* a floor in another precision than the candidate's */
+	VN_ALLOW_REPLICAS   = 1 << 7, /* ranks that differ in tensors that should be equal */
+	/* tensors that contradict their plan; numbers finer than the file's declared precision */
+	VN_ALLOW_CLAIMS     = 1 << 8,
+	VN_ALLOW_FLOOR      = 1 << 9, /* a floor larger than the format explains (floor_check.h) */
+	VN_ALLOW_RANKS      = 1 << 10, /* one rank of several, by itself */
+	/* steps that do not follow each other, or that both sides lack */
+	VN_ALLOW_STEPS      = 1 << 11,
 	VN_ALLOW_ITSELF     = 1 << 12, /* one file as reference and candidate */
-	VN_ALLOW_DIGEST     = 1 << 13, /* numbers that are not those of their digest */
+	VN_ALLOW_DIGEST     = 1 << 13, /* numbers that contradict their digest */
 } vn_allow;
 
 typedef enum vn_status_word {
 	VN_WITHIN,     /* measured, inside all its limits */
 	VN_OUTSIDE,    /* measured, outside at least one */
-	VN_ACCUMULATED, /* outside, but every operation up to it was replayed and cleared (by_operation.h): does not fail */
+	/* outside, but accumulated rounding only: every operation up to it was replayed and cleared
+	 * (by_operation.h); does not fail */
+	VN_ACCUMULATED,
 	VN_UNLIMITED,  /* measured, no limit but nonfinite applies */
 	VN_MISSING,    /* not in the candidate */
 	VN_EXTRA,      /* not in the reference */
@@ -49,43 +54,56 @@ typedef enum vn_status_word {
 	VN_N_STATUS_WORDS
 } vn_status_word;
 
-/* What became of a checkpoint since the baseline (baseline.h), the worse the later. */
+/* How a checkpoint changed since the baseline (baseline.h), from best to worst. */
 typedef enum vn_since {
 	VN_NO_BASELINE,
 	VN_UNCHANGED, /* within its limits, or allowed */
-	VN_FIXED,     /* within its limits, and was not */
-	VN_BETTER,    /* outside as before, and less so */
+	VN_FIXED,     /* within its limits, but outside in the baseline */
+	VN_BETTER,    /* outside as before, but less */
 	VN_KNOWN,     /* outside as before */
 	VN_WORSE,
-	VN_NEW,       /* outside, and was not, or not by this limit */
+	VN_NEW,       /* outside, and within in the baseline, or by another limit */
 	VN_N_SINCE
 } vn_since;
 
 typedef struct vn_check {
 	vn_metric      metric;
 	vn_form        form;
-	double         limit, value; /* value: what was held against it */
-	double         best;         /* value ever reached, of a broken one against a baseline (baseline.h); where has_best */
+	double         limit, value; /* value: what the limit was compared with */
+	/* for a broken check with a baseline (baseline.h): the best value so far, if has_best */
+	double         best;
 	bool           has_best;
 	bool           holds;
 	const vn_rule *rule;         /* NULL: built in */
 	int            line;
 	const char    *note;         /* why there is no value; NULL */
-	int            steps;        /* of so many steps together; 0: of this checkpoint alone */
+	int            steps;        /* number of pooled steps; 0: this checkpoint alone */
 } vn_check;
 
-/* What came of computing it again on the candidate's own inputs (replay.h); nmse but where it says otherwise. */
+/* A check as a checkpoint keeps it (checks.h). */
+typedef struct vn_kept_check {
+	const vn_check *terms; /* all but the value */
+	double          value;
+} vn_kept_check;
+
+typedef struct vn_terms {
+	vn_check **slot; /* (room), NULL: free */
+	size_t     room, n;
+} vn_terms;
+
+/* The result of recomputing a checkpoint from the candidate's own inputs (replay.h); nmse unless
+ * stated otherwise. */
 typedef struct vn_replayed {
 	double  local, floor, inherited;
 	double  local_token, floor_token; /* nmse of the worst token */
 	double  local_max, floor_max;     /* largest error of one element, not squared */
-	double  gain;   /* NaN: the inputs have no error, or none that is known */
+	double  gain;   /* NaN: the error of the inputs is zero or not known */
 	int64_t bad;    /* not finite on one side only */
-	int     span;   /* nodes from captured tensors to here, its own included */
-	int     behind; /* local is beyond its floor, but the span holds what this checkpoint was charged with; -1 */
-	bool    captured; /* what reads it was computed from other numbers than these: the capture is wrong, not the operation */
-	vn_column_order columns; /* its columns lie in this order */
-	bool    wrong_so; /* and in the reference's order, of which local is, it is wrong; else it is right so, as is what reads it: no mistake */
+	int     span;   /* number of nodes from captured tensors to here, including its own */
+	int     behind; /* the earlier checkpoint charged with the span; -1 */
+	bool    captured; /* the capture is wrong: its readers used other numbers */
+	vn_column_order columns; /* the order of its columns */
+	bool    wrong_so; /* its columns differ, and in the reference's order it is wrong too */
 } vn_replayed;
 
 /* Where numbers left the range of a format (overflow.h). */
@@ -99,122 +117,134 @@ typedef struct vn_overflow {
 typedef struct vn_checkpoint {
 	const char    *name;      /* borrowed from the recording */
 	int            step, order, layer;
-	int            value;     /* of the comparison's plan, aliases resolved; -1 */
+	int            value;     /* in the comparison's plan, aliases resolved; -1 */
 	int            ref, cand; /* entries; -1: absent */
 	bool           scores;    /* logits */
-	int            pool;      /* whose steps it is judged with, of the metrics of logits; -1: by itself */
-	int            pooled_small; /* and of the multiples of the floor; -1: by itself */
-	int            channels;  /* and of worst_channel_*, which m has at a step that is charged with them (pool_channels.h); -1: by itself */
+	int            pool;      /* its pool for metrics of logits; -1: none */
+	int            pooled_small; /* its pool for multiples of the floor; -1: none */
+	int            channels;  /* its pool for worst_channel_* (pool_channels.h); -1: none */
 	vn_status_word status;
 	bool           fails;     /* outside the limits, whatever the status */
-	char          *detail;    /* one line for statuses that are not measured, and for what is invalid_floor; NULL: none */
-	char          *holds;     /* of a misshapen one what its numbers are: the reference's in another order, or another checkpoint's; NULL: not known */
+	char          *detail;    /* one line if not measured, or if invalid_floor; NULL */
+	char          *holds;     /* misshapen: what it holds instead; NULL: not known */
 	vn_measured    m;         /* n == 0: not measured */
-	int64_t        rows;      /* of its last axis, when it holds scores and is measured */
+	int64_t        rows;      /* rows of logits, if measured */
 	const char    *vacuous;    /* why nothing was compared; NULL */
 	bool           has_floor;
-	bool           invalid_floor; /* its floor is none: the reference, or the floor, is wrong there */
-	double        *floor;     /* (VN_N_METRICS) where it has one; NaN: not known. vn_floor_value */
-	vn_check      *check;
+	bool           invalid_floor; /* the floor was rejected: it or the reference is wrong */
+	double        *floor;     /* (VN_N_METRICS) if has_floor; NaN: not known */
+	vn_kept_check *check;     /* (n_checks), for vn_check_at */
 	int            n_checks;
-	int            worst;     /* the broken check that is farthest out; -1 */
+	int            worst;     /* the broken check that is farthest outside; -1 */
 	bool           origin;
 	bool           replayed;
 	vn_replayed    replay;
 	vn_overflow    overflow;
 	vn_since       since;
-	double         was;       /* of the worst check, in the baseline; NaN: no number */
+	double         was;       /* value of the worst check in the baseline; NaN: none */
 } vn_checkpoint;
 
-/* The logits of all steps of one token each: one row says nothing of a mean or of
- * a share, and its divergence cannot be divided by the floor's, which may be as
- * good as 0 by chance. So these metrics are taken over the steps, and judged once. */
+/* The logits of all single-token steps. One row says nothing about a mean or a share, and its
+ * divergence cannot be divided by the floor's, which may be almost 0 by chance. So these metrics
+ * are computed over all such steps, and judged once. */
 typedef struct vn_pool {
-	const char *name;             /* as the checkpoints' */
+	const char *name;             /* name of the checkpoints */
 	int         n, first, last;   /* steps; checkpoints of the first and the last */
-	int         worst;            /* checkpoint of the largest divergence: the checks stand there, and a broken one at those that break it by themselves, too */
-	double      value[VN_N_METRICS], floor[VN_N_METRICS]; /* metrics of logits only; floor: NaN when some step has none */
+	int         worst;            /* checkpoint of the largest divergence, which gets the checks */
+	/* only metrics of logits; floor: NaN if a step has none */
+	double      value[VN_N_METRICS], floor[VN_N_METRICS];
 	double      argmax_strict, kl_half; /* as in vn_measured */
 	int64_t     rows, distinct;   /* of the reference's tokens (count.h) */
 } vn_pool;
 
-/* Of so few numbers the ratio of two errors is luck: a floor may be next to nothing
- * because a few roundings happened to be small. Measured on healthy runs, a token
- * at a time (specs/limits.md): at 6 numbers 1 in 300 is over 4 and 17 was seen; from
- * 128 on none of 3700 was over 3.4. A row of more that is computed from so few (the
- * hidden size of a small model) is as lucky. So the steps of one token of such a tensor
- * are judged together where a multiple of the floor is limited, once. */
+/* For fewer numbers than this, the ratio of two errors depends on chance: the floor may be tiny
+ * because a few roundings happened to be small. Measured on healthy runs, one token at a time
+ * (specs/limits.md): with 6 numbers, 1 ratio in 300 is over 4, the largest 17; from 128 numbers on,
+ * none of 3700 is over 3.4. A larger row that is computed from fewer numbers (the hidden size of a
+ * small model) varies as much. So the single-token steps of such a tensor are judged together,
+ * once, in limits that are multiples of the floor. */
 enum { VN_FEW_NUMBERS = 128 };
 
 typedef struct vn_pooled_small {
 	int     n;                    /* steps */
 	int64_t numbers;              /* in all of them */
-	int     worst;                /* checkpoint of the step that is farthest out: as in vn_pool */
-	bool    outside;              /* one of them is broken, and by all the steps */
+	int     worst;                /* checkpoint of the step farthest outside, as in vn_pool */
+	bool    outside;              /* one of them breaks a limit together with all steps */
 	double  value[VN_N_METRICS], floor[VN_N_METRICS]; /* where vn_pooled_small_has; else NaN */
-	double *nmse, *below;         /* (n) of the steps, least first; and of that many of them together */
+	/* (n) nmse of the steps, ascending; nmse of that many first steps together */
+	double *nmse, *below;
 } vn_pooled_small;
 
-/* When operations are computed again, where there is a model. */
+/* When operations are replayed, if there is a model. */
 typedef enum vn_replay_when {
 	VN_REPLAY_OUTSIDE,   /* if something is outside */
-	VN_REPLAY_SAME,      /* also if not, but where the candidate's weights are known to be others than the model's */
+	/* also if nothing is, unless the candidate's weights are known to differ from the model's */
+	VN_REPLAY_SAME,
 	VN_REPLAY_ALWAYS,
 	VN_REPLAY_NEVER,
 } vn_replay_when;
 
 typedef struct vn_compare_options {
-	const char *const *points; /* globs, each of which must match something; none: everything */
+	/* globs, each of which must match something; none: all checkpoints */
+	const char *const *points;
 	int         n_points;
 	unsigned    allow;
-	int         threads;       /* 0: one a processor */
-	bool        bitwise;       /* formats must be the same too; limits are vn_limits_bitwise */
-	const char *model;         /* compute the floor with these weights, and replay what is outside; NULL */
+	int         threads;       /* 0: one per processor */
+	bool        bitwise;       /* formats must be equal too; the limits are vn_limits_bitwise */
+	const char *model;         /* for the floor and the replay; NULL: none */
 	vn_replay_when replay;
-	bool        explain;       /* which known mistake reproduces each origin (explain.h) */
-	bool        strict;        /* a warning makes what is within outside */
+	bool        explain;       /* find the known mistake that reproduces each origin (explain.h) */
+	bool        strict;        /* a warning counts as outside */
 	const char *baseline;      /* report of an earlier comparison (baseline.h); NULL */
 	const vn_policy *floor_policy; /* instead of the candidate's own; NULL */
 } vn_compare_options;
 
 typedef struct vn_graph vn_graph; /* localise.c */
 
-/* What is asked for. Borrowed; set before vn_compare. */
+/* The request. Borrowed; set before vn_compare. */
 typedef struct vn_request {
 	const vn_compare_options *options;
 	vn_limits     *limits;
-	const char    *again;      /* "ref.h5 cand.h5 --names hf": what a command line needs to compare the same again; NULL: none */
+	/* command-line arguments to compare the same again: "ref.h5 cand.h5 --names hf"; NULL: none */
+	const char    *again;
 } vn_request;
 
 /* What is read: both sides, and what says how they were computed. */
 typedef struct vn_opened {
 	vn_recording  *ref, *cand, *floor; /* floor: NULL without --floor */
-	vn_model      *model;      /* of options->model; NULL. By vn_floor_run */
-	const vn_plan *plan;       /* the reference's, else the candidate's, else NULL. By vn_compare */
-	vn_policy      policy;     /* the candidate's precision, where there is a model, or that of --floor. By the floor */
+	vn_model      *model;      /* from options->model; NULL. Set by vn_floor_run */
+	/* the reference's, else the candidate's, else NULL. Set by vn_compare */
+	const vn_plan *plan;
+	/* precision of the candidate (with a model), or of --floor. Set by the floor */
+	vn_policy      policy;
 } vn_opened;
 
 /* What was found, in the order of the chapters that fill it. Owned. */
 typedef struct vn_result {
 	/* contract. Later chapters add lines to notes and warnings. */
 	vn_lines       notes, warnings, refusals;
-	vn_weights    *weights;    /* those that differ; NULL: a side lists none */
+	bool           swapped;    /* perhaps: the reference has fewer digits than the candidate */
+	vn_weights    *weights;    /* differences; NULL: a side lists no weights */
 
-	/* match: one checkpoint per name and step, in execution order; extras last. Later chapters fill them in. */
+	/* match: one checkpoint per name and step, in execution order; extras last. Later chapters fill
+	 * them. */
 	vn_checkpoint *point;
 	int            n_points;
 	int64_t        n_neither;  /* values of the plan, over all steps, that neither side recorded */
-	int64_t        hidden;     /* numbers of a token in the reference's model; 0: no tensor says it (count.h) */
+	/* width of the reference's residual stream; 0: no tensor shows it (count.h) */
+	int64_t        hidden;
 
 	/* measure. */
-	bool           bits;       /* measure differing: some limit speaks of it */
-	vn_verified    digests;    /* of the stored tensors that were read, of all recordings */
+	int64_t        looked;     /* bytes read of each file since vn_comparison_forget */
+	bool           bits;       /* measure differing, since a limit uses it */
+	vn_verified    digests;    /* of the stored tensors that were read, over all recordings */
 
 	/* floor. */
 	char           floor_from[200]; /* "f16 run of MODEL", "FILE"; empty: none */
-	int            n_invalid_floors, first_invalid_floor; /* checkpoints whose floor was rejected; -1 */
+	/* checkpoints whose floor was rejected; the first; -1 */
+	int            n_invalid_floors, first_invalid_floor;
 
-	/* pool: steps that are judged together. */
+	/* pool: steps judged together. */
 	vn_pool       *pool;
 	int            n_pools;
 	vn_pooled_small *pooled_small;
@@ -223,17 +253,18 @@ typedef struct vn_result {
 	int            n_channel_pools;
 
 	/* judge, and the baseline. */
+	vn_terms       terms;      /* of the checks */
 	int            n_status[VN_N_STATUS_WORDS], n_fails;
 	int            n_since[VN_N_SINCE];
 	bool           within;
-	bool           strict;     /* it would be within, but for its warnings */
+	bool           strict;     /* only its warnings make it outside */
 
 	/* localise, replay, explain. */
 	vn_graph      *graph;
 	int            first;      /* first divergence; -1 */
 	int           *origins, n_origins;
-	bool           replayed;   /* origins are what replay.h says */
-	struct vn_explanations *why; /* of the origins (explain.h); NULL: not asked for */
+	bool           replayed;   /* the origins are those of replay.h */
+	struct vn_explanations *why; /* explanations of the origins (explain.h); NULL: not requested */
 } vn_result;
 
 typedef struct vn_comparison {

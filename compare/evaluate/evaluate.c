@@ -1,5 +1,5 @@
-/* evaluate.c: the windows of a text through two engines, and greedy decoding
- * behind its beginning; see evaluate.h. */
+/* evaluate.c: runs the windows of a text through two engines, and decodes greedily after its
+ * beginning; see evaluate.h. */
 #include "compare/evaluate/evaluate.h"
 #include "compare/metrics/measure.h"
 
@@ -107,47 +107,28 @@ typedef struct walk {
 	int64_t          begin, from; /* its first token; the first token that it scores, which becomes t[m] */
 } walk;
 
-static double score_at(const collector *c, int64_t row, int64_t id)
-{
-	double x;
-	vn_to_f64(&x, c->data + (size_t)(row * c->width + id) * vn_dtype_size(c->dtype), c->dtype, 1);
-	return x;
-}
-
 /* Row i of the batch: the scores of token `from + before + i`. */
-static void score(const walk *w, const vn_metric_kernel *k, int64_t i)
+static void score(const walk *w, int64_t i)
 {
-	const collector *r = &w->rows[0], *c = &w->rows[1];
-	const int64_t    row[2] = { c->before + i, i }, token = w->from + row[0];
-	const unsigned char *data[2];
-	vn_token_score  *t = &w->t[w->m + row[0]];
+	const int64_t at[2] = { w->rows[1].before + i, i }, token = w->from + at[0];
+	const void   *row[2];
+	vn_dtype      dtype[2];
 
-	for (int s = 0; s < 2; s++)
-		data[s] = w->rows[s].data + (size_t)(row[s] * c->width) * vn_dtype_size(w->rows[s].dtype);
-	const vn_pair pair = { .data = { data[0], data[1] }, .dtype = { r->dtype, c->dtype } };
-	const vn_score_row x = vn_score_one(k, &pair, 0, c->width);
-	*t = (vn_token_score) { .at = token, .kl = x.kl, .tie = x.tie };
 	for (int s = 0; s < 2; s++) {
-		vn_score_row own = x;
-		if (!x.finite) { /* which side is it? */
-			const vn_pair alone = { .data = { data[s], data[s] }, .dtype = { w->rows[s].dtype, w->rows[s].dtype } };
-			own = vn_score_one(k, &alone, 0, c->width);
-		}
-		t->finite[s] = own.finite;
-		t->argmax[s] = own.finite ? (int32_t)own.argmax[s] : -1;
-		t->loss[s] = own.norm[s] - score_at(&w->rows[s], row[s], w->o->ids[token]);
+		dtype[s] = w->rows[s].dtype;
+		row[s] = w->rows[s].data + (size_t)(at[s] * w->rows[s].width) * vn_dtype_size(dtype[s]);
 	}
+	w->t[w->m + at[0]] = vn_token_score_of(row, dtype, w->rows[1].width, w->o->ids[token], token);
 }
 
 static vn_status score_batch(void *ctx, vn_error *err)
 {
 	walk            *w = ctx;
-	const vn_metric_kernel *k = vn_kernel_best();
 	const int64_t    n = w->rows[1].have / w->rows[1].width;
 	(void)err;
 	#pragma omp parallel for schedule(dynamic, 1) num_threads(w->threads)
 	for (int64_t i = 0; i < n; i++)
-		score(w, k, i);
+		score(w, i);
 	return VN_OK;
 }
 

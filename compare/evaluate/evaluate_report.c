@@ -53,18 +53,53 @@ static void said(const vn_evaluated *x, const int32_t *token, bool tie, FILE *ou
 	fputs(tie ? ", a near tie" : "", out);
 }
 
-static void head(const vn_evaluated *x, FILE *out)
+static const char *clean(const char *path, char room[4096])
+{
+	snprintf(room, 4096, "%s", path);
+	return vn_text_clean(room, 4096);
+}
+
+static void text_of_model(const vn_evaluated *x, FILE *out)
 {
 	const vn_evaluation *e = x->e;
 	char path[4096];
-	snprintf(path, sizeof path, "%s", x->model);
-	fprintf(out, "%-11s %s\n", "model", vn_text_clean(path, sizeof path));
-	snprintf(path, sizeof path, "%s", x->text);
+	fprintf(out, "%-11s %s (%s weights)\n", "model", clean(x->model, path), x->weights);
 	fprintf(out, "%-11s %s: %" PRId64 " tokens, %" PRId64 " of them scored in %" PRId64 " window%s of %" PRId64 ", %" PRId64
-	        " apart\n", "text", vn_text_clean(path, sizeof path), e->tokens, e->scored, e->windows, e->windows == 1 ? "" : "s", x->o->window,
+	        " apart\n", "text", clean(x->text, path), e->tokens, e->scored, e->windows, e->windows == 1 ? "" : "s", x->o->window,
 	        x->o->stride);
-	for (int s = 0; s < 2; s++)
-		fprintf(out, "%-11s %s, %s, %s\n", side[s], fact(x, s, "engine"), fact(x, s, "precision"), fact(x, s, "device"));
+}
+
+static void text_of_recordings(const vn_evaluated *x, FILE *out)
+{
+	const vn_evaluation *e = x->e;
+	fprintf(out, "%-11s %" PRId64 " tokens, %" PRId64 " of them scored, in %" PRId64 " recording%s", "text", e->tokens, e->scored,
+	        e->windows, e->windows == 1 ? "" : "s");
+	if (x->o->stride)
+		fprintf(out, ": windows of one text, %" PRId64 " tokens apart\n", x->o->stride);
+	else
+		fprintf(out, "%s\n", e->windows == 1 ? "" : ", each a text of its own");
+	if (x->unscored)
+		fprintf(out, "%-11s %" PRId64 " token%s not scored: one side has no logits for them\n", "note", x->unscored, x->unscored == 1 ? "" : "s");
+}
+
+static void head(const vn_evaluated *x, FILE *out)
+{
+	char path[4096];
+	if (x->model)
+		text_of_model(x, out);
+	else
+		text_of_recordings(x, out);
+	for (int s = 0; s < 2; s++) {
+		fprintf(out, "%-11s ", side[s]);
+		if (!x->model)
+			fprintf(out, "%s: ", clean(x->recorded[s], path));
+		fprintf(out, "%s, %s, %s", fact(x, s, "engine"), fact(x, s, "precision"), fact(x, s, "device"));
+		if (!x->model && s == 0)
+			fprintf(out, "; %s weights", x->weights);
+		if (x->injected && s == 1)
+			fprintf(out, ", with the fault %s", x->injected);
+		fputc('\n', out);
+	}
 }
 
 static void perplexities(const vn_evaluated *x, FILE *out)
@@ -83,14 +118,15 @@ static void perplexities(const vn_evaluated *x, FILE *out)
 	if (isnan(e->gap.mean))
 		fputs("none\n", out);
 	else
-		fprintf(out, "%+.3g %%   (95 %%: %+.3g to %+.3g %%), token by token\n", 100 * expm1(e->gap.mean), 100 * expm1(low(e->gap)),
-		        100 * expm1(high(e->gap)));
+		fprintf(out, "%+.3g %%   (95 %%: %+.3g to %+.3g %%), token by token; %+.4g in perplexity\n", 100 * expm1(e->gap.mean),
+		        100 * expm1(low(e->gap)), 100 * expm1(high(e->gap)), e->perplexity[1] - e->perplexity[0]);
 }
 
 static void choices(const vn_evaluated *x, FILE *out)
 {
 	const vn_evaluation *e = x->e;
-	fprintf(out, "%-11s agrees in %.6g %% of the tokens (%.6g %% with near ties)", "argmax", 100 * e->strict, 100 * e->agree);
+	fprintf(out, "%-11s agrees in %.6g %% of the tokens (%.6g %% with near ties), top 5 in %.6g %%", "argmax", 100 * e->strict,
+	        100 * e->agree, 100 * e->top5);
 	if (e->differ_at >= 0) {
 		fprintf(out, "; first apart at token %" PRId64 ": ", e->differ_at);
 		said(x, e->differ, e->differ_tie, out);
@@ -135,12 +171,16 @@ static void echo(const vn_evaluated *x, FILE *out)
 	vn_lines_free(&lines);
 }
 
-void vn_evaluate_text(const vn_evaluated *x, FILE *out)
+void vn_evaluate_text(const vn_evaluated *x, int n, FILE *out)
 {
-	head(x, out);
-	perplexities(x, out);
-	choices(x, out);
-	echo(x, out);
+	for (int i = 0; i < n; i++) {
+		if (i)
+			fputc('\n', out);
+		head(&x[i], out);
+		perplexities(&x[i], out);
+		choices(&x[i], out);
+		echo(&x[i], out);
+	}
 }
 
 /* ---- for a program ------------------------------------------------------------------- */
@@ -162,7 +202,7 @@ static json_t *engine(const vn_evaluated *x, int s)
 	json_t *run = json_object();
 	for (int i = 0; i < x->engine[s].n; i++)
 		json_object_set_new(run, x->engine[s].fact[i].key, vn_json_text(x->engine[s].fact[i].value));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:I, s:f, s:b}", "run", run, "perplexity", vn_json_real(e->perplexity[s]),
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:f, s:b}", "path", vn_json_text(x->recorded[s]), "run", run, "perplexity", vn_json_real(e->perplexity[s]),
 	                 "interval", interval(e->loss[s], exp), "loss", vn_json_real(e->loss[s].mean),
 	                 "loss_error", vn_json_real(e->loss[s].error), "nonfinite", (json_int_t)e->nonfinite[s], "echo", e->echo[s],
 	                 "echoes", (int)e->echoes[s]);
@@ -189,16 +229,25 @@ static json_t *greedy(const vn_evaluated *x)
 	                 e->part_at < 0 ? json_null() : parting(x, e->part_at, e->part, e->part_tie));
 }
 
-vn_status vn_evaluate_json(const vn_evaluated *x, FILE *out, vn_error *err)
+static void compare_them(const vn_evaluated *x, vn_lines *next)
+{
+	char line[VN_SHELL_LINE] = "vernier compare";
+	for (int s = 0; s < 2; s++)
+		vn_shell_add(line, sizeof line, x->recorded[s]);
+	if (*line)
+		vn_lines_add(next, "%s", line);
+}
+
+static json_t *evaluation(const vn_evaluated *x)
 {
 	const vn_evaluation *e = x->e;
 	vn_lines next = { 0 };
-	json_t *j = json_pack("{s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I}", "schema", "vernier-evaluate/1", "model", vn_json_text(x->model), "text",
-	                      vn_json_text(x->text), "tokens", (json_int_t)e->tokens, "scored", (json_int_t)e->scored, "window",
+	json_t *j = json_pack("{s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "schema", "vernier-evaluate/1", "model", vn_json_text(x->model),
+	                      "weights", x->weights, "text", vn_json_text(x->text), "tokens", (json_int_t)e->tokens, "scored", (json_int_t)e->scored, "window",
 	                      (json_int_t)x->o->window, "stride", (json_int_t)x->o->stride, "windows", (json_int_t)e->windows);
-	json_t *gap = json_pack("{s:o, s:o, s:o, s:o}", "loss", vn_json_real(e->gap.mean), "loss_error", vn_json_real(e->gap.error),
+	json_t *gap = json_pack("{s:o, s:o, s:o, s:o, s:o}", "perplexity", vn_json_real(e->perplexity[1] - e->perplexity[0]), "loss", vn_json_real(e->gap.mean), "loss_error", vn_json_real(e->gap.error),
 	                        "perplexity_ratio", vn_json_real(exp(e->gap.mean)), "interval", interval(e->gap, exp));
-	json_t *argmax = json_pack("{s:f, s:f, s:o}", "agreement", e->agree, "strict", e->strict, "first_apart",
+	json_t *argmax = json_pack("{s:f, s:f, s:f, s:o}", "agreement", e->agree, "strict", e->strict, "top5", e->top5, "first_apart",
 	                           e->differ_at < 0 ? json_null() : parting(x, e->differ_at, e->differ, e->differ_tie));
 	json_t *kl = json_pack("{s:o, s:o, s:o, s:o, s:I}", "mean", vn_json_real(e->kl.mean), "error", vn_json_real(e->kl.error), "p99",
 	                       vn_json_real(e->kl_p99), "max", vn_json_real(e->kl_max), "max_at", (json_int_t)e->kl_max_at);
@@ -210,9 +259,22 @@ vn_status vn_evaluate_json(const vn_evaluated *x, FILE *out, vn_error *err)
 	json_object_set_new(j, "kl", kl);
 	json_object_set_new(j, "greedy", x->o->decode ? greedy(x) : json_null());
 	json_object_set_new(j, "repeats", json_real(e->repeats));
-	vn_shell_runs(x->model, x->source, "", &next);
+	json_object_set_new(j, "injected", vn_json_text(x->injected));
+	json_object_set_new(j, "unscored", json_integer(x->unscored));
+	if (x->model)
+		vn_shell_runs(x->model, x->source, "", &next);
+	else
+		compare_them(x, &next);
 	json_object_set_new(j, "next", vn_json_lines(&next));
 	vn_lines_free(&next);
+	return j;
+}
+
+vn_status vn_evaluate_json(const vn_evaluated *x, int n, FILE *out, vn_error *err)
+{
+	json_t *j = n == 1 ? evaluation(x) : json_pack("{s:s, s:[]}", "schema", "vernier-evaluate-many/1", "evaluations");
+	for (int i = 0; n > 1 && i < n; i++)
+		json_array_append_new(json_object_get(j, "evaluations"), evaluation(&x[i]));
 	const bool good = vn_json_print(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && fputc('\n', out) != EOF;
 	json_decref(j);
 	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "the JSON report could not be written");

@@ -1,4 +1,4 @@
-/* evaluate_report.h: an evaluation for a person and for a program. */
+/* evaluate_report.h: writes an evaluation as text or JSON. */
 #ifndef VN_COMPARE_EVALUATE_REPORT_H
 #define VN_COMPARE_EVALUATE_REPORT_H
 
@@ -10,20 +10,27 @@
 
 /* What was evaluated. */
 typedef struct vn_evaluated {
-	const char *model;          /* its path */
+	const char *model;          /* its path; NULL: the logits were recorded */
+	const char *recorded[2];    /* then the files or folders */
+	int64_t     unscored;       /* and the tokens without recorded logits on one side or both */
+	const char *injected;       /* faults of the candidate: "R1@layer3"; NULL: none */
+	const char *weights;        /* of the reference: "trained", "synthetic" or "unknown" */
 	const char *text;           /* where the tokens came from */
-	const vn_tokenizer *tokenizer; /* to show tokens; NULL: by their ids alone */
-	vn_facts    engine[2];      /* [0] reference, [1] candidate, as they speak of themselves */
-	const char *source;         /* the options of capture that say the tokens (shell.h); "": it cannot run them at once */
+	const vn_tokenizer *tokenizer; /* to show tokens as text; NULL: ids only */
+	vn_facts    engine[2];      /* facts that the engines state; [0] reference, [1] candidate */
+	/* options of `vernier capture` that select the tokens (shell.h); "": it cannot run all of them
+	 * in one call */
+	const char *source;
 	const vn_evaluate_options *o;
 	const vn_evaluation       *e;
 } vn_evaluated;
 
-/* What the text shows as warnings, a line each. */
+/* Adds the warnings that the text report shows, one line each. */
 void      vn_evaluate_warnings(const vn_evaluation *e, vn_lines *lines);
 
-void      vn_evaluate_text(const vn_evaluated *x, FILE *out);
-/* Schema vernier-evaluate/1; see specs/evaluate.md. */
-vn_status vn_evaluate_json(const vn_evaluated *x, FILE *out, vn_error *err);
+/* x (n): evaluations by the same reference. */
+void      vn_evaluate_text(const vn_evaluated *x, int n, FILE *out);
+/* Schema vernier-evaluate/1 of one, vernier-evaluate-many/1 of several; see specs/evaluate.md. */
+vn_status vn_evaluate_json(const vn_evaluated *x, int n, FILE *out, vn_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* evaluate_sum.c: from the scores of single tokens to those of a text; see evaluate.h. */
+/* evaluate_sum.c: sums up the scores of single tokens; see evaluate.h. */
 #include "compare/evaluate/evaluate.h"
 
 #include <math.h>
@@ -58,7 +58,7 @@ static bool echoes(double share, double repeats, int64_t n)
 
 vn_status vn_evaluate_sum(const int32_t *ids, const vn_token_score *t, int64_t m, vn_evaluation *e, vn_error *err)
 {
-	int64_t agree = 0, strict = 0, repeats = 0, echo[2] = { 0 };
+	int64_t agree = 0, strict = 0, repeats = 0, shared = 0, of = 0, echo[2] = { 0 };
 	double *x = calloc((size_t)m, sizeof *x);
 
 	if (!x)
@@ -74,6 +74,8 @@ vn_status vn_evaluate_sum(const int32_t *ids, const vn_token_score *t, int64_t m
 		const bool same = t[i].finite[0] && t[i].finite[1] && t[i].argmax[0] == t[i].argmax[1];
 		strict += same;
 		agree += same || t[i].tie;
+		shared += t[i].shared;
+		of += t[i].of;
 		repeats += ids[t[i].at] == ids[t[i].at - 1];
 		for (int s = 0; s < 2; s++) {
 			e->nonfinite[s] += !t[i].finite[s];
@@ -88,6 +90,7 @@ vn_status vn_evaluate_sum(const int32_t *ids, const vn_token_score *t, int64_t m
 	}
 	e->agree = (double)agree / (double)m;
 	e->strict = (double)strict / (double)m;
+	e->top5 = of ? (double)shared / (double)of : 0;
 	e->repeats = (double)repeats / (double)m;
 	for (int s = 0; s < 2; s++) {
 		e->perplexity[s] = exp(e->loss[s].mean);

@@ -1,14 +1,19 @@
-/* across_steps.h: what each step says of a point, held against its other steps.
+/* across_steps.h: checks the explanation of a checkpoint against the other steps of its point.
  *
- * A mistake of an engine is made in every step, unless it is of one kind of them by its nature
- * (what is cached, positions behind the first call): then it changes nothing in the others. So a mistake of the
- * catalogue that explains a checkpoint is made at the same point of other steps, too. A step that is
- * right, and would not be with it, speaks against it: it may be that the engine has other code for other steps, so it
- * stays the answer, with these words, where nothing else is one. A step of as many tokens that is wrong otherwise, and that
- * nothing explains, refutes it: what is wrong there looks like it here.
+ * An engine makes a mistake in every step, unless the mistake affects only some calls by its nature
+ * (what is cached, positions after the first call). So a mistake of the catalogue that explains a
+ * checkpoint should also explain the same point in other steps. Two observations contradict it.
  *
- * What was fitted is made of constants, and made again by them; where nothing explains a step, what was fitted in another may.
- * What was recorded alone, and arrangements, are left out; where these have another number in another step, that is said. */
+ * Another step is right, although the mistake would change it. The engine may use other code in
+ * that step, so the answer stays, with a remark, if there is no other answer.
+ *
+ * A step with as many tokens is wrong in another way, which nothing explains. This refutes the
+ * answer: the error only looks like that mistake in this step.
+ *
+ * A fitted answer is tried in the other steps with the constants that were fitted. If nothing
+ * explains a step, a constant fitted in another step may. Wrong captures and rearrangements are not
+ * tried in other steps; if they have another number there, a remark says so.
+ */
 #ifndef VN_COMPARE_ACROSS_STEPS_H
 #define VN_COMPARE_ACROSS_STEPS_H
 

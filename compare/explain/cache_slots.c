@@ -1,8 +1,11 @@
 /* cache_slots.c: see cache_slots.h.
  *
- * With e_j = exp(s_j) of the unmodified scores, E their sum and V that of e_j v_j, tokens a to b - 1 as zeros leave
- * (V - V_ab) / (E - E_ab + (b - a)), as tokens c to d - 1 (V - V_ab + V_cd) / (E - E_ab + E_cd): so one pass over a
- * query's keys has every range. What is not seen leaves what comes before and behind it, which may be little beside it: summed up from both ends. */
+ * With e_j = exp(s_j) of the unmodified scores, E their sum and V the sum of e_j v_j: if tokens a
+ * to b - 1 are zeros, the result is (V - V_ab) / (E - E_ab + (b - a)); if they are replaced by
+ * tokens c to d - 1, it is (V - V_ab + V_cd) / (E - E_ab + E_cd). So one pass over a query's keys
+ * covers every range. If tokens are not seen, what remains comes from before and after the range,
+ * and may be small compared to it, so it is summed from both ends.
+ */
 #include "compare/explain/cache_slots.h"
 #include "compare/explain/score.h"
 

@@ -1,19 +1,23 @@
-/* catalogue.h: the faults of the catalogue as hypotheses: where each can be made, alone, at several operations at once, two at one. */
+/* catalogue.h: tries the faults of the catalogue as hypotheses: one fault at one operation, one at
+ * several operations, two at one. */
 #ifndef VN_COMPARE_CATALOGUE_H
 #define VN_COMPARE_CATALOGUE_H
 
 #include "compare/explain/trial.h"
 
-/* Every fault; only: its answers and the next best alone; NULL: all. */
+/* Tries every fault; if only is not NULL, only its answers and its runner-up. */
 vn_status vn_catalogue(vn_explain_trial *t, const vn_explanation *only, vn_error *err);
-/* Two at one operation, where there is one alone, of which an engine has several things to get wrong. */
+/* Are pairs of faults tried here? There must be a single operation in which an engine can get
+ * several things wrong. */
 bool      vn_catalogue_has_pairs(const vn_explain_trial *t);
 vn_status vn_catalogue_pairs(vn_explain_trial *t, vn_error *err);
-/* Where the best answer is a window of the catalogue: which others are within the floor. Where it is a rotation that was skipped, or a mask
- * that hides a query's own key: the other mistake that does the same. */
+/* Marks what the best answer cannot be told from. If it is a window: the other windows within the
+ * floor. If it is a skipped rotation, or a mask that hides a query's own key: the other mistake
+ * with the same effect. */
 vn_status vn_catalogue_alike(vn_explain_trial *t, vn_error *err);
 vn_went   vn_how_it_went(const vn_explain_trial *t);
-/* Is an operation that reads the checkpoint right on its recorded numbers? Others that read it may not be. */
+/* Is an operation that reads the checkpoint right on its recorded numbers? Other readers may be
+ * wrong. */
 bool      vn_consumed_as_recorded(const vn_explain_trial *t);
 
 #endif

@@ -2,14 +2,22 @@
 #include "compare/explain/error_shape.h"
 #include "compare/profile/profile.h"
 
+#include "libref/base/text.h"
+
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* A shape is told that leaves at most so much of the error, and less than the shapes of fewer numbers. */
 #define LEFT 0.05
+#define ALL 1e-4  /* as little as this left of it is a rounding */
 enum { AS_MUCH = 4 }; /* in nmse: the same terms in another order, or products that are rounded too */
 enum { ROWS = 8 }; /* fewer rows are explained by a number each channel in any case */
+enum { NAMED = 4 }; /* channels or tokens named with their number */
+#define NAMED_CARRY 0.99 /* of the error, or the range of all numbers is told */
+#define ZERO 1e-6        /* a factor as small as this is that of a channel that was never written */
 
 typedef struct sums {
 	double rr, rc, d; /* r.r, r.c, sum of c - r */
@@ -36,26 +44,90 @@ static double factor_of(const sums *s)
 typedef enum shape { COL_SUM, COL_FACTOR, ROW_SUM, ROW_FACTOR, N_SHAPES } shape;
 
 static const char *const says[N_SHAPES] = {
-	"a number for each channel, the same in every token, is added (a bias, say)",
-	"a factor for each channel, the same in every token (the weight of a norm, say)",
-	"a number for each token, the same in every channel, is added (a mean, say)",
-	"a factor for each token, the same in every channel (the statistics of a norm, say)",
+	"a number added to each channel, the same in every token, as from a bias",
+	"a factor for each channel, the same in every token, as from the weight of a norm",
+	"a number added to each token, the same in every channel, as from a mean",
+	"a factor for each token, the same in every channel, as from the statistics of a norm",
 };
+
+static bool by_column(shape s)
+{
+	return s == COL_SUM || s == COL_FACTOR;
+}
+
+static bool by_factor(shape s)
+{
+	return s == COL_FACTOR || s == ROW_FACTOR;
+}
+
+/* The factor or addend of channel or token i. */
+static double number_of(const grid *g, shape s, int64_t i)
+{
+	const sums *x = by_column(s) ? &g->col[i] : &g->row[i];
+	return by_factor(s) ? factor_of(x) : x->d / (double)(by_column(s) ? g->rows : g->cols);
+}
+
+/* The part of the error that this number makes. */
+static double error_of(const grid *g, shape s, int64_t i)
+{
+	const double x = number_of(g, s, i);
+	return by_factor(s) ? (x - 1) * (x - 1) * (by_column(s) ? &g->col[i] : &g->row[i])->rr : x * x * (double)(by_column(s) ? g->rows : g->cols);
+}
 
 static double with(const grid *g, shape s, int64_t i, int64_t j)
 {
-	const double r = g->r[i * g->cols + j];
-	switch (s) {
-	case COL_SUM:    return r + g->col[j].d / (double)g->rows;
-	case COL_FACTOR: return r * factor_of(&g->col[j]);
-	case ROW_SUM:    return r + g->row[i].d / (double)g->cols;
-	default:         return r * factor_of(&g->row[i]);
+	const double r = g->r[i * g->cols + j], x = number_of(g, s, by_column(s) ? j : i);
+	return by_factor(s) ? r * x : r + x;
+}
+
+static int by_index(const void *a, const void *b)
+{
+	const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+/* "channel 8 x 1.15, channel 40 is 0" where few make nearly all of the error, else "from x 0.98 to x 1.03". */
+static void say_numbers(const grid *g, shape s, char *text, size_t room)
+{
+	const int64_t n = by_column(s) ? g->cols : g->rows;
+	const char   *sign = by_factor(s) ? "x " : "+ ", *of = by_column(s) ? "channel" : "token";
+	double        whole = 0, named = 0, low = INFINITY, high = -INFINITY;
+	int64_t       most[NAMED];
+	int           k = 0;
+
+	for (int64_t i = 0; i < n; i++) {
+		whole += error_of(g, s, i);
+		low = fmin(low, number_of(g, s, i));
+		high = fmax(high, number_of(g, s, i));
 	}
+	while (k < NAMED && !(named >= NAMED_CARRY * whole)) {
+		int64_t best = -1;
+		for (int64_t i = 0; i < n; i++) {
+			bool taken = false;
+			for (int j = 0; j < k; j++)
+				taken = taken || most[j] == i;
+			best = !taken && (best < 0 || error_of(g, s, i) > error_of(g, s, best)) ? i : best;
+		}
+		most[k++] = best;
+		named += error_of(g, s, best);
+	}
+	if (!(named >= NAMED_CARRY * whole)) {
+		snprintf(text, room, "from %s%.3g to %s%.3g", sign, low, sign, high);
+		return;
+	}
+	*text = 0;
+	qsort(most, (size_t)k, sizeof *most, by_index);
+	for (int j = 0; j < k; j++)
+		if (by_factor(s) && fabs(number_of(g, s, most[j])) < ZERO)
+			vn_text_add(text, room, "%s%s %" PRId64 " is 0", j ? ", " : "", of, most[j]);
+		else
+			vn_text_add(text, room, "%s%s %" PRId64 " %s%.4g", j ? ", " : "", of, most[j], sign, number_of(g, s, most[j]));
 }
 
 static void add_best_shape(vn_explain_trial *t, const grid *g)
 {
 	double left[N_SHAPES] = { 0 }, whole = 0, there = 0;
+	char   numbers[160], rest[40] = "";
 	int    best = 0;
 
 	for (int64_t i = 0; i < g->rows; i++)
@@ -68,8 +140,12 @@ static void add_best_shape(vn_explain_trial *t, const grid *g)
 		}
 	for (int s = 1; s < N_SHAPES; s++)
 		best = left[s] < left[best] ? s : best;
-	if (whole > 0 && left[best] <= LEFT * whole && left[best] <= LEFT * there)
-		vn_lines_add(&t->x->looks, "%s explains all but %.2g %% of it", says[best], 100 * left[best] / whole);
+	if (!(whole > 0 && left[best] <= LEFT * whole && left[best] <= LEFT * there))
+		return;
+	say_numbers(g, (shape)best, numbers, sizeof numbers);
+	if (left[best] > ALL * whole)
+		snprintf(rest, sizeof rest, " but %.2g %%", 100 * left[best] / whole);
+	vn_lines_add(&t->x->looks, "%s: %s; this explains all%s of the error", says[best], numbers, rest);
 }
 
 static vn_status add_shape(vn_explain_trial *t, vn_error *err)
@@ -123,7 +199,7 @@ static vn_status add_half_sums(vn_explain_trial *t, vn_error *err)
 	    !(st = vn_measure(&t->own, c, t->site->axes, false, t->c->request.options->threads, &is, err))) {
 		const double times = is.value[VN_M_NMSE] / half.value[VN_M_NMSE];
 		if (is.finite && half.finite && times > 1.0 / AS_MUCH && times < AS_MUCH)
-			vn_lines_add(&t->x->looks, "sums kept in float16 (P4) leave as much: it is %.2g times that", times);
+			vn_lines_add(&t->x->looks, "sums kept in float16 (P4): its nmse is %.2g times what such sums cause", times);
 	}
 	vn_tensor_free(&z);
 	return st;

@@ -1,10 +1,11 @@
-/* error_shape.h: the shape of an error that no known mistake makes (specs/models.md 9.2). */
+/* error_shape.h: describes the shape of an error that no known mistake explains (specs/models.md
+ * 9.2). */
 #ifndef VN_COMPARE_ERROR_SHAPE_H
 #define VN_COMPARE_ERROR_SHAPE_H
 
 #include "compare/explain/trial.h"
 
-/* The error in words, into t->x->looks. */
+/* Adds the description to t->x->looks. */
 vn_status vn_error_shape(vn_explain_trial *t, vn_error *err);
 
 #endif

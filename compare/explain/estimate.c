@@ -1,7 +1,8 @@
 /* estimate.c: see estimate.h.
  *
- * Of the first operations each is tried in its own way. Then, where others lie between the checkpoint and what was captured,
- * an engine takes one number for several of them: it is fitted for all of a kind, for those of a layer, and for one alone.
+ * First, each operation near the checkpoint is tried in its own way. If others lie between the
+ * checkpoint and captured values, an engine may use one number for several of them: it is fitted
+ * for all of a kind, for those of a layer, and for one alone.
  */
 #include "compare/explain/estimate.h"
 #include "compare/explain/estimate_attention.h"

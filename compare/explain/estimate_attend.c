@@ -1,4 +1,5 @@
-/* estimate_attend.c: see estimate_attend.h. A few queries tell which it may be; that one is made in full. */
+/* estimate_attend.c: see estimate_attend.h. A few queries select the likely mistake, which is then
+ * computed in full. */
 #include "compare/explain/estimate_attend.h"
 #include "compare/explain/attend.h"
 #include "compare/explain/score.h"

@@ -1,5 +1,5 @@
-/* estimate_attend.h: what a mask or a softmax does otherwise that no constant of attention expresses (attend.h): calls that were recorded as
- * one, a sink, a cap, rounding on the way. */
+/* estimate_attend.h: estimates mistakes of attention that no constant of it can express (attend.h):
+ * several calls recorded as one, a sink, a cap, intermediate rounding. */
 #ifndef VN_COMPARE_ESTIMATE_ATTEND_H
 #define VN_COMPARE_ESTIMATE_ATTEND_H
 

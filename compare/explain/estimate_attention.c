@@ -1,7 +1,8 @@
-/* estimate_attention.c: a sliding window, and the first keys that stay in sight beside it.
+/* estimate_attention.c: fits a sliding window, also with first keys that stay visible.
  *
- * With `keys` at the beginning and a window of `width` the first token that loses one stands at keys + width; of few digits
- * it may come out right all the same, and the first that does not stands behind it. */
+ * With `keys` first keys and a window of `width`, the first token that loses a key is at keys +
+ * width. With few digits that token may still come out right; then the first wrong one is later.
+ */
 #include "compare/explain/estimate_attention.h"
 #include "compare/explain/fit.h"
 #include "compare/explain/score.h"

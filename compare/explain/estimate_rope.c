@@ -1,9 +1,10 @@
 /* estimate_rope.c: see estimate_rope.h.
  *
- * A pair of columns is a complex number; output over input is af e^(i p f), p the position
- * (specs/models.md 9.2). Summed over the heads of a token that is z[p], whose turn from
- * token to token is f, as long as f is below pi; longer and longer lags make f more precise. Of one
- * token alone theta is what turns all its pairs so far. */
+ * A pair of columns is a complex number; output / input is af e^(i p f), where p is the position
+ * (specs/models.md 9.2). The sum over the heads of a token is z[p]. Its phase advances by f from
+ * token to token, as long as f is below pi; longer and longer lags make f more precise. With a
+ * single token, theta is the value that explains the phases of all its pairs.
+ */
 #include "compare/explain/estimate_rope.h"
 #include "compare/explain/fit.h"
 #include "compare/explain/score.h"

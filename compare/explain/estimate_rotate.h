@@ -1,5 +1,6 @@
-/* estimate_rotate.h: what a rotation does otherwise that no constant of it expresses (rotate.h): rounded angles and tables, calls that were
- * recorded as one and count from 0. */
+/* estimate_rotate.h: estimates mistakes of a rotation that no constant of it can express
+ * (rotate.h): rounded angles and tables; calls, recorded as one, that each count from position
+ * 0. */
 #ifndef VN_COMPARE_ESTIMATE_ROTATE_H
 #define VN_COMPARE_ESTIMATE_ROTATE_H
 

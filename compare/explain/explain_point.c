@@ -1,5 +1,5 @@
-/* explain_point.c: see explain_point.h. A new kind of mistake is a finding (hypothesis.h), its words, and a strategy here or a row of
- * estimate.c. */
+/* explain_point.c: see explain_point.h. A new kind of mistake needs a finding (hypothesis.h), its
+ * words, and a strategy here or a row of estimate.c. */
 #include "compare/explain/explain_point.h"
 #include "compare/explain/catalogue.h"
 #include "compare/explain/error_shape.h"

@@ -48,8 +48,8 @@ const char *vn_say_explained(const vn_comparison *c, const vn_explanation *x, ch
 		vn_text_add(text, VN_EXPLAINED, "none of %d known mistakes fits", x->n_tried);
 	else {
 		const vn_hypothesis *h = &x->by[0];
-		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s%s%s", h->id, *h->id ? ": " : "", h->words, made_at(c, x, h, at), *h->holds ? ", here " : "", h->holds,
-		            *h->id && !h->capture && h->finding != VN_PARALLEL_BLOCK && c->result.point[x->point].replay.captured ? "; only the recording has it: the run went on with other numbers" : "");
+		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s%s%s%s", h->id, *h->id ? ": " : "", h->words, made_at(c, x, h, at), *h->holds ? " (" : "", h->holds, *h->holds ? ")" : "",
+		            *h->id && !h->capture && h->finding != VN_PARALLEL_BLOCK && c->result.point[x->point].replay.captured ? "; only the recording is wrong: the run continued with other numbers" : "");
 	}
 	return text;
 }
@@ -98,14 +98,14 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 		list_refuted(x, lines);
 		return;
 	}
-	char next[200] = "";
+	char next[sizeof x->by->words + 60] = "";
 	if (x->n > x->n_alias && !x->by[x->n_alias].refuted) {
 		const vn_hypothesis *h = &x->by[x->n_alias];
-		snprintf(next, sizeof next, "; runner-up %.60s is %.3g times worse", *h->id ? h->id : h->words, x->margin);
+		snprintf(next, sizeof next, *h->id ? "; runner-up %s is %.3g times worse" : "; runner-up \"%s\" is %.3g times worse", *h->id ? h->id : h->words, x->margin);
 	}
 	vn_lines_add(lines, "residual %.3g floors (was %.3g)%s", vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->unmodified), next);
 	if (as_recorded(c, &x->by[0]))
-		vn_lines_add(lines, "the candidate's recorded positions have this offset: a convention, unless steps disagree; attention scores and what follows are unaffected");
+		vn_lines_add(lines, "the candidate's recorded positions have this offset too: a convention. Attention scores depend on differences of positions, so they are unaffected unless steps have different offsets");
 	if (*x->by[0].against)
 		vn_lines_add(lines, "not in every step: %s", x->by[0].against);
 	if (x->n_alias > 1)

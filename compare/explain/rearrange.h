@@ -1,11 +1,12 @@
-/* rearrange.h: what the operation gives, in another arrangement: times a factor, plus a number, capped, rows or heads or axes in another
- * order, another checkpoint in its place, rows that were not written. */
+/* rearrange.h: tries rearrangements of the operation's result: multiplied by a factor, plus a
+ * number, capped; rows, heads or axes in another order; another checkpoint instead; rows that were
+ * not written. */
 #ifndef VN_COMPARE_REARRANGE_H
 #define VN_COMPARE_REARRANGE_H
 
 #include "compare/explain/trial.h"
 
-/* What a factor on everything is, by the sizes of the model. */
+/* Names of common overall factors, in terms of the model's sizes. */
 typedef enum vn_factor_name {
 	VN_NO_NAME, VN_PLAIN_FACTOR, VN_HEAD_WIDTH, VN_OVER_HEAD_WIDTH, VN_ROOT_HEAD_WIDTH, VN_OVER_ROOT_HEAD_WIDTH, VN_MODEL_WIDTH, VN_OVER_MODEL_WIDTH,
 	VN_ROOT_MODEL_WIDTH, VN_OVER_ROOT_MODEL_WIDTH, VN_ROOT_MODEL_OVER_HEAD, VN_ROOT_HEAD_OVER_MODEL, VN_QUERY_HEADS, VN_OVER_QUERY_HEADS,
@@ -13,7 +14,7 @@ typedef enum vn_factor_name {
 } vn_factor_name;
 
 vn_status vn_rearrange(vn_explain_trial *t, vn_error *err);
-/* Rows that hold what stood there before, another checkpoint's numbers or 0. */
+/* Tries rows that hold earlier content, another checkpoint's numbers, or 0. */
 vn_status vn_rearrange_rows(vn_explain_trial *t, vn_error *err);
 
 #endif

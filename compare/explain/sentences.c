@@ -50,7 +50,7 @@ static void say_fault(const sentence *s)
 static void say_later(const sentence *s)
 {
 	const int by = s->h->change.kind == VN_BY_ROWS ? s->h->change.rows : (int)vn_constant_of(s->h, "step_offset");
-	PUT(s, "%spositions behind the first call are %d too %s", s->h->change.kind == VN_BY_ROWS ? "learned " : "", abs(by), by > 0 ? "high" : "low");
+	PUT(s, "%spositions after the first call are %d too %s", s->h->change.kind == VN_BY_ROWS ? "learned " : "", abs(by), by > 0 ? "high" : "low");
 }
 
 static void say_width(const sentence *s)
@@ -63,7 +63,7 @@ static void say_sinks(const sentence *s)
 	const vn_hypothesis *h = s->h;
 	char                 width[64], keys[64];
 
-	PUT(s, "a sliding window of %s keys and the first %s of all (attention sinks)", range(0, h->first, h->last, width), range(0, h->first_also, h->last_also, keys));
+	PUT(s, "a sliding window of %s keys and the first %s keys (attention sinks)", range(0, h->first, h->last, width), range(0, h->first_also, h->last_also, keys));
 }
 
 static void say_slots(const sentence *s)
@@ -71,12 +71,12 @@ static void say_slots(const sentence *s)
 	static const char *const what[] = { "tokens", "keys", "values" };
 	const int by = (int)vn_constant_of(s->h, "cache_block"), of = (int)vn_constant_of(s->h, "cache_of");
 
-	PUT(s, "%s are written %d slot%s %s theirs", what[of], by, by > 1 ? "s" : "", vn_constant_of(s->h, "cache_form") == VN_CACHE_NEXT ? "before" : "behind");
+	PUT(s, "%s are written %d slot%s %s their own", what[of], by, by > 1 ? "s" : "", vn_constant_of(s->h, "cache_form") == VN_CACHE_NEXT ? "before" : "after");
 }
 
 static void say_exchanged(const sentence *s)
 {
-	static const char *const alone[] = { "", ", keys alone", ", values alone" };
+	static const char *const alone[] = { "", ", keys only", ", values only" };
 	PUT(s, "blocks of %.0f tokens exchanged in pairs%s", vn_constant_of(s->h, "cache_block"), alone[(int)vn_constant_of(s->h, "cache_of")]);
 }
 
@@ -89,7 +89,7 @@ static void say_blocks(const sentence *s)
 
 	for (int i = 0; i < b->n && (used = strlen(list)) < sizeof list - 8; i++)
 		vn_text_add(list, sizeof list, " %d", b->from[i]);
-	PUT(s, "blocks of %d tokens%s lie in another order:%s%s", b->block, alone[b->of], list, strlen(list) < sizeof list - 8 ? "" : "...");
+	PUT(s, "blocks of %d tokens%s are in another order:%s%s", b->block, alone[b->of], list, strlen(list) < sizeof list - 8 ? "" : "...");
 }
 
 static void say_cache(const sentence *s)
@@ -101,17 +101,17 @@ static void say_cache(const sentence *s)
 	if (others)
 		snprintf(few, sizeof few, " or one of %d others", others);
 	if (s->h->finding == VN_KEYS_UNSEEN && n > 1)
-		PUT(s, "keys %lld-%lld are not seen: masked or evicted, or their slots hold what no query attends to", a, b);
+		PUT(s, "keys %lld-%lld are not seen: masked, evicted, or overwritten with keys that no query attends to", a, b);
 	else if (s->h->finding == VN_KEYS_UNSEEN)
-		PUT(s, "key %lld%s is not seen: masked or evicted, or its slot holds what no query attends to", a, few);
+		PUT(s, "key %lld%s is not seen: masked, evicted, or overwritten with a key that no query attends to", a, few);
 	else if (s->h->finding == VN_CACHE_EMPTY && n > 1)
-		PUT(s, "the cache holds nothing of tokens %lld-%lld: their keys and values are 0", a, b);
+		PUT(s, "tokens %lld-%lld are missing from the cache: their keys and values are 0", a, b);
 	else if (s->h->finding == VN_CACHE_EMPTY)
-		PUT(s, "the cache holds nothing of %s %lld%s: its key and value are 0", others ? "a token," : "token", a, few);
+		PUT(s, "token %lld%s is missing from the cache: its key and value are 0", a, few);
 	else if (n > 1)
-		PUT(s, "the cache holds tokens %lld-%lld in the place of tokens %lld-%lld", c, d, a, b);
+		PUT(s, "the cache holds tokens %lld-%lld in place of tokens %lld-%lld", c, d, a, b);
 	else
-		PUT(s, "the cache holds token %lld in the place of token %lld%s", c, a, others ? ", as far as these numbers tell" : "");
+		PUT(s, "the cache holds token %lld in place of token %lld%s", c, a, others ? " (other pairs fit these numbers as well)" : "");
 }
 
 /* Which ranks of how many: those that are there where they are few, else those that are not. */
@@ -131,13 +131,13 @@ static void say_ranks(const sentence *s)
 		if ((fmod(floor(ldexp(mask, -i)), 2) != 0) == few)
 			vn_text_add(list, sizeof list, "%s%d", said++ ? ", " : "", i);
 	PUT(s, "%s %s of rank%s %s of %d%s%s", few ? "the" : "the sum without the", some > 1 ? "parts" : "part", some > 1 ? "s" : "", list, n, few ? ", not the sum" : "",
-	    number < 0 ? "; and no bias" : "");
+	    number < 0 ? ", and no bias" : "");
 }
 
 static void say_shards(const sentence *s)
 {
 	const bool gate = s->h->change.number.row == vn_mistake_fault(VN_MISTAKE_P17_GATE);
-	PUT(s, "shards of a fused %s joined rank by rank, of %.0f ranks", gate ? "gate and up" : "product", s->h->change.number.value);
+	PUT(s, "shards of a fused %s joined rank by rank (%.0f ranks)", gate ? "gate and up" : "product", s->h->change.number.value);
 }
 
 static void say_list(const sentence *s)
@@ -148,7 +148,7 @@ static void say_list(const sentence *s)
 	for (int i = 0; i < n; i++)
 		vn_text_add(list, sizeof list, "%s%d", i ? " " : "", s->h->change.result.list[i]);
 	if (s->h->finding == VN_SHARDS_REORDERED)
-		PUT(s, "what %d ranks make of a product joined in the wrong order: %s", n, list);
+		PUT(s, "shards of %d ranks joined in the wrong order: %s", n, list);
 	else
 		PUT(s, "heads in another order: %s", list);
 }
@@ -156,17 +156,17 @@ static void say_list(const sentence *s)
 static void say_factor(const sentence *s)
 {
 	static const char *const names[VN_N_FACTOR_NAMES] = {
-		[VN_HEAD_WIDTH] = "the width of a head", [VN_OVER_HEAD_WIDTH] = "one over the width of a head", [VN_ROOT_HEAD_WIDTH] = "the root of the width of a head",
-		[VN_OVER_ROOT_HEAD_WIDTH] = "one over the root of the width of a head", [VN_MODEL_WIDTH] = "the model's width",
-		[VN_OVER_MODEL_WIDTH] = "one over the model's width", [VN_ROOT_MODEL_WIDTH] = "the root of the model's width",
-		[VN_OVER_ROOT_MODEL_WIDTH] = "one over the root of the model's width", [VN_ROOT_MODEL_OVER_HEAD] = "the root of the model's width over a head's",
-		[VN_ROOT_HEAD_OVER_MODEL] = "the root of a head's width over the model's", [VN_QUERY_HEADS] = "the query heads of a key head",
-		[VN_OVER_QUERY_HEADS] = "one over the query heads of a key head", [VN_127_OVER_128] = "127/128", [VN_128_OVER_127] = "128/127",
-		[VN_OVER_LAYERS_AND_ONE] = "one over the layers and one", [VN_ROOT_2] = "the root of 2", [VN_OVER_ROOT_2] = "one over the root of 2",
+		[VN_HEAD_WIDTH] = "the head width", [VN_OVER_HEAD_WIDTH] = "1 / head width", [VN_ROOT_HEAD_WIDTH] = "sqrt(head width)",
+		[VN_OVER_ROOT_HEAD_WIDTH] = "1 / sqrt(head width)", [VN_MODEL_WIDTH] = "the model width",
+		[VN_OVER_MODEL_WIDTH] = "1 / model width", [VN_ROOT_MODEL_WIDTH] = "sqrt(model width)",
+		[VN_OVER_ROOT_MODEL_WIDTH] = "1 / sqrt(model width)", [VN_ROOT_MODEL_OVER_HEAD] = "sqrt(model width / head width)",
+		[VN_ROOT_HEAD_OVER_MODEL] = "sqrt(head width / model width)", [VN_QUERY_HEADS] = "the query heads per key head",
+		[VN_OVER_QUERY_HEADS] = "1 / query heads per key head", [VN_127_OVER_128] = "127/128", [VN_128_OVER_127] = "128/127",
+		[VN_OVER_LAYERS_AND_ONE] = "1 / (layers + 1)", [VN_ROOT_2] = "sqrt(2)", [VN_OVER_ROOT_2] = "1 / sqrt(2)",
 	};
 	const char *name = names[s->h->change.result.list[0]];
 
-	PUT(s, "everything is multiplied by %.6g%s%s", s->h->change.result.number, name ? ", " : "", name ? name : "");
+	PUT(s, "every element is multiplied by %.6g%s%s", s->h->change.result.number, name ? ", which is " : "", name ? name : "");
 }
 
 static void say_axes(const sentence *s)
@@ -179,7 +179,7 @@ static void say_axes(const sentence *s)
 		const char *word = vn_axes_word(axes, s->h->change.result.list[k], &n);
 		vn_text_add(order, sizeof order, "%s%.*s", k ? " " : "", (int)n, word);
 	}
-	PUT(s, "its bytes are those of (%s)%s", order, s->h->finding == VN_AXES_OF_HEADS ? ": heads joined innermost, column k H + h" : "");
+	PUT(s, "its elements are in the order (%s)%s", order, s->h->finding == VN_AXES_OF_HEADS ? ": heads joined innermost, column k H + h" : "");
 }
 
 /* "partly written: tokens 32-47, 64-79 are 0" */
@@ -207,9 +207,9 @@ static void say_reads(const sentence *s)
 	else if (s->h->finding == VN_OTHER_CACHE)
 		PUT(s, "it reads the keys and values of layer %d: %s and %s", p->value[in[VN_ATTN_K] - 1].layer, name_of(p, in[VN_ATTN_K] - 1), name_of(p, in[VN_ATTN_V] - 1));
 	else if (s->h->finding == VN_OTHER_INPUT)
-		PUT(s, "it reads %s in the place of %s", name_of(p, in[input] - 1), name_of(p, vn_plan_root(p, n->in[input])));
+		PUT(s, "it reads %s in place of %s", name_of(p, in[input] - 1), name_of(p, vn_plan_root(p, n->in[input])));
 	else
-		PUT(s, "it reads %s in the place of %s of its own layer", name_of(p, in[input] - 1), s->h->finding == VN_OTHER_VALUES ? "the values" : "the keys");
+		PUT(s, "it reads %s in place of %s of its own layer", name_of(p, in[input] - 1), s->h->finding == VN_OTHER_VALUES ? "the values" : "the keys");
 }
 
 /* "the matrices of layer1.q_proj, layer1.k_proj and layer1.v_proj, fused", or "the matrix" */
@@ -242,7 +242,7 @@ static void say_crossed(const sentence *s)
 {
 	const vn_matrix_edit *e = &s->h->change.matrix;
 
-	PUT(s, "shards of %d ranks are in another order than their inputs: the inputs of ranks 0 to %d meet the weights of ranks ", e->n, e->n - 1);
+	PUT(s, "shards of %d ranks are in the wrong order: the inputs of ranks 0 to %d are multiplied by the weights of ranks ", e->n, e->n - 1);
 	for (int i = 0; i < e->n; i++)
 		vn_text_add(s->text, s->size, "%s%d", i ? ", " : "", e->from[i]);
 }
@@ -250,7 +250,7 @@ static void say_crossed(const sentence *s)
 static void say_format(const sentence *s)
 {
 	static const char *const names[VN_N_FORMATS] = {
-		[VN_FORMAT_BF16] = "bfloat16", [VN_FORMAT_F16] = "float16", [VN_FORMAT_TF32] = "TF32 (10 bits behind the leading one)",
+		[VN_FORMAT_BF16] = "bfloat16", [VN_FORMAT_F16] = "float16", [VN_FORMAT_TF32] = "TF32 (10 bits of mantissa)",
 		[VN_FORMAT_E4M3] = "float8 (e4m3)", [VN_FORMAT_E5M2] = "float8 (e5m2)", [VN_FORMAT_INT8] = "int8",
 	};
 	static const char *const of[] = { [VN_OF_WEIGHTS] = "weights", [VN_OF_INPUTS] = "inputs", [VN_OF_BOTH] = "inputs and weights" };
@@ -273,7 +273,7 @@ static void say_attend(const sentence *s)
 	else if (e->kind == VN_ATTEND_CALLS_ALONE)
 		PUT(s, "calls of %d tokens do not see the keys of earlier calls", e->call);
 	else if (e->kind == VN_ATTEND_SINK)
-		PUT(s, "softmax with an attention sink: a score of %g, without a value", e->number);
+		PUT(s, "softmax with an attention sink: one more score, %g, that has no value", e->number);
 	else if (e->kind == VN_ATTEND_CAP)
 		PUT(s, "scores capped: %g tanh(score / %g)", e->number, e->number);
 	else
@@ -282,7 +282,7 @@ static void say_attend(const sentence *s)
 
 static void say_calls(const sentence *s)
 {
-	PUT(s, "positions count from 0 in every call, of %d tokens", s->h->change.rotate.call);
+	PUT(s, "positions count from 0 in every call of %d tokens", s->h->change.rotate.call);
 }
 
 static void say_rotation(const sentence *s)
@@ -311,8 +311,11 @@ static void say_token(const sentence *s)
 	const int by = s->h->change.tokens;
 	char      which[40];
 
-	snprintf(which, sizeof which, abs(by) == 1 ? "the token" : "the token %d", abs(by));
-	PUT(s, "the embedding of %s %s%s", which, by < 0 ? "before" : "behind", s->h->change.later ? ", behind the first call" : "");
+	if (abs(by) == 1)
+		snprintf(which, sizeof which, "the %s token", by < 0 ? "previous" : "next");
+	else
+		snprintf(which, sizeof which, "the token %d places %s", abs(by), by < 0 ? "before" : "after");
+	PUT(s, "the embedding of %s%s", which, s->h->change.later ? ", after the first call" : "");
 }
 
 /* ---- one sentence for each finding ----------------------------------------------------------------------------- */
@@ -328,25 +331,25 @@ static const struct row {
 	[VN_FAULT] = { .say = say_fault },
 	[VN_THETA] = { .words = "RoPE with theta %g", .with = NUMBER, .constant = "theta" },
 	[VN_THETA_PLAIN] = { .words = "RoPE with theta %g and without its scaling", .with = NUMBER, .constant = "theta" },
-	[VN_ROPE_FACTOR] = { .words = "RoPE scaled as Llama 3's by a factor of %g", .with = NUMBER, .constant = "factor" },
-	[VN_ROPE_CONTEXT] = { .words = "RoPE scaled as Llama 3's, of an original context of %g", .with = NUMBER, .constant = "original_context" },
-	[VN_ROPE_LOW] = { .words = "RoPE scaled as Llama 3's, with a low frequency factor of %g", .with = NUMBER, .constant = "low_freq_factor" },
-	[VN_ROPE_HIGH] = { .words = "RoPE scaled as Llama 3's, with a high frequency factor of %g", .with = NUMBER, .constant = "high_freq_factor" },
+	[VN_ROPE_FACTOR] = { .words = "RoPE with llama3 scaling by factor %g", .with = NUMBER, .constant = "factor" },
+	[VN_ROPE_CONTEXT] = { .words = "RoPE with llama3 scaling from an original context of %g", .with = NUMBER, .constant = "original_context" },
+	[VN_ROPE_LOW] = { .words = "RoPE with llama3 scaling, low_freq_factor %g", .with = NUMBER, .constant = "low_freq_factor" },
+	[VN_ROPE_HIGH] = { .words = "RoPE with llama3 scaling, high_freq_factor %g", .with = NUMBER, .constant = "high_freq_factor" },
 	[VN_OFFSET] = { .words = "positions count from %s", .with = RANGE, .constant = "offset" },
 	[VN_OFFSET_LATER] = { .say = say_later },
 	[VN_ONE_POSITION] = { .words = "every token is rotated as token %.0f", .with = NUMBER, .constant = "offset" },
-	[VN_ANY_POSITION] = { .words = "every token is rotated alike, by whatever position" },
+	[VN_ANY_POSITION] = { .words = "every token is rotated as if at one and the same position" },
 	[VN_STRETCH] = { .words = "every angle is %.5g times what it should be", .with = NUMBER, .constant = "turn" },
 	[VN_ROTARY_WIDTH] = { .say = say_width },
 	[VN_TABLE_OFFSET] = { .words = "learned positions count from %s", .with = RANGE },
 	[VN_TABLE_OFFSET_LATER] = { .say = say_later },
 	[VN_EPS] = { .words = "eps is %.4g", .with = NUMBER, .constant = "eps" },
-	[VN_EPS_OUTSIDE] = { .words = "eps is added to the root, not under it, and is %.4g", .with = NUMBER, .constant = "eps" },
+	[VN_EPS_OUTSIDE] = { .words = "eps is added outside the square root, and is %.4g", .with = NUMBER, .constant = "eps" },
 	[VN_SCORE_SCALE] = { .words = "scores scaled by %.6g", .with = NUMBER, .constant = "scale" },
 	[VN_DELTA_SCALE] = { .words = "queries of the delta rule scaled by %.6g", .with = NUMBER, .constant = "scale" },
 	[VN_WINDOW] = { .words = "a sliding window of %s keys", .with = RANGE, .constant = "window" },
 	[VN_WINDOW_AND_SINKS] = { .say = say_sinks },
-	[VN_KEYS_OF_PADDING] = { .words = "keys of padding are seen: %s", .with = RANGE, .constant = "padding" },
+	[VN_KEYS_OF_PADDING] = { .words = "padding keys are seen: %s", .with = RANGE, .constant = "padding" },
 	[VN_SLOTS_MOVED] = { .say = say_slots },
 	[VN_BLOCKS_EXCHANGED] = { .say = say_exchanged },
 	[VN_BLOCKS_REORDERED] = { .say = say_blocks },
@@ -357,17 +360,17 @@ static const struct row {
 	[VN_BIAS_TIMES] = { .words = "bias added %.6g times", .with = NUMBER },
 	[VN_RANKS_SUMMED] = { .say = say_ranks },
 	[VN_SHARDS_JOINED] = { .say = say_shards },
-	[VN_SHARDS_ALONG_TOKENS] = { .words = "what %.0f ranks make of a product joined along the tokens", .with = NUMBER },
+	[VN_SHARDS_ALONG_TOKENS] = { .words = "shards of %.0f ranks joined along the token axis", .with = NUMBER },
 	[VN_SHARDS_REORDERED] = { .say = say_list },
-	[VN_ROWS_PADDED] = { .words = "padding of %.0f behind each row of a matrix is ignored", .with = NUMBER },
+	[VN_ROWS_PADDED] = { .words = "padding of %.0f after each row of a matrix is read as data", .with = NUMBER },
 	[VN_TEMPERATURE] = { .words = "logits at a temperature of %.6g", .with = INVERSE },
 	[VN_CAP] = { .words = "logits capped: %1$.6g tanh(x / %1$.6g)", .with = NUMBER },
 	[VN_SUM_TIMES] = { .words = "the sum of ranks is taken %.0f times", .with = NUMBER },
 	[VN_AVERAGE] = { .words = "the average of %.0f ranks, not their sum", .with = INVERSE },
 	[VN_FACTOR] = { .say = say_factor },
-	[VN_ADDEND] = { .words = "%.6g is added to everything", .with = NUMBER },
-	[VN_ONE_VALUE] = { .words = "all of it is %.6g", .with = NUMBER },
-	[VN_ZERO] = { .words = "all of it is 0: never written" },
+	[VN_ADDEND] = { .words = "%.6g is added to every element", .with = NUMBER },
+	[VN_ONE_VALUE] = { .words = "every element is %.6g", .with = NUMBER },
+	[VN_ZERO] = { .words = "every element is 0: never written" },
 	[VN_HEADS_REORDERED] = { .say = say_list },
 	[VN_TOKENS_MOVED] = { .words = "token t has what token t %+.0f should have", .with = NUMBER },
 	[VN_TOKENS_REVERSED] = { .words = "tokens in reverse order" },
@@ -399,8 +402,8 @@ static const struct row {
 	[VN_OTHER_KEYS] = { .say = say_reads },
 	[VN_OTHER_VALUES] = { .say = say_reads },
 	[VN_OTHER_INPUT] = { .say = say_reads },
-	[VN_STEP_STALE] = { .words = "what the step before has: the buffer was not updated" },
-	[VN_STEP_LATE] = { .words = "what was due in the step before: it is one step late" },
+	[VN_STEP_STALE] = { .words = "the values of the previous step: the buffer was not updated" },
+	[VN_STEP_LATE] = { .words = "the values that belong to the previous step: one step late" },
 	[VN_OTHER_TOKEN] = { .say = say_token },
 };
 
@@ -440,7 +443,7 @@ static void put_also(const vn_plan *p, vn_hypothesis *h)
 		snprintf(h->also, sizeof h->also, " and %d more operations", h->places - 1);
 }
 
-/* "in heads 1, 4-7 of 8 alone" */
+/* "in heads 1, 4-7 of 8 only" */
 static void put_part(vn_hypothesis *h)
 {
 	char which[40] = "";
@@ -456,9 +459,9 @@ static void put_part(vn_hypothesis *h)
 		vn_text_add(which, sizeof which, last > i ? "%s%d-%d" : "%s%d", *which ? ", " : "", i, last);
 	}
 	if (strlen(which) >= sizeof which - 1)
-		snprintf(h->in_part, sizeof h->in_part, "in %d of %d heads alone", n, h->heads);
+		snprintf(h->in_part, sizeof h->in_part, "in %d of %d heads only", n, h->heads);
 	else if (h->heads)
-		snprintf(h->in_part, sizeof h->in_part, "in head%s %s of %d alone", n > 1 ? "s" : "", which, h->heads);
+		snprintf(h->in_part, sizeof h->in_part, "in head%s %s of %d only", n > 1 ? "s" : "", which, h->heads);
 }
 
 /* The answer of that step at the same point that is the same but for its number. */
@@ -485,7 +488,7 @@ static void put_against(const vn_comparison *c, const vn_explanations *all, cons
 		snprintf(h->against, sizeof h->against, "step %d is right, but this mistake would change it", h->against_step);
 		break;
 	case VN_ONE_QUERY:
-		snprintf(h->against, sizeof h->against, "measured on a single query, and no other step confirms it");
+		snprintf(h->against, sizeof h->against, "measured on a single query; no other step confirms it");
 		break;
 	case VN_ANOTHER_NUMBER:
 		there = in_step(c, all, x, h);

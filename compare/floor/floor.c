@@ -1,6 +1,6 @@
-/* floor.c: how far the candidate's number format alone moves each checkpoint:
- * the reference engine in the candidate's precision, measured against the
- * reference. From a recording of such a run, or run here and now (floor_run.c). */
+/* floor.c: measures how far the candidate's number format alone moves each checkpoint: the
+ * reference engine in the candidate's precision, against the reference. From a recording of such a
+ * run, or run here (floor_run.c). */
 #include "compare/floor/floor_channels.h"
 #include "compare/floor/floor.h"
 #include "compare/floor/precision.h"

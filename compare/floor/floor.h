@@ -1,7 +1,8 @@
 /* floor.h: the error that the candidate's number format alone causes at each checkpoint.
  *
- * The floor is measured: a run of the reference engine in the candidate's precision against the reference. It comes from a
- * recording of such a run (--floor), or is computed from the model (vn_floor_run, compare/replay/replay.h).
+ * The floor is measured: a run of the reference engine in the candidate's precision, against the
+ * reference. It comes from a recording of such a run (--floor), or is computed from the model
+ * (vn_floor_run in compare/replay/replay.h).
  *
  * Reads   request.options, opened.ref, opened.cand, opened.floor, result.point
  * Fills   floor and has_floor of every measured checkpoint; result.floor_from; opened.policy
@@ -11,9 +12,11 @@
 
 #include "compare/comparison/comparison.h"
 
-/* Without a floor recording nothing happens. Errors: VN_ERR_MISMATCH where it is no floor of this comparison. */
+/* Measures the floor from opened.floor; does nothing without one. VN_ERR_MISMATCH: that recording
+ * is not a floor for this comparison. */
 vn_status vn_floor_of_file(vn_comparison *c, vn_error *err);
-/* After the floor was filled in, from either source: no floor is less than what float32's sums leave, and gaps are a warning. */
+/* Call after the floor is filled in, from either source. Raises floors to at least the error of
+ * float32 sums, and warns of checkpoints without a floor. */
 void      vn_floor_finish(vn_comparison *c);
 
 #endif

@@ -1,6 +1,6 @@
 /* floor_channels.h: the floor of a channel pool (judge/pool_channels.h), measured on the same rows.
  *
- * Reads   opened.floor or a run's tensors, result.channel_pool
+ * Reads   opened.floor or the tensors of a run; result.channel_pool
  * Fills   floor of each channel pool, and of the checkpoints that it charges
  */
 #ifndef VN_COMPARE_FLOOR_CHANNELS_H
@@ -8,15 +8,17 @@
 
 #include "compare/judge/pool_channels.h"
 
-/* From the recording opened.floor, when every checkpoint has its own floor. */
+/* Measures it from the recording opened.floor. Call when every checkpoint has its own floor. */
 vn_status vn_floor_channels_of_file(vn_comparison *c, vn_channel_entry *entry, vn_error *err);
 
-/* From a run, of which nothing is kept but these rows: what it made of p. side 0: the run; 1: a finer one that it is held against. */
+/* Copies the pooled rows of p from tensor t of a run, since nothing else of the run is kept. side
+ * 0: the floor's run; side 1: the finer run that it is compared with. */
 vn_status vn_floor_channels_keep(vn_comparison *c, const vn_checkpoint *p, int side, const vn_tensor *t, vn_error *err);
-/* When it is over: against the finer one, or the reference. joins: a floor is there already, this one comes to it (vn_floor_join);
- * twice: this run stands for both. Gives the rows back. */
+/* Call after the run. Measures the kept rows against those of the finer run (finer), or against the
+ * reference, and frees them. joins: adds the result to the floor that exists (vn_floor_sum). twice:
+ * adds the result twice, because this run stands for two independent ones. */
 vn_status vn_floor_channels_take(vn_comparison *c, bool finer, bool joins, bool twice, vn_error *err);
-/* Gives them back where the run failed. */
+/* Frees the kept rows, after a failed run. */
 void      vn_floor_channels_drop(vn_comparison *c);
 
 #endif

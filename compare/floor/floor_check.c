@@ -1,6 +1,9 @@
-/* floor_check.c: is the floor one? A floor says how far a number format moves a checkpoint of the reference, so it may
- * be no larger than a format makes it. A wrong reference is far from whatever is run beside it, and so is a floor that is
- * a run of something else: taken for a unit, either would excuse any candidate. */
+/* floor_check.c: is the floor plausible?
+ *
+ * A floor says how far a number format moves a checkpoint of the reference, so it must not exceed
+ * what a format can do. A wrong reference is far from any run, and a run of something else is far
+ * from the reference. Used as the unit, such a floor would excuse any candidate.
+ */
 #include "compare/judge/count.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/floor/precision.h"

@@ -1,7 +1,10 @@
-/* floor_near.c: does the floor of a checkpoint go with those around it? A number format moves a value about as far as what
- * it was computed from, or what reads it is moved as far: errors of a sharp softmax are large, and so are those of the
- * context behind it. A tensor that is wrong in one of the two files alone (captured at the wrong place, changed after) is
- * far from the other one, and neither its inputs nor its readers are. */
+/* floor_near.c: does the floor of a checkpoint agree with those around it?
+ *
+ * A number format moves a value about as far as its inputs and its readers: errors of a sharp
+ * softmax are large, and so are those of the context after it. A tensor that is wrong in only one
+ * of the two files (captured at the wrong place, changed afterwards) is far from the other file,
+ * and neither its inputs nor its readers are.
+ */
 #include "compare/floor/floor_check.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/localise.h"

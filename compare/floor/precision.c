@@ -1,10 +1,11 @@
-/* precision.c: are a recording's numbers of the precision that it says it ran in?
+/* precision.c: do a recording's numbers have the precision that it declares?
  *
- * By that word limits and the floor are chosen. A candidate that says f16 and holds float32 is
- * judged by limits a million times too wide: it is refused, unless that is allowed. A reference
- * that says f32 and ran in bfloat16 is no reference: that is a warning. What a number needs of
- * digits is seen in it, whatever it is stored in: f16 results written out as float32 still end
- * in 13 zeros. So the first numbers of some tensors are looked at, and most of them decide.
+ * Limits and the floor are chosen by the declared precision. A candidate that declares f16 and
+ * holds float32 is judged by limits a million times too wide: it is refused, unless that is
+ * allowed. A reference that declares f32 and ran in bfloat16 is no reference: that is a warning.
+ * The digits that a number needs show in the number, whatever it is stored in: f16 results written
+ * as float32 still end in 13 zero bits. So the first numbers of some tensors are examined, and the
+ * majority decides.
  */
 #include "compare/floor/precision.h"
 
@@ -144,6 +145,7 @@ void vn_warn_swapped(vn_comparison *c)
 		return;
 	vn_shell_add(line, sizeof line, vn_recording_path(c->opened.cand));
 	vn_shell_add(line, sizeof line, vn_recording_path(c->opened.ref));
+	c->result.swapped = true;
 	vn_lines_add(&c->result.warnings, "the reference ran in %.40s and the candidate in %.40s; if they are swapped, type: %s", ref, cand, line);
 }
 

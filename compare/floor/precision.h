@@ -1,4 +1,5 @@
-/* precision.h: the number format that a recording was computed in: what it declares, and what its numbers show.
+/* precision.h: the number format that a recording was computed in: what it declares, and what its
+ * numbers show.
  *
  * Reads   request.options, opened.cand, and the numbers of a recording
  * Fills   opened.policy; lines of result.notes, warnings and refusals
@@ -8,23 +9,26 @@
 
 #include "compare/comparison/comparison.h"
 
-/* Are r's numbers of the precision that it says it ran in? Where most of what is looked at is coarser, a warning; where finer, a
- * refusal, and it is not an error yet. */
+/* Do r's numbers have the precision that r declares? If most of the numbers examined are coarser,
+ * it adds a warning; if finer, a refusal, and still returns VN_OK. who: the role of r in
+ * messages. */
 vn_status vn_check_precision(vn_comparison *c, const char *who, vn_recording *r, vn_error *err);
 
-/* Warns of a reference that ran in 16 bits while the candidate did not: they may be swapped. */
+/* Warns if the reference ran in 16 bits and the candidate did not: they may be swapped. */
 void      vn_warn_swapped(vn_comparison *c);
 
-/* opened.policy: what was asked for, else what the candidate declares, else the format that most of its tensors are in. */
+/* Sets opened.policy: the precision that was asked for, else what the candidate declares, else the
+ * format of most of its tensors. */
 void      vn_assume_policy(vn_comparison *c);
 
-/* What a recording says it ran in, or else (false) the format that most of its tensors are in. */
+/* Sets *policy to the precision that a recording declares and returns true; else to the format of
+ * most of its tensors, and returns false. */
 bool      vn_policy_of_recording(const vn_recording *r, vn_policy *policy);
 
 /* Does a keep more digits than b? */
 bool      vn_policy_finer(vn_policy a, vn_policy b);
 
-/* What the recording says of its precision, "unknown" where it says nothing; the recording's. */
+/* Returns the recording's words for its precision, or "unknown". Owned by the recording. */
 const char *vn_precision_of(const vn_recording *r);
 
 #endif

@@ -1,15 +1,16 @@
-/* experiment.h: a run with some operations replaced by the reference, and what became of it.
+/* experiment.h: runs a model with some operations replaced by the reference, and judges the
+ * outcome.
  *
- * A toggle is a node of the model's plan, under the name of its first output. The
- * candidate is the GPU engine, in this process, or whatever a command runs: that one is
- * told in VERNIER_FORCE_REF which nodes to replace, names with commas between, and
- * answers by its exit status, 0 good and 1 bad, or by a recording. Recordings are
- * compared with the reference's of the same tokens, in float32, made once; the floor
- * is a run of the reference in the precision of what is replaced.
+ * A toggle is a node of the model's plan, named after its first output. The candidate is the GPU
+ * engine, in this process, or any command. A command finds the names of the nodes to replace in
+ * VERNIER_FORCE_REF, separated by commas, and answers by its exit status, 0 good and 1 bad, or by a
+ * recording. Recordings are compared with one float32 run of the reference on the same tokens; the
+ * floor is a run of the reference in the precision of the replaced nodes.
  *
- * Owner    what the options point at is borrowed.
- * Threads  one at a time.
- * Files    recordings lie in a directory of their own in $TMPDIR, removed by close.
+ * Owner    what the options point to is borrowed.
+ * Threads  call from one thread at a time.
+ * Files    recordings are in a directory of their own in $TMPDIR, which vn_experiment_close
+ *          removes.
  */
 #ifndef VN_COMPARE_EXPERIMENT_H
 #define VN_COMPARE_EXPERIMENT_H
@@ -22,11 +23,12 @@
 
 typedef struct vn_experiment_options {
 	const vn_model     *model;
-	vn_recipe           recipe;    /* the tokens and the points; not where it goes */
-	vn_engine_options   cand;      /* of the GPU; quiet or not for all engines */
+	vn_recipe           recipe;    /* tokens and points; the output path is ignored */
+	vn_engine_options   cand;      /* of the GPU; `quiet` applies to all engines */
 	const vn_policy    *as;        /* replaced nodes run in this precision; NULL: the candidate's */
-	const char         *check;     /* a command instead of the GPU; NULL */
-	const char         *recording; /* which it writes; NULL: its exit status is the answer */
+	const char         *check;     /* command to run instead of the GPU; NULL */
+	/* the file that the command writes; NULL: its exit status is the answer */
+	const char         *recording;
 	const char         *limits;    /* NULL: vernier's own for the candidate's precision */
 	vn_compare_options  compare;
 } vn_experiment_options;
@@ -39,34 +41,37 @@ typedef struct vn_experiment {
 	const char   **name;           /* (n) */
 	vn_progress    bar;
 	int            runs;
-	int            compared;       /* checkpoints, in the last run; 0: none are */
-	char           limits[PATH_MAX]; /* that were kept to; empty: none yet */
-	/* its own */
+	int            compared;       /* checkpoints in the last run; 0: nothing was compared */
+	char           limits[PATH_MAX]; /* the limits in use; "": none yet */
+	/* private */
 	int           *nodes;
 	bool          *forced;         /* (n_nodes) */
 	vn_engine      engine;
 	char           dir[PATH_MAX], ref[PATH_MAX], floor[PATH_MAX], cand[PATH_MAX];
 } vn_experiment;
 
-/* What became of one run. */
+/* The outcome of one run. */
 typedef struct vn_isolate_trial {
 	bool    within;
 	int     outside;            /* checkpoints */
-	char    first[VN_NAME_MAX + 24]; /* where it first goes wrong; empty */
+	char    first[VN_NAME_MAX + 24]; /* first divergence; "": none */
 	double  kl;                 /* mean over the rows of the logits; NaN: not known */
-	/* (n) of the checkpoints that a toggle's node makes: */
-	bool   *bad;                /* some is outside */
-	bool   *origin;             /* some is where the comparison sees an error begin */
-	double *error;              /* the largest nmse, in floors where there are; INFINITY: no numbers; 0: not compared */
+	/* (n), about the checkpoints that the toggle's node makes: */
+	bool   *bad;                /* one is outside */
+	bool   *origin;             /* one is an origin of the comparison */
+	/* largest nmse, in floors if there are any; INFINITY: not finite; 0: not compared */
+	double *error;
 } vn_isolate_trial;
 
-/* Makes the reference run and the engine. vn_experiment_close in any case. */
+/* Makes the reference run and the engine. Call vn_experiment_close afterwards, also after a
+ * failure. */
 vn_status vn_experiment_open(vn_experiment *x, const vn_experiment_options *o, vn_error *err);
 void      vn_experiment_close(vn_experiment *x);
-/* Are runs compared, or is there but a yes or no? */
+/* Are runs compared as recordings, or is the only answer good or bad? */
 bool      vn_experiment_compares(const vn_experiment *x);
 
-/* With these toggles (n) on. *t: zeroed, or of an earlier run; vn_trial_finish afterwards. */
+/* Runs with the toggles on[i] (n) replaced. *t: zeroed, or from an earlier run. Call
+ * vn_trial_finish afterwards. */
 vn_status vn_experiment_run(vn_experiment *x, const bool *on, vn_isolate_trial *t, vn_error *err);
 void      vn_trial_finish(vn_isolate_trial *t);
 

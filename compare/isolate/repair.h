@@ -1,6 +1,6 @@
-/* repair.h: which operations to replace to repair a run, and what that says about each.
+/* repair.h: finds which operations to replace to repair a run, and what that says about each.
  *
- * These runs are made and reported:
+ * It makes and reports these runs:
  *
  *   plain   the run as it is
  *   whole   with everything replaced
@@ -18,17 +18,18 @@
 
 enum { VN_MOST_PROBES = 12, VN_MOST_CURVE = 40 };
 
-/* One toggle by itself. */
+/* A run about one toggle. */
 typedef struct vn_probe {
 	int    toggle;
-	int    set;     /* whose other members are replaced, and it is not; -1: it is replaced alone */
-	bool   own;     /* its own checkpoints are within the limits then */
-	int    outside; /* checkpoints that are not */
+	/* the set whose other members are replaced; -1: this toggle alone is replaced */
+	int    set;
+	bool   own;     /* its own checkpoints are within the limits */
+	int    outside; /* checkpoints outside */
 	double kl;
 } vn_probe;
 
 typedef struct vn_repaired {
-	int    k, worst; /* toggles replaced; the last that joined them, -1: none */
+	int    k, worst; /* number of toggles replaced; the one added last, -1: none */
 	bool   within;
 	int    outside;
 	double kl;
@@ -36,28 +37,30 @@ typedef struct vn_repaired {
 
 typedef struct vn_repair {
 	vn_isolated found;
-	vn_isolate_trial    plain, whole; /* with nothing and with everything replaced; whole.bad NULL: not run */
-	int        *order;        /* (n) toggles, the worst first: where errors begin, then by error */
-	int         n_order;      /* of them with an error */
+	/* without and with all toggles replaced; whole.bad NULL: not run */
+	vn_isolate_trial    plain, whole;
+	int        *order;        /* (n) toggles: origins first, then by decreasing error */
+	int         n_order;      /* how many of them have an error */
 	vn_probe    probe[VN_MOST_PROBES];
 	int         n_probes;
 	vn_repaired curve[VN_MOST_CURVE];
 	int         n_curve;
 } vn_repair;
 
-/* vn_repair_finish in any case. Where runs are not compared there is but the search. */
+/* Makes the runs. If runs are not compared, only the search is made. Call vn_repair_finish
+ * afterwards, also after a failure. */
 vn_status vn_repair_find(vn_experiment *x, vn_repair *r, vn_error *err);
 void      vn_repair_finish(vn_repair *r);
 
-/* What a set says of its members, and a probe of its toggle: half a sentence. */
+/* Half a sentence on what a set says about its members, and a probe about its toggle. */
 const char *vn_repair_says_set(const vn_isolated *f, int set);
 const char *vn_repair_says_probe(const vn_probe *p);
 
 /* The reports. */
 typedef struct vn_repair_about {
 	const char *model, *candidate, *precision; /* "gpu" or the command */
-	int64_t     tokens; /* 0: the command's business */
-	const char *source, *gpu; /* as vn_shell_runs takes them; source "": another engine ran */
+	int64_t     tokens; /* 0: known only to the command */
+	const char *source, *gpu; /* as for vn_shell_runs; source "": another engine ran */
 } vn_repair_about;
 void      vn_repair_text(const vn_repair_about *a, const vn_experiment *x, const vn_repair *r, FILE *out);
 /* Schema vernier-isolate/1; see specs/isolate.md. */

@@ -1,4 +1,4 @@
-/* repair_report.c: what a search for the operation at fault found, for a person and for a program. */
+/* repair_report.c: reports the search for the operation at fault as text and as JSON. */
 #include "compare/text/shell.h"
 #include "compare/text/json.h"
 #include "compare/isolate/repair.h"

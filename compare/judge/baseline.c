@@ -2,6 +2,7 @@
 #include "compare/judge/baseline.h"
 #include "compare/judge/pool_channels.h"
 #include "compare/comparison/checkpoint.h"
+#include "compare/comparison/checks.h"
 
 #include "libref/base/json.h"
 #include "libref/base/map.h"
@@ -231,58 +232,70 @@ static bool steps_are_no_worse(const vn_comparison *c, const baseline *b, const 
 	return now <= then * (1 + VN_BASELINE_ROOM);
 }
 
-/* The worst of its broken limits decides, of equal ones the farthest out. */
-static vn_since measured_since(const vn_comparison *all, const baseline *b, const before *p, vn_checkpoint *c)
+/* Than the check that counts as the worst. */
+static bool farther(const vn_checkpoint *c, const vn_check *k)
 {
-	vn_since worst = VN_NO_BASELINE;
-	for (int i = 0; i < c->n_checks; i++) {
+	const vn_check worst = vn_check_at(c, c->worst);
+	return vn_check_used(k) > vn_check_used(&worst);
+}
+
+/* The worst of its broken limits decides, of equal ones the farthest out. */
+static vn_status measured_since(vn_comparison *all, const baseline *b, const before *p, vn_checkpoint *c, vn_since *worst, vn_error *err)
+{
+	vn_status st = VN_OK;
+	*worst = VN_NO_BASELINE;
+	for (int i = 0; i < c->n_checks && !st; i++) {
+		vn_check k = vn_check_at(c, i);
 		double was;
-		if (c->check[i].holds)
+		if (k.holds)
 			continue;
-		vn_since s = check_since(b, p, &c->check[i], &was);
-		if (s == VN_WORSE && vn_channel_steps(all, c, c->check[i].metric) && steps_are_no_worse(all, b, c))
+		vn_since s = check_since(b, p, &k, &was);
+		st = vn_checks_set(all, c, i, &k, err);
+		if (s == VN_WORSE && vn_channel_steps(all, c, k.metric) && steps_are_no_worse(all, b, c))
 			s = VN_KNOWN;
-		if (s > worst || (s == worst && vn_check_used(&c->check[i]) > vn_check_used(&c->check[c->worst]))) {
-			worst = s;
+		if (s > *worst || (s == *worst && farther(c, &k))) {
+			*worst = s;
 			c->was = was;
 			c->worst = i;
 		}
 	}
-	return worst;
+	return st;
 }
 
 /* Steps that are judged together are worse than they were; this one, which is not the farthest out of them, is not. */
 static bool others_are_worse(const vn_comparison *c, const before *p, const vn_checkpoint *k)
 {
-	if (!p || k->since != VN_WORSE || k->worst < 0 || !k->check[k->worst].steps || vn_channel_steps(c, k, k->check[k->worst].metric))
+	if (!p || k->since != VN_WORSE || k->worst < 0)
 		return false;
-	const vn_check *broken = &k->check[k->worst];
-	const bool      scores = vn_metric_get(broken->metric)->scores;
+	const vn_check broken = vn_check_at(k, k->worst);
+	if (!broken.steps || vn_channel_steps(c, k, broken.metric))
+		return false;
+	const bool      scores = vn_metric_get(broken.metric)->scores;
 	const int       worst = scores && k->pool >= 0            ? c->result.pool[k->pool].worst
 	                        : !scores && k->pooled_small >= 0 ? c->result.pooled_small[k->pooled_small].worst
 	                                                          : -1;
-	const json_t   *was = json_object_get(json_object_get(p->j, "metrics"), vn_metric_get(broken->metric)->name);
+	const json_t   *was = json_object_get(json_object_get(p->j, "metrics"), vn_metric_get(broken.metric)->name);
 	if (!p->failed || worst < 0 || &c->result.point[worst] == k || !json_is_number(was))
 		return false;
 	const vn_form form = VN_PLAIN; /* of its own number, not of the floor's */
-	return badness(broken->metric, form, k->m.value[broken->metric]) <= badness(broken->metric, form, json_number_value(was)) * (1 + VN_BASELINE_ROOM);
+	return badness(broken.metric, form, k->m.value[broken.metric]) <= badness(broken.metric, form, json_number_value(was)) * (1 + VN_BASELINE_ROOM);
 }
 
-static vn_since since(const vn_comparison *all, const baseline *b, const before *p, vn_checkpoint *c)
+static vn_status find_since(vn_comparison *all, const baseline *b, const before *p, vn_checkpoint *c, vn_error *err)
 {
-	if (!c->fails)
-		return VN_UNCHANGED;
-	if (!p)
-		return VN_NEW;
+	c->since = !c->fails ? VN_UNCHANGED : VN_NEW;
+	if (!c->fails || !p)
+		return VN_OK;
 	const char *status = json_string_value(json_object_get(p->j, "status")), *detail = json_string_value(json_object_get(p->j, "detail"));
 	if (c->status == VN_OUTSIDE)
-		return measured_since(all, b, p, c);
+		return measured_since(all, b, p, c, &c->since, err);
 	if (!p->failed || strcmp(status, vn_status_text(c->status)) != 0)
-		return VN_NEW;
+		return VN_OK;
 	char *now = written(c->detail ? c->detail : "");
 	const bool same = now && strcmp(detail ? detail : "", now) == 0;
 	free(now);
-	return same ? VN_KNOWN : VN_WORSE;
+	c->since = same ? VN_KNOWN : VN_WORSE;
+	return VN_OK;
 }
 
 /* ---- all of them ----------------------------------------------------------------------- */
@@ -313,7 +326,8 @@ static vn_status apply(vn_comparison *c, baseline *b, vn_error *err)
 			break;
 		if (p)
 			p->found = true;
-		k->since = since(c, b, p, k);
+		if ((st = find_since(c, b, p, k, err)))
+			break;
 		if (others_are_worse(c, p, k))
 			k->since = VN_KNOWN;
 		/* One that is charged with the errors of other steps may have been let go there. */
@@ -329,7 +343,7 @@ static vn_status apply(vn_comparison *c, baseline *b, vn_error *err)
 		k->fails = false;
 		if (k->pooled_small >= 0)
 			c->result.pooled_small[k->pooled_small].outside = false;
-		if (k->channels >= 0 && vn_channel_steps(c, k, k->check[k->worst].metric))
+		if (k->channels >= 0 && vn_channel_steps(c, k, vn_check_at(k, k->worst).metric))
 			c->result.channel_pool[k->channels].outside = false;
 	}
 	return st ? st : all_found(b, err);

@@ -2,6 +2,7 @@
 #include "compare/judge/calibrate.h"
 #include "compare/text/output.h"
 #include "compare/comparison/checkpoint.h"
+#include "compare/comparison/checks.h"
 #include "compare/judge/check_words.h"
 
 #include "libref/base/utf8.h"
@@ -57,14 +58,14 @@ vn_status vn_calibration_add(vn_calibration *k, const vn_comparison *c, vn_error
 			return vn_fail(err, VN_ERR_MISMATCH, "%s is not a healthy run of %s: %s: %s", vn_recording_path(c->opened.cand),
 			               vn_recording_path(c->opened.ref), vn_label(p, label), vn_say_failure(p, words));
 		for (int n = 0; n < p->n_checks; n++) {
-			const vn_check *x = &p->check[n];
+			const vn_check x = vn_check_at(p, n);
 			vn_status st;
-			if (x->form == VN_OVER_FLOOR && x->note) /* no floor here: no ratio to learn from */
+			if (x.form == VN_OVER_FLOOR && x.note) /* no floor here: no ratio to learn from */
 				continue;
-			if (!x->holds && x->form != VN_OVER_FLOOR)
+			if (!x.holds && x.form != VN_OVER_FLOOR)
 				return vn_fail(err, VN_ERR_MISMATCH, "%s is not a healthy run of %s: %s: %s", vn_recording_path(c->opened.cand),
-				               vn_recording_path(c->opened.ref), vn_label(p, label), vn_say_check(p, x, words));
-			if (x->metric != VN_M_NONFINITE && (st = remember(k, c, p, x, err)))
+				               vn_recording_path(c->opened.ref), vn_label(p, label), vn_say_check(p, &x, words));
+			if (x.metric != VN_M_NONFINITE && (st = remember(k, c, p, &x, err)))
 				return st;
 		}
 	}

@@ -1,6 +1,7 @@
 /* check_words.c: see check_words.h. */
 #include "compare/judge/check_words.h"
 #include "compare/comparison/checkpoint.h"
+#include "compare/comparison/checks.h"
 
 #include "libref/base/text.h"
 
@@ -77,10 +78,19 @@ const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN
 	return text;
 }
 
+const char *vn_worst_why(const vn_checkpoint *p)
+{
+	if (p->worst < 0)
+		return NULL;
+	const vn_check k = vn_check_at(p, p->worst);
+	return k.rule ? vn_rule_why(k.rule, k.form, k.metric) : NULL;
+}
+
 const char *vn_say_failure(const vn_checkpoint *p, char text[VN_WORDS])
 {
 	if (p->worst >= 0) {
-		vn_say_check(p, &p->check[p->worst], text);
+		const vn_check worst = vn_check_at(p, p->worst);
+		vn_say_check(p, &worst, text);
 		if (p->since > VN_FIXED && isfinite(p->was))
 			vn_text_add(text, VN_WORDS, "; %.3g in the baseline", p->was);
 		else if (p->since == VN_NEW)

@@ -1,14 +1,17 @@
-/* check_words.h: the text of a checked limit, the same in every report. */
+/* check_words.h: a checked limit in words, the same in every report. */
 #ifndef VN_COMPARE_CHECK_WORDS_H
 #define VN_COMPARE_CHECK_WORDS_H
 
 #include "compare/comparison/checkpoint.h"
 
-/* "worst_token_nmse_over_floor 812, limit 16 at token 3 (fp16-acc32.yaml:10)", with
- * enough digits to show on which side of the limit the value is. */
+/* Writes, for example, "worst_token_nmse_over_floor 812, limit 16 at token 3 (fp16-acc32.yaml:10)",
+ * with enough digits to show on which side of the limit the value is. Returns text. */
 const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN_WORDS]);
 
-/* Why a checkpoint fails: its worst check, or the reason why it was not measured. */
+/* Returns why the rule of the worst check has its limit; NULL if no check is broken, or the rule does not say. */
+const char *vn_worst_why(const vn_checkpoint *p);
+
+/* Writes why a checkpoint fails: its worst check, or why it was not measured. Returns text. */
 const char *vn_say_failure(const vn_checkpoint *p, char text[VN_WORDS]);
 
 #endif

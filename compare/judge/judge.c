@@ -1,7 +1,8 @@
-/* judge.c: one measured checkpoint against its limits. Every check says what
- * passes, so that a NaN, an unknown floor or an undefined metric does not. */
+/* judge.c: compares one measured checkpoint with its limits. Every check is written as the
+ * condition to pass, so that a NaN, an unknown floor or an undefined metric fails. */
 #include "compare/judge/count.h"
 #include "compare/comparison/checkpoint.h"
+#include "compare/comparison/checks.h"
 #include "compare/judge/pooled_small.h"
 #include "compare/judge/judge.h"
 #include "compare/judge/pool_channels.h"
@@ -38,9 +39,16 @@ void vn_floor_join(vn_checkpoint *p, const vn_measured *m)
 			p->floor[i] = m->has[i] ? vn_floor_sum((vn_metric)i, p->floor[i], m->value[i]) : (double)NAN;
 }
 
-static void add(vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit *l, double value, const char *note)
+/* What is checked of one checkpoint: each limit once, and beside them nonfinite, max_abs, vacuous tensors and a floor that is none,
+ * which no rule needs to name. */
+typedef struct checks {
+	vn_check check[VN_N_FORMS * VN_N_METRICS + 4];
+	int      n;
+} checks;
+
+static void add(checks *list, vn_metric m, vn_form form, const vn_limit *l, double value, const char *note)
 {
-	vn_check *k = &p->check[p->n_checks++];
+	vn_check *k = &list->check[list->n++];
 	*k = (vn_check) {
 		.metric = m, .form = form, .limit = l->value, .value = value, .rule = l->rule, .line = l->line, .note = note,
 		.holds = !note && vn_limit_holds(m, form, l->value, value),
@@ -144,7 +152,7 @@ static bool breaks_too(const vn_checkpoint *p, vn_metric m, vn_form form, const 
 }
 
 /* False: judged at another step. */
-static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit_set *set, bool has_other)
+static bool check(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit_set *set, bool has_other, checks *to)
 {
 	const vn_metric_info *info = vn_metric_get(m);
 	const vn_limit *l = &set->limit[form][m];
@@ -160,7 +168,7 @@ static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form
 		/* Defaults speak of every checkpoint, so of logits when the metric is theirs; a
 		 * rule named this checkpoint itself. */
 		if (l->rule->match)
-			add(p, m, form, l, 0, "this metric exists for logits only");
+			add(to, m, form, l, 0, "this metric exists for logits only");
 		return true;
 	}
 	const subject  s = subject_of(c, p, m, few);
@@ -177,28 +185,28 @@ static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form
 		return true;
 	if (form == VN_OVER_FLOOR && !s.has_floor) {
 		if (!has_other)
-			add(p, m, form, l, 0, p->has_floor && s.steps && !info->scores ? "the floor lacks some of its steps: add a without_floor limit"
+			add(to, m, form, l, 0, p->has_floor && s.steps && !info->scores ? "the floor lacks some of its steps: add a without_floor limit"
 			                   : p->has_floor ? "too few rows for a ratio: add a without_floor limit"
 			                                   : "there is no floor: give --model or --floor, or add a without_floor limit");
 		return true;
 	}
 	if (!s.has)
-		add(p, m, form, l, 0, "not measured");
+		add(to, m, form, l, 0, "not measured");
 	else if (form == VN_OVER_FLOOR && isnan(s.floor))
-		add(p, m, form, l, 0, "the floor lacks this metric");
+		add(to, m, form, l, 0, "the floor lacks this metric");
 	else if (form != VN_OVER_FLOOR) {
 		double value = s.value;
 		if ((m == VN_M_SCALE || m == VN_M_NORM_RATIO) && !vn_limit_holds(m, form, l->value, value)) {
 			const double left = vn_count_factor(c, p, m, value, p->m.value[VN_M_NMSE]);
 			value = vn_limit_holds(m, form, l->value, left) ? left : value;
 		}
-		add(p, m, form, &of, value, NULL);
+		add(to, m, form, &of, value, NULL);
 	}
 	else if (vn_limit_holds(m, form, l->value, over_floor(s.value, s.floor)) || !excused(few, p, m, &s, set))
-		add(p, m, form, l, over_floor(s.value, s.floor), NULL);
+		add(to, m, form, l, over_floor(s.value, s.floor), NULL);
 	else
-		add(p, m, VN_WITHOUT_FLOOR, &set->limit[VN_WITHOUT_FLOOR][m], s.value, NULL);
-	p->check[p->n_checks - 1].steps = s.steps;
+		add(to, m, VN_WITHOUT_FLOOR, &set->limit[VN_WITHOUT_FLOOR][m], s.value, NULL);
+	to->check[to->n - 1].steps = s.steps;
 	return true;
 }
 
@@ -235,45 +243,38 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 	static const vn_limit none = { NULL, 0.0, 0 };
 	vn_limit_set set;
 	bool without = false, elsewhere = false;
+	checks list;
 
+	list.n = 0;
 	vn_limits_for(c->request.limits, p->name, &set);
-	int room = 4; /* nonfinite, max_abs, vacuous tensors and a floor that is none, which no rule needs to name; a decode has a hundred thousand checkpoints, so no more than that */
-	for (int f = 0; f < VN_N_FORMS; f++)
-		for (int m = 0; m < VN_N_METRICS; m++)
-			room += set.limit[f][m].rule != NULL;
-	if (!(p->check = calloc((size_t)room, sizeof *p->check)))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its checks", p->name);
 	for (int m = 0; m < VN_N_METRICS; m++)
 		without = without || (set.limit[VN_WITHOUT_FLOOR][m].rule && (!vn_metric_get((vn_metric)m)->scores || p->scores));
 	if (p->vacuous && !set.constant)
-		add(p, VN_M_NMSE, VN_PLAIN, &none, 0, p->vacuous);
+		add(&list, VN_M_NMSE, VN_PLAIN, &none, 0, p->vacuous);
 	if (p->invalid_floor)
-		add(p, VN_M_NMSE, VN_OVER_FLOOR, &none, 0, p->detail ? p->detail : "its floor is not valid");
+		add(&list, VN_M_NMSE, VN_OVER_FLOOR, &none, 0, p->detail ? p->detail : "its floor is not valid");
 	for (int m = 0; m < VN_N_METRICS; m++)
 		for (int f = 0; f < VN_N_FORMS; f++)
-			if (set.limit[f][m].rule && !check(c, p, (vn_metric)m, (vn_form)f, &set, without))
+			if (set.limit[f][m].rule && !check(c, p, (vn_metric)m, (vn_form)f, &set, without, &list))
 				elsewhere = true;
-	p->status = p->n_checks || elsewhere ? VN_WITHIN : VN_UNLIMITED;
+	p->status = list.n || elsewhere ? VN_WITHIN : VN_UNLIMITED;
 	if (!set.limit[VN_PLAIN][VN_M_NONFINITE].rule) /* also when a rule says none: that needs a number */
-		add(p, VN_M_NONFINITE, VN_PLAIN, &none, p->m.value[VN_M_NONFINITE], NULL);
+		add(&list, VN_M_NONFINITE, VN_PLAIN, &none, p->m.value[VN_M_NONFINITE], NULL);
 	if (must_be_equal(c, p, &set))
-		add(p, VN_M_MAX_ABS, VN_PLAIN, &none, p->m.value[VN_M_MAX_ABS], NULL);
-	vn_check *fewer = realloc(p->check, (size_t)(p->n_checks ? p->n_checks : 1) * sizeof *fewer); /* most limits are on what only some have */
-	if (!fewer)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its checks", p->name);
-	p->check = fewer;
-	for (int i = 0; i < p->n_checks; i++) {
-		doubt(c, p, &p->check[i]);
-		if (p->check[i].holds)
+		add(&list, VN_M_MAX_ABS, VN_PLAIN, &none, p->m.value[VN_M_MAX_ABS], NULL);
+	for (int i = 0; i < list.n; i++) {
+		const vn_check *k = &list.check[i];
+		doubt(c, p, k);
+		if (k->holds)
 			continue;
-		if (vn_channel_steps(c, p, p->check[i].metric) && p->check[i].steps)
+		if (vn_channel_steps(c, p, k->metric) && k->steps)
 			c->result.channel_pool[p->channels].outside = true;
-		else if (p->pooled_small >= 0 && p->check[i].steps && vn_pooled_small_has(p->check[i].metric))
+		else if (p->pooled_small >= 0 && k->steps && vn_pooled_small_has(k->metric))
 			c->result.pooled_small[p->pooled_small].outside = true;
 		p->status = VN_OUTSIDE;
 		p->fails = true;
-		if (p->worst < 0 || vn_check_used(&p->check[i]) > vn_check_used(&p->check[p->worst]))
+		if (p->worst < 0 || vn_check_used(k) > vn_check_used(&list.check[p->worst]))
 			p->worst = i;
 	}
-	return VN_OK;
+	return vn_checks_keep(c, p, list.check, list.n, err);
 }

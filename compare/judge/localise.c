@@ -1,9 +1,12 @@
-/* localise.c: where it starts. The first divergence is the first checkpoint in
- * execution order outside its limits. An origin is one whose inputs, on the
- * graph of the plan, are all inside: the graph decides, not the list, so that
- * a bad v is not attn_out's fault. An error that goes on near the limits falls
- * within and comes out of them many times; where it does, nothing starts. */
+/* localise.c: finds where the error starts.
+ *
+ * The first divergence is the first checkpoint in execution order that is outside its limits. An
+ * origin is one whose inputs, on the graph of the plan, are all inside: the graph decides, not the
+ * order, so that a wrong v is not blamed on attn_out. An error that continues near the limits goes
+ * in and out of them many times; where it does, nothing starts.
+ */
 #include "compare/comparison/checkpoint.h"
+#include "compare/comparison/checks.h"
 #include "compare/judge/localise.h"
 #include "compare/judge/pool_channels.h"
 #include "compare/judge/reach.h"
@@ -159,8 +162,10 @@ static void carry(const vn_comparison *c, int step)
 static double used(const vn_checkpoint *p)
 {
 	double most = 0;
-	for (int i = 0; i < p->n_checks; i++)
-		most = fmax(most, vn_check_used(&p->check[i]));
+	for (int i = 0; i < p->n_checks; i++) {
+		const vn_check k = vn_check_at(p, i);
+		most = fmax(most, vn_check_used(&k));
+	}
 	return most;
 }
 
@@ -170,9 +175,10 @@ static double brings(const vn_checkpoint *p)
 {
 	double most = 0;
 	for (int i = 0; i < p->n_checks; i++) {
-		const double k = vn_check_used(&p->check[i]);
-		if (p->check[i].metric != VN_M_HEADROOM && k <= 1)
-			most = fmax(most, k);
+		const vn_check k = vn_check_at(p, i);
+		const double   part = vn_check_used(&k);
+		if (k.metric != VN_M_HEADROOM && part <= 1)
+			most = fmax(most, part);
 	}
 	return most;
 }

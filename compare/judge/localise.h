@@ -1,26 +1,27 @@
-/* localise.h: where an error starts.
+/* localise.h: finds where an error starts.
  *
  * Reads   opened.plan, and the judged checkpoints of result.point
- * Fills   result.first: the first checkpoint outside its limits, in execution order
- *         result.origins: the checkpoints outside whose inputs are within; origin of each
- *         result.graph: which checkpoints each was computed from
+ * Fills   result.first: the first checkpoint outside its limits, in execution order result.origins,
+ *         and `origin` of checkpoints: those outside whose inputs are within result.graph: which
+ *         checkpoints each was computed from
  */
 #ifndef VN_COMPARE_LOCALISE_H
 #define VN_COMPARE_LOCALISE_H
 
 #include "compare/comparison/comparison.h"
 
-/* result.first and result.origins. */
+/* Fills result.first and result.origins. */
 vn_status vn_localise(vn_comparison *c, vn_error *err);
 
-/* result.graph, for vn_inputs_of. Stays NULL if there are too many steps. */
+/* Builds result.graph, for vn_inputs_of. result.graph stays NULL, without an error, if there are
+ * too many steps. */
 vn_status vn_graph_build(vn_comparison *c, vn_error *err);
 
 void      vn_comparison_drop_graph(vn_comparison *c);
 
-/* The recorded values that a checkpoint was computed from: the nearest ancestors that were
- * compared, as indices into result.point. Returns how many (at most max); -1: the checkpoint is
- * in no plan. After vn_graph_build. */
+/* Finds the recorded values that a checkpoint was computed from: the nearest ancestors that were
+ * compared, as indices into result.point. Writes at most max of them and returns how many; -1: the
+ * checkpoint is in no plan. Needs vn_graph_build. */
 int       vn_inputs_of(const vn_comparison *c, int point, int *input, int max);
 
 #endif

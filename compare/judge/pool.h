@@ -1,4 +1,4 @@
-/* pool.h: the logits of steps of one token each, judged together (vn_pool).
+/* pool.h: judges the logits of single-token steps together (vn_pool).
  *
  * Reads   opened.ref, result.point, and the measured metrics of logits
  * Fills   result.pool, n_pools; pool of each checkpoint

@@ -1,4 +1,5 @@
 /* pool_channels.c: see pool_channels.h. */
+#include "compare/comparison/checkpoint.h"
 #include "compare/judge/pool_channels.h"
 #include "compare/metrics/average.h"
 
@@ -46,7 +47,7 @@ typedef struct member {
 static int compare_members(const void *a, const void *b)
 {
 	const member *x = a, *y = b;
-	const int name = strcmp(x->name, y->name), alone = (x->rows == 1) - (y->rows == 1);
+	const int name = x->name == y->name ? 0 : strcmp(x->name, y->name), alone = (x->rows == 1) - (y->rows == 1);
 	return name ? name : alone ? alone : (x->point > y->point) - (x->point < y->point);
 }
 
@@ -106,6 +107,7 @@ vn_status vn_channel_rows(vn_comparison *c, const vn_channel_pool *g, vn_recordi
 		if (!(st = vn_entry_tensor(r, e, &of, err)))
 			vn_channel_row_copy(g, &of, g->row[i].row, *data + row * (size_t)i);
 		vn_recording_release(r, e);
+		vn_comparison_looked(c, &c->result.point[g->row[i].point]);
 	}
 	if (st || !all) {
 		free(*data);
@@ -207,6 +209,7 @@ static vn_status find_first(vn_comparison *c, const member *in, int n, const cha
 			}
 		vn_recording_release(c->opened.ref, p->ref);
 		vn_recording_release(c->opened.cand, p->cand);
+		vn_comparison_looked(c, p);
 		if (found)
 			*first = in[i].point;
 	}
@@ -420,6 +423,7 @@ vn_status vn_pool_channels(vn_comparison *c, vn_error *err)
 		if (to - from > 1)
 			st = pool_twice(c, in + from, to - from, err);
 	}
+	vn_comparison_forget(c);
 	charge(c);
 	free(in);
 	return st;

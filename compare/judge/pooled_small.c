@@ -1,7 +1,8 @@
-/* pooled_small.c: small tensors of steps of one token, taken together; see vn_pooled_small.
+/* pooled_small.c: judges single-token steps of small tensors together; see vn_pooled_small.
  *
- * Their steps are to the ratio what the rows of one tensor are: sums of squares
- * are added, the worst step stands for the worst token. */
+ * In the ratio to the floor, steps play the part of a tensor's rows: sums of squares are added, and
+ * the worst step stands for the worst token.
+ */
 #include "compare/judge/count.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/pooled_small.h"
@@ -27,7 +28,7 @@ static bool belongs(const vn_comparison *c, const vn_checkpoint *p, int64_t widt
 static int compare_members(const void *a, const void *b)
 {
 	const member *x = a, *y = b;
-	const int name = strcmp(x->name, y->name);
+	const int name = x->name == y->name ? 0 : strcmp(x->name, y->name);
 	return name ? name : (x->point > y->point) - (x->point < y->point);
 }
 

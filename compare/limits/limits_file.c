@@ -3,6 +3,10 @@
 
 #include "capture/base/yaml.h"
 
+#include "libref/base/nearest.h"
+
+#include <dirent.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +24,12 @@ typedef struct chain {
 
 static vn_status read_file(const char *path, const chain *outer, vn_limits **l, vn_error *err);
 
+/* Not where it cannot be looked at: opening it says why, and shipped limits of that name would be others. */
+static bool absent(const char *path)
+{
+	return access(path, F_OK) != 0 && errno == ENOENT;
+}
+
 /* The file that is extended: a plain name, beside this file or one of ours. */
 static vn_status base_of(const char *from, const vn_extends *x, const chain *here, vn_limits **base, vn_error *err)
 {
@@ -33,13 +43,14 @@ static vn_status base_of(const char *from, const vn_extends *x, const chain *her
 	if (here->depth >= EXTENDS_MAX)
 		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: extends more than %d files deep", from, x->line, x->column,
 		               EXTENDS_MAX);
-	if (snprintf(path, sizeof path, "%.*s%s", dir, from, name) >= (int)sizeof path
-	    || (access(path, F_OK) != 0 && vn_limits_find(name, path, NULL)))
+	vn_error  why;
+	vn_status st = VN_ERR_NOTFOUND;
+	if (snprintf(path, sizeof path, "%.*s%s", dir, from, name) < (int)sizeof path)
+		st = absent(path) ? vn_limits_find(name, path, &why) : VN_OK;
+	if (st == VN_ERR_NOTFOUND)
 		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: extends '%.80s': no such file in this folder, and no shipped limits of that name", from,
 		               x->line, x->column, name);
-	vn_error why;
-	const vn_status st = read_file(path, here, base, &why);
-	if (st)
+	if (st || (st = read_file(path, here, base, &why)))
 		return vn_fail(err, st, "%s:%d:%d: extends: %.600s", from, x->line, x->column, why.text);
 	return VN_OK;
 }
@@ -114,12 +125,38 @@ vn_status vn_limits_read(const char *path, vn_limits **l, vn_error *err)
 	return read_file(path, NULL, l, err);
 }
 
+/* Neither a file nor shipped limits. "fp16-acc32" is near "fp16-acc32.yaml". */
+static vn_status no_limits(const char *path, vn_error *err)
+{
+	char            folder[PATH_MAX], word[VN_NEAREST_MAX];
+	const size_t    length = strlen(path);
+	struct dirent **file = NULL;
+	vn_nearest      near;
+	int             n = 0;
+
+	snprintf(word, sizeof word, "%s%s", path, length > 5 && strcmp(path + length - 5, ".yaml") == 0 ? "" : ".yaml");
+	vn_nearest_start(&near, word);
+	if (!vn_limits_find("fp32.yaml", folder, NULL)) {
+		*strrchr(folder, '/') = 0;
+		n = scandir(folder, &file, NULL, alphasort); /* in order: of equally near names the first is taken */
+	}
+	for (int i = 0; i < n; i++) {
+		vn_nearest_try(&near, file[i]->d_name);
+		free(file[i]);
+	}
+	free(file);
+	return vn_fail(err, VN_ERR_NOTFOUND, "%s: no such file, and no shipped limits of that name%s", path, vn_nearest_hint(&near));
+}
+
 vn_status vn_limits_open(const char *path, vn_limits **l, vn_error *err)
 {
 	char own[PATH_MAX];
-	if (strchr(path, '/') || access(path, F_OK) == 0 || vn_limits_find(path, own, NULL))
+	if (strchr(path, '/') || !absent(path))
 		return vn_limits_read(path, l, err);
-	const vn_status st = vn_limits_read(own, l, err);
+	vn_status st = vn_limits_find(path, own, err);
+	if (st)
+		return st == VN_ERR_NOTFOUND ? no_limits(path, err) : st;
+	st = vn_limits_read(own, l, err);
 	for (int i = 0; !st && i < (*l)->n_rules; i++)
 		(*l)->rule[i]->shipped = true;
 	return st;

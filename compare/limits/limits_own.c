@@ -1,4 +1,5 @@
-/* limits_own.c: limits that come with vernier: those for a precision, and those made of a text. See limits.h. */
+/* limits_own.c: finds and reads the limits that come with vernier, by precision or by weight
+ * format. See limits.h. */
 #include "compare/limits/limits.h"
 
 #include "libref/plan/policy.h"

@@ -1,8 +1,8 @@
-/* limits_read.c: the text of a limits file (specs/limits.md) into rules.
+/* limits_read.c: parses the text of a limits file (specs/limits.md) into rules.
  *
- * One function for each kind of thing a file may hold. What the language does not
- * have is refused where it stands: nesting beyond what a rule needs, keys twice,
- * words where a number belongs; and what capture/base/yaml.h refuses for everybody.
+ * There is one function for each kind of entry. What the language does not have is refused with its
+ * position: nesting beyond what a rule needs, duplicate keys, words instead of numbers; and what
+ * capture/base/yaml.h refuses.
  */
 #include "compare/limits/limits_read.h"
 

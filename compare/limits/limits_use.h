@@ -1,11 +1,11 @@
-/* limits_use.h: what a limits file does at a set of checkpoints: which rule matches which, which
- * limit finally holds there, and which limits are useless.
+/* limits_use.h: how a limits file applies to a set of checkpoints: which rules match where, which
+ * limit finally holds, and which limits are useless.
  *
- * With a recording, each limit is tried on the recording's tensors. A limit that a tensor breaks when
- * it is merely rounded to the candidate's format cannot hold: no candidate in that format is closer.
- * A limit that zeros in the tensor's place keep cannot fail.
+ * With a recording, each limit is tried on the recording's tensors. A limit that a tensor breaks
+ * when it is merely rounded to the candidate's format cannot hold: no candidate in that format is
+ * closer. A limit that a tensor of zeros keeps cannot fail.
  *
- * Owner   limits, recording and names are borrowed and must outlive it.
+ * Owner   limits, recording and names are borrowed and must outlive the vn_limits_use.
  */
 #ifndef VN_COMPARE_LIMITS_USE_H
 #define VN_COMPARE_LIMITS_USE_H
@@ -17,36 +17,39 @@
 #include <stdio.h>
 
 typedef struct vn_key_use {
-	int         holds;          /* checkpoints where this is the limit that holds */
-	const vn_rule *instead;     /* of the others, the rule whose limit holds (or lifts it) at the first */
-	int         tensors, zeros; /* tensors it was tried on; those where zeros keep to it */
-	const char *broken;         /* the first that rounding breaks; NULL */
-	double      value;          /* there */
+	int         holds;          /* checkpoints where this limit is the final one */
+	/* the rule that overrides it, at the first of the checkpoints where one does */
+	const vn_rule *instead;
+	/* tensors on which it was tried; tensors for which zeros keep to it */
+	int         tensors, zeros;
+	const char *broken;         /* the first tensor that rounding alone puts outside; NULL: none */
+	double      value;          /* at that tensor */
 } vn_key_use;
 
 typedef struct vn_rule_use {
-	int        matches; /* checkpoints */
+	int        matches; /* checkpoints that match */
 	vn_key_use key[VN_N_FORMS][VN_N_METRICS];
 } vn_rule_use;
 
 typedef struct vn_limits_use {
 	vn_limits    *limits;
-	vn_recording *recording; /* NULL: names alone */
-	const char  **name;      /* (n) in execution order, each once */
+	vn_recording *recording; /* NULL: only names */
+	const char  **name;      /* (n) in execution order, without repetition */
 	int           n;
 	vn_rule_use **rule;      /* (limits->n_rules) */
 	vn_lines      warnings;
 } vn_limits_use;
 
-/* name, n: of no recording. as: the candidate's format; NULL: as recorded. u: zeroed, with limits, and recording or
- * names; vn_limits_use_free afterwards, whatever happened. */
+/* Fills *u. Before: u zeroed, limits set, and either recording, or name and n. as: the candidate's
+ * format; NULL: as recorded. Call vn_limits_use_free afterwards, also after a failure. */
 vn_status vn_limits_use_of(vn_limits_use *u, const vn_dtype *as, int threads, vn_error *err);
 void      vn_limits_use_free(vn_limits_use *u);
 
-/* Does a limit of this metric in this rule say anything of this checkpoint? Metrics of logits in defaults do of logits alone. */
+/* Does the limit of metric m in this rule apply to this checkpoint? Metrics of logits in defaults
+ * apply to logits only. */
 bool      vn_rule_speaks(const vn_rule *r, vn_metric m, const char *name);
 
-/* Rule by rule, for a person; schema vernier-limits/1 (specs/limits.md). */
+/* Write it rule by rule, as text or as JSON (schema vernier-limits/1, specs/limits.md). */
 void      vn_limits_use_text(const vn_limits_use *u, FILE *out);
 vn_status vn_limits_use_json(const vn_limits_use *u, FILE *out, vn_error *err);
 

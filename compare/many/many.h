@@ -1,13 +1,14 @@
-/* many.h: several candidates judged by one reference.
+/* many.h: compares several candidates with one reference.
  *
- * Each candidate is a comparison of its own (compare/chapters), made one after the other. vn_many_add keeps of each
- * what a report of all of them needs: a cell per checkpoint, a few lines, and its JSON report in a temporary file. So
- * memory is that of the largest comparison, and a cell per checkpoint and candidate.
+ * Each candidate is a comparison of its own (compare/chapters), made one after the other.
+ * vn_many_add keeps what a report on all of them needs: a cell per checkpoint, a few lines, and the
+ * JSON report in a temporary file. So memory is that of the largest comparison, plus a cell per
+ * checkpoint and candidate.
  *
- * A row is one checkpoint. Rows are in the order of the first candidate that was compared; checkpoints that only later
- * candidates have come last.
+ * A row is one checkpoint. Rows are in the order of the first candidate that was compared;
+ * checkpoints that only later candidates have come last.
  *
- * Owner    paths are borrowed; all else is vn_many's, until vn_many_finish.
+ * Owner    paths are borrowed; everything else belongs to the vn_many, until vn_many_finish.
  */
 #ifndef VN_COMPARE_MANY_H
 #define VN_COMPARE_MANY_H
@@ -19,11 +20,12 @@
 enum { VN_MANY_MOST = 16 }; /* candidates */
 
 typedef struct vn_many_cell {
-	bool           there;    /* this comparison has the checkpoint; else the rest is not set */
+	bool           there;    /* the comparison has the checkpoint; else the rest is not set */
 	bool           measured, fails, origin;
-	bool           self;     /* of the elected of a vote: its numbers are those that the others are held against */
+	/* in a vote: the column of the elected recording, whose numbers the others are compared with */
+	bool           self;
 	vn_status_word status;
-	int            point;    /* of the comparison's result */
+	int            point;    /* index in the comparison's result */
 	double         nmse, cosine, max_abs, max_rel;
 	double         over_floor; /* nmse in floors; NaN: no floor */
 } vn_many_cell;
@@ -33,14 +35,15 @@ typedef struct vn_many_candidate {
 	int           status;    /* 0 within, 1 outside, 2 not compared */
 	char         *trouble;   /* of status 2: why */
 	const char   *verdict;   /* as vn_say_verdict */
-	char         *counts, *start; /* as words.h has them; "" where there is nothing to say */
+	char         *counts, *start; /* as in words.h; "" if there is nothing to say */
 	char         *about;     /* "vernier-ref 1.0, f16" */
-	char         *limits, *floor; /* with why they were chosen; where it came from, "" for none */
+	/* limits with the reason for the choice; source of the floor, "": none */
+	char         *limits, *floor;
 	vn_lines      warnings, refusals;
-	int           first;     /* row where it leaves; -1: nowhere */
-	vn_many_cell *cell;      /* (n_cells), by row; rows behind the last are not there */
+	int           first;     /* row of its first divergence; -1: none */
+	vn_many_cell *cell;      /* (n_cells), by row; it has no checkpoint in later rows */
 	int           n_cells;
-	long          json, json_bytes; /* its report, in vn_many.reports */
+	long          json, json_bytes; /* offset and length of its report in vn_many.reports */
 } vn_many_candidate;
 
 typedef struct vn_many_row {
@@ -50,41 +53,45 @@ typedef struct vn_many_row {
 } vn_many_row;
 
 typedef struct vn_many {
-	const char       *ref;     /* of a vote: how it was decided */
-	bool              vote;    /* there is no reference: outside is who is not with the majority (vote.h) */
+	const char       *ref;     /* in a vote: how it was decided */
+	/* there is no reference: outside means not with the majority (vote.h) */
+	bool              vote;
+	bool              strict;  /* in a vote: warnings fail a recording that is with the majority */
 	int               elected; /* of a vote */
 	vn_many_candidate candidate[VN_MANY_MOST];
 	int               n;
 	vn_many_row      *row;
 	int               n_rows, room;
-	int              *by_label, n_sorted; /* rows in the order of their labels */
+	int              *by_label, n_sorted; /* row indices sorted by label */
 	FILE             *reports; /* NULL: no JSON report is wanted */
 } vn_many;
 
-/* What a row says of its candidates. */
+/* Results of vn_many_odd that are not a candidate. */
 enum { VN_MANY_NONE = -1, VN_MANY_ALL = -2, VN_MANY_SEVERAL = -3 };
 
-/* reports: a report in JSON will be asked for. */
+/* reports: whether a JSON report will be written. */
 vn_status vn_many_begin(vn_many *m, const char *ref, bool reports, vn_error *err);
-/* The next candidate, whose comparison is c; chosen: why these limits. st: how it ended, with why in trouble. */
+/* Adds the next candidate. c: its comparison; chosen: why these limits. st: how the comparison
+ * ended, with the reason in trouble. */
 vn_status vn_many_add(vn_many *m, const char *path, vn_comparison *c, const char *chosen, vn_status st, const vn_error *trouble, vn_error *err);
 void      vn_many_finish(vn_many *m);
 
-/* The cell of a candidate; NULL: it does not have the checkpoint, or was not compared. */
+/* Returns a candidate's cell, or NULL if it does not have the checkpoint or was not compared. */
 const vn_many_cell *vn_many_cell_of(const vn_many *m, int row, int candidate);
-/* The odd one out: the only candidate that is outside where two or more were compared. Else NONE is outside, ALL of them
- * (two or more), or SEVERAL of more, or the only one that there is. */
+/* Returns the odd one out: the only candidate that is outside, if at least two were compared. Else
+ * VN_MANY_NONE (none is outside), VN_MANY_ALL (all of at least two are) or VN_MANY_SEVERAL (some
+ * are, or the only one). */
 int  vn_many_odd(const vn_many *m, int row);
 /* Does any candidate fail here? */
 bool vn_many_fails(const vn_many *m, int row);
-/* The worst status. */
+/* Returns the worst exit status of all candidates. */
 int  vn_many_status(const vn_many *m);
-/* 'A', 'B'... */
+/* Returns 'A', 'B'... */
 char vn_many_letter(int candidate);
-/* "A", "B, D": those that fail at a row; "" for none. */
+/* Writes the letters of the candidates that fail at a row: "A", "B, D", or "". Returns text. */
 enum { VN_MANY_LETTERS = 3 * VN_MANY_MOST };
 const char *vn_many_outside(const vn_many *m, int row, char text[VN_MANY_LETTERS]);
-/* A few sentences: who is the odd one out how often, where each leaves. */
+/* Adds a few sentences: who is the odd one out and how often, where each one diverges. */
 void vn_many_say(const vn_many *m, vn_lines *lines);
 
 #endif

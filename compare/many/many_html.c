@@ -1,4 +1,4 @@
-/* many_html.c: several candidates as one page that needs nothing else: no network, no script. */
+/* many_html.c: reports several candidates as one HTML page, without network and scripts. */
 #include "compare/many/many_report.h"
 #include "compare/text/markup.h"
 

@@ -1,4 +1,4 @@
-/* many_markdown.c: several candidates as a comment on a pull request: its size is bounded. */
+/* many_markdown.c: reports several candidates as a comment on a pull request, with bounded size. */
 #include "compare/many/many_report.h"
 #include "compare/text/markup.h"
 #include "compare/text/output.h"

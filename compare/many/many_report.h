@@ -1,4 +1,4 @@
-/* many_report.h: several candidates in one report: a column each. */
+/* many_report.h: reports on several candidates, one column each. */
 #ifndef VN_COMPARE_MANY_REPORT_H
 #define VN_COMPARE_MANY_REPORT_H
 
@@ -13,28 +13,33 @@ typedef vn_status vn_many_report(const vn_many *m, const vn_many_options *o, FIL
 vn_many_report vn_many_text;
 vn_many_report vn_many_markdown; /* fits a comment on GitHub */
 vn_many_report vn_many_html;     /* one page that needs nothing else, and no script */
-vn_many_report vn_many_json;     /* schema vernier-compare-many/1: specs/compare.md. m->reports is needed */
+/* schema vernier-compare-many/1: specs/compare.md. Needs m->reports */
+vn_many_report vn_many_json;
 
-/* The form of that name among those of vn_report_names; NULL: several candidates have none. */
+/* Returns the form of this name (one of vn_report_names), or NULL if it does not exist for several
+ * candidates. */
 vn_many_report *vn_many_form(const char *name);
 
 /* ---- shared by the forms ------------------------------------------------------ */
 
-/* "! 1.2e-03 12x": nmse, and in floors where there is one; or the status where nothing was measured; "-" without a cell. */
+/* Writes a cell: "! 1.2e-03 12x" (nmse, and in floors if there is one), the status if nothing was
+ * measured, or "-" without a cell. Returns text. */
 enum { VN_MANY_CELL = 40 };
 const char *vn_many_say_cell(const vn_many_cell *x, char text[VN_MANY_CELL]);
-/* Who is the odd one out: a letter, "all", "A, C", or "". */
+/* Writes the odd one out: a letter, "all", "A, C", or "". Returns text. */
 const char *vn_many_say_odd(const vn_many *m, int row, char text[VN_MANY_LETTERS]);
-/* "OUTSIDE limits: 3 of 33 checkpoints.", or why it was not compared. To be shown clean. */
+/* Writes "OUTSIDE limits: 3 of 33 checkpoints.", or why it was not compared. Not escaped: clean it
+ * before display. */
 enum { VN_MANY_VERDICT = 1600 };
 const char *vn_many_say_verdict(const vn_many_candidate *x, char text[VN_MANY_VERDICT]);
-/* The verdict on all of them, "OUTSIDE limits", and on whom: "2 of 3 candidates outside (A, C), 1 not compared (B)". */
+/* The verdict on all candidates, such as "OUTSIDE limits"; and on which: "2 of 3 candidates outside
+ * (A, C), 1 not compared (B)". */
 const char *vn_many_say_all(const vn_many *m);
 enum { VN_MANY_WHO = 200 };
 const char *vn_many_say_who(const vn_many *m, char text[VN_MANY_WHO]);
-/* The page up to its title, which the caller writes and ends. */
+/* The HTML page up to its title, which the caller writes and closes. */
 extern const char vn_many_page[];
-/* What the cells hold, in a line. */
+/* Returns one line that explains the cells. */
 const char *vn_many_legend(const vn_many *m);
 
 #endif

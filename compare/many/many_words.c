@@ -1,6 +1,7 @@
-/* many_words.c: what all forms of the report of several candidates say; see many_report.h. */
+/* many_words.c: the words that all reports on several candidates share; see many_report.h. */
 #include "compare/many/many_report.h"
 #include "compare/comparison/checkpoint.h"
+#include "compare/report/words.h"
 
 #include "libref/base/text.h"
 
@@ -9,8 +10,8 @@
 
 const char *vn_many_legend(const vn_many *m)
 {
-	return m->vote ? "nmse between each and the one marked =, then how many times the floor where there is one; ! is not with the majority"
-	               : "nmse against the reference, then how many times the floor where there is one; ! is outside the limits";
+	return m->vote ? "nmse between each and the one marked =, then nmse over the floor (" VN_FLOOR_MEANS ") where it is known; ! is not with the majority"
+	               : "nmse against the reference, then nmse over the floor (" VN_FLOOR_MEANS ") where it is known; ! is outside the limits";
 }
 
 const char *vn_many_say_cell(const vn_many_cell *x, char text[VN_MANY_CELL])
@@ -49,9 +50,10 @@ const char *vn_many_say_verdict(const vn_many_candidate *x, char text[VN_MANY_VE
 
 const char *vn_many_say_all(const vn_many *m)
 {
-	static const char *const verdict[2][3] = { { "all within limits", "OUTSIDE limits", "not all could be compared" },
-	                                           { "all agree", "NOT all agree", "not all could be compared" } };
-	return verdict[m->vote][vn_many_status(m)];
+	static const char *const verdict[3][3] = { { "all within limits", "OUTSIDE limits", "not all could be compared" },
+	                                           { "all agree", "NOT all agree", "not all could be compared" },
+	                                           { "all agree", "NOT all agree without a warning (--strict)", "not all could be compared" } };
+	return verdict[m->vote + m->strict][vn_many_status(m)];
 }
 
 static void say_those(const vn_many *m, int status, const char *what, char text[VN_MANY_WHO])
@@ -74,7 +76,7 @@ static void say_those(const vn_many *m, int status, const char *what, char text[
 const char *vn_many_say_who(const vn_many *m, char text[VN_MANY_WHO])
 {
 	*text = 0;
-	say_those(m, 1, m->vote ? "not with the majority" : "outside", text);
+	say_those(m, 1, m->strict ? "not with the majority without a warning" : m->vote ? "not with the majority" : "outside", text);
 	say_those(m, 2, "not compared", text);
 	say_those(m, 0, m->vote ? "with the majority" : "within", text);
 	return text;

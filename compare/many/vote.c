@@ -77,11 +77,48 @@ static vn_many_cell cell_of(const vn_many *pairs, int n, int row, int elected, i
 	return cell;
 }
 
-static vn_status count_one(vn_vote *v, const vn_many *pairs, int n, int i, vn_error *err)
+static bool has_line(const vn_lines *l, const char *line)
+{
+	for (int i = 0; i < l->n; i++)
+		if (strcmp(l->line[i], line) == 0)
+			return true;
+	return false;
+}
+
+static void add_warnings(vn_vote *v, const vn_many *pairs, int n, int i)
+{
+	vn_many_candidate *x = &v->many.candidate[i];
+	for (int j = 0; j < n && i != v->many.elected; j++) {
+		if (j != v->many.elected && j >= i)
+			continue;
+		const vn_lines *from = &pairs->candidate[pair_of(n, i, j)].warnings;
+		for (int k = 0; k < from->n; k++)
+			if (!has_line(&x->warnings, from->line[k]))
+				vn_lines_add(&x->warnings, "%s", from->line[k]);
+	}
+}
+
+/* Whether it is with the majority at all of n_rows checkpoints, and what --strict makes of that. */
+static vn_status say_one(vn_vote *v, vn_many_candidate *x, int with, int n_rows, bool strict, vn_error *err)
+{
+	char text[200];
+
+	x->status = with < n_rows || (strict && x->warnings.n);
+	x->verdict = with < n_rows ? "NOT with the majority" : x->status ? "with the majority, FAILS by --strict" : "with the majority";
+	v->many.strict |= x->status && with == n_rows;
+	snprintf(text, sizeof text, "%d of %d checkpoints", with < n_rows ? n_rows - with : with, n_rows);
+	if (strict && x->warnings.n)
+		vn_text_add(text, sizeof text, "; %d warning%s (--strict)", x->warnings.n, x->warnings.n == 1 ? "" : "s");
+	vn_text_add(text, sizeof text, ".");
+	x->counts = strdup(text);
+	x->start = strdup("");
+	return x->counts && x->start ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+}
+
+static vn_status count_one(vn_vote *v, const vn_many *pairs, int n, int i, bool strict, vn_error *err)
 {
 	vn_many_candidate       *x = &v->many.candidate[i];
 	const vn_many_candidate *why = never_compared(pairs, n, i), *pair = &pairs->candidate[i == v->many.elected ? 0 : pair_of(n, v->many.elected, i)];
-	char                     text[200];
 	int                      with = 0;
 
 	v->many.n = i + 1;
@@ -101,21 +138,19 @@ static vn_status count_one(vn_vote *v, const vn_many *pairs, int n, int i, vn_er
 		with += !x->cell[row].fails;
 		x->first = x->cell[row].fails && x->first < 0 ? row : x->first;
 	}
-	x->status = with < pairs->n_rows;
-	x->verdict = x->status ? "NOT with the majority" : "with the majority";
-	snprintf(text, sizeof text, "%d of %d checkpoints.", x->status ? pairs->n_rows - with : with, pairs->n_rows);
-	x->counts = strdup(text);
-	x->start = strdup("");
+	add_warnings(v, pairs, n, i);
+	if (say_one(v, x, with, pairs->n_rows, strict, err))
+		return VN_ERR_NOMEM;
 	x->limits = strdup(i == v->many.elected || pair->status == 2 ? "" : pair->limits);
 	x->floor = strdup(i == v->many.elected || pair->status == 2 ? "" : pair->floor);
 	if (i != v->many.elected && pair->status != 2) {
 		x->json = pair->json;
 		x->json_bytes = pair->json_bytes;
 	}
-	return x->counts && x->start && x->limits && x->floor ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	return x->limits && x->floor ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 }
 
-vn_status vn_vote_count(vn_vote *v, const vn_many *pairs, char *const *path, int n, vn_error *err)
+vn_status vn_vote_count(vn_vote *v, const vn_many *pairs, char *const *path, int n, bool strict, vn_error *err)
 {
 	vn_status st;
 
@@ -124,7 +159,7 @@ vn_status vn_vote_count(vn_vote *v, const vn_many *pairs, char *const *path, int
 		return st;
 	for (int i = 0; i < n && !st; i++) {
 		v->many.candidate[i] = (vn_many_candidate) { .path = path[i], .first = -1 };
-		st = count_one(v, pairs, n, i, err);
+		st = count_one(v, pairs, n, i, strict, err);
 	}
 	snprintf(v->about, sizeof v->about, "the majority of %d recordings (no reference); numbers are against %c", n, vn_many_letter(v->many.elected));
 	v->many.ref = v->about;

@@ -1,20 +1,22 @@
-/* vote.h: recordings without a reference: at each checkpoint the majority decides.
+/* vote.h: compares recordings without a reference: at each checkpoint the majority decides.
  *
- * Every pair is a comparison, in which the finer precision is the reference. Two recordings agree at a checkpoint where
- * their comparison is within its limits, or where neither has it. A recording is with the majority where it and those
- * that agree with it are more than half of all that could be compared with any other.
+ * Every pair is compared, with the finer precision as the reference. Two recordings agree at a
+ * checkpoint if their comparison is within its limits there, or if neither has the checkpoint. A
+ * recording is with the majority if it and those that agree with it are more than half of all that
+ * could be compared with any other.
  *
- * The report is that of vn_many: a column per recording, outside where it is not with the majority. Its numbers are
- * against one of them, the elected, which is with the majority at most checkpoints (of equals the first).
+ * The report is that of vn_many: one column per recording, outside where it is not with the
+ * majority. Its numbers are relative to one recording, the elected one, which is with the majority
+ * at most checkpoints (the first, if several are).
  *
- * Owner    the pairs are borrowed, and must outlive the vote.
+ * Owner    the pairs are borrowed and must outlive the vote.
  */
 #ifndef VN_COMPARE_VOTE_H
 #define VN_COMPARE_VOTE_H
 
 #include "compare/many/many.h"
 
-/* n (n - 1) / 2 comparisons, which vn_many holds. */
+/* All n (n - 1) / 2 pairs must fit into a vn_many. */
 enum { VN_VOTE_FEWEST = 3, VN_VOTE_MOST = 6 };
 _Static_assert(VN_VOTE_MOST * (VN_VOTE_MOST - 1) / 2 <= VN_MANY_MOST, "vn_many holds all pairs");
 
@@ -23,8 +25,10 @@ typedef struct vn_vote {
 	char    about[200]; /* many.ref: how it was decided */
 } vn_vote;
 
-/* pairs: of recordings i < j in the order 0-1, 0-2, ... 1-2, ... vn_vote_finish afterwards, whatever happened. */
-vn_status vn_vote_count(vn_vote *v, const vn_many *pairs, char *const *path, int n, vn_error *err);
+/* Counts the votes. pairs: the comparisons of recordings i < j in the order 0-1, 0-2, ... 1-2, ...
+ * Warnings of a pair are attributed to the recording that is not elected, or to the second if neither is.
+ * strict: a recording with a warning fails. Call vn_vote_finish afterwards, also after a failure. */
+vn_status vn_vote_count(vn_vote *v, const vn_many *pairs, char *const *path, int n, bool strict, vn_error *err);
 void      vn_vote_finish(vn_vote *v);
 
 #endif

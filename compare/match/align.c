@@ -1,6 +1,6 @@
-/* align.c: what both files declare differently and mean alike, before tensors are
- * matched: rows that only one of them kept, axes in another order. Nothing is
- * guessed from shapes, and every step taken is a note in the report. */
+/* align.c: resolves declared differences of layout before tensors are matched: rows that only one
+ * file kept, axes in another order. Nothing is guessed from shapes, and every change is a note in
+ * the report. */
 #include "compare/match/align.h"
 
 #include "capture/view/view.h"

@@ -1,11 +1,10 @@
-/* batch.c: checkpoints measured many at a time.
+/* batch.c: measures many checkpoints at a time.
  *
- * Threads that wait for each other after every tensor lose more than they gain,
- * the more so on a busy machine; so pairs are gathered until they come to
- * BATCH_BYTES or BATCH_JOBS. Not all at once: what is mapped counts as memory
- * while it is looked at, and is given back after every batch; what is given back as it
- * is measured (pages.h) counts an eighth, that a person sees the batches pass. What is larger than
- * WHOLE_BYTES and not in the files as it is measured is read in parts (window.h).
+ * Threads that wait for each other after every tensor lose more than they gain, especially on a
+ * busy machine. So pairs are gathered up to BATCH_BYTES or BATCH_JOBS. Not all at once: mapped data
+ * counts as memory while it is used, and is released after every batch. Data that is released while
+ * it is measured (pages.h) counts an eighth, so that progress is shown. Tensors larger than
+ * WHOLE_BYTES that are not stored as they are measured are read in parts (window.h).
  */
 #include "compare/match/batch.h"
 

@@ -8,10 +8,9 @@
 
 #include "compare/comparison/comparison.h"
 
-/* Measure pairs of checkpoints, many at a time: other's tensors against the
- * reference's. Entry i of other belongs to point i; -1: not this one. done is
- * called for each that was measured; unread for each whose numbers cannot be
- * read, with the reason. */
+/* Which tensors of `other` are measured against the reference's, and what happens with the results.
+ * entry returns the entry of other that belongs to checkpoint p, or -1 to skip p. done receives
+ * each measurement; unread is called instead if the numbers cannot be read, with the reason. */
 typedef struct vn_batch {
 	vn_recording *other;
 	int         (*entry)(vn_comparison *c, const vn_checkpoint *p);

@@ -1,6 +1,6 @@
-/* claims.c: what each tensor of a recording says of itself, against the plan of its
- * file: a tensor under a name that is another's measures something else than the
- * name means, however close its numbers come. */
+/* claims.c: compares what each tensor of a recording declares with the plan of its file. A tensor
+ * under another tensor's name measures something else than the name means, however close its
+ * numbers are. */
 #include "compare/match/contract.h"
 #include "compare/match/names.h"
 

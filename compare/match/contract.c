@@ -1,5 +1,5 @@
-/* contract.c: may these two recordings be compared at all? Same tokens, same
- * config, same weights. What a file does not say is noted, not refused. */
+/* contract.c: are two recordings comparable? They need the same tokens, config and weights. What a
+ * file does not state is noted, not refused. */
 #include "compare/match/contract.h"
 
 #include "capture/view/ranks.h"
@@ -220,6 +220,27 @@ static void plans(const contract *c)
 		       vn_plan_difference(a, b, what), c->who);
 }
 
+/* "qwen2 with 24 layers and a vocabulary of 151936" */
+static void say_model(const char *family, const vn_plan *plan, char text[100])
+{
+	snprintf(text, 100, "%.40s with %d layers and a vocabulary of %d", family && *family ? family : "a model", plan->layers, plan->vocab);
+	vn_text_clean(text, 100);
+}
+
+/* Before the many differences that follow from it. */
+static void different_models(const contract *c, const char *verb, const char *family, const vn_plan *plan)
+{
+	const vn_plan *own = vn_recording_plan(c->a);
+	const char    *own_family = vn_recording_family(c->a);
+	char           ref[100], other[100];
+
+	if (!own || !plan || (own->layers == plan->layers && own->vocab == plan->vocab && own_family && family && strcmp(own_family, family) == 0))
+		return;
+	say_model(own_family, own, ref);
+	say_model(family, plan, other);
+	DIFFER(c, VN_ALLOW_CONFIG, "config", "the models differ: the reference ran %s, the %s %s %s", ref, c->who, verb, other);
+}
+
 void vn_contract_config(const char *ref, const char *other, const char *who, unsigned allow, vn_lines *notes,
                         vn_lines *refusals)
 {
@@ -227,26 +248,12 @@ void vn_contract_config(const char *ref, const char *other, const char *who, uns
 	configs(&c, (const char *const[]) { ref, other });
 }
 
-/* "qwen2, 24 layers, 151936 tokens in its vocabulary" */
-static void say_model(const vn_recording *r, const vn_plan *plan, char text[100])
+void vn_contract_model(const vn_recording *a, const vn_model *m, unsigned allow, vn_lines *notes, vn_lines *refusals)
 {
-	const char *family = vn_recording_family(r);
-	snprintf(text, 100, "%.40s with %d layers and a vocabulary of %d", family && *family ? family : "a model", plan->layers, plan->vocab);
-	vn_text_clean(text, 100);
-}
+	const contract c = { .a = a, .who = "model", .allow = allow, .notes = notes, .refusals = refusals };
 
-/* Before the many differences that follow from it. */
-static void different_models(const contract *c)
-{
-	const vn_plan *a = vn_recording_plan(c->a), *b = vn_recording_plan(c->b);
-	const char    *x = vn_recording_family(c->a), *y = vn_recording_family(c->b);
-	char           ref[100], other[100];
-
-	if (!a || !b || (a->layers == b->layers && a->vocab == b->vocab && x && y && strcmp(x, y) == 0))
-		return;
-	say_model(c->a, a, ref);
-	say_model(c->b, b, other);
-	DIFFER(c, VN_ALLOW_CONFIG, "config", "the models differ: the reference ran %s, the %s ran %s", ref, c->who, other);
+	different_models(&c, "is", vn_model_family(m), vn_model_plan(m));
+	configs(&c, (const char *const[]) { vn_recording_config(a), vn_model_config(m) });
 }
 
 vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *who, const vn_compare_options *o, vn_weights **table,
@@ -262,7 +269,7 @@ vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *
 		DIFFER(&c, VN_ALLOW_INCOMPLETE, "incomplete", "the %s is incomplete: its run was interrupted", who);
 	if ((st = ranks(&c, a, "reference", err)) || (st = ranks(&c, b, who, err)))
 		return st;
-	different_models(&c);
+	different_models(&c, "ran", vn_recording_family(b), vn_recording_plan(b));
 	tokens(&c);
 	configs(&c, (const char *const[]) { vn_recording_config(a), vn_recording_config(b) });
 	if ((st = vn_contract_weights(a, b, who, o, table, notes, refusals, err)))

@@ -1,7 +1,7 @@
 /* contract.h: are two recordings comparable?
  *
- * Two recordings are comparable if they have the same tokens, config and weights, and steps that follow each other. Each
- * difference is one line of refusals, or of notes if --allow names it.
+ * Two recordings are comparable if they have the same tokens, config and weights, and steps that
+ * follow each other. Each difference is one line of refusals, or of notes if --allow names it.
  *
  * Reads   request.options, opened.ref, opened.cand, opened.floor
  * Fills   result.refusals, result.notes, result.weights
@@ -11,29 +11,35 @@
 
 #include "compare/comparison/comparison.h"
 
-/* Do a and b have the same tokens, config and weights? who: the role of b, for the lines. *weights: the result of
- * vn_contract_weights; NULL: not wanted. */
+/* Compares tokens, config, weights and claims of a and b. who: the role of b in messages. *weights:
+ * the result of vn_contract_weights; weights may be NULL. VN_ERR_MISMATCH: a line was added to
+ * refusals. */
 vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *who, const vn_compare_options *o, vn_weights **weights,
                       vn_lines *notes, vn_lines *refusals, vn_error *err);
 
-/* The weights alone, by their tables and, with o->model, by the numbers of that model as far as it is the one
- * or the other's. *weights: the table, the caller's, NULL where a side lists none; weights NULL: not asked. */
+/* Compares only the weights: by the recordings' tables and, if o->model is given, by the numbers of
+ * that model where it is the model of a or of b. *weights: the differences, owned by the caller;
+ * NULL if a side lists no weights. weights may be NULL. */
 vn_status vn_contract_weights(const vn_recording *a, const vn_recording *b, const char *who, const vn_compare_options *o, vn_weights **weights,
                               vn_lines *notes, vn_lines *refusals, vn_error *err);
 
-/* The same of two configs alone, as text; NULL: not known. */
+/* Compares only the configs, given as JSON text; NULL: not known. */
 void      vn_contract_config(const char *ref, const char *other, const char *who, unsigned allow, vn_lines *notes,
                              vn_lines *refusals);
+/* The same of a recording and the model that it should be of. */
+void      vn_contract_model(const vn_recording *a, const vn_model *m, unsigned allow, vn_lines *notes, vn_lines *refusals);
 
-/* Is every tensor of r what its own plan says of that name? */
+/* Compares what each tensor of r declares (axes, shape...) with what r's own plan says for its
+ * name. */
 vn_status vn_contract_claims(const vn_recording *r, const char *who, unsigned allow, vn_lines *notes, vn_lines *refusals, vn_error *err);
 
-/* Are the candidate's positions those of the reference (which count from 0) plus a constant? *by: the constant, else 0. A replay
- * then uses the reference's positions, so that an engine with wrong positions is found. */
+/* Do the candidate's positions equal the reference's, which count from 0, plus a constant that is
+ * not 0? *by: that constant, else 0. A replay then uses the reference's positions, so that wrong
+ * positions in the engine are found. */
 bool      vn_positions_moved(const vn_comparison *c, int64_t *by);
 
-/* Do the steps of each recording follow each other, and does at least one side have every input token? If not, a line is added to
- * refusals; that is not an error yet. */
+/* Checks that the steps of each recording follow each other, and that at least one side has every
+ * input token. If not, it adds a line to refusals and still returns VN_OK. */
 vn_status vn_check_steps(vn_comparison *c, vn_error *err);
 
 #endif

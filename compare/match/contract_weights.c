@@ -1,4 +1,4 @@
-/* contract_weights.c: have two recordings the same weights? Where not, which, and how. */
+/* contract_weights.c: do two recordings have the same weights? If not, which differ, and how. */
 #include "compare/match/contract.h"
 #include "compare/weights/weights.h"
 #include "libref/family/family.h"

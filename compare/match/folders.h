@@ -1,4 +1,4 @@
-/* folders.h: the recordings of two folders, paired by file name. */
+/* folders.h: pairs the recordings of two folders by file name. */
 #ifndef VN_COMPARE_FOLDERS_H
 #define VN_COMPARE_FOLDERS_H
 
@@ -9,7 +9,7 @@
 
 typedef struct vn_folder_pair {
 	char *name;     /* "prompt1.h5" */
-	bool  there[2]; /* in the reference's folder, in the candidate's */
+	bool  there[2]; /* whether it exists in the reference's folder, in the candidate's */
 } vn_folder_pair;
 
 typedef struct vn_folder_pairs {
@@ -19,16 +19,18 @@ typedef struct vn_folder_pairs {
 } vn_folder_pairs;
 
 bool vn_is_folder(const char *path);
-/* Every file that ends in .h5 or .hdf5 counts as a recording, readable or not. Subfolders and other
- * files are only counted. VN_ERR_NOTFOUND if neither folder holds a recording.
- * Call vn_folder_pairs_free afterwards, also after a failure. */
+/* Lists and pairs the recordings of both folders. Every file that ends in .h5 or .hdf5 counts as a
+ * recording, readable or not. Subfolders and other files are only counted. VN_ERR_NOTFOUND: neither
+ * folder holds a recording. Call vn_folder_pairs_free afterwards, also after a failure. */
 vn_status vn_folder_pairs_of(const char *ref, const char *cand, vn_folder_pairs *p, vn_error *err);
 void      vn_folder_pairs_free(vn_folder_pairs *p);
 
 /* Writes the line "ignored: 1 folder, 2 other files in DIR" to out, or nothing if there are none. */
 void      vn_folder_left(const char *folder, int folders, int others, FILE *out);
 
-/* "out.json" of "prompt1.h5" is "out.prompt1.json", of "prompt1.hdf5" "out.prompt1.hdf5.json". text: PATH_MAX bytes; false if it does not fit. */
+/* Makes the report's path for one pair from the path given for all: "out.json" becomes
+ * "out.prompt1.json" for "prompt1.h5", and "out.prompt1.hdf5.json" for "prompt1.hdf5". text:
+ * PATH_MAX bytes. Returns false if it does not fit. */
 bool vn_folder_report(const char *path, const char *name, char *text);
 
 #endif

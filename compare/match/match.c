@@ -1,5 +1,5 @@
-/* match.c: which tensors of two recordings belong together: by name, and
- * nothing is broadcast, cut or reshaped to make them fit. */
+/* match.c: pairs the tensors of two recordings by name. Nothing is broadcast, cut or reshaped to
+ * make them fit. */
 #include "compare/comparison/checkpoint.h"
 #include "compare/match/match.h"
 #include "compare/match/names.h"
@@ -248,6 +248,22 @@ static vn_status check_hits(const vn_comparison *c, const int *hits, vn_error *e
 	return VN_OK;
 }
 
+/* Checkpoint i becomes what checkpoint order[i] was; in place, since a second copy of millions is a good part of all memory. order is
+ * used up. */
+static void permute(vn_checkpoint *point, int n, int *order)
+{
+	for (int i = 0; i < n; i++) {
+		const vn_checkpoint first = point[i];
+		int at = i;
+		while (order[at] >= 0) { /* round the circle that begins at i */
+			const int from = order[at];
+			order[at] = -1;
+			point[at] = from == i ? first : point[from];
+			at = from;
+		}
+	}
+}
+
 /* Where the reference says of some that it does not know their place: as the plan has them, or the candidate; extras stay last. */
 static vn_status put_in_order(vn_comparison *c, vn_error *err)
 {
@@ -264,10 +280,9 @@ static vn_status put_in_order(vn_comparison *c, vn_error *err)
 		                            : "by layer, and in a layer in the usual order of its points");
 	if (!theirs_tell || !unsaid)
 		return VN_OK;
-	vn_place_of   *x = malloc(((size_t)n + 1) * sizeof *x);
-	int           *order = malloc(((size_t)n + 1) * sizeof *order);
-	vn_checkpoint *sorted = malloc(((size_t)n + 1) * sizeof *sorted);
-	vn_status st = x && order && sorted ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", n);
+	vn_place_of *x = malloc(((size_t)n + 1) * sizeof *x);
+	int         *order = malloc(((size_t)n + 1) * sizeof *order);
+	vn_status st = x && order ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", n);
 	for (int i = 0; !st && i < n; i++) {
 		const vn_checkpoint *p = &c->result.point[i];
 		const int theirs = p->cand < 0 ? -1 : vn_recording_entry(c->opened.cand, p->cand)->order;
@@ -277,12 +292,8 @@ static vn_status put_in_order(vn_comparison *c, vn_error *err)
 			                   .layer = p->layer,
 			                   .said = c->opened.plan ? p->value : theirs };
 	}
-	if (!st && !(st = vn_sequence(x, n, order, err))) {
-		for (int i = 0; i < n; i++)
-			sorted[i] = c->result.point[order[i]];
-		memcpy(c->result.point, sorted, (size_t)n * sizeof *sorted);
-	}
-	free(sorted);
+	if (!st && !(st = vn_sequence(x, n, order, err)))
+		permute(c->result.point, n, order);
 	free(order);
 	free(x);
 	return st;

@@ -9,14 +9,14 @@
 
 #include "compare/comparison/comparison.h"
 
-/* result.point. */
+/* Fills result.point and n_points. */
 vn_status vn_match(vn_comparison *c, vn_error *err);
 
-/* result.n_neither. After vn_match. */
+/* Counts result.n_neither. After vn_match. */
 vn_status vn_count_neither(vn_comparison *c, vn_error *err);
 
-/* vacuous of every measured checkpoint, where the agreement proves nothing: for example, both sides hold one number
- * everywhere, or the numbers of the same point of another layer. */
+/* Sets `vacuous` of every measured checkpoint whose agreement proves nothing: for example, both
+ * sides hold one number everywhere, or the numbers of the same point of another layer. */
 vn_status vn_find_vacuous(vn_comparison *c, vn_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* names.h: an index of the values of a plan by name. A comparison looks up thousands of names in
+/* names.h: an index of a plan's values by name, for comparisons that look up thousands of names in
  * plans of thousands of values. */
 #ifndef VN_COMPARE_NAMES_H
 #define VN_COMPARE_NAMES_H
@@ -12,10 +12,11 @@ typedef struct vn_names {
 	int *by_name;        /* (n_values), sorted by name */
 } vn_names;
 
-/* plan may be NULL: then no name is found. */
+/* Builds the index. plan may be NULL: then no name is found. Call vn_names_finish afterwards. */
 vn_status vn_names_init(vn_names *n, const vn_plan *plan, vn_error *err);
 void      vn_names_finish(vn_names *n);
-/* The value of this name, and the one whose second name it may be; -1 when absent. */
+/* vn_names_find returns the value with this name; vn_names_root returns the value that it is an
+ * alias of, or the value itself. -1: no such name. */
 int       vn_names_find(const vn_names *n, const char *name);
 int       vn_names_root(const vn_names *n, const char *name);
 

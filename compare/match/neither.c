@@ -1,4 +1,5 @@
-/* neither.c: what the plan computes and neither side recorded: a comparison is within its limits however little it was given. */
+/* neither.c: counts what the plan computes but neither side recorded, since a comparison of very
+ * few tensors is also within its limits. */
 #include "compare/match/match.h"
 
 #include "libref/base/glob.h"

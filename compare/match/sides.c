@@ -158,8 +158,10 @@ static vn_status open_all(const vn_sides *s, vn_comparison *c, vn_recording **ra
 	c->opened.ref = r[0];
 	memcpy(rank, r + 1, (size_t)s->n_cand * sizeof *rank);
 	c->opened.floor = s->floor ? r[n - 1] : NULL;
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
 		vn_comparison_allow(c, r[i]);
+		vn_recording_drop_stats(r[i]);
+	}
 	return VN_OK;
 }
 

@@ -1,8 +1,8 @@
-/* sides.h: opens the two sides of a comparison and converts them to the layout of vernier.
+/* sides.h: opens the two sides of a comparison and converts them to vernier's layout.
  *
- * Another engine's recording may have its own names, be one of several ranks, hold
- * several prompts, or keep its cache in pages. These are resolved in this order: names, the row
- * of a batch, pages, ranks. Later code sees an ordinary recording.
+ * Another engine's recording may use its own names, hold several prompts, keep its cache in pages,
+ * or be one of several ranks. These are resolved in this order: names, batch row, pages, ranks.
+ * Later code sees an ordinary recording.
  *
  * Reads   request.options
  * Fills   opened.ref, opened.cand, opened.floor; lines of result.notes and result.warnings
@@ -16,15 +16,15 @@ enum { VN_MOST_MAPS = 8, VN_MOST_RANKS = 256 };
 
 typedef struct vn_sides {
 	const char *ref;
-	const char *const *cand;        /* (n_cand) several: the ranks of one run */
+	const char *const *cand;        /* (n_cand) more than one: the ranks of one run */
 	int         n_cand;
 	const char *floor;              /* NULL: none */
 	const char *names[VN_MOST_MAPS], *ref_names[VN_MOST_MAPS]; /* name maps, in order */
 	int         n_names, n_ref_names;
-	int64_t     batch_row, ref_batch_row; /* of a batched candidate, of a batched reference; -1: not said */
+	int64_t     batch_row, ref_batch_row; /* which row of a batched recording; -1: not given */
 } vn_sides;
 
-/* Opens the sides. After a failure, too, vn_comparison_close closes those that were opened. */
+/* Opens the sides. Call vn_comparison_close afterwards, also after a failure. */
 vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err);
 
 #endif

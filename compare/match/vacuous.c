@@ -1,6 +1,10 @@
-/* vacuous.c: pairs that agree and prove nothing. Zeros on both sides, or one number everywhere, are what two recorders
- * leave that never read the tensor; another layer's numbers on both sides are what one hook does that both use, another step's what reading too early does; and a token
- * whose scores are all masked has no softmax. */
+/* vacuous.c: finds pairs that agree but prove nothing.
+ *
+ * Zeros on both sides, or one number everywhere, come from recorders that never read the tensor;
+ * another layer's numbers on both sides from a common hook that is wrong; another step's from
+ * reading too early. And a token whose scores are all masked has no softmax.
+ */
+#include "compare/comparison/checkpoint.h"
 #include "compare/match/match.h"
 
 #include "libref/plan/point.h"
@@ -118,10 +122,11 @@ static int compare_numbers(const vn_checkpoint *a, const vn_checkpoint *b)
 static int by_point(const void *a, const void *b)
 {
 	const vn_checkpoint *x = *(vn_checkpoint *const *)a, *y = *(vn_checkpoint *const *)b;
+	if (x->step != y->step)
+		return (x->step > y->step) - (x->step < y->step);
 	const char *p = strchr(x->name, '.'), *q = strchr(y->name, '.');
-	const int point = strcmp(p ? p : "", q ? q : ""), numbers = compare_numbers(x, y);
-	return x->step != y->step ? (x->step > y->step) - (x->step < y->step) : point ? point : numbers ? numbers
-	     : (x > y) - (x < y); /* in execution order */
+	const int point = strcmp(p ? p : "", q ? q : ""), numbers = point ? 0 : compare_numbers(x, y);
+	return point ? point : numbers ? numbers : (x > y) - (x < y); /* in execution order */
 }
 
 /* Few numbers may be equal by chance, in 8 bits or saturated. Evidence against chance: the number of different values except 0,
@@ -175,7 +180,7 @@ static bool is_another_layers(const vn_comparison *c, const vn_checkpoint *p, co
 static int compare_names(const void *a, const void *b)
 {
 	const vn_checkpoint *x = *(vn_checkpoint *const *)a, *y = *(vn_checkpoint *const *)b;
-	const int name = strcmp(x->name, y->name), numbers = compare_numbers(x, y);
+	const int name = x->name == y->name ? 0 : strcmp(x->name, y->name), numbers = name ? 0 : compare_numbers(x, y); /* names are kept once */
 	return name ? name : numbers ? numbers : (x->step > y->step) - (x->step < y->step);
 }
 
@@ -278,6 +283,8 @@ static vn_status find_stale(vn_comparison *c, const kind *k, vn_error *err)
 	for (int i = 1; !st && i < n; i++) {
 		vn_checkpoint *p = sorted[i], *q = sorted[i - 1];
 		bool same = compare_numbers(p, q) == 0 && k->found(c, p, q), right = false;
+		if (same)
+			vn_comparison_looked(c, p);
 		if (same && !(st = held_twice(c, p, q, &same, err)) && same && !(st = k->but(c, p, q, &right, err)) && !right)
 			p->vacuous = k->says;
 	}
@@ -296,14 +303,21 @@ vn_status vn_find_vacuous(vn_comparison *c, vn_error *err)
 		const bool zero = yes && p->m.absmax[0] == 0 && p->m.absmax[1] == 0; /* whichever their signs */
 		if (yes && !zero && (st = look_at_both(c, p, p, constant_alone, &yes, err)))
 			return st;
-		if (yes)
+		if (yes) {
 			p->vacuous = constant;
+			vn_comparison_looked(c, p);
+		}
 		yes = p->m.masked > 0;
 		if (yes && (st = look_at(c->opened.ref, p->ref, p->ref, masks_a_row, &yes, err)))
 			return st;
-		if (yes)
+		if (yes) {
 			p->vacuous = blind;
+			vn_comparison_looked(c, p);
+		}
 	}
-	const vn_status st = find_stale(c, &layers, err);
-	return st ? st : find_stale(c, &steps, err);
+	vn_status st = find_stale(c, &layers, err);
+	if (!st)
+		st = find_stale(c, &steps, err);
+	vn_comparison_forget(c);
+	return st;
 }

@@ -1,12 +1,15 @@
-/* channels.c: sums of single channels over a sample of tokens, and what the worst and the middle one of them say.
+/* channels.c: sums of single channels over a sample of tokens, and the metrics of the worst and the
+ * median channel.
  *
- * A channel is a place behind the token axis (and before it): a number of the hidden size, or one of a head. Sums over a tensor or a
- * token are those of its largest channel, which in trained models may be a thousand times the others; here each counts once.
+ * A channel is one position of the axes other than the token axis: a number of the hidden size, or
+ * one of a head. Sums over a tensor or a token are dominated by its largest channel, which in
+ * trained models may be a thousand times the others; here each channel counts once.
  *
- * The errors of a token that comes again are the same, so different tokens are counted, not tokens.
+ * Equal tokens have equal errors, so different tokens are counted, not tokens.
  *
- * A channel that is next to nothing is measured against the others, as a token is (tokens.c): below half of the median
- * channel's norm it counts as if it had that. Where most are nothing, that is a 2^15th of the sample's rms.
+ * A tiny channel is measured against the others, as tiny tokens are (tokens.c): below half of the
+ * median channel's norm it counts as if it had that norm. If most channels are zero, the bound is
+ * 2^-15 of the sample's rms.
  */
 #include "compare/metrics/average.h"
 #include "compare/metrics/channels.h"
@@ -185,6 +188,23 @@ static vn_status count_different(const sample *s, int64_t rows, vn_window *in, c
 
 /* ---- order --------------------------------------------------------------------------- */
 
+/* So few are sorted in less time than it takes to go through the counters of `median`. */
+enum { FEW = 64 };
+
+/* Of a few whole numbers, that stand in the room of doubles, the one of this rank. */
+static uint64_t ranked(const double *x, int n, int rank)
+{
+	uint64_t sorted[FEW], u;
+	for (int i = 0; i < n; i++) {
+		int at = i;
+		memcpy(&u, &x[i], sizeof u);
+		for (; at > 0 && sorted[at - 1] > u; at--)
+			sorted[at] = sorted[at - 1];
+		sorted[at] = u;
+	}
+	return sorted[rank];
+}
+
 /* The middle of n > 0 numbers, none of them NaN, by the bits of their order: as quick for every order they come in. Changes x. */
 static double median(double *x, int64_t n)
 {
@@ -195,6 +215,10 @@ static double median(double *x, int64_t n)
 		memcpy(&u, &x[i], sizeof u);
 		u = u >> 63 ? ~u : u | (uint64_t)1 << 63;
 		memcpy(&x[i], &u, sizeof u);
+	}
+	if (n <= FEW) {
+		found = ranked(x, (int)n, (int)rank);
+		n = 0;
 	}
 	for (int shift = 64 - BITS; n > 0; shift = shift > BITS ? shift - BITS : 0) {
 		uint32_t count[1 << BITS] = { 0 };

@@ -1,11 +1,12 @@
 /* measure.c: the pass over a pair of tensors; see metrics.h.
  *
- * Tokens are dealt to threads in units of about 64 Ki elements. A unit's sums
- * depend on the shape alone and are joined in order, so the number of threads
- * changes nothing. What is read in parts (window.h) is read some units at a time.
+ * Tokens are distributed to threads in units of about 64 Ki elements. A unit's sums depend only on
+ * the shape and are joined in order, so the number of threads changes nothing. Tensors that are
+ * read in parts (window.h) are read some units at a time.
  *
- * A digest that is asked for takes bytes in their order. Units are dealt in order too, so whoever has measured one, still
- * in a cache, takes the digest on over all that are measured and next, unless another thread is at it.
+ * A digest needs the bytes in order. Units are distributed in order too: the thread that has
+ * measured one, which is still in a cache, continues the digest over all consecutive measured
+ * units, unless another thread is doing that.
  */
 #include "compare/metrics/channels.h"
 #include "compare/metrics/pages.h"

@@ -1,7 +1,7 @@
-/* measure.h: what the files of the pass share; everyone else reads metrics.h.
+/* measure.h: shared by the files of the measuring pass; other code includes metrics.h.
  *
- * A tensor is seen as (outer, rows, inner): rows is the token axis, inner what
- * is behind it, outer what is before it (the heads of attention scores).
+ * A tensor is treated as (outer, rows, inner): rows is the token axis, outer and inner are the axes
+ * before and after it (outer: the heads of attention scores).
  */
 #ifndef VN_COMPARE_MEASURE_H
 #define VN_COMPARE_MEASURE_H
@@ -9,16 +9,16 @@
 #include "compare/metrics/kernel.h"
 #include "compare/metrics/metrics.h"
 
-#define VN_SLICE 65536 /* elements of a row that are swept twice while they are in the cache */
+#define VN_SLICE 65536 /* elements of a row that are read twice while they are in the cache */
 
 typedef struct vn_pair {
 	const unsigned char *data[2]; /* [0] reference, [1] candidate */
-	int64_t  origin;              /* the number of the element that data begin with */
+	int64_t  origin;              /* index of the element at the start of data */
 	vn_dtype dtype[2], grid;
 	int64_t  n, outer, rows, inner;
 	bool     tokens;              /* rows are tokens */
 	bool     bits;                /* count what differs */
-	bool     mapped;              /* data are shared mappings */
+	bool     mapped;              /* data is in shared mappings */
 	bool     masks;               /* minus infinity on both sides is a mask */
 } vn_pair;
 
@@ -27,9 +27,10 @@ static inline const unsigned char *vn_pair_at(const vn_pair *p, int side, int64_
 	return p->data[side] + (size_t)(at - p->origin) * vn_dtype_size(p->dtype[side]);
 }
 
-/* Sums over positions finite on both sides. float64 squared does not fit into a double, and of two tensors
- * one may be as large as the other is small: r, c and d = c-r are taken in units of 2^scale, each its own, so
- * that rr is in units of 4^scale[0] and rc of 2^(scale[0] + scale[1]). Without float64 the scales are 0. */
+/* Sums over positions that are finite on both sides. A squared float64 may overflow a double, and
+ * one tensor may be as large as the other is small. So r, c and d = c-r are each in units of
+ * 2^scale: rr is in units of 4^scale[0], rc in units of 2^(scale[0] + scale[1]). Without float64
+ * the scales are 0. */
 typedef struct vn_squares {
 	double rr, cc, rc, dd; /* r.r, c.c, r.c, d.d */
 	double ad;             /* sum |d| */
@@ -38,67 +39,72 @@ typedef struct vn_squares {
 
 void vn_squares_add(vn_squares *to, const vn_squares *s);
 
-/* What one run of elements adds to the whole. */
+/* The sums of one run of elements. */
 typedef struct vn_sums {
 	vn_squares sq;
 	double  rel;
 	double  max_d, max_rel, max_r, max_c, max_ulp;
-	int64_t max_block;            /* where the block of max_d starts; -1: none */
-	int64_t finite, bad, bad_at;  /* positions used, counted in nonfinite, first of those or -1 */
+	int64_t max_block;            /* start of the block that contains max_d; -1: none */
+	/* positions used, positions counted in nonfinite, the first of those or -1 */
+	int64_t finite, bad, bad_at;
 	int64_t masked;
-	int64_t differing, differs_at; /* when the pair wants them; first or -1 */
+	int64_t differing, differs_at; /* if the pair wants them; the first one or -1 */
 	int64_t nan[2], inf[2];
 } vn_sums;
 
 /* Adds b to a. */
 void vn_sums_join(vn_sums *a, const vn_sums *b);
-/* All that sums of a whole tensor come to. count: distances in ULP by their buckets. m->at is left to vn_find_max: the first position
- * of the block `at` where the difference is largest. */
+/* Computes the metrics from the sums of a whole tensor. count: ULP distances by bucket. m->at is
+ * set by vn_find_max: the first position of the largest difference in the block at `at`. */
 void vn_sums_finish(const vn_sums *s, const vn_pair *p, const uint64_t count[VN_ULP_BUCKETS], vn_measured *m);
 void vn_find_max(const vn_metric_kernel *k, const vn_pair *p, int64_t at, vn_measured *m);
 
-/* One slice, n <= VN_SLICE elements from `at`: fills *s, adds ULP distances to
- * spread (its other fields are scratch). */
+/* Measures one slice, n <= VN_SLICE elements from `at`: fills *s, and adds ULP distances to spread
+ * (its other fields are scratch). */
 void vn_slice_narrow(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread);
-/* The same in double, when either side is f64 or i32. */
+/* The same in double, if either side is f64 or i32. */
 void vn_slice_wide(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread);
 
 /* Adds to differing and differs_at. */
 void vn_slice_differing(const vn_pair *p, int64_t at, size_t n, vn_sums *s);
 
-/* n <= VN_BLOCK numbers of one side as double. */
+/* Loads n <= VN_BLOCK numbers of one side as double. */
 void vn_block_double(const vn_metric_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, double *x);
 
-/* One row of scores: `width` of them from `at`. Of equal scores the first counts. */
+/* One row of scores: `width` of them from `at`. Of equal scores the first is the argmax. */
 typedef struct vn_score_row {
 	double  kl;        /* KL(softmax r || softmax c), nats */
 	double  norm[2];   /* log of the sum of exp: the loss of token t is norm - score[t] */
 	int64_t argmax[2];
-	bool    tie;       /* of the reference's scores, those two are equal or a tie (scores.c) */
-	bool    finite;    /* no NaN, no infinity but a shared minus; else kl and norm are NaN, and nothing agrees */
-	int     shared, of; /* how many of the top are in both */
+	/* the reference's scores of the two argmax are equal or a near tie (scores.c) */
+	bool    tie;
+	/* no NaN, and no infinity except minus infinity on both sides; else kl and norm are NaN, and
+	 * nothing agrees */
+	bool    finite;
+	int     shared, of; /* number of top scores in both; of how many */
 } vn_score_row;
 
 vn_score_row vn_score_one(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width);
-/* Both zero: 1; one of them: 0. */
+/* Both sides zero: 1; one of them zero: 0. */
 double vn_cosine(const vn_squares *s);
 double vn_nmse(const vn_squares *s);
-/* Of n positions: the distance from 1 of the factor a = r.c / r.r, less 6 times its standard error sqrt((nmse - (a-1)^2) / n)
- * (of a rest of nmse 2^-20 or more),
- * that is, the part of it that errors independent of r do not make. */
+/* Returns the distance from 1 of the factor a = r.c / r.r, less 6 standard errors sqrt((nmse -
+ * (a-1)^2) / n) (with the nmse at least 2^-20): the part that errors independent of r do not
+ * explain. n: positions. */
 double vn_scale(const vn_squares *s, double n);
 
-/* off: a distance of a factor from 1, of n positions whose nmse is this: what is left of it. */
+/* Returns what is left of `off`, a factor's distance from 1, over n positions with this nmse. */
 double vn_beyond(double off, double nmse, double n);
 
-/* The metrics of single tokens, n > 0 rows. size: (n), scratch. */
+/* Computes the metrics of single tokens from n > 0 rows. size: (n), scratch. */
 typedef struct vn_size {
-	double fraction; /* r.r = fraction 2^exponent, as frexp has it */
+	double fraction; /* r.r = fraction 2^exponent, as for frexp */
 	int    exponent;
 } vn_size;
 void vn_measure_tokens(const vn_squares *row, int64_t n, vn_size *size, vn_measured *m);
 
-/* The metrics of logits, rows of `width` along the last axis, added in any order by any thread. begin: false without memory. */
+/* The metrics of logits, rows of `width` along the last axis, which any thread may add in any
+ * order. vn_scores_begin returns false without memory. */
 typedef struct vn_scores {
 	int64_t width, rows;
 	double *kl; /* (rows) */
@@ -110,7 +116,8 @@ void vn_scores_add(vn_scores *s, const vn_metric_kernel *k, const vn_pair *p, in
 void vn_scores_end(vn_scores *s, vn_measured *m);
 void vn_scores_free(vn_scores *s);
 
-/* All of them, of a job whose rows are not measured one by one anyway. windows: (threads), for a job that is read in parts. */
+/* Measures all rows of a job whose rows are not measured one by one anyway. windows: (threads), for
+ * a job that is read in parts. */
 struct vn_window;
 vn_status vn_measure_scores(const vn_metric_kernel *k, const vn_pair *p, int threads, struct vn_window *windows, vn_job *job, vn_error *err);
 

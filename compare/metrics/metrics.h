@@ -1,34 +1,34 @@
-/* metrics.h: how far one tensor is from another, in one pass.
+/* metrics.h: measures how far one tensor is from another, in one pass.
  *
- * One table (metrics.c) names the metrics; keys of the limits language, names
- * in JSON and the texts of help and specs are derived from it.
+ * One table (metrics.c) lists the metrics; keys of the limits language, names in JSON, and the
+ * texts of help and specs are derived from it.
  *
- * Every sum is in double and in an order that depends on the shape alone, so
- * the same bytes give the same digits for any number of threads and on any
- * processor. Element positions where either side is not finite are counted and
- * left out of every other metric.
+ * Every sum is in double and in an order that depends only on the shape, so the same bytes give the
+ * same digits for any number of threads and on any processor. Positions where either side is not
+ * finite are counted and left out of all other metrics.
  *
- *   r the reference, c the candidate, n positions finite on both sides
- *   rel       |c-r| / max(|r|, s): s is an eighth of the rms of r over the
- *             element's row (of its slice of 65536, where a row is longer), so
- *             the reference alone sets the scale and an element near zero is
- *             measured against its neighbours. Of a row in several pieces of memory
- *             (tokens inside heads) each piece counts as a row here
- *   row       the elements of one token; the whole tensor when no axis is tokens
- *   token     worst_token_nmse takes rows below an eighth of the median row's norm
- *             for rows of that norm: what is next to nothing is measured against
- *             its neighbours. A token of enormous size hides no other, as it does
- *             in the sums over the whole tensor
- *   channel   a place behind the token axis (and before it), over a sample of 32 tokens at uneven places (channels.h). worst_channel_nmse takes channels below half of the median channel's norm for channels of
- *             that norm; worst_channel_scale is the largest |factor - 1| of one beyond 6 times its standard error or the
- *             deviation of all factors, whichever is more. Of scores (axis key), of fewer than 8 different tokens, and without
- *             a token axis both are those of the whole. scale is the median channel's where that is farther from 1
- *             (of logits only of 8 different tokens or more)
- *   ulp       numbers representable between the two, in the coarser of the two
- *             formats (the one of fewer digits), both rounded to it first
- *   zeros     both all zero: cosine 1, nmse 0, norm ratio 1. Only r zero:
- *             cosine 0, nmse and norm ratio infinite, and so is rel where a
- *             row of r is zero and c's is not. Only c zero: 0, 1, 0.
+ *   r is the reference, c the candidate, n the positions finite on both sides
+ *   rel       |c-r| / max(|r|, s), where s is an eighth of the rms of r over the element's row (of
+ *             its slice of 65536 in a longer row). So only the reference sets the scale, and an
+ *             element near zero is measured against its neighbours. If a row is in several pieces
+ *             of memory (tokens inside heads), each piece counts as a row here
+ *   row       the elements of one token; the whole tensor if there is no token axis
+ *   token     worst_token_nmse treats rows with less than an eighth of the median row's norm as
+ *             rows of that norm: tiny rows are measured against their neighbours. A huge token
+ *             hides no other, as it does in sums over the whole tensor
+ *   channel   one position of the axes other than the token axis, over a sample of 32 tokens at
+ *             uneven places (channels.h). worst_channel_nmse treats channels with less than half of
+ *             the median channel's norm as channels of that norm. worst_channel_scale is the
+ *             largest |factor - 1| beyond 6 times its standard error or the deviation of all
+ *             factors, whichever is more. For scores (axis key), for fewer than 8 different tokens,
+ *             and without a token axis, both are those of the whole tensor. scale is the median
+ *             channel's if that is farther from 1 (for logits only with at least 8 different
+ *             tokens)
+ *   ulp       how many representable numbers lie between the two, in the coarser of the two formats
+ *             (the one with fewer digits), after rounding both to it
+ *   zeros     both all zero: cosine 1, nmse 0, norm ratio 1. Only r zero: cosine 0, nmse and norm
+ *             ratio infinite, and so is rel if a row of r is zero and c's is not. Only c zero: 0,
+ *             1, 0
  *
  * Threads  measuring uses `threads` of its own.
  */
@@ -69,16 +69,16 @@ typedef enum vn_better { VN_LOWER, VN_HIGHER, VN_NEAR_ONE } vn_better;
 
 typedef struct vn_metric_info {
 	const char *name;
-	vn_better   better;   /* how a limit is held: <=, >=, or |x - 1| <= */
-	bool        over_floor; /* NAME_over_floor is a key of limits too */
+	vn_better   better;   /* how a limit holds: <=, >=, or |x - 1| <= */
+	bool        over_floor; /* NAME_over_floor is also a key of limits */
 	bool        scores;   /* only for logits */
-	double      top;      /* no limit can be above this; INFINITY: any */
+	double      top;      /* no limit can be larger; INFINITY: any */
 	const char *unit;     /* "", "ulp", "count"... */
-	const char *means;    /* half a line */
+	const char *means;    /* description, half a line */
 } vn_metric_info;
 
 const vn_metric_info *vn_metric_get(vn_metric m);
-int vn_metric_from_name(const char *name, vn_metric *m); /* 0 when unknown */
+int vn_metric_from_name(const char *name, vn_metric *m); /* 0: unknown */
 
 typedef struct vn_measured {
 	bool     has[VN_N_METRICS];
@@ -90,11 +90,14 @@ typedef struct vn_measured {
 	int64_t  differs_at;             /* first position that counts in differing; -1: none, or not measured */
 	int64_t  worst_token;            /* of worst_token_cosine; -1 without a token axis */
 	int64_t  worst_nmse_token;       /* of worst_token_nmse; the same */
-	double   middle; /* what scale has of the middle channel's factor; 0: nothing, or too few numbers for one */
-	int64_t  worst_nmse_channel, worst_scale_channel; /* of worst_channel_*, outer and inner places counted through; -1 where it has none */
+	/* the part of scale that the median channel contributes; 0: none, or too few numbers */
+	double   middle;
+	/* of worst_channel_*: index over outer and inner positions; -1: none */
+	int64_t  worst_nmse_channel, worst_scale_channel;
 	int64_t  worst_row;              /* of kl_max; -1 when there is none */
 	double   argmax_strict;          /* argmax_agreement with no ties allowed */
-	double   kl_half;                /* kl_mean +- this with 95 %: 1.96 s / sqrt(rows); NaN below two rows */
+	/* 95 % interval of kl_mean is +- this: 1.96 s / sqrt(rows); NaN for fewer than two rows */
+	double   kl_half;
 	double   ref_rms;                /* of the reference, over the finite positions */
 	int64_t  nan[2], inf[2];         /* [0] reference, [1] candidate */
 	int64_t  masked;                 /* positions left out as masks */
@@ -102,36 +105,36 @@ typedef struct vn_measured {
 	vn_dtype grid;                   /* the coarser format */
 } vn_measured;
 
-/* One pair to measure. ref and cand must have the same shape, with at least one
- * element. axes: the dims string, or "" (then the first axis of two or more is
- * taken for tokens). scores: measure argmax, top 5 and KL over the last axis.
- * Where ref and cand have no data, they are read from their recordings in parts:
- * some MB a thread, and of scores a row, whatever the tensor. */
+/* One pair to measure. ref and cand must have equal shapes, with at least one element. axes: the
+ * dims string, or "" (then the first of at least two axes is the token axis). scores: measure
+ * argmax, top 5 and KL over the last axis. If ref and cand have no data, they are read from their
+ * recordings in parts: some MB per thread, and one row of scores, whatever the size. */
 typedef struct vn_job {
 	vn_tensor   ref, cand;
 	const char *axes;
 	bool        scores;
-	bool        mapped; /* both lie in shared mappings: pages behind the pass are given back */
+	bool        mapped; /* both are in shared mappings, whose pages are released after use */
 	bool        masks;  /* attention scores: minus infinity on both sides is a mask */
-	bool        bits;   /* measure differing as well: one comparison of integers more */
-	struct { vn_recording *recording; int entry; } from[2]; /* recording NULL: data */
-	bool        digest[2]; /* take the digest of that side's bytes, unless it is read in parts */
-	vn_digest   found[2];  /* out: those digests; empty: not taken */
+	bool        bits;   /* also measure differing, which compares all bits */
+	struct { vn_recording *recording; int entry; } from[2]; /* recording NULL: use the data */
+	bool        digest[2]; /* compute the digest of that side's bytes, unless it is read in parts */
+	vn_digest   found[2];  /* out: those digests; empty: not computed */
 	vn_measured m;      /* out */
-	vn_status   st;     /* out: its numbers could not be read, why says what of; m is not set */
+	/* out: on failure the numbers could not be read, `why` says what, and m is not set */
+	vn_status   st;
 	vn_error    why;
 } vn_job;
 
-/* All of them in one go: threads wait for each other only at the end. threads 0:
- * one a processor. The only failure is memory, but for the st of jobs. */
+/* Measures all jobs; threads wait for each other only at the end. threads 0: one per processor.
+ * Fails only if memory runs out; other failures are in `st` of the jobs. */
 vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err);
 vn_status vn_measure(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores,
                      int threads, vn_measured *m, vn_error *err);
-/* The same; mapped: both lie in shared mappings of files, whose pages behind the pass are given back. */
+/* Same; mapped: both are in shared mappings of files, whose pages are released after use. */
 vn_status vn_measure_mapped(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores, bool mapped,
                             int threads, vn_measured *m, vn_error *err);
 
-/* Which axis the dims string calls token; -1 when none. */
+/* Returns the index of the token axis in the dims string; -1: none. */
 int vn_token_axis(const char *axes, int rank);
 
 #endif

@@ -1,8 +1,8 @@
-/* pages.h: gives the pages of mapped tensors back to the system, behind the measuring pass.
+/* pages.h: releases the pages of mapped tensors after the measuring pass has read them.
  *
- * Otherwise a mapped tensor of gigabytes would count as memory to its last page. Units of work are
- * counted in stretches; the thread that ends the last unit of a stretch gives the stretch back, so
- * nobody waits for a slow thread.
+ * Otherwise a mapped tensor of gigabytes would count as memory down to its last page. Units of work
+ * are counted in stretches; the thread that ends the last unit of a stretch releases it, so no
+ * thread waits for a slow one.
  */
 #ifndef VN_COMPARE_PAGES_H
 #define VN_COMPARE_PAGES_H
@@ -10,23 +10,25 @@
 #include "compare/metrics/measure.h"
 
 typedef struct vn_stretches {
-	int64_t all, units;     /* of all, of a stretch; 0: nothing is given back */
-	int64_t count;          /* stretches */
-	_Atomic int64_t *ended; /* (count), of the caller: their units that are done */
+	int64_t all, units;     /* total units; units per stretch, 0: nothing is released */
+	int64_t count;          /* number of stretches */
+	_Atomic int64_t *ended; /* (count), the caller's: finished units of each */
 } vn_stretches;
 
-/* Of a pair of so many units of `unit` elements each: 8 to 32 MB of both sides. None where it is not mapped, or is one stretch:
- * what is done with its units may want their pages again. ended is not set. */
+/* Divides a pair of `units` units of `unit` elements each into stretches of 8 to 32 MB over both
+ * sides. None if the pair is not mapped, or would be a single stretch, whose pages may be needed
+ * again. Does not set `ended`. */
 vn_stretches vn_stretches_of(const vn_pair *p, int64_t units, int64_t unit, int threads);
-/* Of a unit that is done: whether it was the last of its stretch, whose units [*from, *to) may be given back. */
+/* Call when a unit is finished. Returns true if it was the last of its stretch, whose units [*from,
+ * *to) can then be released. */
 bool         vn_stretch_ends(vn_stretches *s, int64_t unit, int64_t *from, int64_t *to);
 
-/* Whether a pair is given back when it is measured: mapped, and of so many bytes on both sides. Smaller ones are left to whoever
- * has many of them measured. */
+/* Is a pair released after measuring? If it is mapped, and has at least this many bytes on both
+ * sides. Smaller pairs are left to the caller who measures many of them. */
 enum { VN_GIVES_BACK = 4 << 20 };
 bool vn_pair_gives_back(const vn_pair *p);
 
-/* Elements from..to are not needed soon and shall not count as memory. */
+/* Releases elements from..to, which are not needed soon. */
 void vn_pair_give_back(const vn_pair *p, int64_t from, int64_t to);
 
 #endif

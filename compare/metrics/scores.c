@@ -1,13 +1,12 @@
-/* scores.c: the metrics of logits: argmax, top 5, and the divergence of the
- * two softmaxes, row by row; see metrics.h.
+/* scores.c: the metrics of logits: argmax, top 5, and the divergence of the two softmaxes, row by
+ * row; see metrics.h.
  *
- * Two scores of the reference that are closer than a 64th of the standard
- * deviation of their row are a tie, and the candidate may choose either: half
- * precision moves scores by about that much, and which of the two it lifts
- * says nothing. The reference alone sets this scale.
+ * Two scores of the reference that are closer than a 64th of the standard deviation of their row
+ * are a tie, and the candidate may choose either: half precision moves scores by about that much,
+ * so the choice says nothing. Only the reference sets this scale.
  *
- * A score of minus infinity on both sides (a token that may not be chosen) has
- * no weight; any other non-finite score makes the row's divergence NaN.
+ * A score of minus infinity on both sides (a token that may not be chosen) has no weight; any other
+ * score that is not finite makes the row's divergence NaN.
  */
 #include "compare/metrics/average.h"
 #include "compare/metrics/pages.h"

@@ -1,8 +1,8 @@
-/* slice.c: one slice of a pair of tensors, measured; see measure.h.
+/* slice.c: measures one slice of a pair of tensors; see measure.h.
  *
- * Blocks with a NaN or an infinity are found by their sums (a finite float32
- * squared cannot overflow a double) and measured again with both numbers of
- * such a position set to zero, which adds nothing to any sum.
+ * Blocks with a NaN or an infinity are detected by their sums (the square of a finite float32
+ * cannot overflow a double), and measured again with both numbers at such positions set to zero,
+ * which adds nothing to any sum.
  */
 #include "compare/metrics/measure.h"
 

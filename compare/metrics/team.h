@@ -1,19 +1,21 @@
-/* team.h: one piece of work by several threads.
+/* team.h: runs one piece of work on several threads.
  *
- * They live as long as the work: starting one takes some 30 microseconds, and nobody
- * spins at a barrier as OpenMP's do, unless they are told not to before they are loaded.
+ * Threads live as long as the work. Starting one takes some 30 microseconds, and none spins at a
+ * barrier, as OpenMP's do unless configured before they are loaded.
  */
 #ifndef VN_COMPARE_TEAM_H
 #define VN_COMPARE_TEAM_H
 
-/* One a processor that this process may use. */
+/* Returns the number of processors that this process may use. */
 int  vn_team_size(void);
 
-/* work(ctx, i) for i from 0 to threads-1, each in a thread of its own, 0 in the caller's; back when all are.
- * Where no more threads can be had, fewer: work takes its share from a counter that they share. */
+/* Runs work(ctx, i) for i from 0 to threads-1, each in its own thread, 0 in the caller's; returns
+ * when all have returned. If fewer threads can be started, fewer run: work must take its share from
+ * a common counter. */
 void vn_team_run(int threads, void (*work)(void *ctx, int thread), void *ctx);
 
-/* one(ctx, i) for i from 0 to n-1, each by whichever thread is free; threads 0: one a processor. */
+/* Runs one(ctx, i) for i from 0 to n-1, each on the next free thread. threads 0: one per
+ * processor. */
 void vn_team_each(int threads, int n, void (*one)(void *ctx, int i), void *ctx);
 
 #endif

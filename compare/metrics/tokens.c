@@ -1,10 +1,9 @@
-/* tokens.c: sums of one token's row, and what the worst of them comes to.
+/* tokens.c: sums of single tokens' rows, and the metrics of the worst one.
  *
- * A row that is next to nothing (what is left when two large numbers cancel, the
- * value of a token nobody attends to) is measured against its neighbours, as an
- * element near zero is: rows below an eighth of the median row's norm count as if
- * they had that. The median, so that neither a few tokens of enormous size nor a
- * few of none decide.
+ * A tiny row (the rest after two large numbers cancel, the value of a token that nothing attends
+ * to) is measured against its neighbours, like an element near zero: rows below an eighth of the
+ * median row's norm count as if they had that norm. The median is used so that neither a few huge
+ * tokens nor a few zero ones decide.
  */
 #include "compare/metrics/average.h"
 #include "compare/metrics/measure.h"

@@ -146,15 +146,21 @@ static vn_status others(search *s, vn_error *err)
 	return st;
 }
 
+/* Or neither has one. */
+static bool same_digest(const vn_entry *a, const vn_entry *b)
+{
+	return strcmp(vn_entry_digest(a).hex, vn_entry_digest(b).hex) == 0;
+}
+
 /* By digest: a buffer that another capture had read already, or that nobody wrote. */
 static void own(search *s)
 {
 	char text[VN_LABEL];
-	for (int i = 0; *s->ce->digest.hex && i < vn_recording_count(s->c->opened.cand); i++) {
+	for (int i = 0; *vn_entry_digest(s->ce).hex && i < vn_recording_count(s->c->opened.cand); i++) {
 		const vn_entry *e = vn_recording_entry(s->c->opened.cand, i);
 		const int there = vn_recording_find(s->c->opened.ref, e->step, e->name);
-		if (e == s->ce || e->same_as >= 0 || strcmp(e->digest.hex, s->ce->digest.hex) != 0 || there < 0
-		    || strcmp(vn_recording_entry(s->c->opened.ref, there)->digest.hex, s->re->digest.hex) == 0)
+		if (e == s->ce || e->same_as >= 0 || !same_digest(e, s->ce) || there < 0
+		    || same_digest(vn_recording_entry(s->c->opened.ref, there), s->re))
 			continue;
 		label(e, text);
 		tell(s, VN_LIKE_OWN, 0, "equal bit for bit to the candidate's %s: one buffer captured twice, or a buffer that was never written", text);

@@ -25,11 +25,12 @@
 typedef enum vn_layout_kind {
 	VN_LIKE_NOTHING,
 	VN_LIKE_OTHER,     /* the reference's checkpoint `entry` */
-	VN_LIKE_OWN,       /* bit for bit the candidate's own checkpoint `entry`, which the reference has otherwise */
+	/* bit for bit the candidate's own checkpoint `entry`, unlike in the reference */
+	VN_LIKE_OWN,
 	VN_LIKE_PERMUTED,  /* axes in the order of `order` */
 	VN_LIKE_SHIFTED,   /* row t holds the reference's row t + shift */
-	VN_LIKE_REVERSED,  /* rows of tokens backwards */
-	VN_LIKE_COLUMNS,   /* its columns lie as order[0], a vn_column_order, says */
+	VN_LIKE_REVERSED,  /* its token rows are in reverse order */
+	VN_LIKE_COLUMNS,   /* its columns are in the order order[0], a vn_column_order */
 	VN_LIKE_HEADS      /* head h is the reference's head order[h] */
 } vn_layout_kind;
 
@@ -37,14 +38,16 @@ typedef enum vn_layout_kind {
 
 typedef struct vn_layout_match {
 	vn_layout_kind kind;
-	int    entry;                    /* of the reference's, or of the candidate's entries */
+	int    entry;                    /* in the reference, or (VN_LIKE_OWN) in the candidate */
 	int    shift;
 	int    order[VN_LIKE_HEADS_MAX]; /* of axes or of heads */
-	double nmse;                     /* as that */
-	char   words[300];               /* "the numbers are those of layer1.attn_context ..."; empty: nothing */
+	double nmse;                     /* against what it resembles */
+	/* "the numbers are those of layer1.attn_context ..."; "": no resemblance */
+	char   words[300];
 } vn_layout_match;
 
-/* Of a measured checkpoint that is outside. Errors: memory, or a file that cannot be read. */
+/* Fills *r for a measured checkpoint that is outside. Fails if memory runs out or a file cannot be
+ * read. */
 vn_status vn_match_layout(const vn_comparison *c, int point, vn_layout_match *r, vn_error *err);
 
 #endif

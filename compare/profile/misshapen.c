@@ -1,8 +1,10 @@
-/* misshapen.c: what a tensor that cannot be measured holds all the same.
+/* misshapen.c: finds what a tensor holds that cannot be measured.
  *
- * A shape or axes that are not the reference's are a finding whatever the numbers are: nothing is reshaped because it
- * would fit. But the numbers say what it is: the reference's in another order of axes, which a name map can declare, or
- * those of another checkpoint (captured before o_proj, not behind it). */
+ * A shape or axes that differ from the reference's are a finding, whatever the numbers are: nothing
+ * is reshaped because it would fit. But the numbers may show what the tensor is: the reference's in
+ * another order of axes, which a name map can declare, or another checkpoint (captured before
+ * o_proj instead of after it).
+ */
 #include "compare/profile/misshapen.h"
 #include "compare/profile/layout.h"
 

@@ -1,4 +1,5 @@
-/* misshapen.h: what the numbers of a misshapen checkpoint are: the reference's in another order, or another checkpoint's.
+/* misshapen.h: finds what a misshapen checkpoint holds: the reference's numbers in another order,
+ * or another checkpoint.
  *
  * Reads   request.limits and options, opened.ref, opened.cand, result.point
  * Fills   holds of misshapen checkpoints
@@ -8,7 +9,7 @@
 
 #include "compare/comparison/comparison.h"
 
-/* Errors: memory. */
+/* Fails only if memory runs out. */
 vn_status vn_tell_misshapen(vn_comparison *c, vn_error *err);
 
 #endif

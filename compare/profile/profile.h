@@ -1,16 +1,15 @@
-/* profile.h: which tokens, heads and channels carry an error, and that in words.
+/* profile.h: finds which tokens, heads and channels carry an error, and says so in words.
  *
- * The error's energy is summed along every axis of a pair of tensors: index i of
- * axis a has error[i] = sum (c-r)^2 and ref[i] = sum r^2 over the elements with
- * that index. Positions where exactly one side is not finite, or the two are not
- * the same NaN or infinity, are counted in bad[i] and left out of the sums.
+ * The error's energy is summed along every axis of a pair of tensors: index i of axis a has
+ * error[i] = sum (c-r)^2 and ref[i] = sum r^2 over the elements with that index. Positions where
+ * exactly one side is not finite, or the two are not the same NaN or infinity, are counted in
+ * bad[i] and left out of the sums.
  *
- * Words are said only where an axis splits in two: sorted by relative error
- * error[i] / ref[i], its indices show a gap of at least 16 (100 where an index
- * has fewer than 16 elements, whose energies scatter by themselves), and what is
- * above the gap is less than all. Where nothing splits, nothing is said. With a floor
- * relative errors that it explains are none: what rounds a little is not apart from what
- * is exact.
+ * There are words only for an axis whose indices fall into two groups: sorted by relative error
+ * error[i] / ref[i], there is a gap of a factor of at least 16 (100 if an index has fewer than 16
+ * elements, whose energies scatter by chance), and not all indices are above it. With a floor,
+ * relative errors that the floor explains count as none, so that small roundings are not set apart
+ * from exact zeros.
  */
 #ifndef VN_COMPARE_PROFILE_H
 #define VN_COMPARE_PROFILE_H
@@ -30,25 +29,25 @@ typedef struct vn_axis_profile {
 typedef struct vn_profile {
 	int             n_axes;   /* the tensor's rank */
 	vn_axis_profile axis[VN_MAX_RANK];
-	int64_t         n, bad;   /* elements; of them bad */
+	int64_t         n, bad;   /* elements; how many of them are bad */
 	double          error, ref;
-	double          noise;    /* error / ref of an index up to which it counts as none */
-	double          factor;   /* least squares: c is nearest to factor r; 1 when r is zero */
-	double          apart;    /* error that is left then, over ref */
+	double          noise;    /* error / ref of an index up to this counts as none */
+	double          factor;   /* the factor f that minimises sum (c - f r)^2; 1 if r is zero */
+	double          apart;    /* relative error that remains with that factor */
 	double          offset;   /* mean of c - r */
-	double          level;    /* error that is left without the offset, over ref */
+	double          level;    /* relative error that remains without the offset */
 	vn_lines        words;    /* "heads 4-7 of 14 carry 99.9 % of the error" */
 } vn_profile;
 
-/* Of two tensors of one shape with at least one element; sums are in double and
- * in row-major order. axes: the dims string, or "". noise as in vn_profile; 0: none is known. The only failure is memory.
- * vn_profile_free afterwards, whatever happened. */
+/* Profiles two tensors of equal shape with at least one element. Sums are in double, in row-major
+ * order. axes: the dims string, or "". noise: as in vn_profile; 0: not known. Fails only if memory
+ * runs out. Call vn_profile_free afterwards, also after a failure. */
 vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const char *axes, double noise, vn_profile *p, vn_error *err);
-/* The same of tensors of recordings, whatever their size; no noise is known. */
+/* Same for tensors of recordings, read in pieces, with noise 0. */
 vn_status vn_profile_read(vn_numbers *ref, vn_numbers *cand, vn_profile *p, vn_error *err);
 void      vn_profile_free(vn_profile *p);
 
-/* Fills words of a profile that is summed up. */
+/* Fills p->words from the sums. */
 vn_status vn_profile_say(vn_profile *p, vn_error *err);
 
 #endif

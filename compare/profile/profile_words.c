@@ -1,7 +1,8 @@
-/* profile_words.c: what a profile shows, as a person would say it.
+/* profile_words.c: puts a profile into words.
  *
- * "heads 4-7 of 14 carry 99.8 % of the error", "no error at token 0, grows with
- * token", "odd dims alone", "a factor of 1.01 explains it". */
+ * "heads 4-7 of 14 carry 99.8 % of the error", "no error at token 0, grows with token", "odd dims
+ * alone", "a factor of 1.01 explains it".
+ */
 #include "compare/profile/profile.h"
 
 #include <inttypes.h>
@@ -177,7 +178,7 @@ static void say_split(vn_profile *p, const vn_axis_profile *a, const ranked *r, 
 		inside += a->error[r[i].i];
 	}
 	if (*trend(a, hit))
-		snprintf(way, sizeof way, "; it %s the %s", trend(a, hit), a->name);
+		snprintf(way, sizeof way, "; it %s the %s", trend(a, hit), strncmp(a->name, "axis ", 5) ? noun(a->name, true, name, sizeof name) : a->name);
 	if (!pattern(hit, a->n, a->name, text, sizeof text)) {
 		/* Of many without a rule, the few that are spared are worth a word, and few that carry it. */
 		if (2 * (a->n - from) > a->n || inside < 0.9 * p->error)

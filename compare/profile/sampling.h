@@ -1,4 +1,4 @@
-/* sampling.h: numbers of two tensors held against each other at a few places, before all are read. */
+/* sampling.h: compares two tensors at a few sampled positions, before all numbers are read. */
 #ifndef VN_COMPARE_DRAW_H
 #define VN_COMPARE_DRAW_H
 
@@ -7,7 +7,8 @@
 
 enum { VN_DRAWN = 512, VN_DRAWN_FEWEST = 16, VN_DRAWN_SAMPLED = 1 << 18 };
 
-/* Different positions of a small tensor, else spread by the golden ratio: the same for every tensor of one size. Returns how many. */
+/* Chooses positions among n elements: all of a small tensor, else multiples of the golden ratio,
+ * which are the same for every tensor of that size. Returns how many. */
 static inline int vn_draw(int64_t n, int64_t at[VN_DRAWN])
 {
 	const int drawn = n < VN_DRAWN ? (int)n : VN_DRAWN;
@@ -17,7 +18,7 @@ static inline int vn_draw(int64_t n, int64_t at[VN_DRAWN])
 }
 
 typedef struct vn_drawn {
-	double  rr, dd; /* r.r, d.d of d = c - r */
+	double  rr, dd; /* r.r and d.d, where d = c - r */
 	int64_t n;
 } vn_drawn;
 
@@ -29,7 +30,7 @@ static inline void vn_drawn_add(vn_drawn *x, double r, double c)
 	x->n++;
 }
 
-/* Of too few, or of nothing, it says nothing: infinity. */
+/* Returns the nmse of the samples, or infinity if they are too few or r is zero. */
 static inline double vn_drawn_nmse(const vn_drawn *x)
 {
 	return x->n < VN_DRAWN_FEWEST || !(x->rr > 0) ? (double)INFINITY : x->dd / x->rr;

@@ -1,6 +1,7 @@
 /* by_operation.c: see by_operation.h. */
 #include "compare/replay/by_operation.h"
 #include "compare/comparison/checkpoint.h"
+#include "compare/comparison/checks.h"
 #include "compare/judge/pool_channels.h"
 #include "compare/judge/reach.h"
 #include "compare/replay/local.h"
@@ -27,15 +28,14 @@ static vn_check check_of(const vn_checkpoint *p)
 	return k;
 }
 
-static vn_status add_check(vn_checkpoint *p, vn_error *err)
+static vn_status add_check(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 {
-	vn_check *more = realloc(p->check, ((size_t)p->n_checks + 1) * sizeof *more);
+	const vn_check  k = check_of(p);
+	const vn_status st = vn_checks_add(c, p, &k, err);
 
-	if (!more)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its checks", p->name);
-	p->check = more;
-	more[p->n_checks] = check_of(p);
-	p->worst = p->n_checks++;
+	if (st)
+		return st;
+	p->worst = p->n_checks - 1;
 	p->status = VN_OUTSIDE;
 	p->fails = true;
 	return VN_OK;
@@ -58,7 +58,7 @@ static vn_status check_operations(vn_comparison *c, vn_error *err)
 			continue;
 		vn_limits_for(c->request.limits, p->name, &set);
 		if (!set.operation)
-			st = add_check(p, err);
+			st = add_check(c, p, err);
 	}
 	return st;
 }
@@ -139,9 +139,11 @@ static bool only_accumulated(vn_comparison *c, const vn_checkpoint *p, bool all)
 
 	if (p->status != VN_OUTSIDE || !p->fails || p->invalid_floor)
 		return false;
-	for (int i = 0; i < p->n_checks; i++)
-		if (!p->check[i].holds && (!may_accumulate(&p->check[i]) || (p->check[i].steps && !all)))
+	for (int i = 0; i < p->n_checks; i++) {
+		const vn_check k = vn_check_at(p, i);
+		if (!k.holds && (!may_accumulate(&k) || (k.steps && !all)))
 			return false;
+	}
 	vn_limits_for(c->request.limits, p->name, &set);
 	return !set.accumulated_fails;
 }

@@ -1,28 +1,31 @@
-/* by_operation.h: the verdict asks every operation.
+/* by_operation.h: the verdict on each operation.
  *
- * A checkpoint's error is what its own operation added plus what came with its inputs. Limits of checkpoints see
- * the sum. The replay (replay.h) separates the two, and two verdicts follow from it:
+ * A checkpoint's error is what its own operation added plus what came with its inputs. Limits of
+ * checkpoints see the sum. The replay (replay.h) separates the two, and two verdicts follow from
+ * it:
  *
- *   An operation whose own error is beyond its floor is outside, also where the sum is within its limits: such a
- *   checkpoint gets one more check, of the form VN_OF_OPERATION, which does not hold. A rule with
- *   `operation: allowed` lifts it.
+ * An operation whose local error is beyond its floor is outside, even if the sum is within the
+ * checkpoint's limits. The checkpoint gets one more check, of the form VN_OF_OPERATION, which does
+ * not hold. A rule with `operation: allowed` lifts it.
  *
- *   A checkpoint that is outside although its operation, and every operation before it, was replayed and cleared
- *   has only accumulated rounding: its status becomes VN_ACCUMULATED, which does not fail. It stays outside where
- *   a rule says `accumulated: fail`; where it breaks a limit that a person wrote; where it breaks a limit that is
- *   no measure of an error (nonfinite, headroom, a vacuous tensor, an invalid floor); and where any operation on
- *   the way was not replayed, or only as one of a chain of more than VN_CHAIN_CLEARED operations.
+ * A checkpoint that is outside although its operation, and every operation before it, was replayed
+ * and cleared has only accumulated rounding: its status becomes VN_ACCUMULATED, which does not
+ * fail. It stays outside if a rule says `accumulated: fail`; if it breaks a limit that a person
+ * wrote; if it breaks a limit that does not measure an error (nonfinite, headroom, a vacuous
+ * tensor, an invalid floor); and if any operation on the way was not replayed, or only in a chain
+ * of more than VN_CHAIN_CLEARED operations.
  */
 #ifndef VN_COMPARE_BY_OPERATION_H
 #define VN_COMPARE_BY_OPERATION_H
 
 #include "compare/comparison/comparison.h"
 
-/* A span (replay.h) of more operations than this clears none of them: its floor is that of their sum. */
+/* A span (replay.h) of more operations than this clears none of them, because its floor is that of
+ * their sum. */
 #define VN_CHAIN_CLEARED 4
 
-/* After judging and replaying. Nothing without a replay, nor where the candidate's weights are known to be others than the model's
- * (--allow weights). */
+/* Applies both verdicts. Call after judging and replaying. Does nothing without a replay, or if the
+ * candidate's weights are known to differ from the model's (--allow weights). */
 vn_status vn_judge_operations(vn_comparison *c, vn_error *err);
 
 #endif

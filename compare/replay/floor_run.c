@@ -1,9 +1,12 @@
-/* floor_run.c: the floor by running the model, here and now: every tensor is measured as it is made and forgotten again.
+/* floor_run.c: the floor by running the model: every tensor is measured when it is made, and then
+ * discarded.
  *
- * Where the reference keeps more digits than the candidate, the floor is how far a run in the candidate's precision is
- * from the reference. Where it keeps no more, that run may have the reference's very bits, and what separates two
- * engines of one format is the roundings of both: a run of each format is measured against one more precise, and the two
- * are joined. Either way a run in the reference's own precision tells whether the reference is the model's. */
+ * If the reference has more digits than the candidate, the floor is the distance of a run in the
+ * candidate's precision from the reference. If it has no more, that run may have exactly the
+ * reference's bits, and two engines of one format differ by the roundings of both: a run in each
+ * format is measured against a more precise one, and the two errors are joined. In either case a
+ * run in the reference's own precision tells whether the reference is the model's.
+ */
 #include "compare/floor/floor_channels.h"
 #include "compare/floor/precision.h"
 #include "compare/judge/judge.h"
@@ -28,13 +31,12 @@ static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
 	const vn_weight_row *rows;
 	const int n = vn_recording_weights(c->opened.ref, &rows), before = c->result.refusals.n;
 
-	vn_contract_config(vn_recording_config(c->opened.ref), vn_model_config(m), "model", c->request.options->allow, &c->result.notes,
-	                   &c->result.refusals);
+	vn_contract_model(c->opened.ref, m, c->request.options->allow, &c->result.notes, &c->result.refusals);
 	if (c->result.refusals.n > before)
-		return vn_fail(err, VN_ERR_MISMATCH, "%s is not the model that %s was run with", vn_model_path(m),
+		return vn_fail(err, VN_ERR_MISMATCH, "%s is not the model that %s was recorded with (see above): give that model with --model", vn_model_path(m),
 		               vn_recording_path(c->opened.ref));
 	if (n <= 0) {
-		vn_lines_add(&c->result.notes, "floor: the reference lists no weights; %s is taken to be its model", vn_model_path(m));
+		vn_lines_add(&c->result.notes, "floor: the reference has no table of weights, so vernier cannot check that %s is its model", vn_model_path(m));
 		return VN_OK;
 	}
 	vn_weight_row *own = calloc((size_t)plan->n_weights, sizeof *own);
@@ -45,11 +47,11 @@ static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
 		for (int k = 0; k < n; k++)
 			if (strcmp(rows[k].name, own[i].name) == 0) {
 				if (!vn_weights_same(&rows[k], &own[i]))
-					st = vn_fail(err, VN_ERR_MISMATCH, "%s: %s is not the weight that %s was run with",
+					st = vn_fail(err, VN_ERR_MISMATCH, "%s: weight %s differs from the one that %s was recorded with: give that model with --model",
 					             vn_model_path(m), own[i].name, vn_recording_path(c->opened.ref));
 				break;
 			} else if (k == n - 1) {
-				vn_lines_add(&c->result.notes, "floor: the reference does not list weight %s", own[i].name);
+				vn_lines_add(&c->result.notes, "floor: the reference's table of weights does not list %s, so this weight was not checked", own[i].name);
 			}
 	free(own);
 	return st;
@@ -111,8 +113,10 @@ static vn_status measure_point(pass *s, vn_checkpoint *p, const vn_made *run, co
 	vn_status       st;
 
 	if (!vn_shape_equal(&f.shape, &e->shape)) {
+		char here[VN_SHAPE_TEXT], there[VN_SHAPE_TEXT];
 		if (!s->joins && (fine || !s->own)) /* once */
-			vn_lines_add(&s->c->result.notes, "floor: %s has another shape in the model's own run", p->name);
+			vn_lines_add(&s->c->result.notes, "floor: %s: shape %s in the reference, %s in a run of the model: no floor", p->name,
+			             vn_shape_text(&e->shape, there), vn_shape_text(&f.shape, here));
 		return VN_OK;
 	}
 	if (s->own || !fine) {
@@ -208,12 +212,12 @@ static vn_status run_steps(pass *s, vn_error *err)
 	const int n = vn_recording_steps(c->opened.ref, &step);
 	for (int i = 0; i < n; i++) {
 		if (step[i].position != vn_ref_position(s->e[0].ref) || step[i].tokens <= 0 || step[i].tokens > n_ids - step[i].position)
-			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: step %d does not continue the steps before it; no floor can be run",
+			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: step %d does not start where the step before it ended: no floor can be measured",
 			               vn_recording_path(c->opened.ref), step[i].number);
 		for (int64_t t = step[i].position; t < step[i].position + step[i].tokens; t++)
 			if (positions[t] != t)
-				return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: token %" PRId64 " stands at position %d; the floor is run with token n "
-				               "at n", vn_recording_path(c->opened.ref), t, positions[t]);
+				return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: token %" PRId64 " is at position %d, expected %" PRId64 ": a floor can be measured only if "
+				               "positions count from 0", vn_recording_path(c->opened.ref), t, positions[t], t);
 		const vn_status st = one_step(s, &step[i], ids, err);
 		if (st)
 			return vn_context(err, st, "floor, step %d", step[i].number);
@@ -296,7 +300,7 @@ static vn_status run_all(pass *s, vn_error *err)
 		st = finer_reference(s, of_ref, own, err);
 	else if (can_be_finer(c, &fine)) {
 		snprintf(c->result.floor_from, sizeof c->result.floor_from,
-		         "what two runs differ by, one in %s and one in %s: the reference engine on %s", vn_policy_name(of_ref),
+		         "the difference between two runs of the reference engine, one in %s and one in %s, on %s", vn_policy_name(of_ref),
 		         vn_policy_name(c->opened.policy), vn_model_path(c->opened.model));
 		st = two_runs(s, of_ref, fine, own, err);
 	} else if (!(st = run_in(s, c->opened.policy, NULL, err)))

@@ -1,55 +1,60 @@
-/* local.h: how far numbers are from what the reference computes of the same inputs, in units
- * of what their precision alone does there.
+/* local.h: the local error of an operation: how far numbers are from what the reference computes of
+ * the same inputs, relative to what the precision alone does there.
  *
- * With A what the reference computes in the candidate's precision, B the same more
- * precisely, C the candidate's numbers: the local error is C - A, its floor A - B, at
- * least one rounding of the format. Both are taken over the whole tensor (nmse), over
- * the worst token, and of the worst element.
+ * A is what the reference computes in the candidate's precision, B the same more precisely, and C
+ * the candidate's numbers. The local error is C - A, and its floor is A - B, at least one rounding
+ * of the format. Both are measured over the whole tensor (nmse), for the worst token, and for the
+ * worst element.
  */
 #ifndef VN_COMPARE_LOCAL_H
 #define VN_COMPARE_LOCAL_H
 
 #include "compare/comparison/comparison.h"
 
-/* A local error of more floors than this is the operation's own. VN_LOCAL_LIMIT: the nmse over the whole tensor.
- * VN_PEAK_LIMIT: the nmse of the worst token, and the squared error of the worst element; these find one wrong token of
- * thousands, and one wrong channel. Healthy engines reach 3.0 and 5.3 at most (tests/parity_replay.py). */
+/* A local error of more floors than this counts as the operation's own. VN_LOCAL_LIMIT: nmse of the
+ * whole tensor. VN_PEAK_LIMIT: nmse of the worst token, and squared error of the worst element;
+ * these find one wrong token among thousands, and one wrong channel. Healthy engines reach at most
+ * 3.0 and 5.3 (tests/parity_replay.py). */
 #define VN_LOCAL_LIMIT 4.0
 #define VN_PEAK_LIMIT 16.0
 
-/* Fills local, floor (of the tensor, the worst token and the worst element) and bad of *l, and zeroes the rest. a, b and c
- * have one shape. axes: the dims string. storage: the candidate's storage format. threads: 0 for one per processor. Fails
- * only for want of memory. */
+/* Fills local, floor (of the tensor, the worst token and the worst element) and bad of *l, and
+ * zeroes the rest. a, b and c have the same shape. axes: the dims string. storage: the candidate's
+ * storage format. threads: 0 for one per processor. Fails only if memory runs out. */
 vn_status vn_local_measure(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes, vn_dtype storage, int threads,
                            vn_replayed *l, vn_error *err);
 /* The same. mapped: all three tensors lie in shared mappings; their pages are released after use. */
 vn_status vn_local_measure_mapped(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes, vn_dtype storage, bool mapped,
                                   int threads, vn_replayed *l, vn_error *err);
 
-/* Raises the floors of *most to what another healthy implementation z makes of the same inputs: z - A. */
+/* Raises the floors of *most to the distance z - A of another healthy implementation, which
+ * computed z from the same inputs. */
 vn_status vn_local_other(const vn_tensor *z, const vn_tensor *a, const char *axes, int threads, vn_replayed *most, vn_error *err);
-/* Where C is less far from another healthy implementation z than from A, the local error is C - z. */
+/* If C is closer to another healthy implementation z than to A, sets the local error to C - z. */
 vn_status vn_local_alone(const vn_tensor *z, const vn_tensor *c, const char *axes, int threads, vn_replayed *l, vn_error *err);
-/* Adds the floors of *most to those of *l: the two errors are independent. */
+/* Adds the floors of *most to those of *l, as independent errors. */
 void vn_local_allow(vn_replayed *l, const vn_replayed *most);
 
-/* The error in multiples of its floor. */
+/* Returns the local error divided by its floor. */
 double vn_local_ratio(const vn_replayed *l);
-/* The worst token's nmse, or the square of the worst element's error, in multiples of its floor: the larger. */
+/* Returns the larger of the worst token's nmse and the worst element's squared error, each divided
+ * by its floor. */
 double vn_local_worst(const vn_replayed *l);
-/* Both as one number: the share of the allowed error that is used. 1 is the limit. n: elements of the tensor. */
+/* Returns the fraction of the allowed error that is used, over both limits: 1 is the limit. n:
+ * elements of the tensor. */
 double vn_local_limit_fraction(const vn_replayed *l, int64_t n);
-/* Both limits are so many times as wide for n numbers: the floor of a few may be next to nothing by luck. */
+/* Returns the factor by which both limits are widened for n numbers: the floor of a few numbers may
+ * be tiny by chance. */
 double vn_local_slack(int64_t n);
 
-/* The same of a checkpoint. NaN: not replayed. */
+/* Same as vn_local_ratio and vn_local_worst, for a checkpoint. NaN: not replayed. */
 double vn_local_over_floor(const vn_checkpoint *p);
 double vn_local_peak(const vn_checkpoint *p);
-/* The larger of both: one number for a column. */
+/* Returns the larger of both, for a single column in a table. */
 double vn_local_shown(const vn_checkpoint *p);
-/* Is the error of this one its operation's own? */
+/* Is the local error of this checkpoint beyond its limit? */
 bool   vn_local_beyond(const vn_checkpoint *p);
-/* Only the order of the columns differs, and what reads the tensor is right. */
+/* Is the order of columns the only difference, and what reads the tensor right? */
 bool   vn_local_is_order(const vn_checkpoint *p);
 
 #endif

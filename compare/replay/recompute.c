@@ -1,5 +1,5 @@
-/* recompute.c: see recompute.h: what was captured, turning to a checkpoint, and its life. The computing is in
- * recompute_run.c. */
+/* recompute.c: see recompute.h: what was captured, and the current checkpoint. The computation is
+ * in recompute_run.c. */
 #include "compare/replay/candidate.h"
 #include "compare/match/contract.h"
 #include "compare/replay/recompute_internal.h"
@@ -186,7 +186,7 @@ vn_status vn_recompute_at(vn_recompute *p, int point, vn_error *err)
 	while (p->when < p->n_steps && p->step[p->when].number != k->step)
 		p->when++;
 	if (root < 0 || p->when == p->n_steps || !k->m.n || !follow(p, p->when))
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s cannot be computed again", k->name);
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s cannot be recomputed: not a value of the plan, or recorded steps before it are missing", k->name);
 	p->at = point;
 	p->site.target = root;
 	p->site.tokens = p->step[p->when].position + p->step[p->when].tokens;

@@ -1,5 +1,5 @@
-/* recompute_run.c: a checkpoint as a plan makes it: a walk backwards over the plan, by hand where vn_ref
- * walks forwards, because of three hundred nodes one is asked for. */
+/* recompute_run.c: computes a checkpoint by a plan, walking backward over the plan from it, because
+ * only one of three hundred nodes is needed; vn_ref would walk forward. */
 #include "compare/replay/recompute_internal.h"
 
 #include <math.h>
@@ -204,7 +204,7 @@ static vn_status value_of(run *r, int value, const void **data, vn_error *err)
 	if (!*at && !own && vn_recompute_known(r->p, root))
 		st = vn_recompute_load(r->p, r->w, root, at, err);
 	else if (!*at && r->plan->node[r->plan->value[root].node].out[0] != root)
-		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not what its operation makes first", r->plan->value[root].name);
+		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not the first output of its operation and cannot be recomputed", r->plan->value[root].name);
 	else if (!*at) {
 		if (!(st = begin_call(r, r->plan->value[root].node, &k, err)))
 			st = first_output(r, &k, 0, at, err);
@@ -260,7 +260,7 @@ static vn_status sampled(run *r, int value, void **out, vn_error *err)
 	vn_status       st;
 
 	if (wide && (!goes_alone(n) || n->out[0] != vn_plan_root(r->plan, value)))
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not made row by row", v->name);
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s cannot be recomputed row by row", v->name);
 	if ((st = wide ? sampled(r, n->in[0], &x, err) : value_of(r, value, &all, err)))
 		return st;
 	if (!(*out = malloc(row * VN_RECOMPUTE_SAMPLE + 1)))
@@ -295,7 +295,7 @@ static vn_status state_of(run *r, call *k, const vn_state *s, void **out, vn_err
 	while (i < k->n->n_state && &r->plan->state[k->n->state[i]] != s)
 		i++;
 	if (i == k->n->n_state)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "no state is kept");
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: its operation keeps no such state", r->plan->value[r->p->site.target].name);
 	if (s->input >= 0) {
 		if ((st = turn_to(r, k, r->p->when, err)))
 			return st;
@@ -325,7 +325,7 @@ static vn_status make_output(run *r, call *k, int slot, void **out, vn_error *er
 		return st;
 	}
 	if (k->n->op != VN_OP_ATTENTION)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s is made by the way", v->name);
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s is a side output of its operation and cannot be recomputed", v->name);
 	if (!(*out = malloc((size_t)vn_shape_count(&p->site.cand.shape) * r->w->size + 1)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %s", v->name);
 	return rows_of(r, k, slot, *out, err);
@@ -382,7 +382,7 @@ vn_status vn_recompute_run(vn_recompute *p, const vn_plan *plan, const vn_tensor
 	for (int i = 0; i < plan->node[node].n_out; i++)
 		slot = plan->node[node].out[i] == p->site.target ? i : slot;
 	if (!st && !fits(&r, slot))
-		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s comes out in another shape", plan->value[p->site.target].name);
+		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s cannot be compared: recomputed, it has another shape than recorded", plan->value[p->site.target].name);
 	if (!st && p->n_sample)
 		st = sampled(&r, p->site.target, &data, err);
 	else if (!st && !(st = begin_call(&r, node, &k, err)))
@@ -472,13 +472,13 @@ vn_status vn_recompute_glance(vn_recompute *p, const vn_plan *plan, const vn_ten
 		there[i] = root < p->site.plan->n_values && r.w->unmodified[root];
 	}
 	if (!st && !plain)
-		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not made row by row", v->name);
+		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s cannot be recomputed row by row", v->name);
 	else if (!st && !room)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a row");
 	if (!st)
 		st = begin_call(&r, v->node, &k, err);
 	if (!st && k.fixed)
-		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not made row by row", v->name);
+		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s cannot be recomputed row by row", v->name);
 	for (int64_t i = 0; !st && i < some; i++)
 		st = off_by(&r, &k, some < 2 ? 0 : (p->rows - 1) * i / (some - 1), room, &dd, &cc, err);
 	if (!st)

@@ -1,4 +1,5 @@
-/* recompute_slots.c: a checkpoint as a plan makes it of a cache some of whose slots hold something else. */
+/* recompute_slots.c: computes a checkpoint by a plan with a cache in which some slots hold other
+ * contents. */
 #include "compare/replay/recompute_internal.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* replay.c: see replay.h. Two engines walk the plan node by node (replay_node.c);
- * here is what they are, which steps they walk, and what follows from it. */
+/* replay.c: see replay.h. Two engines walk the plan node by node (replay_node.c). This file creates
+ * them, chooses the steps, and draws the conclusions. */
 #include "compare/replay/replay_internal.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/match/contract.h"
@@ -145,13 +145,13 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 	vn_status   st = VN_OK;
 
 	if (!r->again && vn_positions_moved(r->c, &by))
-		vn_lines_add(&r->c->result.notes, "replay: the candidate's positions are the reference's and %" PRId64 "; operations are computed at the reference's", by);
+		vn_lines_add(&r->c->result.notes, "replay: the candidate's positions are the reference's %+" PRId64 "; operations are recomputed at the reference's positions", by);
 	vn_progress_start(&bar, "replaying step", steps);
 	for (int i = 0; !st && i < steps; i++) {
 		if (!follows(r->c, &step[i], position)) {
 			if (!r->again)
 				vn_lines_add(&r->c->result.notes,
-				             "replay: step %d does not continue the steps before it; from there on nothing is replayed", step[i].number);
+				             "replay: step %d does not start where the step before it ended: this step and later ones are not replayed", step[i].number);
 			break;
 		}
 		r->step = &step[i];
@@ -208,7 +208,7 @@ vn_status vn_replay_run(vn_comparison *c, vn_error *err)
 	} while (again);
 	/* The comparison stands without it. */
 	if (st && !vn_status_ends_job(st)) {
-		vn_lines_add(&c->result.warnings, "not all of it is replayed: %s", err->text);
+		vn_lines_add(&c->result.warnings, "replay stopped before the end: %s", err->text);
 		st = VN_OK;
 	}
 	return st ? vn_context(err, st, "replay") : VN_OK;

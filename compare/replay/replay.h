@@ -1,30 +1,31 @@
-/* replay.h: how much of an error each operation added itself.
+/* replay.h: measures how much error each operation added itself.
  *
- * Every node is computed again by the reference on the candidate's own captured
- * inputs: as the candidate declares its precision, and once more precisely (f32,
- * of an f32 candidate f64). With A and B the two, C the candidate, R the
- * reference's recording:
+ * The reference computes every node again from the candidate's own captured inputs: once in the
+ * precision that the candidate declares, and once more precisely (f32; for an f32 candidate f64).
+ * With A and B the two results, C the candidate's numbers, R the reference's recording:
  *
- *   local       C - A                what the candidate did otherwise with the same inputs
- *   its floor   A - B                what its precision alone does there; at least one rounding of its format
- *   inherited   B - R                what came with the inputs; less the floor where R is no finer than C
- *   gain        |inherited| / |error of the inputs|, both relative: what the operation magnifies by
+ *   local       C - A what the candidate did differently with the same inputs
+ *   its floor   A - B what its precision alone does there; at least one rounding of its format
+ *   inherited   B - R what came with the inputs; less the floor if R is no finer than C
+ *   gain        |inherited| / |error of the inputs|, both relative: how much the operation
+ *               magnifies
  *
- * Where an input was not captured the span that starts at captured tensors is
- * computed as a whole, and `span` says of how many nodes it is. Its error may be
- * any one's of them; once it is charged to a checkpoint, no other whose span has
- * one of those nodes in it is charged too: `behind` names the first. Of a
- * recording that has some tokens alone, the others' rows are such a span.
+ * If an input was not captured, the span that starts at captured tensors is computed as a whole,
+ * and `span` says how many nodes it has. The error of a span may come from any of its nodes. Once
+ * it is charged to a checkpoint, no other checkpoint whose span shares a node is charged as well:
+ * its `behind` names the first. In a recording that holds only some tokens, the rows of the other
+ * tokens are such a span.
  *
- * A node that reads a wrong checkpoint is computed a second time, on the reference's
- * numbers in its place. If the node then agrees, the candidate did not continue with
- * the numbers that it recorded: a wrong capture (`captured`). If the node reads several
- * wrong checkpoints, every subset of them is tried. Where what is between was not captured,
- * a reader that is within its limits, and far nearer to the reference than to what the wrong
- * checkpoint gives, says the same.
+ * A node that reads a wrong checkpoint is computed a second time, with the reference's numbers in
+ * its place. If the node then agrees, the candidate did not continue with the numbers that it
+ * recorded: a wrong capture (`captured`). If the node reads several wrong checkpoints, every subset
+ * of them is tried. If the operations in between were not captured, a reader that is within its
+ * limits, and far nearer to the reference than to what the wrong checkpoint gives, shows the same.
  *
- * Reads   request.options, opened.cand, opened.ref, opened.model, opened.policy, the judged checkpoints
- * Fills   replay and replayed of checkpoints; result.origins (in place of localise's), result.replayed; lines of notes, warnings
+ * Reads   request.options, opened.cand, opened.ref, opened.model, opened.policy, the judged
+ *         checkpoints
+ * Fills   replay and replayed of checkpoints; result.origins (instead of localise's),
+ *         result.replayed; lines of notes and warnings
  */
 #ifndef VN_COMPARE_REPLAY_H
 #define VN_COMPARE_REPLAY_H
@@ -34,16 +35,18 @@
 /* A cleared node is named in the report if its gain is at least this. */
 #define VN_GAIN_NAMED 1.25
 
-/* replay of every measured checkpoint that the model's plan has. Needs c->opened.model; nothing where there is none. What cannot be
- * replayed (steps that do not follow each other, a model that does not fit) is a note or a warning. */
+/* Replays every measured checkpoint that is in the model's plan. Does nothing without opened.model.
+ * What cannot be replayed (steps that do not follow each other, a model that does not fit) becomes
+ * a note or a warning. */
 vn_status vn_replay_run(vn_comparison *c, vn_error *err);
 
-/* origins are the checkpoints whose own error is beyond its floor; of those that were not replayed, what localise said.
- * After vn_localise; nothing without a replay. */
+/* Sets result.origins to the checkpoints whose local error is beyond its floor; for those that were
+ * not replayed, keeps the result of vn_localise. Call after vn_localise. Does nothing without a
+ * replay. */
 vn_status vn_replay_origins(vn_comparison *c, vn_error *err);
 
-/* The floor by running options->model: measures the run in the candidate's precision against the reference, and fills floor
- * and has_floor. Opens opened.model and sets opened.policy. */
+/* Measures the floor by running options->model in the candidate's precision, against the reference,
+ * and fills floor and has_floor. Opens opened.model and sets opened.policy. */
 vn_status vn_floor_run(vn_comparison *c, vn_error *err);
 
 #endif

@@ -1,11 +1,12 @@
-/* replay_captured.c: a tensor that was recorded at the wrong place, or that somebody wrote
- * over: then the candidate went on with other numbers than these, and what reads it comes
- * out right on what the reference computes in its place.
+/* replay_captured.c: finds tensors that were recorded at the wrong place, or overwritten. The
+ * candidate then continued with other numbers, and what reads the tensor comes out right with the
+ * reference's numbers in its place.
  *
- * Several may be recorded wrongly. Where they are read by one operation, only all of them
- * together make it come out right, so every subset of its inputs is tried, the smallest
- * first. Where one was computed from another, what it should be is computed from what that
- * one should be, too: hooks that sit one operation early are wrong in a row. */
+ * Several tensors may be wrong captures. If one operation reads them, it comes out right only with
+ * all of them replaced, so every subset of its inputs is tried, the smallest first. If one was
+ * computed from another, its correct content is computed from the other's correct content: hooks
+ * that sit one operation early are wrong in a row.
+ */
 #include "compare/replay/replay_internal.h"
 
 #include <stdlib.h>

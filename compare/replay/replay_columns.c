@@ -1,13 +1,15 @@
-/* replay_columns.c: a value that is right but for the order of its columns, which is no
- * mistake where what reads it is right with that order undone.
+/* replay_columns.c: handles a value that is right except for the order of its columns. That is no
+ * mistake if what reads it is right once the order is undone.
  *
- * A tensor that agrees so is taken in the reference's order from there on. What reads it
- * and comes out otherwise then, in either order of its own, is computed once more on the
- * columns as they were captured: is it right so, the run went on with them in that order,
- * as with weights of one order that are rotated in the other, and the operation is charged.
+ * Such a tensor is used in the reference's order from there on. If what reads it then comes out
+ * wrong, in either order of its own, it is computed once more from the columns as captured. If it
+ * is right then, the run continued with them in that order, as with weights in one order that are
+ * rotated in the other, and the operation is charged.
  *
- * An engine has one order in all layers. Where a mistake stands behind a tensor nothing proves its order, but other layers do:
- * the steps are walked a second time then, with that order assumed, and the mistake is measured in the reference's. */
+ * An engine has one order in all layers. If a mistake follows a tensor, nothing proves its order,
+ * but other layers may. The steps are then walked a second time with that order assumed, and the
+ * mistake is measured in the reference's order.
+ */
 #include "compare/replay/replay_internal.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* replay_node.c: one node of a replay: run in both engines, measured against what the
- * candidate made, charged where its error is its own, and replaced by the candidate's numbers. */
+/* replay_node.c: replays one node: runs it in both engines, compares it with the candidate, charges
+ * it if the error is its own, and replaces its outputs by the candidate's numbers. */
 #include "compare/replay/replay_internal.h"
 
 #include <math.h>

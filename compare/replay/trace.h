@@ -1,8 +1,10 @@
-/* trace.h: what stands between a value and the captured tensors it was computed from.
+/* trace.h: tracks which operations lie between a value and the captured tensors it was computed
+ * from.
  *
- * A cell is a value in a step (steps count from 0). A replay fills the cells as it goes: which values it took from
- * the candidate (all rows, or only the captured ones), and which checkpoint was charged with an error. If inputs were
- * not captured, an error may come from any operation of the span. An error that was charged once is not charged again.
+ * A cell is a value in a step (steps count from 0). A replay records for each cell which rows it
+ * took from the candidate, and which checkpoint was charged with an error. If inputs were not
+ * captured, an error may come from any operation of the span. An error that was charged once is not
+ * charged again.
  */
 #ifndef VN_COMPARE_TRACE_H
 #define VN_COMPARE_TRACE_H
@@ -17,21 +19,24 @@ typedef struct vn_trace {
 	const vn_plan *plan;   /* borrowed */
 	size_t         steps;
 	unsigned char *kept;   /* (steps, values) vn_kept_rows */
-	int           *blamed; /* (steps, values): the checkpoint whose span it is part of; -1 */
-	uint32_t      *stamp, now; /* of this walk; once more for all rows */
-	size_t        *span, *todo, n_span, n_todo, room_span, room_todo; /* cells; todo in twos, with a bit for all rows */
+	/* (steps, values): checkpoint charged with a span that contains the cell; -1 */
+	int           *blamed;
+	uint32_t      *stamp, now; /* marks of the current walk; now + 1: for all rows */
+	/* cells; todo in pairs, with a bit for all rows */
+	size_t        *span, *todo, n_span, n_todo, room_span, room_todo;
 	bool           failed; /* no memory */
 } vn_trace;
 
 vn_status vn_trace_init(vn_trace *t, const vn_plan *plan, int steps, vn_error *err);
-void      vn_trace_finish(vn_trace *t); /* safe on a zeroed one */
+void      vn_trace_finish(vn_trace *t); /* t may be zeroed */
 
 void      vn_trace_keep(vn_trace *t, int step, int value, vn_kept_rows rows);
 
 vn_kept_rows vn_trace_kept(const vn_trace *t, int step, int value);
 
-/* Walks back from a computed value to the values that were taken from the candidate. *nodes: the number of operations in
- * between, its own included. *blamed: a checkpoint that was charged with one of them; -1: none. */
+/* Walks back from a computed value to the values that were taken from the candidate. *nodes: the
+ * number of operations on the way, including its own. *blamed: a checkpoint that was charged with
+ * one of them; -1: none. */
 vn_status vn_trace_span(vn_trace *t, int step, int value, int *nodes, int *blamed, vn_error *err);
 /* Charges the operations of the last span to a checkpoint. */
 void      vn_trace_blame(vn_trace *t, int point);

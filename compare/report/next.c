@@ -94,6 +94,8 @@ static void after_failure(const vn_comparison *c, vn_lines *lines)
 {
 	const bool bitwise = c->request.options->bitwise, absent = c->result.n_status[VN_MISSING] + c->result.n_status[VN_EXTRA] > 0;
 
+	if (c->result.swapped)
+		add_words(lines, (const char *[]) { "compare", vn_recording_path(c->opened.cand), vn_recording_path(c->opened.ref) }, 3);
 	if (c->result.why)
 		after_explain(c, lines);
 	else if (c->result.n_status[VN_OUTSIDE] && bitwise)

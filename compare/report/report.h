@@ -15,7 +15,9 @@
 typedef struct vn_report_options {
 	bool colour;       /* text: use terminal colours */
 	bool all;          /* text: a line for every checkpoint */
-	bool page;         /* json: the form that the HTML page embeds: 9 digits, healthy checkpoints in short (specs/compare.md) */
+	/* json: the form that the HTML page embeds: 9 digits, healthy checkpoints in short
+	 * (specs/compare.md) */
+	bool page;
 	const char *limits_chosen; /* how the limits were chosen: "--limits", "the candidate's precision f16" */
 } vn_report_options;
 
@@ -31,7 +33,7 @@ typedef struct vn_report_detail {
 	int64_t    at[VN_MAX_RANK];           /* indices of the worst element */
 	char       where[160];                /* "token 3, head 0, dim 17" */
 	char       around_where[176];         /* "token 3, head 0, dim 14-21" */
-	vn_profile profile;                   /* its lines begin with those of the resemblance */
+	vn_profile profile;                   /* its lines begin with those of `like` */
 	vn_layout_match like;
 	int       *input, n_input;            /* indices of its inputs; n_input is -1 without a plan */
 } vn_report_detail;
@@ -68,6 +70,7 @@ vn_report vn_report_text;
 vn_report vn_report_json; /* schema vernier-compare/1: specs/compare.md */
 vn_report vn_report_junit;
 vn_report vn_report_markdown; /* at most as long as a comment on GitHub may be */
+vn_report vn_report_csv;  /* one row per checkpoint: specs/compare.md */
 vn_report vn_report_html; /* one page that loads no other file */
 
 /* ---- shared by the reports -------------------------------------------------- */
@@ -82,14 +85,15 @@ void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colo
 #define VN_BOLD(colour)  ((colour) ? "\033[1m" : "")
 #define VN_PLAIN(colour) ((colour) ? "\033[0m" : "")
 
-/* The op of a checkpoint, from the recording or its plan; "" if neither names it. */
+/* Returns the op of a checkpoint, from the recording or its plan; "" if neither names it. */
 const char *vn_op_of(const vn_comparison *c, const vn_checkpoint *p);
 const char *vn_point_of(const vn_checkpoint *p);
-/* The entry of the reference, or of the candidate if the reference has none. */
+/* Returns the entry of the reference, or of the candidate if the reference has none. */
 const vn_entry *vn_entry_of(const vn_comparison *c, const vn_checkpoint *p);
-/* The nmse divided by the floor's. Small tensors of decoded steps use the floor of their pool. False without a floor. */
+/* Sets *ratio to the nmse divided by the floor's. Small tensors of decoded steps use the floor of
+ * their pool. Returns false without a floor. */
 bool vn_ratio_of(const vn_comparison *c, const vn_checkpoint *p, double *ratio);
-/* The first divergence, or else the first checkpoint that cannot be judged; -1 if there is neither. */
+/* Returns the first divergence, else the first checkpoint that cannot be judged, else -1. */
 int  vn_first_failure(const vn_comparison *c);
 
 #endif

@@ -9,8 +9,9 @@ static const vn_report_form forms[] = {
 	{ "junit", ".xml", 32, vn_report_junit },
 	{ "markdown", ".md", 9, vn_report_markdown },
 	{ "html", ".html", 32, vn_report_html },
+	{ "csv", ".csv", 0, vn_report_csv },
 };
-const char *const vn_report_names = "text|json|junit|markdown|html";
+const char *const vn_report_names = "text|json|junit|markdown|html|csv";
 
 enum { N_FORMS = sizeof forms / sizeof *forms };
 

@@ -1,6 +1,7 @@
 /* report_full.c: all details of one checkpoint, as lines of text. */
 #include "compare/explain/explain_words.h"
 #include "compare/comparison/checkpoint.h"
+#include "compare/comparison/checks.h"
 #include "compare/judge/check_words.h"
 #include "compare/replay/replay_words.h"
 #include "compare/report/report.h"
@@ -73,10 +74,11 @@ void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colo
 	fprintf(out, ", %s %s, %s against %s\n", vn_shape_text(&r->shape, shape), vn_entry_axes(r),
 	        vn_dtype_name(r->dtype), vn_dtype_name(d->dtype));
 	for (int i = 0; i < k->n_checks; i++) {
-		if (k->check[i].holds)
+		const vn_check one = vn_check_at(k, i);
+		if (one.holds)
 			continue;
-		fprintf(out, "  %-14s %s", "outside", vn_say_check(k, &k->check[i], words));
-		const char *why = k->check[i].rule ? vn_rule_why(k->check[i].rule, k->check[i].form, k->check[i].metric) : NULL;
+		fprintf(out, "  %-14s %s", "outside", vn_say_check(k, &one, words));
+		const char *why = one.rule ? vn_rule_why(one.rule, one.form, one.metric) : NULL;
 		if (why)
 			fprintf(out, " %s\"%.200s\"%s", VN_DIM(colour), why, VN_PLAIN(colour));
 		fputc('\n', out);

@@ -1,11 +1,10 @@
-/* report_html.c: a comparison as one page that needs nothing else: no network, no
- * other file, and where scripts are forbidden the verdict and where it starts are
- * still there.
+/* report_html.c: a comparison as one HTML page without network or other files. Where scripts are
+ * forbidden, the verdict and the place where the error starts are still shown.
  *
- * The page itself is compare/html; here its title, the story on top and the data go
- * in, which are the JSON report. What recordings say reaches the page in two ways:
- * escaped, by vn_html_text, and as strings in that JSON, which the script makes text
- * nodes of. */
+ * The page itself is in compare/html; this file inserts its title, the story at the top, and the
+ * data, which is the JSON report. Text from recordings reaches the page in two ways: escaped by
+ * vn_html_text, and as strings in that JSON, of which the script makes text nodes.
+ */
 #include "compare/explain/explain_words.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/check_words.h"
@@ -64,7 +63,6 @@ static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE
 {
 	char text[VN_WORDS];
 	const vn_checkpoint *p = &c->result.point[first];
-	const vn_check *broken = p->worst >= 0 ? &p->check[p->worst] : NULL;
 	const vn_report_detail *x = vn_story_find(s, first);
 	fprintf(out, "<dt>%s</dt><dd>", c->result.first >= 0 ? "first divergence" : "first finding");
 	name_of(p, out);
@@ -76,11 +74,11 @@ static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE
 	}
 	if (c->result.n_origins == 1 && p->origin)
 		fprintf(out, "<br><span class=\"dim\">The only origin: %s.</span>", vn_say_origin(c));
-	fprintf(out, "</dd>\n<dt>%s</dt><dd>", broken ? "broken rule" : "finding");
+	fprintf(out, "</dd>\n<dt>%s</dt><dd>", p->worst >= 0 ? "broken rule" : "finding");
 	vn_html_text(out, vn_say_failure(p, text));
-	if (broken && broken->rule && vn_rule_why(broken->rule, broken->form, broken->metric)) {
+	if (vn_worst_why(p)) {
 		fputs("<br><q>", out);
-		vn_html_text(out, vn_rule_why(broken->rule, broken->form, broken->metric));
+		vn_html_text(out, vn_worst_why(p));
 		fputs("</q>", out);
 	}
 	fputs("</dd>\n", out);

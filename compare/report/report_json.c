@@ -1,8 +1,8 @@
-/* report_json.c: a comparison for a program, schema vernier-compare/1.
- *
- * report_json_detail.c writes what is told in full. */
+/* report_json.c: a comparison as JSON, schema vernier-compare/1. report_json_detail.c writes
+ * divergences in full. */
 #include "compare/judge/baseline.h"
 #include "compare/comparison/checkpoint.h"
+#include "compare/comparison/checks.h"
 #include "compare/report/next.h"
 #include "compare/report/words.h"
 
@@ -190,8 +190,10 @@ static json_t *checkpoint(const vn_comparison *c, const vn_checkpoint *p, bool b
 		measured(j, p, &e->shape);
 	else
 		json_object_set_new(j, "metrics", json_object());
-	for (int i = 0; i < p->n_checks; i++)
-		json_array_append_new(l, brief ? used(&p->check[i]) : limit(&p->check[i]));
+	for (int i = 0; i < p->n_checks; i++) {
+		const vn_check k = vn_check_at(p, i);
+		json_array_append_new(l, brief ? used(&k) : limit(&k));
+	}
 	json_object_set_new(j, "limits", l);
 	return j;
 }

@@ -1,4 +1,5 @@
-/* report_json.h: what the files that write vernier-compare/1 share. */
+/* report_json.h: functions shared by the files that write schema vernier-compare/1. They return new
+ * references. */
 #ifndef VN_COMPARE_REPORT_JSON_H
 #define VN_COMPARE_REPORT_JSON_H
 
@@ -6,9 +7,9 @@
 #include "compare/report/report.h"
 
 json_t *vn_json_name(const vn_checkpoint *p);
-/* Of a comparison that has explanations. */
+/* The comparison must have explanations. */
 json_t *vn_json_explanations(const vn_comparison *c);
-/* One divergence in full. */
+/* Describes one divergence in full. */
 json_t *vn_json_divergence(const vn_comparison *c, const vn_report_detail *x);
 
 #endif

@@ -1,13 +1,14 @@
-/* report_junit.c: a comparison as JUnit XML, which CI systems show beside a project's
- * other tests: a suite of one testcase a checkpoint.
+/* report_junit.c: a comparison as JUnit XML, which CI systems show next to other tests: one suite,
+ * one testcase per checkpoint.
  *
- * There is no standard; this keeps to what GitLab, Jenkins and the reporters of GitHub
- * all read (specs/ci.md): testsuites, testsuite with its counts and properties, testcase
- * with classname, name and time, failure and skipped with message and type. A name is
- * unique in its suite, and one checkpoint has the same name in every run: that is how
- * they know a test again. */
+ * There is no standard; this uses what GitLab, Jenkins and the GitHub reporters all read
+ * (specs/ci.md): testsuites, testsuite with its counts and properties, testcase with classname,
+ * name and time, failure and skipped with message and type. A name is unique in its suite, and a
+ * checkpoint has the same name in every run, by which CI systems recognise it.
+ */
 #include "compare/judge/baseline.h"
 #include "compare/comparison/checkpoint.h"
+#include "compare/comparison/checks.h"
 #include "compare/judge/check_words.h"
 #include "compare/replay/replay_words.h"
 #include "compare/report/words.h"
@@ -38,6 +39,7 @@ static void recording(FILE *out, const char *prefix, const vn_recording *r)
 {
 	const vn_facts *f = vn_recording_run(r);
 	property(out, prefix, "path", vn_recording_path(r));
+	property(out, prefix, "weights", vn_recording_provenance(r));
 	for (int i = 0; i < f->n; i++)
 		property(out, prefix, f->fact[i].key, f->fact[i].value);
 }
@@ -77,9 +79,11 @@ static vn_status failure_text(const vn_comparison *c, const vn_story *s, int poi
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 	if (x)
 		vn_report_full(c, x, false, to);
-	for (int i = 0; !x && i < p->n_checks; i++)
-		if (!p->check[i].holds)
-			fprintf(to, "%s\n", vn_say_check(p, &p->check[i], words));
+	for (int i = 0; !x && i < p->n_checks; i++) {
+		const vn_check k = vn_check_at(p, i);
+		if (!k.holds)
+			fprintf(to, "%s\n", vn_say_check(p, &k, words));
+	}
 	if (!x && p->replayed)
 		fprintf(to, "replayed: %s\n", vn_say_replay(c, p, words));
 	if (p->worst < 0) /* also in the text: GitLab shows no message */

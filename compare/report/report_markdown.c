@@ -1,9 +1,10 @@
 /* report_markdown.c: a comparison as a comment on a pull request.
  *
- * GitHub takes 65536 characters. The verdict and where it starts come first and are
- * short whatever the files hold; then the runs, then details, then as many rows of the
- * table as there is room for, and the rest is counted. What comes from files stands in
- * code spans and fenced blocks, where nothing is markup, a mention or a link. */
+ * GitHub accepts 65536 characters. The verdict and the start of the error come first and are short,
+ * whatever the files hold; then the runs, then details, then as many rows of the table as fit; the
+ * rest is counted. Text from files is in code spans and fenced blocks, where nothing is markup, a
+ * mention or a link.
+ */
 #include "compare/explain/explain_words.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/check_words.h"
@@ -66,7 +67,7 @@ static void replayed_origins(const vn_comparison *c, FILE *out)
 {
 	char label[VN_LABEL];
 	vn_lines cleared = { 0 };
-	fputs("\n| origin | itself, \u00d7 floor | nmse itself | inherited | gain | operations |\n|---|--:|--:|--:|--:|--:|\n", out);
+	fputs("\n| origin | local, \u00d7 floor | local nmse | inherited nmse | gain | operations |\n|---|--:|--:|--:|--:|--:|\n", out);
 	for (int i = 0; i < c->result.n_origins && i < NAMED; i++) {
 		const vn_checkpoint *p = &c->result.point[c->result.origins[i]];
 		fputs("| ", out);
@@ -117,12 +118,11 @@ static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE
 {
 	char text[VN_WORDS], label[VN_LABEL];
 	const vn_checkpoint *p = &c->result.point[first];
-	const vn_check *broken = p->worst >= 0 ? &p->check[p->worst] : NULL;
 	const vn_report_detail *x = vn_story_find(s, first);
 	item(out, c->result.first >= 0 ? "First divergence" : "First finding", vn_label(p, label));
-	item_of(out, broken ? "Broken rule" : "Finding", vn_say_failure(p, text), VN_WORDS);
-	if (broken && broken->rule && vn_rule_why(broken->rule, broken->form, broken->metric))
-		item(out, "Why this rule", vn_rule_why(broken->rule, broken->form, broken->metric));
+	item_of(out, p->worst >= 0 ? "Broken rule" : "Finding", vn_say_failure(p, text), VN_WORDS);
+	if (vn_worst_why(p))
+		item(out, "Why this rule", vn_worst_why(p));
 	for (int i = 0; x && i < x->profile.words.n && i < LINES; i++)
 		item(out, "Profile", x->profile.words.line[i]);
 	origins(c, out);
@@ -243,6 +243,7 @@ static void runs(const vn_comparison *c, const vn_report_options *o, FILE *out)
 		warnings(c, out);
 	fputs("\n| | reference | candidate |\n|---|---|---|\n", out);
 	fact_of(out, "path", vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand), PATHS);
+	fact(out, "weights", vn_recording_provenance(c->opened.ref), vn_recording_provenance(c->opened.cand));
 	for (int i = 0; i < r->n; i++)
 		fact(out, r->fact[i].key, r->fact[i].value, vn_facts_get(d, r->fact[i].key));
 	for (int i = 0; i < d->n; i++)

@@ -56,7 +56,8 @@ static void recording_line(const page *p, const char *what, const vn_recording *
 	int second = 0; /* names of a tensor that has one already: it is compared once */
 	for (int i = 0; i < vn_recording_count(r); i++)
 		second += vn_recording_entry(r, i)->same_as >= 0;
-	fprintf(p->out, "%-10s %s  %s(%s; %d tensor%s", what, shown(vn_recording_path(r), path), DIM(p), text,
+	fprintf(p->out, "%-10s %s  %s(%s%s%s weights; %d tensor%s", what, shown(vn_recording_path(r), path), DIM(p), text,
+	        used ? "; " : "", vn_recording_provenance(r),
 	        vn_recording_count(r) - second, vn_recording_count(r) - second == 1 ? "" : "s");
 	if (second)
 		fprintf(p->out, ", %d of them also under a second name", second);
@@ -345,12 +346,11 @@ static void first_screen(const page *p)
 	verdict(p);
 	if (first >= 0) {
 		const vn_checkpoint *k = &c->result.point[first];
-		const vn_check *broken = k->worst >= 0 ? &k->check[k->worst] : NULL;
 		const vn_report_detail *x = vn_story_find(p->s, first);
 		fprintf(p->out, "%-10s %s\n", "first", vn_label(k, label));
-		fprintf(p->out, "%-10s %s\n", broken ? "rule" : "finding", vn_say_failure(k, words));
-		if (broken && broken->rule && vn_rule_why(broken->rule, broken->form, broken->metric))
-			fprintf(p->out, "%-10s %s\"%.200s\"%s\n", "", DIM(p), vn_rule_why(broken->rule, broken->form, broken->metric), PLAIN(p));
+		fprintf(p->out, "%-10s %s\n", k->worst >= 0 ? "rule" : "finding", vn_say_failure(k, words));
+		if (vn_worst_why(k))
+			fprintf(p->out, "%-10s %s\"%.200s\"%s\n", "", DIM(p), vn_worst_why(k), PLAIN(p));
 		for (int i = 0; x && i < x->profile.words.n; i++)
 			fprintf(p->out, "%-10s %s\n", i ? "" : "profile", x->profile.words.line[i]);
 		origins_line(p);

@@ -178,9 +178,9 @@ void vn_say_cleared(const vn_comparison *c, vn_lines *lines)
 		all++;
 	}
 	for (int i = 0; i < n; i++)
-		vn_lines_add(lines, "%s only magnifies the error of its inputs, %.2g times", vn_label(&c->result.point[named[i]], label), c->result.point[named[i]].replay.gain);
+		vn_lines_add(lines, "%s only magnifies the error of its inputs, %.2g times; the reference engine does the same on these inputs: the factor is healthy", vn_label(&c->result.point[named[i]], label), c->result.point[named[i]].replay.gain);
 	if (all > n)
-		vn_lines_add(lines, "%d more only magnify the error of their inputs", all - n);
+		vn_lines_add(lines, "%d more operations only magnify the error of their inputs, by healthy factors", all - n);
 }
 
 /* ---- the baseline ------------------------------------------------------------------- */

@@ -1,20 +1,22 @@
-/* words.h: the sentences that all reports share. Names of checkpoints are
- * escaped with vn_utf8_escape; other text from files is passed through unchanged. */
+/* words.h: the sentences that all reports share.
+ *
+ * Names of checkpoints are escaped with vn_utf8_escape; other text from files is passed through
+ * unchanged. */
 #ifndef VN_COMPARE_WORDS_H
 #define VN_COMPARE_WORDS_H
 
 #include "compare/comparison/checkpoint.h"
 
-/* The unit of a report, said once in each. */
+/* Defines the unit "floor"; each report says it once. */
 #define VN_FLOOR_MEANS "the error that the number format alone causes"
 
-/* The verdict ("OUTSIDE limits"), the counts ("5 of 38 checkpoints, 2 extra."), and where
- * it begins: "The error starts at layer0.v_proj: ...", "" where nothing is outside. */
+/* Return the verdict ("OUTSIDE limits"); the counts ("5 of 38 checkpoints, 2 extra."); and where
+ * the error starts ("The error starts at layer0.v_proj: ...", "" if nothing is outside). */
 const char *vn_say_verdict(const vn_comparison *c);
 const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS]);
 const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS]);
 
-/* The reason why the origins are origins, for use after a colon. */
+/* Returns why the origins are origins, for use after a colon. */
 const char *vn_say_origin(const vn_comparison *c);
 /* One line for each operation that is outside but only magnifies the error of its inputs, largest
  * gain first. */

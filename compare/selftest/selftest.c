@@ -2,6 +2,7 @@
 #include "capture/view/calls.h"
 #include "compare/chapters/compare.h"
 #include "compare/comparison/checkpoint.h"
+#include "compare/comparison/checks.h"
 #include "compare/selftest/selftest_internal.h"
 
 #include <errno.h>
@@ -288,9 +289,11 @@ static void say_expected(const vn_expected *w, const char *target, vn_outcome *o
 
 static bool broken(const vn_checkpoint *p, vn_metric m)
 {
-	for (int i = 0; i < p->n_checks; i++)
-		if (!p->check[i].holds && (m == VN_N_METRICS || p->check[i].metric == m))
+	for (int i = 0; i < p->n_checks; i++) {
+		const vn_check k = vn_check_at(p, i);
+		if (!k.holds && (m == VN_N_METRICS || k.metric == m))
 			return true;
+	}
 	return false;
 }
 
@@ -326,7 +329,7 @@ static int subject(const vn_comparison *c, const vn_mutation *m, const vn_entry 
 static void say_found(const vn_comparison *c, int i, vn_outcome *o)
 {
 	const vn_checkpoint *p = i >= 0 ? &c->result.point[i] : NULL;
-	const vn_check      *k = p && p->worst >= 0 ? &p->check[p->worst] : NULL;
+	const bool           limit = p && p->worst >= 0;
 
 	if (c->result.within)
 		snprintf(o->found, sizeof o->found, "within limits");
@@ -334,8 +337,8 @@ static void say_found(const vn_comparison *c, int i, vn_outcome *o)
 		snprintf(o->found, sizeof o->found, "%d outside, the first %s", c->result.n_fails,
 		         c->result.first >= 0 ? c->result.point[c->result.first].name : "not measured");
 	else
-		snprintf(o->found, sizeof o->found, "%s%s%s: %.60s%s", vn_status_text(p->status), k ? " by " : "",
-		         k ? metric_name(k->metric) : "", p->name, c->result.n_fails > 1 ? " and others" : "");
+		snprintf(o->found, sizeof o->found, "%s%s%s: %.60s%s", vn_status_text(p->status), limit ? " by " : "",
+		         limit ? metric_name(vn_check_at(p, p->worst).metric) : "", p->name, c->result.n_fails > 1 ? " and others" : "");
 }
 
 /* A comparison that came to an end. */
@@ -362,7 +365,7 @@ static vn_status judge(const vn_comparison *c, const vn_mutation *mutation, cons
 		if ((st = vn_match_layout(c, i, &like, err)))
 			return st;
 		/* Without digests a tensor is not looked for among the candidate's own. */
-		const vn_layout_kind instead = w->like == VN_LIKE_OWN && !*target->digest.hex ? VN_LIKE_OTHER : w->like;
+		const vn_layout_kind instead = w->like == VN_LIKE_OWN && !*vn_entry_digest(target).hex ? VN_LIKE_OTHER : w->like;
 		if (like.kind != w->like && like.kind != instead) {
 			good = false;
 			snprintf(o->found, sizeof o->found, "outside, but not recognised: %.200s", *like.words ? like.words : "no message");

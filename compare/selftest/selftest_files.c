@@ -1,4 +1,5 @@
-/* selftest_files.c: a file that was cut, damaged, never finished, or that leads elsewhere. */
+/* selftest_files.c: mutations of files: truncated, damaged, unfinished, or with links to
+ * elsewhere. */
 #include "compare/selftest/selftest.h"
 
 #include <stdio.h>
@@ -109,7 +110,7 @@ const vn_mutation vn_selftest_files[] = {
 	{ "incomplete", "the run was interrupted", .edit = incomplete, .want = REFUSED("incomplete") },
 	{ "incomplete-reference", "the reference's run was interrupted", .side = VN_SIDE_REF, .edit = incomplete, .want = REFUSED("incomplete") },
 	{ "complete-unsaid", "no mark that the run is complete", .edit = complete_gone, .want = REFUSED("complete") },
-	{ "format", "another format's name", .edit = other_format, .want = REFUSED("not a checkpoint file") },
+	{ "format", "another format's name", .edit = other_format, .want = REFUSED("not a recording") },
 	{ "version", "a later version of the format", .edit = later, .want = REFUSED("format_version") },
 	{ "soft-link", "a soft link to another tensor", VN_NEEDS_PAIR, .edit = soft, .want = REFUSED("a soft link") },
 	{ "dangling-link", "a soft link to nowhere", VN_NEEDS_TENSOR, .edit = dangling, .want = REFUSED("a soft link") },

@@ -1,4 +1,5 @@
-/* selftest_names.c: the right numbers under another name, in another place, or not at all. */
+/* selftest_names.c: mutations of names: the right numbers under another name, in another place, or
+ * missing. */
 #include "compare/selftest/selftest.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* selftest_numbers.c: a tensor of the right name, shape and format, and of wrong numbers. */
+/* selftest_numbers.c: mutations of numbers: right name, shape and format, wrong numbers. */
 #include "compare/selftest/selftest_change.h"
 
 #include <math.h>

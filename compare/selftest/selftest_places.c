@@ -1,4 +1,5 @@
-/* selftest_places.c: the right numbers in the wrong places: of other tokens, heads, layers, points and steps. */
+/* selftest_places.c: mutations of places: the right numbers of another token, head, layer, point or
+ * step. */
 #include "compare/selftest/selftest_change.h"
 
 #include "libref/base/arrange.h"

@@ -1,4 +1,4 @@
-/* selftest_report.h: what came of every mutation, as a table and as JSON. */
+/* selftest_report.h: writes the outcome of every mutation as a table or as JSON. */
 #ifndef VN_COMPARE_SELFTEST_REPORT_H
 #define VN_COMPARE_SELFTEST_REPORT_H
 
@@ -6,15 +6,15 @@
 
 #include <stdio.h>
 
-/* Of n_pairs pairs; outcome: (pairs, mutations + 1), the healthy pair first and
- * then the mutations of all groups in their order. */
+/* The outcomes of n_pairs pairs. outcome: (pairs, mutations + 1): the unchanged pair first, then
+ * the mutations of all groups in order. */
 typedef struct vn_selftest {
 	const vn_healthy *pair;
 	int               n_pairs, n_mutations;
 	vn_outcome       *outcome;
 } vn_selftest;
 
-/* So many came to this, false alarms among VN_MISSED. */
+/* Returns how many outcomes are `what`; false alarms count as VN_MISSED. */
 int       vn_selftest_count(const vn_selftest *s, vn_caught what);
 int       vn_mutations_count(void);
 void      vn_selftest_text(const vn_selftest *s, FILE *out);

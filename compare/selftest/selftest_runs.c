@@ -1,7 +1,6 @@
-/* selftest_runs.c: healthy recordings for the self-test, so that it needs no data:
- * a small synthetic model, run by the reference engine in every precision there
- * is, with three tokens decoded behind the prompt; and of a few points of it with as many
- * as it takes to know a channel. */
+/* selftest_runs.c: makes healthy recordings for the self-test, so that it needs no data: a small
+ * synthetic model, run by the reference engine in every precision, with three tokens decoded after
+ * the prompt; and, for a few points, with as many tokens as are needed to judge a channel. */
 #include "compare/selftest/selftest.h"
 
 #include "capture/run/engine.h"

@@ -1,5 +1,5 @@
-/* selftest_steps.c: wrong numbers where nobody looks first: in a later call of one token, in the last one, and one channel in all
- * of them together. */
+/* selftest_steps.c: mutations of later steps: of one single-token call, of the last one, and of one
+ * channel in all of them. */
 #include "compare/selftest/selftest_change.h"
 
 static void scaled(const vn_mutation_context *p, double *x)

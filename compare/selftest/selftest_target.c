@@ -331,9 +331,9 @@ static const char *unsaid(const vn_mutation_harness *c, vn_claim claim, const vn
 	const vn_entry *r = i < 0 ? e : vn_recording_entry(c->ref, i);
 	switch (claim) {
 	case VN_CLAIM_BASIS:      return *e->basis && *r->basis ? NULL : "no basis recorded";
-	case VN_CLAIM_DIGEST:     return *e->digest.hex && *r->digest.hex ? NULL : "no digest recorded, so no change can be detected";
+	case VN_CLAIM_DIGEST:     return *vn_entry_digest(e).hex && *vn_entry_digest(r).hex ? NULL : "no digest recorded, so no change can be detected";
 	case VN_CLAIM_ORDER:      return e->order >= 0 && o && o->order >= 0 ? NULL : "no order recorded";
-	case VN_CLAIM_STATISTICS: return e->has_stats ? NULL : "no statistics recorded";
+	case VN_CLAIM_STATISTICS: return e->stats ? NULL : "no statistics recorded";
 	default:                  return NULL;
 	}
 }

@@ -1,10 +1,12 @@
-/* table.h: the first values and the statistics of every checkpoint, of a reference and its candidates side by side.
+/* table.h: a table of the first values and the statistics of every checkpoint, for a reference and
+ * its candidates.
  *
- * A group is one checkpoint: a line of the reference and one of each candidate. Values are those of one token; statistics
- * are of the whole tensor. Numbers are read again, in pieces, once per tensor: a comparison keeps none.
+ * A group is one checkpoint: one line of the reference and one of each candidate. Values are those
+ * of one token; statistics are of the whole tensor. Each tensor is read again, in pieces, since a
+ * comparison keeps no numbers.
  *
- * Owner    many and the comparisons are borrowed: those of vn_many_add, in its order, still open. A candidate that was not
- *          compared has lines without numbers.
+ * Owner    many and the comparisons are borrowed: those given to vn_many_add, in that order, still
+ *          open. A candidate that was not compared has lines without numbers.
  */
 #ifndef VN_COMPARE_TABLE_H
 #define VN_COMPARE_TABLE_H
@@ -21,14 +23,15 @@ typedef struct vn_table {
 	const vn_many *many;
 	vn_comparison *const *of; /* (many->n) */
 	int            first;     /* values, at most VN_TABLE_VALUES */
-	int64_t        token;     /* of the call; VN_TABLE_WORST: where a candidate differs most */
+	/* position in the call; VN_TABLE_WORST: where a candidate differs most */
+	int64_t        token;
 	vn_table_form  form;
 } vn_table;
 
 /* One recording's line of a group. */
 typedef struct vn_table_line {
 	bool     there;
-	int      n;                     /* values; 0: the tensor does not have the token */
+	int      n;                     /* number of values; 0: the tensor does not have the token */
 	double   value[VN_TABLE_VALUES];
 	vn_stats stats;
 } vn_table_line;
@@ -38,10 +41,10 @@ typedef struct vn_table_group {
 	vn_table_line line[1 + VN_MANY_MOST]; /* [0] reference */
 } vn_table_group;
 
-/* What a row of many holds. */
+/* Reads the group of one row of many. */
 vn_status vn_table_read(const vn_table *t, int row, vn_table_group *g, vn_error *err);
 
-/* The whole table. */
+/* Writes the whole table. */
 vn_status vn_table_write(const vn_table *t, FILE *out, vn_error *err);
 
 #endif

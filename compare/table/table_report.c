@@ -26,19 +26,6 @@ static void end_line(const vn_table *t, FILE *out)
 	fputs(t->form == VN_TABLE_HTML ? "</tr>\n" : "\n", out);
 }
 
-/* A comma, a quote or a new line in it would be read as another cell (RFC 4180). */
-static void csv(FILE *out, const char *text)
-{
-	if (!strpbrk(text, ",\"\n\r")) {
-		fputs(text, out);
-		return;
-	}
-	fputc('"', out);
-	for (; *text; text++)
-		fprintf(out, *text == '"' ? "\"\"" : "%c", *text);
-	fputc('"', out);
-}
-
 static const char *number(const vn_table *t, double x, char text[32])
 {
 	if (isnan(x))
@@ -63,7 +50,7 @@ static void cell(const vn_table *t, FILE *out, const char *text)
 {
 	if (t->form == VN_TABLE_CSV) {
 		fputc(',', out);
-		csv(out, text);
+		vn_csv_text(out, text);
 	} else if (t->form == VN_TABLE_MARKDOWN) {
 		fprintf(out, " %s |", text);
 	} else {
@@ -109,7 +96,7 @@ static void names(const vn_table *t, int row, const vn_table_group *g, int line,
 	if (t->form == VN_TABLE_TEXT) {
 		fprintf(out, "%-*s  %5s  %-9s", width, label, token, who_is(t, line, who));
 	} else if (t->form == VN_TABLE_CSV) {
-		csv(out, label);
+		vn_csv_text(out, label);
 		cell(t, out, g->token >= 0 ? token : "");
 		cell(t, out, who_is(t, line, who));
 	} else {

@@ -1,8 +1,8 @@
 /* json.h: what reports in JSON have in common.
  *
- * JSON is UTF-8 and has neither NaN nor infinity: bytes that are no UTF-8 are written
- * as \xff, such a number is null, and a neighbour may say which of them it was.
- * Every function gives a new reference.
+ * JSON is UTF-8 and has no NaN or infinity. Bytes that are not UTF-8 are written as \xff. A number
+ * that is not finite is written as null, and a neighbouring `flags` object may say which one it
+ * was. Every function returns a new reference.
  */
 #ifndef VN_COMPARE_JSON_H
 #define VN_COMPARE_JSON_H
@@ -17,11 +17,11 @@ json_t *vn_json_real(double x);
 json_t *vn_json_integers(const int64_t *x, int n);
 json_t *vn_json_lines(const vn_lines *l); /* strings */
 
-/* "nan", "inf" or "-inf". */
+/* Returns "nan", "inf" or "-inf". */
 const char *vn_json_not_finite(double x);
-/* object[key] = x; when it is none, null, and flags[key] says what it was. */
+/* Sets object[key] = x. If x is not finite, sets it to null, and flags[key] to the word. */
 void vn_json_put_real(json_t *object, const char *key, double x, json_t *flags);
-/* object[key] = flags, if there are any; takes the reference. */
+/* Sets object[key] = flags if flags is not empty. Takes the reference to flags. */
 void vn_json_put_flags(json_t *object, const char *key, json_t *flags);
 
 #endif

@@ -53,6 +53,29 @@ static void xml_bytes(FILE *out, const char *text, size_t n, bool marked)
 	free(clean);
 }
 
+static bool is_number(const char *text)
+{
+	char *end;
+	strtod(text, &end);
+	return end != text && !*end;
+}
+
+void vn_csv_text(FILE *out, const char *text)
+{
+	char *clean = vn_utf8_shown(text, strlen(text));
+	if (!clean) {
+		fputs("(no memory)", out);
+		return;
+	}
+	const bool formula = *clean && strchr("=+-@", *clean) && !is_number(clean), quoted = strpbrk(clean, ",\"\n\r");
+	fprintf(out, "%s%s", quoted ? "\"" : "", formula ? "'" : "");
+	for (const char *c = clean; *c; c++)
+		fprintf(out, *c == '"' ? "\"\"" : "%c", *c);
+	if (quoted)
+		fputc('"', out);
+	free(clean);
+}
+
 void vn_html_text(FILE *out, const char *text)
 {
 	xml_bytes(out, text, strlen(text), true);

@@ -1,24 +1,27 @@
-/* markup.h: text from anywhere, put where XML, HTML or Markdown is read.
+/* markup.h: writes untrusted text as XML, HTML or Markdown.
  *
- * XML knows no control characters, no UTF-8 that is none and none of the code
- * points without a meaning, escaped or not; a writer of XML passes them on or
- * stops. So vn_utf8_shown makes them readable first (\u{1b}, \xff), and what is
- * left to do is five characters.
+ * XML does not allow control characters, invalid UTF-8 or noncharacters, escaped or not. So
+ * vn_utf8_shown makes them readable first (\u{1b}, \xff), and then only five characters need
+ * escapes.
  */
 #ifndef VN_COMPARE_MARKUP_H
 #define VN_COMPARE_MARKUP_H
 
 #include <stdio.h>
 
-/* For content and for attributes in double or single quotes, of XML and of HTML. */
+/* For content, and for attributes in double or single quotes, of XML and HTML. */
 void vn_xml_text(FILE *out, const char *text);
-/* The same of several lines, in which newlines stay. */
+/* Same for several lines: newlines stay. */
 void vn_xml_lines(FILE *out, const char *text);
-/* For content of the page (compare/report/html): codes of what is not printable are marked. */
+/* For content of the HTML page (compare/report/html): escapes of unprintable characters are marked
+ * up. */
 void vn_html_text(FILE *out, const char *text);
-/* A code span: nothing in it is markup, a mention or a link. Of at most `most`
- * bytes the beginning is shown. cell: inside a table, where | ends a cell. */
+/* Writes a code span, in which nothing is markup, a mention or a link. Shows at most the first
+ * `most` bytes. cell: it is in a table, where | ends a cell. */
 void vn_markdown_code(FILE *out, const char *text, size_t most, int cell);
+/* A cell of CSV (RFC 4180): quoted where it holds a comma, a quote or a line break. A text that a spreadsheet
+ * would run as a formula (it begins with = + - or @ and is not a number) is preceded by an apostrophe. */
+void vn_csv_text(FILE *out, const char *text);
 /* A fenced block of lines. */
 void vn_markdown_fence(FILE *out, const char *lines);
 

@@ -19,6 +19,24 @@ bool vn_same_file(const char *a, const char *b)
 	return b && stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+/* In a container each run may have the number of one that was killed and left its file. -2: the path is too long. */
+static int open_temporary(vn_output *o)
+{
+	enum { TRIES = 100 };
+	int fd = -1;
+
+	for (int i = 0; i < TRIES; i++) {
+		char again[16] = "";
+		if (i > 0)
+			snprintf(again, sizeof again, ".%d", i);
+		if (snprintf(o->temporary, sizeof o->temporary, "%s.%ld%s.partial", o->path, (long)getpid(), again) >= (int)sizeof o->temporary)
+			return -2;
+		if ((fd = open(o->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) >= 0 || errno != EEXIST)
+			break;
+	}
+	return fd;
+}
+
 vn_status vn_output_open(vn_output *o, const char *path, bool force, vn_error *err)
 {
 	*o = (vn_output) { .path = path, .force = force, .mark = vn_trouble_mark() };
@@ -26,12 +44,12 @@ vn_status vn_output_open(vn_output *o, const char *path, bool force, vn_error *e
 		o->file = stdout;
 		return VN_OK;
 	}
-	const vn_status st = vn_place_check(path, force, err);
+	const vn_status st = vn_place_check(path, VN_PLACE_TEXT, force, err);
 	if (st)
 		return st;
-	if (snprintf(o->temporary, sizeof o->temporary, "%s.%ld.partial", path, (long)getpid()) >= (int)sizeof o->temporary)
+	const int fd = open_temporary(o);
+	if (fd == -2)
 		return vn_fail(err, VN_ERR_USAGE, "%s: the path is too long", path);
-	const int fd = open(o->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", path, strerror(errno));
 	vn_temporary_add(o->temporary);
@@ -44,6 +62,19 @@ vn_status vn_output_open(vn_output *o, const char *path, bool force, vn_error *e
 	return VN_OK;
 }
 
+/* Unless somebody has made the path meanwhile. Not every file system can rename so (NFS), and not every one has links (FAT). */
+static int move_to_free(const char *from, const char *to)
+{
+	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
+		return -1;
+	const int linked = link(from, to);
+	if (linked == 0)
+		unlink(from);
+	return linked;
+}
+
 vn_status vn_output_close(vn_output *o, bool good, vn_error *err)
 {
 	FILE     *file = o->file;
@@ -53,12 +84,9 @@ vn_status vn_output_close(vn_output *o, bool good, vn_error *err)
 		return VN_OK;
 	bool lost = fflush(file) != 0 || ferror(file);
 	int  failed = vn_printed_errno();
-	if (o->path) {
-		vn_temporary_forget(o->temporary);
-		if (fclose(file) != 0 && !lost) {
-			lost = true;
-			failed = errno;
-		}
+	if (o->path && fclose(file) != 0 && !lost) {
+		lost = true;
+		failed = errno;
 	}
 	if (good && lost && !o->path)
 		st = vn_fail(err, VN_ERR_IO, "standard output cannot be written: %s", vn_printed_lost() ? vn_printed_lost() : strerror(failed));
@@ -70,13 +98,14 @@ vn_status vn_output_close(vn_output *o, bool good, vn_error *err)
 		return st;
 	if (!good || st) {
 		unlink(o->temporary);
+		vn_temporary_forget(o->temporary);
 		return st;
 	}
-	/* link, unlike rename, refuses a path that somebody has made meanwhile. */
-	const int moved = o->force ? rename(o->temporary, o->path) : link(o->temporary, o->path);
+	const int moved = o->force ? rename(o->temporary, o->path) : move_to_free(o->temporary, o->path);
 	const int why = errno;
-	if (!o->force || moved != 0)
+	if (moved != 0)
 		unlink(o->temporary);
+	vn_temporary_forget(o->temporary); /* not before: a signal would leave it behind */
 	return moved == 0 ? VN_OK : vn_fail(err, VN_ERR_IO, "%s: %s", o->path, strerror(why));
 }
 

@@ -1,7 +1,7 @@
-/* output.h: a report that goes to stdout or to a file.
+/* output.h: writes a report to stdout or to a file.
  *
- * A file is written beside its place under another name and moved there when
- * it is whole, so that nobody ever reads half a report.
+ * A file is written under a temporary name in the same folder and renamed when it is complete, so
+ * that nobody reads half a report.
  */
 #ifndef VN_COMPARE_OUTPUT_H
 #define VN_COMPARE_OUTPUT_H
@@ -17,23 +17,24 @@ typedef struct vn_output {
 	const char *path; /* NULL: stdout */
 	char        temporary[PATH_MAX];
 	bool        force;
-	unsigned    mark; /* vn_trouble_mark, when it was opened */
+	unsigned    mark; /* vn_trouble_mark at the time of opening */
 } vn_output;
 
-/* path NULL: stdout. An existing file is refused unless force; anything else that
- * is there (a directory, a link, a device) is refused always. */
+/* Opens the output. path NULL: stdout. An existing file is refused unless force; anything else that
+ * exists (a directory, a link, a device, a file that is not text) is always refused. */
 vn_status vn_output_open(vn_output *o, const char *path, bool force, vn_error *err);
-/* Are these one file? b may be NULL: no. A report never replaces what it speaks of. */
+/* Do both paths name one file? b may be NULL: no. A report must not replace a file that it
+ * describes. */
 bool      vn_same_file(const char *a, const char *b);
-/* Move into place when good and the machine refused nothing meanwhile (libref/base/trouble.h), else remove. Safe on
- * a zeroed one. */
+/* Renames the file into place if `good` and no write failed in the meantime
+ * (libref/base/trouble.h); else removes it. o may be zeroed. */
 vn_status vn_output_close(vn_output *o, bool good, vn_error *err);
 
-/* Ends what open_memstream began. False: it is not whole, *text is NULL, and that is noted (trouble.h). fclose alone
- * does not tell. to may be NULL: false. */
+/* Closes a stream from open_memstream. Returns false if the text is incomplete: *text is then NULL,
+ * and that is recorded (trouble.h). fclose alone does not detect this. to may be NULL: false. */
 bool vn_text_close(FILE *to, char **text);
 
-/* A whole report, to path or stdout, by that function. */
+/* Writes a whole report to path, or to stdout, with the given function. */
 typedef vn_status vn_output_writer(const void *context, FILE *out, vn_error *err);
 vn_status vn_output_report(const char *path, bool force, vn_output_writer *write, const void *context, vn_error *err);
 

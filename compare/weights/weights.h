@@ -1,9 +1,9 @@
-/* weights.h: which weights of two sides differ, and how: before any activation.
+/* weights.h: finds which weights of two sides differ, and how, before any activation is compared.
  *
- * A side is the table of weights of a recording or of a model (specs/checkpoint.md):
- * names, formats, shapes, digests and statistics and, if the files can be read, the
- * numbers. Every weight that differs is tried against the known mistakes of
- * specs/models.md, 9.5 and 9.6. Each finding rests on one of these, and names it:
+ * A side is the table of weights of a recording or of a model (specs/checkpoint.md): names,
+ * formats, shapes, digests and statistics and, if the files can be read, the numbers. Every weight
+ * that differs is tried against the known mistakes of specs/models.md, 9.5 and 9.6. Each finding
+ * names its evidence:
  *
  *   digest      the reference's numbers with this change have the candidate's digest; or the
  *               candidate's digest is that of another weight. Certain.
@@ -12,7 +12,7 @@
  *   statistics  minimum, maximum, mean and rms agree. Likely.
  *
  * Owner    sides, their rows and numbers are borrowed and must outlive the result.
- * Threads  one at a time; computing uses several.
+ * Threads  call from one thread at a time; the computation itself uses several.
  */
 #ifndef VN_COMPARE_WEIGHTS_H
 #define VN_COMPARE_WEIGHTS_H
@@ -26,7 +26,8 @@ typedef struct vn_weight_side {
 	int                  n;
 	const vn_tensor     *numbers; /* (n), data NULL if unknown; NULL: none are known */
 	const vn_plan       *plan;    /* for the sizes of heads; NULL: not known */
-	bool                 gguf;    /* of a GGUF file, whose converter's changes were undone (specs/models.md, 4.7) */
+	/* from a GGUF file; the changes of llama.cpp's converter are undone (specs/models.md, 4.7) */
+	bool                 gguf;
 } vn_weight_side;
 
 /* The evidence of a finding. */
@@ -39,15 +40,17 @@ typedef struct vn_weight_difference {
 	int         layer;           /* -1: outside layers */
 	const char *part;            /* its name after the layer: "self_attn.q_proj.weight" */
 	const char *kind;            /* "transposed": one word, of specs/weights.md */
-	char        id[8];           /* in the catalogue, "W1"; "" if it has none */
+	char        id[8];           /* in the catalogue, such as "W1"; "": none */
 	char        words[VN_WEIGHT_WORDS];
-	const char *measured;        /* of this one weight: "apart", "correlation", "rms", "places"; NULL: nothing */
-	double      measure;         /* root of the nmse; the coefficient; candidate's by reference's; how many */
+	/* what `measure` is: "apart", "correlation", "rms", "places"; NULL: nothing */
+	const char *measured;
+	/* respectively the root of the nmse; the coefficient; candidate's rms / reference's; a count */
+	double      measure;
 	vn_proof    proof;
 	bool        certain;
 } vn_weight_difference;
 
-/* The weights that differ in the same way, as one line. */
+/* Weights that differ in the same way, shown as one line. */
 typedef struct vn_weight_line {
 	char   *which;               /* "all 24 layers: self_attn.q_proj.weight" */
 	char    side[2][48];         /* "bf16 (896, 896)", "various", "-" */
@@ -56,33 +59,35 @@ typedef struct vn_weight_line {
 
 typedef struct vn_weights {
 	int   n[2];                  /* number of weights on each side */
-	int   same, rounded;         /* the same bits; the same numbers, rounded to another format */
-	vn_weight_difference *found; /* grouped as the lines are */
+	int   same, rounded;         /* equal bits; equal up to rounding to another format */
+	vn_weight_difference *found; /* grouped by line */
 	int   n_found;
-	int   extra;                 /* of them only in the candidate */
+	int   extra;                 /* how many of them only the candidate has */
 	vn_weight_line *line;
 	int   n_lines;
 } vn_weights;
 
-/* ref and cand with n > 0. Threads as in vn_model_table. vn_weights_free afterwards. */
+/* Compares two sides with at least one weight each. threads: as in vn_model_table. The caller frees
+ * *w with vn_weights_free. */
 vn_status vn_weights_compare(const vn_weight_side *ref, const vn_weight_side *cand, int threads, vn_weights **w, vn_error *err);
-void      vn_weights_free(vn_weights *w); /* safe on NULL */
+void      vn_weights_free(vn_weights *w); /* NULL is allowed */
 
-/* The table of a model, sorted by name, and its numbers (n) unless numbers is NULL. The caller
- * frees both arrays; the data of the numbers belongs to the model. */
+/* Makes the table of a model, sorted by name, and (unless numbers is NULL) its numbers (n). The
+ * caller frees both arrays; the data of the numbers belongs to the model. */
 vn_status vn_weights_of_model(const vn_model *m, int threads, vn_weight_row **rows, vn_tensor **numbers, vn_error *err);
-/* The numbers of a table of n rows, as far as the model holds them: by name and digest. NULL in
- * *numbers where it holds none. */
+/* Finds the numbers of a table of n rows in a model, by name and digest. *numbers is NULL if the
+ * model has none of them. The caller frees the array. */
 vn_status vn_weights_numbers(const vn_weight_row *row, int n, const vn_model *m, int threads, vn_tensor **numbers, vn_error *err);
 
-/* "transposed (W1)", "quantised as q4_k (W15), 5.1 to 6.9 % apart"; and "certain, by digest" or "likely, by statistics". */
+/* Words for one line: "transposed (W1)", "quantised as q4_k (W15), 5.1 to 6.9 % apart"; and its
+ * proof: "certain, by digest" or "likely, by statistics". vn_weight_line_says returns text. */
 enum { VN_WEIGHT_SAYS = VN_WEIGHT_WORDS + 96 };
 char       *vn_weight_line_says(const vn_weights *w, const vn_weight_line *l, char text[VN_WEIGHT_SAYS]);
 const char *vn_weight_line_proof(const vn_weights *w, const vn_weight_line *l);
-/* The summary of the comparison: "3 of 26 differ", "26, all equal". */
+/* Writes the summary of the comparison to text: "3 of 26 differ", "26, all equal". Returns text. */
 char       *vn_weights_summary(const vn_weights *w, char text[VN_WEIGHT_WORDS]);
 
-/* Are these the same numbers? By digest, or between formats by statistics. */
+/* Do two rows have the same numbers? Decided by digest, or between formats by statistics. */
 bool vn_weights_same(const vn_weight_row *x, const vn_weight_row *y);
 
 #endif

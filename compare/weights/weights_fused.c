@@ -1,5 +1,5 @@
-/* weights_fused.c: weights that one side has in one piece and the other in parts: q, k
- * and v as qkv_proj, gate and up as gate_up_proj, as vLLM has them. */
+/* weights_fused.c: handles weights that one side has in one piece and the other in parts: q, k and
+ * v as qkv_proj, gate and up as gate_up_proj, as in vLLM. */
 #include "compare/weights/weights_internal.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* weights_likely.c: what is known of a weight that differs where no digest decides: by
- * both sides' numbers, else by statistics alone, and then it is likely and no more. */
+/* weights_likely.c: explains a weight that differs if no digest decides: by both sides' numbers,
+ * else by statistics, whose findings are only likely. */
 #include "compare/weights/weights_internal.h"
 
 #include "compare/weights/weights.h"

@@ -1,4 +1,4 @@
-/* weights_lines.c: weights that differ in one way, in one line: "all 24 layers:
+/* weights_lines.c: groups weights that differ in the same way into one line: "all 24 layers:
  * self_attn.q_proj.weight". */
 #include "compare/weights/weights_internal.h"
 #include "compare/text/output.h"

@@ -1,5 +1,5 @@
-/* weights_numbers.c: the numbers of a weight in another order and changed: what digest
- * they have then. Row by row, so that a weight is never in memory a second time. */
+/* weights_numbers.c: computes the digest of a weight's numbers in another order and changed, row by
+ * row, so that no weight is in memory twice. */
 #include "compare/weights/weights_internal.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
-/* weights_side.h: one side of a comparison of weights, opened: a recording, or the files of
- * a model, of any family: a directory with config.json and *.safetensors, or a GGUF file.
+/* weights_side.h: opens one side of a comparison of weights: a recording, or the files of a model
+ * of any family (a directory with config.json and *.safetensors, or a GGUF file).
  *
- * Owner   side borrows from what is opened; vn_opened_weights_close frees all.
- * Errors  one line naming the file; nothing is left open.
+ * Owner   side points into what was opened; vn_opened_weights_close frees everything.
+ * Errors  one line that names the file; nothing stays open.
  */
 #ifndef VN_COMPARE_WEIGHTS_SIDE_H
 #define VN_COMPARE_WEIGHTS_SIDE_H
@@ -14,12 +14,12 @@ typedef struct vn_opened_weights {
 	vn_weight_side side;
 	struct vn_recording *recording; /* NULL: files of a model */
 	vn_source     *source;
-	vn_weight_row *rows;            /* of source */
+	vn_weight_row *rows;            /* (n), made from source */
 	vn_tensor     *numbers;
 	vn_plan       *plan;
 } vn_opened_weights;
 
-/* Tensors in formats that are not read are left out, and notes says so. */
+/* Tensors in unsupported formats are left out, with a line in notes. */
 vn_status vn_opened_weights_open(const char *path, int threads, vn_opened_weights *w, vn_lines *notes, vn_error *err);
 void      vn_opened_weights_close(vn_opened_weights *w); /* safe on a zeroed one */
 

@@ -1,5 +1,5 @@
-/* weights_tried.c: what is certain of a weight that differs: from the tables alone, from
- * digests of other weights, from digests of the reference's numbers changed. */
+/* weights_tried.c: finds certain explanations of a weight that differs: from the tables alone, from
+ * digests of other weights, and from digests of the reference's numbers after a change. */
 #include "compare/weights/weights_internal.h"
 
 #include <math.h>
@@ -120,7 +120,7 @@ static int nearness(const vn_weight_name *own, const vn_weight_name *other)
 static bool of_layer(vn_weight_difference *d, const vn_weight_name *own, const vn_weight_name *other)
 {
 	if (other->layer == own->layer - 1)
-		return vn_weight_is(d, VN_BY_DIGEST, true, "layer", VN_MISTAKE_W9, "holds the weights of the layer before");
+		return vn_weight_is(d, VN_BY_DIGEST, true, "layer", VN_MISTAKE_W9, "holds the weights of the previous layer");
 	if (other->layer == own->layer + 1)
 		return vn_weight_is(d, VN_BY_DIGEST, true, "layer", VN_MISTAKE_W9, "holds the weights of the layer behind");
 	return vn_weight_is(d, VN_BY_DIGEST, true, "layer", VN_MISTAKE_W9, "holds the weights of layer %d", other->layer);

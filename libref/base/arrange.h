@@ -1,7 +1,8 @@
-/* arrange.h: an order that numbers may be in, as data: for index i of an axis, where it comes from.
+/* arrange.h: an order of numbers along an axis, as data: for each index, the index that it comes
+ * from.
  *
- * Converters, engines and files disagree on the order of rows and columns: heads before tokens, pairs of RoPE, parts of a fused
- * matrix, shards of ranks. Each is one of a few rules, made of numbers.
+ * Converters, engines and files disagree on the order of rows and columns: heads before tokens,
+ * pairs of RoPE, parts of a fused matrix, shards of ranks. Each is one of a few rules with numbers.
  *
  * Threads  safe, values only.
  */
@@ -12,29 +13,35 @@
 #include <stdint.h>
 
 typedef enum vn_arrange_rule {
-	VN_ARRANGE_TURNED,    /* (a,b,each) becomes (b,a,each): a transposition, pieces interleaved, or taken apart again */
-	VN_ARRANGE_ROUND,     /* i + a, counted round */
-	VN_ARRANGE_REVERSED,  /* pieces of `each`, the last first */
-	VN_ARRANGE_EXCHANGED, /* pieces a and b of `each`, one for the other */
-	VN_ARRANGE_SHIFTED,   /* i + a, the first or the last where there is none */
-	VN_ARRANGE_MOVED,     /* i + a, nowhere where there is none */
-	VN_ARRANGE_PADDED,    /* rows of a with b of padding behind each, read without it: what the padding gets is none's */
-	VN_ARRANGE_PARTS,     /* a groups, each of three parts of the sizes `part` in this `order`; they come from three sections,
-	                       * each of which has one part of all groups */
+	/* (a,b,each) becomes (b,a,each): a transposition, interleaving, or its inverse */
+	VN_ARRANGE_TURNED,
+	VN_ARRANGE_ROUND,     /* from i + a, wrapping around */
+	VN_ARRANGE_REVERSED,  /* pieces of `each`, in reverse order */
+	VN_ARRANGE_EXCHANGED, /* pieces a and b of `each` are exchanged */
+	VN_ARRANGE_SHIFTED,   /* from i + a, clamped to the first and last index */
+	VN_ARRANGE_MOVED,     /* from i + a; nothing outside the range */
+	/* rows of a, each followed by b of padding, from rows without padding; the padding is 0 */
+	VN_ARRANGE_PADDED,
+	/* a groups of three parts with the sizes `part`, in this `order`, from three sections, each of
+	 * which has one part of every group */
+	VN_ARRANGE_PARTS,
 } vn_arrange_rule;
 
 typedef struct vn_arrange {
 	vn_arrange_rule rule;
 	int64_t         a, b, each; /* each 0: 1 */
-	int64_t         part[3], order[3]; /* PARTS: sizes of the parts 0, 1 and 2 of a group; which of them comes first, ... */
-	int64_t         before;     /* so many indices stay where they are */
-	int64_t         period;     /* those behind them are arranged so many at a time; 0: together. What does not fill a period, or a turn, stays */
+	/* PARTS: the sizes of parts 0, 1 and 2 of a group; the order in which they appear */
+	int64_t         part[3], order[3];
+	int64_t         before;     /* this many indices at the start stay where they are */
+	/* the indices after those are arranged in periods of this length; 0: all together. An incomplete
+	 * period stays where it is */
+	int64_t         period;
 } vn_arrange;
 
-/* Where index i of n comes from; -1: from nowhere, it is 0. */
+/* Returns the index that index i of n comes from; -1: it is 0. */
 int64_t vn_arranged(const vn_arrange *m, int64_t i, int64_t n);
 
-/* y (outer,n,piece) of x (outer,n,piece bytes), along the axis n. */
+/* Rearranges x (outer,n,piece bytes) along the axis of length n into y, of the same shape. */
 void vn_arrange_bytes(void *y, const void *x, const vn_arrange *m, size_t outer, size_t n, size_t piece);
 
 #endif

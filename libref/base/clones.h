@@ -1,10 +1,9 @@
-/* clones.h: one source, several vector widths, the same digits.
+/* clones.h: compiles one function for several vector widths, with bit-identical results.
  *
- * A function marked VN_CLONES is compiled for AVX-512, AVX2 and the baseline,
- * and the processor decides at load time. Its loops must sum in lanes written
- * out in the source, and the file must be built with -ffp-contract=off: then
- * every version gives the same bits. clang 14 cannot do this for static
- * functions; there it is the baseline.
+ * A function marked VN_CLONES is compiled for AVX-512, AVX2 and the baseline; the processor's
+ * version is chosen at load time. Its loops must sum in lanes that are written out in the source,
+ * and the file must be built with -ffp-contract=off: then every version gives the same bits. clang
+ * 14 cannot do this for static functions; it compiles only the baseline.
  */
 #ifndef VN_LIBREF_BASE_CLONES_H
 #define VN_LIBREF_BASE_CLONES_H

@@ -1,7 +1,6 @@
-/* dtype.c: see dtype.h. The portable conversions define the bits; the ones
- * with F16C instructions are used where the processor has them and must agree
- * (tests/test_dtype.c holds all 65536 halves and a million floats against each
- * other). */
+/* dtype.c: see dtype.h. The portable conversions define the bits. Those with F16C instructions are
+ * used if the processor has them, and must agree (tests/test_dtype.c compares all 65536 halves and
+ * a million floats). */
 #include "libref/base/dtype.h"
 
 #include "libref/base/quant.h"

@@ -1,10 +1,9 @@
-/* error.h: a status for code and one line of text for a person.
+/* error.h: a status for code, and one line of text for a person.
  *
- * Every function that can fail for a reason outside the program returns a
- * vn_status and fills the caller's vn_error; VN_OK leaves the text alone. The
- * text names the file and the object, what was expected and what was found.
- * It is written where the facts are; a caller adds only what the callee could
- * not know. A NULL vn_error is allowed everywhere.
+ * Every function that can fail for a reason outside the program returns a vn_status and fills the
+ * caller's vn_error; VN_OK leaves the text alone. The text names the file and the object, what was
+ * expected and what was found. It is written where the facts are known; callers add only what the
+ * callee could not know. A NULL vn_error is allowed everywhere.
  */
 #ifndef VN_LIBREF_BASE_ERROR_H
 #define VN_LIBREF_BASE_ERROR_H
@@ -15,35 +14,35 @@
 
 typedef enum vn_status {
 	VN_OK = 0,
-	VN_ERR_USAGE,       /* the person asked for something that cannot be */
+	VN_ERR_USAGE,       /* the user asked for something impossible */
 	VN_ERR_IO,          /* the system refused: no such file, disk full */
 	VN_ERR_FORMAT,      /* a file breaks the rules of its format */
 	VN_ERR_NOTFOUND,    /* a tensor, weight or checkpoint is absent */
-	VN_ERR_SHAPE,       /* a tensor has another shape than it must */
-	VN_ERR_UNSUPPORTED, /* well formed, but not something we can run */
+	VN_ERR_SHAPE,       /* a tensor has the wrong shape */
+	VN_ERR_UNSUPPORTED, /* valid, but not supported */
 	VN_ERR_NOMEM,
 	VN_ERR_DEVICE,      /* Vulkan: none, unsuitable, or lost */
-	VN_ERR_MISMATCH,    /* two recordings that must not be compared */
+	VN_ERR_MISMATCH,    /* two recordings that are not comparable */
 	VN_ERR_INTERRUPTED, /* SIGINT or SIGTERM */
-	VN_ERR_DAMAGED      /* numbers that contradict the digest that their file has of them */
+	VN_ERR_DAMAGED      /* numbers contradict the digest in their file */
 } vn_status;
 
-/* Does it end a whole job? The others may be a finding about one tensor. */
+/* Does this status end the whole job? Others may be a finding about one tensor. */
 static inline bool vn_status_ends_job(vn_status st)
 {
 	return st == VN_ERR_IO || st == VN_ERR_NOMEM || st == VN_ERR_INTERRUPTED || st == VN_ERR_DAMAGED;
 }
 
 typedef struct vn_error {
-	char text[VN_ERROR_MAX]; /* empty: no error; else one line, no newline */
+	char text[VN_ERROR_MAX]; /* one line without newline; "": no error */
 } vn_error;
 
-/* Fill err and return status, so that a failure is one line at its place. That of the machine (VN_ERR_NOMEM, and
- * VN_ERR_IO with such an errno) is also noted (trouble.h). */
+/* Fills err and returns status. Failures of the machine (VN_ERR_NOMEM, and VN_ERR_IO with such an
+ * errno) are also noted (trouble.h). */
 __attribute__((format(printf, 3, 4)))
 vn_status vn_fail(vn_error *err, vn_status status, const char *format, ...);
 
-/* Put "prefix: " before the text that is there; returns status unchanged. */
+/* Puts "prefix: " before the text in err. Returns status unchanged. */
 __attribute__((format(printf, 3, 4)))
 vn_status vn_context(vn_error *err, vn_status status, const char *format, ...);
 

@@ -1,4 +1,4 @@
-/* facts.h: what an engine says of itself, as words for /run in a recording. */
+/* facts.h: what an engine states about itself, as key-value pairs for /run in a recording. */
 #ifndef VN_LIBREF_BASE_FACTS_H
 #define VN_LIBREF_BASE_FACTS_H
 
@@ -11,9 +11,9 @@ typedef struct vn_facts {
 	struct { char key[VN_FACT_KEY], value[VN_FACT_VALUE]; } fact[VN_FACTS_MAX];
 } vn_facts;
 
-/* Adds or replaces. Longer values are cut; beyond VN_FACTS_MAX they are dropped (assert). */
+/* Adds or replaces a fact. Long values are cut; facts beyond VN_FACTS_MAX are dropped (assert). */
 __attribute__((format(printf, 3, 4)))
 void        vn_facts_set(vn_facts *f, const char *key, const char *format, ...);
-const char *vn_facts_get(const vn_facts *f, const char *key); /* NULL when absent */
+const char *vn_facts_get(const vn_facts *f, const char *key); /* NULL if absent */
 
 #endif

@@ -1,6 +1,5 @@
-/* glob.c: see glob.h. Braces are tried one after the other, stars by
- * backtracking; a budget of steps bounds hostile patterns ("*a*a*a*a..."):
- * when it is spent the answer is "no match". */
+/* glob.c: see glob.h. Braces are tried one after the other, stars by backtracking. A budget of
+ * steps bounds hostile patterns ("*a*a*a*a..."); when it is used up, the answer is "no match". */
 #include "libref/base/glob.h"
 
 #include <string.h>

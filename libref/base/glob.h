@@ -1,7 +1,7 @@
-/* glob.h: which checkpoint names a pattern selects.
+/* glob.h: patterns that select checkpoint names.
  *
- * `*` any run of characters, `?` any one, `{a,b}` either (may nest), anything
- * else itself. A pattern matches the whole name.
+ * `*` any characters, `?` any one character, `{a,b}` either (may be nested), anything else itself.
+ * A pattern matches the whole name.
  */
 #ifndef VN_LIBREF_BASE_GLOB_H
 #define VN_LIBREF_BASE_GLOB_H
@@ -10,10 +10,11 @@
 
 #include <stdbool.h>
 
-/* Time is bounded for any pattern of at most VN_GLOB_MAX bytes. */
+/* For patterns of at most VN_GLOB_MAX bytes the time is bounded. */
 #define VN_GLOB_MAX 256
 
-vn_status vn_glob_check(const char *pattern, vn_error *err); /* braces balanced, not too long, not empty */
+/* fails unless braces balance, and 0 < length <= VN_GLOB_MAX */
+vn_status vn_glob_check(const char *pattern, vn_error *err);
 bool      vn_glob_match(const char *pattern, const char *name);
 
 #endif

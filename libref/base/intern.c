@@ -1,4 +1,5 @@
-/* intern.c: see intern.h. An open hash table under a lock, and blocks of texts one behind the other. */
+/* intern.c: see intern.h. An open hash table under a lock; texts are stored one after the other in
+ * blocks. */
 #include "libref/base/intern.h"
 
 #include <pthread.h>

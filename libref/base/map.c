@@ -62,7 +62,7 @@ vn_status vn_read_text(const char *path, size_t limit, char **text, size_t *byte
 	if (st)
 		return st;
 	if (m.bytes > limit)
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: %zu bytes, more than the %zu such a file may have", path, m.bytes, limit);
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: the file has %zu bytes, at most %zu are allowed", path, m.bytes, limit);
 	else if (!(*text = malloc(m.bytes + 1)))
 		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %zu bytes", path, m.bytes);
 	if (!st) {

@@ -1,7 +1,7 @@
-/* map.h: a whole file mapped for reading.
+/* map.h: maps a whole file for reading.
  *
- * The bytes stay valid until unmap. A file that another program shortens while
- * it is mapped ends ours with SIGBUS, which can at least be told (mapped.h).
+ * The bytes stay valid until vn_map_close. If another program truncates the file meanwhile, reading
+ * it raises SIGBUS, which ends this program with a message (mapped.h).
  */
 #ifndef VN_LIBREF_BASE_MAP_H
 #define VN_LIBREF_BASE_MAP_H
@@ -15,11 +15,12 @@ typedef struct vn_map {
 	size_t               bytes;
 } vn_map;
 
-/* Only regular files; anything else (directory, device, pipe) is VN_ERR_IO. */
+/* Maps a regular file; anything else (directory, device, pipe) is VN_ERR_IO. */
 vn_status vn_map_open(const char *path, vn_map *map, vn_error *err);
 void      vn_map_close(vn_map *map); /* safe on a zeroed one */
 
-/* A small file into memory with a NUL behind it; free() it. Larger than limit: VN_ERR_FORMAT. */
+/* Reads a small file into memory, followed by a NUL. The caller frees *text. Larger than limit:
+ * VN_ERR_FORMAT. */
 vn_status vn_read_text(const char *path, size_t limit, char **text, size_t *bytes, vn_error *err);
 
 #endif

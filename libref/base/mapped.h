@@ -11,9 +11,9 @@
 #include <stddef.h>
 
 void vn_mapped_add(const void *base, size_t bytes, const char *path);
-void vn_mapped_drop(const void *base); /* before it is unmapped; safe on what was not added */
+void vn_mapped_drop(const void *base); /* before unmapping; base may be unknown */
 
-/* For programs, not for libraries: SIGBUS becomes one line on stderr, and exit status 2. */
+/* For programs, not for libraries: makes SIGBUS print one line on stderr and exit with status 2. */
 void vn_mapped_explain(void);
 
 #endif

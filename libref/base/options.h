@@ -1,4 +1,5 @@
-/* options.h: the options of a command as one table: it is parsed, and help, manual and completions are printed from it.
+/* options.h: the options of a command as one table, from which they are parsed, and help, manual
+ * and completions printed.
  *
  *	typedef struct command { const char *model; int threads; bool strict; } command;
  *	static const vn_option options[] = {
@@ -9,8 +10,8 @@
  *
  * --help and -h are options of every table and need no row.
  *
- * Ownership  values are borrowed from argv.
- * Threads    getopt's globals: one command line at a time.
+ * Owner    values point into argv.
+ * Threads  uses the globals of getopt: one command line at a time.
  */
 #ifndef VN_LIBREF_OPTIONS_H
 #define VN_LIBREF_OPTIONS_H
@@ -30,21 +31,22 @@ typedef struct vn_option vn_option;
 typedef vn_status vn_option_taker(void *to, const vn_option *option, const char *value, vn_error *err);
 
 typedef enum vn_option_kind {
-	VN_HEADING, /* no option: `help` is the title of the group that begins here */
+	VN_HEADING, /* not an option: `help` is the title of the group that begins here */
 	VN_FLAG,    /* bool, set to true */
 	VN_TEXT,    /* const char * */
-	VN_OPTIONAL, /* const char *: what is behind "--name=", or "" for --name alone; no letter */
+	VN_OPTIONAL, /* const char *: the text after "--name=", or "" for --name alone; no letter */
 	VN_INT,     /* int, low to high */
 	VN_WHOLE,   /* int64_t, low to high */
 	VN_DOUBLE,  /* double, low to high */
-	VN_CHOICE,  /* int, the place of the value among the words of `argument`, "text|json" */
+	VN_CHOICE,  /* int: the index of the value among the words of `argument`, "text|json" */
 	VN_LIST,    /* const char *[most], with its length in an int at `count`; may be repeated */
 	VN_TAKE,    /* `take` reads it */
-	VN_TAKE_EACH, /* the same; may be repeated */
+	VN_TAKE_EACH, /* same; may be repeated */
 } vn_option_kind;
 
 struct vn_option {
-	const char     *name;   /* without the dashes; NULL: an argument that is no option, VN_TAKE_EACH, in the order of the line */
+	/* without dashes; NULL: a positional argument (VN_TAKE_EACH), in command-line order */
+	const char     *name;
 	char            letter; /* 0: none */
 	vn_option_kind  kind;
 	size_t          at;     /* offset in the command's struct */
@@ -52,12 +54,14 @@ struct vn_option {
 	int             most;
 	int64_t         low, high;
 	vn_option_taker *take;
-	const char     *argument;     /* what stands for the value in help; NULL: it takes none */
-	const char *const *words;     /* the values that there are, "f32|f64"; NULL: `argument` says it */
-	const char     *help;         /* whole sentences; the first is shown with completions. States the default */
+	const char     *argument;     /* the placeholder of the value in help; NULL: takes no value */
+	/* the allowed values, "f32|f64"; NULL: `argument` describes them */
+	const char *const *words;
+	/* sentences that state the default; the first is shown with completions */
+	const char     *help;
 };
 
-/* Where a value goes, and the kind of option by the type of the field. */
+/* Offset of the field that receives the value, and the kind of option from the field's type. */
 #define VN_INTO(type, field) \
 	.kind = _Generic(((type *)0)->field, bool: VN_FLAG, const char *: VN_TEXT, int: VN_INT, int64_t: VN_WHOLE, double: VN_DOUBLE), .at = offsetof(type, field)
 #define VN_RANGE(least, greatest) .low = (least), .high = (greatest)
@@ -72,31 +76,31 @@ struct vn_option {
 
 typedef struct vn_command {
 	const char      *name;     /* "weights" */
-	const char      *synopsis; /* what may stand behind the name; a line for each form */
-	const char      *about;    /* paragraphs, with a line end behind each */
+	const char      *synopsis; /* what may follow the name; one line per form */
+	const char      *about;    /* paragraphs, each ending with a newline */
 	const vn_option *option;
 	int              n;
 	const char      *status;   /* what each exit status means: "0 done, 2 trouble" */
 } vn_command;
 
-/* Reads argv into *to, the command's struct. What is left begins at argv[optind].
- * 0: go on. 1: help was asked for, and is on stdout. 2: wrong, and stderr has a line. */
+/* Reads argv into *to, the command's struct. Remaining arguments begin at argv[optind]. Returns 0:
+ * continue; 1: help was asked for, and is on stdout; 2: an error, and stderr has a line. */
 int vn_options_read(const vn_command *c, int argc, char **argv, void *to);
 
-/* A complaint about a command line, on stderr. Returns 2, the exit status. */
+/* Prints an error about a command line on stderr. Returns 2, the exit status. */
 __attribute__((format(printf, 2, 3)))
 int vn_complain(const char *command, const char *format, ...);
 
 /* ---- options_print.c ------------------------------------------------------------------------ */
 
-/* The values that an option has, "f32|f64"; NULL: any. */
+/* Returns the allowed values of an option, "f32|f64"; NULL: any. */
 const char *vn_option_words(const vn_option *o);
-/* Columns for text on `to`: those of the terminal, at most 100, or 100. */
+/* Returns the width of text on `to`: the terminal's, at most 100; 100 if it is not a terminal. */
 int  vn_options_width(FILE *to);
 void vn_options_help(const vn_command *c, FILE *to);
-/* The options as a list for the page of man(7). */
+/* Prints the options as a list for the common manual page. */
 void vn_options_manual(const vn_command *c, FILE *to);
-/* The command's own page, PROGRAM-COMMAND(1); brief: what it does, in a few words. */
+/* Prints the command's own manual page, PROGRAM-COMMAND(1). brief: what it does, in a few words. */
 void vn_options_page(const vn_command *c, const char *program, const char *brief, FILE *to);
 
 typedef enum vn_shell { VN_BASH, VN_ZSH, VN_FISH, VN_N_SHELLS } vn_shell;
@@ -105,10 +109,10 @@ bool vn_shell_from_name(const char *name, vn_shell *shell);
 
 typedef struct vn_completed {
 	const char       *name, *help;
-	const vn_command *options; /* NULL: has none */
+	const vn_command *options; /* NULL: it has none */
 } vn_completed;
 
-/* A script that completes the n commands of `program` and their options. */
+/* Prints a script that completes the n commands of `program` and their options. */
 void vn_options_completions(vn_shell shell, const char *program, const vn_completed *c, int n, FILE *to);
 
 #endif

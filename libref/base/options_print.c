@@ -39,7 +39,7 @@ static bool is_option(const vn_option *o)
 int vn_options_width(FILE *to)
 {
 	struct winsize w;
-	const int      fd = fileno(to);
+	const int      fd = to == stdout ? STDOUT_FILENO : to == stderr ? STDERR_FILENO : fileno(to); /* these may be printed.h's, without one */
 
 	if (fd < 0 || !isatty(fd) || ioctl(fd, TIOCGWINSZ, &w) != 0 || w.ws_col == 0 || w.ws_col > WIDTH)
 		return WIDTH;
@@ -88,6 +88,16 @@ static void say(const vn_option *o, char *text, size_t room)
 	snprintf(text, room, "%s%s%s%s%s%s", o->help, *words ? " " : "", *words ? o->argument : "", *words ? ": " : "", words, *words ? "." : "");
 	if (o->kind == VN_LIST || o->kind == VN_TAKE_EACH)
 		strncat(text, " May be repeated.", room - strlen(text) - 1);
+}
+
+/* Headings, between two texts, and options. */
+static void print_rows(const vn_command *c, const char *before, const char *after, void (*print)(const vn_option *, FILE *), FILE *to)
+{
+	for (int i = 0; row(c, i); i++)
+		if (row(c, i)->kind == VN_HEADING)
+			fprintf(to, "%s%s%s", before, row(c, i)->help, after);
+		else if (is_option(row(c, i)))
+			print(row(c, i), to);
 }
 
 /* ---- --help ----------------------------------------------------------------------------------- */
@@ -146,11 +156,7 @@ void vn_options_help(const vn_command *c, FILE *to)
 	print_paragraphs(c->about, to);
 	if (!c->n || c->option[0].kind != VN_HEADING)
 		fputs("\nOptions:\n", to);
-	for (int i = 0; row(c, i); i++)
-		if (row(c, i)->kind == VN_HEADING)
-			fprintf(to, "\n%s:\n", row(c, i)->help);
-		else if (is_option(row(c, i)))
-			print_option(row(c, i), to);
+	print_rows(c, "\n", ":\n", print_option, to);
 	if (c->status) {
 		char text[400];
 		snprintf(text, sizeof text, "Exit status: %s.", c->status);
@@ -238,11 +244,7 @@ void vn_options_page(const vn_command *c, const char *program, const char *brief
 	fputs(".SH DESCRIPTION\n", to);
 	print_lines(c->about, "", ".PP\n", to);
 	fputs(".SH OPTIONS\n", to);
-	for (int i = 0; row(c, i); i++)
-		if (row(c, i)->kind == VN_HEADING)
-			fprintf(to, ".SS %s\n", row(c, i)->help);
-		else if (is_option(row(c, i)))
-			print_entry(row(c, i), to);
+	print_rows(c, ".SS ", "\n", print_entry, to);
 	if (c->status) {
 		fputs(".SH EXIT STATUS\n", to);
 		print_lines(c->status, "", "", to);

@@ -1,9 +1,10 @@
-/* printed.h: a stream that lets nothing unprintable through.
+/* printed.h: an output stream that escapes everything unprintable.
  *
- * Names, attributes and texts come from files of strangers, and a terminal obeys some characters: they could colour,
- * hide, turn round or forge lines. Whatever is written to such a stream reaches its descriptor as vn_utf8_printable
- * says, the rest as vn_utf8_code shows it; newlines and tabs are ours and pass. What is built from a stranger's text
- * is cleaned where it is built, too (vn_text_clean): there a newline is a stranger's, and columns know its width.
+ * Names, attributes and texts come from untrusted files, and a terminal obeys some characters: they
+ * could colour, hide, reverse or forge lines. Text written to such a stream reaches its descriptor
+ * unchanged where vn_utf8_printable allows it, and otherwise as vn_utf8_code shows it; newlines and
+ * tabs pass. Strings made from untrusted text are also cleaned where they are made (vn_text_clean),
+ * so that untrusted newlines are escaped and column widths are right.
  */
 #ifndef VN_LIBREF_BASE_PRINTED_H
 #define VN_LIBREF_BASE_PRINTED_H
@@ -11,20 +12,22 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Over an open descriptor, which fclose closes. colour: "\033[31m" and its like pass too. NULL without memory: the
- * descriptor stays open. */
+/* Opens such a stream over a descriptor, which fclose closes. colour: lets sequences like
+ * "\033[31m" pass. Returns NULL without memory; the descriptor then stays open. */
 FILE *vn_printed_open(int fd, bool colour);
-/* stdout and stderr become such streams, and SIGPIPE is ignored. False without memory. */
+/* Turns stdout and stderr into such streams, and ignores SIGPIPE. Returns false without memory. */
 bool  vn_printed_start(void);
-/* Whoever read stdout has left (EPIPE). That is no failure of the stream: what else the program has to write, it writes, and
- * ends with vn_printed_leave, by SIGPIPE and without a word, as programs do that print for others. Where it was started with SIGPIPE
- * ignored it is a failure like any other. */
+/* Has the reader of stdout gone (EPIPE)? That is not an error of the stream. The program still
+ * writes its other output, and then calls vn_printed_leave, which ends it silently by SIGPIPE, as
+ * usual for programs in a pipe. If the program was started with SIGPIPE ignored, EPIPE is an
+ * ordinary error. */
 bool  vn_printed_left(void);
 __attribute__((noreturn))
 void  vn_printed_leave(void);
-/* Why stdout could not be written ("it is closed", "No space left on device"); NULL: it could so far. */
+/* Returns why stdout could not be written ("it is closed", "No space left on device"); NULL: no
+ * failure so far. */
 const char *vn_printed_lost(void);
-/* The error number of this thread's last failure to write to any such stream; EIO where there was none. */
+/* Returns the errno of this thread's last failed write to such a stream; EIO if there was none. */
 int         vn_printed_errno(void);
 
 #endif

@@ -1,11 +1,11 @@
-/* progress.h: a line on a terminal that says how far long work is.
+/* progress.h: shows on a terminal how far long work has come.
  *
- * Shown on stderr at most ten times a second, rewritten in place, and only
- * when stderr is a terminal: silent in a pipe. Work inside other work is begun
- * after it and stopped before it, and stands behind it in the same line: "step
- * 3 of 64, 5/s, 12 s left; node 7 of 44". While a step takes long a thread of
- * this file turns the sign in front, so that nobody thinks that all has stopped.
- * One thread at a time may call these functions.
+ * It rewrites one line on stderr at most ten times a second, and only if stderr is a terminal.
+ * Nested work is started after the outer work and stopped before it, and follows it in the same
+ * line: "step 3 of 64, 5/s, 12 s left; node 7 of 44". During a long step a thread animates a sign
+ * at the start of the line, to show that work continues.
+ *
+ * Threads  call these functions from one thread at a time.
  */
 #ifndef VN_LIBREF_BASE_PROGRESS_H
 #define VN_LIBREF_BASE_PROGRESS_H
@@ -23,7 +23,7 @@ typedef struct vn_progress {
 
 void vn_progress_start(vn_progress *p, const char *what, int64_t total); /* total 0: not known */
 void vn_progress_at(vn_progress *p, int64_t done); /* "layer 7 of 24, 3.1/s, 5 s left" */
-void vn_progress_stop(vn_progress *p);             /* clears the line; safe on a zeroed or stopped one */
+void vn_progress_stop(vn_progress *p);             /* clears the line; p may be zeroed or stopped */
 
 double vn_seconds(void); /* monotonic clock */
 

@@ -1,5 +1,5 @@
-/* quant.c: see quant.h. One function a format; inner loops have a fixed length
- * and no choice in them, so that the compiler turns them into vectors. */
+/* quant.c: see quant.h. One function per format; inner loops have a fixed length and no branches,
+ * so that the compiler vectorises them. */
 #include "libref/base/quant.h"
 
 #include "libref/base/clones.h"

@@ -1,5 +1,5 @@
-/* quantise.c: see quantise.h. Products in float32 with the scale that is not yet
- * rounded; what is stored of it is its float16. */
+/* quantise.c: see quantise.h. Products in float32 use the scale before rounding; the stored scale
+ * is its float16. */
 #include "libref/base/quantise.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
-/* sanitizer.h: is this build watched by a sanitizer (-fsanitize=...)?
+/* sanitizer.h: VN_SANITIZED is defined if this build uses a sanitizer (-fsanitize=...).
  *
- * A sanitizer reserves terabytes of addresses and makes system calls of its own, so such a build sets no limit on
- * memory, installs no filter of system calls, and leaves signals alone.
+ * A sanitizer reserves terabytes of addresses and makes system calls of its own, so such a build
+ * sets no memory limit, installs no system call filter, and leaves signals alone.
  */
 #ifndef VN_LIBREF_BASE_SANITIZER_H
 #define VN_LIBREF_BASE_SANITIZER_H

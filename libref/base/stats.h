@@ -1,8 +1,8 @@
-/* stats.h: what a tensor's numbers look like, in one pass.
+/* stats.h: the statistics of a tensor's numbers, in one pass.
  *
- * Sums are in double and in a fixed order (blocks of 4096 elements, each block
- * in eight lanes), so the digits do not depend on how the data was cut into
- * pieces, as long as each piece but the last is a multiple of 4096 elements.
+ * Sums are in double and in a fixed order (blocks of 4096 elements, each block in eight lanes), so
+ * the digits do not depend on how the data was cut into pieces, provided that each piece except the
+ * last is a multiple of 4096 elements.
  */
 #ifndef VN_LIBREF_BASE_STATS_H
 #define VN_LIBREF_BASE_STATS_H
@@ -12,11 +12,11 @@
 #define VN_STATS_BLOCK 4096
 
 typedef struct vn_stats {
-	int64_t n, nan, inf;                  /* elements; of them NaN, of them infinite */
-	double  min, max, mean, rms, absmax;  /* over the finite ones; NaN when there are none */
+	int64_t n, nan, inf;                  /* elements; how many are NaN, infinite */
+	double  min, max, mean, rms, absmax;  /* of the finite ones; NaN if there are none */
 } vn_stats;
 
-/* Running sums; start from {0}. */
+/* Running sums, starting from {0}. */
 typedef struct vn_stats_sum {
 	int64_t n, nan, inf;
 	double  min, max, sum, squares;

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -26,9 +27,29 @@ static struct {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* The handler is gone by now, and the signal waits until it has returned: then it does what it would have done. */
+static void leave_nothing(int number)
+{
+	vn_temporary_end();
+	raise(number);
+}
+
+/* Whoever ends in order at a signal has a handler (capture/run/interrupt.h), which stays; so does what is ignored (nohup). */
+static void clean_up_at_signals(void)
+{
+	static const int list[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction now = { .sa_handler = leave_nothing, .sa_flags = (int)SA_RESETHAND }, old;
+
+	sigemptyset(&now.sa_mask);
+	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+		if (sigaction(list[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+			sigaction(list[i], &now, NULL);
+}
+
 void vn_temporary_add(const char *path)
 {
 	pthread_mutex_lock(&lock);
+	clean_up_at_signals();
 	for (int i = 0; i < MOST && strlen(path) < PATH_ROOM; i++)
 		if (!slot[i].listed) {
 			strcpy(slot[i].path, path);

@@ -1,19 +1,24 @@
-/* temporary.h: files and folders of this run that must not outlive it.
+/* temporary.h: a list of temporary files and folders that must not outlive the run.
  *
- * Whoever makes one removes it, or gives it its final name. But a library may end the program where memory or
- * threads run out (OpenMP's does), or crash: what is listed here is then removed by compare/main.c.
+ * Whoever creates one removes it or gives it its final name. But a library may end the program if
+ * memory or threads run out (as OpenMP does), or crash; compare/main.c then removes what is on the
+ * list. From the first vn_temporary_add on, SIGINT, SIGTERM and SIGHUP that have no handler of
+ * their own do so as well.
  *
  * Threads  any.
  */
 #ifndef VN_LIBREF_BASE_TEMPORARY_H
 #define VN_LIBREF_BASE_TEMPORARY_H
 
-/* A file, or a folder with all that is in it. The path is copied; beyond a few, or too long, it is not listed. */
+/* Adds a file, or a folder with its contents. The path is copied. Not listed if the list is full or
+ * the path is too long. */
 void vn_temporary_add(const char *path);
-void vn_temporary_forget(const char *path); /* removed, or of its final name; before that happens */
-void vn_temporary_clear(const char *path);  /* forgets it, and removes it with all that is in it */
+void vn_temporary_forget(const char *path); /* call when it is removed, or gets its final name */
+/* takes it off the list, and removes it with its contents */
+void vn_temporary_clear(const char *path);
 
-/* Removes all that is listed, closes every file and waits a moment for processes of ours that end by that. Calls nothing that may not be called in a signal handler, and allocates nothing. */
+/* Removes everything on the list, closes every file, and waits a moment for child processes that
+ * this ends. Safe in a signal handler; allocates nothing. */
 void vn_temporary_end(void);
 
 #endif

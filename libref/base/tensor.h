@@ -1,7 +1,7 @@
 /* tensor.h: a shape, and a view of numbers in memory.
  *
- * Both are plain values. A view owns nothing: whoever hands one out says how
- * long the bytes live. Arrays are row-major, outermost axis first.
+ * Both are plain values. A view owns nothing: the code that returns one says how long the bytes
+ * live. Arrays are row-major, outermost axis first.
  */
 #ifndef VN_LIBREF_BASE_TENSOR_H
 #define VN_LIBREF_BASE_TENSOR_H
@@ -10,7 +10,8 @@
 
 #include <stdbool.h>
 
-/* Caches of all layers in one: layer, keys and values, block, slot, head, dim. */
+/* Enough for the caches of all layers in one tensor: layer, keys and values, block, slot, head,
+ * dim. */
 #define VN_MAX_RANK 6
 
 typedef struct vn_shape {
@@ -21,17 +22,17 @@ typedef struct vn_shape {
 typedef struct vn_tensor {
 	vn_dtype    dtype;
 	vn_shape    shape;
-	const void *data; /* may be unaligned when it lies in a mapped file */
+	const void *data; /* may be unaligned, in a mapped file */
 } vn_tensor;
 
 #define VN_SHAPE_TEXT 128 /* six numbers of 19 digits */
 
 int64_t vn_shape_count(const vn_shape *s);                     /* elements; product of the dims */
 bool    vn_shape_equal(const vn_shape *a, const vn_shape *b);
-/* "(17, 6, 8)" into text of VN_SHAPE_TEXT bytes; returns text. */
+/* Writes "(17, 6, 8)" to text (VN_SHAPE_TEXT bytes). Returns text. */
 char   *vn_shape_text(const vn_shape *s, char *text);
 
-/* Frees the data of a view, where whoever made it says that they are the caller's; data is NULL then. */
+/* Frees the data of a view and sets it to NULL. Only for views whose data belongs to the caller. */
 void    vn_tensor_free(vn_tensor *t);
 
 #endif

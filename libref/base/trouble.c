@@ -47,8 +47,8 @@ vn_status vn_trouble_since(unsigned mark, const char *what, vn_error *err)
 	if (atomic_load(&count) == mark)
 		return VN_OK;
 	if (atomic_load(&readable))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: not to be relied on, since something failed: %.800s", what, first);
-	return vn_fail(err, VN_ERR_NOMEM, "%s: not to be relied on, since memory ran out", what);
+		return vn_fail(err, VN_ERR_NOMEM, "%s: the result is unreliable, because something failed: %.800s", what, first);
+	return vn_fail(err, VN_ERR_NOMEM, "%s: the result is unreliable, because memory ran out", what);
 }
 
 void vn_trouble_spare(bool begin)

@@ -1,10 +1,10 @@
-/* trouble.h: notes what the machine refused (memory, a read, a write, a file, a process), so that no
- * result is built on it.
+/* trouble.h: notes what the machine refused (memory, a read, a write, a file, a process), so that
+ * no result is built on it.
  *
- * Most callers pass such a failure on, and the run ends. Some cannot, or mistake it for something
+ * Most callers report such a failure, and the run ends. Some cannot, or mistake it for something
  * else: a line is dropped from a report, a file looks damaged or absent. Therefore every refusal is
  * noted where it is seen: by vn_fail (error.h), by json.h for Jansson, and by the program for each
- * library call of its own (compare/watch.c). Before something becomes final (a recording or a report
+ * library call of its own (compare/watch.c). Before something becomes final (a recording or report
  * gets its name, the program chooses its exit status), the code asks vn_trouble_since.
  *
  * Threads  any.
@@ -16,19 +16,23 @@
 
 #include <stdbool.h>
 
-/* Something was refused. text: what, for vn_trouble_since; the first one that is not NULL is kept. */
+/* Notes a refusal. text: what was refused, for vn_trouble_since; the first text that is not NULL is
+ * kept. */
 void vn_trouble_note(const char *text);
-/* An error number that speaks of the machine's state and not of what was asked: ENOMEM, EIO, EMFILE, not ENOENT. */
+/* Is this errno about the state of the machine (ENOMEM, EIO, EMFILE) rather than about the request
+ * (ENOENT)? */
 bool vn_trouble_is(int number);
 
-/* Until now. In a program that does one thing and ends, which says so first: from its start. */
+/* Returns a mark for vn_trouble_since. After vn_trouble_program, which a program with a single task
+ * calls first, marks are those of its start. */
 unsigned vn_trouble_mark(void);
 void     vn_trouble_program(void);
-/* VN_OK, or VN_ERR_NOMEM with "WHAT: ...": something was refused since the mark. */
+/* Returns VN_OK, or VN_ERR_NOMEM with "WHAT: ..." if something was refused since the mark. */
 vn_status vn_trouble_since(unsigned mark, const char *what, vn_error *err);
 
-/* Between the two, this thread asks for what it can do without: a failure is not noted. */
+/* Between begin and end, this thread tries things that it can do without, and failures are not
+ * noted. */
 void vn_trouble_spare(bool begin);
-bool vn_trouble_sparing(void); /* for who watches */
+bool vn_trouble_sparing(void); /* for code that watches library calls */
 
 #endif

@@ -1,6 +1,7 @@
 /* eval_real.h: the functions behind vn_eval, in both widths.
  *
- * row, dim: elements of one token's row of the output, and of its last axis. */
+ * row: elements of one token's row of the output; dim: of its last axis.
+ */
 #ifndef VN_LIBREF_EXEC_EVAL_REAL_H
 #define VN_LIBREF_EXEC_EVAL_REAL_H
 

@@ -224,12 +224,12 @@ static vn_status check_inputs(const vn_ref *r, const vn_node *n, vn_error *err)
 	for (int i = 0; i < n->n_in; i++) {
 		const int state = joined(r, n, i);
 		if (state >= 0 ? !vn_states_ready(&r->states, state) : !vn_ref_holds(r, n->in[i]))
-			return vn_fail(err, VN_ERR_USAGE, "%s: its input %s is not there: neither run nor written, or gone", name,
+			return vn_fail(err, VN_ERR_USAGE, "%s: its input %s is not in memory: it was neither computed nor written, or is already freed", name,
 			               r->plan->value[n->in[i]].name);
 	}
 	for (int k = 0; k < n->n_state; k++)
 		if (!vn_states_ready(&r->states, n->state[k]))
-			return vn_fail(err, VN_ERR_USAGE, "%s: its %s is not there: an earlier call neither ran nor wrote it", name,
+			return vn_fail(err, VN_ERR_USAGE, "%s: its %s is missing: an earlier call neither computed nor wrote it", name,
 			               vn_state_word(r->plan, n->state[k]));
 	return VN_OK;
 }

@@ -1,6 +1,5 @@
-/* ref.c: the reference engine, see ref.h: its life and its calls. A call is:
- * make room for the values (slots.h says where each lies) and the states, then
- * node by node (node.c). */
+/* ref.c: the reference engine, see ref.h: creating it, and its calls. A call allocates room for
+ * values (slots.h) and states, and then runs node by node (node.c). */
 #include "libref/exec/ref_internal.h"
 
 #include "libref/ops/blas.h"
@@ -18,7 +17,7 @@ vn_status vn_ref_create(const vn_plan *plan, const vn_tensor *weights, const vn_
 	*ref = NULL;
 	for (int i = 0; !st && i < plan->n_nodes; i++)
 		if (plan->node[i].early)
-			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: a barrier is left out of the GPU's commands alone: the reference has none", plan->value[plan->node[i].out[0]].name);
+			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: this fault omits a barrier on the GPU: the reference engine has no barriers", plan->value[plan->node[i].out[0]].name);
 	if (st)
 		return st;
 	if (!(r = *ref = calloc(1, sizeof *r)))
@@ -128,9 +127,9 @@ static vn_status make_room(vn_ref *r, int64_t tokens, vn_error *err)
 static vn_status check_call(const vn_ref *r, const int32_t *ids, int64_t tokens, vn_error *err)
 {
 	if (tokens < 1)
-		return vn_fail(err, VN_ERR_USAGE, "empty prompt: at least one token is needed");
+		return vn_fail(err, VN_ERR_USAGE, "the prompt is empty: give at least one token");
 	if (tokens > r->plan->context - r->position)
-		return vn_fail(err, VN_ERR_USAGE, "%" PRId64 " tokens, the model's context is %d", r->position + tokens, r->plan->context);
+		return vn_fail(err, VN_ERR_USAGE, "%" PRId64 " tokens exceed the model's context of %d", r->position + tokens, r->plan->context);
 	for (int64_t i = 0; i < tokens; i++)
 		if (ids[i] < 0 || ids[i] >= r->plan->vocab)
 			return vn_fail(err, VN_ERR_USAGE, "token %" PRId64 ": id %" PRId32 " is outside the vocabulary (0 to %d)", i, ids[i],
@@ -167,7 +166,7 @@ vn_status vn_ref_run(void *ref, int from, int to, vn_error *err)
 	if (!r->call.open)
 		return vn_fail(err, VN_ERR_USAGE, "no call is begun");
 	if (from < 0 || to > r->plan->n_nodes)
-		return vn_fail(err, VN_ERR_USAGE, "nodes %d to %d: the plan has %d", from, to, r->plan->n_nodes);
+		return vn_fail(err, VN_ERR_USAGE, "nodes %d to %d are not in the plan, which has %d nodes", from, to, r->plan->n_nodes);
 	for (int i = from; !st && i < to; i++) {
 		if (!(st = vn_ref_interrupted(r, err)))
 			st = vn_ref_node(r, i, err);
@@ -185,7 +184,7 @@ static void *find(vn_ref *r, int value, bool to_write, int64_t *n, vn_error *err
 		return NULL;
 	}
 	if (value < 0 || value >= r->plan->n_values) {
-		vn_fail(err, VN_ERR_USAGE, "value %d: the plan has %d", value, r->plan->n_values);
+		vn_fail(err, VN_ERR_USAGE, "value %d is not in the plan, which has %d values", value, r->plan->n_values);
 		return NULL;
 	}
 	const char *name = r->plan->value[value].name;
@@ -196,11 +195,11 @@ static void *find(vn_ref *r, int value, bool to_write, int64_t *n, vn_error *err
 			*n = vn_state_row(&r->plan->state[state]);
 			return vn_states_open(&r->states, state);
 		}
-		vn_fail(err, VN_ERR_USAGE, "%s grows by what its node reads: write that", name);
+		vn_fail(err, VN_ERR_USAGE, "%s is a state and cannot be written: write the inputs of its node", name);
 		return NULL;
 	}
 	if (state < 0 && r->slots.slot[root] < 0) {
-		vn_fail(err, VN_ERR_USAGE, "%s is never in memory: tap it", name);
+		vn_fail(err, VN_ERR_USAGE, "%s is never kept in memory: read it with a tap", name);
 		return NULL;
 	}
 	*n = r->call.tokens * vn_value_row(&r->plan->value[root]);
@@ -208,7 +207,7 @@ static void *find(vn_ref *r, int value, bool to_write, int64_t *n, vn_error *err
 		return vn_ref_at(r, root);
 	now = state >= 0 ? vn_states_see(&r->states, state, n) : vn_ref_holds(r, root) ? vn_ref_at(r, root) : NULL;
 	if (!now)
-		vn_fail(err, VN_ERR_USAGE, "%s is not there: neither run nor written, or gone", name);
+		vn_fail(err, VN_ERR_USAGE, "%s is not in memory: it was neither computed nor written, or is already freed", name);
 	return (void *)(uintptr_t)now;
 }
 

@@ -1,22 +1,20 @@
-/* ref.h: the reference engine: a walk over a plan on the CPU.
+/* ref.h: the reference engine: executes a plan on the CPU.
  *
- * Every call takes some tokens, puts them behind those of earlier calls, and
- * leaves what nodes keep (vn_state: the cache of keys and values, for one) for
- * the next: one call with the whole prompt is a prefill, further calls with one
- * token each are decoding.
+ * Every call takes some tokens, appends them to those of earlier calls, and keeps the states of
+ * nodes (vn_state; for example the cache of keys and values) for the next call. One call with the
+ * whole prompt is a prefill; further calls with one token each are decoding.
  *
- * The same plan, weights, policy and calls give the same bits, run after run
- * and for any number of threads.
+ * The same plan, weights, policy and calls give the same bits, in every run and for any number of
+ * threads.
  *
  * Owner    plan and weights are borrowed and must outlive the engine.
  * Threads  one thread at a time per engine; it uses `threads` of its own.
- * Memory   weights stay where they are and are converted in panels; beside
- *          them: the live values of one call, the states (those of fixed size
- *          twice), the logits in pieces of 256 MiB at most, and what an operation needs for each thread: a
- *          linear a panel of 16 MiB (f64: 32) and more only for inputs wider
- *          than 65536; an attention 8 bytes for every (S + 128) K + 64 S, with S
- *          the tokens so far and K the width of a head: 48 MiB at S = 32768 and
- *          K = 128. Scores and probabilities, when tapped: 64 S numbers a thread.
+ * Memory   Weights stay where they are and are converted in panels. In addition: the live values of
+ *          one call; the states (those of fixed size twice); the logits in pieces of at most 256
+ *          MiB; and per thread what an operation needs. linear: a panel of 16 MiB (f64: 32), more
+ *          only for inputs wider than 65536. attention: 8 bytes for each of (S + 128) K + 64 S,
+ *          with S tokens so far and heads of width K: 48 MiB for S = 32768 and K = 128; tapped
+ *          scores and probabilities: 64 S numbers.
  */
 #ifndef VN_LIBREF_EXEC_REF_H
 #define VN_LIBREF_EXEC_REF_H
@@ -28,15 +26,15 @@ typedef struct vn_ref vn_ref;
 
 typedef struct vn_ref_options {
 	vn_policy policy;
-	int       threads;  /* 0: one a processor */
-	bool      progress; /* a line on the terminal */
-	/* NULL, or asked before every node and every piece of the logits: true makes
-	 * the call fail with VN_ERR_INTERRUPTED. */
+	int       threads;  /* 0: one per processor */
+	bool      progress; /* show progress on the terminal */
+	/* NULL, or called before every node and every piece of the logits; true makes the call fail
+	 * with VN_ERR_INTERRUPTED. */
 	bool    (*stop)(void *ctx);
 	void     *stop_ctx;
 } vn_ref_options;
 
-/* weights: (n_weights of the plan), shapes as the plan says. Refused: a plan that
+/* Creates an engine. weights: (n_weights of the plan), in the plan's shapes. Refuses a plan that
  * vn_plan_check refuses. */
 vn_status vn_ref_create(const vn_plan *plan, const vn_tensor *weights, const vn_ref_options *o,
                         vn_ref **ref, vn_error *err);
@@ -56,12 +54,13 @@ void      vn_ref_facts(const void *ref, vn_facts *f);
 void      vn_ref_destroy(void *ref);
 extern const vn_engine_ops vn_ref_ops;
 
-/* More of the reference alone. Values share memory: one is there from its node until its last reader has run, so write it
- * when its node's turn has come, not earlier. A node or a read whose value is gone is refused (VN_ERR_USAGE). A value that
- * streams (vn_value_streams: the logits, attention scores) is never in memory as a whole; taps show it. A failed run leaves
- * the call begun. flush does nothing: taps are handed over at once. */
+/* Details of this engine. Values share memory: a value exists from its node until its last reader
+ * has run, so write it only when its node's turn has come. Running or reading anything whose value
+ * is gone fails (VN_ERR_USAGE). A value that streams (vn_value_streams: the logits, attention
+ * scores) is never in memory as a whole; use taps. A failed run leaves the call begun. flush does
+ * nothing: taps are handed over at once. */
 
-/* What products round from here on; the rest of the policy stays. */
+/* Changes what products round from now on; the rest of the policy stays. */
 void      vn_ref_products(vn_ref *r, vn_products products);
 
 #endif

@@ -1,9 +1,8 @@
-/* ref_internal.h: the inside of vn_ref. ref.c has its life and its calls, node.c
- * runs one node.
+/* ref_internal.h: internals of vn_ref. ref.c creates it and handles calls, node.c runs one node.
  *
- * Whoever runs a call in parts may leave nodes out and write their outputs, so
- * nothing is taken for granted: each slot knows whose numbers lie in it, each
- * state how far it is filled, and a node whose inputs are not there is refused.
+ * Callers that run a call in parts may leave nodes out and write their outputs. So each slot
+ * records which value it holds, and each state how far it is filled. A node whose inputs are
+ * missing is refused.
  */
 #ifndef VN_LIBREF_EXEC_REF_INTERNAL_H
 #define VN_LIBREF_EXEC_REF_INTERNAL_H
@@ -26,18 +25,18 @@ struct vn_ref {
 	bool           (*stop)(void *ctx);
 	void            *stop_ctx;
 	int64_t          position;
-	size_t           size;     /* bytes of a number: 4 or 8 */
+	size_t           size;     /* bytes per number: 4 or 8 */
 	vn_states        states;
 	vn_slots         slots;
-	int             *holder;   /* (slots.n): the value whose numbers lie there; -1: none */
-	char            *memory;   /* of all slots, for room_tokens tokens */
+	int             *holder;   /* (slots.n): the value that the slot holds; -1: none */
+	char            *memory;   /* all slots, for room_tokens tokens */
 	int64_t          room_tokens;
-	void            *convert;  /* (VN_REF_CONVERT) in the storage format */
+	void            *convert;  /* (VN_REF_CONVERT), scratch in the storage format */
 	struct {
 		bool           open;
-		const int32_t *ids;    /* (tokens), the caller's */
+		const int32_t *ids;    /* (tokens), borrowed */
 		int64_t        tokens;
-		const vn_taps *taps;   /* the caller's, or NULL */
+		const vn_taps *taps;   /* borrowed, or NULL */
 		vn_progress    progress;
 	} call;
 };
@@ -47,16 +46,16 @@ static inline void *vn_ref_at(const vn_ref *r, int value)
 	return r->memory + (size_t)(r->slots.offset[value] * r->room_tokens) * r->size;
 }
 
-/* Is it the value whose numbers lie in its memory? */
+/* Does the value's memory hold this value now? */
 static inline bool vn_ref_holds(const vn_ref *r, int value)
 {
 	return r->slots.slot[value] >= 0 && r->holder[r->slots.slot[value]] == value;
 }
 
-/* Numbers of a value are in its memory now. */
+/* Records that the value's memory now holds it. */
 void      vn_ref_placed(vn_ref *r, int value);
 vn_status vn_ref_interrupted(const vn_ref *r, vn_error *err);
-/* Evaluates a node of the open call and hands over what is tapped of it. */
+/* Evaluates a node of the open call and hands its tapped outputs to the sink. */
 vn_status vn_ref_node(vn_ref *r, int node, vn_error *err);
 
 #endif

@@ -83,7 +83,7 @@ vn_status vn_sample(const void *scores, vn_dtype dtype, int64_t V, double temper
 	double max, sum, part;
 
 	if (!highest(scores, dtype, V, &max, id))
-		return vn_fail(err, VN_ERR_FORMAT, "no token can be chosen from %" PRId64 " scores: they hold NaN or infinity", V);
+		return vn_fail(err, VN_ERR_FORMAT, "no token can be chosen: the %" PRId64 " logits hold NaN or infinity", V);
 	if (temperature > 0.0) {
 		run_up(scores, dtype, V, max, temperature, INFINITY, &sum);
 		/* u < 1, so u times the sum is below the sum, also when rounded: some id is reached. */

@@ -1,6 +1,5 @@
-/* slots.c: see slots.h. First fit, in execution order: a freed slot is taken by
- * the next value that fits into it. Layers repeat, so from the second on
- * everything fits where the one before was. */
+/* slots.c: see slots.h. First fit, in execution order: a freed slot is taken by the next value that
+ * fits. Layers repeat, so from the second layer on everything fits where the first layer was. */
 #include "libref/exec/slots.h"
 
 #include <stdlib.h>

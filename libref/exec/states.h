@@ -1,9 +1,8 @@
 /* states.h: the memory of what nodes keep between calls (vn_state), on the CPU.
  *
- * Numbers are as wide as the policy computes. A state that grows has one piece
- * of memory, whose room doubles up to the context; rows behind those of kept
- * calls do not count. One of fixed size has two: as the kept calls left it, and
- * as the call at hand makes it; keeping that call exchanges them.
+ * Numbers have the width in which the policy computes. A growing state has one buffer, which
+ * doubles up to the context; rows after those of kept calls are unused. A state of fixed size has
+ * two: as kept calls left it, and as the current call makes it. Keeping the call exchanges them.
  */
 #ifndef VN_LIBREF_EXEC_STATES_H
 #define VN_LIBREF_EXEC_STATES_H
@@ -11,38 +10,38 @@
 #include "libref/plan/plan.h"
 
 typedef struct vn_kept {
-	char   *now, *next; /* next: of fixed size alone */
-	int64_t room;       /* rows there is memory for */
-	int64_t upto;       /* tokens that it has seen, all of them from the first on */
-	bool    made;       /* of fixed size: next is that of the call at hand */
+	char   *now, *next; /* next: only for fixed size */
+	int64_t room;       /* rows allocated */
+	int64_t upto;       /* tokens that it has processed, counted from the first */
+	bool    made;       /* fixed size: `next` is that of the current call */
 } vn_kept;
 
 typedef struct vn_states {
 	const vn_plan *plan;
-	size_t         size;   /* bytes of a number */
-	int64_t        past, tokens; /* of the call at hand */
+	size_t         size;   /* bytes per number */
+	int64_t        past, tokens; /* of the current call */
 	vn_kept       *kept;   /* (n_states) */
 } vn_states;
 
 vn_status vn_states_create(vn_states *s, const vn_plan *plan, size_t size, vn_error *err);
-void      vn_states_destroy(vn_states *s); /* safe on a zeroed one */
+void      vn_states_destroy(vn_states *s); /* s may be zeroed */
 
-/* A call of so many tokens behind `past`; at 0 everything is as at the start. A
- * failure leaves what kept calls left. */
+/* Begins a call of `tokens` tokens after `past`; past 0 resets everything. On failure the states of
+ * kept calls remain. */
 vn_status vn_states_begin(vn_states *s, int64_t past, int64_t tokens, vn_error *err);
-/* keep: what the call made is what the next one finds. */
+/* Ends the call. keep: the next call continues from its states. */
 void      vn_states_end(vn_states *s, bool keep);
 
-/* The rows of the call (tokens, row) join a state that grows. */
+/* Appends the call's rows (tokens, row) to a growing state. */
 void      vn_states_append(vn_states *s, int state, const void *rows);
-/* Whether all is there that its node reads. */
+/* Is everything there that its node reads? */
 bool      vn_states_ready(const vn_states *s, int state);
-/* What its node is given (vn_args.state): of a fixed size, a copy to make anew. */
+/* Returns what its node gets (vn_args.state); for fixed size, a copy to be updated. */
 void     *vn_states_open(vn_states *s, int state);
-/* Its node has run, or somebody wrote what open gave. */
+/* Call after its node has run, or after the memory from vn_states_open was written. */
 void      vn_states_made(vn_states *s, int state);
 
-/* The state as it is now, and how many numbers; NULL when it is not known. */
+/* Returns the current state and its number of elements; NULL: not known. */
 const void *vn_states_see(const vn_states *s, int state, int64_t *n);
 
 #endif

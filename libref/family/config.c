@@ -103,7 +103,7 @@ vn_status vn_config_decoder(const char *path, const json_t *o, vn_config *c, vn_
 	    (st = vn_config_act(path, o, "hidden_act", &c->act, err)))
 		return st;
 	if (c->H % c->G)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %d heads do not share %d key/value heads evenly", path, c->H, c->G);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %d heads cannot share %d key/value heads evenly", path, c->H, c->G);
 	if (c->K == 0 && c->D % c->H)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: hidden_size %d is not a multiple of %d heads", path, c->D, c->H);
 	if (c->K == 0)
@@ -132,7 +132,7 @@ vn_status vn_config_layer_types(const char *path, const json_t *o, vn_config *c,
 	if (!json_is_array(types))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: layer_types must be a list", path);
 	if (json_array_size(types) != (size_t)c->L)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: layer_types has %zu entries for %d layers", path, json_array_size(types), c->L);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: layer_types has %zu entries, expected %d (one for each layer)", path, json_array_size(types), c->L);
 	c->layer_types = types;
 	return VN_OK;
 }
@@ -165,9 +165,9 @@ vn_status vn_config_window(const char *path, const vn_config *c, int layer, int 
 	else if (type && strcmp(type, "sliding_attention") == 0 && c->window)
 		*window = c->window;
 	else if (type && strcmp(type, "sliding_attention") == 0)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: layer_types[%d]: '%s' in a model without a window", path, layer, type);
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: layer_types[%d] is '%s', but the config sets no sliding_window", path, layer, type);
 	else
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: layer_types[%d]: '%s' is not supported here", path, layer,
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: layer_types[%d]: '%s' is not supported in this family", path, layer,
 		               type ? type : "(not a string)");
 	return VN_OK;
 }

@@ -72,7 +72,7 @@ static vn_status rope_object(const char *path, const json_t *o, const json_t **s
 		return VN_OK;
 	const json_t *theta4 = field(o, "rope_theta"), *theta5 = field(five, "rope_theta");
 	if (theta4 && theta5 && json_number_value(theta4) != json_number_value(theta5))
-		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_theta is %g, rope_parameters.rope_theta is %g", path,
+		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_theta is %g, but rope_parameters.rope_theta is %g", path,
 		               json_number_value(theta4), json_number_value(theta5));
 	if (json_object_size(four) > 0 && ((key = disagrees(o, four, five)) || (key = disagrees(o, five, four))))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_scaling and rope_parameters disagree on %s", path, key);
@@ -86,7 +86,7 @@ static vn_status rope_theta(const char *path, const json_t *o, double *theta, vn
 	const json_t *v = field(o, "rope_theta");
 
 	if (v && json_is_number(v) && !((float)json_number_value(v) > 1.0f))
-		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_theta is %g and must be above 1", path, json_number_value(v));
+		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_theta is %g, expected a number above 1", path, json_number_value(v));
 	return vn_config_real(path, o, "rope_theta", 1, 1e30, theta, err);
 }
 
@@ -125,7 +125,7 @@ vn_status vn_config_rope(const char *path, const json_t *o, int context, double 
 
 	r->rotary_dim = (int)(width * partial);
 	if (r->rotary_dim < 2 || r->rotary_dim % 2)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: rotary width %d (head width %d times %g) is not an even number >= 2", path,
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: the rotary width is %d (head width %d times %g), expected an even number of at least 2", path,
 		               r->rotary_dim, width, partial);
 	if (r->original_context == 0)
 		r->original_context = context;
@@ -134,9 +134,9 @@ vn_status vn_config_rope(const char *path, const json_t *o, int context, double 
 	if (!factor_given && ratio)
 		r->factor = (double)context / r->original_context;
 	else if (!factor_given && r->type != VN_ROPE_DEFAULT)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: RoPE scaling without a factor", path);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: the RoPE scaling has no factor", path);
 	if (r->type == VN_ROPE_DYNAMIC && r->rotary_dim < 4)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: dynamic RoPE of a head of %d columns", path, r->rotary_dim);
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: dynamic RoPE with %d rotary columns is not supported (at least 4 are)", path, r->rotary_dim);
 	if (r->type == VN_ROPE_LONGROPE && r->original_context < 2)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: longrope needs an original_max_position_embeddings above 1", path);
 	if (r->type == VN_ROPE_LLAMA3 && !(r->low_freq_factor > 0 && r->high_freq_factor > r->low_freq_factor))

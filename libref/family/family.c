@@ -40,7 +40,7 @@ vn_status vn_family_find(const char *path, const json_t *config, const vn_family
 	char        known[128] = "";
 
 	if (!type)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: no model_type", path);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: model_type is missing", path);
 	for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
 		if (strcmp(families[i].model_type, type) == 0) {
 			*family = &families[i];

@@ -1,7 +1,7 @@
-/* family.h: the families of models, one page each, and the way to find one.
+/* family.h: the families of models, and the function that finds one.
  *
- * A page reads the fields of config.json that its family knows and builds the
- * plan. Adding a family is adding a page and a line in family.c.
+ * Each family is one file, which reads the fields of config.json that it knows and builds the plan.
+ * To add a family, add a file and a row in family.c.
  */
 #ifndef VN_LIBREF_PLAN_FAMILY_H
 #define VN_LIBREF_PLAN_FAMILY_H
@@ -12,10 +12,14 @@
 
 /* How files spell the names of a family's weights. Lists end with NULL. */
 typedef struct vn_naming {
-	const char        *stem;     /* how the plan's names begin, those outside the trunk (lm_head) excepted */
-	const char *const *prefixes; /* what a file may have in its place; the first that finds a weight counts for all */
-	const char *const *ignored;  /* globs, of the file's names: buffers of old files, other modalities */
-	const char        *copy, *original; /* a plan that does not read `copy` may find it all the same: as `original` */
+	/* the prefix of the plan's names, except of those outside the trunk (lm_head) */
+	const char        *stem;
+	/* prefixes that files may have instead; the first that finds a weight is used for all */
+	const char *const *prefixes;
+	/* globs of file names to ignore: buffers of old files, other modalities */
+	const char *const *ignored;
+	/* a file may contain `copy`, equal to `original`, for a plan that does not read it */
+	const char        *copy, *original;
 } vn_naming;
 
 extern const vn_naming vn_naming_model; /* "model.": all but GPT-2 */
@@ -24,14 +28,15 @@ extern const vn_naming vn_naming_gpt2;  /* "transformer." */
 typedef struct vn_family {
 	const char      *model_type; /* as config.json spells it */
 	const vn_naming *naming;
-	/* path is for messages */
+	/* path: for messages. */
 	vn_status (*plan)(const char *path, const json_t *config, vn_plan **plan, vn_error *err);
 } vn_family;
 
-/* By the config's model_type; an unknown one is refused by name. */
+/* Finds the family by the config's model_type; an unknown one is an error that names it. */
 vn_status vn_family_find(const char *path, const json_t *config, const vn_family **family, vn_error *err);
 
-/* The plan that the text of a config means; NULL where it means none of ours. family: its model_type, or NULL. */
+/* Builds the plan from the text of a config; NULL: it is not a supported model. *family: its
+ * model_type, or NULL. */
 vn_plan *vn_family_plan(const char *config, const char **family);
 
 vn_status vn_plan_gpt2(const char *path, const json_t *config, vn_plan **plan, vn_error *err);

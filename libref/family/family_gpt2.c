@@ -29,7 +29,7 @@ static vn_status size(const char *path, const json_t *j, const char *name, const
 	if ((st = vn_config_int(path, j, name, 1, high, &own, err)) || (st = vn_config_int(path, j, other, 1, high, &alias, err)))
 		return st;
 	if (own && alias && own != alias)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %s is %d, %s is %d", path, name, own, other, alias);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %s is %d, but %s is %d", path, name, own, other, alias);
 	*out = own ? own : alias ? alias : *out;
 	return VN_OK;
 }

@@ -19,7 +19,7 @@ vn_status vn_plan_mistral(const char *path, const json_t *config, vn_plan **plan
 		if ((st = vn_config_window(path, &c, l, &window, err)))
 			return st;
 		if (window != c.window)
-			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: layer_types[%d]: a mistral model has the same window in every layer", path, l);
+			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: layer_types[%d]: expected the same window in every layer of a mistral model", path, l);
 	}
 	return vn_plan_decoder(path, &c, plan, err);
 }

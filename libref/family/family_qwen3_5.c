@@ -1,11 +1,11 @@
 /* family_qwen3_5.c: the text model of Qwen3.5.
  *
- * A decoder with two kinds of layers. Most mix tokens by Gated DeltaNet: a state
- * of fixed size for each head, which forgets and is corrected at every token. Every
- * fourth attends, and gates what it attended to. All norms but one keep their
- * weight less one; a quarter of each head is rotated. The multimodal config
- * holds this one in its text_config; for text its three rows of positions are
- * one, and the keys that divide a head among them (mrope_*) mean nothing. */
+ * A decoder with two kinds of layers. Most mix tokens by Gated DeltaNet: a state of fixed size for
+ * each head, which decays and is corrected at every token. Every fourth layer uses attention, and
+ * gates its result. All norms but one store their weight minus one; a quarter of each head is
+ * rotated. The multimodal config contains this one in its text_config. For text its three rows of
+ * positions are equal, and the keys that divide a head among them (mrope_*) have no effect.
+ */
 #include "libref/family/family.h"
 
 #include "libref/family/decoder.h"
@@ -46,7 +46,7 @@ static vn_status read_linear(const char *path, const json_t *j, qwen3_5 *m, vn_e
 	    (st = vn_config_int(path, j, "full_attention_interval", 1, 1 << 20, &m->interval, err)))
 		return st;
 	if (m->nv % m->nk)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %d linear value heads do not share %d key heads evenly", path, m->nv, m->nk);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %d linear value heads cannot share %d key heads evenly", path, m->nv, m->nk);
 	return VN_OK;
 }
 
@@ -92,7 +92,7 @@ static vn_status is_linear(const char *path, const qwen3_5 *m, int layer, bool *
 
 	*linear = m->c.layer_types ? type && strcmp(type, "linear_attention") == 0 : (layer + 1) % m->interval != 0;
 	if (m->c.layer_types && !*linear && !(type && strcmp(type, "full_attention") == 0))
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: layer_types[%d]: '%s' is not supported here", path, layer,
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: layer_types[%d]: '%s' is not supported in this family", path, layer,
 		               type ? type : "(not a string)");
 	return VN_OK;
 }

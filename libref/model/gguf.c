@@ -1,5 +1,5 @@
-/* gguf.c: see gguf.h. Rules: specs/models.md, "GGUF". The file is read once from
- * front to end; nothing is believed before it is known to lie inside. */
+/* gguf.c: see gguf.h. Rules: specs/models.md, "GGUF". The file is read once from start to end, and
+ * everything is checked to lie inside it before it is used. */
 #include "libref/model/gguf_internal.h"
 
 #include <inttypes.h>
@@ -60,7 +60,7 @@ static vn_status bad(const reader *r, vn_status st, const char *format, ...)
 static vn_status take(reader *r, uint64_t bytes, const unsigned char **p)
 {
 	if (bytes > r->size - r->at)
-		return BAD(r, "%" PRIu64 " bytes at byte %zu are more than the file has (%zu)", bytes, r->at, r->size);
+		return BAD(r, "%" PRIu64 " bytes at byte %zu reach beyond the end of the file (%zu bytes)", bytes, r->at, r->size);
 	*p = r->data + r->at;
 	r->at += (size_t)bytes;
 	return VN_OK;
@@ -94,7 +94,7 @@ static vn_status take_text(reader *r, vn_gguf_text *t)
 	if (st)
 		return st;
 	if (n > STRING_MAX)
-		return BAD(r, "a string of %" PRIu64 " bytes; at most %d", n, STRING_MAX);
+		return BAD(r, "a string has %" PRIu64 " bytes, at most %d are allowed", n, STRING_MAX);
 	st = take(r, n, &p);
 	*t = (vn_gguf_text){ (const char *)p, (size_t)n };
 	return st;
@@ -109,14 +109,14 @@ static vn_status take_name(reader *r, size_t most, const char *kind, char **name
 	if (st)
 		return st;
 	if (t.bytes == 0)
-		return BAD(r, "an empty name");
+		return BAD(r, "its name is empty");
 	if (memchr(t.data, '\0', t.bytes))
-		return BAD(r, "a name with a NUL byte in it");
+		return BAD(r, "its name contains a NUL byte");
 	if (!(*name = strndup(t.data, t.bytes)))
 		return bad(r, VN_ERR_NOMEM, "no memory");
 	snprintf(r->what, sizeof r->what, "%s '%.80s'", kind, *name);
 	if (t.bytes >= most)
-		return BAD(r, "a name of %zu bytes; at most %zu", t.bytes, most - 1);
+		return BAD(r, "its name has %zu bytes, at most %zu are allowed", t.bytes, most - 1);
 	return VN_OK;
 }
 
@@ -150,14 +150,14 @@ static vn_status take_value(reader *r, vn_gguf_value *v)
 		if ((st = take_u32(r, &type)) || (st = take_u64(r, &n)))
 			return st;
 		if (type == VN_GGUF_ARRAY)
-			return BAD(r, "an array of arrays");
+			return BAD(r, "an array of arrays is not supported");
 		if (n > ARRAY_MAX)
-			return BAD(r, "an array of %" PRIu64 " elements; at most %d", n, ARRAY_MAX);
+			return BAD(r, "an array has %" PRIu64 " elements, at most %d are allowed", n, ARRAY_MAX);
 	}
 	if (type >= VN_GGUF_N_TYPES)
 		return BAD(r, "value type %" PRIu32 " is unknown", type);
 	if (n > (r->size - r->at) / size_of[type])
-		return BAD(r, "%" PRIu64 " elements of %zu bytes are more than the file has", n, size_of[type]);
+		return BAD(r, "%" PRIu64 " elements of %zu bytes reach beyond the end of the file", n, size_of[type]);
 	v->type = (vn_gguf_type)type;
 	v->n = (size_t)n;
 	return v->type == VN_GGUF_STRING ? take_strings(r, v) : take(r, n * size_of[type], &v->data);
@@ -185,7 +185,7 @@ static vn_status take_metadata(reader *r, vn_gguf *f, uint64_t n)
 	for (size_t i = 1; i < f->n_values; i++)
 		if (by_key(&f->value[i - 1], &f->value[i]) == 0) {
 			snprintf(r->what, sizeof r->what, "metadata '%.80s'", f->value[i].key);
-			return BAD(r, "twice in the file");
+			return BAD(r, "occurs twice in the file");
 		}
 	return VN_OK;
 }
@@ -218,13 +218,13 @@ static vn_status take_entry(reader *r, vn_gguf_tensor *t, uint64_t *offset)
 	if (st || (st = take_u32(r, &rank)))
 		return st;
 	if (rank > GGUF_MAX_RANK)
-		return BAD(r, "rank %" PRIu32 ", at most %d", rank, GGUF_MAX_RANK);
+		return BAD(r, "rank %" PRIu32 ", at most %d is supported", rank, GGUF_MAX_RANK);
 	t->t.shape.rank = (int)rank;
 	for (uint32_t i = rank; i > 0; i--) { /* the file has the innermost first */
 		if ((st = take_u64(r, &dim)))
 			return st;
 		if (dim > INT64_MAX || __builtin_mul_overflow(count, dim, &count) || count > INT64_MAX)
-			return BAD(r, "its sizes overflow");
+			return BAD(r, "the product of its sizes overflows");
 		t->t.shape.dim[i - 1] = (int64_t)dim;
 	}
 	if ((st = take_u32(r, &type)) || (st = take_u64(r, offset)))
@@ -237,9 +237,9 @@ static vn_status take_entry(reader *r, vn_gguf_tensor *t, uint64_t *offset)
 	const size_t  block = vn_dtype_block(t->t.dtype), size = vn_dtype_bytes(t->t.dtype, block);
 	const int64_t row = rank ? t->t.shape.dim[rank - 1] : 1;
 	if (row % (int64_t)block)
-		return BAD(r, "rows of %" PRId64 " elements, no multiple of the %zu of a %s block", row, block, ggml[type].name);
+		return BAD(r, "its rows have %" PRId64 " elements, expected a multiple of %zu (a %s block)", row, block, ggml[type].name);
 	if (count / block > SIZE_MAX / size)
-		return BAD(r, "its sizes overflow");
+		return BAD(r, "the product of its sizes overflows");
 	t->bytes = (size_t)(count / block) * size;
 	return VN_OK;
 }
@@ -257,10 +257,10 @@ static vn_status place_tensors(reader *r, vn_gguf *f, const uint64_t *offset, si
 		vn_gguf_tensor *t = &f->tensor[i];
 		snprintf(r->what, sizeof r->what, "tensor '%.80s'", t->name);
 		if (offset[i] != expected)
-			return BAD(r, "offset %" PRIu64 ", expected %" PRIu64 " (tensors lie one behind the other, aligned to %zu)", offset[i],
+			return BAD(r, "offset %" PRIu64 ", expected %" PRIu64 " (each tensor follows the one before it, aligned to %zu bytes)", offset[i],
 			           expected, alignment);
 		if (begin > r->size || offset[i] > r->size - begin || t->bytes > r->size - begin - offset[i])
-			return BAD(r, "%zu bytes at byte %" PRIu64 " of the data are more than the file has (%zu)", t->bytes, offset[i], r->size);
+			return BAD(r, "%zu bytes at byte %" PRIu64 " of the data reach beyond the end of the file (%zu bytes)", t->bytes, offset[i], r->size);
 		t->t.data = r->data + begin + offset[i];
 		expected = (offset[i] + t->bytes + alignment - 1) & ~(uint64_t)(alignment - 1); /* below 2 r->size + alignment */
 	}
@@ -310,21 +310,23 @@ static vn_status take_header(reader *r, uint64_t *n_tensors, uint64_t *n_values)
 	if ((st = take(r, 4, &magic)))
 		return st;
 	if (r->size >= sizeof lfs - 1 && memcmp(magic, lfs, sizeof lfs - 1) == 0)
-		return BAD(r, "a Git LFS pointer, not the weights themselves (git lfs pull fetches them)");
+		return BAD(r, "a Git LFS pointer, not the weights: run git lfs pull to fetch them");
 	if (memcmp(magic, "GGUF", 4) != 0)
-		return from_a_directory(r)
-		       ? BAD(r, "not a GGUF file but JSON or safetensors: of a HuggingFace model, give the directory that holds it")
+		return memcmp(magic, "\x89HDF", 4) == 0
+		       ? BAD(r, "not a GGUF file but HDF5, as recordings are: the model is a GGUF file or a HuggingFace directory")
+		       : from_a_directory(r)
+		       ? BAD(r, "not a GGUF file but JSON or safetensors: for a HuggingFace model, give its directory")
 		       : BAD(r, "not a GGUF file: it begins with %02x %02x %02x %02x", magic[0], magic[1], magic[2], magic[3]);
 	if ((st = take_u32(r, &version)))
 		return st;
 	if (version != 0 && (version & 0xffff) == 0)
-		return bad(r, VN_ERR_UNSUPPORTED, "a big-endian file");
+		return bad(r, VN_ERR_UNSUPPORTED, "a big-endian file is not supported");
 	if (version != 2 && version != 3)
-		return bad(r, VN_ERR_UNSUPPORTED, "version %" PRIu32 " is not supported (2 and 3 are)", version);
+		return bad(r, VN_ERR_UNSUPPORTED, "version %" PRIu32 " is not supported (supported: 2, 3)", version);
 	if ((st = take_u64(r, n_tensors)) || (st = take_u64(r, n_values)))
 		return st;
 	if (*n_values > (r->size - r->at) / LEAST_VALUE || *n_tensors > (r->size - r->at) / LEAST_TENSOR)
-		return BAD(r, "%" PRIu64 " tensors and %" PRIu64 " keys are more than %zu bytes can hold", *n_tensors, *n_values, r->size);
+		return BAD(r, "%" PRIu64 " tensors and %" PRIu64 " keys do not fit into a file of %zu bytes", *n_tensors, *n_values, r->size);
 	return VN_OK;
 }
 

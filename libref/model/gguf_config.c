@@ -23,7 +23,7 @@ vn_status vn_gguf_arch(const vn_gguf *f, char *text, size_t room, vn_error *err)
 
 	if (!vn_gguf_text_at(vn_gguf_get(f, "general.architecture"), 0, &t) || t.bytes == 0 || t.bytes >= room ||
 	    memchr(t.data, '\0', t.bytes))
-		return vn_fail(err, VN_ERR_FORMAT, "%s: metadata 'general.architecture' names none", vn_gguf_path(f));
+		return vn_fail(err, VN_ERR_FORMAT, "%s: metadata 'general.architecture' is missing or empty", vn_gguf_path(f));
 	memcpy(text, t.data, t.bytes);
 	text[t.bytes] = '\0';
 	return VN_OK;
@@ -188,9 +188,9 @@ static vn_status sizes(const maker *m, const char *D, const char *L, const char 
 	if (layers < 0)
 		return missing(m, "block_count");
 	if (extra > layers)
-		return refuse(m, VN_ERR_FORMAT, "nextn_predict_layers", "is %" PRId64 ", more than the %" PRId64 " blocks", extra, layers);
+		return refuse(m, VN_ERR_FORMAT, "nextn_predict_layers", "is %" PRId64 ", but the model has only %" PRId64 " blocks", extra, layers);
 	if (V < 0)
-		return vn_fail(m->err, VN_ERR_NOTFOUND, "%s: tensor 'token_embd.weight' is missing or no matrix", m->path);
+		return vn_fail(m->err, VN_ERR_NOTFOUND, "%s: tensor 'token_embd.weight' is missing or not a matrix", m->path);
 	json_object_set_new(m->o, "vocab_size", json_integer(V));
 	json_object_set_new(m->o, L, json_integer(layers - extra));
 	json_object_set_new(m->o, "tie_word_embeddings", json_boolean(!has(m, "output.weight")));
@@ -206,16 +206,16 @@ static vn_status heads(const maker *m)
 	vn_status     st;
 
 	if (!value_of(m, "attention.key_length") && H > 0 && D % H)
-		return refuse(m, VN_ERR_FORMAT, "attention.key_length", "is missing, and %" PRId64 " columns do not make %" PRId64 " heads", D, H);
+		return refuse(m, VN_ERR_FORMAT, "attention.key_length", "is missing, and %" PRId64 " columns cannot be split evenly into %" PRId64 " heads", D, H);
 	if ((st = read_int(m, "attention.head_count_kv", &G)) || (st = read_int(m, "attention.key_length", &K)))
 		return st;
 	value = K;
 	if ((st = read_int(m, "attention.value_length", &value)) || (st = real(m, "attention.scale", &scale)))
 		return st;
 	if (value != K)
-		return refuse(m, VN_ERR_UNSUPPORTED, "attention.value_length", "is %" PRId64 ", another than the keys' %" PRId64, value, K);
+		return refuse(m, VN_ERR_UNSUPPORTED, "attention.value_length", "is %" PRId64 ", but the key length is %" PRId64 "; only equal lengths are supported", value, K);
 	if (scale != 0 && !(fabs(scale * sqrt((double)K) - 1) <= 1e-6))
-		return refuse(m, VN_ERR_UNSUPPORTED, "attention.scale", "is %g, which is not supported (1 / sqrt(%" PRId64 ") is)", scale, K);
+		return refuse(m, VN_ERR_UNSUPPORTED, "attention.scale", "is %g, which is not supported (supported: 1 / sqrt(%" PRId64 "))", scale, K);
 	json_object_set_new(m->o, "num_key_value_heads", json_integer(G));
 	json_object_set_new(m->o, "head_dim", json_integer(K));
 	return VN_OK;
@@ -237,7 +237,7 @@ static vn_status scaling(const maker *m, const char **type, double *factor)
 	if (*type || !v || vn_gguf_is(v, "none"))
 		return VN_OK;
 	vn_gguf_text_at(v, 0, &t);
-	return refuse(m, VN_ERR_UNSUPPORTED, "rope.scaling.type", "is '%.*s', which is not supported (linear and yarn are)",
+	return refuse(m, VN_ERR_UNSUPPORTED, "rope.scaling.type", "is '%.*s', which is not supported (supported: linear, yarn)",
 	              t.bytes < 32 ? (int)t.bytes : 32, t.data);
 }
 
@@ -258,7 +258,7 @@ static vn_status attention_factor(const maker *m, bool yarn)
 		if (!yarn && other != 1)
 			return refuse(m, VN_ERR_UNSUPPORTED, keys[i], "is %g, which is not supported without the scaling type yarn", other);
 		if (!isnan(x) && x != other)
-			return refuse(m, VN_ERR_FORMAT, keys[i], "is %g, and '%s.%s' is %g", other, m->arch, keys[0], x);
+			return refuse(m, VN_ERR_FORMAT, keys[i], "is %g, but '%s.%s' is %g", other, m->arch, keys[0], x);
 		x = other;
 	}
 	if (yarn && !isnan(x))
@@ -283,12 +283,12 @@ static vn_status rope(const maker *m)
 	    (st = attention_factor(m, type && strcmp(type, "yarn") == 0)))
 		return st;
 	if (R > K)
-		return refuse(m, VN_ERR_FORMAT, "rope.dimension_count", "is %" PRId64 ", more than the %" PRId64 " columns of a head", R, K);
+		return refuse(m, VN_ERR_FORMAT, "rope.dimension_count", "is %" PRId64 ", but a head has only %" PRId64 " columns", R, K);
 	/* The share of the head that truncates to R columns: 0.25, and where the decimals do not end, one in between. */
 	if (R != K && K > 0)
 		json_object_set_new(m->rope, "partial_rotary_factor", json_real(((double)R + (8 * R % K ? 0.5 : 0)) / (double)K));
 	if (divisors && type)
-		return refuse(m, VN_ERR_UNSUPPORTED, "rope.scaling.type", "(%s) beside a tensor rope_freqs.weight is not supported", type);
+		return refuse(m, VN_ERR_UNSUPPORTED, "rope.scaling.type", "(%s) together with a tensor rope_freqs.weight is not supported", type);
 	if (divisors)
 		return vn_gguf_llama3(divisors, m->rope, R / 2, original, m->err);
 	if (!type)
@@ -319,7 +319,7 @@ static vn_status window(const maker *m)
 		return VN_OK;
 	}
 	if (strncmp(m->arch, "qwen", 4) != 0 || !pattern || (int64_t)pattern->n < L || !vn_gguf_bool_at(pattern, 0, &slides))
-		return refuse(m, VN_ERR_UNSUPPORTED, "attention.sliding_window", "without a pattern that says which layers have it");
+		return refuse(m, VN_ERR_UNSUPPORTED, "attention.sliding_window", "is set, but no pattern says which layers have a window");
 	json_t *types = json_array();
 	for (int64_t i = 0; i < L; i++) {
 		vn_gguf_bool_at(pattern, (size_t)i, &slides);

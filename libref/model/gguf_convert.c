@@ -128,7 +128,7 @@ static vn_status log_of_decay(undo *u)
 
 	for (size_t i = 0; !st && i < n; i++) {
 		if (y[i] > 0.0f)
-			return vn_fail(u->err, VN_ERR_FORMAT, "%s: tensor '%s': number %zu is %g, but -exp(A_log) is below 0", u->from->path, u->from->name,
+			return vn_fail(u->err, VN_ERR_FORMAT, "%s: tensor '%s': element %zu is %g, expected a number below 0 (-exp(A_log))", u->from->path, u->from->name,
 			               i, (double)y[i]);
 		y[i] = (float)log(-(double)y[i]);
 	}
@@ -165,7 +165,7 @@ static vn_status regroup(undo *u, vn_gguf_change change, const vn_gguf_heads *h)
 	const int64_t before = 2 * h->nk * h->dk, rows = u->out->shape.rank ? u->out->shape.dim[0] : 0;
 
 	if (h->nk < 1 || h->nv < 1 || h->nv % h->nk)
-		return vn_fail(u->err, VN_ERR_FORMAT, "%s: %lld value heads do not share %lld key heads evenly", u->from->path, (long long)h->nv,
+		return vn_fail(u->err, VN_ERR_FORMAT, "%s: %lld value heads cannot share %lld key heads evenly", u->from->path, (long long)h->nv,
 		               (long long)h->nk);
 	if (h->nv == h->nk) /* tiled is grouped */
 		return VN_OK;

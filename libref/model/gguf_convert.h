@@ -1,18 +1,18 @@
-/* gguf_convert.h: a tensor of a GGUF file as HuggingFace has it. */
+/* gguf_convert.h: converts a tensor of a GGUF file to HuggingFace's form. */
 #ifndef VN_LIBREF_MODEL_GGUF_CONVERT_H
 #define VN_LIBREF_MODEL_GGUF_CONVERT_H
 
 #include "libref/model/gguf.h"
 #include "libref/model/gguf_names.h"
 
-/* What the changes depend on, from the metadata; 0 where an architecture has none. */
+/* Sizes from the metadata that the conversions depend on; 0 if an architecture has none. */
 typedef struct vn_gguf_heads {
 	int64_t query, key; /* H, G */
 	int64_t nk, nv, dk; /* of Gated DeltaNet */
 } vn_gguf_heads;
 
-/* t, undone. *room: memory the result lies in, for the caller to free; NULL when
- * the tensor stays where it is. Refused: a shape that the change does not fit. */
+/* Undoes a converter's change of t. *room: memory of the result, which the caller frees; NULL if
+ * the tensor stays where it is. Fails if the change does not fit the shape. */
 vn_status vn_gguf_undo(const vn_gguf_tensor *t, vn_gguf_change change, const vn_gguf_heads *h, vn_tensor *out, void **room,
                        vn_error *err);
 

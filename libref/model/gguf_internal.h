@@ -1,4 +1,4 @@
-/* gguf_internal.h: what the files of gguf.h share among themselves. */
+/* gguf_internal.h: shared by the files of gguf.h. */
 #ifndef VN_LIBREF_MODEL_GGUF_INTERNAL_H
 #define VN_LIBREF_MODEL_GGUF_INTERNAL_H
 
@@ -6,16 +6,16 @@
 #include "libref/model/gguf.h"
 
 struct vn_gguf {
-	vn_map          map;  /* data NULL when parsed from somebody else's memory */
+	vn_map          map;  /* data NULL: parsed from the caller's memory */
 	char           *path;
 	size_t          n, n_values;
-	vn_gguf_tensor *tensor; /* sorted by name; of all parts. Names of other parts are theirs */
+	vn_gguf_tensor *tensor; /* of all parts, sorted by name. Names belong to their part */
 	vn_gguf_value  *value;  /* sorted by key */
 	size_t          n_parts;
-	vn_gguf       **part;   /* the second file and on; their tensors have moved to the first */
+	vn_gguf       **part;   /* from the second file on; their tensors were moved to `tensor` here */
 };
 
-/* Sorts the tensors by name; one name twice is refused. */
+/* Sorts the tensors by name; a duplicate name is an error. */
 vn_status vn_gguf_sort(vn_gguf *f, vn_error *err);
 
 #endif

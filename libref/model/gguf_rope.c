@@ -1,8 +1,9 @@
-/* gguf_rope.c: RoPE's llama3 scaling, found again from what a GGUF file keeps of it.
+/* gguf_rope.c: recovers RoPE's llama3 scaling from what a GGUF file keeps of it.
  *
- * A file has one divisor a pair, which llama.cpp divides the plain frequency by.
- * HuggingFace computes scaled frequencies from four settings, and its bits are
- * what a reference must have: so the settings are looked for. */
+ * A file has one divisor per pair, by which llama.cpp divides the plain frequency. HuggingFace
+ * computes scaled frequencies from four settings, and the reference must have its bits. So the
+ * settings are searched for.
+ */
 #include "libref/model/gguf_config.h"
 #include "libref/plan/rope.h"
 
@@ -82,7 +83,7 @@ vn_status vn_gguf_llama3(const vn_gguf_tensor *t, json_t *rope, int64_t pairs, i
 	for (size_t i = 0; i < n; i++)
 		good = good && room[i] >= 1.0f && room[i] <= 1e6f;
 	if (!good || !find(&s, original)) {
-		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s: divisors that no usual setting of the RoPE scaling 'llama3' gives", t->path, t->name);
+		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s: its divisors match no usual setting of the RoPE scaling 'llama3'", t->path, t->name);
 	} else {
 		json_object_set_new(rope, "rope_type", json_string("llama3"));
 		json_object_set_new(rope, "factor", json_real(s.rope.factor));

@@ -41,7 +41,7 @@ static vn_status head_counts(const vn_gguf *f, vn_gguf_heads *h, vn_error *err)
 	*h = (vn_gguf_heads){ .key = -1 };
 	for (size_t i = 0; !st && i < sizeof want / sizeof *want; i++)
 		if (!(st = vn_gguf_arch_int(f, want[i].key, want[i].x, err)) && *want[i].x > HEADS_MAX)
-			st = vn_fail(err, VN_ERR_FORMAT, "%s: metadata '%s' is %lld; at most %d", vn_gguf_path(f), want[i].key, (long long)*want[i].x,
+			st = vn_fail(err, VN_ERR_FORMAT, "%s: metadata '%s' is %lld, at most %d is supported", vn_gguf_path(f), want[i].key, (long long)*want[i].x,
 			             HEADS_MAX);
 	if (h->key < 0)
 		h->key = h->query;
@@ -134,7 +134,7 @@ static vn_status add_tensors(vn_source *s, files *own, int64_t layers, vn_error 
 	qsort(s->tensor, s->n, sizeof *s->tensor, compare_names);
 	for (size_t i = 1; i < s->n; i++)
 		if (compare_names(&s->tensor[i - 1], &s->tensor[i]) == 0)
-			return vn_fail(err, VN_ERR_FORMAT, "%s: two tensors are %s", s->tensor[i].path, s->tensor[i].name);
+			return vn_fail(err, VN_ERR_FORMAT, "%s: two tensors of the file map to %s", s->tensor[i].path, s->tensor[i].name);
 	return VN_OK;
 }
 

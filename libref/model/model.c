@@ -79,7 +79,7 @@ static vn_status take(vn_model *m, int i, const vn_source_tensor *t, vn_error *e
 		return vn_fail(err, VN_ERR_SHAPE, "%s: %s: shape %s, the config needs %s", t->path, t->name,
 		               s.rank < 0 ? "of high rank" : vn_shape_text(&s, have), vn_shape_text(&w->shape, need));
 	if (!vn_dtype_from_name(t->dtype, &dtype) || (dtype >= VN_N_ENGINE_DTYPES && dtype < VN_N_DTYPES))
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s: dtype %s is not supported (F64, F32, F16, BF16 are)", t->path, t->name, t->dtype);
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s: dtype %s is not supported (supported: F64, F32, F16, BF16)", t->path, t->name, t->dtype);
 	m->weight[i] = (vn_tensor){ dtype, s, t->data };
 	m->file_name[i] = t->name;
 	if (t->kept)
@@ -146,7 +146,7 @@ static vn_status take_weights(vn_model *m, vn_error *err)
 	for (size_t i = 0; i < m->source->n; i++) {
 		const vn_source_tensor *t = &m->source->tensor[i];
 		if (!used[i] && t != copy && !ignored(m->family->naming, t->name)) {
-			st = vn_fail(err, VN_ERR_FORMAT, "%s: %s: no part of a %s model reads this tensor", t->path, t->name,
+			st = vn_fail(err, VN_ERR_FORMAT, "%s: %s: a %s model does not use this tensor", t->path, t->name,
 			             m->family->model_type);
 			goto done;
 		}
@@ -163,7 +163,7 @@ static vn_status untie(vn_model *m, vn_error *err)
 {
 	json_t *text = json_object_get(m->json, "text_config");
 
-	vn_source_warn(m->source, "%s: %s differs from the embedding although tie_word_embeddings is true; it is used", m->untied->path,
+	vn_source_warn(m->source, "%s: %s differs from the embedding although tie_word_embeddings is true; the separate tensor is used", m->untied->path,
 	               m->untied->name);
 	json_object_set_new(m->json, "tie_word_embeddings", json_false());
 	if (json_is_object(text))

@@ -51,14 +51,14 @@ static vn_status read_entry(const char *path, const char *name, json_t *e, const
 	uint64_t    count = 1, total;
 
 	if (!json_is_object(e) || !dtype || !json_is_array(shape) || !json_is_array(at) || json_array_size(at) != 2)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: entry needs dtype, shape and data_offsets", path, name);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: its header entry needs dtype, shape and data_offsets", path, name);
 	for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
 		if (strcmp(dtypes[i].name, dtype) == 0)
 			bits = dtypes[i].bits;
 	if (!bits)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: unknown dtype '%s'", path, name, dtype);
 	if (json_array_size(shape) > VN_ST_MAX_RANK)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: rank %zu, at most %d", path, name, json_array_size(shape), VN_ST_MAX_RANK);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: rank %zu, at most %d is supported", path, name, json_array_size(shape), VN_ST_MAX_RANK);
 
 	*t = (vn_st_tensor){ .name = name, .dtype = dtype, .rank = (int)json_array_size(shape) };
 	for (int i = 0; i < t->rank; i++) {
@@ -67,7 +67,7 @@ static vn_status read_entry(const char *path, const char *name, json_t *e, const
 			return vn_fail(err, VN_ERR_FORMAT, "%s: %s: shape entry %d is not a whole number >= 0", path, name, i);
 		t->dim[i] = json_integer_value(d);
 		if (__builtin_mul_overflow(count, (uint64_t)t->dim[i], &count))
-			return vn_fail(err, VN_ERR_FORMAT, "%s: %s: shape overflows", path, name);
+			return vn_fail(err, VN_ERR_FORMAT, "%s: %s: the product of its shape overflows", path, name);
 	}
 	if (__builtin_mul_overflow(count, (uint64_t)bits, &total) || total % 8)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: %" PRIu64 " elements of %d bits do not fill whole bytes", path, name, count, bits);
@@ -92,12 +92,12 @@ static vn_status check_tiling(const vn_safetensors *f, const unsigned char *buff
 	for (size_t i = 0; i < f->n; i++) {
 		size_t begin = (size_t)(f->tensor[i].data - buffer);
 		if (begin != at)
-			return vn_fail(err, VN_ERR_FORMAT, "%s: %s: begins at byte %zu, %s the end of the one before (%zu)", f->path,
+			return vn_fail(err, VN_ERR_FORMAT, "%s: %s: begins at byte %zu, %s the end of the previous tensor (%zu)", f->path,
 			               f->tensor[i].name, begin, begin < at ? "overlapping" : "leaving a hole after", at);
 		at = begin + f->tensor[i].bytes;
 	}
 	if (at != size)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: tensors end at byte %zu of %zu bytes of data", f->path, at, size);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: the tensors end at byte %zu, but the file has %zu bytes of data", f->path, at, size);
 	return VN_OK;
 }
 
@@ -119,17 +119,17 @@ vn_status vn_safetensors_parse(const char *path, const void *data, size_t bytes,
 		goto done;
 	}
 	if (bytes >= sizeof lfs - 1 && memcmp(p, lfs, sizeof lfs - 1) == 0) {
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: a Git LFS pointer, not the weights themselves (git lfs pull fetches them)", path);
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: a Git LFS pointer, not the weights: run git lfs pull to fetch them", path);
 		goto done;
 	}
 	for (int i = 0; i < 8; i++)
 		n |= (uint64_t)p[i] << 8 * i;
 	if (n > HEADER_MAX || n > bytes - 8) {
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: header of %" PRIu64 " bytes does not fit (file: %zu, limit: %d)", path, n, bytes, HEADER_MAX);
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: the header of %" PRIu64 " bytes does not fit (file: %zu bytes, limit: %d)", path, n, bytes, HEADER_MAX);
 		goto done;
 	}
 	if (n == 0 || p[8] != '{') {
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: header is not a JSON object; not a safetensors file?", path);
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: the header is not a JSON object; is this a safetensors file?", path);
 		goto done;
 	}
 	if (!(f->header = vn_json_load((const char *)p + 8, (size_t)n, JSON_REJECT_DUPLICATES, &je))) {

@@ -1,8 +1,7 @@
-/* safetensors.h: one .safetensors file, mapped and checked.
+/* safetensors.h: reads one .safetensors file, mapped and checked.
  *
- * Opening applies every rule of the format (header within the file, known
- * dtypes, sizes that agree, tensors that tile the buffer without hole or
- * overlap); what opens can be read without further checks.
+ * Opening checks every rule of the format (header within the file, known dtypes, consistent sizes,
+ * tensors that tile the buffer without gap or overlap), so later reads need no checks.
  *
  * Owner  names, shapes and bytes belong to the file and live until close.
  */
@@ -19,7 +18,7 @@
 typedef struct vn_st_tensor vn_st_tensor;
 struct vn_st_tensor {
 	const char          *name;
-	const char          *dtype;  /* the format's word: "BF16", "I64"... */
+	const char          *dtype;  /* as in the file: "BF16", "I64"... */
 	int                  rank;
 	int64_t              dim[VN_ST_MAX_RANK];
 	const unsigned char *data;   /* may be unaligned */
@@ -29,7 +28,7 @@ struct vn_st_tensor {
 typedef struct vn_safetensors vn_safetensors;
 
 vn_status vn_safetensors_open(const char *path, vn_safetensors **file, vn_error *err);
-/* The same from memory that outlives the file; path is for messages only. */
+/* Parses a file in memory, which must outlive *file; path: for messages. */
 vn_status vn_safetensors_parse(const char *path, const void *data, size_t bytes, vn_safetensors **file, vn_error *err);
 void      vn_safetensors_close(vn_safetensors *f);
 
@@ -37,7 +36,7 @@ size_t              vn_safetensors_count(const vn_safetensors *f);
 const vn_st_tensor *vn_safetensors_at(const vn_safetensors *f, size_t i); /* sorted by name */
 const vn_st_tensor *vn_safetensors_find(const vn_safetensors *f, const char *name);
 const char         *vn_safetensors_path(const vn_safetensors *f);
-/* A string of __metadata__; NULL when absent. */
+/* Returns a string of __metadata__, or NULL. */
 const char         *vn_safetensors_meta(const vn_safetensors *f, const char *key);
 
 #endif

@@ -60,9 +60,9 @@ static vn_status open_listed(vn_shards *s, const char *dir, const char *index, j
 		const char *file = json_string_value(value);
 		size_t      i = 0;
 		if (!file)
-			return vn_fail(err, VN_ERR_FORMAT, "%s: weight_map: %s: not a file name", index, name);
+			return vn_fail(err, VN_ERR_FORMAT, "%s: weight_map: %s: expected a file name", index, name);
 		if (!stays_inside(file))
-			return vn_fail(err, VN_ERR_FORMAT, "%s: weight_map: %s: '%s' leaves the model's directory", index, name, file);
+			return vn_fail(err, VN_ERR_FORMAT, "%s: weight_map: %s: '%s' is outside the model's directory", index, name, file);
 		while (strncmp(file, "./", 2) == 0) /* one file under one name */
 			file += 2 + strspn(file + 2, "/");
 		if ((st = join(dir, file, path, err)))
@@ -71,12 +71,12 @@ static vn_status open_listed(vn_shards *s, const char *dir, const char *index, j
 			i++;
 		if (i == s->n_files) {
 			if (i == FILES_MAX)
-				return vn_fail(err, VN_ERR_FORMAT, "%s: more than %d files", index, FILES_MAX);
+				return vn_fail(err, VN_ERR_FORMAT, "%s: more than %d files are listed", index, FILES_MAX);
 			if ((st = open_file(s, path, err)))
 				return vn_context(err, st, "%s", index);
 		}
 		if (!vn_safetensors_find(s->file[i], name))
-			return vn_fail(err, VN_ERR_NOTFOUND, "%s: %s is listed in %s but is not there", index, name, file);
+			return vn_fail(err, VN_ERR_NOTFOUND, "%s: %s is listed in %s, but that file does not hold it", index, name, file);
 	}
 	return VN_OK;
 }
@@ -92,7 +92,7 @@ static vn_status open_index(vn_shards *s, const char *dir, vn_error *err)
 	if (st)
 		return st;
 	if (access(index, F_OK) != 0)
-		return vn_fail(err, VN_ERR_NOTFOUND, "%s: neither model.safetensors nor model.safetensors.index.json is there", dir);
+		return vn_fail(err, VN_ERR_NOTFOUND, "%s: no weights found: expected model.safetensors or model.safetensors.index.json", dir);
 	if ((st = vn_read_text(index, INDEX_MAX, &text, &bytes, err)))
 		return st;
 	if (!(root = vn_json_load(text, bytes, JSON_REJECT_DUPLICATES, &je))) {
@@ -101,7 +101,7 @@ static vn_status open_index(vn_shards *s, const char *dir, vn_error *err)
 	}
 	map = json_object_get(root, "weight_map");
 	if (!json_is_object(map) || json_object_size(map) == 0) {
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: no weight_map", index);
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: weight_map is missing", index);
 		goto done;
 	}
 	if ((st = open_listed(s, dir, index, map, err)))

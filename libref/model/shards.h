@@ -1,4 +1,4 @@
-/* shards.h: the weights of a HuggingFace directory, in one file or many.
+/* shards.h: opens the weights of a HuggingFace directory, in one file or several.
  *
  * Owner  everything lives until close.
  */
@@ -10,16 +10,17 @@
 typedef struct vn_shards {
 	size_t           n_files, n;
 	vn_safetensors **file;
-	/* Every tensor the directory offers, sorted by name. */
+	/* All tensors of the directory, sorted by name. */
 	struct vn_shard_tensor { const vn_st_tensor *tensor; const char *path; } *all;
-	/* Names that are in a file but not in the index, and the first of them; the caller may warn. */
+	/* Number of tensors that are in a file but not in the index, and the first of their names, for
+	 * a warning. */
 	size_t           unlisted;
 	const char      *unlisted_name[3];
 } vn_shards;
 
-/* model.safetensors if it is there, else what model.safetensors.index.json
- * lists. Shards must lie in the directory. */
+/* Opens model.safetensors if it exists, else the shards listed in model.safetensors.index.json,
+ * which must be in the same directory. */
 vn_status vn_shards_open(const char *dir, vn_shards *s, vn_error *err);
-void      vn_shards_close(vn_shards *s); /* safe on a zeroed one */
+void      vn_shards_close(vn_shards *s); /* s may be zeroed */
 
 #endif

@@ -245,7 +245,7 @@ static json_t *config_of(const char *shape, int layers, vn_error *err)
 	char known[512] = "";
 	for (int i = 0; vn_synth_shape(i); i++)
 		snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", vn_synth_shape(i));
-	vn_fail(err, VN_ERR_USAGE, "no shape named '%s' (known: %s)", shape, known);
+	vn_fail(err, VN_ERR_USAGE, "unknown shape '%s' (known: %s)", shape, known);
 	return NULL;
 }
 
@@ -280,12 +280,12 @@ static vn_status replaceable(const char *dir, vn_error *err)
 	if (lstat(dir, &there) != 0 && errno == ENOENT)
 		return VN_OK;
 	if (!(d = opendir(dir)) || S_ISLNK(there.st_mode)) {
-		st = vn_fail(err, VN_ERR_USAGE, "%s: %s, so it is not replaced", dir, d ? "a symbolic link" : strerror(errno));
+		st = vn_fail(err, VN_ERR_USAGE, "%s: not replaced: %s", dir, d ? "a symbolic link" : strerror(errno));
 		goto done;
 	}
 	while (!st && (e = readdir(d)))
 		if (!is_ours(e->d_name))
-			st = vn_fail(err, VN_ERR_USAGE, "%s holds %s, which synth does not write; not replaced", dir, e->d_name);
+			st = vn_fail(err, VN_ERR_USAGE, "%s: not replaced: it holds %s, which synth did not write", dir, e->d_name);
 done:
 	if (d)
 		closedir(d);
@@ -300,11 +300,11 @@ static vn_status take_place(const char *partial, const char *dir, vn_error *err)
 	snprintf(old, sizeof old, "%s.old", dir);
 	const bool aside = rename(dir, old) == 0;
 	if (!aside && errno != ENOENT)
-		return vn_fail(err, VN_ERR_IO, "%s: cannot be moved aside: %s", dir, strerror(errno));
+		return vn_fail(err, VN_ERR_IO, "%s: cannot be renamed to make room for the new model: %s", dir, strerror(errno));
 	if (rename(partial, dir) != 0) {
 		const int why = errno;
 		if (aside && rename(old, dir) != 0)
-			return vn_fail(err, VN_ERR_IO, "%s: %s; what it held is in %s", dir, strerror(why), old);
+			return vn_fail(err, VN_ERR_IO, "%s: %s; its former contents are in %s", dir, strerror(why), old);
 		return vn_fail(err, VN_ERR_IO, "%s: %s", dir, strerror(why));
 	}
 	if (aside)
@@ -322,12 +322,12 @@ static vn_status check_place(char *dir, size_t room, char *partial, const char *
 	while (n > 1 && said[n - 1] == '/')
 		n--;
 	if (n == 0)
-		return vn_fail(err, VN_ERR_USAGE, "a directory without a name");
+		return vn_fail(err, VN_ERR_USAGE, "the name of the directory is empty");
 	if (snprintf(dir, room, "%.*s", n < room ? (int)n : (int)room, said) >= (int)room ||
 	    snprintf(partial, room, "%s.partial", dir) >= (int)room)
-		return vn_fail(err, VN_ERR_USAGE, "%.80s...: path too long", said);
+		return vn_fail(err, VN_ERR_USAGE, "%.80s...: the path is too long", said);
 	if (lstat(dir, &there) == 0 && !force)
-		return vn_fail(err, VN_ERR_USAGE, "%s exists (use --force to replace it)", dir);
+		return vn_fail(err, VN_ERR_USAGE, "%s exists already: --force replaces it", dir);
 	if ((st = replaceable(dir, err)))
 		return st;
 	return replaceable(partial, err);
@@ -373,13 +373,15 @@ vn_status vn_synth_write(const char *shape, const char *said, const vn_synth_opt
 	if ((st = write_config(path, config, err)))
 		goto done;
 	snprintf(path, sizeof path, "%s/model.safetensors", partial);
-	if (!(st = write_weights(path, plan, o, err)) && !(st = vn_trouble_since(mark, dir, err)))
+	if (!(st = write_weights(path, plan, o, err)) && !(st = vn_trouble_since(mark, dir, err))) {
+		vn_temporary_forget(partial); /* from here on the folder itself is the model, under either name */
 		st = take_place(partial, dir, err);
+	}
 done:
-	if (made)
-		vn_temporary_forget(partial);
 	if (st && made)
 		remove_files(partial);
+	if (made)
+		vn_temporary_forget(partial);
 	vn_plan_destroy(plan);
 	json_decref(config);
 	return st;

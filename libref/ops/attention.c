@@ -1,10 +1,10 @@
-/* attention.c: attention over a cache, in double inside.
+/* attention.c: attention over a cache, computed in double.
  *
- * A block is ROWS queries of one head: their scores against all keys they may
- * see, softmax, and the sum over values, the two products by dgemm. Blocks are
- * cut by shape alone and share nothing, so the number of threads changes no
- * bit. In double because it costs a twentieth of a layer and takes attention
- * out of the reference's error: what is left is the rounding of its inputs. */
+ * A block is ROWS queries of one head: their scores against all keys they may see, softmax, and the
+ * sum over values, with both products by dgemm. Blocks depend only on the shape and share nothing,
+ * so the number of threads changes no bit. Double costs a twentieth of a layer and removes
+ * attention from the reference's error: only the rounding of its inputs remains.
+ */
 #include "libref/ops/attention_internal.h"
 
 #include "libref/ops/blas.h"

@@ -1,4 +1,4 @@
-/* attention_softmax.c: who sees whom in an attention, and the softmax over what is seen. */
+/* attention_softmax.c: the mask of an attention, and the softmax over the visible keys. */
 #include "libref/ops/attention_internal.h"
 
 #include "libref/base/clones.h"

@@ -155,7 +155,7 @@ static vn_status load(vn_error *err)
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "OpenBLAS, which runs the model, cannot be loaded: %s", why ? why : "no memory");
 	}
 	if (!find_functions())
-		return give_up(vn_fail(err, VN_ERR_UNSUPPORTED, "%s is no OpenBLAS: it has no cblas_sgemm or no openblas_get_corename",
+		return give_up(vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not OpenBLAS: it has no cblas_sgemm or no openblas_get_corename",
 		                       VN_BLAS_LIBRARY));
 	blas.set_threads(1); /* where the program had it loaded before us */
 	return VN_OK;

@@ -1,5 +1,6 @@
-/* delta_chunk.c: the gated delta rule a chunk at a time, in float32. It is no truth: it shows
- * what float32 and another order of the sums do to a healthy engine (compare/replay/reference_variants.h). */
+/* delta_chunk.c: the gated delta rule in chunks, in float32. It is not a reference: it shows what
+ * float32 and another order of sums do to a healthy engine
+ * (compare/replay/reference_variants.h). */
 #include "libref/ops/ops.h"
 
 #include "libref/plan/plan.h"

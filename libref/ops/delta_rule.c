@@ -1,11 +1,12 @@
-/* delta_rule.c: the recurrence of Gated DeltaNet, token by token, in double inside.
+/* delta_rule.c: the recurrence of Gated DeltaNet, token by token, computed in double.
  *
- * A state is read through a key and written through the same key: what it already
- * says for that key is taken off the new value first, which is the delta. Its columns,
- * one for each element of a value, never meet, so a block is a few columns of one
- * head. Blocks are cut by shape alone and share nothing: the number of threads changes
- * no bit. In double because the result of a row is small beside what the state
- * holds, and the norm behind it makes it large again. */
+ * A state is read through a key and written through the same key: what it already returns for that
+ * key is first subtracted from the new value, which is the delta. The columns of a state, one for
+ * each element of a value, are independent, so a block is a few columns of one head. Blocks depend
+ * only on the shape and share nothing, so the number of threads changes no bit. Double is used
+ * because the result of a row is small compared to the state, and the norm after it makes it large
+ * again.
+ */
 #include "libref/ops/ops.h"
 
 #include "libref/base/clones.h"

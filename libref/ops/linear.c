@@ -1,10 +1,10 @@
 /* linear.c: products with stored matrices, by OpenBLAS.
  *
- * OpenBLAS with several threads cuts a product by their number, and where the
- * cuts fall decides which inner kernel sums an element: other bits for another
- * number of threads. So it runs single-threaded here, on tiles that depend on
- * the shapes alone, and OpenMP deals the tiles out. Weights are converted tile
- * by tile, so that a model is never held twice. */
+ * OpenBLAS with several threads splits a product by their number, and the split decides which inner
+ * kernel sums an element: another number of threads gives other bits. So it runs single-threaded
+ * here, on tiles that depend only on the shapes, and OpenMP distributes the tiles. Weights are
+ * converted tile by tile, so that a model is never held twice.
+ */
 #include "libref/ops/blas.h"
 #include "libref/ops/ops.h"
 

@@ -1,8 +1,9 @@
-/* linear_acc16.c: a product whose running sum is a half.
+/* linear_acc16.c: a product whose running sum is float16.
  *
- * What an engine does that accumulates in float16: every term is added to the
- * sum and the sum is rounded, one term after the other. BLAS cannot do this.
- * Sixteen outputs are summed side by side, which changes nothing for each. */
+ * As in an engine that accumulates in float16: every term is added to the sum and the sum is
+ * rounded, one term after the other. BLAS cannot do this. Sixteen outputs are summed side by side,
+ * which changes none of them.
+ */
 #define VN_REAL 32
 #include "libref/ops/ops.h"
 

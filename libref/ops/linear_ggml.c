@@ -1,4 +1,5 @@
-/* linear_ggml.c: what goes into a product as ggml takes it (ggml.h), and what its rounded sums of blocks add to it. */
+/* linear_ggml.c: rounds the inputs of a product as ggml does (ggml.h), and adds the effect of its
+ * rounded block sums. */
 #include "libref/ops/ops.h"
 
 #include <stdlib.h>

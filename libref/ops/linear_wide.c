@@ -1,9 +1,9 @@
-/* linear_wide.c: a product of floats summed in double and rounded once.
+/* linear_wide.c: a product of floats, summed in double and rounded once.
  *
- * For few tokens a product waits for its weights, and a small matrix is over
- * before anybody waits at all: there the better sum is free. It matters most
- * there, too: with few elements to look at, the largest error of one run can be
- * twice that of another by luck, and a reference should not need luck. */
+ * With few tokens a product waits for its weights in memory, and a small matrix takes no time at
+ * all, so the better sum is free. It also matters most there: with few elements, the largest error
+ * of one run may be twice that of another by chance, which a reference should avoid.
+ */
 #define VN_REAL 32
 #include "libref/ops/ops.h"
 

@@ -1,9 +1,9 @@
 /* ops.h: the operations of a plan on the CPU, one function each.
  *
- * Formula, shapes and the reason for the order of summation stand with each.
- * Results are not rounded to a storage format here; exec/eval_real.c does that
- * for all alike. An experiment (vn_variant) is all 0 in a model. `threads` changes no bit of any result: work is cut into blocks
- * that depend on the shapes alone.
+ * Each has its formula, its shapes, and the reason for the order of summation. Results are not
+ * rounded to a storage format here; exec/eval_real.c does that for all. Experiments (vn_variant)
+ * are all 0 in a model. `threads` changes no bit of any result: work is cut into blocks that depend
+ * only on the shapes.
  */
 #ifndef VN_LIBREF_OPS_OPS_H
 #define VN_LIBREF_OPS_OPS_H
@@ -18,22 +18,24 @@
  *   y[t,d] = w[ids[t],d] */
 void REAL(vn_embed)(real *y, const vn_tensor *w, const int32_t *ids, int64_t T, int64_t D, vn_policy policy);
 
-/* Root-mean-square norm over rows.   x, y (R,N)   g (N)   c->offset: 0, or 1 where weights are kept less one
+/* Root-mean-square norm over rows.   x, y (R,N)   g (N)   c->offset: 0, or 1 if weights are stored
+ * minus one
  *   y[r,n] = (offset + g[n]) * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps)
- * offset + g[n] is a real: files exist that store this sum, and they mean the same model.
- * Of all norms e->norm.divisor and e->norm.eps_outside change the root as vn_variant says. */
+ * offset + g[n] is rounded to a real: some files store this sum, and are the same model. In all
+ * norms, e->norm.divisor and e->norm.eps_outside change the root as described at vn_variant. */
 void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t N, const vn_norm *c, const vn_variant *e, int threads);
 
 /* The same norm (offset 0), then a gate.   x, z, y (R,N)   g (N)
  *   y[r,n] = g[n] * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps) * silu(z[r,n])
- * e->norm.gate: another activation; e->norm.gate_first: of x silu(z) in place of x, and no gate behind it. */
+ * e->norm.gate: another activation; e->norm.gate_first: norms x silu(z) instead of x, without a
+ * gate afterwards. */
 void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, int64_t R, int64_t N, const vn_norm *c, const vn_variant *e, int threads);
 
-/* Rows of length one.   x, y (R,N)
+/* Scales rows to length one.   x, y (R,N)
  *   y[r,n] = x[r,n] / sqrt(sum_n(x[r,:]^2) + eps) */
 void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, const vn_norm *c, const vn_variant *e, int threads);
 
-/* Rows of a table from position past on.   w (C,D)   y (T,D)
+/* Rows of a position table, from position `past` on.   w (C,D)   y (T,D)
  *   y[t,d] = w[past + t,d] */
 void REAL(vn_positions)(real *y, const vn_tensor *w, int64_t past, int64_t T, int64_t D, vn_policy policy);
 
@@ -46,8 +48,7 @@ void REAL(vn_slice)(real *y, const real *x, int64_t R, int64_t N, int64_t from, 
  *   y[r,n] = (offset + g[n]) * (x[r,n] - mean) / sqrt(mean_n((x[r,:] - mean)^2) + eps) + bias[n]      offset as above */
 void REAL(vn_layer_norm)(real *y, const real *x, const real *g, const real *bias, int64_t R, int64_t N, const vn_norm *c, const vn_variant *e, int threads);
 
-/* A stored matrix (M,N). Transposed: it lies as (N,M). Products are the same to
- * the bit either way. */
+/* A stored matrix (M,N). transposed: stored as (N,M). Products have the same bits in both cases. */
 typedef struct vn_matrix {
 	const vn_tensor *w;
 	bool             transposed;
@@ -59,25 +60,27 @@ static inline vn_matrix vn_matrix_of(const vn_tensor *w, bool transposed)
 	return (vn_matrix){ w, transposed, w->shape.dim[transposed], w->shape.dim[!transposed] };
 }
 
-/* Its rows [m0, m0 + m), rounded as the policy stores them: dst (m,N). */
+/* Loads rows [m0, m0 + m), rounded as the policy stores them, into dst (m,N). */
 void REAL(vn_matrix_rows)(real *dst, const vn_matrix *a, int64_t m0, int64_t m, vn_policy policy);
 
 /* Product with a stored matrix.   x (T,N)   w (M,N)   bias (M) or NULL   y (T,M)
  *   y[t,m] = sum_n x[t,n] w[m,n] + bias[m]
- * policy.storage: what weights are rounded to before use. false: no memory. */
+ * policy.storage: weights are rounded to it before use. Returns false without memory. */
 bool REAL(vn_linear)(real *y, const real *x, const vn_matrix *w, const real *bias, int64_t T, vn_policy policy, int threads);
 
-/* x (T,N) as ggml takes it into a product with w, whose file has it in `kept` (ggml.h): *out (T,N) and, of formats that have them and
- * where w still is in that one, *sums (T,N/32), else NULL; the caller's to free, in failure too. false: no memory. */
+/* Rounds x (T,N) as ggml does before a product with w, whose format in the file is `kept` (ggml.h),
+ * into *out (T,N). *sums (T,N/32): for formats that have them, if w is still in that format; else
+ * NULL. The caller frees both, also after a failure. Returns false without memory. */
 bool REAL(vn_ggml_input)(const real *x, const vn_matrix *w, vn_dtype kept, vn_ggml_scale scale, int64_t T, int threads, real **out, float **sums);
 /* y (T,M) += sum_b sums[t,b] minimum[m,b] */
 void REAL(vn_ggml_add_sums)(real *y, const float *sums, const vn_matrix *w, int64_t T, int threads);
 
-/* Rotary positions.   x, y (T,H,K)   row t at position past + t   lists: rope.h
+/* Rotary positions.   x, y (T,H,K)   row t is at position past + t   lists: rope.h
  *   for i < R/2, a = float(position) * f[i]:
  *   y[i]       = x[i] cos a - x[i + R/2] sin a
  *   y[i + R/2] = x[i + R/2] cos a + x[i] sin a        y[d] = x[d] for d >= R
- * or other pairs and angles, as rope says (vn_rope_pair, vn_rope_angle) */
+ * or with the pairs and angles that rope specifies (vn_rope_pair, vn_rope_angle). Returns false
+ * without memory. */
 bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list *lists, int64_t past, int64_t T, int64_t H, int64_t K);
 
 /* Attention over a cache.   q (T,H,K)   k, v (S,G,K), S = past + T   context (T,H,K)
@@ -90,31 +93,33 @@ typedef struct REAL(vn_attend) {
 	const vn_consts *c;
 	const vn_variant *x;
 	int         threads;
-	vn_products products; /* what is rounded before it meets what: policy.h */
+	vn_products products; /* what products round: policy.h */
 } REAL(vn_attend);
 
 bool REAL(vn_attention)(real *context, const REAL(vn_attend) *a);
-/* Rows [row, row + rows) of the scores (before the mask) or the probabilities
- * of one head: out (rows, S). */
+/* Computes rows [row, row + rows) of one head's scores (before the mask) or probabilities: out
+ * (rows, S). */
 enum { VN_WANT_SCORES, VN_WANT_PROBS };
 bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) *a, int want, int64_t head, int64_t row, int64_t rows);
 
 /* Causal convolution of each channel, then silu.   x, y (T,X)   w (X,J)   state (J-1,X)
  *   y[t,c] = silu(sum_j w[c,j] x[t-(J-1)+j, c])
- * or, linear, without silu; forgets: with 0 for the rows that precede x; ahead: x[t-(J-1)+j+ahead], 0 behind the last.
- * state: the rows that precede x, oldest first; becomes those that precede what follows x. false: no memory. e->conv but forgets,
- * which is said of the call. */
+ * state: the rows that precede x, oldest first; updated to those that precede the next call.
+ * Experiments, e->conv: linear (no silu); ahead (x[t-(J-1)+j+ahead], 0 after the last row).
+ * forgets, an argument here: the rows that precede x are 0. Returns false without memory. */
 bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, const vn_consts *c, const vn_variant *e, bool forgets, int threads);
 
-/* How much a state forgets, as a logarithm.   x, y (T,N)   A_log, dt_bias (N)
- *   y[t,n] = -exp(A_log[n]) * softplus(x[t,n] + dt_bias[n])      softplus(u) = log(1 + exp(u)), u when u > 20 */
+/* Logarithm of the decay of a state.   x, y (T,N)   A_log, dt_bias (N)   form: vn_decay_form
+ *   y[t,n] = -exp(A_log[n]) * softplus(x[t,n] + dt_bias[n])
+ *   softplus(u) = log(1 + exp(u)), u if u > 20 */
 void REAL(vn_log_decay)(real *y, const real *x, const real *A_log, const real *dt_bias, int64_t T, int64_t N, int form); /* vn_decay_form */
 
 /* Gated delta rule.   q, k (T,nk,dk)   v, y (T,nv,dv)   g, beta (T,nv)   state (nv,dk,dv)
- * Per value head h, with q and k of head h / (nv/nk) and S = state[h], for t in turn:
- *   S = exp(g[t,h]) S       m = k[t]^T S       d = beta[t,h] (v[t,h] - m)       S = S + k[t] d^T
+ * For each value head h, with q and k of head h / (nv/nk) and S = state[h], for t in order:
+ *   S = exp(g[t,h]) S;  m = k[t]^T S;  d = beta[t,h] (v[t,h] - m);  S = S + k[t] d^T
  *   y[t,h] = scale * q[t]^T S
- * state: S of every head before the first token; becomes that after the last. false: no memory. */
+ * state: S of every head before the first token; updated to that after the last. Returns false
+ * without memory. */
 typedef struct REAL(vn_delta) {
 	const real *q, *k, *v, *g, *beta;
 	real       *state;
@@ -123,35 +128,39 @@ typedef struct REAL(vn_delta) {
 	int64_t     past;
 	int         form, head_map, turned; /* vn_delta_form, vn_head_map */
 	int64_t     restart;
-	int         chunked; /* by vn_delta_chunked */
+	int         chunked; /* computed by vn_delta_chunked */
 	int         threads;
 } REAL(vn_delta);
 
 bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) *a);
 
-/* The same in float32, VN_DELTA_CHUNK tokens at a time, as trained models run it. Of a chunk of n tokens, with c[i] the sum of
- * g[0..i], k, q, v and beta its own, and S the state before it:
- *   A[i,j] = beta[i] (k[i].k[j]) exp(c[i] - c[j]), j < i        P[i,j] = scale (q[i].k[j]) exp(c[i] - c[j]), j <= i
- *   (I + A) U = beta v        (I + A) W = beta exp(c) k         N = U - W S
- *   y = scale exp(c) q S + P N        S = exp(c[n-1]) S + (exp(c[n-1] - c) k)^T N
- * Without forms, maps and restarts. false: no memory. (Yang, Kautz, Hatamizadeh: Gated Delta Networks, 2024, 3.3.) */
+/* The same in float32, in chunks of VN_DELTA_CHUNK tokens, as trained models run it. For a chunk of
+ * n tokens, with c[i] the sum of g[0..i], its own k, q, v and beta, and S the state before it:
+ *   A[i,j] = beta[i] (k[i].k[j]) exp(c[i] - c[j]), j < i
+ *   P[i,j] = scale (q[i].k[j]) exp(c[i] - c[j]), j <= i
+ *   (I + A) U = beta v;  (I + A) W = beta exp(c) k;  N = U - W S
+ *   y = scale exp(c) q S + P N;  S = exp(c[n-1]) S + (exp(c[n-1] - c) k)^T N
+ * Without forms, maps and restarts. Returns false without memory. (Yang, Kautz, Hatamizadeh: Gated
+ * Delta Networks, 2024, 3.3.) */
 bool REAL(vn_delta_chunked)(real *y, const REAL(vn_delta) *a);
 
-/* Elementwise, n numbers. Activations (specs/models.md) are computed in double, but where c->act.steps says otherwise. */
+/* Elementwise on n numbers. Activations (specs/models.md) are computed in double, unless
+ * c->act.steps says otherwise. */
 void REAL(vn_act_apply)(real *y, const real *x, vn_act act, int64_t n, int threads);
-/* As c->act says; up NULL: f(gate) alone. */
+/* A gated product, as c->act says. up NULL: only f(gate). */
 void REAL(vn_gated)(real *y, const real *gate, const real *up, const vn_consts *c, const vn_variant *e, int64_t n, int threads);
 void REAL(vn_add)(real *y, const real *a, const real *b, int64_t n, int threads);
 
-/* An experiment's change of rows: vn_rows_form.   x, other, y (T,N), behind `past` rows of earlier calls */
+/* Rearranges rows for an experiment: vn_rows_form.   x, other, y (T,N), after `past` rows of
+ * earlier calls */
 void REAL(vn_rows)(real *y, const real *x, const real *other, int64_t past, int64_t T, int64_t N, const vn_consts *c);
 
 #if VN_REAL == 32
-/* linear in double, rounded once: for products that cost nothing (linear_wide.c). */
+/* linear in double, rounded once, for small products (linear_wide.c). */
 bool vn_linear_is_small(const vn_matrix *w, int64_t T);
 bool vn_linear_wide(float *y, const float *x, const vn_matrix *w, const float *bias, int64_t T, vn_policy policy, int threads);
 
-/* linear with the sum rounded to half after every term, and after the bias. */
+/* linear with the sum rounded to float16 after every term, and after the bias. */
 bool vn_linear_acc16(float *y, const float *x, const vn_matrix *w, const float *bias, int64_t T, int threads);
 #endif
 

@@ -1,10 +1,9 @@
-/* real.h: the two widths the reference computes in.
+/* real.h: the two widths in which the reference computes.
  *
- * The kernels of libref/ops and exec/eval_real.c are built twice, with VN_REAL 32
- * and 64: the same source in float for the policies f32, f16 and f16-acc16 (whose
- * values are floats that happen to be halves) and in double for f64. A function
- * REAL(vn_add) is called vn_add_f32 or vn_add_f64. The build sets VN_REAL; a file
- * that is built once sees the float names unless it says otherwise.
+ * The kernels of libref/ops and exec/eval_real.c are built twice from the same source, with VN_REAL
+ * 32 and 64: in float for the policies f32, f16 and f16-acc16 (whose values are floats that happen
+ * to be halves), and in double for f64. A function REAL(vn_add) is named vn_add_f32 or vn_add_f64.
+ * The build sets VN_REAL; files that are built once see the float names.
  */
 #ifndef VN_LIBREF_OPS_REAL_H
 #define VN_LIBREF_OPS_REAL_H
@@ -27,7 +26,7 @@ typedef float real;
 #error "VN_REAL must be 32 or 64"
 #endif
 
-/* A weight as reals, rounded to what the policy stores. */
+/* Loads a weight as reals, rounded to the policy's storage format. */
 static inline void REAL(vn_load)(real *dst, const void *src, vn_dtype from, vn_dtype storage, size_t n)
 {
 #if VN_REAL == 64

@@ -1,8 +1,9 @@
 /* rope.c: rotary positions.
  *
- * The tables are float32 in every precision: transformers computes them so, in
- * a float64 model too, which makes them part of what the model is. What is done
- * with them is computed in double and rounded once. */
+ * The tables are float32 in every precision, as transformers computes them even in a float64 model,
+ * so they are part of the model's definition. Everything else is computed in double and rounded
+ * once.
+ */
 #include "libref/ops/ops.h"
 
 #include "libref/ops/rope_table.h"

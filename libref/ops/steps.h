@@ -1,7 +1,7 @@
-/* steps.h: what an operation makes on the way, rounded as other implementations keep it.
+/* steps.h: intermediate results of an operation, rounded as other implementations do.
  *
- * Where an operation is written as several tensor operations in 16 bits, each of them
- * rounds (vn_intermediate_rounding). Ours computes it as one and rounds once.
+ * An implementation that writes an operation as several 16-bit tensor operations rounds after each
+ * of them (vn_intermediate_rounding). The reference computes it as one operation and rounds once.
  */
 #ifndef VN_LIBREF_OPS_STEPS_H
 #define VN_LIBREF_OPS_STEPS_H
@@ -19,18 +19,19 @@ static inline double vn_as_bf16(double x)
 	return (double)vn_bf16_to_f32(vn_f32_to_bf16((float)x));
 }
 
-/* As a tensor of that format holds it; steps: vn_intermediate_rounding. */
+/* Rounds x as a tensor of that format holds it; steps: vn_intermediate_rounding. */
 static inline double vn_round_intermediate(double x, int steps)
 {
 	return steps == VN_STEPS_F16 ? vn_as_f16(x) : steps == VN_STEPS_BF16 ? vn_as_bf16(x) : steps == VN_STEPS_F32 ? (double)(float)x : x;
 }
 
-/* An activation as its formula is written down, every operation rounded:
+/* An activation by its written formula, every operation rounded:
  *   sigmoid     1 / (1 + exp(-u))
- *   silu        u sigmoid(u)         quick_gelu   u sigmoid(1.702 u)
+ *   silu        u sigmoid(u)
+ *   quick_gelu  u sigmoid(1.702 u)
  *   gelu        u/2 (1 + erf(u / sqrt 2))
  *   gelu_tanh   u/2 (1 + tanh(sqrt(2/pi) (u + 0.044715 u^3)))
- * Of another: u, for which none is written down. */
+ * Returns u for any other activation. */
 double vn_act_by_steps(double u, vn_act act, int steps);
 /* Is it one of those? */
 bool   vn_act_has_steps(vn_act act);

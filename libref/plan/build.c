@@ -1,6 +1,5 @@
-/* build.c: building a plan, node by node. Sizes are checked where they are put
- * together, so that a complaint names the weight; all the rules together are in
- * check.c, and what comes out has passed them. */
+/* build.c: builds a plan node by node. Sizes are checked where they are combined, so that an error
+ * names the weight. All rules are in check.c, which a finished plan has passed. */
 #include "libref/plan/plan.h"
 
 #include <assert.h>
@@ -87,11 +86,11 @@ int vn_plan_weight(vn_builder *b, const char *name, int rank, const int64_t *dim
 	for (int i = 0; i < rank; i++)
 		w.shape.dim[i] = dim[i];
 	if (snprintf(w.name, sizeof w.name, "%s", name) >= (int)sizeof w.name)
-		return broken(b, VN_ERR_UNSUPPORTED, "weight name %s is too long", name);
+		return broken(b, VN_ERR_UNSUPPORTED, "the weight name %s is too long", name);
 	for (int i = 0; i < p->n_weights; i++)
 		if (strcmp(p->weight[i].name, name) == 0) {
 			if (!vn_shape_equal(&p->weight[i].shape, &w.shape))
-				broken(b, VN_ERR_SHAPE, "weight %s is wanted in two shapes", name);
+				broken(b, VN_ERR_SHAPE, "weight %s is used with two shapes", name);
 			return i;
 		}
 	p->weight = room(b, p->weight, p->n_weights, &b->room_weights, sizeof *p->weight);
@@ -125,7 +124,7 @@ static int value(vn_builder *b, vn_point point, int rank, const int *size)
 	 * would take seconds for a config of a thousand layers. */
 	bool *named = &b->named[(size_t)(b->layer + 1) * VN_N_POINTS + point];
 	if (*named)
-		return broken(b, VN_ERR_UNSUPPORTED, "checkpoint %s is named twice", v.name);
+		return broken(b, VN_ERR_UNSUPPORTED, "two checkpoints are named %s", v.name);
 	*named = true;
 	p->value = room(b, p->value, p->n_values, &b->room_values, sizeof *p->value);
 	if (b->status)
@@ -237,7 +236,7 @@ static int norm(vn_builder *b, vn_op op, int x, int z, int w, int bias, double e
 		const int       i = k ? bias : w;
 		const vn_shape *s = i < 0 ? NULL : &b->plan->weight[i].shape;
 		if (s && (s->rank != 1 || s->dim[0] != v->size[v->rank - 1]))
-			return broken(b, VN_ERR_SHAPE, "weight %s does not have the width of what it norms", b->plan->weight[i].name);
+			return broken(b, VN_ERR_SHAPE, "weight %s is not as wide as the tensor that it norms", b->plan->weight[i].name);
 	}
 	int y = like(b, x, out);
 	node(b, op, (vn_consts){ .norm = { .eps = eps, .offset = offset } }, z < 0 ? 1 : 2, (int[]){ x, z },
@@ -277,10 +276,10 @@ static int linear(vn_builder *b, int x, int w, int bias, int transposed, int hea
 		return 0;
 	const vn_shape *s = &b->plan->weight[w].shape;
 	if (s->rank != 2 || s->dim[!transposed] != vn_value_row(&b->plan->value[x]) || (heads && s->dim[transposed] % heads))
-		return broken(b, VN_ERR_SHAPE, "weight %s does not fit its input", b->plan->weight[w].name);
+		return broken(b, VN_ERR_SHAPE, "the shape of weight %s does not fit its input", b->plan->weight[w].name);
 	const vn_shape *of = bias >= 0 ? &b->plan->weight[bias].shape : NULL;
 	if (of && (of->rank != 1 || of->dim[0] != s->dim[transposed]))
-		return broken(b, VN_ERR_SHAPE, "bias %s does not fit its weight", b->plan->weight[bias].name);
+		return broken(b, VN_ERR_SHAPE, "the shape of bias %s does not fit its weight", b->plan->weight[bias].name);
 	int y = in_heads(b, (int)s->dim[transposed], heads, out);
 	node(b, VN_OP_LINEAR, (vn_consts){ .linear.transposed = transposed }, 1, &x, 2, (int[]){ w, bias }, 1, &y);
 	return y;
@@ -303,7 +302,7 @@ int vn_plan_slice(vn_builder *b, int x, int stride, int from, int width, int hea
 	const vn_value *v = &b->plan->value[x];
 	const int64_t   row = vn_value_row(v), all = stride < 1 ? 0 : row / stride * width;
 	if (stride < 1 || row % stride || from < 0 || width < 1 || width > stride || from > stride - width || (heads && all % heads))
-		return broken(b, VN_ERR_SHAPE, "%s: there are no such columns to take", v->name);
+		return broken(b, VN_ERR_SHAPE, "%s: its input does not have the columns to take", v->name);
 	int y = in_heads(b, (int)all, heads, out);
 	node(b, VN_OP_SLICE, (vn_consts){ .slice = { stride, from, width } }, 1, &x, 0, NULL, 1, &y);
 	return y;
@@ -315,7 +314,7 @@ int vn_plan_rope(vn_builder *b, int x, const vn_rope *rope, vn_point out)
 		return 0;
 	const vn_value *v = &b->plan->value[x];
 	if (v->rank != 3 || rope->rotary_dim > v->size[2] || rope->rotary_dim < 2 || rope->rotary_dim % 2)
-		return broken(b, VN_ERR_SHAPE, "%s: rotary width must be even and no wider than a head", v->name);
+		return broken(b, VN_ERR_SHAPE, "%s: the rotary width must be even and at most the head width", v->name);
 	int y = like(b, x, out);
 	node(b, VN_OP_ROPE, (vn_consts){ .rope.rope = *rope }, 1, &x, 0, NULL, 1, &y);
 	return y;
@@ -328,7 +327,7 @@ int vn_plan_attention(vn_builder *b, int q, int k, int v, double scale, int wind
 	vn_value  qv = b->plan->value[q], kv = b->plan->value[k], vv = b->plan->value[v];
 	int       H = qv.size[1], G = kv.size[1], K = qv.size[2];
 	if (qv.rank != 3 || kv.rank != 3 || vv.rank != 3 || kv.size[2] != K || vv.size[2] != K || vv.size[1] != G || H % G)
-		return broken(b, VN_ERR_SHAPE, "%s: queries, keys and values do not fit together", qv.name);
+		return broken(b, VN_ERR_SHAPE, "%s: the shapes of queries, keys and values do not fit together", qv.name);
 	vn_consts c = { .attention = { .scale = scale, .heads = H, .kv_heads = G, .head_dim = K, .causal = 1,
 	                               .window = window } };
 	/* in execution order: the cache, scores, probabilities, context */
@@ -363,7 +362,7 @@ static int pair(vn_builder *b, vn_op op, vn_consts c, int a, int x, vn_point out
 		return 0;
 	vn_value u = b->plan->value[a], v = b->plan->value[x];
 	if (u.rank != v.rank || memcmp(u.size, v.size, (size_t)u.rank * sizeof *u.size) != 0)
-		return broken(b, VN_ERR_SHAPE, "%s: the other side has another shape", u.name);
+		return broken(b, VN_ERR_SHAPE, "%s: its two inputs have different shapes", u.name);
 	int y = like(b, x, out);
 	node(b, op, c, 2, (int[]){ a, x }, 0, NULL, 1, &y);
 	return y;
@@ -386,7 +385,7 @@ int vn_plan_causal_conv(vn_builder *b, int x, int w, vn_point out)
 	const vn_value *v = &b->plan->value[x];
 	const vn_shape *s = &b->plan->weight[w].shape;
 	if (v->rank != 2 || s->rank != 3 || s->dim[0] != v->size[1] || s->dim[1] != 1 || s->dim[2] < 2)
-		return broken(b, VN_ERR_SHAPE, "weight %s does not fit its input", b->plan->weight[w].name);
+		return broken(b, VN_ERR_SHAPE, "the shape of weight %s does not fit its input", b->plan->weight[w].name);
 	const int X = (int)s->dim[0], J = (int)s->dim[2];
 	int       y = like(b, x, out), state = value(b, VN_POINT_GDN_CONV_STATE, 2, (int[]){ J - 1, X });
 	node(b, VN_OP_CAUSAL_CONV, (vn_consts){ .conv = { .channels = X, .taps = J } }, 1, &x, 1, &w, 2, (int[]){ y, state });
@@ -417,7 +416,7 @@ int vn_plan_log_decay(vn_builder *b, int x, int A_log, int dt_bias, vn_point out
 	const vn_value *v = &b->plan->value[x];
 	const vn_shape *s = &b->plan->weight[A_log].shape;
 	if (v->rank != 2 || s->rank != 1 || s->dim[0] != v->size[1] || !vn_shape_equal(s, &b->plan->weight[dt_bias].shape))
-		return broken(b, VN_ERR_SHAPE, "weight %s or its bias does not fit its input", b->plan->weight[A_log].name);
+		return broken(b, VN_ERR_SHAPE, "the shape of weight %s or of its bias does not fit its input", b->plan->weight[A_log].name);
 	int y = wide(b, like(b, x, out));
 	node(b, VN_OP_LOG_DECAY, NONE, 1, &x, 2, (int[]){ A_log, dt_bias }, 1, &y);
 	return y;
@@ -429,7 +428,7 @@ int vn_plan_delta_rule(vn_builder *b, const int in[5], double scale, vn_point ou
 		return 0;
 	vn_value q = b->plan->value[in[VN_DELTA_Q]], v = b->plan->value[in[VN_DELTA_V]];
 	if (q.rank != 3 || v.rank != 3 || v.size[1] % q.size[1])
-		return broken(b, VN_ERR_SHAPE, "%s: keys and values do not fit together", q.name);
+		return broken(b, VN_ERR_SHAPE, "%s: the shapes of keys and values do not fit together", q.name);
 	const vn_consts c = { .delta = { .scale = scale, .key_heads = q.size[1], .value_heads = v.size[1], .key_dim = q.size[2],
 	                                 .value_dim = v.size[2] } };
 	int y = like(b, in[VN_DELTA_V], out);

@@ -94,7 +94,7 @@ static vn_status check_weights(const vn_plan *p, vn_error *err)
 			n = good ? n / s->dim[k] : n;
 		}
 		if (!good)
-			return vn_fail(err, VN_ERR_UNSUPPORTED, "weights[%d] (%.*s): no shape", i, VN_NAME_MAX - 1, p->weight[i].name);
+			return vn_fail(err, VN_ERR_UNSUPPORTED, "weights[%d] (%.*s): its name is not terminated, or its shape is invalid", i, VN_NAME_MAX - 1, p->weight[i].name);
 	}
 	return VN_OK;
 }
@@ -106,20 +106,20 @@ static vn_status check_values(const vn_plan *p, vn_error *err)
 		const char     *why = NULL;
 
 		if (!memchr(v->name, '\0', VN_NAME_MAX) || (unsigned)v->point >= VN_N_POINTS)
-			why = "no name, or no point";
+			why = "its name is not terminated, or its point is unknown";
 		else if (v->layer < -1 || v->layer >= p->layers)
-			why = "its layer is none of the model's";
+			why = "the model has no such layer";
 		else if (v->rank < 1 || v->rank > VN_PLAN_RANK)
-			why = "no sizes, or more than 4";
+			why = "expected 1 to 4 sizes";
 		for (int k = 0; !why && k < v->rank; k++)
 			if (v->size[k] < 1 && v->size[k] != VN_T && v->size[k] != VN_S)
-				why = "its sizes hold something else than sizes";
+				why = "a size is neither above 0 nor a number of tokens";
 		if (!why && v->alias_of >= 0 && (v->alias_of >= i || !same(v, &p->value[v->alias_of])))
-			why = "not a second name of an earlier value of its sizes";
+			why = "it is a second name for a later value or one of another shape";
 		if (!why && v->alias_of < -1)
-			why = "a second name of nothing";
+			why = "it is a second name for a value that does not exist";
 		if (!why && v->state != -1 && (!there(v->state, p->n_states) || p->state[v->state].value != vn_plan_root(p, i)))
-			why = "it shows no state";
+			why = "the state that it shows does not exist or belongs to another value";
 		if (why)
 			return vn_fail(err, VN_ERR_UNSUPPORTED, "values[%d] (%.*s): %s", i, VN_NAME_MAX - 1, v->name, why);
 	}
@@ -160,11 +160,11 @@ static vn_status longrope_sound(const walk *w, int i)
 	const int      n = r->rotary_dim / 2;
 
 	if (r->original_context < 2 || !(r->factor > 0.0 || (r->factor == 0.0 && r->max_context > 0)) || r->attention_factor < 0.0)
-		return node_bad(w, i, "factor is %g, original_context %d, max_context %d, attention_factor %g", r->factor, r->original_context,
+		return node_bad(w, i, "invalid longrope: factor %g, original_context %d, max_context %d, attention_factor %g", r->factor, r->original_context,
 		                r->max_context, r->attention_factor);
 	if (!r->short_factor || !divisors(&w->p->list[r->short_factor - 1], n) || !r->long_factor ||
 	    !divisors(&w->p->list[r->long_factor - 1], n))
-		return node_bad(w, i, "its short_factor or long_factor is not a list of %d numbers above 0", n);
+		return node_bad(w, i, "short_factor and long_factor must be lists of %d numbers above 0", n);
 	return VN_OK;
 }
 
@@ -179,28 +179,28 @@ static vn_status rope_sound(const walk *w, int i)
 		if (!isfinite(all[k]))
 			return node_bad(w, i, "a constant is not finite");
 	if ((unsigned)r->type >= VN_N_ROPES || r->pow_block < 0)
-		return node_bad(w, i, "no such kind of RoPE");
+		return node_bad(w, i, "unknown kind of RoPE");
 	if (r->short_factor < 0 || r->short_factor > w->p->n_lists || r->long_factor < 0 || r->long_factor > w->p->n_lists)
-		return node_bad(w, i, "no such list");
+		return node_bad(w, i, "short_factor or long_factor names a list that does not exist");
 	if ((unsigned)r->pairing >= VN_N_PAIRINGS || (r->half_angles & ~1) || !isfinite(r->turn))
-		return node_bad(w, i, "pairing is %d, half_angles %d, turn %g", r->pairing, r->half_angles, r->turn);
+		return node_bad(w, i, "invalid pairing %d, half_angles %d or turn %g", r->pairing, r->half_angles, r->turn);
 	if (abs(r->offset) > 1 << 24 || abs(r->step_offset) > 1 << 24 || (r->step_zero & ~1) || (r->sections & ~1) || (r->one_position & ~1))
-		return node_bad(w, i, "offset is %d, step_offset %d, step_zero %d, sections %d", r->offset, r->step_offset, r->step_zero, r->sections);
+		return node_bad(w, i, "invalid offset %d, step_offset %d, step_zero %d or sections %d", r->offset, r->step_offset, r->step_zero, r->sections);
 	if (!((float)r->theta > 1.0f))
 		return node_bad(w, i, "theta is %g and must be above 1", r->theta);
 	if ((r->type == VN_ROPE_LINEAR || r->type == VN_ROPE_LLAMA3 || r->type == VN_ROPE_DYNAMIC) && !((float)r->factor > 0.0f))
 		return node_bad(w, i, "factor is %g and must be above 0", r->factor);
 	if ((r->type == VN_ROPE_YARN || r->type == VN_ROPE_LLAMA3) && r->original_context < 1)
-		return node_bad(w, i, "original_context is %d", r->original_context);
+		return node_bad(w, i, "original_context is %d, expected at least 1", r->original_context);
 	if (r->type == VN_ROPE_YARN && !(r->factor > 0.0) && !(r->factor == 0.0 && r->max_context > 0))
-		return node_bad(w, i, "factor is %g, max_context %d", r->factor, r->max_context);
+		return node_bad(w, i, "invalid yarn factor %g with max_context %d", r->factor, r->max_context);
 	if (r->type == VN_ROPE_YARN && (r->beta_fast < 0.0 || r->beta_slow < 0.0))
-		return node_bad(w, i, "beta_fast is %g, beta_slow %g", r->beta_fast, r->beta_slow);
+		return node_bad(w, i, "beta_fast %g and beta_slow %g must not be negative", r->beta_fast, r->beta_slow);
 	if (r->type == VN_ROPE_LLAMA3 && !(r->low_freq_factor > 0.0 && r->high_freq_factor > r->low_freq_factor))
 		return node_bad(w, i, "low_freq_factor %g must be above 0 and below high_freq_factor %g", r->low_freq_factor,
 		                r->high_freq_factor);
 	if (r->type == VN_ROPE_DYNAMIC && (r->max_context < 1 || r->rotary_dim < 4))
-		return node_bad(w, i, "max_context is %d, rotary_dim %d", r->max_context, r->rotary_dim);
+		return node_bad(w, i, "dynamic RoPE needs max_context of at least 1 (found %d) and rotary_dim of at least 4 (found %d)", r->max_context, r->rotary_dim);
 	return r->type == VN_ROPE_LONGROPE ? longrope_sound(w, i) : VN_OK;
 }
 
@@ -211,9 +211,9 @@ static vn_status check_rope(const walk *w, int i)
 	const int       R = n->c.rope.rope.rotary_dim;
 
 	if (x->rank != 3 || !row(x) || !same(x, &w->p->value[n->out[0]]))
-		return node_bad(w, i, "its sizes do not fit together");
+		return node_bad(w, i, "the shapes of its inputs, weights and outputs do not fit together");
 	if (R < 2 || R % 2 || R > x->size[2])
-		return node_bad(w, i, "%d rotary columns do not fit a head of %d: an even number, and no more", R, x->size[2]);
+		return node_bad(w, i, "rotary_dim is %d, expected an even number from 2 to the head width %d", R, x->size[2]);
 	return rope_sound(w, i);
 }
 
@@ -226,28 +226,28 @@ static vn_status check_attention(const walk *w, int i)
 	const int       H = n->c.attention.heads, G = n->c.attention.kv_heads, K = n->c.attention.head_dim;
 
 	if (!row(q) || !row(k) || !row(v))
-		return node_bad(w, i, "its sizes do not fit together");
+		return node_bad(w, i, "the shapes of its inputs, weights and outputs do not fit together");
 	if (H < 1 || G < 1 || K < 1 || H % G || !is(q, 3, VN_T, H, K) || !is(k, 3, VN_T, G, K) || !is(v, 3, VN_T, G, K) ||
 	    !same(context, q) || (n->n_in > VN_ATTN_KEPT && !same(&p->value[n->in[VN_ATTN_KEPT]], k)))
-		return node_bad(w, i, "%d heads and %d key heads of width %d do not fit its inputs", H, G, K);
+		return node_bad(w, i, "%d heads and %d key heads of width %d do not fit the shapes of its inputs", H, G, K);
 	if (context->on_demand)
-		return node_bad(w, i, "its context is made only on demand: keys and values would not be kept");
+		return node_bad(w, i, "its context is computed only on demand, so keys and values would not be cached");
 	for (int s = VN_ATTN_SCORES; s <= VN_ATTN_PROBS; s++)
 		if (n->out[s] >= 0 && (!is(&p->value[n->out[s]], 3, H, VN_T, VN_S) || !p->value[n->out[s]].on_demand))
-			return node_bad(w, i, "its scores or probabilities do not fit its heads, or are not on demand");
+			return node_bad(w, i, "its scores or probabilities have the wrong shape or are not computed on demand");
 	if (!isfinite(n->c.attention.scale) || (n->c.attention.causal & ~1) || n->c.attention.window < 0)
-		return node_bad(w, i, "scale %g, causal %d, window %d", n->c.attention.scale, n->c.attention.causal,
+		return node_bad(w, i, "invalid scale %g, causal %d or window %d", n->c.attention.scale, n->c.attention.causal,
 		                n->c.attention.window);
 	if ((unsigned)n->x.attention.head_map >= VN_N_HEAD_MAPS || (unsigned)n->x.attention.leak > 2 || n->x.attention.padding < 0 || (unsigned)n->x.attention.blind > 2 ||
 	    abs(n->x.attention.ahead) > 1 << 24 || (n->x.attention.from_zero & ~1) || (unsigned)n->x.attention.form >= VN_N_ATTN_FORMS)
-		return node_bad(w, i, "head_map %d, leak %d, padding %d, ahead %d, blind %d, from_zero %d, form %d", n->x.attention.head_map,
+		return node_bad(w, i, "invalid head_map %d, leak %d, padding %d, ahead %d, blind %d, from_zero %d or form %d", n->x.attention.head_map,
 		                n->x.attention.leak, n->x.attention.padding, n->x.attention.ahead, n->x.attention.blind, n->x.attention.from_zero, n->x.attention.form);
 	if ((n->x.attention.again & ~1) || (n->x.attention.again && (n->n_in <= VN_ATTN_KEPT || p->node[p->value[n->in[VN_ATTN_KEPT]].node].op != VN_OP_ROPE)))
-		return node_bad(w, i, "again %d, and the keys that it keeps are not turned by a rope", n->x.attention.again);
+		return node_bad(w, i, "invalid again %d: it must be 0, or 1 if the cached keys are the output of a RoPE", n->x.attention.again);
 	if ((unsigned)n->x.attention.cache >= VN_N_CACHE_FORMS || n->x.attention.cache_block < (n->x.attention.cache != 0) ||
 	    n->x.attention.cache_block > 1 << 24 || (unsigned)n->x.attention.cache_of > (n->x.attention.cache == VN_CACHE_SEEN ? 0 : 2) ||
 	    (n->x.attention.cache_steps & ~1))
-		return node_bad(w, i, "cache %d, cache_block %d, cache_of %d, cache_steps %d", n->x.attention.cache, n->x.attention.cache_block,
+		return node_bad(w, i, "invalid cache %d, cache_block %d, cache_of %d or cache_steps %d", n->x.attention.cache, n->x.attention.cache_block,
 		                n->x.attention.cache_of, n->x.attention.cache_steps);
 	return VN_OK;
 }
@@ -260,20 +260,20 @@ static vn_status check_states(walk *w, int i)
 	vn_state       s[VN_MAX_STATE];
 
 	if (n->n_state != vn_node_states(p, i, s) || n->n_state > p->n_states - w->states)
-		return node_bad(w, i, "its states are not those that its op keeps");
+		return node_bad(w, i, "its states differ from those that its operation keeps");
 	for (int k = 0; k < n->n_state; k++, w->states++) {
 		const vn_state *a = &p->state[w->states], *b = &s[k];
 		int64_t         room = INT64_MAX / 16 / (b->input >= 0 ? p->context + 1LL : 1);
 		if (n->state[k] != w->states || a->node != b->node || a->value != b->value || a->input != b->input ||
 		    a->wide != b->wide || a->rank != b->rank || memcmp(a->size, b->size, (size_t)b->rank * sizeof *b->size) != 0)
-			return node_bad(w, i, "its states are not those that its op keeps");
+			return node_bad(w, i, "its states differ from those that its operation keeps");
 		for (int d = b->input >= 0; d < b->rank; d++) {
 			room = b->size[d] < 1 ? 0 : room / b->size[d];
 			if (room < 1)
-				return node_bad(w, i, "a state of %d tokens is too large for any machine", p->context);
+				return node_bad(w, i, "its state for %d tokens is too large to address", p->context);
 		}
 		if (b->value >= 0 && !is_state(&p->value[b->value], b, w->states))
-			return node_bad(w, i, "%s does not have the sizes of the state that it shows", p->value[b->value].name);
+			return node_bad(w, i, "%s does not have the shape of the state that it shows", p->value[b->value].name);
 	}
 	return VN_OK;
 }
@@ -294,15 +294,15 @@ static vn_status check_delta_rule(const walk *w, int i)
 
 	for (int k = 0; k < 5; k++)
 		if (!row(in[k] = &w->p->value[n->in[k]]))
-			return node_bad(w, i, "its sizes do not fit together");
+			return node_bad(w, i, "the shapes of its inputs, weights and outputs do not fit together");
 	if (nk < 1 || nv < 1 || dk < 1 || dv < 1 || nv % nk || !is(in[VN_DELTA_Q], 3, VN_T, nk, dk) ||
 	    !is(in[VN_DELTA_K], 3, VN_T, nk, dk) || !is(in[VN_DELTA_V], 3, VN_T, nv, dv) || !is(in[VN_DELTA_G], 2, VN_T, nv, 0) ||
 	    !is(in[VN_DELTA_BETA], 2, VN_T, nv, 0) || !same(in[VN_DELTA_V], y))
-		return node_bad(w, i, "%d key heads of width %d and %d value heads of width %d do not fit its inputs", nk, dk, nv, dv);
+		return node_bad(w, i, "%d key heads of width %d and %d value heads of width %d do not fit the shapes of its inputs", nk, dk, nv, dv);
 	if (!isfinite(n->c.delta.scale))
-		return node_bad(w, i, "scale %g", n->c.delta.scale);
+		return node_bad(w, i, "scale is %g, expected a finite number", n->c.delta.scale);
 	if ((unsigned)n->x.delta.form >= VN_N_DELTA_FORMS || (unsigned)n->x.delta.head_map > VN_HEADS_MODULO || n->x.delta.restart < 0 || (n->x.delta.turned & ~1))
-		return node_bad(w, i, "form %d, head_map %d, restart %d", n->x.delta.form, n->x.delta.head_map, n->x.delta.restart);
+		return node_bad(w, i, "invalid form %d, head_map %d or restart %d", n->x.delta.form, n->x.delta.head_map, n->x.delta.restart);
 	return VN_OK;
 }
 
@@ -328,18 +328,18 @@ static vn_status fits(const walk *w, int i)
 	case VN_OP_GATED_NORM:
 		good = norm_fits(x, y, m, bias) && (n->n_in < 2 || same(x, &p->value[n->in[1]]));
 		if (good && !(isfinite(n->c.norm.eps) && n->c.norm.eps >= 0.0))
-			return node_bad(w, i, "eps is %g", n->c.norm.eps);
+			return node_bad(w, i, "eps is %g, expected a finite number of at least 0", n->c.norm.eps);
 		if (good && !isfinite(n->c.norm.offset))
-			return node_bad(w, i, "offset is %g", n->c.norm.offset);
+			return node_bad(w, i, "offset is %g, expected a finite number", n->c.norm.offset);
 		if (good && ((n->x.norm.eps_outside & ~1) || (n->x.norm.keep_mean & ~1) || (n->x.norm.gate_first & ~1) || n->x.norm.divisor < 0 ||
 		             (n->x.norm.sum_f16 & ~1) || (n->x.norm.first_f16 & ~1)))
-			return node_bad(w, i, "eps_outside is %d, keep_mean %d, divisor %d", n->x.norm.eps_outside, n->x.norm.keep_mean,
+			return node_bad(w, i, "invalid eps_outside %d, keep_mean %d or divisor %d", n->x.norm.eps_outside, n->x.norm.keep_mean,
 			                n->x.norm.divisor);
 		if (good && n->op == VN_OP_GATED_NORM && n->x.norm.gate != VN_SILU && n->x.norm.gate != VN_SIGMOID)
-			return node_bad(w, i, "no such activation");
+			return node_bad(w, i, "unknown activation");
 		if (good && n->x.norm.width && (n->op != VN_OP_RMS_NORM || n->x.norm.width < 1 || row(x) % n->x.norm.width ||
 		                                n->x.norm.width % x->size[x->rank - 1]))
-			return node_bad(w, i, "%d columns cannot be normed together", n->x.norm.width);
+			return node_bad(w, i, "its input cannot be normed in groups of %d columns", n->x.norm.width);
 		break;
 	case VN_OP_LINEAR:
 		good = linear_fits(x, y, m, n->c.linear.transposed, bias);
@@ -368,7 +368,7 @@ static vn_status fits(const walk *w, int i)
 		             (n->c.rows.form == VN_ROWS_TILES && n->c.rows.by < 1) ||
 		             (n->c.rows.form == VN_ROWS_ROUND && (n->c.rows.by < 0 || n->c.rows.by >= row(x))) ||
 		             (n->c.rows.form == VN_ROWS_PARTS_FIRST && (n->c.rows.inner < 1 || row(x) % n->c.rows.inner))))
-			return node_bad(w, i, "form %d, by %d, inner %d", n->c.rows.form, n->c.rows.by, n->c.rows.inner);
+			return node_bad(w, i, "invalid form %d, by %d or inner %d", n->c.rows.form, n->c.rows.by, n->c.rows.inner);
 		break;
 	case VN_OP_GATED:
 	case VN_OP_ADD:
@@ -378,10 +378,10 @@ static vn_status fits(const walk *w, int i)
 		break;
 	}
 	if (good && (n->op == VN_OP_ACT || n->op == VN_OP_GATED) && (unsigned)n->c.act.act >= VN_N_ACTS)
-		return node_bad(w, i, "no such activation");
+		return node_bad(w, i, "unknown activation");
 	if (good && (n->op == VN_OP_ACT || n->op == VN_OP_GATED) && (unsigned)n->x.gated.form >= (n->op == VN_OP_GATED ? VN_N_GATE_FORMS : 1u))
-		return node_bad(w, i, "no such form of a gated product");
-	return good ? VN_OK : node_bad(w, i, "its sizes do not fit together");
+		return node_bad(w, i, "unknown form of a gated product");
+	return good ? VN_OK : node_bad(w, i, "the shapes of its inputs, weights and outputs do not fit together");
 }
 
 /* ---- what is there and made when ------------------------------------------------------- */
@@ -392,19 +392,19 @@ static vn_status connect(walk *w, int i)
 	const vn_node *n = &p->node[i];
 
 	if ((unsigned)n->op >= VN_N_OPS || n->layer < -1 || n->layer >= p->layers)
-		return node_bad(w, i, "no such operation, or no such layer");
+		return node_bad(w, i, "unknown operation, or the model has no such layer");
 	const arity a = arities[n->op];
 	if ((n->n_in != a.n_in && !(n->op == VN_OP_ATTENTION && n->n_in == VN_ATTN_KEPT + 1)) || n->n_w != a.n_w || n->n_out != a.n_out)
-		return node_bad(w, i, "its op has another number of inputs, weights or outputs");
+		return node_bad(w, i, "wrong number of inputs, weights or outputs for its operation");
 	for (int j = 0; j < n->n_w; j++)
 		if (n->w[j] < (j < a.must_w ? 0 : -1) || n->w[j] >= p->n_weights)
 			return node_bad(w, i, "a weight is missing");
 	for (int j = 0; j < n->n_in; j++) {
 		const int v = n->in[j];
 		if (v < 0 || v >= p->n_values || p->value[v].alias_of >= 0 || w->made[v] < 0)
-			return node_bad(w, i, "an input is missing, a second name, or made later");
+			return node_bad(w, i, "an input does not exist, is a second name, or is computed by a later node");
 		if (p->value[v].on_demand || p->value[v].state != -1)
-			return node_bad(w, i, "an input is made only on demand, or shows a state");
+			return node_bad(w, i, "an input is computed only on demand, or shows a state");
 		w->last[v] = i;
 	}
 	for (int j = 0; j < n->n_out; j++) {
@@ -412,7 +412,7 @@ static vn_status connect(walk *w, int i)
 		if (v == -1 && j > 0)
 			continue;
 		if (v < 0 || v >= p->n_values || p->value[v].alias_of >= 0 || w->made[v] >= 0)
-			return node_bad(w, i, "an output is missing, a second name, or made twice");
+			return node_bad(w, i, "an output does not exist, is a second name, or is computed twice");
 		w->made[v] = i;
 	}
 	const vn_status st = fits(w, i);
@@ -426,7 +426,7 @@ vn_status vn_plan_check(const vn_plan *p, vn_error *err)
 
 	if (p->n_nodes < 0 || p->n_values < 0 || p->n_weights < 0 || p->layers < 0 || p->vocab < 0 || p->context < 0 ||
 	    p->n_states < 0 || p->n_lists < 0)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "layers %d, vocab %d, context %d, %d states of %d nodes", p->layers, p->vocab,
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "a count is negative: layers %d, vocab %d, context %d, states %d, nodes %d", p->layers, p->vocab,
 		               p->context, p->n_states, p->n_nodes);
 	if ((st = check_weights(p, err)) || (st = check_values(p, err)))
 		return st;
@@ -441,15 +441,15 @@ vn_status vn_plan_check(const vn_plan *p, vn_error *err)
 	for (int i = 0; !st && i < p->n_nodes; i++)
 		st = connect(&w, i);
 	if (!st && w.states != p->n_states)
-		st = vn_fail(err, VN_ERR_UNSUPPORTED, "states[%d]: no node keeps it", w.states);
+		st = vn_fail(err, VN_ERR_UNSUPPORTED, "states[%d]: no node keeps this state", w.states);
 	for (int v = 0; !st && v < p->n_values; v++) {
 		const vn_value *x = &p->value[v], *of = &p->value[x->alias_of >= 0 ? x->alias_of : v];
 		const int       by = x->alias_of < 0 ? w.made[v] : of->node;
 		if (x->alias_of < 0 && w.made[v] < 0)
-			st = vn_fail(err, VN_ERR_UNSUPPORTED, "values[%d] (%s): no node makes it", v, x->name);
+			st = vn_fail(err, VN_ERR_UNSUPPORTED, "values[%d] (%s): no node computes this value", v, x->name);
 		else if (x->last_use != w.last[v] || x->node != by || x->slot != of->slot || x->state != of->state || x->wide != of->wide ||
 		         !there(x->slot, p->node[by].n_out) || p->node[by].out[x->slot] != vn_plan_root(p, v))
-			st = vn_fail(err, VN_ERR_UNSUPPORTED, "values[%d] (%s): its maker or its last reader is another node", v, x->name);
+			st = vn_fail(err, VN_ERR_UNSUPPORTED, "values[%d] (%s): the node recorded as computing it, or as its last reader, is the wrong one", v, x->name);
 	}
 done:
 	free(w.made);

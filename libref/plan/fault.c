@@ -89,11 +89,11 @@ const char *vn_fault_why_not(int fault, const vn_plan *p, int node)
 {
 	const vn_fault_row *r = &table[fault];
 	const vn_node      *n = &p->node[node];
-	const char         *why = r->on >> n->op & 1 ? NULL : "it is for another operation";
+	const char         *why = r->on >> n->op & 1 ? NULL : "the fault is for another operation";
 
 	for (size_t i = 0; !why && i < sizeof r->needs / sizeof *r->needs; i++)
 		why = unmet(r->needs[i], r, p, n);
-	return why ? why : r->constant && vn_fault_const(n, r->constant) == r->x ? "it is so already" : NULL;
+	return why ? why : r->constant && vn_fault_const(n, r->constant) == r->x ? "the model already computes it so" : NULL;
 }
 
 int vn_fault_count(int fault, const vn_plan *p, const char **why)
@@ -174,7 +174,7 @@ static bool selected(const vn_plan *p, int node, const char *glob)
 	return false;
 }
 
-/* ", it fits layer0.q_rope, layer0.k_rope, ...", or why there is nothing. */
+/* Where the fault fits instead, or why it fits nowhere. */
 static vn_status fits_nothing(const vn_faulty *f, int fault, const char *what, vn_error *err)
 {
 	enum { SOME = 6 };
@@ -185,11 +185,11 @@ static vn_status fits_nothing(const vn_faulty *f, int fault, const char *what, v
 	int            n = vn_fault_count(fault, p, &why), k = 0;
 
 	if (n == 0)
-		return vn_fail(err, VN_ERR_USAGE, "%s: it fits nothing in this model: %s", what, why);
+		return vn_fail(err, VN_ERR_USAGE, "%s: no operation of this model can have this fault: %s", what, why);
 	for (int i = 0; i < p->n_nodes && k < SOME; i++)
 		if (!vn_fault_why_not(fault, p, i))
 			at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", k++ ? ", " : "", p->value[p->node[i].out[0]].name);
-	return vn_fail(err, VN_ERR_USAGE, "%s: it fits nothing there; in this model it fits %s%s", what, list, n > k ? ", ..." : "");
+	return vn_fail(err, VN_ERR_USAGE, "%s: no operation there can have this fault; in this model these can: %s%s", what, list, n > k ? ", ..." : "");
 }
 
 static vn_status make_fault(vn_faulty *f, const vn_fault_row *r, int node, vn_error *err)
@@ -229,7 +229,7 @@ vn_status vn_faulty_inject(vn_faulty *f, const char *what, vn_error *err)
 	if (fault < 0)
 		return no_such_fault(what, at ? (size_t)(at - what) : strlen(what), err);
 	if (!at)
-		return vn_fail(err, VN_ERR_USAGE, "%s: where? %s@layer0.*, for one", what, what);
+		return vn_fail(err, VN_ERR_USAGE, "%s: where to inject it is missing: for example %s@layer0.*", what, what);
 	if ((st = vn_glob_check(at + 1, err)))
 		return st;
 	if (!(target = malloc(((size_t)f->plan->n_nodes + 1) * sizeof *target)))
@@ -245,7 +245,7 @@ vn_status vn_faulty_inject(vn_faulty *f, const char *what, vn_error *err)
 		if ((st = make_fault(f, &table[fault], f->plan->value[target[i]].node, err)))
 			st = vn_context(err, st, "%s: %s", what, f->plan->value[target[i]].name);
 	if (!st && f->kept && f->kept == n)
-		st = vn_fail(err, VN_ERR_USAGE, "%s: the weights there stay what they are", what);
+		st = vn_fail(err, VN_ERR_USAGE, "%s: this fault leaves the weights there unchanged", what);
 	free(target);
 	return st;
 }

@@ -1,16 +1,16 @@
-/* fault.h: the known mistakes of inference engines, made on purpose.
+/* fault.h: makes the known mistakes of inference engines, on purpose.
  *
- * The catalogue of specs/faults.md is one table, catalogue.def: an id ("R1"), with a
- * variant where the catalogue has several ("A1.twice"), and one line in words. Every
- * fault is data: a changed copy of a plan and of the table of weights beside it
- * (a constant, an operation, an input, a weight). So whatever runs a plan runs a
- * faulty one, the reference and the GPU alike, and nothing of an engine knows of faults.
+ * The catalogue of specs/faults.md is one table, catalogue.def: an id ("R1"), with a variant where
+ * the catalogue has several ("A1.twice"), and one line of description. Every fault is data: a
+ * changed copy of a plan and of its table of weights (a constant, an operation, an input, a
+ * weight). So anything that runs a plan can run a faulty one, on the reference and on the GPU, and
+ * engines know nothing about faults.
  *
- * A faulty plan has the values of the plan it was made of under the same numbers, and
- * perhaps further ones behind them, which are nobody's checkpoints: a recording is
- * made as if the plan were the unmodified one.
+ * A faulty plan has the values of the original plan under the same numbers, and possibly further
+ * ones after them, which are not checkpoints. So a recording is made as if the plan were the
+ * original.
  *
- * Owner    plan and weights given are borrowed and must outlive the faulty ones.
+ * Owner    the given plan and weights are borrowed and must outlive the faulty ones.
  * Threads  one at a time.
  */
 #ifndef VN_LIBREF_PLAN_FAULT_H
@@ -18,7 +18,8 @@
 
 #include "libref/plan/plan.h"
 
-/* The ids of the catalogue, in C: faults, misreadings, and families of several, which are an id without a variant. */
+/* The ids of the catalogue in C: faults, misreadings, and families, which are ids without a
+ * variant. */
 typedef enum vn_mistake {
 	VN_NO_MISTAKE,
 #define FAULT(name, ...)      VN_MISTAKE_##name,
@@ -28,41 +29,46 @@ typedef enum vn_mistake {
 	VN_N_MISTAKES
 } vn_mistake;
 
-const char *vn_mistake_id(vn_mistake m);    /* "R2.1e4"; of VN_NO_MISTAKE "" */
-int         vn_mistake_fault(vn_mistake m); /* the fault that it is, for what follows; -1: it is none */
+const char *vn_mistake_id(vn_mistake m);    /* "R2.1e4"; "" for VN_NO_MISTAKE */
+/* its index as a fault, for the functions below; -1: it is none */
+int         vn_mistake_fault(vn_mistake m);
 
 int         vn_n_faults(void);
 const char *vn_fault_id(int fault);    /* "R1", "A1.twice" */
-const char *vn_fault_means(int fault); /* its title, one line */
-/* By its id; an id without its variant is the first of them. -1: none. */
+const char *vn_fault_means(int fault); /* description in one line */
+/* Returns the fault with this id; an id without its variant finds the first variant. -1: none. */
 int         vn_fault_find(const char *id);
-/* Why a fault cannot be made at a node, half a sentence; NULL: it can. */
+/* Returns why a fault cannot be made at a node, as half a sentence; NULL: it can. */
 const char *vn_fault_why_not(int fault, const vn_plan *p, int node);
-/* How many nodes of a plan it fits; *why (NULL: not asked): of the nodes of its kind
- * that it does not fit, the reason of the last, or why there is none. */
+/* Returns at how many nodes of a plan a fault can be made. *why (why may be NULL): if nodes of the
+ * right kind are excluded, the reason for the last one; or why there are no such nodes. */
 int         vn_fault_count(int fault, const vn_plan *p, const char **why);
 
-/* The node of another layer that does what this one does, NULL: there is none with weights of those shapes. */
+/* Returns the node of another layer that corresponds to n, or NULL if there is none with weights of
+ * the same shapes. */
 const vn_node *vn_fault_twin(const vn_plan *p, const vn_node *n, int layer);
 
-/* A plan with its weights, to be made faulty. */
+/* A copy of a plan and its weights, to be made faulty. */
 typedef struct vn_faulty vn_faulty;
 
 vn_status vn_faulty_create(const vn_plan *plan, const vn_tensor *weights, vn_faulty **f, vn_error *err);
 void      vn_faulty_destroy(vn_faulty *f);
 
-/* "ID@GLOB": at every node that makes a checkpoint of such a name ("layer2.q_rope",
- * or "layer2" for all of the layer) and that the fault fits. Refused in one line that
- * says what is there: an unknown id, a pattern that fits nothing, a weight in a format
- * that it does not fit. Then the faulty plan is to be destroyed. */
+/* Injects "ID@GLOB": at every node that makes a checkpoint matching GLOB ("layer2.q_rope", or
+ * "layer2" for the whole layer) and where the fault is possible. Fails, with one line that says
+ * what exists, on an unknown id, a pattern without such nodes, or a weight in an unsuitable format.
+ * After a failure, destroy f. */
 vn_status vn_faulty_inject(vn_faulty *f, const char *what, vn_error *err);
 
-/* The fault at one node, which it fits, with another number than its row has: how often a bias is added (W7), the columns of padding (W18), ranks
- * (P17, P17.gate, P18.axis), of P15 VN_RANKS_MOST times the ranks that are there, a bit each, and how many there are, negative where the bias is not. VN_ERR_USAGE: that number does not fit. */
+/* Makes the fault at one node, where it must be possible, with another number than in the
+ * catalogue: how often a bias is added (W7), columns of padding (W18), number of ranks (P17,
+ * P17.gate, P18.axis). P15: VN_RANKS_MOST times a bit mask of the ranks that are present, plus the
+ * number of ranks; negative if the bias is missing. VN_ERR_USAGE: the number is not possible. */
 enum { VN_RANKS_MOST = 64 };
 vn_status vn_faulty_make(vn_faulty *f, int fault, int node, double number, vn_error *err);
 
-/* Its nodes read and make the values that the unmodified plan's do: either can take a node over from the other. */
+/* Do its nodes read and make the same values as the original plan's, so that either plan can run a
+ * node for the other? */
 bool             vn_faulty_keeps_nodes(const vn_faulty *f);
 const vn_plan   *vn_faulty_plan(const vn_faulty *f);
 const vn_tensor *vn_faulty_weights(const vn_faulty *f); /* (n_weights of that plan) */

@@ -44,7 +44,7 @@ vn_status vn_make_quantise(const vn_fault_row *r, vn_faulty *f, int node, vn_err
 
 static vn_status other_format(const vn_faulty *f, int w, vn_error *err)
 {
-	return vn_fail(err, VN_ERR_USAGE, "weight %s is %s, not in blocks that this is for", f->plan->weight[w].name,
+	return vn_fail(err, VN_ERR_USAGE, "weight %s is %s; this fault is for other block formats", f->plan->weight[w].name,
 	               vn_dtype_name(f->weight[w].dtype));
 }
 

@@ -1,7 +1,8 @@
 /* fault_capture.c: faults of buffers, captures and tensor-parallel ranks (specs/models.md, 9.8).
  *
- * A faulty capture is a change of the plan, too: the node makes a value of the fault's
- * own, which is what later nodes read, and the checkpoint is something else. */
+ * A faulty capture is also a change of the plan: the node makes a value of the fault's own, which
+ * later nodes read, and the checkpoint is something else.
+ */
 #include "libref/plan/fault_internal.h"
 
 #include <math.h>
@@ -115,7 +116,7 @@ vn_status vn_make_one_rank(const vn_fault_row *r, vn_faulty *f, int node, vn_err
 	vn_status    st;
 
 	if (ranks < 2 || vn_value_row(&f->plan->value[whole.in[0]]) % ranks)
-		return vn_fail(err, VN_ERR_USAGE, "%d ranks cannot share its columns", ranks);
+		return vn_fail(err, VN_ERR_USAGE, "its columns cannot be split evenly into %d ranks", ranks);
 	with.x = whole.c.linear.transposed ? -fabs(r->x) : fabs(r->x);
 	part.w[1] = r->x < 0 ? -1 : part.w[1];
 	if ((st = vn_fault_change_weight(&with, f, node, 0, some_ranks, err)))
@@ -141,7 +142,7 @@ vn_status vn_make_joined(const vn_fault_row *r, vn_faulty *f, int node, vn_error
 	const int M = (int)vn_value_row(&f->plan->value[f->plan->node[node].out[0]]);
 
 	if (!(r->x >= 2) || M % (3 * (int)r->x))
-		return vn_fail(err, VN_ERR_USAGE, "%.0f ranks cannot share its rows", r->x);
+		return vn_fail(err, VN_ERR_USAGE, "its rows cannot be split evenly into %.0f ranks", r->x);
 	const vn_arrange by_ranks = { VN_ARRANGE_TURNED, .a = 3, .b = (int)r->x, .each = M / (3 * (int)r->x) };
 	return vn_fault_arrange_outputs(f, node, &by_ranks, err);
 }
@@ -161,6 +162,6 @@ vn_status vn_make_ranks_first(const vn_fault_row *r, vn_faulty *f, int node, vn_
 	const int      row = (int)vn_value_row(&f->plan->value[n->out[0]]), ranks = (int)r->x;
 
 	if (ranks < 2 || row % ranks)
-		return vn_fail(err, VN_ERR_USAGE, "%d ranks cannot share its columns", ranks);
+		return vn_fail(err, VN_ERR_USAGE, "its columns cannot be split evenly into %d ranks", ranks);
 	return vn_fault_follow(f, node, vn_fault_rows(n->layer, VN_ROWS_PARTS_FIRST, 0, row / ranks, n->out[0]), err);
 }

@@ -1,8 +1,9 @@
-/* fault_internal.h: what the chapters of the catalogue share: rows, and the ways to change a plan.
+/* fault_internal.h: the rows of the catalogue of faults, and the ways to change a plan. Inside
+ * libref/plan only.
  *
- * Inside libref/plan only. A chapter (fault_rope.c...) is a table of rows and the
- * functions they name. A function that makes a fault may leave what follows from the
- * rest (value.node, last_use, states) as it is: vn_plan_settle comes after it.
+ * A chapter (fault_rope.c...) is a table of rows and the functions that they name. A function that
+ * makes a fault need not update what follows from the rest (value.node, last_use, states):
+ * vn_plan_settle is called after it.
  */
 #ifndef VN_LIBREF_PLAN_FAULT_INTERNAL_H
 #define VN_LIBREF_PLAN_FAULT_INTERNAL_H
@@ -12,12 +13,13 @@
 #include "libref/base/arrange.h"
 
 struct vn_faulty {
-	const vn_plan *unmodified; /* what it was made of; its values and weights have the same numbers here */
+	/* the original plan; its values and weights have the same numbers in the copy */
+	const vn_plan *unmodified;
 	vn_plan   *plan;   /* the copy */
 	vn_tensor *weight; /* (n_weights of the copy) */
-	void     **own;    /* the numbers of weights that are ours */
+	void     **own;    /* data of weights that we allocated */
 	int        n_own;
-	int        kept;   /* weights that a change left as they were */
+	int        kept;   /* weights that a change left equal */
 };
 
 typedef struct vn_fault_row vn_fault_row;
@@ -32,7 +34,7 @@ typedef enum vn_fault_need {
 /* A row of catalogue.def. */
 struct vn_fault_row {
 	const char   *id, *title;
-	unsigned      on;       /* of the nodes that it is for: bits of vn_op */
+	unsigned      on;       /* bit mask of the operations (vn_op) that it applies to */
 	vn_fault_need needs[3];
 	vn_fault_make *make;
 	const char   *constant;
@@ -42,22 +44,22 @@ struct vn_fault_row {
 #define FAULT(name, id, title, on, needs, make, constant, x) vn_fault_make vn_make_##make;
 #include "libref/plan/catalogue.def"
 
-/* ---- x of a row --------------------------------------------------------------------- */
+/* ---- meaning of x in a row --------------------------------------------------------- */
 
 enum { SCALE_MISSING, SCALE_TWICE, SCALE_BY_WIDTH, SCALE_BY_HEAD, SCALE_BY_ROTATED };
 enum { YARN_RAMP, YARN_CONTEXT, YARN_STRETCH, YARN_COLUMNS };
-enum { FUSED_BY_ROWS, FUSED_BY_HALVES, FUSED_BY_RANKS }; /* FUSED_BY_RANKS and more: of so many ranks */
+enum { FUSED_BY_ROWS, FUSED_BY_HALVES, FUSED_BY_RANKS }; /* larger values: of that many ranks */
 enum { BLOCK_SWAPPED, BLOCK_LOW_SCALES, BLOCK_PLUS_MIN };
-/* What is recorded in its place. */
+/* What is recorded instead. */
 enum { RECORD_BEFORE, RECORD_AFTER, RECORD_CONTEXT, RECORD_OUT, RECORD_GATED, RECORD_LAYER_BEFORE, RECORD_FINAL, RECORD_ONE_TILE };
-/* vn_cache_form, of what (cache_of), and whether it is so from the second call on. */
+/* x = a vn_cache_form, what it applies to (cache_of), and whether only from the second call on. */
 #define CACHE(form, of, steps) ((form) + 16 * (of) + 64 * (steps))
 #define CACHE_FORM(x) ((int)(x) % 16)
 #define CACHE_OF(x)   ((int)(x) / 16 % 4)
 
-/* ---- looking (fault_edit.c) --------------------------------------------------------- */
+/* ---- queries (fault_edit.c) --------------------------------------------------------- */
 
-/* The node that makes an input. */
+/* Returns the node that makes an input. */
 static inline const vn_node *vn_fault_maker(const vn_plan *p, const vn_node *n, int input)
 {
 	return &p->node[p->value[n->in[input]].node];
@@ -69,80 +71,100 @@ static inline vn_point vn_fault_point(const vn_plan *p, const vn_node *n)
 }
 
 double   vn_fault_const(const vn_node *n, const char *name);
-/* The value of a point in a layer, not a second name; -1: none. */
+/* Returns the value of a point in a layer, not an alias; -1: none. */
 int      vn_fault_value(const vn_plan *p, int layer, vn_point point);
 int      vn_fault_width(const vn_plan *p);  /* D of the model */
 
-/* What a node was before anything was injected. */
+/* Returns the node as it was before anything was injected. */
 static inline const vn_node *vn_fault_sound(const vn_faulty *f, int node)
 {
 	return &f->unmodified->node[f->unmodified->value[f->plan->node[node].out[0]].node];
 }
 
-/* ---- looking, for what a row needs ------------------------------------------------------- */
+/* ---- queries for the needs of a row ------------------------------------------------------ */
 
-bool   vn_fault_moves(const vn_fault_row *r, const vn_plan *p, const vn_node *n); /* another yarn or llama3 has other frequencies */
-double vn_fault_scale(const vn_fault_row *r, const vn_plan *p, const vn_node *n); /* SCALE_... of an attention */
-int    vn_fault_window(const vn_plan *p);                                         /* of the first layer that has one */
-int    vn_fault_part(const vn_fault_row *r, const vn_node *n);                    /* of three that are split otherwise: which stands in the place of this one */
-/* Of queries, keys and values by matrices of their own: the key heads, 0 when they do not divide the query heads. -1: they are not so. */
+/* would other yarn or llama3 settings change its frequencies? */
+bool   vn_fault_moves(const vn_fault_row *r, const vn_plan *p, const vn_node *n);
+/* the SCALE_... of an attention */
+double vn_fault_scale(const vn_fault_row *r, const vn_plan *p, const vn_node *n);
+/* of the first layer that has a window; 0: none has */
+int    vn_fault_window(const vn_plan *p);
+/* of three fused parts that are split differently: which one replaces this one */
+int    vn_fault_part(const vn_fault_row *r, const vn_node *n);
+/* For queries, keys and values with matrices of their own: the number of key heads, or 0 if it does
+ * not divide that of query heads. -1: they have none. */
 int    vn_fault_groups(const vn_plan *p, const vn_node *n);
-/* The projection that stands beside this one, with weights of the same shape; NULL. */
+/* Returns the parallel projection (point a for b, or b for a) with weights of the same shape, or
+ * NULL. */
 const vn_node *vn_fault_beside(const vn_plan *p, const vn_node *n, vn_point a, vn_point b);
-const vn_node *vn_fault_other_layer(const vn_fault_row *r, const vn_plan *p, const vn_node *n); /* r->x layers on; 0: the first */
-int    vn_fault_embedding(const vn_plan *p);                                      /* the table of tokens */
-int    vn_fault_columns(const vn_plan *p, const vn_node *n);                      /* that a norm norms together */
-/* The norm whose weights a norm may be given by mistake: of keys for queries, or of the feed-forward part for attention, and back. */
+/* r->x layers on; 0: the first layer */
+const vn_node *vn_fault_other_layer(const vn_fault_row *r, const vn_plan *p, const vn_node *n);
+/* the token embedding table */
+int    vn_fault_embedding(const vn_plan *p);
+/* columns that a norm norms together */
+int    vn_fault_columns(const vn_plan *p, const vn_node *n);
+/* Returns the norm whose weights a norm may get by mistake: of keys for queries, or of the
+ * feed-forward part for attention, and vice versa. */
 const vn_node *vn_fault_partner(const vn_plan *p, const vn_node *n, bool heads);
-int    vn_fault_norm_of_sum(const vn_plan *p, const vn_node *n);                  /* that reads what a sum of a layer adds to; -1 */
-int    vn_fault_norm_beside(const vn_plan *p, const vn_node *n);                  /* the same from either; -1 */
-int    vn_fault_first_base(const vn_plan *p, const vn_node *n);                   /* what the first sum of a layer adds to, of the second; -1 */
-int    vn_fault_recorded(const vn_fault_row *r, const vn_plan *p, const vn_node *n); /* RECORD_...; -1 */
-int    vn_fault_before(const vn_plan *p, int value);                              /* what the layer before has in its place; -1 */
-int    vn_fault_before_values(const vn_plan *p, const vn_node *n);                /* channels of a convolution before the values */
-int    vn_fault_behind_gate(const vn_plan *p, const vn_node *n);                  /* the projection whose sizes a gate fits; -1 */
+/* the norm that reads the base of a layer's sum; -1 */
+int    vn_fault_norm_of_sum(const vn_plan *p, const vn_node *n);
+/* the same, found from either of the two; -1 */
+int    vn_fault_norm_beside(const vn_plan *p, const vn_node *n);
+/* for a layer's second sum: the base of the first; -1 */
+int    vn_fault_first_base(const vn_plan *p, const vn_node *n);
+/* the value that RECORD_... records; -1 */
+int    vn_fault_recorded(const vn_fault_row *r, const vn_plan *p, const vn_node *n);
+/* the corresponding value of the layer before; -1 */
+int    vn_fault_before(const vn_plan *p, int value);
+/* channels of a convolution before those of the values */
+int    vn_fault_before_values(const vn_plan *p, const vn_node *n);
+/* the projection after a gate whose sizes the gate fits; -1 */
+int    vn_fault_behind_gate(const vn_plan *p, const vn_node *n);
 
-/* ---- changing (fault_edit.c) -------------------------------------------------------- */
+/* ---- changes (fault_edit.c) -------------------------------------------------------- */
 
-/* A node with one output like value `like`, put in before node `at`; later nodes have a
- * number more. *value: the new value, nobody's checkpoint. */
+/* Inserts a node before node `at`, with one output like value `like`; later nodes are renumbered.
+ * *value: the new value, which is not a checkpoint. */
 vn_status vn_fault_insert(vn_faulty *f, int at, vn_node n, int like, int *value, vn_error *err);
-/* `maker` behind node `at`, which is the node or a later one, makes what the node did: where it reads the node's output, it
- * reads what the node makes now, a value of the fault's own. alone: so do all others, and the checkpoint is recorded alone. */
+/* Makes a node's result pass through `maker`, which is inserted after node `at` (the node itself or
+ * a later one). The maker then makes the node's output value; where it reads that value, it reads a
+ * new value instead, which the node makes now. alone: other readers also read the new value, so
+ * only the checkpoint changes. */
 vn_status vn_fault_behind(vn_faulty *f, int node, int at, vn_node maker, bool alone, vn_error *err);
-/* The same right behind the node; others read what maker makes. */
+/* Same directly after the node; other readers read what maker makes. */
 vn_status vn_fault_follow(vn_faulty *f, int node, vn_node maker, vn_error *err);
-/* A node (T,...) of an experiment's op (VN_OP_ROWS, VN_OP_ACT) that reads a value; by, inner: of rows. */
+/* Returns an experiment's node (T,...), VN_OP_ROWS or VN_OP_ACT, that reads a value; by, inner:
+ * constants of VN_OP_ROWS. */
 vn_node   vn_fault_rows(int layer, int form, int by, int inner, int value);
 vn_node   vn_fault_act(int layer, vn_act act, int value);
-/* A first output that goes by itself: not made on demand, not stored wide, not a fault's own. */
+/* Is the node's first output an ordinary value: not on demand, not wide, not made by a fault? */
 bool      vn_fault_plain(const vn_plan *p, const vn_node *n);
-/* The node becomes a copy of a value of the shape of its output. */
+/* Turns the node into a copy of a value with the shape of its output. */
 void      vn_fault_copy_of(vn_faulty *f, int node, int value);
-/* A weight more: these numbers (the call takes them, also when it fails) or, with
- * NULL, the bytes of weight `like`; dtype and shape as like's. shape NULL: like's. */
+/* Adds a weight with these numbers (freed by the call, also after a failure) or, if NULL, with the
+ * bytes of weight `like`. dtype is like's; shape NULL: like's. */
 vn_status vn_fault_weight(vn_faulty *f, int like, double *numbers, const vn_shape *shape, int *weight, vn_error *err);
-/* A weight more: the bytes of another in its format, changed by the caller; NULL bytes: no memory. */
+/* Adds a weight with a copy of like's bytes, for the caller to change; NULL bytes: no memory. */
 vn_status vn_fault_bytes(vn_faulty *f, int like, int *weight, unsigned char **bytes, vn_error *err);
-/* The numbers of a weight, the caller's to free(); NULL: no memory. */
+/* Returns the numbers of a weight, which the caller frees; NULL: no memory. */
 double   *vn_fault_numbers(const vn_faulty *f, int weight);
 
-/* The node's weight `slot` becomes what change makes of its numbers: x (count), as it
- * is; y (count), to be filled. */
+/* Changes the node's weight `slot`. The function reads x (count) and fills y (count). */
 typedef void vn_fault_change(const vn_fault_row *r, const vn_shape *s, const double *x, double *y);
 vn_status vn_fault_change_weight(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_change *change, vn_error *err);
-/* Where each number becomes another by itself: a matrix of the vocabulary is never in memory as doubles. */
+/* Same for changes of each number by itself, which avoids having the vocabulary's matrix in memory
+ * as doubles. */
 typedef double vn_fault_each(const vn_fault_row *r, double x);
 vn_status vn_fault_change_each(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_each *change, vn_error *err);
-/* Where the last axis, n numbers, is changed by itself: x, as it is; y, to be filled. */
+/* Same for changes within each row of the last axis: reads x (n), fills y (n). */
 typedef void vn_fault_run(const vn_fault_row *r, const double *x, double *y, int64_t n);
 vn_status vn_fault_change_rows(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_run *change, vn_error *err);
-/* Where numbers only change places, along an axis of the weight; -1: all of them in a row. */
+/* Same for a rearrangement along an axis of the weight; axis -1: of all numbers in a row. */
 vn_status vn_fault_arrange(vn_faulty *f, int node, int slot, int axis, const vn_arrange *m, vn_error *err);
-/* The same of what a product makes: of its matrix, and of its bias where there is one. */
+/* Rearranges the outputs of a product: its matrix, and its bias if there is one. */
 vn_status vn_fault_arrange_outputs(vn_faulty *f, int node, const vn_arrange *m, vn_error *err);
 
-/* y = x times r->x. */
+/* Returns x * r->x. */
 double vn_fault_times(const vn_fault_row *r, double x);
 
 #endif

@@ -1,4 +1,5 @@
-/* fault_reads.c: an operation is right and reads what is another's: the index of a layer is off by one (specs/models.md, 9.6, 9.8, 9.9). */
+/* fault_reads.c: faults in which an operation is right but reads another layer's or operation's
+ * data (specs/models.md, 9.6, 9.8, 9.9). */
 #include "libref/plan/fault_internal.h"
 
 /* What the layer before has in the place of a value; -1: nothing of its shape. */

@@ -174,7 +174,7 @@ static void node_difference(const vn_plan *p, const vn_node *a, const vn_plan *q
 	for (int i = a->n_out - 1; i >= 0; i--)
 		name = a->out[i] >= 0 ? p->value[a->out[i]].name : name;
 	if (a->op != b->op) {
-		snprintf(what, VN_PLAN_DIFFERENCE, "%s is made by %s", name, op);
+		snprintf(what, VN_PLAN_DIFFERENCE, "%s is computed by %s", name, op);
 		return;
 	}
 	for (int i = 0; vn_const_name(a->op, i); i++)
@@ -187,7 +187,7 @@ static void node_difference(const vn_plan *p, const vn_node *a, const vn_plan *q
 			snprintf(what, VN_PLAN_DIFFERENCE, "%s of %s reads %s", op, name, p->value[a->in[i]].name);
 			return;
 		}
-	snprintf(what, VN_PLAN_DIFFERENCE, "%s of %s has other weights, outputs or lists", op, name);
+	snprintf(what, VN_PLAN_DIFFERENCE, "%s of %s has different weights, outputs or lists", op, name);
 }
 
 char *vn_plan_difference(const vn_plan *a, const vn_plan *b, char *what)

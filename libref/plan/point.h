@@ -1,8 +1,8 @@
 /* point.h: the places in a model where a checkpoint can be taken.
  *
- * One table (point.c) holds them; names on disk, `vernier points` and
- * specs/points.md are derived from it. A point says what a tensor means and in
- * which basis it lives: two tensors may be compared only when those agree.
+ * They are listed in one table (point.c), from which names in files, `vernier points` and
+ * specs/points.md are derived. A point says what a tensor means and in which basis: two tensors may
+ * be compared only if those agree.
  */
 #ifndef VN_LIBREF_PLAN_POINT_H
 #define VN_LIBREF_PLAN_POINT_H
@@ -64,21 +64,21 @@ typedef enum vn_point {
 
 typedef struct vn_point_info {
 	const char *name;  /* "q_rope" */
-	const char *axes;  /* "token head dim": one word an axis, outermost first */
+	const char *axes;  /* "token head dim": one word per axis, outermost first */
 	const char *basis; /* "head" */
-	const char *means; /* half a line for a person */
-	bool        outside; /* of the layers: its name has no layer before it */
+	const char *means; /* description, half a line */
+	bool        outside; /* not in a layer: its name has no layer prefix */
 } vn_point_info;
 
 const vn_point_info *vn_point_get(vn_point p);
-/* Word i of a dims string, from 0, and its length: the words end where that is 0. */
+/* Returns word i of a dims string, from 0, and its length *n; *n is 0 after the last word. */
 const char *vn_axes_word(const char *axes, int i, size_t *n);
-/* Which word of a dims string this is, from 0; -1 when none. */
+/* Returns the index of a word in a dims string, or -1. */
 int vn_axes_find(const char *axes, const char *word);
 
 int vn_point_from_name(const char *name, vn_point *p); /* 0 when unknown */
 
-/* The layer that a checkpoint's name ("layer3.q_rope") speaks of; -1: none. */
+/* Returns the layer in a checkpoint's name ("layer3.q_rope"), or -1. */
 int vn_name_layer(const char *name);
 
 #endif

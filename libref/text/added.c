@@ -18,7 +18,7 @@ void vn_added_finish(vn_added *a)
 vn_status vn_added_put(vn_added *a, const vn_added_token *token, const char *text, size_t n, vn_error *err)
 {
 	if (n == 0 || n > VN_LONGEST_ADDED || memchr(text, '\0', n))
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "an added token of %zu bytes: 1 to %d, none of them zero, are supported", n, VN_LONGEST_ADDED);
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "an added token has %zu bytes; expected 1 to %d bytes, none of them zero", n, VN_LONGEST_ADDED);
 	if (a->n == a->room) {
 		const size_t    room = a->room ? 2 * a->room : 64;
 		vn_added_token *more = realloc(a->token, room * sizeof *more);

@@ -136,15 +136,15 @@ vn_status vn_bpe_add_token(vn_bpe *b, const char *text, size_t n, int64_t id, vn
 	const char *there;
 
 	if (n == 0)
-		return vn_fail(err, VN_ERR_FORMAT, "an empty token");
+		return vn_fail(err, VN_ERR_FORMAT, "the token is empty");
 	if (id < 0 || id >= VN_MOST_TOKENS)
-		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' has the id %" PRId64 ", outside 0-%d", quoted(n), text, id,
+		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' has the id %" PRId64 ", expected 0 to %d", quoted(n), text, id,
 		               VN_MOST_TOKENS - 1);
 	if ((there = vn_bpe_text(b, (int32_t)id, &other)))
 		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' and '%.*s' have the same id %" PRId64, quoted(other), there, quoted(n),
 		               text, id);
 	if (vn_bpe_find(b, text, n) >= 0)
-		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' is there twice, with the ids %" PRId32 " and %" PRId64, quoted(n), text,
+		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' is listed twice, with the ids %" PRId32 " and %" PRId64, quoted(n), text,
 		               vn_bpe_find(b, text, n), id);
 	const size_t ids = (size_t)id < b->n_ids ? b->n_ids : (size_t)id + 1;
 	char        *texts = grow(b->text, b->n_text + n, &b->room_text, 1);
@@ -281,7 +281,7 @@ static vn_status make_room(vn_bpe_work *w, size_t n, vn_error *err)
 	if (n <= w->room)
 		return VN_OK;
 	if (n > INT32_MAX / 4)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "a piece of %zu bytes", n);
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "a piece of %zu bytes is too long", n);
 	while (room < n)
 		room *= 2;
 	vn_bpe_work_finish(w);

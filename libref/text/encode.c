@@ -1,6 +1,6 @@
-/* encode.c: text to ids: see tokenizer.h. The order of things is that of `tokenizers`:
- * added tokens in the raw text; what lies between, normalised; added tokens in
- * that; what lies between, cut into pieces; each piece, merged. */
+/* encode.c: text to ids: see tokenizer.h. The order is that of `tokenizers`: find added tokens in
+ * the raw text; normalise the text between them; find added tokens in that; split the text between
+ * them into pieces; merge each piece. */
 #include "libref/text/tokenizer_internal.h"
 
 #include "libref/base/utf8.h"

@@ -1,12 +1,11 @@
-/* normal.c: see normal.h. libunistring composes, and its time does not
- * grow with the square of a run of marks.
+/* normal.c: see normal.h. libunistring composes, in time that does not grow with the square of a
+ * run of marks.
  *
- * The NFC of `tokenizers` is that of Unicode 9: a mark that came later has no
- * combining class there and composes with nothing. Ids must be equal to its, and
- * must not depend on the edition of libunistring, so the text is cut at every such
- * code point, and only what lies between is composed. A character that does not
- * combine and does not compose ends everything before it, so a cut there changes
- * nothing else. */
+ * The NFC of `tokenizers` is that of Unicode 9: later marks have no combining class there and
+ * compose with nothing. Ids must equal its ids, whatever the version of libunistring. So the text
+ * is cut at every such code point, and only the text between is composed. A character that neither
+ * combines nor composes ends everything before it, so a cut there changes nothing else.
+ */
 #include "libref/text/normal.h"
 
 #include "libref/base/utf8.h"

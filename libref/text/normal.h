@@ -6,8 +6,8 @@
 
 #include <stddef.h>
 
-/* text is well-formed UTF-8. *out is text itself when it is composed already as
- * far as a glance tells, else new memory in *owned, the caller's to free. */
+/* text: well-formed UTF-8. *out is text itself if a quick check shows that it is composed already;
+ * else new memory in *owned, which the caller frees. */
 vn_status vn_nfc(const char *text, size_t bytes, const char **out, size_t *n, char **owned, vn_error *err);
 
 #endif

@@ -1,12 +1,12 @@
-/* split.c: see split.h. PCRE2 belongs to this file.
+/* split.c: see split.h. Only this file uses PCRE2.
  *
- * Every place is tried on its own (PCRE2_ANCHORED): only so does PCRE2 count the
- * steps of one search and not of each of its starts. The patterns of real
- * tokenizers match everywhere, so nothing is lost.
+ * Every position is tried separately (PCRE2_ANCHORED), since only then does PCRE2 count the steps
+ * of a whole search and not of each of its starts. The patterns of real tokenizers match
+ * everywhere, so this costs nothing.
  *
- * Patterns come with models of strangers, and this is vernier's own process: they are
- * interpreted, never compiled to machine code (PCRE2's JIT), within a limit of steps
- * and of memory. */
+ * Patterns come from untrusted models, and run in vernier's own process. So they are interpreted,
+ * never compiled to machine code (PCRE2's JIT), within limits on steps and memory.
+ */
 #define PCRE2_CODE_UNIT_WIDTH 8
 
 #include "libref/text/split.h"
@@ -49,7 +49,7 @@ vn_status vn_split_create(const char *pattern, size_t bytes, bool literal, vn_sp
 	if (!s || !context)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the pattern");
 	else if (bytes == 0 || bytes > LONGEST_PATTERN)
-		st = vn_fail(err, VN_ERR_UNSUPPORTED, "a pattern of %zu bytes", bytes);
+		st = vn_fail(err, VN_ERR_UNSUPPORTED, "the pattern has %zu bytes, expected 1 to %d", bytes, LONGEST_PATTERN);
 	else if (!literal)
 		st = vn_pattern_translate(pattern, bytes, &ours, err);
 	if (st)
@@ -153,9 +153,9 @@ static vn_status match(const vn_split *s, vn_split_work *w, const char *text, si
 		else if (rc == PCRE2_ERROR_MATCHLIMIT)
 			paid = charge(w, &steps);
 		else
-			return vn_fail(err, VN_ERR_UNSUPPORTED, "the pattern cannot be matched at byte %zu: PCRE2 error %d", at, rc);
+			return vn_fail(err, VN_ERR_UNSUPPORTED, "the pattern cannot be matched at byte %zu of the text: PCRE2 error %d", at, rc);
 		if (!paid)
-			return vn_fail(err, VN_ERR_UNSUPPORTED, "the pattern takes too many steps at byte %zu", at);
+			return vn_fail(err, VN_ERR_UNSUPPORTED, "matching the pattern takes too many steps at byte %zu of the text", at);
 	}
 }
 

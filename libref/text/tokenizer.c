@@ -1,4 +1,5 @@
-/* tokenizer.c: see tokenizer.h: making a tokenizer of its parts, and decoding. Encoding: encode.c. */
+/* tokenizer.c: see tokenizer.h: assembling a tokenizer from its parts, and decoding. Encoding:
+ * encode.c. */
 #include "libref/text/tokenizer_internal.h"
 
 #include "libref/base/utf8.h"
@@ -50,12 +51,12 @@ vn_status vn_tokenizer_add(vn_tokenizer *t, const vn_added_token *token, bool no
 	vn_status     st;
 
 	if (id >= 0 && id != token->id)
-		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' has the id %d, and %d in the vocabulary", quoted(n), text, token->id, id);
+		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' has the id %d, but %d in the vocabulary", quoted(n), text, token->id, id);
 	if (there && id < 0)
-		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' has the id %d, which is '%.*s' in the vocabulary", quoted(n), text,
+		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' has the id %d, which belongs to '%.*s' in the vocabulary", quoted(n), text,
 		               token->id, quoted(other), there);
 	if (vn_utf8_good(text, n) != n)
-		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' is no UTF-8", quoted(n), text);
+		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' is not UTF-8", quoted(n), text);
 	if (n && vn_bpe_find(t->added, text, n) == token->id)
 		return VN_OK; /* said twice */
 	if ((st = vn_bpe_add_token(t->added, text, n, token->id, err)))
@@ -73,7 +74,7 @@ vn_status vn_tokenizer_stage(vn_tokenizer *t, bool blank, const char *pattern, s
 	vn_stage *s = &t->stage[t->n_stages];
 
 	if (t->n_stages == VN_MOST_STAGES)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "more than %d steps", VN_MOST_STAGES);
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "more than %d pre-tokenizer steps", VN_MOST_STAGES);
 	*s = (vn_stage){ .blank = blank };
 	vn_status st = pattern ? vn_split_create(pattern, bytes, literal, &s->split, err) : VN_OK;
 	t->n_stages += !st;
@@ -86,7 +87,7 @@ vn_status vn_tokenizer_merge_line(vn_tokenizer *t, const char *line, size_t n, v
 	const size_t left = blank ? (size_t)(blank - line) : n;
 
 	if (!blank || memchr(blank + 1, ' ', n - left - 1))
-		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' is not two tokens with one blank between", quoted(n), line);
+		return vn_fail(err, VN_ERR_FORMAT, "'%.*s': expected two tokens separated by one space", quoted(n), line);
 	return vn_bpe_add_merge(t->bpe, line, left, blank + 1, n - left - 1, err);
 }
 

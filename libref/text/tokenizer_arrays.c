@@ -1,8 +1,10 @@
-/* tokenizer_arrays.c: a tokenizer from the arrays of a GGUF file. Their keys: specs/models.md, "Metadata keys".
+/* tokenizer_arrays.c: makes a tokenizer of the arrays of a GGUF file. Their keys: specs/models.md,
+ * "Metadata keys".
  *
- * A GGUF file says less than a tokenizer.json: nothing of normalisation, of white space
- * beside added tokens, of whole pieces before merges. That follows from the name of the
- * pre-tokenizer, as in the HuggingFace files such models come from. */
+ * A GGUF file says less than a tokenizer.json: nothing about normalisation, white space next to
+ * added tokens, or whole pieces before merges. These follow from the name of the pre-tokenizer, as
+ * in the HuggingFace files of such models.
+ */
 #include "libref/text/tokenizer_internal.h"
 
 #include <string.h>
@@ -23,7 +25,7 @@ static vn_status fill(const vn_tokenizer_arrays *a, vn_tokenizer *t, vn_error *e
 	for (size_t i = 0; a->types && i < a->n_tokens; i++) {
 		const vn_added_token token = { .id = (int32_t)i };
 		if (a->types[i] < NORMAL || a->types[i] > BYTE)
-			return vn_fail(err, VN_ERR_FORMAT, "tokenizer.ggml.token_type[%zu] is %d", i, a->types[i]);
+			return vn_fail(err, VN_ERR_FORMAT, "tokenizer.ggml.token_type[%zu] is %d, an unknown type of token", i, a->types[i]);
 		if ((a->types[i] == CONTROL || a->types[i] == USER_DEFINED) &&
 		    (st = vn_tokenizer_add(t, &token, false, a->tokens[i].text, a->tokens[i].n, err)))
 			return vn_context(err, st, "tokenizer.ggml.tokens[%zu]", i);
@@ -37,7 +39,7 @@ static vn_status around(const vn_tokenizer_arrays *a, bool wanted, const char *k
 	if (!wanted)
 		return VN_OK;
 	if (id < 0 || (size_t)id >= a->n_tokens)
-		return vn_fail(err, VN_ERR_FORMAT, "tokenizer.ggml.%s is missing or has no token", key);
+		return vn_fail(err, VN_ERR_FORMAT, "tokenizer.ggml.%s is missing or names no token of the vocabulary", key);
 	return vn_ids_add(to, id, err);
 }
 
@@ -48,7 +50,7 @@ vn_status vn_tokenizer_from_arrays(const vn_tokenizer_arrays *a, vn_tokenizer **
 
 	*t = NULL;
 	if (!pre)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: tokenizer.ggml.pre '%.60s' is not supported (%s are)", a->path,
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: tokenizer.ggml.pre '%.60s' is not supported (supported: %s)", a->path,
 		               a->pre ? a->pre : "", vn_pre_names);
 	if (a->n_tokens == 0 || a->n_tokens > VN_MOST_TOKENS)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: tokenizer.ggml.tokens: %zu tokens", a->path, a->n_tokens);

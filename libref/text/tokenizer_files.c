@@ -1,6 +1,6 @@
-/* tokenizer_files.c: the tokenizer of a model: of its directory a tokenizer.json, or the
- * older vocab.json with merges.txt, which say nothing of patterns: these follow
- * from the class that transformers would take. */
+/* tokenizer_files.c: finds the tokenizer of a model directory: a tokenizer.json, or the older
+ * vocab.json with merges.txt. The latter state no patterns; these follow from the class that
+ * transformers would use. */
 #include "libref/text/tokenizer_internal.h"
 
 #include "libref/base/json.h"
@@ -126,7 +126,7 @@ static vn_status read_added(const older *f, vn_tokenizer *t, vn_error *err)
 		const int64_t        id = json_is_integer(one) ? json_integer_value(one) : -1;
 		const vn_added_token token = { .id = (int32_t)id };
 		if (id < 0 || id >= VN_MOST_TOKENS)
-			return vn_fail(err, VN_ERR_FORMAT, "%s/added_tokens.json: '%.60s' has no id from 0 to %d", f->directory, key, VN_MOST_TOKENS - 1);
+			return vn_fail(err, VN_ERR_FORMAT, "%s/added_tokens.json: the id of '%.60s' must be a whole number from 0 to %d", f->directory, key, VN_MOST_TOKENS - 1);
 		if (vn_bpe_find(t->added, key, strlen(key)) == token.id)
 			continue;
 		if ((st = vn_tokenizer_add(t, &token, false, key, strlen(key), err)))
@@ -211,10 +211,10 @@ static vn_status open_older(const char *directory, vn_tokenizer **t, vn_error *e
 		goto done;
 	if (!(pre = pre_of(&f)) && text_in(f.settings, "tokenizer_class"))
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s/tokenizer_config.json: tokenizer_class '%.60s' is not supported without a tokenizer.json "
-		             "(GPT2Tokenizer, Qwen2Tokenizer, Qwen3_5Tokenizer are)", directory, text_in(f.settings, "tokenizer_class"));
+		             "(supported: GPT2Tokenizer, Qwen2Tokenizer, Qwen3_5Tokenizer)", directory, text_in(f.settings, "tokenizer_class"));
 	else if (!pre)
-		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: vocab.json, and neither tokenizer_config.json nor config.json names a "
-		             "tokenizer that is known (GPT2Tokenizer, Qwen2Tokenizer, Qwen3_5Tokenizer)", directory);
+		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: vocab.json is present, but neither tokenizer_config.json nor config.json names a "
+		             "supported tokenizer (GPT2Tokenizer, Qwen2Tokenizer, Qwen3_5Tokenizer)", directory);
 	else if (!(*t = vn_tokenizer_create(pre->whole_first)))
 		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", directory);
 	else
@@ -245,7 +245,7 @@ vn_status vn_tokenizer_open(const char *directory, vn_tokenizer **t, vn_error *e
 		return st;
 	}
 	if (!path_of(directory, "vocab.json", path))
-		return vn_fail(err, VN_ERR_NOTFOUND, "%s: no tokenizer.json, and no vocab.json with merges.txt", directory);
+		return vn_fail(err, VN_ERR_NOTFOUND, "%s: no tokenizer found: expected tokenizer.json, or vocab.json and merges.txt", directory);
 	if ((st = open_older(directory, t, err))) {
 		vn_tokenizer_close(*t);
 		*t = NULL;

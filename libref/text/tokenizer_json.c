@@ -1,7 +1,9 @@
-/* tokenizer_json.c: a tokenizer.json of HuggingFace's `tokenizers`; its fields: specs/models.md, "tokenizer.json".
+/* tokenizer_json.c: reads a tokenizer.json of HuggingFace's `tokenizers`; its fields:
+ * specs/models.md, "tokenizer.json".
  *
- * Ignored, as they change no id of a single text: truncation and padding (transformers
- * sets them aside), decoder, unk_token and fuse_unk (a byte that the vocabulary lacks is refused). */
+ * Ignored, because they change no id of a single text: truncation and padding (transformers also
+ * ignores them), decoder, unk_token and fuse_unk (a byte that the vocabulary lacks is refused).
+ */
 #include "libref/text/tokenizer_internal.h"
 
 #include "libref/base/json.h"
@@ -58,7 +60,7 @@ static vn_status list_of(const reader *r, const json_t *o, const char *place, co
 	*list = field(o, key);
 	if (!json_is_array(*list))
 		return wrong(r, VN_ERR_FORMAT, place, "a Sequence without %s", key);
-	return depth < MOST_NESTED ? VN_OK : wrong(r, VN_ERR_UNSUPPORTED, place, "nested too deep");
+	return depth < MOST_NESTED ? VN_OK : wrong(r, VN_ERR_UNSUPPORTED, place, "nested too deeply");
 }
 
 /* "PLACE.KEY[I]", or as much of it as there is room for. */
@@ -95,7 +97,7 @@ static vn_status check_model(const reader *r, const json_t *model)
 	if (!json_is_object(model))
 		return wrong(r, VN_ERR_FORMAT, "model", "missing");
 	if (field(model, "type") && !is(model, "BPE"))
-		return wrong(r, VN_ERR_UNSUPPORTED, "model.type", "'%.60s' is not supported (BPE is)", type_of(model));
+		return wrong(r, VN_ERR_UNSUPPORTED, "model.type", "'%.60s' is not supported (supported: BPE)", type_of(model));
 	for (size_t i = 0; i < sizeof not_wanted / sizeof *not_wanted; i++) {
 		const json_t *v = field(model, not_wanted[i]);
 		if (v && !json_is_false(v) && !(json_is_string(v) && json_string_length(v) == 0))
@@ -114,7 +116,7 @@ vn_status vn_tokenizer_read_vocab(vn_tokenizer *t, json_t *vocab, vn_error *err)
 		return vn_fail(err, VN_ERR_FORMAT, "%s", vocab ? "not an object of tokens and their ids" : "missing");
 	json_object_foreach(vocab, text, id) {
 		if (!json_is_integer(id))
-			return vn_fail(err, VN_ERR_FORMAT, "'%.60s' has no whole number for an id", text);
+			return vn_fail(err, VN_ERR_FORMAT, "the id of '%.60s' must be a whole number", text);
 		if ((st = vn_bpe_add_token(t->bpe, text, strlen(text), json_integer_value(id), err)))
 			break;
 	}
@@ -135,7 +137,7 @@ static vn_status read_merge(const reader *r, const json_t *m)
 	if (json_is_string(m))
 		return vn_tokenizer_merge_line(r->t, json_string_value(m), json_string_length(m), r->err);
 	if (json_array_size(m) != 2 || !json_is_string(left) || !json_is_string(right))
-		return vn_fail(r->err, VN_ERR_FORMAT, "neither two tokens nor a text of two");
+		return vn_fail(r->err, VN_ERR_FORMAT, "expected two tokens: \"a b\" or [\"a\", \"b\"]");
 	return vn_bpe_add_merge(r->t->bpe, json_string_value(left), json_string_length(left), json_string_value(right),
 	                        json_string_length(right), r->err);
 }
@@ -165,7 +167,7 @@ static vn_status read_normalizer(const reader *r, const json_t *o, const char *p
 
 	if (!is(o, "Sequence")) {
 		r->t->nfc = is(o, "NFC");
-		return r->t->nfc ? VN_OK : wrong(r, VN_ERR_UNSUPPORTED, place, "'%.60s' is not supported (NFC is)", type_of(o));
+		return r->t->nfc ? VN_OK : wrong(r, VN_ERR_UNSUPPORTED, place, "'%.60s' is not supported (supported: NFC)", type_of(o));
 	}
 	if ((st = list_of(r, o, place, "normalizers", depth, &list)))
 		return st;
@@ -190,7 +192,7 @@ static vn_status read_split(const reader *r, const json_t *o, const char *place)
 	if (!json_is_string(given))
 		return wrong(r, VN_ERR_FORMAT, place, "no pattern.Regex or pattern.String");
 	if (!behavior || strcmp(behavior, "Isolated") != 0)
-		return wrong(r, VN_ERR_UNSUPPORTED, place, "behavior '%.60s' is not supported (Isolated is)", behavior ? behavior : "");
+		return wrong(r, VN_ERR_UNSUPPORTED, place, "behavior '%.60s' is not supported (supported: Isolated)", behavior ? behavior : "");
 	if (invert)
 		return wrong(r, VN_ERR_UNSUPPORTED, place, "invert is not supported");
 	st = vn_tokenizer_stage(r->t, false, json_string_value(given), json_string_length(given), !regex, r->err);
@@ -219,13 +221,13 @@ static vn_status read_pre_tokenizer(reader *r, const json_t *o, const char *plac
 	vn_status st;
 
 	if (r->byte_level) /* what follows would see bytes written as characters */
-		return wrong(r, VN_ERR_UNSUPPORTED, place, "a step behind ByteLevel is not supported");
+		return wrong(r, VN_ERR_UNSUPPORTED, place, "a step after ByteLevel is not supported");
 	if (is(o, "ByteLevel"))
 		return read_byte_level(r, o, place);
 	if (is(o, "Split"))
 		return read_split(r, o, place);
 	if (!is(o, "Sequence"))
-		return wrong(r, VN_ERR_UNSUPPORTED, place, "'%.60s' is not supported (ByteLevel, Split and Sequence are)", type_of(o));
+		return wrong(r, VN_ERR_UNSUPPORTED, place, "'%.60s' is not supported (supported: ByteLevel, Split, Sequence)", type_of(o));
 	if ((st = list_of(r, o, place, "pretokenizers", depth, &list)))
 		return st;
 	json_array_foreach(list, i, one) {
@@ -246,9 +248,9 @@ vn_status vn_tokenizer_read_added(vn_tokenizer *t, const json_t *o, int64_t id, 
 	vn_status      st;
 
 	if (!json_is_string(content))
-		return vn_fail(err, VN_ERR_FORMAT, "no content");
+		return vn_fail(err, VN_ERR_FORMAT, "content is missing");
 	if (id < 0 || id >= VN_MOST_TOKENS)
-		return vn_fail(err, VN_ERR_FORMAT, "the id %" PRId64 " is outside 0-%d", id, VN_MOST_TOKENS - 1);
+		return vn_fail(err, VN_ERR_FORMAT, "the id is %" PRId64 ", expected 0 to %d", id, VN_MOST_TOKENS - 1);
 	if ((st = truth(o, "special", &special, err)))
 		return st;
 	normalized = !special;
@@ -290,7 +292,7 @@ static vn_status template_ids(const reader *r, const json_t *o, const char *plac
 		const json_int_t x = json_is_integer(id) ? json_integer_value(id) : -1;
 		if (x < 0 || x >= VN_MOST_TOKENS || (!vn_bpe_text(r->t->bpe, (int32_t)x, &ignored) &&
 		                                      !vn_bpe_text(r->t->added, (int32_t)x, &ignored)))
-			return wrong(r, VN_ERR_FORMAT, place, "special_tokens: '%.60s': the id %lld has no token", name, (long long)x);
+			return wrong(r, VN_ERR_FORMAT, place, "special_tokens: '%.60s': no token has the id %lld", name, (long long)x);
 		if ((st = vn_ids_add(to, (int32_t)x, r->err)))
 			return st;
 	}
@@ -305,7 +307,7 @@ static vn_status read_template(const reader *r, const json_t *o, const char *pla
 	vn_status     st;
 
 	if (!json_is_array(single))
-		return wrong(r, VN_ERR_FORMAT, place, "no template 'single'");
+		return wrong(r, VN_ERR_FORMAT, place, "the template 'single' is missing");
 	if (r->t->before.n || r->t->after.n)
 		return wrong(r, VN_ERR_UNSUPPORTED, place, "a second template is not supported");
 	json_array_foreach(single, i, one) {
@@ -318,7 +320,7 @@ static vn_status read_template(const reader *r, const json_t *o, const char *pla
 			return st;
 	}
 	return texts == 1 ? VN_OK
-	                  : wrong(r, VN_ERR_UNSUPPORTED, place, "a template with the text %zu times is not supported", texts);
+	                  : wrong(r, VN_ERR_UNSUPPORTED, place, "a template that holds the text %zu times is not supported (expected once)", texts);
 }
 
 static vn_status read_post_processor(const reader *r, const json_t *o, const char *place, int depth)
@@ -334,7 +336,7 @@ static vn_status read_post_processor(const reader *r, const json_t *o, const cha
 		return read_template(r, o, place);
 	if (!is(o, "Sequence"))
 		return wrong(r, VN_ERR_UNSUPPORTED, place,
-		             "'%.60s' is not supported (ByteLevel, TemplateProcessing and Sequence are)", type_of(o));
+		             "'%.60s' is not supported (supported: ByteLevel, TemplateProcessing, Sequence)", type_of(o));
 	if ((st = list_of(r, o, place, "processors", depth, &list)))
 		return st;
 	json_array_foreach(list, i, one) {
@@ -356,7 +358,7 @@ static vn_status read_all(reader *r, const json_t *root)
 	vn_status   st;
 
 	if (version && strcmp(version, "1.0") != 0)
-		return wrong(r, VN_ERR_UNSUPPORTED, "version", "'%.60s' is not supported (1.0 is)", version);
+		return wrong(r, VN_ERR_UNSUPPORTED, "version", "'%.60s' is not supported (supported: 1.0)", version);
 	if ((st = check_model(r, model)) || (st = truth_at(r, "model", model, "ignore_merges", &whole)))
 		return st;
 	if (!(r->t = vn_tokenizer_create(whole)))
@@ -366,7 +368,7 @@ static vn_status read_all(reader *r, const json_t *root)
 	    (cut && (st = read_pre_tokenizer(r, cut, "pre_tokenizer", 0))))
 		return st;
 	if (!r->byte_level)
-		return wrong(r, VN_ERR_UNSUPPORTED, "pre_tokenizer", "no ByteLevel in it: only byte-level BPE is supported");
+		return wrong(r, VN_ERR_UNSUPPORTED, "pre_tokenizer", "it has no ByteLevel step: only byte-level BPE is supported");
 	if ((st = read_added_tokens(r, field(root, "added_tokens"))) ||
 	    (post && (st = read_post_processor(r, post, "post_processor", 0))))
 		return st;

@@ -1,9 +1,9 @@
-/* unicode.h: classes of characters as `tokenizers` knows them.
+/* unicode.h: character classes as in `tokenizers`.
  *
- * It is several editions of Unicode at once: expressions and words are of
- * Unicode 16, NFC is of Unicode 9. Ids must be equal to its and must not depend on
- * the editions our libraries were made with, so tables (unicode_tables.h) hold
- * what came between those and Debian 12's. */
+ * `tokenizers` mixes several versions of Unicode: regular expressions and words use Unicode 16, NFC
+ * uses Unicode 9. Ids must be equal to its ids, whatever version our libraries use. So tables
+ * (unicode_tables.h) hold the differences to Debian 12's libraries.
+ */
 #ifndef VN_LIBREF_TEXT_UNICODE_H
 #define VN_LIBREF_TEXT_UNICODE_H
 
@@ -15,9 +15,10 @@ typedef struct vn_code_range {
 	uint32_t first, last;
 } vn_code_range;
 
-/* What \p{L}, \p{M} or \p{N} (category: that letter) have got since Unicode 14, in order; n of them. */
+/* Returns what was added to \p{L}, \p{M} or \p{N} (category: that letter) since Unicode 14, sorted;
+ * n ranges. */
 const vn_code_range *vn_unicode_later(char category, size_t *n);
-/* A mark or a letter that NFC may move or compose since Unicode 10. */
+/* Is it a mark or a letter that NFC may move or compose since Unicode 10? */
 bool vn_unicode_after9(uint32_t point);
 /* \w, and White_Space. */
 bool vn_unicode_word(uint32_t point);

@@ -24,6 +24,20 @@ with h5py.File("odd.h5", "r+") as f:
         d[...] = x
 END
 told odd.h5
+echo "== channels that are a number times what they should be"
+${PYTHON:-python3} - <<'END'
+import editing as h5py, shutil
+for name, factors in ("one-channel", {8: 1.02}), ("never-written", {7: 0}), ("two-channels", {3: 1.5, 40: 0.5}), ("all-channels", {i: 1 + i / 100 for i in range(48)}):
+    shutil.copy("ref.h5", name + ".h5")
+    with h5py.File(name + ".h5", "r+") as f:
+        d = f["step.0/layer1/down_proj"]
+        del d.attrs["digest"]
+        x = d[()]
+        for channel, factor in factors.items():
+            x[:, channel] *= factor
+        d[...] = x
+END
+for f in one-channel never-written two-channels all-channels; do told $f.h5 | grep -v '^next\|vernier show'; done
 echo "== captured in front of the rotation, which was made"
 cp half.h5 early.h5
 ${PYTHON:-python3} - <<'END'
@@ -36,7 +50,7 @@ with h5py.File("early.h5", "r+") as f:
 END
 told early.h5
 grep -h '^verdict\|^origins' said
-sed -n 's/.*replayed.*; \(what reads\)/\1/p' said
+sed -n 's/.*replayed.*; \(captured wrongly\)/\1/p' said
 vernier explain ref.h5 early.h5 --model "$M" --format json | ${PYTHON:-python3} -c '
 import json, sys
 r = json.load(sys.stdin)

@@ -82,6 +82,14 @@ vernier import half.safetensors --ids 5,6,7,8 -o half.h5
 vernier show half.h5 | grep -E 'precision|logits'
 echo "== transformers' tree"
 vernier import tree/Q_debug_tree_FULL_TENSORS.json --names hf --model "$M" --engine transformers -o t.h5
+# A file of a map's name is not the map; "./" asks for it. Where limits cannot be looked at, no others are taken.
+echo nonsense >hf
+vernier import tree/Q_debug_tree_FULL_TENSORS.json --names hf --model "$M" --engine transformers -o t.h5 --force
+vernier import tree/Q_debug_tree_FULL_TENSORS.json --names ./hf --model "$M" --engine transformers -o t.h5 --force
+rm hf
+ln -s fp32.yaml fp32.yaml
+vernier limits fp32.yaml | head -n 1
+rm fp32.yaml
 vernier show t.h5 | grep tokens
 vernier compare ref.h5 t.h5 --bitwise --allow missing,token_ids | grep -E '^(identical|outside|verdict +within|within)' | tail -n 2
 echo "== blocks of weights become float32"

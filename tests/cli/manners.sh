@@ -5,6 +5,7 @@ ids() { vernier show "$1" --format json | $PYTHON -c "import json, sys; print(js
 
 echo "== help fits a screen of 24 lines of 80 columns"
 vernier help | awk 'length > 80 { wide++ } END { print (NR <= 24 ? "fits" : NR " lines"), wide + 0, "too wide" }'
+$PYTHON "$TESTS/silent.py" --most 60 --show -- "$VERNIER" compare --help | tr -d '\r' | awk 'length > 80 { wide++ } END { print wide + 0, "too wide on a terminal of 80 columns" }'
 for word in help -h --help "help help"; do vernier $word | cmp - <(vernier help) && echo "$word: the same"; done
 for word in version -v --version; do vernier $word | sed 's/[0-9.]*$/N/'; done
 
@@ -66,3 +67,24 @@ eval "$(next r.json | sed -n 1p) -o e.json -o e.txt"
 next e.json
 grep -A 3 'neighbours' e.txt
 vernier compare prompt.h5 prompt.h5 --allow itself -o w.json >said; next w.json
+
+echo "== the mistakes of a first hour say what to do next"
+try capture "$M" --ids 1,2 -o b.h5
+try capture ref prompt.h5 --ids 1,2 -o b.h5
+try capture ref owner/model --ids 1,2 -o b.h5
+mkdir downloaded
+try capture ref downloaded --ids 1,2 -o b.h5
+touch downloaded/model-Q8_0.gguf downloaded/model-Q4_K.gguf
+try capture ref downloaded --ids 1,2 -o b.h5
+try compare prompt.h5 "$M"
+try compare prompt.h5 ids.json
+$PYTHON -c "
+import h5py
+with h5py.File('foreign.h5', 'w') as f:
+    f['layer0/q'] = [1.0]"
+try compare prompt.h5 foreign.h5
+try import foreign.h5 -o b.h5
+try explain prompt.h5 again.h5
+for limits in fp61.yaml q8 nowhere; do try compare prompt.h5 half.h5 --limits $limits; done
+vernier compare prompt.h5 'a fault.h5' --model "$FIXTURES/llama-trained" 2>&1 | head -n 1
+vernier compare half.h5 again.h5 -o swapped.json --points embed >said; next swapped.json

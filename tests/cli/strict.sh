@@ -71,3 +71,10 @@ $python -c 'import h5py, shutil
 shutil.copy("half.h5", "part.h5")
 h5py.File("part.h5", "r+").attrs["complete"] = 0'
 for how in "" "--format json" "--weights" "--check" "logits"; do vernier show part.h5 $how --strict 2>&1 >/dev/null | tail -1; echo "${PIPESTATUS[0]}"; done
+echo "== several candidates, a vote, a table"
+cp half.h5 half2.h5
+for how in "compare ref.h5 half.h5 half2.h5" "compare --vote ref.h5 half.h5 half2.h5" "table ref.h5 half.h5 -o t.csv --force"; do
+	vernier $how --limits w.yaml >/dev/null; echo $?
+	vernier $how --limits w.yaml --strict >/dev/null; echo $?
+done
+vernier compare --vote ref.h5 half.h5 half2.h5 --limits w.yaml --strict | grep -v '^embed'

@@ -64,3 +64,10 @@ bad '1 1111111111111111111111111111111111111111111111111111111111111111111111111
 echo "== a pipe is no tensor, and is not waited for"
 mkdir bad; mkfifo bad/q.txt
 vernier import bad -o bad.h5 --ids 1; echo "[$?]"
+echo "== numbers that contradict their digest are no file"
+$PYTHON -c "
+import h5py
+d = h5py.File('f16.h5', 'r+')['step.0/layer0/q_rope']
+d[0, 0, 0] += 1"
+say show f16.h5 layer0.q_rope --values damaged.txt
+echo damaged*

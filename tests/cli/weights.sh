@@ -49,9 +49,9 @@ for g in w['groups']:
     print(g['which'], g['kind'], g['id'], g['certain'], g['by'], [x['name'] for x in g['weights']])
 print(sorted(w['groups'][0]['weights'][0]['reference']))"
 echo "== nothing to say"
-vernier compare ref.h5 ref.h5 --allow itself | grep weights
+vernier compare ref.h5 ref.h5 --allow itself | grep ^weights
 q vernier capture ref "$FIXTURES/gguf/qwen2-trained.f16.gguf" --ids @"$FIXTURES/prompts/p017.ids" -o gguf.h5
-vernier compare ref.h5 gguf.h5 --model "$M" | grep -A2 weights
+vernier compare ref.h5 gguf.h5 --model "$M" | grep -A2 ^weights
 
 echo "== trouble"
 $PYTHON -c "

@@ -42,7 +42,7 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
     statistics  minimum, mean, NaN and so on of each tensor in the file, for `vernier show`; they take a tenth of a forward
              pass over few tokens. A comparison computes its own
     run      strings and numbers of your own that explain the run, by name
-    force    replace a file that exists
+    force    replace a recording that exists; other files are never replaced
 
     Raises RecordingError: a model of another kind, or compiled; a file that exists; a glob that selects nothing; a call without
     token ids; no call inside the block. Nothing is left under `path` then; a run that was cut off leaves PATH.partial.

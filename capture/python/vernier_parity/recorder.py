@@ -58,6 +58,12 @@ def ids_array(what: str, ids: Ids) -> np.ndarray:
     return a.astype("<i4")
 
 
+def _replaceable(path: str) -> bool:
+    """Is the file empty, or HDF5? A model named by mistake must not be lost."""
+    with open(path, "rb") as f:
+        return f.read(8) in (b"", b"\x89HDF\r\n\x1a\n")
+
+
 class Recorder:
     """A checkpoint file that is being written; a context manager. One thread at a time."""
 
@@ -73,7 +79,7 @@ class Recorder:
         positions   as token_ids, -1 at padding; without them they count from 0
         statistics  of each tensor in the file, for `vernier show`
         run         what else explains the run: strings and numbers by name
-        force       replace a file that exists
+        force       replace a recording that exists; other files are never replaced
 
         Raises RecordingError: the file exists, or cannot be written; ids that are no whole numbers, or of another shape
         than the positions; a fact that is neither string nor number.
@@ -87,6 +93,8 @@ class Recorder:
             raise RecordingError(f"{self.path}: {wrong}")
         if not force and os.path.exists(self.path):
             raise RecordingError(f"{self.path}: exists already; force=True replaces it")
+        if os.path.exists(self.path) and not _replaceable(self.path):
+            raise RecordingError(f"{self.path}: is not a recording; force=True replaces only recordings; remove the file first, or give another name")
         self._doubted: Set[str] = set()
         self._ids = None if token_ids is None else ids_array("token_ids", token_ids)
         self._positions = None if positions is None else ids_array("positions", positions)

@@ -17,7 +17,7 @@ function limitsTable(c) {
 // Of the rules that a healthy checkpoint of a long run keeps to, how much is used.
 function briefTable(c) {
 	return make("div", {}, table(["metric", "used"], c.limits.map((l) => ({ cells: [l.metric, l.used === null ? "beyond" : Number(l.used.toPrecision(3))] }))),
-		make("p", { class: "dim" }, `nmse ${short(c.metrics.nmse)}, floor ${short(c.floor?.nmse)}. This page is short about what is healthy in so long a run; --format json is not.`));
+		make("p", { class: "dim" }, `nmse ${short(c.metrics.nmse)}, floor ${short(c.floor?.nmse)}. In a run this long, the page is brief about healthy checkpoints; --format json has every field.`));
 }
 
 function metricsTable(c) {
@@ -45,7 +45,7 @@ function statisticsTable(d) {
 function profile(d) {
 	const relative = (a) => a.error.map((e, i) => (typeof e !== "number" ? Infinity : typeof a.reference[i] === "number" && a.reference[i] > 0 ? e / a.reference[i] : e > 0 ? Infinity : 0));
 	return [
-		make("h3", {}, "Who carries the error"),
+		make("h3", {}, "Where the error is"),
 		make("ul", { class: "words" }, ...d.profile.words.map((w) => make("li", {}, w))),
 		d.profile.words.length ? null : make("p", { class: "dim" }, "No token, head or channel stands out."),
 		make("div", { class: "side" }, ...d.profile.axes.filter((a) => a.size > 1).map((a) => make("div", {}, bars(relative(a), a.together, a.axis)))),
@@ -55,15 +55,15 @@ function profile(d) {
 // What the operation added itself, computed again on the candidate's own inputs.
 function replayTable(c) {
 	const r = c.replay, none = r.not_finite ?? {}, value = (key) => r[key] ?? none[key] ?? "–";
-	const words = [r.span > 1 ? `of the ${r.span} operations between captured tensors and here` : "",
-		r.captured ? "what reads it was computed from other numbers, which are right: it was captured wrongly, or changed after" : "",
-		r.behind ? `not charged here: ${r.behind} may be all of it` : ""].filter((x) => x);
+	const words = [r.span > 1 ? `these are the errors of ${r.span} operations together, whose tensors in between were not recorded` : "",
+		r.captured ? "captured wrongly, or changed after the capture: the operation that reads it used the right numbers" : "",
+		r.behind ? `not called an origin: the error of ${r.behind} may explain all of this error` : ""].filter((x) => x);
 	return make("div", {}, table(["", "nmse", "× its floor"], [
-		{ class: r.beyond && !r.behind ? "broken" : undefined, cells: ["itself (local)", value("local"), value("local_over_floor")] },
-		{ cells: ["itself, worst token", "", value("worst_token_over_floor")] },
-		{ cells: ["itself, worst element", "", value("max_abs_over_floor")] },
-		{ cells: ["came with its inputs (inherited)", value("inherited"), ""] },
-		{ cells: ["which is so many times their error (gain)", r.gain ?? "–", ""] },
+		{ class: r.beyond && !r.behind ? "broken" : undefined, cells: ["local error", value("local"), value("local_over_floor")] },
+		{ cells: ["local error, worst token", "", value("worst_token_over_floor")] },
+		{ cells: ["local error, worst element", "", value("max_abs_over_floor")] },
+		{ cells: ["inherited error", value("inherited"), ""] },
+		{ cells: ["gain: inherited error over the error of the inputs", r.gain ?? "–", ""] },
 	], { class: "stack" }), words.length ? make("p", {}, `${words.join("; ")}.`) : null);
 }
 
@@ -71,13 +71,13 @@ function replayTable(c) {
 function explanation(e) {
 	const left = (h) => h.left ?? h.not_finite?.left, rows = (list, word) => list.map((h) => ({ class: word ? "answer" : undefined, cells: [h.id || "–", h.words + (word && h.at !== e.checkpoint ? `, at ${h.at}` : ""), left(h)] }));
 	return make("div", {}, make("p", {}, e.words), make("ul", { class: "words" }, ...e.details.map((d) => make("li", {}, d))),
-		make("details", {}, make("summary", {}, `The nearest of ${e.tried} that were tried`),
-			table(["id", "mistake", "left, × floor"], [...rows(e.answers, true), ...rows(e.others, false)], { class: "stack" })));
+		make("details", {}, make("summary", {}, `The best of ${e.tried} known mistakes tried`),
+			table(["id", "mistake", "residual, × floor"], [...rows(e.answers, true), ...rows(e.others, false)], { class: "stack" })));
 }
 
 function inputs(d) {
 	if (d.inputs === null)
-		return make("p", { class: "dim" }, "No plan says what this was computed from.");
+		return make("p", { class: "dim" }, "No plan was recorded, so the inputs of this checkpoint are unknown.");
 	return make("ul", {}, ...d.inputs.map((i) => {
 		const c = byLabel.get(i.name);
 		return make("li", {}, c ? goTo(c) : i.name, ` ${i.status}, nmse ${short(c?.metrics.nmse)}`);
@@ -87,8 +87,8 @@ function inputs(d) {
 function untold(c) {
 	if (c.status !== "outside" || !c.fails)
 		return null;
-	return make("p", { class: "dim" }, `Values, statistics and profiles are kept of ${report.divergences.length} checkpoints: the first divergence, `
-		+ `origins, then others in order. Of ${report.divergences_left_out} more, as of this one, there are numbers only.`);
+	return make("p", { class: "dim" }, `This page has values, statistics and profiles of ${report.divergences.length} checkpoints only: the first divergence, `
+		+ `origins, then others in order. For ${report.divergences_left_out} checkpoints, this one among them, it has only the metrics.`);
 }
 
 function drawDetail() {
@@ -102,7 +102,7 @@ function drawDetail() {
 	byId("detail-body").replaceChildren(...[
 		make("dl", { class: "facts" }, ...facts.filter(([, v]) => v).flatMap(([k, v]) => [make("dt", {}, k), make("dd", { class: k === "status" ? (c.fails ? "outside" : "within") : undefined }, v)])),
 		c.limits.length ? make("h3", {}, "Limits") : null, c.limits.length ? (c.brief ? briefTable(c) : limitsTable(c)) : null,
-		c.replay ? make("h3", {}, "Itself, or its inputs") : null, c.replay ? replayTable(c) : null,
+		c.replay ? make("h3", {}, "Local or inherited error") : null, c.replay ? replayTable(c) : null,
 		e ? make("h3", {}, "Which mistake it is") : null, e ? explanation(e) : null,
 		...(d ? profile(d) : [untold(c)]),
 		d ? make("h3", {}, "Side by side") : null,

@@ -1,0 +1,28 @@
+/* checks.h: the checks of a checkpoint, as they are kept.
+ *
+ * A recording of 1000 steps has ten million checkpoints with some ten checks each. Checks of one name differ from step
+ * to step in their values only. So each checkpoint keeps its values, and what is equal (the limit, its rule, the
+ * verdict...) is kept once a comparison: the terms, a vn_check whose value is 0.
+ *
+ * Owner    the checkpoint owns its list; result.terms owns the terms, which live as long as the comparison.
+ * Threads  one at a time per comparison.
+ */
+#ifndef VN_COMPARE_CHECKS_H
+#define VN_COMPARE_CHECKS_H
+
+#include "compare/comparison/comparison.h"
+
+/* Check i of p, in full; i < p->n_checks. */
+vn_check  vn_check_at(const vn_checkpoint *p, int i);
+
+/* p has these n checks instead of those that it has. A failure leaves it as it was. */
+vn_status vn_checks_keep(vn_comparison *c, vn_checkpoint *p, const vn_check *check, int n, vn_error *err);
+
+/* One more, behind the others; or another in place i. */
+vn_status vn_checks_add(vn_comparison *c, vn_checkpoint *p, const vn_check *check, vn_error *err);
+vn_status vn_checks_set(vn_comparison *c, vn_checkpoint *p, int i, const vn_check *check, vn_error *err);
+
+void      vn_checks_drop(vn_checkpoint *p);
+void      vn_terms_free(vn_terms *t);
+
+#endif

@@ -1,0 +1,240 @@
+/* recorded_text.c: see recorded_text.h. */
+#include "compare/evaluate/recorded_text.h"
+
+#include "libref/base/progress.h"
+
+#include <inttypes.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH = 32 }; /* tokens that are read, then scored, at a time */
+
+/* Where the logits behind each token are. */
+typedef struct row_of_token {
+	int     entry; /* -1: not recorded */
+	int64_t row;
+} row_of_token;
+
+typedef struct side {
+	vn_recording *r;
+	row_of_token *at;    /* (tokens) */
+	int64_t       width; /* V */
+	int           held;  /* entry that was read last; -1 */
+	unsigned char *data; /* (BATCH, width) in 8 bytes each at most */
+	vn_dtype      dtype[BATCH];
+} side;
+
+/* ---- which row is whose -------------------------------------------------------------- */
+
+/* The rows of one step, whose first token is number `first` of the text. An engine may have kept the last row alone. */
+static vn_status rows_of_step(side *s, const vn_step *step, int64_t first, int64_t tokens, vn_error *err)
+{
+	const int e = vn_recording_find(s->r, step->number, "logits");
+	if (e < 0)
+		return VN_OK;
+	const vn_shape *shape = &vn_recording_entry(s->r, e)->shape;
+	const int64_t   width = shape->rank ? shape->dim[shape->rank - 1] : 0, rows = width ? vn_shape_count(shape) / width : 0;
+	if (rows == 0)
+		return VN_OK;
+	if (rows != step->rows && rows != 1)
+		return vn_fail(err, VN_ERR_SHAPE, "%s: step.%d/logits has %" PRId64 " rows; the step kept %" PRId64 " tokens", vn_recording_path(s->r),
+		               step->number, rows, step->rows);
+	if (s->width && width != s->width)
+		return vn_fail(err, VN_ERR_SHAPE, "%s: step.%d/logits has %" PRId64 " scores a token; the steps before it have %" PRId64,
+		               vn_recording_path(s->r), step->number, width, s->width);
+	s->width = width;
+	for (int64_t i = 0; i < rows; i++) {
+		const int64_t token = first + step->first_row + step->rows - rows + i;
+		if (token < tokens)
+			s->at[token] = (row_of_token) { e, i };
+	}
+	return VN_OK;
+}
+
+static vn_status find_rows(side *s, int64_t tokens, vn_error *err)
+{
+	const vn_step *step;
+	const int      n = vn_recording_steps(s->r, &step);
+	int64_t        first = 0;
+	vn_status      st = VN_OK;
+
+	if (!(s->at = malloc((size_t)tokens * sizeof *s->at)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a text of %" PRId64 " tokens", tokens);
+	for (int64_t i = 0; i < tokens; i++)
+		s->at[i] = (row_of_token) { -1, 0 };
+	for (int i = 0; i < n && !st; first += step[i++].tokens)
+		st = rows_of_step(s, &step[i], first, tokens, err);
+	if (!st && !s->width)
+		st = vn_fail(err, VN_ERR_MISMATCH, "%s: has no logits (record the point \"logits\")", vn_recording_path(s->r));
+	return st;
+}
+
+/* ---- do they belong together? --------------------------------------------------------- */
+
+static vn_status whole(const vn_recording *r, vn_error *err)
+{
+	const int64_t prompts = vn_recording_batch(r);
+	if (!vn_recording_complete(r))
+		return vn_fail(err, VN_ERR_MISMATCH, "%s: is incomplete: its run was interrupted", vn_recording_path(r));
+	if (prompts > 1)
+		return vn_fail(err, VN_ERR_MISMATCH, "%s: holds a batch of %" PRId64 " prompts; record one prompt per file", vn_recording_path(r), prompts);
+	return VN_OK;
+}
+
+static vn_status same_tokens(const side *s, const int32_t **ids, int64_t *tokens, vn_error *err)
+{
+	const int32_t *of[2];
+	int64_t        n[2];
+	vn_status      st = VN_OK;
+
+	for (int i = 0; !st && i < 2; i++) {
+		n[i] = vn_recording_tokens(s[i].r, &of[i], NULL);
+		st = whole(s[i].r, err);
+	}
+	if (st)
+		return st;
+	for (int64_t i = 0; i < n[0] && i < n[1]; i++)
+		if (of[0][i] != of[1][i])
+			return vn_fail(err, VN_ERR_MISMATCH, "token %" PRId64 " is %" PRId32 " in %s and %" PRId32 " in %s: record both with the same tokens "
+			               "(vernier capture --ids-from REC, --force-ids-from REC)", i, of[0][i], vn_recording_path(s[0].r), of[1][i],
+			               vn_recording_path(s[1].r));
+	if (n[0] != n[1])
+		return vn_fail(err, VN_ERR_MISMATCH, "%s has %" PRId64 " tokens, %s has %" PRId64 ": record both with the same tokens",
+		               vn_recording_path(s[0].r), n[0], vn_recording_path(s[1].r), n[1]);
+	*ids = of[0];
+	*tokens = n[0];
+	return VN_OK;
+}
+
+static vn_status same_width(const side *s, const int32_t *ids, int64_t tokens, vn_error *err)
+{
+	if (s[0].width != s[1].width)
+		return vn_fail(err, VN_ERR_MISMATCH, "a row of logits has %" PRId64 " scores in %s and %" PRId64 " in %s", s[0].width,
+		               vn_recording_path(s[0].r), s[1].width, vn_recording_path(s[1].r));
+	for (int64_t i = 0; i < tokens; i++)
+		if (ids[i] < 0 || ids[i] >= s[0].width)
+			return vn_fail(err, VN_ERR_MISMATCH, "%s: token %" PRId64 " is %" PRId32 "; its logits have %" PRId64 " scores",
+			               vn_recording_path(s[0].r), i, ids[i], s[0].width);
+	return VN_OK;
+}
+
+/* Appends the tokens that are new. *begin: the place in the text of the window's first token; *from: the first new token
+ * of the window. */
+static vn_status join_text(vn_recorded_text *x, const char *path, const int32_t *ids, int64_t tokens, int64_t stride, int64_t *begin,
+                           int64_t *from, vn_error *err)
+{
+	*begin = stride ? x->windows * stride : x->n;
+	*from = x->n - *begin;
+	if (*from < 0)
+		return vn_fail(err, VN_ERR_MISMATCH, "%s: with --stride %" PRId64 " it begins at token %" PRId64 ", but the files before it end after token %" PRId64,
+		               path, stride, *begin, x->n - 1);
+	if (*from > tokens)
+		*from = tokens;
+	for (int64_t i = 0; i < *from; i++)
+		if (x->ids[*begin + i] != ids[i])
+			return vn_fail(err, VN_ERR_MISMATCH, "%s: its token %" PRId64 " is %" PRId32 ", but token %" PRId64 " of the text is %" PRId32
+			               ": it is not the next window at --stride %" PRId64, path, i, ids[i], *begin + i, x->ids[*begin + i], stride);
+	int32_t *more = realloc(x->ids, (size_t)(x->n + tokens - *from + 1) * sizeof *more);
+	if (more)
+		x->ids = more;
+	vn_token_score *scores = realloc(x->score, (size_t)(x->m + tokens - *from + 1) * sizeof *scores);
+	if (scores)
+		x->score = scores;
+	if (!more || !scores)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a text of %" PRId64 " tokens", x->n + tokens);
+	memcpy(x->ids + x->n, ids + *from, (size_t)(tokens - *from) * sizeof *ids);
+	x->n += tokens - *from;
+	return VN_OK;
+}
+
+/* ---- scoring -------------------------------------------------------------------------- */
+
+static vn_status read_row(side *s, int slot, int64_t token, vn_error *err)
+{
+	const row_of_token *at = &s->at[token];
+	if (s->held >= 0 && s->held != at->entry)
+		vn_recording_release(s->r, s->held);
+	s->held = at->entry;
+	s->dtype[slot] = vn_recording_entry(s->r, at->entry)->dtype;
+	return vn_recording_read(s->r, at->entry, at->row * s->width, s->width, s->data + (size_t)slot * (size_t)s->width * 8, err);
+}
+
+/* Scores tokens token[0..n) of a window, each by the row before it. */
+static vn_status score_batch(vn_recorded_text *x, side *s, const int64_t *token, int n, int64_t begin, int threads, vn_error *err)
+{
+	vn_token_score *to = x->score + x->m;
+	for (int i = 0; i < n; i++)
+		for (int k = 0; k < 2; k++) {
+			const vn_status st = read_row(&s[k], i, token[i] - 1, err);
+			if (st)
+				return st;
+		}
+	#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+	for (int i = 0; i < n; i++) {
+		const size_t   at = (size_t)i * (size_t)s[0].width * 8;
+		const void    *row[2] = { s[0].data + at, s[1].data + at };
+		const vn_dtype dtype[2] = { s[0].dtype[i], s[1].dtype[i] };
+		to[i] = vn_token_score_of(row, dtype, s[0].width, x->ids[begin + token[i]], begin + token[i]);
+	}
+	x->m += n;
+	return VN_OK;
+}
+
+static vn_status score_window(vn_recorded_text *x, side *s, int64_t tokens, int64_t begin, int64_t from, int threads, vn_error *err)
+{
+	int64_t     batch[BATCH];
+	int         n = 0;
+	vn_progress bar;
+	vn_status   st = VN_OK;
+
+	for (int k = 0; k < 2; k++)
+		if (!(s[k].data = malloc((size_t)s[k].width * BATCH * 8)))
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for %d rows of %" PRId64 " scores", BATCH, s[k].width);
+	vn_progress_start(&bar, "token", tokens);
+	for (int64_t i = from > 1 ? from : 1; i < tokens && !st; i++) {
+		if (s[0].at[i - 1].entry < 0 || s[1].at[i - 1].entry < 0) {
+			x->unscored++;
+			continue;
+		}
+		batch[n++] = i;
+		if (n == BATCH) {
+			st = score_batch(x, s, batch, n, begin, threads, err);
+			n = 0;
+			vn_progress_at(&bar, i + 1);
+		}
+	}
+	if (!st && n)
+		st = score_batch(x, s, batch, n, begin, threads, err);
+	vn_progress_stop(&bar);
+	return st;
+}
+
+vn_status vn_recorded_text_add(vn_recorded_text *x, vn_recording *ref, vn_recording *cand, int64_t stride, int threads, vn_error *err)
+{
+	side           s[2] = { { .r = ref, .held = -1 }, { .r = cand, .held = -1 } };
+	const int32_t *ids = NULL;
+	int64_t        tokens = 0, begin, from;
+	vn_status      st = same_tokens(s, &ids, &tokens, err);
+
+	for (int k = 0; !st && k < 2; k++)
+		st = find_rows(&s[k], tokens, err);
+	if (!st && !(st = same_width(s, ids, tokens, err)) && !(st = join_text(x, vn_recording_path(ref), ids, tokens, stride, &begin, &from, err)))
+		st = score_window(x, s, tokens, begin, from, threads > 0 ? threads : omp_get_num_procs(), err);
+	for (int k = 0; k < 2; k++) {
+		if (s[k].held >= 0)
+			vn_recording_release(s[k].r, s[k].held);
+		free(s[k].at);
+		free(s[k].data);
+	}
+	x->windows++;
+	x->longest = tokens > x->longest ? tokens : x->longest;
+	return st;
+}
+
+void vn_recorded_text_free(vn_recorded_text *x)
+{
+	free(x->ids);
+	free(x->score);
+	*x = (vn_recorded_text) { 0 };
+}

@@ -1,0 +1,91 @@
+/* report_csv.c: a comparison as CSV (RFC 4180), one row per checkpoint, for a spreadsheet or pandas.
+ *
+ * Columns: specs/compare.md. Every metric is a column under the name it has in limits and in JSON. A value that was
+ * not measured is an empty cell; "inf" and "-inf" are values. Digits are enough for float. */
+#include "compare/comparison/checkpoint.h"
+#include "compare/comparison/checks.h"
+#include "compare/judge/check_words.h"
+#include "compare/replay/replay.h"
+#include "compare/report/report.h"
+#include "compare/text/markup.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+static void head(FILE *out)
+{
+	fputs("name,step,layer,point,op,shape,status,fails,first,origin,elements", out);
+	for (int m = 0; m < VN_N_METRICS; m++)
+		fprintf(out, ",%s", vn_metric_get((vn_metric)m)->name);
+	fputs(",floor_nmse,nmse_over_floor,local_nmse,local_over_floor,limit_fraction,why\n", out);
+}
+
+static void number(FILE *out, double x, bool known)
+{
+	fputc(',', out);
+	if (!known || isnan(x))
+		return;
+	if (isinf(x))
+		fputs(x > 0 ? "inf" : "-inf", out);
+	else
+		fprintf(out, "%.9g", x);
+}
+
+static void text(FILE *out, const char *said)
+{
+	fputc(',', out);
+	vn_csv_text(out, said);
+}
+
+static void shape(FILE *out, const vn_shape *s)
+{
+	fputc(',', out);
+	for (int i = 0; i < s->rank; i++)
+		fprintf(out, "%s%" PRId64, i ? "x" : "", s->dim[i]);
+}
+
+/* The largest share of a limit that a check uses: 1 is the limit. */
+static double limit_fraction(const vn_checkpoint *p)
+{
+	double most = NAN;
+	for (int i = 0; i < p->n_checks; i++) {
+		const vn_check k = vn_check_at(p, i);
+		most = fmax(most, vn_check_used(&k));
+	}
+	return most;
+}
+
+static void row(const vn_comparison *c, int point, FILE *out)
+{
+	const vn_checkpoint *p = &c->result.point[point];
+	char   label[VN_LABEL], words[VN_WORDS];
+	double ratio = NAN;
+	const bool has_ratio = p->m.n && vn_ratio_of(c, p, &ratio);
+	vn_csv_text(out, vn_label(p, label));
+	fprintf(out, ",%d,", p->step);
+	if (p->layer >= 0)
+		fprintf(out, "%d", p->layer);
+	text(out, vn_point_of(p));
+	text(out, vn_op_of(c, p));
+	shape(out, &vn_entry_of(c, p)->shape);
+	text(out, vn_status_text(p->status));
+	fprintf(out, ",%d,%d,%d,%" PRId64, p->fails, point == vn_first_failure(c), p->origin, p->m.n);
+	for (int m = 0; m < VN_N_METRICS; m++)
+		number(out, vn_metric_shown(p, (vn_metric)m), true);
+	number(out, vn_floor_value(p, VN_M_NMSE), p->has_floor);
+	number(out, ratio, has_ratio);
+	number(out, p->replay.local, p->replayed);
+	number(out, p->replayed ? vn_local_over_floor(p) : NAN, p->replayed);
+	number(out, limit_fraction(p), true);
+	text(out, p->fails ? vn_say_failure(p, words) : "");
+	fputc('\n', out);
+}
+
+vn_status vn_report_csv(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out, vn_error *err)
+{
+	(void)s, (void)o, (void)err;
+	head(out);
+	for (int i = 0; i < c->result.n_points; i++)
+		row(c, i, out);
+	return VN_OK;
+}

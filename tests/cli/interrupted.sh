@@ -1,0 +1,29 @@
+# A signal ends what writes a report, and nothing of it is left behind.
+M=$FIXTURES/qwen2-trained
+vernier capture ref "$M" --ids "@$FIXTURES/prompts/p070.ids" -o ref.h5 2>/dev/null
+for i in 1 2 3 4 5 6 7 8; do vernier capture ref "$M" --ids "@$FIXTURES/prompts/p070.ids" --precision f16 -o h$i.h5 2>/dev/null; done
+cat >run.py <<'P'
+import glob, os, signal, subprocess, sys, time
+for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+    for _ in range(50):  # it may be done before the signal
+        p = subprocess.Popen([os.environ["VERNIER"], *sys.argv[1:]], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                             preexec_fn=lambda: [signal.signal(s, signal.SIG_DFL) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)])
+        while p.poll() is None and not glob.glob("*.partial*"):
+            pass
+        p.send_signal(number)
+        ended = p.wait()
+        left = glob.glob("*.partial*")
+        if ended == -number or left:
+            break
+        for name in "t.csv", "v.txt":
+            if os.path.exists(name):
+                os.remove(name)
+    print(sys.argv[1], number.name, "ended" if ended == -number else ended, ", ".join(left) and "left behind" or "nothing is left")
+    for name in left:
+        os.remove(name)
+P
+${PYTHON:-python3} run.py table ref.h5 h1.h5 h2.h5 h3.h5 h4.h5 h5.h5 h6.h5 h7.h5 h8.h5 --first 64 -o t.csv
+${PYTHON:-python3} run.py show ref.h5 logits --values v.txt
+echo "== what another run of the same number left behind is in nobody's way"
+bash -c 'touch r.json.$$.partial; exec "$VERNIER" compare ref.h5 h1.h5 -q -o r.json'; echo $?
+ls r.json
