@@ -3,6 +3,7 @@
 A mistake is a function of a Model that yields patches (object, attribute, value). Its row says in which families it can be made,
 how the model is called (whole, steps, chunks, padded), the checkpoint where the error begins (a glob), and which ids name it rightly
 (globs; "" is an arrangement, which has no id; none: no known mistake is meant). An answer that is not among them is a wrong name.
+Those in SURE are to be named in every format.
 """
 import math
 import sys
@@ -15,6 +16,7 @@ LLAMAS = "llama mistral qwen2 qwen3"
 ROTARY = LLAMAS + " qwen3_5_text"
 ALL = "gpt2 " + ROTARY
 FAULTS = []
+SURE = {"heads_innermost", "heads_before_tokens"}
 
 
 class Model:

@@ -26,7 +26,7 @@ static const struct { vn_mistake id; int digits; } findings[VN_N_FINDINGS] = {
 	[VN_KEYS_OF_PADDING] = IS(A14, 6), [VN_BLOCKS_EXCHANGED] = IS(C4, 6), [VN_BLOCKS_REORDERED] = IS(C4, 6), [VN_OWN_KEY_MISSING] = IS(C5, 6),
 	[VN_SHARDS_REORDERED] = IS(P18_ORDER, 6), [VN_TEMPERATURE] = IS(M9, 6), [VN_CAP] = IS(M9, 6), [VN_SUM_TIMES] = IS(P16, 6),
 	[VN_AVERAGE] = IS(P16, 6), [VN_TOKENS_MOVED] = IS(P14, 6), [VN_TOKENS_REVERSED] = IS(P14, 6), [VN_AXES_RECORDED] = IS(P11, 6),
-	[VN_AXES_OF_HEADS] = IS(A8, 6), [VN_RECORDED_LATER] = IS(P7, 6), [VN_RECORDED_BEFORE] = IS(P6, 6), [VN_PARTLY_ZERO] = IS(P9, 6),
+	[VN_AXES_OF_HEADS] = IS(A8, 6), [VN_AXES_BEFORE_TOKENS] = IS(A9, 6), [VN_RECORDED_LATER] = IS(P7, 6), [VN_RECORDED_BEFORE] = IS(P6, 6), [VN_PARTLY_ZERO] = IS(P9, 6),
 	[VN_PARTLY_OTHER] = IS(P9, 6), [VN_OTHER_WEIGHTS] = IS(W9, 6), [VN_OTHER_CACHE] = IS(C9, 6), [VN_OTHER_KEYS] = IS(C9, 6),
 	[VN_OTHER_VALUES] = IS(C9, 6), [VN_OTHER_INPUT] = IS(P22, 6), [VN_STEP_STALE] = IS(P8, 6), [VN_STEP_LATE] = IS(P8, 6),
 	[VN_OTHER_TOKEN] = IS(M5, 6), [VN_MATRIX_TURNED] = IS(W1B, 6), [VN_RANKS_CROSSED] = IS(P18_ORDER, 6), [VN_NEVER_LOADED] = IS(W11, 6),
@@ -128,6 +128,16 @@ bool vn_hypothesis_same(const vn_hypothesis *a, const vn_hypothesis *b)
 {
 	return a->finding == b->finding && a->paired == b->paired && a->fault[0] == b->fault[0] && a->fault[1] == b->fault[1] && a->first == b->first
 	       && a->last == b->last && a->first_also == b->first_also && a->last_also == b->last_also && same_part(a, b) && same_change(a, b);
+}
+
+bool vn_hypothesis_same_mistake(const vn_hypothesis *a, const vn_hypothesis *b)
+{
+	char id[VN_ID], other[VN_ID];
+
+	if (a->node != b->node || (a->finding == VN_FAULT) == (b->finding == VN_FAULT) || !same_part(a, b))
+		return false;
+	vn_hypothesis_id(a, id);
+	return *id && strcmp(id, vn_hypothesis_id(b, other)) == 0;
 }
 
 bool vn_hypothesis_same_place(const vn_hypothesis *a, const vn_hypothesis *b)

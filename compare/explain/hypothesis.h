@@ -22,7 +22,7 @@ typedef enum vn_finding {
 	VN_SLOTS_MOVED, VN_BLOCKS_EXCHANGED, VN_BLOCKS_REORDERED, VN_OWN_KEY_MISSING, VN_KEYS_UNSEEN, VN_CACHE_EMPTY, VN_CACHE_OTHER_TOKENS,
 	VN_BIAS_TIMES, VN_RANKS_SUMMED, VN_SHARDS_JOINED, VN_SHARDS_ALONG_TOKENS, VN_SHARDS_REORDERED, VN_ROWS_PADDED,
 	VN_TEMPERATURE, VN_CAP, VN_SUM_TIMES, VN_AVERAGE, VN_FACTOR, VN_ADDEND, VN_ONE_VALUE, VN_ZERO, VN_HEADS_REORDERED, VN_TOKENS_MOVED,
-	VN_TOKENS_REVERSED, VN_AXES_RECORDED, VN_AXES_OF_HEADS, VN_AXES, VN_RECORDED_LATER, VN_RECORDED_BEFORE, VN_PARALLEL_BLOCK,
+	VN_TOKENS_REVERSED, VN_AXES_RECORDED, VN_AXES_OF_HEADS, VN_AXES_BEFORE_TOKENS, VN_AXES, VN_RECORDED_LATER, VN_RECORDED_BEFORE, VN_PARALLEL_BLOCK,
 	VN_PARTLY_ZERO, VN_PARTLY_OTHER,
 	VN_MATRIX_TURNED, VN_INPUTS_MISSING, VN_RANKS_CROSSED, VN_NEVER_LOADED, VN_WEIGHTS_ROUNDED, VN_WEIGHTS_QUANTISED, VN_PRODUCT_ROUNDED,
 	VN_MASK_FROM_CALL, VN_CALLS_ALONE, VN_SOFTMAX_SINK, VN_SCORE_CAP, VN_SOFTMAX_ROUNDED, VN_ANGLES_ROUNDED, VN_CALLS_FROM_ZERO, VN_SINE_FOR_COSINE,
@@ -170,6 +170,8 @@ bool        vn_hypothesis_is_fitted(const vn_hypothesis *h);
 /* Do both have the same finding and numbers, wherever they are made? Numbers are compared in as
  * many digits as reports show. */
 bool        vn_hypothesis_same(const vn_hypothesis *a, const vn_hypothesis *b);
+/* Are they one mistake, once made on purpose and once read off the numbers: the same id at the same operation? */
+bool        vn_hypothesis_same_mistake(const vn_hypothesis *a, const vn_hypothesis *b);
 /* Same, and are they made at the same places of one checkpoint? */
 bool        vn_hypothesis_same_place(const vn_hypothesis *a, const vn_hypothesis *b);
 

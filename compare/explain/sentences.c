@@ -179,7 +179,8 @@ static void say_axes(const sentence *s)
 		const char *word = vn_axes_word(axes, s->h->change.result.list[k], &n);
 		vn_text_add(order, sizeof order, "%s%.*s", k ? " " : "", (int)n, word);
 	}
-	PUT(s, "its elements are in the order (%s)%s", order, s->h->finding == VN_AXES_OF_HEADS ? ": heads joined innermost, column k H + h" : "");
+	PUT(s, "its elements are in the order (%s)%s", order, s->h->finding == VN_AXES_OF_HEADS ? ": heads joined innermost, column k H + h"
+	    : s->h->finding == VN_AXES_BEFORE_TOKENS ? ": heads before tokens, read as tokens before heads" : "");
 }
 
 /* "partly written: tokens 32-47, 64-79 are 0" */
@@ -376,6 +377,7 @@ static const struct row {
 	[VN_TOKENS_REVERSED] = { .words = "tokens in reverse order" },
 	[VN_AXES_RECORDED] = { .say = say_axes },
 	[VN_AXES_OF_HEADS] = { .say = say_axes },
+	[VN_AXES_BEFORE_TOKENS] = { .say = say_axes },
 	[VN_AXES] = { .say = say_axes },
 	[VN_RECORDED_LATER] = { .words = "another checkpoint is recorded, bit for bit" },
 	[VN_RECORDED_BEFORE] = { .words = "another checkpoint is recorded, bit for bit" },
