@@ -3,6 +3,7 @@
 A mistake is a function of a Model that yields patches (object, attribute, value). Its row says in which families it can be made,
 how the model is called (whole, steps, chunks, padded), the checkpoint where the error begins (a glob), and which ids name it rightly
 (globs; "" is an arrangement, which has no id; none: no known mistake is meant). An answer that is not among them is a wrong name.
+Those in SURE are to be named in every format.
 """
 import math
 import sys
@@ -11,10 +12,14 @@ import types
 import torch
 import torch.nn.functional as F
 
+from record_help import prompt
+
 LLAMAS = "llama mistral qwen2 qwen3"
 ROTARY = LLAMAS + " qwen3_5_text"
 ALL = "gpt2 " + ROTARY
 FAULTS = []
+SURE = {"heads_innermost", "heads_before_tokens", "embed_of_positions", "embed_of_positions_in_steps",
+        "rope_by_ids", "rope_by_ids_in_steps"}
 
 
 class Model:
@@ -172,6 +177,9 @@ turned("rope_positions_bf16", "mistral qwen2", "R13*", lambda m, inv, pos: (inv,
 turned("rope_steps_from_zero", "llama qwen2", "R3*", lambda m, inv, pos: (inv, pos - pos[:, :1]), "steps")
 turned("rope_steps_one_late", "llama qwen2", "R3*", lambda m, inv, pos: (inv, pos - (pos[:, :1] > 0).float()), "steps")
 turned("rope_chunks_from_zero", "llama qwen2", "R3*", lambda m, inv, pos: (inv, pos - pos[:, :1]), "chunks")
+IDS = torch.tensor(prompt("p070"))
+turned("rope_by_ids", LLAMAS, "", lambda m, inv, pos: (inv, IDS[pos.long()].float()))
+turned("rope_by_ids_in_steps", "llama qwen2", "", lambda m, inv, pos: (inv, IDS[pos.long()].float() if pos.shape[1] == 1 else pos), "steps")
 turned("rope_width_by_dim", "qwen2 mistral", "R4* R2* R5*", lambda m, inv, pos: (1.0 / m.model.config.rope_parameters["rope_theta"] ** (torch.arange(0, 2 * len(inv), 2).float() / (4 * len(inv))), pos))
 
 
@@ -641,9 +649,21 @@ def _(m):
     yield m.embed, "forward", lambda ids: F.embedding((ids + 1) % 512, m.embed.weight)
 
 
-@fault("embed_of_positions", LLAMAS, "embed", "M5* M10*")
+@fault("embed_of_positions", LLAMAS, "embed", "M5")
 def _(m):
     yield m.embed, "forward", lambda ids: F.embedding(torch.arange(ids.shape[1])[None], m.embed.weight)
+
+
+@fault("embed_of_positions_in_steps", "llama qwen2", "step*embed", "M5", "steps")
+def _(m):
+    original, at = m.embed.forward, [0]
+
+    def forward(ids):
+        first = at[0]
+        at[0] += ids.shape[1]
+        return F.embedding(torch.tensor([[first]]), m.embed.weight) if ids.shape[1] == 1 else original(ids)
+
+    yield m.embed, "forward", forward
 
 
 @fault("logits_capped", ALL, "logits", "M9.cap")

@@ -12,7 +12,7 @@ is given the recording. Of a mistake in 16 bits that leaves less than a healthy 
     named    by the right id; none: no name was given; half: a name that is one half of the right pair
     wrong    another name
 
-Exit status 1 where a wrong name was given, a mistake was not found or not where it is, or (of 100 or more that were found) fewer
+Exit status 1 where a wrong name was given, a mistake was not found or not where it is, one that is SURE has no name, or (of 100 or more that were found) fewer
 than 70 % were named.
 --sample N: every Nth row, for a short run.
 """
@@ -28,7 +28,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from needs_transformers import torch, transformers
 
-from outside_faults import FAULTS, Model
+from outside_faults import FAULTS, SURE, Model
 from parity_healthy import used
 from record_help import BF16, F16, F32, FAMILIES, FIXTURES, load, model_of, prompt, record
 from vernier_parity.wrapped import replace
@@ -142,7 +142,9 @@ def main():
                 f, m, dtype, (found, origin, named, words) = j.result()
                 for word in (found, origin.split()[0], named):
                     counts[word] = counts.get(word, 0) + 1
-                if a.verbose or found in ("MISSED", "REFUSED") or origin.startswith("E") or named == "WRONG":
+                unnamed = f.name in SURE and named == "none"
+                bad += unnamed
+                if a.verbose or unnamed or found in ("MISSED", "REFUSED") or origin.startswith("E") or named == "WRONG":
                     print(f"{m.family:12} {dtype:4} {f.name:28} {found:6} {origin:7} {named:5} {words[:300]}", flush=True)
             c = lambda word: counts.get(word, 0)
             seen = c("found") + c("MISSED")

@@ -1,4 +1,5 @@
 /* test_explain_score.c: tests compare/explain/score.c. */
+#include "compare/explain/explain_words.h"
 #include "tests/explain_help.h"
 
 #include <math.h>
@@ -69,6 +70,58 @@ static void aliases_leave_less_than_twice_as_much_and_a_refuted_one_is_none(void
 	by[1] = leaving(0.1, 0);
 	vn_conclude(&t);
 	CU_ASSERT_EQUAL(x.n_alias, 2);
+}
+
+static void one_mistake_made_and_read_off_the_numbers_is_one_answer(void)
+{
+	vn_hypothesis    by[VN_EXPLAIN_KEPT] = { leaving(0.3, 0), leaving(0.4, 0), leaving(0.5, 0) };
+	vn_explanation   x = { .by = by, .n = 3, .unmodified = leaving(1e6, 1) };
+	vn_explain_trial t = { .x = &x };
+
+	by[0].fault[0] = 1 + vn_fault_find("A9");
+	by[1].finding = VN_AXES_BEFORE_TOKENS;
+	by[2].finding = VN_AXES_BEFORE_TOKENS;
+	by[2].node = 7; /* elsewhere */
+	vn_conclude(&t);
+	CU_ASSERT_EQUAL_FATAL(x.n, 2);
+	CU_ASSERT_EQUAL(by[0].finding, VN_FAULT);
+	CU_ASSERT_EQUAL(by[1].node, 7);
+	CU_ASSERT_EQUAL(x.n_alias, 2);
+}
+
+/* In 16 bits the softmax of another healthy engine rounds otherwise than the reference's: in any order. */
+static void an_arrangement_has_the_floors_of_other_healthy_engines(void)
+{
+	vn_hypothesis plain = { .finding = VN_AXES_BEFORE_TOKENS, .change.kind = VN_BY_RESULT }, h = plain;
+	explained     e;
+
+	compare_llama(&e, "A9@layer1.attn_context", false);
+	stand_at(&e, "layer1.attn_context", 0);
+	e.t.variants.floor = e.t.variants.floor_token = 1;
+	e.t.variants.floor_max = 1e3;
+	CU_ASSERT_EQUAL(vn_try_numbers(&e.t, &e.t.own, &e.t.fine, &plain, &e.err), VN_OK);
+	CU_ASSERT_EQUAL(vn_try_arranged(&e.t, &e.t.own, &e.t.fine, &h, &e.err), VN_OK);
+	CU_ASSERT_TRUE(plain.limit_fraction > 1000);
+	CU_ASSERT_TRUE(h.limit_fraction <= 1);
+	end_explained(&e);
+}
+
+static void what_fits_but_for_a_little_says_how_much_it_explains(void)
+{
+	vn_lines  lines = { 0 };
+	explained e;
+
+	compare_llama(&e, "A9@layer1.attn_context", false);
+	stand_at(&e, "layer1.attn_context", 0);
+	vn_hypothesis h = { .limit_fraction = 1.2, .local.local = 1e-5, .id = "A9", .words = "heads before tokens" };
+	e.x.unmodified = leaving(1e6, 1);
+	vn_keep(&e.x, &h);
+	vn_conclude(&e.t);
+	vn_say_explained_more(&e.compared.c, &e.x, &lines);
+	CU_ASSERT_FATAL(lines.n > 0);
+	CU_ASSERT_STRING_EQUAL(lines.line[0], "nearest: A9, heads before tokens; explains 99.99 % of the error; residual 4.8 floors (was 4e+06, limit 4)");
+	vn_lines_free(&lines);
+	end_explained(&e);
 }
 
 static void the_mistake_that_was_made_leaves_nothing_and_the_sound_operation_much(void)
@@ -147,7 +200,9 @@ int main(void)
 {
 	CU_TestInfo tests[] = {
 		TEST(those_that_leave_least_stand_first_and_the_rest_are_dropped), TEST(an_answer_leaves_what_a_healthy_operation_may_and_a_share_of_the_error),
-		TEST(aliases_leave_less_than_twice_as_much_and_a_refuted_one_is_none), TEST(the_mistake_that_was_made_leaves_nothing_and_the_sound_operation_much),
+		TEST(aliases_leave_less_than_twice_as_much_and_a_refuted_one_is_none), TEST(one_mistake_made_and_read_off_the_numbers_is_one_answer), TEST(an_arrangement_has_the_floors_of_other_healthy_engines),
+		TEST(what_fits_but_for_a_little_says_how_much_it_explains),
+		TEST(the_mistake_that_was_made_leaves_nothing_and_the_sound_operation_much),
 		TEST(what_changes_nothing_here_is_no_hypothesis), TEST(what_the_step_before_recorded_is_held_against_this_one),
 		TEST(an_origin_is_explained_in_every_step_by_id_and_in_words), CU_TEST_INFO_NULL,
 	};

@@ -76,6 +76,22 @@ static void a_channel_that_is_off_in_later_steps_is_charged_at_the_first_of_thos
 	finish(&t);
 }
 
+static void a_channel_that_is_off_in_a_part_alone_is_seen(void)
+{
+	static const int steps[] = { 24, 30, 45, 60 };
+	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+		const int n = steps[i], first[] = { 1, 1 + 2 * n / 3 }, last[] = { n / 3, n };
+		for (int part = 0; part < 2; part++) {
+			trial t = { 0 };
+			make_bad(n, 128, 9, first[part], last[part], 1, 1.15);
+			compare(&t, NULL, caps);
+			CU_ASSERT_EQUAL_FATAL(failing(&t), 1);
+			CU_ASSERT_TRUE(fails_at(&t, first[part]));
+			finish(&t);
+		}
+	}
+}
+
 static void every_second_or_third_step_is_seen(void)
 {
 	for (int every = 2; every <= 3; every++)
@@ -197,6 +213,7 @@ int main(void)
 	static CU_TestInfo tests[] = {
 		TEST(a_channel_that_is_off_in_every_step_is_charged_at_the_first),
 		TEST(a_channel_that_is_off_in_later_steps_is_charged_at_the_first_of_those),
+		TEST(a_channel_that_is_off_in_a_part_alone_is_seen),
 		TEST(every_second_or_third_step_is_seen),
 		TEST(a_step_that_is_wrong_as_a_whole_hides_no_channel_of_the_others),
 		TEST(steps_of_some_tokens_are_pooled_as_those_of_one),

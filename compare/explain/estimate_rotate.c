@@ -27,12 +27,33 @@ static int first_off(const vn_explain_trial *t)
 	return at;
 }
 
-vn_status vn_estimate_rotate(vn_explain_trial *t, vn_error *err)
+static bool can_be_made(const vn_explain_trial *t)
 {
 	const vn_plan *p = t->site->plan;
-	const int      node = p->value[t->site->target].node;
 
-	if (p->node[node].op != VN_OP_ROPE || t->site->cand.shape.rank != 3 || t->part || t->went == VN_NOT_WENT_ON || t->x->unmodified.local.bad)
+	return p->node[p->value[t->site->target].node].op == VN_OP_ROPE && t->site->cand.shape.rank == 3 && !t->part && t->went != VN_NOT_WENT_ON && !t->x->unmodified.local.bad;
+}
+
+vn_status vn_estimate_rotate_by_ids(vn_explain_trial *t, vn_error *err)
+{
+	const int      node = t->site->plan->value[t->site->target].node;
+	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step), *all;
+	/* One token is rotated by its id as well as by an offset that comes to it: other steps are to say which. */
+	const bool     enough = t->site->cand.shape.dim[0] > 1 || vn_recording_steps(t->c->opened.cand, &all) > 2;
+	vn_status      st = VN_OK;
+
+	for (int later = 0; !st && enough && can_be_made(t) && later < (s && s->position > 0 ? 2 : 1); later++) {
+		vn_hypothesis h = { .finding = VN_TURNED_BY_IDS, .node = node, .change = { .kind = VN_BY_ROTATION, .later = later, .rotate.by_ids = true } };
+		st = vn_try(t, &h, err);
+	}
+	return st;
+}
+
+vn_status vn_estimate_rotate(vn_explain_trial *t, vn_error *err)
+{
+	const int node = t->site->plan->value[t->site->target].node;
+
+	if (!can_be_made(t))
 		return VN_OK;
 	const vn_step *step;
 	const int      off = vn_recording_steps(t->c->opened.cand, &step) == 1 && !t->site->first ? first_off(t) : 0;

@@ -125,7 +125,7 @@ static vn_status try_strategies(vn_explain_trial *t, bool again, bool fitted, vn
 
 	t->x->fitted = true;
 	if (!fitted) {
-		if ((st = vn_redirect_in_time(t, err)))
+		if ((st = vn_redirect_in_time(t, err)) || (st = vn_estimate_rotate_by_ids(t, err)))
 			return st;
 		vn_conclude(t);
 		if (t->x->n_fit)

@@ -84,15 +84,28 @@ static bool as_recorded(const vn_comparison *c, const vn_hypothesis *h)
 	return vn_positions_moved(c, &by) && from == (double)by;
 }
 
+/* "explains 99.99 % of the error; ", rounded down: what fits but for a little is no chance. */
+static const char *share_explained(const vn_explanation *x, char text[60])
+{
+	const double left = x->by[0].local.local / x->unmodified.local.local;
+
+	text[0] = 0;
+	if (left <= 0.01)
+		snprintf(text, 60, "explains %.2f %% of the error; ", floor(1e4 * (1 - left)) / 100);
+	return text;
+}
+
 void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_lines *lines)
 {
+	char share[60];
+
 	if (*x->why_not || vn_local_is_order(&c->result.point[x->point]) || vn_overflow_is_all(&c->result.point[x->point]))
 		return;
 	if (!x->n_fit) {
 		/* Less than half of it explained is chance, and of an infinite error anything finite is less. */
 		if (x->n && !x->by[0].refuted && isfinite(x->unmodified.limit_fraction) && x->by[0].limit_fraction < x->unmodified.limit_fraction / 2)
-			vn_lines_add(lines, "nearest: %s%s%s%s%s; residual %.3g floors (was %.3g, limit %.0f)", x->by[0].id, *x->by[0].id ? ", " : "", x->by[0].words,
-			             *x->by[0].in_part ? ", " : "", x->by[0].in_part, vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->unmodified), VN_LOCAL_LIMIT);
+			vn_lines_add(lines, "nearest: %s%s%s%s%s; %sresidual %.3g floors (was %.3g, limit %.0f)", x->by[0].id, *x->by[0].id ? ", " : "", x->by[0].words,
+			             *x->by[0].in_part ? ", " : "", x->by[0].in_part, share_explained(x, share), vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->unmodified), VN_LOCAL_LIMIT);
 		for (int i = 0; i < x->looks.n; i++)
 			vn_lines_add(lines, "the error looks like: %s", x->looks.line[i]);
 		list_refuted(x, lines);

@@ -26,10 +26,10 @@ static const struct { vn_mistake id; int digits; } findings[VN_N_FINDINGS] = {
 	[VN_KEYS_OF_PADDING] = IS(A14, 6), [VN_BLOCKS_EXCHANGED] = IS(C4, 6), [VN_BLOCKS_REORDERED] = IS(C4, 6), [VN_OWN_KEY_MISSING] = IS(C5, 6),
 	[VN_SHARDS_REORDERED] = IS(P18_ORDER, 6), [VN_TEMPERATURE] = IS(M9, 6), [VN_CAP] = IS(M9, 6), [VN_SUM_TIMES] = IS(P16, 6),
 	[VN_AVERAGE] = IS(P16, 6), [VN_TOKENS_MOVED] = IS(P14, 6), [VN_TOKENS_REVERSED] = IS(P14, 6), [VN_AXES_RECORDED] = IS(P11, 6),
-	[VN_AXES_OF_HEADS] = IS(A8, 6), [VN_RECORDED_LATER] = IS(P7, 6), [VN_RECORDED_BEFORE] = IS(P6, 6), [VN_PARTLY_ZERO] = IS(P9, 6),
+	[VN_AXES_OF_HEADS] = IS(A8, 6), [VN_AXES_BEFORE_TOKENS] = IS(A9, 6), [VN_RECORDED_LATER] = IS(P7, 6), [VN_RECORDED_BEFORE] = IS(P6, 6), [VN_PARTLY_ZERO] = IS(P9, 6),
 	[VN_PARTLY_OTHER] = IS(P9, 6), [VN_OTHER_WEIGHTS] = IS(W9, 6), [VN_OTHER_CACHE] = IS(C9, 6), [VN_OTHER_KEYS] = IS(C9, 6),
 	[VN_OTHER_VALUES] = IS(C9, 6), [VN_OTHER_INPUT] = IS(P22, 6), [VN_STEP_STALE] = IS(P8, 6), [VN_STEP_LATE] = IS(P8, 6),
-	[VN_OTHER_TOKEN] = IS(M5, 6), [VN_MATRIX_TURNED] = IS(W1B, 6), [VN_RANKS_CROSSED] = IS(P18_ORDER, 6), [VN_NEVER_LOADED] = IS(W11, 6),
+	[VN_OTHER_TOKEN] = IS(M5, 6), [VN_POSITION_FOR_ID] = IS(M5, 6), [VN_MATRIX_TURNED] = IS(W1B, 6), [VN_RANKS_CROSSED] = IS(P18_ORDER, 6), [VN_NEVER_LOADED] = IS(W11, 6),
 	[VN_WEIGHTS_ROUNDED] = IS(W13, 6), [VN_WEIGHTS_QUANTISED] = IS(W15, 6), [VN_PARALLEL_BLOCK] = IS(N19, 6),
 	[VN_MASK_FROM_CALL] = IS(A3_CHUNK, 6), [VN_ANGLES_ROUNDED] = IS(R13, 6), [VN_CALLS_FROM_ZERO] = IS(R3B_ZERO, 6),
 };
@@ -128,6 +128,16 @@ bool vn_hypothesis_same(const vn_hypothesis *a, const vn_hypothesis *b)
 {
 	return a->finding == b->finding && a->paired == b->paired && a->fault[0] == b->fault[0] && a->fault[1] == b->fault[1] && a->first == b->first
 	       && a->last == b->last && a->first_also == b->first_also && a->last_also == b->last_also && same_part(a, b) && same_change(a, b);
+}
+
+bool vn_hypothesis_same_mistake(const vn_hypothesis *a, const vn_hypothesis *b)
+{
+	char id[VN_ID], other[VN_ID];
+
+	if (a->node != b->node || (a->finding == VN_FAULT) == (b->finding == VN_FAULT) || !same_part(a, b))
+		return false;
+	vn_hypothesis_id(a, id);
+	return *id && strcmp(id, vn_hypothesis_id(b, other)) == 0;
 }
 
 bool vn_hypothesis_same_place(const vn_hypothesis *a, const vn_hypothesis *b)
@@ -400,10 +410,13 @@ static vn_status apply_rotation(const vn_explain_trial *t, const vn_hypothesis *
 	const vn_plan *p = t->site->plan;
 	const vn_node *n = &p->node[h->node];
 	const vn_shape s = t->site->cand.shape;
+	const int32_t *ids;
 	vn_tensor      in;
 	vn_status      st;
 
 	if (n->op != VN_OP_ROPE || n->out[0] != t->site->target || s.rank != 3)
+		return VN_OK;
+	if (vn_recording_tokens(t->c->opened.cand, &ids, NULL) < t->site->first + s.dim[0])
 		return VN_OK;
 	if ((st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &in, err)) || (st = make_room(t, made, err)))
 		return st;
@@ -411,7 +424,8 @@ static vn_status apply_rotation(const vn_explain_trial *t, const vn_hypothesis *
 	double      *x = malloc(all * sizeof *x + 1);
 	if (x)
 		vn_to_f64(x, (const char *)in.data + (size_t)t->site->first * row * vn_dtype_size(in.dtype), in.dtype, all);
-	if (!x || !vn_rotate_rows(p, n, &h->change.rotate, x, t->site->first, s.dim[0], t->site->tokens, s.dim[1], s.dim[2], (double *)made->fine.data))
+	if (!x || !vn_rotate_rows(p, n, &h->change.rotate, ids + t->site->first, x, t->site->first, s.dim[0], t->site->tokens, s.dim[1], s.dim[2],
+	                          (double *)made->fine.data))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
 	else
 		round_own(t, made);
@@ -567,17 +581,17 @@ static vn_status apply_step(const vn_explain_trial *t, const vn_hypothesis *h, v
 	return before < 0 ? VN_OK : h->change.step.due ? apply_due(t, before, made, err) : apply_recorded(t, before, made, err);
 }
 
-/* Rows of the table by tokens `by` further on; 0 where there is none. x: of the checkpoint's rows. */
-static void embed(const vn_explain_trial *t, const vn_tensor *table, int by, double *x)
+/* Rows of the table by tokens `by` further on, or by their positions; 0 where there is none. x: of the checkpoint's rows. */
+static void embed(const vn_explain_trial *t, const vn_tensor *table, const vn_hypothesis *h, double *x)
 {
 	const int64_t  D = table->shape.dim[1], V = table->shape.dim[0], rows = t->site->cand.shape.dim[0];
 	const int32_t *ids;
 	const int64_t  n = vn_recording_tokens(t->c->opened.cand, &ids, NULL);
 
 	for (int64_t i = 0; i < rows; i++) {
-		const int64_t at = t->site->first + i + by;
-		if (at >= 0 && at < n && ids[at] >= 0 && ids[at] < V)
-			vn_to_f64(x + i * D, (const char *)table->data + vn_dtype_bytes(table->dtype, (size_t)(ids[at] * D)), table->dtype, (size_t)D);
+		const int64_t at = t->site->first + i + h->change.tokens, row = h->finding == VN_POSITION_FOR_ID ? at : at >= 0 && at < n ? ids[at] : -1;
+		if (row >= 0 && row < V)
+			vn_to_f64(x + i * D, (const char *)table->data + vn_dtype_bytes(table->dtype, (size_t)(row * D)), table->dtype, (size_t)D);
 		else
 			memset(x + i * D, 0, (size_t)D * sizeof *x);
 	}
@@ -599,7 +613,7 @@ static vn_status apply_tokens(const vn_explain_trial *t, const vn_hypothesis *h,
 	made->fine = (vn_tensor) { VN_F64, s, fine };
 	if (!fine || !own)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for embeddings");
-	embed(t, table, h->change.tokens, fine);
+	embed(t, table, h, fine);
 	for (size_t i = 0; i < n; i++) {
 		float x = (float)fine[i];
 		vn_round_f32(&x, as, as != VN_F64);

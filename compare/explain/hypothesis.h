@@ -22,11 +22,11 @@ typedef enum vn_finding {
 	VN_SLOTS_MOVED, VN_BLOCKS_EXCHANGED, VN_BLOCKS_REORDERED, VN_OWN_KEY_MISSING, VN_KEYS_UNSEEN, VN_CACHE_EMPTY, VN_CACHE_OTHER_TOKENS,
 	VN_BIAS_TIMES, VN_RANKS_SUMMED, VN_SHARDS_JOINED, VN_SHARDS_ALONG_TOKENS, VN_SHARDS_REORDERED, VN_ROWS_PADDED,
 	VN_TEMPERATURE, VN_CAP, VN_SUM_TIMES, VN_AVERAGE, VN_FACTOR, VN_ADDEND, VN_ONE_VALUE, VN_ZERO, VN_HEADS_REORDERED, VN_TOKENS_MOVED,
-	VN_TOKENS_REVERSED, VN_AXES_RECORDED, VN_AXES_OF_HEADS, VN_AXES, VN_RECORDED_LATER, VN_RECORDED_BEFORE, VN_PARALLEL_BLOCK,
+	VN_TOKENS_REVERSED, VN_AXES_RECORDED, VN_AXES_OF_HEADS, VN_AXES_BEFORE_TOKENS, VN_AXES, VN_RECORDED_LATER, VN_RECORDED_BEFORE, VN_PARALLEL_BLOCK,
 	VN_PARTLY_ZERO, VN_PARTLY_OTHER,
 	VN_MATRIX_TURNED, VN_INPUTS_MISSING, VN_RANKS_CROSSED, VN_NEVER_LOADED, VN_WEIGHTS_ROUNDED, VN_WEIGHTS_QUANTISED, VN_PRODUCT_ROUNDED,
-	VN_MASK_FROM_CALL, VN_CALLS_ALONE, VN_SOFTMAX_SINK, VN_SCORE_CAP, VN_SOFTMAX_ROUNDED, VN_ANGLES_ROUNDED, VN_CALLS_FROM_ZERO, VN_SINE_FOR_COSINE,
-	VN_OTHER_WEIGHTS, VN_OTHER_CACHE, VN_OTHER_KEYS, VN_OTHER_VALUES, VN_OTHER_INPUT, VN_STEP_STALE, VN_STEP_LATE, VN_OTHER_TOKEN,
+	VN_MASK_FROM_CALL, VN_CALLS_ALONE, VN_SOFTMAX_SINK, VN_SCORE_CAP, VN_SOFTMAX_ROUNDED, VN_ANGLES_ROUNDED, VN_CALLS_FROM_ZERO, VN_SINE_FOR_COSINE, VN_TURNED_BY_IDS,
+	VN_OTHER_WEIGHTS, VN_OTHER_CACHE, VN_OTHER_KEYS, VN_OTHER_VALUES, VN_OTHER_INPUT, VN_STEP_STALE, VN_STEP_LATE, VN_OTHER_TOKEN, VN_POSITION_FOR_ID,
 	VN_N_FINDINGS
 } vn_finding;
 
@@ -85,6 +85,7 @@ typedef struct vn_rotate_edit {
 	vn_weight_format positions, frequencies, angles, table;
 	int              call; /* positions restart at 0 every `call` tokens; 0: they do not */
 	bool             exchanged; /* sine and cosine are exchanged */
+	bool             by_ids; /* the token ids are the positions */
 } vn_rotate_edit;
 
 typedef enum vn_change_kind {
@@ -98,7 +99,7 @@ typedef enum vn_change_kind {
 	VN_BY_READS,     /* other values or weights are read */
 	VN_BY_BLOCKS,    /* cache blocks are exchanged (vn_block_table) */
 	VN_BY_STEP,      /* the content is from the step before */
-	VN_BY_TOKENS,    /* each embedding is that of a later token in the sequence */
+	VN_BY_TOKENS,    /* each embedding is that of a later token in the sequence; VN_POSITION_FOR_ID: of the token's position */
 	VN_BY_RESULT,    /* the result is rearranged; cannot be reproduced elsewhere */
 } vn_change_kind;
 
@@ -170,6 +171,8 @@ bool        vn_hypothesis_is_fitted(const vn_hypothesis *h);
 /* Do both have the same finding and numbers, wherever they are made? Numbers are compared in as
  * many digits as reports show. */
 bool        vn_hypothesis_same(const vn_hypothesis *a, const vn_hypothesis *b);
+/* Are they one mistake, once made on purpose and once read off the numbers: the same id at the same operation? */
+bool        vn_hypothesis_same_mistake(const vn_hypothesis *a, const vn_hypothesis *b);
 /* Same, and are they made at the same places of one checkpoint? */
 bool        vn_hypothesis_same_place(const vn_hypothesis *a, const vn_hypothesis *b);
 

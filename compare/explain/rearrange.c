@@ -30,7 +30,7 @@ typedef struct arranged {
 } arranged;
 
 /* What is stored of r->a and r->b: the first is rounded to the candidate's format, its more precise twin is not. */
-static vn_status judge(arranged *r, vn_hypothesis *h, vn_error *err)
+static vn_status judge_as(arranged *r, bool order, vn_hypothesis *h, vn_error *err)
 {
 	const vn_explain_trial *t = r->t;
 	const vn_dtype  as = t->c->opened.policy.storage;
@@ -46,7 +46,18 @@ static vn_status judge(arranged *r, vn_hypothesis *h, vn_error *err)
 			r->a[i] = (double)x;
 		}
 	const vn_tensor a = { VN_F64, r->like->shape, r->a }, b = { VN_F64, r->like->shape, r->b };
-	return vn_try_numbers(r->t, &a, &b, h, err);
+	return order ? vn_try_arranged(r->t, &a, &b, h, err) : vn_try_numbers(r->t, &a, &b, h, err);
+}
+
+static vn_status judge(arranged *r, vn_hypothesis *h, vn_error *err)
+{
+	return judge_as(r, false, h, err);
+}
+
+/* Of the operation's own numbers, which stand elsewhere. */
+static vn_status judge_order(arranged *r, vn_hypothesis *h, vn_error *err)
+{
+	return judge_as(r, true, h, err);
 }
 
 /* ---- one number ------------------------------------------------------------------------------------- */
@@ -308,7 +319,7 @@ static vn_status heads(arranged *r, const char *axes, vn_error *err)
 		return VN_OK;
 	h.change.result.n = (int)H;
 	gather(r, outer, H, from);
-	return judge(r, &h, err);
+	return judge_order(r, &h, err);
 }
 
 /* Rows moved by some: those that come in from nowhere are zero, or the first or last one again. */
@@ -326,14 +337,14 @@ static vn_status moved_rows(arranged *r, const char *axes, vn_error *err)
 				from[i] = (int)(at >= 0 && at < T ? at : wrap == 0 ? -1 : wrap == 1 ? (at + T) % T : at < 0 ? 0 : T - 1);
 			}
 			gather(r, 1, T, from);
-			st = judge(r, &h, err);
+			st = judge_order(r, &h, err);
 		}
 	if (!st && T > 2 && strncmp(axes, "token", 5) == 0) {
 		vn_hypothesis h = { .finding = VN_TOKENS_REVERSED };
 		for (int64_t i = 0; i < T; i++)
 			from[i] = (int)(T - 1 - i);
 		gather(r, 1, T, from);
-		st = judge(r, &h, err);
+		st = judge_order(r, &h, err);
 	}
 	free(from);
 	return st;
@@ -370,15 +381,15 @@ static vn_status turned_axes(arranged *r, vn_error *err)
 	vn_status st = VN_OK;
 
 	for (size_t i = 0; !st && i < (s->rank == 2 ? 1u : sizeof orders / sizeof *orders); i++) {
-		const bool    inside = joined && orders[i][0] == 0 && orders[i][1] == 2;
-		vn_hypothesis h = { .finding = r->t->went != VN_WENT_ON ? VN_AXES_RECORDED : inside ? VN_AXES_OF_HEADS : VN_AXES,
+		const bool    inside = joined && orders[i][0] == 0 && orders[i][1] == 2, outside = joined && i == 0 && s->rank == 3;
+		vn_hypothesis h = { .finding = r->t->went != VN_WENT_ON ? VN_AXES_RECORDED : inside ? VN_AXES_OF_HEADS : outside ? VN_AXES_BEFORE_TOKENS : VN_AXES,
 		                    .capture = r->t->went == VN_NOT_WENT_ON, .change.result.n = s->rank };
 		if (s->rank < 2 || s->rank > 3)
 			return VN_OK;
 		permute(s, orders[i], r->own, r->a);
 		permute(s, orders[i], r->fine, r->b);
 		memcpy(h.change.result.list, orders[i], (size_t)s->rank * sizeof *orders[i]);
-		st = judge(r, &h, err);
+		st = judge_order(r, &h, err);
 	}
 	return st;
 }

@@ -166,9 +166,12 @@ static void keep_tokens(vn_explain_trial *t, vn_hypothesis *h)
 static vn_status try_tokens(vn_explain_trial *t, vn_error *err)
 {
 	const int node = t->site->plan->value[t->site->target].node;
-	vn_status st = VN_OK;
-	int       n = 0;
+	vn_hypothesis of_position = { .finding = VN_POSITION_FOR_ID, .node = node, .change.kind = VN_BY_TOKENS };
+	vn_status     st = vn_score(t, &of_position, err);
+	int           n = 0;
 
+	if (!st && of_position.limit_fraction <= 1)
+		keep_tokens(t, &of_position);
 	for (int i = 2; !st && n < SOME && i < 2 * AWAY + 2; i++) { /* 1 before, 1 behind, 2 before... */
 		vn_hypothesis h = { .finding = VN_OTHER_TOKEN, .node = node, .change = { .kind = VN_BY_TOKENS, .tokens = i % 2 ? i / 2 : -(i / 2) } };
 		if ((st = vn_score(t, &h, err)) || !(h.limit_fraction <= 1))

@@ -19,7 +19,8 @@ static void table_at(const vn_rope *r, const vn_rotate_edit *e, float frequency,
 	*s = e->exchanged ? cosine : sine;
 }
 
-bool vn_rotate_rows(const vn_plan *p, const vn_node *n, const vn_rotate_edit *edit, const double *x, int64_t first, int64_t T, int64_t S, int64_t H, int64_t K, double *y)
+bool vn_rotate_rows(const vn_plan *p, const vn_node *n, const vn_rotate_edit *edit, const int32_t *ids, const double *x, int64_t first, int64_t T, int64_t S, int64_t H, int64_t K,
+                    double *y)
 {
 	const vn_rope *r = &n->c.rope.rope;
 	const int64_t  half = r->rotary_dim / 2;
@@ -33,7 +34,7 @@ bool vn_rotate_rows(const vn_plan *p, const vn_node *n, const vn_rotate_edit *ed
 		for (int64_t i = 0; i < half; i++) {
 			double  c, s;
 			int64_t j, k;
-			table_at(r, edit, f[i], factor, i, first + t, &c, &s);
+			table_at(r, edit, f[i], factor, i, edit->by_ids ? ids[t] : first + t, &c, &s);
 			vn_rope_pair(r, K, i, &j, &k);
 			for (int64_t h = 0; h < H; h++) {
 				const double *xh = x + (t * H + h) * K;

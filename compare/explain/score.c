@@ -98,7 +98,8 @@ static vn_status allow_variant(vn_explain_trial *t, const vn_plan *plan, const v
 }
 
 /* They make the same mistake in their own arithmetic, and may be the candidate. own: what the plan makes in the reference's. */
-static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, const vn_tensor *own, vn_hypothesis *h, vn_error *err)
+static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, const vn_tensor *own, vn_hypothesis *h,
+                                vn_replayed *variants, vn_error *err)
 {
 	const vn_replayed *r = &t->c->result.point[t->x->point].replay;
 	vn_replayed most = { 0 };
@@ -118,6 +119,8 @@ static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const 
 		return st;
 	}
 	vn_local_allow(&h->local, &most);
+	if (variants)
+		*variants = most;
 	if (plan->node[plan->value[t->site->target].node].op == VN_OP_DELTA_RULE) {
 		/* Nor does it do less than the replay found with the inputs drawn again. */
 		h->local.floor = fmax(h->local.floor, r->floor);
@@ -134,6 +137,17 @@ vn_status vn_try_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_ten
 	if (!st)
 		vn_keep(t->x, h);
 	return st;
+}
+
+vn_status vn_try_arranged(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err)
+{
+	const vn_status st = vn_score_numbers(t, own, fine, h, err);
+	if (st)
+		return st;
+	vn_local_allow(&h->local, &t->variants);
+	h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
+	vn_keep(t->x, h);
+	return VN_OK;
 }
 
 /* Hypotheses that leave so much more than the unmodified floor allows need no floor of their own. */
@@ -164,7 +178,7 @@ vn_status vn_score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tenso
 			vn_part_splice(t->part, &fine, &t->fine);
 		/* Also of what fits without: hypotheses are held against each other, and what has the wider floor leaves less of the same. */
 		if (!(st = vn_score_numbers(t, &own, &fine, h, err)))
-			st = allow_variants(t, plan, weights, &own, h, err);
+			st = allow_variants(t, plan, weights, &own, h, NULL, err);
 		vn_tensor_free(&fine);
 	}
 	vn_tensor_free(&own);
@@ -211,20 +225,49 @@ vn_status vn_score_sound(vn_explain_trial *t, vn_error *err)
 {
 	vn_hypothesis  *h = &t->x->unmodified;
 	const vn_status st = vn_score_numbers(t, &t->own, &t->fine, h, err);
-	return st ? st : allow_variants(t, t->site->plan, t->site->weights, &t->own, h, err);
+	t->variants = (vn_replayed) { 0 };
+	return st ? st : allow_variants(t, t->site->plan, t->site->weights, &t->own, h, &t->variants, err);
 }
 
 /* ---- which of them explain it ------------------------------------------------------------------ */
+
+static void drop_hypothesis(vn_explanation *x, int i)
+{
+	memmove(x->by + i, x->by + i + 1, (size_t)(x->n - i - 1) * sizeof *x->by);
+	x->n--;
+}
+
+/* Of two that are one mistake, which was both made and read off the numbers, what leaves less stays. */
+static void drop_repeated(vn_explanation *x, int n)
+{
+	for (int i = 1; i < n && i < x->n; i++)
+		for (int k = 0; k < i; k++)
+			if (vn_hypothesis_same_mistake(&x->by[i], &x->by[k])) {
+				drop_hypothesis(x, i--);
+				n--;
+				break;
+			}
+}
+
+static int fitting(const vn_explain_trial *t)
+{
+	const vn_explanation *x = t->x;
+	int n = 0;
+
+	while (n < x->n && !x->by[n].refuted && vn_fits(t, &x->by[n]))
+		n++;
+	return n;
+}
 
 void vn_conclude(vn_explain_trial *t)
 {
 	vn_explanation *x = t->x;
 	const double best = x->n ? residual_shown(&x->by[0]) : 0;
 
-	x->n_fit = x->n_alias = 0;
+	drop_repeated(x, fitting(t));
+	x->n_fit = fitting(t);
+	x->n_alias = 0;
 	x->margin = (double)INFINITY;
-	while (x->n_fit < x->n && !x->by[x->n_fit].refuted && vn_fits(t, &x->by[x->n_fit]))
-		x->n_fit++;
 	while (x->n_alias < x->n_fit && residual_shown(&x->by[x->n_alias]) < VN_EXPLAIN_APART * best)
 		x->n_alias++;
 	if (x->n > x->n_alias && !x->by[x->n_alias].refuted)

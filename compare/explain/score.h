@@ -19,6 +19,8 @@ vn_status vn_score_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_t
 vn_status vn_try(vn_explain_trial *t, vn_hypothesis *h, vn_error *err);
 vn_status vn_try_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h, vn_error *err);
 vn_status vn_try_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err);
+/* As vn_try_numbers, of the operation's own numbers in another order: it has the floors of the other healthy variants, too. */
+vn_status vn_try_arranged(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err);
 /* Fills t->x->unmodified with the residual of the unmodified operation. */
 vn_status vn_score_sound(vn_explain_trial *t, vn_error *err);
 

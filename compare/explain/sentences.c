@@ -179,7 +179,8 @@ static void say_axes(const sentence *s)
 		const char *word = vn_axes_word(axes, s->h->change.result.list[k], &n);
 		vn_text_add(order, sizeof order, "%s%.*s", k ? " " : "", (int)n, word);
 	}
-	PUT(s, "its elements are in the order (%s)%s", order, s->h->finding == VN_AXES_OF_HEADS ? ": heads joined innermost, column k H + h" : "");
+	PUT(s, "its elements are in the order (%s)%s", order, s->h->finding == VN_AXES_OF_HEADS ? ": heads joined innermost, column k H + h"
+	    : s->h->finding == VN_AXES_BEFORE_TOKENS ? ": heads before tokens, read as tokens before heads" : "");
 }
 
 /* "partly written: tokens 32-47, 64-79 are 0" */
@@ -318,6 +319,12 @@ static void say_token(const sentence *s)
 	PUT(s, "the embedding of %s%s", which, s->h->change.later ? ", after the first call" : "");
 }
 
+static void say_ids(const sentence *s)
+{
+	PUT(s, "%s%s", s->h->finding == VN_TURNED_BY_IDS ? "rotated by the token id, not by the position" : "the embedding is read at the position, not at the token id",
+	    s->h->change.later ? ", after the first call" : "");
+}
+
 /* ---- one sentence for each finding ----------------------------------------------------------------------------- */
 
 /* A text, with a place for one number: of a constant, or (no name) that of the change; INVERSE: one over it; RANGE: with the whole
@@ -376,6 +383,7 @@ static const struct row {
 	[VN_TOKENS_REVERSED] = { .words = "tokens in reverse order" },
 	[VN_AXES_RECORDED] = { .say = say_axes },
 	[VN_AXES_OF_HEADS] = { .say = say_axes },
+	[VN_AXES_BEFORE_TOKENS] = { .say = say_axes },
 	[VN_AXES] = { .say = say_axes },
 	[VN_RECORDED_LATER] = { .words = "another checkpoint is recorded, bit for bit" },
 	[VN_RECORDED_BEFORE] = { .words = "another checkpoint is recorded, bit for bit" },
@@ -396,6 +404,7 @@ static const struct row {
 	[VN_SOFTMAX_ROUNDED] = { .say = say_attend },
 	[VN_ANGLES_ROUNDED] = { .say = say_rotation },
 	[VN_CALLS_FROM_ZERO] = { .say = say_calls },
+	[VN_TURNED_BY_IDS] = { .say = say_ids },
 	[VN_SINE_FOR_COSINE] = { .words = "sines and cosines exchanged" },
 	[VN_OTHER_WEIGHTS] = { .say = say_reads },
 	[VN_OTHER_CACHE] = { .say = say_reads },
@@ -405,6 +414,7 @@ static const struct row {
 	[VN_STEP_STALE] = { .words = "the values of the previous step: the buffer was not updated" },
 	[VN_STEP_LATE] = { .words = "the values that belong to the previous step: one step late" },
 	[VN_OTHER_TOKEN] = { .say = say_token },
+	[VN_POSITION_FOR_ID] = { .say = say_ids },
 };
 
 static double number_of(const vn_hypothesis *h, const char *constant)

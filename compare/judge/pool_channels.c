@@ -170,6 +170,20 @@ static channel channel_of(const vn_tensor t[2], int64_t at)
 	return k;
 }
 
+/* No single row has most of the error: a part of the steps is looked at for what goes on in it. */
+static bool goes_on(const vn_tensor t[2], int64_t at)
+{
+	double sum = 0, most = 0;
+	for (int64_t i = 0; i < t[0].shape.dim[0]; i++) {
+		double rr, dd;
+		if (!pair_at(t, i * t[0].shape.dim[1] + at, &rr, &dd))
+			return false;
+		sum += dd;
+		most = fmax(most, dd);
+	}
+	return most <= sum / 2;
+}
+
 /* A quarter of the squared error that the channel has in the mean; or a 64th where the number itself happens to be small, if it is
  * off by as large a share and four times as far as all else in this step. */
 static bool is_off(const channel *k, const vn_checkpoint *p, double rr, double dd)
@@ -218,44 +232,124 @@ static void choose_rows(const member *in, int n, vn_channel_pool *g)
 	}
 }
 
-/* Measures the n > 1 checkpoints `in`, of one name and form, as one. *made: its number; unchanged where they have no channels together. */
-static vn_status pool(vn_comparison *c, const member *in, int n, int wider, int *made, vn_error *err)
+/* What is off in a part of the steps alone is off by so much less in all of them: a factor is, and an error is by the square. Parts of
+ * the steps are looked at by themselves, and one counts where it shows so many times what all together show. */
+#define OF_A_PART 1.5
+enum { PARTS = 4 };
+
+static int64_t token_of(const vn_comparison *c, const vn_pooled_row *r)
 {
-	vn_channel_pool g = { .outer = in[0].outer, .inner = in[0].inner, .steps = n, .wider = wider, .charged = { in[0].point, in[0].point },
-	                      .floor = { (double)NAN, (double)NAN } };
+	const int32_t *ids;
+	const int64_t  n = vn_recording_tokens(c->opened.ref, &ids, NULL);
+	const vn_step *s = vn_recording_step(c->opened.ref, c->result.point[r->point].step);
+	const int64_t  at = s ? s->position + s->first_row + r->row : -1;
+	return at >= 0 && at < n ? ids[at] : -1;
+}
+
+/* Of one token, or a phrase, again and again the rows are nearly alike, and so is what rounding makes of them: it goes on, and is no fault. */
+static bool are_different(const vn_comparison *c, const vn_channel_pool *g)
+{
+	int64_t seen[VN_CHANNEL_FEWEST];
+	int     n = 0;
+	for (int i = 0; i < g->rows && n < VN_CHANNEL_FEWEST; i++) {
+		const int64_t id = token_of(c, &g->row[i]);
+		bool again = id < 0;
+		for (int k = 0; k < n && !again; k++)
+			again = seen[k] == id;
+		if (!again)
+			seen[n++] = id;
+	}
+	return n == VN_CHANNEL_FEWEST;
+}
+
+/* Measures n of the checkpoints that are pooled, and finds which of all of them (n_all) is the first that is off so.
+ * *g: unchanged where they have no channels together. */
+static vn_status measure_part(vn_comparison *c, const member *all, int n_all, const member *in, int n, vn_channel_pool *g, vn_error *err)
+{
+	vn_channel_pool part = { .outer = in[0].outer, .inner = in[0].inner, .steps = n, .wider = -1, .floor = { (double)NAN, (double)NAN } };
 	unsigned char *data[2] = { NULL };
 	vn_tensor   t[2];
 	vn_measured m;
 	vn_status   st;
 
-	choose_rows(in, n, &g);
-	if (g.rows < VN_CHANNEL_FEWEST)
+	choose_rows(in, n, &part);
+	if (part.rows < VN_CHANNEL_FEWEST || (n < n_all && !are_different(c, &part)))
 		return VN_OK;
-	if ((st = vn_channel_rows_of_ref(c, &g, &t[0], &data[0], err))
-	    || (st = vn_channel_rows(c, &g, c->opened.cand, entry_of_cand, &t[1], &data[1], err))
+	if ((st = vn_channel_rows_of_ref(c, &part, &t[0], &data[0], err))
+	    || (st = vn_channel_rows(c, &part, c->opened.cand, entry_of_cand, &t[1], &data[1], err))
 	    || (st = vn_measure(&t[0], &t[1], "token hidden", false, c->request.options->threads, &m, err)) || m.worst_nmse_channel < 0)
 		goto done;
-	g.channel[0] = m.worst_nmse_channel;
-	g.channel[1] = m.worst_scale_channel;
+	part.channel[0] = m.worst_nmse_channel;
+	part.channel[1] = m.worst_scale_channel;
 	for (int i = 0; i < VN_CHANNEL_METRICS && !st; i++) {
-		const channel k = channel_of(t, g.channel[i]);
-		g.value[i] = m.value[vn_channel_metrics[i]];
-		st = find_first(c, in, n, &k, &g.charged[i], err);
+		const channel k = channel_of(t, part.channel[i]);
+		part.value[i] = n == n_all || goes_on(t, part.channel[i]) ? m.value[vn_channel_metrics[i]] : 0;
+		part.charged[i] = in[0].point;
+		st = find_first(c, all, n_all, &k, &part.charged[i], err);
 	}
-	vn_channel_pool *more = st ? NULL : realloc(c->result.channel_pool, ((size_t)c->result.n_channel_pools + 1) * sizeof *more);
-	if (!st && !more)
-		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d steps together", in[0].name, n);
-	if (st)
-		goto done;
+	if (!st)
+		*g = part;
+done:
+	free(data[0]);
+	free(data[1]);
+	return st;
+}
+
+/* The part's rows are judged in place of all, in each metric by what shows more. */
+static void take_part(vn_channel_pool *g, const vn_channel_pool *part)
+{
+	const vn_channel_pool all = *g;
+
+	*g = *part;
+	for (int i = 0; i < VN_CHANNEL_METRICS; i++)
+		if (!(part->value[i] > all.value[i])) {
+			g->value[i] = all.value[i];
+			g->channel[i] = all.channel[i];
+			g->charged[i] = all.charged[i];
+		}
+}
+
+static bool shows_more(const vn_channel_pool *part, const vn_channel_pool *g)
+{
+	for (int i = 0; i < VN_CHANNEL_METRICS; i++)
+		if (part->value[i] > OF_A_PART * g->value[i])
+			return true;
+	return false;
+}
+
+static vn_status measure_parts(vn_comparison *c, const member *in, int n, vn_channel_pool *g, vn_error *err)
+{
+	const int parts = n / VN_CHANNEL_FEWEST < PARTS ? n / VN_CHANNEL_FEWEST : PARTS;
+	const vn_channel_pool all = *g;
+	vn_status st = VN_OK;
+
+	for (int i = 0; i < parts && parts > 1 && !st; i++) {
+		const int from = (int)((int64_t)n * i / parts), to = (int)((int64_t)n * (i + 1) / parts);
+		vn_channel_pool part = { .rows = 0 };
+		if (!(st = measure_part(c, in, n, in + from, to - from, &part, err)) && part.rows && shows_more(&part, &all) && shows_more(&part, g))
+			take_part(g, &part);
+	}
+	return st;
+}
+
+/* Measures the n > 1 checkpoints `in`, of one name and form, as one. *made: its number; unchanged where they have no channels together. */
+static vn_status pool(vn_comparison *c, const member *in, int n, int wider, int *made, vn_error *err)
+{
+	vn_channel_pool g = { .rows = 0 };
+	vn_status st = measure_part(c, in, n, in, n, &g, err);
+
+	if (st || !g.rows || (st = measure_parts(c, in, n, &g, err)))
+		return st;
+	g.wider = wider;
+	vn_channel_pool *more = realloc(c->result.channel_pool, ((size_t)c->result.n_channel_pools + 1) * sizeof *more);
+	if (!more)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d steps together", in[0].name, n);
 	c->result.channel_pool = more;
 	for (int i = 0; i < n; i++)
 		c->result.point[in[i].point].channels = c->result.n_channel_pools;
 	*made = c->result.n_channel_pools;
 	c->result.channel_pool[c->result.n_channel_pools++] = g;
-done:
-	free(data[0]);
-	free(data[1]);
-	return st;
+	return VN_OK;
 }
 
 /* The others to the front, in order; how many they are. */

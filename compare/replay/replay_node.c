@@ -28,6 +28,46 @@ static vn_status measure_all(vn_replay *r, const vn_node *node, vn_error *err)
 	return st;
 }
 
+/* A checkpoint that is within its limits, and so many times nearer to the reference than to what its inputs give, was not made from
+ * them as they were captured. */
+#define NEARER 16.0
+
+/* The wrong inputs of the span that was walked last: the first of them, and those that nobody has found to be captured wrongly. */
+static vn_checkpoint *wrong_inputs(const vn_replay *r, vn_checkpoint **unknown, int *n)
+{
+	vn_checkpoint *first = NULL;
+	*n = 0;
+	*unknown = NULL;
+	for (size_t i = 0; i < r->trace.n_span; i++) {
+		const size_t cell = r->trace.span[i], values = (size_t)r->plan->n_values;
+		const vn_node *node = &r->plan->node[r->plan->value[cell % values].node];
+		for (int k = 0; cell / values == (size_t)r->at && k < node->n_in; k++) {
+			const int value = vn_plan_root(r->plan, node->in[k]), point = r->point[value];
+			vn_checkpoint *q = point >= 0 && vn_trace_kept(&r->trace, r->at, value) ? &r->c->result.point[point] : NULL;
+			if (!q || !q->fails || !q->replayed || !vn_local_beyond(q) || q->replay.behind >= 0)
+				continue;
+			first = first ? first : q;
+			*n += !q->replay.captured && q != *unknown;
+			*unknown = q->replay.captured ? *unknown : q;
+		}
+	}
+	return first;
+}
+
+/* Between them there are operations whose results nobody captured, so the node cannot be asked again (replay_captured.c). */
+static bool went_on_otherwise(const vn_replay *r, vn_checkpoint *p)
+{
+	vn_checkpoint *unknown, *first;
+	int n;
+
+	if (p->fails || !(NEARER * p->m.value[VN_M_NMSE] <= p->replay.local) || !(first = wrong_inputs(r, &unknown, &n)))
+		return false;
+	if (n == 1)
+		unknown->replay.captured = true;
+	p->replay.behind = (int)(first - r->c->result.point);
+	return true;
+}
+
 static vn_status charge(vn_replay *r, int k, vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -38,7 +78,7 @@ static vn_status charge(vn_replay *r, int k, vn_error *err)
 		if (!p || !vn_local_beyond(p) || p->replay.behind >= 0 || (st = vn_trace_span(&r->trace, r->at, value, &span, &behind, err)))
 			continue;
 		p->replay.behind = behind; /* what the same operation made before */
-		if (behind >= 0)
+		if (behind >= 0 || went_on_otherwise(r, p))
 			continue;
 		vn_trace_blame(&r->trace, r->point[value]);
 		st = vn_local_is_order(p) ? VN_OK : vn_replay_save(r, k, value, err);

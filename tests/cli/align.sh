@@ -13,6 +13,9 @@ say all.h5 last.h5 --model "$M"
 say all.h5 last.h5 --floor half.h5
 say few.h5 some.h5 --floor half.h5
 say early.h5 last.h5 --points '{embed,logits}'
+cap -o theta.ref.h5 --layers 0-0 --tokens 0-0
+cap -o theta.h5 --layers 0-0 --tokens 0-0 --inject 'R2.1e4@*'
+say theta.ref.h5 theta.h5
 swap() { cp "$1" "$2"; $PYTHON -c "
 import editing as h5py, numpy as np, sys
 f = h5py.File(sys.argv[1], 'r+')

@@ -141,3 +141,15 @@ echo "== keys alone of the layer before: the cache of values is right"
 run -o keys.h5 --precision f16 --inject C9.k@layer1
 run -o both.h5 --precision f16 --inject C9@layer1
 for f in keys both; do told $f.h5; done
+echo "== captured wrongly, and what is between it and what reads it was not: nobody else is accused"
+some=$(for p in embed layer\*.attn_norm layer\*.attn_context layer\*.attn_out layer\*.mlp_norm layer\*.down_proj logits; do printf ' --points %s' "$p"; done)
+for at in layer1 layer\*; do
+	set -f
+	vernier capture ref "$M" --ids "$ids" $some --force -o few.h5 >/dev/null 2>&1
+	vernier capture ref "$M" --ids "$ids" $some --force -o late.h5 --inject "P10.context@$at" >/dev/null 2>&1
+	set +f
+	vernier explain few.h5 late.h5 --model "$M" --format json 2>/dev/null | ${PYTHON:-python3} -c '
+import json, sys
+r = json.load(sys.stdin)
+print(r["origins"], [c["name"] for c in r["checkpoints"] if c["fails"]], [c["name"] for c in r["checkpoints"] if c["replay"]["captured"]])'
+done
