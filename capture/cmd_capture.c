@@ -41,73 +41,90 @@ static vn_option_taker take_precision;
 static const vn_option known[] = {
 	VN_GROUP("What to run"),
 	{ "prompt", 0, VN_INTO(options, source.text), .argument = "TEXT|@FILE",
-	  .help = "Run this text, or the contents of a file or pipe, through the model's tokenizer: tokenizer.json, vocab.json with merges.txt, or the "
-	          "vocabulary of the GGUF file. Every byte of a file counts, a final newline too. Write a leading @ of TEXT twice. Bytes that are not UTF-8 "
-	          "become tokens too. Special tokens written in the text are special tokens." },
+	  .help = "Run this text, or the contents of a file or pipe, through the model's tokenizer: tokenizer.json, "
+	          "vocab.json with merges.txt, or the vocabulary of the GGUF file. Every byte of a file counts, a final "
+	          "newline too. Write a leading @ of TEXT twice. Bytes that are not UTF-8 become tokens too. Special "
+	          "tokens written in the text are special tokens." },
 	{ "no-special-tokens", 0, VN_INTO(options, source.no_special),
-	  .help = "Add no special tokens to the prompt. Default: add those that the tokenizer's file asks for, such as Llama 3's token at the beginning of a text." },
-	{ "ids", 0, VN_INTO(options, source.list), .argument = "LIST|@FILE", .help = "Run these token ids: 1,2,3, or [1,2,3], or a file or pipe that holds them, JSON too." },
-	{ "ids-from", 0, VN_INTO(options, source.recording), .argument = "REC", .help = "Run the token ids of the prompt of the recording REC." },
+	  .help =
+	      "Add no special tokens to the prompt. Default: add those that the tokenizer's file asks for, such as Llama "
+	      "3's token at the beginning of a text." },
+	{ "ids", 0, VN_INTO(options, source.list), .argument = "LIST|@FILE",
+	  .help = "Run these token ids: 1,2,3, or [1,2,3], or a file or pipe that holds them, JSON too." },
+	{ "ids-from", 0, VN_INTO(options, source.recording), .argument = "REC",
+	  .help = "Run the token ids of the prompt of the recording REC." },
 	VN_GROUP("What to record"),
 	{ "output", 'o', VN_INTO(options, recipe.path), .argument = "FILE",
 	  .help = "Write the recording to FILE. Required. The file gets this name only when it is complete." },
-	{ "force", 0, VN_INTO(options, recipe.force), .help = "Replace FILE if it is a recording. Other files are never replaced." },
+	{ "force", 0, VN_INTO(options, recipe.force),
+	  .help = "Replace FILE if it is a recording. Other files are never replaced." },
 	{ "points", 0, VN_COLLECT(options, pattern, recipe.n_patterns), .argument = "GLOB",
-	  .help = "Record only these checkpoints. Default: every checkpoint that the engine computes anyway. Attention scores and probabilities, the "
-	          "activated gate, and the cached keys and values are recorded only if a GLOB matches them." },
+	  .help = "Record only these checkpoints. Default: every checkpoint that the engine computes anyway. Attention "
+	          "scores and probabilities, the activated gate, and the cached keys and values are recorded only if a "
+	          "GLOB matches them." },
 	{ "layers", 0, VN_INTO(options, layers), .argument = "A-B",
 	  .help = "Of the checkpoints inside layers, record only those of these layers. Default: all layers." },
-	{ "tokens", 0, VN_INTO(options, tokens), .argument = "last|A-B", .help = "Record only the rows of these tokens. Default: all tokens." },
+	{ "tokens", 0, VN_INTO(options, tokens), .argument = "last|A-B",
+	  .help = "Record only the rows of these tokens. Default: all tokens." },
 	VN_GROUP("How to run it"),
 	{ "precision", 0, .kind = VN_TAKE_EACH, .take = take_precision, .argument = "P", .words = &vn_policy_names,
-	  .help = "The format for storing and accumulating. On the CPU, f16, f16-acc16 and bf16 emulate an engine that stores these formats (-acc16: and "
-	          "accumulates in half); this run is the floor. The ggml precisions emulate llama.cpp's CPU backend, which rounds the inputs of a "
-	          "product to suit the format of the weight (-kv16: keys and values in f16; -flash16: flash attention too). The GPU has f16, f16-acc16 and "
-	          "f32. Default: f32 on the CPU, f16 on the GPU. P@GLOB: run the nodes that make these checkpoints in P, weights included; if several "
-	          "match a node, the last applies. Their inputs are converted once to P. Values pass unchanged between neighbours in P and are rounded for "
-	          "the next node of another precision. On the GPU, a second precision stores all weights a second time, and values pass through the host." },
+	  .help = "The format for storing and accumulating. On the CPU, f16, f16-acc16 and bf16 emulate an engine that "
+	          "stores these formats (-acc16: and accumulates in half); this run is the floor. The ggml precisions "
+	          "emulate llama.cpp's CPU backend, which rounds the inputs of a product to suit the format of the weight "
+	          "(-kv16: keys and values in f16; -flash16: flash attention too). The GPU has f16, f16-acc16 and f32. "
+	          "Default: f32 on the CPU, f16 on the GPU. P@GLOB: run the nodes that make these checkpoints in P, "
+	          "weights included; if several match a node, the last applies. Their inputs are converted once to P. "
+	          "Values pass unchanged between neighbours in P and are rounded for the next node of another precision. "
+	          "On the GPU, a second precision stores all weights a second time, and values pass through the host." },
 	{ "threads", 0, VN_INTO(options, run.threads), VN_RANGE(1, 4096), .argument = "N",
 	  .help = "CPU threads. The result is the same to the bit. Default: one thread per processor." },
 	{ "inject", 0, VN_COLLECT(options, inject, n_inject), .argument = "FAULT@GLOB",
-	  .help = "Make a known mistake on purpose, in the nodes that make these checkpoints: R1@layer2.*, or R1@layer2 for every node of the layer that "
-	          "the fault fits. vernier points --faults lists the faults. M6, P8, P12 and P13 are mistakes of recording: the run stays correct, and "
-	          "the recording is wrong." },
-	{ "strict", 0, VN_INTO(options, strict), .help = "Treat every warning as a failure: exit status 1. The recording is written all the same." },
+	  .help = "Make a known mistake on purpose, in the nodes that make these checkpoints: R1@layer2.*, or R1@layer2 "
+	          "for every node of the layer that the fault fits. vernier points --faults lists the faults. M6, P8, P12 "
+	          "and P13 are mistakes of recording: the run stays correct, and the recording is wrong." },
+	{ "strict", 0, VN_INTO(options, strict),
+	  .help = "Treat every warning as a failure: exit status 1. The recording is written all the same." },
 	VN_GROUP("Decoding"),
 	{ "decode", 0, VN_INTO(options, recipe.decode), VN_RANGE(0, INT32_MAX), .argument = "N",
-	  .help = "Decode N more tokens behind the prompt, one step each: step.1 to step.N. Greedy decoding takes the highest score; of equal scores, the "
-	          "lowest id. An end-of-text token does not end the run. Default: 0." },
+	  .help = "Decode N more tokens behind the prompt, one step each: step.1 to step.N. Greedy decoding takes the "
+	          "highest score; of equal scores, the lowest id. An end-of-text token does not end the run. Default: 0." },
 	{ "temperature", 0, VN_INTO(options, recipe.temperature), VN_RANGE(0, 1000), .argument = "T",
 	  .help = "With T above 0, draw tokens from the scores divided by T. Default: 0, greedy." },
 	{ "seed", 0, VN_INTO(options, seed), VN_RANGE(0, INT64_MAX), .argument = "S",
-	  .help = "Seed for the draws. Default: 0. The same seed draws the same tokens on one engine, for any number of threads. Two engines diverge where "
-	          "rounding changes a choice." },
+	  .help = "Seed for the draws. Default: 0. The same seed draws the same tokens on one engine, for any number of "
+	          "threads. Two engines diverge where rounding changes a choice." },
 	{ "force-ids", 0, VN_INTO(options, forced_text), .argument = "LIST|@FILE",
-	  .help = "Decode these tokens, one step each, instead of --decode. This compares what another engine decoded, step by step." },
+	  .help =
+	      "Decode these tokens, one step each, instead of --decode. This compares what another engine decoded, step by "
+	      "step." },
 	{ "force-ids-from", 0, VN_INTO(options, forced_from), .argument = "REC",
-	  .help = "Decode the tokens that were decoded in the recording REC. With --ids-from REC the run has the tokens of REC." },
+	  .help =
+	      "Decode the tokens that were decoded in the recording REC. With --ids-from REC the run has the tokens of REC." },
 	VN_GROUP("The GPU"),
 	{ "device", 0, VN_INTO(options, run.device), VN_RANGE(0, 255), .argument = "N",
 	  .help = "GPU number, as listed by vernier devices. Default: the best suitable device." },
 	{ "kv", 0, VN_CHOOSE(options, kv), .argument = "contiguous|paged",
-	  .help = "Layout of keys and values on the GPU: in one piece, or in blocks found through a block table, as in engines that serve many sequences. "
-	          "The result is the same to the bit. Default: contiguous." },
-	{ "block-size", 0, VN_INTO(options, run.block), VN_RANGE(1, 65536), .argument = "N", .help = "Tokens per block, with --kv paged. Default: 16." },
+	  .help = "Layout of keys and values on the GPU: in one piece, or in blocks found through a block table, as in "
+	          "engines that serve many sequences. The result is the same to the bit. Default: contiguous." },
+	{ "block-size", 0, VN_INTO(options, run.block), VN_RANGE(1, 65536), .argument = "N",
+	  .help = "Tokens per block, with --kv paged. Default: 16." },
 	{ "force-ref", 0, VN_COLLECT(options, forced, run.n_force_ref), .argument = "GLOB",
-	  .help = "In a GPU run, compute the nodes that make these checkpoints on the CPU reference, in the run's precision. All other nodes run on the "
-	          "GPU. If all nodes are forced, the result is the reference run, bit for bit. A GLOB that matches nothing is refused. See also the "
-	          "environment variable VERNIER_FORCE_REF." },
+	  .help = "In a GPU run, compute the nodes that make these checkpoints on the CPU reference, in the run's "
+	          "precision. All other nodes run on the GPU. If all nodes are forced, the result is the reference run, "
+	          "bit for bit. A GLOB that matches nothing is refused. See also the environment variable "
+	          "VERNIER_FORCE_REF." },
 	{ "validate", 0, VN_INTO(options, run.validate),
 	  .help = "Run with the Vulkan validation layers, synchronisation validation included. A message fails the run." },
 	{ "guard", 0, VN_INTO(options, run.guard),
-	  .help = "Fill every buffer with poison before the run and surround it with guard zones. A tensor that was not written, or was written beyond its "
-	          "end, is named." },
+	  .help = "Fill every buffer with poison before the run and surround it with guard zones. A tensor that was not "
+	          "written, or was written beyond its end, is named." },
 };
 
 const vn_command vn_capture_command = {
 	.name = "capture", .synopsis = "ref|gpu MODEL -o FILE --prompt TEXT|--ids LIST|--ids-from REC [OPTION]...",
 	.about = "Run a model on the CPU reference or on the GPU and record its checkpoints.",
-	.option = known, .n = sizeof known / sizeof *known, .status = "0 recorded, 1 recorded with a warning (--strict), 2 trouble",
+	.option = known, .n = sizeof known / sizeof *known,
+		.status = "0 recorded, 1 recorded with a warning (--strict), 2 trouble",
 };
 
 static vn_status read_tokens(const char *text, vn_recipe *r, vn_error *err)
@@ -131,7 +148,7 @@ static vn_status read_layers(const char *text, vn_recipe *r, vn_error *err)
 	return st;
 }
 
-/* Of the run, once; of some nodes, P@GLOB, as often as need be. */
+/* The precision of the run, at most once; of some nodes, as P@GLOB, any number of times. */
 static vn_status take_precision(void *to, const vn_option *option, const char *value, vn_error *err)
 {
 	options *o = to;
@@ -148,7 +165,7 @@ static vn_status take_precision(void *to, const vn_option *option, const char *v
 	return VN_OK;
 }
 
-/* What is more than a number or a word. */
+/* Parses option values that are more than a number or a word. */
 static vn_status read_values(options *o, vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -166,15 +183,19 @@ static bool is_engine(const char *word)
 	return strcmp(word, "ref") == 0 || strcmp(word, "gpu") == 0;
 }
 
-/* What the options say together. */
+/* Checks the options against each other. */
 static vn_status check(options *o, int argc, char **argv, vn_error *err)
 {
 	if (argc - optind == 1 && !is_engine(argv[optind]))
 		return vn_fail(err, VN_ERR_USAGE, "the engine is missing, ref or gpu: vernier capture ref '%s'", argv[optind]);
 	if (argc - optind < 2)
 		return vn_fail(err, VN_ERR_USAGE, "an engine (ref or gpu) and a model are needed");
+	if (argc - optind == 2 && !is_engine(argv[optind]) && is_engine(argv[optind + 1]))
+		return vn_fail(err, VN_ERR_USAGE, "the engine comes before the model: vernier capture %s '%s'",
+		               argv[optind + 1], argv[optind]);
 	if (argc - optind > 2)
-		return vn_fail(err, VN_ERR_USAGE, "only one engine and one model can be given; unexpected '%s'", argv[optind + 2]);
+		return vn_fail(err, VN_ERR_USAGE, "only one engine and one model can be given; unexpected '%s'",
+		               argv[optind + 2]);
 	o->engine = argv[optind];
 	o->model = argv[optind + 1];
 	o->run.gpu = strcmp(o->engine, "gpu") == 0;
@@ -189,15 +210,22 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 	if (!decodes && (heated || o->seed >= 0))
 		return vn_fail(err, VN_ERR_USAGE, "%s needs --decode N", heated ? "--temperature" : "--seed");
 	if (decodes && (o->forced_text || o->forced_from))
-		return vn_fail(err, VN_ERR_USAGE, "--force-ids gives the decoded tokens; remove --decode %" PRId64 "?", o->recipe.decode);
+		return vn_fail(err, VN_ERR_USAGE, "--force-ids gives the decoded tokens; remove --decode %" PRId64 "?",
+		               o->recipe.decode);
 	if (o->forced_text && o->forced_from)
-		return vn_fail(err, VN_ERR_USAGE, "--force-ids and --force-ids-from exclude each other: both give the decoded tokens");
+		return vn_fail(err, VN_ERR_USAGE,
+		               "--force-ids and --force-ids-from exclude each other: both give the decoded tokens");
 	if (!o->recipe.precision)
 		o->recipe.precision = o->run.gpu ? "f16" : "f32";
 	if ((st = vn_policy_read("--precision", o->recipe.precision, &o->run.policy, err)))
 		return st;
-	const char *gpu_alone = o->run.n_force_ref ? "--force-ref" : o->run.device >= 0 ? "--device" : o->kv >= 0 ? "--kv" : o->run.block ? "--block-size"
-	                      : o->run.validate ? "--validate" : o->run.guard ? "--guard" : NULL;
+	const char *gpu_alone = o->run.n_force_ref   ? "--force-ref"
+	                        : o->run.device >= 0 ? "--device"
+	                        : o->kv >= 0         ? "--kv"
+	                        : o->run.block       ? "--block-size"
+	                        : o->run.validate    ? "--validate"
+	                        : o->run.guard       ? "--guard"
+	                                             : NULL;
 	if (!o->run.gpu && gpu_alone)
 		return vn_fail(err, VN_ERR_USAGE, "%s needs the gpu engine", gpu_alone);
 	if (o->run.block && o->kv != PAGED)
@@ -223,7 +251,8 @@ static void fill(options *o)
 static int arguments(options *o, int argc, char **argv)
 {
 	vn_error err;
-	*o = (options){ .kv = -1, .seed = -1, .run.device = -1, .recipe = { .first_layer = -1, .last_layer = -1, .decode = -1, .temperature = -1 } };
+	*o = (options){ .kv = -1, .seed = -1, .run.device = -1, .recipe = { .first_layer = -1, .last_layer = -1,
+		.decode = -1, .temperature = -1 } };
 	const int st = vn_options_read(&vn_capture_command, argc, argv, o);
 	if (st)
 		return st;
@@ -242,7 +271,7 @@ static void join(int argc, char **argv, char *text, size_t room)
 		at += (size_t)snprintf(text + at, room - at, " %s", argv[i]);
 }
 
-/* VERNIER_FORCE_REF says the same as --force-ref, for whoever runs us; list and text are to be freed. */
+/* VERNIER_FORCE_REF sets --force-ref for programs that run vernier. The caller frees list and text. */
 static vn_status heed_environment(options *o, char **text, const char ***list, vn_error *err)
 {
 	const char *said = getenv("VERNIER_FORCE_REF");
@@ -265,7 +294,8 @@ static vn_status heed_environment(options *o, char **text, const char ***list, v
 	return VN_OK;
 }
 
-/* A faulty copy of the model, for the engine alone: the recording is that of the model. And mistakes of the recording itself. */
+/* Makes a faulty copy of the model for the engine, while the recording describes the sound model. Also makes
+ * faults of the recorder. */
 static vn_status make_faulty(options *o, const vn_model *m, vn_faulty **f, vn_recorder_fault **r, vn_error *err)
 {
 	size_t    at = 0;
@@ -277,12 +307,14 @@ static vn_status make_faulty(options *o, const vn_model *m, vn_faulty **f, vn_re
 		else
 			st = *f ? VN_OK : vn_faulty_create(vn_model_plan(m), vn_model_weights(m), f, err);
 		if (!st)
-			st = vn_recorder_fault_find(o->inject[i]) >= 0 ? vn_recorder_fault_inject(*r, o->inject[i], err) : vn_faulty_inject(*f, o->inject[i], err);
+			st = vn_recorder_fault_find(o->inject[i]) >= 0 ? vn_recorder_fault_inject(*r, o->inject[i], err)
+			                                               : vn_faulty_inject(*f, o->inject[i], err);
 		if (st)
 			return vn_context(err, st, "--inject");
 		at += (size_t)snprintf(o->injected + at, sizeof o->injected - at, "%s%s", i ? " " : "", o->inject[i]);
 		if (at >= sizeof o->injected)
-			return vn_fail(err, VN_ERR_USAGE, "--inject: all faults together can have at most %zu characters", sizeof o->injected - 1);
+			return vn_fail(err, VN_ERR_USAGE, "--inject: all faults together can have at most %zu characters",
+			               sizeof o->injected - 1);
 	}
 	o->run.faulty = *f;
 	o->recipe.recorder_fault = *r;
@@ -304,17 +336,20 @@ static vn_status capture(options *o, vn_recorded *done, vn_error *err)
 
 	if ((st = heed_environment(o, &text, &list, err)))
 		goto done;
-	if ((o->forced_text && (st = vn_read_ids("--force-ids", o->forced_text, &forced, &o->recipe.decode, err))) ||
-	    (o->forced_from && (st = vn_ids_from("--force-ids-from", o->forced_from, VN_IDS_DECODED, &forced, &o->recipe.decode, err))) ||
-	    (st = vn_model_open(o->model, &m, err)) ||
-	    (st = vn_prompt_read(o->model, &o->source, &prompt, err)))
+	if ((st = vn_ids_kept(o->recipe.path, o->source.recording, err)) ||
+	    (st = vn_ids_kept(o->recipe.path, o->forced_from, err)) ||
+	    (o->forced_text && (st = vn_read_ids("--force-ids", o->forced_text, &forced, &o->recipe.decode, err))) ||
+	    (o->forced_from &&
+	     (st = vn_ids_from("--force-ids-from", o->forced_from, VN_IDS_DECODED, &forced, &o->recipe.decode, err))) ||
+	    (st = vn_model_open(o->model, &m, err)) || (st = vn_prompt_read(o->model, &o->source, &prompt, err)))
 		goto done;
 	vn_prompt_warn("capture", m, &prompt);
 	o->recipe.ids = prompt.ids;
 	o->recipe.n_ids = prompt.n;
 	o->recipe.tokenizer = prompt.tokenizer;
 	o->recipe.forced = forced;
-	if ((st = make_faulty(o, m, &faulty, &recorder_fault, err)) || (st = vn_recipe_check(&o->recipe, vn_model_plan(m), err)))
+	if ((st = make_faulty(o, m, &faulty, &recorder_fault, err)) ||
+	    (st = vn_recipe_check(&o->recipe, vn_model_plan(m), err)))
 		goto done;
 	vn_interrupt_catch();
 	if (!(st = vn_engine_open(&e, m, &o->run, err)))
@@ -348,10 +383,14 @@ int cmd_capture(int argc, char **argv)
 		return 2;
 	}
 	if (done.unsound_weights)
-		vn_warn("capture", "%s%s", done.unsound, done.unsound_weights > 1 ? "; the weights differ too (vernier show)" : "");
+		vn_warn("capture", "%s%s", done.unsound,
+		        done.unsound_weights > 1 ? "; the weights differ too (vernier show)" : "");
 	char size[24];
-	fprintf(stderr, "%s: %" PRId64 " tensor%s, %s in %.2f s (%.2f s computing%s)\n", o.recipe.path, done.tensors, done.tensors == 1 ? "" : "s",
-	        vn_text_bytes(done.bytes, size), done.seconds, done.computing,
-	        done.compiled ? ", which compiled the shaders; later runs find them in the cache" : "");
+	fprintf(stderr, "%s: %" PRId64 " tensor%s, %s in %.2f s (", o.recipe.path, done.tensors,
+	        done.tensors == 1 ? "" : "s", vn_text_bytes(done.bytes, size), done.seconds);
+	if (done.compiling >= 0.005)
+		fprintf(stderr, "%.2f s compiling shaders%s, ", done.compiling,
+		        done.compiled ? " that later runs find in the cache" : "");
+	fprintf(stderr, "%.2f s computing)\n", done.computing);
 	return vn_warnings_end("capture", o.strict, 0);
 }

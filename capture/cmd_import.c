@@ -20,11 +20,14 @@ typedef struct options {
 static const vn_option known[] = {
 	VN_GROUP("Files"),
 	{ "output", 'o', VN_INTO(options, output), .argument = "FILE",
-	  .help = "Write the recording to FILE. Required, except with --dry-run. The file gets this name only when it is complete." },
-	{ "force", 0, VN_INTO(options, force), .help = "Replace FILE if it is a recording. Other files are never replaced." },
+	  .help = "Write the recording to FILE. Required, except with --dry-run. The file gets this name only when it is "
+	          "complete." },
+	{ "force", 0, VN_INTO(options, force),
+	  .help = "Replace FILE if it is a recording. Other files are never replaced." },
 	{ "dry-run", 0, VN_INTO(options, import.dry),
 	  .help = "Write nothing. List what each tensor becomes, and leftover tensors with the nearest checkpoint name." },
-	{ "partial", 0, VN_INTO(options, import.partial), .help = "Import the whole tensors of an interrupted dump. The recording is marked incomplete." },
+	{ "partial", 0, VN_INTO(options, import.partial),
+	  .help = "Import the whole tensors of an interrupted dump. The recording is marked incomplete." },
 	VN_GROUP("Names"),
 	{ "names", 0, VN_COLLECT(options, import.names, import.n_names), .argument = "MAP",
 	  .help = "Translate names by a name map: hf, vllm, llama.cpp, or a file. Several maps are applied in order." },
@@ -32,25 +35,36 @@ static const vn_option known[] = {
 	  .help = "What to do with tensors whose names are not checkpoint names. Default: refuse the import." },
 	VN_GROUP("What the dump does not say"),
 	{ "model", 0, VN_INTO(options, import.model), .argument = "MODEL",
-	  .help = "The model that ran. It adds config and table of weights to the recording and gives the lengths of axes." },
+	  .help =
+	      "The model that ran. It adds config and table of weights to the recording and gives the lengths of axes." },
 	{ "ids", 0, VN_INTO(options, import.ids), .argument = "LIST|@FILE",
-	  .help = "The tokens, if the dump does not have them. With several steps, each step after the first has one token." },
-	{ "ids-from", 0, VN_INTO(options, import.ids_from), .argument = "REC", .help = "The tokens of the recording REC, decoded ones too, as --ids." },
-	{ "positions", 0, VN_INTO(options, import.positions), .argument = "LIST|@FILE", .help = "The positions of the tokens. Default: counted from 0." },
-	{ "engine", 0, VN_INTO(options, import.engine), .argument = "NAME", .help = "The engine that wrote the dump. Default: as the dump says." },
+	  .help =
+	      "The tokens, if the dump does not have them. With several steps, each step after the first has one token." },
+	{ "ids-from", 0, VN_INTO(options, import.ids_from), .argument = "REC",
+	  .help = "The tokens of the recording REC, decoded ones too, as --ids." },
+	{ "positions", 0, VN_INTO(options, import.positions), .argument = "LIST|@FILE",
+	  .help = "The positions of the tokens. Default: counted from 0." },
+	{ "engine", 0, VN_INTO(options, import.engine), .argument = "NAME",
+	  .help = "The engine that wrote the dump. Default: as the dump says." },
 	{ "precision", 0, VN_INTO(options, import.precision), .argument = "WORD",
-	  .help = "The format that the engine computed in: f32, f16, bf16, or its own word. Default: as the dump says; else the widest format of its tensors." },
-	{ "bits", 0, VN_INTO(options, import.bits), .argument = "bf16|f8_e4m3|f8_e5m2", .help = "The format of uint16 or uint8 numbers, if no manifest says it." },
+	  .help =
+	      "The format that the engine computed in: f32, f16, bf16, or its own word. Default: as the dump says; else "
+	      "the widest format of its tensors." },
+	{ "bits", 0, VN_INTO(options, import.bits), .argument = "bf16|f8_e4m3|f8_e5m2",
+	  .help = "The format of uint16 or uint8 numbers, if no manifest says it." },
 	VN_GROUP("Verdict"),
-	{ "strict", 0, VN_INTO(options, strict), .help = "Treat every warning as a failure: exit status 1. FILE is written all the same." },
+	{ "strict", 0, VN_INTO(options, strict),
+	  .help = "Treat every warning as a failure: exit status 1. FILE is written all the same." },
 };
 
 const vn_command vn_import_command = {
 	.name = "import", .synopsis = "DUMP -o FILE [OPTION]...",
 	.about = "Turn the tensors that another engine wrote into a recording.\n"
-	         "DUMP is a directory that vernier_record.h wrote, a directory of .npy or .txt files named after their tensors, a .npz, .safetensors or .gguf file, or the "
-	         "tree of transformers' model_debugging_utils (..._FULL_TENSORS.json).",
-	.option = known, .n = sizeof known / sizeof *known, .status = "0 written, 1 written with a warning (--strict), 2 trouble",
+	         "DUMP is a directory that vernier_record.h wrote, a directory of .npy or .txt files named after their "
+	         "tensors, a .npz, .safetensors or .gguf file, or the tree of transformers' model_debugging_utils "
+	         "(..._FULL_TENSORS.json).",
+	.option = known, .n = sizeof known / sizeof *known,
+		.status = "0 written, 1 written with a warning (--strict), 2 trouble",
 };
 
 static bool short_enough(const char *text)
@@ -61,7 +75,9 @@ static bool short_enough(const char *text)
 static vn_status check(options *o, int argc, char **argv, vn_error *err)
 {
 	if (argc - optind != 1)
-		return vn_fail(err, VN_ERR_USAGE, argc > optind ? "only one DUMP can be given; unexpected '%s'" : "a DUMP is needed", argc > optind ? argv[optind + 1] : "");
+		return vn_fail(err, VN_ERR_USAGE,
+		               argc > optind ? "only one DUMP can be given; unexpected '%s'" : "a DUMP is needed",
+		               argc > optind ? argv[optind + 1] : "");
 	o->import.path = argv[optind];
 	if (!o->output && !o->import.dry)
 		return vn_fail(err, VN_ERR_USAGE, "-o FILE is needed: the file to write the recording to (or --dry-run)");
@@ -78,7 +94,7 @@ static int arguments(options *o, int argc, char **argv)
 	vn_error err;
 	*o = (options){ .output = NULL };
 	const int st = vn_options_read(&vn_import_command, argc, argv, o);
-	o->import.unmapped = (vn_unmapped)o->unmapped; /* the words of --unmapped are in its order */
+	o->import.unmapped = (vn_unmapped)o->unmapped; /* the words of --unmapped are in the order of the enum */
 	if (st)
 		return st;
 	return check(o, argc, argv, &err) ? vn_complain("import", "%s", err.text) : 0;
@@ -90,18 +106,24 @@ static void say(void *context, const char *words)
 	fprintf(stderr, "vernier import: %s\n", words);
 }
 
-/* Things worth a line that do not stop the work. */
+/* Prints warnings that do not stop the import. */
 static void warn(const vn_import *i)
 {
 	const bool one = i->n_misshapen == 1;
 	if (!i->complete)
-		vn_warn("import", "the dump is not complete%s%s", i->n_left ? "; its incomplete tensors are left out: " : "", i->left);
+		vn_warn("import", "the dump is not complete%s%s", i->n_left ? "; its incomplete tensors are left out: " : "",
+		        i->left);
 	if (i->n_alone)
-		vn_warn("import", "left out: %d tensor%s from the last layer on, with rows of only some of the step's tokens (first: %s): to record them "
-		        "whole, ask the engine for the logits of every token (in llama.cpp, set batch.logits[i] of each)", i->n_alone, i->n_alone == 1 ? "" : "s", i->alone);
+		vn_warn(
+			"import",
+			"left out: %d tensor%s from the last layer on, with rows of only some of the step's tokens (first: %s): to "
+			"record them "
+			"whole, ask the engine for the logits of every token (in llama.cpp, set batch.logits[i] of each)",
+			i->n_alone, i->n_alone == 1 ? "" : "s", i->alone);
 	if (i->n_misshapen)
-		vn_warn("import", "%d tensor%s not the axes of %s checkpoint%s, or not their lengths: %s%s", i->n_misshapen, one ? " has" : "s have",
-		        one ? "its" : "their", one ? "" : "s", i->misshapen, i->plan ? "" : " (with --model lengths of axes are known)");
+		vn_warn("import", "%d tensor%s not the axes of %s checkpoint%s, or not their lengths: %s%s", i->n_misshapen,
+		        one ? " has" : "s have", one ? "its" : "their", one ? "" : "s", i->misshapen,
+		        i->plan ? "" : " (with --model lengths of axes are known)");
 }
 
 int cmd_import(int argc, char **argv)
@@ -126,7 +148,8 @@ int cmd_import(int argc, char **argv)
 	if (st)
 		fprintf(stderr, "vernier import: %s\n", err.text);
 	else if (!o.import.dry)
-		fprintf(stderr, "%s: %" PRId64 " tensor%s, %s%s\n", o.output, tensors, tensors == 1 ? "" : "s", vn_text_bytes(bytes, size), i.complete ? "" : ", incomplete");
+		fprintf(stderr, "%s: %" PRId64 " tensor%s, %s%s\n", o.output, tensors, tensors == 1 ? "" : "s",
+		        vn_text_bytes(bytes, size), i.complete ? "" : ", incomplete");
 	const int troubles = st ? 0 : i.n_troubles;
 	vn_import_close(&i);
 	return vn_warnings_end("import", o.strict, st || (o.import.dry && troubles) ? 2 : 0);

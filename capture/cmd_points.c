@@ -8,27 +8,34 @@
 #include "libref/base/options.h"
 #include "libref/model/model.h"
 #include "libref/plan/fault.h"
+#include "libref/plan/gemm.h"
 
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
 typedef struct options {
-	const char *faults; /* a glob of ids, "": all; NULL: points */
+	const char *faults; /* a glob on fault ids; "": all faults; NULL: list the points */
+	bool        verbose;
 	bool        strict;
 } options;
 
 static const vn_option known[] = {
 	{ "faults", 0, VN_MAYBE(options, faults), .argument = "GLOB",
-	  .help = "List the faults that vernier capture --inject makes; with MODEL, how many of its nodes each fault fits, or why it fits no node. With a GLOB of ids, "
-	          "list the checkpoints of MODEL where each fault can be made. Default: list checkpoints." },
+	  .help = "List the faults that vernier capture --inject makes; with MODEL, how many of its nodes each fault "
+	          "fits, or why it fits no node. With a GLOB of ids, list the checkpoints of MODEL where each fault can "
+	          "be made. Default: list checkpoints." },
+	{ "verbose", 0, VN_INTO(options, verbose),
+	  .help = "With MODEL: below each checkpoint that matrix products make, their sizes and leading dimensions, as a "
+	          "call of BLAS takes them." },
 	{ "strict", 0, VN_INTO(options, strict), .help = "Treat every warning as a failure: exit status 1." },
 };
 
 const vn_command vn_points_command = {
-	.name = "points", .synopsis = "[--faults[=GLOB]] [MODEL]",
+	.name = "points", .synopsis = "[--faults[=GLOB]] [--verbose] [MODEL]",
 	.about = "List all checkpoints that there are, or those of MODEL.",
-	.option = known, .n = sizeof known / sizeof *known, .status = "0 listed, 1 listed with a warning (--strict), 2 trouble",
+	.option = known, .n = sizeof known / sizeof *known,
+	.status = "0 listed, 1 listed with a warning (--strict), 2 trouble",
 };
 
 static void list_points(void)
@@ -40,7 +47,7 @@ static void list_points(void)
 	}
 }
 
-/* "(T, 14, 64)": T the tokens, S the keys of a call. */
+/* "(T, 14, 64)", where T is the tokens and S the keys of a call. */
 static void put_sizes(const vn_value *v, char *text, size_t room)
 {
 	size_t at = (size_t)snprintf(text, room, "(");
@@ -53,7 +60,17 @@ static void put_sizes(const vn_value *v, char *text, size_t room)
 	snprintf(text + at, room - at, ")");
 }
 
-static void list_values(const vn_plan *p)
+static void list_products(const vn_plan *p, int value)
+{
+	vn_gemm   g[VN_MAX_GEMM];
+	char      text[VN_GEMM_TEXT];
+	const int n = vn_gemms_of(p, value, g);
+
+	for (int i = 0; i < n; i++)
+		printf("  gemm %s\n", vn_gemm_text(&g[i], text));
+}
+
+static void list_values(const vn_plan *p, bool verbose)
 {
 	char sizes[VN_SHAPE_TEXT], note[VN_NAME_MAX + 16];
 
@@ -66,11 +83,14 @@ static void list_values(const vn_plan *p)
 			snprintf(note, sizeof note, "the same as %s", p->value[vn_plan_root(p, v)].name);
 		else
 			snprintf(note, sizeof note, "%s", x->on_demand ? "on demand" : "by default");
-		printf("%-24s %-20s %-18s %-8s %-10s %s\n", x->name, i->axes, sizes, i->basis, vn_op_name(p->node[x->node].op), note);
+		printf("%-24s %-20s %-18s %-8s %-10s %s\n", x->name, i->axes, sizes, i->basis, vn_op_name(p->node[x->node].op),
+		       note);
+		if (verbose && x->alias_of < 0)
+			list_products(p, v);
 	}
 }
 
-/* All faults, or with a plan what each fits there. */
+/* Lists all faults; with a plan, also how many places each has in it. */
 static void list_faults(const vn_plan *p)
 {
 	printf("%-14s %s%s\n", "fault", p ? "fits   " : "", "what it is");
@@ -86,12 +106,13 @@ static void list_faults(const vn_plan *p)
 	}
 	for (int i = 0; i < vn_n_recorder_faults(); i++)
 		if (p)
-			printf("%-14s %-6d %s\n", vn_recorder_fault_id(i), vn_recorder_fault_count(i, p), vn_recorder_fault_means(i));
+			printf("%-14s %-6d %s\n", vn_recorder_fault_id(i), vn_recorder_fault_count(i, p),
+			       vn_recorder_fault_means(i));
 		else
 			printf("%-14s %s\n", vn_recorder_fault_id(i), vn_recorder_fault_means(i));
 }
 
-/* Of the faults that a pattern selects: a line for each place where it can be made. */
+/* Lists the faults that a pattern selects, one line for each place where they can be made. */
 static vn_status list_places(const vn_plan *p, const char *glob, vn_error *err)
 {
 	int found = 0;
@@ -110,10 +131,11 @@ static vn_status list_places(const vn_plan *p, const char *glob, vn_error *err)
 	vn_nearest_start(&near, glob);
 	for (int i = 0; i < vn_n_faults(); i++)
 		vn_nearest_try(&near, vn_fault_id(i));
-	return vn_fail(err, VN_ERR_USAGE, "--faults=%s: no fault has such an id%s; vernier points --faults lists them", glob, vn_nearest_hint(&near));
+	return vn_fail(err, VN_ERR_USAGE, "--faults=%s: no fault has such an id%s; vernier points --faults lists them",
+	               glob, vn_nearest_hint(&near));
 }
 
-static vn_status points(const char *path, const char *faults, vn_error *err)
+static vn_status points(const char *path, const options *o, vn_error *err)
 {
 	vn_model   *m;
 	vn_status   st = vn_model_open(path, &m, err);
@@ -121,12 +143,12 @@ static vn_status points(const char *path, const char *faults, vn_error *err)
 	if (st)
 		return st;
 	vn_prompt_warn("points", m, NULL);
-	if (faults && *faults)
-		st = list_places(vn_model_plan(m), faults, err);
-	else if (faults)
+	if (o->faults && *o->faults)
+		st = list_places(vn_model_plan(m), o->faults, err);
+	else if (o->faults)
 		list_faults(vn_model_plan(m));
 	else
-		list_values(vn_model_plan(m));
+		list_values(vn_model_plan(m), o->verbose);
 	vn_model_close(m);
 	return st;
 }
@@ -144,13 +166,17 @@ int cmd_points(int argc, char **argv)
 		return vn_complain("points", "--faults: %s", err.text);
 	if (argc - optind > 1)
 		return vn_complain("points", "only one model can be given; unexpected '%s'", argv[argc - 1]);
+	if (o.verbose && o.faults)
+		return vn_complain("points", "--verbose and --faults exclude each other: faults have no matrix products");
+	if (!model && o.verbose)
+		return vn_complain("points", "--verbose needs a MODEL");
 	if (!model && o.faults && *o.faults)
 		return vn_complain("points", "--faults=%s needs a MODEL", o.faults);
 	if (!model && o.faults) {
 		list_faults(NULL);
 	} else if (!model) {
 		list_points();
-	} else if (points(model, o.faults, &err)) {
+	} else if (points(model, &o, &err)) {
 		fprintf(stderr, "vernier points: %s\n", err.text);
 		return 2;
 	}

@@ -21,25 +21,33 @@ enum { TEXT, JSON };
 
 static const vn_option known[] = {
 	{ "values", 0, VN_INTO(options, values), .argument = "PATH",
-	  .help = "Write the numbers of the tensor NAME to PATH: .txt or .csv, a line for each row of its last axis, or .npy. vernier import reads .txt and .npy." },
+	  .help =
+	      "Write the numbers of the tensor NAME to PATH: .txt or .csv, a line for each row of its last axis, or .npy. "
+	      "vernier import reads .txt and .npy." },
 	{ "force", 0, VN_INTO(options, force), .help = "Replace a PATH that exists." },
 	{ "weights", 0, VN_INTO(options, weights), .help = "Show the table of weights that the run used." },
 	{ "check", 0, VN_INTO(options, checks),
-	  .help = "Check what must hold in any recording: digests match their numbers, residuals are the sums that their names say, rotations keep lengths, "
-	          "probabilities add up to 1 and exclude later keys, the first token's context is its v, tokens of one id have one embedding row. Exit status 1 if "
-	          "something does not hold. Warns if the logits peak at their input token. vernier compare makes the checks other than digests in both files, where the divergence starts, or everywhere if nothing "
-	          "diverges, and warns. It checks the digest of every tensor that it reads." },
+	  .help = "Check what must hold in any recording: digests match their numbers, residuals are the sums that their "
+	          "names say, rotations keep lengths, probabilities add up to 1 and exclude later keys, the first token's "
+	          "context is its v, tokens of one id have one embedding row. Exit status 1 if something does not hold. "
+	          "Warns if the logits peak at their input token, or if the chosen tokens look like no text. vernier "
+	          "compare makes the checks other than digests in both files, where the divergence starts, or everywhere "
+	          "if nothing diverges, and warns. It checks the digest of every tensor that it reads." },
 	{ "format", 0, VN_CHOOSE(options, format), .argument = "text|json", .help = "Form of the output. Default: text." },
 	{ "strict", 0, VN_INTO(options, strict), .help = "Treat every warning as a failure: exit status 1." },
 };
 
 const vn_command vn_show_command = {
-	.name = "show", .synopsis = "FILE [NAME | step.N/NAME | step.N] [OPTION]...\nFILE --check",
-	.about = "Show the contents of a recording, one tensor with statistics and first values, or the tensors of one step.",
-	.option = known, .n = sizeof known / sizeof *known, .status = "0 shown, and with --check all of it holds; 1 some does not; 2 trouble",
+	.name = "show",
+	.synopsis = "FILE [NAME | step.N/NAME | step.N] [OPTION]...\nFILE --check",
+	.about = "Show the contents of a recording, one tensor with statistics and first values, or the tensors of one "
+	         "step.",
+	.option = known,
+	.n = sizeof known / sizeof *known,
+	.status = "0 shown, and with --check all of it holds; 1 some does not; 2 trouble",
 };
 
-/* The step that "step.3" means; NULL when it is no such name. */
+/* The step that a name such as "step.3" stands for; NULL if it is no step name. */
 static const vn_step *step_named(const vn_recording *r, const char *name)
 {
 	const vn_step *step;
@@ -55,15 +63,27 @@ static const vn_step *step_named(const vn_recording *r, const char *name)
 
 static void not_there(const vn_recording *r, const char *name, vn_error *err)
 {
-	vn_nearest near;
+	vn_nearest     near;
+	const vn_step *step;
+	const char    *bare = strchr(name, '/') ? strchr(name, '/') + 1 : name;
+	const int      n = vn_recording_steps(r, &step);
 
-	vn_nearest_start(&near, strchr(name, '/') ? strchr(name, '/') + 1 : name);
-	for (int i = 0; i < vn_recording_count(r); i++)
-		vn_nearest_try(&near, vn_recording_entry(r, i)->name);
+	if (strncmp(name, "step.", 5) == 0 && bare == name) {
+		vn_fail(err, VN_ERR_NOTFOUND, "%s: no step named '%s': it has %d step%s, from step.0", vn_recording_path(r),
+		        name, n, n == 1 ? "" : "s");
+		return;
+	}
+	vn_nearest_start(&near, bare);
+	for (int i = 0; i < vn_recording_count(r); i++) {
+		const char *own = vn_recording_entry(r, i)->name, *dot = strchr(own, '.');
+		vn_nearest_try(&near, own);
+		if (dot && strcmp(dot + 1, bare) == 0 && !vn_nearest_found(&near)) /* a point without its layer */
+			vn_nearest_settle(&near, own);
+	}
 	vn_fail(err, VN_ERR_NOTFOUND, "%s: no checkpoint named '%s'%s", vn_recording_path(r), name, vn_nearest_hint(&near));
 }
 
-/* "NAME" is looked for in every step, "step.1/NAME" in that one. */
+/* Looks for "NAME" in every step, for "step.1/NAME" in that step. */
 static int find(const vn_recording *r, const char *name, vn_error *err)
 {
 	const vn_step *step;
@@ -105,7 +125,7 @@ static vn_status show(const char *path, const char *name, const options *o, vn_e
 		name = NULL;
 	if (!st && name && (i = find(r, name, err)) < 0)
 		st = VN_ERR_NOTFOUND;
-	if (!st && !o->values) /* a file of damaged numbers would outlive what is said of them here */
+	if (!st && !o->values) /* a file of damaged numbers would outlive the warning printed here */
 		vn_recording_allow_damage(r);
 	if (!st && name)
 		st = vn_recording_data(r, i, &data, err);
@@ -113,7 +133,8 @@ static vn_status show(const char *path, const char *name, const options *o, vn_e
 		st = vn_show_values(r, i, data, o->values, o->force, err);
 	} else if (!st && json) {
 		if (!vn_show_json(r, i, data))
-			st = vn_fail(err, VN_ERR_IO, "standard output cannot be written: %s", vn_printed_lost() ? vn_printed_lost() : "no memory for the JSON");
+			st = vn_fail(err, VN_ERR_IO, "standard output cannot be written: %s",
+			             vn_printed_lost() ? vn_printed_lost() : "no memory for the JSON");
 	} else if (!st) {
 		if (weights)
 			vn_show_weights(r);
@@ -124,14 +145,14 @@ static vn_status show(const char *path, const char *name, const options *o, vn_e
 		else
 			vn_show_all(r);
 	}
-	if (!st && name && !(st = vn_recording_found(r, i, &now, err)) && *now.hex) /* shown all the same, but not as good */
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: %s: the numbers were changed after they were written: their digest is %s", path,
-		             vn_recording_entry(r, i)->name, now.hex);
+	if (!st && name && !(st = vn_recording_found(r, i, &now, err)) && *now.hex) /* damaged ones are shown too */
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: %s: the numbers were changed after they were written: their digest is %s",
+		             path, vn_recording_entry(r, i)->name, now.hex);
 	vn_recording_close(r);
 	return st;
 }
 
-/* 0: all holds, 1: not, 2: trouble. */
+/* Returns 0 if everything holds, 1 if not, 2 on trouble. */
 static int check(const char *path, vn_error *err)
 {
 	vn_recording *r = NULL;
@@ -147,7 +168,7 @@ static int check(const char *path, vn_error *err)
 	return status;
 }
 
-/* What the options say together. 0, or 2 with a complaint. */
+/* Checks the options against each other. Returns 0, or 2 after an error message. */
 static int together(const options *o, int argc, char **argv)
 {
 	if (argc - optind < 1)
@@ -159,7 +180,8 @@ static int together(const options *o, int argc, char **argv)
 	if (o->checks && (o->weights || argc - optind > 1 || o->format != TEXT))
 		return vn_complain("show", "--check checks the whole file and prints text; it takes no name and no --format");
 	if (o->values && (argc - optind < 2 || o->weights || o->checks || o->format != TEXT))
-		return vn_complain("show", "--values writes one tensor, and nothing else: vernier show FILE NAME --values %s", o->values);
+		return vn_complain("show", "--values writes one tensor, and nothing else: vernier show FILE NAME --values %s",
+		                   o->values);
 	if (o->values && !vn_show_values_form(o->values))
 		return vn_complain("show", "--values %s: the ending says the form: .txt, .csv or .npy", o->values);
 	return 0;

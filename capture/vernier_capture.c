@@ -12,18 +12,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tokens and facts are a dump's until the end. Meanwhile the file has lists of tokens with room for some more: the ids of
- * what has not come are -1, and its positions go on from those before. */
+/* Tokens and facts are kept in a dump until the end. Meanwhile the file has token lists with spare room: ids
+ * not known yet are -1, and their positions continue. */
 struct vernier_capture {
 	vn_store *store;
 	vn_dump   run;
-	int64_t   room, listed, told; /* of the lists in the file: entries, those with which they were made, those with an id */
+	int64_t   room, listed, told; /* entries in the lists: room, had at first, with an id */
 	bool      done;
 	vn_status st;
 	vn_error  err;
 };
 
-enum { FEW = 64 }; /* tokens that are written one by one */
+enum { FEW = 64 }; /* tokens written one by one */
 
 static int keep_status(vernier_capture *c, vn_status st)
 {
@@ -31,7 +31,7 @@ static int keep_status(vernier_capture *c, vn_status st)
 	return st ? -1 : 0;
 }
 
-/* Nothing more happens after a failure or the end. */
+/* After a failure or the end, every call does nothing. */
 static bool ready(vernier_capture *c)
 {
 	if (c && !c->st && c->done)
@@ -68,7 +68,8 @@ int vernier_capture_config(vernier_capture *c, const char *json)
 	if (!ready(c))
 		return -1;
 	if (c->run.config || !json)
-		return keep_status(c, vn_fail(&c->err, VN_ERR_USAGE, "%s: %s", c->run.path, json ? "a second config" : "no config"));
+		return keep_status(
+			c, vn_fail(&c->err, VN_ERR_USAGE, "%s: %s", c->run.path, json ? "a second config" : "no config"));
 	if (!(c->run.config = strdup(json)))
 		return keep_status(c, vn_fail(&c->err, VN_ERR_NOMEM, "%s: no memory for a config", c->run.path));
 	return 0;
@@ -76,7 +77,7 @@ int vernier_capture_config(vernier_capture *c, const char *json)
 
 /* ---- steps ------------------------------------------------------------------------------------ */
 
-/* Lists of all tokens so far, and room for more. */
+/* Writes lists of all tokens so far, with spare room. */
 static vn_status list_tokens(vernier_capture *c)
 {
 	const vn_dump *r = &c->run;
@@ -96,8 +97,8 @@ static vn_status list_tokens(vernier_capture *c)
 	return st;
 }
 
-/* The tokens of a new step into the file, so that a recording that is cut off can be read: into the room there is, if they
- * are few and stand where it says. */
+/* Writes the tokens of a new step, so that a recording that is cut off can be read. Uses the spare room if they
+ * are few and their positions match. */
 static vn_status tell_tokens(vernier_capture *c)
 {
 	const vn_dump *r = &c->run;
@@ -118,13 +119,16 @@ int vernier_capture_step_at(vernier_capture *c, const int32_t *ids, const int32_
 		return -1;
 	vn_status st = VN_OK;
 	if (!ids && n)
-		st = vn_fail(&c->err, VN_ERR_USAGE, "%s: step %d of %zu tokens has no ids (NULL)", c->run.path, c->run.n_steps, n);
+		st = vn_fail(&c->err, VN_ERR_USAGE, "%s: step %d of %zu tokens has no ids (NULL)", c->run.path, c->run.n_steps,
+		             n);
 	for (size_t i = 0; i < n && !st; i++)
 		if (ids[i] < 0 || (positions && positions[i] < 0))
-			st = vn_fail(&c->err, VN_ERR_USAGE, "%s: step %d: token %zu has a negative %s", c->run.path, c->run.n_steps, i, ids[i] < 0 ? "id" : "position");
+			st = vn_fail(&c->err, VN_ERR_USAGE, "%s: step %d: token %zu has a negative %s", c->run.path, c->run.n_steps,
+			             i, ids[i] < 0 ? "id" : "position");
 	if (!st && n == 0)
 		st = vn_fail(&c->err, VN_ERR_USAGE, "%s: step %d has no token", c->run.path, c->run.n_steps);
-	if (!st && !(st = vn_dump_ids(&c->run, ids, positions, (int64_t)n, &c->err)) && !(st = vn_dump_step(&c->run, (int64_t)n, &c->err))) {
+	if (!st && !(st = vn_dump_ids(&c->run, ids, positions, (int64_t)n, &c->err)) &&
+	    !(st = vn_dump_step(&c->run, (int64_t)n, &c->err))) {
 		const vn_step *s = &c->run.step[c->run.n_steps - 1];
 		if (!(st = tell_tokens(c)))
 			st = vn_store_step(c->store, s->number, s->position, s->tokens, 0, s->tokens, &c->err);
@@ -139,8 +143,9 @@ int vernier_capture_step(vernier_capture *c, const int32_t *ids, size_t n)
 
 /* ---- tensors --------------------------------------------------------------------------------- */
 
-/* Axes from `axis` on; `run` of the last axes lie as they are wanted. */
-static vn_status write_axes(vernier_capture *c, const char *data, const vn_shape *shape, const int64_t *stride, int axis, int run, size_t elements)
+/* Writes the axes from `axis` on; the last `run` axes are contiguous. */
+static vn_status write_axes(vernier_capture *c, const char *data, const vn_shape *shape, const int64_t *stride,
+                            int axis, int run, size_t elements)
 {
 	vn_status st = VN_OK;
 	if (axis == run || axis == VN_MAX_RANK)
@@ -150,7 +155,8 @@ static vn_status write_axes(vernier_capture *c, const char *data, const vn_shape
 	return st;
 }
 
-static vn_status write_numbers(vernier_capture *c, const void *data, vn_dtype dtype, const vn_shape *shape, const int64_t *stride)
+static vn_status write_numbers(vernier_capture *c, const void *data, vn_dtype dtype, const vn_shape *shape,
+                               const int64_t *stride)
 {
 	const size_t width = vn_dtype_size(dtype);
 	size_t elements = 1;
@@ -162,9 +168,9 @@ static vn_status write_numbers(vernier_capture *c, const void *data, vn_dtype dt
 	return write_axes(c, data, shape, stride, 0, run, elements);
 }
 
-/* What a reader of the file would refuse is refused here. */
-static vn_status check_tensor(vernier_capture *c, const char *name, const char *dims, const char *dtype, const void *data, int rank,
-                              const int64_t *shape, vn_dtype *type, vn_shape *is)
+/* Refuses here what a reader of the file would refuse. */
+static vn_status check_tensor(vernier_capture *c, const char *name, const char *dims, const char *dtype,
+                              const void *data, int rank, const int64_t *shape, vn_dtype *type, vn_shape *is)
 {
 	const vn_laid one = { .dtype = VN_F64, .stored = VN_F64, .width = 8 };
 	vn_dims     d;
@@ -176,9 +182,12 @@ static vn_status check_tensor(vernier_capture *c, const char *name, const char *
 	if (c->run.n_steps == 0)
 		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: no step was begun before this tensor", c->run.path, name);
 	if (!dtype || !vn_dtype_from_name(dtype, type) || *type >= VN_N_DTYPES)
-		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: dtype '%.20s' is not one of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2", c->run.path, name, dtype ? dtype : "");
+		return vn_fail(&c->err, VN_ERR_USAGE,
+		               "%s: %s: dtype '%.20s' is not one of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2", c->run.path,
+		               name, dtype ? dtype : "");
 	if (rank < 0 || rank > VN_MAX_RANK)
-		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: rank %d; expected 0 to %d", c->run.path, name, rank, VN_MAX_RANK);
+		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: rank %d; expected 0 to %d",
+		                                      c->run.path, name, rank, VN_MAX_RANK);
 	if (rank && !shape)
 		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: rank %d, and no shape (NULL)", c->run.path, name, rank);
 	if (rank)
@@ -186,14 +195,18 @@ static vn_status check_tensor(vernier_capture *c, const char *name, const char *
 	if (!vn_laid_bytes(&one, is, &bytes))
 		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: the shape is too large for any file", c->run.path, name);
 	if (!data && vn_shape_count(is))
-		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: data is NULL for %" PRId64 " numbers", c->run.path, name, vn_shape_count(is));
+		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: data is NULL for %" PRId64 " numbers", c->run.path, name,
+		               vn_shape_count(is));
 	if (dims && (strlen(dims) > 63 || !vn_dims_parse(dims, &d, &why) || d.rank != rank))
-		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: its dims '%.80s' are not %d axes: %s", c->run.path, name, dims, rank,
-		               strlen(dims) > 63 ? "longer than 63 bytes" : why ? why : "another number");
+		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: its dims '%.80s' are not %d axes: %s", c->run.path, name, dims,
+		               rank,
+		               strlen(dims) > 63 ? "longer than 63 bytes"
+		               : why             ? why
+		                                 : "another number");
 	return VN_OK;
 }
 
-/* How many prompts the first call packs: the positions of each begin anew. */
+/* Number of prompts packed into the first call; each starts its positions anew. */
 static int64_t prompts(const vn_dump *r)
 {
 	int64_t count = 0;
@@ -202,20 +215,23 @@ static int64_t prompts(const vn_dump *r)
 	return count;
 }
 
-/* A call of another number of tokens than the tensor has rows: only what engines make for the next token alone may have fewer. */
+/* A tensor must have a row for each token of the call. Only tensors computed for the next token alone may have
+ * fewer. */
 static vn_status check_rows(vernier_capture *c, const vn_tensor_label *l, const vn_shape *is)
 {
 	const int     axis = vn_axes_find(l->axes, "token");
-	const int64_t n = axis >= 0 && axis < is->rank ? is->dim[axis] : -1, tokens = c->run.step[c->run.n_steps - 1].tokens;
-	const bool    last = strcmp(l->point, vn_point_get(VN_POINT_FINAL_NORM)->name) == 0 || strcmp(l->point, vn_point_get(VN_POINT_LOGITS)->name) == 0;
+	const int64_t n = axis >= 0 && axis < is->rank ? is->dim[axis] : -1,
+				  tokens = c->run.step[c->run.n_steps - 1].tokens;
+	const bool last = strcmp(l->point, vn_point_get(VN_POINT_FINAL_NORM)->name) == 0 ||
+	                  strcmp(l->point, vn_point_get(VN_POINT_LOGITS)->name) == 0;
 	if (n < 0 || n == tokens || (last && (n == 1 || n == prompts(&c->run))))
 		return VN_OK;
-	return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: %" PRId64 " rows, but step %d has %" PRId64 " tokens", c->run.path, l->name, n,
-	               c->run.n_steps - 1, tokens);
+	return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: %" PRId64 " rows, but step %d has %" PRId64 " tokens", c->run.path,
+	               l->name, n, c->run.n_steps - 1, tokens);
 }
 
-int vernier_capture_put_strided(vernier_capture *c, const char *name, const char *dims, const char *dtype, const void *data,
-                                int rank, const int64_t *shape, const int64_t *stride, const char *op)
+int vernier_capture_put_strided(vernier_capture *c, const char *name, const char *dims, const char *dtype,
+                                const void *data, int rank, const int64_t *shape, const int64_t *stride, const char *op)
 {
 	vn_dtype type;
 	vn_shape is;
@@ -231,7 +247,8 @@ int vernier_capture_put_strided(vernier_capture *c, const char *name, const char
 	if (dims)
 		snprintf(l.axes, sizeof l.axes, "%s", dims);
 	snprintf(l.op, sizeof l.op, "%s", op ? op : "");
-	if (!(st = check_rows(c, &l, &is)) && !(st = vn_store_begin(c->store, &l, type, &is, &c->err)) && !(st = write_numbers(c, data, type, &is, stride)))
+	if (!(st = check_rows(c, &l, &is)) && !(st = vn_store_begin(c->store, &l, type, &is, &c->err)) &&
+	    !(st = write_numbers(c, data, type, &is, stride)))
 		st = vn_store_end(c->store, &c->err);
 	return keep_status(c, st);
 }

@@ -10,7 +10,6 @@
 #include "compare/judge/check_words.h"
 #include "compare/judge/judge.h"
 
-#include "capture/file/place.h"
 #include "capture/base/warnings.h"
 
 #include "libref/base/text.h"
@@ -32,18 +31,18 @@ typedef struct command {
 	pair        pair[MAX_PAIRS];
 	int         n;
 	const char *ref, *floor; /* while arguments are read */
-	int         group;       /* the first pair of this REF */
+	int         group;       /* index of the first pair of this REF */
 	const char *output, *name;
 	double      margin;
 	bool        force;
 	vn_comparing   how;
-	vn_sides       sides; /* names; files are above */
+	vn_sides       sides; /* names and rows; the files are listed above */
 	vn_calibration fit;
 } command;
 
 /* ---- arguments --------------------------------------------------------------------- */
 
-/* The REF that ends here has its floor. */
+/* Ends the group of pairs that share a REF and gives it its floor. */
 static vn_status end_group(command *k, vn_error *err)
 {
 	if (k->ref && k->group == k->n)
@@ -92,7 +91,8 @@ static const vn_option options[] = {
 	VN_GROUP("Recordings"),
 	{ NULL, 0, .kind = VN_TAKE_EACH, .take = take_file },
 	{ "ref", 0, .kind = VN_TAKE_EACH, .take = take_ref, .argument = "REF",
-	  .help = "The reference of the candidates that follow: another prompt, another model. Default: the first recording." },
+	  .help =
+	      "The reference of the candidates that follow: another prompt, another model. Default: the first recording." },
 	{ "names", 0, VN_COLLECT(command, sides.names, sides.n_names), .argument = "MAP",
 	  .help = "Translate the names of every CAND, as for vernier compare. Default: names as they are." },
 	{ "ref-names", 0, VN_COLLECT(command, sides.ref_names, sides.n_ref_names), .argument = "MAP",
@@ -102,25 +102,33 @@ static const vn_option options[] = {
 	VN_THREADS_OPTION(command, how.o.threads),
 	VN_GROUP("Floor"),
 	{ "floor", 0, .kind = VN_TAKE_EACH, .take = take_floor, .argument = "FILE",
-	  .help = "A recording of the REF before it in the candidates' precision, for each REF or for none. With a floor, the limits are multiples of it, with plain "
-	          "limits for where there is none. Default: none." },
+	  .help = "A recording of the REF before it in the candidates' precision, for each REF or for none. With a floor, "
+	          "the limits are multiples of it, with plain limits for where there is none. Default: none." },
 	{ "model", 0, VN_INTO(command, how.o.model), .argument = "MODEL",
-	  .help = "Compute the floor by running the reference on these weights in CAND's precision. Cannot be combined with --floor. Default: none." },
+	  .help =
+	      "Compute the floor by running the reference on these weights in CAND's precision. Cannot be combined with "
+	      "--floor. Default: none." },
 	VN_FLOOR_PRECISION_OPTION(command, how),
 	VN_GROUP("Limits"),
 	{ "output", 'o', VN_INTO(command, output), .argument = "LIMITS", .help = "The limits file to write. Required." },
-	{ "force", 0, VN_INTO(command, force), .help = "Replace LIMITS if it exists." },
+	{ "force", 0, VN_INTO(command, force), .help = "Replace LIMITS if vernier calibrate wrote it." },
 	{ "margin", 0, VN_INTO(command, margin), VN_RANGE(1, 1000), .argument = "X",
 	  .help = "Each limit is X times the worst value of these runs, 1 to 1000. Default: 2." },
-	{ "name", 0, VN_INTO(command, name), .argument = "NAME", .help = "Name of the limits, for reports. Default: calibrated." },
+	{ "name", 0, VN_INTO(command, name), .argument = "NAME",
+	  .help = "Name of the limits, for reports. Default: calibrated." },
 	VN_STRICT_OPTION(command, how.o.strict, ", and LIMITS is not written"),
 };
 
 const vn_command vn_calibrate_command = {
-	.name = "calibrate", .synopsis = "REF CAND... [--ref REF CAND...]... -o LIMITS [OPTION]...",
-	.about = "Fit limits to recordings that are known to be healthy. The first recording is the reference of those that follow.",
-	.option = options, .n = sizeof options / sizeof *options,
-	.status = "0 written, 1 not written because of a warning (--strict), 2 not written: trouble, or a run that is not healthy",
+	.name = "calibrate",
+	.synopsis = "REF CAND... [--ref REF CAND...]... -o LIMITS [OPTION]...",
+	.about =
+		"Fit limits to recordings that are known to be healthy. The first recording is the reference of those that "
+		"follow.",
+	.option = options,
+	.n = sizeof options / sizeof *options,
+	.status =
+		"0 written, 1 not written because of a warning (--strict), 2 not written: trouble, or a run that is not healthy",
 };
 
 static int check(command *k)
@@ -137,7 +145,7 @@ static int check(command *k)
 	return vn_check_comparing("calibrate", &k->how, floors > 0);
 }
 
-/* 0 to go on, 1 help was asked for, 2 wrong. */
+/* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
 static int arguments(command *k, int argc, char **argv)
 {
 	vn_error  err;
@@ -181,7 +189,9 @@ static void about(const char *what, const vn_recording *r, FILE *out)
 
 static void head(const command *k, FILE *out)
 {
-	fprintf(out, "# Fitted by vernier calibrate " VERNIER_VERSION ": every limit is %g times the worst that these runs had, and no less\n"
+	fprintf(out,
+	        "# Fitted by vernier calibrate " VERNIER_VERSION
+	        ": every limit is %g times the worst that these runs had, and no less\n"
 	        "# than one rounding to their format leaves. A change of device or driver may want another fit.\n#\n",
 	        k->margin);
 	for (int i = 0; i < k->n; i++) {
@@ -197,7 +207,7 @@ static void head(const command *k, FILE *out)
 	}
 }
 
-/* The healthy runs keep to what was fitted to them, or nothing is written. */
+/* Checks that the healthy runs pass the limits fitted to them; otherwise nothing is written. */
 static vn_status prove(command *k, const char *text, size_t n, vn_error *err)
 {
 	vn_limits *l = NULL;
@@ -233,7 +243,7 @@ static vn_status check_place(const command *k, vn_error *err)
 		if (vn_same_file(k->output, k->pair[i].ref) || vn_same_file(k->output, k->pair[i].cand)
 		    || vn_same_file(k->output, k->pair[i].floor))
 			return vn_fail(err, VN_ERR_USAGE, "%s: is read by this calibration; limits do not replace it", k->output);
-	return vn_place_check(k->output, VN_PLACE_TEXT, k->force, err);
+	return vn_place_check(k->output, VN_PLACE_LIMITS, k->force, err);
 }
 
 static vn_status write_limits(command *k, vn_error *err)
@@ -249,7 +259,8 @@ static vn_status write_limits(command *k, vn_error *err)
 	vn_status st = vn_calibration_write(&k->fit, to, err);
 	if (!vn_text_close(to, &text) && !st)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for limits");
-	if (!st && !(st = prove(k, text, n, err)) && !(st = vn_output_open(&out, k->output, k->force, err))) {
+	if (!st && !(st = prove(k, text, n, err)) &&
+	    !(st = vn_output_open(&out, k->output, VN_PLACE_LIMITS, k->force, err))) {
 		fwrite(text, 1, n, out.file);
 		if ((st = vn_output_close(&out, true, &lost)))
 			*err = lost;
@@ -258,7 +269,7 @@ static vn_status write_limits(command *k, vn_error *err)
 	return st;
 }
 
-/* *strict: the exit status with --strict; where it is not 0, nothing is written. */
+/* *strict: the exit status under --strict. When it is not 0, nothing is written. */
 static vn_status run(command *k, int *strict, vn_error *err)
 {
 	vn_status st = check_place(k, err);

@@ -1,4 +1,5 @@
-/* cmd_evaluate.c: vernier evaluate: a text through the reference and the engine under test, or what two engines recorded of one. */
+/* cmd_evaluate.c: vernier evaluate: a text through the reference and the engine under test, or what two
+ * engines recorded of one. */
 #include "compare/commands.h"
 #include "compare/evaluate/evaluate_report.h"
 #include "compare/evaluate/recorded_text.h"
@@ -6,8 +7,8 @@
 #include "compare/options.h"
 #include "compare/text/output.h"
 
+#include "capture/recording/garbage.h"
 #include "capture/run/interrupt.h"
-#include "capture/file/place.h"
 #include "capture/run/prompt.h"
 #include "capture/base/warnings.h"
 
@@ -40,46 +41,60 @@ _Static_assert(WINDOW_DEFAULT == 512 && DECODE_DEFAULT == 64, "as the help says"
 
 static const vn_option options[] = {
 	VN_GROUP("The text"),
-	{ "text", 0, VN_INTO(command, text), .argument = "FILE", .help = "The text, through the model's tokenizer. This, --ids or --ids-from is required." },
+	{ "text", 0, VN_INTO(command, text), .argument = "FILE",
+	  .help = "The text, through the model's tokenizer. This, --ids or --ids-from is required." },
 	{ "no-special-tokens", 0, VN_INTO(command, no_special),
 	  .help = "Put no special token before the text. Default: those that the tokenizer's file asks for." },
-	{ "ids", 0, VN_INTO(command, source.list), .argument = "LIST|@FILE", .help = "The token ids of the text: 1,2,3, or [1,2,3], or a file or pipe that holds them, JSON too." },
-	{ "ids-from", 0, VN_INTO(command, source.recording), .argument = "REC", .help = "Take the token ids of the prompt of the recording REC." },
+	{ "ids", 0, VN_INTO(command, source.list), .argument = "LIST|@FILE",
+	  .help = "The token ids of the text: 1,2,3, or [1,2,3], or a file or pipe that holds them, JSON too." },
+	{ "ids-from", 0, VN_INTO(command, source.recording), .argument = "REC",
+	  .help = "Take the token ids of the prompt of the recording REC." },
 	{ "window", 0, VN_INTO(command, window), VN_RANGE(2, INT32_MAX), .argument = "N",
 	  .help = "Tokens per window. Default: 512, or the model's context if that is smaller." },
 	{ "stride", 0, VN_INTO(command, stride), VN_RANGE(1, INT32_MAX), .argument = "N",
-	  .help = "Tokens from one window to the next. A window scores only tokens that no earlier window scored. Default: half a window." },
+	  .help = "Tokens from one window to the next. A window scores only tokens that no earlier window scored. Default: "
+	          "half a window." },
 	{ "decode", 0, VN_INTO(command, o.decode), VN_RANGE(0, INT32_MAX), .argument = "N",
 	  .help = "At most N greedy steps behind the first half window, until the two differ. Default: 64; 0 for none." },
 	VN_GROUP("Recorded logits"),
 	{ "recordings", 0, VN_INTO(command, recordings),
-	  .help = "Run no model: REF and each CAND are recordings of the point logits, or folders of them, of any engines. Files of two folders are paired by name. "
-	          "Each pair is a text of its own; with --stride N the files, in the order of their names, are windows of one text that begin N tokens apart." },
+	  .help = "Run no model: REF and each CAND are recordings of the point logits, or folders of them, of any "
+	          "engines. Files of two folders are paired by name. Each pair is a text of its own; with --stride N the "
+	          "files, in the order of their names, are windows of one text that begin N tokens apart." },
 	VN_GROUP("The engine under test"),
 	{ "candidate", 0, VN_CHOOSE(command, candidate), .argument = "gpu|ref",
-	  .help = "The engine under test. ref is the reference in another precision, which shows the effect of the number format alone. Default: gpu." },
+	  .help = "The engine under test. ref is the reference in another precision, which shows the effect of the number "
+	          "format alone. Default: gpu." },
 	{ "precision", 0, VN_INTO(command, precision), .argument = "P", .words = &vn_policy_names,
 	  .help = "Precision of the candidate. The reference is float32. Default: f16." },
 	{ "inject", 0, VN_COLLECT(command, inject, n_inject), .argument = "FAULT@GLOB",
-	  .help = "Make the candidate wrong: what does this fault cost in perplexity? vernier points --faults lists the faults." },
+	  .help =
+	      "Make the candidate wrong: what does this fault cost in perplexity? vernier points --faults lists the faults." },
 	{ "device", 0, VN_INTO(command, cand.device), VN_RANGE(0, 255), .argument = "N",
 	  .help = "GPU number, as listed by vernier devices. Default: the best suitable device." },
 	VN_THREADS_OPTION(command, o.threads),
 	VN_GROUP("The report"),
 	VN_REPORTING_OPTIONS(command, report),
-	{ "force", 0, VN_INTO(command, report.force), .help = "Replace a report that exists." },
+	{ "force", 0, VN_INTO(command, report.force),
+	  .help = "Replace an older report. A file that vernier did not write is never replaced." },
 	VN_STRICT_OPTION(command, report.strict, ""),
 };
 
 const vn_command vn_evaluate_command = {
-	.name = "evaluate", .synopsis = "MODEL --text FILE|--ids LIST|--ids-from REC [OPTION]...\n--recordings REF CAND... [--stride N] [OPTION]...",
-	.about = "Run a text through the reference and through the engine under test: the perplexity of both, how often both choose the same next token, the "
-	         "divergence of their distributions, and how long they agree in greedy decoding (specs/evaluate.md).\n"
-	         "With --recordings the same, but for decoding, of logits that two engines recorded.",
-	.option = options, .n = sizeof options / sizeof *options, .status = "0 done, 1 done with a warning (--strict), 2 trouble",
+	.name = "evaluate",
+	.synopsis =
+		"MODEL --text FILE|--ids LIST|--ids-from REC [OPTION]...\n--recordings REF CAND... [--stride N] [OPTION]...",
+	.about =
+		"Run a text through the reference and through the engine under test: the perplexity of both, how often both "
+		"choose the same next token, the "
+		"divergence of their distributions, and how long they agree in greedy decoding (specs/evaluate.md).\n"
+		"With --recordings the same, but for decoding, of logits that two engines recorded.",
+	.option = options,
+	.n = sizeof options / sizeof *options,
+	.status = "0 done, 1 done with a warning (--strict), 2 trouble",
 };
 
-/* The file of the ids, for the report. */
+/* Name of the file that holds the ids, for the report. */
 static const char *name_of_ids(const vn_prompt_source *from)
 {
 	return from->recording ? from->recording : from->list[0] == '@' ? from->list + 1 : "--ids";
@@ -88,8 +103,10 @@ static const char *name_of_ids(const vn_prompt_source *from)
 static int check_recordings(command *k, int argc, char **argv)
 {
 	const struct { bool given; const char *name; } of_runs[] = {
-		{ k->text, "--text" }, { k->source.list, "--ids" }, { k->source.recording, "--ids-from" }, { k->no_special, "--no-special-tokens" },
-		{ k->window, "--window" }, { k->o.decode != UNSAID, "--decode" }, { k->candidate != UNSAID, "--candidate" }, { k->precision, "--precision" },
+		{ k->text, "--text" }, { k->source.list, "--ids" }, { k->source.recording, "--ids-from" },
+		  { k->no_special, "--no-special-tokens" },
+		{ k->window, "--window" }, { k->o.decode != UNSAID, "--decode" }, { k->candidate != UNSAID, "--candidate" },
+		  { k->precision, "--precision" },
 		{ k->n_inject, "--inject" }, { k->cand.device != UNSAID, "--device" },
 	};
 	for (size_t i = 0; i < sizeof of_runs / sizeof *of_runs; i++)
@@ -104,7 +121,7 @@ static int check_recordings(command *k, int argc, char **argv)
 	return 0;
 }
 
-/* What the options say together. */
+/* Checks the options against each other. */
 static int check(command *k, int argc, char **argv)
 {
 	if (k->recordings)
@@ -119,7 +136,10 @@ static int check(command *k, int argc, char **argv)
 	if (!ids && !k->text)
 		return complain("--text FILE, --ids LIST or --ids-from REC is needed: the text to evaluate");
 	if (ids && (k->text || k->no_special || (k->source.list && k->source.recording)))
-		return complain("%s already gives the tokens; %s cannot be used with it", ids, k->text ? "--text" : k->no_special ? "--no-special-tokens" : "--ids-from");
+		return complain("%s already gives the tokens; %s cannot be used with it", ids,
+		                k->text         ? "--text"
+		                : k->no_special ? "--no-special-tokens"
+		                                : "--ids-from");
 	if (k->candidate == REF && k->cand.device >= 0)
 		return complain("--device is for the gpu engine");
 	if (!k->precision)
@@ -131,7 +151,7 @@ static int check(command *k, int argc, char **argv)
 	return 0;
 }
 
-/* 0: go on; 1: help was asked for; 2: wrong. */
+/* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
 static int arguments(command *k, int argc, char **argv)
 {
 	*k = (command) { .o.decode = UNSAID, .candidate = UNSAID, .cand.device = UNSAID, .report.format = VN_FORM_UNSAID };
@@ -151,11 +171,11 @@ static vn_status write_report(const void *context, FILE *out, vn_error *err)
 	return VN_OK;
 }
 
-/* On stderr, unless the text on stdout has them. */
-static void warn(const command *k, const vn_evaluation *e)
+/* Prints warnings to stderr, unless the text on stdout shows them. */
+static void warn(const command *k, const vn_evaluated *x)
 {
 	vn_lines lines = { 0 };
-	vn_evaluate_warnings(e, &lines);
+	vn_evaluate_warnings(x, &lines);
 	for (int i = 0; i < lines.n; i++)
 		if (k->report.path || k->report.json)
 			vn_warn("evaluate", "%s", lines.line[i]);
@@ -166,15 +186,16 @@ static void warn(const command *k, const vn_evaluation *e)
 
 static vn_status report(const command *k, const vn_evaluated *x, int n, vn_error *err)
 {
-	const vn_status st = vn_output_report(k->report.path, k->report.force, write_report, &(shown) { k->report.json, x, n }, err);
+	const vn_status st = vn_output_report(k->report.path, k->report.force, write_report,
+	                                      &(shown) { k->report.json, x, n }, err);
 	for (int i = 0; i < n; i++)
-		warn(k, x[i].e);
+		warn(k, &x[i]);
 	return st;
 }
 
 /* ---- a model ------------------------------------------------------------------------- */
 
-/* A faulty copy of the model, for the candidate alone. */
+/* Makes the faulty copy of the model for the candidate only. */
 static vn_status make_faulty(command *k, const vn_model *m, vn_faulty **f, vn_error *err)
 {
 	size_t    at = 0;
@@ -184,25 +205,28 @@ static vn_status make_faulty(command *k, const vn_model *m, vn_faulty **f, vn_er
 		st = vn_faulty_inject(*f, k->inject[i], err);
 		at += (size_t)snprintf(k->injected + at, sizeof k->injected - at, "%s%s", i ? " " : "", k->inject[i]);
 		if (!st && at >= sizeof k->injected)
-			st = vn_fail(err, VN_ERR_USAGE, "all faults together can have at most %zu characters", sizeof k->injected - 1);
+			st = vn_fail(err, VN_ERR_USAGE, "all faults together can have at most %zu characters",
+			             sizeof k->injected - 1);
 	}
 	k->cand.faulty = *f;
 	return st ? vn_context(err, st, "--inject") : VN_OK;
 }
 
-/* Both engines over the text. */
+/* Runs both engines over the text. */
 static vn_status evaluate(command *k, const vn_model *m, const vn_tokenizer *tokenizer, vn_error *err)
 {
 	const vn_engine_options ro = { .policy = { VN_F32, VN_F32, 0 }, .threads = k->o.threads, .device = -1 };
 	vn_engine     engine[2] = { { 0 } };
 	vn_evaluation e;
 	char          source[VN_SHELL_LINE] = "";
-	vn_evaluated  x = { .source = source, .model = vn_model_path(m), .weights = vn_model_provenance(m), .text = k->text ? k->text : name_of_ids(&k->source),
+	vn_evaluated  x = { .source = source, .model = vn_model_path(m), .weights = vn_model_provenance(m),
+		.text = k->text ? k->text : name_of_ids(&k->source),
 	                    .tokenizer = tokenizer, .o = &k->o, .e = &e };
 	vn_faulty    *faulty = NULL;
 	vn_status     st;
 
-	if (!(st = make_faulty(k, m, &faulty, err)) && !(st = vn_engine_open(&engine[0], m, &ro, err)) && !(st = vn_engine_open(&engine[1], m, &k->cand, err)) &&
+	if (!(st = make_faulty(k, m, &faulty, err)) && !(st = vn_engine_open(&engine[0], m, &ro, err)) &&
+	    !(st = vn_engine_open(&engine[1], m, &k->cand, err)) &&
 	    !(st = vn_evaluate(&k->o, vn_model_plan(m), &engine[0], &engine[1], &e, err))) {
 		if (!k->text && k->candidate == GPU && e.windows == 1)
 			vn_say_source(&k->source, source);
@@ -223,7 +247,8 @@ static vn_status run_model(command *k, vn_error *err)
 	vn_prompt   text = { 0 };
 	vn_status   st;
 
-	if ((k->report.path && (st = vn_place_check(k->report.path, VN_PLACE_TEXT, k->report.force, err))) || (st = vn_model_open(k->model, &m, err)) ||
+	if ((k->report.path && (st = vn_place_check(k->report.path, VN_PLACE_REPORT, k->report.force, err))) ||
+	    (st = vn_model_open(k->model, &m, err)) ||
 	    (st = k->text ? vn_prompt_read_file(k->model, k->text, !k->no_special, &text, err)
 	                  : vn_prompt_read(k->model, &k->source, &text, err)))
 		goto done;
@@ -250,7 +275,29 @@ typedef struct recorded {
 	vn_facts         facts[2]; /* of the first pair */
 	char             weights[VN_WORD_MAX];
 	vn_evaluation    e;
+	vn_lines         garbage; /* what the candidate chooses, if it looks like no text */
+	bool             shows[VN_N_GARBAGE_SIGNS];
 } recorded;
+
+/* Of many windows the first that shows a sign is named. What cannot be read fails elsewhere. */
+static vn_status look_for_garbage(vn_recording *const r[2], recorded *x, vn_error *err)
+{
+	vn_garbage g[2];
+	vn_error   why = { "" };
+	char       words[VN_GARBAGE_WORDS];
+	vn_status  st = VN_OK;
+
+	if (strcmp(vn_recording_provenance(r[0]), "synthetic") == 0)
+		return VN_OK;
+	for (int s = 0; s < 2 && !st; s++)
+		st = vn_garbage_of(r[s], &g[s], &why);
+	if (st)
+		return vn_status_ends_job(st) ? vn_fail(err, st, "%s", why.text) : VN_OK;
+	for (vn_garbage_sign i = 0; i < VN_N_GARBAGE_SIGNS; i++)
+		if (!x->shows[i] && (x->shows[i] = vn_garbage_shows(&g[1], &g[0], i, words)))
+			vn_lines_add(&x->garbage, "%s: the candidate's %s", vn_recording_path(r[1]), words);
+	return VN_OK;
+}
 
 static vn_status add_pair(const command *k, const char *ref, const char *cand, recorded *x, vn_error *err)
 {
@@ -267,12 +314,14 @@ static vn_status add_pair(const command *k, const char *ref, const char *cand, r
 	if (x->text.windows == 0)
 		snprintf(x->weights, sizeof x->weights, "%s", vn_recording_provenance(r[0]));
 	st = vn_recorded_text_add(&x->text, r[0], r[1], k->stride, k->o.threads, err);
+	if (!st)
+		st = look_for_garbage(r, x, err);
 	vn_recording_close(r[1]);
 	vn_recording_close(r[0]);
 	return st;
 }
 
-/* window2.h5 before window10.h5. */
+/* Sorts window2.h5 before window10.h5. */
 static int by_number(const void *a, const void *b)
 {
 	return strverscmp(((const vn_folder_pair *)a)->name, ((const vn_folder_pair *)b)->name);
@@ -289,11 +338,13 @@ static vn_status add_folders(const command *k, const char *ref, const char *cand
 	for (int i = 0; i < p.n && !st; i++) {
 		for (int s = 0; s < 2 && !st; s++)
 			if (!p.pair[i].there[s])
-				st = vn_fail(err, VN_ERR_MISMATCH, "%s holds no %s, which %s holds", s ? cand : ref, p.pair[i].name, s ? ref : cand);
+				st = vn_fail(err, VN_ERR_MISMATCH, "%s holds no %s, which %s holds", s ? cand : ref, p.pair[i].name,
+				             s ? ref : cand);
 			else if (snprintf(path[s], PATH_MAX, "%s/%s", s ? cand : ref, p.pair[i].name) >= PATH_MAX)
 				st = vn_fail(err, VN_ERR_USAGE, "%s/%s: the path is too long", s ? cand : ref, p.pair[i].name);
 		if (!st)
-			st = vn_interrupted() ? vn_fail(err, VN_ERR_INTERRUPTED, "interrupted") : add_pair(k, path[0], path[1], x, err);
+			st = vn_interrupted() ? vn_fail(err, VN_ERR_INTERRUPTED, "interrupted")
+			                      : add_pair(k, path[0], path[1], x, err);
 	}
 	vn_folder_pairs_free(&p);
 	return st;
@@ -305,7 +356,8 @@ static vn_status evaluate_recorded(const command *k, const char *cand, recorded 
 	vn_status   st;
 
 	if (vn_is_folder(ref) != vn_is_folder(cand))
-		return vn_fail(err, VN_ERR_USAGE, "%s is a folder and %s is not", vn_is_folder(ref) ? ref : cand, vn_is_folder(ref) ? cand : ref);
+		return vn_fail(err, VN_ERR_USAGE, "%s is a folder and %s is not", vn_is_folder(ref) ? ref : cand,
+		               vn_is_folder(ref) ? cand : ref);
 	if ((st = vn_is_folder(ref) ? add_folders(k, ref, cand, x, err) : add_pair(k, ref, cand, x, err)))
 		return st;
 	if (x->text.m == 0)
@@ -323,7 +375,7 @@ static vn_status run_recordings(command *k, vn_error *err)
 	vn_status     st = x && about ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d candidates", n);
 
 	if (!st && k->report.path)
-		st = vn_place_check(k->report.path, VN_PLACE_TEXT, k->report.force, err);
+		st = vn_place_check(k->report.path, VN_PLACE_REPORT, k->report.force, err);
 	for (int i = 0; !st && i < k->n_files; i++)
 		if (k->report.path && vn_same_file(k->report.path, k->file[i]))
 			st = vn_fail(err, VN_ERR_USAGE, "%s: is evaluated; the report does not replace it", k->report.path);
@@ -332,14 +384,16 @@ static vn_status run_recordings(command *k, vn_error *err)
 		st = evaluate_recorded(k, k->file[i + 1], &x[i], err);
 		vn_recorded_text *t = &x[i].text;
 		o.window = t->longest > o.window ? t->longest : o.window;
-		about[i] = (vn_evaluated) { .recorded = { k->file[0], k->file[i + 1] }, .unscored = t->unscored, .weights = x[i].weights, .source = "",
-		                            .o = &o, .e = &x[i].e };
+		about[i] = (vn_evaluated) { .recorded = { k->file[0], k->file[i + 1] }, .unscored = t->unscored,
+			.weights = x[i].weights, .source = "", .o = &o, .e = &x[i].e, .garbage = &x[i].garbage };
 		for (int s = 0; s < 2; s++)
 			about[i].engine[s] = x[i].facts[s];
 		vn_recorded_text_free(t);
 	}
 	if (!st)
 		st = report(k, about, n, err);
+	for (int i = 0; x && i < n; i++)
+		vn_lines_free(&x[i].garbage);
 	free(about);
 	free(x);
 	return st;

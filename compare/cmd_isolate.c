@@ -37,17 +37,25 @@ static vn_option_taker take_precision;
 
 static const vn_option options[] = {
 	VN_GROUP("What to run"),
-	{ "prompt", 0, VN_INTO(command, source.text), .argument = "TEXT|@FILE", .help = "Run this text, or the contents of a file or pipe, as for vernier capture." },
+	{ "prompt", 0, VN_INTO(command, source.text), .argument = "TEXT|@FILE",
+	  .help = "Run this text, or the contents of a file or pipe, as for vernier capture." },
 	{ "no-special-tokens", 0, VN_INTO(command, source.no_special),
 	  .help = "Add no special tokens to the prompt. Default: add those that the tokenizer's file asks for." },
-	{ "ids", 0, VN_INTO(command, source.list), .argument = "LIST|@FILE", .help = "Run these token ids: 1,2,3, or [1,2,3], or a file or pipe that holds them, JSON too." },
-	{ "ids-from", 0, VN_INTO(command, source.recording), .argument = "REC", .help = "Run the token ids of the prompt of the recording REC." },
-	{ "force-ids", 0, VN_INTO(command, forced), .argument = "LIST|@FILE", .help = "Then decode these tokens, one step each. Default: none." },
-	{ "force-ids-from", 0, VN_INTO(command, forced_from), .argument = "REC", .help = "Then decode the tokens that were decoded in the recording REC." },
+	{ "ids", 0, VN_INTO(command, source.list), .argument = "LIST|@FILE",
+	  .help = "Run these token ids: 1,2,3, or [1,2,3], or a file or pipe that holds them, JSON too." },
+	{ "ids-from", 0, VN_INTO(command, source.recording), .argument = "REC",
+	  .help = "Run the token ids of the prompt of the recording REC." },
+	{ "force-ids", 0, VN_INTO(command, forced), .argument = "LIST|@FILE",
+	  .help = "Then decode these tokens, one step each. Default: none." },
+	{ "force-ids-from", 0, VN_INTO(command, forced_from), .argument = "REC",
+	  .help = "Then decode the tokens that were decoded in the recording REC." },
 	VN_GROUP("What is good"),
 	{ "limits", 0, VN_INTO(command, o.limits), .argument = "FILE",
-	  .help = "A run is good if it is within these limits, as vernier compare judges. Default: the shipped limits for the candidate's precision." },
-	{ "points", 0, VN_COLLECT(command, point, o.recipe.n_patterns), .argument = "GLOB", .help = "Judge only these checkpoints. Default: all." },
+	  .help =
+	      "A run is good if it is within these limits, as vernier compare judges. Default: the shipped limits for the "
+	      "candidate's precision." },
+	{ "points", 0, VN_COLLECT(command, point, o.recipe.n_patterns), .argument = "GLOB",
+	  .help = "Judge only these checkpoints. Default: all." },
 	{ "reference-precision", 0, VN_INTO(command, as), .argument = "P", .words = &vn_policy_names,
 	  .help = "Precision of the replaced operations and of the floor. Default: the run's own." },
 	VN_GROUP("The GPU"),
@@ -58,27 +66,39 @@ static const vn_option options[] = {
 	{ "kv", 0, VN_CHOOSE(command, kv), .argument = "contiguous|paged",
 	  .help = "Layout of keys and values on the GPU: in one piece, or in blocks. Default: contiguous." },
 	{ "inject", 0, VN_COLLECT(command, inject, n_inject), .argument = "FAULT@GLOB",
-	  .help = "Make this fault in the GPU run, to see it found. Only faults of vernier points --faults that leave the nodes as they are can be used." },
+	  .help =
+	      "Make this fault in the GPU run, to see it found. Only faults of vernier points --faults that leave the "
+	      "nodes as they are can be used." },
 	VN_GROUP("Another engine"),
 	{ "check", 0, VN_INTO(command, o.check), .argument = "CMD",
-	  .help = "Drive another engine instead of the GPU: sh runs CMD once for each set, with the names of the operations to replace, comma-separated, in "
-	          "VERNIER_FORCE_REF. CMD must exit with 0 if its run is good and with 1 if it is bad." },
+	  .help = "Drive another engine instead of the GPU: sh runs CMD once for each set, with the names of the "
+	          "operations to replace, comma-separated, in VERNIER_FORCE_REF. CMD must exit with 0 if its run is good "
+	          "and with 1 if it is bad." },
 	{ "check-recording", 0, VN_INTO(command, o.recording), .argument = "FILE",
-	  .help = "CMD writes this recording and exits with 0; the run is good if the recording is within the limits. FILE is removed after each run." },
-	{ "allow", 0, .kind = VN_TAKE_EACH, .take = vn_take_allow, .at = offsetof(command, o.compare.allow), .argument = "WORDS", .words = &vn_allow_names,
+	  .help =
+	      "CMD writes this recording and exits with 0; the run is good if the recording is within the limits. FILE is "
+	      "removed after each run." },
+	{ "allow", 0, .kind = VN_TAKE_EACH, .take = vn_take_allow, .at = offsetof(command, o.compare.allow),
+	  .argument = "WORDS", .words = &vn_allow_names,
 	  .help = "Differences to allow in the recording of CMD, comma-separated, as for vernier compare. Default: none." },
 	VN_GROUP("The report"),
 	VN_THREADS_OPTION(command, o.compare.threads),
 	VN_REPORTING_OPTIONS(command, report),
-	{ "force", 0, VN_INTO(command, report.force), .help = "Replace a report, or the FILE of --check-recording, that exists." },
+	{ "force", 0, VN_INTO(command, report.force),
+	  .help =
+	      "Replace an older report, or the FILE of --check-recording. A file that vernier did not write is never "
+	      "replaced." },
 	VN_STRICT_OPTION(command, report.strict, ""),
 };
 
 const vn_command vn_isolate_command = {
-	.name = "isolate", .synopsis = "MODEL --ids LIST|--ids-from REC|--prompt TEXT [OPTION]...\nMODEL --check CMD [OPTION]...",
-	.about = "Find the operations that must be replaced by the reference to bring a run back within its limits (specs/isolate.md). The candidate is the GPU, or "
-	         "any engine that a command drives. If VERNIER_FORCE_REF is set, each of its globs (such as '*.{q,k}_rope') is tried first and is a row of the report.",
-	.option = options, .n = sizeof options / sizeof *options,
+	.name = "isolate",
+	.synopsis = "MODEL --ids LIST|--ids-from REC|--prompt TEXT [OPTION]...\nMODEL --check CMD [OPTION]...",
+	.about = "Find the operations that must be replaced by the reference to bring a run back within its limits "
+			 "(specs/isolate.md). The candidate is the GPU, or any engine that a command drives. If VERNIER_FORCE_REF "
+			 "is set, each of its globs (such as '*.{q,k}_rope') is tried first and is a row of the report.",
+	.option = options,
+	.n = sizeof options / sizeof *options,
 	.status = "0 nothing to isolate, 1 outside the limits, isolated or not (or a warning with --strict), 2 trouble",
 };
 
@@ -101,8 +121,12 @@ static vn_status take_precision(void *to, const vn_option *option, const char *v
 /* An option that is for the GPU of this process alone; NULL: none is given. */
 static const char *gpu_alone(const command *k)
 {
-	return k->as ? "--reference-precision" : k->precision || k->o.cand.n_precise ? "--precision" : k->n_inject ? "--inject"
-	       : k->o.cand.device >= 0 ? "--device" : k->kv >= 0 ? "--kv" : NULL;
+	return k->as                                 ? "--reference-precision"
+	       : k->precision || k->o.cand.n_precise ? "--precision"
+	       : k->n_inject                         ? "--inject"
+	       : k->o.cand.device >= 0               ? "--device"
+	       : k->kv >= 0                          ? "--kv"
+	                                             : NULL;
 }
 
 /* Each GLOB of --points is one. */
@@ -149,7 +173,8 @@ static int check(command *k, int argc, char **argv)
 /* 0: go on; 1: help was asked for; 2: wrong. */
 static int arguments(command *k, int argc, char **argv)
 {
-	*k = (command) { .kv = -1, .report.format = VN_FORM_UNSAID, .o = { .cand.device = -1, .recipe = { .first_layer = -1, .last_layer = -1 } } };
+	*k = (command) { .kv = -1, .report.format = VN_FORM_UNSAID,
+		.o = { .cand.device = -1, .recipe = { .first_layer = -1, .last_layer = -1 } } };
 	const int st = vn_options_read(&vn_isolate_command, argc, argv, k);
 	vn_reporting_choose(&k->report);
 	return st ? st : check(k, argc, argv);
@@ -201,7 +226,8 @@ static vn_status report(const command *k, const vn_experiment *x, const vn_repai
 		vn_say_source(&k->source, source);
 	say_gpu(k, gpu);
 	const shown s = { .json = k->report.json, .x = x, .r = r,
-	                  .about = { .model = k->model, .candidate = k->o.check ? k->o.check : "gpu", .precision = k->o.check ? NULL : k->precision,
+	                  .about = { .model = k->model, .candidate = k->o.check ? k->o.check : "gpu",
+	                  	.precision = k->o.check ? NULL : k->precision,
 	                             .tokens = k->o.recipe.n_ids + k->o.recipe.decode, .source = source, .gpu = gpu + 1 } };
 	return vn_output_report(k->report.path, k->report.force, write_report, &s, err);
 }
@@ -227,11 +253,14 @@ static vn_status make_faulty(command *k, const vn_model *m, vn_faulty **f, vn_er
 
 	for (int i = 0; i < k->n_inject && !st; i++)
 		if (vn_recorder_fault_find(k->inject[i]) >= 0)
-			return vn_fail(err, VN_ERR_USAGE, "--inject: %s is a mistake of the recording, but isolate records nothing", k->inject[i]);
+			return vn_fail(err, VN_ERR_USAGE, "--inject: %s is a mistake of the recording, but isolate records nothing",
+			               k->inject[i]);
 		else if ((st = vn_faulty_inject(*f, k->inject[i], err)))
 			return vn_context(err, st, "--inject");
 	if (!st && *f && !vn_faulty_keeps_nodes(*f))
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "--inject: a fault that adds nodes or changes their inputs cannot be combined with the healthy reference");
+		return vn_fail(
+			err, VN_ERR_UNSUPPORTED,
+			"--inject: a fault that adds nodes or changes their inputs cannot be combined with the healthy reference");
 	k->o.cand.faulty = *f;
 	return st;
 }
@@ -244,12 +273,16 @@ static vn_status run(command *k, bool *healthy, vn_error *err)
 	int32_t    *forced = NULL;
 	vn_status   st;
 
-	if ((k->report.path && (st = vn_place_check(k->report.path, VN_PLACE_TEXT, k->report.force, err))) ||
+	if ((k->report.path && (st = vn_place_check(k->report.path, VN_PLACE_REPORT, k->report.force, err))) ||
 	    (k->o.recording && (st = vn_place_check(k->o.recording, VN_PLACE_RECORDING, k->report.force, err))) ||
+	    (st = vn_ids_kept(k->o.recording, k->source.recording, err)) ||
+	    (st = vn_ids_kept(k->o.recording, k->forced_from, err)) ||
 	    (k->forced && (st = vn_read_ids("--force-ids", k->forced, &forced, &k->o.recipe.decode, err))) ||
-	    (k->forced_from && (st = vn_ids_from("--force-ids-from", k->forced_from, VN_IDS_DECODED, &forced, &k->o.recipe.decode, err))) ||
+	    (k->forced_from &&
+	     (st = vn_ids_from("--force-ids-from", k->forced_from, VN_IDS_DECODED, &forced, &k->o.recipe.decode, err))) ||
 	    (st = vn_model_open(k->model, &m, err)) || (st = make_faulty(k, m, &faulty, err)) ||
-	    ((k->source.list || k->source.recording || k->source.text) && (st = vn_prompt_read(k->model, &k->source, &text, err))))
+	    ((k->source.list || k->source.recording || k->source.text) &&
+	     (st = vn_prompt_read(k->model, &k->source, &text, err))))
 		goto done;
 	vn_prompt_warn("isolate", m, NULL);
 	k->o.model = m;

@@ -35,7 +35,7 @@ static void show(vn_limits *l, const char *name)
 	printf("%s\n", name);
 	for (int m = 0; m < VN_N_METRICS; m++)
 		for (int f = 0; f < VN_N_FORMS; f++) {
-			/* Defaults for logits say nothing of other checkpoints. */
+			/* Defaults for logits do not apply to other checkpoints. */
 			if (!set.limit[f][m].rule || (vn_metric_get((vn_metric)m)->scores && !set.limit[f][m].rule->match
 			    && strcmp(name, "logits") != 0))
 				continue;
@@ -53,7 +53,8 @@ static void show(vn_limits *l, const char *name)
 	if (set.operation)
 		printf("  %-28s allowed         %s:%d\n", "operation", set.operation->file, set.operation->line);
 	if (set.accumulated_fails)
-		printf("  %-28s fail            %s:%d\n", "accumulated", set.accumulated_fails->file, set.accumulated_fails->line);
+		printf("  %-28s fail            %s:%d\n", "accumulated", set.accumulated_fails->file,
+		       set.accumulated_fails->line);
 	if (!n)
 		printf("  no other limit\n");
 }
@@ -68,7 +69,7 @@ static void show_metrics(void)
 	}
 }
 
-/* One checkpoint of every point. */
+/* One checkpoint name for every point. */
 static const char **points(void)
 {
 	static char        room[VN_N_POINTS][64];
@@ -97,12 +98,15 @@ typedef struct command {
 
 static const vn_option options[] = {
 	{ "recording", 0, VN_INTO(command, recording), .argument = "REC",
-	  .help = "For each rule, print which checkpoints of REC it matches, and at how many of them it applies in the end. Warn of rules that match nothing, of "
-	          "limits that a tensor of zeros meets, and of limits that rounding alone breaks. Default: print the limits." },
+	  .help = "For each rule, print which checkpoints of REC it matches, and at how many of them it applies in the "
+	          "end. Warn of rules that match nothing, of limits that a tensor of zeros meets, and of limits that "
+	          "rounding alone breaks. Default: print the limits." },
 	{ "dtype", 0, VN_INTO(command, dtype_text), .argument = "D",
 	  .help = "The candidate's format, for the rounding test: f16, bf16, f32, f8_e4m3... Default: REC's own." },
 	{ "names", 0, VN_COLLECT(command, map, n_maps), .argument = "MAP",
-	  .help = "Translate REC's names by a name map: hf, vllm, llama.cpp, or a file, as for compare. Default: names as they are." },
+	  .help =
+	      "Translate REC's names by a name map: hf, vllm, llama.cpp, or a file, as for compare. Default: names as they "
+	      "are." },
 	VN_FORMAT_OPTION(command, json, " JSON has the schema vernier-limits/1."),
 	VN_THREADS_OPTION(command, threads),
 	VN_STRICT_OPTION(command, strict, ""),
@@ -110,13 +114,14 @@ static const vn_option options[] = {
 
 const vn_command vn_limits_command = {
 	.name = "limits", .synopsis = "FILE [NAME...] [OPTION]...",
-	.about = "Check a limits file, or shipped limits by name (fp32.yaml), and print the resulting limits of each checkpoint NAME (layer3.q_rope), or of one "
-	         "checkpoint per point, and then the metrics that can be limited.",
+	.about = "Check a limits file, or shipped limits by name (fp32.yaml), and print the resulting limits of each "
+	         "checkpoint NAME (layer3.q_rope), or of one checkpoint per point, and then the metrics that can be "
+	         "limited.",
 	.option = options, .n = sizeof options / sizeof *options,
 	.status = "0 well formed, 1 well formed with a warning (--strict), 2 not well formed, or trouble",
 };
 
-/* 0 to go on, 1 help was asked for, 2 wrong. */
+/* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
 static int arguments(command *k, int argc, char **argv)
 {
 	const int st = vn_options_read(&vn_limits_command, argc, argv, k);
@@ -156,12 +161,13 @@ static void print(const command *k, const vn_limits_use *u)
 	show_metrics();
 }
 
-/* As compare sees one. *both: to be closed, whatever happened. */
+/* Opens the recording as compare would. The caller closes *both even after a failure. */
 static vn_status open_recording(const command *k, vn_comparison *both, vn_error *err)
 {
 	if (!k->n_maps)
 		return vn_recording_open(k->recording, &both->opened.ref, err);
-	vn_sides sides = { .ref = k->recording, .cand = &k->recording, .n_cand = 1, .n_names = k->n_maps, .n_ref_names = k->n_maps, .batch_row = -1 };
+	vn_sides sides = { .ref = k->recording, .cand = &k->recording, .n_cand = 1, .n_names = k->n_maps,
+		.n_ref_names = k->n_maps, .batch_row = -1 };
 	memcpy(sides.names, k->map, sizeof k->map);
 	memcpy(sides.ref_names, k->map, sizeof k->map);
 	return vn_sides_open(&sides, both, err);

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 typedef struct command {
-	vn_healthy pair; /* of the person's own files */
-	const char *only; /* a glob on group/name; NULL */
+	vn_healthy pair; /* the pair of files given by the user */
+	const char *only; /* glob on group/name, or NULL */
 	int        json, threads;
 	bool       strict;
 } command;
@@ -25,27 +25,35 @@ typedef struct command {
 
 static const vn_option options[] = {
 	{ "floor", 0, VN_INTO(command, pair.floor), .argument = "FILE",
-	  .help = "A recording of the reference in the candidate's precision. Small changes of a 16-bit run can be seen only in units of a floor, and are not "
-	          "tried without one. Default: none." },
+	  .help = "A recording of the reference in the candidate's precision. Small changes of a 16-bit run can be seen "
+	          "only in units of a floor, and are not tried without one. Default: none." },
 	{ "model", 0, VN_INTO(command, pair.model), .argument = "MODEL",
-	  .help = "The model that REF was run with, for mutations of a reference that only its model reveals. Default: none." },
-	{ "limits", 0, VN_INTO(command, pair.limits), .argument = "FILE", .help = "Test these limits. Default: the shipped ones." },
-	{ "only", 0, VN_INTO(command, only), .argument = "GLOB", .help = "Make only these mutations, such as 'numbers/*'. Default: all." },
+	  .help =
+	      "The model that REF was run with, for mutations of a reference that only its model reveals. Default: none." },
+	{ "limits", 0, VN_INTO(command, pair.limits), .argument = "FILE",
+	  .help = "Test these limits. Default: the shipped ones." },
+	{ "only", 0, VN_INTO(command, only), .argument = "GLOB",
+	  .help = "Make only these mutations, such as 'numbers/*'. Default: all." },
 	VN_FORMAT_OPTION(command, json, ""),
 	VN_STRICT_OPTION(command, strict, ""),
 	VN_THREADS_OPTION(command, threads),
 };
 
 const vn_command vn_selftest_command = {
-	.name = "selftest", .synopsis = "[REF [CAND]] [OPTION]...",
-	.about = "Change copies of healthy recordings in every way that is known to go wrong, compare each as vernier compare does, and show that each mutation is "
-	         "found for what it is.\n"
-	         "REF and CAND are two recordings that are within their limits. REF alone is compared with itself. Without REF, vernier makes recordings of a small "
-	         "synthetic model in every precision.",
-	.option = options, .n = sizeof options / sizeof *options, .status = "0 all caught and no false alarm, 1 something was missed (or a warning with --strict), 2 trouble",
+	.name = "selftest",
+	.synopsis = "[REF [CAND]] [OPTION]...",
+	.about =
+		"Change copies of healthy recordings in every way that is known to go wrong, compare each as vernier compare "
+		"does, and show that each mutation is "
+		"found for what it is.\n"
+		"REF and CAND are two recordings that are within their limits. REF alone is compared with itself. "
+		"Without REF, vernier makes recordings of a small synthetic model in every precision.",
+	.option = options,
+	.n = sizeof options / sizeof *options,
+	.status = "0 all caught and no false alarm, 1 something was missed (or a warning with --strict), 2 trouble",
 };
 
-/* 0 to go on, 1 help was asked for, 2 wrong. */
+/* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
 static int arguments(command *k, int argc, char **argv)
 {
 	vn_error  err;
@@ -73,7 +81,8 @@ static vn_status make_dir(char *dir, size_t room, vn_error *err)
 		return vn_fail(err, VN_ERR_IO, "%.80s...: path too long", where);
 	if (!mkdtemp(dir)) {
 		dir[0] = '\0';
-		return vn_fail(err, VN_ERR_IO, "%s: no directory can be made there: %s", where && *where ? where : "/tmp", strerror(errno));
+		return vn_fail(err, VN_ERR_IO, "%s: no directory can be made there: %s", where && *where ? where : "/tmp",
+		               strerror(errno));
 	}
 	vn_temporary_add(dir);
 	return VN_OK;
@@ -88,7 +97,8 @@ static bool wanted(const command *k, const vn_mutation_group *g, const vn_mutati
 	return !k->only || vn_glob_match(k->only, name);
 }
 
-static vn_status try_all(const command *k, const vn_selftest *s, int p, const char *dir, vn_progress *bar, vn_error *err)
+static vn_status try_all(const command *k, const vn_selftest *s, int p, const char *dir, vn_progress *bar,
+                         vn_error *err)
 {
 	vn_outcome *o = &s->outcome[p * (s->n_mutations + 1)];
 	const int   first = p * (s->n_mutations + 1);
@@ -100,7 +110,8 @@ static vn_status try_all(const command *k, const vn_selftest *s, int p, const ch
 	if (st)
 		return st;
 	st = vn_mutation_harness_healthy(c, &o[0], err);
-	if (!st && steps && o[0].caught == VN_CAUGHT && !(st = vn_mutation_harness_open(steps, dir, k->threads, &of_steps, err)))
+	if (!st && steps && o[0].caught == VN_CAUGHT &&
+	    !(st = vn_mutation_harness_open(steps, dir, k->threads, &of_steps, err)))
 		st = vn_mutation_harness_healthy(of_steps, &o[0], err);
 	for (const vn_mutation_group *g = vn_mutation_groups; g->name; g++)
 		for (const vn_mutation *m = g->mutation; m->name && !st; m++, i++) {
@@ -108,7 +119,8 @@ static vn_status try_all(const command *k, const vn_selftest *s, int p, const ch
 			o[i].caught = VN_ELSEWHERE;
 			if (!wanted(k, g, m))
 				continue;
-			st = vn_interrupted() ? vn_fail(err, VN_ERR_INTERRUPTED, "interrupted") : vn_mutation_harness_try(m->when && of_steps ? of_steps : c, m, &o[i], err);
+			st = vn_interrupted() ? vn_fail(err, VN_ERR_INTERRUPTED, "interrupted")
+			                      : vn_mutation_harness_try(m->when && of_steps ? of_steps : c, m, &o[i], err);
 		}
 	vn_mutation_harness_close(of_steps);
 	vn_mutation_harness_close(c);
@@ -134,7 +146,9 @@ static vn_status run(const command *k, vn_selftest *s, vn_own_runs *own, const c
 		st = try_all(k, s, p, dir, &bar, err);
 	vn_progress_stop(&bar);
 	if (!st && vn_selftest_count(s, VN_CAUGHT) + vn_selftest_count(s, VN_MISSED) == 0)
-		st = vn_fail(err, VN_ERR_USAGE, k->only ? "--only '%s' leaves no mutation to try" : "%s holds no tensor that a mutation can change",
+		st = vn_fail(err, VN_ERR_USAGE,
+		             k->only ? "--only '%s' leaves no mutation to try"
+		                     : "%s holds no tensor that a mutation can change",
 		             k->only ? k->only : k->pair.ref);
 	return st;
 }

@@ -15,15 +15,20 @@ typedef struct command {
 	bool        force;
 } command;
 
-static const vn_dtype dtypes[] = { VN_BF16, VN_F16, VN_F32 }; /* as --dtype has its words */
+static const vn_dtype dtypes[] = { VN_BF16, VN_F16, VN_F32 }; /* in the order of the words of --dtype */
 
 static const vn_option options[] = {
 	{ "output", 'o', VN_INTO(command, dir), .argument = "DIR", .help = "Write the model to this directory. Required." },
 	{ "force", 0, VN_INTO(command, force),
-	  .help = "Replace a DIR that holds such a model. A DIR that holds any other file is refused. The old model is removed when the new one is complete." },
-	{ "layers", 0, VN_INTO(command, layers), VN_RANGE(1, VN_SYNTH_LAYERS), .argument = "N", .help = "Number of layers, 1 to 1024. Default: that of the shape." },
-	{ "dtype", 0, VN_CHOOSE(command, dtype), .argument = "bf16|f16|f32", .help = "Format of the weights. Default: bf16." },
-	{ "seed", 0, VN_INTO(command, seed), VN_RANGE(0, INT64_MAX), .argument = "N", .help = "Seed of the weights. Default: 0." },
+	  .help =
+	      "Replace a DIR that holds such a model. A DIR that holds any other file is refused. The old model is removed "
+	      "when the new one is complete." },
+	{ "layers", 0, VN_INTO(command, layers), VN_RANGE(1, VN_SYNTH_LAYERS), .argument = "N",
+	  .help = "Number of layers, 1 to 1024. Default: that of the shape." },
+	{ "dtype", 0, VN_CHOOSE(command, dtype), .argument = "bf16|f16|f32",
+	  .help = "Format of the weights. Default: bf16." },
+	{ "seed", 0, VN_INTO(command, seed), VN_RANGE(0, INT64_MAX), .argument = "N",
+	  .help = "Seed of the weights. Default: 0." },
 };
 _Static_assert(VN_SYNTH_LAYERS == 1024, "as the help says");
 
@@ -55,7 +60,8 @@ int cmd_synth(int argc, char **argv)
 		return complain(argc > optind ? "one SHAPE, not several" : "a SHAPE is needed");
 	if (!k.dir)
 		return complain("-o DIR is missing");
-	const vn_synth_options o = { .dtype = dtypes[k.dtype], .layers = k.layers, .seed = (uint64_t)k.seed, .force = k.force, .progress = true };
+	const vn_synth_options o = { .dtype = dtypes[k.dtype], .layers = k.layers, .seed = (uint64_t)k.seed,
+		.force = k.force, .progress = true };
 	if (vn_synth_write(argv[optind], k.dir, &o, &err)) {
 		fprintf(stderr, "vernier synth: %s\n", err.text);
 		return 2;

@@ -8,7 +8,6 @@
 #include "compare/text/output.h"
 
 #include "capture/base/warnings.h"
-#include "capture/file/place.h"
 
 #include "libref/base/text.h"
 
@@ -33,36 +32,47 @@ enum { UNSAID = -1 };
 
 static const vn_option options[] = {
 	VN_GROUP("What is shown"),
-	{ "first", 0, VN_INTO(command, first), VN_RANGE(0, VN_TABLE_VALUES), .argument = "N", .help = "Show the first N values of the token. Default: 8." },
+	{ "first", 0, VN_INTO(command, first), VN_RANGE(0, VN_TABLE_VALUES), .argument = "N",
+	  .help = "Show the first N values of the token. Default: 8." },
 	{ "token", 0, VN_INTO(command, token), .argument = "N|worst",
-	  .help = "The token whose values are shown, counted from 0 in each step; worst: at each checkpoint the token with the largest error. Default: worst." },
+	  .help =
+	      "The token whose values are shown, counted from 0 in each step; worst: at each checkpoint the token with the "
+	      "largest error. Default: worst." },
 	VN_POINTS_OPTION(command, how),
 	VN_GROUP("How it is judged"),
-	{ "limits", 0, VN_INTO(command, limits), .argument = "FILE", .help = "The limits. Default: the shipped limits for each candidate's precision." },
+	{ "limits", 0, VN_INTO(command, limits), .argument = "FILE",
+	  .help = "The limits. Default: the shipped limits for each candidate's precision." },
 	VN_ALLOW_OPTION(command, how),
 	VN_STRICT_OPTION(command, how.o.strict, ". A candidate with a warning is outside its limits"),
-	{ "model", 0, VN_INTO(command, how.o.model), .argument = "MODEL", .help = "Compute the floor with these weights, as vernier compare does. Default: none." },
-	{ "floor", 0, VN_INTO(command, floor), .argument = "FILE", .help = "Take the floor from this recording. Default: none." },
-	{ "names", 0, VN_COLLECT(command, sides.names, sides.n_names), .argument = "MAP", .help = "Translate the candidates' names by a map. Default: names as they are." },
-	{ "ref-names", 0, VN_COLLECT(command, sides.ref_names, sides.n_ref_names), .argument = "MAP", .help = "Translate REF's names. Default: names as they are." },
+	{ "model", 0, VN_INTO(command, how.o.model), .argument = "MODEL",
+	  .help = "Compute the floor with these weights, as vernier compare does. Default: none." },
+	{ "floor", 0, VN_INTO(command, floor), .argument = "FILE",
+	  .help = "Take the floor from this recording. Default: none." },
+	{ "names", 0, VN_COLLECT(command, sides.names, sides.n_names), .argument = "MAP",
+	  .help = "Translate the candidates' names by a map. Default: names as they are." },
+	{ "ref-names", 0, VN_COLLECT(command, sides.ref_names, sides.n_ref_names), .argument = "MAP",
+	  .help = "Translate REF's names. Default: names as they are." },
 	VN_THREADS_OPTION(command, how.o.threads),
 	VN_GROUP("The table"),
 	{ "format", 0, VN_CHOOSE(command, form), .argument = "text|markdown|html|csv",
 	  .help = "Form of the table. Default: text, or by the ending of PATH: .md, .html, .csv." },
 	{ "output", 'o', VN_INTO(command, path), .argument = "PATH", .help = "Write the table to PATH. Default: stdout." },
-	{ "force", 0, VN_INTO(command, force), .help = "Replace a PATH that exists." },
+	{ "force", 0, VN_INTO(command, force),
+	  .help = "Replace an older table. A file that vernier did not write is never replaced." },
 };
 
 const vn_command vn_table_command = {
 	.name = "table", .synopsis = "REF CAND... [OPTION]...",
-	.about = "For every checkpoint, the first values of one token in REF and in each of up to 16 candidates, minimum, maximum, mean and rms of the whole "
-	         "tensor, the largest absolute and relative error, and the status that vernier compare gives (specs/table.md).",
+	.about = "For every checkpoint, the first values of one token in REF and in each of up to 16 candidates, minimum, "
+	         "maximum, mean and rms of the whole tensor, the largest absolute and relative error, and the status that "
+	         "vernier compare gives (specs/table.md).",
 	.option = options, .n = sizeof options / sizeof *options, .status = "0 within limits, 1 outside, 2 trouble",
 };
 
 static int form_of(const char *path)
 {
-	static const struct { const char *end; vn_table_form form; } by[] = { { ".md", VN_TABLE_MARKDOWN }, { ".html", VN_TABLE_HTML }, { ".csv", VN_TABLE_CSV } };
+	static const struct { const char *end; vn_table_form form; } by[] = { { ".md", VN_TABLE_MARKDOWN },
+		{ ".html", VN_TABLE_HTML }, { ".csv", VN_TABLE_CSV } };
 	const char *end = path ? strrchr(path, '.') : NULL;
 	for (size_t i = 0; end && i < sizeof by / sizeof *by; i++)
 		if (strcmp(end, by[i].end) == 0)
@@ -70,7 +80,7 @@ static int form_of(const char *path)
 	return VN_TABLE_TEXT;
 }
 
-/* 0 to go on, 1 help was asked for, 2 wrong. */
+/* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
 static int arguments(command *k, int argc, char **argv)
 {
 	int st = vn_options_read(&vn_table_command, argc, argv, k);
@@ -78,7 +88,7 @@ static int arguments(command *k, int argc, char **argv)
 	if (st)
 		return st;
 	if (argc - optind < 2)
-		return complain("a reference and at least one candidate are needed; %d files given", argc - optind);
+		return complain("a reference and at least one candidate are needed; %d given", argc - optind);
 	if (argc - optind > 1 + VN_MANY_MOST)
 		return complain("at most %d candidates, not %d", VN_MANY_MOST, argc - optind - 1);
 	k->table.token = VN_TABLE_WORST;
@@ -104,10 +114,10 @@ static vn_status check_files(const command *k, vn_error *err)
 		if (k->path && (vn_same_file(k->path, k->cand[i]) || vn_same_file(k->path, k->ref)))
 			return vn_fail(err, VN_ERR_USAGE, "%s: is read for this table; the table does not replace it", k->path);
 		if (vn_same_file(k->ref, k->cand[i]) && !(k->how.o.allow & VN_ALLOW_ITSELF))
-			return vn_fail(err, VN_ERR_USAGE, "%s is the same file as the reference, %s: a recording always agrees with itself "
-			               "(--allow itself compares it all the same)", k->cand[i], k->ref);
+			return vn_fail(err, VN_ERR_USAGE, "%s is the same file as the reference, %s: a recording always agrees "
+			               "with itself (--allow itself compares it all the same)", k->cand[i], k->ref);
 	}
-	return k->path ? vn_place_check(k->path, VN_PLACE_TEXT, k->force, err) : VN_OK;
+	return k->path ? vn_place_check(k->path, VN_PLACE_REPORT, k->force, err) : VN_OK;
 }
 
 static vn_status judge(const command *k, const char *cand, vn_comparison *c, vn_error *err)
@@ -123,12 +133,13 @@ static vn_status judge(const command *k, const char *cand, vn_comparison *c, vn_
 	if ((st = vn_sides_open(&sides, c, err)))
 		return st;
 	const char *precision = vn_facts_get(vn_recording_run(c->opened.cand), "precision");
-	st = k->limits ? vn_limits_open(k->limits, &c->request.limits, err)
-	               : vn_limits_own(precision ? precision : "", vn_recording_family(c->opened.cand), &c->request.limits, err);
+	st = k->limits
+	         ? vn_limits_open(k->limits, &c->request.limits, err)
+	         : vn_limits_own(precision ? precision : "", vn_recording_family(c->opened.cand), &c->request.limits, err);
 	return st ? vn_context(err, st, "%s", cand) : vn_compare(c, err);
 }
 
-/* The table has no room for them. */
+/* Warnings go to stderr: the table has no room for them. */
 static void warn(const vn_many *m)
 {
 	fflush(stdout);
@@ -142,7 +153,7 @@ static vn_status write_table(const void *context, FILE *out, vn_error *err)
 	return vn_table_write(context, out, err);
 }
 
-/* All stay open: the table reads each tensor of the reference once for all candidates. */
+/* All comparisons stay open, because the table reads each reference tensor once for all candidates. */
 static vn_status make(command *k, vn_many *m, vn_comparison **c, vn_error *err)
 {
 	vn_status st = check_files(k, err);

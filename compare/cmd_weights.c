@@ -25,21 +25,28 @@ typedef struct command {
 
 static const vn_option options[] = {
 	{ "model", 0, VN_INTO(command, model), .argument = "MODEL",
-	  .help = "For recordings: the model of one of them. Its numbers decide what the tables of weights leave open. Default: the tables decide." },
+	  .help =
+	      "For recordings: the model of one of them. Its numbers decide what the tables of weights leave open. "
+	      "Default: the tables decide." },
 	VN_FORMAT_OPTION(command, json, " JSON has the schema vernier-weights/1."),
 	VN_STRICT_OPTION(command, strict, ""),
 	VN_THREADS_OPTION(command, threads),
 };
 
 const vn_command vn_weights_command = {
-	.name = "weights", .synopsis = "A B [OPTION]...",
-	.about = "List the weights that differ between A, the reference, and B, and how: missing, never loaded, transposed, permuted for RoPE, taken from another "
-	         "layer, truncated, quantised, another revision (specs/weights.md).\n"
-	         "A and B are recordings, or models: a directory with config.json and *.safetensors, or a GGUF file.",
-	.option = options, .n = sizeof options / sizeof *options, .status = "0 the same weights, 1 some differ (or a warning with --strict), 2 trouble",
+	.name = "weights",
+	.synopsis = "A B [OPTION]...",
+	.about =
+		"List the weights that differ between A, the reference, and B, and how: missing, never loaded, transposed, "
+		"permuted for RoPE, taken from another "
+		"layer, truncated, quantised, another revision (specs/weights.md).\n"
+		"A and B are recordings, or models: a directory with config.json and *.safetensors, or a GGUF file.",
+	.option = options,
+	.n = sizeof options / sizeof *options,
+	.status = "0 the same weights, 1 some differ (or a warning with --strict), 2 trouble",
 };
 
-/* 0 to go on, 1 help was asked for, 2 wrong. */
+/* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
 static int arguments(command *k, int argc, char **argv)
 {
 	const int st = vn_options_read(&vn_weights_command, argc, argv, k);
@@ -52,8 +59,9 @@ static int arguments(command *k, int argc, char **argv)
 	return 0;
 }
 
-/* Numbers for the sides that have none, where the model's files are theirs. */
-static vn_status take_numbers(const command *k, const vn_model *m, vn_opened_weights w[2], vn_tensor *numbers[2], vn_error *err)
+/* Takes numbers from the model's files for sides that have none, if the files are those of the side. */
+static vn_status take_numbers(const command *k, const vn_model *m, vn_opened_weights w[2], vn_tensor *numbers[2],
+                              vn_error *err)
 {
 	vn_status st = VN_OK;
 	bool      any = false;
@@ -67,10 +75,12 @@ static vn_status take_numbers(const command *k, const vn_model *m, vn_opened_wei
 		if (!w[s].side.plan)
 			w[s].side.plan = vn_model_plan(m);
 	}
-	return st || any ? st : vn_fail(err, VN_ERR_MISMATCH, "%s: holds no weight of %s or %s", k->model, k->path[0], k->path[1]);
+	return st || any
+	           ? st
+	           : vn_fail(err, VN_ERR_MISMATCH, "%s: holds no weight of %s or %s", k->model, k->path[0], k->path[1]);
 }
 
-/* recordings: both sides are. */
+/* recordings: whether both sides are recordings. */
 static vn_status put_json(const command *k, const vn_weights *w, bool recordings, vn_error *err)
 {
 	vn_lines next = { 0 };

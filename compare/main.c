@@ -30,12 +30,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* A file opened while 0, 1 or 2 is closed would take its number, and what is
- * printed would go into it. */
+/* Opens the standard descriptors that are closed. Otherwise a file opened later would take such a number, and
+ * printed text would go into it. */
 static void occupy_standard_streams(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-		/* Results that go nowhere are trouble: what is opened to read cannot be written. */
+		/* A descriptor opened for reading cannot be written, so output that goes nowhere is reported as trouble. */
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR) != fd)
 			_exit(2);
 }
@@ -52,21 +52,25 @@ static const struct {
 #else
 	{ "capture", cmd_capture, "run a model on the reference, and record it", ALWAYS, &vn_capture_command },
 #endif
-	{ "compare", cmd_compare, "judge one recording by another: where do they begin to differ?", WITH_MODEL, &vn_compare_command },
+	{ "compare", cmd_compare, "judge one recording by another: where do they begin to differ?", WITH_MODEL,
+	  &vn_compare_command },
 	{ "explain", cmd_explain, "compare, and name the mistake that makes each difference", ALWAYS, &vn_explain_command },
 	{ "table", cmd_table, "show the values of two recordings or more side by side", WITH_MODEL, &vn_table_command },
 	{ "show", cmd_show, "print what a recording holds", NEVER, &vn_show_command },
 	{ "import", cmd_import, "convert another engine's dump to a recording", NEVER, &vn_import_command },
 	{ "weights", cmd_weights, "list the weights that differ between two models, and how", NEVER, &vn_weights_command },
-	{ "isolate", cmd_isolate, "find the operations that must be replaced to repair a run", ALWAYS, &vn_isolate_command },
+	{ "isolate", cmd_isolate, "find the operations that must be replaced to repair a run", ALWAYS,
+	  &vn_isolate_command },
 	{ "evaluate", cmd_evaluate, "perplexity and agreement of two engines on a text", ALWAYS, &vn_evaluate_command },
 	{ "calibrate", cmd_calibrate, "fit limits to healthy recordings", WITH_MODEL, &vn_calibrate_command },
 	{ "limits", cmd_limits, "check a limits file and print the limits that it sets", NEVER, &vn_limits_command },
+	{ "merge", cmd_merge, "join what several processes compared of two folders", NEVER, &vn_merge_command },
 	{ "points", cmd_points, "list the checkpoints of a model, and the known mistakes", NEVER, &vn_points_command },
 #ifdef VERNIER_GPU
 	{ "devices", cmd_devices, "list the Vulkan devices of this machine", NEVER, &vn_devices_command },
 #endif
-	{ "selftest", cmd_selftest, "check that compare catches the mistakes it should catch", ALWAYS, &vn_selftest_command },
+	{ "selftest", cmd_selftest, "check that compare catches the mistakes it should catch", ALWAYS,
+	  &vn_selftest_command },
 	{ "synth", cmd_synth, "write a synthetic model of a real shape", NEVER, &vn_synth_command },
 };
 
@@ -78,12 +82,12 @@ static void usage(FILE *to)
 		fprintf(to, "  %-10s %s\n", command[i].name, command[i].help);
 	fputs("\n  vernier capture ref MODEL --prompt TEXT -o ref.h5\n"
 	      "  vernier compare ref.h5 cand.h5 --model MODEL -o report.html\n"
-	      "  vernier explain ref.h5 cand.h5 --model MODEL\n\n"
+	      "  vernier explain ref.h5 cand.h5 --model MODEL\n"
 	      "vernier help COMMAND describes its options; vernier --version [--verbose].\n"
 	      "Exit status: 0 within limits or done, 1 outside limits, 2 trouble.\n", to);
 }
 
-/* The list of options of vernier.1: `help --man COMMAND`. */
+/* Prints the list of options for vernier.1: `help --man COMMAND`. */
 static int print_manual(const char *name)
 {
 	for (size_t i = 0; i < sizeof command / sizeof *command; i++)
@@ -94,7 +98,7 @@ static int print_manual(const char *name)
 	return vn_complain("help", "--man: no command '%.40s'", name);
 }
 
-/* A manual page for each command, as FOLDER/vernier-COMMAND.1: `help --man-pages FOLDER`. */
+/* Writes a manual page for each command to FOLDER/vernier-COMMAND.1: `help --man-pages FOLDER`. */
 static int write_manual_pages(const char *folder)
 {
 	for (size_t i = 0; i < sizeof command / sizeof *command; i++) {
@@ -103,7 +107,8 @@ static int write_manual_pages(const char *folder)
 
 		if (!command[i].options)
 			continue;
-		if (snprintf(path, sizeof path, "%s/vernier-%s.1", folder, command[i].name) >= (int)sizeof path || !(to = fopen(path, "w")))
+		if (snprintf(path, sizeof path, "%s/vernier-%s.1", folder, command[i].name) >= (int)sizeof path ||
+		    !(to = fopen(path, "w")))
 			return vn_complain("help", "--man-pages: %s: %s", path, strerror(errno));
 		vn_options_page(command[i].options, "vernier", command[i].help, to);
 		const bool whole = !ferror(to);
@@ -113,7 +118,7 @@ static int write_manual_pages(const char *folder)
 	return 0;
 }
 
-/* Where it is installed, with share/vernier and include in it: `help --prefix`. */
+/* Prints the prefix that holds share/vernier and include: `help --prefix`. */
 static int print_prefix(void)
 {
 	static const char below[] = "/share/vernier/limits/fp32.yaml";
@@ -129,7 +134,7 @@ static int print_prefix(void)
 	return 0;
 }
 
-/* `help --completions SHELL`. */
+/* Prints completions: `help --completions SHELL`. */
 static int print_completions(const char *name)
 {
 	vn_completed c[sizeof command / sizeof *command];
@@ -143,13 +148,13 @@ static int print_completions(const char *name)
 	return 0;
 }
 
-/* Starting again (vn_spin_briefly) takes as long as comparing 0.1 GB. */
+/* Whether the command computes. Restarting the program (vn_spin_briefly) costs as much as comparing 0.1 GB. */
 static bool computes(int argc, char **argv)
 {
 	for (size_t i = 0; argc > 1 && i < sizeof command / sizeof *command; i++)
 		if (strcmp(argv[1], command[i].name) == 0 && command[i].computes == WITH_MODEL) {
 			for (int k = 2; k < argc; k++)
-				if (strncmp(argv[k], "--m", 3) == 0) /* options may be cut short */
+				if (strncmp(argv[k], "--m", 3) == 0) /* options may be abbreviated */
 					return true;
 		} else if (strcmp(argv[1], command[i].name) == 0) {
 			return command[i].computes == ALWAYS;
@@ -157,7 +162,7 @@ static bool computes(int argc, char **argv)
 	return false;
 }
 
-/* HDF5 crashes where it gets no memory to begin with; a recording's metadata takes some more. */
+/* HDF5 crashes when memory is short at its start. A recording's metadata needs some more. */
 enum { LEAST_ROOM = 16 << 20 };
 
 static int run(const char *name, int argc, char **argv)
@@ -178,15 +183,15 @@ static int run(const char *name, int argc, char **argv)
 	return 2;
 }
 
-/* What could not be printed was not done: a full disk behind > is trouble. So is a run in which the machine
- * refused something, wherever it did: the answer may lack a piece (trouble.h). A reader that has left (head) is none, and
- * gets no verdict either. */
+/* Output that could not be printed counts as failure: a full disk behind `>` is trouble. So is a run in which
+ * the system refused a request anywhere, because the answer may be incomplete (trouble.h). A reader that left
+ * early (head) is no trouble, but gets no verdict either. */
 static int finish(int status)
 {
 	vn_error err;
 
 	if (fflush(stdout) != 0 || ferror(stdout)) {
-		if (status != 2) /* else there is a line already */
+		if (status != 2) /* otherwise an error was already printed */
 			fprintf(stderr, "vernier: standard output cannot be written: %s\n", vn_printed_lost());
 		return 2;
 	}
@@ -201,11 +206,12 @@ static int finish(int status)
 
 static bool left_; /* by the door */
 
-/* Libraries end the program where memory or threads run out: HDF5 without a word,
- * OpenMP's with the status that means "outside the limits" here. */
+/* Libraries may exit when memory or threads run out: HDF5 without a message, OpenMP with the status that means
+ * "outside the limits" here. */
 static void not_by_the_door(void)
 {
-	static const char line[] = "vernier: a library ended the run, usually for lack of memory or threads (ulimit -v, ulimit -u)\n";
+	static const char line[] =
+		"vernier: a library ended the run, usually for lack of memory or threads (ulimit -v, ulimit -u)\n";
 
 	if (left_)
 		return;
@@ -214,7 +220,7 @@ static void not_by_the_door(void)
 	_exit(2);
 }
 
-/* What the environment asks for; no answer is better than one of another kernel. */
+/* Reads the environment. An unknown kernel is an error, because another kernel must not answer in its place. */
 static bool heed_environment(void)
 {
 	const char *kernel = getenv("VERNIER_KERNEL");
@@ -226,21 +232,24 @@ static bool heed_environment(void)
 	return false;
 }
 
-/* What keeps a hostile file from this machine. */
+/* Prints what protects this machine from a hostile file. */
 static int tell_sandbox(void)
 {
 	char       missing[64];
 	vn_error   err;
 	const bool tried = vn_child_probe(missing, sizeof missing, &err) == VN_OK;
 
-	printf("sandbox for recordings and .npz: %s%s\n", !tried ? "none: " : *missing ? "in part; this machine or build has no " : "whole (Landlock, seccomp)",
+	printf("sandbox for recordings and .npz: %s%s\n",
+	       !tried     ? "none: "
+	       : *missing ? "in part; this machine or build has no "
+	                  : "whole (Landlock, seccomp)",
 	       tried ? missing : err.text);
 	if (!tried)
 		fprintf(stderr, "vernier: %s\n", err.text);
 	return tried ? 0 : 2;
 }
 
-/* The stack grows while the program runs, up to the soft limit of that moment. */
+/* The stack grows at run time up to the soft limit of that moment. */
 static bool raise_stack(void)
 {
 	enum { NEEDED = 512 << 10, WANTED = 8 << 20 };
@@ -252,7 +261,8 @@ static bool raise_stack(void)
 	setrlimit(RLIMIT_STACK, &most);
 	if (most.rlim_cur >= NEEDED)
 		return true;
-	fprintf(stderr, "vernier: the stack is limited to %llu KiB; %d are needed (ulimit -s)\n", (unsigned long long)most.rlim_cur >> 10, NEEDED >> 10);
+	fprintf(stderr, "vernier: the stack is limited to %llu KiB; %d are needed (ulimit -s)\n",
+	        (unsigned long long)most.rlim_cur >> 10, NEEDED >> 10);
 	return false;
 }
 
@@ -269,11 +279,11 @@ static int enter(int argc, char **argv)
 	occupy_standard_streams();
 	if (!raise_stack())
 		return 2;
-	signal(SIGXFSZ, SIG_IGN); /* a file too large (ulimit -f) is an error of its write, and what was begun is removed */
+	signal(SIGXFSZ, SIG_IGN); /* a file too large (ulimit -f) then fails its write, and the partial output is removed */
 	if (computes(argc, argv))
-		vn_spin_briefly(argv); /* first: it may start the program again */
+		vn_spin_briefly(argv); /* first, because it may restart the program */
 	vn_mapped_explain();
-#ifndef VN_SANITIZED /* its reports are worth more */
+#ifndef VN_SANITIZED /* a sanitizer's own report is more useful */
 	vn_crash_explain();
 #endif
 	if (!vn_printed_start()) {
@@ -315,10 +325,10 @@ int main(int argc, char **argv)
 	const int status = enter(argc, argv);
 	left_ = true;
 #ifdef VN_SANITIZED
-	return status; /* leaks are looked for at exit */
+	return status; /* leak detection runs at exit */
 #else
-	/* All is written and said. Libraries that clean up after themselves crash where memory ran out, and print on
-	 * standard output, behind what was flushed. */
+	/* All output is written. Exit without the cleanup of libraries: after memory ran out it crashes, and prints
+	 * to standard output after our flush. */
 	_exit(status);
 #endif
 }

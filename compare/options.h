@@ -69,8 +69,12 @@ typedef struct vn_comparing {
 	{ "points", 0, VN_COLLECT(type, how.point, how.o.n_points), .argument = "GLOB", \
 	  .help = "Compare only these checkpoints, on both sides. A GLOB that matches nothing is trouble. Default: all." }
 #define VN_ALLOW_OPTION(type, how) \
-	{ "allow", 0, .kind = VN_TAKE_EACH, .take = vn_take_allow, .at = offsetof(type, how.o.allow), .argument = "WORDS", .words = &vn_allow_names, \
-	  .help = "Compare in spite of these differences, which would otherwise refuse or fail the comparison. Separate words by commas. Default: none." }
+	{ \
+		"allow", 0, \
+			.kind = VN_TAKE_EACH, .take = vn_take_allow, .at = offsetof(type, how.o.allow), .argument = "WORDS", \
+			.words = &vn_allow_names, \
+			.help = "Compare in spite of these differences, which would otherwise refuse or fail the comparison. Separate words by commas. Default: none." \
+	}
 
 /* Checks these options, also together with --floor (has_floor). Returns 0, or 2 after an error
  * message. */

@@ -32,7 +32,7 @@ static void *some(void *p, size_t n)
 	return p;
 }
 
-/* errno stays what the call made it. */
+/* errno stays as the call set it. */
 #define WATCH(type, name, parameters, arguments, failed) \
 	type __real_##name parameters; \
 	type __wrap_##name parameters; \
@@ -49,7 +49,7 @@ static void *some(void *p, size_t n)
 	void *__real_##name parameters; \
 	void *__wrap_##name parameters; \
 	void *__wrap_##name parameters { return some(__real_##name arguments, bytes); }
-#define NUMBER(name, parameters, arguments) /* which returns the error's number */ \
+#define NUMBER(name, parameters, arguments) /* functions that return the error number */ \
 	int __real_##name parameters; \
 	int __wrap_##name parameters; \
 	int __wrap_##name parameters \
@@ -65,7 +65,7 @@ static void *some(void *p, size_t n)
 	{ \
 		va_list list; \
 		va_start(list, flags); \
-		const int mode = va_arg(list, int); /* only where there is one does anybody look at it */ \
+		const int mode = va_arg(list, int); /* the mode is read only when there is one */ \
 		va_end(list); \
 		const int r = __real_##name arguments, number = errno; \
 		if (r < 0) \
@@ -81,7 +81,8 @@ MEMORY(aligned_alloc, (size_t align, size_t n), (align, n), n)
 MEMORY(strdup, (const char *s), (s), 1)
 MEMORY(strndup, (const char *s, size_t n), (s, n), 1)
 NUMBER(posix_memalign, (void **p, size_t align, size_t n), (p, align, n))
-WATCH(void *, mmap, (void *at, size_t n, int prot, int flags, int fd, off_t from), (at, n, prot, flags, fd, from), r == MAP_FAILED)
+WATCH(void *, mmap, (void *at, size_t n, int prot, int flags, int fd, off_t from), (at, n, prot, flags, fd, from),
+      r == MAP_FAILED)
 
 OPEN(open, (const char *path, int flags, ...), (path, flags, mode))
 OPEN(openat, (int in, const char *path, int flags, ...), (in, path, flags, mode))
@@ -89,7 +90,9 @@ WATCH(FILE *, fopen, (const char *path, const char *mode), (path, mode), !r)
 WATCH(FILE *, fdopen, (int fd, const char *mode), (fd, mode), !r)
 WATCH(FILE *, open_memstream, (char **text, size_t *n), (text, n), !r)
 WATCH(DIR *, opendir, (const char *path), (path), !r)
-WATCH(int, scandir, (const char *path, struct dirent ***list, int (*wanted)(const struct dirent *), int (*order)(const struct dirent **, const struct dirent **)),
+WATCH(int, scandir,
+      (const char *path, struct dirent ***list, int (*wanted)(const struct dirent *),
+       int (*order)(const struct dirent **, const struct dirent **)),
       (path, list, wanted, order), r < 0)
 WATCH(char *, mkdtemp, (char *path), (path), !r)
 WATCH(int, mkdir, (const char *path, mode_t mode), (path, mode), r < 0)
@@ -109,7 +112,7 @@ WATCH(ssize_t, write, (int fd, const void *from, size_t n), (fd, from, n), r < 0
 WATCH(ssize_t, pwrite, (int fd, const void *from, size_t n, off_t to), (fd, from, n, to), r < 0)
 WATCH(size_t, fread, (void *to, size_t each, size_t n, FILE *f), (to, each, n, f), r < n && ferror(f))
 
-/* What was written before is lost with the stream that says so, also in memory. */
+/* An error flag at fclose means that earlier writes were lost, also for streams in memory. */
 int __real_fclose(FILE *f);
 int __wrap_fclose(FILE *f);
 int __wrap_fclose(FILE *f)

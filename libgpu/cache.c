@@ -6,7 +6,8 @@
 
 #define FIRST_ROWS 256
 
-vn_status vn_cache_create(vn_cache *c, const vn_plan *plan, vn_policy policy, int block, uint64_t scatter, vn_error *err)
+vn_status vn_cache_create(vn_cache *c, const vn_plan *plan, vn_policy policy, int block, uint64_t scatter,
+                          vn_error *err)
 {
 	*c = (vn_cache){ .plan = plan, .n = plan->n_states, .pages = { .block = block, .scatter = scatter } };
 	if (!(c->slot = calloc(c->n ? (size_t)c->n : 1, sizeof(*c->slot))))
@@ -150,6 +151,12 @@ void vn_cache_clear(vn_encoder *e, vn_cache *c)
 	for (int i = 0; i < c->n; i++)
 		if (!c->slot[i].grows)
 			vn_encode_clear(e, &c->slot[i].now);
+}
+
+void vn_cache_appended(vn_cache *c, int state, int64_t past, int64_t tokens)
+{
+	if (c->slot[state].upto == past)
+		c->slot[state].upto = past + tokens;
 }
 
 void vn_cache_keep(vn_cache *c, int64_t upto)

@@ -32,7 +32,8 @@ typedef struct vn_cache {
 
 /* Sets the sizes from the plan, without allocating. block: tokens per block; 0: not paged. scatter:
  * as in vn_pages. */
-vn_status vn_cache_create(vn_cache *c, const vn_plan *plan, vn_policy policy, int block, uint64_t scatter, vn_error *err);
+vn_status vn_cache_create(vn_cache *c, const vn_plan *plan, vn_policy policy, int block, uint64_t scatter,
+                          vn_error *err);
 void      vn_cache_destroy(vn_device *d, vn_cache *c); /* c may be zeroed */
 
 /* Makes room for a call of `tokens` tokens after `past`, and discards later tokens. After a failure
@@ -40,6 +41,8 @@ void      vn_cache_destroy(vn_device *d, vn_cache *c); /* c may be zeroed */
 vn_status vn_cache_begin(vn_encoder *e, vn_cache *c, int64_t past, int64_t tokens, bool guard, vn_error *err);
 /* Records commands that zero the states of fixed size. */
 void      vn_cache_clear(vn_encoder *e, vn_cache *c);
+/* Rows of a call were appended to a growing state. */
+void      vn_cache_appended(vn_cache *c, int state, int64_t past, int64_t tokens);
 /* A kept call has ended with `upto` tokens in total. */
 void      vn_cache_keep(vn_cache *c, int64_t upto);
 

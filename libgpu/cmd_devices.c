@@ -7,8 +7,11 @@
 #include <stdlib.h>
 
 const vn_command vn_devices_command = {
-	.name = "devices", .synopsis = "",
-	.about = "List the Vulkan devices of this machine, and what an unsuitable one lacks. The number is what --device of capture, isolate and evaluate takes.",
+	.name = "devices",
+	.synopsis = "",
+	.about =
+		"List the Vulkan devices of this machine, and what an unsuitable one lacks. The number is what --device of "
+		"capture, isolate and evaluate takes.",
 	.status = "0 listed, 2 trouble, or there is none",
 };
 
@@ -44,7 +47,10 @@ int cmd_devices(int argc, char **argv)
 		print(&list[i]);
 	free(list);
 	if (n == 0) {
-		fprintf(stderr, "vernier devices: no Vulkan device on this machine (Mesa's lavapipe needs no GPU: install mesa-vulkan-drivers, on Arch vulkan-swrast)\n");
+		fprintf(
+			stderr,
+			"vernier devices: no Vulkan device on this machine (Mesa's lavapipe needs no GPU: install "
+			"mesa-vulkan-drivers, on Arch vulkan-swrast)\n");
 		return 2;
 	}
 	return 0;

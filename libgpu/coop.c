@@ -40,7 +40,8 @@ static bool has_extension(VkPhysicalDevice p)
 	VkExtensionProperties *list;
 	bool                   found = false;
 
-	if (vn_vk.EnumerateDeviceExtensionProperties(p, NULL, &n, NULL) != VK_SUCCESS || n == 0 || !(list = calloc(n, sizeof *list)))
+	if (vn_vk.EnumerateDeviceExtensionProperties(p, NULL, &n, NULL) != VK_SUCCESS || n == 0 ||
+	    !(list = calloc(n, sizeof *list)))
 		return false;
 	if (vn_vk.EnumerateDeviceExtensionProperties(p, NULL, &n, list) >= VK_SUCCESS)
 		for (uint32_t i = 0; i < n && !found; i++)
@@ -52,12 +53,15 @@ static bool has_extension(VkPhysicalDevice p)
 static bool has_features(VkPhysicalDevice p)
 {
 	vn_coop_features coop = { .sType = VN_COOP_FEATURES };
-	VkPhysicalDeviceVulkan13Features v13 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES, .pNext = &coop };
-	VkPhysicalDeviceVulkan12Features v12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, .pNext = &v13 };
+	VkPhysicalDeviceVulkan13Features v13 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES,
+		.pNext = &coop };
+	VkPhysicalDeviceVulkan12Features v12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+		.pNext = &v13 };
 	VkPhysicalDeviceFeatures2 all = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v12 };
 
 	vn_vk.GetPhysicalDeviceFeatures2(p, &all);
-	return coop.cooperativeMatrix && v12.vulkanMemoryModel && v12.shaderFloat16 && v13.subgroupSizeControl && v13.computeFullSubgroups;
+	return coop.cooperativeMatrix && v12.vulkanMemoryModel && v12.shaderFloat16 && v13.subgroupSizeControl &&
+	       v13.computeFullSubgroups;
 }
 
 /* Subgroups of so many lanes can be had, and workgroups as our shaders ask for. */
@@ -77,20 +81,23 @@ static bool has_room(VkPhysicalDevice p, vn_coop c)
 static bool is_listed(const size_listed *list, uint32_t n, uint32_t side)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (list[i].M == side && list[i].N == side && list[i].K == side && list[i].A == FLOAT16 && list[i].B == FLOAT16 &&
-		    list[i].C == FLOAT32 && list[i].result == FLOAT32 && list[i].scope == SCOPE_SUBGROUP && !list[i].saturates)
+		if (list[i].M == side && list[i].N == side && list[i].K == side && list[i].A == FLOAT16 &&
+		    list[i].B == FLOAT16 && list[i].C == FLOAT32 && list[i].result == FLOAT32 &&
+		    list[i].scope == SCOPE_SUBGROUP && !list[i].saturates)
 			return true;
 	return false;
 }
 
 vn_coop vn_coop_of(VkInstance instance, VkPhysicalDevice p)
 {
-	const list_sizes ask = (list_sizes)(void (*)(void))vn_vk.GetInstanceProcAddr(instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR");
+	const list_sizes ask = (list_sizes)(void (*)(void))vn_vk.GetInstanceProcAddr(
+		instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR");
 	uint32_t         n = 0;
 	size_listed     *list;
 	vn_coop          found = VN_COOP_NONE;
 
-	if (!ask || !has_extension(p) || !has_features(p) || ask(p, &n, NULL) != VK_SUCCESS || n == 0 || !(list = calloc(n, sizeof *list)))
+	if (!ask || !has_extension(p) || !has_features(p) || ask(p, &n, NULL) != VK_SUCCESS || n == 0 ||
+	    !(list = calloc(n, sizeof *list)))
 		return VN_COOP_NONE;
 	for (uint32_t i = 0; i < n; i++)
 		list[i].sType = (VkStructureType)SIZE_LISTED;

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #define VALIDATION "VK_LAYER_KHRONOS_validation"
 
 bool vn_device_hide_memory, vn_device_no_coop, vn_device_old_layer;
+_Thread_local bool vn_device_unheard;
 
 const char *vn_result_text(VkResult r)
 {
@@ -61,19 +63,11 @@ vn_status vn_device_complaint(const vn_device *d, vn_error *err)
 }
 
 /* Keeps the first line of the first message; counts all. */
-static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
-                                                 VkDebugUtilsMessageTypeFlagsEXT types,
-                                                 const VkDebugUtilsMessengerCallbackDataEXT *data, void *ctx)
+static void keep_message(vn_device *d, const VkDebugUtilsMessengerCallbackDataEXT *data)
 {
-	vn_device *d = ctx;
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-	(void)severity;
-	if (d->unheard)
-		return VK_FALSE;
-	/* General messages are the loader's: drivers of other devices that did
-	 * not load. They say nothing about us. */
-	if (!(types & (VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT)))
-		return VK_FALSE;
+	pthread_mutex_lock(&lock);
 	if (d->complaints++ == 0 && data->pMessage) {
 		/* "Validation Error: [ ID ] objects; | MessageID = n | text": the text. */
 		const char *text = strstr(data->pMessage, "MessageID");
@@ -82,6 +76,21 @@ static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlag
 		         text ? text + 2 : data->pMessage);
 		d->complaint[strcspn(d->complaint, "\n")] = '\0';
 	}
+	pthread_mutex_unlock(&lock);
+}
+
+static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
+                                                 VkDebugUtilsMessageTypeFlagsEXT types,
+                                                 const VkDebugUtilsMessengerCallbackDataEXT *data, void *ctx)
+{
+	(void)severity;
+	if (vn_device_unheard)
+		return VK_FALSE;
+	/* General messages are the loader's: drivers of other devices that did
+	 * not load. They say nothing about us. */
+	if (!(types & (VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT)))
+		return VK_FALSE;
+	keep_message(ctx, data);
 	return VK_FALSE;
 }
 
@@ -206,7 +215,8 @@ static vn_status wanted(const vn_physical *list, int n, int index, int *found, v
 		}
 	}
 	if (index >= n)
-		return vn_fail(err, VN_ERR_DEVICE, "there is no Vulkan device %d: the machine has %d, counted from 0", index, n);
+		return vn_fail(err, VN_ERR_DEVICE, "there is no Vulkan device %d: the machine has %d, counted from 0",
+		                                   index, n);
 	if (index >= 0)
 		*found = index;
 	return VN_OK;
@@ -306,7 +316,8 @@ vn_status vn_device_open(vn_device *d, int index, bool float16, bool validate, v
 	const char      *extension[] = { VN_COOP_EXTENSION };
 	vn_coop_features matrices = { .sType = VN_COOP_FEATURES, .cooperativeMatrix = VK_TRUE };
 	VkPhysicalDeviceVulkan13Features v13 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES,
-		.pNext = coop ? &matrices : NULL, .synchronization2 = VK_TRUE, .subgroupSizeControl = coop, .computeFullSubgroups = coop,
+		.pNext = coop ? &matrices : NULL, .synchronization2 = VK_TRUE, .subgroupSizeControl = coop,
+			.computeFullSubgroups = coop,
 		/* Every 1.3 device has it; a workgroup's size in SPIR-V 1.6 asks for it. */
 		.maintenance4 = VK_TRUE };
 	VkPhysicalDeviceVulkan12Features v12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
@@ -316,13 +327,13 @@ vn_status vn_device_open(vn_device *d, int index, bool float16, bool validate, v
 		.pNext = &v12, .storageBuffer16BitAccess = VK_TRUE };
 	const float one = 1.0f;
 
-	d->unheard = coop && d->old_layer;
+	vn_device_unheard = coop && d->old_layer;
 	r = vn_vk.CreateDevice(d->physical, &(VkDeviceCreateInfo){ .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
 		.pNext = &v11, .queueCreateInfoCount = 1,
 		.pQueueCreateInfos = &(VkDeviceQueueCreateInfo){ .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
 			.queueFamilyIndex = d->family, .queueCount = 1, .pQueuePriorities = &one },
 		.enabledExtensionCount = coop, .ppEnabledExtensionNames = extension }, NULL, &d->device);
-	d->unheard = false;
+	vn_device_unheard = false;
 	if (r != VK_SUCCESS) {
 		d->device = VK_NULL_HANDLE;
 		st = vn_device_fail(d, r, err, "the device cannot be opened");

@@ -3,7 +3,7 @@
  *
  * A device is opened for one engine and closed by it.
  *
- * Threads  one thread at a time per device.
+ * Threads  one thread at a time per device; messages may come from any.
  * Errors   a failed open leaves nothing behind; d may be zeroed for close.
  */
 #ifndef VN_LIBGPU_DEVICE_H
@@ -36,7 +36,6 @@ typedef struct vn_device {
 
 	int  complaints;      /* warnings and errors of the validation layer so far */
 	bool old_layer;       /* the layer does not know cooperative matrices */
-	bool unheard;         /* ignore messages: the current call uses what the layer does not know */
 	char complaint[800];  /* the first one, in one line */
 } vn_device;
 
@@ -44,6 +43,9 @@ typedef struct vn_device {
  * -1. float16: products will be summed in float16. */
 vn_status vn_device_open(vn_device *d, int index, bool float16, bool validate, vn_error *err);
 void      vn_device_close(vn_device *d);
+
+/* Ignore messages: this thread's current call uses what the layer does not know. */
+extern _Thread_local bool vn_device_unheard;
 
 /* For tests: devices opened from now on hide their memory from the host, like a discrete GPU. */
 extern bool vn_device_hide_memory;

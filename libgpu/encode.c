@@ -18,17 +18,20 @@ static vn_status create(vn_encoder *e, uint32_t queries, vn_error *err)
 	char       name[32];
 	VkResult   r;
 
-	r = vn_vk.CreateCommandPool(d->device, &(VkCommandPoolCreateInfo){ .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
-		.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, .queueFamilyIndex = d->family }, NULL, &e->pool);
+	r = vn_vk.CreateCommandPool(d->device,
+	                            &(VkCommandPoolCreateInfo) { .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+	                                                         .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
+	                                                         .queueFamilyIndex = d->family },
+	                            NULL, &e->pool);
 	if (r != VK_SUCCESS)
 		return vn_device_fail(d, r, err, "command pool");
 	vn_device_name(d, VK_OBJECT_TYPE_COMMAND_POOL, (uint64_t)e->pool, "passes");
 	r = vn_vk.AllocateCommandBuffers(d->device, &(VkCommandBufferAllocateInfo){
 		.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, .commandPool = e->pool,
-		.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY, .commandBufferCount = 2 }, e->cmd);
+		.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY, .commandBufferCount = 3 }, e->cmd);
 	if (r != VK_SUCCESS)
 		return vn_device_fail(d, r, err, "command buffers");
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 3; i++) {
 		snprintf(name, sizeof(name), "pass %d", i);
 		vn_device_name(d, VK_OBJECT_TYPE_COMMAND_BUFFER, (uint64_t)(uintptr_t)e->cmd[i], name);
 		r = vn_vk.CreateFence(d->device, &(VkFenceCreateInfo){ .sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO }, NULL,
@@ -38,8 +41,11 @@ static vn_status create(vn_encoder *e, uint32_t queries, vn_error *err)
 		vn_device_name(d, VK_OBJECT_TYPE_FENCE, (uint64_t)e->fence[i], name);
 	}
 	if (d->ns_per_tick > 0.0) {
-		r = vn_vk.CreateQueryPool(d->device, &(VkQueryPoolCreateInfo){ .sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
-			.queryType = VK_QUERY_TYPE_TIMESTAMP, .queryCount = queries }, NULL, &e->queries);
+		r = vn_vk.CreateQueryPool(d->device,
+		                          &(VkQueryPoolCreateInfo) { .sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
+		                                                     .queryType = VK_QUERY_TYPE_TIMESTAMP,
+		                                                     .queryCount = queries },
+		                          NULL, &e->queries);
 		if (r != VK_SUCCESS)
 			return vn_device_fail(d, r, err, "timestamps");
 		e->n_queries = queries;
@@ -62,7 +68,7 @@ void vn_encoder_destroy(vn_encoder *e)
 	if (!e->d)
 		return;
 	vn_encode_abandon(e);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 3; i++)
 		if (e->fence[i])
 			vn_vk.DestroyFence(e->d->device, e->fence[i], NULL);
 	if (e->queries)
@@ -76,7 +82,8 @@ static void barrier(vn_encoder *e, VkPipelineStageFlags2 to, VkAccessFlags2 acce
 {
 	vn_vk.CmdPipelineBarrier2(e->cmd[e->cur], &(VkDependencyInfo){ .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,
 		.memoryBarrierCount = 1, .pMemoryBarriers = &(VkMemoryBarrier2){ .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
-			.srcStageMask = SHADERS | COPIES, .srcAccessMask = WRITTEN, .dstStageMask = to, .dstAccessMask = access } });
+			.srcStageMask = SHADERS | COPIES, .srcAccessMask = WRITTEN, .dstStageMask = to,
+				.dstAccessMask = access } });
 }
 
 vn_status vn_encode_begin(vn_encoder *e, vn_error *err)
@@ -148,6 +155,14 @@ bool vn_encode_note_uses(vn_encoder *e)
 	return need;
 }
 
+/* Nothing is recorded, and no buffer is used. */
+static bool is_listing(vn_encoder *e)
+{
+	if (e->listing)
+		e->uses = 0;
+	return e->listing;
+}
+
 /* Adds a barrier if the pending uses need one. */
 static void add_needed_barrier(vn_encoder *e)
 {
@@ -168,6 +183,10 @@ void vn_encode_dispatch(vn_encoder *e, vn_kernel kernel, const void *push, int64
 	VkCommandBuffer cmd = e->cmd[e->cur];
 	VkPipeline      pipeline;
 
+	if (is_listing(e)) {
+		e->listed[kernel] = true;
+		return;
+	}
 	add_needed_barrier(e);
 	if (e->failed || (e->failed = vn_kernel_pipeline(e->k, kernel, &pipeline, &e->why)))
 		return;
@@ -182,6 +201,8 @@ void vn_encode_dispatch(vn_encoder *e, vn_kernel kernel, const void *push, int64
 static void copy(vn_encoder *e, const vn_buffer *src, VkDeviceSize from, const vn_buffer *dst, VkDeviceSize to,
                  VkDeviceSize n)
 {
+	if (is_listing(e))
+		return;
 	add_needed_barrier(e);
 	if (n > 0)
 		vn_vk.CmdCopyBuffer(e->cmd[e->cur], src->buffer, dst->buffer, 1, &(VkBufferCopy){
@@ -205,6 +226,8 @@ void vn_encode_copy_out(vn_encoder *e, vn_buffer *src, VkDeviceSize from, vn_buf
 void vn_encode_clear(vn_encoder *e, vn_buffer *b)
 {
 	uses(e, b, true);
+	if (is_listing(e))
+		return;
 	add_needed_barrier(e);
 	vn_vk.CmdFillBuffer(e->cmd[e->cur], b->buffer, b->offset, b->size, 0);
 }
@@ -212,20 +235,19 @@ void vn_encode_clear(vn_encoder *e, vn_buffer *b)
 void vn_encode_poison(vn_encoder *e, vn_buffer *b)
 {
 	uses(e, b, true);
+	if (is_listing(e))
+		return;
 	add_needed_barrier(e);
 	vn_vk.CmdFillBuffer(e->cmd[e->cur], b->buffer, 0, VK_WHOLE_SIZE, VN_POISON);
 }
 
-vn_status vn_encode_submit(vn_encoder *e, vn_error *err)
+/* Ends and submits command buffer i. */
+static vn_status send(vn_encoder *e, int i, vn_error *err)
 {
-	const int i = e->cur;
-	VkResult  r;
+	VkResult r;
 
-	if (e->failed)
-		return vn_fail(err, e->failed, "%s", e->why.text);
-	barrier(e, VK_PIPELINE_STAGE_2_HOST_BIT, VK_ACCESS_2_HOST_READ_BIT);
-	e->recording = false;
-	if ((r = vn_vk.EndCommandBuffer(e->cmd[i])) != VK_SUCCESS || (r = vn_vk.ResetFences(e->d->device, 1, &e->fence[i])) != VK_SUCCESS)
+	if ((r = vn_vk.EndCommandBuffer(e->cmd[i])) != VK_SUCCESS ||
+	    (r = vn_vk.ResetFences(e->d->device, 1, &e->fence[i])) != VK_SUCCESS)
 		return vn_device_fail(e->d, r, err, "a command buffer cannot be ended");
 	r = vn_vk.QueueSubmit2(e->d->queue, 1, &(VkSubmitInfo2){ .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO_2,
 		.commandBufferInfoCount = 1, .pCommandBufferInfos = &(VkCommandBufferSubmitInfo){
@@ -233,7 +255,20 @@ vn_status vn_encode_submit(vn_encoder *e, vn_error *err)
 	if (r != VK_SUCCESS)
 		return vn_device_fail(e->d, r, err, "a command buffer cannot be submitted");
 	e->flying[i] = true;
-	e->cur = 1 - i;
+	return VN_OK;
+}
+
+vn_status vn_encode_submit(vn_encoder *e, vn_error *err)
+{
+	vn_status st;
+
+	if (e->failed)
+		return vn_fail(err, e->failed, "%s", e->why.text);
+	barrier(e, VK_PIPELINE_STAGE_2_HOST_BIT, VK_ACCESS_2_HOST_READ_BIT);
+	e->recording = false;
+	if ((st = send(e, e->cur, err)))
+		return st;
+	e->cur = 1 - e->cur;
 	e->submits++;
 	return VN_OK;
 }
@@ -241,6 +276,28 @@ vn_status vn_encode_submit(vn_encoder *e, vn_error *err)
 vn_status vn_encode_asked_to_stop(vn_encoder *e, vn_error *err)
 {
 	return e->stop && e->stop(e->stop_ctx) ? vn_fail(err, VN_ERR_INTERRUPTED, "interrupted") : VN_OK;
+}
+
+/* Without workgroups the shader reads nothing of the push block, but validation wants one. */
+vn_status vn_encode_first_use(vn_encoder *e, vn_kernel kernel, vn_error *err)
+{
+	static const uint8_t  push[128];
+	const VkCommandBuffer cmd = e->cmd[VN_CMD_ASIDE];
+	VkPipeline            pipeline;
+	vn_status             st = vn_kernel_pipeline(e->k, kernel, &pipeline, err);
+	VkResult              r;
+
+	if (st)
+		return st;
+	r = vn_vk.BeginCommandBuffer(cmd, &(VkCommandBufferBeginInfo){
+		.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT });
+	if (r != VK_SUCCESS)
+		return vn_device_fail(e->d, r, err, "a command buffer cannot be begun");
+	vn_vk.CmdBindPipeline(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+	vn_vk.CmdPushConstants(cmd, e->k->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(push), push);
+	vn_vk.CmdDispatch(cmd, 0, 1, 1);
+	st = send(e, VN_CMD_ASIDE, err);
+	return st ? st : vn_encode_wait(e, VN_CMD_ASIDE, err);
 }
 
 /* A software device that got no thread for a part of its work never finishes, and says nothing. It computes on
@@ -285,7 +342,8 @@ vn_status vn_encode_wait(vn_encoder *e, int i, vn_error *err)
 		if ((st = vn_encode_asked_to_stop(e, err)))
 			return st;
 		else if ((e->stuck = is_stuck(e, &p)))
-			return vn_fail(err, VN_ERR_DEVICE, "%s: computes no more, for want of threads as a rule (ulimit -u)", e->d->info.name);
+			return vn_fail(err, VN_ERR_DEVICE, "%s: computes no more, for want of threads as a rule (ulimit -u)",
+			               e->d->info.name);
 	if (r != VK_SUCCESS)
 		return vn_device_fail(e->d, r, err, "the pass did not finish");
 	e->flying[i] = false;
@@ -294,7 +352,7 @@ vn_status vn_encode_wait(vn_encoder *e, int i, vn_error *err)
 
 void vn_encode_abandon(vn_encoder *e)
 {
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 3; i++)
 		if (e->flying[i]) {
 			if (!e->stuck)
 				vn_vk.WaitForFences(e->d->device, 1, &e->fence[i], VK_TRUE, UINT64_MAX);

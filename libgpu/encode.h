@@ -5,7 +5,10 @@
  * memory, shaders and copies: on the device the wait is what costs, not the scope.
  *
  * There are two command buffers, so that one can run while the other is recorded. Submission order
- * is execution order; every command buffer begins with a barrier against all earlier work.
+ * is execution order; every command buffer begins with a barrier against all earlier work. A third
+ * is for the first use of a shader.
+ *
+ * While the encoder is listing, nothing is recorded: a dispatch only marks its shader as listed.
  */
 #ifndef VN_LIBGPU_ENCODE_H
 #define VN_LIBGPU_ENCODE_H
@@ -14,14 +17,15 @@
 #include "libgpu/memory.h"
 
 #define VN_USES_MAX 16
+#define VN_CMD_ASIDE 2 /* the command buffer of vn_encode_first_use */
 
 typedef struct vn_encoder {
 	vn_device        *d;
 	vn_kernels       *k;
 	VkCommandPool     pool;
-	VkCommandBuffer   cmd[2];
-	VkFence           fence[2];
-	bool              flying[2]; /* submitted and not yet waited for */
+	VkCommandBuffer   cmd[3];
+	VkFence           fence[3];
+	bool              flying[3]; /* submitted and not yet waited for */
 	bool            stuck; /* a software device has stopped computing: do not wait for it */
 	int               cur;       /* the command buffer to record into */
 	bool              recording;
@@ -38,6 +42,8 @@ typedef struct vn_encoder {
 	bool              break_barriers; /* for tests: omit barriers between commands */
 	bool            (*stop)(void *ctx); /* NULL: never asked */
 	void             *stop_ctx;
+	bool              listing;
+	bool              listed[VN_N_KERNELS];
 	vn_status         failed; /* a pipeline could not be built: the next submit fails with `why` */
 	vn_error          why;
 } vn_encoder;
@@ -60,6 +66,10 @@ bool vn_encode_note_uses(vn_encoder *e);
 /* Records a dispatch. push: the kernel's push block. x, y: workgroups; fewer run if the device has
  * a limit, and the shader then loops in strides. */
 void vn_encode_dispatch(vn_encoder *e, vn_kernel kernel, const void *push, int64_t x, int64_t y);
+
+/* Runs a shader over no workgroup and waits for it, since some drivers compile it only then. A call
+ * may be open. */
+vn_status vn_encode_first_use(vn_encoder *e, vn_kernel kernel, vn_error *err);
 
 /* Offsets count from the first byte inside the zones. */
 void vn_encode_copy(vn_encoder *e, vn_buffer *src, VkDeviceSize from, vn_buffer *dst, VkDeviceSize to, VkDeviceSize n);

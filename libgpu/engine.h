@@ -28,6 +28,7 @@ struct vn_gpu {
 	const vn_plan *plan;
 	vn_policy      policy;
 	bool           guard, validate, progress;
+	int            threads; /* as in vn_gpu_options */
 	int64_t        position;
 
 	vn_device      device;
@@ -50,6 +51,7 @@ struct vn_gpu {
 	vn_gpu_pass        walk;
 	vn_taps        taps;    /* the target of walk.taps */
 	int            next;    /* earlier nodes were run or skipped */
+	int64_t       *listed;  /* (n_nodes): the call that the node's shaders were listed for (compile.c) */
 	bool          *made;    /* (n_values): roots that were run or written in this call */
 	vn_progress    bar;
 
@@ -59,7 +61,7 @@ struct vn_gpu {
 	/* (n_ropes): for an experiment: its table covers the tokens before the call */
 	bool          *rope_past;
 	VkDeviceSize  *table_at; /* (n_ropes): offset in upload */
-	vn_table      *table;    /* (n_ropes) */
+	vn_rope_table      *table;    /* (n_ropes) */
 
 	double        *node_ms;  /* (n_nodes) */
 	uint64_t      *stamp;    /* (n_nodes + 1) */

@@ -23,8 +23,10 @@ static vn_status check_widths(const vn_plan *p, const vn_node *n, vn_error *err)
 		const int  v = output ? n->out[0] : n->in[k];
 		const bool wide = vn_value_wide(p, v);
 		if (wide != is_float(n->op, output, k))
-			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s is %sstored in float32 under every policy, and the GPU engine's %s takes it %s",
-			               p->value[v].name, wide ? "" : "not ", vn_op_name(n->op), wide ? "in the storage format" : "in float32");
+			return vn_fail(err, VN_ERR_UNSUPPORTED,
+			               "%s is %sstored in float32 under every policy, and the GPU engine's %s takes it %s",
+			               p->value[v].name, wide ? "" : "not ", vn_op_name(n->op),
+			               wide ? "in the storage format" : "in float32");
 	}
 	return VN_OK;
 }
@@ -37,11 +39,14 @@ static vn_status check_plan(const vn_plan *p, bool paged, vn_error *err)
 	for (int i = 0; i < p->n_nodes && !st; i++) {
 		const vn_node *n = &p->node[i];
 		const char    *name = p->value[n->out[0]].name;
-		const int      width = n->op == VN_OP_ATTENTION ? n->c.attention.head_dim : n->op == VN_OP_DELTA_RULE ? n->c.delta.key_dim : 0;
+		const int      width = n->op == VN_OP_ATTENTION    ? n->c.attention.head_dim
+		                       : n->op == VN_OP_DELTA_RULE ? n->c.delta.key_dim
+		                                                   : 0;
 		if (paged && n->op == VN_OP_ATTENTION && n->x.attention.again)
 			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: keys that are turned in the cache: not in a paged one", name);
 		else if (width > KMAX)
-			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: heads are %d wide, and the GPU engine takes %d at most", name, width, KMAX);
+			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: heads are %d wide, and the GPU engine takes %d at most", name,
+			             width, KMAX);
 		else
 			st = check_widths(p, n, err);
 	}
@@ -61,8 +66,10 @@ static vn_status find_ropes(vn_gpu *g, vn_error *err)
 	g->table = calloc(n, sizeof(*g->table));
 	g->node_ms = calloc(n, sizeof(*g->node_ms));
 	g->stamp = calloc(n + 1, sizeof(*g->stamp));
+	g->listed = calloc(n, sizeof(*g->listed));
 	g->made = calloc(p->n_values ? (size_t)p->n_values : 1, sizeof(*g->made));
-	if (!g->rope_of || !g->rope_node || !g->rope_past || !g->table_at || !g->table || !g->node_ms || !g->stamp || !g->made)
+	if (!g->rope_of || !g->rope_node || !g->rope_past || !g->table_at || !g->table || !g->node_ms || !g->stamp ||
+	    !g->listed || !g->made)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for an engine of %d nodes", p->n_nodes);
 	for (int i = 0; i < p->n_nodes; i++) {
 		int r = 0;
@@ -74,7 +81,8 @@ static vn_status find_ropes(vn_gpu *g, vn_error *err)
 		}
 		if (p->node[i].op != VN_OP_ROPE)
 			continue;
-		while (r < g->n_ropes && (g->rope_past[r] || memcmp(&p->node[g->rope_node[r]].c.rope.rope, &p->node[i].c.rope.rope, sizeof(vn_rope))))
+		while (r < g->n_ropes && (g->rope_past[r] || memcmp(&p->node[g->rope_node[r]].c.rope.rope,
+		                                                    &p->node[i].c.rope.rope, sizeof(vn_rope))))
 			r++;
 		if (r == g->n_ropes)
 			g->rope_node[g->n_ropes++] = i;
@@ -105,6 +113,7 @@ vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_
 	g->guard = o->guard;
 	g->validate = o->validate;
 	g->progress = o->progress;
+	g->threads = o->threads;
 	g->break_skip = g->break_overrun = -1;
 	if ((st = check_plan(plan, o->paged, err)) || (st = find_ropes(g, err)) ||
 	    (st = vn_device_open(&g->device, o->device, half_sums, o->validate, err)) ||
@@ -115,9 +124,10 @@ vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_
 	}
 	g->encoder.stop = o->stop;
 	g->encoder.stop_ctx = o->stop_ctx;
-	if ((st = vn_arena_create(&g->arena, plan, err)) || (st = vn_cache_create(&g->cache, plan, o->policy, block, o->scatter, err)) ||
+	if ((st = vn_arena_create(&g->arena, plan, err)) ||
+	    (st = vn_cache_create(&g->cache, plan, o->policy, block, o->scatter, err)) ||
 	    (st = vn_staging_create(&g->device, &g->staging, o->staging, o->guard, err)) ||
-	    (st = vn_weights_create(&g->encoder, &g->weights, plan, weights, o->policy.storage, o->guard, o->progress, err)) ||
+	    (st = vn_weights_create(&g->encoder, &g->weights, plan, weights, o, err)) ||
 	    (st = vn_device_complaint(&g->device, err))) {
 		vn_gpu_destroy(g);
 		return st;
@@ -152,11 +162,12 @@ void vn_gpu_destroy(void *gpu)
 		vn_kernels_destroy(&g->kernels);
 	vn_device_close(&g->device);
 	free(g->made);
+	free(g->listed);
 	free(g->stamp);
 	free(g->node_ms);
 	free(g->table_at);
 	for (int r = 0; r < g->n_ropes; r++)
-		vn_table_free(&g->table[r]);
+		vn_rope_table_free(&g->table[r]);
 	free(g->table);
 	free(g->rope_past);
 	free(g->rope_node);
@@ -195,6 +206,12 @@ bool vn_gpu_compiles(const vn_gpu *g)
 	return !g->kernels.cache_hit;
 }
 
+double vn_gpu_compiling(const void *gpu)
+{
+	const vn_gpu *g = gpu;
+	return g->kernels.seconds;
+}
+
 void vn_gpu_facts(const void *gpu, vn_facts *f)
 {
 	const vn_gpu *g = gpu;
@@ -210,7 +227,9 @@ void vn_gpu_facts(const void *gpu, vn_facts *f)
 	if (g->cache.pages.block)
 		vn_facts_set(f, "block_size", "%lld", (long long)g->cache.pages.block);
 	vn_facts_set(f, "bytes_weights", "%lld", (long long)g->weights.bytes);
-	vn_facts_set(f, "bytes_arena", "%lld", (long long)(g->arena.bytes + (int64_t)(g->scratch.held + g->sums.held + g->upload.held + g->foreign.held)));
+	vn_facts_set(
+		f, "bytes_arena", "%lld",
+		(long long)(g->arena.bytes + (int64_t)(g->scratch.held + g->sums.held + g->upload.held + g->foreign.held)));
 	vn_facts_set(f, "bytes_cache", "%lld", (long long)g->cache.bytes);
 	vn_facts_set(f, "bytes_staging", "%lld", (long long)(g->staging.buf[0].held + g->staging.buf[1].held));
 	vn_facts_set(f, "submits", "%d", g->encoder.submits);
@@ -234,7 +253,9 @@ const double *vn_gpu_node_ms(const vn_gpu *g, double *total)
 }
 
 const vn_engine_ops vn_gpu_ops = {
-	.forward = vn_gpu_forward, .position = vn_gpu_position, .reset = vn_gpu_reset, .facts = vn_gpu_facts, .destroy = vn_gpu_destroy,
-	.begin = vn_gpu_begin, .run = vn_gpu_run, .read = vn_gpu_read, .write = vn_gpu_write, .flush = vn_gpu_flush, .end = vn_gpu_end,
-	.rewind = vn_gpu_rewind,
+	.forward = vn_gpu_forward, .position = vn_gpu_position, .reset = vn_gpu_reset, .facts = vn_gpu_facts,
+		.destroy = vn_gpu_destroy,
+	.begin = vn_gpu_begin, .run = vn_gpu_run, .read = vn_gpu_read, .write = vn_gpu_write, .flush = vn_gpu_flush,
+		.end = vn_gpu_end,
+	.rewind = vn_gpu_rewind, .compiling = vn_gpu_compiling,
 };

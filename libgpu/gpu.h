@@ -55,6 +55,7 @@ typedef struct vn_gpu_options {
 	int         block;       /* tokens per block; 0: 16 */
 	uint64_t    scatter;     /* for tests: if not 0, blocks are taken in an order drawn from it */
 	bool        progress;
+	int         threads;     /* that convert weights or compile shaders; 0: one per processor */
 	/* Asked before every node and, while the device works, ten times a second; true ends the call,
 	 * or create, with VN_ERR_INTERRUPTED once the device is idle. NULL: never. */
 	bool      (*stop)(void *ctx);
@@ -78,6 +79,7 @@ vn_status vn_gpu_end(void *gpu, bool keep, vn_error *err);
 int64_t   vn_gpu_position(const void *gpu);
 void      vn_gpu_reset(void *gpu);
 vn_status vn_gpu_rewind(void *gpu, int64_t position, vn_error *err);
+double    vn_gpu_compiling(const void *gpu);
 void      vn_gpu_facts(const void *gpu, vn_facts *f);
 void      vn_gpu_destroy(void *gpu);
 extern const vn_engine_ops vn_gpu_ops;
@@ -87,8 +89,8 @@ extern const vn_engine_ops vn_gpu_ops;
  * Commands may not run before a read, a flush or end, which submit and wait. read and write refuse
  * a value that no later node reads. */
 
-/* Returns true if no earlier run has left compiled shaders for this device: the driver compiles
- * them when a pipeline is created or first used. */
+/* Returns true if no earlier run has left compiled shaders for this device. A call then compiles
+ * those that it is the first to need, on all processors, before it computes. */
 bool      vn_gpu_compiles(const vn_gpu *g);
 
 /* Turns timing of single nodes on or off from the next call on. It is off at first, since it takes

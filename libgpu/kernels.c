@@ -3,6 +3,8 @@
 
 #include "libgpu/pipeline_cache.h"
 
+#include "libref/base/progress.h"
+
 #include <assert.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -13,39 +15,70 @@
 
 /* The blocks as GLSL lays them out (std430): an address is 8 bytes and aligned so. */
 static_assert(offsetof(vn_push_embed, T) == 24 && offsetof(vn_push_embed, D) == 28, "embed.comp");
-static_assert(offsetof(vn_push_rms_norm, R) == 24 && offsetof(vn_push_rms_norm, eps) == 32 && offsetof(vn_push_rms_norm, divisor) == 40 && offsetof(vn_push_rms_norm, G) == 48, "rms_norm.comp, l2_norm.comp");
-static_assert(offsetof(vn_push_layer_norm, R) == 32 && offsetof(vn_push_layer_norm, has_bias) == 44 && offsetof(vn_push_layer_norm, divisor) == 52, "layer_norm.comp");
+static_assert(offsetof(vn_push_rms_norm, R) == 24 && offsetof(vn_push_rms_norm, eps) == 32 &&
+                  offsetof(vn_push_rms_norm, divisor) == 40 && offsetof(vn_push_rms_norm, G) == 48,
+              "rms_norm.comp, l2_norm.comp");
+static_assert(offsetof(vn_push_layer_norm, R) == 32 && offsetof(vn_push_layer_norm, has_bias) == 44 &&
+                  offsetof(vn_push_layer_norm, divisor) == 52,
+              "layer_norm.comp");
 static_assert(offsetof(vn_push_slice, R) == 16 && offsetof(vn_push_slice, width) == 28, "slice.comp");
 static_assert(offsetof(vn_push_linear, T) == 32 && offsetof(vn_push_linear, y_stride) == 44 &&
-              offsetof(vn_push_linear, width) == 52 && offsetof(vn_push_linear, sums) == 56 && offsetof(vn_push_linear, y_wide) == 68, "linear.glsl");
-static_assert(offsetof(vn_push_rope, T) == 24 && offsetof(vn_push_rope, R) == 36 && offsetof(vn_push_rope, pairing) == 40, "rope.comp");
+                  offsetof(vn_push_linear, width) == 52 && offsetof(vn_push_linear, sums) == 56 &&
+                  offsetof(vn_push_linear, y_wide) == 68,
+              "linear.glsl");
+static_assert(offsetof(vn_push_rope, T) == 24 && offsetof(vn_push_rope, R) == 36 &&
+                  offsetof(vn_push_rope, pairing) == 40,
+              "rope.comp");
 static_assert(offsetof(vn_push_attention, T) == 32 && offsetof(vn_push_attention, causal) == 56 &&
-              offsetof(vn_push_attention, scale) == 64 && offsetof(vn_push_attention, n_keys) == 76 &&
-              offsetof(vn_push_attention, table) == 88 && offsetof(vn_push_attention, ahead) == 96 && offsetof(vn_push_attention, padding) == 108 && offsetof(vn_push_attention, before) == 120, "mask.glsl");
+                  offsetof(vn_push_attention, scale) == 64 && offsetof(vn_push_attention, n_keys) == 76 &&
+                  offsetof(vn_push_attention, table) == 88 && offsetof(vn_push_attention, ahead) == 96 &&
+                  offsetof(vn_push_attention, padding) == 108 && offsetof(vn_push_attention, before) == 120,
+              "mask.glsl");
 static_assert(offsetof(vn_push_pages, at) == 24 && offsetof(vn_push_pages, B) == 40, "pages.comp");
 static_assert(offsetof(vn_push_append, n) == 16 && offsetof(vn_push_append, eights) == 20, "append.comp");
-static_assert(offsetof(vn_push_causal_conv, T) == 32 && offsetof(vn_push_causal_conv, J) == 40 && offsetof(vn_push_causal_conv, linear) == 44, "causal_conv.comp");
-static_assert(offsetof(vn_push_log_decay, T) == 32 && offsetof(vn_push_log_decay, N) == 36 && offsetof(vn_push_log_decay, form) == 40, "log_decay.comp");
-static_assert(offsetof(vn_push_delta_rule, T) == 64 && offsetof(vn_push_delta_rule, scale) == 84 && offsetof(vn_push_delta_rule, P) == 100, "delta_rule.comp");
-static_assert(offsetof(vn_push_gated_norm, R) == 32 && offsetof(vn_push_gated_norm, eps) == 40 && offsetof(vn_push_gated_norm, divisor) == 44 && offsetof(vn_push_gated_norm, gate_first) == 56, "gated_norm.comp");
+static_assert(offsetof(vn_push_causal_conv, T) == 32 && offsetof(vn_push_causal_conv, J) == 40 &&
+                  offsetof(vn_push_causal_conv, linear) == 44,
+              "causal_conv.comp");
+static_assert(offsetof(vn_push_log_decay, T) == 32 && offsetof(vn_push_log_decay, N) == 36 &&
+                  offsetof(vn_push_log_decay, form) == 40,
+              "log_decay.comp");
+static_assert(offsetof(vn_push_delta_rule, T) == 64 && offsetof(vn_push_delta_rule, scale) == 84 &&
+                  offsetof(vn_push_delta_rule, P) == 100,
+              "delta_rule.comp");
+static_assert(offsetof(vn_push_gated_norm, R) == 32 && offsetof(vn_push_gated_norm, eps) == 40 &&
+                  offsetof(vn_push_gated_norm, divisor) == 44 && offsetof(vn_push_gated_norm, gate_first) == 56,
+              "gated_norm.comp");
 static_assert(sizeof(vn_push_attention) <= 128 && sizeof(vn_push_delta_rule) <= 128, "a device need not take more");
-static_assert(offsetof(vn_push_map, n) == 24 && offsetof(vn_push_map, act) == 28 && offsetof(vn_push_map, eights) == 32 && offsetof(vn_push_map, form) == 36, "map.glsl");
+static_assert(offsetof(vn_push_map, n) == 24 && offsetof(vn_push_map, act) == 28 &&
+                  offsetof(vn_push_map, eights) == 32 && offsetof(vn_push_map, form) == 36,
+              "map.glsl");
 static_assert(VN_SILU == 0 && VN_GELU == 1 && VN_GELU_TANH == 2 && VN_SIGMOID == 3 && VN_RELU == 4 &&
-              VN_QUICK_GELU == 5 && VN_IDENTITY == 6 && VN_TWO_SIGMOID == 7 && VN_SOFT_CAP == 8 && VN_AS_F16 == 9 &&
-              VN_AS_F16_SATURATED == 10 && VN_AS_F16_FLUSHED == 11 && VN_AS_F16_CUT == 12 && VN_AS_BF16_CUT == 13 && VN_N_ACTS == 14, "map.glsl, map_experiment.glsl");
-static_assert(VN_ROWS_SHIFTED == 1 && VN_ROWS_PARTS_FIRST == 2 && VN_ROWS_IN_TURN == 3 && VN_ROWS_TILES == 4 && VN_ROWS_LOG_SOFTMAX == 5 &&
-              VN_ROWS_ROUND == 6 && VN_N_ROWS_FORMS == 7 && offsetof(vn_push_rows, T) == 24 && offsetof(vn_push_rows, inner) == 44, "rows.comp");
+                  VN_QUICK_GELU == 5 && VN_IDENTITY == 6 && VN_TWO_SIGMOID == 7 && VN_SOFT_CAP == 8 && VN_AS_F16 == 9 &&
+                  VN_AS_F16_SATURATED == 10 && VN_AS_F16_FLUSHED == 11 && VN_AS_F16_CUT == 12 && VN_AS_BF16_CUT == 13 &&
+                  VN_N_ACTS == 14,
+              "map.glsl, map_experiment.glsl");
+static_assert(VN_ROWS_SHIFTED == 1 && VN_ROWS_PARTS_FIRST == 2 && VN_ROWS_IN_TURN == 3 && VN_ROWS_TILES == 4 &&
+                  VN_ROWS_LOG_SOFTMAX == 5 && VN_ROWS_ROUND == 6 && VN_N_ROWS_FORMS == 7 &&
+                  offsetof(vn_push_rows, T) == 24 && offsetof(vn_push_rows, inner) == 44,
+              "rows.comp");
 static_assert(VN_GATE_PRODUCT == 1 && VN_GATE_BOTH == 2 && VN_N_GATE_FORMS == 3, "map_experiment.glsl");
 static_assert(VN_PAIR_NEIGHBOURS == 1 && VN_PAIR_ACROSS == 2 && VN_N_PAIRINGS == 3, "rope.comp");
-static_assert(VN_DECAY_POSITIVE == 1 && VN_DECAY_RAW == 2 && VN_DECAY_NEGATED == 3 && VN_DECAY_LINEAR == 4, "log_decay.comp");
+static_assert(VN_DECAY_POSITIVE == 1 && VN_DECAY_RAW == 2 && VN_DECAY_NEGATED == 3 && VN_DECAY_LINEAR == 4,
+              "log_decay.comp");
 static_assert(VN_DELTA_NO_DECAY == 1 && VN_DELTA_FACTOR == 2 && VN_DELTA_DECAY_LATE == 3 && VN_DELTA_READ_FIRST == 4 &&
-              VN_DELTA_MEMORY_FIRST == 5 && VN_DELTA_NO_DELTA == 6 && VN_DELTA_UNSOLVED == 7 && VN_DELTA_BETA_KEYS == 8 && VN_DELTA_BETA_VALUES == 9 && VN_N_DELTA_FORMS == 10, "delta_experiment.glsl");
-static_assert(VN_HEADS_MODULO == 1 && VN_HEADS_NONE == 2 && VN_HEADS_FLAT == 3 && VN_N_HEAD_MAPS == 4, "mask_experiment.glsl");
+                  VN_DELTA_MEMORY_FIRST == 5 && VN_DELTA_NO_DELTA == 6 && VN_DELTA_UNSOLVED == 7 &&
+                  VN_DELTA_BETA_KEYS == 8 && VN_DELTA_BETA_VALUES == 9 && VN_N_DELTA_FORMS == 10,
+              "delta_experiment.glsl");
+static_assert(VN_HEADS_MODULO == 1 && VN_HEADS_NONE == 2 && VN_HEADS_FLAT == 3 && VN_N_HEAD_MAPS == 4,
+              "mask_experiment.glsl");
 static_assert(VN_ATTN_OVER_QUERIES == 1 && VN_ATTN_OVER_HEADS == 2 && VN_ATTN_NO_MAX == 3 && VN_ATTN_NO_MAX_F16 == 4 &&
-              VN_ATTN_PROBS_F16 == 5 && VN_ATTN_PROBS_BF16 == 6 && VN_ATTN_SCORES_F16 == 7 && VN_N_ATTN_FORMS == 8, "mask_experiment.glsl");
-static_assert(VN_CACHE_BLOCKLESS == 1 && VN_CACHE_NEXT == 2 && VN_CACHE_SWAPPED == 3 && VN_CACHE_HEADS_FIRST == 4 && VN_CACHE_LATE == 5 &&
-              VN_CACHE_STALE == 6 && VN_CACHE_RING == 7 && VN_CACHE_F16 == 8 && VN_CACHE_F8 == 9 && VN_CACHE_FORMER == 10 &&
-              VN_CACHE_SEEN == 11 && VN_CACHE_PAST == 12 && VN_CACHE_F8_WIDE == 13 && VN_N_CACHE_FORMS == 14, "mask_experiment.glsl");
+              VN_ATTN_PROBS_F16 == 5 && VN_ATTN_PROBS_BF16 == 6 && VN_ATTN_SCORES_F16 == 7 && VN_N_ATTN_FORMS == 8,
+              	"mask_experiment.glsl");
+static_assert(VN_CACHE_BLOCKLESS == 1 && VN_CACHE_NEXT == 2 && VN_CACHE_SWAPPED == 3 && VN_CACHE_HEADS_FIRST == 4 &&
+                  VN_CACHE_LATE == 5 && VN_CACHE_STALE == 6 && VN_CACHE_RING == 7 && VN_CACHE_F16 == 8 &&
+                  VN_CACHE_F8 == 9 && VN_CACHE_FORMER == 10 && VN_CACHE_SEEN == 11 && VN_CACHE_PAST == 12 &&
+                  VN_CACHE_F8_WIDE == 13 && VN_N_CACHE_FORMS == 14,
+              "mask_experiment.glsl");
 
 typedef struct code { const uint32_t *words; size_t bytes; } code;
 
@@ -66,8 +99,9 @@ static const struct row {
 	[VN_K_EMBED]        = { "embed",        BOTH(embed),       sizeof(vn_push_embed), false },
 	PAIR(RMS_NORM, rms_norm, vn_push_rms_norm, divisor),
 	PAIR(LAYER_NORM, layer_norm, vn_push_layer_norm, divisor),
-#define TILE(size) [VN_K_LINEAR_##size] = { "linear_" #size, CODE(linear_##size##_f16), CODE(linear_##size##_acc16), CODE(linear_##size##_f32), \
-		sizeof(vn_push_linear), false }
+#define TILE(size) \
+	[VN_K_LINEAR_##size] = { "linear_" #size,           CODE(linear_##size##_f16), CODE(linear_##size##_acc16), \
+		                     CODE(linear_##size##_f32), sizeof(vn_push_linear),    false }
 	TILE(128X64), TILE(64X64), TILE(32X32), TILE(16X64),
 	[VN_K_LINEAR_VEC]   = { "linear_vec",   CODE(linear_vec_f16), CODE(linear_vec_acc16), CODE(linear_vec_f32),
 	                        sizeof(vn_push_linear), false },
@@ -77,7 +111,8 @@ static const struct row {
 	[VN_K_SLICE]        = { "slice",        BOTH(slice),       sizeof(vn_push_slice), false },
 	PAIR(ROPE, rope, vn_push_rope, pairing),
 	[VN_K_ATTENTION]    = { "attention",    NONE /* by_width */, offsetof(vn_push_attention, ahead), false },
-	[VN_K_ATTENTION_EXPERIMENT] = { "attention_experiment", BOTH(attention_experiment), sizeof(vn_push_attention), true },
+	[VN_K_ATTENTION_EXPERIMENT] = { "attention_experiment", BOTH(attention_experiment), sizeof(vn_push_attention),
+		true },
 	[VN_K_ATTENTION_COOP_64]  = { "attention_coop_64",  NONE, offsetof(vn_push_attention, ahead), false },
 	[VN_K_ATTENTION_COOP_128] = { "attention_coop_128", NONE, offsetof(vn_push_attention, ahead), false },
 	[VN_K_ATTENTION_FEW]  = { "attention_few",  BOTH(attention_few),  offsetof(vn_push_attention, ahead), false },
@@ -112,8 +147,13 @@ static const struct { code f16, f32; } paged_code[VN_N_KERNELS] = {
 };
 
 /* The code of VN_K_ATTENTION: a lane's registers grow with the width of a head. */
-static const struct { int width; code f16, f32, paged_f16, paged_f32; } by_width[] = {
-#define WIDTH(n) { n, CODE(attention_##n##_f16), CODE(attention_##n##_f32), CODE(attention_##n##_paged_f16), CODE(attention_##n##_paged_f32) }
+static const struct { int width; code f16, f32, paged_f16, paged_f32;
+} by_width[] = {
+#define WIDTH(n) \
+	{ \
+		n, CODE(attention_##n##_f16), CODE(attention_##n##_f32), CODE(attention_##n##_paged_f16), \
+			CODE(attention_##n##_paged_f32) \
+	}
 	WIDTH(64), WIDTH(128), WIDTH(256)
 };
 
@@ -142,20 +182,27 @@ static code code_of(const vn_plan *p, vn_policy policy, bool paged, vn_kernel k)
 }
 
 /* Halves summed in float, where the device has cooperative matrices of that size. */
-static const struct { code of[VN_N_COOPS]; } coop_code[VN_N_KERNELS] = {
-#define BY_SIZE(size) [VN_K_COOP_##size] = { { [VN_COOP_16] = CODE(linear_coop_##size##_by16), [VN_COOP_8] = CODE(linear_coop_##size##_by8) } }
+static const struct { code of[VN_N_COOPS];
+} coop_code[VN_N_KERNELS] = {
+#define BY_SIZE(size) \
+	[VN_K_COOP_## \
+		size] = { { [VN_COOP_16] = CODE(linear_coop_##size##_by16), [VN_COOP_8] = CODE(linear_coop_##size##_by8) } }
 	BY_SIZE(8X8), BY_SIZE(8X4), BY_SIZE(4X4), BY_SIZE(2X4), BY_SIZE(2X2), BY_SIZE(1X2),
-	[VN_K_ATTENTION_COOP_64]  = { { [VN_COOP_16] = CODE(attention_coop_64_by16), [VN_COOP_8] = CODE(attention_coop_64_by8) } },
+	[VN_K_ATTENTION_COOP_64]  = { { [VN_COOP_16] = CODE(attention_coop_64_by16),
+		[VN_COOP_8] = CODE(attention_coop_64_by8) } },
 	[VN_K_ATTENTION_COOP_128] = { { [VN_COOP_16] = CODE(attention_coop_128_by16) } },
 }, paged_coop_code[VN_N_KERNELS] = {
-	[VN_K_ATTENTION_COOP_64]  = { { [VN_COOP_16] = CODE(attention_coop_64_paged_by16), [VN_COOP_8] = CODE(attention_coop_64_paged_by8) } },
+	[VN_K_ATTENTION_COOP_64]  = { { [VN_COOP_16] = CODE(attention_coop_64_paged_by16),
+		[VN_COOP_8] = CODE(attention_coop_64_paged_by8) } },
 	[VN_K_ATTENTION_COOP_128] = { { [VN_COOP_16] = CODE(attention_coop_128_paged_by16) } },
 };
 
 /* That of the heads of a width, if the device has it; VN_K_ATTENTION has none of them. */
 static vn_kernel coop_attention(int head_dim)
 {
-	return head_dim % 8 || head_dim > 128 ? VN_K_ATTENTION : head_dim > 64 ? VN_K_ATTENTION_COOP_128 : VN_K_ATTENTION_COOP_64;
+	return head_dim % 8 || head_dim > 128 ? VN_K_ATTENTION
+	       : head_dim > 64                ? VN_K_ATTENTION_COOP_128
+	                                      : VN_K_ATTENTION_COOP_64;
 }
 
 static code coop_code_of(const vn_plan *p, const vn_device *d, bool paged, vn_kernel k)
@@ -201,29 +248,31 @@ static bool has_experiment(const vn_plan *p)
 }
 
 /* Of cooperative matrices: these say how many lanes a subgroup has to have. */
-static vn_status build(vn_kernels *k, vn_kernel which, vn_error *err)
+vn_status vn_kernel_build(vn_kernels *k, vn_kernel which, vn_error *err)
 {
 	vn_device       *d = k->d;
 	const vn_shader *s = &k->shader[which];
 	const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo lanes = {
-		.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO, .requiredSubgroupSize = vn_coop_subgroup(s->coop) };
+		.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
+			.requiredSubgroupSize = vn_coop_subgroup(s->coop) };
 	VkShaderModule module = VK_NULL_HANDLE;
 	VkResult       r;
 
-	d->unheard = s->coop && d->old_layer;
+	vn_device_unheard = s->coop && d->old_layer;
 	r = vn_vk.CreateShaderModule(d->device, &(VkShaderModuleCreateInfo){
 		.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = s->bytes, .pCode = s->words }, NULL, &module);
-	d->unheard = false;
+	vn_device_unheard = false;
 	if (r != VK_SUCCESS)
 		return vn_device_fail(d, r, err, table[which].name);
 	vn_device_name(d, VK_OBJECT_TYPE_SHADER_MODULE, (uint64_t)module, table[which].name);
-	d->unheard = s->coop && d->old_layer;
+	vn_device_unheard = s->coop && d->old_layer;
 	r = vn_vk.CreateComputePipelines(d->device, k->cache, 1, &(VkComputePipelineCreateInfo){
 		.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO, .layout = k->layout,
-		.stage = { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, .pName = "main", .pNext = s->coop ? &lanes : NULL,
+		.stage = { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, .pName = "main",
+			.pNext = s->coop ? &lanes : NULL,
 			.flags = s->coop ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT : 0,
 			.stage = VK_SHADER_STAGE_COMPUTE_BIT, .module = module } }, NULL, &k->pipeline[which]);
-	d->unheard = false;
+	vn_device_unheard = false;
 	vn_vk.DestroyShaderModule(d->device, module, NULL);
 	if (r != VK_SUCCESS) {
 		k->pipeline[which] = VK_NULL_HANDLE;
@@ -235,10 +284,13 @@ static vn_status build(vn_kernels *k, vn_kernel which, vn_error *err)
 
 vn_status vn_kernel_pipeline(vn_kernels *k, vn_kernel which, VkPipeline *pipeline, vn_error *err)
 {
-	vn_status st = VN_OK;
+	const double begun = k->pipeline[which] ? 0.0 : vn_seconds();
+	vn_status    st = VN_OK;
 
-	if (!k->pipeline[which])
-		st = build(k, which, err);
+	if (!k->pipeline[which]) {
+		st = vn_kernel_build(k, which, err);
+		k->seconds += vn_seconds() - begun;
+	}
 	*pipeline = k->pipeline[which];
 	return st;
 }
@@ -255,13 +307,14 @@ static void choose_shaders(vn_kernels *k, const vn_plan *plan, vn_policy policy,
 	}
 }
 
-vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn_policy policy, bool paged, const char *cache_dir,
-                            vn_error *err)
+vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn_policy policy, bool paged,
+                            const char *cache_dir, vn_error *err)
 {
 	vn_status st;
 	VkResult  r;
 
-	*k = (vn_kernels){ .d = d, .float_sums = policy.sums == VN_F32, .side = policy.storage == VN_F16 && policy.sums == VN_F32 ? (int)vn_coop_side(d->coop) : 0 };
+	*k = (vn_kernels){ .d = d, .float_sums = policy.sums == VN_F32,
+		.side = policy.storage == VN_F16 && policy.sums == VN_F32 ? (int)vn_coop_side(d->coop) : 0 };
 	choose_shaders(k, plan, policy, paged);
 	if (cache_dir && !(k->cache_dir = strdup(cache_dir))) {
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the name of a folder");

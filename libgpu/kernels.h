@@ -5,8 +5,10 @@
  * an operation for experiments (vn_variant), compiled from the same source: it follows the usual
  * one, and an engine whose plan has no experiment lacks it.
  *
- * A pipeline is built when it is first needed: some drivers take seconds for all of them, and a run
- * needs only a few.
+ * Only pipelines that are needed are built (compile.h): some drivers take seconds for all of them,
+ * and a run needs only a few.
+ *
+ * Threads  one at a time, but vn_kernel_build of different shaders may run at the same time.
  */
 #ifndef VN_LIBGPU_KERNELS_H
 #define VN_LIBGPU_KERNELS_H
@@ -74,6 +76,7 @@ typedef struct vn_kernels {
 	vn_shader        shader[VN_N_KERNELS];
 	VkPipeline       pipeline[VN_N_KERNELS]; /* NULL: not needed so far */
 	bool             cache_hit; /* a valid cache file was read */
+	double           seconds;   /* spent on building pipelines */
 	/* of the cooperative matrices; 0: the policy or the device has none */
 	int              side;
 	bool             float_sums;
@@ -88,12 +91,14 @@ vn_kernel vn_kernel_of_attention(const vn_kernels *k, int head_dim);
 /* Selects the shaders for the policy, for a paged or contiguous cache, with those of experiments if
  * the plan has one. cache_dir: as in vn_gpu_options; a cache that cannot be read or written is not
  * an error. */
-vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn_policy policy, bool paged, const char *cache_dir,
-                            vn_error *err);
+vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn_policy policy, bool paged,
+                            const char *cache_dir, vn_error *err);
 /* Saves what was compiled for the next run. k may be zeroed. */
 void      vn_kernels_destroy(vn_kernels *k);
 
-/* Returns a shader's pipeline, built at the first call. */
+/* Builds a shader's pipeline, which must not exist yet. */
+vn_status vn_kernel_build(vn_kernels *k, vn_kernel which, vn_error *err);
+/* Returns a shader's pipeline, and builds it if it does not exist yet. */
 vn_status vn_kernel_pipeline(vn_kernels *k, vn_kernel which, VkPipeline *pipeline, vn_error *err);
 
 const char *vn_kernel_name(vn_kernel k);
@@ -152,7 +157,8 @@ typedef struct vn_push_attention {
 	uint32_t T, S, P, H, G, K;
 	uint32_t causal, window;
 	float    scale;
-	uint32_t h0, j0, n_keys; /* attn_scores, attn_probs: head, keys; others: parts, the first key and the keys of each */
+	uint32_t h0, j0,
+		n_keys; /* attn_scores, attn_probs: head, keys; others: parts, the first key and the keys of each */
 	uint32_t B;
 	uint64_t table;
 	/* experiment */

@@ -6,7 +6,8 @@
 
 /* The memory type of the allowed ones that has all of `need` and most of `like`;
  * UINT32_MAX when none has. */
-static uint32_t memory_type(const vn_device *d, uint32_t allowed, VkMemoryPropertyFlags need, VkMemoryPropertyFlags like)
+static uint32_t memory_type(const vn_device *d, uint32_t allowed, VkMemoryPropertyFlags need,
+                            VkMemoryPropertyFlags like)
 {
 	uint32_t found = UINT32_MAX;
 	int      best = -1;

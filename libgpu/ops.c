@@ -33,10 +33,18 @@ static void rms_norm(vn_gpu_pass *w, const vn_node *n)
 		vn_encode_reads(&w->g->encoder, x);
 		vn_encode_reads(&w->g->encoder, weight_buffer(w, n->w[0]));
 		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_RMS_NORM, n), &(vn_push_rms_norm){ .x = in_buffer(w, x, r * N),
-			.g = in_weight(w, n->w[0], 0), .y = in_buffer(w, y, r * N), .R = (uint32_t)rows, .N = (uint32_t)N,
-			.eps = (float)n->c.norm.eps, .offset = (float)n->c.norm.offset, .divisor = norm_divisor(n, N),
-			.flags = norm_flags(n), .G = (uint32_t)G }, rows, 1);
+		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_RMS_NORM, n),
+		                   &(vn_push_rms_norm) { .x = in_buffer(w, x, r * N),
+		                                         .g = in_weight(w, n->w[0], 0),
+		                                         .y = in_buffer(w, y, r * N),
+		                                         .R = (uint32_t)rows,
+		                                         .N = (uint32_t)N,
+		                                         .eps = (float)n->c.norm.eps,
+		                                         .offset = (float)n->c.norm.offset,
+		                                         .divisor = norm_divisor(n, N),
+		                                         .flags = norm_flags(n),
+		                                         .G = (uint32_t)G },
+		                   rows, 1);
 	}
 }
 
@@ -54,11 +62,20 @@ static void layer_norm(vn_gpu_pass *w, const vn_node *n)
 		if (bias >= 0)
 			vn_encode_reads(&w->g->encoder, weight_buffer(w, bias));
 		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_LAYER_NORM, n), &(vn_push_layer_norm){ .x = in_buffer(w, x, r * N),
-			.g = in_weight(w, n->w[0], 0), .b = bias < 0 ? 0 : in_weight(w, bias, 0), .y = in_buffer(w, y, r * N),
-			.R = (uint32_t)rows, .N = (uint32_t)N, .eps = (float)n->c.norm.eps, .has_bias = bias >= 0,
-			.offset = (float)n->c.norm.offset, .divisor = norm_divisor(n, N), .flags = norm_flags(n),
-			.keep_mean = (uint32_t)n->x.norm.keep_mean }, rows, 1);
+		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_LAYER_NORM, n),
+		                   &(vn_push_layer_norm) { .x = in_buffer(w, x, r * N),
+		                                           .g = in_weight(w, n->w[0], 0),
+		                                           .b = bias < 0 ? 0 : in_weight(w, bias, 0),
+		                                           .y = in_buffer(w, y, r * N),
+		                                           .R = (uint32_t)rows,
+		                                           .N = (uint32_t)N,
+		                                           .eps = (float)n->c.norm.eps,
+		                                           .has_bias = bias >= 0,
+		                                           .offset = (float)n->c.norm.offset,
+		                                           .divisor = norm_divisor(n, N),
+		                                           .flags = norm_flags(n),
+		                                           .keep_mean = (uint32_t)n->x.norm.keep_mean },
+		                   rows, 1);
 	}
 }
 
@@ -67,7 +84,8 @@ static void positions(vn_gpu_pass *w, const vn_node *n)
 {
 	const VkDeviceSize row = (VkDeviceSize)vn_value_row(&w->g->plan->value[n->out[0]]) * element(w);
 
-	vn_encode_copy(&w->g->encoder, weight_buffer(w, n->w[0]), w->g->weights.at[n->w[0]].offset + (VkDeviceSize)(n->x.positions.step_zero ? 0 : w->past) * row,
+	vn_encode_copy(&w->g->encoder, weight_buffer(w, n->w[0]),
+	               w->g->weights.at[n->w[0]].offset + (VkDeviceSize)(n->x.positions.step_zero ? 0 : w->past) * row,
 	               buffer_of(w, n->out[0]), 0, (VkDeviceSize)w->tokens * row);
 }
 
@@ -89,7 +107,8 @@ static void slice(vn_gpu_pass *w, const vn_node *n)
 
 static vn_way linear_way(const vn_gpu_pass *w, const vn_node *n)
 {
-	return vn_product_way(&w->g->kernels, w->tokens, vn_value_row(&w->g->plan->value[n->out[0]]), vn_value_row(&w->g->plan->value[n->in[0]]));
+	return vn_product_way(&w->g->kernels, w->tokens, vn_value_row(&w->g->plan->value[n->out[0]]),
+	                      vn_value_row(&w->g->plan->value[n->in[0]]));
 }
 
 /* x (rows,N) from row `row` times rows [col, col + cols) of the weight. y's
@@ -109,7 +128,8 @@ static void linear(vn_gpu_pass *w, const vn_node *n, int64_t row, int64_t rows, 
 				.b = bias < 0 ? NULL : weight_buffer(w, bias), .y = y, .sums = &w->g->sums,
 				.at = { .x = in_buffer(w, x, (row + r) * N), .w = in_weight(w, n->w[0], (col + c) * N),
 					.b = bias < 0 ? 0 : in_weight(w, bias, col + c), .y = in_buffer(w, y, r * y_stride + c),
-					.T = (uint32_t)smaller(row_step, rows - r), .M = (uint32_t)smaller(col_step, cols - c), .N = (uint32_t)N,
+					.T = (uint32_t)smaller(row_step, rows - r), .M = (uint32_t)smaller(col_step, cols - c),
+						.N = (uint32_t)N,
 					.y_stride = (uint32_t)y_stride } }, element(w));
 }
 
@@ -121,7 +141,8 @@ VkDeviceSize vn_ops_linear_sums(const vn_gpu_pass *w)
 		const vn_node *n = &w->g->plan->node[i];
 		if (n->op != VN_OP_LINEAR)
 			continue;
-		const VkDeviceSize bytes = vn_product_sums(linear_way(w, n), w->tokens, vn_value_row(&w->g->plan->value[n->out[0]]));
+		const VkDeviceSize bytes = vn_product_sums(linear_way(w, n), w->tokens,
+		                                           vn_value_row(&w->g->plan->value[n->out[0]]));
 		most = bytes > most ? bytes : most;
 	}
 	return most;
@@ -133,7 +154,8 @@ void vn_ops_linear_part(vn_gpu_pass *w, int node, int64_t row, int64_t rows, int
 }
 
 /* Of rows [from, from + rows) of x, for which the table of a node is, into y from its first row on. */
-static void turn(vn_gpu_pass *w, const vn_node *n, const vn_value *v, int node, vn_buffer *x, vn_buffer *y, int64_t from, int64_t rows, int64_t to)
+static void turn(vn_gpu_pass *w, const vn_node *n, const vn_value *v, int node, vn_buffer *x, vn_buffer *y,
+                 int64_t from, int64_t rows, int64_t to)
 {
 	const int64_t  H = v->size[1], K = v->size[2], R = n->c.rope.rope.rotary_dim;
 	const uint64_t table = w->g->upload.address + w->g->table_at[w->g->rope_of[node]];
@@ -206,11 +228,8 @@ static void put_rows(vn_gpu_pass *w, int state, int value)
 void vn_ops_append(vn_gpu_pass *w, int state)
 {
 	const vn_state *s = &w->g->plan->state[state];
-	vn_cache_slot  *c = &w->g->cache.slot[state];
 
 	put_rows(w, state, w->g->plan->node[s->node].in[s->input]);
-	if (c->upto == w->past)
-		c->upto += w->tokens;
 }
 
 /* An experiment's: the keys of earlier calls become what a rope makes of them. */
@@ -223,7 +242,8 @@ static void turn_kept(vn_gpu_pass *w, const vn_node *n)
 	for (int64_t t = 0; t < w->past; t += step) {
 		const int64_t rows = smaller(step, w->past - t);
 		turn(w, &w->g->plan->node[v->node], v, (int)(n - w->g->plan->node), &c->now, &w->g->scratch, t, rows, 0);
-		vn_encode_copy(&w->g->encoder, &w->g->scratch, 0, &c->now, (VkDeviceSize)t * c->row_bytes, (VkDeviceSize)rows * c->row_bytes);
+		vn_encode_copy(&w->g->encoder, &w->g->scratch, 0, &c->now, (VkDeviceSize)t * c->row_bytes,
+		               (VkDeviceSize)rows * c->row_bytes);
 	}
 }
 
@@ -236,8 +256,8 @@ void vn_ops_keep(vn_gpu_pass *w, const vn_node *n)
 }
 
 /* y[e] of a and b (NULL: none) from element `at` on, n of them. */
-static void map(vn_gpu_pass *w, vn_kernel kernel, vn_act act, int form, vn_buffer *a, vn_buffer *b, int64_t at, vn_buffer *y,
-                int64_t y_at, int64_t n)
+static void map(vn_gpu_pass *w, vn_kernel kernel, vn_act act, int form, vn_buffer *a, vn_buffer *b, int64_t at,
+                vn_buffer *y, int64_t y_at, int64_t n)
 {
 	const int64_t step = (int64_t)1 << 30;
 
@@ -247,7 +267,8 @@ static void map(vn_gpu_pass *w, vn_kernel kernel, vn_act act, int form, vn_buffe
 		if (b)
 			vn_encode_reads(&w->g->encoder, b);
 		vn_encode_writes(&w->g->encoder, y);
-		vn_push_map push = { .a = in_buffer(w, a, at + e), .b = b ? in_buffer(w, b, at + e) : 0, .y = in_buffer(w, y, y_at + e),
+		vn_push_map push = { .a = in_buffer(w, a, at + e), .b = b ? in_buffer(w, b, at + e) : 0,
+			.y = in_buffer(w, y, y_at + e),
 			.n = (uint32_t)part, .act = act, .form = (uint32_t)form };
 		push.eights = in_eights(w, push.a, push.b, push.y);
 		vn_encode_dispatch(&w->g->encoder, kernel, &push, groups_of_lanes(part, push.eights), 1);
@@ -259,7 +280,8 @@ void vn_ops_act_part(vn_gpu_pass *w, int node, int64_t row, int64_t rows, int64_
 	const vn_node *n = &w->g->plan->node[node];
 	const int64_t  F = vn_value_row(&w->g->plan->value[n->out[0]]);
 
-	map(w, vn_kernel_of(VN_K_ACT, n), n->c.act.act, 0, buffer_of(w, n->in[0]), NULL, row * F + col, &w->g->scratch, 0, rows * cols);
+	map(w, vn_kernel_of(VN_K_ACT, n), n->c.act.act, 0, buffer_of(w, n->in[0]), NULL, row * F + col, &w->g->scratch, 0,
+	    rows * cols);
 }
 
 /* In one dispatch, for a row of it may be any other's: an experiment's calls are short. */
@@ -271,9 +293,17 @@ static void rows(vn_gpu_pass *w, const vn_node *n)
 	vn_encode_reads(&w->g->encoder, x);
 	vn_encode_reads(&w->g->encoder, other);
 	vn_encode_writes(&w->g->encoder, y);
-	vn_encode_dispatch(&w->g->encoder, VN_K_ROWS, &(vn_push_rows){ .x = x->address, .other = other->address, .y = y->address,
-		.T = (uint32_t)w->tokens, .N = (uint32_t)N, .P = (uint32_t)w->past, .form = (uint32_t)n->c.rows.form, .by = n->c.rows.by,
-		.inner = (uint32_t)n->c.rows.inner }, w->tokens, 1);
+	vn_encode_dispatch(&w->g->encoder, VN_K_ROWS,
+	                   &(vn_push_rows) { .x = x->address,
+	                                     .other = other->address,
+	                                     .y = y->address,
+	                                     .T = (uint32_t)w->tokens,
+	                                     .N = (uint32_t)N,
+	                                     .P = (uint32_t)w->past,
+	                                     .form = (uint32_t)n->c.rows.form,
+	                                     .by = n->c.rows.by,
+	                                     .inner = (uint32_t)n->c.rows.inner },
+	                   w->tokens, 1);
 }
 
 void vn_ops_encode(vn_gpu_pass *w, int node)
@@ -314,17 +344,19 @@ void vn_ops_encode(vn_gpu_pass *w, int node)
 		break;
 	case VN_OP_ACT:
 		if (here)
-			map(w, vn_kernel_of(VN_K_ACT, n), n->c.act.act, 0, buffer_of(w, n->in[0]), NULL, 0, buffer_of(w, n->out[0]), 0, all);
+			map(w, vn_kernel_of(VN_K_ACT, n), n->c.act.act, 0, buffer_of(w, n->in[0]), NULL, 0, buffer_of(w, n->out[0]),
+			    0, all);
 		break;
 	case VN_OP_GATED:
-		map(w, vn_kernel_of(VN_K_GATED, n), n->c.act.act, n->x.gated.form, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]), 0,
-		    buffer_of(w, n->out[0]), 0, all);
+		map(w, vn_kernel_of(VN_K_GATED, n), n->c.act.act, n->x.gated.form, buffer_of(w, n->in[0]),
+		    buffer_of(w, n->in[1]), 0, buffer_of(w, n->out[0]), 0, all);
 		break;
 	case VN_OP_ROWS:
 		rows(w, n);
 		break;
 	case VN_OP_ADD:
-		map(w, VN_K_ADD, VN_N_ACTS, 0, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]), 0, buffer_of(w, n->out[0]), 0, all);
+		map(w, VN_K_ADD, VN_N_ACTS, 0, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]), 0, buffer_of(w, n->out[0]), 0,
+		    all);
 		break;
 	default:
 		if (!vn_ops_gdn(w, n))

@@ -23,7 +23,8 @@ static uint32_t packed(const vn_gpu_pass *w, const vn_node *n)
 {
 	const uint32_t cache = n->x.attention.cache_steps && w->past == 0 ? 0 : (uint32_t)n->x.attention.cache;
 
-	return (uint32_t)n->x.attention.form | (uint32_t)n->x.attention.from_zero << 8 | (uint32_t)n->x.attention.blind << 9 | (n->x.attention.cache_of == 2 ? 0 : cache << 12) |
+	return (uint32_t)n->x.attention.form | (uint32_t)n->x.attention.from_zero << 8 |
+	       (uint32_t)n->x.attention.blind << 9 | (n->x.attention.cache_of == 2 ? 0 : cache << 12) |
 	       (n->x.attention.cache_of == 1 ? 0 : cache << 16) | (uint32_t)n->x.attention.sinks << 20;
 }
 
@@ -33,15 +34,27 @@ static vn_push_attention attention_push(const vn_gpu_pass *w, const vn_node *n, 
 	const int64_t H = n->c.attention.heads, K = n->c.attention.head_dim;
 	const int64_t from = other_softmax(n) ? 0 : row; /* other queries' scores, too */
 
-	return (vn_push_attention){ .q = in_buffer(w, buffer_of(w, n->in[VN_ATTN_Q]), from * H * K), .k = state_of(w, n, VN_ATTN_KEYS)->address,
-		.v = state_of(w, n, VN_ATTN_VALUES)->address, .T = (uint32_t)rows, .S = (uint32_t)(w->past + w->tokens), .P = (uint32_t)(w->past + row),
-		.H = (uint32_t)H, .G = (uint32_t)n->c.attention.kv_heads, .K = (uint32_t)K,
-		.causal = n->c.attention.causal != 0, .window = (uint32_t)n->c.attention.window,
-		.scale = (float)n->c.attention.scale,
-		.B = (uint32_t)w->g->cache.pages.block, .table = w->g->cache.pages.table.address,
-		.ahead = n->x.attention.ahead, .head_map = (uint32_t)n->x.attention.head_map, .leak = (uint32_t)n->x.attention.leak,
-		.padding = (uint32_t)n->x.attention.padding, .packed = packed(w, n), .cache_block = (uint32_t)n->x.attention.cache_block,
-		.before = (uint32_t)row };
+	return (vn_push_attention) { .q = in_buffer(w, buffer_of(w, n->in[VN_ATTN_Q]), from * H * K),
+		                         .k = state_of(w, n, VN_ATTN_KEYS)->address,
+		                         .v = state_of(w, n, VN_ATTN_VALUES)->address,
+		                         .T = (uint32_t)rows,
+		                         .S = (uint32_t)(w->past + w->tokens),
+		                         .P = (uint32_t)(w->past + row),
+		                         .H = (uint32_t)H,
+		                         .G = (uint32_t)n->c.attention.kv_heads,
+		                         .K = (uint32_t)K,
+		                         .causal = n->c.attention.causal != 0,
+		                         .window = (uint32_t)n->c.attention.window,
+		                         .scale = (float)n->c.attention.scale,
+		                         .B = (uint32_t)w->g->cache.pages.block,
+		                         .table = w->g->cache.pages.table.address,
+		                         .ahead = n->x.attention.ahead,
+		                         .head_map = (uint32_t)n->x.attention.head_map,
+		                         .leak = (uint32_t)n->x.attention.leak,
+		                         .padding = (uint32_t)n->x.attention.padding,
+		                         .packed = packed(w, n),
+		                         .cache_block = (uint32_t)n->x.attention.cache_block,
+		                         .before = (uint32_t)row };
 }
 
 static void reads_state(vn_gpu_pass *w, const vn_node *n, int slot)
@@ -83,7 +96,8 @@ VkDeviceSize vn_ops_attention_parts(const vn_gpu_pass *w)
 		if (n->op != VN_OP_ATTENTION || vn_node_is_variant(n))
 			continue;
 		const key_parts    k = parts_of(w, n);
-		const VkDeviceSize bytes = (VkDeviceSize)(w->tokens * n->c.attention.heads * k.n * part_floats(n)) * sizeof(float);
+		const VkDeviceSize bytes = (VkDeviceSize)(w->tokens * n->c.attention.heads * k.n * part_floats(n)) *
+		                           sizeof(float);
 		if (k.n > 1 && bytes > most)
 			most = bytes;
 	}

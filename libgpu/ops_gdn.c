@@ -18,8 +18,8 @@ static void keep_rows(vn_gpu_pass *w, const vn_node *n, vn_buffer *x)
 	const VkDeviceSize row = c->row_bytes / (VkDeviceSize)rows; /* row_bytes: all of the state */
 
 	vn_encode_copy(&w->g->encoder, &c->now, (VkDeviceSize)mine * row, &c->next, 0, (VkDeviceSize)(rows - mine) * row);
-	vn_encode_copy(&w->g->encoder, x, (VkDeviceSize)(w->tokens - mine) * row, &c->next, (VkDeviceSize)(rows - mine) * row,
-	               (VkDeviceSize)mine * row);
+	vn_encode_copy(&w->g->encoder, x, (VkDeviceSize)(w->tokens - mine) * row, &c->next,
+	               (VkDeviceSize)(rows - mine) * row, (VkDeviceSize)mine * row);
 }
 
 static void conv(vn_gpu_pass *w, const vn_node *n)
@@ -36,11 +36,19 @@ static void conv(vn_gpu_pass *w, const vn_node *n)
 		vn_encode_reads(&w->g->encoder, state);
 		vn_encode_reads(&w->g->encoder, weight_buffer(w, n->w[0]));
 		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_CAUSAL_CONV, n), &(vn_push_causal_conv){ .x = in_buffer(w, x, t * X),
-			.w = in_weight(w, n->w[0], 0), .before = t ? in_buffer(w, x, (t - (J - 1)) * X) : state->address,
-			.y = in_buffer(w, y, t * X), .T = (uint32_t)T, .X = (uint32_t)X, .J = (uint32_t)J,
-			.linear = (uint32_t)n->x.conv.linear, .forgets = n->x.conv.forgets && w->past > 0 && t == 0, .ahead = (uint32_t)n->x.conv.ahead,
-			.last = (uint32_t)(w->tokens - t) }, groups(T * X, 64), 1);
+		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_CAUSAL_CONV, n),
+		                   &(vn_push_causal_conv) { .x = in_buffer(w, x, t * X),
+		                                            .w = in_weight(w, n->w[0], 0),
+		                                            .before = t ? in_buffer(w, x, (t - (J - 1)) * X) : state->address,
+		                                            .y = in_buffer(w, y, t * X),
+		                                            .T = (uint32_t)T,
+		                                            .X = (uint32_t)X,
+		                                            .J = (uint32_t)J,
+		                                            .linear = (uint32_t)n->x.conv.linear,
+		                                            .forgets = n->x.conv.forgets && w->past > 0 && t == 0,
+		                                            .ahead = (uint32_t)n->x.conv.ahead,
+		                                            .last = (uint32_t)(w->tokens - t) },
+		                   groups(T * X, 64), 1);
 	}
 	keep_rows(w, n, x);
 }
@@ -55,9 +63,15 @@ static void l2_norm(vn_gpu_pass *w, const vn_node *n)
 		const int64_t rows = smaller(step, R - r);
 		vn_encode_reads(&w->g->encoder, x);
 		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_L2_NORM, n), &(vn_push_rms_norm){ .x = in_buffer(w, x, r * N),
-			.y = in_floats(y, r * N), .R = (uint32_t)rows, .N = (uint32_t)N, .eps = (float)n->c.norm.eps,
-			.divisor = norm_divisor(n, 1), .flags = norm_flags(n) }, rows, 1);
+		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_L2_NORM, n),
+		                   &(vn_push_rms_norm) { .x = in_buffer(w, x, r * N),
+		                                         .y = in_floats(y, r * N),
+		                                         .R = (uint32_t)rows,
+		                                         .N = (uint32_t)N,
+		                                         .eps = (float)n->c.norm.eps,
+		                                         .divisor = norm_divisor(n, 1),
+		                                         .flags = norm_flags(n) },
+		                   rows, 1);
 	}
 }
 
@@ -72,15 +86,22 @@ static void log_decay(vn_gpu_pass *w, const vn_node *n)
 		vn_encode_reads(&w->g->encoder, weight_buffer(w, n->w[0]));
 		vn_encode_reads(&w->g->encoder, weight_buffer(w, n->w[1]));
 		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_LOG_DECAY, n), &(vn_push_log_decay){ .x = in_buffer(w, x, t * N),
-			.A = in_weight(w, n->w[0], 0), .dt = in_weight(w, n->w[1], 0), .y = in_floats(y, t * N), .T = (uint32_t)T,
-			.N = (uint32_t)N, .form = (uint32_t)n->x.decay.form }, groups(T * N, 64), 1);
+		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_LOG_DECAY, n),
+		                   &(vn_push_log_decay) { .x = in_buffer(w, x, t * N),
+		                                          .A = in_weight(w, n->w[0], 0),
+		                                          .dt = in_weight(w, n->w[1], 0),
+		                                          .y = in_floats(y, t * N),
+		                                          .T = (uint32_t)T,
+		                                          .N = (uint32_t)N,
+		                                          .form = (uint32_t)n->x.decay.form },
+		                   groups(T * N, 64), 1);
 	}
 }
 
 static void delta_rule(vn_gpu_pass *w, const vn_node *n)
 {
-	const int64_t nk = n->c.delta.key_heads, nv = n->c.delta.value_heads, dk = n->c.delta.key_dim, dv = n->c.delta.value_dim;
+	const int64_t nk = n->c.delta.key_heads, nv = n->c.delta.value_heads, dk = n->c.delta.key_dim,
+				  dv = n->c.delta.value_dim;
 	const int64_t step = smaller(rows_at_once(nk * dk), rows_at_once(nv * dv));
 	vn_buffer    *in[5], *y = buffer_of(w, n->out[0]), *next = &w->g->cache.slot[n->state[0]].next;
 
@@ -99,7 +120,8 @@ static void delta_rule(vn_gpu_pass *w, const vn_node *n)
 			.beta = in_buffer(w, in[VN_DELTA_BETA], t * nv), .before = before->address, .after = next->address,
 			.y = in_buffer(w, y, t * nv * dv), .T = (uint32_t)smaller(step, w->tokens - t), .nk = (uint32_t)nk,
 			.nv = (uint32_t)nv, .dk = (uint32_t)dk, .dv = (uint32_t)dv, .scale = (float)n->c.delta.scale,
-			.form = (uint32_t)(n->x.delta.form | (w->tokens > 1 && t + step >= w->tokens ? n->x.delta.turned << 8 : 0)), .head_map = (uint32_t)n->x.delta.head_map, .restart = (uint32_t)n->x.delta.restart,
+			.form = (uint32_t)(n->x.delta.form | (w->tokens > 1 && t + step >= w->tokens ? n->x.delta.turned << 8 : 0)),
+				.head_map = (uint32_t)n->x.delta.head_map, .restart = (uint32_t)n->x.delta.restart,
 			.P = (uint32_t)(w->past + t) },
 			groups(dv, 16), nv);
 	}
@@ -117,18 +139,27 @@ static void gated_norm(vn_gpu_pass *w, const vn_node *n)
 		vn_encode_reads(&w->g->encoder, z);
 		vn_encode_reads(&w->g->encoder, weight_buffer(w, n->w[0]));
 		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_GATED_NORM, n), &(vn_push_gated_norm){ .x = in_buffer(w, x, r * N),
-			.z = in_buffer(w, z, r * N), .g = in_weight(w, n->w[0], 0), .y = in_buffer(w, y, r * N), .R = (uint32_t)rows,
-			.N = (uint32_t)N, .eps = (float)n->c.norm.eps, .divisor = norm_divisor(n, N),
-			.flags = norm_flags(n), .gate = (uint32_t)n->x.norm.gate,
-			.gate_first = (uint32_t)n->x.norm.gate_first }, rows, 1);
+		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_GATED_NORM, n),
+		                   &(vn_push_gated_norm) { .x = in_buffer(w, x, r * N),
+		                                           .z = in_buffer(w, z, r * N),
+		                                           .g = in_weight(w, n->w[0], 0),
+		                                           .y = in_buffer(w, y, r * N),
+		                                           .R = (uint32_t)rows,
+		                                           .N = (uint32_t)N,
+		                                           .eps = (float)n->c.norm.eps,
+		                                           .divisor = norm_divisor(n, N),
+		                                           .flags = norm_flags(n),
+		                                           .gate = (uint32_t)n->x.norm.gate,
+		                                           .gate_first = (uint32_t)n->x.norm.gate_first },
+		                   rows, 1);
 	}
 }
 
 bool vn_ops_gdn(vn_gpu_pass *w, const vn_node *n)
 {
 	static void (*const encode[VN_N_OPS])(vn_gpu_pass *w, const vn_node *n) = {
-		[VN_OP_CAUSAL_CONV] = conv, [VN_OP_L2_NORM] = l2_norm, [VN_OP_LOG_DECAY] = log_decay, [VN_OP_DELTA_RULE] = delta_rule,
+		[VN_OP_CAUSAL_CONV] = conv, [VN_OP_L2_NORM] = l2_norm, [VN_OP_LOG_DECAY] = log_decay,
+			[VN_OP_DELTA_RULE] = delta_rule,
 		[VN_OP_GATED_NORM] = gated_norm,
 	};
 

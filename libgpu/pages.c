@@ -79,8 +79,9 @@ vn_status vn_pages_begin(vn_device *d, vn_pages *p, int64_t keep, int64_t upto, 
 	if (!p->table.buffer || (guard ? p->table.size != bytes : p->table.size < bytes)) {
 		if (p->table.buffer)
 			vn_buffer_destroy(d, &p->table);
-		if ((st = vn_buffer_create(d, &p->table, VN_FOR_UPLOAD, guard ? bytes : (VkDeviceSize)p->room * sizeof(*p->taken),
-		                           guard, "block table", err)))
+		if ((st = vn_buffer_create(d, &p->table, VN_FOR_UPLOAD,
+		                           guard ? bytes : (VkDeviceSize)p->room * sizeof(*p->taken), guard, "block table",
+		                           err)))
 			return st;
 	}
 	if (guard)

@@ -24,6 +24,7 @@ void vn_pages_destroy(vn_device *d, vn_pages *p); /* p may be zeroed */
 
 /* Assigns blocks to tokens [0, upto), of which the first `keep` belong to kept calls. most: how
  * many blocks a pool may have, at least as many as are needed. */
-vn_status vn_pages_begin(vn_device *d, vn_pages *p, int64_t keep, int64_t upto, int64_t most, bool guard, vn_error *err);
+vn_status vn_pages_begin(vn_device *d, vn_pages *p, int64_t keep, int64_t upto, int64_t most, bool guard,
+                         vn_error *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* pass.c: one call: begun, run node by node, ended. Values in and out: exchange.c. */
 #include "libgpu/engine.h"
 
+#include "libgpu/compile.h"
 #include "libgpu/ops.h"
 #include "libgpu/pieces.h"
 
@@ -8,7 +9,8 @@
 #include <string.h>
 
 /* A buffer of at least (with guard: exactly) that size; contents are lost. */
-static vn_status ensure(vn_gpu *g, vn_buffer *b, vn_gpu_block place, VkDeviceSize bytes, const char *name, vn_error *err)
+static vn_status ensure(vn_gpu *g, vn_buffer *b, vn_gpu_block place, VkDeviceSize bytes, const char *name,
+                        vn_error *err)
 {
 	if (b->buffer && (g->guard ? b->size == bytes : b->size >= bytes))
 		return VN_OK;
@@ -26,7 +28,8 @@ static vn_status upload(vn_gpu_pass *w, const int32_t *ids, vn_error *err)
 
 	for (int r = 0; r < g->n_ropes; r++) {
 		g->table_at[r] = (bytes + VN_ZONE - 1) & ~(VkDeviceSize)(VN_ZONE - 1);
-		bytes = g->table_at[r] + (VkDeviceSize)(g->rope_past[r] ? w->past : w->tokens) * (VkDeviceSize)g->plan->node[g->rope_node[r]].c.rope.rope.rotary_dim * 4;
+		bytes = g->table_at[r] + (VkDeviceSize)(g->rope_past[r] ? w->past : w->tokens) *
+		                             (VkDeviceSize)g->plan->node[g->rope_node[r]].c.rope.rope.rotary_dim * 4;
 	}
 	if ((st = ensure(g, &g->upload, VN_FOR_UPLOAD, bytes, "ids and rope tables", err)))
 		return st;
@@ -34,7 +37,7 @@ static vn_status upload(vn_gpu_pass *w, const int32_t *ids, vn_error *err)
 		memset((char *)g->upload.map - g->upload.offset, 0xFF, g->upload.total);
 	memcpy(g->upload.map, ids, (size_t)w->tokens * 4);
 	for (int r = 0; r < g->n_ropes && !st; r++)
-		st = vn_table_fill(&g->table[r], &g->plan->node[g->rope_node[r]].c.rope.rope, g->plan->list,
+		st = vn_rope_table_fill(&g->table[r], &g->plan->node[g->rope_node[r]].c.rope.rope, g->plan->list,
 		                   (float *)(void *)((char *)g->upload.map + g->table_at[r]), g->rope_past[r] ? 0 : w->past,
 		                   g->rope_past[r] ? w->past : w->tokens, err);
 	return st;
@@ -138,7 +141,8 @@ static vn_status taps_of(vn_gpu_pass *w, int node, vn_error *err)
 
 static bool stamps(vn_gpu *g, uint32_t from, uint32_t n)
 {
-	return vn_vk.GetQueryPoolResults(g->device.device, g->encoder.queries, from, n, n * sizeof(*g->stamp), g->stamp + from, sizeof(*g->stamp),
+	return vn_vk.GetQueryPoolResults(g->device.device, g->encoder.queries, from, n, n * sizeof(*g->stamp),
+	                                 g->stamp + from, sizeof(*g->stamp),
 	                                 VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT) == VK_SUCCESS;
 }
 
@@ -262,8 +266,10 @@ void vn_pass_over(vn_gpu *g, int to)
 		const vn_node *n = &g->plan->node[g->next];
 		for (int k = 0; k < n->n_state; k++) {
 			const int from = g->plan->state[n->state[k]].input;
-			if (from >= 0 && g->made[n->in[from]])
-				vn_ops_append(&g->walk, n->state[k]);
+			if (from < 0 || !g->made[n->in[from]])
+				continue;
+			vn_ops_append(&g->walk, n->state[k]);
+			vn_cache_appended(&g->cache, n->state[k], g->walk.past, g->walk.tokens);
 		}
 		stamp(g, g->next);
 	}
@@ -287,14 +293,27 @@ static vn_status check_inputs(const vn_gpu *g, int node, vn_error *err)
 	return VN_OK;
 }
 
-/* The device starts on the first nodes of a long call while the others are recorded: as many of them as keep it busy so long.
- * 0: all go together. The command buffer behind them begins with a barrier, which an experiment may have left out. */
+/* The device starts on the first nodes of a long call while the others are recorded: as many of
+ * them as keep it busy so long. 0: all go together. The command buffer behind them begins with a
+ * barrier, which an experiment may have left out. */
 static int first_part(const vn_gpu *g)
 {
 	enum { LONG = 100 };
 	const int n = g->plan->n_nodes < LONG ? 0 : g->plan->n_nodes / 3;
 
 	return n && !g->plan->node[n].early && !g->encoder.break_barriers ? n : 0;
+}
+
+static void encode_node(vn_gpu *g, int node)
+{
+	const vn_node *n = &g->plan->node[node];
+
+	g->encoder.early = n->early;
+	vn_ops_encode(&g->walk, node);
+	g->encoder.early = false;
+	for (int k = 0; k < n->n_state; k++)
+		if (g->plan->state[n->state[k]].input >= 0)
+			vn_cache_appended(&g->cache, n->state[k], g->walk.past, g->walk.tokens);
 }
 
 static vn_status run_node(vn_gpu *g, int node, vn_error *err)
@@ -304,10 +323,8 @@ static vn_status run_node(vn_gpu *g, int node, vn_error *err)
 
 	if ((st = vn_encode_asked_to_stop(&g->encoder, err)) || (st = check_inputs(g, node, err)))
 		return st;
-	g->encoder.early = n->early;
 	if (node != g->break_skip)
-		vn_ops_encode(&g->walk, node);
-	g->encoder.early = false;
+		encode_node(g, node);
 	for (int k = 0; k < n->n_state; k++)
 		g->cache.slot[n->state[k]].made = !g->cache.slot[n->state[k]].grows;
 	if (node == g->break_overrun)
@@ -334,9 +351,11 @@ vn_status vn_gpu_run(void *gpu, int from, int to, vn_error *err)
 	if ((st = vn_pass_is_open(g, err)))
 		return st;
 	if (from < g->next || to < from || to > g->plan->n_nodes)
-		return vn_pass_failed(g, vn_fail(err, VN_ERR_USAGE, "nodes %d to %d cannot be run behind %d, of %d in all", from, to,
-		                         g->next, g->plan->n_nodes));
+		return vn_pass_failed(g, vn_fail(err, VN_ERR_USAGE, "nodes %d to %d cannot be run behind %d, of %d in all",
+		                                 from, to, g->next, g->plan->n_nodes));
 	vn_pass_over(g, from);
+	if ((st = vn_compile(&g->walk, from, to, err)))
+		return vn_pass_failed(g, st);
 	for (int i = from; i < to; i++)
 		if ((st = run_node(g, i, err)))
 			return vn_pass_failed(g, st);
@@ -348,8 +367,11 @@ static vn_status check_early(const vn_gpu *g, vn_error *err)
 {
 	for (int i = 0; i < g->plan->n_nodes && !g->encoder.left_out; i++)
 		if (g->plan->node[i].early && g->made[g->plan->node[i].out[0]])
-			return vn_fail(err, VN_ERR_USAGE, "%s: no barrier stands right before it: what it reads is waited for earlier, by another reader or by its capture",
-			               g->plan->value[g->plan->node[i].out[0]].name);
+			return vn_fail(
+				err, VN_ERR_USAGE,
+				"%s: no barrier stands right before it: what it reads is waited for earlier, by another reader or by "
+				"its capture",
+				g->plan->value[g->plan->node[i].out[0]].name);
 	return VN_OK;
 }
 

@@ -38,7 +38,8 @@ VkDeviceSize vn_pieces_scratch(const vn_gpu_pass *w)
 	}
 	for (int i = 0; i < w->g->plan->n_nodes; i++) { /* an experiment's keys, turned */
 		const vn_node *n = &w->g->plan->node[i];
-		if (n->op == VN_OP_ATTENTION && n->x.attention.again && w->g->cache.slot[n->state[VN_ATTN_KEYS]].row_bytes > bytes)
+		if (n->op == VN_OP_ATTENTION && n->x.attention.again &&
+		    w->g->cache.slot[n->state[VN_ATTN_KEYS]].row_bytes > bytes)
 			bytes = w->g->cache.slot[n->state[VN_ATTN_KEYS]].row_bytes;
 	}
 	for (int v = 0; v < w->g->plan->n_values; v++) {
@@ -81,11 +82,20 @@ static vn_status tap(vn_gpu_pass *w, int value, const form *f, int64_t head, int
 	vn_status     st = VN_OK;
 
 	if (w->g->guard)
-		st = vn_staging_take(w, value, false, (head * w->tokens + row) * f->row + col, &w->g->scratch, 0, rows * cols, err);
+		st = vn_staging_take(w, value, false, (head * w->tokens + row) * f->row + col, &w->g->scratch, 0, rows * cols,
+		                     err);
 	if (st || !vn_walk_wants(w, value) || from >= to)
 		return st;
 	return vn_staging_take(w, value, true, (head * w->count + from - w->first) * f->row + col, &w->g->scratch,
 	                       (VkDeviceSize)((from - row) * cols) * element, (to - from) * cols, err);
+}
+
+void vn_pieces_list(vn_gpu_pass *w, int value)
+{
+	const form f = form_of(w, value);
+
+	if (f.from < f.to)
+		compute(w, value, 0, f.from, 1, 0, 1);
 }
 
 vn_status vn_pieces_encode(vn_gpu_pass *w, int value, vn_error *err)
@@ -112,7 +122,8 @@ vn_status vn_pieces_encode(vn_gpu_pass *w, int value, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status take(vn_gpu_pass *w, int value, bool hand, void *to, vn_buffer *src, int64_t at, int64_t n, vn_error *err)
+static vn_status take(vn_gpu_pass *w, int value, bool hand, void *to, vn_buffer *src, int64_t at, int64_t n,
+                      vn_error *err)
 {
 	return to ? vn_staging_bring(w, value, src, 0, n, to, err) : vn_staging_take(w, value, hand, at, src, 0, n, err);
 }

@@ -12,6 +12,8 @@
 
 /* Returns the bytes of scratch that a call needs. */
 VkDeviceSize vn_pieces_scratch(const vn_gpu_pass *w);
+/* For an encoder that is listing: lists the shaders of vn_pieces_encode. */
+void         vn_pieces_list(vn_gpu_pass *w, int value);
 /* Computes a node's output that comes in pieces, and taps it. */
 vn_status    vn_pieces_encode(vn_gpu_pass *w, int value, vn_error *err);
 /* Copies a value that shows a state, which is in `now`: to the sink (hand), or to memory (to), or,

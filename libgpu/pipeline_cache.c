@@ -122,8 +122,9 @@ void vn_pipeline_cache_save(vn_device *d, const char *dir, VkPipelineCache cache
 	bool   ok = false;
 
 	vn_trouble_spare(true); /* the next run starts more slowly */
-	if (!file_path(d, dir, path, sizeof(path)) || vn_vk.GetPipelineCacheData(d->device, cache, &bytes, NULL) != VK_SUCCESS ||
-	    bytes == 0 || !(data = malloc(bytes)) || vn_vk.GetPipelineCacheData(d->device, cache, &bytes, data) != VK_SUCCESS)
+	if (!file_path(d, dir, path, sizeof(path)) ||
+	    vn_vk.GetPipelineCacheData(d->device, cache, &bytes, NULL) != VK_SUCCESS || bytes == 0 ||
+	    !(data = malloc(bytes)) || vn_vk.GetPipelineCacheData(d->device, cache, &bytes, data) != VK_SUCCESS)
 		goto done;
 	if ((before = load(d, path, &old)) && old == bytes && memcmp(before, data, bytes) == 0)
 		goto done; /* nothing new */

@@ -41,8 +41,9 @@ static int shares_of(int64_t n, int64_t workgroups)
 	return shares;
 }
 
-/* Large tiles read the least, and small ones fill the device. The numbers are those of an H200, which has 132 processors:
- * for each shape and number of tokens of tests/bench_products.c the way that took the least time, or nearly so. */
+/* Large tiles read the least, and small ones fill the device. The numbers are those of an H200,
+ * which has 132 processors: for each shape and number of tokens of tests/bench_products.c the way
+ * that took the least time, or nearly so. */
 static vn_way coop_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 {
 	enum { LONG = 2048, ONE_EACH = 140, FOUR_EACH = 512 };
@@ -77,10 +78,13 @@ static vn_way plain_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 		kernel = VN_K_LINEAR_64X64;
 	else if (T > 32 && k->float_sums && N >= 4 * LONG)
 		kernel = VN_K_LINEAR_64X64;
-	return (vn_way){ kernel, k->float_sums && N >= LONG && kernel != VN_K_LINEAR_128X64 ? shares_of(tiles(k, kernel, T, M), FOUR_EACH) : 1 };
+	return (vn_way) { kernel, k->float_sums && N >= LONG && kernel != VN_K_LINEAR_128X64
+		                          ? shares_of(tiles(k, kernel, T, M), FOUR_EACH)
+		                          : 1 };
 }
 
-/* As few lanes to an output as keep the device busy: few rows are long chains of loads, many lanes wait for one another. */
+/* As few lanes to an output as keep the device busy: few rows are long chains of loads, many lanes wait
+ * for one another. */
 static vn_way vector_way(int64_t M, int64_t N)
 {
 	const int64_t busy = N > 1024 ? 100000 : 65536;
@@ -134,7 +138,8 @@ void vn_product_encode(vn_encoder *e, vn_way way, const vn_product *p, size_t el
 	else if (coop[way.kernel].tokens)
 		vn_encode_dispatch(e, way.kernel, &push, tiles(e->k, way.kernel, push.T, push.M) * way.shares, 1);
 	else
-		vn_encode_dispatch(e, way.kernel, &push, cut(push.M, plain[way.kernel].columns), cut(push.T, plain[way.kernel].tokens) * way.shares);
+		vn_encode_dispatch(e, way.kernel, &push, cut(push.M, plain[way.kernel].columns),
+		                   cut(push.T, plain[way.kernel].tokens) * way.shares);
 	if (!joined)
 		return;
 	const bool early = e->early;

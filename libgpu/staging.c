@@ -17,7 +17,8 @@ vn_status vn_staging_create(vn_device *d, vn_staging *s, int64_t size, bool guar
 		size = DEFAULT_SIZE;
 	s->size = ((size_t)size + VN_ZONE - 1) & ~(size_t)(VN_ZONE - 1);
 	for (int i = 0; i < 2; i++)
-		if ((st = vn_buffer_create(d, &s->buf[i], VN_FOR_READBACK, s->size, guard, i ? "staging 1" : "staging 0", err))) {
+		if ((st = vn_buffer_create(d, &s->buf[i], VN_FOR_READBACK, s->size, guard, i ? "staging 1" : "staging 0",
+		                           err))) {
 			vn_staging_destroy(d, s);
 			return st;
 		}
@@ -164,7 +165,8 @@ static vn_status note(vn_staging *s, int i, vn_transfer_part part, vn_error *err
 }
 
 /* part: its value, start and destination; cut to what fits. */
-static vn_status take(vn_gpu_pass *w, vn_transfer_part part, vn_buffer *src, VkDeviceSize from, int64_t elements, vn_error *err)
+static vn_status take(vn_gpu_pass *w, vn_transfer_part part, vn_buffer *src, VkDeviceSize from, int64_t elements,
+                      vn_error *err)
 {
 	vn_staging  *s = &w->g->staging;
 	const size_t size = vn_dtype_size(dtype_of(w, part.value));

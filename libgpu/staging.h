@@ -49,7 +49,7 @@ vn_status vn_staging_finish(struct vn_gpu_pass *w, vn_error *err);
 /* The same; recording continues. */
 vn_status vn_staging_flush(struct vn_gpu_pass *w, vn_error *err);
 /* Records: elements from byte `from` of src are to be copied to `data`. */
-vn_status vn_staging_bring(struct vn_gpu_pass *w, int value, vn_buffer *src, VkDeviceSize from, int64_t elements, void *data,
-                           vn_error *err);
+vn_status vn_staging_bring(struct vn_gpu_pass *w, int value, vn_buffer *src, VkDeviceSize from, int64_t elements,
+                           void *data, vn_error *err);
 
 #endif

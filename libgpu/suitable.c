@@ -88,7 +88,8 @@ static void describe(vn_physical *p)
 	vn_vk.GetPhysicalDeviceMemoryProperties(p->physical, &memory);
 
 	snprintf(info->name, sizeof(info->name), "%s", plain.deviceName);
-	snprintf(info->driver, sizeof(info->driver), "%s%s%s", v12.driverName, v12.driverInfo[0] ? " " : "", v12.driverInfo);
+	snprintf(info->driver, sizeof(info->driver), "%s%s%s", v12.driverName, v12.driverInfo[0] ? " " : "",
+	         v12.driverInfo);
 	snprintf(info->api, sizeof(info->api), "%u.%u.%u", VK_API_VERSION_MAJOR(plain.apiVersion),
 	         VK_API_VERSION_MINOR(plain.apiVersion), VK_API_VERSION_PATCH(plain.apiVersion));
 	snprintf(info->type, sizeof(info->type), "other");
@@ -151,7 +152,10 @@ void vn_keep_drivers_loaded(void)
 vn_status vn_instance_fail(VkResult r, vn_error *err)
 {
 	if (r == VK_ERROR_INCOMPATIBLE_DRIVER)
-		return vn_fail(err, VN_ERR_DEVICE, "no Vulkan device: no driver on this machine (Mesa's lavapipe needs no GPU: install mesa-vulkan-drivers, on Arch vulkan-swrast)");
+		return vn_fail(
+			err, VN_ERR_DEVICE,
+			"no Vulkan device: no driver on this machine (Mesa's lavapipe needs no GPU: install mesa-vulkan-drivers, "
+			"on Arch vulkan-swrast)");
 	return vn_fail(err, VN_ERR_DEVICE, "Vulkan cannot be started (%d)", (int)r);
 }
 

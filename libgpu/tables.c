@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-void vn_table_free(vn_table *t)
+void vn_rope_table_free(vn_rope_table *t)
 {
 	free(t->freq);
 	free(t->row);
-	*t = (vn_table){ 0 };
+	*t = (vn_rope_table){ 0 };
 }
 
 static void compute(const vn_rope *r, const float *freq, float factor, float *row, int64_t past, int64_t tokens)
@@ -23,7 +23,7 @@ static void compute(const vn_rope *r, const float *freq, float factor, float *ro
 }
 
 /* Room for rows up to `upto`. False: no memory, and nothing has changed. */
-static bool make_room(vn_table *t, int64_t upto, int width)
+static bool make_room(vn_rope_table *t, int64_t upto, int width)
 {
 	int64_t room = t->room ? t->room : 256;
 
@@ -39,8 +39,8 @@ static bool make_room(vn_table *t, int64_t upto, int width)
 	return true;
 }
 
-vn_status vn_table_fill(vn_table *kept, const vn_rope *r, const vn_list *lists, float *table, int64_t past, int64_t tokens,
-                        vn_error *err)
+vn_status vn_rope_table_fill(vn_rope_table *kept, const vn_rope *r, const vn_list *lists, float *table, int64_t past,
+                             int64_t tokens, vn_error *err)
 {
 	const int    R = r->rotary_dim;
 	const size_t bytes = (size_t)(R / 2) * sizeof(float);

@@ -32,17 +32,21 @@ vn_status vn_vulkan_load(vn_error *err)
 	if (library)
 		return VN_OK;
 	if (!vn_room_for(ROOM))
-		return vn_fail(err, VN_ERR_NOMEM, "no Vulkan device: drivers need 1 GiB of address space, and less is left: raise the limit "
-		               "(ulimit -v)");
+		return vn_fail(err, VN_ERR_NOMEM, "no Vulkan device: drivers need 1 GiB of address space, and less is left: "
+		               "raise the limit (ulimit -v)");
 	if (!(library = dlopen(LOADER, RTLD_NOW | RTLD_LOCAL)))
-		return vn_fail(err, VN_ERR_DEVICE, "no Vulkan device: the Vulkan loader cannot be loaded: %s (install it and a driver: " VN_VULKAN_PACKAGES ")",
-		               dlerror());
+		return vn_fail(
+			err, VN_ERR_DEVICE,
+			"no Vulkan device: the Vulkan loader cannot be loaded: %s (install it and a driver: " VN_VULKAN_PACKAGES
+			")",
+			dlerror());
 #define X(name) find(library, "vk" #name, &vn_vk.name, &missing);
 	VN_VULKAN_FUNCTIONS(X)
 #undef X
 	if (!missing)
 		return VN_OK;
-	vn_fail(err, VN_ERR_DEVICE, "no Vulkan device: the Vulkan loader is too old: it has no %s, and 1.3 is needed", missing);
+	vn_fail(err, VN_ERR_DEVICE, "no Vulkan device: the Vulkan loader is too old: it has no %s, and 1.3 is needed",
+	        missing);
 	dlclose(library);
 	library = NULL;
 	return VN_ERR_DEVICE;

@@ -1,27 +1,54 @@
 /* weights.c: the weights of a plan on the device. */
 #include "libgpu/weights.h"
 
+#include "libgpu/workers.h"
+
 #include "libref/base/progress.h"
+#include "libref/base/trouble.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define UPLOAD ((VkDeviceSize)32 << 20)
-#define PANEL  (256 * 1024) /* elements converted at a time, whole blocks: 2 MiB of double stay in cache */
+VkDeviceSize vn_weights_block = (VkDeviceSize)256 << 20, vn_weights_upload = (VkDeviceSize)32 << 20;
+int64_t      vn_weights_panel = 256 * 1024; /* 2 MiB of double stay in cache */
 
-VkDeviceSize vn_weights_block = (VkDeviceSize)256 << 20;
+/* The place and size of a part of a matrix (M,N), as it will lie: whole rows, or a piece of one. */
+typedef struct part {
+	int64_t row, rows, col, cols;
+} part;
+
+/* What one worker converts at a time. A weight that is not turned over is a matrix of one row. */
+typedef struct piece {
+	int          weight;
+	part         p;
+	int64_t      at;   /* its first element */
+	VkDeviceSize up;   /* its place in the upload buffer */
+	int64_t      over; /* how many numbers overflowed */
+} piece;
+
+/* A worker's own memory. */
+typedef struct panels {
+	void *wide;   /* (panel) floats, or doubles of a weight that has them */
+	char *stored; /* (panel) in the storage format */
+	char *turned; /* (panel) as stored in the file, in another order */
+} panels;
 
 typedef struct load {
-	vn_encoder *e;
-	vn_gpu_weights *w;
-	vn_dtype    storage;
-	void       *panel;  /* (PANEL) floats, or doubles of a weight that has them */
-	char       *stored; /* (PANEL) in the storage format */
-	char       *turned; /* (PANEL) as stored in the file, in another order */
-	vn_buffer   upload; /* only when the host cannot write device memory */
-	VkDeviceSize used;  /* of upload */
+	vn_encoder      *e;
+	vn_gpu_weights  *w;
+	const vn_tensor *from;
+	vn_dtype         storage;
+	bool            *over;   /* (n_weights): matrices to turn over */
+	panels           panels[VN_WORKERS_MAX];
+	int              workers;
+	vn_buffer        upload; /* only when the host cannot write device memory */
+	/* the next piece: its weight, and where it begins there */
+	int              weight;
+	int64_t          row, col;
+	piece           *batch;  /* (VN_WORK_MAX): what is on its way */
+	int              n;
 } load;
 
 /* Assigns each weight a block and an offset in it. Returns the number of blocks; sizes: bytes of each. */
@@ -53,6 +80,24 @@ static int assign_blocks(vn_gpu_weights *w, const vn_plan *plan, size_t element,
 	return n;
 }
 
+/* As a rule none is, and this loop becomes a vector's. */
+static bool any_infinite(const char *stored, vn_dtype storage, size_t n)
+{
+	unsigned any = 0;
+
+	for (size_t i = 0; i < n && storage == VN_F16; i++) {
+		uint16_t h;
+		memcpy(&h, stored + 2 * i, 2);
+		any |= (h & 0x7FFF) == 0x7C00;
+	}
+	for (size_t i = 0; i < n && storage == VN_F32; i++) {
+		uint32_t f;
+		memcpy(&f, stored + 4 * i, 4);
+		any |= (f & 0x7FFFFFFF) == 0x7F800000;
+	}
+	return any;
+}
+
 /* Finite numbers that became infinite in the storage format. x: float or double. */
 static int64_t overflows(const void *x, vn_dtype from, const char *stored, vn_dtype storage, size_t n)
 {
@@ -60,6 +105,8 @@ static int64_t overflows(const void *x, vn_dtype from, const char *stored, vn_dt
 	uint16_t h;
 	float    f;
 
+	if (!any_infinite(stored, storage, n))
+		return 0;
 	for (size_t i = 0; i < n; i++) {
 		bool infinite;
 		if (storage == VN_F16) {
@@ -74,46 +121,14 @@ static int64_t overflows(const void *x, vn_dtype from, const char *stored, vn_dt
 	return count;
 }
 
-static vn_status flush(load *l, vn_error *err)
+static int64_t smaller(int64_t a, int64_t b)
 {
-	const int i = l->e->cur;
-	vn_status st;
-
-	if (!l->e->recording)
-		return VN_OK;
-	if ((st = vn_encode_submit(l->e, err)) || (st = vn_encode_wait(l->e, i, err)))
-		return st;
-	l->used = 0;
-	return VN_OK;
+	return a < b ? a : b;
 }
 
-static vn_status upload_bytes(load *l, const vn_weight_place *p, VkDeviceSize at, VkDeviceSize bytes, vn_error *err)
-{
-	vn_buffer *b = &l->w->block[p->block];
-	vn_status  st;
-
-	if (b->map) {
-		memcpy((char *)b->map + p->offset + at, l->stored, bytes);
-		return VN_OK;
-	}
-	if (l->used + bytes > UPLOAD && (st = flush(l, err)))
-		return st;
-	if (!l->e->recording && (st = vn_encode_begin(l->e, err)))
-		return st;
-	memcpy((char *)l->upload.map + l->used, l->stored, bytes);
-	vn_encode_copy(l->e, &l->upload, l->used, b, p->offset + at, bytes);
-	l->used += (bytes + VN_ZONE - 1) & ~(VkDeviceSize)(VN_ZONE - 1);
-	return VN_OK;
-}
-
-/* The place and size of a part of a matrix (M,N), as it will lie: whole rows, or a piece of one. */
-typedef struct part {
-	int64_t row, rows, col, cols;
-} part;
-
-/* That part of one that is stored (N,M), in l->turned. In squares of 16, so that
- * neither side skips through memory. */
-static const char *turn_over(load *l, const vn_tensor *t, const part *p)
+/* That part of one that is stored (N,M), in `turned`. In squares of 16, so that neither side
+ * skips through memory. */
+static const char *turn_over(char *turned, const vn_tensor *t, const part *p)
 {
 	enum { SIDE = 16 };
 	const size_t  size = vn_dtype_size(t->dtype);
@@ -123,59 +138,153 @@ static const char *turn_over(load *l, const vn_tensor *t, const part *p)
 		for (int64_t r0 = 0; r0 < p->rows; r0 += SIDE)
 			for (int64_t r = r0; r < p->rows && r < r0 + SIDE; r++)
 				for (int64_t c = c0; c < p->cols && c < c0 + SIDE; c++)
-					memcpy(l->turned + (size_t)(r * p->cols + c) * size,
+					memcpy(turned + (size_t)(r * p->cols + c) * size,
 					       (const char *)t->data + (size_t)((p->col + c) * M + p->row + r) * size, size);
-	return l->turned;
+	return turned;
 }
 
-/* m elements of weight i, from element `at` of what will lie on the device. */
-static vn_status convert(load *l, int i, const vn_tensor *t, const char *src, int64_t at, size_t m, vn_error *err)
+static size_t piece_elements(const piece *q)
 {
-	const size_t to = vn_dtype_size(l->storage);
+	return (size_t)(q->p.rows * q->p.cols);
+}
 
-	if (t->dtype == l->storage) {
-		memcpy(l->stored, src, m * to);
+static char *piece_place(const load *l, const piece *q)
+{
+	const vn_weight_place *at = &l->w->at[q->weight];
+	char                  *block = l->w->block[at->block].map;
+
+	return block ? block + at->offset + (size_t)q->at * vn_dtype_size(l->storage) : (char *)l->upload.map + q->up;
+}
+
+/* A double goes straight to the storage format: by way of float it would be rounded twice, to
+ * another number than the reference has. */
+static void convert(const load *l, panels *own, const char *src, piece *q)
+{
+	const vn_dtype from = l->from[q->weight].dtype;
+	const size_t   n = piece_elements(q);
+
+	if (from == VN_F64) {
+		vn_to_f64(own->wide, src, VN_F64, n);
+		vn_from_f64(own->stored, l->storage, own->wide, n);
 	} else {
-		/* A double goes straight to the storage format: by way of float it
-		 * would be rounded twice, to another number than the reference has. */
-		if (t->dtype == VN_F64) {
-			vn_to_f64(l->panel, src, VN_F64, m);
-			vn_from_f64(l->stored, l->storage, l->panel, m);
-		} else {
-			vn_to_f32(l->panel, src, t->dtype, m);
-			vn_from_f32(l->stored, l->storage, l->panel, m);
-		}
-		const int64_t over = overflows(l->panel, t->dtype, l->stored, l->storage, m);
-		if (over && !l->w->overflowed)
-			l->w->first_overflowed = i;
-		l->w->overflowed += over;
+		vn_to_f32(own->wide, src, from, n);
+		vn_from_f32(own->stored, l->storage, own->wide, n);
 	}
-	return upload_bytes(l, &l->w->at[i], (VkDeviceSize)at * to, m * to, err);
+	q->over = overflows(own->wide, from, own->stored, l->storage, n);
 }
 
-static vn_status convert_all(load *l, int i, const vn_tensor *t, vn_error *err)
+/* One piece of the batch, to where the device finds it. */
+static bool bring(void *ctx, int which, int worker)
 {
-	const int64_t n = vn_shape_count(&t->shape);
-	vn_status     st = VN_OK;
+	load            *l = ctx;
+	panels          *own = &l->panels[worker];
+	piece           *q = &l->batch[which];
+	const vn_tensor *t = &l->from[q->weight];
+	const char      *src = (const char *)t->data + vn_dtype_bytes(t->dtype, (size_t)q->at);
 
-	for (int64_t at = 0; at < n && !st; at += PANEL) {
-		const size_t m = (size_t)(n - at < PANEL ? n - at : PANEL);
-		st = convert(l, i, t, (const char *)t->data + vn_dtype_bytes(t->dtype, (size_t)at), at, m, err);
+	if (l->over[q->weight])
+		src = turn_over(own->turned, t, &q->p);
+	if (t->dtype != l->storage) {
+		convert(l, own, src, q);
+		src = own->stored;
 	}
+	memcpy(piece_place(l, q), src, piece_elements(q) * vn_dtype_size(l->storage));
+	return true;
+}
+
+static bool next_piece(load *l, piece *q)
+{
+	for (; l->weight < l->w->n; l->weight++, l->row = l->col = 0) {
+		const vn_shape *s = &l->from[l->weight].shape;
+		const bool      over = l->over[l->weight];
+		const int64_t   M = over ? s->dim[1] : 1, N = over ? s->dim[0] : vn_shape_count(s);
+		if (l->row >= M || N == 0)
+			continue;
+		const int64_t rows = N < vn_weights_panel ? vn_weights_panel / N : 1, cols = smaller(N, vn_weights_panel);
+		*q = (piece){ .weight = l->weight, .at = l->row * N + l->col,
+			.p = { l->row, smaller(rows, M - l->row), l->col, smaller(cols, N - l->col) } };
+		l->col += cols;
+		if (l->col >= N) {
+			l->col = 0;
+			l->row += rows;
+		}
+		return true;
+	}
+	return false;
+}
+
+/* As many pieces as fit. */
+static void fill_batch(load *l)
+{
+	const size_t size = vn_dtype_size(l->storage), largest = (size_t)vn_weights_panel * size;
+	VkDeviceSize used = 0;
+
+	l->n = 0;
+	while (l->n < VN_WORK_MAX && (!l->upload.map || used + largest <= vn_weights_upload) &&
+	       next_piece(l, &l->batch[l->n])) {
+		piece *q = &l->batch[l->n++];
+		q->up = used;
+		used += (piece_elements(q) * size + VN_ZONE - 1) & ~(VkDeviceSize)(VN_ZONE - 1);
+	}
+}
+
+static vn_status work_on_batch(load *l, vn_progress *bar, vn_error *err)
+{
+	vn_workers w;
+	vn_status  st = VN_OK;
+
+	vn_workers_start(&w, l->n, l->workers, bring, l);
+	for (int seen = 0; seen < l->n && !st && !(st = vn_encode_asked_to_stop(l->e, err));) {
+		const int which = vn_workers_next(&w, seen);
+		if (which < 0)
+			continue;
+		seen++;
+		vn_progress_at(bar, l->batch[which].weight);
+	}
+	vn_workers_stop(&w);
 	return st;
 }
 
-/* The same of a matrix that is stored (N,M) and will lie (M,N). */
-static vn_status convert_over(load *l, int i, const vn_tensor *t, vn_error *err)
+static void count_overflows(load *l)
 {
-	const int64_t M = t->shape.dim[1], N = t->shape.dim[0], rows = N < PANEL ? PANEL / N : 1, cols = N < PANEL ? N : PANEL;
-	vn_status     st = VN_OK;
+	for (int i = 0; i < l->n; i++) {
+		if (l->batch[i].over && !l->w->overflowed)
+			l->w->first_overflowed = l->batch[i].weight;
+		l->w->overflowed += l->batch[i].over;
+	}
+}
 
-	for (int64_t r = 0; r < M && !st; r += rows)
-		for (int64_t c = 0; c < N && !st; c += cols) {
-			const part p = { r, M - r < rows ? M - r : rows, c, N - c < cols ? N - c : cols };
-			st = convert(l, i, t, turn_over(l, t, &p), r * N + c, (size_t)(p.rows * p.cols), err);
-		}
+/* From the upload buffer to the device. */
+static vn_status copy_batch(load *l, vn_error *err)
+{
+	const size_t size = vn_dtype_size(l->storage);
+	const int    i = l->e->cur;
+	vn_status    st;
+
+	if (!l->e->recording && (st = vn_encode_begin(l->e, err)))
+		return st;
+	for (int k = 0; k < l->n; k++) {
+		const piece           *q = &l->batch[k];
+		const vn_weight_place *at = &l->w->at[q->weight];
+		vn_encode_copy(l->e, &l->upload, q->up, &l->w->block[at->block],
+		               at->offset + (VkDeviceSize)q->at * size, piece_elements(q) * size);
+	}
+	return (st = vn_encode_submit(l->e, err)) ? st : vn_encode_wait(l->e, i, err);
+}
+
+static vn_status load_all(load *l, bool progress, vn_error *err)
+{
+	vn_progress bar = { 0 };
+	vn_status   st = VN_OK;
+
+	if (progress)
+		vn_progress_start(&bar, "weight", l->w->n);
+	for (fill_batch(l); l->n && !st; fill_batch(l)) {
+		if ((st = work_on_batch(l, &bar, err)) || (l->upload.map && (st = copy_batch(l, err))))
+			break;
+		count_overflows(l);
+	}
+	vn_progress_stop(&bar);
 	return st;
 }
 
@@ -192,11 +301,40 @@ static vn_status find_over(const vn_plan *p, bool *over, vn_error *err)
 				if (pass == 0 && here)
 					over[n->w[k]] = true;
 				if (pass == 1 && over[n->w[k]] != here)
-					return vn_fail(err, VN_ERR_UNSUPPORTED, "weight %s is read both as it is stored and turned over: not on the GPU",
+					return vn_fail(err, VN_ERR_UNSUPPORTED,
+					               "weight %s is read both as it is stored and turned over: not on the GPU",
 					               p->weight[n->w[k]].name);
 			}
 		}
 	return VN_OK;
+}
+
+/* All of a block. A mapped one without zones is left to poison_gap: filled by one thread, it would
+ * take as long as the weights do. */
+static vn_status poison(load *l, vn_buffer *b, bool guard, vn_error *err)
+{
+	vn_status st;
+
+	if (b->map && guard)
+		memset((char *)b->map - b->offset, 0xFF, b->total);
+	if (b->map)
+		return VN_OK;
+	if (!l->e->recording && (st = vn_encode_begin(l->e, err)))
+		return st;
+	vn_encode_poison(l->e, b);
+	return VN_OK;
+}
+
+/* From the end of a weight to where the next one may begin. */
+static void poison_gap(vn_gpu_weights *w, int weight)
+{
+	const vn_weight_place *at = &w->at[weight];
+	const vn_buffer       *b = &w->block[at->block];
+	const VkDeviceSize     end = at->offset + at->bytes;
+	const VkDeviceSize     next = (end + VN_ZONE - 1) & ~(VkDeviceSize)(VN_ZONE - 1);
+
+	if (b->map)
+		memset((char *)b->map + end, 0xFF, (next < b->total ? next : b->total) - end);
 }
 
 static vn_status blocks(load *l, const vn_plan *plan, bool guard, vn_error *err)
@@ -215,69 +353,85 @@ static vn_status blocks(load *l, const vn_plan *plan, bool guard, vn_error *err)
 		snprintf(name, sizeof(name), "weights %d", i);
 		if (!(st = vn_buffer_create(l->e->d, &w->block[i], VN_ON_DEVICE, sizes[i], guard, name, err)))
 			w->n_blocks = i + 1;
-		if (!st && w->block[i].map)
-			memset((char *)w->block[i].map - w->block[i].offset, 0xFF, w->block[i].total);
-		else if (!st && (l->e->recording || !(st = vn_encode_begin(l->e, err))))
-			vn_encode_poison(l->e, &w->block[i]);
+		if (!st)
+			st = poison(l, &w->block[i], guard, err);
 		w->bytes += (int64_t)sizes[i];
 	}
 	free(sizes);
 	for (int i = 0; i < w->n && !st; i++)
 		w->at[i].address = w->block[w->at[i].block].address + w->at[i].offset;
+	for (int i = 0; i < w->n && !st && !guard; i++)
+		poison_gap(w, i);
 	return st;
 }
 
-vn_status vn_weights_create(vn_encoder *e, vn_gpu_weights *w, const vn_plan *plan, const vn_tensor *from, vn_dtype storage,
-                            bool guard, bool progress, vn_error *err)
+static bool allocate_panels(panels *own, vn_dtype storage)
 {
-	load        l = { .e = e, .w = w, .storage = storage };
-	vn_progress p = { 0 };
-	vn_status   st = VN_OK;
-	bool       *over = calloc((size_t)plan->n_weights + 1, sizeof(*over));
+	const size_t n = (size_t)vn_weights_panel;
+
+	own->wide = malloc(n * sizeof(double));
+	own->stored = malloc(n * vn_dtype_size(storage));
+	own->turned = malloc(n * sizeof(double));
+	return own->wide && own->stored && own->turned;
+}
+
+static void free_panels(panels *own)
+{
+	free(own->turned);
+	free(own->stored);
+	free(own->wide);
+}
+
+/* One worker at least. */
+static vn_status allocate(load *l, int n_weights, int threads, vn_error *err)
+{
+	const int most = vn_workers_count(VN_WORK_MAX, threads);
+
+	l->w->at = calloc(n_weights ? (size_t)n_weights : 1, sizeof(*l->w->at));
+	l->over = calloc((size_t)n_weights + 1, sizeof(*l->over));
+	l->batch = malloc(VN_WORK_MAX * sizeof(*l->batch));
+	if (!l->w->at || !l->over || !l->batch || !allocate_panels(&l->panels[0], l->storage))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory to convert weights");
+	vn_trouble_spare(true); /* with fewer workers it takes longer */
+	for (l->workers = 1; l->workers < most && allocate_panels(&l->panels[l->workers], l->storage);)
+		l->workers++;
+	vn_trouble_spare(false);
+	return VN_OK;
+}
+
+static vn_status check_shapes(const vn_plan *plan, const vn_tensor *from, vn_error *err)
+{
+	char have[VN_SHAPE_TEXT], need[VN_SHAPE_TEXT];
+
+	for (int i = 0; i < plan->n_weights; i++)
+		if (!vn_shape_equal(&from[i].shape, &plan->weight[i].shape))
+			return vn_fail(err, VN_ERR_SHAPE, "weight %s has shape %s, expected %s", plan->weight[i].name,
+			               vn_shape_text(&from[i].shape, have), vn_shape_text(&plan->weight[i].shape, need));
+	return VN_OK;
+}
+
+vn_status vn_weights_create(vn_encoder *e, vn_gpu_weights *w, const vn_plan *plan, const vn_tensor *from,
+                            const vn_gpu_options *o, vn_error *err)
+{
+	load      l = { .e = e, .w = w, .from = from, .storage = o->policy.storage };
+	vn_status st;
 
 	*w = (vn_gpu_weights){ .n = plan->n_weights, .first_overflowed = -1 };
-	w->at = calloc(w->n ? (size_t)w->n : 1, sizeof(*w->at));
-	l.panel = malloc(PANEL * sizeof(double));
-	l.stored = malloc(PANEL * vn_dtype_size(storage));
-	l.turned = malloc(PANEL * sizeof(double));
-	if (!w->at || !l.panel || !l.stored || !l.turned || !over) {
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory to convert weights");
-		goto done;
-	}
-	if ((st = find_over(plan, over, err)))
-		goto done;
-	for (int i = 0; i < w->n; i++) {
-		char have[VN_SHAPE_TEXT], need[VN_SHAPE_TEXT];
-		if (!vn_shape_equal(&from[i].shape, &plan->weight[i].shape)) {
-			st = vn_fail(err, VN_ERR_SHAPE, "weight %s has shape %s, expected %s", plan->weight[i].name,
-			             vn_shape_text(&from[i].shape, have), vn_shape_text(&plan->weight[i].shape, need));
-			goto done;
-		}
-	}
-	if ((st = blocks(&l, plan, guard, err)))
+	if ((st = allocate(&l, w->n, o->threads, err)) || (st = find_over(plan, l.over, err)) ||
+	    (st = check_shapes(plan, from, err)) || (st = blocks(&l, plan, o->guard, err)))
 		goto done;
 	if (w->n_blocks && !w->block[0].map &&
-	    (st = vn_buffer_create(e->d, &l.upload, VN_FOR_UPLOAD, UPLOAD, false, "weights on their way", err)))
+	    (st = vn_buffer_create(e->d, &l.upload, VN_FOR_UPLOAD, vn_weights_upload, false, "weights on their way", err)))
 		goto done;
-	if (progress)
-		vn_progress_start(&p, "weight", w->n);
-	for (int i = 0; i < w->n && !st; i++) {
-		st = (over[i] ? convert_over : convert_all)(&l, i, &from[i], err);
-		if (progress)
-			vn_progress_at(&p, i + 1);
-	}
-	if (progress)
-		vn_progress_stop(&p);
-	if (!st)
-		st = flush(&l, err);
+	st = load_all(&l, o->progress, err);
 done:
 	if (st)
 		vn_encode_abandon(e);
 	vn_buffer_destroy(e->d, &l.upload);
-	free(over);
-	free(l.turned);
-	free(l.stored);
-	free(l.panel);
+	for (int i = 0; i < VN_WORKERS_MAX; i++)
+		free_panels(&l.panels[i]);
+	free(l.batch);
+	free(l.over);
 	if (st)
 		vn_weights_destroy(e->d, w);
 	return st;

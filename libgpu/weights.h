@@ -3,12 +3,14 @@
  * They are in blocks of 256 MiB, or, for a larger tensor, in a block of its own, because devices
  * limit single allocations. With guard, zones of poison separate them. A matrix that is stored
  * transposed (vn_consts.linear) is transposed on the way, so that every product finds its rows of
- * inputs. Nothing of the caller's is kept after create.
+ * inputs. Threads convert the weights, straight into device memory where the
+ * host can write it. Nothing of the caller's is kept after create.
  */
 #ifndef VN_LIBGPU_WEIGHTS_H
 #define VN_LIBGPU_WEIGHTS_H
 
 #include "libgpu/encode.h"
+#include "libgpu/gpu.h"
 
 typedef struct vn_weight_place {
 	int             block;
@@ -25,10 +27,14 @@ typedef struct vn_gpu_weights {
 	int              first_overflowed; /* the first such weight; -1 */
 } vn_gpu_weights;
 
-extern VkDeviceSize vn_weights_block; /* bytes per block; smaller only in tests */
+/* Smaller only in tests. */
+extern VkDeviceSize vn_weights_block;  /* bytes per block */
+extern VkDeviceSize vn_weights_upload; /* bytes of the upload buffer; at least those of a panel and VN_ZONE */
+extern int64_t      vn_weights_panel;  /* elements that a thread converts at a time: a multiple of 256 */
 
-vn_status vn_weights_create(vn_encoder *e, vn_gpu_weights *w, const vn_plan *plan, const vn_tensor *from, vn_dtype storage,
-                            bool guard, bool progress, vn_error *err);
+/* VN_ERR_INTERRUPTED: the engine's owner wants to stop. */
+vn_status vn_weights_create(vn_encoder *e, vn_gpu_weights *w, const vn_plan *plan, const vn_tensor *from,
+                            const vn_gpu_options *o, vn_error *err);
 void      vn_weights_destroy(vn_device *d, vn_gpu_weights *w); /* w may be zeroed */
 
 #endif

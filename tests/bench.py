@@ -69,14 +69,16 @@ class Bench:
                 *self.threads, *more]
 
     def prepare(self):
-        """The model and its recordings, of which each row takes what it needs."""
+        """The model and its recordings, of which each row takes what it needs; those that --folder holds already are taken as they are."""
         layers = ["--layers", str(self.o.layers)] if self.o.layers else []
-        subprocess.run([self.vernier, "synth", "qwen2-0.5b", "-o", self.model, *layers], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if not os.path.exists(self.model):
+            subprocess.run([self.vernier, "synth", "qwen2-0.5b", "-o", self.model, *layers], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         with open(self.path("ids"), "w") as f:
             f.write(self.ids)
         for name, more in (("f32.h5", ()), ("f16.h5", ("--precision", "f16")), ("f16b.h5", ("--precision", "f16-acc16")),
                            ("wrong.h5", ("--precision", "f16", "--inject", "M9@logits"))):
-            subprocess.run(self.capture(name, *more), check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            if not os.path.exists(self.path(name)):
+                subprocess.run(self.capture(name, *more), check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def add(self, row, work, ours, peer, theirs, note=""):
         """A row of two numbers of seconds."""
@@ -193,7 +195,7 @@ def main():
     p.add_argument("--llama", nargs=2, metavar=("BENCH", "GGUF"))
     p.add_argument("--rows", type=lambda x: x.split(","), default=list(ROWS))
     p.add_argument("--json", metavar="FILE")
-    p.add_argument("--folder", help="make the recordings here, and keep them")
+    p.add_argument("--folder", help="make the recordings here and keep them, or take those that are there")
     o = p.parse_args()
     if set(o.rows) - set(ROWS):
         p.error(f"--rows takes {', '.join(ROWS)}")

@@ -5,6 +5,7 @@
  * Per number of tokens, and for one decoded token behind them: the device's own time (first timestamp to last) and the wall
  * time of the call, medians, without taps. Then, in calls that time every node, by operation: milliseconds, share of the whole,
  * the rate at which operands pass (each once: what is read again, or from a cache, is not counted), and of products the arithmetic.
+ * First: how long it took to open the device and load the weights. At the end: the seconds that calls spent on compiling shaders, which are part of no other number.
  * BENCH_LIMITS="GB/s TFLOP/s" of the device, from its data sheet: the rates as shares of them, too. */
 #include "libgpu/gpu.h"
 #include "libref/base/progress.h"
@@ -56,7 +57,8 @@ static void show(const char *word, double rate, double limit, double scale)
 		printf(" (%.0f%%)", 100 * rate / limit);
 }
 
-static void by_operation(vn_gpu *g, const vn_plan *p, const int32_t *ids, int64_t T, int64_t past, int rounds, double element)
+static void by_operation(vn_gpu *g, const vn_plan *p, const int32_t *ids, int64_t T, int64_t past, int rounds,
+                         double element)
 {
 	rates    of[VN_N_OPS] = { { 0 } };
 	double   all = 0;
@@ -85,7 +87,8 @@ static void by_operation(vn_gpu *g, const vn_plan *p, const int32_t *ids, int64_
 }
 
 /* T tokens behind `past`: the device's time and the wall's, medians. */
-static void measure(vn_gpu *g, const vn_plan *p, const int32_t *ids, int64_t T, int64_t past, int rounds, double element)
+static void measure(vn_gpu *g, const vn_plan *p, const int32_t *ids, int64_t T, int64_t past, int rounds,
+                    double element)
 {
 	double   device[MAX_ROUNDS], wall[MAX_ROUNDS];
 	vn_error err = { "" };
@@ -101,8 +104,8 @@ static void measure(vn_gpu *g, const vn_plan *p, const int32_t *ids, int64_t T, 
 			vn_gpu_node_ms(g, &device[i]);
 		}
 	}
-	printf("%5lld tokens behind %4lld: %8.2f ms on the device, %8.2f ms wall\n", (long long)T, (long long)past, median(device, rounds),
-	       median(wall, rounds));
+	printf("%5lld tokens behind %4lld: %8.2f ms on the device, %8.2f ms wall\n", (long long)T, (long long)past,
+	       median(device, rounds), median(wall, rounds));
 	by_operation(g, p, ids, T, past, rounds, element);
 }
 
@@ -138,10 +141,15 @@ int main(int argc, char **argv)
 		limit_[1] *= 1e12;
 	}
 	rounds = rounds < 1 ? 1 : rounds > MAX_ROUNDS ? MAX_ROUNDS : rounds;
-	if (vn_model_open(argv[1], &m, &err) || vn_gpu_create(vn_model_plan(m), vn_model_weights(m), &o, &g, &err))
+	if (vn_model_open(argv[1], &m, &err))
+		fail(&err);
+	const double start = vn_seconds();
+	if (vn_gpu_create(vn_model_plan(m), vn_model_weights(m), &o, &g, &err))
 		fail(&err);
 	vn_gpu_facts(g, &facts);
 	printf("%s on %s, %s\n", argv[1], vn_facts_get(&facts, "device"), vn_policy_name(o.policy));
+	const double created = vn_seconds() - start, gigabytes = atof(vn_facts_get(&facts, "bytes_weights")) * 1e-9;
+	printf("created in %.3f s, %.2f GB of weights: %.2f GB/s\n", created, gigabytes, gigabytes / created);
 	const double element = (double)vn_dtype_size(o.policy.storage);
 	if (argc > 4)
 		for (int i = 4; i < argc; i++)
@@ -149,6 +157,7 @@ int main(int argc, char **argv)
 	else
 		for (int i = 0; i < 3; i++)
 			measure_both(g, vn_model_plan(m), (const int64_t[]){ 128, 512, 2048 }[i], rounds, element);
+	printf("shaders: %.3f s, %s a cache\n", vn_gpu_compiling(g), vn_gpu_compiles(g) ? "without" : "with");
 	vn_gpu_destroy(g);
 	vn_model_close(m);
 	return 0;

@@ -90,7 +90,8 @@ int main(int argc, char **argv)
 	}
 	rmdir(folder);
 	const double mb = (double)n * TENSOR / 1e6, p = median(a, TURNS), h = median(b, TURNS);
-	printf("%.0f MB in %d tensors, to the disk: write(2) %.0f MB/s, vernier_record.h %.0f MB/s: ratio %.2f\n", mb, n, mb / p, mb / h, p / h);
+	printf("%.0f MB in %d tensors, to the disk: write(2) %.0f MB/s, vernier_record.h %.0f MB/s: ratio %.2f\n", mb, n,
+	       mb / p, mb / h, p / h);
 	free(x);
 	return p / h >= 0.7 ? 0 : 1;
 }

@@ -1,5 +1,7 @@
-/* bench_names.c: bench_names FILE TENSORS STEPS VALUE [flat]: a recording of so many small tensors in each of so many steps, all of
- * other numbers, multiples of VALUE, written through vernier_capture.h as an engine would; flat: all names of a step in one group. Prints seconds and peak memory of both processes. */
+/* bench_names.c: bench_names FILE TENSORS STEPS VALUE [flat]: a recording of so many small tensors
+ * in each of so many steps, all of other numbers, multiples of VALUE, written through
+ * vernier_capture.h as an engine would; flat: all names of a step in one group. Prints seconds and
+ * peak memory of both processes. */
 #include "capture/include/vernier_capture.h"
 
 #include <stdbool.h>
@@ -52,6 +54,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	vernier_capture_free(c);
-	printf("%.1f s, %ld MB, %ld MB in the process that writes HDF5\n", now() - begun, peak_of(RUSAGE_SELF), peak_of(RUSAGE_CHILDREN));
+	printf("%.1f s, %ld MB, %ld MB in the process that writes HDF5\n", now() - begun, peak_of(RUSAGE_SELF),
+	       peak_of(RUSAGE_CHILDREN));
 	return 0;
 }

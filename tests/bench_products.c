@@ -15,7 +15,8 @@ enum { ROUNDS = 3, TIMES = 24 };
 static const VkDeviceSize WEIGHTS = (VkDeviceSize)320 << 20;
 
 static const struct { int64_t M, N; } shapes[] = {
-	{ 896, 896 }, { 128, 896 }, { 4864, 896 }, { 896, 4864 }, { 151936, 896 }, { 4096, 4096 }, { 1024, 4096 }, { 14336, 4096 }, { 4096, 14336 },
+	{ 896, 896 }, { 128, 896 }, { 4864, 896 }, { 896, 4864 }, { 151936, 896 }, { 4096, 4096 }, { 1024, 4096 },
+	  { 14336, 4096 }, { 4096, 14336 },
 };
 static const int64_t tokens[] = { 1, 8, 16, 32, 64, 128, 256, 512, 2048 };
 
@@ -59,7 +60,8 @@ static double time_of(vn_way way, int64_t T, int64_t M, int64_t N)
 		vn_encode_stamp(&encoder, 0);
 		for (int64_t k = 0; k < TIMES; k++)
 			vn_product_encode(&encoder, way, &(vn_product){ .x = &x, .w = &w, .y = &y, .sums = &sums,
-				.at = { .x = x.address, .w = w.address + (uint64_t)(k % (all ? all : 1) * M * N) * element, .y = y.address, .T = (uint32_t)T,
+				.at = { .x = x.address, .w = w.address + (uint64_t)(k % (all ? all : 1) * M * N) * element,
+					.y = y.address, .T = (uint32_t)T,
 					.M = (uint32_t)M, .N = (uint32_t)N, .y_stride = (uint32_t)M } }, element);
 		vn_encode_stamp(&encoder, 1);
 		must(vn_encode_submit(&encoder, &err), &err);
@@ -79,8 +81,9 @@ static void show(vn_way way, int64_t T, int64_t M, int64_t N, bool chosen)
 		return;
 	const double us = time_of(way, T, M, N);
 
-	printf("%6lld x %6lld x %5lld  %c %-16s %3d %9.1f us %7.1f TFLOP/s %6.0f GB/s\n", (long long)T, (long long)M, (long long)N, chosen ? '*' : ' ',
-	       vn_kernel_name(way.kernel), way.shares, us, 2e-6 * (double)T * (double)M * (double)N / us,
+	printf("%6lld x %6lld x %5lld  %c %-16s %3d %9.1f us %7.1f TFLOP/s %6.0f GB/s\n", (long long)T, (long long)M,
+	       (long long)N, chosen ? '*' : ' ', vn_kernel_name(way.kernel), way.shares, us,
+	       2e-6 * (double)T * (double)M * (double)N / us,
 	       1e-3 * (double)element * ((double)M * (double)N + (double)T * (double)(M + N)) / us);
 	fflush(stdout);
 }

@@ -46,7 +46,8 @@ int main(void)
 	const double all = NUMBERS * sizeof *y, copy = best[VN_N_WEIGHT_DTYPES];
 	printf("%-8s %6.2f GB/s of float32\n", "memcpy", all / copy / 1e9);
 	for (int d = 0; d < VN_N_WEIGHT_DTYPES; d++)
-		printf("%-8s %6.2f GB/s of float32, %.2f of memcpy\n", vn_dtype_word((vn_dtype)d), all / best[d] / 1e9, copy / best[d]);
+		printf("%-8s %6.2f GB/s of float32, %.2f of memcpy\n", vn_dtype_word((vn_dtype)d), all / best[d] / 1e9,
+		       copy / best[d]);
 	free(y);
 	free(b);
 	return 0;

@@ -1,4 +1,5 @@
-/* explain_help.h: a run of the trained llama with a fault, compared, and a trial that stands at one of its checkpoints. */
+/* explain_help.h: a run of the trained llama with a fault, compared, and a trial that stands at one of its
+ * checkpoints. */
 #ifndef VN_TESTS_EXPLAIN_HELP_H
 #define VN_TESTS_EXPLAIN_HELP_H
 
@@ -29,11 +30,13 @@ static inline vn_status record_llama(const char *name, const char *fault, vn_err
 	for (int i = 0; i < TOKENS; i++)
 		id[i] = (7 + 37 * i) % 200;
 	const vn_recipe r = {
-		.path = at(name), .force = true, .ids = id, .n_ids = PROMPT, .decode = TOKENS - PROMPT, .forced = id + PROMPT, .pattern = &every, .n_patterns = 1,
+		.path = at(name), .force = true, .ids = id, .n_ids = PROMPT, .decode = TOKENS - PROMPT, .forced = id + PROMPT,
+			.pattern = &every, .n_patterns = 1,
 		.first_layer = -1, .last_layer = -1, .precision = "f32", .command = "test", .threads = 1,
 	};
 	vn_policy_from_name("f32", &o.policy);
-	if (!(st = vn_model_open(LLAMA, &m, err)) && !(st = vn_faulty_create(vn_model_plan(m), vn_model_weights(m), &f, err)) &&
+	if (!(st = vn_model_open(LLAMA, &m, err)) &&
+	    !(st = vn_faulty_create(vn_model_plan(m), vn_model_weights(m), &f, err)) &&
 	    !(st = fault ? vn_faulty_inject(f, fault, err) : VN_OK)) {
 		o.faulty = fault ? f : NULL;
 		if (!(st = vn_engine_open(&e, m, &o, err)))
@@ -78,8 +81,10 @@ static inline void stand_at(explained *e, const char *name, int step)
 	e->t.site = vn_recompute_site(e->t.recompute);
 	CU_ASSERT_EQUAL_FATAL(vn_recompute_at(e->t.recompute, e->x.point, &e->err), VN_OK);
 	const vn_plan *p = e->t.site->plan;
-	CU_ASSERT_EQUAL_FATAL(vn_recompute_run(e->t.recompute, p, e->t.site->weights, VN_OWN_WIDTH, &e->t.own, &e->err), VN_OK);
-	CU_ASSERT_EQUAL_FATAL(vn_recompute_run(e->t.recompute, p, e->t.site->weights, VN_FINE_WIDTH, &e->t.fine, &e->err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_recompute_run(e->t.recompute, p, e->t.site->weights, VN_OWN_WIDTH, &e->t.own, &e->err),
+	                      VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_recompute_run(e->t.recompute, p, e->t.site->weights, VN_FINE_WIDTH, &e->t.fine, &e->err),
+	                      VN_OK);
 	CU_ASSERT_EQUAL_FATAL(vn_score_sound(&e->t, &e->err), VN_OK);
 }
 

@@ -50,19 +50,29 @@ void *__libc_memalign(size_t align, size_t n);
 enum { MEMORY = 1, FILES = 2, PROCESS = 4 };
 
 #define CALLS(X) \
-	X(malloc, MEMORY, ENOMEM) X(calloc, MEMORY, ENOMEM) X(realloc, MEMORY, ENOMEM) X(aligned_alloc, MEMORY, ENOMEM) \
-	X(posix_memalign, MEMORY, ENOMEM) X(mmap, MEMORY, ENOMEM) X(munmap, 0, ENOMEM) X(madvise, 0, EINVAL) \
-	X(create, FILES, ENOSPC) X(open, FILES, EMFILE) X(fopen, FILES, EMFILE) X(opendir, FILES, EMFILE) \
-	X(read, FILES, EIO) X(pread, FILES, EIO) X(fread, FILES, EIO) X(getline, FILES, EIO) \
-	X(write, FILES, ENOSPC) X(pwrite, FILES, ENOSPC) X(fwrite, FILES, ENOSPC) X(fflush, FILES, ENOSPC) X(fclose, FILES, EIO) \
-	X(ftruncate, FILES, ENOSPC) X(fallocate, FILES, ENOSPC) X(fsync, FILES, EIO) X(rename, FILES, EIO) X(close, FILES, EIO) \
-	X(fstat, FILES, EIO) X(stat, FILES, EIO) X(flock, FILES, ENOLCK) X(recv, FILES, EIO) X(send, FILES, ENOBUFS) X(mkdir, FILES, ENOSPC) X(mkstemp, FILES, ENOSPC) \
-	X(fork, PROCESS, EAGAIN) X(pipe, PROCESS, EMFILE) X(pthread_create, PROCESS, EAGAIN) X(poll, PROCESS, ENOMEM) \
-	X(dup2, PROCESS, EBUSY) X(mutex_init, PROCESS, ENOMEM) X(cond_init, PROCESS, ENOMEM) \
-	X(mremap, MEMORY, ENOMEM) X(mprotect, MEMORY, ENOMEM) X(fopencookie, MEMORY, ENOMEM) X(open_memstream, MEMORY, ENOMEM) \
-	X(dup, FILES, EMFILE) X(lseek, FILES, EIO) X(fseek, FILES, EIO) X(access, FILES, EIO) X(link, FILES, EIO) \
-	X(readlink, FILES, EIO) X(realpath, FILES, EIO) X(scandir, FILES, ENOMEM) X(tmpfile, FILES, EMFILE) \
-	X(waitpid, PROCESS, ECHILD) X(waitid, PROCESS, ECHILD) X(sched_getaffinity, PROCESS, ENOSYS) X(sem_init, PROCESS, ENOSPC)
+	X(malloc, MEMORY, ENOMEM) \
+	X(calloc, MEMORY, ENOMEM) X(realloc, MEMORY, ENOMEM) X(aligned_alloc, MEMORY, ENOMEM) \
+		X(posix_memalign, MEMORY, ENOMEM) X(mmap, MEMORY, ENOMEM) X(munmap, 0, ENOMEM) X(madvise, 0, EINVAL) \
+			X(create, FILES, ENOSPC) X(open, FILES, EMFILE) X(fopen, FILES, EMFILE) X(opendir, FILES, EMFILE) \
+				X(read, FILES, EIO) X(pread, FILES, EIO) X(fread, FILES, EIO) X(getline, FILES, EIO) X( \
+					write, FILES, ENOSPC) X(pwrite, FILES, ENOSPC) X(fwrite, FILES, ENOSPC) X(fflush, FILES, ENOSPC) \
+					X(fclose, FILES, EIO) X(ftruncate, FILES, ENOSPC) X(fallocate, FILES, ENOSPC) X(fsync, FILES, EIO) \
+						X(rename, FILES, EIO) X(close, FILES, EIO) X(fstat, FILES, EIO) X(stat, FILES, EIO) X( \
+							flock, FILES, \
+							ENOLCK) X(recv, FILES, EIO) X(send, FILES, ENOBUFS) X(mkdir, FILES, ENOSPC) \
+							X(mkstemp, FILES, ENOSPC) X(fork, PROCESS, EAGAIN) X(pipe, PROCESS, EMFILE) \
+								X(pthread_create, PROCESS, EAGAIN) X(poll, PROCESS, ENOMEM) X(dup2, PROCESS, EBUSY) \
+									X(mutex_init, PROCESS, ENOMEM) X(cond_init, PROCESS, ENOMEM) \
+										X(mremap, MEMORY, ENOMEM) X(mprotect, MEMORY, ENOMEM) \
+											X(fopencookie, MEMORY, ENOMEM) X(open_memstream, MEMORY, ENOMEM) \
+												X(dup, FILES, EMFILE) X(lseek, FILES, EIO) X(fseek, FILES, EIO) \
+													X(access, FILES, EIO) X(link, FILES, EIO) X(readlink, FILES, EIO) \
+														X(realpath, FILES, EIO) \
+															X(scandir, FILES, ENOMEM) X(readdir, FILES, EIO) \
+																X(tmpfile, FILES, EMFILE) X(waitpid, PROCESS, ECHILD) \
+																	X(waitid, PROCESS, ECHILD) \
+																		X(sched_getaffinity, PROCESS, ENOSYS) \
+																			X(sem_init, PROCESS, ENOSPC)
 
 enum call {
 #define X(name, family, number) C_##name,
@@ -103,7 +113,8 @@ static void write_trace(void)
 {
 	void *frame[40];
 	tracing = true;
-	const int n = backtrace(frame, 40), fd = (int)syscall(SYS_openat, AT_FDCWD, trace, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	const int n = backtrace(frame, 40),
+			  fd = (int)syscall(SYS_openat, AT_FDCWD, trace, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	if (fd >= 0) {
 		backtrace_symbols_fd(frame, n, fd);
 		syscall(SYS_close, fd);
@@ -207,6 +218,8 @@ PASS(FILE *, fopen, fopen, (const char *path, const char *mode), (path, mode), N
 PASS(FILE *, fopen64, fopen, (const char *path, const char *mode), (path, mode), NULL)
 PASS(FILE *, fdopen, fopen, (int fd, const char *mode), (fd, mode), NULL)
 PASS(DIR *, opendir, opendir, (const char *path), (path), NULL)
+PASS(struct dirent *, readdir, readdir, (DIR *d), (d), NULL)
+PASS(struct dirent64 *, readdir64, readdir, (DIR *d), (d), NULL)
 PASS(ssize_t, read, read, (int fd, void *to, size_t n), (fd, to, n), -1)
 PASS(ssize_t, pread, pread, (int fd, void *to, size_t n, off_t from), (fd, to, n, from), -1)
 PASS(ssize_t, pread64, pread, (int fd, void *to, size_t n, off64_t from), (fd, to, n, from), -1)
@@ -215,7 +228,8 @@ ssize_t __pread_chk(int fd, void *to, size_t n, off_t from, size_t room);
 ssize_t __pread64_chk(int fd, void *to, size_t n, off64_t from, size_t room);
 PASS(ssize_t, __read_chk, read, (int fd, void *to, size_t n, size_t room), (fd, to, n, room), -1)
 PASS(ssize_t, __pread_chk, pread, (int fd, void *to, size_t n, off_t from, size_t room), (fd, to, n, from, room), -1)
-PASS(ssize_t, __pread64_chk, pread, (int fd, void *to, size_t n, off64_t from, size_t room), (fd, to, n, from, room), -1)
+PASS(ssize_t, __pread64_chk, pread, (int fd, void *to, size_t n, off64_t from, size_t room), (fd, to, n, from, room),
+     -1)
 /* What cannot be said on stderr cannot be told at all. */
 ssize_t write(int fd, const void *from, size_t n)
 {
@@ -236,7 +250,8 @@ PASS(int, posix_fallocate, fallocate, (int fd, off_t from, off_t n), (fd, from, 
 PASS(int, fsync, fsync, (int fd), (fd), -1)
 PASS(int, fdatasync, fsync, (int fd), (fd), -1)
 PASS(int, rename, rename, (const char *from, const char *to), (from, to), -1)
-PASS(int, renameat2, rename, (int a, const char *from, int b, const char *to, unsigned flags), (a, from, b, to, flags), -1)
+PASS(int, renameat2, rename, (int a, const char *from, int b, const char *to, unsigned flags), (a, from, b, to, flags),
+     -1)
 PASS(int, fstat, fstat, (int fd, struct stat *st), (fd, st), -1)
 PASS(int, fstat64, fstat, (int fd, struct stat64 *st), (fd, st), -1)
 PASS(int, stat, stat, (const char *path, struct stat *st), (path, st), -1)
@@ -332,7 +347,8 @@ PASS(int, poll, poll, (struct pollfd *p, nfds_t n, int ms), (p, n, ms), -1)
 int __poll_chk(struct pollfd *p, nfds_t n, int ms, size_t room);
 PASS(int, __poll_chk, poll, (struct pollfd *p, nfds_t n, int ms, size_t room), (p, n, ms, room), -1)
 PASS(int, mprotect, mprotect, (void *p, size_t n, int what), (p, n, what), -1)
-PASS(FILE *, fopencookie, fopencookie, (void *restrict x, const char *restrict mode, cookie_io_functions_t f), (x, mode, f), NULL)
+PASS(FILE *, fopencookie, fopencookie, (void *restrict x, const char *restrict mode, cookie_io_functions_t f),
+     (x, mode, f), NULL)
 PASS(FILE *, open_memstream, open_memstream, (char **text, size_t *n), (text, n), NULL)
 PASS(int, dup, dup, (int fd), (fd), -1)
 PASS(off_t, lseek, lseek, (int fd, off_t to, int from), (fd, to, from), -1)
@@ -344,8 +360,10 @@ PASS(ssize_t, readlink, readlink, (const char *restrict path, char *restrict to,
 PASS(char *, realpath, realpath, (const char *restrict path, char *restrict to), (path, to), NULL)
 char *__realpath_chk(const char *path, char *to, size_t room);
 PASS(char *, __realpath_chk, realpath, (const char *path, char *to, size_t room), (path, to, room), NULL)
-PASS(int, scandir, scandir, (const char *restrict path, struct dirent ***restrict list, int (*wanted)(const struct dirent *),
-     int (*order)(const struct dirent **, const struct dirent **)), (path, list, wanted, order), -1)
+PASS(int, scandir, scandir,
+     (const char *restrict path, struct dirent ***restrict list, int (*wanted)(const struct dirent *),
+      int (*order)(const struct dirent **, const struct dirent **)),
+     (path, list, wanted, order), -1)
 PASS(FILE *, tmpfile, tmpfile, (void), (), NULL)
 PASS(pid_t, waitpid, waitpid, (pid_t pid, int *status, int how), (pid, status, how), -1)
 PASS(int, waitid, waitid, (idtype_t what, id_t id, siginfo_t *info, int how), (what, id, info, how), -1)

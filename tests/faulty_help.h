@@ -99,7 +99,8 @@ static inline vn_status bend_end(void *ctx, vn_error *err)
 	return st;
 }
 
-static inline vn_status run_steps(vn_store *s, vn_ref *ref, const vn_plan *plan, const fault *f, const int32_t *ids, vn_error *err)
+static inline vn_status run_steps(vn_store *s, vn_ref *ref, const vn_plan *plan, const fault *f, const int32_t *ids,
+                                  vn_error *err)
 {
 	bool *want = calloc((size_t)plan->n_values, sizeof *want);
 	bool *links = calloc((size_t)plan->n_values, sizeof *links);

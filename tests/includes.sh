@@ -68,6 +68,21 @@ if [ -n "$hits" ]; then
 	echo "$hits"
 	bad=1
 fi
+# One name, one meaning: a type of ours is defined once in the whole tree.
+twice=$(grep -rhoE --include='*.[ch]' '^(typedef )?(struct|enum|union) vn_[a-z_0-9]+ \{' libref libgpu capture compare \
+	| sed -E 's/.*(struct|enum|union) (vn_[a-z_0-9]+) .*/\2/' | sort | uniq -d)
+for name in $twice; do
+	echo "$name is the name of two types:"
+	grep -rnE --include='*.[ch]' "^(typedef )?(struct|enum|union) $name \{" libref libgpu capture compare
+	bad=1
+done
+# Lines have 120 columns at most, a tab counting 4; a text in quotes or a table in a comment may be longer.
+for f in $(find libref libgpu capture compare -name '*.[ch]'); do
+	if expand -t 4 "$f" | grep -nE '^.{121}' | grep -vE '"|^[0-9]+: \* '; then
+		echo "$f: a line of more than 120 columns"
+		bad=1
+	fi
+done
 # Every include of ours is written from the root; a header compiles alone.
 for f in $(git ls-files '*.c' '*.h' 2>/dev/null || find libref libgpu capture compare tests -name '*.[ch]'); do
 	if grep -nE '#include "[^/"]+"' "$f" | grep -vE 'rope_bits.h|kernels_spv.h|vernier_record.h|vernier_capture.h|tiny_mistral.h|vernier_callback.h|"(ggml|ggml-backend|llama).h"'; then

@@ -34,7 +34,7 @@ diff declared static || fail "the static library has other names than its header
 readelf -d "$lib/libvernier-capture.so" | grep -q 'SONAME.*\[libvernier-capture.so.0\]' || fail "no version in the library's name"
 
 # A manual page for each command, and completions that know each.
-for command in $("$usr/bin/vernier" help | sed -n 's/^  vernier \([a-z]*\)  *.*/\1/p'); do
+for command in $("$usr/bin/vernier" help | sed -n 's/^  \([a-z]*\)   *.*/\1/p'); do
 	[ "$command" != help ] || continue
 	page=$usr/share/man/man1/vernier-$command.1
 	"$usr/bin/vernier" "$command" --help | grep -o '^  .*--[a-z][a-z-]*' | grep -o -- '--[a-z-]*' | sort -u >options

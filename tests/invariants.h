@@ -548,7 +548,8 @@ static void the_cache_is_what_was_put_into_it(void)
 			must(e.calls->begin(e.self, s->ids + t + n, 1, NULL, &err), &err);
 			must(e.calls->run(e.self, 0, x->node + 1, &err), &err);
 			must(e.calls->read(e.self, x->value, now, &err), &err);
-			CU_ASSERT_EQUAL(memcmp(now, all[s->plan->n_states - 1], (size_t)((t + n) * vn_state_row(x)) * sizeof(float)), 0);
+			CU_ASSERT_EQUAL(
+				memcmp(now, all[s->plan->n_states - 1], (size_t)((t + n) * vn_state_row(x)) * sizeof(float)), 0);
 			must(e.calls->end(e.self, false, &err), &err);
 		}
 		forget(&part);

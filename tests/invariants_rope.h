@@ -32,7 +32,8 @@ static void depend_on_length(subject *s, vn_rope_type type)
 	for (int i = 0; i < s->plan->n_nodes; i++)
 		if (s->plan->node[i].op == VN_OP_ROPE) {
 			vn_rope *r = &s->plan->node[i].c.rope.rope;
-			*r = (vn_rope){ .type = type, .theta = r->theta, .rotary_dim = r->rotary_dim, .factor = STRETCH, .max_context = MADE_FOR,
+			*r = (vn_rope){ .type = type, .theta = r->theta, .rotary_dim = r->rotary_dim, .factor = STRETCH,
+				.max_context = MADE_FOR,
 			                .original_context = MADE_FOR, .pow_block = r->pow_block };
 			if (type == VN_ROPE_LONGROPE)
 				r->short_factor = by_few, r->long_factor = by_many;
@@ -62,7 +63,7 @@ static double turned_wrong(const subject *s, const seen *x, const char *name, in
 	const int      v = vn_plan_find(s->plan, name);
 	const vn_node *n = &s->plan->node[s->plan->value[v].node];
 	const vn_rope *r = &n->c.rope.rope;
-	const int      K = (int)s->plan->value[v].size[2], half = r->rotary_dim / 2, row = (int)vn_value_row(&s->plan->value[v]);
+	const int K = (int)s->plan->value[v].size[2], half = r->rotary_dim / 2, row = (int)vn_value_row(&s->plan->value[v]);
 	const int      rows = (int)(x->value[v].n / (size_t)row);
 	double         worst = 0.0, af;
 
@@ -89,7 +90,8 @@ static void length_decides(vn_rope_type type)
 {
 	subject s;
 	depend_on_length(&s, type);
-	const int logits = vn_plan_find(s.plan, "logits"), k = vn_plan_find(s.plan, "layer0.k_rope"), cache = vn_plan_find(s.plan, "layer0.k_cache");
+	const int logits = vn_plan_find(s.plan, "logits"), k = vn_plan_find(s.plan, "layer0.k_rope"),
+			  cache = vn_plan_find(s.plan, "layer0.k_cache");
 	any       e = open_engine(s.plan, s.weights, IN_F32), fresh = open_engine(s.plan, s.weights, IN_F32);
 	seen      a = see_nothing(s.plan), b = see_nothing(s.plan), c = see_nothing(s.plan), d = see_nothing(s.plan);
 	double    worst = 0.0, far = 0.0;

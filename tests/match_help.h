@@ -1,5 +1,5 @@
-/* match_help.h: a folder of small recordings, named tensor by named tensor, and the comparison they are opened for. Shared by
- * the suites of compare/match. */
+/* match_help.h: a folder of small recordings, named tensor by named tensor, and the comparison they
+ * are opened for. Shared by the suites of compare/match. */
 #ifndef VN_TESTS_MATCH_HELP_H
 #define VN_TESTS_MATCH_HELP_H
 
@@ -45,7 +45,8 @@ static inline void put(vn_store *s, const char *name, const char *axes, int64_t 
 
 	if (*axes)
 		snprintf(l.axes, sizeof l.axes, "%s", axes);
-	if (vn_store_begin(s, &l, VN_F32, &shape, &err) || vn_store_write(s, x, (size_t)(rows * columns), &err) || vn_store_end(s, &err))
+	if (vn_store_begin(s, &l, VN_F32, &shape, &err) || vn_store_write(s, x, (size_t)(rows * columns), &err) ||
+	    vn_store_end(s, &err))
 		fprintf(stderr, "%s: %s\n", name, err.text);
 }
 

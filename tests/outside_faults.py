@@ -19,7 +19,9 @@ ROTARY = LLAMAS + " qwen3_5_text"
 ALL = "gpt2 " + ROTARY
 FAULTS = []
 SURE = {"heads_innermost", "heads_before_tokens", "embed_of_positions", "embed_of_positions_in_steps",
-        "rope_by_ids", "rope_by_ids_in_steps"}
+        "rope_by_ids", "rope_by_ids_in_steps", "steps_slot_early", "steps_slot_late", "steps_value_slot_early", "step_slot_late",
+        "last_step_length_stale", "last_step_slot_stale", "rope_last_step_stale",
+        "padding_seen", "padding_seen_in_steps"}
 
 
 class Model:
@@ -176,6 +178,7 @@ turned("rope_angles_bf16", "llama mistral qwen2", "R13*", lambda m, inv, pos: (i
 turned("rope_positions_bf16", "mistral qwen2", "R13*", lambda m, inv, pos: (inv, pos.to(torch.bfloat16).float()))
 turned("rope_steps_from_zero", "llama qwen2", "R3*", lambda m, inv, pos: (inv, pos - pos[:, :1]), "steps")
 turned("rope_steps_one_late", "llama qwen2", "R3*", lambda m, inv, pos: (inv, pos - (pos[:, :1] > 0).float()), "steps")
+turned("rope_last_step_stale", "llama qwen2", "R3*", lambda m, inv, pos: (inv, pos - (pos[:, :1] == 69).float()), "steps")
 turned("rope_chunks_from_zero", "llama qwen2", "R3*", lambda m, inv, pos: (inv, pos - pos[:, :1]), "chunks")
 IDS = torch.tensor(prompt("p070"))
 turned("rope_by_ids", LLAMAS, "", lambda m, inv, pos: (inv, IDS[pos.long()].float()))
@@ -571,6 +574,43 @@ def _(m, a):
         a.key, a.value = (torch.cat((t[:, :, :-2], t[:, :, -1:], 0 * t[:, :, -1:]), 2) for t in (a.key, a.value))
 
 
+@attends("steps_slot_early", "llama qwen2 qwen3", "C1* C3* ", "steps", "last", "step*")
+def _(m, a):
+    if a.query.shape[2] == 1:  # as in a cache that lives on: 62 tokens are the prompt
+        a.key, a.value = (torch.cat((t[:, :, :61], t[:, :, 62:], 0 * t[:, :, -1:]), 2) for t in (a.key, a.value))
+
+
+@attends("steps_slot_late", "llama qwen2 qwen3", "C1* C3* C5* ", "steps", "last", "step*")
+def _(m, a):
+    if a.query.shape[2] == 1:
+        a.key, a.value = (torch.cat((t[:, :, :62], 0 * t[:, :, -1:], t[:, :, 62:-1]), 2) for t in (a.key, a.value))
+
+
+@attends("steps_value_slot_early", "llama qwen2 qwen3", "C3", "steps", "last", "step*")
+def _(m, a):
+    if a.query.shape[2] == 1:
+        a.value = torch.cat((a.value[:, :, :61], a.value[:, :, 62:], 0 * a.value[:, :, -1:]), 2)
+
+
+@attends("step_slot_late", LLAMAS, "C1* C3* C5* ", "steps", "last", "step*")
+def _(m, a):
+    if a.query.shape[2] == 1:  # what was never written is 0
+        a.key, a.value = (torch.cat((t[:, :, :-1], 0 * t[:, :, -1:]), 2) for t in (a.key, a.value))
+
+
+@attends("last_step_length_stale", "llama qwen2 qwen3", "A3* C5* ", "steps", "last", "step.8/*")
+def _(m, a):
+    if a.query.shape[2] == 1 and a.key.shape[2] == 70:
+        a.mask = torch.zeros(1, 1, 1, a.key.shape[2], dtype=a.query.dtype)
+        a.mask[..., -1] = torch.finfo(a.query.dtype).min
+
+
+@attends("last_step_slot_stale", "llama qwen2 qwen3", "C1* C3* ", "steps", "last", "step.8/*")
+def _(m, a):
+    if a.query.shape[2] == 1 and a.key.shape[2] == 70:
+        a.key, a.value = (torch.cat((t[:, :, :-2], t[:, :, -1:], 0 * t[:, :, -1:]), 2) for t in (a.key, a.value))
+
+
 @attends("step_value_alone_lost", "llama qwen2", "C* ", "steps", "last", "step*")
 def _(m, a):
     if a.query.shape[2] == 1:
@@ -589,6 +629,12 @@ def _(m, a):
     T, S = a.query.shape[2], a.key.shape[2]
     i, j = torch.arange(T)[:, None] + S - T, torch.arange(S)
     a.mask = torch.zeros(T, S).masked_fill(j > i, torch.finfo(a.query.dtype).min)[None, None].to(a.query.dtype)
+
+
+@attends("padding_seen_in_steps", "llama qwen2", "A14", "padded steps", "all", "step*layer0.attn_probs step*layer0.attn_context")
+def _(m, a):
+    if a.query.shape[2] == 1:
+        a.mask = None
 
 
 # ---- the whole -------------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ every family). `vernier explain` then has both recordings and the sound model. C
   first     the right id is first, or an alias of it: of the same numbers, as far as these tensors tell
   named     the right id is among those that cannot be told apart
   wrong     a wrong id alone, with a margin above 2
+  twice     one id, and the same words, stand twice among the answers of a checkpoint
 
 and printed is the table of what was taken for what. Exit status 1 when a number of the issue is missed: origin in 98 %,
 first in 95 %, no wrong id. 77: skipped.
@@ -71,7 +72,7 @@ def judge(fault, name, report):
     answers = [(e["checkpoint"], e) for e in report.get("explanations", [])]
     origins = report["origins"]
     if not origins:
-        return dict(seen=False, called="silence", origin=False, first=False, named=False, wrong=False)
+        return dict(seen=False, called="silence", origin=False, first=False, named=False, wrong=False, twice=False)
     # a fault of attention shows in the first thing that is recorded of it
     op = made[name]["op"]
     plain = lambda o: o.split("/")[-1]  # of whatever step
@@ -82,7 +83,8 @@ def judge(fault, name, report):
     right = bool(mine) and all(o in mine or fault in [a["id"] for a in dict(answers)[o]["answers"]] for o in origins if o in dict(answers))
     alone = [(x["answers"][0]["id"], x) for _, x in answers if x["explained"] and x["answers"][0]["id"]]
     wrong = any(fault not in [a["id"] for a in x["answers"]] and (x["margin"] is None or x["margin"] > 2) for i, x in alone)
-    return dict(seen=True, origin=right, first=bool(ids) and fault in ids, named=fault in ids, wrong=wrong,
+    words = [[(a["id"], a["words"]) for a in x["answers"]] for _, x in answers]
+    return dict(seen=True, twice=any(len(set(w)) < len(w) for w in words), origin=right, first=bool(ids) and fault in ids, named=fault in ids, wrong=wrong,
                 called=" ".join(ids) if ids else "nothing" if mine else "elsewhere: " + " ".join(origins[:3]))
 
 
@@ -146,7 +148,7 @@ def main():
                 if not j["seen"]:
                     silent.append((fault, family))
                     continue
-                for k in ("seen", "origin", "first", "named", "wrong"):
+                for k in ("seen", "origin", "first", "named", "wrong", "twice"):
                     total[k] = total.get(k, 0) + j[k]
                 rows.setdefault(fault, []).append((family, name, j))
             print(f"== {engine} {precision}: what each fault was called")
@@ -161,8 +163,8 @@ def main():
             if not seen:
                 continue
             share = {k: 100 * total[k] / seen for k in total}
-            print(f"{engine} {precision}: {seen} faults seen; origin right in {share['origin']:.1f} %, first in {share['first']:.1f} %, wrong {total['wrong']}")
-            failed = failed or share["origin"] < 98 or share["first"] < 95 or total["wrong"] > 0
+            print(f"{engine} {precision}: {seen} faults seen; origin right in {share['origin']:.1f} %, first in {share['first']:.1f} %, wrong {total['wrong']}, twice {total['twice']}")
+            failed = failed or share["origin"] < 98 or share["first"] < 95 or total["wrong"] + total["twice"] > 0
     return 1 if failed else 0
 
 

@@ -587,6 +587,26 @@ def batches():
     expect("a batch of one", 0, "qwen3.h5", "one.h5", *keep, least=len(g) - 4)
 
 
+def padding_seen():
+    """The last layer's attention sees the padding's own keys, and the run ends with it."""
+    g, pad, at = golden("qwen3"), 4, "layer1."
+    last = ("attn_norm", "q_proj", "k_proj", "v_proj", "q_norm", "k_norm", "q_rope", "k_rope", "attn_context")
+    kept = {n: v for n, v in g.items() if n.startswith("layer0.") or n in ("embed", *(at + point for point in last))}
+    positions = np.array([np.arange(T + pad), [-1] * pad + list(range(T))])
+    ids = np.array([rng.integers(0, 500, T + pad), [0] * pad + IDS])
+    whole = {n: batched(a, axes, 1, 2, pad, True) for n, (a, axes) in kept.items()}
+    q, k, v = (whole[at + n][0][1].astype("f8") for n in ("q_rope", "k_rope", "v_proj"))
+    k, v = (np.repeat(x, q.shape[1] // x.shape[1], 1) for x in (k, v))
+    s = np.einsum("ihd,jhd->hij", q, k) * q.shape[2] ** -0.5
+    p = np.exp(np.where(np.tri(T + pad, dtype=bool), s, -np.inf))
+    whole[at + "attn_context"][0][1] = np.einsum("hij,jhd->ihd", p / p.sum(-1, keepdims=True), v)
+    with Foreign("batch.h5", ids, positions) as f:
+        for name, (a, axes) in whole.items():
+            f.put(name, a, axes)
+    expect("padding that is seen", 1, "qwen3.h5", "batch.h5", "--batch-row", "1", "--allow", "missing", "--limits", "fp32.yaml",
+           "--model", os.path.join(FIXTURES, "qwen3-trained"), "--explain", says="the batch's own padding rows")
+
+
 def packed():
     """Prompts one behind the other, as engines with a continuous batch have them; then a step with a token of each."""
     g = golden("qwen3")
@@ -660,6 +680,7 @@ with tempfile.TemporaryDirectory() as folder:
     pages()
     caches()
     batches()
+    padding_seen()
     packed()
 print("all agree" if not bad else f"{bad} do not")
 sys.exit(bad > 0)

@@ -40,11 +40,15 @@ STEPS = 8
 def call(model, how, ids):
     """The forward passes of a recording."""
     with torch.no_grad():
-        if how == "padded":
+        if how.startswith("padded"):
             rows = [ids, ids[:50]]
             mask = torch.tensor([[0] * (len(ids) - len(r)) + [1] * len(r) for r in rows])
             positions = (mask.cumsum(-1) - 1).clamp(min=0)
-            model(torch.tensor([[0] * (len(ids) - len(r)) + r for r in rows]), attention_mask=mask, position_ids=positions)
+            padded, cache, at = torch.tensor([[0] * (len(ids) - len(r)) + r for r in rows]), None, 0
+            for n in [len(ids)] if how == "padded" else [len(ids) - STEPS] + [1] * STEPS:
+                cache = model(padded[:, at : at + n], attention_mask=mask[:, : at + n], position_ids=positions[:, at : at + n], past_key_values=cache,
+                              use_cache=True).past_key_values
+                at += n
             return
         cuts = {"whole": [len(ids)], "chunks": [35, len(ids) - 35], "steps": [len(ids) - STEPS] + [1] * STEPS}[how]
         cache, at = None, 0
@@ -54,9 +58,9 @@ def call(model, how, ids):
 
 
 def reference(vernier, family, how, ids, path):
-    ids = ids[:50] if how == "padded" else ids
-    cut = len(ids) - (STEPS if how == "steps" else 0)
-    more = ["--force-ids", ",".join(map(str, ids[cut:]))] if how == "steps" else []
+    ids = ids[:50] if how.startswith("padded") else ids
+    cut = len(ids) - (STEPS if how.endswith("steps") else 0)
+    more = ["--force-ids", ",".join(map(str, ids[cut:]))] if how.endswith("steps") else []
     done = subprocess.run([vernier, "capture", "ref", model_of(family), "--ids", ",".join(map(str, ids[:cut])), *more, "--points", "*", "--threads", "1",
                            "--force", "-o", path], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -71,7 +75,7 @@ def judged(f, m, report):
     """(found, origin, named) as words."""
     p = {"p": m.p, "d": f"layer{m.delta_at}."}
     where = [o.format(**p) for o in f.origin]
-    if f.call in ("steps", "chunks"):
+    if f.call in ("steps", "chunks", "padded steps"):
         where += ["*" + o for o in where]
     at = [c for c in report["checkpoints"] if "replay" in c and matches(c["name"], where)]
     found = report["verdict"] != "within"
@@ -93,7 +97,7 @@ def judged(f, m, report):
 
 def explained(vernier, job):
     f, m, dtype, ref, cand = job
-    more = ["--batch-row", "1"] if f.call == "padded" else []
+    more = ["--batch-row", "1"] if f.call.startswith("padded") else []
     done = subprocess.run([vernier, "explain", ref, cand, "--model", model_of(m.family), "--allow", "missing,extra", "--threads", "1", "--format", "json", *more],
                           capture_output=True, text=True, check=False)
     os.unlink(cand)

@@ -15,7 +15,7 @@ enum { V_MOST = 160, D = 4, PROMPT = 20, MOST = 64 };
 
 static vn_plan       *plan;
 static int            V = 16; /* scores of a row: a small tensor */
-static int            embed_worst = -1; /* from 0 on: with what the scores are made of, four times as far off at this step */
+static int embed_worst = -1;  /* from 0 on: with what the scores are made of, four times as far off at this step */
 static struct {
 	int    channel, first, last, every; /* of each every-th step from first to last */
 	double by;
@@ -51,7 +51,8 @@ static vn_status put(vn_store *s, const char *name, int step, int rows, int widt
 
 	for (int r = 0; r < rows; r++) {
 		scores_of(step, r, off, x);
-		if (off_channel.channel >= 0 && step >= off_channel.first && step <= off_channel.last && (step - off_channel.first) % off_channel.every == 0)
+		if (off_channel.channel >= 0 && step >= off_channel.first && step <= off_channel.last &&
+		    (step - off_channel.first) % off_channel.every == 0)
 			x[off_channel.channel] *= (float)off_channel.by;
 		for (int i = 0; i < width && step == negated; i++)
 			x[i] = -x[i];
@@ -95,7 +96,8 @@ static void record(const char *name, int n, const double *off)
 
 static void compare(trial *t, const char *floor_file, const char *limits)
 {
-	/* the numbers are finer than f16, whose floors these are, and the floors larger than it leaves, and much like the candidate */
+	/* the numbers are finer than f16, whose floors these are, and the floors larger than it leaves, and
+	 * much like the candidate */
 	t->o.allow |= VN_ALLOW_CLAIMS | VN_ALLOW_FLOOR;
 	judge(t, "ref", "cand", floor_file, limits);
 }

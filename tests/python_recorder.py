@@ -111,7 +111,11 @@ class Manners(Files):
         self.assertIn("token vocab", module(self.at("cand.h5"), "logits").stdout)
         wrong = module(self.at("cand.h5"), "logit")
         self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))
-        self.assertIn("no checkpoint named logit", wrong.stderr)
+        self.assertIn("no checkpoint named logit in step 0; did you mean logits?", wrong.stderr)
+        with subprocess.Popen([sys.executable, "-m", "vernier_parity", self.at("cand.h5")], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}) as cut_short:
+            cut_short.stdout.close()
+            self.assertEqual((cut_short.stderr.read(), cut_short.wait()), (b"", 0))
 
     def test_show_has_statistics_that_the_file_has_not(self):
         with self.recorder(statistics=False) as r:
@@ -248,6 +252,7 @@ class WhatVernierSays(Files):
         self.assertEqual(globs.select("layer*.{q,k}_rope", names)[:2], ["layer0.q_rope", "layer0.k_rope"])
         self.assertEqual(globs.select(["layer1{0,1}.output", "embed"], names), ["embed", "layer10.output", "layer11.output"])
         self.assertFalse(vernier_parity.match("layer?.output", "layer10.output"))
+        self.refuses("did you mean layer0.q_rope?", globs.select, "layer0.qrope", names)
         self.refuses("'layer*.q_rop' matches no checkpoint", globs.select, ["embed", "layer*.q_rop"], names)
         for bad in ("{a", "a}", "", "x" * 300):
             self.refuses("pattern", vernier_parity.match, bad, "a")

@@ -39,7 +39,8 @@ static inline void put_int(hid_t o, const char *name, int64_t x)
 	put_attr(o, name, H5T_NATIVE_INT64, &x);
 }
 
-static inline hid_t put_data(hid_t in, const char *name, hid_t type, int rank, const hsize_t *dim, hid_t dcpl, const void *data)
+static inline hid_t put_data(hid_t in, const char *name, hid_t type, int rank, const hsize_t *dim, hid_t dcpl,
+                             const void *data)
 {
 	hid_t space = H5Screate_simple(rank, dim, NULL);
 	hid_t d = H5Dcreate2(in, name, type, space, H5P_DEFAULT, dcpl, H5P_DEFAULT);

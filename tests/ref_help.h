@@ -15,9 +15,11 @@ static char          dir[256];
 static vn_model     *model;      /* float32 weights, every one of them exact */
 static const int32_t ids[T] = { 3, 1, 4, 1, 5, 9, 2, 6 };
 
-static const vn_policy F32 = { VN_F32, VN_F32, 0 }, F64 = { VN_F64, VN_F64, 0 }, F16 = { VN_F16, VN_F32, 0 }, ACC16 = { VN_F16, VN_F16, 0 };
+static const vn_policy F32 = { VN_F32, VN_F32, 0 }, F64 = { VN_F64, VN_F64, 0 }, F16 = { VN_F16, VN_F32, 0 },
+	ACC16 = { VN_F16, VN_F16, 0 };
 
-static const vn_policy all_policies[] = { { VN_F32, VN_F32, 0 }, { VN_F64, VN_F64, 0 }, { VN_F16, VN_F32, 0 }, { VN_F16, VN_F16, 0 } };
+static const vn_policy all_policies[] = { { VN_F32, VN_F32, 0 }, { VN_F64, VN_F64, 0 }, { VN_F16, VN_F32, 0 },
+	{ VN_F16, VN_F16, 0 } };
 
 /* ---- a sink that keeps everything ------------------------------------------------------ */
 
@@ -123,7 +125,8 @@ static inline double *doubles(const keep *k, const char *name, size_t *n)
 static inline bool same_bits(const keep *a, const keep *b, const char *name)
 {
 	const int v = vn_plan_find(a->plan, name);
-	return a->value[v].data && b->value[v].data && a->value[v].n == b->value[v].n && a->value[v].dtype == b->value[v].dtype &&
+	return a->value[v].data && b->value[v].data && a->value[v].n == b->value[v].n &&
+	       a->value[v].dtype == b->value[v].dtype &&
 	       memcmp(a->value[v].data, b->value[v].data, a->value[v].n * vn_dtype_size(a->value[v].dtype)) == 0;
 }
 
@@ -140,7 +143,8 @@ static inline bool rows_same(const keep *a, const keep *b, int v, int64_t before
 		for (int64_t t = 0; t < before; t++) {
 			/* scores against a later key are shown before the mask and may differ */
 			const size_t n = a->plan->value[v].point == VN_POINT_ATTN_SCORES ? (size_t)before * size : row;
-			if (memcmp(a->value[v].data + (size_t)(o * rows + t) * row, b->value[v].data + (size_t)(o * rows + t) * row, n) != 0)
+			if (memcmp(a->value[v].data + (size_t)(o * rows + t) * row, b->value[v].data + (size_t)(o * rows + t) * row,
+			           n) != 0)
 				return false;
 		}
 	return true;
@@ -150,7 +154,9 @@ static inline vn_ref *engine(const vn_plan *p, vn_policy policy, int threads)
 {
 	vn_ref *r;
 
-	CU_ASSERT_EQUAL_FATAL(vn_ref_create(p, vn_model_weights(model), &(vn_ref_options){ .policy = policy, .threads = threads }, &r, NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(
+		vn_ref_create(p, vn_model_weights(model), &(vn_ref_options) { .policy = policy, .threads = threads }, &r, NULL),
+		VN_OK);
 	return r;
 }
 

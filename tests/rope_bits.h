@@ -103,7 +103,8 @@ static const struct {
 		0x3983126f, 0x396301e2, 0x3944948c, 0x392a3b44, 0x39136a16, 0x38ff4fac, 0x38dd1725, 0x38bf74d7,
 		0x38a5cb60, 0x388f9272, 0x3878a815, 0x385753e4, 0x383a7753, 0x38217916, 0x380bd472, 0x37f22ce2,
 	  } },
-	{ { .type = VN_ROPE_YARN, .theta = 1000000.0, .rotary_dim = 128, .truncate = true, .factor = 4.0, .original_context = 32768 },
+	{ { .type = VN_ROPE_YARN, .theta = 1000000.0, .rotary_dim = 128, .truncate = true, .factor = 4.0,
+	  .original_context = 32768 },
 	  1, 0x3f91be9c,
 	  {
 		0x3f800000, 0x3f4e4bad, 0x3f263de0, 0x3f05f6ef, 0x3ed7e89b, 0x3eadfcff, 0x3e8c3504, 0x3e61f835,
@@ -115,7 +116,8 @@ static const struct {
 		0x3704a2b2, 0x36d5c441, 0x36ac431d, 0x368ad0ed, 0x365fba4f, 0x36344a0e, 0x361148e3, 0x35ea2732,
 		0x35bcb0c1, 0x35980e02, 0x35751070, 0x35457bab, 0x351f23e4, 0x35003dec, 0x34ceaf79, 0x34a68e4c,
 	  } },
-	{ { .type = VN_ROPE_YARN, .theta = 10000.0, .rotary_dim = 128, .truncate = true, .factor = 40.0, .original_context = 4096, .mscale = 1.0, .mscale_all_dim = 0.707 },
+	{ { .type = VN_ROPE_YARN, .theta = 10000.0, .rotary_dim = 128, .truncate = true, .factor = 40.0,
+	  .original_context = 4096, .mscale = 1.0, .mscale_all_dim = 0.707 },
 	  1, 0x3f8af915,
 	  {
 		0x3f800000, 0x3f5dafd7, 0x3f3ff911, 0x3f263de0, 0x3f0ff59a, 0x3ef953cf, 0x3ed7e89b, 0x3ebaf81b,
@@ -127,7 +129,8 @@ static const struct {
 		0x37d1b717, 0x37b59b1b, 0x379d43a3, 0x37882f69, 0x376bdcf0, 0x374c3fbc, 0x3730df51, 0x37192a46,
 		0x3704a2b3, 0x36e5b71d, 0x36c6ecdd, 0x36ac431d, 0x36952c42, 0x36812dab, 0x365fba4f, 0x3641bd81,
 	  } },
-	{ { .type = VN_ROPE_YARN, .theta = 150000.0, .rotary_dim = 64, .truncate = false, .factor = 32.0, .original_context = 4096 },
+	{ { .type = VN_ROPE_YARN, .theta = 150000.0, .rotary_dim = 64, .truncate = false, .factor = 32.0,
+	  .original_context = 4096 },
 	  1, 0x3fac5c86,
 	  {
 		0x3f800000, 0x3f306535, 0x3ef316a2, 0x3ea77faa, 0x3e66d3fa, 0x3e1f0cfd, 0x3ddb2f9f, 0x3d970764,
@@ -135,7 +138,8 @@ static const struct {
 		0x39ef543c, 0x390799b9, 0x3820adc6, 0x37dd6dfc, 0x37989328, 0x375242fa, 0x3710e12c, 0x36c7a82b,
 		0x3689928c, 0x363d9647, 0x3602a245, 0x35b40668, 0x35781728, 0x352af200, 0x34eb93eb, 0x34a252d3,
 	  } },
-	{ { .type = VN_ROPE_YARN, .theta = 1000000.0, .rotary_dim = 64, .truncate = true, .original_context = 8192, .max_context = 131072 },
+	{ { .type = VN_ROPE_YARN, .theta = 1000000.0, .rotary_dim = 64, .truncate = true, .original_context = 8192,
+	  .max_context = 131072 },
 	  1, 0x3fa37d38,
 	  {
 		0x3f800000, 0x3f263de0, 0x3ed7e89b, 0x3e8c3504, 0x3e361887, 0x3dec7fd6, 0x3d99940d, 0x3d47763f,
@@ -143,7 +147,8 @@ static const struct {
 		0x392ec33e, 0x382a3b44, 0x37dd1725, 0x378f9272, 0x373a7753, 0x36f22ce2, 0x369d43a4, 0x364c3fbe,
 		0x3604a2b2, 0x35ac431d, 0x355fba4f, 0x351148e3, 0x34bcb0c1, 0x34751070, 0x341f23e4, 0x33ceaf79,
 	  } },
-	{ { .type = VN_ROPE_YARN, .theta = 500000.0, .rotary_dim = 64, .truncate = true, .factor = 2.5, .original_context = 512, .attention_factor = 1.3, .beta_fast = 16.0, .beta_slow = 2.0 },
+	{ { .type = VN_ROPE_YARN, .theta = 500000.0, .rotary_dim = 64, .truncate = true, .factor = 2.5,
+	  .original_context = 512, .attention_factor = 1.3, .beta_fast = 16.0, .beta_slow = 2.0 },
 	  1, 0x3fa66666,
 	  {
 		0x3f800000, 0x3f29e1c6, 0x3ee177bc, 0x3e959ee3, 0x3e358e57, 0x3dda5f18, 0x3d81ebb4, 0x3d188902,
@@ -151,7 +156,8 @@ static const struct {
 		0x3a144a81, 0x39c4cfef, 0x39829ad7, 0x392d56cd, 0x38e60e59, 0x3898aa5d, 0x384a9e36, 0x38067523,
 		0x37b273d0, 0x376cd7ac, 0x371d2b41, 0x36d09853, 0x368a6c85, 0x3637b772, 0x35f3d43f, 0x35a1ce26,
 	  } },
-	{ { .type = VN_ROPE_LLAMA3, .theta = 500000.0, .rotary_dim = 128, .factor = 8.0, .low_freq_factor = 1.0, .high_freq_factor = 4.0, .original_context = 8192 },
+	{ { .type = VN_ROPE_LLAMA3, .theta = 500000.0, .rotary_dim = 128, .factor = 8.0, .low_freq_factor = 1.0,
+	  .high_freq_factor = 4.0, .original_context = 8192 },
 	  1, 0x3f800000,
 	  {
 		0x3f800000, 0x3f508ac1, 0x3f29e1c6, 0x3f0a6384, 0x3ee177bc, 0x3eb7ab7d, 0x3e959ee3, 0x3e73c461,
@@ -163,7 +169,8 @@ static const struct {
 		0x36df10c4, 0x36b5b687, 0x369406cb, 0x36712b80, 0x36447610, 0x36200a69, 0x36025f34, 0x35d46808,
 		0x35ad07a7, 0x358cf400, 0x3565a54d, 0x353b12c7, 0x351864a7, 0x34f848c2, 0x34ca41b0, 0x34a4c2ff,
 	  } },
-	{ { .type = VN_ROPE_LLAMA3, .theta = 500000.0, .rotary_dim = 64, .factor = 32.0, .low_freq_factor = 1.0, .high_freq_factor = 4.0, .original_context = 8192 },
+	{ { .type = VN_ROPE_LLAMA3, .theta = 500000.0, .rotary_dim = 64, .factor = 32.0, .low_freq_factor = 1.0,
+	  .high_freq_factor = 4.0, .original_context = 8192 },
 	  1, 0x3f800000,
 	  {
 		0x3f800000, 0x3f29e1c6, 0x3ee177bc, 0x3e959ee3, 0x3e4693b0, 0x3e03c6a0, 0x3daee4ad, 0x3d681e67,
@@ -238,17 +245,20 @@ static const struct {
 	  {
 		0x3f800000, 0x3c23d70a,
 	  } },
-	{ { .type = VN_ROPE_LONGROPE, .theta = 10000.0, .rotary_dim = 8, .factor = 4.0, .original_context = 64, .short_factor = 1, .long_factor = 2, .max_context = 256 },
+	{ { .type = VN_ROPE_LONGROPE, .theta = 10000.0, .rotary_dim = 8, .factor = 4.0, .original_context = 64,
+	  .short_factor = 1, .long_factor = 2, .max_context = 256 },
 	  64, 0x3f93cd3a,
 	  {
 		0x3f800000, 0x3dc6a460, 0x3c19fc26, 0x3a6e8792,
 	  } },
-	{ { .type = VN_ROPE_LONGROPE, .theta = 10000.0, .rotary_dim = 8, .factor = 4.0, .original_context = 64, .short_factor = 1, .long_factor = 2, .max_context = 256 },
+	{ { .type = VN_ROPE_LONGROPE, .theta = 10000.0, .rotary_dim = 8, .factor = 4.0, .original_context = 64,
+	  .short_factor = 1, .long_factor = 2, .max_context = 256 },
 	  65, 0x3f93cd3a,
 	  {
 		0x3f73cf3e, 0x3d4feb35, 0x3b5fac1f, 0x39856818,
 	  } },
-	{ { .type = VN_ROPE_LONGROPE, .theta = 10000.0, .rotary_dim = 96, .original_context = 4096, .short_factor = 3, .long_factor = 4, .max_context = 131072 },
+	{ { .type = VN_ROPE_LONGROPE, .theta = 10000.0, .rotary_dim = 96, .original_context = 4096, .short_factor = 3,
+	  .long_factor = 4, .max_context = 131072 },
 	  17, 0x3f9859b9,
 	  {
 		0x3f800000, 0x3f4cf334, 0x3f23eb7e, 0x3f02fdc3, 0x3ed132c9, 0x3ea6f123, 0x3e852607, 0x3e544baa,
@@ -258,7 +268,8 @@ static const struct {
 		0x3a3d444b, 0x3a1766ca, 0x39f24d32, 0x39c1f36f, 0x399b4c70, 0x3978c733, 0x39475399, 0x391fc169,
 		0x3900149d, 0x38cd6f78, 0x38a4ce3b, 0x3884406f, 0x385451ff, 0x382a7bba, 0x3808ee39, 0x37dc06d0,
 	  } },
-	{ { .type = VN_ROPE_LONGROPE, .theta = 10000.0, .rotary_dim = 96, .original_context = 4096, .short_factor = 3, .long_factor = 4, .max_context = 131072 },
+	{ { .type = VN_ROPE_LONGROPE, .theta = 10000.0, .rotary_dim = 96, .original_context = 4096, .short_factor = 3,
+	  .long_factor = 4, .max_context = 131072 },
 	  5000, 0x3f9859b9,
 	  {
 		0x3f73cf3e, 0x3ed68572, 0x3e6e1a7a, 0x3e128606, 0x3dbf4460, 0x3d81b0bf, 0x3d34a6b4, 0x3d005886,
@@ -268,7 +279,8 @@ static const struct {
 		0x38338ac5, 0x380dfd00, 0x37e0cf22, 0x37b2247a, 0x378d4b31, 0x376054e0, 0x37323c0c, 0x370db92c,
 		0x36e18e24, 0x36b39e73, 0x368f2369, 0x36644982, 0x3636295c, 0x36117222, 0x35e8662b, 0x35b9c649,
 	  } },
-	{ { .type = VN_ROPE_LONGROPE, .theta = 1000000.0, .rotary_dim = 96, .factor = 0.5, .attention_factor = 1.19, .original_context = 4096, .short_factor = 3, .long_factor = 4, .max_context = 131072 },
+	{ { .type = VN_ROPE_LONGROPE, .theta = 1000000.0, .rotary_dim = 96, .factor = 0.5, .attention_factor = 1.19,
+	  .original_context = 4096, .short_factor = 3, .long_factor = 4, .max_context = 131072 },
 	  17, 0x3f9851ec,
 	  {
 		0x3f800000, 0x3f3a3360, 0x3f074cd7, 0x3ec4758b, 0x3e8e8672, 0x3e4ea9a8, 0x3e15bff7, 0x3dd8ec1e,
@@ -278,7 +290,8 @@ static const struct {
 		0x380c8f4c, 0x37cc4e3a, 0x37948745, 0x375806f7, 0x371d26af, 0x36e4b729, 0x36a67cd0, 0x36727526,
 		0x36309a32, 0x3600aca1, 0x35bb90a7, 0x3588bef9, 0x354773af, 0x35117fe6, 0x34d45888, 0x349aff18,
 	  } },
-	{ { .type = VN_ROPE_LONGROPE, .theta = 1000000.0, .rotary_dim = 96, .factor = 0.5, .original_context = 4096, .short_factor = 3, .long_factor = 4, .max_context = 131072 },
+	{ { .type = VN_ROPE_LONGROPE, .theta = 1000000.0, .rotary_dim = 96, .factor = 0.5, .original_context = 4096,
+	  .short_factor = 3, .long_factor = 4, .max_context = 131072 },
 	  17, 0x3f800000,
 	  {
 		0x3f800000, 0x3f3a3360, 0x3f074cd7, 0x3ec4758b, 0x3e8e8672, 0x3e4ea9a8, 0x3e15bff7, 0x3dd8ec1e,

@@ -139,7 +139,8 @@ static void axes_in_another_order_are_turned_and_noted_once(void)
 /* Other axes, the same ones, or a shape that does not agree in the other order either: nothing is guessed. */
 static void axes_are_not_guessed(void)
 {
-	static const struct { const char *axes; int64_t rows, columns; } row[] = { { "token other", 4, 2 }, { "token hidden", 4, 2 }, { "hidden token", 1, 4 } };
+	static const struct { const char *axes; int64_t rows, columns; } row[] = { { "token other", 4, 2 },
+		{ "token hidden", 4, 2 }, { "hidden token", 1, 4 } };
 
 	with_axes("ref", "token hidden", 4, 2, x, 1);
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -174,8 +175,13 @@ static void one_row_at_the_end_is_the_last_token(void)
 		holds(c.opened.ref, "final_norm", 1, 2, x + 6);
 		holds(c.opened.cand, "final_norm", 1, 2, x + 6);
 		holds(c.opened.ref, "embed", 4, 2, x);
-		one_line(&c.result.notes, side ? "2 tensors of the candidate have one row (first: final_norm), which is taken as the last token and compared with that row of the reference"
-		                               : "1 tensor of the reference has one row (first: final_norm), which is taken as the last token and compared with that row of the candidate");
+		one_line(
+			&c.result.notes,
+			side
+				? "2 tensors of the candidate have one row (first: final_norm), which is taken as the last token and "
+				  "compared with that row of the reference"
+				: "1 tensor of the reference has one row (first: final_norm), which is taken as the last token and "
+				  "compared with that row of the candidate");
 		vn_comparison_close(&c);
 	}
 }
@@ -194,9 +200,15 @@ static void a_floor_of_one_row_does_not_cut_the_reference(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-		TEST(rows_that_both_kept_are_compared), TEST(one_row_in_common_is_enough_and_none_changes_nothing), TEST(the_same_rows_need_no_note),
-		TEST(a_floor_is_cut_and_the_reference_is_not), TEST(other_steps_are_left_alone), TEST(axes_in_another_order_are_turned_and_noted_once),
-		TEST(axes_are_not_guessed), TEST(one_row_at_the_end_is_the_last_token), TEST(a_floor_of_one_row_does_not_cut_the_reference),
+		TEST(rows_that_both_kept_are_compared),
+		TEST(one_row_in_common_is_enough_and_none_changes_nothing),
+		TEST(the_same_rows_need_no_note),
+		TEST(a_floor_is_cut_and_the_reference_is_not),
+		TEST(other_steps_are_left_alone),
+		TEST(axes_in_another_order_are_turned_and_noted_once),
+		TEST(axes_are_not_guessed),
+		TEST(one_row_at_the_end_is_the_last_token),
+		TEST(a_floor_of_one_row_does_not_cut_the_reference),
 		CU_TEST_INFO_NULL,
 	};
 

@@ -93,7 +93,8 @@ static void each_point_has_its_own_measurement(void)
 		for (int i = 0; i < MANY; i++) {
 			const int    at_ref = i % TENSORS;
 			const double want = i == MANY - 1 ? at_ref - 0.5 : 0.5;
-			wrong += i != 7 && !(point[i].m.n == 2 && point[i].m.value[VN_M_MAX_ABS] == want && point[i].m.ref_at == at_ref);
+			wrong += i != 7 &&
+			         !(point[i].m.n == 2 && point[i].m.value[VN_M_MAX_ABS] == want && point[i].m.ref_at == at_ref);
 		}
 		CU_ASSERT_EQUAL(wrong, 0);
 		CU_ASSERT_EQUAL(point[7].m.n, 0); /* not this one */
@@ -212,8 +213,11 @@ static void damaged_numbers_are_found_and_then_end_it(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-		TEST(no_point_is_no_measurement), TEST(each_point_has_its_own_measurement), TEST(numbers_that_are_not_finite_are_counted),
-		TEST(a_mask_is_one_of_attention_scores_alone), TEST(bits_are_counted_where_they_are_asked_for),
+		TEST(no_point_is_no_measurement),
+		TEST(each_point_has_its_own_measurement),
+		TEST(numbers_that_are_not_finite_are_counted),
+		TEST(a_mask_is_one_of_attention_scores_alone),
+		TEST(bits_are_counted_where_they_are_asked_for),
 		TEST(damaged_numbers_are_found_and_then_end_it),
 		CU_TEST_INFO_NULL,
 	};

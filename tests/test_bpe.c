@@ -57,7 +57,8 @@ static void bytes_have_characters_of_their_own(void)
 	/* specs/models.md, "Bytes to characters" */
 	static const struct { unsigned char byte; const char *text; } known[] = {
 		{ 32, "\xc4\xa0" }, { 10, "\xc4\x8a" }, { 9, "\xc4\x89" }, { 0x7f, "\xc4\xa1" }, { 0xa0, "\xc5\x82" },
-		{ 0xad, "\xc5\x83" }, { 'a', "a" }, { '!', "!" }, { '~', "~" }, { 0xa1, "\xc2\xa1" }, { 0xff, "\xc3\xbf" }, { 0, "\xc4\x80" },
+		{ 0xad, "\xc5\x83" }, { 'a', "a" }, { '!', "!" }, { '~', "~" }, { 0xa1, "\xc2\xa1" }, { 0xff, "\xc3\xbf" },
+		  { 0, "\xc4\x80" },
 	};
 	char   all[256], text[512], back[512];
 	size_t n;
@@ -146,7 +147,8 @@ static void contradictions_are_refused(void)
 	refused(token(b, "a", 9, &e), &e, VN_ERR_FORMAT, "'a' is listed twice, with the ids 0 and 9");
 	refused(token(b, "d", -1, &e), &e, VN_ERR_FORMAT, "'d' has the id -1, expected 0 to 4194303");
 	refused(token(b, "d", 1 << 22, &e), &e, VN_ERR_FORMAT, "'d' has the id 4194304, expected 0 to 4194303");
-	refused(token(b, "d", INT64_MAX, &e), &e, VN_ERR_FORMAT, "'d' has the id 9223372036854775807, expected 0 to 4194303");
+	refused(token(b, "d", INT64_MAX, &e), &e, VN_ERR_FORMAT,
+	        "'d' has the id 9223372036854775807, expected 0 to 4194303");
 	refused(token(b, "", 9, &e), &e, VN_ERR_FORMAT, "the token is empty");
 	refused(merge(b, "x", "b", &e), &e, VN_ERR_FORMAT, "'x' is not in the vocabulary");
 	refused(merge(b, "a", "x", &e), &e, VN_ERR_FORMAT, "'x' is not in the vocabulary");
@@ -166,7 +168,8 @@ static void a_byte_without_a_token_is_refused(void)
 	vn_ids      ids = { 0 };
 	vn_error    e = { "" };
 
-	refused(vn_bpe_encode(b, "a\xff", 2, &w, &ids, &e), &e, VN_ERR_UNSUPPORTED, "the vocabulary has no token for the byte 0xff");
+	refused(vn_bpe_encode(b, "a\xff", 2, &w, &ids, &e), &e, VN_ERR_UNSUPPORTED,
+	        "the vocabulary has no token for the byte 0xff");
 	free(ids.id);
 	vn_bpe_work_finish(&w);
 	vn_bpe_destroy(b);

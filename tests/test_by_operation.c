@@ -34,9 +34,12 @@ static void set_up(fixture *f, const char *limits)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(f->c.result.point);
 	for (int i = 0; i < f->c.result.n_points; i++)
 		f->c.result.point[i] = (vn_checkpoint) {
-			.name = f->plan->value[i % f->plan->n_values].name, .step = i / f->plan->n_values, .value = i % f->plan->n_values,
-			.pool = -1, .pooled_small = -1, .channels = -1, .worst = -1, .status = VN_WITHIN, .m.n = 4096, .replayed = true,
-			.replay = { .local = 1, .floor = 1, .local_token = 1, .floor_token = 1, .local_max = 1, .floor_max = 1, .span = 1, .behind = -1 },
+			.name = f->plan->value[i % f->plan->n_values].name, .step = i / f->plan->n_values,
+				.value = i % f->plan->n_values,
+			.pool = -1, .pooled_small = -1, .channels = -1, .worst = -1, .status = VN_WITHIN, .m.n = 4096,
+				.replayed = true,
+			.replay = { .local = 1, .floor = 1, .local_token = 1, .floor_token = 1, .local_max = 1, .floor_max = 1,
+				.span = 1, .behind = -1 },
 		};
 }
 
@@ -62,7 +65,8 @@ static vn_checkpoint *breaks(fixture *f, int step, const char *name)
 {
 	vn_checkpoint *p = at(f, step, name);
 
-	const vn_check k = { .metric = VN_M_NMSE, .form = VN_OVER_FLOOR, .limit = 4, .value = 5, .rule = f->c.request.limits->rule[0], .line = 3 };
+	const vn_check k = { .metric = VN_M_NMSE, .form = VN_OVER_FLOOR, .limit = 4, .value = 5,
+		.rule = f->c.request.limits->rule[0], .line = 3 };
 	vn_error       e;
 
 	CU_ASSERT_EQUAL_FATAL(vn_checks_keep(&f->c, p, &k, 1, &e), VN_OK);
@@ -113,8 +117,16 @@ static void put_check(fixture *f, vn_checkpoint *p, const vn_check *k)
 static void not_replayed(fixture *f, vn_checkpoint *p)   { (void)p; at(f, 1, "layer0.q_proj")->replayed = false; }
 static void not_before(fixture *f, vn_checkpoint *p)     { (void)p; at(f, 0, "layer0.q_proj")->replayed = false; }
 static void not_itself(fixture *f, vn_checkpoint *p)     { (void)f; p->replayed = false; }
-static void a_long_chain(fixture *f, vn_checkpoint *p)   { (void)p; at(f, 1, "layer0.q_proj")->replay.span = VN_CHAIN_CLEARED + 1; }
-static void another_capture(fixture *f, vn_checkpoint *p) { (void)p; at(f, 1, "layer0.q_proj")->replay.captured = true; }
+static void a_long_chain(fixture *f, vn_checkpoint *p)
+{
+	(void)p;
+	at(f, 1, "layer0.q_proj")->replay.span = VN_CHAIN_CLEARED + 1;
+}
+static void another_capture(fixture *f, vn_checkpoint *p)
+{
+	(void)p;
+	at(f, 1, "layer0.q_proj")->replay.captured = true;
+}
 static void a_fault(fixture *f, vn_checkpoint *p)        { (void)p; at(f, 1, "layer0.q_proj")->replay.local = 50; }
 static void a_persons_rule(fixture *f, vn_checkpoint *p) { (void)p; f->c.request.limits->rule[0]->shipped = false; }
 static void a_nonfinite(fixture *f, vn_checkpoint *p)
@@ -164,7 +176,8 @@ static void an_operation_beyond_its_floor_is_outside_within_its_limits(void)
 {
 	fixture f;
 	set_up(&f, rules_text);
-	vn_checkpoint *p = at(&f, 0, "layer0.mlp_act"), *token = at(&f, 0, "layer0.gate_proj"), *most = at(&f, 0, "layer0.up_proj"), *behind = at(&f, 0, "layer0.q_proj");
+	vn_checkpoint *p = at(&f, 0, "layer0.mlp_act"), *token = at(&f, 0, "layer0.gate_proj"),
+				  *most = at(&f, 0, "layer0.up_proj"), *behind = at(&f, 0, "layer0.q_proj");
 	p->replay.local = 38;
 	token->replay.local_token = 20;
 	most->replay.local_max = 5;
@@ -172,9 +185,12 @@ static void an_operation_beyond_its_floor_is_outside_within_its_limits(void)
 	behind->replay.behind = 0; /* an operation before it explains it */
 	judge(&f);
 	CU_ASSERT(p->fails && p->status == VN_OUTSIDE && p->worst == 0 && p->n_checks == 1);
-	CU_ASSERT(vn_check_at(p, 0).form == VN_OF_OPERATION && vn_check_at(p, 0).metric == VN_M_NMSE && vn_check_at(p, 0).value == 38 && vn_check_at(p, 0).limit == VN_LOCAL_LIMIT);
-	CU_ASSERT(token->fails && vn_check_at(token, 0).metric == VN_M_WORST_TOKEN_NMSE && vn_check_at(token, 0).value == 20 && vn_check_at(token, 0).limit == VN_PEAK_LIMIT);
-	CU_ASSERT(most->fails && vn_check_at(most, 0).metric == VN_M_MAX_ABS && vn_check_at(most, 0).value == 5 && vn_check_at(most, 0).limit == 4);
+	CU_ASSERT(vn_check_at(p, 0).form == VN_OF_OPERATION && vn_check_at(p, 0).metric == VN_M_NMSE &&
+	          vn_check_at(p, 0).value == 38 && vn_check_at(p, 0).limit == VN_LOCAL_LIMIT);
+	CU_ASSERT(token->fails && vn_check_at(token, 0).metric == VN_M_WORST_TOKEN_NMSE &&
+	          vn_check_at(token, 0).value == 20 && vn_check_at(token, 0).limit == VN_PEAK_LIMIT);
+	CU_ASSERT(most->fails && vn_check_at(most, 0).metric == VN_M_MAX_ABS && vn_check_at(most, 0).value == 5 &&
+	          vn_check_at(most, 0).limit == 4);
 	CU_ASSERT_FALSE(behind->fails);
 	CU_ASSERT_FALSE(at(&f, 0, "layer1.mlp_act")->fails);
 	tear_down(&f);
@@ -183,7 +199,10 @@ static void an_operation_beyond_its_floor_is_outside_within_its_limits(void)
 static void a_rule_allows_an_operation_by_name(void)
 {
 	fixture f;
-	set_up(&f, "version: 1\nname: t\ndefaults:\n  nmse_over_floor: 4\nrules:\n  - match: \"layer0.*\"\n    why: known\n    operation: allowed\n");
+	set_up(
+		&f,
+		"version: 1\nname: t\ndefaults:\n  nmse_over_floor: 4\nrules:\n  - match: \"layer0.*\"\n    why: known\n    "
+		"operation: allowed\n");
 	at(&f, 0, "layer0.mlp_act")->replay.local = 38;
 	at(&f, 0, "layer1.mlp_act")->replay.local = 38;
 	judge(&f);

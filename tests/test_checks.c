@@ -12,7 +12,8 @@ static void give(vn_comparison *c, vn_checkpoint *p, double value)
 {
 	const vn_check k[] = {
 		{ .metric = VN_M_NMSE, .form = VN_PLAIN, .limit = 1e-4, .value = value, .holds = value <= 1e-4, .line = 3 },
-		{ .metric = VN_M_COSINE, .form = VN_PLAIN, .limit = (double)NAN, .value = (double)NAN, .note = "not measured", .steps = 8 },
+		{ .metric = VN_M_COSINE, .form = VN_PLAIN, .limit = (double)NAN, .value = (double)NAN, .note = "not measured",
+		  .steps = 8 },
 	};
 	vn_error e;
 	CU_ASSERT_EQUAL_FATAL(vn_checks_keep(c, p, k, 2, &e), VN_OK);
@@ -26,7 +27,8 @@ static void checks_come_back_as_they_were_given(void)
 	give(&c, &p, 1e-5);
 	CU_ASSERT_EQUAL_FATAL(p.n_checks, 2);
 	const vn_check a = vn_check_at(&p, 0), b = vn_check_at(&p, 1);
-	CU_ASSERT(a.metric == VN_M_NMSE && a.form == VN_PLAIN && a.limit == 1e-4 && a.value == 1e-5 && a.holds && a.line == 3 && !a.note && a.steps == 0);
+	CU_ASSERT(a.metric == VN_M_NMSE && a.form == VN_PLAIN && a.limit == 1e-4 && a.value == 1e-5 && a.holds &&
+	          a.line == 3 && !a.note && a.steps == 0);
 	CU_ASSERT(b.metric == VN_M_COSINE && isnan(b.limit) && isnan(b.value) && !b.holds && b.steps == 8);
 	CU_ASSERT_STRING_EQUAL(b.note, "not measured");
 	vn_checks_drop(&p);
@@ -45,7 +47,8 @@ static void what_is_equal_is_kept_once(void)
 	CU_ASSERT_EQUAL(c.result.terms.n, 3); /* nmse that holds and that does not, and cosine, whose limit is a NaN */
 	int wrong = 0;
 	for (int i = 0; i < MANY; i++)
-		wrong += vn_check_at(&p[i], 0).value != (i % 2 ? 1e-5 + 1e-9 * i : 1.0 + i) || vn_check_at(&p[i], 0).holds != (i % 2 == 1);
+		wrong += vn_check_at(&p[i], 0).value != (i % 2 ? 1e-5 + 1e-9 * i : 1.0 + i) ||
+		         vn_check_at(&p[i], 0).holds != (i % 2 == 1);
 	CU_ASSERT_EQUAL(wrong, 0);
 	for (int i = 0; i < MANY; i++)
 		vn_checks_drop(&p[i]);
@@ -57,7 +60,8 @@ static void terms_that_differ_in_anything_are_two(void)
 {
 	static const vn_rule rule[2];
 	const vn_check k[] = {
-		{ .limit = 0 }, { .limit = -0.0 }, { .metric = VN_M_NMSE }, { .form = VN_OVER_FLOOR }, { .best = 1 }, { .has_best = true }, { .holds = true },
+		{ .limit = 0 }, { .limit = -0.0 }, { .metric = VN_M_NMSE }, { .form = VN_OVER_FLOOR }, { .best = 1 },
+		  { .has_best = true }, { .holds = true },
 		{ .rule = &rule[0] }, { .rule = &rule[1] }, { .line = 1 }, { .note = "" }, { .steps = 1 },
 	};
 	enum { N = sizeof k / sizeof *k };
@@ -95,9 +99,8 @@ static void one_that_is_set_leaves_those_of_other_checkpoints(void)
 
 int main(void)
 {
-	static CU_TestInfo tests[] = {
-		TEST(checks_come_back_as_they_were_given), TEST(what_is_equal_is_kept_once), TEST(terms_that_differ_in_anything_are_two),
-		TEST(one_that_is_set_leaves_those_of_other_checkpoints), CU_TEST_INFO_NULL
-	};
+	static CU_TestInfo tests[] = { TEST(checks_come_back_as_they_were_given), TEST(what_is_equal_is_kept_once),
+		                           TEST(terms_that_differ_in_anything_are_two),
+		                           TEST(one_that_is_set_leaves_those_of_other_checkpoints), CU_TEST_INFO_NULL };
 	return run_suite("checks", tests);
 }

@@ -31,7 +31,11 @@ static vn_status line_after(void (*work)(void *ctx, int pipe), int number, const
 	int       kind;
 
 	*err = (vn_error) { "" };
-	CU_ASSERT_EQUAL_FATAL(vn_child_start(&child, &(vn_child_task){ .path = "some.h5", .what = what, .file = -1, .work = work, .ctx = &number }, err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(
+		vn_child_start(&child,
+	                   &(vn_child_task) { .path = "some.h5", .what = what, .file = -1, .work = work, .ctx = &number },
+	                   err),
+		VN_OK);
 	const vn_status st = vn_child_receive(&child, &kind, &data, &bytes, err);
 	free(data);
 	vn_child_end(&child);
@@ -70,7 +74,8 @@ static void waiting_that_fails_says_nothing_of_the_file(void)
 	int           kind;
 	vn_error      err = { "" };
 
-	CU_ASSERT_EQUAL_FATAL(vn_child_start(&child, &(vn_child_task){ .path = "some.h5", .file = -1, .work = pause_it }, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(
+		vn_child_start(&child, &(vn_child_task) { .path = "some.h5", .file = -1, .work = pause_it }, &err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &before), 0);
 	none = before;
 	none.rlim_cur = 0;

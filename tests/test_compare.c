@@ -96,7 +96,8 @@ static void a_cache_that_went_wrong_is_the_origin(void)
 	for (int i = 0; i < t.c.result.n_points; i++) {
 		const char *name = t.c.result.point[i].name;
 		const int   step = t.c.result.point[i].step;
-		if ((step >= 1 && strcmp(name, "layer1.v_cache") == 0) || (step == 2 && strcmp(name, "layer1.attn_context") == 0))
+		if ((step >= 1 && strcmp(name, "layer1.v_cache") == 0) ||
+		    (step == 2 && strcmp(name, "layer1.attn_context") == 0))
 			put_outside(&t.c.result.point[i]);
 	}
 	CU_ASSERT_EQUAL(vn_localise(&t.c, &t.err), VN_OK);
@@ -116,7 +117,8 @@ typedef struct uses {
 	double      part;
 } uses;
 
-/* How many origins there are where checkpoints use such parts of their limits, 0 of all others, and by name the last. */
+/* How many origins there are where checkpoints use such parts of their limits, 0 of all others, and by
+ * name the last. */
 static int origins_of(const uses *of, int n, char *last)
 {
 	trial t = { 0 };
@@ -144,12 +146,14 @@ static int origins_of(const uses *of, int n, char *last)
 static void what_goes_on_near_the_limits_does_not_start_again(void)
 {
 	char last[64];
-	const uses on[] = { { "layer0.v_proj", 30 }, { "layer0.attn_residual", 0.4 }, { "layer0.mlp_norm", 0.4 }, { "layer0.up_proj", 1.5 } };
+	const uses on[] = { { "layer0.v_proj", 30 }, { "layer0.attn_residual", 0.4 }, { "layer0.mlp_norm", 0.4 },
+		{ "layer0.up_proj", 1.5 } };
 	CU_ASSERT_EQUAL(origins_of(on, 4, last), 1);
 	CU_ASSERT_STRING_EQUAL(last, "layer0.v_proj");
 
 	/* Four times what its input brings it. */
-	const uses anew[] = { { "layer0.v_proj", 30 }, { "layer0.attn_residual", 0.4 }, { "layer0.mlp_norm", 0.4 }, { "layer0.up_proj", 1.7 } };
+	const uses anew[] = { { "layer0.v_proj", 30 }, { "layer0.attn_residual", 0.4 }, { "layer0.mlp_norm", 0.4 },
+		{ "layer0.up_proj", 1.7 } };
 	CU_ASSERT_EQUAL(origins_of(anew, 4, last), 2);
 	CU_ASSERT_STRING_EQUAL(last, "layer0.up_proj");
 
@@ -269,7 +273,9 @@ static void the_floor_is_the_same_from_a_file_and_from_a_run(void)
 	CU_ASSERT_EQUAL(vn_compare(&v.c, &v.err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(u.c.result.n_points, v.c.result.n_points);
 	for (int i = 0; i < u.c.result.n_points; i++)
-		CU_ASSERT_EQUAL(memcmp(u.c.result.point[i].floor, v.c.result.point[i].floor, VN_M_ARGMAX_AGREEMENT * sizeof(double)), 0); /* all have one */
+		CU_ASSERT_EQUAL(
+			memcmp(u.c.result.point[i].floor, v.c.result.point[i].floor, VN_M_ARGMAX_AGREEMENT * sizeof(double)),
+			0); /* all have one */
 	finish(&t);
 	finish(&u);
 	finish(&v);
@@ -324,7 +330,8 @@ static void one_value_of_two_names_is_one_origin(void)
 
 static void a_pattern_that_matches_nothing_is_trouble(void)
 {
-	static const char *const bad[] = { "layer0.v_proj", "layer0.w_proj" }, *const good[] = { "layer0.v_proj", "layer1.input" };
+	static const char *const bad[] = { "layer0.v_proj", "layer0.w_proj" },
+		*const good[] = { "layer0.v_proj", "layer1.input" };
 	trial t = { .o = { .points = bad, .n_points = 2 } }, u = { .o = { .points = bad + 1, .n_points = 1 } };
 	trial v = { .o = { .points = good, .n_points = 2 } }, w = { .o = { .points = good, .n_points = 2 } };
 	compare(&t, "good", "good", strict);
@@ -353,7 +360,8 @@ static void a_floor_of_another_precision_is_refused(void)
 	CU_ASSERT_EQUAL(vn_recording_open(at("half"), &v.c.opened.cand, &v.err), VN_OK);
 	CU_ASSERT_EQUAL(vn_recording_open(at("good"), &v.c.opened.floor, &v.err), VN_OK);
 	CU_ASSERT_EQUAL(vn_compare(&v.c, &v.err), VN_ERR_MISMATCH);
-	CU_ASSERT_PTR_NOT_NULL(strstr(v.c.result.refusals.n ? v.c.result.refusals.line[0] : "", "the floor was run in f32"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(v.c.result.refusals.n ? v.c.result.refusals.line[0] : "", "the floor was run in f32"));
 	finish(&v);
 }
 
@@ -390,7 +398,8 @@ static void limits_that_judge_nothing_are_trouble(void)
 static void a_rule_that_matches_nothing_is_warned_about(void)
 {
 	trial t = { 0 };
-	compare(&t, "good", "good", "version: 1\ndefaults: { nmse: 1.0e-3 }\nrules: [ { match: layer9.q_rop, nmse: 1.0e-3, why: w } ]\n");
+	compare(&t, "good", "good",
+	        "version: 1\ndefaults: { nmse: 1.0e-3 }\nrules: [ { match: layer9.q_rop, nmse: 1.0e-3, why: w } ]\n");
 	CU_ASSERT_EQUAL_FATAL(t.c.result.warnings.n, 1);
 	CU_ASSERT_STRING_EQUAL(t.c.result.warnings.line[0], "t.yaml:3: no checkpoint matches 'layer9.q_rop'");
 	finish(&t);

@@ -36,7 +36,8 @@ static void an_absent_or_null_field_keeps_the_default(void)
 
 static void a_field_of_another_type_or_out_of_range_is_refused_by_name(void)
 {
-	const char *bad[] = { "{\"n\":\"3\"}", "{\"n\":true}", "{\"n\":[3]}", "{\"n\":3.5}", "{\"n\":-1}", "{\"n\":10}", "{\"n\":1e300}", "{\"n\":-1e300}" };
+	const char *bad[] = { "{\"n\":\"3\"}", "{\"n\":true}", "{\"n\":[3]}", "{\"n\":3.5}", "{\"n\":-1}", "{\"n\":10}",
+		"{\"n\":1e300}", "{\"n\":-1e300}" };
 	vn_error    e;
 
 	for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
@@ -75,7 +76,8 @@ static void a_whole_number_may_be_written_as_a_real(void)
 static void activations_are_known_by_transformers_names(void)
 {
 	const struct { const char *fields; vn_act act; } row[] = {
-		{ "{\"hidden_act\":\"silu\"}", VN_SILU }, { "{\"hidden_act\":\"swish\"}", VN_SILU }, { "{\"hidden_act\":null}", VN_SILU },
+		{ "{\"hidden_act\":\"silu\"}", VN_SILU }, { "{\"hidden_act\":\"swish\"}", VN_SILU },
+		  { "{\"hidden_act\":null}", VN_SILU },
 		{ "{\"hidden_act\":\"gelu\"}", VN_GELU }, { "{\"hidden_act\":\"gelu_new\"}", VN_GELU_TANH },
 		{ "{\"hidden_act\":\"gelu_pytorch_tanh\"}", VN_GELU_TANH },
 	};
@@ -180,7 +182,8 @@ static void heads_must_share_key_value_heads_evenly(void)
 
 static void sizes_out_of_range_are_refused_by_name(void)
 {
-	const char *field[] = { "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+	const char *field[] = { "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers",
+		"num_attention_heads",
 		                "num_key_value_heads", "head_dim", "max_position_embeddings" };
 	const char *value[] = { "0", "-1", "2.5", "\"8\"", "9007199254740993", "1e30", "false", "{}" };
 	char        json_text[128];
@@ -208,7 +211,8 @@ static void the_largest_model_is_planned_in_a_moment(void)
 
 static void unknown_fields_are_ignored(void)
 {
-	vn_plan_destroy(accepted("{\"torch_dtype\":\"bfloat16\",\"dtype\":7,\"unheard_of\":{\"a\":[]},\"architectures\":[\"X\"]}"));
+	vn_plan_destroy(
+		accepted("{\"torch_dtype\":\"bfloat16\",\"dtype\":7,\"unheard_of\":{\"a\":[]},\"architectures\":[\"X\"]}"));
 }
 
 static void refused_of_all(const char *text, const char *want)
@@ -226,16 +230,18 @@ static void what_no_family_has_is_refused_by_name(void)
 {
 	refused_of_all("{\"is_causal\":false}", "c.json: is_causal false is not supported");
 	refused_of_all("{\"is_causal\":null}", "c.json: is_causal null is not supported");
-	refused_of_all("{\"per_layer_config\":{\"1\":{\"sliding_window\":4}}}", "c.json: per_layer_config is not supported");
+	refused_of_all("{\"per_layer_config\":{\"1\":{\"sliding_window\":4}}}",
+	               "c.json: per_layer_config is not supported");
 	refused_of_all("{\"quantization_config\":{}}", "c.json: quantization_config: quantised weights are not supported");
 	refused_of_all("{\"text_config\":{\"is_causal\":false}}", "c.json: is_causal false is not supported");
 	refused_of_all("{\"logits_scaling\":4.0}", "c.json: logits_scaling 4.0 is not supported");
 	refused_of_all("{\"final_logit_softcapping\":30}", "c.json: final_logit_softcapping 30 is not supported");
-	refused_of_all("{\"use_bidirectional_attention\":true}", "c.json: use_bidirectional_attention true is not supported");
+	refused_of_all("{\"use_bidirectional_attention\":true}",
+	               "c.json: use_bidirectional_attention true is not supported");
 	refused_of_all("{\"rope_interleaved\":\"yes\"}", "c.json: rope_interleaved \"yes\" is not supported");
 
-	json_t  *o = json("{\"is_causal\":true,\"per_layer_config\":{},\"quantization_config\":null,\"logits_scaling\":1.0,\"logit_scale\":1,"
-	                  "\"rope_interleaved\":false,\"attn_logit_softcapping\":null,\"attention_chunk_size\":0,\"text_config\":7}");
+	json_t *o = json(
+		"{\"is_causal\":true,\"per_layer_config\":{},\"quantization_config\":null,\"logits_scaling\":1.0,\"logit_scale\":1,\"rope_interleaved\":false,\"attn_logit_softcapping\":null,\"attention_chunk_size\":0,\"text_config\":7}");
 	vn_error e;
 	CU_ASSERT_EQUAL(vn_config_refuse("c.json", o, &e), VN_OK);
 	json_decref(o);
@@ -263,7 +269,8 @@ static void layer_types_decide_when_they_are_given(void)
 {
 	windows("{\"use_sliding_window\":true,\"sliding_window\":8,\"max_window_layers\":0,\"layer_types\":"
 	        "[\"full_attention\",\"sliding_attention\",\"full_attention\",\"sliding_attention\"]}", 0, 8, 0, 8);
-	windows("{\"use_sliding_window\":true,\"sliding_window\":8,\"max_window_layers\":2,\"layer_types\":null}", 0, 0, 8, 8);
+	windows("{\"use_sliding_window\":true,\"sliding_window\":8,\"max_window_layers\":2,\"layer_types\":null}", 0, 0, 8,
+	        8);
 	windows("{\"use_sliding_window\":true,\"sliding_window\":8,\"layer_types\":"
 	        "[\"sliding_attention\",\"full_attention\",\"full_attention\",\"full_attention\"]}", 8, 0, 0, 0);
 }
@@ -271,12 +278,13 @@ static void layer_types_decide_when_they_are_given(void)
 static void layer_types_that_do_not_fit_are_refused(void)
 {
 	refused("{\"layer_types\":[\"full_attention\"]}", VN_ERR_FORMAT, "layer_types has 1 entries, expected 4");
-	refused("{\"layer_types\":[\"full_attention\",\"full_attention\",\"linear_attention\",\"full_attention\"]}", VN_ERR_UNSUPPORTED,
-	        "layer_types[2]: 'linear_attention'");
-	refused("{\"layer_types\":[\"full_attention\",7,\"full_attention\",\"full_attention\"]}", VN_ERR_UNSUPPORTED, "layer_types[1]");
+	refused("{\"layer_types\":[\"full_attention\",\"full_attention\",\"linear_attention\",\"full_attention\"]}",
+	        VN_ERR_UNSUPPORTED, "layer_types[2]: 'linear_attention'");
+	refused("{\"layer_types\":[\"full_attention\",7,\"full_attention\",\"full_attention\"]}", VN_ERR_UNSUPPORTED,
+	        "layer_types[1]");
 	/* a window without a width */
-	refused("{\"layer_types\":[\"full_attention\",\"sliding_attention\",\"full_attention\",\"full_attention\"]}", VN_ERR_UNSUPPORTED,
-	        "layer_types[1] is 'sliding_attention', but the config sets no sliding_window");
+	refused("{\"layer_types\":[\"full_attention\",\"sliding_attention\",\"full_attention\",\"full_attention\"]}",
+	        VN_ERR_UNSUPPORTED, "layer_types[1] is 'sliding_attention', but the config sets no sliding_window");
 	refused("{\"layer_types\":\"full_attention\"}", VN_ERR_FORMAT, "layer_types");
 }
 
@@ -301,14 +309,27 @@ static void both_spellings_of_rope_say_the_same(void)
 static void spellings_that_disagree_are_refused_by_field(void)
 {
 	refused("{\"rope_theta\":1e4,\"rope_parameters\":{\"rope_theta\":1e6}}", VN_ERR_FORMAT, "rope_theta is 10000");
-	refused("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":4},\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":2}}", VN_ERR_FORMAT, "disagree on factor");
-	refused("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":4},\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":4}}", VN_ERR_FORMAT, "disagree on type");
-	refused("{\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":4},\"rope_parameters\":{\"rope_theta\":1e4}}", VN_ERR_FORMAT, "disagree on");
+	refused(
+		"{\"rope_scaling\":{\"type\":\"linear\",\"factor\":4},\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":2}}",
+		VN_ERR_FORMAT, "disagree on factor");
+	refused(
+		"{\"rope_scaling\":{\"type\":\"linear\",\"factor\":4},\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":4}}",
+		VN_ERR_FORMAT, "disagree on type");
+	refused("{\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":4},\"rope_parameters\":{\"rope_theta\":1e4}}",
+	        VN_ERR_FORMAT, "disagree on");
 	/* what one of them does not say: transformers would take rope_scaling, and it alone */
-	refused("{\"rope_theta\":1e4,\"rope_scaling\":{\"type\":\"linear\"},\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":4}}", VN_ERR_FORMAT, "disagree on factor");
-	refused("{\"rope_scaling\":{\"rope_theta\":1e6},\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":4,\"rope_theta\":1e6}}", VN_ERR_FORMAT, "disagree on");
-	refused("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":4},\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":4,\"rope_theta\":1e6}}", VN_ERR_FORMAT, "disagree on rope_theta");
-	refused("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":4,\"rope_theta\":1e6},\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":4}}", VN_ERR_FORMAT, "disagree on rope_theta");
+	refused(
+		"{\"rope_theta\":1e4,\"rope_scaling\":{\"type\":\"linear\"},\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":4}}",
+		VN_ERR_FORMAT, "disagree on factor");
+	refused(
+		"{\"rope_scaling\":{\"rope_theta\":1e6},\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":4,\"rope_theta\":1e6}}",
+		VN_ERR_FORMAT, "disagree on");
+	refused(
+		"{\"rope_scaling\":{\"type\":\"linear\",\"factor\":4},\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":4,\"rope_theta\":1e6}}",
+		VN_ERR_FORMAT, "disagree on rope_theta");
+	refused(
+		"{\"rope_scaling\":{\"type\":\"linear\",\"factor\":4,\"rope_theta\":1e6},\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":4}}",
+		VN_ERR_FORMAT, "disagree on rope_theta");
 	vn_plan_destroy(accepted("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":4,\"mscale\":null},\"rope_theta\":1e6,"
 	                         "\"rope_parameters\":{\"type\":\"linear\",\"factor\":4.0,\"rope_theta\":1e6}}"));
 	vn_plan_destroy(accepted("{\"rope_scaling\":{\"type\":\"default\"},\"rope_parameters\":{}}"));
@@ -316,8 +337,13 @@ static void spellings_that_disagree_are_refused_by_field(void)
 
 static void null_and_empty_settings_are_none(void)
 {
-	const char *none[] = { "{}", "{\"rope_scaling\":null}", "{\"rope_scaling\":{}}", "{\"rope_parameters\":null}", "{\"rope_parameters\":{}}",
-		               "{\"rope_scaling\":null,\"rope_parameters\":{\"rope_type\":\"default\"}}", "{\"rope_scaling\":{\"type\":null}}" };
+	const char *none[] = { "{}",
+		                   "{\"rope_scaling\":null}",
+		                   "{\"rope_scaling\":{}}",
+		                   "{\"rope_parameters\":null}",
+		                   "{\"rope_parameters\":{}}",
+		                   "{\"rope_scaling\":null,\"rope_parameters\":{\"rope_type\":\"default\"}}",
+		                   "{\"rope_scaling\":{\"type\":null}}" };
 
 	for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
 		const vn_rope r = rope_of(none[i]);
@@ -351,8 +377,8 @@ static void a_null_setting_is_passed_over_for_the_other_place(void)
 
 static void every_scaling_reads_its_own_fields(void)
 {
-	vn_rope r = rope_of("{\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,"
-	                    "\"original_max_position_embeddings\":8192}}");
+	vn_rope r = rope_of(
+		"{\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,\"original_max_position_embeddings\":8192}}");
 
 	CU_ASSERT_EQUAL(r.type, VN_ROPE_LLAMA3);
 	CU_ASSERT_EQUAL(r.factor, 8.0);
@@ -360,8 +386,8 @@ static void every_scaling_reads_its_own_fields(void)
 	CU_ASSERT_EQUAL(r.high_freq_factor, 4.0);
 	CU_ASSERT_EQUAL(r.original_context, 8192);
 
-	r = rope_of("{\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":40,\"original_max_position_embeddings\":32,\"beta_fast\":16,\"beta_slow\":2,"
-	            "\"attention_factor\":1.5,\"mscale\":1,\"mscale_all_dim\":0.707,\"truncate\":false}}");
+	r = rope_of(
+		"{\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":40,\"original_max_position_embeddings\":32,\"beta_fast\":16,\"beta_slow\":2,\"attention_factor\":1.5,\"mscale\":1,\"mscale_all_dim\":0.707,\"truncate\":false}}");
 	CU_ASSERT_EQUAL(r.type, VN_ROPE_YARN);
 	CU_ASSERT_EQUAL(r.beta_fast, 16.0);
 	CU_ASSERT_EQUAL(r.beta_slow, 2.0);
@@ -379,15 +405,16 @@ static void every_scaling_reads_its_own_fields(void)
 
 static void the_original_context_at_the_top_level_wins(void)
 {
-	const vn_rope r = rope_of("{\"original_max_position_embeddings\":16,"
-	                          "\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":32}}");
+	const vn_rope r = rope_of(
+		"{\"original_max_position_embeddings\":16,\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":32}}");
 
 	CU_ASSERT_EQUAL(r.original_context, 16);
 }
 
 static void yarn_without_a_factor_takes_the_ratio_of_the_contexts(void)
 {
-	const vn_rope r = rope_of("{\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":null,\"original_max_position_embeddings\":16}}");
+	const vn_rope r = rope_of(
+		"{\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":null,\"original_max_position_embeddings\":16}}");
 
 	CU_ASSERT_EQUAL(r.factor, 4.0);
 }
@@ -416,13 +443,14 @@ static void dynamic_keeps_the_length_the_model_was_made_for_and_has_no_other(voi
 	CU_ASSERT_EQUAL(p->context, 1 << 24);
 	vn_plan_destroy(p);
 	refused("{\"rope_scaling\":{\"type\":\"dynamic\"}}", VN_ERR_FORMAT, "has no factor");
-	refused("{\"head_dim\":2,\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2}}", VN_ERR_UNSUPPORTED, "dynamic RoPE");
+	refused("{\"head_dim\":2,\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2}}", VN_ERR_UNSUPPORTED,
+	        "dynamic RoPE");
 }
 
 static void longrope_brings_its_lists_into_the_plan(void)
 {
-	vn_plan *p = accepted("{\"rope_parameters\":{\"rope_type\":\"longrope\",\"factor\":null,\"original_max_position_embeddings\":16,"
-	                      "\"short_factor\":[1,1.5],\"long_factor\":[2,4.25]}}");
+	vn_plan *p = accepted(
+		"{\"rope_parameters\":{\"rope_type\":\"longrope\",\"factor\":null,\"original_max_position_embeddings\":16,\"short_factor\":[1,1.5],\"long_factor\":[2,4.25]}}");
 	for (int l = 0; l < 4; l++)
 		for (int k = 0; k < 2; k++) {
 			char name[32];
@@ -441,17 +469,22 @@ static void longrope_brings_its_lists_into_the_plan(void)
 	CU_ASSERT_EQUAL(p->context, 64);
 	vn_plan_destroy(p);
 
-	static const char *const bad[] = { "\"short_factor\":[1,1]", "\"short_factor\":[1,1],\"long_factor\":[1]", "\"short_factor\":[1,1],\"long_factor\":[1,1,1]",
-	                                   "\"short_factor\":[1,1],\"long_factor\":[1,\"2\"]", "\"short_factor\":[1,1],\"long_factor\":[1,0]",
-	                                   "\"short_factor\":[1,1],\"long_factor\":[1,-2]", "\"short_factor\":[1,1],\"long_factor\":7" };
+	static const char *const bad[] = { "\"short_factor\":[1,1]",
+		                               "\"short_factor\":[1,1],\"long_factor\":[1]",
+		                               "\"short_factor\":[1,1],\"long_factor\":[1,1,1]",
+		                               "\"short_factor\":[1,1],\"long_factor\":[1,\"2\"]",
+		                               "\"short_factor\":[1,1],\"long_factor\":[1,0]",
+		                               "\"short_factor\":[1,1],\"long_factor\":[1,-2]",
+		                               "\"short_factor\":[1,1],\"long_factor\":7" };
 	char text[256];
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		snprintf(text, sizeof text, "{\"rope_scaling\":{\"rope_type\":\"longrope\",\"factor\":4,%s}}", bad[i]);
 		refused(text, VN_ERR_FORMAT, "longrope's long_factor must be a list of 2 numbers");
 	}
 	refused("{\"rope_scaling\":{\"rope_type\":\"longrope\",\"factor\":4}}", VN_ERR_FORMAT, "longrope's short_factor");
-	refused("{\"original_max_position_embeddings\":1,\"rope_scaling\":{\"rope_type\":\"longrope\",\"short_factor\":[1,1],\"long_factor\":[1,1]}}",
-	        VN_ERR_FORMAT, "original_max_position_embeddings");
+	refused(
+		"{\"original_max_position_embeddings\":1,\"rope_scaling\":{\"rope_type\":\"longrope\",\"short_factor\":[1,1],\"long_factor\":[1,1]}}",
+		VN_ERR_FORMAT, "original_max_position_embeddings");
 }
 
 static int context_of(const char *fields)
@@ -468,11 +501,17 @@ static void a_scaling_that_stretches_the_context_makes_it_longer(void)
 	CU_ASSERT_EQUAL(context_of("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":2.5}}"), 160);
 	CU_ASSERT_EQUAL(context_of("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":0.5}}"), 64);
 	/* as Qwen2.5's model cards have it; and where max_position_embeddings says it already */
-	CU_ASSERT_EQUAL(context_of("{\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":64}}"), 256);
-	CU_ASSERT_EQUAL(context_of("{\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":16}}"), 64);
-	CU_ASSERT_EQUAL(context_of("{\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,"
-	                           "\"original_max_position_embeddings\":32}}"), 64);
-	CU_ASSERT_EQUAL(context_of("{\"max_position_embeddings\":1073741824,\"rope_scaling\":{\"type\":\"linear\",\"factor\":1e9}}"), 1 << 30);
+	CU_ASSERT_EQUAL(
+		context_of("{\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":64}}"), 256);
+	CU_ASSERT_EQUAL(
+		context_of("{\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":16}}"), 64);
+	CU_ASSERT_EQUAL(
+		context_of(
+			"{\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,\"original_max_position_embeddings\":32}}"),
+		64);
+	CU_ASSERT_EQUAL(
+		context_of("{\"max_position_embeddings\":1073741824,\"rope_scaling\":{\"type\":\"linear\",\"factor\":1e9}}"),
+		1 << 30);
 }
 
 static void settings_that_are_no_object_are_refused_by_the_right_name(void)
@@ -480,9 +519,12 @@ static void settings_that_are_no_object_are_refused_by_the_right_name(void)
 	refused("{\"rope_scaling\":7}", VN_ERR_FORMAT, "rope_scaling must be an object");
 	refused("{\"rope_parameters\":[]}", VN_ERR_FORMAT, "rope_parameters must be an object");
 	refused("{\"rope_parameters\":{},\"rope_scaling\":\"yarn\"}", VN_ERR_FORMAT, "rope_scaling must be an object");
-	refused("{\"rope_parameters\":{\"full_attention\":{\"rope_theta\":1e4}}}", VN_ERR_UNSUPPORTED, "by layer type (full_attention)");
-	refused("{\"rope_scaling\":{\"full_attention\":{\"type\":\"linear\",\"factor\":4}}}", VN_ERR_UNSUPPORTED, "rope_scaling by layer type");
-	refused("{\"rope_scaling\":{\"full_attention\":{\"rope_type\":\"linear\",\"factor\":4}}}", VN_ERR_UNSUPPORTED, "rope_scaling by layer type (full_attention)");
+	refused("{\"rope_parameters\":{\"full_attention\":{\"rope_theta\":1e4}}}", VN_ERR_UNSUPPORTED,
+	        "by layer type (full_attention)");
+	refused("{\"rope_scaling\":{\"full_attention\":{\"type\":\"linear\",\"factor\":4}}}", VN_ERR_UNSUPPORTED,
+	        "rope_scaling by layer type");
+	refused("{\"rope_scaling\":{\"full_attention\":{\"rope_type\":\"linear\",\"factor\":4}}}", VN_ERR_UNSUPPORTED,
+	        "rope_scaling by layer type (full_attention)");
 }
 
 static void numbers_rope_cannot_use_are_refused(void)
@@ -494,14 +536,18 @@ static void numbers_rope_cannot_use_are_refused(void)
 	refused("{\"rope_parameters\":{\"rope_theta\":1.0}}", VN_ERR_FORMAT, "rope_theta");
 	refused("{\"rope_theta\":\"1e6\"}", VN_ERR_FORMAT, "rope_theta");
 	refused("{\"rope_scaling\":{\"type\":\"linear\"}}", VN_ERR_FORMAT, "has no factor");
-	refused("{\"rope_scaling\":{\"type\":\"yarn\",\"original_max_position_embeddings\":16}}", VN_ERR_FORMAT, "has no factor"); /* null is another matter */
+	refused("{\"rope_scaling\":{\"type\":\"yarn\",\"original_max_position_embeddings\":16}}", VN_ERR_FORMAT,
+	        "has no factor"); /* null is another matter */
 	refused("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":0}}", VN_ERR_FORMAT, "factor");
 	refused("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":-4}}", VN_ERR_FORMAT, "factor");
-	refused("{\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,\"high_freq_factor\":4}}", VN_ERR_FORMAT, "low_freq_factor");
+	refused("{\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,\"high_freq_factor\":4}}",
+	        VN_ERR_FORMAT, "low_freq_factor");
 	refused("{\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8}}", VN_ERR_FORMAT, "low_freq_factor");
-	refused("{\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8,\"high_freq_factor\":4}}", VN_ERR_FORMAT, "low_freq_factor");
+	refused("{\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8,\"high_freq_factor\":4}}", VN_ERR_FORMAT,
+	        "low_freq_factor");
 	refused("{\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"truncate\":1}}", VN_ERR_FORMAT, "truncate");
-	refused("{\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":0}}", VN_ERR_FORMAT, "original_max_position_embeddings");
+	refused("{\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":0}}", VN_ERR_FORMAT,
+	        "original_max_position_embeddings");
 	refused("{\"partial_rotary_factor\":0}", VN_ERR_UNSUPPORTED, "rotary width is 0");
 	refused("{\"partial_rotary_factor\":1.5}", VN_ERR_FORMAT, "partial_rotary_factor");
 	refused("{\"head_dim\":6,\"partial_rotary_factor\":0.5}", VN_ERR_UNSUPPORTED, "rotary width is 3");

@@ -84,11 +84,13 @@ static void other_tokens_are_refused(void)
 {
 	record("ref", 4, 0, NULL, false);
 	record("cand", 3, 0, NULL, false);
-	is_refused(VN_ALLOW_TOKEN_IDS, "token_ids", "token ids: 4 in the reference, 3 in the candidate");
+	is_refused(VN_ALLOW_TOKEN_IDS, "token_ids", "token ids: 4 in the reference, 3 in the candidate: "
+	           "record both on the same tokens, with --ids-from");
 	record("cand", 4, 1, NULL, false);
 	verdict v = of(0);
 	CU_ASSERT_EQUAL(v.st, VN_ERR_MISMATCH);
-	one_line(&v.refusals, "positions: token 0 is at position 0 in the reference, 1 in the candidate (--allow positions)");
+	one_line(&v.refusals,
+	         "positions: token 0 is at position 0 in the reference, 1 in the candidate (--allow positions)");
 	drop(&v);
 }
 
@@ -182,7 +184,8 @@ static void keys_of_no_arithmetic_are_notes(void)
 		snprintf(a, sizeof a, "{\"%s\": 1}", keys[i]);
 		configs(a, "{}", 0, &v);
 		CU_ASSERT_EQUAL(v.refusals.n, 0);
-		snprintf(want, sizeof want, "config: %s is 1 in the reference, absent in the candidate (changes no arithmetic)", keys[i]);
+		snprintf(want, sizeof want, "config: %s is 1 in the reference, absent in the candidate (changes no arithmetic)",
+		         keys[i]);
 		one_line(&v.notes, want);
 		drop(&v);
 	}
@@ -202,9 +205,10 @@ static void what_is_no_object_is_refused(void)
 /* Of a family that is known: a default that one side writes out; then more than a person reads one by one. */
 static void one_arithmetic_in_two_spellings_is_a_note(void)
 {
-	static const char base[] = "\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"hidden_size\": 8, \"intermediate_size\": 16,"
-		"\"num_attention_heads\": 2, \"num_key_value_heads\": 2, \"num_hidden_layers\": 1, \"vocab_size\": 16, \"rms_norm_eps\": 1e-5,"
-		"\"max_position_embeddings\": 64, \"rope_theta\": 10000.0, \"hidden_act\": \"silu\", \"tie_word_embeddings\": true";
+	static const char base[] = "\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", "
+		"\"hidden_size\": 8, \"intermediate_size\": 16,\"num_attention_heads\": 2, \"num_key_value_heads\": 2, "
+		"\"num_hidden_layers\": 1, \"vocab_size\": 16, \"rms_norm_eps\": 1e-5,\"max_position_embeddings\": 64, "
+		"\"rope_theta\": 10000.0, \"hidden_act\": \"silu\", \"tie_word_embeddings\": true";
 	char    a[800], b[800];
 	verdict v;
 
@@ -217,7 +221,8 @@ static void one_arithmetic_in_two_spellings_is_a_note(void)
 	snprintf(b, sizeof b, "{%s, \"k1\": 1, \"k2\": 1, \"k3\": 1, \"k4\": 1, \"k5\": 1}", base);
 	configs(a, b, 0, &v);
 	CU_ASSERT_EQUAL(v.refusals.n, 0);
-	one_line(&v.notes, "config: 5 fields differ between the reference and the candidate; none of them changes the arithmetic");
+	one_line(&v.notes,
+	         "config: 5 fields differ between the reference and the candidate; none of them changes the arithmetic");
 	drop(&v);
 }
 
@@ -266,7 +271,8 @@ static void a_step_that_neither_has_is_refused(void)
 			CU_ASSERT_EQUAL(c.result.refusals.n, allow ? 0 : row[i].lines);
 			CU_ASSERT_EQUAL(c.result.notes.n, allow ? row[i].lines : 0);
 			if (row[i].lines && !allow)
-				CU_ASSERT_PTR_NOT_NULL(strstr(c.result.refusals.n ? c.result.refusals.line[0] : "", "steps: no step of either recording has "));
+				CU_ASSERT_PTR_NOT_NULL(strstr(c.result.refusals.n ? c.result.refusals.line[0] : "",
+				                              "steps: no step of either recording has "));
 			vn_comparison_close(&c);
 		}
 	}
@@ -289,20 +295,31 @@ static void another_token_is_named_with_its_step(void)
 {
 	decoded("ref", -1);
 	decoded("cand", 1);
-	is_refused(VN_ALLOW_TOKEN_IDS, "token_ids", "token ids: number 1 is 6 in the reference, 50 in the candidate");
+	is_refused(VN_ALLOW_TOKEN_IDS, "token_ids", "token ids: number 1 is 6 in the reference, 50 in the candidate: "
+	           "record both on the same tokens, with --ids-from");
 	decoded("cand", 3);
-	is_refused(VN_ALLOW_TOKEN_IDS, "token_ids", "token ids: number 3, which is step 1, is 8 in the reference, 50 in the candidate: "
+	is_refused(VN_ALLOW_TOKEN_IDS, "token_ids",
+	           "token ids: number 3, which is step 1, is 8 in the reference, 50 in the candidate: "
 	           "the two runs decoded different tokens; --force-ids makes one run decode the other's");
 }
 
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-		TEST(the_same_run_is_comparable), TEST(other_tokens_are_refused), TEST(an_interrupted_run_is_refused), TEST(one_rank_alone_is_refused),
-		TEST(one_config_makes_no_line), TEST(a_config_that_is_missing_is_a_note), TEST(keys_that_differ_are_refused_one_by_one),
-		TEST(keys_of_no_arithmetic_are_notes), TEST(what_is_no_object_is_refused), TEST(one_arithmetic_in_two_spellings_is_a_note),
-		TEST(positions_may_be_moved_by_a_constant), TEST(a_step_that_neither_has_is_refused),
-		TEST(another_token_is_named_with_its_step), CU_TEST_INFO_NULL,
+		TEST(the_same_run_is_comparable),
+		TEST(other_tokens_are_refused),
+		TEST(an_interrupted_run_is_refused),
+		TEST(one_rank_alone_is_refused),
+		TEST(one_config_makes_no_line),
+		TEST(a_config_that_is_missing_is_a_note),
+		TEST(keys_that_differ_are_refused_one_by_one),
+		TEST(keys_of_no_arithmetic_are_notes),
+		TEST(what_is_no_object_is_refused),
+		TEST(one_arithmetic_in_two_spellings_is_a_note),
+		TEST(positions_may_be_moved_by_a_constant),
+		TEST(a_step_that_neither_has_is_refused),
+		TEST(another_token_is_named_with_its_step),
+		CU_TEST_INFO_NULL,
 	};
 
 	if (!make_folder())

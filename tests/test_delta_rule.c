@@ -61,7 +61,8 @@ static vn_tensor weight(const double *x, int rank, int64_t a, int64_t b, int64_t
 
 /* One node: y (tokens, row), its inputs and state as doubles. A NaN stands where nothing was written. */
 static void eval(const vn_node *n, vn_policy p, bool wide, int threads, int64_t tokens, int64_t row, int64_t dim,
-                 const double *const *in, const int64_t *in_row, const vn_tensor *w, double *state, int64_t n_state, double *y)
+                 const double *const *in, const int64_t *in_row, const vn_tensor *w, double *state, int64_t n_state,
+                 double *y)
 {
 	const vn_eval *e = vn_eval_for(p);
 	const size_t   size = vn_dtype_size(e->width), count = (size_t)(tokens * row);
@@ -221,15 +222,18 @@ static problem shaped(int i)
 }
 
 /* The operation on tokens [from, to), by the recurrence or as other engines do; state in and out. */
-static void run_as(const problem *p, int chunks, vn_policy po, int64_t from, int64_t to, double *state, double *o, int threads)
+static void run_as(const problem *p, int chunks, vn_policy po, int64_t from, int64_t to, double *state, double *o,
+                   int threads)
 {
 	const int64_t nk = p->nk, nv = p->nv, dk = p->dk, dv = p->dv;
-	const vn_node n = { .op = VN_OP_DELTA_RULE, .n_in = 5, .c.delta = { .scale = p->scale, .key_heads = (int)nk, .value_heads = (int)nv,
+	const vn_node n = { .op = VN_OP_DELTA_RULE, .n_in = 5, .c.delta = { .scale = p->scale, .key_heads = (int)nk,
+		.value_heads = (int)nv,
 	                    .key_dim = (int)dk, .value_dim = (int)dv, .chunked = chunks } };
-	const double *in[] = { p->q + from * nk * dk, p->k + from * nk * dk, p->v + from * nv * dv, p->g + from * nv, p->beta + from * nv };
+	const double *in[] = { p->q + from * nk * dk, p->k + from * nk * dk, p->v + from * nv * dv, p->g + from * nv,
+		p->beta + from * nv };
 
-	eval(&n, po, false, threads, to - from, nv * dv, dv, in, (int64_t[]){ nk * dk, nk * dk, nv * dv, nv, nv }, NULL, state,
-	     nv * dk * dv, o + from * nv * dv);
+	eval(&n, po, false, threads, to - from, nv * dv, dv, in, (int64_t[]) { nk * dk, nk * dk, nv * dv, nv, nv }, NULL,
+	     state, nv * dk * dv, o + from * nv * dv);
 }
 
 static void run(const problem *p, vn_policy po, int64_t from, int64_t to, double *state, double *o, int threads)
@@ -357,9 +361,11 @@ static void a_bad_value_stays_in_its_column_and_behind_its_token(void)
 
 /* ---- convolution ----------------------------------------------------------------------------- */
 
-static void convolve(vn_policy po, const double *x, const double *w, double *state, double *y, int64_t T, int64_t X, int64_t J, int threads)
+static void convolve(vn_policy po, const double *x, const double *w, double *state, double *y, int64_t T, int64_t X,
+                     int64_t J, int threads)
 {
-	const vn_node   n = { .op = VN_OP_CAUSAL_CONV, .n_in = 1, .n_w = 1, .c.conv = { .channels = (int)X, .taps = (int)J } };
+	const vn_node   n = { .op = VN_OP_CAUSAL_CONV, .n_in = 1, .n_w = 1,
+		.c.conv = { .channels = (int)X, .taps = (int)J } };
 	const vn_tensor t = weight(w, 3, X, 1, J);
 
 	eval(&n, po, false, threads, T, X, X, &x, &X, &t, state, (J - 1) * X, y);
@@ -367,12 +373,14 @@ static void convolve(vn_policy po, const double *x, const double *w, double *sta
 
 static void convolution_is_its_formula_with_the_last_tap_on_the_newest_token(void)
 {
-	const struct { int64_t T, X, J; } row[] = { { 1, 1, 2 }, { 1, 5, 4 }, { 2, 3, 4 }, { 3, 600, 4 }, { 17, 7, 3 }, { 65, 1030, 2 }, { 40, 4, 5 } };
+	const struct { int64_t T, X, J; } row[] = { { 1, 1, 2 }, { 1, 5, 4 }, { 2, 3, 4 }, { 3, 600, 4 }, { 17, 7, 3 },
+		{ 65, 1030, 2 }, { 40, 4, 5 } };
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
 		for (int pi = 0; pi < N_POLICIES; pi++) {
 			const int64_t T = row[i].T, X = row[i].X, J = row[i].J, L = J - 1;
-			double       *x = draws((L + T) * X), *w = draws(X * J), *want = zeros(T * X), *y = zeros(T * X), *z = zeros(T * X);
+			double       *x = draws((L + T) * X), *w = draws(X * J), *want = zeros(T * X), *y = zeros(T * X),
+				   *z = zeros(T * X);
 			double       *state = zeros(L * X), *own = zeros(L * X);
 
 			for (int64_t t = 0; t < T; t++)
@@ -397,7 +405,8 @@ static void convolution_is_its_formula_with_the_last_tap_on_the_newest_token(voi
 
 /* ---- gates and norms -------------------------------------------------------------------------- */
 
-static void decay(vn_policy po, const double *x, const double *A_log, const double *dt_bias, int64_t T, int64_t N, double *y)
+static void decay(vn_policy po, const double *x, const double *A_log, const double *dt_bias, int64_t T, int64_t N,
+                  double *y)
 {
 	const vn_node   n = { .op = VN_OP_LOG_DECAY, .n_in = 1, .n_w = 2 };
 	const vn_tensor w[] = { weight(A_log, 1, N, 0, 0), weight(dt_bias, 1, N, 0, 0) };
@@ -409,7 +418,8 @@ static void decay(vn_policy po, const double *x, const double *A_log, const doub
 static void log_decay_has_the_numbers_of_the_specification(void)
 {
 	const double x[] = { -3, -1, -0.5, 0.5, 1, 3, -200, 19.5, 500 };
-	const double softplus[] = { 0.048587352, 0.313261688, 0.474076984, 0.974076984, 1.313261688, 3.048587352, 0, 19.500000003, 500 };
+	const double softplus[] = { 0.048587352, 0.313261688, 0.474076984, 0.974076984, 1.313261688, 3.048587352, 0,
+		19.500000003, 500 };
 	const double zero = 0.0;
 	double       y[9];
 
@@ -446,7 +456,8 @@ static void log_decay_takes_each_head_its_own_numbers(void)
 /* Small rows too, where eps counts. */
 static void norms_of_heads_are_their_formulas(void)
 {
-	const struct { int64_t R, N; double size; } row[] = { { 1, 1, 1 }, { 5, 3, 1 }, { 7, 128, 0x1p-10 }, { 64, 33, 0x1p-12 }, { 3, 256, 1024 } };
+	const struct { int64_t R, N; double size; } row[] = { { 1, 1, 1 }, { 5, 3, 1 }, { 7, 128, 0x1p-10 },
+		{ 64, 33, 0x1p-12 }, { 3, 256, 1024 } };
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
 		for (int pi = 0; pi < N_POLICIES; pi++) {
@@ -468,12 +479,16 @@ static void norms_of_heads_are_their_formulas(void)
 				}
 			}
 			const double *in[] = { x, z };
-			eval(&(vn_node){ .op = VN_OP_L2_NORM, .n_in = 1, .c.norm.eps = 1e-6 }, po, true, 2, R, N, N, in, &N, NULL, NULL, 0, y);
+			eval(&(vn_node) { .op = VN_OP_L2_NORM, .n_in = 1, .c.norm.eps = 1e-6 }, po, true, 2, R, N, N, in, &N, NULL,
+			     NULL, 0, y);
 			CU_ASSERT(worst(y, l2, R * N, po, true, 16, 1) <= 1.0);
-			eval(&(vn_node){ .op = VN_OP_GATED_NORM, .n_in = 2, .n_w = 1, .c.norm.eps = 1e-6 }, po, false, 2, R, N, N, in, (int64_t[]){ N, N }, &w, NULL, 0, y);
+			eval(&(vn_node) { .op = VN_OP_GATED_NORM, .n_in = 2, .n_w = 1, .c.norm.eps = 1e-6 }, po, false, 2, R, N, N,
+			     in, (int64_t[]) { N, N }, &w, NULL, 0, y);
 			CU_ASSERT(worst(y, gated, R * N, po, false, 16, 64) <= 1.0);
-			eval(&(vn_node){ .op = VN_OP_RMS_NORM, .n_in = 1, .n_w = 1, .c.norm = { .eps = 1e-6, .offset = 1.0 } }, po, false, 2, R, N, N, in, &N, &w, NULL, 0, y);
-			CU_ASSERT(worst(y, one, R * N, po, false, po.storage == VN_F64 ? 16 : 0x1p28, 16) <= 1.0); /* 1 + g is rounded, too */
+			eval(&(vn_node){ .op = VN_OP_RMS_NORM, .n_in = 1, .n_w = 1, .c.norm = { .eps = 1e-6, .offset = 1.0 } }, po,
+				false, 2, R, N, N, in, &N, &w, NULL, 0, y);
+			CU_ASSERT(worst(y, one, R * N, po, false, po.storage == VN_F64 ? 16 : 0x1p28, 16) <=
+			          1.0); /* 1 + g is rounded, too */
 			free(x), free(z), free(g), free(y), free(l2), free(gated), free(one);
 		}
 }
@@ -491,8 +506,10 @@ static void a_norm_of_one_plus_w_is_the_norm_of_their_float_sum(void)
 		sum[n] = (double)(1.0f + (float)g[n]);
 	}
 	const vn_tensor w = weight(g, 1, N, 0, 0), ws = weight(sum, 1, N, 0, 0);
-	eval(&(vn_node){ .op = VN_OP_RMS_NORM, .n_in = 1, .n_w = 1, .c.norm = { .eps = 1e-6, .offset = 1.0 } }, policies[0], false, 1, 1, N, N, in, rows, &w, NULL, 0, a);
-	eval(&(vn_node){ .op = VN_OP_RMS_NORM, .n_in = 1, .n_w = 1, .c.norm = { .eps = 1e-6 } }, policies[0], false, 1, 1, N, N, in, rows, &ws, NULL, 0, b);
+	eval(&(vn_node){ .op = VN_OP_RMS_NORM, .n_in = 1, .n_w = 1, .c.norm = { .eps = 1e-6, .offset = 1.0 } }, policies[0],
+		false, 1, 1, N, N, in, rows, &w, NULL, 0, a);
+	eval(&(vn_node){ .op = VN_OP_RMS_NORM, .n_in = 1, .n_w = 1, .c.norm = { .eps = 1e-6 } }, policies[0], false, 1, 1,
+		N, N, in, rows, &ws, NULL, 0, b);
 	CU_ASSERT(memcmp(a, b, sizeof a) == 0);
 	free(x), free(g);
 }

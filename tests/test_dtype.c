@@ -91,7 +91,8 @@ static void the_table_says_what_the_formats_are(void)
 {
 	const size_t size[VN_N_DTYPES] = { 2, 2, 4, 8, 1, 1, 4 };
 	const int    digits[VN_N_DTYPES] = { 10, 7, FLT_MANT_DIG - 1, DBL_MANT_DIG - 1, 3, 2, 31 };
-	const double max[VN_N_DTYPES] = { 65504.0, (double)from_bits(0x7f7f0000u), (double)FLT_MAX, DBL_MAX, 448, 57344, INT32_MAX };
+	const double max[VN_N_DTYPES] = { 65504.0, (double)from_bits(0x7f7f0000u), (double)FLT_MAX, DBL_MAX, 448, 57344,
+		INT32_MAX };
 	const char  *name[VN_N_DTYPES] = { "f16", "bf16", "f32", "f64", "f8_e4m3", "f8_e5m2", "i32" };
 
 	for (int i = 0; i < VN_N_DTYPES; i++) {
@@ -309,7 +310,8 @@ static void the_ends_of_the_range_round_as_the_format_says(void)
 {
 	const struct { double x; uint16_t f16, bf16; } row[] = {
 		{ 0.0, 0x0000, 0x0000 }, { -0.0, 0x8000, 0x8000 },
-		{ 65504.0, 0x7bff, 0x4780 }, { 65519.99, 0x7bff, 0x4780 }, { 65520.0, 0x7c00, 0x4780 }, { -65520.0, 0xfc00, 0xc780 },
+		{ 65504.0, 0x7bff, 0x4780 }, { 65519.99, 0x7bff, 0x4780 }, { 65520.0, 0x7c00, 0x4780 },
+		  { -65520.0, 0xfc00, 0xc780 },
 		{ 0x1p-14, 0x0400, 0x3880 }, { 0x1p-24, 0x0001, 0x3380 }, { 0x1p-25, 0x0000, 0x3300 },
 		{ 0x1.000001p-25, 0x0001, 0x3300 }, { 0x1.8p-24, 0x0002, 0x33c0 }, { 0x1.ffcp-15, 0x0400, 0x3880 },
 		{ 1e300, 0x7c00, 0x7f80 }, { -1e300, 0xfc00, 0xff80 }, { 1e-300, 0x0000, 0x0000 }, { -1e-300, 0x8000, 0x8000 },
@@ -358,7 +360,8 @@ static void the_ulp_is_the_distance_to_the_next_number(void)
 	int wrong = 0;
 
 	for (int i = 0x0001; i < 0x7bff; i++)
-		wrong += vn_dtype_ulp(VN_F16, half_value((uint16_t)i)) != half_value((uint16_t)(i + 1)) - half_value((uint16_t)i);
+		wrong += vn_dtype_ulp(VN_F16, half_value((uint16_t)i)) !=
+		         half_value((uint16_t)(i + 1)) - half_value((uint16_t)i);
 	CU_ASSERT_EQUAL(wrong, 0);
 	CU_ASSERT_EQUAL(vn_dtype_ulp(VN_F16, 1.0), 0x1p-10);
 	CU_ASSERT_EQUAL(vn_dtype_ulp(VN_F16, -1.999), 0x1p-10);

@@ -19,9 +19,11 @@ static void a_clone_whose_constants_do_not_fit_its_shapes_is_refused(void)
 {
 	const struct { const char *value, *constant; double to; const char *word; } row[] = {
 		{ "layer0.attn_context", "heads", 64, "64 heads" },        { "layer0.attn_context", "heads", 2, "2 heads" },
-		{ "layer1.attn_context", "kv_heads", 4, "4 key heads" },   { "layer1.attn_context", "kv_heads", 1, "1 key heads" },
+		{ "layer1.attn_context", "kv_heads", 4, "4 key heads" },
+		  { "layer1.attn_context", "kv_heads", 1, "1 key heads" },
 		{ "layer0.attn_context", "head_dim", 8, "width 8" },       { "layer0.attn_context", "head_dim", 2, "width 2" },
-		{ "layer0.q_rope", "rotary_dim", 6, "rotary_dim is 6" },  { "layer0.k_rope", "rotary_dim", 65536, "rotary_dim is 65536" },
+		{ "layer0.q_rope", "rotary_dim", 6, "rotary_dim is 6" },
+		  { "layer0.k_rope", "rotary_dim", 65536, "rotary_dim is 65536" },
 		{ "layer0.q_rope", "type", VN_ROPE_LLAMA3, "low_freq_factor" },
 	};
 
@@ -29,7 +31,8 @@ static void a_clone_whose_constants_do_not_fit_its_shapes_is_refused(void)
 		vn_plan *c = changed(row[i].value, row[i].constant, row[i].to);
 		vn_ref  *r;
 		vn_error e = { "" };
-		CU_ASSERT_EQUAL(vn_ref_create(c, vn_model_weights(model), &(vn_ref_options){ .policy = F32 }, &r, &e), VN_ERR_UNSUPPORTED);
+		CU_ASSERT_EQUAL(vn_ref_create(c, vn_model_weights(model), &(vn_ref_options) { .policy = F32 }, &r, &e),
+		                VN_ERR_UNSUPPORTED);
 		CU_ASSERT_PTR_NULL(r);
 		const bool said = strstr(e.text, row[i].word) && strstr(e.text, row[i].value);
 		CU_ASSERT(said);
@@ -43,7 +46,8 @@ static void a_changed_constant_changes_its_own_node_and_nothing_beside_it(void)
 {
 	const struct { const char *value, *constant; double to; } row[] = {
 		{ "layer1.attn_norm", "eps", 1e-2 }, { "layer1.q_rope", "theta", 500 }, { "layer1.k_rope", "rotary_dim", 2 },
-		{ "layer1.attn_context", "scale", 0.25 }, { "layer1.attn_context", "window", 3 }, { "layer1.attn_context", "causal", 0 },
+		{ "layer1.attn_context", "scale", 0.25 }, { "layer1.attn_context", "window", 3 },
+		  { "layer1.attn_context", "causal", 0 },
 	};
 	keep a, b;
 
@@ -122,7 +126,8 @@ static void a_node_computed_elsewhere_and_written_gives_the_same_bits(void)
 			vn_ref_reset(r);
 			keep_start(&b, p, "logits");
 			const vn_taps t = taps_of(&b);
-			const size_t  bytes = (size_t)(T * vn_value_row(&p->value[p->node[n].out[0]])) * vn_dtype_size(all_policies[i].storage);
+			const size_t  bytes = (size_t)(T * vn_value_row(&p->value[p->node[n].out[0]])) *
+			                     vn_dtype_size(all_policies[i].storage);
 			CU_ASSERT_EQUAL_FATAL(vn_ref_begin(r, ids, T, &t, NULL), VN_OK);
 			CU_ASSERT_EQUAL(vn_ref_run(r, 0, n, NULL), VN_OK);
 			compute(r, p, n, all_policies[i], made);
@@ -180,7 +185,8 @@ static void a_changed_value_changes_exactly_what_follows(void)
 static void what_is_not_there_is_refused_and_never_made_up(void)
 {
 	const vn_plan *p = vn_model_plan(model);
-	const int      embed = vn_plan_find(p, "embed"), q = vn_plan_find(p, "layer0.q_proj"), k = vn_plan_find(p, "layer0.k_rope");
+	const int      embed = vn_plan_find(p, "embed"), q = vn_plan_find(p, "layer0.q_proj"),
+			  k = vn_plan_find(p, "layer0.k_rope");
 	const int      out = p->value[vn_plan_find(p, "layer0.attn_out")].node;
 	vn_ref        *r = engine(p, F32, 1);
 	unsigned char  x[MOST_ROW] = { 0 };
@@ -199,7 +205,9 @@ static void what_is_not_there_is_refused_and_never_made_up(void)
 	CU_ASSERT_EQUAL(vn_ref_run(r, 0, p->n_nodes + 1, &e), VN_ERR_USAGE);
 	CU_ASSERT_EQUAL(vn_ref_read(r, embed, x, &e), VN_ERR_USAGE);
 	CU_ASSERT_EQUAL(vn_ref_run(r, 1, 2, &e), VN_ERR_USAGE);
-	CU_ASSERT_STRING_EQUAL(e.text, "layer0.attn_norm: its input embed is not in memory: it was neither computed nor written, or is already freed");
+	CU_ASSERT_STRING_EQUAL(
+		e.text,
+		"layer0.attn_norm: its input embed is not in memory: it was neither computed nor written, or is already freed");
 	CU_ASSERT_EQUAL(vn_ref_run(r, 0, out + 1, NULL), VN_OK);
 	CU_ASSERT_EQUAL(vn_ref_read(r, embed, x, NULL), VN_OK);
 	CU_ASSERT_EQUAL(vn_ref_read(r, vn_plan_find(p, "layer0.input"), x, NULL), VN_OK); /* its second name */

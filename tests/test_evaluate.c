@@ -163,14 +163,18 @@ static vn_evaluate_options over(int64_t n, int64_t window, int64_t stride)
 
 static void every_token_is_scored_once_by_the_row_before_it(void)
 {
-	static const int64_t cases[][3] = { { 2, 2, 1 }, { 10, 64, 32 }, { 64, 64, 32 }, { 65, 64, 32 }, { 300, 64, 32 }, { 300, 64, 1 },
-	                                    { 299, 64, 63 }, { 300, 50, 17 }, { 128, 64, 64 }, { 129, 64, 64 }, { 97, 2, 1 }, { 41, 2, 2 } };
-	static const struct { vn_dtype a, b; int piece; } form[] = { { VN_F32, VN_F16, 1000 }, { VN_F32, VN_F32, 7 }, { VN_F64, VN_F16, 38 } };
+	static const int64_t cases[][3] = { { 2, 2, 1 }, { 10, 64, 32 }, { 64, 64, 32 }, { 65, 64, 32 }, { 300, 64, 32 },
+		{ 300, 64, 1 },
+	                                    { 299, 64, 63 }, { 300, 50, 17 }, { 128, 64, 64 }, { 129, 64, 64 },
+	                                      { 97, 2, 1 }, { 41, 2, 2 } };
+	static const struct { vn_dtype a, b; int piece; } form[] = { { VN_F32, VN_F16, 1000 }, { VN_F32, VN_F32, 7 },
+		{ VN_F64, VN_F16, 38 } };
 	vn_token_score t[MOST];
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		for (size_t k = 0; k < sizeof form / sizeof *form; k++) {
-			formula r = { form[k].a, 0, 64, -1, 0, false, 0, 0, 0, 0, { 0 } }, c = { form[k].b, 0.05, form[k].piece, -1, 0, false, 0, 0, 0, 0, { 0 } };
+			formula r = { form[k].a, 0, 64, -1, 0, false, 0, 0, 0, 0, { 0 } },
+				c = { form[k].b, 0.05, form[k].piece, -1, 0, false, 0, 0, 0, 0, { 0 } };
 			const vn_engine a = engine(&r), b = engine(&c);
 			const vn_evaluate_options o = over(cases[i][0], cases[i][1], cases[i][2]);
 			vn_evaluation e;
@@ -259,7 +263,8 @@ static void greedy_decoding_parts_where_the_candidate_turns(void)
 static void scores_without_numbers_are_counted_on_their_side(void)
 {
 	for (int s = 0; s < 2; s++) {
-		formula f[2] = { { VN_F32, 0, 64, -1, 0, false, 0, 0, 0, 0, { 0 } }, { VN_F32, 1e-6, 64, -1, 0, false, 0, 0, 0, 0, { 0 } } };
+		formula f[2] = { { VN_F32, 0, 64, -1, 0, false, 0, 0, 0, 0, { 0 } },
+			{ VN_F32, 1e-6, 64, -1, 0, false, 0, 0, 0, 0, { 0 } } };
 		const vn_engine a = engine(&f[0]), b = engine(&f[1]);
 		vn_evaluate_options o = over(64, 64, 32);
 		vn_evaluation e;
@@ -336,7 +341,8 @@ static void the_digits_do_not_depend_on_threads(void)
 	vn_evaluation e[3];
 
 	for (int threads = 1; threads <= 3; threads++) {
-		formula r = { VN_F32, 0, 64, -1, 0, false, 0, 0, 0, 0, { 0 } }, c = { VN_F16, 0.03, 11, -1, 0, false, 0, 0, 0, 0, { 0 } };
+		formula r = { VN_F32, 0, 64, -1, 0, false, 0, 0, 0, 0, { 0 } },
+			c = { VN_F16, 0.03, 11, -1, 0, false, 0, 0, 0, 0, { 0 } };
 		const vn_engine a = engine(&r), b = engine(&c);
 		vn_evaluate_options o = over(300, 64, 32);
 		o.threads = threads;
@@ -352,7 +358,8 @@ static void the_digits_do_not_depend_on_threads(void)
 static void what_cannot_be_evaluated_is_refused(void)
 {
 	const struct { int64_t n, window, stride; const char *says; } bad[] = {
-		{ 1, 64, 32, "at least two are needed" },            { 10, 1, 1, "a window must have 2" },      { 10, CONTEXT + 1, 1, "2 to 64 tokens" },
+		{ 1, 64, 32, "at least two are needed" },            { 10, 1, 1, "a window must have 2" },
+		  { 10, CONTEXT + 1, 1, "2 to 64 tokens" },
 		{ 10, 32, 0, "the stride must be from 1" },      { 10, 32, 33, "to the window of 32" },
 	};
 	vn_error err = { "" };

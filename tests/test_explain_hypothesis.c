@@ -15,19 +15,23 @@ static vn_hypothesis theta(int node, vn_reach reach, double value)
 static void ids_are_those_of_the_catalogue(void)
 {
 	char          id[VN_ID];
-	vn_hypothesis one = { .fault = { 1 + vn_fault_find("R3.plus") } }, two = one, moved = { .finding = VN_SLOTS_MOVED }, paired = theta(0, VN_AT_NODE, 10);
+	vn_hypothesis one = { .fault = { 1 + vn_fault_find("R3.plus") } }, two = one, moved = { .finding = VN_SLOTS_MOVED },
+		paired = theta(0, VN_AT_NODE, 10);
 
 	two.fault[1] = 1 + vn_fault_find("R8");
 	paired.paired = true;
 	CU_ASSERT_STRING_EQUAL(vn_hypothesis_id(&one, id), "R3.plus");
 	CU_ASSERT_STRING_EQUAL(vn_hypothesis_id(&two, id), "R3.plus+R8");
 	CU_ASSERT_STRING_EQUAL(vn_hypothesis_id(&paired, id), "R1+R2");
-	CU_ASSERT_STRING_EQUAL(vn_hypothesis_id(&(vn_hypothesis) { .finding = VN_FACTOR, .change.kind = VN_BY_RESULT }, id), "");
+	CU_ASSERT_STRING_EQUAL(vn_hypothesis_id(&(vn_hypothesis) { .finding = VN_FACTOR, .change.kind = VN_BY_RESULT }, id),
+	                       "");
 	for (int of = 0; of < 3; of++)
 		for (int past = 0; past < 2; past++) {
 			vn_constant_put(&moved, "cache_of", of);
 			vn_constant_put(&moved, "cache_form", past ? VN_CACHE_PAST : VN_CACHE_NEXT);
-			CU_ASSERT_STRING_EQUAL(vn_hypothesis_id(&moved, id), of ? past ? "C3.after" : "C3" : past ? "C1.after" : "C1.before");
+			CU_ASSERT_STRING_EQUAL(vn_hypothesis_id(&moved, id), of     ? past ? "C3.after" : "C3"
+			                                                     : past ? "C1.after"
+			                                                            : "C1.before");
 		}
 	CU_ASSERT_EQUAL(vn_hypothesis_row(&one), one.fault[0] - 1);
 	CU_ASSERT_EQUAL(vn_hypothesis_row(&two), -1);
@@ -42,8 +46,11 @@ static void every_finding_but_an_arrangement_has_an_id(void)
 	for (int f = VN_FAULT + 1; f < VN_N_FINDINGS; f++) {
 		const vn_hypothesis h = { .finding = (vn_finding)f };
 		const bool by_row = f >= VN_BIAS_TIMES && f <= VN_SHARDS_ALONG_TOKENS;
-		const bool plain = (f >= VN_KEYS_UNSEEN && f <= VN_CACHE_OTHER_TOKENS) || f == VN_FACTOR || f == VN_ADDEND || f == VN_ONE_VALUE || f == VN_ZERO || f == VN_HEADS_REORDERED
-		                   || f == VN_AXES || f == VN_INPUTS_MISSING || f == VN_PRODUCT_ROUNDED || (f >= VN_CALLS_ALONE && f <= VN_SOFTMAX_ROUNDED) || f == VN_SINE_FOR_COSINE || f == VN_TURNED_BY_IDS;
+		const bool plain = (f >= VN_KEYS_UNSEEN && f <= VN_CACHE_OTHER_TOKENS) || f == VN_FACTOR || f == VN_ADDEND ||
+		                   f == VN_ONE_VALUE || f == VN_ZERO || f == VN_HEADS_REORDERED || f == VN_AXES ||
+		                   f == VN_INPUTS_MISSING || f == VN_PRODUCT_ROUNDED ||
+		                   (f >= VN_CALLS_ALONE && f <= VN_SOFTMAX_ROUNDED) || f == VN_SINE_FOR_COSINE ||
+		                   f == VN_TURNED_BY_IDS;
 		if (!by_row && f != VN_ROWS_PADDED)
 			CU_ASSERT_EQUAL(*vn_hypothesis_id(&h, id) == '\0', plain);
 	}
@@ -186,7 +193,8 @@ static void what_is_read_moves_with_its_layer_or_not_at_all(void)
 	CU_ASSERT_FALSE(vn_hypothesis_move(&e.t, &up, here)); /* there is no layer 2 */
 	const vn_plan *p = e.t.site->plan;
 	const int      up_proj[] = { node_named(&e, "layer0.up_proj"), node_named(&e, "layer1.up_proj") };
-	h = (vn_hypothesis) { .node = up_proj[1], .change = { .kind = VN_BY_READS, .reads.in = { 1 + vn_plan_root(p, vn_plan_find(p, "layer1.attn_norm")) } } };
+	h = (vn_hypothesis) { .node = up_proj[1], .change = { .kind = VN_BY_READS,
+		.reads.in = { 1 + vn_plan_root(p, vn_plan_find(p, "layer1.attn_norm")) } } };
 	CU_ASSERT_TRUE(vn_hypothesis_move(&e.t, &h, up_proj[0]));
 	CU_ASSERT_EQUAL(h.change.reads.in[0], 1 + vn_plan_root(p, vn_plan_find(p, "layer0.attn_norm")));
 	CU_ASSERT_EQUAL(h.node, up_proj[0]);
@@ -196,10 +204,16 @@ static void what_is_read_moves_with_its_layer_or_not_at_all(void)
 int main(void)
 {
 	CU_TestInfo tests[] = {
-		TEST(ids_are_those_of_the_catalogue), TEST(every_finding_but_an_arrangement_has_an_id), TEST(numbers_are_the_same_in_the_digits_that_are_said),
-		TEST(what_is_not_fitted_is_the_same_by_its_id), TEST(a_constant_is_put_once_and_the_last_is_its_number),
-		TEST(a_constant_reaches_its_node_its_layer_or_all), TEST(what_comes_later_makes_nothing_in_the_first_call),
-		TEST(a_constant_that_it_may_not_be_makes_nothing), TEST(what_is_read_moves_with_its_layer_or_not_at_all), CU_TEST_INFO_NULL,
+		TEST(ids_are_those_of_the_catalogue),
+		TEST(every_finding_but_an_arrangement_has_an_id),
+		TEST(numbers_are_the_same_in_the_digits_that_are_said),
+		TEST(what_is_not_fitted_is_the_same_by_its_id),
+		TEST(a_constant_is_put_once_and_the_last_is_its_number),
+		TEST(a_constant_reaches_its_node_its_layer_or_all),
+		TEST(what_comes_later_makes_nothing_in_the_first_call),
+		TEST(a_constant_that_it_may_not_be_makes_nothing),
+		TEST(what_is_read_moves_with_its_layer_or_not_at_all),
+		CU_TEST_INFO_NULL,
 	};
 	if (!make_folder())
 		return 1;

@@ -119,7 +119,9 @@ static void what_fits_but_for_a_little_says_how_much_it_explains(void)
 	vn_conclude(&e.t);
 	vn_say_explained_more(&e.compared.c, &e.x, &lines);
 	CU_ASSERT_FATAL(lines.n > 0);
-	CU_ASSERT_STRING_EQUAL(lines.line[0], "nearest: A9, heads before tokens; explains 99.99 % of the error; residual 4.8 floors (was 4e+06, limit 4)");
+	CU_ASSERT_STRING_EQUAL(
+		lines.line[0],
+		"nearest: A9, heads before tokens; explains 99.99 % of the error; residual 4.8 floors (was 4e+06, limit 4)");
 	vn_lines_free(&lines);
 	end_explained(&e);
 }
@@ -199,12 +201,17 @@ static void an_origin_is_explained_in_every_step_by_id_and_in_words(void)
 int main(void)
 {
 	CU_TestInfo tests[] = {
-		TEST(those_that_leave_least_stand_first_and_the_rest_are_dropped), TEST(an_answer_leaves_what_a_healthy_operation_may_and_a_share_of_the_error),
-		TEST(aliases_leave_less_than_twice_as_much_and_a_refuted_one_is_none), TEST(one_mistake_made_and_read_off_the_numbers_is_one_answer), TEST(an_arrangement_has_the_floors_of_other_healthy_engines),
+		TEST(those_that_leave_least_stand_first_and_the_rest_are_dropped),
+		TEST(an_answer_leaves_what_a_healthy_operation_may_and_a_share_of_the_error),
+		TEST(aliases_leave_less_than_twice_as_much_and_a_refuted_one_is_none),
+		TEST(one_mistake_made_and_read_off_the_numbers_is_one_answer),
+		TEST(an_arrangement_has_the_floors_of_other_healthy_engines),
 		TEST(what_fits_but_for_a_little_says_how_much_it_explains),
 		TEST(the_mistake_that_was_made_leaves_nothing_and_the_sound_operation_much),
-		TEST(what_changes_nothing_here_is_no_hypothesis), TEST(what_the_step_before_recorded_is_held_against_this_one),
-		TEST(an_origin_is_explained_in_every_step_by_id_and_in_words), CU_TEST_INFO_NULL,
+		TEST(what_changes_nothing_here_is_no_hypothesis),
+		TEST(what_the_step_before_recorded_is_held_against_this_one),
+		TEST(an_origin_is_explained_in_every_step_by_id_and_in_words),
+		CU_TEST_INFO_NULL,
 	};
 	if (!make_folder())
 		return 1;

@@ -40,7 +40,8 @@ static int nearest(const format *f, double x)
 	if (isnan(x))
 		return sign | 0x7f;
 	x = fabs(x);
-	if (x > past || (x == past && f->top % 2)) /* the even neighbour of an odd last number is the one that is not there */
+	if (x > past ||
+	    (x == past && f->top % 2)) /* the even neighbour of an odd last number is the one that is not there */
 		return sign | (f->top + 1);
 	for (int c = 1; c <= f->top; c++) {
 		const double d = fabs(value(f, c) - x), was = fabs(value(f, best) - x);
@@ -145,7 +146,8 @@ static void codes_are_those_of_pytorch_and_beyond_the_range_there_is_no_number(v
 	 * beyond e4m3 (0x7e); the specification allows both. */
 	static const struct { double x; int e4m3, e5m2; } row[] = {
 		{ 0.0, 0x00, 0x00 }, { -0.0, 0x80, 0x80 }, { 1.0, 0x38, 0x3c }, { 448.0, 0x7e, 0x5f }, { 464.0, 0x7e, 0x5f },
-		{ 465.0, 0x7f, 0x5f }, { 480.0, 0x7f, 0x60 }, { -1e6, 0xff, 0xfc }, { 57344.0, 0x7f, 0x7b }, { 61439.0, 0x7f, 0x7b },
+		{ 465.0, 0x7f, 0x5f }, { 480.0, 0x7f, 0x60 }, { -1e6, 0xff, 0xfc }, { 57344.0, 0x7f, 0x7b },
+		  { 61439.0, 0x7f, 0x7b },
 		{ 61440.0, 0x7f, 0x7c }, { 0x1p-9, 0x01, 0x18 }, { 0x1p-10, 0x00, 0x14 }, { 0x1.8p-10, 0x01, 0x16 },
 		{ 0x1p-16, 0x00, 0x01 }, { 0x1p-17, 0x00, 0x00 }, { 0.1, 0x1d, 0x2e },
 	};
@@ -161,7 +163,8 @@ static void codes_are_those_of_pytorch_and_beyond_the_range_there_is_no_number(v
 static void whole_numbers_are_exact_as_doubles_and_have_ends(void)
 {
 	const int32_t whole[] = { 0, 1, -1, 16777217, INT32_MAX, INT32_MIN };
-	const double  x[] = { 0.5, 1.5, -2.5, 16777217, 2147483647.4, 2147483648.0, 1e300, -2147483649.0, -(double)INFINITY, (double)NAN };
+	const double  x[] = { 0.5, 1.5, -2.5, 16777217, 2147483647.4, 2147483648.0, 1e300, -2147483649.0, -(double)INFINITY,
+		(double)NAN };
 	const int32_t want[] = { 0, 2, -2, 16777217, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MIN, INT32_MIN, INT32_MIN };
 	int32_t got[10];
 	double  wide[6];

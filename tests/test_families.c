@@ -6,8 +6,8 @@
 /* ---- qwen3, llama, mistral: models.md 2.5 and 2.6 ------------------------------------------- */
 
 /* Of one layer, everything else the class's own. */
-static void defaults(vn_status (*of)(const char *, const json_t *, vn_plan **, vn_error *), int V, int F, int H, int G, int K,
-                     int context, int window)
+static void defaults(vn_status (*of)(const char *, const json_t *, vn_plan **, vn_error *), int V, int F, int H, int G,
+                     int K, int context, int window)
 {
 	json_t  *o = json("{\"num_hidden_layers\":1}");
 	vn_plan *p;
@@ -53,8 +53,9 @@ static bool has_weight(const vn_plan *p, const char *name)
 /* "1" or "0" for a bias of q, k, v, o, gate, up, down in the last layer, and for a weight of q_norm. */
 static void optional_weights(const char *fields, const char *want)
 {
-	static const char *const name[] = { "self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias", "self_attn.o_proj.bias",
-	                                    "mlp.gate_proj.bias", "mlp.up_proj.bias", "mlp.down_proj.bias", "self_attn.q_norm.weight" };
+	static const char *const name[] = { "self_attn.q_proj.bias", "self_attn.k_proj.bias",  "self_attn.v_proj.bias",
+		                                "self_attn.o_proj.bias", "mlp.gate_proj.bias",     "mlp.up_proj.bias",
+		                                "mlp.down_proj.bias",    "self_attn.q_norm.weight" };
 	vn_plan *p = accepted(fields);
 	char     full[VN_NAME_MAX], have[9] = "";
 
@@ -101,10 +102,12 @@ static void a_mistral_window_is_4096_unless_the_config_says_otherwise(void)
 	windows("{}", 4096, 4096, 4096, 4096);
 	windows("{\"sliding_window\":null}", 0, 0, 0, 0);
 	windows("{\"sliding_window\":8,\"use_sliding_window\":false}", 8, 8, 8, 8);
-	windows("{\"sliding_window\":8,\"layer_types\":[\"sliding_attention\",\"sliding_attention\",\"sliding_attention\",\"sliding_attention\"]}",
-	        8, 8, 8, 8);
-	refused("{\"sliding_window\":8,\"layer_types\":[\"sliding_attention\",\"full_attention\",\"full_attention\",\"full_attention\"]}",
-	        VN_ERR_UNSUPPORTED, "layer_types[1]: expected the same window");
+	windows(
+		"{\"sliding_window\":8,\"layer_types\":[\"sliding_attention\",\"sliding_attention\",\"sliding_attention\",\"sliding_attention\"]}",
+		8, 8, 8, 8);
+	refused(
+		"{\"sliding_window\":8,\"layer_types\":[\"sliding_attention\",\"full_attention\",\"full_attention\",\"full_attention\"]}",
+		VN_ERR_UNSUPPORTED, "layer_types[1]: expected the same window");
 	refused("{\"sliding_window\":0}", VN_ERR_FORMAT, "sliding_window");
 	page = vn_plan_qwen2;
 }
@@ -113,8 +116,9 @@ static void a_llama_has_no_window(void)
 {
 	page = vn_plan_llama;
 	windows("{\"sliding_window\":8,\"use_sliding_window\":true,\"max_window_layers\":0}", 0, 0, 0, 0);
-	refused("{\"sliding_window\":8,\"layer_types\":[\"sliding_attention\",\"full_attention\",\"full_attention\",\"full_attention\"]}",
-	        VN_ERR_UNSUPPORTED, "layer_types[0] is 'sliding_attention'");
+	refused(
+		"{\"sliding_window\":8,\"layer_types\":[\"sliding_attention\",\"full_attention\",\"full_attention\",\"full_attention\"]}",
+		VN_ERR_UNSUPPORTED, "layer_types[0] is 'sliding_attention'");
 	vn_plan *p = accepted("{\"num_key_value_heads\":\"(absent)\"}");
 	CU_ASSERT_EQUAL(width(p, "layer0.k_proj", 1), 4); /* as many as heads */
 	vn_plan_destroy(p);
@@ -124,14 +128,15 @@ static void a_llama_has_no_window(void)
 /* ---- gpt2: models.md 2.3 ------------------------------------------------------------------- */
 
 /* the base without the names of newer families */
-#define OWN "\"hidden_size\":\"(absent)\",\"num_hidden_layers\":\"(absent)\",\"num_attention_heads\":\"(absent)\",\"max_position_embeddings\":\"(absent)\","
+#define OWN \
+	"\"hidden_size\":\"(absent)\",\"num_hidden_layers\":\"(absent)\",\"num_attention_heads\":\"(absent)\",\"max_position_embeddings\":\"(absent)\","
 #define GPT2 OWN "\"n_embd\":16,\"n_layer\":3,\"n_head\":4,\"n_positions\":64"
 
 static void gpt2_has_the_defaults_of_its_class(void)
 {
 	page = vn_plan_gpt2;
-	vn_plan *p = accepted("{\"vocab_size\":\"(absent)\",\"hidden_size\":\"(absent)\",\"num_hidden_layers\":\"(absent)\","
-	                      "\"num_attention_heads\":\"(absent)\",\"max_position_embeddings\":\"(absent)\"}");
+	vn_plan *p = accepted(
+		"{\"vocab_size\":\"(absent)\",\"hidden_size\":\"(absent)\",\"num_hidden_layers\":\"(absent)\",\"num_attention_heads\":\"(absent)\",\"max_position_embeddings\":\"(absent)\"}");
 	CU_ASSERT_EQUAL(p->vocab, 50257);
 	CU_ASSERT_EQUAL(p->context, 1024);
 	CU_ASSERT_EQUAL(p->layers, 12);
@@ -161,8 +166,10 @@ static void gpt2_reads_its_own_names_or_those_of_newer_families(void)
 	CU_ASSERT_EQUAL(width(p, "layer0.q_proj", 1), 4);
 	CU_ASSERT_EQUAL(width(p, "layer0.up_proj", 1), 64);
 	vn_plan_destroy(p);
-	p = accepted("{" OWN "\"n_embd\":40,\"n_layer\":2,\"n_head\":5,\"n_positions\":32,\"n_inner\":50,\"layer_norm_epsilon\":1e-3,"
-	             "\"activation_function\":\"gelu\",\"tie_word_embeddings\":false}");
+	p = accepted(
+		"{" OWN
+		"\"n_embd\":40,\"n_layer\":2,\"n_head\":5,\"n_positions\":32,\"n_inner\":50,\"layer_norm_epsilon\":1e-3,"
+		"\"activation_function\":\"gelu\",\"tie_word_embeddings\":false}");
 	CU_ASSERT_EQUAL(p->layers, 2);
 	CU_ASSERT_EQUAL(p->context, 32);
 	CU_ASSERT_EQUAL(width(p, "layer0.q_proj", 1), 5);
@@ -196,7 +203,8 @@ static void gpt2_scales_scores_as_its_config_says(void)
 	CU_ASSERT_EQUAL(scale_of("{" GPT2 ",\"scale_attn_weights\":false}", "layer2.attn_context"), 1.0);
 	CU_ASSERT_EQUAL(scale_of("{" GPT2 ",\"scale_attn_by_inverse_layer_idx\":true}", "layer0.attn_context"), 0.5);
 	CU_ASSERT_EQUAL(scale_of("{" GPT2 ",\"scale_attn_by_inverse_layer_idx\":true}", "layer2.attn_context"), 0.5 / 3);
-	CU_ASSERT_EQUAL(scale_of("{" GPT2 ",\"reorder_and_upcast_attn\":true}", "layer0.attn_context"), 0.5); /* what is done anyway */
+	CU_ASSERT_EQUAL(scale_of("{" GPT2 ",\"reorder_and_upcast_attn\":true}", "layer0.attn_context"),
+	                0.5); /* what is done anyway */
 	refused("{\"add_cross_attention\":true}", VN_ERR_UNSUPPORTED, "add_cross_attention");
 	refused("{\"num_attention_heads\":3}", VN_ERR_FORMAT, "n_embd 16 is not a multiple of 3 heads");
 	refused("{\"activation_function\":\"relu\"}", VN_ERR_UNSUPPORTED, "activation_function 'relu'");

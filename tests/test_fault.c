@@ -64,7 +64,8 @@ static void try_node(const vn_model *m, const vn_plan *copy, int fault, int node
 		CU_ASSERT_PTR_NOT_NULL(strstr(e.text, what));
 		CU_ASSERT_TRUE(vn_plan_equal(vn_faulty_plan(f), p));
 	} else if (vn_faulty_inject(f, what, &e)) { /* the format of the weights says no */
-		CU_ASSERT(strstr(e.text, "leaves the weights there unchanged") || strstr(e.text, "not f16 or bf16") || strstr(e.text, "for other block formats"));
+		CU_ASSERT(strstr(e.text, "leaves the weights there unchanged") || strstr(e.text, "not f16 or bf16") ||
+		          strstr(e.text, "for other block formats"));
 	} else {
 		const vn_plan *q = vn_faulty_plan(f);
 		CU_ASSERT_EQUAL(vn_plan_check(q, NULL), VN_OK);
@@ -97,7 +98,9 @@ static void every_fault_is_made_where_it_fits_and_refused_elsewhere(void)
 	/* yarn, bands, mixed windows, heads as wide as a gated model are no fixture's: parity_faults.py makes them */
 	for (int k = 0; k < vn_n_faults(); k++)
 		CU_ASSERT(made[k] || strncmp(vn_fault_id(k), "R5.f", 4) == 0 || strncmp(vn_fault_id(k), "R6", 2) == 0 ||
-		          strncmp(vn_fault_id(k), "R7", 2) == 0 || strncmp(vn_fault_id(k), "W16", 3) == 0 || strncmp(vn_fault_id(k), "W17", 3) == 0 || strcmp(vn_fault_id(k), "A5.layer") == 0 || strcmp(vn_fault_id(k), "G20.late") == 0);
+		          strncmp(vn_fault_id(k), "R7", 2) == 0 || strncmp(vn_fault_id(k), "W16", 3) == 0 ||
+		          strncmp(vn_fault_id(k), "W17", 3) == 0 || strcmp(vn_fault_id(k), "A5.layer") == 0 ||
+		          strcmp(vn_fault_id(k), "G20.late") == 0);
 	free(made);
 }
 
@@ -156,11 +159,13 @@ static void faults_add_up(void)
 	vn_faulty *f = NULL;
 
 	CU_ASSERT_EQUAL_FATAL(vn_faulty_create(vn_model_plan(m), vn_model_weights(m), &f, NULL), VN_OK);
-	const char *all[] = { "R1@layer1.*", "N14.twice@layer0", "R9@*", "N11@layer1", "W4.weights@layer*", "W5@layer0", "R2@layer1.q_rope", "N16.twice@*", "N10@layer0" };
+	const char *all[] = { "R1@layer1.*", "N14.twice@layer0", "R9@*", "N11@layer1", "W4.weights@layer*", "W5@layer0",
+		"R2@layer1.q_rope", "N16.twice@*", "N10@layer0" };
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		CU_ASSERT_EQUAL(vn_faulty_inject(f, all[i], NULL), VN_OK);
 	const vn_plan *p = vn_faulty_plan(f);
-	const vn_node *k = &p->node[p->value[vn_plan_find(p, "layer1.k_rope")].node], *q = &p->node[p->value[vn_plan_find(p, "layer1.q_rope")].node];
+	const vn_node *k = &p->node[p->value[vn_plan_find(p, "layer1.k_rope")].node],
+				  *q = &p->node[p->value[vn_plan_find(p, "layer1.q_rope")].node];
 	CU_ASSERT(q->c.rope.rope.pairing == VN_PAIR_NEIGHBOURS && k->c.rope.rope.pairing == VN_PAIR_NEIGHBOURS);
 	CU_ASSERT(q->c.rope.rope.theta == 1e4 && k->c.rope.rope.theta == 1e6);
 	vn_error e;
@@ -176,11 +181,12 @@ static void faults_add_up(void)
 
 int main(void)
 {
-	CU_TestInfo tests[] = {
-		TEST(every_fault_has_an_id_of_its_own_and_a_line), TEST(an_id_without_its_variant_is_the_first_of_them),
-		TEST(every_mistake_has_an_id_of_its_own_and_faults_come_first),
-		TEST(every_fault_is_made_where_it_fits_and_refused_elsewhere), TEST(what_cannot_be_is_refused_by_saying_what_can),
-		TEST(faults_add_up), CU_TEST_INFO_NULL
-	};
+	CU_TestInfo tests[] = { TEST(every_fault_has_an_id_of_its_own_and_a_line),
+		                    TEST(an_id_without_its_variant_is_the_first_of_them),
+		                    TEST(every_mistake_has_an_id_of_its_own_and_faults_come_first),
+		                    TEST(every_fault_is_made_where_it_fits_and_refused_elsewhere),
+		                    TEST(what_cannot_be_is_refused_by_saying_what_can),
+		                    TEST(faults_add_up),
+		                    CU_TEST_INFO_NULL };
 	return run_suite("fault", tests);
 }

@@ -84,7 +84,8 @@ static void one_side_alone_has_recordings(void)
 /* A dangling link and a folder that are named as recordings are, too: opening them says what is wrong. */
 static void the_name_alone_makes_a_recording(void)
 {
-	static const char *const names[] = { "a/gone.h5", "a/dir.h5", "a/.hidden.h5", "a/.h5", "a/h5", "a/x.h5.bak", "a/X.H5", "a/sub", "b/note.txt" };
+	static const char *const names[] = { "a/gone.h5", "a/dir.h5", "a/.hidden.h5", "a/.h5", "a/h5", "a/x.h5.bak",
+		"a/X.H5", "a/sub", "b/note.txt" };
 	vn_folder_pairs p;
 
 	make_folders();
@@ -209,9 +210,15 @@ static void a_report_that_does_not_fit_is_refused(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-		TEST(recordings_are_paired_by_name_and_sorted), TEST(one_side_alone_has_recordings), TEST(the_name_alone_makes_a_recording),
-		TEST(folders_without_a_recording_are_refused), TEST(the_longest_name_is_kept_whole), TEST(a_folder_is_told_from_a_file),
-		TEST(what_was_ignored_is_one_line), TEST(each_recording_has_a_report_of_its_own), TEST(a_report_that_does_not_fit_is_refused),
+		TEST(recordings_are_paired_by_name_and_sorted),
+		TEST(one_side_alone_has_recordings),
+		TEST(the_name_alone_makes_a_recording),
+		TEST(folders_without_a_recording_are_refused),
+		TEST(the_longest_name_is_kept_whole),
+		TEST(a_folder_is_told_from_a_file),
+		TEST(what_was_ignored_is_one_line),
+		TEST(each_recording_has_a_report_of_its_own),
+		TEST(a_report_that_does_not_fit_is_refused),
 		CU_TEST_INFO_NULL,
 	};
 

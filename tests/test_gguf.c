@@ -77,7 +77,8 @@ static void tensors_are_found_by_name_in_our_order_of_axes(void)
 		CU_ASSERT_EQUAL_FATAL(vn_gguf_count(f), 3);
 		CU_ASSERT_STRING_EQUAL(vn_gguf_at(f, 0)->name, "a.weight");
 		CU_ASSERT_STRING_EQUAL(vn_gguf_at(f, 2)->name, "z.weight");
-		const vn_gguf_tensor *z = vn_gguf_find(f, "z.weight"), *a = vn_gguf_find(f, "a.weight"), *m = vn_gguf_find(f, "m.bias");
+		const vn_gguf_tensor *z = vn_gguf_find(f, "z.weight"), *a = vn_gguf_find(f, "a.weight"),
+							 *m = vn_gguf_find(f, "m.bias");
 		CU_ASSERT_FATAL(z && a && m);
 		CU_ASSERT(vn_shape_equal(&z->t.shape, &(vn_shape){ 2, { 3, 5 } }));
 		CU_ASSERT(vn_shape_equal(&a->t.shape, &(vn_shape){ 2, { 2, 64 } }));
@@ -191,7 +192,8 @@ static void every_type_of_value_can_be_read(void)
 	CU_ASSERT(vn_gguf_text_at(vn_gguf_get(f, "words"), 1, &t) && t.bytes == 0);
 	CU_ASSERT(!vn_gguf_text_at(vn_gguf_get(f, "words"), 3, &t) && !vn_gguf_text_at(vn_gguf_get(f, "u8"), 0, &t));
 	CU_ASSERT(vn_gguf_int_at(vn_gguf_get(f, "numbers"), 1, &n) && n == -1);
-	CU_ASSERT(vn_gguf_get(f, "empty")->n == 0 && vn_gguf_get(f, "empty")->array && !vn_gguf_real_at(vn_gguf_get(f, "empty"), 0, &x));
+	CU_ASSERT(vn_gguf_get(f, "empty")->n == 0 && vn_gguf_get(f, "empty")->array &&
+	          !vn_gguf_real_at(vn_gguf_get(f, "empty"), 0, &x));
 	CU_ASSERT(!vn_gguf_get(f, "nothing") && !vn_gguf_int_at(NULL, 0, &n) && !vn_gguf_real_at(NULL, 0, &x));
 	CU_ASSERT(!vn_gguf_text_at(NULL, 0, &t) && !vn_gguf_bool_at(NULL, 0, &b) && !vn_gguf_is(NULL, ""));
 	CU_ASSERT(!vn_gguf_is(vn_gguf_get(f, "text"), "a") && !vn_gguf_is(vn_gguf_get(f, "words"), "one"));
@@ -202,7 +204,8 @@ static void every_type_of_value_can_be_read(void)
 /* Every float a config may have written comes back as the decimal it was. */
 static void a_float_is_the_shortest_decimal_that_means_it(void)
 {
-	const double want[] = { 1e-5, 1e-6, 1e-12, 10000, 500000, 1e6, 1e7, 150000, 0.25, 0.1, 0.7071, 1.0857264, -2.5, 0, 8, 32, 40.5, 3.4028235e38, 1e-45 };
+	const double want[] = { 1e-5, 1e-6, 1e-12, 10000, 500000, 1e6, 1e7, 150000, 0.25, 0.1, 0.7071, 1.0857264, -2.5, 0,
+		8, 32, 40.5, 3.4028235e38, 1e-45 };
 
 	for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
 		toy_gguf       g;
@@ -310,7 +313,14 @@ static void one_tensor(toy_gguf *g, const char *name, int rank, const uint64_t *
 static void a_tensor_that_breaks_a_rule_is_named(void)
 {
 	const char *long_name = "0123456789012345678901234567890123456789012345678901234567890123";
-	const struct { int rank; uint64_t dims[5]; uint32_t type; uint64_t offset; vn_status st; const char *word; } row[] = {
+	const struct {
+		int         rank;
+		uint64_t    dims[5];
+		uint32_t    type;
+		uint64_t    offset;
+		vn_status   st;
+		const char *word;
+	} row[] = {
 		{ 5, { 1, 1, 1, 1, 1 }, F32, 0, VN_ERR_FORMAT, "rank 5" },
 		{ 2, { 1ull << 40, 1ull << 40 }, F32, 0, VN_ERR_FORMAT, "overflow" },
 		{ 1, { UINT64_MAX }, F32, 0, VN_ERR_FORMAT, "overflow" },

@@ -95,32 +95,45 @@ static json_t *parse(const char *text)
 
 static void the_config_comes_back_from_the_metadata(void)
 {
-	const struct { const char *file, *config; } row[] = {
-		{ "qwen2-trained.f32.gguf", "{\"model_type\": \"qwen2\", \"vocab_size\": 512, \"hidden_size\": 48, \"num_hidden_layers\": 2,"
-		  "\"intermediate_size\": 128, \"num_attention_heads\": 6, \"num_key_value_heads\": 2, \"head_dim\": 8, \"hidden_act\": \"silu\","
-		  "\"max_position_embeddings\": 512, \"rms_norm_eps\": 1e-6, \"tie_word_embeddings\": true,"
-		  "\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 1e6}}" },
-		{ "gpt2-tiny.f32.gguf", "{\"model_type\": \"gpt2\", \"vocab_size\": 40, \"n_embd\": 32, \"n_layer\": 1, \"n_head\": 4, \"n_positions\": 16,"
-		  "\"n_inner\": 96, \"layer_norm_epsilon\": 1e-5, \"tie_word_embeddings\": true, \"activation_function\": \"gelu_new\"}" },
-		{ "llama-tiny.q8_0.gguf", "{\"model_type\": \"llama\", \"vocab_size\": 40, \"hidden_size\": 32, \"num_hidden_layers\": 1,"
-		  "\"intermediate_size\": 96, \"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": 16, \"hidden_act\": \"silu\","
-		  "\"max_position_embeddings\": 131072, \"rms_norm_eps\": 1e-5, \"tie_word_embeddings\": false, \"attention_bias\": true, \"mlp_bias\": false,"
-		  "\"rope_parameters\": {\"rope_type\": \"llama3\", \"rope_theta\": 500000.0, \"factor\": 32.0, \"low_freq_factor\": 1.0,"
-		  " \"high_freq_factor\": 4.0, \"original_max_position_embeddings\": 8192}}" },
-		{ "mistral-tiny.f32.gguf", "{\"model_type\": \"mistral\", \"vocab_size\": 40, \"hidden_size\": 32, \"num_hidden_layers\": 1,"
-		  "\"intermediate_size\": 96, \"num_attention_heads\": 6, \"num_key_value_heads\": 2, \"head_dim\": 8, \"hidden_act\": \"silu\","
-		  "\"max_position_embeddings\": 64, \"rms_norm_eps\": 1e-5, \"tie_word_embeddings\": false, \"attention_bias\": false, \"mlp_bias\": false,"
-		  "\"sliding_window\": 5, \"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 1e6}}" },
-		{ "qwen3-tiny.f32.gguf", "{\"model_type\": \"qwen3\", \"vocab_size\": 40, \"hidden_size\": 32, \"num_hidden_layers\": 1,"
-		  "\"intermediate_size\": 96, \"num_attention_heads\": 4, \"num_key_value_heads\": 1, \"head_dim\": 16, \"hidden_act\": \"silu\","
-		  "\"max_position_embeddings\": 64, \"rms_norm_eps\": 1e-6, \"tie_word_embeddings\": true, \"attention_bias\": false,"
-		  "\"rope_parameters\": {\"rope_type\": \"yarn\", \"rope_theta\": 1e6, \"factor\": 4.0, \"original_max_position_embeddings\": 16}}" },
-		{ "qwen35-tiny.q8_0.gguf", "{\"model_type\": \"qwen3_5_text\", \"vocab_size\": 40, \"hidden_size\": 32, \"num_hidden_layers\": 2,"
-		  "\"intermediate_size\": 64, \"num_attention_heads\": 2, \"num_key_value_heads\": 1, \"head_dim\": 16, \"hidden_act\": \"silu\","
-		  "\"max_position_embeddings\": 64, \"rms_norm_eps\": 1e-6, \"tie_word_embeddings\": true, \"attention_bias\": false,"
-		  "\"full_attention_interval\": 2, \"linear_conv_kernel_dim\": 4, \"linear_key_head_dim\": 8, \"linear_value_head_dim\": 16,"
-		  "\"linear_num_key_heads\": 2, \"linear_num_value_heads\": 6,"
-		  "\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 1e7, \"partial_rotary_factor\": 0.25}}" },
+	const struct { const char *file, *config;
+	} row[] = {
+		{ "qwen2-trained.f32.gguf",
+		  "{\"model_type\": \"qwen2\", \"vocab_size\": 512, \"hidden_size\": 48, \"num_hidden_layers\": 2,"
+		  "\"intermediate_size\": 128, \"num_attention_heads\": 6, \"num_key_value_heads\": 2, \"head_dim\": 8, "
+		  "\"hidden_act\": \"silu\",\"max_position_embeddings\": 512, \"rms_norm_eps\": 1e-6, "
+		  "\"tie_word_embeddings\": true,\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 1e6}}" },
+		{ "gpt2-tiny.f32.gguf",
+		  "{\"model_type\": \"gpt2\", \"vocab_size\": 40, \"n_embd\": 32, \"n_layer\": 1, \"n_head\": 4, "
+		  "\"n_positions\": 16,"
+		  "\"n_inner\": 96, \"layer_norm_epsilon\": 1e-5, \"tie_word_embeddings\": true, \"activation_function\": "
+		  "\"gelu_new\"}" },
+		{ "llama-tiny.q8_0.gguf",
+		  "{\"model_type\": \"llama\", \"vocab_size\": 40, \"hidden_size\": 32, \"num_hidden_layers\": 1,"
+		  "\"intermediate_size\": 96, \"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": 16, "
+		  "\"hidden_act\": \"silu\",\"max_position_embeddings\": 131072, \"rms_norm_eps\": 1e-5, "
+		  "\"tie_word_embeddings\": false, \"attention_bias\": true, \"mlp_bias\": false,\"rope_parameters\": "
+		  "{\"rope_type\": \"llama3\", \"rope_theta\": 500000.0, \"factor\": 32.0, \"low_freq_factor\": 1.0, "
+		  "\"high_freq_factor\": 4.0, \"original_max_position_embeddings\": 8192}}" },
+		{ "mistral-tiny.f32.gguf",
+		  "{\"model_type\": \"mistral\", \"vocab_size\": 40, \"hidden_size\": 32, \"num_hidden_layers\": 1,"
+		  "\"intermediate_size\": 96, \"num_attention_heads\": 6, \"num_key_value_heads\": 2, \"head_dim\": 8, "
+		  "\"hidden_act\": \"silu\",\"max_position_embeddings\": 64, \"rms_norm_eps\": 1e-5, \"tie_word_embeddings\": "
+		  "false, \"attention_bias\": false, \"mlp_bias\": false,\"sliding_window\": 5, \"rope_parameters\": "
+		  "{\"rope_type\": \"default\", \"rope_theta\": 1e6}}" },
+		{ "qwen3-tiny.f32.gguf",
+		  "{\"model_type\": \"qwen3\", \"vocab_size\": 40, \"hidden_size\": 32, \"num_hidden_layers\": 1,"
+		  "\"intermediate_size\": 96, \"num_attention_heads\": 4, \"num_key_value_heads\": 1, \"head_dim\": 16, "
+		  "\"hidden_act\": \"silu\",\"max_position_embeddings\": 64, \"rms_norm_eps\": 1e-6, \"tie_word_embeddings\": "
+		  "true, \"attention_bias\": false,\"rope_parameters\": {\"rope_type\": \"yarn\", \"rope_theta\": 1e6, "
+		  "\"factor\": 4.0, \"original_max_position_embeddings\": 16}}" },
+		{ "qwen35-tiny.q8_0.gguf",
+		  "{\"model_type\": \"qwen3_5_text\", \"vocab_size\": 40, \"hidden_size\": 32, \"num_hidden_layers\": 2,"
+		  "\"intermediate_size\": 64, \"num_attention_heads\": 2, \"num_key_value_heads\": 1, \"head_dim\": 16, "
+		  "\"hidden_act\": \"silu\",\"max_position_embeddings\": 64, \"rms_norm_eps\": 1e-6, \"tie_word_embeddings\": "
+		  "true, \"attention_bias\": false,\"full_attention_interval\": 2, \"linear_conv_kernel_dim\": 4, "
+		  "\"linear_key_head_dim\": 8, \"linear_value_head_dim\": 16,\"linear_num_key_heads\": 2, "
+		  "\"linear_num_value_heads\": 6,\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 1e7, "
+		  "\"partial_rotary_factor\": 0.25}}" },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -128,8 +141,9 @@ static void the_config_comes_back_from_the_metadata(void)
 		json_t    *want = parse(row[i].config), *have = parse(s->config);
 		/* a real that is whole may be either */
 		if (!json_equal(want, have)) {
-			json_object_set_new(json_object_get(want, "rope_parameters"), "rope_theta",
-			                    json_real(json_number_value(json_object_get(json_object_get(want, "rope_parameters"), "rope_theta"))));
+			json_object_set_new(
+				json_object_get(want, "rope_parameters"), "rope_theta",
+				json_real(json_number_value(json_object_get(json_object_get(want, "rope_parameters"), "rope_theta"))));
 			if (!json_equal(want, have))
 				fprintf(stderr, "%s: %s\n", row[i].file, s->config);
 		}
@@ -188,13 +202,16 @@ static void the_twin_in_float32_is_the_same_model(void)
 
 static void only_what_was_changed_is_copied(void)
 {
-	const struct { const char *file; const char *copied[16]; } row[] = {
+	const struct { const char *file; const char *copied[16];
+	} row[] = {
 		{ "qwen2-wide.mixed.gguf", { NULL } },
 		{ "qwen3-tiny.q8_0.gguf", { NULL } },
-		{ "llama-tiny.q8_0.gguf", { "model.layers.0.self_attn.k_proj.bias", "model.layers.0.self_attn.k_proj.weight",
-		                            "model.layers.0.self_attn.q_proj.bias", "model.layers.0.self_attn.q_proj.weight", NULL } },
-		{ "gpt2-tiny.f32.gguf", { "transformer.h.0.attn.c_attn.weight", "transformer.h.0.attn.c_proj.weight",
-		                          "transformer.h.0.mlp.c_fc.weight", "transformer.h.0.mlp.c_proj.weight", NULL } },
+		{ "llama-tiny.q8_0.gguf",
+		  { "model.layers.0.self_attn.k_proj.bias", "model.layers.0.self_attn.k_proj.weight",
+		    "model.layers.0.self_attn.q_proj.bias", "model.layers.0.self_attn.q_proj.weight", NULL } },
+		{ "gpt2-tiny.f32.gguf",
+		  { "transformer.h.0.attn.c_attn.weight", "transformer.h.0.attn.c_proj.weight",
+		    "transformer.h.0.mlp.c_fc.weight", "transformer.h.0.mlp.c_proj.weight", NULL } },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -208,7 +225,8 @@ static void only_what_was_changed_is_copied(void)
 		for (size_t k = 0; k < vn_gguf_count(f); k++) {
 			const vn_gguf_tensor *t = vn_gguf_at(f, k);
 			low = !low || (const unsigned char *)t->t.data < low ? t->t.data : low;
-			high = (const unsigned char *)t->t.data + t->bytes > high ? (const unsigned char *)t->t.data + t->bytes : high;
+			high = (const unsigned char *)t->t.data + t->bytes > high ? (const unsigned char *)t->t.data + t->bytes
+			                                                          : high;
 		}
 		CU_ASSERT_EQUAL_FATAL(vn_source_of_gguf(f, &s, NULL), VN_OK);
 		for (size_t k = 0; k < s->n; k++)
@@ -228,7 +246,8 @@ static void rows_keep_their_format_and_cut_blocks_become_floats(void)
 		{ "gpt2-tiny.q8_0.gguf", "transformer.h.0.mlp.c_fc.weight", "F32" },
 		{ "gpt2-tiny.q8_0.gguf", "transformer.wte.weight", "Q8_0" },
 		{ "qwen35-tiny.q8_0.gguf", "model.layers.0.linear_attn.in_proj_qkv.weight", "Q8_0" },
-		{ "qwen35-tiny.q8_0.gguf", "model.layers.0.linear_attn.out_proj.weight", "F32" }, /* heads of 16, blocks of 32 */
+		{ "qwen35-tiny.q8_0.gguf", "model.layers.0.linear_attn.out_proj.weight", "F32" },
+		  /* heads of 16, blocks of 32 */
 		{ "qwen35-tiny.q8_0.gguf", "model.layers.0.linear_attn.A_log", "F32" },
 	};
 
@@ -336,7 +355,8 @@ static void metadata_that_asks_for_more_is_refused_by_name(void)
 	const struct { const char *key; uint32_t x; const char *word; } numbers[] = {
 		{ "qwen2.expert_count", 8, "expert_count' is 8" }, { "qwen2.attention.value_length", 8, "value_length' is 8" },
 		{ "qwen2.final_logit_softcapping", 30, "softcapping' is 30" }, { "qwen2.attention.scale", 2, "scale' is 2" },
-		{ "qwen2.attention.sliding_window", 8, "sliding_window' is set, but no pattern" }, { "qwen2.nextn_predict_layers", 2, "nextn" },
+		{ "qwen2.attention.sliding_window", 8, "sliding_window' is set, but no pattern" },
+		  { "qwen2.nextn_predict_layers", 2, "nextn" },
 	};
 	toy_gguf g;
 
@@ -453,8 +473,10 @@ static void keys_become_fields(void)
 	gg_key_f32(&g, "qwen3.rope.scaling.yarn_beta_fast", 16.0f);
 	gg_key_f32(&g, "qwen3.rope.scaling.yarn_beta_slow", 2.0f);
 	end(&g);
-	FIELD(&g, NULL, "rope_parameters", "{\"rope_type\":\"yarn\",\"rope_theta\":10000.0,\"attention_factor\":1.1,\"original_max_position_embeddings\":8,"
-	      "\"factor\":4.0,\"beta_fast\":16.0,\"beta_slow\":2.0}");
+	FIELD(
+		&g, NULL, "rope_parameters",
+		"{\"rope_type\":\"yarn\",\"rope_theta\":10000.0,\"attention_factor\":1.1,\"original_max_position_embeddings\":8,"
+		"\"factor\":4.0,\"beta_fast\":16.0,\"beta_slow\":2.0}");
 	begin(&g, "qwen2");
 	gg_key_u32(&g, "qwen2.attention.sliding_window", 8);
 	gg_key_array(&g, "qwen2.attention.sliding_window_pattern", GG_BOOL, 1), gg_bytes(&g, "\1", 1);
@@ -506,22 +528,36 @@ static void names_that_are_not_in_the_table_stay_and_are_told(void)
 
 	begin(&g, "qwen35");
 	g.p[block_count] = 2; /* one of them of the next-token module */
-	gg_key_u32(&g, "qwen35.ssm.conv_kernel", 4), gg_key_u32(&g, "qwen35.ssm.state_size", 4), gg_key_u32(&g, "qwen35.ssm.group_count", 2);
-	gg_key_u32(&g, "qwen35.ssm.time_step_rank", 2), gg_key_u32(&g, "qwen35.ssm.inner_size", 8), gg_key_u32(&g, "qwen35.nextn_predict_layers", 1);
-	const char *name[] = { "token_embd.weight", "blk.0.attn_norm.weight", "blk.0.what.weight", "blk.00.attn_norm.weight", "blk.1.attn_norm.weight",
-	                       "blk.1.nextn.eh_proj.weight", "blk.2.attn_norm.weight", "blk.0.attn_norm.scale", "blk.x.attn_norm.weight", "blk.0.ssm_a" };
+	gg_key_u32(&g, "qwen35.ssm.conv_kernel", 4), gg_key_u32(&g, "qwen35.ssm.state_size", 4),
+		gg_key_u32(&g, "qwen35.ssm.group_count", 2);
+	gg_key_u32(&g, "qwen35.ssm.time_step_rank", 2), gg_key_u32(&g, "qwen35.ssm.inner_size", 8),
+		gg_key_u32(&g, "qwen35.nextn_predict_layers", 1);
+	const char *name[] = { "token_embd.weight",      "blk.0.attn_norm.weight",
+		                   "blk.0.what.weight",      "blk.00.attn_norm.weight",
+		                   "blk.1.attn_norm.weight", "blk.1.nextn.eh_proj.weight",
+		                   "blk.2.attn_norm.weight", "blk.0.attn_norm.scale",
+		                   "blk.x.attn_norm.weight", "blk.0.ssm_a" };
 	for (size_t i = 0; i < sizeof name / sizeof *name; i++)
 		gg_tensor(&g, name[i], 16, i ? 0 : 8, F32, i ? 64 : 512);
 	gg_data(&g, data, 1100);
 	CU_ASSERT_EQUAL_FATAL(source_of(&g, &s, &e), VN_OK);
-	const char *want[] = { "blk.0.attn_norm.scale", "blk.0.what.weight", "blk.00.attn_norm.weight", "blk.x.attn_norm.weight", "model.embed_tokens.weight",
-	                       "model.layers.0.input_layernorm.weight", "model.layers.0.linear_attn.A_log", "model.layers.2.input_layernorm.weight", "mtp.blk.1.attn_norm.weight",
-	                       "mtp.blk.1.nextn.eh_proj.weight" };
+	const char *want[] = { "blk.0.attn_norm.scale",
+		                   "blk.0.what.weight",
+		                   "blk.00.attn_norm.weight",
+		                   "blk.x.attn_norm.weight",
+		                   "model.embed_tokens.weight",
+		                   "model.layers.0.input_layernorm.weight",
+		                   "model.layers.0.linear_attn.A_log",
+		                   "model.layers.2.input_layernorm.weight",
+		                   "mtp.blk.1.attn_norm.weight",
+		                   "mtp.blk.1.nextn.eh_proj.weight" };
 	CU_ASSERT_EQUAL_FATAL(s->n, sizeof want / sizeof *want);
 	for (size_t i = 0; i < s->n; i++)
 		CU_ASSERT_STRING_EQUAL(s->tensor[i].name, want[i]);
-	CU_ASSERT_EQUAL(*(const float *)(const void *)vn_source_find(s, "model.layers.0.input_layernorm.weight")->data, -1.0f);
-	CU_ASSERT_EQUAL(*(const float *)(const void *)vn_source_find(s, "model.layers.0.linear_attn.A_log")->data, -INFINITY); /* log 0 */
+	CU_ASSERT_EQUAL(*(const float *)(const void *)vn_source_find(s, "model.layers.0.input_layernorm.weight")->data,
+	                -1.0f);
+	CU_ASSERT_EQUAL(*(const float *)(const void *)vn_source_find(s, "model.layers.0.linear_attn.A_log")->data,
+	                -INFINITY); /* log 0 */
 	vn_source_close(s);
 }
 
@@ -542,22 +578,26 @@ static void a_tensor_that_its_change_does_not_fit_is_named(void)
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		begin(&g, row[i].arch);
-		gg_key_u32(&g, "qwen35.ssm.conv_kernel", 4), gg_key_u32(&g, "qwen35.ssm.state_size", 4), gg_key_u32(&g, "qwen35.ssm.group_count", 2);
+		gg_key_u32(&g, "qwen35.ssm.conv_kernel", 4), gg_key_u32(&g, "qwen35.ssm.state_size", 4),
+			gg_key_u32(&g, "qwen35.ssm.group_count", 2);
 		gg_key_u32(&g, "qwen35.ssm.time_step_rank", 6), gg_key_u32(&g, "qwen35.ssm.inner_size", 24);
-		gg_tensor(&g, row[i].name, row[i].inner, row[i].outer, F32, (size_t)(4 * row[i].inner * (row[i].outer + !row[i].outer)));
+		gg_tensor(&g, row[i].name, row[i].inner, row[i].outer, F32,
+		          (size_t)(4 * row[i].inner * (row[i].outer + !row[i].outer)));
 		gg_tensor(&g, "token_embd.weight", 16, 8, F32, 512);
 		gg_data(&g, data, sizeof data);
 		refused(&g, row[i].st, row[i].name, row[i].word);
 	}
 	begin(&g, "qwen35");
-	gg_key_u32(&g, "qwen35.ssm.conv_kernel", 4), gg_key_u32(&g, "qwen35.ssm.state_size", 4), gg_key_u32(&g, "qwen35.ssm.group_count", 4);
+	gg_key_u32(&g, "qwen35.ssm.conv_kernel", 4), gg_key_u32(&g, "qwen35.ssm.state_size", 4),
+		gg_key_u32(&g, "qwen35.ssm.group_count", 4);
 	gg_key_u32(&g, "qwen35.ssm.time_step_rank", 6), gg_key_u32(&g, "qwen35.ssm.inner_size", 24);
 	gg_tensor(&g, "blk.0.ssm_beta.weight", 16, 6, F32, 384);
 	gg_tensor(&g, "token_embd.weight", 16, 8, F32, 512);
 	gg_data(&g, data, 1024);
 	refused(&g, VN_ERR_FORMAT, "6 value heads cannot share 4 key heads", "");
 	begin(&g, "qwen35");
-	gg_key_u32(&g, "qwen35.ssm.conv_kernel", 4), gg_key_u32(&g, "qwen35.ssm.state_size", 1u << 21), gg_key_u32(&g, "qwen35.ssm.group_count", 4);
+	gg_key_u32(&g, "qwen35.ssm.conv_kernel", 4), gg_key_u32(&g, "qwen35.ssm.state_size", 1u << 21),
+		gg_key_u32(&g, "qwen35.ssm.group_count", 4);
 	gg_key_u32(&g, "qwen35.ssm.time_step_rank", 6), gg_key_u32(&g, "qwen35.ssm.inner_size", 24);
 	end(&g);
 	refused(&g, VN_ERR_FORMAT, "ssm.state_size", "at most");
@@ -570,7 +610,8 @@ static void a_tensor_that_its_change_does_not_fit_is_named(void)
 
 /* ---- llama3 ---------------------------------------------------------------------------- */
 
-static void add_divisors(toy_gguf *g, double theta, int R, double factor, double low, double high, double original, double change)
+static void add_divisors(toy_gguf *g, double theta, int R, double factor, double low, double high, double original,
+                         double change)
 {
 	float d[256];
 
@@ -596,7 +637,8 @@ static void llama3_scaling_is_found_from_its_divisors(void)
 {
 	/* the fourth is the first with other words: all depends on original / low and original / high */
 	const struct { double theta; int R; double factor, low, high, original; } row[] = {
-		{ 500000, 128, 8, 1, 4, 8192 }, { 500000, 64, 32, 1, 4, 8192 }, { 10000, 64, 16, 1, 4, 1024 }, { 500000, 128, 8, 2, 8, 16384 },
+		{ 500000, 128, 8, 1, 4, 8192 }, { 500000, 64, 32, 1, 4, 8192 }, { 10000, 64, 16, 1, 4, 1024 },
+		  { 500000, 128, 8, 2, 8, 16384 },
 		{ 500000, 128, 4, 1, 4, 65536 }, { 10000, 128, 8, 1, 8, 4096 }, { 500000, 128, 2.5, 1, 4, 8192 },
 	};
 	toy_gguf g;
@@ -604,9 +646,10 @@ static void llama3_scaling_is_found_from_its_divisors(void)
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		char want[256];
 		add_divisors(&g, row[i].theta, row[i].R, row[i].factor, row[i].low, row[i].high, row[i].original, 1);
-		snprintf(want, sizeof want, "{\"rope_type\":\"llama3\",\"rope_theta\":%.1f,\"factor\":%.1f,\"low_freq_factor\":%.1f,\"high_freq_factor\":%.1f,"
-		         "\"original_max_position_embeddings\":%.0f}", row[i].theta, row[i].factor, 1.0, row[i].high / row[i].low,
-		         row[i].original / row[i].low);
+		snprintf(
+			want, sizeof want,
+			"{\"rope_type\":\"llama3\",\"rope_theta\":%.1f,\"factor\":%.1f,\"low_freq_factor\":%.1f,\"high_freq_factor\":%.1f,\"original_max_position_embeddings\":%.0f}",
+			row[i].theta, row[i].factor, 1.0, row[i].high / row[i].low, row[i].original / row[i].low);
 		FIELD(&g, NULL, "rope_parameters", want);
 	}
 	add_divisors(&g, 500000, 128, 8, 1, 4, 8192, 1.01);

@@ -49,7 +49,8 @@ static int32_t *positions_of(int64_t n)
 
 static int context_of(const model *m) { return vn_plan_find(m->plan, "layer0.attn_context"); }
 
-/* `tokens` behind `past`: keeps queries, keys and values of all, the rest of the last call. all: scores and probabilities, too. */
+/* `tokens` behind `past`: keeps queries, keys and values of all, the rest of the last call. all: scores
+ * and probabilities, too. */
 static bool run(const model *m, vn_gpu_options o, int64_t past, int64_t tokens, bool all, keep *k)
 {
 	bool    *want = calloc((size_t)m->plan->n_values, sizeof *want), *last = want_all(m->plan, all);
@@ -208,8 +209,8 @@ static void a_nan_reaches_those_who_see_it_alone(void)
 			}
 }
 
-/* Keys whose score is minus infinity, in float16 -2e6, count for nothing though their values are large: in whole tiles and parts from the
- * first on, in the midst, up to the last but one. */
+/* Keys whose score is minus infinity, in float16 -2e6, count for nothing though their values are
+ * large: in whole tiles and parts from the first on, in the midst, up to the last but one. */
 static void keys_of_very_low_score_count_for_nothing(vn_policy policy)
 {
 	const bool wide = policy.storage == VN_F32;
@@ -237,7 +238,8 @@ static void keys_of_very_low_score_count_for_nothing(vn_policy policy)
 				if (run(&m, on(d, policy), ALL - tokens[t], tokens[t], false, &k))
 					for (int64_t r = to[i] > ALL - tokens[t] ? to[i] : ALL - tokens[t]; r < ALL; r++)
 						for (int h = 0; h < s.H; h++)
-							bad += !(fabs((double)k.v[context_of(&m)].x[(r * s.H + h) * s.K] - 1.0) < (wide ? 1e-5 : 1e-3));
+							bad += !(fabs((double)k.v[context_of(&m)].x[(r * s.H + h) * s.K] - 1.0) <
+							         (wide ? 1e-5 : 1e-3));
 				CU_ASSERT_EQUAL(bad, 0);
 				keep_stop(&k);
 				model_stop(&m);

@@ -13,7 +13,8 @@ static vn_state state[] = {
 };
 static vn_value      context = { .name = "context" };
 static vn_node       node = { .op = VN_OP_ATTENTION, .n_out = 1, .n_state = 2, .state = { 0, 1 } };
-static const vn_plan plan = { .n_nodes = 1, .node = &node, .n_values = 1, .value = &context, .n_states = 2, .state = state,
+static const vn_plan plan = { .n_nodes = 1, .node = &node, .n_values = 1, .value = &context, .n_states = 2,
+	.state = state,
                               .context = 5000 };
 
 typedef struct bench {

@@ -27,7 +27,8 @@ static void check(const char *config, vn_policy policy, int64_t past, int64_t to
 	vn_plan_destroy(p);
 }
 
-#define GPT2 "{\"model_type\":\"gpt2\",\"vocab_size\":67,\"n_embd\":30,\"n_head\":5,\"n_layer\":2,\"n_inner\":37,\"n_positions\":256,"
+#define GPT2 \
+	"{\"model_type\":\"gpt2\",\"vocab_size\":67,\"n_embd\":30,\"n_head\":5,\"n_layer\":2,\"n_inner\":37,\"n_positions\":256,"
 
 static void gpt2_is_right_for_any_number_of_tokens(void)
 {
@@ -41,16 +42,20 @@ static void gpt2_is_right_for_any_number_of_tokens(void)
 	check(GPT2 "\"activation_function\":\"silu\",\"scale_attn_weights\":false}", ACC16, 3, 1);
 }
 
-#define BLOCK "\"vocab_size\":67,\"hidden_size\":24,\"intermediate_size\":37,\"num_hidden_layers\":2,\"max_position_embeddings\":256,"
+#define BLOCK \
+	"\"vocab_size\":67,\"hidden_size\":24,\"intermediate_size\":37,\"num_hidden_layers\":2,\"max_position_embeddings\":256,"
 
 static void the_decoders_are_right(void)
 {
 	static const char *const of[] = {
-		"{\"model_type\":\"qwen3\"," BLOCK "\"num_attention_heads\":3,\"num_key_value_heads\":1,\"head_dim\":10,\"attention_bias\":true}",
-		"{\"model_type\":\"llama\"," BLOCK "\"num_attention_heads\":6,\"num_key_value_heads\":6,\"mlp_bias\":true,\"hidden_act\":\"gelu\","
+		"{\"model_type\":\"qwen3\"," BLOCK
+		"\"num_attention_heads\":3,\"num_key_value_heads\":1,\"head_dim\":10,\"attention_bias\":true}",
+		"{\"model_type\":\"llama\"," BLOCK
+		"\"num_attention_heads\":6,\"num_key_value_heads\":6,\"mlp_bias\":true,\"hidden_act\":\"gelu\","
 		"\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,"
 		"\"original_max_position_embeddings\":32}}",
-		"{\"model_type\":\"mistral\"," BLOCK "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":20,\"sliding_window\":9}",
+		"{\"model_type\":\"mistral\"," BLOCK
+		"\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":20,\"sliding_window\":9}",
 	};
 
 	for (size_t i = 0; i < COUNT(of); i++) {
@@ -137,7 +142,8 @@ static void a_matrix_stored_the_other_way_gives_the_same_bits(void)
 				model       m = { 0 };
 				const int   x = vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]){ 20, N }), VN_POINT_EMBED);
 				const int   w = vn_plan_weight(b, "w", 2, over ? (int64_t[]){ N, M } : (int64_t[]){ M, N });
-				y[over] = over ? vn_plan_conv1d(b, x, w, -1, 0, VN_POINT_LOGITS) : vn_plan_linear(b, x, w, -1, 0, VN_POINT_LOGITS);
+				y[over] = over ? vn_plan_conv1d(b, x, w, -1, 0, VN_POINT_LOGITS)
+				               : vn_plan_linear(b, x, w, -1, 0, VN_POINT_LOGITS);
 				CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &m.plan, NULL), VN_OK);
 				model_start(&m, m.plan, VN_F16);
 				float *at = (void *)(uintptr_t)m.weight[1].data;

@@ -88,8 +88,8 @@ static int off(const char *what, vn_policy policy, bool wide, const float *got, 
 		if (fabs((double)got[i] - want[i]) <= room)
 			continue;
 		if (bad++ == 0)
-			printf("\n  %s %s: element %lld is %.9g, should be %.9g (room %.3g)\n", vn_policy_name(policy), what, (long long)i,
-			       (double)got[i], want[i], room);
+			printf("\n  %s %s: element %lld is %.9g, should be %.9g (room %.3g)\n", vn_policy_name(policy), what,
+			       (long long)i, (double)got[i], want[i], room);
 	}
 	return bad;
 }
@@ -109,7 +109,8 @@ static int wrong_norms(const model *m, const keep *k, gdn s, vn_policy po, int64
 			for (int i = 0; i < s.dk; i++)
 				size[r * s.dk + i] = fabs(y[r * s.dk + i] = (double)x[r * s.dk + i] / sqrt(ss + 1e-6));
 		}
-		bad += off(part ? "gdn_k" : "gdn_q", po, true, of(m, k, part ? "gdn_k" : "gdn_q"), y, size, from * rk, S * rk, 8);
+		bad += off(part ? "gdn_k" : "gdn_q", po, true, of(m, k, part ? "gdn_k" : "gdn_q"), y, size, from * rk, S * rk,
+		           8);
 	}
 	const float *x = of(m, k, "gdn_core"), *z = of(m, k, "gdn_z"), *g = weight(m, "0.gated");
 	for (int64_t r = 0; r < S * s.nv; r++) {
@@ -128,7 +129,8 @@ static int wrong_norms(const model *m, const keep *k, gdn s, vn_policy po, int64
 		for (int i = 0; i < s.D; i++)
 			ss += (double)e[t * s.D + i] * (double)e[t * s.D + i];
 		for (int i = 0; i < s.D; i++)
-			size[t * s.D + i] = fabs(y[t * s.D + i] = (1.0 + (double)one[i]) * (double)e[t * s.D + i] / sqrt(ss / s.D + 1e-6));
+			size[t * s.D + i] = fabs(y[t * s.D + i] = (1.0 + (double)one[i]) * (double)e[t * s.D + i] /
+			                                          sqrt(ss / s.D + 1e-6));
 	}
 	bad += off("attn_norm", po, false, of(m, k, "attn_norm"), y, size, from * s.D, S * s.D, 8);
 	free(y), free(size);
@@ -179,17 +181,21 @@ static int wrong_decay(const model *m, const keep *k, gdn s, vn_policy po, int64
 	return bad;
 }
 
-/* The rule from the first token on. Its errors live as long as the state remembers: 40 roundings of its largest number. */
+/* The rule from the first token on. Its errors live as long as the state remembers: 40 roundings of its
+ * largest number. */
 static int wrong_rule(const model *m, const keep *k, gdn s, vn_policy po, int64_t from, int64_t S)
 {
-	const float  *q = of(m, k, "gdn_q"), *kk = of(m, k, "gdn_k"), *v = of(m, k, "gdn_v"), *g = of(m, k, "gdn_g"), *beta = of(m, k, "gdn_b");
+	const float *q = of(m, k, "gdn_q"), *kk = of(m, k, "gdn_k"), *v = of(m, k, "gdn_v"), *g = of(m, k, "gdn_g"),
+				*beta = of(m, k, "gdn_b");
 	const int64_t no = S * s.nv * s.dv, ns = (int64_t)s.nv * s.dk * s.dv;
-	double       *o = calloc((size_t)no, 8), *size = calloc((size_t)no, 8), *st = calloc((size_t)ns, 8), *most = calloc((size_t)ns, 8);
+	double       *o = calloc((size_t)no, 8), *size = calloc((size_t)no, 8), *st = calloc((size_t)ns, 8),
+		   *most = calloc((size_t)ns, 8);
 
 	for (int h = 0; h < s.nv; h++) {
 		double *state = st + (int64_t)h * s.dk * s.dv, largest = 0;
 		for (int64_t t = 0; t < S; t++) {
-			const float *qt = q + (t * s.nk + h / (s.nv / s.nk)) * s.dk, *kt = kk + (t * s.nk + h / (s.nv / s.nk)) * s.dk;
+			const float *qt = q + (t * s.nk + h / (s.nv / s.nk)) * s.dk,
+						*kt = kk + (t * s.nk + h / (s.nv / s.nk)) * s.dk;
 			for (int c = 0; c < s.dv; c++) {
 				const int64_t at = (t * s.nv + h) * s.dv + c;
 				double        mem = 0, d;
@@ -227,7 +233,8 @@ static void check(gdn s, vn_policy policy, const int64_t *parts, int n)
 		bool    *want = want_all(m.plan, true);
 		int32_t *ids = some_ids(512, 97);
 		vn_taps  taps = { .want = want, .rows = VN_ROWS_ALL, .sink = keep_sink(&k) };
-		vn_gpu  *g = engine(&m, (vn_gpu_options){ .policy = policy, .device = devices_[d].index, .validate = true, .guard = true });
+		vn_gpu  *g = engine(
+			 &m, (vn_gpu_options) { .policy = policy, .device = devices_[d].index, .validate = true, .guard = true });
 		int64_t  past = 0;
 		bool     ran = g != NULL;
 		for (int i = 0; ran && i < n; i++) {
@@ -263,7 +270,8 @@ static void every_op_is_right_for_any_number_of_tokens(void)
 
 static void every_op_is_right_for_any_heads_and_taps(void)
 {
-	static const gdn     of_[] = { { 8, 1, 1, 1, 1, 2 }, { 12, 1, 5, 3, 16, 3 }, { 16, 4, 4, 8, 17, 4 }, { 20, 1, 2, 128, 40, 2 },
+	static const gdn     of_[] = { { 8, 1, 1, 1, 1, 2 }, { 12, 1, 5, 3, 16, 3 }, { 16, 4, 4, 8, 17, 4 },
+		{ 20, 1, 2, 128, 40, 2 },
 	                               { 9, 3, 6, 33, 9, 5 }, { 7, 1, 1, 256, 19, 4 } };
 	static const int64_t T = 21;
 	for (size_t i = 0; i < COUNT(of_); i++) {
@@ -274,7 +282,8 @@ static void every_op_is_right_for_any_heads_and_taps(void)
 
 static void every_op_goes_on_from_the_states_of_earlier_calls(void)
 {
-	static const int64_t parts[][5] = { { 1, 1, 1, 1, 1 }, { 5, 1, 2, 1, 3 }, { 70, 1, 65, 1, 1 }, { 2, 64, 1, 64, 9 } };
+	static const int64_t parts[][5] = { { 1, 1, 1, 1, 1 }, { 5, 1, 2, 1, 3 }, { 70, 1, 65, 1, 1 },
+		{ 2, 64, 1, 64, 9 } };
 	for (size_t i = 0; i < COUNT(parts); i++) {
 		check(odd, F32, parts[i], 5);
 		check(odd, F16, parts[i], 5);
@@ -297,7 +306,8 @@ static void states_are_those_of_kept_calls_and_zero_at_the_start(void)
 		for (int round = 0; g && round < 2; round++) {
 			keep_start(&a, m.plan);
 			keep_start(&b, m.plan);
-			const vn_taps ta = { .want = want, .rows = VN_ROWS_ALL, .sink = keep_sink(&a) }, tb = { .want = want, .rows = VN_ROWS_ALL, .sink = keep_sink(&b) };
+			const vn_taps ta = { .want = want, .rows = VN_ROWS_ALL, .sink = keep_sink(&a) },
+				tb = { .want = want, .rows = VN_ROWS_ALL, .sink = keep_sink(&b) };
 			forward(g, ids, 9, NULL);
 			forward(g, ids + 9, 5, &ta);
 			vn_gpu_reset(g);
@@ -326,14 +336,18 @@ static void a_rule_or_a_width_without_a_shader_is_refused_by_name(void)
 	const gdn large = { .D = 4, .nk = 1, .nv = 1, .dk = 257, .dv = 2, .J = 2 };
 
 	model_start(&m, gdn_plan(large), VN_F16);
-	CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &(vn_gpu_options){ .policy = F16, .device = devices_[0].index }, &g, &err), VN_ERR_UNSUPPORTED);
+	CU_ASSERT_EQUAL(
+		vn_gpu_create(m.plan, m.weight, &(vn_gpu_options) { .policy = F16, .device = devices_[0].index }, &g, &err),
+		VN_ERR_UNSUPPORTED);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "layer0.gdn_core"));
 	model_stop(&m);
 	for (int i = 0; i < 2; i++) {
 		model_start(&m, gdn_plan(odd), VN_F16);
 		const char *name = i ? "layer0.gdn_v" : "layer0.gdn_q";
 		m.plan->value[vn_plan_find(m.plan, name)].wide = i;
-		CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &(vn_gpu_options){ .policy = F16, .device = devices_[0].index }, &g, &err), VN_ERR_UNSUPPORTED);
+		CU_ASSERT_EQUAL(
+			vn_gpu_create(m.plan, m.weight, &(vn_gpu_options) { .policy = F16, .device = devices_[0].index }, &g, &err),
+			VN_ERR_UNSUPPORTED);
 		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, name));
 		model_stop(&m);
 	}
@@ -345,8 +359,10 @@ int main(void)
 		{ "every op is right for any number of tokens", every_op_is_right_for_any_number_of_tokens },
 		{ "every op is right for any heads and taps", every_op_is_right_for_any_heads_and_taps },
 		{ "every op goes on from the states of earlier calls", every_op_goes_on_from_the_states_of_earlier_calls },
-		{ "states are those of kept calls and zero at the start", states_are_those_of_kept_calls_and_zero_at_the_start },
-		{ "a rule or a width without a shader is refused by name", a_rule_or_a_width_without_a_shader_is_refused_by_name },
+		{ "states are those of kept calls and zero at the start",
+		  states_are_those_of_kept_calls_and_zero_at_the_start },
+		{ "a rule or a width without a shader is refused by name",
+		  a_rule_or_a_width_without_a_shader_is_refused_by_name },
 		CU_TEST_INFO_NULL,
 	};
 	return run_gpu_suite("gpu gdn", tests);

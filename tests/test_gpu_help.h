@@ -145,8 +145,10 @@ static inline vn_plan *block_plan(shape_of s)
 		vn_plan_layer(b, l);
 		vn_plan_name(b, x, VN_POINT_INPUT);
 		int h = vn_plan_rms_norm(b, x, weight2(b, "norm1", l, s.D, 0), 1e-6, VN_POINT_ATTN_NORM);
-		int q = vn_plan_linear(b, h, weight2(b, "q", l, s.H * s.K, s.D), weight2(b, "qb", l, s.H * s.K, 0), s.H, VN_POINT_Q_PROJ);
-		int k = vn_plan_linear(b, h, weight2(b, "k", l, s.G * s.K, s.D), weight2(b, "kb", l, s.G * s.K, 0), s.G, VN_POINT_K_PROJ);
+		int q = vn_plan_linear(b, h, weight2(b, "q", l, s.H * s.K, s.D), weight2(b, "qb", l, s.H * s.K, 0), s.H,
+		                       VN_POINT_Q_PROJ);
+		int k = vn_plan_linear(b, h, weight2(b, "k", l, s.G * s.K, s.D), weight2(b, "kb", l, s.G * s.K, 0), s.G,
+		                       VN_POINT_K_PROJ);
 		int v = vn_plan_linear(b, h, weight2(b, "v", l, s.G * s.K, s.D), -1, s.G, VN_POINT_V_PROJ);
 		if (s.q_norm) {
 			q = vn_plan_rms_norm(b, q, weight2(b, "qn", l, s.K, 0), 1e-6, VN_POINT_Q_NORM);

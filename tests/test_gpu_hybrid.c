@@ -73,7 +73,8 @@ static void same_run(const vn_plan *p, keep *a, keep *b)
 {
 	bool *want = want_all(p, true);
 	for (int v = 0; v < p->n_values; v++)
-		if (want[v] && (a->v[v].n != b->v[v].n || (a->v[v].n && memcmp(a->v[v].x, b->v[v].x, a->v[v].n * sizeof(float)) != 0)))
+		if (want[v] &&
+		    (a->v[v].n != b->v[v].n || (a->v[v].n && memcmp(a->v[v].x, b->v[v].x, a->v[v].n * sizeof(float)) != 0)))
 			printf("\n  %s differs\n", p->value[v].name);
 	CU_ASSERT_EQUAL(different(a, b, want), 0);
 	CU_ASSERT_EQUAL(a->n_order, b->n_order);
@@ -221,7 +222,8 @@ static void a_forced_node_changes_what_is_behind_it_alone(void)
 /* Rounded where a value changes sides: both engines, mixed in the same way, agree as well as in one precision. */
 static void precisions_may_be_mixed(void)
 {
-	static const char *const precise[] = { "f32@layer0.*", "f32@layer{1,2}.{q,k,gate}_proj", "f32@layer1.attn_residual", "f16@layer0.v_proj" };
+	static const char *const precise[] = { "f32@layer0.*", "f32@layer{1,2}.{q,k,gate}_proj", "f32@layer1.attn_residual",
+		"f16@layer0.v_proj" };
 	for (size_t f = 0; f < COUNT(family); f += 2) {
 		vn_model *m = load(family[f]);
 		for (int d = 0; d < n_devices_; d++) {

@@ -22,7 +22,8 @@ static any open_engine(const vn_plan *p, const vn_tensor *weights, vn_policy pol
 static vn_ref *reference(const subject *s, vn_policy policy)
 {
 	vn_ref *r = NULL;
-	CU_ASSERT_EQUAL_FATAL(vn_ref_create(s->plan, s->weights, &(vn_ref_options){ .policy = policy, .threads = 2 }, &r, NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(
+		vn_ref_create(s->plan, s->weights, &(vn_ref_options) { .policy = policy, .threads = 2 }, &r, NULL), VN_OK);
 	return r;
 }
 
@@ -45,7 +46,8 @@ static void sixty_four_steps_on(const subject *s)
 	vn_ref        *r[2] = { reference(s, IN_F32), reference(s, IN_F16) };
 	seen           gpu = see_nothing(s->plan), ref[2] = { see_nothing(s->plan), see_nothing(s->plan) };
 	bool          *want = choice(s->plan, "*");
-	double        *err = calloc((size_t)s->plan->n_values, sizeof *err), *floor_ = calloc((size_t)s->plan->n_values, sizeof *floor_);
+	double        *err = calloc((size_t)s->plan->n_values, sizeof *err),
+		   *floor_ = calloc((size_t)s->plan->n_values, sizeof *floor_);
 	double         worst = 0.0;
 	vn_error       why;
 

@@ -51,7 +51,8 @@ static void every_op_is_right_for_any_heads_and_windows(void)
 
 static void every_op_is_right_behind_earlier_tokens(void)
 {
-	static const struct { int64_t past, tokens; } of[] = { { 1, 1 }, { 5, 1 }, { 70, 3 }, { 17, 65 }, { 63, 1 }, { 64, 64 } };
+	static const struct { int64_t past, tokens; } of[] = { { 1, 1 }, { 5, 1 }, { 70, 3 }, { 17, 65 }, { 63, 1 },
+		{ 64, 64 } };
 	shape_of s = odd;
 	for (size_t i = 0; i < COUNT(of); i++) {
 		s.window = i % 2 ? 9 : 0;
@@ -63,7 +64,8 @@ static void every_op_is_right_behind_earlier_tokens(void)
 /* Rows of four, several tiles in each direction, and some left over. */
 static void linear_is_right_in_fours_and_in_many_tiles(void)
 {
-	const shape_of s = { .layers = 1, .D = 132, .H = 4, .G = 1, .K = 33, .F = 196, .V = 333, .context = 256, .rotary = 32 };
+	const shape_of s = { .layers = 1, .D = 132, .H = 4, .G = 1, .K = 33, .F = 196, .V = 333, .context = 256,
+		.rotary = 32 };
 	check(s, F32, 0, 130);
 	check(s, F16, 0, 130);
 	check(s, ACC16, 0, 40);
@@ -102,7 +104,8 @@ static void elementwise(int T, int D)
 			bool    *want = want_all(m.plan, true);
 			int32_t *ids = some_ids(T, V);
 			vn_taps  taps = { .want = want, .sink = keep_sink(&k) };
-			vn_gpu  *g = engine(&m, (vn_gpu_options){ .policy = policy, .device = devices_[d].index, .validate = true });
+			vn_gpu  *g = engine(&m,
+			                    (vn_gpu_options) { .policy = policy, .device = devices_[d].index, .validate = true });
 			if (g && forward(g, ids, T, &taps) == VN_OK)
 				for (int v = 0; v < m.plan->n_values; v++)
 					CU_ASSERT_EQUAL(wrong(&m, &k, v, policy, ids, 0, T), 0);
@@ -184,7 +187,8 @@ static void a_store_rounds_once_to_nearest_bit_for_bit(void)
 					const float p = fmaf(x[i], x[j], 0.0f), q = x[i] + x[j]; /* the shader adds to a sum of 0 */
 					bad_product += other_than_half_of(k.v[product].x[i * N + j], p);
 					bad_sum += other_than_half_of(k.v[sum].x[i * N + j], q);
-					ties += fabs((double)p - (double)vn_f16_to_f32(vn_f32_to_f16(p))) == 0.5 * vn_dtype_ulp(VN_F16, (double)p);
+					ties += fabs((double)p - (double)vn_f16_to_f32(vn_f32_to_f16(p))) ==
+					        0.5 * vn_dtype_ulp(VN_F16, (double)p);
 				}
 		CU_ASSERT_EQUAL(bad_product, 0);
 		CU_ASSERT_EQUAL(bad_sum, 0);
@@ -257,7 +261,8 @@ static void a_nan_reaches_later_tokens_and_no_earlier_one(void)
 		vn_taps taps = { .want = want, .sink = keep_sink(&k) };
 		vn_gpu *g = engine(&m, (vn_gpu_options){ .policy = F16, .device = devices_[d].index });
 		if (g && forward(g, ids, T, &taps) == VN_OK) {
-			const kept *logits = &k.v[vn_plan_find(m.plan, "logits")], *probs = &k.v[vn_plan_find(m.plan, "layer0.attn_probs")];
+			const kept *logits = &k.v[vn_plan_find(m.plan, "logits")],
+					   *probs = &k.v[vn_plan_find(m.plan, "layer0.attn_probs")];
 			int early = 0, late = 0;
 			for (int i = 0; i < T * s.V; i++) {
 				early += i / s.V < bad && !isfinite(logits->x[i]);

@@ -20,7 +20,8 @@ static vn_gpu_options paged(int d, vn_policy policy, int block, uint64_t scatter
 
 static const shape_of shapes[] = {
 	{ .layers = 2, .D = 44, .H = 6, .G = 2, .K = 10, .F = 75, .V = 111, .context = 300, .rotary = 10 },
-	{ .layers = 2, .D = 32, .H = 4, .G = 4, .K = 8, .F = 40, .V = 64, .context = 90, .rotary = 8, .window = 7, .q_norm = 1 },
+	{ .layers = 2, .D = 32, .H = 4, .G = 4, .K = 8, .F = 40, .V = 64, .context = 90, .rotary = 8, .window = 7,
+	  .q_norm = 1 },
 	{ .layers = 1, .D = 64, .H = 5, .G = 1, .K = 33, .F = 96, .V = 99, .context = 512, .rotary = 32 },
 };
 
@@ -159,7 +160,8 @@ static void blocks_of_another_prompt_give_the_same_bits(void)
 		vn_gpu *fresh = engine(&m, paged(d, F16, 4, 0)), *used = engine(&m, paged(d, F16, 4, 0));
 		keep_start(&a, m.plan);
 		keep_start(&b, m.plan);
-		const vn_taps taps_a = { .want = want, .sink = keep_sink(&a) }, taps_b = { .want = want, .sink = keep_sink(&b) };
+		const vn_taps taps_a = { .want = want, .sink = keep_sink(&a) },
+			taps_b = { .want = want, .sink = keep_sink(&b) };
 		forward(fresh, ids, T, &taps_a);
 		forward(used, ids + 30, 70, NULL);
 		vn_gpu_reset(used);

@@ -8,7 +8,8 @@
 
 static const shape_of tiny = { .layers = 1, .D = 8, .H = 1, .G = 1, .K = 8, .F = 8, .V = 8, .context = 8 };
 
-static const vn_kernel coops[] = { VN_K_COOP_8X8, VN_K_COOP_8X4, VN_K_COOP_4X4, VN_K_COOP_2X4, VN_K_COOP_2X2, VN_K_COOP_1X2 };
+static const vn_kernel coops[] = { VN_K_COOP_8X8, VN_K_COOP_8X4, VN_K_COOP_4X4, VN_K_COOP_2X4, VN_K_COOP_2X2,
+	VN_K_COOP_1X2 };
 
 typedef struct bench_ {
 	vn_plan   *plan;
@@ -98,7 +99,8 @@ static void fill(bench *b, vn_buffer *to, const float *x, int64_t n)
 	vn_from_f32(to->map, b->dtype, x, (size_t)n);
 }
 
-/* Numbers that are not the exact sum rounded once; or that lie between the rows of y and were written. -1: it did not run. */
+/* Numbers that are not the exact sum rounded once; or that lie between the rows of y and were written. -1:
+ * it did not run. */
 static int64_t wrong_of(bench *b, vn_way way, const product *p)
 {
 	enum { X, W, B, Y, SUMS, N_BUFFERS };
@@ -110,8 +112,12 @@ static int64_t wrong_of(bench *b, vn_way way, const product *p)
 	int64_t    bad = -1;
 
 	for (int i = 0; i < N_BUFFERS && !st; i++)
-		st = vn_buffer_create(&b->d, &buf[i], i == SUMS ? VN_ON_DEVICE : i == Y ? VN_FOR_READBACK : VN_FOR_UPLOAD,
-		                      i == SUMS ? vn_product_sums(way, p->T, p->M) : (VkDeviceSize)size[i] * b->element, i != SUMS, name[i], &err);
+		st = vn_buffer_create(&b->d, &buf[i],
+		                      i == SUMS ? VN_ON_DEVICE
+		                      : i == Y  ? VN_FOR_READBACK
+		                                : VN_FOR_UPLOAD,
+		                      i == SUMS ? vn_product_sums(way, p->T, p->M) : (VkDeviceSize)size[i] * b->element,
+		                      i != SUMS, name[i], &err);
 	if (!st) {
 		for (int i = X; i <= Y; i++)
 			memset((char *)buf[i].map - VN_ZONE, 0xFF, buf[i].total);
@@ -122,9 +128,21 @@ static int64_t wrong_of(bench *b, vn_way way, const product *p)
 	}
 	if (!st) {
 		const int i = b->e.cur;
-		vn_product_encode(&b->e, way, &(vn_product){ .x = &buf[X], .w = &buf[W], .b = p->bias ? &buf[B] : NULL, .y = &buf[Y], .sums = &buf[SUMS],
-			.at = { .x = buf[X].address, .w = buf[W].address, .b = p->bias ? buf[B].address : 0, .y = buf[Y].address, .T = (uint32_t)p->T,
-				.M = (uint32_t)p->M, .N = (uint32_t)p->N, .y_stride = (uint32_t)p->stride } }, b->element);
+		vn_product_encode(&b->e, way,
+		                  &(vn_product) { .x = &buf[X],
+		                                  .w = &buf[W],
+		                                  .b = p->bias ? &buf[B] : NULL,
+		                                  .y = &buf[Y],
+		                                  .sums = &buf[SUMS],
+		                                  .at = { .x = buf[X].address,
+		                                          .w = buf[W].address,
+		                                          .b = p->bias ? buf[B].address : 0,
+		                                          .y = buf[Y].address,
+		                                          .T = (uint32_t)p->T,
+		                                          .M = (uint32_t)p->M,
+		                                          .N = (uint32_t)p->N,
+		                                          .y_stride = (uint32_t)p->stride } },
+		                  b->element);
 		if (!(st = vn_encode_submit(&b->e, &err)))
 			st = vn_encode_wait(&b->e, i, &err);
 	}
@@ -134,11 +152,13 @@ static int64_t wrong_of(bench *b, vn_way way, const product *p)
 		vn_to_f32(got, buf[Y].map, b->dtype, (size_t)size[Y]);
 		for (int64_t t = 0; t < p->T; t++) {
 			vn_from_f64((char *)want, b->dtype, &p->y[t * p->M], (size_t)p->M);
-			bad += memcmp((char *)buf[Y].map + (size_t)(t * p->stride) * b->element, want, (size_t)p->M * b->element) != 0;
+			bad += memcmp((char *)buf[Y].map + (size_t)(t * p->stride) * b->element, want, (size_t)p->M * b->element) !=
+			       0;
 			for (int64_t m = p->M; m < p->stride; m++)
 				bad += !isnan(got[t * p->stride + m]); /* the poison */
 		}
-		for (const unsigned char *z = (unsigned char *)buf[Y].map + buf[Y].size; z < (unsigned char *)buf[Y].map - VN_ZONE + buf[Y].total; z++)
+		for (const unsigned char *z = (unsigned char *)buf[Y].map + buf[Y].size;
+		     z < (unsigned char *)buf[Y].map - VN_ZONE + buf[Y].total; z++)
 			bad += *z != 0xFF;
 		free(want);
 		free(got);
@@ -156,16 +176,19 @@ static void expect_right(bench *b, vn_way way, const product *p)
 
 	CU_ASSERT_EQUAL(bad, 0);
 	if (bad)
-		printf("\n  %s, %d shares: %lld x %lld x %lld, rows %lld apart%s: %lld rows or numbers are wrong\n", vn_kernel_name(way.kernel), way.shares,
-		       (long long)p->T, (long long)p->M, (long long)p->N, (long long)p->stride, p->bias ? ", bias" : "", (long long)bad);
+		printf("\n  %s, %d shares: %lld x %lld x %lld, rows %lld apart%s: %lld rows or numbers are wrong\n",
+		       vn_kernel_name(way.kernel), way.shares, (long long)p->T, (long long)p->M, (long long)p->N,
+		       (long long)p->stride, p->bias ? ", bias" : "", (long long)bad);
 }
 
 /* ---- the cases --------------------------------------------------------------------------------- */
 
 /* Tokens and columns on both sides of tiles, inputs on both sides of panels (64 and 128), rows that no 16 bytes fit. */
 static const struct { int64_t T, M, N, pad; } odd_sizes[] = {
-	{ 2, 1, 8, 0 },      { 15, 31, 64, 0 },   { 16, 32, 128, 0 },   { 17, 33, 136, 0 },  { 31, 40, 72, 3 },   { 33, 64, 256, 8 },
-	{ 64, 65, 120, 0 },  { 65, 127, 200, 1 }, { 127, 128, 384, 0 }, { 129, 136, 64, 8 }, { 130, 257, 88, 0 }, { 200, 130, 1016, 6 },
+	{ 2, 1, 8, 0 },      { 15, 31, 64, 0 },   { 16, 32, 128, 0 },   { 17, 33, 136, 0 },  { 31, 40, 72, 3 },
+	  { 33, 64, 256, 8 },
+	{ 64, 65, 120, 0 },  { 65, 127, 200, 1 }, { 127, 128, 384, 0 }, { 129, 136, 64, 8 }, { 130, 257, 88, 0 },
+	  { 200, 130, 1016, 6 },
 };
 
 static void every_tile_and_share_is_exact(void)
@@ -177,7 +200,8 @@ static void every_tile_and_share_is_exact(void)
 		if (b.good && !b.k.side)
 			printf("skipped: device %d has no cooperative matrices ", devices_[d].index);
 		for (size_t i = 0; b.good && b.k.side && i < COUNT(odd_sizes); i++) {
-			product p = make(odd_sizes[i].T, odd_sizes[i].M, odd_sizes[i].N, odd_sizes[i].M + odd_sizes[i].pad, i % 2, -2);
+			product p = make(odd_sizes[i].T, odd_sizes[i].M, odd_sizes[i].N, odd_sizes[i].M + odd_sizes[i].pad, i % 2,
+			                 -2);
 			for (size_t k = 0; k < COUNT(coops); k++)
 				for (int shares = 1; shares <= 5; shares += 1 + shares / 2) /* 1, 2, 4; the last of 5 may be empty */
 					expect_right(&b, (vn_way){ coops[k], shares }, &p);
@@ -227,7 +251,8 @@ static void subnormal_halves_count(void)
 /* Rows that can be read 16 bytes at a time, and rows that cannot. */
 static void the_plain_kernels_are_exact(void)
 {
-	static const struct { int64_t M, N; } of[] = { { 1, 1 }, { 3, 7 }, { 8, 64 }, { 33, 100 }, { 70, 132 }, { 129, 520 }, { 9, 4868 } };
+	static const struct { int64_t M, N; } of[] = { { 1, 1 }, { 3, 7 }, { 8, 64 }, { 33, 100 }, { 70, 132 },
+		{ 129, 520 }, { 9, 4868 } };
 	static const vn_kernel plain[] = { VN_K_LINEAR_128X64, VN_K_LINEAR_64X64, VN_K_LINEAR_32X32, VN_K_LINEAR_16X64 };
 
 	for (int d = 0; d < n_devices_; d++)
@@ -249,16 +274,19 @@ static void the_plain_kernels_are_exact(void)
 		}
 }
 
-/* What the engine chooses: never what it lacks, whole where a share would be empty, the same for any part of a product. */
+/* What the engine chooses: never what it lacks, whole where a share would be empty, the same for any part
+ * of a product. */
 static void the_way_is_one_that_the_device_has(void)
 {
-	static const int64_t T[] = { 1, 2, 16, 17, 64, 128, 129, 512, 2048, 100000 }, M[] = { 1, 128, 896, 4864, 151936 }, N[] = { 1, 64, 100, 896, 4864, 14336 };
+	static const int64_t T[] = { 1, 2, 16, 17, 64, 128, 129, 512, 2048, 100000 }, M[] = { 1, 128, 896, 4864, 151936 },
+		N[] = { 1, 64, 100, 896, 4864, 14336 };
 
 	for (int side = 0; side <= 16; side += 8)
 		for (size_t t = 0; t < COUNT(T); t++)
 			for (size_t m = 0; m < COUNT(M); m++)
 				for (size_t n = 0; n < COUNT(N); n++) {
-					const vn_way way = vn_product_way(&(vn_kernels){ .side = side, .float_sums = side != 0 }, T[t], M[m], N[n]);
+					const vn_way way = vn_product_way(&(vn_kernels) { .side = side, .float_sums = side != 0 }, T[t],
+					                                  M[m], N[n]);
 					const bool   coop = way.kernel >= VN_K_COOP_8X8 && way.kernel <= VN_K_COOP_1X2;
 					CU_ASSERT_EQUAL(coop, side > 0 && T[t] > 1 && N[n] % 8 == 0);
 					CU_ASSERT_EQUAL(way.kernel == VN_K_LINEAR_VEC, T[t] == 1);

@@ -27,7 +27,8 @@ static void ref_run(const model *m, vn_policy policy, const bool *want, int64_t 
 	vn_error err = { "" };
 	keep_start(k, m->plan);
 	vn_taps taps = { .want = want, .sink = keep_sink(k) };
-	CU_ASSERT_EQUAL_FATAL(vn_ref_create(m->plan, m->weight, &(vn_ref_options){ .policy = policy, .threads = 1 }, &r, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(
+		vn_ref_create(m->plan, m->weight, &(vn_ref_options) { .policy = policy, .threads = 1 }, &r, &err), VN_OK);
 	CU_ASSERT_EQUAL(vn_ref_forward(r, ids, tokens, &taps, &err), VN_OK);
 	vn_ref_destroy(r);
 	free(ids);
@@ -243,7 +244,8 @@ static void rows_outside_the_call_are_not_handed_over(void)
 
 /* ---- one pass ------------------------------------------------------------------------- */
 
-/* The device works on the first part while the second is recorded; node by node, with a wait behind each, nothing overlaps. */
+/* The device works on the first part while the second is recorded; node by node, with a wait behind each,
+ * nothing overlaps. */
 static void a_long_pass_goes_in_two_parts_to_the_same_bits(void)
 {
 	shape_of long_ = small;
@@ -264,7 +266,9 @@ static void a_long_pass_goes_in_two_parts_to_the_same_bits(void)
 		keep_start(&by_node, m.plan);
 		for (int call = 0; call < 2; call++) {
 			forward(g, ids + call * TOKENS, TOKENS, &(vn_taps){ .want = want, .sink = keep_sink(&at_once) });
-			CU_ASSERT_EQUAL(vn_gpu_begin(h, ids + call * TOKENS, TOKENS, &(vn_taps){ .want = want, .sink = keep_sink(&by_node) }, &err), VN_OK);
+			CU_ASSERT_EQUAL(vn_gpu_begin(h, ids + call * TOKENS, TOKENS,
+			                             &(vn_taps) { .want = want, .sink = keep_sink(&by_node) }, &err),
+			                VN_OK);
 			for (int n = 0; n < m.plan->n_nodes; n++) {
 				CU_ASSERT_EQUAL(vn_gpu_run(h, n, n + 1, &err), VN_OK);
 				CU_ASSERT_EQUAL(vn_gpu_flush(h, &err), VN_OK);
@@ -352,7 +356,8 @@ static void memory_of_values_is_used_again(void)
 
 /* Node `name` elsewhere, the rest on the device, then two more tokens all on the
  * device. own: elsewhere is the device, in an earlier run; else libref's eval. */
-static void hybrid(const model *m, int d, const char *name, const keep *whole, bool own, int64_t staging, bool guard, keep *k)
+static void hybrid(const model *m, int d, const char *name, const keep *whole, bool own, int64_t staging, bool guard,
+                   keep *k)
 {
 	const vn_plan  *p = m->plan;
 	const int       out = vn_plan_find(p, name);
@@ -411,7 +416,8 @@ static void hybrid(const model *m, int d, const char *name, const keep *whole, b
 
 static void a_node_may_be_computed_elsewhere(void)
 {
-	static const char *const name[] = { "layer1.up_proj", "layer1.attn_out", "layer2.q_rope", "layer1.attn_context", "embed" };
+	static const char *const name[] = { "layer1.up_proj", "layer1.attn_out", "layer2.q_rope", "layer1.attn_context",
+		"embed" };
 	for (int d = 0; d < n_devices_; d++) {
 		model m;
 		keep  whole, ref, floor_;
@@ -542,10 +548,12 @@ int main(void)
 		{ "f32 is within 1e-5 of the reference", f32_is_within_1e5_of_the_reference },
 		{ "f16 is within four floors", f16_is_within_four_floors },
 		{ "half sums are within four floors", half_sums_are_within_four_floors },
-		{ "a prompt cut in two calls gives the same to rounding", a_prompt_cut_in_two_calls_gives_the_same_to_rounding },
+		{ "a prompt cut in two calls gives the same to rounding",
+		  a_prompt_cut_in_two_calls_gives_the_same_to_rounding },
 		{ "taps do not change a bit of the logits", taps_do_not_change_a_bit_of_the_logits },
 		{ "two runs give the same bits", two_runs_give_the_same_bits },
-		{ "a tiny staging buffer gives the same bits as a large one", a_tiny_staging_buffer_gives_the_same_bits_as_a_large_one },
+		{ "a tiny staging buffer gives the same bits as a large one",
+		  a_tiny_staging_buffer_gives_the_same_bits_as_a_large_one },
 		{ "selected rows are the rows of the whole", selected_rows_are_the_rows_of_the_whole },
 		{ "rows outside the call are not handed over", rows_outside_the_call_are_not_handed_over },
 		{ "a long pass goes in two parts, to the same bits", a_long_pass_goes_in_two_parts_to_the_same_bits },

@@ -321,7 +321,8 @@ static void an_interrupted_call_leaves_the_position(void)
 		vn_gpu *g = engine(&m, o);
 		for (size_t i = 0; i < COUNT(limit); i++) {
 			p = (patience){ 0, limit[i] };
-			CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, 7, NULL, &err), limit[i] < m.plan->n_nodes ? VN_ERR_INTERRUPTED : VN_OK);
+			CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, 7, NULL, &err),
+			                limit[i] < m.plan->n_nodes ? VN_ERR_INTERRUPTED : VN_OK);
 			CU_ASSERT_TRUE(limit[i] < m.plan->n_nodes ? p.asked == limit[i] + 1 : p.asked >= m.plan->n_nodes);
 		}
 		CU_ASSERT_STRING_EQUAL(err.text, "interrupted");
@@ -387,7 +388,8 @@ static void weights_too_large_for_half_are_counted(void)
  * middle, and goes to the even one below. */
 static void weights_in_double_are_rounded_once_and_counted(void)
 {
-	static const double x[] = { 1.0 + 0x1p-11 + 0x1p-40, -1.0 - 0x1p-11 - 0x1p-40, 1.0 + 0x3p-11 - 0x1p-40, 65519.9999999,
+	static const double x[] = { 1.0 + 0x1p-11 + 0x1p-40, -1.0 - 0x1p-11 - 0x1p-40, 1.0 + 0x3p-11 - 0x1p-40,
+		65519.9999999,
 	                            65520.0, 1e300, -1e39, INFINITY, NAN, 0x1p-25 + 0x1p-60, -0.0 };
 	enum { D = COUNT(x) };
 	for (int d = 0; d < n_devices_; d++)
@@ -399,7 +401,8 @@ static void weights_in_double_are_rounded_once_and_counted(void)
 			vn_error       err = { "" };
 			vn_facts       facts = { 0 };
 			vn_gpu_options o = on(d, half ? F16 : F32);
-			const vn_tensor w = { .dtype = VN_F64, .shape = { .rank = 2, .dim = { 1, D } }, .data = (void *)(uintptr_t)x };
+			const vn_tensor w = { .dtype = VN_F64, .shape = { .rank = 2, .dim = { 1, D } },
+				.data = (void *)(uintptr_t)x };
 			uint16_t h[D];
 			float    expect[D];
 			vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]){ 1, D }), VN_POINT_EMBED);
@@ -428,7 +431,8 @@ static void weights_in_double_are_rounded_once_and_counted(void)
  * outputs are more than a device need start at once. */
 static void weights_arrive_the_same_through_an_upload_buffer(void)
 {
-	const shape_of s = { .layers = 1, .D = 32, .H = 2, .G = 1, .K = 8, .F = 40, .V = 300000, .context = 4, .rotary = 8 };
+	const shape_of s = { .layers = 1, .D = 32, .H = 2, .G = 1, .K = 8, .F = 40, .V = 300000, .context = 4,
+		.rotary = 8 };
 	for (int d = 0; d < n_devices_; d++)
 		for (int guard = 0; guard < 2; guard++) {
 			model m;
@@ -447,6 +451,72 @@ static void weights_arrive_the_same_through_an_upload_buffer(void)
 			free(want);
 			model_stop(&m);
 		}
+}
+
+/* Two matrices that are turned over: rows of 40 numbers, and of 300. */
+static vn_plan *turned_plan(void)
+{
+	vn_builder *b = vn_plan_begin(1, 211, 700);
+	vn_plan    *p = NULL;
+	vn_error    err = { "" };
+
+	int x = vn_plan_embed(b, weight2(b, "e", 99, 211, 40), VN_POINT_EMBED);
+	vn_plan_layer(b, 0);
+	x = vn_plan_conv1d(b, x, weight2(b, "up", 0, 40, 300), -1, 0, VN_POINT_UP_PROJ);
+	vn_plan_conv1d(b, x, weight2(b, "down", 0, 300, 30), -1, 0, VN_POINT_DOWN_PROJ);
+	if (vn_plan_finish(b, &p, &err))
+		printf("\n  plan: %s\n", err.text);
+	return p;
+}
+
+/* In pieces of 256 numbers, of which a few fit into the upload buffer. */
+static void weights_arrive_the_same_in_any_pieces(void)
+{
+	const VkDeviceSize upload = vn_weights_upload;
+	const int64_t      panel = vn_weights_panel;
+	for (int d = 0; d < n_devices_; d++)
+		for (int i = 0; i < 4; i++) {
+			model m;
+			keep  a, b;
+			model_start(&m, i & 1 ? turned_plan() : block_plan(small), VN_F32);
+			bool *want = want_all(m.plan, false);
+			gpu_run(&m, on(d, F16), want, VN_ROWS_ALL, T, 1, &a);
+			vn_device_hide_memory = i & 2;
+			vn_weights_panel = 256;
+			vn_weights_upload = 2048;
+			vn_gpu_options o = on(d, F16);
+			o.threads = 3;
+			gpu_run(&m, o, want, VN_ROWS_ALL, T, 1, &b);
+			vn_device_hide_memory = false;
+			vn_weights_panel = panel;
+			vn_weights_upload = upload;
+			CU_ASSERT_EQUAL(different(&a, &b, want), 0);
+			keep_stop(&a);
+			keep_stop(&b);
+			free(want);
+			model_stop(&m);
+		}
+}
+
+static bool at_once(void *ctx)
+{
+	(void)ctx;
+	return true;
+}
+
+static void loading_can_be_interrupted(void)
+{
+	for (int d = 0; d < n_devices_; d++) {
+		model          m;
+		vn_gpu        *g = NULL;
+		vn_error       err = { "" };
+		vn_gpu_options o = on(d, F16);
+		model_start(&m, block_plan(small), VN_F16);
+		o.stop = at_once;
+		CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_ERR_INTERRUPTED);
+		CU_ASSERT_PTR_NULL(g);
+		model_stop(&m);
+	}
 }
 
 static void the_environment_names_a_device(void)
@@ -484,8 +554,9 @@ static void a_device_that_lacks_something_says_what(void)
 	a.shared_bytes = 16384;
 	a.lanes = 64;
 	vn_abilities_missing(&a, text);
-	CU_ASSERT_STRING_EQUAL(text, "16-bit storage (storageBuffer16BitAccess), buffer device addresses (bufferDeviceAddress), "
-	                             "synchronization2, compute queue, 32 KiB of shared memory, workgroups of 128");
+	CU_ASSERT_STRING_EQUAL(text, "16-bit storage (storageBuffer16BitAccess), buffer device addresses "
+	                             "(bufferDeviceAddress), synchronization2, compute queue, 32 KiB of shared memory, "
+	                             "workgroups of 128");
 	a.api = VK_API_VERSION_1_2;
 	vn_abilities_missing(&a, text);
 	CU_ASSERT_STRING_EQUAL(text, "Vulkan 1.3");
@@ -543,8 +614,9 @@ static void a_plan_without_an_experiment_has_no_shader_of_one(void)
 	model_stop(&m);
 }
 
-static VkResult VKAPI_CALL no_pipelines(VkDevice device, VkPipelineCache cache, uint32_t n, const VkComputePipelineCreateInfo *info,
-                                        const VkAllocationCallbacks *memory, VkPipeline *pipeline)
+static VkResult VKAPI_CALL no_pipelines(VkDevice device, VkPipelineCache cache, uint32_t n,
+                                        const VkComputePipelineCreateInfo *info, const VkAllocationCallbacks *memory,
+                                        VkPipeline *pipeline)
 {
 	(void)device, (void)cache, (void)n, (void)info, (void)memory, (void)pipeline;
 	return VK_ERROR_OUT_OF_HOST_MEMORY;
@@ -579,7 +651,8 @@ int main(void)
 		{ "a plan without an experiment has no shader of one", a_plan_without_an_experiment_has_no_shader_of_one },
 		{ "a value that was never written is named", a_value_that_was_never_written_is_named },
 		{ "a value that was overrun is named", a_value_that_was_overrun_is_named },
-		{ "a sink that fails ends the run and leaves the position", a_sink_that_fails_ends_the_run_and_leaves_the_position },
+		{ "a sink that fails ends the run and leaves the position",
+		  a_sink_that_fails_ends_the_run_and_leaves_the_position },
 		{ "bad calls are refused and change nothing", bad_calls_are_refused_and_change_nothing },
 		{ "an interrupted call leaves the position", an_interrupted_call_leaves_the_position },
 		{ "every gap between weights is watched", every_gap_between_weights_is_watched },
@@ -592,6 +665,8 @@ int main(void)
 		{ "weights too large for half are counted", weights_too_large_for_half_are_counted },
 		{ "weights in double are rounded once and counted", weights_in_double_are_rounded_once_and_counted },
 		{ "weights arrive the same through an upload buffer", weights_arrive_the_same_through_an_upload_buffer },
+		{ "weights arrive the same in any pieces", weights_arrive_the_same_in_any_pieces },
+		{ "loading can be interrupted", loading_can_be_interrupted },
 		{ "the environment names a device", the_environment_names_a_device },
 		{ "a device that lacks something says what", a_device_that_lacks_something_says_what },
 		{ "a bad pipeline cache is ignored", a_bad_pipeline_cache_is_ignored },

@@ -129,7 +129,8 @@ static void truth(const model *m, const keep *k, int value, const int32_t *ids, 
 			for (int64_t d = 0; d < N; d++)
 				var += pow((double)x[d] - mean, 2) / (double)N;
 			for (int64_t d = 0; d < N; d++) {
-				const double w = (double)weight_of(m, n->w[0])[d], plus = n->w[1] < 0 ? 0.0 : (double)weight_of(m, n->w[1])[d];
+				const double w = (double)weight_of(m, n->w[0])[d],
+							 plus = n->w[1] < 0 ? 0.0 : (double)weight_of(m, n->w[1])[d];
 				const double root = sqrt(var + n->c.norm.eps);
 				y[g + d] = w * ((double)x[d] - mean) / root + plus;
 				size[g + d] = fabs(w) * most / root + fabs(plus);
@@ -152,7 +153,8 @@ static void truth(const model *m, const keep *k, int value, const int32_t *ids, 
 			y[o] = bias;
 			size[o] = fabs(bias);
 			for (int64_t d = 0; d < N; d++) {
-				const double p = (double)a->x[row * N + d] * (double)weight_of(m, n->w[0])[over ? d * width + o : o * N + d];
+				const double p = (double)a->x[row * N + d] *
+				                 (double)weight_of(m, n->w[0])[over ? d * width + o : o * N + d];
 				y[o] += p;
 				size[o] += fabs(p);
 			}
@@ -169,7 +171,8 @@ static void truth(const model *m, const keep *k, int value, const int32_t *ids, 
 				continue;
 			}
 			const double angle = (double)(freq[i] * (float)row);
-			const double lo = (double)x[i], hi = (double)x[i + R / 2], c = cos(angle) * (double)factor, s = sin(angle) * (double)factor;
+			const double lo = (double)x[i], hi = (double)x[i + R / 2], c = cos(angle) * (double)factor,
+						 s = sin(angle) * (double)factor;
 			y[e] = d < R / 2 ? lo * c - hi * s : hi * c + lo * s;
 			size[e] = fabs(lo) + fabs(hi);
 		}
@@ -244,13 +247,16 @@ static int64_t wrong(const model *m, const keep *k, int value, vn_policy policy,
 			const float *got = keyed ? k->v[value].x + (h * tokens + t) * S : k->v[value].x + (past + t) * width;
 			truth(m, k, value, ids, S, h, past + t, y, size);
 			for (int64_t e = 0; e < width; e++) {
-				const double room = (policy.storage == VN_F16 ? 0.5001 * vn_dtype_ulp(VN_F16, y[e]) : 0.0) + unit * size[e] + 1e-12;
+				const double room = (policy.storage == VN_F16 ? 0.5001 * vn_dtype_ulp(VN_F16, y[e]) : 0.0) +
+				                    unit * size[e] + 1e-12;
 				if (fabs((double)got[e] - y[e]) <= room)
 					continue;
 				if (bad++ == 0)
-					printf("\n  %s %s past %lld tokens %lld: head %lld row %lld element %lld is %.9g, should be %.9g (room %.3g)\n",
-					       vn_policy_name(policy), v->name, (long long)past, (long long)tokens, (long long)h, (long long)t,
-					       (long long)e, (double)got[e], y[e], room);
+					printf(
+						"\n  %s %s past %lld tokens %lld: head %lld row %lld element %lld is %.9g, should be %.9g "
+						"(room %.3g)\n",
+						vn_policy_name(policy), v->name, (long long)past, (long long)tokens, (long long)h, (long long)t,
+						(long long)e, (double)got[e], y[e], room);
 			}
 		}
 	free(size);

@@ -83,9 +83,7 @@ static void threads_get_the_same(void)
 
 int main(void)
 {
-	static CU_TestInfo tests[] = {
-		TEST(two_of_one_text_are_one), TEST(a_text_stays_where_it_is_however_many_come), TEST(a_text_of_any_length_is_kept),
-		TEST(threads_get_the_same), CU_TEST_INFO_NULL
-	};
+	static CU_TestInfo tests[] = { TEST(two_of_one_text_are_one), TEST(a_text_stays_where_it_is_however_many_come),
+		                           TEST(a_text_of_any_length_is_kept), TEST(threads_get_the_same), CU_TEST_INFO_NULL };
 	return run_suite("intern", tests);
 }

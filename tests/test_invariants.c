@@ -7,7 +7,8 @@ static any open_engine(const vn_plan *p, const vn_tensor *weights, vn_policy pol
 {
 	vn_ref *r = NULL;
 
-	CU_ASSERT_EQUAL_FATAL(vn_ref_create(p, weights, &(vn_ref_options){ .policy = policy, .threads = 2 }, &r, NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_ref_create(p, weights, &(vn_ref_options) { .policy = policy, .threads = 2 }, &r, NULL),
+	                      VN_OK);
 	return (any){ r, &vn_ref_ops };
 }
 

@@ -38,7 +38,8 @@ static vn_status answer(void *ctx, const bool *on, bool again, bool *good, vn_er
 
 static vn_status search(fake *f, const bool *const *hint, int n_hints, vn_isolated *x, vn_error *err)
 {
-	return vn_isolate(&(vn_isolate_request){ .n = f->n, .ask = answer, .ctx = f, .hint = hint, .n_hints = n_hints }, x, err);
+	return vn_isolate(&(vn_isolate_request) { .n = f->n, .ask = answer, .ctx = f, .hint = hint, .n_hints = n_hints }, x,
+	                  err);
 }
 
 static vn_isolated isolate(fake *f)
@@ -373,7 +374,8 @@ static void a_component_of_24_layers_costs_at_most_60_runs_and_two_at_most_120(v
 {
 	static const int layers[] = { 1, 2, 4, 8, 12, 24 };
 
-	printf("\n\t%d toggles in %d layers; runs, most and mean\n\t%10s %8s %8s %8s %8s\n", DEEP, LAYERS, "in layers", "one", "", "two", "");
+	printf("\n\t%d toggles in %d layers; runs, most and mean\n\t%10s %8s %8s %8s %8s\n", DEEP, LAYERS, "in layers",
+	       "one", "", "two", "");
 	for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
 		const cost one = cost_of(1, layers[i]), two = cost_of(2, layers[i]);
 		printf("\t%10d %8d %8.1f %8d %8.1f\n", layers[i], one.most, one.sum / one.n, two.most, two.sum / two.n);

@@ -44,7 +44,8 @@ static bool same_lines(char **a, int n, char **b, int m)
 
 static bool same_text(const vn_plan_text *a, const vn_plan_text *b)
 {
-	return same_lines(a->node, a->n_nodes, b->node, b->n_nodes) && same_lines(a->value, a->n_values, b->value, b->n_values) &&
+	return same_lines(a->node, a->n_nodes, b->node, b->n_nodes) &&
+	       same_lines(a->value, a->n_values, b->value, b->n_values) &&
 	       same_lines(a->weight, a->n_weights, b->weight, b->n_weights);
 }
 

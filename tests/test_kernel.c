@@ -96,7 +96,8 @@ static void every_kind_of_processor_gives_the_same_digits(void)
 			vn_score_sums o = { .sum = 0 }, p = { .sum = 0 };
 			plain->scores(f32(r), f32(c), n, y, &o);
 			k->scores(f32(r), f32(c), n, y, &p);
-			CU_ASSERT(o.finite && p.finite && o.max[0] == p.max[0] && o.max[1] == p.max[1] && o.sum == p.sum && o.squares == p.squares);
+			CU_ASSERT(o.finite && p.finite && o.max[0] == p.max[0] && o.max[1] == p.max[1] && o.sum == p.sum &&
+			          o.squares == p.squares);
 		}
 	}
 }

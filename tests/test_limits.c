@@ -85,9 +85,11 @@ static void a_limit_can_be_lifted_again(void)
 
 static void a_limit_goes_by_depth_from_the_first_layer_to_the_last(void)
 {
-	vn_limits *l = parse("version: 1\ndefaults:\n  nmse: { first: 1.0e-6, last: 1.0e-2 }\n"
-	                     "  cosine: { last: 0.99, first: 0.9999 }\n  without_floor: { rmse: { first: 4, last: 1 } }\n"
-	                     "rules: [ { match: layer1.v_proj, nmse: 5, why: w }, { match: layer2.v_proj, nmse: { first: 1, last: 1 }, why: w } ]\n");
+	vn_limits *l = parse(
+		"version: 1\ndefaults:\n  nmse: { first: 1.0e-6, last: 1.0e-2 }\n"
+		"  cosine: { last: 0.99, first: 0.9999 }\n  without_floor: { rmse: { first: 4, last: 1 } }\n"
+		"rules: [ { match: layer1.v_proj, nmse: 5, why: w }, { match: layer2.v_proj, nmse: { first: 1, last: 1 }, why: "
+		"w } ]\n");
 	l->layers = 5;
 	CU_ASSERT_EQUAL(limit_of(l, "embed", VN_PLAIN, VN_M_NMSE).value, 1e-6);
 	CU_ASSERT_EQUAL(limit_of(l, "layer0.q_rope", VN_PLAIN, VN_M_NMSE).value, 1e-6);
@@ -112,10 +114,13 @@ static void a_limit_by_depth_has_both_ends_and_a_way_between_them(void)
 	refused("version: 1\ndefaults: { nmse: { first: 1 } }\n", "t.yaml:2:19: nmse: a limit by depth lacks last");
 	refused("version: 1\ndefaults: { nmse: { last: 1 } }\n", "t.yaml:2:19: nmse: a limit by depth lacks first");
 	refused("version: 1\ndefaults: { nmse: {} }\n", "t.yaml:2:19: nmse: a limit by depth lacks first");
-	refused("version: 1\ndefaults: { nmse: { first: 1, middle: 2, last: 1 } }\n", "t.yaml:2:31: nmse: unknown key 'middle'");
+	refused("version: 1\ndefaults: { nmse: { first: 1, middle: 2, last: 1 } }\n",
+	        "t.yaml:2:31: nmse: unknown key 'middle'");
 	refused("version: 1\ndefaults: { nmse: { first: 1, first: 2 } }\n", "t.yaml:2:31: nmse: first twice");
-	refused("version: 1\ndefaults: { nmse: { first: 0, last: 2 } }\n", "t.yaml:2:28: nmse: first: a limit by depth cannot reach 0");
-	refused("version: 1\ndefaults: { cosine: { first: 1, last: 0.9 } }\n", "t.yaml:2:30: cosine: first: a limit by depth cannot reach 1");
+	refused("version: 1\ndefaults: { nmse: { first: 0, last: 2 } }\n",
+	        "t.yaml:2:28: nmse: first: a limit by depth cannot reach 0");
+	refused("version: 1\ndefaults: { cosine: { first: 1, last: 0.9 } }\n",
+	        "t.yaml:2:30: cosine: first: a limit by depth cannot reach 1");
 	refused("version: 1\ndefaults: { nmse: { first: none, last: 2 } }\n", "t.yaml:2:28: nmse: 'none' is not a number");
 	refused("version: 1\ndefaults: { nmse: { first: [1], last: 2 } }\n", "t.yaml:2:28: nmse must be one value");
 	refused("version: 1\ndefaults: { kl_mean: { first: 1, last: 2 } }\n", "t.yaml:2:22: kl_mean: logits come after");
@@ -139,8 +144,9 @@ static void forms_of_a_metric_are_kept_apart(void)
 
 static void each_form_of_a_metric_rests_on_its_own_reason(void)
 {
-	vn_limits *l = parse("version: 1\ndefaults:\n  nmse_over_floor: 4\n  without_floor: { nmse: 2.0e-3, cosine: 0.9 }\n  why: all\n"
-	                     "  why_of: { nmse: a number, nmse_over_floor: a multiple }\n");
+	vn_limits *l = parse(
+		"version: 1\ndefaults:\n  nmse_over_floor: 4\n  without_floor: { nmse: 2.0e-3, cosine: 0.9 }\n  why: all\n"
+		"  why_of: { nmse: a number, nmse_over_floor: a multiple }\n");
 	const vn_rule *r = l->rule[0];
 	CU_ASSERT_STRING_EQUAL(vn_rule_why(r, VN_OVER_FLOOR, VN_M_NMSE), "a multiple");
 	CU_ASSERT_STRING_EQUAL(vn_rule_why(r, VN_WITHOUT_FLOOR, VN_M_NMSE), "a number");
@@ -151,7 +157,8 @@ static void each_form_of_a_metric_rests_on_its_own_reason(void)
 	CU_ASSERT_STRING_EQUAL(vn_rule_why(l->rule[0], VN_OVER_FLOOR, VN_M_NMSE), "all");
 	vn_limits_destroy(l);
 	refused("version: 1\ndefaults: { why_of: { nmse_over_floor: a, nmse_over_floor: b } }\n", "nmse_over_floor twice");
-	refused("version: 1\ndefaults: { why_of: { cosine_over_floor: a } }\n", "why_of: unknown metric 'cosine_over_floor'");
+	refused("version: 1\ndefaults: { why_of: { cosine_over_floor: a } }\n",
+	        "why_of: unknown metric 'cosine_over_floor'");
 }
 
 static void unknown_words_are_refused_where_they_stand(void)
@@ -216,7 +223,8 @@ static void what_yaml_can_do_beyond_the_language_is_refused(void)
 	refused("version: 1\nname: 'x\n", "not YAML");
 	refused("version: 1\nname: \xff\n", "t.yaml:2:7: not UTF-8");
 	refused("version: 1\nname: \xc0\xaf\n", "t.yaml:2:7: not UTF-8");
-	refused_bytes("version: 1\nname: \"a\\0b\"\n", strlen("version: 1\nname: \"a\\0b\"\n"), "t.yaml:2:7: name holds a NUL");
+	refused_bytes("version: 1\nname: \"a\\0b\"\n", strlen("version: 1\nname: \"a\\0b\"\n"),
+	              "t.yaml:2:7: name holds a NUL");
 	char deep[20000];
 	memset(deep, '[', sizeof deep);
 	refused_bytes(deep, sizeof deep, "t.yaml:1:1: expected version: 1");
@@ -226,16 +234,20 @@ static void what_yaml_can_do_beyond_the_language_is_refused(void)
 
 static void limits_that_cannot_fail_are_warned_about(void)
 {
-	vn_limits *l = parse("version: 1\ndefaults: { cosine: -1, nmse: 1, argmax_agreement: 0, norm_ratio: 0.1, headroom: 2,\n"
-	                     "  nmse_over_floor: 0.5, rmse_over_floor: { first: 2, last: 1.0e+9 } }\n");
+	vn_limits *l = parse(
+		"version: 1\ndefaults: { cosine: -1, nmse: 1, argmax_agreement: 0, norm_ratio: 0.1, headroom: 2,\n"
+		"  nmse_over_floor: 0.5, rmse_over_floor: { first: 2, last: 1.0e+9 } }\n");
 	CU_ASSERT_EQUAL(l->n_warnings, 6);
 	CU_ASSERT_PTR_NOT_NULL(strstr(l->warning[0], "t.yaml:2: cosine: -1 can never fail"));
 	vn_limits_destroy(l);
-	l = parse("version: 1\ndefaults: { nonfinite: 1.0e+6, differing: 1.0e+15, kl_mean: 10, kl_p99: 50, kl_max: 50, max_abs: 1.0e+9 }\n");
+	l = parse(
+		"version: 1\ndefaults: { nonfinite: 1.0e+6, differing: 1.0e+15, kl_mean: 10, kl_p99: 50, kl_max: 50, max_abs: "
+		"1.0e+9 }\n");
 	CU_ASSERT_EQUAL_FATAL(l->n_warnings, 5); /* of max_abs it depends on the tensor */
 	CU_ASSERT_PTR_NOT_NULL(strstr(l->warning[2], "t.yaml:2: kl_mean: 10 lets unrelated logits pass"));
 	vn_limits_destroy(l);
-	l = parse("version: 1\ndefaults: { nonfinite: 999999, differing: 9.0e+14, kl_mean: 9.9, kl_p99: 49, kl_max: 49 }\n");
+	l = parse(
+		"version: 1\ndefaults: { nonfinite: 999999, differing: 9.0e+14, kl_mean: 9.9, kl_p99: 49, kl_max: 49 }\n");
 	CU_ASSERT_EQUAL(l->n_warnings, 0);
 	vn_limits_destroy(l);
 	l = parse("version: 1\ndefaults: { scale: 0, worst_channel_scale: 1 }\n");
@@ -295,8 +307,10 @@ static void a_file_wins_over_what_it_extends(void)
 {
 	vn_limits *l;
 	vn_error err;
-	put("base.yaml", "version: 1\ndefaults: { nmse: 1, cosine: 0.5 }\nrules: [ { match: logits, nmse: 2, kl_mean: 3, why: w } ]\n");
-	put("own.yaml", "version: 1\nextends: base.yaml\ndefaults: { nmse: 4 }\nrules: [ { match: logits, kl_mean: 5, why: w } ]\n");
+	put("base.yaml",
+	    "version: 1\ndefaults: { nmse: 1, cosine: 0.5 }\nrules: [ { match: logits, nmse: 2, kl_mean: 3, why: w } ]\n");
+	put("own.yaml",
+	    "version: 1\nextends: base.yaml\ndefaults: { nmse: 4 }\nrules: [ { match: logits, kl_mean: 5, why: w } ]\n");
 	CU_ASSERT_EQUAL_FATAL(get("own.yaml", &l, &err), VN_OK);
 	CU_ASSERT_EQUAL(limit_of(l, "x", VN_PLAIN, VN_M_NMSE).value, 4.0);
 	CU_ASSERT_EQUAL(limit_of(l, "x", VN_PLAIN, VN_M_COSINE).value, 0.5);
@@ -338,7 +352,8 @@ static void circles_and_ways_out_of_the_folder_are_refused(void)
 
 static void the_shipped_files_are_well_formed_and_doubt_nothing(void)
 {
-	static const char *const name[] = { "fp32", "fp16-acc32", "fp16-acc16", "bf16", "q8_0", "q8_0-gdn", "q6_k", "q5_k", "q4_k" };
+	static const char *const name[] = { "fp32", "fp16-acc32", "fp16-acc16", "bf16", "q8_0", "q8_0-gdn", "q6_k", "q5_k",
+		"q4_k" };
 	setenv("VERNIER_SPECS", VERNIER_SOURCE "/specs", 1);
 	for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
 		char path[PATH_MAX], file[64];
@@ -363,12 +378,15 @@ static void the_shipped_files_are_well_formed_and_doubt_nothing(void)
 static void the_coarsest_blocks_choose_the_file(void)
 {
 	static const struct { const char *format, *family, *file; } is[] = {
-		{ "gguf Q8_0, F32", "qwen2", "q8_0.yaml" }, { "gguf Q6_K, F32", "llama", "q6_k.yaml" }, { "gguf Q6_K, Q8_0", NULL, "q6_k.yaml" },
+		{ "gguf Q8_0, F32", "qwen2", "q8_0.yaml" }, { "gguf Q6_K, F32", "llama", "q6_k.yaml" },
+		  { "gguf Q6_K, Q8_0", NULL, "q6_k.yaml" },
 		{ "gguf Q5_K, Q6_K, F32", "qwen3", "q5_k.yaml" }, { "gguf Q6_K, Q5_K", "qwen3", "q5_k.yaml" },
 		{ "gguf Q4_K, Q6_K, F32", "llama", "q4_k.yaml" }, { "gguf Q5_0, Q4_K, Q8_0, F32", "qwen2", "q4_k.yaml" },
 		{ "gguf Q8_0, F32", "qwen3_5_text", "q8_0-gdn.yaml" }, { "gguf Q6_K, F32", "qwen3_5_text", NULL },
-		{ "gguf Q4_0, F32", "llama", NULL }, { "gguf Q5_K, Q4_0", "llama", NULL }, { "gguf Q5_1, Q8_0", "llama", NULL }, { "gguf Q6_K, Q5_0", "llama", NULL },
-		{ "gguf F16, F32", "llama", NULL }, { "safetensors", "llama", NULL }, { "gguf", "llama", NULL }, { "gguf ", NULL, NULL },
+		{ "gguf Q4_0, F32", "llama", NULL }, { "gguf Q5_K, Q4_0", "llama", NULL }, { "gguf Q5_1, Q8_0", "llama", NULL },
+		  { "gguf Q6_K, Q5_0", "llama", NULL },
+		{ "gguf F16, F32", "llama", NULL }, { "safetensors", "llama", NULL }, { "gguf", "llama", NULL },
+		  { "gguf ", NULL, NULL },
 		{ "gguf Q8_0x, F32", NULL, NULL }, { "gguf , ,", NULL, NULL },
 	};
 	for (size_t i = 0; i < sizeof is / sizeof *is; i++) {

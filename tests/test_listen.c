@@ -15,7 +15,8 @@ static vn_plan *plan;
 static void make_plan(void)
 {
 	vn_builder *b = vn_plan_begin(1, V, 64);
-	const int   table = vn_plan_weight(b, "embed", 2, (int64_t[]){ V, D }), w = vn_plan_weight(b, "square", 2, (int64_t[]){ D, D });
+	const int   table = vn_plan_weight(b, "embed", 2, (int64_t[]) { V, D }),
+			  w = vn_plan_weight(b, "square", 2, (int64_t[]) { D, D });
 
 	vn_plan_layer(b, -1);
 	int x = vn_plan_embed(b, table, VN_POINT_EMBED);
@@ -86,7 +87,8 @@ static void forward(const vn_taps *t, int64_t past, int64_t tokens, int64_t piec
 		const vn_value *value = &plan->value[v];
 		if (value->alias_of >= 0 || !t->want[v])
 			continue;
-		const vn_shape whole = vn_value_shape(value, tokens, past + tokens), cut = vn_value_shape(value, count, past + tokens);
+		const vn_shape whole = vn_value_shape(value, tokens, past + tokens),
+					   cut = vn_value_shape(value, count, past + tokens);
 		int            axis = 0, n = 0;
 		while (axis < value->rank && value->size[axis] != VN_T)
 			axis++;
@@ -149,7 +151,8 @@ static void a_store_gets_what_it_asked_for(const setting *o, int64_t piece)
 			CU_ASSERT(vn_shape_equal(&direct.value[v].shape, &through.value[v].shape));
 			CU_ASSERT_EQUAL(direct.value[v].n, through.value[v].n);
 			CU_ASSERT_EQUAL(direct.value[v].ended, through.value[v].ended);
-			CU_ASSERT_EQUAL(memcmp(direct.value[v].x, through.value[v].x, (size_t)direct.value[v].n * sizeof(float)), 0);
+			CU_ASSERT_EQUAL(memcmp(direct.value[v].x, through.value[v].x, (size_t)direct.value[v].n * sizeof(float)),
+			                0);
 		}
 		CU_ASSERT_TRUE(l.heard);
 		CU_ASSERT_EQUAL(l.dtype, VN_F32);

@@ -123,9 +123,14 @@ static void what_was_not_replayed_has_no_number(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-		TEST(what_is_as_computed_has_no_error_and_a_floor), TEST(a_format_that_rounds_more_has_a_larger_floor), TEST(an_error_of_four_floors_is_the_limit),
-		TEST(one_wrong_number_is_beyond_by_its_own_size), TEST(what_is_not_finite_on_one_side_is_beyond_any_floor),
-		TEST(another_healthy_implementation_raises_the_floor), TEST(what_was_not_replayed_has_no_number), CU_TEST_INFO_NULL,
+		TEST(what_is_as_computed_has_no_error_and_a_floor),
+		TEST(a_format_that_rounds_more_has_a_larger_floor),
+		TEST(an_error_of_four_floors_is_the_limit),
+		TEST(one_wrong_number_is_beyond_by_its_own_size),
+		TEST(what_is_not_finite_on_one_side_is_beyond_any_floor),
+		TEST(another_healthy_implementation_raises_the_floor),
+		TEST(what_was_not_replayed_has_no_number),
+		CU_TEST_INFO_NULL,
 	};
 	return run_suite("local", tests);
 }

@@ -31,7 +31,8 @@ static vn_comparison *make(made *m, const char *fails)
 		if (fails[i] == ' ')
 			continue;
 		vn_checkpoint *p = &m->point[m->c.result.n_points++];
-		*p = (vn_checkpoint) { .name = names[i], .status = fails[i] == 'x' ? VN_OUTSIDE : VN_WITHIN, .fails = fails[i] == 'x', .worst = -1,
+		*p = (vn_checkpoint) { .name = names[i], .status = fails[i] == 'x' ? VN_OUTSIDE : VN_WITHIN,
+			.fails = fails[i] == 'x', .worst = -1,
 		                       .pooled_small = -1, .layer = -1 };
 		if (p->fails) {
 			m->c.result.within = false;

@@ -51,7 +51,8 @@ static void xml_has_five_characters_to_escape(void)
 static void what_xml_cannot_hold_is_made_readable(void)
 {
 	CU_ASSERT_STRING_EQUAL(xml("\x1b[2J\x01"), "\\u{1b}[2J\\u{1}");
-	CU_ASSERT_STRING_EQUAL(xml("\xff\xc0\xaf\xed\xa0\x80"), "\\xff\\xc0\\xaf\\xed\\xa0\\x80"); /* overlong, a surrogate */
+	CU_ASSERT_STRING_EQUAL(xml("\xff\xc0\xaf\xed\xa0\x80"),
+	                       "\\xff\\xc0\\xaf\\xed\\xa0\\x80"); /* overlong, a surrogate */
 	CU_ASSERT_STRING_EQUAL(xml("\xef\xbf\xbe\xef\xbf\xbf"), "\\u{fffe}\\u{ffff}");
 	CU_ASSERT_STRING_EQUAL(xml("two\nlines\r"), "two\\nlines\\r");
 	CU_ASSERT_STRING_EQUAL(lines(vn_xml_lines, "two\n<lines>\r\n"), "two\n&lt;lines&gt;\\r\n");
@@ -111,8 +112,11 @@ static void a_long_span_is_cut_between_characters(void)
 
 static void a_page_marks_what_is_not_printable(void)
 {
-	CU_ASSERT_STRING_EQUAL(lines(vn_html_text, "a<\xe2\x80\xae" "b\n\xff"),
-	                       "a&lt;<span class=\"unprintable\">\\u{202e}</span>b<span class=\"unprintable\">\\n</span><span class=\"unprintable\">\\xff</span>");
+	CU_ASSERT_STRING_EQUAL(
+		lines(vn_html_text, "a<\xe2\x80\xae"
+	                        "b\n\xff"),
+		"a&lt;<span class=\"unprintable\">\\u{202e}</span>b<span class=\"unprintable\">\\n</span><span "
+		"class=\"unprintable\">\\xff</span>");
 	CU_ASSERT_STRING_EQUAL(lines(vn_html_text, "C:\\users \\u{} \\u{1234567}"), "C:\\users \\u{} \\u{1234567}");
 }
 

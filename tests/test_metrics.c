@@ -157,7 +157,8 @@ static void the_two_zeros_are_no_distance_apart_and_signs_are_crossed(void)
 static void a_nan_on_either_side_is_counted_and_found(void)
 {
 	const float good[] = { 1, 2, 3 }, bad[] = { 1, NAN, 3 };
-	const vn_measured a = measure_floats(bad, good, 3), b = measure_floats(good, bad, 3), c = measure_floats(bad, bad, 3);
+	const vn_measured a = measure_floats(bad, good, 3), b = measure_floats(good, bad, 3),
+					  c = measure_floats(bad, bad, 3);
 	CU_ASSERT_EQUAL(a.value[VN_M_NONFINITE], 1.0);
 	CU_ASSERT_EQUAL(b.value[VN_M_NONFINITE], 1.0);
 	CU_ASSERT_EQUAL(c.value[VN_M_NONFINITE], 1.0);
@@ -172,7 +173,8 @@ static void a_nan_on_either_side_is_counted_and_found(void)
 static double nonfinite_scores(const float *r, const float *c, int n)
 {
 	vn_error err = { "" };
-	vn_job   job = { .ref = { VN_F32, { 1, { n } }, r }, .cand = { VN_F32, { 1, { n } }, c }, .axes = "", .masks = true };
+	vn_job   job = { .ref = { VN_F32, { 1, { n } }, r }, .cand = { VN_F32, { 1, { n } }, c }, .axes = "",
+		.masks = true };
 	CU_ASSERT_EQUAL_FATAL(vn_measure_many(&job, 1, 1, &err), VN_OK);
 	CU_ASSERT_EQUAL(job.m.masked + (int64_t)job.m.value[VN_M_NONFINITE] + job.m.finite >= n, 1);
 	return job.m.value[VN_M_NONFINITE];
@@ -310,7 +312,8 @@ static void a_tie_may_fall_either_way(void)
 	CU_ASSERT_EQUAL(measure(&a, &b, "token vocab", true, 1).value[VN_M_ARGMAX_AGREEMENT], 1.0);
 	CU_ASSERT_EQUAL(measure(&b, &a, "token vocab", true, 1).value[VN_M_ARGMAX_AGREEMENT], 0.0);
 	const float close[] = { 2, 2.006f, 1 }; /* deviation 0.47: a tie is 0.0074 */
-	const vn_tensor d = tensor(close, VN_F32, 2, 1, 3, 0), e = tensor((const float[]) { 2, 1.9f, 1 }, VN_F32, 2, 1, 3, 0);
+	const vn_tensor d = tensor(close, VN_F32, 2, 1, 3, 0),
+					e = tensor((const float[]) { 2, 1.9f, 1 }, VN_F32, 2, 1, 3, 0);
 	CU_ASSERT_EQUAL(measure(&d, &e, "token vocab", true, 1).value[VN_M_ARGMAX_AGREEMENT], 1.0);
 }
 
@@ -441,7 +444,8 @@ static void a_massive_channel_hides_no_other(void)
 	float r[SOME_TOKENS * CHANNELS], c[SOME_TOKENS * CHANNELS];
 	for (int everywhere = 0; everywhere < 2; everywhere++) {
 		with_a_massive_channel(r, everywhere);
-		const vn_tensor a = tensor(r, VN_F32, 2, SOME_TOKENS, CHANNELS, 0), b = tensor(c, VN_F32, 2, SOME_TOKENS, CHANNELS, 0);
+		const vn_tensor a = tensor(r, VN_F32, 2, SOME_TOKENS, CHANNELS, 0),
+						b = tensor(c, VN_F32, 2, SOME_TOKENS, CHANNELS, 0);
 		for (int i = 0; i < SOME_TOKENS * CHANNELS; i++)
 			c[i] = fabsf(r[i]) > 100 ? r[i] : 1.25f * r[i];
 		vn_measured m = measure(&a, &b, "token hidden", false, 1);
@@ -460,7 +464,8 @@ static void a_massive_channel_hides_no_other(void)
 		CU_ASSERT(m.worst_nmse_channel == 40 && m.worst_scale_channel == 40);
 	}
 	/* Keys of scores are tokens, and seven tokens are too few. */
-	const vn_tensor a = tensor(r, VN_F32, 2, SOME_TOKENS, CHANNELS, 0), b = tensor(c, VN_F32, 2, SOME_TOKENS, CHANNELS, 0);
+	const vn_tensor a = tensor(r, VN_F32, 2, SOME_TOKENS, CHANNELS, 0),
+					b = tensor(c, VN_F32, 2, SOME_TOKENS, CHANNELS, 0);
 	const vn_measured scores = measure(&a, &b, "token key", false, 1);
 	CU_ASSERT(scores.value[VN_M_WORST_CHANNEL_NMSE] == scores.value[VN_M_NMSE] && scores.worst_nmse_channel == -1);
 	const vn_tensor d = tensor(r, VN_F32, 2, 7, CHANNELS, 0), e = tensor(c, VN_F32, 2, 7, CHANNELS, 0);
@@ -496,7 +501,8 @@ static void what_is_wrong_in_every_second_or_third_token_shows_in_the_sample(voi
 				for (int t = from; t < some[k]; t += every)
 					c[t * W + 3] = 3.0f;
 				const vn_measured m = measure(&a, &b, "token hidden", false, 2);
-				CU_ASSERT(m.value[VN_M_WORST_CHANNEL_NMSE] > 0.37 * 4 / every && m.value[VN_M_WORST_CHANNEL_NMSE] < 4 * 0.76);
+				CU_ASSERT(m.value[VN_M_WORST_CHANNEL_NMSE] > 0.37 * 4 / every &&
+				          m.value[VN_M_WORST_CHANNEL_NMSE] < 4 * 0.76);
 				CU_ASSERT_EQUAL(m.worst_nmse_channel, 3);
 				for (int t = from; t < some[k]; t += every)
 					c[t * W + 3] = 1.0f;
@@ -504,7 +510,8 @@ static void what_is_wrong_in_every_second_or_third_token_shows_in_the_sample(voi
 	/* One of each stretch, the first of all among them. */
 	for (int64_t all = 1; all < 3000; all++)
 		for (int64_t i = 0, rows = all < 32 ? all : 32; i < rows; i++)
-			CU_ASSERT(vn_channel_row(i, rows, all) >= i * all / rows && vn_channel_row(i, rows, all) < (i + 1) * all / rows);
+			CU_ASSERT(vn_channel_row(i, rows, all) >= i * all / rows &&
+			          vn_channel_row(i, rows, all) < (i + 1) * all / rows);
 }
 
 static double sum_of_squares(const double *x, int n)
@@ -532,7 +539,8 @@ static void float64_may_be_as_large_or_small_as_it_can(void)
 			r[i] = ldexp(x[i], power[p]);
 			c[i] = ldexp(y[i], power[p]);
 		}
-		const vn_measured m = measure(&a, &b, "token hidden", false, 2), same = measure(&a, &a, "token hidden", false, 2);
+		const vn_measured m = measure(&a, &b, "token hidden", false, 2),
+						  same = measure(&a, &a, "token hidden", false, 2);
 		static const vn_metric free_of_scale[] = { VN_M_COSINE, VN_M_NMSE, VN_M_NORM_RATIO, VN_M_WORST_TOKEN_COSINE,
 		                                           VN_M_WORST_TOKEN_NMSE, VN_M_MAX_REL, VN_M_MEAN_REL };
 		one = p ? one : m;

@@ -117,7 +117,8 @@ static void every_known_prefix_is_understood(void)
 	refused(&m, TOY_CONFIG, VN_ERR_NOTFOUND, "model.embed_tokens.weight", "missing");
 }
 
-#define GPT2_CONFIG "{\"model_type\":\"gpt2\",\"vocab_size\":32,\"n_positions\":16,\"n_embd\":16,\"n_head\":4,\"n_layer\":2}"
+#define GPT2_CONFIG \
+	"{\"model_type\":\"gpt2\",\"vocab_size\":32,\"n_positions\":16,\"n_embd\":16,\"n_head\":4,\"n_layer\":2}"
 
 /* All that the plan of a config reads. */
 static void build_of(toy_model *m, const char *config, vn_dtype d)
@@ -158,7 +159,8 @@ static void gpt2_has_prefixes_and_buffers_of_its_own(void)
 		}
 	build_of(&m, GPT2_CONFIG, VN_F16); /* a bias is no buffer */
 	toy_add(&m, "transformer.h.0.attn.q_attn.bias", VN_F16, 16, 0);
-	refused(&m, GPT2_CONFIG, VN_ERR_FORMAT, "transformer.h.0.attn.q_attn.bias", "a gpt2 model does not use this tensor");
+	refused(&m, GPT2_CONFIG, VN_ERR_FORMAT, "transformer.h.0.attn.q_attn.bias",
+	        "a gpt2 model does not use this tensor");
 	build_of(&m, GPT2_CONFIG, VN_F16);
 	toy_drop(&m, "transformer.h.1.attn.c_attn.bias");
 	refused(&m, GPT2_CONFIG, VN_ERR_NOTFOUND, "transformer.h.1.attn.c_attn.bias", "missing");
@@ -250,13 +252,15 @@ static void a_weight_of_another_shape_is_named_with_both_shapes(void)
 
 	toy_build(&m, VN_F16);
 	toy_tensor *t = toy_find(&m, Q0);
-	*t = (toy_tensor){ .rank = 7, .dim = { 1, 1, 1, 1, 1, 16, 16 }, .bytes = t->bytes, .data = t->data, .dtype = "F16", .name = Q0 };
+	*t = (toy_tensor){ .rank = 7, .dim = { 1, 1, 1, 1, 1, 16, 16 }, .bytes = t->bytes, .data = t->data, .dtype = "F16",
+		.name = Q0 };
 	refused(&m, TOY_CONFIG, VN_ERR_SHAPE, Q0, "high rank");
 }
 
 static void a_weight_that_is_no_float_is_named_with_its_format(void)
 {
-	const struct { const char *dtype; size_t size; } row[] = { { "I8", 1 }, { "F8_E4M3", 1 }, { "I32", 4 }, { "C64", 8 }, { "BOOL", 1 } };
+	const struct { const char *dtype; size_t size; } row[] = { { "I8", 1 }, { "F8_E4M3", 1 }, { "I32", 4 },
+		{ "C64", 8 }, { "BOOL", 1 } };
 	toy_model m;
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -344,8 +348,9 @@ static void a_tied_model_with_another_output_matrix_uses_it_and_warns(void)
 
 static void an_untied_model_needs_an_output_matrix(void)
 {
-	const char *untied = "{\"model_type\": \"qwen2\", \"vocab_size\": 32, \"hidden_size\": 16, \"intermediate_size\": 24,"
-		" \"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"max_position_embeddings\": 64}";
+	const char *untied = "{\"model_type\": \"qwen2\", \"vocab_size\": 32, \"hidden_size\": 16, \"intermediate_size\": "
+		"24, \"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"num_key_value_heads\": 2, "
+		"\"max_position_embeddings\": 64}";
 	toy_model m;
 
 	toy_build(&m, VN_F16);
@@ -416,15 +421,17 @@ static void quantised_weights_and_what_no_family_has_are_refused(void)
 	toy_model m;
 
 	toy_build(&m, VN_F16);
-	refused(&m, "{\"model_type\": \"qwen2\", \"quantization_config\": {\"quant_method\": \"awq\"}}", VN_ERR_UNSUPPORTED, "config.json",
-	        "quantization_config");
+	refused(&m, "{\"model_type\": \"qwen2\", \"quantization_config\": {\"quant_method\": \"awq\"}}", VN_ERR_UNSUPPORTED,
+	        "config.json", "quantization_config");
 	toy_build(&m, VN_F16);
-	refused(&m, "{\"model_type\": \"qwen2\", \"quantization_config\": \"awq\"}", VN_ERR_UNSUPPORTED, "config.json", "quantization_config");
+	refused(&m, "{\"model_type\": \"qwen2\", \"quantization_config\": \"awq\"}", VN_ERR_UNSUPPORTED, "config.json",
+	        "quantization_config");
 }
 
 static void a_model_that_sees_later_tokens_is_refused(void)
 {
-	const char *bad[] = { "{\"model_type\": \"qwen2\", \"is_causal\": false}", "{\"model_type\": \"qwen2\", \"is_causal\": null}",
+	const char *bad[] = { "{\"model_type\": \"qwen2\", \"is_causal\": false}",
+		"{\"model_type\": \"qwen2\", \"is_causal\": null}",
 	                      "{\"model_type\": \"qwen3_5\", \"text_config\": {\"is_causal\": false}}" };
 	toy_model   m;
 

@@ -78,8 +78,13 @@ static void the_hint_is_a_sentence_or_nothing(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-		TEST(a_few_letters_may_be_wrong), TEST(a_word_of_other_letters_has_no_neighbour), TEST(the_first_of_equals_stays),
-		TEST(a_star_stands_for_any_letters), TEST(words_of_any_length_are_safe), TEST(the_hint_is_a_sentence_or_nothing), CU_TEST_INFO_NULL,
+		TEST(a_few_letters_may_be_wrong),
+		TEST(a_word_of_other_letters_has_no_neighbour),
+		TEST(the_first_of_equals_stays),
+		TEST(a_star_stands_for_any_letters),
+		TEST(words_of_any_length_are_safe),
+		TEST(the_hint_is_a_sentence_or_nothing),
+		CU_TEST_INFO_NULL,
 	};
 	return run_suite("nearest", tests);
 }

@@ -34,7 +34,8 @@ static void embedding_rows_are_the_rows_of_the_matrix(void)
 static void rms_norm_is_its_formula(void)
 {
 	const struct { int T, heads, N; double eps; } row[] = {
-		{ 1, 1, 1, 1e-6 }, { 2, 1, 3, 1e-6 }, { 3, 4, 5, 0 }, { 17, 1, 896, 1e-5 }, { 65, 2, 64, 1e-6 }, { 3, 1, 4096, 1e-6 },
+		{ 1, 1, 1, 1e-6 }, { 2, 1, 3, 1e-6 }, { 3, 4, 5, 0 }, { 17, 1, 896, 1e-5 }, { 65, 2, 64, 1e-6 },
+		  { 3, 1, 4096, 1e-6 },
 	};
 
 	for (size_t k = 0; k < sizeof row / sizeof *row; k++)
@@ -77,7 +78,8 @@ static void a_row_of_zeros_norms_to_zeros_and_not_to_nan(void)
 static void silu_has_the_values_of_the_specification_at_both_ends_too(void)
 {
 	const double  x[] = { -3, -1, -0.5, 0.5, 1, 3, 0, 90, -90, 1000, -1000 };
-	const double  want[] = { -0.142277620, -0.268941421, -0.188770334, 0.311229666, 0.731058579, 2.857722380, 0, 90, 0, 1000, 0 };
+	const double  want[] = { -0.142277620, -0.268941421, -0.188770334, 0.311229666, 0.731058579, 2.857722380, 0, 90, 0,
+		1000, 0 };
 	const vn_node n = { .op = VN_OP_ACT, .c.act.act = VN_SILU };
 
 	for (int pi = 0; pi < N_POLICIES; pi++) {
@@ -138,7 +140,8 @@ static void rope_turns_pairs_half_a_head_apart(void)
 {
 	const struct { int T, H, K, R; int64_t past; vn_rope_type type; } row[] = {
 		{ 1, 1, 2, 2, 0, VN_ROPE_DEFAULT },  { 2, 3, 8, 8, 0, VN_ROPE_DEFAULT },  { 3, 2, 10, 4, 5, VN_ROPE_DEFAULT },
-		{ 17, 1, 64, 64, 1000, VN_ROPE_LINEAR }, { 65, 2, 6, 6, 31, VN_ROPE_YARN }, { 2, 2, 128, 64, 30000, VN_ROPE_LLAMA3 },
+		{ 17, 1, 64, 64, 1000, VN_ROPE_LINEAR }, { 65, 2, 6, 6, 31, VN_ROPE_YARN },
+		  { 2, 2, 128, 64, 30000, VN_ROPE_LLAMA3 },
 		{ 5, 2, 8, 8, 251, VN_ROPE_DYNAMIC }, { 6, 2, 8, 8, 251, VN_ROPE_DYNAMIC }, /* 256 tokens, and one more */
 		{ 4, 1, 8, 6, 60, VN_ROPE_LONGROPE }, { 5, 1, 8, 6, 60, VN_ROPE_LONGROPE }, /* 64, and one more */
 	};
@@ -149,8 +152,10 @@ static void rope_turns_pairs_half_a_head_apart(void)
 		for (int pi = 0; pi < N_POLICIES; pi++) {
 			const int     T = row[k].T, H = row[k].H, K = row[k].K, half = row[k].R / 2;
 			const int64_t c = (int64_t)T * H * K;
-			const vn_rope rope = { .type = row[k].type, .theta = 1e4, .rotary_dim = row[k].R, .factor = 4, .low_freq_factor = 1, .high_freq_factor = 4,
-			                       .original_context = 64, .max_context = 256, .truncate = true, .short_factor = 1, .long_factor = 2 };
+			const vn_rope rope = { .type = row[k].type, .theta = 1e4, .rotary_dim = row[k].R, .factor = 4,
+				.low_freq_factor = 1, .high_freq_factor = 4,
+			                       .original_context = 64, .max_context = 256, .truncate = true, .short_factor = 1,
+			                       	.long_factor = 2 };
 			double *x = draws(c), *want = malloc((size_t)c * 8), *size = malloc((size_t)c * 8);
 			void   *in = widened(x, c, policies[pi]);
 			float   f[64], af;
@@ -169,7 +174,8 @@ static void rope_turns_pairs_half_a_head_apart(void)
 						size[u] = size[v] = fabs(x[u]) + fabs(x[v]);
 					}
 			const vn_node n = { .op = VN_OP_ROPE, .c.rope.rope = rope };
-			const vn_args a = { .policy = policies[pi], .threads = 2, .past = row[k].past, .tokens = T, .in = { in }, .lists = lists };
+			const vn_args a = { .policy = policies[pi], .threads = 2, .past = row[k].past, .tokens = T, .in = { in },
+				.lists = lists };
 			double       *y = eval(&n, &a, (int64_t)H * K, K);
 			compare(y, want, size, c, slack(policies[pi], 2), "rope");
 			free(x), free(want), free(size), free(in), free(y);
@@ -180,7 +186,8 @@ static void rope_turns_pairs_half_a_head_apart(void)
 static void rope_has_the_vector_of_the_specification(void)
 {
 	const double x[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
-	const double full[8] = { -1.695592537, 0.137551738, 2.788681600, 3.975982036, -4.808842475, 6.323059348, 7.086836737, 8.011963982 };
+	const double full[8] = { -1.695592537, 0.137551738, 2.788681600, 3.975982036, -4.808842475, 6.323059348,
+		7.086836737, 8.011963982 };
 	const double part[8] = { -1.413352521, 1.879118067, -2.828857482, 4.058191135, 5, 6, 7, 8 };
 
 	for (int R = 4; R <= 8; R += 4) {
@@ -196,16 +203,19 @@ static void rope_has_the_vector_of_the_specification(void)
 /* ---- attention ---------------------------------------------------------------------------------- */
 
 static const struct { int T, H, G, K; int64_t past; int window, causal; } attention[] = {
-	{ 1, 1, 1, 1, 0, 0, 1 },  { 2, 2, 1, 3, 0, 0, 1 },   { 3, 6, 2, 4, 0, 0, 1 },  { 17, 4, 4, 5, 0, 0, 1 },  { 65, 6, 3, 8, 0, 0, 1 },
+	{ 1, 1, 1, 1, 0, 0, 1 },  { 2, 2, 1, 3, 0, 0, 1 },   { 3, 6, 2, 4, 0, 0, 1 },  { 17, 4, 4, 5, 0, 0, 1 },
+	  { 65, 6, 3, 8, 0, 0, 1 },
 	{ 1, 4, 2, 8, 40, 0, 1 }, { 3, 4, 1, 2, 7, 0, 1 },   { 65, 2, 2, 4, 100, 0, 1 }, { 130, 2, 1, 64, 3, 0, 1 },
-	{ 17, 4, 2, 4, 0, 3, 1 }, { 65, 2, 1, 4, 70, 5, 1 }, { 3, 2, 1, 4, 10, 1, 1 }, { 65, 2, 1, 4, 0, 1000, 1 }, { 130, 2, 2, 3, 0, 64, 1 },
+	{ 17, 4, 2, 4, 0, 3, 1 }, { 65, 2, 1, 4, 70, 5, 1 }, { 3, 2, 1, 4, 10, 1, 1 }, { 65, 2, 1, 4, 0, 1000, 1 },
+	  { 130, 2, 2, 3, 0, 64, 1 },
 	{ 17, 4, 2, 4, 0, 0, 0 }, { 65, 2, 1, 4, 9, 0, 0 },
 };
 
 /* Formula of models.md 1.4, one query after the other. s, p (H,T,S); ctx (T,H,K). */
-static void plain_attention(size_t k, double scale, const double *q, const double *key, const double *v, double *s, double *p, double *ctx)
+static void plain_attention(size_t k, double scale, const double *q, const double *key, const double *v, double *s,
+                            double *p, double *ctx)
 {
-	const int     T = attention[k].T, H = attention[k].H, G = attention[k].G, K = attention[k].K, W = attention[k].window;
+	const int T = attention[k].T, H = attention[k].H, G = attention[k].G, K = attention[k].K, W = attention[k].window;
 	const int64_t S = attention[k].past + T;
 
 	memset(ctx, 0, (size_t)((int64_t)T * H * K) * 8);
@@ -238,15 +248,18 @@ static void attention_is_its_formula_with_scores_and_probabilities(void)
 			const double  scale = 1.5 / sqrt(K);
 			const vn_policy po = policies[pi];
 			double *q = draws(nq), *key = draws(nk), *v = draws(nk);
-			double *s = malloc((size_t)ns * 8), *p = malloc((size_t)ns * 8), *ctx = malloc((size_t)nq * 8), *one = malloc((size_t)(ns + nq) * 8);
+			double         *s = malloc((size_t)ns * 8), *p = malloc((size_t)ns * 8), *ctx = malloc((size_t)nq * 8),
+				   *one = malloc((size_t)(ns + nq) * 8);
 			void   *iq = widened(q, nq, po), *ik = widened(key, nk, po), *iv = widened(v, nk, po);
 			for (int64_t i = 0; i < ns + nq; i++)
 				one[i] = 1.0;
 			plain_attention(k, scale, q, key, v, s, p, ctx);
 
-			const vn_node n = { .op = VN_OP_ATTENTION, .c.attention = { .scale = scale, .heads = H, .kv_heads = G, .head_dim = K,
+			const vn_node n = { .op = VN_OP_ATTENTION, .c.attention = { .scale = scale, .heads = H, .kv_heads = G,
+				.head_dim = K,
 			                    .causal = attention[k].causal, .window = attention[k].window } };
-			vn_args a = { .policy = po, .threads = 2, .past = attention[k].past, .tokens = T, .in = { iq }, .state = { ik, iv } };
+			vn_args a = { .policy = po, .threads = 2, .past = attention[k].past, .tokens = T, .in = { iq },
+				.state = { ik, iv } };
 			double *y = eval(&n, &a, (int64_t)H * K, K);
 			compare(y, ctx, one, nq, slack(po, 8), "context");
 			a.threads = 3;
@@ -260,14 +273,18 @@ static void attention_is_its_formula_with_scores_and_probabilities(void)
 			for (int h = 0; h < H; h++)
 				for (int slot = VN_ATTN_SCORES; slot <= VN_ATTN_PROBS; slot++) {
 					for (int64_t r = 0; r < T; r += 7)
-						CU_ASSERT_EQUAL(e->rows(&n, &a, slot, h, r, T - r < 7 ? T - r : 7, rows + (size_t)(r * S) * vn_dtype_size(e->width), NULL), VN_OK);
+						CU_ASSERT_EQUAL(e->rows(&n, &a, slot, h, r, T - r < 7 ? T - r : 7,
+						                        rows + (size_t)(r * S) * vn_dtype_size(e->width), NULL),
+						                VN_OK);
 					vn_to_f64(wide, rows, e->width, (size_t)(T * S));
 					const double *want = (slot == VN_ATTN_SCORES ? s : p) + (int64_t)h * T * S;
-					compare(wide, want, one, T * S, slack(po, 8) * (slot == VN_ATTN_SCORES ? 1 + 1.5 * sqrt(K) : 1), "rows");
+					compare(wide, want, one, T * S, slack(po, 8) * (slot == VN_ATTN_SCORES ? 1 + 1.5 * sqrt(K) : 1),
+					        "rows");
 					for (int64_t i = 0; slot == VN_ATTN_PROBS && i < T * S; i++)
 						CU_ASSERT(want[i] != 0 || wide[i] == 0); /* exactly */
 				}
-			free(q), free(key), free(v), free(s), free(p), free(ctx), free(one), free(iq), free(ik), free(iv), free(y), free(z), free(rows), free(wide);
+			free(q), free(key), free(v), free(s), free(p), free(ctx), free(one), free(iq), free(ik), free(iv), free(y),
+				free(z), free(rows), free(wide);
 		}
 }
 
@@ -276,7 +293,8 @@ static void large_scores_do_not_overflow(void)
 {
 	const double  q[2] = { 30000, 30000 };
 	double        key[4] = { 1000, 1000, 999, 999 }, v[4] = { 1, 2, 3, 4 };
-	const vn_node n = { .op = VN_OP_ATTENTION, .c.attention = { .scale = 1, .heads = 1, .kv_heads = 1, .head_dim = 2, .causal = 1 } };
+	const vn_node n = { .op = VN_OP_ATTENTION, .c.attention = { .scale = 1, .heads = 1, .kv_heads = 1, .head_dim = 2,
+		.causal = 1 } };
 	const vn_args a = { .policy = F64, .threads = 1, .past = 1, .tokens = 1, .in = { q }, .state = { key, v } };
 	double       *y = eval(&n, &a, 2, 2);
 
@@ -290,8 +308,10 @@ static void a_value_that_is_no_number_reaches_those_that_see_it_and_no_others(vo
 {
 	enum { T = 70, BAD = 33 };
 	double       *q = draws(T * 2), *key = draws(T * 2), *v = draws(T * 2);
-	const vn_node n = { .op = VN_OP_ATTENTION, .c.attention = { .scale = 1, .heads = 1, .kv_heads = 1, .head_dim = 2, .causal = 1 } };
-	const vn_node w = { .op = VN_OP_ATTENTION, .c.attention = { .scale = 1, .heads = 1, .kv_heads = 1, .head_dim = 2, .causal = 1, .window = 4 } };
+	const vn_node n = { .op = VN_OP_ATTENTION, .c.attention = { .scale = 1, .heads = 1, .kv_heads = 1, .head_dim = 2,
+		.causal = 1 } };
+	const vn_node w = { .op = VN_OP_ATTENTION, .c.attention = { .scale = 1, .heads = 1, .kv_heads = 1, .head_dim = 2,
+		.causal = 1, .window = 4 } };
 	const vn_args a = { .policy = F64, .threads = 2, .tokens = T, .in = { q }, .state = { key, v } };
 	double       *good = eval(&n, &a, 2, 2), *good_w = eval(&w, &a, 2, 2);
 
@@ -313,7 +333,8 @@ static void a_value_that_is_no_number_reaches_those_that_see_it_and_no_others(vo
 
 static void check_linear(int T, int M, int N, vn_dtype d, vn_policy po, bool with_bias, size_t off)
 {
-	double *x = draws((int64_t)T * N), *w = draws((int64_t)M * N), *b = draws(M), *want = malloc((size_t)T * (size_t)M * 8), *size = malloc((size_t)T * (size_t)M * 8);
+	double *x = draws((int64_t)T * N), *w = draws((int64_t)M * N), *b = draws(M),
+		   *want = malloc((size_t)T * (size_t)M * 8), *size = malloc((size_t)T * (size_t)M * 8);
 	void   *raw, *raw_b, *in = widened(x, (int64_t)T * N, po);
 	const vn_tensor tw = stored(w, d, 2, M, N, off, &raw), tb = stored(b, d, 1, M, 0, off, &raw_b);
 	const vn_node   n = { .op = VN_OP_LINEAR };
@@ -332,7 +353,8 @@ static void check_linear(int T, int M, int N, vn_dtype d, vn_policy po, bool wit
 			want[t * M + m] = sum;
 			size[t * M + m] = abs_sum;
 		}
-	snprintf(what, sizeof what, "linear T %d M %d N %d, %s weights, %s", T, M, N, vn_dtype_name(d), vn_dtype_name(po.storage));
+	snprintf(what, sizeof what, "linear T %d M %d N %d, %s weights, %s", T, M, N, vn_dtype_name(d),
+	         vn_dtype_name(po.storage));
 	double *y = eval(&n, &a, M, M);
 	/* a blocked sum of N terms: a few sqrt(N) roundings */
 	compare(y, want, size, (int64_t)T * M, slack(po, 4 + 2 * sqrt(N)), what);
@@ -387,7 +409,8 @@ static void a_double_weight_is_rounded_to_half_once(void)
 {
 	const double    x[1] = { 1 }, w[2] = { 1 + 0x1p-11 + 0x1p-40, 1 + 0x1p-11 - 0x1p-40 };
 	void           *raw, *raw_b, *raw_g, *in = widened(x, 1, F16);
-	const vn_tensor tw = stored(w, VN_F64, 2, 2, 1, 0, &raw), tb = stored(w, VN_F64, 1, 2, 0, 1, &raw_b), tg = stored(w, VN_F64, 1, 1, 0, 0, &raw_g);
+	const vn_tensor tw = stored(w, VN_F64, 2, 2, 1, 0, &raw), tb = stored(w, VN_F64, 1, 2, 0, 1, &raw_b),
+					tg = stored(w, VN_F64, 1, 1, 0, 0, &raw_g);
 	const int32_t   ids[2] = { 0, 1 };
 	const double    want[2] = { 1 + 0x1p-10, 1 };
 
@@ -434,7 +457,8 @@ static void half_storage_rounds_float_weights_and_float_storage_does_not(void)
 
 static void sums_in_half_are_rounded_after_every_term(void)
 {
-	const struct { int T, M, N; } row[] = { { 1, 1, 1 }, { 1, 15, 8 }, { 2, 16, 9 }, { 3, 17, 100 }, { 17, 33, 64 }, { 2, 100, 1200 } };
+	const struct { int T, M, N; } row[] = { { 1, 1, 1 }, { 1, 15, 8 }, { 2, 16, 9 }, { 3, 17, 100 }, { 17, 33, 64 },
+		{ 2, 100, 1200 } };
 
 	for (size_t k = 0; k < sizeof row / sizeof *row; k++)
 		for (int d = 0; d < VN_N_ENGINE_DTYPES; d++)
@@ -442,10 +466,12 @@ static void sums_in_half_are_rounded_after_every_term(void)
 				const int T = row[k].T, M = row[k].M, N = row[k].N;
 				double   *x = draws((int64_t)T * N), *w = draws((int64_t)M * N), *b = draws(M);
 				void     *raw, *raw_b, *in = widened(x, (int64_t)T * N, ACC16);
-				const vn_tensor tw = stored(w, (vn_dtype)d, 2, M, N, 1, &raw), tb = stored(b, (vn_dtype)d, 1, M, 0, 1, &raw_b);
+				const vn_tensor tw = stored(w, (vn_dtype)d, 2, M, N, 1, &raw),
+								tb = stored(b, (vn_dtype)d, 1, M, 0, 1, &raw_b);
 				vn_to_f64(w, tw.data, (vn_dtype)d, (size_t)M * (size_t)N);
 				vn_to_f64(b, tb.data, (vn_dtype)d, (size_t)M);
-				vn_args a = { .policy = ACC16, .threads = 2, .tokens = T, .in = { in }, .w = { &tw, with_bias ? &tb : NULL } };
+				vn_args a = { .policy = ACC16, .threads = 2, .tokens = T, .in = { in },
+					.w = { &tw, with_bias ? &tb : NULL } };
 				double *y = eval(&(vn_node){ .op = VN_OP_LINEAR }, &a, M, M);
 				int     wrong = 0;
 				for (int t = 0; t < T; t++)

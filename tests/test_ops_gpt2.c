@@ -10,7 +10,8 @@
 static void layer_norm_is_its_formula_with_and_without_bias(void)
 {
 	const struct { int T, heads, N; double eps, shift; } row[] = {
-		{ 1, 1, 1, 1e-5, 0 }, { 2, 1, 3, 1e-5, 0 }, { 3, 4, 5, 1e-12, 0 }, { 17, 1, 768, 1e-5, 0 }, { 3, 1, 4096, 1e-5, 0 },
+		{ 1, 1, 1, 1e-5, 0 }, { 2, 1, 3, 1e-5, 0 }, { 3, 4, 5, 1e-12, 0 }, { 17, 1, 768, 1e-5, 0 },
+		  { 3, 1, 4096, 1e-5, 0 },
 		{ 5, 1, 48, 1e-5, 64 }, /* far from zero: a mean of squares would cancel */
 	};
 
@@ -34,14 +35,18 @@ static void layer_norm_is_its_formula_with_and_without_bias(void)
 					for (int i = 0; i < N; i++)
 						var += pow(x[r * N + i] - mean, 2) / N;
 					for (int i = 0; i < N; i++) {
-						const double y = (x[r * N + i] - mean) / sqrt(var + row[k].eps) * g[i], plus = biased ? b[i] : 0;
+						const double y = (x[r * N + i] - mean) / sqrt(var + row[k].eps) * g[i],
+									 plus = biased ? b[i] : 0;
 						want[r * N + i] = y + plus;
 						/* in float64 the mean itself is rounded: relative to what was added up */
-						size[r * N + i] = fabs(y) + fabs(plus) + (policies[pi].storage == VN_F64 ? (fabs(mean) + 1) / sqrt(var + row[k].eps) : 0);
+						size[r * N + i] = fabs(y) + fabs(plus) +
+						                  (policies[pi].storage == VN_F64 ? (fabs(mean) + 1) / sqrt(var + row[k].eps)
+						                                                  : 0);
 					}
 				}
 				double *y = eval(&n, &a, (int64_t)row[k].heads * N, N);
-				compare(y, want, size, R * N, slack(policies[pi], policies[pi].storage == VN_F64 ? 40 : 1), "layer_norm");
+				compare(y, want, size, R * N, slack(policies[pi], policies[pi].storage == VN_F64 ? 40 : 1),
+				        "layer_norm");
 				free(x), free(g), free(b), free(want), free(graw), free(braw), free(in), free(y), free(size);
 			}
 }
@@ -84,7 +89,8 @@ static void positions_are_the_rows_behind_the_cache(void)
 static void a_slice_takes_the_same_columns_of_every_block(void)
 {
 	const struct { int T, blocks, stride, from, width; } row[] = {
-		{ 1, 1, 1, 0, 1 }, { 3, 1, 12, 4, 4 }, { 3, 1, 12, 8, 4 }, { 2, 5, 6, 3, 3 }, { 17, 4, 7, 1, 2 }, { 5, 3, 4, 0, 4 },
+		{ 1, 1, 1, 0, 1 }, { 3, 1, 12, 4, 4 }, { 3, 1, 12, 8, 4 }, { 2, 5, 6, 3, 3 }, { 17, 4, 7, 1, 2 },
+		  { 5, 3, 4, 0, 4 },
 	};
 
 	for (size_t k = 0; k < sizeof row / sizeof *row; k++)
@@ -108,8 +114,10 @@ static void a_slice_takes_the_same_columns_of_every_block(void)
 /* models.md 1.3, nine digits; and far out, where the formulas could overflow. */
 static const double at[] = { -3, -1, -0.5, 0.5, 1, 3, 0, 90, -90, 60000, -60000 };
 static const struct { vn_act act; double y[11]; } values[] = {
-	{ VN_GELU_TANH, { -0.003637392, -0.158808009, -0.154285990, 0.345714010, 0.841191991, 2.996362608, 0, 90, 0, 60000, 0 } },
-	{ VN_GELU, { -0.004049694, -0.158655254, -0.154268769, 0.345731231, 0.841344746, 2.995950306, 0, 90, 0, 60000, 0 } },
+	{ VN_GELU_TANH, { -0.003637392, -0.158808009, -0.154285990, 0.345714010, 0.841191991, 2.996362608, 0, 90, 0, 60000,
+	  0 } },
+	{ VN_GELU, { -0.004049694, -0.158655254, -0.154268769, 0.345731231, 0.841344746, 2.995950306, 0, 90, 0, 60000,
+	  0 } },
 	{ VN_SIGMOID, { 0.047425873, 0.268941421, 0.377540669, 0.622459331, 0.731058579, 0.952574127, 0.5, 1, 0, 1, 0 } },
 };
 
@@ -138,15 +146,18 @@ static void activations_are_their_formulas_and_gate_as_they_act(void)
 		x[i] = (i - 10000) / 1000.0;
 	for (size_t k = 0; k < sizeof values / sizeof *values; k++) {
 		const vn_act  act = values[k].act;
-		const vn_args a = { .policy = F64, .threads = 2, .tokens = N, .in = { in = widened(x, N, F64), by = widened(up, N, F64) } };
+		const vn_args a = { .policy = F64, .threads = 2, .tokens = N,
+			.in = { in = widened(x, N, F64), by = widened(up, N, F64) } };
 		double       *y = eval(&(vn_node){ .op = VN_OP_ACT, .c.act.act = act }, &a, 1, 1);
 		double       *z = eval(&(vn_node){ .op = VN_OP_GATED, .c.act.act = act }, &a, 1, 1);
 		double        worst = 0, gated = 0;
 		for (int i = 0; i < N; i++) {
 			const double u = x[i];
 			const double want = act == VN_SIGMOID ? 1 / (1 + exp(-u))
-			                  : act == VN_GELU    ? 0.5 * u * (1 + erf(u / sqrt(2)))
-			                                      : 0.5 * u * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (u + 0.044715 * u * u * u)));
+			                    : act == VN_GELU
+			                        ? 0.5 * u * (1 + erf(u / sqrt(2)))
+			                        : 0.5 * u *
+			                              (1 + tanh(sqrt(2 / 3.14159265358979323846) * (u + 0.044715 * u * u * u)));
 			worst = fmax(worst, fabs(y[i] - want) / fmax(1, fabs(want)));
 			gated = fmax(gated, fabs(z[i] - y[i] * up[i]));
 		}
@@ -163,15 +174,18 @@ static void activations_are_their_formulas_and_gate_as_they_act(void)
 static void a_matrix_stored_the_other_way_gives_the_same_bits(void)
 {
 	const struct { int T, M, N; } row[] = {
-		{ 1, 1, 1 }, { 2, 3, 5 }, { 1, 65, 33 }, { 17, 16, 16 }, { 65, 64, 64 }, { 70, 300, 257 }, { 520, 530, 131 }, { 66, 129, 1030 },
+		{ 1, 1, 1 }, { 2, 3, 5 }, { 1, 65, 33 }, { 17, 16, 16 }, { 65, 64, 64 }, { 70, 300, 257 }, { 520, 530, 131 },
+		  { 66, 129, 1030 },
 	};
-	const vn_policy all[] = { { VN_F32, VN_F32, 0 }, { VN_F64, VN_F64, 0 }, { VN_F16, VN_F32, 0 }, { VN_F16, VN_F16, 0 } };
+	const vn_policy all[] = { { VN_F32, VN_F32, 0 }, { VN_F64, VN_F64, 0 }, { VN_F16, VN_F32, 0 },
+		{ VN_F16, VN_F16, 0 } };
 
 	for (size_t k = 0; k < sizeof row / sizeof *row; k++)
 		for (int pi = 0; pi < 4; pi++)
 			for (int d = 0; d < VN_N_ENGINE_DTYPES; d++) {
 				const int T = row[k].T, M = row[k].M, N = row[k].N;
-				double   *x = draws((int64_t)T * N), *w = draws((int64_t)M * N), *o = malloc((size_t)(M * N) * 8), *b = draws(M);
+				double   *x = draws((int64_t)T * N), *w = draws((int64_t)M * N), *o = malloc((size_t)(M * N) * 8),
+					   *b = draws(M);
 				void     *raw[3], *in = widened(x, (int64_t)T * N, all[pi]);
 				for (int m = 0; m < M; m++)
 					for (int n = 0; n < N; n++)
@@ -179,8 +193,10 @@ static void a_matrix_stored_the_other_way_gives_the_same_bits(void)
 				const vn_tensor straight = stored(w, (vn_dtype)d, 2, M, N, 0, &raw[0]);
 				const vn_tensor over = stored(o, (vn_dtype)d, 2, N, M, (size_t)(d % 2), &raw[1]);
 				const vn_tensor bias = stored(b, VN_F16, 1, M, 0, 0, &raw[2]);
-				const vn_args   p = { .policy = all[pi], .threads = 2, .tokens = T, .in = { in }, .w = { &straight, &bias } };
-				const vn_args   q = { .policy = all[pi], .threads = 1, .tokens = T, .in = { in }, .w = { &over, &bias } };
+				const vn_args   p = { .policy = all[pi], .threads = 2, .tokens = T, .in = { in },
+					.w = { &straight, &bias } };
+				const vn_args   q = { .policy = all[pi], .threads = 1, .tokens = T, .in = { in },
+					.w = { &over, &bias } };
 				double *y = eval(&(vn_node){ .op = VN_OP_LINEAR }, &p, M, M);
 				double *z = eval(&(vn_node){ .op = VN_OP_LINEAR, .c.linear.transposed = 1 }, &q, M, M);
 				CU_ASSERT(same(y, z, (int64_t)T * M));

@@ -88,7 +88,8 @@ static inline double slack(vn_policy p, double terms)
 	return ldexp(0.5, -vn_dtype_digits(p.storage)) * 1.0001 + width * terms;
 }
 
-static inline void compare(const double *got, const double *want, const double *size, int64_t n, double tolerance, const char *what)
+static inline void compare(const double *got, const double *want, const double *size, int64_t n, double tolerance,
+                           const char *what)
 {
 	double worst = 0;
 

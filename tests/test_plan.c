@@ -98,8 +98,10 @@ static void every_weight_of_qwen2_is_asked_for_in_its_shape(void)
 		{ "input_layernorm.weight", 1, { D } }, { "post_attention_layernorm.weight", 1, { D } },
 		{ "self_attn.q_proj.weight", 2, { H * K, D } }, { "self_attn.k_proj.weight", 2, { G * K, D } },
 		{ "self_attn.v_proj.weight", 2, { G * K, D } }, { "self_attn.o_proj.weight", 2, { D, H * K } },
-		{ "self_attn.q_proj.bias", 1, { H * K } }, { "self_attn.k_proj.bias", 1, { G * K } }, { "self_attn.v_proj.bias", 1, { G * K } },
-		{ "mlp.gate_proj.weight", 2, { F, D } }, { "mlp.up_proj.weight", 2, { F, D } }, { "mlp.down_proj.weight", 2, { D, F } },
+		{ "self_attn.q_proj.bias", 1, { H * K } }, { "self_attn.k_proj.bias", 1, { G * K } },
+		  { "self_attn.v_proj.bias", 1, { G * K } },
+		{ "mlp.gate_proj.weight", 2, { F, D } }, { "mlp.up_proj.weight", 2, { F, D } },
+		  { "mlp.down_proj.weight", 2, { D, F } },
 	};
 	vn_plan *p = toy();
 	int      found = 0;
@@ -156,7 +158,8 @@ static void the_input_of_a_layer_is_another_name_for_what_came_before(void)
 static void a_shape_puts_in_the_numbers_of_the_call(void)
 {
 	vn_plan       *p = toy();
-	const vn_value *q = &p->value[vn_plan_find(p, "layer0.q_rope")], *s = &p->value[vn_plan_find(p, "layer0.attn_probs")];
+	const vn_value *q = &p->value[vn_plan_find(p, "layer0.q_rope")],
+				   *s = &p->value[vn_plan_find(p, "layer0.attn_probs")];
 	char            text[VN_SHAPE_TEXT];
 	vn_shape        a = vn_value_shape(q, 5, 12), b = vn_value_shape(s, 5, 12);
 
@@ -169,10 +172,27 @@ static void a_shape_puts_in_the_numbers_of_the_call(void)
 
 static void the_checkpoints_of_gpt2_are_there_in_order(void)
 {
-	const char *name[] = { "token_embed", "pos_embed", "embed", "layer0.input", "layer0.attn_norm", "layer0.c_attn", "layer0.q_proj",
-	                       "layer0.k_proj", "layer0.v_proj", "layer0.attn_scores", "layer0.attn_probs", "layer0.attn_context",
-	                       "layer0.attn_out", "layer0.attn_residual", "layer0.mlp_norm", "layer0.up_proj", "layer0.mlp_act",
-	                       "layer0.down_proj", "layer0.output", "final_norm", "logits" };
+	const char *name[] = { "token_embed",
+		                   "pos_embed",
+		                   "embed",
+		                   "layer0.input",
+		                   "layer0.attn_norm",
+		                   "layer0.c_attn",
+		                   "layer0.q_proj",
+		                   "layer0.k_proj",
+		                   "layer0.v_proj",
+		                   "layer0.attn_scores",
+		                   "layer0.attn_probs",
+		                   "layer0.attn_context",
+		                   "layer0.attn_out",
+		                   "layer0.attn_residual",
+		                   "layer0.mlp_norm",
+		                   "layer0.up_proj",
+		                   "layer0.mlp_act",
+		                   "layer0.down_proj",
+		                   "layer0.output",
+		                   "final_norm",
+		                   "logits" };
 	json_t  *o = json_loads("{\"n_embd\":16,\"n_layer\":1,\"n_head\":4,\"n_positions\":64,\"vocab_size\":32}", 0, NULL);
 	vn_plan *p;
 	vn_error e;

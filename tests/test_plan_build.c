@@ -43,7 +43,8 @@ static void a_weight_asked_for_twice_is_one_and_in_two_shapes_a_failure(void)
 
 static void sizes_that_do_not_fit_are_refused_with_the_name(void)
 {
-	const vn_rope rope = { .theta = 1e4, .rotary_dim = 4 }, wide = { .theta = 1e4, .rotary_dim = 6 }, odd = { .theta = 1e4, .rotary_dim = 3 };
+	const vn_rope rope = { .theta = 1e4, .rotary_dim = 4 }, wide = { .theta = 1e4, .rotary_dim = 6 },
+		odd = { .theta = 1e4, .rotary_dim = 3 };
 	vn_builder   *b;
 	int           x, y;
 
@@ -63,13 +64,17 @@ static void sizes_that_do_not_fit_are_refused_with_the_name(void)
 	fails(b, VN_ERR_SHAPE, "bias bias does not fit");
 	b = begin(&x), vn_plan_rope(b, x, &rope, VN_POINT_Q_ROPE);
 	fails(b, VN_ERR_SHAPE, "embed: the rotary width");
-	b = begin(&x), y = vn_plan_linear(b, x, matrix(b, "w", 8, 8), -1, 2, VN_POINT_Q_PROJ), vn_plan_rope(b, y, &wide, VN_POINT_Q_ROPE);
+	b = begin(&x), y = vn_plan_linear(b, x, matrix(b, "w", 8, 8), -1, 2, VN_POINT_Q_PROJ),
+	vn_plan_rope(b, y, &wide, VN_POINT_Q_ROPE);
 	fails(b, VN_ERR_SHAPE, "q_proj: the rotary width");
-	b = begin(&x), y = vn_plan_linear(b, x, matrix(b, "w", 8, 8), -1, 2, VN_POINT_Q_PROJ), vn_plan_rope(b, y, &odd, VN_POINT_Q_ROPE);
+	b = begin(&x), y = vn_plan_linear(b, x, matrix(b, "w", 8, 8), -1, 2, VN_POINT_Q_PROJ),
+	vn_plan_rope(b, y, &odd, VN_POINT_Q_ROPE);
 	fails(b, VN_ERR_SHAPE, "q_proj: the rotary width");
-	b = begin(&x), y = vn_plan_linear(b, x, matrix(b, "w", 4, 8), -1, 0, VN_POINT_UP_PROJ), vn_plan_add(b, x, y, VN_POINT_OUTPUT);
+	b = begin(&x), y = vn_plan_linear(b, x, matrix(b, "w", 4, 8), -1, 0, VN_POINT_UP_PROJ),
+	vn_plan_add(b, x, y, VN_POINT_OUTPUT);
 	fails(b, VN_ERR_SHAPE, "embed: its two inputs have different shapes");
-	b = begin(&x), y = vn_plan_linear(b, x, matrix(b, "w", 8, 8), -1, 2, VN_POINT_UP_PROJ), vn_plan_gated(b, VN_SILU, y, x, VN_POINT_MLP_ACT);
+	b = begin(&x), y = vn_plan_linear(b, x, matrix(b, "w", 8, 8), -1, 2, VN_POINT_UP_PROJ),
+	vn_plan_gated(b, VN_SILU, y, x, VN_POINT_MLP_ACT);
 	fails(b, VN_ERR_SHAPE, "up_proj: its two inputs have different shapes");
 	b = vn_plan_begin(1, 10, 16), vn_plan_embed(b, matrix(b, "e", 9, 8), VN_POINT_EMBED);
 	fails(b, VN_ERR_SHAPE, "weight e");
@@ -88,7 +93,8 @@ static void sizes_that_do_not_fit_are_refused_with_the_name(void)
 static void columns_that_are_not_there_cannot_be_taken(void)
 {
 	const struct { int stride, from, width, heads; } bad[] = {
-		{ 0, 0, 1, 0 }, { 3, 0, 1, 0 }, { -8, 0, 1, 0 }, { 16, 0, 8, 0 }, { 8, -1, 4, 0 }, { 8, 0, 0, 0 }, { 8, 0, 9, 0 }, { 8, 5, 4, 0 },
+		{ 0, 0, 1, 0 }, { 3, 0, 1, 0 }, { -8, 0, 1, 0 }, { 16, 0, 8, 0 }, { 8, -1, 4, 0 }, { 8, 0, 0, 0 },
+		  { 8, 0, 9, 0 }, { 8, 5, 4, 0 },
 		{ 4, 2147483647, 1, 0 }, { 4, 1, 2147483647, 0 }, { 8, 0, 4, 3 },
 	};
 	vn_plan    *p;

@@ -57,11 +57,15 @@ static void every_constant_is_read_back_as_it_was_set(void)
 static void a_constant_out_of_range_or_unknown_is_refused_and_nothing_changes(void)
 {
 	const struct { vn_op op; const char *name; double value; } bad[] = {
-		{ VN_OP_ATTENTION, "heads", 0 }, { VN_OP_ATTENTION, "heads", 1.5 }, { VN_OP_ATTENTION, "causal", 2 }, { VN_OP_ATTENTION, "window", -1 },
-		{ VN_OP_ATTENTION, "window", 1e300 }, { VN_OP_ATTENTION, "scale", (double)NAN }, { VN_OP_ATTENTION, "scale", (double)INFINITY },
-		{ VN_OP_ROPE, "theta", 1 }, { VN_OP_ROPE, "theta", 0.5 }, { VN_OP_ROPE, "theta", -1e4 }, { VN_OP_ROPE, "rotary_dim", 3 },
+		{ VN_OP_ATTENTION, "heads", 0 }, { VN_OP_ATTENTION, "heads", 1.5 }, { VN_OP_ATTENTION, "causal", 2 },
+		  { VN_OP_ATTENTION, "window", -1 },
+		{ VN_OP_ATTENTION, "window", 1e300 }, { VN_OP_ATTENTION, "scale", (double)NAN },
+		  { VN_OP_ATTENTION, "scale", (double)INFINITY },
+		{ VN_OP_ROPE, "theta", 1 }, { VN_OP_ROPE, "theta", 0.5 }, { VN_OP_ROPE, "theta", -1e4 },
+		  { VN_OP_ROPE, "rotary_dim", 3 },
 		{ VN_OP_ROPE, "rotary_dim", 0 }, { VN_OP_ROPE, "type", VN_N_ROPES }, { VN_OP_ROPE, "truncate", 0.5 },
-		{ VN_OP_RMS_NORM, "eps", -1e-6 }, { VN_OP_RMS_NORM, "scale", 1 }, { VN_OP_ADD, "eps", 1 }, { VN_OP_ACT, "act", VN_N_ACTS },
+		{ VN_OP_RMS_NORM, "eps", -1e-6 }, { VN_OP_RMS_NORM, "scale", 1 }, { VN_OP_ADD, "eps", 1 },
+		  { VN_OP_ACT, "act", VN_N_ACTS },
 	};
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -149,8 +153,21 @@ static void any_number_in_any_place_is_looked_at_safely(void)
 			for (int f = 0; f < 15; f++) {
 				CU_ASSERT_EQUAL_FATAL(vn_plan_clone(p, &c, NULL), VN_OK);
 				vn_node *n = &c->node[i];
-				int     *field[] = { &n->layer, &n->n_in, &n->n_w, &n->n_out, &n->in[0], &n->in[2], &n->w[0], &n->w[1], &n->out[0],
-				                     &n->out[2], &n->c.attention.heads, &n->c.attention.kv_heads, &n->n_state, &n->state[0], &n->out[3] };
+				int     *field[] = { &n->layer,
+					                 &n->n_in,
+					                 &n->n_w,
+					                 &n->n_out,
+					                 &n->in[0],
+					                 &n->in[2],
+					                 &n->w[0],
+					                 &n->w[1],
+					                 &n->out[0],
+					                 &n->out[2],
+					                 &n->c.attention.heads,
+					                 &n->c.attention.kv_heads,
+					                 &n->n_state,
+					                 &n->state[0],
+					                 &n->out[3] };
 				*field[f] = odd[k];
 				refused += vn_plan_check(c, &e) != VN_OK;
 				vn_plan_settle(c, &e);
@@ -173,9 +190,9 @@ static void any_number_in_any_place_is_looked_at_safely(void)
 
 static vn_plan *longrope(void)
 {
-	json_t  *o = json_loads("{\"model_type\":\"llama\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":2,"
-	                        "\"num_attention_heads\":4,\"max_position_embeddings\":64,\"rope_scaling\":{\"rope_type\":\"longrope\","
-	                        "\"factor\":4,\"short_factor\":[1,1.5],\"long_factor\":[2,4.1]}}", 0, NULL);
+	json_t *o = json_loads(
+		"{\"model_type\":\"llama\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"max_position_embeddings\":64,\"rope_scaling\":{\"rope_type\":\"longrope\",\"factor\":4,\"short_factor\":[1,1.5],\"long_factor\":[2,4.1]}}",
+		0, NULL);
 	vn_plan *p = NULL;
 	vn_error e;
 

@@ -27,7 +27,8 @@ static void a_plan_survives_the_way_through_text(void)
 		CU_ASSERT_STRING_EQUAL(a->name, b->name);
 		CU_ASSERT_TRUE(a->point == b->point && a->layer == b->layer && a->node == b->node && a->slot == b->slot &&
 		               a->alias_of == b->alias_of && a->rank == b->rank && a->last_use == b->last_use &&
-		               a->on_demand == b->on_demand && a->wide == b->wide && memcmp(a->size, b->size, (size_t)a->rank * sizeof *a->size) == 0);
+		               a->on_demand == b->on_demand && a->wide == b->wide &&
+		               memcmp(a->size, b->size, (size_t)a->rank * sizeof *a->size) == 0);
 	}
 	for (int i = 0; i < p->n_nodes; i++) {
 		const vn_node *a = &p->node[i], *b = &q->node[i];
@@ -48,8 +49,10 @@ static void lists_of_a_plan_survive_the_way_through_text(void)
 	vn_plan     *p = NULL, *q = NULL;
 	vn_plan_text t;
 	vn_error     err = { 0 };
-	vn_rope      rope = { .type = VN_ROPE_LONGROPE, .theta = 1e4, .rotary_dim = 4, .factor = 4, .original_context = 16, .max_context = 64,
-	                      .short_factor = vn_plan_list(b, 2, (float[]){ 1, 1.1f }), .long_factor = vn_plan_list(b, 2, (float[]){ 2, 4.7f }) };
+	vn_rope      rope = { .type = VN_ROPE_LONGROPE, .theta = 1e4, .rotary_dim = 4, .factor = 4, .original_context = 16,
+		.max_context = 64,
+	                      .short_factor = vn_plan_list(b, 2, (float[]){ 1, 1.1f }),
+	                      	.long_factor = vn_plan_list(b, 2, (float[]){ 2, 4.7f }) };
 	const int    x = vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]){ 8, 8 }), VN_POINT_EMBED);
 
 	vn_plan_rope(b, vn_plan_slice(b, x, 8, 0, 8, 2, VN_POINT_Q_PROJ), &rope, VN_POINT_Q_ROPE);
@@ -62,12 +65,16 @@ static void lists_of_a_plan_survive_the_way_through_text(void)
 	CU_ASSERT_TRUE(vn_plan_equal(p, q));
 	vn_plan_destroy(q);
 
-	const struct { const char *from, *to; } bad[] = { { "[1, 1.1", "[1, \"1\", 1.1" }, { "[1, 1.1", "[1, 1e39, 1.1" }, { "[1, 1.1", "[1, 2, 1.1" },
-	                                                  { "\"theta\": 10000", "\"theta\": []" }, { "\"factor\": 4,", "\"factor\": 4, \"other\": 1," },
-	                                                  { "\"long_factor\": [2, 4.6999998092651367]", "\"long_factor\": 1" } };
+	const struct { const char *from, *to; } bad[] = { { "[1, 1.1", "[1, \"1\", 1.1" }, { "[1, 1.1", "[1, 1e39, 1.1" },
+		{ "[1, 1.1", "[1, 2, 1.1" },
+	                                                  { "\"theta\": 10000", "\"theta\": []" },
+	                                                    { "\"factor\": 4,", "\"factor\": 4, \"other\": 1," },
+	                                                  { "\"long_factor\": [2, 4.6999998092651367]",
+	                                                    "\"long_factor\": 1" } };
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		char *line = t.node[2], *at = strstr(line, bad[i].from), *now = NULL;
-		CU_ASSERT_TRUE_FATAL(at && asprintf(&now, "%.*s%s%s", (int)(at - line), line, bad[i].to, at + strlen(bad[i].from)) > 0);
+		CU_ASSERT_TRUE_FATAL(
+			at && asprintf(&now, "%.*s%s%s", (int)(at - line), line, bad[i].to, at + strlen(bad[i].from)) > 0);
 		t.node[2] = now;
 		CU_ASSERT_EQUAL(vn_plan_from_text(&t, &q, &err), VN_ERR_FORMAT);
 		CU_ASSERT_PTR_NULL(q);
@@ -109,7 +116,8 @@ static void a_plan_of_an_older_file_still_opens(void)
 			continue;
 		cut_out(strstr(t.node[i], "\"out\""), ", \"layer", "], \"const\"");
 		char *at = strstr(t.node[i], "\"window\"");
-		CU_ASSERT_TRUE_FATAL(asprintf(&now, "%.*s\"cache\": %d, %s", (int)(at - t.node[i]), t.node[i], attentions++, at) > 0);
+		CU_ASSERT_TRUE_FATAL(
+			asprintf(&now, "%.*s\"cache\": %d, %s", (int)(at - t.node[i]), t.node[i], attentions++, at) > 0);
 		free(t.node[i]);
 		t.node[i] = now;
 	}

@@ -22,7 +22,8 @@ static void every_name_in_the_help_text_is_a_policy_and_leads_back(void)
 static void each_policy_stores_and_sums_as_the_header_says(void)
 {
 	const struct { const char *name; vn_dtype storage, sums; vn_products products; } row[] = {
-		{ "f64", VN_F64, VN_F64, VN_PRODUCTS_PLAIN }, { "f32", VN_F32, VN_F32, VN_PRODUCTS_PLAIN }, { "f16", VN_F16, VN_F32, VN_PRODUCTS_PLAIN },
+		{ "f64", VN_F64, VN_F64, VN_PRODUCTS_PLAIN }, { "f32", VN_F32, VN_F32, VN_PRODUCTS_PLAIN },
+		  { "f16", VN_F16, VN_F32, VN_PRODUCTS_PLAIN },
 		{ "f16-acc16", VN_F16, VN_F16, VN_PRODUCTS_PLAIN }, { "bf16", VN_BF16, VN_F32, VN_PRODUCTS_PLAIN },
 		{ "ggml", VN_F32, VN_F32, VN_PRODUCTS_GGML }, { "ggml-kv16", VN_F32, VN_F32, VN_PRODUCTS_GGML_KV16 },
 		{ "ggml-flash16", VN_F32, VN_F32, VN_PRODUCTS_GGML_FLASH16 },
@@ -40,7 +41,8 @@ static void each_policy_stores_and_sums_as_the_header_says(void)
 static void a_finer_run_rounds_the_same_products_and_no_attention(void)
 {
 	const struct { const char *name, *fine; int digits; vn_products products; } row[] = {
-		{ "f32", "f64", 23, VN_PRODUCTS_PLAIN }, { "f16", "f32", 10, VN_PRODUCTS_PLAIN }, { "bf16", "f32", 7, VN_PRODUCTS_PLAIN },
+		{ "f32", "f64", 23, VN_PRODUCTS_PLAIN }, { "f16", "f32", 10, VN_PRODUCTS_PLAIN },
+		  { "bf16", "f32", 7, VN_PRODUCTS_PLAIN },
 		{ "ggml", "f64", 7, VN_PRODUCTS_GGML }, { "ggml-flash16", "f64", 7, VN_PRODUCTS_GGML },
 	};
 

@@ -5,7 +5,8 @@
 #include "compare/comparison/checks.h"
 #include "tests/pool_help.h"
 
-static const char over[] = "version: 1\nrules: [ { match: logits, kl_mean_over_floor: 4, without_floor: { kl_mean: 1.0e-2 }, why: w } ]\n";
+static const char over[] =
+	"version: 1\nrules: [ { match: logits, kl_mean_over_floor: 4, without_floor: { kl_mean: 1.0e-2 }, why: w } ]\n";
 
 static void a_step_whose_floor_is_nought_by_chance_is_no_finding(void)
 {
@@ -70,7 +71,8 @@ static void the_prompt_is_judged_by_itself(void)
 
 static void few_rows_have_no_ratio_but_a_cap(void)
 {
-	static const char lower[] = "version: 1\nrules: [ { match: logits, kl_mean_over_floor: 4, without_floor: { kl_mean: 1.0e-6 }, why: w } ]\n";
+	static const char lower[] =
+		"version: 1\nrules: [ { match: logits, kl_mean_over_floor: 4, without_floor: { kl_mean: 1.0e-6 }, why: w } ]\n";
 	static const char bare[] = "version: 1\nrules: [ { match: logits, kl_mean_over_floor: 4, why: w } ]\n";
 	double factor[MOST + 1];
 	trial  t = { 0 };
@@ -140,7 +142,8 @@ static void a_share_is_of_all_steps(void)
 static void a_count_of_rows_has_its_luck(void)
 {
 	static const struct { double limit; int64_t n, allowed; } is[] = {
-		{ 0.93, 1, 1 }, { 0.93, 2, 2 }, { 0.93, 8, 4 }, { 0.93, 19, 6 }, { 0.93, 200, 26 }, { 0.99, 1, 1 }, { 0.99, 33, 3 }, { 0.95, 40, 7 }, { 0.97, 1000, 48 }, { 1, 50, 0 }, { 0.5, 10, 9 },
+		{ 0.93, 1, 1 }, { 0.93, 2, 2 }, { 0.93, 8, 4 }, { 0.93, 19, 6 }, { 0.93, 200, 26 }, { 0.99, 1, 1 },
+		  { 0.99, 33, 3 }, { 0.95, 40, 7 }, { 0.97, 1000, 48 }, { 1, 50, 0 }, { 0.5, 10, 9 },
 	};
 	for (size_t i = 0; i < sizeof is / sizeof *is; i++)
 		CU_ASSERT_EQUAL(vn_count_allowed(is[i].limit, is[i].n), is[i].allowed);
@@ -179,7 +182,9 @@ static void the_step_where_ids_part_is_named(void)
 	compare(&t, NULL, over);
 	CU_ASSERT_EQUAL(t.st, VN_ERR_MISMATCH);
 	CU_ASSERT_EQUAL_FATAL(t.c.result.refusals.n, 1);
-	CU_ASSERT_PTR_NOT_NULL(strstr(t.c.result.refusals.line[0], "number 22, which is step 3, is 3 in the reference, 9 in the candidate: the two runs decoded"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(t.c.result.refusals.line[0],
+	           "number 22, which is step 3, is 3 in the reference, 9 in the candidate: the two runs decoded"));
 	finish(&t);
 }
 

@@ -1,4 +1,5 @@
-/* test_pool_channels.c: channels of steps of few tokens are judged together, and charged to the step where it starts. */
+/* test_pool_channels.c: channels of steps of few tokens are judged together, and charged to the step where
+ * it starts. */
 #include "compare/judge/pool_channels.h"
 #include "compare/metrics/average.h"
 #include "compare/comparison/checkpoint.h"
@@ -7,8 +8,9 @@
 #include "tests/pool_help.h"
 
 static const char caps[] = "version: 1\ndefaults: { worst_channel_nmse: 1.0e-2, worst_channel_scale: 2.0e-2 }\n";
-static const char ratios[] = "version: 1\ndefaults: { worst_channel_nmse_over_floor: 32, worst_channel_scale_over_floor: 32, "
-                             "without_floor: { worst_channel_nmse: 1.0e-2, worst_channel_scale: 2.0e-2 } }\n";
+static const char ratios[] = "version: 1\ndefaults: { worst_channel_nmse_over_floor: 32, "
+                             "worst_channel_scale_over_floor: 32, without_floor: { worst_channel_nmse: 1.0e-2, "
+                             "worst_channel_scale: 2.0e-2 } }\n";
 
 /* n steps, each 1e-4 off but for what the globals say. */
 static void make_bad(int n, int width, int channel, int first, int last, int every, double by)
@@ -61,7 +63,8 @@ static void a_channel_that_is_off_in_later_steps_is_charged_at_the_first_of_thos
 	for (int first = 2; first <= 23; first += 7)
 		for (int alone = 0; alone < 2; alone++) {
 			trial t = { 0 };
-			make_bad(30, 128, 9, first, alone ? first : 30, 1, alone ? -1 : 1.7); /* the others do not fail by themselves */
+			make_bad(30, 128, 9, first, alone ? first : 30, 1,
+			         alone ? -1 : 1.7); /* the others do not fail by themselves */
 			compare(&t, NULL, caps);
 			CU_ASSERT_EQUAL(failing(&t), 1);
 			CU_ASSERT_TRUE(fails_at(&t, first));
@@ -146,7 +149,8 @@ static void steps_of_some_tokens_are_pooled_as_those_of_one(void)
 	finish(&t);
 }
 
-/* The highest nmse of a channel of n <= 32 steps that are 1e-3 off: a channel of less than half the median's norm counts for that. */
+/* The highest nmse of a channel of n <= 32 steps that are 1e-3 off: a channel of less than half the
+ * median's norm counts for that. */
 static double worst_of_floor(int n)
 {
 	double rr[V_MOST] = { 0 }, dd[V_MOST] = { 0 }, worst = 0;
@@ -178,11 +182,14 @@ static void with_a_floor_channels_are_held_against_its_own(void)
 			off[i] = 1e-3;
 		record("floor", 30, off);
 		compare(&t, "floor", ratios);
-		CU_ASSERT_FATAL(width == 16 ? failing(&t) == 1 : failing(&t) > 1); /* enough numbers are judged by themselves as well */
+		CU_ASSERT_FATAL(width == 16 ? failing(&t) == 1
+		                            : failing(&t) > 1); /* enough numbers are judged by themselves as well */
 		const vn_checkpoint *p = &t.c.result.point[t.c.result.first];
 		CU_ASSERT_EQUAL(p->step, 1);
-		CU_ASSERT(p->worst >= 0 && vn_check_at(p, p->worst).form == VN_OVER_FLOOR && vn_check_at(p, p->worst).steps == 30);
-		CU_ASSERT_DOUBLE_EQUAL(vn_floor_value(p, VN_M_WORST_CHANNEL_NMSE), worst_of_floor(30), 1e-6 * worst_of_floor(30));
+		CU_ASSERT(p->worst >= 0 && vn_check_at(p, p->worst).form == VN_OVER_FLOOR &&
+		          vn_check_at(p, p->worst).steps == 30);
+		CU_ASSERT_DOUBLE_EQUAL(vn_floor_value(p, VN_M_WORST_CHANNEL_NMSE), worst_of_floor(30),
+		                       1e-6 * worst_of_floor(30));
 		finish(&t);
 		make_bad(30, width, -1, 0, 0, 1, 0);
 		compare(&t, "floor", ratios);

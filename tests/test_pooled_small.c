@@ -18,7 +18,8 @@ static void a_small_tensor_is_no_finding_where_its_floor_is_nought_by_chance(voi
 	CU_ASSERT_EQUAL_FATAL(t.c.result.n_pooled_small, 1);
 	CU_ASSERT_EQUAL(t.c.result.pooled_small[0].n, 32); /* not the prompt */
 	CU_ASSERT_EQUAL(t.c.result.pooled_small[0].numbers, 32 * V);
-	CU_ASSERT_EQUAL(t.c.result.n_status[VN_WITHIN], 33); /* those that are judged at another step are not without limits */
+	CU_ASSERT_EQUAL(t.c.result.n_status[VN_WITHIN],
+	                33); /* those that are judged at another step are not without limits */
 	finish(&t);
 }
 
@@ -38,7 +39,8 @@ static void a_small_tensor_that_is_off_is_charged_at_each_step_that_is(void)
 		const vn_checkpoint *p = &t.c.result.point[t.c.result.first];
 		const double all_steps = (from - 1 + (32 - from) * 36 + 49) / 32.0;
 		CU_ASSERT_EQUAL(p->step, from); /* not the worst of them */
-		CU_ASSERT(p->worst >= 0 && vn_check_at(p, p->worst).metric == VN_M_NMSE && vn_check_at(p, p->worst).steps == 32);
+		CU_ASSERT(p->worst >= 0 && vn_check_at(p, p->worst).metric == VN_M_NMSE &&
+		          vn_check_at(p, p->worst).steps == 32);
 		CU_ASSERT(vn_check_at(p, p->worst).value > 0.8 * all_steps && vn_check_at(p, p->worst).value < 1.2 * all_steps);
 		finish(&t);
 	}
@@ -103,7 +105,8 @@ static void a_small_tensor_that_is_far_off_at_one_step_is_found(void)
 	CU_ASSERT_EQUAL_FATAL(failing(&t), 1);
 	const vn_checkpoint *p = &t.c.result.point[t.c.result.first];
 	CU_ASSERT_EQUAL(p->step, 21);
-	CU_ASSERT(p->worst >= 0 && vn_check_at(p, p->worst).metric == VN_M_WORST_TOKEN_NMSE && vn_check_at(p, p->worst).value > 70);
+	CU_ASSERT(p->worst >= 0 && vn_check_at(p, p->worst).metric == VN_M_WORST_TOKEN_NMSE &&
+	          vn_check_at(p, p->worst).value > 70);
 	finish(&t);
 }
 

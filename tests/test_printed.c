@@ -8,9 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char raw[] = "a\xc3\xa9\xe2\x80\xae\tb\xc2\x9b" "31m\n\x1b[31m\x1b[2J\xff\xe4\xb8z\xf0\x9f\x98\x80\xf0\x9f";
-static const char plain[] = "a\xc3\xa9\\u{202e}\tb\\u{9b}31m\n\\u{1b}[31m\\u{1b}[2J\\xff\\xe4\\xb8z\xf0\x9f\x98\x80\\xf0\\x9f";
-static const char coloured[] = "a\xc3\xa9\\u{202e}\tb\\u{9b}31m\n\x1b[31m\\u{1b}[2J\\xff\\xe4\\xb8z\xf0\x9f\x98\x80\\xf0\\x9f";
+static const char raw[] = "a\xc3\xa9\xe2\x80\xae\tb\xc2\x9b"
+						  "31m\n\x1b[31m\x1b[2J\xff\xe4\xb8z\xf0\x9f\x98\x80\xf0\x9f";
+static const char plain[] =
+	"a\xc3\xa9\\u{202e}\tb\\u{9b}31m\n\\u{1b}[31m\\u{1b}[2J\\xff\\xe4\\xb8z\xf0\x9f\x98\x80\\xf0\\x9f";
+static const char coloured[] =
+	"a\xc3\xa9\\u{202e}\tb\\u{9b}31m\n\x1b[31m\\u{1b}[2J\\xff\\xe4\\xb8z\xf0\x9f\x98\x80\\xf0\\x9f";
 
 /* What comes out of raw, handed over in pieces of n bytes. */
 static char *through(size_t n, bool colour)
@@ -50,7 +53,9 @@ static void what_cannot_be_written_is_told(void)
 
 static void json_comes_back_and_shows_nothing_unprintable(void)
 {
-	static const char text[] = "\x1b \x7f \xc2\x9b \xe2\x80\xae \xf3\xa0\x81\x81 \xe4\xb8\xad \xf0\x9f\x98\x80 \"\\ e\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81";
+	static const char text[] =
+		"\x1b \x7f \xc2\x9b \xe2\x80\xae \xf3\xa0\x81\x81 \xe4\xb8\xad \xf0\x9f\x98\x80 \"\\ "
+		"e\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81";
 	char  *out = NULL;
 	size_t n = 0;
 	json_t *j = json_pack("{s:s, s:i}", "a\xe2\x80\xae", text, "b", 1);
@@ -59,7 +64,10 @@ static void json_comes_back_and_shows_nothing_unprintable(void)
 		CU_ASSERT(vn_json_print(j, f, JSON_INDENT(flags)));
 		fclose(f);
 		if (flags == 0)
-			CU_ASSERT_STRING_EQUAL(out, "{\"a\\u202e\": \"\\u001B \\u007f \\u009b \\u202e \\udb40\\udc41 \xe4\xb8\xad \xf0\x9f\x98\x80 \\\"\\\\ e\xcc\x81\xcc\x81\xcc\x81\xcc\x81\\u0301\", \"b\": 1}");
+			CU_ASSERT_STRING_EQUAL(
+				out,
+				"{\"a\\u202e\": \"\\u001B \\u007f \\u009b \\u202e \\udb40\\udc41 \xe4\xb8\xad \xf0\x9f\x98\x80 "
+				"\\\"\\\\ e\xcc\x81\xcc\x81\xcc\x81\xcc\x81\\u0301\", \"b\": 1}");
 		json_t *back = json_loads(out, 0, NULL);
 		CU_ASSERT(json_equal(back, j));
 		json_decref(back);

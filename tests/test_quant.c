@@ -64,8 +64,10 @@ static void every_format_has_its_size_and_name(void)
 		{ VN_Q4_0, 32, 18, "q4_0", "Q4_0" }, { VN_Q4_1, 32, 20, "q4_1", "Q4_1" }, { VN_Q5_0, 32, 22, "q5_0", "Q5_0" },
 		{ VN_Q5_1, 32, 24, "q5_1", "Q5_1" }, { VN_Q8_0, 32, 34, "q8_0", "Q8_0" }, { VN_Q4_K, 256, 144, "q4_k", "Q4_K" },
 		{ VN_Q5_K, 256, 176, "q5_k", "Q5_K" }, { VN_Q6_K, 256, 210, "q6_k", "Q6_K" },
-		{ VN_F16, 1, 2, "f16", "F16" }, { VN_BF16, 1, 2, "bf16", "BF16" }, { VN_F32, 1, 4, "f32", "F32" }, { VN_F64, 1, 8, "f64", "F64" },
-		{ VN_F8_E4M3, 1, 1, "f8_e4m3", "F8_E4M3" }, { VN_F8_E5M2, 1, 1, "f8_e5m2", "F8_E5M2" }, { VN_I32, 1, 4, "i32", "I32" },
+		{ VN_F16, 1, 2, "f16", "F16" }, { VN_BF16, 1, 2, "bf16", "BF16" }, { VN_F32, 1, 4, "f32", "F32" },
+		  { VN_F64, 1, 8, "f64", "F64" },
+		{ VN_F8_E4M3, 1, 1, "f8_e4m3", "F8_E4M3" }, { VN_F8_E5M2, 1, 1, "f8_e5m2", "F8_E5M2" },
+		  { VN_I32, 1, 4, "i32", "I32" },
 	};
 
 	CU_ASSERT_EQUAL((int)(sizeof want / sizeof *want), VN_N_WEIGHT_DTYPES);
@@ -185,8 +187,8 @@ static void *eval(const vn_node *n, const vn_args *a, int64_t row, size_t *bytes
 }
 
 /* One operation on a quantised matrix and on the floats it stands for. */
-static void check_same(const vn_node *n, vn_args *a, vn_dtype d, const void *blocks, const float *y, int64_t M, int64_t N,
-                       int64_t row)
+static void check_same(const vn_node *n, vn_args *a, vn_dtype d, const void *blocks, const float *y, int64_t M,
+                       int64_t N, int64_t row)
 {
 	const vn_tensor quantised = { d, { 2, { M, N } }, blocks }, plain = { VN_F32, { 2, { M, N } }, y };
 	size_t          bytes;
@@ -201,7 +203,8 @@ static void check_same(const vn_node *n, vn_args *a, vn_dtype d, const void *blo
 
 static void a_quantised_matrix_computes_as_its_floats_do(void)
 {
-	static const vn_policy policy[] = { { VN_F32, VN_F32, 0 }, { VN_F64, VN_F64, 0 }, { VN_F16, VN_F32, 0 }, { VN_F16, VN_F16, 0 } };
+	static const vn_policy policy[] = { { VN_F32, VN_F32, 0 }, { VN_F64, VN_F64, 0 }, { VN_F16, VN_F32, 0 },
+		{ VN_F16, VN_F16, 0 } };
 	static const int32_t   ids[] = { 2, 0, 99, 2 };
 	const int64_t          M = 100, N = 768, most = 80; /* both sides of linear_wide.c's choice */
 	const vn_node          linear = { .op = VN_OP_LINEAR }, embed = { .op = VN_OP_EMBED };

@@ -33,7 +33,8 @@ static void layers_are_linear_but_every_fourth_or_as_the_config_says(void)
 	layers_are("{\"full_attention_interval\":5}", "llll");
 	layers_are("{\"layer_types\":null}", "lllf");
 	layers_are("{\"full_attention_interval\":2,"
-	           "\"layer_types\":[\"full_attention\",\"linear_attention\",\"linear_attention\",\"full_attention\"]}", "fllf");
+	           "\"layer_types\":[\"full_attention\",\"linear_attention\",\"linear_attention\",\"full_attention\"]}",
+	           "fllf");
 }
 
 static void the_class_has_its_defaults(void)
@@ -87,7 +88,8 @@ static void a_quarter_of_a_head_is_rotated_unless_either_spelling_says_otherwise
 	CU_ASSERT_EQUAL(rotated("{\"head_dim\":16}"), 4);
 	CU_ASSERT_EQUAL(rotated("{\"head_dim\":19}"), 4);
 	CU_ASSERT_EQUAL(rotated("{\"head_dim\":16,\"partial_rotary_factor\":0.5}"), 8);
-	CU_ASSERT_EQUAL(rotated("{\"head_dim\":16,\"rope_parameters\":{\"rope_theta\":1e7,\"partial_rotary_factor\":1.0}}"), 16);
+	CU_ASSERT_EQUAL(rotated("{\"head_dim\":16,\"rope_parameters\":{\"rope_theta\":1e7,\"partial_rotary_factor\":1.0}}"),
+	                16);
 	CU_ASSERT_EQUAL(rotated("{\"head_dim\":16,\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":1e7,"
 	                        "\"mrope_section\":[11,11,10],\"mrope_interleaved\":true}}"), 4);
 	refused("{\"head_dim\":20}", VN_ERR_UNSUPPORTED, "rotary width is 5");
@@ -99,15 +101,16 @@ static void what_would_be_another_model_is_refused_by_name(void)
 	refused("{\"attn_output_gate\":false}", VN_ERR_UNSUPPORTED, "attn_output_gate");
 	refused("{\"output_gate_type\":\"sigmoid\"}", VN_ERR_UNSUPPORTED, "output_gate_type 'sigmoid'");
 	refused("{\"hidden_act\":\"gelu\"}", VN_ERR_UNSUPPORTED, "hidden_act 'gelu'");
-	refused("{\"layer_types\":[\"full_attention\",\"sliding_attention\",\"linear_attention\",\"full_attention\"]}", VN_ERR_UNSUPPORTED,
-	        "layer_types[1]: 'sliding_attention'");
+	refused("{\"layer_types\":[\"full_attention\",\"sliding_attention\",\"linear_attention\",\"full_attention\"]}",
+	        VN_ERR_UNSUPPORTED, "layer_types[1]: 'sliding_attention'");
 	refused("{\"layer_types\":[\"full_attention\"]}", VN_ERR_FORMAT, "1 entries, expected 4");
 	refused("{\"linear_num_key_heads\":3,\"linear_num_value_heads\":4}", VN_ERR_FORMAT, "4 linear value heads");
 	refused("{\"linear_conv_kernel_dim\":1}", VN_ERR_FORMAT, "linear_conv_kernel_dim");
 	refused("{\"full_attention_interval\":0}", VN_ERR_FORMAT, "full_attention_interval");
 	refused("{\"model_type\":\"qwen3_5\"}", VN_ERR_FORMAT, "text_config");
 	refused("{\"model_type\":\"qwen3_5\",\"text_config\":[]}", VN_ERR_FORMAT, "text_config");
-	vn_plan_destroy(accepted("{\"attn_output_gate\":true,\"output_gate_type\":\"swish\",\"mamba_ssm_dtype\":\"float32\",\"mtp_num_hidden_layers\":1}"));
+	vn_plan_destroy(accepted(
+		"{\"attn_output_gate\":true,\"output_gate_type\":\"swish\",\"mamba_ssm_dtype\":\"float32\",\"mtp_num_hidden_layers\":1}"));
 }
 
 static bool tied(const char *fields)
@@ -121,7 +124,8 @@ static bool tied(const char *fields)
 
 static void the_multimodal_config_holds_the_text_model_and_may_tie_on_either_level(void)
 {
-#define TEXT "\"model_type\":\"qwen3_5\",\"vision_config\":{\"depth\":3},\"num_hidden_layers\":7,\"text_config\":{\"model_type\":\"qwen3_5_text\"," \
+#define TEXT \
+	"\"model_type\":\"qwen3_5\",\"vision_config\":{\"depth\":3},\"num_hidden_layers\":7,\"text_config\":{\"model_type\":\"qwen3_5_text\"," \
 	"\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":8,\"num_attention_heads\":4,\"num_key_value_heads\":2"
 	page = vn_plan_qwen3_5;
 	layers_are("{" TEXT "}}", "lllflllf");
@@ -153,9 +157,8 @@ typedef struct toy {
 
 static toy toy_create(void)
 {
-	json_t  *o = json("{\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":4,\"num_attention_heads\":4,"
-	                  "\"num_key_value_heads\":2,\"head_dim\":16,\"rms_norm_eps\":1e-6,\"tie_word_embeddings\":true,"
-	                  "\"linear_num_key_heads\":2,\"linear_num_value_heads\":4,\"linear_key_head_dim\":8,\"linear_value_head_dim\":8}");
+	json_t *o = json(
+		"{\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":4,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":16,\"rms_norm_eps\":1e-6,\"tie_word_embeddings\":true,\"linear_num_key_heads\":2,\"linear_num_value_heads\":4,\"linear_key_head_dim\":8,\"linear_value_head_dim\":8}");
 	toy      t = { 0 };
 	vn_error e;
 
@@ -168,7 +171,8 @@ static toy toy_create(void)
 		const size_t  len = strlen(name);
 		float        *x = malloc((size_t)n * sizeof *x);
 		uint32_t      s = toy_hash(name);
-		const bool    raw = strstr(name, "A_log") || strstr(name, "dt_bias"), plain = len > 23 && strcmp(name + len - 23, "linear_attn.norm.weight") == 0;
+		const bool    raw = strstr(name, "A_log") || strstr(name, "dt_bias"),
+				   plain = len > 23 && strcmp(name + len - 23, "linear_attn.norm.weight") == 0;
 		CU_ASSERT_PTR_NOT_NULL_FATAL(x);
 		for (int64_t i = 0; i < n; i++) {
 			s = s * 1664525u + 1013904223u;
@@ -229,7 +233,8 @@ static vn_status end(void *ctx, vn_error *err)
 
 static kept kept_create(const vn_plan *p)
 {
-	return (kept){ p, calloc((size_t)p->n_values, sizeof(double *)), calloc((size_t)p->n_values, sizeof(int64_t)), -1, VN_F32 };
+	return (kept) { p, calloc((size_t)p->n_values, sizeof(double *)), calloc((size_t)p->n_values, sizeof(int64_t)), -1,
+		            VN_F32 };
 }
 
 static void kept_destroy(kept *k)
@@ -262,7 +267,8 @@ static kept run(const toy *t, vn_policy policy, const int32_t *ids, const int64_
 	for (int v = 0; v < t->plan->n_values; v++)
 		want[v] = t->plan->value[v].size[t->plan->value[v].rank - 1] != VN_S;
 	const vn_taps taps = { .want = want, .rows = VN_ROWS_ALL, .sink = { &k, begin, add, end } };
-	CU_ASSERT_EQUAL_FATAL(vn_ref_create(t->plan, t->weight, &(vn_ref_options){ .policy = policy, .threads = threads }, &r, &e), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(
+		vn_ref_create(t->plan, t->weight, &(vn_ref_options) { .policy = policy, .threads = threads }, &r, &e), VN_OK);
 	for (int i = 0; i < n; at = ends[i++])
 		CU_ASSERT_EQUAL(vn_ref_forward(r, ids + at, ends[i] - at, &taps, &e), VN_OK);
 	vn_ref_destroy(r);
@@ -369,7 +375,8 @@ static void prefill_steps_and_any_split_leave_the_same_values_and_states(void)
 	for (int wide = 0; wide < 2; wide++) {
 		const vn_policy p = wide ? F64 : F32;
 		const double    room = wide ? 1e-12 : 2e-4;
-		kept a = run(&t, p, ids, whole, 1, 1), b = run(&t, p, ids, two, 2, 1), c = run(&t, p, ids, more, 6, 1), d = run(&t, p, ids, each, MOST, 1);
+		kept a = run(&t, p, ids, whole, 1, 1), b = run(&t, p, ids, two, 2, 1), c = run(&t, p, ids, more, 6, 1),
+			 d = run(&t, p, ids, each, MOST, 1);
 		CU_ASSERT(largest_difference(&a, &b) <= room);
 		CU_ASSERT(largest_difference(&a, &c) <= room);
 		CU_ASSERT(largest_difference(&a, &d) <= room);

@@ -33,11 +33,13 @@ static void every_fault_at_a_checkpoint_makes_it_another(void)
 		const vn_plan *p = e.t.site->plan;
 		const int      node = node_named(&e, c->result.point[i].name);
 		/* A fault of the recording is one of its node's first value. */
-		if (c->result.point[i].step > 0 || node < 0 || p->node[node].layer != 1 || strcmp(p->value[p->node[node].out[0]].name, c->result.point[i].name) != 0)
+		if (c->result.point[i].step > 0 || node < 0 || p->node[node].layer != 1 ||
+		    strcmp(p->value[p->node[node].out[0]].name, c->result.point[i].name) != 0)
 			continue;
 		CU_ASSERT_EQUAL_FATAL(vn_recompute_at(e.t.recompute, i, &e.err), VN_OK);
 		for (int fault = 0; fault < vn_n_faults(); fault++)
-			if (fault != on_gpu_alone && !vn_fault_why_not(fault, p, node) && !is_touched(&e, fault, c->result.point[i].name, &tried)) {
+			if (fault != on_gpu_alone && !vn_fault_why_not(fault, p, node) &&
+			    !is_touched(&e, fault, c->result.point[i].name, &tried)) {
 				missed++;
 				fprintf(stderr, "%s at %s changes nothing\n", vn_fault_id(fault), c->result.point[i].name);
 			}
@@ -68,7 +70,8 @@ static float *logits_with(explained *e, const char *what)
 
 	CU_ASSERT_EQUAL_FATAL(vn_faulty_create(e->t.site->plan, e->t.site->weights, &f, &e->err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(vn_faulty_inject(f, what, &e->err), VN_OK);
-	CU_ASSERT_EQUAL_FATAL(vn_recompute_run(e->t.recompute, vn_faulty_plan(f), vn_faulty_weights(f), VN_OWN_WIDTH, &out, &e->err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(
+		vn_recompute_run(e->t.recompute, vn_faulty_plan(f), vn_faulty_weights(f), VN_OWN_WIDTH, &out, &e->err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(out.dtype, VN_F32);
 	vn_faulty_destroy(f);
 	return (float *)(uintptr_t)out.data;
@@ -100,7 +103,8 @@ static void plans_that_go_on_with_the_checkpoint_share_it(void)
 
 int main(void)
 {
-	CU_TestInfo tests[] = { TEST(every_fault_at_a_checkpoint_makes_it_another), TEST(the_model_s_own_plan_changes_nothing),
+	CU_TestInfo tests[] = { TEST(every_fault_at_a_checkpoint_makes_it_another),
+		TEST(the_model_s_own_plan_changes_nothing),
 	                        TEST(plans_that_go_on_with_the_checkpoint_share_it), CU_TEST_INFO_NULL };
 	if (!make_folder())
 		return 1;

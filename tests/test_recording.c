@@ -1,5 +1,5 @@
-/* test_recording.c: reading checkpoint files (capture/recording/recording.h) that are as they should be; test_recording_bad.c has those
- * that are not. */
+/* test_recording.c: reading checkpoint files (capture/recording/recording.h) that are as they
+ * should be; test_recording_bad.c has those that are not. */
 #include "capture/view/view.h"
 #include "tests/recording_help.h"
 
@@ -52,7 +52,8 @@ static void what_nobody_reads_is_told(void)
 static void a_layer_that_is_not_said_is_the_name_s(void)
 {
 	static const struct { const char *name; int said, layer; } is[] = {
-		{ "layer3.output", -2, 3 }, { "layer0.output", 7, 7 }, { "layer12", -2, -1 }, { "layers.1", -2, -1 }, { "layer-1.x", -2, -1 },
+		{ "layer3.output", -2, 3 }, { "layer0.output", 7, 7 }, { "layer12", -2, -1 }, { "layers.1", -2, -1 },
+		  { "layer-1.x", -2, -1 },
 		{ "layer99999999999.x", -2, -1 }, { "layer3.v_proj", -1, -1 },
 	};
 	hid_t step, f = make(&step);

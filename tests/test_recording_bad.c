@@ -205,7 +205,8 @@ static void make_codes(hid_t type, const char *word)
 
 static void bytes_are_what_their_attribute_says(void)
 {
-	static const struct { const char *word; vn_dtype dtype; } good[] = { { "f8_e4m3", VN_F8_E4M3 }, { "f8_e5m2", VN_F8_E5M2 } };
+	static const struct { const char *word; vn_dtype dtype; } good[] = { { "f8_e4m3", VN_F8_E4M3 },
+		{ "f8_e5m2", VN_F8_E5M2 } };
 	for (int i = 0; i < 4; i++) {
 		make_codes(i / 2 ? H5T_STD_U8BE : H5T_STD_U8LE, good[i % 2].word);
 		vn_recording *r = opens();

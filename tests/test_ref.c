@@ -37,7 +37,8 @@ static void check_golden(vn_policy policy)
 		CU_ASSERT_PTR_NOT_NULL_FATAL(x);
 		for (size_t j = 0; j < n; j++)
 			squares += x[j] * x[j];
-		const bool ok = golden_near(x[0], golden[i].first) && golden_near(x[n - 1], golden[i].last) && golden_near(sqrt(squares), golden[i].norm);
+		const bool ok = golden_near(x[0], golden[i].first) && golden_near(x[n - 1], golden[i].last) &&
+		                golden_near(sqrt(squares), golden[i].norm);
 		CU_ASSERT(ok);
 		if (!ok)
 			fprintf(stderr, "%s: %.9g %.9g %.9g\n", golden[i].name, x[0], x[n - 1], sqrt(squares));
@@ -85,7 +86,8 @@ static void each_coarser_format_is_further_away_and_by_its_own_amount(void)
 	run(&d, ACC16, 1, "*", ids, T);
 	const double f32 = nmse(&b, &a, "logits"), f16 = nmse(&c, &a, "logits"), acc16 = nmse(&d, &a, "logits");
 	CU_ASSERT(f32 > 1e-16 && f32 < 1e-12);
-	CU_ASSERT(f16 > 1e-8 && f16 < 1e-5); /* one rounding to half is 2e-8; the weights too are rounded, and layers amplify */
+	CU_ASSERT(f16 > 1e-8 &&
+	          f16 < 1e-5); /* one rounding to half is 2e-8; the weights too are rounded, and layers amplify */
 	CU_ASSERT(acc16 > 1.2 * f16 && acc16 < 1e-4);
 	if (!(f16 > 1e-8 && f16 < 1e-5 && acc16 > 1.2 * f16))
 		fprintf(stderr, "nmse f32 %g, f16 %g, f16-acc16 %g\n", f32, f16, acc16);
@@ -94,7 +96,8 @@ static void each_coarser_format_is_further_away_and_by_its_own_amount(void)
 
 static void every_value_is_handed_over_in_the_format_it_is_stored_in(void)
 {
-	const struct { vn_policy policy; vn_dtype dtype; } row[] = { { F32, VN_F32 }, { F64, VN_F64 }, { F16, VN_F16 }, { ACC16, VN_F16 } };
+	const struct { vn_policy policy; vn_dtype dtype; } row[] = { { F32, VN_F32 }, { F64, VN_F64 }, { F16, VN_F16 },
+		{ ACC16, VN_F16 } };
 	keep k;
 
 	for (int i = 0; i < 4; i++) {
@@ -119,7 +122,8 @@ static void scores_and_probabilities_are_those_of_the_tapped_queries_and_keys(vo
 		char name[4][64];
 		snprintf(name[0], 64, "layer%d.q_rope", l), snprintf(name[1], 64, "layer%d.k_rope", l);
 		snprintf(name[2], 64, "layer%d.attn_scores", l), snprintf(name[3], 64, "layer%d.attn_probs", l);
-		double *q = doubles(&k, name[0], &n), *key = doubles(&k, name[1], &n), *s = doubles(&k, name[2], &n), *p = doubles(&k, name[3], &n);
+		double *q = doubles(&k, name[0], &n), *key = doubles(&k, name[1], &n), *s = doubles(&k, name[2], &n),
+			   *p = doubles(&k, name[3], &n);
 		double  worst_s = 0, worst_p = 0, beyond = 0;
 		CU_ASSERT_EQUAL_FATAL(n, TOY_H * 64 * 64);
 		for (int h = 0; h < TOY_H; h++)

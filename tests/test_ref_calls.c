@@ -35,7 +35,8 @@ static void taps_change_no_bit_of_the_logits(void)
 			keep_clear(&b);
 		}
 		/* without any tap: the next call sees what this one left in the cache */
-		vn_ref *tapped = engine(vn_model_plan(model), all_policies[i], 2), *silent = engine(vn_model_plan(model), all_policies[i], 2);
+		vn_ref *tapped = engine(vn_model_plan(model), all_policies[i], 2),
+			   *silent = engine(vn_model_plan(model), all_policies[i], 2);
 		keep_clear(&a);
 		keep_start(&a, vn_model_plan(model), "*");
 		forward(tapped, ids, T - 1, &a);
@@ -111,7 +112,9 @@ static void a_nan_in_the_last_token_reaches_nothing_before_it(void)
 	for (size_t i = 0; i < 4; i++) {
 		keep    a, b;
 		vn_ref *r;
-		CU_ASSERT_EQUAL_FATAL(vn_ref_create(vn_model_plan(model), weight, &(vn_ref_options){ .policy = all_policies[i], .threads = 2 }, &r, NULL), VN_OK);
+		CU_ASSERT_EQUAL_FATAL(vn_ref_create(vn_model_plan(model), weight,
+		                                    &(vn_ref_options) { .policy = all_policies[i], .threads = 2 }, &r, NULL),
+		                      VN_OK);
 		keep_start(&a, vn_model_plan(model), "*");
 		keep_start(&b, vn_model_plan(model), "*");
 		forward(r, one, 64, &a);
@@ -168,7 +171,8 @@ static void any_split_of_a_prompt_gives_the_logits_of_one_prefill(void)
 static void selected_rows_are_those_of_the_whole_and_no_others(void)
 {
 	const struct { vn_tap_rows rows; int64_t first, last; int from, count; } row[] = {
-		{ VN_ROWS_LAST, 0, 0, 7, 1 }, { VN_ROWS_RANGE, 2, 4, 2, 3 }, { VN_ROWS_RANGE, 0, 0, 0, 1 }, { VN_ROWS_RANGE, 6, 99, 6, 2 },
+		{ VN_ROWS_LAST, 0, 0, 7, 1 }, { VN_ROWS_RANGE, 2, 4, 2, 3 }, { VN_ROWS_RANGE, 0, 0, 0, 1 },
+		  { VN_ROWS_RANGE, 6, 99, 6, 2 },
 	};
 	keep    a, b;
 
@@ -191,7 +195,9 @@ static void selected_rows_are_those_of_the_whole_and_no_others(void)
 			const int64_t outer = score ? TOY_H : 1, n = vn_shape_count(s) / outer / row[i].count;
 			for (int64_t o = 0; o < outer; o++)
 				CU_ASSERT_EQUAL(memcmp(b.value[v].data + (size_t)(o * row[i].count * n) * 4,
-				                       a.value[v].data + (size_t)((o * T + row[i].from) * n) * 4, (size_t)(row[i].count * n) * 4), 0);
+				                       a.value[v].data + (size_t)((o * T + row[i].from) * n) * 4,
+				                       (size_t)(row[i].count * n) * 4),
+				                0);
 		}
 		keep_clear(&b);
 		vn_ref_destroy(r);
@@ -268,7 +274,8 @@ static void calls_that_cannot_be_are_refused_and_change_nothing(void)
 	keep_start(&b, vn_model_plan(model), "logits");
 	forward(r, ids + 4, 4, &b);
 	CU_ASSERT(nmse(&b, &b, "logits") == 0.0);
-	CU_ASSERT(golden_near((double)((float *)(void *)b.value[vn_plan_find(b.plan, "logits")].data)[4 * TOY_V - 1], -0.02487613));
+	CU_ASSERT(golden_near((double)((float *)(void *)b.value[vn_plan_find(b.plan, "logits")].data)[4 * TOY_V - 1],
+	                      -0.02487613));
 	vn_ref_destroy(r);
 	keep_clear(&a);
 	keep_clear(&b);
@@ -336,8 +343,10 @@ static void a_run_can_be_stopped_before_every_node_and_changes_nothing(void)
 	keep           a, b;
 
 	run(&a, F32, 1, "logits", ids, T);
-	CU_ASSERT_EQUAL_FATAL(vn_ref_create(p, vn_model_weights(model), &(vn_ref_options){ .policy = F32, .threads = 1, .stop = lost,
-	                                    .stop_ctx = &until }, &r, NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(
+		vn_ref_create(p, vn_model_weights(model),
+	                  &(vn_ref_options) { .policy = F32, .threads = 1, .stop = lost, .stop_ctx = &until }, &r, NULL),
+		VN_OK);
 	forward(r, ids, 4, NULL);
 	CU_ASSERT_EQUAL(until.asked, p->n_nodes + 1); /* once more for the one piece of the logits */
 	for (int i = 0; i <= p->n_nodes; i++) {

@@ -79,7 +79,8 @@ static void a_good_file_gives_its_tensors_sorted_by_name(void)
 static void what_is_not_there_is_not_found(void)
 {
 	vn_status       st;
-	vn_safetensors *f = parse("{\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},\"__metadata__\":{}}", 1, &st, NULL);
+	vn_safetensors *f = parse("{\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},\"__metadata__\":{}}", 1,
+	                          &st, NULL);
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
 	CU_ASSERT_PTR_NULL(vn_safetensors_find(f, "a"));
@@ -135,9 +136,11 @@ static void every_dtype_of_the_format_is_known_by_its_width(void)
 	char header[256];
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		snprintf(header, sizeof header, "{\"t\":{\"dtype\":\"%s\",\"shape\":[8],\"data_offsets\":[0,%d]}}", row[i].name, row[i].bits);
+		snprintf(header, sizeof header, "{\"t\":{\"dtype\":\"%s\",\"shape\":[8],\"data_offsets\":[0,%d]}}", row[i].name,
+		         row[i].bits);
 		opens(header, (size_t)row[i].bits, 1);
-		snprintf(header, sizeof header, "{\"t\":{\"dtype\":\"%s\",\"shape\":[8],\"data_offsets\":[0,%d]}}", row[i].name, row[i].bits + 1);
+		snprintf(header, sizeof header, "{\"t\":{\"dtype\":\"%s\",\"shape\":[8],\"data_offsets\":[0,%d]}}", row[i].name,
+		         row[i].bits + 1);
 		refused(header, (size_t)row[i].bits + 1, ": t:", "shape and dtype need");
 	}
 }
@@ -215,9 +218,11 @@ static void a_header_that_is_no_json_object_is_refused(void)
 	refused("{", 0, "", "header");
 	refused("{}x", 0, "", "header");
 	refused("{\"a\":}", 0, "", "header");
-	refused("{\"a\xff\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "", "decode byte 0xff"); /* not UTF-8 */
+	refused("{\"a\xff\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "",
+	        "decode byte 0xff");                         /* not UTF-8 */
 	raw_refused("\4\0\0\0\0\0\0\0{}\0\0", 12, "header"); /* padding is spaces, not zeros */
-	refused("{\"a\\u0000b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "", "header"); /* a NUL in a name */
+	refused("{\"a\\u0000b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "",
+	        "header"); /* a NUL in a name */
 }
 
 static void a_deeply_nested_header_is_refused(void)
@@ -281,14 +286,18 @@ static void offsets_outside_the_data_are_refused(void)
 	refused("{\"tt\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[-1,0]}}", 1, "tt", "outside");
 	refused("{\"tt\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1.0]}}", 1, "tt", "outside");
 	refused("{\"tt\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[\"0\",1]}}", 1, "tt", "outside");
-	refused("{\"tt\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[9223372036854775806,9223372036854775807]}}", 1, "tt", "outside");
-	refused("{\"tt\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,9223372036854775808]}}", 1, "", "header"); /* no int64 */
+	refused("{\"tt\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[9223372036854775806,9223372036854775807]}}", 1,
+	        "tt", "outside");
+	refused("{\"tt\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,9223372036854775808]}}", 1, "",
+	        "header"); /* no int64 */
 }
 
 static void a_span_that_is_not_shape_times_dtype_is_refused(void)
 {
-	refused("{\"tt\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4, "tt", "span 4 bytes, shape and dtype need 8");
-	refused("{\"tt\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "tt", "span 8 bytes, shape and dtype need 4");
+	refused("{\"tt\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4, "tt",
+	        "span 4 bytes, shape and dtype need 8");
+	refused("{\"tt\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "tt",
+	        "span 8 bytes, shape and dtype need 4");
 	refused("{\"tt\":{\"dtype\":\"F16\",\"shape\":[],\"data_offsets\":[0,0]}}", 0, "tt", "need 2");
 	refused("{\"tt\":{\"dtype\":\"F16\",\"shape\":[0],\"data_offsets\":[0,2]}}", 2, "tt", "need 0");
 }
@@ -296,7 +305,8 @@ static void a_span_that_is_not_shape_times_dtype_is_refused(void)
 /* 2^32 * 2^32 elements are 0 in 64 bits, and 2^61 doubles are 0 bytes. */
 static void a_product_that_overflows_is_refused(void)
 {
-	refused("{\"tt\":{\"dtype\":\"U8\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", 0, "tt", "overflows");
+	refused("{\"tt\":{\"dtype\":\"U8\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", 0, "tt",
+	        "overflows");
 	refused("{\"tt\":{\"dtype\":\"F64\",\"shape\":[2305843009213693952],\"data_offsets\":[0,0]}}", 0, "tt", "bits");
 }
 
@@ -327,7 +337,8 @@ static void an_overlap_is_refused(void)
 
 static void bytes_behind_the_last_tensor_are_refused(void)
 {
-	refused("{\"aa\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 2, "", "end at byte 1, but the file has 2");
+	refused("{\"aa\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 2, "",
+	        "end at byte 1, but the file has 2");
 	refused("{}", 1, "", "end at byte 0, but the file has 1");
 }
 

@@ -114,7 +114,8 @@ static void what_has_no_weight_is_never_drawn(void)
 
 /* Counts of many draws against the probabilities: sum (count - np)^2 / np is
  * chi-square with V - 1 degrees of freedom, so 40 for V = 8 has p = 1e-6. */
-static double chi_square(const void *x, vn_dtype dtype, const double *p, int V, double temperature, uint64_t seed, int n)
+static double chi_square(const void *x, vn_dtype dtype, const double *p, int V, double temperature, uint64_t seed,
+                         int n)
 {
 	int   *count = calloc((size_t)V, sizeof *count);
 	double chi = 0;

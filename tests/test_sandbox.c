@@ -58,7 +58,12 @@ static int open_relative(void)      { return opening("relative", O_RDWR | O_CREA
 static int open_absolute(void)      { return opening("/etc/passwd", O_RDONLY); }
 static int open_directory(void)     { return opening("/", O_RDONLY | O_DIRECTORY); }
 static int open_own_memory(void)    { return opening("/proc/self/mem", O_RDWR); }
-static int open_descriptor(void)    { char at[64]; snprintf(at, sizeof at, "/proc/self/fd/%d", file); return opening(at, O_RDWR); }
+static int open_descriptor(void)
+{
+	char at[64];
+	snprintf(at, sizeof at, "/proc/self/fd/%d", file);
+	return opening(at, O_RDWR);
+}
 static int open_without_name(void)  { return opening(folder, O_TMPFILE | O_RDWR); }
 static int open_as_new(void)
 {
@@ -92,8 +97,10 @@ static int bind_tcp(void)
 }
 static int accept_inherited(void)   { return done(listen(tcp, 2)); }
 
-static int execute(void)            { char *const argv[] = { "true", NULL }; return done(execve("/bin/true", argv, argv + 1)); }
-static int execute_descriptor(void) { char *const argv[] = { "true", NULL }; return done(syscall(SYS_execveat, AT_FDCWD, "/bin/true", argv, argv + 1, 0)); }
+static int execute(void)            { char *const argv[] = { "true",
+	NULL }; return done(execve("/bin/true", argv, argv + 1)); }
+static int execute_descriptor(void) { char *const argv[] = { "true",
+	NULL }; return done(syscall(SYS_execveat, AT_FDCWD, "/bin/true", argv, argv + 1, 0)); }
 static int reap(long pid)
 {
 	if (pid == 0)
@@ -114,7 +121,12 @@ static int clone_process(void)
 	return reap(syscall(SYS_clone3, args, sizeof args));
 }
 static void *nothing(void *x)       { return x; }
-static int start_thread(void)       { pthread_t t; const int why = pthread_create(&t, NULL, nothing, NULL); return why ? why : pthread_join(t, NULL); }
+static int   start_thread(void)
+{
+	pthread_t t;
+	const int why = pthread_create(&t, NULL, nothing, NULL);
+	return why ? why : pthread_join(t, NULL);
+}
 
 static int trace_parent(void)
 {
@@ -138,7 +150,11 @@ static int write_other(void)        { return done(write(other, "x", 1)); }
 static int read_other(void)         { char c; return done(pread(other, &c, 1, 0)); }
 static int write_file(void)         { return done(pwrite(file, "x", 1, 0)); }
 static int cut_own_file(void)       { return done(ftruncate(file, 0)); }
-static int write_output(void)       { struct stat s; return fstat(1, &s) == 0 && S_ISCHR(s.st_mode) && s.st_rdev == 0x103 ? EBADF : done(write(1, "", 0)); }
+static int write_output(void)
+{
+	struct stat s;
+	return fstat(1, &s) == 0 && S_ISCHR(s.st_mode) && s.st_rdev == 0x103 ? EBADF : done(write(1, "", 0));
+}
 static int find_descriptor(void)
 {
 	for (int fd = 3; fd < 1024; fd++)
@@ -149,7 +165,10 @@ static int find_descriptor(void)
 static int new_descriptor(void)     { return done(dup(file)); }
 static int control_device(void)     { int n; return done(ioctl(file, FIONREAD, &n)); }
 
-static int map_code(void)           { return mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? errno : 0; }
+static int map_code(void)
+{
+	return mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? errno : 0;
+}
 static int make_code(void)
 {
 	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -165,7 +184,8 @@ static int use_bpf(void)
 static int use_faults(void)         { return done(syscall(SYS_userfaultfd, O_CLOEXEC)); }
 static int use_prctl(void)          { return done(prctl(PR_SET_NAME, "x", 0, 0, 0)); }
 static int be_dumpable(void)        { return done(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)); }
-static int raise_limit(void)        { struct rlimit r = { 0, 0 }; const int bad = getrlimit(RLIMIT_CORE, &r); return bad ? errno : r.rlim_max == 0 ? done(setrlimit(RLIMIT_CORE, &(struct rlimit){ 1, 1 })) : 0; }
+static int raise_limit(void)        { struct rlimit r = { 0, 0 }; const int bad = getrlimit(RLIMIT_CORE,
+	&r); return bad ? errno : r.rlim_max == 0 ? done(setrlimit(RLIMIT_CORE, &(struct rlimit){ 1, 1 })) : 0; }
 static int other_space(void)        { return done(unshare(CLONE_FS)); }
 
 static int find_variable(void)      { return getenv("PATH") ? 0 : ENOENT; }
@@ -193,23 +213,59 @@ static const struct action {
 } action[] = {
 #define ACTION(run, by) { #run, run, by, false }
 #define DEADLY(run, by) { #run, run, by, true }
-	ACTION(open_relative, ALWAYS | L | S), ACTION(open_absolute, ALWAYS | L | S), ACTION(open_directory, ALWAYS | L | S),
-	ACTION(open_own_memory, ALWAYS | L | S), ACTION(open_descriptor, ALWAYS | L | S), ACTION(open_without_name, ALWAYS | L | S),
-	ACTION(open_as_new, ALWAYS | L | S), ACTION(look_at_path, S),
-	ACTION(rename_file, L | S), ACTION(unlink_file, L | S), ACTION(make_folder, L | S), ACTION(make_link, L | S),
-	ACTION(cut_file, L | S), ACTION(change_mode, S), ACTION(change_folder, S),
-	DEADLY(make_socket, ALWAYS | S), DEADLY(make_socket_pair, ALWAYS | S), DEADLY(connect_tcp, ALWAYS | S),
-	DEADLY(connect_unix, ALWAYS | S), DEADLY(connect_abstract, ALWAYS | S), DEADLY(bind_tcp, ALWAYS | S),
+	ACTION(open_relative, ALWAYS | L | S),
+	ACTION(open_absolute, ALWAYS | L | S),
+	ACTION(open_directory, ALWAYS | L | S),
+	ACTION(open_own_memory, ALWAYS | L | S),
+	ACTION(open_descriptor, ALWAYS | L | S),
+	ACTION(open_without_name, ALWAYS | L | S),
+	ACTION(open_as_new, ALWAYS | L | S),
+	ACTION(look_at_path, S),
+	ACTION(rename_file, L | S),
+	ACTION(unlink_file, L | S),
+	ACTION(make_folder, L | S),
+	ACTION(make_link, L | S),
+	ACTION(cut_file, L | S),
+	ACTION(change_mode, S),
+	ACTION(change_folder, S),
+	DEADLY(make_socket, ALWAYS | S),
+	DEADLY(make_socket_pair, ALWAYS | S),
+	DEADLY(connect_tcp, ALWAYS | S),
+	DEADLY(connect_unix, ALWAYS | S),
+	DEADLY(connect_abstract, ALWAYS | S),
+	DEADLY(bind_tcp, ALWAYS | S),
 	ACTION(accept_inherited, ALWAYS | S),
-	DEADLY(execute, L | S), DEADLY(execute_descriptor, L | S), DEADLY(fork_process, S), DEADLY(fork_lightly, S),
-	DEADLY(clone_process, S), DEADLY(start_thread, S),
-	DEADLY(trace_parent, L | S), DEADLY(signal_parent, SCOPES | S), DEADLY(stop_parent, SCOPES | S), DEADLY(read_parent, L | S), DEADLY(read_own, S),
-	ACTION(write_other, ALWAYS | S), ACTION(read_other, ALWAYS | S), ACTION(write_file, ALWAYS | S), ACTION(cut_own_file, S),
-	ACTION(write_output, ALWAYS), ACTION(find_descriptor, ALWAYS | S), ACTION(new_descriptor, ALWAYS | S), ACTION(control_device, S),
-	ACTION(map_code, S), ACTION(make_code, S), DEADLY(memory_file, ALWAYS | S), DEADLY(use_ring, ALWAYS | S),
-	DEADLY(use_bpf, ALWAYS | S), DEADLY(use_faults, ALWAYS | S), ACTION(use_prctl, S), ACTION(be_dumpable, S),
-	ACTION(raise_limit, S), DEADLY(other_space, S),
-	ACTION(find_variable, ALWAYS), ACTION(find_text, ALWAYS),
+	DEADLY(execute, L | S),
+	DEADLY(execute_descriptor, L | S),
+	DEADLY(fork_process, S),
+	DEADLY(fork_lightly, S),
+	DEADLY(clone_process, S),
+	DEADLY(start_thread, S),
+	DEADLY(trace_parent, L | S),
+	DEADLY(signal_parent, SCOPES | S),
+	DEADLY(stop_parent, SCOPES | S),
+	DEADLY(read_parent, L | S),
+	DEADLY(read_own, S),
+	ACTION(write_other, ALWAYS | S),
+	ACTION(read_other, ALWAYS | S),
+	ACTION(write_file, ALWAYS | S),
+	ACTION(cut_own_file, S),
+	ACTION(write_output, ALWAYS),
+	ACTION(find_descriptor, ALWAYS | S),
+	ACTION(new_descriptor, ALWAYS | S),
+	ACTION(control_device, S),
+	ACTION(map_code, S),
+	ACTION(make_code, S),
+	DEADLY(memory_file, ALWAYS | S),
+	DEADLY(use_ring, ALWAYS | S),
+	DEADLY(use_bpf, ALWAYS | S),
+	DEADLY(use_faults, ALWAYS | S),
+	ACTION(use_prctl, S),
+	ACTION(be_dumpable, S),
+	ACTION(raise_limit, S),
+	DEADLY(other_space, S),
+	ACTION(find_variable, ALWAYS),
+	ACTION(find_text, ALWAYS),
 #ifdef __x86_64__
 	{ "call_as_i386", call_as_i386, S, true },
 #endif
@@ -225,7 +281,8 @@ static void set_out(void)
 	unlink("elsewhere");
 	unlink("passwd");
 	rmdir("new");
-	CU_ASSERT_FATAL((fd = open(victim, O_WRONLY | O_CREAT | O_TRUNC, 0600)) >= 0 && write(fd, "v", 1) == 1 && close(fd) == 0);
+	CU_ASSERT_FATAL((fd = open(victim, O_WRONLY | O_CREAT | O_TRUNC, 0600)) >= 0 && write(fd, "v", 1) == 1 &&
+	                close(fd) == 0);
 	CU_ASSERT_FATAL(pwrite(file, content, sizeof content, 0) == sizeof content);
 	CU_ASSERT_FATAL(pwrite(other, content, sizeof content, 0) == sizeof content);
 }
@@ -267,7 +324,8 @@ static int in_a_child(const struct action *a, int without, bool *consumed_as_rec
 	size_t   bytes;
 	int      kind, why = -1, found = BROKEN;
 
-	const vn_child_task task = { .path = path, .file = file, .work = exploit, .ctx = (void *)(uintptr_t)a, .without = without };
+	const vn_child_task task = { .path = path, .file = file, .work = exploit, .ctx = (void *)(uintptr_t)a,
+		.without = without };
 	CU_ASSERT_EQUAL_FATAL(vn_child_start(&child, &task, &err), VN_OK);
 	*consumed_as_recorded = false;
 	if (vn_child_receive(&child, &kind, &data, &bytes, &err) == VN_OK && kind == 1 && bytes == sizeof why) {
@@ -295,12 +353,14 @@ static void a_process_without_the_sandbox_can_do_it(void)
 		const int why = in_a_fork(&action[i]);
 		possible[i] = why == 0;
 		if (why)
-			printf("\n    %s: not possible on this machine anyway (%s)", action[i].name, why < 0 ? "signal" : strerror(why));
+			printf("\n    %s: not possible on this machine anyway (%s)", action[i].name,
+			       why < 0 ? "signal" : strerror(why));
 	}
 	/* These need no right that a machine may withhold. */
 	for (int i = 0; i < N_ACTIONS; i++)
-		if (action[i].run == open_absolute || action[i].run == make_folder || action[i].run == fork_process || action[i].run == execute ||
-		    action[i].run == write_other || action[i].run == map_code || action[i].run == find_variable || action[i].run == signal_parent)
+		if (action[i].run == open_absolute || action[i].run == make_folder || action[i].run == fork_process ||
+		    action[i].run == execute || action[i].run == write_other || action[i].run == map_code ||
+		    action[i].run == find_variable || action[i].run == signal_parent)
 			CU_ASSERT_TRUE(possible[i]);
 }
 
@@ -314,8 +374,8 @@ static void expect(const struct action *a, int without)
 		return;
 	set_out();
 	const int found = in_a_child(a, without, &consumed_as_recorded);
-	snprintf(what, sizeof what, "%s is refused%s%s%s", a->name, without & L ? " without Landlock" : "", without & S ? " without seccomp" : "",
-	         found == BROKEN ? ", and the child goes on" : "");
+	snprintf(what, sizeof what, "%s is refused%s%s%s", a->name, without & L ? " without Landlock" : "",
+	         without & S ? " without seccomp" : "", found == BROKEN ? ", and the child goes on" : "");
 	const bool good = a->ends && there & S ? found == ENDED : found == REFUSED && consumed_as_recorded;
 	CU_assertImplementation(good, __LINE__, what, __FILE__, __func__, CU_FALSE);
 }
@@ -337,7 +397,8 @@ static void what_nobody_refuses_goes_through(void)
 {
 	bool consumed_as_recorded;
 	for (int i = 0; i < N_ACTIONS; i++)
-		if (possible[i] && !(action[i].by & ALWAYS) && (action[i].run == make_folder || action[i].run == change_mode || action[i].run == map_code)) {
+		if (possible[i] && !(action[i].by & ALWAYS) &&
+		    (action[i].run == make_folder || action[i].run == change_mode || action[i].run == map_code)) {
 			set_out();
 			CU_ASSERT_EQUAL(in_a_child(&action[i], L | S, &consumed_as_recorded), COULD);
 			CU_ASSERT_TRUE(consumed_as_recorded);
@@ -371,7 +432,9 @@ static void a_file_of_our_own_may_be_changed_and_no_other(void)
 	struct stat s;
 
 	set_out();
-	CU_ASSERT_EQUAL_FATAL(vn_child_start(&child, &(vn_child_task){ .path = path, .file = file, .writes = true, .work = change }, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(
+		vn_child_start(&child, &(vn_child_task) { .path = path, .file = file, .writes = true, .work = change }, &err),
+		VN_OK);
 	CU_ASSERT_EQUAL(vn_child_receive(&child, &kind, &data, &bytes, &err), VN_OK);
 	CU_ASSERT_EQUAL(kind, 2);
 	CU_ASSERT_TRUE(fstat(file, &s) == 0 && s.st_size == 4);
@@ -439,9 +502,15 @@ static void numbers_of_another_recording_are_out_of_sight(void)
 	size_t        bytes;
 	int           kind;
 
-	CU_ASSERT_EQUAL_FATAL(vn_recording_open(VERNIER_SOURCE "/fixtures/golden/qwen2-trained.p001.f32.h5", &r, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_recording_open(VERNIER_SOURCE "/fixtures/golden/qwen2-trained.p001.f32.h5", &r, &err),
+	                      VN_OK);
 	CU_ASSERT_EQUAL_FATAL(vn_recording_data(r, 0, &numbers, &err), VN_OK);
-	CU_ASSERT_EQUAL_FATAL(vn_child_start(&child, &(vn_child_task){ .path = path, .file = file, .work = look_at_number, .ctx = (void *)(uintptr_t)numbers }, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(
+		vn_child_start(
+			&child,
+			&(vn_child_task) { .path = path, .file = file, .work = look_at_number, .ctx = (void *)(uintptr_t)numbers },
+			&err),
+		VN_OK);
 	CU_ASSERT_NOT_EQUAL(vn_child_receive(&child, &kind, &data, &bytes, &err), VN_OK);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "signal 11"));
 	free(data);
@@ -454,7 +523,8 @@ static void numbers_of_another_recording_are_out_of_sight(void)
 static void connect_what_is_left(void *ctx, int pipe)
 {
 	const int family = *(const int *)ctx;
-	const int why = done(family == AF_INET ? connect(file, (const void *)&tcp_at, sizeof tcp_at) : connect(file, (const void *)&abstract_at, abstract_size));
+	const int why = done(family == AF_INET ? connect(file, (const void *)&tcp_at, sizeof tcp_at)
+	                                       : connect(file, (const void *)&abstract_at, abstract_size));
 	vn_child_send(pipe, 1, &why, sizeof why);
 }
 
@@ -468,7 +538,8 @@ static int connecting_in_a_child(int family, int without)
 	const int kept = file;
 
 	CU_ASSERT_FATAL((file = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)) >= 0);
-	const vn_child_task task = { .path = path, .file = file, .work = connect_what_is_left, .ctx = &family, .without = without };
+	const vn_child_task task = { .path = path, .file = file, .work = connect_what_is_left, .ctx = &family,
+		.without = without };
 	CU_ASSERT_EQUAL_FATAL(vn_child_start(&child, &task, &err), VN_OK);
 	if (vn_child_receive(&child, &kind, &data, &bytes, &err) == VN_OK && bytes == sizeof why)
 		memcpy(&why, data, sizeof why);
@@ -524,7 +595,8 @@ static bool prepare(void)
 		getsockname(tcp, (void *)&tcp_at, &size);
 	if (vn_child_probe(words, sizeof words, &err))
 		return false;
-	missing = (strstr(words, "Landlock") ? L : 0) | (strstr(words, "seccomp") ? S : 0) | (syscall(444, NULL, 0, 1) < 6 ? SCOPES : 0);
+	missing = (strstr(words, "Landlock") ? L : 0) | (strstr(words, "seccomp") ? S : 0) |
+	          (syscall(444, NULL, 0, 1) < 6 ? SCOPES : 0);
 	if (missing)
 		printf("this machine or build has no %s\n", words);
 	return file >= 0 && other >= 0 && named >= 0 && abstract >= 0;
@@ -543,13 +615,18 @@ static void tidy(void)
 
 int main(void)
 {
-	static CU_TestInfo tests[] = {
-		TEST(a_process_without_the_sandbox_can_do_it), TEST(a_child_can_do_none_of_it), TEST(seccomp_holds_without_landlock),
-		TEST(landlock_holds_without_seccomp), TEST(the_rest_holds_without_either), TEST(what_nobody_refuses_goes_through),
-		TEST(legitimate_work_goes_on), TEST(a_file_of_our_own_may_be_changed_and_no_other),
-		TEST(who_writes_a_file_can_do_no_more_than_that), TEST(numbers_of_another_recording_are_out_of_sight),
-		TEST(landlock_keeps_the_network_from_a_socket_that_is_left), CU_TEST_INFO_NULL
-	};
+	static CU_TestInfo tests[] = { TEST(a_process_without_the_sandbox_can_do_it),
+		                           TEST(a_child_can_do_none_of_it),
+		                           TEST(seccomp_holds_without_landlock),
+		                           TEST(landlock_holds_without_seccomp),
+		                           TEST(the_rest_holds_without_either),
+		                           TEST(what_nobody_refuses_goes_through),
+		                           TEST(legitimate_work_goes_on),
+		                           TEST(a_file_of_our_own_may_be_changed_and_no_other),
+		                           TEST(who_writes_a_file_can_do_no_more_than_that),
+		                           TEST(numbers_of_another_recording_are_out_of_sight),
+		                           TEST(landlock_keeps_the_network_from_a_socket_that_is_left),
+		                           CU_TEST_INFO_NULL };
 	if (!prepare()) {
 		perror("test_sandbox: cannot be prepared");
 		return 2;

@@ -1,4 +1,5 @@
-/* test_scribe.c: the process that writes a checkpoint file: its messages, and what it cannot do (test_sandbox.c tries each). */
+/* test_scribe.c: the process that writes a checkpoint file: its messages, and what it cannot do
+ * (test_sandbox.c tries each). */
 #include "capture/file/child.h"
 #include "capture/store/scribe.h"
 #include "tests/suite.h"
@@ -73,7 +74,8 @@ static void a_message_is_a_call_at_each_end_and_so_is_its_answer(void)
 	const long before = *calls;
 	for (int i = 1; i <= MANY; i++)
 		CU_ASSERT_EQUAL(begin_step(i), VN_OK);
-	CU_ASSERT_TRUE(labs(*calls - before - 4 * MANY) <= 1); /* the child may be in its next recv already, now or before */
+	CU_ASSERT_TRUE(labs(*calls - before - 4 * MANY) <=
+	               1); /* the child may be in its next recv already, now or before */
 	end();
 }
 
@@ -85,7 +87,8 @@ static void a_message_of_any_length_comes_whole(void)
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(text);
 	begin();
-	for (size_t n = 4000; n < MOST; n = n < 4200 ? n + 8 : 3 * n) { /* around what comes with the head, and beyond what a socket holds */
+	for (size_t n = 4000; n < MOST;
+	     n = n < 4200 ? n + 8 : 3 * n) { /* around what comes with the head, and beyond what a socket holds */
 		vn_message m = { 0 };
 
 		memset(text, 'x', n);

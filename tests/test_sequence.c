@@ -60,7 +60,8 @@ static void what_is_said_comes_first_and_the_rest_is_put_between(void)
 	      "embed layer0.q_proj layer0.v_proj layer0.output layer1.q_proj logits");
 	/* Behind the last that is said and comes before it, also where what is said is no order of ours. */
 	check("layer0.output@1 layer0.attn_norm@2 layer0.mlp_norm", "layer0.output layer0.attn_norm layer0.mlp_norm");
-	check("layer5.output@1 layer0.attn_norm@2 layer7.output@3 layer6.q_proj layer0.embed", "layer5.output layer0.attn_norm layer0.embed layer6.q_proj layer7.output");
+	check("layer5.output@1 layer0.attn_norm@2 layer7.output@3 layer6.q_proj layer0.embed",
+	      "layer5.output layer0.attn_norm layer0.embed layer6.q_proj layer7.output");
 }
 
 static void steps_come_first_and_second_names_behind(void)

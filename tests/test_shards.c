@@ -23,7 +23,8 @@ static void index_of(const char *d, const char *json)
 	toy_write_text(d, "model.safetensors.index.json", json);
 }
 
-#define GOOD "{\"metadata\":{\"total_size\":1},\"weight_map\":{\"c\":\"2.safetensors\",\"a\":\"1.safetensors\",\"b\":\"1.safetensors\"}}"
+#define GOOD \
+	"{\"metadata\":{\"total_size\":1},\"weight_map\":{\"c\":\"2.safetensors\",\"a\":\"1.safetensors\",\"b\":\"1.safetensors\"}}"
 
 /* Refused with this status, every word of the message named. */
 static void refused(const char *d, vn_status want, const char *const *word)
@@ -97,7 +98,8 @@ static void a_directory_with_neither_says_so(void)
 
 static void a_file_that_leaves_the_directory_is_refused(void)
 {
-	const char *bad[] = { "../../etc/passwd", "/etc/passwd", "..", "a/../../b", "a/..", "../1.safetensors", "./../x", "a//../b", "" };
+	const char *bad[] = { "../../etc/passwd", "/etc/passwd", "..", "a/../../b", "a/..", "../1.safetensors", "./../x",
+		"a//../b", "" };
 	char        json[256], d[256];
 
 	two_files(d);
@@ -213,7 +215,8 @@ static void a_tensor_that_is_not_listed_is_counted_and_kept(void)
 
 static void an_index_that_is_no_index_is_refused(void)
 {
-	const char *bad[] = { "", "[]", "7", "{}", "{\"weight_map\":7}", "{\"weight_map\":[]}", "{\"weight_map\":{}}", "{\"weight_map\":{\"a\":\"x\"}",
+	const char *bad[] = { "", "[]", "7", "{}", "{\"weight_map\":7}", "{\"weight_map\":[]}", "{\"weight_map\":{}}",
+		"{\"weight_map\":{\"a\":\"x\"}",
 		              "{\"weight_map\":{\"a\":7}}", "{\"weight_map\":{\"a\":null}}",
 		              "{\"weight_map\":{\"a\":\"1.safetensors\",\"a\":\"2.safetensors\"}}" };
 	char d[256];

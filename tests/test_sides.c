@@ -50,7 +50,9 @@ static void calls_of_other_lengths_are_one_step(void)
 	record("ref", 5, 5, 0);
 	record("cand", 5, 2, 0);
 	CU_ASSERT_EQUAL_FATAL(sides(&c, 1, (const char *[]) { at("cand") }, -1, NULL), VN_OK);
-	one_line(&c.result.notes, "calls: tokens 0-4 are one call in the reference, calls of 2 + 2 + 1 in the candidate: compared as one step, 0");
+	one_line(
+		&c.result.notes,
+		"calls: tokens 0-4 are one call in the reference, calls of 2 + 2 + 1 in the candidate: compared as one step, 0");
 	CU_ASSERT_EQUAL(vn_recording_steps(c.opened.cand, &s), 1);
 	CU_ASSERT_EQUAL(s->tokens, 5);
 	const int i = vn_recording_find(c.opened.cand, 0, "embed");
@@ -69,7 +71,9 @@ static void only_calls_that_are_joined_are_said(void)
 	record("ref", 5, 4, 0);
 	record("cand", 5, 2, 0);
 	CU_ASSERT_EQUAL_FATAL(sides(&c, 1, (const char *[]) { at("cand") }, -1, NULL), VN_OK);
-	one_line(&c.result.notes, "calls: tokens 0-3 are one call in the reference, calls of 2 + 2 in the candidate: compared as one step, 0");
+	one_line(
+		&c.result.notes,
+		"calls: tokens 0-3 are one call in the reference, calls of 2 + 2 in the candidate: compared as one step, 0");
 	vn_comparison_close(&c);
 }
 
@@ -80,7 +84,10 @@ static void many_calls_are_counted(void)
 	record("ref", 6, 6, 0);
 	record("cand", 6, 1, 0);
 	CU_ASSERT_EQUAL_FATAL(sides(&c, 1, (const char *[]) { at("cand") }, -1, NULL), VN_OK);
-	one_line(&c.result.notes, "calls: tokens 0-5 are one call in the reference, calls of 1 + 1 + 1 + 1 + ... (6) in the candidate: compared as one step, 0");
+	one_line(
+		&c.result.notes,
+		"calls: tokens 0-5 are one call in the reference, calls of 1 + 1 + 1 + 1 + ... (6) in the candidate: compared "
+		"as one step, 0");
 	vn_comparison_close(&c);
 }
 
@@ -92,8 +99,8 @@ static void steps_of_other_tokens_are_said(void)
 	record("ref", 4, 4, 0);
 	record("cand", 3, 3, 0);
 	CU_ASSERT_EQUAL_FATAL(sides(&c, 1, (const char *[]) { at("cand") }, -1, NULL), VN_OK);
-	one_line(&c.result.notes, "calls: step 0 is 4 tokens after 0 in the reference, 3 after 0 in the candidate: calls are joined only if the "
-	         "steps of both recordings hold every token up to the same last one");
+	one_line(&c.result.notes, "calls: step 0 is 4 tokens after 0 in the reference, 3 after 0 in the candidate: calls "
+	         "are joined only if the steps of both recordings hold every token up to the same last one");
 	vn_comparison_close(&c);
 }
 
@@ -144,10 +151,15 @@ static void a_file_that_is_not_there_leaves_nothing_open(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-		TEST(ordinary_recordings_are_opened_as_they_are), TEST(calls_of_other_lengths_are_one_step), TEST(only_calls_that_are_joined_are_said),
+		TEST(ordinary_recordings_are_opened_as_they_are),
+		TEST(calls_of_other_lengths_are_one_step),
+		TEST(only_calls_that_are_joined_are_said),
 		TEST(many_calls_are_counted),
-		TEST(steps_of_other_tokens_are_said), TEST(a_row_of_one_prompt_is_refused), TEST(one_file_as_two_ranks_is_refused),
-		TEST(a_file_that_is_not_there_leaves_nothing_open), CU_TEST_INFO_NULL,
+		TEST(steps_of_other_tokens_are_said),
+		TEST(a_row_of_one_prompt_is_refused),
+		TEST(one_file_as_two_ranks_is_refused),
+		TEST(a_file_that_is_not_there_leaves_nothing_open),
+		CU_TEST_INFO_NULL,
 	};
 
 	if (!make_folder())

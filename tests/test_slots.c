@@ -11,9 +11,10 @@ static vn_plan *qwen2(int layers, int tied)
 	char     text[512];
 	vn_plan *p = NULL;
 
-	snprintf(text, sizeof text, "{\"vocab_size\":48,\"hidden_size\":24,\"intermediate_size\":40,\"num_hidden_layers\":%d,"
-	         "\"num_attention_heads\":6,\"num_key_value_heads\":2,\"head_dim\":10,\"max_position_embeddings\":64,\"tie_word_embeddings\":%s}",
-	         layers, tied ? "true" : "false");
+	snprintf(
+		text, sizeof text,
+		"{\"vocab_size\":48,\"hidden_size\":24,\"intermediate_size\":40,\"num_hidden_layers\":%d,\"num_attention_heads\":6,\"num_key_value_heads\":2,\"head_dim\":10,\"max_position_embeddings\":64,\"tie_word_embeddings\":%s}",
+		layers, tied ? "true" : "false");
 	json_t *o = json_loads(text, 0, NULL);
 	CU_ASSERT_EQUAL_FATAL(vn_plan_qwen2("c", o, &p, NULL), VN_OK);
 	json_decref(o);
@@ -85,9 +86,11 @@ static void no_two_live_values_of_a_random_plan_overlap(void)
 				const int x = made[(u >> 8) % (uint32_t)n], m = 1 + (int)(u >> 20) % 30;
 				snprintf(name, sizeof name, "w%d", m);
 				/* all are (T, 8): through a linear of any width and back */
-				const int y = vn_plan_linear(b, x, vn_plan_weight(b, name, 2, (int64_t[]){ m, 8 }), -1, 0, (vn_point)(2 * i));
+				const int y = vn_plan_linear(b, x, vn_plan_weight(b, name, 2, (int64_t[]) { m, 8 }), -1, 0,
+				                             (vn_point)(2 * i));
 				snprintf(name, sizeof name, "back%d", m);
-				const int z = vn_plan_linear(b, y, vn_plan_weight(b, name, 2, (int64_t[]){ 8, m }), -1, 0, (vn_point)(2 * i + 1));
+				const int z = vn_plan_linear(b, y, vn_plan_weight(b, name, 2, (int64_t[]) { 8, m }), -1, 0,
+				                             (vn_point)(2 * i + 1));
 				made[n++] = z;
 			}
 		}

@@ -36,10 +36,12 @@ static void the_known_patterns_cut_as_the_table_says(void)
 	static const char *const name[] = { "gpt-2", "qwen2", "qwen35", "llama-bpe" };
 	static const struct { const char *text, *want[4]; } row[] = {
 		{ "I'LL don't we've", { "I|'|LL| don|'t| we|'ve", "I|'LL| don|'t| we|'ve" } },
-		{ "abc123  def 4567", { "abc|123| | def| 4567", "abc|1|2|3| | def| |4|5|6|7", NULL, "abc|123| | def| |456|7" } },
+		{ "abc123  def 4567", { "abc|123| | def| 4567", "abc|1|2|3| | def| |4|5|6|7", NULL,
+		  "abc|123| | def| |456|7" } },
 		{ "  lead  trail  ", { " | lead| | trail|  " } },
 		{ "a\n\nb \n c\r\n", { "a|\n|\n|b| \n| c|\r\n", "a|\n\n|b| \n| c|\r\n" } },
-		{ "price: $5.00!!\n\nok", { "price|:| $|5|.|00|!!|\n|\n|ok", "price|:| $|5|.|0|0|!!\n\n|ok", NULL, "price|:| $|5|.|00|!!\n\n|ok" } },
+		{ "price: $5.00!!\n\nok", { "price|:| $|5|.|00|!!|\n|\n|ok", "price|:| $|5|.|0|0|!!\n\n|ok", NULL,
+		  "price|:| $|5|.|00|!!\n\n|ok" } },
 		{ "foo_bar-baz", { "foo|_|bar|-|baz", "foo|_bar|-baz" } },
 		{ "\t tab", { "\t| tab" } },
 		{ "x\xcc\x81y", { "x|\xcc\x81|y", "x|\xcc\x81y", "x\xcc\x81y", "x|\xcc\x81y" } },
@@ -76,7 +78,8 @@ static void what_lies_between_matches_is_a_piece_too(void)
 
 static void letters_later_than_the_library_are_letters(void)
 {
-	/* U+11F04 (Kawi, Unicode 15), U+105C0 (Todhri, 16), U+1611E (Gurung Khema, 16: a mark), U+10D40 (Garay, 16: a digit) */
+	/* U+11F04 (Kawi, Unicode 15), U+105C0 (Todhri, 16), U+1611E (Gurung Khema, 16: a mark), U+10D40
+	 * (Garay, 16: a digit) */
 	cuts("\\p{L}+", "a\xf0\x91\xbc\x84\xf0\x90\x97\x80.", "a\xf0\x91\xbc\x84\xf0\x90\x97\x80|.");
 	cuts("[\\p{L}\\p{M}]+", "a\xf0\x96\x84\x9e.", "a\xf0\x96\x84\x9e|.");
 	cuts("[^\\p{N}]+", "a\xf0\x90\xb5\x80", "a|\xf0\x90\xb5\x80");
@@ -102,19 +105,29 @@ static void what_could_mean_something_else_is_refused(void)
 	static const struct { const char *pattern, *why; } bad[] = {
 		{ "\\h", "an escape at byte 0 ('\\h') is not supported" },
 		{ "a\\w+", "an escape at byte 1 ('\\w+') is not supported" },
-		{ "\\b", "an escape" }, { "\\K", "an escape" }, { "\\G", "an escape" }, { "\\R", "an escape" }, { "\\v", "an escape" },
-		{ "\\1", "an escape" }, { "a\\", "an escape" }, { "[\\w]", "an escape" }, { "\\Q", "an escape" }, { "\\E", "an escape" },
+		{ "\\b", "an escape" }, { "\\K", "an escape" }, { "\\G", "an escape" }, { "\\R", "an escape" },
+		  { "\\v", "an escape" },
+		{ "\\1", "an escape" }, { "a\\", "an escape" }, { "[\\w]", "an escape" }, { "\\Q", "an escape" },
+		  { "\\E", "an escape" },
 		{ "^a", "an anchor" }, { "a$", "an anchor" },
-		{ "(?i)a", "a group" }, { "(?m:a)", "a group" }, { "(?<n>a)", "a group" }, { "(*ACCEPT)", "a group" }, { "(?", "a group" },
+		{ "(?i)a", "a group" }, { "(?m:a)", "a group" }, { "(?<n>a)", "a group" }, { "(*ACCEPT)", "a group" },
+		  { "(?", "a group" },
 		{ "(?#x)", "a group" }, { "(?R)", "a group" },
-		{ "[a&&b]", "a class of classes" }, { "[[:alpha:]]", "a class of classes" }, { "[]", "an empty class" }, { "[^]a]", "an empty class" },
-		{ "[a", "a class without an end" }, { "[\\P{L}]", "a negated property inside a class" }, { "[\\p{^M}]", "a negated property" },
-		{ "\\pL", "a property without braces" }, { "\\p{}", "a property" }, { "\\p{L", "a property" }, { "\\p{L&}", "a property" },
-		{ "a{,3}", "a repetition" }, { "a{2}+", "a repetition" }, { "a{2}?", "a repetition" }, { "a{", "a repetition" }, { "a{x}", "a repetition" },
-		{ "\\xff", "a code point" }, { "\\u12", "a code point" }, { "\\x{110000}", "a code point" }, { "\\x{", "a code point" },
+		{ "[a&&b]", "a class of classes" }, { "[[:alpha:]]", "a class of classes" }, { "[]", "an empty class" },
+		  { "[^]a]", "an empty class" },
+		{ "[a", "a class without an end" }, { "[\\P{L}]", "a negated property inside a class" },
+		  { "[\\p{^M}]", "a negated property" },
+		{ "\\pL", "a property without braces" }, { "\\p{}", "a property" }, { "\\p{L", "a property" },
+		  { "\\p{L&}", "a property" },
+		{ "a{,3}", "a repetition" }, { "a{2}+", "a repetition" }, { "a{2}?", "a repetition" }, { "a{", "a repetition" },
+		  { "a{x}", "a repetition" },
+		{ "\\xff", "a code point" }, { "\\u12", "a code point" }, { "\\x{110000}", "a code point" },
+		  { "\\x{", "a code point" },
 		{ "", "the pattern has 0 bytes, expected 1 to " },
-		{ "(a", "the pattern does not compile" }, { "a)", "the pattern does not compile" }, { "*", "the pattern does not compile" },
-		{ "\\p{Nothing}", "the pattern does not compile: unknown property" }, { "[z-a]", "the pattern does not compile: range out of order" },
+		{ "(a", "the pattern does not compile" }, { "a)", "the pattern does not compile" },
+		  { "*", "the pattern does not compile" },
+		{ "\\p{Nothing}", "the pattern does not compile: unknown property" },
+		  { "[z-a]", "the pattern does not compile: range out of order" },
 		{ "(?<=a*)b", "the pattern does not compile" }, { "a{99999}", "the pattern does not compile: number too big" },
 	};
 
@@ -174,10 +187,12 @@ static void no_pattern_takes_for_ever(void)
 	CU_ASSERT_STRING_EQUAL(e.text, "matching the pattern takes too many steps at byte 0 of the text");
 	CU_ASSERT_EQUAL(cut_all("(?=(a*)*\\d)a", text, N, &e), VN_ERR_UNSUPPORTED);
 	CU_ASSERT_EQUAL(cut_all("(?:a?){99}(?:a?){99}(?:a?){99}\\d", text, N, &e), VN_ERR_UNSUPPORTED);
-	CU_ASSERT_EQUAL(cut_all("(?=a*\\d)b|a", text, N, &e), VN_ERR_UNSUPPORTED); /* few steps, but n bytes from each place */
+	CU_ASSERT_EQUAL(cut_all("(?=a*\\d)b|a", text, N, &e),
+	                VN_ERR_UNSUPPORTED); /* few steps, but n bytes from each place */
 	/* And what real patterns need of a long run is given. */
 	memset(text, ' ', N);
-	for (const char *const *name = (const char *const[]){ "gpt-2", "qwen2", "qwen35", "llama-bpe", NULL }; *name; name++)
+	for (const char *const *name = (const char *const[]) { "gpt-2", "qwen2", "qwen35", "llama-bpe", NULL }; *name;
+	     name++)
 		CU_ASSERT_EQUAL(cut_all(vn_pre_find(*name)->pattern, text, N, &e), VN_OK);
 	text[N - 1] = 'x';
 	CU_ASSERT_EQUAL(cut_all(vn_pre_find("qwen2")->pattern, text, N, &e), VN_OK);

@@ -195,7 +195,8 @@ static void statistics_of_nothing_but_nan_are_nan(void)
 	vn_recording   *r = open_file(path);
 	const vn_entry *e = vn_recording_entry(r, 0);
 	CU_ASSERT_EQUAL(vn_recording_stats(r, e)->nan, T);
-	CU_ASSERT_TRUE(isnan(vn_recording_stats(r, e)->min) && isnan(vn_recording_stats(r, e)->max) && isnan(vn_recording_stats(r, e)->mean) && isnan(vn_recording_stats(r, e)->rms));
+	CU_ASSERT_TRUE(isnan(vn_recording_stats(r, e)->min) && isnan(vn_recording_stats(r, e)->max) &&
+	               isnan(vn_recording_stats(r, e)->mean) && isnan(vn_recording_stats(r, e)->rms));
 	const void *data = x;
 	CU_ASSERT_EQUAL(vn_recording_data(r, 1, &data, &err), VN_OK);
 	CU_ASSERT_PTR_NULL(data);
@@ -243,7 +244,8 @@ static bool is_read_by_its_header(const char *object)
 	vn_object_header  h;
 	struct stat       st;
 
-	CU_ASSERT_TRUE_FATAL(r && f >= 0 && H5Oget_info_by_name2(f, object, &info, H5O_INFO_BASIC, H5P_DEFAULT) >= 0 && stat(path, &st) == 0);
+	CU_ASSERT_TRUE_FATAL(r && f >= 0 && H5Oget_info_by_name2(f, object, &info, H5O_INFO_BASIC, H5P_DEFAULT) >= 0 &&
+	                     stat(path, &st) == 0);
 	H5Fclose(f);
 	r->fd = open(path, O_RDONLY);
 	r->bytes = st.st_size;

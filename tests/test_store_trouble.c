@@ -67,7 +67,7 @@ static void a_file_that_appears_meanwhile_is_not_replaced(void)
 
 	close(open(path, O_WRONLY | O_CREAT, 0600));
 	CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_ERR_IO);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "another program created it"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "another program has created it in the meantime"));
 	CU_ASSERT_TRUE(exists(partial));
 	vn_plan_destroy(p);
 	clear();
@@ -275,7 +275,8 @@ static void after_kill_9_the_partial_file_opens(void)
 			const void     *data;
 			const vn_entry *e = vn_recording_entry(r, i);
 			CU_ASSERT_EQUAL(vn_recording_data(r, i, &data, &err), VN_OK);
-			CU_ASSERT_STRING_EQUAL(vn_digest_of(data, (size_t)vn_shape_count(&e->shape) * 4).hex, vn_entry_digest(e).hex);
+			CU_ASSERT_STRING_EQUAL(vn_digest_of(data, (size_t)vn_shape_count(&e->shape) * 4).hex,
+			                       vn_entry_digest(e).hex);
 		}
 		/* Every step has its token, and no token is made up. */
 		const int32_t *id;

@@ -25,7 +25,8 @@ static void an_unknown_shape_is_refused_with_the_known_ones(void)
 static void every_shape_has_the_size_that_is_published(void)
 {
 	const struct { const char *shape; double millions; int layers; } row[] = {
-		{ "gpt2-medium", 354.8, 24 }, { "llama-3.2-1b", 1235.8, 16 }, { "mistral-7b", 7241.7, 32 }, { "qwen2-0.5b", 494.0, 24 },
+		{ "gpt2-medium", 354.8, 24 }, { "llama-3.2-1b", 1235.8, 16 }, { "mistral-7b", 7241.7, 32 },
+		  { "qwen2-0.5b", 494.0, 24 },
 		{ "qwen3-0.6b", 596.0, 28 }, { "qwen3.5-0.8b", 752.4, 24 },
 		{ "tiny", 0.163, 3 },
 	};
@@ -43,7 +44,8 @@ static void every_shape_has_the_size_that_is_published(void)
 			for (int w = 0; w < p->n_weights; w++)
 				n += vn_shape_count(&p->weight[w].shape);
 			CU_ASSERT_EQUAL(p->layers, layers ? 1 : row[i].layers);
-			CU_ASSERT(layers || ((double)n > (row[i].millions - 0.1) * 1e6 && (double)n < (row[i].millions + 0.1) * 1e6));
+			CU_ASSERT(layers ||
+			          ((double)n > (row[i].millions - 0.1) * 1e6 && (double)n < (row[i].millions + 0.1) * 1e6));
 			vn_plan_destroy(p);
 		}
 }
@@ -61,7 +63,8 @@ static void layers_that_cannot_be_are_refused_and_leave_nothing(void)
 {
 	vn_error e = { "" };
 
-	CU_ASSERT_EQUAL(vn_synth_write("qwen2-0.5b", toy_path(dir, "m"), &(vn_synth_options){ .layers = -1 }, &e), VN_ERR_FORMAT);
+	CU_ASSERT_EQUAL(vn_synth_write("qwen2-0.5b", toy_path(dir, "m"), &(vn_synth_options) { .layers = -1 }, &e),
+	                VN_ERR_FORMAT);
 	CU_ASSERT_NOT_EQUAL(access(toy_path(dir, "m"), F_OK), 0);
 	CU_ASSERT_NOT_EQUAL(access(toy_path(dir, "m.partial"), F_OK), 0);
 }
@@ -70,7 +73,8 @@ static void a_place_that_is_not_there_is_an_io_error(void)
 {
 	vn_error e = { "" };
 
-	CU_ASSERT_EQUAL(vn_synth_write("qwen2-0.5b", toy_path(dir, "no/where"), &(vn_synth_options){ .layers = 1 }, &e), VN_ERR_IO);
+	CU_ASSERT_EQUAL(vn_synth_write("qwen2-0.5b", toy_path(dir, "no/where"), &(vn_synth_options) { .layers = 1 }, &e),
+	                VN_ERR_IO);
 	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "no/where"));
 }
 
@@ -109,20 +113,23 @@ static void force_refuses_what_holds_more_than_a_model(void)
 	put("more", "config.json", "old");
 	put("more", "model.safetensors", "old");
 	put("more", "tokenizer.json", "old");
-	CU_ASSERT_EQUAL(vn_synth_write("qwen2-0.5b", toy_path(dir, "more"), &(vn_synth_options){ .layers = 1, .force = true }, &e),
-	                VN_ERR_USAGE);
+	CU_ASSERT_EQUAL(
+		vn_synth_write("qwen2-0.5b", toy_path(dir, "more"), &(vn_synth_options) { .layers = 1, .force = true }, &e),
+		VN_ERR_USAGE);
 	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "tokenizer.json"));
 	CU_ASSERT(still("more", "config.json", "old") && still("more", "model.safetensors", "old"));
 	CU_ASSERT_TRUE(still("more", "tokenizer.json", "old"));
 	CU_ASSERT_FALSE(exists("more.partial"));
 
 	put("half.partial", "notes", "mine"); /* what stands where it would write is nobody else's */
-	CU_ASSERT_EQUAL(vn_synth_write("qwen2-0.5b", toy_path(dir, "half"), &(vn_synth_options){ .layers = 1 }, &e), VN_ERR_USAGE);
+	CU_ASSERT_EQUAL(vn_synth_write("qwen2-0.5b", toy_path(dir, "half"), &(vn_synth_options) { .layers = 1 }, &e),
+	                VN_ERR_USAGE);
 	CU_ASSERT_TRUE(still("half.partial", "notes", "mine"));
 
 	CU_ASSERT_EQUAL(symlink("more", toy_path(dir, "link")), 0);
-	CU_ASSERT_EQUAL(vn_synth_write("qwen2-0.5b", toy_path(dir, "link"), &(vn_synth_options){ .layers = 1, .force = true }, &e),
-	                VN_ERR_USAGE);
+	CU_ASSERT_EQUAL(
+		vn_synth_write("qwen2-0.5b", toy_path(dir, "link"), &(vn_synth_options) { .layers = 1, .force = true }, &e),
+		VN_ERR_USAGE);
 }
 
 static void a_full_disk_leaves_the_old_model_and_nothing_else(void)
@@ -135,9 +142,11 @@ static void a_full_disk_leaves_the_old_model_and_nothing_else(void)
 	getrlimit(RLIMIT_FSIZE, &old);
 	small = (struct rlimit) { 1 << 20, old.rlim_max };
 	setrlimit(RLIMIT_FSIZE, &small);
-	CU_ASSERT_EQUAL(vn_synth_write("qwen2-0.5b", toy_path(dir, "full"), &(vn_synth_options){ .layers = 1, .force = true }, &e),
+	CU_ASSERT_EQUAL(
+		vn_synth_write("qwen2-0.5b", toy_path(dir, "full"), &(vn_synth_options) { .layers = 1, .force = true }, &e),
+		VN_ERR_IO);
+	CU_ASSERT_EQUAL(vn_synth_write("qwen2-0.5b", toy_path(dir, "new/"), &(vn_synth_options) { .layers = 1 }, &e),
 	                VN_ERR_IO);
-	CU_ASSERT_EQUAL(vn_synth_write("qwen2-0.5b", toy_path(dir, "new/"), &(vn_synth_options){ .layers = 1 }, &e), VN_ERR_IO);
 	setrlimit(RLIMIT_FSIZE, &old);
 	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "new.partial/model.safetensors"));
 	CU_ASSERT(still("full", "config.json", "old") && still("full", "model.safetensors", "old"));

@@ -25,7 +25,8 @@ static void without_patterns_all_is_chosen_that_is_not_on_demand(void)
 	CU_ASSERT_FALSE(want[vn_plan_find(p, "layer0.attn_probs")]);
 	CU_ASSERT_FALSE(want[vn_plan_find(p, "layer1.gate_act")]);
 	CU_ASSERT_TRUE(want[vn_plan_find(p, "logits")]);
-	CU_ASSERT_EQUAL(choose(p, want, 1, 1, &e, NULL, NULL), 3 + 16 + 1); /* outside layers too, and layer0.output for its alias */
+	CU_ASSERT_EQUAL(choose(p, want, 1, 1, &e, NULL, NULL),
+	                3 + 16 + 1); /* outside layers too, and layer0.output for its alias */
 	vn_plan_destroy(p);
 }
 

@@ -39,7 +39,8 @@ static void a_number_may_have_more_behind_it(void)
 
 static void decimal_numbers_are_read(void)
 {
-	static const char *const bad[] = { "", "-", ".", "nan", "inf", "0x1p3", " 1", "1 ", "1.5x", "1e", "e1", "-0.1", "2.01",
+	static const char *const bad[] = { "", "-", ".", "nan", "inf", "0x1p3", " 1", "1 ", "1.5x", "1e", "e1", "-0.1",
+		"2.01",
 	                                   "1e999", "1,5" };
 	double x = 0.5;
 

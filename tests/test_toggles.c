@@ -70,7 +70,8 @@ static void the_last_precision_that_matches_holds(void)
 
 static void what_is_no_toggle_is_refused_by_name(void)
 {
-	static const char *const bad[] = { "nosuch", "layer9.*", "{a", "" }, *const precise[] = { "f32", "@*", "f99@*", "f32@nosuch", "f32@" };
+	static const char *const bad[] = { "nosuch", "layer9.*", "{a", "" },
+		*const precise[] = { "f32", "@*", "f99@*", "f32@nosuch", "f32@" };
 	const vn_plan *p = vn_model_plan(model);
 	bool          *node = calloc((size_t)p->n_nodes, sizeof *node);
 	vn_policy     *policy = calloc((size_t)p->n_nodes, sizeof *policy);

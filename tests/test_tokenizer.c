@@ -110,7 +110,8 @@ static void tokens_are_bytes_and_text(void)
 	size_t  n;
 
 	toy_set(o, "added_tokens", "[{\"id\": 261, \"content\": \"\\u00e9 \\u0120\", \"special\": true}]");
-	json_object_set_new(json_object_get(json_object_get(o, "model"), "vocab"), "a b", json_integer(300)); /* no byte-level token */
+	json_object_set_new(json_object_get(json_object_get(o, "model"), "vocab"), "a b",
+	                    json_integer(300)); /* no byte-level token */
 	vn_tokenizer *t = made(o);
 	CU_ASSERT(memcmp(vn_tokenizer_bytes(t, TOY_BLANK_HELLO, &n), " hello", 6) == 0 && n == 6);
 	shows(t, TOY_BLANK_HELLO, " hello");
@@ -129,10 +130,11 @@ static void tokens_around_a_text_are_a_choice(void)
 {
 	json_t *o = toy_tokenizer();
 
-	toy_set(o, "post_processor", "{\"type\": \"Sequence\", \"processors\": [{\"type\": \"ByteLevel\"}, {\"type\": \"TemplateProcessing\","
-	        "\"single\": [{\"SpecialToken\": {\"id\": \"<|end|>\", \"type_id\": 0}}, {\"Sequence\": {\"id\": \"A\", \"type_id\": 0}},"
-	        "{\"SpecialToken\": {\"id\": \"z\", \"type_id\": 0}}], \"pair\": [], \"special_tokens\": {"
-	        "\"<|end|>\": {\"id\": \"<|end|>\", \"ids\": [261]}, \"z\": {\"id\": \"z\", \"ids\": [122, 121]}}}]}");
+	toy_set(o, "post_processor",
+	        "{\"type\": \"Sequence\", \"processors\": [{\"type\": \"ByteLevel\"}, {\"type\": \"TemplateProcessing\","
+	        "\"single\": [{\"SpecialToken\": {\"id\": \"<|end|>\", \"type_id\": 0}}, {\"Sequence\": {\"id\": \"A\", "
+	        "\"type_id\": 0}},{\"SpecialToken\": {\"id\": \"z\", \"type_id\": 0}}], \"pair\": [], \"special_tokens\": "
+	        "{\"<|end|>\": {\"id\": \"<|end|>\", \"ids\": [261]}, \"z\": {\"id\": \"z\", \"ids\": [122, 121]}}}]}");
 	vn_tokenizer *t = made(o);
 	gives(t, "hello<|end|>", "261 259 261 122 121");
 	gives(t, "", "261 122 121");
@@ -143,7 +145,8 @@ static void tokens_around_a_text_are_a_choice(void)
 
 /* ---- what is refused ------------------------------------------------------------ */
 
-static const struct { const char *place, *text, *why; vn_status st; } broken[] = {
+static const struct { const char *place, *text, *why; vn_status st;
+} broken[] = {
 	{ "version", "\"2.0\"", "version: '2.0' is not supported (supported: 1.0)", VN_ERR_UNSUPPORTED },
 	{ "model", NULL, "model: missing", VN_ERR_FORMAT },
 	{ "model", "7", "model: missing", VN_ERR_FORMAT },
@@ -151,7 +154,8 @@ static const struct { const char *place, *text, *why; vn_status st; } broken[] =
 	{ "model.type", "3", "model.type: '(no type)' is not supported (supported: BPE)", VN_ERR_UNSUPPORTED },
 	{ "model.dropout", "0.1", "model: dropout is not supported", VN_ERR_UNSUPPORTED },
 	{ "model.byte_fallback", "true", "model: byte_fallback is not supported", VN_ERR_UNSUPPORTED },
-	{ "model.continuing_subword_prefix", "\"##\"", "model: continuing_subword_prefix is not supported", VN_ERR_UNSUPPORTED },
+	{ "model.continuing_subword_prefix", "\"##\"", "model: continuing_subword_prefix is not supported",
+	  VN_ERR_UNSUPPORTED },
 	{ "model.end_of_word_suffix", "\"</w>\"", "model: end_of_word_suffix is not supported", VN_ERR_UNSUPPORTED },
 	{ "model.ignore_merges", "1", "model: ignore_merges must be true or false", VN_ERR_FORMAT },
 	{ "model.vocab", NULL, "model.vocab: missing", VN_ERR_FORMAT },
@@ -163,7 +167,8 @@ static const struct { const char *place, *text, *why; vn_status st; } broken[] =
 	{ "model.vocab.new", "4194304", "model.vocab: 'new' has the id 4194304, expected 0 to 4194303", VN_ERR_FORMAT },
 	{ "model.merges", NULL, "model.merges: missing", VN_ERR_FORMAT },
 	{ "model.merges", "{}", "model.merges: not a list", VN_ERR_FORMAT },
-	{ "model.merges", "[\"h e\", \"he\"]", "model.merges[1]: 'he': expected two tokens separated by one space", VN_ERR_FORMAT },
+	{ "model.merges", "[\"h e\", \"he\"]", "model.merges[1]: 'he': expected two tokens separated by one space",
+	  VN_ERR_FORMAT },
 	{ "model.merges", "[\"h e l\"]", "model.merges[0]: 'h e l': expected two tokens", VN_ERR_FORMAT },
 	{ "model.merges", "[\"h q\"]", "model.merges[0]: 'hq' is not in the vocabulary", VN_ERR_FORMAT },
 	{ "model.merges", "[[\"h\"]]", "model.merges[0]: expected two tokens", VN_ERR_FORMAT },
@@ -174,17 +179,20 @@ static const struct { const char *place, *text, *why; vn_status st; } broken[] =
 	  "normalizer.normalizers[1]: 'Lowercase' is not supported", VN_ERR_UNSUPPORTED },
 	{ "normalizer", "{\"type\": \"Sequence\"}", "normalizer: a Sequence without normalizers", VN_ERR_FORMAT },
 	{ "normalizer", "1", "normalizer: '(no type)' is not supported", VN_ERR_UNSUPPORTED },
-	{ "pre_tokenizer", NULL, "pre_tokenizer: it has no ByteLevel step: only byte-level BPE is supported", VN_ERR_UNSUPPORTED },
+	{ "pre_tokenizer", NULL, "pre_tokenizer: it has no ByteLevel step: only byte-level BPE is supported",
+	  VN_ERR_UNSUPPORTED },
 	{ "pre_tokenizer", "{\"type\": \"Metaspace\"}", "pre_tokenizer: 'Metaspace' is not supported", VN_ERR_UNSUPPORTED },
 	{ "pre_tokenizer", "{\"type\": \"Sequence\", \"pretokenizers\": [" TOY_GPT2 ", {\"type\": \"Split\"}]}",
 	  "pre_tokenizer.pretokenizers[1]: a step after ByteLevel is not supported", VN_ERR_UNSUPPORTED },
-	{ "pre_tokenizer", "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"(\"}, \"behavior\": \"Isolated\", \"invert\": false}",
+	{ "pre_tokenizer",
+	  "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"(\"}, \"behavior\": \"Isolated\", \"invert\": false}",
 	  "pre_tokenizer: the pattern does not compile: missing closing parenthesis, near '('", VN_ERR_FORMAT },
 	{ "pre_tokenizer", "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"a$\"}, \"behavior\": \"Isolated\"}",
 	  "pre_tokenizer: an anchor at byte 1 ('$') is not supported", VN_ERR_UNSUPPORTED },
 	{ "pre_tokenizer", "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"a\"}, \"behavior\": \"Removed\"}",
 	  "pre_tokenizer: behavior 'Removed' is not supported (supported: Isolated)", VN_ERR_UNSUPPORTED },
-	{ "pre_tokenizer", "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"a\"}, \"behavior\": \"Isolated\", \"invert\": true}",
+	{ "pre_tokenizer",
+	  "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"a\"}, \"behavior\": \"Isolated\", \"invert\": true}",
 	  "pre_tokenizer: invert is not supported", VN_ERR_UNSUPPORTED },
 	{ "pre_tokenizer", "{\"type\": \"Split\", \"pattern\": \"a\", \"behavior\": \"Isolated\"}",
 	  "pre_tokenizer: no pattern.Regex or pattern.String", VN_ERR_FORMAT },
@@ -192,23 +200,34 @@ static const struct { const char *place, *text, *why; vn_status st; } broken[] =
 	{ "added_tokens", "7", "added_tokens: not a list", VN_ERR_FORMAT },
 	{ "added_tokens", "[{\"content\": \"x\"}]", "added_tokens: [0] has no id", VN_ERR_FORMAT },
 	{ "added_tokens", "[{\"id\": 261}]", "added_tokens[0]: content is missing", VN_ERR_FORMAT },
-	{ "added_tokens", "[{\"id\": -1, \"content\": \"x\"}]", "added_tokens[0]: the id is -1, expected 0 to 4194303", VN_ERR_FORMAT },
+	{ "added_tokens", "[{\"id\": -1, \"content\": \"x\"}]", "added_tokens[0]: the id is -1, expected 0 to 4194303",
+	  VN_ERR_FORMAT },
 	{ "added_tokens", "[{\"id\": 261, \"content\": \"\"}]", "added_tokens[0]: the token is empty", VN_ERR_FORMAT },
-	{ "added_tokens", "[{\"id\": 97, \"content\": \"<x>\"}]", "added_tokens[0]: '<x>' has the id 97, which belongs to 'a' in the vocabulary", VN_ERR_FORMAT },
-	{ "added_tokens", "[{\"id\": 261, \"content\": \"hello\"}]", "added_tokens[0]: 'hello' has the id 261, but 259 in the vocabulary", VN_ERR_FORMAT },
+	{ "added_tokens", "[{\"id\": 97, \"content\": \"<x>\"}]",
+	  "added_tokens[0]: '<x>' has the id 97, which belongs to 'a' in the vocabulary", VN_ERR_FORMAT },
+	{ "added_tokens", "[{\"id\": 261, \"content\": \"hello\"}]",
+	  "added_tokens[0]: 'hello' has the id 261, but 259 in the vocabulary", VN_ERR_FORMAT },
 	{ "added_tokens", "[{\"id\": 261, \"content\": \"<x>\"}, {\"id\": 261, \"content\": \"<y>\"}]",
 	  "added_tokens[1]: '<x>' and '<y>' have the same id 261", VN_ERR_FORMAT },
 	{ "added_tokens", "[{\"id\": 261, \"content\": \"<x>\"}, {\"id\": 262, \"content\": \"<x>\"}]",
 	  "added_tokens[1]: '<x>' is listed twice, with the ids 261 and 262", VN_ERR_FORMAT },
-	{ "added_tokens", "[{\"id\": 261, \"content\": \"x\", \"lstrip\": 1}]", "added_tokens[0]: lstrip must be true or false", VN_ERR_FORMAT },
-	{ "post_processor", "{\"type\": \"BertProcessing\"}", "post_processor: 'BertProcessing' is not supported", VN_ERR_UNSUPPORTED },
-	{ "post_processor", "{\"type\": \"TemplateProcessing\"}", "post_processor: the template 'single' is missing", VN_ERR_FORMAT },
-	{ "post_processor", "{\"type\": \"TemplateProcessing\", \"single\": [7]}", "post_processor: single[0] is neither a Sequence", VN_ERR_FORMAT },
-	{ "post_processor", "{\"type\": \"TemplateProcessing\", \"single\": []}", "post_processor: a template that holds the text 0 times", VN_ERR_UNSUPPORTED },
-	{ "post_processor", "{\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": \"x\"}}, {\"Sequence\": {}}]}",
+	{ "added_tokens", "[{\"id\": 261, \"content\": \"x\", \"lstrip\": 1}]",
+	  "added_tokens[0]: lstrip must be true or false", VN_ERR_FORMAT },
+	{ "post_processor", "{\"type\": \"BertProcessing\"}", "post_processor: 'BertProcessing' is not supported",
+	  VN_ERR_UNSUPPORTED },
+	{ "post_processor", "{\"type\": \"TemplateProcessing\"}", "post_processor: the template 'single' is missing",
+	  VN_ERR_FORMAT },
+	{ "post_processor", "{\"type\": \"TemplateProcessing\", \"single\": [7]}",
+	  "post_processor: single[0] is neither a Sequence", VN_ERR_FORMAT },
+	{ "post_processor", "{\"type\": \"TemplateProcessing\", \"single\": []}",
+	  "post_processor: a template that holds the text 0 times", VN_ERR_UNSUPPORTED },
+	{ "post_processor",
+	  "{\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": \"x\"}}, {\"Sequence\": {}}]}",
 	  "post_processor: special_tokens has no ids for 'x'", VN_ERR_FORMAT },
-	{ "post_processor", "{\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": \"x\"}}, {\"Sequence\": {}}],"
-	                    "\"special_tokens\": {\"x\": {\"ids\": [9999]}}}", "post_processor: special_tokens: 'x': no token has the id 9999", VN_ERR_FORMAT },
+	{ "post_processor",
+	  "{\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": \"x\"}}, {\"Sequence\": {}}],"
+	  "\"special_tokens\": {\"x\": {\"ids\": [9999]}}}",
+	  "post_processor: special_tokens: 'x': no token has the id 9999", VN_ERR_FORMAT },
 };
 
 static void a_file_with_one_thing_wrong_is_refused_by_name(void)
@@ -268,10 +287,13 @@ static void a_text_that_cannot_be_cut_is_refused(void)
 	int64_t  n;
 	vn_error e = { "" };
 
-	toy_set(o, "pre_tokenizer", "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Split\", \"pattern\": {\"Regex\": \"(a+)+\\\\d\"},"
-	        " \"behavior\": \"Isolated\"}, {\"type\": \"ByteLevel\", \"use_regex\": false, \"add_prefix_space\": false}]}");
+	toy_set(
+		o, "pre_tokenizer",
+		"{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Split\", \"pattern\": {\"Regex\": \"(a+)+\\\\d\"},"
+		" \"behavior\": \"Isolated\"}, {\"type\": \"ByteLevel\", \"use_regex\": false, \"add_prefix_space\": false}]}");
 	vn_tokenizer *t = made(o);
-	CU_ASSERT_EQUAL(vn_tokenizer_encode(t, "xaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 47, true, &ids, &n, &e), VN_ERR_UNSUPPORTED);
+	CU_ASSERT_EQUAL(vn_tokenizer_encode(t, "xaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 47, true, &ids, &n, &e),
+	                VN_ERR_UNSUPPORTED);
 	CU_ASSERT_STRING_EQUAL(e.text, "matching the pattern takes too many steps at byte 1 of the text");
 	CU_ASSERT(!ids && n == 0);
 	vn_tokenizer_close(t);
@@ -303,17 +325,22 @@ static void older_files_give_the_same_ids(void)
 	older_files(d, NULL);
 	toy_write_text(d, "config.json", "{\"model_type\": \"gpt2\"}");
 	CU_ASSERT_EQUAL_FATAL(vn_tokenizer_open(d, &t, &e), VN_OK);
-	gives(t, "hello hello<|endoftext|>\n\nx", "259 260 261 10 10 120"); /* the token every GPT-2 has, behind the others */
+	gives(t, "hello hello<|endoftext|>\n\nx",
+	      "259 260 261 10 10 120"); /* the token every GPT-2 has, behind the others */
 	vn_tokenizer_close(t);
 
-	older_files(d, "{\"tokenizer_class\": \"Qwen2Tokenizer\", \"added_tokens_decoder\": {\"270\": {\"content\": \"<|endoftext|>\","
-	               " \"special\": true}, \"271\": {\"content\": \"<x>\", \"special\": false, \"rstrip\": true, \"normalized\": false}}}");
+	older_files(d, "{\"tokenizer_class\": \"Qwen2Tokenizer\", \"added_tokens_decoder\": {\"270\": {\"content\": "
+	               "\"<|endoftext|>\", \"special\": true}, \"271\": {\"content\": \"<x>\", \"special\": false, "
+	               "\"rstrip\": true, \"normalized\": false}}}");
 	toy_write_text(d, "added_tokens.json", "{\"<|endoftext|>\": 270, \"<y>\": 272}");
 	CU_ASSERT_EQUAL_FATAL(vn_tokenizer_open(d, &t, &e), VN_OK);
 	gives(t, "e\xcc\x81<x> \n<y><|endoftext|>!!\n\nx", "195 169 271 272 270 33 33 10 10 120");
 	vn_tokenizer_close(t);
 
-	older_files(d, "{\"tokenizer_class\": \"GPT2Tokenizer\", \"add_prefix_space\": true, \"add_bos_token\": true, \"bos_token\": {\"content\": \"<y>\"}}");
+	older_files(
+		d,
+		"{\"tokenizer_class\": \"GPT2Tokenizer\", \"add_prefix_space\": true, \"add_bos_token\": true, \"bos_token\": "
+		"{\"content\": \"<y>\"}}");
 	CU_ASSERT_EQUAL_FATAL(vn_tokenizer_open(d, &t, &e), VN_OK);
 	gives(t, "hello", "272 260");
 	vn_tokenizer_close(t);

@@ -30,8 +30,17 @@ static vn_tokenizer_arrays toy_arrays(arrays *a, const char *pre)
 	}
 	for (int i = 0; i < 5; i++)
 		a->merge[i] = (vn_word){ merge[i], strlen(merge[i]) };
-	return (vn_tokenizer_arrays){ .path = "toy.gguf", .pre = pre, .tokens = a->word, .types = a->type, .n_tokens = ARRAY_TOKENS,
-	                              .merges = a->merge, .n_merges = 5, .bos = 261, .eos = 262, .add_bos = -1, .add_eos = -1 };
+	return (vn_tokenizer_arrays) { .path = "toy.gguf",
+		                           .pre = pre,
+		                           .tokens = a->word,
+		                           .types = a->type,
+		                           .n_tokens = ARRAY_TOKENS,
+		                           .merges = a->merge,
+		                           .n_merges = 5,
+		                           .bos = 261,
+		                           .eos = 262,
+		                           .add_bos = -1,
+		                           .add_eos = -1 };
 }
 
 static void from_arrays(const vn_tokenizer_arrays *g, const char *text, const char *want)
@@ -82,22 +91,29 @@ static void arrays_with_one_thing_wrong_are_refused(void)
 		CU_ASSERT_PTR_NULL(t); \
 		CU_ASSERT_STRING_EQUAL(e.text, why); \
 	} while (0)
-	REFUSED(g.pre = "deepseek-llm", VN_ERR_UNSUPPORTED,
-	        "toy.gguf: tokenizer.ggml.pre 'deepseek-llm' is not supported (supported: gpt-2, qwen2, qwen35, llama-bpe)");
-	REFUSED(g.pre = NULL, VN_ERR_UNSUPPORTED, "toy.gguf: tokenizer.ggml.pre '' is not supported (supported: gpt-2, qwen2, qwen35, llama-bpe)");
+	REFUSED(
+		g.pre = "deepseek-llm", VN_ERR_UNSUPPORTED,
+		"toy.gguf: tokenizer.ggml.pre 'deepseek-llm' is not supported (supported: gpt-2, qwen2, qwen35, llama-bpe)");
+	REFUSED(g.pre = NULL, VN_ERR_UNSUPPORTED,
+	        "toy.gguf: tokenizer.ggml.pre '' is not supported (supported: gpt-2, qwen2, qwen35, llama-bpe)");
 	REFUSED(g.n_tokens = 0, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.tokens: 0 tokens");
-	REFUSED(a.word[98] = a.word[97], VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.tokens[98]: 'a' is listed twice, with the ids 97 and 98");
+	REFUSED(a.word[98] = a.word[97], VN_ERR_FORMAT,
+	        "toy.gguf: tokenizer.ggml.tokens[98]: 'a' is listed twice, with the ids 97 and 98");
 	REFUSED(a.word[98].n = 0, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.tokens[98]: the token is empty");
 	REFUSED(a.type[5] = 9, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.token_type[5] is 9, an unknown type of token");
-	REFUSED(a.merge[2].n = 2, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.merges[2]: 'he': expected two tokens separated by one space");
-	REFUSED((g.add_bos = 1, g.bos = -1), VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.bos_token_id is missing or names no token of the vocabulary");
-	REFUSED((g.add_eos = 1, g.eos = ARRAY_TOKENS), VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.eos_token_id is missing or names no token of the vocabulary");
+	REFUSED(a.merge[2].n = 2, VN_ERR_FORMAT,
+	        "toy.gguf: tokenizer.ggml.merges[2]: 'he': expected two tokens separated by one space");
+	REFUSED((g.add_bos = 1, g.bos = -1), VN_ERR_FORMAT,
+	        "toy.gguf: tokenizer.ggml.bos_token_id is missing or names no token of the vocabulary");
+	REFUSED((g.add_eos = 1, g.eos = ARRAY_TOKENS), VN_ERR_FORMAT,
+	        "toy.gguf: tokenizer.ggml.eos_token_id is missing or names no token of the vocabulary");
 	REFUSED(a.word[262].text = "<\xff>", VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.tokens[262]: '<\\xff>' is not UTF-8");
 }
 
 /* ---- inside a GGUF file ------------------------------------------------------------ */
 
-enum { NO_MODEL = 1, OTHER_MODEL, NO_PRE, PRE_IS_A_NUMBER, NO_TOKENS, TOKENS_ARE_NUMBERS, NO_MERGES, SHORT_TYPES, WORDS_FOR_TYPES,
+enum { NO_MODEL = 1, OTHER_MODEL, NO_PRE, PRE_IS_A_NUMBER, NO_TOKENS, TOKENS_ARE_NUMBERS, NO_MERGES, SHORT_TYPES,
+	WORDS_FOR_TYPES,
        BOS_IS_A_WORD, BOS_BEYOND, WISH_IS_A_NUMBER };
 
 /* The toy inside a file, with one thing wrong. */
@@ -129,7 +145,8 @@ static vn_status read_gguf(int wrong, vn_tokenizer **t, vn_error *e)
 		for (size_t i = 0; i < g.n_merges; i++)
 			gg_string(&f, g.merges[i].text);
 	}
-	gg_key_array(&f, "tokenizer.ggml.token_type", wrong == WORDS_FOR_TYPES ? GG_F32 : GG_I32, g.n_tokens - (wrong == SHORT_TYPES));
+	gg_key_array(&f, "tokenizer.ggml.token_type", wrong == WORDS_FOR_TYPES ? GG_F32 : GG_I32,
+	             g.n_tokens - (wrong == SHORT_TYPES));
 	gg_bytes(&f, g.types, (g.n_tokens - (wrong == SHORT_TYPES)) * sizeof *g.types);
 	if (wrong == BOS_IS_A_WORD)
 		gg_key_text(&f, "tokenizer.ggml.bos_token_id", "261");
@@ -149,13 +166,18 @@ static void a_gguf_file_has_its_own_tokenizer(void)
 {
 	static const struct { int wrong; vn_status st; const char *why; } bad[] = {
 		{ NO_MODEL, VN_ERR_NOTFOUND, "toy.gguf: the file holds no tokenizer (tokenizer.ggml.model is missing)" },
-		{ OTHER_MODEL, VN_ERR_UNSUPPORTED, "toy.gguf: tokenizer.ggml.model is not supported (supported: gpt2, a byte-level BPE)" },
-		{ NO_PRE, VN_ERR_UNSUPPORTED, "toy.gguf: tokenizer.ggml.pre is missing or unknown (supported: gpt-2, qwen2, qwen35, llama-bpe)" },
-		{ PRE_IS_A_NUMBER, VN_ERR_UNSUPPORTED, "toy.gguf: tokenizer.ggml.pre is missing or unknown (supported: gpt-2, qwen2, qwen35, llama-bpe)" },
-		{ NO_TOKENS, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.token_type has 263 elements, expected 0 (one for each token)" },
+		{ OTHER_MODEL, VN_ERR_UNSUPPORTED,
+		  "toy.gguf: tokenizer.ggml.model is not supported (supported: gpt2, a byte-level BPE)" },
+		{ NO_PRE, VN_ERR_UNSUPPORTED, "toy.gguf: tokenizer.ggml.pre is missing or unknown (supported: gpt-2, qwen2, "
+		                              "qwen35, llama-bpe)" },
+		{ PRE_IS_A_NUMBER, VN_ERR_UNSUPPORTED,
+		  "toy.gguf: tokenizer.ggml.pre is missing or unknown (supported: gpt-2, qwen2, qwen35, llama-bpe)" },
+		{ NO_TOKENS, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.token_type has 263 elements, expected 0 (one for each "
+		                            "token)" },
 		{ TOKENS_ARE_NUMBERS, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.tokens must be a list of strings" },
 		{ NO_MERGES, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.merges: missing" },
-		{ SHORT_TYPES, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.token_type has 262 elements, expected 263 (one for each token)" },
+		{ SHORT_TYPES, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.token_type has 262 elements, expected 263 (one for "
+		                              "each token)" },
 		{ WORDS_FOR_TYPES, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.token_type[0] is not a type of token" },
 		{ BOS_IS_A_WORD, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.bos_token_id must be the id of a token" },
 		{ BOS_BEYOND, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.bos_token_id must be the id of a token" },

@@ -83,17 +83,13 @@ static const toy toys[] = {
 	{ "{\"model_type\":\"gpt2\",\"vocab_size\":32,\"n_positions\":16,\"n_embd\":16,\"n_head\":4,\"n_layer\":2,\"n_inner\":64,\"layer_norm_epsilon\":1e-5}",
 	  gpt2_rows, { 0.506460, 1.017320, 1.994837, 0.860139, -1.197451, -1.134912, -0.222879, 0.670579 },
 	  { 5, 25, 6, 25, 25, 2, 3, 2 } },
-	{ "{\"model_type\":\"qwen3\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":8,"
-	  "\"rope_theta\":1e6,\"rms_norm_eps\":1e-6,\"max_position_embeddings\":64}",
+	{ "{\"model_type\":\"qwen3\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":8,\"rope_theta\":1e6,\"rms_norm_eps\":1e-6,\"max_position_embeddings\":64}",
 	  qwen3_rows, { -0.105614, 1.686366, -1.583389, -1.454922, -0.699139, 0.669460, 0.436470, 0.580693 },
 	  { 12, 27, 26, 27, 26, 5, 14, 11 } },
-	{ "{\"model_type\":\"llama\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":8,"
-	  "\"rms_norm_eps\":1e-5,\"max_position_embeddings\":512,\"rope_parameters\":{\"rope_type\":\"llama3\",\"rope_theta\":5e5,\"factor\":8,\"low_freq_factor\":1,"
-	  "\"high_freq_factor\":4,\"original_max_position_embeddings\":64}}",
+	{ "{\"model_type\":\"llama\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":8,\"rms_norm_eps\":1e-5,\"max_position_embeddings\":512,\"rope_parameters\":{\"rope_type\":\"llama3\",\"rope_theta\":5e5,\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,\"original_max_position_embeddings\":64}}",
 	  llama_rows, { -0.818308, 2.683488, -0.322872, -1.005019, -1.196202, 0.388437, 0.390911, 1.117310 },
 	  { 12, 27, 26, 27, 18, 5, 14, 1 } },
-	{ "{\"model_type\":\"mistral\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":4,"
-	  "\"rope_theta\":1e4,\"rms_norm_eps\":1e-5,\"max_position_embeddings\":64,\"sliding_window\":3}",
+	{ "{\"model_type\":\"mistral\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":4,\"rope_theta\":1e4,\"rms_norm_eps\":1e-5,\"max_position_embeddings\":64,\"sliding_window\":3}",
 	  mistral_rows, { -0.812356, -2.588767, -0.349742, -1.047476, -1.913527, 0.697804, -1.780345, -3.322925 },
 	  { 6, 10, 18, 12, 19, 8, 20, 26 } },
 };
@@ -165,8 +161,8 @@ static void check_row(const vn_plan *p, const keep *k, const entry *r)
 	const bool good = near(k->x[v][0], r->first) && near(k->x[v][k->n[v] - 1], r->last) && near(sqrt(l2), r->l2);
 	CU_ASSERT_TRUE(good);
 	if (!good)
-		fprintf(stderr, "%s: %.7g %.7g %.7g, expected %.7g %.7g %.7g\n", r->name, k->x[v][0], k->x[v][k->n[v] - 1], sqrt(l2),
-		        r->first, r->last, r->l2);
+		fprintf(stderr, "%s: %.7g %.7g %.7g, expected %.7g %.7g %.7g\n", r->name, k->x[v][0], k->x[v][k->n[v] - 1],
+		        sqrt(l2), r->first, r->last, r->l2);
 }
 
 static void check_toy(const toy *t)
@@ -187,7 +183,8 @@ static void check_toy(const toy *t)
 	CU_ASSERT_FATAL(p->n_values <= 128);
 	CU_ASSERT_EQUAL_FATAL(vn_taps_choose(p, &all, 1, -1, 0, want, NULL), VN_OK);
 	const vn_taps taps = { .want = want, .sink = { &k, keep_begin, keep_write, keep_end } };
-	CU_ASSERT_EQUAL_FATAL(vn_ref_create(p, w, &(vn_ref_options){ .policy = { VN_F64, VN_F64, 0 }, .threads = 2 }, &r, NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_ref_create(p, w, &(vn_ref_options){ .policy = { VN_F64, VN_F64, 0 }, .threads = 2 }, &r,
+		NULL), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(vn_ref_forward(r, ids, T, &taps, NULL), VN_OK);
 
 	for (const entry *e = t->rows; e->name; e++)

@@ -19,9 +19,21 @@ static void characters_have_their_length_and_point(void)
 
 static void what_is_no_character_has_length_0(void)
 {
-	static const char *const bad[] = { "\x80", "\xbf", "\xc0\x80", "\xc1\xbf", "\xc3", "\xc3(", "\xe0\x9f\xbf", "\xe4\xb8",
-	                                   "\xed\xa0\x80", "\xed\xbf\xbf", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80",
-	                                   "\xff", "\xf0\x9f\x98" };
+	static const char *const bad[] = { "\x80",
+		                               "\xbf",
+		                               "\xc0\x80",
+		                               "\xc1\xbf",
+		                               "\xc3",
+		                               "\xc3(",
+		                               "\xe0\x9f\xbf",
+		                               "\xe4\xb8",
+		                               "\xed\xa0\x80",
+		                               "\xed\xbf\xbf",
+		                               "\xf0\x8f\xbf\xbf",
+		                               "\xf4\x90\x80\x80",
+		                               "\xf5\x80\x80\x80",
+		                               "\xff",
+		                               "\xf0\x9f\x98" };
 
 	CU_ASSERT_EQUAL(vn_utf8_length("", 0), 0);
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -47,15 +59,22 @@ static void good_and_bad_bytes_alternate(void)
 static void what_is_printable_is_decided_by_class(void)
 {
 	static const struct { uint32_t first, last; bool printable; } range[] = {
-		{ 0x0, 0x1f, false }, { 0x20, 0x7e, true }, { 0x7f, 0x9f, false }, { 0xa0, 0xa0, false }, { 0xa1, 0xac, true }, { 0xad, 0xad, false }, { 0xae, 0x2ff, true },
-		{ 0x300, 0x34e, true }, { 0x34f, 0x34f, false }, { 0x391, 0x3a1, true }, { 0x3a2, 0x3a2, false }, /* unassigned */
-		{ 0x5d0, 0x5ea, true }, { 0x61c, 0x61c, false }, { 0x620, 0x64a, true }, { 0x115f, 0x1160, false }, { 0x17b4, 0x17b5, false },
+		{ 0x0, 0x1f, false }, { 0x20, 0x7e, true }, { 0x7f, 0x9f, false }, { 0xa0, 0xa0, false }, { 0xa1, 0xac, true },
+		  { 0xad, 0xad, false }, { 0xae, 0x2ff, true },
+		{ 0x300, 0x34e, true }, { 0x34f, 0x34f, false }, { 0x391, 0x3a1, true }, { 0x3a2, 0x3a2, false },
+		  /* unassigned */
+		{ 0x5d0, 0x5ea, true }, { 0x61c, 0x61c, false }, { 0x620, 0x64a, true }, { 0x115f, 0x1160, false },
+		  { 0x17b4, 0x17b5, false },
 		{ 0x180b, 0x180f, false }, { 0x2000, 0x200f, false }, { 0x2010, 0x2027, true },
 		{ 0x2028, 0x202f, false }, { 0x2030, 0x205e, true }, { 0x205f, 0x206f, false }, { 0x2070, 0x2071, true },
-		{ 0x3000, 0x3000, false }, { 0x3041, 0x3096, true }, { 0x3164, 0x3164, false }, { 0x4e00, 0x9fff, true }, { 0xac00, 0xd7a3, true }, { 0xd800, 0xdfff, false },
-		{ 0xe000, 0xf8ff, false }, { 0xfdd0, 0xfdef, false }, { 0xfe00, 0xfe0f, false }, { 0xfeff, 0xfeff, false }, { 0xff21, 0xff3a, true },
-		{ 0xffa0, 0xffa0, false }, { 0xfff0, 0xfffb, false }, { 0xfffc, 0xfffd, true }, { 0xfffe, 0xffff, false }, { 0x1bca0, 0x1bca3, false },
-		{ 0x1d173, 0x1d17a, false }, { 0x1f600, 0x1f64f, true }, { 0x1fffe, 0x1ffff, false }, { 0xe0000, 0xe0fff, false }, { 0xf0000, 0x10ffff, false },
+		{ 0x3000, 0x3000, false }, { 0x3041, 0x3096, true }, { 0x3164, 0x3164, false }, { 0x4e00, 0x9fff, true },
+		  { 0xac00, 0xd7a3, true }, { 0xd800, 0xdfff, false },
+		{ 0xe000, 0xf8ff, false }, { 0xfdd0, 0xfdef, false }, { 0xfe00, 0xfe0f, false }, { 0xfeff, 0xfeff, false },
+		  { 0xff21, 0xff3a, true },
+		{ 0xffa0, 0xffa0, false }, { 0xfff0, 0xfffb, false }, { 0xfffc, 0xfffd, true }, { 0xfffe, 0xffff, false },
+		  { 0x1bca0, 0x1bca3, false },
+		{ 0x1d173, 0x1d17a, false }, { 0x1f600, 0x1f64f, true }, { 0x1fffe, 0x1ffff, false },
+		  { 0xe0000, 0xe0fff, false }, { 0xf0000, 0x10ffff, false },
 	};
 
 	for (size_t i = 0; i < sizeof range / sizeof *range; i++)
@@ -90,7 +109,8 @@ static void printable_text_ends_at_what_is_not(void)
 static void each_code_names_its_character(void)
 {
 	static const struct { const char *text; size_t n, used; const char *code; } one[] = {
-		{ "\0", 1, 1, "\\u{0}" }, { "\n", 1, 1, "\\n" }, { "\xc2\x9b", 2, 2, "\\u{9b}" }, { "\xe2\x80\xae", 3, 3, "\\u{202e}" },
+		{ "\0", 1, 1, "\\u{0}" }, { "\n", 1, 1, "\\n" }, { "\xc2\x9b", 2, 2, "\\u{9b}" },
+		  { "\xe2\x80\xae", 3, 3, "\\u{202e}" },
 		{ "\xe2\x80", 2, 1, "\\xe2" }, { "\xf4\x8f\xbf\xbf", 4, 4, "\\u{10ffff}" }, { "\xed\xa0\x80", 3, 1, "\\xed" },
 	};
 	char code[VN_UTF8_CODE];
@@ -158,7 +178,8 @@ static void every_byte_comes_back(void)
 
 static void what_is_no_escape_stays(void)
 {
-	static const char *const odd[] = { "\\", "\\q", "\\x", "\\x4", "\\xg1", "\\u", "\\u{", "\\u{}", "\\u{d800}", "\\u{110000}", "\\u{12", "\\x+1" };
+	static const char *const odd[] = { "\\", "\\q", "\\x", "\\x4", "\\xg1", "\\u", "\\u{", "\\u{}", "\\u{d800}",
+		"\\u{110000}", "\\u{12", "\\x+1" };
 
 	for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
 		char text[16];

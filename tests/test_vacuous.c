@@ -12,7 +12,8 @@ static vn_plan *plan;
 static void make_plan(void)
 {
 	vn_builder *b = vn_plan_begin(2, 16, 64);
-	const int   table = vn_plan_weight(b, "embed", 2, (int64_t[]){ 16, W }), square = vn_plan_weight(b, "square", 2, (int64_t[]){ W, W });
+	const int   table = vn_plan_weight(b, "embed", 2, (int64_t[]) { 16, W }),
+			  square = vn_plan_weight(b, "square", 2, (int64_t[]) { W, W });
 	int         x;
 
 	vn_plan_layer(b, -1);
@@ -35,7 +36,8 @@ static vn_status put(vn_store *s, const char *name, vn_dtype dtype, const double
 	vn_status      st;
 
 	vn_from_f64(block, dtype, x, T * W);
-	(void)((st = k.begin(k.ctx, vn_plan_find(plan, name), dtype, &shape, err)) || (st = k.write(k.ctx, block, T * W, err)) || (st = k.end(k.ctx, err)));
+	(void)((st = k.begin(k.ctx, vn_plan_find(plan, name), dtype, &shape, err)) ||
+	       (st = k.write(k.ctx, block, T * W, err)) || (st = k.end(k.ctx, err)));
 	return st;
 }
 
@@ -53,8 +55,9 @@ static void record(const char *name, vn_dtype dtype, int different, bool other)
 		x[i] = (i % different + 1) / 4.0; /* exact in every format up to 4 */
 	vn_facts_set(&f, "engine", "test");
 	vn_facts_set(&f, "precision", "%s", vn_dtype_name(dtype));
-	(void)((st = vn_store_create(at(name), true, plan, &s, &err)) || (st = vn_store_run(s, &f, ids, positions, T, &err)) ||
-	       (st = vn_store_step(s, 0, 0, T, 0, T, &err)) || (st = put(s, "layer0.output", dtype, x, &err)));
+	(void)((st = vn_store_create(at(name), true, plan, &s, &err)) ||
+	       (st = vn_store_run(s, &f, ids, positions, T, &err)) || (st = vn_store_step(s, 0, 0, T, 0, T, &err)) ||
+	       (st = put(s, "layer0.output", dtype, x, &err)));
 	x[0] = other ? 3.5 : x[0];
 	if (!st && !(st = put(s, "layer1.output", dtype, x, &err)))
 		st = vn_store_commit(&s, &err);
@@ -81,7 +84,8 @@ static const char *of_layer1(vn_dtype dtype, int different, bool other)
 /* 64 bits of significands, the leading ones left out. */
 static void another_layers_numbers_count_from_so_many_different_ones_on(void)
 {
-	static const struct { vn_dtype dtype; int enough; } row[] = { { VN_F64, 2 }, { VN_F32, 3 }, { VN_F16, 7 }, { VN_BF16, 10 } };
+	static const struct { vn_dtype dtype; int enough; } row[] = { { VN_F64, 2 }, { VN_F32, 3 }, { VN_F16, 7 },
+		{ VN_BF16, 10 } };
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		CU_ASSERT_PTR_NULL(row[i].enough > 2 ? of_layer1(row[i].dtype, row[i].enough - 1, false) : NULL);
@@ -106,8 +110,10 @@ static void one_number_everywhere_proves_nothing(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-		TEST(another_layers_numbers_count_from_so_many_different_ones_on), TEST(one_number_that_is_another_proves_something),
-		TEST(one_number_everywhere_proves_nothing), CU_TEST_INFO_NULL,
+		TEST(another_layers_numbers_count_from_so_many_different_ones_on),
+		TEST(one_number_that_is_another_proves_something),
+		TEST(one_number_everywhere_proves_nothing),
+		CU_TEST_INFO_NULL,
 	};
 	make_plan();
 	if (!make_folder())

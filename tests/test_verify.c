@@ -1,5 +1,6 @@
-/* test_verify.c: numbers against the digests that their file has of them (capture/recording/verify.h), and trouble of the system
- * while they are read. mmap and pread fail when they are told to. */
+/* test_verify.c: numbers against the digests that their file has of them
+ * (capture/recording/verify.h), and trouble of the system while they are read. mmap and pread fail
+ * when they are told to. */
 #include "capture/recording/derive.h"
 #include "capture/recording/verify.h"
 #include "capture/view/box.h"
@@ -98,7 +99,8 @@ static vn_status all_of(vn_recording *r, const char *name)
 	const vn_status st = vn_recording_data(r, find(r, name), &data, &err);
 	vn_recording_release(r, find(r, name));
 	if (st == VN_ERR_DAMAGED)
-		CU_ASSERT_TRUE(strstr(err.text, path) && strstr(err.text, "step 0: ") && strstr(err.text, "do not match its digest (written 0123"));
+		CU_ASSERT_TRUE(strstr(err.text, path) && strstr(err.text, "step 0: ") &&
+		               strstr(err.text, "do not match its digest (written 0123"));
 	return st;
 }
 
@@ -238,7 +240,8 @@ static void a_borrower_takes_the_digest(void)
 	vn_recording_vouch(r, find(r, "bad"), &d);
 	has_read(r, 0, 1, 0);
 	CU_ASSERT_EQUAL(vn_recording_lend(r, find(r, "bad"), &data, &unchecked, NULL), VN_ERR_DAMAGED);
-	CU_ASSERT_EQUAL(vn_recording_lend(r, find(r, "packed_bad"), &data, &unchecked, NULL), VN_ERR_DAMAGED); /* it is read as a whole: checked at once */
+	CU_ASSERT_EQUAL(vn_recording_lend(r, find(r, "packed_bad"), &data, &unchecked, NULL),
+	                VN_ERR_DAMAGED); /* it is read as a whole: checked at once */
 	CU_ASSERT_EQUAL(vn_recording_lend(r, find(r, "embed"), &data, &unchecked, NULL), VN_OK);
 	CU_ASSERT_FALSE(unchecked); /* nothing to check it by */
 	vn_recording_close(r);
@@ -276,14 +279,16 @@ static void a_look_before_leaves_the_digest_to_the_borrower(void)
 static void the_pass_takes_the_digest_of_the_bytes_in_their_order(void)
 {
 	static const struct { vn_shape shape; const char *axes; } as[] = {
-		{ { 2, { 1024, 300 } }, "token hidden" }, { { 3, { 3, 700, 90 } }, "head token key" }, { { 1, { 200001 } }, "" }, { { 2, { 3, 2 } }, "token hidden" },
+		{ { 2, { 1024, 300 } }, "token hidden" }, { { 3, { 3, 700, 90 } }, "head token key" },
+		  { { 1, { 200001 } }, "" }, { { 2, { 3, 2 } }, "token hidden" },
 	};
 	for (size_t k = 0; k < sizeof as / sizeof *as; k++)
 		for (int threads = 1; threads <= 4; threads++) {
 			const size_t n = (size_t)vn_shape_count(&as[k].shape);
 			float    *x = malloc(n * sizeof *x);
 			uint16_t *y = malloc(n * sizeof *y);
-			vn_job job = { .ref = { .dtype = VN_F32, .shape = as[k].shape, .data = x }, .cand = { .dtype = VN_F16, .shape = as[k].shape, .data = y },
+			vn_job job = { .ref = { .dtype = VN_F32, .shape = as[k].shape, .data = x },
+				.cand = { .dtype = VN_F16, .shape = as[k].shape, .data = y },
 			               .axes = as[k].axes, .digest = { true, true } };
 			CU_ASSERT_TRUE_FATAL(x && y);
 			for (size_t i = 0; i < n; i++)
@@ -306,7 +311,8 @@ static void a_map_or_a_read_that_the_system_refuses_is_trouble(void)
 	maps_fail = false;
 	reads_fail = true;
 	CU_ASSERT_EQUAL(a_part_of(r, "good"), VN_ERR_IO);
-	const vn_status st = a_part_of(r, "packed"); /* by HDF5, in another process, which does not say what the system refused */
+	const vn_status st = a_part_of(
+		r, "packed"); /* by HDF5, in another process, which does not say what the system refused */
 	CU_ASSERT(st == VN_ERR_IO || st == VN_ERR_NOMEM);
 	reads_fail = false;
 	CU_ASSERT_EQUAL(a_part_of(r, "good"), VN_OK); /* no failure is kept */
@@ -335,13 +341,19 @@ static void trouble_ends_a_comparison_and_is_no_finding(void)
 
 int main(void)
 {
-	static CU_TestInfo tests[] = {
-		TEST(numbers_that_contradict_their_digest_are_not_handed_out), TEST(a_part_is_handed_out_when_all_of_the_tensor_holds),
-		TEST(a_view_is_of_the_tensor_as_it_is_stored), TEST(what_is_gathered_is_checked_where_it_comes_from), TEST(whoever_opened_it_may_allow_it),
-		TEST(show_learns_the_digest_that_it_has), TEST(an_empty_digest_is_not_none), TEST(a_borrower_takes_the_digest),
-		TEST(what_nobody_vouched_for_is_checked_at_last), TEST(a_look_before_leaves_the_digest_to_the_borrower),
-		TEST(the_pass_takes_the_digest_of_the_bytes_in_their_order), TEST(a_map_or_a_read_that_the_system_refuses_is_trouble),
-		TEST(trouble_ends_a_comparison_and_is_no_finding), CU_TEST_INFO_NULL
-	};
+	static CU_TestInfo tests[] = { TEST(numbers_that_contradict_their_digest_are_not_handed_out),
+		                           TEST(a_part_is_handed_out_when_all_of_the_tensor_holds),
+		                           TEST(a_view_is_of_the_tensor_as_it_is_stored),
+		                           TEST(what_is_gathered_is_checked_where_it_comes_from),
+		                           TEST(whoever_opened_it_may_allow_it),
+		                           TEST(show_learns_the_digest_that_it_has),
+		                           TEST(an_empty_digest_is_not_none),
+		                           TEST(a_borrower_takes_the_digest),
+		                           TEST(what_nobody_vouched_for_is_checked_at_last),
+		                           TEST(a_look_before_leaves_the_digest_to_the_borrower),
+		                           TEST(the_pass_takes_the_digest_of_the_bytes_in_their_order),
+		                           TEST(a_map_or_a_read_that_the_system_refuses_is_trouble),
+		                           TEST(trouble_ends_a_comparison_and_is_no_finding),
+		                           CU_TEST_INFO_NULL };
 	return run_recordings("verify", tests);
 }

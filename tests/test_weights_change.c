@@ -7,7 +7,7 @@
 
 static void each_kind_changes_a_number_as_it_says(void)
 {
-	static const struct { vn_change c; double x, y; } row[] = {
+	static const struct { vn_weight_change c; double x, y; } row[] = {
 		{ { .kind = VN_CHANGE_NONE }, 0.1, 0.1 },
 		{ { .kind = VN_CHANGE_ROUNDED, .as = VN_BF16 }, 1.00390625, 1.0 },             /* half way: to even */
 		{ { .kind = VN_CHANGE_ROUNDED, .as = VN_BF16 }, 1.01, 1.0078125 },
@@ -31,23 +31,23 @@ static void each_kind_changes_a_number_as_it_says(void)
 /* Adding 1 and taking it away loses digits. */
 static void what_is_added_and_taken_away_is_rounded(void)
 {
-	const vn_change c = { VN_CHANGE_PLUS_MINUS, .x = 1 };
+	const vn_weight_change c = { VN_CHANGE_PLUS_MINUS, .x = 1 };
 	CU_ASSERT_EQUAL(vn_change_of(&c, 1e-9), 0);
 	CU_ASSERT_EQUAL(vn_change_of(&c, 0.5), 0.5);
 }
 
 static void zeros_keep_their_sign_where_said(void)
 {
-	const vn_change signs = { VN_CHANGE_FLUSHED, .x = 1 }, none = { VN_CHANGE_FLUSHED, .x = 0 };
+	const vn_weight_change signs = { VN_CHANGE_FLUSHED, .x = 1 }, none = { VN_CHANGE_FLUSHED, .x = 0 };
 	CU_ASSERT_TRUE(signbit(vn_change_of(&signs, -1e-6)));
 	CU_ASSERT_FALSE(signbit(vn_change_of(&none, -1e-6)));
 }
 
 static void a_row_is_changed_as_its_numbers_are(void)
 {
-	static const vn_change_kind kinds[] = { VN_CHANGE_NONE, VN_CHANGE_ROUNDED, VN_CHANGE_TIMES };
+	static const vn_weight_change_kind kinds[] = { VN_CHANGE_NONE, VN_CHANGE_ROUNDED, VN_CHANGE_TIMES };
 	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-		const vn_change c = { kinds[k], .as = VN_BF16, .x = 0.3 };
+		const vn_weight_change c = { kinds[k], .as = VN_BF16, .x = 0.3 };
 		double x[40], want[40];
 		float  room[40], got[40], stored[40];
 		for (int i = 0; i < 40; i++) {
@@ -63,8 +63,11 @@ static void a_row_is_changed_as_its_numbers_are(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-		TEST(each_kind_changes_a_number_as_it_says), TEST(what_is_added_and_taken_away_is_rounded), TEST(zeros_keep_their_sign_where_said),
-		TEST(a_row_is_changed_as_its_numbers_are), CU_TEST_INFO_NULL,
+		TEST(each_kind_changes_a_number_as_it_says),
+		TEST(what_is_added_and_taken_away_is_rounded),
+		TEST(zeros_keep_their_sign_where_said),
+		TEST(a_row_is_changed_as_its_numbers_are),
+		CU_TEST_INFO_NULL,
 	};
 	return run_suite("weights_change", tests);
 }

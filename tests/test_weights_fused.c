@@ -1,4 +1,5 @@
-/* test_weights_fused.c: tests compare/weights/weights_fused.c, weights that one side has in one piece and the other in parts. */
+/* test_weights_fused.c: tests compare/weights/weights_fused.c, weights that one side has in one piece and
+ * the other in parts. */
 #include "tests/weights_help.h"
 
 #include <stddef.h>
@@ -120,7 +121,8 @@ static void without_numbers_the_statistics_say_it(void)
 static void other_statistics_are_another_weight(void)
 {
 	static const struct { const char *what; size_t at; } field[] = {
-		{ "min", offsetof(vn_stats, min) }, { "max", offsetof(vn_stats, max) }, { "mean", offsetof(vn_stats, mean) }, { "rms", offsetof(vn_stats, rms) },
+		{ "min", offsetof(vn_stats, min) }, { "max", offsetof(vn_stats, max) }, { "mean", offsetof(vn_stats, mean) },
+		  { "rms", offsetof(vn_stats, rms) },
 	};
 	made m;
 
@@ -212,7 +214,8 @@ static void gate_and_up_are_two(void)
 
 static void names_that_only_look_so_are_not_parts(void)
 {
-	static const char *const names[] = { "model.norm.weight", LAYER "xq_proj.weight", LAYER "q_projection.weight", LAYER "self_attn.o_proj.weight", "" };
+	static const char *const names[] = { "model.norm.weight", LAYER "xq_proj.weight", LAYER "q_projection.weight",
+		LAYER "self_attn.o_proj.weight", "" };
 	made m;
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -257,11 +260,19 @@ static void a_name_beyond_the_limit_is_not_cut(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-		TEST(the_parts_in_order_are_the_same), TEST(the_parts_in_another_order_are_that_mistake), TEST(an_unknown_order_is_likely_and_no_more),
-		TEST(without_numbers_the_statistics_say_it), TEST(other_statistics_are_another_weight), TEST(empty_parts_are_not_fused),
-		TEST(a_part_that_is_missing_leaves_the_others_alone), TEST(parts_of_other_columns_are_not_put_together), TEST(gate_and_up_are_two),
-		TEST(names_that_only_look_so_are_not_parts), TEST(a_name_at_the_limit_is_found),
-		TEST(a_name_beyond_the_limit_is_not_cut), CU_TEST_INFO_NULL,
+		TEST(the_parts_in_order_are_the_same),
+		TEST(the_parts_in_another_order_are_that_mistake),
+		TEST(an_unknown_order_is_likely_and_no_more),
+		TEST(without_numbers_the_statistics_say_it),
+		TEST(other_statistics_are_another_weight),
+		TEST(empty_parts_are_not_fused),
+		TEST(a_part_that_is_missing_leaves_the_others_alone),
+		TEST(parts_of_other_columns_are_not_put_together),
+		TEST(gate_and_up_are_two),
+		TEST(names_that_only_look_so_are_not_parts),
+		TEST(a_name_at_the_limit_is_found),
+		TEST(a_name_beyond_the_limit_is_not_cut),
+		CU_TEST_INFO_NULL,
 	};
 	return run_suite("weights_fused", tests);
 }

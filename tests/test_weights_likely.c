@@ -1,4 +1,5 @@
-/* test_weights_likely.c: tests compare/weights/weights_likely.c, what is known of a weight that differs where no digest decides. */
+/* test_weights_likely.c: tests compare/weights/weights_likely.c, what is known of a weight that differs
+ * where no digest decides. */
 #include "tests/weights_help.h"
 
 #include <math.h>
@@ -61,7 +62,7 @@ static void without_numbers(void)
 	m.t.numbers[0] = m.t.numbers[1] = NULL;
 }
 
-static void is(const char *kind, const char *id, vn_proof proof, bool certain, const char *words)
+static void is(const char *kind, const char *id, vn_weight_proof proof, bool certain, const char *words)
 {
 	memset(&m.d, 0, sizeof m.d);
 	CU_ASSERT_TRUE_FATAL(vn_weight_by_statistics(&m.t, &m.d));
@@ -96,7 +97,7 @@ static void one_digest_is_one_weight(void)
 /* In bf16, rounded or cut: by the numbers of the finer side, or else by statistics. */
 static void a_format_is_reached_by_rounding_and_not_by_cutting(void)
 {
-	const vn_change cut = { .kind = VN_CHANGE_TRUNCATED, .as = VN_BF16 };
+	const vn_weight_change cut = { .kind = VN_CHANGE_TRUNCATED, .as = VN_BF16 };
 
 	for (int truncated = 0; truncated < 2; truncated++)
 		for (int side = 0; side < 2; side++) { /* which is the finer one */
@@ -123,7 +124,8 @@ static void a_format_is_reached_by_rounding_and_not_by_cutting(void)
 /* A converter to GGUF adds 1 to a norm, and undoing it rounds: by 2^-24 at most. */
 static void what_a_converter_did_is_undone(void)
 {
-	static const struct { double off; bool gguf, same; } row[] = { { 5e-8, true, true }, { 2e-7, true, false }, { 5e-8, false, false } };
+	static const struct { double off; bool gguf, same; } row[] = { { 5e-8, true, true }, { 2e-7, true, false },
+		{ 5e-8, false, false } };
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		for (int k = 0; k < 8; k++) {
@@ -208,7 +210,8 @@ static void few_numbers_are_never_unrelated(void)
 		normal(1, 1, 0, m.x[0]);
 		normal(2, 3, 0, m.x[1]);
 		pair(DOWN, VN_F32, VN_F32, 1, rows == 1 ? 255 : 256);
-		is(rows == 1 ? "other" : "unrelated", "", VN_BY_NUMBERS, true, rows == 1 ? "other numbers" : "unrelated numbers");
+		is(rows == 1 ? "other" : "unrelated", "", VN_BY_NUMBERS, true,
+		   rows == 1 ? "other numbers" : "unrelated numbers");
 	}
 }
 
@@ -222,7 +225,8 @@ static void blocks_are_told_by_the_formats(void)
 		pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
 		without_numbers();
 		m.row[side].dtype = VN_Q8_0;
-		is(side ? "quantised" : "dequantised", "W15", VN_BY_TABLE, true, side ? "quantised as q8_0" : "in the reference: quantised as q8_0");
+		is(side ? "quantised" : "dequantised", "W15", VN_BY_TABLE, true,
+		   side ? "quantised as q8_0" : "in the reference: quantised as q8_0");
 	}
 }
 
@@ -239,7 +243,8 @@ static void equal_statistics_are_another_order(void)
 	is("order", "", VN_BY_STATISTICS, false, "the same numbers in another order");
 	pair("model.layers.0.mlp.gate_up_proj.weight", VN_F32, VN_F32, ROWS, COLS); /* several are */
 	without_numbers();
-	is("order", "", VN_BY_STATISTICS, false, "the same numbers in another order (W4 or W5 or W1b: the numbers decide, give --model)");
+	is("order", "", VN_BY_STATISTICS, false,
+	   "the same numbers in another order (W4 or W5 or W1b: the numbers decide, give --model)");
 }
 
 /* In bf16, of a reference in f32: another layer's, or another weight's of this layer. */
@@ -276,7 +281,8 @@ static void fresh_random_numbers_were_never_loaded(void)
 		pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
 		without_numbers();
 		is("random", "W11", VN_BY_STATISTICS, false,
-		   side ? "fresh random numbers (normal, deviation 0.02): never loaded" : "in the reference: fresh random numbers (normal, deviation 0.02): never loaded");
+		   side ? "fresh random numbers (normal, deviation 0.02): never loaded"
+		        : "in the reference: fresh random numbers (normal, deviation 0.02): never loaded");
 	}
 	state = 1;
 	for (int i = 0; i < N; i++)
@@ -320,11 +326,21 @@ static void statistics_that_are_nan_explain_nothing(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-		TEST(one_digest_is_one_weight), TEST(a_format_is_reached_by_rounding_and_not_by_cutting), TEST(what_a_converter_did_is_undone),
-		TEST(a_zero_has_two_signs), TEST(a_factor_is_named), TEST(near_numbers_are_a_revision_and_far_ones_others),
-		TEST(what_has_nothing_in_common_is_unrelated), TEST(few_numbers_are_never_unrelated), TEST(blocks_are_told_by_the_formats),
-		TEST(equal_statistics_are_another_order), TEST(one_other_weight_may_fit), TEST(fresh_random_numbers_were_never_loaded),
-		TEST(what_nothing_explains_is_measured), TEST(statistics_that_are_nan_explain_nothing), CU_TEST_INFO_NULL,
+		TEST(one_digest_is_one_weight),
+		TEST(a_format_is_reached_by_rounding_and_not_by_cutting),
+		TEST(what_a_converter_did_is_undone),
+		TEST(a_zero_has_two_signs),
+		TEST(a_factor_is_named),
+		TEST(near_numbers_are_a_revision_and_far_ones_others),
+		TEST(what_has_nothing_in_common_is_unrelated),
+		TEST(few_numbers_are_never_unrelated),
+		TEST(blocks_are_told_by_the_formats),
+		TEST(equal_statistics_are_another_order),
+		TEST(one_other_weight_may_fit),
+		TEST(fresh_random_numbers_were_never_loaded),
+		TEST(what_nothing_explains_is_measured),
+		TEST(statistics_that_are_nan_explain_nothing),
+		CU_TEST_INFO_NULL,
 	};
 	return run_suite("weights_likely", tests);
 }

@@ -1,4 +1,5 @@
-/* test_weights_numbers.c: tests compare/weights/weights_numbers.c, the numbers of a weight in another order, and side by side. */
+/* test_weights_numbers.c: tests compare/weights/weights_numbers.c, the numbers of a weight in another
+ * order, and side by side. */
 #include "compare/weights/weights_internal.h"
 #include "tests/suite.h"
 
@@ -6,7 +7,7 @@
 #include <string.h>
 
 static const vn_order  as_they_are = { .kind = VN_ORDER_SAME };
-static const vn_change unchanged = { .kind = VN_CHANGE_NONE };
+static const vn_weight_change unchanged = { .kind = VN_CHANGE_NONE };
 
 static vn_tensor matrix(const float *x, int64_t rows, int64_t cols)
 {
@@ -31,7 +32,8 @@ static void comes_out(const vn_tensor *t, const vn_order *o, int64_t rows, const
 static void parts_of_unequal_rows_lie_one_below_the_other(void)
 {
 	static const float q[] = { 1, 2, 3, 4, 5, 6 }, k[] = { 7, 8 }, v[] = { 9, 10, 11, 12 };
-	static const float all[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 }, back[] = { 11, 12, 9, 10, 7, 8, 5, 6, 3, 4, 1, 2 };
+	static const float all[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 },
+		back[] = { 11, 12, 9, 10, 7, 8, 5, 6, 3, 4, 1, 2 };
 	const vn_tensor    part[] = { matrix(q, 3, 2), matrix(k, 1, 2), matrix(v, 2, 2) };
 	const vn_tensor   *const list[] = { &part[0], &part[1], &part[2] };
 	const vn_order     reversed = { .kind = VN_ORDER_REVERSED };
@@ -42,8 +44,10 @@ static void parts_of_unequal_rows_lie_one_below_the_other(void)
 	CU_ASSERT_EQUAL(m.rows[0], 3);
 	CU_ASSERT_EQUAL(m.rows[1], 1);
 	CU_ASSERT_EQUAL(m.rows[2], 2);
-	CU_ASSERT_STRING_EQUAL(vn_numbers_digest(&m, &as_they_are, &unchanged, VN_F32, 0, NULL).hex, vn_digest_of(all, sizeof all).hex);
-	CU_ASSERT_STRING_EQUAL(vn_numbers_digest(&m, &reversed, &unchanged, VN_F32, 0, NULL).hex, vn_digest_of(back, sizeof back).hex);
+	CU_ASSERT_STRING_EQUAL(vn_numbers_digest(&m, &as_they_are, &unchanged, VN_F32, 0, NULL).hex,
+	                       vn_digest_of(all, sizeof all).hex);
+	CU_ASSERT_STRING_EQUAL(vn_numbers_digest(&m, &reversed, &unchanged, VN_F32, 0, NULL).hex,
+	                       vn_digest_of(back, sizeof back).hex);
 	vn_numbers_free(&m);
 }
 
@@ -81,7 +85,8 @@ static void some_rows_may_be_taken(void)
 {
 	static const float x[] = { 1, 2, 3, 4, 5, 6, 7, 8 }, first[] = { 8, 7, 6 }, later[] = { 6, 5, 4 };
 	const vn_tensor    t = vector(x, 8);
-	const vn_order     o = { .kind = VN_ORDER_REVERSED }, from2 = { .kind = VN_ORDER_REVERSED, .p = { 0, 0, 0, 0, 0, 0, 0, 2 } };
+	const vn_order     o = { .kind = VN_ORDER_REVERSED }, from2 = { .kind = VN_ORDER_REVERSED,
+		.p = { 0, 0, 0, 0, 0, 0, 0, 2 } };
 
 	comes_out(&t, &o, 3, first, 3);
 	comes_out(&t, &from2, 3, later, 3);
@@ -111,16 +116,18 @@ static void numbers_are_stored_in_another_format(void)
 {
 	static const float    x[] = { 1.0f, 1.01f, -3.0f, NAN };
 	const vn_tensor       t = matrix(x, 2, 2), *list = &t;
-	const vn_change       rounded = { .kind = VN_CHANGE_ROUNDED, .as = VN_BF16 };
+	const vn_weight_change       rounded = { .kind = VN_CHANGE_ROUNDED, .as = VN_BF16 };
 	uint16_t              bits[4];
 	float                 back[4];
 	vn_weight_numbers     m;
 
 	CU_ASSERT_EQUAL_FATAL(vn_numbers_of(&list, 1, &m, NULL), VN_OK);
 	vn_from_f64(bits, VN_BF16, (const double[]) { 1.0, 1.0078125, -3.0, NAN }, 4);
-	CU_ASSERT_STRING_EQUAL(vn_numbers_digest(&m, &as_they_are, &unchanged, VN_BF16, 0, NULL).hex, vn_digest_of(bits, sizeof bits).hex);
+	CU_ASSERT_STRING_EQUAL(vn_numbers_digest(&m, &as_they_are, &unchanged, VN_BF16, 0, NULL).hex,
+	                       vn_digest_of(bits, sizeof bits).hex);
 	vn_to_f32(back, bits, VN_BF16, 4);
-	CU_ASSERT_STRING_EQUAL(vn_numbers_digest(&m, &as_they_are, &rounded, VN_F32, 0, NULL).hex, vn_digest_of(back, sizeof back).hex);
+	CU_ASSERT_STRING_EQUAL(vn_numbers_digest(&m, &as_they_are, &rounded, VN_F32, 0, NULL).hex,
+	                       vn_digest_of(back, sizeof back).hex);
 	vn_numbers_free(&m);
 }
 
@@ -131,7 +138,8 @@ static void what_is_wanted_ends_it_at_the_first_other_row(void)
 	vn_weight_numbers  m;
 
 	CU_ASSERT_EQUAL_FATAL(vn_numbers_of(&list, 1, &m, NULL), VN_OK);
-	CU_ASSERT_STRING_EQUAL(vn_numbers_digest(&m, &as_they_are, &unchanged, VN_F32, 0, &t).hex, vn_digest_of(x, sizeof x).hex);
+	CU_ASSERT_STRING_EQUAL(vn_numbers_digest(&m, &as_they_are, &unchanged, VN_F32, 0, &t).hex,
+	                       vn_digest_of(x, sizeof x).hex);
 	CU_ASSERT_STRING_EQUAL(vn_numbers_digest(&m, &as_they_are, &unchanged, VN_F32, 0, &o).hex, "");
 	vn_numbers_free(&m);
 }
@@ -153,7 +161,8 @@ static void blocks_are_read_as_what_they_stand_for(void)
 	CU_ASSERT_EQUAL(stands[31], 31);
 	CU_ASSERT_EQUAL_FATAL(vn_numbers_of(&list, 1, &m, NULL), VN_OK);
 	CU_ASSERT_EQUAL(m.dtype, VN_F32);
-	CU_ASSERT_STRING_EQUAL(vn_numbers_digest(&m, &as_they_are, &unchanged, VN_F32, 0, NULL).hex, vn_digest_of(stands, sizeof stands).hex);
+	CU_ASSERT_STRING_EQUAL(vn_numbers_digest(&m, &as_they_are, &unchanged, VN_F32, 0, NULL).hex,
+	                       vn_digest_of(stands, sizeof stands).hex);
 	vn_numbers_free(&m);
 	CU_ASSERT_PTR_NULL(m.own);
 	CU_ASSERT_EQUAL_FATAL(vn_numbers_of(&other, 1, &m, NULL), VN_OK);
@@ -243,11 +252,20 @@ static void every_piece_is_looked_at(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-		TEST(parts_of_unequal_rows_lie_one_below_the_other), TEST(an_order_moves_rows_columns_or_all), TEST(an_order_goes_back),
-		TEST(some_rows_may_be_taken), TEST(one_row_and_a_single_number_are_matrices), TEST(nothing_has_no_digest),
-		TEST(numbers_are_stored_in_another_format), TEST(what_is_wanted_ends_it_at_the_first_other_row),
-		TEST(blocks_are_read_as_what_they_stand_for), TEST(a_factor_is_found_and_leaves_nothing), TEST(a_difference_is_shared_out),
-		TEST(numbers_that_are_not_finite_are_left_out), TEST(what_cannot_be_known_is_nan), TEST(every_piece_is_looked_at),
+		TEST(parts_of_unequal_rows_lie_one_below_the_other),
+		TEST(an_order_moves_rows_columns_or_all),
+		TEST(an_order_goes_back),
+		TEST(some_rows_may_be_taken),
+		TEST(one_row_and_a_single_number_are_matrices),
+		TEST(nothing_has_no_digest),
+		TEST(numbers_are_stored_in_another_format),
+		TEST(what_is_wanted_ends_it_at_the_first_other_row),
+		TEST(blocks_are_read_as_what_they_stand_for),
+		TEST(a_factor_is_found_and_leaves_nothing),
+		TEST(a_difference_is_shared_out),
+		TEST(numbers_that_are_not_finite_are_left_out),
+		TEST(what_cannot_be_known_is_nan),
+		TEST(every_piece_is_looked_at),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("weights_numbers", tests);

@@ -20,8 +20,10 @@ static void each_kind_takes_rows_from_where_it_says(void)
 {
 	static const struct { vn_order o; const char *x, *y; } row[] = {
 		{ { .kind = VN_ORDER_SAME }, "ABCD", "ABCD" },
-		{ { .kind = VN_ORDER_PAIRS, .p = { 4, 4 } }, "ABab", "AaBb" },                                /* halves as neighbours */
-		{ { .kind = VN_ORDER_PAIRS, .p = { 6, 4 } }, "ABabxy", "AaBbxy" },                            /* of a rotation in part */
+		{ { .kind = VN_ORDER_PAIRS, .p = { 4, 4 } }, "ABab", "AaBb" },
+		  /* halves as neighbours */
+		{ { .kind = VN_ORDER_PAIRS, .p = { 6, 4 } }, "ABabxy", "AaBbxy" },
+		  /* of a rotation in part */
 		{ { .kind = VN_ORDER_BLOCKS, .p = { 3, 2, 1, 2, 0, 1 } }, "QQqKkV", "VQQqKk" },
 		{ { .kind = VN_ORDER_BLOCKS, .p = { 3, 2, 1, 1, 2, 0 } }, "QRqKkV", "KkVQRq" },
 		{ { .kind = VN_ORDER_PARTS_BY_HEAD, .p = { 2, 2 } }, "QqRrKkLlVvWw", "QqKkVvRrLlWw" },

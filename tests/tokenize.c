@@ -94,7 +94,8 @@ int main(int argc, char **argv)
 		free(text);
 	}
 	if (timed)
-		fprintf(stderr, "opened in %.3f s; %" PRIu64 " bytes, %" PRIu64 " tokens in %.3f s\n", opened, total, total_ids, seconds);
+		fprintf(stderr, "opened in %.3f s; %" PRIu64 " bytes, %" PRIu64 " tokens in %.3f s\n", opened, total, total_ids,
+		        seconds);
 	vn_tokenizer_close(t);
 	return 0;
 }

@@ -67,9 +67,17 @@ static inline void gg_key(toy_gguf *g, const char *key, uint32_t type)
 	gg_u32(g, type);
 }
 
-static inline void gg_key_text(toy_gguf *g, const char *key, const char *s) { gg_key(g, key, GG_STRING); gg_string(g, s); }
+static inline void gg_key_text(toy_gguf *g, const char *key, const char *s)
+{
+	gg_key(g, key, GG_STRING);
+	gg_string(g, s);
+}
 static inline void gg_key_u32(toy_gguf *g, const char *key, uint32_t x)     { gg_key(g, key, GG_U32); gg_u32(g, x); }
-static inline void gg_key_f32(toy_gguf *g, const char *key, float x)        { gg_key(g, key, GG_F32); gg_bytes(g, &x, 4); }
+static inline void gg_key_f32(toy_gguf *g, const char *key, float x)
+{
+	gg_key(g, key, GG_F32);
+	gg_bytes(g, &x, 4);
+}
 
 static inline void gg_key_array(toy_gguf *g, const char *key, uint32_t type, uint64_t n)
 {
@@ -78,7 +86,8 @@ static inline void gg_key_array(toy_gguf *g, const char *key, uint32_t type, uin
 	gg_u64(g, n);
 }
 
-static inline void gg_entry(toy_gguf *g, const char *name, int rank, const uint64_t *dims, uint32_t type, uint64_t offset)
+static inline void gg_entry(toy_gguf *g, const char *name, int rank, const uint64_t *dims, uint32_t type,
+                            uint64_t offset)
 {
 	gg_count(g, g->n_tensors_at, 1);
 	gg_string(g, name);

@@ -19,7 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TOY_V = 32, TOY_D = 16, TOY_F = 24, TOY_L = 2, TOY_H = 4, TOY_G = 2, TOY_K = 4, TOY_CONTEXT = 64, TOY_MOST = 64 };
+enum { TOY_V = 32, TOY_D = 16, TOY_F = 24, TOY_L = 2, TOY_H = 4, TOY_G = 2, TOY_K = 4, TOY_CONTEXT = 64,
+	TOY_MOST = 64 };
 
 #define TOY_CONFIG \
 	"{\"model_type\": \"qwen2\", \"vocab_size\": 32, \"hidden_size\": 16, \"intermediate_size\": 24, \"num_hidden_layers\": 2," \
@@ -224,11 +225,12 @@ static inline void toy_save_part(const toy_model *m, int first, int last, const 
 
 	h = (size_t)snprintf(header, sizeof header, "{");
 	if (metadata)
-		h += (size_t)snprintf(header + h, sizeof header - h, "\"__metadata__\":%s%s", metadata, first < last ? "," : "");
+		h += (size_t)snprintf(header + h, sizeof header - h, "\"__metadata__\":%s%s", metadata,
+		                      first < last ? "," : "");
 	for (int i = first; i < last; i++) {
 		const toy_tensor *t = &m->tensor[i];
-		h += (size_t)snprintf(header + h, sizeof header - h, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[", i > first ? "," : "",
-		                      t->name, t->dtype);
+		h += (size_t)snprintf(header + h, sizeof header - h, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[",
+		                      i > first ? "," : "", t->name, t->dtype);
 		for (int j = 0; j < t->rank; j++)
 			h += (size_t)snprintf(header + h, sizeof header - h, "%s%d", j ? "," : "", t->dim[j]);
 		h += (size_t)snprintf(header + h, sizeof header - h, "],\"data_offsets\":[%zu,%zu]}", at, at + t->bytes);

@@ -15,9 +15,10 @@
 #define VERNIER_SOURCE_SPECS "specs"
 #endif
 
-/* Looks for dir + between/folder/name. VN_ERR_NOTFOUND where there is none; any other failure is the
- * file system's and ends the search, for the next place may hold another version of the file. */
-static vn_status look(char *path, const char *dir, const char *between, const char *folder, const char *name, vn_error *err)
+/* Looks for dir + between/folder/name. Returns VN_ERR_NOTFOUND when there is none. Any other failure ends the
+ * search, because the next place may hold another version of the file. */
+static vn_status look(char *path, const char *dir, const char *between, const char *folder, const char *name,
+                      vn_error *err)
 {
 	char detours[PATH_MAX];
 	const int n = snprintf(detours, sizeof detours, "%s%s/%s/%s", dir, between, folder, name);

@@ -49,7 +49,7 @@ int vn_warnings_end(const char *command, bool strict, int status)
 {
 	if (!strict || status || !count)
 		return status;
-	fflush(stdout); /* before what stderr has to say of it */
+	fflush(stdout); /* keeps stdout before stderr */
 	fprintf(stderr, "vernier %s: --strict: %d warning%s: %s\n", command, count, count == 1 ? "" : "s", all);
 	return 1;
 }

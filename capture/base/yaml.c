@@ -83,7 +83,8 @@ static vn_status refuse_extras(vn_yaml *y)
 	const yaml_event_t *e = &y->event;
 	const yaml_char_t *anchor = NULL, *tag = NULL;
 	if (e->type == YAML_ALIAS_EVENT)
-		return vn_yaml_fail(y, "an alias (*%.40s); %s do not support aliases, write the value", (const char *)e->data.alias.anchor, y->what);
+		return vn_yaml_fail(y, "an alias (*%.40s); %s do not support aliases, write the value",
+		                    (const char *)e->data.alias.anchor, y->what);
 	if (e->type == YAML_SCALAR_EVENT)
 		anchor = e->data.scalar.anchor, tag = e->data.scalar.tag;
 	if (e->type == YAML_SEQUENCE_START_EVENT)
@@ -224,8 +225,8 @@ vn_status vn_yaml_document(vn_yaml *y, const char *file, const vn_yaml_section *
 		return st; /* the stream starts, the document starts */
 	if (y->event.type == YAML_STREAM_END_EVENT)
 		return vn_yaml_fail_at(y, 1, 1, "empty; the file starts with version: 1");
-	if ((st = vn_yaml_next(y)) || (st = vn_yaml_map(y, "version: 1 and what follows, a map", read_section, &d)) || (st = vn_yaml_next(y))
-	    || (st = vn_yaml_next(y)))
+	if ((st = vn_yaml_next(y)) || (st = vn_yaml_map(y, "version: 1 and what follows, a map", read_section, &d)) ||
+	    (st = vn_yaml_next(y)) || (st = vn_yaml_next(y)))
 		return st;
 	if (y->event.type != YAML_STREAM_END_EVENT)
 		return vn_yaml_fail(y, "a second document; a file holds one document");
@@ -240,7 +241,7 @@ vn_status vn_yaml_file(const char *path, const char *what, char **text, size_t *
 {
 	struct stat s;
 	vn_status st = VN_OK;
-	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not make us wait */
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* opening a pipe must not block */
 
 	*text = NULL;
 	*n = 0;
@@ -249,7 +250,8 @@ vn_status vn_yaml_file(const char *path, const char *what, char **text, size_t *
 	else if (!S_ISREG(s.st_mode))
 		st = vn_fail(err, VN_ERR_IO, "%s: not a file", path);
 	else if (s.st_size > FILE_MAX_BYTES)
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: %lld bytes; a file of %s has at most %d", path, (long long)s.st_size, what, FILE_MAX_BYTES);
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: %lld bytes; a file of %s has at most %d", path, (long long)s.st_size,
+		             what, FILE_MAX_BYTES);
 	else if (!(*text = malloc((size_t)s.st_size + 1)))
 		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %s", path, what);
 	for (ssize_t got; !st && *n < (size_t)s.st_size; *n += (size_t)got)
@@ -270,7 +272,7 @@ vn_status vn_yaml_file(const char *path, const char *what, char **text, size_t *
 
 /* ---- text ------------------------------------------------------------------- */
 
-/* libyaml tells the byte of bad UTF-8 but not the line. */
+/* libyaml reports the byte offset of bad UTF-8, not the line. */
 static vn_status check_utf8(const char *path, const char *text, size_t n, vn_error *err)
 {
 	int line = 1, column = 1;

@@ -17,7 +17,8 @@
 
 typedef struct vn_yaml vn_yaml;
 
-typedef enum vn_yaml_kind { VN_YAML_WORD, VN_YAML_LIST, VN_YAML_MAP, VN_YAML_END_LIST, VN_YAML_END_MAP, VN_YAML_OTHER } vn_yaml_kind;
+typedef enum vn_yaml_kind { VN_YAML_WORD, VN_YAML_LIST, VN_YAML_MAP, VN_YAML_END_LIST, VN_YAML_END_MAP,
+	VN_YAML_OTHER } vn_yaml_kind;
 
 /* Opens a document. what: "limits", "a name map": the kind of file, for messages. path and text are
  * borrowed until close. */
@@ -39,7 +40,8 @@ int          vn_yaml_column(const vn_yaml *y);
 /* Fail with "PATH:LINE:COLUMN: ..." at the current event, or at a given place. Return
  * VN_ERR_FORMAT. */
 __attribute__((format(printf, 2, 3))) vn_status vn_yaml_fail(vn_yaml *y, const char *format, ...);
-__attribute__((format(printf, 4, 5))) vn_status vn_yaml_fail_at(vn_yaml *y, int line, int column, const char *format, ...);
+__attribute__((format(printf, 4, 5))) vn_status vn_yaml_fail_at(vn_yaml *y, int line, int column, const char *format,
+                                                                ...);
 vn_status vn_yaml_no_memory(vn_yaml *y);
 
 /* Reads one word, which is borrowed until vn_yaml_next. what: its name in messages. */

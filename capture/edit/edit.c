@@ -37,7 +37,7 @@ void vn_edit_settle(vn_edit *e, bool good, const char *object)
 		vn_edit_fail(e, object, "HDF5 cannot change it");
 }
 
-/* What no HDF5 call would do. */
+/* Flips a byte, which no HDF5 call would do. */
 static bool rot(int fd, int64_t at)
 {
 	unsigned char byte = 0;
@@ -55,9 +55,11 @@ static hid_t open_to_change(const job *j)
 	if (!d || how < 0)
 		return H5I_INVALID_HID;
 	vn_driver_pass(d);
-	/* Closing the file closes what was opened in it. */
-	return H5Pset_fclose_degree(how, H5F_CLOSE_STRONG) >= 0 && H5Pset_driver(how, (hid_t)vn_driver_id(), vn_driver_info(d)) >= 0
-	     ? H5Fopen(j->path, H5F_ACC_RDWR, how) : H5I_INVALID_HID;
+	/* Closing the file closes every object opened in it. */
+	return H5Pset_fclose_degree(how, H5F_CLOSE_STRONG) >= 0 &&
+	               H5Pset_driver(how, (hid_t)vn_driver_id(), vn_driver_info(d)) >= 0
+	           ? H5Fopen(j->path, H5F_ACC_RDWR, how)
+	           : H5I_INVALID_HID;
 }
 
 static void work(void *ctx, int pipe)
@@ -97,7 +99,9 @@ vn_status vn_edit_file(const char *path, void (*change)(vn_edit *e, void *ctx), 
 		return st;
 	}
 	j.bytes = s.st_size;
-	vn_status st = vn_child_start(&child, &(vn_child_task){ .path = path, .file = j.fd, .writes = true, .slow = true, .work = work, .ctx = &j }, err);
+	vn_status st = vn_child_start(
+		&child, &(vn_child_task) { .path = path, .file = j.fd, .writes = true, .slow = true, .work = work, .ctx = &j },
+		err);
 	if (!st && !(st = vn_child_receive(&child, &kind, &data, &bytes, err)) && kind != VN_FRAME_DONE)
 		st = vn_child_refused(path, data, bytes, err);
 	free(data);
@@ -244,7 +248,7 @@ void vn_edit_line(vn_edit *e, const char *object, const char *from, const char *
 
 static const char weights[] = "/model/weights";
 
-/* The table, all columns, in memory as in the file; n rows of `width` bytes. */
+/* Reads the table with all its columns in the file's layout: n rows of `width` bytes. */
 static unsigned char *table(vn_edit *e, hid_t *o, hid_t *type, hsize_t *n, size_t *width)
 {
 	unsigned char *rows = NULL;
@@ -261,7 +265,7 @@ static unsigned char *table(vn_edit *e, hid_t *o, hid_t *type, hsize_t *n, size_
 	return rows;
 }
 
-/* A column of a row; value: a string, or a double. */
+/* Sets a column of a row. value: a string or a double. */
 static void put_cell(vn_edit *e, int row, const char *column, H5T_class_t kind, const void *value)
 {
 	hid_t   o, type, its = H5I_INVALID_HID;
@@ -272,8 +276,8 @@ static void put_cell(vn_edit *e, int row, const char *column, H5T_class_t kind, 
 	if (!rows)
 		return;
 	const int i = H5Tget_member_index(type, column);
-	if (i < 0 || (its = H5Tget_member_type(type, (unsigned)i)) < 0 || H5Tget_class(its) != kind || H5Tis_variable_str(its) > 0
-	    || (kind == H5T_FLOAT && H5Tget_size(its) != sizeof(double))) {
+	if (i < 0 || (its = H5Tget_member_type(type, (unsigned)i)) < 0 || H5Tget_class(its) != kind ||
+	    H5Tis_variable_str(its) > 0 || (kind == H5T_FLOAT && H5Tget_size(its) != sizeof(double))) {
 		vn_edit_fail(e, weights, column);
 		return;
 	}
@@ -283,7 +287,11 @@ static void put_cell(vn_edit *e, int row, const char *column, H5T_class_t kind, 
 	else
 		memcpy(at, value, sizeof(double));
 	const vn_digest d = vn_digest_of(rows, (size_t)n * width);
-	vn_edit_settle(e, H5Dwrite(o, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows) >= 0 && (H5Aexists(o, "digest") <= 0 || (H5Adelete(o, "digest") >= 0 && vn_h5_put_text(o, "digest", d.hex))), weights);
+	vn_edit_settle(
+		e,
+		H5Dwrite(o, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows) >= 0 &&
+			(H5Aexists(o, "digest") <= 0 || (H5Adelete(o, "digest") >= 0 && vn_h5_put_text(o, "digest", d.hex))),
+		weights);
 }
 
 void vn_edit_weight_text(vn_edit *e, int row, const char *column, const char *text)

@@ -17,7 +17,7 @@ static void put_real(hid_t o, const char *key, double x, bool *good)
 	*good = *good && (H5Aexists(o, key) <= 0 || H5Adelete(o, key) >= 0) && vn_h5_put_real(o, key, x);
 }
 
-/* What an engine would say of these numbers. */
+/* Writes the attributes an engine would write for these numbers. */
 static bool describe(hid_t o, const vn_tensor *t)
 {
 	const vn_stats  s = vn_stats_of(t->data, t->dtype, (size_t)vn_shape_count(&t->shape));
@@ -139,8 +139,9 @@ static void replace(vn_edit *e, const char *object, const vn_tensor *t, vn_edit_
 	hsize_t n = 0;
 
 	bool good = old >= 0 && (o = create_dataset(e, t, way, rank, dim)) >= 0 &&
-	            H5Aiterate2(old, H5_INDEX_NAME, H5_ITER_INC, &n, copy_attribute, &o) >= 0 && fill(e, o, t, way, rank, dim) &&
-	            H5Ldelete(e->file, object, H5P_DEFAULT) >= 0 && H5Olink(o, e->file, object, H5P_DEFAULT, H5P_DEFAULT) >= 0;
+	            H5Aiterate2(old, H5_INDEX_NAME, H5_ITER_INC, &n, copy_attribute, &o) >= 0 &&
+	            fill(e, o, t, way, rank, dim) && H5Ldelete(e->file, object, H5P_DEFAULT) >= 0 &&
+	            H5Olink(o, e->file, object, H5P_DEFAULT, H5P_DEFAULT) >= 0;
 	if (o >= 0)
 		H5Dclose(o);
 	vn_edit_settle(e, good, object);

@@ -6,7 +6,8 @@
 
 #include "tiny_mistral.h"
 
-static void put_tensor(void *recording, const char *name, const char *dims, const float *x, int rank, const int64_t *shape)
+static void put_tensor(void *recording, const char *name, const char *dims, const float *x, int rank,
+                       const int64_t *shape)
 {
 	vernier_capture_put((vernier_capture *)recording, name, dims, "f32", x, rank, shape);
 }

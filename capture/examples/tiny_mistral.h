@@ -19,7 +19,8 @@ enum { D = 48, H = 3, G = 1, K = 20, F = 112, V = 512, L = 2, WINDOW = 48, MOST_
 static const double EPS = 1e-5, THETA = 10000;
 
 /* x: the numbers in row-major order. */
-typedef void tiny_put(void *context, const char *name, const char *dims, const float *x, int rank, const int64_t *shape);
+typedef void tiny_put(void *context, const char *name, const char *dims, const float *x, int rank,
+                      const int64_t *shape);
 
 /* Reads a whole file, followed by a 0 byte; NULL: it does not exist. The caller frees it. */
 static char *tiny_read(const char *dir, const char *file, size_t *bytes)
@@ -31,7 +32,8 @@ static char *tiny_read(const char *dir, const char *file, size_t *bytes)
 	snprintf(path, sizeof path, "%s/%s", dir, file);
 	if (!(f = fopen(path, "rb")))
 		return NULL;
-	if (fseek(f, 0, SEEK_END) == 0 && (n = ftell(f)) >= 0 && fseek(f, 0, SEEK_SET) == 0 && (data = (char *)malloc((size_t)n + 1)) != NULL) {
+	if (fseek(f, 0, SEEK_END) == 0 && (n = ftell(f)) >= 0 && fseek(f, 0, SEEK_SET) == 0 &&
+	    (data = (char *)malloc((size_t)n + 1)) != NULL) {
 		*bytes = fread(data, 1, (size_t)n, f);
 		data[*bytes] = '\0';
 	}
@@ -149,9 +151,11 @@ static void tiny_attention(float *y, const float *q, const float *k, const float
 /* Returns 0, or -1 if the model cannot be read. */
 static int tiny_run(const char *dir, const int32_t *ids, int T, tiny_put *put, void *context)
 {
-	static float table[V * D], x[MOST_T * D], h[MOST_T * H * K], q[MOST_T * H * K], qr[MOST_T * H * K], k[MOST_T * G * K], kr[MOST_T * G * K],
-	             v[MOST_T * G * K], o[MOST_T * D], gate[MOST_T * F], up[MOST_T * F], logits[MOST_T * V];
-	const int64_t hidden[] = { T, D }, heads[] = { T, H, K }, kv_heads[] = { T, G, K }, ffn[] = { T, F }, vocab[] = { T, V };
+	static float table[V * D], x[MOST_T * D], h[MOST_T * H * K], q[MOST_T * H * K], qr[MOST_T * H * K],
+		k[MOST_T * G * K], kr[MOST_T * G * K], v[MOST_T * G * K], o[MOST_T * D], gate[MOST_T * F], up[MOST_T * F],
+		logits[MOST_T * V];
+	const int64_t hidden[] = { T, D }, heads[] = { T, H, K }, kv_heads[] = { T, G, K }, ffn[] = { T, F },
+		vocab[] = { T, V };
 	size_t bytes;
 	char  *file = tiny_read(dir, "model.safetensors", &bytes), name[64];
 	int    l, i;
@@ -164,7 +168,8 @@ static int tiny_run(const char *dir, const int32_t *ids, int T, tiny_put *put, v
 	for (i = 0; i < T * D; i++)
 		x[i] = table[ids[i / D] * D + i % D];
 	put(context, "embed", "token hidden", x, 2, hidden);
-#define PUT(point, dims, numbers, rank, shape) (snprintf(name, sizeof name, "layer%d." point, l), put(context, name, dims, numbers, rank, shape))
+#define PUT(point, dims, numbers, rank, shape) \
+	(snprintf(name, sizeof name, "layer%d." point, l), put(context, name, dims, numbers, rank, shape))
 	for (l = 0; l < L; l++) {
 		tiny_norm(file, l, "input_layernorm", h, x, T);
 		PUT("attn_norm", "token hidden", h, 2, hidden);

@@ -23,17 +23,16 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A child sends something for every object it meets. Three seconds of computing
- * in between are a loop in a damaged structure; so are ten minutes of silence,
- * however slow the disk. The child has a timer for the first. Code that took it over could switch that
- * off, so the parent looks at the child's clock as well, once a tick. */
+/* A child sends a frame for every object it visits. Three seconds of computing without one mean a loop in a
+ * damaged structure, and so do ten minutes of silence on any disk. The child has a timer for the first case.
+ * Injected code could disable it, so the parent also checks the child's CPU clock once a tick. */
 enum { COMPUTING_S = 3, OVERSPENT_S = 3 * COMPUTING_S, SILENCE_MS = 600000, TICK_MS = 1000 };
-/* Frames of a few hundred bytes each: one at a time, the two processes would
- * spend a sixth of their time waking each other. */
+/* Frames are a few hundred bytes. Reading them one at a time, the two processes would spend a sixth of their
+ * time waking each other. */
 enum { AHEAD = 1 << 16, MOMENT_MS = 100 };
-static unsigned mark; /* vn_trouble_mark, when the child began */
+static unsigned mark; /* vn_trouble_mark at the child's start */
 static const uint32_t MOST_FRAME = (uint32_t)1 << 30;
-/* Beyond what the parent had: far more than the metadata of any real file. */
+/* Allowed beyond the parent's memory: far more than the metadata of any real file. */
 static const rlim_t MEMORY = (rlim_t)3 << 30;
 
 /* ASan's shadow needs terabytes of addresses. */
@@ -45,7 +44,7 @@ static void limit_memory(void)
 	if (f && fscanf(f, "%lu", &pages) == 1) {
 		struct rlimit most = { 0 };
 		const rlim_t  enough = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + MEMORY;
-		if (getrlimit(RLIMIT_AS, &most) == 0 && most.rlim_cur > enough) { /* a limit of a person's stays */
+		if (getrlimit(RLIMIT_AS, &most) == 0 && most.rlim_cur > enough) { /* a limit set by the user stays */
 			most.rlim_cur = most.rlim_max = enough;
 			setrlimit(RLIMIT_AS, &most);
 		}
@@ -65,10 +64,12 @@ void vn_child_patience(int seconds)
 
 static int missing; /* layers of the sandbox */
 
-/* A child of a process with threads has this one alone. HDF5 comes up without the environment and before the file. */
+/* The child of a threaded process has only this thread. HDF5 starts without the environment, before the file is
+ * opened. */
 static void settle_in(const vn_child_task *t, int pipe)
 {
-	static const int list[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL, SIGPROF, SIGSYS };
+	static const int list[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL, SIGPROF,
+		SIGSYS };
 	const vn_sandbox box = { .pipe = pipe, .file = t->file, .writes = t->writes, .without = t->without };
 	sigset_t         none_blocked;
 
@@ -143,7 +144,7 @@ static vn_status damaged(const vn_child *c, const char *how, vn_error *err)
 	return vn_fail(err, VN_ERR_FORMAT, "%s: damaged %s structure (%s)", c->path, c->what, how);
 }
 
-/* Whoever sends these has not looked at the file: the kernel, which needs memory, or a person. */
+/* These signals do not come from reading the file, but from the kernel when it needs memory, or from a person. */
 static bool from_outside(int number)
 {
 	return number == SIGKILL || number == SIGXCPU || number == SIGTERM || number == SIGINT || number == SIGHUP;
@@ -152,13 +153,19 @@ static bool from_outside(int number)
 static vn_status killed(const vn_child *c, int number, vn_error *err)
 {
 	if (number == SIGKILL)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it was killed, usually for lack of memory; the file may be good", c->path);
+		return vn_fail(err, VN_ERR_NOMEM,
+		               "%s: the process that reads it was killed, usually for lack of memory; the file may be good",
+		               c->path);
 	if (number == SIGXCPU)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it was killed at the limit of processor time (ulimit -t); the file may be good", c->path);
-	return vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it was ended by signal %d; the file may be good", c->path, number);
+		return vn_fail(
+			err, VN_ERR_NOMEM,
+			"%s: the process that reads it was killed at the limit of processor time (ulimit -t); the file may be good",
+			c->path);
+	return vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it was ended by signal %d; the file may be good",
+	               c->path, number);
 }
 
-/* The pipe ended early: why? */
+/* The pipe ended early. Finds out why. */
 static vn_status gone(vn_child *c, vn_error *err)
 {
 	int   status = 0;
@@ -171,21 +178,27 @@ static vn_status gone(vn_child *c, vn_error *err)
 		;
 	c->pid = -1;
 	if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == VN_CHILD_TROUBLE)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it ended, usually for lack of memory; the file may be good", c->path);
+		return vn_fail(err, VN_ERR_NOMEM,
+		               "%s: the process that reads it ended, usually for lack of memory; the file may be good",
+		               c->path);
 	const int number = pid > 0 && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	if (from_outside(number))
 		return killed(c, number, err);
 	if (number == SIGPROF)
 		return damaged(c, "reading it does not end", err);
 	if (number == SIGSYS)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: reading it was stopped: the file makes its reader use a system call that reading does not need; it may be an attack",
-		               c->path);
+		return vn_fail(
+			err, VN_ERR_FORMAT,
+			"%s: reading it was stopped: the file makes its reader use a system call that reading does not need; it "
+			"may be an attack",
+			c->path);
 	if (number)
-		snprintf(how, sizeof how, "%s crashes on it: signal %d; if memory ran out, the file may be good", c->what, number);
+		snprintf(how, sizeof how, "%s crashes on it: signal %d; if memory ran out, the file may be good", c->what,
+		         number);
 	return damaged(c, how, err);
 }
 
-/* Where the next bytes of the frame go, and how many are wanted there. */
+/* Where the next bytes of the frame go, and their number. */
 static char *wanted(vn_child *c, size_t *bytes)
 {
 	const bool head = c->got < sizeof c->head;
@@ -203,7 +216,7 @@ static vn_status begin_body(vn_child *c, vn_error *err)
 	return VN_OK;
 }
 
-/* Completes the frame from what was read ahead; *whole: it is all here. */
+/* Completes the frame from bytes read ahead; *whole: it is complete. */
 static vn_status build(vn_child *c, bool *whole, vn_error *err)
 {
 	size_t    want;
@@ -225,7 +238,7 @@ static vn_status build(vn_child *c, bool *whole, vn_error *err)
 	}
 }
 
-/* Seconds of processor that the child has used; 0: not known. */
+/* CPU seconds the child has used; 0: unknown. */
 static double processor_s(const vn_child *c)
 {
 	clockid_t       id;
@@ -235,8 +248,8 @@ static double processor_s(const vn_child *c)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* A child that computes, or has stopped itself, and says nothing. Twice stopped: after a Ctrl-Z, parent and child may not
- * go on in the same moment. */
+/* Whether a child computes too long or has stopped itself, without sending a frame. A single stop may come from
+ * Ctrl-Z, because parent and child may not resume at the same moment. */
 static bool runs_away(vn_child *c)
 {
 	siginfo_t info = { 0 };
@@ -249,7 +262,7 @@ static bool runs_away(vn_child *c)
 	return c->stopped > 1 || (!c->slow && processor_s(c) - c->spent_s > OVERSPENT_S);
 }
 
-/* The pipe has something to say, and nothing is left of what was read ahead. */
+/* Reads from the pipe, which has data, after all bytes read ahead are used. */
 static vn_status pull(vn_child *c, vn_error *err)
 {
 	size_t     want;
@@ -260,7 +273,8 @@ static vn_status pull(vn_child *c, vn_error *err)
 	if (n < 0 && errno == EINTR)
 		return VN_OK;
 	if (n < 0)
-		return vn_fail(err, VN_ERR_IO, "%s: cannot receive the result of the process that reads it: %s", c->path, strerror(errno));
+		return vn_fail(err, VN_ERR_IO, "%s: cannot receive the result of the process that reads it: %s", c->path,
+		               strerror(errno));
 	if (n == 0)
 		return gone(c, err);
 	c->spent_s = processor_s(c);
@@ -271,7 +285,7 @@ static vn_status pull(vn_child *c, vn_error *err)
 	return VN_OK;
 }
 
-/* Until some child says something; each that does is read. */
+/* Waits until a child sends something, and reads from each that does. */
 static vn_status wait_for_any(vn_child *const *c, int n, int *which, vn_error *err)
 {
 	struct pollfd p[VN_CHILDREN];
@@ -290,8 +304,9 @@ static vn_status wait_for_any(vn_child *const *c, int n, int *which, vn_error *e
 				return damaged(c[i], "reading it does not end", err);
 			}
 	}
-	if (ready < 0) /* says nothing of the file */
-		return vn_fail(err, VN_ERR_NOMEM, "%s: cannot wait for the process that reads it: %s", c[*which]->path, strerror(errno));
+	if (ready < 0) /* says nothing about the file */
+		return vn_fail(err, VN_ERR_NOMEM, "%s: cannot wait for the process that reads it: %s", c[*which]->path,
+		               strerror(errno));
 	for (int i = 0; i < n && !st; i++)
 		if (c[i]->pipe >= 0 && (ready <= 0 || p[i].revents)) {
 			*which = i;
@@ -300,7 +315,8 @@ static vn_status wait_for_any(vn_child *const *c, int n, int *which, vn_error *e
 	return st;
 }
 
-vn_status vn_child_receive_any(vn_child *const *c, int n, int *which, int *kind, void **data, size_t *bytes, vn_error *err)
+vn_status vn_child_receive_any(vn_child *const *c, int n, int *which, int *kind, void **data, size_t *bytes,
+                               vn_error *err)
 {
 	vn_status st = VN_OK;
 	bool      whole = false;
@@ -339,7 +355,8 @@ vn_status vn_child_receive(vn_child *c, int *kind, void **data, size_t *bytes, v
 vn_status vn_child_refused(const char *path, const void *data, size_t bytes, vn_error *err)
 {
 	const char *text = bytes > sizeof(int32_t) ? (const char *)data + sizeof(int32_t) : "";
-	return vn_fail(err, VN_ERR_FORMAT, *text ? "%s" : "%s: damaged structure (its contents are inconsistent)", *text ? text : path);
+	return vn_fail(err, VN_ERR_FORMAT, *text ? "%s" : "%s: damaged structure (its contents are inconsistent)",
+	               *text ? text : path);
 }
 
 /* ---- in the child ---------------------------------------------------------------------- */
@@ -379,7 +396,7 @@ static void let_go(int pipe)
 	vn_child_patience(COMPUTING_S);
 }
 
-/* Nothing that was found after the machine refused something is told. */
+/* Replaces every finding by the trouble once the machine has refused a request. */
 static void end_in_trouble(int pipe)
 {
 	vn_error err = { "" };

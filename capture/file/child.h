@@ -70,7 +70,8 @@ vn_status vn_child_receive(vn_child *c, int *kind, void **data, size_t *bytes, v
 /* Receives the next frame of any of n children (at most VN_CHILDREN); those without a pipe are
  * skipped. *which: the child that sent it, or that failed. */
 enum { VN_CHILDREN = 8 };
-vn_status vn_child_receive_any(vn_child *const *c, int n, int *which, int *kind, void **data, size_t *bytes, vn_error *err);
+vn_status vn_child_receive_any(vn_child *const *c, int n, int *which, int *kind, void **data, size_t *bytes,
+                               vn_error *err);
 /* Turns the frame of a child that gave up (int32 status, text) into an error. The text is not
  * trusted: it becomes one line that is not empty. */
 vn_status vn_child_refused(const char *path, const void *data, size_t bytes, vn_error *err);

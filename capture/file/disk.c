@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { START_WRITING = 16 << 20 }; /* bytes written as usual after which the disk is told to begin */
+enum { START_WRITING = 16 << 20 }; /* bytes written through the cache before writeback is started */
 
 void vn_disk_open(vn_disk *d, int fd, const char *path)
 {
 	char same[64];
 
-	/* A description of its own: whether writes are direct belongs to it. */
+	/* Opens the file again, because O_DIRECT belongs to the open file description. */
 	snprintf(same, sizeof same, "/proc/self/fd/%d", fd);
 	*d = (vn_disk){ .fd = fd, .path = path, .direct = open(same, O_WRONLY | O_DIRECT | O_CLOEXEC) };
 }
@@ -42,7 +42,7 @@ vn_status vn_write_at(int fd, const char *path, const char *object, const void *
 	return VN_OK;
 }
 
-/* As much as goes directly; the rest, and every error, is left to the usual way. */
+/* Writes as much as direct I/O can; the rest, and every error, is left to the buffered path. */
 static size_t write_pages(vn_disk *d, const void *data, size_t bytes, int64_t at)
 {
 	const char *from = data;
@@ -51,11 +51,12 @@ static size_t write_pages(vn_disk *d, const void *data, size_t bytes, int64_t at
 	if (d->direct < 0 || (uintptr_t)data % VN_DISK_PAGE || at % VN_DISK_PAGE)
 		return 0;
 	while (bytes - done >= VN_DISK_PAGE) {
-		ssize_t n = pwrite(d->direct, from + done, (bytes - done) / VN_DISK_PAGE * VN_DISK_PAGE, (off_t)at + (off_t)done);
+		ssize_t n = pwrite(d->direct, from + done, (bytes - done) / VN_DISK_PAGE * VN_DISK_PAGE,
+		                   (off_t)at + (off_t)done);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0 || n % VN_DISK_PAGE) {
-			/* It opened and cannot, or has larger pages. */
+			/* The file system accepts O_DIRECT but not the write, or has larger pages. */
 			if (n < 0 && errno == EINVAL)
 				vn_disk_close(d);
 			break;
@@ -73,8 +74,8 @@ vn_status vn_disk_write(vn_disk *d, const char *object, const void *data, size_t
 	if (rest == 0)
 		return VN_OK;
 	vn_status st = vn_write_at(d->fd, d->path, object, (const char *)data + done, rest, from, err);
-	/* Let the disk begin, so that the sync at the end has little left to do.
-	 * Not every file system can; then the sync does it all. */
+	/* Starts writeback early, so that the final sync is short. File systems without this call do it all in the
+	 * sync. */
 	if (d->waiting == 0 || from < d->at)
 		d->at = from;
 	d->waiting += (int64_t)rest;

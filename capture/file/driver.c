@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One write of the library that is not on disk yet. */
+/* A write of HDF5 that is not on disk yet. */
 typedef struct pending {
 	haddr_t    at;
 	size_t     bytes;
@@ -21,16 +21,16 @@ typedef struct pending {
 struct vn_driver {
 	int         fd;
 	const char *path;
-	haddr_t     eoa, eof; /* as the library sees the file */
+	haddr_t     eoa, eof; /* in HDF5's view of the file */
 	bool        passes;   /* nothing is kept */
-	haddr_t     held;     /* what is on disk before this byte stays as it is; 0: nothing does */
-	pending    *log;      /* in the order of writing */
+	haddr_t     held;     /* bytes on disk before this offset stay unchanged; 0: none */
+	pending    *log;      /* in write order */
 	size_t      n_log, room_log;
-	haddr_t    *seen;     /* addresses published before, an open hash table; 0: free */
+	haddr_t    *seen;     /* addresses published earlier, an open hash table; 0: free */
 	size_t      n_seen, room_seen;
 };
 
-/* What HDF5 holds: its own fields and our file. */
+/* The handle HDF5 holds: its own fields and our file. */
 typedef struct handle {
 	H5FD_t     pub;
 	vn_driver *driver;
@@ -86,9 +86,8 @@ static herr_t drv_set_eoa(H5FD_t *f, H5FD_mem_t type, haddr_t eoa)
 	return 0;
 }
 
-/* Where the next piece of the file goes. Everything starts at a multiple of 64,
- * so that mapped numbers are aligned; the numbers of a tensor of some size at a
- * page, so that they can go to the disk directly. */
+/* Allocates the next part of the file. Every part starts at a multiple of 64, so that mapped numbers are
+ * aligned. Large tensors start at a page, so that they can be written directly. */
 static haddr_t drv_alloc(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, hsize_t size)
 {
 	vn_driver    *d = of(f);
@@ -118,7 +117,7 @@ static herr_t drv_read(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t at, size_
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0) {
-			vn_trouble_note(strerror(errno)); /* HDF5 would call the file damaged */
+			vn_trouble_note(strerror(errno)); /* HDF5 would report a damaged file */
 			return -1;
 		}
 		if (n == 0)
@@ -136,7 +135,7 @@ static herr_t drv_read(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t at, size_
 	return 0;
 }
 
-/* What is kept back is rewritten often: its last state is enough. */
+/* Metadata held back is rewritten often, so only its last state is kept. */
 static bool replace_kept(vn_driver *d, haddr_t at, size_t bytes, const void *buffer)
 {
 	for (size_t i = 0; i < d->n_log; i++)
@@ -176,7 +175,7 @@ static herr_t drv_write(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t at, size
 	return 0;
 }
 
-/* A file that is shorter than its superblock says does not open. */
+/* A file shorter than its superblock claims cannot be opened. */
 static herr_t drv_truncate(H5FD_t *f, hid_t dxpl, hbool_t closing)
 {
 	vn_driver *d = of(f);
@@ -194,7 +193,7 @@ static herr_t drv_get_handle(H5FD_t *f, hid_t fapl, void **to)
 	return 0;
 }
 
-/* The library tells when to flush or cut the file; we decide that ourselves. */
+/* HDF5 asks to flush or truncate; we decide that ourselves. */
 static herr_t drv_flush(H5FD_t *f, hid_t dxpl, hbool_t closing)
 {
 	(void)f, (void)dxpl, (void)closing;
@@ -202,7 +201,7 @@ static herr_t drv_flush(H5FD_t *f, hid_t dxpl, hbool_t closing)
 }
 
 static const H5FD_class_t driver_class = {
-#ifdef H5FD_CLASS_VERSION /* HDF5 1.14, whose own drivers have values below 256 */
+#ifdef H5FD_CLASS_VERSION /* HDF5 1.14, which reserves driver values below 256 for its own */
 	.version = H5FD_CLASS_VERSION, .value = 256,
 #endif
 	.name = "vernier", .maxaddr = (haddr_t)1 << 62, .fc_degree = H5F_CLOSE_STRONG,
@@ -246,7 +245,7 @@ uint64_t vn_driver_end(long long file)
 
 const void *vn_driver_info(vn_driver *d)
 {
-	/* HDF5 copies it at once. */
+	/* HDF5 copies it immediately. */
 	static info in;
 	in.driver = d;
 	return &in;
@@ -259,7 +258,7 @@ static void drop_log(vn_driver *d)
 	d->n_log = 0;
 }
 
-/* All but what is kept back. */
+/* Drops the entries of the log that were published. */
 static void drop_published(vn_driver *d)
 {
 	size_t kept = 0;
@@ -292,7 +291,7 @@ void vn_driver_destroy(vn_driver *d)
 	free(d);
 }
 
-/* The place of an address in the table: where it is, or where it would go. */
+/* The slot of an address in the table, or the free slot for it. */
 static haddr_t *slot(haddr_t *table, size_t room, haddr_t key)
 {
 	size_t i = (size_t)((key * 0x9e3779b97f4a7c15u) >> 20) & (room - 1);
@@ -326,8 +325,8 @@ static bool known(const vn_driver *d, haddr_t at)
 	return d->room_seen && *slot(d->seen, d->room_seen, at + 1) != 0;
 }
 
-/* What nothing on disk points at; the file's length; strings, which others
- * point at; indices of links, which were held; the rest. */
+/* Order of publishing: data nothing on disk refers to; the file's length; strings, which others refer to;
+ * indices of links, which were held; the rest. */
 enum { FRESH, LENGTH, STRINGS, INDICES, LINKS, N_TURNS, LATER };
 
 static int turn_of(const vn_driver *d, const pending *p)
@@ -341,10 +340,10 @@ static int turn_of(const vn_driver *d, const pending *p)
 	return p->type == H5FD_MEM_GHEAP ? STRINGS : p->type == H5FD_MEM_OHDR ? LINKS : INDICES;
 }
 
-/* A file shorter than its superblock says does not open. */
+/* A file shorter than its superblock claims cannot be opened. */
 static vn_status lengthen(vn_driver *d, vn_error *err)
 {
-	const off_t is = lseek(d->fd, 0, SEEK_END); /* fstat takes paths too, so the sandbox has none */
+	const off_t is = lseek(d->fd, 0, SEEK_END); /* lseek, because fstat also takes paths and the sandbox forbids it */
 	if (is < 0 || ((haddr_t)is < d->eoa && ftruncate(d->fd, (off_t)d->eoa) != 0))
 		return vn_fail(err, VN_ERR_IO, "%s: cannot be made longer: %s", d->path, strerror(errno));
 	return VN_OK;
@@ -370,7 +369,7 @@ vn_status vn_driver_publish(vn_driver *d, vn_error *err)
 		}
 	}
 	free(turn);
-	/* Only now: after a failure all of it is written again, in the same turns. */
+	/* Only now: after a failure everything is written again in the same order. */
 	for (size_t i = 0; i < d->n_log && !st; i++)
 		if (d->log[i].at >= d->held && !remember(d, d->log[i].at))
 			st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);

@@ -19,7 +19,7 @@ static herr_t find_no_memory(unsigned n, const H5E_error2_t *e, void *ctx)
 	return 0;
 }
 
-/* Prints nothing. A call that got no memory is no finding about the file. */
+/* Notes the error without printing it. A call that got no memory says nothing about the file. */
 static herr_t note(hid_t stack, void *ctx)
 {
 	bool starved = false;
@@ -31,25 +31,25 @@ static herr_t note(hid_t stack, void *ctx)
 	return 0;
 }
 
-static volatile sig_atomic_t starting; /* no file has been looked at yet */
+static volatile sig_atomic_t starting; /* set until the first file is opened */
 
-/* HDF5 crashes on damaged files, and where it gets no memory: as it starts, or in the clean-up behind the error that
- * it says. */
+/* HDF5 crashes on damaged files, and when memory runs out: at its start, or in the cleanup after the error it
+ * reports. */
 static void crashed(int number)
 {
 	bool starved = false;
 
-	signal(number, SIG_DFL); /* whatever goes wrong from here on */
+	signal(number, SIG_DFL); /* a second crash ends the process */
 	if (starting)
 		_exit(VN_CHILD_TROUBLE);
-	alarm(2); /* nor may it wait for ever */
+	alarm(2); /* nor may the handler hang */
 	H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, find_no_memory, &starved);
 	void *volatile some = calloc(1, 1), *volatile more = malloc(1);
 	if (starved || !some || !more)
 		_exit(VN_CHILD_TROUBLE);
 }
 
-/* On a stack of its own: without memory HDF5 calls itself until there is none left of the usual one. */
+/* The handler has its own stack, because without memory HDF5 recurses until the usual one is exhausted. */
 static void catch_crashes(void)
 {
 	static char   room[64 << 10];
@@ -63,7 +63,7 @@ static void catch_crashes(void)
 void vn_h5_lock(void)
 {
 	static bool               ready;
-	static _Thread_local bool quiet; /* Debian's HDF5 keeps this for each thread */
+	static _Thread_local bool quiet; /* Debian's HDF5 keeps error reporting per thread */
 
 	pthread_mutex_lock(&lock);
 	if (!ready) {
@@ -73,8 +73,8 @@ void vn_h5_lock(void)
 	if (!quiet && !(quiet = H5Eset_auto2(H5E_DEFAULT, note, NULL) >= 0))
 		vn_trouble_note("HDF5 does not start");
 	if (!ready) {
-		/* We close everything ourselves, and HDF5's own closing at exit
-		 * would flush a half-written file of an aborted run. */
+		/* We close everything ourselves. HDF5's own closing at exit would flush the half-written file of an
+		 * aborted run. */
 		H5dont_atexit();
 		H5PLset_loading_state(0);
 		starting = false;
@@ -87,7 +87,7 @@ void vn_h5_unlock(void)
 	pthread_mutex_unlock(&lock);
 }
 
-enum { ROOM = 8 << 20 }; /* bytes; a tensor's objects are a few hundred kB */
+enum { ROOM = 8 << 20 }; /* bytes; the objects of a tensor take a few hundred kB */
 
 vn_status vn_h5_room(const char *path, vn_error *err)
 {

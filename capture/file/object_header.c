@@ -6,11 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DATASPACE = 1, DATATYPE = 3, FILL = 5, LAYOUT = 8, ATTRIBUTE = 12, CONTINUATION = 16, TIME = 18, ATTRIBUTE_INFO = 21, REFERENCE_COUNT = 22 };
+enum { DATASPACE = 1, DATATYPE = 3, FILL = 5, LAYOUT = 8, ATTRIBUTE = 12, CONTINUATION = 16, TIME = 18,
+	ATTRIBUTE_INFO = 21, REFERENCE_COUNT = 22 };
 enum { CONSTANT = 1, NOT_SHARED = 4 }; /* flags of messages */
 enum { MOST_CHUNKS = 16, LEAST_COLLECTION = 4096 };
 
-/* A piece of bytes that is read from the front; false, and bad for good, once it is too short. */
+/* A range of bytes read from the front; `bad` is set for good once it is too short. */
 typedef struct piece {
 	const unsigned char *p;
 	size_t n;
@@ -29,7 +30,7 @@ static const unsigned char *take(piece *c, size_t n)
 	return p;
 }
 
-static uint64_t number(piece *c, size_t n) /* of n bytes, the lowest first */
+static uint64_t number(piece *c, size_t n) /* little-endian number of n bytes */
 {
 	const unsigned char *p = take(c, n);
 	uint64_t x = 0;
@@ -46,7 +47,7 @@ static const unsigned char *read_bytes(const vn_header_reader *r, vn_header_wind
 	if (n > sizeof w->bytes / 2 || at > (uint64_t)r->bytes || n > (uint64_t)r->bytes - at)
 		return NULL;
 	if (at < w->at || at + n > w->at + w->n) {
-		w->at = at / (sizeof w->bytes / 2) * (sizeof w->bytes / 2); /* neighbours come in any order */
+		w->at = at / (sizeof w->bytes / 2) * (sizeof w->bytes / 2); /* neighbours are visited in any order */
 		const ssize_t got = pread(r->fd, w->bytes, sizeof w->bytes, (off_t)w->at);
 		w->n = got > 0 ? (size_t)got : 0;
 		if (at + n > w->at + w->n)
@@ -60,7 +61,7 @@ static uint32_t turn(uint32_t x, int by)
 	return x << by | x >> (32 - by);
 }
 
-/* Jenkins' lookup3, which HDF5 guards its metadata with. */
+/* Jenkins' lookup3, HDF5's metadata checksum. */
 static uint32_t checksum(const unsigned char *p, size_t n)
 {
 	uint32_t s[3], x[3];
@@ -104,14 +105,15 @@ typedef struct reading {
 	uint64_t          messages;
 } reading;
 
-/* Versions 1 and 2; only simple and scalar ones, which cannot grow. */
+/* Dataspace versions 1 and 2; only simple and scalar ones of fixed size. */
 static bool read_shape(piece c, vn_shape *s)
 {
 	const uint64_t version = number(&c, 1), rank = number(&c, 1), flags = number(&c, 1);
 	const uint64_t kind = number(&c, 1);
 	if (version == 1)
 		take(&c, 4);
-	if (c.bad || (version != 1 && version != 2) || rank > VN_MAX_RANK || flags > 1 || (version == 2 && kind != (rank > 0)))
+	if (c.bad || (version != 1 && version != 2) || rank > VN_MAX_RANK || flags > 1 ||
+	    (version == 2 && kind != (rank > 0)))
 		return false;
 	*s = (vn_shape) { .rank = (int)rank };
 	for (uint64_t i = 0; i < rank; i++) {
@@ -126,7 +128,7 @@ static bool read_shape(piece c, vn_shape *s)
 	return !c.bad;
 }
 
-/* Whole numbers and floats, of version 1; messages of old headers have zeros behind. */
+/* Datatype version 1, integers and floats. Messages of old headers end in zero padding. */
 static bool read_type(piece c, vn_object_header *h)
 {
 	const size_t bytes = c.n && c.p[0] == 0x10 ? 12 : c.n && c.p[0] == 0x11 ? 20 : 0;
@@ -137,7 +139,7 @@ static bool read_type(piece c, vn_object_header *h)
 	return true;
 }
 
-/* Versions 3 and 4, contiguous. */
+/* Layout versions 3 and 4, contiguous only. */
 static bool read_layout(piece c, vn_object_header *h)
 {
 	const uint64_t version = number(&c, 1), kind = number(&c, 1);
@@ -146,18 +148,20 @@ static bool read_layout(piece c, vn_object_header *h)
 	return !c.bad && (version == 3 || version == 4) && kind == 1;
 }
 
-/* Version 2, and 3, whose flags say when room is made, when it is filled, and whether a value is undefined or given. */
+/* Fill value version 2, and 3, whose flags hold the allocation time, the write time, and whether a value is
+ * undefined or given. */
 static bool read_fill(piece c)
 {
 	const uint64_t version = number(&c, 1), first = number(&c, 1);
 	if (version == 3)
 		return !c.bad && first < 64 && (first & 3) && (first >> 2 & 3) < 3 && !(first & 32);
 	const uint64_t time = number(&c, 1), given = number(&c, 1);
-	return version == 2 && first >= 1 && first <= 3 && time < 3 && (given == 0 || (given == 1 && number(&c, 4) == 0)) && !c.bad;
+	return version == 2 && first >= 1 && first <= 3 && time < 3 && (given == 0 || (given == 1 && number(&c, 4) == 0)) &&
+	       !c.bad;
 }
 
-/* The collection of the global heap at `at`, whole: where in it each object is. Two of one number, or room that is
- * nobody's before the end, are left to HDF5. */
+/* Indexes all objects of the global heap collection at `at`. Duplicate object numbers, and free space before
+ * the end, are left to HDF5. */
 static bool read_collection(vn_header_reader *r, uint64_t at, vn_collection *h)
 {
 	const unsigned char *p;
@@ -190,7 +194,7 @@ static bool read_collection(vn_header_reader *r, uint64_t at, vn_collection *h)
 	return h->whole = true;
 }
 
-/* The same, of one that was read lately too; NULL: it is left to HDF5. */
+/* The same, cached for recent collections; NULL: left to HDF5. */
 static const vn_collection *find_collection(vn_header_reader *r, uint64_t at)
 {
 	for (int i = 0; i < VN_COLLECTIONS; i++)
@@ -200,7 +204,7 @@ static const vn_collection *find_collection(vn_header_reader *r, uint64_t at)
 	return read_collection(r, at, h) ? h : NULL;
 }
 
-/* A string is in a collection of the global heap, as object number `index`. */
+/* Reads object `index` of a global heap collection as a string. */
 static bool read_string(const reading *g, piece data, char *to, size_t room)
 {
 	const uint64_t bytes = number(&data, 4), at = number(&data, 8), index = number(&data, 4);
@@ -220,15 +224,16 @@ static bool read_string(const reading *g, piece data, char *to, size_t room)
 	return true;
 }
 
-/* Numbers of 64 bits in the order of x86, and strings of any length; as their datatypes are written. */
+/* Checks for the encodings of a 64-bit little-endian integer or float, and of a variable-length string. */
 static bool is_type(vn_said_kind kind, const unsigned char *type, size_t bytes)
 {
 	static const unsigned char whole[12] = { 0x10, 8, 0, 0, 8, 0, 0, 0, 0, 0, 64, 0 };
 	static const unsigned char real[20] = { 0x11, 0x20, 63, 0, 8, 0, 0, 0, 0, 0, 64, 0, 52, 11, 0, 52, 0xff, 3, 0, 0 };
-	static const unsigned char text[16] = { 16, 0, 0, 0, 0x10, 0, 0, 0, 1, 0, 0, 0, 0, 0, 8, 0 }; /* of bytes, in ASCII or UTF-8 */
+	static const unsigned char text[16] = { 16, 0, 0, 0, 0x10, 0, 0, 0, 1, 0, 0, 0, 0, 0, 8, 0 }; /* ASCII or UTF-8 */
 	switch (kind) {
 	case VN_SAID_TEXT:
-		return bytes == 20 && type[0] == 0x19 && type[1] == 1 && type[2] <= 1 && type[3] == 0 && memcmp(type + 4, text, sizeof text) == 0;
+		return bytes == 20 && type[0] == 0x19 && type[1] == 1 && type[2] <= 1 && type[3] == 0 &&
+		       memcmp(type + 4, text, sizeof text) == 0;
 	case VN_SAID_WHOLE:
 		return bytes == sizeof whole && memcmp(type, whole, sizeof whole) == 0;
 	case VN_SAID_REAL:
@@ -247,8 +252,8 @@ static bool read_value(const reading *g, const vn_said *s, piece data)
 	return !data.bad;
 }
 
-/* Version 3, and 1, whose fields are padded to eights. HDF5 looks at all of them to find one, so those that nobody asks for
- * must be of these kinds too. */
+/* Attribute version 3, and 1, whose fields are padded to multiples of eight. HDF5 parses every attribute to
+ * find one, so attributes that nobody asks for must be of these types too. */
 static bool read_attribute(reading *g, piece c)
 {
 	const uint64_t version = number(&c, 1), flags = number(&c, 1);
@@ -257,14 +262,16 @@ static bool read_attribute(reading *g, piece c)
 	const uint64_t charset = version == 3 ? number(&c, 1) : 0; /* ASCII or UTF-8 */
 	vn_shape       shape;
 	const char          *name = (const char *)take(&c, (name_bytes + to - 1) / to * to);
-	const unsigned char *type = take(&c, (type_bytes + to - 1) / to * to), *space = take(&c, (space_bytes + to - 1) / to * to);
+	const unsigned char *type = take(&c, (type_bytes + to - 1) / to * to),
+						*space = take(&c, (space_bytes + to - 1) / to * to);
 	vn_said_kind         kind = VN_SAID_TEXT;
 	if (c.bad || (version != 1 && version != 3) || flags || charset > 1 || strnlen(name, name_bytes) + 1 != name_bytes)
 		return false;
 	while (!is_type(kind, type, type_bytes))
 		if (kind++ == VN_SAID_REAL)
 			return false;
-	if (!read_shape((piece) { space, space_bytes, false }, &shape) || shape.rank != 0 || c.n < (kind == VN_SAID_TEXT ? 16 : 8))
+	if (!read_shape((piece) { space, space_bytes, false }, &shape) || shape.rank != 0 ||
+	    c.n < (kind == VN_SAID_TEXT ? 16 : 8))
 		return false;
 	for (int i = 0; i < g->n; i++)
 		if (strcmp(name, g->list[i].name) == 0) {
@@ -275,12 +282,12 @@ static bool read_attribute(reading *g, piece c)
 	return true;
 }
 
-/* Of attributes that are not in the header: there must be none. */
+/* Attributes stored outside the header: there must be none. */
 static bool read_attribute_info(piece c)
 {
 	const uint64_t version = number(&c, 1), flags = number(&c, 1);
 	take(&c, flags & 1 ? 2 : 0);
-	for (uint64_t n = flags & 2 ? 3 : 2; n; n--) /* addresses: the heap, by name, by order */
+	for (uint64_t n = flags & 2 ? 3 : 2; n; n--) /* addresses: heap, name index, order index */
 		if (number(&c, 8) != UINT64_MAX)
 			return false;
 	return version == 0 && flags <= 3 && !c.bad;
@@ -289,7 +296,7 @@ static bool read_attribute_info(piece c)
 static bool read_message(reading *g, uint64_t type, uint64_t flags, piece c)
 {
 	if (flags & ~(uint64_t)(CONSTANT | NOT_SHARED))
-		return false; /* elsewhere, or for readers that do not know it */
+		return false; /* stored elsewhere, or not for older readers */
 	if (type == 0)
 		return true;
 	if (type < 32 && type != ATTRIBUTE && type != CONTINUATION && g->met >> type & 1)
@@ -300,9 +307,9 @@ static bool read_message(reading *g, uint64_t type, uint64_t flags, piece c)
 		return read_shape(c, &g->h->shape);
 	case DATATYPE:
 		return read_type(c, g->h);
-	case FILL: /* of what was never written, and all is */
+	case FILL: /* applies to unwritten data, and all data is written */
 		return read_fill(c);
-	case REFERENCE_COUNT: /* of a tensor that has two names */
+	case REFERENCE_COUNT: /* a tensor with two names */
 		return c.n == 5 && c.p[0] == 0 && number(&(piece) { c.p + 1, 4, false }, 4) > 0;
 	case TIME:
 		return c.n >= 8 && c.p[0] == 1;
@@ -318,13 +325,14 @@ static bool read_message(reading *g, uint64_t type, uint64_t flags, piece c)
 		g->chunk[g->n_chunks] = number(&c, 8);
 		g->bytes[g->n_chunks++] = number(&c, 8);
 		return !c.bad;
-	default: /* filters, another file's numbers, something older or newer */
+	default: /* filters, external files, older or newer messages */
 		return false;
 	}
 }
 
-/* head: bytes in front of a message. Type, size, flags are 1, 2, 1 of those, and 2, 2, 1 of the 8 of version 1, where all sizes are
- * eights. A gap that is too small for a message may end a piece of version 2 in which nothing else is unused. */
+/* head: size of a message header. Type, size and flags take 1, 2 and 1 bytes of it; in version 1 they take 2, 2
+ * and 1 of its 8, and sizes are multiples of eight. In version 2 a chunk may end in a gap too small for a
+ * message, if nothing else in it is unused. */
 static bool read_messages(reading *g, piece c, size_t head)
 {
 	bool unused = false;
@@ -340,7 +348,7 @@ static bool read_messages(reading *g, piece c, size_t head)
 	return c.n == 0 || (head != 8 && !unused);
 }
 
-/* n bytes with a checksum behind them. */
+/* Whether n bytes are followed by their checksum. */
 static bool guarded(const unsigned char *p, size_t n)
 {
 	piece c = { p + n, 4, false };
@@ -356,7 +364,7 @@ static bool read_new(reading *g, uint64_t address, const unsigned char *p)
 	const size_t   prefix = 6u + (flags & 0x20 ? 16 : 0) + (flags & 0x10 ? 4 : 0) + size_bytes;
 	if (!(p = read_bytes(g->r, w, address, prefix)))
 		return false;
-	if (flags & 0x10) { /* how many attributes a header holds at most, and fewer than how many it takes back */
+	if (flags & 0x10) { /* limits on attributes: when to move them out of the header, and when back */
 		piece phase = { p + prefix - size_bytes - 4, 4, false };
 		const uint64_t most = number(&phase, 2);
 		if (number(&phase, 2) > most)
@@ -364,19 +372,21 @@ static bool read_new(reading *g, uint64_t address, const unsigned char *p)
 	}
 	piece          at = { p + prefix - size_bytes, size_bytes, false };
 	const uint64_t size = number(&at, size_bytes);
-	if (size > VN_HEADER_WINDOW / 4 || !(p = read_bytes(g->r, w, address, prefix + (size_t)size + 4)) || !guarded(p, prefix + (size_t)size) ||
+	if (size > VN_HEADER_WINDOW / 4 || !(p = read_bytes(g->r, w, address, prefix + (size_t)size + 4)) ||
+	    !guarded(p, prefix + (size_t)size) ||
 	    !read_messages(g, (piece) { p + prefix, (size_t)size, false }, flags & 4 ? 6 : 4))
 		return false;
-	for (int i = 0; i < g->n_chunks; i++) { /* more may be found on the way */
+	for (int i = 0; i < g->n_chunks; i++) { /* the loop may find more */
 		const uint64_t n = g->bytes[i];
-		if (n < 8 || n > VN_HEADER_WINDOW / 4 || !(p = read_bytes(g->r, w, g->chunk[i], (size_t)n)) || memcmp(p, "OCHK", 4) != 0 ||
-		    !guarded(p, (size_t)n - 4) || !read_messages(g, (piece) { p + 4, (size_t)n - 8, false }, flags & 4 ? 6 : 4))
+		if (n < 8 || n > VN_HEADER_WINDOW / 4 || !(p = read_bytes(g->r, w, g->chunk[i], (size_t)n)) ||
+		    memcmp(p, "OCHK", 4) != 0 || !guarded(p, (size_t)n - 4) ||
+		    !read_messages(g, (piece) { p + 4, (size_t)n - 8, false }, flags & 4 ? 6 : 4))
 			return false;
 	}
 	return true;
 }
 
-/* Without checksums; but it says how many messages there are. */
+/* Version 1 has no checksums, but states its number of messages. */
 static bool read_old(reading *g, uint64_t address)
 {
 	vn_header_window           *w = &g->r->header;
@@ -402,7 +412,8 @@ static bool read_chunks(reading *g, uint64_t address)
 	return p && memcmp(p, "OHDR\2", 5) == 0 ? read_new(g, address, p) : read_old(g, address);
 }
 
-bool vn_object_header_read(vn_header_reader *r, uint64_t address, const vn_said *list, int n, void *to, vn_object_header *h)
+bool vn_object_header_read(vn_header_reader *r, uint64_t address, const vn_said *list, int n, void *to,
+                           vn_object_header *h)
 {
 	const uint32_t needed = 1u << DATASPACE | 1u << DATATYPE | 1u << LAYOUT;
 	reading g = { .r = r, .list = list, .n = n, .to = to, .h = h };

@@ -63,6 +63,7 @@ typedef struct vn_object_header {
 
 /* Reads the header of the dataset at `address`, and the n attributes in list (n <= 32) into *to.
  * Returns false if HDF5 must read it; *to is then undefined. */
-bool vn_object_header_read(vn_header_reader *r, uint64_t address, const vn_said *list, int n, void *to, vn_object_header *h);
+bool vn_object_header_read(vn_header_reader *r, uint64_t address, const vn_said *list, int n, void *to,
+                           vn_object_header *h);
 
 #endif

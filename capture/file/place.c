@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The directory of path, by malloc. */
+/* The directory of path, allocated. */
 static char *parent(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -21,15 +21,58 @@ static char *parent(const char *path)
 	return strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
-/* Recordings begin like any HDF5 file; a text has no zero. */
+bool vn_same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+	return a && b && stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* How files of each kind begin, and what else their first bytes hold; tests/cli/force.sh replaces one of each.
+ * Recordings begin like any HDF5 file. */
+static const struct { vn_place_kind kind; const char *begin, *hold; } mark[] = {
+	{ VN_PLACE_RECORDING, "\x89HDF\r\n\x1a\n", "" },
+	{ VN_PLACE_REPORT, "{", "\"schema\": \"vernier-" },
+	{ VN_PLACE_REPORT, "<!doctype html>", "<meta name=\"generator\" content=\"vernier\">" },
+	{ VN_PLACE_REPORT, "<!doctype html>", "content=\"default-src 'none'; style-src '" }, /* by older versions */
+	{ VN_PLACE_REPORT, "<?xml ", "<testsuites name=\"vernier " },
+	{ VN_PLACE_REPORT, "### \u2705 vernier: ", "" },                      /* compare, Markdown */
+	{ VN_PLACE_REPORT, "### \u274c vernier: ", "" },
+	{ VN_PLACE_REPORT, "- reference `", "\n\n| checkpoint |" },            /* table, Markdown */
+	{ VN_PLACE_REPORT, "name,step,layer,point,op,shape,status,fails,", "" }, /* compare, CSV */
+	{ VN_PLACE_REPORT, "checkpoint,token,recording,", "" },               /* table, CSV */
+	{ VN_PLACE_REPORT, "reference  ", "\ncandidate  " },                  /* compare and table, text */
+	{ VN_PLACE_REPORT, "reference  ", "\nA          " },                  /* the same of several candidates */
+	{ VN_PLACE_REPORT, "verdict    ", "\nreference  " },                  /* the same by older versions */
+	{ VN_PLACE_REPORT, "first      ", "\nreference  " },                  /* compare, outside, text */
+	{ VN_PLACE_REPORT, "explained  ", "\nreference  " },
+	{ VN_PLACE_REPORT, "next       ", "\nreference  " },
+	{ VN_PLACE_REPORT, "model       ", "\ncandidate   " },                /* evaluate and isolate, text */
+	{ VN_PLACE_REPORT, "text        ", "\ncandidate   " },                /* evaluate of recordings, text */
+	{ VN_PLACE_LIMITS, "# Fitted by vernier calibrate ", "" },
+	{ VN_PLACE_NUMBERS, "\x93NUMPY", "" },
+	{ VN_PLACE_NUMBERS, "# dtype ", "\n# " },
+};
+
+static bool is_of_kind(const char *head, size_t n, vn_place_kind kind)
+{
+	for (size_t i = 0; i < sizeof mark / sizeof *mark; i++) {
+		const size_t begin = strlen(mark[i].begin);
+		if (mark[i].kind == kind && n >= begin && memcmp(head, mark[i].begin, begin) == 0
+		    && memmem(head, n, mark[i].hold, strlen(mark[i].hold)))
+			return true;
+	}
+	return n == 0;
+}
+
 static vn_status check_kind(const char *path, vn_place_kind kind, vn_error *err)
 {
-	static const char *const refusal[] = {
+	static const char *const refusal[VN_N_PLACES] = {
 		[VN_PLACE_RECORDING] = "not a recording; --force replaces only recordings",
-		[VN_PLACE_TEXT] = "not a text; --force replaces only texts",
-		[VN_PLACE_NUMBERS] = "a recording; --force does not replace it by the numbers of a tensor",
+		[VN_PLACE_REPORT] = "not a report of vernier; --force replaces only those",
+		[VN_PLACE_LIMITS] = "not a limits file of calibrate; --force replaces only those",
+		[VN_PLACE_NUMBERS] = "not the numbers of a tensor; --force replaces only those",
 	};
-	char      head[4096];
+	char      head[8192]; /* a path in the first line may have 4096 bytes */
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	ssize_t   n = -1;
 
@@ -39,12 +82,10 @@ static vn_status check_kind(const char *path, vn_place_kind kind, vn_error *err)
 	if (fd >= 0)
 		close(fd);
 	if (n < 0)
-		return vn_fail(err, VN_ERR_IO, "%s: cannot be read, to see what --force would replace: %s", path, strerror(why));
-	const bool recording = n >= 8 && memcmp(head, "\x89HDF\r\n\x1a\n", 8) == 0;
-	const bool fits = kind == VN_PLACE_RECORDING ? recording : kind == VN_PLACE_TEXT ? !memchr(head, 0, (size_t)n) : !recording;
-	if (n == 0 || fits)
-		return VN_OK;
-	return vn_fail(err, VN_ERR_IO, "%s: is %s; remove the file first, or give another name", path, refusal[kind]);
+		return vn_fail(err, VN_ERR_IO, "%s: cannot be read, to see what --force would replace: %s",
+		                               path, strerror(why));
+	return is_of_kind(head, (size_t)n, kind) ? VN_OK
+	       : vn_fail(err, VN_ERR_IO, "%s: is %s; remove the file first, or give another name", path, refusal[kind]);
 }
 
 vn_status vn_place_check(const char *path, vn_place_kind kind, bool force, vn_error *err)
@@ -58,7 +99,7 @@ vn_status vn_place_check(const char *path, vn_place_kind kind, bool force, vn_er
 		return vn_fail(err, VN_ERR_USAGE, "the name of the output file is empty");
 	if (strcmp(path, "-") == 0)
 		return vn_fail(err, VN_ERR_USAGE, "-o - is not supported; for a file of that name, give ./-");
-	/* Not through a link: renaming would replace the link, /dev/stdout for one. */
+	/* Does not follow a link: rename would replace the link, such as /dev/stdout. */
 	if (lstat(path, &st) == 0) {
 		if (S_ISLNK(st.st_mode))
 			return vn_fail(err, VN_ERR_IO, "%s: is a symbolic link; give the name of the file itself", path);
@@ -86,7 +127,7 @@ vn_status vn_place_check(const char *path, vn_place_kind kind, bool force, vn_er
 	return s;
 }
 
-/* The process that wrote for one that was killed a moment ago (store/scribe.h) may still be about to end. */
+/* The writer process of a program that was just killed (store/scribe.h) may still be ending. */
 static bool locked(int fd)
 {
 	enum { TRIES = 50, WAIT_US = 10000 };
@@ -99,8 +140,8 @@ static bool locked(int fd)
 	return true; /* or the file system has no locks */
 }
 
-/* Open and lock the partial file. Between the two calls its former owner may
- * have renamed it; then what we hold is not what the name means: once more. */
+/* Opens and locks the partial file. Its former owner may rename it between the two calls; then the descriptor
+ * no longer matches the name, and we try again. */
 static vn_status open_partial(vn_place *p, vn_error *err)
 {
 	struct stat ours, named;
@@ -120,7 +161,9 @@ static vn_status open_partial(vn_place *p, vn_error *err)
 		if (!told || !S_ISREG(ours.st_mode))
 			return vn_fail(err, VN_ERR_IO, "%s: is not a regular file", p->partial);
 		if (!locked(p->fd))
-			return vn_fail(err, VN_ERR_IO, "%s: another process is writing it", p->partial);
+			return vn_fail(err, VN_ERR_IO,
+			               "%s: another process is writing it; wait until it has ended, or give another name than %s",
+			               p->partial, p->path);
 		const int failed = stat(p->partial, &named) != 0 ? errno : 0;
 		if (failed && failed != ENOENT) {
 			if (made)
@@ -145,7 +188,7 @@ vn_status vn_place_open(vn_place *p, const char *path, vn_place_kind kind, bool 
 {
 	vn_status st;
 
-	*p = (vn_place){ .fd = -1, .force = force, .mark = vn_trouble_mark() };
+	*p = (vn_place){ .fd = -1, .kind = kind, .force = force, .mark = vn_trouble_mark() };
 	if ((st = vn_place_check(path, kind, force, err)))
 		return st;
 	p->path = strdup(path);
@@ -166,14 +209,17 @@ vn_status vn_place_settle(vn_place *p, vn_error *err)
 
 	if (whole)
 		return whole;
-	/* A full disk may show itself only here. */
+	/* Some errors, such as a full disk, are reported only here. */
 	if (fsync(p->fd) != 0)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", p->partial, strerror(errno));
 	int r = p->force ? -1 : renameat2(AT_FDCWD, p->partial, AT_FDCWD, p->path, RENAME_NOREPLACE);
 	if (r != 0 && !p->force && errno == EEXIST)
-		return vn_fail(err, VN_ERR_IO, "%s: another program created it during the recording; the recording is in %s", p->path,
-		               p->partial);
-	/* Not every file system knows RENAME_NOREPLACE. */
+		return vn_fail(err, VN_ERR_IO, "%s: another program has created it in the meantime, and it stays; %s%s",
+		               p->path,
+		               p->kind == VN_PLACE_RECORDING ? "this recording is complete, too: give it another name than "
+		                                             : "run this command again with --force, or with another name",
+		               p->kind == VN_PLACE_RECORDING ? p->partial : "");
+	/* Some file systems lack RENAME_NOREPLACE. */
 	if (r != 0 && (p->force || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP))
 		r = rename(p->partial, p->path);
 	if (r != 0)
@@ -183,7 +229,7 @@ vn_status vn_place_settle(vn_place *p, vn_error *err)
 	int   fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	free(dir);
 	if (fd >= 0) {
-		(void)!fsync(fd); /* the name; not every file system can */
+		(void)!fsync(fd); /* syncs the name; some file systems cannot */
 		close(fd);
 	}
 	return VN_OK;

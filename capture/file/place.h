@@ -10,16 +10,23 @@
 
 #include <stdbool.h>
 
+/* What is written. With force, only a file of the same kind, or an empty one, is replaced: -o MODEL.gguf or
+ * -o NOTES.md by mistake must not cost the model or the notes. A kind is recognised by the first bytes.
+ * Limits: those that calibrate fitted. Numbers: of one tensor (.npy, or the .txt and .csv of show --values). */
+typedef enum vn_place_kind { VN_PLACE_RECORDING, VN_PLACE_REPORT, VN_PLACE_LIMITS, VN_PLACE_NUMBERS,
+	VN_N_PLACES } vn_place_kind;
+
 typedef struct vn_place {
-	char *path, *partial;
-	int   fd; /* of partial: empty, read-write, locked */
-	bool  force;
-	unsigned mark; /* vn_trouble_mark at the time of opening */
+	char         *path, *partial;
+	int           fd; /* of partial: empty, read-write, locked */
+	vn_place_kind kind;
+	bool          force;
+	unsigned      mark; /* vn_trouble_mark at the time of opening */
 } vn_place;
 
-/* What is written. With force, only a file of the same kind, or an empty one, is replaced: -o MODEL.gguf by
- * mistake must not cost the model. Numbers (.npy, .csv) replace anything that is not a recording. */
-typedef enum vn_place_kind { VN_PLACE_RECORDING, VN_PLACE_TEXT, VN_PLACE_NUMBERS } vn_place_kind;
+/* Do both paths name one file? Either may be NULL: no. An output must not replace a file that the command
+ * reads. */
+bool vn_same_file(const char *a, const char *b);
 
 /* Checks path as vn_place_open would, without changing anything. */
 vn_status vn_place_check(const char *path, vn_place_kind kind, bool force, vn_error *err);

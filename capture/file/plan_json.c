@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More than any model has; keeps a hostile file from costing hours. */
+/* More than any model has, but few enough that a hostile file cannot cost hours. */
 enum { MOST_LINES = 1000000 };
 
 /* ---- writing ---------------------------------------------------------------- */
@@ -29,13 +29,13 @@ static json_t *weight_names(const vn_plan *p, const int *list, int n)
 	return a;
 }
 
-/* Whole numbers as such: "heads": 14, not 14.0. */
+/* Writes whole numbers without a fraction: "heads": 14, not 14.0. */
 static json_t *number(double x)
 {
 	return x == floor(x) && fabs(x) < 1e15 ? json_integer((json_int_t)x) : json_real(x);
 }
 
-/* A list of the plan, 1 + its number; 0: none. */
+/* A list of the plan by its number + 1; 0: none. */
 static json_t *numbers(const vn_plan *p, int list)
 {
 	json_t *a = json_array();
@@ -50,7 +50,8 @@ static json_t *node_line(const vn_plan *p, const vn_node *n)
 	const char *name;
 
 	for (int i = 0; (name = vn_const_name(n->op, i)); i++)
-		json_object_set_new(c, name, vn_const_is_list(n->op, i) ? numbers(p, (int)vn_const_get(n, i)) : number(vn_const_get(n, i)));
+		json_object_set_new(
+			c, name, vn_const_is_list(n->op, i) ? numbers(p, (int)vn_const_get(n, i)) : number(vn_const_get(n, i)));
 	return json_pack("{s:s, s:i, s:o, s:o, s:o, s:o}", "op", vn_op_name(n->op), "layer", n->layer,
 	                 "in", value_names(p, n->in, n->n_in), "out", value_names(p, n->out, n->n_out), "const", c,
 	                 "weights", weight_names(p, n->w, n->n_w));
@@ -124,7 +125,7 @@ void vn_plan_text_free(vn_plan_text *t)
 
 /* ---- reading ---------------------------------------------------------------- */
 
-/* Names and their numbers, for looking up. */
+/* Names and their numbers, sorted for lookup. */
 typedef struct named {
 	const char *name;
 	int         number;
@@ -142,7 +143,7 @@ static int look_up(const named *list, int n, const char *name)
 	return hit ? hit->number : -1;
 }
 
-/* Sorts; false when a name is there twice, with *twice set. */
+/* Sorts; returns false and sets *twice when a name is repeated. */
 static bool distinct(named *list, int n, const char **twice)
 {
 	if (n)
@@ -239,7 +240,7 @@ static const char *read_value(const json_t *j, vn_value *v, int layers)
 	return NULL;
 }
 
-/* The numbers behind a list of names; null is -1. */
+/* Looks up the numbers for a list of names; null becomes -1. */
 static const char *read_list(const json_t *a, const named *names, int n_names, int most, int *list, int *n)
 {
 	if (!json_is_array(a) || json_array_size(a) > (size_t)most)
@@ -254,10 +255,11 @@ static const char *read_list(const json_t *a, const named *names, int n_names, i
 	return NULL;
 }
 
-/* The list's number in the plan, as a constant says it; -1: it holds something else than numbers, or no memory. */
+/* Adds a list of numbers to the plan. Returns its number in the form of a constant; -1: it holds other things
+ * than numbers, or there is no memory. */
 static int read_numbers(vn_plan *p, const json_t *a)
 {
-	enum { MOST = 32768 }; /* pairs of the widest head */
+	enum { MOST = 32768 }; /* frequencies of the widest head */
 	const size_t n = json_array_size(a);
 	float       *x;
 	int          list = -1;
@@ -280,7 +282,7 @@ static int read_numbers(vn_plan *p, const json_t *a)
 static const char *read_constants(vn_plan *p, const json_t *constants, vn_node *n)
 {
 	const char *name;
-	/* files of before there were states say the number of an attention's cache */
+	/* files written before states existed store the number of an attention's cache */
 	size_t      have = n->op == VN_OP_ATTENTION && json_object_get(constants, "cache");
 
 	for (int i = 0; (name = vn_const_name(n->op, i)); i++) {
@@ -380,7 +382,7 @@ static vn_status read_nodes(reader *r, const vn_plan_text *t)
 	return VN_OK;
 }
 
-/* A plan that breaks a rule is a broken file here. */
+/* A plan that breaks a rule means a damaged file here. */
 static vn_status settle_plan(vn_plan *p, vn_error *err)
 {
 	vn_error  e;

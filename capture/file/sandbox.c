@@ -37,7 +37,8 @@ static void close_from_to(unsigned from, unsigned to)
 		close((int)fd);
 }
 
-/* All but pipe and file; 0, 1 and 2 lead nowhere, for what the C library has to say on the way down. */
+/* Closes all descriptors except pipe and file. 0, 1 and 2 go to /dev/null, because the C library may write to
+ * them when it aborts. */
 static void close_others(const vn_sandbox *s)
 {
 	const int low = s->file < s->pipe ? s->file : s->pipe, high = s->file < s->pipe ? s->pipe : s->file;
@@ -58,10 +59,10 @@ static void close_others(const vn_sandbox *s)
 	close_from_to(from, ~0u);
 }
 
-/* Fields 48 to 51 of /proc/self/stat are the places of the arguments and of the environment. */
+/* Fields 48 to 51 of /proc/self/stat are the addresses of the arguments and the environment. */
 static bool place_of_environment(uintptr_t *from, uintptr_t *to)
 {
-	enum { FIRST = 3, START = 50 }; /* the field behind the name, which may hold blanks and parentheses */
+	enum { FIRST = 3, START = 50 }; /* the field after the name, which may contain blanks and parentheses */
 	char    line[2048];
 	FILE   *f = fopen("/proc/self/stat", "re");
 	size_t  n = f ? fread(line, 1, sizeof line - 1, f) : 0;
@@ -81,11 +82,11 @@ static bool place_of_environment(uintptr_t *from, uintptr_t *to)
 	return start > 0 && start < end;
 }
 
-/* The variables, and the text of those that the program was started with. */
+/* Clears the environment variables and the original text of those set at the start. */
 static void clear_environment(void)
 {
 	uintptr_t from, to;
-	bool      ours = false; /* not a place in the memory of an emulator that runs us */
+	bool      ours = false; /* false for an address in an emulator that runs us */
 
 	if (place_of_environment(&from, &to))
 		for (char **e = environ; e && *e && !ours; e++)
@@ -108,10 +109,10 @@ static void limit(const vn_sandbox *s)
 	static const struct rlimit none = { 0, 0 };
 
 	setrlimit(RLIMIT_CORE, &none);
-	setrlimit(RLIMIT_NOFILE, &none); /* those that are open stay so */
+	setrlimit(RLIMIT_NOFILE, &none); /* open descriptors stay open */
 	setrlimit(RLIMIT_NPROC, &none);
 	if (!s->writes)
-		setrlimit(RLIMIT_FSIZE, &none); /* pipes and mapped files have no such limit */
+		setrlimit(RLIMIT_FSIZE, &none); /* does not apply to pipes and mappings */
 }
 
 /* ---- Landlock ------------------------------------------------------------------------------------ */
@@ -121,16 +122,17 @@ static void limit(const vn_sandbox *s)
 #define SYS_landlock_restrict_self 446
 #endif
 
-/* As in the kernel's documentation (userspace-api/landlock); older headers have less. */
+/* From the kernel's documentation (userspace-api/landlock); older headers lack some fields. */
 struct ruleset {
 	uint64_t files, network, scopes;
 };
 enum { RULESET_VERSION = 1, NET_ABI = 4, SCOPE_ABI = 6 };
 
-/* All rights that an ABI knows are handled and none is granted. A kernel takes the size that it knows. */
+/* Handles every right known to the ABI and grants none. The kernel accepts any size of the structure that it
+ * knows. */
 static bool enter_landlock(void)
 {
-	static const int rights[] = { 0, 13, 14, 15, 15, 16 }; /* of files, from ABI 0 on */
+	static const int rights[] = { 0, 13, 14, 15, 15, 16 }; /* file rights, from ABI 0 on */
 	const long       abi = syscall(SYS_landlock_create_ruleset, NULL, 0, RULESET_VERSION);
 
 	if (abi < 1)
@@ -156,10 +158,10 @@ static bool enter_landlock(void)
 #if defined(ARCHITECTURE) && !defined(VN_SANITIZED)
 
 #ifndef SECCOMP_RET_KILL_PROCESS
-#define SECCOMP_RET_KILL_PROCESS 0x80000000u /* before Linux 4.14 read as: kill the thread */
+#define SECCOMP_RET_KILL_PROCESS 0x80000000u /* before Linux 4.14 treated as: kill the thread */
 #endif
 
-/* A call that is allowed: always, or where `value` is argument `argument`, or has none of its bits. */
+/* An allowed call: always, or if `argument` equals `value`, or if it has none of the bits of `value`. */
 typedef struct rule {
 	unsigned call;
 	enum { ALWAYS, IS, HAS_NOT } when;
@@ -167,23 +169,48 @@ typedef struct rule {
 	unsigned value;
 } rule;
 
-/* What an exploit would try and no library does while it reads: these end the process at once, and the parent says so
- * (SIGSYS). Everything else that is not allowed fails with ENOSYS, as on a kernel without it: the C library asks for
- * this and that on its own account (memory sizes, random numbers, a file of /proc), differently in each version, and
- * goes on without. */
+/* Calls that an exploit would try and no library makes while reading. They end the process at once, and the
+ * parent reports SIGSYS. Any other forbidden call fails with ENOSYS, as on a kernel without it: the C library
+ * makes various calls on its own, which differ between versions (memory sizes, random numbers, a file in
+ * /proc), and continues without them. */
 static const unsigned never[] = {
-	SYS_execve, SYS_execveat, SYS_clone, SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev,
-	SYS_socket, SYS_socketpair, SYS_connect, SYS_bind, SYS_sendto, SYS_sendmsg, SYS_kill, SYS_tkill, SYS_rt_sigqueueinfo,
-	SYS_bpf, SYS_userfaultfd, SYS_perf_event_open, SYS_memfd_create, SYS_unshare, SYS_setns, SYS_mount, SYS_keyctl,
-	SYS_init_module, SYS_finit_module, SYS_kexec_load,
+	SYS_execve,
+	SYS_execveat,
+	SYS_clone,
+	SYS_ptrace,
+	SYS_process_vm_readv,
+	SYS_process_vm_writev,
+	SYS_socket,
+	SYS_socketpair,
+	SYS_connect,
+	SYS_bind,
+	SYS_sendto,
+	SYS_sendmsg,
+	SYS_kill,
+	SYS_tkill,
+	SYS_rt_sigqueueinfo,
+	SYS_bpf,
+	SYS_userfaultfd,
+	SYS_perf_event_open,
+	SYS_memfd_create,
+	SYS_unshare,
+	SYS_setns,
+	SYS_mount,
+	SYS_keyctl,
+	SYS_init_module,
+	SYS_finit_module,
+	SYS_kexec_load,
 #ifdef SYS_fork
-	SYS_fork, SYS_vfork,
+	SYS_fork,
+	SYS_vfork,
 #endif
 #ifdef SYS_clone3
 	SYS_clone3,
 #endif
 #ifdef SYS_io_uring_setup
-	SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register,
+	SYS_io_uring_setup,
+	SYS_io_uring_enter,
+	SYS_io_uring_register,
 #endif
 };
 
@@ -210,8 +237,9 @@ static void add_return(program *p, uint32_t what)
 	add(p, BPF_RET | BPF_K, what, 0, 0);
 }
 
-/* The number of the call is loaded, and stays so on the way past this rule. Both machines are little-endian: the
- * low half of an argument comes first, and these arguments are ints, of which the kernel reads no more. */
+/* The accumulator holds the call number, also after a rule that does not match. Both machines are
+ * little-endian, so the low half of an argument comes first. These arguments are ints, of which the kernel
+ * reads no more. */
 static void add_rule(program *p, const rule *r)
 {
 	const unsigned length = r->when == ALWAYS ? 1 : 4;
@@ -219,7 +247,8 @@ static void add_rule(program *p, const rule *r)
 	add(p, BPF_JMP | BPF_JEQ | BPF_K, r->call, 0, length);
 	if (r->when != ALWAYS) {
 		add_load(p, offsetof(struct seccomp_data, args) + 8 * (size_t)r->argument);
-		add(p, BPF_JMP | (r->when == IS ? BPF_JEQ : BPF_JSET) | BPF_K, r->value, r->when == IS ? 1 : 0, r->when == IS ? 0 : 1);
+		add(p, BPF_JMP | (r->when == IS ? BPF_JEQ : BPF_JSET) | BPF_K, r->value, r->when == IS ? 1 : 0,
+		    r->when == IS ? 0 : 1);
 		add_return(p, SECCOMP_RET_ERRNO | EPERM);
 	}
 	add_return(p, SECCOMP_RET_ALLOW);
@@ -252,7 +281,8 @@ static bool enter_seccomp(const vn_sandbox *s)
 		{ SYS_tgkill, IS, 0, self },
 		{ SYS_exit_group, ALWAYS, 0, 0 },
 	};
-	const rule writing[] = { { SYS_pwrite64, IS, 0, file }, { SYS_ftruncate, IS, 0, file }, { SYS_lseek, IS, 0, file } };
+	const rule writing[] = { { SYS_pwrite64, IS, 0, file }, { SYS_ftruncate, IS, 0, file },
+		{ SYS_lseek, IS, 0, file } };
 	const rule talking[] = { { SYS_sendmsg, IS, 0, pipe }, { SYS_recvfrom, IS, 0, pipe } };
 	program    p = { .n = 0 };
 
@@ -273,8 +303,8 @@ static bool enter_seccomp(const vn_sandbox *s)
 	}
 	add_return(&p, SECCOMP_RET_ERRNO | ENOSYS);
 	if (p.n == MOST)
-		abort(); /* the tables outgrew the room */
-	/* By the call itself: through prctl, valgrind would let it pass and be caught in it. */
+		abort(); /* the tables exceed the program's size */
+	/* Uses the system call: valgrind would pass prctl through and then be caught by the filter itself. */
 	const struct sock_fprog filter = { p.n, p.code };
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0;
 }
@@ -297,7 +327,7 @@ int vn_sandbox_close(const vn_sandbox *s)
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	if (!(missing & VN_SANDBOX_LANDLOCK) && !enter_landlock())
 		missing |= VN_SANDBOX_LANDLOCK;
-	limit(s); /* Landlock's ruleset is a descriptor */
+	limit(s); /* Landlock needs a descriptor for its ruleset */
 	if (!(missing & VN_SANDBOX_SECCOMP) && !enter_seccomp(s))
 		missing |= VN_SANDBOX_SECCOMP;
 	return missing;

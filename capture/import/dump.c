@@ -44,7 +44,7 @@ const char *vn_dump_fact_wrong(const vn_dump *d, const char *key, const char *va
 	return d->run.n >= VN_FACTS_MAX - 8 ? "is one too many" : NULL;
 }
 
-/* It comes back from a checkpoint file as it went in. */
+/* The name must survive a round trip through a checkpoint file. */
 const char *vn_dump_name_wrong(const char *name)
 {
 	if (!*name)
@@ -71,7 +71,8 @@ vn_array *vn_dump_add(vn_dump *d, const char *where, const char *name, const cha
 		return NULL;
 	}
 	if (axes && (strlen(axes) >= sizeof d->array->axes || !vn_dims_parse(axes, &dims, &why))) {
-		vn_fail(err, VN_ERR_FORMAT, "%s: %s: its dims are not a dims string: %s", where, shown, strlen(axes) >= sizeof d->array->axes ? "longer than 63 bytes" : why);
+		vn_fail(err, VN_ERR_FORMAT, "%s: %s: its dims are not a dims string: %s", where, shown,
+		        strlen(axes) >= sizeof d->array->axes ? "longer than 63 bytes" : why);
 		return NULL;
 	}
 	if (op && strlen(op) >= sizeof d->array->op) {
@@ -103,7 +104,8 @@ vn_array *vn_dump_add(vn_dump *d, const char *where, const char *name, const cha
 const char *vn_dump_step_of(const char *name, int *step)
 {
 	int64_t     n;
-	const char *end = strncmp(name, "step.", 5) == 0 && isdigit((unsigned char)name[5]) ? vn_text_digits(name + 5, &n) : NULL;
+	const char *end = strncmp(name, "step.", 5) == 0 && isdigit((unsigned char)name[5]) ? vn_text_digits(name + 5, &n)
+	                                                                                    : NULL;
 	*step = 0;
 	if (!end || *end != '/' || n > 99999)
 		return name;
@@ -122,7 +124,8 @@ vn_status vn_dump_step(vn_dump *d, int64_t tokens, vn_error *err)
 		d->room_steps = room;
 	}
 	const vn_step *before = d->n_steps ? &d->step[d->n_steps - 1] : NULL;
-	d->step[d->n_steps] = (vn_step) { .number = d->n_steps, .position = before ? before->position + before->tokens : 0, .tokens = tokens, .rows = tokens };
+	d->step[d->n_steps] = (vn_step) { .number = d->n_steps, .position = before ? before->position + before->tokens : 0,
+		.tokens = tokens, .rows = tokens };
 	d->n_steps++;
 	return VN_OK;
 }
@@ -134,7 +137,8 @@ vn_status vn_dump_ids(vn_dump *d, const int32_t *ids, const int32_t *positions, 
 		return vn_fail(err, VN_ERR_FORMAT, "%s: more than %d token ids", d->path, MOST_IDS);
 	if (d->n_ids + n > d->room_ids) {
 		const int64_t room = 2 * (d->n_ids + n);
-		int32_t *a = realloc(d->ids, (size_t)room * sizeof *a), *b = a ? realloc(d->positions, (size_t)room * sizeof *b) : NULL;
+		int32_t      *a = realloc(d->ids, (size_t)room * sizeof *a),
+				*b = a ? realloc(d->positions, (size_t)room * sizeof *b) : NULL;
 		d->ids = a ? a : d->ids;
 		if (!b)
 			return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %" PRId64 " token ids", d->path, room);

@@ -100,7 +100,8 @@ bool vn_dump_safetensors_lay(const vn_st_tensor *t, vn_laid *laid, vn_shape *sha
 
 /* Parses a file of decimal numbers: its format, its shape, and the numbers, *data, which the caller
  * frees. path: for messages. */
-vn_status vn_dump_text(const char *path, const char *text, size_t bytes, vn_laid *laid, vn_shape *shape, void **data, vn_error *err);
+vn_status vn_dump_text(const char *path, const char *text, size_t bytes, vn_laid *laid, vn_shape *shape, void **data,
+                       vn_error *err);
 
 /* Parses the manifest of a directory (specs/dump.md), without opening its files. Sets `file` of
  * each array, and laid.dtype from the manifest. */

@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One line, and what is wrong with it. */
+/* One line of the manifest, with its error. */
 typedef struct line {
 	vn_dump    *d;
 	const char *path;
 	int         number;
 	json_t     *json;
 	vn_error   *err;
-	bool        ended; /* a line said that it is complete */
+	bool        ended; /* a line declared the recording complete */
 } line;
 
 __attribute__((format(printf, 2, 3)))
@@ -30,7 +30,7 @@ static vn_status bad(const line *l, const char *format, ...)
 	return vn_fail(l->err, VN_ERR_FORMAT, "%s:%d: %s", l->path, l->number, text);
 }
 
-/* Keys of a line: the first says what it is about. */
+/* Allowed keys of a line, starting with the one that gives its kind. */
 static vn_status check_keys(const line *l, const char *const *known)
 {
 	const char *key;
@@ -56,7 +56,7 @@ static vn_status text_of(const line *l, const char *key, bool needed, const char
 
 /* ---- ids ------------------------------------------------------------------------------------ */
 
-/* (n) numbers from 0 on, by malloc. */
+/* A list of n numbers, each at least 0, allocated. */
 static vn_status numbers_of(const line *l, const char *key, int32_t **list, int64_t *n)
 {
 	const json_t *x = json_object_get(l->json, key);
@@ -172,8 +172,9 @@ static vn_status read_tensor(const line *l)
 	char        where[600];
 	vn_status   st = check_keys(l, keys);
 
-	if (st || (st = text_of(l, "tensor", true, &name)) || (st = text_of(l, "file", true, &file)) || (st = text_of(l, "dtype", true, &dtype)) ||
-	    (st = text_of(l, "dims", false, &dims)) || (st = text_of(l, "op", false, &op)) || (st = shape_of(l, &shape)))
+	if (st || (st = text_of(l, "tensor", true, &name)) || (st = text_of(l, "file", true, &file)) ||
+	    (st = text_of(l, "dtype", true, &dtype)) || (st = text_of(l, "dims", false, &dims)) ||
+	    (st = text_of(l, "op", false, &op)) || (st = shape_of(l, &shape)))
 		return st;
 	if (!vn_dtype_from_name(dtype, &type) || type >= VN_N_DTYPES)
 		return bad(l, "dtype '%.20s' is not one of f16, bf16, f32, f64, i32, f8_e4m3, f8_e5m2", dtype);
@@ -227,7 +228,7 @@ vn_status vn_manifest_parse(vn_dump *d, const char *path, const char *text, size
 		const char *stop = memchr(at, '\n', (size_t)(end - at));
 		json_error_t why;
 		l.number++;
-		/* What was being written when the program was cut off. */
+		/* The last line may be cut off, if the program was killed while writing it. */
 		if (!stop)
 			break;
 		if (!(l.json = vn_json_load(at, (size_t)(stop - at), JSON_REJECT_DUPLICATES, &why)))

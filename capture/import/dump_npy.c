@@ -16,7 +16,7 @@
 
 enum { MOST_PATH = 4096 };
 
-/* One file at a time is mapped: there may be more of them than a process may map. */
+/* Maps one file at a time, because there may be more files than a process may map. */
 typedef struct directory {
 	vn_map map;
 	void  *numbers; /* of a file of text */
@@ -24,7 +24,9 @@ typedef struct directory {
 
 static vn_status path_of(const vn_dump *d, const char *file, char *path, vn_error *err)
 {
-	return snprintf(path, MOST_PATH, "%s/%s", d->path, file) < MOST_PATH ? VN_OK : vn_fail(err, VN_ERR_IO, "%s: a path that is too long", d->path);
+	return snprintf(path, MOST_PATH, "%s/%s", d->path, file) < MOST_PATH
+	           ? VN_OK
+	           : vn_fail(err, VN_ERR_IO, "%s: a path that is too long", d->path);
 }
 
 static int ends(const char *name, const char *with)
@@ -33,7 +35,7 @@ static int ends(const char *name, const char *with)
 	return n > m && strcmp(name + n - m, with) == 0;
 }
 
-/* The file, and what its header says. */
+/* Opens a file and reads its header. */
 static vn_status open_file(vn_dump *d, const char *file, vn_npy *npy, vn_error *err)
 {
 	directory *s = d->state;
@@ -74,7 +76,7 @@ static void close_directory(vn_dump *d)
 
 /* ---- with a manifest ------------------------------------------------------------------------ */
 
-/* Does the file hold what its line says? */
+/* Checks that the file holds what its line says. */
 static vn_status look_at(vn_dump *d, vn_array *a, vn_error *err)
 {
 	vn_npy    npy;
@@ -83,16 +85,17 @@ static vn_status look_at(vn_dump *d, vn_array *a, vn_error *err)
 	if (st)
 		return st;
 	if (!vn_shape_equal(&npy.shape, &a->shape))
-		return vn_fail(err, VN_ERR_SHAPE, "%s/%s: has the shape %s, the manifest says %s of %s", d->path, a->file, vn_shape_text(&npy.shape, found),
-		               vn_shape_text(&a->shape, said), a->name);
+		return vn_fail(err, VN_ERR_SHAPE, "%s/%s: has the shape %s, the manifest says %s of %s", d->path, a->file,
+		               vn_shape_text(&npy.shape, found), vn_shape_text(&a->shape, said), a->name);
 	if (!vn_laid_is(&npy.laid, a->laid.dtype))
-		return vn_fail(err, VN_ERR_FORMAT, "%s/%s: is not %s, which the manifest says of %s", d->path, a->file, vn_dtype_name(a->laid.dtype), a->name);
+		return vn_fail(err, VN_ERR_FORMAT, "%s/%s: is not %s, which the manifest says of %s", d->path, a->file,
+		               vn_dtype_name(a->laid.dtype), a->name);
 	a->laid = npy.laid;
 	a->at = npy.at;
 	return VN_OK;
 }
 
-/* Of a recording that was cut off what is not whole is left out. */
+/* Drops incomplete tensors of a recording that was cut off. */
 static vn_status look_at_all(vn_dump *d, vn_error *err)
 {
 	int kept = 0;
@@ -106,7 +109,7 @@ static vn_status look_at_all(vn_dump *d, vn_error *err)
 		if (d->complete) {
 			if (err)
 				*err = why;
-			return st; /* nothing was left out before: kept is i */
+			return st; /* nothing dropped so far, so kept is i */
 		}
 		if (d->n_left++ == 0)
 			snprintf(d->left, sizeof d->left, "%s", why.text);
@@ -129,7 +132,7 @@ static vn_status open_manifest(vn_dump *d, const char *path, vn_error *err)
 
 /* ---- without --------------------------------------------------------------------------------- */
 
-/* prefix: "", "step.3/", "step.3/layer0/"; a folder that is no step is a word of the name: "layer0.q". */
+/* prefix: "", "step.3/", "step.3/layer0/". A folder that is no step becomes part of the name: "layer0.q". */
 static vn_status add_file(vn_dump *d, const char *prefix, const char *file, vn_error *err)
 {
 	char      whole[MOST_PATH], path[MOST_PATH], name[MOST_PATH];
@@ -157,39 +160,51 @@ static int shown(const struct dirent *e)
 	return *e->d_name != '.';
 }
 
-static bool is_folder(const vn_dump *d, const char *prefix, const char *name)
+/* What cannot be looked at might be a folder of tensors. A link to nowhere is none. */
+static vn_status look_for_folder(const vn_dump *d, const char *prefix, const char *name, bool *folder, vn_error *err)
 {
 	char        path[MOST_PATH];
 	struct stat s;
-	return snprintf(path, sizeof path, "%s/%s%s", d->path, prefix, name) < MOST_PATH && stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+
+	*folder = false;
+	if (snprintf(path, sizeof path, "%s/%s%s", d->path, prefix, name) >= MOST_PATH)
+		return vn_fail(err, VN_ERR_IO, "%s: a path that is too long", d->path);
+	if (stat(path, &s) == 0)
+		*folder = S_ISDIR(s.st_mode);
+	else if (errno != ENOENT)
+		return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
+	return VN_OK;
 }
 
-/* Is it a tensor? Of text only what begins like numbers: notes may lie beside a dump. */
+/* Whether something other than a folder is a tensor. A text file is one only if it begins like
+ * numbers, because notes may lie next to a dump. */
 static bool is_tensor(const vn_dump *d, const char *prefix, const char *name)
 {
 	char   path[MOST_PATH], text[16] = "";
 	vn_map map;
 
-	if (is_folder(d, prefix, name) || !(ends(name, ".npy") || ends(name, ".txt")))
+	if (!(ends(name, ".npy") || ends(name, ".txt")))
 		return false;
 	if (ends(name, ".npy"))
 		return true;
 	if (snprintf(path, sizeof path, "%s/%s%s", d->path, prefix, name) >= MOST_PATH || vn_map_open(path, &map, NULL))
-		return true; /* and what is wrong with it is said where it is read */
+		return true; /* errors are reported when it is read */
 	const size_t n = map.bytes < sizeof text - 1 ? map.bytes : sizeof text - 1;
 	if (n)
 		memcpy(text, map.data, n);
 	vn_map_close(&map);
 	const char *word = text + strspn(text, " \t\r\n");
-	return n && (strchr("#0123456789+-.", *word) || strncasecmp(word, "nan", 3) == 0 || strncasecmp(word, "inf", 3) == 0);
+	return n &&
+	       (strchr("#0123456789+-.", *word) || strncasecmp(word, "nan", 3) == 0 || strncasecmp(word, "inf", 3) == 0);
 }
 
-/* Files first, then folders: the steps are in their order. */
+/* Adds files first, then folders, so that steps come in order. */
 static vn_status add_folder(vn_dump *d, const char *prefix, int depth, vn_error *err)
 {
 	enum { DEEPEST = 8 };
 	struct dirent **list = NULL;
 	char      path[MOST_PATH], below[MOST_PATH];
+	bool      folder;
 	vn_status st = path_of(d, prefix, path, err);
 	if (!st && depth > DEEPEST)
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: folders more than %d deep", path, DEEPEST);
@@ -197,20 +212,22 @@ static vn_status add_folder(vn_dump *d, const char *prefix, int depth, vn_error 
 	if (n < 0)
 		st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
 	for (int i = 0; !st && i < n; i++)
-		if (is_tensor(d, prefix, list[i]->d_name))
+		if (!(st = look_for_folder(d, prefix, list[i]->d_name, &folder, err)) && !folder &&
+		    is_tensor(d, prefix, list[i]->d_name))
 			st = add_file(d, prefix, list[i]->d_name, err);
 	for (int i = 0; !st && i < n; i++) {
-		if (!is_folder(d, prefix, list[i]->d_name))
+		if ((st = look_for_folder(d, prefix, list[i]->d_name, &folder, err)) || !folder)
 			continue;
 		if (snprintf(below, sizeof below, "%s%s/", prefix, list[i]->d_name) >= MOST_PATH)
 			st = vn_fail(err, VN_ERR_IO, "%s: a path that is too long", d->path);
 		else
 			st = add_folder(d, below, depth + 1, err);
 	}
-	/* What somebody took for the dump may be the folder that it lies in. */
+	/* The given folder may be the parent of the actual dump. */
 	for (int i = 0; !st && i < n && depth == 0 && d->n == 0; i++)
 		if (ends(list[i]->d_name, "_FULL_TENSORS.json"))
-			st = vn_fail(err, VN_ERR_USAGE, "%s: a folder of transformers' debugging tree: import %s/%s", d->path, d->path, list[i]->d_name);
+			st = vn_fail(err, VN_ERR_USAGE, "%s: a folder of transformers' debugging tree: import %s/%s", d->path,
+			             d->path, list[i]->d_name);
 	for (int i = 0; i < n; i++)
 		free(list[i]);
 	free(list);
@@ -220,6 +237,7 @@ static vn_status add_folder(vn_dump *d, const char *prefix, int depth, vn_error 
 vn_status vn_dump_open_directory(vn_dump *d, vn_error *err)
 {
 	char      path[MOST_PATH];
+	bool      there;
 	vn_status st = path_of(d, "manifest.jsonl", path, err);
 	if (st)
 		return st;
@@ -228,5 +246,7 @@ vn_status vn_dump_open_directory(vn_dump *d, vn_error *err)
 	d->bytes = bytes_of;
 	d->close = close_directory;
 	d->kind = "directory";
-	return access(path, F_OK) == 0 ? open_manifest(d, path, err) : add_folder(d, "", 0, err);
+	if ((st = vn_file_there(path, &there, err)))
+		return st;
+	return there ? open_manifest(d, path, err) : add_folder(d, "", 0, err);
 }

@@ -19,12 +19,12 @@
 #include <unistd.h>
 #include <zip.h>
 
-/* deflate makes of a byte 1032 at most; more is no deflate. */
+/* deflate expands a byte to at most 1032; a larger ratio is invalid */
 enum { MOST_TIMES = 1100, HEAD = 1 << 16 };
-/* What is read ahead: everything of a small archive, else four times as many members as the last time. */
+/* Read-ahead: the whole of a small archive, otherwise four times as many members as last time. */
 enum { AHEAD_BYTES = 64 << 20, AHEAD_GROWS = 4, AHEAD_MOST = 1024 };
 
-enum { FAILED, MEMBER, DONE }; /* frames; what a MEMBER begins with: */
+enum { FAILED, MEMBER, DONE }; /* frame types; a MEMBER frame begins with: */
 typedef struct member {
 	uint64_t size, packed;
 	char     name[2 * VN_NAME_MAX];
@@ -62,7 +62,7 @@ typedef struct task {
 	uint64_t    at; /* of the file */
 } task;
 
-/* libzip's own way to read a file opens it; here there is one descriptor, and pread. */
+/* libzip's own reader opens the file by name; the sandbox has only a descriptor, so this one uses pread. */
 static zip_int64_t read_file(void *ctx, void *data, zip_uint64_t bytes, zip_source_cmd_t what)
 {
 	task   *t = ctx;
@@ -96,8 +96,9 @@ static zip_int64_t read_file(void *ctx, void *data, zip_uint64_t bytes, zip_sour
 	case ZIP_SOURCE_ERROR:
 		return zip_error_to_data(&t->error, data, bytes);
 	case ZIP_SOURCE_SUPPORTS:
-		return zip_source_make_command_bitmap(ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE, ZIP_SOURCE_STAT, ZIP_SOURCE_ERROR,
-		                                      ZIP_SOURCE_FREE, ZIP_SOURCE_SEEK, ZIP_SOURCE_TELL, ZIP_SOURCE_SUPPORTS, -1);
+		return zip_source_make_command_bitmap(ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE, ZIP_SOURCE_STAT,
+		                                      ZIP_SOURCE_ERROR, ZIP_SOURCE_FREE, ZIP_SOURCE_SEEK, ZIP_SOURCE_TELL,
+		                                      ZIP_SOURCE_SUPPORTS, -1);
 	default:
 		return 0;
 	}
@@ -119,7 +120,7 @@ static zip_t *open_zip(task *t, int pipe)
 	return z;
 }
 
-/* The first n bytes of a member, all of which there must be. */
+/* Reads the first n bytes of a member; fewer are an error. */
 static void read_member(const task *t, zip_t *z, size_t which, const char *name, void *to, size_t n)
 {
 	zip_file_t *f = zip_fopen_index(z, which, 0);
@@ -129,7 +130,7 @@ static void read_member(const task *t, zip_t *z, size_t which, const char *name,
 		vn_child_refuse(t->pipe, "%s: %.127s: %s", t->path, name, zip_strerror(z));
 	while (at < n && (got = zip_fread(f, (char *)to + at, n - at)) > 0)
 		at += (size_t)got;
-	/* The sum of the archive is checked at the end, which is looked for behind the last byte. */
+	/* libzip checks the CRC when a read reaches the end, so read past the last byte. */
 	char one;
 	if (at == n && n > 0 && got >= 0)
 		got = zip_fread(f, &one, 1);
@@ -145,7 +146,7 @@ static void stat_member(const task *t, zip_t *z, size_t which, zip_stat_t *x)
 		vn_child_refuse(t->pipe, "%s: a member: %s", t->path, zip_strerror(z));
 }
 
-/* Each member as a frame, with its first bytes. */
+/* Sends each member's first bytes as a frame. */
 static void list_members(void *ctx, int pipe)
 {
 	static struct {
@@ -172,14 +173,15 @@ static void list_members(void *ctx, int pipe)
 	vn_child_send(pipe, DONE, "", 0);
 }
 
-/* Members [from, to) into the room. */
+/* Reads members [from, to) into the shared memory. */
 static void read_members(void *ctx, int pipe)
 {
 	task      *t = ctx;
 	archive   *s = t->s;
 	zip_stat_t x;
 
-	vn_child_patience(60 + (int)(s->room.bytes / 20000000 < 100000 ? s->room.bytes / 20000000 : 100000)); /* zlib makes more a second */
+	vn_child_patience(60 + (int)(s->room.bytes / 20000000 < 100000 ? s->room.bytes / 20000000
+	                                                               : 100000)); /* zlib is faster than this rate */
 	zip_t         *z = open_zip(t, pipe);
 	unsigned char *to = s->room.data;
 	for (size_t i = s->from; i < s->to; i++) {
@@ -194,7 +196,7 @@ static void read_members(void *ctx, int pipe)
 
 /* ---- here ---------------------------------------------------------------------------------- */
 
-/* head (bytes): what the child sent of it. */
+/* head (bytes): what the child sent of the member. */
 static vn_status add_member(vn_dump *d, const member *m, const unsigned char *head, size_t bytes, vn_error *err)
 {
 	archive     *s = d->state;
@@ -202,7 +204,8 @@ static vn_status add_member(vn_dump *d, const member *m, const unsigned char *he
 	char         name[sizeof m->name], where[600];
 	int          step;
 	const size_t n = strnlen(m->name, sizeof m->name);
-	if (n < 5 || n == sizeof m->name || m->size / MOST_TIMES > (uint64_t)s->bytes || bytes != (m->size < HEAD ? m->size : HEAD))
+	if (n < 5 || n == sizeof m->name || m->size / MOST_TIMES > (uint64_t)s->bytes ||
+	    bytes != (m->size < HEAD ? m->size : HEAD))
 		return broken(d, "a member", "its contents are inconsistent", err);
 	snprintf(name, sizeof name, "%.*s", (int)(n - 4), m->name);
 	snprintf(where, sizeof where, "%.400s: %.150s", d->path, m->name);
@@ -238,7 +241,9 @@ static vn_status run_child(vn_dump *d, void (*work)(void *ctx, int pipe), vn_err
 	task      t = { .path = d->path, .s = s };
 	vn_child  child;
 	int       kind = FAILED;
-	vn_status st = vn_child_start(&child, &(vn_child_task){ .path = d->path, .what = "zip", .file = s->fd, .slow = true, .work = work, .ctx = &t }, err);
+	vn_status st = vn_child_start(
+		&child,
+		&(vn_child_task) { .path = d->path, .what = "zip", .file = s->fd, .slow = true, .work = work, .ctx = &t }, err);
 
 	while (!st && kind != DONE) {
 		void  *data = NULL;
@@ -258,7 +263,7 @@ static vn_status run_child(vn_dump *d, void (*work)(void *ctx, int pipe), vn_err
 	return st;
 }
 
-/* Members from `which` on into the room: how many, by how the last were asked for. */
+/* Chooses how many members to read from `which` on, depending on how the last ones were used. */
 static void choose(archive *s, size_t which, uint64_t *bytes)
 {
 	const size_t last = s->to - s->from;
@@ -286,7 +291,8 @@ static vn_status bytes_of(vn_dump *d, const vn_array *a, const unsigned char **d
 		vn_scratch_end(&s->room);
 		choose(s, a->which, &bytes);
 		if (!vn_scratch_make(&s->room, (size_t)bytes))
-			return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory for %llu bytes", d->path, a->name, (unsigned long long)bytes);
+			return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory for %llu bytes", d->path, a->name,
+			               (unsigned long long)bytes);
 		if ((st = run_child(d, read_members, err))) {
 			vn_scratch_end(&s->room);
 			return st;

@@ -12,24 +12,34 @@ static bool ends(const char *path, const char *with)
 	return n >= m && strcasecmp(path + n - m, with) == 0;
 }
 
-/* What is not read has a line of its own that says what to do instead. */
+/* Explains, for each unsupported format, what to do instead. */
 static vn_status refuse(const char *path, vn_error *err)
 {
 	if (ends(path, ".pt") || ends(path, ".pth") || ends(path, ".bin") || ends(path, ".ckpt") || ends(path, ".pkl"))
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: a pickle can run code and is not opened; convert it where it is trusted: python3 -c "
-		               "\"import torch, safetensors.torch as s; s.save_file({k: v.contiguous() for k, v in torch.load('%s', map_location='cpu').items()}, 'dump.safetensors')\"",
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: a pickle can run code and is not opened; convert it where it is "
+		               "trusted: python3 -c \"import torch, safetensors.torch as s; s.save_file({k: v.contiguous() "
+		               "for k, v in torch.load('%s', map_location='cpu').items()}, 'dump.safetensors')\"",
 		               path, path);
 	if (ends(path, ".npy"))
 		return vn_fail(err, VN_ERR_USAGE, "%s: one tensor; a directory of .npy files is imported", path);
 	if (ends(path, ".h5") || ends(path, ".hdf5"))
-		return vn_fail(err, VN_ERR_USAGE, "%s: HDF5 files are not imported: vernier compare reads a recording directly (--names translates its names); save the tensors of another program as .npz", path);
-	return vn_fail(err, VN_ERR_USAGE, "%s: expected a directory of .npy files, .npz, .safetensors, .gguf, or a tree of transformers' model_debugging_utils (.json)", path);
+		return vn_fail(
+			err, VN_ERR_USAGE,
+			"%s: HDF5 files are not imported: vernier compare reads a recording directly (--names translates its "
+			"names); save the tensors of another program as .npz",
+			path);
+	return vn_fail(
+		err, VN_ERR_USAGE,
+		"%s: expected a directory of .npy files, .npz, .safetensors, .gguf, or a tree of transformers' "
+		"model_debugging_utils (.json)",
+		path);
 }
 
 static vn_status open_kind(vn_dump *d, vn_error *err)
 {
 	static const struct { const char *ending; vn_status (*open)(vn_dump *d, vn_error *err); } kind[] = {
-		{ ".npz", vn_dump_open_npz }, { ".safetensors", vn_dump_open_safetensors }, { ".gguf", vn_dump_open_gguf }, { ".json", vn_dump_open_tree },
+		{ ".npz", vn_dump_open_npz }, { ".safetensors", vn_dump_open_safetensors }, { ".gguf", vn_dump_open_gguf },
+		  { ".json", vn_dump_open_tree },
 	};
 	struct stat s;
 	if (stat(d->path, &s) != 0)
@@ -42,7 +52,7 @@ static vn_status open_kind(vn_dump *d, vn_error *err)
 	return refuse(d->path, err);
 }
 
-/* Steps that only the names of arrays speak of. */
+/* Adds steps that appear only in the names of arrays. */
 static vn_status count_steps(vn_dump *d, vn_error *err)
 {
 	int last = -1;

@@ -20,7 +20,8 @@ static void close_foreign(void *context)
 
 vn_status vn_dump_model_word(vn_recording *r, const char *key, const char *value, vn_error *err)
 {
-	vn_attribute_word *more = realloc(r->model, (size_t)(r->n_model + 1) * sizeof *more), w = { strdup(key), strdup(value) };
+	vn_attribute_word *more = realloc(r->model, (size_t)(r->n_model + 1) * sizeof *more),
+		w = { strdup(key), strdup(value) };
 	r->model = more ? more : r->model;
 	if (!more || !w.key || !w.value) {
 		free(w.key);
@@ -31,10 +32,11 @@ vn_status vn_dump_model_word(vn_recording *r, const char *key, const char *value
 	return VN_OK;
 }
 
-/* Its name is NULL where there is no memory. */
+/* The name is NULL when there is no memory. */
 static vn_entry entry_of(const vn_array *a, int i)
 {
-	vn_entry e = { .step = a->step, .order = i, .layer = vn_name_layer(a->name), .dtype = a->laid.dtype, .shape = a->shape, .same_as = -1 };
+	vn_entry e = { .step = a->step, .order = i, .layer = vn_name_layer(a->name), .dtype = a->laid.dtype,
+		.shape = a->shape, .same_as = -1 };
 	e.point = e.basis = "";
 	e.axes = vn_intern(a->axes);
 	e.op = vn_intern(a->op);
@@ -48,13 +50,16 @@ static vn_status check_dims(const vn_dump *d, const vn_array *a, vn_error *err)
 	const char *why;
 	char        text[VN_SHAPE_TEXT];
 	if (*a->axes && vn_dims_parse(a->axes, &dims, &why) && dims.rank != a->shape.rank)
-		return vn_fail(err, VN_ERR_SHAPE, "%s: %s: its dims '%s' are %d axes, its shape %s has %d", d->path, a->name, a->axes, dims.rank,
-		               vn_shape_text(&a->shape, text), a->shape.rank);
+		return vn_fail(err, VN_ERR_SHAPE, "%s: %s: its dims '%s' are %d axes, its shape %s has %d", d->path, a->name,
+		               a->axes, dims.rank, vn_shape_text(&a->shape, text), a->shape.rank);
 	if (a->step >= d->n_steps)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: is in step %d, but the tokens of that step are not given", d->path, a->name, a->step);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: is in step %d, but the tokens of that step are not given", d->path,
+		               a->name, a->step);
 	if (a->laid.bits)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s: its numbers of %d bytes may or may not be %s: state the format in a manifest or with --bits", d->path, a->name,
-		               a->laid.width, a->laid.width == 2 ? "bfloat16" : "float8");
+		return vn_fail(
+			err, VN_ERR_UNSUPPORTED,
+			"%s: %s: its numbers of %d bytes may or may not be %s: state the format in a manifest or with --bits",
+			d->path, a->name, a->laid.width, a->laid.width == 2 ? "bfloat16" : "float8");
 	return VN_OK;
 }
 
@@ -84,7 +89,8 @@ vn_status vn_dump_recording(vn_dump *d, vn_recording **out, vn_error *err)
 			st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d names", d->path, d->n);
 			break;
 		}
-		r->source[r->n_entries++] = (vn_extent) { .offset = -1, .address = (uint64_t)i + 1, .foreign = i + 1, .parts = vn_laid_plain(&a->laid),
+		r->source[r->n_entries++] = (vn_entry_source) { .offset = -1, .address = (uint64_t)i + 1, .foreign = i + 1,
+			.parts = vn_laid_plain(&a->laid),
 			.bytes = vn_shape_count(&a->shape) * (int64_t)vn_dtype_size(a->laid.dtype) };
 	}
 	if (!st) {

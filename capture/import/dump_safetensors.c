@@ -9,8 +9,10 @@
 bool vn_dump_safetensors_lay(const vn_st_tensor *t, vn_laid *laid, vn_shape *shape)
 {
 	static const struct { const char *word; vn_dtype dtype; int width; bool wide_int; } known[] = {
-		{ "F32", VN_F32, 4, false }, { "F16", VN_F16, 2, false }, { "BF16", VN_BF16, 2, false }, { "F64", VN_F64, 8, false },
-		{ "I32", VN_I32, 4, false }, { "I64", VN_I32, 8, true }, { "F8_E4M3", VN_F8_E4M3, 1, false }, { "F8_E5M2", VN_F8_E5M2, 1, false },
+		{ "F32", VN_F32, 4, false }, { "F16", VN_F16, 2, false }, { "BF16", VN_BF16, 2, false },
+		  { "F64", VN_F64, 8, false },
+		{ "I32", VN_I32, 4, false }, { "I64", VN_I32, 8, true }, { "F8_E4M3", VN_F8_E4M3, 1, false },
+		  { "F8_E5M2", VN_F8_E5M2, 1, false },
 	};
 	if (t->rank > VN_MAX_RANK)
 		return false;
@@ -18,7 +20,8 @@ bool vn_dump_safetensors_lay(const vn_st_tensor *t, vn_laid *laid, vn_shape *sha
 	memcpy(shape->dim, t->dim, (size_t)t->rank * sizeof *t->dim);
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (strcmp(t->dtype, known[i].word) == 0) {
-			*laid = (vn_laid) { .dtype = known[i].dtype, .stored = known[i].dtype, .width = known[i].width, .wide_int = known[i].wide_int };
+			*laid = (vn_laid) { .dtype = known[i].dtype, .stored = known[i].dtype, .width = known[i].width,
+				.wide_int = known[i].wide_int };
 			return true;
 		}
 	return false;
@@ -61,8 +64,10 @@ vn_status vn_dump_open_safetensors(vn_dump *d, vn_error *err)
 		a->step = step;
 		a->which = i;
 		if (!vn_dump_safetensors_lay(t, &a->laid, &a->shape))
-			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s: is %s with %d axes; F32, F16, BF16, F64, I32, I64, F8_E4M3 and F8_E5M2 with up to %d are read",
-			               d->path, a->name, t->dtype, t->rank, VN_MAX_RANK);
+			return vn_fail(
+				err, VN_ERR_UNSUPPORTED,
+				"%s: %s: is %s with %d axes; F32, F16, BF16, F64, I32, I64, F8_E4M3 and F8_E5M2 with up to %d are read",
+				d->path, a->name, t->dtype, t->rank, VN_MAX_RANK);
 	}
 	return VN_OK;
 }

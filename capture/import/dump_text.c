@@ -16,13 +16,13 @@ typedef struct reader {
 	int         line;
 	vn_dtype    dtype;
 	vn_shape    shape;
-	bool        said;     /* a comment has said dtype and shape */
+	bool        said;     /* a comment gave dtype and shape */
 	int64_t     n, room;  /* numbers so far */
 	double     *x;
-	int64_t     rows, width; /* lines that have numbers; of each so many */
+	int64_t     rows, width; /* lines with numbers; numbers on each line */
 } reader;
 
-/* "# dtype f32 shape 17 14 64"; other comments say nothing. */
+/* Reads "# dtype f32 shape 17 14 64" and ignores other comments. */
 static vn_status read_comment(reader *t, const char *from, size_t n, vn_error *err)
 {
 	char text[400], *rest = NULL, *word;
@@ -33,12 +33,15 @@ static vn_status read_comment(reader *t, const char *from, size_t n, vn_error *e
 	if (!(word = strtok_r(text, "# \t\r", &rest)) || strcmp(word, "dtype") != 0)
 		return VN_OK;
 	if (!(word = strtok_r(NULL, " \t\r", &rest)) || !vn_dtype_from_name(word, &t->dtype) || t->dtype >= VN_N_DTYPES)
-		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: '%.20s' is no format of numbers (f32, f16, bf16, f64, i32)", t->path, t->line, word ? word : "");
+		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: '%.20s' is no format of numbers (f32, f16, bf16, f64, i32)", t->path,
+		               t->line, word ? word : "");
 	if (!(word = strtok_r(NULL, " \t\r", &rest)) || strcmp(word, "shape") != 0)
-		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: 'shape' and the lengths of the axes are expected behind the format", t->path, t->line);
+		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: 'shape' and the lengths of the axes are expected behind the format",
+		               t->path, t->line);
 	while ((word = strtok_r(NULL, " \t\r", &rest))) {
 		if (t->shape.rank == VN_MAX_RANK || !vn_text_whole(word, 0, INT_MAX, &t->shape.dim[t->shape.rank]))
-			return vn_fail(err, VN_ERR_FORMAT, "%s:%d: '%.20s' is no length of an axis, of which there are %d at most", t->path, t->line, word, VN_MAX_RANK);
+			return vn_fail(err, VN_ERR_FORMAT, "%s:%d: '%.20s' is no length of an axis, of which there are %d at most",
+			               t->path, t->line, word, VN_MAX_RANK);
 		t->shape.rank++;
 	}
 	t->said = true;
@@ -85,7 +88,7 @@ static vn_status read_line(reader *t, const char *end, vn_error *err)
 		const char *word = t->at;
 		if (strchr(between, *word)) {
 			t->at++;
-			if (*word) /* strchr finds the 0 behind the others, too */
+			if (*word) /* strchr also finds the terminating 0 */
 				continue;
 			return vn_fail(err, VN_ERR_FORMAT, "%s:%d: a byte of 0: this is no text", t->path, t->line);
 		}
@@ -102,7 +105,8 @@ static vn_status read_line(reader *t, const char *end, vn_error *err)
 	if (t->n == before)
 		return VN_OK;
 	if (!t->said && t->rows && t->n - before != t->width)
-		return vn_fail(err, VN_ERR_SHAPE, "%s:%d: %lld numbers, the lines before it have %lld", t->path, t->line, (long long)(t->n - before), (long long)t->width);
+		return vn_fail(err, VN_ERR_SHAPE, "%s:%d: %lld numbers, the lines before it have %lld", t->path, t->line,
+		               (long long)(t->n - before), (long long)t->width);
 	t->rows++;
 	t->width = t->n - before;
 	return VN_OK;
@@ -116,17 +120,21 @@ static vn_status shape_of(reader *t, vn_error *err)
 		t->shape = (vn_shape) { .rank = 2, .dim = { t->rows, t->width } };
 		return t->n ? VN_OK : vn_fail(err, VN_ERR_FORMAT, "%s: holds no number", t->path);
 	}
-	/* Lengths of 31 bits each: a product of them may be more than an int64 has. */
+	/* Each length has 31 bits, so their product may overflow an int64. */
 	int64_t left = t->n;
 	for (int i = 0; i < t->shape.rank; i++) {
 		if (t->shape.dim[i] == 0 || left % t->shape.dim[i])
-			return vn_fail(err, VN_ERR_SHAPE, "%s: holds %lld numbers, its shape is %s", t->path, (long long)t->n, vn_shape_text(&t->shape, text));
+			return vn_fail(err, VN_ERR_SHAPE, "%s: holds %lld numbers, its shape is %s", t->path, (long long)t->n,
+			               vn_shape_text(&t->shape, text));
 		left /= t->shape.dim[i];
 	}
-	return left == 1 ? VN_OK : vn_fail(err, VN_ERR_SHAPE, "%s: holds %lld numbers, its shape is %s", t->path, (long long)t->n, vn_shape_text(&t->shape, text));
+	return left == 1 ? VN_OK
+	                 : vn_fail(err, VN_ERR_SHAPE, "%s: holds %lld numbers, its shape is %s", t->path, (long long)t->n,
+	                           vn_shape_text(&t->shape, text));
 }
 
-vn_status vn_dump_text(const char *path, const char *text, size_t bytes, vn_laid *laid, vn_shape *shape, void **data, vn_error *err)
+vn_status vn_dump_text(const char *path, const char *text, size_t bytes, vn_laid *laid, vn_shape *shape, void **data,
+                       vn_error *err)
 {
 	reader    t = { .path = path, .at = text, .end = text + bytes, .dtype = VN_F32 };
 	vn_status st = VN_OK;
@@ -140,7 +148,8 @@ vn_status vn_dump_text(const char *path, const char *text, size_t bytes, vn_laid
 		t.at = end + 1;
 	}
 	if (!st && !(st = shape_of(&t, err))) {
-		/* In place: no format is wider than what they were read into, and a number is read before its place is written. */
+		/* Converts in place: no format is wider than the one read into, and each number is read before it is
+		 * overwritten. */
 		for (int64_t i = 0; i < t.n; i++) {
 			const double x = t.x[i];
 			vn_from_f64((char *)t.x + (size_t)i * vn_dtype_size(t.dtype), t.dtype, &x, 1);

@@ -16,7 +16,7 @@
 #include <string.h>
 
 typedef struct tree {
-	vn_safetensors *file; /* that of the array that was asked for last */
+	vn_safetensors *file; /* file of the array read last */
 	char           *folder;
 } tree;
 
@@ -44,7 +44,8 @@ static vn_status bytes_of(vn_dump *d, const vn_array *a, const unsigned char **d
 	vn_laid   laid;
 	vn_shape  shape;
 	vn_status st = open_file(d, a->file, &t, err);
-	if (!st && (!vn_dump_safetensors_lay(t, &laid, &shape) || laid.width != a->laid.width || !vn_shape_equal(&shape, &a->shape)))
+	if (!st && (!vn_dump_safetensors_lay(t, &laid, &shape) || laid.width != a->laid.width ||
+	            !vn_shape_equal(&shape, &a->shape)))
 		st = vn_fail(err, VN_ERR_IO, "%s: %s changed while it was being read", d->path, a->file);
 	*data = st ? NULL : t->data;
 	return st;
@@ -60,12 +61,13 @@ static void close_tree(vn_dump *d)
 
 /* ---- tensors --------------------------------------------------------------------------------- */
 
-/* The prompt, where it is the model's input: one row of ids. */
+/* Takes the prompt from an input of the model with one row of ids. */
 static vn_status take_prompt(vn_dump *d, const char *name, const vn_array *a, const unsigned char *data, vn_error *err)
 {
 	int32_t  *ids;
 	vn_status st;
-	if (strcmp(name, "in.input_ids") != 0 || d->n_ids || a->shape.rank != 2 || a->shape.dim[0] != 1 || a->shape.dim[1] == 0 || a->laid.dtype != VN_I32)
+	if (strcmp(name, "in.input_ids") != 0 || d->n_ids || a->shape.rank != 2 || a->shape.dim[0] != 1 ||
+	    a->shape.dim[1] == 0 || a->laid.dtype != VN_I32)
 		return VN_OK;
 	if (!(ids = malloc((size_t)a->shape.dim[1] * sizeof *ids)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);
@@ -87,7 +89,10 @@ static vn_status add_tensor(vn_dump *d, const char *name, const json_t *value, v
 	const vn_st_tensor *t = NULL;
 	vn_status   st;
 	if (!file)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s: holds printed numbers; model_addition_debugger_context(..., use_repr=False) writes all of them", d->path, name);
+		return vn_fail(
+			err, VN_ERR_UNSUPPORTED,
+			"%s: %s: holds printed numbers; model_addition_debugger_context(..., use_repr=False) writes all of them",
+			d->path, name);
 	file += strncmp(file, "./", 2) == 0 ? 2 : 0;
 	if (!*file || *file == '.' || strchr(file, '/') || strlen(file) > 255)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: '%.60s' is not a file in the same folder", d->path, name, file);
@@ -96,7 +101,7 @@ static vn_status add_tensor(vn_dump *d, const char *name, const json_t *value, v
 	vn_array *a = vn_dump_add(d, d->path, name, NULL, NULL, err);
 	if (!a)
 		return VN_ERR_FORMAT;
-	if (!vn_dump_safetensors_lay(t, &a->laid, &a->shape)) { /* masks of booleans and the like are nobody's checkpoint */
+	if (!vn_dump_safetensors_lay(t, &a->laid, &a->shape)) { /* boolean masks and the like are no checkpoints */
 		d->n--;
 		return VN_OK;
 	}
@@ -105,7 +110,7 @@ static vn_status add_tensor(vn_dump *d, const char *name, const json_t *value, v
 	return take_prompt(d, name, a, t->data, err);
 }
 
-/* name with a word behind it. */
+/* Joins a name and a word. */
 static vn_status join(const vn_dump *d, char *to, const char *name, const char *word, vn_error *err)
 {
 	if (snprintf(to, VN_NAME_MAX, "%s%s%s", name, *name && *word ? "." : "", word) < VN_NAME_MAX)
@@ -113,7 +118,7 @@ static vn_status join(const vn_dump *d, char *to, const char *name, const char *
 	return vn_fail(err, VN_ERR_FORMAT, "%s: the name of a module has more than %d bytes", d->path, VN_NAME_MAX - 1);
 }
 
-/* A tensor, or a list or dictionary that may hold some. */
+/* Adds a tensor, or the tensors inside a list or dictionary. */
 static vn_status add_value(vn_dump *d, const char *name, const json_t *x, vn_error *err)
 {
 	char        inner[VN_NAME_MAX], number[24];
@@ -124,7 +129,8 @@ static vn_status add_value(vn_dump *d, const char *name, const json_t *x, vn_err
 	if (json_is_object(x) && json_object_get(x, "shape") && json_object_get(x, "dtype")) {
 		if (json_object_get(x, "value"))
 			return add_tensor(d, name, json_object_get(x, "value"), err);
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: a summary without numbers: the file ..._FULL_TENSORS.json has them", d->path);
+		return vn_fail(err, VN_ERR_UNSUPPORTED,
+		               "%s: a summary without numbers: the file ..._FULL_TENSORS.json has them", d->path);
 	}
 	if (json_is_array(x))
 		json_array_foreach(x, i, value) {
@@ -139,7 +145,7 @@ static vn_status add_value(vn_dump *d, const char *name, const json_t *x, vn_err
 	return st;
 }
 
-/* {"args": [...], "kwargs": {...}}: the first argument is what goes in. */
+/* Reads {"args": [...], "kwargs": {...}}; the first argument is the input. */
 static vn_status add_inputs(vn_dump *d, const char *name, const json_t *inputs, vn_error *err)
 {
 	char      in[VN_NAME_MAX], inner[VN_NAME_MAX], number[24];
@@ -163,8 +169,9 @@ static vn_status add_module(vn_dump *d, const json_t *node, vn_error *err)
 	vn_status   st;
 	if (!path)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: not a tree of modules: no module_path", d->path);
-	const char *dot = strchr(path, '.'); /* behind the class of the model */
-	if ((st = join(d, name, "", dot ? dot + 1 : "", err)) || (st = add_inputs(d, name, json_object_get(node, "inputs"), err)))
+	const char *dot = strchr(path, '.'); /* after the model's class */
+	if ((st = join(d, name, "", dot ? dot + 1 : "", err)) ||
+	    (st = add_inputs(d, name, json_object_get(node, "inputs"), err)))
 		return st;
 	json_array_foreach(json_object_get(node, "children"), i, child)
 		if ((st = add_module(d, child, err)))

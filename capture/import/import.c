@@ -17,12 +17,13 @@
 
 /* ---- tokens -------------------------------------------------------------------------------- */
 
-/* Ids on the command line: step 0 has all but one for each later step. */
+/* Ids on the command line: step 0 has all of them except one for each later step. */
 static vn_status take_ids(const vn_import_options *o, vn_dump *d, vn_error *err)
 {
 	int32_t  *ids = NULL, *positions = NULL;
 	int64_t   n = 0, m = 0;
-	vn_status st = o->ids ? vn_read_ids("--ids", o->ids, &ids, &n, err) : vn_ids_from("--ids-from", o->ids_from, VN_IDS_ALL, &ids, &n, err);
+	vn_status st = o->ids ? vn_read_ids("--ids", o->ids, &ids, &n, err)
+	                      : vn_ids_from("--ids-from", o->ids_from, VN_IDS_ALL, &ids, &n, err);
 
 	if (!st && o->positions)
 		st = vn_read_ids("--positions", o->positions, &positions, &m, err);
@@ -37,7 +38,8 @@ static vn_status take_ids(const vn_import_options *o, vn_dump *d, vn_error *err)
 	if (!st && !d->n_ids && !(st = vn_dump_ids(d, ids, positions, n, err)))
 		for (int k = 0; k < d->n_steps; k++) {
 			const int64_t tokens = k ? 1 : n - (d->n_steps - 1);
-			d->step[k] = (vn_step) { .number = k, .position = k ? n - d->n_steps + k : 0, .tokens = tokens, .rows = tokens };
+			d->step[k] = (vn_step) { .number = k, .position = k ? n - d->n_steps + k : 0, .tokens = tokens,
+				.rows = tokens };
 		}
 	free(ids);
 	free(positions);
@@ -59,7 +61,7 @@ static vn_status settle_ids(const vn_import_options *o, vn_dump *d, vn_error *er
 
 /* ---- what it says of itself ------------------------------------------------------------------- */
 
-/* The widest format among its numbers: what was computed in less may have been written in more. */
+/* The widest format among the tensors: what was computed in a narrower one may be stored in a wider one. */
 static const char *widest(const vn_dump *d)
 {
 	static const vn_dtype order[] = { VN_F64, VN_F32, VN_BF16, VN_F16, VN_F8_E4M3, VN_F8_E5M2 };
@@ -111,7 +113,7 @@ static vn_status settle_model(vn_import *i, vn_dump *d, vn_error *err)
 	return VN_OK;
 }
 
-/* Rules of a map may be for a family alone. */
+/* Describes the model before the maps are read, because map rules may apply to one family only. */
 static vn_status say_model(vn_import *i, const char *config, vn_error *err)
 {
 	const char *family = i->model ? vn_model_family(i->model) : NULL;
@@ -144,7 +146,7 @@ static void keep_trouble(vn_import *i, const char *words)
 {
 	const int last = i->n_troubles - 1;
 	if (last >= 0 && last < VN_IMPORT_TROUBLES && strcmp(i->trouble[last], words) == 0)
-		return; /* each part of one tensor has the same */
+		return; /* the same for each part of a tensor */
 	if (i->n_troubles < VN_IMPORT_TROUBLES)
 		snprintf(i->trouble[i->n_troubles], sizeof *i->trouble, "%s", words);
 	i->n_troubles++;
@@ -155,7 +157,7 @@ static void trouble(void *context, const char *words)
 	keep_trouble(((const speaker *)context)->import, words);
 }
 
-/* A list shall be a whole one: what stops an import stands behind it. */
+/* With --dry-run, an error that stops an import still allows the full list. */
 static vn_status unless_dry(vn_import *i, vn_status st, const vn_error *err)
 {
 	if (st != VN_ERR_MISMATCH && st != VN_ERR_FORMAT)
@@ -173,12 +175,15 @@ static vn_status apply(vn_import *i, const vn_name_map *m, bool asked, speaker *
 	vn_map_use use = { .like = &like, .say = pass_on, .trouble = i->o->dry ? trouble : NULL, .context = s };
 	const vn_status st = vn_name_map_apply(m, &i->r, &use, err);
 	if (!st && asked && use.mapped + use.ignored == 0)
-		return unless_dry(i, vn_fail(err, VN_ERR_MISMATCH, "%s: no rule of %s matches any of its %d names (first: %s)", vn_recording_path(i->r), m->path,
-		                             vn_recording_count(i->r), vn_recording_count(i->r) ? vn_recording_entry(i->r, 0)->name : "none"), err);
+		return unless_dry(i,
+		                  vn_fail(err, VN_ERR_MISMATCH, "%s: no rule of %s matches any of its %d names (first: %s)",
+		                          vn_recording_path(i->r), m->path, vn_recording_count(i->r),
+		                          vn_recording_count(i->r) ? vn_recording_entry(i->r, 0)->name : "none"),
+		                  err);
 	return st;
 }
 
-/* Our own names, for the axes that a manifest says of them: a batch of one dropped, heads in a row told apart, axes in our order. */
+/* Renames axes that a manifest describes to ours: drops a batch of one, splits rows into heads, and reorders axes. */
 static vn_status own_names(vn_name_map **m, vn_error *err)
 {
 	const size_t room = VN_N_POINTS * 160 + 64;
@@ -202,7 +207,9 @@ static vn_status map_names(vn_import *i, speaker *s, vn_error *err)
 	vn_status    st = VN_OK;
 	for (int k = 0; !st && k <= i->o->n_names + 1; k++) {
 		const bool asked = k < i->o->n_names;
-		st = asked ? vn_name_map_open(i->o->names[k], &m, err) : k == i->o->n_names ? vn_name_map_open("fused", &m, err) : own_names(&m, err);
+		st = asked                ? vn_name_map_open(i->o->names[k], &m, err)
+		     : k == i->o->n_names ? vn_name_map_open("fused", &m, err)
+		                          : own_names(&m, err);
 		if (!st)
 			st = apply(i, m, asked, s, err);
 		vn_name_map_destroy(m);
@@ -222,7 +229,7 @@ static int words_of(const char *axes)
 	return n;
 }
 
-/* A tensor that nobody named the axes of has its checkpoint's, if it has as many. */
+/* Gives a tensor without axis names those of its checkpoint, if the rank matches. */
 static vn_status name_axes(vn_import *i, vn_error *err)
 {
 	for (int k = 0; k < i->r->n_entries; k++) {
@@ -234,14 +241,15 @@ static vn_status name_axes(vn_import *i, vn_error *err)
 	return VN_OK;
 }
 
-/* Engines that are asked for the logits of some tokens, or of none, may go on with their rows alone in the last layer: llama.cpp does. */
+/* Engines asked for the logits of some tokens, or none, may compute only those rows in the last layer, as
+ * llama.cpp does. */
 typedef struct fewer {
 	const vn_recording *r;
 	int     last;    /* layer */
-	int64_t prompts; /* final_norm and logits may have a row of each */
+	int64_t prompts; /* final_norm and logits may have one row for each */
 } fewer;
 
-/* How many tokens' rows it has, where these are fewer than the step's; else -1. */
+/* The number of tokens whose rows it has, if fewer than the step's; else -1. */
 static int64_t fewer_rows(const fewer *f, const vn_entry *e)
 {
 	const vn_step *s = vn_recording_step(f->r, e->step);
@@ -255,12 +263,13 @@ static bool has_rows(const fewer *f, int step, const char *name, int64_t n)
 	return k >= 0 && fewer_rows(f, vn_recording_entry(f->r, k)) == n;
 }
 
-/* Something in the last layer and something behind it have n rows: it is no slip in one of them. */
+/* Whether tensors in and after the last layer also have n rows, which rules out an error in one of them. */
 static bool goes_on_with(const fewer *f, int step, int64_t n)
 {
 	char name[VN_NAME_MAX];
 	bool found = false;
-	if (!has_rows(f, step, vn_point_get(VN_POINT_FINAL_NORM)->name, n) && !has_rows(f, step, vn_point_get(VN_POINT_LOGITS)->name, n))
+	if (!has_rows(f, step, vn_point_get(VN_POINT_FINAL_NORM)->name, n) &&
+	    !has_rows(f, step, vn_point_get(VN_POINT_LOGITS)->name, n))
 		return false;
 	for (int p = 0; p < VN_N_POINTS && !found; p++) {
 		snprintf(name, sizeof name, "layer%d.%s", f->last, vn_point_get((vn_point)p)->name);
@@ -305,7 +314,7 @@ static vn_status leave_out_alone(vn_import *i, vn_error *err)
 		return VN_OK;
 	if ((st = vn_derive(vn_recording_path(i->r), &i->r, 1, &made, err)))
 		return st;
-	i->r = made; /* f.r is made's from here on */
+	i->r = made; /* owned by made from here on */
 	for (int k = 0; !st && k < vn_recording_count(f.r); k++)
 		if (!is_alone(&f, vn_recording_entry(f.r, k)))
 			st = vn_derive_keep(made, vn_recording_entry(f.r, k), 0, k, err);
@@ -323,15 +332,17 @@ static void look_at_shape(vn_import *i, const vn_entry *e)
 	const bool own_axes = !*e->axes || strcmp(e->axes, p->axes) == 0;
 	if (value >= 0 && s && s->rows >= 0) {
 		vn_shape shape = vn_value_shape(&i->plan->value[value], s->rows, s->position + s->tokens);
-		if (own_axes && (vn_shape_equal(&shape, &e->shape) || (vn_entry_last(e) && e->shape.rank == shape.rank && e->shape.dim[0] == 1)))
+		if (own_axes && (vn_shape_equal(&shape, &e->shape) ||
+		                 (vn_entry_last(e) && e->shape.rank == shape.rank && e->shape.dim[0] == 1)))
 			return;
 		vn_shape_text(&shape, like);
 	} else if (e->shape.rank == words_of(p->axes) && own_axes) {
 		return;
 	}
 	if (i->n_misshapen++ == 0)
-		snprintf(i->misshapen, sizeof i->misshapen, "%s is %s%s%s%s, as a checkpoint '%s'%s%s", e->name, vn_shape_text(&e->shape, is),
-		         *e->axes ? " '" : "", e->axes, *e->axes ? "'" : "", p->axes, *like ? " " : "", like);
+		snprintf(i->misshapen, sizeof i->misshapen, "%s is %s%s%s%s, as a checkpoint '%s'%s%s", e->name,
+		         vn_shape_text(&e->shape, is), *e->axes ? " '" : "", e->axes, *e->axes ? "'" : "", p->axes,
+		         *like ? " " : "", like);
 }
 
 static vn_status check(vn_import *i, vn_error *err)
@@ -358,13 +369,17 @@ static vn_status check(vn_import *i, vn_error *err)
 		return VN_OK;
 	snprintf(text, sizeof text, "%s", first);
 	vn_import_nearest(i->plan, first, near, sizeof near);
-	return vn_fail(err, VN_ERR_NOTFOUND, "%s: %d of %d names are not checkpoint names (first: %s; nearest: %s): --names MAP maps them, --unmapped keep|drop keeps or drops them, --dry-run lists them",
-	               vn_recording_path(i->r), i->unmapped, vn_recording_count(i->r), text, near);
+	return vn_fail(
+		err, VN_ERR_NOTFOUND,
+		"%s: %d of %d names are not checkpoint names (first: %s; nearest: %s): --names MAP maps them, --unmapped "
+		"keep|drop keeps or drops them, --dry-run lists them",
+		vn_recording_path(i->r), i->unmapped, vn_recording_count(i->r), text, near);
 }
 
 /* ---- all of it ---------------------------------------------------------------------------------------- */
 
-vn_status vn_import_open(const vn_import_options *o, void (*say)(void *context, const char *words), void *context, vn_import *i, vn_error *err)
+vn_status vn_import_open(const vn_import_options *o, void (*say)(void *context, const char *words), void *context,
+                         vn_import *i, vn_error *err)
 {
 	speaker   s = { say, context, i };
 	vn_dump  *d = NULL;
@@ -379,8 +394,11 @@ vn_status vn_import_open(const vn_import_options *o, void (*say)(void *context, 
 	snprintf(i->left, sizeof i->left, "%s", d->left);
 	snprintf(i->kind, sizeof i->kind, "%s", d->kind);
 	if (!d->complete && !o->partial && !o->dry)
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: incomplete: the program that wrote it was interrupted, or never called close; --partial imports its %d whole tensors",
-		             d->path, d->n);
+		st = vn_fail(
+			err, VN_ERR_FORMAT,
+			"%s: incomplete: the program that wrote it was interrupted, or never called close; --partial imports its "
+			"%d whole tensors",
+			d->path, d->n);
 	if (st || (st = settle_bits(o, d, err)) || (st = settle_ids(o, d, err)) || (st = settle_model(i, d, err))) {
 		vn_dump_close(d);
 		return st;

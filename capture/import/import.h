@@ -57,7 +57,8 @@ typedef struct vn_import {
 
 /* Opens the dump and converts it. say receives messages about decisions. Call vn_import_close
  * afterwards, also after a failure. */
-vn_status vn_import_open(const vn_import_options *o, void (*say)(void *context, const char *words), void *context, vn_import *i, vn_error *err);
+vn_status vn_import_open(const vn_import_options *o, void (*say)(void *context, const char *words), void *context,
+                         vn_import *i, vn_error *err);
 void      vn_import_close(vn_import *i);
 
 /* Is it a checkpoint name, and (if plan is not NULL) one in this plan? */

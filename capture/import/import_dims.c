@@ -17,7 +17,7 @@ static bool in_list(const char *word, const char *const *list)
 	return *list != NULL;
 }
 
-/* One of some checkpoint's axes, of those that a recording may have besides, or a length. */
+/* Whether a word is an axis of some checkpoint, one of the extra axes a recording may have, or a length. */
 static bool known_word(const char *word)
 {
 	static const char *const besides[] = { "batch", "block", "slot", NULL };
@@ -27,7 +27,7 @@ static bool known_word(const char *word)
 	return known;
 }
 
-/* The words of a checkpoint's axes, in any order and grouped as may be. */
+/* Whether these are the words of a checkpoint's axes, in any order and grouping. */
 static bool own_words(const vn_dims *d, const char *axes)
 {
 	size_t n;
@@ -37,8 +37,8 @@ static bool own_words(const vn_dims *d, const char *axes)
 	return n == 0;
 }
 
-/* The first axis that is longer than the model's, or no rank's part of it; -1: none. What engines pad, and what is as long as
- * the run is, is not looked at. */
+/* The first axis longer than the model's that is not one rank's part of it either; -1: none. Skips padded axes
+ * and axes as long as the run. */
 static int axis_off(const vn_entry *e, const char *axes, const vn_value *v, vn_shape *own)
 {
 	static const char *const any_length[] = { "token", "key", "row", "vocab", NULL };
@@ -76,11 +76,16 @@ vn_status vn_import_check_dims(const vn_import *i, int entry, vn_error *err)
 		return VN_OK;
 	for (int k = 0; k < is.n; k++)
 		if (!known_word(is.atom[k].word) && vn_dims_find(&said, is.atom[k].word) >= 0)
-			return vn_fail(err, VN_ERR_FORMAT, "%s/manifest.jsonl:%d: %s: its dims '%s' have an unknown axis, '%s'; %s has '%s'", d->path, line, from->name,
-			               from->axes, is.atom[k].word, e->name, p->axes);
-	if (value < 0 || strcmp(e->axes, p->axes) != 0 || !own_words(&said, p->axes) || (axis = axis_off(e, p->axes, &i->plan->value[value], &own)) < 0)
+			return vn_fail(err, VN_ERR_FORMAT,
+			               "%s/manifest.jsonl:%d: %s: its dims '%s' have an unknown axis, '%s'; %s has '%s'", d->path,
+			               line, from->name, from->axes, is.atom[k].word, e->name, p->axes);
+	if (value < 0 || strcmp(e->axes, p->axes) != 0 || !own_words(&said, p->axes) ||
+	    (axis = axis_off(e, p->axes, &i->plan->value[value], &own)) < 0)
 		return VN_OK;
 	word = vn_axes_word(p->axes, axis, &n);
-	return vn_fail(err, VN_ERR_FORMAT, "%s/manifest.jsonl:%d: %s: its dims '%s' say of its shape %s that %.*s is %" PRId64 ", the model's is %" PRId64 "; %s has '%s'", d->path, line,
-	               from->name, from->axes, vn_shape_text(&from->shape, shape), (int)n, word, e->shape.dim[axis], own.dim[axis], e->name, p->axes);
+	return vn_fail(err, VN_ERR_FORMAT,
+	               "%s/manifest.jsonl:%d: %s: its dims '%s' say of its shape %s that %.*s is %" PRId64
+	               ", the model's is %" PRId64 "; %s has '%s'",
+	               d->path, line, from->name, from->axes, vn_shape_text(&from->shape, shape), (int)n, word,
+	               e->shape.dim[axis], own.dim[axis], e->name, p->axes);
 }

@@ -19,7 +19,7 @@ bool vn_import_knows(const vn_plan *plan, const char *name)
 	return plan ? vn_plan_find(plan, name) >= 0 : vn_label_point(name) != NULL;
 }
 
-/* The first number in it, for the layer; -1: none. */
+/* The first number in a name, taken as its layer; -1: none. */
 static int number_in(const char *name)
 {
 	int64_t n;
@@ -27,7 +27,7 @@ static int number_in(const char *name)
 	return *p && vn_text_digits(p, &n) && n <= 99999 ? (int)n : -1;
 }
 
-/* The last word of it, without numbers: of "model.layers.3.mlp.up_proj.in" and "up_proj-3" "up_proj". */
+/* The last word of a name without numbers: "up_proj" for "model.layers.3.mlp.up_proj.in" and "up_proj-3". */
 static void last_word(const char *name, char *to, size_t room)
 {
 	size_t end = strlen(name), at;
@@ -53,7 +53,8 @@ void vn_import_nearest(const vn_plan *plan, const char *name, char *to, size_t r
 			snprintf(tried, sizeof tried, "layer%d.%s", layer < 0 ? 0 : layer, x->name);
 		if (plan && vn_plan_find(plan, tried) < 0)
 			continue;
-		const int whole = vn_nearest_distance(name, tried), part = vn_nearest_distance(word, x->name), d = 2 * (whole < part ? whole : part) + (x->outside && layer >= 0);
+		const int whole = vn_nearest_distance(name, tried), part = vn_nearest_distance(word, x->name),
+				  d = 2 * (whole < part ? whole : part) + (x->outside && layer >= 0);
 		if (best < 0 || d < best) {
 			best = d;
 			snprintf(to, room, "%s", tried);
@@ -63,7 +64,7 @@ void vn_import_nearest(const vn_plan *plan, const char *name, char *to, size_t r
 		snprintf(to, room, "none");
 }
 
-/* Names come back in every step; they are listed once. */
+/* Names repeat in every step; each is listed once. */
 static bool listed(const vn_recording *r, const vn_entry *e)
 {
 	return e->step > 0 && vn_recording_find(r, e->step - 1, e->name) >= 0;

@@ -10,11 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PIECE = 1 << 20 }; /* bytes read and written at a time */
+enum { PIECE = 1 << 20 }; /* bytes copied at a time */
 
 static vn_tensor_label label_of(const vn_entry *e)
 {
-	/* The order in which a stranger wrote tensors need not be that in which they were made: names say it. */
+	/* The order of tensors in an imported file may differ from that of computation, so it is derived from their
+	 * names. */
 	vn_tensor_label l = vn_label_of_name(e->name);
 	snprintf(l.op, sizeof l.op, "%s", e->op);
 	snprintf(l.axes, sizeof l.axes, "%s", e->axes);
@@ -80,8 +81,9 @@ vn_status vn_import_write(vn_import *i, const char *path, bool force, int64_t *t
 	vn_store      *s = NULL;
 	vn_status      st = piece ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
 
-	if (!st && !(st = vn_store_create_whole(path, force, &s, err)) && !(st = vn_store_run(s, vn_recording_run(i->r), ids, positions, n, err)) &&
-	    !(st = put_model(i, s, err)) && !(st = put_steps(i, s, piece, err))) {
+	if (!st && !(st = vn_store_create_whole(path, force, &s, err)) &&
+	    !(st = vn_store_run(s, vn_recording_run(i->r), ids, positions, n, err)) && !(st = put_model(i, s, err)) &&
+	    !(st = put_steps(i, s, piece, err))) {
 		*tensors = vn_store_tensors(s, bytes);
 		if (!i->complete)
 			vn_store_cut(s);

@@ -11,7 +11,7 @@
 
 typedef struct reader {
 	const char *at, *end;
-	const char *why; /* NULL: nothing is wrong */
+	const char *why; /* NULL: no error */
 } reader;
 
 static void blanks(reader *r)
@@ -35,7 +35,7 @@ static void need(reader *r, char c, const char *why)
 		r->why = why;
 }
 
-/* A string in quotes of either kind, without escapes. */
+/* A string in single or double quotes, without escapes. */
 static bool quoted(reader *r, char *to, size_t room)
 {
 	blanks(r);
@@ -102,7 +102,7 @@ static const char *lay(const char *descr, vn_laid *l)
 		{ "f2", VN_F16, 2, false, false }, { "f4", VN_F32, 4, false, false }, { "f8", VN_F64, 8, false, false },
 		{ "i4", VN_I32, 4, false, false }, { "i8", VN_I32, 8, true, false },
 		{ "u2", VN_BF16, 2, false, true }, { "u1", VN_F8_E4M3, 1, false, true },
-		{ "V2", VN_BF16, 2, false, true }, { "V1", VN_F8_E4M3, 1, false, true }, /* as numpy writes those of ml_dtypes */
+		{ "V2", VN_BF16, 2, false, true }, { "V1", VN_F8_E4M3, 1, false, true }, /* ml_dtypes */
 	};
 	const char order = *descr;
 	if (order == 'O' || (order && descr[1] == 'O'))
@@ -111,11 +111,13 @@ static const char *lay(const char *descr, vn_laid *l)
 		return "its dtype is not of one number";
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (strcmp(descr + 1, known[i].name) == 0) {
-			*l = (vn_laid) { .dtype = known[i].dtype, .stored = known[i].dtype, .width = known[i].width, .wide_int = known[i].wide_int, .bits = known[i].bits };
+			*l = (vn_laid) { .dtype = known[i].dtype, .stored = known[i].dtype, .width = known[i].width,
+				.wide_int = known[i].wide_int, .bits = known[i].bits };
 			l->swapped = l->width > 1 && ((order == '>' && little_endian()) || (order == '<' && !little_endian()));
 			return NULL;
 		}
-	return "its dtype is not one of float16, float32, float64, int32, int64, and the bits of bfloat16 or float8 as uint16 or uint8";
+	return "its dtype is not one of float16, float32, float64, int32, int64, and the bits of bfloat16 or float8 as "
+	       "uint16 or uint8";
 }
 
 static void read_header(reader *r, vn_npy *npy)
@@ -129,7 +131,10 @@ static void read_header(reader *r, vn_npy *npy)
 			r->why = "its header is not a dictionary of descr, fortran_order and shape";
 			return;
 		}
-		const int which = strcmp(key, "descr") == 0 ? DESCR : strcmp(key, "fortran_order") == 0 ? FORTRAN : strcmp(key, "shape") == 0 ? SHAPE : 0;
+		const int which = strcmp(key, "descr") == 0           ? DESCR
+		                  : strcmp(key, "fortran_order") == 0 ? FORTRAN
+		                  : strcmp(key, "shape") == 0         ? SHAPE
+		                                                      : 0;
 		if (!which || (seen & which))
 			r->why = "its header is not a dictionary of descr, fortran_order and shape, each once";
 		need(r, ':', "its header is not a dictionary");
@@ -170,7 +175,8 @@ vn_status vn_npy_parse(const char *path, const void *data, size_t bytes, size_t 
 	const size_t length = d[6] == 1 ? (size_t)d[8] | (size_t)d[9] << 8
 	                                : (size_t)d[8] | (size_t)d[9] << 8 | (size_t)d[10] << 16 | (size_t)d[11] << 24;
 	if (length > MOST_HEADER)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: its header has %zu bytes; up to %d are read", path, length, MOST_HEADER);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: its header has %zu bytes; up to %d are read",
+		                                   path, length, MOST_HEADER);
 	if (length > bytes - start)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: ends in its header", path);
 	reader r = { .at = (const char *)d + start, .end = (const char *)d + start + length };
@@ -180,19 +186,21 @@ vn_status vn_npy_parse(const char *path, const void *data, size_t bytes, size_t 
 	npy->at = start + length;
 	char text[VN_SHAPE_TEXT];
 	if (!vn_laid_bytes(&npy->laid, &npy->shape, &npy->bytes))
-		return vn_fail(err, VN_ERR_FORMAT, "%s: its shape %s is too large for any file", path, vn_shape_text(&npy->shape, text));
-	if (npy->bytes > total - npy->at)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: cut off: its shape %s takes %zu bytes, %zu are there", path, vn_shape_text(&npy->shape, text),
-		               npy->bytes, total - npy->at);
-	if (npy->bytes < total - npy->at)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %zu bytes behind the numbers of its shape %s", path, total - npy->at - npy->bytes,
+		return vn_fail(err, VN_ERR_FORMAT, "%s: its shape %s is too large for any file", path,
 		               vn_shape_text(&npy->shape, text));
+	if (npy->bytes > total - npy->at)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: cut off: its shape %s takes %zu bytes, %zu are there", path,
+		               vn_shape_text(&npy->shape, text), npy->bytes, total - npy->at);
+	if (npy->bytes < total - npy->at)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %zu bytes behind the numbers of its shape %s", path,
+		               total - npy->at - npy->bytes, vn_shape_text(&npy->shape, text));
 	return VN_OK;
 }
 
 bool vn_laid_is(vn_laid *l, vn_dtype dtype)
 {
-	if (l->bits && (int)vn_dtype_size(dtype) == l->width && (dtype == VN_BF16 || dtype == VN_F8_E4M3 || dtype == VN_F8_E5M2)) {
+	if (l->bits && (int)vn_dtype_size(dtype) == l->width &&
+	    (dtype == VN_BF16 || dtype == VN_F8_E4M3 || dtype == VN_F8_E5M2)) {
 		l->dtype = l->stored = dtype;
 		l->bits = false;
 	}
@@ -208,7 +216,7 @@ bool vn_laid_bytes(const vn_laid *l, const vn_shape *shape, size_t *bytes)
 {
 	int64_t n = 1, most = 1;
 	for (int i = 0; i < shape->rank; i++) {
-		/* Axes of none do not excuse the others: a product in any order must be a number. */
+		/* A length of 0 must not hide an overflow of the others: the product in any order must fit. */
 		const int64_t d = shape->dim[i] ? shape->dim[i] : 1;
 		if (shape->dim[i] < 0 || most > INT64_MAX / 64 / d)
 			return false;
@@ -245,7 +253,8 @@ static bool put_number(const vn_laid *l, const unsigned char *from, unsigned cha
 	return true;
 }
 
-vn_status vn_laid_read(const char *path, const char *name, const vn_laid *l, const vn_shape *shape, const void *from, void *to, vn_error *err)
+vn_status vn_laid_read(const char *path, const char *name, const vn_laid *l, const vn_shape *shape, const void *from,
+                       void *to, vn_error *err)
 {
 	const int64_t n = vn_shape_count(shape);
 	const size_t  out = vn_dtype_size(l->dtype);
@@ -267,7 +276,8 @@ vn_status vn_laid_read(const char *path, const char *name, const vn_laid *l, con
 		next *= shape->dim[axis];
 	}
 	for (int64_t i = 0; i < n; i++) {
-		if (!put_number(l, (const unsigned char *)from + (size_t)at * (size_t)l->width, (unsigned char *)to + (size_t)i * out))
+		if (!put_number(l, (const unsigned char *)from + (size_t)at * (size_t)l->width,
+		                (unsigned char *)to + (size_t)i * out))
 			return vn_fail(err, VN_ERR_FORMAT, "%s: %s: number %" PRId64 " does not fit into an int32", path, name, i);
 		for (int a = shape->rank - 1; a >= 0; a--) {
 			at += step[a];

@@ -41,6 +41,7 @@ bool      vn_laid_plain(const vn_laid *l); /* no conversion is needed */
 bool      vn_laid_bytes(const vn_laid *l, const vn_shape *shape, size_t *bytes);
 /* Converts a tensor from its stored layout to row-major order and this machine's byte order. path,
  * name: for messages. Fails if an integer does not fit an i32. */
-vn_status vn_laid_read(const char *path, const char *name, const vn_laid *l, const vn_shape *shape, const void *from, void *to, vn_error *err);
+vn_status vn_laid_read(const char *path, const char *name, const vn_laid *l, const vn_shape *shape, const void *from,
+                       void *to, vn_error *err);
 
 #endif

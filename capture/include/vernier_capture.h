@@ -73,8 +73,9 @@ int vernier_capture_put(vernier_capture *c, const char *name, const char *dims, 
 /* Same as vernier_capture_put, for data with strides: element (i, j...) is at data + i * stride[0]
  * + j * stride[1]... Strides are in bytes and may be negative or 0. op: the engine's name for the
  * operation that made the tensor ("ROPE"), or NULL. */
-int vernier_capture_put_strided(vernier_capture *c, const char *name, const char *dims, const char *dtype, const void *data,
-                                int rank, const int64_t *shape, const int64_t *stride, const char *op);
+int vernier_capture_put_strided(vernier_capture *c, const char *name, const char *dims, const char *dtype,
+                                const void *data, int rank, const int64_t *shape, const int64_t *stride,
+                                const char *op);
 
 /* Completes the file, flushes it to disk and renames it to PATH. Afterwards only
  * vernier_capture_error and vernier_capture_free may be called. */

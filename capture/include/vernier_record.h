@@ -81,8 +81,8 @@ int vernier_record_put(vernier_record *r, const char *name, const char *dims, co
 /* Same as vernier_record_put, for data with strides: element (i, j...) is at data + i * stride[0] +
  * j * stride[1]... Strides are in bytes and may be negative or 0. op: the engine's name for the
  * operation that made the tensor ("ROPE"), or NULL. */
-int vernier_record_put_strided(vernier_record *r, const char *name, const char *dims, const char *dtype, const void *data,
-                               int rank, const int64_t *shape, const int64_t *stride, const char *op);
+int vernier_record_put_strided(vernier_record *r, const char *name, const char *dims, const char *dtype,
+                               const void *data, int rank, const int64_t *shape, const int64_t *stride, const char *op);
 
 /* Marks the recording complete in the manifest and closes it. Returns -1 if anything has failed
  * since open. */
@@ -187,12 +187,17 @@ static void vernier_record_number_(vernier_record_text_ *t, int64_t x)
  * UTF-8 (JSON must be). */
 static int vernier_record_character_(const unsigned char *c)
 {
-	const int n = *c < 0x80 ? 1 : (*c & 0xe0) == 0xc0 && *c > 0xc1 ? 2 : (*c & 0xf0) == 0xe0 ? 3 : (*c & 0xf8) == 0xf0 && *c < 0xf5 ? 4 : 0;
+	const int n = *c < 0x80                          ? 1
+	              : (*c & 0xe0) == 0xc0 && *c > 0xc1 ? 2
+	              : (*c & 0xf0) == 0xe0              ? 3
+	              : (*c & 0xf8) == 0xf0 && *c < 0xf5 ? 4
+	                                                 : 0;
 	int i;
 	for (i = 1; i < n; i++)
 		if ((c[i] & 0xc0) != 0x80)
 			return 0;
-	if ((*c == 0xe0 && c[1] < 0xa0) || (*c == 0xed && c[1] > 0x9f) || (*c == 0xf0 && c[1] < 0x90) || (*c == 0xf4 && c[1] > 0x8f))
+	if ((*c == 0xe0 && c[1] < 0xa0) || (*c == 0xed && c[1] > 0x9f) || (*c == 0xf0 && c[1] < 0x90) ||
+	    (*c == 0xf4 && c[1] > 0x8f))
 		return 0;
 	return n;
 }
@@ -279,7 +284,11 @@ static size_t vernier_record_header_(char *to, size_t room, char kind, size_t wi
 	size_t n, bytes;
 	int    i, at;
 	memcpy(&little, &one, 1);
-	at = snprintf(text, sizeof text, "{'descr': '%c%c%d', 'fortran_order': False, 'shape': (", width == 1 ? '|' : little ? '<' : '>', kind, (int)width);
+	at = snprintf(text, sizeof text, "{'descr': '%c%c%d', 'fortran_order': False, 'shape': (",
+	              width == 1 ? '|'
+	              : little   ? '<'
+	                         : '>',
+	              kind, (int)width);
 	for (i = 0; i < rank; i++)
 		at += snprintf(text + at, sizeof text - (size_t)at, "%lld, ", (long long)shape[i]);
 	at += snprintf(text + at, sizeof text - (size_t)at, "), }");
@@ -298,7 +307,8 @@ static size_t vernier_record_header_(char *to, size_t room, char kind, size_t wi
 
 /* Writes the elements in row-major order. Contiguous runs are written directly, short ones through
  * a buffer. Returns 0 if a write failed. */
-static int vernier_record_numbers_out_(FILE *f, const char *data, size_t width, int rank, const int64_t *shape, const int64_t *stride)
+static int vernier_record_numbers_out_(FILE *f, const char *data, size_t width, int rank, const int64_t *shape,
+                                       const int64_t *stride)
 {
 	char    buffer[16384];
 	size_t  used = 0, run = width; /* run: bytes that are contiguous */
@@ -346,13 +356,16 @@ static void vernier_record_file_(const vernier_record *r, const char *name, char
 	int at = snprintf(to, room, "%06ld.", r->tensors), i;
 	for (i = 0; name[i] && i < 80; i++) {
 		const char c = name[i];
-		to[at++] = (char)((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '.' ? c : '_');
+		to[at++] = (char)((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
+		                          c == '.'
+		                      ? c
+		                      : '_');
 	}
 	snprintf(to + at, room - (size_t)at, ".npy");
 }
 
-static int vernier_record_write_(vernier_record *r, const char *file, char kind, size_t width, const void *data, int rank,
-                                 const int64_t *shape, const int64_t *stride)
+static int vernier_record_write_(vernier_record *r, const char *file, char kind, size_t width, const void *data,
+                                 int rank, const int64_t *shape, const int64_t *stride)
 {
 	char  path[1200], part[1200], header[320];
 	const size_t n = vernier_record_header_(header, sizeof header, kind, width, rank, shape);
@@ -364,7 +377,8 @@ static int vernier_record_write_(vernier_record *r, const char *file, char kind,
 	if (!n || !(f = fopen(part, "wb")))
 		return vernier_record_fail_(r, "%s: cannot be written: %s", part, strerror(errno));
 	setvbuf(f, NULL, _IONBF, 0); /* data goes straight to the file, without a copy */
-	good = fwrite(header, 1, n, f) == n && vernier_record_numbers_out_(f, (const char *)data, width, rank, shape, stride);
+	good = fwrite(header, 1, n, f) == n &&
+	       vernier_record_numbers_out_(f, (const char *)data, width, rank, shape, stride);
 	good = fclose(f) == 0 && good;
 	if (!good || rename(part, path) != 0)
 		return vernier_record_fail_(r, "%s: cannot be written: %s", path, strerror(errno));
@@ -381,7 +395,8 @@ int vernier_record_open(vernier_record *r, const char *dir, const char *engine, 
 	memset(r, 0, sizeof *r);
 	r->step = -1;
 	if (!dir || !*dir || strlen(dir) >= sizeof r->dir)
-		return vernier_record_fail_(r, "the name of the directory is empty or longer than %d bytes", (int)sizeof r->dir - 1);
+		return vernier_record_fail_(r, "the name of the directory is empty or longer than %d bytes",
+		                            (int)sizeof r->dir - 1);
 	strcpy(r->dir, dir);
 #ifdef _WIN32
 	if (_mkdir(dir) != 0 && errno != EEXIST)
@@ -411,7 +426,9 @@ int vernier_record_say(vernier_record *r, const char *key, const char *value)
 	if (vernier_record_ready_(r))
 		return -1;
 	if (!key || !*key || strlen(key) > 31 || !value)
-		return vernier_record_fail_(r, key && value ? "'%.40s' is not a key of up to 31 bytes" : "'%.40s' has no key, or no value (NULL)", key ? key : "");
+		return vernier_record_fail_(
+			r, key && value ? "'%.40s' is not a key of up to 31 bytes" : "'%.40s' has no key, or no value (NULL)",
+			key ? key : "");
 	n = strlen(value);
 	if (n > 255) /* do not cut inside a character */
 		for (n = 255; n > 0 && ((unsigned char)value[n] & 0xc0) == 0x80; n--)
@@ -462,8 +479,8 @@ int vernier_record_step(vernier_record *r, const int32_t *ids, size_t n)
 	return vernier_record_step_at(r, ids, NULL, n);
 }
 
-int vernier_record_put_strided(vernier_record *r, const char *name, const char *dims, const char *dtype, const void *data,
-                               int rank, const int64_t *shape, const int64_t *stride, const char *op)
+int vernier_record_put_strided(vernier_record *r, const char *name, const char *dims, const char *dtype,
+                               const void *data, int rank, const int64_t *shape, const int64_t *stride, const char *op)
 {
 	char    file[128];
 	size_t  width;
@@ -478,10 +495,12 @@ int vernier_record_put_strided(vernier_record *r, const char *name, const char *
 	if (r->step < 0)
 		return vernier_record_fail_(r, "%.100s: no step was begun before this tensor", name);
 	if (!width)
-		return vernier_record_fail_(r, "%.100s: dtype '%.20s' is not one of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2", name, dtype ? dtype : "");
+		return vernier_record_fail_(r, "%.100s: dtype '%.20s' is not one of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2",
+		                            name, dtype ? dtype : "");
 	if (rank < 0 || rank > VERNIER_RECORD_MAX_RANK || (rank && (!shape || !stride)))
-		return vernier_record_fail_(r, rank && !shape ? "%.100s: rank %d, and no shape (NULL)" : "%.100s: rank %d; expected 0 to %d", name, rank,
-		                            VERNIER_RECORD_MAX_RANK);
+		return vernier_record_fail_(
+			r, rank && !shape ? "%.100s: rank %d, and no shape (NULL)" : "%.100s: rank %d; expected 0 to %d", name,
+			rank, VERNIER_RECORD_MAX_RANK);
 	for (i = 0; i < rank; i++) {
 		if (shape[i] < 0 || (shape[i] > 0 && count > INT64_MAX / 16 / shape[i]))
 			return vernier_record_fail_(r, "%.100s: axis %d is %lld long", name, i, (long long)shape[i]);

@@ -32,7 +32,7 @@ int main(int argc, char **argv)
 			batch.pos[i] = i;
 			batch.n_seq_id[i] = 1;
 			batch.seq_id[i][0] = 0;
-			batch.logits[i] = 1; /* else the last layer keeps the last row alone */
+			batch.logits[i] = 1; /* otherwise the last layer computes only the last row */
 		}
 		batch.n_tokens = n;
 		vernier_callback_batch(rec, batch);

@@ -7,7 +7,7 @@
 #define VERNIER_RECORD_IMPLEMENTATION
 #include "vernier_record.h"
 
-/* How often a name was seen in this call: the second node of one name has ".2" behind it, the third ".3". */
+/* How often a name occurred in this call. The second node of a name gets the suffix ".2", the third ".3". */
 typedef struct seen {
 	char name[GGML_MAX_NAME];
 	int  times;
@@ -15,15 +15,15 @@ typedef struct seen {
 
 struct vernier_callback {
 	vernier_record record;
-	seen          *table;  /* (room, a power of two) open addressing; "" is free */
+	seen          *table;  /* (room, a power of two) open addressing; "" means free */
 	size_t         room, used;
-	char          *numbers; /* of a node, from wherever they are */
+	char          *numbers; /* numbers of a node, copied from wherever they are */
 	size_t         bytes;
-	int            tokens, nodes; /* of this call; seen of it */
-	char           lookup[GGML_MAX_NAME]; /* of this call: its first node, which looks up the tokens; "": it is another */
-	int            finds;   /* the precision is what the graph does */
-	int            rounds, cache, flash; /* it has products of weights that round, a cache that is not float32, flash attention */
-	char           other[GGML_MAX_NAME]; /* the cache's type, where it is neither float32 nor float16 */
+	int            tokens, nodes; /* of this call: its tokens, nodes seen so far */
+	char           lookup[GGML_MAX_NAME]; /* first node of this call: a lookup, or "" */
+	int            finds;   /* whether to derive the precision from the graph */
+	int            rounds, cache, flash; /* the graph has rounding products, a cache not in f32, flash attention */
+	char           other[GGML_MAX_NAME]; /* the cache's type if it is neither float32 nor float16 */
 };
 
 static seen *find(seen *table, size_t room, const char *name)
@@ -37,7 +37,7 @@ static seen *find(seen *table, size_t room, const char *name)
 	return &table[h & (room - 1)];
 }
 
-/* Which of its name this node is, from 1 on; 0: no memory. */
+/* The count of this node among those of its name, from 1; 0: no memory. */
 static int times_seen(vernier_callback *c, const char *name)
 {
 	seen  *s;
@@ -64,7 +64,11 @@ static int times_seen(vernier_callback *c, const char *name)
 
 static const char *dtype_of(enum ggml_type type)
 {
-	return type == GGML_TYPE_F32 ? "f32" : type == GGML_TYPE_F16 ? "f16" : type == GGML_TYPE_BF16 ? "bf16" : type == GGML_TYPE_I32 ? "i32" : NULL;
+	return type == GGML_TYPE_F32    ? "f32"
+	       : type == GGML_TYPE_F16  ? "f16"
+	       : type == GGML_TYPE_BF16 ? "bf16"
+	       : type == GGML_TYPE_I32  ? "i32"
+	                                : NULL;
 }
 
 static int is_flash(const struct ggml_tensor *t)
@@ -72,7 +76,8 @@ static int is_flash(const struct ggml_tensor *t)
 	return strcmp(ggml_op_name(t->op), "FLASH_ATTN_EXT") == 0;
 }
 
-/* Flash attention has no name of its own: its layer is that of the queries, "Qcur-3 (permuted)". 0: it has none either. */
+/* Flash attention has no name of its own, so it takes the layer of its queries, "Qcur-3 (permuted)". Returns 0
+ * if they have none. */
 static int name_of(const struct ggml_tensor *t, char *name, size_t room)
 {
 	const char *layer;
@@ -90,12 +95,13 @@ static int wanted(const struct ggml_tensor *t)
 	char name[GGML_MAX_NAME];
 	if (is_flash(t))
 		return dtype_of(t->type) && name_of(t, name, sizeof name);
-	return t->op != GGML_OP_NONE && t->op != GGML_OP_VIEW && t->op != GGML_OP_RESHAPE && t->op != GGML_OP_PERMUTE && t->op != GGML_OP_TRANSPOSE
-	       && dtype_of(t->type) && *t->name && strncmp(t->name, "node_", 5) != 0 && strncmp(t->name, "cache_", 6) != 0;
+	return t->op != GGML_OP_NONE && t->op != GGML_OP_VIEW && t->op != GGML_OP_RESHAPE && t->op != GGML_OP_PERMUTE &&
+	       t->op != GGML_OP_TRANSPOSE && dtype_of(t->type) && *t->name && strncmp(t->name, "node_", 5) != 0 &&
+	       strncmp(t->name, "cache_", 6) != 0;
 }
 
-/* What a node does to numbers that are float32 before and behind it: ggml's products take them in a format that goes with their first
- * factor's, and it looks gelu up by halves. */
+/* Notes rounding inside a node whose input and output are float32: ggml converts products to a format that
+ * depends on their first factor's, and computes gelu by a table of halves. */
 static void note_rounding(vernier_callback *c, const struct ggml_tensor *t)
 {
 	const char *op = ggml_op_desc(t);
@@ -105,7 +111,7 @@ static void note_rounding(vernier_callback *c, const struct ggml_tensor *t)
 		c->rounds = 1;
 	if ((!flash && !product) || !first || first->type == GGML_TYPE_F32)
 		return;
-	if (product && first->op == GGML_OP_NONE) { /* a weight; else keys or values */
+	if (product && first->op == GGML_OP_NONE) { /* a weight; otherwise keys or values */
 		c->rounds = 1;
 		return;
 	}
@@ -115,16 +121,21 @@ static void note_rounding(vernier_callback *c, const struct ggml_tensor *t)
 		snprintf(c->other, sizeof c->other, "%s", ggml_type_name(first->type));
 }
 
-/* In vernier's words, or, of a cache of blocks, in none of them. */
+/* States the precision in vernier's words. A cache of another type makes a word of its own, "ggml-kv-TYPE". */
 static void say_precision(vernier_callback *c)
 {
 	char word[GGML_MAX_NAME + 16];
-	snprintf(word, sizeof word, "%s%s", c->flash && !*c->other ? "ggml-flash16" : c->cache && !*c->other ? "ggml-kv16" : *c->other ? "ggml-kv-" :
-	         c->rounds ? "ggml" : "f32", c->other);
+	snprintf(word, sizeof word, "%s%s",
+	         c->flash && !*c->other   ? "ggml-flash16"
+	         : c->cache && !*c->other ? "ggml-kv16"
+	         : *c->other              ? "ggml-kv-"
+	         : c->rounds              ? "ggml"
+	                                  : "f32",
+	         c->other);
 	vernier_record_say(&c->record, "precision", word);
 }
 
-/* Sizes and strides outermost first, at least two of them, none that is one before. */
+/* Sizes and strides outermost first, at least two, without leading ones. */
 static int layout(const struct ggml_tensor *t, int64_t *shape, int64_t *stride)
 {
 	int rank = GGML_MAX_DIMS, i;
@@ -145,9 +156,11 @@ static void record(vernier_callback *c, const struct ggml_tensor *t)
 	int     rank, times;
 	const int looks_up = strcmp(ggml_op_name(t->op), "GET_ROWS") == 0;
 	name_of(t, own, sizeof own);
-	/* A graph looks up its tokens once: this is the next one's. */
+	/* A graph looks up its tokens once, so a second lookup starts the next graph. */
 	if (c->nodes && looks_up && strcmp(c->lookup, own) == 0) {
-		vernier_record_fail_(&c->record, "%s: a llama_decode behind that of step %d has no vernier_callback_batch before it", c->record.dir, c->record.step);
+		vernier_record_fail_(&c->record,
+		                     "%s: a llama_decode behind that of step %d has no vernier_callback_batch before it",
+		                     c->record.dir, c->record.step);
 		return;
 	}
 	times = times_seen(c, own);
@@ -166,19 +179,24 @@ static void record(vernier_callback *c, const struct ggml_tensor *t)
 		snprintf(name, sizeof name, "%s", own);
 	else
 		snprintf(name, sizeof name, "%s.%d", own, times);
-	/* The first that a graph does is to look up its tokens. */
+	/* A graph begins with the lookup of its tokens. */
 	if (c->nodes == 0)
 		snprintf(c->lookup, sizeof c->lookup, "%s", looks_up ? own : "");
 	if (c->nodes++ == 0 && looks_up && t->ne[1] < c->tokens) {
-		vernier_record_fail_(&c->record, "%s: llama_decode takes %d of the batch's %d tokens at a time: set n_batch and n_ubatch of llama_context_params to %d or more",
-		                     c->record.dir, (int)t->ne[1], c->tokens, c->tokens);
+		vernier_record_fail_(
+			&c->record,
+			"%s: llama_decode takes %d of the batch's %d tokens at a time: set n_batch and n_ubatch of "
+			"llama_context_params to %d or more",
+			c->record.dir, (int)t->ne[1], c->tokens, c->tokens);
 		return;
 	}
 	rank = layout(t, shape, stride);
-	vernier_record_put_strided(&c->record, name, NULL, dtype_of(t->type), c->numbers, rank, shape, stride, ggml_op_name(t->op));
+	vernier_record_put_strided(&c->record, name, NULL, dtype_of(t->type), c->numbers, rank, shape, stride,
+	                           ggml_op_name(t->op));
 }
 
-/* Asked first whether a node is wanted, then given it. Always goes on: a recording that fails does not stop the run. */
+/* Called first to ask whether a node is wanted, then with its data. Always returns true: a failed recording
+ * does not stop the run. */
 static bool evaluated(struct ggml_tensor *t, bool ask, void *context)
 {
 	vernier_callback *c = (vernier_callback *)context;

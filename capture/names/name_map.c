@@ -40,7 +40,7 @@ static bool counts(int n, int add)
 	return is >= 0 && is <= INT32_MAX;
 }
 
-/* At least so many digits. */
+/* Writes n with at least this many digits. */
 static bool write_name(const char *pattern, int n, int digits, char *to, size_t room)
 {
 	size_t      of = 0;
@@ -48,7 +48,8 @@ static bool write_name(const char *pattern, int n, int digits, char *to, size_t 
 	const char *at = n >= 0 ? vn_map_number(pattern, &of, &add) : NULL;
 	if (at && !counts(n, add))
 		return false;
-	const int length = at ? snprintf(to, room, "%.*s%0*d%s", (int)(at - pattern), pattern, digits, n + add, at + of) : snprintf(to, room, "%s", pattern);
+	const int length = at ? snprintf(to, room, "%.*s%0*d%s", (int)(at - pattern), pattern, digits, n + add, at + of)
+	                      : snprintf(to, room, "%s", pattern);
 	return length >= 0 && (size_t)length < room;
 }
 
@@ -57,16 +58,17 @@ bool vn_map_name(const char *pattern, int n, char *to, size_t room)
 	return write_name(pattern, n, 0, to, room);
 }
 
-/* pattern with {n} as these digits. */
+/* Matches pattern with {n} replaced by these digits. */
 static bool match_number(const char *pattern, const char *digits, int n_digits, const char *name)
 {
 	const char *at = strstr(pattern, "{n}");
 	char        glob[VN_GLOB_MAX + 8];
-	const int   length = snprintf(glob, sizeof glob, "%.*s%.*s%s", (int)(at - pattern), pattern, n_digits, digits, at + 3);
+	const int length = snprintf(glob, sizeof glob, "%.*s%.*s%s",
+	                                               (int)(at - pattern), pattern, n_digits, digits, at + 3);
 	return length >= 0 && (size_t)length < sizeof glob && vn_glob_match(glob, name);
 }
 
-/* digits: how many {n} has in the name. */
+/* digits: number of digits of {n} in the name. */
 static bool match(const vn_map_rule *rule, const char *name, int *n, int *digits)
 {
 	const char *at = strstr(rule->from, "{n}");
@@ -115,10 +117,11 @@ vn_status vn_map_fail(const vn_map_job *j, int rule, const char *format, ...)
 	vn_text_print(text, sizeof text, format, args);
 	va_end(args);
 	const vn_map_rule *k = &j->m->rule[rule < 0 ? 0 : rule];
-	return vn_fail(j->err, VN_ERR_MISMATCH, "%s:%d:%d: %s: %s", j->m->path, k->line, k->column, vn_recording_path(j->r), text);
+	return vn_fail(j->err, VN_ERR_MISMATCH, "%s:%d:%d: %s: %s", j->m->path, k->line, k->column, vn_recording_path(j->r),
+	               text);
 }
 
-/* Trouble that is only to be told of is none. */
+/* When the caller only collects mismatches, they are no error. */
 static vn_status told(const vn_map_job *j, vn_status st)
 {
 	if (st != VN_ERR_MISMATCH || !j->use->trouble)
@@ -152,10 +155,11 @@ static bool counts_from(const char *pattern, int n)
 	return !pattern || n < 0 || !vn_map_number(pattern, &length, &add) || counts(n, add);
 }
 
-/* Is {n-1}, where the rule has it, a number from 0 on? */
+/* Whether {n-1}, if the rule has it, is at least 0. */
 static bool in_range(const vn_map_rule *k, int n)
 {
-	bool is = counts_from(k->to, n) && counts_from(k->either[0], n) && counts_from(k->either[1], n);
+	bool is = counts_from(k->to, n) && counts_from(k->again, n) && counts_from(k->either[0], n) &&
+	          counts_from(k->either[1], n);
 	for (int i = 0; i < k->n_parts && is; i++)
 		is = counts_from(k->parts[i], n);
 	return is;
@@ -169,8 +173,8 @@ static void choose_rules(vn_map_job *j)
 		const vn_entry *e = vn_recording_entry(j->r, i);
 		for (int k = 0; k < j->m->n && j->rule[i] == VN_MAP_LEFT; k++) {
 			const vn_map_rule *rule = &j->m->rule[k];
-			if (vn_map_rule_match(rule, e->name, &j->n[i]) && (!rule->op || vn_glob_match(rule->op, e->op)) && in_family(j, rule->family)
-			    && in_range(rule, j->n[i]) && has_all(j, rule, e))
+			if (vn_map_rule_match(rule, e->name, &j->n[i]) && (!rule->op || vn_glob_match(rule->op, e->op)) &&
+			    in_family(j, rule->family) && in_range(rule, j->n[i]) && has_all(j, rule, e))
 				j->rule[i] = k;
 		}
 	}
@@ -179,13 +183,13 @@ static void choose_rules(vn_map_job *j)
 			if (vn_map_term(&j->m->rule[j->rule[i]], k, vn_recording_entry(j->r, i)->name, name, sizeof name)) {
 				const int other = vn_recording_find(j->r, vn_recording_entry(j->r, i)->step, name);
 				if (other >= 0 && other != i)
-					j->rule[other] = VN_MAP_GONE; /* its numbers are in the sum */
+					j->rule[other] = VN_MAP_GONE; /* its numbers are included in the sum */
 			}
 }
 
 /* ---- either one or the other ------------------------------------------------------------- */
 
-/* The tensor that becomes that checkpoint by a rule of one name, and not for want of another. */
+/* The tensor that becomes that checkpoint by a rule with one result, without being a fallback. */
 static int source_of(const vn_map_job *j, int step, const char *name)
 {
 	char to[VN_NAME_MAX];
@@ -193,8 +197,9 @@ static int source_of(const vn_map_job *j, int step, const char *name)
 		const int k = j->rule[i];
 		if (k == VN_MAP_GONE || vn_recording_entry(j->r, i)->step != step || (k >= 0 && j->m->rule[k].fallback))
 			continue;
-		if (k == VN_MAP_LEFT ? strcmp(vn_recording_entry(j->r, i)->name, name) == 0
-		              : j->m->rule[k].to && vn_map_name(j->m->rule[k].to, j->n[i], to, sizeof to) && strcmp(to, name) == 0)
+		if (k == VN_MAP_LEFT
+		        ? strcmp(vn_recording_entry(j->r, i)->name, name) == 0
+		        : j->m->rule[k].to && vn_map_name(j->m->rule[k].to, j->n[i], to, sizeof to) && strcmp(to, name) == 0)
 			return i;
 	}
 	return -1;
@@ -209,14 +214,14 @@ static void say_choice(const vn_map_job *j, const vn_entry *e, const char *name,
 		j->use->say(j->use->context, text);
 }
 
-/* How many numbers that checkpoint has; -1: not known. */
+/* The number of elements of that checkpoint; -1: unknown. */
 static int64_t numbers_of(const vn_map_job *j, const char *name, int step)
 {
 	const vn_looks w = vn_like_of(j->use->like, name, vn_recording_step(j->r, step));
 	return w.shape.rank ? vn_shape_count(&w.shape) : -1;
 }
 
-/* The first of the two, which is called so, is what attention adds to the residual stream. */
+/* Decides between two rules: the result named `first` is what attention adds to the residual stream. */
 static void by_stream(vn_map_job *j, int k, int i, const char *first, char *why, size_t room)
 {
 	const int step = vn_recording_entry(j->r, i)->step;
@@ -225,14 +230,15 @@ static void by_stream(vn_map_job *j, int k, int i, const char *first, char *why,
 	int       which = 0, before = source_of(j, step, s.before[0]);
 	if (before < 0)
 		before = source_of(j, step, s.before[which = 1]);
-	const double left = vn_residual_left((const vn_term[]) { { j->r, source_of(j, step, s.after) }, { j->r, before }, { j->r, i } }, 3);
+	const double left = vn_residual_left(
+		(const vn_term[]) { { j->r, source_of(j, step, s.after) }, { j->r, before }, { j->r, i } }, 3);
 	if (left < 0)
 		return;
 	j->chosen[k] = !vn_residual_closes(left);
 	snprintf(why, room, "%s %s %s + it", s.after, j->chosen[k] ? "is not" : "is", s.before[which]);
 }
 
-/* By the first layer where it can be seen; the others are of the same engine. */
+/* Decides by the first layer where the choice shows; the other layers come from the same engine. */
 static vn_status decide(vn_map_job *j, int k)
 {
 	char name[2][VN_NAME_MAX], why[3 * VN_NAME_MAX];
@@ -261,8 +267,11 @@ static vn_status decide(vn_map_job *j, int k)
 			say_choice(j, e, name[j->chosen[k]], why);
 	}
 	if (last >= 0 && j->chosen[k] < 0)
-		return vn_map_fail(j, k, "%s may be %s or %s: to tell them apart, one layer must have its residual stream recorded before and after it",
-		            vn_recording_entry(j->r, last)->name, name[0], name[1]);
+		return vn_map_fail(
+			j, k,
+			"%s may be %s or %s: to tell them apart, one layer must have its residual stream recorded before and after "
+			"it",
+			vn_recording_entry(j->r, last)->name, name[0], name[1]);
 	return VN_OK;
 }
 
@@ -281,11 +290,12 @@ static vn_status add(vn_map_job *j, int entry, int n, int part, const char *patt
 	vn_map_outcome *o = &j->out[j->n_out++];
 	*o = (vn_map_outcome) { .entry = entry, .rule = j->rule[entry], .n = n, .part = part };
 	if (!vn_map_name(pattern, n, o->name, sizeof o->name))
-		return vn_map_fail(j, o->rule, "the new name of %s has more than %d bytes", vn_recording_entry(j->r, entry)->name, VN_NAME_MAX - 1);
+		return vn_map_fail(j, o->rule, "the new name of %s has more than %d bytes",
+		                   vn_recording_entry(j->r, entry)->name, VN_NAME_MAX - 1);
 	return VN_OK;
 }
 
-/* How many tensors lie along the axis of `each`. */
+/* Number of tensors along the axis of `each`. */
 static vn_status indices(vn_map_job *j, int entry, int *n)
 {
 	enum { MOST_EACH = 4096 };
@@ -295,14 +305,15 @@ static vn_status indices(vn_map_job *j, int entry, int *n)
 	const char *why;
 	int64_t     size = -1;
 	if (vn_dims_parse(k->axes, &d, &why)) {
-		/* vn_dims_fit may find a first axis missing. */
+		/* vn_dims_fit may drop a missing first axis. */
 		const int axis = d.atom[vn_dims_find(&d, k->each)].axis - (d.rank - e->shape.rank);
 		size = axis >= 0 && axis < e->shape.rank ? e->shape.dim[axis] : -1;
 	}
 	if (size < 0)
 		return vn_map_fail(j, j->rule[entry], "the shape of %s is not '%s'", e->name, k->axes);
 	if (size > MOST_EACH)
-		return vn_map_fail(j, j->rule[entry], "%s has %" PRId64 " along %s, more than %d", e->name, size, k->each, MOST_EACH);
+		return vn_map_fail(j, j->rule[entry], "%s has %" PRId64 " along %s, more than %d", e->name, size, k->each,
+		                   MOST_EACH);
 	*n = (int)size;
 	return VN_OK;
 }
@@ -352,15 +363,15 @@ static bool is_fallback(const vn_map_job *j, const vn_map_outcome *o)
 	return o->rule >= 0 && (j->m->rule[o->rule].fallback || is_copy(j, o));
 }
 
-/* Two names of one result hold the same numbers: else one of them is not what its name says. */
+/* Two sources of one result must hold the same numbers, or one of them is misnamed. */
 static vn_status check_copy(vn_map_job *j, const vn_map_outcome *x, const vn_map_outcome *y)
 {
 	const vn_entry *a = vn_recording_entry(j->r, x->entry), *b = vn_recording_entry(j->r, y->entry);
 	const int64_t   n = vn_shape_count(&a->shape);
 	double most = 0;
 	if (n != vn_shape_count(&b->shape))
-		return vn_map_fail(j, y->rule, "%s and %s both become %s, but have %" PRId64 " and %" PRId64 " numbers", a->name, b->name, x->name, n,
-		                   vn_shape_count(&b->shape));
+		return vn_map_fail(j, y->rule, "%s and %s both become %s, but have %" PRId64 " and %" PRId64 " numbers",
+		                   a->name, b->name, x->name, n, vn_shape_count(&b->shape));
 	vn_numbers *p = vn_numbers_open(j->r, x->entry, j->err), *q = p ? vn_numbers_open(j->r, y->entry, j->err) : NULL;
 	vn_status   st = q ? VN_OK : VN_ERR_NOMEM;
 	for (int64_t at = 0; !st && at < n; at += VN_NUMBERS) {
@@ -376,7 +387,8 @@ static vn_status check_copy(vn_map_job *j, const vn_map_outcome *x, const vn_map
 	if (st)
 		return st;
 	if (most != 0)
-		return vn_map_fail(j, y->rule, "%s and %s both become %s, but differ by up to %.3g", a->name, b->name, x->name, most);
+		return vn_map_fail(j, y->rule, "%s and %s both become %s, but differ by up to %.3g", a->name, b->name, x->name,
+		                   most);
 	return VN_OK;
 }
 
@@ -395,7 +407,8 @@ static int compare_outcomes(const void *a, const void *b, void *context)
 
 static bool same_name(const vn_map_job *j, const vn_map_outcome *x, const vn_map_outcome *y)
 {
-	return strcmp(x->name, y->name) == 0 && vn_recording_entry(j->r, x->entry)->step == vn_recording_entry(j->r, y->entry)->step;
+	return strcmp(x->name, y->name) == 0 &&
+	       vn_recording_entry(j->r, x->entry)->step == vn_recording_entry(j->r, y->entry)->step;
 }
 
 static vn_status check_names(vn_map_job *j)
@@ -413,8 +426,10 @@ static vn_status check_names(vn_map_job *j)
 				j->use->spare++;
 				continue;
 			}
-			const vn_status st = told(j, vn_map_fail(j, o->rule >= 0 ? o->rule : before->rule, "%s and %s both become %s",
-			                                         vn_recording_entry(j->r, before->entry)->name, vn_recording_entry(j->r, o->entry)->name, o->name));
+			const vn_status st = told(j,
+			                          vn_map_fail(j, o->rule >= 0 ? o->rule : before->rule, "%s and %s both become %s",
+			                                      vn_recording_entry(j->r, before->entry)->name,
+			                                      vn_recording_entry(j->r, o->entry)->name, o->name));
 			if (st)
 				return st;
 			continue;
@@ -436,7 +451,8 @@ static vn_status place_all(vn_map_job *j)
 vn_status vn_name_map_apply(const vn_name_map *m, vn_recording **r, vn_map_use *use, vn_error *err)
 {
 	const size_t count = (size_t)vn_recording_count(*r);
-	vn_map_job j = { .m = m, .r = *r, .use = use, .err = err, .rule = malloc((count + 1) * sizeof(int)), .n = malloc((count + 1) * sizeof(int)),
+	vn_map_job j = { .m = m, .r = *r, .use = use, .err = err, .rule = malloc((count + 1) * sizeof(int)),
+		.n = malloc((count + 1) * sizeof(int)),
 	          .chosen = malloc((size_t)m->n * sizeof(int)) };
 	vn_status st = VN_OK;
 

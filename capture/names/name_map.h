@@ -17,6 +17,7 @@ typedef struct vn_map_rule {
 	char **plus;          /* further names to add to it, without wildcards */
 	int    n_plus;
 	char  *to;            /* NULL: none */
+	char  *again;         /* the checkpoint that `to` is a second recording of; NULL: none */
 	/* one of these names, decided by content (vn_name_map_apply), with its axes; NULL: not used */
 	char  *either[2], *either_axes[2];
 	char **parts;         /* the names of the parts that it is cut into, along `along` */

@@ -16,7 +16,7 @@ static vn_looks looks_of(const vn_map_job *j, const char *name, int step)
 
 /* ---- one tensor ------------------------------------------------------------------------- */
 
-/* An entry of ours made of an entry of theirs: words of another engine are not said of it. */
+/* Makes one of our entries from one of theirs, without the other engine's labels. */
 static vn_entry named(const vn_entry *from, const char *name)
 {
 	const char *dot = strchr(name, '.');
@@ -34,11 +34,12 @@ static vn_entry named(const vn_entry *from, const char *name)
 
 static void label(vn_entry *e, const char *axes)
 {
-	e->axes = strlen(axes) < VN_AXES_MAX ? axes : ""; /* none is better than half */
-	e->rows_off = false; /* that was said of the file's own */
+	e->axes = strlen(axes) < VN_AXES_MAX ? axes : ""; /* no axes rather than truncated ones */
+	e->rows_off = false; /* it referred to the original rows */
 }
 
-/* Its numbers are there, and its axes are not what they were said to be: nobody shall take it for what it should be. */
+/* Keeps a tensor whose shape does not have the axes that the rule states. The stated axes stay as its label, so
+ * that nothing takes it for the checkpoint. */
 static vn_status keep_shape(vn_map_job *j, const vn_map_outcome *o, vn_entry *e, const char *said)
 {
 	const vn_map_rule *k = &j->m->rule[o->rule];
@@ -48,7 +49,7 @@ static vn_status keep_shape(vn_map_job *j, const vn_map_outcome *o, vn_entry *e,
 	return vn_derive_keep(j->made, e, 0, o->entry, j->err);
 }
 
-/* `to` as text: a batch of several stays the outermost axis, and keys in blocks stay in them (paged.h). */
+/* Writes `to` as text. A batch of several stays the outermost axis, and keys in blocks keep them (paged.h). */
 static bool target_dims(const vn_dims *from, const char *axes, vn_dims *to, char *text, size_t room)
 {
 	const int   batch = vn_dims_find(from, "batch"), key = vn_axes_find(axes, "key");
@@ -56,11 +57,12 @@ static bool target_dims(const vn_dims *from, const char *axes, vn_dims *to, char
 	const bool  paged = key >= 0 && vn_dims_find(from, "block") >= 0 && vn_dims_find(from, "slot") >= 0;
 	size_t      n = 0;
 	const char *at = paged ? vn_axes_word(axes, key, &n) : axes, *why;
-	return snprintf(text, room, "%s%.*s%s%s", several ? "batch " : "", (int)(at - axes), axes, paged ? "block slot" : "", at + n) < (int)room
-	       && *text && vn_dims_parse(text, to, &why);
+	return snprintf(text, room, "%s%.*s%s%s", several ? "batch " : "", (int)(at - axes), axes,
+	                paged ? "block slot" : "", at + n) < (int)room &&
+	       *text && vn_dims_parse(text, to, &why);
 }
 
-/* Of the axis of `each` this outcome has one index: returns where it begins. */
+/* Takes this outcome's index of the axis of `each`; returns its offset. */
 static int64_t take_index(const vn_map_rule *k, const vn_map_outcome *o, vn_dims *from)
 {
 	if (!k->each)
@@ -72,7 +74,7 @@ static int64_t take_index(const vn_map_rule *k, const vn_map_outcome *o, vn_dims
 
 static void cut(const vn_map_rule *k, vn_looks *w, vn_dims *from)
 {
-	/* As long as the whole is: on a rank it may have been gathered already, and what is one rank's is shorter. */
+	/* Limits the axis to the whole length, which a rank may have gathered already. One rank's part is shorter. */
 	const int i = k->cut ? vn_dims_find(from, k->cut) : -1;
 	vn_like  whole = *w->like;
 	vn_looks all = *w;
@@ -87,8 +89,11 @@ static vn_status place_whole(vn_map_job *j, const vn_map_outcome *o)
 {
 	const vn_map_rule *k = &j->m->rule[o->rule];
 	const vn_entry    *e = vn_recording_entry(j->r, o->entry);
-	vn_looks    w = looks_of(j, o->name, e->step);
-	vn_entry  made = named(e, o->name);
+	char        as[VN_NAME_MAX];
+	if (!vn_map_name(k->again ? k->again : o->name, o->n, as, sizeof as))
+		return vn_map_fail(j, o->rule, "the name that %s has again has more than %d bytes", e->name, VN_NAME_MAX - 1);
+	vn_looks    w = looks_of(j, as, e->step);
+	vn_entry  made = named(e, as);
 	vn_dims   from, to;
 	vn_shape  shape;
 	vn_piece *piece = NULL, *all = NULL;
@@ -98,6 +103,8 @@ static vn_status place_whole(vn_map_job *j, const vn_map_outcome *o)
 	int       n = 0;
 	vn_status st = VN_OK;
 
+	made.name = o->name;
+	made.again = k->again ? as : NULL;
 	if (!ruled && !k->n_plus && !k->cut && (!*e->axes || strcmp(e->axes, w.axes) == 0))
 		return vn_derive_keep(j->made, &made, 0, o->entry, j->err);
 	if (!vn_dims_parse(*axes ? axes : w.axes, &from, &why) || !vn_dims_fit(&from, &e->shape, vn_looks_size, &w))
@@ -135,7 +142,7 @@ done:
 	return st;
 }
 
-/* How much of the cut axis a part takes, and its axes in place of it. */
+/* The length of a part along the cut axis, and the axes that replace it. */
 static int64_t part_size(vn_looks *w, const vn_dims *from, const vn_dims *to)
 {
 	int64_t n = 1;
@@ -147,7 +154,7 @@ static int64_t part_size(vn_looks *w, const vn_dims *from, const vn_dims *to)
 	return n;
 }
 
-/* from with its atom `along` replaced by the words of to that it does not have. */
+/* Replaces atom `along` of from by those words of to that from lacks. */
 static bool replace_along(vn_looks *w, const vn_dims *from, int along, const vn_dims *to, vn_dims *out)
 {
 	*out = *from;
@@ -194,15 +201,18 @@ static vn_status place_part(vn_map_job *j, const vn_map_outcome *o)
 		char name[VN_NAME_MAX];
 		vn_map_name(k->parts[i], o->n, name, sizeof name);
 		vn_looks w = looks_of(j, name, e->step);
-		const int64_t n = *w.axes && target_dims(&from, w.axes, &to, text, sizeof text) ? part_size(&w, &from, &to) : -1;
+		const int64_t n = *w.axes && target_dims(&from, w.axes, &to, text, sizeof text) ? part_size(&w, &from, &to)
+		                                                                                : -1;
 		if (n < 0)
 			return vn_map_fail(j, o->rule, "cannot tell how much of %s is %s: %s", e->name, name,
-			                   j->use->like->recording ? "the other recording has neither that tensor nor a plan" : "give --model MODEL");
+			                   j->use->like->recording ? "the other recording has neither that tensor nor a plan"
+			                                           : "give --model MODEL");
 		before += i < o->part ? n : 0;
 		total += n;
 	}
 	if (total != from.atom[along].size)
-		return vn_map_fail(j, o->rule, "%s has %" PRId64 " numbers along %s, its parts take %" PRId64, e->name, from.atom[along].size, k->along, total);
+		return vn_map_fail(j, o->rule, "%s has %" PRId64 " numbers along %s, its parts take %" PRId64, e->name,
+		                   from.atom[along].size, k->along, total);
 	if (!target_dims(&from, own.axes, &to, text, sizeof text) || !replace_along(&own, &from, along, &to, &mine))
 		return vn_map_fail(j, o->rule, "%s cannot be cut out of %s", o->name, e->name);
 	int n;

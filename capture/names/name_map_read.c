@@ -47,7 +47,7 @@ static vn_status check_glob(reader *r, const char *text, int *times)
 	return !st && vn_glob_check(plain, &why) ? vn_yaml_fail(r->y, "'%.80s': %.200s", text, why.text) : st;
 }
 
-/* A name of ours: no wildcards. */
+/* A checkpoint name, without wildcards. */
 static vn_status check_name(reader *r, const char *key, const char *text)
 {
 	char   plain[VN_NAME_MAX];
@@ -58,7 +58,9 @@ static vn_status check_name(reader *r, const char *key, const char *text)
 		return st;
 	vn_map_number(text, &length, &add);
 	if (!*text || !vn_map_name(text, add < 0 ? -add : 1, plain, sizeof plain) || strpbrk(plain, "*?{},"))
-		return vn_yaml_fail(r->y, "%s: '%.80s' is not a name; expected one without wildcards, {n} (or {n-1}, {n+1}) for the layer", key, text);
+		return vn_yaml_fail(
+			r->y, "%s: '%.80s' is not a name; expected one without wildcards, {n} (or {n-1}, {n+1}) for the layer", key,
+			text);
 	return VN_OK;
 }
 
@@ -152,9 +154,13 @@ static vn_status either(reader *r, vn_map_rule *rule)
 			break;
 		if (n == 2)
 			return vn_yaml_fail(r->y, "either: more than two");
-		st = vn_yaml_map(r->y, "{ to: NAME, axes: WORDS }", alternative_key, &(alternative) { r, &rule->either[n], &rule->either_axes[n] });
+		st = vn_yaml_map(r->y, "{ to: NAME, axes: WORDS }", alternative_key,
+		                 &(alternative) { r, &rule->either[n], &rule->either_axes[n] });
 	}
-	return st ? st : n == 2 && rule->either[0] && rule->either[1] ? VN_OK : vn_yaml_fail_at(r->y, line, column, "either: the two names are equal");
+	return st ? st
+	       : n == 2 && rule->either[0] && rule->either[1]
+	           ? VN_OK
+	           : vn_yaml_fail_at(r->y, line, column, "either: the two names are equal");
 }
 
 static vn_status rule_key(void *context, const char *key, int line, int column)
@@ -171,6 +177,8 @@ static vn_status rule_key(void *context, const char *key, int line, int column)
 		return names(r, key, &rule->plus, &rule->n_plus, 1, MOST_NAMES);
 	if (strcmp(key, "to") == 0)
 		return name(r, key, &rule->to);
+	if (strcmp(key, "again") == 0)
+		return name(r, key, &rule->again);
 	if (strcmp(key, "either") == 0)
 		return either(r, rule);
 	if (strcmp(key, "parts") == 0)
@@ -195,8 +203,8 @@ static vn_status rule_key(void *context, const char *key, int line, int column)
 		return yes(r, key, &r->had_fallback, &rule->fallback);
 	if (strcmp(key, "copy") == 0)
 		return yes(r, key, &r->had_copy, &rule->copy);
-	return vn_yaml_fail_at(r->y, line, column, "unknown key '%.60s'; a rule has from, plus, to, either, parts, along, each, axes, to_axes, cut, "
-	                       "op, family, fallback, copy, ignore", key);
+	return vn_yaml_fail_at(r->y, line, column, "unknown key '%.60s'; a rule has from, plus, to, again, either, parts, "
+	                       "along, each, axes, to_axes, cut, op, family, fallback, copy, ignore", key);
 }
 
 static bool has_axis(const char *text, const char *word)
@@ -206,7 +214,7 @@ static bool has_axis(const char *text, const char *word)
 	return text && vn_dims_parse(text, &dims, &why) && vn_dims_find(&dims, word) >= 0;
 }
 
-/* An axis of that word and no other. */
+/* Whether text has an axis with exactly that word. */
 static bool has_whole_axis(const char *text, const char *word)
 {
 	vn_dims dims;
@@ -214,7 +222,8 @@ static bool has_whole_axis(const char *text, const char *word)
 	if (!text || !vn_dims_parse(text, &dims, &why))
 		return false;
 	const int i = vn_dims_find(&dims, word);
-	return i >= 0 && (i == 0 || dims.atom[i - 1].axis < dims.atom[i].axis) && (i == dims.n - 1 || dims.atom[i + 1].axis > dims.atom[i].axis);
+	return i >= 0 && (i == 0 || dims.atom[i - 1].axis < dims.atom[i].axis) &&
+	       (i == dims.n - 1 || dims.atom[i + 1].axis > dims.atom[i].axis);
 }
 
 static bool same_words(const char *a, const char *b)
@@ -222,29 +231,36 @@ static bool same_words(const char *a, const char *b)
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* What keys say together. */
+/* Checks the keys of a rule against each other. */
 static vn_status check_rule(reader *r)
 {
 	const vn_map_rule *k = r->rule;
 	int in = 0, out;
 	vn_status st = VN_OK;
-	const char *wrong = !k->from ? "a rule without from"
-	                  : k->ignore && (k->to || k->either[0] || k->parts) ? "ignore cannot be combined with to"
-	                  : !k->ignore && !k->to && !k->either[0] && !k->parts ? "a rule without to, either, parts or ignore"
-	                  : k->either[0] && (k->to || k->parts || k->n_plus || k->axes) ? "either cannot be combined with to, axes, parts or plus"
-	                  : k->parts && !k->along ? "parts without along"
-	                  : k->along && !k->parts ? "along without parts"
-	                  : k->parts && !has_axis(k->axes, k->along) ? "parts: along is not one of axes"
-	                  : k->each && !has_whole_axis(k->axes, k->each) ? "each is not one of axes, or is part of one"
-	                  : k->each && same_words(k->each, k->along) ? "each and along are the same axis"
-	                  : k->each && (k->n_plus || k->cut || k->ignore || k->either[0]) ? "each cannot be combined with plus, cut, either or ignore"
-	                  : k->cut && k->axes && !has_axis(k->axes, k->cut) ? "cut is not one of axes"
-	                  : k->to_axes && !k->axes ? "to_axes without axes"
-	                  : k->copy && (k->fallback || k->parts || k->n_plus || k->either[0]) ? "copy cannot be combined with fallback, parts, plus or either"
-	                  : k->to_axes && k->parts ? "to_axes cannot be combined with parts" : NULL;
+	const char        *wrong = !k->from                                           ? "a rule without from"
+	                           : k->ignore && (k->to || k->either[0] || k->parts) ? "ignore cannot be combined with to"
+	                           : !k->ignore && !k->to && !k->either[0] && !k->parts
+	                               ? "a rule without to, either, parts or ignore"
+	                           : k->either[0] && (k->to || k->parts || k->n_plus || k->axes)
+	                               ? "either cannot be combined with to, axes, parts or plus"
+	                           : k->parts && !k->along                        ? "parts without along"
+	                           : k->along && !k->parts                        ? "along without parts"
+	                           : k->parts && !has_axis(k->axes, k->along)     ? "parts: along is not one of axes"
+	                           : k->each && !has_whole_axis(k->axes, k->each) ? "each is not one of axes, or is part of one"
+	                           : k->each && same_words(k->each, k->along)     ? "each and along are the same axis"
+	                           : k->each && (k->n_plus || k->cut || k->ignore || k->either[0])
+	                               ? "each cannot be combined with plus, cut, either or ignore"
+	                           : k->cut && k->axes && !has_axis(k->axes, k->cut) ? "cut is not one of axes"
+	                           : k->to_axes && !k->axes                          ? "to_axes without axes"
+	                           : k->copy && (k->fallback || k->parts || k->n_plus || k->either[0])
+	                               ? "copy cannot be combined with fallback, parts, plus or either"
+	                           : k->again && (!k->to || k->fallback || k->copy)
+	                               ? "again needs to, and cannot be combined with fallback or copy"
+	                           : k->to_axes && k->parts ? "to_axes cannot be combined with parts"
+	                                                    : NULL;
 	if (wrong)
 		return vn_yaml_fail_at(r->y, k->line, k->column, "%s", wrong);
-	const char *const all[] = { k->to, k->either[0], k->either[1] };
+	const char *const all[] = { k->to, k->again, k->either[0], k->either[1] };
 	st = number_of(r, k->from, &in);
 	if (!st && k->each && in)
 		return vn_yaml_fail_at(r->y, k->line, k->column, "each gives the value of {n}, so from must not contain {n}");
@@ -260,7 +276,8 @@ static vn_status check_rule(reader *r)
 	for (int i = 0; !st && i < r->m->n - 1; i++) {
 		const vn_map_rule *old = &r->m->rule[i];
 		if (strcmp(old->from, k->from) == 0 && same_words(old->op, k->op) && same_words(old->family, k->family))
-			return vn_yaml_fail_at(r->y, k->line, k->column, "'%.80s' has a rule already, in line %d", k->from, old->line);
+			return vn_yaml_fail_at(r->y, k->line, k->column, "'%.80s' has a rule already, in line %d", k->from,
+			                       old->line);
 	}
 	return st;
 }
@@ -325,7 +342,7 @@ vn_status vn_name_map_parse(const char *path, const char *text, size_t n, vn_nam
 	return st;
 }
 
-/* The file of the shipped map called word, in own. VN_ERR_NOTFOUND where word names no shipped map. */
+/* Writes the path of the shipped map called word to own. VN_ERR_NOTFOUND: there is no such map. */
 static vn_status shipped_map(const char *word, char own[PATH_MAX], vn_error *err)
 {
 	char file[128];
@@ -346,7 +363,8 @@ vn_status vn_name_map_open(const char *name_or_path, vn_name_map **m, vn_error *
 	if (st == VN_ERR_NOTFOUND) {
 		path = name_or_path;
 		if (!strchr(path, '/') && access(path, F_OK) != 0 && errno == ENOENT)
-			return vn_fail(err, st, "%.100s: no such file, and no shipped name map of that name (hf, vllm, llama.cpp)", path);
+			return vn_fail(err, st, "%.100s: no such file, and no shipped name map of that name (hf, vllm, llama.cpp)",
+			               path);
 		st = VN_OK;
 	}
 	if (st || (st = vn_yaml_file(path, "name maps", &text, &n, NULL, err)))
@@ -372,6 +390,7 @@ void vn_name_map_destroy(vn_name_map *m)
 		free(k->from);
 		free_names(k->plus, k->n_plus);
 		free(k->to);
+		free(k->again);
 		free(k->either[0]);
 		free(k->either[1]);
 		free(k->either_axes[0]);

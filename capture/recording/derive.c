@@ -14,7 +14,7 @@ static vn_status no_memory(const vn_recording *r, vn_error *err)
 	return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d derived tensors", r->path, r->n_entries + 1);
 }
 
-/* What a file says of its run and model goes from one recording to the other. */
+/* Moves what a file says about its run and model from one recording to the other. */
 static void move_words(vn_recording *to, vn_recording *from)
 {
 #define MOVE(field) (to->field = from->field, memset(&from->field, 0, sizeof from->field))
@@ -104,19 +104,20 @@ void vn_derive_forget_model(vn_recording *r)
 	r->has_plan = false;
 }
 
-static vn_status add(vn_recording *r, const vn_entry *of, const vn_extent *s, vn_error *err)
+static vn_status add(vn_recording *r, const vn_entry *of, const vn_entry_source *s, vn_error *err)
 {
 	vn_entry e = *of;
 
-	if (!(e.name = vn_intern(of->name)) || !(e.point = vn_intern(of->point)) || !(e.op = vn_intern(of->op)) || !(e.basis = vn_intern(of->basis)) ||
-	    !(e.axes = vn_intern(of->axes)))
+	if (!(e.name = vn_intern(of->name)) || !(e.point = vn_intern(of->point)) || !(e.op = vn_intern(of->op)) ||
+	    !(e.basis = vn_intern(of->basis)) || !(e.axes = vn_intern(of->axes)) ||
+	    (of->again && !(e.again = vn_intern(of->again))))
 		return no_memory(r, err);
 	if (r->n_entries == r->room_entries) {
 		const int room = r->room_entries ? 2 * r->room_entries : 256;
 		vn_entry *entries = realloc(r->entry, (size_t)room * sizeof *entries);
 		if (entries)
 			r->entry = entries;
-		vn_extent *sources = entries ? realloc(r->source, (size_t)room * sizeof *sources) : NULL;
+		vn_entry_source *sources = entries ? realloc(r->source, (size_t)room * sizeof *sources) : NULL;
 		if (!sources)
 			return no_memory(r, err);
 		r->source = sources;
@@ -128,7 +129,7 @@ static vn_status add(vn_recording *r, const vn_entry *of, const vn_extent *s, vn
 	return VN_OK;
 }
 
-/* Two derived tensors are one where they are one in their source: the address says so. */
+/* The address tells when two derived tensors are one, which they are if their sources are one. */
 enum { KEPT = 1, GATHERED = 2 };
 static uint64_t address_of(int kind, int base, int entry)
 {
@@ -156,14 +157,15 @@ vn_status vn_derive_keep(vn_recording *r, const vn_entry *e, int base, int entry
 	gathered->whole = true;
 	gathered->base = base;
 	gathered->entry = root;
-	const vn_extent s = { .offset = -1, .address = address_of(KEPT, base, root), .bytes = bytes, .gathered = gathered };
+	const vn_entry_source s = { .offset = -1, .address = address_of(KEPT, base, root), .bytes = bytes,
+		.gathered = gathered };
 	const vn_status st = add(r, &kept, &s, err);
 	if (st)
 		free(gathered);
 	return st;
 }
 
-/* Is this box all of a source in its own order? */
+/* Whether this box is the whole source in its own order. */
 static bool is_whole(const vn_recording *r, const vn_entry *e, const vn_piece *p)
 {
 	int64_t step = 1;
@@ -195,7 +197,8 @@ vn_status vn_derive_add(vn_recording *r, const vn_entry *e, const vn_piece *piec
 		made.dtype = made.dtype == VN_F64 ? VN_F64 : VN_F32;
 	gathered->dtype = made.dtype;
 	const int64_t bytes = vn_shape_count(&made.shape) * (int64_t)vn_dtype_size(made.dtype);
-	const vn_extent s = { .offset = -1, .address = address_of(GATHERED, 0, r->n_entries), .bytes = bytes, .gathered = gathered };
+	const vn_entry_source s = { .offset = -1, .address = address_of(GATHERED, 0, r->n_entries), .bytes = bytes,
+		.gathered = gathered };
 	const vn_status st = add(r, &made, &s, err);
 	if (st)
 		free(gathered);
@@ -209,7 +212,7 @@ vn_status vn_derive_end(vn_recording *r, vn_error *err)
 
 static int add_origins(const vn_recording *r, int i, int *list, int n, int room)
 {
-	const vn_extent *s = &r->source[vn_recording_primary(r, i)];
+	const vn_entry_source *s = &r->source[vn_recording_primary(r, i)];
 	if (!s->gathered) {
 		for (int k = 0; k < n; k++)
 			if (list[k] == i)

@@ -5,43 +5,23 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { FEWEST = 8 /* rows that say anything */, PIECE = 512 };
+enum { FEWEST = 8 /* rows that say anything */ };
 
-/* Of n numbers; of equal ones the first. -1: one is NaN. */
-static int64_t argmax_of(const unsigned char *data, vn_dtype dtype, int64_t n)
-{
-	double  x[PIECE], most = -INFINITY;
-	int64_t at = 0;
-
-	for (int64_t from = 0; from < n; from += PIECE) {
-		const int64_t m = n - from < PIECE ? n - from : PIECE;
-		vn_to_f64(x, data + (size_t)from * vn_dtype_size(dtype), dtype, (size_t)m);
-		for (int64_t i = 0; i < m; i++) {
-			if (isnan(x[i]))
-				return -1;
-			if (x[i] > most) {
-				most = x[i];
-				at = from + i;
-			}
-		}
-	}
-	return at;
-}
-
-static vn_status count_row(vn_recording *r, const vn_logit_row *at, int64_t width, const int32_t *id, bool last, unsigned char *room,
-                           vn_echo *e, vn_error *err)
+static vn_status count_row(vn_recording *r, const vn_logit_row *at, int64_t width, const int32_t *id, bool last,
+                           unsigned char *room, vn_echo *e, vn_error *err)
 {
 	const vn_status st = vn_recording_read(r, at->entry, at->row * width, width, room, err);
 
 	if (st)
 		return st;
 	e->rows++;
-	e->peaks += argmax_of(room, vn_recording_entry(r, at->entry)->dtype, width) == id[0];
+	e->peaks += vn_argmax(room, vn_recording_entry(r, at->entry)->dtype, width) == id[0];
 	e->repeats += !last && id[1] == id[0];
 	return VN_OK;
 }
 
-static vn_status count_rows(vn_recording *r, const vn_logit_row *at, int64_t tokens, int64_t width, const int32_t *ids, vn_echo *e, vn_error *err)
+static vn_status count_rows(vn_recording *r, const vn_logit_row *at, int64_t tokens, int64_t width, const int32_t *ids,
+                            vn_echo *e, vn_error *err)
 {
 	unsigned char *room = malloc((size_t)width * 8);
 	int64_t        n = 0, seen = 0;

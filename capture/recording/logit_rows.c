@@ -2,23 +2,27 @@
 #include "capture/recording/logit_rows.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 /* The rows of one step, whose first token is number `first` of the text. An engine may have kept the last row alone. */
-static vn_status rows_of_step(const vn_recording *r, const vn_step *step, int64_t first, int64_t tokens, vn_logit_row *at, int64_t *all, vn_error *err)
+static vn_status rows_of_step(const vn_recording *r, const vn_step *step, int64_t first, int64_t tokens,
+                              vn_logit_row *at, int64_t *all, vn_error *err)
 {
 	const int e = vn_recording_find(r, step->number, "logits");
 	if (e < 0)
 		return VN_OK;
 	const vn_shape *shape = &vn_recording_entry(r, e)->shape;
-	const int64_t   width = shape->rank ? shape->dim[shape->rank - 1] : 0, rows = width ? vn_shape_count(shape) / width : 0;
+	const int64_t   width = shape->rank ? shape->dim[shape->rank - 1] : 0,
+				  rows = width ? vn_shape_count(shape) / width : 0;
 	if (rows == 0)
 		return VN_OK;
 	if (rows != step->rows && rows != 1)
-		return vn_fail(err, VN_ERR_SHAPE, "%s: step.%d/logits has %" PRId64 " rows; the step kept %" PRId64 " tokens", vn_recording_path(r),
-		               step->number, rows, step->rows);
+		return vn_fail(err, VN_ERR_SHAPE, "%s: step.%d/logits has %" PRId64 " rows; the step kept %" PRId64 " tokens",
+		               vn_recording_path(r), step->number, rows, step->rows);
 	if (*all && width != *all)
-		return vn_fail(err, VN_ERR_SHAPE, "%s: step.%d/logits has %" PRId64 " scores a token; the steps before it have %" PRId64,
+		return vn_fail(err, VN_ERR_SHAPE,
+		               "%s: step.%d/logits has %" PRId64 " scores a token; the steps before it have %" PRId64,
 		               vn_recording_path(r), step->number, width, *all);
 	*all = width;
 	for (int64_t i = 0; i < rows; i++) {
@@ -44,4 +48,26 @@ vn_status vn_logit_rows_of(const vn_recording *r, int64_t tokens, vn_logit_row *
 	for (int i = 0; i < n && !st; first += step[i++].tokens)
 		st = rows_of_step(r, &step[i], first, tokens, *at, width, err);
 	return st;
+}
+
+enum { PIECE = 512 };
+
+int64_t vn_argmax(const unsigned char *data, vn_dtype dtype, int64_t n)
+{
+	double  x[PIECE], most = -INFINITY;
+	int64_t at = 0;
+
+	for (int64_t from = 0; from < n; from += PIECE) {
+		const int64_t m = n - from < PIECE ? n - from : PIECE;
+		vn_to_f64(x, data + (size_t)from * vn_dtype_size(dtype), dtype, (size_t)m);
+		for (int64_t i = 0; i < m; i++) {
+			if (isnan(x[i]))
+				return -1;
+			if (x[i] > most) {
+				most = x[i];
+				at = from + i;
+			}
+		}
+	}
+	return at;
 }

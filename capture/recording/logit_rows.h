@@ -17,4 +17,7 @@ typedef struct vn_logit_row {
  * recording has no logits. VN_ERR_SHAPE for logits that are not (rows, V). */
 vn_status vn_logit_rows_of(const vn_recording *r, int64_t tokens, vn_logit_row **at, int64_t *width, vn_error *err);
 
+/* Returns the place of the highest of n scores, of equal ones the first; -1: one is NaN. */
+int64_t vn_argmax(const unsigned char *data, vn_dtype dtype, int64_t n);
+
 #endif

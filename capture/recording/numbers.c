@@ -11,7 +11,8 @@ vn_numbers *vn_numbers_open(vn_recording *r, int entry, vn_error *err)
 {
 	vn_numbers *s = malloc(sizeof *s);
 	if (!s) {
-		vn_fail(err, VN_ERR_NOMEM, "%s: no memory to look at %s", vn_recording_path(r), vn_recording_entry(r, entry)->name);
+		vn_fail(err, VN_ERR_NOMEM, "%s: no memory to look at %s", vn_recording_path(r),
+		        vn_recording_entry(r, entry)->name);
 		return NULL;
 	}
 	s->recording = r;
@@ -58,7 +59,8 @@ vn_status vn_numbers_read(vn_numbers *s, int64_t at, size_t n, vn_error *err)
 
 bool vn_numbers_are_few(const vn_numbers *s)
 {
-	return vn_numbers_count(s) <= WHOLE_BYTES / (int64_t)vn_dtype_size(vn_recording_entry(s->recording, s->entry)->dtype);
+	return vn_numbers_count(s) <=
+	       WHOLE_BYTES / (int64_t)vn_dtype_size(vn_recording_entry(s->recording, s->entry)->dtype);
 }
 
 double vn_numbers_value(vn_numbers *s, int64_t at)

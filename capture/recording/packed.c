@@ -17,7 +17,7 @@ int64_t vn_packed_count(const vn_recording *r)
 	return count > 1 ? count : 0;
 }
 
-/* One step's tokens; next (count): the position that comes next in each prompt, -1 before the first step. */
+/* Adds one step's tokens. next (count): the next position of each prompt, -1 before the first step. */
 static bool spread(const vn_step *s, const int32_t *at, int64_t count, int64_t *next, int64_t *of)
 {
 	const int64_t end = s->position + s->tokens;
@@ -40,14 +40,18 @@ vn_status vn_packed_prompts(const vn_recording *r, int64_t *of, vn_error *err)
 	const int64_t  n = vn_recording_tokens(r, NULL, &at), count = vn_packed_count(r);
 	const int      steps = vn_recording_steps(r, &step);
 	int64_t *next = malloc(((size_t)count + 1) * sizeof *next);
-	vn_status st = next ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %" PRId64 " prompts", vn_recording_path(r), count);
+	vn_status      st = next ? VN_OK
+	                         : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %" PRId64 " prompts", vn_recording_path(r),
+	                                   count);
 	for (int64_t k = 0; !st && k < count; k++)
 		next[k] = -1;
 	for (int64_t i = 0; !st && i < n; i++)
 		of[i] = -1; /* of no step */
 	for (int i = 0; !st && i < steps; i++)
 		if (step[i].position + step[i].tokens > n || !spread(&step[i], at, count, next, of))
-			st = vn_fail(err, VN_ERR_FORMAT, "%s: /step.%d: its tokens do not go on with the %" PRId64 " prompts of the first step, in their order",
+			st = vn_fail(err, VN_ERR_FORMAT,
+			             "%s: /step.%d: its tokens do not go on with the %" PRId64
+			             " prompts of the first step, in their order",
 			             vn_recording_path(r), step[i].number, count);
 	free(next);
 	return st;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is read at once fits into a processor's own cache; of a scratch file so much may be in memory. */
+/* A read fits into a processor's own cache. HELD_BYTES of a scratch file may be in memory. */
 enum { READ_BYTES = 256 << 10, HELD_BYTES = 16 << 20 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -40,8 +40,11 @@ void vn_proofs_free(vn_recording *r)
 void vn_proof_words(const vn_recording *r, const vn_proof *p, char *words, size_t room)
 {
 	const vn_entry *e = &r->entry[p->entry];
-	snprintf(words, room, "%s: step %d: %s: its numbers do not match its digest (written %s, found %s): the file was changed or damaged after recording",
-	         r->path, e->step, e->name, vn_digest_text(&e->digest).hex, p->found ? p->found->hex : "unknown");
+	snprintf(
+		words, room,
+		"%s: step %d: %s: its numbers do not match its digest (written %s, found %s): the file was changed or damaged "
+		"after recording",
+		r->path, e->step, e->name, vn_digest_text(&e->digest).hex, p->found ? p->found->hex : "unknown");
 }
 
 static vn_status answer(const vn_recording *r, const vn_proof *p, int now, vn_error *err)
@@ -53,7 +56,7 @@ static vn_status answer(const vn_recording *r, const vn_proof *p, int now, vn_er
 	return vn_fail(err, VN_ERR_DAMAGED, "%s", words);
 }
 
-/* Wrong ones are few, so that nobody has room for what was found of each. */
+/* Wrong digests are rare, so the digest that was found is allocated here, not part of every proof. */
 static int judged(const vn_recording *r, vn_proof *p, const vn_digest *found)
 {
 	if (strcmp(found->hex, vn_digest_text(&r->entry[p->entry].digest).hex) == 0)
@@ -63,8 +66,8 @@ static int judged(const vn_recording *r, vn_proof *p, const vn_digest *found)
 	return VN_PROOF_WRONG;
 }
 
-/* Of bytes that are in memory: scratch, or NULL. */
-static void add_held(vn_digester *d, const vn_extent *s)
+/* Adds bytes in memory: those loaded from scratch, if any. */
+static void add_held(vn_digester *d, const vn_entry_source *s)
 {
 	const unsigned char *data = s->loaded.data;
 	const size_t bytes = (size_t)s->bytes;
@@ -76,9 +79,11 @@ static void add_held(vn_digester *d, const vn_extent *s)
 
 static vn_status add_stored(vn_digester *d, const vn_recording *r, int i, vn_error *err)
 {
-	const vn_extent *s = &r->source[i];
+	const vn_entry_source *s = &r->source[i];
 	unsigned char   *room = malloc(READ_BYTES);
-	vn_status st = room ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the digest of %s", r->path, r->entry[i].name);
+	vn_status              st = room ? VN_OK
+	                                 : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the digest of %s",
+	                                                              r->path, r->entry[i].name);
 	for (int64_t at = 0; !st && at < s->bytes; at += READ_BYTES) {
 		const size_t n = s->bytes - at < READ_BYTES ? (size_t)(s->bytes - at) : READ_BYTES;
 		if (!(st = vn_recording_bytes(r, i, r->fd, s->offset + at, n, room, err)))
@@ -88,7 +93,7 @@ static vn_status add_stored(vn_digester *d, const vn_recording *r, int i, vn_err
 	return st;
 }
 
-/* The digest of a stored tensor: from the file, or of what HDF5 has read of it. */
+/* The digest of a stored tensor, from the file or from what HDF5 loaded. */
 static vn_status take(const vn_recording *r, int i, vn_digest *found, vn_error *err)
 {
 	vn_digester *d = vn_digester_create();
@@ -112,7 +117,7 @@ static int leave(vn_proof *p, int now)
 	return now;
 }
 
-/* Whichever thread comes first takes the digest; the others wait for it. */
+/* The first thread to come computes the digest; the others wait for it. */
 vn_status vn_proof_take(const vn_recording *r, int i, vn_proof *p, vn_error *err)
 {
 	int now;
@@ -158,7 +163,7 @@ vn_status vn_proof_lend(const vn_recording *r, int i, bool *unchecked, vn_error 
 void vn_proof_vouch(const vn_recording *r, vn_proof *p, const vn_digest *found)
 {
 	pthread_mutex_lock(&lock);
-	if (p->state == VN_PROOF_LENT) /* nobody is at it, or was */
+	if (p->state == VN_PROOF_LENT) /* no thread is computing it, or has */
 		p->state = judged(r, p, found);
 	pthread_mutex_unlock(&lock);
 }

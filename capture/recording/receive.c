@@ -26,7 +26,7 @@ static vn_status no_memory(const vn_recording *r, vn_error *err)
 	return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its contents", r->path);
 }
 
-/* Room for one more of a growing list; NULL without memory. */
+/* Makes room for one more element of a growing list; NULL without memory. */
 static void *grow(void *list, int n, int *room, size_t size)
 {
 	if (n < *room)
@@ -38,8 +38,8 @@ static void *grow(void *list, int n, int *room, size_t size)
 	return p;
 }
 
-/* As many steps, lines and rows as the child goes through, and what its frames of one file may come to, those of tensors excepted
- * (vn_scan_most); no honest one sends more. */
+/* Bounds on steps, lines and rows, the same as the child's, and on the bytes of all frames of a file except
+ * those of tensors (vn_scan_most). An honest child stays below them. */
 enum { MOST_OBJECTS = 1000000, MOST_WORDS = 1000, MOST_INFLATION = 1100, MOST_STEP = 999999999 };
 static const uint64_t MOST_BYTES = UINT64_C(4) << 30;
 
@@ -60,7 +60,7 @@ static bool set_digest(vn_digest *d, const char *hex)
 	return true;
 }
 
-/* A name goes into messages and into names of files. */
+/* A name is printed in messages and used in file names. */
 static bool sane_name(const char *name)
 {
 	for (const char *p = name; *p; p++)
@@ -71,7 +71,7 @@ static bool sane_name(const char *name)
 
 /* ---- each kind of frame ------------------------------------------------------------------ */
 
-/* Of very many the first are named. */
+/* Only the first of many are named. */
 static vn_status take_unread(vn_recording *r, const char *name, vn_error *err)
 {
 	if (r->n_unread++ >= VN_UNREAD_NAMED)
@@ -90,7 +90,7 @@ static vn_status take_word(vn_recording *r, int kind, const char *data, size_t b
 	if (kind == VN_FRAME_RUN) {
 		if (r->run.n == VN_FACTS_MAX)
 			return vn_fail(err, VN_ERR_FORMAT, "%s: /run: more than %d attributes", r->path, VN_FACTS_MAX);
-		vn_facts_set(&r->run, data, "%s", value); /* too long: shown in part */
+		vn_facts_set(&r->run, data, "%s", value); /* too long: truncated */
 		return VN_OK;
 	}
 	int      *n = kind == VN_FRAME_ROOT ? &r->n_root : &r->n_model;
@@ -132,12 +132,13 @@ static vn_status take_batch(vn_recording *r, const void *data, size_t bytes, vn_
 		return astray(r, err);
 	memcpy(&batch, data, sizeof batch);
 	if (batch < 0 || (r->ids && batch != r->batch))
-		return vn_fail(err, VN_ERR_FORMAT, "%s: /run: token_ids has %" PRId64 " rows, positions %" PRId64, r->path, r->batch, batch);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: /run: token_ids has %" PRId64 " rows, positions %" PRId64, r->path,
+		               r->batch, batch);
 	r->batch = batch;
 	return VN_OK;
 }
 
-/* "512x48", and "" for a scalar. */
+/* Parses "512x48"; "" is a scalar. */
 static bool read_shape(const char *text, vn_shape *s)
 {
 	while (*text) {
@@ -160,7 +161,8 @@ static vn_status take_weight(vn_recording *r, const void *data, size_t bytes, vn
 	if (bytes != sizeof w)
 		return astray(r, err);
 	memcpy(&w, data, sizeof w);
-	if (!ENDED(w.name) || !ENDED(w.dtype) || !ENDED(w.shape) || !ENDED(w.digest) || w.nan < 0 || w.inf < 0 || r->n_weights == MOST_OBJECTS)
+	if (!ENDED(w.name) || !ENDED(w.dtype) || !ENDED(w.shape) || !ENDED(w.digest) || w.nan < 0 || w.inf < 0 ||
+	    r->n_weights == MOST_OBJECTS)
 		return astray(r, err);
 	if (!*w.name || !vn_dtype_from_name(w.dtype, &row.dtype) || !read_shape(w.shape, &row.shape) ||
 	    !set_digest(&row.digest, w.digest))
@@ -170,8 +172,8 @@ static vn_status take_weight(vn_recording *r, const void *data, size_t bytes, vn
 	int64_t n = 1;
 	for (int i = 0; i < row.shape.rank; i++) {
 		if (n > INT64_MAX / 8 / (row.shape.dim[i] + 1))
-			return vn_fail(err, VN_ERR_FORMAT, "%s: /model/weights: row %d (%s): shape '%s' is larger than any memory", r->path,
-			               r->n_weights, w.name, w.shape);
+			return vn_fail(err, VN_ERR_FORMAT, "%s: /model/weights: row %d (%s): shape '%s' is larger than any memory",
+			               r->path, r->n_weights, w.name, w.shape);
 		n *= row.shape.dim[i];
 	}
 	row.stats = (vn_stats){ .n = n, .nan = w.nan, .inf = w.inf, .min = w.min, .max = w.max, .mean = w.mean,
@@ -225,7 +227,7 @@ static vn_status take_step(vn_recording *r, const void *data, size_t bytes, vn_e
 	if (bytes != sizeof s || r->n_steps == MOST_OBJECTS)
 		return astray(r, err);
 	memcpy(&s, data, sizeof s);
-	/* What a foreign writer left out: a first call with all tokens, all rows. */
+	/* Defaults for a foreign writer: a first call with all tokens and all rows. */
 	s.position = s.position == VN_NOT_SAID ? 0 : s.position;
 	s.tokens = s.tokens == VN_NOT_SAID ? r->n_ids : s.tokens;
 	s.first_row = s.first_row == VN_NOT_SAID ? 0 : s.first_row;
@@ -235,8 +237,10 @@ static vn_status take_step(vn_recording *r, const void *data, size_t bytes, vn_e
 		return astray(r, err);
 	if (s.position < 0 || s.tokens < 0 || s.first_row < 0 || s.rows < 0 || s.tokens > INT32_MAX ||
 	    s.position > INT32_MAX || s.first_row > s.tokens || s.rows > s.tokens - s.first_row)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: /step.%" PRId64 ": position %" PRId64 ", tokens %" PRId64 ", first_row %"
-		               PRId64 ", rows %" PRId64, r->path, s.number, s.position, s.tokens, s.first_row, s.rows);
+		return vn_fail(err, VN_ERR_FORMAT,
+		               "%s: /step.%" PRId64 ": position %" PRId64 ", tokens %" PRId64 ", first_row %" PRId64
+		               ", rows %" PRId64,
+		               r->path, s.number, s.position, s.tokens, s.first_row, s.rows);
 	vn_step *list = grow(r->step, r->n_steps, &r->room_steps, sizeof *list);
 	if (!list)
 		return no_memory(r, err);
@@ -270,23 +274,25 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 	memcpy(&t, data, sizeof t);
 	if (!ENDED(t.name) || !ENDED(t.point) || !ENDED(t.op) || !ENDED(t.basis) || !ENDED(t.axes) || !ENDED(t.digest) ||
 	    !sane_name(t.name) || t.step < 0 || t.step > MOST_STEP || !sane_shape(&t, &size) || t.offset < -1 ||
-	    (t.offset >= 0 && (t.offset > r->bytes || size > r->bytes - t.offset)) || (t.offset < 0 && size / MOST_INFLATION > r->bytes))
+	    (t.offset >= 0 && (t.offset > r->bytes || size > r->bytes - t.offset)) ||
+	    (t.offset < 0 && size / MOST_INFLATION > r->bytes))
 		return astray(r, err);
 
-	if (t.layer == VN_NOT_SAID) /* a foreign file may leave it to the name */
+	if (t.layer == VN_NOT_SAID) /* a foreign file may give the layer in the name only */
 		t.layer = vn_name_layer(t.name);
 	const bool unordered = t.order == VN_NOT_SAID;
 	if (unordered)
 		t.order = 0;
-	vn_entry e = { .step = (int)t.step, .order = unordered ? -1 : (int)t.order, .layer = (int)t.layer, .dtype = (vn_dtype)t.dtype,
+	vn_entry e = { .step = (int)t.step, .order = unordered ? -1 : (int)t.order, .layer = (int)t.layer,
+		.dtype = (vn_dtype)t.dtype,
 	               .shape.rank = t.rank, .has_digest = *t.digest != '\0', .same_as = -1 };
 	if (t.order < 0 || t.order >= INT32_MAX || t.layer < -1 || t.layer >= INT32_MAX || /* one more is an int */
 	    (e.has_digest && !vn_digest_pack(t.digest, &e.digest)) ||
 	    (t.has_stats && (t.nan < 0 || t.inf < 0)))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: order %" PRId64 ", layer %" PRId64 ", digest '%s', nan %" PRId64
 		               ", inf %" PRId64, r->path, t.name, t.order, t.layer, t.digest, t.nan, t.inf);
-	if (!(e.name = vn_intern(t.name)) || !(e.point = vn_intern(t.point)) || !(e.op = vn_intern(t.op)) || !(e.basis = vn_intern(t.basis)) ||
-	    !(e.axes = vn_intern(t.axes)))
+	if (!(e.name = vn_intern(t.name)) || !(e.point = vn_intern(t.point)) || !(e.op = vn_intern(t.op)) ||
+	    !(e.basis = vn_intern(t.basis)) || !(e.axes = vn_intern(t.axes)))
 		return no_memory(r, err);
 	memcpy(e.shape.dim, t.dim, (size_t)t.rank * sizeof *t.dim);
 	const vn_stats stats = { .n = vn_shape_count(&e.shape), .nan = t.nan, .inf = t.inf, .min = t.min, .max = t.max,
@@ -299,12 +305,12 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 	if (!list)
 		return no_memory(r, err);
 	r->entry = list;
-	vn_extent *sources = grow(r->source, r->n_entries, &room, sizeof *sources);
+	vn_entry_source *sources = grow(r->source, r->n_entries, &room, sizeof *sources);
 	if (!sources)
 		return no_memory(r, err);
 	r->source = sources;
 	list[r->n_entries] = e;
-	sources[r->n_entries++] = (vn_extent){ .offset = t.offset, .address = t.address, .bytes = size };
+	sources[r->n_entries++] = (vn_entry_source){ .offset = t.offset, .address = t.address, .bytes = size };
 	return VN_OK;
 }
 
@@ -372,8 +378,9 @@ static vn_status start(incoming *in, const vn_recording *r)
 {
 	in->bytes = 0;
 	in->scan = (vn_scan){ .fd = r->fd, .path = r->path, .bytes = r->bytes };
-	return in->st = vn_child_start(&in->child, &(vn_child_task){ .path = r->path, .file = r->fd, .work = vn_scan_file, .ctx = &in->scan },
-	                               &in->why);
+	return in->st = vn_child_start(
+			   &in->child, &(vn_child_task) { .path = r->path, .file = r->fd, .work = vn_scan_file, .ctx = &in->scan },
+			   &in->why);
 }
 
 static uint64_t most_bytes(const vn_recording *r)
@@ -381,7 +388,8 @@ static uint64_t most_bytes(const vn_recording *r)
 	return MOST_BYTES + (uint64_t)vn_scan_most(r->bytes) * (2 * sizeof(uint32_t) + sizeof(vn_seen_tensor));
 }
 
-/* Frames of all of them, until each is done or refused; how many come before the first that is refused. */
+/* Receives frames of all recordings, until each is complete or refused. Returns the number of recordings before
+ * the first that is refused. */
 static int receive(incoming *in, vn_recording *const *r, int n)
 {
 	vn_child *child[VN_CHILDREN];
@@ -403,7 +411,7 @@ static int receive(incoming *in, vn_recording *const *r, int n)
 			continue;
 		in[i].st = st;
 		in[i].why = why;
-		/* What comes behind the first that is refused is of no interest any more. */
+		/* Recordings after the first that is refused are not needed any more. */
 		for (int k = i; k < (st ? n : i + 1); k++)
 			vn_child_end(&in[k].child);
 		if (st)

@@ -18,7 +18,8 @@
 
 /* ---- opening ------------------------------------------------------------------------- */
 
-/* Of a link to a file that was not fetched (git-annex, git LFS), "no such file" alone would be puzzling: it is listed. */
+/* For a link to a file that was not fetched (git-annex, git LFS), "no such file" would be puzzling, because a
+ * listing shows it. */
 static vn_status not_opened(const char *path, vn_error *err)
 {
 	const int   why = errno;
@@ -36,24 +37,26 @@ static vn_status open_file(vn_recording *r, vn_error *err)
 	const char   *why;
 	struct stat   st;
 
-	/* Non-blocking: a pipe without a writer would wait for ever. */
+	/* Non-blocking, because opening a pipe without a writer would hang. */
 	if ((r->fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0)
 		return not_opened(r->path, err);
 	if (fstat(r->fd, &st) != 0)
 		return vn_fail(err, VN_ERR_IO, "%s: %s", r->path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return vn_fail(err, VN_ERR_IO, "%s: is %s", r->path, S_ISDIR(st.st_mode) ? "a directory; a recording is one file" : "not a regular file");
+		return vn_fail(err, VN_ERR_IO, "%s: is %s", r->path,
+		               S_ISDIR(st.st_mode) ? "a directory; a recording is one file" : "not a regular file");
 	r->bytes = st.st_size;
 	if (r->bytes == 0)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: is empty", r->path);
-	/* HDF5 also looks at 512, 1024, 2048... for files with something before. */
+	/* HDF5 also looks for its signature at 512, 1024, 2048... in files with a user block. */
 	for (int64_t at = 0; at + (int64_t)sizeof head <= r->bytes; at = at ? 2 * at : 512) {
 		if (!vn_pread_all(r->fd, head, sizeof head, at, &why))
 			return vn_fail(err, VN_ERR_IO, "%s: cannot read it: %s", r->path, why);
 		if (memcmp(head, signature, sizeof head) == 0)
 			return VN_OK;
 	}
-	return vn_fail(err, VN_ERR_FORMAT, "%s: not an HDF5 file, as recordings are (vernier import converts dumps of other formats)", r->path);
+	return vn_fail(err, VN_ERR_FORMAT,
+	               "%s: not an HDF5 file, as recordings are (vernier import converts dumps of other formats)", r->path);
 }
 
 static bool second_name(const vn_entry *e)
@@ -62,7 +65,7 @@ static bool second_name(const vn_entry *e)
 	return *e->point && strcmp(dot ? dot + 1 : e->name, e->point) != 0;
 }
 
-/* As it ran: list (n_entries). */
+/* Sorts the entries in execution order: list (n_entries). */
 static vn_status in_order(const vn_recording *r, int *list, vn_error *err)
 {
 	vn_place_of *x = malloc(((size_t)r->n_entries + 1) * sizeof *x);
@@ -70,7 +73,8 @@ static vn_status in_order(const vn_recording *r, int *list, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d tensors", r->path, r->n_entries);
 	for (int i = 0; i < r->n_entries; i++) {
 		const vn_entry *e = &r->entry[i];
-		x[i] = (vn_place_of) { .name = e->name, .point = e->point, .step = e->step, .layer = e->layer, .said = e->order, .second = second_name(e) };
+		x[i] = (vn_place_of) { .name = e->name, .point = e->point, .step = e->step, .layer = e->layer, .said = e->order,
+			.second = second_name(e) };
 	}
 	const vn_status st = vn_sequence(x, r->n_entries, list, err);
 	free(x);
@@ -84,7 +88,7 @@ static int in_name_order(const void *a, const void *b, void *ctx)
 	return x->step != y->step ? (x->step < y->step ? -1 : 1) : strcmp(x->name, y->name);
 }
 
-/* One object: by address, then place. */
+/* Sorts names of one object together: by address, then place. */
 static int in_file_order(const void *a, const void *b, void *ctx)
 {
 	const vn_recording *r = ctx;
@@ -104,14 +108,15 @@ static int by_step(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Entry i becomes what entry list[i] was; in place, since of millions a second copy is a good part of all memory. list is used up. */
+/* Moves entry list[i] to place i, in place, because a second copy of millions would double the memory.
+ * Overwrites list. */
 static void permute(vn_recording *r, int *list)
 {
 	for (int i = 0; i < r->n_entries; i++) {
 		const vn_entry  entry = r->entry[i];
-		const vn_extent source = r->source[i];
+		const vn_entry_source source = r->source[i];
 		int             at = i;
-		while (list[at] >= 0) { /* round the circle that begins at i */
+		while (list[at] >= 0) { /* follow the cycle that begins at i */
 			const int from = list[at];
 			list[at] = -1;
 			r->entry[at] = from == i ? entry : r->entry[from];
@@ -125,7 +130,8 @@ vn_status vn_recording_sort(vn_recording *r, vn_error *err)
 {
 	const size_t n = (size_t)r->n_entries;
 	int         *list = malloc((n + 1) * sizeof *list);
-	vn_status    st = list ? in_order(r, list, err) : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d tensors", r->path, r->n_entries);
+	vn_status    st = list ? in_order(r, list, err)
+	                       : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d tensors", r->path, r->n_entries);
 
 	if (st) {
 		free(list);
@@ -151,7 +157,7 @@ vn_status vn_recording_sort(vn_recording *r, vn_error *err)
 	return st;
 }
 
-/* What only a whole file must have. */
+/* Checks what only a complete file must have. */
 static vn_status check_complete(vn_recording *r, vn_error *err)
 {
 	const char *missing = !vn_facts_get(&r->run, "engine") ? "/run has no attribute engine"
@@ -161,21 +167,23 @@ static vn_status check_complete(vn_recording *r, vn_error *err)
 	if (missing && r->complete)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s", r->path, missing);
 	if (!r->complete && r->n_positions > r->n_ids)
-		r->n_positions = r->n_ids; /* those of steps it did not come to */
+		r->n_positions = r->n_ids; /* positions of the steps it did not reach */
 	if (r->n_ids != r->n_positions)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: /run: %" PRId64 " token ids, but %" PRId64 " positions", r->path, r->n_ids,
-		               r->n_positions);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: /run: %" PRId64 " token ids, but %" PRId64 " positions", r->path,
+		               r->n_ids, r->n_positions);
 	if (r->token_text && r->n_texts != r->n_ids)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: /run: %" PRId64 " token ids, but the text of %d", r->path, r->n_ids, r->n_texts);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: /run: %" PRId64 " token ids, but the text of %d", r->path, r->n_ids,
+		               r->n_texts);
 	for (int i = 0; i < r->n_steps; i++)
 		if (r->step[i].position + r->step[i].tokens > r->n_ids)
-			return vn_fail(err, VN_ERR_FORMAT, "%s: /step.%d: %" PRId64 " tokens after %" PRId64 ", the run has %" PRId64,
-			               r->path, r->step[i].number, r->step[i].tokens, r->step[i].position, r->n_ids);
+			return vn_fail(err, VN_ERR_FORMAT,
+			               "%s: /step.%d: %" PRId64 " tokens after %" PRId64 ", the run has %" PRId64, r->path,
+			               r->step[i].number, r->step[i].tokens, r->step[i].position, r->n_ids);
 	return VN_OK;
 }
 
-/* A step says which rows of its call are here: what stands by tokens has so many, or at the end of the run one, the
- * last (vn_entry_last), of each prompt. */
+/* A step states which rows of its call are recorded. Tensors labelled by tokens have that many rows, or at the
+ * end of the model the last row of each prompt (vn_entry_last). */
 static void mark_rows(vn_recording *r)
 {
 	const int64_t prompts = vn_packed_count(r);
@@ -197,8 +205,12 @@ vn_status vn_recording_check_rows(vn_recording *r, vn_error *err)
 		const vn_step  *s = vn_recording_step(r, e->step);
 		char shape[VN_SHAPE_TEXT];
 		if (e->rows_off)
-			return vn_fail(err, VN_ERR_FORMAT, "%s: /step.%d: %" PRId64 " %s, but %s of shape %s has axes '%s'", r->path, e->step, s->rows,
-			               s->rows < s->tokens ? "rows were kept" : s->rows == 1 ? "token went in" : "tokens went in", e->name, vn_shape_text(&e->shape, shape), e->axes);
+			return vn_fail(err, VN_ERR_FORMAT, "%s: /step.%d: %" PRId64 " %s, but %s of shape %s has axes '%s'",
+			               r->path, e->step, s->rows,
+			               s->rows < s->tokens ? "rows were kept"
+			               : s->rows == 1      ? "token went in"
+			                                   : "tokens went in",
+			               e->name, vn_shape_text(&e->shape, shape), e->axes);
 	}
 	return VN_OK;
 }
@@ -235,14 +247,16 @@ static vn_status create(const char *path, vn_recording **recording, vn_error *er
 	return open_file(r, err);
 }
 
-/* One object has one header: a child that says otherwise lies, and a reader of the second name would trust the first. */
+/* One object has one header. A child that reports two is compromised, and a reader of the second name would
+ * trust the first. */
 static vn_status check_second_names(const vn_recording *r, vn_error *err)
 {
 	for (int i = 0; i < r->n_entries; i++) {
 		const vn_entry *e = &r->entry[i], *first = e->same_as >= 0 ? &r->entry[e->same_as] : e;
 		if (e->dtype != first->dtype || !vn_shape_equal(&e->shape, &first->shape) ||
 		    r->source[i].offset != r->source[first - r->entry].offset)
-			return vn_fail(err, VN_ERR_FORMAT, "%s: damaged HDF5 structure (%s and %s are one object and differ)", r->path, e->name, first->name);
+			return vn_fail(err, VN_ERR_FORMAT, "%s: damaged HDF5 structure (%s and %s are one object and differ)",
+			               r->path, e->name, first->name);
 	}
 	return VN_OK;
 }
@@ -251,7 +265,8 @@ static vn_status check_steps(const vn_recording *r, vn_error *err)
 {
 	for (int i = 1; i < r->n_steps; i++)
 		if (r->step[i].number == r->step[i - 1].number)
-			return vn_fail(err, VN_ERR_FORMAT, "%s: damaged HDF5 structure (step.%d appears twice)", r->path, r->step[i].number);
+			return vn_fail(err, VN_ERR_FORMAT, "%s: damaged HDF5 structure (step.%d appears twice)", r->path,
+			               r->step[i].number);
 	return VN_OK;
 }
 
@@ -262,8 +277,8 @@ static vn_status sort_and_check(vn_recording *r, vn_error *err)
 
 	if (r->n_steps)
 		qsort(r->step, (size_t)r->n_steps, sizeof *r->step, by_step);
-	if ((st = check_steps(r, err)) || (st = vn_recording_sort(r, err)) || (st = check_second_names(r, err)) || (st = check_complete(r, err)) ||
-	    (st = sort_weights(r, err)))
+	if ((st = check_steps(r, err)) || (st = vn_recording_sort(r, err)) || (st = check_second_names(r, err)) ||
+	    (st = check_complete(r, err)) || (st = sort_weights(r, err)))
 		return st;
 	mark_rows(r);
 	if ((st = vn_proofs_make(r, err)))
@@ -338,6 +353,7 @@ void vn_recording_close(vn_recording *r)
 	vn_plan_destroy(r->plan);
 	free(r->ids);
 	free(r->positions);
+	free(r->padding.row);
 	for (int i = 0; i < r->n_texts; i++)
 		free(r->token_text[i]);
 	free(r->token_text);

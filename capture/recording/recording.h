@@ -42,6 +42,8 @@ typedef struct vn_entry {
 	bool      has_digest;
 	/* seen in another layout than it is stored in (view.h): the digest is not that of its numbers */
 	bool      viewed;
+	/* the checkpoint that it is a second recording of (name_map.h), and whose numbers it must hold; NULL */
+	const char *again;
 	bool      rows_off;          /* its number of token rows differs from what its step states */
 } vn_entry;
 

@@ -29,7 +29,8 @@ typedef struct vn_gathered {
 } vn_gathered;
 
 /* Computes a box of a gathered tensor into `to`. Sums need 8 more bytes per number of the box. */
-vn_status vn_gathered_region(vn_recording *r, const vn_gathered *gathered, const vn_region *box, void *to, vn_error *err);
+vn_status vn_gathered_region(vn_recording *r, const vn_gathered *gathered, const vn_region *box, void *to,
+                             vn_error *err);
 
 /* The state of a stored tensor's digest check (proof.c, verify.c). */
 typedef enum vn_proof_state {
@@ -50,7 +51,7 @@ typedef struct vn_proof {
 } vn_proof;
 
 /* Where the numbers of an entry are. */
-typedef struct vn_extent {
+typedef struct vn_entry_source {
 	int64_t  offset;  /* in the file; -1: must be read by HDF5 */
 	uint64_t address; /* of the object */
 	int64_t  bytes;
@@ -61,7 +62,7 @@ typedef struct vn_extent {
 	bool     parts;   /* foreign, and can be read in parts */
 	bool     ahead;   /* loaded before anyone asked for it */
 	vn_proof *proof;  /* owned by the recording; NULL: not stored in a checkpoint file */
-} vn_extent;
+} vn_entry_source;
 
 /* Reads numbers that are not in a checkpoint file (dump.h): bytes [at, at + n) of array i; without
  * `parts`, all of them. */
@@ -103,13 +104,16 @@ struct vn_recording {
 	vn_step   *step;
 	int        n_steps, room_steps;
 	vn_entry  *entry;
-	vn_extent *source; /* (n_entries) */
+	vn_entry_source *source; /* (n_entries) */
 	vn_stats  *stats;  /* (n_stats), of the entries that have some */
 	int        n_stats, room_stats;
 	int        n_entries, room_entries;
 	int       *by_name; /* (n_entries), sorted by step, then name */
 	vn_recording **base; /* sources of a derived recording (derive.h) */
 	int            n_bases;
+	/* of a row of a batch (batched.h): which it is, and the columns of the first call that are padding,
+	 * (n), `before` of them in front of the prompt; row NULL: it is none */
+	struct { int64_t prompt, *row, n, before; } padding;
 	int       ranks;    /* number of ranks it was joined from (ranks.h); 0: one file */
 	int       in_files; /* tensors now in scratch files */
 	struct {

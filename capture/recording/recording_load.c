@@ -15,12 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is small; of what is read ahead so many bytes and tensors at most, four times as many as the last time. */
+/* SMALL_BYTES: size of a small tensor. Read-ahead takes at most this many bytes and tensors, four times as many
+ * as last time. */
 enum { SMALL_BYTES = 1 << 20, AHEAD_BYTES = 4 << 20, AHEAD_MOST = 1024, AHEAD_GROWS = 4, SKIPPED = 64 };
 
 static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
 
-/* One for each processor where there is much to inflate. */
+/* One child for each processor when there is much to decompress. */
 static int children_for(size_t bytes)
 {
 	cpu_set_t    may;
@@ -30,7 +31,7 @@ static int children_for(size_t bytes)
 	return n > VN_CHILDREN ? VN_CHILDREN : n > 1 ? (int)n : 1;
 }
 
-/* Until all of n children have read their shares. */
+/* Waits until all n children have read their shares. */
 static vn_status wait_for_numbers(const vn_recording *r, vn_child *child, int n, vn_error *err)
 {
 	vn_child *list[VN_CHILDREN];
@@ -49,10 +50,10 @@ static vn_status wait_for_numbers(const vn_recording *r, vn_child *child, int n,
 	return st;
 }
 
-/* One tensor, its shares read by children at the same time. */
+/* Loads one tensor; children read its shares in parallel. */
 static vn_status load_once(vn_recording *r, int i, vn_error *err)
 {
-	vn_extent *s = &r->source[i];
+	vn_entry_source *s = &r->source[i];
 	vn_scan    scan = { .fd = r->fd, .path = r->path, .bytes = r->bytes, .children = children_for((size_t)s->bytes),
 	                    .tensor = { .dtype = (int32_t)r->entry[i].dtype, .address = s->address } };
 	vn_child   child[VN_CHILDREN];
@@ -61,12 +62,16 @@ static vn_status load_once(vn_recording *r, int i, vn_error *err)
 
 	strcpy(scan.tensor.name, r->entry[i].name);
 	if (!vn_scratch_make(&scan.to, (size_t)s->bytes))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory for %" PRId64 " bytes", r->path, r->entry[i].name, s->bytes);
+		return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory for %" PRId64 " bytes", r->path, r->entry[i].name,
+		               s->bytes);
 	if (s->foreign)
 		st = r->foreign.read(r->foreign.context, s->foreign - 1, 0, (size_t)s->bytes, scan.to.data, err);
 	for (; n < scan.children && !st && !s->foreign; n++) {
 		scan.child = n;
-		st = vn_child_start(&child[n], &(vn_child_task){ .path = r->path, .file = r->fd, .slow = true, .work = vn_scan_numbers, .ctx = &scan }, err);
+		st = vn_child_start(
+			&child[n],
+			&(vn_child_task) { .path = r->path, .file = r->fd, .slow = true, .work = vn_scan_numbers, .ctx = &scan },
+			err);
 	}
 	if (!st)
 		st = wait_for_numbers(r, child, n, err);
@@ -81,7 +86,7 @@ static vn_status load_once(vn_recording *r, int i, vn_error *err)
 	return st;
 }
 
-/* HDF5 that crashes may have got no memory: only when it happens again is the file at fault. */
+/* HDF5 may crash for lack of memory, so the file is at fault only when it crashes twice. */
 static vn_status load_alone(vn_recording *r, int i, vn_error *err)
 {
 	const vn_status st = load_once(r, i, err);
@@ -90,14 +95,15 @@ static vn_status load_alone(vn_recording *r, int i, vn_error *err)
 
 /* ---- many small ones ------------------------------------------------------------------------ */
 
-/* Whether entry i is one that a child may read with others. */
+/* Whether entry i may be read together with others. */
 static bool small(const vn_recording *r, int i)
 {
-	const vn_extent *s = &r->source[i];
-	return s->offset < 0 && !s->foreign && !s->gathered && r->entry[i].same_as < 0 && s->bytes > 0 && s->bytes <= SMALL_BYTES && !s->loaded.data;
+	const vn_entry_source *s = &r->source[i];
+	return s->offset < 0 && !s->foreign && !s->gathered && r->entry[i].same_as < 0 && s->bytes > 0 &&
+	       s->bytes <= SMALL_BYTES && !s->loaded.data;
 }
 
-/* What was read ahead and not asked for. */
+/* Drops what was read ahead and not used. */
 static void drop_ahead(vn_recording *r)
 {
 	for (int k = r->ahead.from; k < r->ahead.to; k++)
@@ -107,13 +113,13 @@ static void drop_ahead(vn_recording *r)
 		}
 }
 
-/* Room in the order of the tensors; false: none. */
+/* Allocates and fills the tensors in order; false: no memory. */
 static bool take_out(vn_recording *r, const int *entry, int n, const unsigned char *from)
 {
 	for (int k = 0; k < n; k++) {
-		vn_extent *s = &r->source[entry[k]];
+		vn_entry_source *s = &r->source[entry[k]];
 		if (!vn_scratch_make(&s->loaded, (size_t)s->bytes))
-			return k > 0; /* the one that was asked for is first */
+			return k > 0; /* the requested one comes first */
 		vn_scratch_keep(&s->loaded);
 		memcpy(s->loaded.data, from, (size_t)s->bytes);
 		s->ahead = k > 0;
@@ -122,7 +128,8 @@ static bool take_out(vn_recording *r, const int *entry, int n, const unsigned ch
 	return true;
 }
 
-/* Entry i and small ones behind it, `most` at most. Where that fails i is not loaded: alone it is told what is wrong. */
+/* Reads entry i and up to `most` small ones in all. On failure i stays unloaded: reading it alone tells what is
+ * wrong. */
 static void load_ahead(vn_recording *r, int i, int most)
 {
 	vn_scan_one *many = malloc((size_t)most * sizeof *many);
@@ -135,12 +142,13 @@ static void load_ahead(vn_recording *r, int i, int most)
 	int          n = 0, to = i;
 
 	for (; many && entry && to < r->n_entries && n < most && to - i < SKIPPED + most; to++) {
-		const vn_extent *s = &r->source[to];
+		const vn_entry_source *s = &r->source[to];
 		if (!small(r, to))
 			continue;
 		if (n > 0 && bytes + vn_scan_span((size_t)s->bytes) > AHEAD_BYTES)
 			break;
-		many[n] = (vn_scan_one) { .dtype = (int32_t)r->entry[to].dtype, .address = s->address, .bytes = (size_t)s->bytes };
+		many[n] = (vn_scan_one) { .dtype = (int32_t)r->entry[to].dtype, .address = s->address,
+			.bytes = (size_t)s->bytes };
 		strcpy(many[n].name, r->entry[to].name);
 		entry[n++] = to;
 		bytes += vn_scan_span((size_t)s->bytes);
@@ -151,13 +159,16 @@ static void load_ahead(vn_recording *r, int i, int most)
 	r->ahead.many = n;
 	if (n > 1 && vn_scratch_make(&room, bytes)) {
 		scan.to = room;
-		vn_status st = vn_child_start(&child, &(vn_child_task){ .path = r->path, .file = r->fd, .slow = true, .work = vn_scan_many, .ctx = &scan }, &why);
+		vn_status st = vn_child_start(
+			&child,
+			&(vn_child_task) { .path = r->path, .file = r->fd, .slow = true, .work = vn_scan_many, .ctx = &scan },
+			&why);
 		if (!st) {
 			st = wait_for_numbers(r, &child, 1, &why);
 			vn_child_end(&child);
 		}
 		if (st || !take_out(r, entry, n, room.data))
-			r->ahead.many = 0; /* each of them alone: whichever it is alone is told what is wrong */
+			r->ahead.many = 0; /* each of them alone: reading one alone tells what is wrong with it */
 	}
 	vn_scratch_end(&room);
 	free(many);
@@ -182,7 +193,7 @@ static vn_status load(vn_recording *r, int i, vn_error *err)
 	return r->source[i].loaded.data ? VN_OK : load_alone(r, i, err);
 }
 
-/* Threads that measure parts of one tensor come here together. */
+/* Threads that measure parts of one tensor may arrive here together. */
 vn_status vn_recording_load(vn_recording *r, int i, const void **data, vn_error *err)
 {
 	pthread_mutex_lock(&one);

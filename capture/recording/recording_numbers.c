@@ -16,21 +16,23 @@ static vn_status map_file(vn_recording *r, vn_error *err)
 	void *p = mmap(NULL, (size_t)r->bytes, PROT_READ, MAP_SHARED, r->fd, 0);
 	if (p == MAP_FAILED)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot be mapped: %s", r->path, strerror(errno));
-	madvise(p, (size_t)r->bytes, MADV_DONTFORK); /* who reads another file does not see this one */
+	madvise(p, (size_t)r->bytes, MADV_DONTFORK); /* children that read other files do not need this one */
 	vn_mapped_add(p, (size_t)r->bytes, r->path);
 	r->map = p;
 	return VN_OK;
 }
 
-/* What was loaded to read pieces of it. */
+/* Releases what was loaded to read pieces. */
 static void release_pieces(const vn_recording *r, const vn_gathered *g)
 {
 	for (int i = 0; i < g->n; i++)
 		vn_recording_release(r->base[g->piece[i].base], g->piece[i].entry);
 }
 
-/* Reads a whole tensor into scratch memory. The mapping is shared, so that its pages can be given back like those of a file. */
-static vn_status load_tensor(vn_recording *r, int i, const vn_shape *shape, const vn_gathered *gathered, vn_scratch *made, vn_error *err)
+/* Reads a whole tensor into scratch memory. The mapping is shared, so that its pages can be given back like
+ * those of a file. */
+static vn_status load_tensor(vn_recording *r, int i, const vn_shape *shape, const vn_gathered *gathered,
+                             vn_scratch *made, vn_error *err)
 {
 	const size_t bytes = (size_t)vn_shape_count(shape) * vn_dtype_size(r->entry[i].dtype);
 	vn_region all = { .from = { 0 } };
@@ -38,17 +40,18 @@ static vn_status load_tensor(vn_recording *r, int i, const vn_shape *shape, cons
 		return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory for %zu bytes", r->path, r->entry[i].name, bytes);
 	vn_scratch_keep(made);
 	memcpy(all.size, shape->dim, sizeof all.size);
-	const vn_status st = gathered ? vn_gathered_region(r, gathered, &all, made->data, err) : vn_recording_read_region(r, i, &all, made->data, err);
+	const vn_status st = gathered ? vn_gathered_region(r, gathered, &all, made->data, err)
+	                              : vn_recording_read_region(r, i, &all, made->data, err);
 	if (st)
 		vn_scratch_end(made);
 	r->in_files += made->file != 0;
 	return st;
 }
 
-/* unchecked: who may have them before they are checked; NULL */
+/* unchecked: for a caller that takes data before the digest is checked; NULL otherwise. */
 static vn_status data_of(vn_recording *r, int i, const void **data, bool *unchecked, vn_error *err)
 {
-	vn_extent *s = &r->source[i = vn_recording_primary(r, i)];
+	vn_entry_source *s = &r->source[i = vn_recording_primary(r, i)];
 	vn_view   *v = s->view;
 	vn_status  st = VN_OK;
 
@@ -90,7 +93,7 @@ vn_status vn_recording_lend(vn_recording *r, int i, const void **data, bool *unc
 
 void vn_recording_release(vn_recording *r, int i)
 {
-	vn_extent *s = &r->source[i = vn_recording_primary(r, i)];
+	vn_entry_source *s = &r->source[i = vn_recording_primary(r, i)];
 	vn_view   *v = s->view;
 	if (v)
 		vn_recording_end(r, &v->made);

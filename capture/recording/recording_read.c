@@ -13,27 +13,31 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A stretch; and what may lie between two numbers that are read in one: no more than reading it costs beside a call. */
+/* STRETCH_BYTES: most bytes read in one call. GAP_BYTES: the largest gap between two numbers read in one call;
+ * reading it costs no more than another call. */
 enum { STRETCH_BYTES = 64 << 10, GAP_BYTES = 4096 };
 
-/* Loops over `rank` axes: so many, so far apart in the source and in the result, in elements. */
+/* Nested loops over `rank` axes: their sizes, and their strides in the source and in the result, in elements. */
 typedef struct nest {
 	int      rank;
 	int64_t  size[VN_MAX_RANK], from[VN_MAX_RANK], to[VN_MAX_RANK];
 	vn_dtype dtype; /* of the source */
-	bool     add;   /* to the result's doubles; else it is copied, and the result has the source's dtype */
+	bool     add;   /* adds to the doubles of the result; otherwise copies, and the result has the source's dtype */
 } nest;
 
 static vn_status flat(vn_recording *r, int i, bool own, int64_t from, int64_t n, void *to, vn_error *err);
 
 /* ---- numbers from here to there ---------------------------------------------------------- */
 
-#define COPY(type) do { \
+#define COPY(type) \
+	do { \
 		for (int64_t i = 0; i < n; i++) \
-			memcpy(to + (size_t)(i * to_step) * sizeof(type), from + (size_t)(i * from_step) * sizeof(type), sizeof(type)); \
+			memcpy(to + (size_t)(i * to_step) * sizeof(type), from + (size_t)(i * from_step) * sizeof(type), \
+			       sizeof(type)); \
 	} while (0)
 
-static void copy_run(unsigned char *to, int64_t to_step, const unsigned char *from, int64_t from_step, int64_t n, size_t size)
+static void copy_run(unsigned char *to, int64_t to_step, const unsigned char *from, int64_t from_step, int64_t n,
+                     size_t size)
 {
 	if (to_step == 1 && from_step == 1)
 		memcpy(to, from, (size_t)n * size);
@@ -47,7 +51,8 @@ static void copy_run(unsigned char *to, int64_t to_step, const unsigned char *fr
 		COPY(uint64_t);
 }
 
-static void add_run(double *to, int64_t to_step, const unsigned char *from, int64_t from_step, int64_t n, vn_dtype dtype)
+static void add_run(double *to, int64_t to_step, const unsigned char *from, int64_t from_step, int64_t n,
+                    vn_dtype dtype)
 {
 	const size_t size = vn_dtype_size(dtype);
 	for (int64_t i = 0; i < n; i++) {
@@ -57,7 +62,7 @@ static void add_run(double *to, int64_t to_step, const unsigned char *from, int6
 	}
 }
 
-/* The axes from `axis` on, of which the first is `count` long, out of a stretch. to: of the first element. */
+/* Writes the axes from `axis` on, `count` of the first, out of a stretch. to: address of the first element. */
 static void scatter(const nest *k, int axis, int64_t count, unsigned char *to, const unsigned char *from)
 {
 	const size_t size = vn_dtype_size(k->dtype), width = k->add ? sizeof(double) : size;
@@ -73,13 +78,14 @@ static void scatter(const nest *k, int axis, int64_t count, unsigned char *to, c
 		copy_run(to, k->to[axis], from, k->from[axis], count, size);
 	} else {
 		for (int64_t i = 0; i < count; i++)
-			scatter(k, axis + 1, k->size[axis + 1], to + (size_t)(i * k->to[axis]) * width, from + (size_t)(i * k->from[axis]) * size);
+			scatter(k, axis + 1, k->size[axis + 1], to + (size_t)(i * k->to[axis]) * width,
+			        from + (size_t)(i * k->from[axis]) * size);
 	}
 }
 
 /* ---- the nest ---------------------------------------------------------------------------- */
 
-/* Drops axes of length 1, sorts the others by descending stride in the source, and joins those that are contiguous in both. */
+/* Drops axes of length 1, sorts the others by descending stride in the source, and joins axes contiguous in both. */
 static void simplify_nest(nest *k)
 {
 	int n = 0;
@@ -107,8 +113,9 @@ static void simplify_nest(nest *k)
 		}
 }
 
-/* One stretch: `count` indices of `axis` and all behind it, `length` elements of source i from `at` on. */
-static vn_status stretch(vn_recording *r, int i, bool own, const nest *k, int axis, int64_t count, int64_t at, int64_t length, unsigned char *to, vn_error *err)
+/* Reads one stretch: `count` indices of `axis` with all inner axes, `length` elements of source i from `at` on. */
+static vn_status stretch(vn_recording *r, int i, bool own, const nest *k, int axis, int64_t count, int64_t at,
+                         int64_t length, unsigned char *to, vn_error *err)
 {
 	unsigned char room[STRETCH_BYTES];
 	if (!k->add && axis >= k->rank - 1 && (axis == k->rank || (k->from[axis] == 1 && k->to[axis] == 1)))
@@ -119,12 +126,13 @@ static vn_status stretch(vn_recording *r, int i, bool own, const nest *k, int ax
 	return st;
 }
 
-/* The nest over source i of r (own: as the file has it, not as it is seen), its first element at `at`. */
+/* Runs the nest over source i of r, whose first element is at `at`. own: as stored, not through the view. */
 static vn_status pull(vn_recording *r, int i, bool own, nest *k, int64_t at, unsigned char *to, vn_error *err)
 {
-	const int64_t room = (int64_t)(STRETCH_BYTES / vn_dtype_size(k->dtype)), gap = (int64_t)(GAP_BYTES / vn_dtype_size(k->dtype));
+	const int64_t room = (int64_t)(STRETCH_BYTES / vn_dtype_size(k->dtype)),
+				  gap = (int64_t)(GAP_BYTES / vn_dtype_size(k->dtype));
 	const size_t  width = k->add ? sizeof(double) : vn_dtype_size(k->dtype);
-	int64_t length[VN_MAX_RANK + 1], index[VN_MAX_RANK] = { 0 }; /* length: of the source, of an axis and those behind it */
+	int64_t length[VN_MAX_RANK + 1], index[VN_MAX_RANK] = { 0 }; /* length: source elements an axis spans */
 	int     axis;
 	vn_status st = VN_OK;
 
@@ -136,7 +144,7 @@ static vn_status pull(vn_recording *r, int i, bool own, nest *k, int64_t at, uns
 	for (axis = k->rank; axis > 0 && length[axis] <= room && k->from[axis - 1] - length[axis] <= gap; axis--)
 		length[axis - 1] = length[axis] + (k->size[axis - 1] - 1) * k->from[axis - 1];
 	const int64_t all = axis < k->rank ? k->size[axis] : 1, inner = axis < k->rank ? length[axis + 1] : 1;
-	const bool    straight = !k->add && axis == k->rank - 1 && k->from[axis] == 1 && k->to[axis] == 1; /* needs no room */
+	const bool straight = !k->add && axis == k->rank - 1 && k->from[axis] == 1 && k->to[axis] == 1; /* needs no room */
 	const int64_t most = straight || axis == k->rank ? all : 1 + (room - inner) / k->from[axis];
 	for (bool more = true; more && !st; ) {
 		int64_t source = at, result = 0;
@@ -145,8 +153,10 @@ static vn_status pull(vn_recording *r, int i, bool own, nest *k, int64_t at, uns
 			result += index[a] * k->to[a];
 		}
 		for (int64_t j = 0; j < all && !st; j += most) {
-			const int64_t count = all - j < most ? all - j : most, step = axis < k->rank ? k->from[axis] : 0, to_step = axis < k->rank ? k->to[axis] : 0;
-			st = stretch(r, i, own, k, axis, count, source + j * step, inner + (count - 1) * step, to + (size_t)(result + j * to_step) * width, err);
+			const int64_t count = all - j < most ? all - j : most, step = axis < k->rank ? k->from[axis] : 0,
+						  to_step = axis < k->rank ? k->to[axis] : 0;
+			st = stretch(r, i, own, k, axis, count, source + j * step, inner + (count - 1) * step,
+			             to + (size_t)(result + j * to_step) * width, err);
 		}
 		more = false;
 		for (int a = axis - 1; a >= 0 && !more; a--) {
@@ -171,7 +181,7 @@ static nest dense(const vn_region *box, int rank, vn_dtype dtype)
 	return k;
 }
 
-/* A box of what pieces make. to: zeros, and doubles, when they are added. */
+/* Reads a box of a tensor made of pieces. to: zeroed doubles when the pieces are added. */
 static vn_status pieces(vn_recording *r, const vn_gathered *g, const vn_region *box, unsigned char *to, vn_error *err)
 {
 	const size_t width = g->how == VN_JOIN_SUMMED ? sizeof(double) : vn_dtype_size(g->dtype);
@@ -198,7 +208,7 @@ static vn_status pieces(vn_recording *r, const vn_gathered *g, const vn_region *
 	return st;
 }
 
-/* Sums are made in double: ranks add in any order and we in one, and a rounding of ours is not theirs. */
+/* Sums in double: ranks may add in any order, and our rounding must not count as theirs. */
 static vn_status sums(vn_recording *r, const vn_gathered *g, const vn_region *box, void *to, vn_error *err)
 {
 	const size_t n = (size_t)vn_region_count(box, g->shape.rank);
@@ -225,14 +235,15 @@ vn_status vn_gathered_region(vn_recording *r, const vn_gathered *g, const vn_reg
 	return g->how == VN_JOIN_SUMMED ? sums(r, g, box, to, err) : pieces(r, g, box, to, err);
 }
 
-/* Elements [from, from + n) of entry i, which begins at `at` of its own file or of scratch. */
-static vn_status from_file(const vn_recording *r, int i, int fd, int64_t at, int64_t from, int64_t n, void *to, vn_error *err)
+/* Reads elements [from, from + n) of entry i, which begins at `at` in its file or in scratch. */
+static vn_status from_file(const vn_recording *r, int i, int fd, int64_t at, int64_t from, int64_t n, void *to,
+                           vn_error *err)
 {
 	const int64_t size = (int64_t)vn_dtype_size(r->entry[i].dtype);
 	return vn_recording_bytes(r, i, fd, at + from * size, (size_t)(n * size), to, err);
 }
 
-/* As the file has it, not as it is seen. */
+/* The shape as stored, not as viewed. */
 static const vn_shape *own_shape(const vn_recording *r, int i)
 {
 	return r->source[i].view ? &r->source[i].view->whole : &r->entry[i].shape;
@@ -240,7 +251,7 @@ static const vn_shape *own_shape(const vn_recording *r, int i)
 
 static vn_status own_box(vn_recording *r, int i, const vn_region *box, void *to, vn_error *err)
 {
-	const vn_extent *s = &r->source[i];
+	const vn_entry_source *s = &r->source[i];
 	const vn_shape  *whole = own_shape(r, i);
 	if (s->gathered && s->gathered->whole)
 		return vn_recording_read_region(r->base[s->gathered->base], s->gathered->entry, box, to, err);
@@ -256,8 +267,9 @@ static vn_status own_box(vn_recording *r, int i, const vn_region *box, void *to,
 	return pull(r, i, true, &k, at, to, err);
 }
 
-/* A run of elements is a few boxes: the axes from `axis` on, elements [from, to) of them. */
-static vn_status run_of_boxes(vn_recording *r, int i, bool own, const vn_shape *shape, int axis, int64_t from, int64_t to, vn_region *box, unsigned char **out, vn_error *err)
+/* Reads a run of elements as a few boxes: the axes from `axis` on, elements [from, to) of them. */
+static vn_status run_of_boxes(vn_recording *r, int i, bool own, const vn_shape *shape, int axis, int64_t from,
+                              int64_t to, vn_region *box, unsigned char **out, vn_error *err)
 {
 	int64_t inner = 1;
 	vn_status st = VN_OK;
@@ -294,7 +306,7 @@ static vn_status run_of_boxes(vn_recording *r, int i, bool own, const vn_shape *
 
 static vn_status flat(vn_recording *r, int i, bool own, int64_t from, int64_t n, void *to, vn_error *err)
 {
-	const vn_extent *s = &r->source[i = vn_recording_primary(r, i)];
+	const vn_entry_source *s = &r->source[i = vn_recording_primary(r, i)];
 	if (n == 0)
 		return VN_OK;
 	if (own || !s->view) {
@@ -312,7 +324,8 @@ static vn_status flat(vn_recording *r, int i, bool own, int64_t from, int64_t n,
 			if (!st && s->loaded.file)
 				return from_file(r, i, s->loaded.file, 0, from, n, to, err);
 			if (!st)
-				memcpy(to, (const unsigned char *)data + (size_t)from * vn_dtype_size(r->entry[i].dtype), (size_t)n * vn_dtype_size(r->entry[i].dtype));
+				memcpy(to, (const unsigned char *)data + (size_t)from * vn_dtype_size(r->entry[i].dtype),
+				       (size_t)n * vn_dtype_size(r->entry[i].dtype));
 			return st;
 		}
 		if (s->gathered->whole)
@@ -348,8 +361,9 @@ vn_status vn_recording_read(vn_recording *r, int i, int64_t from, int64_t n, voi
 
 bool vn_recording_mapped(const vn_recording *r, int i)
 {
-	const vn_extent *s = &r->source[i = vn_recording_primary(r, i)];
+	const vn_entry_source *s = &r->source[i = vn_recording_primary(r, i)];
 	if (s->view)
 		return false;
-	return s->gathered ? s->gathered->whole && vn_recording_mapped(r->base[s->gathered->base], s->gathered->entry) : s->offset >= 0 || s->bytes >= VN_SCRATCH_FILE;
+	return s->gathered ? s->gathered->whole && vn_recording_mapped(r->base[s->gathered->base], s->gathered->entry)
+	                   : s->offset >= 0 || s->bytes >= VN_SCRATCH_FILE;
 }

@@ -14,7 +14,7 @@
 
 enum { MOST_LINES = 1000000 }; /* of a table or a list */
 
-/* The walk: what was seen, so that no group is entered twice. */
+/* The walk over groups, with those already seen, so that none is entered twice. */
 typedef struct walk {
 	vn_scan *s;
 	hid_t    file;
@@ -26,7 +26,7 @@ typedef struct walk {
 	vn_header_reader *reader; /* or NULL */
 } walk;
 
-/* The place of a group's address in the table: where it is, or where it would go. */
+/* The slot of a group's address in the table, or the free slot for it. */
 static haddr_t *slot_of(haddr_t *table, size_t room, haddr_t at)
 {
 	size_t i = (size_t)((at * 0x9e3779b97f4a7c15u) >> 20) & (room - 1);
@@ -63,12 +63,14 @@ static void enter(walk *w, haddr_t at, const char *object)
 	*slot = at + 1;
 }
 
-/* Hard links under harmless names only. */
+/* Accepts only hard links with harmless names. */
 static void check_link(const vn_scan *s, const char *in, const char *name, const H5L_info_t *info)
 {
 	if (info->type != H5L_TYPE_HARD)
 		vn_refuse(s, in, "%s is %s link, which is not followed", name,
-		          info->type == H5L_TYPE_SOFT ? "a soft" : info->type == H5L_TYPE_EXTERNAL ? "an external" : "a foreign");
+		          info->type == H5L_TYPE_SOFT       ? "a soft"
+		          : info->type == H5L_TYPE_EXTERNAL ? "an external"
+		                                            : "a foreign");
 	for (const char *p = name; *p; p++)
 		if (vn_text_control(*p) || *p == '/')
 			vn_refuse(s, in, "a name with control characters or a slash");
@@ -84,7 +86,7 @@ static hid_t open_object(const vn_scan *s, hid_t in, const char *name, const cha
 	return o;
 }
 
-/* An object of the root or below it that must be of one kind; -1 when absent. */
+/* Opens an object at or below the root that must be of one kind; -1 when absent. */
 static hid_t child_of(const vn_scan *s, hid_t in, const char *name, H5I_type_t kind, const char *object)
 {
 	H5L_info_t info;
@@ -101,7 +103,7 @@ static hid_t child_of(const vn_scan *s, hid_t in, const char *name, H5I_type_t k
 	return o;
 }
 
-/* What a group holds beside what is looked for there is told of, not looked into. */
+/* The known names in a group. Other objects in it are reported, not opened. */
 typedef struct known {
 	const vn_scan *s;
 	const char    *object;
@@ -187,7 +189,7 @@ static void scan_run(walk *w)
 	H5Oclose(run);
 }
 
-/* Of the rows as they are stored. */
+/* Checks the row type as stored. */
 static void check_table(const vn_scan *s, hid_t d, hid_t type, const vn_extent *e, const char *object)
 {
 	char said[64];
@@ -263,7 +265,8 @@ static void scan_model(walk *w)
 
 static void scan_plan(walk *w)
 {
-	static const char *const key[] = { "layers", "vocab", "context" }, *const names[] = { "weights", "values", "nodes" };
+	static const char *const key[] = { "layers", "vocab", "context" },
+		*const names[] = { "weights", "values", "nodes" };
 	hid_t   plan = child_of(w->s, w->file, "plan", H5I_GROUP, "/plan");
 	int32_t size[3];
 
@@ -293,7 +296,7 @@ static void send_tensor(walk *w, const vn_seen_tensor *t, const char *object)
 	vn_child_send(w->s->pipe, VN_FRAME_TENSOR, t, sizeof *t);
 }
 
-/* One group of a step: prefix is the name so far ("layer3"), object its path. */
+/* One group of a step: prefix is the tensor name so far ("layer3"), object its path. */
 typedef struct place {
 	walk       *w;
 	const char *prefix, *object;
@@ -309,7 +312,8 @@ static herr_t visit(hid_t group, const char *link, const H5L_info_t *info, void 
 	char   name[VN_NAME_MAX], object[2 * VN_NAME_MAX];
 
 	check_link(w->s, p->object, link, info);
-	/* HDF5 goes by names, and says one twice where nodes of a damaged tree are one: a small file must not have many. */
+	/* HDF5 identifies links by name, and repeats names where nodes of a damaged tree coincide. The check keeps
+	 * a small file from having very many. */
 	if (strcmp(p->last, link) >= 0)
 		vn_refuse(w->s, p->object, "its links are not in order: %.40s before %.40s", p->last, link);
 	if (snprintf(name, sizeof name, "%s%s%s", p->prefix, *p->prefix ? "." : "", link) >= (int)sizeof name)
@@ -317,7 +321,8 @@ static herr_t visit(hid_t group, const char *link, const H5L_info_t *info, void 
 	snprintf(object, sizeof object, "%s/%s", p->object, link);
 	snprintf(p->last, sizeof p->last, "%s", link);
 
-	vn_seen_tensor t = { .step = w->step.number, .order = VN_NOT_SAID, .layer = VN_NOT_SAID, .address = info->u.address };
+	vn_seen_tensor t = { .step = w->step.number, .order = VN_NOT_SAID, .layer = VN_NOT_SAID,
+		.address = info->u.address };
 	strcpy(t.name, name);
 	if (w->reader && vn_scan_tensor_header(w->s, w->reader, object, &t)) {
 		send_tensor(w, &t, object);
@@ -347,7 +352,7 @@ static void walk_group(walk *w, hid_t group, const char *prefix, const char *obj
 		vn_refuse(w->s, object, "its links cannot be read");
 }
 
-/* "step.12" without a leading zero; -1 when it is another name. */
+/* Parses "step.12" without leading zeros; -1 for any other name. */
 static int64_t step_number(const char *name)
 {
 	char    again[32];
@@ -377,7 +382,8 @@ static void walk_step(walk *w, hid_t root, const char *name, int64_t number, had
 	H5Oclose(g);
 }
 
-/* What nobody reads must not look as if it had been judged: a step under a name that is none, a tensor in no step. */
+/* Reports what the reader ignores, so that nobody takes it for judged: a malformed step name, or a tensor in no
+ * step. */
 static void look_at_other(const walk *w, hid_t root, const char *name)
 {
 	static const char *const names[] = { "run", "model", "plan" };
@@ -416,7 +422,10 @@ static void check_root(walk *w, hid_t file)
 	int64_t version = 0, complete = 0;
 
 	if (!vn_scan_text(s, file, "/", "format", format, sizeof format) || strcmp(format, "vernier-checkpoint") != 0)
-		vn_refuse(s, "", "an HDF5 file, but not a recording: it has no attribute format = vernier-checkpoint (specs/checkpoint.md; vernier import converts .npz)");
+		vn_refuse(
+			s, "",
+			"an HDF5 file, but not a recording: it has no attribute format = vernier-checkpoint (specs/checkpoint.md; "
+			"vernier import converts .npz)");
 	if (!vn_scan_int(s, file, "/", "format_version", &version) || version != 1)
 		vn_refuse(s, "/", "format_version is %" PRId64 ", this vernier reads 1", version);
 	if (!vn_scan_int(s, file, "/", "complete", &complete) || (complete != 0 && complete != 1))

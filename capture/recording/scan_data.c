@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Deflate makes at most 1032 bytes of one. */
+/* Deflate expands a byte to at most 1032. */
 enum { MOST_INFLATION = 1100 };
 
 static void check_filters(const vn_scan *s, hid_t dcpl, const char *object)
@@ -27,10 +27,10 @@ static void check_filters(const vn_scan *s, hid_t dcpl, const char *object)
 		vn_refuse(s, object, "its filters cannot be read");
 }
 
-/* Of a chunk that is missing HDF5 would make zeros. */
+/* HDF5 would fill a missing chunk with zeros. */
 static void check_chunks(const vn_scan *s, hid_t dset, hid_t dcpl, const char *object, const vn_extent *e)
 {
-	const hid_t space = H5Dget_space(dset); /* HDF5 1.10 does not take H5S_ALL */
+	const hid_t space = H5Dget_space(dset); /* HDF5 1.10 does not accept H5S_ALL */
 	hsize_t dim[VN_MAX_RANK], have = 0, all = 1;
 	if (H5Pget_chunk(dcpl, e->rank, dim) != e->rank || H5Dget_num_chunks(dset, space, &have) < 0)
 		vn_refuse(s, object, "its layout cannot be read");
@@ -38,10 +38,11 @@ static void check_chunks(const vn_scan *s, hid_t dset, hid_t dcpl, const char *o
 		all *= ((hsize_t)e->dim[i] + dim[i] - 1) / dim[i];
 	H5Sclose(space);
 	if (have < all)
-		vn_refuse(s, object, "%" PRIu64 " of its %" PRIu64 " chunks were never written", (uint64_t)(all - have), (uint64_t)all);
+		vn_refuse(s, object, "%" PRIu64 " of its %" PRIu64 " chunks were never written", (uint64_t)(all - have),
+		          (uint64_t)all);
 }
 
-/* What the layout says of where the numbers are, against what there is. */
+/* Checks the layout's claims about storage against the file. */
 static void check_storage(const vn_scan *s, hid_t dset, const char *object, vn_extent *e)
 {
 	hid_t        dcpl = H5Dget_create_plist(dset);
@@ -155,7 +156,7 @@ int32_t *vn_scan_ids(const vn_scan *s, hid_t dset, const char *object, bool cut_
 	if (e.rank != 1 && e.rank != 2)
 		vn_refuse(s, object, "rank %d, expected 1, or 2 of a batch", e.rank);
 	*batch = e.rank == 2 ? e.dim[0] : 0;
-	const int lowest = *batch ? -1 : 0; /* what pads a batch stands nowhere */
+	const int lowest = *batch ? -1 : 0; /* padding of a batch has position -1 */
 	int64_t  *wide = vn_scan_room(s, object, (size_t)e.count, sizeof *wide);
 	int32_t  *list = vn_scan_room(s, object, (size_t)e.count, sizeof *list);
 	if (e.count)

@@ -10,16 +10,16 @@
 
 #include <string.h>
 
-/* Of a box; and what HDF5 keeps of chunks unless it is told otherwise. */
+/* BOX_BYTES: most bytes of a box. KEPT_BYTES: HDF5's default chunk cache. */
 enum { BOX_BYTES = 16 << 20, KEPT_BYTES = 1 << 20 };
 
 typedef struct reading {
 	vn_scan *s;
 	hid_t    file, dset, space, type;
 	int      rank;
-	hsize_t  dim[VN_MAX_RANK], chunk[VN_MAX_RANK]; /* chunk: ones where there are none */
+	hsize_t  dim[VN_MAX_RANK], chunk[VN_MAX_RANK]; /* chunk: all ones without chunks */
 	hsize_t  width;
-	int      turn; /* boxes of whole chunks so far */
+	int      turn; /* boxes of whole chunks read so far */
 } reading;
 
 typedef struct box {
@@ -43,7 +43,7 @@ static void close_tensor(const reading *x)
 	H5Tclose(x->type);
 }
 
-/* Its chunks, one of which HDF5 must be able to keep. The child's process never closes. */
+/* Makes HDF5's cache large enough for one chunk. The child's process never closes the file. */
 static void prepare(reading *x)
 {
 	vn_extent e;
@@ -66,7 +66,7 @@ static void prepare(reading *x)
 	H5Pclose(how);
 	if (bytes <= KEPT_BYTES)
 		return;
-	if (bytes > BOX_BYTES) /* one such chunk at a time is memory enough */
+	if (bytes > BOX_BYTES) /* one such chunk at a time uses enough memory */
 		x->s->children = 1;
 	close_tensor(x);
 	H5Fclose(x->file);
@@ -74,7 +74,7 @@ static void prepare(reading *x)
 	open_tensor(x, bytes);
 }
 
-/* What of the room a box touches, in bytes: of each stretch of neighbours up to a page more than it has. */
+/* Bytes of the memory that a box touches: each stretch is rounded up to pages. */
 static hsize_t touched(const reading *x, const box *b)
 {
 	const hsize_t page = 4096;
@@ -93,7 +93,7 @@ static hsize_t touched(const reading *x, const box *b)
 	return apart < span ? apart : span;
 }
 
-/* Where to cut: between two chunks, or anywhere in one. false: nowhere. */
+/* Where to split a box: between two chunks, or anywhere inside one. Returns false when it cannot be split. */
 static bool cut(const reading *x, const box *b, int *axis, hsize_t *at, bool *between)
 {
 	for (int a = 0; a < x->rank; a++) {
@@ -112,7 +112,7 @@ static bool cut(const reading *x, const box *b, int *axis, hsize_t *at, bool *be
 	return *axis < x->rank;
 }
 
-/* inside: a box of one chunk that is ours. */
+/* inside: the box lies in one chunk that is ours. */
 static void read_box(reading *x, const box *b, bool inside)
 {
 	box     half[2] = { *b, *b };
@@ -148,7 +148,7 @@ static void read_tensor(reading *x)
 		read_box(x, &all, false);
 }
 
-/* The slowest of our filters gives more than 20 MB a second. */
+/* The slowest supported filter decodes more than 20 MB a second. */
 static void take_time(size_t bytes)
 {
 	const size_t slowest = bytes / 20000000;

@@ -61,7 +61,7 @@ void vn_scan_end_text(hid_t type, char *text, size_t n)
 	vn_utf8_clean(text);
 }
 
-/* Most are there, and asking first would look for them twice. */
+/* Opens directly: most attributes exist, and asking first would look them up twice. */
 static hid_t open_attribute(const vn_scan *s, hid_t o, const char *object, const char *name)
 {
 	hid_t a = H5Aopen(o, name, H5P_DEFAULT);
@@ -75,14 +75,14 @@ static bool is_one(hid_t a, hid_t type, size_t size)
 {
 	if (H5Tis_variable_str(type) == 0)
 		return H5Aget_storage_size(a) == size;
-	hid_t      space = H5Aget_space(a); /* in the file such a string is a reference of another size */
+	hid_t      space = H5Aget_space(a); /* in the file a variable string is a reference of another size */
 	const bool one = space >= 0 && H5Sget_simple_extent_npoints(space) == 1;
 	if (space >= 0)
 		H5Sclose(space);
 	return one;
 }
 
-/* One value, of a size that can be read. Returns its type. */
+/* Checks for one value of a readable size and returns its type. */
 static hid_t one_value(const vn_scan *s, hid_t a, const char *object, const char *name)
 {
 	hid_t  type = H5Aget_type(a);
@@ -97,7 +97,7 @@ static hid_t one_value(const vn_scan *s, hid_t a, const char *object, const char
 	return type;
 }
 
-/* A string attribute by malloc. */
+/* A string attribute, allocated. */
 static char *text_of(const vn_scan *s, hid_t a, hid_t type, const char *object, const char *name)
 {
 	char  *text;
@@ -148,7 +148,7 @@ static bool is_whole(hid_t type)
 	return (c == H5T_INTEGER || c == H5T_ENUM) && H5Tget_size(type) <= 8;
 }
 
-/* Python's bool is an enum of int8. */
+/* Python stores bool as an enum of int8. */
 static bool read_whole(hid_t a, hid_t type, int64_t *x)
 {
 	hid_t base = H5Tget_class(type) == H5T_ENUM ? H5Tget_super(type) : type;

@@ -45,7 +45,7 @@ char   **vn_scan_lines(const vn_scan *s, hid_t dset, const char *object, int64_t
 int32_t *vn_scan_ids(const vn_scan *s, hid_t dset, const char *object, bool cut_off, int64_t *n, int64_t *batch);
 /* Read one member of a compound dataset, as text of `room` bytes each, or as doubles. Return NULL
  * if it is absent. */
-char    *vn_scan_member_text(const vn_scan *s, hid_t dset, const char *object, const char *member, int64_t n, size_t room);
+char *vn_scan_member_text(const vn_scan *s, hid_t dset, const char *object, const char *member, int64_t n, size_t room);
 double  *vn_scan_member_real(const vn_scan *s, hid_t dset, const char *object, const char *member, int64_t n);
 
 #endif

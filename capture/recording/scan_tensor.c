@@ -20,14 +20,15 @@ static const vn_said list[] = {
 	WHOLE(order), WHOLE(layer), TEXT(point), TEXT(op), TEXT(basis), TEXT(axes), TEXT(digest),
 	REAL(min), REAL(max), REAL(mean), REAL(rms), REAL(absmax), WHOLE(nan), WHOLE(inf),
 };
-enum { N_SAID = sizeof list / sizeof *list, DIGEST = 7, STATISTICS = 8, ALL_STATISTICS = ((1 << N_SAID) - 1) >> STATISTICS << STATISTICS };
+enum { N_SAID = sizeof list / sizeof *list, DIGEST = 7, STATISTICS = 8,
+	ALL_STATISTICS = ((1 << N_SAID) - 1) >> STATISTICS << STATISTICS };
 
 /* ---- its type --------------------------------------------------------------------------- */
 
-/* Every type that is ours, native and big-endian; its code in a file. */
+/* Each supported type, native and big-endian, with its encoding in a file. */
 typedef struct own_type {
 	hid_t         type;
-	unsigned char code[2 + VN_TYPE_BYTES]; /* H5Tencode puts two bytes in front */
+	unsigned char code[2 + VN_TYPE_BYTES]; /* H5Tencode adds two bytes in front */
 	size_t        bytes;
 } own_type;
 
@@ -46,8 +47,8 @@ static const own_type *own_types(void)
 	return all;
 }
 
-/* The dtype of a dataset, whose type is own type i where same[i]; of those that only the attribute dtype tells apart
- * the one whose name is `word`, else the first. */
+/* The dtype of a dataset whose type equals supported type i where same[i]. Among types that only the attribute
+ * dtype distinguishes, takes the one named `word`, else the first. */
 static int choose(const vn_scan *s, const bool same[2 * VN_N_DTYPES], const char *word, const char *object, bool *big)
 {
 	int d = -1;
@@ -62,13 +63,13 @@ static int choose(const vn_scan *s, const bool same[2 * VN_N_DTYPES], const char
 		                                  : "unsigned 8-bit numbers without the attribute dtype = f8_e4m3 or f8_e5m2");
 	if (d < 0)
 		vn_refuse(s, object, "its type is not one of f16, bf16, f32, f64, f8_e4m3, f8_e5m2, i32");
-	for (int other = 0; other < VN_N_DTYPES; other++) /* words of other people's say nothing */
+	for (int other = 0; other < VN_N_DTYPES; other++) /* unknown words are ignored */
 		if (other != d && strcmp(word, vn_dtype_name((vn_dtype)other)) == 0)
 			vn_refuse(s, object, "it holds %s, its attribute dtype says %s", vn_dtype_name((vn_dtype)d), word);
 	return d;
 }
 
-/* An empty one would pass for none. */
+/* An empty digest would read as none. */
 static void check_digest(const vn_scan *s, const char *object, unsigned said, const char *digest)
 {
 	if (said >> DIGEST & 1 && !*digest)
@@ -88,12 +89,12 @@ vn_header_reader *vn_scan_reader(const vn_scan *s, hid_t file)
 	    address == 8 && length == 8 && (r = calloc(1, sizeof *r))) {
 		const uint64_t end = vn_driver_end(file);
 		r->fd = s->fd;
-		r->bytes = end < (uint64_t)s->bytes ? (int64_t)end : s->bytes; /* beyond that HDF5 finds nothing */
+		r->bytes = end < (uint64_t)s->bytes ? (int64_t)end : s->bytes; /* HDF5 finds nothing beyond that */
 	}
 	return r;
 }
 
-/* 0: more than can be counted. */
+/* 0: the count overflows. */
 static int64_t bytes_of(const vn_shape *s, int64_t width)
 {
 	int64_t n = width;
@@ -120,7 +121,8 @@ bool vn_scan_tensor_header(const vn_scan *s, vn_header_reader *r, const char *ob
 		return false;
 	f.t.dtype = choose(s, same, f.dtype, object, &big);
 	const int64_t bytes = bytes_of(&h.shape, (int64_t)vn_dtype_size((vn_dtype)f.t.dtype));
-	if (bytes <= 0 || (uint64_t)bytes > h.stored || h.offset > (uint64_t)s->bytes || bytes > s->bytes - (int64_t)h.offset)
+	if (bytes <= 0 || (uint64_t)bytes > h.stored || h.offset > (uint64_t)s->bytes ||
+	    bytes > s->bytes - (int64_t)h.offset)
 		return false;
 	f.t.rank = h.shape.rank;
 	memcpy(f.t.dim, h.shape.dim, sizeof f.t.dim);

@@ -6,15 +6,18 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Its bytes are there before they are written: a full disk would else show itself as SIGBUS. 0: none; so no file is 0. */
+/* Allocates the blocks before they are written, because a full disk would otherwise raise SIGBUS. Returns 0 on
+ * failure; descriptor 0 is never used. */
 static int file_in(const char *folder, size_t bytes)
 {
 	char path[4096];
 	int  fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
-	if (fd < 0 && snprintf(path, sizeof path, "%s/vernier-XXXXXX", folder) < (int)sizeof path && (fd = mkostemp(path, O_CLOEXEC)) >= 0)
+	if (fd < 0 && snprintf(path, sizeof path, "%s/vernier-XXXXXX", folder) < (int)sizeof path &&
+	    (fd = mkostemp(path, O_CLOEXEC)) >= 0)
 		unlink(path);
 	if (fd > 0 && posix_fallocate(fd, 0, (off_t)bytes) == 0)
 		return fd;
@@ -27,17 +30,31 @@ bool vn_scratch_make(vn_scratch *s, size_t bytes)
 {
 	const char *folder[] = { getenv("TMPDIR"), "/var/tmp", "/tmp" };
 	*s = (vn_scratch) { .bytes = bytes };
-	vn_trouble_spare(true); /* there are other folders, and memory */
+	vn_trouble_spare(true); /* other folders, or memory, are tried next */
 	for (size_t i = 0; bytes >= VN_SCRATCH_FILE && !s->file && i < sizeof folder / sizeof *folder; i++)
 		if (folder[i] && *folder[i])
 			s->file = file_in(folder[i], bytes);
 	vn_trouble_spare(false);
-	s->data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, s->file ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS, s->file ? s->file : -1, 0);
+	s->data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, s->file ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS,
+	               s->file ? s->file : -1, 0);
 	if (s->data != MAP_FAILED)
 		return true;
 	s->data = NULL;
 	vn_scratch_end(s);
 	return false;
+}
+
+void vn_scratch_write(vn_scratch *s, size_t at, const void *data, size_t bytes)
+{
+	const unsigned char *from = data;
+	ssize_t n;
+
+	for (; s->file && bytes && (n = pwrite(s->file, from, bytes, (off_t)at)) > 0; bytes -= (size_t)n) {
+		from += n;
+		at += (size_t)n;
+	}
+	if (bytes) /* plain memory, or a file that refuses: its bytes are there all the same */
+		memcpy((unsigned char *)s->data + at, from, bytes);
 }
 
 void vn_scratch_keep(const vn_scratch *s)

@@ -22,6 +22,9 @@ typedef struct vn_scratch {
 
 /* Creates it, filled with zeros. Returns false if there is no memory. */
 bool vn_scratch_make(vn_scratch *s, size_t bytes);
+/* Copies bytes to offset `at`. Faster than copying to s->data where that is a file: whole pages need
+ * not be zeroed first. */
+void vn_scratch_write(vn_scratch *s, size_t at, const void *data, size_t bytes);
 /* Hides it from children that are started from now on (sandbox.h). */
 void vn_scratch_keep(const vn_scratch *s);
 /* Releases touched pages of a file, which count as memory; the contents stay. No effect on plain

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* By what the name means: a layer, and a place in it. Before all layers, and behind them. */
+/* The position that a name implies: a layer and a point in it, or before or after all layers. */
 enum { IN_FRONT = -1, BEHIND = INT_MAX };
 typedef struct meaning {
 	int layer, point;
@@ -19,8 +19,9 @@ static meaning meaning_of(const vn_place_of *x)
 	const int   named = vn_name_layer(x->name), layer = named >= 0 ? named : x->layer;
 	const char *word = named >= 0 ? strchr(x->name, '.') + 1 : x->name;
 	vn_point    p = VN_N_POINTS;
-	/* Of other people's names the file may say what they are. */
-	const bool  known = (vn_point_from_name(word, &p) || vn_point_from_name(x->point, &p)) && vn_point_get(p)->outside == (layer < 0);
+	/* Foreign names may be labelled with a point. */
+	const bool  known = (vn_point_from_name(word, &p) || vn_point_from_name(x->point, &p)) &&
+	                   vn_point_get(p)->outside == (layer < 0);
 
 	if (layer >= 0)
 		return (meaning) { layer, known ? (int)p : VN_N_POINTS };
@@ -34,7 +35,7 @@ static int compare_meanings(meaning a, meaning b)
 	return (a.point > b.point) - (a.point < b.point);
 }
 
-/* What is sorted. after: how many of those of its step whose place is said come before it. */
+/* An item to sort. after: number of items in its step with a stated place that come before it. */
 typedef struct item {
 	const vn_place_of *x;
 	meaning means;
@@ -69,8 +70,8 @@ static int by_all(const void *a, const void *b)
 	return order ? order : (p->index > q->index) - (p->index < q->index);
 }
 
-/* Sets `after` of the n items of one step, sorted by their stated place; items of one place count once. An item without a stated
- * place goes after the last item that has one and whose name means less. low: (n) room. */
+/* Sets `after` of the n items of one step, sorted by stated place; items with the same place count once. An
+ * item without one goes after the last placed item whose name implies an earlier position. low: (n) scratch. */
 static void place_items(item *list, int n, meaning *low)
 {
 	int known = 0, places = 0;

@@ -12,7 +12,8 @@ bool vn_steps_disorder(const vn_recording *r, char words[VN_STEPS_WORDS])
 	for (int i = 1; i < n; i++) {
 		const int64_t end = s[i - 1].position + s[i - 1].tokens;
 		if (s[i].position < end) {
-			snprintf(words, VN_STEPS_WORDS, "step.%d begins at token %" PRId64 ", but step.%d ends at %" PRId64 " already", s[i].number,
+			snprintf(words, VN_STEPS_WORDS,
+			         "step.%d begins at token %" PRId64 ", but step.%d ends at %" PRId64 " already", s[i].number,
 			         s[i].position, s[i - 1].number, end);
 			return true;
 		}
@@ -27,7 +28,7 @@ static int64_t said(const vn_recording *r)
 	return vn_recording_complete(r) ? vn_recording_tokens(r, &id, &at) / (batch ? batch : 1) : 0;
 }
 
-/* Of the run that has most tokens; a run that was cut off has those its steps came to. */
+/* The token count of the longest run; a run that was cut off counts the tokens its steps reached. */
 static int64_t tokens_of(const vn_recording *const *r, int n)
 {
 	int64_t most = 0;
@@ -42,7 +43,7 @@ static int64_t tokens_of(const vn_recording *const *r, int n)
 	return most;
 }
 
-/* The last step of any of them that ends at or before token `at`; -1. */
+/* The last step of any run that ends at or before token `at`; -1: none. */
 static int step_before(const vn_recording *const *r, int n, int64_t at)
 {
 	int found = -1;
@@ -59,7 +60,7 @@ static int step_before(const vn_recording *const *r, int n, int64_t at)
 vn_status vn_steps_gap(const vn_recording *const *r, int n, int64_t *missing, char words[VN_STEPS_WORDS], vn_error *err)
 {
 	const int64_t all = tokens_of(r, n);
-	int64_t *change = calloc((size_t)all + 1, sizeof *change); /* in how many steps more each token is than the one before it */
+	int64_t *change = calloc((size_t)all + 1, sizeof *change); /* steps from one token to the next */
 	int64_t  first = -1, last = -1, now = 0;
 
 	*missing = 0;
@@ -79,7 +80,7 @@ vn_status vn_steps_gap(const vn_recording *const *r, int n, int64_t *missing, ch
 			continue;
 		++*missing;
 		first = first < 0 ? t : first;
-		last = last < 0 || last == t - 1 ? t : last; /* of the first of them together */
+		last = last < 0 || last == t - 1 ? t : last; /* of the first group only */
 	}
 	free(change);
 	if (!*missing)

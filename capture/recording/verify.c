@@ -3,7 +3,7 @@
 
 #include "capture/recording/recording_internal.h"
 
-/* The stored tensor of an entry that is all of one. */
+/* The stored tensor of an entry that is the whole of one. */
 static vn_proof *proof_of(vn_recording **r, int i)
 {
 	i = vn_recording_primary(*r, i);
@@ -23,11 +23,11 @@ void vn_recording_vouch(vn_recording *r, int i, const vn_digest *found)
 
 vn_status vn_recording_verify_entry(vn_recording *r, int i, vn_error *err)
 {
-	const vn_extent   *s = &r->source[i = vn_recording_primary(r, i)];
+	const vn_entry_source   *s = &r->source[i = vn_recording_primary(r, i)];
 	const vn_gathered *g = s->gathered;
 	vn_status st = VN_OK;
 	if (!g)
-		return s->offset >= 0 ? vn_proof_ask(r, i, err) : VN_OK; /* what HDF5 reads is checked when it is read */
+		return s->offset >= 0 ? vn_proof_ask(r, i, err) : VN_OK; /* data loaded by HDF5 is checked when it is loaded */
 	if (g->whole)
 		return vn_recording_verify_entry(r->base[g->base], g->entry, err);
 	for (int k = 0; k < g->n && !st; k++)
@@ -70,7 +70,8 @@ vn_status vn_recording_verify(vn_recording *r, vn_error *err)
 		if (r->source[i].bytes == 0 && (st = vn_proof_ask(r, i, err)) == VN_ERR_DAMAGED) /* nothing reads it */
 			st = VN_OK;
 		const int state = r->proof[i].state;
-		if (!st && (state == VN_PROOF_LENT || state == VN_PROOF_DEFERRED) && (st = vn_proof_take(r, i, &r->proof[i], err)) == VN_ERR_DAMAGED)
+		if (!st && (state == VN_PROOF_LENT || state == VN_PROOF_DEFERRED) &&
+		    (st = vn_proof_take(r, i, &r->proof[i], err)) == VN_ERR_DAMAGED)
 			st = VN_OK;
 	}
 	return st;

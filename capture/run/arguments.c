@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Longest file of token ids or of text: more than any context has. */
+/* Longest file of token ids or text, beyond any context length. */
 static const size_t MOST_TEXT = (size_t)64 << 20;
 
 vn_status vn_read_range(const char *what, const char *text, int64_t *first, int64_t *last, vn_error *err)
@@ -32,7 +32,7 @@ vn_status vn_read_range(const char *what, const char *text, int64_t *first, int6
 	return VN_OK;
 }
 
-/* The word at text, for a complaint. */
+/* Length of the word at text, for an error message. */
 static int word(const char *text)
 {
 	size_t n = strcspn(text, ", \t\r\n");
@@ -41,14 +41,14 @@ static int word(const char *text)
 
 static const char blanks[] = " \t\r\n";
 
-/* Something that is no id, where number n of the list should be. */
+/* Reports a word that is no id, as item n of the list. */
 static vn_status not_an_id(const char *where, const char *text, int64_t n, vn_error *err)
 {
 	struct stat s;
 	const bool  file = n == 1 && strncmp(where, "--", 2) == 0 && stat(text, &s) == 0;
 
-	return vn_fail(err, VN_ERR_USAGE, "%s: '%.*s' is not a token id (number %" PRId64 " of the list)%s%.200s%s", where, word(text), text, n,
-	               file ? "; write @" : "", file ? text : "", file ? " to read a file" : "");
+	return vn_fail(err, VN_ERR_USAGE, "%s: '%.*s' is not a token id (number %" PRId64 " of the list)%s%.200s%s", where,
+	               word(text), text, n, file ? "; write @" : "", file ? text : "", file ? " to read a file" : "");
 }
 
 static vn_status check_id(const char *where, int64_t id, int64_t n, vn_error *err)
@@ -91,7 +91,7 @@ static vn_status read_list(const char *where, const char *text, int32_t **ids, i
 	return VN_OK;
 }
 
-/* The array of ids in what JSON says; NULL: it has none. */
+/* Finds the array of ids in a JSON value; NULL: none. */
 static const json_t *find_array(const json_t *j)
 {
 	static const char *const key[] = { "token_ids", "input_ids", "ids" };
@@ -116,7 +116,8 @@ static vn_status copy_array(const char *where, const json_t *list, int32_t **ids
 	for (*n = 0; !st && *n < count; (*n)++) {
 		const json_t *one = json_array_get(list, (size_t)*n);
 		if (!json_is_integer(one))
-			return vn_fail(err, VN_ERR_USAGE, "%s: number %" PRId64 " of the JSON array is not a token id", where, *n + 1);
+			return vn_fail(err, VN_ERR_USAGE, "%s: number %" PRId64 " of the JSON array is not a token id", where,
+			               *n + 1);
 		st = check_id(where, json_integer_value(one), *n + 1, err);
 		(*ids)[*n] = (int32_t)json_integer_value(one);
 	}
@@ -128,9 +129,14 @@ static vn_status read_json(const char *where, const char *text, size_t bytes, in
 	json_error_t  why;
 	json_t       *j = vn_json_load(text, bytes, JSON_REJECT_DUPLICATES, &why);
 	const json_t *list = find_array(j);
-	const vn_status st = !j ? vn_fail(err, VN_ERR_FORMAT, "%s: this JSON cannot be read, line %d: %.200s", where, why.line, why.text)
-	                   : !list ? vn_fail(err, VN_ERR_FORMAT, "%s: this JSON has no array of token ids, nor one named token_ids, input_ids or ids", where)
-	                   : copy_array(where, list, ids, n, err);
+	const vn_status st = !j ? vn_fail(err, VN_ERR_FORMAT, "%s: this JSON cannot be read, line %d: %.200s", where,
+	                                  why.line, why.text)
+	                     : !list
+	                         ? vn_fail(
+								   err, VN_ERR_FORMAT,
+								   "%s: this JSON has no array of token ids, nor one named token_ids, input_ids or ids",
+								   where)
+	                         : copy_array(where, list, ids, n, err);
 
 	json_decref(j);
 	return st;
@@ -141,10 +147,11 @@ static vn_status read_ids(const char *where, const char *text, size_t bytes, int
 	if (strlen(text) != bytes)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: not a list of token ids: it holds a zero byte", where);
 	const char first = text[strspn(text, blanks)];
-	return first == '[' || first == '{' ? read_json(where, text, bytes, ids, n, err) : read_list(where, text, ids, n, err);
+	return first == '[' || first == '{' ? read_json(where, text, bytes, ids, n, err)
+	                                    : read_list(where, text, ids, n, err);
 }
 
-/* A pipe, to its end: /dev/stdin, a process substitution, a terminal. */
+/* Reads a pipe to its end: /dev/stdin, a process substitution or a terminal. */
 static vn_status read_stream(const char *path, char **text, size_t *bytes, vn_error *err)
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -39,7 +39,8 @@ static vn_status open_ref(vn_engine *e, const vn_model *m, const vn_engine_optio
 static vn_status open_gpu(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err)
 {
 	const vn_gpu_options go = { .policy = o->policy, .device = o->device, .validate = o->validate, .guard = o->guard,
-	                            .paged = o->paged, .block = o->block, .progress = !o->quiet, .stop = stop };
+	                            .paged = o->paged, .block = o->block, .progress = !o->quiet, .threads = o->threads,
+	                            .stop = stop };
 	vn_gpu   *gpu;
 	vn_status st = vn_gpu_create(vn_engine_plan(m, o), vn_engine_weights(m, o), &go, &gpu, err);
 
@@ -61,6 +62,11 @@ vn_status vn_engine_open(vn_engine *e, const vn_model *m, const vn_engine_option
 	if (o->n_force_ref || o->n_precise)
 		return vn_hybrid_open(e, m, o, err);
 	return o->gpu ? open_gpu(e, m, o, err) : open_ref(e, m, o, err);
+}
+
+double vn_engine_compiling(const vn_engine *e)
+{
+	return e->ops->compiling ? e->ops->compiling(e->self) : 0.0;
 }
 
 void vn_engine_close(vn_engine *e)

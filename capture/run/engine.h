@@ -17,7 +17,7 @@ typedef struct vn_engine {
 	void       *self; /* NULL: not open */
 	const vn_engine_ops *ops;
 	int         n_values; /* of the plan that it runs: the length of taps->want */
-	bool        compiles; /* gpu: its first call compiles shaders, which takes seconds */
+	bool        compiles; /* gpu: no earlier run has left compiled shaders; takes seconds */
 } vn_engine;
 
 typedef struct vn_engine_options {
@@ -44,6 +44,8 @@ typedef struct vn_engine_options {
 const vn_plan   *vn_engine_plan(const vn_model *m, const vn_engine_options *o);
 const vn_tensor *vn_engine_weights(const vn_model *m, const vn_engine_options *o);
 vn_status vn_engine_open(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err);
+/* Returns the seconds that its calls have spent on compiling code for a device. */
+double    vn_engine_compiling(const vn_engine *e);
 void      vn_engine_close(vn_engine *e); /* safe on a zeroed one */
 
 #endif

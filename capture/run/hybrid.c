@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SIDES = 16 }; /* more than two engines have precisions */
+enum { MOST_SIDES = 16 }; /* two engines times the precisions in use */
 
 typedef struct side {
 	vn_engine e;
@@ -18,22 +18,22 @@ typedef struct side {
 typedef struct hybrid {
 	const vn_model   *model;
 	const vn_plan    *plan;
-	vn_engine_options o;       /* of the first side; no toggles */
-	side              side[MOST_SIDES]; /* the first is that of nodes that nobody speaks of */
+	vn_engine_options o;       /* of the first side; without toggles */
+	side              side[MOST_SIDES]; /* the first runs all nodes not assigned elsewhere */
 	int               n;
 	vn_policy        *policy;  /* (n_nodes) */
 	int              *on;      /* (n_nodes): its side */
-	unsigned         *has;     /* (n_values): sides that hold it in the call at hand, a bit each */
+	unsigned         *has;     /* (n_values): a bit for each side that holds the value in this call */
 	int               forced;  /* nodes */
-	char              force_ref[VN_FACT_VALUE], precise[VN_FACT_VALUE]; /* as given; cut with dots */
-	char             *move, *moved; /* a value on its way, as it was and as it is to be */
+	char              force_ref[VN_FACT_VALUE], precise[VN_FACT_VALUE]; /* as given, truncated with dots */
+	char             *move, *moved; /* a value being copied between sides, before and after conversion */
 	double           *wide;
 	size_t            room;    /* numbers in each */
 } hybrid;
 
 /* ---- which node where ------------------------------------------------------------- */
 
-/* The side of that kind, opened if need be. */
+/* Finds the side of that kind and precision, opening it if needed. */
 static vn_status side_for(hybrid *h, bool gpu, vn_policy policy, int *which, vn_error *err)
 {
 	vn_engine_options o = h->o;
@@ -48,9 +48,9 @@ static vn_status side_for(hybrid *h, bool gpu, vn_policy policy, int *which, vn_
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "more than %d engines in one run", MOST_SIDES);
 	o.gpu = gpu;
 	o.policy = policy;
-	o.quiet = h->o.quiet || h->n > 0; /* one line of progress, not two */
+	o.quiet = h->o.quiet || h->n > 0; /* one progress line, not two */
 	if (!gpu && h->o.gpu)
-		o.faulty = NULL; /* the reference repairs what it is given */
+		o.faulty = NULL; /* the reference replaces what is faulty */
 	side *s = &h->side[h->n];
 	if ((st = vn_engine_open(&s->e, h->model, &o, err)))
 		return st;
@@ -60,15 +60,16 @@ static vn_status side_for(hybrid *h, bool gpu, vn_policy policy, int *which, vn_
 	return VN_OK;
 }
 
-/* forced: (n_nodes) the nodes that run on the reference, in the precision `as`, or in their own if it is NULL. */
+/* forced: (n_nodes) nodes that run on the reference, in precision `as`, or in their own if it is NULL. */
 static vn_status place_nodes(hybrid *h, const bool *forced, const vn_policy *as, vn_error *err)
 {
 	h->forced = 0;
 	for (int i = 0; i < h->plan->n_nodes; i++) {
 		const bool      ref = forced[i];
 		const vn_status st = side_for(h, h->o.gpu && !ref, ref && as ? *as : h->policy[i], &h->on[i], err);
-		if (st) /* which node asks for what cannot be had */
-			return st == VN_ERR_UNSUPPORTED ? vn_context(err, st, "%s", h->plan->value[h->plan->node[i].out[0]].name) : st;
+		if (st) /* the node that needs an unavailable side */
+			return st == VN_ERR_UNSUPPORTED ? vn_context(err, st, "%s", h->plan->value[h->plan->node[i].out[0]].name)
+			                                : st;
 		h->forced += ref;
 	}
 	return VN_OK;
@@ -95,7 +96,7 @@ static vn_status make_room(hybrid *h, size_t numbers, vn_error *err)
 	return h->room ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory to move %zu numbers between engines", numbers);
 }
 
-/* From the side that made it to side s. */
+/* Copies a value from the side that made it to side s. */
 static vn_status bring(hybrid *h, int s, int value, int64_t tokens, vn_error *err)
 {
 	const int      home = h->on[h->plan->value[value].node];
@@ -106,7 +107,7 @@ static vn_status bring(hybrid *h, int s, int value, int64_t tokens, vn_error *er
 
 	if ((st = make_room(h, n, err)) || (st = a->ops->read(a->self, value, h->move, err)))
 		return st;
-	if (from != to) { /* by way of double: rounded once */
+	if (from != to) { /* through double, so it is rounded once */
 		vn_to_f64(h->wide, h->move, from, n);
 		vn_from_f64(h->moved, to, h->wide, n);
 	}
@@ -115,12 +116,12 @@ static vn_status bring(hybrid *h, int s, int value, int64_t tokens, vn_error *er
 	return st;
 }
 
-/* Nodes [from, to) on side s, with what they read. */
+/* Runs nodes [from, to) on side s after copying their inputs there. */
 static vn_status run(hybrid *h, int s, int from, int to, int64_t tokens, const vn_taps *taps, vn_error *err)
 {
 	const vn_plan *p = h->plan;
 	vn_engine     *e = &h->side[s].e;
-	vn_status      st = e->ops->run(e->self, from, from, err); /* what comes before is passed over */
+	vn_status      st = e->ops->run(e->self, from, from, err); /* skips the nodes before */
 
 	for (int i = from; i < to && !st; i++) {
 		const vn_node *n = &p->node[i];
@@ -150,12 +151,12 @@ static vn_status walk(hybrid *h, int64_t tokens, const vn_taps *taps, vn_error *
 		for (to = from + 1; to < n && h->on[to] == h->on[from]; to++) {}
 		st = run(h, h->on[from], from, to, tokens, taps, err);
 		if (!st && taps && to < n)
-			st = e->ops->flush(e->self, err); /* the next side writes into the same sink */
+			st = e->ops->flush(e->self, err); /* the next side writes to the same sink */
 	}
 	return st;
 }
 
-/* The sides that can fail to end come first: none has kept the call then. */
+/* Ends the sides that can fail first, before any has kept the call. */
 static vn_status end(hybrid *h, bool keep, vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -233,7 +234,7 @@ static void destroy(void *self)
 	free(h);
 }
 
-/* With commas between; cut, and then it says so. */
+/* Joins the words with commas; a truncated list ends in dots. */
 static void join(const char *const *word, int n, char *text)
 {
 	size_t at = 0;
@@ -264,7 +265,7 @@ static vn_status prepare(hybrid *h, const vn_engine_options *o, vn_error *err)
 		st = vn_toggles_match(h->plan, o->force_ref[i], forced, err);
 	join(o->force_ref, o->n_force_ref, h->force_ref);
 	join(o->precise, o->n_precise, h->precise);
-	if (!st) /* the first, whether a node is left for it or not */
+	if (!st) /* the first side exists even without nodes */
 		st = side_for(h, o->gpu, o->policy, &first, err);
 	if (!st)
 		st = place_nodes(h, forced, NULL, err);
@@ -272,7 +273,18 @@ static vn_status prepare(hybrid *h, const vn_engine_options *o, vn_error *err)
 	return st;
 }
 
-static const vn_engine_ops ops = { .forward = forward, .position = position, .reset = reset, .facts = facts, .destroy = destroy };
+static double compiling(const void *self)
+{
+	const hybrid *h = self;
+	double        seconds = 0.0;
+
+	for (int s = 0; s < h->n; s++)
+		seconds += vn_engine_compiling(&h->side[s].e);
+	return seconds;
+}
+
+static const vn_engine_ops ops = { .compiling = compiling, .forward = forward, .position = position, .reset = reset,
+	.facts = facts, .destroy = destroy };
 
 vn_status vn_hybrid_open(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err)
 {
@@ -285,7 +297,8 @@ vn_status vn_hybrid_open(vn_engine *e, const vn_model *m, const vn_engine_option
 	h->model = m;
 	if (o->faulty && o->n_force_ref && !vn_faulty_keeps_nodes(o->faulty)) {
 		destroy(h);
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "a fault that adds nodes or changes their inputs cannot be combined with the healthy reference");
+		return vn_fail(err, VN_ERR_UNSUPPORTED,
+		               "a fault that adds nodes or changes their inputs cannot be combined with the healthy reference");
 	}
 	h->plan = vn_engine_plan(m, o);
 	h->o = *o;

@@ -1,6 +1,7 @@
 /* ids_from.c: see ids_from.h. */
 #include "capture/run/ids_from.h"
 
+#include "capture/file/place.h"
 #include "capture/recording/recording.h"
 
 #include <stdlib.h>
@@ -16,22 +17,36 @@ static int64_t count_decoded(const vn_recording *r)
 	return n;
 }
 
-static vn_status copy(const char *option, const vn_recording *r, vn_ids_part part, int32_t **ids, int64_t *n, vn_error *err)
+static vn_status copy(const char *option, const vn_recording *r, vn_ids_part part, int32_t **ids, int64_t *n,
+                      vn_error *err)
 {
 	const char    *path = vn_recording_path(r);
 	const int32_t *all = NULL;
 	const int64_t  total = vn_recording_tokens(r, &all, NULL), decoded = count_decoded(r);
-	const int64_t  from = part == VN_IDS_DECODED ? total - decoded : 0, to = part == VN_IDS_PROMPT ? total - decoded : total;
+	const int64_t  from = part == VN_IDS_DECODED ? total - decoded : 0,
+				  to = part == VN_IDS_PROMPT ? total - decoded : total;
 
 	if (vn_recording_batch(r))
-		return vn_fail(err, VN_ERR_USAGE, "%s: %s holds a batch of prompts; --ids takes the tokens of one", option, path);
+		return vn_fail(err, VN_ERR_USAGE, "%s: %s holds a batch of prompts; --ids takes the tokens of one", option,
+		               path);
 	if (from < 0 || to <= from)
-		return vn_fail(err, VN_ERR_USAGE, "%s: %s has no %stoken ids", option, path, part == VN_IDS_DECODED ? "decoded " : "");
+		return vn_fail(err, VN_ERR_USAGE, "%s: %s has no %stoken ids", option, path,
+		               part == VN_IDS_DECODED ? "decoded " : "");
 	*n = to - from;
 	if (!(*ids = malloc((size_t)*n * sizeof **ids)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the token ids", path);
 	memcpy(*ids, all + from, (size_t)*n * sizeof **ids);
 	return VN_OK;
+}
+
+vn_status vn_ids_kept(const char *output, const char *path, vn_error *err)
+{
+	return !vn_same_file(output, path)
+	           ? VN_OK
+	           : vn_fail(
+					 err, VN_ERR_USAGE,
+					 "%s: is an input of this command (token ids); the recording cannot replace it; give another name",
+					 output);
 }
 
 vn_status vn_ids_from(const char *option, const char *path, vn_ids_part part, int32_t **ids, int64_t *n, vn_error *err)

@@ -19,8 +19,8 @@ void vn_interrupt_catch(void)
 
 	sigemptyset(&now.sa_mask);
 	for (unsigned i = 0; i < sizeof list / sizeof *list; i++)
-		/* nohup ignores SIGHUP on purpose; a shell that starts us in the
-		 * background ignores SIGINT, but who sends it then means us. */
+		/* nohup ignores SIGHUP on purpose. A shell ignores SIGINT for background jobs, but an explicit SIGINT
+		 * is still meant for us. */
 		if (list[i] != SIGHUP || (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN))
 			sigaction(list[i], &now, NULL);
 }

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-vn_status vn_listener_init(vn_listener *l, const vn_plan *plan, int n_values, const vn_taps *asked, bool scores, vn_error *err)
+vn_status vn_listener_init(vn_listener *l, const vn_plan *plan, int n_values, const vn_taps *asked, bool scores,
+                           vn_error *err)
 {
 	*l = (vn_listener){ .plan = plan, .asked = *asked, .logits = -1 };
 	if (!(l->want = calloc((size_t)(n_values > plan->n_values ? n_values : plan->n_values) + 1, sizeof *l->want)))
@@ -32,7 +33,7 @@ void vn_listener_finish(vn_listener *l)
 
 /* ---- the sink ------------------------------------------------------------------ */
 
-/* Which axis counts tokens; -1 when none does. */
+/* The axis that counts tokens; -1: none. */
 static int token_axis(const vn_value *v)
 {
 	for (int i = 0; i < v->rank; i++)
@@ -64,7 +65,7 @@ static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *sha
 	return l->pass ? l->asked.sink.begin(l->asked.sink.ctx, value, dtype, &cut, err) : VN_OK;
 }
 
-/* Elements [from, to) as far as they are in the piece [at, at + n). */
+/* The part of elements [from, to) inside the piece [at, at + n). */
 typedef struct span {
 	int64_t start, n;
 } span;
@@ -75,7 +76,7 @@ static span within(int64_t from, int64_t to, int64_t at, int64_t n)
 	return (span){ low, high > low ? high - low : 0 };
 }
 
-/* Of every run of rows (one, or one a head) those that go to the store. */
+/* Passes the requested rows of every run (one run, or one for each head) to the store. */
 static vn_status pass_on(const vn_listener *l, const char *data, int64_t n, vn_error *err)
 {
 	const vn_sink *to = &l->asked.sink;
@@ -139,6 +140,9 @@ vn_taps vn_listener_taps(vn_listener *l, int64_t past, int64_t tokens, bool scor
 		l->first = l->to_count ? l->to_first : tokens - 1;
 		l->count = tokens - l->first;
 	}
-	return (vn_taps){ .want = l->want, .rows = VN_ROWS_RANGE, .first = past + l->first, .last = past + l->first + l->count - 1,
-	                  .sink = { .ctx = l, .begin = begin, .write = piece, .end = end } };
+	return (vn_taps) { .want = l->want,
+		               .rows = VN_ROWS_RANGE,
+		               .first = past + l->first,
+		               .last = past + l->first + l->count - 1,
+		               .sink = { .ctx = l, .begin = begin, .write = piece, .end = end } };
 }

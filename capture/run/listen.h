@@ -31,7 +31,8 @@ typedef struct vn_listener {
 /* asked: the taps as for an engine without a listener. scores: keep the last logits. n_values: of
  * the plan that runs, which may have more values than plan (fault.h). VN_ERR_UNSUPPORTED: scores
  * are wanted and the plan has none. Call vn_listener_finish afterwards, also after a failure. */
-vn_status vn_listener_init(vn_listener *l, const vn_plan *plan, int n_values, const vn_taps *asked, bool scores, vn_error *err);
+vn_status vn_listener_init(vn_listener *l, const vn_plan *plan, int n_values, const vn_taps *asked, bool scores,
+                           vn_error *err);
 void      vn_listener_finish(vn_listener *l);
 
 /* Returns the taps for the next call of an engine with `past` cached tokens. scores: keep the

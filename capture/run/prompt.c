@@ -83,7 +83,8 @@ vn_status vn_prompt_check(const vn_prompt_source *from, bool or_not, vn_error *e
 	if (from->list && from->recording)
 		return vn_fail(err, VN_ERR_USAGE, "--ids and --ids-from exclude each other: both give the tokens");
 	if (from->text || from->no_special)
-		return vn_fail(err, VN_ERR_USAGE, "%s already gives the tokens; %s cannot be used with it", ids, from->text ? "--prompt" : "--no-special-tokens");
+		return vn_fail(err, VN_ERR_USAGE, "%s already gives the tokens; %s cannot be used with it", ids,
+		               from->text ? "--prompt" : "--no-special-tokens");
 	return VN_OK;
 }
 

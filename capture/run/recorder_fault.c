@@ -17,10 +17,10 @@ static const struct { const char *id, *means; int kind; bool logits; } table[] =
 
 struct vn_recorder_fault {
 	const vn_plan *plan;
-	int           *kind;   /* (n_values); -1: as it is */
-	char         **before; /* (n_values): what the call or the prompt before made, or NULL */
-	size_t        *had;    /* (n_values) bytes of it */
-	bool           keeping; /* what comes is of the prompt before */
+	int           *kind;   /* (n_values); -1: unchanged */
+	char         **before; /* (n_values): value of the previous call or prompt, or NULL */
+	size_t        *had;    /* (n_values) its bytes */
+	bool           keeping; /* the running call is of the former prompt */
 	vn_sink        behind;
 	/* The tensor at hand. */
 	int            value;
@@ -44,7 +44,7 @@ int vn_recorder_fault_find(const char *what)
 	return -1;
 }
 
-/* Rows of tokens can be taken from, or added to, those whose first axis they are. */
+/* Whether rows of tokens can be removed from or added to a value: its first axis must be the tokens. */
 static bool fits(int i, const vn_plan *p, int value)
 {
 	const vn_value *v = &p->value[value];
@@ -134,8 +134,8 @@ static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *sha
 	if (m->kind[value] < 0)
 		return m->behind.begin(m->behind.ctx, value, dtype, shape, err);
 	if (m->kind[value] == OTHER && dtype != VN_F16 && dtype != VN_BF16)
-		return vn_fail(err, VN_ERR_USAGE, "%s is %s; only f16 and bf16 can be taken for each other", m->plan->value[value].name,
-		               vn_dtype_name(dtype));
+		return vn_fail(err, VN_ERR_USAGE, "%s is %s; only f16 and bf16 can be taken for each other",
+		               m->plan->value[value].name, vn_dtype_name(dtype));
 	m->dtype = dtype;
 	m->shape = *shape;
 	m->at = 0;
@@ -169,7 +169,7 @@ static void swap_bytes(char *data, size_t bytes, size_t width)
 		}
 }
 
-/* This call's bytes are kept, and those of the call before are filed, where they are as many. */
+/* Records the previous call's bytes in place of this call's, if their number is the same. */
 static void previous(vn_recorder_fault *m)
 {
 	const int v = m->value;
@@ -185,7 +185,7 @@ static void previous(vn_recorder_fault *m)
 		free(was);
 }
 
-/* What the prompt before made: kept, or filed once where it is as many bytes. */
+/* Keeps the value of the former prompt, or records it once, if it has the same number of bytes. */
 static void former(vn_recorder_fault *m)
 {
 	const int v = m->value;
@@ -210,7 +210,7 @@ static vn_status file(vn_recorder_fault *m, vn_dtype dtype, const char *data, vn
 	return m->behind.end(m->behind.ctx, err);
 }
 
-/* Zeros behind the rows. */
+/* Appends rows of zeros. */
 static vn_status pad(vn_recorder_fault *m, vn_error *err)
 {
 	const int64_t rows = m->shape.dim[0], all = (rows + MULTIPLE - 1) / MULTIPLE * MULTIPLE;

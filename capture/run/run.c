@@ -41,14 +41,17 @@ vn_status vn_recipe_check(const vn_recipe *r, const vn_plan *plan, vn_error *err
 
 	if (r->n_ids < 1)
 		return vn_fail(err, VN_ERR_USAGE, "no token ids: a run needs at least one");
-	if ((st = check_ids(r->ids, r->n_ids, plan, err)) || (r->forced && (st = check_ids(r->forced, r->decode, plan, err))))
+	if ((st = check_ids(r->ids, r->n_ids, plan, err)) ||
+	    (r->forced && (st = check_ids(r->forced, r->decode, plan, err))))
 		return st;
 	if (r->n_ids > plan->context)
 		return vn_fail(err, VN_ERR_USAGE, "%" PRId64 " tokens are more than the model's context of %d", r->n_ids,
 		               plan->context);
 	if (r->decode > plan->context - r->n_ids)
-		return vn_fail(err, VN_ERR_USAGE, "%" PRId64 " tokens and %" PRId64 " decoded after them are more than the model's "
-		               "context of %d", r->n_ids, r->decode, plan->context);
+		return vn_fail(err, VN_ERR_USAGE,
+		               "%" PRId64 " tokens and %" PRId64 " decoded after them are more than the model's "
+		               "context of %d",
+		               r->n_ids, r->decode, plan->context);
 	if (r->last_layer >= plan->layers)
 		return vn_fail(err, VN_ERR_USAGE, "layers %d-%d: the model has layers 0-%d", r->first_layer, r->last_layer,
 		               plan->layers - 1);
@@ -81,7 +84,7 @@ static void gather(const vn_recipe *r, const vn_engine *e, vn_facts *facts)
 	}
 }
 
-/* What an engine knows only after it has run: times, memory. */
+/* Facts an engine knows only after the run: times and memory. */
 static vn_status put_facts(vn_store *s, const vn_recipe *r, const vn_engine *e, vn_error *err)
 {
 	vn_facts facts = { 0 };
@@ -89,7 +92,7 @@ static vn_status put_facts(vn_store *s, const vn_recipe *r, const vn_engine *e, 
 	return vn_store_facts(s, &facts, err);
 }
 
-/* All ids and positions there will be; those to be decoded are not known yet. */
+/* All ids and positions of the run; ids to be decoded are not known yet. */
 static vn_status put_run(vn_store *s, const vn_recipe *r, const vn_engine *e, vn_error *err)
 {
 	const int64_t n = r->n_ids + r->decode;
@@ -112,7 +115,7 @@ static vn_status put_run(vn_store *s, const vn_recipe *r, const vn_engine *e, vn
 	return st;
 }
 
-/* What the tokens say, when that is known; decoded: (decode). */
+/* The text of the tokens, if known; decoded: (decode). */
 static vn_status put_text(vn_store *s, const vn_recipe *r, const int32_t *decoded, vn_error *err)
 {
 	const int64_t n = r->n_ids + r->decode;
@@ -157,7 +160,7 @@ static vn_status put_model(vn_store *s, const vn_recipe *r, const vn_model *m, v
 	return st;
 }
 
-/* One call of the engine, recorded as a step. */
+/* Runs the engine once and records the call as a step. */
 static vn_status step(vn_store *s, int64_t number, const int32_t *ids, int64_t tokens, const vn_engine *e,
                       vn_listener *l, bool scores, vn_recorded *done, vn_error *err)
 {
@@ -167,16 +170,18 @@ static vn_status step(vn_store *s, int64_t number, const int32_t *ids, int64_t t
 
 	if ((st = vn_store_step(s, (int)number, past, tokens, l->to_first, l->to_count, err)))
 		return st;
-	double start = vn_seconds();
+	const double start = vn_seconds(), before = vn_engine_compiling(e);
 	st = e->ops->forward(e->self, ids, tokens, &taps, err);
-	done->computing += vn_seconds() - start;
+	const double compiling = vn_engine_compiling(e) - before;
+	done->compiling += compiling;
+	done->computing += vn_seconds() - start - compiling;
 	done->compiled = e->compiles;
 	if (!st && vn_interrupted())
 		st = vn_fail(err, VN_ERR_INTERRUPTED, "interrupted");
 	return st || l->to_count == 0 ? st : vn_store_aliases(s, l->asked.want, err);
 }
 
-/* The token that goes into step `number`. */
+/* The token that step `number` takes as input. */
 static vn_status next_token(const vn_recipe *r, const vn_listener *l, int64_t number, int32_t *id, vn_error *err)
 {
 	if (r->forced) {
@@ -184,11 +189,12 @@ static vn_status next_token(const vn_recipe *r, const vn_listener *l, int64_t nu
 		return VN_OK;
 	}
 	assert(l->heard);
-	vn_status st = vn_sample(l->row, l->dtype, l->plan->vocab, r->temperature, vn_draw(r->seed, (uint64_t)number - 1), id, err);
+	vn_status st = vn_sample(l->row, l->dtype, l->plan->vocab, r->temperature, vn_draw(r->seed, (uint64_t)number - 1),
+	                         id, err);
 	return st ? vn_context(err, st, "step %" PRId64, number - 1) : VN_OK;
 }
 
-/* What a mistake of the recording files of a prompt before: that of the ids backwards is run, and forgotten. */
+/* For a recorder fault that needs a former prompt: runs the ids in reverse order, then resets the engine. */
 static vn_status run_former(const vn_recipe *r, const vn_engine *e, vn_error *err)
 {
 	bool     *want = calloc((size_t)e->n_values + 1, sizeof *want);
@@ -198,7 +204,8 @@ static vn_status run_former(const vn_recipe *r, const vn_engine *e, vn_error *er
 	for (int64_t i = 0; !st && i < r->n_ids; i++)
 		ids[i] = r->ids[r->n_ids - 1 - i];
 	if (!st && vn_recorder_fault_former(r->recorder_fault, want)) {
-		const vn_taps taps = { .want = want, .rows = r->rows, .first = r->first, .last = r->last, .sink = vn_recorder_fault_keep(r->recorder_fault) };
+		const vn_taps taps = { .want = want, .rows = r->rows, .first = r->first, .last = r->last,
+			.sink = vn_recorder_fault_keep(r->recorder_fault) };
 		st = e->ops->forward(e->self, ids, r->n_ids, &taps, err);
 		e->ops->reset(e->self);
 	}
@@ -207,7 +214,7 @@ static vn_status run_former(const vn_recipe *r, const vn_engine *e, vn_error *er
 	return st;
 }
 
-/* Step 0 is the prompt, every later one a token: decoded (decode). */
+/* Step 0 is the prompt, every later step one token: decoded (decode). */
 static vn_status run_steps(vn_store *s, const vn_recipe *r, const vn_engine *e, vn_listener *l, int32_t *decoded,
                            vn_recorded *done, vn_error *err)
 {
@@ -247,7 +254,8 @@ vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, v
 	const vn_taps asked = { .want = want, .rows = r->rows, .first = r->first, .last = r->last,
 	                        .sink = r->recorder_fault ? vn_recorder_fault_sink(r->recorder_fault, &file) : file };
 	if ((st = vn_listener_init(&l, plan, e->n_values, &asked, r->decode > 0 && !r->forced, err)) ||
-	    (st = run_steps(s, r, e, &l, decoded, done, err)) || (st = put_text(s, r, decoded, err)) || (st = put_facts(s, r, e, err)))
+	    (st = run_steps(s, r, e, &l, decoded, done, err)) || (st = put_text(s, r, decoded, err)) ||
+	    (st = put_facts(s, r, e, err)))
 		goto done;
 	done->tensors = vn_store_tensors(s, &done->bytes);
 	st = vn_store_commit(&s, err);

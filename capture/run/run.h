@@ -37,8 +37,9 @@ typedef struct vn_recipe {
 
 typedef struct vn_recorded {
 	int64_t tensors, bytes;
-	double  seconds, computing; /* in total; inside the engine */
-	bool    compiled;           /* computing includes the compilation of shaders */
+	double  seconds;              /* in total */
+	double  compiling, computing; /* inside the engine: its code for the device; the rest */
+	bool    compiled;             /* no earlier run had left that code */
 	/* weight tensors that hold NaN or infinities; recorded nevertheless */
 	int     unsound_weights;
 	char    unsound[VN_NAME_MAX + 96]; /* the first of them, as half a sentence */

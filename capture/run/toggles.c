@@ -44,7 +44,8 @@ vn_status vn_toggles_precision(const vn_plan *p, const char *precise, vn_policy 
 	if ((st = vn_policy_read("the precision", word, &want, err)))
 		return vn_context(err, st, "'%s'", precise);
 	bool *node = calloc((size_t)p->n_nodes + 1, sizeof *node);
-	st = node ? vn_toggles_match(p, at + 1, node, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d nodes", p->n_nodes);
+	st = node ? vn_toggles_match(p, at + 1, node, err)
+	          : vn_fail(err, VN_ERR_NOMEM, "no memory for %d nodes", p->n_nodes);
 	for (int i = 0; !st && i < p->n_nodes; i++)
 		if (node[i])
 			policy[i] = want;

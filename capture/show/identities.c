@@ -1,5 +1,6 @@
 /* identities.c: see identities.h. */
 #include "capture/recording/derive.h"
+#include "capture/recording/numbers.h"
 #include "capture/show/identities_internal.h"
 #include "capture/view/residual.h"
 
@@ -40,8 +41,8 @@ static bool same_shape(const vn_parts *s)
 
 /* ---- the residual stream ----------------------------------------------------------------- */
 
-/* The engine added the partial results of its ranks in an order of its own: the sum is not the one it used, to the last
- * bits. (Whether the parts add up at all is checked when the ranks are put together.) */
+/* The engine may have added its ranks' partial results in another order, so the sum may differ in its last
+ * bits. (Joining the ranks already checks that the parts add up.) */
 static bool summed_by_us(const vn_parts *s)
 {
 	for (int k = 0; k < s->n; k++)
@@ -50,7 +51,7 @@ static bool summed_by_us(const vn_parts *s)
 	return false;
 }
 
-/* What was recorded in a finer format may have been rounded to the coarser one before it was added. */
+/* A tensor recorded in a finer format may have been rounded to the coarser one before the addition. */
 static vn_dtype coarsest_of(const vn_parts *s)
 {
 	vn_dtype d = s->e[0]->dtype;
@@ -59,15 +60,15 @@ static vn_dtype coarsest_of(const vn_parts *s)
 	return d;
 }
 
-/* Each of the three may have been rounded when it was stored, and the sum as well. A number's ULP is at least the unit
- * of its format times it, so most are seen to hold without asking for ULPs. */
+/* Each of the three, and the sum, may have been rounded when stored. A number's ULP is at least its format's
+ * unit times the number, so most sums pass without computing ULPs. */
 static void sum(vn_identity_walk *w, const char *whole, const char *a, const char *b)
 {
 	vn_parts s = { 0 };
 	double  x[VN_MOST_INPUTS][VN_PIECE], most = 0;
 	int64_t count = 0, at = -1;
-	if (vn_parts_load(w, &s, w->layer, whole) && vn_parts_load(w, &s, w->layer, a) && vn_parts_load(w, &s, w->layer, b) && same_shape(&s)
-	    && !summed_by_us(&s)) {
+	if (vn_parts_load(w, &s, w->layer, whole) && vn_parts_load(w, &s, w->layer, a) &&
+	    vn_parts_load(w, &s, w->layer, b) && same_shape(&s) && !summed_by_us(&s)) {
 		const int64_t n = vn_shape_count(&s.e[0]->shape);
 		const vn_dtype coarsest = coarsest_of(&s);
 		double unit[VN_MOST_INPUTS];
@@ -95,8 +96,11 @@ static void sum(vn_identity_walk *w, const char *whole, const char *a, const cha
 			}
 		}
 		if (count)
-			broken(w, count, n, "layer%d.%s is not %s + %s: %" PRId64 " of %" PRId64 " elements are off by more than rounding, most %.3g "
-			       "at element %" PRId64, w->layer, whole, a, b, count, n, most, at);
+			broken(w, count, n,
+			       "layer%d.%s is not %s + %s: %" PRId64 " of %" PRId64
+			       " elements are off by more than rounding, most %.3g "
+			       "at element %" PRId64,
+			       w->layer, whole, a, b, count, n, most, at);
 	}
 	vn_parts_done(w, &s);
 }
@@ -104,8 +108,8 @@ static void sum(vn_identity_walk *w, const char *whole, const char *a, const cha
 static void chain(vn_identity_walk *w)
 {
 	vn_parts s = { 0 };
-	if (w->layer > 0 && vn_parts_load(w, &s, w->layer, "input") && vn_parts_load(w, &s, w->layer - 1, "output") && same_shape(&s)
-	    && s.e[0]->dtype == s.e[1]->dtype && !vn_parts_same(&s, 0, 1)) {
+	if (w->layer > 0 && vn_parts_load(w, &s, w->layer, "input") && vn_parts_load(w, &s, w->layer - 1, "output") &&
+	    same_shape(&s) && s.e[0]->dtype == s.e[1]->dtype && !vn_parts_same(&s, 0, 1)) {
 		const int64_t n = vn_shape_count(&s.e[0]->shape);
 		int64_t count = 0;
 		w->found->checked++;
@@ -122,15 +126,15 @@ static void chain(vn_identity_walk *w)
 				count += !(a[j] == b[j] || (isnan(a[j]) && isnan(b[j])));
 		}
 		if (count)
-			broken(w, count, n, "layer%d.input is not layer%d.output: %" PRId64 " of %" PRId64 " elements differ", w->layer, w->layer - 1,
-			       count, n);
+			broken(w, count, n, "layer%d.input is not layer%d.output: %" PRId64 " of %" PRId64 " elements differ",
+			       w->layer, w->layer - 1, count, n);
 	}
 	vn_parts_done(w, &s);
 }
 
 /* ---- attention ------------------------------------------------------------------------------ */
 
-/* What a rotation multiplies lengths by; 0: not known here. */
+/* The factor by which a rotation scales lengths; 0: unknown. */
 static double factor_of(const vn_identity_walk *w, const char *name)
 {
 	const vn_plan *p = w->plan;
@@ -143,13 +147,14 @@ static double factor_of(const vn_identity_walk *w, const char *name)
 		if (node->op != VN_OP_ROPE)
 			return 0;
 		const vn_rope_type t = node->c.rope.rope.type;
-		/* The others turn by another factor, and by another one in partly rotated heads. */
+		/* These types scale by a factor, and by another one in partly rotated heads. */
 		return t == VN_ROPE_YARN || t == VN_ROPE_LONGROPE ? 0 : 1;
 	}
 	return p ? 0 : 1;
 }
 
-/* The model norms between the projection and the rotation: without the norm's output nothing says how long a head was. */
+/* When the model norms between projection and rotation, the length before the rotation is known only from the
+ * norm's output. */
 static bool is_normed(const vn_identity_walk *w, const char *norm)
 {
 	char full[VN_NAME_MAX];
@@ -160,8 +165,9 @@ static bool is_normed(const vn_identity_walk *w, const char *norm)
 static void rotation(vn_identity_walk *w, const char *after, const char *norm, const char *projected)
 {
 	vn_parts s = { 0 };
-	if (factor_of(w, after) > 0 && vn_parts_load(w, &s, w->layer, after) && (vn_parts_load(w, &s, w->layer, norm) || (!is_normed(w, norm) && vn_parts_load(w, &s, w->layer, projected)))
-	    && same_shape(&s) && s.e[0]->shape.rank == 3) {
+	if (factor_of(w, after) > 0 && vn_parts_load(w, &s, w->layer, after) &&
+	    (vn_parts_load(w, &s, w->layer, norm) || (!is_normed(w, norm) && vn_parts_load(w, &s, w->layer, projected))) &&
+	    same_shape(&s) && s.e[0]->shape.rank == 3) {
 		const vn_shape *shape = &s.e[0]->shape;
 		const int64_t width = shape->dim[2], rows = shape->dim[0] * shape->dim[1];
 		const double  digits = fmin(vn_dtype_digits(s.e[0]->dtype), vn_dtype_digits(s.e[1]->dtype));
@@ -177,7 +183,7 @@ static void rotation(vn_identity_walk *w, const char *after, const char *norm, c
 				vn_parts_piece(&s, 1, i * width + k, m, x);
 				b += vn_squares(x, m);
 			}
-			/* Roundings of single columns, and of the sines and cosines. */
+			/* Tolerance for rounding of single columns, and of the sines and cosines. */
 			const double off = fabs(sqrt(a) - sqrt(b));
 			if (!isfinite(a) || off <= fmax(ldexp(sqrt(b), 2 - (int)digits), 1e-6 * sqrt(b)))
 				continue;
@@ -186,9 +192,12 @@ static void rotation(vn_identity_walk *w, const char *after, const char *norm, c
 			first = first < 0 ? i : first;
 		}
 		if (count)
-			broken(w, count, rows, "layer%d.%s is not a rotation of %s: %" PRId64 " of %" PRId64 " heads differ in length, by up to %.3g of it; "
-			       "first token %" PRId64 ", head %" PRId64, w->layer, after, strchr(s.e[1]->name, '.') + 1, count, rows, most,
-			       first / shape->dim[1], first % shape->dim[1]);
+			broken(w, count, rows,
+			       "layer%d.%s is not a rotation of %s: %" PRId64 " of %" PRId64
+			       " heads differ in length, by up to %.3g of it; "
+			       "first token %" PRId64 ", head %" PRId64,
+			       w->layer, after, strchr(s.e[1]->name, '.') + 1, count, rows, most, first / shape->dim[1],
+			       first % shape->dim[1]);
 	}
 	vn_parts_done(w, &s);
 }
@@ -196,7 +205,8 @@ static void rotation(vn_identity_walk *w, const char *after, const char *norm, c
 static void probs(vn_identity_walk *w)
 {
 	vn_parts s = { 0 };
-	if (vn_parts_load(w, &s, w->layer, "attn_probs") && s.e[0]->shape.rank == 3 && w->at && s.e[0]->shape.dim[1] == w->at->rows) {
+	if (vn_parts_load(w, &s, w->layer, "attn_probs") && s.e[0]->shape.rank == 3 && w->at &&
+	    s.e[0]->shape.dim[1] == w->at->rows) {
 		const vn_shape *shape = &s.e[0]->shape;
 		const int64_t H = shape->dim[0], T = shape->dim[1], S = shape->dim[2];
 		int64_t sums = 0, later = 0, range = 0;
@@ -220,17 +230,22 @@ static void probs(vn_identity_walk *w)
 			sums += !out && !(fabs(total - 1) <= allowed);
 		}
 		if (range)
-			broken(w, range, H * T, "layer%d.attn_probs are not probabilities in %" PRId64 " of %" PRId64 " rows", w->layer, range, H * T);
+			broken(w, range, H * T, "layer%d.attn_probs are not probabilities in %" PRId64 " of %" PRId64 " rows",
+			       w->layer, range, H * T);
 		if (later)
-			broken(w, later, H * T, "layer%d.attn_probs give later keys a share in %" PRId64 " of %" PRId64 " rows: no causal mask, or axes in "
-			       "another order", w->layer, later, H * T);
+			broken(w, later, H * T,
+			       "layer%d.attn_probs give later keys a share in %" PRId64 " of %" PRId64
+			       " rows: no causal mask, or axes in "
+			       "another order",
+			       w->layer, later, H * T);
 		if (sums)
-			broken(w, sums, H * T, "layer%d.attn_probs do not add up to 1 in %" PRId64 " of %" PRId64 " rows", w->layer, sums, H * T);
+			broken(w, sums, H * T, "layer%d.attn_probs do not add up to 1 in %" PRId64 " of %" PRId64 " rows", w->layer,
+			       sums, H * T);
 	}
 	vn_parts_done(w, &s);
 }
 
-/* Values go through halves where attention reads them, as a cache of llama.cpp keeps them. */
+/* Whether values are rounded to half where attention reads them, as in llama.cpp's cache. */
 static bool values_in_f16(const vn_recording *r)
 {
 	const char *word = vn_facts_get(vn_recording_run(r), "precision");
@@ -238,14 +253,15 @@ static bool values_in_f16(const vn_recording *r)
 	return word && vn_policy_from_word(word, &p) && p.products >= VN_PRODUCTS_GGML_KV16;
 }
 
-/* The first token of a sequence sees itself alone. */
+/* The first token of a sequence attends to itself alone. */
 static void first_row(vn_identity_walk *w)
 {
 	vn_parts s = { 0 };
-	if (w->at && w->at->position == 0 && w->at->first_row == 0 && w->at->rows > 0 && vn_parts_load(w, &s, w->layer, "attn_context")
-	    && s.e[0]->shape.dim[0] == w->at->rows
-	    && vn_parts_load(w, &s, w->layer, "v_proj") && s.e[0]->shape.rank == 3 && s.e[1]->shape.rank == 3
-	    && s.e[0]->shape.dim[2] == s.e[1]->shape.dim[2] && s.e[1]->shape.dim[1] > 0 && s.e[0]->shape.dim[1] % s.e[1]->shape.dim[1] == 0) {
+	if (w->at && w->at->position == 0 && w->at->first_row == 0 && w->at->rows > 0 &&
+	    vn_parts_load(w, &s, w->layer, "attn_context") && s.e[0]->shape.dim[0] == w->at->rows &&
+	    vn_parts_load(w, &s, w->layer, "v_proj") && s.e[0]->shape.rank == 3 && s.e[1]->shape.rank == 3 &&
+	    s.e[0]->shape.dim[2] == s.e[1]->shape.dim[2] && s.e[1]->shape.dim[1] > 0 &&
+	    s.e[0]->shape.dim[1] % s.e[1]->shape.dim[1] == 0) {
 		const int64_t H = s.e[0]->shape.dim[1], K = s.e[0]->shape.dim[2], group = H / s.e[1]->shape.dim[1];
 		const int in_f16 = values_in_f16(w->r);
 		int64_t count = 0;
@@ -254,13 +270,17 @@ static void first_row(vn_identity_walk *w)
 			bool same = true;
 			for (int64_t k = 0; k < K; k++) {
 				const double x = vn_parts_value(&s, 0, h * K + k), v = vn_parts_value(&s, 1, h / group * K + k);
-				same = same && fabs(x - v) <= vn_dtype_ulp(s.e[0]->dtype, v) + vn_dtype_ulp(s.e[1]->dtype, v) + in_f16 * vn_dtype_ulp(VN_F16, v);
+				same = same && fabs(x - v) <= vn_dtype_ulp(s.e[0]->dtype, v) + vn_dtype_ulp(s.e[1]->dtype, v) +
+				                                  in_f16 * vn_dtype_ulp(VN_F16, v);
 			}
 			count += !same;
 		}
 		if (count)
-			broken(w, count, H, "layer%d.attn_context of the first token is not its v_proj in %" PRId64 " of %" PRId64 " heads: another head map, "
-			       "a mask, or another v", w->layer, count, H);
+			broken(w, count, H,
+			       "layer%d.attn_context of the first token is not its v_proj in %" PRId64 " of %" PRId64
+			       " heads: another head map, "
+			       "a mask, or another v",
+			       w->layer, count, H);
 	}
 	vn_parts_done(w, &s);
 }
@@ -281,12 +301,13 @@ static void range(vn_identity_walk *w, const char *point, double low, double hig
 			count += (int64_t)(m - vn_count_between(x, low, high, m));
 		}
 		if (count)
-			broken(w, count, n, "layer%d.%s is not %s in %" PRId64 " of %" PRId64 " elements", w->layer, point, words, count, n);
+			broken(w, count, n, "layer%d.%s is not %s in %" PRId64 " of %" PRId64 " elements", w->layer, point, words,
+			       count, n);
 	}
 	vn_parts_done(w, &s);
 }
 
-/* Positions are in embed where the family learns them. */
+/* Families with learned positions add them in embed. */
 static bool embeds_tokens_alone(const vn_recording *r)
 {
 	const vn_plan *p = vn_recording_plan(r);
@@ -302,7 +323,8 @@ static int by_id(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Rows that differ from the row before of the same id. A sorted list: a prompt may have a hundred thousand tokens. */
+/* Number of rows that differ from the preceding row of the same id. Uses a sorted list, because a prompt may
+ * have a hundred thousand tokens. */
 static int64_t other_rows(vn_identity_walk *w, const vn_parts *s, int64_t row, const int32_t *id, int64_t n)
 {
 	const size_t size = (size_t)row * vn_dtype_size(s->e[0]->dtype);
@@ -317,7 +339,7 @@ static int64_t other_rows(vn_identity_walk *w, const vn_parts *s, int64_t row, c
 	for (int64_t t = 0; t < n; t++)
 		key[t] = (int64_t)id[t] * ((int64_t)1 << 32) + t;
 	qsort(key, (size_t)n, sizeof *key, by_id);
-	/* Far apart in the file: each would map the pages around it. */
+	/* Rows far apart in the file: each read would map the pages around it. */
 	for (int64_t i = 1, held = -1; !w->st && i < n; i++) {
 		const int64_t u = (int64_t)(uint32_t)key[i - 1], t = (int64_t)(uint32_t)key[i];
 		if (id[u] != id[t])
@@ -345,9 +367,55 @@ static void rows(vn_identity_walk *w)
 		w->found->checked++;
 		const int64_t count = have > 1 ? other_rows(w, &s, D, ids + from, have) : 0;
 		if (count)
-			broken(w, count, T, "embed has other rows for one token id in %" PRId64 " of %" PRId64 " rows: other tokens, or another order", count, T);
+			broken(w, count, T,
+			       "embed has other rows for one token id in %" PRId64 " of %" PRId64
+			       " rows: other tokens, or another order",
+			       count, T);
 	}
 	vn_parts_done(w, &s);
+}
+
+/* How many numbers of two tensors of one shape differ, and the index of the first. */
+static int64_t differing(vn_identity_walk *w, int a, int b, int64_t n, int64_t *first)
+{
+	vn_numbers *x = vn_numbers_open(w->r, a, w->err), *y = x ? vn_numbers_open(w->r, b, w->err) : NULL;
+	int64_t     count = 0;
+
+	w->st = y ? VN_OK : VN_ERR_NOMEM;
+	for (int64_t at = 0; !w->st && at < n; at += VN_NUMBERS) {
+		const size_t m = vn_numbers_left(n, at);
+		if ((w->st = vn_numbers_read(x, at, m, w->err)) || (w->st = vn_numbers_read(y, at, m, w->err)))
+			break;
+		for (size_t i = 0; i < m; i++) {
+			const bool same = x->x[i] == y->x[i] || (isnan(x->x[i]) && isnan(y->x[i]));
+			*first = same || count ? *first : at + (int64_t)i;
+			count += !same;
+		}
+	}
+	vn_numbers_close(x);
+	vn_numbers_close(y);
+	return count;
+}
+
+/* Second recordings of this step's checkpoints, of every layer: they are few. */
+static void again(vn_identity_walk *w)
+{
+	for (int i = 0; i < vn_recording_count(w->r) && !w->st; i++) {
+		const vn_entry *e = vn_recording_entry(w->r, i);
+		const int       other = e->again && e->step == w->step ? vn_recording_find(w->r, e->step, e->again) : -1;
+		const int64_t   n = vn_shape_count(&e->shape);
+		int64_t         first = 0;
+		if (other < 0 || !n || !vn_shape_equal(&vn_recording_entry(w->r, other)->shape, &e->shape))
+			continue;
+		w->found->checked++;
+		w->layer = e->layer;
+		const int64_t count = differing(w, other, i, n, &first), rows = e->shape.dim[0];
+		if (count && !w->st)
+			broken(w, count, n,
+			       "%s should hold %s, but %" PRId64 " of %" PRId64 " numbers differ, the first in row %" PRId64
+			       ": it was overwritten between the two",
+			       e->name, e->again, count, n, first / (n / rows));
+	}
 }
 
 static void layer(vn_identity_walk *w)
@@ -363,11 +431,13 @@ static void layer(vn_identity_walk *w)
 	range(w, "gdn_g", -INFINITY, 0, "at most 0");
 }
 
-vn_status vn_identities_of(vn_recording *r, const vn_plan *plan, vn_identity_wanted *wanted, void *context, vn_identities *found, vn_error *err)
+vn_status vn_identities_of(vn_recording *r, const vn_plan *plan, vn_identity_wanted *wanted, void *context,
+                           vn_identities *found, vn_error *err)
 {
 	const vn_step *step;
 	const int      steps = vn_recording_steps(r, &step);
-	vn_identity_walk        w = { .r = r, .plan = vn_recording_plan(r) ? vn_recording_plan(r) : plan, .found = found, .err = err };
+	vn_identity_walk        w = { .r = r, .plan = vn_recording_plan(r) ? vn_recording_plan(r) : plan, .found = found,
+		.err = err };
 	int            layers = 0;
 
 	*found = (vn_identities) { 0 };
@@ -375,7 +445,7 @@ vn_status vn_identities_of(vn_recording *r, const vn_plan *plan, vn_identity_wan
 		const int n = vn_recording_entry(r, i)->layer + 1;
 		layers = n > layers ? n : layers;
 	}
-	/* A number from a stranger; a layer has a tensor at least. */
+	/* The count is untrusted; a layer has at least one tensor. */
 	layers = layers < vn_recording_count(r) ? layers : vn_recording_count(r);
 	for (int k = 0; k < steps && !w.st; k++) {
 		w.at = &step[k];
@@ -383,6 +453,7 @@ vn_status vn_identities_of(vn_recording *r, const vn_plan *plan, vn_identity_wan
 		w.layer = -1;
 		if (!wanted || wanted(context, w.step, -1))
 			rows(&w);
+		again(&w);
 		for (w.layer = 0; w.layer < layers && !w.st; w.layer++)
 			if (!wanted || wanted(context, w.step, w.layer))
 				layer(&w);

@@ -13,6 +13,8 @@
  *   first row  at position 0 attn_context is v_proj, repeated over the query heads of each key head
  *   rows       equal token ids have equal rows of embed (in families whose embedding has no
  *              positions)
+ *   again      a second recording of a checkpoint (name_map.h) holds its numbers, bit for bit, in every
+ *              layer: else it was overwritten between the two
  *   range      gdn_beta is 0 to 1, gdn_g at most 0
  *
  * Tensors that were not recorded, or only in part, are not checked. Tolerances are roundings of the
@@ -42,7 +44,8 @@ typedef bool vn_identity_wanted(void *context, int step, int layer);
  * Memory: 48 MiB and the three largest tensors. Skips tensors whose axes are in another order than
  * the point's. wanted NULL: all layers. plan: the model's, if the recording has none; NULL: not
  * known. Call vn_identities_free afterwards, also after a failure. */
-vn_status vn_identities_of(vn_recording *r, const vn_plan *plan, vn_identity_wanted *wanted, void *context, vn_identities *found, vn_error *err);
+vn_status vn_identities_of(vn_recording *r, const vn_plan *plan, vn_identity_wanted *wanted, void *context,
+                           vn_identities *found, vn_error *err);
 void      vn_identities_free(vn_identities *found);
 
 #endif

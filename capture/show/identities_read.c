@@ -42,7 +42,7 @@ static void hold(vn_identity_walk *w, int entry)
 	w->bytes += bytes_of(e);
 }
 
-/* Axes as the point's, as far as the file says: identities count them. */
+/* Whether the axes are in the order of the point's, which the identities assume. */
 static bool in_order(const vn_entry *e, const char *point)
 {
 	int      order[VN_MAX_RANK];
@@ -50,7 +50,8 @@ static bool in_order(const vn_entry *e, const char *point)
 	if (!*e->axes || !vn_point_from_name(point, &p))
 		return true;
 	const char *own = vn_point_get(p)->axes;
-	return vn_axes_find(e->axes, "token") == vn_axes_find(own, "token") && !vn_view_order(e->axes, own, e->shape.rank, order);
+	return vn_axes_find(e->axes, "token") == vn_axes_find(own, "token") &&
+	       !vn_view_order(e->axes, own, e->shape.rank, order);
 }
 
 bool vn_parts_load(vn_identity_walk *w, vn_parts *s, int layer, const char *point)
@@ -65,7 +66,8 @@ bool vn_parts_load(vn_identity_walk *w, vn_parts *s, int layer, const char *poin
 	const vn_entry *e = i < 0 ? NULL : vn_recording_entry(w->r, i);
 	if (!e || vn_shape_count(&e->shape) == 0 || !in_order(e, point))
 		return false;
-	if ((bytes_of(e) <= VN_WHOLE_BYTES || vn_recording_mapped(w->r, i)) && (w->st = vn_recording_data(w->r, i, &data, w->err)))
+	if ((bytes_of(e) <= VN_WHOLE_BYTES || vn_recording_mapped(w->r, i)) &&
+	    (w->st = vn_recording_data(w->r, i, &data, w->err)))
 		return false;
 	hold(w, i);
 	s->w = w;
@@ -82,7 +84,7 @@ void vn_parts_done(vn_identity_walk *w, vn_parts *s)
 	s->n = 0;
 }
 
-/* One part of a tensor after the other. */
+/* Reads the parts of a tensor one after the other. */
 static const unsigned char *in_part(vn_identity_walk *w, const vn_parts *s, int which, int64_t from, size_t n)
 {
 	const size_t  size = vn_dtype_size(s->e[which]->dtype);
@@ -109,7 +111,7 @@ const unsigned char *vn_parts_raw(const vn_parts *s, int which, int64_t from, si
 	const size_t size = vn_dtype_size(s->e[which]->dtype);
 	if (!s->data[which])
 		return in_part(s->w, s, which, from, n);
-	/* Of a file that is mapped every page read is memory, and a tensor may be larger than all of it. */
+	/* Each page read from a mapped file counts as memory, and a tensor may be larger than all of it. */
 	if ((s->w->read += (int64_t)(n * size)) > HELD_BYTES) {
 		vn_recording_forget(s->w->r);
 		s->w->read = 0;
@@ -119,7 +121,8 @@ const unsigned char *vn_parts_raw(const vn_parts *s, int which, int64_t from, si
 
 bool vn_parts_same(const vn_parts *s, int a, int b)
 {
-	const int x = s->e[a]->same_as >= 0 ? s->e[a]->same_as : s->entry[a], y = s->e[b]->same_as >= 0 ? s->e[b]->same_as : s->entry[b];
+	const int x = s->e[a]->same_as >= 0 ? s->e[a]->same_as : s->entry[a],
+			  y = s->e[b]->same_as >= 0 ? s->e[b]->same_as : s->entry[b];
 	return x == y;
 }
 
@@ -148,7 +151,7 @@ size_t vn_piece_size(int64_t left)
 
 enum { LANES = 8 };
 
-/* How many of x = a + b are within unit of the three. */
+/* Number of x with |x - (a + b)| within unit of the three. */
 VN_CLONES
 size_t vn_count_sums(const double *x, const double *a, const double *b, const double unit[VN_MOST_INPUTS], size_t n)
 {

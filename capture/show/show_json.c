@@ -36,8 +36,8 @@ static json_t *statistics(const vn_stats *s)
 static json_t *tensor(const vn_recording *r, int i)
 {
 	const vn_entry *e = vn_recording_entry(r, i);
-	return json_pack("{s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "name", e->name, "step", e->step,
-	                 "order", e->order, "layer", e->layer, "point", text(e->point), "op", text(e->op), "basis",
+	return json_pack("{s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "name", e->name, "step",
+	                 e->step, "order", e->order, "layer", e->layer, "point", text(e->point), "op", text(e->op), "basis",
 	                 text(e->basis), "axes", text(e->axes), "dtype", vn_dtype_name(e->dtype), "shape", shape(&e->shape),
 	                 "digest", text(vn_entry_digest(e).hex), "same_as",
 	                 e->same_as < 0 ? json_null() : json_string(vn_recording_entry(r, e->same_as)->name), "statistics",
@@ -103,9 +103,11 @@ static json_t *describe_recording(const vn_recording *r)
 		json_array_append_new(tensors, tensor(r, i));
 	return json_pack("{s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o}", "created",
 	                 text(vn_recording_root(r, "created")), "tool", text(vn_recording_root(r, "tool")), "tool_version",
-	                 text(vn_recording_root(r, "tool_version")), "run", facts, "batch", (json_int_t)vn_recording_batch(r), "token_ids", ids(id, n), "positions",
-	                 ids(position, n), "token_text", words(vn_recording_token_text(r), n), "not_read", unread(r), "model", "family", text(vn_recording_family(r)), "provenance",
-	                 text(vn_recording_provenance(r)), "format", text(vn_recording_format(r)), "weights", weights(r), "steps", steps, "tensors", tensors);
+	                 text(vn_recording_root(r, "tool_version")), "run", facts, "batch",
+	                 (json_int_t)vn_recording_batch(r), "token_ids", ids(id, n), "positions", ids(position, n),
+	                 "token_text", words(vn_recording_token_text(r), n), "not_read", unread(r), "model", "family",
+	                 text(vn_recording_family(r)), "provenance", text(vn_recording_provenance(r)), "format",
+	                 text(vn_recording_format(r)), "weights", weights(r), "steps", steps, "tensors", tensors);
 }
 
 static json_t *one(const vn_recording *r, int i, const void *data)
@@ -122,7 +124,7 @@ static json_t *one(const vn_recording *r, int i, const void *data)
 
 bool vn_show_json(const vn_recording *r, int i, const void *data)
 {
-	json_t *path = json_string(vn_recording_path(r)); /* NULL when it is no UTF-8 */
+	json_t *path = json_string(vn_recording_path(r)); /* NULL when the path is not UTF-8 */
 	json_t *j = json_pack("{s:s, s:o, s:b}", "schema", "vernier-show/1", "file", path ? path : json_null(), "complete",
 	                      (int)vn_recording_complete(r));
 	json_t *rest = i < 0 ? describe_recording(r) : one(r, i, data);

@@ -51,7 +51,7 @@ void vn_show_state(const vn_recording *r)
 	printf("; %d tensor%s\n", vn_recording_count(r), vn_recording_count(r) == 1 ? "" : "s");
 }
 
-/* What n tokens say together: a character may be spread over several. */
+/* Prints the text of n tokens together, because a character may span several. */
 static void put_said(char *const *text, int64_t n)
 {
 	size_t room = 1, length = 0;
@@ -64,7 +64,7 @@ static void put_said(char *const *text, int64_t n)
 	length = all && length ? vn_utf8_unescape(all) : 0;
 	size_t shown = length < FIRST_BYTES ? length : FIRST_BYTES;
 	while (shown < length && shown > FIRST_BYTES - 4 && vn_utf8_length_before(all, shown) == 0)
-		shown--; /* no cut inside a character */
+		shown--; /* do not cut inside a character */
 	char *line = vn_utf8_escape(all, shown);
 	if (line)
 		printf("  %-16s %s%s\n", "text", line, shown < length ? " ..." : "");
@@ -72,7 +72,7 @@ static void put_said(char *const *text, int64_t n)
 	free(all);
 }
 
-/* text: what they say, or NULL. */
+/* text: the tokens' text, or NULL. */
 static void put_ids(const char *key, const int32_t *ids, char *const *text, int64_t n)
 {
 	printf("  %-16s %" PRId64 ":", key, n);
@@ -115,7 +115,8 @@ static void show_run(const vn_recording *r)
 		put_fact(f->fact[i].key, f->fact[i].value);
 	if (batch) {
 		char text[96];
-		snprintf(text, sizeof text, "%" PRId64 " prompt%s of %" PRId64 " tokens", batch, batch == 1 ? "" : "s", n / batch);
+		snprintf(text, sizeof text, "%" PRId64 " prompt%s of %" PRId64 " tokens", batch, batch == 1 ? "" : "s",
+		         n / batch);
 		put_fact("batch", text);
 	}
 	for (int64_t i = 0; i < batch && i < FIRST_PROMPTS; i++)
@@ -142,7 +143,8 @@ static void show_model(const vn_recording *r)
 		values += w[i].stats.n;
 		odd += w[i].stats.nan + w[i].stats.inf;
 	}
-	snprintf(text, sizeof text, "%d tensor%s, %" PRId64 " values, %" PRId64 " of them not finite", n, n == 1 ? "" : "s", values, odd);
+	snprintf(text, sizeof text, "%d tensor%s, %" PRId64 " values, %" PRId64 " of them not finite", n, n == 1 ? "" : "s",
+	         values, odd);
 	put_fact("weights", n ? text : "not recorded");
 	for (int i = 0, told = 0; i < n && told < UNSOUND; i++)
 		if (w[i].stats.nan + w[i].stats.inf) {
@@ -158,14 +160,15 @@ static void put_number(double x)
 	printf(" %11.4g", x);
 }
 
-/* The table by which another revision or a matrix never loaded is seen. */
+/* Prints the weight table, which reveals another revision or a matrix that was never loaded. */
 void vn_show_weights(const vn_recording *r)
 {
 	const vn_weight_row *w;
 	int                  n = vn_recording_weights(r, &w);
 	char                 shape[VN_SHAPE_TEXT];
 
-	printf("%-50s dtype %-18s %11s %11s %11s %11s %8s %8s  digest\n", "weight", "shape", "min", "max", "mean", "rms", "nan", "inf");
+	printf("%-50s dtype %-18s %11s %11s %11s %11s %8s %8s  digest\n", "weight", "shape", "min", "max", "mean", "rms",
+	       "nan", "inf");
 	for (int i = 0; i < n; i++) {
 		const size_t n_name = vn_show_put(w[i].name);
 		printf("%*s %-5s %-18s", (int)(n_name < 50 ? 50 - n_name : 0), "", vn_dtype_name(w[i].dtype),
@@ -178,7 +181,7 @@ void vn_show_weights(const vn_recording *r)
 	}
 }
 
-/* What the file says, else what its numbers say. False: they cannot be read. */
+/* Statistics from the file, or else computed from the numbers. False: the numbers cannot be read. */
 static bool statistics_of(vn_recording *r, int entry, vn_stats *stats)
 {
 	const vn_entry *e = vn_recording_entry(r, entry);
@@ -209,10 +212,10 @@ void vn_show_step(vn_recording *r, const vn_step *s)
 	char     shape[VN_SHAPE_TEXT];
 	vn_stats stats;
 
-	printf("\nstep.%d: %" PRId64 " token%s after %" PRId64 ", rows %" PRId64 " from %" PRId64 "\n", s->number, s->tokens,
-	       s->tokens == 1 ? "" : "s", s->position, s->rows, s->first_row);
-	printf("  %5s %-28s %-5s %-18s %11s %11s %11s %11s %8s %8s\n", "order", "name", "dtype", "shape", "min", "max", "mean",
-	       "rms", "nan", "inf");
+	printf("\nstep.%d: %" PRId64 " token%s after %" PRId64 ", rows %" PRId64 " from %" PRId64 "\n", s->number,
+	       s->tokens, s->tokens == 1 ? "" : "s", s->position, s->rows, s->first_row);
+	printf("  %5s %-28s %-5s %-18s %11s %11s %11s %11s %8s %8s\n", "order", "name", "dtype", "shape", "min", "max",
+	       "mean", "rms", "nan", "inf");
 	for (int i = 0; i < vn_recording_count(r); i++) {
 		const vn_entry *e = vn_recording_entry(r, i);
 		if (e->step != s->number)
@@ -235,7 +238,7 @@ void vn_show_step(vn_recording *r, const vn_step *s)
 	}
 }
 
-/* Behind the last tensor of a step, which begin at `at`: they are in its order. */
+/* Index after the last tensor of a step, whose tensors begin at `at` and are contiguous. */
 static int behind(const vn_recording *r, const vn_step *s, int at)
 {
 	while (at < vn_recording_count(r) && vn_recording_entry(r, at)->step == s->number)
@@ -251,12 +254,11 @@ static void show_alike(const vn_step *first, const vn_step *last, int tensors)
 	printf(": %" PRId64 " token%s after %" PRId64, first->tokens, first->tokens == 1 ? "" : "s", first->position);
 	if (last > first)
 		printf(" to %" PRId64, last->position);
-	printf(", %d tensor%s%s (vernier show FILE step.%d)\n", tensors, tensors == 1 ? "" : "s", last > first ? " each" : "",
-	       first->number);
+	printf(", %d tensor%s%s (vernier show FILE step.%d)\n", tensors, tensors == 1 ? "" : "s",
+	       last > first ? " each" : "", first->number);
 }
 
-/* The first step in full. Of decoding, thousands may follow: a line for all that
- * are alike. */
+/* Shows the first step in full. Decoding may add thousands, so equal steps share a line. */
 static void show_steps(vn_recording *r)
 {
 	const vn_step *step;
@@ -286,7 +288,7 @@ void vn_show_all(vn_recording *r)
 
 /* ---- one tensor ------------------------------------------------------------------- */
 
-/* The first rows, each with its statistics and first values. */
+/* Shows the first rows, each with statistics and first values. */
 static void show_rows(const vn_entry *e, const void *data)
 {
 	const int64_t n = vn_shape_count(&e->shape), rows = e->shape.rank > 1 ? e->shape.dim[0] : 1;

@@ -14,7 +14,7 @@
 
 typedef void writer(FILE *out, const vn_entry *e, const void *data);
 
-/* The name and the dims come from a file: nothing in them may end the comment. */
+/* Name and dims are untrusted: nothing in them may end the comment. */
 static void comment(FILE *out, const vn_entry *e)
 {
 	char name[4 * VN_NAME_MAX], axes[4 * VN_AXES_MAX];
@@ -24,7 +24,8 @@ static void comment(FILE *out, const vn_entry *e)
 	fprintf(out, "# dtype %s shape", vn_dtype_name(e->dtype));
 	for (int i = 0; i < e->shape.rank; i++)
 		fprintf(out, " %" PRId64, e->shape.dim[i]);
-	fprintf(out, "\n# %s step %d dims %s\n", vn_text_clean(name, sizeof name), e->step, vn_text_clean(axes, sizeof axes));
+	fprintf(out, "\n# %s step %d dims %s\n", vn_text_clean(name, sizeof name), e->step,
+	        vn_text_clean(axes, sizeof axes));
 }
 
 static void rows(FILE *out, const vn_entry *e, const void *data, char between)
@@ -37,7 +38,7 @@ static void rows(FILE *out, const vn_entry *e, const void *data, char between)
 		if (i % width)
 			fputc(between, out);
 		if (isnan(x))
-			fputs("nan", out); /* C libraries disagree on the sign of one */
+			fputs("nan", out); /* C libraries differ in the sign of a NaN */
 		else
 			fprintf(out, e->dtype == VN_F64 || e->dtype == VN_I32 ? "%.17g" : "%.9g", x);
 		if ((i + 1) % width == 0)
@@ -55,7 +56,7 @@ static void csv(FILE *out, const vn_entry *e, const void *data)
 	rows(out, e, data, ',');
 }
 
-/* Version 1 of the format: 128 bytes of header, of which 10 are before its text. */
+/* Version 1 of the format: a header of 128 bytes, whose text starts at byte 10. */
 static void npy(FILE *out, const vn_entry *e, const void *data)
 {
 	static const char magic[] = { (char)0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, 118, 0 };
@@ -80,7 +81,8 @@ static void npy(FILE *out, const vn_entry *e, const void *data)
 
 static writer *writer_of(const char *path)
 {
-	static const struct { const char *end; writer *write; } by[] = { { ".txt", text }, { ".csv", csv }, { ".npy", npy } };
+	static const struct { const char *end; writer *write; } by[] = { { ".txt", text }, { ".csv", csv },
+		{ ".npy", npy } };
 	const char *end = strrchr(path, '.');
 
 	for (size_t i = 0; end && i < sizeof by / sizeof *by; i++)

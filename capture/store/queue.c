@@ -12,8 +12,8 @@ struct vn_queue {
 	pthread_mutex_t lock;
 	pthread_cond_t  posted, freed;
 	vn_block       *first, **last; /* posted, oldest first */
-	vn_block       *free;          /* used before, newest first */
-	size_t          have, most;    /* blocks that exist, blocks that may */
+	vn_block       *free;          /* freed blocks, most recent first */
+	size_t          have, most;    /* blocks allocated; most allowed */
 	size_t          busy;          /* posted or being filed */
 	bool            closed;
 };
@@ -59,13 +59,13 @@ void vn_queue_destroy(vn_queue *q)
 	free(q);
 }
 
-enum { LEFT = 24 << 20 }; /* bytes that all blocks leave to the storing thread */
+enum { LEFT = 24 << 20 }; /* bytes left free for the storing thread */
 
 static vn_block *make_block(void)
 {
 	if (!vn_room_for(LEFT + VN_BLOCK_BYTES))
 		return NULL;
-	vn_trouble_spare(true); /* without it, the giver waits for one of those there are */
+	vn_trouble_spare(true); /* otherwise the producer waits for an existing block */
 	vn_block *b = malloc(sizeof *b);
 	if (b && !(b->data = aligned_alloc(VN_DISK_PAGE, VN_BLOCK_BYTES))) {
 		free(b);

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SILENCE_S = 600 }; /* as in child.c: however slow the disk */
+enum { SILENCE_S = 600 }; /* as in child.c: enough for any disk */
 
 typedef struct head {
 	int64_t errand;
@@ -30,7 +30,7 @@ typedef struct answer {
 
 /* ---- both ends ------------------------------------------------------------------------------ */
 
-/* Two pieces, of which one may be empty, in one call as a rule. */
+/* Sends two pieces, one of which may be empty, usually in one call. */
 static bool send_all(int socket, const void *first, size_t first_bytes, const void *second, size_t second_bytes)
 {
 	struct iovec  part[2] = { { (void *)(uintptr_t)first, first_bytes }, { (void *)(uintptr_t)second, second_bytes } };
@@ -52,7 +52,8 @@ static bool send_all(int socket, const void *first, size_t first_bytes, const vo
 	return true;
 }
 
-/* So many bytes and, as far as they are there, more; how many, 0: the other end is gone, or says nothing in time. */
+/* Receives at least `least` bytes, and up to `most` if they are available. Returns the count; 0: the peer is
+ * gone or silent for too long. */
 static size_t receive(int socket, void *data, size_t least, size_t most)
 {
 	char  *to = data;
@@ -71,7 +72,7 @@ static size_t receive(int socket, void *data, size_t least, size_t most)
 
 /* ---- the child -------------------------------------------------------------------------------- */
 
-/* What a terminal sends to all is the store's to heed. */
+/* Signals from the terminal reach the whole group; the store handles them. */
 static void settle_in(void)
 {
 	sigset_t all;
@@ -80,10 +81,11 @@ static void settle_in(void)
 	sigprocmask(SIG_SETMASK, &all, NULL);
 }
 
-/* A message as it comes in: nobody sends the next before this one is answered, so what is there belongs to it. */
+/* A message being received. The peer sends no other before this one is answered, so all available bytes belong
+ * to it. */
 typedef struct incoming {
 	head head;
-	char body[4096 - sizeof(head)]; /* its beginning; tensors' messages are shorter */
+	char body[4096 - sizeof(head)]; /* the start of the body; messages about tensors are shorter */
 } incoming;
 
 static bool receive_message(int socket, vn_errand *errand, vn_message *m)
@@ -99,7 +101,7 @@ static bool receive_message(int socket, vn_errand *errand, vn_message *m)
 	return here == m->n || receive(socket, m->data + here, m->n - here, m->n - here) > 0;
 }
 
-/* One errand; false: the store is gone, or nothing can be understood any more. */
+/* Handles one message; returns false when the store is gone or the stream is out of step. */
 static bool serve(vn_desk *d, int socket)
 {
 	vn_errand  errand;
@@ -147,7 +149,8 @@ vn_status vn_scribe_start(vn_scribe *s, const vn_place *place, vn_error *err)
 	close(ends[1]);
 	s->socket = ends[0];
 	if (s->pid < 0) {
-		const vn_status st = vn_fail(err, VN_ERR_IO, "%s: cannot start a process to write it: %s", s->path, strerror(errno));
+		const vn_status st = vn_fail(err, VN_ERR_IO, "%s: cannot start a process to write it: %s", s->path,
+		                             strerror(errno));
 		vn_scribe_end(s);
 		return st;
 	}
@@ -164,7 +167,7 @@ void vn_scribe_end(vn_scribe *s)
 	*s = (vn_scribe){ .pid = -1, .socket = -1 };
 }
 
-/* It does not answer: why? */
+/* The scribe does not answer. Finds out why. */
 static vn_status gone(vn_scribe *s, vn_error *err)
 {
 	int   status = 0;
@@ -177,11 +180,16 @@ static vn_status gone(vn_scribe *s, vn_error *err)
 		;
 	s->pid = -1;
 	if (pid > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-		return vn_fail(err, VN_ERR_IO, "%s: the process that writes it was killed, usually for lack of memory", s->path);
+		return vn_fail(err, VN_ERR_IO, "%s: the process that writes it was killed, usually for lack of memory",
+		                               s->path);
 	if (pid > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
-		return vn_fail(err, VN_ERR_IO, "%s: writing it was stopped: the process that writes it used a system call that writing does not need", s->path);
+		return vn_fail(
+			err, VN_ERR_IO,
+			"%s: writing it was stopped: the process that writes it used a system call that writing does not need",
+			s->path);
 	if (pid > 0 && WIFSIGNALED(status))
-		return vn_fail(err, VN_ERR_IO, "%s: HDF5 crashed while writing it (signal %d), usually for lack of memory", s->path, WTERMSIG(status));
+		return vn_fail(err, VN_ERR_IO, "%s: HDF5 crashed while writing it (signal %d), usually for lack of memory",
+		               s->path, WTERMSIG(status));
 	return vn_fail(err, VN_ERR_IO, "%s: HDF5 ended while writing it, usually for lack of memory", s->path);
 }
 

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool vn_desk_list(hid_t group, const char *name, hid_t disk, hid_t memory, int64_t n, const void *data, const char *digest)
+bool vn_desk_list(hid_t group, const char *name, hid_t disk, hid_t memory, int64_t n, const void *data,
+                  const char *digest)
 {
 	hsize_t dim = (hsize_t)n;
 	hid_t   space = H5Screate_simple(1, &dim, NULL), dcpl = H5Pcreate(H5P_DATASET_CREATE);
@@ -39,7 +40,7 @@ static bool close_group(hid_t g, bool good)
 
 /* ---- /run ---------------------------------------------------------------------- */
 
-/* Bytes of int32, and their digest or NULL. */
+/* Message: bytes of int32, and their digest or NULL. */
 static bool put_ids(hid_t group, const char *name, vn_message *m)
 {
 	size_t      bytes;
@@ -48,7 +49,7 @@ static bool put_ids(hid_t group, const char *name, vn_message *m)
 	return !m->bad && vn_desk_list(group, name, H5T_STD_I32LE, H5T_NATIVE_INT32, (int64_t)(bytes / 4), list, digest);
 }
 
-/* Facts that stand already are replaced. */
+/* Replaces facts that exist already. */
 static bool put_facts(hid_t g, vn_message *m, bool replace)
 {
 	const int64_t n = vn_take_int(m);
@@ -62,8 +63,8 @@ static bool put_facts(hid_t g, vn_message *m, bool replace)
 	return good;
 }
 
-/* The group that was /run stays in the file, without a name: in its room, used again, HDF5 would write a block before the links
- * on disk lead elsewhere. */
+/* Keeps the old /run in the file without a name. If HDF5 reused its space, it would overwrite a block that
+ * links on disk still refer to. */
 static bool retire_run(hid_t file)
 {
 	hid_t old = H5Oopen(file, "run", H5P_DEFAULT);
@@ -73,22 +74,22 @@ static bool retire_run(hid_t file)
 	return good && H5Ldelete(file, "run", H5P_DEFAULT) >= 0;
 }
 
-/* Gives a group without a name the name /run, in place of the one that has it: one block of links changes. */
+/* Links an unnamed group as /run in place of the old one, which changes one block of links. */
 static bool put_run(vn_desk *d, hid_t g)
 {
 	const htri_t there = H5Lexists(d->file, "run", H5P_DEFAULT);
 	return there >= 0 && (!there || retire_run(d->file)) && H5Olink(g, d->file, "run", H5P_DEFAULT, H5P_DEFAULT) >= 0;
 }
 
-/* n facts as two texts each; token ids and positions (put_ids). value: where the ids are in the file. A second time replaces
- * all of it. */
+/* Message: n facts as two texts each; token ids and positions (put_ids). value: offset of the ids in the file.
+ * A second call replaces everything. */
 vn_status vn_desk_run(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 {
 	hid_t g = H5Gcreate_anon(d->file, d->groups, H5P_DEFAULT), ids = H5I_INVALID_HID;
 	bool  good = g >= 0 && put_facts(g, m, false) && put_ids(g, "token_ids", m) && put_ids(g, "positions", m) &&
 	            (ids = H5Dopen2(g, "token_ids", H5P_DEFAULT)) >= 0;
 
-	/* An empty list is nowhere. */
+	/* An empty list has no storage. */
 	const haddr_t at = good ? H5Dget_offset(ids) : HADDR_UNDEF;
 	*value = at == HADDR_UNDEF ? -1 : (int64_t)at;
 	if (ids >= 0)
@@ -122,7 +123,7 @@ vn_status vn_desk_token_text(vn_desk *d, vn_message *m, int64_t *value, vn_error
 	return vn_desk_settle(d, close_group(g, good), "/run/token_text", true, err);
 }
 
-/* n facts as two texts each. */
+/* Message: n facts as two texts each. */
 vn_status vn_desk_facts(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 {
 	hid_t g = H5Gopen2(d->file, "run", H5P_DEFAULT);
@@ -139,7 +140,8 @@ static hid_t weight_type(void)
 	typedef vn_desk_weight row;
 	static const struct { const char *name; size_t at; size_t text; int real; } field[] = {
 		{ "name", offsetof(row, name), VN_NAME_MAX, 0 },            { "dtype", offsetof(row, dtype), 8, 0 },
-		{ "shape", offsetof(row, shape), VN_WEIGHT_SHAPE_TEXT, 0 }, { "digest", offsetof(row, digest), VN_DIGEST_TEXT, 0 },
+		{ "shape", offsetof(row, shape), VN_WEIGHT_SHAPE_TEXT, 0 },
+		  { "digest", offsetof(row, digest), VN_DIGEST_TEXT, 0 },
 		{ "min", offsetof(row, min), 0, 1 },                        { "max", offsetof(row, max), 0, 1 },
 		{ "mean", offsetof(row, mean), 0, 1 },                      { "rms", offsetof(row, rms), 0, 1 },
 		{ "nan", offsetof(row, nan), 0, 0 },                        { "inf", offsetof(row, inf), 0, 0 },
@@ -164,13 +166,14 @@ static bool put_weights(hid_t group, vn_message *m)
 	const void *rows = vn_take_bytes(m, &bytes);
 	hid_t       type = weight_type();
 	bool        good = !m->bad && type >= 0 &&
-	            vn_desk_list(group, "weights", type, type, (int64_t)(bytes / sizeof(vn_desk_weight)), rows, vn_digest_of(rows, bytes).hex);
+	            vn_desk_list(group, "weights", type, type, (int64_t)(bytes / sizeof(vn_desk_weight)), rows,
+	                         vn_digest_of(rows, bytes).hex);
 	if (type >= 0)
 		H5Tclose(type);
 	return good;
 }
 
-/* Five texts, some of them NULL; whether there are rows, and those. */
+/* Message: five texts, some of them NULL; whether there are rows, then the rows. */
 static bool put_model(vn_desk *d, vn_message *m)
 {
 	static const char *const key[] = { "family", "config", "provenance", "format", "path" };
@@ -186,7 +189,8 @@ static bool put_model(vn_desk *d, vn_message *m)
 
 /* ---- /plan -------------------------------------------------------------------------- */
 
-static const char *const number_name[] = { "layers", "vocab", "context" }, *const table_name[] = { "nodes", "values", "weights" };
+static const char *const number_name[] = { "layers", "vocab", "context" },
+	*const table_name[] = { "nodes", "values", "weights" };
 enum { NUMBERS = sizeof number_name / sizeof *number_name, TABLES = sizeof table_name / sizeof *table_name };
 
 static void add_lines(vn_digester *digest, char *const *line, int64_t n)
@@ -208,7 +212,7 @@ static bool put_table(hid_t g, const char *name, vn_message *m, vn_digester *dig
 	return good;
 }
 
-/* The three numbers, and the lines of the three tables. */
+/* Message: three numbers, then the lines of the three tables. */
 static bool put_plan(vn_desk *d, vn_message *m)
 {
 	vn_digester *digest = vn_digester_create();
@@ -227,7 +231,7 @@ static bool put_plan(vn_desk *d, vn_message *m)
 	return close_group(g, good);
 }
 
-/* As put_model and put_plan say, with a number between them: is there a plan? */
+/* Message: that of put_model, whether there is a plan, then that of put_plan. */
 vn_status vn_desk_model(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 {
 	const bool good = put_model(d, m) && (!vn_take_int(m) || put_plan(d, m)) && !m->bad;
@@ -256,7 +260,7 @@ static bool read_table(hid_t g, const char *name, vn_digester *digest)
 	hid_t          space = dset >= 0 ? H5Dget_space(dset) : H5I_INVALID_HID;
 	const hssize_t n = space >= 0 ? H5Sget_simple_extent_npoints(space) : -1;
 	char         **line = n >= 0 ? calloc((size_t)n + 1, sizeof *line) : NULL;
-	bool           good = line && type >= 0 && (n == 0 || H5Dread(dset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, line) >= 0);
+	bool good = line && type >= 0 && (n == 0 || H5Dread(dset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, line) >= 0);
 
 	if (good)
 		add_lines(digest, line, n);

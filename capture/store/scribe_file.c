@@ -11,9 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Seconds between two states on disk; what a killed process loses at most,
- * beside the tensor at hand. Publishing takes well under a millisecond, with
- * thousands of steps several. */
+/* Seconds between two states on disk, which bounds the loss of a killed process besides the current tensor.
+ * Publishing takes well under a millisecond, or a few with thousands of steps. */
 static const double PUBLISH_EVERY = 0.1;
 
 static vn_status broken(const vn_desk *d, const char *what, vn_error *err)
@@ -53,26 +52,26 @@ static bool put_root(hid_t file)
 	       vn_h5_put_text(file, "tool", "vernier") && vn_h5_put_text(file, "tool_version", VERNIER_VERSION);
 }
 
-/* Links of a group stay in its header, in one block with room for them from the
- * start: then adding one is a single write (driver.h). Steps are links of the
- * root and may be thousands. A block with room for all would be too large: kill
- * -9 can end a write between two pages. Those beyond the first few go into
- * blocks of their own, which are written before the block that leads to them. */
+/* Stores the links of a group in its header, in one block with space for them from the start, so that adding a
+ * link is a single write (driver.h). Steps are links of the root and may be thousands, for which one block
+ * would be too large: kill -9 may end a write between two pages. Links beyond the first few go into further
+ * blocks, which are written before the block that refers to them. */
 static bool one_block(hid_t props, unsigned links)
 {
 	return H5Pset_link_phase_change(props, 65535, 0) >= 0 && H5Pset_est_link_info(props, links, 16) >= 0 &&
 	       H5Pset_obj_track_times(props, false) >= 0 && H5Pset_attr_phase_change(props, 64, 0) >= 0;
 }
 
-/* Adding a link so takes HDF5 time that grows with the square of their number: 4000 names took 80 s. Where nothing shows
- * before the end (driver.h, hold), links beyond the first few are in an index, which it rewrites in several blocks. */
+/* With links in the header, HDF5's time grows with the square of their number: 4000 names took 80 s. When
+ * nothing is published before the end (driver.h, hold), links beyond the first few use an index, which takes
+ * writes to several blocks. */
 static bool with_index(hid_t props)
 {
 	return H5Pset_link_phase_change(props, 32, 0) >= 0 && H5Pset_est_link_info(props, 32, 16) >= 0 &&
 	       H5Pset_obj_track_times(props, false) >= 0 && H5Pset_attr_phase_change(props, 64, 0) >= 0;
 }
 
-/* How many links a group may get; whether nothing of it shows before the end. */
+/* Message: the links expected in a group; whether nothing is published before the end. */
 static vn_status create(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 {
 	const int64_t links = vn_take_int(m);
@@ -83,8 +82,8 @@ static vn_status create(vn_desk *d, vn_message *m, int64_t *value, vn_error *err
 
 	(void)value;
 	d->groups = H5Pcreate(H5P_GROUP_CREATE);
-	/* Format 1.8: the later superblock marks a file that was not closed, and
-	 * then nothing opens it without h5clear. */
+	/* Format 1.8, because the later superblock marks a file that was not closed, and only h5clear makes such a
+	 * file readable. */
 	if (fapl < 0 || fcpl < 0 || d->groups < 0 || driver < 0 ||
 	    H5Pset_driver(fapl, driver, vn_driver_info(d->driver)) < 0 ||
 	    H5Pset_libver_bounds(fapl, H5F_LIBVER_V18, H5F_LIBVER_V18) < 0 ||
@@ -114,7 +113,7 @@ static void close_step(vn_desk *d)
 	d->parent = d->step = H5I_INVALID_HID;
 }
 
-/* Number, position, tokens, first row, rows. */
+/* Message: number, position, tokens, first row, rows. */
 static vn_status step(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 {
 	static const char *const key[] = { "position", "tokens", "first_row", "rows" };
@@ -130,10 +129,10 @@ static vn_status step(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 	return vn_desk_settle(d, good && !m->bad, name, false, err);
 }
 
-/* The group a name belongs in (made when needed, not to be closed) and its last part. */
+/* The group a name belongs in, created when needed and not to be closed by the caller, and the name's last part. */
 static hid_t parent_of(vn_desk *d, const char *name, const char **last)
 {
-	/* Other people's names may have dots, too: "model" and "model.norm" are two tensors, and no group. */
+	/* Foreign names may contain dots: "model" and "model.norm" are two tensors, not a group. */
 	const char *dot = vn_name_layer(name) >= 0 ? strrchr(name, '.') : NULL;
 	char        path[VN_NAME_MAX];
 
@@ -149,8 +148,9 @@ static hid_t parent_of(vn_desk *d, const char *name, const char **last)
 		return d->parent;
 	if (d->parent >= 0)
 		H5Gclose(d->parent);
-	d->parent = H5Lexists(d->step, path, H5P_DEFAULT) > 0 ? H5Gopen2(d->step, path, H5P_DEFAULT)
-	                                                       : H5Gcreate2(d->step, path, H5P_DEFAULT, d->groups, H5P_DEFAULT);
+	d->parent = H5Lexists(d->step, path, H5P_DEFAULT) > 0
+	                ? H5Gopen2(d->step, path, H5P_DEFAULT)
+	                : H5Gcreate2(d->step, path, H5P_DEFAULT, d->groups, H5P_DEFAULT);
 	strcpy(d->parent_name, path);
 	return d->parent;
 }
@@ -171,7 +171,7 @@ static bool put_alias(vn_desk *d, const char *name, const char *of)
 	return there > 0 || (there == 0 && H5Lcreate_hard(d->step, path, parent, last, H5P_DEFAULT, H5P_DEFAULT) >= 0);
 }
 
-/* How many; of each the second name and the first. */
+/* Message: the number of aliases, then for each the second name and the first. */
 static vn_status aliases(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 {
 	const int64_t n = vn_take_int(m);
@@ -187,7 +187,7 @@ static vn_status aliases(vn_desk *d, vn_message *m, int64_t *value, vn_error *er
 
 /* ---- tensors ------------------------------------------------------------------------------------ */
 
-/* Forget the tensor at hand; what has no name is gone from the file. */
+/* Drops the current tensor. A dataset without a name disappears from the file. */
 static void drop(vn_desk *d)
 {
 	if (d->dset >= 0)
@@ -200,8 +200,8 @@ static vn_status not_made(const vn_desk *d, const char *name, vn_error *err)
 	return vn_fail(err, VN_ERR_IO, "%s: HDF5 cannot make %s", d->path, name);
 }
 
-/* Name, dtype, rank and sizes. value: where its numbers go. A dataset without a name, its room in the file given
- * at once and not filled. */
+/* Message: name, dtype, rank and sizes. value: offset of its numbers. Creates an unnamed dataset with storage
+ * allocated now and not filled. */
 static vn_status start(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 {
 	const char    *name = vn_take_text(m);
@@ -221,8 +221,9 @@ static vn_status start(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 	hid_t type = vn_h5_type(dtype, false);
 	hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE);
 	bool  good = !m->bad && space >= 0 && type >= 0 && dcpl >= 0 && H5Pset_layout(dcpl, H5D_CONTIGUOUS) >= 0 &&
-	            H5Pset_alloc_time(dcpl, H5D_ALLOC_TIME_EARLY) >= 0 && H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER) >= 0 &&
-	            H5Pset_obj_track_times(dcpl, false) >= 0 && H5Pset_attr_phase_change(dcpl, 64, 0) >= 0 &&
+	            H5Pset_alloc_time(dcpl, H5D_ALLOC_TIME_EARLY) >= 0 &&
+	            H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER) >= 0 && H5Pset_obj_track_times(dcpl, false) >= 0 &&
+	            H5Pset_attr_phase_change(dcpl, 64, 0) >= 0 &&
 	            (d->dset = H5Dcreate_anon(d->file, type, space, dcpl, H5P_DEFAULT)) >= 0;
 	if (good && some) {
 		const haddr_t at = H5Dget_offset(d->dset);
@@ -238,7 +239,7 @@ static vn_status start(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 	return good ? VN_OK : not_made(d, name, err);
 }
 
-/* How many; of each the key, 't', 'i' or 'r', and the value. */
+/* Message: the count, then for each attribute the key, 't', 'i' or 'r', and the value. */
 static bool put_attributes(hid_t o, vn_message *m)
 {
 	const int64_t n = vn_take_int(m);
@@ -291,7 +292,7 @@ static bool mark_complete(hid_t file)
 	return good;
 }
 
-/* What is on disk, opened as a reader would: another file to HDF5. */
+/* Opens the file on disk as a reader would; HDF5 takes it for another file. */
 static vn_status read_back(vn_desk *d, vn_error *err)
 {
 	const off_t bytes = lseek(d->fd, 0, SEEK_END);
@@ -305,10 +306,12 @@ static vn_status read_back(vn_desk *d, vn_error *err)
 	if (fapl >= 0)
 		H5Pclose(fapl);
 	vn_driver_destroy(driver);
-	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "%s: does not read back as it was written; it is not renamed", d->path);
+	return good ? VN_OK
+	            : vn_fail(err, VN_ERR_IO, "%s: does not read back as it was written; it is not renamed", d->path);
 }
 
-/* Whether to mark it complete, 1 or 0. Everything to disk and HDF5 away; without complete the mark stays 0. */
+/* Message: 1 to mark the file complete, else 0. Writes everything to disk and closes HDF5; without 1 the mark
+ * stays 0. */
 static vn_status close_file(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 {
 	const bool complete = vn_take_int(m) && !d->refused;
@@ -319,7 +322,7 @@ static vn_status close_file(vn_desk *d, vn_message *m, int64_t *value, vn_error 
 	close_step(d);
 	if (d->file >= 0) {
 		vn_driver_release(d->driver);
-		/* Marked only when all else is on disk. */
+		/* Sets the mark after everything else is on disk. */
 		st = publish(d, err);
 		if (!st && complete)
 			st = read_back(d, err);
@@ -343,12 +346,13 @@ vn_desk *vn_desk_create(int fd, const char *path)
 	if (!d)
 		return NULL;
 	*d = (vn_desk){ .fd = fd, .path = path, .file = H5I_INVALID_HID, .step = H5I_INVALID_HID, .groups = H5I_INVALID_HID,
-	                .dset = H5I_INVALID_HID, .parent = H5I_INVALID_HID, .driver = vn_driver_create(fd, path, 0), .mark = vn_trouble_mark() };
+	                .dset = H5I_INVALID_HID, .parent = H5I_INVALID_HID, .driver = vn_driver_create(fd, path, 0),
+	                	.mark = vn_trouble_mark() };
 	if (!d->driver) {
 		free(d);
 		return NULL;
 	}
-	vn_h5_lock(); /* for what it sets once; nobody else is here */
+	vn_h5_lock(); /* for what HDF5 sets once; there are no other threads */
 	return d;
 }
 
@@ -356,14 +360,15 @@ vn_status vn_desk_do(vn_desk *d, vn_errand errand, vn_message *m, int64_t *value
 {
 	static vn_status (*const does[VN_N_ERRANDS])(vn_desk *d, vn_message *m, int64_t *value, vn_error *err) = {
 		[VN_SCRIBE_CREATE] = create, [VN_SCRIBE_RUN] = vn_desk_run, [VN_SCRIBE_IDS_DIGEST] = vn_desk_ids_digest,
-		[VN_SCRIBE_TOKEN_TEXT] = vn_desk_token_text, [VN_SCRIBE_FACTS] = vn_desk_facts, [VN_SCRIBE_MODEL] = vn_desk_model,
+		[VN_SCRIBE_TOKEN_TEXT] = vn_desk_token_text, [VN_SCRIBE_FACTS] = vn_desk_facts,
+			[VN_SCRIBE_MODEL] = vn_desk_model,
 		[VN_SCRIBE_STEP] = step, [VN_SCRIBE_ALIASES] = aliases, [VN_SCRIBE_START] = start, [VN_SCRIBE_FINISH] = finish,
 		[VN_SCRIBE_CLOSE] = close_file,
 	};
 	const vn_status poor = d->refused ? VN_OK : vn_h5_room(d->path, err);
 
 	d->refused |= poor != VN_OK;
-	/* The end comes also after a refusal, with the memory that vn_h5_room kept for it. */
+	/* After a refusal, close still runs, with the memory that vn_h5_room reserved for it. */
 	if (poor && errand == VN_SCRIBE_CLOSE)
 		close_file(d, m, value, NULL);
 	if (poor)

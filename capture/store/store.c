@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static const size_t QUEUE_BUDGET = (size_t)256 << 20;
-enum { GUESSED_LAYERS = 64 }; /* where no plan says: a group with more links has further blocks */
+enum { GUESSED_LAYERS = 64 }; /* used without a plan; groups with more links get further blocks */
 
 vn_status vn_store_failed(vn_store *s, vn_status st, const vn_error *err)
 {
@@ -43,7 +43,7 @@ static vn_status remember(vn_store *s, vn_status st, const vn_error *own, vn_err
 	return st;
 }
 
-/* With s->asking held: the answer of vn_store_finish, if one is outstanding. */
+/* Requires s->asking. Collects the answer of vn_store_finish, if one is pending. */
 static vn_status collect(vn_store *s, vn_error *err)
 {
 	const bool finishing = s->scribe.asked;
@@ -57,7 +57,7 @@ static vn_status collect(vn_store *s, vn_error *err)
 	return remember(s, st, &own, err);
 }
 
-/* With s->asking held: may there be another errand? */
+/* Requires s->asking. Whether another message may be sent. */
 static vn_status ready(vn_store *s, vn_error *err)
 {
 	const vn_status st = vn_store_status(s, err);
@@ -108,14 +108,14 @@ static vn_status make_file(vn_store *s, bool whole, vn_error *err)
 	return vn_store_do(s, VN_SCRIBE_CREATE, &m, NULL, err);
 }
 
-/* The storing thread, and the scribe that it forks. */
+/* Starts the storing thread, which forks the scribe. */
 static vn_status start_thread(vn_store *s, vn_error *err)
 {
 	sigset_t all, old;
 
 	if (!(s->queue = vn_queue_create(QUEUE_BUDGET)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", s->place.path);
-	/* Signals go to the threads that know what to do with them. */
+	/* Blocks all signals in the new thread, so that the main thread handles them. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	s->started = pthread_create(&s->thread, NULL, vn_store_thread, s) == 0;
@@ -133,13 +133,14 @@ static vn_status create(const char *path, bool force, bool whole, const vn_plan 
 
 	if (!s)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
-	*s = (vn_store){ .plan = plan, .whole = whole, .place.fd = -1, .disk.direct = -1, .scribe = { .pid = -1, .socket = -1 } };
+	*s = (vn_store){ .plan = plan, .whole = whole, .place.fd = -1, .disk.direct = -1,
+		.scribe = { .pid = -1, .socket = -1 } };
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_mutex_init(&s->asking, NULL);
 	sem_init(&s->begun, 0, 0);
 	sem_init(&s->quiet, 0, 0);
 	sem_init(&s->leave, 0, 0);
-	/* A file-size limit is an error like a full disk, not the end of us. */
+	/* Makes a file-size limit an error of the write instead of ending the process. */
 	signal(SIGXFSZ, SIG_IGN);
 	if (!(st = vn_place_open(&s->place, path, VN_PLACE_RECORDING, force, err))) {
 		vn_disk_open(&s->disk, s->place.fd, s->place.partial);
@@ -197,7 +198,8 @@ vn_status vn_store_aliases(vn_store *s, const bool *want, vn_error *err)
 
 /* ---- the end ----------------------------------------------------------------------- */
 
-/* All that was posted is filed, and the last answer is there. The thread stays: the scribe ends with it. */
+/* Waits until everything posted is stored and the last answer has arrived. The thread keeps running, because
+ * the scribe ends with it. */
 static void come_to_rest(vn_store *s)
 {
 	if (s->started) {
@@ -218,7 +220,7 @@ static void stop_thread(vn_store *s)
 	s->started = false;
 }
 
-/* Everything to disk and the scribe away, also after a failure. Without complete the mark stays 0. */
+/* Writes everything to disk and ends the scribe, also after a failure. Without complete the mark stays 0. */
 static vn_status close_file(vn_store *s, bool complete, vn_error *err)
 {
 	vn_message m = { 0 };

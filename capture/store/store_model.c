@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows as they are in the file. */
+/* Writes rows in the file's layout. */
 static void put_weights(vn_message *m, const vn_weight_row *w, int n)
 {
 	vn_put_int(m, n * (int64_t)sizeof(vn_desk_weight));
 	for (int i = 0; i < n; i++) {
 		vn_desk_weight r;
-		memset(&r, 0, sizeof r); /* what is between columns is in the digest too: zeros */
+		memset(&r, 0, sizeof r); /* zeroed, because the digest includes the padding between columns */
 		r.min = w[i].stats.min;
 		r.max = w[i].stats.max;
 		r.mean = w[i].stats.mean;
@@ -42,7 +42,7 @@ static void put_plan(vn_message *m, const vn_plan_text *t)
 	vn_put_texts(m, t->weight, t->n_weights);
 }
 
-/* A text that says something else than the plan would be found out only by who opens the file. */
+/* Reads the text back, because a text that differs from the plan would be noticed only on opening the file. */
 static vn_status plan_text(const vn_store *s, vn_plan_text *t, vn_error *err)
 {
 	vn_plan  *again = NULL;
@@ -56,7 +56,8 @@ static vn_status plan_text(const vn_store *s, vn_plan_text *t, vn_error *err)
 
 vn_status vn_store_model(vn_store *s, const vn_model *m, const vn_weight_row *rows, vn_error *err)
 {
-	const vn_model_words w = { vn_model_family(m), vn_model_config(m), vn_model_provenance(m), vn_model_format(m), vn_model_path(m) };
+	const vn_model_words w = { vn_model_family(m), vn_model_config(m), vn_model_provenance(m), vn_model_format(m),
+		vn_model_path(m) };
 	vn_plan_text text = { 0 };
 	vn_message   out = { 0 };
 	vn_status    st = s->plan ? plan_text(s, &text, err) : VN_OK;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLICE = 64 * 1024 }; /* of a block: what stays in the cache from statistics to digest */
+enum { SLICE = 64 * 1024 }; /* part of a block that stays in the cache between statistics and digest */
 
 /* ---- the giver's side -------------------------------------------------------- */
 
@@ -33,7 +33,7 @@ vn_status vn_store_begin(vn_store *s, const vn_tensor_label *l, vn_dtype dtype, 
 		st = take_block(s, err);
 	if (st)
 		return st;
-	s->filling->used = 0; /* of a tensor that was never ended */
+	s->filling->used = 0; /* drops a tensor that was never ended */
 	s->filling->first = true;
 	s->filling->label = *l;
 	s->filling->dtype = dtype;
@@ -63,7 +63,7 @@ vn_status vn_store_write(vn_store *s, const void *data, size_t elements, vn_erro
 		s->filling->used += n;
 		from += n;
 		bytes -= n;
-		/* The last block waits for `end`, which marks it. */
+		/* The last block is posted by `end`, which marks it. */
 		if (s->filling->used == VN_BLOCK_BYTES && (bytes > 0 || s->left > 0))
 			post_block(s);
 	}
@@ -116,7 +116,7 @@ static const char *name_of(const vn_store *s)
 	return s->tensor.label.name;
 }
 
-/* Forget the tensor at hand. */
+/* Drops the current tensor. */
 static void drop(vn_store *s)
 {
 	s->tensor.open = false;
@@ -125,7 +125,7 @@ static void drop(vn_store *s)
 	s->tensor.digest = NULL;
 }
 
-/* Its structure, without a name yet, and its room in the file. */
+/* Creates its dataset, without a name yet, and its storage. */
 static vn_status start(vn_store *s, const vn_block *b, vn_error *err)
 {
 	const int64_t bytes = vn_shape_count(&b->shape) * (int64_t)vn_dtype_size(b->dtype);
@@ -237,7 +237,7 @@ static vn_status file_block(vn_store *s, const vn_block *b, vn_error *err)
 
 	if (b->first)
 		st = start(s, b, err);
-	/* A piece of a tensor that was dropped. */
+	/* Ignores a piece of a dropped tensor. */
 	if (!st && !s->tensor.open)
 		return VN_OK;
 	if (!st)
@@ -261,7 +261,8 @@ static void file_all(vn_store *s)
 	drop(s);
 }
 
-/* The scribe is forked here and not by whoever creates the store: it ends with the thread that forked it. */
+/* This thread forks the scribe, not the creator of the store, because the scribe ends with the thread that
+ * forked it. */
 void *vn_store_thread(void *store)
 {
 	vn_store *s = store;

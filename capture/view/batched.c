@@ -4,12 +4,13 @@
 #include "capture/view/box.h"
 #include "capture/view/dims.h"
 #include "capture/recording/packed.h"
+#include "capture/recording/recording_internal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Indices that follow each other. */
+/* Consecutive indices. */
 typedef struct run {
 	int64_t from, n;
 } run;
@@ -17,17 +18,17 @@ typedef struct run {
 typedef struct job {
 	vn_recording *r, *made;
 	int64_t   row, batch, columns;
-	bool      packed;          /* the row is one of `batch` prompts one behind the other */
+	bool      packed;          /* the row holds `batch` prompts one after the other */
 	int32_t  *ids, *positions; /* of the row, without padding */
 	int64_t   n;
 	bool     *real;            /* (columns) */
-	int64_t  *before;          /* (columns + 1): real ones before it */
+	int64_t  *before;          /* (columns + 1): real columns before each */
 	vn_step  *step;            /* as they become */
-	run      *runs;            /* room for any list of them */
+	run      *runs;            /* scratch for any list of runs */
 	vn_error *err;
 } job;
 
-/* The real ones of columns [from, to) as runs, counted from `from`. */
+/* The real columns of [from, to) as runs, relative to `from`. */
 static int real_runs(const job *j, int64_t from, int64_t to, run *list)
 {
 	int n = 0;
@@ -47,7 +48,7 @@ int64_t vn_batched_count(const vn_recording *r)
 	return vn_recording_batch(r) > 0 ? vn_recording_batch(r) : vn_packed_count(r);
 }
 
-/* Those that are no padding, and of this prompt. */
+/* Marks the columns that are no padding and belong to this prompt. */
 static vn_status which_are_real(job *j, const int32_t *ids, const int32_t *positions, vn_error *err)
 {
 	int64_t  *of = j->packed ? malloc(((size_t)j->columns + 1) * sizeof *of) : NULL;
@@ -69,7 +70,8 @@ static vn_status read_row(job *j, vn_error *err)
 	j->batch = vn_batched_count(j->r);
 	j->packed = vn_packed_count(j->r) > 0;
 	if (j->row < 0 || j->row >= j->batch)
-		return vn_fail(err, VN_ERR_USAGE, "%s: a batch of %" PRId64 " has no row %" PRId64, vn_recording_path(j->r), j->batch, j->row);
+		return vn_fail(err, VN_ERR_USAGE, "%s: a batch of %" PRId64 " has no row %" PRId64, vn_recording_path(j->r),
+		               j->batch, j->row);
 	j->columns = j->packed ? all : all / j->batch;
 	const size_t n = (size_t)j->columns + 1;
 	const int steps = vn_recording_steps(j->r, &step);
@@ -104,25 +106,27 @@ static vn_status cut_steps(job *j, vn_error *err)
 		const vn_step *s = &step[i];
 		const int64_t first = s->position + s->first_row, last = first + s->rows;
 		if (s->position + s->tokens > j->columns)
-			return vn_fail(err, VN_ERR_FORMAT, "%s: /step.%d: %" PRId64 " tokens after %" PRId64 ", a row has %" PRId64, vn_recording_path(j->r),
-			               s->number, s->tokens, s->position, j->columns);
+			return vn_fail(err, VN_ERR_FORMAT, "%s: /step.%d: %" PRId64 " tokens after %" PRId64 ", a row has %" PRId64,
+			               vn_recording_path(j->r), s->number, s->tokens, s->position, j->columns);
 		if (real_runs(j, first, last, j->runs) > 1)
-			return vn_fail(err, VN_ERR_FORMAT, "%s: /step.%d: row %" PRId64 " has padding between its tokens", vn_recording_path(j->r), s->number,
-			               j->row);
+			return vn_fail(err, VN_ERR_FORMAT, "%s: /step.%d: row %" PRId64 " has padding between its tokens",
+			               vn_recording_path(j->r), s->number, j->row);
 		j->step[i] = (vn_step) {
-			.number = s->number, .position = j->before[s->position], .tokens = j->before[s->position + s->tokens] - j->before[s->position],
+			.number = s->number, .position = j->before[s->position],
+				.tokens = j->before[s->position + s->tokens] - j->before[s->position],
 			.first_row = j->before[first] - j->before[s->position], .rows = j->before[last] - j->before[first],
 		};
 	}
 	return VN_OK;
 }
 
-/* Is it of several prompts? A table or a weight is not. */
+/* Whether a tensor covers several prompts; tables and weights do not. */
 static bool of_prompts(const job *j, const vn_entry *e, vn_dims *d)
 {
 	const char *axes = vn_entry_axes(e), *why;
-	return *axes && vn_dims_parse(axes, d, &why) && d->n == e->shape.rank
-	       && (vn_dims_find(d, "batch") >= 0 || (j->packed && (vn_dims_find(d, "token") >= 0 || vn_dims_find(d, "key") >= 0)));
+	return *axes && vn_dims_parse(axes, d, &why) && d->n == e->shape.rank &&
+	       (vn_dims_find(d, "batch") >= 0 ||
+	        (j->packed && (vn_dims_find(d, "token") >= 0 || vn_dims_find(d, "key") >= 0)));
 }
 
 /* Makes the boxes of one tensor: one entry of the batch, its real tokens and its real keys. */
@@ -143,8 +147,8 @@ static vn_status make_boxes(job *j, int entry)
 		bool        real = false;
 		if (strcmp(word, "batch") == 0) {
 			if (length != j->batch)
-				return vn_fail(j->err, VN_ERR_FORMAT, "%s: %s: a batch of %" PRId64 ", the run has %" PRId64, vn_recording_path(j->r), e->name,
-				               length, j->batch);
+				return vn_fail(j->err, VN_ERR_FORMAT, "%s: %s: a batch of %" PRId64 ", the run has %" PRId64,
+				               vn_recording_path(j->r), e->name, length, j->batch);
 			box.piece.from += j->row * box.stride[k];
 			continue;
 		}
@@ -181,13 +185,32 @@ static vn_status make_boxes(job *j, int entry)
 	return st;
 }
 
+/* Where the first call has padding, for vn_batched_padding. */
+static vn_status keep_padding(job *j)
+{
+	const vn_step *s = vn_recording_steps(j->r, &s) ? s : NULL;
+	const int64_t  n = !s || j->packed ? 0 : s->position + s->tokens;
+
+	if (n && !(j->made->padding.row = malloc((size_t)n * sizeof *j->made->padding.row)))
+		return vn_fail(j->err, VN_ERR_NOMEM, "%s: no memory for a row", vn_recording_path(j->r));
+	j->made->padding.prompt = j->row;
+	for (int64_t i = 0; i < n; i++)
+		if (!j->real[i]) {
+			j->made->padding.before += !j->before[i];
+			j->made->padding.row[j->made->padding.n++] = i;
+		}
+	return VN_OK;
+}
+
 vn_status vn_batched_row(vn_recording **r, int64_t row, vn_error *err)
 {
 	job j = { .r = *r, .row = row, .err = err };
 	const vn_step *step;
 	vn_status st;
-	if (!(st = read_row(&j, err)) && !(st = cut_steps(&j, err)) && !(st = vn_derive(vn_recording_path(*r), r, 1, &j.made, err))) {
+	if (!(st = read_row(&j, err)) && !(st = cut_steps(&j, err)) &&
+	    !(st = vn_derive(vn_recording_path(*r), r, 1, &j.made, err))) {
 		*r = j.made;
+		st = keep_padding(&j);
 		for (int i = 0; !st && i < vn_recording_count(j.r); i++)
 			st = make_boxes(&j, i);
 		if (!st && !(st = vn_derive_tokens(j.made, j.ids, j.positions, j.n, err))) {
@@ -201,5 +224,68 @@ vn_status vn_batched_row(vn_recording **r, int64_t row, vn_error *err)
 	free(j.before);
 	free(j.step);
 	free(j.runs);
+	return st;
+}
+
+/* ---- what was left out ---------------------------------------------------------------------------------- */
+
+/* The derived recording that is a row of a batch; NULL: r comes from none. */
+static const vn_recording *row_of(const vn_recording *r)
+{
+	while (r && !r->padding.row)
+		r = r->n_bases == 1 ? r->base[0] : NULL;
+	return r;
+}
+
+/* Is it (batch, token, ...), with all tokens of the first call? */
+static bool has_token_rows(const vn_recording *batch, const vn_entry *e)
+{
+	const vn_step *s = &batch->step[0];
+	const char    *why;
+	vn_dims        d;
+
+	return vn_dims_parse(vn_entry_axes(e), &d, &why) && d.n == e->shape.rank && d.n > 1 &&
+	       vn_dims_find(&d, "batch") == 0 && vn_dims_find(&d, "token") == 1 && !s->position && !s->first_row &&
+	       s->rows == s->tokens && e->shape.dim[1] == s->tokens;
+}
+
+static vn_status read_rows(vn_recording *batch, int entry, int64_t prompt, const int64_t *row, int64_t n, double *x,
+                           vn_error *err)
+{
+	const vn_entry *e = vn_recording_entry(batch, entry);
+	const int64_t   size = vn_shape_count(&e->shape) / e->shape.dim[0] / e->shape.dim[1];
+	void           *stored = malloc(vn_dtype_bytes(e->dtype, (size_t)size) + 1);
+	vn_status       st = stored
+	                         ? VN_OK
+	                         : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for rows of %s",
+	                                                      vn_recording_path(batch), e->name);
+
+	for (int64_t i = 0; !st && i < n; i++)
+		if (!(st = vn_recording_read(batch, entry, (prompt * e->shape.dim[1] + row[i]) * size, size, stored, err)))
+			vn_to_f64(x + i * size, stored, e->dtype, (size_t)size);
+	free(stored);
+	return st;
+}
+
+vn_status vn_batched_padding(const vn_recording *r, const char *name, bool later, double **x, int64_t *n, vn_error *err)
+{
+	const vn_recording *made = row_of(r);
+	vn_recording *batch = made ? made->base[0] : NULL;
+	const int     entry = batch && batch->n_steps ? vn_recording_find(batch, batch->step[0].number, name) : -1;
+	const int64_t rows = !made ? 0 : later ? made->padding.n : made->padding.before;
+	vn_status     st;
+
+	*x = NULL;
+	*n = 0;
+	if (entry < 0 || !rows || !has_token_rows(batch, vn_recording_entry(batch, entry)))
+		return VN_OK;
+	const vn_shape *s = &vn_recording_entry(batch, entry)->shape;
+	if (!(*x = malloc((size_t)(rows * (vn_shape_count(s) / s->dim[0] / s->dim[1])) * sizeof **x + 1)))
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for padding", vn_recording_path(batch));
+	if ((st = read_rows(batch, entry, made->padding.prompt, made->padding.row, rows, *x, err))) {
+		free(*x);
+		*x = NULL;
+	} else
+		*n = rows;
 	return st;
 }

@@ -16,7 +16,7 @@ static int64_t end_of(const vn_step *s)
 	return s->position + s->tokens;
 }
 
-/* One prompt, whose steps have every token from the first one's on once. */
+/* Whether it is one prompt whose steps hold every token once from the first on. */
 static bool goes_on(const vn_recording *r)
 {
 	const vn_step *s;
@@ -54,7 +54,7 @@ bool vn_calls_steps(const vn_recording *r, const vn_call *call, int *first, int 
 {
 	const vn_step *s;
 	const int n = vn_recording_steps(r, &s);
-	int low = 0, high = n; /* steps follow each other */
+	int low = 0, high = n; /* steps are consecutive */
 	while (low < high) {
 		const int middle = (low + high) / 2;
 		if (s[middle].position < call->position)
@@ -65,7 +65,8 @@ bool vn_calls_steps(const vn_recording *r, const vn_call *call, int *first, int 
 	*first = low;
 	for (*count = 0; low + *count < n && end_of(&s[low + *count]) <= call->position + call->tokens; ++*count)
 		;
-	return *count > 0 && s[low].position == call->position && end_of(&s[low + *count - 1]) == call->position + call->tokens;
+	return *count > 0 && s[low].position == call->position &&
+	       end_of(&s[low + *count - 1]) == call->position + call->tokens;
 }
 
 bool vn_calls_fit(const vn_recording *r, const vn_call *call, int n)
@@ -83,9 +84,9 @@ typedef struct job {
 	vn_recording  *r, *made;
 	const vn_step *step;
 	const vn_call *call;
-	int       first, count; /* steps of r in the call */
-	int       from, to;     /* those of them whose rows are there */
-	int       at;           /* entries, which are in the order of steps, are joined up to here */
+	int       first, count; /* steps of r in the call: first, count */
+	int       from, to;     /* those of them with rows recorded */
+	int       at;           /* entries, in step order, are joined up to here */
 	vn_step   as;
 	vn_piece *piece;        /* room for one a step */
 	int      *left;
@@ -93,7 +94,7 @@ typedef struct job {
 	vn_error *err;
 } job;
 
-/* The rows that follow each other up to the last one that was kept. */
+/* Chooses the consecutive rows that end with the last one kept. */
 static void take_rows(job *j)
 {
 	int64_t low = -1, high = -1;
@@ -127,7 +128,7 @@ static vn_status keep(job *j, int entry)
 	return vn_derive_keep(j->made, &e, 0, entry, j->err);
 }
 
-/* Its part in step k, if that has all rows of the step; -1. */
+/* Its entry in step k, if that has all rows of the step; -1. */
 static int part_of(const job *j, const vn_entry *e, int token, int k)
 {
 	const int i = vn_recording_find(j->r, j->step[k].number, e->name);
@@ -140,7 +141,7 @@ static int part_of(const job *j, const vn_entry *e, int token, int k)
 	return i;
 }
 
-/* Rows of its tokens one behind the other. */
+/* Joins the rows of its tokens in order. */
 static vn_status join_tokens(job *j, int entry, int token)
 {
 	vn_entry made = *vn_recording_entry(j->r, entry);
@@ -149,7 +150,8 @@ static vn_status join_tokens(job *j, int entry, int token)
 	for (int k = j->from; k < j->to; k++) {
 		const int i = part_of(j, &made, token, k);
 		if (i < 0)
-			return vn_entry_last(&made) && made.shape.dim[token] == 1 ? keep(j, entry) : leave(j, &made); /* made of the last token alone */
+			return vn_entry_last(&made) && made.shape.dim[token] == 1 ? keep(j, entry)
+			                                                          : leave(j, &made); /* last token only */
 		j->piece[n] = vn_box_whole(0, i, vn_recording_entry(j->r, i));
 		j->piece[n++].to[token] = rows;
 		rows += j->step[k].rows;
@@ -159,7 +161,7 @@ static vn_status join_tokens(job *j, int entry, int token)
 	return vn_derive_add(j->made, &made, j->piece, n, VN_JOIN_PLACED, j->err);
 }
 
-/* A tensor of the last step of the call that kept any. */
+/* Joins a tensor of the call's last step with rows. */
 static vn_status join(job *j, int entry)
 {
 	const vn_entry *e = vn_recording_entry(j->r, entry);

@@ -64,7 +64,7 @@ int vn_dims_find(const vn_dims *d, const char *word)
 	return -1;
 }
 
-/* The atoms of one axis, so that their product is as long as it. */
+/* Sizes the atoms of one axis so that their product is its length. */
 static bool fit_axis(vn_dims *d, int axis, int64_t length, vn_dims_size *size, void *context)
 {
 	int     open = -1, n = 0;
@@ -112,7 +112,7 @@ bool vn_dims_fit(vn_dims *d, const vn_shape *shape, vn_dims_size *size, void *co
 	return true;
 }
 
-/* One axis of the result: its atoms, the neighbours that one stride goes through joined. */
+/* One axis of the result: its atoms, with adjacent ones joined when one stride covers both. */
 typedef struct joined {
 	int     n;
 	int64_t size[VN_MOST_ATOMS], stride[VN_MOST_ATOMS];
@@ -153,7 +153,7 @@ vn_piece *vn_dims_pieces(const vn_dims *from, vn_dims *to, int base, int entry, 
 		shape->dim[to->atom[i].axis] *= from->atom[f].size;
 		join(&axis[to->atom[i].axis], from->atom[f].size, from->atom[f].stride);
 	}
-	/* Every axis but for its innermost run is walked box by box. */
+	/* Each axis is walked box by box, except for its innermost run. */
 	for (int k = 0; k < to->rank; k++)
 		for (int i = 0; i + 1 < axis[k].n; i++)
 			boxes = boxes > MOST_BOXES ? boxes : boxes * axis[k].size[i];

@@ -17,7 +17,7 @@ static bool is_table(const vn_entry *e)
 	return strcmp(dot ? dot + 1 : e->name, table_name) == 0;
 }
 
-/* Which axes are blocks and slots of them; false: it does not lie in pages. */
+/* Finds the axes of blocks and slots; false: the tensor is not paged. */
 static bool in_pages(const vn_entry *e, vn_dims *dims, int *block, int *slot)
 {
 	const char *why;
@@ -38,7 +38,8 @@ static int table_of(const vn_recording *r, const vn_entry *e)
 	return i >= 0 ? i : vn_recording_find(r, e->step, table_name);
 }
 
-static vn_status gather(vn_recording *r, vn_recording *made, int entry, const vn_dims *dims, int block, int slot, vn_error *err)
+static vn_status gather(vn_recording *r, vn_recording *made, int entry, const vn_dims *dims, int block, int slot,
+                        vn_error *err)
 {
 	const vn_entry *e = vn_recording_entry(r, entry);
 	const vn_step  *s = vn_recording_step(r, e->step);
@@ -51,14 +52,16 @@ static vn_status gather(vn_recording *r, vn_recording *made, int entry, const vn
 	vn_status st;
 
 	if (t < 0)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %s lies in blocks, and step %d has no %s", path, e->name, e->step, table_name);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %s lies in blocks, and step %d has no %s", path, e->name, e->step,
+		               table_name);
 	const vn_entry *table = vn_recording_entry(r, t);
 	if (table->dtype != VN_I32 || table->shape.rank != 1)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: expected a list of int32", path, table->name);
 	const int64_t used_blocks = slots > 0 ? (keys + slots - 1) / slots : 0;
 	if (slots < 1 || table->shape.dim[0] < used_blocks)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: %" PRId64 " blocks of %" PRId64 " slots do not hold %" PRId64 " tokens", path, table->name,
-		               table->shape.dim[0], slots, keys);
+		return vn_fail(err, VN_ERR_FORMAT,
+		               "%s: %s: %" PRId64 " blocks of %" PRId64 " slots do not hold %" PRId64 " tokens", path,
+		               table->name, table->shape.dim[0], slots, keys);
 	if ((st = vn_recording_data(r, t, &data, err)))
 		return st;
 	vn_box_begin(&box, 0, entry, e);
@@ -75,8 +78,8 @@ static vn_status gather(vn_recording *r, vn_recording *made, int entry, const vn
 		int32_t number;
 		memcpy(&number, (const unsigned char *)data + (size_t)b * sizeof number, sizeof number);
 		if (number < 0 || number >= blocks)
-			st = vn_fail(err, VN_ERR_FORMAT, "%s: %s: block %" PRId64 " is number %" PRId32 ", there are %" PRId64, path, table->name, b, number,
-			             blocks);
+			st = vn_fail(err, VN_ERR_FORMAT, "%s: %s: block %" PRId64 " is number %" PRId32 ", there are %" PRId64,
+			             path, table->name, b, number, blocks);
 		piece[b] = box.piece;
 		piece[b].to[key] = b * slots;
 		piece[b].size[key] = keys - b * slots < slots ? keys - b * slots : slots;

@@ -21,7 +21,7 @@ void vn_ranks_say(vn_ranks_job *j, const char *format, ...)
 	va_start(args, format);
 	vn_text_print(text, sizeof text, format, args);
 	va_end(args);
-	/* What holds in every step alike is told of each, for the listener to count, and is one. */
+	/* A message repeated for every step is passed on each time, for the listener to count, but counts as one here. */
 	const bool again = strcmp(text, j->last) == 0;
 	if (!j->use->say || (!again && j->said >= VN_RANKS_SAID))
 		return;
@@ -30,7 +30,7 @@ void vn_ranks_say(vn_ranks_job *j, const char *format, ...)
 	j->use->say(j->use->context, text);
 }
 
-/* The entries of one checkpoint in all ranks; -1 where a rank does not have it. base: the first that has. */
+/* The entries of one checkpoint in all ranks; -1 for a rank without it. base: the first rank that has it. */
 static vn_status entries_of(const vn_ranks_job *j, int base, int i, int *entry, int *missing)
 {
 	const vn_entry *e = vn_recording_entry(j->rank[base], i);
@@ -43,18 +43,19 @@ static vn_status entries_of(const vn_ranks_job *j, int base, int i, int *entry, 
 			continue;
 		const vn_entry *d = vn_recording_entry(j->rank[k], entry[k]);
 		if (d->shape.rank != e->shape.rank || d->dtype != e->dtype)
-			return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s is %s of rank %d, %s of rank %d in %s", vn_recording_path(j->rank[k]), e->name,
-			               vn_dtype_name(d->dtype), d->shape.rank, vn_dtype_name(e->dtype), e->shape.rank, vn_recording_path(j->rank[base]));
+			return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s is %s of rank %d, %s of rank %d in %s",
+			               vn_recording_path(j->rank[k]), e->name, vn_dtype_name(d->dtype), d->shape.rank,
+			               vn_dtype_name(e->dtype), e->shape.rank, vn_recording_path(j->rank[base]));
 		if (*d->axes && *e->axes && strcmp(d->axes, e->axes) != 0)
-			return vn_fail(j->err, VN_ERR_MISMATCH, "%s: the axes of %s are '%s', in %s '%s'", vn_recording_path(j->rank[k]), e->name, d->axes,
-			               vn_recording_path(j->rank[base]), e->axes);
+			return vn_fail(j->err, VN_ERR_MISMATCH, "%s: the axes of %s are '%s', in %s '%s'",
+			               vn_recording_path(j->rank[k]), e->name, d->axes, vn_recording_path(j->rank[base]), e->axes);
 	}
 	return VN_OK;
 }
 
 /* ---- put together along an axis ------------------------------------------------------------ */
 
-/* How the cut axis of one rank is made up: of one part, or of several, each of which goes with its like. */
+/* The parts of the cut axis on one rank. Each of several parts is joined with the same part of the other ranks. */
 typedef struct parts {
 	int     n;
 	int64_t size[3]; /* on one rank */
@@ -83,23 +84,29 @@ static vn_status parts_of(const vn_ranks_job *j, const vn_entry *e, const char *
 			p->size[k] *= vn_like_of_rank(j->use->like, word, looks.shape.dim[a]);
 		}
 		if (p->size[k] < 0)
-			return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s is %s, k and v fused, and their sizes are unknown (the other recording has "
-			               "neither %s nor a plan)", vn_recording_path(j->rank[0]), e->name, "q", name);
+			return vn_fail(j->err, VN_ERR_MISMATCH,
+			               "%s: %s is %s, k and v fused, and their sizes are unknown (the other recording has "
+			               "neither %s nor a plan)",
+			               vn_recording_path(j->rank[0]), e->name, "q", name);
 		total += p->size[k];
 	}
-	return total == length ? VN_OK : vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s has %" PRId64 " numbers along %s, its parts take %" PRId64,
-	                                         vn_recording_path(j->rank[0]), e->name, length, axis, total);
+	return total == length
+	           ? VN_OK
+	           : vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s has %" PRId64 " numbers along %s, its parts take %" PRId64,
+	                     vn_recording_path(j->rank[0]), e->name, length, axis, total);
 }
 
 static vn_status other_shape(const vn_ranks_job *j, int k, const vn_entry *d, const vn_entry *e, const char *word)
 {
 	char a[VN_SHAPE_TEXT], b[VN_SHAPE_TEXT];
-	return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s is %s, in %s %s; ranks may differ only along %s", vn_recording_path(j->rank[k]), e->name,
-	               vn_shape_text(&d->shape, a), vn_recording_path(j->rank[0]), vn_shape_text(&e->shape, b), word);
+	return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s is %s, in %s %s; ranks may differ only along %s",
+	               vn_recording_path(j->rank[k]), e->name, vn_shape_text(&d->shape, a), vn_recording_path(j->rank[0]),
+	               vn_shape_text(&e->shape, b), word);
 }
 
-/* taken[k]: is rank k's in it? whole: how long the axis shall be; -1: as long as comes together. */
-static vn_status concatenate(vn_ranks_job *j, int i, const int *entry, int axis, const char *word, const bool *taken, int64_t whole)
+/* taken[k]: rank k contributes. whole: the expected length of the axis; -1: the sum of the parts. */
+static vn_status concatenate(vn_ranks_job *j, int i, const int *entry, int axis, const char *word, const bool *taken,
+                             int64_t whole)
 {
 	const vn_entry *e = vn_recording_entry(j->rank[0], i);
 	vn_entry  made = *e;
@@ -118,8 +125,11 @@ static vn_status concatenate(vn_ranks_job *j, int i, const int *entry, int axis,
 				if (a != axis && d->shape.dim[a] != e->shape.dim[a])
 					return other_shape(j, k, d, e, word);
 			if (p.n > 1 && d->shape.dim[axis] != e->shape.dim[axis])
-				return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s has %" PRId64 " along %s, in %s %" PRId64 "; fused parts must be of one size on all ranks",
-				               vn_recording_path(j->rank[k]), e->name, d->shape.dim[axis], word, vn_recording_path(j->rank[0]), e->shape.dim[axis]);
+				return vn_fail(j->err, VN_ERR_MISMATCH,
+				               "%s: %s has %" PRId64 " along %s, in %s %" PRId64
+				               "; fused parts must be of one size on all ranks",
+				               vn_recording_path(j->rank[k]), e->name, d->shape.dim[axis], word,
+				               vn_recording_path(j->rank[0]), e->shape.dim[axis]);
 			for (int q = 0; q < part; q++)
 				before += p.size[q];
 			int64_t size = p.n > 1 ? p.size[part] : d->shape.dim[axis];
@@ -140,7 +150,7 @@ static vn_status concatenate(vn_ranks_job *j, int i, const int *entry, int axis,
 	return vn_derive_add(j->made, &made, piece, n, VN_JOIN_PLACED, j->err);
 }
 
-/* More ranks than heads of keys: so many ranks have the same one. */
+/* With more ranks than key heads, groups of ranks hold the same head. */
 static vn_status one_of_each(vn_ranks_job *j, int i, const int *entry, int axis, int64_t heads)
 {
 	bool      taken[VN_MOST_JOINED] = { false };
@@ -153,9 +163,9 @@ static vn_status one_of_each(vn_ranks_job *j, int i, const int *entry, int axis,
 	return st ? st : concatenate(j, i, entry, axis, "kv_head", taken, -1);
 }
 
-/* Some ranks have it and others not: what was gathered to them is whole. Scores alone are made of all ranks and needed by few, and
- * they are whole along their vocabulary: how many tokens they are of is what the engine wanted. What else every rank computes, or
- * has a part of, it goes on with. */
+/* Handles a checkpoint that only some ranks have: what was gathered to them is whole. Scores may be absent on
+ * others, because all ranks compute them and few need them. Their vocabulary must be whole; how many tokens they
+ * cover is the engine's choice. Every other result, whole or in part, is needed by every rank. */
 static vn_status on_some(vn_ranks_job *j, int base, const vn_entry *e, const int *entry, int missing)
 {
 	vn_like  whole = *j->use->like;
@@ -166,14 +176,18 @@ static vn_status on_some(vn_ranks_job *j, int base, const vn_entry *e, const int
 	const int64_t had = vocab >= 0 && vocab < e->shape.rank ? e->shape.dim[vocab] : -1;
 	vn_status st = VN_OK;
 	if (wanted >= 0 && had >= 0 && had != wanted)
-		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: has no %s in step %d, and %s has %" PRId64 " of %" PRId64 " along vocab",
-		               vn_recording_path(j->rank[missing]), e->name, e->step, vn_recording_path(j->rank[base]), had, wanted);
-	if (vocab >= 0 ? wanted < 0 || had < 0 : looks.shape.rank != e->shape.rank || vn_shape_count(&looks.shape) != vn_shape_count(&e->shape))
-		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: has no %s in step %d, %s has", vn_recording_path(j->rank[missing]), e->name, e->step,
-		               vn_recording_path(j->rank[base]));
+		return vn_fail(
+			j->err, VN_ERR_MISMATCH, "%s: has no %s in step %d, and %s has %" PRId64 " of %" PRId64 " along vocab",
+			vn_recording_path(j->rank[missing]), e->name, e->step, vn_recording_path(j->rank[base]), had, wanted);
+	if (vocab >= 0 ? wanted < 0 || had < 0
+	               : looks.shape.rank != e->shape.rank || vn_shape_count(&looks.shape) != vn_shape_count(&e->shape))
+		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: has no %s in step %d, %s has", vn_recording_path(j->rank[missing]),
+		               e->name, e->step, vn_recording_path(j->rank[base]));
 	if (vocab < 0 && !j->use->allow_replicas)
-		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: has no %s in step %d, which every rank should have and %s has (--allow replicas compares that)",
-		               vn_recording_path(j->rank[missing]), e->name, e->step, vn_recording_path(j->rank[base]));
+		return vn_fail(
+			j->err, VN_ERR_MISMATCH,
+			"%s: has no %s in step %d, which every rank should have and %s has (--allow replicas compares that)",
+			vn_recording_path(j->rank[missing]), e->name, e->step, vn_recording_path(j->rank[base]));
 	for (int k = base + 1; !st && k < j->n; k++)
 		if (entry[k] >= 0) {
 			const int two[2] = { entry[base], entry[k] };
@@ -191,7 +205,7 @@ static vn_status on_some(vn_ranks_job *j, int base, const vn_entry *e, const int
 	return vn_derive_keep(j->made, e, base, entry[base], j->err);
 }
 
-/* "256 + 256": how much of the cut axis each rank has; false: not all have the same. */
+/* "256 + 256": each rank's part of the cut axis. Returns false when the parts differ in length. */
 static bool shares(const vn_ranks_job *j, const int *entry, int axis, char *text, size_t room)
 {
 	const int64_t first = vn_recording_entry(j->rank[0], entry[0])->shape.dim[axis];
@@ -205,7 +219,8 @@ static bool shares(const vn_ranks_job *j, const int *entry, int axis, char *text
 			used += (size_t)snprintf(text + used, room - used, "%s%" PRId64, k ? " + " : "", size);
 	}
 	if (used >= room)
-		snprintf(text, room, "%" PRId64 " + ... + %" PRId64, first, vn_recording_entry(j->rank[j->n - 1], entry[j->n - 1])->shape.dim[axis]);
+		snprintf(text, room, "%" PRId64 " + ... + %" PRId64, first,
+		         vn_recording_entry(j->rank[j->n - 1], entry[j->n - 1])->shape.dim[axis]);
 	return same;
 }
 
@@ -233,7 +248,7 @@ static vn_status join(vn_ranks_job *j, int base, int i)
 	if (axis < 0)
 		return vn_ranks_replicated(j, entry);
 	const char *word = dims.atom[axis].word;
-	/* On one rank the whole is asked for: that of the other side. */
+	/* On one rank, asks for the whole axis as the other side has it. */
 	vn_like  whole = *j->use->like;
 	whole.ranks = 1;
 	vn_looks looks = vn_like_of(&whole, e->name, vn_recording_step(j->rank[0], e->step));
@@ -241,23 +256,29 @@ static vn_status join(vn_ranks_job *j, int base, int i)
 	for (int k = 0; k < j->n; k++)
 		sum += vn_recording_entry(j->rank[k], entry[k])->shape.dim[axis];
 	if (wanted > 0 && e->shape.dim[axis] == wanted && sum != wanted)
-		return vn_ranks_replicated(j, entry); /* gathered already, on all of them */
+		return vn_ranks_replicated(j, entry); /* gathered already, on every rank */
 	if (strcmp(word, "kv_head") == 0 && wanted > 0 && wanted < j->n && j->n % wanted == 0 && sum == j->n)
 		return one_of_each(j, i, entry, axis, wanted);
-	/* Of a vocabulary each rank has the same share of a padded one. */
+	/* Each rank has an equal share of a padded vocabulary. */
 	const bool vocab = strcmp(word, "vocab") == 0, even = shares(j, entry, axis, text, sizeof text);
 	j->use->all_told = j->use->all_told || wanted > 0;
 	if (wanted > 0 && (vocab && even ? sum < wanted : sum != wanted))
-		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %d ranks have %" PRId64 " of %" PRId64 " along %s of %s together (%s)%s",
-		               vn_recording_path(j->rank[0]), j->n, sum, wanted, word, e->name, text, sum < wanted ? ": is a rank missing?" : "");
+		return vn_fail(j->err, VN_ERR_MISMATCH,
+		               "%s: %d ranks have %" PRId64 " of %" PRId64 " along %s of %s together (%s)%s",
+		               vn_recording_path(j->rank[0]), j->n, sum, wanted, word, e->name, text,
+		               sum < wanted ? ": is a rank missing?" : "");
 	if (vocab)
-		vn_ranks_say(j, "%s: no rank has the whole vocabulary; shards of %s are joined, which the run must gather before it samples", e->name, text);
+		vn_ranks_say(
+			j,
+			"%s: no rank has the whole vocabulary; shards of %s are joined, which the run must gather before it samples",
+			e->name, text);
 	else if (!even)
 		vn_ranks_say(j, "%s: ranks have different shares of %s: %s", e->name, word, text);
 	return concatenate(j, i, entry, axis, word, all, vocab ? wanted : -1);
 }
 
-/* "runs/rank0.h5 + rank1.h5", what reports call it: the folder once where it is one; where that is too long a line, "rank0.h5 and 3 more ranks", and notes. */
+/* Name for reports, "runs/rank0.h5 + rank1.h5": a common folder once; when too long, "rank0.h5 and 3 more
+ * ranks" plus notes. */
 static void name_of(const vn_ranks_job *j, char *text, size_t room)
 {
 	char   line[PATH_MAX + 40];
@@ -269,7 +290,8 @@ static void name_of(const vn_ranks_job *j, char *text, size_t room)
 		same = same && (end ? (size_t)(end + 1 - path) : 0) == folder && memcmp(path, first, folder) == 0;
 	}
 	for (int i = 1; i < j->n && used < room; i++)
-		used += (size_t)snprintf(text + used, room - used, " + %s", vn_recording_path(j->rank[i]) + (same ? folder : 0));
+		used += (size_t)snprintf(text + used, room - used, " + %s",
+		                                                   vn_recording_path(j->rank[i]) + (same ? folder : 0));
 	if (used < room)
 		return;
 	snprintf(text, room, "%.*s and %d more ranks", (int)(room / 2), vn_recording_path(j->rank[0]), j->n - 1);
@@ -299,7 +321,7 @@ vn_status vn_ranks_join(vn_recording **rank, int n, vn_ranks_use *use, vn_record
 	}
 	vn_derive_forget_model(j.made);
 	vn_derive_ranks(j.made, n);
-	/* Of every checkpoint once, from the first rank that has it. */
+	/* Takes each checkpoint once, from the first rank that has it. */
 	for (int k = 0; !st && k < n; k++)
 		for (int i = 0; !st && i < vn_recording_count(rank[k]); i++) {
 			const vn_entry *e = vn_recording_entry(rank[k], i);

@@ -11,14 +11,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The larger of most and |x - y|; infinite where only one of them is a number. */
+/* The larger of most and |x - y|; infinite when only one of them is a number. */
 static double farther(double most, double x, double y)
 {
 	const double apart = x == y || (isnan(x) && isnan(y)) ? 0 : isfinite(x) && isfinite(y) ? fabs(x - y) : INFINITY;
 	return apart > most ? apart : most;
 }
 
-/* "by up to 0.25", of bits that are not the same. */
+/* "by up to 0.25", for numbers that differ. */
 static const char *by(double most, char text[64])
 {
 	if (isinf(most))
@@ -30,7 +30,7 @@ static const char *by(double most, char text[64])
 	return text;
 }
 
-/* How far two tensors of one shape and dtype are apart where their bits are not the same; -1: they are. */
+/* Largest difference between two tensors of one shape and dtype; -1: the bits are equal. */
 static vn_status apart(vn_recording *r, int i, vn_recording *s, int k, double *most, vn_error *err)
 {
 	const size_t size = vn_dtype_size(vn_recording_entry(r, i)->dtype);
@@ -39,7 +39,8 @@ static vn_status apart(vn_recording *r, int i, vn_recording *s, int k, double *m
 	*most = -1;
 	for (int64_t at = 0; !st && at < vn_numbers_count(a); at += VN_NUMBERS) {
 		const size_t n = vn_numbers_left(vn_numbers_count(a), at);
-		if ((st = vn_numbers_read(a, at, n, err)) || (st = vn_numbers_read(b, at, n, err)) || memcmp(a->raw, b->raw, n * size) == 0)
+		if ((st = vn_numbers_read(a, at, n, err)) || (st = vn_numbers_read(b, at, n, err)) ||
+		    memcmp(a->raw, b->raw, n * size) == 0)
 			continue;
 		*most = *most < 0 ? 0 : *most;
 		for (size_t j = 0; j < n; j++)
@@ -50,7 +51,7 @@ static vn_status apart(vn_recording *r, int i, vn_recording *s, int k, double *m
 	return st;
 }
 
-/* The first of the ranks whose numbers are not rank `from`'s: -1: none. */
+/* The first rank whose numbers differ from rank `from`'s; -1: none. */
 static vn_status first_other(vn_ranks_job *j, const int *entry, int from, int to, int *other, double *most)
 {
 	vn_status st = VN_OK;
@@ -72,13 +73,17 @@ vn_status vn_ranks_check_replicas(vn_ranks_job *j, const int *entry, int from, i
 	if (st || other < 0)
 		return st;
 	if (!j->use->allow_replicas)
-		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s should equal that of rank %d, but differs from %s %s (--allow replicas compares rank "
-		               "%d's)", vn_recording_path(j->rank[other]), e->name, from, vn_recording_path(j->rank[from]), by(most, how), from);
-	vn_ranks_say(j, "%s: ranks %d and %d should have equal tensors but differ %s; rank %d's is compared", e->name, from, other, by(most, how), from);
+		return vn_fail(j->err, VN_ERR_MISMATCH,
+		               "%s: %s should equal that of rank %d, but differs from %s %s (--allow "
+		               "replicas compares rank %d's)",
+		               vn_recording_path(j->rank[other]), e->name, from, vn_recording_path(j->rank[from]),
+		               by(most, how), from);
+	vn_ranks_say(j, "%s: ranks %d and %d should have equal tensors but differ %s; rank %d's is compared", e->name, from,
+	             other, by(most, how), from);
 	return VN_OK;
 }
 
-/* What every rank has has one shape. */
+/* A tensor that every rank has must have one shape. */
 vn_status vn_ranks_same_shape(const vn_ranks_job *j, const int *entry)
 {
 	const vn_entry *e = vn_recording_entry(j->rank[0], entry[0]);
@@ -86,13 +91,14 @@ vn_status vn_ranks_same_shape(const vn_ranks_job *j, const int *entry)
 	for (int k = 1; k < j->n; k++) {
 		const vn_entry *d = vn_recording_entry(j->rank[k], entry[k]);
 		if (!vn_shape_equal(&d->shape, &e->shape))
-			return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s is %s, in %s %s; every rank should have the same", vn_recording_path(j->rank[k]), e->name,
-			               vn_shape_text(&d->shape, a), vn_recording_path(j->rank[0]), vn_shape_text(&e->shape, b));
+			return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s is %s, in %s %s; every rank should have the same",
+			               vn_recording_path(j->rank[k]), e->name, vn_shape_text(&d->shape, a),
+			               vn_recording_path(j->rank[0]), vn_shape_text(&e->shape, b));
 	}
 	return VN_OK;
 }
 
-/* A row-parallel product before its all-reduce, or a table of which each rank has some rows. */
+/* Whether it may be a row-parallel product before its all-reduce, or a table split by rows. */
 static bool may_be_partial(const vn_entry *e)
 {
 	static const char *const list[] = { "attn_out", "down_proj", "embed", "token_embed" };
@@ -117,12 +123,13 @@ static bool is_zero(vn_ranks_job *j, int k, int entry)
 	return zero;
 }
 
-/* What is left of the residual stream once the parts of ranks [from, to) are taken out; -1: cannot be said. */
+/* The share of the residual stream that remains after subtracting ranks [from, to)'s parts; -1: unknown. */
 static double left_over(vn_ranks_job *j, int step, const vn_stream *s, const int *entry, int from, int to)
 {
 	vn_recording *r = j->rank[0];
 	static_assert(VN_MOST_JOINED + 2 <= VN_MOST_TERMS, "a term a rank");
-	vn_term term[VN_MOST_TERMS] = { { r, vn_recording_find(r, step, s->after) }, { r, vn_recording_find(r, step, s->before[0]) } };
+	vn_term term[VN_MOST_TERMS] = { { r, vn_recording_find(r, step, s->after) },
+		{ r, vn_recording_find(r, step, s->before[0]) } };
 	int     n = 2;
 	if (term[1].entry < 0)
 		term[1].entry = vn_recording_find(r, step, s->before[1]);
@@ -131,7 +138,8 @@ static double left_over(vn_ranks_job *j, int step, const vn_stream *s, const int
 	return vn_residual_left(term, n);
 }
 
-/* Does the residual stream tell that one rank's alone was added, and so that the ranks' are no parts of a sum? */
+/* Whether the residual stream shows that only one rank's tensor was added, so that the ranks' tensors are no
+ * parts of a sum. */
 static bool reduced_already(vn_ranks_job *j, const vn_entry *e, const int *entry)
 {
 	vn_stream s;
@@ -162,11 +170,14 @@ vn_status vn_ranks_replicated(vn_ranks_job *j, const int *entry)
 			return st;
 		for (int k = 0; other >= 0 && !vn_entry_point(e)->outside && k < j->n; k++)
 			if (is_zero(j, k, entry[k]))
-				return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s is zero everywhere, but not on the other ranks: it is not a partial sum", vn_recording_path(j->rank[k]),
-				               e->name);
+				return vn_fail(j->err, VN_ERR_MISMATCH,
+				               "%s: %s is zero everywhere, but not on the other ranks: it is not a partial sum",
+				               vn_recording_path(j->rank[k]), e->name);
 		if (other >= 0 && reduced_already(j, e, entry))
-			return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s should equal that of rank 0, but differs from %s %s: not a partial sum, because the residual "
-			               "stream after it holds one rank's alone", vn_recording_path(j->rank[other]), e->name, vn_recording_path(j->rank[0]), by(most, how));
+			return vn_fail(j->err, VN_ERR_MISMATCH,
+			               "%s: %s should equal that of rank 0, but differs from %s %s: not "
+			               "a partial sum, because the residual stream after it holds one rank's alone",
+			               vn_recording_path(j->rank[other]), e->name, vn_recording_path(j->rank[0]), by(most, how));
 		if (other >= 0) {
 			vn_ranks_say(j, "%s: ranks 0 and %d differ; they are taken as partial sums and added", e->name, other);
 			j->use->summed++;

@@ -15,7 +15,8 @@ static vn_status number(const vn_recording *r, const char *key, int64_t lowest, 
 		return VN_OK;
 	char shown[40];
 	snprintf(shown, sizeof shown, "%s", text);
-	return vn_fail(err, VN_ERR_FORMAT, "%s: /run: %s is %s, not a whole number from %" PRId64, vn_recording_path(r), key, shown, lowest);
+	return vn_fail(err, VN_ERR_FORMAT, "%s: /run: %s is %s, not a whole number from %" PRId64, vn_recording_path(r),
+	               key, shown, lowest);
 }
 
 vn_status vn_ranks_said(const vn_recording *r, int64_t *rank, int64_t *of, vn_error *err)
@@ -24,7 +25,7 @@ vn_status vn_ranks_said(const vn_recording *r, int64_t *rank, int64_t *of, vn_er
 	return st ? st : number(r, "world_size", 1, of, err);
 }
 
-/* As they were given, or as all of them say. */
+/* Orders the ranks as given, or by the rank that each of them states. */
 static vn_status in_order(vn_recording **rank, int n, bool *all_told, vn_error *err)
 {
 	vn_recording *place[VN_MOST_JOINED] = { NULL };
@@ -42,7 +43,8 @@ static vn_status in_order(vn_recording **rank, int n, bool *all_told, vn_error *
 		if (of[i] >= 0 && of[i] != n && at[i] < 0)
 			return vn_fail(err, VN_ERR_MISMATCH, "%s: is one of %" PRId64 " ranks, %d are given", path, of[i], n);
 		if (of[i] >= 0 && of[i] != n)
-			return vn_fail(err, VN_ERR_MISMATCH, "%s: is rank %" PRId64 " of %" PRId64 ", %d are given", path, at[i], of[i], n);
+			return vn_fail(err, VN_ERR_MISMATCH, "%s: is rank %" PRId64 " of %" PRId64 ", %d are given", path, at[i],
+			               of[i], n);
 		if (say == 0)
 			continue;
 		if (at[i] < 0)
@@ -50,7 +52,8 @@ static vn_status in_order(vn_recording **rank, int n, bool *all_told, vn_error *
 		if (at[i] >= n)
 			return vn_fail(err, VN_ERR_MISMATCH, "%s: is rank %" PRId64 ", and %d are given", path, at[i], n);
 		if (place[at[i]])
-			return vn_fail(err, VN_ERR_MISMATCH, "%s: is rank %" PRId64 ", and so is %s", path, at[i], vn_recording_path(place[at[i]]));
+			return vn_fail(err, VN_ERR_MISMATCH, "%s: is rank %" PRId64 ", and so is %s", path, at[i],
+			               vn_recording_path(place[at[i]]));
 		place[at[i]] = rank[i];
 	}
 	if (!st && say)
@@ -58,7 +61,7 @@ static vn_status in_order(vn_recording **rank, int n, bool *all_told, vn_error *
 	return st;
 }
 
-/* One run: the same tokens in the same steps. */
+/* Checks that all are of one run: the same tokens in the same steps. */
 static vn_status same_run(vn_recording *const *rank, int n, vn_error *err)
 {
 	const int32_t *ids, *ids0, *at, *at0;
@@ -67,33 +70,39 @@ static vn_status same_run(vn_recording *const *rank, int n, vn_error *err)
 	const int      steps0 = vn_recording_steps(rank[0], &step0);
 	for (int i = 1; i < n; i++) {
 		const int64_t count = vn_recording_tokens(rank[i], &ids, &at);
-		bool same = count == count0 && vn_recording_steps(rank[i], &step) == steps0
-		         && (!count || (memcmp(ids, ids0, (size_t)count * sizeof *ids) == 0 && memcmp(at, at0, (size_t)count * sizeof *at) == 0));
+		bool          same = count == count0 && vn_recording_steps(rank[i], &step) == steps0 &&
+		            (!count || (memcmp(ids, ids0, (size_t)count * sizeof *ids) == 0 &&
+		                        memcmp(at, at0, (size_t)count * sizeof *at) == 0));
 		for (int k = 0; same && k < steps0; k++)
-			same = step[k].number == step0[k].number && step[k].position == step0[k].position && step[k].tokens == step0[k].tokens
-			    && step[k].first_row == step0[k].first_row && step[k].rows == step0[k].rows;
+			same = step[k].number == step0[k].number && step[k].position == step0[k].position &&
+			       step[k].tokens == step0[k].tokens && step[k].first_row == step0[k].first_row &&
+			       step[k].rows == step0[k].rows;
 		if (!same)
-			return vn_fail(err, VN_ERR_MISMATCH, "%s: its tokens or steps differ from %s: not ranks of one run", vn_recording_path(rank[i]),
-			               vn_recording_path(rank[0]));
+			return vn_fail(err, VN_ERR_MISMATCH, "%s: its tokens or steps differ from %s: not ranks of one run",
+			               vn_recording_path(rank[i]), vn_recording_path(rank[0]));
 	}
 	return VN_OK;
 }
 
-/* A rank that was cut off, or ran otherwise, is no part of this run. */
+/* Refuses a rank that was cut off or ran with other settings. */
 static vn_status same_kind(vn_recording *const *rank, int n, bool allow_incomplete, vn_error *err)
 {
 	static const char *const key[] = { "engine", "precision", "kv" };
 	for (int i = 0; i < n; i++) {
-		const char *path = vn_recording_path(rank[i]), *mine = vn_recording_family(rank[i]), *first = vn_recording_family(rank[0]);
+		const char *path = vn_recording_path(rank[i]), *mine = vn_recording_family(rank[i]),
+				   *first = vn_recording_family(rank[0]);
 		if (!vn_recording_complete(rank[i]) && !allow_incomplete)
-			return vn_fail(err, VN_ERR_MISMATCH, "%s: is incomplete: its run was interrupted or still goes on (--allow incomplete)", path);
+			return vn_fail(err, VN_ERR_MISMATCH,
+			               "%s: is incomplete: its run was interrupted or still goes on (--allow incomplete)", path);
 		if ((mine && first && strcmp(mine, first) != 0))
-			return vn_fail(err, VN_ERR_MISMATCH, "%s: is of a %.40s, %s of a %.40s: not ranks of one run", path, mine, vn_recording_path(rank[0]), first);
+			return vn_fail(err, VN_ERR_MISMATCH, "%s: is of a %.40s, %s of a %.40s: not ranks of one run", path, mine,
+			               vn_recording_path(rank[0]), first);
 		for (size_t k = 0; k < sizeof key / sizeof *key; k++) {
-			const char *a = vn_facts_get(vn_recording_run(rank[0]), key[k]), *b = vn_facts_get(vn_recording_run(rank[i]), key[k]);
+			const char *a = vn_facts_get(vn_recording_run(rank[0]), key[k]),
+					   *b = vn_facts_get(vn_recording_run(rank[i]), key[k]);
 			if ((a || b) && (!a || !b || strcmp(a, b) != 0))
-				return vn_fail(err, VN_ERR_MISMATCH, "%s: %s %.40s, %s %.40s: not ranks of one run", path, key[k], b ? b : "unknown",
-				               vn_recording_path(rank[0]), a ? a : "unknown");
+				return vn_fail(err, VN_ERR_MISMATCH, "%s: %s %.40s, %s %.40s: not ranks of one run", path, key[k],
+				               b ? b : "unknown", vn_recording_path(rank[0]), a ? a : "unknown");
 		}
 	}
 	return VN_OK;

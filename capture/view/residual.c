@@ -30,7 +30,7 @@ bool vn_stream_around(const char *added, int layer, vn_stream *s)
 	return false;
 }
 
-/* The piece from `at` on of every term. */
+/* Adds the piece from `at` on of every term. */
 static bool add_up(vn_numbers *const *s, int n, int64_t at, size_t m, double *left, double *size)
 {
 	double rest[VN_NUMBERS] = { 0 };
@@ -56,7 +56,8 @@ double vn_residual_left(const vn_term *term, int n)
 	bool    good = true;
 	assert(n > 2 && n <= VN_MOST_TERMS);
 	for (int k = 0; good && k < n; k++) {
-		const int64_t own = term[k].entry < 0 ? -1 : vn_shape_count(&vn_recording_entry(term[k].r, term[k].entry)->shape);
+		const int64_t own = term[k].entry < 0 ? -1
+		                                      : vn_shape_count(&vn_recording_entry(term[k].r, term[k].entry)->shape);
 		count = k ? count : own;
 		good = own >= 0 && own == count && (s[k] = vn_numbers_open(term[k].r, term[k].entry, NULL));
 	}

@@ -41,7 +41,7 @@ bool vn_view_order(const char *from, const char *to, int rank, int order[VN_MAX_
 
 /* ---- names of one tensor ---------------------------------------------------------------- */
 
-/* The entries of i's step, which lie together. */
+/* The entries of i's step, which are contiguous. */
 static void step_of(const vn_recording *r, int i, int *from, int *to)
 {
 	for (*from = i; *from > 0 && r->entry[*from - 1].step == r->entry[i].step; --*from)
@@ -50,8 +50,8 @@ static void step_of(const vn_recording *r, int i, int *from, int *to)
 		;
 }
 
-/* A stranger's file may file one tensor under two steps, and one of them may be seen otherwise:
- * from here on names of one tensor are of one step. */
+/* A foreign file may store one tensor under two steps, and a view may change one of them. From here on, aliases
+ * are within one step. */
 static void separate_steps(vn_recording *r)
 {
 	int from, to;
@@ -79,10 +79,10 @@ static void separate_steps(vn_recording *r)
 
 /* ---- making ---------------------------------------------------------------------------- */
 
-/* The view of a tensor, as it is where there is none yet. */
+/* The view of a tensor; if there is none, one that changes nothing. */
 static vn_view *view_of(vn_recording *r, int i, vn_error *err)
 {
-	vn_extent *s = &r->source[i];
+	vn_entry_source *s = &r->source[i];
 	if (s->view)
 		return s->view;
 	if (!(s->view = calloc(1, sizeof *s->view))) {
@@ -95,7 +95,7 @@ static vn_view *view_of(vn_recording *r, int i, vn_error *err)
 	return s->view;
 }
 
-/* Entry i and all its other names say what they are now. */
+/* Sets the new axes on entry i and on all its other names. */
 static vn_status rename_all(vn_recording *r, int i, const char *axes, vn_error *err)
 {
 	const char *kept = vn_intern(axes);
@@ -139,8 +139,10 @@ vn_status vn_view_entry_rows(vn_recording *r, int i, int64_t first, int64_t rows
 	vn_recording_release(r, i);
 	i = vn_recording_primary(r, i);
 	const int axis = vn_axes_find(vn_entry_axes(&r->entry[i]), "token");
-	if (axis < 0 || axis >= r->entry[i].shape.rank || first < 0 || rows < 0 || first + rows > r->entry[i].shape.dim[axis])
-		return vn_fail(err, VN_ERR_USAGE, "%s: %s does not have rows %" PRId64 "-%" PRId64, r->path, r->entry[i].name, first, first + rows - 1);
+	if (axis < 0 || axis >= r->entry[i].shape.rank || first < 0 || rows < 0 ||
+	    first + rows > r->entry[i].shape.dim[axis])
+		return vn_fail(err, VN_ERR_USAGE, "%s: %s does not have rows %" PRId64 "-%" PRId64, r->path, r->entry[i].name,
+		               first, first + rows - 1);
 	vn_view *v = view_of(r, i, err);
 	if (!v)
 		return VN_ERR_NOMEM;
@@ -156,7 +158,8 @@ vn_status vn_view_rows(vn_recording *r, int step, int64_t first, int64_t rows, v
 		if (r->step[i].number == step)
 			s = &r->step[i];
 	if (!s || first < s->first_row || rows < 1 || first + rows > s->first_row + s->rows)
-		return vn_fail(err, VN_ERR_USAGE, "%s: step %d does not have rows %" PRId64 "-%" PRId64, r->path, step, first, first + rows - 1);
+		return vn_fail(err, VN_ERR_USAGE, "%s: step %d does not have rows %" PRId64 "-%" PRId64, r->path, step, first,
+		               first + rows - 1);
 	separate_steps(r);
 	for (int i = 0; i < r->n_entries; i++) {
 		const vn_entry *e = &r->entry[i];

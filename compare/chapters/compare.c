@@ -22,6 +22,7 @@
 #include "compare/replay/replay.h"
 
 #include "capture/recording/echo.h"
+#include "capture/recording/garbage.h"
 #include "capture/show/identities.h"
 
 #include <inttypes.h>
@@ -51,7 +52,7 @@ static void unreadable(vn_checkpoint *p, const char *why)
 	vn_checkpoint_say(p, "%s", why);
 }
 
-/* Rules a person wrote that speak of nothing here: most likely a misspelt name. */
+/* Warns of user-written rules that match no checkpoint: most likely a misspelt name. */
 static void unused_rules(vn_comparison *c)
 {
 	if (c->request.options->n_points)
@@ -81,12 +82,14 @@ static vn_status sum_up(vn_comparison *c, vn_error *err)
 {
 	count(c);
 	unused_rules(c);
-	/* What was allowed to be missing passes no check: somebody must have. */
-	if (c->result.n_fails == 0 && c->result.n_status[VN_WITHIN] + c->result.n_status[VN_OUTSIDE] + c->result.n_status[VN_ACCUMULATED] == 0)
+	/* Fails the comparison when every checkpoint is missing by permission: at least one must have been judged. */
+	if (c->result.n_fails == 0 &&
+	    c->result.n_status[VN_WITHIN] + c->result.n_status[VN_OUTSIDE] + c->result.n_status[VN_ACCUMULATED] == 0)
 		return c->result.n_status[VN_UNLIMITED]
-		     ? vn_fail(err, VN_ERR_USAGE, "%s sets no limit for any of the %d checkpoints", c->request.limits->path, c->result.n_status[VN_UNLIMITED])
-		     : vn_fail(err, VN_ERR_MISMATCH, "%s and %s have no checkpoint in common", vn_recording_path(c->opened.ref),
-		               vn_recording_path(c->opened.cand));
+		           ? vn_fail(err, VN_ERR_USAGE, "%s sets no limit for any of the %d checkpoints",
+		                     c->request.limits->path, c->result.n_status[VN_UNLIMITED])
+		           : vn_fail(err, VN_ERR_MISMATCH, "%s and %s have no checkpoint in common",
+		                     vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand));
 	judge_all(c);
 	return VN_OK;
 }
@@ -127,7 +130,7 @@ static vn_status refuse_wrong(vn_comparison *c, vn_error *err)
 	           : VN_OK;
 }
 
-/* What was read so far. Also what was passed over where it was read. */
+/* Checks the digests of everything read so far, and notes what was skipped on reading. */
 static vn_status check_digests(vn_comparison *c, vn_error *err)
 {
 	vn_recording *r[] = { c->opened.ref, c->opened.cand, c->opened.floor };
@@ -145,7 +148,7 @@ static void warn_wrong(vn_comparison *c)
 	tell_wrong(c, &w);
 }
 
-/* Minus infinity on both sides of attention scores is a mask, and nobody should learn by chance that it was left out. */
+/* Minus infinity on both sides is an attention mask. The report must say that such scores were not compared. */
 static void note_masks(vn_comparison *c)
 {
 	long long n = 0;
@@ -155,9 +158,11 @@ static void note_masks(vn_comparison *c)
 		points += c->result.point[i].m.masked > 0;
 	}
 	if (n)
-		vn_lines_add(&c->result.notes,
-		             "attn_scores: %lld positions of %d checkpoint%s are minus infinity on both sides; these are masks, and are left out", n, points,
-		             points == 1 ? "" : "s");
+		vn_lines_add(
+			&c->result.notes,
+			"attn_scores: %lld positions of %d checkpoint%s are minus infinity on both sides; these are masks, and are "
+			"left out",
+			n, points, points == 1 ? "" : "s");
 }
 
 /* ---- each file alone ------------------------------------------------------------- */
@@ -181,21 +186,23 @@ static vn_status alone(vn_comparison *c, const char *who, vn_recording *r, vn_er
 	vn_identities x;
 	vn_error why = { "" };
 	vn_status st = vn_identities_of(r, c->opened.plan, diverges, c, &x, &why);
-	if (st && !vn_status_ends_job(st)) /* a tensor nobody can read: judged where it was to be compared */
+	if (st && !vn_status_ends_job(st)) /* an unreadable tensor is reported where it is compared */
 		vn_lines_add(&c->result.warnings, "%s by itself: some checks could not be made: %s", who, why.text);
 	else if (st)
 		*err = why;
 	for (int i = 0; !st && i < x.n && i < SAID_ALONE; i++)
-		vn_lines_add(&c->result.warnings, "%s by itself: %s%.0d%s%s", who, x.broken[i].step ? "step." : "", x.broken[i].step,
-		             x.broken[i].step ? "/" : "", x.broken[i].words);
+		vn_lines_add(&c->result.warnings, "%s by itself: %s%.0d%s%s", who, x.broken[i].step ? "step." : "",
+		             x.broken[i].step, x.broken[i].step ? "/" : "", x.broken[i].words);
 	if (!st && x.n > SAID_ALONE)
-		vn_lines_add(&c->result.warnings, "%s by itself: %d more checks fail (vernier show --check)", who, x.n - SAID_ALONE);
+		vn_lines_add(&c->result.warnings, "%s by itself: %d more checks fail (vernier show --check)", who,
+		             x.n - SAID_ALONE);
 	vn_identities_free(&x);
 	return vn_status_ends_job(st) ? st : VN_OK;
 }
 
-/* Where it starts, what must hold in one file tells a wrong label or a wrong place from wrong numbers. Where nothing
- * diverges all of both files is looked at: two recordings by one recorder agree in whatever it does wrong. */
+/* Checks each file by itself. At the first divergence, an identity that must hold within one file separates a
+ * wrong label or place from wrong numbers. Without a divergence both files are checked whole: two recordings by
+ * one recorder share its mistakes. */
 static vn_status check_alone(vn_comparison *c, vn_error *err)
 {
 	const vn_status st = alone(c, "the reference", c->opened.ref, err);
@@ -238,8 +245,44 @@ static vn_status check_echo(vn_comparison *c, vn_error *err)
 	const double repeats = (double)e[1].repeats / (double)e[1].rows;
 	if (vn_echoes(cand, larger(ref, repeats), e[1].rows))
 		vn_lines_add(&c->result.warnings,
-		             "the candidate's logits peak at their input token in %.3g %% of %lld rows; the reference's in %.3g %%: the tensor that reaches "
-		             "the candidate's output head resembles the embedding", 100 * cand, (long long)e[1].rows, 100 * ref);
+		             "the candidate's logits peak at their input token in %.3g %% of %lld rows; the reference's in "
+		             "%.3g %%: the tensor that reaches the candidate's output head resembles the embedding",
+		             100 * cand, (long long)e[1].rows, 100 * ref);
+	return VN_OK;
+}
+
+/* ---- garbage ------------------------------------------------------------------------ */
+
+/* Do both have the same tokens, and the same texts of these as far as both have texts? */
+static bool same_text(const vn_comparison *c)
+{
+	const int32_t *a, *b;
+	const int64_t  n = vn_recording_tokens(c->opened.ref, &a, NULL);
+	char *const   *ta = vn_recording_token_text(c->opened.ref), *const *tb = vn_recording_token_text(c->opened.cand);
+	bool           same = n == vn_recording_tokens(c->opened.cand, &b, NULL);
+
+	for (int64_t i = 0; i < n && same; i++)
+		same = a[i] == b[i] && (!ta || !tb || strcmp(ta[i], tb[i]) == 0);
+	return same;
+}
+
+/* With equal texts, logits that agree choose what the reference chooses. */
+static vn_status check_garbage(vn_comparison *c, vn_error *err)
+{
+	vn_garbage ref, cand;
+	vn_error   why = { "" };
+	char       words[VN_GARBAGE_WORDS];
+
+	if (strcmp(vn_recording_provenance(c->opened.ref), "synthetic") == 0 || (!logits_fail(c) && same_text(c)))
+		return VN_OK;
+	vn_status st = vn_garbage_of(c->opened.ref, &ref, &why);
+	if (!st)
+		st = vn_garbage_of(c->opened.cand, &cand, &why);
+	if (st) /* what cannot be read was judged before */
+		return vn_status_ends_job(st) ? vn_fail(err, st, "%s", why.text) : VN_OK;
+	for (vn_garbage_sign i = 0; i < VN_N_GARBAGE_SIGNS; i++)
+		if (vn_garbage_shows(&cand, &ref, i, words))
+			vn_lines_add(&c->result.warnings, "the candidate's %s", words);
 	return VN_OK;
 }
 
@@ -253,7 +296,7 @@ static vn_status explain(vn_comparison *c, vn_error *err)
 	return st ? vn_context(err, st, "explain") : VN_OK;
 }
 
-/* Of the model where a plan tells, else as far as the recordings go: what limits by depth go by. */
+/* Number of layers for limits that depend on depth: from the plan, or else from the recordings. */
 static int layers_of(const vn_comparison *c)
 {
 	const vn_recording *both[2] = { c->opened.ref, c->opened.cand };
@@ -264,11 +307,11 @@ static int layers_of(const vn_comparison *c)
 	return c->opened.plan ? c->opened.plan->layers : last + 1;
 }
 
-/* With one token attention returns v, whatever q, k, rotation and mask are; another pairing of RoPE shows from a few
- * tokens on, another theta from some ten. */
+/* With one token attention returns v whatever q, k, rotation and mask are. A wrong RoPE pairing shows from a
+ * few tokens on, a wrong theta from about ten. */
 enum { ENOUGH_TOKENS = 16 };
 
-/* Whoever put it there may think that it is judged. */
+/* Warns of content that the reader ignored: whoever wrote it may think that it is judged. */
 static void warn_unread(vn_comparison *c, const char *who, const vn_recording *r)
 {
 	const char *name[VN_UNREAD_NAMED];
@@ -279,7 +322,7 @@ static void warn_unread(vn_comparison *c, const char *who, const vn_recording *r
 		vn_lines_add(&c->result.warnings, "%d more objects of the %s are ignored", n - VN_UNREAD_NAMED, who);
 }
 
-/* What files say and hold beside their tensors. */
+/* Checks what the files hold besides tensors. */
 static vn_status look_beside(vn_comparison *c, vn_error *err)
 {
 	static const char *const who[] = { "reference", "candidate", "floor" };
@@ -297,7 +340,7 @@ static vn_status look_beside(vn_comparison *c, vn_error *err)
 	return st;
 }
 
-/* Of n, no more than VN_CHANNEL_FEWEST. */
+/* Number of different ids among n, counted up to VN_CHANNEL_FEWEST. */
 static int different(const int32_t *id, long long n)
 {
 	int32_t seen[VN_CHANNEL_FEWEST];
@@ -312,7 +355,8 @@ static int different(const int32_t *id, long long n)
 	return k;
 }
 
-/* What was recorded of a longer run or a deeper model: a fault elsewhere, or that needs later positions, is not in it. */
+/* Notes that the recordings cover part of a longer run or a deeper model: a fault elsewhere, or at later
+ * positions, cannot show. */
 static void note_part(vn_comparison *c)
 {
 	const vn_step *step;
@@ -332,10 +376,14 @@ static void note_part(vn_comparison *c)
 			high = c->result.point[i].layer > high ? c->result.point[i].layer : high;
 		}
 	if (last >= 0 && (first > 0 || last < all - 1))
-		vn_lines_add(&c->result.notes, "tokens %" PRId64 "-%" PRId64 " of %" PRId64 " are compared: a fault that affects only other tokens is not found%s", first, last, all,
+		vn_lines_add(&c->result.notes,
+		             "tokens %" PRId64 "-%" PRId64 " of %" PRId64
+		             " are compared: a fault that affects only other tokens is not found%s",
+		             first, last, all,
 		             last == 0 ? ", and at position 0 rotations, masks and caches have no effect" : "");
 	if (high >= 0 && c->opened.plan && (low > 0 || high < c->opened.plan->layers - 1))
-		vn_lines_add(&c->result.notes, "layers %d-%d of %d are compared: a fault in another layer is not found", low, high, c->opened.plan->layers);
+		vn_lines_add(&c->result.notes, "layers %d-%d of %d are compared: a fault in another layer is not found", low,
+		             high, c->opened.plan->layers);
 }
 
 static void note_few_tokens(vn_comparison *c)
@@ -344,10 +392,12 @@ static void note_few_tokens(vn_comparison *c)
 	const long long n = vn_recording_tokens(c->opened.ref, &id, &at);
 	const int      of = different(id, n);
 	if (n < ENOUGH_TOKENS)
-		vn_lines_add(&c->result.notes, "%lld token%s: faults in rotations, masks and caches may be invisible in fewer than %d", n,
+		vn_lines_add(&c->result.notes,
+		             "%lld token%s: faults in rotations, masks and caches may be invisible in fewer than %d", n,
 		             n == 1 ? "" : "s", ENOUGH_TOKENS);
 	if (n > 0 && of < VN_CHANNEL_FEWEST)
-		vn_lines_add(&c->result.notes, "%d different token%s: faults in single channels may be invisible in fewer than %d", of,
+		vn_lines_add(&c->result.notes,
+		             "%d different token%s: faults in single channels may be invisible in fewer than %d", of,
 		             of == 1 ? "" : "s", VN_CHANNEL_FEWEST);
 }
 
@@ -370,7 +420,8 @@ vn_status vn_comparison_open(vn_comparison *c, const char *ref, const char *cand
 
 static void begin(vn_comparison *c)
 {
-	c->opened.plan = vn_recording_plan(c->opened.ref) ? vn_recording_plan(c->opened.ref) : vn_recording_plan(c->opened.cand);
+	c->opened.plan = vn_recording_plan(c->opened.ref) ? vn_recording_plan(c->opened.ref)
+	                                                  : vn_recording_plan(c->opened.cand);
 	c->result.first = c->result.first_invalid_floor = -1;
 	c->request.limits->layers = layers_of(c);
 	c->result.bits = vn_limits_mention(c->request.limits, VN_M_DIFFERING);
@@ -384,8 +435,8 @@ vn_status vn_compare_alone(vn_comparison *c, vn_error *err)
 	vn_status  st;
 
 	begin(c);
-	vn_lines_add(&c->result.warnings, "the %s does not exist (%s): nothing was compared", missing ? "candidate" : "reference",
-	             vn_recording_path(missing ? c->opened.cand : c->opened.ref));
+	vn_lines_add(&c->result.warnings, "the %s does not exist (%s): nothing was compared",
+	             missing ? "candidate" : "reference", vn_recording_path(missing ? c->opened.cand : c->opened.ref));
 	if ((st = vn_match(c, err)) || (st = vn_baseline_apply(c, err)))
 		return st;
 	count(c);
@@ -395,13 +446,16 @@ vn_status vn_compare_alone(vn_comparison *c, vn_error *err)
 
 static vn_status floor_of(vn_comparison *c, vn_error *err)
 {
-	const vn_status st = c->opened.floor ? vn_floor_of_file(c, err) : c->request.options->model ? vn_floor_run(c, err) : VN_OK;
+	const vn_status st = c->opened.floor             ? vn_floor_of_file(c, err)
+	                     : c->request.options->model ? vn_floor_run(c, err)
+	                                                 : VN_OK;
 	if (!st)
 		vn_floor_finish(c);
 	return st;
 }
 
-/* A factor that breaks its limit is looked at in the numbers again, which must not add up. */
+/* A factor that breaks its limit makes the judge read the numbers again. Judging in batches bounds the memory
+ * that these reads take. */
 enum { JUDGED_AT_ONCE = 1024 };
 
 static vn_status judge_points(vn_comparison *c, vn_error *err)
@@ -417,27 +471,29 @@ static vn_status judge_points(vn_comparison *c, vn_error *err)
 	return st;
 }
 
-/* Everything but what is known at the end. */
+/* Runs every chapter except those that need the final result. */
 static vn_status run_chapters(vn_comparison *c, vn_error *err)
 {
 	vn_status st;
 
-	if ((st = vn_contract(c->opened.ref, c->opened.cand, "candidate", c->request.options, &c->result.weights, &c->result.notes,
-	                      &c->result.refusals, err))
-	    || (st = look_beside(c, err)) || (st = vn_align(c, c->opened.cand, "candidate", err)) || (st = vn_match(c, err))
-	    || (st = vn_count_neither(c, err)))
+	if ((st = vn_contract(c->opened.ref, c->opened.cand, "candidate", c->request.options, &c->result.weights,
+	                      &c->result.notes, &c->result.refusals, err)) ||
+	    (st = look_beside(c, err)) || (st = vn_align(c, c->opened.cand, "candidate", err)) || (st = vn_match(c, err)) ||
+	    (st = vn_count_neither(c, err)))
 		return st;
 	note_few_tokens(c);
 	c->result.hidden = vn_count_hidden(c);
 	const vn_batch candidate = { c->opened.cand, candidate_of, measured, unreadable };
-	if ((st = vn_measure_points(c, &candidate, err)) || (st = check_digests(c, err)) || (st = vn_find_vacuous(c, err)) || (st = vn_pool_channels(c, err))
-	    || (st = floor_of(c, err)) || (st = vn_pool_scores(c, err)) || (st = vn_pool_small(c, err)))
+	if ((st = vn_measure_points(c, &candidate, err)) || (st = check_digests(c, err)) ||
+	    (st = vn_find_vacuous(c, err)) || (st = vn_pool_channels(c, err)) || (st = floor_of(c, err)) ||
+	    (st = vn_pool_scores(c, err)) || (st = vn_pool_small(c, err)))
 		return st;
 	note_masks(c);
 	note_part(c);
-	if ((st = judge_points(c, err)) || (st = vn_tell_misshapen(c, err)) || (st = vn_replay_run(c, err)) || (st = vn_judge_operations(c, err)) || (st = vn_baseline_apply(c, err))
-	    || (st = vn_localise(c, err)) || (st = vn_replay_origins(c, err)) || (st = explain(c, err)) || (st = check_alone(c, err))
-	    || (st = check_echo(c, err)))
+	if ((st = judge_points(c, err)) || (st = vn_tell_misshapen(c, err)) || (st = vn_replay_run(c, err)) ||
+	    (st = vn_judge_operations(c, err)) || (st = vn_baseline_apply(c, err)) || (st = vn_localise(c, err)) ||
+	    (st = vn_replay_origins(c, err)) || (st = explain(c, err)) || (st = check_alone(c, err)) ||
+	    (st = check_echo(c, err)) || (st = check_garbage(c, err)))
 		return st;
 	return check_digests(c, err);
 }

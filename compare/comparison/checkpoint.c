@@ -20,7 +20,8 @@ static const struct {
 	{ "claims", VN_ALLOW_CLAIMS }, { "floor", VN_ALLOW_FLOOR }, { "ranks", VN_ALLOW_RANKS },
 	{ "steps", VN_ALLOW_STEPS }, { "itself", VN_ALLOW_ITSELF }, { "digest", VN_ALLOW_DIGEST },
 };
-const char *const vn_allow_names = "token_ids|positions|config|weights|incomplete|missing|extra|precision|replicas|claims|floor|ranks|steps|itself|digest";
+const char *const vn_allow_names =
+	"token_ids|positions|config|weights|incomplete|missing|extra|precision|replicas|claims|floor|ranks|steps|itself|digest";
 
 const char *vn_allow_parse(const char *list, unsigned *set)
 {
@@ -39,7 +40,8 @@ const char *vn_allow_parse(const char *list, unsigned *set)
 }
 
 static const char *const status_text[VN_N_STATUS_WORDS] = {
-	[VN_WITHIN] = "within", [VN_OUTSIDE] = "outside", [VN_ACCUMULATED] = "accumulated", [VN_UNLIMITED] = "unlimited", [VN_MISSING] = "missing",
+	[VN_WITHIN] = "within", [VN_OUTSIDE] = "outside", [VN_ACCUMULATED] = "accumulated", [VN_UNLIMITED] = "unlimited",
+		[VN_MISSING] = "missing",
 	[VN_EXTRA] = "extra", [VN_EMPTY] = "empty", [VN_MISSHAPEN] = "misshapen", [VN_UNREADABLE] = "unreadable",
 };
 
@@ -56,7 +58,7 @@ void vn_checkpoint_say(vn_checkpoint *p, const char *format, ...)
 	vn_text_print(text, sizeof text, format, args);
 	va_end(args);
 	free(p->detail);
-	p->detail = strdup(text); /* axes and basis come from strangers */
+	p->detail = strdup(text); /* axes and basis are untrusted text */
 }
 
 double vn_check_used(const vn_check *k)

@@ -7,7 +7,7 @@
 
 enum { FIRST_ROOM = 64 };
 
-/* Also of a NaN, which differs from itself. */
+/* Compares bits, so that a NaN equals itself. */
 static uint64_t bits_of(double x)
 {
 	uint64_t bits;
@@ -17,16 +17,20 @@ static uint64_t bits_of(double x)
 
 static bool same_terms(const vn_check *a, const vn_check *b)
 {
-	return a->metric == b->metric && a->form == b->form && bits_of(a->limit) == bits_of(b->limit) && a->has_best == b->has_best
-	    && bits_of(a->best) == bits_of(b->best) && a->holds == b->holds && a->rule == b->rule && a->line == b->line && a->note == b->note
-	    && a->steps == b->steps;
+	return a->metric == b->metric && a->form == b->form && bits_of(a->limit) == bits_of(b->limit) &&
+	       a->has_best == b->has_best && bits_of(a->best) == bits_of(b->best) && a->holds == b->holds &&
+	       a->rule == b->rule && a->line == b->line && a->note == b->note && a->steps == b->steps;
 }
 
 static uint64_t hash(const vn_check *k)
 {
 	const uint64_t word[] = {
-		(uint64_t)k->metric << 8 | (uint64_t)k->form << 2 | (uint64_t)k->has_best << 1 | (uint64_t)k->holds, bits_of(k->limit), bits_of(k->best),
-		(uint64_t)(uintptr_t)k->rule, (uint64_t)(uintptr_t)k->note, (uint64_t)(unsigned)k->line << 32 | (unsigned)k->steps,
+		(uint64_t)k->metric << 8 | (uint64_t)k->form << 2 | (uint64_t)k->has_best << 1 | (uint64_t)k->holds,
+		bits_of(k->limit),
+		bits_of(k->best),
+		(uint64_t)(uintptr_t)k->rule,
+		(uint64_t)(uintptr_t)k->note,
+		(uint64_t)(unsigned)k->line << 32 | (unsigned)k->steps,
 	};
 	uint64_t h = 0;
 	for (size_t i = 0; i < sizeof word / sizeof *word; i++) {
@@ -36,7 +40,7 @@ static uint64_t hash(const vn_check *k)
 	return h;
 }
 
-/* Where these terms are, or where they would go. */
+/* The slot that holds these terms, or the free slot for them. */
 static vn_check **slot_of(vn_check **in, size_t room, const vn_check *k)
 {
 	size_t i = (size_t)hash(k) & (room - 1);

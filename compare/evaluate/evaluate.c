@@ -12,19 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH = 32 }; /* rows of the candidate that are scored at a time */
+enum { BATCH = 32 }; /* candidate rows scored at a time */
 
 /* ---- rows of scores, as an engine hands them over ------------------------------- */
 
 typedef struct collector {
 	int64_t        width;      /* V */
 	int64_t        most;       /* rows that have room */
-	unsigned char *data;       /* (most, width), once there is any */
+	unsigned char *data;       /* (most, width), allocated at the first row */
 	size_t         bytes;
 	vn_dtype       dtype;
 	int64_t        have;       /* numbers in data */
-	int64_t        before;     /* rows that were here and are scored */
-	vn_status    (*full)(void *ctx, vn_error *err); /* what to do with rows when there is no more room; NULL */
+	int64_t        before;     /* rows already scored and dropped */
+	vn_status    (*full)(void *ctx, vn_error *err); /* called when the buffer is full, or NULL */
 	void          *ctx;
 } collector;
 
@@ -40,7 +40,8 @@ static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *sha
 		free(c->data);
 		c->bytes = 0;
 		if (!(c->data = malloc(bytes)))
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for %" PRId64 " rows of %" PRId64 " scores", c->most, c->width);
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for %" PRId64 " rows of %" PRId64 " scores", c->most,
+			               c->width);
 		c->bytes = bytes;
 	}
 	return VN_OK;
@@ -82,7 +83,7 @@ static vn_status end(void *ctx, vn_error *err)
 	return c->full && c->have > 0 ? flush(c, err) : VN_OK;
 }
 
-/* One call; rows [first, last] of it are collected. */
+/* Runs one call and collects its rows [first, last]. */
 static vn_status run(const vn_engine *e, const int32_t *ids, int64_t tokens, bool *want, int64_t first, int64_t last,
                      collector *c, vn_error *err)
 {
@@ -98,16 +99,16 @@ typedef struct walk {
 	const vn_evaluate_options *o;
 	const vn_plan   *plan;
 	const vn_engine *engine[2];
-	bool            *want;     /* (n_values): the logits */
-	collector        rows[2];  /* the reference's of a whole window; some of the candidate's */
+	bool            *want;     /* (n_values): true for the logits only */
+	collector        rows[2];  /* reference rows of a whole window; a batch of candidate rows */
 	int              threads;
-	vn_token_score  *t;        /* (n - 1) of which m are scored */
+	vn_token_score  *t;        /* (n - 1), of which m are scored */
 	int64_t          m;
 	/* The window at hand. */
-	int64_t          begin, from; /* its first token; the first token that it scores, which becomes t[m] */
+	int64_t          begin, from; /* first token of the window; first token it scores, stored in t[m] */
 } walk;
 
-/* Row i of the batch: the scores of token `from + before + i`. */
+/* Scores row i of the batch, which predicts token `from + before + i`. */
 static void score(const walk *w, int64_t i)
 {
 	const int64_t at[2] = { w->rows[1].before + i, i }, token = w->from + at[0];
@@ -132,7 +133,7 @@ static vn_status score_batch(void *ctx, vn_error *err)
 	return VN_OK;
 }
 
-/* Tokens [begin, stop), of which [from, stop) are scored; each by the row before it. */
+/* Runs tokens [begin, stop) and scores [from, stop), each by the row before it. */
 static vn_status one_window(walk *w, int64_t stop, vn_error *err)
 {
 	const int32_t *ids = w->o->ids + w->begin;
@@ -160,7 +161,7 @@ static vn_status all_windows(walk *w, int64_t *windows, vn_error *err)
 		w->begin = i * w->o->stride;
 		w->from = stop > w->begin ? stop : w->begin + 1;
 		stop = w->begin + w->o->window < n ? w->begin + w->o->window : n;
-		st = w->from < stop ? one_window(w, stop, err) : VN_OK; /* a last token alone has nothing before it */
+		st = w->from < stop ? one_window(w, stop, err) : VN_OK; /* a single last token has no row before it */
 		vn_progress_at(&bar, i + 1);
 	}
 	vn_progress_stop(&bar);
@@ -169,8 +170,8 @@ static vn_status all_windows(walk *w, int64_t *windows, vn_error *err)
 
 /* ---- greedy decoding ---------------------------------------------------------------- */
 
-/* Both go on with what the reference says until the candidate says something else:
- * that is where they would part, each on its own. */
+/* Both engines continue with the reference's token until the candidate picks another. From there separate
+ * decodes would diverge. */
 static vn_status decode(walk *w, vn_evaluation *e, vn_error *err)
 {
 	const int32_t *ids = w->o->ids;
@@ -194,7 +195,8 @@ static vn_status decode(walk *w, vn_evaluation *e, vn_error *err)
 			break;
 		vn_progress_at(&bar, ++e->steps);
 		if (e->part[0] != e->part[1] || e->part[0] < 0) {
-			const vn_pair p = { .data = { w->rows[0].data, w->rows[1].data }, .dtype = { w->rows[0].dtype, w->rows[1].dtype } };
+			const vn_pair p = { .data = { w->rows[0].data, w->rows[1].data },
+				.dtype = { w->rows[0].dtype, w->rows[1].dtype } };
 			e->part_at = e->steps;
 			e->part_tie = vn_score_one(vn_kernel_best(), &p, 0, w->plan->vocab).tie;
 		}
@@ -215,7 +217,8 @@ vn_status vn_evaluate_check(const vn_evaluate_options *o, const vn_plan *plan, v
 	if (logits < 0 || vn_value_row(&plan->value[logits]) != plan->vocab)
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "the model has no logits over its tokens");
 	if (o->n < 2)
-		return vn_fail(err, VN_ERR_USAGE, "a text of %" PRId64 " token: at least two are needed, because the first is not scored", o->n);
+		return vn_fail(err, VN_ERR_USAGE,
+		               "a text of %" PRId64 " token: at least two are needed, because the first is not scored", o->n);
 	for (int64_t i = 0; i < o->n; i++)
 		if (o->ids[i] < 0 || o->ids[i] >= plan->vocab)
 			return vn_fail(err, VN_ERR_USAGE, "token id %" PRId32 " (number %" PRId64 " of %" PRId64
@@ -224,14 +227,16 @@ vn_status vn_evaluate_check(const vn_evaluate_options *o, const vn_plan *plan, v
 		return vn_fail(err, VN_ERR_USAGE, "a window must have 2 to %d tokens (the model's context), not %" PRId64,
 		               plan->context, o->window);
 	if (o->stride < 1 || o->stride > o->window)
-		return vn_fail(err, VN_ERR_USAGE, "the stride must be from 1 to the window of %" PRId64 ", not %" PRId64, o->window, o->stride);
+		return vn_fail(err, VN_ERR_USAGE, "the stride must be from 1 to the window of %" PRId64 ", not %" PRId64,
+		               o->window, o->stride);
 	return VN_OK;
 }
 
 vn_status vn_evaluate(const vn_evaluate_options *o, const vn_plan *plan, const vn_engine *ref, const vn_engine *cand,
                       vn_evaluation *e, vn_error *err)
 {
-	walk      w = { .o = o, .plan = plan, .engine = { ref, cand }, .threads = o->threads > 0 ? o->threads : omp_get_num_procs() };
+	walk      w = { .o = o, .plan = plan, .engine = { ref, cand },
+		.threads = o->threads > 0 ? o->threads : omp_get_num_procs() };
 	const int logits = vn_plan_root(plan, vn_plan_find(plan, vn_point_get(VN_POINT_LOGITS)->name));
 	vn_status st = VN_OK;
 
@@ -245,7 +250,8 @@ vn_status vn_evaluate(const vn_evaluate_options *o, const vn_plan *plan, const v
 	} else {
 		w.want[logits] = true;
 		e->tokens = o->n;
-		if (!(st = all_windows(&w, &e->windows, err)) && !(st = vn_evaluate_sum(o->ids, w.t, w.m, e, err)) && o->decode > 0) {
+		if (!(st = all_windows(&w, &e->windows, err)) && !(st = vn_evaluate_sum(o->ids, w.t, w.m, e, err)) &&
+		    o->decode > 0) {
 			e->prompt = o->n < o->window / 2 ? o->n : o->window / 2;
 			st = decode(&w, e, err);
 		}

@@ -47,7 +47,8 @@ typedef struct vn_token_score {
 
 /* The score of token `id`, number `at` of the text, from the rows of logits before it: V numbers each. [0] reference,
  * [1] candidate. */
-vn_token_score vn_token_score_of(const void *const row[2], const vn_dtype dtype[2], int64_t width, int32_t id, int64_t at);
+vn_token_score vn_token_score_of(const void *const row[2], const vn_dtype dtype[2], int64_t width, int32_t id,
+                                 int64_t at);
 
 typedef struct vn_evaluation {
 	int64_t tokens, scored, windows;

@@ -30,7 +30,7 @@ static const char *fact(const vn_evaluated *x, int s, const char *key)
 
 /* ---- for a person --------------------------------------------------------------- */
 
-/* What a token says, to be freed; NULL when nobody knows. */
+/* Text of a token, to be freed by the caller; NULL when unknown. */
 static char *show(const vn_evaluated *x, int32_t id)
 {
 	return x->tokenizer && id >= 0 ? vn_tokenizer_show(x->tokenizer, id) : NULL;
@@ -64,22 +64,25 @@ static void text_of_model(const vn_evaluated *x, FILE *out)
 	const vn_evaluation *e = x->e;
 	char path[4096];
 	fprintf(out, "%-11s %s (%s weights)\n", "model", clean(x->model, path), x->weights);
-	fprintf(out, "%-11s %s: %" PRId64 " tokens, %" PRId64 " of them scored in %" PRId64 " window%s of %" PRId64 ", %" PRId64
-	        " apart\n", "text", clean(x->text, path), e->tokens, e->scored, e->windows, e->windows == 1 ? "" : "s", x->o->window,
+	fprintf(out,
+	        "%-11s %s: %" PRId64 " tokens, %" PRId64 " of them scored in %" PRId64 " window%s of %" PRId64 ", %" PRId64
+	        " apart\n",
+	        "text", clean(x->text, path), e->tokens, e->scored, e->windows, e->windows == 1 ? "" : "s", x->o->window,
 	        x->o->stride);
 }
 
 static void text_of_recordings(const vn_evaluated *x, FILE *out)
 {
 	const vn_evaluation *e = x->e;
-	fprintf(out, "%-11s %" PRId64 " tokens, %" PRId64 " of them scored, in %" PRId64 " recording%s", "text", e->tokens, e->scored,
-	        e->windows, e->windows == 1 ? "" : "s");
+	fprintf(out, "%-11s %" PRId64 " tokens, %" PRId64 " of them scored, in %" PRId64 " recording%s", "text", e->tokens,
+	        e->scored, e->windows, e->windows == 1 ? "" : "s");
 	if (x->o->stride)
 		fprintf(out, ": windows of one text, %" PRId64 " tokens apart\n", x->o->stride);
 	else
 		fprintf(out, "%s\n", e->windows == 1 ? "" : ", each a text of its own");
 	if (x->unscored)
-		fprintf(out, "%-11s %" PRId64 " token%s not scored: one side has no logits for them\n", "note", x->unscored, x->unscored == 1 ? "" : "s");
+		fprintf(out, "%-11s %" PRId64 " token%s not scored: one side has no logits for them\n", "note", x->unscored,
+		        x->unscored == 1 ? "" : "s");
 }
 
 static void head(const vn_evaluated *x, FILE *out)
@@ -111,22 +114,23 @@ static void perplexities(const vn_evaluated *x, FILE *out)
 		if (isnan(e->loss[s].mean))
 			fputs("none: some scores are NaN\n", out);
 		else
-			fprintf(out, "%.7g   (95 %%: %.5g to %.5g); mean loss %.7g\n", e->perplexity[s], exp(low(e->loss[s])), exp(high(e->loss[s])),
-			        e->loss[s].mean);
+			fprintf(out, "%.7g   (95 %%: %.5g to %.5g); mean loss %.7g\n", e->perplexity[s], exp(low(e->loss[s])),
+			        exp(high(e->loss[s])), e->loss[s].mean);
 	}
 	fprintf(out, "%-11s %-9s ", "", "gap");
 	if (isnan(e->gap.mean))
 		fputs("none\n", out);
 	else
-		fprintf(out, "%+.3g %%   (95 %%: %+.3g to %+.3g %%), token by token; %+.4g in perplexity\n", 100 * expm1(e->gap.mean),
-		        100 * expm1(low(e->gap)), 100 * expm1(high(e->gap)), e->perplexity[1] - e->perplexity[0]);
+		fprintf(out, "%+.3g %%   (95 %%: %+.3g to %+.3g %%), token by token; %+.4g in perplexity\n",
+		        100 * expm1(e->gap.mean), 100 * expm1(low(e->gap)), 100 * expm1(high(e->gap)),
+		        e->perplexity[1] - e->perplexity[0]);
 }
 
 static void choices(const vn_evaluated *x, FILE *out)
 {
 	const vn_evaluation *e = x->e;
-	fprintf(out, "%-11s agrees in %.6g %% of the tokens (%.6g %% with near ties), top 5 in %.6g %%", "argmax", 100 * e->strict,
-	        100 * e->agree, 100 * e->top5);
+	fprintf(out, "%-11s agrees in %.6g %% of the tokens (%.6g %% with near ties), top 5 in %.6g %%", "argmax",
+	        100 * e->strict, 100 * e->agree, 100 * e->top5);
 	if (e->differ_at >= 0) {
 		fprintf(out, "; first apart at token %" PRId64 ": ", e->differ_at);
 		said(x, e->differ, e->differ_tie, out);
@@ -135,8 +139,8 @@ static void choices(const vn_evaluated *x, FILE *out)
 	if (isnan(e->kl.mean))
 		fprintf(out, "none; the first token without is %" PRId64 "\n", e->kl_max_at);
 	else
-		fprintf(out, "mean %.3g +- %.2g, p99 %.3g, max %.3g at token %" PRId64 "\n", e->kl.mean, VN_Z95 * e->kl.error, e->kl_p99,
-		        e->kl_max, e->kl_max_at);
+		fprintf(out, "mean %.3g +- %.2g, p99 %.3g, max %.3g at token %" PRId64 "\n", e->kl.mean, VN_Z95 * e->kl.error,
+		        e->kl_p99, e->kl_max, e->kl_max_at);
 	if (x->o->decode == 0)
 		return;
 	fprintf(out, "%-11s behind %" PRId64 " tokens: ", "greedy", e->prompt);
@@ -149,23 +153,29 @@ static void choices(const vn_evaluated *x, FILE *out)
 	fputc('\n', out);
 }
 
-void vn_evaluate_warnings(const vn_evaluation *e, vn_lines *lines)
+void vn_evaluate_warnings(const vn_evaluated *x, vn_lines *lines)
 {
+	const vn_evaluation *e = x->e;
 	for (int s = 0; s < 2; s++)
 		if (e->echoes[s])
-			vn_lines_add(lines, "the %s repeats its input: the tensor that reaches its output head resembles the embedding", side[s]);
+			vn_lines_add(lines,
+			             "the %s repeats its input: the tensor that reaches its output head resembles the embedding",
+			             side[s]);
 	for (int s = 0; s < 2; s++)
 		if (e->nonfinite[s])
-			vn_lines_add(lines, "the %s's scores hold NaN or infinity at %" PRId64 " of %" PRId64 " tokens", side[s], e->nonfinite[s], e->scored);
+			vn_lines_add(lines, "the %s's scores hold NaN or infinity at %" PRId64 " of %" PRId64 " tokens", side[s],
+			             e->nonfinite[s], e->scored);
+	for (int i = 0; x->garbage && i < x->garbage->n; i++)
+		vn_lines_add(lines, "%s", x->garbage->line[i]);
 }
 
 static void echo(const vn_evaluated *x, FILE *out)
 {
 	const vn_evaluation *e = x->e;
-	fprintf(out, "%-11s scores peak at the input token: reference %.4g %%, candidate %.4g %%; in the text: %.4g %%\n", "echo",
-	        100 * e->echo[0], 100 * e->echo[1], 100 * e->repeats);
+	fprintf(out, "%-11s scores peak at the input token: reference %.4g %%, candidate %.4g %%; in the text: %.4g %%\n",
+	        "echo", 100 * e->echo[0], 100 * e->echo[1], 100 * e->repeats);
 	vn_lines lines = { 0 };
-	vn_evaluate_warnings(e, &lines);
+	vn_evaluate_warnings(x, &lines);
 	for (int i = 0; i < lines.n; i++)
 		fprintf(out, "%-11s %s\n", "warning", lines.line[i]);
 	vn_lines_free(&lines);
@@ -185,7 +195,7 @@ void vn_evaluate_text(const vn_evaluated *x, int n, FILE *out)
 
 /* ---- for a program ------------------------------------------------------------------- */
 
-/* JSON has no NaN and no infinity: null. */
+/* JSON has no NaN or infinity: null stands for them. */
 static json_t *id(int32_t i)
 {
 	return i < 0 ? json_null() : json_integer(i);
@@ -202,10 +212,10 @@ static json_t *engine(const vn_evaluated *x, int s)
 	json_t *run = json_object();
 	for (int i = 0; i < x->engine[s].n; i++)
 		json_object_set_new(run, x->engine[s].fact[i].key, vn_json_text(x->engine[s].fact[i].value));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:f, s:b}", "path", vn_json_text(x->recorded[s]), "run", run, "perplexity", vn_json_real(e->perplexity[s]),
-	                 "interval", interval(e->loss[s], exp), "loss", vn_json_real(e->loss[s].mean),
-	                 "loss_error", vn_json_real(e->loss[s].error), "nonfinite", (json_int_t)e->nonfinite[s], "echo", e->echo[s],
-	                 "echoes", (int)e->echoes[s]);
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:f, s:b}", "path", vn_json_text(x->recorded[s]), "run", run,
+	                 "perplexity", vn_json_real(e->perplexity[s]), "interval", interval(e->loss[s], exp), "loss",
+	                 vn_json_real(e->loss[s].mean), "loss_error", vn_json_real(e->loss[s].error), "nonfinite",
+	                 (json_int_t)e->nonfinite[s], "echo", e->echo[s], "echoes", (int)e->echoes[s]);
 }
 
 static json_t *word(const vn_evaluated *x, int32_t token)
@@ -218,8 +228,9 @@ static json_t *word(const vn_evaluated *x, int32_t token)
 
 static json_t *parting(const vn_evaluated *x, int64_t at, const int32_t *token, bool tie)
 {
-	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:b}", "at", (json_int_t)at, "reference", id(token[0]), "candidate", id(token[1]),
-	                 "reference_text", word(x, token[0]), "candidate_text", word(x, token[1]), "near_tie", (int)tie);
+	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:b}", "at", (json_int_t)at, "reference", id(token[0]), "candidate",
+	                 id(token[1]), "reference_text", word(x, token[0]), "candidate_text", word(x, token[1]), "near_tie",
+	                 (int)tie);
 }
 
 static json_t *greedy(const vn_evaluated *x)
@@ -242,15 +253,20 @@ static json_t *evaluation(const vn_evaluated *x)
 {
 	const vn_evaluation *e = x->e;
 	vn_lines next = { 0 };
-	json_t *j = json_pack("{s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "schema", "vernier-evaluate/1", "model", vn_json_text(x->model),
-	                      "weights", x->weights, "text", vn_json_text(x->text), "tokens", (json_int_t)e->tokens, "scored", (json_int_t)e->scored, "window",
-	                      (json_int_t)x->o->window, "stride", (json_int_t)x->o->stride, "windows", (json_int_t)e->windows);
-	json_t *gap = json_pack("{s:o, s:o, s:o, s:o, s:o}", "perplexity", vn_json_real(e->perplexity[1] - e->perplexity[0]), "loss", vn_json_real(e->gap.mean), "loss_error", vn_json_real(e->gap.error),
-	                        "perplexity_ratio", vn_json_real(exp(e->gap.mean)), "interval", interval(e->gap, exp));
-	json_t *argmax = json_pack("{s:f, s:f, s:f, s:o}", "agreement", e->agree, "strict", e->strict, "top5", e->top5, "first_apart",
+	json_t *j = json_pack("{s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "schema", "vernier-evaluate/1", "model",
+	                      vn_json_text(x->model), "weights", x->weights, "text", vn_json_text(x->text), "tokens",
+	                      (json_int_t)e->tokens, "scored", (json_int_t)e->scored, "window", (json_int_t)x->o->window,
+	                      "stride", (json_int_t)x->o->stride, "windows", (json_int_t)e->windows);
+	json_t *gap = json_pack("{s:o, s:o, s:o, s:o, s:o}", "perplexity",
+	                        vn_json_real(e->perplexity[1] - e->perplexity[0]), "loss", vn_json_real(e->gap.mean),
+	                        "loss_error", vn_json_real(e->gap.error), "perplexity_ratio",
+	                        vn_json_real(exp(e->gap.mean)), "interval", interval(e->gap, exp));
+	json_t *argmax = json_pack("{s:f, s:f, s:f, s:o}", "agreement", e->agree, "strict", e->strict, "top5", e->top5,
+	                           "first_apart",
 	                           e->differ_at < 0 ? json_null() : parting(x, e->differ_at, e->differ, e->differ_tie));
-	json_t *kl = json_pack("{s:o, s:o, s:o, s:o, s:I}", "mean", vn_json_real(e->kl.mean), "error", vn_json_real(e->kl.error), "p99",
-	                       vn_json_real(e->kl_p99), "max", vn_json_real(e->kl_max), "max_at", (json_int_t)e->kl_max_at);
+	json_t *kl = json_pack("{s:o, s:o, s:o, s:o, s:I}", "mean", vn_json_real(e->kl.mean), "error",
+	                       vn_json_real(e->kl.error), "p99", vn_json_real(e->kl_p99), "max", vn_json_real(e->kl_max),
+	                       "max_at", (json_int_t)e->kl_max_at);
 
 	json_object_set_new(j, "reference", engine(x, 0));
 	json_object_set_new(j, "candidate", engine(x, 1));
@@ -259,6 +275,7 @@ static json_t *evaluation(const vn_evaluated *x)
 	json_object_set_new(j, "kl", kl);
 	json_object_set_new(j, "greedy", x->o->decode ? greedy(x) : json_null());
 	json_object_set_new(j, "repeats", json_real(e->repeats));
+	json_object_set_new(j, "garbage", x->garbage ? vn_json_lines(x->garbage) : json_array());
 	json_object_set_new(j, "injected", vn_json_text(x->injected));
 	json_object_set_new(j, "unscored", json_integer(x->unscored));
 	if (x->model)

@@ -23,10 +23,11 @@ typedef struct vn_evaluated {
 	const char *source;
 	const vn_evaluate_options *o;
 	const vn_evaluation       *e;
+	const vn_lines            *garbage; /* warnings about what the candidate chooses; NULL: not looked for */
 } vn_evaluated;
 
 /* Adds the warnings that the text report shows, one line each. */
-void      vn_evaluate_warnings(const vn_evaluation *e, vn_lines *lines);
+void      vn_evaluate_warnings(const vn_evaluated *x, vn_lines *lines);
 
 /* x (n): evaluations by the same reference. */
 void      vn_evaluate_text(const vn_evaluated *x, int n, FILE *out);

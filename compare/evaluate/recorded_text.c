@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH = 32 }; /* tokens that are read, then scored, at a time */
+enum { BATCH = 32 }; /* tokens read and scored at a time */
 
 typedef struct side {
 	vn_recording *r;
 	vn_logit_row *at;    /* (tokens) */
 	int64_t       width; /* V */
-	int           held;  /* entry that was read last; -1 */
-	unsigned char *data; /* (BATCH, width) in 8 bytes each at most */
+	int           held;  /* entry read last, or -1 */
+	unsigned char *data; /* (BATCH, width), at most 8 bytes each */
 	vn_dtype      dtype[BATCH];
 } side;
 
@@ -24,7 +24,9 @@ static vn_status find_rows(side *s, int64_t tokens, vn_error *err)
 {
 	const vn_status st = vn_logit_rows_of(s->r, tokens, &s->at, &s->width, err);
 
-	return st || s->width ? st : vn_fail(err, VN_ERR_MISMATCH, "%s: has no logits (record the point \"logits\")", vn_recording_path(s->r));
+	return st || s->width ? st
+	                      : vn_fail(err, VN_ERR_MISMATCH, "%s: has no logits (record the point \"logits\")",
+	                                vn_recording_path(s->r));
 }
 
 /* ---- do they belong together? --------------------------------------------------------- */
@@ -35,7 +37,8 @@ static vn_status whole(const vn_recording *r, vn_error *err)
 	if (!vn_recording_complete(r))
 		return vn_fail(err, VN_ERR_MISMATCH, "%s: is incomplete: its run was interrupted", vn_recording_path(r));
 	if (prompts > 1)
-		return vn_fail(err, VN_ERR_MISMATCH, "%s: holds a batch of %" PRId64 " prompts; record one prompt per file", vn_recording_path(r), prompts);
+		return vn_fail(err, VN_ERR_MISMATCH, "%s: holds a batch of %" PRId64 " prompts; record one prompt per file",
+		               vn_recording_path(r), prompts);
 	return VN_OK;
 }
 
@@ -53,11 +56,14 @@ static vn_status same_tokens(const side *s, const int32_t **ids, int64_t *tokens
 		return st;
 	for (int64_t i = 0; i < n[0] && i < n[1]; i++)
 		if (of[0][i] != of[1][i])
-			return vn_fail(err, VN_ERR_MISMATCH, "token %" PRId64 " is %" PRId32 " in %s and %" PRId32 " in %s: record both with the same tokens "
-			               "(vernier capture --ids-from REC, --force-ids-from REC)", i, of[0][i], vn_recording_path(s[0].r), of[1][i],
-			               vn_recording_path(s[1].r));
+			return vn_fail(err, VN_ERR_MISMATCH,
+			               "token %" PRId64 " is %" PRId32 " in %s and %" PRId32
+			               " in %s: record both with the same tokens "
+			               "(vernier capture --ids-from REC, --force-ids-from REC)",
+			               i, of[0][i], vn_recording_path(s[0].r), of[1][i], vn_recording_path(s[1].r));
 	if (n[0] != n[1])
-		return vn_fail(err, VN_ERR_MISMATCH, "%s has %" PRId64 " tokens, %s has %" PRId64 ": record both with the same tokens",
+		return vn_fail(err, VN_ERR_MISMATCH,
+		               "%s has %" PRId64 " tokens, %s has %" PRId64 ": record both with the same tokens",
 		               vn_recording_path(s[0].r), n[0], vn_recording_path(s[1].r), n[1]);
 	*ids = of[0];
 	*tokens = n[0];
@@ -67,31 +73,36 @@ static vn_status same_tokens(const side *s, const int32_t **ids, int64_t *tokens
 static vn_status same_width(const side *s, const int32_t *ids, int64_t tokens, vn_error *err)
 {
 	if (s[0].width != s[1].width)
-		return vn_fail(err, VN_ERR_MISMATCH, "a row of logits has %" PRId64 " scores in %s and %" PRId64 " in %s", s[0].width,
-		               vn_recording_path(s[0].r), s[1].width, vn_recording_path(s[1].r));
+		return vn_fail(err, VN_ERR_MISMATCH, "a row of logits has %" PRId64 " scores in %s and %" PRId64 " in %s",
+		               s[0].width, vn_recording_path(s[0].r), s[1].width, vn_recording_path(s[1].r));
 	for (int64_t i = 0; i < tokens; i++)
 		if (ids[i] < 0 || ids[i] >= s[0].width)
-			return vn_fail(err, VN_ERR_MISMATCH, "%s: token %" PRId64 " is %" PRId32 "; its logits have %" PRId64 " scores",
+			return vn_fail(err, VN_ERR_MISMATCH,
+			               "%s: token %" PRId64 " is %" PRId32 "; its logits have %" PRId64 " scores",
 			               vn_recording_path(s[0].r), i, ids[i], s[0].width);
 	return VN_OK;
 }
 
-/* Appends the tokens that are new. *begin: the place in the text of the window's first token; *from: the first new token
- * of the window. */
-static vn_status join_text(vn_recorded_text *x, const char *path, const int32_t *ids, int64_t tokens, int64_t stride, int64_t *begin,
-                           int64_t *from, vn_error *err)
+/* Appends the new tokens. *begin: position in the text of the window's first token. *from: first new token of
+ * the window. */
+static vn_status join_text(vn_recorded_text *x, const char *path, const int32_t *ids, int64_t tokens, int64_t stride,
+                           int64_t *begin, int64_t *from, vn_error *err)
 {
 	*begin = stride ? x->windows * stride : x->n;
 	*from = x->n - *begin;
 	if (*from < 0)
-		return vn_fail(err, VN_ERR_MISMATCH, "%s: with --stride %" PRId64 " it begins at token %" PRId64 ", but the files before it end after token %" PRId64,
+		return vn_fail(err, VN_ERR_MISMATCH,
+		               "%s: with --stride %" PRId64 " it begins at token %" PRId64
+		               ", but the files before it end after token %" PRId64,
 		               path, stride, *begin, x->n - 1);
 	if (*from > tokens)
 		*from = tokens;
 	for (int64_t i = 0; i < *from; i++)
 		if (x->ids[*begin + i] != ids[i])
-			return vn_fail(err, VN_ERR_MISMATCH, "%s: its token %" PRId64 " is %" PRId32 ", but token %" PRId64 " of the text is %" PRId32
-			               ": it is not the next window at --stride %" PRId64, path, i, ids[i], *begin + i, x->ids[*begin + i], stride);
+			return vn_fail(err, VN_ERR_MISMATCH,
+			               "%s: its token %" PRId64 " is %" PRId32 ", but token %" PRId64 " of the text is %" PRId32
+			               ": it is not the next window at --stride %" PRId64,
+			               path, i, ids[i], *begin + i, x->ids[*begin + i], stride);
 	int32_t *more = realloc(x->ids, (size_t)(x->n + tokens - *from + 1) * sizeof *more);
 	if (more)
 		x->ids = more;
@@ -114,11 +125,13 @@ static vn_status read_row(side *s, int slot, int64_t token, vn_error *err)
 		vn_recording_release(s->r, s->held);
 	s->held = at->entry;
 	s->dtype[slot] = vn_recording_entry(s->r, at->entry)->dtype;
-	return vn_recording_read(s->r, at->entry, at->row * s->width, s->width, s->data + (size_t)slot * (size_t)s->width * 8, err);
+	return vn_recording_read(s->r, at->entry, at->row * s->width, s->width,
+	                         s->data + (size_t)slot * (size_t)s->width * 8, err);
 }
 
 /* Scores tokens token[0..n) of a window, each by the row before it. */
-static vn_status score_batch(vn_recorded_text *x, side *s, const int64_t *token, int n, int64_t begin, int threads, vn_error *err)
+static vn_status score_batch(vn_recorded_text *x, side *s, const int64_t *token, int n, int64_t begin, int threads,
+                             vn_error *err)
 {
 	vn_token_score *to = x->score + x->m;
 	for (int i = 0; i < n; i++)
@@ -138,7 +151,8 @@ static vn_status score_batch(vn_recorded_text *x, side *s, const int64_t *token,
 	return VN_OK;
 }
 
-static vn_status score_window(vn_recorded_text *x, side *s, int64_t tokens, int64_t begin, int64_t from, int threads, vn_error *err)
+static vn_status score_window(vn_recorded_text *x, side *s, int64_t tokens, int64_t begin, int64_t from, int threads,
+                              vn_error *err)
 {
 	int64_t     batch[BATCH];
 	int         n = 0;
@@ -167,7 +181,8 @@ static vn_status score_window(vn_recorded_text *x, side *s, int64_t tokens, int6
 	return st;
 }
 
-vn_status vn_recorded_text_add(vn_recorded_text *x, vn_recording *ref, vn_recording *cand, int64_t stride, int threads, vn_error *err)
+vn_status vn_recorded_text_add(vn_recorded_text *x, vn_recording *ref, vn_recording *cand, int64_t stride, int threads,
+                               vn_error *err)
 {
 	side           s[2] = { { .r = ref, .held = -1 }, { .r = cand, .held = -1 } };
 	const int32_t *ids = NULL;
@@ -176,7 +191,8 @@ vn_status vn_recorded_text_add(vn_recorded_text *x, vn_recording *ref, vn_record
 
 	for (int k = 0; !st && k < 2; k++)
 		st = find_rows(&s[k], tokens, err);
-	if (!st && !(st = same_width(s, ids, tokens, err)) && !(st = join_text(x, vn_recording_path(ref), ids, tokens, stride, &begin, &from, err)))
+	if (!st && !(st = same_width(s, ids, tokens, err)) &&
+	    !(st = join_text(x, vn_recording_path(ref), ids, tokens, stride, &begin, &from, err)))
 		st = score_window(x, s, tokens, begin, from, threads > 0 ? threads : omp_get_num_procs(), err);
 	for (int k = 0; k < 2; k++) {
 		if (s[k].held >= 0)

@@ -29,7 +29,8 @@ typedef struct vn_recorded_text {
  * Errors: VN_ERR_MISMATCH for two recordings that do not belong together, or a window that does not continue the text;
  * VN_ERR_SHAPE for logits that are not (rows, V); VN_ERR_DAMAGED for numbers that contradict their digest. After a
  * failure, x is the caller's to free and nothing else. */
-vn_status vn_recorded_text_add(vn_recorded_text *x, vn_recording *ref, vn_recording *cand, int64_t stride, int threads, vn_error *err);
+vn_status vn_recorded_text_add(vn_recorded_text *x, vn_recording *ref, vn_recording *cand, int64_t stride, int threads,
+                               vn_error *err);
 
 void      vn_recorded_text_free(vn_recorded_text *x);
 

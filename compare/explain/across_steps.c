@@ -8,15 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OTHERWISE = 16 }; /* steps of another answer that one is held against, at most */
-enum { RIGHT = 3 }; /* steps that came out right in which a hypothesis is made, at most */
+enum { OTHERWISE = 16 }; /* the most steps with another answer against which one answer is tested */
+enum { RIGHT = 3 }; /* the most steps that came out right in which a hypothesis is tested */
 
-/* In another step it leaves, or would have left, more than what a floor that is a little too small explains. */
+/* In another step the hypothesis leaves, or would have left, more error than an underestimated
+ * floor explains. */
 #define BEYOND 4.0
-/* A step that is wrong by so much is wrong for a reason; what was fitted elsewhere and leaves half of it is not that. */
+/* A step with this much error is wrong for a reason. An answer that was fitted elsewhere and
+ * leaves half of this error is not that reason. */
 #define WRONG 2.0
 
-/* What became of a hypothesis at a checkpoint. */
+/* How a hypothesis fares at a checkpoint. */
 typedef struct verdict {
 	vn_hypothesis h;
 	int           point;
@@ -30,7 +32,7 @@ typedef struct group {
 	int              n;
 	verdict         *known;
 	int              n_known, room;
-	vn_hypothesis  (*refuted)[VN_EXPLAIN_KEPT]; /* (n): taken out of x->by, to stand last there */
+	vn_hypothesis  (*refuted)[VN_EXPLAIN_KEPT]; /* (n): how many were moved to the end of x->by, as refuted */
 	int             *n_refuted;
 } group;
 
@@ -47,7 +49,8 @@ static bool one_token(const vn_comparison *c, int point)
 
 /* ---- a hypothesis in another step ----------------------------------------------------------------- */
 
-/* Of numbers from one to another these may be right, too; of two numbers not every pair is. */
+/* A hypothesis with a range of numbers (FROM to TO) may hold with other numbers too. With two
+ * fitted numbers, not every pair is valid. */
 static bool has_others(const vn_hypothesis *h)
 {
 	return vn_hypothesis_is_fitted(h) && h->last && h->finding != VN_WINDOW_AND_SINKS;
@@ -108,7 +111,8 @@ static int right_ones(const vn_comparison *c, const vn_explanation *x, int point
 
 	for (int i = 0; i < c->result.n_points; i++) {
 		const vn_checkpoint *p = &c->result.point[i];
-		if (!p->replayed || p->origin || vn_local_beyond(p) || p->replay.captured || p->replay.columns || strcmp(p->name, name_of(c, x)) != 0)
+		if (!p->replayed || p->origin || vn_local_beyond(p) || p->replay.captured || p->replay.columns ||
+		    strcmp(p->name, name_of(c, x)) != 0)
 			continue;
 		first = first < 0 || p->step < c->result.point[first].step ? i : first;
 		last = last < 0 || p->step > c->result.point[last].step ? i : last;
@@ -130,23 +134,27 @@ static bool answers(const vn_explanation *y, const vn_hypothesis *h)
 	return false;
 }
 
-/* Does a step that is wrong, y, say whether h is what is wrong with x? What was fitted came near with a number of its own, which is to be
- * that of all steps, of those that have another answer, too. */
+/* Can the wrong step y confirm or refute the hypothesis h about x? A fitted h has a number of
+ * its own; all steps must agree on that number, including steps that have another answer. */
 static bool has_a_say(const vn_comparison *c, const vn_explanation *y, const vn_explanation *x, const vn_hypothesis *h)
 {
 	if (y == x || *y->why_not || !(y->unmodified.limit_fraction > (vn_hypothesis_is_fitted(h) ? WRONG : BEYOND)))
 		return false;
-	return vn_hypothesis_is_fitted(h) ? !answers(y, h) : (!y->n_fit || y->fitted) && one_token(c, y->point) == one_token(c, x->point);
+	return vn_hypothesis_is_fitted(h) ? !answers(y, h)
+	                                  : (!y->n_fit || y->fitted) && one_token(c, y->point) == one_token(c, x->point);
 }
 
-/* A window of h's with the first keys in sight, of a step of one token: that is a range of keys that one query does not see, and no window yet. */
+/* A window whose first keys stay visible, fitted in a step of one token: one query that misses a
+ * range of keys, not yet a window. */
 static bool of_one_query(const vn_comparison *c, const vn_explanation *x, const vn_hypothesis *h)
 {
 	return h->finding == VN_WINDOW_AND_SINKS && one_token(c, x->point);
 }
 
-/* Is y as wrong with h? NaN: h cannot be seen there; of what calls of as many tokens have in common it should be. */
-static bool stays_wrong(const vn_comparison *c, const vn_explanation *y, const vn_explanation *x, const vn_hypothesis *h, double used)
+/* Does y stay wrong under h? NaN: h cannot be tested there. Calls of the same number of tokens
+ * should share their mistake. */
+static bool stays_wrong(const vn_comparison *c, const vn_explanation *y, const vn_explanation *x,
+                        const vn_hypothesis *h, double used)
 {
 	if (!vn_hypothesis_is_fitted(h) || !isnan(used))
 		return used > BEYOND || (vn_hypothesis_is_fitted(h) && used > fmax(1, y->unmodified.limit_fraction / 2));
@@ -194,7 +202,7 @@ static vn_status hold_against(group *g, const vn_explanation *x, vn_hypothesis *
 
 /* ---- one explanation ----------------------------------------------------------------------------------- */
 
-/* Where something explains x as well that nothing speaks against, what something speaks against does not. */
+/* If an unrefuted answer explains x as well, drops the answers that other steps refute. */
 static void take_out(group *g, int which)
 {
 	vn_explanation *x = g->x[which];
@@ -215,7 +223,7 @@ static void take_out(group *g, int which)
 	g->n_refuted[which] = gone;
 }
 
-/* In the place of what is farthest from an answer, where the list is full. */
+/* If the list is full, replaces the answer that explains least. */
 static void put_last(group *g, int which)
 {
 	vn_explanation *x = g->x[which];
@@ -237,7 +245,8 @@ static vn_status examine(group *g, int which, vn_error *err)
 	vn_status       st = VN_OK;
 
 	for (int i = 0; !st && i < x->n_fit; i++)
-		if (!x->by[i].capture && (vn_hypothesis_is_fitted(&x->by[i]) || (is_one_fault(&x->by[i]) && (!x->fitted || x->by[i].heads))))
+		if (!x->by[i].capture &&
+		    (vn_hypothesis_is_fitted(&x->by[i]) || (is_one_fault(&x->by[i]) && (!x->fitted || x->by[i].heads))))
 			st = hold_against(g, x, &x->by[i], err);
 	return st;
 }
@@ -261,7 +270,8 @@ static vn_status conclude(group *g, int which, vn_error *err)
 	if (answered(g, which))
 		return VN_OK;
 	x->like = -1;
-	/* What is found then is to hold, too; in some heads alone it would be found again. */
+	/* An answer found in the first round must hold too. One that concerns some heads only would
+	 * be found again. */
 	for (int again = 0; !st && again < 2; again++) {
 		g->t->whole = again > 0;
 		if ((st = vn_explain_further(g->t, fitted || again, err)) || !x->n_fit || (st = examine(g, which, err)))
@@ -276,7 +286,8 @@ static vn_status conclude(group *g, int which, vn_error *err)
 
 /* ---- an answer of another step -------------------------------------------------------------------------- */
 
-/* What was fitted in another step, where nothing explains this one, which may have too few numbers to read it off. */
+/* Tries an answer that was fitted in another step at a step without an answer, which may have
+ * too few numbers to fit one. */
 static vn_status lend(group *g, int which, vn_error *err)
 {
 	vn_explanation *x = g->x[which];
@@ -287,7 +298,8 @@ static vn_status lend(group *g, int which, vn_error *err)
 		for (int k = 0; !st && !x->n_fit && g->x[i] != x && k < g->x[i]->n_alias; k++) {
 			const vn_hypothesis *h = &g->x[i]->by[k];
 			double               used;
-			if (!vn_hypothesis_is_fitted(h) || h->heads || (st = used_there(g, h, x->point, &used, err)) || !(used <= 1))
+			if (!vn_hypothesis_is_fitted(h) || h->heads || (st = used_there(g, h, x->point, &used, err)) ||
+			    !(used <= 1))
 				continue;
 			g->t->x = x;
 			if (!(st = vn_explain_with(g->t, h, err)))
@@ -300,19 +312,22 @@ static vn_status lend(group *g, int which, vn_error *err)
 
 /* ---- arrangements ------------------------------------------------------------------------------------- */
 
-/* Of arrangements, which are not made again: does y have the same with another number, beyond what the precision leaves open? */
+/* For arrangements, which are not recomputed: does y have the same arrangement with another
+ * number, beyond what the precision leaves open? */
 static bool another_number(const vn_explanation *x, const vn_explanation *y)
 {
 	const vn_hypothesis *a = &x->by[0], *b = &y->by[0];
 	const double         open = sqrt(x->unmodified.local.floor) + sqrt(y->unmodified.local.floor);
 
-	if (!y->n_fit || !y->fitted || b->change.kind != VN_BY_RESULT || !vn_hypothesis_same_place(a, b) || vn_hypothesis_same(a, b))
+	if (!y->n_fit || !y->fitted || b->change.kind != VN_BY_RESULT || !vn_hypothesis_same_place(a, b) ||
+	    vn_hypothesis_same(a, b))
 		return false;
 	const double here = a->change.result.number, there = b->change.result.number;
 	return here != 0 && there != 0 && !(fabs(here / there - 1) <= open);
 }
 
-/* A temperature that is another in each step is right of its step; that it is, is said. */
+/* A temperature that differs from step to step is right for each step; the report says that it
+ * differs. */
 static void note_other_numbers(group *g)
 {
 	for (int i = 0; i < g->n; i++) {
@@ -336,11 +351,12 @@ static bool unexplained(const group *g)
 	return false;
 }
 
-/* A window that was read off steps of one token: keys that are not seen may be it as well. */
+/* For a window that was read off steps of one token: keys that are not seen explain it as well. */
 static bool is_window(const group *g)
 {
 	for (int i = 0; i < g->n; i++)
-		if (g->x[i]->n_fit && (g->x[i]->by[0].finding == VN_WINDOW || g->x[i]->by[0].finding == VN_WINDOW_AND_SINKS) && one_token(g->t->c, g->x[i]->point))
+		if (g->x[i]->n_fit && (g->x[i]->by[0].finding == VN_WINDOW || g->x[i]->by[0].finding == VN_WINDOW_AND_SINKS) &&
+		    one_token(g->t->c, g->x[i]->point))
 			return true;
 	return false;
 }
@@ -352,7 +368,8 @@ static vn_status one_point(group *g, vn_error *err)
 	g->n_known = 0;
 	for (int i = 0; !st && i < g->n; i++)
 		st = examine(g, i, err);
-	/* Only then: what is refuted meanwhile leaves a step without an answer, which speaks against no other. */
+	/* Only at the end: a refuted answer leaves its step without one, and such a step refutes no
+	 * other. */
 	for (int i = 0; !st && i < g->n; i++)
 		st = conclude(g, i, err);
 	for (int i = 0; !st && i < g->n; i++)
@@ -370,16 +387,20 @@ vn_status vn_explain_across_steps(vn_explain_trial *t, vn_explanations *x, vn_er
 {
 	const size_t n = (size_t)x->n + 1;
 	const vn_step *step;
-	group      g = { .t = t, .x = calloc(n, sizeof *g.x), .refuted = calloc(n, sizeof *g.refuted), .n_refuted = calloc(n, sizeof *g.n_refuted) };
+	group      g = { .t = t, .x = calloc(n, sizeof *g.x), .refuted = calloc(n, sizeof *g.refuted),
+		.n_refuted = calloc(n, sizeof *g.n_refuted) };
 	bool      *done = calloc(n, sizeof *done);
-	vn_status  st = g.x && g.refuted && g.n_refuted && done ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d explanations", x->n);
+	vn_status      st = g.x && g.refuted && g.n_refuted && done
+	                        ? VN_OK
+	                        : vn_fail(err, VN_ERR_NOMEM, "no memory for %d explanations", x->n);
 
 	for (int i = 0; !st && i < x->n && vn_recording_steps(t->c->opened.cand, &step) > 1; i++) {
 		if (done[i])
 			continue;
 		g.n = 0;
 		for (int k = i; k < x->n; k++)
-			if (!vn_local_is_order(&t->c->result.point[x->of[k].point]) && strcmp(name_of(t->c, &x->of[k]), name_of(t->c, &x->of[i])) == 0) {
+			if (!vn_local_is_order(&t->c->result.point[x->of[k].point]) &&
+			    strcmp(name_of(t->c, &x->of[k]), name_of(t->c, &x->of[i])) == 0) {
 				g.x[g.n++] = &x->of[k];
 				done[k] = true;
 			}

@@ -3,22 +3,30 @@
 #ifndef VN_COMPARE_ATTEND_H
 #define VN_COMPARE_ATTEND_H
 
-#include "compare/explain/hypothesis.h"
+#include "compare/explain/trial.h"
 
+/* What an attention reads, as the candidate recorded it. */
 typedef struct vn_attend {
 	const vn_node *n;        /* VN_OP_ATTENTION */
-	const double  *q, *k, *v; /* (S,H,K)  (S,G,K) each */
-	double        *s;        /* (S): scratch */
+	int            output;   /* the slot of its output that is the checkpoint */
+	double        *q, *k, *v; /* (S,H,K)  (S + padding,G,K) each */
+	double        *s;        /* (S + padding): scratch */
 	int64_t        S;
+	int64_t        padding;  /* keys of its batch's padding, after the others; 0: none were recorded */
 } vn_attend;
 
-/* Computes row i of an output: y is the context (H,K), or the scores or probabilities (H,S), of the
- * query at position i over S keys. output: the slot of the operation's output. */
-void vn_attend_row(const vn_attend *a, const vn_attend_edit *edit, int64_t i, int output, double *y);
+/* Opens the attention of the checkpoint, which `node` must make: *made says whether it does. After
+ * an error, and if it does not, there is nothing to close. */
+vn_status vn_attend_open(vn_attend *a, const vn_explain_trial *t, int node, bool *made, vn_error *err);
+void      vn_attend_close(vn_attend *a);
+
+/* Computes row i of the output: y is the context (H,K), or the scores or probabilities (H,S), of the
+ * query at position i over S keys. */
+void vn_attend_row(const vn_attend *a, const vn_attend_edit *edit, int64_t i, double *y);
 /* Returns how many numbers a head has in a row of that output: K, or S. */
-int64_t vn_attend_width(const vn_attend *a, int output);
+int64_t vn_attend_width(const vn_attend *a);
 /* Returns the index of head h of a row in a checkpoint of T rows: context is (T,H,K), scores and
  * probabilities (H,T,S). */
-int64_t vn_attend_at(const vn_attend *a, int output, int64_t T, int64_t row, int h);
+int64_t vn_attend_at(const vn_attend *a, int64_t T, int64_t row, int h);
 
 #endif

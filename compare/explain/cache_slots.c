@@ -13,20 +13,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONGEST = 256 }; /* tokens of a range: 1, 2, 4, to this, each from a multiple of it on, as blocks lie */
-#define FAR 12.0 /* a score that no query of the window sees is so far above the others at most: its sums are not to swallow theirs */
-/* An error of fewer floors than this in every step is easily made less by one of so many ranges. */
+enum { LONGEST = 256 }; /* the most tokens of a range: 1, 2, 4 and so on, aligned to its size like a cache block */
+/* An unseen score exceeds the others by at most this much; beyond it, its sums would lose theirs
+ * to rounding. */
+#define FAR 12.0
+/* An error below this many floors in every step is easily reduced by chance: there are many
+ * ranges. */
 #define CLEAR 4.0
-enum { PAIRS = 1 << 16 }; /* ranges of one length in the place of others of it, at most */
+enum { PAIRS = 1 << 16 }; /* the most pairs of one range in the place of another of its length */
 
 enum { NOTHING = -1, NOT_SEEN = -2 };
 
 typedef struct range {
-	int64_t from, held, n; /* held: the first token in their place; NOTHING: 0; NOT_SEEN: in no sum */
-	double  left; /* in floors, of the step that it leaves most in */
+	int64_t from, held, n; /* held: the first of the tokens that replace them; NOTHING: zeros; NOT_SEEN: masked */
+	double  left; /* in floors, in the step where it leaves most */
 } range;
 
-/* One query of one head: its scores, and sums over keys up to j. */
+/* One query of one head: its scores, and the sums over keys 0 to j. */
 typedef struct sums {
 	double *s, *e, *v; /* (S)  (S + 1)  (S + 1, K) */
 	double *e_end, *v_end; /* the same from key j on */
@@ -35,16 +38,16 @@ typedef struct sums {
 
 typedef struct step_of {
 	const vn_node *n;
-	const double  *q, *cand; /* (H, K) of the last query; of the candidate, or its scores (H, S) */
+	const double  *q, *cand; /* (H, K): of the last query; the candidate's, or its scores (H, S) */
 	bool           scores;
 	const double  *k, *v;    /* (S, G, K) */
-	int64_t S, past, first;  /* keys; those of earlier calls; the first that the query sees */
+	int64_t S, past, first;  /* the keys; the keys of earlier calls; the first key that the query sees */
 	bool           single;   /* it is the only query */
 } step_of;
 
 static void add_up(const step_of *s, int head, sums *to)
 {
-	const int     K = s->n->c.attention.head_dim, G = s->n->c.attention.kv_heads, g = head / (s->n->c.attention.heads / G);
+	const int K = s->n->c.attention.head_dim, G = s->n->c.attention.kv_heads, g = head / (s->n->c.attention.heads / G);
 	double        top = 0;
 
 	to->e[0] = 0;
@@ -73,14 +76,16 @@ static void add_up(const step_of *s, int head, sums *to)
 	}
 }
 
-/* Tokens of the range that the step reads otherwise: those that are cached; none where what is there in their place has not come yet. */
+/* The end of the cached tokens of the range that this step reads differently. Equal to the start
+ * if what replaces them is not cached yet. */
 static int64_t end_of(const step_of *s, const range *r)
 {
 	const int64_t end = r->from + r->n;
 	return r->held + r->n > s->S ? r->from : end < s->past ? end : s->past;
 }
 
-/* The squared error of the head's context where the range is not seen; of several queries that is not looked at. */
+/* The squared error of the head's context if the query does not see the range. Not computed for
+ * calls of several queries. */
 static double unseen_error(const step_of *s, const sums *m, int head, const range *r)
 {
 	const int     K = s->n->c.attention.head_dim;
@@ -95,17 +100,20 @@ static double unseen_error(const step_of *s, const sums *m, int head, const rang
 	return s->single ? dd : (double)INFINITY;
 }
 
-/* The squared error of the head's context where the range is otherwise. */
+/* The squared error of the head's context if the range holds other tokens. */
 static double error_of(const step_of *s, const sums *m, int head, const range *r)
 {
 	const int     K = s->n->c.attention.head_dim;
 	const int64_t a = r->from > s->first ? r->from : s->first, b = end_of(s, r), n = b > a ? b - a : 0;
-	const int64_t c = n && r->held >= 0 ? r->held + (a - r->from) : 0, d = r->held >= 0 ? c + n : 0; /* in the place of a to b */
-	const double  sum = m->e[s->S] - m->e[s->first] + (n ? m->e[a] - m->e[b] : 0) + m->e[d] - m->e[c] + (r->held < 0 ? (double)n * m->zero : 0);
+	const int64_t c = n && r->held >= 0 ? r->held + (a - r->from) : 0,
+				  d = r->held >= 0 ? c + n : 0; /* in the place of a to b */
+	const double sum = m->e[s->S] - m->e[s->first] + (n ? m->e[a] - m->e[b] : 0) + m->e[d] - m->e[c] +
+	                   (r->held < 0 ? (double)n * m->zero : 0);
 	double        dd = 0;
 
 	for (int i = 0; i < K; i++) {
-		const double v = m->v[s->S * K + i] - m->v[s->first * K + i] + (n ? m->v[a * K + i] - m->v[b * K + i] : 0) + m->v[d * K + i] - m->v[c * K + i];
+		const double v = m->v[s->S * K + i] - m->v[s->first * K + i] + (n ? m->v[a * K + i] - m->v[b * K + i] : 0) +
+		                 m->v[d * K + i] - m->v[c * K + i];
 		const double e = v / sum - s->cand[head * K + i];
 		dd += e * e;
 	}
@@ -120,7 +128,7 @@ static double scores_error(const step_of *s, const sums *m, int head, const rang
 	double        dd = 0;
 
 	if (r->held == NOT_SEEN)
-		return (double)INFINITY; /* of scores it is the mask's, which comes behind them */
+		return (double)INFINITY; /* scores of masked keys are set later, by the mask */
 	for (int64_t j = s->first; j < s->S; j++) {
 		const bool   in = j >= r->from && j < end;
 		const double e = (in ? r->held < 0 ? 0 : m->s[r->held + (j - r->from)] : m->s[j]) - there[j];
@@ -136,14 +144,18 @@ static vn_status weigh(const step_of *s, const vn_explanation *x, range *r, int 
 	const size_t all = (size_t)(H * (s->scores ? s->S : K));
 	const size_t keys = ((size_t)s->S + 1) * sizeof(double);
 	sums      m = { malloc(keys), malloc(keys), malloc(keys * (size_t)K), malloc(keys), malloc(keys * (size_t)K), 0 };
-	vn_status st = error && m.s && m.e && m.v && m.e_end && m.v_end ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %lld keys", (long long)s->S);
+	vn_status    st = error && m.s && m.e && m.v && m.e_end && m.v_end
+	                      ? VN_OK
+	                      : vn_fail(err, VN_ERR_NOMEM, "no memory for %lld keys", (long long)s->S);
 
 	for (size_t i = 0; i < all; i++)
 		size += s->cand[i] * s->cand[i];
 	for (int h = 0; !st && h < H; h++) {
 		add_up(s, h, &m);
 		for (int i = 0; i < n; i++)
-			error[i] += s->scores ? scores_error(s, &m, h, &r[i]) : r[i].held == NOT_SEEN ? unseen_error(s, &m, h, &r[i]) : error_of(s, &m, h, &r[i]);
+			error[i] += s->scores               ? scores_error(s, &m, h, &r[i])
+			            : r[i].held == NOT_SEEN ? unseen_error(s, &m, h, &r[i])
+			                                    : error_of(s, &m, h, &r[i]);
 	}
 	for (int i = 0; !st && i < n; i++) {
 		const double left = error[i] / (size > 0 ? size : 1) / x->unmodified.local.floor;
@@ -165,7 +177,8 @@ static double *last_rows(const vn_tensor *t, int64_t outer, int64_t row)
 	double       *x = malloc((size_t)(outer * row) * sizeof *x + 1);
 
 	for (int64_t i = 0; x && i < outer; i++)
-		vn_to_f64(x + i * row, (const char *)t->data + (size_t)((i + 1) * n - row) * vn_dtype_size(t->dtype), t->dtype, (size_t)row);
+		vn_to_f64(x + i * row, (const char *)t->data + (size_t)((i + 1) * n - row) * vn_dtype_size(t->dtype), t->dtype,
+		          (size_t)row);
 	return x;
 }
 
@@ -179,7 +192,8 @@ static double *all_of(const vn_tensor *t)
 	return x;
 }
 
-/* The node, where the probe stands at what attention gives, or at its scores, and its last query is there; NULL. */
+/* The attention node if the probe is at its context or scores and the last query is recorded
+ * there; else NULL. */
 static const vn_node *attention_of(const vn_explain_trial *t)
 {
 	const vn_plan *p = t->site->plan;
@@ -187,10 +201,13 @@ static const vn_node *attention_of(const vn_explain_trial *t)
 	const vn_node *n = &p->node[p->value[target].node];
 	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
 
-	return n->op == VN_OP_ATTENTION && (n->out[VN_ATTN_CONTEXT] == target || n->out[VN_ATTN_SCORES] == target) && n->c.attention.causal && s && s->first_row + s->rows == s->tokens ? n : NULL;
+	return n->op == VN_OP_ATTENTION && (n->out[VN_ATTN_CONTEXT] == target || n->out[VN_ATTN_SCORES] == target) &&
+	               n->c.attention.causal && s && s->first_row + s->rows == s->tokens
+	           ? n
+	           : NULL;
 }
 
-/* What each range leaves in the step of t->x. */
+/* Computes what each range leaves of the error in the step of t->x. */
 static vn_status ask(vn_explain_trial *t, range *r, int n, vn_error *err)
 {
 	const vn_node *node = attention_of(t);
@@ -201,13 +218,17 @@ static vn_status ask(vn_explain_trial *t, range *r, int n, vn_error *err)
 	vn_tensor      q, k, v;
 	vn_status      st;
 
-	if ((st = vn_recompute_input(t->recompute, VN_ATTN_Q, VN_FINE_WIDTH, &q, err)) || (st = vn_recompute_input(t->recompute, VN_ATTN_K, VN_FINE_WIDTH, &k, err))
-	    || (st = vn_recompute_input(t->recompute, VN_ATTN_V, VN_FINE_WIDTH, &v, err)))
+	if ((st = vn_recompute_input(t->recompute, VN_ATTN_Q, VN_FINE_WIDTH, &q, err)) ||
+	    (st = vn_recompute_input(t->recompute, VN_ATTN_K, VN_FINE_WIDTH, &k, err)) ||
+	    (st = vn_recompute_input(t->recompute, VN_ATTN_V, VN_FINE_WIDTH, &v, err)))
 		return st;
 	const int64_t S = s->position + s->tokens;
-	double *nq = last_rows(&q, 1, row), *nc = scores ? last_rows(c, H, S) : last_rows(c, 1, row), *nk = all_of(&k), *nv = all_of(&v);
-	step_of one = { node, nq, nc, scores, nk, nv, S, s->position, window && S > window ? S - window : 0, s->tokens == 1 };
-	st = nq && nc && nk && nv ? weigh(&one, t->x, r, n, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
+	double *nq = last_rows(&q, 1, row), *nc = scores ? last_rows(c, H, S) : last_rows(c, 1, row), *nk = all_of(&k),
+		   *nv = all_of(&v);
+	step_of one = { node, nq, nc, scores, nk, nv, S, s->position, window && S > window ? S - window : 0,
+		s->tokens == 1 };
+	st = nq && nc && nk && nv ? weigh(&one, t->x, r, n, err)
+	                          : vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
 	free(nq);
 	free(nc);
 	free(nk);
@@ -215,7 +236,8 @@ static vn_status ask(vn_explain_trial *t, range *r, int n, vn_error *err)
 	return st;
 }
 
-/* Each range below S, as zeros and as each other of its length, and, of any length where these are not too many, not seen; *n of them. */
+/* All ranges below S: as zeros, as every other range of the same length, and (any length, unless
+ * these are too many) as not seen. *n: how many. */
 static range *ranges(int64_t S, int *n)
 {
 	size_t room = 0;
@@ -240,7 +262,7 @@ static range *ranges(int64_t S, int *n)
 	return r;
 }
 
-/* A plan whose query sees none of the first n keys that it should; a step of one token has one query. */
+/* The plan in which the query sees none of the first n keys. A step of one token has one query. */
 static vn_status without(const vn_explain_trial *t, int64_t S, int64_t n, vn_plan **p, vn_error *err)
 {
 	const vn_plan *unmodified = t->site->plan;
@@ -251,7 +273,8 @@ static vn_status without(const vn_explain_trial *t, int64_t S, int64_t n, vn_pla
 	return vn_hypothesis_plan(t, &h, p, err);
 }
 
-/* Which token each slot holds. What is not seen is put first of what the query sees: a narrower window hides it. */
+/* Which token each slot holds. Unseen tokens come first in what the query sees, where a narrower
+ * window hides them. */
 static void hold(const range *r, int64_t n, int64_t first, int64_t S, int64_t *token)
 {
 	for (int64_t j = 0; j < S; j++)
@@ -260,7 +283,7 @@ static void hold(const range *r, int64_t n, int64_t first, int64_t S, int64_t *t
 		token[j] = j < first + n ? r->from + j - first : j - n;
 }
 
-/* Tries the range, in the step of t->x, as a hypothesis. */
+/* Tries the range as a hypothesis in the step of t->x. */
 static vn_status try_range(vn_explain_trial *t, const range *of, int others, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
@@ -268,7 +291,8 @@ static vn_status try_range(vn_explain_trial *t, const range *of, int others, vn_
 	vn_hypothesis  h = {
 		.finding = of->held == NOT_SEEN ? VN_KEYS_UNSEEN : of->held == NOTHING ? VN_CACHE_EMPTY : VN_CACHE_OTHER_TOKENS,
 		.node = p->value[t->site->target].node,
-		.change = { .kind = VN_BY_RESULT, .result = { .n = 4, .list = { (int)of->from, (int)of->n, (int)of->held, others } } },
+		.change = { .kind = VN_BY_RESULT, .result = { .n = 4,
+			.list = { (int)of->from, (int)of->n, (int)of->held, others } } },
 	};
 	const int64_t  S = s->position + s->tokens, window = p->node[h.node].c.attention.window;
 	const int64_t  first = of->held == NOT_SEEN && window && S > window ? S - window : 0;
@@ -289,8 +313,9 @@ static vn_status try_range(vn_explain_trial *t, const range *of, int others, vn_
 	t->x->fitted = t->x->fitted || !t->x->n_fit;
 	if (r.held == NOT_SEEN && !(st = without(t, S, r.n, &narrow, err)))
 		p = narrow;
-	if (!st && !(st = vn_recompute_run_slots(t->recompute, p, token, token, VN_OWN_WIDTH, &own, err))
-	    && !(st = vn_recompute_run_slots(t->recompute, p, token, token, VN_FINE_WIDTH, &fine, err)) && !(st = vn_try_numbers(t, &own, &fine, &h, err))) {
+	if (!st && !(st = vn_recompute_run_slots(t->recompute, p, token, token, VN_OWN_WIDTH, &own, err)) &&
+	    !(st = vn_recompute_run_slots(t->recompute, p, token, token, VN_FINE_WIDTH, &fine, err)) &&
+	    !(st = vn_try_numbers(t, &own, &fine, &h, err))) {
 		vn_conclude(t);
 		if (t->x->n_fit)
 			vn_lines_free(&t->x->looks);
@@ -302,8 +327,10 @@ static vn_status try_range(vn_explain_trial *t, const range *of, int others, vn_
 	return st;
 }
 
-/* The probe at each of them in turn: asked where r is NULL, else given the answer. */
-static vn_status each(vn_explain_trial *t, vn_explanation **x, int n, range *r, int n_ranges, const range *best, int others, vn_error *err)
+/* Moves the probe to each explanation in turn: measures the ranges if r is not NULL, else tries
+ * the answer. */
+static vn_status each(vn_explain_trial *t, vn_explanation **x, int n, range *r, int n_ranges, const range *best,
+                      int others, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -320,8 +347,9 @@ static vn_status each(vn_explain_trial *t, vn_explanation **x, int n, range *r, 
 	return st;
 }
 
-/* Of those that stand for the same kind of mistake the one that leaves least, where it may be the answer; of what is not seen as few keys
- * as leave no more than a healthy operation does. -1: none. */
+/* The range that leaves least, among those that stand for the same kind of mistake and may be
+ * the answer. Of unseen ranges, the shortest that leaves no more than a healthy operation does.
+ * -1: none. */
 static int best_of(const range *r, int n, bool unseen)
 {
 	int best = -1;
@@ -335,12 +363,13 @@ static int best_of(const range *r, int n, bool unseen)
 	return best;
 }
 
-/* Of one key, how many others leave as little. */
+/* For a range of one key: how many other ranges leave as little. */
 static int as_good(const range *r, int n, int best)
 {
 	int others = 0;
 	for (int i = 0; i < n; i++)
-		others += i != best && r[i].n == 1 && (r[i].held < 0 ? r[i].held == r[best].held : r[best].held >= 0) && r[i].left <= VN_LOCAL_LIMIT;
+		others += i != best && r[i].n == 1 && (r[i].held < 0 ? r[i].held == r[best].held : r[best].held >= 0) &&
+		          r[i].left <= VN_LOCAL_LIMIT;
 	return others;
 }
 
@@ -355,7 +384,7 @@ vn_status vn_explain_cache_slots(vn_explain_trial *t, vn_explanation **x, int n,
 	for (int i = 0; i < n; i++) {
 		const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[x[i]->point].step);
 		if (!s || s->position == 0)
-			return VN_OK; /* nothing is cached there, and it is wrong all the same */
+			return VN_OK; /* wrong although nothing is cached there */
 		S = s->position > S ? s->position : S;
 		clear = clear || x[i]->unmodified.limit_fraction > CLEAR;
 	}
@@ -365,11 +394,12 @@ vn_status vn_explain_cache_slots(vn_explain_trial *t, vn_explanation **x, int n,
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
 	st = each(t, x, n, r, n_ranges, NULL, 0, err);
 	const int unseen = best_of(r, n_ranges, true);
-	/* Of so many tokens one in the place of another comes nearer by chance: none is named where none does as well. */
+	/* With this many tokens, some token in the place of another fits better by chance. Names
+	 * none if another fits as well. */
 	for (int i = 0; unseen >= 0 && r[unseen].left <= VN_LOCAL_LIMIT && i < n_ranges; i++)
 		r[i].left = r[i].held >= 0 ? (double)INFINITY : r[i].left;
 	const int all[] = { best_of(r, n_ranges, false), unseen };
-	/* A step whose floor is small by chance leaves more of it, and is judged for itself. */
+	/* A step with an unusually small floor leaves more floors; it is judged on its own. */
 	for (int i = 0; !st && i < 2; i++)
 		if (all[i] >= 0)
 			st = each(t, x, n, NULL, 0, &r[all[i]], as_good(r, n_ranges, all[i]), err);

@@ -19,7 +19,8 @@ static bool reads(const vn_plan *p, int root)
 	return false;
 }
 
-/* Who reads it, as the model's plan has it, was found right on these numbers: the run did go on with them. */
+/* The consumer of this point, as the model's plan defines it, is right on the recorded numbers:
+ * the run continued with them. */
 static bool consumed_as_recorded(const vn_comparison *c, const vn_plan *plan, int point)
 {
 	const int root = vn_plan_root(plan, vn_plan_find(plan, c->result.point[point].name));
@@ -37,7 +38,8 @@ static bool consumed_as_recorded(const vn_comparison *c, const vn_plan *plan, in
 	return false;
 }
 
-/* A number format tells itself by the bits: who rounds to it makes no others. */
+/* A number format can be told from the bits: an operation that rounds to it produces no other
+ * numbers. */
 static bool could_be(const vn_explain_trial *t, const vn_node *made)
 {
 	const vn_tensor *cand = &t->site->cand;
@@ -61,7 +63,7 @@ static bool could_be(const vn_explain_trial *t, const vn_node *made)
 	return true;
 }
 
-/* Whose numbers stand in the place of a value's, where a faulty plan has a copy of another recorded. */
+/* Records whose numbers a value holds, if the faulty plan copies another value to it. */
 static void put_held(const vn_plan *faulty, int root, vn_hypothesis *h)
 {
 	const vn_node *n = &faulty->node[faulty->value[root].node];
@@ -75,7 +77,8 @@ static vn_status try_fault(vn_explain_trial *t, int fault, const int *node, int 
 {
 	const vn_plan *plan = t->site->plan;
 	const int      root = vn_plan_root(plan, vn_plan_find(plan, t->c->result.point[t->x->point].name));
-	vn_hypothesis  h = { .fault = { 1 + fault }, .node = node[0], .places = n > 1 ? n : 0, .other = n > 1 ? node[1] : 0 };
+	vn_hypothesis  h = { .fault = { 1 + fault }, .node = node[0], .places = n > 1 ? n : 0,
+		.other = n > 1 ? node[1] : 0 };
 	char           what[VN_NAME_MAX + 40];
 	vn_faulty     *f;
 	vn_status      st = vn_faulty_create(plan, t->site->weights, &f, err);
@@ -87,12 +90,13 @@ static vn_status try_fault(vn_explain_trial *t, int fault, const int *node, int 
 		st = vn_faulty_inject(f, what, err);
 	}
 	if (st == VN_ERR_USAGE)
-		st = VN_OK; /* weights that stay what they are, or are not of the format */
+		st = VN_OK; /* the weights do not change, or the fault does not apply to their format */
 	else if (!st) {
 		const vn_plan *made = vn_faulty_plan(f);
 		h.capture = reads(plan, root) && !reads(made, root);
 		put_held(made, root, &h);
-		if ((t->went == VN_WENT_UNKNOWN || h.capture == (t->went == VN_NOT_WENT_ON)) && could_be(t, &made->node[made->value[root].node]))
+		if ((t->went == VN_WENT_UNKNOWN || h.capture == (t->went == VN_NOT_WENT_ON)) &&
+		    could_be(t, &made->node[made->value[root].node]))
 			st = vn_try_plan(t, made, vn_faulty_weights(f), &h, err);
 	}
 	vn_faulty_destroy(f);
@@ -105,14 +109,16 @@ static bool of_query_or_key(const vn_plan *p, int node)
 	return dot && (strncmp(dot + 1, "q_", 2) == 0 || strncmp(dot + 1, "k_", 2) == 0);
 }
 
-/* An engine makes a mistake wherever it does the same: at the n nodes that it fits everywhere, in each layer, and in each layer's queries
- * and keys. */
+/* An engine repeats a mistake wherever it does the same. Tries the fault at all n nodes that it
+ * fits, in each layer, and at each layer's queries and keys. */
 static vn_status try_together(vn_explain_trial *t, int fault, const int *fit, int n, vn_error *err)
 {
-	enum { FEW = 4 }; /* layers between captured tensors whose parts are tried */
+	enum { FEW = 4 }; /* the most layers between captured tensors whose parts are tried */
 	const vn_plan *plan = t->site->plan;
 	int           *some = malloc(((size_t)n + 1) * sizeof *some), low = plan->layers, high = 0;
-	vn_status      st = n < 2 ? VN_OK : some ? try_fault(t, fault, fit, n, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d nodes", n);
+	vn_status      st = n < 2  ? VN_OK
+	                    : some ? try_fault(t, fault, fit, n, err)
+	                           : vn_fail(err, VN_ERR_NOMEM, "no memory for %d nodes", n);
 
 	for (int i = 0; i < n; i++) {
 		const int layer = plan->node[fit[i]].layer;
@@ -143,11 +149,13 @@ bool vn_consumed_as_recorded(const vn_explain_trial *t)
 vn_went vn_how_it_went(const vn_explain_trial *t)
 {
 	const vn_checkpoint *p = &t->c->result.point[t->x->point];
-	return p->replay.captured ? VN_NOT_WENT_ON : consumed_as_recorded(t->c, t->site->plan, t->x->point) ? VN_WENT_ON : VN_WENT_UNKNOWN;
+	return p->replay.captured                                       ? VN_NOT_WENT_ON
+	       : consumed_as_recorded(t->c, t->site->plan, t->x->point) ? VN_WENT_ON
+	                                                                : VN_WENT_UNKNOWN;
 }
 
-/* A fault at one operation may change another too (a norm behind the sum is none before it): the operations of the other origins of the
- * layer, behind the n that are in `place`. */
+/* A fault at one operation may change another (a norm moved behind the sum is missing in front
+ * of it). Adds the operations of the layer's other origins after the first n of `place`. */
 static int and_origins(const vn_explain_trial *t, int *place, int n)
 {
 	const vn_comparison *c = t->c;
@@ -171,7 +179,8 @@ vn_status vn_catalogue(vn_explain_trial *t, const vn_explanation *only, vn_error
 	const vn_plan *plan = t->site->plan;
 	const int      spanned = t->site->n_span;
 	int            n = spanned;
-	int           *place = malloc(((size_t)plan->n_nodes + 1) * sizeof *place), *fit = malloc(((size_t)plan->n_nodes + 1) * sizeof *fit);
+	int           *place = malloc(((size_t)plan->n_nodes + 1) * sizeof *place),
+		*fit = malloc(((size_t)plan->n_nodes + 1) * sizeof *fit);
 	vn_status      st = place && fit ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d nodes", plan->n_nodes);
 
 	if (place) {
@@ -200,13 +209,16 @@ vn_status vn_catalogue(vn_explain_trial *t, const vn_explanation *only, vn_error
 
 /* ---- two at one operation --------------------------------------------------------------------------------- */
 
-/* Operations that cost little to compute some hundred times, and of which an engine has several things to get wrong. */
+/* Operations that are cheap enough to recompute some hundred times, and that engines get wrong
+ * in several ways. */
 static bool cheap(vn_op op)
 {
-	return op == VN_OP_ROPE || op == VN_OP_RMS_NORM || op == VN_OP_LAYER_NORM || op == VN_OP_GATED_NORM || op == VN_OP_L2_NORM;
+	return op == VN_OP_ROPE || op == VN_OP_RMS_NORM || op == VN_OP_LAYER_NORM || op == VN_OP_GATED_NORM ||
+	       op == VN_OP_L2_NORM;
 }
 
-/* Mistakes of the arithmetic and of the weights; two of buffers or formats at once would be no likeness of anything. */
+/* Mistakes of arithmetic and of weights. Two mistakes of buffers or formats at once are
+ * improbable. */
 static bool may_join(const vn_explain_trial *t, int fault, int node)
 {
 	return strchr("RNWG", vn_fault_id(fault)[0]) && !vn_fault_why_not(fault, t->site->plan, node);
@@ -229,12 +241,12 @@ static vn_status try_pair(vn_explain_trial *t, int a, int b, int node, vn_error 
 	if (!st)
 		st = vn_try_plan(t, vn_faulty_plan(f), vn_faulty_weights(f), &h, err);
 	else if (st == VN_ERR_USAGE)
-		st = VN_OK; /* the second does not fit what the first left */
+		st = VN_OK; /* the second fault does not fit what the first one left */
 	vn_faulty_destroy(f);
 	return st;
 }
 
-/* An eps of any size, and another mistake of the norm. */
+/* An eps of any size together with another mistake of the norm. */
 static vn_status try_eps_and_fault(vn_explain_trial *t, vn_error *err)
 {
 	const vn_range within = { 1e-9, 10, 33, true };
@@ -246,7 +258,8 @@ static vn_status try_eps_and_fault(vn_explain_trial *t, vn_error *err)
 		return VN_OK;
 	for (int f = 0; !st && f < vn_n_faults() && !vn_answered(t); f++) {
 		const char   *id = vn_fault_id(f);
-		vn_hypothesis h = { .finding = VN_EPS, .node = node, .fault = { 1 + f }, .change = { .kind = VN_BY_CONSTANTS, .constants.reach = VN_AT_NODE } };
+		vn_hypothesis h = { .finding = VN_EPS, .node = node, .fault = { 1 + f },
+			.change = { .kind = VN_BY_CONSTANTS, .constants.reach = VN_AT_NODE } };
 		if (id[0] == 'N' && strncmp(id, "N1.", 3) != 0 && may_join(t, f, node))
 			st = vn_fit_constant(t, &h, "eps", within, err);
 	}
@@ -264,7 +277,8 @@ vn_status vn_catalogue_pairs(vn_explain_trial *t, vn_error *err)
 	const int node = t->site->span[0];
 	vn_status st = VN_OK;
 
-	/* What makes other frequencies makes all of them; so of rotations in either order. */
+	/* A fault of frequencies applies to all of them, so two faults of a rotation are tried in
+	 * either order. */
 	const bool either = t->site->plan->node[node].op == VN_OP_ROPE;
 	for (int a = 0; !st && a < vn_n_faults(); a++)
 		for (int b = either ? 0 : a + 1; !st && may_join(t, a, node) && b < vn_n_faults(); b++)
@@ -280,8 +294,9 @@ static bool is(const vn_hypothesis *h, vn_mistake fault)
 	return vn_hypothesis_row(h) == vn_mistake_fault(fault);
 }
 
-/* A query that does not see its own key may be a mask's, or of a cache that the key is not in yet, which is so behind the first call alone.
- * In a call of several tokens a cache would lack all of theirs. */
+/* A query that does not see its own key points to the mask, or to a cache that does not hold the
+ * key yet; the latter occurs only after the first call. In a call of several tokens the cache
+ * would lack all of their keys. */
 static vn_status try_not_yet(vn_explain_trial *t, vn_error *err)
 {
 	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
@@ -302,8 +317,8 @@ static vn_status try_not_yet(vn_explain_trial *t, vn_error *err)
 	return st;
 }
 
-/* Where queries and keys are turned alike, by whatever angle, their products are those of no rotation: what skipping it explains behind
- * both, this explains as well. */
+/* If queries and keys are rotated by the same angle, the products are those of no rotation. So
+ * this fault also explains whatever skipping the rotation explains after both. */
 static vn_status try_turned_alike(vn_explain_trial *t, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
@@ -313,7 +328,8 @@ static vn_status try_turned_alike(vn_explain_trial *t, vn_error *err)
 
 	for (int i = 0; !st && i < n && !found; i++) {
 		const vn_hypothesis *skipped = &t->x->by[i];
-		vn_hypothesis        h = { .finding = VN_ANY_POSITION, .node = skipped->node, .places = skipped->places, .other = skipped->other };
+		vn_hypothesis        h = { .finding = VN_ANY_POSITION, .node = skipped->node, .places = skipped->places,
+			.other = skipped->other };
 		if (!is(skipped, VN_MISTAKE_R12) || !skipped->places || p->node[skipped->node].op != VN_OP_ROPE)
 			continue;
 		found = true;
@@ -322,7 +338,8 @@ static vn_status try_turned_alike(vn_explain_trial *t, vn_error *err)
 		h.change.constants.reach = skipped->places > 2 ? VN_EVERYWHERE : VN_IN_LAYER;
 		if ((st = vn_score(t, &h, err)) || !(h.limit_fraction <= 1))
 			continue;
-		h.limit_fraction = skipped->limit_fraction; /* but for rounding, of which they make no two alike, it is the same */
+		h.limit_fraction = skipped
+		                       ->limit_fraction; /* the same, but for rounding */
 		vn_keep(t->x, &h);
 	}
 	if (found)
@@ -330,7 +347,8 @@ static vn_status try_turned_alike(vn_explain_trial *t, vn_error *err)
 	return st;
 }
 
-/* The number that an answer of the catalogue stands for, and others are as good: as what is fitted does, it says them. */
+/* Adds the range of numbers that fit as well to an answer of the catalogue, as fitted answers
+ * have it. */
 static vn_status find_windows_beside(vn_explain_trial *t, vn_error *err)
 {
 	vn_hypothesis *h = &t->x->by[0];

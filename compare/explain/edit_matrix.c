@@ -29,7 +29,8 @@ bool vn_edited_open(vn_edited *e, const vn_plan *p, const vn_tensor *weights, in
 	e->N = weights[n->w[0]].shape.dim[e->transposed ? 0 : 1];
 	for (int i = 0; fused && i < p->n_nodes && e->n < VN_FUSED_MOST; i++) {
 		const vn_node *o = &p->node[i];
-		if (o->op != VN_OP_LINEAR || o->layer != n->layer || o->in[0] != n->in[0] || !is_plain(&weights[o->w[0]]) || o->c.linear.transposed)
+		if (o->op != VN_OP_LINEAR || o->layer != n->layer || o->in[0] != n->in[0] || !is_plain(&weights[o->w[0]]) ||
+		    o->c.linear.transposed)
 			continue;
 		if (i == node)
 			e->own = e->n;
@@ -47,7 +48,7 @@ static double one(const vn_tensor *w, int64_t i)
 	return x;
 }
 
-/* Of all that were fused: row m, column n. */
+/* The element at row m and column n of the fused matrix. */
 static double element(const vn_edited *e, int64_t m, int64_t n)
 {
 	int k = 0;
@@ -68,7 +69,7 @@ static double largest_of(const vn_edited *e)
 
 /* ---- formats --------------------------------------------------------------------------------------- */
 
-/* Ten bits behind the leading one, the exponent of float32. */
+/* TF32: ten bits after the leading one, and float32's exponent. */
 static double as_tf32(double x)
 {
 	int e;
@@ -93,13 +94,13 @@ double vn_in_format(double x, vn_weight_format format)
 	}
 }
 
-/* The number that the largest of what shares a scale becomes. */
+/* What the largest number of a scaled group becomes. */
 static double full_scale(vn_weight_format format)
 {
 	return format == VN_FORMAT_INT8 ? 127 : vn_dtype_max(format == VN_FORMAT_E4M3 ? VN_F8_E4M3 : VN_F8_E5M2);
 }
 
-/* most: the largest of what shares a scale; 0: there is no scale. */
+/* most: the largest number of the group that shares a scale; 0: there is no scale. */
 static void round_row(double *x, int64_t n, vn_weight_format format, double most)
 {
 	const double scale = most > 0 ? most / full_scale(format) : 1;
@@ -127,7 +128,7 @@ static void put_format(vn_edited *e, const vn_matrix_edit *edit, double *row)
 		most = e->largest = e->largest > 0 ? e->largest : largest_of(e);
 	round_row(row, e->N, edit->format, most);
 	for (int64_t i = 0; i < e->N && (e->storage == VN_F16 || e->storage == VN_BF16); i++) {
-		float f = (float)row[i]; /* what was read from 8 bits is kept as the engine keeps weights */
+		float f = (float)row[i]; /* numbers read from 8 bits are stored as the engine stores weights */
 		vn_round_f32(&f, e->storage, 1);
 		row[i] = (double)f;
 	}
@@ -150,7 +151,9 @@ void vn_edited_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, double *
 		case VN_EDIT_TURNED: row[n] = element(e, turned / N, turned % N); break;
 		case VN_EDIT_BACK:   row[n] = element(e, back % all, back / all); break;
 		case VN_EDIT_TAIL:   row[n] = n < N - edit->n ? element(e, at, n) : 0; break;
-		case VN_EDIT_RANKS:  row[n] = n < each * edit->n ? element(e, at, edit->from[n / each] * each + n % each) : element(e, at, n); break;
+		case VN_EDIT_RANKS:
+			row[n] = n < each * edit->n ? element(e, at, edit->from[n / each] * each + n % each) : element(e, at, n);
+			break;
 		case VN_EDIT_ZERO:   row[n] = 0; break;
 		default:             row[n] = element(e, at, n); break;
 		}

@@ -10,14 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A shape is told that leaves at most so much of the error, and less than the shapes of fewer numbers. */
+/* A shape is reported if it leaves at most this part of the error, and less than shapes with
+ * fewer numbers. */
 #define LEFT 0.05
-#define ALL 1e-4  /* as little as this left of it is a rounding */
-enum { AS_MUCH = 4 }; /* in nmse: the same terms in another order, or products that are rounded too */
-enum { ROWS = 8 }; /* fewer rows are explained by a number each channel in any case */
-enum { NAMED = 4 }; /* channels or tokens named with their number */
-#define NAMED_CARRY 0.99 /* of the error, or the range of all numbers is told */
-#define ZERO 1e-6        /* a factor as small as this is that of a channel that was never written */
+#define ALL 1e-4  /* this little left is rounding */
+enum { AS_MUCH = 4 }; /* as nmse: the same terms in another order, or rounded products */
+enum { ROWS = 8 }; /* with fewer rows, one number per channel explains any error */
+enum { NAMED = 4 }; /* the most channels or tokens named with their number */
+#define NAMED_CARRY 0.99 /* of the error; if the named ones carry less, the range of all numbers is given */
+#define ZERO 1e-6        /* a factor this small means a channel that was never written */
 
 typedef struct sums {
 	double rr, rc, d; /* r.r, r.c, sum of c - r */
@@ -25,7 +26,7 @@ typedef struct sums {
 
 typedef struct grid {
 	int64_t rows, cols;
-	double *r, *c;     /* (rows, cols): what it should be, what is there */
+	double *r, *c;     /* (rows, cols): expected, found */
 	sums   *row, *col;
 } grid;
 
@@ -71,7 +72,8 @@ static double number_of(const grid *g, shape s, int64_t i)
 static double error_of(const grid *g, shape s, int64_t i)
 {
 	const double x = number_of(g, s, i);
-	return by_factor(s) ? (x - 1) * (x - 1) * (by_column(s) ? &g->col[i] : &g->row[i])->rr : x * x * (double)(by_column(s) ? g->rows : g->cols);
+	return by_factor(s) ? (x - 1) * (x - 1) * (by_column(s) ? &g->col[i] : &g->row[i])->rr
+	                    : x * x * (double)(by_column(s) ? g->rows : g->cols);
 }
 
 static double with(const grid *g, shape s, int64_t i, int64_t j)
@@ -86,7 +88,8 @@ static int by_index(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* "channel 8 x 1.15, channel 40 is 0" where few make nearly all of the error, else "from x 0.98 to x 1.03". */
+/* "channel 8 x 1.15, channel 40 is 0" if a few channels carry nearly all of the error, else
+ * "from x 0.98 to x 1.03". */
 static void say_numbers(const grid *g, shape s, char *text, size_t room)
 {
 	const int64_t n = by_column(s) ? g->cols : g->rows;
@@ -121,7 +124,8 @@ static void say_numbers(const grid *g, shape s, char *text, size_t room)
 		if (by_factor(s) && fabs(number_of(g, s, most[j])) < ZERO)
 			vn_text_add(text, room, "%s%s %" PRId64 " is 0", j ? ", " : "", of, most[j]);
 		else
-			vn_text_add(text, room, "%s%s %" PRId64 " %s%.4g", j ? ", " : "", of, most[j], sign, number_of(g, s, most[j]));
+			vn_text_add(text, room, "%s%s %" PRId64 " %s%.4g", j ? ", " : "", of, most[j], sign,
+			            number_of(g, s, most[j]));
 }
 
 static void add_best_shape(vn_explain_trial *t, const grid *g)
@@ -180,8 +184,8 @@ static vn_status add_shape(vn_explain_trial *t, vn_error *err)
 	return st;
 }
 
-/* An error as large as sums in float16 make. No more can be said: which term joins which sum first is the engine's, and the errors of another
- * order are others. */
+/* The error is as large as that of float16 sums. Nothing more is known: the order of the terms
+ * is the engine's, and another order has another error. */
 static vn_status add_half_sums(vn_explain_trial *t, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
@@ -190,7 +194,8 @@ static vn_status add_half_sums(vn_explain_trial *t, vn_error *err)
 	vn_measured half, is;
 	vn_tensor   z;
 
-	if (plan->node[plan->value[t->site->target].node].op != VN_OP_LINEAR || policy->storage != VN_F16 || policy->sums == VN_F16)
+	if (plan->node[plan->value[t->site->target].node].op != VN_OP_LINEAR || policy->storage != VN_F16 ||
+	    policy->sums == VN_F16)
 		return VN_OK;
 	vn_status st = vn_recompute_run(t->recompute, plan, t->site->weights, VN_HALF_SUMS, &z, err);
 	if (st)
@@ -208,7 +213,8 @@ static vn_status add_half_sums(vn_explain_trial *t, vn_error *err)
 vn_status vn_error_shape(vn_explain_trial *t, vn_error *err)
 {
 	vn_profile p;
-	vn_status  st = vn_profile_of(&t->own, &t->site->cand, t->site->axes, VN_PEAK_LIMIT * t->x->unmodified.local.floor_token, &p, err);
+	vn_status  st = vn_profile_of(&t->own, &t->site->cand, t->site->axes,
+	                              VN_PEAK_LIMIT * t->x->unmodified.local.floor_token, &p, err);
 
 	for (int i = 0; !st && i < p.words.n; i++)
 		vn_lines_add(&t->x->looks, "%s", p.words.line[i]);

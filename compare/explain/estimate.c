@@ -1,9 +1,6 @@
-/* estimate.c: see estimate.h.
- *
- * First, each operation near the checkpoint is tried in its own way. If others lie between the
- * checkpoint and captured values, an engine may use one number for several of them: it is fitted
- * for all of a kind, for those of a layer, and for one alone.
- */
+/* estimate.c: see estimate.h. First, each operation near the checkpoint is tried in its own way.
+ * If others lie between the checkpoint and captured values, an engine may use one number for
+ * several of them: it is fitted for all of a kind, for those of a layer, and for one alone. */
 #include "compare/explain/estimate.h"
 #include "compare/explain/estimate_attention.h"
 #include "compare/explain/estimate_rope.h"
@@ -12,8 +9,8 @@
 
 #include <string.h>
 
-enum { ALONE = 4 }; /* operations, from the checkpoint's own on, that each is tried alone in its own way */
-enum { FEW = 4 };   /* layers between captured tensors, and operations of a kind, that are tried each */
+enum { ALONE = 4 }; /* the most operations, starting with the checkpoint's own, that are each tried in their own way */
+enum { FEW = 4 };   /* the most layers between captured tensors, and operations of a kind, tried one by one */
 enum { KINDS = 8 };
 
 typedef vn_status (*reader)(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err);
@@ -21,14 +18,16 @@ typedef vn_status (*reader)(vn_explain_trial *t, const vn_hypothesis *at, vn_err
 #define OF(op) (UINT64_C(1) << VN_OP_##op)
 #define NORMS (OF(RMS_NORM) | OF(LAYER_NORM) | OF(L2_NORM) | OF(GATED_NORM))
 
-/* What is fitted at an operation: by a function that reads it off, or a constant, in the range where the operation stands alone and in that
- * where others lie between (no steps: not there). Rows of an operation are tried in order until one answers, but `beside` is tried in any case. */
+/* What is fitted at an operation: a function that reads the number off, or a constant and its
+ * range: for an operation alone, and with other operations in between (no steps: not fitted).
+ * The rows of an operation are tried in order until one answers; a row with `beside` is always
+ * tried. */
 static const struct row {
 	uint64_t    ops;
 	vn_finding  finding;
 	const char *constant;
 	vn_range    alone, among;
-	bool        times_own; /* the range is one over high to high times the model's number */
+	bool        times_own; /* the range is from the model's number / high to the model's number * high */
 	bool        beside;
 	reader      read_alone, read_among;
 } table[] = {
@@ -36,7 +35,7 @@ static const struct row {
 	{ OF(ROPE), VN_THETA, "theta", .among = { 10, 1e9, 73, true } },
 	{ OF(POSITIONS), .read_alone = vn_estimate_positions },
 	{ NORMS, VN_EPS, "eps", { 1e-13, 10, 17, false }, .among = { 1e-9, 10, 33, true } },
-	/* beside the root, which of rows that are alike comes to the same as another under it */
+	/* eps outside the root: for rows of similar size it equals another eps under the root */
 	{ NORMS, VN_EPS_OUTSIDE, "eps", { 1e-13, 10, 17, false }, .beside = true },
 	{ OF(ATTENTION), .read_alone = vn_estimate_window, .read_among = vn_estimate_window },
 	{ OF(ATTENTION), VN_SCORE_SCALE, "scale", { 0, 100, 17, false }, { 0, 100, 33, true }, .times_own = true },
@@ -63,7 +62,7 @@ static vn_status fit_row(vn_explain_trial *t, const struct row *r, const vn_hypo
 	return vn_fit_constant(t, &h, r->constant, in, err);
 }
 
-/* The rows of the operation that `at` stands at; among: others lie between. */
+/* The rows of the operation at `at`. among: other operations lie in between. */
 static vn_status fit_rows(vn_explain_trial *t, const vn_hypothesis *at, bool among, vn_error *err)
 {
 	const vn_op op = t->site->plan->node[at->node].op;
@@ -88,7 +87,7 @@ static bool is_shared(vn_op op)
 	return (NORMS | OF(ROPE) | OF(ATTENTION)) >> op & 1;
 }
 
-/* How many of the span h reaches, and another of them. */
+/* Counts how many operations of the span h changes, and how many it could. */
 static void count_places(vn_explain_trial *t, vn_hypothesis *h)
 {
 	const vn_plan *p = t->site->plan;
@@ -108,7 +107,7 @@ static void count_places(vn_explain_trial *t, vn_hypothesis *h)
 		h->places = h->other = 0;
 }
 
-/* The first operation of each kind in the span, of a layer or (-1) of all. */
+/* The first operation of each kind in the span: of one layer, or (-1) of all. */
 static int first_of_kinds(vn_explain_trial *t, int layer, int node[KINDS])
 {
 	const vn_plan *p = t->site->plan;
@@ -133,7 +132,8 @@ static vn_status fit_each_kind(vn_explain_trial *t, int layer, vn_error *err)
 	vn_status st = VN_OK;
 
 	for (int i = 0; !st && i < n && !vn_answered(t); i++) {
-		vn_hypothesis h = { .node = node[i], .change = { .kind = VN_BY_CONSTANTS, .constants.reach = layer < 0 ? VN_EVERYWHERE : VN_IN_LAYER } };
+		vn_hypothesis h = { .node = node[i], .change = { .kind = VN_BY_CONSTANTS,
+			.constants.reach = layer < 0 ? VN_EVERYWHERE : VN_IN_LAYER } };
 		count_places(t, &h);
 		if (h.places)
 			st = fit_rows(t, &h, true, err);
@@ -141,7 +141,7 @@ static vn_status fit_each_kind(vn_explain_trial *t, int layer, vn_error *err)
 	return st;
 }
 
-/* Operations behind those that were tried in their own way, each alone, where these are few. */
+/* Fits the operations after those that were tried in their own way, each alone, if they are few. */
 static vn_status fit_each_alone(vn_explain_trial *t, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;

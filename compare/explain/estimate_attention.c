@@ -11,14 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first row of the checkpoint that differs; of no axis of tokens or where none does -1. */
+/* The first row of the checkpoint that differs. -1: none does, or there is no token axis. */
 static int64_t first_apart(const vn_tensor *z, const vn_tensor *c, const char *axes, double noise)
 {
 	int64_t outer = 1, inner = 1, first = -1;
 	int     axis = 0;
 	size_t  n;
 
-	for (const char *word; (word = vn_axes_word(axes, axis, &n)), n && axis < c->shape.rank && !(n == 5 && strncmp(word, "token", 5) == 0); axis++)
+	for (const char *word; (word = vn_axes_word(axes, axis, &n)),
+	                       n && axis < c->shape.rank && !(n == 5 && strncmp(word, "token", 5) == 0);
+	     axis++)
 		outer *= c->shape.dim[axis];
 	if (axis >= c->shape.rank || !n)
 		return -1;
@@ -48,16 +50,16 @@ static int64_t first_apart(const vn_tensor *z, const vn_tensor *c, const char *a
 
 /* ---- the first keys (attention sinks) -------------------------------------------------------------------- */
 
-enum { MOST = 128, ROUNDS = 4 }; /* keys at the beginning; times that each number is looked for beside the other */
-#define GOOD 0.25   /* used: a window that leaves no more needs no second number */
-#define PROMISES 0.5 /* of the error, that two numbers that are not quite right leave at most */
+enum { MOST = 128, ROUNDS = 4 }; /* the most first keys that stay visible; rounds of fitting each number in turn */
+#define GOOD 0.25   /* used: a window that leaves no more than this needs no second number */
+#define PROMISES 0.5 /* of the error: what two numbers that are nearly right leave at most */
 
 typedef struct sinks {
 	int64_t width, keys;
 	double  error; /* nmse */
 } sinks;
 
-/* Both constants of h, that which is looked for last. */
+/* Both constants in one hypothesis; the one that is searched for comes last. */
 static vn_hypothesis both(const vn_hypothesis *of, const sinks *s, bool width_last)
 {
 	vn_hypothesis h = *of;
@@ -67,8 +69,9 @@ static vn_hypothesis both(const vn_hypothesis *of, const sinks *s, bool width_la
 	return h;
 }
 
-/* The best of a number between low and high, the other as it is. */
-static vn_status improve(vn_explain_trial *t, const vn_hypothesis *of, sinks *s, bool width, int64_t low, int64_t high, vn_error *err)
+/* The best value of one number between low and high, with the other fixed. */
+static vn_status improve(vn_explain_trial *t, const vn_hypothesis *of, sinks *s, bool width, int64_t low, int64_t high,
+                         vn_error *err)
 {
 	vn_hypothesis h = both(of, s, width);
 	int64_t       best;
@@ -82,7 +85,8 @@ static vn_status improve(vn_explain_trial *t, const vn_hypothesis *of, sinks *s,
 	return VN_OK;
 }
 
-/* Where to begin: numbers that add up to the first token that is off, or the model's own window; of a single token any window. */
+/* Where the search begins: numbers that add up to the first token in error, or the model's own
+ * window. With a single token, any window. */
 static vn_status begin(vn_explain_trial *t, const vn_hypothesis *of, int64_t first, sinks *best, vn_error *err)
 {
 	const int64_t own = t->site->plan->node[of->node].c.attention.window;
@@ -115,13 +119,16 @@ static vn_status fit_sinks(vn_explain_trial *t, const vn_hypothesis *of, int64_t
 		if (!(st = improve(t, of, &s, false, 1, MOST < first ? MOST : first - 1, err)))
 			st = improve(t, of, &s, true, 1, first, err);
 	}
-	/* Of several queries two at least are to lose keys: one says which it lost, not that they move. */
+	/* At least two of several queries must lose keys: one query shows which keys it lost, not
+	 * that the window moves. */
 	if (t->site->cand.shape.dim[0] > 1 && tokens - s.width - s.keys < 2)
 		return st;
 	vn_hypothesis h = both(of, &s, true), other = both(of, &s, false);
-	if (st || (st = vn_score(t, &h, err)) || !(h.limit_fraction <= 1) || !(fmax(h.limit_fraction, VN_EXPLAIN_LEAST / 4) * VN_EXPLAIN_APART < plain))
+	if (st || (st = vn_score(t, &h, err)) || !(h.limit_fraction <= 1) ||
+	    !(fmax(h.limit_fraction, VN_EXPLAIN_LEAST / 4) * VN_EXPLAIN_APART < plain))
 		return st;
-	if ((st = vn_as_good(t, &h, s.width, 1, tokens, &h.first, &h.last, err)) || (st = vn_as_good(t, &other, s.keys, 0, MOST, &h.first_also, &h.last_also, err)))
+	if ((st = vn_as_good(t, &h, s.width, 1, tokens, &h.first, &h.last, err)) ||
+	    (st = vn_as_good(t, &other, s.keys, 0, MOST, &h.first_also, &h.last_also, err)))
 		return st;
 	h.finding = VN_WINDOW_AND_SINKS;
 	vn_keep(t->x, &h);
@@ -130,8 +137,8 @@ static vn_status fit_sinks(vn_explain_trial *t, const vn_hypothesis *of, int64_t
 
 /* ---- a window -------------------------------------------------------------------------------------------- */
 
-/* Tokens before the window's end see all keys: it is no wider than the first that comes out otherwise. Of a wider window than the
- * model's own, only that it is wider. */
+/* Tokens before the window's end see all keys, so the window is no wider than the first token in
+ * error. Of a window wider than the model's own, only that it is wider is known. */
 vn_status vn_estimate_window(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
@@ -144,10 +151,13 @@ vn_status vn_estimate_window(vn_explain_trial *t, const vn_hypothesis *at, vn_er
 	if ((first = first_apart(&t->own, c, t->site->axes, VN_PEAK_LIMIT * t->x->unmodified.local.floor_token)) < 0)
 		return VN_OK;
 	first += t->site->first;
-	/* The first tokens that a narrower one makes otherwise may come out right all the same: they hardly listened to what they lost. */
+	/* With a narrower window the first tokens affected may still come out right, because they
+	 * give little weight to what they lost. */
 	for (int narrower = !(own && first >= own); !st && narrower < 2 && !vn_answered(t); narrower++) {
 		vn_hypothesis one = *at;
-		const int64_t low = narrower ? 1 : own + 1, high = !narrower ? t->site->tokens : own && first >= own ? own - 1 : first;
+		const int64_t low = narrower ? 1 : own + 1, high = !narrower             ? t->site->tokens
+		                                                   : own && first >= own ? own - 1
+		                                                                         : first;
 		one.finding = VN_WINDOW;
 		vn_constant_put(&one, "window", (double)low);
 		if (high >= low && !(st = vn_best_whole(t, &one, low, high, &best, &error, err)) && isfinite(error))

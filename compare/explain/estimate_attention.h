@@ -11,5 +11,8 @@ vn_status vn_estimate_window(vn_explain_trial *t, const vn_hypothesis *at, vn_er
 /* Fits, for the checkpoint's own attention: cache slots that hold other tokens, at offsets that the
  * catalogue does not list; and keys of padding. */
 vn_status vn_estimate_keys(vn_explain_trial *t, vn_error *err);
+/* Tries, for any checkpoint of an attention in a later call: new tokens that are cached one slot
+ * early or late (vn_slot_change). */
+vn_status vn_estimate_new_slots(vn_explain_trial *t, vn_error *err);
 
 #endif

@@ -12,9 +12,10 @@
 enum { ROWS = 4, HEADS = 8 };       /* queries that are asked, heads of each */
 enum { MOVED = 64, BLOCK = 256 };   /* slots, and tokens of a block, at most */
 enum { PADDING = 1 << 20 };
-#define LEFT 0.05 /* of the error: more than what the right one leaves */
+#define LEFT 0.05 /* of the error: more than the right answer leaves */
 
-/* What a slot holds, as VN_OP_ATTENTION's constants have it: of keys and values (0), of keys (1), of values (2) alone. */
+/* What a slot holds, numbered as the constants of VN_OP_ATTENTION are: keys and values (0), keys
+ * (1), values (2). */
 typedef struct held {
 	int form, of, by;
 } held;
@@ -23,11 +24,11 @@ typedef struct keys {
 	vn_explain_trial      *t;
 	const vn_node *n;
 	int            node;
-	int64_t        S, R, row[VN_BLOCKS_MOST]; /* tokens; rows of the checkpoint that are asked */
+	int64_t        S, R, row[VN_BLOCKS_MOST]; /* tokens; the rows of the checkpoint that are tested */
 	int            H, head[HEADS];
 	double        *q, *k, *v;       /* (R, heads, K)  (S, G, K) each */
 	double        *s;               /* (R, H, S): scores of tokens */
-	double        *is, *own;        /* (R, H, K): what is there, what should be */
+	double        *is, *own;        /* (R, H, K): found, expected */
 	double         error;           /* squares of what is otherwise */
 	double        *e;               /* (S): room */
 	int64_t       *slot;            /* (2, S): the token that each slot of keys, and of values, holds; -1: none */
@@ -38,7 +39,7 @@ static int key_head(const keys *x, int head)
 	return head / (x->n->c.attention.heads / x->n->c.attention.kv_heads);
 }
 
-/* The first key that the query of a row sees, and the last. */
+/* The first and the last key that the query of row r sees. */
 static void seen(const keys *x, int64_t r, int64_t *first, int64_t *last)
 {
 	const int64_t window = x->n->c.attention.window;
@@ -52,12 +53,14 @@ static void hold(keys *x, held as)
 {
 	for (int values = 0; values < 2; values++)
 		for (int64_t j = 0; j < x->S; j++) {
-			const int64_t from = as.form == VN_CACHE_NEXT ? j + as.by : as.form == VN_CACHE_PAST ? j - as.by : (j / as.by ^ 1) * as.by + j % as.by;
+			const int64_t from = as.form == VN_CACHE_NEXT   ? j + as.by
+			                     : as.form == VN_CACHE_PAST ? j - as.by
+			                                                : (j / as.by ^ 1) * as.by + j % as.by;
 			x->slot[values * x->S + j] = as.of && as.of != 1 + values ? j : from < x->S ? from : -1;
 		}
 }
 
-/* The error of one query where slots hold that. */
+/* The error of one query with the slots as they are in x. */
 static double error_of(const keys *x, int64_t r, int h)
 {
 	const int     K = x->n->c.attention.head_dim, G = x->n->c.attention.kv_heads, g = key_head(x, x->head[h]);
@@ -85,7 +88,7 @@ static double error_of(const keys *x, int64_t r, int h)
 	return dd;
 }
 
-/* Is what slots hold the reason? Given up as soon as it is not. */
+/* Do these slot contents explain the error? Stops as soon as they do not. */
 static bool tells(keys *x, held as)
 {
 	double left = 0;
@@ -100,7 +103,8 @@ static bool tells(keys *x, held as)
 
 static vn_status try_held(keys *x, held as, vn_error *err)
 {
-	vn_hypothesis h = { .finding = as.form == VN_CACHE_SWAPPED ? VN_BLOCKS_EXCHANGED : VN_SLOTS_MOVED, .node = x->node };
+	vn_hypothesis h = { .finding = as.form == VN_CACHE_SWAPPED ? VN_BLOCKS_EXCHANGED : VN_SLOTS_MOVED,
+		.node = x->node };
 
 	vn_constant_put(&h, "cache_form", as.form);
 	vn_constant_put(&h, "cache_of", as.of);
@@ -125,11 +129,12 @@ static vn_status fit_slots(keys *x, vn_error *err)
 
 /* ---- a table of blocks ------------------------------------------------------------------------------------ */
 
-/* Block i of keys, of values or of both holds the tokens of another. */
+/* Puts the tokens of block `from` into block i, of keys, of values or of both. */
 static void put_block(keys *x, const vn_block_table *b, int i, int from)
 {
 	for (int values = 0; values < 2; values++)
-		for (int64_t j = (int64_t)i * b->block; j < x->S && j < (int64_t)(i + 1) * b->block && (!b->of || b->of == 1 + values); j++) {
+		for (int64_t j = (int64_t)i * b->block;
+		     j < x->S && j < (int64_t)(i + 1) * b->block && (!b->of || b->of == 1 + values); j++) {
 			const int64_t token = j + (int64_t)(from - i) * b->block;
 			x->slot[values * x->S + j] = token < x->S ? token : -1;
 		}
@@ -143,7 +148,8 @@ static double row_error(const keys *x, int64_t r)
 	return sum;
 }
 
-/* What the last query of a block hears of it and those before it says which it is, when those are known; false: none. x: a row for each block. */
+/* The last query of a block sees that block and those before it, so it identifies the block once
+ * the earlier ones are known. Returns false if there is none. x: one row per block. */
 static bool read_table(keys *x, vn_block_table *b, bool *moved)
 {
 	const size_t row = (size_t)x->H * (size_t)x->n->c.attention.head_dim;
@@ -157,7 +163,8 @@ static bool read_table(keys *x, vn_block_table *b, bool *moved)
 			size += x->is[(size_t)i * row + k] * x->is[(size_t)i * row + k];
 		const double enough = VN_PEAK_LIMIT * x->t->x->unmodified.local.floor_token * size;
 		b->from[i] = (short)i;
-		/* Sharp attention hardly listens to a block: what is within the floor may not be the nearest yet. */
+		/* A sharp attention gives little weight to a block, so an arrangement within the floor
+		 * may not be the best yet. */
 		for (int k = 0; k < b->n && !(own <= x->t->x->unmodified.local.floor * size); k++) {
 			put_block(x, b, i, k);
 			const double e = row_error(x, i);
@@ -179,7 +186,7 @@ static bool read_table(keys *x, vn_block_table *b, bool *moved)
 static vn_status read_keys(keys *x, vn_error *err);
 static void      end(keys *x);
 
-/* Of a call that is the whole sequence: every block has a query that sees it last. */
+/* For a call that holds the whole sequence: every block has a query that sees it last. */
 static vn_status fit_table(const keys *of, vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -200,7 +207,8 @@ static vn_status fit_table(const keys *of, vn_error *err)
 			for (int64_t j = 0; j < x.S; j++)
 				x.slot[j] = x.slot[x.S + j] = j;
 			if (read_table(&x, &b, &moved))
-				st = vn_try(of->t, &(vn_hypothesis) { .finding = VN_BLOCKS_REORDERED, .node = of->node, .change = { .kind = VN_BY_BLOCKS, .blocks = b } }, err);
+				st = vn_try(of->t, &(vn_hypothesis) { .finding = VN_BLOCKS_REORDERED, .node = of->node,
+					.change = { .kind = VN_BY_BLOCKS, .blocks = b } }, err);
 		}
 		end(&x);
 	}
@@ -209,7 +217,8 @@ static vn_status fit_table(const keys *of, vn_error *err)
 
 /* ---- padding ------------------------------------------------------------------------------------------------ */
 
-/* Keys of padding have a score of 0, and values of 0: with E the sum of a query's exponentials, n of them make its context E / (E + n) of what it should be. */
+/* Keys of padding have the score 0 and their values are 0: with E the sum of a query's
+ * exponentials, n padding keys scale its context by E / (E + n). */
 static vn_status fit_padding(keys *x, vn_error *err)
 {
 	const int     K = x->n->c.attention.head_dim;
@@ -218,7 +227,8 @@ static vn_status fit_padding(keys *x, vn_error *err)
 
 	for (int64_t r = 0; r < x->R; r++)
 		for (int h = 0; h < x->H; h++) {
-			const double *s = x->s + (r * x->H + h) * x->S, *own = x->own + (r * x->H + h) * K, *is = x->is + (r * x->H + h) * K;
+			const double *s = x->s + (r * x->H + h) * x->S, *own = x->own + (r * x->H + h) * K,
+						 *is = x->is + (r * x->H + h) * K;
 			double        E = 0, oo = 0, oi = 0;
 			seen(x, r, &first, &last);
 			for (int64_t j = first; j <= last; j++)
@@ -262,7 +272,8 @@ static void pick(keys *x, const vn_tensor *own, const vn_tensor *c, const vn_ten
 			const double *q0 = x->q + to;
 			vn_to_f64(x->is + to, (const char *)c->data + (size_t)at * of[0], c->dtype, (size_t)K);
 			vn_to_f64(x->own + to, (const char *)own->data + (size_t)at * of[1], own->dtype, (size_t)K);
-			vn_to_f64(x->q + to, (const char *)q->data + (size_t)(at + x->t->site->first * heads * K) * of[2], q->dtype, (size_t)K);
+			vn_to_f64(x->q + to, (const char *)q->data + (size_t)(at + x->t->site->first * heads * K) * of[2], q->dtype,
+			          (size_t)K);
 			for (int d = 0; d < K; d++)
 				x->error += (x->is[to + d] - x->own[to + d]) * (x->is[to + d] - x->own[to + d]);
 			for (int64_t j = 0; j < x->S; j++) {
@@ -284,7 +295,8 @@ static vn_status read_keys(keys *x, vn_error *err)
 	x->H = x->n->c.attention.heads < HEADS ? x->n->c.attention.heads : HEADS;
 	for (int h = 0; h < x->H; h++)
 		x->head[h] = x->n->c.attention.heads * h / x->H;
-	if ((st = vn_recompute_input(x->t->recompute, VN_ATTN_Q, VN_FINE_WIDTH, &q, err)) || (st = vn_recompute_input(x->t->recompute, VN_ATTN_K, VN_FINE_WIDTH, &k, err)) ||
+	if ((st = vn_recompute_input(x->t->recompute, VN_ATTN_Q, VN_FINE_WIDTH, &q, err)) ||
+	    (st = vn_recompute_input(x->t->recompute, VN_ATTN_K, VN_FINE_WIDTH, &k, err)) ||
 	    (st = vn_recompute_input(x->t->recompute, VN_ATTN_V, VN_FINE_WIDTH, &v, err)))
 		return st;
 	const size_t some = (size_t)(x->R * x->H * K) * sizeof(double) + 1;
@@ -314,6 +326,27 @@ static void end(keys *x)
 	free(x->slot);
 }
 
+vn_status vn_estimate_new_slots(vn_explain_trial *t, vn_error *err)
+{
+	/* If only the newest token is late, it is not in the cache yet (C5). */
+	static const struct { int by; bool newest; } moved[] = { { -1, false }, { -1, true }, { 1, false } };
+	const vn_plan *p = t->site->plan;
+	const int      node = p->value[t->site->target].node;
+	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
+	vn_status      st = VN_OK;
+
+	if (p->node[node].op != VN_OP_ATTENTION || !s || !s->position || t->part || t->brief || t->went == VN_NOT_WENT_ON ||
+	    t->x->unmodified.local.bad)
+		return VN_OK;
+	for (int of = 0; of < 3; of++)
+		for (size_t i = 0; !st && i < sizeof moved / sizeof *moved; i++) {
+			const vn_slot_change slots = { of, moved[i].by, moved[i].newest };
+			st = vn_try(t, &(vn_hypothesis) { .finding = VN_NEW_SLOTS_MOVED, .node = node,
+				.change = { .kind = VN_BY_SLOTS, .later = true, .slots = slots } }, err);
+		}
+	return st;
+}
+
 vn_status vn_estimate_keys(vn_explain_trial *t, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
@@ -321,7 +354,8 @@ vn_status vn_estimate_keys(vn_explain_trial *t, vn_error *err)
 	keys           x = { .t = t, .node = p->value[target].node, .n = &p->node[p->value[target].node] };
 	vn_status      st = VN_OK;
 
-	if (x.n->op != VN_OP_ATTENTION || x.n->out[VN_ATTN_CONTEXT] != target || !x.n->c.attention.causal || t->part || t->x->unmodified.local.bad)
+	if (x.n->op != VN_OP_ATTENTION || x.n->out[VN_ATTN_CONTEXT] != target || !x.n->c.attention.causal || t->part ||
+	    t->x->unmodified.local.bad)
 		return VN_OK;
 	const int64_t T = t->site->cand.shape.dim[0];
 	x.R = T < ROWS ? T : ROWS;

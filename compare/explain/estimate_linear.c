@@ -12,9 +12,9 @@
 
 enum { ROWS = 8, CHANNELS = 128 };    /* of a product that are looked at */
 enum { RANKS = 32, PADDED = 512 };    /* the most that are tried */
-enum { MATRIX_MOST = 1 << 24 };       /* numbers of a matrix that is looked at whole */
-#define LEFT 0.05 /* of the error: more than what a number that was read off leaves */
-#define WHOLE 0.1 /* so near at 0 or 1 a rank is missing, or there */
+enum { MATRIX_MOST = 1 << 24 };       /* the most numbers of a matrix that is tested whole */
+#define LEFT 0.05 /* of the error: more than a number that was read off leaves */
+#define WHOLE 0.1 /* a coefficient this near to 0 or 1 means that a rank is missing, or present */
 
 typedef struct product {
 	vn_explain_trial        *t;
@@ -25,7 +25,7 @@ typedef struct product {
 	int64_t T, N, M;   /* rows of the checkpoint, columns of its input, channels */
 	int64_t R, C;      /* of them are looked at */
 	double *x, *wc;    /* (R, N)  (C, N) */
-	double *error;     /* (R, C): what is there less what should be */
+	double *error;     /* (R, C): found less expected */
 } product;
 
 static double at(const vn_tensor *t, int64_t i)
@@ -50,10 +50,11 @@ static double error_at(const product *p, int64_t row, int64_t channel)
 	return at(p->cand, row * p->M + channel) - at(p->own, row * p->M + channel);
 }
 
-/* What a mistake of that row makes with that number. */
+/* The hypothesis that a row of the table makes with this number. */
 static vn_hypothesis with(const product *p, vn_finding finding, vn_mistake fault, double number)
 {
-	return (vn_hypothesis) { .finding = finding, .node = p->node, .change = { .kind = VN_BY_NUMBER, .number = { vn_mistake_fault(fault), number } } };
+	return (vn_hypothesis) { .finding = finding, .node = p->node,
+		.change = { .kind = VN_BY_NUMBER, .number = { vn_mistake_fault(fault), number } } };
 }
 
 static bool fits_there(const product *p, vn_mistake fault)
@@ -87,7 +88,7 @@ static vn_status fit_bias(product *p, vn_error *err)
 
 /* ---- ranks that are there ----------------------------------------------------------------------------- */
 
-/* Solves the n equations a x = b; false: they say too little. */
+/* Solves the n equations a x = b. Returns false if they do not determine x. */
 static bool solve(double *a, double *b, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -117,7 +118,8 @@ static bool solve(double *a, double *b, int n)
 	return true;
 }
 
-/* How much of each of n ranks' part, and (the last) of the bias, is missing: the least squares. part (n + 1). */
+/* The part of each of n ranks' sums, and last of the bias, that is missing, by least squares.
+ * part: (n + 1). */
 static bool missing(const product *p, int n, double missing[RANKS + 1])
 {
 	const int     k = n + (p->bias != NULL);
@@ -149,7 +151,8 @@ static bool is_whole(double x)
 
 /* ---- inputs that are not in the sum -------------------------------------------------------------------- */
 
-/* What is left of the error where the last `tail` inputs were not in the sum; part: (R, C), what those behind them make. */
+/* What is left of the error if the last `tail` inputs were not added. part: (R, C), the
+ * contribution of the inputs after j. */
 static double add_input(const product *p, int64_t j, double *part)
 {
 	double left = 0;
@@ -172,7 +175,7 @@ static double error_of(const product *p)
 	return ee;
 }
 
-/* What the last of so many ranks makes may be missing, as well as the end of a sum. */
+/* With this many ranks, the last rank's part looks like the end of a sum. */
 enum { RANKS_LIKELY = 8 };
 
 static vn_status fit_tail(product *p, vn_error *err)
@@ -218,7 +221,8 @@ static vn_status fit_ranks(product *p, vn_error *err)
 		}
 		if (!clear || !there || there == n)
 			continue;
-		vn_hypothesis h = with(p, VN_RANKS_SUMMED, VN_MISTAKE_P15, (gone[n] > 0.5 ? -1 : 1) * (VN_RANKS_MOST * mask + n));
+		vn_hypothesis h = with(p, VN_RANKS_SUMMED, VN_MISTAKE_P15,
+		                       (gone[n] > 0.5 ? -1 : 1) * (VN_RANKS_MOST * mask + n));
 		h.capture = p->t->went == VN_NOT_WENT_ON;
 		st = vn_try(p->t, &h, err);
 	}
@@ -239,7 +243,8 @@ static bool off(const product *p, int64_t channel)
 	return !(dd <= VN_PEAK_LIMIT * p->t->x->unmodified.local.floor_token * yy);
 }
 
-/* A rank's shard of a fused product is as long as what is right: from the first channel on, or (of the second half) up to the last. */
+/* A rank's shard of a fused product is correct up to its own length: from the first channel on,
+ * or (in the second half) to the last. */
 static vn_status fit_shards(product *p, vn_error *err)
 {
 	const bool gate = fits_there(p, VN_MISTAKE_P17_GATE), last = p->point == VN_POINT_UP_PROJ;
@@ -256,7 +261,7 @@ static vn_status fit_shards(product *p, vn_error *err)
 	return vn_try(p->t, &h, err);
 }
 
-/* What n ranks make joined along the tokens: what is there at row t, channel c. */
+/* The element at row t, channel c if the outputs of n ranks were joined along the tokens. */
 static int64_t joined(const product *p, int64_t n, int64_t t, int64_t c)
 {
 	const int64_t each = p->M / n, e = t * p->M + c, rank = e / (each * p->T);
@@ -288,7 +293,7 @@ static vn_status fit_axis(product *p, vn_error *err)
 	return VN_OK;
 }
 
-/* What ranks make in another order: in the place of each of n blocks of channels the one that is nearest. */
+/* For each of n blocks of channels, the block that is nearest to it: the ranks in another order. */
 static double nearest(const product *p, int n, int from[RANKS])
 {
 	const int64_t each = p->M / n;
@@ -315,7 +320,7 @@ static double nearest(const product *p, int n, int from[RANKS])
 	return left;
 }
 
-/* The numbers of own or fine in that order; NULL: no memory. */
+/* The numbers of own or fine with their blocks in that order. NULL: no memory. */
 static void *in_order(const product *p, const vn_tensor *z, int n, const int *from)
 {
 	const size_t each = (size_t)(p->M / n) * vn_dtype_size(z->dtype);
@@ -329,7 +334,8 @@ static void *in_order(const product *p, const vn_tensor *z, int n, const int *fr
 static vn_status try_order(product *p, int n, const int *from, vn_error *err)
 {
 	vn_tensor     own = *p->own, fine = *p->fine;
-	vn_hypothesis h = { .finding = VN_SHARDS_REORDERED, .node = p->node, .change = { .kind = VN_BY_RESULT, .result.n = n } };
+	vn_hypothesis h = { .finding = VN_SHARDS_REORDERED, .node = p->node,
+		.change = { .kind = VN_BY_RESULT, .result.n = n } };
 	void         *a = in_order(p, &own, n, from), *b = in_order(p, &fine, n, from);
 	vn_status     st = a && b ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for ranks in order");
 
@@ -345,7 +351,8 @@ static vn_status try_order(product *p, int n, const int *from, vn_error *err)
 static vn_status fit_order(product *p, vn_error *err)
 {
 	const vn_value *y = &p->t->site->plan->value[p->n->out[0]];
-	const int       most = y->rank == 3 && y->size[1] <= RANKS ? y->size[1] - 1 : RANKS; /* of one head each: heads in another order */
+	const int       most = y->rank == 3 && y->size[1] <= RANKS ? y->size[1] - 1
+	                                                           : RANKS; /* by heads: blocks of one head each */
 	vn_status       st = VN_OK;
 	double          ee = 0;
 
@@ -366,7 +373,8 @@ static vn_status fit_order(product *p, vn_error *err)
 
 /* ---- padded rows -------------------------------------------------------------------------------------- */
 
-/* Rows of a matrix as its bytes lie, padded by some and read as if they were not: its first rows, or (transposed) all, in w. */
+/* Row i of a matrix whose rows are padded in memory by `by` elements but read as if they were
+ * not: its first rows, or (transposed) all of them, in w. */
 static double padded(const double *w, int64_t width, int64_t by, int64_t i)
 {
 	const int64_t stride = width + by;
@@ -412,13 +420,14 @@ static vn_status fit_padding(product *p, vn_error *err)
 
 /* ---- another matrix --------------------------------------------------------------------------------------- */
 
-/* What is left of the error with that edit, on the rows and channels that are looked at. */
+/* What is left of the error under the edit, on the tested rows and channels. */
 static double left_with(const product *p, const vn_matrix_edit *edit, double *x, double *w)
 {
 	vn_edited e;
 	double    left = 0;
 
-	if (!vn_edited_open(&e, p->t->site->plan, p->t->site->weights, p->node, edit->fused, p->t->c->opened.policy.storage))
+	if (!vn_edited_open(&e, p->t->site->plan, p->t->site->weights, p->node, edit->fused,
+	                    p->t->c->opened.policy.storage))
 		return (double)INFINITY;
 	memcpy(x, p->x, (size_t)(p->R * p->N) * sizeof *x);
 	for (int64_t r = 0; r < p->R; r++)
@@ -437,8 +446,8 @@ static double left_with(const product *p, const vn_matrix_edit *edit, double *x,
 	return left;
 }
 
-/* The order in which shards of n ranks met their inputs: of which rank are the weights that inputs of rank i met, by least squares of all
- * pairs; false: none is clear. */
+/* In which order the shards of n ranks met their inputs: finds, by least squares over all pairs,
+ * the rank whose weights multiplied the inputs of rank i. Returns false if no order stands out. */
 static bool crossed(const product *p, int n, int from[VN_CROSSED_MOST])
 {
 	enum { PAIRS = VN_CROSSED_MOST * VN_CROSSED_MOST };
@@ -449,7 +458,8 @@ static bool crossed(const product *p, int n, int from[VN_CROSSED_MOST])
 
 	for (int64_t r = 0; r < p->R; r++)
 		for (int64_t c = 0; c < p->C; c++) {
-			const double bias = p->bias ? at(p->bias, channel_of(p, c)) : 0, y = at(p->cand, row_of(p, r) * p->M + channel_of(p, c)) - bias;
+			const double bias = p->bias ? at(p->bias, channel_of(p, c)) : 0,
+						 y = at(p->cand, row_of(p, r) * p->M + channel_of(p, c)) - bias;
 			for (int i = 0; i < k; i++) {
 				part[i] = 0;
 				for (int64_t j = 0; j < each; j++)
@@ -482,39 +492,56 @@ static vn_status fit_crossed(product *p, vn_error *err)
 	vn_status st = VN_OK;
 
 	for (int n = 2; !st && n <= VN_CROSSED_MOST && !vn_answered(p->t); n++) {
-		vn_hypothesis h = { .finding = VN_RANKS_CROSSED, .node = p->node, .change = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_EDIT_RANKS, .n = n } } };
+		vn_hypothesis h = { .finding = VN_RANKS_CROSSED, .node = p->node,
+			.change = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_EDIT_RANKS, .n = n } } };
 		if (p->N % n == 0 && p->N / n > 1 && n * n < p->R * p->C && crossed(p, n, h.change.matrix.from))
 			st = vn_try(p->t, &h, err);
 	}
 	return st;
 }
 
-static const struct { vn_finding finding; vn_matrix_edit edit; } edits[] = {
+static const struct { vn_finding finding; vn_matrix_edit edit;
+} edits[] = {
 #define ROUNDED(finding, format, of, scaled) { finding, { .kind = VN_EDIT_FORMAT, 0, 0, { 0 }, format, of, scaled } }
-	{ VN_MATRIX_TURNED, { .kind = VN_EDIT_TURNED } }, { VN_MATRIX_TURNED, { .kind = VN_EDIT_BACK } },
-	{ VN_MATRIX_TURNED, { .kind = VN_EDIT_TURNED, .fused = true } }, { VN_MATRIX_TURNED, { .kind = VN_EDIT_BACK, .fused = true } },
+	{ VN_MATRIX_TURNED, { .kind = VN_EDIT_TURNED } },
+	{ VN_MATRIX_TURNED, { .kind = VN_EDIT_BACK } },
+	{ VN_MATRIX_TURNED, { .kind = VN_EDIT_TURNED, .fused = true } },
+	{ VN_MATRIX_TURNED, { .kind = VN_EDIT_BACK, .fused = true } },
 	{ VN_NEVER_LOADED, { .kind = VN_EDIT_ZERO } },
-	ROUNDED(VN_WEIGHTS_ROUNDED, VN_FORMAT_BF16, VN_OF_WEIGHTS, VN_NO_SCALE), ROUNDED(VN_WEIGHTS_ROUNDED, VN_FORMAT_F16, VN_OF_WEIGHTS, VN_NO_SCALE),
+	ROUNDED(VN_WEIGHTS_ROUNDED, VN_FORMAT_BF16, VN_OF_WEIGHTS, VN_NO_SCALE),
+	ROUNDED(VN_WEIGHTS_ROUNDED, VN_FORMAT_F16, VN_OF_WEIGHTS, VN_NO_SCALE),
 	ROUNDED(VN_WEIGHTS_ROUNDED, VN_FORMAT_TF32, VN_OF_WEIGHTS, VN_NO_SCALE),
-	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_E4M3, VN_OF_WEIGHTS, VN_NO_SCALE), ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_E5M2, VN_OF_WEIGHTS, VN_NO_SCALE),
-	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_E4M3, VN_OF_WEIGHTS, VN_SCALE_OF_ALL), ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_E4M3, VN_OF_WEIGHTS, VN_SCALE_OF_ROWS),
-	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_E5M2, VN_OF_WEIGHTS, VN_SCALE_OF_ALL), ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_E5M2, VN_OF_WEIGHTS, VN_SCALE_OF_ROWS),
-	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_INT8, VN_OF_WEIGHTS, VN_SCALE_OF_ALL), ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_INT8, VN_OF_WEIGHTS, VN_SCALE_OF_ROWS),
-	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_TF32, VN_OF_BOTH, VN_NO_SCALE), ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_TF32, VN_OF_INPUTS, VN_NO_SCALE),
-	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_BF16, VN_OF_BOTH, VN_NO_SCALE), ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_BF16, VN_OF_INPUTS, VN_NO_SCALE),
-	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_F16, VN_OF_BOTH, VN_NO_SCALE), ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_F16, VN_OF_INPUTS, VN_NO_SCALE),
-	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_E4M3, VN_OF_BOTH, VN_SCALE_OF_ALL), ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_E4M3, VN_OF_BOTH, VN_SCALE_OF_ROWS),
-	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_E4M3, VN_OF_INPUTS, VN_SCALE_OF_ROWS), ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_E4M3, VN_OF_BOTH, VN_NO_SCALE),
-	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_INT8, VN_OF_BOTH, VN_SCALE_OF_ALL), ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_INT8, VN_OF_BOTH, VN_SCALE_OF_ROWS),
+	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_E4M3, VN_OF_WEIGHTS, VN_NO_SCALE),
+	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_E5M2, VN_OF_WEIGHTS, VN_NO_SCALE),
+	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_E4M3, VN_OF_WEIGHTS, VN_SCALE_OF_ALL),
+	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_E4M3, VN_OF_WEIGHTS, VN_SCALE_OF_ROWS),
+	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_E5M2, VN_OF_WEIGHTS, VN_SCALE_OF_ALL),
+	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_E5M2, VN_OF_WEIGHTS, VN_SCALE_OF_ROWS),
+	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_INT8, VN_OF_WEIGHTS, VN_SCALE_OF_ALL),
+	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_INT8, VN_OF_WEIGHTS, VN_SCALE_OF_ROWS),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_TF32, VN_OF_BOTH, VN_NO_SCALE),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_TF32, VN_OF_INPUTS, VN_NO_SCALE),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_BF16, VN_OF_BOTH, VN_NO_SCALE),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_BF16, VN_OF_INPUTS, VN_NO_SCALE),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_F16, VN_OF_BOTH, VN_NO_SCALE),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_F16, VN_OF_INPUTS, VN_NO_SCALE),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_E4M3, VN_OF_BOTH, VN_SCALE_OF_ALL),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_E4M3, VN_OF_BOTH, VN_SCALE_OF_ROWS),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_E4M3, VN_OF_INPUTS, VN_SCALE_OF_ROWS),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_E4M3, VN_OF_BOTH, VN_NO_SCALE),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_INT8, VN_OF_BOTH, VN_SCALE_OF_ALL),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_INT8, VN_OF_BOTH, VN_SCALE_OF_ROWS),
 	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_INT8, VN_OF_INPUTS, VN_SCALE_OF_ROWS),
 #undef ROUNDED
 };
 
-/* The edit that leaves least of what is looked at; of formats that leave the same the first, which changes less. */
+/* The edit that leaves least of the tested numbers. Of formats that leave the same, the first,
+ * which changes less. */
 static vn_status fit_edit(product *p, vn_error *err)
 {
 	enum { N_EDITS = sizeof edits / sizeof *edits };
-	double *x = malloc((size_t)(p->R * p->N) * sizeof *x + 1), *w = malloc((size_t)p->N * sizeof *w + 1), least = (double)INFINITY;
+	double *x = malloc((size_t)(p->R * p->N) * sizeof *x + 1), *w = malloc((size_t)p->N * sizeof *w + 1),
+		   least = (double)INFINITY;
 	int     best = 0;
 
 	for (int i = 0; x && w && i < N_EDITS; i++) {
@@ -528,7 +555,8 @@ static vn_status fit_edit(product *p, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows of a product");
 	if (!(least < error_of(p) / 4))
 		return VN_OK;
-	vn_hypothesis h = { .finding = edits[best].finding, .node = p->node, .change = { .kind = VN_BY_MATRIX, .matrix = edits[best].edit } };
+	vn_hypothesis h = { .finding = edits[best].finding, .node = p->node,
+		.change = { .kind = VN_BY_MATRIX, .matrix = edits[best].edit } };
 	return vn_try(p->t, &h, err);
 }
 
@@ -551,9 +579,9 @@ static bool is_product(product *p, int node)
 	p->N = vn_value_row(&plan->value[n->in[0]]);
 	p->R = p->T < ROWS ? p->T : ROWS;
 	p->C = p->M < CHANNELS ? p->M : CHANNELS;
-	/* Of scores over a vocabulary there is a sample of rows, and none of these. */
-	return p->point != VN_POINT_LOGITS && p->T * p->M == vn_shape_count(&p->cand->shape) && p->t->site->first + p->T <= p->t->site->tokens
-	    && (!n->c.linear.transposed || p->N * p->M <= MATRIX_MOST);
+	/* Logits are sampled rows of a vocabulary; these mistakes cannot be seen in them. */
+	return p->point != VN_POINT_LOGITS && p->T * p->M == vn_shape_count(&p->cand->shape) &&
+	       p->t->site->first + p->T <= p->t->site->tokens && (!n->c.linear.transposed || p->N * p->M <= MATRIX_MOST);
 }
 
 static vn_status read_product(product *p, vn_error *err)
@@ -573,11 +601,16 @@ static vn_status read_product(product *p, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows of a product");
 	}
 	for (int64_t r = 0; r < p->R; r++)
-		vn_to_f64(p->x + r * p->N, (const char *)x.data + (size_t)((first + row_of(p, r)) * p->N) * vn_dtype_size(x.dtype), x.dtype, (size_t)p->N);
+		vn_to_f64(p->x + r * p->N,
+		          (const char *)x.data + (size_t)((first + row_of(p, r)) * p->N) * vn_dtype_size(x.dtype), x.dtype,
+		          (size_t)p->N);
 	for (int64_t c = 0; !p->n->c.linear.transposed && c < p->C; c++)
-		vn_to_f64(p->wc + c * p->N, (const char *)p->w->data + vn_dtype_bytes(p->w->dtype, (size_t)(channel_of(p, c) * p->N)), p->w->dtype, (size_t)p->N);
+		vn_to_f64(p->wc + c * p->N,
+		          (const char *)p->w->data + vn_dtype_bytes(p->w->dtype, (size_t)(channel_of(p, c) * p->N)),
+		          p->w->dtype, (size_t)p->N);
 	for (int64_t k = 0; p->n->c.linear.transposed && k < p->N; k++) {
-		vn_to_f64(row, (const char *)p->w->data + vn_dtype_bytes(p->w->dtype, (size_t)(k * p->M)), p->w->dtype, (size_t)p->M);
+		vn_to_f64(row, (const char *)p->w->data + vn_dtype_bytes(p->w->dtype, (size_t)(k * p->M)), p->w->dtype,
+		          (size_t)p->M);
 		for (int64_t c = 0; c < p->C; c++)
 			p->wc[c * p->N + k] = row[channel_of(p, c)];
 	}

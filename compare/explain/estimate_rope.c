@@ -15,11 +15,11 @@
 #include <stdlib.h>
 
 #define TURN       6.283185307179586
-#define COHERENT   0.98  /* |z| over the sizes of input and output, of the pairing that it was */
+#define COHERENT   0.98  /* the smallest |z|, relative to the sizes of input and output, of the pairing that was used */
 #define SLOWEST   1e-7  /* a frequency below it is none */
-#define STILL     0.1   /* radians from the first token to the last: all tokens are turned alike */
+#define STILL     0.1   /* radians from first to last token; below it, all tokens are rotated alike */
 enum { PAIRS_MAX = 1024, OFFSETS = 4096 };
-enum { SEVERAL = 3 }; /* tokens, of which a turn from one to the next is told */
+enum { SEVERAL = 3 }; /* the most tokens from which the rotation per token is measured */
 
 typedef struct turning {
 	vn_rope rope;
@@ -28,8 +28,8 @@ typedef struct turning {
 	double complex *z;          /* (tokens) of one pair */
 	double  f[PAIRS_MAX];       /* radians a token */
 	double  start[PAIRS_MAX];   /* and at the first of the tokens */
-	double  apart[PAIRS_MAX];   /* how far a token is turned otherwise than the unmodified rotation turns it */
-	int64_t first;              /* token, of those that the rotation's input has */
+	double  apart[PAIRS_MAX];   /* by how much a token's rotation differs from the unmodified one */
+	int64_t first;              /* index of that token in the rotation's input */
 	double  coherence;          /* the least of all pairs */
 } turning;
 
@@ -38,8 +38,10 @@ static double real_at(const vn_tensor *t, int64_t at)
 	return t->dtype == VN_F64 ? ((const double *)t->data)[at] : (double)((const float *)t->data)[at];
 }
 
-/* Turns of pair i, from x to y: both (tokens, heads, K), y in double. unmodified: radians a token that it should be. */
-static void one_pair(turning *r, const vn_head_part *part, const vn_tensor *x, const double *y, int i, double unmodified)
+/* The rotations of pair i from x to y, both (tokens, heads, K), y in double. unmodified: the
+ * expected radians per token. */
+static void one_pair(turning *r, const vn_head_part *part, const vn_tensor *x, const double *y, int i,
+                     double unmodified)
 {
 	const int64_t H = x->shape.dim[1], K = x->shape.dim[2];
 	double  ex = 0, ey = 0, sum = 0;
@@ -89,8 +91,8 @@ static vn_status measure_turns(vn_explain_trial *t, turning *r, const float *unm
 		return st;
 	r->coherence = 0;
 	r->first = t->site->first;
-	if (x.shape.rank != 3 || c->shape.rank != 3 || x.shape.dim[1] != c->shape.dim[1] || x.shape.dim[2] != c->shape.dim[2] || r->pairs > PAIRS_MAX
-	    || r->first + c->shape.dim[0] > x.shape.dim[0])
+	if (x.shape.rank != 3 || c->shape.rank != 3 || x.shape.dim[1] != c->shape.dim[1] ||
+	    x.shape.dim[2] != c->shape.dim[2] || r->pairs > PAIRS_MAX || r->first + c->shape.dim[0] > x.shape.dim[0])
 		return VN_OK;
 	r->tokens = c->shape.dim[0];
 	double *y = malloc(n * sizeof *y);
@@ -128,13 +130,14 @@ static void put_rope(vn_hypothesis *h, const vn_rope *rope)
 	vn_constant_put(h, "offset", rope->offset);
 }
 
-/* Columns that are paired otherwise too are a mistake of their own. */
+/* Does the rotation also pair other columns? That is a mistake of its own. */
 static bool paired_otherwise(const vn_explain_trial *t, int node, const vn_rope *rope)
 {
 	return rope->pairing != t->site->plan->node[node].c.rope.rope.pairing;
 }
 
-static vn_status try_rope(vn_explain_trial *t, int node, const vn_rope *rope, vn_finding finding, vn_hypothesis *h, vn_error *err)
+static vn_status try_rope(vn_explain_trial *t, int node, const vn_rope *rope, vn_finding finding, vn_hypothesis *h,
+                          vn_error *err)
 {
 	h->finding = finding;
 	h->paired = paired_otherwise(t, node, rope);
@@ -157,7 +160,7 @@ static double plain_theta(const turning *r)
 	return xx > 0 ? exp(xy / xx) : 0;
 }
 
-/* A number of a scaling that is read off the frequencies. */
+/* The numbers of a scaling that can be read off the frequencies. */
 typedef enum scaled_by { BY_THETA, BY_FACTOR, BY_CONTEXT, BY_LOW, BY_HIGH, N_SCALED_BY } scaled_by;
 
 static void set(vn_rope *rope, scaled_by what, double x)
@@ -172,17 +175,19 @@ static void set(vn_rope *rope, scaled_by what, double x)
 
 static double got(const vn_rope *rope, scaled_by what)
 {
-	const double x[] = { rope->theta, rope->factor, rope->original_context, rope->low_freq_factor, rope->high_freq_factor };
+	const double x[] = { rope->theta, rope->factor, rope->original_context, rope->low_freq_factor,
+		rope->high_freq_factor };
 	return x[what];
 }
 
 #define THETA_MIN 1.01
 #define THETA_MAX 1e12
-#define THETA_MAX_OF_ONE 1e9 /* far above those of models; of one token pairs that hardly turn are met by any that is large enough */
-#define FROM_TWO 0.3 /* a context is a power of two, if one is so near at what was read off; */
+#define THETA_MAX_OF_ONE \
+	1e9 /* far above models' values; with one token, any theta large enough fits the pairs that hardly rotate */
+#define FROM_TWO 0.3 /* a context this near to a power of two (in log2) is that power; */
 #define NEAR_TWO 0.1 /* so is a factor */
 
-/* What is held against the turns that were seen. unmodified, room (pairs) */
+/* What the observed rotations are compared with. unmodified, room: (pairs) */
 typedef struct asked {
 	const turning *r;
 	const vn_list *lists;
@@ -191,7 +196,7 @@ typedef struct asked {
 	float         *room;
 } asked;
 
-/* How far the frequencies of a rope with this number are from those that were seen: a sum of squares. */
+/* How far the frequencies under this number are from the observed ones: a sum of squares. */
 static double off_by(const void *of, double x)
 {
 	const asked *a = of;
@@ -208,16 +213,21 @@ static double off_by(const void *of, double x)
 	return sum;
 }
 
-/* With scaling it depends on theta which frequencies are scaled, so it is looked for; the numbers of Llama 3's scaling likewise. */
+/* Which frequencies are scaled depends on theta, so theta is searched for; the numbers of Llama
+ * 3's scaling likewise. */
 static double scaled_number(const turning *r, const vn_list *lists, scaled_by what, float *room)
 {
 	enum { GRID = 512, FINER = 3 };
-	static const double least_of[] = { THETA_MIN, THETA_MIN, 16, 0.01, 0.01 }, most_of[] = { THETA_MAX, THETA_MAX, 1e8, 1e4, 1e4 };
+	static const double least_of[] = { THETA_MIN, THETA_MIN, 16, 0.01, 0.01 },
+		most_of[] = { THETA_MAX, THETA_MAX, 1e8, 1e4, 1e4 };
 
-	return vn_search_grid(off_by, &(asked) { r, lists, what, NULL, room }, least_of[what], most_of[what], GRID, FINER, GRID).x;
+	return vn_search_grid(off_by, &(asked) { r, lists, what, NULL, room }, least_of[what], most_of[what], GRID, FINER,
+	                      GRID)
+	    .x;
 }
 
-/* How far the one token's pairs are turned otherwise than with that theta, but for whole turns. */
+/* By how much the pairs of the single token differ from their rotation under this theta, not
+ * counting whole turns. */
 static double off_by_turns(const void *of, double theta)
 {
 	const asked   *a = of;
@@ -233,12 +243,15 @@ static double off_by_turns(const void *of, double theta)
 	return miss;
 }
 
-/* The theta whose pairs at the one token's position are nearest together; 0: none that a model has. */
+/* The theta that agrees best with the pairs at the single token's position. 0: none in the range
+ * of models. */
 static double theta_of_one(const turning *r, const vn_list *lists, const float *unmodified, float *room)
 {
 	enum { GRID = 1 << 14, FINER = 3, FEWER = 128 };
-	/* to the end, so that it is seen to be there */
-	const double theta = vn_search_grid(off_by_turns, &(asked) { r, lists, BY_THETA, unmodified, room }, THETA_MIN, THETA_MAX, GRID, FINER, FEWER).x;
+	/* searched to the upper end, so that a minimum inside it is seen as one */
+	const double theta = vn_search_grid(off_by_turns, &(asked) { r, lists, BY_THETA, unmodified, room }, THETA_MIN,
+	                                    THETA_MAX, GRID, FINER, FEWER)
+	                         .x;
 
 	return theta < THETA_MAX_OF_ONE ? theta : 0;
 }
@@ -258,8 +271,9 @@ static vn_status try_theta(vn_explain_trial *t, int node, vn_rope rope, double t
 	return st;
 }
 
-/* One number, where it is another than the model's; *fits: is it within the floor? */
-static vn_status try_scaled(vn_explain_trial *t, int node, vn_rope rope, scaled_by what, double x, bool *fits, vn_error *err)
+/* Tries one number that differs from the model's. *fits: is it within the floor? */
+static vn_status try_scaled(vn_explain_trial *t, int node, vn_rope rope, scaled_by what, double x, bool *fits,
+                            vn_error *err)
 {
 	static const vn_finding finding_of[] = { VN_THETA, VN_ROPE_FACTOR, VN_ROPE_CONTEXT, VN_ROPE_LOW, VN_ROPE_HIGH };
 	vn_hypothesis h = { 0 };
@@ -273,9 +287,11 @@ static vn_status try_scaled(vn_explain_trial *t, int node, vn_rope rope, scaled_
 	return st;
 }
 
-/* Llama 3's scaling by another number: the power of two beside what was read off for a factor or a context, else as few digits as will do. Where few
- * pairs turn far enough for their frequencies to be known, another theta, or another of these numbers, does as well: all are tried. */
-static vn_status fit_scaling(vn_explain_trial *t, int node, const turning *r, const vn_list *lists, float *room, vn_error *err)
+/* Llama 3's scaling with another number: for a factor or a context the nearest power of two,
+ * else the fewest digits that fit. If few pairs rotate far enough to know their frequencies,
+ * another theta or another of these numbers fits as well, so all are tried. */
+static vn_status fit_scaling(vn_explain_trial *t, int node, const turning *r, const vn_list *lists, float *room,
+                             vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -292,19 +308,22 @@ static vn_status fit_scaling(vn_explain_trial *t, int node, const turning *r, co
 	return st;
 }
 
-static vn_status fit_theta(vn_explain_trial *t, int node, const turning *r, const vn_list *lists, float *room, vn_error *err)
+static vn_status fit_theta(vn_explain_trial *t, int node, const turning *r, const vn_list *lists, float *room,
+                           vn_error *err)
 {
 	const bool scaled = r->rope.type != VN_ROPE_DEFAULT;
 	vn_rope    plain = r->rope;
-	vn_status  st = scaled ? try_theta(t, node, r->rope, scaled_number(r, lists, BY_THETA, room), VN_THETA, err) : VN_OK;
+	vn_status st = scaled ? try_theta(t, node, r->rope, scaled_number(r, lists, BY_THETA, room), VN_THETA, err) : VN_OK;
 
 	if (!st && r->rope.type == VN_ROPE_LLAMA3)
 		st = fit_scaling(t, node, r, lists, room, err);
 	plain.type = VN_ROPE_DEFAULT;
-	return st || vn_answered(t) ? st : try_theta(t, node, plain, plain_theta(r), scaled ? VN_THETA_PLAIN : VN_THETA, err);
+	return st || vn_answered(t) ? st
+	                            : try_theta(t, node, plain, plain_theta(r), scaled ? VN_THETA_PLAIN : VN_THETA, err);
 }
 
-/* Positions that are c too high, of all tokens or of those behind the first call. unmodified (pairs). */
+/* Positions that are c too high, for all tokens or for those after the first call. unmodified:
+ * (pairs). */
 static vn_status fit_offset(vn_explain_trial *t, int node, const turning *r, const float *unmodified, vn_error *err)
 {
 	vn_hypothesis h = { .finding = VN_OFFSET, .node = node }, later = { .change.later = true };
@@ -326,13 +345,15 @@ static vn_status fit_offset(vn_explain_trial *t, int node, const turning *r, con
 		return VN_OK;
 	put_rope(&h, &rope);
 	h.paired = paired_otherwise(t, node, &rope);
-	if ((st = vn_fit_whole(t, &h, rope.offset + best, rope.offset - OFFSETS, rope.offset + OFFSETS, err)) || r->first == 0)
+	if ((st = vn_fit_whole(t, &h, rope.offset + best, rope.offset - OFFSETS, rope.offset + OFFSETS, err)) ||
+	    r->first == 0)
 		return st;
 	rope.step_offset = best;
 	return try_rope(t, node, &rope, VN_OFFSET_LATER, &later, err);
 }
 
-/* All tokens are turned alike: as one that stands where? Not at 0: that is no rotation (R12). unmodified (pairs). */
+/* All tokens are rotated by the same angle: of which position? Not of 0, which is no rotation
+ * (R12). unmodified: (pairs). */
 static vn_status fit_position(vn_explain_trial *t, int node, const turning *r, const float *unmodified, vn_error *err)
 {
 	vn_rope       rope = r->rope;
@@ -369,7 +390,7 @@ static vn_status fit_stretch(vn_explain_trial *t, int node, const turning *r, co
 	const double by = xy / xx;
 	if (!(fabs(by) > 1e-4) || fabs(by - 1) < 1e-4)
 		return VN_OK;
-	/* A person wrote it, or one over it; else as it was measured. */
+	/* A number that a person wrote, or 1 divided by one; else as measured. */
 	const double as[] = { vn_in_digits(by, 3), 1 / vn_in_digits(1 / by, 3), by };
 	vn_status    st = VN_OK;
 	for (size_t i = 0; !st && i < sizeof as / sizeof *as && !vn_answered(t); i++) {
@@ -380,7 +401,7 @@ static vn_status fit_stretch(vn_explain_trial *t, int node, const turning *r, co
 	return st;
 }
 
-/* Fewer columns turned, or more: what is turned as a part of K is commonly a half or a quarter. */
+/* Fewer columns rotated, or more. A rotated part of K is usually a half or a quarter. */
 static vn_status fit_width(vn_explain_trial *t, int node, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
@@ -407,7 +428,9 @@ vn_status vn_estimate_rope(vn_explain_trial *t, const vn_hypothesis *at, vn_erro
 	float         *unmodified = malloc(PAIRS_MAX * sizeof *unmodified), *room = malloc(PAIRS_MAX * sizeof *room), af;
 	vn_status      st = r && unmodified && room ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
 
-	for (int pairing = 0; !st && pairing < VN_PAIR_ACROSS && p->value[root].node == node && p->node[node].c.rope.rope.rotary_dim / 2 <= PAIRS_MAX; pairing++) {
+	for (int pairing = 0; !st && pairing < VN_PAIR_ACROSS && p->value[root].node == node &&
+	                      p->node[node].c.rope.rope.rotary_dim / 2 <= PAIRS_MAX;
+	     pairing++) {
 		r->rope = p->node[node].c.rope.rope;
 		r->rope.pairing = pairing;
 		r->pairs = r->rope.rotary_dim / 2;
@@ -431,10 +454,12 @@ vn_status vn_estimate_rope(vn_explain_trial *t, const vn_hypothesis *at, vn_erro
 
 /* ---- learned positions --------------------------------------------------------------------------------- */
 
-enum { ASKED = 8 }; /* tokens that are held against the rows of the table */
+enum { ASKED = 8 }; /* the most tokens that are compared with the rows of the table */
 
-/* Squares of what is left of token `at` of the candidate where its position is `by` rows further. own: of the unmodified table. */
-static double row_off_by(const vn_tensor *own, const vn_tensor *c, const vn_tensor *table, int64_t at, int64_t position, int64_t by, double *room)
+/* The squared error of the candidate's token `at` if its position is `by` rows further on. own:
+ * with the unmodified table. */
+static double row_off_by(const vn_tensor *own, const vn_tensor *c, const vn_tensor *table, int64_t at, int64_t position,
+                         int64_t by, double *room)
 {
 	const int64_t D = table->shape.dim[1];
 	const int64_t from[4] = { at * D, at * D, position * D, (position + by) * D };
@@ -442,7 +467,8 @@ static double row_off_by(const vn_tensor *own, const vn_tensor *c, const vn_tens
 	double sum = 0;
 
 	for (int i = 0; i < 4; i++)
-		vn_to_f64(room + i * D, (const char *)of[i]->data + (size_t)from[i] * vn_dtype_size(of[i]->dtype), of[i]->dtype, (size_t)D);
+		vn_to_f64(room + i * D, (const char *)of[i]->data + (size_t)from[i] * vn_dtype_size(of[i]->dtype), of[i]->dtype,
+		          (size_t)D);
 	for (int64_t d = 0; d < D; d++) {
 		const double e = room[d] - room[2 * D + d] + room[3 * D + d] - room[D + d];
 		sum += e * e;
@@ -450,11 +476,12 @@ static double row_off_by(const vn_tensor *own, const vn_tensor *c, const vn_tens
 	return sum;
 }
 
-/* The shift that leaves least; 0: none does. */
+/* The shift that leaves least. 0: none does. */
 static int64_t shift_of(const vn_explain_trial *t, const vn_tensor *table, double *room)
 {
 	const vn_tensor *c = &t->site->cand;
-	const int64_t    rows = c->shape.dim[0], C = table->shape.dim[0], first = t->site->first, some = rows < ASKED ? rows : ASKED;
+	const int64_t    rows = c->shape.dim[0], C = table->shape.dim[0], first = t->site->first,
+				  some = rows < ASKED ? rows : ASKED;
 	double           least = (double)INFINITY;
 	int64_t          best = 0;
 
@@ -462,7 +489,7 @@ static int64_t shift_of(const vn_explain_trial *t, const vn_tensor *table, doubl
 		double sum = 0;
 		for (int64_t i = 0; i < some; i++) {
 			const int64_t at = some < 2 ? 0 : (rows - 1) * i / (some - 1), position = first + at;
-			/* A row that is not there is the table's own, as where the shift is made. */
+			/* A row outside the table stays as it is, as where the shift is applied. */
 			sum += row_off_by(&t->own, c, table, at, position, position + by >= 0 && position + by < C ? by : 0, room);
 		}
 		if (sum < least) {
@@ -481,8 +508,9 @@ vn_status vn_estimate_positions(vn_explain_trial *t, const vn_hypothesis *at, vn
 	vn_hypothesis    h = { .finding = VN_TABLE_OFFSET, .node = at->node, .change.kind = VN_BY_ROWS }, later = h;
 	vn_status        st = VN_OK;
 
-	/* A row of it is to be what the checkpoint has, with or without what is added. */
-	if (c->shape.rank != 2 || table->shape.rank != 2 || c->shape.dim[1] != table->shape.dim[1] || t->x->unmodified.local.bad)
+	/* The checkpoint must be a row of the table, alone or added to something. */
+	if (c->shape.rank != 2 || table->shape.rank != 2 || c->shape.dim[1] != table->shape.dim[1] ||
+	    t->x->unmodified.local.bad)
 		return VN_OK;
 	double *room = malloc((size_t)(4 * table->shape.dim[1]) * sizeof *room);
 	if (!room)

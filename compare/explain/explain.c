@@ -27,7 +27,7 @@ static int explains(const vn_explanations *x, const vn_hypothesis *h)
 	return n;
 }
 
-/* In how many places it could have been made: what fits few is the more telling. */
+/* In how many places it could have been made. An answer that fits few places says more. */
 static int places(const vn_comparison *c, const vn_hypothesis *h)
 {
 	char      id[VN_ID];
@@ -35,20 +35,23 @@ static int places(const vn_comparison *c, const vn_hypothesis *h)
 	return f < 0 ? 0 : vn_fault_count(f, vn_model_plan(c->opened.model), NULL);
 }
 
-/* Keys and values of another layer, where the other cache came out right: it is of one of the two. */
+/* Keys and values of another layer, while only one of the two caches is wrong: then it is keys
+ * alone or values alone. */
 static bool of_one_alone(const vn_comparison *c, const vn_explanation *x, const vn_hypothesis *h)
 {
 	char                 id[VN_ID], name[VN_NAME_MAX];
 	const vn_checkpoint *beside;
 
-	return strcmp(vn_hypothesis_id(h, id), vn_mistake_id(VN_MISTAKE_C9)) == 0 && vn_counterpart(c, x, name, &beside) && beside && beside->replayed && !beside->origin;
+	return strcmp(vn_hypothesis_id(h, id), vn_mistake_id(VN_MISTAKE_C9)) == 0 && vn_counterpart(c, x, name, &beside) &&
+	       beside && beside->replayed && !beside->origin;
 }
 
 typedef struct rank {
 	int named, explains, places;
 } rank;
 
-/* An arrangement is no mistake by name, nor what another checkpoint denies; then what explains more; then what fits fewer places. */
+/* The order of answers: an arrangement, and what another checkpoint contradicts, come last; then
+ * what explains more comes first; then what fits fewer places. */
 static rank rank_of(const vn_comparison *c, const vn_explanations *all, const vn_explanation *x, const vn_hypothesis *h)
 {
 	char id[VN_ID];
@@ -57,7 +60,9 @@ static rank rank_of(const vn_comparison *c, const vn_explanations *all, const vn
 
 static bool comes_first(const rank *a, const rank *b)
 {
-	return a->named != b->named ? a->named > b->named : a->explains != b->explains ? a->explains > b->explains : a->places < b->places;
+	return a->named != b->named         ? a->named > b->named
+	       : a->explains != b->explains ? a->explains > b->explains
+	                                    : a->places < b->places;
 }
 
 static void order_aliases(const vn_comparison *c, const vn_explanations *all, vn_explanation *x)
@@ -78,11 +83,13 @@ static void order_aliases(const vn_comparison *c, const vn_explanations *all, vn
 
 /* ---- origins ---------------------------------------------------------------------------------------------------- */
 
-/* Origins that are looked at one by one. Of further ones the answer of an origin of the same point is tried alone. Where so many
- * have no answer, further ones are likely to have none for the same reason. */
+/* IN_FULL: origins that are explained one by one. For further origins (at most AT_ALL) only the
+ * answers found at the same point are tried. After IN_VAIN origins without an answer the rest is
+ * left out: the same reason is likely to apply. */
 enum { IN_FULL = 6, AT_ALL = 400, IN_VAIN = 24 };
 
-/* An explanation that fits of an origin of the same point, which is likely to be the answer here too. */
+/* An answer that fits an origin of the same point in another layer; it is likely to fit here
+ * too. */
 static int twin_of(const vn_comparison *c, const vn_explanations *x, int point)
 {
 	const char *dot = strchr(c->result.point[point].name, '.');
@@ -133,8 +140,8 @@ static vn_status explain_origin(vn_explain_trial *t, vn_explanations *all, int p
 
 /* ---- what is inside another operation ------------------------------------------------------------------------ */
 
-/* The checkpoint of the operation that a value which nothing reads is inside of: gate_act is what mlp_act multiplies by up, scores and
- * probabilities are attention's. -1. */
+/* The checkpoint of the operation that contains a value which nothing reads: gate_act is a
+ * factor inside mlp_act; scores and probabilities belong to attention. -1: none. */
 static int outer_of(const vn_comparison *c, int point)
 {
 	const vn_checkpoint *me = &c->result.point[point];
@@ -148,7 +155,8 @@ static int outer_of(const vn_comparison *c, int point)
 		const vn_node       *o = w < 0 ? NULL : &p->node[p->value[vn_plan_root(p, w)].node];
 		if (o && o == n && n->op == VN_OP_ATTENTION && i != point && vn_plan_root(p, w) == n->out[VN_ATTN_CONTEXT])
 			return i;
-		if (o && n->op == VN_OP_ACT && o->op == VN_OP_GATED && o->layer == n->layer && vn_plan_root(p, o->in[0]) == vn_plan_root(p, n->in[0]))
+		if (o && n->op == VN_OP_ACT && o->op == VN_OP_GATED && o->layer == n->layer &&
+		    vn_plan_root(p, o->in[0]) == vn_plan_root(p, n->in[0]))
 			return i;
 	}
 	return -1;
@@ -159,7 +167,8 @@ static bool is_of_attention(const vn_comparison *c, const vn_explanation *x)
 	return strstr(c->result.point[x->point].name, ".attn_") != NULL;
 }
 
-/* One operation, one mistake: where the outer one is explained, this is the answer inside it too. */
+/* One operation has one mistake: the answer of the outer checkpoint is also that of the inner
+ * one. */
 static void answer_inside(const vn_comparison *c, const vn_explanations *all, vn_explanation *x)
 {
 	const int outer = outer_of(c, x->point);
@@ -167,7 +176,7 @@ static void answer_inside(const vn_comparison *c, const vn_explanations *all, vn
 	for (int i = 0; outer >= 0 && i < all->n; i++) {
 		const vn_explanation *o = &all->of[i];
 		if (o->point != outer || !o->n_fit || (x->n_fit && is_of_attention(c, x)))
-			continue; /* scores and probabilities say more than what is made of them */
+			continue; /* scores and probabilities show more than the context made from them */
 		memcpy(x->by, o->by, VN_EXPLAIN_KEPT * sizeof *x->by);
 		x->n = o->n;
 		x->n_fit = o->n_fit;
@@ -204,7 +213,8 @@ vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
 			continue;
 		st = explain_origin(&t, x, c->result.origins[i], err);
 		vn_progress_at(&bar, i + 1);
-		nothing = x->n && (x->of[x->n - 1].n_fit || needs_none(&c->result.point[c->result.origins[i]])) ? 0 : nothing + 1;
+		nothing = x->n && (x->of[x->n - 1].n_fit || needs_none(&c->result.point[c->result.origins[i]])) ? 0
+		                                                                                                : nothing + 1;
 	}
 	if (!st)
 		st = vn_explain_across_steps(&t, x, err);

@@ -18,7 +18,7 @@
 
 /* ---- strategies ------------------------------------------------------------------------------------------- */
 
-/* What a strategy found stays only where it explains the checkpoint. */
+/* What a strategy found is kept only if it explains the checkpoint. */
 typedef struct kept {
 	vn_hypothesis by[VN_EXPLAIN_KEPT];
 	int           n;
@@ -40,7 +40,7 @@ static void restore(vn_explain_trial *t, const kept *k)
 	vn_conclude(t);
 }
 
-/* Where some heads alone came out otherwise. */
+/* Tries the answers in the heads that are in error, if only some are. */
 static vn_status try_in_some_heads(vn_explain_trial *t, vn_error *err)
 {
 	const int tried = t->x->n_tried;
@@ -59,7 +59,8 @@ static vn_status try_in_some_heads(vn_explain_trial *t, vn_error *err)
 	return st;
 }
 
-/* A buffer that the operation goes on to change, as a sum its bias is added to, holds what a mistake of the run would leave. */
+/* Tries mistakes of the recording, unless the operation goes on to change the buffer (as a sum
+ * to which its bias is added): then a mistake of the run leaves the same numbers. */
 static vn_status try_what_was_recorded(vn_explain_trial *t, vn_error *err)
 {
 	kept      before;
@@ -80,7 +81,7 @@ static vn_status try_what_was_recorded(vn_explain_trial *t, vn_error *err)
 
 static vn_status try_pairs(vn_explain_trial *t, vn_error *err)
 {
-	enum { IN_VAIN = 4 }; /* so many origins that no pair explains are enough */
+	enum { IN_VAIN = 4 }; /* with this many origins that no pair explains, pairs are no longer tried */
 	kept      before;
 	vn_status st;
 
@@ -97,16 +98,18 @@ static vn_status try_pairs(vn_explain_trial *t, vn_error *err)
 	return VN_OK;
 }
 
-/* Where no row of the catalogue explains it: in this order, until one does. */
+/* The strategies for a checkpoint that no row of the catalogue explains, tried in this order
+ * until one answers. */
 static const struct strategy {
 	vn_status (*try)(vn_explain_trial *t, vn_error *err);
-	bool unless_again;  /* other steps refuted an answer: it would be found again */
+	bool unless_again;  /* skipped if other steps refuted an answer, which it would find again */
 	bool unless_fitted; /* they refuted what was fitted */
-	bool in_any_case;   /* where there is an answer, it may be another */
+	bool in_any_case;   /* tried even after an answer, which it may replace */
 } strategies[] = {
 	{ vn_estimate, .unless_fitted = true },
 	{ vn_estimate_linear, .unless_fitted = true },
 	{ vn_estimate_keys, .unless_fitted = true },
+	{ vn_estimate_new_slots, .unless_fitted = true },
 	{ vn_estimate_attend, .unless_fitted = true },
 	{ vn_estimate_rotate, .unless_fitted = true },
 	{ vn_rearrange, .unless_fitted = true, .in_any_case = true },
@@ -142,7 +145,8 @@ static vn_status try_strategies(vn_explain_trial *t, bool again, bool fitted, vn
 
 /* ---- a checkpoint --------------------------------------------------------------------------------------------- */
 
-/* The probe turned to t->x->point, and what the unmodified operation makes there; leave() ends it. t->x->why_not: it cannot be computed. */
+/* Moves the probe to t->x->point and computes the unmodified operation there; leave() ends it.
+ * t->x->why_not says why it cannot be computed. */
 static vn_status turn_to(vn_explain_trial *t, vn_error *err)
 {
 	const vn_plan *plan;
@@ -172,7 +176,7 @@ static void leave(vn_explain_trial *t)
 	t->own = t->fine = (vn_tensor) { 0 };
 }
 
-/* The operation of this checkpoint's layer that does what the node does in its own. */
+/* The operation of this checkpoint's layer that corresponds to the node in its own layer. */
 static int counterpart(const vn_explain_trial *t, int node)
 {
 	const vn_plan *p = t->site->plan;
@@ -187,7 +191,8 @@ static int counterpart(const vn_explain_trial *t, int node)
 	return v < 0 ? node : p->value[vn_plan_root(p, v)].node;
 }
 
-/* What was found where like is: its answers, and of the catalogue the next best; in the heads that it is made in. */
+/* Tries what was found for `like`: its answers and the next best of the catalogue, in the heads
+ * where they were made. */
 static vn_status try_like(vn_explain_trial *t, const vn_explanation *like, vn_error *err)
 {
 	const vn_hypothesis *best = &like->by[0];
@@ -198,7 +203,8 @@ static vn_status try_like(vn_explain_trial *t, const vn_explanation *like, vn_er
 	t->part = vn_part_of(t, best, &part) ? &part : NULL;
 	for (int i = 0; !st && i < like->n_alias; i++) {
 		vn_hypothesis h = like->by[i];
-		if (!vn_hypothesis_is_fitted(&h) || h.change.kind == VN_BY_ROWS || h.places || !vn_hypothesis_move(t, &h, counterpart(t, h.node)))
+		if (!vn_hypothesis_is_fitted(&h) || h.change.kind == VN_BY_ROWS || h.places ||
+		    !vn_hypothesis_move(t, &h, counterpart(t, h.node)))
 			continue;
 		h.speaks_against = VN_NOTHING_AGAINST;
 		st = vn_try(t, &h, err);
@@ -229,9 +235,9 @@ vn_status vn_explain_with(vn_explain_trial *t, const vn_hypothesis *h, vn_error 
 	return st;
 }
 
-#define POOR 0.5 /* of the limit: the answer leaves more than a healthy operation mostly does */
+#define POOR 0.5 /* of the limit: above it, the answer leaves more than most healthy operations do */
 
-/* What explains it hardly: a number that is fitted may do so twice as well. */
+/* If the answer barely explains the checkpoint, a fitted number may explain it twice as well. */
 static vn_status look_beside(vn_explain_trial *t, vn_error *err)
 {
 	vn_explanation *x = t->x;
@@ -256,7 +262,8 @@ vn_status vn_explain_point(vn_explain_trial *t, const vn_explanation *like, vn_e
 	vn_explanation *x = t->x;
 	vn_status       st = turn_to(t, err);
 
-	if (!st && !*x->why_not && !(st = vn_score_sound(t, err)) && !(st = like ? try_like(t, like, err) : vn_catalogue(t, NULL, err))) {
+	if (!st && !*x->why_not && !(st = vn_score_sound(t, err)) &&
+	    !(st = like ? try_like(t, like, err) : vn_catalogue(t, NULL, err))) {
 		vn_conclude(t);
 		if (!x->n_fit && !like)
 			st = try_strategies(t, false, false, err);

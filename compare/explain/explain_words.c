@@ -23,13 +23,18 @@ const vn_explanation *vn_explanation_of(const vn_comparison *c, int point)
 	return NULL;
 }
 
-/* ", at layer1.q_rope and layer1.k_rope", where a hypothesis was made elsewhere than at what is explained alone. */
+/* ", at layer1.q_rope and layer1.k_rope", if a hypothesis was made elsewhere than at the
+ * checkpoint alone. */
 static const char *made_at(const vn_comparison *c, const vn_explanation *x, const vn_hypothesis *h, char text[WHERE])
 {
 	const vn_plan  *p = vn_model_plan(c->opened.model);
 	const int       v = vn_plan_find(p, c->result.point[x->point].name);
 	const bool      here = v >= 0 && p->value[vn_plan_root(p, v)].node == h->node;
-	snprintf(text, WHERE, "%s%s%s%s%s", *h->in_part ? ", " : "", h->in_part, !here ? ", at " : *h->also ? ", here" : "", here ? "" : p->value[p->node[h->node].out[0]].name, h->also);
+	snprintf(text, WHERE, "%s%s%s%s%s", *h->in_part ? ", " : "", h->in_part,
+	         !here      ? ", at "
+	         : *h->also ? ", here"
+	                    : "",
+	         here ? "" : p->value[p->node[h->node].out[0]].name, h->also);
 	return text;
 }
 
@@ -48,8 +53,12 @@ const char *vn_say_explained(const vn_comparison *c, const vn_explanation *x, ch
 		vn_text_add(text, VN_EXPLAINED, "none of %d known mistakes fits", x->n_tried);
 	else {
 		const vn_hypothesis *h = &x->by[0];
-		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s%s%s%s", h->id, *h->id ? ": " : "", h->words, made_at(c, x, h, at), *h->holds ? " (" : "", h->holds, *h->holds ? ")" : "",
-		            *h->id && !h->capture && h->finding != VN_PARALLEL_BLOCK && c->result.point[x->point].replay.captured ? "; only the recording is wrong: the run continued with other numbers" : "");
+		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s%s%s%s", h->id, *h->id ? ": " : "", h->words, made_at(c, x, h, at),
+		            *h->holds ? " (" : "", h->holds, *h->holds ? ")" : "",
+		            *h->id && !h->capture && h->finding != VN_PARALLEL_BLOCK &&
+		                    c->result.point[x->point].replay.captured
+		                ? "; only the recording is wrong: the run continued with other numbers"
+		                : "");
 	}
 	return text;
 }
@@ -58,33 +67,38 @@ static void list_aliases(const vn_comparison *c, const vn_explanation *x, vn_lin
 {
 	char text[VN_EXPLAINED] = "", at[WHERE];
 	for (int i = 1; i < x->n_alias; i++) {
-		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s", i > 1 ? "; " : "", x->by[i].id, *x->by[i].id ? ", " : "", x->by[i].words, made_at(c, x, &x->by[i], at));
+		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s", i > 1 ? "; " : "", x->by[i].id, *x->by[i].id ? ", " : "",
+		            x->by[i].words, made_at(c, x, &x->by[i], at));
 	}
 	vn_lines_add(lines, "equally good on this data: %s", text);
 	if (*x->separate)
 		vn_lines_add(lines, "to tell them apart: %s", x->separate);
 }
 
-/* What fits here, and does not hold in the other steps. */
+/* The answers that fit here but not in the other steps. */
 static void list_refuted(const vn_explanation *x, vn_lines *lines)
 {
 	for (int i = x->n_alias; i < x->n; i++)
 		if (x->by[i].refuted)
-			vn_lines_add(lines, "%s fits here too, but is ruled out: %s", *x->by[i].id ? x->by[i].id : x->by[i].words, x->by[i].against);
+			vn_lines_add(lines, "%s fits here too, but is ruled out: %s", *x->by[i].id ? x->by[i].id : x->by[i].words,
+			             x->by[i].against);
 }
 
-/* Positions that count from another number than the reference's, as the recording says of itself. */
+/* The recording itself says that its positions count from another number than the reference's. */
 static bool as_recorded(const vn_comparison *c, const vn_hypothesis *h)
 {
 	const int    row = vn_hypothesis_row(h);
-	const double from = h->finding == VN_OFFSET && !h->paired ? vn_constant_of(h, "offset") : row == vn_mistake_fault(VN_MISTAKE_R3_PLUS) ? 1
-	                  : row == vn_mistake_fault(VN_MISTAKE_R3_MINUS) ? -1 : 0;
+	const double from = h->finding == VN_OFFSET && !h->paired          ? vn_constant_of(h, "offset")
+	                    : row == vn_mistake_fault(VN_MISTAKE_R3_PLUS)  ? 1
+	                    : row == vn_mistake_fault(VN_MISTAKE_R3_MINUS) ? -1
+	                                                                   : 0;
 	int64_t      by;
 
 	return vn_positions_moved(c, &by) && from == (double)by;
 }
 
-/* "explains 99.99 % of the error; ", rounded down: what fits but for a little is no chance. */
+/* "explains 99.99 % of the error; ", rounded down. An answer that fits this well is no
+ * coincidence. */
 static const char *share_explained(const vn_explanation *x, char text[60])
 {
 	const double left = x->by[0].local.local / x->unmodified.local.local;
@@ -102,10 +116,14 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 	if (*x->why_not || vn_local_is_order(&c->result.point[x->point]) || vn_overflow_is_all(&c->result.point[x->point]))
 		return;
 	if (!x->n_fit) {
-		/* Less than half of it explained is chance, and of an infinite error anything finite is less. */
-		if (x->n && !x->by[0].refuted && isfinite(x->unmodified.limit_fraction) && x->by[0].limit_fraction < x->unmodified.limit_fraction / 2)
-			vn_lines_add(lines, "nearest: %s%s%s%s%s; %sresidual %.3g floors (was %.3g, limit %.0f)", x->by[0].id, *x->by[0].id ? ", " : "", x->by[0].words,
-			             *x->by[0].in_part ? ", " : "", x->by[0].in_part, share_explained(x, share), vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->unmodified), VN_LOCAL_LIMIT);
+		/* An answer that explains less than half is a coincidence. Any finite number is less
+		 * than an infinite error. */
+		if (x->n && !x->by[0].refuted && isfinite(x->unmodified.limit_fraction) &&
+		    x->by[0].limit_fraction < x->unmodified.limit_fraction / 2)
+			vn_lines_add(lines, "nearest: %s%s%s%s%s; %sresidual %.3g floors (was %.3g, limit %.0f)", x->by[0].id,
+			             *x->by[0].id ? ", " : "", x->by[0].words, *x->by[0].in_part ? ", " : "", x->by[0].in_part,
+			             share_explained(x, share), vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->unmodified),
+			             VN_LOCAL_LIMIT);
 		for (int i = 0; i < x->looks.n; i++)
 			vn_lines_add(lines, "the error looks like: %s", x->looks.line[i]);
 		list_refuted(x, lines);
@@ -114,11 +132,17 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 	char next[sizeof x->by->words + 60] = "";
 	if (x->n > x->n_alias && !x->by[x->n_alias].refuted) {
 		const vn_hypothesis *h = &x->by[x->n_alias];
-		snprintf(next, sizeof next, *h->id ? "; runner-up %s is %.3g times worse" : "; runner-up \"%s\" is %.3g times worse", *h->id ? h->id : h->words, x->margin);
+		snprintf(next, sizeof next,
+		         *h->id ? "; runner-up %s is %.3g times worse" : "; runner-up \"%s\" is %.3g times worse",
+		         *h->id ? h->id : h->words, x->margin);
 	}
-	vn_lines_add(lines, "residual %.3g floors (was %.3g)%s", vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->unmodified), next);
+	vn_lines_add(lines, "residual %.3g floors (was %.3g)%s", vn_hypothesis_left(&x->by[0]),
+	             vn_hypothesis_left(&x->unmodified), next);
 	if (as_recorded(c, &x->by[0]))
-		vn_lines_add(lines, "the candidate's recorded positions have this offset too: a convention. Attention scores depend on differences of positions, so they are unaffected unless steps have different offsets");
+		vn_lines_add(
+			lines,
+			"the candidate's recorded positions have this offset too: a convention. Attention scores depend on "
+			"differences of positions, so they are unaffected unless steps have different offsets");
 	if (*x->by[0].against)
 		vn_lines_add(lines, "not in every step: %s", x->by[0].against);
 	if (x->n_alias > 1)
@@ -131,9 +155,10 @@ static bool alike(const vn_comparison *c, const vn_explanation *a, const vn_expl
 {
 	char one[WHERE], other[WHERE];
 	if (vn_local_is_order(&c->result.point[a->point]) || vn_local_is_order(&c->result.point[b->point]))
-		return vn_local_is_order(&c->result.point[a->point]) == vn_local_is_order(&c->result.point[b->point])
-		       && c->result.point[a->point].replay.columns == c->result.point[b->point].replay.columns
-		       && strcmp(vn_say_lying(c, &c->result.point[a->point], one), vn_say_lying(c, &c->result.point[b->point], other)) == 0;
+		return vn_local_is_order(&c->result.point[a->point]) == vn_local_is_order(&c->result.point[b->point]) &&
+		       c->result.point[a->point].replay.columns == c->result.point[b->point].replay.columns &&
+		       strcmp(vn_say_lying(c, &c->result.point[a->point], one),
+		              vn_say_lying(c, &c->result.point[b->point], other)) == 0;
 	return a->n_fit && b->n_fit && vn_hypothesis_same(&a->by[0], &b->by[0]);
 }
 
@@ -166,6 +191,8 @@ void vn_say_explanations(const vn_comparison *c, vn_lines *lines)
 	if (left)
 		vn_lines_add(lines, "%d more origins have other answers: see --format json", left);
 	if (c->result.why && c->result.why->left_out)
-		vn_lines_add(lines, "%d more origins were not examined: %s", c->result.why->left_out, c->result.n_origins > c->result.n_points / 4
-		             ? "too many checkpoints are origins; check the candidate's precision (--floor-precision)" : "there are too many");
+		vn_lines_add(lines, "%d more origins were not examined: %s", c->result.why->left_out,
+		             c->result.n_origins > c->result.n_points / 4
+		                 ? "too many checkpoints are origins; check the candidate's precision (--floor-precision)"
+		                 : "there are too many");
 }

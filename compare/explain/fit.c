@@ -13,7 +13,7 @@ typedef struct fit {
 	vn_hypothesis *h;
 } fit;
 
-/* What is left of the checkpoint with that constant, as nmse. */
+/* What the constant leaves of the checkpoint's error, as nmse. */
 static vn_status error_at(void *of, double x, double *error, vn_error *err)
 {
 	const fit  *f = of;
@@ -34,14 +34,15 @@ static vn_status error_at(void *of, double x, double *error, vn_error *err)
 			vn_part_splice(t->part, &z, &t->own);
 		st = vn_measure(&z, &t->site->cand, t->site->axes, false, t->c->request.options->threads, &m, err);
 		vn_tensor_free(&z);
-		/* relative to the candidate's size: a prediction of enormous numbers is no good one */
+		/* relative to the candidate's size, so that a prediction of enormous numbers does not
+		 * look good */
 		*error = !st && m.finite ? m.value[VN_M_NMSE] : (double)INFINITY;
 	}
 	vn_made_finish(&made);
 	return st;
 }
 
-#define NEARER 0.75 /* what the best of a grid leaves of the error at most, where it is to be looked at closer */
+#define NEARER 0.75 /* what the best point of a grid may leave of the error to be refined */
 
 vn_status vn_fit_constant(vn_explain_trial *t, vn_hypothesis *h, const char *name, vn_range in, vn_error *err)
 {
@@ -54,7 +55,8 @@ vn_status vn_fit_constant(vn_explain_trial *t, vn_hypothesis *h, const char *nam
 	return st || !isfinite(least.error) ? st : vn_fit_digits(t, h, least.x, err);
 }
 
-vn_status vn_best_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t low, int64_t high, int64_t *best, double *error, vn_error *err)
+vn_status vn_best_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t low, int64_t high, int64_t *best, double *error,
+                        vn_error *err)
 {
 	vn_least        least;
 	const vn_status st = vn_search_whole(error_at, &(fit) { t, h }, low, high, &least, err);
@@ -69,15 +71,18 @@ vn_status vn_best_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t low, int6
 
 enum { BESIDE = 64 }; /* numbers on each side that are looked at */
 
-static vn_status score_with(vn_explain_trial *t, const vn_hypothesis *h, double number, vn_hypothesis *with, vn_error *err)
+static vn_status score_with(vn_explain_trial *t, const vn_hypothesis *h, double number, vn_hypothesis *with,
+                            vn_error *err)
 {
 	*with = *h;
 	vn_number_put(with, number);
 	return vn_score(t, with, err);
 }
 
-/* How far numbers from `from` on in that direction fit as well. *last: the last that does. */
-static vn_status go_on(vn_explain_trial *t, const vn_hypothesis *h, int64_t from, int64_t to, int64_t *last, vn_error *err)
+/* How far whole numbers, starting at `from`, fit as well in that direction. *last: the last that
+ * does. */
+static vn_status go_on(vn_explain_trial *t, const vn_hypothesis *h, int64_t from, int64_t to, int64_t *last,
+                       vn_error *err)
 {
 	const int     by = to < from ? -1 : 1;
 	vn_hypothesis with;
@@ -93,7 +98,8 @@ static vn_status go_on(vn_explain_trial *t, const vn_hypothesis *h, int64_t from
 	return st;
 }
 
-vn_status vn_as_good(vn_explain_trial *t, const vn_hypothesis *h, int64_t at, int64_t low, int64_t high, int64_t *first, int64_t *last, vn_error *err)
+vn_status vn_as_good(vn_explain_trial *t, const vn_hypothesis *h, int64_t at, int64_t low, int64_t high, int64_t *first,
+                     int64_t *last, vn_error *err)
 {
 	const vn_status st = go_on(t, h, at, low, first, err);
 	return st ? st : go_on(t, h, at, high, last, err);
@@ -106,7 +112,8 @@ vn_status vn_fit_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t best, int6
 	vn_status     st = VN_OK;
 
 	for (int64_t n = best - 1; !st && n <= best + 1; n++)
-		if (n >= low && n <= high && !(st = score_with(t, h, (double)n, &with, err)) && with.limit_fraction < least.limit_fraction) {
+		if (n >= low && n <= high && !(st = score_with(t, h, (double)n, &with, err)) &&
+		    with.limit_fraction < least.limit_fraction) {
 			least = with;
 			at = n;
 		}
@@ -135,7 +142,8 @@ vn_status vn_fit_digits(vn_explain_trial *t, vn_hypothesis *h, double x, vn_erro
 	const double most = VN_EXPLAIN_APART * fmax(exact.limit_fraction, VN_EXPLAIN_LEAST / VN_LOCAL_LIMIT);
 	*h = exact;
 	for (int digits = 1; !st && digits <= 6; digits++) { /* a person wrote it */
-		if (!vn_may_be_meant(x, digits, &meant) || (st = score_with(t, &exact, meant, &with, err)) || !(with.limit_fraction < most))
+		if (!vn_may_be_meant(x, digits, &meant) || (st = score_with(t, &exact, meant, &with, err)) ||
+		    !(with.limit_fraction < most))
 			continue;
 		*h = with;
 		break;

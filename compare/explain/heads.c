@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The axis of heads; false: there is none, or one head, or too many. */
+/* The axis of heads. Returns false if there is none, one head only, or too many heads. */
 static bool heads_of(const vn_explain_trial *t, vn_head_part *part)
 {
 	const vn_shape *s = &t->site->cand.shape;
@@ -37,10 +37,12 @@ void vn_part_splice(const vn_head_part *part, const vn_tensor *z, const vn_tenso
 		}
 }
 
-#define BEYOND 16.0 /* floors of a head, from which it came out otherwise */
+#define BEYOND 16.0 /* a head with an error of this many floors is in error */
 
-/* Of head h: of the candidate and of more precise numbers the squares of what they are otherwise, and those of what it should be. */
-static void add_squares(const vn_explain_trial *t, const vn_head_part *part, int h, double *x, double *dd, double *ff, double *rr)
+/* Adds up for head h the squared errors of the candidate and of the more precise numbers, and
+ * the squares of the expected numbers. */
+static void add_squares(const vn_explain_trial *t, const vn_head_part *part, int h, double *x, double *dd, double *ff,
+                        double *rr)
 {
 	const vn_tensor *of[3] = { &t->own, &t->fine, &t->site->cand };
 	const size_t     n = (size_t)part->inner;
@@ -48,7 +50,9 @@ static void add_squares(const vn_explain_trial *t, const vn_head_part *part, int
 	*dd = *ff = *rr = 0;
 	for (int64_t o = 0; o < part->outer; o++) {
 		for (int i = 0; i < 3; i++)
-			vn_to_f64(x + (size_t)i * n, (const char *)of[i]->data + (size_t)(o * part->heads + h) * n * vn_dtype_size(of[i]->dtype), of[i]->dtype, n);
+			vn_to_f64(x + (size_t)i * n,
+			          (const char *)of[i]->data + (size_t)(o * part->heads + h) * n * vn_dtype_size(of[i]->dtype),
+			          of[i]->dtype, n);
 		for (size_t i = 0; i < n; i++) {
 			const double r = x[i], f = x[n + i] - r, d = x[2 * n + i] - r;
 			if (isfinite(r) && isfinite(f)) {

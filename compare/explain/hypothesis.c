@@ -15,47 +15,65 @@
 
 /* ---- what it is ----------------------------------------------------------------------------------------- */
 
-/* The id of the catalogue, and in how many digits its number is said: others of these digits are the same. */
+/* The catalogue id, and the number of digits in which its number is printed; numbers with equal
+ * digits count as the same. */
 static const struct { vn_mistake id; int digits; } findings[VN_N_FINDINGS] = {
 #define IS(name, digits) { VN_MISTAKE_##name, digits }
 	[VN_THETA] = IS(R2, 6), [VN_THETA_PLAIN] = IS(R2, 6), [VN_ROPE_FACTOR] = IS(R6, 6), [VN_ROPE_CONTEXT] = IS(R6, 6),
 	[VN_ROPE_LOW] = IS(R6, 6), [VN_ROPE_HIGH] = IS(R6, 6), [VN_OFFSET] = IS(R3, 6), [VN_OFFSET_LATER] = IS(R3B, 6),
-	[VN_ONE_POSITION] = IS(R3, 6), [VN_ANY_POSITION] = IS(R3, 6), [VN_STRETCH] = IS(R5, 5), [VN_ROTARY_WIDTH] = IS(R4, 6),
-	[VN_TABLE_OFFSET] = IS(R15, 6), [VN_TABLE_OFFSET_LATER] = IS(R15, 6), [VN_EPS] = IS(N1, 4), [VN_EPS_OUTSIDE] = IS(N2, 4),
-	[VN_SCORE_SCALE] = IS(A1, 6), [VN_DELTA_SCALE] = IS(G6, 6), [VN_WINDOW] = IS(A5, 6), [VN_WINDOW_AND_SINKS] = IS(A5, 6),
-	[VN_KEYS_OF_PADDING] = IS(A14, 6), [VN_BLOCKS_EXCHANGED] = IS(C4, 6), [VN_BLOCKS_REORDERED] = IS(C4, 6), [VN_OWN_KEY_MISSING] = IS(C5, 6),
-	[VN_SHARDS_REORDERED] = IS(P18_ORDER, 6), [VN_TEMPERATURE] = IS(M9, 6), [VN_CAP] = IS(M9, 6), [VN_SUM_TIMES] = IS(P16, 6),
-	[VN_AVERAGE] = IS(P16, 6), [VN_TOKENS_MOVED] = IS(P14, 6), [VN_TOKENS_REVERSED] = IS(P14, 6), [VN_AXES_RECORDED] = IS(P11, 6),
-	[VN_AXES_OF_HEADS] = IS(A8, 6), [VN_AXES_BEFORE_TOKENS] = IS(A9, 6), [VN_RECORDED_LATER] = IS(P7, 6), [VN_RECORDED_BEFORE] = IS(P6, 6), [VN_PARTLY_ZERO] = IS(P9, 6),
-	[VN_PARTLY_OTHER] = IS(P9, 6), [VN_OTHER_WEIGHTS] = IS(W9, 6), [VN_OTHER_CACHE] = IS(C9, 6), [VN_OTHER_KEYS] = IS(C9, 6),
-	[VN_OTHER_VALUES] = IS(C9, 6), [VN_OTHER_INPUT] = IS(P22, 6), [VN_STEP_STALE] = IS(P8, 6), [VN_STEP_LATE] = IS(P8, 6),
-	[VN_OTHER_TOKEN] = IS(M5, 6), [VN_POSITION_FOR_ID] = IS(M5, 6), [VN_MATRIX_TURNED] = IS(W1B, 6), [VN_RANKS_CROSSED] = IS(P18_ORDER, 6), [VN_NEVER_LOADED] = IS(W11, 6),
+	[VN_ONE_POSITION] = IS(R3, 6), [VN_ANY_POSITION] = IS(R3, 6), [VN_STRETCH] = IS(R5, 5),
+		[VN_ROTARY_WIDTH] = IS(R4, 6),
+	[VN_TABLE_OFFSET] = IS(R15, 6), [VN_TABLE_OFFSET_LATER] = IS(R15, 6), [VN_EPS] = IS(N1, 4),
+		[VN_EPS_OUTSIDE] = IS(N2, 4),
+	[VN_SCORE_SCALE] = IS(A1, 6), [VN_DELTA_SCALE] = IS(G6, 6), [VN_WINDOW] = IS(A5, 6),
+		[VN_WINDOW_AND_SINKS] = IS(A5, 6),
+	[VN_KEYS_OF_PADDING] = IS(A14, 6), [VN_PADDING_SEEN] = IS(A14, 6), [VN_BLOCKS_EXCHANGED] = IS(C4, 6),
+		[VN_BLOCKS_REORDERED] = IS(C4, 6), [VN_OWN_KEY_MISSING] = IS(C5, 6),
+	[VN_SHARDS_REORDERED] = IS(P18_ORDER, 6), [VN_TEMPERATURE] = IS(M9, 6), [VN_CAP] = IS(M9, 6),
+		[VN_SUM_TIMES] = IS(P16, 6),
+	[VN_AVERAGE] = IS(P16, 6), [VN_TOKENS_MOVED] = IS(P14, 6), [VN_TOKENS_REVERSED] = IS(P14, 6),
+		[VN_AXES_RECORDED] = IS(P11, 6),
+	[VN_AXES_OF_HEADS] = IS(A8, 6), [VN_AXES_BEFORE_TOKENS] = IS(A9, 6), [VN_RECORDED_LATER] = IS(P7, 6),
+		[VN_RECORDED_BEFORE] = IS(P6, 6), [VN_PARTLY_ZERO] = IS(P9, 6),
+	[VN_PARTLY_OTHER] = IS(P9, 6), [VN_OTHER_WEIGHTS] = IS(W9, 6), [VN_OTHER_CACHE] = IS(C9, 6),
+		[VN_OTHER_KEYS] = IS(C9, 6),
+	[VN_OTHER_VALUES] = IS(C9, 6), [VN_OTHER_INPUT] = IS(P22, 6), [VN_STEP_STALE] = IS(P8, 6),
+		[VN_STEP_LATE] = IS(P8, 6),
+	[VN_OTHER_TOKEN] = IS(M5, 6), [VN_POSITION_FOR_ID] = IS(M5, 6), [VN_MATRIX_TURNED] = IS(W1B, 6),
+		[VN_RANKS_CROSSED] = IS(P18_ORDER, 6), [VN_NEVER_LOADED] = IS(W11, 6),
 	[VN_WEIGHTS_ROUNDED] = IS(W13, 6), [VN_WEIGHTS_QUANTISED] = IS(W15, 6), [VN_PARALLEL_BLOCK] = IS(N19, 6),
 	[VN_MASK_FROM_CALL] = IS(A3_CHUNK, 6), [VN_ANGLES_ROUNDED] = IS(R13, 6), [VN_CALLS_FROM_ZERO] = IS(R3B_ZERO, 6),
 };
 
-/* Slots that are moved: of tokens, or of keys or values alone. */
+static vn_mistake slots_id(bool alone, bool after)
+{
+	return after ? alone ? VN_MISTAKE_C3_AFTER : VN_MISTAKE_C1_AFTER : alone ? VN_MISTAKE_C3 : VN_MISTAKE_C1_BEFORE;
+}
+
+/* Moved cache slots: of tokens, or of keys or values alone. */
 static vn_mistake moved_slots(const vn_hypothesis *h)
 {
 	const bool alone = vn_constant_of(h, "cache_of") > 0;
 
-	if (vn_constant_of(h, "cache_form") == VN_CACHE_PAST)
-		return alone ? VN_MISTAKE_C3_AFTER : VN_MISTAKE_C1_AFTER;
-	return alone ? VN_MISTAKE_C3 : VN_MISTAKE_C1_BEFORE;
+	return slots_id(alone, vn_constant_of(h, "cache_form") == VN_CACHE_PAST);
 }
 
 const char *vn_hypothesis_id(const vn_hypothesis *h, char id[VN_ID])
 {
 	if (h->finding == VN_FAULT)
-		snprintf(id, VN_ID, "%s%s%s", vn_fault_id(h->fault[0] - 1), h->fault[1] ? "+" : "", h->fault[1] ? vn_fault_id(h->fault[1] - 1) : "");
+		snprintf(id, VN_ID, "%s%s%s", vn_fault_id(h->fault[0] - 1), h->fault[1] ? "+" : "",
+		         h->fault[1] ? vn_fault_id(h->fault[1] - 1) : "");
 	else if (h->change.kind == VN_BY_NUMBER)
 		snprintf(id, VN_ID, "%s", vn_fault_id(h->change.number.row));
 	else if (h->finding == VN_SLOTS_MOVED)
 		snprintf(id, VN_ID, "%s", vn_mistake_id(moved_slots(h)));
+	else if (h->finding == VN_NEW_SLOTS_MOVED)
+		snprintf(id, VN_ID, "%s", vn_mistake_id(slots_id(h->change.slots.of > 0, h->change.slots.by > 0)));
 	else if (h->fault[0])
 		snprintf(id, VN_ID, "%s+%s", vn_mistake_id(findings[h->finding].id), vn_fault_id(h->fault[0] - 1));
 	else
-		snprintf(id, VN_ID, "%s%s%s", h->paired ? vn_mistake_id(VN_MISTAKE_R1) : "", h->paired ? "+" : "", vn_mistake_id(findings[h->finding].id));
+		snprintf(id, VN_ID, "%s%s%s", h->paired ? vn_mistake_id(VN_MISTAKE_R1) : "", h->paired ? "+" : "",
+		         vn_mistake_id(findings[h->finding].id));
 	return id;
 }
 
@@ -98,18 +116,21 @@ static bool same_change(const vn_hypothesis *a, const vn_hypothesis *b)
 	if (x->kind != y->kind || x->later != y->later)
 		return false;
 	switch (x->kind) {
-	case VN_BY_NUMBER:    return x->number.row == y->number.row && same_number(x->number.value, y->number.value, digits);
+	case VN_BY_NUMBER: return x->number.row == y->number.row && same_number(x->number.value, y->number.value, digits);
 	case VN_BY_CONSTANTS: return same_constants(a, b, digits);
 	case VN_BY_ROWS:      return a->last || x->rows == y->rows;
 	case VN_BY_MATRIX:    return memcmp(&x->matrix, &y->matrix, sizeof x->matrix) == 0;
 	case VN_BY_ROTATION:  return memcmp(&x->rotate, &y->rotate, sizeof x->rotate) == 0;
 	case VN_BY_ATTEND:
-		return x->attend.kind == y->attend.kind && x->attend.call == y->attend.call && x->attend.scores == y->attend.scores && x->attend.probs == y->attend.probs
-		       && same_number(x->attend.number, y->attend.number, digits);
+		return x->attend.kind == y->attend.kind && x->attend.call == y->attend.call &&
+		       x->attend.scores == y->attend.scores && x->attend.probs == y->attend.probs &&
+		       same_number(x->attend.number, y->attend.number, digits);
 	case VN_BY_READS:     return memcmp(&x->reads, &y->reads, sizeof x->reads) == 0;
 	case VN_BY_BLOCKS:
 		return x->blocks.block == y->blocks.block && x->blocks.of == y->blocks.of && x->blocks.n == y->blocks.n
 		       && memcmp(x->blocks.from, y->blocks.from, (size_t)x->blocks.n * sizeof *x->blocks.from) == 0;
+	case VN_BY_SLOTS:
+		return x->slots.of == y->slots.of && x->slots.by == y->slots.by && x->slots.newest == y->slots.newest;
 	case VN_BY_STEP:      return x->step.due == y->step.due;
 	case VN_BY_TOKENS:    return x->tokens == y->tokens;
 	case VN_BY_RESULT:
@@ -126,8 +147,9 @@ static bool same_part(const vn_hypothesis *a, const vn_hypothesis *b)
 
 bool vn_hypothesis_same(const vn_hypothesis *a, const vn_hypothesis *b)
 {
-	return a->finding == b->finding && a->paired == b->paired && a->fault[0] == b->fault[0] && a->fault[1] == b->fault[1] && a->first == b->first
-	       && a->last == b->last && a->first_also == b->first_also && a->last_also == b->last_also && same_part(a, b) && same_change(a, b);
+	return a->finding == b->finding && a->paired == b->paired && a->fault[0] == b->fault[0] &&
+	       a->fault[1] == b->fault[1] && a->first == b->first && a->last == b->last && a->first_also == b->first_also &&
+	       a->last_also == b->last_also && same_part(a, b) && same_change(a, b);
 }
 
 bool vn_hypothesis_same_mistake(const vn_hypothesis *a, const vn_hypothesis *b)
@@ -145,7 +167,8 @@ bool vn_hypothesis_same_place(const vn_hypothesis *a, const vn_hypothesis *b)
 	const bool fitted = vn_hypothesis_is_fitted(a);
 	char       id[VN_ID], other[VN_ID];
 
-	if (a->node != b->node || a->places != b->places || (a->places == 2 && a->other != b->other) || fitted != vn_hypothesis_is_fitted(b) || !same_part(a, b))
+	if (a->node != b->node || a->places != b->places || (a->places == 2 && a->other != b->other) ||
+	    fitted != vn_hypothesis_is_fitted(b) || !same_part(a, b))
 		return false;
 	return fitted ? vn_hypothesis_same(a, b) : strcmp(vn_hypothesis_id(a, id), vn_hypothesis_id(b, other)) == 0;
 }
@@ -215,7 +238,8 @@ vn_status vn_hypothesis_plan(const vn_explain_trial *t, const vn_hypothesis *h, 
 	return st;
 }
 
-/* The table of learned positions with its rows moved; those that would come from without stay. */
+/* The table of learned positions with its rows moved. Rows that would come from outside the
+ * table stay. */
 static vn_status move_rows(const vn_tensor *table, int by, vn_tensor *moved, void **rows, vn_error *err)
 {
 	const int64_t C = table->shape.dim[0];
@@ -262,7 +286,8 @@ static vn_status replace_weight(const vn_plan *p, int w, vn_made *made, vn_error
 	return VN_OK;
 }
 
-static vn_status apply_to_weights(const vn_explain_trial *t, const vn_hypothesis *h, vn_edited *e, vn_made *made, vn_error *err)
+static vn_status apply_to_weights(const vn_explain_trial *t, const vn_hypothesis *h, vn_edited *e, vn_made *made,
+                                  vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	double        *row = malloc((size_t)e->N * sizeof *row + 1);
@@ -274,11 +299,13 @@ static vn_status apply_to_weights(const vn_explain_trial *t, const vn_hypothesis
 			x[e->transposed ? n * e->M + m : m * e->N + n] = (float)row[n];
 	}
 	free(row);
-	return row && x ? replace_weight(p, p->node[h->node].w[0], made, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for a matrix");
+	return row && x ? replace_weight(p, p->node[h->node].w[0], made, err)
+	                : vn_fail(err, VN_ERR_NOMEM, "no memory for a matrix");
 }
 
-/* y = x w, of T rows; in double. w: room for a row of weights. */
-static void multiply(vn_edited *e, const vn_matrix_edit *edit, const vn_tensor *bias, const double *x, int64_t T, double *w, double *y)
+/* y = x w for T rows, in double. w: room for one row of weights. */
+static void multiply(vn_edited *e, const vn_matrix_edit *edit, const vn_tensor *bias, const double *x, int64_t T,
+                     double *w, double *y)
 {
 	for (int64_t m = 0; m < e->M; m++) {
 		double b = 0;
@@ -294,7 +321,8 @@ static void multiply(vn_edited *e, const vn_matrix_edit *edit, const vn_tensor *
 	}
 }
 
-/* Room for numbers that are computed here: made->fine, in double, and made->own, as the engine stores them. */
+/* Allocates the numbers that are computed here: made->fine in double, and made->own as the
+ * engine stores them. */
 static vn_status make_room(const vn_explain_trial *t, vn_made *made, vn_error *err)
 {
 	const size_t n = (size_t)vn_shape_count(&t->site->cand.shape);
@@ -318,8 +346,9 @@ static void round_own(const vn_explain_trial *t, vn_made *made)
 	}
 }
 
-/* The input is another: no plan says so, and the product is computed here. */
-static vn_status apply_to_inputs(const vn_explain_trial *t, const vn_hypothesis *h, vn_edited *e, vn_made *made, vn_error *err)
+/* The hypothesis changes the inputs, which no plan expresses, so the product is computed here. */
+static vn_status apply_to_inputs(const vn_explain_trial *t, const vn_hypothesis *h, vn_edited *e, vn_made *made,
+                                 vn_error *err)
 {
 	const vn_node  *node = &t->site->plan->node[h->node];
 	const vn_tensor *bias = node->w[1] >= 0 ? &t->site->weights[node->w[1]] : NULL;
@@ -333,7 +362,8 @@ static vn_status apply_to_inputs(const vn_explain_trial *t, const vn_hypothesis 
 	double *x = malloc((size_t)(T * e->N) * sizeof *x + 1), *w = malloc((size_t)e->N * sizeof *w + 1);
 	st = x && w ? make_room(t, made, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for a product");
 	if (!st) {
-		vn_to_f64(x, (const char *)in.data + (size_t)(first * e->N) * vn_dtype_size(in.dtype), in.dtype, (size_t)(T * e->N));
+		vn_to_f64(x, (const char *)in.data + (size_t)(first * e->N) * vn_dtype_size(in.dtype), in.dtype,
+		          (size_t)(T * e->N));
 		for (int64_t i = 0; i < T; i++)
 			vn_edited_input(&h->change.matrix, x + i * e->N, e->N);
 		multiply(e, &h->change.matrix, bias, x, T, w, (double *)made->fine.data);
@@ -344,64 +374,32 @@ static vn_status apply_to_inputs(const vn_explain_trial *t, const vn_hypothesis 
 	return st;
 }
 
-/* The output of the attention that is the checkpoint; -1: none. */
-static int attended_output(const vn_explain_trial *t, const vn_node *n)
-{
-	static const int outputs[] = { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS };
-
-	for (size_t i = 0; i < sizeof outputs / sizeof *outputs && n->op == VN_OP_ATTENTION; i++)
-		if (n->out[outputs[i]] == t->site->target)
-			return outputs[i];
-	return -1;
-}
-
-static void attend_rows(const vn_explain_trial *t, const vn_attend *a, const vn_attend_edit *edit, int output, double *y, double *all)
-{
-	const int64_t width = vn_attend_width(a, output), H = a->n->c.attention.heads;
-	const int64_t T = vn_shape_count(&t->site->cand.shape) / (width * H);
-
-	for (int64_t row = 0; row < T; row++) {
-		vn_attend_row(a, edit, t->site->first + row, output, y);
-		for (int h = 0; h < (int)H; h++)
-			memcpy(all + vn_attend_at(a, output, T, row, h), y + h * width, (size_t)width * sizeof *y);
-	}
-}
-
-/* Attention is computed here, in double, of all that it read. */
+/* Attention is computed here, in double, from everything that it read. */
 static vn_status apply_attend(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
-	static const int slot[] = { VN_ATTN_Q, VN_ATTN_K, VN_ATTN_V };
-	const vn_node *n = &t->site->plan->node[h->node];
-	const int64_t  S = t->site->tokens;
-	const int      output = attended_output(t, n);
-	double        *in[3] = { NULL }, *s = NULL, *y = NULL;
-	vn_status      st = VN_OK;
+	const vn_attend_edit *edit = &h->change.attend;
+	bool      makes;
+	vn_attend a;
+	vn_status st = vn_attend_open(&a, t, h->node, &makes, err);
 
-	if (output < 0)
-		return VN_OK;
-	for (int i = 0; i < 3 && !st; i++) {
-		vn_tensor x;
-		if ((st = vn_recompute_input(t->recompute, slot[i], VN_FINE_WIDTH, &x, err)))
-			break;
-		const size_t numbers = (size_t)(S * (i ? n->c.attention.kv_heads : n->c.attention.heads) * n->c.attention.head_dim);
-		if ((in[i] = malloc(numbers * sizeof *in[i] + 1)))
-			vn_to_f64(in[i], x.data, x.dtype, numbers);
-		else
-			st = vn_fail(err, VN_ERR_NOMEM, "no memory for queries, keys and values");
-	}
-	s = malloc((size_t)S * sizeof *s + 1);
-	const vn_attend a = { n, in[0], in[1], in[2], s, S };
-	y = malloc((size_t)(vn_attend_width(&a, output) * n->c.attention.heads) * sizeof *y + 1);
-	if (!st && !(s && y))
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for queries, keys and values");
-	if (!st && !(st = make_room(t, made, err))) {
-		attend_rows(t, &a, &h->change.attend, output, y, (double *)made->fine.data);
+	if (st || !makes)
+		return st;
+	const int64_t width = vn_attend_width(&a), H = a.n->c.attention.heads,
+				  T = vn_shape_count(&t->site->cand.shape) / (width * H);
+	double       *y = malloc((size_t)(width * H) * sizeof *y + 1);
+	if (!y)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for attention");
+	else if ((edit->kind != VN_ATTEND_PADDING || a.padding) && !(st = make_room(t, made, err))) {
+		double *all = (double *)made->fine.data;
+		for (int64_t row = 0; row < T; row++) {
+			vn_attend_row(&a, edit, t->site->first + row, y);
+			for (int head = 0; head < (int)H; head++)
+				memcpy(all + vn_attend_at(&a, T, row, head), y + head * width, (size_t)width * sizeof *y);
+		}
 		round_own(t, made);
 	}
-	free(s);
 	free(y);
-	for (int i = 0; i < 3; i++)
-		free(in[i]);
+	vn_attend_close(&a);
 	return st;
 }
 
@@ -424,8 +422,8 @@ static vn_status apply_rotation(const vn_explain_trial *t, const vn_hypothesis *
 	double      *x = malloc(all * sizeof *x + 1);
 	if (x)
 		vn_to_f64(x, (const char *)in.data + (size_t)t->site->first * row * vn_dtype_size(in.dtype), in.dtype, all);
-	if (!x || !vn_rotate_rows(p, n, &h->change.rotate, ids + t->site->first, x, t->site->first, s.dim[0], t->site->tokens, s.dim[1], s.dim[2],
-	                          (double *)made->fine.data))
+	if (!x || !vn_rotate_rows(p, n, &h->change.rotate, ids + t->site->first, x, t->site->first, s.dim[0],
+	                          t->site->tokens, s.dim[1], s.dim[2], (double *)made->fine.data))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
 	else
 		round_own(t, made);
@@ -437,13 +435,16 @@ static vn_status apply_matrix(const vn_explain_trial *t, const vn_hypothesis *h,
 {
 	vn_edited e;
 
-	if (!vn_edited_open(&e, t->site->plan, t->site->weights, h->node, h->change.matrix.fused, t->c->opened.policy.storage))
+	if (!vn_edited_open(&e, t->site->plan, t->site->weights, h->node, h->change.matrix.fused,
+	                    t->c->opened.policy.storage))
 		return VN_OK;
-	return h->change.matrix.of == VN_OF_WEIGHTS ? apply_to_weights(t, h, &e, made, err) : apply_to_inputs(t, h, &e, made, err);
+	return h->change.matrix.of == VN_OF_WEIGHTS ? apply_to_weights(t, h, &e, made, err)
+	                                            : apply_to_inputs(t, h, &e, made, err);
 }
 
-/* A fault of the catalogue, and constants of the operation that it left. */
-static vn_status apply_fault_and_constants(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+/* A fault of the catalogue, and then constants of the operation with that fault. */
+static vn_status apply_fault_and_constants(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made,
+                                           vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	const int      out = p->node[h->node].out[0];
@@ -451,7 +452,8 @@ static vn_status apply_fault_and_constants(const vn_explain_trial *t, const vn_h
 	vn_status      st;
 
 	snprintf(what, sizeof what, "%s@%s", vn_fault_id(h->fault[0] - 1), p->value[out].name);
-	if ((st = vn_faulty_create(p, made->weights, &made->faulty, err)) || (st = vn_faulty_inject(made->faulty, what, err)) ||
+	if ((st = vn_faulty_create(p, made->weights, &made->faulty, err)) ||
+	    (st = vn_faulty_inject(made->faulty, what, err)) ||
 	    (st = vn_plan_clone(vn_faulty_plan(made->faulty), &made->copy, err)))
 		return st;
 	vn_node *n = &made->copy->node[made->copy->value[out].node];
@@ -469,7 +471,8 @@ static vn_status apply_number(const vn_explain_trial *t, const vn_hypothesis *h,
 
 	if (vn_fault_why_not(h->change.number.row, p, h->node))
 		return VN_OK;
-	if ((st = vn_faulty_create(p, made->weights, &made->faulty, err)) || (st = vn_faulty_make(made->faulty, h->change.number.row, h->node, h->change.number.value, err)))
+	if ((st = vn_faulty_create(p, made->weights, &made->faulty, err)) ||
+	    (st = vn_faulty_make(made->faulty, h->change.number.row, h->node, h->change.number.value, err)))
 		return st;
 	made->plan = vn_faulty_plan(made->faulty);
 	made->weights = vn_faulty_weights(made->faulty);
@@ -478,7 +481,8 @@ static vn_status apply_number(const vn_explain_trial *t, const vn_hypothesis *h,
 
 /* ---- numbers -------------------------------------------------------------------------------------------------- */
 
-/* The token whose numbers slot j holds; blocks that the table does not have are where they should be. */
+/* The token whose numbers slot j holds. Blocks that are missing in the table are in their own
+ * place. */
 static int64_t token_of(const vn_block_table *b, int64_t j, int64_t S)
 {
 	const int64_t block = j / b->block, at = block < b->n ? b->from[block] * b->block + j % b->block : j;
@@ -507,7 +511,39 @@ static vn_status apply_blocks(const vn_explain_trial *t, const vn_hypothesis *h,
 	return st;
 }
 
-/* The same checkpoint in the step before, of the same shape; -1. */
+/* The token whose numbers slot j holds if the tokens from `from` on are written elsewhere. -1:
+ * none. */
+static int64_t token_in_slot(const vn_slot_change *c, int64_t j, int64_t from, int64_t S)
+{
+	if (c->by < 0)
+		return j < from - 1 ? j : j + 1 < S ? j + 1 : -1;
+	return j < from ? j : j > from ? j - 1 : -1;
+}
+
+static vn_status apply_slots(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	const vn_slot_change *c = &h->change.slots;
+	const vn_plan        *p = t->site->plan;
+	const int64_t         S = t->site->tokens;
+	const vn_step        *step;
+	int64_t              *token;
+	vn_status             st;
+
+	if (t->part || p->node[h->node].op != VN_OP_ATTENTION || p->value[t->site->target].node != h->node ||
+	    vn_recording_steps(t->c->opened.cand, &step) < 2)
+		return VN_OK;
+	if (!(token = malloc((size_t)S * sizeof *token)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
+	for (int64_t j = 0; j < S; j++)
+		token[j] = token_in_slot(c, j, c->newest ? S - 1 : step[1].position, S);
+	const int64_t *keys = c->of == 2 ? NULL : token, *values = c->of == 1 ? NULL : token;
+	if (!(st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_OWN_WIDTH, &made->own, err)))
+		st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_FINE_WIDTH, &made->fine, err);
+	free(token);
+	return st;
+}
+
+/* The same checkpoint, with the same shape, in the step before. -1: none. */
 static int point_before(const vn_explain_trial *t)
 {
 	const vn_comparison *c = t->c;
@@ -520,14 +556,15 @@ static int point_before(const vn_explain_trial *t)
 		before = step[i].number == me->step ? step[i - 1].number : before;
 	for (int i = 0; before >= 0 && i < c->result.n_points; i++) {
 		const vn_checkpoint *p = &c->result.point[i];
-		if (p->step == before && p->m.n && strcmp(p->name, me->name) == 0
-		    && vn_shape_equal(&vn_recording_entry(c->opened.cand, p->cand)->shape, &vn_recording_entry(c->opened.cand, me->cand)->shape))
+		if (p->step == before && p->m.n && strcmp(p->name, me->name) == 0 &&
+		    vn_shape_equal(&vn_recording_entry(c->opened.cand, p->cand)->shape,
+		                   &vn_recording_entry(c->opened.cand, me->cand)->shape))
 			return i;
 	}
 	return -1;
 }
 
-/* One number everywhere, 0 mostly, is what was never written, in each step anew. */
+/* One number everywhere, usually 0, means a buffer that is not written, in each step anew. */
 static bool is_one_number(const double *x, size_t n)
 {
 	for (size_t i = 1; i < n; i++)
@@ -558,7 +595,7 @@ static vn_status apply_recorded(const vn_explain_trial *t, int point, vn_made *m
 	return st;
 }
 
-/* What the operation should have made there: the probe turns to it, and back. */
+/* What the operation should have made at another point: moves the probe there and back. */
 static vn_status apply_due(const vn_explain_trial *t, int point, vn_made *made, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
@@ -578,10 +615,13 @@ static vn_status apply_due(const vn_explain_trial *t, int point, vn_made *made, 
 static vn_status apply_step(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
 	const int before = point_before(t);
-	return before < 0 ? VN_OK : h->change.step.due ? apply_due(t, before, made, err) : apply_recorded(t, before, made, err);
+	return before < 0           ? VN_OK
+	       : h->change.step.due ? apply_due(t, before, made, err)
+	                            : apply_recorded(t, before, made, err);
 }
 
-/* Rows of the table by tokens `by` further on, or by their positions; 0 where there is none. x: of the checkpoint's rows. */
+/* Rows of the table for the tokens `by` places further on, or for positions instead of ids; 0
+ * outside the text. x: the rows of the checkpoint. */
 static void embed(const vn_explain_trial *t, const vn_tensor *table, const vn_hypothesis *h, double *x)
 {
 	const int64_t  D = table->shape.dim[1], V = table->shape.dim[0], rows = t->site->cand.shape.dim[0];
@@ -589,9 +629,12 @@ static void embed(const vn_explain_trial *t, const vn_tensor *table, const vn_hy
 	const int64_t  n = vn_recording_tokens(t->c->opened.cand, &ids, NULL);
 
 	for (int64_t i = 0; i < rows; i++) {
-		const int64_t at = t->site->first + i + h->change.tokens, row = h->finding == VN_POSITION_FOR_ID ? at : at >= 0 && at < n ? ids[at] : -1;
+		const int64_t at = t->site->first + i + h->change.tokens, row = h->finding == VN_POSITION_FOR_ID ? at
+		                                                                : at >= 0 && at < n              ? ids[at]
+		                                                                                                 : -1;
 		if (row >= 0 && row < V)
-			vn_to_f64(x + i * D, (const char *)table->data + vn_dtype_bytes(table->dtype, (size_t)(row * D)), table->dtype, (size_t)D);
+			vn_to_f64(x + i * D, (const char *)table->data + vn_dtype_bytes(table->dtype, (size_t)(row * D)),
+			          table->dtype, (size_t)D);
 		else
 			memset(x + i * D, 0, (size_t)D * sizeof *x);
 	}
@@ -607,7 +650,7 @@ static vn_status apply_tokens(const vn_explain_trial *t, const vn_hypothesis *h,
 	const vn_dtype   as = t->c->opened.policy.storage;
 
 	if (node->op != VN_OP_EMBED || s.rank != 2 || table->shape.dim[1] != s.dim[1])
-		return VN_OK; /* it is not made of a table by its tokens alone */
+		return VN_OK; /* the checkpoint is not made from a table by token ids alone */
 	double *fine = malloc(n * sizeof *fine + 1), *own = malloc(n * sizeof *own + 1);
 	made->own = (vn_tensor) { VN_F64, s, own };
 	made->fine = (vn_tensor) { VN_F64, s, fine };
@@ -657,6 +700,8 @@ vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h,
 		return apply_rows(t, h, made, err);
 	case VN_BY_BLOCKS:
 		return apply_blocks(t, h, made, err);
+	case VN_BY_SLOTS:
+		return apply_slots(t, h, made, err);
 	case VN_BY_STEP:
 		return t->part || t->x->unmodified.local.bad ? VN_OK : apply_step(t, h, made, err);
 	case VN_BY_TOKENS:
@@ -666,7 +711,7 @@ vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h,
 	}
 	if (st && st != VN_ERR_USAGE)
 		*err = none;
-	return st == VN_ERR_USAGE ? VN_OK : st; /* a number that does not fit makes nothing */
+	return st == VN_ERR_USAGE ? VN_OK : st; /* a number that does not fit the operation makes nothing */
 }
 
 void vn_made_finish(vn_made *made)
@@ -689,7 +734,8 @@ bool vn_could_read(const vn_explain_trial *t, const vn_node *n, int input, int v
 	const int       own = vn_plan_root(p, n->in[input]);
 	const vn_value *a = &p->value[own], *b = &p->value[value];
 
-	if (b->alias_of >= 0 || value == own || value == t->site->target || b->node >= (int)(n - p->node) || a->rank != b->rank)
+	if (b->alias_of >= 0 || value == own || value == t->site->target || b->node >= (int)(n - p->node) ||
+	    a->rank != b->rank)
 		return false;
 	for (int i = 0; i < a->rank; i++)
 		if (a->size[i] != b->size[i])
@@ -697,13 +743,14 @@ bool vn_could_read(const vn_explain_trial *t, const vn_node *n, int input, int v
 	return vn_recompute_has(t->recompute, value);
 }
 
-/* The value of the same point so many layers further on; -1: there is none. */
+/* The value of the same point that many layers further on. -1: none. */
 static int value_beside(const vn_plan *p, int value, int layers)
 {
 	int found = -1;
 
 	for (int k = 0; p->value[value].layer >= 0 && k < p->n_values; k++)
-		if (p->value[k].alias_of < 0 && p->value[k].point == p->value[value].point && p->value[k].layer == p->value[value].layer + layers)
+		if (p->value[k].alias_of < 0 && p->value[k].point == p->value[value].point &&
+		    p->value[k].layer == p->value[value].layer + layers)
 			found = k;
 	return found;
 }

@@ -16,17 +16,25 @@ enum { VN_CONSTANTS_MOST = 13, VN_BLOCKS_MOST = 64, VN_HEADS_MOST = 256, VN_LIST
  * sentence), and an estimator. */
 typedef enum vn_finding {
 	VN_FAULT, /* one of the catalogue, or two */
-	VN_THETA, VN_THETA_PLAIN, VN_ROPE_FACTOR, VN_ROPE_CONTEXT, VN_ROPE_LOW, VN_ROPE_HIGH, VN_OFFSET, VN_OFFSET_LATER, VN_ONE_POSITION,
+	VN_THETA, VN_THETA_PLAIN, VN_ROPE_FACTOR, VN_ROPE_CONTEXT, VN_ROPE_LOW, VN_ROPE_HIGH, VN_OFFSET, VN_OFFSET_LATER,
+		VN_ONE_POSITION,
 	VN_ANY_POSITION, VN_STRETCH, VN_ROTARY_WIDTH, VN_TABLE_OFFSET, VN_TABLE_OFFSET_LATER,
 	VN_EPS, VN_EPS_OUTSIDE, VN_SCORE_SCALE, VN_DELTA_SCALE, VN_WINDOW, VN_WINDOW_AND_SINKS, VN_KEYS_OF_PADDING,
-	VN_SLOTS_MOVED, VN_BLOCKS_EXCHANGED, VN_BLOCKS_REORDERED, VN_OWN_KEY_MISSING, VN_KEYS_UNSEEN, VN_CACHE_EMPTY, VN_CACHE_OTHER_TOKENS,
+		VN_PADDING_SEEN,
+	VN_SLOTS_MOVED, VN_NEW_SLOTS_MOVED, VN_BLOCKS_EXCHANGED, VN_BLOCKS_REORDERED, VN_OWN_KEY_MISSING, VN_KEYS_UNSEEN,
+		VN_CACHE_EMPTY, VN_CACHE_OTHER_TOKENS,
 	VN_BIAS_TIMES, VN_RANKS_SUMMED, VN_SHARDS_JOINED, VN_SHARDS_ALONG_TOKENS, VN_SHARDS_REORDERED, VN_ROWS_PADDED,
-	VN_TEMPERATURE, VN_CAP, VN_SUM_TIMES, VN_AVERAGE, VN_FACTOR, VN_ADDEND, VN_ONE_VALUE, VN_ZERO, VN_HEADS_REORDERED, VN_TOKENS_MOVED,
-	VN_TOKENS_REVERSED, VN_AXES_RECORDED, VN_AXES_OF_HEADS, VN_AXES_BEFORE_TOKENS, VN_AXES, VN_RECORDED_LATER, VN_RECORDED_BEFORE, VN_PARALLEL_BLOCK,
+	VN_TEMPERATURE, VN_CAP, VN_SUM_TIMES, VN_AVERAGE, VN_FACTOR, VN_ADDEND, VN_ONE_VALUE, VN_ZERO, VN_HEADS_REORDERED,
+		VN_TOKENS_MOVED,
+	VN_TOKENS_REVERSED, VN_AXES_RECORDED, VN_AXES_OF_HEADS, VN_AXES_BEFORE_TOKENS, VN_AXES, VN_RECORDED_LATER,
+		VN_RECORDED_BEFORE, VN_PARALLEL_BLOCK,
 	VN_PARTLY_ZERO, VN_PARTLY_OTHER,
-	VN_MATRIX_TURNED, VN_INPUTS_MISSING, VN_RANKS_CROSSED, VN_NEVER_LOADED, VN_WEIGHTS_ROUNDED, VN_WEIGHTS_QUANTISED, VN_PRODUCT_ROUNDED,
-	VN_MASK_FROM_CALL, VN_CALLS_ALONE, VN_SOFTMAX_SINK, VN_SCORE_CAP, VN_SOFTMAX_ROUNDED, VN_ANGLES_ROUNDED, VN_CALLS_FROM_ZERO, VN_SINE_FOR_COSINE, VN_TURNED_BY_IDS,
-	VN_OTHER_WEIGHTS, VN_OTHER_CACHE, VN_OTHER_KEYS, VN_OTHER_VALUES, VN_OTHER_INPUT, VN_STEP_STALE, VN_STEP_LATE, VN_OTHER_TOKEN, VN_POSITION_FOR_ID,
+	VN_MATRIX_TURNED, VN_INPUTS_MISSING, VN_RANKS_CROSSED, VN_NEVER_LOADED, VN_WEIGHTS_ROUNDED, VN_WEIGHTS_QUANTISED,
+		VN_PRODUCT_ROUNDED,
+	VN_MASK_FROM_CALL, VN_CALLS_ALONE, VN_SOFTMAX_SINK, VN_SCORE_CAP, VN_SOFTMAX_ROUNDED, VN_ANGLES_ROUNDED,
+		VN_CALLS_FROM_ZERO, VN_SINE_FOR_COSINE, VN_TURNED_BY_IDS,
+	VN_OTHER_WEIGHTS, VN_OTHER_CACHE, VN_OTHER_KEYS, VN_OTHER_VALUES, VN_OTHER_INPUT, VN_STEP_STALE, VN_STEP_LATE,
+		VN_OTHER_TOKEN, VN_POSITION_FOR_ID,
 	VN_N_FINDINGS
 } vn_finding;
 
@@ -37,6 +45,9 @@ typedef enum vn_reach { VN_AT_NODE, VN_IN_LAYER, VN_EVERYWHERE } vn_reach;
 /* A table of blocks of `block` tokens: block i is replaced by block from[i]. of: keys and values
  * (0), keys (1), values (2). */
 typedef struct vn_block_table { int block, of, n; short from[VN_BLOCKS_MOST]; } vn_block_table;
+/* Tokens of calls after the first, or the newest alone, are cached one slot early (by -1) or late
+ * (1). A slot that nothing was written to holds zeros. of: as in vn_block_table. */
+typedef struct vn_slot_change { int of, by; bool newest; } vn_slot_change;
 
 /* A change of the matrix of a product, or of its input, before the multiplication. */
 enum { VN_FUSED_MOST = 8, VN_CROSSED_MOST = 8 };
@@ -49,7 +60,8 @@ typedef enum vn_edit_kind {
 	VN_EDIT_FORMAT, /* rounded */
 } vn_edit_kind;
 typedef enum vn_weight_format {
-	VN_FORMAT_NONE, VN_FORMAT_BF16, VN_FORMAT_F16, VN_FORMAT_TF32, VN_FORMAT_E4M3, VN_FORMAT_E5M2, VN_FORMAT_INT8, VN_N_FORMATS
+	VN_FORMAT_NONE, VN_FORMAT_BF16, VN_FORMAT_F16, VN_FORMAT_TF32, VN_FORMAT_E4M3, VN_FORMAT_E5M2, VN_FORMAT_INT8,
+		VN_N_FORMATS
 } vn_weight_format;
 typedef enum vn_edit_of { VN_OF_WEIGHTS, VN_OF_INPUTS, VN_OF_BOTH } vn_edit_of;
 /* VN_SCALE_OF_ROWS: one scale per row of the matrix, or per token of the input */
@@ -72,6 +84,7 @@ typedef enum vn_attend_kind {
 	VN_ATTEND_SINK,            /* one more score, `number`, whose value is 0 */
 	VN_ATTEND_CAP,             /* scores become number * tanh(score / number) */
 	VN_ATTEND_ROUNDED,         /* scores and probabilities are rounded to these formats */
+	VN_ATTEND_PADDING,         /* keys of the padding of its batch are seen */
 } vn_attend_kind;
 typedef struct vn_attend_edit {
 	vn_attend_kind   kind;
@@ -98,9 +111,11 @@ typedef enum vn_change_kind {
 	VN_BY_ROTATION,  /* a rotation's angles or tables are changed (rotate.h) */
 	VN_BY_READS,     /* other values or weights are read */
 	VN_BY_BLOCKS,    /* cache blocks are exchanged (vn_block_table) */
+	VN_BY_SLOTS,     /* tokens of calls after the first are cached in another slot (vn_slot_change) */
 	VN_BY_STEP,      /* the content is from the step before */
-	VN_BY_TOKENS,    /* each embedding is that of a later token in the sequence; VN_POSITION_FOR_ID: of the token's position */
-	VN_BY_RESULT,    /* the result is rearranged; cannot be reproduced elsewhere */
+	/* Each embedding is that of a later token in the sequence; VN_POSITION_FOR_ID: of the token's position. */
+	VN_BY_TOKENS,
+	VN_BY_RESULT, /* the result is rearranged; cannot be reproduced elsewhere */
 } vn_change_kind;
 
 typedef struct vn_change {
@@ -113,6 +128,7 @@ typedef struct vn_change {
 		/* 1 + the value read as an input, 1 + the node whose weights are used; 0: its own */
 		struct { int in[VN_MAX_IN], weights; } reads;
 		vn_block_table blocks;
+		vn_slot_change slots;
 		vn_matrix_edit matrix;
 		vn_attend_edit attend;
 		vn_rotate_edit rotate;
@@ -125,7 +141,8 @@ typedef struct vn_change {
 } vn_change;
 
 /* What another step of the point says against an answer. */
-typedef enum vn_against { VN_NOTHING_AGAINST, VN_WRONG_OTHERWISE, VN_RIGHT_THERE, VN_ONE_QUERY, VN_ANOTHER_NUMBER } vn_against;
+typedef enum vn_against { VN_NOTHING_AGAINST, VN_WRONG_OTHERWISE, VN_RIGHT_THERE, VN_ONE_QUERY,
+	VN_ANOTHER_NUMBER } vn_against;
 
 typedef struct vn_hypothesis {
 	vn_finding  finding;

@@ -24,12 +24,13 @@ static double *doubles(const vn_tensor *t)
 typedef struct arranged {
 	vn_explain_trial *t;
 	int64_t   n;
-	double   *own, *fine, *cand; /* what the operation gives, that more precisely, what is there */
+	double   *own, *fine, *cand; /* the operation's result, the same more precisely, the candidate */
 	double   *a, *b;             /* room: the first two arranged */
 	const vn_tensor *like;
 } arranged;
 
-/* What is stored of r->a and r->b: the first is rounded to the candidate's format, its more precise twin is not. */
+/* Judges r->a and r->b as the stored result: r->a is rounded to the candidate's format, its more
+ * precise twin r->b is not. */
 static vn_status judge_as(arranged *r, bool order, vn_hypothesis *h, vn_error *err)
 {
 	const vn_explain_trial *t = r->t;
@@ -54,7 +55,7 @@ static vn_status judge(arranged *r, vn_hypothesis *h, vn_error *err)
 	return judge_as(r, false, h, err);
 }
 
-/* Of the operation's own numbers, which stand elsewhere. */
+/* Judges the operation's own numbers in another order. */
 static vn_status judge_order(arranged *r, vn_hypothesis *h, vn_error *err)
 {
 	return judge_as(r, true, h, err);
@@ -62,17 +63,20 @@ static vn_status judge_order(arranged *r, vn_hypothesis *h, vn_error *err)
 
 /* ---- one number ------------------------------------------------------------------------------------- */
 
-/* Is the checkpoint made of heads, or of what they gave? Sizes of heads are no reason for a factor anywhere else. */
+/* Does the checkpoint consist of heads, or of what was computed from them? Elsewhere, a factor
+ * that matches a head size is a coincidence. */
 static bool about_heads(const vn_explain_trial *t)
 {
 	const vn_plan *p = t->site->plan;
 	const vn_point at = p->value[t->site->target].point;
 	const char    *axes = t->site->axes;
 
-	return vn_axes_find(axes, "head") >= 0 || vn_axes_find(axes, "kv_head") >= 0 || at == VN_POINT_ATTN_OUT || at == VN_POINT_C_ATTN;
+	return vn_axes_find(axes, "head") >= 0 || vn_axes_find(axes, "kv_head") >= 0 || at == VN_POINT_ATTN_OUT ||
+	       at == VN_POINT_C_ATTN;
 }
 
-/* The factor of this model's sizes, or of a power of two, that is so near; *name: its index in vn_factor_names, 0: none. */
+/* The nearest factor made of this model's sizes, or power of two, if x is near enough. *name:
+ * its index in vn_factor_names; 0: none. */
 static double near_named(const vn_explain_trial *t, double x, int *name)
 {
 	const vn_plan *p = t->site->plan;
@@ -88,11 +92,16 @@ static double near_named(const vn_explain_trial *t, double x, int *name)
 		if (p->node[i].op == VN_OP_EMBED)
 			D = p->value[p->node[i].out[0]].size[1];
 	const struct { double x; vn_factor_name name; } known[] = {
-		{ 2, VN_PLAIN_FACTOR }, { 0.5, VN_PLAIN_FACTOR }, { 4, VN_PLAIN_FACTOR }, { 0.25, VN_PLAIN_FACTOR }, { 8, VN_PLAIN_FACTOR }, { 0.125, VN_PLAIN_FACTOR },
-		{ -1, VN_PLAIN_FACTOR }, { K, VN_HEAD_WIDTH }, { 1 / K, VN_OVER_HEAD_WIDTH }, { sqrt(K), VN_ROOT_HEAD_WIDTH }, { 1 / sqrt(K), VN_OVER_ROOT_HEAD_WIDTH },
-		{ D, VN_MODEL_WIDTH }, { 1 / D, VN_OVER_MODEL_WIDTH }, { sqrt(D), VN_ROOT_MODEL_WIDTH }, { 1 / sqrt(D), VN_OVER_ROOT_MODEL_WIDTH },
-		{ sqrt(D / K), VN_ROOT_MODEL_OVER_HEAD }, { sqrt(K / D), VN_ROOT_HEAD_OVER_MODEL }, { group, VN_QUERY_HEADS }, { 1 / group, VN_OVER_QUERY_HEADS },
-		{ 127.0 / 128, VN_127_OVER_128 }, { 128.0 / 127, VN_128_OVER_127 }, { 1.0 / (p->layers + 1), VN_OVER_LAYERS_AND_ONE },
+		{ 2, VN_PLAIN_FACTOR }, { 0.5, VN_PLAIN_FACTOR }, { 4, VN_PLAIN_FACTOR }, { 0.25, VN_PLAIN_FACTOR },
+		  { 8, VN_PLAIN_FACTOR }, { 0.125, VN_PLAIN_FACTOR },
+		{ -1, VN_PLAIN_FACTOR }, { K, VN_HEAD_WIDTH }, { 1 / K, VN_OVER_HEAD_WIDTH }, { sqrt(K), VN_ROOT_HEAD_WIDTH },
+		  { 1 / sqrt(K), VN_OVER_ROOT_HEAD_WIDTH },
+		{ D, VN_MODEL_WIDTH }, { 1 / D, VN_OVER_MODEL_WIDTH }, { sqrt(D), VN_ROOT_MODEL_WIDTH },
+		  { 1 / sqrt(D), VN_OVER_ROOT_MODEL_WIDTH },
+		{ sqrt(D / K), VN_ROOT_MODEL_OVER_HEAD }, { sqrt(K / D), VN_ROOT_HEAD_OVER_MODEL }, { group, VN_QUERY_HEADS },
+		  { 1 / group, VN_OVER_QUERY_HEADS },
+		{ 127.0 / 128, VN_127_OVER_128 }, { 128.0 / 127, VN_128_OVER_127 },
+		  { 1.0 / (p->layers + 1), VN_OVER_LAYERS_AND_ONE },
 		{ 1.4142135623730951, VN_ROOT_2 }, { 0.7071067811865476, VN_OVER_ROOT_2 },
 	};
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -104,8 +113,8 @@ static double near_named(const vn_explain_trial *t, double x, int *name)
 	return x;
 }
 
-/* A factor that is a mistake of its own where it stands: a temperature of the logits, ranks that were added too often or averaged. f: what it
- * is exactly. */
+/* Is the factor a mistake of its own at this point: a temperature of the logits, ranks added too
+ * often or averaged? f: its exact value. */
 static bool meant(const vn_explain_trial *t, double by, double *f, vn_hypothesis *h)
 {
 	const vn_plan *p = t->site->plan;
@@ -118,7 +127,8 @@ static bool meant(const vn_explain_trial *t, double by, double *f, vn_hypothesis
 		h->finding = VN_TEMPERATURE;
 		return true;
 	}
-	if ((at != VN_POINT_ATTN_OUT && at != VN_POINT_DOWN_PROJ) || !(ranks >= 2 && ranks <= 1024) || !(fabs((by > 1 ? by : over) / ranks - 1) < 2e-3))
+	if ((at != VN_POINT_ATTN_OUT && at != VN_POINT_DOWN_PROJ) || !(ranks >= 2 && ranks <= 1024) ||
+	    !(fabs((by > 1 ? by : over) / ranks - 1) < 2e-3))
 		return false;
 	*f = by > 1 ? ranks : 1 / ranks;
 	h->finding = by > 1 ? VN_SUM_TIMES : VN_AVERAGE;
@@ -155,9 +165,10 @@ static vn_status factor(arranged *r, vn_error *err)
 		return st;
 	exact = near_named(r->t, by, &name);
 	for (int exactly = name != VN_NO_NAME; !st && exactly >= 0; exactly--) {
-		vn_hypothesis h = { .finding = VN_FACTOR, .change.result = { .n = 1, .list = { exactly ? name : VN_NO_NAME } } };
+		vn_hypothesis h = { .finding = VN_FACTOR, .change.result = { .n = 1,
+			.list = { exactly ? name : VN_NO_NAME } } };
 		if (!(st = scaled(r, exactly ? exact : by, &h, err)) && exactly && vn_fits(r->t, &h))
-			break; /* a person wrote that, not what was fitted to it */
+			break; /* a person wrote that number; it was not fitted */
 	}
 	return st;
 }
@@ -199,8 +210,8 @@ static vn_status one_value(arranged *r, vn_error *err)
 
 enum { ASKED = 1 << 16 };  /* logits that the cap is read off, about */
 enum { GRID = 64, FINER = 5, DIGITS = 4 };
-#define WIDEST 100.0 /* times the largest logit: a wider cap bends nothing */
-#define LEFT 0.1     /* of the error, at most, with the best cap */
+#define WIDEST 100.0 /* times the largest logit; a wider cap changes nothing */
+#define LEFT 0.1     /* of the error: the most that the best cap may leave */
 
 typedef struct curve {
 	const double *own, *cand; /* (n): as they should be, as they are */
@@ -220,7 +231,7 @@ static double error_of(const void *of, double c)
 	return sum;
 }
 
-/* The cap that leaves least; 0: none leaves little. */
+/* The cap that leaves least. 0: none leaves little. */
 static double best_cap(const curve *x)
 {
 	double whole = 0, top = 0;
@@ -239,7 +250,9 @@ static vn_status capped(arranged *r, vn_error *err)
 {
 	const vn_plan *p = r->t->site->plan;
 	const curve    x = { r->own, r->cand, r->n };
-	const double   c = p->value[r->t->site->target].point == VN_POINT_LOGITS && !r->t->x->unmodified.local.bad ? best_cap(&x) : 0;
+	const double   c = p->value[r->t->site->target].point == VN_POINT_LOGITS && !r->t->x->unmodified.local.bad
+	                       ? best_cap(&x)
+	                       : 0;
 	vn_status      st = VN_OK;
 
 	for (int digits = 1; !st && c > 0 && digits <= DIGITS && !vn_answered(r->t); digits++) { /* a person wrote it */
@@ -256,7 +269,7 @@ static vn_status capped(arranged *r, vn_error *err)
 
 /* ---- order --------------------------------------------------------------------------------------------- */
 
-/* Row i is what row from(i) should be, -1: zeros; `outer` blocks of `rows` rows. */
+/* Row i becomes row from(i); -1: zeros. There are `outer` blocks of `rows` rows. */
 static void gather(arranged *r, int64_t outer, int64_t rows, const int *from)
 {
 	const int64_t row = r->n / outer / rows;
@@ -274,7 +287,8 @@ static void gather(arranged *r, int64_t outer, int64_t rows, const int *from)
 		}
 }
 
-/* The row i of the unmodified one, of those of an axis, that the candidate's row is nearest to. */
+/* For each row of the candidate along an axis, the row of the unmodified result that is nearest
+ * to it. */
 static void nearest(const arranged *r, int64_t outer, int64_t rows, int *from)
 {
 	const int64_t row = r->n / outer / rows;
@@ -322,7 +336,8 @@ static vn_status heads(arranged *r, const char *axes, vn_error *err)
 	return judge_order(r, &h, err);
 }
 
-/* Rows moved by some: those that come in from nowhere are zero, or the first or last one again. */
+/* Rows moved by some places. The rows that come in from outside are zero, or repeat the first or
+ * last row. */
 static vn_status moved_rows(arranged *r, const char *axes, vn_error *err)
 {
 	const int64_t T = r->like->shape.dim[0];
@@ -334,7 +349,11 @@ static vn_status moved_rows(arranged *r, const char *axes, vn_error *err)
 			vn_hypothesis h = { .finding = VN_TOKENS_MOVED, .change.result.number = by };
 			for (int64_t i = 0; i < T; i++) {
 				const int64_t at = i + by;
-				from[i] = (int)(at >= 0 && at < T ? at : wrap == 0 ? -1 : wrap == 1 ? (at + T) % T : at < 0 ? 0 : T - 1);
+				from[i] = (int)(at >= 0 && at < T ? at
+				                : wrap == 0       ? -1
+				                : wrap == 1       ? (at + T) % T
+				                : at < 0          ? 0
+				                                  : T - 1);
 			}
 			gather(r, 1, T, from);
 			st = judge_order(r, &h, err);
@@ -350,7 +369,7 @@ static vn_status moved_rows(arranged *r, const char *axes, vn_error *err)
 	return st;
 }
 
-/* The bytes of the axes in another order under the same shape. */
+/* The numbers with their axes in another order, under the same shape. */
 static void permute(const vn_shape *s, const int *order, const double *x, double *y)
 {
 	int64_t stride[VN_MAX_RANK], dim[VN_MAX_RANK], index[VN_MAX_RANK] = { 0 }, n = vn_shape_count(s), step = 1;
@@ -373,7 +392,7 @@ static void permute(const vn_shape *s, const int *order, const double *x, double
 
 static vn_status turned_axes(arranged *r, vn_error *err)
 {
-	/* The bytes of an operation that the run went on with are no mistake of the recording. */
+	/* If the run continued with these numbers, the recording is not at fault. */
 	const vn_plan *plan = r->t->site->plan;
 	const bool     joined = plan->node[plan->value[r->t->site->target].node].op == VN_OP_ATTENTION;
 	static const int orders[][4] = { { 1, 0, 2, 3 }, { 0, 2, 1, 3 }, { 2, 1, 0, 3 }, { 1, 2, 0, 3 }, { 2, 0, 1, 3 } };
@@ -381,9 +400,14 @@ static vn_status turned_axes(arranged *r, vn_error *err)
 	vn_status st = VN_OK;
 
 	for (size_t i = 0; !st && i < (s->rank == 2 ? 1u : sizeof orders / sizeof *orders); i++) {
-		const bool    inside = joined && orders[i][0] == 0 && orders[i][1] == 2, outside = joined && i == 0 && s->rank == 3;
-		vn_hypothesis h = { .finding = r->t->went != VN_WENT_ON ? VN_AXES_RECORDED : inside ? VN_AXES_OF_HEADS : outside ? VN_AXES_BEFORE_TOKENS : VN_AXES,
-		                    .capture = r->t->went == VN_NOT_WENT_ON, .change.result.n = s->rank };
+		const bool inside = joined && orders[i][0] == 0 && orders[i][1] == 2,
+				   outside = joined && i == 0 && s->rank == 3;
+		vn_hypothesis h = { .finding = r->t->went != VN_WENT_ON ? VN_AXES_RECORDED
+			                           : inside                 ? VN_AXES_OF_HEADS
+			                           : outside                ? VN_AXES_BEFORE_TOKENS
+			                                                    : VN_AXES,
+			                .capture = r->t->went == VN_NOT_WENT_ON,
+			                .change.result.n = s->rank };
 		if (s->rank < 2 || s->rank > 3)
 			return VN_OK;
 		permute(s, orders[i], r->own, r->a);
@@ -396,7 +420,7 @@ static vn_status turned_axes(arranged *r, vn_error *err)
 
 /* ---- another checkpoint ------------------------------------------------------------------------------------ */
 
-/* Is value v made of `of`, or is it the same by its place: a state that shows it? */
+/* Is value v computed from `of`, or does it show the same memory, as a state does? */
 static bool made_of(const vn_plan *p, int v, int of)
 {
 	const vn_node *n = &p->node[p->value[v].node];
@@ -410,8 +434,9 @@ static bool made_of(const vn_plan *p, int v, int of)
 	return false;
 }
 
-/* Bits of another checkpoint tell of the capture where the run went on with other numbers. Where that is not known what
- * this one was copied into says nothing: a cache, or a rotation by nothing. */
+/* Equal bits with another checkpoint point to the capture if the run continued with other
+ * numbers. If that is unknown, a checkpoint that copies this one proves nothing: a cache, or a
+ * rotation by zero. */
 static bool may_be_taken_for(const arranged *r, const vn_entry *e)
 {
 	const vn_plan *p = r->t->site->plan;
@@ -420,12 +445,13 @@ static bool may_be_taken_for(const arranged *r, const vn_entry *e)
 
 	if (r->t->went == VN_WENT_ON || root == mine)
 		return false;
-	/* what is made of it in the same layer: further on other numbers have come in */
+	/* computed from it in the same layer; later layers mix in other numbers */
 	return root < 0 || r->t->went == VN_NOT_WENT_ON ? root < 0 || p->value[root].state < 0
 	     : p->value[root].layer != p->value[mine].layer || !made_of(p, root, mine);
 }
 
-/* Made behind this checkpoint: what overwrote it, not what was left from before. */
+/* Was it computed after this checkpoint? Then it overwrote this buffer, and is not a stale
+ * value. */
 static bool comes_later(const arranged *r, const vn_entry *e)
 {
 	const vn_plan *p = r->t->site->plan;
@@ -433,7 +459,7 @@ static bool comes_later(const arranged *r, const vn_entry *e)
 	return v >= 0 && p->value[vn_plan_root(p, v)].node > p->value[r->t->site->target].node;
 }
 
-/* NaN everywhere is what two results of one overflow have in common: it shows no copy. */
+/* NaN everywhere is common to any two results of one overflow, so it does not show a copy. */
 static bool any_finite(const double *x, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
@@ -442,14 +468,15 @@ static bool any_finite(const double *x, int64_t n)
 	return false;
 }
 
-/* The feed-forward part is right on numbers that the sum behind it is not right on, and they are the layer's input: it is a parallel
- * block's. What was recorded as the residual is what the norm read. */
+/* The MLP is right on inputs with which the sum after it is wrong, and these are the layer's
+ * inputs: the block is parallel. What was recorded as the residual is what the norm read. */
 static bool is_parallel(const arranged *r, const vn_entry *e)
 {
 	const vn_plan *p = r->t->site->plan;
 	const int      v = vn_plan_find(p, e->name), mine = r->t->site->target;
 
-	if (v < 0 || p->value[mine].point != VN_POINT_ATTN_RESIDUAL || r->t->went != VN_NOT_WENT_ON || !vn_consumed_as_recorded(r->t))
+	if (v < 0 || p->value[mine].point != VN_POINT_ATTN_RESIDUAL || r->t->went != VN_NOT_WENT_ON ||
+	    !vn_consumed_as_recorded(r->t))
 		return false;
 	const vn_node *sum = &p->node[p->value[mine].node];
 	return vn_plan_root(p, v) == vn_plan_root(p, sum->in[0]);
@@ -474,7 +501,9 @@ static vn_status another(arranged *r, vn_error *err)
 		if (memcmp(t.data, cand->data, (size_t)r->n * vn_dtype_size(t.dtype)) == 0) {
 			memcpy(r->a, r->cand, (size_t)r->n * sizeof *r->a);
 			memcpy(r->b, r->cand, (size_t)r->n * sizeof *r->b);
-			h.finding = comes_later(r, e) ? VN_RECORDED_LATER : is_parallel(r, e) ? VN_PARALLEL_BLOCK : VN_RECORDED_BEFORE;
+			h.finding = comes_later(r, e)   ? VN_RECORDED_LATER
+			            : is_parallel(r, e) ? VN_PARALLEL_BLOCK
+			                                : VN_RECORDED_BEFORE;
 			h.capture = h.finding != VN_PARALLEL_BLOCK;
 			vn_text_add(h.holds, sizeof h.holds, "%s", e->name);
 			vn_text_clean(h.holds, sizeof h.holds);
@@ -489,13 +518,16 @@ vn_status vn_rearrange(vn_explain_trial *t, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
 	const char      *axes = t->site->axes;
-	arranged r = { t, vn_shape_count(&c->shape), doubles(&t->own), doubles(&t->fine), doubles(c), doubles(c), doubles(c), c };
-	vn_status st = r.own && r.fine && r.cand && r.a && r.b ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for arrangements");
+	arranged r = { t, vn_shape_count(&c->shape), doubles(&t->own), doubles(&t->fine), doubles(c), doubles(c),
+		doubles(c), c };
+	vn_status        st = VN_OK;
 
+	if (!r.own || !r.fine || !r.cand || !r.a || !r.b)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for arrangements");
 	if (!st)
 		st = one_value(&r, err);
-	if (!st && !vn_answered(t) && !(st = factor(&r, err)) && !(st = capped(&r, err)) && !(st = offset(&r, err)) && !(st = heads(&r, axes, err)) &&
-	    !(st = moved_rows(&r, axes, err)) && !(st = turned_axes(&r, err)))
+	if (!st && !vn_answered(t) && !(st = factor(&r, err)) && !(st = capped(&r, err)) && !(st = offset(&r, err)) &&
+	    !(st = heads(&r, axes, err)) && !(st = moved_rows(&r, axes, err)) && !(st = turned_axes(&r, err)))
 		st = another(&r, err);
 	free(r.own);
 	free(r.fine);
@@ -507,14 +539,14 @@ vn_status vn_rearrange(vn_explain_trial *t, vn_error *err)
 
 /* ---- rows that were not written --------------------------------------------------------------------- */
 
-/* Fewer rows that are another's are no tile: a token alone may be 0 for reasons of its own. */
+/* With fewer rows, equal bits do not show a tile: a single token may be 0 for other reasons. */
 enum { ROWS_MIN = 4 };
 
 typedef struct tiles {
 	vn_explain_trial        *t;
 	const vn_tensor *cand;
 	int64_t          T, N;     /* (T,N) */
-	double          *own, *fine, *is, *a, *b; /* as it should be, more precisely, as it is; room */
+	double          *own, *fine, *is, *a, *b; /* expected, expected more precisely, found; room */
 	bool            *off;      /* (T): of more than rounding */
 	bool            *held;     /* (T): off, and another's */
 } tiles;
@@ -533,7 +565,7 @@ static void find_off(tiles *x)
 	}
 }
 
-/* Rows that are off and have the bits of other's; NULL: of zeros. How many. */
+/* Finds the rows in error that have the bits of `other`; NULL: that are zeros. Returns how many. */
 static int64_t find_held(tiles *x, const char *other)
 {
 	const size_t row = (size_t)x->N * vn_dtype_size(x->cand->dtype);
@@ -541,7 +573,8 @@ static int64_t find_held(tiles *x, const char *other)
 	int64_t      n = 0;
 
 	for (int64_t t = 0; t < x->T; t++) {
-		bool same = x->off[t] && (!other || (any_finite(x->is + t * x->N, x->N) && memcmp(is + (size_t)t * row, other + (size_t)t * row, row) == 0));
+		bool same = x->off[t] && (!other || (any_finite(x->is + t * x->N, x->N) &&
+		                                     memcmp(is + (size_t)t * row, other + (size_t)t * row, row) == 0));
 		for (int64_t i = t * x->N; same && !other && i < (t + 1) * x->N; i++)
 			same = x->is[i] == 0;
 		x->held[t] = same;
@@ -550,7 +583,8 @@ static int64_t find_held(tiles *x, const char *other)
 	return n;
 }
 
-/* The first runs of rows that are held, two numbers each, and one number more where there are others. */
+/* The first runs of the rows that were found, as pairs of numbers, and one more number if there
+ * are further runs. */
 static void list_rows(const tiles *x, vn_hypothesis *h)
 {
 	enum { FEW = 4 };
@@ -572,12 +606,13 @@ static void list_rows(const tiles *x, vn_hypothesis *h)
 	}
 }
 
-/* The rows of the operation, but for those that were not written. */
+/* Judges the operation's result with those rows unwritten. */
 static vn_status judge_tiles(tiles *x, const char *name, vn_error *err)
 {
 	const vn_plan  *plan = x->t->site->plan;
 	const vn_tensor a = { VN_F64, x->cand->shape, x->a }, b = { VN_F64, x->cand->shape, x->b };
-	vn_hypothesis   h = { .finding = name ? VN_PARTLY_OTHER : VN_PARTLY_ZERO, .node = plan->value[x->t->site->target].node,
+	vn_hypothesis   h = { .finding = name ? VN_PARTLY_OTHER : VN_PARTLY_ZERO,
+		.node = plan->value[x->t->site->target].node,
 	                      .capture = x->t->went == VN_NOT_WENT_ON, .change.kind = VN_BY_RESULT };
 
 	for (int64_t i = 0; i < x->T * x->N; i++) {
@@ -592,19 +627,21 @@ static vn_status judge_tiles(tiles *x, const char *name, vn_error *err)
 	return vn_try_numbers(x->t, &a, &b, &h, err);
 }
 
-/* It shows this checkpoint's own numbers, as a cache does: equal bits say nothing. */
+/* Does it show this checkpoint's own numbers, as a cache does? Then equal bits say nothing. */
 static bool is_a_view(const vn_explain_trial *t, const vn_entry *e)
 {
 	const vn_plan *p = t->site->plan;
 	const int      v = vn_plan_find(p, e->name), mine = t->site->target, root = v < 0 ? -1 : vn_plan_root(p, v);
 
-	return root >= 0 && (root == mine || (p->value[root].state >= 0 && p->value[root].layer == p->value[mine].layer && made_of(p, root, mine)));
+	return root >= 0 && (root == mine || (p->value[root].state >= 0 && p->value[root].layer == p->value[mine].layer &&
+	                                      made_of(p, root, mine)));
 }
 
 static bool could_hold(const tiles *x, const vn_entry *e, const vn_entry *me)
 {
-	return !is_a_view(x->t, e) && e != me && e->step == me->step && e->dtype == me->dtype && e->same_as < 0 && strcmp(e->name, me->name) != 0 && e->shape.rank > 0 &&
-	       e->shape.dim[0] == x->T && vn_shape_count(&e->shape) == x->T * x->N;
+	return !is_a_view(x->t, e) && e != me && e->step == me->step && e->dtype == me->dtype && e->same_as < 0 &&
+	       strcmp(e->name, me->name) != 0 && e->shape.rank > 0 && e->shape.dim[0] == x->T &&
+	       vn_shape_count(&e->shape) == x->T * x->N;
 }
 
 static vn_status try_tiles(tiles *x, vn_error *err)
@@ -639,10 +676,12 @@ vn_status vn_rearrange_rows(vn_explain_trial *t, vn_error *err)
 	const size_t     n = (size_t)vn_shape_count(&c->shape);
 	vn_status        st = VN_OK;
 
-	/* of rows that were sampled what is between them is not known */
-	if (c->shape.rank < 2 || strncmp(t->site->axes, "token", 5) != 0 || !vn_shape_equal(&c->shape, &e->shape) || c->shape.dim[0] <= ROWS_MIN)
+	/* of sampled rows, the rows in between are unknown */
+	if (c->shape.rank < 2 || strncmp(t->site->axes, "token", 5) != 0 || !vn_shape_equal(&c->shape, &e->shape) ||
+	    c->shape.dim[0] <= ROWS_MIN)
 		return VN_OK;
-	tiles x = { t, c, c->shape.dim[0], (int64_t)n / c->shape.dim[0], doubles(&t->own), doubles(&t->fine), doubles(c), doubles(c), doubles(c),
+	tiles x = { t, c, c->shape.dim[0], (int64_t)n / c->shape.dim[0], doubles(&t->own), doubles(&t->fine), doubles(c),
+		doubles(c), doubles(c),
 	            malloc((size_t)c->shape.dim[0]), malloc((size_t)c->shape.dim[0]) };
 	if (x.own && x.fine && x.is && x.a && x.b && x.off && x.held)
 		st = try_tiles(&x, err);

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 enum { NEAREST = 3 }; /* that are computed in full */
-enum { SPANNED = 6 }; /* operations between the checkpoint and what was captured, that are looked at */
-#define LEAVES 0.25   /* of what the rows are off as they should be, at most */
+enum { SPANNED = 6 }; /* the most operations between the checkpoint and captured values that are tried */
+#define LEAVES 0.25   /* of the error of the rows: the most that a redirected read may leave */
 
 typedef struct nearest {
 	vn_explain_trial     *t;
@@ -81,7 +81,7 @@ static vn_status other_inputs(nearest *near, int node, vn_error *err)
 	return st;
 }
 
-/* Of attentions of other layers, the keys together with the values. */
+/* For attentions, reads keys and values of other layers together. */
 static vn_status other_cache(nearest *near, int node, vn_error *err)
 {
 	const vn_plan *p = near->t->site->plan;
@@ -119,7 +119,8 @@ static vn_status other_weights(nearest *near, int node, vn_error *err)
 	return st;
 }
 
-/* What is computed whole for every one that is looked at is to cost little, where it is not the checkpoint's own. */
+/* Is the operation cheap? Except at the checkpoint's own operation, results that are computed in
+ * full for each try must be. */
 static bool cheap(vn_op op)
 {
 	return op != VN_OP_LINEAR && op != VN_OP_ATTENTION && op != VN_OP_DELTA_RULE && op != VN_OP_EMBED;
@@ -140,7 +141,8 @@ vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 	for (int i = 0; !st && i < n && i < SPANNED; i++) {
 		if (i && !cheap(p->node[span[i]].op))
 			continue;
-		if (!(st = other_inputs(&near, span[i], err)) && !(st = other_weights(&near, span[i], err)) && p->node[span[i]].op == VN_OP_ATTENTION)
+		if (!(st = other_inputs(&near, span[i], err)) && !(st = other_weights(&near, span[i], err)) &&
+		    p->node[span[i]].op == VN_OP_ATTENTION)
 			st = other_cache(&near, span[i], err);
 	}
 	for (int i = 0; !st && i < near.n; i++)
@@ -150,9 +152,12 @@ vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 
 /* ---- in time ------------------------------------------------------------------------------------------------ */
 
-enum { AWAY = 16, SOME = 3 }; /* tokens that an embedding's is before or behind its own, at most; of these the nearest that fit */
+/* AWAY: the most tokens that an embedding may be before or behind its own. SOME: of these, the
+ * nearest that fit. */
+enum { AWAY = 16, SOME = 3 };
 
-/* By the others, where ids come again: other steps say which. */
+/* Adds the other distances that fit as well, which repeated ids cause; other steps tell which it
+ * is. */
 static void keep_tokens(vn_explain_trial *t, vn_hypothesis *h)
 {
 	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
@@ -173,7 +178,8 @@ static vn_status try_tokens(vn_explain_trial *t, vn_error *err)
 	if (!st && of_position.limit_fraction <= 1)
 		keep_tokens(t, &of_position);
 	for (int i = 2; !st && n < SOME && i < 2 * AWAY + 2; i++) { /* 1 before, 1 behind, 2 before... */
-		vn_hypothesis h = { .finding = VN_OTHER_TOKEN, .node = node, .change = { .kind = VN_BY_TOKENS, .tokens = i % 2 ? i / 2 : -(i / 2) } };
+		vn_hypothesis h = { .finding = VN_OTHER_TOKEN, .node = node,
+			.change = { .kind = VN_BY_TOKENS, .tokens = i % 2 ? i / 2 : -(i / 2) } };
 		if ((st = vn_score(t, &h, err)) || !(h.limit_fraction <= 1))
 			continue;
 		n++;
@@ -188,9 +194,10 @@ vn_status vn_redirect_in_time(vn_explain_trial *t, vn_error *err)
 	vn_status st = VN_OK;
 
 	for (int due = 0; !st && due < 2 && !vn_answered(t); due++) {
-		vn_hypothesis h = { .finding = due ? VN_STEP_LATE : VN_STEP_STALE, .node = node, .capture = t->went == VN_NOT_WENT_ON,
+		vn_hypothesis h = { .finding = due ? VN_STEP_LATE : VN_STEP_STALE, .node = node,
+			.capture = t->went == VN_NOT_WENT_ON,
 		                    .change = { .kind = VN_BY_STEP, .step.due = due } };
 		st = vn_try(t, &h, err);
 	}
-	return st ? st : try_tokens(t, err); /* which is the same of single tokens, and shows in the first of them, too */
+	return st ? st : try_tokens(t, err); /* single tokens show the same, in the first step too */
 }

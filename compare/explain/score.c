@@ -19,8 +19,10 @@ static double residual_shown(const vn_hypothesis *h)
 
 bool vn_fits(const vn_explain_trial *t, const vn_hypothesis *h)
 {
-	/* Little more than a healthy operation leaves is easily halved by something that is wrong, too. */
-	return h->limit_fraction <= 1 && !(h->limit_fraction > t->x->unmodified.limit_fraction / (t->x->fitted || t->x->unmodified.limit_fraction < 4 ? 16 : 4)) &&
+	/* An error of only a few floors is easily halved by a wrong hypothesis too. */
+	return h->limit_fraction <= 1 &&
+	       !(h->limit_fraction >
+	         t->x->unmodified.limit_fraction / (t->x->fitted || t->x->unmodified.limit_fraction < 4 ? 16 : 4)) &&
 	       !(h->local.local > t->x->unmodified.local.local / 2); /* a wide floor of its own is no likeness */
 }
 
@@ -31,7 +33,7 @@ bool vn_answered(const vn_explain_trial *t)
 
 /* ---- one hypothesis ------------------------------------------------------------------------- */
 
-/* Keeps the list sorted, those that leave least first, and as long as it may be. */
+/* Inserts h into the list, which is sorted by what is left, least first, and limited in length. */
 void vn_keep(vn_explanation *x, const vn_hypothesis *h)
 {
 	int at = x->n;
@@ -46,7 +48,8 @@ void vn_keep(vn_explanation *x, const vn_hypothesis *h)
 	x->n += x->n < VN_EXPLAIN_KEPT;
 }
 
-vn_status vn_score_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err)
+vn_status vn_score_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h,
+                           vn_error *err)
 {
 	const vn_status st = vn_local_measure(own, fine, &t->site->cand, t->site->axes, t->c->opened.policy.storage,
 	                                      t->c->request.options->threads, &h->local, err);
@@ -57,14 +60,16 @@ vn_status vn_score_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_t
 /* A plan's node of a node of the span. */
 static int node_in(const vn_explain_trial *t, const vn_plan *plan, int span)
 {
-	const int value = t->site->plan->node[span].out[0]; /* a changed plan has the same values, but may have nodes in between */
+	const int value = t->site->plan->node[span]
+	                      .out[0]; /* a changed plan has the same values but may have additional nodes */
 	return plan->value[value].node;
 }
 
-/* The plan as other healthy implementation i computes it, of its nodes that have no such one as the last that they have. own: what
- * the plan makes in the reference's way. */
-static vn_status allow_variant(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, int i, const vn_tensor *own, vn_replayed *l, vn_replayed *most,
-                           vn_error *err)
+/* Widens the floor of h by the plan as the other healthy implementation i computes it; nodes
+ * without an implementation i use the last one they have. own: the plan's result computed as the
+ * reference does. */
+static vn_status allow_variant(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, int i,
+                               const vn_tensor *own, vn_replayed *l, vn_replayed *most, vn_error *err)
 {
 	const vn_policy policy = t->c->opened.policy;
 	const int      threads = t->c->request.options->threads;
@@ -88,7 +93,8 @@ static vn_status allow_variant(vn_explain_trial *t, const vn_plan *plan, const v
 	if (!(st = vn_recompute_run(t->recompute, other, weights, VN_OWN_WIDTH, &z, err))) {
 		if (t->part)
 			vn_part_splice(t->part, &z, own);
-		/* What comes out as these numbers is their own: of few digits their floor hides a mistake, which they do not. */
+		/* If the numbers are exactly those of this implementation, it is the candidate's own.
+		 * The floor of a format with few digits could hide a mistake; exact numbers do not. */
 		if (!(st = vn_local_alone(&z, &t->site->cand, t->site->axes, threads, l, err)) && !alone)
 			st = vn_local_other(&z, own, t->site->axes, threads, most, err);
 		vn_tensor_free(&z);
@@ -97,9 +103,10 @@ static vn_status allow_variant(vn_explain_trial *t, const vn_plan *plan, const v
 	return st;
 }
 
-/* They make the same mistake in their own arithmetic, and may be the candidate. own: what the plan makes in the reference's. */
-static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, const vn_tensor *own, vn_hypothesis *h,
-                                vn_replayed *variants, vn_error *err)
+/* Widens the floor of h by all other healthy implementations: the candidate may be one of them
+ * with the same mistake. own: the plan's result computed as the reference does. */
+static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights,
+                                const vn_tensor *own, vn_hypothesis *h, vn_replayed *variants, vn_error *err)
 {
 	const vn_replayed *r = &t->c->result.point[t->x->point].replay;
 	vn_replayed most = { 0 };
@@ -122,7 +129,7 @@ static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const 
 	if (variants)
 		*variants = most;
 	if (plan->node[plan->value[t->site->target].node].op == VN_OP_DELTA_RULE) {
-		/* Nor does it do less than the replay found with the inputs drawn again. */
+		/* The floor is at least the one that the replay found with its inputs rounded anew. */
 		h->local.floor = fmax(h->local.floor, r->floor);
 		h->local.floor_token = fmax(h->local.floor_token, r->floor_token);
 		h->local.floor_max = fmax(h->local.floor_max, r->floor_max);
@@ -131,7 +138,8 @@ static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const 
 	return VN_OK;
 }
 
-vn_status vn_try_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err)
+vn_status vn_try_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h,
+                         vn_error *err)
 {
 	const vn_status st = vn_score_numbers(t, own, fine, h, err);
 	if (!st)
@@ -139,7 +147,8 @@ vn_status vn_try_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_ten
 	return st;
 }
 
-vn_status vn_try_arranged(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err)
+vn_status vn_try_arranged(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h,
+                          vn_error *err)
 {
 	const vn_status st = vn_score_numbers(t, own, fine, h, err);
 	if (st)
@@ -150,10 +159,12 @@ vn_status vn_try_arranged(vn_explain_trial *t, const vn_tensor *own, const vn_te
 	return VN_OK;
 }
 
-/* Hypotheses that leave so much more than the unmodified floor allows need no floor of their own. */
+/* a hypothesis that leaves this many times more than the unmodified floor needs no floor of its
+ * own */
 #define FAR 1e4
 
-vn_status vn_score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h, vn_error *err)
+vn_status vn_score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h,
+                        vn_error *err)
 {
 	vn_tensor own, fine;
 	vn_status st;
@@ -171,12 +182,13 @@ vn_status vn_score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tenso
 		memcpy(h->part, t->part->in, sizeof h->part);
 		h->heads = t->part->heads;
 	}
-	/* With itself for more precise numbers: the least floor that there is. */
-	if (!(st = vn_score_numbers(t, &own, &own, h, err)) && h->local.local <= FAR * t->x->unmodified.local.floor && !h->local.bad
-	    && !(st = vn_recompute_run(t->recompute, plan, weights, VN_FINE_WIDTH, &fine, err))) {
+	/* First with itself as the more precise numbers, which gives the smallest possible floor. */
+	if (!(st = vn_score_numbers(t, &own, &own, h, err)) && h->local.local <= FAR * t->x->unmodified.local.floor &&
+	    !h->local.bad && !(st = vn_recompute_run(t->recompute, plan, weights, VN_FINE_WIDTH, &fine, err))) {
 		if (t->part)
 			vn_part_splice(t->part, &fine, &t->fine);
-		/* Also of what fits without: hypotheses are held against each other, and what has the wider floor leaves less of the same. */
+		/* Also if it already fits: hypotheses are compared, and one with a wider floor leaves
+		 * less by that alone. */
 		if (!(st = vn_score_numbers(t, &own, &fine, h, err)))
 			st = allow_variants(t, plan, weights, &own, h, NULL, err);
 		vn_tensor_free(&fine);
@@ -195,9 +207,16 @@ vn_status vn_score(vn_explain_trial *t, vn_hypothesis *h, vn_error *err)
 		st = vn_score_plan(t, made.plan, made.weights, h, err);
 	else if (!st && made.own.data)
 		st = vn_score_numbers(t, &made.own, &made.fine, h, err);
-	if (!st && made.own.data && (h->change.kind == VN_BY_MATRIX || h->change.kind == VN_BY_ATTEND || h->change.kind == VN_BY_ROTATION)) {
-		/* Its sums were made in double: the operation's own rounding is that of the unmodified one. */
+	if (!st && made.own.data &&
+	    (h->change.kind == VN_BY_MATRIX || h->change.kind == VN_BY_ATTEND || h->change.kind == VN_BY_ROTATION)) {
+		/* Its sums were computed in double, so the operation's own rounding is that of the
+		 * unmodified one. */
 		vn_local_allow(&h->local, &t->x->unmodified.local);
+		h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
+	}
+	if (!st && made.own.data && h->change.kind == VN_BY_SLOTS) {
+		/* Another healthy softmax rounds differently, whatever keys it sees. */
+		vn_local_allow(&h->local, &t->variants);
 		h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
 	}
 	vn_made_finish(&made);
@@ -216,7 +235,8 @@ vn_status vn_try(vn_explain_trial *t, vn_hypothesis *h, vn_error *err)
 	return keep_scored(t, h, vn_score(t, h, err));
 }
 
-vn_status vn_try_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h, vn_error *err)
+vn_status vn_try_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h,
+                      vn_error *err)
 {
 	return keep_scored(t, h, vn_score_plan(t, plan, weights, h, err));
 }
@@ -237,12 +257,32 @@ static void drop_hypothesis(vn_explanation *x, int i)
 	x->n--;
 }
 
-/* Of two that are one mistake, which was both made and read off the numbers, what leaves less stays. */
-static void drop_repeated(vn_explanation *x, int n)
+/* Is the result of its operation recorded, or the checkpoint itself? */
+static bool place_is_recorded(const vn_explain_trial *t, const vn_hypothesis *h)
 {
+	const vn_plan *p = t->site->plan;
+	const int      value = vn_plan_root(p, p->node[h->node].out[0]);
+
+	return value == t->site->target || vn_recompute_has(t->recompute, value);
+}
+
+/* One mistake of the catalogue made at either of two recorded operations: no recording tells
+ * them apart. */
+static bool same_beside(const vn_explain_trial *t, const vn_hypothesis *a, const vn_hypothesis *b)
+{
+	return a->finding == VN_FAULT && vn_hypothesis_same(a, b) && a->node != b->node && !a->places && !b->places &&
+	       place_is_recorded(t, a) && place_is_recorded(t, b);
+}
+
+/* If two answers are one mistake (at either place, or one read off and one from the catalogue),
+ * keeps the one that leaves less. */
+static void drop_repeated(const vn_explain_trial *t, int n)
+{
+	vn_explanation *x = t->x;
+
 	for (int i = 1; i < n && i < x->n; i++)
 		for (int k = 0; k < i; k++)
-			if (vn_hypothesis_same_mistake(&x->by[i], &x->by[k])) {
+			if (vn_hypothesis_same_mistake(&x->by[i], &x->by[k]) || same_beside(t, &x->by[i], &x->by[k])) {
 				drop_hypothesis(x, i--);
 				n--;
 				break;
@@ -264,7 +304,7 @@ void vn_conclude(vn_explain_trial *t)
 	vn_explanation *x = t->x;
 	const double best = x->n ? residual_shown(&x->by[0]) : 0;
 
-	drop_repeated(x, fitting(t));
+	drop_repeated(t, fitting(t));
 	x->n_fit = fitting(t);
 	x->n_alias = 0;
 	x->margin = (double)INFINITY;

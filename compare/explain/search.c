@@ -42,7 +42,8 @@ static vn_status by_golden_section(search *s, double a, double b, vn_error *err)
 	return st;
 }
 
-vn_status vn_search_scale(vn_error_of error_of, void *of, double low, double high, int steps, double enough, vn_least *least, vn_error *err)
+vn_status vn_search_scale(vn_error_of error_of, void *of, double low, double high, int steps, double enough,
+                          vn_least *least, vn_error *err)
 {
 	const double from = log(low), step = (log(high) - from) / (steps - 1);
 	search       s = { error_of, of, { 0, (double)INFINITY } };
@@ -81,7 +82,8 @@ vn_status vn_search_whole(vn_error_of error_of, void *of, int64_t low, int64_t h
 	return st;
 }
 
-vn_least vn_search_grid(vn_cheap_error_of error_of, const void *of, double low, double high, int steps, int finer, int fewer)
+vn_least vn_search_grid(vn_cheap_error_of error_of, const void *of, double low, double high, int steps, int finer,
+                        int fewer)
 {
 	const double from = log(low), to = log(high);
 	double       a = from, b = to, best = from, least = (double)INFINITY;

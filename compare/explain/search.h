@@ -24,12 +24,14 @@ typedef struct vn_least {
 /* Searches a grid of `steps` from low to high, then by golden section between the neighbours of the
  * best. If the best grid point has an error of at least `enough`, no number between grid points is
  * the right one, and nothing is found. */
-vn_status vn_search_scale(vn_error_of error_of, void *of, double low, double high, int steps, double enough, vn_least *least, vn_error *err);
+vn_status vn_search_scale(vn_error_of error_of, void *of, double low, double high, int steps, double enough,
+                          vn_least *least, vn_error *err);
 /* Searches integers on a grid that is refined around the best. */
 vn_status vn_search_whole(vn_error_of error_of, void *of, int64_t low, int64_t high, vn_least *least, vn_error *err);
 /* Searches a grid of `steps`, then `finer` times a grid of `fewer` steps around the previous
  * best. */
-vn_least  vn_search_grid(vn_cheap_error_of error_of, const void *of, double low, double high, int steps, int finer, int fewer);
+vn_least  vn_search_grid(vn_cheap_error_of error_of, const void *of, double low, double high, int steps, int finer,
+                         int fewer);
 
 /* Returns x rounded to `digits` significant digits. */
 double vn_in_digits(double x, int digits);

@@ -31,7 +31,11 @@ static const char *range(int64_t one, int64_t first, int64_t last, char text[64]
 {
 	if (!last && !first)
 		first = last = one;
-	snprintf(text, 64, first == last ? "%lld" : last == first + 1 ? "%lld or %lld" : "%lld to %lld", (long long)first, (long long)last);
+	snprintf(text, 64,
+	         first == last       ? "%lld"
+	         : last == first + 1 ? "%lld or %lld"
+	                             : "%lld to %lld",
+	         (long long)first, (long long)last);
 	return text;
 }
 
@@ -42,7 +46,8 @@ static void say_fault(const sentence *s)
 	const vn_hypothesis *h = s->h;
 	char                 text[64];
 
-	PUT(s, "%s%s%s", vn_fault_means(h->fault[0] - 1), h->fault[1] ? "; and " : "", h->fault[1] ? vn_fault_means(h->fault[1] - 1) : "");
+	PUT(s, "%s%s%s", vn_fault_means(h->fault[0] - 1), h->fault[1] ? "; and " : "",
+	    h->fault[1] ? vn_fault_means(h->fault[1] - 1) : "");
 	if (h->last)
 		vn_text_add(s->text, s->size, "; a window of %s keys fits as well", range(0, h->first, h->last, text));
 }
@@ -50,12 +55,14 @@ static void say_fault(const sentence *s)
 static void say_later(const sentence *s)
 {
 	const int by = s->h->change.kind == VN_BY_ROWS ? s->h->change.rows : (int)vn_constant_of(s->h, "step_offset");
-	PUT(s, "%spositions after the first call are %d too %s", s->h->change.kind == VN_BY_ROWS ? "learned " : "", abs(by), by > 0 ? "high" : "low");
+	PUT(s, "%spositions after the first call are %d too %s", s->h->change.kind == VN_BY_ROWS ? "learned " : "", abs(by),
+	    by > 0 ? "high" : "low");
 }
 
 static void say_width(const sentence *s)
 {
-	PUT(s, "RoPE turns %.0f of %d columns", vn_constant_of(s->h, "rotary_dim"), s->p->value[s->p->node[s->h->node].out[0]].size[2]);
+	PUT(s, "RoPE turns %.0f of %d columns", vn_constant_of(s->h, "rotary_dim"),
+	    s->p->value[s->p->node[s->h->node].out[0]].size[2]);
 }
 
 static void say_sinks(const sentence *s)
@@ -63,7 +70,8 @@ static void say_sinks(const sentence *s)
 	const vn_hypothesis *h = s->h;
 	char                 width[64], keys[64];
 
-	PUT(s, "a sliding window of %s keys and the first %s keys (attention sinks)", range(0, h->first, h->last, width), range(0, h->first_also, h->last_also, keys));
+	PUT(s, "a sliding window of %s keys and the first %s keys (attention sinks)", range(0, h->first, h->last, width),
+	    range(0, h->first_also, h->last_also, keys));
 }
 
 static void say_slots(const sentence *s)
@@ -71,13 +79,25 @@ static void say_slots(const sentence *s)
 	static const char *const what[] = { "tokens", "keys", "values" };
 	const int by = (int)vn_constant_of(s->h, "cache_block"), of = (int)vn_constant_of(s->h, "cache_of");
 
-	PUT(s, "%s are written %d slot%s %s their own", what[of], by, by > 1 ? "s" : "", vn_constant_of(s->h, "cache_form") == VN_CACHE_NEXT ? "before" : "after");
+	PUT(s, "%s are written %d slot%s %s their own", what[of], by, by > 1 ? "s" : "",
+	    vn_constant_of(s->h, "cache_form") == VN_CACHE_NEXT ? "before" : "after");
+}
+
+static void say_new_slots(const sentence *s)
+{
+	static const char *const what[] = { "", "keys of ", "values of " };
+	const vn_slot_change *c = &s->h->change.slots;
+
+	PUT(s, "%s%s %s written one slot %s, and a slot that is read holds nothing", what[c->of],
+	    c->newest ? "the newest token" : "tokens after the first call", c->newest && !c->of ? "is" : "are",
+	    c->by < 0 ? "early" : "late");
 }
 
 static void say_exchanged(const sentence *s)
 {
 	static const char *const alone[] = { "", ", keys only", ", values only" };
-	PUT(s, "blocks of %.0f tokens exchanged in pairs%s", vn_constant_of(s->h, "cache_block"), alone[(int)vn_constant_of(s->h, "cache_of")]);
+	PUT(s, "blocks of %.0f tokens exchanged in pairs%s", vn_constant_of(s->h, "cache_block"),
+	    alone[(int)vn_constant_of(s->h, "cache_of")]);
 }
 
 static void say_blocks(const sentence *s)
@@ -89,7 +109,8 @@ static void say_blocks(const sentence *s)
 
 	for (int i = 0; i < b->n && (used = strlen(list)) < sizeof list - 8; i++)
 		vn_text_add(list, sizeof list, " %d", b->from[i]);
-	PUT(s, "blocks of %d tokens%s are in another order:%s%s", b->block, alone[b->of], list, strlen(list) < sizeof list - 8 ? "" : "...");
+	PUT(s, "blocks of %d tokens%s are in another order:%s%s", b->block, alone[b->of], list,
+	    strlen(list) < sizeof list - 8 ? "" : "...");
 }
 
 static void say_cache(const sentence *s)
@@ -111,10 +132,11 @@ static void say_cache(const sentence *s)
 	else if (n > 1)
 		PUT(s, "the cache holds tokens %lld-%lld in place of tokens %lld-%lld", c, d, a, b);
 	else
-		PUT(s, "the cache holds token %lld in place of token %lld%s", c, a, others ? " (other pairs fit these numbers as well)" : "");
+		PUT(s, "the cache holds token %lld in place of token %lld%s", c, a,
+		    others ? " (other pairs fit these numbers as well)" : "");
 }
 
-/* Which ranks of how many: those that are there where they are few, else those that are not. */
+/* Which ranks of how many: the present ones if these are few, else the missing ones. */
 static void say_ranks(const sentence *s)
 {
 	const double number = s->h->change.number.value;
@@ -130,14 +152,15 @@ static void say_ranks(const sentence *s)
 	for (int i = 0, said = 0; i < n; i++)
 		if ((fmod(floor(ldexp(mask, -i)), 2) != 0) == few)
 			vn_text_add(list, sizeof list, "%s%d", said++ ? ", " : "", i);
-	PUT(s, "%s %s of rank%s %s of %d%s%s", few ? "the" : "the sum without the", some > 1 ? "parts" : "part", some > 1 ? "s" : "", list, n, few ? ", not the sum" : "",
-	    number < 0 ? ", and no bias" : "");
+	PUT(s, "%s %s of rank%s %s of %d%s%s", few ? "the" : "the sum without the", some > 1 ? "parts" : "part",
+	    some > 1 ? "s" : "", list, n, few ? ", not the sum" : "", number < 0 ? ", and no bias" : "");
 }
 
 static void say_shards(const sentence *s)
 {
 	const bool gate = s->h->change.number.row == vn_mistake_fault(VN_MISTAKE_P17_GATE);
-	PUT(s, "shards of a fused %s joined rank by rank (%.0f ranks)", gate ? "gate and up" : "product", s->h->change.number.value);
+	PUT(s, "shards of a fused %s joined rank by rank (%.0f ranks)", gate ? "gate and up" : "product",
+	    s->h->change.number.value);
 }
 
 static void say_list(const sentence *s)
@@ -156,17 +179,21 @@ static void say_list(const sentence *s)
 static void say_factor(const sentence *s)
 {
 	static const char *const names[VN_N_FACTOR_NAMES] = {
-		[VN_HEAD_WIDTH] = "the head width", [VN_OVER_HEAD_WIDTH] = "1 / head width", [VN_ROOT_HEAD_WIDTH] = "sqrt(head width)",
+		[VN_HEAD_WIDTH] = "the head width", [VN_OVER_HEAD_WIDTH] = "1 / head width",
+			[VN_ROOT_HEAD_WIDTH] = "sqrt(head width)",
 		[VN_OVER_ROOT_HEAD_WIDTH] = "1 / sqrt(head width)", [VN_MODEL_WIDTH] = "the model width",
 		[VN_OVER_MODEL_WIDTH] = "1 / model width", [VN_ROOT_MODEL_WIDTH] = "sqrt(model width)",
-		[VN_OVER_ROOT_MODEL_WIDTH] = "1 / sqrt(model width)", [VN_ROOT_MODEL_OVER_HEAD] = "sqrt(model width / head width)",
+		[VN_OVER_ROOT_MODEL_WIDTH] = "1 / sqrt(model width)",
+			[VN_ROOT_MODEL_OVER_HEAD] = "sqrt(model width / head width)",
 		[VN_ROOT_HEAD_OVER_MODEL] = "sqrt(head width / model width)", [VN_QUERY_HEADS] = "the query heads per key head",
-		[VN_OVER_QUERY_HEADS] = "1 / query heads per key head", [VN_127_OVER_128] = "127/128", [VN_128_OVER_127] = "128/127",
+		[VN_OVER_QUERY_HEADS] = "1 / query heads per key head", [VN_127_OVER_128] = "127/128",
+			[VN_128_OVER_127] = "128/127",
 		[VN_OVER_LAYERS_AND_ONE] = "1 / (layers + 1)", [VN_ROOT_2] = "sqrt(2)", [VN_OVER_ROOT_2] = "1 / sqrt(2)",
 	};
 	const char *name = names[s->h->change.result.list[0]];
 
-	PUT(s, "every element is multiplied by %.6g%s%s", s->h->change.result.number, name ? ", which is " : "", name ? name : "");
+	PUT(s, "every element is multiplied by %.6g%s%s", s->h->change.result.number, name ? ", which is " : "",
+	    name ? name : "");
 }
 
 static void say_axes(const sentence *s)
@@ -179,8 +206,10 @@ static void say_axes(const sentence *s)
 		const char *word = vn_axes_word(axes, s->h->change.result.list[k], &n);
 		vn_text_add(order, sizeof order, "%s%.*s", k ? " " : "", (int)n, word);
 	}
-	PUT(s, "its elements are in the order (%s)%s", order, s->h->finding == VN_AXES_OF_HEADS ? ": heads joined innermost, column k H + h"
-	    : s->h->finding == VN_AXES_BEFORE_TOKENS ? ": heads before tokens, read as tokens before heads" : "");
+	PUT(s, "its elements are in the order (%s)%s", order,
+	    s->h->finding == VN_AXES_OF_HEADS        ? ": heads joined innermost, column k H + h"
+	    : s->h->finding == VN_AXES_BEFORE_TOKENS ? ": heads before tokens, read as tokens before heads"
+	                                             : "");
 }
 
 /* "partly written: tokens 32-47, 64-79 are 0" */
@@ -191,7 +220,8 @@ static void say_rows(const sentence *s)
 
 	for (int i = 0; i + 1 < n; i += 2)
 		vn_text_add(rows, sizeof rows, list[i + 1] > list[i] ? "%s%d-%d" : "%s%d", i ? ", " : "", list[i], list[i + 1]);
-	PUT(s, "partly written: tokens %s%s are %s", rows, n % 2 ? "..." : "", s->h->finding == VN_PARTLY_ZERO ? "0" : "another checkpoint's, bit for bit");
+	PUT(s, "partly written: tokens %s%s are %s", rows, n % 2 ? "..." : "",
+	    s->h->finding == VN_PARTLY_ZERO ? "0" : "another checkpoint's, bit for bit");
 }
 
 static void say_reads(const sentence *s)
@@ -206,11 +236,13 @@ static void say_reads(const sentence *s)
 	if (s->h->finding == VN_OTHER_WEIGHTS)
 		PUT(s, "weights of layer %d", p->node[s->h->change.reads.weights - 1].layer);
 	else if (s->h->finding == VN_OTHER_CACHE)
-		PUT(s, "it reads the keys and values of layer %d: %s and %s", p->value[in[VN_ATTN_K] - 1].layer, name_of(p, in[VN_ATTN_K] - 1), name_of(p, in[VN_ATTN_V] - 1));
+		PUT(s, "it reads the keys and values of layer %d: %s and %s", p->value[in[VN_ATTN_K] - 1].layer,
+		    name_of(p, in[VN_ATTN_K] - 1), name_of(p, in[VN_ATTN_V] - 1));
 	else if (s->h->finding == VN_OTHER_INPUT)
 		PUT(s, "it reads %s in place of %s", name_of(p, in[input] - 1), name_of(p, vn_plan_root(p, n->in[input])));
 	else
-		PUT(s, "it reads %s in place of %s of its own layer", name_of(p, in[input] - 1), s->h->finding == VN_OTHER_VALUES ? "the values" : "the keys");
+		PUT(s, "it reads %s in place of %s of its own layer", name_of(p, in[input] - 1),
+		    s->h->finding == VN_OTHER_VALUES ? "the values" : "the keys");
 }
 
 /* "the matrices of layer1.q_proj, layer1.k_proj and layer1.v_proj, fused", or "the matrix" */
@@ -227,7 +259,9 @@ static void say_matrix(const sentence *s)
 		if (o->op == VN_OP_LINEAR && o->layer == n->layer && o->in[0] == n->in[0])
 			vn_text_add(s->text, s->size, "%s%s", some++ ? ", " : "", dot ? dot + 1 : name_of(s->p, o->out[0]));
 	}
-	vn_text_add(s->text, s->size, back ? " was transposed%s, but its bytes are read as if it were not" : " is read as its transpose%s: the bytes are right, the axes exchanged",
+	vn_text_add(s->text, s->size,
+	            back ? " was transposed%s, but its bytes are read as if it were not"
+	                 : " is read as its transpose%s: the bytes are right, the axes exchanged",
 	            some ? " before it was split" : "");
 }
 
@@ -243,7 +277,9 @@ static void say_crossed(const sentence *s)
 {
 	const vn_matrix_edit *e = &s->h->change.matrix;
 
-	PUT(s, "shards of %d ranks are in the wrong order: the inputs of ranks 0 to %d are multiplied by the weights of ranks ", e->n, e->n - 1);
+	PUT(s,
+	    "shards of %d ranks are in the wrong order: the inputs of ranks 0 to %d are multiplied by the weights of ranks ",
+	    e->n, e->n - 1);
 	for (int i = 0; i < e->n; i++)
 		vn_text_add(s->text, s->size, "%s%d", i ? ", " : "", e->from[i]);
 }
@@ -254,12 +290,14 @@ static void say_format(const sentence *s)
 		[VN_FORMAT_BF16] = "bfloat16", [VN_FORMAT_F16] = "float16", [VN_FORMAT_TF32] = "TF32 (10 bits of mantissa)",
 		[VN_FORMAT_E4M3] = "float8 (e4m3)", [VN_FORMAT_E5M2] = "float8 (e5m2)", [VN_FORMAT_INT8] = "int8",
 	};
-	static const char *const of[] = { [VN_OF_WEIGHTS] = "weights", [VN_OF_INPUTS] = "inputs", [VN_OF_BOTH] = "inputs and weights" };
+	static const char *const of[] = { [VN_OF_WEIGHTS] = "weights", [VN_OF_INPUTS] = "inputs",
+		[VN_OF_BOTH] = "inputs and weights" };
 	const vn_matrix_edit *e = &s->h->change.matrix;
 
 	PUT(s, "%s rounded to %s", of[e->of], names[e->format]);
 	if (e->scaled && e->of != VN_OF_INPUTS)
-		vn_text_add(s->text, s->size, ", with one scale for each %s", e->scaled == VN_SCALE_OF_ALL ? "matrix" : "output channel");
+		vn_text_add(s->text, s->size, ", with one scale for each %s",
+		            e->scaled == VN_SCALE_OF_ALL ? "matrix" : "output channel");
 	if (e->scaled && e->of != VN_OF_WEIGHTS)
 		vn_text_add(s->text, s->size, "%s one scale for each token", e->of == VN_OF_BOTH ? " and" : ", with");
 }
@@ -270,7 +308,8 @@ static void say_attend(const sentence *s)
 	const vn_attend_edit *e = &s->h->change.attend;
 
 	if (e->kind == VN_ATTEND_CALLS_FROM_ZERO)
-		PUT(s, "the mask counts queries from the first of the call, not of the sequence, in calls of %d tokens", e->call);
+		PUT(s, "the mask counts queries from the first of the call, not of the sequence, in calls of %d tokens",
+		    e->call);
 	else if (e->kind == VN_ATTEND_CALLS_ALONE)
 		PUT(s, "calls of %d tokens do not see the keys of earlier calls", e->call);
 	else if (e->kind == VN_ATTEND_SINK)
@@ -291,7 +330,8 @@ static void say_rotation(const sentence *s)
 	static const char *const names[VN_N_FORMATS] = { [VN_FORMAT_BF16] = "bfloat16", [VN_FORMAT_F16] = "float16" };
 	const vn_rotate_edit *e = &s->h->change.rotate;
 	const struct { vn_weight_format in; const char *name; } of[] = {
-		{ e->positions, "positions" }, { e->frequencies, "frequencies" }, { e->angles, "angles" }, { e->table, "sines and cosines" },
+		{ e->positions, "positions" }, { e->frequencies, "frequencies" }, { e->angles, "angles" },
+		  { e->table, "sines and cosines" },
 	};
 	vn_weight_format in = VN_FORMAT_NONE;
 	int              some = 0, left = 0;
@@ -321,14 +361,16 @@ static void say_token(const sentence *s)
 
 static void say_ids(const sentence *s)
 {
-	PUT(s, "%s%s", s->h->finding == VN_TURNED_BY_IDS ? "rotated by the token id, not by the position" : "the embedding is read at the position, not at the token id",
+	PUT(s, "%s%s",
+	    s->h->finding == VN_TURNED_BY_IDS ? "rotated by the token id, not by the position"
+	                                      : "the embedding is read at the position, not at the token id",
 	    s->h->change.later ? ", after the first call" : "");
 }
 
 /* ---- one sentence for each finding ----------------------------------------------------------------------------- */
 
-/* A text, with a place for one number: of a constant, or (no name) that of the change; INVERSE: one over it; RANGE: with the whole
- * numbers that are as good. */
+/* A text with a place for one number: that of a constant, or (no name) that of the change.
+ * INVERSE: 1 divided by it. RANGE: with the whole numbers that fit as well. */
 static const struct row {
 	const char *words;
 	enum { TEXT, NUMBER, INVERSE, RANGE } with;
@@ -339,9 +381,12 @@ static const struct row {
 	[VN_THETA] = { .words = "RoPE with theta %g", .with = NUMBER, .constant = "theta" },
 	[VN_THETA_PLAIN] = { .words = "RoPE with theta %g and without its scaling", .with = NUMBER, .constant = "theta" },
 	[VN_ROPE_FACTOR] = { .words = "RoPE with llama3 scaling by factor %g", .with = NUMBER, .constant = "factor" },
-	[VN_ROPE_CONTEXT] = { .words = "RoPE with llama3 scaling from an original context of %g", .with = NUMBER, .constant = "original_context" },
-	[VN_ROPE_LOW] = { .words = "RoPE with llama3 scaling, low_freq_factor %g", .with = NUMBER, .constant = "low_freq_factor" },
-	[VN_ROPE_HIGH] = { .words = "RoPE with llama3 scaling, high_freq_factor %g", .with = NUMBER, .constant = "high_freq_factor" },
+	[VN_ROPE_CONTEXT] = { .words = "RoPE with llama3 scaling from an original context of %g", .with = NUMBER,
+		.constant = "original_context" },
+	[VN_ROPE_LOW] = { .words = "RoPE with llama3 scaling, low_freq_factor %g", .with = NUMBER,
+		.constant = "low_freq_factor" },
+	[VN_ROPE_HIGH] = { .words = "RoPE with llama3 scaling, high_freq_factor %g", .with = NUMBER,
+		.constant = "high_freq_factor" },
 	[VN_OFFSET] = { .words = "positions count from %s", .with = RANGE, .constant = "offset" },
 	[VN_OFFSET_LATER] = { .say = say_later },
 	[VN_ONE_POSITION] = { .words = "every token is rotated as token %.0f", .with = NUMBER, .constant = "offset" },
@@ -351,13 +396,16 @@ static const struct row {
 	[VN_TABLE_OFFSET] = { .words = "learned positions count from %s", .with = RANGE },
 	[VN_TABLE_OFFSET_LATER] = { .say = say_later },
 	[VN_EPS] = { .words = "eps is %.4g", .with = NUMBER, .constant = "eps" },
-	[VN_EPS_OUTSIDE] = { .words = "eps is added outside the square root, and is %.4g", .with = NUMBER, .constant = "eps" },
+	[VN_EPS_OUTSIDE] = { .words = "eps is added outside the square root, and is %.4g", .with = NUMBER,
+		.constant = "eps" },
 	[VN_SCORE_SCALE] = { .words = "scores scaled by %.6g", .with = NUMBER, .constant = "scale" },
 	[VN_DELTA_SCALE] = { .words = "queries of the delta rule scaled by %.6g", .with = NUMBER, .constant = "scale" },
 	[VN_WINDOW] = { .words = "a sliding window of %s keys", .with = RANGE, .constant = "window" },
 	[VN_WINDOW_AND_SINKS] = { .say = say_sinks },
 	[VN_KEYS_OF_PADDING] = { .words = "padding keys are seen: %s", .with = RANGE, .constant = "padding" },
+	[VN_PADDING_SEEN] = { .words = "keys of padding are seen, the batch's own padding rows" },
 	[VN_SLOTS_MOVED] = { .say = say_slots },
+	[VN_NEW_SLOTS_MOVED] = { .say = say_new_slots },
 	[VN_BLOCKS_EXCHANGED] = { .say = say_exchanged },
 	[VN_BLOCKS_REORDERED] = { .say = say_blocks },
 	[VN_OWN_KEY_MISSING] = { .words = "a token's own key and value are not yet in the cache when it is read" },
@@ -419,7 +467,10 @@ static const struct row {
 
 static double number_of(const vn_hypothesis *h, const char *constant)
 {
-	return constant ? vn_constant_of(h, constant) : h->change.kind == VN_BY_NUMBER ? h->change.number.value : h->change.kind == VN_BY_ROWS ? h->change.rows : h->change.result.number;
+	return constant                         ? vn_constant_of(h, constant)
+	       : h->change.kind == VN_BY_NUMBER ? h->change.number.value
+	       : h->change.kind == VN_BY_ROWS   ? h->change.rows
+	                                        : h->change.result.number;
 }
 
 static void put_words(const sentence *s)
@@ -474,12 +525,15 @@ static void put_part(vn_hypothesis *h)
 		snprintf(h->in_part, sizeof h->in_part, "in head%s %s of %d only", n > 1 ? "s" : "", which, h->heads);
 }
 
-/* The answer of that step at the same point that is the same but for its number. */
-static const vn_hypothesis *in_step(const vn_comparison *c, const vn_explanations *all, const vn_explanation *x, const vn_hypothesis *h)
+/* The answer of that step at the same point that differs in its number only. */
+static const vn_hypothesis *in_step(const vn_comparison *c, const vn_explanations *all, const vn_explanation *x,
+                                    const vn_hypothesis *h)
 {
 	for (int i = 0; i < all->n; i++) {
 		const vn_checkpoint *p = &c->result.point[all->of[i].point];
-		for (int k = 0; p->step == h->against_step && strcmp(p->name, c->result.point[x->point].name) == 0 && k < all->of[i].n_alias; k++)
+		for (int k = 0; p->step == h->against_step && strcmp(p->name, c->result.point[x->point].name) == 0 &&
+		                k < all->of[i].n_alias;
+		     k++)
 			if (vn_hypothesis_same_place(&all->of[i].by[k], h) && !vn_hypothesis_same(&all->of[i].by[k], h))
 				return &all->of[i].by[k];
 	}
@@ -502,18 +556,21 @@ static void put_against(const vn_comparison *c, const vn_explanations *all, cons
 		break;
 	case VN_ANOTHER_NUMBER:
 		there = in_step(c, all, x, h);
-		snprintf(h->against, sizeof h->against, "different in step %d: %.80s", h->against_step, there ? there->words : "");
+		snprintf(h->against, sizeof h->against, "different in step %d: %.80s", h->against_step,
+		         there ? there->words : "");
 		break;
 	case VN_NOTHING_AGAINST:
 		break;
 	}
 }
 
-/* ---- what would tell answers apart -------------------------------------------------------------------------------- */
+/* ---- what would tell answers apart
+ * -------------------------------------------------------------------------------- */
 
-enum { ENOUGH_TOKENS = 70 }; /* from which masks, windows and chunks show (specs/models.md 9.10) */
+enum { ENOUGH_TOKENS = 70 }; /* the fewest tokens that show masks, windows and chunks (specs/models.md 9.10) */
 
-const char *vn_counterpart(const vn_comparison *c, const vn_explanation *x, char text[VN_NAME_MAX], const vn_checkpoint **found)
+const char *vn_counterpart(const vn_comparison *c, const vn_explanation *x, char text[VN_NAME_MAX],
+                           const vn_checkpoint **found)
 {
 	char *at;
 
@@ -537,16 +594,17 @@ static bool by_capture(const vn_explanation *x)
 	return false;
 }
 
-/* Where they are made at other places: one that is not the checkpoint's own operation. */
+/* Where they are made elsewhere than at the checkpoint's own operation: names such a place. */
 static const char *uncaptured(const vn_comparison *c, const vn_explanation *x)
 {
 	const vn_plan *p = vn_model_plan(c->opened.model);
-	const int      v = vn_plan_find(p, c->result.point[x->point].name), own = v < 0 ? -1 : p->value[vn_plan_root(p, v)].node;
-	bool           apart = x->by[0].node != own; /* what it makes itself is the most telling */
+	const int v = vn_plan_find(p, c->result.point[x->point].name), own = v < 0 ? -1 : p->value[vn_plan_root(p, v)].node;
+	bool           apart = x->by[0].node != own; /* the point that the operation itself makes says most */
 	int            other = -1;
 
 	for (int i = 0; i < x->n_alias; i++) {
-		apart = apart || x->by[i].node != x->by[0].node || x->by[i].places != x->by[0].places || x->by[i].other != x->by[0].other;
+		apart = apart || x->by[i].node != x->by[0].node || x->by[i].places != x->by[0].places ||
+		        x->by[i].other != x->by[0].other;
 		other = other < 0 && x->by[i].node != own ? x->by[i].node : other;
 	}
 	return apart && other >= 0 ? p->value[p->node[other].out[0]].name : NULL;
@@ -564,15 +622,18 @@ static void put_separate(const vn_comparison *c, vn_explanation *x)
 	if ((name = uncaptured(c, x)))
 		snprintf(x->separate, sizeof x->separate, "a recording that includes %s", name);
 	else if (by_capture(x))
-		snprintf(x->separate, sizeof x->separate, "a recording that includes what reads %s", id ? id + 1 : c->result.point[x->point].name);
+		snprintf(x->separate, sizeof x->separate, "a recording that includes what reads %s",
+		         id ? id + 1 : c->result.point[x->point].name);
 	else if ((name = vn_counterpart(c, x, other, &beside)) && beside)
-		snprintf(x->separate, sizeof x->separate, "%s, which is %s here", name, beside->origin ? "also wrong" : "right");
+		snprintf(x->separate, sizeof x->separate, "%s, which is %s here", name,
+		         beside->origin ? "also wrong" : "right");
 	else if (name)
 		snprintf(x->separate, sizeof x->separate, "a recording that includes %s", name);
 	else if (vn_recording_tokens(c->opened.cand, NULL, NULL) < ENOUGH_TOKENS)
 		snprintf(x->separate, sizeof x->separate, "a prompt of %d tokens or more", ENOUGH_TOKENS);
 	else
-		snprintf(x->separate, sizeof x->separate, "another layer or another model; in this one both compute the same numbers");
+		snprintf(x->separate, sizeof x->separate,
+		         "another layer or another model; in this one both compute the same numbers");
 }
 
 void vn_put_sentences(const vn_comparison *c, vn_explanations *x)

@@ -17,7 +17,7 @@
 
 /* ---- from a recording ----------------------------------------------------- */
 
-/* "torch.float16" and "f16" are one precision; a word that nobody knows is itself. */
+/* "torch.float16" and "f16" are one precision. An unknown word equals only itself. */
 static const char *plain_precision(const char *word)
 {
 	vn_policy p;
@@ -30,7 +30,7 @@ static const char *wanted(const vn_comparison *c)
 	                                        : plain_precision(vn_precision_of(c->opened.cand));
 }
 
-/* Another part of the run has another floor, even where the shapes are the same. */
+/* Rows of another part of the run have another floor, even when the shapes match. */
 static bool same_rows(const vn_step *x, const vn_step *y)
 {
 	return !x || !y || (x->position == y->position && x->tokens == y->tokens && x->first_row == y->first_row
@@ -40,15 +40,16 @@ static bool same_rows(const vn_step *x, const vn_step *y)
 static int floor_entry(vn_comparison *c, const vn_checkpoint *p)
 {
 	const int e = p->m.n ? vn_recording_find(c->opened.floor, p->step, p->name) : -1;
-	if (e < 0 || !same_rows(vn_recording_step(c->opened.ref, p->step), vn_recording_step(c->opened.floor, p->step))
-	    || !vn_shape_equal(&vn_recording_entry(c->opened.floor, e)->shape, &vn_recording_entry(c->opened.ref, p->ref)->shape))
+	if (e < 0 || !same_rows(vn_recording_step(c->opened.ref, p->step), vn_recording_step(c->opened.floor, p->step)) ||
+	    !vn_shape_equal(&vn_recording_entry(c->opened.floor, e)->shape,
+	                    &vn_recording_entry(c->opened.ref, p->ref)->shape))
 		return -1;
 	return e;
 }
 
 static void floor_unread(vn_checkpoint *p, const char *why)
 {
-	(void)p; /* it has no floor then, and is judged so */
+	(void)p; /* without a floor it is judged by limits that need none */
 	(void)why;
 }
 
@@ -57,23 +58,27 @@ vn_status vn_floor_of_file(vn_comparison *c, vn_error *err)
 	vn_status st = c->opened.floor ? VN_OK : VN_ERR_NOTFOUND;
 	if (st)
 		return VN_OK;
-	st = vn_contract(c->opened.ref, c->opened.floor, "floor", c->request.options, NULL, &c->result.notes, &c->result.refusals, err);
+	st = vn_contract(c->opened.ref, c->opened.floor, "floor", c->request.options, NULL, &c->result.notes,
+	                 &c->result.refusals, err);
 	if (st)
 		return st;
 	const char *engine = vn_facts_get(vn_recording_run(c->opened.floor), "engine"),
 			   *own = vn_facts_get(vn_recording_run(c->opened.cand), "engine");
 	if (engine && own && strcmp(engine, own) == 0 && strcmp(engine, "ref") != 0)
-		vn_lines_add(&c->result.warnings, "the floor comes from the candidate's own engine (%.40s): faults of that engine cannot be seen",
+		vn_lines_add(&c->result.warnings,
+		             "the floor comes from the candidate's own engine (%.40s): faults of that engine cannot be seen",
 		             engine);
-	if (strcmp(plain_precision(vn_precision_of(c->opened.floor)), wanted(c)) != 0 && !(c->request.options->allow & VN_ALLOW_PRECISION)) {
-		vn_lines_add(&c->result.refusals, "the floor was run in %s and the candidate in %s (use it anyway: --allow precision)",
+	if (strcmp(plain_precision(vn_precision_of(c->opened.floor)), wanted(c)) != 0 &&
+	    !(c->request.options->allow & VN_ALLOW_PRECISION)) {
+		vn_lines_add(&c->result.refusals,
+		             "the floor was run in %s and the candidate in %s (use it anyway: --allow precision)",
 		             vn_precision_of(c->opened.floor), wanted(c));
 		return vn_fail(err, VN_ERR_MISMATCH, "%s cannot be the floor of %s", vn_recording_path(c->opened.floor),
 		               vn_recording_path(c->opened.cand));
 	}
 	if ((st = vn_floor_contract(c, err)))
 		return st;
-	/* The reference's rows are settled by now; where the floor has fewer, it has none of those steps. */
+	/* The reference's rows are chosen by now. A step for which the floor has fewer rows gets no floor. */
 	if ((st = vn_align_to(c, c->opened.floor, "floor", err)))
 		return st;
 	if (!c->request.options->model)
@@ -86,7 +91,7 @@ vn_status vn_floor_of_file(vn_comparison *c, vn_error *err)
 	return st ? st : vn_floor_check_file(c, vn_precision_of(c->opened.floor), err);
 }
 
-/* Where the floor says nothing, looser limits hold: nobody should learn that by chance. */
+/* Warns of checkpoints without a floor, because looser limits apply to them. */
 static void warn_of_gaps(vn_comparison *c)
 {
 	const char *first = NULL;
@@ -98,7 +103,8 @@ static void warn_of_gaps(vn_comparison *c)
 			n++;
 		}
 	if (n)
-		vn_lines_add(&c->result.warnings, "the floor lacks %d checkpoint%s (first: %s): without_floor limits apply there", n,
+		vn_lines_add(&c->result.warnings,
+		             "the floor lacks %d checkpoint%s (first: %s): without_floor limits apply there", n,
 		             n == 1 ? "" : "s", first);
 }
 
@@ -110,6 +116,6 @@ void vn_floor_finish(vn_comparison *c)
 				c->result.point[i].floor[m] = fmax(c->result.point[i].floor[m], vn_floor_of_sums(c, (vn_metric)m));
 	if (*c->result.floor_from)
 		warn_of_gaps(c);
-	if (c->opened.floor || c->opened.policy.storage == VN_F64) /* nothing is finer than f64 */
+	if (c->opened.floor || c->opened.policy.storage == VN_F64) /* no format is finer than f64 */
 		vn_floor_drop_equal(c);
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the charged steps p->floor has the floor of all steps. */
+/* Copies the floor of all steps to the checkpoint of the charged step. */
 static void set(vn_comparison *c, int g)
 {
 	for (int i = 0; i < VN_CHANNEL_METRICS; i++) {
@@ -20,8 +20,8 @@ static void set(vn_comparison *c, int g)
 	}
 }
 
-/* Rows of a step whose floor is so many times that of the median step are none of a floor: it, or the reference, is wrong there, which is
- * said of that step. */
+/* A step whose floor is this many times the median step's is left out: the floor or the reference is wrong
+ * there, which is reported for that step. */
 #define AS_A_WHOLE 100.0
 
 static double floor_of(const vn_comparison *c, const vn_channel_pool *pool, int row)
@@ -36,8 +36,9 @@ static void take_row(vn_tensor *t, unsigned char *data, int row, int to)
 	t->shape.dim[0] = to + 1;
 }
 
-/* In both, whose numbers are data, the rows of the other steps alone, to the front. */
-static vn_status leave_out(const vn_comparison *c, const vn_channel_pool *pool, vn_tensor *t, unsigned char *const data[2], vn_error *err)
+/* Moves the remaining rows to the front in both tensors, which hold their own data. */
+static vn_status leave_out(const vn_comparison *c, const vn_channel_pool *pool, vn_tensor *t,
+                           unsigned char *const data[2], vn_error *err)
 {
 	double *size = malloc((size_t)pool->rows * sizeof *size);
 	int     n = 0, kept = 0;
@@ -50,7 +51,7 @@ static vn_status leave_out(const vn_comparison *c, const vn_channel_pool *pool, 
 	qsort(size, (size_t)n, sizeof *size, vn_ascending);
 	const double most = n ? AS_A_WHOLE * size[vn_rank(n, 0.5)] : 0;
 	for (int i = 0; i < pool->rows && most > 0; i++)
-		if (floor_of(c, pool, i) <= most) { /* not one that is not known, either */
+		if (floor_of(c, pool, i) <= most) { /* a step with an unknown floor is left out too */
 			take_row(&t[0], data[0], i, kept);
 			take_row(&t[1], data[1], i, kept++);
 		}
@@ -58,8 +59,9 @@ static vn_status leave_out(const vn_comparison *c, const vn_channel_pool *pool, 
 	return VN_OK;
 }
 
-/* t: rows of the reference and of the floor's run, which are changed. value: NaN where they have no channels. */
-static vn_status measure(const vn_comparison *c, const vn_channel_pool *pool, vn_tensor *t, unsigned char *const data[2], double *value, vn_error *err)
+/* t: rows of the reference and of the floor run, both overwritten. value: NaN when the rows have no channels. */
+static vn_status measure(const vn_comparison *c, const vn_channel_pool *pool, vn_tensor *t,
+                         unsigned char *const data[2], double *value, vn_error *err)
 {
 	vn_measured m;
 	vn_status   st = leave_out(c, pool, t, data, err);
@@ -88,7 +90,8 @@ vn_status vn_floor_channels_of_file(vn_comparison *c, vn_channel_entry *entry, v
 	return st;
 }
 
-static vn_status keep(vn_comparison *c, vn_channel_pool *pool, const vn_checkpoint *p, int side, const vn_tensor *t, vn_error *err)
+static vn_status keep(vn_comparison *c, vn_channel_pool *pool, const vn_checkpoint *p, int side, const vn_tensor *t,
+                      vn_error *err)
 {
 	const size_t row = (size_t)(pool->outer * pool->inner) * vn_dtype_size(t->dtype);
 	for (int i = 0; i < pool->rows; i++) {

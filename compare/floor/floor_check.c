@@ -17,8 +17,8 @@
 
 /* ---- a recording ------------------------------------------------------------------- */
 
-/* Fewer numbers of two engines in one format may be the same bits: the fixtures' prompts of two tokens are nearly all,
- * of seventy an eighth. */
+/* With fewer numbers two engines in one format may agree to the bit: so do nearly all prompts of two tokens in
+ * the fixtures, and an eighth of those with seventy. */
 enum { ENOUGH_NUMBERS = 512 };
 
 static const char *fact(const vn_recording *r, const char *key)
@@ -44,16 +44,18 @@ vn_status vn_floor_contract(vn_comparison *c, vn_error *err)
 		REFUSE(c, VN_ALLOW_FLOOR, "floor", "the floor is the candidate's own file: no fault could be seen");
 	if (*inject)
 		REFUSE(c, VN_ALLOW_FLOOR, "floor", "the floor was run with a fault on purpose (%.80s)", inject);
-	/* What the reference says of its run and the floor does not could be anything. */
+	/* A field that the reference records and the floor does not may differ. */
 	if (vn_recording_weights(c->opened.ref, &rows) > 0 && vn_recording_weights(c->opened.floor, &rows) <= 0)
 		REFUSE(c, VN_ALLOW_WEIGHTS, "weights", "weights: the floor does not record its weights");
 	if (vn_recording_config(c->opened.ref) && !vn_recording_config(c->opened.floor))
 		REFUSE(c, VN_ALLOW_CONFIG, "config", "config: the floor does not record its config");
-	return c->result.refusals.n == before ? VN_OK
-	     : vn_fail(err, VN_ERR_MISMATCH, "%s cannot be the floor of %s", vn_recording_path(c->opened.floor), vn_recording_path(c->opened.cand));
+	return c->result.refusals.n == before
+	           ? VN_OK
+	           : vn_fail(err, VN_ERR_MISMATCH, "%s cannot be the floor of %s", vn_recording_path(c->opened.floor),
+	                     vn_recording_path(c->opened.cand));
 }
 
-/* Every metric to the last digit, and not because nothing differs. */
+/* Whether every metric is equal to the last digit and at least one is not zero. */
 static bool same_numbers(const vn_checkpoint *p)
 {
 	for (int m = 0; m < VN_N_METRICS; m++)
@@ -62,7 +64,7 @@ static bool same_numbers(const vn_checkpoint *p)
 	return true;
 }
 
-/* The reference engine's own run as candidate has the floor's bits, of course. */
+/* A candidate from the reference's own engine has the same bits as the floor, so it is not checked. */
 static vn_status not_the_candidate(vn_comparison *c, vn_error *err)
 {
 	const char *engine = fact(c->opened.floor, "engine"), *own = fact(c->opened.cand, "engine");
@@ -80,36 +82,42 @@ static vn_status not_the_candidate(vn_comparison *c, vn_error *err)
 	}
 	if (2 * same <= n)
 		return VN_OK;
-	REFUSE(c, VN_ALLOW_FLOOR, "floor", "the floor has the candidate's own numbers in %d of %d checkpoints: no fault could be seen there", same, n);
-	return c->result.refusals.n == before ? VN_OK
-	     : vn_fail(err, VN_ERR_MISMATCH, "%s cannot be the floor of %s", vn_recording_path(c->opened.floor), vn_recording_path(c->opened.cand));
+	REFUSE(c, VN_ALLOW_FLOOR, "floor",
+	       "the floor has the candidate's own numbers in %d of %d checkpoints: no fault could be seen there", same, n);
+	return c->result.refusals.n == before
+	           ? VN_OK
+	           : vn_fail(err, VN_ERR_MISMATCH, "%s cannot be the floor of %s", vn_recording_path(c->opened.floor),
+	                     vn_recording_path(c->opened.cand));
 }
 
 /* ---- how large it may be ---------------------------------------------------------------- */
 
-/* The limits that hold where there is no floor: what the person says, else vernier's own. A run that broke them would
- * be outside by itself. */
+/* Limits that apply without a floor: the user's, or else vernier's own. A run that breaks them would be outside
+ * its limits by itself. */
 static const vn_limit *limit_of(const vn_limit_set *said, const vn_limit_set *own, int m, vn_form *form)
 {
 	*form = said->limit[VN_WITHOUT_FLOOR][m].rule || own->limit[VN_WITHOUT_FLOOR][m].rule ? VN_WITHOUT_FLOOR : VN_PLAIN;
 	return said->limit[VN_WITHOUT_FLOOR][m].rule ? &said->limit[VN_WITHOUT_FLOOR][m] : &own->limit[*form][m];
 }
 
-/* How far past such a limit it may be. They are for models as people train them, and for tensors: of the few numbers of a decoded token
- * the floor is luck, up to twice in norm (four times in squares) in healthy runs in bf16, and a model of 80 layers that were never
- * trained together has 2.1 times in norm. A reference with a fault has a hundred times and more. */
+/* How far the floor may exceed such a limit. The limits are meant for trained models and whole tensors. For the
+ * few numbers of a decoded token the floor varies by chance: up to twice in norm (four times in squares) in
+ * healthy bf16 runs, and 2.1 times in norm for a model of 80 layers that were not trained together. A reference
+ * with a fault exceeds the limit a hundred times or more. */
 static bool keeps_to(const vn_checkpoint *p, vn_metric m, vn_form form, double limit, double value)
 {
 	const vn_check k = { .metric = m, .form = form, .limit = limit, .value = vn_limit_subject(m, form, value) };
-	const bool     squared = m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_WORST_CHANNEL_NMSE || m == VN_M_COSINE
-	                         || m == VN_M_WORST_TOKEN_COSINE || m == VN_M_KL_MEAN;
-	const bool     scale = m == VN_M_SCALE || m == VN_M_WORST_CHANNEL_SCALE; /* they know how many numbers there are */
+	const bool     squared = m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_WORST_CHANNEL_NMSE ||
+	                     m == VN_M_COSINE || m == VN_M_WORST_TOKEN_COSINE || m == VN_M_KL_MEAN;
+	const bool     scale = m == VN_M_SCALE || m == VN_M_WORST_CHANNEL_SCALE; /* these metrics account for the
+	                                                                          * number of elements */
 	return vn_check_used(&k) <= (squared ? 25 : !scale ? 5 : p->m.n < VN_FEW_NUMBERS ? 4 : 1);
 }
 
 static bool speaks_of_error(int m)
 {
-	return (m == VN_M_KL_MEAN || !vn_metric_get((vn_metric)m)->scores) && m != VN_M_NONFINITE && m != VN_M_HEADROOM && m != VN_M_DIFFERING;
+	return (m == VN_M_KL_MEAN || !vn_metric_get((vn_metric)m)->scores) && m != VN_M_NONFINITE && m != VN_M_HEADROOM &&
+	       m != VN_M_DIFFERING;
 }
 
 static void within_limits(vn_comparison *c, vn_limits *own, const char *what, const char *precision)
@@ -124,15 +132,19 @@ static void within_limits(vn_comparison *c, vn_limits *own, const char *what, co
 			continue;
 		vn_limits_for(c->request.limits, p->name, &said);
 		vn_limits_for(own, p->name, &ours);
-		for (int k = -1; k < VN_N_METRICS; k++) { /* nmse before all others: it says most */
+		for (int k = -1; k < VN_N_METRICS; k++) { /* nmse first: it is the most informative */
 			const int m = k < 0 ? VN_M_NMSE : k;
 			vn_form form;
 			const vn_limit *l = limit_of(&said, &ours, m, &form);
-			if (!speaks_of_error(m) || !l->rule || isnan(p->floor[m]) || keeps_to(p, (vn_metric)m, form, l->value, p->floor[m])
-			    || ((m == VN_M_SCALE || m == VN_M_NORM_RATIO) && keeps_to(p, (vn_metric)m, form, l->value, vn_count_factor(c, p, (vn_metric)m, p->floor[m], p->floor[VN_M_NMSE]))))
+			if (!speaks_of_error(m) || !l->rule || isnan(p->floor[m]) ||
+			    keeps_to(p, (vn_metric)m, form, l->value, p->floor[m]) ||
+			    ((m == VN_M_SCALE || m == VN_M_NORM_RATIO) &&
+			     keeps_to(p, (vn_metric)m, form, l->value,
+			              vn_count_factor(c, p, (vn_metric)m, p->floor[m], p->floor[VN_M_NMSE]))))
 				continue;
-			vn_floor_reject(c, p, "%s: %s %.3g, but %s leaves at most %.3g", what, vn_limit_key(VN_PLAIN, (vn_metric)m, key),
-			          vn_limit_subject((vn_metric)m, form, p->floor[m]), precision, l->value);
+			vn_floor_reject(c, p, "%s: %s %.3g, but %s leaves at most %.3g", what,
+			                vn_limit_key(VN_PLAIN, (vn_metric)m, key),
+			                vn_limit_subject((vn_metric)m, form, p->floor[m]), precision, l->value);
 			break;
 		}
 	}
@@ -141,7 +153,8 @@ static void within_limits(vn_comparison *c, vn_limits *own, const char *what, co
 static vn_status open_own(const vn_comparison *c, const char *precision, vn_limits **own, vn_error *err)
 {
 	const char *family = vn_recording_family(c->opened.ref);
-	return vn_limits_own(precision, family, own, NULL) ? vn_limits_own("bf16", family, own, err) /* the coarsest */ : VN_OK;
+	return vn_limits_own(precision, family, own, NULL) ? vn_limits_own("bf16", family, own, err) /* the coarsest */
+	                                                   : VN_OK;
 }
 
 static void warn_invalid_floors(vn_comparison *c, const char *what)
@@ -149,12 +162,13 @@ static void warn_invalid_floors(vn_comparison *c, const char *what)
 	if (!c->result.n_invalid_floors)
 		return;
 	vn_lines_add(&c->result.warnings, "%s%s at %d checkpoint%s (first: %s)%s",
-	             c->request.options->allow & VN_ALLOW_FLOOR ? "allowed (floor): " : "", what, c->result.n_invalid_floors,
-	             c->result.n_invalid_floors == 1 ? "" : "s", c->result.point[c->result.first_invalid_floor].name,
+	             c->request.options->allow & VN_ALLOW_FLOOR ? "allowed (floor): " : "", what,
+	             c->result.n_invalid_floors, c->result.n_invalid_floors == 1 ? "" : "s",
+	             c->result.point[c->result.first_invalid_floor].name,
 	             c->request.options->allow & VN_ALLOW_FLOOR ? "" : "; those have no floor");
 }
 
-/* What one rounding to the format leaves, in nmse: 0.18 of the square of half an ulp of 1. */
+/* The nmse of one rounding to the format: 0.18 times the square of half an ulp of 1. */
 static double rounding(vn_policy p)
 {
 	return 0.18 * ldexp(1.0, -2 * (vn_dtype_digits(p.storage) + 1));
@@ -170,7 +184,7 @@ vn_status vn_floor_check_file(vn_comparison *c, const char *precision, vn_error 
 	if ((st = not_the_candidate(c, err)) || (st = open_own(c, precision, &own, err)))
 		return st;
 	vn_policy_of_recording(c->opened.floor, &policy);
-	st = vn_floor_check_near(c, rounding(policy), err); /* first: a floor that is gone is around nothing */
+	st = vn_floor_check_near(c, rounding(policy), err); /* first: nothing can be compared with a floor of zero */
 	if (!st)
 		within_limits(c, own, what, precision);
 	vn_limits_destroy(own);
@@ -180,26 +194,30 @@ vn_status vn_floor_check_file(vn_comparison *c, const char *precision, vn_error 
 
 /* ---- a run of the model ------------------------------------------------------------------- */
 
-/* What another order of sums may leave, in nmse: fp32.yaml's limit; in float64 what norms in float32 leave, which transformers has there,
- * too; in 16 bits more than healthy runs were ever apart. */
+/* The nmse that another order of summation may cause: fp32.yaml's limit for float32; for float64, that of
+ * transformers' float32 norms; for 16 bits, more than any healthy runs differ. */
 static double slack(vn_policy p)
 {
 	return p.storage == VN_F64 ? 1e-12 : p.storage == VN_F32 ? 1e-8 : 1e-3;
 }
 
-/* A tenth of what the floor is without what is wrong with the reference, which is in the floor, too: 2 % of scale would be more. A
- * single token's is a hundred times that in fp32.yaml. */
+/* The difference may be at most a tenth of the floor without the reference's own fault, which is part of the
+ * measured floor. A scale error of 2 % exceeds that. The bound for a single token is a hundred times larger, as in
+ * fp32.yaml. */
 static bool is_own(const vn_checkpoint *p, const double own[2], double least)
 {
-	return own[0] <= fmax((p->floor[VN_M_NMSE] - own[0]) / 10, least) && own[1] <= fmax((p->floor[VN_M_WORST_TOKEN_NMSE] - own[1]) / 10, 100 * least);
+	return own[0] <= fmax((p->floor[VN_M_NMSE] - own[0]) / 10, least) &&
+	       own[1] <= fmax((p->floor[VN_M_WORST_TOKEN_NMSE] - own[1]) / 10, 100 * least);
 }
 
-/* Another engine of the same format: transformers in bfloat16 is 4.0 and 7.5 floors of one run away (bf16.yaml), two of
- * these here; twice that, and of few numbers, whose errors are luck, four times. */
+/* Allows for another engine in the same format. transformers in bfloat16 is 4.0 and 7.5 floors of one run away
+ * (bf16.yaml), which is two of the floors used here. The bound is twice that, and four times more for few numbers,
+ * whose errors vary by chance. */
 static bool is_a_run(const vn_checkpoint *p, const double own[2], vn_policy of_ref)
 {
 	const double times = p->m.n < VN_FEW_NUMBERS ? 16 : 4, least = rounding(of_ref);
-	return own[0] <= fmax(times * p->floor[VN_M_NMSE], least) && own[1] <= fmax(4 * times * p->floor[VN_M_WORST_TOKEN_NMSE], 100 * least);
+	return own[0] <= fmax(times * p->floor[VN_M_NMSE], least) &&
+	       own[1] <= fmax(4 * times * p->floor[VN_M_WORST_TOKEN_NMSE], 100 * least);
 }
 
 vn_status vn_floor_check_model(vn_comparison *c, vn_policy of_ref, double (*own)[2], bool two_runs, vn_error *err)
@@ -212,7 +230,8 @@ vn_status vn_floor_check_model(vn_comparison *c, vn_policy of_ref, double (*own)
 	for (int i = 0; own && i < c->result.n_points; i++) {
 		vn_checkpoint *p = &c->result.point[i];
 		if (p->has_floor && !(two_runs ? is_a_run(p, own[i], of_ref) : is_own(p, own[i], slack(of_ref))))
-			vn_floor_reject(c, p, "%s: nmse %.3g, worst token %.3g from a run in %s", what, own[i][0], own[i][1], vn_policy_name(of_ref));
+			vn_floor_reject(c, p, "%s: nmse %.3g, worst token %.3g from a run in %s", what, own[i][0], own[i][1],
+			                vn_policy_name(of_ref));
 	}
 	if (!own) {
 		if ((st = open_own(c, vn_policy_name(coarser), &limits, err)))
@@ -248,7 +267,8 @@ void vn_floor_drop_equal(vn_comparison *c)
 	}
 	for (int i = 0; i < c->result.n_points; i++) {
 		vn_checkpoint *p = &c->result.point[i];
-		/* A few numbers may be equal by chance, and are judged with those of other steps (pooled_small.c). */
+		/* A few numbers may be equal by chance. They are judged together with those of other steps
+		 * (pooled_small.c). */
 		if (!is_equal(p, floor) || (p->m.n < VN_FEW_NUMBERS && 2 * equal <= known))
 			continue;
 		p->has_floor = false;

@@ -17,14 +17,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of a tensor that many numbers from its start, and of few numbers nothing is said: 0, 1 and
- * masks are of every format. Of a model of many tensors so many, spread over it: most would
- * have to be decompressed. */
+/* SAMPLE: numbers read from the start of each tensor. ENOUGH: fewer numbers prove nothing, because 0, 1 and
+ * masks exist in every format. TENSORS: tensors sampled across the model, since most would need decompressing. */
 enum { SAMPLE = 512, ENOUGH = 16, TENSORS = 64, FORMATS = 4 };
 
 static const vn_dtype format[FORMATS] = { VN_BF16, VN_F16, VN_F32, VN_F64 }; /* coarsest first */
 
-/* As engines write it; -1: none of these. */
+/* The format an engine's word names, or -1. */
 static int format_of(const char *precision)
 {
 	vn_policy p;
@@ -36,7 +35,7 @@ static int format_of(const char *precision)
 	return -1;
 }
 
-/* Bits behind the leading one up to the last that is set. */
+/* Significand bits after the leading one, up to the last set bit. */
 static int digits_of(double x)
 {
 	int exponent, n = 0;
@@ -48,7 +47,7 @@ static int digits_of(double x)
 	return n;
 }
 
-/* The coarsest format that has all of these numbers; -1: too few to say. */
+/* The coarsest format that holds all these numbers; -1: too few numbers to tell. */
 static int needed(const double *x, int64_t n)
 {
 	int most = 0, count = 0, i = 0;
@@ -63,7 +62,7 @@ static int needed(const double *x, int64_t n)
 	return count < ENOUGH ? -1 : i;
 }
 
-/* Rows of the embedding are in the weights' format, whatever was computed in. */
+/* Embedding rows keep the format of the weights, whatever the engine computes in. */
 static bool speaks(const vn_entry *e)
 {
 	const vn_point_info *p = vn_entry_point(e);
@@ -84,7 +83,7 @@ static vn_status look_at(vn_recording *r, int entry, int *which, vn_error *err)
 
 	*which = -1;
 	if (st)
-		return vn_status_ends_job(st) ? st : VN_OK; /* what cannot be read is told where it is to be compared */
+		return vn_status_ends_job(st) ? st : VN_OK; /* an unreadable tensor is reported where it is compared */
 	vn_to_f64(x, data, e->dtype, (size_t)n);
 	*which = needed(x, n);
 	return VN_OK;
@@ -100,7 +99,7 @@ vn_status vn_check_precision(vn_comparison *c, const char *who, vn_recording *r,
 
 	if (said < 0)
 		return VN_OK;
-	vn_recording_defer(r, true); /* most are measured later, and checked in the same pass */
+	vn_recording_defer(r, true); /* most tensors are measured later, and checked in the same pass */
 	for (int i = 0, next = 0; i < count && !st; i++) {
 		const vn_entry *e = vn_recording_entry(r, i);
 		if (i < next || e->same_as >= 0 || !speaks(e) || (st = look_at(r, i, &which, err)))
@@ -113,11 +112,11 @@ vn_status vn_check_precision(vn_comparison *c, const char *who, vn_recording *r,
 	vn_recording_forget(r);
 	for (int i = 1; i < FORMATS; i++)
 		most = found[i] > found[most] ? i : most;
-	/* autocast leaves float32 among them, most of them perhaps; but some are what it says */
+	/* Autocast leaves many tensors in float32, perhaps most. It is enough that some have the claimed format. */
 	if (st || most == said || 2 * found[most] <= known || (vn_policy_partly(word) && found[said]))
 		return st;
-	snprintf(text, sizeof text, "the %s claims precision %.32s, but its numbers are %s: %d of the %d tensors examined", who, word,
-	         vn_dtype_name(format[most]), found[most], known);
+	snprintf(text, sizeof text, "the %s claims precision %.32s, but its numbers are %s: %d of the %d tensors examined",
+	         who, word, vn_dtype_name(format[most]), found[most], known);
 	vn_text_clean(text, sizeof text);
 	if (most < said)
 		vn_lines_add(&c->result.warnings, "%s", text);
@@ -136,7 +135,8 @@ const char *vn_precision_of(const vn_recording *r)
 
 void vn_warn_swapped(vn_comparison *c)
 {
-	const char *ref = vn_facts_get(vn_recording_run(c->opened.ref), "precision"), *cand = vn_facts_get(vn_recording_run(c->opened.cand), "precision");
+	const char *ref = vn_facts_get(vn_recording_run(c->opened.ref), "precision"),
+			   *cand = vn_facts_get(vn_recording_run(c->opened.cand), "precision");
 	vn_policy   a, b;
 	char        line[VN_SHELL_LINE] = "vernier compare";
 
@@ -146,7 +146,9 @@ void vn_warn_swapped(vn_comparison *c)
 	vn_shell_add(line, sizeof line, vn_recording_path(c->opened.cand));
 	vn_shell_add(line, sizeof line, vn_recording_path(c->opened.ref));
 	c->result.swapped = true;
-	vn_lines_add(&c->result.warnings, "the reference ran in %.40s and the candidate in %.40s; if they are swapped, type: %s", ref, cand, line);
+	vn_lines_add(&c->result.warnings,
+	             "the reference ran in %.40s and the candidate in %.40s; if they are swapped, type: %s", ref, cand,
+	             line);
 }
 
 bool vn_policy_of_recording(const vn_recording *r, vn_policy *policy)
@@ -170,9 +172,12 @@ void vn_assume_policy(vn_comparison *c)
 		c->opened.policy = *c->request.options->floor_policy;
 	if (c->request.options->floor_policy || vn_policy_of_recording(c->opened.cand, &c->opened.policy))
 		return;
-	vn_lines_add(&c->result.notes,
-	             "%s: precision '%.40s' is not one of %s; %s, the format of its tensors, is used (change it with --floor-precision)",
-	             vn_recording_path(c->opened.cand), vn_precision_of(c->opened.cand), vn_policy_names, vn_policy_name(c->opened.policy));
+	vn_lines_add(
+		&c->result.notes,
+		"%s: precision '%.40s' is not one of %s; %s, the format of its tensors, is used (change it with "
+		"--floor-precision)",
+		vn_recording_path(c->opened.cand), vn_precision_of(c->opened.cand), vn_policy_names,
+		vn_policy_name(c->opened.policy));
 }
 
 bool vn_policy_finer(vn_policy a, vn_policy b)

@@ -45,7 +45,9 @@ static vn_status make_place(vn_experiment *x, vn_error *err)
 {
 	const char *tmp = getenv("TMPDIR");
 
-	if (snprintf(x->dir, sizeof x->dir - 16, "%s/vernier-isolate-XXXXXX", tmp && *tmp ? tmp : "/tmp") >= (int)sizeof x->dir - 16 || !mkdtemp(x->dir)) {
+	if (snprintf(x->dir, sizeof x->dir - 16, "%s/vernier-isolate-XXXXXX", tmp && *tmp ? tmp : "/tmp") >=
+	        (int)sizeof x->dir - 16 ||
+	    !mkdtemp(x->dir)) {
 		x->dir[0] = '\0';
 		return vn_fail(err, VN_ERR_IO, "no directory for recordings can be made in %s", tmp && *tmp ? tmp : "/tmp");
 	}
@@ -95,7 +97,8 @@ vn_status vn_experiment_open(vn_experiment *x, const vn_experiment_options *o, v
 		return st;
 	x->o.recipe.path = x->ref;
 	x->o.recipe.command = "vernier isolate";
-	if (vn_experiment_compares(x) && ((st = vn_recipe_check(&x->o.recipe, x->plan, err)) || (st = record_ref(x, x->ref, f32, err))))
+	if (vn_experiment_compares(x) &&
+	    ((st = vn_recipe_check(&x->o.recipe, x->plan, err)) || (st = record_ref(x, x->ref, f32, err))))
 		return st;
 	if (o->check) { /* whatever precision it has, the floor is computed for it */
 		x->floor[0] = '\0';
@@ -213,9 +216,9 @@ static void tell(vn_experiment *x, const vn_comparison *c, vn_isolate_trial *t)
 static vn_status open_limits(vn_experiment *x, vn_comparison *c, vn_error *err)
 {
 	const char *precision = vn_facts_get(vn_recording_run(c->opened.cand), "precision");
-	const vn_status st = x->o.limits
-	                         ? vn_limits_open(x->o.limits, &c->request.limits, err)
-	                         : vn_limits_own(precision ? precision : "", vn_recording_family(c->opened.cand), &c->request.limits, err);
+	const vn_status st = x->o.limits ? vn_limits_open(x->o.limits, &c->request.limits, err)
+	                                 : vn_limits_own(precision ? precision : "", vn_recording_family(c->opened.cand),
+	                                                 &c->request.limits, err);
 
 	if (!st)
 		snprintf(x->limits, sizeof x->limits, "%s", c->request.limits->path);
@@ -226,7 +229,8 @@ static vn_status judge(vn_experiment *x, const char *path, vn_isolate_trial *t, 
 {
 	vn_comparison c = { .request.options = &x->o.compare };
 	const char   *cand[] = { path };
-	const vn_sides sides = { .ref = x->ref, .cand = cand, .n_cand = 1, .floor = *x->floor ? x->floor : NULL, .batch_row = -1 };
+	const vn_sides sides = { .ref = x->ref, .cand = cand, .n_cand = 1, .floor = *x->floor ? x->floor : NULL,
+		.batch_row = -1 };
 	vn_status     st;
 
 	if (!(st = vn_sides_open(&sides, &c, err)) && !(st = open_limits(x, &c, err)) && !(st = vn_compare(&c, err)))
@@ -264,7 +268,8 @@ vn_status vn_experiment_run(vn_experiment *x, const bool *on, vn_isolate_trial *
 	memset(x->forced, 0, (size_t)x->plan->n_nodes * sizeof *x->forced);
 	for (int i = 0; i < x->n; i++)
 		x->forced[x->node[i]] = on[i];
-	if ((st = vn_hybrid_force(&x->engine, x->forced, x->o.as, err)) || (st = record(x, x->cand, &x->engine, x->o.cand.policy, err)))
+	if ((st = vn_hybrid_force(&x->engine, x->forced, x->o.as, err)) ||
+	    (st = record(x, x->cand, &x->engine, x->o.cand.policy, err)))
 		return st;
 	return judge(x, x->cand, t, err);
 }

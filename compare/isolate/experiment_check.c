@@ -65,8 +65,10 @@ vn_status vn_experiment_ask(const vn_experiment *x, const bool *on, bool *good, 
 	*good = WEXITSTATUS(status) == 0;
 	if (WEXITSTATUS(status) > 1 || (x->o.recording && !*good))
 		return vn_fail(err, VN_ERR_IO, "the check '%.200s' ended with status %d%s", x->o.check, WEXITSTATUS(status),
-		               x->o.recording ? "; it must end with 0 when it has written its recording" : "; expected 0 (good) or 1 (bad)");
+		               x->o.recording ? "; it must end with 0 when it has written its recording"
+		                              : "; expected 0 (good) or 1 (bad)");
 	if (x->o.recording && access(x->o.recording, F_OK) != 0)
-		return vn_fail(err, VN_ERR_IO, "the check '%.200s' left no recording %s", x->o.check, x->o.recording);
+		return vn_fail(err, VN_ERR_IO, "the check '%.200s' left no recording %s: %s", x->o.check, x->o.recording,
+		               strerror(errno));
 	return VN_OK;
 }

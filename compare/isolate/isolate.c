@@ -79,7 +79,8 @@ static int runs_of(int r, double share)
 static void foresee(const search *s, int at, int n_groups, int needed)
 {
 	if (s->q->left)
-		*s->q->left = runs_of(n_groups - at, at ? (double)needed / at : 0.0) + s->passes_left * (runs_of(n_groups, 0.0) + 1) + 2;
+		*s->q->left =
+		    runs_of(n_groups - at, at ? (double)needed / at : 0.0) + s->passes_left * (runs_of(n_groups, 0.0) + 1) + 2;
 }
 
 /* ---- one pass ------------------------------------------------------------------------- */
@@ -277,7 +278,9 @@ static vn_status join(search *s, bool *found, vn_isolated *x, vn_error *err)
 	if ((st = s->q->ask(s->q->ctx, s->on, true, &good, err)))
 		return st;
 	if (!good)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "the same replacements gave a good run once and a bad run once: the run or its check is not deterministic");
+		return vn_fail(
+			err, VN_ERR_UNSUPPORTED,
+			"the same replacements gave a good run once and a bad run once: the run or its check is not deterministic");
 	bool *set = malloc((size_t)s->n + 1);
 	if (!set)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", s->n);
@@ -314,7 +317,8 @@ static vn_status run(search *s, bool *found, vn_isolated *x, vn_error *err)
 vn_status vn_isolate(const vn_isolate_request *q, vn_isolated *x, vn_error *err)
 {
 	const size_t room = (size_t)q->n + 1;
-	search    s = { .q = q, .n = q->n, .on = calloc(room, 1), .list = calloc(room, sizeof(int)), .group = calloc(room, sizeof(int)), .gone = calloc(room, 1) };
+	search    s = { .q = q, .n = q->n, .on = calloc(room, 1), .list = calloc(room, sizeof(int)),
+		.group = calloc(room, sizeof(int)), .gone = calloc(room, 1) };
 	bool     *found = calloc(room, sizeof *found);
 	vn_status st;
 

@@ -155,7 +155,8 @@ static vn_status run_all_yours(asking *a, const char *globs, vn_error *err)
 	char        *text = strdup(globs);
 	const char **list = NULL;
 	int          n = 0;
-	vn_status    st = text ? vn_toggles_split(text, &list, &n, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for VERNIER_FORCE_REF");
+	vn_status    st = text ? vn_toggles_split(text, &list, &n, err)
+	                       : vn_fail(err, VN_ERR_NOMEM, "no memory for VERNIER_FORCE_REF");
 
 	if (st && text)
 		vn_context(err, st, "VERNIER_FORCE_REF");
@@ -185,7 +186,8 @@ static vn_status search(asking *a, vn_error *err)
 		hint[n++] = r->plain.origin;
 		hint[n++] = r->plain.bad;
 	}
-	const vn_isolate_request q = { .n = a->x->n, .component = a->x->component, .layer = a->x->layer, .ask = ask, .ctx = a,
+	const vn_isolate_request q = { .n = a->x->n, .component = a->x->component, .layer = a->x->layer, .ask = ask,
+		.ctx = a,
 	                               .hint = hint, .n_hints = n, .left = &a->left };
 	vn_status st = vn_isolate(&q, &r->found, err);
 	a->left = 0;

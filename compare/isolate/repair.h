@@ -79,6 +79,7 @@ typedef struct vn_repair_about {
 } vn_repair_about;
 void      vn_repair_text(const vn_repair_about *a, const vn_experiment *x, const vn_repair *r, FILE *out);
 /* Schema vernier-isolate/1; see specs/isolate.md. */
-vn_status vn_repair_json(const vn_repair_about *a, const vn_experiment *x, const vn_repair *r, FILE *out, vn_error *err);
+vn_status vn_repair_json(const vn_repair_about *a, const vn_experiment *x, const vn_repair *r, FILE *out,
+                         vn_error *err);
 
 #endif

@@ -39,7 +39,8 @@ static void put_trial(const vn_experiment *x, const char *what, const vn_isolate
 		char first[sizeof t->first];
 		memcpy(first, t->first, sizeof first);
 		if (t->outside)
-			fprintf(out, ": %d of %d checkpoints, the first %s", t->outside, x->compared, vn_text_clean(first, sizeof first));
+			fprintf(out, ": %d of %d checkpoints, the first %s", t->outside, x->compared,
+			        vn_text_clean(first, sizeof first));
 		fputs("; logits KL mean ", out);
 		number(t->kl, out);
 	}
@@ -80,13 +81,16 @@ static void put_sets(const vn_experiment *x, const vn_repair *r, FILE *out)
 		fprintf(out, "            %s\n", vn_repair_says_set(x, &r->found, s));
 	}
 	if (r->found.n_sets > 1)
-		fputs("            each of these repairs the run alone: something that they share is at fault, or too few checkpoints are judged\n", out);
+		fputs(
+			"            each of these repairs the run alone: something that they share is at fault, or too few "
+			"checkpoints are judged\n",
+			out);
 	if (r->found.more)
 		fprintf(out, "            there may be more; the search stops at %d\n", VN_MOST_SETS);
 	for (int i = 0; i < r->n_probes; i++) {
 		const vn_probe *p = &r->probe[i];
-		fprintf(out, "%-11s %s (%s)\n            %s; %d outside\n", i ? "" : "by itself", x->name[p->toggle], op_of(x, p->toggle),
-		        vn_repair_says_probe(p), p->outside);
+		fprintf(out, "%-11s %s (%s)\n            %s; %d outside\n", i ? "" : "by itself", x->name[p->toggle],
+		        op_of(x, p->toggle), vn_repair_says_probe(p), p->outside);
 	}
 }
 
@@ -97,8 +101,11 @@ static void put_yours(const vn_experiment *x, const vn_repair *r, FILE *out)
 		const bool             limits = vn_experiment_compares(x);
 		char                   globs[PATH_MAX];
 		snprintf(globs, sizeof globs, "%s", y->globs);
-		fprintf(out, "%-11s VERNIER_FORCE_REF='%s', %d operation%s: %s", i ? "" : "yours", vn_text_clean(globs, sizeof globs), y->n,
-		        y->n == 1 ? "" : "s", y->within ? limits ? "within limits" : "good" : limits ? "OUTSIDE limits" : "bad");
+		fprintf(out, "%-11s VERNIER_FORCE_REF='%s', %d operation%s: %s", i ? "" : "yours",
+		        vn_text_clean(globs, sizeof globs), y->n, y->n == 1 ? "" : "s",
+		        y->within ? limits ? "within limits" : "good"
+		        : limits  ? "OUTSIDE limits"
+		                  : "bad");
 		if (limits) {
 			fprintf(out, ", %d of %d checkpoints; logits KL mean ", y->outside, x->compared);
 			number(y->kl, out);
@@ -115,8 +122,8 @@ static void put_curve(const vn_experiment *x, const vn_repair *r, FILE *out)
 	fprintf(out, "            %4s %12s %8s  %s\n", "k", "logits KL", "outside", "with");
 	for (int i = 0; i < r->n_curve; i++) {
 		const vn_repaired *p = &r->curve[i];
-		fprintf(out, "            %4d %12.3g %8d  %s%s\n", p->k, p->kl, p->outside, p->worst < 0 ? "" : x->name[p->worst],
-		        p->within ? "  (within limits)" : "");
+		fprintf(out, "            %4d %12.3g %8d  %s%s\n", p->k, p->kl, p->outside,
+		        p->worst < 0 ? "" : x->name[p->worst], p->within ? "  (within limits)" : "");
 	}
 }
 
@@ -130,7 +137,8 @@ void vn_repair_text(const vn_repair_about *a, const vn_experiment *x, const vn_r
 		fprintf(out, ", %" PRId64 " tokens", a->tokens);
 	fputc('\n', out);
 	snprintf(path, sizeof path, "%s", a->candidate);
-	fprintf(out, "%-11s %s%s%s\n", "candidate", vn_text_clean(path, sizeof path), a->precision ? " in " : "", a->precision ? a->precision : "");
+	fprintf(out, "%-11s %s%s%s\n", "candidate", vn_text_clean(path, sizeof path), a->precision ? " in " : "",
+	        a->precision ? a->precision : "");
 	if (x->limits[0])
 		fprintf(out, "%-11s %s\n", "limits", x->limits);
 	put_trial(x, "unchanged", &r->plain, out);
@@ -140,10 +148,14 @@ void vn_repair_text(const vn_repair_about *a, const vn_experiment *x, const vn_r
 	if (r->found.healthy)
 		fputs("There is nothing to isolate.\n", out);
 	else if (!r->found.helps)
-		fputs("The divergence stays with every operation replaced: no kernel is at fault. Check the weights, tokens and limits (vernier compare).\n", out);
+		fputs(
+			"The divergence stays with every operation replaced: no kernel is at fault. Check the weights, tokens and "
+			"limits (vernier compare).\n",
+			out);
 	put_sets(x, r, out);
 	put_curve(x, r, out);
-	fprintf(out, "%d run%s, %d replaceable operation%s.\n", x->runs, x->runs == 1 ? "" : "s", x->n, x->n == 1 ? "" : "s");
+	fprintf(out, "%d run%s, %d replaceable operation%s.\n", x->runs, x->runs == 1 ? "" : "s", x->n,
+	        x->n == 1 ? "" : "s");
 }
 
 /* ---- for a program ------------------------------------------------------------------- */
@@ -172,8 +184,9 @@ static json_t *sets(const vn_experiment *x, const vn_repair *r)
 		for (int i = 0; i < x->n; i++)
 			if (r->found.set[s][i])
 				json_array_append_new(names, vn_json_text(x->name[i]));
-		json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:s}", "kind", r->found.size[s] == 1 ? "single" : "together", "replaced", names,
-		                                      "switch", vn_json_text(globs), "says", vn_repair_says_set(x, &r->found, s)));
+		json_array_append_new(
+			list, json_pack("{s:s, s:o, s:o, s:s}", "kind", r->found.size[s] == 1 ? "single" : "together", "replaced",
+		                    names, "switch", vn_json_text(globs), "says", vn_repair_says_set(x, &r->found, s)));
 		free(globs);
 	}
 	return list;
@@ -185,7 +198,8 @@ static json_t *yours(const vn_experiment *x, const vn_repair *r)
 
 	for (int i = 0; i < r->n_yours; i++) {
 		const vn_repair_yours *y = &r->yours[i];
-		json_t *row = json_pack("{s:o, s:i, s:b}", "switch", vn_json_text(y->globs), "operations", y->n, "within", y->within);
+		json_t *row = json_pack("{s:o, s:i, s:b}", "switch", vn_json_text(y->globs), "operations", y->n, "within",
+		                        y->within);
 		if (vn_experiment_compares(x)) {
 			json_object_set_new(row, "outside", json_integer(y->outside));
 			json_object_set_new(row, "kl_mean", vn_json_real(y->kl));
@@ -201,10 +215,11 @@ static json_t *probes(const vn_experiment *x, const vn_repair *r)
 
 	for (int i = 0; i < r->n_probes; i++) {
 		const vn_probe *p = &r->probe[i];
-		json_array_append_new(list, json_pack("{s:o, s:s, s:o, s:b, s:i, s:o, s:s}", "name", vn_json_text(x->name[p->toggle]), "op",
-		                                      op_of(x, p->toggle), "left_out_of", p->set < 0 ? json_null() : json_integer(p->set),
-		                                      "own_within", p->own, "outside", p->outside, "kl_mean", vn_json_real(p->kl), "says",
-		                                      vn_repair_says_probe(p)));
+		json_array_append_new(list, json_pack("{s:o, s:s, s:o, s:b, s:i, s:o, s:s}", "name",
+		                                      vn_json_text(x->name[p->toggle]), "op", op_of(x, p->toggle),
+		                                      "left_out_of", p->set < 0 ? json_null() : json_integer(p->set),
+		                                      "own_within", p->own, "outside", p->outside, "kl_mean",
+		                                      vn_json_real(p->kl), "says", vn_repair_says_probe(p)));
 	}
 	return list;
 }
@@ -215,8 +230,9 @@ static json_t *curve(const vn_experiment *x, const vn_repair *r)
 
 	for (int i = 0; i < r->n_curve; i++) {
 		const vn_repaired *p = &r->curve[i];
-		json_array_append_new(list, json_pack("{s:i, s:o, s:b, s:i, s:o}", "k", p->k, "with", p->worst < 0 ? json_null() : vn_json_text(x->name[p->worst]),
-		                                      "within", p->within, "outside", p->outside, "kl_mean", vn_json_real(p->kl)));
+		json_array_append_new(list, json_pack("{s:i, s:o, s:b, s:i, s:o}", "k", p->k, "with",
+		                                      p->worst < 0 ? json_null() : vn_json_text(x->name[p->worst]), "within",
+		                                      p->within, "outside", p->outside, "kl_mean", vn_json_real(p->kl)));
 	}
 	return list;
 }

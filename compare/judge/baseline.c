@@ -18,18 +18,19 @@
 const char *vn_since_text(vn_since s)
 {
 	static const char *const text[VN_N_SINCE] = {
-		[VN_NO_BASELINE] = "", [VN_UNCHANGED] = "unchanged", [VN_KNOWN] = "known", [VN_BETTER] = "better", [VN_FIXED] = "fixed",
+		[VN_NO_BASELINE] = "", [VN_UNCHANGED] = "unchanged", [VN_KNOWN] = "known", [VN_BETTER] = "better",
+			[VN_FIXED] = "fixed",
 		[VN_WORSE] = "worse", [VN_NEW] = "new",
 	};
 	return text[s];
 }
 
-/* A checkpoint of the baseline. */
+/* A checkpoint of the baseline report. */
 typedef struct before {
 	const char *name;  /* the JSON's own */
 	json_int_t  step;
 	json_t     *j;
-	bool        failed; /* outside then, whether it was known or not */
+	bool        failed; /* whether it was outside, known or new */
 	bool        found;  /* compared now as well */
 } before;
 
@@ -44,8 +45,8 @@ typedef struct baseline {
 
 static vn_status bad(const baseline *b, vn_error *err, const char *what)
 {
-	return vn_fail(err, VN_ERR_FORMAT, "%s: %s; expected the JSON report of a comparison (vernier compare -o NAME.json)", b->path,
-	               what);
+	return vn_fail(err, VN_ERR_FORMAT,
+	               "%s: %s; expected the JSON report of a comparison (vernier compare -o NAME.json)", b->path, what);
 }
 
 static vn_status load(baseline *b, vn_error *err)
@@ -64,14 +65,16 @@ static vn_status load(baseline *b, vn_error *err)
 	b->root = vn_json_load(text, bytes, JSON_REJECT_DUPLICATES, &why);
 	free(text);
 	if (!b->root)
-		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: not JSON: %.120s", b->path, why.line, why.column > 0 ? why.column : 1, why.text);
+		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: not JSON: %.120s", b->path, why.line,
+		               why.column > 0 ? why.column : 1, why.text);
 	const char *schema = json_string_value(json_object_get(b->root, "schema"));
 	if (!schema || strcmp(schema, "vernier-compare/1") != 0)
 		return bad(b, err, "its schema is not vernier-compare/1");
 	if (!json_is_array(json_object_get(b->root, "checkpoints")))
 		return bad(b, err, "no checkpoints in it");
 	return json_is_object(json_object_get(b->root, "subject"))
-	     ? VN_OK : bad(b, err, "it does not name its model, tokens and limits (key subject); an older version wrote it");
+	           ? VN_OK
+	           : bad(b, err, "it does not name its model, tokens and limits (key subject); an older version wrote it");
 }
 
 static int compare_points(const void *a, const void *b)
@@ -90,7 +93,8 @@ static vn_status index_points(baseline *b, vn_error *err)
 	for (size_t i = 0; i < b->n; i++) {
 		json_t *j = json_array_get(all, i);
 		const json_t *step = json_object_get(j, "step"), *fails = json_object_get(j, "fails");
-		const char *name = json_string_value(json_object_get(j, "name")), *since = json_string_value(json_object_get(j, "since"));
+		const char   *name = json_string_value(json_object_get(j, "name")),
+				   *since = json_string_value(json_object_get(j, "since"));
 		if (!name || !json_is_integer(step) || !json_is_boolean(fails) || !json_is_string(json_object_get(j, "status"))
 		    || !json_is_array(json_object_get(j, "limits")))
 			return bad(b, err, "a checkpoint lacks name, step, status, fails or limits");
@@ -106,7 +110,7 @@ static vn_status index_points(baseline *b, vn_error *err)
 	return VN_OK;
 }
 
-/* As reports write a name. The caller's to free. */
+/* The name as reports write it. The caller frees it. */
 static char *written(const char *name)
 {
 	const size_t n = strlen(name);
@@ -142,9 +146,12 @@ static vn_status same_subject(const vn_comparison *c, const baseline *b, vn_erro
 			continue;
 		snprintf(text + used, sizeof text - used, "%s%s", used ? "; " : "", vn_subject_key[i]);
 		if (was && !digest && strlen(now.value[i]) < VN_DIGEST_TEXT - 1)
-			snprintf(text + strlen(text), sizeof text - strlen(text), " ('%.20s' there, '%.20s' here)", was, now.value[i]);
+			snprintf(text + strlen(text), sizeof text - strlen(text), " ('%.20s' there, '%.20s' here)", was,
+			         now.value[i]);
 	}
-	return *text ? vn_fail(err, VN_ERR_MISMATCH, "%s is not a baseline for this comparison: it has other %.400s", b->path, text) : VN_OK;
+	return *text ? vn_fail(err, VN_ERR_MISMATCH, "%s is not a baseline for this comparison: it has other %.400s",
+	                       b->path, text)
+	             : VN_OK;
 }
 
 /* ---- one checkpoint ------------------------------------------------------------------ */
@@ -155,8 +162,8 @@ static double badness(vn_metric m, vn_form form, double value)
 	return form != VN_OVER_FLOOR && vn_metric_get(m)->better == VN_HIGHER ? 1 - value : value;
 }
 
-/* The same limit, of the same rule and of as many steps (of channels, of any number: steps that are wrong as a whole are not among
- * them), in a checkpoint of the baseline; NULL. */
+/* The same limit in a checkpoint of the baseline: same rule, same number of steps; NULL if absent. Channel
+ * limits may have any number of steps, because steps that are wrong as a whole are left out of them. */
 static json_t *limit_in(const before *p, const vn_check *k)
 {
 	const json_t *all = json_object_get(p->j, "limits");
@@ -169,14 +176,14 @@ static json_t *limit_in(const before *p, const vn_check *k)
 		const json_t *limit = json_object_get(l, "limit"), *rule = json_object_get(l, "rule");
 		const int line = json_is_object(rule) ? (int)json_integer_value(json_object_get(rule, "line")) : 0;
 		const json_int_t steps = json_integer_value(json_object_get(l, "steps"));
-		if (metric && strcmp(metric, key) == 0 && json_is_number(limit) && json_number_value(limit) == k->limit && line == k->line
-		    && (steps == k->steps || (steps && k->steps && vn_channel_metric(k->metric) >= 0)))
+		if (metric && strcmp(metric, key) == 0 && json_is_number(limit) && json_number_value(limit) == k->limit &&
+		    line == k->line && (steps == k->steps || (steps && k->steps && vn_channel_metric(k->metric) >= 0)))
 			return l;
 	}
 	return NULL;
 }
 
-/* Of steps that are judged together, the charge may have stood at another of them. */
+/* For steps judged together, the baseline may have charged another step. */
 static json_t *limit_before(const baseline *b, const before *p, const vn_check *k)
 {
 	json_t *l = limit_in(p, k);
@@ -199,12 +206,12 @@ static vn_since check_since(const baseline *b, const before *p, vn_check *k, dou
 		return VN_NEW;
 	if (!json_is_number(value)) {
 		const char *now = k->note ? "unknown" : isnan(k->value) ? "nan" : k->value > 0 ? "inf" : "-inf";
-		const bool  number = none && (strcmp(none, "nan") == 0 || strcmp(none, "inf") == 0 || strcmp(none, "-inf") == 0);
+		const bool number = none && (strcmp(none, "nan") == 0 || strcmp(none, "inf") == 0 || strcmp(none, "-inf") == 0);
 		return !json_is_null(value) || !none ? VN_NEW : number && isfinite(k->value) ? VN_BETTER
 		     : strcmp(none, now) == 0 && !isfinite(k->value) ? VN_KNOWN : VN_WORSE;
 	}
 	*was = json_number_value(value);
-	/* Reports may be chained, a hundredth worse each: what counts is the best that it ever was. */
+	/* Reports may be chained, each 1 % worse than the last, so the comparison uses the best value ever recorded. */
 	const double least = json_is_number(best) ? json_number_value(best) : *was;
 	const bool   count = k->metric == VN_M_NONFINITE || k->metric == VN_M_DIFFERING;
 	const double room = count ? 0.0 : VN_BASELINE_ROOM;
@@ -216,8 +223,9 @@ static vn_since check_since(const baseline *b, const before *p, vn_check *k, dou
 	return now <= then * (1 + room) ? VN_KNOWN : VN_WORSE;
 }
 
-/* Are the steps of its pool of channels as wrong as they were, in the mean? The factor that is beyond chance is more where they are
- * more alike, and the worst channel is another where one step more, or fewer, is wrong as a whole. */
+/* Whether the steps of its channel pool are on average no worse than they were. The factor beyond chance grows
+ * when the steps are more alike, and the worst channel changes with the number of steps that are wrong as a
+ * whole. */
 static bool steps_are_no_worse(const vn_comparison *c, const baseline *b, const vn_checkpoint *k)
 {
 	double   now = 0, then = 0;
@@ -232,15 +240,16 @@ static bool steps_are_no_worse(const vn_comparison *c, const baseline *b, const 
 	return now <= then * (1 + VN_BASELINE_ROOM);
 }
 
-/* Than the check that counts as the worst. */
+/* Whether k is farther beyond its limit than the check that counts as the worst. */
 static bool farther(const vn_checkpoint *c, const vn_check *k)
 {
 	const vn_check worst = vn_check_at(c, c->worst);
 	return vn_check_used(k) > vn_check_used(&worst);
 }
 
-/* The worst of its broken limits decides, of equal ones the farthest out. */
-static vn_status measured_since(vn_comparison *all, const baseline *b, const before *p, vn_checkpoint *c, vn_since *worst, vn_error *err)
+/* The worst of its broken limits decides; among equals, the one farthest beyond its limit. */
+static vn_status measured_since(vn_comparison *all, const baseline *b, const before *p, vn_checkpoint *c,
+                                vn_since *worst, vn_error *err)
 {
 	vn_status st = VN_OK;
 	*worst = VN_NO_BASELINE;
@@ -262,7 +271,7 @@ static vn_status measured_since(vn_comparison *all, const baseline *b, const bef
 	return st;
 }
 
-/* Steps that are judged together are worse than they were; this one, which is not the farthest out of them, is not. */
+/* Whether the steps judged together got worse while this one, which is not the farthest of them, did not. */
 static bool others_are_worse(const vn_comparison *c, const before *p, const vn_checkpoint *k)
 {
 	if (!p || k->since != VN_WORSE || k->worst < 0)
@@ -277,8 +286,9 @@ static bool others_are_worse(const vn_comparison *c, const before *p, const vn_c
 	const json_t   *was = json_object_get(json_object_get(p->j, "metrics"), vn_metric_get(broken.metric)->name);
 	if (!p->failed || worst < 0 || &c->result.point[worst] == k || !json_is_number(was))
 		return false;
-	const vn_form form = VN_PLAIN; /* of its own number, not of the floor's */
-	return badness(broken.metric, form, k->m.value[broken.metric]) <= badness(broken.metric, form, json_number_value(was)) * (1 + VN_BASELINE_ROOM);
+	const vn_form form = VN_PLAIN; /* relative to its own value, not the floor */
+	return badness(broken.metric, form, k->m.value[broken.metric]) <=
+	       badness(broken.metric, form, json_number_value(was)) * (1 + VN_BASELINE_ROOM);
 }
 
 static vn_status find_since(vn_comparison *all, const baseline *b, const before *p, vn_checkpoint *c, vn_error *err)
@@ -286,7 +296,8 @@ static vn_status find_since(vn_comparison *all, const baseline *b, const before 
 	c->since = !c->fails ? VN_UNCHANGED : VN_NEW;
 	if (!c->fails || !p)
 		return VN_OK;
-	const char *status = json_string_value(json_object_get(p->j, "status")), *detail = json_string_value(json_object_get(p->j, "detail"));
+	const char *status = json_string_value(json_object_get(p->j, "status")),
+			   *detail = json_string_value(json_object_get(p->j, "detail"));
 	if (c->status == VN_OUTSIDE)
 		return measured_since(all, b, p, c, &c->since, err);
 	if (!p->failed || strcmp(status, vn_status_text(c->status)) != 0)
@@ -300,7 +311,7 @@ static vn_status find_since(vn_comparison *all, const baseline *b, const before 
 
 /* ---- all of them ----------------------------------------------------------------------- */
 
-/* What the baseline has must be looked at again; what was only in the candidate may go. */
+/* Fails when a checkpoint of the baseline is missing here. Checkpoints new in this comparison are allowed. */
 static vn_status all_found(const baseline *b, vn_error *err)
 {
 	const before *first = NULL;
@@ -312,8 +323,10 @@ static vn_status all_found(const baseline *b, vn_error *err)
 		first = first ? first : &b->point[i];
 		n++;
 	}
-	return first ? vn_fail(err, VN_ERR_MISMATCH, "%d checkpoint%s of the baseline %s %s not compared now (first: %.127s)", n,
-	                       n == 1 ? "" : "s", b->path, n == 1 ? "is" : "are", first->name) : VN_OK;
+	return first
+	           ? vn_fail(err, VN_ERR_MISMATCH, "%d checkpoint%s of the baseline %s %s not compared now (first: %.127s)",
+	                     n, n == 1 ? "" : "s", b->path, n == 1 ? "is" : "are", first->name)
+	           : VN_OK;
 }
 
 static vn_status apply(vn_comparison *c, baseline *b, vn_error *err)
@@ -330,9 +343,9 @@ static vn_status apply(vn_comparison *c, baseline *b, vn_error *err)
 			break;
 		if (others_are_worse(c, p, k))
 			k->since = VN_KNOWN;
-		/* One that is charged with the errors of other steps may have been let go there. */
-		if (k->since == VN_UNCHANGED && p && p->failed && (k->status == VN_WITHIN || k->status == VN_UNLIMITED) && k->pooled_small < 0
-		    && k->pool < 0 && !(k->channels >= 0 && c->result.channel_pool[k->channels].outside))
+		/* A step charged with the errors of other steps may have been excused in the baseline. */
+		if (k->since == VN_UNCHANGED && p && p->failed && (k->status == VN_WITHIN || k->status == VN_UNLIMITED) &&
+		    k->pooled_small < 0 && k->pool < 0 && !(k->channels >= 0 && c->result.channel_pool[k->channels].outside))
 			k->since = VN_FIXED;
 		c->result.n_since[k->since]++;
 	}

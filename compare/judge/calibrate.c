@@ -16,10 +16,11 @@
 
 vn_status vn_sanity(bool floor, vn_limits **l, vn_error *err)
 {
-	/* Half the energy wrong is no rounding, of whatever format. */
-	static const char always[] = "version: 1\nname: sanity\ndefaults:\n  nonfinite: 0\n  nmse: 0.5\n  norm_ratio: 0.5\n"
-	                             "  worst_token_nmse: 1.0e+300\n  worst_channel_nmse: 1.0e+300\n  worst_channel_scale: 1.0e+300\n"
-	                             "  kl_mean: 1.0e+300\n  argmax_agreement: 0\n";
+	/* An error of half the energy is not rounding in any format. */
+	static const char always[] =
+		"version: 1\nname: sanity\ndefaults:\n  nonfinite: 0\n  nmse: 0.5\n  norm_ratio: 0.5\n"
+		"  worst_token_nmse: 1.0e+300\n  worst_channel_nmse: 1.0e+300\n  worst_channel_scale: 1.0e+300\n"
+		"  kl_mean: 1.0e+300\n  argmax_agreement: 0\n";
 	static const char more[] = "  nmse_over_floor: 1.0e+300\n  worst_token_nmse_over_floor: 1.0e+300\n"
 	                           "  worst_channel_nmse_over_floor: 1.0e+300\n"
 	                           "  worst_channel_scale_over_floor: 1.0e+300\n  kl_mean_over_floor: 1.0e+300\n";
@@ -28,7 +29,8 @@ vn_status vn_sanity(bool floor, vn_limits **l, vn_error *err)
 	return vn_limits_built_in("of any healthy run", text, (size_t)n, l, err);
 }
 
-static vn_status remember(vn_calibration *k, const vn_comparison *c, const vn_checkpoint *p, const vn_check *x, vn_error *err)
+static vn_status remember(vn_calibration *k, const vn_comparison *c, const vn_checkpoint *p, const vn_check *x,
+                          vn_error *err)
 {
 	if (k->n == k->room) {
 		const int room = 2 * k->room + 1024;
@@ -39,7 +41,8 @@ static vn_status remember(vn_calibration *k, const vn_comparison *c, const vn_ch
 		k->room = room;
 	}
 	k->seen[k->n] = (vn_seen) {
-		.name = p->name, .file = vn_recording_path(c->opened.cand), .form = x->form, .metric = x->metric, .value = x->value,
+		.name = p->name, .file = vn_recording_path(c->opened.cand), .form = x->form, .metric = x->metric,
+			.value = x->value,
 		.rows = p->pool >= 0 ? c->result.pool[p->pool].n : p->rows, .layer = vn_name_layer(p->name),
 		.digits = vn_dtype_digits(p->m.grid), .order = k->n,
 	};
@@ -55,16 +58,18 @@ vn_status vn_calibration_add(vn_calibration *k, const vn_comparison *c, vn_error
 	for (int i = 0; i < c->result.n_points; i++) {
 		const vn_checkpoint *p = &c->result.point[i];
 		if (p->fails && p->worst < 0)
-			return vn_fail(err, VN_ERR_MISMATCH, "%s is not a healthy run of %s: %s: %s", vn_recording_path(c->opened.cand),
-			               vn_recording_path(c->opened.ref), vn_label(p, label), vn_say_failure(p, words));
+			return vn_fail(err, VN_ERR_MISMATCH, "%s is not a healthy run of %s: %s: %s",
+			               vn_recording_path(c->opened.cand), vn_recording_path(c->opened.ref), vn_label(p, label),
+			               vn_say_failure(p, words));
 		for (int n = 0; n < p->n_checks; n++) {
 			const vn_check x = vn_check_at(p, n);
 			vn_status st;
-			if (x.form == VN_OVER_FLOOR && x.note) /* no floor here: no ratio to learn from */
+			if (x.form == VN_OVER_FLOOR && x.note) /* no floor, so no ratio to learn from */
 				continue;
 			if (!x.holds && x.form != VN_OVER_FLOOR)
-				return vn_fail(err, VN_ERR_MISMATCH, "%s is not a healthy run of %s: %s: %s", vn_recording_path(c->opened.cand),
-				               vn_recording_path(c->opened.ref), vn_label(p, label), vn_say_check(p, &x, words));
+				return vn_fail(err, VN_ERR_MISMATCH, "%s is not a healthy run of %s: %s: %s",
+				               vn_recording_path(c->opened.cand), vn_recording_path(c->opened.ref), vn_label(p, label),
+				               vn_say_check(p, &x, words));
 			if (x.metric != VN_M_NONFINITE && (st = remember(k, c, p, &x, err)))
 				return st;
 		}
@@ -79,13 +84,13 @@ void vn_calibration_free(vn_calibration *k)
 
 /* ---- one limit ------------------------------------------------------------------------- */
 
-/* What was seen of one key at one point. */
+/* All observations of one key at one point. */
 typedef struct group {
 	const vn_seen *seen;
 	int            n;
 	const vn_seen *worst;
-	bool           none, deep; /* none: no number would do */
-	double         first, last; /* first: of all layers when not deep */
+	bool           none, deep; /* none: no limit would make sense */
+	double         first, last; /* first: the value for all layers when not deep */
 } group;
 
 static bool high(const vn_seen *s)
@@ -93,9 +98,9 @@ static bool high(const vn_seen *s)
 	return s->form != VN_OVER_FLOOR && vn_metric_get(s->metric)->better == VN_HIGHER;
 }
 
-/* Equal bits today are luck: no limit is below what one rounding to the coarser format leaves. That is an error of
- * up to eps / 2, evenly spread, so about eps^2 / 22 in nmse, and next to nothing in the norm. The factor of one channel is 1 within its
- * error in most runs, and in some off by as much as 8 eps (fp16-acc32.yaml, bf16.yaml). */
+/* Equal bits may be chance, so no limit is below what one rounding to the coarser format causes: an error of up
+ * to eps / 2, evenly distributed, so about eps^2 / 22 in nmse and almost nothing in the norm. The factor of one
+ * channel is 1 within its error in most runs, but off by up to 8 eps in some (fp16-acc32.yaml, bf16.yaml). */
 static double least(const vn_seen *s)
 {
 	const double eps = ldexp(1.0, -s->digits);
@@ -106,7 +111,7 @@ static double least(const vn_seen *s)
 	return s->metric == VN_M_NORM_RATIO ? eps / 16 : eps * eps / 16;
 }
 
-/* Above it vernier limits would rightly ask what it is for. */
+/* Above this value vernier limits would warn that the limit is too loose to be useful. */
 static double most(const vn_seen *s)
 {
 	if (s->form == VN_OVER_FLOOR)
@@ -114,7 +119,7 @@ static double most(const vn_seen *s)
 	return vn_metric_get(s->metric)->scores ? (double)INFINITY : 0.99;
 }
 
-/* Up to two digits, so that what was rounded still holds. */
+/* Rounds up to two digits, so that the fitted runs still pass. */
 static double round_up(double x)
 {
 	const double unit = pow(10.0, floor(log10(x)) - 1);
@@ -126,7 +131,7 @@ static double round_up(double x)
 	}
 }
 
-/* A share of rows; of n rows without a fault up to 3 in n may have one, with 95 % confidence. */
+/* For a share of rows: when n rows had no fault, up to 3 in n may have one, with 95 % confidence. */
 static void fit_share(group *g, double margin)
 {
 	double rows = 0;
@@ -137,7 +142,8 @@ static void fit_share(group *g, double margin)
 	g->none = !(g->first > 0);
 }
 
-/* log y = a + b layer through the layers' worsts, lifted until none is above it. False with one layer. */
+/* Fits log y = a + b layer to the worst value of each layer, then lifts the line above all of them. Returns
+ * false with a single layer. */
 static bool slope(const group *g, double *a, double *b)
 {
 	double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0, lift = 0;
@@ -160,7 +166,7 @@ static bool slope(const group *g, double *a, double *b)
 	return true;
 }
 
-/* By depth only where that is worth its two numbers: tighter by half over all layers, or more. */
+/* Fits a limit by depth only when its two numbers pay off: tighter by half or more over all layers. */
 static void fit_depth(group *g, int layers, double margin)
 {
 	enum { TIGHTER_BY = 3 }; /* halves: 1.5 */
@@ -172,7 +178,7 @@ static void fit_depth(group *g, int layers, double margin)
 	if (!(g->first > TIGHTER_BY / 2.0 * middle) || fmax(first, last) >= most(g->worst))
 		return;
 	g->deep = true;
-	if (!isfinite(g->worst->value)) { /* a floor of 0, and not a copy */
+	if (!isfinite(g->worst->value)) { /* a floor of 0 in a run that is not a copy */
 		g->none = true;
 		return;
 	}
@@ -200,7 +206,7 @@ static void fit(group *g, int layers, double margin)
 
 /* ---- rules -------------------------------------------------------------------------------- */
 
-/* What a name says behind its layer. */
+/* The part of a name after its layer. */
 static const char *point_of(const vn_seen *s)
 {
 	return s->layer < 0 ? s->name : strchr(s->name, '.') + 1;
@@ -232,7 +238,7 @@ static int by_order(const void *a, const void *b)
 	return ((const point *)a)->order - ((const point *)b)->order;
 }
 
-/* In double quotes; what cannot stand there, or would mean something else, is replaced. */
+/* Writes text in double quotes, replacing characters that YAML cannot hold there or would interpret. */
 static void quoted(const char *text, const char *instead_of, FILE *out)
 {
 	char *clean = vn_utf8_escape(text, strlen(text));
@@ -283,7 +289,7 @@ static void why(const vn_calibration *k, const group *g, int n, FILE *out)
 	free(text);
 }
 
-/* Is there a multiple of the floor for this metric, that holds? */
+/* Whether a multiple of the floor is fitted for this metric. */
 static const group *over_floor(const group *g, int n, vn_metric m)
 {
 	for (int i = 0; i < n; i++)
@@ -292,14 +298,17 @@ static const group *over_floor(const group *g, int n, vn_metric m)
 	return NULL;
 }
 
-/* Does it hold only where there is no floor? */
+/* Whether the limit applies only without a floor. */
 static bool beside(const group *g, int n, const vn_seen *s)
 {
 	const vn_metric_info *info = vn_metric_get(s->metric);
-	return s->form == VN_PLAIN && over_floor(g, n, info->over_floor ? s->metric : info->scores ? VN_M_KL_MEAN : VN_M_NMSE);
+	return s->form == VN_PLAIN && over_floor(g, n,
+	                                         info->over_floor ? s->metric
+	                                         : info->scores   ? VN_M_KL_MEAN
+	                                                          : VN_M_NMSE);
 }
 
-/* Keys at this indent; what stands beside a multiple of the floor holds where there is none. */
+/* Writes keys at this indent. A limit next to a multiple of the floor applies where there is no floor. */
 static void keys(const group *g, int n, const char *indent, FILE *out)
 {
 	char key[VN_KEY_TEXT];
@@ -325,7 +334,7 @@ static void keys(const group *g, int n, const char *indent, FILE *out)
 	fputs(" }\n", out);
 }
 
-/* For checkpoints that no rule speaks of: the loosest that any rule says. */
+/* The default for checkpoints without a rule: the loosest limit of any rule. */
 static int loosest(const group *g, int n, group *of)
 {
 	int found = 0;
@@ -355,15 +364,18 @@ static void write_rules(const vn_calibration *k, const group *g, int n, const po
 	quoted(k->name, "", out);
 	fputs("\n\ndefaults:\n  nonfinite: 0\n", out);
 	keys(any, n_any, "  ", out);
-	fprintf(out, "  why: \"the loosest of the rules below, for checkpoints that no healthy run had; margin %g\"\n\nrules:\n", k->margin);
+	fprintf(out,
+	        "  why: \"the loosest of the rules below, for checkpoints that no healthy run had; margin %g\"\n\nrules:\n",
+	        k->margin);
 	for (int i = 0; i < n_points; i++) {
 		const vn_seen *s = p[i].group->worst;
 		char match[VN_NAME_MAX + 8];
 		snprintf(match, sizeof match, "%s%s", s->layer >= 0 ? "layer@." : "", point_of(s));
 		fputs(i ? "\n  - match: " : "  - match: ", out);
-		/* A name that a glob cannot hold is matched by any character in its place. */
+		/* Replaces characters that a glob cannot hold by `?`. */
 		for (char *c = match; *c; c++)
-			*c = strchr("*?{},", *c) || (unsigned char)*c < 32 || (unsigned char)*c > 126 || *c == '"' || *c == '\\' ? '?' : *c;
+			if (strchr("*?{},\"\\", *c) || (unsigned char)*c < 32 || (unsigned char)*c > 126)
+				*c = '?';
 		if (s->layer >= 0)
 			fprintf(out, "\"layer*%s\"\n", match + strlen("layer@"));
 		else
@@ -391,8 +403,8 @@ vn_status vn_calibration_write(vn_calibration *k, FILE *out, vn_error *err)
 	if (!g || !p)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for limits of %d numbers", k->n);
 	else if (!anything_differs(k))
-		st = vn_fail(err, VN_ERR_MISMATCH, "no checkpoint differs from its reference: there is nothing to fit limits to "
-		             "(to require equal bits, use compare --bitwise)");
+		st = vn_fail(err, VN_ERR_MISMATCH, "no checkpoint differs from its reference: there is nothing to fit limits "
+		             "to (to require equal bits, use compare --bitwise)");
 	if (st)
 		goto done;
 	qsort(k->seen, (size_t)k->n, sizeof *k->seen, by_key);

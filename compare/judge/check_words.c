@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A limit as it was written: the fewest digits that read back as it. */
+/* The limit with the fewest digits that read back to the same value. */
 static const char *say_limit(double limit, char *text, size_t room)
 {
 	for (int digits = 3; digits <= 17; digits++) {
@@ -22,7 +22,7 @@ static const char *say_limit(double limit, char *text, size_t room)
 	return text;
 }
 
-/* A value with as many digits as it takes to see on which side of the limit it is. */
+/* The value with enough digits to show on which side of the limit it is. */
 static const char *say_value(double value, double limit, int digits, char *text, size_t room)
 {
 	for (; digits <= 17; digits++) {
@@ -34,7 +34,7 @@ static const char *say_value(double value, double limit, int digits, char *text,
 	return text;
 }
 
-/* Of the rule's path the last part: the head of a report has the folder. */
+/* Only the file name of the rule's path: the report's head shows the folder. */
 const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN_WORDS])
 {
 	const char *slash = k->rule ? strrchr(k->rule->file, '/') : NULL;
@@ -46,10 +46,13 @@ const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN
 	if (k->note)
 		vn_text_add(text, VN_WORDS, "%s: %s", key, k->note);
 	else if (k->form == VN_OF_OPERATION)
-		vn_text_add(text, VN_WORDS, "%s %s x floor, limit %s (the error of this operation alone, recomputed on the candidate's inputs)", key,
-		            say_value(k->value, k->limit, 3, value, sizeof value), say_limit(k->limit, limit, sizeof limit));
-	else /* near 1 the first digits say nothing: 0.99998 against 0.99999 */
-		vn_text_add(text, VN_WORDS, "%s %s%s, limit %s", key, say_value(k->value, k->limit, higher ? 7 : 3, value, sizeof value),
+		vn_text_add(text, VN_WORDS,
+		            "%s %s x floor, limit %s (the error of this operation alone, recomputed on the candidate's inputs)",
+		            key, say_value(k->value, k->limit, 3, value, sizeof value),
+		            say_limit(k->limit, limit, sizeof limit));
+	else /* near 1 the leading digits carry no information: 0.99998 against 0.99999 */
+		vn_text_add(text, VN_WORDS, "%s %s%s, limit %s", key,
+		            say_value(k->value, k->limit, higher ? 7 : 3, value, sizeof value),
 		            k->form != VN_OVER_FLOOR && info->better == VN_NEAR_ONE ? " from 1" : "",
 		            say_limit(k->limit, limit, sizeof limit));
 	if (k->rule && k->rule->key[k->form][k->metric].deep)
@@ -73,8 +76,10 @@ const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN
 	else if (k->rule)
 		vn_text_add(text, VN_WORDS, " (%s:%d)", slash ? slash + 1 : k->rule->file, k->line);
 	else
-		vn_text_add(text, VN_WORDS, p->invalid_floor && k->note == p->detail ? " (always, unless --allow floor)" : p->vacuous && k->note == p->vacuous
-		                  ? " (always, unless the limits allow constant)" : " (always, unless the limits set it)");
+		vn_text_add(text, VN_WORDS,
+		            p->invalid_floor && k->note == p->detail ? " (always, unless --allow floor)"
+		            : p->vacuous && k->note == p->vacuous    ? " (always, unless the limits allow constant)"
+		                                                     : " (always, unless the limits set it)");
 	return text;
 }
 
@@ -97,7 +102,7 @@ const char *vn_say_failure(const vn_checkpoint *p, char text[VN_WORDS])
 			vn_text_add(text, VN_WORDS, "; new since the baseline");
 		return text;
 	}
-	snprintf(text, VN_WORDS, "%s%s%s%s%s", vn_status_text(p->status), p->detail ? ": " : "", p->detail ? p->detail : "", p->holds ? "; " : "",
-	         p->holds ? p->holds : "");
+	snprintf(text, VN_WORDS, "%s%s%s%s%s", vn_status_text(p->status), p->detail ? ": " : "", p->detail ? p->detail : "",
+	         p->holds ? "; " : "", p->holds ? p->holds : "");
 	return text;
 }

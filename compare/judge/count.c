@@ -7,7 +7,7 @@
 
 #define ONE_OF 1e-3
 
-enum { MOST = 1 << 16 }; /* numbers of a checkpoint that is read again */
+enum { MOST = 1 << 16 }; /* most numbers of a checkpoint that are read again */
 
 static int ascending(const void *a, const void *b)
 {
@@ -15,7 +15,7 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The ids of one checkpoint's rows to id (NULL: only counted); returns how many. */
+/* Writes the ids of a checkpoint's rows to id (NULL: only counts them) and returns their number. */
 static int64_t ids_of(const vn_comparison *c, const vn_checkpoint *p, int32_t *id)
 {
 	const int32_t *all, *at;
@@ -28,7 +28,7 @@ static int64_t ids_of(const vn_comparison *c, const vn_checkpoint *p, int32_t *i
 	return s->rows;
 }
 
-/* Of points [first, last], of one pool where it is not below 0. */
+/* Collects the ids of points [first, last]; of one pool only, unless pool is negative. */
 static int64_t collect(const vn_comparison *c, int64_t first, int64_t last, int pool, int32_t *id)
 {
 	int64_t n = 0;
@@ -46,7 +46,7 @@ static int64_t distinct_of(const vn_comparison *c, int64_t first, int64_t last, 
 
 	*rows = n > 0 ? n : 1;
 	if (!id)
-		return *rows; /* then nothing is allowed for */
+		return *rows; /* then no allowance is made */
 	collect(c, first, last, pool, id);
 	qsort(id, (size_t)n, sizeof *id, ascending);
 	for (int64_t i = 1; i < n; i++)
@@ -118,8 +118,8 @@ int64_t vn_count_independent(const vn_comparison *c, const vn_checkpoint *p, int
 	return own < p->m.n ? own : p->m.n;
 }
 
-/* Of its numbers so many carry the sum of squares, as if they were of one size: (sum r^2)^2 / sum r^4. All of them where they are too many
- * to be read again, or cannot be. */
+/* The effective number of values that carry the sum of squares, (sum r^2)^2 / sum r^4. Returns the full count
+ * when there are too many to read again, or they cannot be read. */
 static double carrying(const vn_comparison *c, const vn_checkpoint *p)
 {
 	double    rr = 0, r4 = 0, *x = NULL;
@@ -145,17 +145,20 @@ static double carrying(const vn_comparison *c, const vn_checkpoint *p)
 double vn_count_factor(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, double value, double nmse)
 {
 	const double n = (double)p->m.finite, far = m == VN_M_NORM_RATIO ? fabs(value - 1) : value;
-	const double one = ldexp(0.42, -vn_dtype_digits(p->m.grid)), rest = fmax(nmse - far * far, one * one); /* what one rounding leaves */
+	const double one = ldexp(0.42, -vn_dtype_digits(p->m.grid)),
+				 rest = fmax(nmse - far * far, one * one); /* the error of one rounding */
 	int64_t      rows;
 	const double share = (double)vn_count_distinct(c, p, &rows) / (double)rows;
-	double       fewer = fmin(n * pow(share, token_axes(vn_entry_axes(vn_recording_entry(c->opened.ref, p->ref)))), carrying(c, p));
+	double       fewer = fmin(n * pow(share, token_axes(vn_entry_axes(vn_recording_entry(c->opened.ref, p->ref)))),
+	                          carrying(c, p));
 
 	fewer = fmin(fewer, (double)vn_count_independent(c, p, c->result.hidden));
-	/* One of them is taken by the factor itself. The scale has the luck of n numbers taken off already; of a norm nothing is, and the rest adds to it. */
+	/* The factor itself takes one degree of freedom. The allowance for n numbers is already subtracted from the
+	 * scale; nothing is subtracted from a norm, to which the rest adds. */
 	const double error = 6 * sqrt(rest / fmax(fewer - 1, 1.0 / 64));
 	const double luck = m == VN_M_NORM_RATIO ? error + rest / 2 : error - 6 * sqrt(rest / n);
 	double left = fmax(0, far - fmax(luck, 0));
 	if (m == VN_M_SCALE)
-		left = fmax(left, fmin(p->m.middle, far)); /* that no few numbers make */
+		left = fmax(left, fmin(p->m.middle, far)); /* part that a small number of values cannot explain */
 	return m == VN_M_NORM_RATIO ? 1 + left : left;
 }

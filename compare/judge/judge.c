@@ -12,7 +12,7 @@
 
 void vn_floor_set(vn_checkpoint *p, const vn_measured *m)
 {
-	/* A floor run that overflowed explains nothing. */
+	/* An overflowed floor run gives no floor. */
 	p->has_floor = m->has[VN_M_NMSE] && isfinite(m->value[VN_M_NMSE]) && m->value[VN_M_NONFINITE] == 0.0;
 	if (p->has_floor && !p->floor)
 		p->has_floor = (p->floor = malloc(VN_N_METRICS * sizeof *p->floor)) != NULL;
@@ -20,10 +20,11 @@ void vn_floor_set(vn_checkpoint *p, const vn_measured *m)
 		p->floor[i] = m->has[i] ? m->value[i] : (double)NAN;
 }
 
-/* Squares of errors add, a divergence being one. */
+/* Whether the metric adds like a square of errors. KL divergence does. */
 static bool is_square(int m)
 {
-	return m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_WORST_CHANNEL_NMSE || m == VN_M_KL_MEAN || m == VN_M_KL_P99 || m == VN_M_KL_MAX;
+	return m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_WORST_CHANNEL_NMSE || m == VN_M_KL_MEAN ||
+	       m == VN_M_KL_P99 || m == VN_M_KL_MAX;
 }
 
 double vn_floor_sum(vn_metric m, double x, double y)
@@ -33,14 +34,15 @@ double vn_floor_sum(vn_metric m, double x, double y)
 
 void vn_floor_join(vn_checkpoint *p, const vn_measured *m)
 {
-	p->has_floor = p->has_floor && m->has[VN_M_NMSE] && isfinite(m->value[VN_M_NMSE]) && m->value[VN_M_NONFINITE] == 0.0;
+	p->has_floor = p->has_floor && m->has[VN_M_NMSE] && isfinite(m->value[VN_M_NMSE]) &&
+	               m->value[VN_M_NONFINITE] == 0.0;
 	for (int i = 0; i < VN_N_METRICS && p->has_floor; i++)
 		if (vn_metric_get((vn_metric)i)->over_floor)
 			p->floor[i] = m->has[i] ? vn_floor_sum((vn_metric)i, p->floor[i], m->value[i]) : (double)NAN;
 }
 
-/* What is checked of one checkpoint: each limit once, and beside them nonfinite, max_abs, vacuous tensors and a floor that is none,
- * which no rule needs to name. */
+/* The checks of one checkpoint: each limit once, plus nonfinite, max_abs, vacuous tensors and an invalid floor,
+ * which need no rule. */
 typedef struct checks {
 	vn_check check[VN_N_FORMS * VN_N_METRICS + 4];
 	int      n;
@@ -56,7 +58,8 @@ static void add(checks *list, vn_metric m, vn_form form, const vn_limit *l, doub
 	k->value = note ? (double)NAN : vn_limit_subject(m, form, value);
 }
 
-/* Four times the first is fp32.yaml's limit of the products behind the embedding, eight times the second that of a divergence. */
+/* fp32.yaml's limit for products after the embedding is four times the first; its limit for a divergence is
+ * eight times the second. */
 #define SUMS_FLOOR 2.5e-11
 #define SUMS_KL    1.25e-6
 
@@ -64,18 +67,21 @@ double vn_floor_of_sums(const vn_comparison *c, vn_metric m)
 {
 	if (!c->opened.policy.products)
 		return 0.0;
-	return m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_WORST_CHANNEL_NMSE ? SUMS_FLOOR : m == VN_M_KL_MEAN ? SUMS_KL : 0.0;
+	return m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_WORST_CHANNEL_NMSE ? SUMS_FLOOR
+	       : m == VN_M_KL_MEAN                                                          ? SUMS_KL
+	                                                                                    : 0.0;
 }
 
-/* Of many numbers rounding leaves no factor at all in one run, and next to none in another: the least that a factor is measured in
- * is about what it leaves of a single number: 0.42 units in the last place of 1. */
+/* Over many numbers, rounding leaves no common factor in one run and a tiny one in another, so a factor's floor
+ * is at least what rounding leaves in a single number: 0.42 units in the last place of 1. */
 static double least_floor(const vn_comparison *c, const vn_checkpoint *p, vn_metric m)
 {
 	const int own = vn_policy_digits(c->opened.policy), kept = vn_dtype_digits(p->m.grid);
-	return m == VN_M_SCALE || m == VN_M_WORST_CHANNEL_SCALE ? ldexp(0.42, -(own < kept ? own : kept)) : vn_floor_of_sums(c, m);
+	return m == VN_M_SCALE || m == VN_M_WORST_CHANNEL_SCALE ? ldexp(0.42, -(own < kept ? own : kept))
+	                                                        : vn_floor_of_sums(c, m);
 }
 
-/* A floor of zero: the format changes nothing here, so nothing may be changed. */
+/* With a floor of zero the format causes no error here, so any error fails. */
 static double over_floor(double value, double floor)
 {
 	if (floor == 0.0)
@@ -83,12 +89,11 @@ static double over_floor(double value, double floor)
 	return value / floor;
 }
 
-/* The divergence of a few rows is what a few rounded scores make of it, and so is
- * its floor: their ratio is anything. Eight healthy rows are within 2. */
+/* The divergence of few rows depends on a few rounded scores, and so does its floor, so their ratio says
+ * nothing. In healthy runs eight rows are within a factor of 2. */
 enum { FEW_ROWS = 8 };
 
-/* What is held against a limit: the checkpoint's own numbers, or those of all the
- * steps that it is judged with. */
+/* The values held against a limit: those of the checkpoint, or of all steps judged with it. */
 typedef struct subject {
 	double value, floor;
 	bool   has, has_floor;
@@ -100,8 +105,9 @@ static subject own_or_joint(const vn_comparison *c, const vn_checkpoint *p, vn_m
 	if (few)
 		return (subject) { few->value[m], few->floor[m], true, true, few->n };
 	const int steps = vn_channel_steps(c, p, m);
-	if (steps) /* the floor of some may not be known */
-		return (subject) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor && !isnan(p->floor[m]), steps };
+	if (steps) /* some floors may be unknown */
+		return (subject) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor && !isnan(p->floor[m]),
+			               steps };
 	if (!vn_metric_get(m)->scores)
 		return (subject) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor, 0 };
 	if (p->pool < 0)
@@ -118,18 +124,20 @@ static subject subject_of(const vn_comparison *c, const vn_checkpoint *p, vn_met
 	return s;
 }
 
-/* Of fewer numbers than this, and no more to be had, one ratio of independent errors in 10,000 is over 4, of 16 one
- * in 250. What keeps to the limit without a floor is then let go. */
+/* Below this count, one ratio of independent errors in 10,000 exceeds 4; with 16 numbers, one in 250. A
+ * checkpoint with fewer numbers is excused if it passes the limit that applies without a floor. */
 enum { TOO_FEW_NUMBERS = 32 };
 
-static bool excused(const vn_pooled_small *few, const vn_checkpoint *p, vn_metric m, const subject *s, const vn_limit_set *set)
+static bool excused(const vn_pooled_small *few, const vn_checkpoint *p, vn_metric m, const subject *s,
+                    const vn_limit_set *set)
 {
 	const vn_limit *cap = &set->limit[VN_WITHOUT_FLOOR][m];
 	const int64_t numbers = few ? few->numbers : p->m.n * (s->steps ? s->steps : 1);
-	return vn_pooled_small_has(m) && numbers < TOO_FEW_NUMBERS && cap->rule && vn_limit_holds(m, VN_WITHOUT_FLOOR, cap->value, s->value);
+	return vn_pooled_small_has(m) && numbers < TOO_FEW_NUMBERS && cap->rule &&
+	       vn_limit_holds(m, VN_WITHOUT_FLOOR, cap->value, s->value);
 }
 
-/* A limit on something of rows is one on a count of them. */
+/* Converts a limit on a share of rows to one on a number of rows. */
 static vn_limit for_rows(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, const vn_limit *l)
 {
 	vn_limit of = *l;
@@ -139,20 +147,22 @@ static vn_limit for_rows(const vn_comparison *c, const vn_checkpoint *p, vn_metr
 	return of;
 }
 
-/* Steps that are judged together break a limit: does this one by itself? In units of the floor of all of them, as they were
- * judged: its own may be next to nothing by luck. */
+/* Whether this step alone breaks a limit that the steps break together. Measured in floors of all the steps, as
+ * they were judged, because its own floor may be tiny by chance. */
 static bool breaks_too(const vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit *l, const subject *s)
 {
 	const bool over = form == VN_OVER_FLOOR;
 
-	if (!s->has || !p->m.has[m] || (form == VN_WITHOUT_FLOOR && s->has_floor) || (over && !(s->has_floor && !isnan(s->floor))))
+	if (!s->has || !p->m.has[m] || (form == VN_WITHOUT_FLOOR && s->has_floor) ||
+	    (over && !(s->has_floor && !isnan(s->floor))))
 		return false;
 	return !vn_limit_holds(m, form, l->value, over ? over_floor(s->value, s->floor) : s->value)
 	    && !vn_limit_holds(m, form, l->value, over ? over_floor(p->m.value[m], s->floor) : p->m.value[m]);
 }
 
-/* False: judged at another step. */
-static bool check(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit_set *set, bool has_other, checks *to)
+/* Returns false when the check is made at another step. */
+static bool check(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit_set *set,
+                  bool has_other, checks *to)
 {
 	const vn_metric_info *info = vn_metric_get(m);
 	const vn_limit *l = &set->limit[form][m];
@@ -163,10 +173,10 @@ static bool check(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, v
 	if (isinf(l->value))
 		return true; /* any is within it */
 	if (form == VN_OVER_FLOOR && p->pooled_small >= 0 && vn_channel_elsewhere(c, p, m))
-		return false; /* a few numbers' ratio is luck */
+		return false; /* the ratio of few numbers varies by chance */
 	if (info->scores && !p->scores) {
-		/* Defaults speak of every checkpoint, so of logits when the metric is theirs; a
-		 * rule named this checkpoint itself. */
+		/* Defaults apply to every checkpoint, so a metric of logits is skipped elsewhere. A rule that names
+		 * this checkpoint gets a note. */
 		if (l->rule->match)
 			add(to, m, form, l, 0, "this metric exists for logits only");
 		return true;
@@ -174,10 +184,11 @@ static bool check(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, v
 	const subject  s = subject_of(c, p, m, few);
 	const int worst = info->scores && p->pool >= 0 ? c->result.pool[p->pool].worst : few ? few->worst : -1;
 	const double floors = set->limit[VN_OVER_FLOOR][VN_M_NMSE].value;
-	if (few && few->worst != p - c->result.point && !vn_pooled_small_breaks_by(few, p->m.value[VN_M_NMSE], isfinite(floors) ? floors : 1))
+	if (few && few->worst != p - c->result.point &&
+	    !vn_pooled_small_breaks_by(few, p->m.value[VN_M_NMSE], isfinite(floors) ? floors : 1))
 		return false;
 	if (worst >= 0 && &c->result.point[worst] != p && !breaks_too(p, m, form, l, &s))
-		return false; /* nor the limit on a count, which is no tighter: thousands of steps come here */
+		return false; /* nor the limit on a row count, which is no tighter and slow to compute for thousands of steps */
 	const vn_limit of = form == VN_OVER_FLOOR ? *l : for_rows(c, p, m, l);
 	if (worst >= 0 && &c->result.point[worst] != p && (!breaks_too(p, m, form, &of, &s) || excused(few, p, m, &s, set)))
 		return false;
@@ -185,9 +196,11 @@ static bool check(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, v
 		return true;
 	if (form == VN_OVER_FLOOR && !s.has_floor) {
 		if (!has_other)
-			add(to, m, form, l, 0, p->has_floor && s.steps && !info->scores ? "the floor lacks some of its steps: add a without_floor limit"
-			                   : p->has_floor ? "too few rows for a ratio: add a without_floor limit"
-			                                   : "there is no floor: give --model or --floor, or add a without_floor limit");
+			add(to, m, form, l, 0,
+			    p->has_floor && s.steps && !info->scores
+			        ? "the floor lacks some of its steps: add a without_floor limit"
+			    : p->has_floor ? "too few rows for a ratio: add a without_floor limit"
+			                   : "there is no floor: give --model or --floor, or add a without_floor limit");
 		return true;
 	}
 	if (!s.has)
@@ -210,26 +223,29 @@ static bool check(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, v
 	return true;
 }
 
-/* A limit that rounding to the candidate's format breaks by itself. */
+/* Warns of a limit that rounding to the candidate's format breaks by itself. */
 static void doubt(vn_comparison *c, const vn_checkpoint *p, const vn_check *k)
 {
-	const vn_dtype r = vn_recording_entry(c->opened.ref, p->ref)->dtype, d = vn_recording_entry(c->opened.cand, p->cand)->dtype;
+	const vn_dtype r = vn_recording_entry(c->opened.ref, p->ref)->dtype,
+				   d = vn_recording_entry(c->opened.cand, p->cand)->dtype;
 	const int digits = vn_dtype_digits(d);
 	if (vn_dtype_digits(r) <= digits || k->form == VN_OVER_FLOOR || !k->rule)
 		return;
 	const double half = vn_dtype_ulp(d, p->m.absmax[0]) / 2;
 	if (k->metric == VN_M_MAX_ABS && k->limit < half)
-		vn_lines_once(&c->result.warnings, "", "times", "%s:%d: max_abs %g is too tight for %s: half a ULP of %s at %.3g is %.2g",
-		             k->rule->file, k->line, k->limit, p->name, vn_dtype_name(d), p->m.absmax[0], half);
-	/* One rounding: an error of up to 2^-(digits+1), 0.18 of its square on average. */
+		vn_lines_once(&c->result.warnings, "", "times",
+		              "%s:%d: max_abs %g is too tight for %s: half a ULP of %s at %.3g is %.2g", k->rule->file, k->line,
+		              k->limit, p->name, vn_dtype_name(d), p->m.absmax[0], half);
+	/* One rounding causes an error of up to 2^-(digits+1), whose square is 0.18 of that on average. */
 	const double one = 0.1 * ldexp(1.0, -2 * (digits + 1));
 	if (k->metric == VN_M_NMSE && k->limit < one && p->m.value[VN_M_ULP_MAX] <= 1 && !k->holds)
-		vn_lines_once(&c->result.warnings, "", "times", "%s:%d: nmse %g is too tight for %s: rounding to %s alone leaves about %.1g",
-		             k->rule->file, k->line, k->limit, p->name, vn_dtype_name(d), 1.8 * one);
+		vn_lines_once(&c->result.warnings, "", "times",
+		              "%s:%d: nmse %g is too tight for %s: rounding to %s alone leaves about %.1g", k->rule->file,
+		              k->line, k->limit, p->name, vn_dtype_name(d), 1.8 * one);
 }
 
-/* Ids, indices and counts are right or wrong, and no share of their size says which: also of those that a candidate keeps
- * as floats. */
+/* Ids, indices and counts are right or wrong; a relative error cannot tell. This also covers candidates that
+ * store them as floats. */
 static bool must_be_equal(const vn_comparison *c, const vn_checkpoint *p, const vn_limit_set *set)
 {
 	for (int f = 0; f < VN_N_FORMS; f++)
@@ -248,7 +264,8 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 	list.n = 0;
 	vn_limits_for(c->request.limits, p->name, &set);
 	for (int m = 0; m < VN_N_METRICS; m++)
-		without = without || (set.limit[VN_WITHOUT_FLOOR][m].rule && (!vn_metric_get((vn_metric)m)->scores || p->scores));
+		without = without ||
+		          (set.limit[VN_WITHOUT_FLOOR][m].rule && (!vn_metric_get((vn_metric)m)->scores || p->scores));
 	if (p->vacuous && !set.constant)
 		add(&list, VN_M_NMSE, VN_PLAIN, &none, 0, p->vacuous);
 	if (p->invalid_floor)
@@ -258,7 +275,7 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 			if (set.limit[f][m].rule && !check(c, p, (vn_metric)m, (vn_form)f, &set, without, &list))
 				elsewhere = true;
 	p->status = list.n || elsewhere ? VN_WITHIN : VN_UNLIMITED;
-	if (!set.limit[VN_PLAIN][VN_M_NONFINITE].rule) /* also when a rule says none: that needs a number */
+	if (!set.limit[VN_PLAIN][VN_M_NONFINITE].rule) /* also when a rule says none, which requires a number */
 		add(&list, VN_M_NONFINITE, VN_PLAIN, &none, p->m.value[VN_M_NONFINITE], NULL);
 	if (must_be_equal(c, p, &set))
 		add(&list, VN_M_MAX_ABS, VN_PLAIN, &none, p->m.value[VN_M_MAX_ABS], NULL);

@@ -15,17 +15,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Which checkpoint holds which value, and room to walk in. Cells are (step, value). */
+/* Which checkpoint holds which value, with room for the walk. A cell is a pair (step, value). */
 struct vn_graph {
 	size_t    cells, values;
-	int      *point;  /* checkpoint of a root value, -1 when it was not compared */
+	int      *point;  /* checkpoint of a root value; -1 if it was not compared */
 	uint32_t *stamp, now;
 	size_t   *stack, depth;
-	bool     *carries; /* of one step's values: something outside is behind it, or it is outside itself */
+	bool     *carries; /* for the values of one step: it or one of its inputs is outside */
 	int       carried; /* that step */
 };
 
-/* Steps are numbered by strangers; the table of all of them must stay small. */
+/* Step numbers are untrusted, so the table of all steps is bounded. */
 enum { CELLS_MAX = 1 << 26 };
 
 static void destroy(vn_graph *g)
@@ -58,8 +58,9 @@ vn_status vn_graph_build(vn_comparison *c, vn_error *err)
 		free(g);
 		return VN_OK;
 	}
-	if (!g || !(g->point = malloc((cells + 1) * sizeof *g->point)) || !(g->stamp = calloc(cells + 1, sizeof *g->stamp))
-	    || !(g->stack = malloc((cells + 1) * sizeof *g->stack)) || !(g->carries = malloc((values + 1) * sizeof *g->carries))) {
+	if (!g || !(g->point = malloc((cells + 1) * sizeof *g->point)) ||
+	    !(g->stamp = calloc(cells + 1, sizeof *g->stamp)) || !(g->stack = malloc((cells + 1) * sizeof *g->stack)) ||
+	    !(g->carries = malloc((values + 1) * sizeof *g->carries))) {
 		destroy(g);
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to look for origins");
 	}
@@ -73,7 +74,7 @@ vn_status vn_graph_build(vn_comparison *c, vn_error *err)
 		if (!p->m.n || p->value < 0)
 			continue;
 		int *cell = &g->point[(size_t)p->step * values + (size_t)p->value];
-		/* Of two names of one value the one outside counts, and the first of those. */
+		/* Of two names of one value, the one outside counts, and among equals the first. */
 		if (*cell < 0 || (p->status == VN_OUTSIDE && c->result.point[*cell].status != VN_OUTSIDE))
 			*cell = i;
 	}
@@ -92,7 +93,7 @@ static void push(vn_graph *g, size_t cell)
 static void push_reached(void *graph, size_t step, int value, bool all_rows)
 {
 	vn_graph *g = graph;
-	(void)all_rows; /* of tensors that are compared whole */
+	(void)all_rows; /* by tensors that are compared whole */
 	push(g, step * g->values + (size_t)value);
 }
 
@@ -122,14 +123,16 @@ int vn_inputs_of(const vn_comparison *c, int point, int *input, int max)
 	return n;
 }
 
-/* Outside its limits, and not as in the baseline, here or together with its other steps, which is charged at one of them. */
+/* Outside its limits and not already so in the baseline, either alone or together with its other steps, one of
+ * which is charged. */
 static bool outside(const vn_comparison *c, const vn_checkpoint *p)
 {
-	return (p->status == VN_OUTSIDE && p->fails) || (p->pooled_small >= 0 && c->result.pooled_small[p->pooled_small].outside)
-	    || (p->channels >= 0 && c->result.channel_pool[p->channels].outside);
+	return (p->status == VN_OUTSIDE && p->fails) ||
+	       (p->pooled_small >= 0 && c->result.pooled_small[p->pooled_small].outside) ||
+	       (p->channels >= 0 && c->result.channel_pool[p->channels].outside);
 }
 
-/* For push_carried: the value that is asked for, of which step, and from which step on something is outside. */
+/* Argument of push_carried: the value and step asked for, and the first step with something outside. */
 typedef struct carried {
 	vn_graph *g;
 	size_t    step, from;
@@ -143,8 +146,8 @@ static void push_carried(void *context, size_t step, int value, bool all_rows)
 	a->yes = a->yes || (step == a->step ? a->g->carries[value] : step >= a->from);
 }
 
-/* Values of a plan stand behind what they are made from. Of the steps before only that something was outside is asked:
- * each attention reads them all. */
+/* A plan's values come after their inputs. From earlier steps only whether anything was outside is used,
+ * because each attention reads them all. */
 static void carry(const vn_comparison *c, int step)
 {
 	vn_graph *g = c->result.graph;
@@ -169,8 +172,8 @@ static double used(const vn_checkpoint *p)
 	return most;
 }
 
-/* How much of its limits the error of one that is within them uses. A value that is none says nothing, and that a format is nearly too
- * small is no error. */
+/* The share of its limits that a checkpoint's error uses while within them. Non-finite values are skipped, and
+ * a nearly exhausted format range is not an error. */
 static double brings(const vn_checkpoint *p)
 {
 	double most = 0;
@@ -183,10 +186,11 @@ static double brings(const vn_checkpoint *p)
 	return most;
 }
 
-/* Of what its inputs bring it this many times must come out, in parts of the limits, for something to start behind a divergence. */
+/* After a divergence, an origin must exceed the error of its inputs by this factor, both measured as shares of
+ * their limits. */
 static const double ANEW = 4;
 
-/* Outside because what reaches it is nearly so, and was further up. */
+/* Outside because its input is nearly outside, and was farther out earlier. */
 static bool inherits(const vn_comparison *c, int point, const int *input, int n)
 {
 	vn_graph *g = c->result.graph;
@@ -200,13 +204,14 @@ static bool inherits(const vn_comparison *c, int point, const int *input, int n)
 		carry(c, p->step);
 	for (int i = 0; i < n; i++) {
 		const vn_checkpoint *in = &c->result.point[input[i]];
-		behind = behind || (in->step == p->step ? g->carries[in->value] : in->step >= c->result.point[c->result.first].step);
+		behind = behind ||
+		         (in->step == p->step ? g->carries[in->value] : in->step >= c->result.point[c->result.first].step);
 		brought = fmax(brought, brings(in));
 	}
 	return behind && used(p) < ANEW * brought;
 }
 
-/* Only under the name that counts: one value is one origin. */
+/* Only the name that counts may be an origin: one value is one origin. */
 static bool starts_here(const vn_comparison *c, int point, int *input)
 {
 	const vn_checkpoint *p = &c->result.point[point];
@@ -232,7 +237,8 @@ vn_status vn_localise(vn_comparison *c, vn_error *err)
 	if ((st = vn_graph_build(c, err)))
 		return st;
 	if (!c->result.graph) {
-		vn_lines_add(&c->result.warnings, "its steps are too many of %d values each to walk; no origins", c->opened.plan->n_values);
+		vn_lines_add(&c->result.warnings, "its steps are too many of %d values each to walk; no origins",
+		             c->opened.plan->n_values);
 		return VN_OK;
 	}
 	int *input = malloc((size_t)c->result.n_points * sizeof *input);

@@ -14,7 +14,8 @@ static int64_t rows_of(const vn_comparison *c, const vn_checkpoint *p)
 	return s->rank > 0 && s->dim[s->rank - 1] > 0 ? p->m.n / s->dim[s->rank - 1] : 0;
 }
 
-/* The next checkpoint from i on that holds one row under this name (NULL: any that is in no pool); -1. */
+/* The next checkpoint from i on that holds one row under this name; with name NULL, the next that is in no
+ * pool. -1: none. */
 static int next_row(const vn_comparison *c, int i, const char *name)
 {
 	for (; i < c->result.n_points; i++) {
@@ -25,7 +26,7 @@ static int next_row(const vn_comparison *c, int i, const char *name)
 	return -1;
 }
 
-/* Metrics of n rows from those of each; x (n) is room. */
+/* Metrics of n rows from those of each row; x (n) is scratch. */
 static void over_rows(const vn_comparison *c, const vn_pool *g, bool floor, double *value, double *x)
 {
 	static const vn_metric share[] = { VN_M_ARGMAX_AGREEMENT, VN_M_TOP5_AGREEMENT, VN_M_KL_MEAN };
@@ -40,7 +41,7 @@ static void over_rows(const vn_comparison *c, const vn_pool *g, bool floor, doub
 		}
 		value[share[k]] = sum / n;
 	}
-	qsort(x, (size_t)g->n, sizeof *x, vn_ascending); /* the divergences came last */
+	qsort(x, (size_t)g->n, sizeof *x, vn_ascending); /* KL divergences were collected last */
 	value[VN_M_KL_P99] = x[vn_rank(g->n, 0.99)];
 	value[VN_M_KL_MAX] = x[g->n - 1];
 }
@@ -59,7 +60,8 @@ static vn_status fill(vn_comparison *c, vn_pool *g, vn_error *err)
 	for (int i = g->first; i >= 0; i = next_row(c, i + 1, g->name)) {
 		c->result.point[i].pool = c->result.n_pools;
 		strict += c->result.point[i].m.argmax_strict;
-		if (vn_ascending(&c->result.point[i].m.value[VN_M_KL_MEAN], &c->result.point[g->worst].m.value[VN_M_KL_MEAN]) > 0)
+		if (vn_ascending(&c->result.point[i].m.value[VN_M_KL_MEAN], &c->result.point[g->worst].m.value[VN_M_KL_MEAN]) >
+		    0)
 			g->worst = i;
 	}
 	g->argmax_strict = strict / g->n;

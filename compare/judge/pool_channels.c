@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDEST = 1 << 16 }; /* channels, as in channels.c */
+enum { WIDEST = 1 << 16 }; /* most channels, as in channels.c */
 
-/* Of what is wrong as a whole the error is so many times that of the median step, squared. */
+/* A step is wrong as a whole when its squared error is this many times the median step's. */
 #define AS_A_WHOLE 100.0
 
 const vn_metric vn_channel_metrics[VN_CHANNEL_METRICS] = { VN_M_WORST_CHANNEL_NMSE, VN_M_WORST_CHANNEL_SCALE };
@@ -51,7 +51,7 @@ static int compare_members(const void *a, const void *b)
 	return name ? name : alone ? alone : (x->point > y->point) - (x->point < y->point);
 }
 
-/* Tokens that have no channels of their own. */
+/* Whether a checkpoint holds rows of tokens that are too few to have channels of their own. */
 static bool belongs(const vn_comparison *c, int point, member *m)
 {
 	const vn_checkpoint *p = &c->result.point[point];
@@ -66,13 +66,15 @@ static bool belongs(const vn_comparison *c, int point, member *m)
 	return token >= 0 && (*axes ? vn_axes_find(axes, "key") < 0 : e->shape.rank == 2) && m->outer * m->inner <= WIDEST;
 }
 
-/* Of calls of one token and of several an engine makes different computations: what is off in all of the one kind would be half off together. */
+/* Engines compute calls of one token and of several differently, so the two are pooled apart: an error in one
+ * kind would be diluted by the other. */
 static bool alike(const vn_comparison *c, const member *x, const member *y)
 {
 	const vn_checkpoint *a = &c->result.point[x->point], *b = &c->result.point[y->point];
-	return x->outer == y->outer && x->inner == y->inner && (x->rows == 1) == (y->rows == 1) && strcmp(x->name, y->name) == 0
-	    && vn_recording_entry(c->opened.ref, a->ref)->dtype == vn_recording_entry(c->opened.ref, b->ref)->dtype
-	    && vn_recording_entry(c->opened.cand, a->cand)->dtype == vn_recording_entry(c->opened.cand, b->cand)->dtype;
+	return x->outer == y->outer && x->inner == y->inner && (x->rows == 1) == (y->rows == 1) &&
+	       strcmp(x->name, y->name) == 0 &&
+	       vn_recording_entry(c->opened.ref, a->ref)->dtype == vn_recording_entry(c->opened.ref, b->ref)->dtype &&
+	       vn_recording_entry(c->opened.cand, a->cand)->dtype == vn_recording_entry(c->opened.cand, b->cand)->dtype;
 }
 
 /* ---- rows -------------------------------------------------------------------------------- */
@@ -85,8 +87,8 @@ void vn_channel_row_copy(const vn_channel_pool *g, const vn_tensor *t, int64_t r
 		memcpy(to + (size_t)o * run, (const unsigned char *)t->data + (size_t)(o * rows + row) * run, run);
 }
 
-vn_status vn_channel_rows(vn_comparison *c, const vn_channel_pool *g, vn_recording *r, vn_channel_entry *entry, vn_tensor *t, unsigned char **data,
-                          vn_error *err)
+vn_status vn_channel_rows(vn_comparison *c, const vn_channel_pool *g, vn_recording *r, vn_channel_entry *entry,
+                          vn_tensor *t, unsigned char **data, vn_error *err)
 {
 	const int first = entry(c, &c->result.point[g->row[0].point]);
 	vn_status st = VN_OK;
@@ -94,11 +96,13 @@ vn_status vn_channel_rows(vn_comparison *c, const vn_channel_pool *g, vn_recordi
 	*data = NULL;
 	if (first < 0)
 		return VN_OK;
-	*t = (vn_tensor) { .dtype = vn_recording_entry(r, first)->dtype, .shape = { .rank = 2, .dim = { g->rows, g->outer * g->inner } } };
+	*t = (vn_tensor) { .dtype = vn_recording_entry(r, first)->dtype,
+		.shape = { .rank = 2, .dim = { g->rows, g->outer * g->inner } } };
 	const size_t row = (size_t)t->shape.dim[1] * vn_dtype_size(t->dtype);
 	bool all = true;
 	if (!(*data = malloc(row * (size_t)g->rows)))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d of its rows", c->result.point[g->row[0].point].name, g->rows);
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d of its rows", c->result.point[g->row[0].point].name,
+		               g->rows);
 	for (int i = 0; i < g->rows && all && !st; i++) {
 		const int e = entry(c, &c->result.point[g->row[i].point]);
 		vn_tensor of;
@@ -129,14 +133,15 @@ static int entry_of_cand(vn_comparison *c, const vn_checkpoint *p)
 	return p->cand;
 }
 
-vn_status vn_channel_rows_of_ref(vn_comparison *c, const vn_channel_pool *g, vn_tensor *t, unsigned char **data, vn_error *err)
+vn_status vn_channel_rows_of_ref(vn_comparison *c, const vn_channel_pool *g, vn_tensor *t, unsigned char **data,
+                                 vn_error *err)
 {
 	return vn_channel_rows(c, g, c->opened.ref, entry_of_ref, t, data, err);
 }
 
 /* ---- which step it starts at ----------------------------------------------------------------- */
 
-/* One channel over the sample. */
+/* One channel over the sampled rows. */
 typedef struct channel {
 	int64_t at;
 	double  rr, dd; /* mean squares */
@@ -147,7 +152,8 @@ static bool pair_at(const vn_tensor t[2], int64_t at, double *rr, double *dd)
 {
 	double x[2];
 	for (int side = 0; side < 2; side++)
-		vn_to_f64(&x[side], (const unsigned char *)t[side].data + (size_t)at * vn_dtype_size(t[side].dtype), t[side].dtype, 1);
+		vn_to_f64(&x[side], (const unsigned char *)t[side].data + (size_t)at * vn_dtype_size(t[side].dtype),
+		          t[side].dtype, 1);
 	*rr = x[0] * x[0];
 	*dd = (x[1] - x[0]) * (x[1] - x[0]);
 	return isfinite(x[0]) && isfinite(x[1]);
@@ -184,11 +190,13 @@ static bool goes_on(const vn_tensor t[2], int64_t at)
 	return most <= sum / 2;
 }
 
-/* A quarter of the squared error that the channel has in the mean; or a 64th where the number itself happens to be small, if it is
- * off by as large a share and four times as far as all else in this step. */
+/* A quarter of the squared error that the channel has in the mean; or a 64th where the number
+ * itself happens to be small, if it is off by as large a share and four times as far as all else in
+ * this step. */
 static bool is_off(const channel *k, const vn_checkpoint *p, double rr, double dd)
 {
-	const double n = (double)p->m.finite, each = p->m.value[VN_M_RMSE] * p->m.value[VN_M_RMSE], size = p->m.ref_rms * p->m.ref_rms;
+	const double n = (double)p->m.finite, each = p->m.value[VN_M_RMSE] * p->m.value[VN_M_RMSE],
+				 size = p->m.ref_rms * p->m.ref_rms;
 	const double others = n > 1 ? fmax(n * each - dd, 0) / (n - 1) * fmax(size > 0 ? k->rr / size : 1, 1) : 0;
 	return dd >= k->dd / 4 || (dd >= k->dd / 64 && dd * k->rr >= k->dd * rr / 4 && dd >= 16 * others);
 }
@@ -201,7 +209,8 @@ static vn_status find_first(vn_comparison *c, const member *in, int n, const cha
 	for (int i = 0; i < n && !found && !st; i++) {
 		const vn_checkpoint *p = &c->result.point[in[i].point];
 		vn_tensor t[2];
-		if (!(st = vn_entry_tensor(c->opened.ref, p->ref, &t[0], err)) && !(st = vn_entry_tensor(c->opened.cand, p->cand, &t[1], err)))
+		if (!(st = vn_entry_tensor(c->opened.ref, p->ref, &t[0], err)) &&
+		    !(st = vn_entry_tensor(c->opened.cand, p->cand, &t[1], err)))
 			for (int64_t row = 0; row < in[i].rows && !found; row++) {
 				double rr, dd;
 				const int64_t outer = k->at / in[i].inner, inner = k->at % in[i].inner;
@@ -232,8 +241,9 @@ static void choose_rows(const member *in, int n, vn_channel_pool *g)
 	}
 }
 
-/* What is off in a part of the steps alone is off by so much less in all of them: a factor is, and an error is by the square. Parts of
- * the steps are looked at by themselves, and one counts where it shows so many times what all together show. */
+/* What is off in a part of the steps alone is off by so much less in all of them: a factor is, and
+ * an error is by the square. Parts of the steps are looked at by themselves, and one counts where
+ * it shows so many times what all together show. */
 #define OF_A_PART 1.5
 enum { PARTS = 4 };
 
@@ -246,7 +256,8 @@ static int64_t token_of(const vn_comparison *c, const vn_pooled_row *r)
 	return at >= 0 && at < n ? ids[at] : -1;
 }
 
-/* Of one token, or a phrase, again and again the rows are nearly alike, and so is what rounding makes of them: it goes on, and is no fault. */
+/* Of one token, or a phrase, again and again the rows are nearly alike, and so is what rounding makes of
+ * them: it goes on, and is no fault. */
 static bool are_different(const vn_comparison *c, const vn_channel_pool *g)
 {
 	int64_t seen[VN_CHANNEL_FEWEST];
@@ -264,9 +275,11 @@ static bool are_different(const vn_comparison *c, const vn_channel_pool *g)
 
 /* Measures n of the checkpoints that are pooled, and finds which of all of them (n_all) is the first that is off so.
  * *g: unchanged where they have no channels together. */
-static vn_status measure_part(vn_comparison *c, const member *all, int n_all, const member *in, int n, vn_channel_pool *g, vn_error *err)
+static vn_status measure_part(vn_comparison *c, const member *all, int n_all, const member *in, int n,
+                              vn_channel_pool *g, vn_error *err)
 {
-	vn_channel_pool part = { .outer = in[0].outer, .inner = in[0].inner, .steps = n, .wider = -1, .floor = { (double)NAN, (double)NAN } };
+	vn_channel_pool part = { .outer = in[0].outer, .inner = in[0].inner, .steps = n, .wider = -1,
+		.floor = { (double)NAN, (double)NAN } };
 	unsigned char *data[2] = { NULL };
 	vn_tensor   t[2];
 	vn_measured m;
@@ -275,9 +288,10 @@ static vn_status measure_part(vn_comparison *c, const member *all, int n_all, co
 	choose_rows(in, n, &part);
 	if (part.rows < VN_CHANNEL_FEWEST || (n < n_all && !are_different(c, &part)))
 		return VN_OK;
-	if ((st = vn_channel_rows_of_ref(c, &part, &t[0], &data[0], err))
-	    || (st = vn_channel_rows(c, &part, c->opened.cand, entry_of_cand, &t[1], &data[1], err))
-	    || (st = vn_measure(&t[0], &t[1], "token hidden", false, c->request.options->threads, &m, err)) || m.worst_nmse_channel < 0)
+	if ((st = vn_channel_rows_of_ref(c, &part, &t[0], &data[0], err)) ||
+	    (st = vn_channel_rows(c, &part, c->opened.cand, entry_of_cand, &t[1], &data[1], err)) ||
+	    (st = vn_measure(&t[0], &t[1], "token hidden", false, c->request.options->threads, &m, err)) ||
+	    m.worst_nmse_channel < 0)
 		goto done;
 	part.channel[0] = m.worst_nmse_channel;
 	part.channel[1] = m.worst_scale_channel;
@@ -326,13 +340,15 @@ static vn_status measure_parts(vn_comparison *c, const member *in, int n, vn_cha
 	for (int i = 0; i < parts && parts > 1 && !st; i++) {
 		const int from = (int)((int64_t)n * i / parts), to = (int)((int64_t)n * (i + 1) / parts);
 		vn_channel_pool part = { .rows = 0 };
-		if (!(st = measure_part(c, in, n, in + from, to - from, &part, err)) && part.rows && shows_more(&part, &all) && shows_more(&part, g))
+		if (!(st = measure_part(c, in, n, in + from, to - from, &part, err)) && part.rows && shows_more(&part, &all) &&
+		    shows_more(&part, g))
 			take_part(g, &part);
 	}
 	return st;
 }
 
-/* Measures the n > 1 checkpoints `in`, of one name and form, as one. *made: its number; unchanged where they have no channels together. */
+/* Measures the n > 1 checkpoints `in`, of one name and form, as one. *made: its number; unchanged where
+ * they have no channels together. */
 static vn_status pool(vn_comparison *c, const member *in, int n, int wider, int *made, vn_error *err)
 {
 	vn_channel_pool g = { .rows = 0 };
@@ -352,7 +368,7 @@ static vn_status pool(vn_comparison *c, const member *in, int n, int wider, int 
 	return VN_OK;
 }
 
-/* The others to the front, in order; how many they are. */
+/* Moves the members that are not wrong as a whole to the front, in order. Returns their number. */
 static int set_apart(const vn_comparison *c, member *in, int n, member *rest, double *size)
 {
 	int kept = 0;
@@ -374,16 +390,18 @@ static bool has(const member *in, int n, int point)
 	return false;
 }
 
-/* All of a name, and where a step that is wrong as a whole is charged, all but such steps: what is charged to another is then what
- * those say. */
+/* Pools all steps of a name. When a step that is wrong as a whole is charged, also pools the remaining steps,
+ * so that another step is charged only for its own errors. */
 static vn_status pool_twice(vn_comparison *c, member *in, int n, vn_error *err)
 {
 	member   *rest = malloc((size_t)n * sizeof *rest);
 	double   *size = malloc((size_t)n * sizeof *size);
 	int       all = -1, without = -1, kept;
-	vn_status st = rest && size ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d steps together", in[0].name, n);
+	vn_status st = rest && size ? VN_OK
+	                            : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d steps together", in[0].name, n);
 
-	if (!st && !(st = pool(c, in, n, -1, &all, err)) && all >= 0 && (kept = set_apart(c, in, n, rest, size)) > 1 && kept < n) {
+	if (!st && !(st = pool(c, in, n, -1, &all, err)) && all >= 0 && (kept = set_apart(c, in, n, rest, size)) > 1 &&
+	    kept < n) {
 		const vn_channel_pool was = c->result.channel_pool[all];
 		if (!has(rest, kept, was.charged[0]) || !has(rest, kept, was.charged[1]))
 			st = pool(c, rest, kept, all, &without, err);
@@ -400,7 +418,7 @@ static void charge(vn_comparison *c)
 			const vn_channel_pool *from = &c->result.channel_pool[g];
 			vn_checkpoint *p = &c->result.point[from->charged[i]];
 			if (p->channels != g)
-				continue; /* one of the others, which have a pool of their own */
+				continue; /* the remaining steps have a pool of their own */
 			p->m.value[vn_channel_metrics[i]] = from->value[i];
 			*(i ? &p->m.worst_scale_channel : &p->m.worst_nmse_channel) = from->channel[i];
 		}

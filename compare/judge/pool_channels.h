@@ -62,9 +62,10 @@ bool vn_channel_elsewhere(const vn_comparison *c, const vn_checkpoint *p, vn_met
 typedef int vn_channel_entry(vn_comparison *c, const vn_checkpoint *p);
 /* Copies the pool's rows of a recording into *data, as (rows, channels); the caller frees *data.
  * *data is NULL if rows are missing or their formats differ. */
-vn_status vn_channel_rows(vn_comparison *c, const vn_channel_pool *g, vn_recording *r, vn_channel_entry *entry, vn_tensor *t, unsigned char **data,
-                          vn_error *err);
-vn_status vn_channel_rows_of_ref(vn_comparison *c, const vn_channel_pool *g, vn_tensor *t, unsigned char **data, vn_error *err);
+vn_status   vn_channel_rows(vn_comparison *c, const vn_channel_pool *g, vn_recording *r, vn_channel_entry *entry,
+                            vn_tensor *t, unsigned char **data, vn_error *err);
+vn_status   vn_channel_rows_of_ref(vn_comparison *c, const vn_channel_pool *g, vn_tensor *t, unsigned char **data,
+                                   vn_error *err);
 /* Copies one row of a tensor of the pool's shape to `to`. */
 void      vn_channel_row_copy(const vn_channel_pool *g, const vn_tensor *t, int64_t row, unsigned char *to);
 

@@ -35,7 +35,7 @@ static int compare_members(const void *a, const void *b)
 bool vn_pooled_small_has(vn_metric m)
 {
 	const vn_metric_info *info = vn_metric_get(m);
-	/* A percentile of all cannot be told from those of each. */
+	/* A percentile of all steps cannot be computed from the percentiles of each. */
 	return info->over_floor && !info->scores && m != VN_M_ULP_P50 && m != VN_M_ULP_P99;
 }
 
@@ -44,9 +44,10 @@ static const double *values(const vn_checkpoint *p, bool floor)
 	return floor ? p->floor : p->m.value;
 }
 
-/* Metrics of all members from those of each, by sums in units of `unit`. Returns which is worst. */
-static int64_t join(const vn_comparison *c, const member *in, int n, bool floor, double unit, vn_squares *row, vn_size *size,
-                    double *value)
+/* Combines the metrics of all members from those of each, summing in units of `unit`. Returns the index of the
+ * worst. */
+static int64_t join(const vn_comparison *c, const member *in, int n, bool floor, double unit, vn_squares *row,
+                    vn_size *size, double *value)
 {
 	vn_squares  all = { 0 };
 	vn_measured rows = { 0 };
@@ -69,7 +70,8 @@ static int64_t join(const vn_comparison *c, const member *in, int n, bool floor,
 	}
 	vn_measure_tokens(row, n, size, &rows);
 	value[VN_M_NMSE] = all.dd == 0.0 ? 0.0 : all.dd / all.rr;
-	value[VN_M_WORST_CHANNEL_NMSE] = value[VN_M_NMSE]; /* single tokens have no channels (of enough steps: pool_channels.c) */
+	value[VN_M_WORST_CHANNEL_NMSE] = value[VN_M_NMSE]; /* single tokens have no channels; with enough steps
+	                                                    * pool_channels.c judges them */
 	value[VN_M_WORST_CHANNEL_SCALE] = value[VN_M_SCALE];
 	value[VN_M_WORST_TOKEN_NMSE] = rows.value[VN_M_WORST_TOKEN_NMSE];
 	value[VN_M_RMSE] = numbers > 0.0 ? unit * sqrt(all.dd / numbers) : 0.0;
@@ -88,7 +90,7 @@ static int smaller(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* row: what join left of the candidate. */
+/* row: output of join for the candidate. */
 static vn_status rank(vn_pooled_small *g, const vn_squares *row, vn_error *err)
 {
 	squares *s = malloc((size_t)g->n * sizeof *s);
@@ -115,7 +117,7 @@ static vn_status rank(vn_pooled_small *g, const vn_squares *row, vn_error *err)
 
 bool vn_pooled_small_breaks_by(const vn_pooled_small *g, double nmse, double floors)
 {
-	int kept = 0; /* the least of them that break nothing */
+	int kept = 0; /* the fewest that break no limit */
 
 	while (kept < g->n && g->below[kept] <= floors * g->floor[VN_M_NMSE])
 		kept++;
@@ -138,7 +140,7 @@ static vn_status add(vn_comparison *c, const member *in, int n, vn_error *err)
 	}
 	vn_pooled_small *g = &c->result.pooled_small[c->result.n_pooled_small];
 	*g = (vn_pooled_small) { .n = n };
-	for (int i = 0; i < n; i++) { /* the largest number, so that no square is lost */
+	for (int i = 0; i < n; i++) { /* scaled by the largest number, so that no square underflows */
 		vn_checkpoint *p = &c->result.point[in[i].point];
 		unit = fmax(unit, fmax(p->m.ref_rms, fmax(p->m.value[VN_M_RMSE], vn_floor_value(p, VN_M_RMSE))));
 		p->pooled_small = c->result.n_pooled_small;

@@ -1,7 +1,7 @@
 /* reach.c: see reach.h. */
 #include "compare/judge/reach.h"
 
-/* Does a row of the output depend on other tokens' rows of this input? */
+/* Whether a row of the output depends on other tokens' rows of this input. */
 static bool mixes_tokens(const vn_node *node, int input)
 {
 	switch (node->op) {
@@ -26,7 +26,7 @@ static void input(const asker *a, size_t step, const vn_node *node, int i, bool 
 	a->reach(a->context, step, vn_plan_root(a->plan, node->in[i]), all_rows || mixes_tokens(node, i));
 }
 
-/* What a state is after a step: the value that shows it, or else what went into it in all steps so far. */
+/* A state after a step: the value that shows it, or else what was written to it in all steps so far. */
 static void state(const asker *a, size_t step, const vn_state *s)
 {
 	const vn_node *node = &a->plan->node[s->node];

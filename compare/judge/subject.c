@@ -9,8 +9,10 @@
 enum { TOKENS, CONFIG, REF_WEIGHTS, CAND_WEIGHTS, REF_PRECISION, CAND_PRECISION, FLOOR, LIMITS };
 
 const char *const vn_subject_key[VN_SUBJECTS] = {
-	[TOKENS] = "token_ids", [CONFIG] = "config", [REF_WEIGHTS] = "reference_weights", [CAND_WEIGHTS] = "candidate_weights",
-	[REF_PRECISION] = "reference_precision", [CAND_PRECISION] = "candidate_precision", [FLOOR] = "floor", [LIMITS] = "limits",
+	[TOKENS] = "token_ids", [CONFIG] = "config", [REF_WEIGHTS] = "reference_weights",
+		[CAND_WEIGHTS] = "candidate_weights",
+	[REF_PRECISION] = "reference_precision", [CAND_PRECISION] = "candidate_precision", [FLOOR] = "floor",
+		[LIMITS] = "limits",
 };
 
 static void put_value(vn_subject *s, int which, const char *text)
@@ -18,7 +20,7 @@ static void put_value(vn_subject *s, int which, const char *text)
 	snprintf(s->value[which], VN_SUBJECT_TEXT, "%.63s", text ? text : "");
 }
 
-/* Ids, positions, and the calls that they came in. */
+/* Digests ids, positions and the division into calls. */
 static vn_status tokens(const vn_recording *r, vn_subject *s, vn_error *err)
 {
 	const int32_t *ids, *positions;
@@ -82,7 +84,9 @@ vn_status vn_subject_of(const vn_comparison *c, vn_subject *s, vn_error *err)
 	if ((st = tokens(c->opened.ref, s, err)) || (st = weights(c->opened.ref, s, REF_WEIGHTS, err))
 	    || (st = weights(c->opened.cand, s, CAND_WEIGHTS, err)))
 		return st;
-	config(vn_recording_config(c->opened.ref) ? vn_recording_config(c->opened.ref) : vn_recording_config(c->opened.cand), s);
+	config(vn_recording_config(c->opened.ref) ? vn_recording_config(c->opened.ref)
+	                                          : vn_recording_config(c->opened.cand),
+	       s);
 	put_value(s, REF_PRECISION, precision(c->opened.ref));
 	put_value(s, CAND_PRECISION, precision(c->opened.cand));
 	put_value(s, LIMITS, c->request.limits->digest.hex);
@@ -90,7 +94,8 @@ vn_status vn_subject_of(const vn_comparison *c, vn_subject *s, vn_error *err)
 		put_value(s, FLOOR, precision(c->opened.floor) ? precision(c->opened.floor) : "of unknown precision");
 	else if (c->request.options->model)
 		put_value(s, FLOOR,
-		          c->request.options->floor_policy ? vn_policy_name(*c->request.options->floor_policy) : precision(c->opened.cand));
+		          c->request.options->floor_policy ? vn_policy_name(*c->request.options->floor_policy)
+		                                           : precision(c->opened.cand));
 	else
 		put_value(s, FLOOR, "none");
 	return VN_OK;

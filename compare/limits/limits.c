@@ -13,7 +13,10 @@
 
 char *vn_limit_key(vn_form form, vn_metric m, char *text)
 {
-	snprintf(text, VN_KEY_TEXT, "%s%s", vn_metric_get(m)->name, form == VN_OVER_FLOOR ? "_over_floor" : form == VN_OF_OPERATION ? "_of_operation" : "");
+	snprintf(text, VN_KEY_TEXT, "%s%s", vn_metric_get(m)->name,
+	         form == VN_OVER_FLOOR     ? "_over_floor"
+	         : form == VN_OF_OPERATION ? "_of_operation"
+	                                   : "");
 	return text;
 }
 
@@ -42,7 +45,7 @@ double vn_limit_at_depth(vn_metric m, vn_form form, double first, double last, c
 	if (layer == 0 || layers == 0)
 		return first;
 	const double share = (double)layer / (layers - 1);
-	/* By logarithms: last / first may be beyond any double. */
+	/* In logarithms, because last / first may overflow a double. */
 	const double a = log(high ? 1.0 - first : first), b = log(high ? 1.0 - last : last);
 	const double x = exp(a + (b - a) * share);
 	return high ? 1.0 - x : x;
@@ -58,29 +61,32 @@ const char *vn_limit_doubt(vn_form form, vn_metric m, double value)
 		return value <= -1 ? "can never fail" : value <= 0 ? "lets an unrelated tensor pass" : NULL;
 	if (info->better == VN_HIGHER)
 		return value <= 0 ? "can never fail" : NULL;
-	/* What is left of a factor beyond 6 standard errors is 0 in most tensors, whatever is wrong with them, and more by luck. */
+	/* A factor beyond 6 standard errors is 0 in most tensors, whatever their fault, and positive by chance in
+	 * others. */
 	if ((m == VN_M_SCALE || m == VN_M_WORST_CHANNEL_SCALE) && value == 0)
-		return "depends on the number of elements: rounding alone exceeds it in small tensors, and stays far below in large ones";
-	if (m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_WORST_CHANNEL_NMSE || m == VN_M_NORM_RATIO || m == VN_M_SCALE
-	    || m == VN_M_WORST_CHANNEL_SCALE)
+		return "depends on the number of elements: rounding alone exceeds it in small tensors, and stays far below in "
+		       "large ones";
+	if (m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_WORST_CHANNEL_NMSE || m == VN_M_NORM_RATIO ||
+	    m == VN_M_SCALE || m == VN_M_WORST_CHANNEL_SCALE)
 		return value >= 1 ? "lets a tensor of zeros pass" : NULL;
 	if (m == VN_M_HEADROOM)
 		return value >= 1 ? "can never fail" : NULL;
 	if (m == VN_M_ULP_P50 || m == VN_M_ULP_P99 || m == VN_M_ULP_MAX)
 		return value >= 4294967296.0 ? "can never fail in float32 or less" : NULL;
-	/* Counts: a tensor of 1e15 elements has no file, and one of a million NaN is no use to anybody. */
+	/* For counts: no file holds a tensor of 1e15 elements, and a tensor with a million NaN is useless. */
 	if (m == VN_M_NONFINITE)
 		return value >= 1e6 ? "almost never fails" : NULL;
 	if (m == VN_M_DIFFERING)
 		return value >= 1e15 ? "can never fail" : NULL;
-	/* All scores alike are ln V from certainty, 12 of 150,000 tokens: a mean of 10 is that of other logits. */
+	/* Uniform scores diverge by ln V from certainty, which is 12 for 150,000 tokens. A mean of 10 means
+	 * unrelated logits. */
 	if (m == VN_M_KL_MEAN)
 		return value >= 10 ? "lets unrelated logits pass" : NULL;
 	if (m == VN_M_KL_P99 || m == VN_M_KL_MAX)
 		return value >= 50 ? "almost never fails" : NULL;
 	if (value >= 1e38)
 		return "almost never fails";
-	return NULL; /* errors in the units of a tensor: large or small only beside one (limits_use.h) */
+	return NULL; /* errors in a tensor's own units: large or small only relative to it (limits_use.h) */
 }
 
 const char *vn_rule_why(const vn_rule *r, vn_form form, vn_metric m)

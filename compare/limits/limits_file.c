@@ -15,7 +15,7 @@
 
 #define EXTENDS_MAX    8
 
-/* The files being read, innermost first: what is extended must not come back. */
+/* The files being read, innermost first. A file must not extend one of them. */
 typedef struct chain {
 	const struct chain *outer;
 	vn_yaml_id file;
@@ -24,13 +24,14 @@ typedef struct chain {
 
 static vn_status read_file(const char *path, const chain *outer, vn_limits **l, vn_error *err);
 
-/* Not where it cannot be looked at: opening it says why, and shipped limits of that name would be others. */
+/* A file that exists but cannot be looked at is not absent: opening it reports why. Shipped limits of that name
+ * would be different ones. */
 static bool absent(const char *path)
 {
 	return access(path, F_OK) != 0 && errno == ENOENT;
 }
 
-/* The file that is extended: a plain name, beside this file or one of ours. */
+/* The path of the extended file: a plain name, either next to this file or shipped. */
 static vn_status base_of(const char *from, const vn_extends *x, const chain *here, vn_limits **base, vn_error *err)
 {
 	const char *name = x->name, *slash = strrchr(from, '/');
@@ -48,14 +49,15 @@ static vn_status base_of(const char *from, const vn_extends *x, const chain *her
 	if (snprintf(path, sizeof path, "%.*s%s", dir, from, name) < (int)sizeof path)
 		st = absent(path) ? vn_limits_find(name, path, &why) : VN_OK;
 	if (st == VN_ERR_NOTFOUND)
-		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: extends '%.80s': no such file in this folder, and no shipped limits of that name", from,
-		               x->line, x->column, name);
+		return vn_fail(err, VN_ERR_FORMAT,
+		               "%s:%d:%d: extends '%.80s': no such file in this folder, and no shipped limits of that name",
+		               from, x->line, x->column, name);
 	if (st || (st = read_file(path, here, base, &why)))
 		return vn_fail(err, st, "%s:%d:%d: extends: %.600s", from, x->line, x->column, why.text);
 	return VN_OK;
 }
 
-/* Base first, so that what extends it wins. */
+/* Rules of the base come first, so that those of the extending file override them. */
 static vn_status put_before(vn_limits *l, vn_limits *base, vn_error *err)
 {
 	const int n = base->n_rules + l->n_rules, w = base->n_warnings + l->n_warnings;
@@ -125,7 +127,7 @@ vn_status vn_limits_read(const char *path, vn_limits **l, vn_error *err)
 	return read_file(path, NULL, l, err);
 }
 
-/* Neither a file nor shipped limits. "fp16-acc32" is near "fp16-acc32.yaml". */
+/* Reports a name that is neither a file nor shipped limits. "fp16-acc32" is close to "fp16-acc32.yaml". */
 static vn_status no_limits(const char *path, vn_error *err)
 {
 	char            folder[PATH_MAX], word[VN_NEAREST_MAX];
@@ -138,14 +140,15 @@ static vn_status no_limits(const char *path, vn_error *err)
 	vn_nearest_start(&near, word);
 	if (!vn_limits_find("fp32.yaml", folder, NULL)) {
 		*strrchr(folder, '/') = 0;
-		n = scandir(folder, &file, NULL, alphasort); /* in order: of equally near names the first is taken */
+		n = scandir(folder, &file, NULL, alphasort); /* sorted, so that the first of equally close names is suggested */
 	}
 	for (int i = 0; i < n; i++) {
 		vn_nearest_try(&near, file[i]->d_name);
 		free(file[i]);
 	}
 	free(file);
-	return vn_fail(err, VN_ERR_NOTFOUND, "%s: no such file, and no shipped limits of that name%s", path, vn_nearest_hint(&near));
+	return vn_fail(err, VN_ERR_NOTFOUND, "%s: no such file, and no shipped limits of that name%s", path,
+	               vn_nearest_hint(&near));
 }
 
 vn_status vn_limits_open(const char *path, vn_limits **l, vn_error *err)

@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Gated DeltaNet multiplies what a format costs. */
+/* Gated DeltaNet multiplies the error that a format causes. */
 static bool has_gdn(const char *family)
 {
 	return family && strncmp(family, "qwen3_5", 7) == 0;
 }
 
-/* The word is an engine's own. */
+/* The engine's own word for its precision. */
 static const char *file_for(const char *precision, bool gdn)
 {
 	vn_policy p;
@@ -24,12 +24,14 @@ static const char *file_for(const char *precision, bool gdn)
 	if (p.products)
 		return gdn ? "ggml-gdn.yaml" : "ggml.yaml";
 	if (p.storage == VN_F16)
-		return p.sums == VN_F16 ? (gdn ? "fp16-acc16-gdn.yaml" : "fp16-acc16.yaml") : gdn ? "fp16-acc32-gdn.yaml" : "fp16-acc32.yaml";
+		return p.sums == VN_F16 ? (gdn ? "fp16-acc16-gdn.yaml" : "fp16-acc16.yaml")
+		       : gdn            ? "fp16-acc32-gdn.yaml"
+		                        : "fp16-acc32.yaml";
 	return p.storage != VN_BF16 ? "fp32.yaml" : gdn ? "bf16-gdn.yaml" : "bf16.yaml";
 }
 
-/* Coarsest first: a file of several kinds costs what the coarsest does. Q4_K may stand beside blocks of 4 and 5 bits that
- * rows of no multiple of 256 get instead. */
+/* Coarsest first, because a file of several block formats has the error of the coarsest. Q4_K files may use
+ * blocks of 4 or 5 bits for rows that are no multiple of 256. */
 static const char *const blocks[][2] = {
 	{ "Q4_K", "q4_k.yaml" }, { "Q5_K", "q5_k.yaml" }, { "Q6_K", "q6_k.yaml" }, { "Q8_0", "q8_0.yaml" },
 };
@@ -80,7 +82,7 @@ vn_status vn_limits_bitwise(vn_limits **l, vn_error *err)
 	static const char text[] = "version: 1\nname: bitwise\n"
 	                           "defaults: { differing: 0, nonfinite: 0, why: the same bits in every element }\n";
 	const vn_status st = vn_limits_built_in("--bitwise", text, sizeof text - 1, l, err);
-	/* Any number of them. Nobody may write that: in a file `none` is 0. */
+	/* Allows any number of non-finite values. A file cannot say this: `none` means 0 there. */
 	if (!st)
 		(*l)->rule[0]->key[VN_PLAIN][VN_M_NONFINITE].value = (double)INFINITY;
 	return st;
@@ -89,7 +91,7 @@ vn_status vn_limits_bitwise(vn_limits **l, vn_error *err)
 vn_status vn_limits_built_in(const char *name, const char *text, size_t n, vn_limits **l, vn_error *err)
 {
 	const vn_status st = vn_limits_parse(name, text, n, l, err);
-	while (!st && (*l)->n_warnings) /* nobody wrote them who could write others */
+	while (!st && (*l)->n_warnings) /* the user did not write these rules and cannot fix their warnings */
 		free((*l)->warning[--(*l)->n_warnings]);
 	for (int i = 0; !st && i < (*l)->n_rules; i++) {
 		vn_rule *r = (*l)->rule[i];

@@ -26,7 +26,7 @@ typedef struct reader {
 
 /* ---- values ------------------------------------------------------------------ */
 
-/* allowed, or the word for the opposite: to becomes 1 or 0. */
+/* Reads `allowed` or the given opposite; *to becomes 1 or 0. */
 static vn_status allowed_or(reader *r, const char *key, const char *opposite, int *to)
 {
 	const char *text;
@@ -41,7 +41,7 @@ static vn_status allowed_or(reader *r, const char *key, const char *opposite, in
 	return VN_OK;
 }
 
-/* A limit that nothing breaks, or that nothing keeps to. */
+/* Warns of a limit that nothing can break, or that nothing can pass. */
 static vn_status doubt(reader *r, vn_form form, vn_metric m, const char *key, double value)
 {
 	vn_limits  *l = r->l;
@@ -60,7 +60,7 @@ static vn_status doubt(reader *r, vn_form form, vn_metric m, const char *key, do
 	return VN_OK;
 }
 
-/* "nmse" or "nmse_over_floor". */
+/* Parses "nmse" or "nmse_over_floor". */
 static bool metric_key(const char *key, bool plain_only, vn_form *form, vn_metric *m)
 {
 	static const char suffix[] = "_over_floor";
@@ -77,7 +77,7 @@ static bool metric_key(const char *key, bool plain_only, vn_form *form, vn_metri
 	return vn_metric_from_name(base, m) && vn_metric_get(*m)->over_floor;
 }
 
-/* A number that can be kept to. */
+/* Reads a limit and checks that it can be met. */
 static vn_status value_of(reader *r, const char *key, vn_form form, vn_metric m, double *value)
 {
 	const vn_metric_info *info = vn_metric_get(m);
@@ -111,7 +111,8 @@ static vn_status depth_key(void *context, const char *text, int line, int column
 	const int which = strcmp(text, end_name[0]) == 0 ? 0 : strcmp(text, end_name[1]) == 0 ? 1 : -1;
 	vn_status st;
 	if (which < 0)
-		return vn_yaml_fail_at(r->y, line, column, "%s: unknown key '%.40s'; a limit by depth has the keys first and last", d->key, text);
+		return vn_yaml_fail_at(r->y, line, column,
+		                       "%s: unknown key '%.40s'; a limit by depth has the keys first and last", d->key, text);
 	if (d->seen[which])
 		return vn_yaml_fail_at(r->y, line, column, "%s: %s twice", d->key, end_name[which]);
 	d->seen[which] = true;
@@ -119,8 +120,8 @@ static vn_status depth_key(void *context, const char *text, int line, int column
 		return st;
 	const bool high = d->form != VN_OVER_FLOOR && vn_metric_get(d->m)->better == VN_HIGHER;
 	if (!(high ? d->end[which] < 1 : d->end[which] > 0))
-		return FAIL(r, "%s: %s: a limit by depth cannot reach %g; expected a number %s", d->key, end_name[which], d->end[which],
-		            high ? "below 1" : "above 0");
+		return FAIL(r, "%s: %s: a limit by depth cannot reach %g; expected a number %s", d->key, end_name[which],
+		            d->end[which], high ? "below 1" : "above 0");
 	return VN_OK;
 }
 
@@ -253,7 +254,8 @@ static vn_status keys(body *b)
 	const vn_status st = vn_yaml_map(b->r->y, "a map of limits (key: value)", rule_key, b);
 	if (!st && b->is_rule && !b->inner && !b->rule->match)
 		return vn_yaml_fail_at(b->r->y, line, column, "a rule without match");
-	/* A number nobody can defend is argued about when it breaks. The defaults of a file are what its name and head say. */
+	/* A limit without a reason cannot be defended when it breaks. A file's defaults are explained by its name
+	 * and head. */
 	if (!st && b->is_rule && !b->inner && (!b->rule->why || !b->rule->why[strspn(b->rule->why, " \t\n")]))
 		return vn_yaml_fail_at(b->r->y, line, column, "a rule without why: state the reason of the limit");
 	return st;

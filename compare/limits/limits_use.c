@@ -46,7 +46,7 @@ static int by_place(const void *a, const void *b)
 	return (((const place *)a)->at > ((const place *)b)->at) - (((const place *)a)->at < ((const place *)b)->at);
 }
 
-/* The names of a recording, each once: a later step has them all again. */
+/* The names of a recording, each once, because later steps repeat them. */
 static vn_status take_names(vn_limits_use *u, vn_error *err)
 {
 	const int n = vn_recording_count(u->recording);
@@ -73,7 +73,7 @@ static vn_status take_names(vn_limits_use *u, vn_error *err)
 
 /* ---- which holds ---------------------------------------------------------------- */
 
-/* The last rule that says anything of this key at this name. */
+/* The last rule that sets this key for this name. */
 static const vn_rule *last_word(const vn_limits *l, const char *name, vn_form f, vn_metric m)
 {
 	const vn_rule *last = NULL;
@@ -108,28 +108,29 @@ static void count(vn_limits_use *u, int rule)
 
 /* ---- trying them on the tensors ---------------------------------------------------- */
 
-/* A distance in units of the coarser format is 0 of what is rounded to it, and agreements are not lost by rounding; of
- * all else rounding to nearest is the best that a format can do. */
+/* Whether rounding changes the metric. A distance in units of the coarser format is 0 for values rounded to it,
+ * and agreement of rows is not lost by rounding. For all others rounding to nearest gives the smallest error
+ * that the format allows. */
 static bool sees_rounding(vn_metric m)
 {
 	return m != VN_M_ULP_P50 && m != VN_M_ULP_P99 && m != VN_M_ULP_MAX && vn_metric_get(m)->better != VN_HIGHER
 	    ? true : m == VN_M_COSINE || m == VN_M_WORST_TOKEN_COSINE;
 }
 
-/* Zeros are finite, and far from any format's end. */
+/* Whether the metric notices zeros, which are finite and far from the ends of every format. */
 static bool sees_zeros(vn_metric m)
 {
 	return m != VN_M_NONFINITE && m != VN_M_HEADROOM && m != VN_M_ARGMAX_AGREEMENT && m != VN_M_TOP5_AGREEMENT;
 }
 
-static void try_limit(vn_limits_use *u, const vn_entry *e, const vn_limit *l, vn_form f, vn_metric m, const vn_measured *rounded,
-                      const vn_measured *zeros)
+static void try_limit(vn_limits_use *u, const vn_entry *e, const vn_limit *l, vn_form f, vn_metric m,
+                      const vn_measured *rounded, const vn_measured *zeros)
 {
 	vn_key_use *k = &use_of(u, l->rule)->key[f][m];
 	if (sees_zeros(m) && zeros->ref_rms > 0 && zeros->has[m]) {
 		k->tensors++;
 		k->zeros += vn_limit_holds(m, f, l->value, zeros->value[m]);
-	} else if (m == VN_M_NONFINITE) { /* of n numbers there are n at most */
+	} else if (m == VN_M_NONFINITE) { /* at most n of n numbers */
 		k->tensors++;
 		k->zeros += l->value >= (double)zeros->n;
 	}
@@ -140,8 +141,9 @@ static void try_limit(vn_limits_use *u, const vn_entry *e, const vn_limit *l, vn
 	}
 }
 
-/* t as it would be in another format, or zeros in its place. */
-static vn_status pretend(const vn_tensor *t, const vn_dtype *as, bool zeros, int threads, const vn_entry *e, vn_measured *m, vn_error *err)
+/* Replaces t by the same numbers rounded to another format, or by zeros. */
+static vn_status pretend(const vn_tensor *t, const vn_dtype *as, bool zeros, int threads, const vn_entry *e,
+                         vn_measured *m, vn_error *err)
 {
 	const size_t n = (size_t)vn_shape_count(&t->shape);
 	vn_tensor other = { .dtype = as ? *as : t->dtype, .shape = t->shape };
@@ -156,7 +158,8 @@ static vn_status pretend(const vn_tensor *t, const vn_dtype *as, bool zeros, int
 			vn_from_f64(room, *as, wide, n);
 		}
 		other.data = room;
-		vn_job job = { .ref = *t, .cand = other, .axes = vn_entry_axes(e), .scores = strcmp(e->name, "logits") == 0, .bits = true };
+		vn_job job = { .ref = *t, .cand = other, .axes = vn_entry_axes(e), .scores = strcmp(e->name, "logits") == 0,
+			.bits = true };
 		st = vn_measure_many(&job, 1, threads, err);
 		*m = job.m;
 	}
@@ -194,28 +197,38 @@ static vn_status try_entry(vn_limits_use *u, int entry, const vn_dtype *as, int 
 
 /* ---- warnings ------------------------------------------------------------------------ */
 
-static void doubt_key(vn_limits_use *u, const vn_rule *r, vn_form f, vn_metric m, const vn_key_use *k, const vn_dtype *as)
+static void doubt_key(vn_limits_use *u, const vn_rule *r, vn_form f, vn_metric m, const vn_key_use *k,
+                      const vn_dtype *as)
 {
 	char key[VN_KEY_TEXT];
 	const int line = r->key[f][m].line;
 	vn_limit_key(f, m, key);
 	if (u->recording && !r->shipped && r->match && k->holds == 0 && k->instead)
-		vn_lines_add(&u->warnings, "%s:%d: %s applies nowhere: %s:%d overrides it for every checkpoint that '%s' matches", r->file, line, key,
-		             k->instead->file, k->instead->key[f][m].line, r->match);
+		vn_lines_add(&u->warnings,
+		             "%s:%d: %s applies nowhere: %s:%d overrides it for every checkpoint that '%s' matches", r->file,
+		             line, key, k->instead->file, k->instead->key[f][m].line, r->match);
 	if (m == VN_M_NONFINITE && !vn_limit_doubt(f, m, r->key[f][m].value)) {
 		if (k->zeros > 0)
-			vn_lines_add(&u->warnings, "%s:%d: %s: %g can never fail for %d of %d tensor%s where it applies: they have no more numbers than that", r->file, line,
-			             key, r->key[f][m].value, k->zeros, k->tensors, k->tensors == 1 ? "" : "s");
+			vn_lines_add(
+				&u->warnings,
+				"%s:%d: %s: %g can never fail for %d of %d tensor%s where it applies: they have no more numbers than "
+				"that",
+				r->file, line, key, r->key[f][m].value, k->zeros, k->tensors, k->tensors == 1 ? "" : "s");
 		else if (!u->recording && r->key[f][m].value > 0)
-			vn_lines_add(&u->warnings, "%s:%d: %s: %g can never fail for a tensor with no more numbers than that; --recording REC shows where", r->file,
-			             line, key, r->key[f][m].value);
+			vn_lines_add(
+				&u->warnings,
+				"%s:%d: %s: %g can never fail for a tensor with no more numbers than that; --recording REC shows where",
+				r->file, line, key, r->key[f][m].value);
 	} else if (k->tensors > 0 && k->zeros == k->tensors && !vn_limit_doubt(f, m, r->key[f][m].value)) {
-		vn_lines_add(&u->warnings, k->tensors == 1 ? "%s:%d: %s: %g lets a tensor of zeros pass, for the one tensor where it applies"
-		             : "%s:%d: %s: %g lets a tensor of zeros pass, for all %d tensors where it applies", r->file, line, key, r->key[f][m].value, k->tensors);
+		vn_lines_add(&u->warnings,
+		             k->tensors == 1 ? "%s:%d: %s: %g lets a tensor of zeros pass, for the one tensor where it applies"
+		                             : "%s:%d: %s: %g lets a tensor of zeros pass, for all %d tensors where it applies",
+		             r->file, line, key, r->key[f][m].value, k->tensors);
 	}
 	if (k->broken)
-		vn_lines_add(&u->warnings, "%s:%d: %s: %g cannot be met in %s: rounding to %s alone leaves %.*g%s", r->file, line, key,
-		             r->key[f][m].value, k->broken, vn_dtype_name(*as), vn_metric_get(m)->better == VN_HIGHER ? 9 : 2, k->value,
+		vn_lines_add(&u->warnings, "%s:%d: %s: %g cannot be met in %s: rounding to %s alone leaves %.*g%s", r->file,
+		             line, key, r->key[f][m].value, k->broken, vn_dtype_name(*as),
+		             vn_metric_get(m)->better == VN_HIGHER ? 9 : 2, k->value,
 		             vn_metric_get(m)->better == VN_NEAR_ONE ? " from 1" : "");
 }
 
@@ -247,8 +260,8 @@ static void doubts(vn_limits_use *u, const vn_dtype *as)
 				doubt_key(u, r, (vn_form)f, (vn_metric)m, k, as);
 				for (int n = 0; n < u->n && vn_metric_get((vn_metric)m)->scores && r->match; n++)
 					if (matches(r, u->name[n]) && strcmp(u->name[n], "logits") != 0) {
-						vn_lines_add(&u->warnings, "%s:%d: %s never applies to %s: only logits have this metric", r->file,
-						             r->key[f][m].line, vn_metric_get((vn_metric)m)->name, u->name[n]);
+						vn_lines_add(&u->warnings, "%s:%d: %s never applies to %s: only logits have this metric",
+						             r->file, r->key[f][m].line, vn_metric_get((vn_metric)m)->name, u->name[n]);
 						break;
 					}
 			}

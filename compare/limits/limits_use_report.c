@@ -17,14 +17,14 @@ static bool matches(const vn_rule *r, const char *name)
 
 /* ---- text ------------------------------------------------------------------------ */
 
-/* Names come from strangers. */
+/* Names are untrusted text. */
 static const char *shown(const char *name, char text[SHOWN])
 {
 	snprintf(text, SHOWN, "%s", name);
 	return vn_text_clean(text, SHOWN);
 }
 
-/* Of a path the last part: the first line has it all, or it is one of vernier's own. */
+/* The last part of a path: the first line shows the whole path, unless the file is shipped. */
 static const char *last_part(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -48,7 +48,8 @@ static void key_line(const vn_rule *r, vn_form f, vn_metric m, const vn_key_use 
 {
 	char key[VN_KEY_TEXT], name[VN_KEY_TEXT + 24], value[64];
 	const vn_metric_info *info = vn_metric_get(m);
-	const bool higher = f != VN_OVER_FLOOR && info->better == VN_HIGHER, one = f != VN_OVER_FLOOR && info->better == VN_NEAR_ONE;
+	const bool            higher = f != VN_OVER_FLOOR && info->better == VN_HIGHER,
+			   one = f != VN_OVER_FLOOR && info->better == VN_NEAR_ONE;
 	snprintf(name, sizeof name, "%s%s", vn_limit_key(f, m, key), f == VN_WITHOUT_FLOOR ? " (without floor)" : "");
 	if (r->key[f][m].deep)
 		snprintf(value, sizeof value, "%g to %g by depth", r->key[f][m].value, r->key[f][m].last);
@@ -64,8 +65,8 @@ void vn_limits_use_text(const vn_limits_use *u, FILE *out)
 {
 	for (int i = 0; i < u->limits->n_rules; i++) {
 		const vn_rule *r = u->limits->rule[i];
-		fprintf(out, "%s:%d %s%s%s  ", last_part(r->file), r->line, r->match ? "match \"" : "defaults", r->match ? r->match : "",
-		        r->match ? "\"" : "");
+		fprintf(out, "%s:%d %s%s%s  ", last_part(r->file), r->line, r->match ? "match \"" : "defaults",
+		        r->match ? r->match : "", r->match ? "\"" : "");
 		names(u, r, u->rule[i]->matches, out);
 		for (int m = 0; m < VN_N_METRICS; m++)
 			for (int f = 0; f < VN_N_FORMS; f++)
@@ -78,7 +79,8 @@ void vn_limits_use_text(const vn_limits_use *u, FILE *out)
 		for (int m = 0; m < VN_N_METRICS; m++)
 			for (int f = 0; f < 2; f++)
 				if (r->why_of[f][m])
-					fprintf(out, "  %s: \"%s\"\n", vn_limit_key(f ? VN_OVER_FLOOR : VN_PLAIN, (vn_metric)m, (char[VN_KEY_TEXT]) { 0 }),
+					fprintf(out, "  %s: \"%s\"\n",
+					        vn_limit_key(f ? VN_OVER_FLOOR : VN_PLAIN, (vn_metric)m, (char[VN_KEY_TEXT]) { 0 }),
 					        r->why_of[f][m]);
 	}
 	for (int i = 0; i < u->warnings.n; i++)
@@ -106,7 +108,8 @@ static json_t *key_object(const vn_limits_use *u, const vn_rule *r, vn_form f, v
 	}
 	json_object_set_new(j, "limit", json_real(r->key[f][m].value));
 	if (r->key[f][m].deep)
-		json_object_set_new(j, "by_depth", json_pack("{s:f, s:f}", "first", r->key[f][m].value, "last", r->key[f][m].last));
+		json_object_set_new(j, "by_depth",
+		                    json_pack("{s:f, s:f}", "first", r->key[f][m].value, "last", r->key[f][m].last));
 	json_t *holds = json_array(), *overridden = json_array();
 	for (int i = 0; i < u->n; i++) {
 		vn_limit_set set;
@@ -151,9 +154,10 @@ static json_t *checkpoint(const vn_limits_use *u, const char *name)
 			const vn_limit *l = &set.limit[f][m];
 			if (!l->rule || !vn_rule_speaks(l->rule, (vn_metric)m, name))
 				continue;
-			json_array_append_new(limits, json_pack("{s:s, s:b, s:f, s:o}", "metric", vn_limit_key((vn_form)f, (vn_metric)m, key),
-			                                        "without_floor", f == VN_WITHOUT_FLOOR, "limit", l->value,
-			                                        "rule", place_object(l->rule, l->line)));
+			json_array_append_new(limits, json_pack("{s:s, s:b, s:f, s:o}", "metric",
+			                                        vn_limit_key((vn_form)f, (vn_metric)m, key), "without_floor",
+			                                        f == VN_WITHOUT_FLOOR, "limit", l->value, "rule",
+			                                        place_object(l->rule, l->line)));
 		}
 	json_object_set_new(j, "name", vn_json_text(name));
 	json_object_set_new(j, "limits", limits);
@@ -185,5 +189,7 @@ vn_status vn_limits_use_json(const vn_limits_use *u, FILE *out, vn_error *err)
 	json_object_set_new(j, "warnings", warnings);
 	const bool good = vn_json_print(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && fputc('\n', out) != EOF;
 	json_decref(j);
-	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "the report could not be written: %s", vn_printed_lost() ? vn_printed_lost() : "no memory");
+	return good ? VN_OK
+	            : vn_fail(err, VN_ERR_IO, "the report could not be written: %s",
+	                      vn_printed_lost() ? vn_printed_lost() : "no memory");
 }

@@ -1,6 +1,7 @@
 /* many.c: see many.h. */
 #include "compare/many/many.h"
 #include "compare/comparison/checkpoint.h"
+#include "compare/report/next.h"
 #include "compare/report/report.h"
 #include "compare/report/words.h"
 
@@ -40,7 +41,8 @@ static vn_status sort_rows(vn_many *m, vn_error *err)
 	return VN_OK;
 }
 
-/* Rows that this very candidate added are not among them: no two of its checkpoints have one label. */
+/* The row of a label, or -1. Rows added by the current candidate are not searched, because no two of its
+ * checkpoints share a label. */
 static int find_row(const vn_many *m, const char *label)
 {
 	int low = 0, high = m->n_sorted;
@@ -67,7 +69,7 @@ static int add_row(vn_many *m, const vn_checkpoint *p, const char *label)
 		m->room = room;
 	}
 	m->row[m->n_rows] = (vn_many_row) { strdup(label), strdup(p->name), p->step, p->layer };
-	m->n_rows++; /* what it has is freed, whole or not */
+	m->n_rows++; /* the row is freed with the rest, complete or not */
 	return m->row[m->n_rows - 1].label && m->row[m->n_rows - 1].name ? m->n_rows - 1 : -1;
 }
 
@@ -75,7 +77,8 @@ static int add_row(vn_many *m, const vn_checkpoint *p, const char *label)
 
 static vn_many_cell reduce(const vn_comparison *c, const vn_checkpoint *p)
 {
-	vn_many_cell x = { .there = true, .measured = p->m.n > 0, .fails = p->fails, .origin = p->origin, .status = p->status,
+	vn_many_cell x = { .there = true, .measured = p->m.n > 0, .fails = p->fails, .origin = p->origin,
+		.status = p->status,
 	                   .point = (int)(p - c->result.point),
 	                   .nmse = NAN, .cosine = NAN, .max_abs = NAN, .max_rel = NAN, .over_floor = NAN };
 	double ratio;
@@ -118,7 +121,7 @@ static void say_about(const vn_recording *r, char *text, size_t room)
 		if (v && *v)
 			vn_text_add(text, room, "%s%s", *text ? ", " : "", v);
 	}
-	vn_text_clean(text, room); /* it comes from strangers */
+	vn_text_clean(text, room); /* it is untrusted text */
 }
 
 static vn_status add_words(vn_many_candidate *x, const vn_comparison *c, const char *chosen, vn_error *err)
@@ -136,7 +139,10 @@ static vn_status add_words(vn_many_candidate *x, const vn_comparison *c, const c
 	x->floor = strdup(vn_text_clean(text, sizeof text));
 	for (int i = 0; i < c->result.warnings.n; i++)
 		vn_lines_add(&x->warnings, "%s", c->result.warnings.line[i]);
-	return x->counts && x->start && x->about && x->limits && x->floor ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	vn_next_commands(c, &x->next);
+	return x->counts && x->start && x->about && x->limits && x->floor
+	           ? VN_OK
+	           : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 }
 
 static vn_status add_report(vn_many *m, vn_many_candidate *x, vn_comparison *c, const char *chosen, vn_error *err)
@@ -156,8 +162,10 @@ static vn_status add_report(vn_many *m, vn_many_candidate *x, vn_comparison *c, 
 	return st;
 }
 
-/* Why it was not compared. A file that is missing or damaged is one candidate's; want of memory, or a signal, ends it all. */
-static vn_status add_trouble(vn_many_candidate *x, vn_comparison *c, vn_status why, const vn_error *trouble, vn_error *err)
+/* Records why a candidate was not compared. A missing or damaged file concerns one candidate; lack of memory or
+ * a signal ends the run. */
+static vn_status add_trouble(vn_many_candidate *x, vn_comparison *c, vn_status why, const vn_error *trouble,
+                             vn_error *err)
 {
 	char text[sizeof trouble->text];
 
@@ -172,13 +180,18 @@ static vn_status add_trouble(vn_many_candidate *x, vn_comparison *c, vn_status w
 	return why == VN_ERR_NOMEM || why == VN_ERR_INTERRUPTED ? vn_fail(err, why, "%s", trouble->text) : VN_OK;
 }
 
-vn_status vn_many_add(vn_many *m, const char *path, vn_comparison *c, const char *chosen, vn_status st, const vn_error *trouble, vn_error *err)
+vn_status vn_many_add(vn_many *m, const char *path, vn_comparison *c, const char *chosen, vn_status st,
+                      const vn_error *trouble, vn_error *err)
 {
 	vn_many_candidate *x = &m->candidate[m->n++];
 
 	*x = (vn_many_candidate) { .path = path, .first = -1, .status = c->result.within ? 0 : 1 };
 	if (st)
 		return add_trouble(x, c, st, trouble, err);
+	const vn_recording *side[2] = { c->opened.ref, c->opened.cand };
+	for (int i = 0; i < 2; i++)
+		if (side[i])
+			vn_recording_verified(side[i], &x->digests[i]);
 	if ((st = add_words(x, c, chosen, err)) || (st = add_cells(m, x, c, err)))
 		return st;
 	return m->reports ? add_report(m, x, c, chosen, err) : VN_OK;
@@ -193,6 +206,7 @@ void vn_many_finish(vn_many *m)
 			free(text[k]);
 		vn_lines_free(&x->warnings);
 		vn_lines_free(&x->refusals);
+		vn_lines_free(&x->next);
 		free(x->cell);
 	}
 	for (int i = 0; i < m->n_rows; i++) {
@@ -214,7 +228,7 @@ const vn_many_cell *vn_many_cell_of(const vn_many *m, int row, int candidate)
 	return row < x->n_cells && x->cell[row].there ? &x->cell[row] : NULL;
 }
 
-/* A candidate without a cell of its own, where others have one the reference has not, agrees with the reference. */
+/* A candidate without a checkpoint that others have and the reference lacks agrees with the reference. */
 int vn_many_odd(const vn_many *m, int row)
 {
 	int compared = 0, outside = 0, last = VN_MANY_NONE;
@@ -260,12 +274,27 @@ const char *vn_many_outside(const vn_many *m, int row, char text[VN_MANY_LETTERS
 	return text;
 }
 
+void vn_many_next(const vn_many *m, vn_lines *lines)
+{
+	bool outside = false;
+	if (m->vote && m->candidate[m->elected].status) /* no majority: nothing to explain the others by */
+		return;
+	for (int i = 0; i < m->n; i++)
+		outside = outside || m->candidate[i].status == 1;
+	for (int i = 0; i < m->n; i++) {
+		const vn_many_candidate *x = &m->candidate[i];
+		if (x->next.n && x->status == (outside ? 1 : 0))
+			vn_lines_add(lines, "%s", x->next.line[0]);
+	}
+}
+
 static void say_leaves(const vn_many *m, vn_lines *lines)
 {
 	for (int i = 0; i < m->n; i++) {
 		const vn_many_candidate *x = &m->candidate[i];
 		if (x->first >= 0)
-			vn_lines_add(lines, "%c leaves%s at %s", vn_many_letter(i), m->vote ? " the majority" : "", m->row[x->first].label);
+			vn_lines_add(lines, "%c leaves%s at %s", vn_many_letter(i), m->vote ? " the majority" : "",
+			             m->row[x->first].label);
 		else if (x->status < 2)
 			vn_lines_add(lines, "%c leaves nowhere", vn_many_letter(i));
 	}
@@ -285,11 +314,15 @@ void vn_many_say(const vn_many *m, vn_lines *lines)
 	}
 	for (int i = 0; i < m->n; i++)
 		if (odd[i])
-			vn_lines_add(lines, "%c is the odd one out at %d checkpoint%s, first at %s", vn_many_letter(i), odd[i], odd[i] == 1 ? "" : "s",
-			             m->row[from[i]].label);
+			vn_lines_add(lines, "%c is the odd one out at %d checkpoint%s, first at %s", vn_many_letter(i), odd[i],
+			             odd[i] == 1 ? "" : "s", m->row[from[i]].label);
 	if (all && m->vote)
-		vn_lines_add(lines, "there is no majority at %d checkpoint%s, first at %s", all, all == 1 ? "" : "s", m->row[first].label);
+		vn_lines_add(lines, "there is no majority at %d checkpoint%s, first at %s", all, all == 1 ? "" : "s",
+		             m->row[first].label);
 	else if (all)
-		vn_lines_add(lines, "all candidates are outside at %d checkpoint%s, first at %s: compare two of them; where they agree, the reference is the odd one out",
-		             all, all == 1 ? "" : "s", m->row[first].label);
+		vn_lines_add(
+			lines,
+			"all candidates are outside at %d checkpoint%s, first at %s: compare two of them; where they agree, the "
+			"reference is the odd one out",
+			all, all == 1 ? "" : "s", m->row[first].label);
 }

@@ -39,7 +39,9 @@ typedef struct vn_many_candidate {
 	char         *about;     /* "vernier-ref 1.0, f16" */
 	/* limits with the reason for the choice; source of the floor, "": none */
 	char         *limits, *floor;
+	vn_verified   digests[2]; /* of the reference, of the candidate */
 	vn_lines      warnings, refusals;
+	vn_lines      next;      /* commands to type after this comparison, as vn_next_commands */
 	int           first;     /* row of its first divergence; -1: none */
 	vn_many_cell *cell;      /* (n_cells), by row; it has no checkpoint in later rows */
 	int           n_cells;
@@ -73,7 +75,8 @@ enum { VN_MANY_NONE = -1, VN_MANY_ALL = -2, VN_MANY_SEVERAL = -3 };
 vn_status vn_many_begin(vn_many *m, const char *ref, bool reports, vn_error *err);
 /* Adds the next candidate. c: its comparison; chosen: why these limits. st: how the comparison
  * ended, with the reason in trouble. */
-vn_status vn_many_add(vn_many *m, const char *path, vn_comparison *c, const char *chosen, vn_status st, const vn_error *trouble, vn_error *err);
+vn_status vn_many_add(vn_many *m, const char *path, vn_comparison *c, const char *chosen, vn_status st,
+                      const vn_error *trouble, vn_error *err);
 void      vn_many_finish(vn_many *m);
 
 /* Returns a candidate's cell, or NULL if it does not have the checkpoint or was not compared. */
@@ -91,6 +94,9 @@ char vn_many_letter(int candidate);
 /* Writes the letters of the candidates that fail at a row: "A", "B, D", or "". Returns text. */
 enum { VN_MANY_LETTERS = 3 * VN_MANY_MOST };
 const char *vn_many_outside(const vn_many *m, int row, char text[VN_MANY_LETTERS]);
+/* Adds commands to type now: the first of each candidate that is outside; if none is, of each that
+ * was compared. Adds none of a vote without a majority. */
+void vn_many_next(const vn_many *m, vn_lines *lines);
 /* Adds a few sentences: who is the odd one out and how often, where each one diverges. */
 void vn_many_say(const vn_many *m, vn_lines *lines);
 

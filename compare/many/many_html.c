@@ -4,23 +4,29 @@
 
 #include <math.h>
 
-/* A page opens at once with so many rows; those where somebody is outside are always there. */
+/* A page opens quickly with this many healthy rows. Rows in which a candidate is outside are always included. */
 enum { HEALTHY_ROWS = 4000, WARNINGS = 8 };
 
 const char vn_many_page[] =
 	"<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 	"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-	"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n"
+	"<meta name=\"generator\" content=\"vernier\">\n"
+	"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; base-uri "
+	"'none'; form-action 'none'\">\n"
 	"<meta name=\"color-scheme\" content=\"light dark\">\n<style>\n"
-	":root { color-scheme: light dark; --back: #fdfdfc; --card: #f4f4f1; --ink: #1c1d1f; --dim: #5d6066; --line: #d9d9d4; --good: #1a7a3c; --bad: #b3261e; --out: #f8dcd6; }\n"
-	"@media (prefers-color-scheme: dark) { :root { --back: #15171a; --card: #1e2125; --ink: #e6e7e9; --dim: #a0a5ad; --line: #363a40; --good: #65c98a; --bad: #ff8a7d; --out: #4a2320; } }\n"
-	"body { margin: 0 auto; padding: 1rem clamp(.75rem, 3vw, 2rem) 3rem; max-width: 90rem; background: var(--back); color: var(--ink); font: 15px/1.45 system-ui, sans-serif; }\n"
+	":root { color-scheme: light dark; --back: #fdfdfc; --card: #f4f4f1; --ink: #1c1d1f; --dim: #5d6066; --line: "
+	"#d9d9d4; --good: #1a7a3c; --bad: #b3261e; --out: #f8dcd6; }\n"
+	"@media (prefers-color-scheme: dark) { :root { --back: #15171a; --card: #1e2125; --ink: #e6e7e9; --dim: #a0a5ad; "
+	"--line: #363a40; --good: #65c98a; --bad: #ff8a7d; --out: #4a2320; } }\n"
+	"body { margin: 0 auto; padding: 1rem clamp(.75rem, 3vw, 2rem) 3rem; max-width: 90rem; background: var(--back); "
+	"color: var(--ink); font: 15px/1.45 system-ui, sans-serif; }\n"
 	"h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }\n"
 	".within { color: var(--good); } .outside { color: var(--bad); } .dim { color: var(--dim); }\n"
 	"code, td.n { font-family: ui-monospace, \"DejaVu Sans Mono\", Consolas, monospace; font-size: .88em; }\n"
 	".unprintable { outline: 1px dotted; }\n"
 	".scroll { overflow: auto; max-height: 85vh; }\n"
-	"table { border-collapse: collapse; } th, td { text-align: left; padding: .15rem .7rem .15rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }\n"
+	"table { border-collapse: collapse; } th, td { text-align: left; padding: .15rem .7rem .15rem 0; border-bottom: "
+	"1px solid var(--line); vertical-align: top; }\n"
 	"thead th { position: sticky; top: 0; background: var(--card); } tbody th { font-weight: normal; }\n"
 	"td.n { white-space: nowrap; padding-left: .5rem; } td.out { background: var(--out); color: var(--bad); }\n"
 	"</style>\n";
@@ -54,7 +60,9 @@ static void candidate(const vn_many *m, int i, FILE *out)
 
 static void candidates(const vn_many *m, FILE *out)
 {
-	fputs("<table><thead><tr><th></th><th>candidate</th><th>verdict</th><th>limits</th><th>floor</th></tr></thead>\n<tbody>\n", out);
+	fputs(
+		"<table><thead><tr><th></th><th>candidate</th><th>verdict</th><th>limits</th><th>floor</th></tr></thead>\n<tbody>\n",
+		out);
 	for (int i = 0; i < m->n; i++)
 		candidate(m, i, out);
 	fputs("</tbody></table>\n", out);
@@ -90,7 +98,9 @@ static void rows(const vn_many *m, FILE *out)
 	char odd[VN_MANY_LETTERS];
 	int  healthy = 0;
 
-	fprintf(out, "<p class=\"dim\">%s.</p>\n<div class=\"scroll\"><table><thead><tr><th>checkpoint</th><th>outside</th>", vn_many_legend(m));
+	fprintf(out,
+	        "<p class=\"dim\">%s.</p>\n<div class=\"scroll\"><table><thead><tr><th>checkpoint</th><th>outside</th>",
+	        vn_many_legend(m));
 	for (int i = 0; i < m->n; i++)
 		if (m->candidate[i].status < 2)
 			fprintf(out, "<th>%c</th>", vn_many_letter(i));
@@ -108,7 +118,8 @@ static void rows(const vn_many *m, FILE *out)
 	}
 	fputs("</tbody></table></div>\n", out);
 	if (healthy > HEALTHY_ROWS)
-		fprintf(out, "<p>%d more checkpoints, at which all are within, are left out: --format json has them.</p>\n", healthy - HEALTHY_ROWS);
+		fprintf(out, "<p>%d more checkpoints, at which all are within, are left out: --format json has them.</p>\n",
+		        healthy - HEALTHY_ROWS);
 }
 
 vn_status vn_many_html(const vn_many *m, const vn_many_options *o, FILE *out, vn_error *err)
@@ -119,10 +130,11 @@ vn_status vn_many_html(const vn_many *m, const vn_many_options *o, FILE *out, vn
 
 	(void)o;
 	(void)err;
-	fprintf(out, "%s<title>%s: %d %s</title>\n</head>\n<body>\n<p class=\"dim\">vernier compare: judged by <code>", vn_many_page,
-	        vn_many_say_all(m), m->n, m->vote ? "recordings" : "candidates");
+	fprintf(out, "%s<title>%s: %d %s</title>\n</head>\n<body>\n<p class=\"dim\">vernier compare: judged by <code>",
+	        vn_many_page, vn_many_say_all(m), m->n, m->vote ? "recordings" : "candidates");
 	vn_html_text(out, m->ref);
-	fprintf(out, "</code></p>\n<h1 class=\"%s\">%s</h1>\n<p>%s.</p>\n", status ? "outside" : "within", vn_many_say_all(m), vn_many_say_who(m, who));
+	fprintf(out, "</code></p>\n<h1 class=\"%s\">%s</h1>\n<p>%s.</p>\n", status ? "outside" : "within",
+	        vn_many_say_all(m), vn_many_say_who(m, who));
 	candidates(m, out);
 	fputs("<h2>Where they leave</h2>\n<ul>\n", out);
 	vn_many_say(m, &said);

@@ -11,7 +11,7 @@ static bool put(FILE *out, json_t *j)
 	return good;
 }
 
-/* What vernier compare would have written of this candidate alone. */
+/* Copies the report that vernier compare would have written for this candidate alone. */
 static bool copy_report(const vn_many *m, const vn_many_candidate *x, FILE *out)
 {
 	char buffer[1 << 14];
@@ -20,7 +20,8 @@ static bool copy_report(const vn_many *m, const vn_many_candidate *x, FILE *out)
 	if (fseek(m->reports, x->json, SEEK_SET) != 0)
 		return false;
 	while (left > 0) {
-		const size_t most = left < (long)sizeof buffer ? (size_t)left : sizeof buffer, n = fread(buffer, 1, most, m->reports);
+		const size_t most = left < (long)sizeof buffer ? (size_t)left : sizeof buffer,
+					 n = fread(buffer, 1, most, m->reports);
 		if (n == 0 || fwrite(buffer, 1, n, out) != n)
 			return false;
 		left -= (long)n;
@@ -45,6 +46,10 @@ static bool candidate(const vn_many *m, int i, FILE *out)
 	json_object_set_new(j, "status", json_integer(x->status));
 	json_object_set_new(j, "trouble", vn_json_text(x->trouble));
 	json_object_set_new(j, "refusals", vn_json_lines(&x->refusals));
+	json_object_set_new(j, "digests",
+	                    json_pack("{s:I, s:I, s:I}", "checked",
+	                              (json_int_t)(x->digests[1].checked + x->digests[1].wrong), "wrong",
+	                              (json_int_t)x->digests[1].wrong, "without", (json_int_t)x->digests[1].without));
 	json_object_set_new(j, "leaves", x->first >= 0 ? vn_json_text(m->row[x->first].label) : json_null());
 	fputs(" {\"about\": ", out);
 	good = put(out, j);
@@ -78,10 +83,12 @@ static json_t *row(const vn_many *m, int at)
 vn_status vn_many_json(const vn_many *m, const vn_many_options *o, FILE *out, vn_error *err)
 {
 	static const char *const verdict[] = { "within", "outside", "trouble" };
-	bool good;
+	vn_lines next = { 0 };
+	bool     good;
 
 	(void)o;
-	fprintf(out, "{\n\"schema\": \"vernier-compare-many/1\",\n\"verdict\": \"%s\",\n\"reference\": ", verdict[vn_many_status(m)]);
+	fprintf(out, "{\n\"schema\": \"vernier-compare-many/1\",\n\"verdict\": \"%s\",\n\"reference\": ",
+	        verdict[vn_many_status(m)]);
 	good = put(out, vn_json_text(m->ref));
 	fputs(",\n\"elected\": ", out);
 	good = put(out, m->vote ? letter(m->elected) : json_null()) && good;
@@ -95,6 +102,10 @@ vn_status vn_many_json(const vn_many *m, const vn_many_options *o, FILE *out, vn
 		fputs(i ? ",\n" : "\n", out);
 		good = put(out, row(m, i));
 	}
-	fputs("\n]\n}\n", out);
+	fputs("\n],\n\"next\": ", out);
+	vn_many_next(m, &next);
+	good = put(out, vn_json_lines(&next)) && good;
+	vn_lines_free(&next);
+	fputs("\n}\n", out);
 	return good && !ferror(out) ? VN_OK : vn_fail(err, VN_ERR_IO, "the JSON report could not be written");
 }

@@ -43,7 +43,7 @@ static void one_row(const vn_many *m, int row, FILE *out)
 	fputs(" |\n", out);
 }
 
-/* Rows where somebody is outside, in so many bytes. */
+/* Writes rows in which a candidate is outside, in at most `room` bytes. */
 static vn_status table(const vn_many *m, size_t room, FILE *out, vn_error *err)
 {
 	size_t used = 400;
@@ -90,7 +90,8 @@ static void top(const vn_many *m, FILE *out)
 	vn_lines said = { 0 };
 	char     who[VN_MANY_WHO];
 
-	fprintf(out, "### %s vernier: %s\n\n%s; judged by ", vn_many_status(m) ? "\u274c" : "\u2705", vn_many_say_all(m), vn_many_say_who(m, who));
+	fprintf(out, "### %s vernier: %s\n\n%s; judged by ", vn_many_status(m) ? "\u274c" : "\u2705", vn_many_say_all(m),
+	        vn_many_say_who(m, who));
 	vn_markdown_code(out, m->ref, SHOWN, 0);
 	fputs("\n\n", out);
 	candidates(m, out);

@@ -23,7 +23,8 @@ static void candidate(const vn_many *m, int i, const vn_many_options *o, FILE *o
 	fprintf(out, "%-10c %s", vn_many_letter(i), shown(x->path, path));
 	if (x->about && *x->about)
 		fprintf(out, "  %s(%s)%s", VN_DIM(o->colour), x->about, VN_PLAIN(o->colour));
-	fprintf(out, "\n%-10s %s%s%s\n", "", x->status ? VN_RED(o->colour) : VN_GREEN(o->colour), vn_many_say_verdict(x, words), VN_PLAIN(o->colour));
+	fprintf(out, "\n%-10s %s%s%s\n", "", x->status ? VN_RED(o->colour) : VN_GREEN(o->colour),
+	        vn_many_say_verdict(x, words), VN_PLAIN(o->colour));
 	for (int k = 0; k < x->refusals.n; k++)
 		fprintf(out, "%-10s refused: %s\n", "", x->refusals.line[k]);
 	if (x->status < 2 && *x->limits)
@@ -69,20 +70,21 @@ static widths measure(const vn_many *m, const vn_many_options *o)
 static void one_row(const vn_many *m, const vn_many_options *o, const widths *w, int row, FILE *out)
 {
 	char text[VN_MANY_CELL], odd[VN_MANY_LETTERS];
-	int  before = 0; /* spaces that the cell before it lacks */
+	int  before = 0; /* padding owed by the previous cell */
 	fprintf(out, "%-*s  %-*s", w->label, m->row[row].label, w->odd, vn_many_say_odd(m, row, odd));
 	for (int i = 0; i < m->n; i++) {
 		const vn_many_cell *x = vn_many_cell_of(m, row, i);
 		if (m->candidate[i].status == 2)
 			continue;
 		const int length = (int)strlen(vn_many_say_cell(x, text));
-		fprintf(out, "%*s  %s%s%s", before, "", x && x->fails ? VN_RED(o->colour) : "", text, x && x->fails ? VN_PLAIN(o->colour) : "");
+		fprintf(out, "%*s  %s%s%s", before, "", x && x->fails ? VN_RED(o->colour) : "", text,
+		        x && x->fails ? VN_PLAIN(o->colour) : "");
 		before = w->cell[i] - length;
 	}
 	fputc('\n', out);
 }
 
-/* Rows from..to, in which nobody is outside. */
+/* Summarises rows from..to, in which no candidate is outside. */
 static void healthy(const vn_many *m, const widths *w, int from, int to, FILE *out)
 {
 	if (to - from == 1)
@@ -115,6 +117,14 @@ static void table(const vn_many *m, const vn_many_options *o, FILE *out)
 	fputc('\n', out);
 }
 
+static bool any_outside(const vn_many *m)
+{
+	for (int i = 0; i < m->n; i++)
+		if (m->candidate[i].status == 1)
+			return true;
+	return false;
+}
+
 vn_status vn_many_text(const vn_many *m, const vn_many_options *o, FILE *out, vn_error *err)
 {
 	char     path[PATH_MAX], who[VN_MANY_WHO];
@@ -129,7 +139,12 @@ vn_status vn_many_text(const vn_many *m, const vn_many_options *o, FILE *out, vn
 	for (int i = 0; i < said.n; i++)
 		fprintf(out, "%s\n", said.line[i]);
 	vn_lines_free(&said);
-	fprintf(out, "%s%s%s%s: %s\n", VN_BOLD(o->colour), vn_many_status(m) ? VN_RED(o->colour) : VN_GREEN(o->colour), vn_many_say_all(m),
-	        VN_PLAIN(o->colour), vn_many_say_who(m, who));
+	if (any_outside(m))
+		vn_many_next(m, &said);
+	for (int i = 0; i < said.n; i++)
+		fprintf(out, "%-10s %s\n", i ? "" : "next", said.line[i]);
+	vn_lines_free(&said);
+	fprintf(out, "%s%s%s%s: %s\n", VN_BOLD(o->colour), vn_many_status(m) ? VN_RED(o->colour) : VN_GREEN(o->colour),
+	        vn_many_say_all(m), VN_PLAIN(o->colour), vn_many_say_who(m, who));
 	return VN_OK;
 }

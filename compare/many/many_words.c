@@ -10,8 +10,10 @@
 
 const char *vn_many_legend(const vn_many *m)
 {
-	return m->vote ? "nmse between each and the one marked =, then nmse over the floor (" VN_FLOOR_MEANS ") where it is known; ! is not with the majority"
-	               : "nmse against the reference, then nmse over the floor (" VN_FLOOR_MEANS ") where it is known; ! is outside the limits";
+	return m->vote ? "nmse between each and the one marked =, then nmse over the floor (" VN_FLOOR_MEANS
+	                 ") where it is known; ! is not with the majority"
+	               : "nmse against the reference, then nmse over the floor (" VN_FLOOR_MEANS
+	                 ") where it is known; ! is outside the limits";
 }
 
 const char *vn_many_say_cell(const vn_many_cell *x, char text[VN_MANY_CELL])
@@ -52,7 +54,8 @@ const char *vn_many_say_all(const vn_many *m)
 {
 	static const char *const verdict[3][3] = { { "all within limits", "OUTSIDE limits", "not all could be compared" },
 	                                           { "all agree", "NOT all agree", "not all could be compared" },
-	                                           { "all agree", "NOT all agree without a warning (--strict)", "not all could be compared" } };
+	                                           { "all agree", "NOT all agree without a warning (--strict)",
+	                                             "not all could be compared" } };
 	return verdict[m->vote + m->strict][vn_many_status(m)];
 }
 
@@ -76,7 +79,11 @@ static void say_those(const vn_many *m, int status, const char *what, char text[
 const char *vn_many_say_who(const vn_many *m, char text[VN_MANY_WHO])
 {
 	*text = 0;
-	say_those(m, 1, m->strict ? "not with the majority without a warning" : m->vote ? "not with the majority" : "outside", text);
+	say_those(m, 1,
+	          m->strict ? "not with the majority without a warning"
+	          : m->vote ? "not with the majority"
+	                    : "outside",
+	          text);
 	say_those(m, 2, "not compared", text);
 	say_those(m, 0, m->vote ? "with the majority" : "within", text);
 	return text;

@@ -1,13 +1,14 @@
 /* vote.c: see vote.h. */
 #include "compare/many/vote.h"
 
+#include "compare/report/words.h"
 #include "libref/base/text.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The comparison of two recordings among all pairs. */
+/* The comparison of recordings i and j among all pairs. */
 static int pair_of(int n, int i, int j)
 {
 	const int low = i < j ? i : j, high = i < j ? j : i;
@@ -21,7 +22,7 @@ static bool agree(const vn_many *pairs, int n, int row, int i, int j)
 	return pairs->candidate[pair].status != 2 && !(x && x->fails);
 }
 
-/* A recording that no pair could be made with; NULL: it was compared. Else that of its pairs which says why. */
+/* A recording for which no comparison succeeded: returns the pair that says why. NULL: it was compared. */
 static const vn_many_candidate *never_compared(const vn_many *pairs, int n, int i)
 {
 	const vn_many_candidate *said = NULL;
@@ -58,14 +59,17 @@ static vn_status elect(vn_vote *v, const vn_many *pairs, int n, vn_error *err)
 			v->many.elected = i;
 		}
 	}
-	return best >= 0 ? VN_OK : vn_fail(err, VN_ERR_MISMATCH, "no two of the %d recordings could be compared: %s", n, pairs->candidate[0].trouble);
+	return best >= 0 ? VN_OK
+	                 : vn_fail(err, VN_ERR_MISMATCH, "no two of the %d recordings could be compared: %s", n,
+	                           pairs->candidate[0].trouble);
 }
 
-/* What the comparison with the elected says, and whether the recording is with the majority. */
+/* The result of comparing with the elected recording, and whether this one belongs to the majority. */
 static vn_many_cell cell_of(const vn_many *pairs, int n, int row, int elected, int i)
 {
 	const vn_many_cell *x = i == elected ? NULL : vn_many_cell_of(pairs, row, pair_of(n, elected, i));
-	vn_many_cell        cell = { .there = true, .self = i == elected, .status = VN_WITHIN, .nmse = NAN, .over_floor = NAN,
+	vn_many_cell        cell = { .there = true, .self = i == elected, .status = VN_WITHIN, .nmse = NAN,
+		.over_floor = NAN,
 	                             .cosine = NAN, .max_abs = NAN, .max_rel = NAN };
 	if (x)
 		cell = *x;
@@ -98,15 +102,32 @@ static void add_warnings(vn_vote *v, const vn_many *pairs, int n, int i)
 	}
 }
 
-/* Whether it is with the majority at all of n_rows checkpoints, and what --strict makes of that. */
+/* The digests of recording i that were checked: those of the comparison that read most of it. */
+static vn_verified digests_of(const vn_many *pairs, int n, int i, const char *path)
+{
+	vn_verified most = { 0 };
+
+	for (int j = 0; j < n; j++) {
+		const vn_many_candidate *pair = j == i ? NULL : &pairs->candidate[pair_of(n, i, j)];
+		const vn_verified       *d = pair ? &pair->digests[pair->path == path] : &most;
+		if (d->checked + d->wrong + d->without > most.checked + most.wrong + most.without)
+			most = *d;
+	}
+	return most;
+}
+
+/* Whether it belongs to the majority in all n_rows checkpoints, and its status under --strict. */
 static vn_status say_one(vn_vote *v, vn_many_candidate *x, int with, int n_rows, bool strict, vn_error *err)
 {
 	char text[200];
 
 	x->status = with < n_rows || (strict && x->warnings.n);
-	x->verdict = with < n_rows ? "NOT with the majority" : x->status ? "with the majority, FAILS by --strict" : "with the majority";
+	x->verdict = with < n_rows ? "NOT with the majority"
+	             : x->status   ? "with the majority, FAILS by --strict"
+	                           : "with the majority";
 	v->many.strict |= x->status && with == n_rows;
 	snprintf(text, sizeof text, "%d of %d checkpoints", with < n_rows ? n_rows - with : with, n_rows);
+	vn_say_digests(&x->digests[1], text, sizeof text);
 	if (strict && x->warnings.n)
 		vn_text_add(text, sizeof text, "; %d warning%s (--strict)", x->warnings.n, x->warnings.n == 1 ? "" : "s");
 	vn_text_add(text, sizeof text, ".");
@@ -118,7 +139,8 @@ static vn_status say_one(vn_vote *v, vn_many_candidate *x, int with, int n_rows,
 static vn_status count_one(vn_vote *v, const vn_many *pairs, int n, int i, bool strict, vn_error *err)
 {
 	vn_many_candidate       *x = &v->many.candidate[i];
-	const vn_many_candidate *why = never_compared(pairs, n, i), *pair = &pairs->candidate[i == v->many.elected ? 0 : pair_of(n, v->many.elected, i)];
+	const vn_many_candidate *why = never_compared(pairs, n, i),
+							*pair = &pairs->candidate[i == v->many.elected ? 0 : pair_of(n, v->many.elected, i)];
 	int                      with = 0;
 
 	v->many.n = i + 1;
@@ -139,11 +161,14 @@ static vn_status count_one(vn_vote *v, const vn_many *pairs, int n, int i, bool 
 		x->first = x->cell[row].fails && x->first < 0 ? row : x->first;
 	}
 	add_warnings(v, pairs, n, i);
+	x->digests[1] = digests_of(pairs, n, i, x->path);
 	if (say_one(v, x, with, pairs->n_rows, strict, err))
 		return VN_ERR_NOMEM;
 	x->limits = strdup(i == v->many.elected || pair->status == 2 ? "" : pair->limits);
 	x->floor = strdup(i == v->many.elected || pair->status == 2 ? "" : pair->floor);
 	if (i != v->many.elected && pair->status != 2) {
+		for (int k = 0; k < pair->next.n; k++)
+			vn_lines_add(&x->next, "%s", pair->next.line[k]);
 		x->json = pair->json;
 		x->json_bytes = pair->json_bytes;
 	}
@@ -161,7 +186,8 @@ vn_status vn_vote_count(vn_vote *v, const vn_many *pairs, char *const *path, int
 		v->many.candidate[i] = (vn_many_candidate) { .path = path[i], .first = -1 };
 		st = count_one(v, pairs, n, i, strict, err);
 	}
-	snprintf(v->about, sizeof v->about, "the majority of %d recordings (no reference); numbers are against %c", n, vn_many_letter(v->many.elected));
+	snprintf(v->about, sizeof v->about, "the majority of %d recordings (no reference); numbers are against %c", n,
+	         vn_many_letter(v->many.elected));
 	v->many.ref = v->about;
 	return st;
 }

@@ -13,7 +13,7 @@
 
 enum { MOST_NOTES = 16 };
 
-/* The rows of a step that both kept. */
+/* The rows of a step that both sides kept. */
 static bool common_rows(const vn_step *a, const vn_step *b, int64_t *first, int64_t *rows)
 {
 	const int64_t low = a->first_row > b->first_row ? a->first_row : b->first_row;
@@ -38,17 +38,18 @@ static vn_status align_rows(vn_comparison *c, vn_recording *other, const char *w
 			continue;
 		if (c->result.notes.n < MOST_NOTES)
 			vn_lines_add(&c->result.notes,
-			             "step %d: rows %" PRId64 "-%" PRId64 " in the reference, %" PRId64 "-%" PRId64 " in the %s: compared on "
+			             "step %d: rows %" PRId64 "-%" PRId64 " in the reference, %" PRId64 "-%" PRId64
+			             " in the %s: compared on "
 			             "%" PRId64 "-%" PRId64,
-			             mine.number, mine.first_row, mine.first_row + mine.rows - 1, theirs.first_row, theirs.first_row + theirs.rows - 1,
-			             who, first, first + rows - 1);
+			             mine.number, mine.first_row, mine.first_row + mine.rows - 1, theirs.first_row,
+			             theirs.first_row + theirs.rows - 1, who, first, first + rows - 1);
 		if (!cut_reference || !(st = vn_view_rows(c->opened.ref, mine.number, first, rows, err)))
 			st = vn_view_rows(other, mine.number, first, rows, err);
 	}
 	return st;
 }
 
-/* Does the shape agree once axis i is taken from axis order[i]? */
+/* Whether the shapes agree when axis i is taken from axis order[i]. */
 static bool fits(const vn_entry *r, const vn_entry *d, const int *order)
 {
 	bool same = r->shape.rank == d->shape.rank;
@@ -74,7 +75,8 @@ static vn_status align_axes(vn_comparison *c, vn_recording *other, const char *w
 		const vn_entry *d = vn_recording_entry(other, i);
 		const int there = *d->axes && d->same_as < 0 ? vn_recording_find(c->opened.ref, d->step, d->name) : -1;
 		const vn_entry *r = there >= 0 ? vn_recording_entry(c->opened.ref, there) : NULL;
-		if (!r || strcmp(vn_entry_axes(r), d->axes) == 0 || !vn_view_order(d->axes, vn_entry_axes(r), d->shape.rank, order) || !fits(r, d, order))
+		if (!r || strcmp(vn_entry_axes(r), d->axes) == 0 ||
+		    !vn_view_order(d->axes, vn_entry_axes(r), d->shape.rank, order) || !fits(r, d, order))
 			continue;
 		snprintf(text, sizeof text, "axes '%s' of the %s are taken as '%s'", d->axes, who, vn_entry_axes(r));
 		vn_text_clean(text, sizeof text);
@@ -85,7 +87,7 @@ static vn_status align_axes(vn_comparison *c, vn_recording *other, const char *w
 	return st;
 }
 
-/* The rows of an entry along its tokens; -1: it has none. */
+/* Rows of an entry along its token axis; -1: it has none. */
 static int64_t rows_of(const vn_entry *e)
 {
 	const int axis = vn_axes_find(vn_entry_axes(e), "token");
@@ -98,7 +100,8 @@ static int64_t step_rows(const vn_recording *r, int step)
 	return s ? s->rows : 0;
 }
 
-/* Engines that only want the next token make the end of the run for the last row alone: then that row of the other is compared. */
+/* Engines that only need the next token compute the end of the run for the last row alone. Then only that row
+ * of the other side is compared. */
 static vn_status align_last(vn_comparison *c, vn_recording *other, const char *who, bool cut_reference, vn_error *err)
 {
 	const char *first[2] = { NULL, NULL };
@@ -110,26 +113,30 @@ static vn_status align_last(vn_comparison *c, vn_recording *other, const char *w
 		if (there < 0 || !vn_entry_last(d))
 			continue;
 		const int64_t mine = rows_of(vn_recording_entry(c->opened.ref, there)), theirs = rows_of(d);
-		/* Of a step of which one row was kept, that row says itself which it is. */
+		/* When one row of a step was kept, the recording says which row it is. */
 		const bool cut_theirs = mine == 1 && theirs > 1 && step_rows(c->opened.ref, d->step) > 1;
 		const bool cut_mine = theirs == 1 && mine > 1 && step_rows(other, d->step) > 1 && cut_reference;
 		if (!cut_theirs && !cut_mine)
 			continue;
 		first[cut_mine] = first[cut_mine] ? first[cut_mine] : d->name;
 		n[cut_mine]++;
-		st = cut_mine ? vn_view_entry_rows(c->opened.ref, there, mine - 1, 1, err) : vn_view_entry_rows(other, i, theirs - 1, 1, err);
+		st = cut_mine ? vn_view_entry_rows(c->opened.ref, there, mine - 1, 1, err)
+		              : vn_view_entry_rows(other, i, theirs - 1, 1, err);
 	}
 	for (int k = 0; k < 2; k++)
 		if (n[k] && c->result.notes.n < MOST_NOTES)
-			vn_lines_add(&c->result.notes,
-			             "%d tensor%s of the %s ha%s one row (first: %s), which is taken as the last token and compared with that row of the %s",
-			             n[k], n[k] == 1 ? "" : "s", k ? who : "reference", n[k] == 1 ? "s" : "ve", first[k], k ? "reference" : who);
+			vn_lines_add(
+				&c->result.notes,
+				"%d tensor%s of the %s ha%s one row (first: %s), which is taken as the last token and compared with "
+				"that row of the %s",
+				n[k], n[k] == 1 ? "" : "s", k ? who : "reference", n[k] == 1 ? "s" : "ve", first[k],
+				k ? "reference" : who);
 	return st;
 }
 
 vn_status vn_align(vn_comparison *c, vn_recording *other, const char *who, vn_error *err)
 {
-	vn_status st = align_rows(c, other, who, true, err); /* first: shapes are compared by axes */
+	vn_status st = align_rows(c, other, who, true, err); /* first, because shapes are compared axis by axis */
 	if (!st && !(st = align_last(c, other, who, true, err)))
 		st = align_axes(c, other, who, err);
 	return st;

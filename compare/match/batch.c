@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 enum { BATCH_BYTES = 64 << 20, BATCH_JOBS = 1024, WHOLE_BYTES = 16 << 20 };
-/* What the pass keeps of a token. */
+/* Memory that the pass keeps for each token. */
 enum { TOKEN_BYTES = 112 };
 
 typedef struct pending {
@@ -35,7 +35,8 @@ static void vouch(vn_recording *r, int entry, const vn_digest *found)
 		vn_recording_vouch(r, entry, found);
 }
 
-/* Numbers that cannot be read are a finding about their tensor, or the end of it all. */
+/* The first failure. Numbers that cannot be read are a finding about their tensor; other failures end the
+ * comparison. */
 static vn_status first_trouble(const vn_job *job, int n, vn_error *err)
 {
 	for (int i = 0; i < n; i++)
@@ -75,7 +76,8 @@ static vn_tensor of_entry(const vn_recording *r, int entry)
 	return (vn_tensor) { .dtype = e->dtype, .shape = e->shape };
 }
 
-/* Not what lies in both files as it is measured: tokens first, and all of a token behind it. */
+/* Whether the job must be read in parts because a file does not store the numbers in the order of measurement:
+ * token by token, each with all its numbers. */
 static bool in_parts(vn_comparison *c, const vn_batch *b, const pending *p)
 {
 	const vn_entry *e = vn_recording_entry(c->opened.ref, p->point->ref);
@@ -111,16 +113,17 @@ static int64_t bytes_of(const vn_tensor *t)
 	return vn_shape_count(&t->shape) * (int64_t)vn_dtype_size(t->dtype);
 }
 
-/* What of a job counts as memory, or will. */
+/* Bytes of a job that count as memory, now or when it is read. */
 static int64_t weight(const vn_comparison *c, const vn_batch *b, const pending *p, const vn_job *job)
 {
 	const int64_t bytes = bytes_of(&job->ref) + bytes_of(&job->cand);
 	const int     axis = vn_token_axis(job->axes, job->ref.shape.rank);
-	const bool    in_files = vn_recording_mapped(c->opened.ref, p->point->ref) && vn_recording_mapped(b->other, p->entry);
-	return (in_files && bytes >= VN_GIVES_BACK ? bytes / 8 : bytes) + (axis >= 0 ? TOKEN_BYTES * job->ref.shape.dim[axis] : 0);
+	const bool in_files = vn_recording_mapped(c->opened.ref, p->point->ref) && vn_recording_mapped(b->other, p->entry);
+	return (in_files && bytes >= VN_GIVES_BACK ? bytes / 8 : bytes) +
+	       (axis >= 0 ? TOKEN_BYTES * job->ref.shape.dim[axis] : 0);
 }
 
-/* For the person who waits: in bytes, since checkpoints differ in size by thousands. */
+/* Total for the progress line, in bytes, because checkpoint sizes differ by factors of thousands. */
 static int64_t all_bytes(vn_comparison *c, const vn_batch *b)
 {
 	int64_t sum = 0;
@@ -139,7 +142,8 @@ vn_status vn_measure_points(vn_comparison *c, const vn_batch *b, vn_error *err)
 	int64_t  bytes = 0, heavy = 0, past = 0;
 	int      n = 0;
 	vn_progress bar = { 0 };
-	vn_status st = job && p ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory to measure %d checkpoints", c->result.n_points);
+	vn_status   st = job && p ? VN_OK
+	                          : vn_fail(err, VN_ERR_NOMEM, "no memory to measure %d checkpoints", c->result.n_points);
 
 	if (!st)
 		vn_progress_start(&bar, "megabyte", all_bytes(c, b) / 1000000);
@@ -151,7 +155,7 @@ vn_status vn_measure_points(vn_comparison *c, const vn_batch *b, vn_error *err)
 		const vn_status read = load(c, b, &p[n], &job[n], &why);
 		if (read) {
 			const pending bad = p[n];
-			/* A tensor may have two names: what is given back now must not be waited for. */
+			/* Measure the pending jobs first: a tensor may have two names, and they may need what is released below. */
 			st = flush(c, b, job, p, n, err);
 			n = 0;
 			bytes = heavy = 0;

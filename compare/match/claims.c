@@ -7,14 +7,16 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CLAIMS_NAMED = 4 }; /* so many are named, the rest counted */
+enum { CLAIMS_NAMED = 4 }; /* claims named; the rest are counted */
 
-/* The word that is wrong and what the plan says, as half a line; 0: none. last: the value before, in this step. */
+/* Checks the labels of an entry against the plan and writes a wrong one as half a line. Returns 0 if all are
+ * right. last: the preceding value in this step. */
 static int wrong(const vn_plan *plan, const vn_entry *e, int value, int last, char *text, size_t room)
 {
 	const int       root = vn_plan_root(plan, value);
-	const vn_value *x = &plan->value[value], *y = &plan->value[root]; /* a second name has the first one's words */
-	const char     *point = vn_point_get(x->point)->name, *first = vn_point_get(y->point)->name, *op = vn_op_name(plan->node[y->node].op);
+	const vn_value *x = &plan->value[value], *y = &plan->value[root]; /* a second name has the labels of the first */
+	const char     *point = vn_point_get(x->point)->name, *first = vn_point_get(y->point)->name,
+			   *op = vn_op_name(plan->node[y->node].op);
 
 	if (*e->point && strcmp(e->point, point) != 0 && strcmp(e->point, first) != 0)
 		return snprintf(text, room, "its point is %s, the plan says %s", e->point, point);
@@ -23,15 +25,18 @@ static int wrong(const vn_plan *plan, const vn_entry *e, int value, int last, ch
 	if (*e->op && strcmp(e->op, op) != 0)
 		return snprintf(text, room, "its op is %s, the plan says %s", e->op, op);
 	if (e->order >= 0 && last >= 0 && root < last)
-		return snprintf(text, room, "its order is %d, but the plan computes it before %s", e->order, plan->value[last].name);
+		return snprintf(text, room, "its order is %d, but the plan computes it before %s", e->order,
+		                plan->value[last].name);
 	return 0;
 }
 
-vn_status vn_contract_claims(const vn_recording *r, const char *who, unsigned allow, vn_lines *notes, vn_lines *refusals, vn_error *err)
+vn_status vn_contract_claims(const vn_recording *r, const char *who, unsigned allow, vn_lines *notes,
+                             vn_lines *refusals, vn_error *err)
 {
 	const vn_plan *plan = vn_recording_plan(r);
 	vn_lines      *to = allow & VN_ALLOW_CLAIMS ? notes : refusals;
-	const char    *allowed = allow & VN_ALLOW_CLAIMS ? "allowed (claims): " : "", *by = allow & VN_ALLOW_CLAIMS ? "" : " (--allow claims)";
+	const char    *allowed = allow & VN_ALLOW_CLAIMS ? "allowed (claims): " : "",
+			   *by = allow & VN_ALLOW_CLAIMS ? "" : " (--allow claims)";
 	vn_names       names;
 	char           text[3 * VN_NAME_MAX];
 	int            last = -1, step = -1, n = 0;
@@ -49,7 +54,8 @@ vn_status vn_contract_claims(const vn_recording *r, const char *who, unsigned al
 		step = e->step;
 	}
 	if (n > CLAIMS_NAMED)
-		vn_lines_add(to, "%snames: %d more tensors of the %s contradict the plan%s", allowed, n - CLAIMS_NAMED, who, by);
+		vn_lines_add(to, "%snames: %d more tensors of the %s contradict the plan%s",
+		                 allowed, n - CLAIMS_NAMED, who, by);
 	vn_names_finish(&names);
 	return st;
 }

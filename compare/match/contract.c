@@ -19,7 +19,7 @@ typedef struct contract {
 	vn_lines   *notes, *refusals;
 } contract;
 
-/* A difference is refused unless it was allowed by name. */
+/* Refuses a difference unless it was allowed by name. */
 #define DIFFER(c, bit, word, ...) do { \
 		if ((c)->allow & (bit)) \
 			vn_lines_add((c)->notes, "allowed (" word "): " __VA_ARGS__); \
@@ -27,7 +27,7 @@ typedef struct contract {
 			vn_lines_refuse((c)->refusals, word, __VA_ARGS__); \
 	} while (0)
 
-/* A rank by itself has all of some tensors and part of others. */
+/* A single rank's file holds some tensors whole and only part of others. */
 static vn_status ranks(const contract *c, const vn_recording *r, const char *who, vn_error *err)
 {
 	int64_t rank, of;
@@ -37,13 +37,15 @@ static vn_status ranks(const contract *c, const vn_recording *r, const char *who
 		return st;
 	snprintf(which, sizeof which, rank < 0 ? "one" : "rank %lld", (long long)rank);
 	if (of < 0)
-		DIFFER(c, VN_ALLOW_RANKS, "ranks", "ranks: the %s is %s of several; compare all of them with --shard", who, which);
+		DIFFER(c, VN_ALLOW_RANKS, "ranks", "ranks: the %s is %s of several; compare all of them with --shard", who,
+		       which);
 	else
-		DIFFER(c, VN_ALLOW_RANKS, "ranks", "ranks: the %s is %s of %lld; compare all of them with --shard", who, which, (long long)of);
+		DIFFER(c, VN_ALLOW_RANKS, "ranks", "ranks: the %s is %s of %lld; compare all of them with --shard", who, which,
+		       (long long)of);
 	return VN_OK;
 }
 
-/* ", which is step 3," where it is not of the prompt. */
+/* Writes ", which is step 3,", or nothing for a token of the prompt. */
 static void say_step(const contract *c, int64_t token, char *text, size_t room)
 {
 	const vn_step *s;
@@ -57,7 +59,8 @@ static void say_step(const contract *c, int64_t token, char *text, size_t room)
 
 vn_status vn_check_steps(vn_comparison *c, vn_error *err)
 {
-	const contract      said = { .allow = c->request.options->allow, .notes = &c->result.notes, .refusals = &c->result.refusals };
+	const contract      said = { .allow = c->request.options->allow, .notes = &c->result.notes,
+		.refusals = &c->result.refusals };
 	const vn_recording *both[] = { c->opened.ref, c->opened.cand, c->opened.floor };
 	static const char *const who[] = { "reference", "candidate", "floor" };
 	char    which[VN_STEPS_WORDS];
@@ -65,8 +68,9 @@ vn_status vn_check_steps(vn_comparison *c, vn_error *err)
 
 	for (int i = 0; i < 3; i++)
 		if (both[i] && vn_steps_disorder(both[i], which))
-			DIFFER(&said, VN_ALLOW_STEPS, "steps", "steps: in the %s %s: the steps overlap or are out of order", who[i], which);
-	/* What one side alone has is missing or extra in the other. */
+			DIFFER(&said, VN_ALLOW_STEPS, "steps", "steps: in the %s %s: the steps overlap or are out of order", who[i],
+			       which);
+	/* A step that only one side has is missing or extra there. */
 	const vn_status st = vn_steps_gap(both, 2, &missing, which, err);
 	if (!st && missing)
 		DIFFER(&said, VN_ALLOW_STEPS, "steps", "steps: no step of either recording has %s", which);
@@ -76,7 +80,8 @@ vn_status vn_check_steps(vn_comparison *c, vn_error *err)
 bool vn_positions_moved(const vn_comparison *c, int64_t *by)
 {
 	const int32_t *ref, *cand;
-	const int64_t  n = vn_recording_tokens(c->opened.ref, NULL, &ref), m = vn_recording_tokens(c->opened.cand, NULL, &cand);
+	const int64_t  n = vn_recording_tokens(c->opened.ref, NULL, &ref),
+				  m = vn_recording_tokens(c->opened.cand, NULL, &cand);
 
 	*by = n == m && n > 0 ? (int64_t)cand[0] - ref[0] : 0;
 	for (int64_t t = 0; *by && t < n; t++)
@@ -90,7 +95,8 @@ static void tokens(const contract *c)
 	const int32_t *id[2], *at[2];
 	const int64_t n = vn_recording_tokens(c->a, &id[0], &at[0]), m = vn_recording_tokens(c->b, &id[1], &at[1]);
 	if (n != m) {
-		DIFFER(c, VN_ALLOW_TOKEN_IDS, "token_ids", "token ids: %lld in the reference, %lld in the %s",
+		DIFFER(c, VN_ALLOW_TOKEN_IDS, "token_ids",
+		       "token ids: %lld in the reference, %lld in the %s: record both on the same tokens, with --ids-from",
 		       (long long)n, (long long)m, c->who);
 		return;
 	}
@@ -98,9 +104,11 @@ static void tokens(const contract *c)
 		if (id[0][i] != id[1][i]) {
 			char step[96];
 			say_step(c, i, step, sizeof step);
-			DIFFER(c, VN_ALLOW_TOKEN_IDS, "token_ids", "token ids: number %lld%s is %d in the reference, %d in the %s%s",
-			       (long long)i, step, id[0][i], id[1][i], c->who,
-			       *step ? ": the two runs decoded different tokens; --force-ids makes one run decode the other's" : "");
+			DIFFER(c, VN_ALLOW_TOKEN_IDS, "token_ids",
+			       "token ids: number %lld%s is %d in the reference, %d in the %s%s", (long long)i, step, id[0][i],
+			       id[1][i], c->who,
+			       *step ? ": the two runs decoded different tokens; --force-ids makes one run decode the other's"
+			             : ": record both on the same tokens, with --ids-from");
 			break;
 		}
 	for (int64_t i = 0; i < n; i++)
@@ -112,7 +120,7 @@ static void tokens(const contract *c)
 		}
 }
 
-/* The plan a config means. */
+/* The plan that a config describes. */
 static vn_plan *plan_of(const json_t *config)
 {
 	const vn_family *family;
@@ -123,8 +131,8 @@ static vn_plan *plan_of(const json_t *config)
 	return plan;
 }
 
-/* Two spellings of one model: RoPE settings in the words of transformers 4 and
- * 5, a default that one of them writes out. The arithmetic is the plan. */
+/* Two spellings of one model, such as RoPE settings in the form of transformers 4 or 5, or a default written
+ * out, give the same plan. */
 static bool same_arithmetic(const json_t *x, const json_t *y)
 {
 	vn_plan *a = plan_of(x), *b = plan_of(y);
@@ -135,7 +143,7 @@ static bool same_arithmetic(const json_t *x, const json_t *y)
 	return same;
 }
 
-/* Keys that say where a model came from, and change no arithmetic. */
+/* Keys that record where a model came from and do not change the arithmetic. */
 static bool harmless(const char *key)
 {
 	static const char *const list[] = { "_name_or_path", "transformers_version", "torch_dtype", "dtype", "use_cache" };
@@ -194,9 +202,12 @@ static void configs(const contract *c, const char *const text[2])
 	} else {
 		const bool same = same_arithmetic(j[0], j[1]);
 		const int  differ = fields_that_differ(j[0], j[1]);
-		/* A GGUF file keeps few of the fields that a config.json has. */
+		/* A GGUF file keeps only a few fields of a config.json. */
 		if (same && differ > FIELDS_NAMED) {
-			vn_lines_add(c->notes, "config: %d fields differ between the reference and the %s; none of them changes the arithmetic", differ, c->who);
+			vn_lines_add(
+				c->notes,
+				"config: %d fields differ between the reference and the %s; none of them changes the arithmetic",
+				differ, c->who);
 		} else {
 			json_object_foreach(j[0], key, x)
 				config_key(c, key, x, json_object_get(j[1], key), same);
@@ -209,7 +220,7 @@ static void configs(const contract *c, const char *const text[2])
 	json_decref(j[1]);
 }
 
-/* Plans are made of configs by whoever recorded; replay, origins and names go by them. */
+/* Compares the plans, which the recorders built from configs. Replay, origins and names depend on them. */
 static void plans(const contract *c)
 {
 	const vn_plan *a = vn_recording_plan(c->a), *b = vn_recording_plan(c->b);
@@ -223,22 +234,26 @@ static void plans(const contract *c)
 /* "qwen2 with 24 layers and a vocabulary of 151936" */
 static void say_model(const char *family, const vn_plan *plan, char text[100])
 {
-	snprintf(text, 100, "%.40s with %d layers and a vocabulary of %d", family && *family ? family : "a model", plan->layers, plan->vocab);
+	snprintf(text, 100, "%.40s with %d layers and a vocabulary of %d", family && *family ? family : "a model",
+	         plan->layers, plan->vocab);
 	vn_text_clean(text, 100);
 }
 
-/* Before the many differences that follow from it. */
+/* Reports different models before the many differences that follow from that. */
 static void different_models(const contract *c, const char *verb, const char *family, const vn_plan *plan)
 {
 	const vn_plan *own = vn_recording_plan(c->a);
 	const char    *own_family = vn_recording_family(c->a);
 	char           ref[100], other[100];
 
-	if (!own || !plan || (own->layers == plan->layers && own->vocab == plan->vocab && own_family && family && strcmp(own_family, family) == 0))
+	if (!own || !plan ||
+	    (own->layers == plan->layers && own->vocab == plan->vocab && own_family && family &&
+	     strcmp(own_family, family) == 0))
 		return;
 	say_model(own_family, own, ref);
 	say_model(family, plan, other);
-	DIFFER(c, VN_ALLOW_CONFIG, "config", "the models differ: the reference ran %s, the %s %s %s", ref, c->who, verb, other);
+	DIFFER(c, VN_ALLOW_CONFIG, "config", "the models differ: the reference ran %s, the %s %s %s", ref, c->who, verb,
+	       other);
 }
 
 void vn_contract_config(const char *ref, const char *other, const char *who, unsigned allow, vn_lines *notes,
@@ -256,8 +271,8 @@ void vn_contract_model(const vn_recording *a, const vn_model *m, unsigned allow,
 	configs(&c, (const char *const[]) { vn_recording_config(a), vn_model_config(m) });
 }
 
-vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *who, const vn_compare_options *o, vn_weights **table,
-                      vn_lines *notes, vn_lines *refusals, vn_error *err)
+vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *who, const vn_compare_options *o,
+                      vn_weights **table, vn_lines *notes, vn_lines *refusals, vn_error *err)
 {
 	const unsigned allow = o->allow;
 	const contract c = { a, b, who, allow, notes, refusals };
@@ -275,7 +290,8 @@ vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *
 	if ((st = vn_contract_weights(a, b, who, o, table, notes, refusals, err)))
 		return st;
 	plans(&c);
-	if ((st = vn_contract_claims(a, "reference", allow, notes, refusals, err)) || (st = vn_contract_claims(b, who, allow, notes, refusals, err)))
+	if ((st = vn_contract_claims(a, "reference", allow, notes, refusals, err)) ||
+	    (st = vn_contract_claims(b, who, allow, notes, refusals, err)))
 		return st;
 	if (refusals->n > before)
 		return vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(a),

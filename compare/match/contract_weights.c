@@ -8,13 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Once more, with the numbers of a model that is one side's, or nearly: it decides what the tables leave open. */
+/* Repeats the comparison with the numbers of a model whose weights are those of one side, or nearly. They
+ * decide what the tables leave open. */
 static vn_status with_numbers(vn_weight_side side[2], const vn_compare_options *o, vn_weights **w, vn_error *err)
 {
 	vn_model  *m;
 	vn_tensor *numbers[2] = { NULL };
 	vn_weights *more = NULL;
-	vn_error   none; /* a model that cannot be opened is told where the floor is made */
+	vn_error   none; /* a model that cannot be opened is reported where the floor is made */
 	vn_status  st = VN_OK;
 
 	if (vn_model_open(o->model, &m, &none))
@@ -34,7 +35,7 @@ static vn_status with_numbers(vn_weight_side side[2], const vn_compare_options *
 	return st;
 }
 
-/* The first line, how many there are, has the word that allows them. */
+/* Writes the refusals. The first line has the count and the word that allows them. */
 static void refuse_weights(const vn_weights *w, vn_lines *refusals)
 {
 	vn_lines lines = { 0 };
@@ -47,8 +48,9 @@ static void refuse_weights(const vn_weights *w, vn_lines *refusals)
 	vn_lines_free(&lines);
 }
 
-/* Refusals that list the weights that differ, or one note when they are allowed to differ. */
-static void add_weight_lines(const vn_weights *w, const char *who, const vn_compare_options *o, vn_lines *notes, vn_lines *refusals)
+/* Adds refusals that list the differing weights, or one note when they are allowed to differ. */
+static void add_weight_lines(const vn_weights *w, const char *who, const vn_compare_options *o, vn_lines *notes,
+                             vn_lines *refusals)
 {
 	char text[VN_WEIGHT_WORDS];
 	if (w->extra)
@@ -59,8 +61,9 @@ static void add_weight_lines(const vn_weights *w, const char *who, const vn_comp
 		vn_lines_add(notes, "allowed (weights): %s in the %s", vn_weights_summary(w, text), who);
 }
 
-vn_status vn_contract_weights(const vn_recording *a, const vn_recording *b, const char *who, const vn_compare_options *o, vn_weights **table,
-                              vn_lines *notes, vn_lines *refusals, vn_error *err)
+vn_status vn_contract_weights(const vn_recording *a, const vn_recording *b, const char *who,
+                              const vn_compare_options *o, vn_weights **table, vn_lines *notes, vn_lines *refusals,
+                              vn_error *err)
 {
 	const vn_recording *both[2] = { a, b };
 	vn_weight_side      side[2] = { { 0 } };

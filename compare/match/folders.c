@@ -30,8 +30,8 @@ static bool named_so(const char *name)
 
 typedef enum kind { RECORDING, FOLDER, OTHER } kind;
 
-/* The name alone says that it is one: a link to a file that was not fetched, or a pipe, is then a recording that cannot be
- * opened, and not a file that is left out. */
+/* Decides by name alone. A link to a file that was not fetched, or a pipe, then counts as a recording that
+ * cannot be opened, instead of being skipped. */
 static kind kind_of(const char *folder, const char *name)
 {
 	char path[PATH_MAX];
@@ -65,7 +65,7 @@ static vn_status list(const char *folder, vn_folder_pairs *p, int side, vn_error
 	vn_status st = VN_OK;
 	if (!d)
 		return vn_fail(err, VN_ERR_IO, "%s: %s", folder, strerror(errno));
-	while (!st && (e = readdir(d))) {
+	while (!st && (errno = 0, e = readdir(d))) {
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
 		const kind k = kind_of(folder, e->d_name);
@@ -74,6 +74,8 @@ static vn_status list(const char *folder, vn_folder_pairs *p, int side, vn_error
 		p->folders[side] += k == FOLDER;
 		p->others[side] += k == OTHER;
 	}
+	if (!st && errno)
+		st = vn_fail(err, VN_ERR_IO, "%s: %s", folder, strerror(errno));
 	closedir(d);
 	return st;
 }
@@ -124,7 +126,9 @@ bool vn_folder_report(const char *path, const char *name, char *text)
 {
 	const char  *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
 	const size_t stem = dot && dot != path && dot[-1] != '/' ? (size_t)(dot - path) : strlen(path);
-	const size_t k = strlen(name), cut = k > 3 && strcmp(name + k - 3, ".h5") == 0 ? 3 : 0; /* a.h5 and a.hdf5 have reports of their own */
+	const size_t k = strlen(name),
+				 cut = k > 3 && strcmp(name + k - 3, ".h5") == 0 ? 3 : 0; /* a.h5 and a.hdf5 get separate
+	                                                                                         * reports */
 	const int    n = snprintf(text, PATH_MAX, "%.*s.%.*s%s", (int)stem, path, (int)(k - cut), name, path + stem);
 	return n > 0 && n < PATH_MAX;
 }

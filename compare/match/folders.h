@@ -15,7 +15,7 @@ typedef struct vn_folder_pair {
 typedef struct vn_folder_pairs {
 	vn_folder_pair *pair; /* (n), by name */
 	int             n;
-	int             folders[2], others[2]; /* subfolders and other files that were ignored, in each of the two folders */
+	int folders[2], others[2]; /* subfolders and other files that were ignored, in each of the two folders */
 } vn_folder_pairs;
 
 bool vn_is_folder(const char *path);

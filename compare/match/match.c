@@ -26,7 +26,7 @@ static bool selected(const vn_comparison *c, const char *name)
 	return o->n_points == 0;
 }
 
-/* A checkpoint of this name is compared: the patterns that asked for it have not asked in vain. */
+/* Counts a compared checkpoint of this name for every pattern that selects it. */
 static void count_hits(const vn_comparison *c, const char *name, int *hits)
 {
 	for (int i = 0; i < c->request.options->n_points; i++)
@@ -45,7 +45,8 @@ static void unfit(vn_checkpoint *p, vn_status_word status)
 	p->fails = true;
 }
 
-/* What a tensor says of its axes: as many words as it has axes, none twice. false: it is told. */
+/* Whether an entry's axes are valid: one word for each axis, no word twice. Otherwise reports it and returns
+ * false. */
 static bool axes_hold(vn_checkpoint *p, const vn_entry *e, const char *who)
 {
 	vn_dims     d;
@@ -61,7 +62,7 @@ static bool axes_hold(vn_checkpoint *p, const vn_entry *e, const char *who)
 	return false;
 }
 
-/* Every point of ours is of real numbers. */
+/* Every checkpoint of a plan holds real numbers. */
 static bool is_whole(vn_checkpoint *p, const vn_entry *e, const char *who)
 {
 	const vn_point_info *point = e->dtype == VN_I32 ? vn_entry_point(e) : NULL;
@@ -72,7 +73,7 @@ static bool is_whole(vn_checkpoint *p, const vn_entry *e, const char *who)
 	return true;
 }
 
-/* Everything that keeps two tensors of one name from being measured. */
+/* Finds everything that prevents two tensors of one name from being measured. */
 static void check_fit(vn_comparison *c, vn_checkpoint *p)
 {
 	const vn_entry *r = vn_recording_entry(c->opened.ref, p->ref), *d = vn_recording_entry(c->opened.cand, p->cand);
@@ -81,8 +82,10 @@ static void check_fit(vn_comparison *c, vn_checkpoint *p)
 
 	if (rs && ds && (rs->position != ds->position || rs->tokens != ds->tokens)) {
 		unfit(p, VN_MISSHAPEN);
-		vn_checkpoint_say(p, "step %d is %" PRId64 " tokens after %" PRId64 " in the reference, %"
-		         PRId64 " after %" PRId64 " in the candidate", r->step, rs->tokens, rs->position, ds->tokens, ds->position);
+		vn_checkpoint_say(p,
+		                  "step %d is %" PRId64 " tokens after %" PRId64 " in the reference, %" PRId64 " after %" PRId64
+		                  " in the candidate",
+		                  r->step, rs->tokens, rs->position, ds->tokens, ds->position);
 	} else if (rs && ds && (rs->first_row != ds->first_row || rs->rows != ds->rows)) {
 		unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p, "kept rows: %" PRId64 " from %" PRId64 " in the reference, %" PRId64
@@ -90,8 +93,9 @@ static void check_fit(vn_comparison *c, vn_checkpoint *p)
 	} else if (r->rows_off || d->rows_off) {
 		const vn_entry *e = d->rows_off ? d : r;
 		unfit(p, VN_MISSHAPEN);
-		vn_checkpoint_say(p, "axes '%s' of %s in the %s, and rows of its step: %" PRId64, e->axes, vn_shape_text(&e->shape, a),
-		         d->rows_off ? "candidate" : "reference", (d->rows_off ? ds : rs)->rows);
+		vn_checkpoint_say(p, "axes '%s' of %s in the %s, and rows of its step: %" PRId64, e->axes,
+		                  vn_shape_text(&e->shape, a), d->rows_off ? "candidate" : "reference",
+		                  (d->rows_off ? ds : rs)->rows);
 	} else if (is_whole(p, r, "reference") || is_whole(p, d, "candidate")) {
 		; /* told */
 	} else if (!vn_shape_equal(&r->shape, &d->shape)) {
@@ -121,12 +125,14 @@ static vn_checkpoint *add(vn_comparison *c, const vn_entry *e, int ref, int cand
 	vn_checkpoint *p = &c->result.point[c->result.n_points++];
 	*p = (vn_checkpoint) {
 		.name = e->name, .step = e->step, .order = e->order, .layer = e->layer, .ref = ref, .cand = cand,
-		.scores = is_scores(e), .pool = -1, .pooled_small = -1, .channels = -1, .m = { .at = -1, .bad_at = -1, .differs_at = -1, .worst_token = -1, .worst_nmse_token = -1, .worst_nmse_channel = -1, .worst_scale_channel = -1, .worst_row = -1 }, .worst = -1, .was = (double)NAN,
+		.scores = is_scores(e), .pool = -1, .pooled_small = -1, .channels = -1,
+			.m = { .at = -1, .bad_at = -1, .differs_at = -1, .worst_token = -1, .worst_nmse_token = -1,
+			.worst_nmse_channel = -1, .worst_scale_channel = -1, .worst_row = -1 }, .worst = -1, .was = (double)NAN,
 	};
 	return p;
 }
 
-/* The entry that holds the numbers of entry i. */
+/* The entry that stores the numbers of entry i. */
 static int root(const vn_recording *r, int i)
 {
 	const int other = vn_recording_entry(r, i)->same_as;
@@ -151,12 +157,12 @@ static void mark_extra(vn_comparison *c, vn_checkpoint *p)
 	vn_checkpoint_say(p, "not in the reference%s", p->fails ? "" : " (allowed)");
 }
 
-/* What both sides hold under several names is compared once for every pair of tensors. */
+/* Tensors that both sides hold under several names are compared once for each pair. */
 typedef struct matching {
-	int  *partner;    /* (ref's entries) in the candidate, through aliases; -1 */
-	bool *used;       /* (candidate's entries) some partner, or where its numbers are */
-	int  *home;       /* (candidate's entries) in the reference, through aliases; -1 */
-	int  *head, *next; /* (ref's), (candidate's): those whose home it is under another name; -1 */
+	int  *partner;    /* (entries of ref) partner in the candidate, through aliases; -1 */
+	bool *used;       /* (entries of cand) it is a partner, or stores a partner's numbers */
+	int  *home;       /* (entries of cand) partner in the reference, through aliases; -1 */
+	int  *head, *next; /* (ref), (cand): list of the entries whose home it is under another name; -1 */
 	int  *hits;       /* (patterns) */
 } matching;
 
@@ -167,7 +173,8 @@ static void pair_up(const vn_comparison *c, matching *m)
 		const vn_entry *e = vn_recording_entry(c->opened.ref, i);
 		m->head[i] = -1;
 		m->partner[i] = vn_recording_find(c->opened.cand, e->step, e->name);
-		/* A candidate without a plan cannot know that what has one name has another here: then the reference knows. */
+		/* A candidate without a plan cannot know that two names here mean one tensor, so the reference's
+		 * aliases decide. */
 		if (m->partner[i] < 0 && e->same_as >= 0 && !vn_recording_plan(c->opened.cand))
 			m->partner[i] = m->partner[e->same_as];
 		if (m->partner[i] >= 0)
@@ -176,9 +183,12 @@ static void pair_up(const vn_comparison *c, matching *m)
 	for (int i = k - 1; i >= 0; i--) {
 		const vn_entry *e = vn_recording_entry(c->opened.cand, i);
 		int home = vn_recording_find(c->opened.ref, e->step, e->name);
-		/* And the other way: a name that the reference does not know, of what it has under the first. */
+		/* Conversely, a name that the reference lacks may be a second name of a tensor that it has under the
+		 * first. */
 		if (home < 0 && e->same_as >= 0)
 			home = vn_recording_find(c->opened.ref, e->step, vn_recording_entry(c->opened.cand, e->same_as)->name);
+		if (home < 0 && e->again)
+			home = vn_recording_find(c->opened.ref, e->step, e->again);
 		m->home[i] = home;
 		if (home < 0 || strcmp(vn_recording_entry(c->opened.ref, home)->name, e->name) == 0)
 			continue;
@@ -199,15 +209,16 @@ static void add_pair(vn_comparison *c, const matching *m, const vn_entry *e, int
 		check_fit(c, p);
 }
 
-/* An entry of the reference, and what the candidate files under second names of it. */
+/* Matches an entry of the reference, and the candidate's second names of it. */
 static void match_entry(vn_comparison *c, const matching *m, int i)
 {
 	const vn_entry *e = vn_recording_entry(c->opened.ref, i);
 	const bool chosen = selected(c, e->name);
 	bool again = false;
 
-	/* A second name of one tensor on both sides is measured under the first. */
-	if (chosen && e->same_as >= 0 && m->partner[i] >= 0 && selected(c, vn_recording_entry(c->opened.ref, e->same_as)->name)) {
+	/* A tensor with the same second name on both sides is measured under the first name. */
+	if (chosen && e->same_as >= 0 && m->partner[i] >= 0 &&
+	    selected(c, vn_recording_entry(c->opened.ref, e->same_as)->name)) {
 		const int first = m->partner[e->same_as];
 		again = first >= 0 && root(c->opened.cand, first) == root(c->opened.cand, m->partner[i]);
 	}
@@ -234,8 +245,8 @@ static vn_status matches_nothing(const vn_comparison *c, const char *glob, vn_er
 	vn_nearest_start(&near, glob);
 	for (int i = 0; i < vn_recording_count(c->opened.ref); i++)
 		vn_nearest_try(&near, vn_recording_entry(c->opened.ref, i)->name);
-	return vn_fail(err, VN_ERR_USAGE, "--points '%s' matches no checkpoint of %s or %s%s", glob, vn_recording_path(c->opened.ref),
-	               vn_recording_path(c->opened.cand), vn_nearest_hint(&near));
+	return vn_fail(err, VN_ERR_USAGE, "--points '%s' matches no checkpoint of %s or %s%s", glob,
+	               vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand), vn_nearest_hint(&near));
 }
 
 static vn_status check_hits(const vn_comparison *c, const int *hits, vn_error *err)
@@ -248,14 +259,14 @@ static vn_status check_hits(const vn_comparison *c, const int *hits, vn_error *e
 	return VN_OK;
 }
 
-/* Checkpoint i becomes what checkpoint order[i] was; in place, since a second copy of millions is a good part of all memory. order is
- * used up. */
+/* Moves checkpoint order[i] to place i, in place, because a second copy of millions would double the memory.
+ * Overwrites order. */
 static void permute(vn_checkpoint *point, int n, int *order)
 {
 	for (int i = 0; i < n; i++) {
 		const vn_checkpoint first = point[i];
 		int at = i;
-		while (order[at] >= 0) { /* round the circle that begins at i */
+		while (order[at] >= 0) { /* follow the cycle that begins at i */
 			const int from = order[at];
 			order[at] = -1;
 			point[at] = from == i ? first : point[from];
@@ -264,7 +275,8 @@ static void permute(vn_checkpoint *point, int n, int *order)
 	}
 }
 
-/* Where the reference says of some that it does not know their place: as the plan has them, or the candidate; extras stay last. */
+/* Orders checkpoints whose place the reference does not record: by the plan, or as in the candidate. Extras
+ * stay last. */
 static vn_status put_in_order(vn_comparison *c, vn_error *err)
 {
 	int n = 0, unsaid = 0, said = 0;
@@ -274,7 +286,8 @@ static vn_status put_in_order(vn_comparison *c, vn_error *err)
 		said += c->result.point[i].cand >= 0 && vn_recording_entry(c->opened.cand, c->result.point[i].cand)->order >= 0;
 	const bool theirs_tell = c->opened.plan || (unsaid == n && said > 0);
 	if (unsaid)
-		vn_lines_add(&c->result.notes, "order: %d of %d checkpoints of the reference have no order; they are placed %s", unsaid, n,
+		vn_lines_add(&c->result.notes, "order: %d of %d checkpoints of the reference have no order; they are placed %s",
+		             unsaid, n,
 		             c->opened.plan ? "in the order of the plan"
 		             : theirs_tell  ? "in the order of the candidate"
 		                            : "by layer, and in a layer in the usual order of its points");
@@ -303,7 +316,8 @@ vn_status vn_match(vn_comparison *c, vn_error *err)
 {
 	const size_t n = (size_t)vn_recording_count(c->opened.ref), k = (size_t)vn_recording_count(c->opened.cand);
 	matching m = {
-		.partner = malloc((n + 1) * sizeof(int)), .used = calloc(k + 1, sizeof(bool)), .home = malloc((k + 1) * sizeof(int)),
+		.partner = malloc((n + 1) * sizeof(int)), .used = calloc(k + 1, sizeof(bool)),
+			.home = malloc((k + 1) * sizeof(int)),
 		.head = malloc((n + 1) * sizeof(int)), .next = malloc((k + 1) * sizeof(int)),
 		.hits = calloc((size_t)c->request.options->n_points + 1, sizeof(int)),
 	};

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A GNU extension, like the rest of the build's _GNU_SOURCE: the plan rides along. */
+/* For qsort_r, a GNU extension like the rest of the build's _GNU_SOURCE; `plan` is its context. */
 static int compare_names(const void *a, const void *b, void *plan)
 {
 	const vn_plan *p = plan;
@@ -20,7 +20,7 @@ vn_status vn_names_init(vn_names *n, const vn_plan *plan, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d names", plan->n_values);
 	for (int i = 0; i < plan->n_values; i++)
 		n->by_name[i] = i;
-	vn_plan *p = (vn_plan *)(uintptr_t)plan; /* qsort_r takes no const */
+	vn_plan *p = (vn_plan *)(uintptr_t)plan; /* qsort_r takes a pointer without const */
 	qsort_r(n->by_name, (size_t)plan->n_values, sizeof *n->by_name, compare_names, p);
 	return VN_OK;
 }

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* Steps of either side of which rows were kept; of one number once. */
+/* Steps with rows kept on either side; a step number counts once. */
 static int steps_kept(const vn_comparison *c)
 {
 	const vn_step *s;
@@ -35,7 +35,7 @@ static int by_key(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Values with names, each under its first: any of them may be asked for; not what is made only when somebody does. */
+/* Counts the values with names, each under its first name, except those computed only on request. */
 static int64_t wanted_of(const vn_comparison *c, bool *wanted)
 {
 	int64_t n = 0;
@@ -57,7 +57,8 @@ vn_status vn_count_neither(vn_comparison *c, vn_error *err)
 	bool    *wanted = calloc((size_t)c->opened.plan->n_values + 1, sizeof *wanted);
 	int64_t *key = malloc(((size_t)c->result.n_points + 1) * sizeof *key), there = 0;
 	int      n = 0;
-	const vn_status st = wanted && key ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_points);
+	const vn_status st = wanted && key ? VN_OK
+	                                   : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_points);
 
 	if (!st) {
 		const int64_t all = wanted_of(c, wanted) * steps_kept(c);

@@ -22,7 +22,7 @@ typedef struct side {
 	vn_comparison *c;
 	const char    *who;
 	vn_like        like;
-	char           file[300]; /* " (rank3.h5)", of several */
+	char           file[300]; /* " (rank3.h5)" when there are several files */
 } side;
 
 static void add_note(void *context, const char *words)
@@ -38,20 +38,22 @@ static vn_status map_names(side *s, const vn_name_map *m, bool asked, vn_recordi
 	if (st)
 		return st;
 	if (use.mapped)
-		vn_lines_once(&s->c->result.notes, s->file, "ranks", 
-		              "%s: %s translates the names of %d of %d tensors, keeps %d, and leaves out %d intermediate ones", s->who,
-		              m->name ? m->name : m->path, use.mapped - use.spare, use.mapped + use.ignored + use.left, use.left,
-		              use.ignored + use.spare);
-	else if (asked && use.ignored) /* tensors of ours beside a few of the engine's own */
-		vn_lines_once(&s->c->result.notes, s->file, "ranks", "%s: %s leaves out %d of %d tensors and keeps the names of %d",
-		              s->who, m->name ? m->name : m->path, use.ignored, use.ignored + use.left, use.left);
+		vn_lines_once(&s->c->result.notes, s->file, "ranks",
+		              "%s: %s translates the names of %d of %d tensors, keeps %d, and leaves out %d intermediate ones",
+		              s->who, m->name ? m->name : m->path, use.mapped - use.spare, use.mapped + use.ignored + use.left,
+		              use.left, use.ignored + use.spare);
+	else if (asked && use.ignored) /* standard tensors next to a few of the engine's own */
+		vn_lines_once(&s->c->result.notes, s->file, "ranks",
+		              "%s: %s leaves out %d of %d tensors and keeps the names of %d", s->who,
+		              m->name ? m->name : m->path, use.ignored, use.ignored + use.left, use.left);
 	else if (asked)
-		return vn_fail(err, VN_ERR_MISMATCH, "%s: no rule of %s matches any of its %d names (first: %s)", vn_recording_path(*r), m->path,
-		               vn_recording_count(*r), vn_recording_count(*r) ? vn_recording_entry(*r, 0)->name : "none");
+		return vn_fail(err, VN_ERR_MISMATCH, "%s: no rule of %s matches any of its %d names (first: %s)",
+		               vn_recording_path(*r), m->path, vn_recording_count(*r),
+		               vn_recording_count(*r) ? vn_recording_entry(*r, 0)->name : "none");
 	return VN_OK;
 }
 
-/* A name in a layer that is no point of ours may be several of ours in one product. */
+/* Whether an unknown name in a layer may be one product that holds several checkpoints. */
 static bool may_be_fused(const vn_recording *r)
 {
 	vn_point p;
@@ -78,7 +80,7 @@ static vn_status map_all(side *s, const char *const *names, int n, vn_recording 
 	return st;
 }
 
-/* Rows of a batch, or prompts one behind the other, which the only row of a batch may hold as well. */
+/* Takes a row of a batch or one of several packed prompts. A batch of one row may be packed as well. */
 static vn_status take_row(side *s, int64_t row, vn_recording **r, const char *option, vn_error *err)
 {
 	const vn_status st = vn_recording_batch(*r) == 1 ? vn_batched_row(r, 0, err) : VN_OK;
@@ -86,15 +88,19 @@ static vn_status take_row(side *s, int64_t row, vn_recording **r, const char *op
 	if (st)
 		return st;
 	if (prompts == 0)
-		return row <= 0 ? VN_OK : vn_fail(err, VN_ERR_USAGE, "%s: %s %" PRId64 ", but it holds one prompt", vn_recording_path(*r), option, row);
+		return row <= 0 ? VN_OK
+		                : vn_fail(err, VN_ERR_USAGE, "%s: %s %" PRId64 ", but it holds one prompt",
+		                          vn_recording_path(*r), option, row);
 	if (row >= 0)
 		return vn_batched_row(r, row, err);
 	if (rows)
-		return vn_fail(err, VN_ERR_USAGE, "%s: holds a batch of %" PRId64 " prompts: %s 0 to %" PRId64 " says which is compared",
+		return vn_fail(err, VN_ERR_USAGE,
+		               "%s: holds a batch of %" PRId64 " prompts: %s 0 to %" PRId64 " says which is compared",
 		               vn_recording_path(*r), rows, option, rows - 1);
 	vn_lines_once(&s->c->result.notes, s->file, "ranks",
-	              "%s: %" PRId64 " prompts one behind the other, compared as they are; %s 0 to %" PRId64 " takes one of them", s->who,
-	              prompts, option, prompts - 1);
+	              "%s: %" PRId64 " prompts one behind the other, compared as they are; %s 0 to %" PRId64
+	              " takes one of them",
+	              s->who, prompts, option, prompts - 1);
 	return VN_OK;
 }
 
@@ -103,13 +109,14 @@ static vn_status gather_pages(side *s, vn_recording **r, vn_error *err)
 	int n;
 	const vn_status st = vn_paged_gather(r, &n, err);
 	if (!st && n)
-		vn_lines_once(&s->c->result.notes, s->file, "ranks", "%s: %d cache%s gathered from %s blocks", s->who, n, n == 1 ? "" : "s",
-		              n == 1 ? "its" : "their");
+		vn_lines_once(&s->c->result.notes, s->file, "ranks", "%s: %d cache%s gathered from %s blocks", s->who, n,
+		              n == 1 ? "" : "s", n == 1 ? "its" : "their");
 	return st;
 }
 
-/* Makes a checkpoint file of one recording: maps its names, takes the row of the batch, gathers its pages. */
-static vn_status prepare_recording(side *s, const char *const *names, int n, int64_t row, vn_recording **r, const char *option, vn_error *err)
+/* Prepares one recording: maps its names, takes the row of the batch and gathers its pages. */
+static vn_status prepare_recording(side *s, const char *const *names, int n, int64_t row, vn_recording **r,
+                                   const char *option, vn_error *err)
 {
 	vn_status st = map_all(s, names, n, r, err);
 	if (!st && !(st = take_row(s, row, r, option, err)))
@@ -120,19 +127,22 @@ static vn_status prepare_recording(side *s, const char *const *names, int n, int
 static vn_status join_ranks(side *s, vn_recording **rank, int n, vn_error *err)
 {
 	vn_ranks_use use = { .like = &s->like, .allow_replicas = s->c->request.options->allow & VN_ALLOW_REPLICAS,
-	                     .allow_incomplete = s->c->request.options->allow & VN_ALLOW_INCOMPLETE, .say = add_note, .context = s };
+	                     .allow_incomplete = s->c->request.options->allow & VN_ALLOW_INCOMPLETE, .say = add_note,
+	                     	.context = s };
 	const vn_status st = vn_ranks_join(rank, n, &use, &s->c->opened.cand, err);
 	if (!st && !use.all_told)
-		vn_lines_add(&s->c->result.warnings,
-		             "candidate: no recording states the number of ranks (world_size), and no tensor implies it: the %d given are taken to be all",
-		             n);
+		vn_lines_add(
+			&s->c->result.warnings,
+			"candidate: no recording states the number of ranks (world_size), and no tensor implies it: the %d given "
+			"are taken to be all",
+			n);
 	if (!st)
-		vn_lines_add(&s->c->result.notes, "candidate: %d ranks; %d tensors joined, %d summed, %d equal on all ranks", n, use.placed,
-		             use.summed, use.same);
+		vn_lines_add(&s->c->result.notes, "candidate: %d ranks; %d tensors joined, %d summed, %d equal on all ranks", n,
+		             use.placed, use.summed, use.same);
 	return st;
 }
 
-/* One file as two ranks would have all its replicas agree. */
+/* One file given as two ranks would make all its replicas agree. */
 static vn_status check_twice(const vn_sides *s, vn_error *err)
 {
 	for (int i = 0; i < s->n_cand; i++)
@@ -142,7 +152,7 @@ static vn_status check_twice(const vn_sides *s, vn_error *err)
 	return VN_OK;
 }
 
-/* All of them at once: opening is reading attributes, and every processor can. */
+/* Opens all files at once: opening reads attributes, which runs in parallel. */
 static vn_status open_all(const vn_sides *s, vn_comparison *c, vn_recording **rank, vn_error *err)
 {
 	const int n = 1 + s->n_cand + (s->floor != NULL);
@@ -165,7 +175,7 @@ static vn_status open_all(const vn_sides *s, vn_comparison *c, vn_recording **ra
 	return VN_OK;
 }
 
-/* "calls of 10 + 7", the tokens of a side's steps. */
+/* Writes "calls of 10 + 7", the token counts of a side's steps. */
 static void say_steps(const vn_recording *r, const vn_call *call, char *text, size_t room)
 {
 	enum { SAID = 4 };
@@ -180,7 +190,7 @@ static void say_steps(const vn_recording *r, const vn_call *call, char *text, si
 		vn_text_add(text, room, " + ... (%d)", count);
 }
 
-/* Steps of one number that are not of the same tokens: what is in them will be misshapen. */
+/* Warns of steps with one number but different tokens: their tensors will have different shapes. */
 static void say_apart(vn_comparison *c)
 {
 	const vn_step *s;
@@ -190,15 +200,15 @@ static void say_apart(vn_comparison *c)
 		if (!d || (d->position == s[i].position && d->tokens == s[i].tokens))
 			continue;
 		vn_lines_add(&c->result.notes,
-		             "calls: step %d is %" PRId64 " tokens after %" PRId64 " in the reference, %" PRId64 " after %" PRId64
-		             " in the candidate: "
+		             "calls: step %d is %" PRId64 " tokens after %" PRId64 " in the reference, %" PRId64
+		             " after %" PRId64 " in the candidate: "
 		             "calls are joined only if the steps of both recordings hold every token up to the same last one",
 		             d->number, s[i].tokens, s[i].position, d->tokens, d->position);
 		return;
 	}
 }
 
-/* Which calls are compared as one, and what they were. */
+/* Notes which calls are compared as one, and how each side divided them. */
 static void say_calls(vn_comparison *c, const vn_call *call, int n)
 {
 	enum { SAID = 4 };
@@ -212,14 +222,15 @@ static void say_calls(vn_comparison *c, const vn_call *call, int n)
 		say_steps(c->opened.ref, &call[i], ref, sizeof ref);
 		say_steps(c->opened.cand, &call[i], cand, sizeof cand);
 		vn_lines_add(&c->result.notes,
-		             "calls: tokens %" PRId64 "-%" PRId64 " are %s in the reference, %s in the candidate: compared as one step, %d",
+		             "calls: tokens %" PRId64 "-%" PRId64
+		             " are %s in the reference, %s in the candidate: compared as one step, %d",
 		             call[i].position, call[i].position + call[i].tokens - 1, ref, cand, call[i].number);
 	}
 	if (said > SAID)
 		vn_lines_add(&c->result.notes, "calls: %d more steps are joined like this", said - SAID);
 }
 
-/* A prompt in chunks on one side, or what one side decoded and the other read. */
+/* Joins a prompt that one side ran in chunks, and tokens that one side decoded and the other read at once. */
 static vn_status join_calls(vn_comparison *c, vn_error *err)
 {
 	vn_recording **both[] = { &c->opened.ref, &c->opened.cand, &c->opened.floor };
@@ -233,10 +244,11 @@ static vn_status join_calls(vn_comparison *c, vn_error *err)
 	else if (!st)
 		say_apart(c);
 	for (int k = 0; !st && k < 3 && n; k++) {
-		if (!*both[k] || !vn_calls_fit(*both[k], call, n) || (st = vn_calls_join(both[k], call, n, &left, one, err)) || !left)
+		if (!*both[k] || !vn_calls_fit(*both[k], call, n) || (st = vn_calls_join(both[k], call, n, &left, one, err)) ||
+		    !left)
 			continue;
-		vn_lines_add(&c->result.notes, "calls: %d tensor%s of the %s (first: %s) cannot be joined and %s left out", left,
-		             left == 1 ? "" : "s", who[k], one, left == 1 ? "is" : "are");
+		vn_lines_add(&c->result.notes, "calls: %d tensor%s of the %s (first: %s) cannot be joined and %s left out",
+		             left, left == 1 ? "" : "s", who[k], one, left == 1 ? "is" : "are");
 	}
 	free(call);
 	return st;
@@ -253,13 +265,16 @@ vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
 		st = open_all(s, c, rank, err);
 	if (st)
 		goto done;
-	const vn_plan *plan = vn_recording_plan(c->opened.ref) ? vn_recording_plan(c->opened.ref) : vn_recording_plan(rank[0]);
+	const vn_plan *plan = vn_recording_plan(c->opened.ref) ? vn_recording_plan(c->opened.ref)
+	                                                       : vn_recording_plan(rank[0]);
 	if (!plan) {
-		const char *config = vn_recording_config(c->opened.ref) ? vn_recording_config(c->opened.ref) : vn_recording_config(rank[0]);
+		const char *config = vn_recording_config(c->opened.ref) ? vn_recording_config(c->opened.ref)
+		                                                        : vn_recording_config(rank[0]);
 		plan = own = config ? vn_family_plan(config, NULL) : NULL;
 	}
 	vn_like_init(&left.like, rank[0], plan, 1);
-	if ((st = prepare_recording(&left, s->ref_names, s->n_ref_names, s->ref_batch_row, &c->opened.ref, "--ref-batch-row", err)))
+	if ((st = prepare_recording(&left, s->ref_names, s->n_ref_names, s->ref_batch_row, &c->opened.ref,
+	                            "--ref-batch-row", err)))
 		goto done;
 	vn_like_init(&right.like, c->opened.ref, plan, s->n_cand);
 	for (int i = 0; !st && i < s->n_cand; i++) {

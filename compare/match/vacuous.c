@@ -14,15 +14,20 @@
 #include <string.h>
 
 static const char constant[] = "both sides hold one constant, so nothing was compared";
-static const char blind[] = "both sides hold minus infinity for every key of some token, so that token was not compared";
-static const char stale[] = "both sides hold the numbers of this point in another layer, so this layer was not compared";
-static const char left_over[] = "both sides hold the numbers of another step with other tokens, so this step was not compared";
+static const char blind[] =
+	"both sides hold minus infinity for every key of some token, so that token was not compared";
+static const char stale[] =
+	"both sides hold the numbers of this point in another layer, so this layer was not compared";
+static const char left_over[] =
+	"both sides hold the numbers of another step with other tokens, so this step was not compared";
 
-/* Whole numbers that are what they are: a cache has one block, every token is of one sequence. What a model computes under another
- * name is no such table because somebody stored it as int32. */
+/* Whether an entry is a table of whole numbers that may be constant: a cache may have one block, and all tokens
+ * may belong to one sequence. A tensor that the model computes under another name is not such a table even when
+ * it is stored as int32. */
 static bool is_table(const vn_entry *e)
 {
-	static const char *const list[] = { "block_table", "block_tables", "slot_mapping", "slot_map", "seq_lens", "seq_ids", "token_ids", "input_ids", "ids",
+	static const char *const list[] = { "block_table", "block_tables", "slot_mapping", "slot_map", "seq_lens",
+		"seq_ids", "token_ids", "input_ids", "ids",
 	                                    "positions", "position_ids", "argmax", "mask", "attention_mask" };
 	const char *dot = strrchr(e->name, '.'), *last = dot ? dot + 1 : e->name;
 	for (size_t i = 0; e->dtype == VN_I32 && i < sizeof list / sizeof *list; i++)
@@ -31,7 +36,7 @@ static bool is_table(const vn_entry *e)
 	return false;
 }
 
-/* Probabilities over one key are 1, tables are what they are, and one number is always constant. */
+/* Probabilities over one key are always 1, tables may be constant, and a single number is always constant. */
 static bool may_be_constant(const vn_entry *e)
 {
 	const vn_shape *s = &e->shape;
@@ -39,7 +44,7 @@ static bool may_be_constant(const vn_entry *e)
 	    || (vn_entry_point(e) == vn_point_get(VN_POINT_ATTN_PROBS) && s->dim[s->rank - 1] == 1);
 }
 
-/* Where all numbers are as large as the largest: worth a second look. */
+/* Whether all numbers seem as large as the largest, which deserves a closer look. */
 static bool looks_constant(const vn_measured *m)
 {
 	return m->finite == m->n && fabs(m->ref_rms - m->absmax[0]) <= 1e-6 * m->absmax[0]
@@ -67,10 +72,11 @@ static bool constant_alone(const vn_tensor *a, const vn_tensor *b)
 	return all_equal(a);
 }
 
-/* The last axis is the keys. */
+/* The last axis holds the keys. */
 static bool masks_a_row(const vn_tensor *t, const vn_tensor *b)
 {
-	const size_t keys = (size_t)t->shape.dim[t->shape.rank - 1], n = (size_t)vn_shape_count(&t->shape), width = vn_dtype_size(t->dtype);
+	const size_t keys = (size_t)t->shape.dim[t->shape.rank - 1], n = (size_t)vn_shape_count(&t->shape),
+				 width = vn_dtype_size(t->dtype);
 	(void)b;
 	for (size_t i = 0; i < n; i += keys) {
 		bool sees = false;
@@ -85,7 +91,7 @@ static bool masks_a_row(const vn_tensor *t, const vn_tensor *b)
 	return false;
 }
 
-/* Of one side; what cannot be read again is no finding of this kind. */
+/* Looks at one side. A tensor that cannot be read again gives no finding here. */
 static vn_status look_at(vn_recording *r, int a, int b, look *f, bool *yes, vn_error *err)
 {
 	vn_tensor x, y;
@@ -101,7 +107,8 @@ static vn_status look_at(vn_recording *r, int a, int b, look *f, bool *yes, vn_e
 	return vn_status_ends_job(st) ? vn_fail(err, st, "%s", why.text) : VN_OK;
 }
 
-static vn_status look_at_both(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, look *f, bool *yes, vn_error *err)
+static vn_status look_at_both(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, look *f, bool *yes,
+                              vn_error *err)
 {
 	const vn_status st = look_at(c->opened.ref, p->ref, q->ref, f, yes, err);
 	return st || !*yes ? st : look_at(c->opened.cand, p->cand, q->cand, f, yes, err);
@@ -129,12 +136,12 @@ static int by_point(const void *a, const void *b)
 	return point ? point : numbers ? numbers : (x > y) - (x < y); /* in execution order */
 }
 
-/* Few numbers may be equal by chance, in 8 bits or saturated. Evidence against chance: the number of different values except 0,
- * times the stored bits of the significand. (The leading bit is 1 in every number, so it says nothing.) Enough are 3 values in
- * float32, 7 in float16, 10 in bfloat16, and 22 in float8 (e4m3). */
+/* Few numbers may be equal by chance, in 8 bits or when saturated. Evidence against chance is the number of
+ * distinct nonzero values times the stored bits of the significand; the leading bit is always 1 and carries no
+ * information. 3 values are enough in float32, 7 in float16, 10 in bfloat16 and 22 in float8 (e4m3). */
 enum { ENOUGH_BITS = 64 };
 
-/* t is both: of the same bytes it says as much. */
+/* Reading t is enough: b has the same bytes. */
 static bool no_chance(const vn_tensor *t, const vn_tensor *b)
 {
 	const int     digits = vn_dtype_digits(t->dtype), most = (ENOUGH_BITS + digits - 1) / digits;
@@ -153,7 +160,7 @@ static bool no_chance(const vn_tensor *t, const vn_tensor *b)
 	return k >= most;
 }
 
-/* Both sides hold the same numbers twice, and those of one are no chance. */
+/* Whether both sides hold the same numbers twice, and too many of them to be equal by chance. */
 static vn_status held_twice(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, bool *yes, vn_error *err)
 {
 	vn_status st = look_at_both(c, p, q, same_bytes, yes, err);
@@ -172,7 +179,8 @@ static bool is_another_layers(const vn_comparison *c, const vn_checkpoint *p, co
 {
 	const char *a = strchr(p->name, '.'), *b = strchr(q->name, '.');
 	(void)c;
-	return a && b && strcmp(a, b) == 0 && p->step == q->step && p->layer != q->layer && !(p->value >= 0 && p->value == q->value);
+	return a && b && strcmp(a, b) == 0 && p->step == q->step && p->layer != q->layer &&
+	       !(p->value >= 0 && p->value == q->value);
 }
 
 /* ---- another step's ---------------------------------------------------------------------------- */
@@ -180,11 +188,13 @@ static bool is_another_layers(const vn_comparison *c, const vn_checkpoint *p, co
 static int compare_names(const void *a, const void *b)
 {
 	const vn_checkpoint *x = *(vn_checkpoint *const *)a, *y = *(vn_checkpoint *const *)b;
-	const int name = x->name == y->name ? 0 : strcmp(x->name, y->name), numbers = name ? 0 : compare_numbers(x, y); /* names are kept once */
+	const int            name = x->name == y->name ? 0 : strcmp(x->name, y->name),
+			  numbers = name ? 0 : compare_numbers(x, y); /* names are kept once */
 	return name ? name : numbers ? numbers : (x->step > y->step) - (x->step < y->step);
 }
 
-/* How many tokens it has rows of; 0: it is no point of ours, which may be a mask or a table that does not change. */
+/* Number of tokens it has rows of. 0: it is no checkpoint of a plan, and may be a mask or table that never
+ * changes. */
 static int64_t rows_of(const vn_comparison *c, const vn_checkpoint *p)
 {
 	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref);
@@ -197,12 +207,13 @@ static bool has_rows(const vn_comparison *c, const vn_checkpoint *p)
 	return !p->vacuous && p->m.absmax[0] > 0 && rows_of(c, p) > 0;
 }
 
-/* The ids of its rows, the last ones of those that its step kept; NULL: not known. */
+/* The ids of its rows, the last of those its step kept; NULL: unknown. */
 static const int32_t *ids_of(const vn_comparison *c, const vn_checkpoint *p)
 {
 	const vn_step *s = vn_recording_step(c->opened.ref, p->step);
 	const int32_t *id, *at;
-	const int64_t  all = vn_recording_tokens(c->opened.ref, &id, &at), end = s ? s->position + s->first_row + s->rows : 0;
+	const int64_t  all = vn_recording_tokens(c->opened.ref, &id, &at),
+				  end = s ? s->position + s->first_row + s->rows : 0;
 	return end >= rows_of(c, p) && end <= all && id ? id + end - rows_of(c, p) : NULL;
 }
 
@@ -214,8 +225,10 @@ static bool is_another_steps(const vn_comparison *c, const vn_checkpoint *p, con
 	return x && y && memcmp(x, y, (size_t)rows_of(c, p) * sizeof *x) != 0;
 }
 
-/* Of the reference, the first of these points that both steps have: are its numbers the same? found: they have one. */
-static vn_status same_at(vn_comparison *c, int step, int other, const char *const *name, bool *found, bool *yes, vn_error *err)
+/* Looks up the first of these points that both steps of the reference have, and compares its numbers. found:
+ * there is one. */
+static vn_status same_at(vn_comparison *c, int step, int other, const char *const *name, bool *found, bool *yes,
+                         vn_error *err)
 {
 	int a = -1, b = -1;
 	for (; *name && (a < 0 || b < 0); name++) {
@@ -227,13 +240,15 @@ static vn_status same_at(vn_comparison *c, int step, int other, const char *cons
 	return *found ? look_at(c->opened.ref, a, b, same_bytes, yes, err) : VN_OK;
 }
 
-/* Two tokens that the model never learned may have one embedding, and then all is alike that does not look back: the first norm, too,
- * unless positions came to it, but nothing behind attention. An embedding that was not read again is alone; where a whole step was
- * not, so are its scores. */
-static vn_status tokens_alike(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, bool *yes, vn_error *err)
+/* Two tokens that were never trained may have the same embedding. Then everything that does not attend to
+ * earlier tokens is equal: also the first norm, unless positions were added, but nothing after attention. An
+ * embedding that was not read again proves nothing; neither do the scores of a step that was not read at all. */
+static vn_status tokens_alike(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, bool *yes,
+                              vn_error *err)
 {
 	static const char *const embedding[] = { "token_embed", "embed", NULL }, *const positions[] = { "pos_embed", NULL },
-	                  *const norm[] = { "layer0.attn_norm", NULL }, *const behind[] = { "logits", "final_norm", "layer0.output", "layer0.attn_out", NULL };
+	                  *const norm[] = { "layer0.attn_norm", NULL },
+	                  	*const behind[] = { "logits", "final_norm", "layer0.output", "layer0.attn_out", NULL };
 	const int x = p->step, y = q->step;
 	bool      found, same;
 	vn_status st = same_at(c, x, y, embedding, &found, yes, err);
@@ -260,12 +275,13 @@ static vn_status never_alike(vn_comparison *c, const vn_checkpoint *p, const vn_
 
 /* ---- both --------------------------------------------------------------------------------------- */
 
-/* What sorts equal numbers next to each other, and what two of them must be for the later to prove nothing. */
+/* How equal tensors are sorted next to each other, and what makes the later of two equal ones vacuous. */
 typedef struct kind {
 	bool      (*take)(const vn_comparison *c, const vn_checkpoint *p);
 	int       (*order)(const void *a, const void *b);
 	bool      (*found)(const vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q);
-	vn_status (*but)(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, bool *yes, vn_error *err); /* they are rightly equal */
+	/* The exception: they are equal for a good reason. */
+	vn_status (*but)(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, bool *yes, vn_error *err);
 	const char *says;
 } kind;
 

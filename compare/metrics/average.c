@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* In two passes: the differences from the mean may be far smaller than the mean. */
+/* Two passes, because the deviations may be far smaller than the mean. */
 vn_mean vn_mean_of(const double *x, int64_t n)
 {
 	double sum = 0.0, squares = 0.0;

@@ -21,12 +21,12 @@
 #include <string.h>
 
 enum {
-	ENOUGH = 32,     /* numbers for a middle factor and how far others are from it */
-	LOOKED_AT = 64,  /* numbers of a token that tell it from another */
-	MOST = 1 << 16,  /* of what is wider, vocabularies, the sums alone would be the memory of everything else */
-	STEP = 1024,     /* whose sums stay in the cache */
-	LARGE = 1 << 19, /* numbers that are not left in memory */
-	NEAR = 1 << 15,  /* that may come with others */
+	ENOUGH = 32,     /* numbers needed for a median factor and its spread */
+	LOOKED_AT = 64,  /* numbers of a token that distinguish it from another */
+	MOST = 1 << 16,  /* widest row: for vocabularies, the sums alone would dominate memory */
+	STEP = 1024,     /* channels whose sums stay in the cache */
+	LARGE = 1 << 19, /* tensors from this size on are given back after reading */
+	NEAR = 1 << 15,  /* neighbouring numbers that a page fault may load too */
 };
 
 struct vn_channels {
@@ -70,11 +70,11 @@ int64_t vn_channels_of(const vn_pair *p, const char *axes, int rank)
 
 /* ---- sums -------------------------------------------------------------------------- */
 
-/* What a thread needs of the pass. */
+/* What a thread needs for the pass. */
 typedef struct sample {
 	const vn_metric_kernel *k;
 	vn_pair  pair;
-	double   unit[2]; /* r and d are taken times that, so that their squares are neither lost nor infinite */
+	double   unit[2]; /* scale of r and d, so that their squares neither overflow nor underflow */
 	bool     careful; /* float64, int32, or some are not finite */
 	vn_channels *c;
 } sample;
@@ -94,7 +94,7 @@ static void add_careful(const sample *s, const vn_pair *p, int64_t at, size_t n,
 	}
 }
 
-/* n <= STEP channels of one token, from element `at` on. */
+/* Adds n <= STEP channels of one token, starting at element `at`. */
 static void add(const sample *s, const vn_pair *p, int64_t at, size_t n, int64_t channel)
 {
 	float   room[2][STEP];
@@ -116,7 +116,7 @@ static void add(const sample *s, const vn_pair *p, int64_t at, size_t n, int64_t
 
 int64_t vn_channel_row(int64_t i, int64_t rows, int64_t all)
 {
-	const uint32_t mixes = 0xe2eac659; /* of 3000 odd numbers tried the most even one */
+	const uint32_t mixes = 0xe2eac659; /* of 3000 odd numbers tried, this gave the most even distribution */
 	const int64_t  from = i * all / rows, to = (i + 1) * all / rows;
 	uint32_t h = (uint32_t)(i + 1) * mixes;
 	h = (h ^ h >> 15) * mixes;
@@ -124,7 +124,7 @@ int64_t vn_channel_row(int64_t i, int64_t rows, int64_t all)
 	return from + (int64_t)((uint64_t)h * (uint64_t)(to - from) >> 32);
 }
 
-/* Rows of a megabyte, mapped, would count as memory, all of them at once; with each page come its neighbours. */
+/* A mapped row of a megabyte counts as memory, and each page fault loads its neighbours too. Gives them back. */
 static void give_back(const vn_pair *p, int64_t at, int64_t n)
 {
 	vn_pair_give_back(p, at > NEAR ? at - NEAR : 0, at + n + NEAR < p->n ? at + n + NEAR : p->n);
@@ -153,8 +153,8 @@ static vn_status add_all(const sample *s, int64_t rows, vn_window *in, const vn_
 	return VN_OK;
 }
 
-/* Of a token that comes again the errors are the same as well. Two tokens are different where a quarter of their first numbers
- * are, by a 16th. */
+/* Whether two tokens differ: a quarter of their first numbers differ by a 16th. A repeated token has the same
+ * errors again, so it is no new evidence. */
 static bool differ(const double *x, const double *y, int64_t n)
 {
 	int64_t count = 0;
@@ -163,8 +163,9 @@ static bool differ(const double *x, const double *y, int64_t n)
 	return 4 * count >= n;
 }
 
-/* How many different tokens the sample has. */
-static vn_status count_different(const sample *s, int64_t rows, vn_window *in, const vn_job *job, int64_t *different, vn_error *err)
+/* Number of distinct tokens in the sample. */
+static vn_status count_different(const sample *s, int64_t rows, vn_window *in, const vn_job *job, int64_t *different,
+                                 vn_error *err)
 {
 	const vn_pair *p = &s->pair;
 	const int64_t  n = p->inner < LOOKED_AT ? p->inner : LOOKED_AT;
@@ -188,10 +189,10 @@ static vn_status count_different(const sample *s, int64_t rows, vn_window *in, c
 
 /* ---- order --------------------------------------------------------------------------- */
 
-/* So few are sorted in less time than it takes to go through the counters of `median`. */
+/* Up to this count, sorting is faster than the counting passes of `median`. */
 enum { FEW = 64 };
 
-/* Of a few whole numbers, that stand in the room of doubles, the one of this rank. */
+/* The number of the given rank among a few integers stored as doubles. */
 static uint64_t ranked(const double *x, int n, int rank)
 {
 	uint64_t sorted[FEW], u;
@@ -205,13 +206,14 @@ static uint64_t ranked(const double *x, int n, int rank)
 	return sorted[rank];
 }
 
-/* The middle of n > 0 numbers, none of them NaN, by the bits of their order: as quick for every order they come in. Changes x. */
+/* The median of n > 0 numbers without NaN, by radix selection on their bits, so its speed does not depend on
+ * their order. Overwrites x. */
 static double median(double *x, int64_t n)
 {
 	enum { BITS = 11 };
 	int64_t  rank = vn_rank(n, 0.5);
 	uint64_t found = 0, u;
-	for (int64_t i = 0; i < n; i++) { /* as whole numbers in the same order */
+	for (int64_t i = 0; i < n; i++) { /* map to integers in the same order */
 		memcpy(&u, &x[i], sizeof u);
 		u = u >> 63 ? ~u : u | (uint64_t)1 << 63;
 		memcpy(&x[i], &u, sizeof u);
@@ -247,8 +249,8 @@ static double median(double *x, int64_t n)
 
 /* ---- what they come to ------------------------------------------------------------------ */
 
-/* What the factors of all channels come to, less 1: the middle one, and how far they lie around it, as the deviation
- * of errors that are normal. */
+/* The factors of all channels, less 1: their median, and their spread as the standard deviation of a normal
+ * distribution. */
 typedef struct factors {
 	double middle, spread;
 } factors;
@@ -258,21 +260,21 @@ static factors factors_of(const double *off, double *sort, int64_t n)
 {
 	memcpy(sort, off, (size_t)n * sizeof *sort);
 	const double middle = median(sort, n);
-	if (!(fabs(middle) < 1e6)) /* nothing alike, and all may be infinite */
+	if (!(fabs(middle) < 1e6)) /* unrelated data, where all factors may be infinite */
 		return (factors) { middle, 0.0 };
 	for (int64_t i = 0; i < n; i++)
 		sort[i] = fabs(off[i] - middle);
 	return (factors) { middle, 1.4826 * median(sort, n) };
 }
 
-/* Beyond 6 standard errors of a median. */
+/* The factor beyond 6 standard errors of the median. */
 static double middle_scale(factors f, int64_t n)
 {
 	return fmax(fabs(f.middle) - 6.0 * 1.2533 * f.spread / sqrt((double)n), 0.0);
 }
 
-/* different: tokens of the sample. scores: they are made of fewer numbers than there are channels, so all channels of a token go
- * the same way, and a few tokens do not even that out. */
+/* different: distinct tokens in the sample. scores: scores come from fewer numbers than there are channels, so
+ * all channels of a token err together, and a few tokens do not average that out. */
 static void judge(const sample *s, const int scale[2], int64_t n, int64_t different, bool scores, vn_measured *m)
 {
 	vn_channels *c = s->c;
@@ -284,13 +286,13 @@ static void judge(const sample *s, const int scale[2], int64_t n, int64_t differ
 		sum += c->rr[i];
 	const double least = fmax(median(c->sort, n) / 4, ldexp(sum / (double)n, -30));
 	if (least == 0.0)
-		return; /* a reference of zeros: the whole says it */
+		return; /* a reference of zeros is judged as a whole tensor */
 	for (int64_t i = 0; i < n; i++) {
 		const double rr = fmax(c->rr[i], least);
 		c->rd[i] /= rr;
 		c->dd[i] /= rr;
 		if (up == 0)
-			continue; /* as nearly always, and a call of ldexp takes as long as all else */
+			continue; /* the usual case; calling ldexp would double the time */
 		c->rd[i] = ldexp(c->rd[i], up);
 		c->dd[i] = ldexp(c->dd[i], 2 * up);
 	}
@@ -317,9 +319,11 @@ static void judge(const sample *s, const int scale[2], int64_t n, int64_t differ
 	m->value[VN_M_WORST_CHANNEL_SCALE] = far;
 }
 
-vn_status vn_measure_channels(const vn_metric_kernel *k, const vn_pair *p, vn_channels *c, vn_window *in, vn_job *job, vn_error *err)
+vn_status vn_measure_channels(const vn_metric_kernel *k, const vn_pair *p, vn_channels *c, vn_window *in, vn_job *job,
+                              vn_error *err)
 {
-	const int64_t n = vn_channels_of(p, job->axes, job->ref.shape.rank), rows = p->rows < VN_CHANNEL_ROWS ? p->rows : VN_CHANNEL_ROWS;
+	const int64_t n = vn_channels_of(p, job->axes, job->ref.shape.rank),
+				  rows = p->rows < VN_CHANNEL_ROWS ? p->rows : VN_CHANNEL_ROWS;
 	vn_measured  *m = &job->m;
 	const bool wide = p->dtype[0] == VN_F64 || p->dtype[0] == VN_I32 || p->dtype[1] == VN_F64 || p->dtype[1] == VN_I32;
 	int        scale[2] = { 0, 0 };
@@ -329,7 +333,7 @@ vn_status vn_measure_channels(const vn_metric_kernel *k, const vn_pair *p, vn_ch
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld channels", (long long)n);
 	for (int i = 0; i < 2 && wide; i++) {
 		frexp(i ? fmax(m->absmax[0], m->absmax[1]) : m->absmax[0], &scale[i]);
-		scale[i] = scale[i] > -1021 ? scale[i] : -1021; /* its inverse must be a number too */
+		scale[i] = scale[i] > -1021 ? scale[i] : -1021; /* its inverse must be representable too */
 	}
 	const sample s = { k, *p, { ldexp(1.0, -scale[0]), ldexp(1.0, -scale[1]) },
 	                   wide || m->finite < m->n, c };

@@ -7,7 +7,7 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* Half-precision conversions (F16C); Clang 14's __builtin_cpu_supports does not know the word. */
+/* Checks for half-precision conversions (F16C), a name that Clang 14's __builtin_cpu_supports does not accept. */
 static int has_f16c(void)
 {
 	unsigned a, b, c, d;
@@ -21,7 +21,7 @@ const vn_metric_kernel *vn_kernel_get(int i)
 	int n = 0;
 #if defined(__x86_64__)
 	__builtin_cpu_init();
-	const int avx2 = __builtin_cpu_supports("avx2") && has_f16c();
+	const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
 	if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
 	    && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
 		can[n++] = &vn_kernel_avx512;
@@ -32,7 +32,7 @@ const vn_metric_kernel *vn_kernel_get(int i)
 	return i < n ? can[i] : NULL;
 }
 
-static const vn_metric_kernel *_Atomic best; /* asking the processor is slow, thousands of cycles in a virtual machine */
+static const vn_metric_kernel *_Atomic best; /* cached, because CPUID takes thousands of cycles in a virtual machine */
 
 const vn_metric_kernel *vn_kernel_best(void)
 {
@@ -56,8 +56,8 @@ vn_status vn_kernel_choose(const char *name, vn_error *err)
 	return vn_fail(err, VN_ERR_UNSUPPORTED, "no kernel '%.20s'; this processor has %s", name, have);
 }
 
-/* Buckets follow the first four bits of a float32: 1015 below the bits of 1.0f
- * shifted right by 20, so that distance 1 is bucket 1. */
+/* Buckets follow the first four bits of a float32. 1015 is one less than the bits of 1.0f shifted right by 20,
+ * so distance 1 is bucket 1. */
 int vn_ulp_bucket(uint64_t distance)
 {
 	const float x = (float)distance;

@@ -1,9 +1,10 @@
 /* kernel.h: the inner loops of measuring, one set for each kind of processor.
  *
  * Every set is compiled from kernel_body.inc and gives the same digits as the others: eight lanes
- * of double, element i of a block in lane i % 8, products and sums rounded one by one (fused only
- * if the product is exact), the lanes added in a fixed order. A processor without AVX2 uses the
- * plain set.
+ * of double, element i of a block in lane i % 8, products and sums rounded one by one, the lanes
+ * added in a fixed order. Two exceptions: where the product is exact, one rounding gives the same
+ * as two; and the series of the exponentials are rounded once in every set. A processor without
+ * AVX2 and FMA uses the plain set.
  *
  * Blocks hold at most VN_BLOCK elements; pointers may be unaligned, since they may point into a
  * mapped file. All functions are pure except for what they add to, and may run on any thread.

@@ -19,33 +19,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The digest of one side. */
+/* The running digest of one side. */
 typedef struct digesting {
 	pthread_mutex_t lock;
-	vn_digester    *digester; /* NULL: not asked for, or no memory */
-	int64_t         next;     /* the first unit that is not in it */
+	vn_digester    *digester; /* NULL: not requested, or no memory */
+	int64_t         next;     /* the first unit not yet added */
 } digesting;
 
 /* A job cut into units. */
 typedef struct work {
 	vn_pair  pair;
 	int64_t  rows;  /* of a unit */
-	int64_t  units, each;  /* how many; a thread takes so many at once */
-	int64_t  turns, first; /* that many times, and the number of the first turn among all */
-	_Atomic int64_t left;  /* turns that are not measured yet */
+	int64_t  units, each;  /* number of units; units taken by a thread at a time */
+	int64_t  turns, first; /* number of turns; number of the first turn, counted over all jobs */
+	_Atomic int64_t left;  /* turns not yet measured */
 	bool     parts;        /* it is read in parts */
 	_Atomic bool    failed;
 	vn_stretches stretches;
 	digesting   digest[2];
-	_Atomic bool *measured;         /* (units), where they lie one after the other; NULL */
+	_Atomic bool *measured;         /* (units), stored one after the other; NULL */
 	vn_sums *unit;                  /* (units) */
-	vn_squares *row;                /* (tokens); NULL when rows are none */
+	vn_squares *row;                /* (tokens); NULL without rows */
 	vn_size    *size;               /* (tokens) scratch */
-	vn_scores   scores;             /* of rows that are swept while they are in the cache; no kl: of none */
-	uint64_t count[VN_ULP_BUCKETS]; /* whole numbers: the order of adding does not matter */
+	vn_scores   scores;             /* for rows measured while they are in the cache; kl NULL: none */
+	uint64_t count[VN_ULP_BUCKETS]; /* integers, so the order of addition does not matter */
 } work;
 
-/* Numbers that float32 does not hold exactly. */
+/* Formats whose numbers float32 cannot hold exactly. */
 static bool wide(vn_dtype d) { return d == VN_F64 || d == VN_I32; }
 
 static void measure_run(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t n, vn_sums *u, vn_squares *row,
@@ -69,7 +69,7 @@ static void measure_run(const vn_metric_kernel *k, const vn_pair *p, int64_t at,
 static void empty_spread(vn_spread *s, uint64_t *count)
 {
 	for (int i = 0; i < VN_ULP_BUCKETS; i++) {
-		/* A table may be below zero (positions taken out again); all together are not. */
+		/* A single table may be negative, because positions are taken out again; their sum is not. */
 		uint32_t sum = 0;
 		for (int t = 0; t < VN_ULP_TABLES; t++)
 			sum += s->count[t][i];
@@ -79,8 +79,9 @@ static void empty_spread(vn_spread *s, uint64_t *count)
 	memset(s->count, 0, sizeof s->count);
 }
 
-/* Rows of unit `which`, of outer indices [from, to). in: where they are; NULL: in the pair. */
-static void measure_rows(const vn_metric_kernel *k, work *w, int64_t which, int64_t from, int64_t to, const vn_window *in, vn_spread *spread)
+/* Measures the rows of unit `which` in outer indices [from, to). in: where the rows are; NULL: in the pair. */
+static void measure_rows(const vn_metric_kernel *k, work *w, int64_t which, int64_t from, int64_t to,
+                         const vn_window *in, vn_spread *spread)
 {
 	const vn_pair *p = &w->pair;
 	const int64_t  first = which * w->rows, rows = p->rows - first < w->rows ? p->rows - first : w->rows;
@@ -95,7 +96,7 @@ static void measure_rows(const vn_metric_kernel *k, work *w, int64_t which, int6
 			measure_run(k, in ? &moved : p, at, n, &w->unit[which], w->row ? &w->row[t] : NULL, spread);
 			for (int64_t i = at; w->scores.kl && i < at + n; i += w->scores.width)
 				vn_scores_add(&w->scores, k, p, i / w->scores.width);
-			if ((since += n) > INT32_MAX / 2) { /* the tables count in 32 bits */
+			if ((since += n) > INT32_MAX / 2) { /* the tables have 32-bit counters */
 				empty_spread(spread, w->count);
 				since = 0;
 			}
@@ -103,8 +104,9 @@ static void measure_rows(const vn_metric_kernel *k, work *w, int64_t which, int6
 	empty_spread(spread, w->count);
 }
 
-/* A unit of one row that is larger than a window. */
-static vn_status measure_wide_row(const vn_metric_kernel *k, work *w, const vn_job *job, int64_t row, vn_window *in, vn_spread *spread, vn_error *err)
+/* Measures a unit of one row larger than a window. */
+static vn_status measure_wide_row(const vn_metric_kernel *k, work *w, const vn_job *job, int64_t row, vn_window *in,
+                                  vn_spread *spread, vn_error *err)
 {
 	const vn_pair *p = &w->pair;
 	const int64_t  most = in->most / p->inner; /* outer indices */
@@ -117,7 +119,7 @@ static vn_status measure_wide_row(const vn_metric_kernel *k, work *w, const vn_j
 	for (int64_t o = 0; o < p->outer && !st && most == 0; o++)
 		for (int64_t i = 0, n; i < p->inner && !st; i += n) {
 			const int64_t at = (o * p->rows + row) * p->inner + i;
-			n = p->inner - i < in->most ? p->inner - i : in->most; /* whole slices but at the end */
+			n = p->inner - i < in->most ? p->inner - i : in->most; /* whole slices except at the end */
 			if ((st = vn_window_run(in, job, at, n, err)))
 				continue;
 			const vn_pair here = vn_window_of_run(in, p, at);
@@ -127,8 +129,9 @@ static vn_status measure_wide_row(const vn_metric_kernel *k, work *w, const vn_j
 	return st;
 }
 
-/* Units [unit, end) of a job. */
-static vn_status measure_units(const vn_metric_kernel *k, work *w, const vn_job *job, int64_t unit, int64_t end, vn_window *in, vn_spread *spread, vn_error *err)
+/* Measures units [unit, end) of a job. */
+static vn_status measure_units(const vn_metric_kernel *k, work *w, const vn_job *job, int64_t unit, int64_t end,
+                               vn_window *in, vn_spread *spread, vn_error *err)
 {
 	const vn_pair *p = &w->pair;
 	const int64_t  row = unit * w->rows, rows = (p->rows < end * w->rows ? p->rows : end * w->rows) - row;
@@ -146,7 +149,7 @@ static vn_status measure_units(const vn_metric_kernel *k, work *w, const vn_job 
 	return st;
 }
 
-/* The token axis splits the shape; without one, slices stand for rows. */
+/* The token axis splits the shape; without one, slices serve as rows. */
 static vn_pair view(const vn_tensor *ref, const vn_tensor *cand, const char *axes)
 {
 	const vn_shape *s = &ref->shape;
@@ -169,7 +172,8 @@ static vn_pair view(const vn_tensor *ref, const vn_tensor *cand, const char *axe
 	return p;
 }
 
-static vn_status join_units(const vn_metric_kernel *k, const work *w, vn_window *in, vn_channels *channels, vn_job *job, vn_error *err)
+static vn_status join_units(const vn_metric_kernel *k, const work *w, vn_window *in, vn_channels *channels, vn_job *job,
+                            vn_error *err)
 {
 	vn_measured *m = &job->m;
 	vn_status st = VN_OK;
@@ -206,7 +210,7 @@ static void add_unit(digesting *d, const vn_pair *p, int side, int64_t from, int
 	vn_digester_add(d->digester, vn_pair_at(p, side, from), (size_t)(to - from) * vn_dtype_size(p->dtype[side]));
 }
 
-/* All units that are measured and next; d is locked. */
+/* Adds all measured units that are next in order; d is locked. */
 static void add_units(const work *w, digesting *d, int side)
 {
 	const int64_t unit = w->rows * w->pair.inner;
@@ -235,14 +239,14 @@ static void drop_digests(work *w)
 			vn_digester_finish(w->digest[side].digester);
 }
 
-/* By whoever ends the last turn. */
+/* Called by the thread that ends the last turn. */
 static void end_digests(work *w, vn_job *job)
 {
 	for (int side = 0; side < 2; side++) {
 		digesting *d = &w->digest[side];
 		if (!d->digester)
 			continue;
-		pthread_mutex_lock(&d->lock); /* some thread may be at it */
+		pthread_mutex_lock(&d->lock); /* another thread may hold it */
 		if (w->measured)
 			add_units(w, d, side);
 		else
@@ -253,7 +257,7 @@ static void end_digests(work *w, vn_job *job)
 	}
 }
 
-/* Gives back the stretch that this unit was the last of, if it was. */
+/* Gives back the pages of a stretch when this unit was its last. */
 static void give_back(work *w, int64_t unit)
 {
 	const vn_pair *p = &w->pair;
@@ -261,7 +265,7 @@ static void give_back(work *w, int64_t unit)
 	if (!vn_stretch_ends(&w->stretches, unit, &first, &last))
 		return;
 	const int64_t row = first * w->rows, end = last * w->rows < p->rows ? last * w->rows : p->rows;
-	/* A row of heads before tokens lies in as many places as there are heads. */
+	/* When heads come before tokens, a row has one place for each head. */
 	for (int64_t i = 0; i < p->outer; i++) {
 		const int64_t to = (i * p->rows + end) * p->inner;
 		vn_pair_give_back(p, (i * p->rows + row) * p->inner, to < p->n ? to : p->n);
@@ -282,16 +286,17 @@ static work *work_of(work *w, int n, int64_t u)
 	return &w[lo];
 }
 
-/* Where files have the numbers in a few places, some units at a time are in the cache when they are measured; what is
- * gathered is read better many at a time. */
+/* Where the files store the numbers contiguously, units measured a few at a time stay in the cache. Gathered
+ * numbers are read faster in larger groups. */
 enum { FEW_UNITS = 4 };
 
 static bool in_files(const vn_job *job)
 {
-	return vn_recording_mapped(job->from[0].recording, job->from[0].entry) && vn_recording_mapped(job->from[1].recording, job->from[1].entry);
+	return vn_recording_mapped(job->from[0].recording, job->from[0].entry) &&
+	       vn_recording_mapped(job->from[1].recording, job->from[1].entry);
 }
 
-/* most: elements of a window. */
+/* most: elements in a window. */
 static void cut(work *w, const vn_job *job, int64_t most, int threads)
 {
 	w->pair = view(&job->ref, &job->cand, job->axes);
@@ -312,7 +317,7 @@ static void cut(work *w, const vn_job *job, int64_t most, int threads)
 		w->stretches = vn_stretches_of(&w->pair, w->units, unit, threads);
 }
 
-/* Rows of scores that lie in rows of tokens. */
+/* Prepares the metrics of scores, one row for each token. */
 static vn_status begin_scores(work *w, const vn_job *job, vn_error *err)
 {
 	const vn_shape *s = &job->ref.shape;
@@ -322,7 +327,8 @@ static vn_status begin_scores(work *w, const vn_job *job, vn_error *err)
 	return vn_scores_begin(&w->scores, &w->pair, width) ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for scores");
 }
 
-static vn_status end_scores(work *w, const vn_metric_kernel *k, int threads, vn_window *windows, vn_job *job, vn_error *err)
+static vn_status end_scores(work *w, const vn_metric_kernel *k, int threads, vn_window *windows, vn_job *job,
+                            vn_error *err)
 {
 	if (!job->scores || job->st || job->ref.shape.rank == 0)
 		return VN_OK;
@@ -343,14 +349,14 @@ typedef struct pass {
 	vn_spread *spread; /* (threads) */
 	vn_window *window; /* (threads); NULL: nothing is read in parts */
 	vn_channels **channels; /* (threads) */
-	_Atomic int64_t *ended; /* of all jobs, as what follows */
+	_Atomic int64_t *ended; /* for all jobs, like the members below */
 	_Atomic bool *measured;
 	vn_sums    *unit;
 	vn_squares *row;
 	vn_size    *size;
 } pass;
 
-/* The first failure of a job is told. */
+/* Records the first failure of a job. */
 static void fail(pass *p, int i, vn_status st, const vn_error *why)
 {
 	if (st && !atomic_exchange(&p->w[i].failed, true)) {
@@ -359,14 +365,15 @@ static void fail(pass *p, int i, vn_status st, const vn_error *why)
 	}
 }
 
-/* Whoever ends the last turn of a job joins it. */
+/* The thread that ends the last turn of a job combines its results. */
 static void end_job(pass *p, int i, int thread)
 {
 	work *w = &p->w[i];
 	vn_error why = { "" };
 	end_digests(w, &p->job[i]);
 	if (!w->failed)
-		fail(p, i, join_units(p->k, w, p->window ? &p->window[thread] : NULL, p->channels[thread], &p->job[i], &why), &why);
+		fail(p, i, join_units(p->k, w, p->window ? &p->window[thread] : NULL, p->channels[thread], &p->job[i], &why),
+		     &why);
 	if (!w->parts && vn_pair_gives_back(&w->pair))
 		vn_pair_give_back(&w->pair, 0, w->pair.n);
 }
@@ -380,7 +387,10 @@ static void measure_some(void *ctx, int thread)
 		const int64_t unit = (i - w->first) * w->each, end = unit + w->each < w->units ? unit + w->each : w->units;
 		vn_error why = { "" };
 		if (!w->failed)
-			fail(p, job, measure_units(p->k, w, &p->job[job], unit, end, p->window ? &p->window[thread] : NULL, &p->spread[thread], &why), &why);
+			fail(p, job,
+			     measure_units(p->k, w, &p->job[job], unit, end, p->window ? &p->window[thread] : NULL,
+			                   &p->spread[thread], &why),
+			     &why);
 		take_on(w, unit);
 		give_back(w, unit);
 		if (--w->left == 0)
@@ -388,7 +398,8 @@ static void measure_some(void *ctx, int thread)
 	}
 }
 
-/* What is read in parts is checked before, a tensor a thread: left to the first part, all threads would wait for one. */
+/* Checks the digests of jobs read in parts beforehand, one tensor in each thread: otherwise all threads would
+ * wait for the thread with the first part. */
 static void verify_some(void *ctx, int thread)
 {
 	pass *p = ctx;
@@ -397,11 +408,12 @@ static void verify_some(void *ctx, int thread)
 		const vn_job *job = &p->job[i / 2];
 		vn_error why = { "" };
 		if (p->w[i / 2].parts)
-			fail(p, (int)(i / 2), vn_recording_verify_entry(job->from[i % 2].recording, job->from[i % 2].entry, &why), &why);
+			fail(p, (int)(i / 2), vn_recording_verify_entry(job->from[i % 2].recording, job->from[i % 2].entry, &why),
+			     &why);
 	}
 }
 
-/* Room for the sums of all jobs. */
+/* Allocates the sums of all jobs. */
 static bool make_room(work *w, int n, pass *p, int threads)
 {
 	int64_t units = 0, rows = 0, ended = 0;
@@ -413,7 +425,8 @@ static bool make_room(work *w, int n, pass *p, int threads)
 	p->ended = calloc((size_t)ended + 1, sizeof *p->ended);
 	p->measured = calloc((size_t)units + 1, sizeof *p->measured);
 	p->unit = calloc((size_t)units + 1, sizeof *p->unit);
-	p->row = malloc(((size_t)rows + 1) * sizeof *p->row); /* a page of zeros that is read first and then written costs two faults, and a word to every processor */
+	p->row = malloc(((size_t)rows + 1) * sizeof *p->row); /* calloc would map zero pages: reading then writing
+	                                                       * one costs two faults and a TLB shootdown */
 	p->size = malloc(((size_t)rows + 1) * sizeof *p->size);
 	p->spread = calloc((size_t)threads, sizeof *p->spread);
 	p->channels = calloc((size_t)threads, sizeof *p->channels);
@@ -427,7 +440,9 @@ static bool make_room(work *w, int n, pass *p, int threads)
 		w[i].stretches.ended = p->ended + ended;
 		ended += w[i].stretches.count;
 		w[i].unit = p->unit + units;
-		w[i].measured = !w[i].parts && w[i].pair.outer == 1 && (w[i].digest[0].digester || w[i].digest[1].digester) ? p->measured + units : NULL;
+		w[i].measured = !w[i].parts && w[i].pair.outer == 1 && (w[i].digest[0].digester || w[i].digest[1].digester)
+		                    ? p->measured + units
+		                    : NULL;
 		units += w[i].units;
 		if (!w[i].pair.tokens)
 			continue;

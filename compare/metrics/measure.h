@@ -119,6 +119,7 @@ void vn_scores_free(vn_scores *s);
 /* Measures all rows of a job whose rows are not measured one by one anyway. windows: (threads), for
  * a job that is read in parts. */
 struct vn_window;
-vn_status vn_measure_scores(const vn_metric_kernel *k, const vn_pair *p, int threads, struct vn_window *windows, vn_job *job, vn_error *err);
+vn_status vn_measure_scores(const vn_metric_kernel *k, const vn_pair *p, int threads, struct vn_window *windows,
+                            vn_job *job, vn_error *err);
 
 #endif

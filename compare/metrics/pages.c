@@ -3,7 +3,8 @@
 
 #include <sys/mman.h>
 
-/* Of both sides. Threads are in a stretch each at most, and one that was given back too early is mapped again page by page. */
+/* For both sides together. Each thread works in one stretch at most; a stretch given back too early is mapped
+ * again page by page. */
 enum { STRETCHES_BYTES = 64 << 20, LONGEST = 32 << 20, SHORTEST = 8 << 20 };
 
 static int64_t bytes_of(const vn_pair *p)

@@ -25,7 +25,7 @@
 
 typedef struct top {
 	int     n;
-	double  score[TOP]; /* falling; of equal scores the first in the row comes first */
+	double  score[TOP]; /* descending; of equal scores the first in the row comes first */
 	int64_t at[TOP];
 } top;
 
@@ -42,7 +42,8 @@ static void top_add(top *t, double x, int64_t at)
 	t->at[i] = at;
 }
 
-/* Both sides of a block as double, zero weight for what is not finite; true when that is but a shared minus infinity. */
+/* Loads both sides of a block as double, with weight zero for non-finite scores. Returns true when the only
+ * such scores are minus infinity on both sides. */
 static bool load_scores(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, double *r, double *c)
 {
 	bool good = true;
@@ -58,7 +59,7 @@ static bool load_scores(const vn_metric_kernel *k, const vn_pair *p, int64_t at,
 	return good;
 }
 
-/* Of the reference's scores that have weight, less the first of them: what they share takes no digits. */
+/* Sums over the reference's weighted scores, less the first of them, so that a common offset costs no precision. */
 typedef struct spread {
 	double n, first, sum, squares;
 } spread;
@@ -72,13 +73,13 @@ static void spread_add(spread *s, double x)
 	s->squares += x * x;
 }
 
-/* One row, and what the first sweep finds in it. */
+/* One row, and the results of the first sweep. */
 typedef struct row {
 	const vn_metric_kernel *k;
 	const vn_pair *p;
 	int64_t at, width;
-	bool    as_is;   /* its bytes are swept as they lie in the file: all of it is finite, and of formats that kernels load */
-	bool    finite;  /* but for a shared minus infinity */
+	bool    as_is;   /* the row is swept directly in the file's bytes: all finite, in a format the kernels load */
+	bool    finite;  /* except for minus infinity on both sides */
 	top     top[2];
 	struct spread of_r;
 } row;
@@ -111,7 +112,7 @@ static double deviation(const spread *s)
 	return s->n > 0 && var > 0 ? sqrt(var) : 0.0;
 }
 
-/* x - log(1 + x) without the digits that cancel, |x| < 1/8: the series, whose rest is below 2^-53 of it. */
+/* x - log(1 + x) without cancellation for |x| < 1/8, by a series with a remainder below 2^-53 of the result. */
 static double second_order(double x)
 {
 	double sum = 0;
@@ -120,11 +121,11 @@ static double second_order(double x)
 	return x * x * sum;
 }
 
-/* KL = sum p log(p/q) is small where its terms are not: they are p y, y = log(p/q) of either sign. What is summed is
- * p (e^-y - 1 + y), which is never negative and comes to the same, sum p e^-y = sum q being 1. The constant of
- * the row in y, log of the sums of exp, is guessed first: c stands to r as it does where r is highest. By the
- * sum of p (e^-y - 1) = u, 0 when y is right, one knows how far off the guess was, and what it added to
- * the sum: u - log(1 + u). Where that is most of it a second sweep has the right y. */
+/* KL = sum p log(p/q) is small although its terms p y, with y = log(p/q) of either sign, are not. Instead we
+ * sum p (e^-y - 1 + y), which is never negative and has the same total, because sum p e^-y = sum q = 1. The
+ * row's constant in y, the log of the sums of exp, is first guessed from the scores where r is highest. The sum
+ * u of p (e^-y - 1), which is 0 for the right y, tells how far off the guess was and what it added: u - log(1 +
+ * u). If that is most of the total, a second sweep uses the right y. */
 static void divergence(const row *w, double at_ref, vn_score_row *out)
 {
 	const double rm = w->top[0].score[0], cm = w->top[1].score[0];
@@ -153,7 +154,8 @@ static void divergence(const row *w, double at_ref, vn_score_row *out)
 	out->kl = kl < 0 ? 0 : kl; /* rounding; a NaN stays */
 }
 
-/* The first sweep over bytes as they lie in the file. false: a score is not finite, and nothing is found. */
+/* The first sweep, directly over the file's bytes. Returns false when a score is not finite; the results are
+ * then invalid. */
 static bool sweep_as_is(row *w)
 {
 	const double first[2] = { score(w, 0, 0), score(w, 1, 0) };
@@ -268,7 +270,7 @@ void vn_scores_free(vn_scores *s)
 	s->kl = NULL;
 }
 
-/* What the threads of a pass of its own share. */
+/* What the threads of a separate pass share. */
 typedef struct pass {
 	const vn_metric_kernel *k;
 	const vn_pair   *p;
@@ -288,7 +290,8 @@ static void score_some(void *ctx, int thread)
 		vn_error why = { "" };
 		vn_pair  here = *s->p;
 		if (s->job->from[0].recording) {
-			const vn_status st = s->failed ? VN_ERR_IO : vn_window_run(&s->window[thread], s->job, i * width, width, &why);
+			const vn_status st = s->failed ? VN_ERR_IO
+			                               : vn_window_run(&s->window[thread], s->job, i * width, width, &why);
 			if (st && !atomic_exchange(&s->failed, true)) {
 				s->job->st = st;
 				s->job->why = why;
@@ -303,7 +306,8 @@ static void score_some(void *ctx, int thread)
 	}
 }
 
-vn_status vn_measure_scores(const vn_metric_kernel *k, const vn_pair *p, int threads, vn_window *windows, vn_job *job, vn_error *err)
+vn_status vn_measure_scores(const vn_metric_kernel *k, const vn_pair *p, int threads, vn_window *windows, vn_job *job,
+                            vn_error *err)
 {
 	const int64_t width = job->ref.shape.dim[job->ref.shape.rank - 1], enough = p->n / VN_SLICE + 1; /* threads */
 	const bool    parts = job->from[0].recording != NULL;

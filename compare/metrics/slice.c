@@ -9,12 +9,12 @@
 #include <math.h>
 #include <string.h>
 
-/* One block: the mapped bytes themselves, or float32 in room. */
+/* One block: the mapped bytes themselves, or float32 converted into `room`. */
 static vn_side narrow_block(const vn_metric_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, float *room)
 {
 	const vn_dtype d = p->dtype[side];
 	const unsigned char *src = vn_pair_at(p, side, at);
-	if (d == VN_F32 || p->grid == VN_F16 || p->grid == VN_BF16) /* beside an f8 halves are loaded, too */
+	if (d == VN_F32 || p->grid == VN_F16 || p->grid == VN_BF16) /* next to an f8, halves are converted too */
 		return (vn_side) { src, d };
 	k->load(room, src, d, n);
 	return (vn_side) { room, VN_F32 };
@@ -56,13 +56,13 @@ static int64_t clean(const vn_pair *p, float *r, float *c, size_t n, int64_t at,
 	return finite;
 }
 
-/* An eighth of the rms: what a number near zero is measured against. */
+/* An eighth of the rms, the scale against which numbers near zero are measured. */
 static double row_scale(double rr, int64_t n)
 {
 	return n > 0 ? sqrt(rr / (double)n) / 8 : 0.0;
 }
 
-/* Where the reference is all zero, anything else is infinitely far. */
+/* Where the reference is all zero, any other number is infinitely far away. */
 static void take_spread(vn_sums *s, const vn_spread *spread)
 {
 	s->rel = spread->rel;
@@ -204,9 +204,9 @@ void vn_slice_differing(const vn_pair *p, int64_t at, size_t n, vn_sums *s)
 
 /* ---- f64 and i32 --------------------------------------------------------- */
 
-/* Both sides of a block, zero where either is not finite. Returns how many are. */
-static int64_t wide_block(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, double x[2][VN_BLOCK], double max[2],
-                          vn_sums *s)
+/* Loads both sides of a block, with zeros where either is not finite. Returns the number of finite pairs. */
+static int64_t wide_block(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, double x[2][VN_BLOCK],
+                          double max[2], vn_sums *s)
 {
 	int64_t finite = 0;
 	vn_block_double(k, p, 0, at, n, x[0]);
@@ -222,9 +222,9 @@ static int64_t wide_block(const vn_metric_kernel *k, const vn_pair *p, int64_t a
 	return finite;
 }
 
-/* The powers of two that bring the largest number of each side of the slice, and the largest difference, to
- * between a quarter and one, so that squares and their sums are neither lost nor infinite. Their inverses must be
- * numbers too: below 2^-1021 the smallest numbers stay smaller. */
+/* Powers of two that scale the largest number of each side, and the largest difference, to between a quarter
+ * and one, so that squares and sums neither overflow nor underflow. Their inverses must be representable too:
+ * below 2^-1021 the numbers stay smaller. */
 static void take_scales(const double max[2], int scale[3])
 {
 	for (int i = 0; i < 3; i++) {
@@ -255,8 +255,8 @@ void vn_slice_wide(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size
 	s->max_r = max[0];
 	s->max_c = max[1];
 
-	/* Among subnormals the rms would lose its digits: the reference is taken 2^100 times as large. The difference of
-	 * two of the largest numbers is none: halves are taken. */
+	/* With subnormal numbers the rms would lose precision, so the reference is scaled by 2^100. The difference
+	 * of two of the largest numbers overflows, so halves are subtracted. */
 	const int    up = scale[0] < -900 ? 100 : 0;
 	const double half = scale[2] > 1023 ? 0.5 : 1.0, least = ldexp(row_scale(s->sq.rr, s->finite), scale[0] + up);
 	spread->rel = 0;

@@ -48,7 +48,7 @@ static void set(vn_measured *m, vn_metric which, double value)
 	m->value[which] = value;
 }
 
-/* The first position of the block where the difference is largest. */
+/* Finds the first position in the block with the largest difference. */
 void vn_find_max(const vn_metric_kernel *k, const vn_pair *p, int64_t at, vn_measured *m)
 {
 	double x[2][VN_BLOCK], max = -1;
@@ -80,7 +80,8 @@ void vn_sums_finish(const vn_sums *s, const vn_pair *p, const uint64_t count[VN_
 	set(m, VN_M_MEAN_ABS, ldexp(q->ad / n, q->scale[2]));
 	set(m, VN_M_MAX_REL, s->max_rel);
 	set(m, VN_M_MEAN_REL, s->rel / n);
-	set(m, VN_M_NORM_RATIO, q->rr == 0.0 && q->cc == 0.0 ? 1.0 : ldexp(sqrt(q->cc) / sqrt(q->rr), q->scale[1] - q->scale[0]));
+	set(m, VN_M_NORM_RATIO,
+	    q->rr == 0.0 && q->cc == 0.0 ? 1.0 : ldexp(sqrt(q->cc) / sqrt(q->rr), q->scale[1] - q->scale[0]));
 	set(m, VN_M_SCALE, vn_scale(q, n));
 	set(m, VN_M_WORST_TOKEN_COSINE, m->value[VN_M_COSINE]);
 	set(m, VN_M_WORST_TOKEN_NMSE, m->value[VN_M_NMSE]);
@@ -89,7 +90,7 @@ void vn_sums_finish(const vn_sums *s, const vn_pair *p, const uint64_t count[VN_
 	set(m, VN_M_ULP_P50, fmin(percentile(count, s->finite, 0.50), s->max_ulp));
 	set(m, VN_M_ULP_P99, fmin(percentile(count, s->finite, 0.99), s->max_ulp));
 	set(m, VN_M_ULP_MAX, s->max_ulp);
-	/* Where nothing is finite nothing was compared. */
+	/* If no pair is finite, nothing was compared. */
 	set(m, VN_M_NONFINITE, (double)(s->finite > 0 ? s->bad : p->n));
 	set(m, VN_M_HEADROOM, s->max_c / vn_dtype_max(p->dtype[1]));
 	set(m, VN_M_MAX_ABS, 0.0);

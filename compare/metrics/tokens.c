@@ -17,7 +17,7 @@ static void to_scale(vn_squares *s, const int scale[3])
 {
 	const int r = s->scale[0] - scale[0], c = s->scale[1] - scale[1], d = s->scale[2] - scale[2];
 	if (r == 0 && c == 0 && d == 0)
-		return; /* as ever without float64 */
+		return; /* the usual path, without float64 */
 	s->rr = ldexp(s->rr, 2 * r);
 	s->cc = ldexp(s->cc, 2 * c);
 	s->rc = ldexp(s->rc, r + c);
@@ -26,7 +26,7 @@ static void to_scale(vn_squares *s, const int scale[3])
 	memcpy(s->scale, scale, sizeof s->scale);
 }
 
-/* The larger; zeros have no scale of their own. */
+/* The larger of two exponents; zeros have no exponent. */
 static int common(double x, int of_x, double y, int of_y)
 {
 	return y == 0.0 || (x != 0.0 && of_x > of_y) ? of_x : of_y;
@@ -35,7 +35,8 @@ static int common(double x, int of_x, double y, int of_y)
 void vn_squares_add(vn_squares *to, const vn_squares *s)
 {
 	vn_squares x = *s;
-	const int  scale[3] = { common(to->rr, to->scale[0], x.rr, x.scale[0]), common(to->cc, to->scale[1], x.cc, x.scale[1]),
+	const int  scale[3] = { common(to->rr, to->scale[0], x.rr, x.scale[0]),
+		common(to->cc, to->scale[1], x.cc, x.scale[1]),
 		                common(to->ad, to->scale[2], x.ad, x.scale[2]) };
 	to_scale(to, scale);
 	to_scale(&x, scale);
@@ -86,9 +87,9 @@ double vn_scale(const vn_squares *s, double n)
 
 double vn_beyond(double off, double nmse, double n)
 {
-	if (!(off < 1e6)) /* nothing alike, and its square may be no number */
+	if (!(off < 1e6)) /* unrelated data, whose square may overflow */
 		return off;
-	/* What is left of nmse without the factor; where that is next to nothing its digits have cancelled. */
+	/* The part of nmse that the factor does not explain. If that is tiny, its digits have cancelled. */
 	const double beyond = off - 6.0 * sqrt(fmax(nmse - off * off, 0x1p-20 * nmse) / n);
 	return beyond < 0.0 ? 0.0 : beyond; /* a NaN stays */
 }
@@ -110,7 +111,7 @@ void vn_measure_tokens(const vn_squares *row, int64_t n, vn_size *size, vn_measu
 	qsort(size, (size_t)n, sizeof *size, by_size);
 	vn_size least = size[vn_rank(n, 0.5)];
 	if (least.fraction > 0.0)
-		least.exponent -= 6; /* 2^-6: an eighth of the norm */
+		least.exponent -= 6; /* 2^-6 is an eighth of the norm */
 	for (int64_t t = 0; t < n; t++) {
 		const vn_size own = size_of(&row[t]);
 		const double  cosine = vn_cosine(&row[t]), nmse = over(&row[t], by_size(&own, &least) < 0 ? least : own);

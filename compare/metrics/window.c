@@ -42,8 +42,9 @@ bool vn_window_holds(vn_window *w, int64_t elements)
 	return true;
 }
 
-/* Boxes of the axes before that of tokens: outer indices [from, to) of axes [axis, tokens). */
-static vn_status boxes(const vn_job *j, int side, int axis, int tokens, int64_t from, int64_t to, vn_region *box, unsigned char **out, vn_error *err)
+/* Boxes for the axes before the token axis: outer indices [from, to) of axes [axis, tokens). */
+static vn_status boxes(const vn_job *j, int side, int axis, int tokens, int64_t from, int64_t to, vn_region *box,
+                       unsigned char **out, vn_error *err)
 {
 	const vn_tensor *t = side ? &j->cand : &j->ref;
 	int64_t inner = 1;
@@ -55,7 +56,7 @@ static vn_status boxes(const vn_job *j, int side, int axis, int tokens, int64_t 
 	}
 	for (int a = axis + 1; a < tokens; a++)
 		inner *= t->shape.dim[a];
-	while (from < to && !st && axis < VN_MAX_RANK) { /* as every axis is; compilers do not know */
+	while (from < to && !st && axis < VN_MAX_RANK) { /* always true, but compilers cannot know it */
 		const int64_t rest = from % inner, end = (from / inner + 1) * inner;
 		box->from[axis] = from / inner;
 		box->size[axis] = rest == 0 && to - from >= inner ? (to - from) / inner : 1;
@@ -66,7 +67,8 @@ static vn_status boxes(const vn_job *j, int side, int axis, int tokens, int64_t 
 	return st;
 }
 
-vn_status vn_window_rows(vn_window *w, const vn_job *j, const vn_pair *p, int64_t outer, int64_t n_outer, int64_t row, int64_t rows, vn_error *err)
+vn_status vn_window_rows(vn_window *w, const vn_job *j, const vn_pair *p, int64_t outer, int64_t n_outer, int64_t row,
+                         int64_t rows, vn_error *err)
 {
 	const int axis = vn_token_axis(j->axes, j->ref.shape.rank);
 	vn_status st = VN_OK;
@@ -74,7 +76,7 @@ vn_status vn_window_rows(vn_window *w, const vn_job *j, const vn_pair *p, int64_
 	w->outer = outer;
 	w->row = row;
 	w->rows = rows;
-	if (!p->tokens) { /* slices stand for rows, and the last may be shorter */
+	if (!p->tokens) { /* slices serve as rows; the last may be shorter */
 		const int64_t from = row * p->inner, n = rows * p->inner;
 		return vn_window_run(w, j, from, p->n - from < n ? p->n - from : n, err);
 	}

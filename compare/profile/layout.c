@@ -9,12 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PERMUTED = 5, MOST = 16, ENOUGH = 32 /* numbers that tell another order */ };
+enum { PERMUTED = 5, MOST = 16, ENOUGH = 32 /* ENOUGH: numbers needed to tell one order from another */ };
 
 /* An axis of the reference, or a part of one. */
 typedef struct atom {
 	char    word[24];
-	int64_t size, stride; /* in the reference's numbers */
+	int64_t size, stride; /* in numbers of the reference */
 	int     axis;
 } atom;
 
@@ -28,12 +28,12 @@ typedef struct search {
 	int64_t  n, at[VN_DRAWN];
 	int      drawn;
 	double   limit, best; /* nmse */
-	list     own, found;  /* the reference's order, in the atoms of the one that was found; that order */
+	list own, found; /* own: the reference's order, in the atoms of the best match; found: the order of that match */
 } search;
 
 /* ---- one order ------------------------------------------------------------------------------- */
 
-/* Where the reference has what is at `at` of a list in this order. */
+/* Offset in the reference of position `at` of a list in this order. */
 static int64_t where(const list *order, int64_t at)
 {
 	int64_t flat = 0;
@@ -55,7 +55,7 @@ static bool promising(const search *s, const list *order, double limit)
 	return vn_drawn_nmse(&x) <= 2 * limit;
 }
 
-/* The nmse in that order. Large tensors are sampled with an odd step, because axes have even lengths. */
+/* The nmse in that order. Large tensors are sampled with an odd step, because axis lengths are usually even. */
 static double measure_order(const search *s, const list *order)
 {
 	const int64_t step = vn_numbers_are_few(s->cand) && vn_numbers_are_few(s->ref) ? 1 : s->n / VN_DRAWN_SAMPLED | 1;
@@ -65,7 +65,7 @@ static double measure_order(const search *s, const list *order)
 	return vn_drawn_nmse(&x);
 }
 
-/* The first of several that are as good: of what is alike in two axes their order says nothing. */
+/* Keeps the first of several equally good orders: where two axes hold the same numbers, their order is arbitrary. */
 static void try(search *s, const list *own, const list *order)
 {
 	const double limit = s->found.n ? s->best / 2 : s->limit;
@@ -79,7 +79,7 @@ static void try(search *s, const list *own, const list *order)
 	s->found = *order;
 }
 
-/* All orders of these atoms, their own first. */
+/* Tries all orders of these atoms, starting with their own. */
 static void permute(search *s, const list *own, list *order, unsigned taken)
 {
 	if (order->n == own->n) {
@@ -114,7 +114,7 @@ static bool used(const list *l, const char *word)
 	return false;
 }
 
-/* Atom i in two, the outer of so many. A part has its length for a name, so that a name map knows it. */
+/* Splits atom i in two, the outer of length `outer`. A part is named by its length, so that a name map accepts it. */
 static bool take_apart(list *l, int i, int64_t outer)
 {
 	const atom whole = l->a[i];
@@ -181,7 +181,7 @@ static list atoms_of(const vn_entry *e, int64_t longer_than)
 	return l;
 }
 
-/* Atoms from..to, in brackets where an axis is several. */
+/* Appends atoms from..to, in brackets when several form one axis. */
 static void add_group(char *text, const list *l, int from, int to)
 {
 	vn_text_add(text, VN_LAYOUT_TEXT, "%s%s", *text ? " " : "", to - from > 1 ? "(" : "");
@@ -190,7 +190,7 @@ static void add_group(char *text, const list *l, int from, int to)
 	vn_text_add(text, VN_LAYOUT_TEXT, "%s", to - from > 1 ? ")" : "");
 }
 
-/* The first so many of atom i in both lists. */
+/* Splits the first `outer` of atom i in both lists. */
 static bool take_apart_both(search *s, int i, int64_t outer)
 {
 	int k = 0;
@@ -199,7 +199,7 @@ static bool take_apart_both(search *s, int i, int64_t outer)
 	return k < s->own.n && take_apart(&s->own, k, outer) && take_apart(&s->found, i, outer);
 }
 
-/* How many atoms from i on are an axis of that length; 0: none. */
+/* Number of atoms from i on that together have that length; 0: none. */
 static int axis_of(search *s, int i, int64_t length)
 {
 	int n = 0;
@@ -215,7 +215,7 @@ static int axis_of(search *s, int i, int64_t length)
 	return n;
 }
 
-/* The candidate's shape in words: an axis of one is one of the reference's, or a batch, or nothing. */
+/* Describes the candidate's shape: an axis of length one is an axis of the reference, a batch, or nothing. */
 static void say_axes(search *s, const vn_entry *ref, const vn_shape *cand, char text[VN_LAYOUT_TEXT])
 {
 	const list all = atoms_of(ref, 0);
@@ -242,7 +242,7 @@ static void say_axes(search *s, const vn_entry *ref, const vn_shape *cand, char 
 				return;
 			}
 			list group = { .n = 0 };
-			for (int i = units; at == 0 && i < ones.n; i++) /* the candidate has no axis for these */
+			for (int i = units; at == 0 && i < ones.n; i++) /* the candidate lacks an axis for these */
 				group.a[group.n++] = ones.a[i];
 			for (int i = 0; i < n; i++)
 				group.a[group.n++] = s->found.a[at++];
@@ -253,7 +253,7 @@ static void say_axes(search *s, const vn_entry *ref, const vn_shape *cand, char 
 		*text = '\0';
 }
 
-/* The reference's axes, those in parts in brackets; nothing where none is. */
+/* The reference's axes, with split ones in brackets; empty when none is split. */
 static void say_to_axes(const search *s, const vn_entry *ref, char text[VN_LAYOUT_TEXT])
 {
 	const list all = atoms_of(ref, 0);
@@ -276,7 +276,8 @@ static void say_to_axes(const search *s, const vn_entry *ref, char text[VN_LAYOU
 
 bool vn_layout_find(vn_numbers *ref, vn_numbers *cand, bool split, double limit, vn_layout *l)
 {
-	const vn_entry *re = vn_recording_entry(ref->recording, ref->entry), *ce = vn_recording_entry(cand->recording, cand->entry);
+	const vn_entry *re = vn_recording_entry(ref->recording, ref->entry),
+				   *ce = vn_recording_entry(cand->recording, cand->entry);
 	const list own = atoms_of(re, 1);
 	search s = { .ref = ref, .cand = cand, .n = vn_numbers_count(ref), .limit = limit, .best = limit };
 
@@ -294,7 +295,7 @@ bool vn_layout_find(vn_numbers *ref, vn_numbers *cand, bool split, double limit,
 	for (int i = 0; i < s.found.n; i++)
 		add_group(l->order, &s.found, i, i + 1);
 	if (!*vn_entry_axes(re))
-		return true; /* a map has no words for it */
+		return true; /* a name map cannot express it */
 	say_axes(&s, re, &ce->shape, l->axes);
 	if (*l->axes)
 		say_to_axes(&s, re, l->to_axes);

@@ -19,16 +19,16 @@
 enum { SHIFT_MAX = 2 };
 
 #define NEAR   0.05   /* nmse of a likeness */
-#define BETTER 16.0   /* so many times better than as itself */
+#define BETTER 16.0   /* how many times better than in the candidate's own place */
 
-/* One pair of tensors, and where elements of the candidate are looked for in the reference. */
+/* One pair of tensors, and the search for the candidate's elements in the reference. */
 typedef struct search {
 	const vn_comparison *c;
 	const vn_entry *re, *ce;
 	vn_numbers *ref, *cand;
 	const vn_shape *shape;
 	int64_t    n;
-	double     own, limit;      /* nmse as itself; what a likeness must keep to */
+	double     own, limit;      /* own: nmse in its own place; limit: nmse a match must reach */
 	int64_t    at[VN_DRAWN];       /* flat positions */
 	int        drawn;
 	vn_layout_match *best;
@@ -39,12 +39,12 @@ typedef struct search {
 typedef struct map {
 	vn_layout_kind kind;
 	const search *s;
-	int64_t stride[VN_MAX_RANK]; /* PERMUTED: of the reference's axes in the candidate's bytes */
-	int        axis;             /* SHIFTED, REVERSED, COLUMNS: along this axis */
+	int64_t stride[VN_MAX_RANK]; /* PERMUTED: strides of the reference's axes in the candidate */
+	int        axis;             /* SHIFTED, REVERSED, COLUMNS: the axis */
 	vn_arrange along;
 } map;
 
-/* Where the candidate keeps what the reference has at `at`; -1: nowhere. */
+/* Offset in the candidate of the reference's element `at`; -1: none. */
 static int64_t where(const map *m, int64_t at)
 {
 	const vn_shape *shape = m->s->shape;
@@ -73,11 +73,12 @@ static double drawn_nmse(const map *m, vn_numbers *ref)
 	return vn_drawn_nmse(&x);
 }
 
-/* Of all; but of a large tensor whose axes are permuted every so many (an odd number: axes are even), each of which must
- * be read by itself. */
+/* The nmse over all elements. A large tensor with permuted axes is sampled with an odd step (axis lengths are
+ * usually even), because each element is read separately. */
 static double whole_nmse(const map *m, vn_numbers *ref)
 {
-	const int64_t step = m->kind == VN_LIKE_PERMUTED && !vn_numbers_are_few(m->s->cand) ? m->s->n / VN_DRAWN_SAMPLED | 1 : 1;
+	const int64_t step = m->kind == VN_LIKE_PERMUTED && !vn_numbers_are_few(m->s->cand) ? m->s->n / VN_DRAWN_SAMPLED | 1
+	                                                                                    : 1;
 	vn_drawn x = { 0 };
 	for (int64_t i = 0; i < m->s->n; i += step) {
 		const int64_t to = where(m, i);
@@ -87,7 +88,7 @@ static double whole_nmse(const map *m, vn_numbers *ref)
 	return vn_drawn_nmse(&x);
 }
 
-/* A likeness worth telling, and better than the best so far. */
+/* Whether a match is good enough to report and better than the best so far. */
 static bool better(const search *s, const map *m, vn_numbers *ref, double *nmse)
 {
 	const double limit = fmin(s->limit, s->best->kind == VN_LIKE_NOTHING ? s->limit : s->best->nmse / 2);
@@ -118,7 +119,7 @@ static void label(const vn_entry *e, char text[VN_LABEL])
 
 static vn_status others(search *s, vn_error *err)
 {
-	enum { LOOKED_AT = 64 << 20 }; /* bytes of a mapped file; with each number come its neighbours */
+	enum { LOOKED_AT = 64 << 20 }; /* bytes of a mapped file; each read loads its neighbours too */
 	const map m = { .kind = VN_LIKE_OTHER, .s = s };
 	int64_t   looked = 0;
 	char text[VN_LABEL];
@@ -133,7 +134,8 @@ static vn_status others(search *s, vn_error *err)
 			return VN_ERR_NOMEM;
 		if (better(s, &m, t, &nmse)) {
 			label(e, text);
-			tell(s, VN_LIKE_OTHER, nmse, "its numbers are those of %s in the reference (nmse %.2g against %.2g)", text, nmse, s->own);
+			tell(s, VN_LIKE_OTHER, nmse, "its numbers are those of %s in the reference (nmse %.2g against %.2g)", text,
+			     nmse, s->own);
 			s->best->entry = i;
 		}
 		st = t->st;
@@ -152,7 +154,7 @@ static bool same_digest(const vn_entry *a, const vn_entry *b)
 	return strcmp(vn_entry_digest(a).hex, vn_entry_digest(b).hex) == 0;
 }
 
-/* By digest: a buffer that another capture had read already, or that nobody wrote. */
+/* Matches by digest: a buffer that an earlier checkpoint had already captured, or that was never written. */
 static void own(search *s)
 {
 	char text[VN_LABEL];
@@ -163,13 +165,15 @@ static void own(search *s)
 		    || same_digest(vn_recording_entry(s->c->opened.ref, there), s->re))
 			continue;
 		label(e, text);
-		tell(s, VN_LIKE_OWN, 0, "equal bit for bit to the candidate's %s: one buffer captured twice, or a buffer that was never written", text);
+		tell(s, VN_LIKE_OWN, 0,
+		     "equal bit for bit to the candidate's %s: one buffer captured twice, or a buffer that was never written",
+		     text);
 		s->best->entry = i;
 		return;
 	}
 }
 
-/* The axes' names in the order the candidate seems to have them. */
+/* Names of the axes in the order that the candidate seems to have. */
 static void name_axes(const char *axes, const int *order, int rank, char *text, size_t room)
 {
 	size_t used = 0;
@@ -186,7 +190,8 @@ static void permuted(search *s)
 {
 	enum { TURNED = 4 }; /* axes at most */
 	static const int orders[][TURNED] = {
-		{ 1, 0, 2, 3 }, { 0, 2, 1, 3 }, { 2, 1, 0, 3 }, { 1, 2, 0, 3 }, { 2, 0, 1, 3 }, { 0, 1, 3, 2 }, { 1, 0, 3, 2 }, { 0, 3, 2, 1 },
+		{ 1, 0, 2, 3 }, { 0, 2, 1, 3 }, { 2, 1, 0, 3 }, { 1, 2, 0, 3 }, { 2, 0, 1, 3 }, { 0, 1, 3, 2 }, { 1, 0, 3, 2 },
+		  { 0, 3, 2, 1 },
 	};
 	const vn_shape *shape = s->shape;
 	char names[96];
@@ -205,13 +210,14 @@ static void permuted(search *s)
 		if (!fits || !moves || !better(s, &m, s->ref, &nmse))
 			continue;
 		name_axes(vn_entry_axes(s->re), orders[k], shape->rank, names, sizeof names);
-		tell(s, VN_LIKE_PERMUTED, nmse, "it agrees if its axes are read as '%s' (nmse %.2g, %.2g as labelled)", names, nmse,
-		     s->own);
+		tell(s, VN_LIKE_PERMUTED, nmse, "it agrees if its axes are read as '%s' (nmse %.2g, %.2g as labelled)", names,
+		     nmse, s->own);
 		memcpy(s->best->order, orders[k], sizeof orders[k]);
 	}
 }
 
-/* The two of a rotated pair side by side or half a head apart; gate and up in turns or one after the other. */
+/* Tries the halves of a rotated pair side by side or half a head apart, and gate and up interleaved or one
+ * after the other. */
 static void regrouped(search *s)
 {
 	const int64_t width = s->shape->rank ? s->shape->dim[s->shape->rank - 1] : 0;
@@ -219,7 +225,8 @@ static void regrouped(search *s)
 	double nmse;
 	for (int lie = VN_COLUMNS_PAIRS; width >= 4 && width % 2 == 0 && lie < VN_N_COLUMNS; lie++) {
 		const map m = {
-			.kind = VN_LIKE_COLUMNS, .s = s, .axis = s->shape->rank - 1, .along = vn_columns_arranged((vn_column_order)lie, width)
+			.kind = VN_LIKE_COLUMNS, .s = s, .axis = s->shape->rank - 1,
+				.along = vn_columns_arranged((vn_column_order)lie, width)
 		};
 		if (!better(s, &m, s->ref, &nmse))
 			continue;
@@ -240,16 +247,18 @@ static void shifted(search *s)
 		const map m = { .kind = VN_LIKE_SHIFTED, .s = s, .axis = axis, .along = { VN_ARRANGE_MOVED, .a = -shift } };
 		if (!shift || !better(s, &m, s->ref, &nmse))
 			continue;
-		tell(s, VN_LIKE_SHIFTED, nmse, "its row t is row t %c %d of the reference (nmse %.2g over the shared rows, %.2g unshifted)",
+		tell(s, VN_LIKE_SHIFTED, nmse,
+		     "its row t is row t %c %d of the reference (nmse %.2g over the shared rows, %.2g unshifted)",
 		     shift > 0 ? '+' : '-', abs(shift), nmse, s->own);
 		s->best->shift = shift;
 	}
 	const map m = { .kind = VN_LIKE_REVERSED, .s = s, .axis = axis, .along = { VN_ARRANGE_REVERSED, .each = 1 } };
 	if (better(s, &m, s->ref, &nmse))
-		tell(s, VN_LIKE_REVERSED, nmse, "its rows are those of the reference in reverse order (nmse %.2g, %.2g as recorded)", nmse, s->own);
+		tell(s, VN_LIKE_REVERSED, nmse,
+		     "its rows are those of the reference in reverse order (nmse %.2g, %.2g as recorded)", nmse, s->own);
 }
 
-/* Numbers drawn alike from every head of both sides: (heads, count) each; the caller's to free. */
+/* Numbers sampled at the same places in every head of both sides: (heads, count) each. The caller frees them. */
 static double *draw_heads(const search *s, int axis, int64_t *count)
 {
 	int64_t inner = 1;
@@ -319,7 +328,9 @@ static vn_status heads(search *s, vn_error *err)
 		if (!moved || worst > limit)
 			continue;
 		say_order(order, n, text, sizeof text);
-		tell(s, VN_LIKE_HEADS, worst, "its heads are the reference's heads %s (nmse of the worst head %.2g, %.2g as recorded)", text, worst, s->own);
+		tell(s, VN_LIKE_HEADS, worst,
+		     "its heads are the reference's heads %s (nmse of the worst head %.2g, %.2g as recorded)", text, worst,
+		     s->own);
 		memcpy(s->best->order, order, sizeof order);
 	}
 	return VN_OK;
@@ -328,7 +339,8 @@ static vn_status heads(search *s, vn_error *err)
 vn_status vn_match_layout(const vn_comparison *c, int point, vn_layout_match *r, vn_error *err)
 {
 	const vn_checkpoint *p = &c->result.point[point];
-	search s = { .c = c, .re = vn_recording_entry(c->opened.ref, p->ref), .ce = vn_recording_entry(c->opened.cand, p->cand), .best = r };
+	search s = { .c = c, .re = vn_recording_entry(c->opened.ref, p->ref),
+		.ce = vn_recording_entry(c->opened.cand, p->cand), .best = r };
 	vn_status st;
 
 	*r = (vn_layout_match) { .entry = -1 };

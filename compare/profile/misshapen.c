@@ -16,11 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A comparison reads its files once: so many misshapen tensors are looked at, of few of them more than their own checkpoint, and of
- * all together so many numbers. */
+/* Bounds, because a comparison should read its files once: misshapen tensors examined, tensors compared with
+ * other checkpoints, and numbers read for all of them. */
 enum { TOLD = 256, TOLD_OTHERS = 32, MOST_NUMBERS = 1 << 26, FEWEST = 16 };
 
-/* What the reference's numbers may be apart where nothing limits nmse alone: what makes two tensors alike. */
+/* The nmse below which two tensors count as alike when no limit on nmse applies. */
 #define NEAR 0.01
 
 static double limit_of(const vn_comparison *c, const char *name)
@@ -35,13 +35,14 @@ static double limit_of(const vn_comparison *c, const char *name)
 	return NEAR;
 }
 
-/* What the candidate has there, and where it was recognised. */
+/* What the candidate holds, and the checkpoint it was recognised as. */
 typedef struct found {
 	vn_layout how;
 	int       entry; /* of the reference; -1: none */
 } found;
 
-static vn_status hold_against(vn_comparison *c, int entry, vn_numbers *cand, bool split, double limit, found *f, vn_error *err)
+static vn_status hold_against(vn_comparison *c, int entry, vn_numbers *cand, bool split, double limit, found *f,
+                              vn_error *err)
 {
 	vn_layout   l;
 	vn_numbers *ref = vn_numbers_open(c->opened.ref, entry, err);
@@ -54,8 +55,10 @@ static vn_status hold_against(vn_comparison *c, int entry, vn_numbers *cand, boo
 	return st;
 }
 
-/* Far better than as the checkpoint that it should be: neighbours in the residual stream are alike. */
-static vn_status hold_against_others(vn_comparison *c, const vn_checkpoint *p, vn_numbers *cand, found *f, vn_error *err)
+/* Looks for another checkpoint that matches far better than its own: neighbours in the residual stream are
+ * similar anyway. */
+static vn_status hold_against_others(vn_comparison *c, const vn_checkpoint *p, vn_numbers *cand, found *f,
+                                     vn_error *err)
 {
 	vn_status st = VN_OK;
 	for (int i = 0; !st && i < vn_recording_count(c->opened.ref); i++) {
@@ -68,7 +71,7 @@ static vn_status hold_against_others(vn_comparison *c, const vn_checkpoint *p, v
 	return st;
 }
 
-/* What would make the two alike. */
+/* Writes the name map or option that would make the two match. */
 static void say_map(const vn_layout *l, char *text, size_t room)
 {
 	if (!*l->axes)
@@ -94,7 +97,7 @@ static void describe_contents(const vn_comparison *c, vn_checkpoint *p, const fo
 		         l->same ? ", its own" : "", l->nmse, map);
 	}
 	free(p->holds);
-	p->holds = strdup(vn_text_clean(text, sizeof text)); /* names and axes come from strangers */
+	p->holds = strdup(vn_text_clean(text, sizeof text)); /* names and axes are untrusted text */
 }
 
 static vn_status look_at(vn_comparison *c, vn_checkpoint *p, bool others, int64_t *numbers, vn_error *err)
@@ -119,15 +122,16 @@ static vn_status look_at(vn_comparison *c, vn_checkpoint *p, bool others, int64_
 	return st;
 }
 
-/* Of other rows or another step, or of whole numbers, there is nothing to recognise, nor where the reference's own axes say nothing. */
+/* Nothing can be recognised in other rows or steps, in integers, or where the reference has no valid axes. */
 static bool may_be_told(const vn_comparison *c, const vn_checkpoint *p)
 {
 	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref), *f = vn_recording_entry(c->opened.cand, p->cand);
 	const vn_step  *r = vn_recording_step(c->opened.ref, p->step), *d = vn_recording_step(c->opened.cand, p->step);
 	const char *axes = vn_entry_axes(e), *why;
 	vn_dims     dims;
-	return (!*axes || (vn_dims_parse(axes, &dims, &why) && dims.n == e->shape.rank)) && e->dtype != VN_I32 && f->dtype != VN_I32 && r && d && r->position == d->position
-	       && r->tokens == d->tokens && r->first_row == d->first_row && r->rows == d->rows;
+	return (!*axes || (vn_dims_parse(axes, &dims, &why) && dims.n == e->shape.rank)) && e->dtype != VN_I32 &&
+	       f->dtype != VN_I32 && r && d && r->position == d->position && r->tokens == d->tokens &&
+	       r->first_row == d->first_row && r->rows == d->rows;
 }
 
 vn_status vn_tell_misshapen(vn_comparison *c, vn_error *err)
@@ -146,7 +150,7 @@ vn_status vn_tell_misshapen(vn_comparison *c, vn_error *err)
 		}
 	}
 	if (told) {
-		vn_recording_forget(c->opened.ref); /* pages that were looked at would add up */
+		vn_recording_forget(c->opened.ref); /* the pages examined would accumulate */
 		vn_recording_forget(c->opened.cand);
 	}
 	return VN_OK;

@@ -11,14 +11,14 @@
 
 enum { PIECE = 4096 };
 
-/* What a walk along the last axis adds up before the outer axes hear of it. */
+/* Sums along the last axis, added to the outer axes at its end. */
 typedef struct run {
 	double  error, ref;
 	int64_t bad;
 } run;
 
 typedef struct totals {
-	double  rr, rc, d; /* r.r, r.c, sum of c - r */
+	double  rr, rc, d; /* sums of r.r, r.c and c - r */
 	int64_t finite;
 } totals;
 
@@ -27,7 +27,8 @@ static bool same_bad(double r, double c)
 	return (isnan(r) && isnan(c)) || (isinf(r) && r == c);
 }
 
-static void add_piece(vn_axis_profile *last, int64_t from, const double *r, const double *c, size_t n, run *sum, totals *all)
+static void add_piece(vn_axis_profile *last, int64_t from, const double *r, const double *c, size_t n, run *sum,
+                      totals *all)
 {
 	for (size_t i = 0; i < n; i++) {
 		const double d = c[i] - r[i];
@@ -48,7 +49,7 @@ static void add_piece(vn_axis_profile *last, int64_t from, const double *r, cons
 	}
 }
 
-/* Where the numbers of one side are: in memory, or in a recording. */
+/* Where one side's numbers are: in memory or in a recording. */
 typedef struct side {
 	const vn_tensor *tensor;
 	vn_numbers      *part;
@@ -58,17 +59,18 @@ static vn_status piece(const side *s, int64_t from, size_t n, double *x, vn_erro
 {
 	vn_status st = VN_OK;
 	if (s->tensor)
-		vn_to_f64(x, (const unsigned char *)s->tensor->data + (size_t)from * vn_dtype_size(s->tensor->dtype), s->tensor->dtype, n);
+		vn_to_f64(x, (const unsigned char *)s->tensor->data + (size_t)from * vn_dtype_size(s->tensor->dtype),
+		          s->tensor->dtype, n);
 	else if (!(st = vn_numbers_read(s->part, from, n, err)))
 		memcpy(x, s->part->x, n * sizeof *x);
 	return st;
 }
 
-/* Axes in front of the last one, as an odometer. */
+/* The axes before the last one, as an odometer. */
 static vn_status sum_up(vn_profile *p, const side *ref, const side *cand, totals *all, vn_error *err)
 {
 	vn_axis_profile *last = &p->axis[p->n_axes - 1];
-	const int64_t    rows = p->n / last->n, together = last->n < PIECE ? PIECE / last->n : 1; /* rows that are read at once */
+	const int64_t    rows = p->n / last->n, together = last->n < PIECE ? PIECE / last->n : 1; /* rows read at a time */
 	int64_t at[VN_MAX_RANK] = { 0 };
 	double  r[PIECE], c[PIECE];
 	vn_status st;
@@ -78,8 +80,10 @@ static vn_status sum_up(vn_profile *p, const side *ref, const side *cand, totals
 		for (int64_t i = 0; i < last->n; i += PIECE) {
 			const int64_t first = row % together;
 			const size_t  n = (size_t)(last->n - i < PIECE ? last->n - i : PIECE);
-			const int64_t count = together == 1 ? (int64_t)n : (rows - row < together ? rows - row : together) * last->n;
-			if (first == 0 && ((st = piece(ref, row * last->n + i, (size_t)count, r, err)) || (st = piece(cand, row * last->n + i, (size_t)count, c, err))))
+			const int64_t count = together == 1 ? (int64_t)n
+			                                    : (rows - row < together ? rows - row : together) * last->n;
+			if (first == 0 && ((st = piece(ref, row * last->n + i, (size_t)count, r, err)) ||
+			                   (st = piece(cand, row * last->n + i, (size_t)count, c, err))))
 				return st;
 			add_piece(last, i, r + first * last->n, c + first * last->n, n, &sum, all);
 		}
@@ -114,7 +118,8 @@ static vn_status axis_of(vn_axis_profile *a, int i, const char *axes, int64_t n,
 	return VN_OK;
 }
 
-static vn_status profile(const vn_shape *shape, const char *axes, double noise, const side *ref, const side *cand, vn_profile *p, vn_error *err)
+static vn_status profile(const vn_shape *shape, const char *axes, double noise, const side *ref, const side *cand,
+                         vn_profile *p, vn_error *err)
 {
 	totals    all = { 0 };
 	vn_status st;
@@ -127,13 +132,14 @@ static vn_status profile(const vn_shape *shape, const char *axes, double noise, 
 		return st;
 	p->factor = p->ref > 0 ? all.rc / p->ref : 1.0;
 	p->offset = all.finite ? all.d / (double)all.finite : 0.0;
-	/* (c - f r)^2 = (c-r)^2 - (f-1)^2 r.r, for f of least squares; the same for the mean. */
+	/* (c - f r)^2 = (c-r)^2 - (f-1)^2 r.r for the least-squares factor f; the mean offset is treated the same way. */
 	p->apart = p->ref > 0 ? fmax(p->error / p->ref - (p->factor - 1) * (p->factor - 1), 0.0) : 0.0;
 	p->level = p->ref > 0 ? fmax(p->error - p->offset * all.d, 0.0) / p->ref : 0.0;
 	return vn_profile_say(p, err);
 }
 
-vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const char *axes, double noise, vn_profile *p, vn_error *err)
+vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const char *axes, double noise, vn_profile *p,
+                        vn_error *err)
 {
 	return profile(&ref->shape, axes, noise, &(side) { .tensor = ref }, &(side) { .tensor = cand }, p, err);
 }

@@ -42,7 +42,8 @@ typedef struct vn_profile {
 /* Profiles two tensors of equal shape with at least one element. Sums are in double, in row-major
  * order. axes: the dims string, or "". noise: as in vn_profile; 0: not known. Fails only if memory
  * runs out. Call vn_profile_free afterwards, also after a failure. */
-vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const char *axes, double noise, vn_profile *p, vn_error *err);
+vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const char *axes, double noise, vn_profile *p,
+                        vn_error *err);
 /* Same for tensors of recordings, read in pieces, with noise 0. */
 vn_status vn_profile_read(vn_numbers *ref, vn_numbers *cand, vn_profile *p, vn_error *err);
 void      vn_profile_free(vn_profile *p);

@@ -13,10 +13,10 @@
 
 enum { LISTED = 8, EVERY_MAX = 16, TREND = 8 };
 
-#define GAP        16.0  /* of relative energies, where an index has many elements */
+#define GAP        16.0  /* ratio of relative energies, for indices with many elements */
 #define GAP_OF_FEW 100.0
-#define MANY       16    /* elements of an index from which its energy is steady */
-#define EXPLAINED  0.1   /* of the error may be left when one factor or offset is said to explain it */
+#define MANY       16    /* elements an index needs for a stable energy */
+#define EXPLAINED  0.1   /* share of the error that may remain when one factor or offset explains it */
 
 /* ---- which indices ------------------------------------------------------------------ */
 
@@ -31,7 +31,7 @@ static int by_error(const void *a, const void *b)
 	return x->e < y->e ? -1 : x->e > y->e ? 1 : x->i < y->i ? -1 : 1;
 }
 
-/* An index of next to no size of its own is measured against the others. */
+/* An index with almost no magnitude of its own is measured against the others. */
 static void rank(const vn_axis_profile *a, double noise, ranked *r)
 {
 	double mean = 0;
@@ -45,7 +45,7 @@ static void rank(const vn_axis_profile *a, double noise, ranked *r)
 	qsort(r, (size_t)a->n, sizeof *r, by_error);
 }
 
-/* Position of the widest gap: the first of those above it; 0: none. */
+/* Position of the widest gap, as the first index above it; 0: none. */
 static int64_t split(const ranked *r, int64_t n, double least)
 {
 	int64_t best = 0;
@@ -64,7 +64,7 @@ static int64_t split(const ranked *r, int64_t n, double least)
 
 /* ---- their pattern -------------------------------------------------------------------- */
 
-/* "heads", or "head" when it is one: names of axes are those of specs/points.md. */
+/* The noun for an axis, "head" or "heads". Axis names are those of specs/points.md. */
 static const char *noun(const char *axis, bool one, char *text, size_t room)
 {
 	static const struct { const char *axis, *one, *many; } words[] = {
@@ -91,7 +91,7 @@ static bool arithmetic(const bool *hit, int64_t n, int64_t every, int64_t from)
 	return true;
 }
 
-/* Says which indices are meant; false when they follow no rule and are many. */
+/* Describes the set of indices; returns false when they follow no pattern and are many. */
 static bool pattern(const bool *hit, int64_t n, const char *axis, char *text, size_t room)
 {
 	char name[48];
@@ -116,8 +116,8 @@ static bool pattern(const bool *hit, int64_t n, const char *axis, char *text, si
 			if (every == 2)
 				snprintf(text, room, "%s %s of %" PRId64, first ? "odd" : "even", what, n);
 			else
-				snprintf(text, room, "%s %" PRId64 ", %" PRId64 ", %" PRId64 "... of %" PRId64, what, first, first + every,
-				         first + 2 * every, n);
+				snprintf(text, room, "%s %" PRId64 ", %" PRId64 ", %" PRId64 "... of %" PRId64, what, first,
+				         first + every, first + 2 * every, n);
 			return true;
 		}
 	if (count > LISTED)
@@ -133,7 +133,7 @@ static bool pattern(const bool *hit, int64_t n, const char *axis, char *text, si
 
 /* ---- trend ------------------------------------------------------------------------------ */
 
-/* Of the indices that are hit: correlation of log error with log (1 + index), and how far it goes. */
+/* For the indices that are hit: the correlation of log error with log (1 + index), and its range. */
 static const char *trend(const vn_axis_profile *a, const bool *hit)
 {
 	double  n = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0, low = INFINITY, high = 0;
@@ -154,7 +154,8 @@ static const char *trend(const vn_axis_profile *a, const bool *hit)
 
 /* ---- one axis ------------------------------------------------------------------------------ */
 
-/* Is it told by places of this axis? Then the error of those that are left, a healthy rounding mostly, is none of its words. */
+/* Reports non-finite numbers by their place on this axis. The remaining error, mostly healthy rounding, is then
+ * not described. */
 static bool say_bad(vn_profile *p, const vn_axis_profile *a, bool *hit)
 {
 	char text[160];
@@ -178,9 +179,10 @@ static void say_split(vn_profile *p, const vn_axis_profile *a, const ranked *r, 
 		inside += a->error[r[i].i];
 	}
 	if (*trend(a, hit))
-		snprintf(way, sizeof way, "; it %s the %s", trend(a, hit), strncmp(a->name, "axis ", 5) ? noun(a->name, true, name, sizeof name) : a->name);
+		snprintf(way, sizeof way, "; it %s the %s", trend(a, hit),
+		         strncmp(a->name, "axis ", 5) ? noun(a->name, true, name, sizeof name) : a->name);
 	if (!pattern(hit, a->n, a->name, text, sizeof text)) {
-		/* Of many without a rule, the few that are spared are worth a word, and few that carry it. */
+		/* Without a pattern, only a few spared indices or a few affected ones are worth naming. */
 		if (2 * (a->n - from) > a->n || inside < 0.9 * p->error)
 			return;
 		snprintf(text, sizeof text, "%" PRId64 " of %" PRId64 " %s", a->n - from, a->n,
@@ -190,7 +192,8 @@ static void say_split(vn_profile *p, const vn_axis_profile *a, const ranked *r, 
 	if (r[from - 1].e > 0)
 		vn_lines_add(&p->words, "%s %s %.4g %% of the error%s", text, carry, 100 * inside / p->error, way);
 	else
-		vn_lines_add(&p->words, "%s %s all of the error; the others are %s%s", text, carry, p->noise > 0 ? "within their floor" : "exact", way);
+		vn_lines_add(&p->words, "%s %s all of the error; the others are %s%s", text, carry,
+		             p->noise > 0 ? "within their floor" : "exact", way);
 }
 
 static void say_axis(vn_profile *p, const vn_axis_profile *a, ranked *r, bool *hit)
@@ -208,8 +211,8 @@ static void say_axis(vn_profile *p, const vn_axis_profile *a, ranked *r, bool *h
 	for (int64_t i = 0; i < a->n; i++)
 		hit[i] = true;
 	if ((strcmp(a->name, "token") == 0 || strcmp(a->name, "key") == 0) && *trend(a, hit))
-		vn_lines_add(&p->words, "the error %s the %s: from %.2g to %.2g relative to the reference", trend(a, hit), a->name,
-		             sqrt(r[0].e), sqrt(r[a->n - 1].e));
+		vn_lines_add(&p->words, "the error %s the %s: from %.2g to %.2g relative to the reference", trend(a, hit),
+		             a->name, sqrt(r[0].e), sqrt(r[a->n - 1].e));
 }
 
 vn_status vn_profile_say(vn_profile *p, vn_error *err)
@@ -228,15 +231,18 @@ vn_status vn_profile_say(vn_profile *p, vn_error *err)
 	if (!memory)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a profile of %" PRId64 " indices", most);
 	if (p->n >= MANY && p->error > 0 && p->ref > 0) {
-		/* what is explained is most of the error, and of what is there: next to nothing is not the reference times next to nothing */
+		/* The explanation must cover most of the error and apply to a nonzero candidate: almost nothing is not
+		 * "the reference times almost nothing". */
 		const double whole = fmin(p->error / p->ref, p->factor * p->factor);
 		const double there = fmin(p->error / p->ref, fmax(1 + 2 * (p->factor - 1) + p->error / p->ref, 0.0));
 		if (p->apart <= EXPLAINED * whole)
-			vn_lines_add(&p->words, "the candidate is the reference times %.5g, which explains all but %.2g %% of the error",
+			vn_lines_add(&p->words,
+			             "the candidate is the reference times %.5g, which explains all but %.2g %% of the error",
 			             p->factor, 100 * p->apart * p->ref / p->error);
 		else if (p->level <= EXPLAINED * there)
-			vn_lines_add(&p->words, "the candidate is the reference plus %.5g, which explains all but %.2g %% of the error", p->offset,
-			             100 * p->level * p->ref / p->error);
+			vn_lines_add(&p->words,
+			             "the candidate is the reference plus %.5g, which explains all but %.2g %% of the error",
+			             p->offset, 100 * p->level * p->ref / p->error);
 	}
 	return VN_OK;
 }

@@ -11,14 +11,15 @@
 
 /* ---- an operation beyond its floor ------------------------------------------------------------ */
 
-/* The measure that is farthest beyond what is allowed of it. */
+/* The measure that exceeds its allowance by the largest factor. */
 static vn_check check_of(const vn_checkpoint *p)
 {
 	const vn_replayed *l = &p->replay;
 	const double slack = vn_local_slack(p->m.n);
 	const double token = l->local_token > 0 ? l->local_token / l->floor_token : 0;
 	const double most = l->local_max > 0 ? l->local_max / l->floor_max : 0;
-	vn_check k = { .metric = VN_M_NMSE, .form = VN_OF_OPERATION, .limit = slack * VN_LOCAL_LIMIT, .value = vn_local_ratio(l) };
+	vn_check k = { .metric = VN_M_NMSE, .form = VN_OF_OPERATION, .limit = slack * VN_LOCAL_LIMIT,
+		.value = vn_local_ratio(l) };
 
 	if (vn_local_worst(l) / VN_PEAK_LIMIT <= k.value / VN_LOCAL_LIMIT)
 		return k;
@@ -41,7 +42,7 @@ static vn_status add_check(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 	return VN_OK;
 }
 
-/* One that fails already has its reason, and the report says what its operation added. */
+/* A checkpoint that already fails has its reason, and the report says what its operation added. */
 static bool accused(const vn_checkpoint *p)
 {
 	return !p->fails && vn_local_beyond(p) && p->replay.behind < 0 && !vn_local_is_order(p);
@@ -65,12 +66,12 @@ static vn_status check_operations(vn_comparison *c, vn_error *err)
 
 /* ---- errors that only accumulated ------------------------------------------------------------------- */
 
-/* Of the values of one step, aliases resolved. */
+/* The values of one step, with aliases resolved. */
 typedef struct walk {
 	const vn_comparison *c;
 	size_t step;
-	enum { UNSEEN, GOOD, BAD } *own; /* its checkpoints: none; replayed and cleared; not so */
-	bool *clear;  /* it is good, and all that it was computed from */
+	enum { UNSEEN, GOOD, BAD } *own; /* of its checkpoints: none recorded; replayed and cleared; anything else */
+	bool *clear;  /* it and everything that it was computed from is cleared */
 	bool  before; /* so is all of the steps before */
 	bool  yes;    /* of the value that is asked for */
 } walk;
@@ -83,8 +84,8 @@ static bool cleared(const vn_checkpoint *p)
 /* Two names of one value are replayed once. */
 static bool same_numbers(const vn_checkpoint *p, const vn_checkpoint *q)
 {
-	return p->value == q->value && p->step == q->step && p->m.n == q->m.n && p->m.value[VN_M_NMSE] == q->m.value[VN_M_NMSE]
-	    && p->m.value[VN_M_MAX_ABS] == q->m.value[VN_M_MAX_ABS];
+	return p->value == q->value && p->step == q->step && p->m.n == q->m.n &&
+	       p->m.value[VN_M_NMSE] == q->m.value[VN_M_NMSE] && p->m.value[VN_M_MAX_ABS] == q->m.value[VN_M_MAX_ABS];
 }
 
 static bool cleared_by_name(const vn_comparison *c, int i)
@@ -92,7 +93,8 @@ static bool cleared_by_name(const vn_comparison *c, int i)
 	const vn_checkpoint *p = &c->result.point[i];
 	if (p->replayed)
 		return cleared(p);
-	return (i > 0 && cleared(p - 1) && same_numbers(p, p - 1)) || (i + 1 < c->result.n_points && cleared(p + 1) && same_numbers(p, p + 1));
+	return (i > 0 && cleared(p - 1) && same_numbers(p, p - 1)) ||
+	       (i + 1 < c->result.n_points && cleared(p + 1) && same_numbers(p, p + 1));
 }
 
 static void reached(void *context, size_t step, int value, bool all_rows)
@@ -102,7 +104,7 @@ static void reached(void *context, size_t step, int value, bool all_rows)
 	w->yes = w->yes && (step == w->step ? w->clear[value] : w->before);
 }
 
-/* Values of a plan stand behind those that they are computed from. */
+/* In a plan, values come after those that they are computed from. */
 static void walk_step(walk *w, int from, int to)
 {
 	const vn_plan *plan = w->c->opened.plan;
@@ -126,11 +128,12 @@ static void walk_step(walk *w, int from, int to)
 	w->before = w->before && all;
 }
 
-/* What a limit measures is an error, and the limit is vernier's own. A person's stands. */
+/* May this check fail by accumulated error alone? Only if it measures an error, and the limit is
+ * a shipped one: limits that a person wrote stand. */
 static bool may_accumulate(const vn_check *k)
 {
-	return k->rule && k->rule->shipped && !k->note && k->form != VN_OF_OPERATION && k->metric != VN_M_NONFINITE && k->metric != VN_M_HEADROOM
-	    && k->metric != VN_M_DIFFERING;
+	return k->rule && k->rule->shipped && !k->note && k->form != VN_OF_OPERATION && k->metric != VN_M_NONFINITE &&
+	       k->metric != VN_M_HEADROOM && k->metric != VN_M_DIFFERING;
 }
 
 static bool only_accumulated(vn_comparison *c, const vn_checkpoint *p, bool all)
@@ -175,7 +178,8 @@ static void forgive_accumulated(vn_comparison *c, walk *w, bool *clear)
 	for (int from = 0; from < c->result.n_points; from = to) {
 		to = end_of_step(c, from);
 		w->step = (size_t)c->result.point[from].step;
-		w->before = w->before && c->result.point[from].step > last; /* extra checkpoints stand last, whatever their step */
+		w->before = w->before &&
+		            c->result.point[from].step > last; /* extra checkpoints come last, whatever their step */
 		last = c->result.point[from].step;
 		walk_step(w, from, to);
 		for (int i = from; i < to; i++) {

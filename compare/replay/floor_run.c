@@ -24,7 +24,7 @@
 
 /* ---- the model ----------------------------------------------------------------- */
 
-/* The model must be the one the reference was run with. */
+/* The model must be the one that the reference ran. */
 static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
 {
 	const vn_plan *plan = vn_model_plan(m);
@@ -33,10 +33,13 @@ static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
 
 	vn_contract_model(c->opened.ref, m, c->request.options->allow, &c->result.notes, &c->result.refusals);
 	if (c->result.refusals.n > before)
-		return vn_fail(err, VN_ERR_MISMATCH, "%s is not the model that %s was recorded with (see above): give that model with --model", vn_model_path(m),
-		               vn_recording_path(c->opened.ref));
+		return vn_fail(err, VN_ERR_MISMATCH,
+		               "%s is not the model that %s was recorded with (see above): give that model with --model",
+		               vn_model_path(m), vn_recording_path(c->opened.ref));
 	if (n <= 0) {
-		vn_lines_add(&c->result.notes, "floor: the reference has no table of weights, so vernier cannot check that %s is its model", vn_model_path(m));
+		vn_lines_add(&c->result.notes,
+		             "floor: the reference has no table of weights, so vernier cannot check that %s is its model",
+		             vn_model_path(m));
 		return VN_OK;
 	}
 	vn_weight_row *own = calloc((size_t)plan->n_weights, sizeof *own);
@@ -47,11 +50,15 @@ static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
 		for (int k = 0; k < n; k++)
 			if (strcmp(rows[k].name, own[i].name) == 0) {
 				if (!vn_weights_same(&rows[k], &own[i]))
-					st = vn_fail(err, VN_ERR_MISMATCH, "%s: weight %s differs from the one that %s was recorded with: give that model with --model",
-					             vn_model_path(m), own[i].name, vn_recording_path(c->opened.ref));
+					st = vn_fail(
+						err, VN_ERR_MISMATCH,
+						"%s: weight %s differs from the one that %s was recorded with: give that model with --model",
+						vn_model_path(m), own[i].name, vn_recording_path(c->opened.ref));
 				break;
 			} else if (k == n - 1) {
-				vn_lines_add(&c->result.notes, "floor: the reference's table of weights does not list %s, so this weight was not checked", own[i].name);
+				vn_lines_add(&c->result.notes,
+				             "floor: the reference's table of weights does not list %s, so this weight was not checked",
+				             own[i].name);
 			}
 	free(own);
 	return st;
@@ -64,26 +71,28 @@ typedef struct pass {
 	const vn_names  *names;
 	vn_replay_engine e[2];  /* the run, and the finer one */
 	int     n;              /* of them */
-	bool    joins;          /* a floor is there already: this one comes to it */
+	bool    joins;          /* there is a floor already; this one is added to it */
 	bool    twice;          /* this run stands for both sides */
-	double (*own)[2];       /* (checkpoints): nmse and worst token's nmse of the run against the reference; NULL: not asked */
+	double (*own)[2]; /* (checkpoints): nmse and worst token's nmse of the run; NULL: not wanted */
 	bool   *want;           /* (values) */
 	int    *point;          /* (values): a checkpoint of a root value in this step; -1 */
-	int    *next;           /* (checkpoints): another of the same value, under another name; -1 */
+	int    *next;           /* (checkpoints): another checkpoint of the same value, under another name; -1 */
 } pass;
 
-/* Of a checkpoint that is compared by its last row alone (align.c). */
+/* For a checkpoint that is compared by its last row alone (align.c). */
 static void last_row(vn_tensor *f, const vn_entry *e)
 {
 	const int64_t rows = f->shape.rank ? f->shape.dim[0] : 0;
 	if (vn_axes_find(vn_entry_axes(e), "token") != 0 || e->shape.dim[0] != 1 || rows < 2)
 		return;
 	f->shape.dim[0] = 1;
-	f->data = (const unsigned char *)f->data + (size_t)((rows - 1) * vn_shape_count(&f->shape)) * vn_dtype_size(f->dtype);
+	f->data = (const unsigned char *)f->data +
+	          (size_t)((rows - 1) * vn_shape_count(&f->shape)) * vn_dtype_size(f->dtype);
 }
 
-/* x: against what; NULL: the reference. mapped: run and x lie in scratch files. */
-static vn_status against(const pass *s, const vn_checkpoint *p, const vn_tensor *x, const vn_tensor *run, bool mapped, vn_measured *m, vn_error *err)
+/* x: what to measure against; NULL: the reference. mapped: run and x are in scratch files. */
+static vn_status against(const pass *s, const vn_checkpoint *p, const vn_tensor *x, const vn_tensor *run, bool mapped,
+                         vn_measured *m, vn_error *err)
 {
 	vn_comparison *c = s->c;
 	const char    *axes = vn_entry_axes(vn_recording_entry(c->opened.ref, p->ref));
@@ -92,20 +101,21 @@ static vn_status against(const pass *s, const vn_checkpoint *p, const vn_tensor 
 		return vn_measure_mapped(x, run, axes, p->scores, mapped, c->request.options->threads, m, err);
 	vn_status st = vn_entry_tensor(c->opened.ref, p->ref, &r, err);
 	if (!st)
-		st = vn_measure_mapped(&r, run, axes, p->scores, mapped && vn_recording_mapped(c->opened.ref, p->ref), c->request.options->threads,
-		                       m, err);
+		st = vn_measure_mapped(&r, run, axes, p->scores, mapped && vn_recording_mapped(c->opened.ref, p->ref),
+		                       c->request.options->threads, m, err);
 	vn_recording_release(c->opened.ref, p->ref);
 	return st;
 }
 
-static vn_tensor rows_of(const vn_made *m, const vn_entry *e)
+static vn_tensor rows_of(const vn_node_output *m, const vn_entry *e)
 {
 	vn_tensor t = { m->dtype, m->shape, m->data };
 	last_row(&t, e);
 	return t;
 }
 
-static vn_status measure_point(pass *s, vn_checkpoint *p, const vn_made *run, const vn_made *fine, vn_error *err)
+static vn_status measure_point(pass *s, vn_checkpoint *p, const vn_node_output *run, const vn_node_output *fine,
+                               vn_error *err)
 {
 	const vn_entry *e = vn_recording_entry(s->c->opened.ref, p->ref);
 	const vn_tensor f = rows_of(run, e);
@@ -115,7 +125,8 @@ static vn_status measure_point(pass *s, vn_checkpoint *p, const vn_made *run, co
 	if (!vn_shape_equal(&f.shape, &e->shape)) {
 		char here[VN_SHAPE_TEXT], there[VN_SHAPE_TEXT];
 		if (!s->joins && (fine || !s->own)) /* once */
-			vn_lines_add(&s->c->result.notes, "floor: %s: shape %s in the reference, %s in a run of the model: no floor", p->name,
+			vn_lines_add(&s->c->result.notes,
+			             "floor: %s: shape %s in the reference, %s in a run of the model: no floor", p->name,
 			             vn_shape_text(&e->shape, there), vn_shape_text(&f.shape, here));
 		return VN_OK;
 	}
@@ -123,7 +134,8 @@ static vn_status measure_point(pass *s, vn_checkpoint *p, const vn_made *run, co
 		if ((st = against(s, p, NULL, &f, run->large.file != 0, &m, err)))
 			return st;
 		if (s->own)
-			memcpy(s->own[p - s->c->result.point], (double[2]) { m.value[VN_M_NMSE], m.value[VN_M_WORST_TOKEN_NMSE] }, sizeof *s->own);
+			memcpy(s->own[p - s->c->result.point], (double[2]) { m.value[VN_M_NMSE], m.value[VN_M_WORST_TOKEN_NMSE] },
+			       sizeof *s->own);
 		else {
 			vn_floor_set(p, &m);
 			return vn_floor_channels_keep(s->c, p, 0, &f, err);
@@ -144,7 +156,7 @@ static vn_status measure_point(pass *s, vn_checkpoint *p, const vn_made *run, co
 	return st ? st : vn_floor_channels_keep(s->c, p, 1, &x, err);
 }
 
-/* What the node made, of each engine the same in the same order. */
+/* Measures the node's outputs. All engines make the same ones in the same order. */
 static vn_status measure_made(pass *s, vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -156,7 +168,7 @@ static vn_status measure_made(pass *s, vn_error *err)
 	return st;
 }
 
-/* The checkpoints of one step as taps; 0 when the step needs none. */
+/* Chooses the checkpoints of one step as taps. Returns 0 if the step needs none. */
 static int choose(pass *s, int step)
 {
 	const vn_comparison *c = s->c;
@@ -167,11 +179,13 @@ static int choose(pass *s, int step)
 	for (int v = 0; v < plan->n_values; v++)
 		s->point[v] = -1;
 	for (int i = 0; i < c->result.n_points; i++) {
-		const int root = c->result.point[i].step == step && c->result.point[i].m.n ? vn_names_root(names, c->result.point[i].name) : -1;
+		const int root = c->result.point[i].step == step && c->result.point[i].m.n
+		                     ? vn_names_root(names, c->result.point[i].name)
+		                     : -1;
 		if (root < 0)
 			continue;
 		s->want[root] = true;
-		s->next[i] = s->point[root]; /* one value may have been compared under several names */
+		s->next[i] = s->point[root]; /* one value may be compared under several names */
 		s->point[root] = i;
 		n++;
 	}
@@ -211,13 +225,18 @@ static vn_status run_steps(pass *s, vn_error *err)
 	const vn_step *step;
 	const int n = vn_recording_steps(c->opened.ref, &step);
 	for (int i = 0; i < n; i++) {
-		if (step[i].position != vn_ref_position(s->e[0].ref) || step[i].tokens <= 0 || step[i].tokens > n_ids - step[i].position)
-			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: step %d does not start where the step before it ended: no floor can be measured",
+		if (step[i].position != vn_ref_position(s->e[0].ref) || step[i].tokens <= 0 ||
+		    step[i].tokens > n_ids - step[i].position)
+			return vn_fail(err, VN_ERR_UNSUPPORTED,
+			               "%s: step %d does not start where the step before it ended: no floor can be measured",
 			               vn_recording_path(c->opened.ref), step[i].number);
 		for (int64_t t = step[i].position; t < step[i].position + step[i].tokens; t++)
 			if (positions[t] != t)
-				return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: token %" PRId64 " is at position %d, expected %" PRId64 ": a floor can be measured only if "
-				               "positions count from 0", vn_recording_path(c->opened.ref), t, positions[t], t);
+				return vn_fail(err, VN_ERR_UNSUPPORTED,
+				               "%s: token %" PRId64 " is at position %d, expected %" PRId64
+				               ": a floor can be measured only if "
+				               "positions count from 0",
+				               vn_recording_path(c->opened.ref), t, positions[t], t);
 		const vn_status st = one_step(s, &step[i], ids, err);
 		if (st)
 			return vn_context(err, st, "floor, step %d", step[i].number);
@@ -225,7 +244,7 @@ static vn_status run_steps(pass *s, vn_error *err)
 	return VN_OK;
 }
 
-/* fine: beside it one in this precision; NULL: none. */
+/* fine: an additional run in this precision; NULL: none. */
 static vn_status run_in(pass *s, vn_policy policy, const vn_policy *fine, vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -235,7 +254,8 @@ static vn_status run_in(pass *s, vn_policy policy, const vn_policy *fine, vn_err
 	if (fine)
 		s->e[1].policy = *fine;
 	for (int i = 0; !st && i < s->n; i++) {
-		const vn_ref_options o = { .policy = s->e[i].policy, .threads = s->c->request.options->threads, .progress = i == 0 };
+		const vn_ref_options o = { .policy = s->e[i].policy, .threads = s->c->request.options->threads,
+			.progress = i == 0 };
 		st = vn_ref_create(s->names->plan, vn_model_weights(s->c->opened.model), &o, &s->e[i].ref, err);
 	}
 	if (!st)
@@ -261,7 +281,8 @@ static vn_status finer_reference(pass *s, vn_policy of_ref, double (*own)[2], vn
 	return st;
 }
 
-/* The candidate's roundings and the reference's: once for both where they are of one precision. */
+/* The roundings of the candidate and of the reference. One run serves both if they have the same
+ * precision. */
 static vn_status two_runs(pass *s, vn_policy of_ref, vn_policy fine, double (*own)[2], vn_error *err)
 {
 	const vn_policy mine = s->c->opened.policy;
@@ -278,7 +299,7 @@ static vn_status two_runs(pass *s, vn_policy of_ref, vn_policy fine, double (*ow
 	return st ? st : vn_floor_check_model(s->c, of_ref, own, true, err);
 }
 
-/* Of f32 a floor is asked for by a person's own limits alone, and costs a run in f64. */
+/* For f32, only a person's own limits ask for a floor. It costs a run in f64. */
 static bool can_be_finer(const vn_comparison *c, vn_policy *fine)
 {
 	const vn_dtype is = c->opened.policy.storage;
@@ -300,8 +321,8 @@ static vn_status run_all(pass *s, vn_error *err)
 		st = finer_reference(s, of_ref, own, err);
 	else if (can_be_finer(c, &fine)) {
 		snprintf(c->result.floor_from, sizeof c->result.floor_from,
-		         "the difference between two runs of the reference engine, one in %s and one in %s, on %s", vn_policy_name(of_ref),
-		         vn_policy_name(c->opened.policy), vn_model_path(c->opened.model));
+		         "the difference between two runs of the reference engine, one in %s and one in %s, on %s",
+		         vn_policy_name(of_ref), vn_policy_name(c->opened.policy), vn_model_path(c->opened.model));
 		st = two_runs(s, of_ref, fine, own, err);
 	} else if (!(st = run_in(s, c->opened.policy, NULL, err)))
 		st = vn_floor_check_model(c, of_ref, NULL, false, err);
@@ -329,13 +350,13 @@ vn_status vn_floor_run(vn_comparison *c, vn_error *err)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the floor");
 		goto done;
 	}
-	snprintf(c->result.floor_from, sizeof c->result.floor_from, "the reference engine in %s on %s", vn_policy_name(c->opened.policy),
-	         vn_model_path(model));
+	snprintf(c->result.floor_from, sizeof c->result.floor_from, "the reference engine in %s on %s",
+	         vn_policy_name(c->opened.policy), vn_model_path(model));
 	st = run_all(&s, err);
 done:
 	for (int i = 0; i < 2; i++)
 		for (size_t k = 0; k < sizeof s.e[i].out / sizeof *s.e[i].out; k++)
-			vn_made_free(&s.e[i].out[k]);
+			vn_node_output_free(&s.e[i].out[k]);
 	free(s.want);
 	free(s.point);
 	free(s.next);

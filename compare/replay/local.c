@@ -3,8 +3,9 @@
 
 #include <math.h>
 
-/* Of the square of half an ulp of 1, one rounding to a format leaves this much as nmse (specs/models.md 1.8 has 4.3e-8 of
- * f16). Sums in float32 leave some hundred times more, in whatever order, and no fault is so small. */
+/* Part of the square of half an ulp of 1 that one rounding to a format leaves as nmse
+ * (specs/models.md 1.8 gives 4.3e-8 for f16). Sums in float32 leave some hundred times more in
+ * any order, and no fault is this small. */
 #define ROUNDING 0.18
 #define SUMS     400
 
@@ -14,7 +15,7 @@ static double least_floor(vn_dtype storage)
 	return ROUNDING * half * half * (vn_dtype_digits(storage) > 10 ? SUMS : 1);
 }
 
-/* Positions where one of the two is finite and the other is not. */
+/* Counts positions where exactly one of the two is finite. */
 static int64_t one_side_bad(const vn_measured *m)
 {
 	return 2 * (m->n - m->finite) - (m->nan[0] + m->inf[0] + m->nan[1] + m->inf[1]);
@@ -26,32 +27,36 @@ static double value_of(const vn_measured *m, vn_metric which)
 	return m->finite ? m->value[which] : 0.0;
 }
 
-vn_status vn_local_measure(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes, vn_dtype storage, int threads,
-                           vn_replayed *l, vn_error *err)
+vn_status vn_local_measure(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes,
+                           vn_dtype storage, int threads, vn_replayed *l, vn_error *err)
 {
 	return vn_local_measure_mapped(a, b, c, axes, storage, false, threads, l, err);
 }
 
-vn_status vn_local_measure_mapped(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes, vn_dtype storage, bool mapped,
-                                  int threads, vn_replayed *l, vn_error *err)
+vn_status vn_local_measure_mapped(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes,
+                                  vn_dtype storage, bool mapped, int threads, vn_replayed *l, vn_error *err)
 {
 	const double least = least_floor(storage);
 	vn_measured local, floor;
 	vn_status   st;
 
-	if ((st = vn_measure_mapped(a, c, axes, false, mapped, threads, &local, err)) || (st = vn_measure_mapped(b, a, axes, false, mapped, threads, &floor, err)))
+	if ((st = vn_measure_mapped(a, c, axes, false, mapped, threads, &local, err)) ||
+	    (st = vn_measure_mapped(b, a, axes, false, mapped, threads, &floor, err)))
 		return st;
 	*l = (vn_replayed) {
 		.local = value_of(&local, VN_M_NMSE), .floor = fmax(value_of(&floor, VN_M_NMSE), least),
-		.local_token = value_of(&local, VN_M_WORST_TOKEN_NMSE), .floor_token = fmax(value_of(&floor, VN_M_WORST_TOKEN_NMSE), least),
-		/* half an ulp of the largest number is half an ulp of 1 or more, times it */
-		.local_max = value_of(&local, VN_M_MAX_ABS), .floor_max = fmax(value_of(&floor, VN_M_MAX_ABS), sqrt(least / ROUNDING) * local.absmax[0]),
+		.local_token = value_of(&local, VN_M_WORST_TOKEN_NMSE),
+			.floor_token = fmax(value_of(&floor, VN_M_WORST_TOKEN_NMSE), least),
+		/* half an ulp of the largest number: at least half an ulp of 1, times that number */
+		.local_max = value_of(&local, VN_M_MAX_ABS), .floor_max = fmax(value_of(&floor, VN_M_MAX_ABS),
+			sqrt(least / ROUNDING) * local.absmax[0]),
 		.bad = one_side_bad(&local), .behind = -1,
 	};
 	return VN_OK;
 }
 
-vn_status vn_local_other(const vn_tensor *z, const vn_tensor *a, const char *axes, int threads, vn_replayed *most, vn_error *err)
+vn_status vn_local_other(const vn_tensor *z, const vn_tensor *a, const char *axes, int threads, vn_replayed *most,
+                         vn_error *err)
 {
 	vn_measured     m;
 	const vn_status st = vn_measure(a, z, axes, false, threads, &m, err);
@@ -64,7 +69,8 @@ vn_status vn_local_other(const vn_tensor *z, const vn_tensor *a, const char *axe
 	return VN_OK;
 }
 
-vn_status vn_local_alone(const vn_tensor *z, const vn_tensor *c, const char *axes, int threads, vn_replayed *l, vn_error *err)
+vn_status vn_local_alone(const vn_tensor *z, const vn_tensor *c, const char *axes, int threads, vn_replayed *l,
+                         vn_error *err)
 {
 	const int64_t n = vn_shape_count(&c->shape);
 	vn_replayed   other = *l;
@@ -101,7 +107,7 @@ static double square(double x)
 
 double vn_local_worst(const vn_replayed *l)
 {
-	/* a floor of zeros is no floor: then neither is the error but zero */
+	/* if the floor is all zeros, only an error of zero is within it */
 	const double token = l->local_token > 0 ? l->local_token / l->floor_token : 0;
 	const double most = l->local_max > 0 ? square(l->local_max / l->floor_max) : 0;
 	return token > most ? token : most;

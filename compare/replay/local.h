@@ -21,17 +21,19 @@
 /* Fills local, floor (of the tensor, the worst token and the worst element) and bad of *l, and
  * zeroes the rest. a, b and c have the same shape. axes: the dims string. storage: the candidate's
  * storage format. threads: 0 for one per processor. Fails only if memory runs out. */
-vn_status vn_local_measure(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes, vn_dtype storage, int threads,
-                           vn_replayed *l, vn_error *err);
+vn_status vn_local_measure(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes,
+                           vn_dtype storage, int threads, vn_replayed *l, vn_error *err);
 /* The same. mapped: all three tensors lie in shared mappings; their pages are released after use. */
-vn_status vn_local_measure_mapped(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes, vn_dtype storage, bool mapped,
-                                  int threads, vn_replayed *l, vn_error *err);
+vn_status vn_local_measure_mapped(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes,
+                                  vn_dtype storage, bool mapped, int threads, vn_replayed *l, vn_error *err);
 
 /* Raises the floors of *most to the distance z - A of another healthy implementation, which
  * computed z from the same inputs. */
-vn_status vn_local_other(const vn_tensor *z, const vn_tensor *a, const char *axes, int threads, vn_replayed *most, vn_error *err);
+vn_status vn_local_other(const vn_tensor *z, const vn_tensor *a, const char *axes, int threads, vn_replayed *most,
+                         vn_error *err);
 /* If C is closer to another healthy implementation z than to A, sets the local error to C - z. */
-vn_status vn_local_alone(const vn_tensor *z, const vn_tensor *c, const char *axes, int threads, vn_replayed *l, vn_error *err);
+vn_status vn_local_alone(const vn_tensor *z, const vn_tensor *c, const char *axes, int threads, vn_replayed *l,
+                         vn_error *err);
 /* Adds the floors of *most to those of *l, as independent errors. */
 void vn_local_allow(vn_replayed *l, const vn_replayed *most);
 

@@ -1,13 +1,13 @@
-/* made.c: the numbers that a node of a replay hands over. */
+/* made.c: the numbers that a node of a replay produces. */
 #include "compare/replay/replay_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Scores over a vocabulary are larger than all else together, and two engines make them. */
-enum { LARGE = 64 << 20, STRETCH = 16 << 20 };
+/* Logits are larger than everything else together, and two engines produce them. */
+enum { LARGE = 64 << 20 };
 
-void vn_made_free(vn_made *m)
+void vn_node_output_free(vn_node_output *m)
 {
 	if (!m->large.data)
 		free(m->data);
@@ -16,9 +16,9 @@ void vn_made_free(vn_made *m)
 	m->room = 0;
 }
 
-static bool make_room(vn_made *m, size_t bytes)
+static bool make_room(vn_node_output *m, size_t bytes)
 {
-	vn_made_free(m);
+	vn_node_output_free(m);
 	if (bytes >= LARGE && vn_scratch_make(&m->large, bytes))
 		m->data = m->large.data;
 	else
@@ -30,7 +30,7 @@ static bool make_room(vn_made *m, size_t bytes)
 static vn_status take_begin(void *context, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
 {
 	vn_replay_engine *e = context;
-	vn_made *m = &e->out[e->n_out];
+	vn_node_output *m = &e->out[e->n_out];
 	const size_t bytes = (size_t)vn_shape_count(shape) * vn_dtype_size(dtype);
 	m->value = value;
 	m->dtype = dtype;
@@ -42,13 +42,14 @@ static vn_status take_begin(void *context, int value, vn_dtype dtype, const vn_s
 static vn_status take_write(void *context, const void *data, size_t elements, vn_error *err)
 {
 	vn_replay_engine *e = context;
-	vn_made *m = &e->out[e->n_out];
+	vn_node_output *m = &e->out[e->n_out];
 	const size_t bytes = elements * vn_dtype_size(m->dtype);
 	(void)err;
 	if (m->have + bytes <= m->room) {
-		memcpy(m->data + m->have, data, bytes);
-		if (m->large.data && m->have / STRETCH != (m->have + bytes) / STRETCH)
-			vn_scratch_forget(&m->large);
+		if (m->large.data)
+			vn_scratch_write(&m->large, m->have, data, bytes);
+		else
+			memcpy(m->data + m->have, data, bytes);
 		m->have += bytes;
 	}
 	return VN_OK;
@@ -67,7 +68,7 @@ vn_sink vn_replay_sink(vn_replay_engine *e)
 	return (vn_sink) { e, take_begin, take_write, take_end };
 }
 
-const vn_made *vn_replay_made(const vn_replay_engine *e, int value)
+const vn_node_output *vn_replay_made(const vn_replay_engine *e, int value)
 {
 	for (int i = 0; i < e->n_out; i++)
 		if (e->out[i].value == value)

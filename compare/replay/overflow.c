@@ -10,7 +10,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The reference rounds otherwise: what it has may be so much less than the candidate had before it overflowed. */
+/* The reference rounds differently: its number may be smaller by this factor than the
+ * candidate's before it overflowed. */
 #define NEARLY 0.99
 
 static bool has_bad(const vn_checkpoint *p)
@@ -25,14 +26,15 @@ static double at(const vn_tensor *t, int64_t i)
 	return x;
 }
 
-/* The narrowest that is known of the candidate. */
+/* The narrowest format known of the candidate. */
 static vn_dtype format_of(const vn_comparison *c, const vn_checkpoint *p)
 {
 	const vn_dtype stored = vn_recording_entry(c->opened.cand, p->cand)->dtype, ran = c->opened.policy.storage;
 	return c->opened.model && vn_dtype_max(ran) < vn_dtype_max(stored) ? ran : stored;
 }
 
-/* The largest that the reference reaches where the candidate is not finite; 0 where it is in range at one of those places. */
+/* The largest number that the reference reaches where the candidate is not finite. 0: at one of
+ * these places it is in range. */
 static double reached_by(const vn_tensor *ref, const vn_tensor *cand, double largest)
 {
 	double most = 0;
@@ -51,14 +53,17 @@ static const vn_checkpoint *input_of(const vn_comparison *c, const vn_checkpoint
 {
 	for (int i = 0; i < n; i++) {
 		const vn_checkpoint *q = &c->result.point[input[i]];
-		if (q->step == p->step && vn_plan_root(vn_model_plan(c->opened.model), vn_plan_find(vn_model_plan(c->opened.model), q->name)) == value)
+		if (q->step == p->step && vn_plan_root(vn_model_plan(c->opened.model),
+		                                       vn_plan_find(vn_model_plan(c->opened.model), q->name)) == value)
 			return q;
 	}
 	return NULL;
 }
 
-/* The farthest that the sum of the product at `place` gets from 0 on its way, in the order of the terms. */
-static void sum_up(vn_overflow *o, const vn_node *node, const vn_tensor *x, const vn_tensor *w, const vn_tensor *bias, int64_t N, int64_t M, int64_t place)
+/* The farthest from 0 that the sum of the product at `place` gets, added in the order of the
+ * terms. */
+static void sum_up(vn_overflow *o, const vn_node *node, const vn_tensor *x, const vn_tensor *w, const vn_tensor *bias,
+                   int64_t N, int64_t M, int64_t place)
 {
 	const int64_t row = place / M, channel = place % M;
 	double sum = 0, most = 0;
@@ -75,12 +80,15 @@ static void sum_up(vn_overflow *o, const vn_node *node, const vn_tensor *x, cons
 	o->reached = most;
 }
 
-static vn_status find_partial_sum(vn_comparison *c, const vn_checkpoint *p, const int *input, int n, vn_overflow *o, vn_error *err)
+static vn_status find_partial_sum(vn_comparison *c, const vn_checkpoint *p, const int *input, int n, vn_overflow *o,
+                                  vn_error *err)
 {
 	const vn_plan *plan = c->opened.model ? vn_model_plan(c->opened.model) : NULL;
-	const int      v = plan ? vn_plan_find(plan, p->name) : -1, k = v < 0 ? -1 : plan->value[vn_plan_root(plan, v)].node;
+	const int v = plan ? vn_plan_find(plan, p->name) : -1, k = v < 0 ? -1 : plan->value[vn_plan_root(plan, v)].node;
 	const vn_node *node = k < 0 ? NULL : &plan->node[k];
-	const vn_checkpoint *in = node && node->op == VN_OP_LINEAR ? input_of(c, p, input, n, vn_plan_root(plan, node->in[0])) : NULL;
+	const vn_checkpoint *in = node && node->op == VN_OP_LINEAR
+	                              ? input_of(c, p, input, n, vn_plan_root(plan, node->in[0]))
+	                              : NULL;
 	vn_overflow    found = *o;
 	vn_tensor      x;
 	vn_status      st;
@@ -89,7 +97,8 @@ static vn_status find_partial_sum(vn_comparison *c, const vn_checkpoint *p, cons
 		return VN_OK;
 	const vn_tensor *weights = vn_model_weights(c->opened.model), *w = &weights[node->w[0]];
 	const int64_t    N = vn_value_row(&plan->value[node->in[0]]), M = vn_value_row(&plan->value[node->out[0]]);
-	if (M <= 0 || N <= 0 || w->dtype >= VN_N_DTYPES || vn_shape_count(&w->shape) != N * M || in->m.n % N != 0 || p->m.n % M != 0 || in->m.n / N != p->m.n / M)
+	if (M <= 0 || N <= 0 || w->dtype >= VN_N_DTYPES || vn_shape_count(&w->shape) != N * M || in->m.n % N != 0 ||
+	    p->m.n % M != 0 || in->m.n / N != p->m.n / M)
 		return VN_OK;
 	if ((st = vn_entry_tensor(c->opened.cand, in->cand, &x, err)))
 		return st;
@@ -107,7 +116,8 @@ static vn_status find(vn_comparison *c, vn_checkpoint *p, const int *input, int 
 	vn_status   st;
 
 	o.largest = vn_dtype_max(o.format);
-	if ((st = vn_entry_tensor(c->opened.ref, p->ref, &ref, err)) || (st = vn_entry_tensor(c->opened.cand, p->cand, &cand, err)))
+	if ((st = vn_entry_tensor(c->opened.ref, p->ref, &ref, err)) ||
+	    (st = vn_entry_tensor(c->opened.cand, p->cand, &cand, err)))
 		return st;
 	o.reached = reached_by(&ref, &cand, o.largest);
 	vn_recording_release(c->opened.cand, p->cand);
@@ -159,8 +169,8 @@ const char *vn_say_overflow(const vn_checkpoint *p, char *text)
 	*text = '\0';
 	vn_text_add(text, VN_WORDS, "it passed %.6g, the largest %s: ", o->largest, vn_dtype_name(o->format));
 	if (o->terms)
-		vn_text_add(text, VN_WORDS, "the running sum reaches %.3g at term %" PRId64 " of %" PRId64 " (%.3g in the end)", o->reached, o->term,
-		            o->terms, o->whole);
+		vn_text_add(text, VN_WORDS, "the running sum reaches %.3g at term %" PRId64 " of %" PRId64 " (%.3g in the end)",
+		            o->reached, o->term, o->terms, o->whole);
 	else
 		vn_text_add(text, VN_WORDS, "the reference reaches %.3g where the candidate has NaN or infinity", o->reached);
 	return text;

@@ -13,8 +13,9 @@
 
 #include "compare/comparison/comparison.h"
 
-/* Fills overflow of checkpoints; and replay.behind of those beyond their floor only by NaN and infinities that an input has, too.
- * After vn_localise. Fails for want of memory, or of a recording that cannot be read. */
+/* Fills overflow of checkpoints; and replay.behind of those beyond their floor only by NaN and
+ * infinities that an input has, too. After vn_localise. Fails for want of memory, or of a recording
+ * that cannot be read. */
 vn_status   vn_find_overflows(vn_comparison *c, vn_error *err);
 
 /* "it passed 65504, the largest f16: ..."; text of VN_WORDS bytes. */

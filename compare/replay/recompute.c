@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MANY = 1 << 25 }; /* elements of scores over a vocabulary above which rows are sampled */
+enum { MANY = 1 << 25 }; /* the most logits that are computed in full; above, rows of the vocabulary are sampled */
 
 /* ---- what was captured -------------------------------------------------------------------- */
 
@@ -24,7 +24,8 @@ vn_held vn_recompute_held(const vn_recompute *p, int root)
 	const vn_value *v = &p->site.plan->value[root];
 	vn_held         held = VN_HELD_ALL;
 
-	if (root >= p->site.plan->n_values || root == p->site.target || v->state >= 0 || vn_value_streams(p->site.plan, root))
+	if (root >= p->site.plan->n_values || root == p->site.target || v->state >= 0 ||
+	    vn_value_streams(p->site.plan, root))
 		return VN_HELD_NOT;
 	for (int i = 0; i <= p->when; i++) {
 		const int point = captured(p, i, root);
@@ -116,7 +117,8 @@ static vn_status take_candidate(vn_recompute *p, vn_error *err)
 		vn_recording_release(p->c->opened.cand, k->cand);
 		return VN_OK;
 	}
-	if (v->size[0] != VN_T || p->rows <= VN_RECOMPUTE_SAMPLE || vn_value_row(v) * p->rows <= MANY || v->node < 0 || p->site.plan->node[v->node].op != VN_OP_LINEAR)
+	if (v->size[0] != VN_T || p->rows <= VN_RECOMPUTE_SAMPLE || vn_value_row(v) * p->rows <= MANY || v->node < 0 ||
+	    p->site.plan->node[v->node].op != VN_OP_LINEAR)
 		return VN_OK;
 	const size_t row = (size_t)vn_value_row(v) * vn_dtype_size(t.dtype);
 	char        *x = p->own = malloc(row * VN_RECOMPUTE_SAMPLE);
@@ -134,7 +136,7 @@ static vn_status take_candidate(vn_recompute *p, vn_error *err)
 	return VN_OK;
 }
 
-/* Does a token of what the operation makes come of other tokens of this input, too? */
+/* Does a token of the operation's output depend on other tokens of this input? */
 static bool mixes(const vn_node *n, int input)
 {
 	switch (n->op) {
@@ -146,7 +148,7 @@ static bool mixes(const vn_node *n, int input)
 	}
 }
 
-/* all: of every token, not those of the checkpoint alone. */
+/* all: for every token, not only those of the checkpoint. */
 static void find_span(vn_recompute *p, int value, bool all)
 {
 	enum { ROWS = 1, ALL };
@@ -189,7 +191,9 @@ vn_status vn_recompute_at(vn_recompute *p, int point, vn_error *err)
 	while (p->when < p->n_steps && p->step[p->when].number != k->step)
 		p->when++;
 	if (root < 0 || p->when == p->n_steps || !k->m.n || !follow(p, p->when))
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s cannot be recomputed: not a value of the plan, or recorded steps before it are missing", k->name);
+		return vn_fail(err, VN_ERR_UNSUPPORTED,
+		               "%s cannot be recomputed: not a value of the plan, or recorded steps before it are missing",
+		               k->name);
 	p->at = point;
 	p->site.target = root;
 	p->site.tokens = p->step[p->when].position + p->step[p->when].tokens;
@@ -208,7 +212,7 @@ const vn_site *vn_recompute_site(const vn_recompute *p)
 
 /* ---- life -------------------------------------------------------------------------------------------- */
 
-/* Of two names of a value the one that is outside, as a replay takes it. */
+/* Of two names of one value, takes the one that is outside, as a replay does. */
 static void find_points(vn_recompute *p)
 {
 	const vn_comparison *c = p->c;
@@ -250,8 +254,9 @@ vn_status vn_recompute_create(vn_comparison *c, vn_recompute **probe, vn_error *
 		if (!(p->w[i].unmodified = calloc((size_t)p->site.plan->n_values + 1, sizeof *p->w[i].unmodified)))
 			st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d values", p->site.plan->n_values);
 	}
-	if (!st && (!(p->point = malloc((size_t)p->n_steps * (size_t)p->site.plan->n_values * sizeof *p->point + 1))
-	            || !(p->site.span = malloc(((size_t)p->site.plan->n_nodes + 1) * sizeof *p->site.span)) || !(p->seen = malloc((size_t)p->site.plan->n_nodes + 1))))
+	if (!st && (!(p->point = malloc((size_t)p->n_steps * (size_t)p->site.plan->n_values * sizeof *p->point + 1)) ||
+	            !(p->site.span = malloc(((size_t)p->site.plan->n_nodes + 1) * sizeof *p->site.span)) ||
+	            !(p->seen = malloc((size_t)p->site.plan->n_nodes + 1))))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d values", p->site.plan->n_values);
 	if (!st && !(st = vn_blas_prepare(p->threads, err)))
 		find_points(p);

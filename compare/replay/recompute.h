@@ -51,16 +51,19 @@ const vn_site *vn_recompute_site(const vn_recompute *p);
 bool      vn_recompute_touched(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights);
 /* Computes the checkpoint by plan and weights. The caller frees out->data. VN_ERR_UNSUPPORTED: the
  * plan does not make this checkpoint, or makes it in another shape. */
-vn_status vn_recompute_run(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, vn_recompute_as as, vn_tensor *out, vn_error *err);
+vn_status      vn_recompute_run(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, vn_recompute_as as,
+                                vn_tensor *out, vn_error *err);
 /* Same for a checkpoint of attention whose cache slots were mixed up: slot j holds the key of token
  * keys[j] and the value of token values[j] (both (tokens); NULL: token j; negative: zeros). */
-vn_status vn_recompute_run_slots(vn_recompute *p, const vn_plan *plan, const int64_t *keys, const int64_t *values, vn_recompute_as as, vn_tensor *out, vn_error *err);
+vn_status      vn_recompute_run_slots(vn_recompute *p, const vn_plan *plan, const int64_t *keys, const int64_t *values,
+                                      vn_recompute_as as, vn_tensor *out, vn_error *err);
 /* Was this value captured whole in all steps up to the checkpoint's? */
 bool      vn_recompute_has(const vn_recompute *p, int value);
 /* Estimates vn_recompute_run on a few tokens, each by itself, to discard most of a hundred plans
  * quickly. *off: the nmse of their rows. VN_ERR_UNSUPPORTED: the checkpoint is not computed token
  * by token. */
-vn_status vn_recompute_glance(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *off, vn_error *err);
+vn_status      vn_recompute_glance(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *off,
+                                   vn_error *err);
 /* Fills *out with an input of the checkpoint's node under the unmodified plan: all tokens of all
  * steps, in the format of `as`. The data belongs to p. */
 vn_status vn_recompute_input(vn_recompute *p, int input, vn_recompute_as as, vn_tensor *out, vn_error *err);

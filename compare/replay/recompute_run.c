@@ -8,7 +8,7 @@
 
 enum { ROWS = 64 }; /* of attention scores at a time */
 
-/* What a plan that is tried computes beside the unmodified one. */
+/* What a tried plan computes differently from the unmodified one. */
 typedef struct run {
 	vn_recompute        *p;
 	const vn_plan   *plan;
@@ -25,7 +25,8 @@ static bool same_weight(const vn_tensor *a, const vn_tensor *b)
 	return a->data == b->data && a->dtype == b->dtype && vn_shape_equal(&a->shape, &b->shape);
 }
 
-/* Do they compute the same from the same inputs, a in the unmodified plan and b in the one that is tried? */
+/* Do both nodes compute the same from the same inputs? a: in the unmodified plan, b: in the
+ * tried one. */
 static bool same_nodes(const run *r, const vn_node *a, const vn_node *b)
 {
 	const vn_recompute *p = r->p;
@@ -33,7 +34,8 @@ static bool same_nodes(const run *r, const vn_node *a, const vn_node *b)
 	            memcmp(&a->x, &b->x, sizeof a->x) == 0 && memcmp(a->in, b->in, (size_t)a->n_in * sizeof *a->in) == 0;
 
 	for (int i = 0; same && i < a->n_w; i++)
-		same = (a->w[i] < 0) == (b->w[i] < 0) && (a->w[i] < 0 || same_weight(&p->site.weights[a->w[i]], &r->weight[b->w[i]]));
+		same = (a->w[i] < 0) == (b->w[i] < 0) &&
+		       (a->w[i] < 0 || same_weight(&p->site.weights[a->w[i]], &r->weight[b->w[i]]));
 	return same;
 }
 
@@ -62,8 +64,9 @@ static bool touched(run *r, int value)
 	return yes;
 }
 
-/* Is this what the unmodified plan makes of the checkpoint? Many plans only go on with it, as one that caps the logits does:
- * the product behind it, which may be the longest of the model, is then computed once for all of them. */
+/* Is this value the checkpoint as the unmodified plan makes it? Many plans only continue from
+ * there (one that caps the logits, for instance). Then the product that makes it, perhaps the
+ * longest of the model, is computed once for all of them. */
 static bool makes_checkpoint(run *r, int root)
 {
 	const vn_plan  *plan = r->p->site.plan;
@@ -73,9 +76,9 @@ static bool makes_checkpoint(run *r, int root)
 
 	if (root == target)
 		return !touched(r, root);
-	if (root < plan->n_values || a->out[0] != target || b->out[0] != root || a->n_state || b->n_state || !same_nodes(r, a, b)
-	    || vn_value_row(v) != vn_value_row(t) || v->size[v->rank - 1] != t->size[t->rank - 1]
-	    || vn_value_wide(r->plan, root) != vn_value_wide(plan, target))
+	if (root < plan->n_values || a->out[0] != target || b->out[0] != root || a->n_state || b->n_state ||
+	    !same_nodes(r, a, b) || vn_value_row(v) != vn_value_row(t) || v->size[v->rank - 1] != t->size[t->rank - 1] ||
+	    vn_value_wide(r->plan, root) != vn_value_wide(plan, target))
 		return false;
 	for (int i = 0; i < b->n_in; i++)
 		if (touched(r, b->in[i]))
@@ -87,14 +90,16 @@ static bool makes_checkpoint(run *r, int root)
 
 static vn_status value_of(run *r, int value, const void **data, vn_error *err);
 
-/* A node, call by call as the steps were: tokens that were cached count otherwise than those of the call in some plans. */
+/* Computes a node call by call, as the steps were: some plans treat cached tokens differently
+ * from those of the current call. */
 typedef struct call {
 	const vn_node *n;
 	vn_args     a;                 /* of the call at hand */
 	const void *in[VN_MAX_IN];     /* for all tokens */
 	int64_t     row[VN_MAX_IN];    /* elements of one token's row of them */
-	char       *kept[VN_MAX_STATE]; /* states of fixed size; those that grow where others read what calls leave than what they made */
-	bool        fixed;             /* some state has a fixed size: every call is needed for the next */
+	/* States of fixed size. Those that grow are read from what the calls leave, not kept. */
+	char       *kept[VN_MAX_STATE];
+	bool        fixed;             /* some state has a fixed size, so each call needs the one before */
 } call;
 
 static void end_call(call *k)
@@ -103,7 +108,7 @@ static void end_call(call *k)
 		free(k->kept[i]);
 }
 
-/* Keys that later calls find in the place of those of this one. */
+/* Does the node keep other keys for later calls than those that it uses in its own? */
 static bool keeps_others(const call *k)
 {
 	return k->n->op == VN_OP_ATTENTION && k->n->n_in > VN_ATTN_KEPT;
@@ -126,9 +131,11 @@ static vn_status make_states(run *r, call *k, vn_error *err)
 
 static vn_args args_of(const run *r, const vn_node *n)
 {
-	vn_args a = { .policy = r->w->policy, .threads = r->p->threads, .lists = r->plan->list, .wide = vn_value_wide(r->plan, n->out[0]) };
+	vn_args a = { .policy = r->w->policy, .threads = r->p->threads, .lists = r->plan->list,
+		.wide = vn_value_wide(r->plan, n->out[0]) };
 
-	if (r->w == &r->p->w[VN_FINE_WIDTH] && r->p->site.n_span > 1) /* roundings that fall on the other side: as in a replay */
+	if (r->w == &r->p->w[VN_FINE_WIDTH] &&
+	    r->p->site.n_span > 1) /* as in a replay, where some roundings go to the other side */
 		a.policy.products = VN_PRODUCTS_PLAIN;
 	for (int i = 0; i < n->n_w; i++)
 		a.w[i] = n->w[i] >= 0 ? &r->weight[n->w[i]] : NULL;
@@ -148,7 +155,7 @@ static vn_status begin_call(run *r, int node, call *k, vn_error *err)
 	return st ? st : make_states(r, k, err);
 }
 
-/* An experiment's: keys of the calls before the last become what a rope makes of them, once for every call since. */
+/* An experimental plan: keys kept by earlier calls are rotated again, once for every call since. */
 static vn_status turn_kept(run *r, const call *k, int step, char *rows, vn_error *err)
 {
 	const vn_node *maker = &r->plan->node[r->plan->value[k->n->in[VN_ATTN_KEPT]].node];
@@ -166,7 +173,8 @@ static vn_status turn_kept(run *r, const call *k, int step, char *rows, vn_error
 	return st;
 }
 
-/* The call turns to a step. Of keys that are kept otherwise: the kept ones of the calls before, and this call's own. */
+/* Prepares the call for a step. If keys are kept in another form: the kept keys of earlier calls
+ * and this call's own. */
 static vn_status turn_to(run *r, call *k, int step, vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -193,7 +201,8 @@ static vn_status turn_to(run *r, call *k, int step, vn_error *err)
 	return st;
 }
 
-/* The first output for the tokens of steps [from, the checkpoint's], into x, which has room for all tokens. */
+/* Writes the first output for the tokens from step `from` to the checkpoint's into x, which has
+ * room for all tokens. */
 static vn_status walk(run *r, call *k, int from, void *x, vn_error *err)
 {
 	const vn_value *v = &r->plan->value[k->n->out[0]];
@@ -202,7 +211,8 @@ static vn_status walk(run *r, call *k, int from, void *x, vn_error *err)
 
 	for (int i = from; !st && i <= r->p->when; i++) {
 		if (!(st = turn_to(r, k, i, err)))
-			st = r->w->eval->node(k->n, &k->a, row, v->size[v->rank - 1], (char *)x + (size_t)(k->a.past * row) * r->w->size, err);
+			st = r->w->eval->node(k->n, &k->a, row, v->size[v->rank - 1],
+			                      (char *)x + (size_t)(k->a.past * row) * r->w->size, err);
 	}
 	return st;
 }
@@ -211,7 +221,8 @@ static vn_status first_output(run *r, call *k, int from, void **out, vn_error *e
 {
 	const vn_value *v = &r->plan->value[k->n->out[0]];
 	void           *x = malloc((size_t)(r->p->site.tokens * vn_value_row(v)) * r->w->size + 1);
-	const vn_status st = x ? walk(r, k, k->fixed ? 0 : from, x, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %s", v->name);
+	const vn_status st = x ? walk(r, k, k->fixed ? 0 : from, x, err)
+	                       : vn_fail(err, VN_ERR_NOMEM, "no memory for %s", v->name);
 
 	*out = st ? NULL : x;
 	if (st)
@@ -219,7 +230,7 @@ static vn_status first_output(run *r, call *k, int from, void **out, vn_error *e
 	return st;
 }
 
-/* A value for all tokens: captured, made for a plan before this one, or made now. */
+/* Finds a value for all tokens: captured, made for an earlier plan, or made now. */
 static vn_status value_of(run *r, int value, const void **data, vn_error *err)
 {
 	const int root = vn_plan_root(r->plan, value);
@@ -231,7 +242,8 @@ static vn_status value_of(run *r, int value, const void **data, vn_error *err)
 	if (!*at && !own && vn_recompute_known(r->p, root))
 		st = vn_recompute_load(r->p, r->w, root, at, err);
 	else if (!*at && r->plan->node[r->plan->value[root].node].out[0] != root)
-		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not the first output of its operation and cannot be recomputed", r->plan->value[root].name);
+		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not the first output of its operation and cannot be recomputed",
+		             r->plan->value[root].name);
 	else if (!*at) {
 		if (!(st = begin_call(r, r->plan->value[root].node, &k, err)))
 			st = first_output(r, &k, 0, at, err);
@@ -245,11 +257,12 @@ static vn_status value_of(run *r, int value, const void **data, vn_error *err)
 
 /* ---- the checkpoint ---------------------------------------------------------------------------- */
 
-/* Attention scores or probabilities of the checkpoint's rows. */
+/* Attention scores or probabilities, in the checkpoint's rows. */
 static vn_status rows_of(run *r, call *k, int slot, void *out, vn_error *err)
 {
 	const vn_recompute *p = r->p;
-	const int64_t   S = p->site.tokens, heads = k->n->c.attention.heads, first = p->site.first - p->step[p->when].position;
+	const int64_t       S = p->site.tokens, heads = k->n->c.attention.heads,
+				  first = p->site.first - p->step[p->when].position;
 	const vn_status st = turn_to(r, k, p->when, err);
 	int bad = 0;
 
@@ -266,14 +279,15 @@ static vn_status rows_of(run *r, call *k, int slot, void *out, vn_error *err)
 	return bad ? vn_fail(err, VN_ERR_NOMEM, "no memory for attention rows") : VN_OK;
 }
 
-/* Do its tokens know nothing of each other, and does it read one value alone? */
+/* Is each token computed on its own, from one value only? */
 static bool goes_alone(const vn_node *n)
 {
-	return n->op == VN_OP_LINEAR || n->op == VN_OP_ACT || (n->op == VN_OP_ROWS && n->c.rows.form == VN_ROWS_LOG_SOFTMAX);
+	return n->op == VN_OP_LINEAR || n->op == VN_OP_ACT ||
+	       (n->op == VN_OP_ROWS && n->c.rows.form == VN_ROWS_LOG_SOFTMAX);
 }
 
-/* The rows that are sampled of a value, into *out, which is the caller's to free. What is as wide as the checkpoint is made of those
- * rows alone, the rest whole: there it serves other plans, too. */
+/* Computes the sampled rows of a value into *out, which the caller frees. Values as wide as the
+ * checkpoint are computed in these rows only; others in full, so that other plans can use them. */
 static vn_status sampled(run *r, int value, void **out, vn_error *err)
 {
 	const vn_recompute *p = r->p;
@@ -310,7 +324,7 @@ static vn_status sampled(run *r, int value, void **out, vn_error *err)
 		}
 	}
 	free(x);
-	/* Without memory for a copy it is computed again. */
+	/* if there is no memory for a copy, it is computed again */
 	if (!st && checkpoint && (r->w->sampled = malloc(row * (size_t)p->n_sample + 1)))
 		memcpy(r->w->sampled, *out, row * (size_t)p->n_sample);
 	return st;
@@ -321,7 +335,8 @@ static void keep_rows(const vn_recompute *p, const run *r, int64_t row, void *x)
 	memmove(x, (char *)x + (size_t)(p->site.first * row) * r->w->size, (size_t)(p->rows * row) * r->w->size);
 }
 
-/* A state that the checkpoint shows: one that grows as the last call reads it, another as that leaves it. */
+/* A state that the checkpoint shows: a growing state as the last call reads it, another one as
+ * that call leaves it. */
 static vn_status state_of(run *r, call *k, const vn_state *s, void **out, vn_error *err)
 {
 	const size_t n = (size_t)vn_shape_count(&r->p->site.cand.shape) * r->w->size;
@@ -332,7 +347,8 @@ static vn_status state_of(run *r, call *k, const vn_state *s, void **out, vn_err
 	while (i < k->n->n_state && &r->plan->state[k->n->state[i]] != s)
 		i++;
 	if (i == k->n->n_state)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: its operation keeps no such state", r->plan->value[r->p->site.target].name);
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: its operation keeps no such state",
+		               r->plan->value[r->p->site.target].name);
 	if (s->input >= 0) {
 		if ((st = turn_to(r, k, r->p->when, err)))
 			return st;
@@ -362,7 +378,8 @@ static vn_status make_output(run *r, call *k, int slot, void **out, vn_error *er
 		return st;
 	}
 	if (k->n->op != VN_OP_ATTENTION)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s is a side output of its operation and cannot be recomputed", v->name);
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s is a side output of its operation and cannot be recomputed",
+		               v->name);
 	if (!(*out = malloc((size_t)vn_shape_count(&p->site.cand.shape) * r->w->size + 1)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %s", v->name);
 	return rows_of(r, k, slot, *out, err);
@@ -378,7 +395,8 @@ static bool fits(const run *r, int slot)
 	return (slot >= 0 || state) && vn_shape_equal(&s, &p->site.cand.shape);
 }
 
-static vn_status begin_run(run *r, vn_recompute *p, const vn_plan *plan, const vn_tensor *weight, vn_recompute_width *w, vn_error *err)
+static vn_status begin_run(run *r, vn_recompute *p, const vn_plan *plan, const vn_tensor *weight, vn_recompute_width *w,
+                           vn_error *err)
 {
 	const size_t n = (size_t)plan->n_values + 1;
 
@@ -407,7 +425,8 @@ bool vn_recompute_touched(vn_recompute *p, const vn_plan *plan, const vn_tensor 
 	return yes;
 }
 
-vn_status vn_recompute_run(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, vn_recompute_as as, vn_tensor *out, vn_error *err)
+vn_status vn_recompute_run(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, vn_recompute_as as,
+                           vn_tensor *out, vn_error *err)
 {
 	const int node = plan->value[p->site.target].node;
 	int       slot = -1;
@@ -419,7 +438,8 @@ vn_status vn_recompute_run(vn_recompute *p, const vn_plan *plan, const vn_tensor
 	for (int i = 0; i < plan->node[node].n_out; i++)
 		slot = plan->node[node].out[i] == p->site.target ? i : slot;
 	if (!st && !fits(&r, slot))
-		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s cannot be compared: recomputed, it has another shape than recorded", plan->value[p->site.target].name);
+		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s cannot be compared: recomputed, it has another shape than recorded",
+		             plan->value[p->site.target].name);
 	if (!st && p->n_sample)
 		st = sampled(&r, p->site.target, &data, err);
 	else if (!st && !(st = begin_call(&r, node, &k, err)))
@@ -441,14 +461,15 @@ vn_status vn_recompute_input(vn_recompute *p, int input, vn_recompute_as as, vn_
 	vn_status st = begin_run(&r, p, p->site.plan, p->site.weights, &p->w[as], err);
 
 	if (!st && !(st = value_of(&r, v, &data, err)))
-		*out = (vn_tensor) { r.w->eval->width, vn_value_shape(&p->site.plan->value[v], p->site.tokens, p->site.tokens), data };
+		*out = (vn_tensor) { r.w->eval->width, vn_value_shape(&p->site.plan->value[v], p->site.tokens, p->site.tokens),
+			data };
 	end_run(&r);
 	return st;
 }
 
 /* ---- a few rows --------------------------------------------------------------------------------------- */
 
-/* Inputs that the unmodified plan does not read, and that were loaded for this one: there may be hundreds of them. */
+/* Releases inputs that only this plan reads; there may be hundreds. */
 static void unload(run *r, const vn_node *n, const bool *there)
 {
 	for (int i = 0; i < n->n_in; i++) {
@@ -460,7 +481,8 @@ static void unload(run *r, const vn_node *n, const bool *there)
 	}
 }
 
-/* Squares of what the row of a token, a call of its own, is off, and those of the candidate's. */
+/* The squared error of one token's row, computed as a call of its own, and the squares of the
+ * candidate's row. */
 static vn_status off_by(run *r, call *k, int64_t at, void *room, double *dd, double *cc, vn_error *err)
 {
 	const vn_recompute *p = r->p;
@@ -478,7 +500,8 @@ static vn_status off_by(run *r, call *k, int64_t at, void *room, double *dd, dou
 		k->a.in[i] = (const char *)k->in[i] + (size_t)(token * k->row[i]) * r->w->size;
 	if ((st = r->w->eval->node(k->n, &k->a, row, v->size[v->rank - 1], x, err)))
 		return st;
-	vn_to_f64(c, (const char *)p->site.cand.data + (size_t)(at * row) * vn_dtype_size(p->site.cand.dtype), p->site.cand.dtype, (size_t)row);
+	vn_to_f64(c, (const char *)p->site.cand.data + (size_t)(at * row) * vn_dtype_size(p->site.cand.dtype),
+	          p->site.cand.dtype, (size_t)row);
 	for (int64_t i = 0; i < row; i++) {
 		const double z = r->w->size == 8 ? x[i] : (double)((float *)(void *)x)[i];
 		if (!isfinite(c[i]))
@@ -489,12 +512,14 @@ static vn_status off_by(run *r, call *k, int64_t at, void *room, double *dd, dou
 	return VN_OK;
 }
 
-vn_status vn_recompute_glance(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *off, vn_error *err)
+vn_status vn_recompute_glance(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *off,
+                              vn_error *err)
 {
 	enum { GLANCE = 8 };
 	const vn_value *v = &plan->value[p->site.target];
 	const vn_node  *n = &plan->node[v->node];
-	const bool      plain = n->out[0] == p->site.target && v->state < 0 && v->size[0] == VN_T && !p->n_sample && !keeps_others(&(call) { .n = n }) && n->op != VN_OP_ROWS;
+	const bool      plain = n->out[0] == p->site.target && v->state < 0 && v->size[0] == VN_T && !p->n_sample &&
+	                   !keeps_others(&(call) { .n = n }) && n->op != VN_OP_ROWS;
 	const int64_t   some = p->rows < GLANCE ? p->rows : GLANCE;
 	void           *room = plain ? malloc((size_t)(2 * vn_value_row(v)) * 8 + 1) : NULL;
 	bool            there[VN_MAX_IN];

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-vn_status vn_recompute_run_slots(vn_recompute *p, const vn_plan *plan, const int64_t *keys, const int64_t *values, vn_recompute_as as, vn_tensor *out, vn_error *err)
+vn_status vn_recompute_run_slots(vn_recompute *p, const vn_plan *plan, const int64_t *keys, const int64_t *values,
+                                 vn_recompute_as as, vn_tensor *out, vn_error *err)
 {
 	static const int     of[2] = { VN_ATTN_K, VN_ATTN_V };
 	const int64_t *const token[2] = { keys, values };

@@ -15,7 +15,7 @@ static bool narrow(vn_dtype storage)
 	return storage == VN_F16 || storage == VN_BF16;
 }
 
-/* Blocks of 32: the processor's way to their scale is seen in the last digit of a few. */
+/* Blocks of 32: how the processor computes their scale shows in the last digit of a few numbers. */
 static bool in_blocks(const vn_node *n)
 {
 	return n->c.linear.kept && vn_dtype_block((vn_dtype)(n->c.linear.kept - 1)) == 32;
@@ -32,7 +32,7 @@ int vn_variants_count(const vn_node *n, vn_policy policy)
 		return 1;
 	case VN_OP_ATTENTION:
 		return narrow(storage) || storage == VN_F32;
-	case VN_OP_ROPE: /* the angles, and in 16 bits what is rounded on the way */
+	case VN_OP_ROPE: /* for the angles, and in 16 bits also for intermediate roundings */
 		return narrow(storage) ? VN_N_ANGLES : storage == VN_F32 ? VN_N_ANGLES - 1 : 0;
 	case VN_OP_RMS_NORM:
 	case VN_OP_GATED_NORM:
@@ -51,7 +51,9 @@ int vn_variants_count(const vn_node *n, vn_policy policy)
 void vn_variant_put(vn_node *n, vn_policy policy, int i)
 {
 	const vn_dtype storage = policy.storage;
-	const vn_intermediate_rounding steps = storage == VN_F16 ? VN_STEPS_F16 : storage == VN_BF16 ? VN_STEPS_BF16 : VN_STEPS_F32;
+	const vn_intermediate_rounding steps = storage == VN_F16    ? VN_STEPS_F16
+	                                       : storage == VN_BF16 ? VN_STEPS_BF16
+	                                                            : VN_STEPS_F32;
 
 	switch (n->op) {
 	case VN_OP_LINEAR:
@@ -90,11 +92,14 @@ void vn_variant_put(vn_node *n, vn_policy policy, int i)
 
 bool vn_variant_judges_alone(const vn_node *n, int i)
 {
-	/* Whose digit is another's is a matter of the processor, and the same everywhere. In float16 gelu_tanh's formula is as far off as gelu in its place is. */
-	return n->op == VN_OP_LINEAR || n->op == VN_OP_ACT || ((n->op == VN_OP_GATED || n->op == VN_OP_CAUSAL_CONV) && i > 0);
+	/* Differences of one digit come from the processor and are the same everywhere. In float16,
+	 * the formula of gelu_tanh differs from the exact gelu by as much. */
+	return n->op == VN_OP_LINEAR || n->op == VN_OP_ACT ||
+	       ((n->op == VN_OP_GATED || n->op == VN_OP_CAUSAL_CONV) && i > 0);
 }
 
-/* From -1/2 to 1/2, by a hash of the number: the rounding of a token that comes again is the same every time, and adds up. */
+/* A number from -1/2 to 1/2, by a hash of x: the same token is rounded the same way every time,
+ * so its error adds up. */
 static float draw(float x, uint32_t seed)
 {
 	uint32_t d;
@@ -106,8 +111,8 @@ static float draw(float x, uint32_t seed)
 	return (float)(d >> 8) * 0x1p-24f - 0.5f;
 }
 
-/* Each number within half an ulp; and the rows (of `width`) within as much of 1 as a whole, since what norms them may have rounded
- * the factor. */
+/* Changes each number by up to half an ulp, and each row (of `width`) by up to half an ulp of 1
+ * as a whole, because a norm may have rounded its factor. */
 static void redraw(float *x, size_t n, size_t width, vn_dtype storage, uint32_t seed)
 {
 	const int digits = vn_dtype_digits(storage);
@@ -132,7 +137,7 @@ typedef struct drawn {
 	float *was, *now;
 } drawn;
 
-/* Queries and keys of the delta rule are normed within the kernel that reads them. */
+/* Queries and keys of the delta rule are normalised inside the kernel that reads them. */
 static vn_status take_inputs(vn_replay *r, const vn_node *node, drawn d[2], vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -142,7 +147,8 @@ static vn_status take_inputs(vn_replay *r, const vn_node *node, drawn d[2], vn_e
 		const vn_shape s = vn_replay_shape(r, v);
 		const size_t   n = (size_t)vn_shape_count(&s);
 		d[i] = (drawn) { v, n, malloc(n * sizeof(float) + 1), malloc(n * sizeof(float) + 1) };
-		st = d[i].was && d[i].now ? vn_ref_read(r->e[VN_OWN].ref, v, d[i].was, err) : vn_fail(err, VN_ERR_NOMEM, "no memory to replay a node");
+		st = d[i].was && d[i].now ? vn_ref_read(r->e[VN_OWN].ref, v, d[i].was, err)
+		                          : vn_fail(err, VN_ERR_NOMEM, "no memory to replay a node");
 	}
 	return st;
 }
@@ -178,7 +184,7 @@ static vn_status run_own(vn_replay *r, int k, vn_error *err)
 	return vn_ref_run(r->e[VN_OWN].ref, k, k + 1, err);
 }
 
-static const vn_made *find_made(const vn_replay_engine *e, int value)
+static const vn_node_output *find_made(const vn_replay_engine *e, int value)
 {
 	for (int i = 0; i < e->n_out; i++)
 		if (e->out[i].value == value)
@@ -188,7 +194,7 @@ static const vn_made *find_made(const vn_replay_engine *e, int value)
 
 typedef struct judged {
 	int              value;
-	const vn_tensor *own, *cand; /* what the node makes of it in the reference's way, and what the candidate has */
+	const vn_tensor *own, *cand; /* the node's result as the reference computes it, and the candidate's */
 	const char      *axes;
 	vn_replayed     *l, most;    /* its own; what others are from own */
 } judged;
@@ -203,7 +209,7 @@ static vn_status run_other(vn_replay *r, int k, int i, judged *j, drawn d[2], vn
 	for (uint32_t seed = 0; !st && seed < (d[0].n ? DRAWS : 1); seed++) {
 		if ((st = draw_again(r, d, (size_t)node->c.delta.key_dim, seed, err)) || (st = run_own(r, k, err)))
 			break;
-		const vn_made *m = find_made(&r->e[VN_OWN], j->value);
+		const vn_node_output *m = find_made(&r->e[VN_OWN], j->value);
 		if (!m)
 			continue;
 		const vn_tensor z = { m->dtype, m->shape, m->data };
@@ -213,7 +219,8 @@ static vn_status run_other(vn_replay *r, int k, int i, judged *j, drawn d[2], vn
 	return st;
 }
 
-vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_made *own, const vn_tensor *cand, const char *axes, vn_replayed *l, vn_error *err)
+vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_node_output *own, const vn_tensor *cand,
+                          const char *axes, vn_replayed *l, vn_error *err)
 {
 	vn_replay_engine *e = &r->e[VN_OWN];
 	const int         k = (int)(node - r->plan->node);
@@ -235,7 +242,7 @@ vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_made *own,
 		r->other->node[k] = *node;
 	}
 	for (size_t i = 0; i < sizeof e->out / sizeof *e->out; i++)
-		vn_made_free(&e->out[i]);
+		vn_node_output_free(&e->out[i]);
 	memcpy(e->out, unmodified.out, sizeof e->out);
 	vn_local_allow(l, &j.most);
 	const vn_status back = put_back(r, d, st ? &none : err);

@@ -59,7 +59,7 @@ static vn_status one_step(vn_replay *r, vn_error *err)
 
 /* ---- origins --------------------------------------------------------------------------------- */
 
-/* With what each added itself known, the graph need not be asked: an origin may well stand on an input that is wrong. */
+/* The local errors are known, so the graph is not needed: an origin may have a wrong input. */
 vn_status vn_replay_origins(vn_comparison *c, vn_error *err)
 {
 	int n = 0;
@@ -71,7 +71,7 @@ vn_status vn_replay_origins(vn_comparison *c, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for origins");
 	for (int i = 0; i < c->result.n_points; i++) {
 		vn_checkpoint *p = &c->result.point[i];
-		/* What could not be replayed keeps what the graph says of it. */
+		/* What could not be replayed keeps the result of the graph. */
 		p->origin = p->replayed ? (vn_local_beyond(p) && p->replay.behind < 0) || p->overflow.reached > 0 : p->origin;
 		if (p->origin)
 			list[n++] = i;
@@ -117,7 +117,8 @@ static vn_status open_all(vn_replay *r, int steps, vn_error *err)
 	r->e[VN_OWN].policy = r->c->opened.policy;
 	r->e[VN_FINE].policy = vn_policy_fine(r->c->opened.policy);
 	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
-		const vn_ref_options o = { .policy = r->e[i].policy, .threads = r->c->request.options->threads, .progress = i == VN_OWN };
+		const vn_ref_options o = { .policy = r->e[i].policy, .threads = r->c->request.options->threads,
+			.progress = i == VN_OWN };
 		st = vn_ref_create(i == VN_OWN ? r->other : r->plan, vn_model_weights(m), &o, &r->e[i].ref, err);
 	}
 	return st;
@@ -128,7 +129,7 @@ static void close_all(vn_replay *r)
 	for (int i = 0; i < VN_N_ENGINES; i++) {
 		vn_ref_destroy(r->e[i].ref);
 		for (size_t k = 0; k < sizeof r->e[i].out / sizeof *r->e[i].out; k++)
-			vn_made_free(&r->e[i].out[k]);
+			vn_node_output_free(&r->e[i].out[k]);
 	}
 	vn_plan_destroy(r->other);
 	vn_names_finish(&r->names);
@@ -136,6 +137,7 @@ static void close_all(vn_replay *r)
 	free(r->want);
 	free(r->point);
 	free(r->error);
+	free(r->put);
 }
 
 static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_error *err)
@@ -145,13 +147,19 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 	vn_status   st = VN_OK;
 
 	if (!r->again && vn_positions_moved(r->c, &by))
-		vn_lines_add(&r->c->result.notes, "replay: the candidate's positions are the reference's %+" PRId64 "; operations are recomputed at the reference's positions", by);
+		vn_lines_add(&r->c->result.notes,
+		             "replay: the candidate's positions are the reference's %+" PRId64
+		             "; operations are recomputed at the reference's positions",
+		             by);
 	vn_progress_start(&bar, "replaying step", steps);
 	for (int i = 0; !st && i < steps; i++) {
 		if (!follows(r->c, &step[i], position)) {
 			if (!r->again)
-				vn_lines_add(&r->c->result.notes,
-				             "replay: step %d does not start where the step before it ended: this step and later ones are not replayed", step[i].number);
+				vn_lines_add(
+					&r->c->result.notes,
+					"replay: step %d does not start where the step before it ended: this step and later ones are not "
+					"replayed",
+					step[i].number);
 			break;
 		}
 		r->step = &step[i];

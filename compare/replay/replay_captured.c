@@ -72,7 +72,7 @@ static vn_status keep(vn_replay *r, vn_saved *s, vn_should as, vn_error *err)
 
 /* ---- other numbers in the place of a node's inputs --------------------------------------------- */
 
-/* The inputs of node k that came out otherwise, as places in saved; and what is in their place. */
+/* The inputs of node k that are in error, as indices into saved, and what replaces each. */
 typedef struct suspects {
 	int       k, n, which[VN_MAX_IN];
 	vn_should now[VN_MAX_IN];
@@ -97,7 +97,7 @@ static bool has_further(const vn_replay *r, const suspects *s, unsigned set)
 	return false;
 }
 
-/* The inputs of the set as they should be, the others as they were captured; and the node once more. */
+/* Runs the node again with the inputs of the set corrected and the others as captured. */
 static vn_status run_with(vn_replay *r, suspects *s, unsigned set, vn_should as, vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -125,7 +125,7 @@ static void lead_through(vn_saved *s, int point)
 		s->through[s->n_through++] = point;
 }
 
-/* What a value that node k has made comes to when all that it was made of is what it should be. */
+/* Keeps what value node k makes if everything that it is computed from is correct. */
 static vn_status keep_further(vn_replay *r, int k, vn_saved *s, vn_error *err)
 {
 	suspects in = suspects_of(r, k);
@@ -158,31 +158,32 @@ vn_status vn_replay_save(vn_replay *r, int k, int value, vn_error *err)
 		st = keep_further(r, k, &new, err);
 	make_room(r, k);
 	s = &r->saved[r->n_saved++];
-	*s = new; /* also half of it: vn_replay_forget frees that */
+	*s = new; /* a half-filled one too: vn_replay_forget frees it */
 	return st;
 }
 
 /* ---- who was captured wrongly -------------------------------------------------------------------- */
 
-static bool came_out_otherwise(const vn_replay *r, const vn_made *m)
+static bool came_out_otherwise(const vn_replay *r, const vn_node_output *m)
 {
 	const int point = r->point[m->value];
 	return point >= 0 && r->c->result.point[point].replayed && vn_local_beyond(&r->c->result.point[point])
 	       && !vn_local_is_order(&r->c->result.point[point]) && r->c->result.point[point].replay.behind < 0;
 }
 
-/* right: which of the wrong outputs come out right now; *n: how many. */
+/* right: which of the wrong outputs are right now. *n: how many. */
 static vn_status find_right_outputs(vn_replay *r, int k, const bool *wrong, bool *right, int *n, vn_error *err)
 {
 	vn_status st = VN_OK;
 	*n = 0;
 	for (int i = 0; !st && i < r->e[VN_OWN].n_out; i++) {
-		const vn_made *m = &r->e[VN_OWN].out[i];
+		const vn_node_output *m = &r->e[VN_OWN].out[i];
 		right[i] = false;
 		if (!wrong[i])
 			continue;
 		vn_checkpoint p = r->c->result.point[r->point[m->value]];
-		st = vn_replay_measure(r, &r->plan->node[k], m, p.replay.wrong_so ? p.replay.columns : VN_COLUMNS_SAME, &p, err);
+		st = vn_replay_measure(r, &r->plan->node[k], m, p.replay.wrong_so ? p.replay.columns : VN_COLUMNS_SAME, &p,
+		                       err);
 		*n += right[i] = !vn_local_beyond(&p);
 	}
 	return st;
@@ -202,7 +203,7 @@ static int size_of(unsigned set)
 	return n;
 }
 
-/* Of the sets that make most of the outputs come out right one of the smallest. */
+/* Finds a smallest set of inputs among those that make the most outputs right. */
 static vn_status search(vn_replay *r, suspects *s, const bool *wrong, int all, finding *best, vn_error *err)
 {
 	bool right[VN_MAX_OUT + 2];
@@ -215,7 +216,8 @@ static vn_status search(vn_replay *r, suspects *s, const bool *wrong, int all, f
 			for (int as = VN_DIRECT; size_of(set) == size && as < VN_N_SHOULD; as++) {
 				if (as == VN_FURTHER && !has_further(r, s, set))
 					continue;
-				if ((st = run_with(r, s, set, (vn_should)as, err)) || (st = find_right_outputs(r, s->k, wrong, right, &n, err)))
+				if ((st = run_with(r, s, set, (vn_should)as, err)) ||
+				    (st = find_right_outputs(r, s->k, wrong, right, &n, err)))
 					return st;
 				if (n > best->right)
 					*best = (finding) { set, (vn_should)as, n };
@@ -237,7 +239,7 @@ static void mark_captured(vn_replay *r, const suspects *s, const finding *f, con
 		r->c->result.point[v->point].replay.captured = true;
 		for (int t = 0; s->now[i] == VN_FURTHER && t < v->n_through; t++)
 			r->c->result.point[v->through[t]].replay.captured = true;
-		drop(r, s->which[i]); /* what it should be is in its place from here on */
+		drop(r, s->which[i]); /* from here on, the correct content is in place */
 	}
 	for (int i = 0; i < r->e[VN_OWN].n_out; i++)
 		if (wrong[i] && right[i])

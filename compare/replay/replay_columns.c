@@ -15,10 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEFT 0.0625 /* of the error as it is labelled, at most, in another order */
+#define LEFT 0.0625 /* of the error in the recorded order: the most that another order may leave */
 
-/* Does the candidate's tensor hold what both engines made, its columns in that order? */
-static vn_status agrees(vn_replay *r, const vn_node *node, const vn_made *a, const vn_made *b, const vn_checkpoint *p, vn_column_order lie, bool *yes, vn_error *err)
+/* Does the candidate's tensor hold the numbers of both engines, with its columns in that order? */
+static vn_status agrees(vn_replay *r, const vn_node *node, const vn_node_output *a, const vn_node_output *b,
+                        const vn_checkpoint *p, vn_column_order lie, bool *yes, vn_error *err)
 {
 	const char    *axes = vn_entry_axes(vn_recording_entry(r->c->opened.ref, p->ref));
 	const vn_tensor own = { a->dtype, a->shape, a->data }, fine = { b->dtype, b->shape, b->data };
@@ -28,9 +29,10 @@ static vn_status agrees(vn_replay *r, const vn_node *node, const vn_made *a, con
 	vn_status      st = vn_replay_candidate(r->c, p, lie, &cand, &data, err);
 
 	*yes = false;
-	if (!st
-	    && !(st = vn_local_measure(&own, &fine, &cand, axes, r->e[VN_OWN].policy.storage, r->c->request.options->threads, &as.replay, err))
-	    && as.replay.local <= LEFT * p->replay.local) {
+	if (!st &&
+	    !(st = vn_local_measure(&own, &fine, &cand, axes, r->e[VN_OWN].policy.storage, r->c->request.options->threads,
+	                            &as.replay, err)) &&
+	    as.replay.local <= LEFT * p->replay.local) {
 		if (vn_local_beyond(&as))
 			st = vn_replay_allow(r, node, a, &cand, axes, &as.replay, err);
 		*yes = !st && !vn_local_beyond(&as);
@@ -40,7 +42,8 @@ static vn_status agrees(vn_replay *r, const vn_node *node, const vn_made *a, con
 	return st;
 }
 
-/* Is all that reads it judged? What is not would hide which order the run went on with. */
+/* Are all operations that read it judged? One that is not could hide the order with which the
+ * run continued. */
 static bool readers_are_judged(const vn_replay *r, int root)
 {
 	int n = 0;
@@ -63,8 +66,9 @@ static vn_column_order assumed(const vn_replay *r, int root)
 	return r->assumed[r->plan->value[root].point];
 }
 
-/* What lies in the order that other layers prove, and is wrong in the reference's, too. */
-static vn_status wrong_in_order(vn_replay *r, int k, const vn_made *m, vn_checkpoint *p, vn_error *err)
+/* Handles a tensor in an order proven by other layers, which is wrong in the reference's order
+ * too. */
+static vn_status wrong_in_order(vn_replay *r, int k, const vn_node_output *m, vn_checkpoint *p, vn_error *err)
 {
 	vn_checkpoint now = *p;
 	const vn_status st = vn_replay_measure(r, &r->plan->node[k], m, assumed(r, m->value), &now, err);
@@ -77,14 +81,14 @@ static vn_status wrong_in_order(vn_replay *r, int k, const vn_made *m, vn_checkp
 	return st;
 }
 
-/* *right: all that node k makes is, in some order of its columns; the orders are noted. */
+/* *right: every output of node k is right, in some order of its columns. Records the orders. */
 static vn_status order_columns(vn_replay *r, int k, bool *right, vn_error *err)
 {
 	vn_status st = VN_OK;
 
 	*right = true;
 	for (int i = 0; !st && i < r->e[VN_OWN].n_out; i++) {
-		const vn_made *m = &r->e[VN_OWN].out[i], *fine = NULL;
+		const vn_node_output *m = &r->e[VN_OWN].out[i], *fine = NULL;
 		vn_checkpoint *p = r->point[m->value] >= 0 ? &r->c->result.point[r->point[m->value]] : NULL;
 		const int64_t  width = m->shape.rank ? m->shape.dim[m->shape.rank - 1] : 0;
 		bool           yes = false;
@@ -92,8 +96,10 @@ static vn_status order_columns(vn_replay *r, int k, bool *right, vn_error *err)
 			fine = r->e[VN_FINE].out[f].value == m->value ? &r->e[VN_FINE].out[f] : fine;
 		if (!p || !p->replayed || !vn_local_beyond(p))
 			continue;
-		for (int lie = VN_COLUMNS_PAIRS; !st && !yes && fine && !p->scores && !p->replay.bad && p->replay.behind < 0 && lie < VN_N_COLUMNS && width >= 4 && width % 2 == 0
-		     && !vn_replay_no_place(r->plan, m->value) && readers_are_judged(r, m->value); lie++)
+		for (int lie = VN_COLUMNS_PAIRS;
+		     !st && !yes && fine && !p->scores && !p->replay.bad && p->replay.behind < 0 && lie < VN_N_COLUMNS &&
+		     width >= 4 && width % 2 == 0 && !vn_replay_no_place(r->plan, m->value) && readers_are_judged(r, m->value);
+		     lie++)
 			if (!(st = agrees(r, &r->plan->node[k], m, fine, p, (vn_column_order)lie, &yes, err)) && yes)
 				p->replay.columns = (vn_column_order)lie;
 		if (!st && !yes && assumed(r, m->value))
@@ -103,7 +109,7 @@ static vn_status order_columns(vn_replay *r, int k, bool *right, vn_error *err)
 	return st;
 }
 
-/* Its inputs whose columns were put in order, or NULL. */
+/* An input whose columns were reordered, or NULL. */
 static vn_checkpoint *in_order(const vn_replay *r, int k, int input, int *root)
 {
 	*root = vn_plan_root(r->plan, r->plan->node[k].in[input]);
@@ -111,13 +117,13 @@ static vn_checkpoint *in_order(const vn_replay *r, int k, int input, int *root)
 	return point >= 0 && r->c->result.point[point].replay.columns ? &r->c->result.point[point] : NULL;
 }
 
-/* What node k makes, measured again on the inputs that are there now. */
+/* Measures node k's outputs again on the inputs as they are now. */
 static vn_status measure_again(vn_replay *r, int k, vn_error *err)
 {
 	vn_status st = vn_replay_run_node(r, k, err);
 
 	for (int i = 0; !st && i < r->e[VN_OWN].n_out; i++) {
-		const vn_made *m = &r->e[VN_OWN].out[i];
+		const vn_node_output *m = &r->e[VN_OWN].out[i];
 		vn_checkpoint *p = r->point[m->value] >= 0 ? &r->c->result.point[r->point[m->value]] : NULL;
 		if (!p || !p->replayed)
 			continue;
@@ -133,7 +139,7 @@ static vn_status measure_again(vn_replay *r, int k, vn_error *err)
 	return st;
 }
 
-/* Is what node k makes right, as it was captured? */
+/* Is every output of node k right as captured? */
 static bool is_right(const vn_replay *r, int k)
 {
 	for (int i = 0; i < r->plan->node[k].n_out; i++) {
@@ -145,8 +151,9 @@ static bool is_right(const vn_replay *r, int k)
 	return true;
 }
 
-/* Node k on its inputs as they were captured, and so they stay: what it makes is right so, or wrong in both orders, which proves none;
- * then each is charged where it is. But an order that other layers prove stays where it is wrong in both. */
+/* Runs node k on its inputs as captured, and leaves them so. If its outputs are right, or wrong
+ * in both orders (which proves neither), each input is charged where it is wrong. An order that
+ * other layers prove stays, even if the node is wrong in both. */
 static vn_status as_captured(vn_replay *r, int k, vn_error *err)
 {
 	const vn_node  *node = &r->plan->node[k];
@@ -197,7 +204,8 @@ bool vn_replay_columns_again(const vn_replay *r, vn_column_order next[VN_N_POINT
 
 	for (int i = 0; i < r->c->result.n_points; i++) {
 		const vn_checkpoint *p = &r->c->result.point[i];
-		const int root = p->replayed && vn_local_beyond(p) && !p->replay.columns ? vn_names_root(&r->names, p->name) : -1;
+		const int root = p->replayed && vn_local_beyond(p) && !p->replay.columns ? vn_names_root(&r->names, p->name)
+		                                                                         : -1;
 		if (root >= 0 && r->proven[r->plan->value[root].point] && !assumed(r, root))
 			again = true;
 	}

@@ -12,7 +12,7 @@
 enum { VN_OWN, VN_FINE, VN_N_ENGINES }; /* in the candidate's precision; more precisely */
 
 /* One output of a node. */
-typedef struct vn_made {
+typedef struct vn_node_output {
 	int            value;
 	vn_dtype       dtype;
 	vn_shape       shape;
@@ -20,12 +20,12 @@ typedef struct vn_made {
 	size_t         have, room;
 	/* holds data if it is too large for memory; else data is on the heap */
 	vn_scratch     large;
-} vn_made;
+} vn_node_output;
 
 typedef struct vn_replay_engine {
 	vn_ref   *ref;
 	vn_policy policy;
-	vn_made   out[VN_MAX_OUT + 2];
+	vn_node_output   out[VN_MAX_OUT + 2];
 	int       n_out;
 } vn_replay_engine;
 
@@ -64,6 +64,8 @@ typedef struct vn_replay {
 	vn_column_order  proven[VN_N_POINTS];
 	vn_column_order  assumed[VN_N_POINTS]; /* orders that an earlier walk proved */
 	bool             again;  /* there was an earlier walk */
+	unsigned char   *put;    /* (room_put) bytes: numbers on their way into an engine */
+	size_t           room_put;
 } vn_replay;
 
 static inline vn_shape vn_replay_shape(const vn_replay *r, int value)
@@ -76,8 +78,8 @@ static inline vn_shape vn_replay_shape(const vn_replay *r, int value)
 /* Returns the sink that stores the outputs of engine e. */
 vn_sink   vn_replay_sink(vn_replay_engine *e);
 /* Returns what e made of a value in the node that it ran last, or NULL. */
-const vn_made *vn_replay_made(const vn_replay_engine *e, int value);
-void      vn_made_free(vn_made *m);
+const vn_node_output *vn_replay_made(const vn_replay_engine *e, int value);
+void      vn_node_output_free(vn_node_output *m);
 
 /* ---- replay_measure.c: the steps of one node ---------------------------------------------------- */
 
@@ -85,7 +87,8 @@ void      vn_made_free(vn_made *m);
 vn_status vn_replay_run_node(vn_replay *r, int k, vn_error *err);
 /* Measures the candidate's numbers, with columns in the order `lie`, against the engines' outputs.
  * Fills p->replay except span, behind and columns. */
-vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_made *own, vn_column_order lie, vn_checkpoint *p, vn_error *err);
+vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_output *own, vn_column_order lie,
+                            vn_checkpoint *p, vn_error *err);
 /* Copies the candidate's numbers of a measured checkpoint into both engines. */
 vn_status vn_replay_take(vn_replay *r, int value, vn_error *err);
 /* Can the value not be written? It is never in memory as a whole, or is a growing state, which
@@ -102,7 +105,8 @@ vn_status vn_replay_node(vn_replay *r, int k, vn_error *err);
 
 /* Judges a value that is beyond its floor by the variants. own: what the node made; cand: the
  * candidate's numbers. Runs the node again, and afterwards restores its outputs. */
-vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_made *own, const vn_tensor *cand, const char *axes, vn_replayed *l, vn_error *err);
+vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_node_output *own, const vn_tensor *cand,
+                          const char *axes, vn_replayed *l, vn_error *err);
 
 /* ---- replay_columns.c: columns in another order --------------------------------------------------- */
 

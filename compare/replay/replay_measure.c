@@ -3,6 +3,7 @@
 #include "compare/floor/floor_check.h"
 #include "compare/floor/precision.h"
 #include "compare/replay/replay_internal.h"
+#include "libref/exec/convert.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,10 +16,12 @@ static void undo(const vn_tensor *t, vn_column_order lie, unsigned char *to)
 	const int64_t    width = t->shape.dim[t->shape.rank - 1];
 	const vn_arrange m = vn_columns_arranged(lie, width);
 
-	vn_arrange_bytes(to, t->data, &m, (size_t)(vn_shape_count(&t->shape) / width), (size_t)width, vn_dtype_size(t->dtype));
+	vn_arrange_bytes(to, t->data, &m, (size_t)(vn_shape_count(&t->shape) / width), (size_t)width,
+	                 vn_dtype_size(t->dtype));
 }
 
-vn_status vn_replay_candidate(const vn_comparison *c, const vn_checkpoint *p, vn_column_order lie, vn_tensor *t, unsigned char **own, vn_error *err)
+vn_status vn_replay_candidate(const vn_comparison *c, const vn_checkpoint *p, vn_column_order lie, vn_tensor *t,
+                              unsigned char **own, vn_error *err)
 {
 	const vn_status st = vn_entry_tensor(c->opened.cand, p->cand, t, err);
 
@@ -34,7 +37,7 @@ vn_status vn_replay_candidate(const vn_comparison *c, const vn_checkpoint *p, vn
 
 /* ---- what it added itself -------------------------------------------------------------------- */
 
-/* The inputs' relative errors together; NaN where none is known. */
+/* The relative errors of the inputs, combined. NaN if none is known. */
 static double error_in(const vn_replay *r, const vn_node *node)
 {
 	double sum = 0;
@@ -47,8 +50,9 @@ static double error_in(const vn_replay *r, const vn_node *node)
 	return known ? sqrt(sum) : (double)NAN;
 }
 
-/* A reference of no more digits than the candidate's rounded here as well. Of that B knows nothing, so it is in B - R and came with
- * no input: taken off, and where little else is left nothing can be said of a gain. Nor can it where B itself rounds what goes in. */
+/* A reference no finer than the candidate has rounded here as well. B does not have this
+ * rounding, so it is part of B - R although it came with no input. It is subtracted; if little
+ * is left, no gain can be computed. Nor can it if B itself rounds its inputs. */
 static bool own_rounding(const vn_replay *r, const vn_node *node, vn_replayed *l)
 {
 	vn_policy of_ref;
@@ -63,9 +67,10 @@ static bool own_rounding(const vn_replay *r, const vn_node *node, vn_replayed *l
 	return most;
 }
 
-vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_made *own, vn_column_order lie, vn_checkpoint *p, vn_error *err)
+vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_output *own, vn_column_order lie,
+                            vn_checkpoint *p, vn_error *err)
 {
-	const vn_made *fine = vn_replay_made(&r->e[VN_FINE], own->value);
+	const vn_node_output *fine = vn_replay_made(&r->e[VN_FINE], own->value);
 	const double   in = error_in(r, node);
 	vn_comparison *c = r->c;
 	const char    *axes = vn_entry_axes(vn_recording_entry(c->opened.ref, p->ref));
@@ -78,9 +83,11 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_made *ow
 	vn_measured given;
 	vn_status   st;
 
-	if ((st = vn_replay_candidate(c, p, lie, &cand, &sorted, err)) || (st = vn_entry_tensor(c->opened.ref, p->ref, &ref, err))
-	    || (st = vn_local_measure_mapped(&a, &b, &cand, axes, r->e[VN_OWN].policy.storage, mapped, threads, &p->replay, err))
-	    || (st = vn_measure_mapped(&ref, &b, axes, false, mapped, threads, &given, err)))
+	if ((st = vn_replay_candidate(c, p, lie, &cand, &sorted, err)) ||
+	    (st = vn_entry_tensor(c->opened.ref, p->ref, &ref, err)) ||
+	    (st = vn_local_measure_mapped(&a, &b, &cand, axes, r->e[VN_OWN].policy.storage, mapped, threads, &p->replay,
+	                                  err)) ||
+	    (st = vn_measure_mapped(&ref, &b, axes, false, mapped, threads, &given, err)))
 		goto done;
 	p->replayed = true;
 	if (vn_local_beyond(p) && (st = vn_replay_allow(r, node, own, &cand, axes, &p->replay, err)))
@@ -104,23 +111,31 @@ bool vn_replay_no_place(const vn_plan *plan, int value)
 	return v->on_demand || vn_value_streams(plan, value) || (v->state >= 0 && plan->state[v->state].input >= 0);
 }
 
-static vn_status put_values(vn_replay_engine *e, const vn_plan *plan, int value, const vn_tensor *t, size_t from, size_t all, vn_error *err)
+/* Uses the same memory for every value: fresh pages cost more than filling them. */
+static bool make_room(vn_replay *r, size_t bytes)
 {
-	const vn_dtype as = vn_policy_dtype(e->policy, vn_value_wide(plan, value));
-	const size_t   n = (size_t)vn_shape_count(&t->shape);
-	double        *x = malloc((n + 1) * sizeof *x);
-	unsigned char *y = malloc((all + 1) * vn_dtype_size(as));
-	vn_status st = x && y ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", plan->value[value].name);
-	if (!st && n < all) /* the rows that were not captured stay as they were computed */
-		st = vn_ref_read(e->ref, value, y, err);
-	if (!st) {
-		vn_to_f64(x, t->data, t->dtype, n);
-		vn_from_f64(y + from * vn_dtype_size(as), as, x, n);
-		st = vn_ref_write(e->ref, value, y, err);
+	if (bytes > r->room_put) {
+		free(r->put);
+		r->put = malloc(bytes);
+		r->room_put = r->put ? bytes : 0;
 	}
-	free(x);
-	free(y);
-	return st;
+	return r->put != NULL;
+}
+
+static vn_status put_values(vn_replay *r, vn_replay_engine *e, int value, const vn_tensor *t, size_t from, size_t all,
+                            vn_error *err)
+{
+	const vn_dtype as = vn_policy_dtype(e->policy, vn_value_wide(r->plan, value));
+	const size_t   n = (size_t)vn_shape_count(&t->shape);
+	vn_status      st = VN_OK;
+
+	if (!make_room(r, (all + 1) * vn_dtype_size(as)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", r->plan->value[value].name);
+	if (n < all &&
+	    (st = vn_ref_read(e->ref, value, r->put, err))) /* rows that were not captured stay as computed */
+		return st;
+	vn_convert(r->put + from * vn_dtype_size(as), as, t->data, t->dtype, n, r->c->request.options->threads);
+	return vn_ref_write(e->ref, value, r->put, err);
 }
 
 vn_status vn_replay_take(vn_replay *r, int value, vn_error *err)
@@ -136,18 +151,20 @@ vn_status vn_replay_take(vn_replay *r, int value, vn_error *err)
 	const bool   rows = !vn_shape_equal(&t.shape, &whole);
 	const size_t from = rows ? (size_t)(r->step->first_row * vn_value_row(&r->plan->value[value])) : 0;
 	for (int i = 0; !st && i < VN_N_ENGINES; i++)
-		st = put_values(&r->e[i], r->plan, value, &t, from, (size_t)vn_shape_count(&whole), err);
+		st = put_values(r, &r->e[i], value, &t, from, (size_t)vn_shape_count(&whole), err);
 	free(own);
 	vn_recording_release(r->c->opened.cand, p->cand);
 	vn_trace_keep(&r->trace, r->at, value, rows ? VN_KEPT_ROWS : VN_KEPT_ALL);
 	return st;
 }
 
-/* Numbers that the candidate rounded are known to the bit where they were captured. Of others a few fall on the other side, of which
- * there may be none in ours: there what all of these roundings do is the floor. */
+/* Where the candidate's rounded numbers were captured, their bits are known. Elsewhere a few are
+ * rounded to the other side, perhaps none of them in our run; there, the effect of all these
+ * roundings is the floor. */
 static void round_alike(vn_replay *r, const vn_node *node)
 {
-	const bool known = node->op != VN_OP_LINEAR || vn_trace_kept(&r->trace, r->at, vn_plan_root(r->plan, node->in[0])) == VN_KEPT_ALL;
+	const bool known = node->op != VN_OP_LINEAR ||
+	                   vn_trace_kept(&r->trace, r->at, vn_plan_root(r->plan, node->in[0])) == VN_KEPT_ALL;
 
 	vn_ref_products(r->e[VN_FINE].ref, known ? r->e[VN_FINE].policy.products : VN_PRODUCTS_PLAIN);
 }

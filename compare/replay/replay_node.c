@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-static vn_checkpoint *point_of(const vn_replay *r, const vn_made *m)
+static vn_checkpoint *point_of(const vn_replay *r, const vn_node_output *m)
 {
 	const int point = r->point[m->value];
 	return point >= 0 && r->c->result.point[point].replayed ? &r->c->result.point[point] : NULL;
@@ -14,7 +14,7 @@ static vn_status measure_all(vn_replay *r, const vn_node *node, vn_error *err)
 {
 	vn_status st = VN_OK;
 	for (int i = 0; !st && i < r->e[VN_OWN].n_out; i++) {
-		const vn_made *m = &r->e[VN_OWN].out[i];
+		const vn_node_output *m = &r->e[VN_OWN].out[i];
 		vn_checkpoint *p = r->point[m->value] >= 0 ? &r->c->result.point[r->point[m->value]] : NULL;
 		if (!p || !vn_replay_made(&r->e[VN_FINE], m->value)
 		    || !vn_shape_equal(&m->shape, &vn_recording_entry(r->c->opened.ref, p->ref)->shape)
@@ -28,11 +28,12 @@ static vn_status measure_all(vn_replay *r, const vn_node *node, vn_error *err)
 	return st;
 }
 
-/* A checkpoint that is within its limits, and so many times nearer to the reference than to what its inputs give, was not made from
- * them as they were captured. */
+/* A checkpoint within its limits that is this many times nearer to the reference than to what
+ * its captured inputs give was not computed from these inputs. */
 #define NEARER 16.0
 
-/* The wrong inputs of the span that was walked last: the first of them, and those that nobody has found to be captured wrongly. */
+/* The wrong inputs of the span that was walked last: returns the first. *unknown, *n: those that
+ * were not found to be wrong captures. */
 static vn_checkpoint *wrong_inputs(const vn_replay *r, vn_checkpoint **unknown, int *n)
 {
 	vn_checkpoint *first = NULL;
@@ -54,7 +55,8 @@ static vn_checkpoint *wrong_inputs(const vn_replay *r, vn_checkpoint **unknown, 
 	return first;
 }
 
-/* Between them there are operations whose results nobody captured, so the node cannot be asked again (replay_captured.c). */
+/* Some operations in between were not captured, so the node cannot be run with corrected inputs
+ * (replay_captured.c). */
 static bool went_on_otherwise(const vn_replay *r, vn_checkpoint *p)
 {
 	vn_checkpoint *unknown, *first;
@@ -75,7 +77,8 @@ static vn_status charge(vn_replay *r, int k, vn_error *err)
 	for (int i = 0; !st && i < r->e[VN_OWN].n_out; i++) {
 		const int      value = r->e[VN_OWN].out[i].value;
 		vn_checkpoint *p = point_of(r, &r->e[VN_OWN].out[i]);
-		if (!p || !vn_local_beyond(p) || p->replay.behind >= 0 || (st = vn_trace_span(&r->trace, r->at, value, &span, &behind, err)))
+		if (!p || !vn_local_beyond(p) || p->replay.behind >= 0 ||
+		    (st = vn_trace_span(&r->trace, r->at, value, &span, &behind, err)))
 			continue;
 		p->replay.behind = behind; /* what the same operation made before */
 		if (behind >= 0 || went_on_otherwise(r, p))
@@ -86,7 +89,8 @@ static vn_status charge(vn_replay *r, int k, vn_error *err)
 	return st;
 }
 
-/* Only what was judged: what nobody looks at must not hide the error of what reads it. */
+/* Puts back judged values only: a value that nobody judges must not hide the error of what reads
+ * it. */
 static vn_status put_back(vn_replay *r, int value, vn_error *err)
 {
 	const vn_checkpoint *p = r->point[value] >= 0 ? &r->c->result.point[r->point[value]] : NULL;
@@ -102,13 +106,13 @@ vn_status vn_replay_node(vn_replay *r, int k, vn_error *err)
 {
 	const vn_node *node = &r->plan->node[k];
 	vn_status st;
-	if ((st = vn_replay_run_node(r, k, err)) || (st = measure_all(r, node, err)) || (st = vn_replay_columns(r, k, err)) || (st = vn_replay_captured(r, k, err))
-	    || (st = charge(r, k, err)))
+	if ((st = vn_replay_run_node(r, k, err)) || (st = measure_all(r, node, err)) ||
+	    (st = vn_replay_columns(r, k, err)) || (st = vn_replay_captured(r, k, err)) || (st = charge(r, k, err)))
 		return st;
 	for (int i = 0; !st && i < node->n_out; i++)
 		if (node->out[i] >= 0)
 			st = put_back(r, node->out[i], err);
-	if (r->e[VN_OWN].n_out) { /* pages of the files are not to add up beside the weights */
+	if (r->e[VN_OWN].n_out) { /* the mapped pages of the recordings must not add up beside the weights */
 		vn_recording_forget(r->c->opened.ref);
 		vn_recording_forget(r->c->opened.cand);
 	}

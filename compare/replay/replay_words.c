@@ -15,21 +15,28 @@ const char *vn_say_lying(const vn_comparison *c, const vn_checkpoint *p, char te
 	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref);
 	char map[240];
 	vn_say_columns(p->replay.columns, vn_entry_axes(e), e->shape.rank, map, sizeof map);
-	snprintf(text, VN_WORDS, p->replay.wrong_so ? "its columns are in the order %s, as elsewhere in this run; read in that order, it is wrong too; %s"
-	                                            : "its columns are in the order %s, and the operation that reads it uses that order: not a mistake; %s", vn_columns_name(p->replay.columns), map);
+	snprintf(
+		text, VN_WORDS,
+		p->replay.wrong_so
+			? "its columns are in the order %s, as elsewhere in this run; read in that order, it is wrong too; %s"
+			: "its columns are in the order %s, and the operation that reads it uses that order: not a mistake; %s",
+		vn_columns_name(p->replay.columns), map);
 	return text;
 }
 
-/* Of its inputs those that were captured wrongly. */
+/* Names its inputs that were captured wrongly. */
 static void say_should(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
 {
 	int input[VN_MAX_IN], n = vn_inputs_of(c, (int)(p - c->result.point), input, VN_MAX_IN), said = 0;
 	char label[VN_LABEL];
 	for (int i = 0; i < n; i++)
 		if (c->result.point[input[i]].replay.captured)
-			vn_text_add(text, VN_WORDS, "%s%s", said++ ? " and " : "; correct when recomputed from the right values of ", vn_label(&c->result.point[input[i]], label));
+			vn_text_add(text, VN_WORDS, "%s%s",
+			            said++ ? " and " : "; correct when recomputed from the right values of ",
+			            vn_label(&c->result.point[input[i]], label));
 	if (!said)
-		vn_text_add(text, VN_WORDS, "; correct when recomputed from the right values of %s", vn_label(&c->result.point[p->replay.behind], label));
+		vn_text_add(text, VN_WORDS, "; correct when recomputed from the right values of %s",
+		            vn_label(&c->result.point[p->replay.behind], label));
 }
 
 const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
@@ -40,20 +47,37 @@ const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char t
 		return text;
 	vn_text_add(text, VN_WORDS, "local error: nmse %.2g (%.3g x floor)", p->replay.local, vn_local_over_floor(p));
 	if (vn_local_peak(p) > VN_PEAK_LIMIT)
-		vn_text_add(text, VN_WORDS, ", worst token %.3g x floor, worst element %.3g x floor", p->replay.local_token / p->replay.floor_token,
-		            p->replay.local_max / p->replay.floor_max);
+		vn_text_add(text, VN_WORDS, ", worst token %.3g x floor, worst element %.3g x floor",
+		            p->replay.local_token / p->replay.floor_token, p->replay.local_max / p->replay.floor_max);
 	vn_text_add(text, VN_WORDS, "; inherited error: nmse %.2g", p->replay.inherited);
 	if (!isnan(p->replay.gain))
 		vn_text_add(text, VN_WORDS, ", %.2g times the error of its inputs", p->replay.gain);
 	if (p->replay.span > 1)
-		vn_text_add(text, VN_WORDS, "; these are the errors of %d operations together, whose tensors in between were not recorded", p->replay.span);
+		vn_text_add(text, VN_WORDS,
+		            "; these are the errors of %d operations together, whose tensors in between were not recorded",
+		            p->replay.span);
 	if (p->replay.columns)
 		vn_text_add(text, VN_WORDS, "; %s", vn_say_lying(c, p, lying));
 	if (p->replay.captured)
-		vn_text_add(text, VN_WORDS, "; captured wrongly, or changed after the capture: the operation that reads it used the right numbers");
+		vn_text_add(
+			text, VN_WORDS,
+			"; captured wrongly, or changed after the capture: the operation that reads it used the right numbers");
 	if (p->replay.behind >= 0 && c->result.point[p->replay.behind].replay.captured)
 		say_should(c, p, text);
 	else if (p->replay.behind >= 0)
-		vn_text_add(text, VN_WORDS, "; the error of %s may explain all of this error", vn_label(&c->result.point[p->replay.behind], label));
+		vn_text_add(text, VN_WORDS, "; the error of %s may explain all of this error",
+		            vn_label(&c->result.point[p->replay.behind], label));
 	return text;
+}
+
+int vn_replayed_products(const vn_comparison *c, const vn_checkpoint *p, vn_gemm g[VN_MAX_GEMM])
+{
+	const vn_step *step = vn_recording_step(c->opened.cand, p->step);
+	const vn_plan *plan = p->replayed && step ? vn_model_plan(c->opened.model) : NULL;
+	const int      value = plan ? vn_plan_find(plan, p->name) : -1;
+	const int      n = value < 0 ? 0 : vn_gemms_of(plan, value, g);
+
+	for (int i = 0; i < n; i++)
+		g[i] = vn_gemm_at(&g[i], step->tokens, step->position + step->tokens);
+	return n;
 }

@@ -3,6 +3,7 @@
 #define VN_COMPARE_REPLAY_WORDS_H
 
 #include "compare/comparison/checkpoint.h"
+#include "libref/plan/gemm.h"
 
 /* For a checkpoint with replay.columns: "its columns lie as (freq 2), and what reads it is right
  * so", with the axes for a name map. Returns text. */
@@ -11,5 +12,9 @@ const char *vn_say_lying(const vn_comparison *c, const vn_checkpoint *p, char te
 /* For a replayed checkpoint: "itself nmse 0.5 (1e+07 x floor), inherited 3e-07, ..."; else "".
  * Returns text. */
 const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS]);
+
+/* The matrix products that made a replayed checkpoint, in numbers: the tokens and keys of its step.
+ * Returns how many; 0: none, or it was not replayed. */
+int vn_replayed_products(const vn_comparison *c, const vn_checkpoint *p, vn_gemm g[VN_MAX_GEMM]);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Steps are a stranger's; a table of all of them must stay small. */
+/* The number of steps comes from a foreign file; a table of all cells must stay small. */
 enum { CELLS_MAX = 1 << 26 };
 
 vn_status vn_trace_init(vn_trace *t, const vn_plan *plan, int steps, vn_error *err)
@@ -65,7 +65,7 @@ static void append(vn_trace *t, size_t **list, size_t *n, size_t *room, size_t x
 	(*list)[(*n)++] = x;
 }
 
-/* A cell is looked at twice at most: for some of its rows, and then for all of them. */
+/* A cell is visited at most twice: for some of its rows, and then for all. */
 static void visit(vn_trace *t, size_t cell, bool all_rows)
 {
 	const uint32_t before = t->stamp[cell];
@@ -91,7 +91,7 @@ static bool grows(const vn_trace *t, int value)
 	return state >= 0 && t->plan->state[state].input >= 0;
 }
 
-/* What merely shows what was put into a state is no operation. */
+/* A view of a state is not an operation. */
 static bool counts(const vn_trace *t, size_t cell)
 {
 	const vn_value *v = &t->plan->value[cell % (size_t)t->plan->n_values];
@@ -126,10 +126,10 @@ void vn_trace_blame(vn_trace *t, int point)
 	for (size_t i = 0; i < t->n_span; i++) {
 		const size_t cell = t->span[i], values = (size_t)t->plan->n_values;
 		const vn_node *node = &t->plan->node[t->plan->value[cell % values].node];
-		/* What grows is only handed on: what was put into it is in the span by itself. */
+		/* A growing state is only passed on; what was put into it is in the span by itself. */
 		if (i == 0 || !grows(t, (int)(cell % values)))
 			t->blamed[cell] = point;
-		/* The operation that made it made the others too. */
+		/* the operation that made it also made the others */
 		for (int k = 0; k < node->n_out; k++)
 			if (node->out[k] >= 0 && !grows(t, node->out[k]))
 				t->blamed[cell - cell % values + (size_t)node->out[k]] = point;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where the weights are, as far as is known here. */
+/* Path of the model's weights, if known. */
 static const char *model_of(const vn_comparison *c)
 {
 	const char *named[] = { vn_recording_model_path(c->opened.ref), vn_recording_model_path(c->opened.cand) };
@@ -21,8 +21,9 @@ static const char *model_of(const vn_comparison *c)
 	return "MODEL";
 }
 
-/* "vernier COMMAND ref.h5 cand.h5 ... --model MODEL", and an option with its value. */
-static void add_again(const vn_comparison *c, const char *command, bool model, const char *option, const char *value, vn_lines *lines)
+/* Adds "vernier COMMAND ref.h5 cand.h5 ... --model MODEL" with one more option. */
+static void add_again(const vn_comparison *c, const char *command, bool model, const char *option, const char *value,
+                      vn_lines *lines)
 {
 	char line[VN_SHELL_LINE];
 
@@ -65,15 +66,19 @@ static void add_show(const vn_comparison *c, int point, vn_lines *lines)
 	add_words(lines, (const char *[]) { "show", vn_recording_path(c->opened.cand), name }, 3);
 }
 
-/* The mistake of the catalogue made on purpose: the recording to hold the candidate against. */
+/* Adds a command that makes the catalogue's mistake on purpose, for a recording to compare the candidate with. */
 static void add_repetition(const vn_comparison *c, const vn_explanation *x, vn_lines *lines)
 {
 	char what[VN_NAME_MAX + 64];
 
-	if (x->fitted || x->n_fit < 1 || !*x->by[0].id || c->result.point[x->point].step || vn_recording_ranks(c->opened.ref))
+	if (x->fitted || x->n_fit < 1 || !*x->by[0].id || c->result.point[x->point].step ||
+	    vn_recording_ranks(c->opened.ref))
 		return;
 	snprintf(what, sizeof what, "%s@%s", x->by[0].id, c->result.point[x->point].name);
-	add_words(lines, (const char *[]) { "capture", "ref", model_of(c), "--ids-from", vn_recording_path(c->opened.ref), "--inject", what, "-o", "mistake.h5" }, 9);
+	add_words(lines,
+	          (const char *[]) { "capture", "ref", model_of(c), "--ids-from", vn_recording_path(c->opened.ref),
+	                             "--inject", what, "-o", "mistake.h5" },
+	          9);
 }
 
 /* After explain. */
@@ -92,13 +97,12 @@ static void after_explain(const vn_comparison *c, vn_lines *lines)
 
 static void after_failure(const vn_comparison *c, vn_lines *lines)
 {
-	const bool bitwise = c->request.options->bitwise, absent = c->result.n_status[VN_MISSING] + c->result.n_status[VN_EXTRA] > 0;
+	const bool bitwise = c->request.options->bitwise,
+			   absent = c->result.n_status[VN_MISSING] + c->result.n_status[VN_EXTRA] > 0;
 
-	if (c->result.swapped)
-		add_words(lines, (const char *[]) { "compare", vn_recording_path(c->opened.cand), vn_recording_path(c->opened.ref) }, 3);
 	if (c->result.why)
 		after_explain(c, lines);
-	else if (c->result.n_status[VN_OUTSIDE] && bitwise)
+	else if (bitwise && c->result.n_status[VN_OUTSIDE] + c->result.n_status[VN_MISSHAPEN] > 0)
 		add_again(c, "compare", true, NULL, NULL, lines);
 	else if (c->result.n_status[VN_OUTSIDE])
 		add_again(c, "explain", true, NULL, NULL, lines);
@@ -112,10 +116,26 @@ void vn_next_commands(const vn_comparison *c, vn_lines *lines)
 {
 	if (!c->request.again)
 		return;
+	if (c->result.swapped)
+		add_words(lines,
+		          (const char *[]) { "compare", vn_recording_path(c->opened.cand), vn_recording_path(c->opened.ref),
+		                             "--model", c->request.options->model },
+		          c->request.options->model ? 5 : 3);
 	if (!c->result.within)
 		after_failure(c, lines);
 	else if (!c->opened.model && !c->request.options->bitwise)
 		add_again(c, "compare", true, NULL, NULL, lines);
 	else if (!c->request.options->bitwise && !vn_recording_ranks(c->opened.ref) && !vn_recording_ranks(c->opened.cand))
-		add_words(lines, (const char *[]) { "selftest", vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand) }, 3);
+		add_words(lines,
+		          (const char *[]) { "selftest", vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand) },
+		          3);
+}
+
+void vn_next_after_refusal(const vn_comparison *c, vn_lines *lines)
+{
+	const vn_recording *both[] = { c->opened.ref, c->opened.cand };
+
+	for (int i = 0; i < 2; i++)
+		if (both[i])
+			add_words(lines, (const char *[]) { "show", vn_recording_path(both[i]) }, 2);
 }

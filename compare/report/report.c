@@ -21,10 +21,12 @@ const char *vn_point_of(const vn_checkpoint *p)
 	return dot ? dot + 1 : p->name;
 }
 
-/* A reference in the candidate's own precision is its own floor, of 0: no unit to measure in. */
+/* A reference in the candidate's own precision has a floor of 0, which cannot serve as a unit. */
 bool vn_ratio_of(const vn_comparison *c, const vn_checkpoint *p, double *ratio)
 {
-	const double x = p->m.value[VN_M_NMSE], f = p->pooled_small >= 0 ? c->result.pooled_small[p->pooled_small].floor[VN_M_NMSE] : vn_floor_value(p, VN_M_NMSE);
+	const double x = p->m.value[VN_M_NMSE], f = p->pooled_small >= 0
+	                                                ? c->result.pooled_small[p->pooled_small].floor[VN_M_NMSE]
+	                                                : vn_floor_value(p, VN_M_NMSE);
 	if (!p->has_floor || !(f > 0.0 || x == 0.0))
 		return false;
 	*ratio = f == 0.0 && x == 0.0 ? 0.0 : x / f;

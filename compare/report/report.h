@@ -54,13 +54,18 @@ const vn_report_detail *vn_story_find(const vn_story *s, int point);
 
 /* ---- the forms -------------------------------------------------------------- */
 
-typedef vn_status vn_report(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out, vn_error *err);
+typedef vn_status vn_report(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out,
+                            vn_error *err);
 
 typedef struct vn_report_form {
 	const char *name, *suffix; /* "json", ".json"; suffix NULL: no file name selects it */
 	int         tells;         /* the most checkpoints shown in full */
 	vn_report  *write;
 } vn_report_form;
+
+/* Writes the JSON report of a comparison that was refused: schema, the verdict `trouble`, why as
+ * `summary`, the refusals, and commands to type now. */
+vn_status vn_report_refused(const vn_comparison *c, const char *why, FILE *out, vn_error *err);
 
 extern const char *const vn_report_names; /* "text|json|...", for help */
 const vn_report_form *vn_report_by_name(const char *name);  /* NULL if there is none */

@@ -44,7 +44,7 @@ static void shape(FILE *out, const vn_shape *s)
 		fprintf(out, "%s%" PRId64, i ? "x" : "", s->dim[i]);
 }
 
-/* The largest share of a limit that a check uses: 1 is the limit. */
+/* The largest share of its limit that any check uses; 1 is the limit. */
 static double limit_fraction(const vn_checkpoint *p)
 {
 	double most = NAN;

@@ -59,6 +59,16 @@ static void explained(FILE *out, const vn_comparison *c, int point)
 	vn_lines_free(&more);
 }
 
+static void products(FILE *out, const vn_comparison *c, const vn_checkpoint *k)
+{
+	vn_gemm   g[VN_MAX_GEMM];
+	char      text[VN_GEMM_TEXT];
+	const int n = vn_replayed_products(c, k, g);
+
+	for (int i = 0; i < n; i++)
+		fprintf(out, "  %-14s %s\n", i ? "" : "gemm", vn_gemm_text(&g[i], text));
+}
+
 void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colour, FILE *out)
 {
 	const vn_checkpoint *k = &c->result.point[x->point];
@@ -96,6 +106,7 @@ void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colo
 		fprintf(out, "  %-14s %s\n", i ? "" : "profile", x->profile.words.line[i]);
 	if (k->replayed)
 		fprintf(out, "  %-14s %s\n", "replayed", vn_say_replay(c, k, words));
+	products(out, c, k);
 	explained(out, c, x->point);
 	fprintf(out, "  %-14s %s\n", "neighbours", x->around_where);
 	values(out, "reference", x, 0);

@@ -49,8 +49,9 @@ static void origins(const vn_comparison *c, FILE *out)
 	fprintf(out, "<br><span class=\"dim\">Origins: %s.</span></dd>\n", vn_say_origin(c));
 }
 
-/* At most `most` of the lines that `say` adds, with the title before the first. */
-static void titled(const vn_comparison *c, const char *title, int most, void (*say)(const vn_comparison *, vn_lines *), FILE *out)
+/* At most `most` of the lines that `say` adds, under a title. */
+static void titled(const vn_comparison *c, const char *title, int most, void (*say)(const vn_comparison *, vn_lines *),
+                   FILE *out)
 {
 	vn_lines lines = { 0 };
 	say(c, &lines);
@@ -108,8 +109,8 @@ static void story(const vn_comparison *c, const vn_story *s, FILE *out)
 	vn_html_text(out, vn_recording_path(c->opened.cand));
 	fputs("</code> judged by <code>", out);
 	vn_html_text(out, vn_recording_path(c->opened.ref));
-	fprintf(out, "</code></p>\n<h1 class=\"%s\">%s</h1>\n<p>%s</p>\n<dl>\n", c->result.within ? "within" : "outside", vn_say_verdict(c),
-	        vn_say_counts(c, text));
+	fprintf(out, "</code></p>\n<h1 class=\"%s\">%s</h1>\n<p>%s</p>\n<dl>\n", c->result.within ? "within" : "outside",
+	        vn_say_verdict(c), vn_say_counts(c, text));
 	for (int i = 0; c->result.strict && i < c->result.warnings.n && i < NAMED; i++)
 		line(out, i ? "" : "warning", c->result.warnings.line[i]);
 	vn_weights_html(c->result.weights, out);
@@ -126,8 +127,8 @@ static void story(const vn_comparison *c, const vn_story *s, FILE *out)
 	fputs("</dl>\n", out);
 }
 
-/* What is written to it goes on to a file; a '<' stands in JSON only inside strings,
- * and is all that could end the element that holds it. */
+/* A stream that writes to a file. In JSON a '<' occurs only inside strings; escaping it keeps the enclosing
+ * element from ending. */
 static ssize_t escaped(void *file, const char *text, size_t n)
 {
 	FILE *out = file;
@@ -155,7 +156,7 @@ static vn_status data(const vn_comparison *c, const vn_story *s, const vn_report
 	return st;
 }
 
-/* The page up to a mark; what is behind it. */
+/* Writes the page up to a mark and returns what follows it. */
 static const char *up_to(const char *page, const char *mark, FILE *out)
 {
 	const char *at = strstr(page, mark);
@@ -163,7 +164,8 @@ static const char *up_to(const char *page, const char *mark, FILE *out)
 	return at + strlen(mark);
 }
 
-vn_status vn_report_html(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out, vn_error *err)
+vn_status vn_report_html(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out,
+                         vn_error *err)
 {
 	const char *page = up_to((const char *)vn_page, "@TITLE@", out);
 	fprintf(out, "%s: ", vn_say_verdict(c));

@@ -7,6 +7,7 @@
 #include "compare/report/words.h"
 
 #include "compare/replay/replay.h"
+#include "compare/replay/replay_words.h"
 #include "compare/report/report_json.h"
 #include "compare/weights/weights_report.h"
 
@@ -16,15 +17,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A page has the numbers of so many checkpoints, and of all that fail; of others in short. */
+/* A page holds the full numbers of this many checkpoints and of all that fail; the others are shortened. */
 enum { PAGE_HOLDS = 4000 };
 
 static json_t *rule(const vn_check *k)
 {
 	if (!k->rule)
 		return json_null(); /* built in */
-	return json_pack("{s:o, s:o, s:o, s:o}", "file", vn_json_text(k->rule->file), "line", k->line ? json_integer(k->line) : json_null(), "match", vn_json_text(k->rule->match),
-	                 "why", vn_json_text(vn_rule_why(k->rule, k->form, k->metric)));
+	return json_pack("{s:o, s:o, s:o, s:o}", "file", vn_json_text(k->rule->file), "line",
+	                 k->line ? json_integer(k->line) : json_null(), "match", vn_json_text(k->rule->match), "why",
+	                 vn_json_text(vn_rule_why(k->rule, k->form, k->metric)));
 }
 
 static json_t *used(const vn_check *k)
@@ -57,7 +59,7 @@ static json_t *limit(const vn_check *k)
 	return j;
 }
 
-/* Where max_abs is: the index in the tensor's axes, and both values. */
+/* The element with the largest error: its index along each axis, and both values. */
 static json_t *worst_element(const vn_checkpoint *p, const vn_shape *s)
 {
 	int64_t at[VN_MAX_RANK], left = p->m.at;
@@ -65,7 +67,8 @@ static json_t *worst_element(const vn_checkpoint *p, const vn_shape *s)
 		at[i] = s->dim[i] ? left % s->dim[i] : 0;
 		left = s->dim[i] ? left / s->dim[i] : 0;
 	}
-	return json_pack("{s:o, s:f, s:f}", "index", vn_json_integers(at, s->rank), "reference", p->m.ref_at, "candidate", p->m.cand_at);
+	return json_pack("{s:o, s:f, s:f}", "index", vn_json_integers(at, s->rank), "reference", p->m.ref_at, "candidate",
+	                 p->m.cand_at);
 }
 
 static void measured(json_t *j, const vn_checkpoint *p, const vn_shape *shape)
@@ -106,7 +109,7 @@ static void measured(json_t *j, const vn_checkpoint *p, const vn_shape *shape)
 	json_object_set_new(j, "ulp_of", json_string(vn_dtype_name(p->m.grid)));
 }
 
-/* Healthy ones of a long decode: what a map and a curve need of them. */
+/* Healthy checkpoints of a long decode keep only what the map and the curve need. */
 static void shortened(json_t *j, const vn_checkpoint *p)
 {
 	json_t *m = json_object(), *f = json_object(), *flags = json_object();
@@ -120,7 +123,22 @@ static void shortened(json_t *j, const vn_checkpoint *p)
 	json_object_set_new(j, "brief", json_true());
 }
 
-/* What the operation did itself, and what it was given (replay.h). */
+/* The matrix products of the operation (libref/plan/gemm.h). */
+static json_t *products(const vn_comparison *c, const vn_checkpoint *p)
+{
+	vn_gemm   g[VN_MAX_GEMM];
+	const int n = vn_replayed_products(c, p, g);
+	json_t   *all = json_array();
+
+	for (int i = 0; i < n; i++)
+		json_array_append_new(all, json_pack("{s:s, s:I, s:I, s:I, s:b, s:I, s:I, s:I, s:i, s:i, s:f}", "of", g[i].of,
+		                      "m", (json_int_t)g[i].m, "n", (json_int_t)g[i].n, "k", (json_int_t)g[i].k, "b_transposed", (int)g[i].transposed,
+		                      "lda", (json_int_t)g[i].lda, "ldb", (json_int_t)g[i].ldb, "ldc", (json_int_t)g[i].ldc, "heads", g[i].batch,
+		                      "heads_per_b", g[i].share, "alpha", g[i].alpha));
+	return all;
+}
+
+/* The error added by the operation itself, and that of its inputs (replay.h). */
 static json_t *replayed(const vn_comparison *c, const vn_checkpoint *p)
 {
 	json_t *j = json_object(), *flags = json_object();
@@ -131,12 +149,15 @@ static json_t *replayed(const vn_comparison *c, const vn_checkpoint *p)
 	vn_json_put_real(j, "max_abs_over_floor", p->replay.local_max / p->replay.floor_max, flags);
 	json_object_set_new(j, "nonfinite", json_integer(p->replay.bad));
 	json_object_set_new(j, "captured", json_boolean(p->replay.captured));
-	json_object_set_new(j, "columns", p->replay.columns ? json_string(vn_columns_name(p->replay.columns)) : json_null());
+	json_object_set_new(j, "columns",
+	                       p->replay.columns ? json_string(vn_columns_name(p->replay.columns)) : json_null());
 	json_object_set_new(j, "wrong_in_order", json_boolean(p->replay.wrong_so));
 	json_object_set_new(j, "beyond", json_boolean(vn_local_beyond(p)));
-	json_object_set_new(j, "behind", p->replay.behind >= 0 ? vn_json_name(&c->result.point[p->replay.behind]) : json_null());
+	json_object_set_new(j, "behind",
+	                    p->replay.behind >= 0 ? vn_json_name(&c->result.point[p->replay.behind]) : json_null());
 	vn_json_put_real(j, "inherited", p->replay.inherited, flags);
 	vn_json_put_real(j, "gain", p->replay.gain, flags);
+	json_object_set_new(j, "gemm", products(c, p));
 	json_object_set_new(j, "span", json_integer(p->replay.span));
 	vn_json_put_flags(j, "not_finite", flags);
 	return j;
@@ -215,13 +236,13 @@ static json_t *pools(const vn_comparison *c)
 	json_t *a = json_array();
 	for (int i = 0; i < c->result.n_pools; i++) {
 		const vn_pool *g = &c->result.pool[i];
-		json_array_append_new(a, json_pack("{s:o, s:i, s:i, s:i, s:o, s:o, s:f, s:o, s:o}", "name", vn_json_text(g->name), "steps", g->n,
-		                                   "first", c->result.point[g->first].step, "last", c->result.point[g->last].step,
-		                                   "metrics", of_scores(g->value),
-		                                   "floor", isnan(g->floor[VN_M_KL_MEAN]) ? json_null() : of_scores(g->floor),
-		                                   "argmax_strict", g->argmax_strict, "kl_mean_half",
-		                                   vn_json_real(g->kl_half),
-		                                   "worst", vn_json_name(&c->result.point[g->worst])));
+		json_array_append_new(a,
+		                      json_pack("{s:o, s:i, s:i, s:i, s:o, s:o, s:f, s:o, s:o}", "name", vn_json_text(g->name),
+		                                "steps", g->n, "first", c->result.point[g->first].step, "last",
+		                                c->result.point[g->last].step, "metrics", of_scores(g->value), "floor",
+		                                isnan(g->floor[VN_M_KL_MEAN]) ? json_null() : of_scores(g->floor),
+		                                "argmax_strict", g->argmax_strict, "kl_mean_half", vn_json_real(g->kl_half),
+		                                "worst", vn_json_name(&c->result.point[g->worst])));
 	}
 	return a;
 }
@@ -262,12 +283,12 @@ static json_t *baseline(const vn_comparison *c)
 	return j;
 }
 
-/* What a later comparison asks before it takes this one for its baseline. */
+/* What a later comparison checks before it accepts this report as its baseline. */
 static json_t *subject(const vn_comparison *c)
 {
 	vn_subject s;
 	vn_error   err;
-	if (vn_subject_of(c, &s, &err)) /* no memory: then it is no baseline */
+	if (vn_subject_of(c, &s, &err)) /* without memory the report is no baseline */
 		return json_null();
 	json_t *j = json_object();
 	for (int i = 0; i < VN_SUBJECTS; i++)
@@ -275,7 +296,7 @@ static json_t *subject(const vn_comparison *c)
 	return j;
 }
 
-/* All but the checkpoints: what comes before them, and what behind. */
+/* Everything except the checkpoints: the members before them and those after. */
 static json_t *head(const vn_comparison *c, const vn_report_options *o)
 {
 	json_t *j = json_object(), *origins = json_array();
@@ -283,7 +304,10 @@ static json_t *head(const vn_comparison *c, const vn_report_options *o)
 	char summary[VN_WORDS];
 	vn_lines next = { 0 };
 	json_object_set_new(j, "schema", json_string("vernier-compare/1"));
-	json_object_set_new(j, "verdict", json_string(!c->result.within ? "outside" : c->result.n_since[VN_KNOWN] + c->result.n_since[VN_BETTER] ? "known" : "within"));
+	json_object_set_new(j, "verdict",
+	                    json_string(!c->result.within                                            ? "outside"
+	                                : c->result.n_since[VN_KNOWN] + c->result.n_since[VN_BETTER] ? "known"
+	                                                                                             : "within"));
 	json_object_set_new(j, "summary", json_string(vn_say_counts(c, summary)));
 	json_object_set_new(j, "first_divergence", first >= 0 ? vn_json_name(&c->result.point[first]) : json_null());
 	for (int i = 0; i < c->result.n_origins; i++)
@@ -291,12 +315,16 @@ static json_t *head(const vn_comparison *c, const vn_report_options *o)
 	json_object_set_new(j, "origins", origins);
 	if (c->result.why)
 		json_object_set_new(j, "explanations", vn_json_explanations(c));
-	json_object_set_new(j, "digests", json_pack("{s:I, s:I, s:I}", "checked", (json_int_t)(c->result.digests.checked + c->result.digests.wrong), "wrong",
-	                    (json_int_t)c->result.digests.wrong, "without", (json_int_t)c->result.digests.without));
+	json_object_set_new(
+		j, "digests",
+		json_pack("{s:I, s:I, s:I}", "checked", (json_int_t)(c->result.digests.checked + c->result.digests.wrong),
+	              "wrong", (json_int_t)c->result.digests.wrong, "without", (json_int_t)c->result.digests.without));
 	json_object_set_new(j, "localised", json_boolean(c->result.graph || c->result.first < 0));
 	json_object_set_new(j, "reference", recording(c->opened.ref));
 	json_object_set_new(j, "candidate", recording(c->opened.cand));
-	json_object_set_new(j, "limits", json_pack("{s:o, s:o}", "file", vn_json_text(c->request.limits->path), "chosen", vn_json_text(o->limits_chosen)));
+	json_object_set_new(j, "limits",
+	                    json_pack("{s:o, s:o}", "file", vn_json_text(c->request.limits->path), "chosen",
+	                              vn_json_text(o->limits_chosen)));
 	json_object_set_new(j, "floor", *c->result.floor_from ? vn_json_text(c->result.floor_from) : json_null());
 	json_object_set_new(j, "baseline", baseline(c));
 	json_object_set_new(j, "subject", subject(c));
@@ -306,7 +334,8 @@ static json_t *head(const vn_comparison *c, const vn_report_options *o)
 	vn_lines_free(&next);
 	json_object_set_new(j, "notes", vn_json_lines(&c->result.notes));
 	json_object_set_new(j, "warnings", vn_json_lines(&c->result.warnings));
-	json_object_set_new(j, "strict", json_pack("{s:b, s:b}", "asked", c->request.options->strict, "decided", c->result.strict));
+	json_object_set_new(j, "strict",
+	                    json_pack("{s:b, s:b}", "asked", c->request.options->strict, "decided", c->result.strict));
 	return j;
 }
 
@@ -329,7 +358,7 @@ static bool put_value(FILE *out, json_t *j, size_t flags)
 	return good;
 }
 
-/* The members of an object, a line each, a comma behind every one but the last; frees it. */
+/* Writes the members of an object, one on each line, with commas between them; frees it. */
 static bool put_members(FILE *out, json_t *object, size_t flags)
 {
 	const char *key;
@@ -345,8 +374,9 @@ static bool put_members(FILE *out, json_t *object, size_t flags)
 	return good;
 }
 
-/* A checkpoint is a line: a long decode has more of them than memory should hold. */
-vn_status vn_report_json(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out, vn_error *err)
+/* One line for each checkpoint: a long decode has too many to hold in memory. */
+vn_status vn_report_json(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out,
+                         vn_error *err)
 {
 	const size_t line = JSON_COMPACT | (o->page ? JSON_REAL_PRECISION(9) : JSON_REAL_PRECISION(17));
 	const size_t flags = o->page ? line : JSON_INDENT(1) | JSON_REAL_PRECISION(17);
@@ -366,4 +396,22 @@ vn_status vn_report_json(const vn_comparison *c, const vn_story *s, const vn_rep
 	if (!good || ferror(out))
 		return vn_fail(err, VN_ERR_IO, "the JSON report could not be written");
 	return VN_OK;
+}
+
+vn_status vn_report_refused(const vn_comparison *c, const char *why, FILE *out, vn_error *err)
+{
+	json_t  *j = json_object();
+	vn_lines next = { 0 };
+
+	json_object_set_new(j, "schema", json_string("vernier-compare/1"));
+	json_object_set_new(j, "verdict", json_string("trouble"));
+	json_object_set_new(j, "summary", vn_json_text(why));
+	json_object_set_new(j, "refusals", vn_json_lines(&c->result.refusals));
+	vn_next_after_refusal(c, &next);
+	json_object_set_new(j, "next", vn_json_lines(&next));
+	vn_lines_free(&next);
+	fputs("{\n", out);
+	const bool good = put_members(out, j, JSON_INDENT(1));
+	fputs("}\n", out);
+	return good && !ferror(out) ? VN_OK : vn_fail(err, VN_ERR_IO, "the JSON report could not be written");
 }

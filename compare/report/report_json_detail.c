@@ -6,7 +6,7 @@
 
 json_t *vn_json_name(const vn_checkpoint *p)
 {
-	char label[VN_NAME_MAX + 24]; /* as it is: vn_label is for people */
+	char label[VN_NAME_MAX + 24]; /* unescaped: vn_label is for people */
 	if (p->step == 0)
 		return vn_json_text(p->name);
 	snprintf(label, sizeof label, "step.%d/%s", p->step, p->name);
@@ -31,8 +31,9 @@ static json_t *side(const vn_report_detail *d, int which, vn_dtype dtype, double
 {
 	json_t *j = json_object(), *around = json_array(), *flags = json_object();
 	for (int i = 0; i < d->n_around; i++)
-		json_array_append_new(around, isfinite(d->around[which][i]) ? json_real(d->around[which][i])
-		                                                          : json_string(vn_json_not_finite(d->around[which][i])));
+		json_array_append_new(around, isfinite(d->around[which][i])
+		                                  ? json_real(d->around[which][i])
+		                                  : json_string(vn_json_not_finite(d->around[which][i])));
 	json_object_set_new(j, "dtype", json_string(vn_dtype_name(dtype)));
 	vn_json_put_real(j, "worst", at, flags);
 	vn_json_put_flags(j, "not_finite", flags);
@@ -50,7 +51,7 @@ static json_t *inputs(const vn_comparison *c, const vn_report_detail *d)
 	return a;
 }
 
-/* Energies of a long axis are summed over equal runs of indices: a page is not drawn finer. */
+/* Energies of a long axis are summed over equal runs of indices, because a page cannot draw finer. */
 static json_t *energies(const double *x, int64_t n, int64_t run)
 {
 	json_t *a = json_array();
@@ -66,13 +67,15 @@ static json_t *energies(const double *x, int64_t n, int64_t run)
 static json_t *resembles(const vn_comparison *c, const vn_layout_match *like)
 {
 	static const char *const kinds[] = {
-		[VN_LIKE_OTHER] = "other", [VN_LIKE_OWN] = "own", [VN_LIKE_PERMUTED] = "permuted", [VN_LIKE_SHIFTED] = "shifted",
+		[VN_LIKE_OTHER] = "other", [VN_LIKE_OWN] = "own", [VN_LIKE_PERMUTED] = "permuted",
+			[VN_LIKE_SHIFTED] = "shifted",
 		[VN_LIKE_REVERSED] = "reversed", [VN_LIKE_COLUMNS] = "columns", [VN_LIKE_HEADS] = "heads",
 	};
 	const vn_entry *e;
 	if (like->kind == VN_LIKE_NOTHING)
 		return json_null();
-	json_t *j = json_pack("{s:s, s:f, s:o}", "as", kinds[like->kind], "nmse", like->nmse, "words", vn_json_text(like->words));
+	json_t *j = json_pack("{s:s, s:f, s:o}", "as", kinds[like->kind], "nmse", like->nmse, "words",
+	                      vn_json_text(like->words));
 	if (like->entry >= 0) {
 		e = vn_recording_entry(like->kind == VN_LIKE_OWN ? c->opened.cand : c->opened.ref, like->entry);
 		json_object_set_new(j, "step", json_integer(e->step));
@@ -91,9 +94,10 @@ static json_t *profile(const vn_profile *p)
 		int64_t bad = 0;
 		for (int64_t k = 0; k < a->n; k++)
 			bad += a->bad[k] > 0;
-		json_array_append_new(axes, json_pack("{s:o, s:I, s:I, s:I, s:o, s:o}", "axis", vn_json_text(a->name), "size", (json_int_t)a->n,
-		                                      "together", (json_int_t)run, "not_finite", (json_int_t)bad,
-		                                      "error", energies(a->error, a->n, run), "reference", energies(a->ref, a->n, run)));
+		json_array_append_new(axes, json_pack("{s:o, s:I, s:I, s:I, s:o, s:o}", "axis", vn_json_text(a->name), "size",
+		                                      (json_int_t)a->n, "together", (json_int_t)run, "not_finite",
+		                                      (json_int_t)bad, "error", energies(a->error, a->n, run), "reference",
+		                                      energies(a->ref, a->n, run)));
 	}
 	return json_pack("{s:o, s:o}", "words", vn_json_lines(&p->words), "axes", axes);
 }
@@ -110,7 +114,8 @@ json_t *vn_json_divergence(const vn_comparison *c, const vn_report_detail *x)
 	json_object_set_new(j, "op", vn_json_text(vn_op_of(c, p)));
 	json_object_set_new(j, "worst_element", json_pack("{s:o, s:o}", "index", vn_json_integers(x->at, r->shape.rank),
 	                                                  "where", vn_json_text(x->where)));
-	json_object_set_new(j, "around", json_pack("{s:I, s:o}", "from", (json_int_t)x->around_at, "where", vn_json_text(x->around_where)));
+	json_object_set_new(
+		j, "around", json_pack("{s:I, s:o}", "from", (json_int_t)x->around_at, "where", vn_json_text(x->around_where)));
 	json_object_set_new(j, "reference", side(x, 0, r->dtype, p->m.ref_at));
 	json_object_set_new(j, "candidate", side(x, 1, d->dtype, p->m.cand_at));
 	json_object_set_new(j, "inputs", inputs(c, x));

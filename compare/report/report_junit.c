@@ -67,7 +67,7 @@ static void properties(const vn_comparison *c, const vn_report_options *o, FILE 
 	fputs("    </properties>\n", out);
 }
 
-/* Everything of one that is told; of the others the checks they broke. */
+/* Full details for one checkpoint that has them; for others only the checks they broke. */
 static vn_status failure_text(const vn_comparison *c, const vn_story *s, int point, FILE *out, vn_error *err)
 {
 	const vn_checkpoint *p = &c->result.point[point];
@@ -86,7 +86,7 @@ static vn_status failure_text(const vn_comparison *c, const vn_story *s, int poi
 	}
 	if (!x && p->replayed)
 		fprintf(to, "replayed: %s\n", vn_say_replay(c, p, words));
-	if (p->worst < 0) /* also in the text: GitLab shows no message */
+	if (p->worst < 0) /* repeated in the text, because GitLab shows no message */
 		fprintf(to, "%s\n", vn_say_failure(p, words));
 	if (!vn_text_close(to, &text))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
@@ -95,7 +95,7 @@ static vn_status failure_text(const vn_comparison *c, const vn_story *s, int poi
 	return VN_OK;
 }
 
-/* Allowed by name and not measured, outside as in the baseline, or by accumulated error alone: it passed nothing. */
+/* Not a pass: allowed and not measured, outside as in the baseline, or outside by accumulated error only. */
 static bool let_go(const vn_checkpoint *p)
 {
 	return !p->fails && (p->status == VN_OUTSIDE || p->status == VN_ACCUMULATED || p->status > VN_UNLIMITED);
@@ -123,7 +123,9 @@ static vn_status testcase(const vn_comparison *c, const vn_story *s, int point, 
 		fputs("</failure>\n    </testcase>\n", out);
 	} else if (let_go(p)) {
 		fputs(">\n      <skipped", out);
-		const char *what = p->since > VN_UNCHANGED ? vn_since_text(p->since) : p->status == VN_ACCUMULATED ? vn_status_text(p->status) : NULL;
+		const char *what = p->since > VN_UNCHANGED       ? vn_since_text(p->since)
+		                   : p->status == VN_ACCUMULATED ? vn_status_text(p->status)
+		                                                 : NULL;
 		if (what)
 			snprintf(said, sizeof said, "%s: %s", what, vn_say_failure(p, words));
 		attribute(out, "message", what ? said : vn_say_failure(p, words));
@@ -134,13 +136,14 @@ static vn_status testcase(const vn_comparison *c, const vn_story *s, int point, 
 	return st;
 }
 
-/* With --strict: none is a test like any other. */
+/* Under --strict, the absence of warnings is a test of its own. */
 static void warnings(const vn_comparison *c, FILE *out)
 {
 	char said[64];
 	fputs("    <testcase classname=\"strict\" name=\"warnings\" time=\"0\"", out);
 	if (c->result.warnings.n) {
-		snprintf(said, sizeof said, "--strict: %d warning%s", c->result.warnings.n, c->result.warnings.n == 1 ? "" : "s");
+		snprintf(said, sizeof said, "--strict: %d warning%s", c->result.warnings.n,
+		         c->result.warnings.n == 1 ? "" : "s");
 		fputs(">\n      <failure", out);
 		attribute(out, "message", said);
 		fputs(" type=\"warning\">", out);
@@ -164,7 +167,8 @@ static void counts(const vn_comparison *c, FILE *out)
 	        c->result.n_fails + (strict && c->result.warnings.n), skipped);
 }
 
-vn_status vn_report_junit(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out, vn_error *err)
+vn_status vn_report_junit(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out,
+                          vn_error *err)
 {
 	vn_status st = VN_OK;
 	fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"vernier compare\"", out);

@@ -21,14 +21,14 @@
 #include <string.h>
 
 enum {
-	ROOM = 65000,       /* bytes, of which there are no fewer than characters */
+	ROOM = 65000,       /* in bytes, which bounds the characters too */
 	DETAIL_ROOM = 24000,
-	TABLE_END = 120,    /* for the line that counts what was left out */
+	TABLE_END = 120,    /* for the line that counts the omitted ones */
 	NAMED = 12,         /* origins */
-	LINES = 4,          /* of a profile, of what logits come to */
-	SHOWN = 200,        /* bytes of a name, of a note... */
-	FACT = 160,         /* of a fact of a run: 2 x 32 of them at most */
-	PATHS = 1100        /* of the files of a side: the ranks of a run */
+	LINES = 4,          /* of a profile, or of a summary of logits */
+	SHOWN = 200,        /* bytes of a name, note and the like */
+	FACT = 160,         /* of a fact of a run; at most 2 x 32 of them */
+	PATHS = 1100        /* of the file names of a side, such as the ranks of a run */
 };
 
 /* ---- the first lines ------------------------------------------------------------ */
@@ -62,12 +62,15 @@ static void metric(FILE *out, const char *format, const vn_checkpoint *p, vn_met
 	number(out, format, x, !isnan(x));
 }
 
-/* What each added itself, and what it was given. */
+/* For each origin, the error it added and the error of its inputs. */
 static void replayed_origins(const vn_comparison *c, FILE *out)
 {
 	char label[VN_LABEL];
 	vn_lines cleared = { 0 };
-	fputs("\n| origin | local, \u00d7 floor | local nmse | inherited nmse | gain | operations |\n|---|--:|--:|--:|--:|--:|\n", out);
+	fputs(
+		"\n| origin | local, \u00d7 floor | local nmse | inherited nmse | gain | operations "
+		"|\n|---|--:|--:|--:|--:|--:|\n",
+		out);
 	for (int i = 0; i < c->result.n_origins && i < NAMED; i++) {
 		const vn_checkpoint *p = &c->result.point[c->result.origins[i]];
 		fputs("| ", out);
@@ -113,7 +116,7 @@ static void origins(const vn_comparison *c, FILE *out)
 		replayed_origins(c, out);
 }
 
-/* The first divergence and the rule that it breaks. */
+/* The first divergence and the limit it breaks. */
 static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE *out)
 {
 	char text[VN_WORDS], label[VN_LABEL];
@@ -139,7 +142,8 @@ static void first_lines(const vn_comparison *c, const vn_story *s, FILE *out)
 	const int first = vn_first_failure(c);
 	vn_lines scores = { 0 };
 	char text[VN_WORDS];
-	fprintf(out, "### %s vernier: %s\n\n%s\n\n", c->result.within ? "\u2705" : "\u274c", vn_say_verdict(c), vn_say_counts(c, text));
+	fprintf(out, "### %s vernier: %s\n\n%s\n\n", c->result.within ? "\u2705" : "\u274c", vn_say_verdict(c),
+	        vn_say_counts(c, text));
 	vn_weights_markdown(c->result.weights, out);
 	if (c->result.strict)
 		warnings(c, out);
@@ -177,7 +181,7 @@ static void fold(FILE *out, const char *title, const char *name)
 	fputs("</summary>\n\n", out);
 }
 
-/* Folded lines of one checkpoint; NULL without memory. */
+/* Collapsible details of one checkpoint; NULL without memory. */
 static char *folded(const vn_comparison *c, const vn_report_detail *x, size_t *n)
 {
 	char  *lines = NULL, *text = NULL, label[VN_LABEL];
@@ -187,7 +191,8 @@ static char *folded(const vn_comparison *c, const vn_report_detail *x, size_t *n
 		vn_report_full(c, x, false, to);
 	bool good = vn_text_close(to, &lines);
 	if (good && out) {
-		fold(out, x->point == c->result.first ? "First divergence" : "Origin", vn_label(&c->result.point[x->point], label));
+		fold(out, x->point == c->result.first ? "First divergence" : "Origin",
+		     vn_label(&c->result.point[x->point], label));
 		vn_markdown_fence(out, lines);
 		fputs("\n</details>\n\n", out);
 	}
@@ -270,10 +275,11 @@ static void row(const vn_comparison *c, const vn_checkpoint *p, FILE *out)
 	fputs(" |\n", out);
 }
 
-/* What failed, in at most so many bytes. */
+/* A table of the failures, in at most `room` bytes. */
 static vn_status table(const vn_comparison *c, size_t room, FILE *out, vn_error *err)
 {
-	static const char head[] = "| checkpoint | nmse | \u00d7 floor | cosine | max abs | limit broken |\n|---|--:|--:|--:|--:|---|\n";
+	static const char head[] =
+		"| checkpoint | nmse | \u00d7 floor | cosine | max abs | limit broken |\n|---|--:|--:|--:|--:|---|\n";
 	size_t used = sizeof head + TABLE_END;
 	int left = c->result.n_fails;
 	if (left == 0)
@@ -303,7 +309,8 @@ static vn_status table(const vn_comparison *c, size_t room, FILE *out, vn_error 
 	return VN_OK;
 }
 
-vn_status vn_report_markdown(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out, vn_error *err)
+vn_status vn_report_markdown(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out,
+                             vn_error *err)
 {
 	char  *top = NULL, *tail = NULL;
 	size_t n_top = 0, n_tail = 0;

@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-/* How many origins are shown in full, and how many are named on the first screen. */
+/* Origins shown in full, and origins named on the first screen. */
 enum { DETAILS = 8, NAMED = 4, WEIGHTS = 12 /* rows of their table */ };
 
 typedef struct page {
@@ -35,7 +35,7 @@ typedef struct page {
 
 /* ---- head ----------------------------------------------------------------- */
 
-/* A path as a terminal may be shown it. */
+/* A path that is safe to print on a terminal. */
 static const char *shown(const char *path, char room[PATH_MAX])
 {
 	snprintf(room, PATH_MAX, "%s", path);
@@ -52,8 +52,8 @@ static void recording_line(const page *p, const char *what, const vn_recording *
 		if (v && *v)
 			used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "", v);
 	}
-	vn_text_clean(text, sizeof text); /* it comes from strangers */
-	int second = 0; /* names of a tensor that has one already: it is compared once */
+	vn_text_clean(text, sizeof text); /* it is untrusted text */
+	int second = 0; /* second names of tensors, which are compared once */
 	for (int i = 0; i < vn_recording_count(r); i++)
 		second += vn_recording_entry(r, i)->same_as >= 0;
 	fprintf(p->out, "%-10s %s  %s(%s%s%s weights; %d tensor%s", what, shown(vn_recording_path(r), path), DIM(p), text,
@@ -70,10 +70,12 @@ static void head(const page *p)
 	char path[PATH_MAX];
 	recording_line(p, "reference", c->opened.ref);
 	recording_line(p, "candidate", c->opened.cand);
-	fprintf(p->out, "%-10s %s  %s(%s)%s\n", "limits", shown(c->request.limits->path, path), DIM(p), p->o->limits_chosen, PLAIN(p));
+	fprintf(p->out, "%-10s %s  %s(%s)%s\n", "limits", shown(c->request.limits->path, path), DIM(p), p->o->limits_chosen,
+	        PLAIN(p));
 	vn_weights_text(c->result.weights, WEIGHTS, p->out);
-	fprintf(p->out, "%-10s %s  %s(" VN_FLOOR_MEANS "%s)%s\n", "floor", *c->result.floor_from ? shown(c->result.floor_from, path) : "none",
-	        DIM(p), *c->result.floor_from ? "" : "; give --model DIR or --floor FILE", PLAIN(p));
+	fprintf(p->out, "%-10s %s  %s(" VN_FLOOR_MEANS "%s)%s\n", "floor",
+	        *c->result.floor_from ? shown(c->result.floor_from, path) : "none", DIM(p),
+	        *c->result.floor_from ? "" : "; give --model DIR or --floor FILE", PLAIN(p));
 	for (int i = 0; i < c->result.notes.n; i++)
 		fprintf(p->out, "%-10s %s\n", "note", c->result.notes.line[i]);
 	for (int i = 0; i < c->result.warnings.n; i++)
@@ -95,7 +97,7 @@ static void cell(FILE *out, int width, const char *format, double x)
 	fprintf(out, "  %*s", width, text);
 }
 
-/* The error that the operation added itself, in multiples of its floor, and its gain. */
+/* The error that the operation added, in floors, and its gain. */
 static void replay_cells(const page *p, const vn_checkpoint *k)
 {
 	const double local = vn_local_shown(k);
@@ -124,8 +126,11 @@ static void row(const page *p, const vn_checkpoint *k)
 	char label[VN_LABEL], words[VN_WORDS];
 	double ratio;
 	const char *colour = k->fails ? RED(p) : k->status == VN_WITHIN ? GREEN(p) : DIM(p);
-	fprintf(p->out, "%s%-10s%s  %-*s", colour, k->fails && k->status == VN_OUTSIDE ? "OUTSIDE"
-	        : k->since >= VN_BETTER && !k->fails ? vn_since_text(k->since) : vn_status_text(k->status), PLAIN(p), p->width, vn_label(k, label));
+	fprintf(p->out, "%s%-10s%s  %-*s", colour,
+	        k->fails && k->status == VN_OUTSIDE  ? "OUTSIDE"
+	        : k->since >= VN_BETTER && !k->fails ? vn_since_text(k->since)
+	                                             : vn_status_text(k->status),
+	        PLAIN(p), p->width, vn_label(k, label));
 	if (k->m.n == 0) {
 		fprintf(p->out, "  %s%s%s\n", k->detail ? k->detail : "", k->holds ? "; " : "", k->holds ? k->holds : "");
 		return;
@@ -153,7 +158,7 @@ static bool absent(const vn_checkpoint *k)
 	return !k->fails && k->since < VN_BETTER && (k->status == VN_MISSING || k->status == VN_EXTRA);
 }
 
-/* "layers 0-3: 12 checkpoints", with the steps unless all are of step 0. */
+/* Writes "layers 0-3: 12 checkpoints", with the steps unless all are step 0. */
 static void say_run(const page *p, int from, int to)
 {
 	const vn_comparison *c = p->c;
@@ -182,7 +187,7 @@ static void say_run(const page *p, int from, int to)
 	fprintf(p->out, "%d checkpoint%s", n, n == 1 ? "" : "s");
 }
 
-/* Healthy neighbours share a line. */
+/* Shows a run of healthy checkpoints in one line. */
 static void healthy_run(const page *p, int from, int to)
 {
 	const vn_comparison *c = p->c;
@@ -221,10 +226,11 @@ static void healthy_run(const page *p, int from, int to)
 static bool quiet(const page *p, int i)
 {
 	const vn_checkpoint *k = &p->c->result.point[i];
-	return !p->o->all && !k->fails && (k->status == VN_WITHIN || k->status == VN_ACCUMULATED || k->status == VN_UNLIMITED || absent(k));
+	return !p->o->all && !k->fails &&
+	       (k->status == VN_WITHIN || k->status == VN_ACCUMULATED || k->status == VN_UNLIMITED || absent(k));
 }
 
-/* One line that names the points of the absent checkpoints. */
+/* One line with the points of the absent checkpoints. */
 static void say_absent(const page *p, vn_status_word status, const char *where)
 {
 	enum { POINTS_NAMED = 12 };
@@ -244,7 +250,8 @@ static void say_absent(const page *p, vn_status_word status, const char *where)
 	}
 	if (!n || p->o->all)
 		return;
-	fprintf(p->out, "%-10s  %d checkpoint%s not in the %s (allowed):", vn_status_text(status), n, n == 1 ? "" : "s", where);
+	fprintf(p->out, "%-10s  %d checkpoint%s not in the %s (allowed):", vn_status_text(status), n, n == 1 ? "" : "s",
+	        where);
 	for (int k = 0; k < points && k < POINTS_NAMED; k++)
 		fprintf(p->out, "%s %s", k ? "," : "", said[k]);
 	fprintf(p->out, "%s\n", points > POINTS_NAMED ? ", ..." : "");
@@ -254,11 +261,11 @@ static void table(const page *p)
 {
 	const vn_comparison *c = p->c;
 	fprintf(p->out, "%s%-10s  %-*s  %9s  %8s  %s%11s  %9s  %s%11s  %s%s\n", BOLD(p), "", p->width, "checkpoint", "nmse",
-	        "x floor", c->result.replayed ? "   local   gain  " : "", "cosine", "max abs", p->o->all ? "  max rel  " : "", "worst token",
-	        "limit broken", PLAIN(p));
+	        "x floor", c->result.replayed ? "   local   gain  " : "", "cosine", "max abs",
+	        p->o->all ? "  max rel  " : "", "worst token", "limit broken", PLAIN(p));
 	for (int i = 0; i < c->result.n_points; ) {
 		int j = i;
-		/* A line for a run of healthy ones: of the prompt, then of the steps behind it. */
+		/* One line for a run of healthy checkpoints, separately for the prompt and for later steps. */
 		while (j < c->result.n_points && quiet(p, j) && (c->result.point[j].step > 0) == (c->result.point[i].step > 0))
 			j++;
 		if (j > i)
@@ -306,8 +313,8 @@ static void verdict(const page *p)
 {
 	char counts[VN_WORDS], start[VN_WORDS];
 	vn_say_start(p->c, start);
-	fprintf(p->out, "%s%s%s%s: %s%s%s\n", BOLD(p), p->c->result.within ? GREEN(p) : RED(p), vn_say_verdict(p->c), PLAIN(p),
-	        vn_say_counts(p->c, counts), *start ? " " : "", start);
+	fprintf(p->out, "%-10s %s%s%s%s: %s%s%s\n", "verdict", BOLD(p), p->c->result.within ? GREEN(p) : RED(p),
+	        vn_say_verdict(p->c), PLAIN(p), vn_say_counts(p->c, counts), *start ? " " : "", start);
 }
 
 /* ---- the first screen ------------------------------------------------------- */
@@ -326,24 +333,24 @@ static void origins_line(const page *p)
 	fputc('\n', p->out);
 }
 
-/* The lines that `say` adds, with the title before the first. */
-static void titled_lines(const page *p, const char *title, void (*say)(const vn_comparison *, vn_lines *))
+/* Prints the lines that `say` adds, under a title. Returns how many. */
+static int titled_lines(const page *p, const char *title, void (*say)(const vn_comparison *, vn_lines *))
 {
 	vn_lines lines = { 0 };
 	say(p->c, &lines);
 	for (int i = 0; i < lines.n; i++)
 		fprintf(p->out, "%-10s %s\n", i ? "" : title, lines.line[i]);
+	const int n = lines.n;
 	vn_lines_free(&lines);
+	return n;
 }
 
-/* The summary before any table: where the error starts, and which rule is broken. */
+/* The summary before any table: where the error starts and which limit is broken. */
 static void first_screen(const page *p)
 {
 	const vn_comparison *c = p->c;
 	const int first = vn_first_failure(c);
 	char label[VN_LABEL], words[VN_WORDS];
-	fprintf(p->out, "%-10s ", "verdict");
-	verdict(p);
 	if (first >= 0) {
 		const vn_checkpoint *k = &c->result.point[first];
 		const vn_report_detail *x = vn_story_find(p->s, first);
@@ -356,12 +363,13 @@ static void first_screen(const page *p)
 		origins_line(p);
 		titled_lines(p, "cleared", vn_say_cleared);
 	}
-	titled_lines(p, "explained", vn_say_explanations);
-	titled_lines(p, "next", vn_next_commands);
-	fputc('\n', p->out);
+	const int more = titled_lines(p, "explained", vn_say_explanations) + titled_lines(p, "next", vn_next_commands);
+	if (first >= 0 || more)
+		fputc('\n', p->out);
 }
 
-vn_status vn_report_text(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out, vn_error *err)
+vn_status vn_report_text(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out,
+                         vn_error *err)
 {
 	page p = { c, s, o, out, 10 };
 	char label[VN_LABEL];
@@ -388,8 +396,6 @@ vn_status vn_report_text(const vn_comparison *c, const vn_story *s, const vn_rep
 	}
 	findings(&p);
 	scores(&p);
-	if (short_one)
-		fprintf(out, "%-10s ", "verdict");
-	verdict(&p); /* of a long report again, where a log ends */
+	verdict(&p); /* last, because a terminal and a log end there */
 	return VN_OK;
 }

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Neither the first divergence nor origins: told while they have so few elements
- * together. A comparison reads its files once; this adds half a second at most. */
+/* Checkpoints other than the first divergence and the origins get details only while they have few elements in
+ * total. A comparison reads its files once; this adds half a second at most. */
 enum { MORE_ELEMENTS = 1 << 26, SAID_BYTES = 32 };
 
-/* What the token of a kept row says, as the recording tells it: " 'Paris'", or nothing. */
+/* Text of a kept row's token as recorded, " 'Paris'", or empty. */
 static const char *said(const vn_recording *r, const vn_entry *e, int64_t row, char *text, size_t room)
 {
 	char *const    *all = vn_recording_token_text(r);
@@ -26,7 +26,7 @@ static const char *said(const vn_recording *r, const vn_entry *e, int64_t row, c
 	size_t n = strlen(all[at]);
 	const bool cut = n > SAID_BYTES;
 	for (n = cut ? SAID_BYTES : n; cut && n > 0 && (all[at][n] & 0xc0) == 0x80; n--)
-		; /* not inside a character */
+		; /* do not cut inside a character */
 	snprintf(text, room, " '%.*s%s'", (int)n, all[at], cut ? "..." : "");
 	return vn_text_clean(text, room);
 }
@@ -41,13 +41,14 @@ static void say_where(const vn_recording *r, const vn_entry *e, const int64_t *a
 		size_t n;
 		const char *axis = vn_axes_word(axes, i, &n);
 		char token[SAID_BYTES + 16];
-		const int k = snprintf(text + used, room - used, "%s%.*s%s%" PRId64 "%s", i ? ", " : "", (int)n, axis, n ? " " : "", at[i],
-		                       n == 5 && strncmp(axis, "token", n) == 0 ? said(r, e, at[i], token, sizeof token) : "");
+		const int   k = snprintf(text + used, room - used, "%s%.*s%s%" PRId64 "%s", i ? ", " : "", (int)n, axis,
+                               n ? " " : "", at[i],
+                               n == 5 && strncmp(axis, "token", n) == 0 ? said(r, e, at[i], token, sizeof token) : "");
 		used += k > 0 ? (size_t)k : 0;
 	}
 }
 
-/* from: the element that `around` begins with. */
+/* from: the element at which `around` begins. */
 static vn_status side(vn_numbers *s, int which, int64_t from, vn_report_detail *d, vn_error *err)
 {
 	const int64_t  n = vn_numbers_count(s);
@@ -69,7 +70,8 @@ static vn_status side(vn_numbers *s, int which, int64_t from, vn_report_detail *
 
 static vn_status numbers(vn_comparison *c, const vn_checkpoint *p, int64_t from, vn_report_detail *d, vn_error *err)
 {
-	vn_numbers *ref = vn_numbers_open(c->opened.ref, p->ref, err), *cand = ref ? vn_numbers_open(c->opened.cand, p->cand, err) : NULL;
+	vn_numbers *ref = vn_numbers_open(c->opened.ref, p->ref, err),
+			   *cand = ref ? vn_numbers_open(c->opened.cand, p->cand, err) : NULL;
 	vn_status   st = cand ? VN_OK : VN_ERR_NOMEM;
 	if (!st && !(st = side(ref, 0, from, d, err)) && !(st = side(cand, 1, from, d, err)))
 		st = vn_profile_read(ref, cand, &d->profile, err);
@@ -89,11 +91,12 @@ static vn_status inputs(const vn_comparison *c, int *room, vn_report_detail *d, 
 	return VN_OK;
 }
 
-/* Where the worst element is, and which neighbours are shown. Returns the first of these, of all elements in a row. */
+/* Finds the worst element and the neighbours to show. Returns the first neighbour's index in the flat tensor. */
 static int64_t place_worst(const vn_checkpoint *p, const vn_shape *shape, vn_report_detail *d)
 {
 	const int64_t worst = p->m.bad_at >= 0 ? p->m.bad_at : p->m.at, all = vn_shape_count(shape);
-	const int64_t length = shape->rank ? shape->dim[shape->rank - 1] : all, shown = length < VN_AROUND_VALUES ? length : VN_AROUND_VALUES;
+	const int64_t length = shape->rank ? shape->dim[shape->rank - 1] : all,
+				  shown = length < VN_AROUND_VALUES ? length : VN_AROUND_VALUES;
 	int64_t       rest = worst;
 
 	for (int i = shape->rank - 1; rest >= 0 && i >= 0; i--) {
@@ -106,7 +109,7 @@ static int64_t place_worst(const vn_checkpoint *p, const vn_shape *shape, vn_rep
 	return (worst >= 0 ? worst - at : 0) + d->around_at;
 }
 
-/* As the worst element, but for the last axis. */
+/* Describes the shown neighbours by the worst element's indices, except along the last axis. */
 static void say_around(const vn_recording *r, const vn_entry *e, vn_report_detail *d)
 {
 	int64_t first[VN_MAX_RANK];
@@ -135,7 +138,7 @@ static vn_status tell(vn_comparison *c, int point, int *room, vn_story *s, vn_er
 		vn_lines_first(&d->profile.words, d->like.words);
 	say_where(c->opened.ref, e, d->at, d->where, sizeof d->where);
 	say_around(c->opened.ref, e, d);
-	vn_recording_forget(c->opened.ref); /* pages that were looked at would add up */
+	vn_recording_forget(c->opened.ref); /* the pages examined would accumulate */
 	vn_recording_forget(c->opened.cand);
 	return VN_OK;
 }

@@ -21,53 +21,61 @@ const char *vn_say_verdict(const vn_comparison *c)
 	if (c->result.strict)
 		return "OUTSIDE by --strict";
 	if (c->request.options->baseline)
-		return !c->result.within ? "WORSE than the baseline" : c->result.n_since[VN_KNOWN] + c->result.n_since[VN_BETTER] ? "no worse than the baseline"
-		                                                                                            : "within limits";
+		return !c->result.within                                            ? "WORSE than the baseline"
+		       : c->result.n_since[VN_KNOWN] + c->result.n_since[VN_BETTER] ? "no worse than the baseline"
+		                                                                    : "within limits";
 	if (c->result.within && c->result.n_status[VN_ACCUMULATED])
 		return "within by operation";
 	return c->result.within ? "within limits" : "OUTSIDE limits";
 }
 
-/* "; 74 digests checked, 2 do not match, 3 tensors without one" */
-static void add_digests(const vn_verified *d, char text[VN_WORDS])
+void vn_say_digests(const vn_verified *d, char *text, size_t room)
 {
 	const int64_t all = d->checked + d->wrong;
 	if (all)
-		vn_text_add(text, VN_WORDS, "; %" PRId64 " digest%s checked", all, all == 1 ? "" : "s");
+		vn_text_add(text, room, "; %" PRId64 " digest%s checked", all, all == 1 ? "" : "s");
 	if (d->wrong)
-		vn_text_add(text, VN_WORDS, ", %" PRId64 " do%s not match", d->wrong, d->wrong == 1 ? "es" : "");
+		vn_text_add(text, room, ", %" PRId64 " do%s not match", d->wrong, d->wrong == 1 ? "es" : "");
 	if (d->without)
-		vn_text_add(text, VN_WORDS, all ? ", %" PRId64 " tensor%s without one" : "; %" PRId64 " tensor%s without a digest", d->without, d->without == 1 ? "" : "s");
+		vn_text_add(text, room, all ? ", %" PRId64 " tensor%s without one" : "; %" PRId64 " tensor%s without a digest",
+		            d->without, d->without == 1 ? "" : "s");
 }
 
 const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS])
 {
-	const int measured = c->result.n_status[VN_WITHIN] + c->result.n_status[VN_OUTSIDE] + c->result.n_status[VN_ACCUMULATED] + c->result.n_status[VN_UNLIMITED];
+	const int measured = c->result.n_status[VN_WITHIN] + c->result.n_status[VN_OUTSIDE] +
+	                     c->result.n_status[VN_ACCUMULATED] + c->result.n_status[VN_UNLIMITED];
 	text[0] = 0;
 	if (c->result.within || c->result.strict) {
 		vn_text_add(text, VN_WORDS, "%d checkpoint%s compared", measured, measured == 1 ? "" : "s");
 		if (c->result.n_status[VN_UNLIMITED])
 			vn_text_add(text, VN_WORDS, ", %d of them without a limit", c->result.n_status[VN_UNLIMITED]);
 		if (measured < c->result.n_points)
-			vn_text_add(text, VN_WORDS, ", %d not (allowed%s)", c->result.n_points - measured, c->request.options->baseline ? " or known" : "");
+			vn_text_add(text, VN_WORDS, ", %d not (allowed%s)", c->result.n_points - measured,
+			            c->request.options->baseline ? " or known" : "");
 	} else {
-		vn_text_add(text, VN_WORDS, "%d of %d checkpoint%s", c->result.n_fails, c->result.n_points, c->result.n_points == 1 ? "" : "s");
+		vn_text_add(text, VN_WORDS, "%d of %d checkpoint%s", c->result.n_fails, c->result.n_points,
+		            c->result.n_points == 1 ? "" : "s");
 		for (int s = VN_MISSING; s < VN_N_STATUS_WORDS; s++)
 			if (c->result.n_status[s])
 				vn_text_add(text, VN_WORDS, ", %d %s", c->result.n_status[s], vn_status_text((vn_status_word)s));
 	}
 	if (c->result.n_status[VN_ACCUMULATED])
-		vn_text_add(text, VN_WORDS, "; accumulated error is over the limit at %d checkpoint%s, but each operation before is within its own limit",
-		            c->result.n_status[VN_ACCUMULATED], c->result.n_status[VN_ACCUMULATED] == 1 ? "" : "s");
+		vn_text_add(
+			text, VN_WORDS,
+			"; accumulated error is over the limit at %d checkpoint%s, but each operation before is within its own "
+			"limit",
+			c->result.n_status[VN_ACCUMULATED], c->result.n_status[VN_ACCUMULATED] == 1 ? "" : "s");
 	const int known = c->result.n_since[VN_KNOWN] + c->result.n_since[VN_BETTER];
 	if (known)
 		vn_text_add(text, VN_WORDS, ", %d outside as in the baseline", known);
 	if (c->result.n_neither)
-		vn_text_add(text, VN_WORDS, "; %" PRId64 " other checkpoint%s of the plan in neither recording", c->result.n_neither,
-		            c->result.n_neither == 1 ? "" : "s");
-	add_digests(&c->result.digests, text);
+		vn_text_add(text, VN_WORDS, "; %" PRId64 " other checkpoint%s of the plan in neither recording",
+		            c->result.n_neither, c->result.n_neither == 1 ? "" : "s");
+	vn_say_digests(&c->result.digests, text, VN_WORDS);
 	if (c->result.strict)
-		vn_text_add(text, VN_WORDS, "; %d warning%s (--strict)", c->result.warnings.n, c->result.warnings.n == 1 ? " fails it" : "s fail it");
+		vn_text_add(text, VN_WORDS, "; %d warning%s (--strict)", c->result.warnings.n,
+		            c->result.warnings.n == 1 ? " fails it" : "s fail it");
 	vn_text_add(text, VN_WORDS, ".");
 	return text;
 }
@@ -88,7 +96,8 @@ static int other_orders(const vn_comparison *c)
 	return n;
 }
 
-/* Checkpoints that are within their limits, or in their steps together, and whose operation adds more than its precision explains. */
+/* Number of checkpoints within their limits, alone or together with other steps, whose operation adds more
+ * error than its precision explains. */
 static int within_limits(const vn_comparison *c)
 {
 	int n = 0;
@@ -101,18 +110,21 @@ static void several_origins(const vn_comparison *c, char text[VN_WORDS])
 {
 	char label[VN_LABEL], words[VN_WORDS];
 	const int n = wrong_captures(c), orders = other_orders(c), inside = within_limits(c);
-	vn_text_add(text, VN_WORDS, "The error starts at %d places; the first is %s", c->result.n_origins, vn_label(&c->result.point[c->result.origins[0]], label));
+	vn_text_add(text, VN_WORDS, "The error starts at %d places; the first is %s", c->result.n_origins,
+	            vn_label(&c->result.point[c->result.origins[0]], label));
 	if (c->result.point[c->result.origins[0]].overflow.reached > 0)
 		vn_text_add(text, VN_WORDS, ": %s", vn_say_overflow(&c->result.point[c->result.origins[0]], words));
 	if (inside)
-		vn_text_add(text, VN_WORDS, "; %d of them %s within limits, but add%s more error than the precision explains", inside, inside == 1 ? "is" : "are",
-		            inside == 1 ? "s" : "");
+		vn_text_add(text, VN_WORDS, "; %d of them %s within limits, but add%s more error than the precision explains",
+		            inside, inside == 1 ? "is" : "are", inside == 1 ? "s" : "");
 	if (n == c->result.n_origins || orders == c->result.n_origins)
 		vn_text_add(text, VN_WORDS, ": %s.", vn_say_origin(c));
 	else if (n)
 		vn_text_add(text, VN_WORDS, "; %d of them %s", n, n == 1 ? "was captured wrongly" : "were captured wrongly");
 	if (orders && orders < c->result.n_origins)
-		vn_text_add(text, VN_WORDS, "; %d of them %s", orders, orders == 1 ? "has its columns in another order, not a mistake" : "have their columns in another order, not a mistake");
+		vn_text_add(text, VN_WORDS, "; %d of them %s", orders,
+		            orders == 1 ? "has its columns in another order, not a mistake"
+		                        : "have their columns in another order, not a mistake");
 	if (n < c->result.n_origins && orders < c->result.n_origins)
 		vn_text_add(text, VN_WORDS, ".");
 }
@@ -122,34 +134,46 @@ const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
 	char label[VN_LABEL], words[VN_WORDS];
 	text[0] = 0;
 	if (c->result.first >= 0 && c->result.point[c->result.first].invalid_floor)
-		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.point[c->result.first], label), c->result.point[c->result.first].detail ? c->result.point[c->result.first].detail : "its floor is not valid");
+		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.point[c->result.first], label),
+		            c->result.point[c->result.first].detail ? c->result.point[c->result.first].detail
+		                                                    : "its floor is not valid");
 	else if (c->result.n_origins && c->result.first < 0)
-		vn_text_add(text, VN_WORDS, "But %s%s adds more error than its precision explains.", vn_label(&c->result.point[c->result.origins[0]], label),
+		vn_text_add(text, VN_WORDS, "But %s%s adds more error than its precision explains.",
+		            vn_label(&c->result.point[c->result.origins[0]], label),
 		            c->result.n_origins > 1 ? ", the first of several," : "");
 	else if (c->result.n_origins == 1 && c->result.point[c->result.origins[0]].overflow.reached > 0)
-		vn_text_add(text, VN_WORDS, "The error starts at %s: %s.", vn_label(&c->result.point[c->result.origins[0]], label),
+		vn_text_add(text, VN_WORDS, "The error starts at %s: %s.",
+		            vn_label(&c->result.point[c->result.origins[0]], label),
 		            vn_say_overflow(&c->result.point[c->result.origins[0]], words));
 	else if (c->result.n_origins == 1)
-		vn_text_add(text, VN_WORDS, "The error starts at %s: %s.", vn_label(&c->result.point[c->result.origins[0]], label), vn_say_origin(c));
+		vn_text_add(text, VN_WORDS, "The error starts at %s: %s.",
+		            vn_label(&c->result.point[c->result.origins[0]], label), vn_say_origin(c));
 	else if (c->result.n_origins > 1)
 		several_origins(c, text);
 	else if (c->result.first >= 0 && c->result.replayed)
-		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.point[c->result.first], label),
-		            "recomputed on the candidate's own inputs, every operation is within its precision: small errors accumulate");
+		vn_text_add(
+			text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.point[c->result.first], label),
+			"recomputed on the candidate's own inputs, every operation is within its precision: small errors accumulate");
 	else if (c->result.first >= 0)
-		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.point[c->result.first], label), c->opened.plan
-		            ? "no origin was found" : "neither file holds a plan, so only the order is known, not the cause");
+		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.point[c->result.first], label),
+		            c->opened.plan ? "no origin was found"
+		                           : "neither file holds a plan, so only the order is known, not the cause");
 	return text;
 }
 
 const char *vn_say_origin(const vn_comparison *c)
 {
 	if (c->result.n_origins && other_orders(c) == c->result.n_origins)
-		return c->result.n_origins > 1 ? "their columns are in another order, and the operations that read them use that order: not a mistake"
-		                        : "its columns are in another order, and the operation that reads it uses that order: not a mistake";
+		return c->result.n_origins > 1
+		           ? "their columns are in another order, and the operations that read them use that order: not a "
+		             "mistake"
+		           : "its columns are in another order, and the operation that reads it uses that order: not a mistake";
 	if (c->result.n_origins && wrong_captures(c) == c->result.n_origins)
-		return c->result.n_origins > 1 ? "captured wrongly, or changed after the capture: the operations that read them used the right numbers"
-		                        : "captured wrongly, or changed after the capture: the operation that reads it used the right numbers";
+		return c->result.n_origins > 1
+		           ? "captured wrongly, or changed after the capture: the operations that read them used the right "
+		             "numbers"
+		           : "captured wrongly, or changed after the capture: the operation that reads it used the right "
+		             "numbers";
 	if (c->result.replayed)
 		return c->result.n_origins > 1 ? "recomputing them on the candidate's own inputs gives other results"
 		                        : "recomputing it on the candidate's own inputs gives another result";
@@ -178,7 +202,11 @@ void vn_say_cleared(const vn_comparison *c, vn_lines *lines)
 		all++;
 	}
 	for (int i = 0; i < n; i++)
-		vn_lines_add(lines, "%s only magnifies the error of its inputs, %.2g times; the reference engine does the same on these inputs: the factor is healthy", vn_label(&c->result.point[named[i]], label), c->result.point[named[i]].replay.gain);
+		vn_lines_add(
+			lines,
+			"%s only magnifies the error of its inputs, %.2g times; the reference engine does the same on these "
+			"inputs: the factor is healthy",
+			vn_label(&c->result.point[named[i]], label), c->result.point[named[i]].replay.gain);
 	if (all > n)
 		vn_lines_add(lines, "%d more operations only magnify the error of their inputs, by healthy factors", all - n);
 }
@@ -192,8 +220,9 @@ void vn_say_baseline(const vn_comparison *c, vn_lines *lines)
 	char label[VN_LABEL], words[VN_WORDS];
 	if (!c->request.options->baseline)
 		return;
-	vn_lines_add(lines, "%s: %d outside as before, %d of them better; %d no longer outside; %d worse, %d new", c->request.options->baseline,
-	             n[VN_KNOWN] + n[VN_BETTER], n[VN_BETTER], n[VN_FIXED], n[VN_WORSE], n[VN_NEW]);
+	vn_lines_add(lines, "%s: %d outside as before, %d of them better; %d no longer outside; %d worse, %d new",
+	             c->request.options->baseline, n[VN_KNOWN] + n[VN_BETTER], n[VN_BETTER], n[VN_FIXED], n[VN_WORSE],
+	             n[VN_NEW]);
 	for (int i = 0, told = 0; i < c->result.n_points && told < NAMED; i++) {
 		const vn_checkpoint *p = &c->result.point[i];
 		if (p->since == VN_FIXED)
@@ -211,9 +240,12 @@ static const char *agreement(const double *m, double strict, double half, char t
 	char error[40] = "";
 	if (half > 0)
 		snprintf(error, sizeof error, " +- %.2g", half);
-	snprintf(text, VN_WORDS, "argmax agrees in %.4g %% of the rows (%.4g %% with near ties), top 5 in %.4g %%, KL mean %.3g%s p99 %.3g max %.3g",
-	         100 * strict, 100 * m[VN_M_ARGMAX_AGREEMENT], 100 * m[VN_M_TOP5_AGREEMENT], m[VN_M_KL_MEAN], error, m[VN_M_KL_P99],
-	         m[VN_M_KL_MAX]);
+	snprintf(
+		text, VN_WORDS,
+		"argmax agrees in %.4g %% of the rows (%.4g %% with near ties), top 5 in %.4g %%, KL mean %.3g%s p99 %.3g max "
+		"%.3g",
+		100 * strict, 100 * m[VN_M_ARGMAX_AGREEMENT], 100 * m[VN_M_TOP5_AGREEMENT], m[VN_M_KL_MEAN], error,
+		m[VN_M_KL_P99], m[VN_M_KL_MAX]);
 	return text;
 }
 
@@ -223,15 +255,17 @@ void vn_say_scores(const vn_comparison *c, vn_lines *lines)
 	for (int i = 0; i < c->result.n_points; i++) {
 		const vn_checkpoint *k = &c->result.point[i];
 		if (k->m.has[VN_M_KL_MEAN] && k->pool < 0)
-			vn_lines_add(lines, "%s: %s", vn_label(k, label), agreement(k->m.value, k->m.argmax_strict, k->m.kl_half, text));
+			vn_lines_add(lines, "%s: %s", vn_label(k, label),
+			             agreement(k->m.value, k->m.argmax_strict, k->m.kl_half, text));
 		if (k->m.n && k->m.value[VN_M_HEADROOM] > 0.25 && k->m.value[VN_M_HEADROOM] <= 1)
-			vn_lines_add(lines, "%s: the candidate's largest value is %.3g, %.0f %% of the largest %s", vn_label(k, label),
-			             k->m.absmax[1], 100 * k->m.value[VN_M_HEADROOM],
+			vn_lines_add(lines, "%s: the candidate's largest value is %.3g, %.0f %% of the largest %s",
+			             vn_label(k, label), k->m.absmax[1], 100 * k->m.value[VN_M_HEADROOM],
 			             vn_dtype_name(vn_recording_entry(c->opened.cand, k->cand)->dtype));
 	}
 	for (int i = 0; i < c->result.n_pools; i++) {
 		const vn_pool *g = &c->result.pool[i];
-		vn_lines_add(lines, "%s of %d steps (%d-%d): %s (worst in step %d)", g->name, g->n, c->result.point[g->first].step,
-		             c->result.point[g->last].step, agreement(g->value, g->argmax_strict, g->kl_half, text), c->result.point[g->worst].step);
+		vn_lines_add(lines, "%s of %d steps (%d-%d): %s (worst in step %d)", g->name, g->n,
+		             c->result.point[g->first].step, c->result.point[g->last].step,
+		             agreement(g->value, g->argmax_strict, g->kl_half, text), c->result.point[g->worst].step);
 	}
 }

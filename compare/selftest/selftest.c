@@ -13,7 +13,8 @@
 #include <unistd.h>
 
 const vn_mutation_group vn_mutation_groups[] = {
-	{ "numbers", vn_selftest_numbers }, { "places", vn_selftest_places }, { "steps", vn_selftest_steps }, { "names", vn_selftest_names }, { "shapes", vn_selftest_shapes },
+	{ "numbers", vn_selftest_numbers }, { "places", vn_selftest_places }, { "steps", vn_selftest_steps },
+	  { "names", vn_selftest_names }, { "shapes", vn_selftest_shapes },
 	{ "files", vn_selftest_files }, { "contract", vn_selftest_contract }, { NULL, NULL },
 };
 
@@ -40,12 +41,16 @@ static vn_status open_all(vn_mutation_harness *c, vn_error *err)
 		return st;
 	free(call);
 	if (n)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s and %s split the run into different calls, which compare joins: give selftest two recordings with the same calls", c->h->ref,
-		               c->h->cand);
+		return vn_fail(
+			err, VN_ERR_UNSUPPORTED,
+			"%s and %s split the run into different calls, which compare joins: give selftest two recordings with the "
+			"same calls",
+			c->h->ref, c->h->cand);
 	return vn_mutation_harness_second_names(c, err);
 }
 
-vn_status vn_mutation_harness_open(const vn_healthy *h, const char *dir, int threads, vn_mutation_harness **clinic, vn_error *err)
+vn_status vn_mutation_harness_open(const vn_healthy *h, const char *dir, int threads, vn_mutation_harness **clinic,
+                                   vn_error *err)
 {
 	vn_mutation_harness *c = *clinic = calloc(1, sizeof *c);
 	vn_status  st;
@@ -75,7 +80,7 @@ void vn_mutation_harness_close(vn_mutation_harness *c)
 
 static bool write_all(int fd, const char *data, ssize_t n)
 {
-	while (n > 0) { /* a limit or a full disk cuts the first write short and says why in the second */
+	while (n > 0) { /* the first write may be short, by a limit or a full disk; the second then returns the reason */
 		const ssize_t done = write(fd, data, (size_t)n);
 		if (done < 0 && errno != EINTR)
 			return false;
@@ -147,7 +152,8 @@ static void apply(vn_edit *e, void *ctx)
 			numbers(e, x->m, &x->p[i]);
 }
 
-/* A copy: the child that edits does not see what this process has mapped or loaded of a recording. To be freed. */
+/* A copy, because the child that edits cannot see memory that this process has mapped or loaded. The caller
+ * frees it. */
 static vn_status copy_tensor(vn_recording *r, int i, vn_tensor *t, vn_error *err)
 {
 	vn_tensor seen;
@@ -165,16 +171,19 @@ static vn_status copy_tensor(vn_recording *r, int i, vn_tensor *t, vn_error *err
 	return VN_OK;
 }
 
-static vn_status examine(vn_recording *r, const vn_entry *target, const vn_entry *other, vn_mutation_context *p, vn_error *err)
+static vn_status examine(vn_recording *r, const vn_entry *target, const vn_entry *other, vn_mutation_context *p,
+                         vn_error *err)
 {
 	vn_status st;
 
 	*p = (vn_mutation_context) { .healthy = r };
 	if (!target)
 		return VN_OK;
-	int i = vn_recording_find(r, target->step, target->name), k = other ? vn_recording_find(r, other->step, other->name) : -1;
+	int i = vn_recording_find(r, target->step, target->name),
+		k = other ? vn_recording_find(r, other->step, other->name) : -1;
 	if (i < 0 || (other && k < 0))
-		return vn_fail(err, VN_ERR_NOTFOUND, "%s: no %s in step %d", vn_recording_path(r), (i < 0 ? target : other)->name, target->step);
+		return vn_fail(err, VN_ERR_NOTFOUND, "%s: no %s in step %d", vn_recording_path(r),
+		               (i < 0 ? target : other)->name, target->step);
 	p->target = vn_recording_entry(r, i);
 	p->step = p->target->step;
 	vn_edit_path(p->step, p->target->name, p->at);
@@ -195,7 +204,7 @@ static vn_status examine(vn_recording *r, const vn_entry *target, const vn_entry
 	return st;
 }
 
-/* The place of x's middle number. x (n), all of them 0 or more. */
+/* Index of the median of x (n), all of them 0 or more. */
 static int64_t middle(const double *x, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++) {
@@ -210,8 +219,8 @@ static int64_t middle(const double *x, int64_t n)
 	return 0;
 }
 
-/* The checkpoint in every step of one token, and which of its channels is neither large nor small. p (*n), to be freed with what
- * is in them; NULL: no memory. */
+/* Looks at the checkpoint in every step of one token and chooses a channel that is neither large nor small. p
+ * (*n): the caller frees it and its contents; NULL: no memory. */
 static vn_status examine_steps(vn_recording *r, const vn_entry *target, vn_mutation_context **p, int *n, vn_error *err)
 {
 	const int64_t wide = vn_columns(target);
@@ -239,8 +248,8 @@ static vn_status examine_steps(vn_recording *r, const vn_entry *target, vn_mutat
 	return st;
 }
 
-static vn_status mutate(const vn_mutation *m, vn_mutation_sides of, vn_recording *healthy, const char *from, const char *to, const vn_entry *target,
-                        const vn_entry *other, vn_error *err)
+static vn_status mutate(const vn_mutation *m, vn_mutation_sides of, vn_recording *healthy, const char *from,
+                        const char *to, const vn_entry *target, const vn_entry *other, vn_error *err)
 {
 	vn_mutation_context one = { 0 }, *steps = NULL, *p = &one;
 	vn_status  st = copy(from, to, err);
@@ -282,9 +291,9 @@ static void say_expected(const vn_expected *w, const char *target, vn_outcome *o
 	if (w->status == VN_N_STATUS_WORDS)
 		snprintf(o->expected, sizeof o->expected, "refused: ...%s...", w->says);
 	else
-		snprintf(o->expected, sizeof o->expected, "%s%s%s%s%.60s%s", vn_status_text(w->status), w->status == VN_OUTSIDE ? " by " : "",
-		         w->status == VN_OUTSIDE ? metric_name(w->metric) : "", w->anywhere ? "" : ": ", w->anywhere ? "" : target,
-		         w->many ? " and others" : "");
+		snprintf(o->expected, sizeof o->expected, "%s%s%s%s%.60s%s", vn_status_text(w->status),
+		         w->status == VN_OUTSIDE ? " by " : "", w->status == VN_OUTSIDE ? metric_name(w->metric) : "",
+		         w->anywhere ? "" : ": ", w->anywhere ? "" : target, w->many ? " and others" : "");
 }
 
 static bool broken(const vn_checkpoint *p, vn_metric m)
@@ -297,11 +306,12 @@ static bool broken(const vn_checkpoint *p, vn_metric m)
 	return false;
 }
 
-/* Of all steps, one is charged with what is found of them together. */
+/* For a mutation of every step, one step is charged with the errors of all. */
 static bool broken_there(const vn_comparison *c, const vn_mutation *m, int at)
 {
 	for (int i = 0; i < c->result.n_points && m->when == VN_EVERY_STEP; i++)
-		if (strcmp(c->result.point[i].name, c->result.point[at].name) == 0 && broken(&c->result.point[i], m->want.metric))
+		if (strcmp(c->result.point[i].name, c->result.point[at].name) == 0 &&
+		    broken(&c->result.point[i], m->want.metric))
 			return true;
 	return broken(&c->result.point[at], m->want.metric);
 }
@@ -314,13 +324,15 @@ static bool said(const vn_lines *l, const char *text)
 	return false;
 }
 
-/* The checkpoint that it is about: of all steps, the first that fails; -1. */
+/* The checkpoint under test. For a mutation of every step, the first that fails; -1: none. */
 static int subject(const vn_comparison *c, const vn_mutation *m, const vn_entry *target)
 {
 	for (int i = 0; i < c->result.n_points; i++) {
 		const vn_checkpoint *p = &c->result.point[i];
 		const bool named = target && strcmp(p->name, target->name) == 0;
-		if (m->want.anywhere ? p->status == m->want.status && p->fails : m->when == VN_EVERY_STEP ? named && p->fails : named && p->step == target->step)
+		if (m->want.anywhere           ? p->status == m->want.status && p->fails
+		    : m->when == VN_EVERY_STEP ? named && p->fails
+		                               : named && p->step == target->step)
 			return i;
 	}
 	return -1;
@@ -338,11 +350,13 @@ static void say_found(const vn_comparison *c, int i, vn_outcome *o)
 		         c->result.first >= 0 ? c->result.point[c->result.first].name : "not measured");
 	else
 		snprintf(o->found, sizeof o->found, "%s%s%s: %.60s%s", vn_status_text(p->status), limit ? " by " : "",
-		         limit ? metric_name(vn_check_at(p, p->worst).metric) : "", p->name, c->result.n_fails > 1 ? " and others" : "");
+		         limit ? metric_name(vn_check_at(p, p->worst).metric) : "", p->name,
+		         c->result.n_fails > 1 ? " and others" : "");
 }
 
-/* A comparison that came to an end. */
-static vn_status judge(const vn_comparison *c, const vn_mutation *mutation, const vn_entry *target, vn_outcome *o, vn_error *err)
+/* Judges a comparison that completed. */
+static vn_status judge(const vn_comparison *c, const vn_mutation *mutation, const vn_entry *target, vn_outcome *o,
+                       vn_error *err)
 {
 	const vn_expected *w = &mutation->want;
 	const int i = subject(c, mutation, target);
@@ -364,11 +378,13 @@ static vn_status judge(const vn_comparison *c, const vn_mutation *mutation, cons
 	if (good && w->like) {
 		if ((st = vn_match_layout(c, i, &like, err)))
 			return st;
-		/* Without digests a tensor is not looked for among the candidate's own. */
-		const vn_layout_kind instead = w->like == VN_LIKE_OWN && !*vn_entry_digest(target).hex ? VN_LIKE_OTHER : w->like;
+		/* Without digests a tensor is not looked up among the candidate's own. */
+		const vn_layout_kind instead = w->like == VN_LIKE_OWN && !*vn_entry_digest(target).hex ? VN_LIKE_OTHER
+		                                                                                       : w->like;
 		if (like.kind != w->like && like.kind != instead) {
 			good = false;
-			snprintf(o->found, sizeof o->found, "outside, but not recognised: %.200s", *like.words ? like.words : "no message");
+			snprintf(o->found, sizeof o->found, "outside, but not recognised: %.200s",
+			         *like.words ? like.words : "no message");
 		}
 	}
 	o->caught = good ? VN_CAUGHT : VN_MISSED;
@@ -376,9 +392,10 @@ static vn_status judge(const vn_comparison *c, const vn_mutation *mutation, cons
 }
 
 /* One that did not. Trouble of this machine is not a finding. */
-static vn_status refused(const vn_comparison *c, const vn_expected *w, bool edited, vn_status st, const vn_error *why, vn_outcome *o, vn_error *err)
+static vn_status refused(const vn_comparison *c, const vn_expected *w, bool edited, vn_status st, const vn_error *why,
+                         vn_outcome *o, vn_error *err)
 {
-	if (st == VN_ERR_NOMEM || st == VN_ERR_INTERRUPTED) { /* VN_ERR_IO is what some mutations are meant to be */
+	if (st == VN_ERR_NOMEM || st == VN_ERR_INTERRUPTED) { /* some mutations are meant to cause VN_ERR_IO */
 		*err = *why;
 		return st;
 	}
@@ -387,7 +404,8 @@ static vn_status refused(const vn_comparison *c, const vn_expected *w, bool edit
 	o->status = 2;
 	if (w && w->status == VN_N_STATUS_WORDS && (strstr(why->text, w->says) || said(&c->result.refusals, w->says)))
 		o->caught = VN_CAUGHT;
-	/* A copy that we edited, and did not damage, opens: what keeps it from that is trouble, want of memory in HDF5 as a rule. */
+	/* A copy that we edited, and did not damage, opens: what keeps it from that is trouble, want of memory
+	 * in HDF5 as a rule. */
 	else if (edited && !c->opened.cand) {
 		*err = *why;
 		return st;
@@ -395,28 +413,32 @@ static vn_status refused(const vn_comparison *c, const vn_expected *w, bool edit
 	return VN_OK;
 }
 
-/* What `vernier compare` does with two paths; NULL: the healthy one. m NULL: within is expected. */
-static vn_status compare(vn_mutation_harness *k, const char *ref, const char *cand, const vn_mutation *m, const vn_entry *target,
-                         vn_outcome *o, vn_error *err)
+/* Runs `vernier compare` on two paths; NULL stands for the healthy recording. m NULL: expects the comparison to
+ * pass. */
+static vn_status compare(vn_mutation_harness *k, const char *ref, const char *cand, const vn_mutation *m,
+                         const vn_entry *target, vn_outcome *o, vn_error *err)
 {
 	const vn_unit unit = m ? m->unit : VN_UNIT_GIVEN;
 	vn_compare_options options = k->o;
 	if (unit == VN_UNIT_MODEL)
 		options.model = k->h->model;
-	vn_comparison c = { .opened.floor = unit == VN_UNIT_NONE || options.model ? NULL : k->floor, .request.options = &options };
+	vn_comparison c = { .opened.floor = unit == VN_UNIT_NONE || options.model ? NULL : k->floor,
+		.request.options = &options };
 	vn_recording *own_ref = NULL, *own_cand = NULL;
 	vn_error      why = { "" };
 	vn_status     st = VN_OK, bad = VN_OK;
 
 	o->caught = VN_MISSED;
-	if ((ref && (st = vn_recording_open(ref, &own_ref, &why))) || (cand && (st = vn_recording_open(cand, &own_cand, &why))))
+	if ((ref && (st = vn_recording_open(ref, &own_ref, &why))) ||
+	    (cand && (st = vn_recording_open(cand, &own_cand, &why))))
 		goto done;
 	c.opened.ref = own_ref ? own_ref : k->ref;
 	c.opened.cand = own_cand ? own_cand : k->cand;
 	const char *precision = vn_facts_get(vn_recording_run(c.opened.cand), "precision");
 	if ((st = k->h->limits ? vn_limits_open(k->h->limits, &c.request.limits, &why)
-	                       : vn_limits_own(precision ? precision : "", vn_recording_family(c.opened.cand), &c.request.limits, &why))
-	    || (st = vn_compare(&c, &why)))
+	                       : vn_limits_own(precision ? precision : "", vn_recording_family(c.opened.cand),
+	                                       &c.request.limits, &why)) ||
+	    (st = vn_compare(&c, &why)))
 		goto done;
 	if (m) {
 		bad = judge(&c, m, target, o, err);
@@ -428,7 +450,8 @@ static vn_status compare(vn_mutation_harness *k, const char *ref, const char *ca
 done:
 	if (st)
 		bad = refused(&c, m ? &m->want : NULL, m && m->edit, st, &why, o, err);
-	const bool aligned = c.result.notes.n > 0; /* the recordings may stay cut or turned to fit each other (capture/view/view.h) */
+	const bool aligned = c.result.notes.n >
+	                     0; /* the recordings may stay cut or turned to fit each other (capture/view/view.h) */
 	vn_comparison_finish(&c);
 	vn_limits_destroy(c.request.limits);
 	vn_recording_close(own_ref);
@@ -445,7 +468,8 @@ vn_status vn_mutation_harness_healthy(vn_mutation_harness *c, vn_outcome *o, vn_
 
 	*o = (vn_outcome) { .expected = "within limits" };
 	if (!(st = compare(c, NULL, NULL, NULL, NULL, o, err)) && o->status == 2)
-		st = vn_fail(err, VN_ERR_MISMATCH, "%s and %s cannot be compared: %s", c->h->ref, c->h->cand, o->found + strlen("refused: "));
+		st = vn_fail(err, VN_ERR_MISMATCH, "%s and %s cannot be compared: %s", c->h->ref, c->h->cand,
+		             o->found + strlen("refused: "));
 	return st;
 }
 
@@ -466,7 +490,9 @@ vn_status vn_mutation_harness_try(vn_mutation_harness *c, const vn_mutation *m, 
 		snprintf(o->found, sizeof o->found, "%s", cause);
 		return VN_OK;
 	}
-	const char *from = m->needs == VN_NEEDS_EARLIER ? c->h->earlier : m->needs == VN_NEEDS_UNRELATED_RUN ? c->h->unrelated_run : c->h->cand;
+	const char *from = m->needs == VN_NEEDS_EARLIER         ? c->h->earlier
+	                   : m->needs == VN_NEEDS_UNRELATED_RUN ? c->h->unrelated_run
+	                                                        : c->h->cand;
 	if ((ref && (st = mutate(m, VN_SIDE_REF, c->ref, c->h->ref, c->ref_copy, target, other, err))) ||
 	    (cand && (st = mutate(m, VN_SIDE_CAND, c->cand, from, c->cand_copy, target, other, err))))
 		goto done;

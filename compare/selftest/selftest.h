@@ -115,8 +115,8 @@ typedef struct vn_mutation {
 } vn_mutation;
 
 /* Each table ends with a name of NULL. */
-extern const vn_mutation vn_selftest_numbers[], vn_selftest_places[], vn_selftest_steps[], vn_selftest_names[], vn_selftest_shapes[], vn_selftest_files[],
-	vn_selftest_contract[];
+extern const vn_mutation vn_selftest_numbers[], vn_selftest_places[], vn_selftest_steps[], vn_selftest_names[],
+	vn_selftest_shapes[], vn_selftest_files[], vn_selftest_contract[];
 
 typedef struct vn_mutation_group {
 	const char        *name;
@@ -149,7 +149,8 @@ typedef struct vn_outcome {
 /* An opened pair of recordings. */
 typedef struct vn_mutation_harness vn_mutation_harness;
 /* dir: an existing directory for copies, which nothing else uses. healthy and dir are borrowed. */
-vn_status vn_mutation_harness_open(const vn_healthy *h, const char *dir, int threads, vn_mutation_harness **c, vn_error *err);
+vn_status vn_mutation_harness_open(const vn_healthy *h, const char *dir, int threads, vn_mutation_harness **c,
+                                   vn_error *err);
 void      vn_mutation_harness_close(vn_mutation_harness *c);
 /* Compares the pair unchanged: VN_MISSED means a false alarm. */
 vn_status vn_mutation_harness_healthy(vn_mutation_harness *c, vn_outcome *o, vn_error *err);

@@ -34,9 +34,20 @@ void vn_change_to_others(const vn_mutation_context *p, double *x); /* the number
 /* Mutations of the reference. A wrong reference is far from its floor, too, which must not excuse
  * the candidate. */
 #define REFERENCE(what, said, need, f) \
-	{ what "-in-reference", said ", of the reference, with a floor", need, VN_SIDE_REF, .unit = VN_UNIT_FLOOR, .numbers = f, \
+	{ what "-in-reference", \
+	  said ", of the reference, with a floor", \
+	  need, \
+	  VN_SIDE_REF, \
+	  .unit = VN_UNIT_FLOOR, \
+	  .numbers = f, \
 	  .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .says = "the floor is not a run of this reference" } }, \
-	{ what "-in-reference-of-a-model", said ", of the reference, with its model", need, VN_SIDE_REF, .unit = VN_UNIT_MODEL, .numbers = f, \
-	  .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .says = "the reference differs from what its own model computes" } }
+	{ \
+		what "-in-reference-of-a-model", said ", of the reference, with its model", need, VN_SIDE_REF, \
+			.unit = VN_UNIT_MODEL, .numbers = f, .want = { \
+				.status = VN_OUTSIDE, \
+				.metric = VN_M_NMSE, \
+				.says = "the reference differs from what its own model computes" \
+			} \
+	}
 
 #endif

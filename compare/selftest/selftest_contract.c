@@ -10,7 +10,7 @@
 
 static const char ids_at[] = "/run/token_ids", positions_at[] = "/run/positions";
 
-/* A copy of the ids or of the positions, changed by hand. */
+/* A copy of the ids or positions, for changing. */
 static int32_t *tokens(const vn_mutation_context *p, bool ids, int64_t *n)
 {
 	const int32_t *list[2];
@@ -87,9 +87,13 @@ static void other_position(vn_edit *e, const vn_mutation_context *p)
 static void no_ids(vn_edit *e, const vn_mutation_context *p)    { (void)p; vn_edit_unlink(e, ids_at); }
 static void no_engine(vn_edit *e, const vn_mutation_context *p) { (void)p; vn_edit_text(e, "/run", "engine", NULL); }
 
-static void no_precision(vn_edit *e, const vn_mutation_context *p) { (void)p; vn_edit_text(e, "/run", "precision", NULL); }
+static void no_precision(vn_edit *e, const vn_mutation_context *p)
+{
+	(void)p;
+	vn_edit_text(e, "/run", "precision", NULL);
+}
 
-/* The run of the other tokens under these tokens' ids. */
+/* The recording of other tokens, relabelled with these tokens' ids. */
 static void dressed_up(vn_edit *e, const vn_mutation_context *p)
 {
 	int64_t  n;
@@ -105,7 +109,7 @@ static void as_it_is(vn_edit *e, const vn_mutation_context *p)
 
 /* ---- the model --------------------------------------------------------------------------------- */
 
-/* The config with `change` done to the first of these keys that it has. */
+/* Changes the first of these config keys that is present. */
 static void config_key(vn_edit *e, const vn_mutation_context *p, const char *const *key, double times)
 {
 	json_t *config = vn_json_parse(vn_recording_config(p->healthy), 0), *x = NULL;
@@ -134,7 +138,11 @@ static void other_heads(vn_edit *e, const vn_mutation_context *p)
 	config_key(e, p, (const char *const[]) { "num_attention_heads", "n_head", NULL }, 2.0);
 }
 
-static void config_cut(vn_edit *e, const vn_mutation_context *p) { (void)p; vn_edit_text(e, "/model", "config", "{\"model_type\": "); }
+static void config_cut(vn_edit *e, const vn_mutation_context *p)
+{
+	(void)p;
+	vn_edit_text(e, "/model", "config", "{\"model_type\": ");
+}
 
 static int some_weight(const vn_mutation_context *p)
 {
@@ -142,7 +150,7 @@ static int some_weight(const vn_mutation_context *p)
 	return vn_recording_weights(p->healthy, &rows) / 2;
 }
 
-/* A row as of other numbers: another digest, another spread. */
+/* Makes a weight row describe other numbers: another digest and range. */
 static void other_weight(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_weight_text(e, some_weight(p), "digest", "00000000000000000000000000000000");
@@ -159,19 +167,38 @@ static void weight_renamed(vn_edit *e, const vn_mutation_context *p)
 	vn_edit_weight_text(e, some_weight(p), "name", "model.layers.0.self_attn.somebody.weight");
 }
 
-static void weight_turned(vn_edit *e, const vn_mutation_context *p)  { vn_edit_weight_text(e, some_weight(p), "shape", "7x5"); }
+static void weight_turned(vn_edit *e, const vn_mutation_context *p)
+{
+	vn_edit_weight_text(e, some_weight(p), "shape", "7x5");
+}
 static void weight_missing(vn_edit *e, const vn_mutation_context *p) { (void)p; vn_edit_weights_fewer(e); }
 
 /* ---- the plan ------------------------------------------------------------------------------------ */
 
 static const char nodes[] = "/plan/nodes", values[] = "/plan/values";
 
-static void plan_constant(vn_edit *e, const vn_mutation_context *p) { (void)p; vn_edit_line(e, nodes, "\"causal\": 1", "\"causal\": 0"); }
-static void plan_number(vn_edit *e, const vn_mutation_context *p)   { (void)p; vn_edit_line(e, nodes, "\"eps\": ", "\"eps\": 1"); }
-static void plan_cut(vn_edit *e, const vn_mutation_context *p)      { (void)p; vn_edit_line(e, nodes, "\"op\": ", "\"op\": {"); }
-static void plan_layers(vn_edit *e, const vn_mutation_context *p)   { (void)p; vn_edit_whole(e, "/plan", "context", 3); }
+static void plan_constant(vn_edit *e, const vn_mutation_context *p)
+{
+	(void)p;
+	vn_edit_line(e, nodes, "\"causal\": 1", "\"causal\": 0");
+}
+static void plan_number(vn_edit *e, const vn_mutation_context *p)
+{
+	(void)p;
+	vn_edit_line(e, nodes, "\"eps\": ", "\"eps\": 1");
+}
+static void plan_cut(vn_edit *e, const vn_mutation_context *p)
+{
+	(void)p;
+	vn_edit_line(e, nodes, "\"op\": ", "\"op\": {");
+}
+static void plan_layers(vn_edit *e, const vn_mutation_context *p)
+{
+	(void)p;
+	vn_edit_whole(e, "/plan", "context", 3);
+}
 
-/* A sum that adds its second input twice: layer 0's output is made of it twice. */
+/* Makes an addition use its second input twice, so that layer 0's output counts it twice. */
 static void plan_edge(vn_edit *e, const vn_mutation_context *p)
 {
 	const vn_plan *plan = vn_recording_plan(p->healthy);
@@ -207,7 +234,11 @@ static void plan_alias(vn_edit *e, const vn_mutation_context *p)
 
 /* ---- the run -------------------------------------------------------------------------------------- */
 
-static void precision_none(vn_edit *e, const vn_mutation_context *p) { (void)p; vn_edit_text(e, "/run", "precision", "approximate"); }
+static void precision_none(vn_edit *e, const vn_mutation_context *p)
+{
+	(void)p;
+	vn_edit_text(e, "/run", "precision", "approximate");
+}
 
 static void precision_other(vn_edit *e, const vn_mutation_context *p)
 {
@@ -223,31 +254,42 @@ const vn_mutation vn_selftest_contract[] = {
 	{ "id-rot", "a changed token id with its old digest", .edit = id_rot, .want = REFUSED("its digest is") },
 	{ "id-negative", "an id outside the vocabulary", .edit = id_negative, .want = REFUSED("/run/token_ids") },
 	{ "no-ids", "no token ids", .edit = no_ids, .want = REFUSED("/run/token_ids") },
-	{ "positions-later", "every position increased by one", .edit = later_positions, .want = REFUSED("positions: token 0") },
-	{ "position-other", "one position is that of another token", .edit = other_position, .want = REFUSED("positions: ") },
+	{ "positions-later", "every position increased by one", .edit = later_positions,
+	  .want = REFUSED("positions: token 0") },
+	{ "position-other", "one position is that of another token", .edit = other_position,
+	  .want = REFUSED("positions: ") },
 	{ "no-engine", "no attribute engine", .edit = no_engine, .want = REFUSED("attribute engine") },
 	{ "no-precision", "no attribute precision", .edit = no_precision, .want = REFUSED("attribute precision") },
 	{ "precision-unknown", "an unknown precision", .edit = precision_none, .want = REFUSED("precision") },
 	{ "precision-other", "a precision other than the floor's", VN_NEEDS_FLOOR, .edit = precision_other,
 	  .want = REFUSED("the floor was run in") },
-	{ "config-eps", "a config with ten times the epsilon", VN_NEEDS_CONFIG, .edit = other_eps, .want = REFUSED("config: ") },
-	{ "config-heads", "a config with twice the heads", VN_NEEDS_CONFIG, .edit = other_heads, .want = REFUSED("config: ") },
+	{ "config-eps", "a config with ten times the epsilon", VN_NEEDS_CONFIG, .edit = other_eps,
+	  .want = REFUSED("config: ") },
+	{ "config-heads", "a config with twice the heads", VN_NEEDS_CONFIG, .edit = other_heads,
+	  .want = REFUSED("config: ") },
 	{ "config-cut", "a truncated config", VN_NEEDS_CONFIG, .edit = config_cut, .want = REFUSED("not a JSON object") },
-	{ "weight-other", "one weight with other numbers", VN_NEEDS_WEIGHTS, .edit = other_weight, .want = REFUSED("weights: ") },
+	{ "weight-other", "one weight with other numbers", VN_NEEDS_WEIGHTS, .edit = other_weight,
+	  .want = REFUSED("weights: ") },
 	{ "weight-digest", "one weight with other bits but equal statistics", VN_NEEDS_WEIGHTS, .edit = weight_scaled,
 	  .want = REFUSED("weights: ") },
-	{ "weight-transposed", "one weight of another shape", VN_NEEDS_WEIGHTS, .edit = weight_turned, .want = REFUSED("(7, 5)") },
-	{ "weight-renamed", "one weight under another name", VN_NEEDS_WEIGHTS, .edit = weight_renamed, .want = REFUSED("not in the candidate") },
-	{ "weight-missing", "one weight that was never loaded", VN_NEEDS_WEIGHTS, .edit = weight_missing, .want = REFUSED("not in the candidate") },
+	{ "weight-transposed", "one weight of another shape", VN_NEEDS_WEIGHTS, .edit = weight_turned,
+	  .want = REFUSED("(7, 5)") },
+	{ "weight-renamed", "one weight under another name", VN_NEEDS_WEIGHTS, .edit = weight_renamed,
+	  .want = REFUSED("not in the candidate") },
+	{ "weight-missing", "one weight that was never loaded", VN_NEEDS_WEIGHTS, .edit = weight_missing,
+	  .want = REFUSED("not in the candidate") },
 	{ "plan-mask", "a plan without the causal mask", VN_NEEDS_PLAN, .edit = plan_constant, .want = REFUSED("plan: ") },
 	{ "plan-eps", "a plan with another epsilon", VN_NEEDS_PLAN, .edit = plan_number, .want = REFUSED("plan: ") },
 	{ "plan-edge", "a plan that adds one input twice", VN_NEEDS_PLAN, .edit = plan_edge, .want = REFUSED("plan: ") },
-	{ "plan-name", "a plan whose second name is that of another value", VN_NEEDS_PLAN, .edit = plan_alias, .want = REFUSED("plan") },
+	{ "plan-name", "a plan whose second name is that of another value", VN_NEEDS_PLAN, .edit = plan_alias,
+	  .want = REFUSED("plan") },
 	{ "plan-context", "a plan with a shorter context", VN_NEEDS_PLAN, .edit = plan_layers, .want = REFUSED("plan") },
 	{ "plan-cut", "a plan that is not JSON", VN_NEEDS_PLAN, .edit = plan_cut, .want = REFUSED("/plan") },
-	{ "earlier-run", "a healthy recording of other tokens", VN_NEEDS_EARLIER, .edit = as_it_is, .want = REFUSED("token ids: number") },
+	{ "earlier-run", "a healthy recording of other tokens", VN_NEEDS_EARLIER, .edit = as_it_is,
+	  .want = REFUSED("token ids: number") },
 	{ "earlier-run-relabelled", "the same, relabelled with these token ids", VN_NEEDS_EARLIER, .edit = dressed_up,
 	  .want = { .status = VN_OUTSIDE, .metric = VN_N_METRICS, .many = true, .anywhere = true } },
-	{ "other-model", "a healthy recording of other weights", VN_NEEDS_UNRELATED_RUN, .edit = as_it_is, .want = REFUSED("weights: ") },
+	{ "other-model", "a healthy recording of other weights", VN_NEEDS_UNRELATED_RUN, .edit = as_it_is,
+	  .want = REFUSED("weights: ") },
 	{ .name = NULL }
 };

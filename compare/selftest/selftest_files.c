@@ -44,16 +44,42 @@ static bool text_file(const char *path)
 
 static void incomplete(vn_edit *e, const vn_mutation_context *p)    { (void)p; vn_edit_whole(e, "/", "complete", 0); }
 static void complete_gone(vn_edit *e, const vn_mutation_context *p) { (void)p; vn_edit_text(e, "/", "complete", NULL); }
-static void other_format(vn_edit *e, const vn_mutation_context *p)  { (void)p; vn_edit_text(e, "/", "format", "someone's"); }
-static void later(vn_edit *e, const vn_mutation_context *p)         { (void)p; vn_edit_whole(e, "/", "format_version", 2); }
+static void other_format(vn_edit *e, const vn_mutation_context *p)
+{
+	(void)p;
+	vn_edit_text(e, "/", "format", "someone's");
+}
+static void later(vn_edit *e, const vn_mutation_context *p)
+{
+	(void)p;
+	vn_edit_whole(e, "/", "format_version", 2);
+}
 static void soft(vn_edit *e, const vn_mutation_context *p)          { vn_edit_point(e, p->at, VN_EDIT_SOFT, p->there); }
-static void dangling(vn_edit *e, const vn_mutation_context *p)      { vn_edit_point(e, p->at, VN_EDIT_SOFT, "/nowhere"); }
-static void unwritten(vn_edit *e, const vn_mutation_context *p)     { vn_edit_replace(e, p->at, &p->t, VN_EDIT_UNWRITTEN); }
+static void dangling(vn_edit *e, const vn_mutation_context *p)
+{
+	vn_edit_point(e, p->at, VN_EDIT_SOFT, "/nowhere");
+}
+static void unwritten(vn_edit *e, const vn_mutation_context *p)
+{
+	vn_edit_replace(e, p->at, &p->t, VN_EDIT_UNWRITTEN);
+}
 static void gap(vn_edit *e, const vn_mutation_context *p)           { vn_edit_replace(e, p->at, &p->t, VN_EDIT_GAP); }
-static void packed_gap(vn_edit *e, const vn_mutation_context *p)    { vn_edit_replace(e, p->at, &p->t, VN_EDIT_PACKED_GAP); }
-static void rotten(vn_edit *e, const vn_mutation_context *p)        { vn_edit_replace(e, p->at, &p->t, VN_EDIT_ROTTEN); }
-static void elsewhere(vn_edit *e, const vn_mutation_context *p)     { vn_edit_replace(e, p->at, &p->t, VN_EDIT_ELSEWHERE); }
-static void virtual(vn_edit *e, const vn_mutation_context *p)       { vn_edit_replace(e, p->at, &p->t, VN_EDIT_VIRTUAL); }
+static void packed_gap(vn_edit *e, const vn_mutation_context *p)
+{
+	vn_edit_replace(e, p->at, &p->t, VN_EDIT_PACKED_GAP);
+}
+static void rotten(vn_edit *e, const vn_mutation_context *p)
+{
+	vn_edit_replace(e, p->at, &p->t, VN_EDIT_ROTTEN);
+}
+static void elsewhere(vn_edit *e, const vn_mutation_context *p)
+{
+	vn_edit_replace(e, p->at, &p->t, VN_EDIT_ELSEWHERE);
+}
+static void virtual(vn_edit *e, const vn_mutation_context *p)
+{
+	vn_edit_replace(e, p->at, &p->t, VN_EDIT_VIRTUAL);
+}
 static void bad_digest(vn_edit *e, const vn_mutation_context *p)    { vn_edit_text(e, p->at, "digest", "0123"); }
 static void bad_statistics(vn_edit *e, const vn_mutation_context *p) { vn_edit_whole(e, p->at, "nan", -1); }
 
@@ -62,7 +88,7 @@ static void external(vn_edit *e, const vn_mutation_context *p)
 	vn_edit_point(e, p->at, VN_EDIT_EXTERNAL, vn_recording_path(p->healthy));
 }
 
-/* A group inside itself. */
+/* A group that contains itself. */
 static void circle(vn_edit *e, const vn_mutation_context *p)
 {
 	char step[VN_EDIT_PATH], in[VN_EDIT_PATH + 16];
@@ -71,7 +97,7 @@ static void circle(vn_edit *e, const vn_mutation_context *p)
 	vn_edit_point(e, in, VN_EDIT_HARD, step);
 }
 
-/* Bytes that changed after the run: the digest is still that of what was. */
+/* Bytes that changed after the run, under the old digest. */
 static void rot(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_tensor t = p->t;
@@ -108,27 +134,35 @@ const vn_mutation vn_selftest_files[] = {
 	{ "signature", "another signature", .file = no_hdf5, .want = REFUSED("not an HDF5 file") },
 	{ "superblock", "the superblock overwritten", .file = no_start, .want = REFUSED("HDF5") },
 	{ "incomplete", "the run was interrupted", .edit = incomplete, .want = REFUSED("incomplete") },
-	{ "incomplete-reference", "the reference's run was interrupted", .side = VN_SIDE_REF, .edit = incomplete, .want = REFUSED("incomplete") },
+	{ "incomplete-reference", "the reference's run was interrupted", .side = VN_SIDE_REF, .edit = incomplete,
+	  .want = REFUSED("incomplete") },
 	{ "complete-unsaid", "no mark that the run is complete", .edit = complete_gone, .want = REFUSED("complete") },
 	{ "format", "another format's name", .edit = other_format, .want = REFUSED("not a recording") },
 	{ "version", "a later version of the format", .edit = later, .want = REFUSED("format_version") },
 	{ "soft-link", "a soft link to another tensor", VN_NEEDS_PAIR, .edit = soft, .want = REFUSED("a soft link") },
 	{ "dangling-link", "a soft link to nowhere", VN_NEEDS_TENSOR, .edit = dangling, .want = REFUSED("a soft link") },
-	{ "external-link", "a link into another file", VN_NEEDS_TENSOR, .edit = external, .want = REFUSED("an external link") },
+	{ "external-link", "a link into another file", VN_NEEDS_TENSOR, .edit = external,
+	  .want = REFUSED("an external link") },
 	{ "circle", "a group inside itself", VN_NEEDS_TENSOR, .edit = circle, .want = REFUSED("a group with two names") },
 	{ "elsewhere", "numbers in another file", VN_NEEDS_TENSOR, .edit = elsewhere, .want = REFUSED("in another file") },
 	{ "virtual", "a view of another dataset", VN_NEEDS_TENSOR, .edit = virtual, .want = REFUSED("virtual") },
-	{ "unwritten", "numbers that were never written", VN_NEEDS_TENSOR, .edit = unwritten, .want = REFUSED("never written") },
+	{ "unwritten", "numbers that were never written", VN_NEEDS_TENSOR, .edit = unwritten,
+	  .want = REFUSED("never written") },
 	{ "chunk-missing", "a chunk of them was never written", VN_NEEDS_TENSOR, .edit = gap, .want = REFUSED("stored") },
-	{ "packed-chunk-missing", "the same, compressed", VN_NEEDS_TENSOR, .edit = packed_gap, .want = REFUSED("never written") },
-	{ "packed-rot", "a changed byte in compressed numbers", VN_NEEDS_TENSOR, .edit = rotten, .want = { .status = VN_UNREADABLE } },
+	{ "packed-chunk-missing", "the same, compressed", VN_NEEDS_TENSOR, .edit = packed_gap,
+	  .want = REFUSED("never written") },
+	{ "packed-rot", "a changed byte in compressed numbers", VN_NEEDS_TENSOR, .edit = rotten,
+	  .want = { .status = VN_UNREADABLE } },
 	{ "rot", "numbers changed, digest kept", VN_NEEDS_PAIR, .claim = VN_CLAIM_DIGEST, .edit = rot,
 	  .want = REFUSED("do not match its digest") },
-	{ "bit", "the last bit of a number flipped, digest kept", VN_NEEDS_TENSOR, .claim = VN_CLAIM_DIGEST, .edit = last_bit,
+	{ "bit", "the last bit of a number flipped, digest kept", VN_NEEDS_TENSOR, .claim = VN_CLAIM_DIGEST,
+	  .edit = last_bit,
 	  .want = REFUSED("do not match its digest") },
-	{ "bit-reference", "the same in the reference", VN_NEEDS_TENSOR, .side = VN_SIDE_REF, .claim = VN_CLAIM_DIGEST, .edit = last_bit,
+	{ "bit-reference", "the same in the reference", VN_NEEDS_TENSOR, .side = VN_SIDE_REF, .claim = VN_CLAIM_DIGEST,
+	  .edit = last_bit,
 	  .want = REFUSED("do not match its digest") },
 	{ "digest", "a malformed digest", VN_NEEDS_TENSOR, .edit = bad_digest, .want = REFUSED("digest") },
-	{ "statistics", "a negative number of NaN", VN_NEEDS_TENSOR, .claim = VN_CLAIM_STATISTICS, .edit = bad_statistics, .want = REFUSED("nan -1") },
+	{ "statistics", "a negative number of NaN", VN_NEEDS_TENSOR, .claim = VN_CLAIM_STATISTICS, .edit = bad_statistics,
+	  .want = REFUSED("nan -1") },
 	{ .name = NULL }
 };

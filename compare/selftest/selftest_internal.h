@@ -28,6 +28,7 @@ vn_status vn_mutation_harness_second_names(vn_mutation_harness *c, vn_error *err
 
 /* Chooses the tensors that the mutation is made with, among the candidate's entries; NULL if it
  * needs none. Returns NULL, or why it cannot be tried. */
-const char *vn_mutation_harness_why_not(vn_mutation_harness *c, const vn_mutation *m, const vn_entry **target, const vn_entry **other);
+const char *vn_mutation_harness_why_not(vn_mutation_harness *c, const vn_mutation *m, const vn_entry **target,
+                                        const vn_entry **other);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "/step.0/layer3": where a tensor inside a layer is. */
+/* Path of the group that holds a tensor of a layer: "/step.0/layer3". */
 static char *folder(const char *at, char *path)
 {
 	snprintf(path, VN_EDIT_PATH, "%s", at);
@@ -40,7 +40,7 @@ static void step_gone(vn_edit *e, const vn_mutation_context *p)
 	vn_edit_unlink(e, in);
 }
 
-/* The last one: an earlier one would be out of order, which is refused. */
+/* Renumbers the last step: an earlier one would break the order and be refused. */
 static void step_renumbered(vn_edit *e, const vn_mutation_context *p)
 {
 	char from[VN_EDIT_PATH], to[VN_EDIT_PATH];
@@ -99,16 +99,16 @@ static void again(vn_edit *e, const vn_mutation_context *p)
 {
 	char to[VN_EDIT_PATH];
 	vn_edit_point(e, beside(p->at, "attn_again", to), VN_EDIT_HARD, p->at);
-	vn_edit_replace(e, to, &p->t, VN_EDIT_PLAIN); /* a second name of what is compared would be no finding */
+	vn_edit_replace(e, to, &p->t, VN_EDIT_PLAIN); /* replacing an alias of the target would not be found */
 }
 
-/* The dataset itself, so a name says one thing and its attributes another. */
+/* Swaps the datasets themselves, so that name and attributes disagree. */
 static void swapped(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_swap(e, p->at, p->there);
 }
 
-/* What an engine would have written that took one buffer for the other. */
+/* Swaps the numbers, as an engine that confused two buffers would. */
 static void numbers_swapped(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_numbers(e, p->at, &p->u, true);
@@ -132,7 +132,10 @@ static void orders_swapped(vn_edit *e, const vn_mutation_context *p)
 	vn_edit_whole(e, p->there, "order", p->target->order);
 }
 
-static void other_layer(vn_edit *e, const vn_mutation_context *p) { vn_edit_whole(e, p->at, "layer", p->target->layer + 1); }
+static void other_layer(vn_edit *e, const vn_mutation_context *p)
+{
+	vn_edit_whole(e, p->at, "layer", p->target->layer + 1);
+}
 static void other_point(vn_edit *e, const vn_mutation_context *p) { vn_edit_text(e, p->at, "point", p->other->point); }
 static void other_op(vn_edit *e, const vn_mutation_context *p)    { vn_edit_text(e, p->at, "op", "delta_rule"); }
 
@@ -142,31 +145,46 @@ static void other_op(vn_edit *e, const vn_mutation_context *p)    { vn_edit_text
 const vn_mutation vn_selftest_names[] = {
 	{ "missing", "a tensor is missing", VN_NEEDS_TENSOR, .edit = gone, .want = STATUS(VN_MISSING) },
 	{ "missing-logits", "the logits are missing", VN_NEEDS_SCORES, .edit = gone, .want = STATUS(VN_MISSING) },
-	{ "missing-layer", "a whole layer is missing", VN_NEEDS_TENSOR, .edit = layer_gone, .want = { .status = VN_MISSING, .many = true } },
-	{ "missing-step", "a whole step is missing", VN_NEEDS_STEPS, .edit = step_gone, .want = { .status = VN_MISSING, .many = true } },
-	{ "missing-in-reference", "a tensor is not in the reference", VN_NEEDS_TENSOR, VN_SIDE_REF, .edit = gone, .want = STATUS(VN_EXTRA) },
+	{ "missing-layer", "a whole layer is missing", VN_NEEDS_TENSOR, .edit = layer_gone,
+	  .want = { .status = VN_MISSING, .many = true } },
+	{ "missing-step", "a whole step is missing", VN_NEEDS_STEPS, .edit = step_gone,
+	  .want = { .status = VN_MISSING, .many = true } },
+	{ "missing-in-reference", "a tensor is not in the reference", VN_NEEDS_TENSOR, VN_SIDE_REF, .edit = gone,
+	  .want = STATUS(VN_EXTRA) },
 	{ "extra", "an unknown tensor", VN_NEEDS_TENSOR, .edit = again, .want = { .status = VN_EXTRA, .anywhere = true } },
-	{ "misspelt", "a tensor whose name is not a checkpoint name", VN_NEEDS_TENSOR, .edit = misspelt, .want = { .status = VN_MISSING, .many = true } },
+	{ "misspelt", "a tensor whose name is not a checkpoint name", VN_NEEDS_TENSOR, .edit = misspelt,
+	  .want = { .status = VN_MISSING, .many = true } },
 	{ "another-layer", "a tensor in a layer that the model does not have", VN_NEEDS_TENSOR, .edit = another_layer,
 	  .want = { .status = VN_MISSING, .many = true } },
-	{ "blank-behind", "a name with a trailing blank", VN_NEEDS_TENSOR, .edit = a_blank, .want = { .status = VN_MISSING, .many = true } },
-	{ "upper-case", "a name in capitals", VN_NEEDS_TENSOR, .edit = upper_case, .want = { .status = VN_MISSING, .many = true } },
+	{ "blank-behind", "a name with a trailing blank", VN_NEEDS_TENSOR, .edit = a_blank,
+	  .want = { .status = VN_MISSING, .many = true } },
+	{ "upper-case", "a name in capitals", VN_NEEDS_TENSOR, .edit = upper_case,
+	  .want = { .status = VN_MISSING, .many = true } },
 	{ "control-characters", "a name that would clear the terminal", VN_NEEDS_TENSOR, .edit = control,
 	  .want = REFUSED("control characters") },
 	{ "step-renumbered", "the last step under another number", VN_NEEDS_STEPS, .edit = step_renumbered,
 	  .want = { .status = VN_MISSING, .many = true, .anywhere = true } },
-	{ "step-misspelt", "a step called step.01", VN_NEEDS_STEPS, .edit = step_misspelt, .want = REFUSED("is not the name of a step") },
+	{ "step-misspelt", "a step called step.01", VN_NEEDS_STEPS, .edit = step_misspelt,
+	  .want = REFUSED("is not the name of a step") },
 	{ "buffers-swapped", "two points of a layer exchanged", VN_NEEDS_PAIR, .edit = numbers_swapped,
 	  .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .many = true, .like = VN_LIKE_OTHER } },
-	{ "names-swapped", "two tensors with exchanged names", VN_NEEDS_PAIR, .plan = true, .edit = swapped, .want = REFUSED("its point is") },
-	{ "layers-swapped", "two layers with exchanged names", VN_NEEDS_LAYERS, .plan = true, .edit = layers_swapped, .want = REFUSED("its layer is") },
-	{ "second-name-elsewhere", "a second name that points to another tensor", VN_NEEDS_NAMES, .plan = true, .edit = instead, .want = REFUSED("its point is") },
-	{ "first-name-elsewhere", "a second name that points to another layer's tensor", VN_NEEDS_LAYERS, .plan = true, .edit = instead,
+	{ "names-swapped", "two tensors with exchanged names", VN_NEEDS_PAIR, .plan = true, .edit = swapped,
+	  .want = REFUSED("its point is") },
+	{ "layers-swapped", "two layers with exchanged names", VN_NEEDS_LAYERS, .plan = true, .edit = layers_swapped,
 	  .want = REFUSED("its layer is") },
-	{ "order-swapped", "two tensors exchanged in the execution order", VN_NEEDS_PAIR, .plan = true, .claim = VN_CLAIM_ORDER, .edit = orders_swapped,
+	{ "second-name-elsewhere", "a second name that points to another tensor", VN_NEEDS_NAMES, .plan = true,
+	  .edit = instead, .want = REFUSED("its point is") },
+	{ "first-name-elsewhere", "a second name that points to another layer's tensor", VN_NEEDS_LAYERS, .plan = true,
+	  .edit = instead,
+	  .want = REFUSED("its layer is") },
+	{ "order-swapped", "two tensors exchanged in the execution order", VN_NEEDS_PAIR, .plan = true,
+	  .claim = VN_CLAIM_ORDER, .edit = orders_swapped,
 	  .want = REFUSED("order") },
-	{ "layer-changed", "a tensor labelled with the next layer", VN_NEEDS_TENSOR, .plan = true, .edit = other_layer, .want = REFUSED("its layer is") },
-	{ "point-changed", "a tensor labelled with another point", VN_NEEDS_PAIR, .plan = true, .edit = other_point, .want = REFUSED("its point is") },
-	{ "op-changed", "a tensor labelled with another operation", VN_NEEDS_TENSOR, .plan = true, .edit = other_op, .want = REFUSED("its op is") },
+	{ "layer-changed", "a tensor labelled with the next layer", VN_NEEDS_TENSOR, .plan = true, .edit = other_layer,
+	  .want = REFUSED("its layer is") },
+	{ "point-changed", "a tensor labelled with another point", VN_NEEDS_PAIR, .plan = true, .edit = other_point,
+	  .want = REFUSED("its point is") },
+	{ "op-changed", "a tensor labelled with another operation", VN_NEEDS_TENSOR, .plan = true, .edit = other_op,
+	  .want = REFUSED("its op is") },
 	{ .name = NULL }
 };

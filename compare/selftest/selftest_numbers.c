@@ -21,7 +21,7 @@ static int64_t largest(const vn_mutation_context *p, const double *x)
 	return at;
 }
 
-/* A number between -1 and 1 from i. */
+/* A pseudorandom number between -1 and 1, derived from i. */
 static double chance(int64_t i)
 {
 	uint64_t x = (uint64_t)i * 0x9e3779b97f4a7c15u + 0x632be59bd9b4e019u;
@@ -100,7 +100,7 @@ static void garbage(const vn_mutation_context *p, double *x)
 
 /* ---- sizes and signs --------------------------------------------------------------------- */
 
-/* Of bfloat16 limits leave 1.3 % to rounding (specs/limits.md). */
+/* bfloat16 limits allow 1.3 % for rounding (specs/limits.md). */
 static void scaled_little(const vn_mutation_context *p, double *x) { scale(p, x, p->t.dtype == VN_BF16 ? 1.03 : 1.01); }
 static void scaled_some(const vn_mutation_context *p, double *x)   { scale(p, x, 1.03); }
 static void halved(const vn_mutation_context *p, double *x)        { scale(p, x, 0.5); }
@@ -118,7 +118,7 @@ static void channel_scaled(const vn_mutation_context *p, double *x)
 		row(p, x, t)[p->W / 3] *= 1.15;
 }
 
-/* A channel as trained models have, on both sides, and of the candidate everything else times that. */
+/* Gives both sides one large channel, as in trained models, and scales everything else in the candidate. */
 static void behind_channel(const vn_mutation_context *p, double *x, double by)
 {
 	if (p->of != VN_SIDE_REF)
@@ -187,7 +187,7 @@ static void noise(const vn_mutation_context *p, double *x)
 		x[i] += size * chance(i);
 }
 
-/* A cast too much, to so many bits, the leading one counted. */
+/* One cast too many, to this many significant bits including the leading one. */
 static void to_bits(const vn_mutation_context *p, double *x, int bits)
 {
 	for (int64_t i = 0; i < p->T * p->W; i++) {
@@ -236,7 +236,7 @@ static void tempered(const vn_mutation_context *p, double *x) { scale(p, x, 1.0 
 
 /* ---- bits -------------------------------------------------------------------------------------- */
 
-/* Bit `from_top` of the number of the largest magnitude, the sign's being 0. */
+/* Flips bit `from_top` of the number of largest magnitude; 0 is the sign bit. */
 static void flip(const vn_mutation_context *p, unsigned char *raw, int from_top)
 {
 	const size_t n = (size_t)(p->T * p->W), width = vn_dtype_size(p->t.dtype), bit = 8 * width - 1 - (size_t)from_top;
@@ -282,67 +282,86 @@ const vn_mutation vn_selftest_numbers[] = {
 	{ "nan-everywhere", "every number is NaN", VN_NEEDS_TENSOR, .numbers = all_nan, .want = BY(VN_M_NONFINITE) },
 	{ "nan-everywhere-in-both", "every number on both sides is NaN", VN_NEEDS_TENSOR, VN_SIDE_BOTH, .numbers = all_nan,
 	  .want = BY(VN_M_NONFINITE) },
-	{ "nan-at-the-end", "the very last number is NaN", VN_NEEDS_TENSOR, .numbers = last_nan, .want = BY(VN_M_NONFINITE) },
+	{ "nan-at-the-end", "the very last number is NaN", VN_NEEDS_TENSOR, .numbers = last_nan,
+	  .want = BY(VN_M_NONFINITE) },
 	{ "nan-in-logits", "one score is NaN", VN_NEEDS_SCORES, .numbers = vn_change_nan, .want = BY(VN_M_NONFINITE) },
 	{ "infinity", "one number is infinite", VN_NEEDS_TENSOR, .numbers = one_inf, .want = BY(VN_M_NONFINITE) },
-	{ "infinity-in-reference", "one number of the reference is infinite", VN_NEEDS_TENSOR, VN_SIDE_REF, .numbers = one_inf,
-	  .want = BY(VN_M_NONFINITE) },
-	{ "infinity-in-both", "an infinity in the same place on both sides", VN_NEEDS_TENSOR, VN_SIDE_BOTH, .numbers = one_inf,
-	  .want = BY(VN_M_NONFINITE) },
+	{ "infinity-in-reference", "one number of the reference is infinite", VN_NEEDS_TENSOR, VN_SIDE_REF,
+	  .numbers = one_inf, .want = BY(VN_M_NONFINITE) },
+	{ "infinity-in-both", "an infinity in the same place on both sides", VN_NEEDS_TENSOR, VN_SIDE_BOTH,
+	  .numbers = one_inf, .want = BY(VN_M_NONFINITE) },
 	{ "infinity-everywhere-in-both", "nothing but minus infinity on both sides", VN_NEEDS_TENSOR, VN_SIDE_BOTH,
 	  .numbers = all_minus_inf, .want = BY(VN_M_NONFINITE) },
-	{ "minus-infinity-in-both", "minus infinity in the same place on both sides, outside any mask", VN_NEEDS_TENSOR, VN_SIDE_BOTH,
-	  .numbers = minus_inf, .want = BY(VN_M_NONFINITE) },
-	{ "minus-infinity-nearly-everywhere", "minus infinity on both sides but for the first token", VN_NEEDS_TENSOR, VN_SIDE_BOTH,
-	  .numbers = minus_inf_behind, .want = BY(VN_M_NONFINITE) },
-	{ "minus-infinity-in-logits", "every second score on both sides is minus infinity", VN_NEEDS_SCORES, VN_SIDE_BOTH, .numbers = scores_masked,
+	{ "minus-infinity-in-both", "minus infinity in the same place on both sides, outside any mask", VN_NEEDS_TENSOR,
+	  VN_SIDE_BOTH, .numbers = minus_inf, .want = BY(VN_M_NONFINITE) },
+	{ "minus-infinity-nearly-everywhere", "minus infinity on both sides but for the first token", VN_NEEDS_TENSOR,
+	  VN_SIDE_BOTH, .numbers = minus_inf_behind, .want = BY(VN_M_NONFINITE) },
+	{ "minus-infinity-in-logits", "every second score on both sides is minus infinity", VN_NEEDS_SCORES, VN_SIDE_BOTH,
+	  .numbers = scores_masked, .want = BY(VN_M_NONFINITE) },
+	{ "minus-infinity", "one number is minus infinity", VN_NEEDS_TENSOR, .numbers = minus_inf,
 	  .want = BY(VN_M_NONFINITE) },
-	{ "minus-infinity", "one number is minus infinity", VN_NEEDS_TENSOR, .numbers = minus_inf, .want = BY(VN_M_NONFINITE) },
 
 	{ "zeroed", "every number is 0", VN_NEEDS_TENSOR, .numbers = vn_change_zeroed, .want = BY(VN_M_NMSE) },
-	{ "zeroed-in-both", "every number on both sides is 0", VN_NEEDS_TENSOR, VN_SIDE_BOTH, .numbers = vn_change_zeroed, .want = NOTHING },
-	{ "scores-zeroed-in-both", "every score on both sides is 0", VN_NEEDS_SCORES, VN_SIDE_BOTH, .numbers = vn_change_zeroed, .want = NOTHING },
-	{ "all-equal-in-both", "one constant on both sides", VN_NEEDS_TENSOR, VN_SIDE_BOTH, .numbers = all_equal, .want = NOTHING },
+	{ "zeroed-in-both", "every number on both sides is 0", VN_NEEDS_TENSOR, VN_SIDE_BOTH, .numbers = vn_change_zeroed,
+	  .want = NOTHING },
+	{ "scores-zeroed-in-both", "every score on both sides is 0", VN_NEEDS_SCORES, VN_SIDE_BOTH,
+	  .numbers = vn_change_zeroed, .want = NOTHING },
+	{ "all-equal-in-both", "one constant on both sides", VN_NEEDS_TENSOR, VN_SIDE_BOTH, .numbers = all_equal,
+	  .want = NOTHING },
 	{ "half-zero", "the second half was never written", VN_NEEDS_TENSOR, .numbers = half_zero, .want = BY(VN_M_NMSE) },
-	{ "row-zero", "one token's numbers are 0", VN_NEEDS_TENSOR, .numbers = row_zero, .want = BY(VN_M_WORST_TOKEN_NMSE) },
+	{ "row-zero", "one token's numbers are 0", VN_NEEDS_TENSOR, .numbers = row_zero,
+	  .want = BY(VN_M_WORST_TOKEN_NMSE) },
 	{ "channel-zero", "one channel is 0", VN_NEEDS_TENSOR, .numbers = channel_zero, .eight = true, .want = ANY },
 	{ "all-equal", "one constant of the usual size", VN_NEEDS_TENSOR, .numbers = all_equal, .want = BY(VN_M_NMSE) },
 	{ "garbage", "uninitialised memory of plausible size", VN_NEEDS_TENSOR, .numbers = garbage, .want = BY(VN_M_NMSE) },
-	{ "scaled", "1.01 times as large, in bfloat16 1.03", VN_NEEDS_TENSOR, .fine = VN_FINE, .eight = true, .numbers = scaled_little, .want = ANY },
-	{ "scaled-without-floor", "1.01 times as large, in bfloat16 1.03, and no floor", VN_NEEDS_TENSOR, .unit = VN_UNIT_NONE, .eight = true, .numbers = scaled_little,
-	  .want = ANY },
-	{ "scores-scaled-without-floor", "logits 1.01 times as large, in bfloat16 1.03, and no floor", VN_NEEDS_SCORES, .fine = VN_FAIR, .unit = VN_UNIT_NONE,
-	  .eight = true, .numbers = scaled_little, .want = ANY },
+	{ "scaled", "1.01 times as large, in bfloat16 1.03", VN_NEEDS_TENSOR, .fine = VN_FINE, .eight = true,
+	  .numbers = scaled_little, .want = ANY },
+	{ "scaled-without-floor", "1.01 times as large, in bfloat16 1.03, and no floor", VN_NEEDS_TENSOR,
+	  .unit = VN_UNIT_NONE, .eight = true, .numbers = scaled_little, .want = ANY },
+	{ "scores-scaled-without-floor", "logits 1.01 times as large, in bfloat16 1.03, and no floor", VN_NEEDS_SCORES,
+	  .fine = VN_FAIR, .unit = VN_UNIT_NONE, .eight = true, .numbers = scaled_little, .want = ANY },
 	{ "halved", "half as large", VN_NEEDS_TENSOR, .numbers = halved, .want = BY(VN_M_NMSE) },
 	{ "negated", "every sign inverted", VN_NEEDS_TENSOR, .numbers = vn_change_negated, .want = BY(VN_M_NMSE) },
 	{ "absolute", "absolute values", VN_NEEDS_TENSOR, .numbers = absolute, .want = BY(VN_M_NMSE) },
 	{ "row-scaled", "one token's numbers 1.1 times as large", VN_NEEDS_TENSOR, .fine = VN_FINER, .numbers = row_scaled,
 	  .want = BY(VN_M_WORST_TOKEN_NMSE) },
-	{ "channel-scaled", "one channel 15 % off", VN_NEEDS_TENSOR, .fine = VN_FINE, .numbers = channel_scaled, .eight = true, .want = ANY },
+	{ "channel-scaled", "one channel 15 % off", VN_NEEDS_TENSOR, .fine = VN_FINE, .numbers = channel_scaled,
+	  .eight = true, .want = ANY },
 	{ "channel-scaled-without-floor", "one channel 15 % off, and no floor", VN_NEEDS_TENSOR, .unit = VN_UNIT_NONE,
 	  .numbers = channel_scaled, .eight = true, .want = ANY },
-	{ "scaled-behind-a-channel", "a channel of 60000 on both sides, and all others 1.03 times as large, without a floor", VN_NEEDS_TENSOR,
-	  VN_SIDE_BOTH, .unit = VN_UNIT_NONE, .numbers = scaled_behind_channel, .want = BY(VN_M_SCALE) },
-	{ "scaled-behind-a-number", "a number of 2000 in the first token on both sides, and all others 1.03 times as large, without a floor",
+	{ "scaled-behind-a-channel", "a channel of 60000 on both sides, and all others 1.03 times as large, without a floor",
+	  VN_NEEDS_TENSOR, VN_SIDE_BOTH, .unit = VN_UNIT_NONE, .numbers = scaled_behind_channel, .want = BY(VN_M_SCALE) },
+	{ "scaled-behind-a-number",
+	  "a number of 2000 in the first token on both sides, and all others 1.03 times as large, without a floor",
 	  VN_NEEDS_TENSOR, VN_SIDE_BOTH, .unit = VN_UNIT_NONE, .numbers = scaled_behind_number, .want = BY(VN_M_SCALE) },
-	{ "negated-behind-a-channel", "a channel of 60000 on both sides, and all other signs inverted, without a floor", VN_NEEDS_TENSOR,
-	  VN_SIDE_BOTH, .unit = VN_UNIT_NONE, .numbers = negated_behind_channel, .eight = true, .want = BY(VN_M_WORST_CHANNEL_NMSE) },
-	{ "zeroed-behind-a-channel", "a channel of 60000 on both sides, and all other numbers 0, without a floor", VN_NEEDS_TENSOR,
-	  VN_SIDE_BOTH, .unit = VN_UNIT_NONE, .numbers = zeroed_behind_channel, .eight = true, .want = BY(VN_M_WORST_CHANNEL_NMSE) },
-	{ "token-negated-behind-a-number", "a number of 2000 in the first token on both sides, and its other signs inverted, without a floor",
-	  VN_NEEDS_TENSOR, VN_SIDE_BOTH, .fine = VN_FAIR, .unit = VN_UNIT_NONE, .numbers = negated_behind_number, .eight = true, .want = BY(VN_M_WORST_CHANNEL_NMSE) },
-	{ "head-scaled", "one head 5 % off", VN_NEEDS_HEADS, .fine = VN_FINER, .numbers = head_scaled, .eight = true, .want = ANY },
-	{ "offset", "a constant added, 2 % of the rms", VN_NEEDS_TENSOR, .fine = VN_FINEST, .numbers = offset, .want = ANY },
-	{ "noise", "noise added, 3 % of the rms at most", VN_NEEDS_TENSOR, .fine = VN_FINEST, .numbers = noise, .want = ANY },
+	{ "negated-behind-a-channel", "a channel of 60000 on both sides, and all other signs inverted, without a floor",
+	  VN_NEEDS_TENSOR, VN_SIDE_BOTH, .unit = VN_UNIT_NONE, .numbers = negated_behind_channel, .eight = true,
+	  .want = BY(VN_M_WORST_CHANNEL_NMSE) },
+	{ "zeroed-behind-a-channel", "a channel of 60000 on both sides, and all other numbers 0, without a floor",
+	  VN_NEEDS_TENSOR, VN_SIDE_BOTH, .unit = VN_UNIT_NONE, .numbers = zeroed_behind_channel, .eight = true,
+	  .want = BY(VN_M_WORST_CHANNEL_NMSE) },
+	{ "token-negated-behind-a-number",
+	  "a number of 2000 in the first token on both sides, and its other signs inverted, without a floor",
+	  VN_NEEDS_TENSOR, VN_SIDE_BOTH, .fine = VN_FAIR, .unit = VN_UNIT_NONE, .numbers = negated_behind_number,
+	  .eight = true, .want = BY(VN_M_WORST_CHANNEL_NMSE) },
+	{ "head-scaled", "one head 5 % off", VN_NEEDS_HEADS, .fine = VN_FINER, .numbers = head_scaled, .eight = true,
+	  .want = ANY },
+	{ "offset", "a constant added, 2 % of the rms", VN_NEEDS_TENSOR, .fine = VN_FINEST, .numbers = offset,
+	  .want = ANY },
+	{ "noise", "noise added, 3 % of the rms at most", VN_NEEDS_TENSOR, .fine = VN_FINEST, .numbers = noise,
+	  .want = ANY },
 	{ "clipped", "clipped at 0.4 of the maximum", VN_NEEDS_TENSOR, .numbers = clipped, .want = ANY },
 	{ "rounded-bf16", "rounded to bf16", VN_NEEDS_FINER, .fine = VN_FINEST, .numbers = rounded_bf16, .want = ANY },
-	{ "rounded-fp8", "rounded to the bits of float8 e4m3", VN_NEEDS_TENSOR, .fine = VN_FINEST, .numbers = rounded_fp8, .want = ANY },
+	{ "rounded-fp8", "rounded to the bits of float8 e4m3", VN_NEEDS_TENSOR, .fine = VN_FINEST, .numbers = rounded_fp8,
+	  .want = ANY },
 
-	{ "scores-softmaxed", "probabilities recorded as logits", VN_NEEDS_SCORES, .numbers = softmaxed, .want = BY(VN_M_KL_MEAN) },
+	{ "scores-softmaxed", "probabilities recorded as logits", VN_NEEDS_SCORES, .numbers = softmaxed,
+	  .want = BY(VN_M_KL_MEAN) },
 	{ "scores-shifted", "logits of the next vocabulary entry", VN_NEEDS_SCORES, .numbers = vocabulary_shifted,
 	  .want = BY(VN_M_KL_MEAN) },
 	{ "scores-tempered", "logits divided by 1.1", VN_NEEDS_SCORES, .fine = VN_FINE, .numbers = tempered, .want = ANY },
-	{ "scores-channel-scaled", "one score of each row 15 % off", VN_NEEDS_SCORES, .fine = VN_FINE, .numbers = channel_scaled, .eight = true, .want = ANY },
+	{ "scores-channel-scaled", "one score of each row 15 % off", VN_NEEDS_SCORES, .fine = VN_FINE,
+	  .numbers = channel_scaled, .eight = true, .want = ANY },
 	{ "scores-best-lowered", "the best score of each row less by 2", VN_NEEDS_SCORES, .numbers = best_lowered,
 	  .want = BY(VN_M_KL_MEAN) },
 
@@ -352,7 +371,8 @@ const vn_mutation vn_selftest_numbers[] = {
 	REFERENCE("head-zero", "the last head 0", VN_NEEDS_HEADS, head_zero),
 	REFERENCE("garbage", "uninitialised memory of plausible size", VN_NEEDS_TENSOR, garbage),
 
-	{ "sign-bit", "the sign of the largest number inverted", VN_NEEDS_TENSOR, .bits = vn_change_sign_bit, .want = BY(VN_M_WORST_TOKEN_NMSE) },
+	{ "sign-bit", "the sign of the largest number inverted", VN_NEEDS_TENSOR, .bits = vn_change_sign_bit,
+	  .want = BY(VN_M_WORST_TOKEN_NMSE) },
 	{ "exponent-bit", "the first exponent bit of the largest number inverted", VN_NEEDS_TENSOR, .fine = VN_FAIR,
 	  .bits = vn_change_exponent_bit, .want = ANY },
 	{ "mantissa-bit", "the first mantissa bit of the largest number inverted", VN_NEEDS_TENSOR, .fine = VN_FINER,

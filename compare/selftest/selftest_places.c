@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* (outer,n,piece), the axis n in another order. */
+/* Reorders axis n of (outer,n,piece). */
 static void arrange(const vn_mutation_context *p, double *x, vn_arrange m, int64_t outer, int64_t n, int64_t piece)
 {
 	memcpy(p->y, x, (size_t)(p->T * p->W) * sizeof *x); /* room of the same size */
@@ -75,19 +75,25 @@ static void half_others(const vn_mutation_context *p, double *x)
 }
 
 const vn_mutation vn_selftest_places[] = {
-	{ "rows-reversed", "tokens in reverse order", VN_NEEDS_TENSOR, .eight = true, .numbers = rows_reversed, .want = AS(VN_LIKE_REVERSED) },
+	{ "rows-reversed", "tokens in reverse order", VN_NEEDS_TENSOR, .eight = true, .numbers = rows_reversed,
+	  .want = AS(VN_LIKE_REVERSED) },
 	{ "tokens-late", "shifted by one token", VN_NEEDS_TENSOR, .numbers = tokens_late, .want = AS(VN_LIKE_SHIFTED) },
-	{ "tokens-early", "shifted by one token, the other way", VN_NEEDS_TENSOR, .numbers = tokens_early, .want = AS(VN_LIKE_SHIFTED) },
-	{ "row-copied", "one token's row is its neighbour's", VN_NEEDS_TENSOR, .eight = true, .numbers = row_copied, .want = BY(VN_M_WORST_TOKEN_NMSE) },
+	{ "tokens-early", "shifted by one token, the other way", VN_NEEDS_TENSOR, .numbers = tokens_early,
+	  .want = AS(VN_LIKE_SHIFTED) },
+	{ "row-copied", "one token's row is its neighbour's", VN_NEEDS_TENSOR, .eight = true, .numbers = row_copied,
+	  .want = BY(VN_M_WORST_TOKEN_NMSE) },
 	{ "tokens-swapped", "two tokens exchanged", VN_NEEDS_TENSOR, .eight = true, .numbers = tokens_swapped,
 	  .want = BY(VN_M_WORST_TOKEN_NMSE) },
 	{ "first-for-last", "the last token's row is the first one's", VN_NEEDS_TENSOR, .numbers = first_for_last,
 	  .want = BY(VN_M_WORST_TOKEN_NMSE) },
-	{ "off-by-one", "read with an offset of one number", VN_NEEDS_TENSOR, .numbers = off_by_one, .want = BY(VN_M_NMSE) },
-	{ "pairs-swapped", "even and odd channels interchanged", VN_NEEDS_TENSOR, .numbers = pairs_swapped, .want = BY(VN_M_NMSE) },
+	{ "off-by-one", "read with an offset of one number", VN_NEEDS_TENSOR, .numbers = off_by_one,
+	  .want = BY(VN_M_NMSE) },
+	{ "pairs-swapped", "even and odd channels interchanged", VN_NEEDS_TENSOR, .numbers = pairs_swapped,
+	  .want = BY(VN_M_NMSE) },
 	{ "transposed", "stored column by column, with the old shape", VN_NEEDS_TENSOR, .numbers = transposed,
 	  .want = BY(VN_M_NMSE) },
-	{ "heads-swapped", "two heads exchanged", VN_NEEDS_HEADS, .numbers = vn_change_heads_swapped, .want = AS(VN_LIKE_HEADS) },
+	{ "heads-swapped", "two heads exchanged", VN_NEEDS_HEADS, .numbers = vn_change_heads_swapped,
+	  .want = AS(VN_LIKE_HEADS) },
 	{ "heads-first", "heads before tokens, with the old shape", VN_NEEDS_HEADS, .numbers = heads_first,
 	  .want = AS(VN_LIKE_PERMUTED) },
 	{ "halves-interleaved", "the halves of each head interleaved", VN_NEEDS_HEADS, .numbers = halves_interleaved,
@@ -95,12 +101,17 @@ const vn_mutation vn_selftest_places[] = {
 
 	{ "other-layer", "the numbers of the same point of another layer", VN_NEEDS_LAYERS, .numbers = vn_change_to_others,
 	  .want = AS(VN_LIKE_OWN) },
-	{ "other-layer-in-both", "the numbers of the same point of another layer on both sides", VN_NEEDS_LAYERS, VN_SIDE_BOTH,
-	  .numbers = vn_change_to_others, .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .many = true, .anywhere = true } },
-	{ "other-point", "the numbers of another point of the layer", VN_NEEDS_PAIR, .numbers = vn_change_to_others, .want = AS(VN_LIKE_OWN) },
-	{ "half-other-point", "half overwritten by another point", VN_NEEDS_PAIR, .numbers = half_others, .want = BY(VN_M_NMSE) },
+	{ "other-layer-in-both", "the numbers of the same point of another layer on both sides", VN_NEEDS_LAYERS,
+	  VN_SIDE_BOTH,
+	  .numbers = vn_change_to_others, .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .many = true,
+	  	.anywhere = true } },
+	{ "other-point", "the numbers of another point of the layer", VN_NEEDS_PAIR, .numbers = vn_change_to_others,
+	  .want = AS(VN_LIKE_OWN) },
+	{ "half-other-point", "half overwritten by another point", VN_NEEDS_PAIR, .numbers = half_others,
+	  .want = BY(VN_M_NMSE) },
 	{ "stale-step", "the numbers of the step before", VN_NEEDS_STEPS, .numbers = vn_change_to_others, .want = ANY },
-	{ "stale-step-in-both", "the numbers of the step before on both sides", VN_NEEDS_STEPS, VN_SIDE_BOTH, .numbers = vn_change_to_others, .want = NOTHING },
+	{ "stale-step-in-both", "the numbers of the step before on both sides", VN_NEEDS_STEPS, VN_SIDE_BOTH,
+	  .numbers = vn_change_to_others, .want = NOTHING },
 
 	{ "scores-late", "logits shifted by one token", VN_NEEDS_SCORES, .numbers = tokens_late, .want = BY(VN_M_KL_MEAN) },
 	REFERENCE("tokens-late", "shifted by one token", VN_NEEDS_TENSOR, tokens_late),

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-static const char *const words[] = { [VN_CAUGHT] = "caught", [VN_MISSED] = "MISSED", [VN_NOT_RUN] = "not run", [VN_ELSEWHERE] = "-" };
+static const char *const words[] = { [VN_CAUGHT] = "caught", [VN_MISSED] = "MISSED", [VN_NOT_RUN] = "not run",
+	[VN_ELSEWHERE] = "-" };
 
 static const vn_outcome *of(const vn_selftest *s, int pair, int i)
 {
@@ -31,13 +32,14 @@ int vn_selftest_count(const vn_selftest *s, vn_caught what)
 
 /* ---- text --------------------------------------------------------------------------------- */
 
-/* The pair whose outcome says most: one that was missed, else one that was tried. */
+/* The outcome to report for a mutation: a missed one if any, else one that was tried. */
 static const vn_outcome *telling(const vn_selftest *s, int i)
 {
 	const vn_outcome *best = of(s, 0, i);
 	for (int p = 1; p < s->n_pairs; p++) {
 		const vn_outcome *o = of(s, p, i);
-		if (best->caught != VN_MISSED && (o->caught == VN_MISSED || (best->caught >= VN_NOT_RUN && o->caught < VN_NOT_RUN)))
+		if (best->caught != VN_MISSED &&
+		    (o->caught == VN_MISSED || (best->caught >= VN_NOT_RUN && o->caught < VN_NOT_RUN)))
 			best = o;
 	}
 	return best;
@@ -56,7 +58,7 @@ static void line(const vn_selftest *s, const char *group, const char *name, int 
 	fprintf(out, " %-34s %-58s %s\n", full, o->expected, o->found);
 }
 
-/* Not tried with any pair, for want of something: of these nothing was shown. */
+/* Why a mutation was tried with no pair, so that nothing is known about it; NULL if it was tried. */
 static const char *untried(const vn_selftest *s, int i)
 {
 	const char *why = NULL;
@@ -69,7 +71,7 @@ static const char *untried(const vn_selftest *s, int i)
 	return why;
 }
 
-/* "120: no tensor of...; 11: no plan", the reasons in order of appearance. Returns how many mutations. */
+/* Prints "120: no tensor of...; 11: no plan", reasons in order of appearance. Returns the number of mutations. */
 static int reasons(const vn_selftest *s, FILE *out)
 {
 	int all = 0;
@@ -97,9 +99,10 @@ void vn_selftest_text(const vn_selftest *s, FILE *out)
 	int i = 0, alarms = 0;
 
 	for (int p = 0; p < s->n_pairs; p++)
-		fprintf(out, "%s: %s by %s%s%s\n", s->pair[p].name, strrchr(s->pair[p].cand, '/') ? strrchr(s->pair[p].cand, '/') + 1 : s->pair[p].cand,
-		        strrchr(s->pair[p].ref, '/') ? strrchr(s->pair[p].ref, '/') + 1 : s->pair[p].ref, s->pair[p].floor ? ", with a floor" : "",
-		        s->pair[p].limits ? ", limits of --limits" : "");
+		fprintf(out, "%s: %s by %s%s%s\n", s->pair[p].name,
+		        strrchr(s->pair[p].cand, '/') ? strrchr(s->pair[p].cand, '/') + 1 : s->pair[p].cand,
+		        strrchr(s->pair[p].ref, '/') ? strrchr(s->pair[p].ref, '/') + 1 : s->pair[p].ref,
+		        s->pair[p].floor ? ", with a floor" : "", s->pair[p].limits ? ", limits of --limits" : "");
 	fputc('\n', out);
 	for (int p = 0; p < s->n_pairs; p++)
 		fprintf(out, "%-9s ", s->pair[p].name);
@@ -111,19 +114,24 @@ void vn_selftest_text(const vn_selftest *s, FILE *out)
 	for (int p = 0; p < s->n_pairs; p++)
 		alarms += of(s, p, 0)->caught == VN_MISSED;
 	const int nothing = reasons(s, out);
-	fprintf(out, "%s%s: %d caught, %d missed, %d false alarm%s, %d not run; of %d mutations, %d pair%s\n", nothing ? "" : "\n",
-	        missed ? "MISSED" : nothing ? "all that ran were caught" : "all caught",
-	        vn_selftest_count(s, VN_CAUGHT), missed - alarms, alarms, alarms == 1 ? "" : "s", none, s->n_mutations, s->n_pairs, s->n_pairs == 1 ? "" : "s");
+	fprintf(out, "%s%s: %d caught, %d missed, %d false alarm%s, %d not run; of %d mutations, %d pair%s\n",
+	        nothing ? "" : "\n",
+	        missed    ? "MISSED"
+	        : nothing ? "all that ran were caught"
+	                  : "all caught",
+	        vn_selftest_count(s, VN_CAUGHT), missed - alarms, alarms, alarms == 1 ? "" : "s", none, s->n_mutations,
+	        s->n_pairs, s->n_pairs == 1 ? "" : "s");
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
 static json_t *outcome(const char *group, const vn_mutation *m, const vn_outcome *o)
 {
-	static const char *const keys[] = { [VN_CAUGHT] = "caught", [VN_MISSED] = "missed", [VN_NOT_RUN] = "not_run", [VN_ELSEWHERE] = "elsewhere" };
-	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o}", "group", group, "name", m->name, "does", m->does, "outcome", keys[o->caught],
-	                 "exit", o->caught >= VN_NOT_RUN ? json_null() : json_integer(o->status), "expected", vn_json_text(o->expected), "found",
-	                 vn_json_text(o->found));
+	static const char *const keys[] = { [VN_CAUGHT] = "caught", [VN_MISSED] = "missed", [VN_NOT_RUN] = "not_run",
+		[VN_ELSEWHERE] = "elsewhere" };
+	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o}", "group", group, "name", m->name, "does", m->does, "outcome",
+	                 keys[o->caught], "exit", o->caught >= VN_NOT_RUN ? json_null() : json_integer(o->status),
+	                 "expected", vn_json_text(o->expected), "found", vn_json_text(o->found));
 }
 
 static json_t *pair(const vn_selftest *s, int p)
@@ -134,8 +142,9 @@ static json_t *pair(const vn_selftest *s, int p)
 	for (const vn_mutation_group *g = vn_mutation_groups; g->name; g++)
 		for (const vn_mutation *m = g->mutation; m->name; m++)
 			json_array_append_new(list, outcome(g->name, m, of(s, p, i++)));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "name", vn_json_text(s->pair[p].name), "reference", vn_json_text(s->pair[p].ref),
-	                 "candidate", vn_json_text(s->pair[p].cand), "floor", vn_json_text(s->pair[p].floor), "limits", vn_json_text(s->pair[p].limits), "healthy",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "name", vn_json_text(s->pair[p].name), "reference",
+	                 vn_json_text(s->pair[p].ref), "candidate", vn_json_text(s->pair[p].cand), "floor",
+	                 vn_json_text(s->pair[p].floor), "limits", vn_json_text(s->pair[p].limits), "healthy",
 	                 of(s, p, 0)->caught == VN_CAUGHT, "found", vn_json_text(of(s, p, 0)->found), "mutations", list);
 }
 
@@ -144,10 +153,10 @@ vn_status vn_selftest_json(const vn_selftest *s, FILE *out, vn_error *err)
 	json_t *pairs = json_array();
 	for (int p = 0; p < s->n_pairs; p++)
 		json_array_append_new(pairs, pair(s, p));
-	json_t *root = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:o, s:[]}", "schema", "vernier-selftest/1", "verdict",
-	                         vn_selftest_count(s, VN_MISSED) ? "missed" : "caught", "mutations", s->n_mutations, "caught",
-	                         vn_selftest_count(s, VN_CAUGHT), "missed", vn_selftest_count(s, VN_MISSED), "not_run",
-	                         vn_selftest_count(s, VN_NOT_RUN), "pairs", pairs, "next");
+	json_t    *root = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:o, s:[]}", "schema", "vernier-selftest/1", "verdict",
+                             vn_selftest_count(s, VN_MISSED) ? "missed" : "caught", "mutations", s->n_mutations,
+	                            "caught", vn_selftest_count(s, VN_CAUGHT), "missed", vn_selftest_count(s, VN_MISSED),
+	                            "not_run", vn_selftest_count(s, VN_NOT_RUN), "pairs", pairs, "next");
 	const bool good = vn_json_print(root, out, JSON_INDENT(1)) && fputc('\n', out) != EOF;
 	json_decref(root);
 	return good ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "the report cannot be written");

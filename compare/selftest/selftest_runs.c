@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* FLOORS: the slot before the first floor, behind three for each pair; STEPS: of the runs of many steps, two for each pair. */
+/* FLOORS: first slot of the floors, after three slots for each pair. STEPS: first slot of the runs with many
+ * steps, two for each pair. */
 enum { FLOORS = 3 * VN_SELFTEST_PAIRS, STEPS = 4 * VN_SELFTEST_PAIRS, LAYERS = 2, OTHER_WEIGHTS = 1 };
 
 typedef struct length {
@@ -27,7 +28,8 @@ static void write_ids(int32_t *id, int n, int first)
 		id[i] = (first + 37 * i) % 512;
 }
 
-static vn_status record(const char *model, const char *precision, const length *l, int first, int threads, const char *path, vn_error *err)
+static vn_status record(const char *model, const char *precision, const length *l, int first, int threads,
+                        const char *path, vn_error *err)
 {
 	int32_t           id[32];
 	vn_engine_options o = { .threads = threads, .device = -1 };
@@ -38,7 +40,8 @@ static vn_status record(const char *model, const char *precision, const length *
 
 	write_ids(id, l->prompt + l->decoded, first);
 	const vn_recipe r = {
-		.path = path, .ids = id, .n_ids = l->prompt, .decode = l->decoded, .forced = id + l->prompt, .pattern = &l->point, .n_patterns = 1,
+		.path = path, .ids = id, .n_ids = l->prompt, .decode = l->decoded, .forced = id + l->prompt,
+			.pattern = &l->point, .n_patterns = 1,
 		.first_layer = -1, .last_layer = -1, .precision = precision, .command = "vernier selftest", .threads = threads,
 	};
 	if (!vn_policy_from_name(precision, &o.policy))
@@ -51,15 +54,16 @@ static vn_status record(const char *model, const char *precision, const length *
 	return st;
 }
 
-static vn_status make_run(vn_own_runs *own, int slot, const char *dir, const char *what, const char *model, const char *precision,
-                          const length *l, int first, int threads, vn_error *err)
+static vn_status make_run(vn_own_runs *own, int slot, const char *dir, const char *what, const char *model,
+                          const char *precision, const length *l, int first, int threads, vn_error *err)
 {
 	snprintf(own->path[slot], sizeof own->path[slot], "%s/%s.%s.h5", dir, what, precision);
 	return record(model, precision, l, first, threads, own->path[slot], err);
 }
 
-/* steps[0] was made: its reference is that of the others. */
-static vn_status make_steps(vn_own_runs *own, int i, const char *dir, const char *precision, const char *reference, int threads, vn_error *err)
+/* If steps[0] was made, its reference serves the others. */
+static vn_status make_steps(vn_own_runs *own, int i, const char *dir, const char *precision, const char *reference,
+                            int threads, vn_error *err)
 {
 	const int slot = STEPS + 2 * i;
 	vn_status st = VN_OK;
@@ -90,7 +94,8 @@ vn_status vn_own_runs_make(const char *dir, int threads, vn_own_runs *own, vn_er
 	if ((st = vn_synth_write("tiny", model, &o, err)))
 		return st;
 	o.seed = OTHER_WEIGHTS;
-	if ((st = vn_synth_write("tiny", unrelated_run, &o, err)) || (st = make_run(own, 0, dir, "run", model, "f64", &whole, 1, threads, err)))
+	if ((st = vn_synth_write("tiny", unrelated_run, &o, err)) ||
+	    (st = make_run(own, 0, dir, "run", model, "f64", &whole, 1, threads, err)))
 		return st;
 	for (int i = 0; i < VN_SELFTEST_PAIRS; i++) {
 		char (*path)[4096] = &own->path[1 + 3 * i];
@@ -98,13 +103,15 @@ vn_status vn_own_runs_make(const char *dir, int threads, vn_own_runs *own, vn_er
 			return st;
 		if (i < 2 && (st = make_run(own, 2 + 3 * i, dir, "earlier", model, pair[i].name, &whole, 2, threads, err)))
 			return st;
-		if (i < 2 && (st = make_run(own, 3 + 3 * i, dir, "stranger", unrelated_run, pair[i].name, &whole, 1, threads, err)))
+		if (i < 2 &&
+		    (st = make_run(own, 3 + 3 * i, dir, "stranger", unrelated_run, pair[i].name, &whole, 1, threads, err)))
 			return st;
-		/* The same run again: a floor is never the candidate. */
+		/* The same run again, because the floor must not be the candidate. */
 		if (i && (st = make_run(own, FLOORS + i, dir, "floor", model, pair[i].name, &whole, 1, threads, err)))
 			return st;
 		own->pair[i] = (vn_healthy) {
-			.name = pair[i].name, .ref = own->path[i ? 1 : 0], .cand = path[0], .floor = i ? own->path[FLOORS + i] : NULL,
+			.name = pair[i].name, .ref = own->path[i ? 1 : 0], .cand = path[0],
+				.floor = i ? own->path[FLOORS + i] : NULL,
 			.model = model, .earlier = path[1], .unrelated_run = path[2], .numbers_alone = i >= 2,
 		};
 		if ((st = make_steps(own, i, dir, pair[i].name, pair[i].ref, threads, err)))

@@ -7,11 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The target in another shape; numbers beyond its own are 0. */
+/* Gives the target another shape, padded with zeros. */
 static void reshape(vn_edit *e, const vn_mutation_context *p, vn_shape shape)
 {
 	vn_tensor    t = { p->t.dtype, shape, NULL };
-	const size_t width = vn_dtype_size(t.dtype), n = (size_t)vn_shape_count(&shape), had = (size_t)vn_shape_count(&p->t.shape);
+	const size_t width = vn_dtype_size(t.dtype), n = (size_t)vn_shape_count(&shape),
+				 had = (size_t)vn_shape_count(&p->t.shape);
 	void        *data = calloc(n + 1, width);
 
 	if (!data) {
@@ -24,7 +25,7 @@ static void reshape(vn_edit *e, const vn_mutation_context *p, vn_shape shape)
 	free(data);
 }
 
-/* Its first two axes exchanged, numbers and all. */
+/* Transposes the first two axes, numbers included. */
 static void exchange(vn_edit *e, const vn_mutation_context *p, int64_t first, int64_t second, int64_t together)
 {
 	const size_t   width = vn_dtype_size(p->t.dtype) * (size_t)together;
@@ -35,7 +36,8 @@ static void exchange(vn_edit *e, const vn_mutation_context *p, int64_t first, in
 		vn_edit_fail(e, p->at, "no memory");
 		return;
 	}
-	vn_arrange_bytes(data, p->t.data, &(vn_arrange){ VN_ARRANGE_TURNED, .a = first, .b = second }, 1, (size_t)(first * second), width);
+	vn_arrange_bytes(data, p->t.data, &(vn_arrange) { VN_ARRANGE_TURNED, .a = first, .b = second }, 1,
+	                 (size_t)(first * second), width);
 	t.data = data;
 	vn_edit_replace(e, p->at, &t, VN_EDIT_PLAIN);
 	free(data);
@@ -43,16 +45,43 @@ static void exchange(vn_edit *e, const vn_mutation_context *p, int64_t first, in
 
 static void heads_first(vn_edit *e, const vn_mutation_context *p)    { exchange(e, p, p->T, p->H, p->K); }
 static void columns_first(vn_edit *e, const vn_mutation_context *p)  { exchange(e, p, p->T, p->W, 1); }
-static void heads_turned(vn_edit *e, const vn_mutation_context *p)   { reshape(e, p, (vn_shape) { 3, { p->T, p->K, p->H } }); }
-static void transposed(vn_edit *e, const vn_mutation_context *p)     { reshape(e, p, (vn_shape) { 2, { p->W, p->T } }); }
-static void flattened(vn_edit *e, const vn_mutation_context *p)      { reshape(e, p, (vn_shape) { 2, { p->T, p->H * p->K } }); }
-static void batch_of_one(vn_edit *e, const vn_mutation_context *p)   { reshape(e, p, (vn_shape) { 3, { 1, p->T, p->W } }); }
-static void trailing_one(vn_edit *e, const vn_mutation_context *p)   { reshape(e, p, (vn_shape) { 3, { p->T, p->W, 1 } }); }
-static void row_less(vn_edit *e, const vn_mutation_context *p)       { reshape(e, p, (vn_shape) { 2, { p->T - 1, p->W } }); }
+static void heads_turned(vn_edit *e, const vn_mutation_context *p)
+{
+	reshape(e, p, (vn_shape) { 3, { p->T, p->K, p->H } });
+}
+static void transposed(vn_edit *e, const vn_mutation_context *p)
+{
+	reshape(e, p, (vn_shape) { 2, { p->W, p->T } });
+}
+static void flattened(vn_edit *e, const vn_mutation_context *p)
+{
+	reshape(e, p, (vn_shape) { 2, { p->T, p->H * p->K } });
+}
+static void batch_of_one(vn_edit *e, const vn_mutation_context *p)
+{
+	reshape(e, p, (vn_shape) { 3, { 1, p->T, p->W } });
+}
+static void trailing_one(vn_edit *e, const vn_mutation_context *p)
+{
+	reshape(e, p, (vn_shape) { 3, { p->T, p->W, 1 } });
+}
+static void row_less(vn_edit *e, const vn_mutation_context *p)
+{
+	reshape(e, p, (vn_shape) { 2, { p->T - 1, p->W } });
+}
 static void last_row_alone(vn_edit *e, const vn_mutation_context *p) { reshape(e, p, (vn_shape) { 2, { 1, p->W } }); }
-static void column_less(vn_edit *e, const vn_mutation_context *p)    { reshape(e, p, (vn_shape) { 2, { p->T, p->W - 1 } }); }
-static void column_more(vn_edit *e, const vn_mutation_context *p)    { reshape(e, p, (vn_shape) { 2, { p->T, p->W + 1 } }); }
-static void one_list(vn_edit *e, const vn_mutation_context *p)       { reshape(e, p, (vn_shape) { 1, { p->T * p->W } }); }
+static void column_less(vn_edit *e, const vn_mutation_context *p)
+{
+	reshape(e, p, (vn_shape) { 2, { p->T, p->W - 1 } });
+}
+static void column_more(vn_edit *e, const vn_mutation_context *p)
+{
+	reshape(e, p, (vn_shape) { 2, { p->T, p->W + 1 } });
+}
+static void one_list(vn_edit *e, const vn_mutation_context *p)
+{
+	reshape(e, p, (vn_shape) { 1, { p->T * p->W } });
+}
 static void no_columns(vn_edit *e, const vn_mutation_context *p)     { reshape(e, p, (vn_shape) { 2, { p->T, 0 } }); }
 static void many_axes(vn_edit *e, const vn_mutation_context *p)      { vn_edit_many_axes(e, p->at, &p->t); }
 
@@ -64,7 +93,8 @@ static void scalar(vn_edit *e, const vn_mutation_context *p)
 
 static void words_turned(vn_edit *e, const vn_mutation_context *p)
 {
-	vn_edit_text(e, p->at, "axes", strcmp(p->target->axes, "token dim head") == 0 ? "token head dim" : "token dim head");
+	vn_edit_text(e, p->at, "axes",
+	             strcmp(p->target->axes, "token dim head") == 0 ? "token head dim" : "token dim head");
 }
 
 static void other_basis(vn_edit *e, const vn_mutation_context *p)
@@ -79,7 +109,8 @@ static void said_otherwise(vn_edit *e, const vn_mutation_context *p)
 	vn_edit_text(e, p->at, "dtype", p->t.dtype == VN_F64 ? "f16" : "f64");
 }
 
-/* The same bytes as another format of that width. Of 32 and 64 bits there is one: byte order is left. */
+/* The same bytes under another format of that width. For 32 and 64 bits there is only one such format, so the
+ * byte order changes instead. */
 static void bits_relabelled(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_tensor t = p->t;
@@ -89,7 +120,7 @@ static void bits_relabelled(vn_edit *e, const vn_mutation_context *p)
 	if (t.dtype == VN_BF16)
 		vn_edit_text(e, p->at, "dtype", NULL);
 	else if (t.dtype != VN_F16)
-		vn_edit_text(e, p->at, "digest", NULL); /* it is of the numbers, which are others now, and not of the bytes */
+		vn_edit_text(e, p->at, "digest", NULL); /* the digest covers the numbers, which change; the bytes do not */
 	t.dtype = t.dtype == VN_F16 ? VN_BF16 : t.dtype == VN_BF16 ? VN_F16 : t.dtype;
 	vn_edit_replace(e, p->at, &t, t.dtype == p->t.dtype ? VN_EDIT_BIG_ENDIAN : VN_EDIT_PLAIN);
 }
@@ -117,7 +148,7 @@ static void position_less(vn_edit *e, const vn_mutation_context *p)   { step_say
 static void rows_less(vn_edit *e, const vn_mutation_context *p)       { step_says(e, p, "rows", -1); }
 static void tokens_too_many(vn_edit *e, const vn_mutation_context *p) { step_says(e, p, "tokens", 1000); }
 
-/* A step need not say its rows; one that does contradicts itself. */
+/* A step may omit its row count; one that states it contradicts itself. */
 static void tokens_less(vn_edit *e, const vn_mutation_context *p)
 {
 	step_says(e, p, "tokens", -1);
@@ -166,40 +197,56 @@ static void steps_exchanged(vn_edit *e, const vn_mutation_context *p)
 
 const vn_mutation vn_selftest_shapes[] = {
 	{ "heads-by-dims", "(T,H,K) as (T,K,H)", VN_NEEDS_HEADS, .edit = heads_turned, .want = MISSHAPEN("shape") },
-	{ "heads-first", "(T,H,K) transposed to (H,T,K)", VN_NEEDS_HEADS, .edit = heads_first, .want = MISSHAPEN("in the order") },
-	{ "columns-first", "(T,D) transposed to (D,T)", VN_NEEDS_TENSOR, .edit = columns_first, .want = MISSHAPEN("in the order") },
-	{ "flattened", "heads and head dims as one axis", VN_NEEDS_HEADS, .edit = flattened, .want = MISSHAPEN("in the order") },
-	{ "trailing-axis", "a last axis of length one", VN_NEEDS_TENSOR, .edit = trailing_one, .want = MISSHAPEN("in the order") },
+	{ "heads-first", "(T,H,K) transposed to (H,T,K)", VN_NEEDS_HEADS, .edit = heads_first,
+	  .want = MISSHAPEN("in the order") },
+	{ "columns-first", "(T,D) transposed to (D,T)", VN_NEEDS_TENSOR, .edit = columns_first,
+	  .want = MISSHAPEN("in the order") },
+	{ "flattened", "heads and head dims as one axis", VN_NEEDS_HEADS, .edit = flattened,
+	  .want = MISSHAPEN("in the order") },
+	{ "trailing-axis", "a last axis of length one", VN_NEEDS_TENSOR, .edit = trailing_one,
+	  .want = MISSHAPEN("in the order") },
 	{ "column-less", "one column fewer", VN_NEEDS_TENSOR, .edit = column_less, .want = MISSHAPEN("shape") },
 	{ "column-more", "a column of padding", VN_NEEDS_TENSOR, .edit = column_more, .want = MISSHAPEN("shape") },
 	{ "empty", "no columns", VN_NEEDS_TENSOR, .edit = no_columns, .want = MISSHAPEN("shape") },
 	{ "empty-in-both", "no columns on either side", VN_NEEDS_TENSOR, VN_SIDE_BOTH, .edit = no_columns,
 	  .want = { .status = VN_EMPTY, .says = "no elements" } },
 	{ "shape-transposed", "(T,D) as (D,T)", VN_NEEDS_TENSOR, .edit = transposed, .want = MISSHAPEN("rows") },
-	{ "batch-of-one", "a first axis of length one", VN_NEEDS_TENSOR, .edit = batch_of_one, .want = MISSHAPEN("in the order") },
+	{ "batch-of-one", "a first axis of length one", VN_NEEDS_TENSOR, .edit = batch_of_one,
+	  .want = MISSHAPEN("in the order") },
 	{ "row-less", "one token fewer", VN_NEEDS_TENSOR, .edit = row_less, .want = MISSHAPEN("rows") },
-	{ "last-row-alone", "only the last token, although all were asked for", VN_NEEDS_TENSOR, .edit = last_row_alone, .want = MISSHAPEN("rows") },
+	{ "last-row-alone", "only the last token, although all were asked for", VN_NEEDS_TENSOR, .edit = last_row_alone,
+	  .want = MISSHAPEN("rows") },
 	{ "one-list", "all axes as one", VN_NEEDS_TENSOR, .edit = one_list, .want = MISSHAPEN("rows") },
 	{ "seven-axes", "too many axes", VN_NEEDS_TENSOR, .edit = many_axes, .want = REFUSED("rank 7") },
 	{ "one-number", "a single number", VN_NEEDS_TENSOR, .edit = scalar, .want = MISSHAPEN("shape") },
-	{ "axes-said-otherwise", "the dims string reversed", VN_NEEDS_HEADS, .edit = words_turned, .want = MISSHAPEN("axes") },
-	{ "basis-said-otherwise", "another basis", VN_NEEDS_TENSOR, .claim = VN_CLAIM_BASIS, .edit = other_basis, .want = MISSHAPEN("basis") },
-	{ "format-said-otherwise", "a dtype attribute that does not fit the numbers", VN_NEEDS_TENSOR, .edit = said_otherwise, .want = REFUSED("attribute dtype") },
+	{ "axes-said-otherwise", "the dims string reversed", VN_NEEDS_HEADS, .edit = words_turned,
+	  .want = MISSHAPEN("axes") },
+	{ "basis-said-otherwise", "another basis", VN_NEEDS_TENSOR, .claim = VN_CLAIM_BASIS, .edit = other_basis,
+	  .want = MISSHAPEN("basis") },
+	{ "format-said-otherwise", "a dtype attribute that does not fit the numbers", VN_NEEDS_TENSOR,
+	  .edit = said_otherwise, .want = REFUSED("attribute dtype") },
 	{ "bits-relabelled", "the same bytes as another format", VN_NEEDS_TENSOR, .edit = bits_relabelled,
 	  .want = { .status = VN_OUTSIDE, .metric = VN_N_METRICS } },
-	{ "whole-numbers", "numbers of an unsupported type", VN_NEEDS_TENSOR, .edit = counted, .want = REFUSED("its type is not one of") },
+	{ "whole-numbers", "numbers of an unsupported type", VN_NEEDS_TENSOR, .edit = counted,
+	  .want = REFUSED("its type is not one of") },
 	{ "position-less", "a step one token earlier in the cache", VN_NEEDS_STEPS, .edit = position_less,
 	  .want = REFUSED("steps: in the candidate") },
-	{ "position-less-in-both", "a step one token earlier in the cache, on both sides", VN_NEEDS_STEPS, VN_SIDE_BOTH, .edit = position_less,
+	{ "position-less-in-both", "a step one token earlier in the cache, on both sides", VN_NEEDS_STEPS, VN_SIDE_BOTH,
+	  .edit = position_less,
 	  .want = REFUSED("steps: in the reference") },
-	{ "step-lost-in-both", "both sides lack one step", VN_NEEDS_STEPS, VN_SIDE_BOTH, .edit = step_lost, .want = REFUSED("steps: no step") },
-	{ "prompt-lost-in-both", "both sides lack the prompt", VN_NEEDS_STEPS, VN_SIDE_BOTH, .edit = first_lost, .want = REFUSED("steps: no step") },
+	{ "step-lost-in-both", "both sides lack one step", VN_NEEDS_STEPS, VN_SIDE_BOTH, .edit = step_lost,
+	  .want = REFUSED("steps: no step") },
+	{ "prompt-lost-in-both", "both sides lack the prompt", VN_NEEDS_STEPS, VN_SIDE_BOTH, .edit = first_lost,
+	  .want = REFUSED("steps: no step") },
 	{ "last-step-lost-in-both", "both sides lack the last step", VN_NEEDS_STEPS, VN_SIDE_BOTH, .edit = last_lost,
 	  .want = REFUSED("steps: no step") },
-	{ "steps-exchanged-in-both", "two steps with exchanged numbers on both sides", VN_NEEDS_STEPS, VN_SIDE_BOTH, .edit = steps_exchanged,
+	{ "steps-exchanged-in-both", "two steps with exchanged numbers on both sides", VN_NEEDS_STEPS, VN_SIDE_BOTH,
+	  .edit = steps_exchanged,
 	  .want = REFUSED("steps: in the reference") },
 	{ "tokens-less", "a prompt of one token fewer", VN_NEEDS_TENSOR, .edit = tokens_less, .want = REFUSED("tokens") },
-	{ "rows-less", "one kept row fewer than recorded", VN_NEEDS_TENSOR, .edit = rows_less, .want = { .status = VN_MISSHAPEN, .many = true, .says = "rows" } },
-	{ "tokens-too-many", "a step of more tokens than the run has", VN_NEEDS_TENSOR, .edit = tokens_too_many, .want = REFUSED("tokens") },
+	{ "rows-less", "one kept row fewer than recorded", VN_NEEDS_TENSOR, .edit = rows_less,
+	  .want = { .status = VN_MISSHAPEN, .many = true, .says = "rows" } },
+	{ "tokens-too-many", "a step of more tokens than the run has", VN_NEEDS_TENSOR, .edit = tokens_too_many,
+	  .want = REFUSED("tokens") },
 	{ .name = NULL }
 };

@@ -37,14 +37,17 @@ vn_status vn_mutation_harness_second_names(vn_mutation_harness *c, vn_error *err
 	return VN_OK;
 }
 
-/* Tokens first, and under its own name on both sides. */
+/* Whether the token axis is first and the tensor has the same name on both sides. */
 static bool plain(const vn_mutation_harness *c, const vn_entry *e, int64_t tokens)
 {
-	const int i = c->shared[vn_recording_find(c->cand, e->step, e->name)] ? -1 : vn_recording_find(c->ref, e->step, e->name);
-	/* In 8 bits, or in whole numbers, a small change is none. */
-	return e->same_as < 0 && e->dtype < VN_N_ENGINE_DTYPES && e->shape.rank >= 2 && vn_token_axis(vn_entry_axes(e), e->shape.rank) == 0 && i >= 0 &&
+	const int i = c->shared[vn_recording_find(c->cand, e->step, e->name)] ? -1
+	                                                                      : vn_recording_find(c->ref, e->step, e->name);
+	/* In 8 bits or in integers a small change is lost. */
+	return e->same_as < 0 && e->dtype < VN_N_ENGINE_DTYPES && e->shape.rank >= 2 &&
+	       vn_token_axis(vn_entry_axes(e), e->shape.rank) == 0 && i >= 0 &&
 	       strcmp(vn_recording_entry(c->ref, i)->name, e->name) == 0 &&
-	       vn_shape_equal(&vn_recording_entry(c->ref, i)->shape, &e->shape) && e->shape.dim[0] >= tokens && vn_columns(e) >= 8;
+	       vn_shape_equal(&vn_recording_entry(c->ref, i)->shape, &e->shape) && e->shape.dim[0] >= tokens &&
+	       vn_columns(e) >= 8;
 }
 
 static bool alike(const vn_entry *a, const vn_entry *b)
@@ -52,7 +55,7 @@ static bool alike(const vn_entry *a, const vn_entry *b)
 	return a != b && a->dtype == b->dtype && vn_shape_equal(&a->shape, &b->shape);
 }
 
-/* Are these other numbers, not just the same ones a little later? */
+/* Whether these are other numbers, not a near copy of those a little earlier. */
 static bool other_numbers(vn_recording *r, const vn_entry *a, const vn_entry *b)
 {
 	vn_tensor   x, y;
@@ -79,14 +82,14 @@ int vn_one_token_steps(const vn_recording *r, const vn_entry *e, int **step)
 
 	*step = malloc(((size_t)all + 1) * sizeof **step);
 	for (int i = 0, k; i < all && *step; i++)
-		if (s[i].rows == 1 && (k = vn_recording_find(r, s[i].number, e->name)) >= 0 && vn_recording_entry(r, k)->dtype == e->dtype &&
-		    vn_shape_equal(&vn_recording_entry(r, k)->shape, &e->shape))
+		if (s[i].rows == 1 && (k = vn_recording_find(r, s[i].number, e->name)) >= 0 &&
+		    vn_recording_entry(r, k)->dtype == e->dtype && vn_shape_equal(&vn_recording_entry(r, k)->shape, &e->shape))
 			(*step)[n++] = s[i].number;
 	return n;
 }
 
-/* Is it another token's, as specs/limits.md says: a quarter of the first 64 numbers differ by a 16th from those of each row before?
- * y (n) and so many rows x. */
+/* Whether y (n) is another token by the rule of specs/limits.md: a quarter of its first 64 numbers differ by a
+ * 16th from those of each of `rows` rows x. */
 static bool is_new(const double *x, int rows, const double *y, int64_t n)
 {
 	const int64_t looked_at = n < 64 ? n : 64;
@@ -100,7 +103,7 @@ static bool is_new(const double *x, int rows, const double *y, int64_t n)
 	return true;
 }
 
-/* Row `at` of e's checkpoint in the reference (e an entry of it) to x; false: it cannot be read. */
+/* Reads row `at` of e's checkpoint in the reference (e is an entry of it) to x; false: it cannot be read. */
 static bool row_at(const vn_mutation_harness *c, int entry, int64_t at, int64_t n, double *x)
 {
 	vn_tensor t;
@@ -111,7 +114,8 @@ static bool row_at(const vn_mutation_harness *c, int entry, int64_t at, int64_t 
 	return true;
 }
 
-/* Has it channels to speak of: 8 different rows among as many as a comparison takes of it (step NULL), or of its `all` steps of one token? */
+/* Whether its channels can be judged: 8 different rows among those that a comparison samples in it (step NULL),
+ * or in its `all` steps of one token. */
 static bool has_channels(const vn_mutation_harness *c, const vn_entry *e, const int *step, int64_t all)
 {
 	const int64_t n = vn_columns(e), taken = all < VN_CHANNEL_ROWS ? all : VN_CHANNEL_ROWS;
@@ -131,7 +135,8 @@ static bool has_channels(const vn_mutation_harness *c, const vn_entry *e, const 
 static bool steps_have_channels(const vn_mutation_harness *c, const vn_entry *e)
 {
 	int       *step;
-	const int  all = vn_one_token_steps(c->ref, vn_recording_entry(c->ref, vn_recording_find(c->ref, e->step, e->name)), &step);
+	const int  all = vn_one_token_steps(c->ref, vn_recording_entry(c->ref, vn_recording_find(c->ref, e->step, e->name)),
+	                                    &step);
 	const bool has = step && all && *step == e->step && has_channels(c, e, step, all);
 
 	free(step);
@@ -161,7 +166,7 @@ static bool in_call(const vn_mutation_harness *c, vn_when when, const vn_entry *
 	}
 }
 
-/* Of a run that keeps or sums less than f16 does. */
+/* Whether the run stores or accumulates in less than f16. */
 static bool is_coarse(const vn_mutation_harness *c, const vn_entry *e)
 {
 	const char *precision = vn_facts_get(vn_recording_run(c->cand), "precision");
@@ -177,7 +182,8 @@ static bool recurs(const vn_mutation_harness *c)
 static bool fits(const vn_mutation_harness *c, const vn_mutation *m, const vn_entry *e)
 {
 	const int tokens = m->when ? 1 : 3;
-	if (m->needs == VN_NEEDS_STEPS ? e->step <= first_step(c) || (m->when && !in_call(c, m->when, e)) : !in_call(c, m->when, e))
+	if (m->needs == VN_NEEDS_STEPS ? e->step <= first_step(c) || (m->when && !in_call(c, m->when, e))
+	                               : !in_call(c, m->when, e))
 		return false;
 	switch (m->needs) {
 	case VN_NEEDS_FINER:
@@ -190,8 +196,8 @@ static bool fits(const vn_mutation_harness *c, const vn_mutation *m, const vn_en
 		return e->layer >= 0 && plain(c, e, tokens) && e->shape.dim[0] != vn_columns(e) &&
 		       (m->when != VN_EVERY_STEP || (vn_axes_find(vn_entry_axes(e), "key") < 0 && steps_have_channels(c, e)));
 	case VN_NEEDS_HEADS:
-		return e->layer >= 0 && plain(c, e, tokens) && e->shape.rank == 3 && e->shape.dim[1] >= 2 && e->shape.dim[2] >= 2 &&
-		       e->shape.dim[1] != e->shape.dim[2] && e->shape.dim[0] != e->shape.dim[1];
+		return e->layer >= 0 && plain(c, e, tokens) && e->shape.rank == 3 && e->shape.dim[1] >= 2 &&
+		       e->shape.dim[2] >= 2 && e->shape.dim[1] != e->shape.dim[2] && e->shape.dim[0] != e->shape.dim[1];
 	case VN_NEEDS_SCORES:
 		return strcmp(e->name, "logits") == 0 && plain(c, e, tokens);
 	case VN_NEEDS_STEPS:
@@ -208,7 +214,7 @@ static bool is_target(const vn_mutation_harness *c, const vn_mutation *m, const 
 	return fits(c, m, e) && (!m->eight || has_channels(c, e, NULL, e->shape.dim[0]));
 }
 
-/* Behind it in the order of either side: an engine need not say one (sequence.h). */
+/* Whether it comes later in the order of either side, because an engine may omit the order (sequence.h). */
 static bool later(const vn_mutation_harness *c, const vn_entry *e, const vn_entry *o)
 {
 	return vn_recording_find(c->cand, o->step, o->name) > vn_recording_find(c->cand, e->step, e->name) &&
@@ -220,10 +226,11 @@ static bool is_other(const vn_mutation_harness *c, const vn_mutation *m, const v
 	const int tokens = m->when ? 1 : 3;
 	switch (m->needs) {
 	case VN_NEEDS_PAIR:
-		return alike(e, o) && plain(c, o, tokens) && o->step == e->step && later(c, e, o) && o->layer == e->layer && other_numbers(c->cand, e, o);
+		return alike(e, o) && plain(c, o, tokens) && o->step == e->step && later(c, e, o) && o->layer == e->layer &&
+		       other_numbers(c->cand, e, o);
 	case VN_NEEDS_LAYERS:
-		return alike(e, o) && plain(c, o, tokens) && o->step == e->step && later(c, e, o) && o->layer >= 0 && o->layer != e->layer &&
-		       strcmp(o->point, e->point) == 0 && *o->point && other_numbers(c->cand, e, o);
+		return alike(e, o) && plain(c, o, tokens) && o->step == e->step && later(c, e, o) && o->layer >= 0 &&
+		       o->layer != e->layer && strcmp(o->point, e->point) == 0 && *o->point && other_numbers(c->cand, e, o);
 	case VN_NEEDS_STEPS:
 		return alike(e, o) && o->step == e->step - 1 && strcmp(o->name, e->name) == 0 && other_numbers(c->cand, e, o);
 	case VN_NEEDS_NAMES:
@@ -239,7 +246,7 @@ static bool has_other(vn_needs needs)
 	return needs == VN_NEEDS_PAIR || needs == VN_NEEDS_LAYERS || needs == VN_NEEDS_STEPS || needs == VN_NEEDS_NAMES;
 }
 
-/* How far the format alone moves it; INFINITY: not known. */
+/* The error that the format alone causes; INFINITY: unknown. */
 static double floor_of(vn_mutation_harness *c, const vn_entry *e)
 {
 	vn_tensor   x, y;
@@ -253,7 +260,7 @@ static double floor_of(vn_mutation_harness *c, const vn_entry *e)
 	return m.value[VN_M_NMSE] > 0.0 ? m.value[VN_M_NMSE] : (double)INFINITY;
 }
 
-/* Of the tensors that will do, the one whose floor is lowest. */
+/* Chooses the suitable tensor with the lowest floor. */
 static bool choose_quiet(vn_mutation_harness *c, const vn_mutation *m, const vn_entry **target)
 {
 	const int n = vn_recording_count(c->cand);
@@ -270,7 +277,7 @@ static bool choose_quiet(vn_mutation_harness *c, const vn_mutation *m, const vn_
 	return *target != NULL;
 }
 
-/* The one in the middle of the run. */
+/* Chooses the suitable tensor in the middle of the run. */
 static bool choose(const vn_mutation_harness *c, const vn_mutation *m, const vn_entry **target, const vn_entry **other)
 {
 	const int  n = vn_recording_count(c->cand);
@@ -302,8 +309,10 @@ static const char *const lacks[VN_N_NEEDS] = {
 	[VN_NEEDS_TENSOR] = "no tensor of three tokens by eight numbers inside a layer",
 	[VN_NEEDS_FINER] = "no tensor in a finer format than bf16",
 	[VN_NEEDS_HEADS] = "no tensor of three tokens with heads", [VN_NEEDS_SCORES] = "no logits of three tokens",
-	[VN_NEEDS_PAIR] = "no two such tensors of equal shape and different numbers in one layer", [VN_NEEDS_LAYERS] = "no such tensor in two layers",
-	[VN_NEEDS_STEPS] = "no two steps with equal numbers of tokens", [VN_NEEDS_NAMES] = "no second names", [VN_NEEDS_WEIGHTS] = "no table of weights",
+	[VN_NEEDS_PAIR] = "no two such tensors of equal shape and different numbers in one layer",
+		[VN_NEEDS_LAYERS] = "no such tensor in two layers",
+	[VN_NEEDS_STEPS] = "no two steps with equal numbers of tokens", [VN_NEEDS_NAMES] = "no second names",
+		[VN_NEEDS_WEIGHTS] = "no table of weights",
 	[VN_NEEDS_PLAN] = "no plan", [VN_NEEDS_CONFIG] = "no config", [VN_NEEDS_FLOOR] = "no floor",
 	[VN_NEEDS_EARLIER] = "no recording of other tokens", [VN_NEEDS_UNRELATED_RUN] = "no recording of other weights",
 };
@@ -321,24 +330,29 @@ static const char *lacking(const vn_mutation_harness *c, const vn_mutation *m)
 	for (int i = 0; i < vn_recording_count(c->cand) && m->eight; i++)
 		if (fits(c, m, vn_recording_entry(c->cand, i)))
 			return "fewer than 8 different tokens";
-	return m->when == VN_LAST_STEP ? "the last step is not a later step of one token" : m->when ? "no later step of one token" : lacks[m->needs];
+	return m->when == VN_LAST_STEP ? "the last step is not a later step of one token"
+	       : m->when               ? "no later step of one token"
+	                               : lacks[m->needs];
 }
 
-/* Why a mutation of what the tensor says of itself cannot be tried; NULL: it can. */
+/* Why a mutation of what a tensor claims about itself cannot be tried; NULL: it can. */
 static const char *unsaid(const vn_mutation_harness *c, vn_claim claim, const vn_entry *e, const vn_entry *o)
 {
 	const int       i = claim == VN_CLAIM_NONE ? -1 : vn_recording_find(c->ref, e->step, e->name);
 	const vn_entry *r = i < 0 ? e : vn_recording_entry(c->ref, i);
 	switch (claim) {
 	case VN_CLAIM_BASIS:      return *e->basis && *r->basis ? NULL : "no basis recorded";
-	case VN_CLAIM_DIGEST:     return *vn_entry_digest(e).hex && *vn_entry_digest(r).hex ? NULL : "no digest recorded, so no change can be detected";
+	case VN_CLAIM_DIGEST:
+		return *vn_entry_digest(e).hex && *vn_entry_digest(r).hex ? NULL
+		                                                          : "no digest recorded, so no change can be detected";
 	case VN_CLAIM_ORDER:      return e->order >= 0 && o && o->order >= 0 ? NULL : "no order recorded";
 	case VN_CLAIM_STATISTICS: return e->stats ? NULL : "no statistics recorded";
 	default:                  return NULL;
 	}
 }
 
-const char *vn_mutation_harness_why_not(vn_mutation_harness *c, const vn_mutation *m, const vn_entry **target, const vn_entry **other)
+const char *vn_mutation_harness_why_not(vn_mutation_harness *c, const vn_mutation *m, const vn_entry **target,
+                                        const vn_entry **other)
 {
 	const vn_weight_row *rows;
 	const bool planned = vn_recording_plan(c->cand) && vn_recording_plan(c->ref);
@@ -347,7 +361,9 @@ const char *vn_mutation_harness_why_not(vn_mutation_harness *c, const vn_mutatio
 	*target = *other = NULL;
 	switch (m->needs) {
 	case VN_NEEDS_NOTHING:  break;
-	case VN_NEEDS_WEIGHTS:  good = vn_recording_weights(c->cand, &rows) > 0 && vn_recording_weights(c->ref, &rows) > 0; break;
+	case VN_NEEDS_WEIGHTS:
+		good = vn_recording_weights(c->cand, &rows) > 0 && vn_recording_weights(c->ref, &rows) > 0;
+		break;
 	case VN_NEEDS_PLAN:     good = planned; break;
 	case VN_NEEDS_CONFIG:   good = vn_recording_config(c->cand) && vn_recording_config(c->ref); break;
 	case VN_NEEDS_FLOOR:    good = c->floor != NULL; break;
@@ -368,7 +384,8 @@ const char *vn_mutation_harness_why_not(vn_mutation_harness *c, const vn_mutatio
 	if (why)
 		return why;
 	const bool coarse = *target && is_coarse(c, *target), none = !c->floor || m->unit == VN_UNIT_NONE;
-	const bool wider = m->fine == VN_FINEST || (m->fine == VN_FINER && (coarse || recurs(c))) || (m->fine == VN_FAIR && coarse && recurs(c));
+	const bool wider = m->fine == VN_FINEST || (m->fine == VN_FINER && (coarse || recurs(c))) ||
+	                   (m->fine == VN_FAIR && coarse && recurs(c));
 	if (wider && none && !c->h->limits && *target && vn_dtype_size((*target)->dtype) == 2)
 		return "no floor, and the limits without a floor are wider than this change (give --floor)";
 	return NULL;

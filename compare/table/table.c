@@ -6,14 +6,14 @@
 
 #include <string.h>
 
-/* The checkpoint of a candidate; NULL: it was not compared, or does not have it. */
+/* The candidate's checkpoint; NULL: not compared, or the candidate lacks it. */
 static const vn_checkpoint *checkpoint_of(const vn_table *t, int row, int candidate)
 {
 	const vn_many_cell *x = vn_many_cell_of(t->many, row, candidate);
 	return x ? &t->of[candidate]->result.point[x->point] : NULL;
 }
 
-/* Which row of the tensors is shown: of the worst candidate its worst. -1: they have no rows. */
+/* The row to show: the worst row of the worst candidate. -1: the tensors have no rows. */
 static int64_t worst_row(const vn_table *t, int row)
 {
 	const vn_checkpoint *worst = NULL;
@@ -22,14 +22,14 @@ static int64_t worst_row(const vn_table *t, int row)
 		if (!p || p->m.n == 0)
 			continue;
 		const double x = p->m.value[VN_M_NMSE];
-		/* Whatever is not a number is worse than what is. */
+		/* NaN counts as worse than any number. */
 		if (!worst || !(x <= worst->m.value[VN_M_NMSE]))
 			worst = p;
 	}
 	return !worst ? 0 : worst->m.worst_nmse_token >= 0 ? worst->m.worst_nmse_token : worst->m.worst_token;
 }
 
-/* Rows of a tensor before the one of that token of the call; -1: it is not kept. */
+/* Row of a tensor that holds a token of the call; -1: it was not kept. */
 static int64_t row_of_token(const vn_recording *r, const vn_entry *e, int64_t token)
 {
 	const vn_step *step = vn_recording_step(r, e->step);
@@ -38,7 +38,7 @@ static int64_t row_of_token(const vn_recording *r, const vn_entry *e, int64_t to
 	return axis < 0 ? 0 : row >= 0 && row < e->shape.dim[axis] ? row : -1;
 }
 
-/* Where the values of a row of the first head (or whatever is before the tokens) begin, and how many there are. */
+/* Offset of a row in the first head (or in whatever axes come before the tokens), and its length. */
 static int64_t begin_of(const vn_entry *e, int64_t row, int64_t *n)
 {
 	const int axis = vn_token_axis(vn_entry_axes(e), e->shape.rank);
@@ -73,7 +73,7 @@ static vn_status read_line(vn_recording *r, int entry, int64_t row, int first, v
 	return st;
 }
 
-/* The token of the call that is shown, by a side that has the checkpoint. */
+/* The token to show, taken from a side that has the checkpoint. */
 static int64_t token_of(const vn_table *t, int row, const vn_recording *r, const vn_entry *e)
 {
 	const vn_step *step = vn_recording_step(r, e->step);

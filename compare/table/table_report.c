@@ -11,11 +11,11 @@
 #include <math.h>
 #include <string.h>
 
-enum { SHOWN = 200, PLACES = 10 /* of a number in text, "-1.234e-05" */ };
+enum { SHOWN = 200, PLACES = 10 /* PLACES: width of a number such as "-1.234e-05" */ };
 
 static void cell(const vn_table *t, FILE *out, const char *text);
 
-/* What differs by form: how a line begins and ends, and a cell of it. */
+/* What differs between forms: the start and end of a line, and a cell. */
 static void begin_line(const vn_table *t, FILE *out)
 {
 	fputs(t->form == VN_TABLE_MARKDOWN ? "|" : t->form == VN_TABLE_HTML ? "<tr>" : "", out);
@@ -60,7 +60,7 @@ static void cell(const vn_table *t, FILE *out, const char *text)
 	}
 }
 
-/* "reference", or the candidate: by its letter where there are several. */
+/* "reference" or "candidate"; with several candidates, the candidate's letter. */
 static const char *who_is(const vn_table *t, int line, char text[16])
 {
 	if (line == 0)
@@ -81,7 +81,7 @@ static const char *status_of(const vn_table *t, int row, int line)
 	return x->fails && x->status == VN_OUTSIDE ? "OUTSIDE" : vn_status_text(x->status);
 }
 
-/* Name, token and whose line it is. Of the lines below the first only that, where a person reads. */
+/* Name, token and side of a line. In forms for people, later lines of a row show only the side. */
 static void names(const vn_table *t, int row, const vn_table_group *g, int line, int width, FILE *out)
 {
 	char token[24] = "-", who[16];
@@ -141,7 +141,8 @@ static void one_line(const vn_table *t, int row, const vn_table_group *g, int li
 
 static void heading(const vn_table *t, int width, FILE *out)
 {
-	static const char *const front[] = { "checkpoint", "token", "recording" }, *const behind[] = { "min", "max", "mean", "rms", "max abs", "max rel", "status" };
+	static const char *const front[] = { "checkpoint", "token", "recording" },
+		*const behind[] = { "min", "max", "mean", "rms", "max abs", "max rel", "status" };
 	char name[16];
 
 	begin_line(t, out);
@@ -172,7 +173,7 @@ static void heading(const vn_table *t, int width, FILE *out)
 	}
 }
 
-/* Which recordings these are. Of a CSV only the table: it is read by programs. */
+/* Lists the recordings. A CSV has only the table, because programs read it. */
 static void recordings(const vn_table *t, FILE *out)
 {
 	char path[PATH_MAX], who[16];
@@ -181,7 +182,8 @@ static void recordings(const vn_table *t, FILE *out)
 		const vn_many_candidate *x = line ? &t->many->candidate[line - 1] : NULL;
 		snprintf(path, sizeof path, "%s", x ? x->path : t->many->ref);
 		if (t->form == VN_TABLE_TEXT) {
-			fprintf(out, "%-10s %s%s%s\n", who_is(t, line, who), vn_text_clean(path, sizeof path), x ? "  " : "", x ? x->verdict : "");
+			fprintf(out, "%-10s %s%s%s\n", who_is(t, line, who), vn_text_clean(path, sizeof path), x ? "  " : "",
+			        x ? x->verdict : "");
 		} else if (t->form == VN_TABLE_MARKDOWN) {
 			fprintf(out, "- %s ", who_is(t, line, who));
 			vn_markdown_code(out, path, SHOWN, 0);
@@ -197,7 +199,8 @@ static void recordings(const vn_table *t, FILE *out)
 static void head(const vn_table *t, int width, FILE *out)
 {
 	if (t->form == VN_TABLE_HTML)
-		fprintf(out, "%s<title>vernier table</title>\n</head>\n<body>\n<h1>Values of %d checkpoints</h1>\n<ul>\n", vn_many_page, t->many->n_rows);
+		fprintf(out, "%s<title>vernier table</title>\n</head>\n<body>\n<h1>Values of %d checkpoints</h1>\n<ul>\n",
+		        vn_many_page, t->many->n_rows);
 	if (t->form != VN_TABLE_CSV)
 		recordings(t, out);
 	if (t->form == VN_TABLE_HTML)

@@ -9,8 +9,9 @@
 vn_arrange vn_columns_arranged(vn_column_order lie, int64_t width)
 {
 	const int64_t half = width / 2;
-	return lie == VN_COLUMNS_PAIRS  ? (vn_arrange){ VN_ARRANGE_TURNED, .a = half, .b = 2 }
-	     : lie == VN_COLUMNS_HALVES ? (vn_arrange){ VN_ARRANGE_TURNED, .a = 2, .b = half } : (vn_arrange){ VN_ARRANGE_ROUND, .a = 0 };
+	return lie == VN_COLUMNS_PAIRS    ? (vn_arrange) { VN_ARRANGE_TURNED, .a = half, .b = 2 }
+	       : lie == VN_COLUMNS_HALVES ? (vn_arrange) { VN_ARRANGE_TURNED, .a = 2, .b = half }
+	                                  : (vn_arrange) { VN_ARRANGE_ROUND, .a = 0 };
 }
 
 const char *vn_columns_name(vn_column_order lie)
@@ -18,7 +19,7 @@ const char *vn_columns_name(vn_column_order lie)
 	return lie == VN_COLUMNS_PAIRS ? "(freq 2)" : lie == VN_COLUMNS_HALVES ? "(2 freq)" : "";
 }
 
-/* The axes' names with the last one's columns in that order. */
+/* The axis names, with the columns of the last one in that order. */
 static void name_axes(vn_column_order lie, const char *axes, int rank, char text[96])
 {
 	size_t n;

@@ -41,7 +41,7 @@ void vn_lines_refuse(vn_lines *l, const char *allow, const char *format, ...)
 	vn_lines_add(l, "%.*s (--allow %s)", LINE_MAX_CHARS - 64, text, allow);
 }
 
-/* How often the line was told that is text and what counts it, or whose it is; 0: it is another. */
+/* How many times `text` was added, if `line` is text followed by its count and unit; 0 otherwise. */
 static int told(const char *line, const char *text, size_t n, const char *unit, bool owned)
 {
 	char word[32];

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of the code of vn_utf8_code at text; 0: there is none. */
+/* Length of the vn_utf8_code escape at text; 0: none. */
 static size_t code_length(const char *text)
 {
 	static const char hex[] = "0123456789abcdef";
@@ -33,7 +33,7 @@ static void put_xml(FILE *out, char c)
 	}
 }
 
-/* marked: codes stand in an element of their own, of the page. */
+/* marked: escapes are put into an element of their own. */
 static void xml_bytes(FILE *out, const char *text, size_t n, bool marked)
 {
 	char *clean = vn_utf8_shown(text, n);
@@ -98,7 +98,7 @@ void vn_xml_lines(FILE *out, const char *text)
 	}
 }
 
-/* The longest run of backticks, which is not what ends a span of a longer run. */
+/* The longest run of backticks. A code span ends only at a run of its own length. */
 static int longest_run(const char *text)
 {
 	int longest = 0, run = 0;
@@ -119,7 +119,7 @@ void vn_markdown_code(FILE *out, const char *text, size_t most, int cell)
 	size_t n = strlen(clean);
 	if (n > most) {
 		for (n = most; n > 0 && ((unsigned char)clean[n] & 0xC0) == 0x80; n--)
-			; /* not in the middle of a character */
+			; /* do not cut inside a character */
 		clean[n] = 0;
 	}
 	const int ticks = longest_run(clean) + 1;
@@ -135,7 +135,7 @@ void vn_markdown_code(FILE *out, const char *text, size_t most, int cell)
 	free(clean);
 }
 
-/* A line of tildes alone would end it: there is none of ours, and another's is left out. */
+/* A line of tildes would end the fence. We never print one, and one from elsewhere is dropped. */
 void vn_markdown_fence(FILE *out, const char *lines)
 {
 	static const char fence[] = "~~~~~~~~";

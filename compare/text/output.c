@@ -1,7 +1,6 @@
 /* output.c: see output.h. */
 #include "compare/text/output.h"
 
-#include "capture/file/place.h"
 #include "libref/base/printed.h"
 #include "libref/base/temporary.h"
 #include "libref/base/trouble.h"
@@ -10,16 +9,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-bool vn_same_file(const char *a, const char *b)
-{
-	struct stat x, y;
-	return b && stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
-/* In a container each run may have the number of one that was killed and left its file. -2: the path is too long. */
+/* In containers process ids repeat, so the file of a killed process may be in the way. -2: the path is too long. */
 static int open_temporary(vn_output *o)
 {
 	enum { TRIES = 100 };
@@ -29,7 +21,8 @@ static int open_temporary(vn_output *o)
 		char again[16] = "";
 		if (i > 0)
 			snprintf(again, sizeof again, ".%d", i);
-		if (snprintf(o->temporary, sizeof o->temporary, "%s.%ld%s.partial", o->path, (long)getpid(), again) >= (int)sizeof o->temporary)
+		if (snprintf(o->temporary, sizeof o->temporary, "%s.%ld%s.partial", o->path, (long)getpid(), again) >=
+		    (int)sizeof o->temporary)
 			return -2;
 		if ((fd = open(o->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) >= 0 || errno != EEXIST)
 			break;
@@ -37,14 +30,14 @@ static int open_temporary(vn_output *o)
 	return fd;
 }
 
-vn_status vn_output_open(vn_output *o, const char *path, bool force, vn_error *err)
+vn_status vn_output_open(vn_output *o, const char *path, vn_place_kind kind, bool force, vn_error *err)
 {
-	*o = (vn_output) { .path = path, .force = force, .mark = vn_trouble_mark() };
+	*o = (vn_output) { .path = path, .kind = kind, .force = force, .mark = vn_trouble_mark() };
 	if (!path) {
 		o->file = stdout;
 		return VN_OK;
 	}
-	const vn_status st = vn_place_check(path, VN_PLACE_TEXT, force, err);
+	const vn_status st = vn_place_check(path, kind, force, err);
 	if (st)
 		return st;
 	const int fd = open_temporary(o);
@@ -62,7 +55,8 @@ vn_status vn_output_open(vn_output *o, const char *path, bool force, vn_error *e
 	return VN_OK;
 }
 
-/* Unless somebody has made the path meanwhile. Not every file system can rename so (NFS), and not every one has links (FAT). */
+/* Moves the file unless the path exists by now. Some file systems lack this rename (NFS), and some lack links
+ * (FAT). */
 static int move_to_free(const char *from, const char *to)
 {
 	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
@@ -73,6 +67,19 @@ static int move_to_free(const char *from, const char *to)
 	if (linked == 0)
 		unlink(from);
 	return linked;
+}
+
+/* Another program may have written the path since it was opened: with force, the kind of file is checked again. */
+static vn_status settle(const vn_output *o, vn_error *err)
+{
+	const vn_status st = o->force ? vn_place_check(o->path, o->kind, true, err) : VN_OK;
+	if (st)
+		return st;
+	const int moved = o->force ? rename(o->temporary, o->path) : move_to_free(o->temporary, o->path);
+	if (moved != 0 && !o->force && errno == EEXIST)
+		return vn_fail(err, VN_ERR_IO, "%s: another program has created it in the meantime, and it stays; run this "
+		               "command again with --force, or with another name", o->path);
+	return moved == 0 ? VN_OK : vn_fail(err, VN_ERR_IO, "%s: %s", o->path, strerror(errno));
 }
 
 vn_status vn_output_close(vn_output *o, bool good, vn_error *err)
@@ -89,7 +96,8 @@ vn_status vn_output_close(vn_output *o, bool good, vn_error *err)
 		failed = errno;
 	}
 	if (good && lost && !o->path)
-		st = vn_fail(err, VN_ERR_IO, "standard output cannot be written: %s", vn_printed_lost() ? vn_printed_lost() : strerror(failed));
+		st = vn_fail(err, VN_ERR_IO, "standard output cannot be written: %s",
+		             vn_printed_lost() ? vn_printed_lost() : strerror(failed));
 	else if (good && lost)
 		st = vn_fail(err, VN_ERR_IO, "%s: %s", o->path, strerror(failed));
 	else if (good)
@@ -101,12 +109,11 @@ vn_status vn_output_close(vn_output *o, bool good, vn_error *err)
 		vn_temporary_forget(o->temporary);
 		return st;
 	}
-	const int moved = o->force ? rename(o->temporary, o->path) : move_to_free(o->temporary, o->path);
-	const int why = errno;
-	if (moved != 0)
+	st = settle(o, err);
+	if (st)
 		unlink(o->temporary);
-	vn_temporary_forget(o->temporary); /* not before: a signal would leave it behind */
-	return moved == 0 ? VN_OK : vn_fail(err, VN_ERR_IO, "%s: %s", o->path, strerror(why));
+	vn_temporary_forget(o->temporary); /* not earlier, or a signal would leave the file behind */
+	return st;
 }
 
 bool vn_text_close(FILE *to, char **text)
@@ -126,16 +133,17 @@ vn_status vn_output_report(const char *path, bool force, vn_output_writer *write
 {
 	vn_output out;
 	vn_error  lost;
-	vn_status st = vn_output_open(&out, path, force, err);
+	vn_status st = vn_output_open(&out, path, VN_PLACE_REPORT, force, err);
 	if (st)
 		return st;
 	st = write(context, out.file, err);
-	if (st == VN_ERR_IO && ferror(out.file)) /* who writes knows neither the file nor the reason */
-		vn_fail(err, st, "%s: the report cannot be written: %s", path ? path : "standard output", strerror(vn_printed_errno()));
+	if (st == VN_ERR_IO && ferror(out.file)) /* the writer knows neither the file nor the reason */
+		vn_fail(err, st, "%s: the report cannot be written: %s", path ? path : "standard output",
+		        strerror(vn_printed_errno()));
 	const vn_status closed = vn_output_close(&out, st == VN_OK, &lost);
 	if (!st && closed && err)
 		*err = lost;
-	if (st && !path && vn_printed_lost()) /* a writer knows that it failed, and not why */
+	if (st && !path && vn_printed_lost()) /* the writer knows that it failed, but not why */
 		return vn_fail(err, VN_ERR_IO, "standard output cannot be written: %s", vn_printed_lost());
 	return st ? st : closed;
 }

@@ -6,7 +6,7 @@
 #ifndef VN_COMPARE_OUTPUT_H
 #define VN_COMPARE_OUTPUT_H
 
-#include "libref/base/error.h"
+#include "capture/file/place.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -16,16 +16,14 @@ typedef struct vn_output {
 	FILE       *file;
 	const char *path; /* NULL: stdout */
 	char        temporary[PATH_MAX];
+	vn_place_kind kind;
 	bool        force;
 	unsigned    mark; /* vn_trouble_mark at the time of opening */
 } vn_output;
 
 /* Opens the output. path NULL: stdout. An existing file is refused unless force; anything else that
- * exists (a directory, a link, a device, a file that is not text) is always refused. */
-vn_status vn_output_open(vn_output *o, const char *path, bool force, vn_error *err);
-/* Do both paths name one file? b may be NULL: no. A report must not replace a file that it
- * describes. */
-bool      vn_same_file(const char *a, const char *b);
+ * exists (a directory, a link, a device, a file of another kind) is always refused (place.h). */
+vn_status vn_output_open(vn_output *o, const char *path, vn_place_kind kind, bool force, vn_error *err);
 /* Renames the file into place if `good` and no write failed in the meantime
  * (libref/base/trouble.h); else removes it. o may be zeroed. */
 vn_status vn_output_close(vn_output *o, bool good, vn_error *err);

@@ -21,7 +21,7 @@ void vn_shell_add(char *line, size_t room, const char *word)
 {
 	const bool plain = is_plain(word);
 	size_t     at = strlen(line);
-	bool       fits = at > 0 && at + 4 * strlen(word) + 4 <= room; /* each byte may be a quote: '\'' */
+	bool fits = at > 0 && at + 4 * strlen(word) + 4 <= room; /* each byte may be a quote, which takes four: '\'' */
 
 	for (const char *p = word; fits && *p; p++)
 		fits = !vn_text_control(*p);
@@ -44,7 +44,8 @@ void vn_shell_add(char *line, size_t room, const char *word)
 	line[at] = '\0';
 }
 
-static void add_run(const char *engine, const char *model, const char *options, const char *more, const char *to, vn_lines *lines)
+static void add_run(const char *engine, const char *model, const char *options, const char *more, const char *to,
+                    vn_lines *lines)
 {
 	char line[VN_SHELL_LINE] = "vernier capture", all[VN_SHELL_LINE];
 

@@ -50,7 +50,8 @@ vn_status vn_weights_of_model(const vn_model *m, int threads, vn_weight_row **ro
 	return VN_OK;
 }
 
-vn_status vn_weights_numbers(const vn_weight_row *row, int n, const vn_model *m, int threads, vn_tensor **numbers, vn_error *err)
+vn_status vn_weights_numbers(const vn_weight_row *row, int n, const vn_model *m, int threads, vn_tensor **numbers,
+                             vn_error *err)
 {
 	const int       own = vn_model_plan(m)->n_weights;
 	vn_weight_row  *rows;
@@ -64,7 +65,8 @@ vn_status vn_weights_numbers(const vn_weight_row *row, int n, const vn_model *m,
 	bool       any = false;
 	for (int i = 0; t && i < n; i++) {
 		const vn_weight_row *r = vn_weight_twin(rows, own, row[i].name);
-		if (!r || r->dtype != row[i].dtype || strcmp(r->digest.hex, row[i].digest.hex) != 0 || !vn_shape_equal(&r->shape, &row[i].shape))
+		if (!r || r->dtype != row[i].dtype || strcmp(r->digest.hex, row[i].digest.hex) != 0 ||
+		    !vn_shape_equal(&r->shape, &row[i].shape))
 			continue;
 		t[i] = all[r - rows];
 		any = true;
@@ -88,13 +90,15 @@ static const vn_tensor *numbers_of(const vn_weight_side *s, const vn_weight_row 
 	return t && t->data ? t : NULL;
 }
 
-/* What became of one; found is filled where it differs. */
+/* The result for one weight; found is filled when it differs. */
 typedef enum fate { SAME, ROUNDED, DIFFERS } fate;
 
-static fate look_at(const vn_weight_side *ref, const vn_weight_side *cand, const vn_weight_row *a, const vn_weight_row *b, vn_weight_difference *found)
+static fate look_at(const vn_weight_side *ref, const vn_weight_side *cand, const vn_weight_row *a,
+                    const vn_weight_row *b, vn_weight_difference *found)
 {
 	vn_weight_difference d = { .row = { a, b } };
-	vn_weight_trial t = { .side = { ref, cand }, .row = { a, b }, .numbers = { numbers_of(ref, a), numbers_of(cand, b) } };
+	vn_weight_trial t = { .side = { ref, cand }, .row = { a, b },
+		.numbers = { numbers_of(ref, a), numbers_of(cand, b) } };
 	bool     rounded = false;
 
 	t.name = vn_weight_name_of(a ? a->name : b->name);
@@ -131,8 +135,9 @@ static void look_at_row(void *ctx, int i)
 		l->f[i] = look_at(ref, cand, NULL, own, &l->d[i]);
 }
 
-/* The result is in the order of the rows. */
-static void look_at_all(const vn_weight_side *ref, const vn_weight_side *cand, int threads, vn_weight_difference *d, fate *f)
+/* Looks at all rows in parallel; results are in row order. */
+static void look_at_all(const vn_weight_side *ref, const vn_weight_side *cand, int threads, vn_weight_difference *d,
+                        fate *f)
 {
 	vn_team_each(threads, ref->n + cand->n, look_at_row, &(looked) { ref, cand, d, f });
 }
@@ -154,7 +159,8 @@ static vn_status group(vn_weights *w, const vn_weight_side *ref, const vn_weight
 	return st;
 }
 
-vn_status vn_weights_compare(const vn_weight_side *ref, const vn_weight_side *cand, int threads, vn_weights **out, vn_error *err)
+vn_status vn_weights_compare(const vn_weight_side *ref, const vn_weight_side *cand, int threads, vn_weights **out,
+                             vn_error *err)
 {
 	const size_t most = (size_t)ref->n + (size_t)cand->n + 1;
 	vn_weights  *w = calloc(1, sizeof *w);
@@ -199,7 +205,7 @@ void vn_weights_free(vn_weights *w)
 
 /* ---- in words -------------------------------------------------------------------------- */
 
-/* ", 5.1 to 6.9 % apart" of all in a line. */
+/* Adds ", 5.1 to 6.9 % apart" for all differences in a line. */
 static void say_measure(const vn_weight_difference *d, int n, char text[80])
 {
 	double low = d->measure, high = d->measure;
@@ -229,7 +235,12 @@ static void say_measure(const vn_weight_difference *d, int n, char text[80])
 		return;
 	}
 	snprintf(range, sizeof range, strcmp(from, to) == 0 ? "%s" : "%s to %s", from, to);
-	snprintf(text, 80, unit > 1.0 ? ", %s %% apart" : *d->measured == 'p' ? ", in %s places" : *d->measured == 'r' ? ", rms %s times" : ", correlation %s", range);
+	snprintf(text, 80,
+	         unit > 1.0            ? ", %s %% apart"
+	         : *d->measured == 'p' ? ", in %s places"
+	         : *d->measured == 'r' ? ", rms %s times"
+	                               : ", correlation %s",
+	         range);
 }
 
 char *vn_weight_line_says(const vn_weights *w, const vn_weight_line *l, char text[VN_WEIGHT_SAYS])
@@ -245,8 +256,10 @@ char *vn_weight_line_says(const vn_weights *w, const vn_weight_line *l, char tex
 const char *vn_weight_line_proof(const vn_weights *w, const vn_weight_line *l)
 {
 	static const char *const words[][2] = {
-		[VN_BY_STATISTICS] = { "likely, by statistics", "certain, by statistics" }, [VN_BY_NUMBERS] = { "likely, by the numbers", "certain, by the numbers" },
-		[VN_BY_TABLE] = { "likely, by the table", "certain, by the table" }, [VN_BY_DIGEST] = { "likely, by digest", "certain, by digest" },
+		[VN_BY_STATISTICS] = { "likely, by statistics", "certain, by statistics" },
+			[VN_BY_NUMBERS] = { "likely, by the numbers", "certain, by the numbers" },
+		[VN_BY_TABLE] = { "likely, by the table", "certain, by the table" },
+			[VN_BY_DIGEST] = { "likely, by digest", "certain, by digest" },
 	};
 	return words[w->found[l->first].proof][w->found[l->first].certain];
 }

@@ -31,7 +31,7 @@ typedef struct vn_weight_side {
 } vn_weight_side;
 
 /* The evidence of a finding. */
-typedef enum vn_proof { VN_BY_STATISTICS, VN_BY_NUMBERS, VN_BY_TABLE, VN_BY_DIGEST } vn_proof;
+typedef enum vn_weight_proof { VN_BY_STATISTICS, VN_BY_NUMBERS, VN_BY_TABLE, VN_BY_DIGEST } vn_weight_proof;
 
 enum { VN_WEIGHT_WORDS = 160 };
 
@@ -46,7 +46,7 @@ typedef struct vn_weight_difference {
 	const char *measured;
 	/* respectively the root of the nmse; the coefficient; candidate's rms / reference's; a count */
 	double      measure;
-	vn_proof    proof;
+	vn_weight_proof    proof;
 	bool        certain;
 } vn_weight_difference;
 
@@ -69,7 +69,8 @@ typedef struct vn_weights {
 
 /* Compares two sides with at least one weight each. threads: as in vn_model_table. The caller frees
  * *w with vn_weights_free. */
-vn_status vn_weights_compare(const vn_weight_side *ref, const vn_weight_side *cand, int threads, vn_weights **w, vn_error *err);
+vn_status vn_weights_compare(const vn_weight_side *ref, const vn_weight_side *cand, int threads, vn_weights **w,
+                             vn_error *err);
 void      vn_weights_free(vn_weights *w); /* NULL is allowed */
 
 /* Makes the table of a model, sorted by name, and (unless numbers is NULL) its numbers (n). The
@@ -77,7 +78,8 @@ void      vn_weights_free(vn_weights *w); /* NULL is allowed */
 vn_status vn_weights_of_model(const vn_model *m, int threads, vn_weight_row **rows, vn_tensor **numbers, vn_error *err);
 /* Finds the numbers of a table of n rows in a model, by name and digest. *numbers is NULL if the
  * model has none of them. The caller frees the array. */
-vn_status vn_weights_numbers(const vn_weight_row *row, int n, const vn_model *m, int threads, vn_tensor **numbers, vn_error *err);
+vn_status vn_weights_numbers(const vn_weight_row *row, int n, const vn_model *m, int threads, vn_tensor **numbers,
+                             vn_error *err);
 
 /* Words for one line: "transposed (W1)", "quantised as q4_k (W15), 5.1 to 6.9 % apart"; and its
  * proof: "certain, by digest" or "likely, by statistics". vn_weight_line_says returns text. */

@@ -23,7 +23,7 @@ static double rounded(double x, vn_dtype as)
 	return x;
 }
 
-/* Toward zero, into one of the formats of 16 bits. */
+/* Truncates toward zero into a 16-bit format. */
 static double truncated(double x, vn_dtype as)
 {
 	const double near = rounded(x, as);
@@ -32,7 +32,7 @@ static double truncated(double x, vn_dtype as)
 	if (!(fabs(near) > fabs(x)))
 		return near;
 	bits = as == VN_F16 ? vn_f32_to_f16((float)near) : vn_f32_to_bf16((float)near);
-	bits--; /* the next one toward zero */
+	bits--; /* the next value toward zero */
 	return (double)(as == VN_F16 ? vn_f16_to_f32(bits) : vn_bf16_to_f32(bits));
 }
 
@@ -44,7 +44,7 @@ static double relabelled(double x, vn_dtype from, vn_dtype as)
 	return x;
 }
 
-double vn_change_of(const vn_change *c, double x)
+double vn_change_of(const vn_weight_change *c, double x)
 {
 	switch (c->kind) {
 	case VN_CHANGE_ROUNDED:    return rounded(x, c->as);
@@ -52,7 +52,8 @@ double vn_change_of(const vn_change *c, double x)
 	case VN_CHANGE_SATURATED:  return rounded(fmax(-F16_MAX, fmin(F16_MAX, x)), VN_F16);
 	case VN_CHANGE_FLUSHED:    return fabs(x) < F16_NORMAL ? copysign(0.0, c->x > 0 ? x : 0.0) : rounded(x, VN_F16);
 	case VN_CHANGE_FLUSHED_SATURATED:
-		return fabs(x) < F16_NORMAL ? copysign(0.0, c->x > 0 ? x : 0.0) : rounded(fmax(-F16_MAX, fmin(F16_MAX, x)), VN_F16);
+		return fabs(x) < F16_NORMAL ? copysign(0.0, c->x > 0 ? x : 0.0)
+		                            : rounded(fmax(-F16_MAX, fmin(F16_MAX, x)), VN_F16);
 	case VN_CHANGE_PLUS:       return x + c->x;
 	case VN_CHANGE_PLUS_MINUS: return (double)((float)(x + c->x) - (float)c->x);
 	case VN_CHANGE_TIMES:      return x * c->x;
@@ -61,7 +62,7 @@ double vn_change_of(const vn_change *c, double x)
 	}
 }
 
-void vn_change_row(const vn_change *c, double *x, size_t n, vn_dtype to, void *dst, float *room)
+void vn_change_row(const vn_weight_change *c, double *x, size_t n, vn_dtype to, void *dst, float *room)
 {
 	if (c->kind == VN_CHANGE_ROUNDED) {
 		vn_from_f64(room, c->as, x, n);
@@ -90,15 +91,15 @@ void vn_change_row(const vn_change *c, double *x, size_t n, vn_dtype to, void *d
 /* ---- which there may be ------------------------------------------------------------- */
 
 typedef struct list {
-	vn_change           *c;
+	vn_weight_change           *c;
 	int                  n;
 	const vn_weight_row *a, *b;
 } list;
 
-__attribute__((format(printf, 7, 8)))
-static void add(list *l, vn_change_kind kind, vn_dtype as, double x, vn_mistake id, const char *word, const char *format, ...)
+__attribute__((format(printf, 7, 8))) static void add(list *l, vn_weight_change_kind kind, vn_dtype as, double x,
+                                                      vn_mistake id, const char *word, const char *format, ...)
 {
-	vn_change c = { .kind = kind, .as = as, .x = x, .id = id, .word = word };
+	vn_weight_change c = { .kind = kind, .as = as, .x = x, .id = id, .word = word };
 	va_list   args;
 
 	if (l->n == VN_MOST_CHANGES)
@@ -109,9 +110,9 @@ static void add(list *l, vn_change_kind kind, vn_dtype as, double x, vn_mistake 
 	l->c[l->n++] = c;
 }
 
-/* Into blocks and back the largest of all stays the largest, and is so many steps of a scale in
- * float16; of those with a minimum the smallest is that minimum. */
-static bool blocks_fit(const vn_change *c, const vn_weight_row *a, const vn_weight_row *b)
+/* Quantising keeps the largest magnitude, as a whole number of float16 scale steps. Formats with a minimum also
+ * keep the smallest number. */
+static bool blocks_fit(const vn_weight_change *c, const vn_weight_row *a, const vn_weight_row *b)
 {
 	const vn_stats *s = &a->stats, *t = &b->stats;
 	const double    steps = c->as == VN_Q8_0 ? 127.0 : c->as == VN_Q4_0 ? 8.0 : c->as == VN_Q5_0 ? 16.0 : 0.0;
@@ -123,9 +124,9 @@ static bool blocks_fit(const vn_change *c, const vn_weight_row *a, const vn_weig
 	return rounded(rounded(s->min, VN_F16), b->dtype) == t->min;
 }
 
-/* The smallest and the largest number are where they have to be. All but quantising keep the
- * order of numbers, or turn it round. */
-static bool ends_fit(const vn_change *c, const vn_weight_row *a, const vn_weight_row *b)
+/* Whether the smallest and largest numbers are where the change puts them. Every change except quantising keeps
+ * or reverses the order of numbers. */
+static bool ends_fit(const vn_weight_change *c, const vn_weight_row *a, const vn_weight_row *b)
 {
 	const vn_stats *s = &a->stats, *t = &b->stats;
 	double low = c->kind == VN_CHANGE_RELABELLED ? relabelled(s->min, a->dtype, c->as) : vn_change_of(c, s->min);
@@ -137,12 +138,15 @@ static bool ends_fit(const vn_change *c, const vn_weight_row *a, const vn_weight
 	}
 	low = rounded(low, b->dtype);
 	high = rounded(high, b->dtype);
-	const double room = c->kind == VN_CHANGE_DECAY ? 1e-6 : c->kind == VN_CHANGE_TIMES ? 1e-2 : c->kind == VN_CHANGE_PLUS_MINUS ? 1e-6 : 0.0;
+	const double room = c->kind == VN_CHANGE_DECAY        ? 1e-6
+	                    : c->kind == VN_CHANGE_TIMES      ? 1e-2
+	                    : c->kind == VN_CHANGE_PLUS_MINUS ? 1e-6
+	                                                      : 0.0;
 	return fabs(low - t->min) <= room * fabs(low) && fabs(high - t->max) <= room * fabs(high);
 }
 
-/* Keeps what may be. Where other numbers are as large as the format holds, what became of them
- * is not in the statistics of finite ones. */
+/* Keeps the changes that may explain the difference. Statistics cover finite numbers only, so they do not show
+ * what became of numbers beyond the format's range. */
 static int keep_fitting(list *l)
 {
 	int kept = 0;
@@ -159,13 +163,14 @@ static double to_digits(double x, int digits)
 	return strtod(text, NULL);
 }
 
-/* Once as it is, once as float32 has it: products with both occur. */
+/* Adds the factor as given and rounded to float32: code multiplies by both. */
 static void times(list *l, double factor, const char *name)
 {
 	const double as_float = (double)(float)factor;
 	for (int k = 0; k < 2; k++)
 		if (k == 0 || as_float != factor)
-			add(l, VN_CHANGE_TIMES, l->b->dtype, k ? as_float : factor, VN_NO_MISTAKE, "scaled", "multiplied by %s%s%.6g", name, *name ? ", " : "", factor);
+			add(l, VN_CHANGE_TIMES, l->b->dtype, k ? as_float : factor, VN_NO_MISTAKE, "scaled",
+			    "multiplied by %s%s%.6g", name, *name ? ", " : "", factor);
 }
 
 static void factors(list *l, const vn_heads *h)
@@ -177,7 +182,8 @@ static void factors(list *l, const vn_heads *h)
 	const double    ratio = (turned ? -1.0 : 1.0) * t->rms / s->rms;
 	const double    D = shape->rank > 1 ? (double)shape->dim[1] : 0.0, M = shape->rank ? (double)shape->dim[0] : 0.0;
 	const struct { const char *name; double value; } known[] = {
-		{ "sqrt(K)", sqrt(h->K) }, { "1/sqrt(K)", h->K ? 1.0 / sqrt(h->K) : 0.0 }, { "K", h->K }, { "1/K", h->K ? 1.0 / h->K : 0.0 },
+		{ "sqrt(K)", sqrt(h->K) }, { "1/sqrt(K)", h->K ? 1.0 / sqrt(h->K) : 0.0 }, { "K", h->K },
+		  { "1/K", h->K ? 1.0 / h->K : 0.0 },
 		{ "sqrt of the columns", sqrt(D) }, { "1/sqrt of the columns", D > 0 ? 1.0 / sqrt(D) : 0.0 },
 		{ "sqrt of the rows", sqrt(M) }, { "1/sqrt of the rows", M > 0 ? 1.0 / sqrt(M) : 0.0 },
 	};
@@ -188,7 +194,8 @@ static void factors(list *l, const vn_heads *h)
 		if (known[i].value > 0.0 && known[i].value != 1.0 && fabs(fabs(ratio) / known[i].value - 1.0) < 3e-3)
 			times(l, copysign(known[i].value, ratio), known[i].name);
 	for (int digits = 1; digits <= 5; digits++)
-		if (fabs(to_digits(ratio, digits) / ratio - 1.0) < 3e-3 && (digits == 1 || to_digits(ratio, digits) != to_digits(ratio, digits - 1)))
+		if (fabs(to_digits(ratio, digits) / ratio - 1.0) < 3e-3 &&
+		    (digits == 1 || to_digits(ratio, digits) != to_digits(ratio, digits - 1)))
 			times(l, to_digits(ratio, digits), "");
 	times(l, ratio, "");
 }
@@ -203,19 +210,24 @@ static void formats(list *l)
 		if (from != narrow[i]) {
 			if (to != narrow[i])
 				add(l, VN_CHANGE_ROUNDED, narrow[i], 0, VN_NO_MISTAKE, "rounded", "rounded to %s in between", name);
-			add(l, VN_CHANGE_TRUNCATED, narrow[i], 0, VN_MISTAKE_W13, "truncated", "truncated to %s, not rounded", name);
+			add(l, VN_CHANGE_TRUNCATED, narrow[i], 0, VN_MISTAKE_W13, "truncated", "truncated to %s, not rounded",
+			    name);
 		}
 	}
 	if (from != VN_F16) {
-		add(l, VN_CHANGE_SATURATED, VN_F16, 0, VN_MISTAKE_W14, "saturated", "values above the range of f16 saturated at 65504");
+		add(l, VN_CHANGE_SATURATED, VN_F16, 0, VN_MISTAKE_W14, "saturated",
+		    "values above the range of f16 saturated at 65504");
 		for (int sign = 0; sign < 2; sign++) {
-			add(l, VN_CHANGE_FLUSHED, VN_F16, sign, VN_MISTAKE_W14, "flushed", "values below the normal range of f16 flushed to 0");
-			add(l, VN_CHANGE_FLUSHED_SATURATED, VN_F16, sign, VN_MISTAKE_W14, "flushed", "values below the normal range of f16 flushed to 0, values above saturated at 65504");
+			add(l, VN_CHANGE_FLUSHED, VN_F16, sign, VN_MISTAKE_W14, "flushed",
+			    "values below the normal range of f16 flushed to 0");
+			add(l, VN_CHANGE_FLUSHED_SATURATED, VN_F16, sign, VN_MISTAKE_W14, "flushed",
+			    "values below the normal range of f16 flushed to 0, values above saturated at 65504");
 		}
 	}
 	if (from == VN_F16 || from == VN_BF16) {
 		const vn_dtype other = from == VN_F16 ? VN_BF16 : VN_F16;
-		add(l, VN_CHANGE_RELABELLED, other, 0, VN_MISTAKE_W12, "misread", "bits of %s read as %s", vn_dtype_name(from), vn_dtype_name(other));
+		add(l, VN_CHANGE_RELABELLED, other, 0, VN_MISTAKE_W12, "misread", "bits of %s read as %s", vn_dtype_name(from),
+		    vn_dtype_name(other));
 	}
 }
 
@@ -228,20 +240,24 @@ static void blocks(list *l)
 		return;
 	for (int d = VN_N_DTYPES; d < VN_N_WEIGHT_DTYPES; d++)
 		if (vn_quantises((vn_dtype)d))
-			add(l, VN_CHANGE_QUANTISED, (vn_dtype)d, 0, VN_MISTAKE_W15, "quantised", "quantised as %s and dequantised", vn_dtype_name((vn_dtype)d));
+			add(l, VN_CHANGE_QUANTISED, (vn_dtype)d, 0, VN_MISTAKE_W15, "quantised", "quantised as %s and dequantised",
+			    vn_dtype_name((vn_dtype)d));
 }
 
-int vn_changes_of(const vn_weight_name *name, const vn_weight_row *a, const vn_weight_row *b, const vn_heads *h, vn_change c[VN_MOST_CHANGES])
+int vn_changes_of(const vn_weight_name *name, const vn_weight_row *a, const vn_weight_row *b, const vn_heads *h,
+                  vn_weight_change c[VN_MOST_CHANGES])
 {
 	list l = { c, 0, a, b };
 
 	if (vn_dtype_block(b->dtype) > 1) {
 		if (vn_quantises(b->dtype))
-			add(&l, VN_CHANGE_NONE, b->dtype, 0, VN_MISTAKE_W15, "quantised", "quantised as %s", vn_dtype_name(b->dtype));
+			add(&l, VN_CHANGE_NONE, b->dtype, 0, VN_MISTAKE_W15, "quantised", "quantised as %s",
+			    vn_dtype_name(b->dtype));
 		return l.n;
 	}
 	if (vn_dtype_block(a->dtype) > 1) {
-		add(&l, VN_CHANGE_NONE, b->dtype, 0, VN_MISTAKE_W15, "dequantised", "dequantised from %s blocks", vn_dtype_name(a->dtype));
+		add(&l, VN_CHANGE_NONE, b->dtype, 0, VN_MISTAKE_W15, "dequantised", "dequantised from %s blocks",
+		    vn_dtype_name(a->dtype));
 		return l.n;
 	}
 	formats(&l);

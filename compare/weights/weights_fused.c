@@ -15,15 +15,16 @@ static const struct {
 };
 enum { FUSIONS = sizeof fusions / sizeof *fusions };
 
-/* The name with one word for another; false where it has no such word. */
+/* The name with one word replaced by another; false when the word is absent. */
 static bool renamed(const char *name, const char *word, const char *other, char to[VN_NAME_MAX])
 {
 	const char *at = strstr(name, word);
-	/* Not the end of a longer word: "gate_up_proj." holds "up_proj.". */
-	return at && (at == name || at[-1] == '.') && snprintf(to, VN_NAME_MAX, "%.*s%s%s", (int)(at - name), name, other, at + strlen(word)) < VN_NAME_MAX;
+	/* The word must be a whole one: "gate_up_proj." contains "up_proj.". */
+	return at && (at == name || at[-1] == '.') &&
+	       snprintf(to, VN_NAME_MAX, "%.*s%s%s", (int)(at - name), name, other, at + strlen(word)) < VN_NAME_MAX;
 }
 
-/* Which fusion a name is a part of, or the whole (part -1). */
+/* The fusion that a name is a part of, or the whole of (part -1). */
 static int fusion_of(const char *name, char whole[VN_NAME_MAX])
 {
 	for (int f = 0; f < FUSIONS; f++) {
@@ -36,7 +37,7 @@ static int fusion_of(const char *name, char whole[VN_NAME_MAX])
 	return -1;
 }
 
-/* Of parts together, whatever their order. */
+/* Whether the parts' combined statistics are those of the whole, in any order of rows. */
 static bool statistics_fit(const vn_weight_row *const *part, int n, const vn_weight_row *whole)
 {
 	double  min = INFINITY, max = -INFINITY, sum = 0, squares = 0;
@@ -52,19 +53,20 @@ static bool statistics_fit(const vn_weight_row *const *part, int n, const vn_wei
 		all += s->n;
 	}
 	const vn_stats *w = &whole->stats;
-	return all == w->n && all > 0 && min == w->min && max == w->max && fabs(sqrt(squares / (double)all) / w->rms - 1.0) < 1e-9
-	    && fabs(sum / (double)all - w->mean) < 1e-9 * w->rms;
+	return all == w->n && all > 0 && min == w->min && max == w->max &&
+	       fabs(sqrt(squares / (double)all) / w->rms - 1.0) < 1e-9 && fabs(sum / (double)all - w->mean) < 1e-9 * w->rms;
 }
 
 static bool is(const vn_weight_numbers *m, const vn_order *o, const vn_weight_row *whole)
 {
-	const vn_change none = { .kind = VN_CHANGE_NONE };
+	const vn_weight_change none = { .kind = VN_CHANGE_NONE };
 	const vn_digest x = vn_numbers_digest(m, o, &none, whole->dtype, 0, NULL);
 	return *x.hex && strcmp(x.hex, whole->digest.hex) == 0;
 }
 
-/* The parts' numbers, one below the other, as they are or in another order. */
-static bool numbers_fit(const vn_weight_trial *t, const vn_tensor *const *part, int n, const vn_weight_row *whole, vn_weight_difference *d, bool *same)
+/* Whether the whole holds the parts' numbers one below the other, as they are or in another order. */
+static bool numbers_fit(const vn_weight_trial *t, const vn_tensor *const *part, int n, const vn_weight_row *whole,
+                        vn_weight_difference *d, bool *same)
 {
 	const vn_weight_name name = vn_weight_name_of(whole->name);
 	const vn_order       as_they_are = { .kind = VN_ORDER_SAME };
@@ -77,7 +79,8 @@ static bool numbers_fit(const vn_weight_trial *t, const vn_tensor *const *part, 
 	*same = found = is(&m, &as_they_are, whole);
 	const int orders = found ? 0 : vn_orders_of(&name, &whole->shape, &whole->shape, &t->heads, list);
 	for (int i = 0; !found && i < orders; i++)
-		found = list[i].kind < VN_ORDER_TURNED && is(&m, &list[i], whole) && vn_weight_is(d, VN_BY_DIGEST, true, "parts", list[i].id, "fused: %.120s", list[i].says);
+		found = list[i].kind < VN_ORDER_TURNED && is(&m, &list[i], whole) &&
+		        vn_weight_is(d, VN_BY_DIGEST, true, "parts", list[i].id, "fused: %.120s", list[i].says);
 	vn_numbers_free(&m);
 	return found;
 }
@@ -95,25 +98,29 @@ bool vn_weight_fused(const vn_weight_trial *t, vn_weight_difference *d, bool *sa
 	const int            f = fusion_of(own->name, name);
 
 	*same = false;
-	for (int k = 0; f >= 0 && k < 2; k++) { /* the parts are on side k */
+	for (int k = 0; f >= 0 && k < 2; k++) { /* side k has the parts */
 		const vn_weight_side *s = t->side[k];
 		int  n = 0;
 		bool known = true;
 		whole = vn_weight_twin(t->side[!k]->row, t->side[!k]->n, name);
 		for (int p = 0; whole && p < PARTS && fusions[f].part[p]; p++, n++) {
-			part[n] = renamed(name, fusions[f].whole, fusions[f].part[p], other) ? vn_weight_twin(s->row, s->n, other) : NULL;
+			part[n] = renamed(name, fusions[f].whole, fusions[f].part[p], other) ? vn_weight_twin(s->row, s->n, other)
+			                                                                     : NULL;
 			if (!part[n])
 				break;
 			numbers[n] = s->numbers ? &s->numbers[part[n] - s->row] : NULL;
-			known = known && numbers[n] && numbers[n]->data && numbers[n]->dtype == part[0]->dtype && columns(part[n]) == columns(part[0]);
+			known = known && numbers[n] && numbers[n]->data && numbers[n]->dtype == part[0]->dtype &&
+			        columns(part[n]) == columns(part[0]);
 		}
 		if (!whole || n < 2 || (n < PARTS && fusions[f].part[n]))
 			continue;
 		if (known && numbers_fit(t, numbers, n, whole, d, same))
 			return true;
 		if (statistics_fit(part, n, whole))
-			return vn_weight_is(d, VN_BY_STATISTICS, false, "fused", VN_NO_MISTAKE, known ? "%s are fused, in an order that no known mistake gives" :
-			                    "%s are fused; the order can be found with the numbers (--model)", f ? "gate and up" : "q, k and v");
+			return vn_weight_is(d, VN_BY_STATISTICS, false, "fused", VN_NO_MISTAKE,
+			                    known ? "%s are fused, in an order that no known mistake gives"
+			                          : "%s are fused; the order can be found with the numbers (--model)",
+			                    f ? "gate and up" : "q, k and v");
 	}
 	return false;
 }

@@ -43,7 +43,8 @@ typedef struct vn_heads {
 vn_heads vn_heads_of(const vn_plan *p, int layer);
 
 typedef enum vn_order_kind {
-	VN_ORDER_SAME, VN_ORDER_PAIRS, VN_ORDER_BLOCKS, VN_ORDER_PARTS_BY_HEAD, VN_ORDER_PARTS_BY_GROUP, VN_ORDER_HALVES, VN_ORDER_TILED,
+	VN_ORDER_SAME, VN_ORDER_PAIRS, VN_ORDER_BLOCKS, VN_ORDER_PARTS_BY_HEAD, VN_ORDER_PARTS_BY_GROUP, VN_ORDER_HALVES,
+		VN_ORDER_TILED,
 	VN_ORDER_REVERSED, VN_ORDER_SHARDS, VN_ORDER_EVERY_OTHER, /* an axis */
 	VN_ORDER_TURNED, VN_ORDER_SHEARED                          /* the whole matrix */
 } vn_order_kind;
@@ -63,36 +64,39 @@ typedef struct vn_order {
 enum { VN_MOST_ORDERS = 64 };
 /* Lists the orders in which a weight of this part and shape may be read by mistake, without the
  * correct one. other: the other side's shape. Returns how many. */
-int vn_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_shape *other, const vn_heads *h, vn_order list[VN_MOST_ORDERS]);
+int     vn_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_shape *other, const vn_heads *h,
+                     vn_order list[VN_MOST_ORDERS]);
 /* Returns which index of an axis of length n goes to index i. */
 int64_t vn_order_from(const vn_order *o, int64_t i, int64_t n);
 
 /* ---- changes (weights_change.c) -------------------------------------------------- */
 
 /* A change of every number by itself, or of blocks of numbers along a row. */
-typedef enum vn_change_kind {
-	VN_CHANGE_NONE, VN_CHANGE_ROUNDED, VN_CHANGE_TRUNCATED, VN_CHANGE_SATURATED, VN_CHANGE_FLUSHED, VN_CHANGE_FLUSHED_SATURATED,
+typedef enum vn_weight_change_kind {
+	VN_CHANGE_NONE, VN_CHANGE_ROUNDED, VN_CHANGE_TRUNCATED, VN_CHANGE_SATURATED, VN_CHANGE_FLUSHED,
+		VN_CHANGE_FLUSHED_SATURATED,
 	VN_CHANGE_PLUS, VN_CHANGE_PLUS_MINUS, VN_CHANGE_TIMES, VN_CHANGE_DECAY, VN_CHANGE_RELABELLED, VN_CHANGE_QUANTISED
-} vn_change_kind;
+} vn_weight_change_kind;
 
-typedef struct vn_change {
-	vn_change_kind kind;
+typedef struct vn_weight_change {
+	vn_weight_change_kind kind;
 	vn_dtype       as;       /* the format that it passed through */
 	double         x;        /* the addend or factor; or 1 if zeros keep their sign */
 	vn_mistake     id;
 	const char    *word;
 	char           says[VN_WEIGHT_WORDS];
-} vn_change;
+} vn_weight_change;
 
 enum { VN_MOST_CHANGES = 48 };
 /* Lists the changes that may have made b from a, judged by names, formats and statistics. Returns
  * how many. */
-int    vn_changes_of(const vn_weight_name *name, const vn_weight_row *a, const vn_weight_row *b, const vn_heads *h, vn_change list[VN_MOST_CHANGES]);
+int    vn_changes_of(const vn_weight_name *name, const vn_weight_row *a, const vn_weight_row *b, const vn_heads *h,
+                     vn_weight_change list[VN_MOST_CHANGES]);
 /* Applies a change to one number; not for changes of blocks. */
-double vn_change_of(const vn_change *c, double x);
+double vn_change_of(const vn_weight_change *c, double x);
 /* Applies a change to n numbers x in float64 and stores them as `to` in dst. room: (n) floats of
  * scratch. */
-void   vn_change_row(const vn_change *c, double *x, size_t n, vn_dtype to, void *dst, float *room);
+void   vn_change_row(const vn_weight_change *c, double *x, size_t n, vn_dtype to, void *dst, float *room);
 
 /* ---- the numbers (weights_numbers.c) ------------------------------------------------- */
 
@@ -109,7 +113,8 @@ void      vn_numbers_free(vn_weight_numbers *m);
 /* Returns the digest of rows x cols numbers (rows 0: all) in order o, changed by c and stored as
  * `to`. want: the expected numbers, or NULL; at the first row that differs from them the function
  * stops and returns an empty digest. Also empty if memory runs out. */
-vn_digest vn_numbers_digest(const vn_weight_numbers *m, const vn_order *o, const vn_change *c, vn_dtype to, int64_t rows, const vn_tensor *want);
+vn_digest vn_numbers_digest(const vn_weight_numbers *m, const vn_order *o, const vn_weight_change *c, vn_dtype to,
+                            int64_t rows, const vn_tensor *want);
 
 /* How two tensors of one size are related. */
 typedef struct vn_fit {
@@ -134,8 +139,8 @@ typedef struct vn_weight_trial {
 } vn_weight_trial;
 
 /* Fills *d with a finding; format: its words. Returns true, for use as a return value. */
-__attribute__((format(printf, 6, 7)))
-bool vn_weight_is(vn_weight_difference *d, vn_proof proof, bool certain, const char *kind, vn_mistake id, const char *format, ...);
+__attribute__((format(printf, 6, 7))) bool vn_weight_is(vn_weight_difference *d, vn_weight_proof proof, bool certain,
+                                                        const char *kind, vn_mistake id, const char *format, ...);
 
 /* Adds a measurement to *d. Returns true. */
 bool vn_weight_measures(vn_weight_difference *d, const char *what, double x);

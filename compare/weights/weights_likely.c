@@ -10,16 +10,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Sums in another order: of doubles, the same to this. */
+/* Tolerance for doubles summed in another order. */
 static const double SUMS = 1e-10;
-/* Numbers, for their statistics to tell of a distribution; for their rms to tell of a rounding. */
+/* Numbers needed for statistics to identify a distribution, and for the rms to identify a rounding. */
 enum { ENOUGH = 256, MANY = 1024 };
 
 static bool same_in_any_order(const vn_weight_row *a, const vn_weight_row *b)
 {
 	const vn_stats *x = &a->stats, *y = &b->stats;
-	return a->dtype == b->dtype && x->nan == y->nan && x->inf == y->inf && x->min == y->min && x->max == y->max && x->min < x->max
-	    && fabs(x->rms - y->rms) <= SUMS * x->rms && fabs(x->mean - y->mean) <= SUMS * x->rms;
+	return a->dtype == b->dtype && x->nan == y->nan && x->inf == y->inf && x->min == y->min && x->max == y->max &&
+	       x->min < x->max && fabs(x->rms - y->rms) <= SUMS * x->rms && fabs(x->mean - y->mean) <= SUMS * x->rms;
 }
 
 /* An ulp of 1 in the coarser of two formats. */
@@ -31,26 +31,28 @@ static double unit_of(const vn_weight_row *a, const vn_weight_row *b)
 
 /* ---- the same numbers -------------------------------------------------------------- */
 
-/* Of F32 and F64 every narrower format is one rounding away. */
+/* From F32 or F64 every narrower format is one rounding away. */
 static int finer(const vn_weight_trial *t)
 {
 	for (int k = 0; k < 2; k++)
-		if ((t->row[k]->dtype == VN_F32 || t->row[k]->dtype == VN_F64) && vn_dtype_digits(t->row[!k]->dtype) < vn_dtype_digits(t->row[k]->dtype))
+		if ((t->row[k]->dtype == VN_F32 || t->row[k]->dtype == VN_F64) &&
+		    vn_dtype_digits(t->row[!k]->dtype) < vn_dtype_digits(t->row[k]->dtype))
 			return k;
 	return -1;
 }
 
-/* Truncating moves every number toward zero, by a third of an ulp in the mean; rounding moves the rms by
- * no more than that over the root of so many numbers. */
+/* Truncation moves every number toward zero, by a third of an ulp on average. Rounding moves the rms by at most
+ * that over the root of the number count. */
 static bool cut(const vn_weight_row *a, const vn_weight_row *b, vn_dtype as)
 {
-	const vn_change truncated = { .kind = VN_CHANGE_TRUNCATED, .as = as }, rounded = { .kind = VN_CHANGE_ROUNDED, .as = as };
+	const vn_weight_change truncated = { .kind = VN_CHANGE_TRUNCATED, .as = as },
+		rounded = { .kind = VN_CHANGE_ROUNDED, .as = as };
 	const vn_stats *x = &a->stats, *y = &b->stats;
 	const double    unit = ldexp(1.0, -vn_dtype_digits(as)), shrunk = (x->rms - y->rms) / x->rms;
 	const bool      ends = vn_change_of(&rounded, x->min) != y->min || vn_change_of(&rounded, x->max) != y->max;
 
-	return vn_change_of(&truncated, x->min) == y->min && vn_change_of(&truncated, x->max) == y->max && (ends || x->n >= MANY)
-	    && shrunk > 0.1 * unit && shrunk < 0.7 * unit;
+	return vn_change_of(&truncated, x->min) == y->min && vn_change_of(&truncated, x->max) == y->max &&
+	       (ends || x->n >= MANY) && shrunk > 0.1 * unit && shrunk < 0.7 * unit;
 }
 
 static bool near(double x, double y, double room)
@@ -58,20 +60,21 @@ static bool near(double x, double y, double room)
 	return fabs(x - y) <= room;
 }
 
-/* What a converter to GGUF made 1 + w or -exp(A_log), undone again, is off by a rounding of that
- * (specs/models.md, 4.7). Of an order that is another the statistics are the same to the last digits. */
+/* Undoing the 1 + w or -exp(A_log) of a GGUF converter leaves one rounding of that result (specs/models.md,
+ * 4.7). Under a mere reordering the statistics agree to the last digits. */
 static bool undone(const vn_weight_trial *t)
 {
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
 	const vn_stats      *x = &a->stats, *y = &b->stats;
 	const double         room = t->name.part == VN_PART_GDN_LOG ? 5e-7 : vn_part_is_norm(t->name.part) ? 6.1e-8 : 0.0;
 
-	if (t->side[0]->gguf == t->side[1]->gguf || a->dtype != VN_F32 || b->dtype != VN_F32 || room == 0.0 || x->nan + x->inf + y->nan + y->inf
-	    || !vn_shape_equal(&a->shape, &b->shape))
+	if (t->side[0]->gguf == t->side[1]->gguf || a->dtype != VN_F32 || b->dtype != VN_F32 || room == 0.0 ||
+	    x->nan + x->inf + y->nan + y->inf || !vn_shape_equal(&a->shape, &b->shape))
 		return false;
 	if (t->numbers[0] && t->numbers[1])
 		return vn_fit_of(t->numbers[0], t->numbers[1]).largest <= room;
-	return !same_in_any_order(a, b) && near(x->min, y->min, room) && near(x->max, y->max, room) && near(x->mean, y->mean, room) && near(x->rms, y->rms, room);
+	return !same_in_any_order(a, b) && near(x->min, y->min, room) && near(x->max, y->max, room) &&
+	       near(x->mean, y->mean, room) && near(x->rms, y->rms, room);
 }
 
 bool vn_weight_same_numbers(const vn_weight_trial *t, bool *rounded)
@@ -89,7 +92,7 @@ bool vn_weight_same_numbers(const vn_weight_trial *t, bool *rounded)
 	if (!t->numbers[k])
 		return vn_dtype_size(t->row[!k]->dtype) != 2 || !cut(t->row[k], t->row[!k], t->row[!k]->dtype);
 	const vn_order  same = { .kind = VN_ORDER_SAME };
-	const vn_change none = { .kind = VN_CHANGE_NONE };
+	const vn_weight_change none = { .kind = VN_CHANGE_NONE };
 	vn_weight_numbers      m;
 	if (vn_numbers_of(&t->numbers[k], 1, &m, NULL))
 		return true;
@@ -100,8 +103,8 @@ bool vn_weight_same_numbers(const vn_weight_trial *t, bool *rounded)
 
 /* ---- fresh random numbers ---------------------------------------------------------------- */
 
-/* As libraries fill what they have not loaded: normal with 0.02, or uniform up to one by the
- * root of the columns. */
+/* Distributions that libraries use for weights they did not load: normal with 0.02, or uniform up to one over
+ * the root of the columns. */
 static const char *fresh(const vn_weight_row *r)
 {
 	const vn_stats *s = &r->stats;
@@ -122,7 +125,8 @@ static bool never_loaded(const vn_weight_trial *t, vn_weight_difference *d)
 	for (int k = 1; k >= 0; k--) {
 		const char *how = fresh(t->row[k]), *other = fresh(t->row[!k]);
 		if (how && !other && fabs(t->row[!k]->stats.rms / t->row[k]->stats.rms - 1.0) > 0.05)
-			return vn_weight_is(d, VN_BY_STATISTICS, false, "random", VN_MISTAKE_W11, "%sfresh random numbers (%s): never loaded", k ? "" : "in the reference: ", how);
+			return vn_weight_is(d, VN_BY_STATISTICS, false, "random", VN_MISTAKE_W11,
+			                    "%sfresh random numbers (%s): never loaded", k ? "" : "in the reference: ", how);
 	}
 	return false;
 }
@@ -132,7 +136,8 @@ static bool never_loaded(const vn_weight_trial *t, vn_weight_difference *d)
 static bool unrelated(const vn_weight_trial *t, const vn_fit *f, vn_weight_difference *d)
 {
 	if (same_in_any_order(t->row[0], t->row[1]))
-		vn_weight_is(d, VN_BY_STATISTICS, false, "order", VN_NO_MISTAKE, "the same numbers in another order that no known mistake gives");
+		vn_weight_is(d, VN_BY_STATISTICS, false, "order", VN_NO_MISTAKE,
+		             "the same numbers in another order that no known mistake gives");
 	else if (fresh(t->row[1]) && !fresh(t->row[0]))
 		vn_weight_is(d, VN_BY_NUMBERS, true, "random", VN_MISTAKE_W11, "fresh random numbers: never loaded");
 	else
@@ -145,7 +150,7 @@ static bool of_blocks(const vn_weight_row *r)
 	return vn_dtype_block(r->dtype) > 1;
 }
 
-/* One is in blocks, or both in other ones: that is what the difference is, by the formats alone. */
+/* One side is quantised, or both in different block formats: the formats alone explain the difference. */
 static bool quantised(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
@@ -153,8 +158,9 @@ static bool quantised(const vn_weight_trial *t, vn_weight_difference *d)
 
 	if (!(of_blocks(a) || here) || a->dtype == b->dtype)
 		return false;
-	return vn_weight_is(d, VN_BY_TABLE, true, here ? "quantised" : "dequantised", VN_MISTAKE_W15, "%squantised as %s%s", here ? "" : "in the reference: ",
-	                    vn_dtype_name(here ? b->dtype : a->dtype), tried ? ", possibly from other numbers" : "");
+	return vn_weight_is(d, VN_BY_TABLE, true, here ? "quantised" : "dequantised", VN_MISTAKE_W15, "%squantised as %s%s",
+	                    here ? "" : "in the reference: ", vn_dtype_name(here ? b->dtype : a->dtype),
+	                    tried ? ", possibly from other numbers" : "");
 }
 
 static bool measured(const vn_weight_trial *t, vn_weight_difference *d)
@@ -182,7 +188,7 @@ static bool measured(const vn_weight_trial *t, vn_weight_difference *d)
 
 /* ---- statistics alone ------------------------------------------------------------------------ */
 
-/* " (R1b or W1: the numbers would tell)", of the orders that there may be. */
+/* Writes " (R1b or W1: the numbers would tell)" for the orders that are possible. */
 static void say_ids(const vn_order *list, int n, char text[64])
 {
 	vn_mistake said = VN_NO_MISTAKE;
@@ -203,13 +209,17 @@ static bool one_of_them(vn_weight_difference *d, const vn_order *o)
 {
 	static const char *const words[] = {
 		[VN_ORDER_PAIRS] = "rows permuted between the pairs of RoPE", [VN_ORDER_BLOCKS] = "its parts in another order",
-		[VN_ORDER_PARTS_BY_HEAD] = "its parts in another order", [VN_ORDER_PARTS_BY_GROUP] = "its parts in another order",
+		[VN_ORDER_PARTS_BY_HEAD] = "its parts in another order",
+			[VN_ORDER_PARTS_BY_GROUP] = "its parts in another order",
 		[VN_ORDER_HALVES] = "queries and gates in another order", [VN_ORDER_TILED] = "value heads in another order",
-		[VN_ORDER_SHARDS] = "its shards in another order", [VN_ORDER_EVERY_OTHER] = "rows of gate and up in another order",
+		[VN_ORDER_SHARDS] = "its shards in another order",
+			[VN_ORDER_EVERY_OTHER] = "rows of gate and up in another order",
 		[VN_ORDER_SHEARED] = "",
 	};
-	const char *says = o->kind == VN_ORDER_TURNED ? (o->id == VN_MISTAKE_W1B ? "transposed bytes read with the old shape" : "transposed")
-	                 : words[o->kind] ? words[o->kind] : o->says;
+	const char *says = o->kind == VN_ORDER_TURNED
+	                       ? (o->id == VN_MISTAKE_W1B ? "transposed bytes read with the old shape" : "transposed")
+	                   : words[o->kind] ? words[o->kind]
+	                                    : o->says;
 	return vn_weight_is(d, VN_BY_STATISTICS, false, o->word, o->id, "%s", says);
 }
 
@@ -225,7 +235,8 @@ static bool another_order(const vn_weight_trial *t, vn_weight_difference *d)
 	if (!same_in_any_order(a, b))
 		return false;
 	if (t->numbers[0] || t->numbers[1])
-		return vn_weight_is(d, VN_BY_STATISTICS, false, "order", VN_NO_MISTAKE, "the same numbers in another order that no known mistake gives");
+		return vn_weight_is(d, VN_BY_STATISTICS, false, "order", VN_NO_MISTAKE,
+		                    "the same numbers in another order that no known mistake gives");
 	for (int i = 0; i < n; i++) {
 		if (list[i].kind == VN_ORDER_SHEARED)
 			continue;
@@ -238,49 +249,57 @@ static bool another_order(const vn_weight_trial *t, vn_weight_difference *d)
 	return vn_weight_is(d, VN_BY_STATISTICS, false, "order", VN_NO_MISTAKE, "the same numbers in another order%s", ids);
 }
 
-/* Of one number in many it takes more than that the ends fit. */
-static bool fits_well(const vn_change *c, const vn_weight_row *a, const vn_weight_row *b)
+/* Matching ends are weak evidence, two numbers of many: each kind of change must meet a further condition. */
+static bool fits_well(const vn_weight_change *c, const vn_weight_row *a, const vn_weight_row *b)
 {
 	const vn_stats *x = &a->stats, *y = &b->stats;
 	const double    unit = unit_of(a, b), factor = c->x;
 
 	switch (c->kind) {
 	case VN_CHANGE_ROUNDED:
-		return (x->min != y->min || x->max != y->max) && fabs(y->rms / x->rms - 1.0) < (0.01 + 2.0 / sqrt((double)x->n)) * ldexp(1.0, -vn_dtype_digits(c->as));
+		return (x->min != y->min || x->max != y->max) &&
+		       fabs(y->rms / x->rms - 1.0) < (0.01 + 2.0 / sqrt((double)x->n)) * ldexp(1.0, -vn_dtype_digits(c->as));
 	case VN_CHANGE_TRUNCATED: return cut(a, b, c->as);
 	case VN_CHANGE_SATURATED: return x->absmax > 65504.0;
 	case VN_CHANGE_PLUS:      return fabs(y->mean - x->mean - factor) < 1e-3;
 	case VN_CHANGE_TIMES:
-		return fabs(factor - 1.0) > 1.5 * unit && fabs(y->rms / x->rms / fabs(factor) - 1.0) < unit
-		    && fabs((factor > 0 ? y->min : y->max) / x->min / factor - 1.0) < unit && fabs((factor > 0 ? y->max : y->min) / x->max / factor - 1.0) < unit
-		    && fabs(y->mean - factor * x->mean) < unit * y->rms;
+		return fabs(factor - 1.0) > 1.5 * unit && fabs(y->rms / x->rms / fabs(factor) - 1.0) < unit &&
+		       fabs((factor > 0 ? y->min : y->max) / x->min / factor - 1.0) < unit &&
+		       fabs((factor > 0 ? y->max : y->min) / x->max / factor - 1.0) < unit &&
+		       fabs(y->mean - factor * x->mean) < unit * y->rms;
 	case VN_CHANGE_DECAY: case VN_CHANGE_RELABELLED: return true;
-	case VN_CHANGE_QUANTISED: /* the largest of all is one of the steps, and it has moved */
-		return y->absmax != x->absmax && fabs(y->mean - x->mean) < 0.05 * x->rms && (c->as == VN_Q8_0 || c->as == VN_Q4_0 || c->as == VN_Q5_0);
+	case VN_CHANGE_QUANTISED: /* the largest magnitude is one of the steps and has moved */
+		return y->absmax != x->absmax && fabs(y->mean - x->mean) < 0.05 * x->rms &&
+		       (c->as == VN_Q8_0 || c->as == VN_Q4_0 || c->as == VN_Q5_0);
 	default: return false;
 	}
 }
 
 static bool changed(const vn_weight_trial *t, vn_weight_difference *d)
 {
-	vn_change list[VN_MOST_CHANGES];
+	vn_weight_change list[VN_MOST_CHANGES];
 
 	if (!vn_shape_equal(&t->row[0]->shape, &t->row[1]->shape))
 		return false;
 	for (int from = 0; from < 2; from++) {
 		const vn_weight_row *a = t->row[from], *b = t->row[!from];
-		const int            n = vn_dtype_block(a->dtype) > 1 || vn_dtype_block(b->dtype) > 1 ? 0 : vn_changes_of(&t->name, a, b, &t->heads, list);
-		/* With the numbers at hand what is exact was tried; a factor and an exponential may be rounded otherwise. */
+		const int            n = vn_dtype_block(a->dtype) > 1 || vn_dtype_block(b->dtype) > 1
+		                             ? 0
+		                             : vn_changes_of(&t->name, a, b, &t->heads, list);
+		/* When the numbers are available, exact changes were tried already. A factor or an exponential may
+		 * round differently. */
 		for (int i = 0; i < n; i++)
-			if ((list[i].kind != VN_CHANGE_TIMES || from == 0)
-			    && (!t->numbers[from] || list[i].kind == VN_CHANGE_TIMES || list[i].kind == VN_CHANGE_DECAY || list[i].kind == VN_CHANGE_PLUS)
-			    && fits_well(&list[i], a, b))
-				return vn_weight_is(d, VN_BY_STATISTICS, false, list[i].word, list[i].id, "%s%s", from ? "in the reference: " : "", list[i].says);
+			if ((list[i].kind != VN_CHANGE_TIMES || from == 0) &&
+			    (!t->numbers[from] || list[i].kind == VN_CHANGE_TIMES || list[i].kind == VN_CHANGE_DECAY ||
+			     list[i].kind == VN_CHANGE_PLUS) &&
+			    fits_well(&list[i], a, b))
+				return vn_weight_is(d, VN_BY_STATISTICS, false, list[i].word, list[i].id, "%s%s",
+				                    from ? "in the reference: " : "", list[i].says);
 	}
 	return false;
 }
 
-/* In another format a digest tells nothing, and statistics are as good as a name where one alone fits. */
+/* In another format digests cannot match. Statistics identify a weight when exactly one fits. */
 static bool of_another(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	const vn_weight_side *ref = t->side[0];
@@ -290,9 +309,10 @@ static bool of_another(const vn_weight_trial *t, vn_weight_difference *d)
 		return false;
 	for (int i = 0; i < ref->n; i++) {
 		const vn_weight_row *a = &ref->row[i];
-		const vn_change      none = { .kind = VN_CHANGE_ROUNDED, .as = b->dtype };
-		if (vn_dtype_block(a->dtype) > 1 || !vn_shape_equal(&a->shape, &b->shape) || vn_change_of(&none, a->stats.min) != b->stats.min
-		    || vn_change_of(&none, a->stats.max) != b->stats.max || !vn_weights_same(a, b))
+		const vn_weight_change      none = { .kind = VN_CHANGE_ROUNDED, .as = b->dtype };
+		if (vn_dtype_block(a->dtype) > 1 || !vn_shape_equal(&a->shape, &b->shape) ||
+		    vn_change_of(&none, a->stats.min) != b->stats.min || vn_change_of(&none, a->stats.max) != b->stats.max ||
+		    !vn_weights_same(a, b))
 			continue;
 		if (found)
 			return false;
@@ -301,10 +321,13 @@ static bool of_another(const vn_weight_trial *t, vn_weight_difference *d)
 	if (!found)
 		return false;
 	const vn_weight_name other = vn_weight_name_of(found->name);
-	const vn_mistake     id = strcmp(other.tail, t->name.tail) == 0 ? VN_MISTAKE_W9 : vn_part_exchange(t->name.part, other.part);
+	const vn_mistake     id = strcmp(other.tail, t->name.tail) == 0 ? VN_MISTAKE_W9
+	                                                                : vn_part_exchange(t->name.part, other.part);
 	if (id == VN_MISTAKE_W9)
-		return vn_weight_is(d, VN_BY_STATISTICS, false, "layer", VN_MISTAKE_W9, "holds the weights of layer %d", other.layer);
-	return vn_weight_is(d, VN_BY_STATISTICS, false, "other-weight", id, "holds %.100s", other.layer == t->name.layer ? other.tail : found->name);
+		return vn_weight_is(d, VN_BY_STATISTICS, false, "layer", VN_MISTAKE_W9, "holds the weights of layer %d",
+		                    other.layer);
+	return vn_weight_is(d, VN_BY_STATISTICS, false, "other-weight", id, "holds %.100s",
+	                    other.layer == t->name.layer ? other.tail : found->name);
 }
 
 bool vn_weight_by_statistics(const vn_weight_trial *t, vn_weight_difference *d)
@@ -312,13 +335,17 @@ bool vn_weight_by_statistics(const vn_weight_trial *t, vn_weight_difference *d)
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
 	const vn_stats      *x = &a->stats, *y = &b->stats;
 
-	if (measured(t, d) || quantised(t, d) || another_order(t, d) || changed(t, d) || of_another(t, d) || never_loaded(t, d))
+	if (measured(t, d) || quantised(t, d) || another_order(t, d) || changed(t, d) || of_another(t, d) ||
+	    never_loaded(t, d))
 		return true;
 	const double ratio = y->rms / x->rms;
 	const bool   shape = vn_shape_equal(&a->shape, &b->shape);
-	if (shape && fabs(ratio - 1.0) < 0.1 && fabs(y->mean - x->mean) < 0.1 * x->rms && y->absmax < 1.5 * x->absmax && x->absmax < 1.5 * y->absmax)
-		vn_weight_is(d, VN_BY_STATISTICS, false, "revision", VN_NO_MISTAKE, "other numbers of similar size: perhaps another revision");
+	if (shape && fabs(ratio - 1.0) < 0.1 && fabs(y->mean - x->mean) < 0.1 * x->rms && y->absmax < 1.5 * x->absmax &&
+	    x->absmax < 1.5 * y->absmax)
+		vn_weight_is(d, VN_BY_STATISTICS, false, "revision", VN_NO_MISTAKE,
+		             "other numbers of similar size: perhaps another revision");
 	else
-		vn_weight_is(d, VN_BY_STATISTICS, false, "other", VN_NO_MISTAKE, shape ? "other numbers" : "other numbers in another shape");
+		vn_weight_is(d, VN_BY_STATISTICS, false, "other", VN_NO_MISTAKE,
+		             shape ? "other numbers" : "other numbers in another shape");
 	return vn_weight_measures(d, "rms", ratio);
 }

@@ -9,10 +9,10 @@
 
 enum { PARTS_NAMED = 3, SET = 64 };
 
-/* One difference on its way into a line. */
+/* One difference, to be grouped into a line. */
 typedef struct item {
 	vn_weight_difference d;
-	char set[SET]; /* the layers of all that differ so under this name: "layers 0-3, 7" */
+	char set[SET]; /* layers of all differences grouped under this name: "layers 0-3, 7" */
 } item;
 
 static int in_one_way(const vn_weight_difference *x, const vn_weight_difference *y)
@@ -43,7 +43,7 @@ static int by_set(const void *a, const void *b)
 	return order ? order : by_part(a, b);
 }
 
-/* How many layers have a weight of this name, on either side. */
+/* Number of layers that have a weight of this name on either side. */
 static int layers_of(const vn_weight_name *all, int n, const char *part)
 {
 	int count = 0;
@@ -52,7 +52,7 @@ static int layers_of(const vn_weight_name *all, int n, const char *part)
 	return count;
 }
 
-/* "layers 0-3, 7" of items that are in the order of their layers; cut where it is long. */
+/* Writes "layers 0-3, 7" for items in layer order, truncated if long. */
 static void say_layers(const item *x, int n, int of, char set[SET])
 {
 	size_t used;
@@ -89,7 +89,7 @@ static void mark_layers(item *x, int n, const vn_weight_name *all, int n_all)
 	}
 }
 
-/* What one side has there. */
+/* Describes the weight of one side. */
 static void say_side(const item *x, int n, int k, char text[48])
 {
 	const vn_weight_row *first = x[0].d.row[k];
@@ -131,7 +131,7 @@ static char *say_which(const item *x, int n)
 	return vn_text_close(to, &text) ? text : NULL;
 }
 
-/* By the layer a line begins in, then by name. */
+/* Orders lines by their first layer, then by name. */
 static int by_place(const void *a, const void *b)
 {
 	const item *x = *(item *const *)a, *y = *(item *const *)b;
@@ -156,7 +156,8 @@ static vn_status make_lines(vn_weights *w, item *x, vn_error *err)
 	qsort(start, (size_t)n, sizeof *start, by_place);
 	for (int i = 0; !st && i < n; i++) {
 		int k = 1;
-		while (start[i] + k < x + w->n_found && in_one_way(&start[i]->d, &start[i][k].d) == 0 && strcmp(start[i]->set, start[i][k].set) == 0)
+		while (start[i] + k < x + w->n_found && in_one_way(&start[i]->d, &start[i][k].d) == 0 &&
+		       strcmp(start[i]->set, start[i][k].set) == 0)
 			k++;
 		vn_weight_line *l = &w->line[w->n_lines];
 		l->first = at;

@@ -7,18 +7,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first that occurs in the name behind the layer. */
+/* The first of these words that occurs in the name after the layer counts. */
 static const struct {
 	const char *word;
 	vn_weight_part     part;
 } parts[] = {
-	{ "qkv_proj.", VN_PART_QKV }, { "q_proj.", VN_PART_Q }, { "k_proj.", VN_PART_K }, { "v_proj.", VN_PART_V }, { "o_proj.", VN_PART_O },
-	{ "gate_up_proj.", VN_PART_GATE_UP }, { "gate_proj.", VN_PART_GATE }, { "up_proj.", VN_PART_UP }, { "down_proj.", VN_PART_DOWN },
+	{ "qkv_proj.", VN_PART_QKV }, { "q_proj.", VN_PART_Q }, { "k_proj.", VN_PART_K }, { "v_proj.", VN_PART_V },
+	  { "o_proj.", VN_PART_O },
+	{ "gate_up_proj.", VN_PART_GATE_UP }, { "gate_proj.", VN_PART_GATE }, { "up_proj.", VN_PART_UP },
+	  { "down_proj.", VN_PART_DOWN },
 	{ "q_norm.", VN_PART_NORM_Q }, { "k_norm.", VN_PART_NORM_K }, { "post_attention_layernorm.", VN_PART_NORM_POST },
 	{ "input_layernorm.", VN_PART_NORM_IN }, { "attn.c_attn.", VN_PART_C_ATTN }, { "attn.c_proj.", VN_PART_O },
-	{ "mlp.c_fc.", VN_PART_UP }, { "mlp.c_proj.", VN_PART_DOWN }, { "ln_1.", VN_PART_NORM_IN }, { "ln_2.", VN_PART_NORM_POST },
-	{ "in_proj_qkv.", VN_PART_GDN_QKV }, { "in_proj_z.", VN_PART_GDN_Z }, { "in_proj_b.", VN_PART_GDN_B }, { "in_proj_a.", VN_PART_GDN_A },
-	{ "conv1d.", VN_PART_GDN_CONV }, { "dt_bias", VN_PART_GDN_DT }, { "A_log", VN_PART_GDN_LOG }, { "linear_attn.norm.", VN_PART_GDN_NORM },
+	{ "mlp.c_fc.", VN_PART_UP }, { "mlp.c_proj.", VN_PART_DOWN }, { "ln_1.", VN_PART_NORM_IN },
+	  { "ln_2.", VN_PART_NORM_POST },
+	{ "in_proj_qkv.", VN_PART_GDN_QKV }, { "in_proj_z.", VN_PART_GDN_Z }, { "in_proj_b.", VN_PART_GDN_B },
+	  { "in_proj_a.", VN_PART_GDN_A },
+	{ "conv1d.", VN_PART_GDN_CONV }, { "dt_bias", VN_PART_GDN_DT }, { "A_log", VN_PART_GDN_LOG },
+	  { "linear_attn.norm.", VN_PART_GDN_NORM },
 	{ "linear_attn.out_proj.", VN_PART_GDN_OUT }, { "embed_tokens.", VN_PART_EMBED }, { "wte.", VN_PART_EMBED },
 	{ "lm_head.", VN_PART_HEAD }, { "ln_f.", VN_PART_NORM }, { "norm.", VN_PART_NORM },
 };
@@ -27,11 +32,12 @@ static const struct {
 	vn_weight_part    a, b;
 	vn_mistake id;
 } exchanges[] = {
-	{ VN_PART_GATE, VN_PART_UP, VN_MISTAKE_W4 }, { VN_PART_NORM_Q, VN_PART_NORM_K, VN_MISTAKE_N11 }, { VN_PART_NORM_IN, VN_PART_NORM_POST, VN_MISTAKE_N12 },
+	{ VN_PART_GATE, VN_PART_UP, VN_MISTAKE_W4 }, { VN_PART_NORM_Q, VN_PART_NORM_K, VN_MISTAKE_N11 },
+	  { VN_PART_NORM_IN, VN_PART_NORM_POST, VN_MISTAKE_N12 },
 	{ VN_PART_GDN_B, VN_PART_GDN_A, VN_MISTAKE_G3 }, { VN_PART_EMBED, VN_PART_HEAD, VN_MISTAKE_W10 },
 };
 
-/* ".layers.12." or ".h.12.", at the beginning of a name too: what is behind it. */
+/* The rest of the name after ".layers.12." or ".h.12.", which may also start the name. */
 static const char *behind_layer(const char *name, int *layer)
 {
 	static const char *const words[] = { "layers.", "h.", "blk." };
@@ -77,8 +83,9 @@ vn_mistake vn_part_exchange(vn_weight_part a, vn_weight_part b)
 	return VN_NO_MISTAKE;
 }
 
-/* What publishers put before the names of one and the same trunk. */
-static const char *const prefixes[] = { "model.language_model.", "model.transformer.", "model.model.", "language_model.model.", "language_model.", "transformer.", "model.", "" };
+/* Prefixes that publishers use for the same model trunk. */
+static const char *const prefixes[] = { "model.language_model.", "model.transformer.", "model.model.",
+	"language_model.model.", "language_model.", "transformer.", "model.", "" };
 
 const vn_weight_row *vn_weight_twin(const vn_weight_row *rows, int n, const char *name)
 {

@@ -17,7 +17,7 @@ vn_status vn_numbers_of(const vn_tensor *const *t, int n, vn_weight_numbers *m, 
 	}
 	if (vn_dtype_block(m->dtype) == 1)
 		return VN_OK;
-	/* One alone: blocks are read and not written, so nothing is made of several. */
+	/* One matrix only: blocks can be read but not written, so they cannot be combined. */
 	const size_t all = (size_t)(m->rows[0] * m->cols);
 	m->n = 1;
 	if (!(m->own = malloc((all + 1) * sizeof *m->own)))
@@ -39,8 +39,8 @@ void vn_numbers_free(vn_weight_numbers *m)
 typedef struct walk {
 	const vn_weight_numbers *m;
 	const vn_order   *o;
-	int64_t           rows, cols, start; /* of what comes out; the row it begins at */
-	int64_t          *map;               /* of the order's axis; NULL */
+	int64_t           rows, cols, start; /* of the result; and its first row */
+	int64_t          *map;               /* of the reordered axis, or NULL */
 	size_t            size;              /* bytes of a number */
 } walk;
 
@@ -62,7 +62,7 @@ static void take_row(const walk *w, int64_t r, unsigned char *to)
 			memcpy(to + (size_t)c * w->size, w->m->data[0] + (size_t)from * w->size, w->size);
 		}
 	} else if (w->o->kind == VN_ORDER_SHEARED) {
-		for (int64_t c = 0, n; c < C; c += n) { /* a piece of a row, or of what was behind it */
+		for (int64_t c = 0, n; c < C; c += n) { /* a piece of one row, or of the range that continues it */
 			const int64_t stride = w->o->p[0], row = (r * C + c) / stride, at = (r * C + c) % stride;
 			n = at < C ? C - at : stride - at;
 			n = n < C - c ? n : C - c;
@@ -93,13 +93,14 @@ static int64_t *map_of(const vn_order *o, int64_t n)
 	return map;
 }
 
-/* What is stored of a row; true where it goes as it is. */
-static bool as_it_is(const vn_change *c, vn_dtype from, vn_dtype to)
+/* Writes a row as it is stored; returns true when it needs no conversion. */
+static bool as_it_is(const vn_weight_change *c, vn_dtype from, vn_dtype to)
 {
 	return c->kind == VN_CHANGE_NONE && from == to;
 }
 
-vn_digest vn_numbers_digest(const vn_weight_numbers *m, const vn_order *o, const vn_change *c, vn_dtype to, int64_t rows, const vn_tensor *want)
+vn_digest vn_numbers_digest(const vn_weight_numbers *m, const vn_order *o, const vn_weight_change *c, vn_dtype to,
+                            int64_t rows, const vn_tensor *want)
 {
 	int64_t all = 0;
 	for (int i = 0; i < m->n; i++)
@@ -141,7 +142,7 @@ vn_digest vn_numbers_digest(const vn_weight_numbers *m, const vn_order *o, const
 
 /* ---- side by side ------------------------------------------------------------------------ */
 
-enum { PIECE = 4096 }; /* whole blocks of any format */
+enum { PIECE = 4096 }; /* a multiple of every block size */
 
 vn_fit vn_fit_of(const vn_tensor *a, const vn_tensor *b)
 {
@@ -171,7 +172,8 @@ vn_fit vn_fit_of(const vn_tensor *a, const vn_tensor *b)
 		}
 	}
 	const double m = used ? (double)used : 1.0, vx = xx - sx * sx / m, vy = yy - sy * sy / m;
-	vn_fit f = { .largest = largest, .factor = xx > 0 ? xy / xx : NAN, .nmse = xx > 0 ? dd / xx : NAN, .differing = n ? (double)differing / (double)n : 0.0 };
+	vn_fit f = { .largest = largest, .factor = xx > 0 ? xy / xx : NAN, .nmse = xx > 0 ? dd / xx : NAN,
+		.differing = n ? (double)differing / (double)n : 0.0 };
 	f.correlation = vx > 0 && vy > 0 ? (xy - sx * sy / m) / sqrt(vx * vy) : NAN;
 	f.residual = xx > 0 ? fmax(0.0, yy - xy * xy / xx) / xx : NAN;
 	return f;

@@ -39,22 +39,24 @@ static vn_arrange rule_of(const vn_order *o, int64_t n)
 	const int64_t *p = o->p;
 
 	switch (o->kind) {
-	case VN_ORDER_PAIRS: /* p: period, columns that turn */
+	case VN_ORDER_PAIRS: /* p: period, rotated columns */
 		return (vn_arrange){ VN_ARRANGE_TURNED, .a = 2, .b = p[1] / 2, .period = p[0] };
 	case VN_ORDER_PARTS_BY_HEAD: /* p: heads, width */
 		return (vn_arrange){ VN_ARRANGE_TURNED, .a = 3, .b = p[0], .each = p[1] };
 	case VN_ORDER_HALVES: /* p: heads, width */
 		return (vn_arrange){ VN_ARRANGE_TURNED, .a = p[0], .b = 2, .each = p[1] };
-	case VN_ORDER_TILED: /* p: what stands before, key heads, value heads a key head, width */
+	case VN_ORDER_TILED: /* p: leading rows, key heads, value heads for each key head, width */
 		return (vn_arrange){ VN_ARRANGE_TURNED, .a = p[1], .b = p[2], .each = p[3], .before = p[0] };
-	case VN_ORDER_BLOCKS: /* p: three sizes, which block comes first, second, third */
+	case VN_ORDER_BLOCKS: /* p: three sizes; indices of the first, second and third block */
 		return (vn_arrange){ VN_ARRANGE_PARTS, .a = 1, .part = { p[0], p[1], p[2] }, .order = { p[3], p[4], p[5] } };
-	case VN_ORDER_PARTS_BY_GROUP: /* p: groups, heads of queries in one, width; and one head of keys, one of values */
+	/* p: groups, query heads in a group, width; one key head and one value head in each */
+	case VN_ORDER_PARTS_BY_GROUP:
 		return (vn_arrange){ VN_ARRANGE_PARTS, .a = p[0], .part = { p[1] * p[2], p[2], p[2] }, .order = { 0, 1, 2 } };
 	case VN_ORDER_REVERSED:
 		return (vn_arrange){ VN_ARRANGE_REVERSED, .each = 1 };
-	case VN_ORDER_SHARDS: /* p: how many, by how many they are turned; -1: the last one first */
-		return (vn_arrange){ p[1] < 0 ? VN_ARRANGE_REVERSED : VN_ARRANGE_ROUND, .a = p[1] * (n / p[0]), .each = n / p[0] };
+	case VN_ORDER_SHARDS: /* p: number of shards, shift; -1: reversed */
+		return (vn_arrange) { p[1] < 0 ? VN_ARRANGE_REVERSED : VN_ARRANGE_ROUND, .a = p[1] * (n / p[0]),
+			                  .each = n / p[0] };
 	case VN_ORDER_EVERY_OTHER:
 		return (vn_arrange){ VN_ARRANGE_TURNED, .a = n / 2, .b = 2 };
 	default:
@@ -102,8 +104,8 @@ static void set(vn_order *o, int64_t a, int64_t b, int64_t c, int64_t d)
 }
 
 /* One and its inverse. */
-static void both(list *l, vn_order_kind kind, int axis, vn_mistake id, const char *word, const char *says, const char *back,
-                 const int64_t p[4])
+static void both(list *l, vn_order_kind kind, int axis, vn_mistake id, const char *word, const char *says,
+                 const char *back, const int64_t p[4])
 {
 	set(add(l, kind, axis, id, word, "%s", says), p[0], p[1], p[2], p[3]);
 	vn_order *o = add(l, kind, axis, id, word, "%s", back);
@@ -131,8 +133,8 @@ static void blocks(list *l, int axis, vn_mistake id, const int64_t size[3], cons
 	if (size[0] <= 0 || size[1] <= 0 || size[2] <= 0 || size[0] + size[1] + size[2] != n)
 		return;
 	for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
-		vn_order *o = add(l, VN_ORDER_BLOCKS, axis, id, "parts", "its parts in the order %s, %s, %s", name[orders[i][0]],
-		                  name[orders[i][1]], name[orders[i][2]]);
+		vn_order *o = add(l, VN_ORDER_BLOCKS, axis, id, "parts", "its parts in the order %s, %s, %s",
+		                  name[orders[i][0]], name[orders[i][1]], name[orders[i][2]]);
 		set(o, size[0], size[1], size[2], orders[i][0]);
 		o->p[4] = orders[i][1];
 		o->p[5] = orders[i][2];
@@ -147,8 +149,8 @@ static void fused(list *l, const vn_heads *h, vn_weight_part part, int axis, int
 	if (part == VN_PART_C_ATTN) {
 		blocks(l, axis, VN_MISTAKE_W2, (int64_t[]) { n / 3, n / 3, n / 3 }, qkv, n);
 		if (h->H > 1 && 3 * q == n)
-			both(l, VN_ORDER_PARTS_BY_HEAD, axis, VN_MISTAKE_W2, "parts", "q, k and v of each head together", "q, k and v stored separately but read as interleaved",
-			     (int64_t[]) { h->H, h->K, 0, 0 });
+			both(l, VN_ORDER_PARTS_BY_HEAD, axis, VN_MISTAKE_W2, "parts", "q, k and v of each head together",
+			     "q, k and v stored separately but read as interleaved", (int64_t[]) { h->H, h->K, 0, 0 });
 		return;
 	}
 	blocks(l, axis, VN_MISTAKE_W2, (int64_t[]) { q, k, k }, qkv, n);
@@ -161,15 +163,16 @@ static void tiled(list *l, const vn_heads *h, int axis, int64_t before, int64_t 
 {
 	if (h->nk < 2 || h->nv <= h->nk || h->nv % h->nk || before + h->nv * width != n)
 		return;
-	both(l, VN_ORDER_TILED, axis, VN_MISTAKE_G10, "value-heads", "value heads tiled, as in GGUF", "value heads grouped, although they were not tiled",
-	     (int64_t[]) { before, h->nk, h->nv / h->nk, width });
+	both(l, VN_ORDER_TILED, axis, VN_MISTAKE_G10, "value-heads", "value heads tiled, as in GGUF",
+	     "value heads grouped, although they were not tiled", (int64_t[]) { before, h->nk, h->nv / h->nk, width });
 }
 
 static void of_delta_rule(list *l, const vn_heads *h, vn_weight_part part, int64_t M, int64_t N)
 {
 	const int64_t keys = (int64_t)h->nk * h->dk, values = (int64_t)h->nv * h->dv;
 	if (part == VN_PART_GDN_QKV || part == VN_PART_GDN_CONV) {
-		blocks(l, 0, part == VN_PART_GDN_CONV ? VN_MISTAKE_G14 : VN_MISTAKE_W2, (int64_t[]) { keys, keys, values }, qkv, M);
+		blocks(l, 0, part == VN_PART_GDN_CONV ? VN_MISTAKE_G14 : VN_MISTAKE_W2, (int64_t[]) { keys, keys, values }, qkv,
+		       M);
 		tiled(l, h, 0, 2 * keys, h->dv, M);
 	}
 	if (part == VN_PART_GDN_CONV && N > 1)
@@ -187,9 +190,12 @@ static void shards(list *l, int64_t n)
 	for (int64_t w = 2; w <= 8; w *= 2) {
 		if (n % w || n / w < 2)
 			continue;
-		set(add(l, VN_ORDER_SHARDS, 0, VN_MISTAKE_W19, "shards", w == 2 ? "its two halves exchanged" : "its %d shards in reverse order", (int)w), w, -1, 0, 0);
+		set(add(l, VN_ORDER_SHARDS, 0, VN_MISTAKE_W19, "shards",
+		        w == 2 ? "its two halves exchanged" : "its %d shards in reverse order", (int)w),
+		    w, -1, 0, 0);
 		for (int64_t k = 1; w > 2 && k < w; k++)
-			set(add(l, VN_ORDER_SHARDS, 0, VN_MISTAKE_W19, "shards", "its %d shards rotated by %d", (int)w, (int)k), w, k, 0, 0);
+			set(add(l, VN_ORDER_SHARDS, 0, VN_MISTAKE_W19, "shards", "its %d shards rotated by %d", (int)w, (int)k), w,
+			    k, 0, 0);
 	}
 }
 
@@ -199,8 +205,10 @@ static void add_transposed(list *l, int64_t M, int64_t N, bool swapped)
 		set(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1, "transposed", "transposed"), M, N, 0, 0);
 		return;
 	}
-	set(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1B, "reinterpreted", "transposed bytes read with the old shape"), M, N, 0, 0);
-	set(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1B, "reinterpreted", "the bytes read with the transposed shape"), N, M, 0, 0);
+	set(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1B, "reinterpreted", "transposed bytes read with the old shape"), M, N,
+	    0, 0);
+	set(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1B, "reinterpreted", "the bytes read with the transposed shape"), N, M,
+	    0, 0);
 }
 
 static void sheared(list *l, int64_t N)
@@ -212,17 +220,22 @@ static void sheared(list *l, int64_t N)
 		if (stride == N || stride == last)
 			continue;
 		last = stride;
-		set(add(l, VN_ORDER_SHEARED, 0, VN_MISTAKE_W18, "stride", "rows padded to %d but read without padding", (int)stride), stride, 0, 0, 0);
+		set(add(l, VN_ORDER_SHEARED, 0, VN_MISTAKE_W18, "stride", "rows padded to %d but read without padding",
+		        (int)stride),
+		    stride, 0, 0, 0);
 	}
-	set(add(l, VN_ORDER_SHEARED, 0, VN_MISTAKE_W18, "stride", "8 numbers of padding after each row read as weights"), N + 8, 0, 0, 0);
+	set(add(l, VN_ORDER_SHEARED, 0, VN_MISTAKE_W18, "stride", "8 numbers of padding after each row read as weights"),
+	    N + 8, 0, 0, 0);
 }
 
-int vn_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_shape *other, const vn_heads *h, vn_order o[VN_MOST_ORDERS])
+int vn_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_shape *other, const vn_heads *h,
+                 vn_order o[VN_MOST_ORDERS])
 {
 	list          l = { o, 0 };
 	const vn_weight_part part = name->part;
 	const int64_t M = shape->rank ? shape->dim[0] : 1, N = M ? vn_shape_count(shape) / M : 0;
-	const bool    matrix = shape->rank == 2 && M > 1 && N > 1, swapped = matrix && other->rank == 2 && other->dim[0] == N && other->dim[1] == M;
+	const bool           matrix = shape->rank == 2 && M > 1 && N > 1,
+			   swapped = matrix && other->rank == 2 && other->dim[0] == N && other->dim[1] == M;
 
 	if (M <= 0 || N <= 0)
 		return 0;
@@ -235,7 +248,8 @@ int vn_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_sha
 		pairs(&l, h, M, part == VN_PART_Q && M == 2 * (int64_t)h->H * h->K);
 	if (part == VN_PART_Q && h->H > 0 && M == 2 * (int64_t)h->H * h->K)
 		for (int first = 0; first < 2; first++)
-			both(&l, VN_ORDER_HALVES, 0, VN_MISTAKE_W3, "halves", first ? "all gates first, then all queries" : "all queries first, then all gates",
+			both(&l, VN_ORDER_HALVES, 0, VN_MISTAKE_W3, "halves",
+			     first ? "all gates first, then all queries" : "all queries first, then all gates",
 			     "queries and gates interleaved by head, read as halves", (int64_t[]) { h->H, h->K, first, 0 });
 	if (part == VN_PART_QKV || part == VN_PART_C_ATTN)
 		fused(&l, h, part, part == VN_PART_C_ATTN && matrix, part == VN_PART_C_ATTN && matrix ? N : M);

@@ -18,7 +18,7 @@ static const vn_weight_difference *first_of(const vn_weights *w, const vn_weight
 	return &w->found[l->first];
 }
 
-/* So many rows are shown of all there are. */
+/* Number of rows shown of all. */
 static int shown(const vn_weights *w, int most)
 {
 	return most > 0 && w->n_lines > most + 1 ? most : w->n_lines;
@@ -58,8 +58,8 @@ void vn_weights_text(const vn_weights *w, int most, FILE *out)
 		shown_which(l, which);
 		if ((int)strlen(which) > width)
 			fprintf(out, "  %s\n", which);
-		fprintf(out, "  %-*s  %-*s  %-*s  %s; %s\n", width, (int)strlen(which) > width ? "" : which, side[0], l->side[0], side[1], l->side[1], vn_text_clean(text, sizeof text),
-		        vn_weight_line_proof(w, l));
+		fprintf(out, "  %-*s  %-*s  %-*s  %s; %s\n", width, (int)strlen(which) > width ? "" : which, side[0],
+		        l->side[0], side[1], l->side[1], vn_text_clean(text, sizeof text), vn_weight_line_proof(w, l));
 	}
 	if (n < w->n_lines)
 		fprintf(out, "  %d more rows (vernier weights shows them all)\n", w->n_lines - n);
@@ -73,8 +73,8 @@ void vn_weights_lines(const vn_weights *w, vn_lines *lines)
 	vn_lines_add(lines, "weights: %s", vn_weights_summary(w, summary));
 	for (int i = 0; i < n; i++) {
 		const vn_weight_line *l = &w->line[i];
-		vn_lines_add(lines, "weights: %s: %s, %s: %s; %s", l->which, l->side[0], l->side[1], vn_weight_line_says(w, l, text),
-		             vn_weight_line_proof(w, l));
+		vn_lines_add(lines, "weights: %s: %s, %s: %s; %s", l->which, l->side[0], l->side[1],
+		             vn_weight_line_says(w, l, text), vn_weight_line_proof(w, l));
 	}
 	if (n < w->n_lines)
 		vn_lines_add(lines, "weights: %d more rows (vernier weights shows them all)", w->n_lines - n);
@@ -100,7 +100,8 @@ static json_t *row(const vn_weight_row *r)
 
 static json_t *group(const vn_weights *w, const vn_weight_line *l)
 {
-	static const char *const proofs[] = { [VN_BY_STATISTICS] = "statistics", [VN_BY_NUMBERS] = "numbers", [VN_BY_TABLE] = "table", [VN_BY_DIGEST] = "digest" };
+	static const char *const proofs[] = { [VN_BY_STATISTICS] = "statistics", [VN_BY_NUMBERS] = "numbers",
+		[VN_BY_TABLE] = "table", [VN_BY_DIGEST] = "digest" };
 	const vn_weight_difference *d = first_of(w, l);
 	json_t *j = json_object(), *list = json_array();
 
@@ -179,10 +180,14 @@ void vn_weights_html(const vn_weights *w, FILE *out)
 		return;
 	fprintf(out, "<dt>weights</dt><dd>%s", vn_weights_summary(w, text));
 	if (w->n_lines)
-		fputs("\n<div class=\"scroll\"><table class=\"weights\"><thead><tr><th>weights</th><th>reference</th><th>candidate</th><th>difference</th><th></th></tr></thead><tbody>\n", out);
+		fputs(
+			"\n<div class=\"scroll\"><table "
+			"class=\"weights\"><thead><tr><th>weights</th><th>reference</th><th>candidate</th><th>difference</th><th></th></tr></thead><tbody>\n",
+			out);
 	for (int i = 0; i < w->n_lines; i++) {
 		const vn_weight_line *l = &w->line[i];
-		const char *cell[] = { l->which, l->side[0], l->side[1], vn_weight_line_says(w, l, text), vn_weight_line_proof(w, l) };
+		const char *cell[] = { l->which, l->side[0], l->side[1], vn_weight_line_says(w, l, text),
+			vn_weight_line_proof(w, l) };
 		fputs("<tr>", out);
 		for (size_t k = 0; k < sizeof cell / sizeof *cell; k++) {
 			fputs(k ? "<td>" : "<td><code>", out);

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Two statistics that rounding to the coarser format can explain. */
+/* Whether rounding to the coarser format explains the difference of two statistics. */
 static bool near(double x, double y, double room)
 {
 	return fabs(x - y) <= room || (isnan(x) && isnan(y));
@@ -14,7 +14,7 @@ bool vn_weights_same(const vn_weight_row *x, const vn_weight_row *y)
 {
 	if (x->dtype == y->dtype && *x->digest.hex && *y->digest.hex)
 		return strcmp(x->digest.hex, y->digest.hex) == 0;
-	/* Quantising is not rounding to a grid: other numbers, however close. */
+	/* Quantising does not round to a grid, so quantised numbers differ however close they are. */
 	if (vn_dtype_block(x->dtype) > 1 || vn_dtype_block(y->dtype) > 1)
 		return x->dtype == y->dtype && memcmp(&x->stats, &y->stats, sizeof x->stats) == 0;
 	const vn_dtype grid = vn_dtype_digits(x->dtype) < vn_dtype_digits(y->dtype) ? x->dtype : y->dtype;

@@ -10,10 +10,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A folder, or a file that begins as GGUF files do. */
+/* A folder, or a file with the GGUF signature. */
 static bool is_model(const char *path)
 {
-	struct stat s;
+	struct stat s = { 0 }; /* what cannot be looked at is opened as a recording, which says why */
 	char        magic[4] = "";
 
 	if (stat(path, &s) == 0 && S_ISDIR(s.st_mode))
@@ -27,11 +27,12 @@ static bool is_model(const char *path)
 	return read && memcmp(magic, "GGUF", sizeof magic) == 0;
 }
 
-/* Of a tensor that is read and has so many bytes as its shape needs. */
+/* For a readable tensor whose byte count matches its shape. */
 static bool tensor_of(const vn_source_tensor *s, vn_tensor *t)
 {
 	*t = (vn_tensor) { .shape.rank = s->rank, .data = s->data };
-	if (s->rank > VN_MAX_RANK || !vn_dtype_from_name(s->dtype, &t->dtype) || t->dtype == VN_I32 || strlen(s->name) >= VN_NAME_MAX)
+	if (s->rank > VN_MAX_RANK || !vn_dtype_from_name(s->dtype, &t->dtype) || t->dtype == VN_I32 ||
+	    strlen(s->name) >= VN_NAME_MAX)
 		return false;
 	for (int i = 0; i < s->rank; i++)
 		t->shape.dim[i] = s->dim[i];
@@ -39,7 +40,7 @@ static bool tensor_of(const vn_source_tensor *s, vn_tensor *t)
 	return n > 0 && n % vn_dtype_block(t->dtype) == 0 && vn_dtype_bytes(t->dtype, n) == s->bytes;
 }
 
-/* Digest and statistics together read memory twice where a weight is larger than the cache; this is not where time goes. */
+/* Digest and statistics read a weight larger than the cache twice from memory, which does not dominate the time. */
 static void sum_up(const vn_tensor *t, vn_weight_row *row)
 {
 	const size_t n = (size_t)vn_shape_count(&t->shape);
@@ -69,7 +70,8 @@ static vn_status of_model(const char *path, int threads, vn_opened_weights *w, v
 	for (size_t i = 0; i < w->source->n; i++) {
 		const vn_source_tensor *s = &w->source->tensor[i];
 		if (!tensor_of(s, &w->numbers[n])) {
-			vn_lines_add(notes, "%s: %s: format %s with rank %d is not supported; left out", s->path, s->name, s->dtype, s->rank);
+			vn_lines_add(notes, "%s: %s: format %s with rank %d is not supported; left out", s->path, s->name, s->dtype,
+			             s->rank);
 			continue;
 		}
 		snprintf(w->rows[n++].name, VN_NAME_MAX, "%s", s->name);
@@ -78,7 +80,8 @@ static vn_status of_model(const char *path, int threads, vn_opened_weights *w, v
 		return vn_fail(err, VN_ERR_FORMAT, "%s: holds no readable weight", path);
 	vn_team_each(threads, n, sum_up_row, w);
 	w->plan = vn_family_plan(w->source->config, NULL);
-	w->side = (vn_weight_side) { .row = w->rows, .n = n, .numbers = w->numbers, .plan = w->plan, .gguf = strncmp(w->source->format, "gguf", 4) == 0 };
+	w->side = (vn_weight_side) { .row = w->rows, .n = n, .numbers = w->numbers, .plan = w->plan,
+		.gguf = strncmp(w->source->format, "gguf", 4) == 0 };
 	return VN_OK;
 }
 

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool vn_weight_is(vn_weight_difference *d, vn_proof proof, bool certain, const char *kind, vn_mistake id, const char *format, ...)
+bool vn_weight_is(vn_weight_difference *d, vn_weight_proof proof, bool certain, const char *kind, vn_mistake id,
+                  const char *format, ...)
 {
 	va_list args;
 
@@ -36,24 +37,28 @@ static bool constant(const vn_stats *s)
 	return s->n > 1 && s->nan + s->inf == 0 && s->min == s->max;
 }
 
-/* Of one side: what is of no other number, or none at all. */
+/* Reports non-finite or constant numbers that only side k has. */
 static bool unsound(const vn_weight_trial *t, vn_weight_difference *d, int k)
 {
 	const vn_stats *s = &t->row[k]->stats, *other = &t->row[!k]->stats;
 	const char     *who = k ? "" : "in the reference: ";
 
 	if (s->inf && s->nan == 0 && other->inf == 0 && t->row[k]->dtype == VN_F16 && other->absmax > 65504.0)
-		return vn_weight_is(d, VN_BY_TABLE, true, "overflowed", VN_MISTAKE_W13, "%soverflowed f16 to infinity", who) && vn_weight_measures(d, "places", (double)s->inf);
+		return vn_weight_is(d, VN_BY_TABLE, true, "overflowed", VN_MISTAKE_W13, "%soverflowed f16 to infinity", who) &&
+		       vn_weight_measures(d, "places", (double)s->inf);
 	if (s->nan + s->inf > other->nan + other->inf)
-		return vn_weight_is(d, VN_BY_TABLE, true, "not-finite", VN_NO_MISTAKE, "%sNaN or infinite", who) && vn_weight_measures(d, "places", (double)(s->nan + s->inf));
+		return vn_weight_is(d, VN_BY_TABLE, true, "not-finite", VN_NO_MISTAKE, "%sNaN or infinite", who) &&
+		       vn_weight_measures(d, "places", (double)(s->nan + s->inf));
 	if (!constant(s) || constant(other))
 		return false;
 	if (s->max == 0.0)
-		return vn_weight_is(d, VN_BY_TABLE, true, "zeros", t->name.bias ? VN_MISTAKE_W6 : VN_MISTAKE_W11, "%sall zeros: never loaded", who);
-	return vn_weight_is(d, VN_BY_TABLE, true, "constant", t->name.bias ? VN_MISTAKE_W6 : VN_MISTAKE_W11, "%sall %.6g: never loaded", who, s->max);
+		return vn_weight_is(d, VN_BY_TABLE, true, "zeros", t->name.bias ? VN_MISTAKE_W6 : VN_MISTAKE_W11,
+		                    "%sall zeros: never loaded", who);
+	return vn_weight_is(d, VN_BY_TABLE, true, "constant", t->name.bias ? VN_MISTAKE_W6 : VN_MISTAKE_W11,
+	                    "%sall %.6g: never loaded", who, s->max);
 }
 
-/* The same but for dimensions of 1. */
+/* Whether the shapes are equal apart from dimensions of 1. */
 static bool same_but_ones(const vn_shape *a, const vn_shape *b)
 {
 	int64_t x[VN_MAX_RANK], y[VN_MAX_RANK];
@@ -75,7 +80,8 @@ static bool other_size(const vn_weight_trial *t, vn_weight_difference *d)
 	if (vn_shape_count(a) == vn_shape_count(b))
 		return false;
 	if (table && a->rank == 2 && b->rank == 2 && a->dim[1] == b->dim[1])
-		return vn_weight_is(d, VN_BY_TABLE, true, "vocabulary", VN_MISTAKE_W19, "%lld rows %s", llabs(b->dim[0] - a->dim[0]),
+		return vn_weight_is(d, VN_BY_TABLE, true, "vocabulary", VN_MISTAKE_W19, "%lld rows %s",
+		                    llabs(b->dim[0] - a->dim[0]),
 		                    b->dim[0] > a->dim[0] ? "more (a padded vocabulary)" : "fewer (a truncated vocabulary)");
 	return vn_weight_is(d, VN_BY_TABLE, true, "size", VN_NO_MISTAKE, "of another size");
 }
@@ -87,14 +93,18 @@ bool vn_weight_by_table(const vn_weight_trial *t, vn_weight_difference *d)
 	if (!a)
 		return vn_weight_is(d, VN_BY_TABLE, true, "extra", VN_NO_MISTAKE, "not in the reference");
 	if (!b)
-		return vn_weight_is(d, VN_BY_TABLE, true, "missing", t->name.bias ? VN_MISTAKE_W6 : VN_NO_MISTAKE, "not in the candidate");
+		return vn_weight_is(d, VN_BY_TABLE, true, "missing", t->name.bias ? VN_MISTAKE_W6 : VN_NO_MISTAKE,
+		                    "not in the candidate");
 	const bool same = *a->digest.hex && strcmp(a->digest.hex, b->digest.hex) == 0;
 	if (same && a->dtype != b->dtype && vn_shape_equal(&a->shape, &b->shape))
-		return vn_weight_is(d, VN_BY_DIGEST, true, "misread", VN_MISTAKE_W12, "bits of %s read as %s", vn_dtype_name(a->dtype), vn_dtype_name(b->dtype));
+		return vn_weight_is(d, VN_BY_DIGEST, true, "misread", VN_MISTAKE_W12, "bits of %s read as %s",
+		                    vn_dtype_name(a->dtype), vn_dtype_name(b->dtype));
 	if (same && a->dtype == b->dtype && same_but_ones(&a->shape, &b->shape))
-		return vn_weight_is(d, VN_BY_DIGEST, true, "shape", VN_NO_MISTAKE, "the same bytes; dimensions of 1 added or removed");
+		return vn_weight_is(d, VN_BY_DIGEST, true, "shape", VN_NO_MISTAKE,
+		                    "the same bytes; dimensions of 1 added or removed");
 	if (same && a->dtype == b->dtype)
-		return vn_weight_is(d, VN_BY_DIGEST, true, "reinterpreted", VN_MISTAKE_W1B, "the same bytes read with another shape");
+		return vn_weight_is(d, VN_BY_DIGEST, true, "reinterpreted", VN_MISTAKE_W1B,
+		                    "the same bytes read with another shape");
 	return other_size(t, d) || unsound(t, d, 1) || unsound(t, d, 0);
 }
 
@@ -102,11 +112,12 @@ bool vn_weight_by_table(const vn_weight_trial *t, vn_weight_difference *d)
 
 static bool equal_bytes(const vn_weight_row *x, const vn_weight_row *y)
 {
-	return x->dtype == y->dtype && *x->digest.hex && strcmp(x->digest.hex, y->digest.hex) == 0 && vn_shape_count(&x->shape) == vn_shape_count(&y->shape);
+	return x->dtype == y->dtype && *x->digest.hex && strcmp(x->digest.hex, y->digest.hex) == 0 &&
+	       vn_shape_count(&x->shape) == vn_shape_count(&y->shape);
 }
 
-/* How close another weight of the reference stands to this one: the higher the likelier
- * it was taken for it. 0: as good as unrelated. */
+/* How similar another weight's place in the model is to this one's: the higher, the likelier a mix-up. 0:
+ * unrelated. */
 static int nearness(const vn_weight_name *own, const vn_weight_name *other)
 {
 	const bool neighbour = other->layer - own->layer == 1 || own->layer - other->layer == 1;
@@ -153,37 +164,41 @@ bool vn_weight_by_digest(const vn_weight_trial *t, vn_weight_difference *d)
 	const bool           both = back && equal_bytes(back, t->row[0]);
 	if (t->name.bias && other.bias && !id)
 		id = VN_MISTAKE_W8;
-	if (both) { /* in one order, whichever of the two it is */
+	if (both) { /* whichever of the two orders it is */
 		const bool  first = strcmp(t->name.tail, other.tail) < 0;
-		return vn_weight_is(d, VN_BY_DIGEST, true, "exchanged", id, "%.60s and %.60s exchanged", first ? t->name.tail : other.tail,
-		                    first ? other.tail : t->name.tail);
+		return vn_weight_is(d, VN_BY_DIGEST, true, "exchanged", id, "%.60s and %.60s exchanged",
+		                    first ? t->name.tail : other.tail, first ? other.tail : t->name.tail);
 	}
-	return vn_weight_is(d, VN_BY_DIGEST, true, "other-weight", id, "holds %.100s", other.layer == t->name.layer ? other.tail : found->name);
+	return vn_weight_is(d, VN_BY_DIGEST, true, "other-weight", id, "holds %.100s",
+	                    other.layer == t->name.layer ? other.tail : found->name);
 }
 
 /* ---- digests of the numbers changed ---------------------------------------------------------- */
 
 static const vn_order  the_same = { .kind = VN_ORDER_SAME };
-static const vn_change unchanged = { .kind = VN_CHANGE_NONE };
+static const vn_weight_change unchanged = { .kind = VN_CHANGE_NONE };
 
-/* Of side k of a trial: are its numbers these, so changed? */
-static bool has(const vn_weight_trial *t, int k, const vn_weight_numbers *m, const vn_order *o, const vn_change *c, int64_t rows)
+/* Whether side k of a trial holds these numbers after this change. */
+static bool has(const vn_weight_trial *t, int k, const vn_weight_numbers *m, const vn_order *o,
+                const vn_weight_change *c, int64_t rows)
 {
 	const vn_weight_row *row = t->row[k];
 	const vn_digest      x = vn_numbers_digest(m, o, c, row->dtype, rows, t->numbers[k]);
 	return *x.hex && strcmp(x.hex, row->digest.hex) == 0;
 }
 
-/* The same numbers, whatever their order: the ends are the same, or rounded to the other's format. */
+/* Whether the numbers can be the same in another order: their ends are equal, or equal after rounding to the
+ * other's format. */
 static bool reordered(const vn_weight_row *a, const vn_weight_row *b)
 {
-	const vn_change none = { .kind = VN_CHANGE_ROUNDED, .as = b->dtype };
+	const vn_weight_change none = { .kind = VN_CHANGE_ROUNDED, .as = b->dtype };
 	if (a->stats.nan != b->stats.nan || a->stats.inf != b->stats.inf || vn_dtype_block(b->dtype) > 1)
 		return false;
-	return vn_dtype_block(a->dtype) > 1 || (vn_change_of(&none, a->stats.min) == b->stats.min && vn_change_of(&none, a->stats.max) == b->stats.max);
+	return vn_dtype_block(a->dtype) > 1 ||
+	       (vn_change_of(&none, a->stats.min) == b->stats.min && vn_change_of(&none, a->stats.max) == b->stats.max);
 }
 
-/* Padding read as numbers: the last rows are left out, and there are zeros in between. */
+/* Padding read as numbers: zeros in between, and the last rows missing. */
 static bool padded(const vn_weight_row *a, const vn_weight_row *b, int64_t stride)
 {
 	const vn_stats *x = &a->stats, *y = &b->stats;
@@ -202,7 +217,7 @@ static bool by_order(const vn_weight_trial *t, int from, const vn_weight_numbers
 		vn_order o = list[i];
 		if (o.kind == VN_ORDER_SHEARED ? from == 1 || !padded(a, b, o.p[0]) : !whole)
 			continue;
-		if (from) { /* the candidate's numbers put back */
+		if (from) { /* the reverse, applied to the candidate's numbers */
 			const int64_t rows = o.p[0];
 			o.back = !o.back;
 			if (o.kind == VN_ORDER_TURNED) {
@@ -218,18 +233,19 @@ static bool by_order(const vn_weight_trial *t, int from, const vn_weight_numbers
 
 static bool by_change(const vn_weight_trial *t, int from, const vn_weight_numbers *m, vn_weight_difference *d)
 {
-	vn_change list[VN_MOST_CHANGES];
+	vn_weight_change list[VN_MOST_CHANGES];
 	const int n = vn_changes_of(&t->name, t->row[from], t->row[!from], &t->heads, list);
 
 	if (!vn_shape_equal(&t->row[0]->shape, &t->row[1]->shape))
 		return false;
 	for (int i = 0; i < n; i++)
 		if (has(t, !from, m, &the_same, &list[i], 0))
-			return vn_weight_is(d, VN_BY_DIGEST, true, list[i].word, list[i].id, "%s%s", from ? "in the reference: " : "", list[i].says);
+			return vn_weight_is(d, VN_BY_DIGEST, true, list[i].word, list[i].id, "%s%s",
+			                    from ? "in the reference: " : "", list[i].says);
 	return false;
 }
 
-/* Rows of gate and up, one by one in one matrix. */
+/* Rows of gate and up, interleaved in one matrix. */
 static bool interleaved(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	const vn_weight_side *ref = t->side[0];
@@ -240,19 +256,24 @@ static bool interleaved(const vn_weight_trial *t, vn_weight_difference *d)
 
 	if ((t->name.part != VN_PART_GATE && !up) || !at || !ref->numbers || !t->numbers[0])
 		return false;
-	snprintf(other, sizeof other, "%.*s%s%s", (int)(at - t->row[0]->name), t->row[0]->name, up ? "gate_proj" : "up_proj",
-	         at + strlen(up ? "up_proj" : "gate_proj"));
+	snprintf(other, sizeof other, "%.*s%s%s", (int)(at - t->row[0]->name), t->row[0]->name,
+	         up ? "gate_proj" : "up_proj", at + strlen(up ? "up_proj" : "gate_proj"));
 	const vn_weight_row *row = vn_weight_find(ref->row, ref->n, other);
 	const vn_tensor     *beside = row ? &ref->numbers[row - ref->row] : NULL;
-	if (!beside || !beside->data || vn_dtype_block(row->dtype) > 1 || row->dtype != t->row[0]->dtype || !vn_shape_equal(&row->shape, &t->row[0]->shape)
-	    || vn_numbers_of(up ? (const vn_tensor *const[]) { beside, t->numbers[0] } : (const vn_tensor *const[]) { t->numbers[0], beside }, 2, &m, NULL))
+	if (!beside || !beside->data || vn_dtype_block(row->dtype) > 1 || row->dtype != t->row[0]->dtype ||
+	    !vn_shape_equal(&row->shape, &t->row[0]->shape) ||
+	    vn_numbers_of(up ? (const vn_tensor *const[]) { beside, t->numbers[0] }
+	                     : (const vn_tensor *const[]) { t->numbers[0], beside },
+	                  2, &m, NULL))
 		return false;
 	bool found = false;
 	for (int back = 0; !found && back < 2; back++) {
 		vn_order o = { .kind = VN_ORDER_EVERY_OTHER, .back = back };
 		o.p[7] = up ? m.rows[0] : 0;
-		found = has(t, 1, &m, &o, &unchanged, m.rows[0])
-		     && vn_weight_is(d, VN_BY_DIGEST, true, "interleaved", VN_MISTAKE_W5, back ? "rows of gate and up one by one read as halves" : "halves of gate and up read row by row");
+		found = has(t, 1, &m, &o, &unchanged, m.rows[0]) &&
+		        vn_weight_is(d, VN_BY_DIGEST, true, "interleaved", VN_MISTAKE_W5,
+		                     back ? "rows of gate and up one by one read as halves"
+		                          : "halves of gate and up read row by row");
 	}
 	vn_numbers_free(&m);
 	return found;

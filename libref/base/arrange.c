@@ -22,7 +22,7 @@ static int64_t of_parts(const vn_arrange *m, int64_t i)
 	return -1; /* not reached: i was less than all */
 }
 
-/* Of index i of a period of n. */
+/* The source of index i within one period of n. */
 static int64_t within(const vn_arrange *m, int64_t i, int64_t n)
 {
 	const int64_t each = m->each ? m->each : 1, piece = i / each, at = i % each;

@@ -4,7 +4,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* The library as distributed is built for SSE2; where it brings kernels chosen at run time, theirs. The digests are the same. */
+/* The packaged library is built for SSE2. If it brings kernels selected at run time, use those; the digests are
+ * the same. */
 #if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
 #include <xxh_x86dispatch.h>
 #endif
@@ -28,7 +29,8 @@ bool vn_digest_pack(const char *text, vn_digest_bytes *bytes)
 	if (strlen(text) != VN_DIGEST_TEXT - 1 || strspn(text, digits) != VN_DIGEST_TEXT - 1)
 		return false;
 	for (size_t i = 0; i < sizeof bytes->byte; i++)
-		bytes->byte[i] = (unsigned char)((strchr(digits, text[2 * i]) - digits) << 4 | (strchr(digits, text[2 * i + 1]) - digits));
+		bytes->byte[i] = (unsigned char)((strchr(digits, text[2 * i]) - digits) << 4 |
+		                                 (strchr(digits, text[2 * i + 1]) - digits));
 	return true;
 }
 
@@ -47,7 +49,7 @@ vn_digest vn_digest_of(const void *data, size_t bytes)
 	return text_of(XXH3_128bits(data, bytes));
 }
 
-/* A digester is XXH3's own state, which it allocates aligned as it wants it. */
+/* A digester is XXH3's own state, which XXH3 allocates with the alignment it needs. */
 static XXH3_state_t *state_of(vn_digester *d)
 {
 	return (XXH3_state_t *)(void *)d;

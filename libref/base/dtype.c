@@ -14,20 +14,25 @@
 #include <immintrin.h>
 #endif
 
-static const struct { size_t size, block; const char *name, *word; int digits, min_exponent; double max; } info[VN_N_WEIGHT_DTYPES] = {
+static const struct {
+	size_t      size, block;
+	const char *name, *word;
+	int         digits, min_exponent;
+	double      max;
+} info[VN_N_WEIGHT_DTYPES] = {
 	/* size: of a block; min_exponent: of the smallest normal number, 2^min_exponent */
-	[VN_F16]  = { 2, 1, "f16",  "F16",  10, -14,   65504.0 },
-	[VN_BF16] = { 2, 1, "bf16", "BF16", 7,  -126,  0x1.fep127 },
-	[VN_F32]  = { 4, 1, "f32",  "F32",  23, -126,  0x1.fffffep127 },
-	[VN_F64]  = { 8, 1, "f64",  "F64",  52, -1022, 0x1.fffffffffffffp1023 },
-	[VN_F8_E4M3] = { 1, 1, "f8_e4m3", "F8_E4M3", 3, -6,  448.0 },
+	[VN_F16] = { 2, 1, "f16", "F16", 10, -14, 65504.0 },
+	[VN_BF16] = { 2, 1, "bf16", "BF16", 7, -126, 0x1.fep127 },
+	[VN_F32] = { 4, 1, "f32", "F32", 23, -126, 0x1.fffffep127 },
+	[VN_F64] = { 8, 1, "f64", "F64", 52, -1022, 0x1.fffffffffffffp1023 },
+	[VN_F8_E4M3] = { 1, 1, "f8_e4m3", "F8_E4M3", 3, -6, 448.0 },
 	[VN_F8_E5M2] = { 1, 1, "f8_e5m2", "F8_E5M2", 2, -14, 57344.0 },
-	[VN_I32]  = { 4, 1, "i32",  "I32",  31, 31,    INT32_MAX }, /* an ulp of 1, whatever the number */
-	[VN_Q4_0] = { 18,  32,  "q4_0", "Q4_0", 0, 0, 0 },
-	[VN_Q4_1] = { 20,  32,  "q4_1", "Q4_1", 0, 0, 0 },
-	[VN_Q5_0] = { 22,  32,  "q5_0", "Q5_0", 0, 0, 0 },
-	[VN_Q5_1] = { 24,  32,  "q5_1", "Q5_1", 0, 0, 0 },
-	[VN_Q8_0] = { 34,  32,  "q8_0", "Q8_0", 0, 0, 0 },
+	[VN_I32] = { 4, 1, "i32", "I32", 31, 31, INT32_MAX }, /* its ulp is 1 for every number */
+	[VN_Q4_0] = { 18, 32, "q4_0", "Q4_0", 0, 0, 0 },
+	[VN_Q4_1] = { 20, 32, "q4_1", "Q4_1", 0, 0, 0 },
+	[VN_Q5_0] = { 22, 32, "q5_0", "Q5_0", 0, 0, 0 },
+	[VN_Q5_1] = { 24, 32, "q5_1", "Q5_1", 0, 0, 0 },
+	[VN_Q8_0] = { 34, 32, "q8_0", "Q8_0", 0, 0, 0 },
 	[VN_Q4_K] = { 144, 256, "q4_k", "Q4_K", 0, 0, 0 },
 	[VN_Q5_K] = { 176, 256, "q5_k", "Q5_K", 0, 0, 0 },
 	[VN_Q6_K] = { 210, 256, "q6_k", "Q6_K", 0, 0, 0 },
@@ -128,14 +133,15 @@ float vn_f8_e5m2_to_f32(uint8_t c)
 	return vn_f16_to_f32((uint16_t)(c << 8));
 }
 
-/* digits behind the leading one, the exponent's bias, the code of what is too large. */
+/* digits: stored significand bits; bias: of the exponent; top: code for numbers that are too large. */
 static uint8_t to_f8(float x, uint32_t digits, uint32_t bias, uint32_t top)
 {
 	const uint32_t u = bits_of(x), sign = u >> 24 & 0x80u, shift = 23 - digits;
 	uint32_t a = u & 0x7fffffffu;
 	if (a > 0x7f800000u)
 		return (uint8_t)(sign | 0x7fu);
-	if (a < (128u - bias) << 23) { /* below the smallest normal: adding 2^(23 - bias + 1 - digits) lines the last bits up */
+	if (a <
+	    (128u - bias) << 23) { /* below the smallest normal: adding 2^(23 - bias + 1 - digits) lines the last bits up */
 		const uint32_t magic = (127u + shift + 1 - bias) << 23;
 		return (uint8_t)(sign | (bits_of(float_of(a) + float_of(magic)) - magic));
 	}
@@ -149,11 +155,11 @@ uint8_t vn_f32_to_f8_e5m2(float x) { return to_f8(x, 2, 15, 0x7c); }
 static int32_t f64_to_i32(double x)
 {
 	x = nearbyint(x);
-	return x >= INT32_MAX ? INT32_MAX : x > INT32_MIN ? (int32_t)x : INT32_MIN; /* a NaN is none of these */
+	return x >= INT32_MAX ? INT32_MAX : x > INT32_MIN ? (int32_t)x : INT32_MIN; /* false for a NaN */
 }
 
-/* Round to odd: keeps what lies below a float visible to the next rounding, so
- * that f64 to f16 in two steps equals one rounding. */
+/* Rounds to odd: keeps the bits below a float visible to the next rounding, so that f64 to f16 in two steps
+ * equals one rounding. */
 static float f64_to_f32_odd(double x)
 {
 	float y = (float)x;
@@ -350,7 +356,7 @@ void vn_from_f32(void *dst, vn_dtype to, const float *src, size_t n)
 		}
 		break;
 	default:
-		assert(0); /* blocks are not written */
+		assert(0); /* block formats are never written */
 	}
 }
 

@@ -13,16 +13,17 @@ enum { BLOCK = 64 << 10, FIRST_ROOM = 1 << 10 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const char    **table; /* (room), NULL: free */
 static size_t          room, count;
-static char           *block; /* the newest; the others are found through the table alone */
+static char           *block; /* the newest block; older texts are found through the table only */
 static size_t          left;
 
-/* A stranger chooses the words: where this program lies, which he does not know, keeps them from falling on one place. */
+/* The words are untrusted. The seed depends on the program's address, which an attacker does not know, so that
+ * they cannot be made to collide. */
 static uint64_t hash(const char *text)
 {
 	return XXH3_64bits_withSeed(text, strlen(text), (uint64_t)(uintptr_t)&table);
 }
 
-/* Where the text is, or where it would go. */
+/* The slot of a text, or the free slot for it. */
 static const char **slot_of(const char **in, size_t size, const char *text)
 {
 	size_t i = (size_t)hash(text) & (size - 1);

@@ -23,7 +23,7 @@ bool vn_json_lost(void)
 	return was;
 }
 
-static _Thread_local jmp_buf *way_out; /* of a load or a dump; NULL: a value is being built */
+static _Thread_local jmp_buf *way_out; /* during a load or dump; NULL while a value is built */
 
 static void *allocate(size_t n)
 {
@@ -36,7 +36,7 @@ static void *allocate(size_t n)
 	return p;
 }
 
-/* Before main: Jansson wants to know it before it is first called. */
+/* Runs before main, because Jansson must know its allocator before its first call. */
 __attribute__((constructor)) static void watch(void)
 {
 	json_set_alloc_funcs(allocate, free);
@@ -50,7 +50,7 @@ static void say_why(json_error_t *why)
 	}
 }
 
-/* What is asked of Jansson, with a way out. */
+/* One call of Jansson, with an exit for lack of memory. */
 typedef struct task {
 	const char   *text;
 	size_t        bytes, flags;
@@ -62,8 +62,8 @@ typedef struct task {
 	bool          printed;
 } task;
 
-/* Jansson hands over well-formed UTF-8, no character in two pieces, and what is none of ASCII only inside strings. Its
- * own newlines between values come here as well. */
+/* Jansson passes valid UTF-8, never splits a character, and puts non-ASCII only into strings. The newlines it
+ * adds between values arrive here too. */
 static int put_printable(const char *text, size_t n, void *to)
 {
 	FILE *out = to;
@@ -91,7 +91,7 @@ static void load(task *t)  { t->loaded = json_loadb(t->text, t->bytes, t->flags,
 static void dump(task *t)  { t->dumped = json_dumps(t->value, t->flags); }
 static void print(task *t) { t->printed = json_dump_callback(t->value, put_printable, t->out, t->flags) == 0; }
 
-/* False: memory ran out, and nothing of it is to be used. */
+/* Returns false if memory ran out; the result is then invalid. */
 static bool does(void (*what)(task *), task *t)
 {
 	jmp_buf here;
@@ -125,7 +125,7 @@ char *vn_json_dump(const json_t *j, size_t flags)
 {
 	task t = { .value = j, .flags = flags };
 
-	/* Nothing of what is broken already. */
+	/* A value that lost a part must not be dumped. */
 	return j && !vn_json_lost() && does(dump, &t) ? t.dumped : (vn_json_lost(), NULL);
 }
 

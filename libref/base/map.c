@@ -18,7 +18,7 @@ vn_status vn_map_open(const char *path, vn_map *map, vn_error *err)
 	void       *p;
 
 	*map = (vn_map){ NULL, 0 };
-	/* O_NONBLOCK: opening a pipe nobody writes to must not hang */
+	/* O_NONBLOCK, because opening a pipe without a writer would hang. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return vn_fail(err, errno == ENOENT ? VN_ERR_NOTFOUND : VN_ERR_IO, "%s: %s", path, strerror(errno));
@@ -37,7 +37,8 @@ vn_status vn_map_open(const char *path, vn_map *map, vn_error *err)
 		st = vn_fail(err, VN_ERR_IO, "%s: cannot map %lld bytes: %s", path, (long long)s.st_size, strerror(errno));
 		goto done;
 	}
-	madvise(p, (size_t)s.st_size, MADV_DONTFORK); /* child processes read strangers' files, and have no need of this one */
+	madvise(p, (size_t)s.st_size,
+	        MADV_DONTFORK); /* child processes that read untrusted files do not need this mapping */
 	vn_mapped_add(p, (size_t)s.st_size, path);
 	*map = (vn_map){ p, (size_t)s.st_size };
 done:
@@ -51,6 +52,15 @@ void vn_map_close(vn_map *map)
 	if (map->data)
 		munmap((void *)(size_t)map->data, map->bytes);
 	*map = (vn_map){ NULL, 0 };
+}
+
+vn_status vn_file_there(const char *path, bool *there, vn_error *err)
+{
+	struct stat link;
+
+	*there = access(path, F_OK) == 0 || (errno == ENOENT && lstat(path, &link) == 0);
+	return *there || errno == ENOENT || errno == ENOTDIR ? VN_OK
+	                                                     : vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
 }
 
 vn_status vn_read_text(const char *path, size_t limit, char **text, size_t *bytes, vn_error *err)

@@ -8,6 +8,7 @@
 
 #include "libref/base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct vn_map {
@@ -22,5 +23,9 @@ void      vn_map_close(vn_map *map); /* safe on a zeroed one */
 /* Reads a small file into memory, followed by a NUL. The caller frees *text. Larger than limit:
  * VN_ERR_FORMAT. */
 vn_status vn_read_text(const char *path, size_t limit, char **text, size_t *bytes, vn_error *err);
+
+/* Whether a directory has that name. A name that cannot be looked up is an error, not absent: without the file,
+ * another one would be used. A link to nowhere is there; opening it says why it cannot be read. */
+vn_status vn_file_there(const char *path, bool *there, vn_error *err);
 
 #endif

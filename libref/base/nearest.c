@@ -14,7 +14,7 @@ static char folded(char c)
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c == '-' ? '_' : c;
 }
 
-/* now (j): for a's first i letters and b's first j. */
+/* now (j): distance of a's first i letters from b's first j. */
 int vn_nearest_distance(const char *a, const char *b)
 {
 	const int rows = (int)strlen(a), columns = (int)strlen(b);
@@ -46,7 +46,7 @@ int vn_nearest_distance(const char *a, const char *b)
 	return last[columns];
 }
 
-/* A third of the letters may be wrong. */
+/* Up to a third of the letters may be wrong. */
 static int most(const char *word)
 {
 	int letters = 0;

@@ -9,7 +9,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-enum { HELP = 'h', OPERAND = 1, FIRST = 256 }; /* of getopt's numbers: those below FIRST are letters */
+enum { HELP = 'h', OPERAND = 1, FIRST = 256 }; /* among getopt's codes, those below FIRST are letters */
 
 int vn_complain(const char *command, const char *format, ...)
 {
@@ -22,11 +22,11 @@ int vn_complain(const char *command, const char *format, ...)
 	return 2;
 }
 
-/* getopt's two descriptions of a table. */
+/* A command's options in getopt's two forms. */
 typedef struct described {
 	struct option longs[VN_MOST_OPTIONS + 2];
 	char          shorts[2 * VN_MOST_OPTIONS + 4];
-	const vn_option *operand; /* NULL: arguments that are no options are left in argv */
+	const vn_option *operand; /* NULL: operands are left in argv */
 } described;
 
 static int has_argument(const vn_option *o)
@@ -44,7 +44,7 @@ static void describe(const vn_command *c, described *d)
 		if (!c->option[i].name && c->option[i].kind != VN_HEADING)
 			d->operand = &c->option[i];
 	if (d->operand)
-		*end++ = '-'; /* hand them over in their order */
+		*end++ = '-'; /* report operands in order */
 	*end++ = ':'; /* tell a missing argument from an unknown option */
 	*end++ = HELP;
 	for (int i = 0; i < c->n; i++) {
@@ -61,7 +61,7 @@ static void describe(const vn_command *c, described *d)
 	d->longs[n] = (struct option) { "help", no_argument, NULL, HELP };
 }
 
-/* The option that getopt returned; NULL: none. */
+/* The option for a code from getopt; NULL: none. */
 static const vn_option *find(const vn_command *c, const described *d, int code)
 {
 	if (code >= FIRST)
@@ -76,8 +76,10 @@ static const vn_option *find(const vn_command *c, const described *d, int code)
 
 static vn_status read_number(const vn_option *o, const char *value, int64_t *x, vn_error *err)
 {
-	return vn_text_whole(value, o->low, o->high, x) ? VN_OK
-	       : vn_fail(err, VN_ERR_USAGE, "--%s takes a whole number from %" PRId64 " to %" PRId64 ", not '%s'", o->name, o->low, o->high, value);
+	return vn_text_whole(value, o->low, o->high, x)
+	           ? VN_OK
+	           : vn_fail(err, VN_ERR_USAGE, "--%s takes a whole number from %" PRId64 " to %" PRId64 ", not '%s'",
+	                     o->name, o->low, o->high, value);
 }
 
 /* "a|b|c" as "a, b or c". */
@@ -136,8 +138,10 @@ static vn_status store(const vn_option *o, const char *value, void *command, vn_
 	case VN_LIST:   return add_to_list(o, value, to, err);
 	case VN_WHOLE:  return read_number(o, value, field, err);
 	case VN_DOUBLE:
-		return vn_text_real(value, (double)o->low, (double)o->high, field) ? VN_OK
-		       : vn_fail(err, VN_ERR_USAGE, "--%s takes a number from %" PRId64 " to %" PRId64 ", not '%s'", o->name, o->low, o->high, value);
+		return vn_text_real(value, (double)o->low, (double)o->high, field)
+		           ? VN_OK
+		           : vn_fail(err, VN_ERR_USAGE, "--%s takes a number from %" PRId64 " to %" PRId64 ", not '%s'",
+		                     o->name, o->low, o->high, value);
 	case VN_INT:
 		if (!(st = read_number(o, value, &n, err)))
 			*(int *)field = (int)n;
@@ -169,7 +173,7 @@ static bool has_word(const char *words, const char *word)
 	return false;
 }
 
-/* The options that begin like name, as "--force, --force-ids". */
+/* Lists the options that begin with name, as "--force, --force-ids". */
 static int list_begun(const vn_command *c, const char *name, char *text, size_t room)
 {
 	int n = 0;
@@ -180,7 +184,8 @@ static int list_begun(const vn_command *c, const char *name, char *text, size_t 
 	return n;
 }
 
-/* Complains about `given`, "--jsno" or "--jsno=x". "--json" is "--format json": a value that some option has. */
+/* Reports the unknown option `given`, "--jsno" or "--jsno=x". "--json" suggests "--format json" when it is a
+ * value of some option. */
 static int complain_unknown(const vn_command *c, const char *given)
 {
 	char       name[VN_NEAREST_MAX] = "", begun[400] = "";
@@ -192,7 +197,8 @@ static int complain_unknown(const vn_command *c, const char *given)
 		return vn_complain(c->name, "ambiguous option '%s': %s", name, begun);
 	for (int i = 0; i < c->n; i++)
 		if (c->option[i].name && has_word(vn_option_words(&c->option[i]), bare))
-			return vn_complain(c->name, "unknown option '%s' (did you mean '--%s %s'?)", given, c->option[i].name, bare);
+			return vn_complain(c->name, "unknown option '%s' (did you mean '--%s %s'?)",
+			                            given, c->option[i].name, bare);
 	vn_nearest_start(&near, bare);
 	for (int i = 0; i < c->n; i++)
 		if (c->option[i].name)
@@ -220,7 +226,8 @@ int vn_options_read(const vn_command *c, int argc, char **argv, void *to)
 		}
 		const vn_option *o = find(c, &d, code);
 		if (!o)
-			return code == ':' ? vn_complain(c->name, "%s needs a value", argv[optind - 1]) : complain_unknown(c, argv[optind - 1]);
+			return code == ':' ? vn_complain(c->name, "%s needs a value", argv[optind - 1])
+			                   : complain_unknown(c, argv[optind - 1]);
 		if (given[o - c->option] && !may_repeat(o))
 			return vn_complain(c->name, "--%s is given twice", o->name);
 		given[o - c->option] = true;

@@ -63,7 +63,8 @@ struct vn_option {
 
 /* Offset of the field that receives the value, and the kind of option from the field's type. */
 #define VN_INTO(type, field) \
-	.kind = _Generic(((type *)0)->field, bool: VN_FLAG, const char *: VN_TEXT, int: VN_INT, int64_t: VN_WHOLE, double: VN_DOUBLE), .at = offsetof(type, field)
+	.kind = _Generic(((type *)0)->field, bool: VN_FLAG, const char *: VN_TEXT, int: VN_INT, int64_t: VN_WHOLE, \
+	                 double: VN_DOUBLE), .at = offsetof(type, field)
 #define VN_RANGE(least, greatest) .low = (least), .high = (greatest)
 #define VN_MAYBE(type, field) \
 	.kind = _Generic(((type *)0)->field, const char *: VN_OPTIONAL), .at = offsetof(type, field)

@@ -5,7 +5,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { WIDTH = 100, NARROWEST = 50, COLUMN = 28 }; /* where help begins; -x, and the longest name but a few, fit before it */
+enum { WIDTH = 100, NARROWEST = 50, COLUMN = 28 }; /* COLUMN: where help begins, after -x and all but a few of
+                                                    * the longest names */
 
 static const vn_option help_option = { "help", 'h', .kind = VN_FLAG, .help = "Print this help." };
 
@@ -39,14 +40,15 @@ static bool is_option(const vn_option *o)
 int vn_options_width(FILE *to)
 {
 	struct winsize w;
-	const int      fd = to == stdout ? STDOUT_FILENO : to == stderr ? STDERR_FILENO : fileno(to); /* these may be printed.h's, without one */
+	/* to may be a stream of printed.h, which has no descriptor. */
+	const int      fd = to == stdout ? STDOUT_FILENO : to == stderr ? STDERR_FILENO : fileno(to);
 
 	if (fd < 0 || !isatty(fd) || ioctl(fd, TIOCGWINSZ, &w) != 0 || w.ws_col == 0 || w.ws_col > WIDTH)
 		return WIDTH;
 	return w.ws_col < NARROWEST ? NARROWEST : w.ws_col;
 }
 
-/* Words from column `at` on, further lines indented by `indent`. */
+/* Prints words from column `at` on, with further lines indented by `indent`. */
 static int wrap(FILE *to, const char *text, int at, int indent)
 {
 	const int width = vn_options_width(to);
@@ -79,19 +81,21 @@ static void separate(const char *words, char *text, size_t room)
 	text[used] = '\0';
 }
 
-/* All that is said of an option. */
+/* The help text of an option. */
 static void say(const vn_option *o, char *text, size_t room)
 {
 	char words[400] = "";
 	if (o->words)
 		separate(*o->words, words, sizeof words);
-	snprintf(text, room, "%s%s%s%s%s%s", o->help, *words ? " " : "", *words ? o->argument : "", *words ? ": " : "", words, *words ? "." : "");
+	snprintf(text, room, "%s%s%s%s%s%s", o->help, *words ? " " : "", *words ? o->argument : "", *words ? ": " : "",
+	         words, *words ? "." : "");
 	if (o->kind == VN_LIST || o->kind == VN_TAKE_EACH)
 		strncat(text, " May be repeated.", room - strlen(text) - 1);
 }
 
-/* Headings, between two texts, and options. */
-static void print_rows(const vn_command *c, const char *before, const char *after, void (*print)(const vn_option *, FILE *), FILE *to)
+/* Prints headings, between two texts, and options. */
+static void print_rows(const vn_command *c, const char *before, const char *after,
+                       void (*print)(const vn_option *, FILE *), FILE *to)
 {
 	for (int i = 0; row(c, i); i++)
 		if (row(c, i)->kind == VN_HEADING)
@@ -172,7 +176,7 @@ static bool ends_name(char c)
 	return !((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-');
 }
 
-/* Names of options in bold; a backslash is not roff's. A sentence begins a line. */
+/* Prints option names in bold, escapes backslashes for roff, and starts a line for each sentence. */
 static void print_roff(const char *text, FILE *to)
 {
 	if (*text == '.' || *text == '\'')
@@ -217,7 +221,7 @@ void vn_options_manual(const vn_command *c, FILE *to)
 			print_entry(row(c, i), to);
 }
 
-/* Each line of text, with `between` before all but the first. */
+/* Prints each line of text, with `between` before all but the first. */
 static void print_lines(const char *text, const char *before, const char *between, FILE *to)
 {
 	for (const char *lead = ""; *text; lead = between) {
@@ -235,8 +239,8 @@ void vn_options_page(const vn_command *c, const char *program, const char *brief
 {
 	char before[80];
 
-	fprintf(to, ".TH %s-%s 1 \"\" \"%s %s\" \"User Commands\"\n.SH NAME\n%s-%s \\- %s\n.SH SYNOPSIS\n", program, c->name, program, VERNIER_VERSION,
-	        program, c->name, brief);
+	fprintf(to, ".TH %s-%s 1 \"\" \"%s %s\" \"User Commands\"\n.SH NAME\n%s-%s \\- %s\n.SH SYNOPSIS\n", program,
+	        c->name, program, VERNIER_VERSION, program, c->name, brief);
 	snprintf(before, sizeof before, "\\fB%s %s\\fR ", program, c->name);
 	print_lines(c->synopsis, before, ".br\n", to);
 	if (!*c->synopsis)
@@ -265,14 +269,18 @@ static void print_values(const char *words, FILE *to)
 		fputc(*words == '|' ? ' ' : *words, to);
 }
 
-/* The first sentence, without what a shell would read in single quotes, or zsh in a description. */
-static void print_brief(const char *help, FILE *to)
+/* Prints the first sentence in single quotes of a shell. zsh splits descriptions at brackets and colons. */
+static void print_brief(const char *help, vn_shell shell, FILE *to)
 {
 	for (const char *p = help; *p && !(*p == '.' && (p[1] == ' ' || !p[1])); p++)
-		if (!strchr("'[]\\:", *p))
-			fputc(*p, to);
+		if (*p == '\'')
+			fputs(shell == VN_FISH ? "\\'" : "'\\''", to);
+		else if (*p == '\\' || (shell == VN_ZSH && strchr("[]", *p)))
+			fprintf(to, "\\%c", *p);
 		else if (*p == ':')
 			fputs(" -", to);
+		else
+			fputc(*p, to);
 }
 
 static void print_names(const vn_command *c, FILE *to)
@@ -287,7 +295,11 @@ static void print_names(const vn_command *c, FILE *to)
 
 static void print_bash(const char *program, const vn_completed *c, int n, FILE *to)
 {
-	fprintf(to, "_%s() {\n\tlocal word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD-1]} words=\n\tif [ \"$COMP_CWORD\" = 1 ]; then\n\t\twords='", program);
+	fprintf(
+		to,
+		"_%s() {\n\tlocal word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD-1]} words=\n\tif [ "
+		"\"$COMP_CWORD\" = 1 ]; then\n\t\twords='",
+		program);
 	for (int i = 0; i < n; i++)
 		fprintf(to, "%s ", c[i].name);
 	fputs("help'\n\telse\n\t\tcase \"${COMP_WORDS[1]} $last\" in\n", to);
@@ -304,7 +316,9 @@ static void print_bash(const char *program, const vn_completed *c, int n, FILE *
 			print_names(c[k].options, to);
 			fputs("' ;;\n", to);
 		}
-	fprintf(to, "\t\tesac\n\tfi\n\tCOMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n}\ncomplete -o default -F _%s %s\n", program, program);
+	fprintf(to,
+	        "\t\tesac\n\tfi\n\tCOMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n}\ncomplete -o default -F _%s %s\n",
+	        program, program);
 }
 
 static void print_zsh(const char *program, const vn_completed *c, int n, FILE *to)
@@ -312,11 +326,14 @@ static void print_zsh(const char *program, const vn_completed *c, int n, FILE *t
 	fprintf(to, "#compdef %s\n_%s() {\n\tlocal -a commands\n\tcommands=(", program, program);
 	for (int i = 0; i < n; i++) {
 		fprintf(to, "'%s:", c[i].name);
-		print_brief(c[i].help, to);
+		print_brief(c[i].help, VN_ZSH, to);
 		fputs("' ", to);
 	}
-	fputs(")\n\tif (( CURRENT == 2 )); then\n\t\t_describe command commands\n\t\treturn\n\tfi\n\tlocal command=$words[2]\n\tshift words\n\t(( CURRENT-- ))\n"
-	      "\tcase $command in\n", to);
+	fputs(
+		")\n\tif (( CURRENT == 2 )); then\n\t\t_describe command commands\n\t\treturn\n\tfi\n\tlocal "
+		"command=$words[2]\n\tshift words\n\t(( CURRENT-- ))\n"
+		"\tcase $command in\n",
+		to);
 	for (int k = 0; k < n; k++) {
 		if (!c[k].options)
 			continue;
@@ -326,7 +343,7 @@ static void print_zsh(const char *program, const vn_completed *c, int n, FILE *t
 			if (!is_option(o))
 				continue;
 			fprintf(to, " \\\n\t\t'%s--%s[", o->kind == VN_LIST || o->kind == VN_TAKE_EACH ? "*" : "", o->name);
-			print_brief(o->help, to);
+			print_brief(o->help, VN_ZSH, to);
 			fputc(']', to);
 			if (vn_option_words(o)) {
 				fputs(":value:(", to);
@@ -346,7 +363,7 @@ static void print_fish(const char *program, const vn_completed *c, int n, FILE *
 {
 	for (int k = 0; k < n; k++) {
 		fprintf(to, "complete -c %s -n __fish_use_subcommand -x -a %s -d '", program, c[k].name);
-		print_brief(c[k].help, to);
+		print_brief(c[k].help, VN_FISH, to);
 		fputs("'\n", to);
 		for (int i = 0; c[k].options && row(c[k].options, i); i++) {
 			const vn_option *o = row(c[k].options, i);
@@ -363,7 +380,7 @@ static void print_fish(const char *program, const vn_completed *c, int n, FILE *
 				fputs(" -r", to);
 			}
 			fputs(" -d '", to);
-			print_brief(o->help, to);
+			print_brief(o->help, VN_FISH, to);
 			fputs("'\n", to);
 		}
 	}

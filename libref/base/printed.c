@@ -16,19 +16,19 @@ enum { HELD = 8, PIECE = 1 << 16 };
 typedef struct printed {
 	int    fd, marks;
 	bool   colour;
-	char   held[HELD]; /* the beginning of a character, or of a colour, of which the rest is not there yet */
+	char   held[HELD]; /* the start of a character or colour whose end has not arrived */
 	size_t n_held;
 	char   out[PIECE];
 	size_t n_out;
-	int    lost; /* errno of what could not be written; 0 */
-	bool   may_leave, left; /* its reader; what is printed behind that goes nowhere */
+	int    lost; /* errno of a failed write; 0: none */
+	bool   may_leave, left; /* its reader may leave, has left; later output is dropped */
 } printed;
 
-static _Thread_local int last_lost; /* errno of the last failure of any of them */
+static _Thread_local int last_lost; /* errno of the last failure of any stream */
 
 /* ---- to the descriptor -------------------------------------------------------------------- */
 
-/* A reader that may leave is no trouble, so watch.c is not to note it. */
+/* A reader that may leave is no trouble, so watch.c must not record it. */
 static ssize_t write_some(const printed *p, const char *text, size_t n)
 {
 	const bool sparing = vn_trouble_sparing();
@@ -78,7 +78,7 @@ static void buffer_text(printed *p, const char *text, size_t n)
 
 enum { NONE = 0, INCOMPLETE = -1 };
 
-/* Bytes of the colour that begins at text. */
+/* Length of the colour escape at text. */
 static int colour_length(const char *text, size_t n)
 {
 	size_t k = 2;
@@ -91,7 +91,7 @@ static int colour_length(const char *text, size_t n)
 	return k == n ? INCOMPLETE : text[k] == 'm' ? (int)k + 1 : NONE;
 }
 
-/* Does more of a character that began here belong behind it? */
+/* Whether a character that starts here continues beyond the text. */
 static bool cut_short(const char *text, size_t n)
 {
 	char whole[4];
@@ -99,7 +99,8 @@ static bool cut_short(const char *text, size_t n)
 	if (n >= 4 || first < 0xc2 || first > 0xf4)
 		return false;
 	for (size_t k = n + 1; k <= 4; k++)
-		for (int c = 0x80; c < 0xc0; c += 0x10) { /* what may follow the first byte differs; behind it nothing does */
+		for (int c = 0x80; c < 0xc0; c += 0x10) { /* the range of the second byte depends on the first; later
+		                                           * bytes have one range */
 			memcpy(whole, text, n);
 			memset(whole + n, c, k - n);
 			if (vn_utf8_length(whole, k) == (int)k)
@@ -108,7 +109,8 @@ static bool cut_short(const char *text, size_t n)
 	return false;
 }
 
-/* Of the text as much as is whole; returns how much. last: there is no more, and all is taken. */
+/* Takes the complete characters of the text and returns the bytes taken. last: no more follows, so everything
+ * is taken. */
 static size_t take(printed *p, const char *text, size_t n, bool last)
 {
 	char code[VN_UTF8_CODE];
@@ -139,7 +141,7 @@ static ssize_t write_printed(void *cookie, const char *text, size_t n)
 	printed *p = cookie;
 	size_t   at = 0;
 
-	while (p->n_held > 0 && at < n) { /* byte by byte, until what was begun is whole, or is none */
+	while (p->n_held > 0 && at < n) { /* one byte at a time, until the pending start is complete or invalid */
 		p->held[p->n_held++] = text[at++];
 		const size_t used = take(p, p->held, p->n_held, p->n_held == HELD);
 		memmove(p->held, p->held + used, p->n_held - used);
@@ -188,13 +190,14 @@ static printed *standard_output, *standard_error; /* kept to the end */
 
 bool vn_printed_start(void)
 {
-	static char buffer[1 << 16]; /* most answers leave in one piece, before whoever wants a line of them (head) has left */
-	FILE *out = open_printed(STDOUT_FILENO, isatty(STDOUT_FILENO), &standard_output), *err = open_printed(STDERR_FILENO, isatty(STDERR_FILENO), &standard_error);
+	static char buffer[1 << 16]; /* most output then leaves in one write, before a reader such as head has left */
+	FILE       *out = open_printed(STDOUT_FILENO, isatty(STDOUT_FILENO), &standard_output),
+		 *err = open_printed(STDERR_FILENO, isatty(STDERR_FILENO), &standard_error);
 
 	if (!out || !err)
 		return false;
 	setvbuf(out, buffer, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, sizeof buffer);
-	setvbuf(err, NULL, _IOLBF, BUFSIZ); /* a line is written in one go */
+	setvbuf(err, NULL, _IOLBF, BUFSIZ); /* each line is one write */
 	standard_output->may_leave = signal(SIGPIPE, SIG_IGN) != SIG_IGN;
 	stdout = out;
 	stderr = err;

@@ -12,7 +12,7 @@
 
 enum { LINE = 512 };
 
-/* The work that was begun last, and what the terminal shows of it. The lock is for these and for every vn_progress that is on. */
+/* The work begun last, and its line on the terminal. The lock protects these and every active vn_progress. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static vn_progress    *innermost;
 static double          shown; /* when */
@@ -42,7 +42,7 @@ static void format_progress(const vn_progress *p, double now, char line[LINE])
 		vn_text_add(line, LINE, ", %.0f s", passed);
 }
 
-/* The terminal's line becomes that one. Not by stderr, which lets no such order through (printed.h). */
+/* Replaces the terminal's line. Bypasses stderr, which drops control sequences (printed.h). */
 static void replace(char line[LINE])
 {
 	fflush(stderr);
@@ -64,7 +64,7 @@ static void show(void)
 	dirty = true;
 }
 
-/* Shows that the program lives while a single step takes long. */
+/* Shows that the program is alive during a long step. */
 static void *tick(void *unused)
 {
 	(void)unused;
@@ -78,7 +78,7 @@ static void *tick(void *unused)
 	return NULL;
 }
 
-/* A child process has no such thread; it takes the lock as it is, so nobody forks with it held. */
+/* A child process lacks this thread and inherits the lock's state, so the lock must not be held at a fork. */
 static void start_ticking(void)
 {
 	pthread_t thread;

@@ -33,7 +33,7 @@ static void q8_0(float *y, const unsigned char *b, size_t blocks)
 	}
 }
 
-/* f16 d; u8 q[16]: the low nibbles are the first half */
+/* f16 d; u8 q[16]: the first half in the low nibbles */
 VN_CLONES
 static void q4_0(float *y, const unsigned char *b, size_t blocks)
 {
@@ -61,7 +61,7 @@ static void q4_1(float *y, const unsigned char *b, size_t blocks)
 	}
 }
 
-/* The fifth bits: bit j of a word belongs to weight j. */
+/* Adds the fifth bits: bit j of a word belongs to weight j. */
 static void five_bits(int *x, const unsigned char *high, const unsigned char *q)
 {
 	const uint32_t h = word_at(high);
@@ -97,7 +97,7 @@ static void q5_1(float *y, const unsigned char *b, size_t blocks)
 	}
 }
 
-/* Eight scales and eight minima of 6 bits in 12 bytes, times the block's own. */
+/* Eight scales and eight minima of 6 bits, packed in 12 bytes, times those of the block. */
 static void scales_and_minima(const unsigned char *b, float scale[8], float minimum[8])
 {
 	const float          d = half_at(b), dmin = half_at(b + 2);
@@ -142,7 +142,7 @@ static void q5_k(float *y, const unsigned char *b, size_t blocks)
 	}
 }
 
-/* u8 low[128]; u8 high[64]; i8 scales[16]; f16 d: two halves of 128, a scale for 16 weights */
+/* u8 low[128]; u8 high[64]; i8 scales[16]; f16 d: two halves of 128 weights, one scale for 16 weights */
 VN_CLONES
 static void q6_k(float *y, const unsigned char *b, size_t blocks)
 {
@@ -152,7 +152,8 @@ static void q6_k(float *y, const unsigned char *b, size_t blocks)
 		const signed char   *s = (const signed char *)b + 192;
 		for (int h = 0; h < 2; h++, low += 64, high += 32, s += 8, y += 128)
 			for (int e = 0; e < 2; e++) { /* the halves of a group of 32 */
-				const float s0 = d * (float)s[e], s1 = d * (float)s[e + 2], s2 = d * (float)s[e + 4], s3 = d * (float)s[e + 6];
+				const float s0 = d * (float)s[e], s1 = d * (float)s[e + 2], s2 = d * (float)s[e + 4],
+							s3 = d * (float)s[e + 6];
 				for (int l = 16 * e; l < 16 * e + 16; l++) {
 					y[l] = s0 * (float)(((low[l] & 15) | (high[l] & 3) << 4) - 32);
 					y[l + 32] = s1 * (float)(((low[l + 32] & 15) | (high[l] >> 2 & 3) << 4) - 32);

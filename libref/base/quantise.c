@@ -24,7 +24,7 @@ static float inverse(float d)
 	return d != 0.0f ? 1.0f / d : 0.0f;
 }
 
-/* x truncated, from 0 to most. A NaN gives 0. */
+/* x truncated to 0..most. NaN gives 0. */
 static int clamp_to_int(float x, int most)
 {
 	return x >= 0.0f ? (x < (float)most ? (int)x : most) : 0;
@@ -44,7 +44,7 @@ static void q8_0(unsigned char *b, const float *x)
 	}
 }
 
-/* The entry of the largest magnitude is the lowest number of all; q (SMALL). */
+/* The element of largest magnitude gets the lowest code; q (SMALL). */
 static float from_the_largest(const float *x, int half, int *q)
 {
 	float top = 0.0f, at = 0.0f;
@@ -73,7 +73,7 @@ static float from_the_least(const float *x, int most, int *q, float *least)
 	return d;
 }
 
-/* Low nibbles are the first half, high ones the second. */
+/* The first half goes to the low nibbles, the second to the high ones. */
 static void put_nibbles(unsigned char *b, const int *q)
 {
 	for (int j = 0; j < SMALL / 2; j++)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* 1 when it was not set and now is. */
+/* Sets a variable that was not set; returns 1 if it did. */
 static int set(const char *name, const char *value)
 {
 	return !getenv(name) && setenv(name, value, 1) == 0;
@@ -13,5 +13,5 @@ static int set(const char *name, const char *value)
 void vn_spin_briefly(char **argv)
 {
 	if (!getenv("OMP_WAIT_POLICY") && (set("GOMP_SPINCOUNT", "2000") | set("KMP_BLOCKTIME", "0")))
-		execv("/proc/self/exe", argv); /* comes back only on failure: then we are slow, not wrong */
+		execv("/proc/self/exe", argv); /* returns only on failure: then we are slower, not wrong */
 }

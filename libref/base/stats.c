@@ -17,7 +17,7 @@ typedef struct lanes {
 	double sum[LANES], squares[LANES], min[LANES], max[LANES];
 } lanes;
 
-/* Vectors spelled out: left to itself the compiler does these one number at a time. */
+/* Explicit vectors: compilers would process these one number at a time. */
 enum { WIDE = 16 };
 typedef double  doubles __attribute__((vector_size(LANES * sizeof(double))));
 typedef float   few __attribute__((vector_size(LANES * sizeof(float))));
@@ -27,7 +27,7 @@ typedef int32_t masks __attribute__((vector_size(WIDE * sizeof(int32_t))));
 #define LOAD(type, p) (*(const type *)memcpy(&(type){ 0 }, (p), sizeof(type)))
 #define CHOOSE(mask, a, b) ((floats)(((masks)(a) & (mask)) | ((masks)(b) & ~(mask))))
 
-/* The lanes of one part, float32 at any address, all finite. Returns 0 when something is not. */
+/* Adds one part: LANES-wide float32 at any address. Returns 0 if any number is not finite. */
 VN_CLONES
 static int add_part(lanes *l, const unsigned char *x)
 {
@@ -39,7 +39,7 @@ static int add_part(lanes *l, const unsigned char *x)
 		const floats         v = LOAD(floats, at);
 		const doubles        a = __builtin_convertvector(LOAD(few, at), doubles);
 		const doubles        b = __builtin_convertvector(LOAD(few, at + sizeof(few)), doubles);
-		bad += v - v; /* NaN as soon as one is not finite */
+		bad += v - v; /* NaN if any number is not finite */
 		low = CHOOSE(v < low, v, low);
 		high = CHOOSE(v > high, v, high);
 		sum += a;
@@ -95,7 +95,7 @@ static void add_block(vn_stats_sum *s, const unsigned char *data, vn_dtype dtype
 		}
 		const unsigned char *at = data + vn_dtype_bytes(dtype, i);
 		if (dtype == VN_F32 && m == PART && add_part(&l, at))
-			continue; /* where they lie, without a copy */
+			continue; /* in place, without a copy */
 		vn_to_f32(part, at, dtype, m);
 		if (dtype != VN_F32 && m == PART && add_part(&l, (const unsigned char *)part))
 			continue;

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifndef SYS_close_range /* kernel headers before 5.9; the number is the same on every machine */
+#ifndef SYS_close_range /* missing before kernel headers 5.9; the number is the same on all machines */
 #define SYS_close_range 436
 #endif
 
@@ -20,21 +20,22 @@ enum { MOST = 64, PATH_ROOM = 4096, DEEPEST = 3 };
 
 static struct {
 	volatile bool listed;
-	pid_t         owner;  /* a forked child removes nothing */
-	int           folder; /* open, for where files are no longer to be had; -1: a file */
+	pid_t         owner;  /* a forked child must not remove the files */
+	int           folder; /* descriptor kept open for when no file can be opened; -1: a file */
 	char          path[PATH_ROOM];
 } slot[MOST];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The handler is gone by now, and the signal waits until it has returned: then it does what it would have done. */
+/* The handler is reset by now, and the signal is blocked until we return, so it then takes its default action. */
 static void leave_nothing(int number)
 {
 	vn_temporary_end();
 	raise(number);
 }
 
-/* Whoever ends in order at a signal has a handler (capture/run/interrupt.h), which stays; so does what is ignored (nohup). */
+/* Keeps handlers of programs that end in order at a signal (capture/run/interrupt.h), and signals that are
+ * ignored (nohup). */
 static void clean_up_at_signals(void)
 {
 	static const int list[] = { SIGINT, SIGTERM, SIGHUP };
@@ -77,7 +78,7 @@ void vn_temporary_forget(const char *path)
 	pthread_mutex_unlock(&lock);
 }
 
-/* What the kernel fills in for getdents64; opendir would allocate. */
+/* The record that getdents64 fills in; opendir would allocate. */
 typedef struct entry {
 	unsigned long long inode, offset;
 	unsigned short     bytes;

@@ -13,7 +13,7 @@ const char *vn_text_digits(const char *text, int64_t *x)
 {
 	char *end;
 
-	if (!isdigit((unsigned char)text[text[0] == '-'])) /* strtoll would take blanks and a plus */
+	if (!isdigit((unsigned char)text[text[0] == '-'])) /* strtoll would accept blanks and a plus sign */
 		return NULL;
 	errno = 0;
 	const long long n = strtoll(text, &end, 10);
@@ -78,7 +78,8 @@ char *vn_text_clean(char *text, size_t room)
 	left -= (size_t)(to - text);
 	if (left == 0)
 		return text;
-	/* The rest waits at the end of the room. What is written reaches it only when the whole does not fit: it ends there. */
+	/* The rest of the text is moved to the end of the buffer. The output reaches it only if the whole does not
+	 * fit, where it ends anyway. */
 	char *from = memmove(text + room - 1 - left, to, left);
 	while (left > 0) {
 		char code[VN_UTF8_CODE];
@@ -103,7 +104,7 @@ char *vn_text_print(char *text, size_t room, const char *format, va_list args)
 {
 	const int n = vsnprintf(text, room, format, args);
 
-	if (n >= 0 && (size_t)n >= room) { /* not in the middle of a character */
+	if (n >= 0 && (size_t)n >= room) { /* do not cut inside a character */
 		size_t end = room - 1;
 		while (end > 0 && room - 1 - end < 3 && vn_utf8_length_before(text, end) == 0)
 			end--;

@@ -7,7 +7,7 @@
 
 static atomic_uint        count;
 static atomic_flag        told = ATOMIC_FLAG_INIT;
-static atomic_bool        readable; /* first: only when it is whole */
+static atomic_bool        readable; /* set last, when the record is complete */
 static char               first[VN_ERROR_MAX];
 static bool               program;
 static _Thread_local bool sparing;
@@ -24,7 +24,16 @@ void vn_trouble_note(const char *text)
 bool vn_trouble_is(int number)
 {
 	switch (number) {
-	case ENOMEM: case EIO: case EMFILE: case ENFILE: case EAGAIN: case ENOSPC: case EDQUOT: case ENOLCK: case EFBIG: case EBUSY:
+	case ENOMEM:
+	case EIO:
+	case EMFILE:
+	case ENFILE:
+	case EAGAIN:
+	case ENOSPC:
+	case EDQUOT:
+	case ENOLCK:
+	case EFBIG:
+	case EBUSY:
 	case ENOBUFS: case EPIPE:
 		return true;
 	default:
@@ -47,7 +56,8 @@ vn_status vn_trouble_since(unsigned mark, const char *what, vn_error *err)
 	if (atomic_load(&count) == mark)
 		return VN_OK;
 	if (atomic_load(&readable))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: the result is unreliable, because something failed: %.800s", what, first);
+		return vn_fail(err, VN_ERR_NOMEM, "%s: the result is unreliable, because something failed: %.800s",
+		                                  what, first);
 	return vn_fail(err, VN_ERR_NOMEM, "%s: the result is unreliable, because memory ran out", what);
 }
 

@@ -75,8 +75,8 @@ char *vn_utf8_clean(char *text)
 	return text;
 }
 
-/* Not controls, formats (they turn the direction of a line), surrogates, private and unassigned code points,
- * separators of lines, blanks that look like a space and are none, nor what has no width at all: variation selectors,
+/* Excludes controls, format characters (which may reverse a line), surrogates, private and unassigned code
+ * points, line separators, spaces other than U+0020, and characters without width: variation selectors,
  * fillers, tags. */
 bool vn_utf8_printable(uint32_t point)
 {
@@ -86,7 +86,8 @@ bool vn_utf8_printable(uint32_t point)
 	       && !uc_is_property_default_ignorable_code_point(point);
 }
 
-/* Marks stand above one another; a hundred of them cover the lines around. Words of any language have three. */
+/* Combining marks stack, and a hundred of them would cover the lines around. No language uses more than three
+ * on a letter. */
 enum { MOST_MARKS = 4 };
 
 static bool is_mark(uint32_t point)
@@ -126,7 +127,7 @@ size_t vn_utf8_code(const char *text, size_t bytes, char code[VN_UTF8_CODE])
 	return n ? (size_t)n : 1;
 }
 
-/* backslash: it is doubled, so that an escape is told from what looks like one. */
+/* backslash: doubles it, so that an escape differs from text that looks like one. */
 static char *show(const char *text, size_t bytes, bool backslash)
 {
 	enum { MOST = 6 }; /* bytes for one: \u{1b} */
@@ -162,7 +163,7 @@ char *vn_utf8_shown(const char *text, size_t bytes)
 	return show(text, bytes, false);
 }
 
-/* Up to `most` hexadecimal digits; how many there are. */
+/* Reads up to `most` hexadecimal digits; returns their number. */
 static int read_hex(const char *p, int most, uint32_t *x)
 {
 	int n = 0;
@@ -172,7 +173,7 @@ static int read_hex(const char *p, int most, uint32_t *x)
 	return n;
 }
 
-/* One escape at p into to; how many bytes of text it takes, 0 when it is none. */
+/* Decodes one escape at p into to; returns the bytes of text used, 0 if it is no escape. */
 static int read_escape(const char *p, char **to)
 {
 	static const char plain[] = "\\\n\r\t", name[] = "\\nrt";
@@ -198,7 +199,7 @@ static int read_escape(const char *p, char **to)
 
 size_t vn_utf8_unescape(char *text)
 {
-	char *to = text; /* never ahead: no escape is shorter than what it stands for */
+	char *to = text; /* never overtakes the input: no escape is shorter than its result */
 
 	for (const char *p = text; *p;) {
 		const int n = read_escape(p, &to);

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* A weight vector (N) as reals, rounded as the policy stores it. */
+/* A weight vector (N) as reals, rounded to the policy's storage format. */
 static real *vector(const vn_tensor *w, vn_policy policy)
 {
 	size_t n = (size_t)vn_shape_count(&w->shape);
@@ -39,7 +39,8 @@ static bool linear(const vn_node *n, const vn_args *a, real *out)
 	float          *sums = NULL;
 
 	if (ok && rounds)
-		ok = REAL(vn_ggml_input)(a->in[0], &w, kept, (vn_ggml_scale)n->c.linear.inverse, a->tokens, a->threads, &x, &sums);
+		ok = REAL(vn_ggml_input)(a->in[0], &w, kept, (vn_ggml_scale)n->c.linear.inverse, a->tokens, a->threads, &x,
+		                         &sums);
 	ok = ok && product(a, rounds ? x : a->in[0], &w, bias, out);
 	if (ok && sums)
 		REAL(vn_ggml_add_sums)(out, sums, &w, a->tokens, a->threads);
@@ -49,7 +50,7 @@ static bool linear(const vn_node *n, const vn_args *a, real *out)
 	return ok;
 }
 
-/* A weight vector over again, as often as it goes into a row of N. */
+/* A weight vector repeated to the row width N. */
 static real *repeated(const vn_tensor *w, int64_t N, vn_policy policy)
 {
 	const int64_t n = w->shape.dim[0];
@@ -84,7 +85,8 @@ static bool norm(const vn_node *n, const vn_args *a, int64_t count, real *out)
 static bool conv(const vn_node *n, const vn_args *a, real *out)
 {
 	real *w = vector(a->w[0], a->policy);
-	bool  ok = w && REAL(vn_causal_conv)(out, a->in[0], w, a->state[0], a->tokens, &n->c, &n->x, n->x.conv.forgets && a->past > 0, a->threads);
+	bool  ok = w && REAL(vn_causal_conv)(out, a->in[0], w, a->state[0], a->tokens, &n->c, &n->x,
+                                        n->x.conv.forgets && a->past > 0, a->threads);
 
 	free(w);
 	return ok;
@@ -104,15 +106,20 @@ static bool log_decay(const vn_node *n, const vn_args *a, int64_t row, real *out
 
 static bool delta_rule(const vn_node *n, const vn_args *a, real *out)
 {
-	return REAL(vn_delta_rule)(out, &(REAL(vn_delta)){ a->in[VN_DELTA_Q], a->in[VN_DELTA_K], a->in[VN_DELTA_V],
-		a->in[VN_DELTA_G], a->in[VN_DELTA_BETA], a->state[0], a->tokens, n->c.delta.key_heads, n->c.delta.value_heads,
-		n->c.delta.key_dim, n->c.delta.value_dim, n->c.delta.scale, a->past, n->x.delta.form, n->x.delta.head_map, n->x.delta.turned, n->x.delta.restart,
-		n->c.delta.chunked, a->threads });
+	return REAL(vn_delta_rule)(
+		out, &(REAL(vn_delta)) { a->in[VN_DELTA_Q], a->in[VN_DELTA_K], a->in[VN_DELTA_V], a->in[VN_DELTA_G],
+	                             a->in[VN_DELTA_BETA], a->state[0], a->tokens, n->c.delta.key_heads,
+	                             n->c.delta.value_heads, n->c.delta.key_dim, n->c.delta.value_dim, n->c.delta.scale,
+	                             a->past, n->x.delta.form, n->x.delta.head_map, n->x.delta.turned, n->x.delta.restart,
+	                             n->c.delta.chunked, a->threads });
 }
 
 static REAL(vn_attend) attend(const vn_node *n, const vn_args *a)
 {
-	return (REAL(vn_attend)){ a->in[VN_ATTN_Q], a->state[VN_ATTN_KEYS], a->state[VN_ATTN_VALUES], a->past, a->tokens, &n->c, &n->x, a->threads, a->policy.products };
+	return (REAL(vn_attend)) {
+		a->in[VN_ATTN_Q], a->state[VN_ATTN_KEYS], a->state[VN_ATTN_VALUES], a->past, a->tokens, &n->c, &n->x,
+		a->threads,       a->policy.products
+	};
 }
 
 vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, int64_t dim, void *out, vn_error *err)
@@ -191,7 +198,8 @@ vn_status REAL(vn_eval_rows)(const vn_node *n, const vn_args *a, int slot, int64
 	REAL(vn_attend) at = attend(n, a);
 
 	if (!REAL(vn_attention_rows)(out, &at, slot == VN_ATTN_SCORES ? VN_WANT_SCORES : VN_WANT_PROBS, head, row, rows))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for attention rows over %lld keys", (long long)(a->past + a->tokens));
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for attention rows over %lld keys",
+		               (long long)(a->past + a->tokens));
 #if VN_REAL == 32
 	vn_round_f32(out, a->policy.storage, (size_t)(rows * (a->past + a->tokens)));
 #endif

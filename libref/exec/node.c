@@ -1,4 +1,5 @@
 /* node.c: one node of a call: gather its inputs, evaluate, hand over what is tapped. */
+#include "libref/exec/convert.h"
 #include "libref/exec/ref_internal.h"
 
 #include <inttypes.h>
@@ -6,13 +7,12 @@
 #include <string.h>
 
 enum {
-	PIECE = 256 << 20,    /* bytes of a piece of a value that streams */
-	ROWS = 64             /* rows of attention scores a thread makes at a time */
+	PIECE = 256 << 20,    /* bytes of one piece of a streamed value */
+	ROWS = 64             /* rows of attention scores that a thread computes at a time */
 };
 
-/* Keys and values, for one, go behind those of earlier calls at once, where the
- * attention reads them: so they are there for later calls even when somebody
- * else computes this call's attention. */
+/* Values such as keys are appended to those of earlier calls at once, where attention reads them. Later calls
+ * then have them even if another engine computes this call's attention. */
 void vn_ref_placed(vn_ref *r, int value)
 {
 	const vn_value *v = &r->plan->value[value];
@@ -48,7 +48,7 @@ static vn_status write_values(vn_ref *r, const vn_taps *t, vn_dtype as, const vo
 		return n ? t->sink.write(t->sink.ctx, data, (size_t)n, err) : VN_OK;
 	for (int64_t i = 0; !st && i < n; i += VN_REF_CONVERT) {
 		int64_t m = n - i < VN_REF_CONVERT ? n - i : VN_REF_CONVERT;
-		vn_from_f32(r->convert, as, (const float *)data + i, (size_t)m); /* exact: already rounded */
+		vn_convert(r->convert, as, (const float *)data + i, VN_F32, (size_t)m, r->threads); /* exact: already rounded */
 		st = t->sink.write(t->sink.ctx, r->convert, (size_t)m, err);
 	}
 	return st;
@@ -65,7 +65,7 @@ static vn_status announce(vn_ref *r, const vn_taps *t, int value, int64_t rows, 
 	return t->sink.begin(t->sink.ctx, value, stored_as(r, value), &s, err);
 }
 
-/* A value (T, ...) that is in memory as a whole. */
+/* Hands over a value (T, ...) that is complete in memory. */
 static vn_status hand_over(vn_ref *r, const vn_taps *t, int value, vn_error *err)
 {
 	const int64_t row = vn_value_row(&r->plan->value[value]);
@@ -76,12 +76,13 @@ static vn_status hand_over(vn_ref *r, const vn_taps *t, int value, vn_error *err
 	if (count == 0)
 		return VN_OK;
 	if ((st = announce(r, t, value, count, 0, err)) ||
-	    (st = write_values(r, t, stored_as(r, value), (const char *)vn_ref_at(r, value) + (size_t)(first * row) * r->size, count * row, err)))
+	    (st = write_values(r, t, stored_as(r, value),
+	                       (const char *)vn_ref_at(r, value) + (size_t)(first * row) * r->size, count * row, err)))
 		return st;
 	return t->sink.end(t->sink.ctx, err);
 }
 
-/* The states that a node's outputs show: those that grow, or those that do not. */
+/* Hands over the states that a node's outputs show: the growing ones, or the others. */
 static vn_status hand_over_states(vn_ref *r, const vn_taps *t, const vn_node *n, bool growing, vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -103,8 +104,9 @@ static vn_status hand_over_states(vn_ref *r, const vn_taps *t, const vn_node *n,
 	return st;
 }
 
-/* Scores or probabilities (H,T,S), made a few rows at a time. */
-static vn_status hand_over_rows(vn_ref *r, const vn_taps *t, const vn_node *n, const vn_args *a, int slot, vn_error *err)
+/* Hands over scores or probabilities (H,T,S), computed a few rows at a time. */
+static vn_status hand_over_rows(vn_ref *r, const vn_taps *t, const vn_node *n, const vn_args *a, int slot,
+                                vn_error *err)
 {
 	const int64_t S = a->past + a->tokens, step = (int64_t)ROWS * r->threads;
 	int64_t       first, count;
@@ -139,7 +141,7 @@ static vn_status hand_over_rows(vn_ref *r, const vn_taps *t, const vn_node *n, c
 
 /* ---- nodes --------------------------------------------------------------------------- */
 
-/* The first output of a node streams: rows in pieces, handed over as they come. */
+/* Streams the first output of a node: hands over rows in pieces as they are computed. */
 static vn_status run_in_pieces(vn_ref *r, const vn_taps *t, const vn_node *n, const vn_args *a, vn_error *err)
 {
 	const int       value = n->out[0];
@@ -149,7 +151,7 @@ static vn_status run_in_pieces(vn_ref *r, const vn_taps *t, const vn_node *n, co
 	vn_status       st = VN_OK;
 
 	step = step < 1 ? 1 : step > a->tokens ? a->tokens : step;
-	/* pieces of one size: one is filed while the next is computed */
+	/* pieces of equal size, so that one is stored while the next is computed */
 	step = (a->tokens + (a->tokens + step - 1) / step - 1) / ((a->tokens + step - 1) / step);
 	char *piece = malloc((size_t)(step * row) * r->size);
 	if (!piece)
@@ -168,9 +170,11 @@ static vn_status run_in_pieces(vn_ref *r, const vn_taps *t, const vn_node *n, co
 		if ((st = r->eval->node(n, &part, row, v->size[v->rank - 1], piece, err)))
 			break;
 		/* the rows of [first, first + count) that are in this piece */
-		int64_t from = first > i ? first - i : 0, to = first + count - i < part.tokens ? first + count - i : part.tokens;
+		int64_t from = first > i ? first - i : 0,
+				to = first + count - i < part.tokens ? first + count - i : part.tokens;
 		if (count && to > from)
-			st = write_values(r, t, stored_as(r, value), piece + (size_t)(from * row) * r->size, (to - from) * row, err);
+			st = write_values(r, t, stored_as(r, value), piece + (size_t)(from * row) * r->size, (to - from) * row,
+			                  err);
 	}
 	if (!st && count)
 		st = t->sink.end(t->sink.ctx, err);
@@ -178,7 +182,7 @@ static vn_status run_in_pieces(vn_ref *r, const vn_taps *t, const vn_node *n, co
 	return st;
 }
 
-/* The state that an input's rows have joined, from where the node reads them; -1: it reads the input itself. */
+/* The state that an input's rows were appended to, where the node reads them; -1: it reads the input itself. */
 static int joined(const vn_ref *r, const vn_node *n, int input)
 {
 	for (int k = 0; k < n->n_state; k++)
@@ -187,23 +191,26 @@ static int joined(const vn_ref *r, const vn_node *n, int input)
 	return -1;
 }
 
-/* An experiment's: the keys of earlier calls become what a rope makes of them. */
+/* For an experiment: rotates the keys of earlier calls. */
 static vn_status turn_kept(vn_ref *r, const vn_node *n, vn_error *err)
 {
 	const int       state = n->state[VN_ATTN_KEYS], maker = r->plan->value[n->in[VN_ATTN_KEPT]].node;
 	const int64_t   row = vn_state_row(&r->plan->state[state]);
 	const size_t    bytes = (size_t)(r->position * row) * r->size;
 	void           *now = vn_states_open(&r->states, state), *turned = malloc(bytes + 1);
-	const vn_args   a = { .policy = r->policy, .threads = r->threads, .tokens = r->position, .lists = r->plan->list, .in = { now } };
-	vn_status       st = turned ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for the keys of %" PRId64 " tokens", r->position);
+	const vn_args   a = { .policy = r->policy, .threads = r->threads, .tokens = r->position, .lists = r->plan->list,
+		.in = { now } };
+	vn_status       st = VN_OK;
 
+	if (!turned)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the keys of %" PRId64 " tokens", r->position);
 	if (!st && !(st = r->eval->node(&r->plan->node[maker], &a, row, n->c.attention.head_dim, turned, err)))
 		memcpy(now, turned, bytes);
 	free(turned);
 	return st;
 }
 
-/* The keys of the call become those that later calls find, where they are others: behind the call, which reads its own. */
+/* For an experiment: stores this call's keys for later calls in another form, after the call, which reads its own. */
 static vn_status keep(vn_ref *r, const vn_node *n, const vn_args *a, vn_error *err)
 {
 	vn_status st;
@@ -216,7 +223,7 @@ static vn_status keep(vn_ref *r, const vn_node *n, const vn_args *a, vn_error *e
 	return VN_OK;
 }
 
-/* Is everything there that a node reads? */
+/* Checks that all inputs of a node are present. */
 static vn_status check_inputs(const vn_ref *r, const vn_node *n, vn_error *err)
 {
 	const char *name = r->plan->value[n->out[0]].name;
@@ -224,13 +231,15 @@ static vn_status check_inputs(const vn_ref *r, const vn_node *n, vn_error *err)
 	for (int i = 0; i < n->n_in; i++) {
 		const int state = joined(r, n, i);
 		if (state >= 0 ? !vn_states_ready(&r->states, state) : !vn_ref_holds(r, n->in[i]))
-			return vn_fail(err, VN_ERR_USAGE, "%s: its input %s is not in memory: it was neither computed nor written, or is already freed", name,
-			               r->plan->value[n->in[i]].name);
+			return vn_fail(
+				err, VN_ERR_USAGE,
+				"%s: its input %s is not in memory: it was neither computed nor written, or is already freed", name,
+				r->plan->value[n->in[i]].name);
 	}
 	for (int k = 0; k < n->n_state; k++)
 		if (!vn_states_ready(&r->states, n->state[k]))
-			return vn_fail(err, VN_ERR_USAGE, "%s: its %s is missing: an earlier call neither computed nor wrote it", name,
-			               vn_state_word(r->plan, n->state[k]));
+			return vn_fail(err, VN_ERR_USAGE, "%s: its %s is missing: an earlier call neither computed nor wrote it",
+			               name, vn_state_word(r->plan, n->state[k]));
 	return VN_OK;
 }
 
@@ -240,7 +249,8 @@ vn_status vn_ref_node(vn_ref *r, int node, vn_error *err)
 	const vn_taps  *t = r->call.taps;
 	const int       out = n->out[0];
 	const vn_value *v = &r->plan->value[out];
-	vn_args         a = { .policy = r->policy, .threads = r->threads, .past = r->position, .tokens = r->call.tokens, .ids = r->call.ids,
+	vn_args         a = { .policy = r->policy, .threads = r->threads, .past = r->position, .tokens = r->call.tokens,
+		.ids = r->call.ids,
 	                      .lists = r->plan->list, .wide = vn_value_wide(r->plan, out) };
 	vn_status       st;
 
@@ -261,7 +271,7 @@ vn_status vn_ref_node(vn_ref *r, int node, vn_error *err)
 	for (int slot = VN_ATTN_SCORES; n->op == VN_OP_ATTENTION && slot <= VN_ATTN_PROBS; slot++)
 		if (wanted(t, n->out[slot]) && (st = hand_over_rows(r, t, n, &a, slot, err)))
 			return st;
-	r->holder[r->slots.slot[out]] = -1; /* what a failure leaves there is nobody's */
+	r->holder[r->slots.slot[out]] = -1; /* the value in this slot is invalid after a failure */
 	if ((st = r->eval->node(n, &a, vn_value_row(v), v->size[v->rank - 1], vn_ref_at(r, out), err)))
 		return st;
 	for (int k = 0; k < n->n_state; k++)

@@ -1,5 +1,6 @@
 /* ref.c: the reference engine, see ref.h: creating it, and its calls. A call allocates room for
  * values (slots.h) and states, and then runs node by node (node.c). */
+#include "libref/exec/convert.h"
 #include "libref/exec/ref_internal.h"
 
 #include "libref/ops/blas.h"
@@ -9,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-vn_status vn_ref_create(const vn_plan *plan, const vn_tensor *weights, const vn_ref_options *o, vn_ref **ref, vn_error *err)
+vn_status vn_ref_create(const vn_plan *plan, const vn_tensor *weights, const vn_ref_options *o, vn_ref **ref,
+                        vn_error *err)
 {
 	vn_status st = vn_plan_check(plan, err);
 	vn_ref   *r;
@@ -17,7 +19,9 @@ vn_status vn_ref_create(const vn_plan *plan, const vn_tensor *weights, const vn_
 	*ref = NULL;
 	for (int i = 0; !st && i < plan->n_nodes; i++)
 		if (plan->node[i].early)
-			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: this fault omits a barrier on the GPU: the reference engine has no barriers", plan->value[plan->node[i].out[0]].name);
+			st = vn_fail(err, VN_ERR_UNSUPPORTED,
+			             "%s: this fault omits a barrier on the GPU: the reference engine has no barriers",
+			             plan->value[plan->node[i].out[0]].name);
 	if (st)
 		return st;
 	if (!(r = *ref = calloc(1, sizeof *r)))
@@ -80,7 +84,7 @@ void vn_ref_reset(void *ref)
 	r->position = 0;
 }
 
-/* What states hold of later tokens does not count any more: vn_states_begin. */
+/* Entries of later tokens in the states become invalid: vn_states_begin. */
 vn_status vn_ref_rewind(void *ref, int64_t position, vn_error *err)
 {
 	vn_ref *r = ref;
@@ -129,11 +133,12 @@ static vn_status check_call(const vn_ref *r, const int32_t *ids, int64_t tokens,
 	if (tokens < 1)
 		return vn_fail(err, VN_ERR_USAGE, "the prompt is empty: give at least one token");
 	if (tokens > r->plan->context - r->position)
-		return vn_fail(err, VN_ERR_USAGE, "%" PRId64 " tokens exceed the model's context of %d", r->position + tokens, r->plan->context);
+		return vn_fail(err, VN_ERR_USAGE, "%" PRId64 " tokens exceed the model's context of %d", r->position + tokens,
+		               r->plan->context);
 	for (int64_t i = 0; i < tokens; i++)
 		if (ids[i] < 0 || ids[i] >= r->plan->vocab)
-			return vn_fail(err, VN_ERR_USAGE, "token %" PRId64 ": id %" PRId32 " is outside the vocabulary (0 to %d)", i, ids[i],
-			               r->plan->vocab - 1);
+			return vn_fail(err, VN_ERR_USAGE, "token %" PRId64 ": id %" PRId32 " is outside the vocabulary (0 to %d)",
+			               i, ids[i], r->plan->vocab - 1);
 	return VN_OK;
 }
 
@@ -166,7 +171,8 @@ vn_status vn_ref_run(void *ref, int from, int to, vn_error *err)
 	if (!r->call.open)
 		return vn_fail(err, VN_ERR_USAGE, "no call is begun");
 	if (from < 0 || to > r->plan->n_nodes)
-		return vn_fail(err, VN_ERR_USAGE, "nodes %d to %d are not in the plan, which has %d nodes", from, to, r->plan->n_nodes);
+		return vn_fail(err, VN_ERR_USAGE, "nodes %d to %d are not in the plan, which has %d nodes", from, to,
+		               r->plan->n_nodes);
 	for (int i = from; !st && i < to; i++) {
 		if (!(st = vn_ref_interrupted(r, err)))
 			st = vn_ref_node(r, i, err);
@@ -175,8 +181,7 @@ vn_status vn_ref_run(void *ref, int from, int to, vn_error *err)
 	return st;
 }
 
-/* Where the numbers of a value are, and how many; NULL after saying why not. to
- * write: they are about to be put there. */
+/* Finds a value's numbers and their count; NULL after an error. to_write: the caller will write them. */
 static void *find(vn_ref *r, int value, bool to_write, int64_t *n, vn_error *err)
 {
 	if (!r->call.open) {
@@ -207,7 +212,8 @@ static void *find(vn_ref *r, int value, bool to_write, int64_t *n, vn_error *err
 		return vn_ref_at(r, root);
 	now = state >= 0 ? vn_states_see(&r->states, state, n) : vn_ref_holds(r, root) ? vn_ref_at(r, root) : NULL;
 	if (!now)
-		vn_fail(err, VN_ERR_USAGE, "%s is not in memory: it was neither computed nor written, or is already freed", name);
+		vn_fail(err, VN_ERR_USAGE, "%s is not in memory: it was neither computed nor written, or is already freed",
+		        name);
 	return (void *)(uintptr_t)now;
 }
 
@@ -220,10 +226,7 @@ vn_status vn_ref_read(void *ref, int value, void *data, vn_error *err)
 	if (!at)
 		return VN_ERR_USAGE;
 	const vn_dtype as = vn_policy_dtype(r->policy, vn_value_wide(r->plan, value));
-	if (as == r->eval->width)
-		memcpy(data, at, (size_t)n * r->size);
-	else
-		vn_from_f32(data, as, at, (size_t)n); /* exact: already rounded */
+	vn_convert(data, as, at, r->eval->width, (size_t)n, r->threads); /* exact: already rounded */
 	return VN_OK;
 }
 
@@ -237,10 +240,7 @@ vn_status vn_ref_write(void *ref, int value, const void *data, vn_error *err)
 		return VN_ERR_USAGE;
 	const int      root = vn_plan_root(r->plan, value), state = r->plan->value[root].state;
 	const vn_dtype as = vn_policy_dtype(r->policy, vn_value_wide(r->plan, value));
-	if (as == r->eval->width)
-		memcpy(at, data, (size_t)n * r->size);
-	else
-		vn_to_f32(at, data, as, (size_t)n);
+	vn_convert(at, r->eval->width, data, as, (size_t)n, r->threads);
 	if (state >= 0)
 		vn_states_made(&r->states, state);
 	else
@@ -248,7 +248,7 @@ vn_status vn_ref_write(void *ref, int value, const void *data, vn_error *err)
 	return VN_OK;
 }
 
-/* Taps are handed over at once. */
+/* Taps are handed over immediately, so there is nothing to do. */
 vn_status vn_ref_flush(void *ref, vn_error *err)
 {
 	(void)ref, (void)err;
@@ -282,7 +282,9 @@ vn_status vn_ref_forward(void *ref, const int32_t *ids, int64_t tokens, const vn
 }
 
 const vn_engine_ops vn_ref_ops = {
-	.forward = vn_ref_forward, .position = vn_ref_position, .reset = vn_ref_reset, .facts = vn_ref_facts, .destroy = vn_ref_destroy,
-	.begin = vn_ref_begin, .run = vn_ref_run, .read = vn_ref_read, .write = vn_ref_write, .flush = vn_ref_flush, .end = vn_ref_end,
+	.forward = vn_ref_forward, .position = vn_ref_position, .reset = vn_ref_reset, .facts = vn_ref_facts,
+		.destroy = vn_ref_destroy,
+	.begin = vn_ref_begin, .run = vn_ref_run, .read = vn_ref_read, .write = vn_ref_write, .flush = vn_ref_flush,
+		.end = vn_ref_end,
 	.rewind = vn_ref_rewind,
 };

@@ -13,7 +13,7 @@
 #include "libref/exec/slots.h"
 #include "libref/exec/states.h"
 
-enum { VN_REF_CONVERT = 1 << 16 }; /* elements converted to the storage format at a time */
+enum { VN_REF_CONVERT = 1 << 19 }; /* elements converted to the storage format at a time: work for several threads */
 
 struct vn_ref {
 	const vn_plan   *plan;

@@ -60,8 +60,9 @@ static bool highest(const void *scores, vn_dtype dtype, int64_t V, double *max, 
 	return *id >= 0;
 }
 
-/* The first id at which the running sum exceeds `past`, or V; *sum: what it came to. */
-static int64_t run_up(const void *scores, vn_dtype dtype, int64_t V, double max, double temperature, double past, double *sum)
+/* The first id at which the running sum exceeds `past`, or V; *sum: the sum reached. */
+static int64_t run_up(const void *scores, vn_dtype dtype, int64_t V, double max, double temperature, double past,
+                      double *sum)
 {
 	double x[BLOCK];
 
@@ -78,7 +79,8 @@ static int64_t run_up(const void *scores, vn_dtype dtype, int64_t V, double max,
 	return V;
 }
 
-vn_status vn_sample(const void *scores, vn_dtype dtype, int64_t V, double temperature, double u, int32_t *id, vn_error *err)
+vn_status vn_sample(const void *scores, vn_dtype dtype, int64_t V, double temperature, double u, int32_t *id,
+                    vn_error *err)
 {
 	double max, sum, part;
 
@@ -86,7 +88,7 @@ vn_status vn_sample(const void *scores, vn_dtype dtype, int64_t V, double temper
 		return vn_fail(err, VN_ERR_FORMAT, "no token can be chosen: the %" PRId64 " logits hold NaN or infinity", V);
 	if (temperature > 0.0) {
 		run_up(scores, dtype, V, max, temperature, INFINITY, &sum);
-		/* u < 1, so u times the sum is below the sum, also when rounded: some id is reached. */
+		/* u < 1, so u times the sum is below the sum even after rounding, and some id is reached. */
 		*id = (int32_t)run_up(scores, dtype, V, max, temperature, u * sum, &part);
 	}
 	return VN_OK;

@@ -40,7 +40,7 @@ bool vn_slots_assign(vn_slots *s, const vn_plan *p)
 			slots[i = n++] = (slot){ s->total, row, 0 };
 			s->total += row;
 		}
-		/* a value nobody reads is done with once its node has run */
+		/* an unread value is free after its own node */
 		slots[i].free_after = x->last_use > x->node ? x->last_use : x->node;
 		s->offset[v] = slots[i].offset;
 		s->slot[v] = i;

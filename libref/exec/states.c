@@ -53,7 +53,8 @@ static vn_status grow(vn_states *s, int state, int64_t rows, vn_error *err)
 		return VN_OK;
 	room = room > s->plan->context ? s->plan->context : room;
 	if (!(p = realloc(k->now, (size_t)room * row_bytes(s, state))))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the %s of %" PRId64 " tokens", vn_state_word(s->plan, state), room);
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the %s of %" PRId64 " tokens", vn_state_word(s->plan, state),
+		               room);
 	k->now = p;
 	k->room = room;
 	return VN_OK;
@@ -74,7 +75,7 @@ vn_status vn_states_begin(vn_states *s, int64_t past, int64_t tokens, vn_error *
 		vn_kept *k = &s->kept[i];
 		k->made = false;
 		if (k->upto > past && (grows(s, i) || past == 0))
-			k->upto = past; /* what a call left behind that did not count, or a reset */
+			k->upto = past; /* entries of a call that was discarded or reset */
 		if (past == 0 && !grows(s, i))
 			memset(k->now, 0, row_bytes(s, i));
 	}
@@ -116,7 +117,7 @@ void *vn_states_open(vn_states *s, int state)
 
 	if (grows(s, state))
 		return k->now;
-	k->made = false; /* what a failure leaves there is nobody's */
+	k->made = false; /* the contents are invalid after a failure */
 	memcpy(k->next, k->now, row_bytes(s, state));
 	return k->next;
 }

@@ -23,7 +23,8 @@ vn_status vn_config_int(const char *path, const json_t *o, const char *key, int 
 	return VN_OK;
 }
 
-vn_status vn_config_real(const char *path, const json_t *o, const char *key, double low, double high, double *out, vn_error *err)
+vn_status vn_config_real(const char *path, const json_t *o, const char *key, double low, double high, double *out,
+                         vn_error *err)
 {
 	const json_t *v = field(o, key);
 	if (!v)
@@ -65,9 +66,8 @@ vn_status vn_config_act(const char *path, const json_t *o, const char *key, vn_a
 	return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s '%s' is not supported", path, key, name ? name : "(not a string)");
 }
 
-/* How many tokens the model may see. Where max_position_embeddings says how many it
- * was trained on, RoPE scaling is there to go beyond: linear and yarn by their
- * factor; dynamic has no end but that of whole numbers in a float. */
+/* The context length of the model. Where max_position_embeddings is the trained length, RoPE scaling extends
+ * it: linear and yarn by their factor; dynamic without a limit other than that of integers in a float. */
 static int longest(const vn_config *c)
 {
 	const vn_rope *r = &c->rope;
@@ -92,7 +92,7 @@ vn_status vn_config_decoder(const char *path, const json_t *o, vn_config *c, vn_
 	    (st = vn_config_int(path, o, "num_hidden_layers", 1, 1024, &c->L, err)) ||
 	    (st = vn_config_int(path, o, "num_attention_heads", 1, 4096, &c->H, err)))
 		return st;
-	/* null is not absent here: it means as many as heads in every family */
+	/* null differs from absent here: in every family it means as many as heads */
 	if (c->G == 0 || json_is_null(json_object_get(o, "num_key_value_heads")))
 		c->G = c->H;
 	if ((st = vn_config_int(path, o, "num_key_value_heads", 1, 4096, &c->G, err)) ||
@@ -132,7 +132,8 @@ vn_status vn_config_layer_types(const char *path, const json_t *o, vn_config *c,
 	if (!json_is_array(types))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: layer_types must be a list", path);
 	if (json_array_size(types) != (size_t)c->L)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: layer_types has %zu entries, expected %d (one for each layer)", path, json_array_size(types), c->L);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: layer_types has %zu entries, expected %d (one for each layer)", path,
+		               json_array_size(types), c->L);
 	c->layer_types = types;
 	return VN_OK;
 }
@@ -145,7 +146,8 @@ vn_status vn_config_qwen_window(const char *path, const json_t *o, vn_config *c,
 	c->window = 4096;
 	c->full_layers = 28;
 	if ((st = vn_config_bool(path, o, "use_sliding_window", &use, err)) ||
-	    (use && (st = vn_config_sliding_window(path, o, c, err))) || /* unused it may be anything: 0 */
+	    (use && (st = vn_config_sliding_window(path, o, c, err))) || /* when unused, any value is allowed, and it
+	                                                                  * is stored as 0 */
 	    (st = vn_config_int(path, o, "max_window_layers", 0, 1 << 20, &c->full_layers, err)) ||
 	    (st = vn_config_layer_types(path, o, c, err)))
 		return st;
@@ -165,9 +167,10 @@ vn_status vn_config_window(const char *path, const vn_config *c, int layer, int 
 	else if (type && strcmp(type, "sliding_attention") == 0 && c->window)
 		*window = c->window;
 	else if (type && strcmp(type, "sliding_attention") == 0)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: layer_types[%d] is '%s', but the config sets no sliding_window", path, layer, type);
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: layer_types[%d] is '%s', but the config sets no sliding_window",
+		               path, layer, type);
 	else
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: layer_types[%d]: '%s' is not supported in this family", path, layer,
-		               type ? type : "(not a string)");
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: layer_types[%d]: '%s' is not supported in this family", path,
+		               layer, type ? type : "(not a string)");
 	return VN_OK;
 }

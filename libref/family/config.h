@@ -31,7 +31,8 @@ typedef struct vn_config {
 /* Read one field each. *out keeps its value (the default) if the key is missing or null. Fail on
  * another type, or outside [low, high]. path: for messages. */
 vn_status vn_config_int(const char *path, const json_t *o, const char *key, int low, int high, int *out, vn_error *err);
-vn_status vn_config_real(const char *path, const json_t *o, const char *key, double low, double high, double *out, vn_error *err);
+vn_status vn_config_real(const char *path, const json_t *o, const char *key, double low, double high, double *out,
+                         vn_error *err);
 vn_status vn_config_bool(const char *path, const json_t *o, const char *key, bool *out, vn_error *err);
 
 /* Reads the sizes and settings that all these families spell alike, including RoPE. c holds the

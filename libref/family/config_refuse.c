@@ -5,21 +5,23 @@
 
 #include <stdlib.h>
 
-/* What a field may say and change nothing. */
+/* Values of a field that change nothing. */
 typedef enum harmless {
-	ONLY_TRUE, /* null is not: transformers takes it for false */
+	ONLY_TRUE, /* not null, which transformers takes for false */
 	FALSE,
 	ONE,
 	NOTHING    /* 0, or empty */
 } harmless;
 
-/* transformers obeys the first two in every family. The others it reads in other
- * families and passes over in ours; engines that do not would run another model. */
+/* transformers obeys the first two in every family. It reads the others in some families and ignores them in
+ * ours, where engines that obey them would run another model. */
 static const struct { const char *key; harmless value; } asked[] = {
 	{ "is_causal", ONLY_TRUE }, { "per_layer_config", NOTHING },
 	{ "use_bidirectional_attention", FALSE }, { "attention_chunk_size", NOTHING }, { "rope_interleaved", FALSE },
-	{ "embedding_multiplier", ONE }, { "residual_multiplier", ONE }, { "attention_multiplier", NOTHING }, { "query_pre_attn_scalar", NOTHING },
-	{ "logit_scale", ONE }, { "logits_scaling", ONE }, { "attn_logit_softcapping", NOTHING }, { "final_logit_softcapping", NOTHING },
+	{ "embedding_multiplier", ONE }, { "residual_multiplier", ONE }, { "attention_multiplier", NOTHING },
+	  { "query_pre_attn_scalar", NOTHING },
+	{ "logit_scale", ONE }, { "logits_scaling", ONE }, { "attn_logit_softcapping", NOTHING },
+	  { "final_logit_softcapping", NOTHING },
 };
 
 static bool changes_nothing(const json_t *v, harmless value)
@@ -31,7 +33,8 @@ static bool changes_nothing(const json_t *v, harmless value)
 	if (value == ONE)
 		return json_is_number(v) && json_number_value(v) == 1.0;
 	return json_is_false(v) || (value == NOTHING && ((json_is_number(v) && json_number_value(v) == 0.0) ||
-	                                                 (json_is_object(v) && !json_object_size(v)) || (json_is_array(v) && !json_array_size(v))));
+	                                                 (json_is_object(v) && !json_object_size(v)) ||
+	                                                 (json_is_array(v) && !json_array_size(v))));
 }
 
 vn_status vn_config_refuse(const char *path, const json_t *o, vn_error *err)
@@ -45,7 +48,8 @@ vn_status vn_config_refuse(const char *path, const json_t *o, vn_error *err)
 		if (changes_nothing(v, asked[i].value))
 			continue;
 		char     *said = json_is_object(v) || json_is_array(v) ? NULL : vn_json_dump(v, JSON_ENCODE_ANY);
-		vn_status st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s%s%.40s is not supported", path, asked[i].key, said ? " " : "", said ? said : "");
+		vn_status st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s%s%.40s is not supported", path, asked[i].key,
+		                       said ? " " : "", said ? said : "");
 		free(said);
 		return st;
 	}

@@ -14,7 +14,8 @@ static const json_t *field(const json_t *o, const char *key)
 static vn_status rope_type(const char *path, const json_t *scaling, vn_rope_type *type, vn_error *err)
 {
 	static const struct { const char *name; vn_rope_type type; } known[] = {
-		{ "default", VN_ROPE_DEFAULT }, { "linear", VN_ROPE_LINEAR }, { "yarn", VN_ROPE_YARN }, { "llama3", VN_ROPE_LLAMA3 },
+		{ "default", VN_ROPE_DEFAULT }, { "linear", VN_ROPE_LINEAR }, { "yarn", VN_ROPE_YARN },
+		  { "llama3", VN_ROPE_LLAMA3 },
 		{ "dynamic", VN_ROPE_DYNAMIC }, { "longrope", VN_ROPE_LONGROPE },
 	};
 	const json_t *v = field(scaling, "rope_type");
@@ -27,11 +28,12 @@ static vn_status rope_type(const char *path, const json_t *scaling, vn_rope_type
 			*type = known[i].type;
 			return VN_OK;
 		}
-	return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: rope_type '%s' is not supported", path, name ? name : "(not a string)");
+	return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: rope_type '%s' is not supported", path,
+	               name ? name : "(not a string)");
 }
 
-/* The first setting of one spelling that the other does not have: its name, or NULL.
- * The base and the rotated part may stand at the top level instead. */
+/* Name of the first setting in one spelling that the other lacks; NULL: none. The base and the rotated part may
+ * be at the top level instead. */
 static const char *disagrees(const json_t *o, const json_t *one, const json_t *other)
 {
 	const char *key;
@@ -51,8 +53,8 @@ static const char *disagrees(const json_t *o, const json_t *one, const json_t *o
 	return NULL;
 }
 
-/* The settings object of either spelling; NULL: none. Both present must agree: transformers
- * 5 takes the older one then, whole, and older versions know no other. */
+/* The settings object in either spelling; NULL: none. When both are present they must agree: transformers 5
+ * then takes the older one as a whole, and older versions know no other. */
 static vn_status rope_object(const char *path, const json_t *o, const json_t **settings, vn_error *err)
 {
 	const json_t *five = field(o, "rope_parameters"), *four = field(o, "rope_scaling");
@@ -79,14 +81,15 @@ static vn_status rope_object(const char *path, const json_t *o, const json_t **s
 	return VN_OK;
 }
 
-/* rope_theta, the base of the powers. At 1 all pairs turn alike and the ramps of
- * yarn divide by its logarithm; rope.h asserts more than 1. */
+/* rope_theta, the base of the powers. With 1 all pairs rotate alike and yarn divides by its logarithm, 0;
+ * rope.h asserts more than 1. */
 static vn_status rope_theta(const char *path, const json_t *o, double *theta, vn_error *err)
 {
 	const json_t *v = field(o, "rope_theta");
 
 	if (v && json_is_number(v) && !((float)json_number_value(v) > 1.0f))
-		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_theta is %g, expected a number above 1", path, json_number_value(v));
+		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_theta is %g, expected a number above 1", path,
+		               json_number_value(v));
 	return vn_config_real(path, o, "rope_theta", 1, 1e30, theta, err);
 }
 
@@ -125,18 +128,22 @@ vn_status vn_config_rope(const char *path, const json_t *o, int context, double 
 
 	r->rotary_dim = (int)(width * partial);
 	if (r->rotary_dim < 2 || r->rotary_dim % 2)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: the rotary width is %d (head width %d times %g), expected an even number of at least 2", path,
-		               r->rotary_dim, width, partial);
+		return vn_fail(err, VN_ERR_UNSUPPORTED,
+		               "%s: the rotary width is %d (head width %d times %g), expected an even number of at least 2",
+		               path, r->rotary_dim, width, partial);
 	if (r->original_context == 0)
 		r->original_context = context;
 	factor_given = field(s, "factor") != NULL;
-	const bool ratio = r->type == VN_ROPE_LONGROPE || (r->type == VN_ROPE_YARN && json_object_get(s, "factor")); /* null */
+	const bool ratio = r->type == VN_ROPE_LONGROPE ||
+	                   (r->type == VN_ROPE_YARN && json_object_get(s, "factor")); /* null */
 	if (!factor_given && ratio)
 		r->factor = (double)context / r->original_context;
 	else if (!factor_given && r->type != VN_ROPE_DEFAULT)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: the RoPE scaling has no factor", path);
 	if (r->type == VN_ROPE_DYNAMIC && r->rotary_dim < 4)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: dynamic RoPE with %d rotary columns is not supported (at least 4 are)", path, r->rotary_dim);
+		return vn_fail(err, VN_ERR_UNSUPPORTED,
+		               "%s: dynamic RoPE with %d rotary columns is not supported (at least 4 are)", path,
+		               r->rotary_dim);
 	if (r->type == VN_ROPE_LONGROPE && r->original_context < 2)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: longrope needs an original_max_position_embeddings above 1", path);
 	if (r->type == VN_ROPE_LLAMA3 && !(r->low_freq_factor > 0 && r->high_freq_factor > r->low_freq_factor))
@@ -179,7 +186,7 @@ static int list_of(vn_builder *b, const json_t *numbers)
 	int     list = 0;
 
 	if (n > sizeof few / sizeof *few && !(x = malloc(n * sizeof *x)))
-		return 0; /* a plan without the list: refused */
+		return 0; /* refused: a plan needs the list */
 	json_array_foreach((json_t *)(size_t)numbers, i, number)
 		x[i] = (float)json_number_value(number);
 	list = vn_plan_list(b, (int)n, x);

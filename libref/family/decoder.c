@@ -74,11 +74,12 @@ vn_status vn_plan_decoder(const char *path, vn_config *c, vn_plan **plan, vn_err
 	int         window;
 
 	*plan = NULL;
-	/* transformers has no partial rotation in these families: it ignores the
-	 * factor where RoPE is not scaled, and fails where it is. */
+	/* transformers lacks partial rotation in these families: without RoPE scaling it ignores the factor, with
+	 * scaling it fails. */
 	if (c->rope.rotary_dim != c->K)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: partial_rotary_factor (%d of %d columns) is not supported in this family",
-		               path, c->rope.rotary_dim, c->K);
+		return vn_fail(err, VN_ERR_UNSUPPORTED,
+		               "%s: partial_rotary_factor (%d of %d columns) is not supported in this family", path,
+		               c->rope.rotary_dim, c->K);
 	if (!(p = vn_plan_begin(c->L, c->V, c->context)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for a plan", path);
 

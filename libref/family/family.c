@@ -11,7 +11,7 @@
 const vn_naming vn_naming_model = {
 	.stem = "model.",
 	.prefixes = LIST("model.", "", "transformer.", "model.language_model.", "language_model.model.", "model.model."),
-	/* the next-token module and the eyes of Qwen3.5; buffers that old files keep */
+	/* the next-token module and the vision tower of Qwen3.5; buffers in old files */
 	.ignored = LIST("mtp.*", "model.visual.*", "visual.*", "*.rotary_emb.inv_freq"),
 	.copy = "lm_head.weight", .original = "model.embed_tokens.weight",
 };
@@ -19,7 +19,7 @@ const vn_naming vn_naming_model = {
 const vn_naming vn_naming_gpt2 = {
 	.stem = "transformer.",
 	.prefixes = LIST("transformer.", "", "model.", "model.transformer."),
-	/* the causal mask and what stands above it, kept as buffers */
+	/* the causal mask and its fill value, stored as buffers */
 	.ignored = LIST("*h.*.attn.bias", "*h.*.attn.masked_bias"),
 	.copy = "lm_head.weight", .original = "transformer.wte.weight",
 };

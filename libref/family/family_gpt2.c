@@ -16,17 +16,19 @@ typedef struct gpt2 {
 	vn_act act;
 	bool   tied;
 	bool   scale;     /* scores by K^-1/2 */
-	bool   by_layer;  /* and by 1 / (layer + 1) */
+	bool   by_layer;  /* also divide by (layer + 1) */
 } gpt2;
 
-/* A size under its own name, or the name that newer families have for it. For
- * transformers the two are one field, and the last one written is what it holds. */
-static vn_status size(const char *path, const json_t *j, const char *name, const char *other, int high, int *out, vn_error *err)
+/* Reads a size under its own name or its name in newer families. In transformers both set one field, and the
+ * last one written wins. */
+static vn_status size(const char *path, const json_t *j, const char *name, const char *other, int high, int *out,
+                      vn_error *err)
 {
 	int       own = 0, alias = 0;
 	vn_status st;
 
-	if ((st = vn_config_int(path, j, name, 1, high, &own, err)) || (st = vn_config_int(path, j, other, 1, high, &alias, err)))
+	if ((st = vn_config_int(path, j, name, 1, high, &own, err)) ||
+	    (st = vn_config_int(path, j, other, 1, high, &alias, err)))
 		return st;
 	if (own && alias && own != alias)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s is %d, but %s is %d", path, name, own, other, alias);
@@ -39,7 +41,8 @@ static vn_status read_config(const char *path, const json_t *j, gpt2 *c, vn_erro
 	bool      cross = false;
 	vn_status st;
 
-	*c = (gpt2){ .V = 50257, .D = 768, .L = 12, .H = 12, .context = 1024, .eps = 1e-5, .act = VN_GELU_TANH, .tied = true,
+	*c = (gpt2){ .V = 50257, .D = 768, .L = 12, .H = 12, .context = 1024, .eps = 1e-5, .act = VN_GELU_TANH,
+		.tied = true,
 	             .scale = true };
 	if ((st = vn_config_int(path, j, "vocab_size", 1, 1 << 24, &c->V, err)) ||
 	    (st = size(path, j, "n_embd", "hidden_size", 1 << 20, &c->D, err)) ||
@@ -56,7 +59,7 @@ static vn_status read_config(const char *path, const json_t *j, gpt2 *c, vn_erro
 	    (st = vn_config_bool(path, j, "scale_attn_by_inverse_layer_idx", &c->by_layer, err)) ||
 	    (st = vn_config_bool(path, j, "add_cross_attention", &cross, err)))
 		return st;
-	/* reorder_and_upcast_attn asks for float32 scores: they are nothing less here */
+	/* reorder_and_upcast_attn asks for float32 scores, which are float32 or better here */
 	if (cross)
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: add_cross_attention is not supported", path);
 	if (c->D % c->H)
@@ -107,7 +110,8 @@ vn_status vn_plan_gpt2(const char *path, const json_t *config, vn_plan **plan, v
 		q = vn_plan_slice(p, h, 3 * D, 0, D, H, VN_POINT_Q_PROJ);                               /* (T,H,K) */
 		k = vn_plan_slice(p, h, 3 * D, D, D, H, VN_POINT_K_PROJ);                               /* (T,H,K) */
 		v = vn_plan_slice(p, h, 3 * D, 2 * D, D, H, VN_POINT_V_PROJ);                           /* (T,H,K) */
-		ctx = vn_plan_attention(p, q, k, v, c.by_layer ? scale / (l + 1) : scale, 0, VN_POINT_ATTN_CONTEXT); /* (T,H,K) */
+		ctx = vn_plan_attention(p, q, k, v, c.by_layer ? scale / (l + 1) : scale, 0,
+		                        VN_POINT_ATTN_CONTEXT);                                         /* (T,H,K) */
 		o = PRODUCT(ctx, "attn.c_proj", D, D, VN_POINT_ATTN_OUT);                               /* (T,D) */
 		x = vn_plan_add(p, x, o, VN_POINT_ATTN_RESIDUAL);                                       /* (T,D) */
 

@@ -14,12 +14,13 @@ vn_status vn_plan_mistral(const char *path, const json_t *config, vn_plan **plan
 	if ((st = vn_config_decoder(path, config, &c, err)) || (st = vn_config_sliding_window(path, config, &c, err)) ||
 	    (st = vn_config_layer_types(path, config, &c, err)))
 		return st;
-	/* transformers gives every layer the window, whatever layer_types says */
+	/* transformers uses the window in every layer, whatever layer_types says */
 	for (int l = 0; l < c.L; l++) {
 		if ((st = vn_config_window(path, &c, l, &window, err)))
 			return st;
 		if (window != c.window)
-			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: layer_types[%d]: expected the same window in every layer of a mistral model", path, l);
+			return vn_fail(err, VN_ERR_UNSUPPORTED,
+			               "%s: layer_types[%d]: expected the same window in every layer of a mistral model", path, l);
 	}
 	return vn_plan_decoder(path, &c, plan, err);
 }

@@ -17,12 +17,12 @@
 typedef struct qwen3_5 {
 	vn_config c;
 	bool      bias;           /* of q, k, v and o */
-	int       nk, nv, dk, dv; /* heads and widths of the linear layers */
+	int       nk, nv, dk, dv; /* heads and head widths of the linear layers */
 	int       J;              /* taps of the convolution */
-	int       interval;       /* every interval-th layer attends, if there is no list */
+	int       interval;       /* without a list, every interval-th layer has full attention */
 } qwen3_5;
 
-/* The object with the text fields. */
+/* Finds the object with the text model's fields. */
 static vn_status text_of(const char *path, const json_t *j, const json_t **text, vn_error *err)
 {
 	const char *type = json_string_value(json_object_get(j, "model_type"));
@@ -46,11 +46,12 @@ static vn_status read_linear(const char *path, const json_t *j, qwen3_5 *m, vn_e
 	    (st = vn_config_int(path, j, "full_attention_interval", 1, 1 << 20, &m->interval, err)))
 		return st;
 	if (m->nv % m->nk)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %d linear value heads cannot share %d key heads evenly", path, m->nv, m->nk);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %d linear value heads cannot share %d key heads evenly", path, m->nv,
+		               m->nk);
 	return VN_OK;
 }
 
-/* What would be another model is refused, though transformers ignores it. */
+/* Refuses values that describe another model, although transformers ignores them. */
 static vn_status read_gates(const char *path, const json_t *j, const qwen3_5 *m, vn_error *err)
 {
 	const json_t *type = json_object_get(j, "output_gate_type");
@@ -63,9 +64,11 @@ static vn_status read_gates(const char *path, const json_t *j, const qwen3_5 *m,
 	if (!gate)
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: attn_output_gate false is not supported", path);
 	if (type && !json_is_null(type) && !(name && (strcmp(name, "swish") == 0 || strcmp(name, "silu") == 0)))
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: output_gate_type '%s' is not supported", path, name ? name : "(not a string)");
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: output_gate_type '%s' is not supported", path,
+		               name ? name : "(not a string)");
 	if (m->c.act != VN_SILU)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: hidden_act '%s' is not supported in this family", path, vn_act_name(m->c.act));
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: hidden_act '%s' is not supported in this family", path,
+		               vn_act_name(m->c.act));
 	return VN_OK;
 }
 
@@ -82,7 +85,7 @@ static vn_status read_config(const char *path, const json_t *j, qwen3_5 *m, vn_e
 	    (st = read_gates(path, text, m, err)) || (st = vn_config_bool(path, text, "attention_bias", &m->bias, err)) ||
 	    (st = vn_config_bool(path, j, "tie_word_embeddings", &tied, err)))
 		return st;
-	m->c.tied |= tied; /* publishers put it on either level */
+	m->c.tied |= tied; /* publishers put it at either level */
 	return VN_OK;
 }
 
@@ -92,8 +95,8 @@ static vn_status is_linear(const char *path, const qwen3_5 *m, int layer, bool *
 
 	*linear = m->c.layer_types ? type && strcmp(type, "linear_attention") == 0 : (layer + 1) % m->interval != 0;
 	if (m->c.layer_types && !*linear && !(type && strcmp(type, "full_attention") == 0))
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: layer_types[%d]: '%s' is not supported in this family", path, layer,
-		               type ? type : "(not a string)");
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: layer_types[%d]: '%s' is not supported in this family", path,
+		               layer, type ? type : "(not a string)");
 	return VN_OK;
 }
 
@@ -113,7 +116,8 @@ static int delta_net(vn_builder *p, const qwen3_5 *m, int l, int x)
 
 	snprintf(conv, sizeof conv, "model.layers.%d.linear_attn.conv1d.weight", l);
 	const int taps = vn_plan_weight(p, conv, 3, (int64_t[]){ X, 1, m->J });
-	const int A_log = vn_decoder_weight(p, l, "linear_attn.A_log", nv, 0), dt = vn_decoder_weight(p, l, "linear_attn.dt_bias", nv, 0);
+	const int A_log = vn_decoder_weight(p, l, "linear_attn.A_log", nv, 0),
+			  dt = vn_decoder_weight(p, l, "linear_attn.dt_bias", nv, 0);
 
 	h = NORM(x, "input_layernorm", D, VN_POINT_ATTN_NORM);                              /* (T,D) */
 	qkv = LINEAR(h, "linear_attn.in_proj_qkv", X, D, false, 0, VN_POINT_GDN_QKV);       /* (T,X) */
@@ -129,7 +133,8 @@ static int delta_net(vn_builder *p, const qwen3_5 *m, int l, int x)
 	beta = vn_plan_act(p, VN_SIGMOID, b, VN_POINT_GDN_BETA, false);                     /* (T,nv) */
 	g = vn_plan_log_decay(p, a, A_log, dt, VN_POINT_GDN_G);                             /* (T,nv) */
 	core = vn_plan_delta_rule(p, (int[]){ q, k, v, g, beta }, scale, VN_POINT_GDN_CORE); /* (T,nv,dv) */
-	y = vn_plan_gated_norm(p, core, z, WEIGHT("linear_attn.norm", m->dv, 0), c->norm_eps, VN_POINT_GDN_NORM); /* (T,nv,dv) */
+	y = vn_plan_gated_norm(p, core, z, WEIGHT("linear_attn.norm", m->dv, 0), c->norm_eps,
+	                       VN_POINT_GDN_NORM);                                          /* (T,nv,dv) */
 	o = LINEAR(y, "linear_attn.out_proj", D, VV, false, 0, VN_POINT_ATTN_OUT);          /* (T,D) */
 	return vn_plan_add(p, x, o, VN_POINT_ATTN_RESIDUAL);                                /* (T,D) */
 }

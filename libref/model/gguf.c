@@ -10,16 +10,16 @@
 
 enum { STRING_MAX = 1 << 30, ARRAY_MAX = 1 << 30, TENSOR_NAME = 64, ALIGNMENT = 32, GGUF_MAX_RANK = 4, WHAT = 128 };
 
-/* Bytes of the smallest key with its value, and of the smallest tensor's entry:
- * so many of each fit into a file at the most. */
+/* Smallest size of a key with its value, and of a tensor's entry, which bound their number in a file. */
 enum { LEAST_VALUE = 8 + 1 + 4 + 1, LEAST_TENSOR = 8 + 4 + 4 + 8 };
 
 static const size_t size_of[VN_GGUF_N_TYPES] = {
 	[VN_GGUF_U8] = 1, [VN_GGUF_I8] = 1, [VN_GGUF_U16] = 2, [VN_GGUF_I16] = 2, [VN_GGUF_U32] = 4, [VN_GGUF_I32] = 4,
-	[VN_GGUF_F32] = 4, [VN_GGUF_BOOL] = 1, [VN_GGUF_STRING] = 8, [VN_GGUF_U64] = 8, [VN_GGUF_I64] = 8, [VN_GGUF_F64] = 8,
-}; /* of a string: its length alone */
+	[VN_GGUF_F32] = 4, [VN_GGUF_BOOL] = 1, [VN_GGUF_STRING] = 8, [VN_GGUF_U64] = 8, [VN_GGUF_I64] = 8,
+		[VN_GGUF_F64] = 8,
+}; /* for a string: its length field only */
 
-/* ggml's types by their numbers; the second word: what we read it as. */
+/* ggml's types by number, with the type we read each as. */
 static const struct { const char *name; int ours; } ggml[] = {
 	[0] = { "F32", VN_F32 }, [1] = { "F16", VN_F16 }, [2] = { "Q4_0", VN_Q4_0 }, [3] = { "Q4_1", VN_Q4_1 },
 	[6] = { "Q5_0", VN_Q5_0 }, [7] = { "Q5_1", VN_Q5_1 }, [8] = { "Q8_0", VN_Q8_0 }, [9] = { "Q8_1", -1 },
@@ -28,17 +28,18 @@ static const struct { const char *name; int ours; } ggml[] = {
 	[18] = { "IQ3_XXS", -1 }, [19] = { "IQ1_S", -1 }, [20] = { "IQ4_NL", -1 }, [21] = { "IQ3_S", -1 },
 	[22] = { "IQ2_S", -1 }, [23] = { "IQ4_XS", -1 }, [24] = { "I8", -1 }, [25] = { "I16", -1 }, [26] = { "I32", -1 },
 	[27] = { "I64", -1 }, [28] = { "F64", VN_F64 }, [29] = { "IQ1_M", -1 }, [30] = { "BF16", VN_BF16 },
-	[34] = { "TQ1_0", -1 }, [35] = { "TQ2_0", -1 }, [39] = { "MXFP4", -1 }, [40] = { "NVFP4", -1 }, [41] = { "Q1_0", -1 },
+	[34] = { "TQ1_0", -1 }, [35] = { "TQ2_0", -1 }, [39] = { "MXFP4", -1 }, [40] = { "NVFP4", -1 },
+		[41] = { "Q1_0", -1 },
 };
 
-/* What a clone without Git LFS leaves in place of a large file. */
+/* The pointer file that a clone without Git LFS has in place of a large file. */
 static const char lfs[] = "version https://git-lfs";
 
 typedef struct reader {
 	const char          *path;
 	const unsigned char *data;
 	size_t               at, size;
-	char                 what[WHAT]; /* what is being read, for messages */
+	char                 what[WHAT]; /* the item being read, for messages */
 	vn_error            *err;
 } reader;
 
@@ -56,17 +57,18 @@ static vn_status bad(const reader *r, vn_status st, const char *format, ...)
 	return vn_fail(r->err, st, "%s: %s: %s", r->path, r->what, text);
 }
 
-/* The next bytes, where they lie. */
+/* The next bytes, in place. */
 static vn_status take(reader *r, uint64_t bytes, const unsigned char **p)
 {
 	if (bytes > r->size - r->at)
-		return BAD(r, "%" PRIu64 " bytes at byte %zu reach beyond the end of the file (%zu bytes)", bytes, r->at, r->size);
+		return BAD(r, "%" PRIu64 " bytes at byte %zu reach beyond the end of the file (%zu bytes)", bytes, r->at,
+		           r->size);
 	*p = r->data + r->at;
 	r->at += (size_t)bytes;
 	return VN_OK;
 }
 
-/* Little-endian, as we are. */
+/* Little-endian, like this machine. */
 static vn_status take_u32(reader *r, uint32_t *x)
 {
 	const unsigned char *p = NULL;
@@ -100,7 +102,7 @@ static vn_status take_text(reader *r, vn_gguf_text *t)
 	return st;
 }
 
-/* A name for our use: with a NUL behind it and none inside. */
+/* Reads a name for our use: adds a NUL, and refuses one inside. */
 static vn_status take_name(reader *r, size_t most, const char *kind, char **name)
 {
 	vn_gguf_text t = { NULL, 0 };
@@ -205,7 +207,7 @@ static vn_status alignment_of(reader *r, const vn_gguf *f, size_t *alignment)
 
 /* ---- tensors ---------------------------------------------------------------------- */
 
-/* One tensor but for its data, whose beginning is not known yet. */
+/* Reads a tensor's entry. Its data pointer is set later, when the start of the data is known. */
 static vn_status take_entry(reader *r, vn_gguf_tensor *t, uint64_t *offset)
 {
 	char     *name = NULL;
@@ -220,7 +222,7 @@ static vn_status take_entry(reader *r, vn_gguf_tensor *t, uint64_t *offset)
 	if (rank > GGUF_MAX_RANK)
 		return BAD(r, "rank %" PRIu32 ", at most %d is supported", rank, GGUF_MAX_RANK);
 	t->t.shape.rank = (int)rank;
-	for (uint32_t i = rank; i > 0; i--) { /* the file has the innermost first */
+	for (uint32_t i = rank; i > 0; i--) { /* the file has the innermost axis first */
 		if ((st = take_u64(r, &dim)))
 			return st;
 		if (dim > INT64_MAX || __builtin_mul_overflow(count, dim, &count) || count > INT64_MAX)
@@ -237,14 +239,15 @@ static vn_status take_entry(reader *r, vn_gguf_tensor *t, uint64_t *offset)
 	const size_t  block = vn_dtype_block(t->t.dtype), size = vn_dtype_bytes(t->t.dtype, block);
 	const int64_t row = rank ? t->t.shape.dim[rank - 1] : 1;
 	if (row % (int64_t)block)
-		return BAD(r, "its rows have %" PRId64 " elements, expected a multiple of %zu (a %s block)", row, block, ggml[type].name);
+		return BAD(r, "its rows have %" PRId64 " elements, expected a multiple of %zu (a %s block)", row, block,
+		           ggml[type].name);
 	if (count / block > SIZE_MAX / size)
 		return BAD(r, "the product of its sizes overflows");
 	t->bytes = (size_t)(count / block) * size;
 	return VN_OK;
 }
 
-/* The data begin after the last entry, aligned. */
+/* The data begins after the last entry, aligned. */
 static vn_status place_tensors(reader *r, vn_gguf *f, const uint64_t *offset, size_t alignment)
 {
 	uint64_t expected = 0;
@@ -257,12 +260,16 @@ static vn_status place_tensors(reader *r, vn_gguf *f, const uint64_t *offset, si
 		vn_gguf_tensor *t = &f->tensor[i];
 		snprintf(r->what, sizeof r->what, "tensor '%.80s'", t->name);
 		if (offset[i] != expected)
-			return BAD(r, "offset %" PRIu64 ", expected %" PRIu64 " (each tensor follows the one before it, aligned to %zu bytes)", offset[i],
-			           expected, alignment);
+			return BAD(r,
+			           "offset %" PRIu64 ", expected %" PRIu64
+			           " (each tensor follows the one before it, aligned to %zu bytes)",
+			           offset[i], expected, alignment);
 		if (begin > r->size || offset[i] > r->size - begin || t->bytes > r->size - begin - offset[i])
-			return BAD(r, "%zu bytes at byte %" PRIu64 " of the data reach beyond the end of the file (%zu bytes)", t->bytes, offset[i], r->size);
+			return BAD(r, "%zu bytes at byte %" PRIu64 " of the data reach beyond the end of the file (%zu bytes)",
+			           t->bytes, offset[i], r->size);
 		t->t.data = r->data + begin + offset[i];
-		expected = (offset[i] + t->bytes + alignment - 1) & ~(uint64_t)(alignment - 1); /* below 2 r->size + alignment */
+		expected = (offset[i] + t->bytes + alignment - 1) &
+		           ~(uint64_t)(alignment - 1); /* below 2 r->size + alignment */
 	}
 	return VN_OK;
 }
@@ -294,7 +301,7 @@ done:
 	return st;
 }
 
-/* What a model directory holds begins so: JSON, or safetensors' length of the JSON behind it. */
+/* Whether the file is one from a model directory: JSON, or safetensors, where JSON follows a length. */
 static bool from_a_directory(const reader *r)
 {
 	return r->data[0] == '{' || (r->size > 8 && r->data[8] == '{');
@@ -313,10 +320,13 @@ static vn_status take_header(reader *r, uint64_t *n_tensors, uint64_t *n_values)
 		return BAD(r, "a Git LFS pointer, not the weights: run git lfs pull to fetch them");
 	if (memcmp(magic, "GGUF", 4) != 0)
 		return memcmp(magic, "\x89HDF", 4) == 0
-		       ? BAD(r, "not a GGUF file but HDF5, as recordings are: the model is a GGUF file or a HuggingFace directory")
+		           ? BAD(r,
+		                 "not a GGUF file but HDF5, as recordings are: the model is a GGUF file or a HuggingFace "
+		                 "directory")
 		       : from_a_directory(r)
-		       ? BAD(r, "not a GGUF file but JSON or safetensors: for a HuggingFace model, give its directory")
-		       : BAD(r, "not a GGUF file: it begins with %02x %02x %02x %02x", magic[0], magic[1], magic[2], magic[3]);
+		           ? BAD(r, "not a GGUF file but JSON or safetensors: for a HuggingFace model, give its directory")
+		           : BAD(r, "not a GGUF file: it begins with %02x %02x %02x %02x", magic[0], magic[1], magic[2],
+		                 magic[3]);
 	if ((st = take_u32(r, &version)))
 		return st;
 	if (version != 0 && (version & 0xffff) == 0)
@@ -326,7 +336,8 @@ static vn_status take_header(reader *r, uint64_t *n_tensors, uint64_t *n_values)
 	if ((st = take_u64(r, n_tensors)) || (st = take_u64(r, n_values)))
 		return st;
 	if (*n_values > (r->size - r->at) / LEAST_VALUE || *n_tensors > (r->size - r->at) / LEAST_TENSOR)
-		return BAD(r, "%" PRIu64 " tensors and %" PRIu64 " keys do not fit into a file of %zu bytes", *n_tensors, *n_values, r->size);
+		return BAD(r, "%" PRIu64 " tensors and %" PRIu64 " keys do not fit into a file of %zu bytes", *n_tensors,
+		           *n_values, r->size);
 	return VN_OK;
 }
 

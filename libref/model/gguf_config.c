@@ -29,7 +29,7 @@ vn_status vn_gguf_arch(const vn_gguf *f, char *text, size_t room, vn_error *err)
 	return VN_OK;
 }
 
-/* What is wrong with a key: "x.gguf: metadata 'qwen2.block_count' is missing". */
+/* Reports a bad key: "x.gguf: metadata 'qwen2.block_count' is missing". */
 __attribute__((format(printf, 4, 5)))
 static vn_status refuse(const maker *m, vn_status st, const char *key, const char *format, ...)
 {
@@ -83,7 +83,7 @@ static vn_status missing(const maker *m, const char *key)
 	return refuse(m, VN_ERR_FORMAT, key, "is missing");
 }
 
-/* A key that must be there, into a field. */
+/* Copies a required key to a field. */
 static vn_status copy_int(const maker *m, const char *key, const char *field)
 {
 	int64_t         x = -1;
@@ -128,7 +128,7 @@ static vn_status truth(const maker *m, const char *key, bool *x)
 	return VN_OK;
 }
 
-/* Into the RoPE settings, when it is there. */
+/* Copies an optional key to the RoPE settings. */
 static vn_status rope_real(const maker *m, const char *key, const char *field)
 {
 	double          x = NAN;
@@ -139,14 +139,15 @@ static vn_status rope_real(const maker *m, const char *key, const char *field)
 	return st;
 }
 
-/* Keys by which an architecture's code computes something else, and the value
- * that leaves it alone (beside 0, which always does). */
+/* Keys that change an architecture's computation, and the value, besides 0, that changes nothing. */
 static vn_status refuse_what_we_do_not_do(const maker *m)
 {
 	static const struct { const char *key; double harmless; } keys[] = {
-		{ "expert_count", 0 }, { "attention.clamp_kqv", 0 }, { "attention.max_alibi_bias", 0 }, { "attn_logit_softcapping", 0 },
+		{ "expert_count", 0 }, { "attention.clamp_kqv", 0 }, { "attention.max_alibi_bias", 0 },
+		  { "attn_logit_softcapping", 0 },
 		{ "final_logit_softcapping", 0 }, { "logit_scale", 1 }, { "residual_scale", 1 }, { "embedding_scale", 1 },
-		{ "rope.scaling.yarn_log_multiplier", 0 }, { "rope.scaling.yarn_ext_factor", 1 }, { "attention.temperature_scale", 0 },
+		{ "rope.scaling.yarn_log_multiplier", 0 }, { "rope.scaling.yarn_ext_factor", 1 },
+		  { "attention.temperature_scale", 0 },
 	};
 	vn_status st;
 
@@ -175,20 +176,21 @@ static int64_t rows(const maker *m, const char *tensor)
 	return t && t->t.shape.rank == 2 ? t->t.shape.dim[0] : -1;
 }
 
-/* What every architecture has, by its own names of the fields. */
+/* Sizes that every architecture has, under its own field names. */
 static vn_status sizes(const maker *m, const char *D, const char *L, const char *H, const char *context)
 {
 	int64_t   V = rows(m, "token_embd.weight"), layers = -1, extra = 0;
 	vn_status st;
 
-	if ((st = read_int(m, "vocab_size", &V)) || (st = read_int(m, "block_count", &layers)) || (st = read_int(m, "nextn_predict_layers", &extra)) ||
-	    (st = copy_int(m, "embedding_length", D)) || (st = copy_int(m, "attention.head_count", H)) ||
-	    (st = copy_int(m, "context_length", context)))
+	if ((st = read_int(m, "vocab_size", &V)) || (st = read_int(m, "block_count", &layers)) ||
+	    (st = read_int(m, "nextn_predict_layers", &extra)) || (st = copy_int(m, "embedding_length", D)) ||
+	    (st = copy_int(m, "attention.head_count", H)) || (st = copy_int(m, "context_length", context)))
 		return st;
 	if (layers < 0)
 		return missing(m, "block_count");
 	if (extra > layers)
-		return refuse(m, VN_ERR_FORMAT, "nextn_predict_layers", "is %" PRId64 ", but the model has only %" PRId64 " blocks", extra, layers);
+		return refuse(m, VN_ERR_FORMAT, "nextn_predict_layers",
+		              "is %" PRId64 ", but the model has only %" PRId64 " blocks", extra, layers);
 	if (V < 0)
 		return vn_fail(m->err, VN_ERR_NOTFOUND, "%s: tensor 'token_embd.weight' is missing or not a matrix", m->path);
 	json_object_set_new(m->o, "vocab_size", json_integer(V));
@@ -206,23 +208,26 @@ static vn_status heads(const maker *m)
 	vn_status     st;
 
 	if (!value_of(m, "attention.key_length") && H > 0 && D % H)
-		return refuse(m, VN_ERR_FORMAT, "attention.key_length", "is missing, and %" PRId64 " columns cannot be split evenly into %" PRId64 " heads", D, H);
+		return refuse(m, VN_ERR_FORMAT, "attention.key_length",
+		              "is missing, and %" PRId64 " columns cannot be split evenly into %" PRId64 " heads", D, H);
 	if ((st = read_int(m, "attention.head_count_kv", &G)) || (st = read_int(m, "attention.key_length", &K)))
 		return st;
 	value = K;
 	if ((st = read_int(m, "attention.value_length", &value)) || (st = real(m, "attention.scale", &scale)))
 		return st;
 	if (value != K)
-		return refuse(m, VN_ERR_UNSUPPORTED, "attention.value_length", "is %" PRId64 ", but the key length is %" PRId64 "; only equal lengths are supported", value, K);
+		return refuse(m, VN_ERR_UNSUPPORTED, "attention.value_length",
+		              "is %" PRId64 ", but the key length is %" PRId64 "; only equal lengths are supported", value, K);
 	if (scale != 0 && !(fabs(scale * sqrt((double)K) - 1) <= 1e-6))
-		return refuse(m, VN_ERR_UNSUPPORTED, "attention.scale", "is %g, which is not supported (supported: 1 / sqrt(%" PRId64 "))", scale, K);
+		return refuse(m, VN_ERR_UNSUPPORTED, "attention.scale",
+		              "is %g, which is not supported (supported: 1 / sqrt(%" PRId64 "))", scale, K);
 	json_object_set_new(m->o, "num_key_value_heads", json_integer(G));
 	json_object_set_new(m->o, "head_dim", json_integer(K));
 	return VN_OK;
 }
 
-/* "linear", "yarn", or NULL: none. Without a type a factor means linear, as in
- * llama.cpp; the first files had it under a key of its own. */
+/* Reads "linear", "yarn", or NULL for none. A factor without a type means linear, as in llama.cpp; the first
+ * files stored it under its own key. */
 static vn_status scaling(const maker *m, const char **type, double *factor)
 {
 	const vn_gguf_value *v = value_of(m, "rope.scaling.type");
@@ -237,12 +242,12 @@ static vn_status scaling(const maker *m, const char **type, double *factor)
 	if (*type || !v || vn_gguf_is(v, "none"))
 		return VN_OK;
 	vn_gguf_text_at(v, 0, &t);
-	return refuse(m, VN_ERR_UNSUPPORTED, "rope.scaling.type", "is '%.*s', which is not supported (supported: linear, yarn)",
-	              t.bytes < 32 ? (int)t.bytes : 32, t.data);
+	return refuse(m, VN_ERR_UNSUPPORTED, "rope.scaling.type",
+	              "is '%.*s', which is not supported (supported: linear, yarn)", t.bytes < 32 ? (int)t.bytes : 32,
+	              t.data);
 }
 
-/* HuggingFace's attention_factor goes by two names. It belongs to yarn; llama.cpp
- * multiplies by it whatever the type. */
+/* HuggingFace's attention_factor has two names. It belongs to yarn, but llama.cpp applies it to every type. */
 static vn_status attention_factor(const maker *m, bool yarn)
 {
 	static const char *const keys[] = { "rope.scaling.attn_factor", "rope.scaling.yarn_attn_factor" };
@@ -256,7 +261,8 @@ static vn_status attention_factor(const maker *m, bool yarn)
 		if (isnan(other))
 			continue;
 		if (!yarn && other != 1)
-			return refuse(m, VN_ERR_UNSUPPORTED, keys[i], "is %g, which is not supported without the scaling type yarn", other);
+			return refuse(m, VN_ERR_UNSUPPORTED, keys[i], "is %g, which is not supported without the scaling type yarn",
+			              other);
 		if (!isnan(x) && x != other)
 			return refuse(m, VN_ERR_FORMAT, keys[i], "is %g, but '%s.%s' is %g", other, m->arch, keys[0], x);
 		x = other;
@@ -266,7 +272,7 @@ static vn_status attention_factor(const maker *m, bool yarn)
 	return VN_OK;
 }
 
-/* The settings of RoPE, all of them in one object. */
+/* Builds the object of all RoPE settings. */
 static vn_status rope(const maker *m)
 {
 	const int64_t         K = json_integer_value(json_object_get(m->o, "head_dim"));
@@ -283,12 +289,16 @@ static vn_status rope(const maker *m)
 	    (st = attention_factor(m, type && strcmp(type, "yarn") == 0)))
 		return st;
 	if (R > K)
-		return refuse(m, VN_ERR_FORMAT, "rope.dimension_count", "is %" PRId64 ", but a head has only %" PRId64 " columns", R, K);
-	/* The share of the head that truncates to R columns: 0.25, and where the decimals do not end, one in between. */
+		return refuse(m, VN_ERR_FORMAT, "rope.dimension_count",
+		              "is %" PRId64 ", but a head has only %" PRId64 " columns", R, K);
+	/* A fraction of the head that truncates to R columns: 0.25 exactly, or a value in between when the decimals
+	 * do not end. */
 	if (R != K && K > 0)
-		json_object_set_new(m->rope, "partial_rotary_factor", json_real(((double)R + (8 * R % K ? 0.5 : 0)) / (double)K));
+		json_object_set_new(m->rope, "partial_rotary_factor",
+		                    json_real(((double)R + (8 * R % K ? 0.5 : 0)) / (double)K));
 	if (divisors && type)
-		return refuse(m, VN_ERR_UNSUPPORTED, "rope.scaling.type", "(%s) together with a tensor rope_freqs.weight is not supported", type);
+		return refuse(m, VN_ERR_UNSUPPORTED, "rope.scaling.type",
+		              "(%s) together with a tensor rope_freqs.weight is not supported", type);
 	if (divisors)
 		return vn_gguf_llama3(divisors, m->rope, R / 2, original, m->err);
 	if (!type)
@@ -302,7 +312,7 @@ static vn_status rope(const maker *m)
 	return st ? st : rope_real(m, "rope.scaling.yarn_beta_slow", "beta_slow");
 }
 
-/* A window is written by few converters, and for some models without saying which layers have it. */
+/* Few converters write a window, and some omit which layers have it. */
 static vn_status window(const maker *m)
 {
 	const vn_gguf_value *pattern = value_of(m, "attention.sliding_window_pattern");
@@ -313,13 +323,15 @@ static vn_status window(const maker *m)
 
 	if (st || W == 0)
 		return st;
-	if (strcmp(m->arch, "llama") == 0 && !pattern) { /* a Mistral: every layer */
+	if (strcmp(m->arch, "llama") == 0 && !pattern) { /* Mistral: every layer */
 		json_object_set_new(m->o, "model_type", json_string("mistral"));
 		json_object_set_new(m->o, "sliding_window", json_integer(W));
 		return VN_OK;
 	}
-	if (strncmp(m->arch, "qwen", 4) != 0 || !pattern || (int64_t)pattern->n < L || !vn_gguf_bool_at(pattern, 0, &slides))
-		return refuse(m, VN_ERR_UNSUPPORTED, "attention.sliding_window", "is set, but no pattern says which layers have a window");
+	if (strncmp(m->arch, "qwen",
+	                     4) != 0 || !pattern || (int64_t)pattern->n < L || !vn_gguf_bool_at(pattern, 0, &slides))
+		return refuse(m, VN_ERR_UNSUPPORTED, "attention.sliding_window",
+		              "is set, but no pattern says which layers have a window");
 	json_t *types = json_array();
 	for (int64_t i = 0; i < L; i++) {
 		vn_gguf_bool_at(pattern, (size_t)i, &slides);
@@ -376,13 +388,16 @@ static vn_status qwen35(const maker *m)
 	char      bias[KEY];
 	vn_status st = decoder(m, "qwen3_5_text");
 
-	if (st || (st = copy_int(m, "ssm.conv_kernel", "linear_conv_kernel_dim")) || (st = copy_int(m, "ssm.state_size", "linear_key_head_dim")) ||
+	if (st || (st = copy_int(m, "ssm.conv_kernel", "linear_conv_kernel_dim")) ||
+	    (st = copy_int(m, "ssm.state_size", "linear_key_head_dim")) ||
 	    (st = copy_int(m, "ssm.group_count", "linear_num_key_heads")) ||
-	    (st = copy_int(m, "ssm.time_step_rank", "linear_num_value_heads")) || (st = read_int(m, "ssm.inner_size", &inner)) ||
-	    (st = read_int(m, "ssm.time_step_rank", &nv)) || (st = read_int(m, "full_attention_interval", &interval)))
+	    (st = copy_int(m, "ssm.time_step_rank", "linear_num_value_heads")) ||
+	    (st = read_int(m, "ssm.inner_size", &inner)) || (st = read_int(m, "ssm.time_step_rank", &nv)) ||
+	    (st = read_int(m, "full_attention_interval", &interval)))
 		return st;
 	if (nv < 1 || inner < 1 || inner % nv)
-		return refuse(m, VN_ERR_FORMAT, "ssm.inner_size", "(%" PRId64 ") is not a multiple of 'ssm.time_step_rank' (%" PRId64 ")", inner, nv);
+		return refuse(m, VN_ERR_FORMAT, "ssm.inner_size",
+		              "(%" PRId64 ") is not a multiple of 'ssm.time_step_rank' (%" PRId64 ")", inner, nv);
 	json_object_set_new(m->o, "linear_value_head_dim", json_integer(inner / nv));
 	json_object_set_new(m->o, "full_attention_interval", json_integer(interval));
 	snprintf(bias, sizeof bias, "blk.%" PRId64 ".attn_q.bias", interval - 1);
@@ -392,7 +407,7 @@ static vn_status qwen35(const maker *m)
 
 static vn_status gpt2(const maker *m)
 {
-	const int64_t F = rows(m, "blk.0.ffn_up.weight"); /* converters write 4 D as feed_forward_length whatever it is */
+	const int64_t F = rows(m, "blk.0.ffn_up.weight"); /* converters always write 4 D as feed_forward_length */
 	vn_status     st;
 
 	json_object_set_new(m->o, "model_type", json_string("gpt2"));
@@ -411,7 +426,8 @@ vn_status vn_gguf_config(const vn_gguf *f, json_t **config, vn_error *err)
 		{ "gpt2", gpt2 }, { "llama", llama }, { "qwen2", qwen2 }, { "qwen3", qwen3 }, { "qwen35", qwen35 },
 	};
 	char      arch[ARCH], list[128] = "";
-	maker     m = { .f = f, .arch = arch, .path = vn_gguf_path(f), .o = json_object(), .rope = json_object(), .err = err };
+	maker     m = { .f = f, .arch = arch, .path = vn_gguf_path(f), .o = json_object(), .rope = json_object(),
+		.err = err };
 	vn_status st = vn_gguf_arch(f, arch, sizeof arch, err);
 	size_t    i = 0;
 
@@ -421,7 +437,8 @@ vn_status vn_gguf_config(const vn_gguf *f, json_t **config, vn_error *err)
 	for (; i < sizeof known / sizeof *known && strcmp(known[i].arch, arch) != 0; i++)
 		snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", known[i].arch);
 	if (i == sizeof known / sizeof *known) {
-		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: architecture '%s' is not supported (known: %s)", vn_gguf_path(f), arch, list);
+		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: architecture '%s' is not supported (known: %s)", vn_gguf_path(f),
+		             arch, list);
 		goto done;
 	}
 	if (!(st = refuse_what_we_do_not_do(&m)))

@@ -9,7 +9,7 @@
 
 typedef struct undo {
 	const vn_gguf_tensor *from;
-	vn_tensor            *out;  /* what it has become so far */
+	vn_tensor            *out;  /* the result so far */
 	void                **room; /* the memory of that */
 	vn_error             *err;
 } undo;
@@ -26,7 +26,7 @@ static vn_status misfit(const undo *u, const char *expected)
 	               vn_shape_text(&u->from->t.shape, have), expected);
 }
 
-/* The result so far lies in new memory from here on. */
+/* Replaces the result so far by new memory. */
 static void becomes(undo *u, vn_dtype dtype, void *data)
 {
 	free(*u->room);
@@ -47,7 +47,7 @@ static vn_status to_floats(undo *u)
 	return VN_OK;
 }
 
-/* Seen as (outer, n, unit) elements, the axis n in another order. */
+/* Reorders axis n of the result, seen as (outer, n, unit) elements. */
 static vn_status arrange(undo *u, size_t outer, size_t n, size_t unit, const vn_arrange *m)
 {
 	vn_status st;
@@ -63,7 +63,7 @@ static vn_status arrange(undo *u, size_t outer, size_t n, size_t unit, const vn_
 	return VN_OK;
 }
 
-/* Rows, or the numbers of a vector. */
+/* Reorders rows, or the numbers of a vector. */
 static vn_status arrange_rows(undo *u, const vn_arrange *m)
 {
 	const vn_shape *s = &u->out->shape;
@@ -71,7 +71,7 @@ static vn_status arrange_rows(undo *u, const vn_arrange *m)
 	return rows ? arrange(u, 1, rows, all / rows, m) : VN_OK;
 }
 
-/* Row i of a head was row 2i, row i + K/2 was 2i + 1. */
+/* In each head, row i comes from row 2i, and row i + K/2 from row 2i + 1. */
 static vn_status unrotate(undo *u, int64_t heads)
 {
 	const int64_t rows = u->out->shape.rank ? u->out->shape.dim[0] : 0, K = heads > 0 ? rows / heads : 0;
@@ -92,12 +92,13 @@ static vn_status transpose(undo *u)
 		return misfit(u, "a matrix");
 	if (vn_dtype_block(u->out->dtype) > 1 && (st = to_floats(u)))
 		return st;
-	const size_t M = (size_t)u->out->shape.dim[0], N = (size_t)u->out->shape.dim[1], size = vn_dtype_size(u->out->dtype);
+	const size_t M = (size_t)u->out->shape.dim[0], N = (size_t)u->out->shape.dim[1],
+				 size = vn_dtype_size(u->out->dtype);
 	const char  *x = u->out->data;
 	char        *y = malloc(M * N * size + 1);
 	if (!y)
 		return no_memory(u);
-	/* Squares of 32 by 32 stay in cache on both sides. */
+	/* Blocks of 32 by 32 stay in the cache on both sides. */
 	for (size_t m0 = 0; m0 < M; m0 += 32)
 		for (size_t n0 = 0; n0 < N; n0 += 32)
 			for (size_t m = m0; m < M && m < m0 + 32; m++)
@@ -108,7 +109,7 @@ static vn_status transpose(undo *u)
 	return VN_OK;
 }
 
-/* A converter made 1 + w in float32; what that rounded is gone, and 1 + (y - 1) is y again. */
+/* The converter stored 1 + w in float32. Its rounding is lost, but 1 + (y - 1) gives y again. */
 static vn_status one_less(undo *u)
 {
 	const vn_status st = to_floats(u);
@@ -128,20 +129,21 @@ static vn_status log_of_decay(undo *u)
 
 	for (size_t i = 0; !st && i < n; i++) {
 		if (y[i] > 0.0f)
-			return vn_fail(u->err, VN_ERR_FORMAT, "%s: tensor '%s': element %zu is %g, expected a number below 0 (-exp(A_log))", u->from->path, u->from->name,
-			               i, (double)y[i]);
+			return vn_fail(u->err, VN_ERR_FORMAT,
+			               "%s: tensor '%s': element %zu is %g, expected a number below 0 (-exp(A_log))", u->from->path,
+			               u->from->name, i, (double)y[i]);
 		y[i] = (float)log(-(double)y[i]);
 	}
 	return st;
 }
 
-/* Value heads go group by group in HuggingFace, one of each group after the other in the file. */
+/* HuggingFace stores value heads group by group; the file takes one head of each group in turn. */
 static vn_arrange grouped(const vn_gguf_heads *h, int64_t before, int64_t unit)
 {
 	return (vn_arrange){ VN_ARRANGE_TURNED, .a = h->nv / h->nk, .b = h->nk, .each = unit, .before = before };
 }
 
-/* Rows from `before` on belong to value heads, `unit` each. */
+/* Reorders the rows from `before` on, which belong to value heads, `unit` rows each. */
 static vn_status group_rows(undo *u, const vn_gguf_heads *h, int64_t before, int64_t unit)
 {
 	const vn_arrange m = grouped(h, before, unit);
@@ -165,8 +167,8 @@ static vn_status regroup(undo *u, vn_gguf_change change, const vn_gguf_heads *h)
 	const int64_t before = 2 * h->nk * h->dk, rows = u->out->shape.rank ? u->out->shape.dim[0] : 0;
 
 	if (h->nk < 1 || h->nv < 1 || h->nv % h->nk)
-		return vn_fail(u->err, VN_ERR_FORMAT, "%s: %lld value heads cannot share %lld key heads evenly", u->from->path, (long long)h->nv,
-		               (long long)h->nk);
+		return vn_fail(u->err, VN_ERR_FORMAT, "%s: %lld value heads cannot share %lld key heads evenly", u->from->path,
+		               (long long)h->nv, (long long)h->nk);
 	if (h->nv == h->nk) /* tiled is grouped */
 		return VN_OK;
 	switch (change) {
@@ -185,15 +187,15 @@ static vn_status regroup(undo *u, vn_gguf_change change, const vn_gguf_heads *h)
 	}
 }
 
-vn_status vn_gguf_undo(const vn_gguf_tensor *t, vn_gguf_change change, const vn_gguf_heads *h, vn_tensor *out, void **room,
-                       vn_error *err)
+vn_status vn_gguf_undo(const vn_gguf_tensor *t, vn_gguf_change change, const vn_gguf_heads *h, vn_tensor *out,
+                       void **room, vn_error *err)
 {
 	undo      u = { t, out, room, err };
 	vn_status st = VN_OK;
 
 	*out = t->t;
 	*room = NULL;
-	if (vn_shape_count(&t->t.shape) == 0) /* of any length, and the plan will say that it is not what it needs */
+	if (vn_shape_count(&t->t.shape) == 0) /* of any length; the plan reports a wrong one */
 		return VN_OK;
 	switch (change) {
 	case VN_GGUF_AS_IT_WAS:

@@ -13,7 +13,7 @@ typedef struct vn_gguf_heads {
 
 /* Undoes a converter's change of t. *room: memory of the result, which the caller frees; NULL if
  * the tensor stays where it is. Fails if the change does not fit the shape. */
-vn_status vn_gguf_undo(const vn_gguf_tensor *t, vn_gguf_change change, const vn_gguf_heads *h, vn_tensor *out, void **room,
-                       vn_error *err);
+vn_status vn_gguf_undo(const vn_gguf_tensor *t, vn_gguf_change change, const vn_gguf_heads *h, vn_tensor *out,
+                       void **room, vn_error *err);
 
 #endif

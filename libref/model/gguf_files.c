@@ -29,7 +29,8 @@ vn_status vn_gguf_sort(vn_gguf *f, vn_error *err)
 		qsort(f->tensor, f->n, sizeof *f->tensor, compare_names);
 	for (size_t i = 1; i < f->n; i++)
 		if (compare_names(&f->tensor[i - 1], &f->tensor[i]) == 0)
-			return vn_fail(err, VN_ERR_FORMAT, "%s: tensor '%s': occurs twice in the model", f->tensor[i].path, f->tensor[i].name);
+			return vn_fail(err, VN_ERR_FORMAT, "%s: tensor '%s': occurs twice in the model", f->tensor[i].path,
+			               f->tensor[i].name);
 	return VN_OK;
 }
 
@@ -74,13 +75,15 @@ static vn_status add_part(vn_gguf *f, int64_t number, int64_t parts, vn_error *e
 	vn_status st;
 
 	if (!path)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: the first of %" PRId64 " files must be named NAME-00001-of-%05" PRId64 ".gguf", f->path,
+		return vn_fail(err, VN_ERR_FORMAT,
+		               "%s: the first of %" PRId64 " files must be named NAME-00001-of-%05" PRId64 ".gguf", f->path,
 		               parts, parts);
 	if ((st = open_one(path, &p, err)))
 		goto done;
 	f->part[f->n_parts++] = p;
 	if (get_int(p, "split.no", -1) != number || get_int(p, "split.count", -1) != parts) {
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: its metadata says part %" PRId64 " of %" PRId64 ", expected %" PRId64 " of %" PRId64, path,
+		st = vn_fail(err, VN_ERR_FORMAT,
+		             "%s: its metadata says part %" PRId64 " of %" PRId64 ", expected %" PRId64 " of %" PRId64, path,
 		             get_int(p, "split.no", -1) + 1, get_int(p, "split.count", -1), number + 1, parts);
 		goto done;
 	}
@@ -107,16 +110,20 @@ static vn_status add_parts(vn_gguf *f, vn_error *err)
 	if (parts <= 1)
 		return VN_OK;
 	if (get_int(f, "split.no", -1) != 0)
-		return vn_fail(err, VN_ERR_USAGE, "%s: this is part %" PRId64 " of %" PRId64 "; give the first part, NAME-00001-of-%05" PRId64 ".gguf", f->path,
-		               get_int(f, "split.no", -1) + 1, parts, parts);
+		return vn_fail(err, VN_ERR_USAGE,
+		               "%s: this is part %" PRId64 " of %" PRId64 "; give the first part, NAME-00001-of-%05" PRId64
+		               ".gguf",
+		               f->path, get_int(f, "split.no", -1) + 1, parts, parts);
 	if (parts > PARTS_MAX)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: the model has %" PRId64 " files, at most %d are supported", f->path, parts, PARTS_MAX);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: the model has %" PRId64 " files, at most %d are supported", f->path,
+		               parts, PARTS_MAX);
 	if (!(f->part = calloc((size_t)parts, sizeof(vn_gguf *))))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", f->path);
 	for (int64_t i = 1; i < parts && !st; i++)
 		st = add_part(f, i, parts, err);
 	if (!st && tensors >= 0 && (size_t)tensors != f->n)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: found %zu tensors in its %" PRId64 " files, expected %" PRId64, f->path, f->n, parts, tensors);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: found %zu tensors in its %" PRId64 " files, expected %" PRId64, f->path,
+		               f->n, parts, tensors);
 	return st ? st : vn_gguf_sort(f, err);
 }
 

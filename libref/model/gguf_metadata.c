@@ -56,8 +56,12 @@ bool vn_gguf_int_at(const vn_gguf_value *v, size_t i, int64_t *x)
 		*x = (int64_t)n;
 		return true;
 	}
-	case VN_GGUF_F32: case VN_GGUF_F64: case VN_GGUF_BOOL: case VN_GGUF_STRING: case VN_GGUF_ARRAY: case VN_GGUF_N_TYPES:
-		break;
+	case VN_GGUF_F32:
+	case VN_GGUF_F64:
+	case VN_GGUF_BOOL:
+	case VN_GGUF_STRING:
+	case VN_GGUF_ARRAY:
+	case VN_GGUF_N_TYPES: break;
 	}
 	return false;
 }

@@ -12,9 +12,8 @@
 
 enum { PAIRS_MAX = 4096, FIRST_CONTEXT = 1 << 4, LAST_CONTEXT = 1 << 20 };
 
-/* The converter works in float32. Where a divisor is blended from 1 and the
- * factor, the roundings of the blend are magnified by the factor, to 3e-6 of it
- * for 32. Other settings of the grid are farther than 1e-3. */
+/* The converter works in float32. Where a divisor blends 1 and the factor, rounding is magnified by the factor,
+ * to 3e-6 for 32. Other settings of the grid differ by more than 1e-3. */
 static const double TOLERANCE = 1e-5;
 
 typedef struct search {
@@ -35,13 +34,14 @@ static bool fits(search *s, double factor, double high, int64_t original)
 	s->rope.original_context = (int)original;
 	vn_rope_frequencies(&s->rope, NULL, 0, s->scaled, &attention);
 	for (int i = 0; i < s->pairs; i++)
-		if (!(fabs((double)s->plain[i] / (double)s->scaled[i] - (double)s->divisor[i]) <= TOLERANCE * (double)s->divisor[i]))
+		if (!(fabs((double)s->plain[i] / (double)s->scaled[i] - (double)s->divisor[i]) <=
+		      TOLERANCE * (double)s->divisor[i]))
 			return false;
 	return true;
 }
 
-/* The published settings first: where several fit, they give the same numbers.
- * Factors of 2 and 8 and a context of 4096 are 1, 4 and 2048: low is always 1. */
+/* Tries published settings first: when several fit, they give the same numbers. Factors of 2 and 8 and a
+ * context of 4096 equal 1, 4 and 2048, because low is always 1. */
 static bool find(search *s, int64_t original)
 {
 	static const double factors[] = { 0 /* the largest divisor */, 8, 32, 2, 4, 16, 64 }, highs[] = { 4, 2, 8, 16, 32 };
@@ -70,10 +70,11 @@ vn_status vn_gguf_llama3(const vn_gguf_tensor *t, json_t *rope, int64_t pairs, i
 	bool      good = t->t.shape.rank == 1 && t->t.shape.dim[0] == pairs && pairs > 0 && pairs <= PAIRS_MAX;
 
 	if (!good)
-		return vn_fail(err, VN_ERR_SHAPE, "%s: %s: expected one divisor for each of %lld pairs", t->path, t->name, (long long)pairs);
+		return vn_fail(err, VN_ERR_SHAPE, "%s: %s: expected one divisor for each of %lld pairs", t->path, t->name,
+		               (long long)pairs);
 	const double theta = json_number_value(json_object_get(rope, "rope_theta"));
 	const size_t n = (size_t)pairs;
-	if (!((float)theta > 1.0f)) /* a family's page says what is wrong with it */
+	if (!((float)theta > 1.0f)) /* the family's own check reports a bad theta */
 		return VN_OK;
 	if (!(room = malloc(3 * n * sizeof *room)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", t->path);
@@ -83,7 +84,8 @@ vn_status vn_gguf_llama3(const vn_gguf_tensor *t, json_t *rope, int64_t pairs, i
 	for (size_t i = 0; i < n; i++)
 		good = good && room[i] >= 1.0f && room[i] <= 1e6f;
 	if (!good || !find(&s, original)) {
-		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s: its divisors match no usual setting of the RoPE scaling 'llama3'", t->path, t->name);
+		st = vn_fail(err, VN_ERR_UNSUPPORTED,
+		             "%s: %s: its divisors match no usual setting of the RoPE scaling 'llama3'", t->path, t->name);
 	} else {
 		json_object_set_new(rope, "rope_type", json_string("llama3"));
 		json_object_set_new(rope, "factor", json_real(s.rope.factor));

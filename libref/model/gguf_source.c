@@ -14,7 +14,7 @@ enum { ARCH = 64, HF_NAME = 256, HEADS_MAX = 1 << 20 };
 typedef struct files {
 	vn_gguf *gguf;
 	size_t   n;
-	struct { char *name; void *room; } *own; /* of each tensor: its new name, and its copy or NULL */
+	struct { char *name; void *room; } *own; /* for each tensor: its new name, and its converted copy or NULL */
 } files;
 
 static void release(void *of)
@@ -41,14 +41,14 @@ static vn_status head_counts(const vn_gguf *f, vn_gguf_heads *h, vn_error *err)
 	*h = (vn_gguf_heads){ .key = -1 };
 	for (size_t i = 0; !st && i < sizeof want / sizeof *want; i++)
 		if (!(st = vn_gguf_arch_int(f, want[i].key, want[i].x, err)) && *want[i].x > HEADS_MAX)
-			st = vn_fail(err, VN_ERR_FORMAT, "%s: metadata '%s' is %lld, at most %d is supported", vn_gguf_path(f), want[i].key, (long long)*want[i].x,
-			             HEADS_MAX);
+			st = vn_fail(err, VN_ERR_FORMAT, "%s: metadata '%s' is %lld, at most %d is supported", vn_gguf_path(f),
+			             want[i].key, (long long)*want[i].x, HEADS_MAX);
 	if (h->key < 0)
 		h->key = h->query;
 	return st;
 }
 
-/* GPT-2's files may hold the embedding twice. What is the same is tied. */
+/* GPT-2 files may store the embedding twice. Identical matrices are tied. */
 static bool is_copy(const vn_gguf *f)
 {
 	const vn_gguf_tensor *out = vn_gguf_find(f, "output.weight"), *in = vn_gguf_find(f, "token_embd.weight");
@@ -64,7 +64,7 @@ static vn_status make_config(vn_source *s, const vn_gguf *f, json_t **config, vn
 		return st;
 	if (is_copy(f))
 		json_object_set_new(*config, "tie_word_embeddings", json_true());
-	/* Fifteen digits have room for every decimal of a float32, and say 1e-06; a double may need two more. */
+	/* Fifteen digits hold every decimal of a float32, and print 1e-06; a double may need two more. */
 	s->config = vn_json_dump(*config, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
 	json_t *again = s->config ? vn_json_parse(s->config, 0) : NULL;
 	if (again && !json_equal(again, *config)) {
@@ -84,7 +84,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(((const vn_source_tensor *)a)->name, ((const vn_source_tensor *)b)->name);
 }
 
-/* What the names and changes of all tensors depend on. */
+/* What the names and conversions of all tensors depend on. */
 typedef struct about {
 	char          arch[ARCH];
 	int64_t       layers, extra; /* blocks of the model, and of its next-token module */
@@ -104,8 +104,10 @@ static vn_status add_tensor(vn_source *s, files *own, const about *a, const vn_g
 	if (!own->own[own->n++].name)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", t->path);
 	vn_source_tensor *to = &s->tensor[s->n++];
-	*to = (vn_source_tensor){ .name = own->own[own->n - 1].name, .path = t->path, .dtype = vn_dtype_word(out.dtype), .kept = vn_dtype_word(t->t.dtype), .rank = out.shape.rank,
-	                          .data = out.data, .bytes = vn_dtype_bytes(out.dtype, (size_t)vn_shape_count(&out.shape)) };
+	*to = (vn_source_tensor){ .name = own->own[own->n - 1].name, .path = t->path, .dtype = vn_dtype_word(out.dtype),
+		.kept = vn_dtype_word(t->t.dtype), .rank = out.shape.rank,
+	                          .data = out.data, .bytes = vn_dtype_bytes(out.dtype,
+	                          	(size_t)vn_shape_count(&out.shape)) };
 	memcpy(to->dim, out.shape.dim, sizeof out.shape.dim);
 	return VN_OK;
 }
@@ -134,11 +136,12 @@ static vn_status add_tensors(vn_source *s, files *own, int64_t layers, vn_error 
 	qsort(s->tensor, s->n, sizeof *s->tensor, compare_names);
 	for (size_t i = 1; i < s->n; i++)
 		if (compare_names(&s->tensor[i - 1], &s->tensor[i]) == 0)
-			return vn_fail(err, VN_ERR_FORMAT, "%s: two tensors of the file map to %s", s->tensor[i].path, s->tensor[i].name);
+			return vn_fail(err, VN_ERR_FORMAT, "%s: two tensors of the file map to %s", s->tensor[i].path,
+			               s->tensor[i].name);
 	return VN_OK;
 }
 
-/* "gguf Q4_K, Q6_K, F32": as the file stores them, what has most bytes first. */
+/* "gguf Q4_K, Q6_K, F32": the stored formats, the one with most bytes first. */
 static void describe(vn_source *s, const vn_gguf *f)
 {
 	size_t bytes[VN_N_WEIGHT_DTYPES] = { 0 };
@@ -152,7 +155,8 @@ static void describe(vn_source *s, const vn_gguf *f)
 			most = bytes[d] > bytes[most] ? d : most;
 		if (bytes[most] == 0 || at >= (int)sizeof s->format)
 			return;
-		at += snprintf(s->format + at, sizeof s->format - (size_t)at, "%s%s", found ? ", " : " ", vn_dtype_word((vn_dtype)most));
+		at += snprintf(s->format + at, sizeof s->format - (size_t)at, "%s%s", found ? ", " : " ",
+		               vn_dtype_word((vn_dtype)most));
 		bytes[most] = 0;
 	}
 }

@@ -19,8 +19,8 @@ struct vn_model {
 	json_t          *json;        /* the source's config */
 	vn_plan         *plan;
 	vn_tensor       *weight;      /* (n_weights) */
-	const char     **file_name;   /* (n_weights) as the files spell it */
-	const vn_source_tensor *untied; /* an output matrix that the config denies; NULL: none */
+	const char     **file_name;   /* (n_weights) names in the file's spelling */
+	const vn_source_tensor *untied; /* an output matrix although the config says tied; NULL: none */
 };
 
 static bool ignored(const vn_naming *n, const char *name)
@@ -46,8 +46,8 @@ static vn_status read_config(vn_model *m, vn_error *err)
 	return m->family->plan(path, m->json, &m->plan, err);
 }
 
-/* The tensor that a file calls by this name of ours, under one prefix. What is
- * outside the trunk may stand beside it: language_model.lm_head.weight. */
+/* The tensor with this name under one prefix. Tensors outside the trunk may use another:
+ * language_model.lm_head.weight. */
 static const vn_source_tensor *look_up(const vn_model *m, const char *prefix, const char *name)
 {
 	const char  *stem = m->family->naming->stem;
@@ -79,7 +79,8 @@ static vn_status take(vn_model *m, int i, const vn_source_tensor *t, vn_error *e
 		return vn_fail(err, VN_ERR_SHAPE, "%s: %s: shape %s, the config needs %s", t->path, t->name,
 		               s.rank < 0 ? "of high rank" : vn_shape_text(&s, have), vn_shape_text(&w->shape, need));
 	if (!vn_dtype_from_name(t->dtype, &dtype) || (dtype >= VN_N_ENGINE_DTYPES && dtype < VN_N_DTYPES))
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s: dtype %s is not supported (supported: F64, F32, F16, BF16)", t->path, t->name, t->dtype);
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s: dtype %s is not supported (supported: F64, F32, F16, BF16)",
+		               t->path, t->name, t->dtype);
 	m->weight[i] = (vn_tensor){ dtype, s, t->data };
 	m->file_name[i] = t->name;
 	if (t->kept)
@@ -98,7 +99,7 @@ static int weight_of(const vn_plan *p, const char *name)
 	return -1;
 }
 
-/* What a tied model brings as its output matrix all the same. */
+/* The output matrix that a tied model stores nevertheless. */
 static const vn_source_tensor *tied_copy(const vn_model *m, const char *prefix)
 {
 	const vn_naming *n = m->family->naming;
@@ -157,14 +158,16 @@ done:
 	return st;
 }
 
-/* The output matrix of a config that says tied is another than the embedding:
- * transformers 5 believes the file, and so does the plan. */
+/* The config says tied, but the output matrix differs from the embedding. transformers 5 follows the file, and
+ * so does the plan. */
 static vn_status untie(vn_model *m, vn_error *err)
 {
 	json_t *text = json_object_get(m->json, "text_config");
 
-	vn_source_warn(m->source, "%s: %s differs from the embedding although tie_word_embeddings is true; the separate tensor is used", m->untied->path,
-	               m->untied->name);
+	vn_source_warn(
+		m->source,
+		"%s: %s differs from the embedding although tie_word_embeddings is true; the separate tensor is used",
+		m->untied->path, m->untied->name);
 	json_object_set_new(m->json, "tie_word_embeddings", json_false());
 	if (json_is_object(text))
 		json_object_set_new(text, "tie_word_embeddings", json_false());
@@ -177,7 +180,7 @@ static vn_status untie(vn_model *m, vn_error *err)
 	return st ? st : take_weights(m, err);
 }
 
-/* "trained" or "synthetic" when the maker of the files says so. */
+/* "trained" or "synthetic" when the files say so. */
 static const char *find_provenance(const vn_model *m)
 {
 	const char *said = json_string_value(json_object_get(m->json, "vernier_provenance"));
@@ -246,7 +249,7 @@ const char *vn_model_warning(const vn_model *m, int i)
 	return i < m->source->n_warnings ? m->source->warning[i] : NULL;
 }
 
-/* Digest and statistics piece by piece, while a piece is in the cache: memory is read once. */
+/* Computes digest and statistics piece by piece, so that memory is read once. */
 static void sum_up(vn_weight_row *row, const vn_tensor *w, size_t count)
 {
 	enum { PIECE = VN_STATS_BLOCK };

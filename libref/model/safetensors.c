@@ -11,11 +11,11 @@
 
 enum { HEADER_MAX = 100000000 };
 
-/* What a clone without Git LFS leaves in place of a large file. */
+/* The pointer file that a clone without Git LFS has in place of a large file. */
 static const char lfs[] = "version https://git-lfs";
 
 struct vn_safetensors {
-	vn_map        map; /* data NULL when parsed from somebody else's memory */
+	vn_map        map; /* data NULL when the memory belongs to the caller */
 	char         *path;
 	json_t       *header; /* keeps the names alive */
 	size_t        n;
@@ -34,7 +34,7 @@ static int by_begin(const void *a, const void *b)
 	const vn_st_tensor *s = a, *t = b;
 	if (s->data != t->data)
 		return s->data < t->data ? -1 : 1;
-	return s->bytes < t->bytes ? -1 : s->bytes > t->bytes; /* empty ones before what starts there */
+	return s->bytes < t->bytes ? -1 : s->bytes > t->bytes; /* empty tensors before others at the same offset */
 }
 
 static int compare_names(const void *a, const void *b)
@@ -58,7 +58,8 @@ static vn_status read_entry(const char *path, const char *name, json_t *e, const
 	if (!bits)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: unknown dtype '%s'", path, name, dtype);
 	if (json_array_size(shape) > VN_ST_MAX_RANK)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: rank %zu, at most %d is supported", path, name, json_array_size(shape), VN_ST_MAX_RANK);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: rank %zu, at most %d is supported", path, name,
+		               json_array_size(shape), VN_ST_MAX_RANK);
 
 	*t = (vn_st_tensor){ .name = name, .dtype = dtype, .rank = (int)json_array_size(shape) };
 	for (int i = 0; i < t->rank; i++) {
@@ -70,7 +71,8 @@ static vn_status read_entry(const char *path, const char *name, json_t *e, const
 			return vn_fail(err, VN_ERR_FORMAT, "%s: %s: the product of its shape overflows", path, name);
 	}
 	if (__builtin_mul_overflow(count, (uint64_t)bits, &total) || total % 8)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: %" PRIu64 " elements of %d bits do not fill whole bytes", path, name, count, bits);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: %" PRIu64 " elements of %d bits do not fill whole bytes", path,
+		               name, count, bits);
 
 	json_t *b = json_array_get(at, 0), *f = json_array_get(at, 1);
 	json_int_t begin = json_integer_value(b), end = json_integer_value(f);
@@ -78,26 +80,28 @@ static vn_status read_entry(const char *path, const char *name, json_t *e, const
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: data_offsets [%" JSON_INTEGER_FORMAT ", %" JSON_INTEGER_FORMAT
 		               "] are outside the %zu bytes of data", path, name, begin, end, size);
 	if ((uint64_t)(end - begin) != total / 8)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: data_offsets span %" JSON_INTEGER_FORMAT " bytes, shape and dtype need %"
-		               PRIu64, path, name, end - begin, total / 8);
+		return vn_fail(err, VN_ERR_FORMAT,
+		               "%s: %s: data_offsets span %" JSON_INTEGER_FORMAT " bytes, shape and dtype need %" PRIu64, path,
+		               name, end - begin, total / 8);
 	t->data = buffer + begin;
 	t->bytes = (size_t)(end - begin);
 	return VN_OK;
 }
 
-/* Rule 3: sorted by their beginning, the tensors tile the buffer. */
+/* Rule 3: sorted by their offsets, the tensors cover the buffer without gaps. */
 static vn_status check_tiling(const vn_safetensors *f, const unsigned char *buffer, size_t size, vn_error *err)
 {
 	size_t at = 0;
 	for (size_t i = 0; i < f->n; i++) {
 		size_t begin = (size_t)(f->tensor[i].data - buffer);
 		if (begin != at)
-			return vn_fail(err, VN_ERR_FORMAT, "%s: %s: begins at byte %zu, %s the end of the previous tensor (%zu)", f->path,
-			               f->tensor[i].name, begin, begin < at ? "overlapping" : "leaving a hole after", at);
+			return vn_fail(err, VN_ERR_FORMAT, "%s: %s: begins at byte %zu, %s the end of the previous tensor (%zu)",
+			               f->path, f->tensor[i].name, begin, begin < at ? "overlapping" : "leaving a hole after", at);
 		at = begin + f->tensor[i].bytes;
 	}
 	if (at != size)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: the tensors end at byte %zu, but the file has %zu bytes of data", f->path, at, size);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: the tensors end at byte %zu, but the file has %zu bytes of data",
+		               f->path, at, size);
 	return VN_OK;
 }
 
@@ -119,13 +123,16 @@ vn_status vn_safetensors_parse(const char *path, const void *data, size_t bytes,
 		goto done;
 	}
 	if (bytes >= sizeof lfs - 1 && memcmp(p, lfs, sizeof lfs - 1) == 0) {
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: a Git LFS pointer, not the weights: run git lfs pull to fetch them", path);
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: a Git LFS pointer, not the weights: run git lfs pull to fetch them",
+		                                 path);
 		goto done;
 	}
 	for (int i = 0; i < 8; i++)
 		n |= (uint64_t)p[i] << 8 * i;
 	if (n > HEADER_MAX || n > bytes - 8) {
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: the header of %" PRIu64 " bytes does not fit (file: %zu bytes, limit: %d)", path, n, bytes, HEADER_MAX);
+		st = vn_fail(err, VN_ERR_FORMAT,
+		             "%s: the header of %" PRIu64 " bytes does not fit (file: %zu bytes, limit: %d)", path, n, bytes,
+		             HEADER_MAX);
 		goto done;
 	}
 	if (n == 0 || p[8] != '{') {

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { INDEX_MAX = 64 << 20, FILES_MAX = 4096, PATH_ROOM = 4096 };
 
@@ -36,7 +35,7 @@ static vn_status open_file(vn_shards *s, const char *path, vn_error *err)
 	return st;
 }
 
-/* A file name from an index: inside the directory, whatever it says. */
+/* Whether a file name from an index stays inside the directory. */
 static int stays_inside(const char *name)
 {
 	if (!*name || *name == '/')
@@ -62,8 +61,9 @@ static vn_status open_listed(vn_shards *s, const char *dir, const char *index, j
 		if (!file)
 			return vn_fail(err, VN_ERR_FORMAT, "%s: weight_map: %s: expected a file name", index, name);
 		if (!stays_inside(file))
-			return vn_fail(err, VN_ERR_FORMAT, "%s: weight_map: %s: '%s' is outside the model's directory", index, name, file);
-		while (strncmp(file, "./", 2) == 0) /* one file under one name */
+			return vn_fail(err, VN_ERR_FORMAT, "%s: weight_map: %s: '%s' is outside the model's directory", index, name,
+			               file);
+		while (strncmp(file, "./", 2) == 0) /* one name for each file */
 			file += 2 + strspn(file + 2, "/");
 		if ((st = join(dir, file, path, err)))
 			return st;
@@ -76,7 +76,8 @@ static vn_status open_listed(vn_shards *s, const char *dir, const char *index, j
 				return vn_context(err, st, "%s", index);
 		}
 		if (!vn_safetensors_find(s->file[i], name))
-			return vn_fail(err, VN_ERR_NOTFOUND, "%s: %s is listed in %s, but that file does not hold it", index, name, file);
+			return vn_fail(err, VN_ERR_NOTFOUND, "%s: %s is listed in %s, but that file does not hold it", index, name,
+			               file);
 	}
 	return VN_OK;
 }
@@ -87,12 +88,16 @@ static vn_status open_index(vn_shards *s, const char *dir, vn_error *err)
 	size_t       bytes = 0;
 	json_t      *root = NULL, *map;
 	json_error_t je;
+	bool         there;
 	vn_status    st = join(dir, "model.safetensors.index.json", index, err);
 
 	if (st)
 		return st;
-	if (access(index, F_OK) != 0)
-		return vn_fail(err, VN_ERR_NOTFOUND, "%s: no weights found: expected model.safetensors or model.safetensors.index.json", dir);
+	if ((st = vn_file_there(index, &there, err)))
+		return st;
+	if (!there)
+		return vn_fail(err, VN_ERR_NOTFOUND,
+		               "%s: no weights found: expected model.safetensors or model.safetensors.index.json", dir);
 	if ((st = vn_read_text(index, INDEX_MAX, &text, &bytes, err)))
 		return st;
 	if (!(root = vn_json_load(text, bytes, JSON_REJECT_DUPLICATES, &je))) {
@@ -122,15 +127,15 @@ done:
 vn_status vn_shards_open(const char *dir, vn_shards *s, vn_error *err)
 {
 	char      path[PATH_ROOM];
+	bool      there;
 	vn_status st;
 
 	*s = (vn_shards){ 0 };
 	if ((st = join(dir, "model.safetensors", path, err)))
 		return st;
-	if (access(path, F_OK) == 0)
-		st = open_file(s, path, err);
-	else
-		st = open_index(s, dir, err);
+	if ((st = vn_file_there(path, &there, err)))
+		return st;
+	st = there ? open_file(s, path, err) : open_index(s, dir, err);
 	if (st)
 		goto done;
 

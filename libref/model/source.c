@@ -49,16 +49,18 @@ static int is_gguf(const struct dirent *file)
 	return n > 5 && strcmp(file->d_name + n - 5, ".gguf") == 0;
 }
 
-/* A directory without config.json. One that was downloaded for its GGUF files is not the model: a file in it is. */
+/* Reports a directory without config.json. If it was downloaded for its GGUF files, names one of them. */
 static vn_status no_config(const char *dir, vn_error *err)
 {
 	struct dirent **file = NULL;
 	const int       n = scandir(dir, &file, is_gguf, alphasort);
 
 	if (n > 0)
-		vn_fail(err, VN_ERR_NOTFOUND, "%s: no config.json in this directory; is the model %s/%s?", dir, dir, file[0]->d_name);
+		vn_fail(err, VN_ERR_NOTFOUND, "%s: no config.json in this directory; is the model %s/%s?", dir, dir,
+		        file[0]->d_name);
 	else
-		vn_fail(err, VN_ERR_NOTFOUND, "%s: no config.json in this directory; a model is a HuggingFace directory or a GGUF file", dir);
+		vn_fail(err, VN_ERR_NOTFOUND,
+		        "%s: no config.json in this directory; a model is a HuggingFace directory or a GGUF file", dir);
 	for (int i = 0; i < n; i++)
 		free(file[i]);
 	free(file);
@@ -96,9 +98,10 @@ static vn_status open_directory(vn_source *s, const char *dir, vn_error *err)
 	for (size_t i = 0; !s->provenance && i < f->n_files; i++)
 		s->provenance = vn_safetensors_meta(f->file[i], "provenance");
 	if (f->unlisted)
-		vn_source_warn(s, "%s: %zu tensors are in the files but not in the index; they are used: %s%s%s%s%s%s", dir, f->unlisted,
-		               f->unlisted_name[0], f->unlisted > 1 ? ", " : "", f->unlisted > 1 ? f->unlisted_name[1] : "",
-		               f->unlisted > 2 ? ", " : "", f->unlisted > 2 ? f->unlisted_name[2] : "", f->unlisted > 3 ? "..." : "");
+		vn_source_warn(s, "%s: %zu tensors are in the files but not in the index; they are used: %s%s%s%s%s%s", dir,
+		               f->unlisted, f->unlisted_name[0], f->unlisted > 1 ? ", " : "",
+		               f->unlisted > 1 ? f->unlisted_name[1] : "", f->unlisted > 2 ? ", " : "",
+		               f->unlisted > 2 ? f->unlisted_name[2] : "", f->unlisted > 3 ? "..." : "");
 	snprintf(s->format, sizeof s->format, "safetensors");
 	return VN_OK;
 }
@@ -111,7 +114,7 @@ static vn_status open_gguf(const char *path, vn_source **source, vn_error *err)
 	return st ? st : vn_source_of_gguf(f, source, err);
 }
 
-/* "owner/name" is what a model of a hub is called. */
+/* "owner/name" is how a hub names a model. */
 static vn_status not_there(const char *path, vn_error *err)
 {
 	const int   why = errno;
@@ -120,7 +123,8 @@ static vn_status not_there(const char *path, vn_error *err)
 	if (why != ENOENT)
 		return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(why));
 	if (slash && slash != path && slash[1] && !strchr(slash + 1, '/') && *path != '.')
-		return vn_fail(err, VN_ERR_NOTFOUND, "%s: %s; vernier downloads nothing: hf download %s --local-dir DIR", path, strerror(why), path);
+		return vn_fail(err, VN_ERR_NOTFOUND, "%s: %s; vernier downloads nothing: hf download %s --local-dir DIR", path,
+		               strerror(why), path);
 	return vn_fail(err, VN_ERR_NOTFOUND, "%s: %s", path, strerror(why));
 }
 

@@ -21,45 +21,47 @@
 
 enum { PATH_ROOM = 4096, CHUNK = 1 << 20 };
 
-/* All that a model of ours consists of: what may be replaced. */
+/* The files of a synthetic model, which may be replaced. */
 static const char *const files[] = { "config.json", "model.safetensors" };
 
-/* Published configurations, the fields that shape the computation; and one that runs in milliseconds. */
+/* Published configurations, reduced to the fields that shape the computation, and one that runs in milliseconds. */
 static const struct { const char *name, *config; } shapes[] = {
 	{ "gpt2-medium",
-	  "{\"architectures\": [\"GPT2LMHeadModel\"], \"model_type\": \"gpt2\", \"vocab_size\": 50257, \"n_positions\": 1024,"
-	  " \"n_embd\": 1024, \"n_layer\": 24, \"n_head\": 16, \"activation_function\": \"gelu_new\", \"layer_norm_epsilon\": 1e-5,"
-	  " \"tie_word_embeddings\": true}" },
+	  "{\"architectures\": [\"GPT2LMHeadModel\"], \"model_type\": \"gpt2\", \"vocab_size\": 50257, \"n_positions\": "
+	  "1024, \"n_embd\": 1024, \"n_layer\": 24, \"n_head\": 16, \"activation_function\": \"gelu_new\", "
+	  "\"layer_norm_epsilon\": 1e-5, \"tie_word_embeddings\": true}" },
 	{ "llama-3.2-1b",
-	  "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"vocab_size\": 128256, \"hidden_size\": 2048,"
-	  " \"intermediate_size\": 8192, \"num_hidden_layers\": 16, \"num_attention_heads\": 32, \"num_key_value_heads\": 8,"
-	  " \"head_dim\": 64, \"max_position_embeddings\": 131072, \"rms_norm_eps\": 1e-5, \"rope_theta\": 500000.0,"
-	  " \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 32.0, \"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0,"
-	  " \"original_max_position_embeddings\": 8192}, \"hidden_act\": \"silu\", \"attention_bias\": false, \"mlp_bias\": false,"
-	  " \"tie_word_embeddings\": true}" },
+	  "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"vocab_size\": 128256, "
+	  "\"hidden_size\": 2048, \"intermediate_size\": 8192, \"num_hidden_layers\": 16, \"num_attention_heads\": 32, "
+	  "\"num_key_value_heads\": 8, \"head_dim\": 64, \"max_position_embeddings\": 131072, \"rms_norm_eps\": 1e-5, "
+	  "\"rope_theta\": 500000.0, \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 32.0, \"low_freq_factor\": "
+	  "1.0, \"high_freq_factor\": 4.0, \"original_max_position_embeddings\": 8192}, \"hidden_act\": \"silu\", "
+	  "\"attention_bias\": false, \"mlp_bias\": false, \"tie_word_embeddings\": true}" },
 	{ "mistral-7b",
-	  "{\"architectures\": [\"MistralForCausalLM\"], \"model_type\": \"mistral\", \"vocab_size\": 32000, \"hidden_size\": 4096,"
-	  " \"intermediate_size\": 14336, \"num_hidden_layers\": 32, \"num_attention_heads\": 32, \"num_key_value_heads\": 8,"
-	  " \"max_position_embeddings\": 32768, \"rms_norm_eps\": 1e-5, \"rope_theta\": 10000.0, \"sliding_window\": 4096,"
-	  " \"hidden_act\": \"silu\", \"tie_word_embeddings\": false}" },
+	  "{\"architectures\": [\"MistralForCausalLM\"], \"model_type\": \"mistral\", \"vocab_size\": 32000, "
+	  "\"hidden_size\": 4096, \"intermediate_size\": 14336, \"num_hidden_layers\": 32, \"num_attention_heads\": 32, "
+	  "\"num_key_value_heads\": 8, \"max_position_embeddings\": 32768, \"rms_norm_eps\": 1e-5, \"rope_theta\": "
+	  "10000.0, \"sliding_window\": 4096, \"hidden_act\": \"silu\", \"tie_word_embeddings\": false}" },
 	{ "qwen2-0.5b",
-	  "{\"architectures\": [\"Qwen2ForCausalLM\"], \"model_type\": \"qwen2\", \"vocab_size\": 151936, \"hidden_size\": 896,"
-	  " \"intermediate_size\": 4864, \"num_hidden_layers\": 24, \"num_attention_heads\": 14, \"num_key_value_heads\": 2,"
-	  " \"max_position_embeddings\": 32768, \"rms_norm_eps\": 1e-6, \"rope_theta\": 1000000.0, \"hidden_act\": \"silu\","
-	  " \"tie_word_embeddings\": true, \"use_sliding_window\": false}" },
+	  "{\"architectures\": [\"Qwen2ForCausalLM\"], \"model_type\": \"qwen2\", \"vocab_size\": 151936, "
+	  "\"hidden_size\": 896, \"intermediate_size\": 4864, \"num_hidden_layers\": 24, \"num_attention_heads\": 14, "
+	  "\"num_key_value_heads\": 2, \"max_position_embeddings\": 32768, \"rms_norm_eps\": 1e-6, \"rope_theta\": "
+	  "1000000.0, \"hidden_act\": \"silu\", \"tie_word_embeddings\": true, \"use_sliding_window\": false}" },
 	{ "qwen3-0.6b",
-	  "{\"architectures\": [\"Qwen3ForCausalLM\"], \"model_type\": \"qwen3\", \"vocab_size\": 151936, \"hidden_size\": 1024,"
-	  " \"intermediate_size\": 3072, \"num_hidden_layers\": 28, \"num_attention_heads\": 16, \"num_key_value_heads\": 8,"
-	  " \"head_dim\": 128, \"max_position_embeddings\": 40960, \"rms_norm_eps\": 1e-6, \"rope_theta\": 1000000.0,"
-	  " \"hidden_act\": \"silu\", \"attention_bias\": false, \"tie_word_embeddings\": true, \"use_sliding_window\": false}" },
+	  "{\"architectures\": [\"Qwen3ForCausalLM\"], \"model_type\": \"qwen3\", \"vocab_size\": 151936, "
+	  "\"hidden_size\": 1024, \"intermediate_size\": 3072, \"num_hidden_layers\": 28, \"num_attention_heads\": 16, "
+	  "\"num_key_value_heads\": 8, \"head_dim\": 128, \"max_position_embeddings\": 40960, \"rms_norm_eps\": 1e-6, "
+	  "\"rope_theta\": 1000000.0, \"hidden_act\": \"silu\", \"attention_bias\": false, \"tie_word_embeddings\": true, "
+	  "\"use_sliding_window\": false}" },
 	{ "qwen3.5-0.8b",
-	  "{\"architectures\": [\"Qwen3_5ForCausalLM\"], \"model_type\": \"qwen3_5_text\", \"vocab_size\": 248320, \"hidden_size\": 1024,"
-	  " \"intermediate_size\": 3584, \"num_hidden_layers\": 24, \"num_attention_heads\": 8, \"num_key_value_heads\": 2, \"head_dim\": 256,"
-	  " \"linear_num_key_heads\": 16, \"linear_num_value_heads\": 16, \"linear_key_head_dim\": 128, \"linear_value_head_dim\": 128,"
-	  " \"linear_conv_kernel_dim\": 4, \"full_attention_interval\": 4, \"max_position_embeddings\": 262144, \"rms_norm_eps\": 1e-6,"
-	  " \"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 10000000.0, \"partial_rotary_factor\": 0.25},"
-	  " \"hidden_act\": \"silu\", \"tie_word_embeddings\": true}" },
-	/* Nobody published this one. */
+	  "{\"architectures\": [\"Qwen3_5ForCausalLM\"], \"model_type\": \"qwen3_5_text\", \"vocab_size\": 248320, "
+	  "\"hidden_size\": 1024, \"intermediate_size\": 3584, \"num_hidden_layers\": 24, \"num_attention_heads\": 8, "
+	  "\"num_key_value_heads\": 2, \"head_dim\": 256, \"linear_num_key_heads\": 16, \"linear_num_value_heads\": 16, "
+	  "\"linear_key_head_dim\": 128, \"linear_value_head_dim\": 128, \"linear_conv_kernel_dim\": 4, "
+	  "\"full_attention_interval\": 4, \"max_position_embeddings\": 262144, \"rms_norm_eps\": 1e-6, "
+	  "\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 10000000.0, \"partial_rotary_factor\": "
+	  "0.25}, \"hidden_act\": \"silu\", \"tie_word_embeddings\": true}" },
+	/* Not a published one. */
 	{ "tiny",
 	  "{\"architectures\": [\"Qwen2ForCausalLM\"], \"model_type\": \"qwen2\", \"vocab_size\": 512, \"hidden_size\": 64,"
 	  " \"intermediate_size\": 160, \"num_hidden_layers\": 3, \"num_attention_heads\": 4, \"num_key_value_heads\": 2,"
@@ -79,7 +81,7 @@ static uint64_t mix(uint64_t x) /* splitmix64's finaliser */
 	return x ^ x >> 31;
 }
 
-/* Near enough to a normal deviate: four uniform numbers, variance 1. */
+/* Approximates a normal deviate by the sum of four uniform numbers, variance 1. */
 static float deviate(uint64_t key, uint64_t i)
 {
 	uint64_t u = mix(key + i * 0x9e3779b97f4a7c15u);
@@ -88,18 +90,18 @@ static float deviate(uint64_t key, uint64_t i)
 	return (float)(sum - 2 * 65535) * (1.7320508f / 65536.0f);
 }
 
-/* How weight w is drawn: mean + spread * deviate. */
+/* Mean and spread for drawing weight w: mean + spread * deviate. */
 static void scale_of(const vn_plan *p, int w, float *mean, float *spread)
 {
 	*mean = 0.0f;
 	*spread = 1.0f;
 	for (int i = 0; i < p->n_nodes; i++) {
 		const vn_node *n = &p->node[i];
-		if (n->op == VN_OP_LOG_DECAY && (n->w[0] == w || n->w[1] == w)) { /* half of it lives one token to fifty */
+		if (n->op == VN_OP_LOG_DECAY && (n->w[0] == w || n->w[1] == w)) { /* half-lives of one to fifty tokens */
 			*mean = -1.0f;
 			return;
 		}
-		if (n->n_w > 1 && n->w[1] == w) { /* bias: as wide as half of what it joins */
+		if (n->n_w > 1 && n->w[1] == w) { /* bias: half as wide as what it is added to */
 			*spread = 0.5f;
 			return;
 		}
@@ -112,12 +114,12 @@ static void scale_of(const vn_plan *p, int w, float *mean, float *spread)
 		}
 		const bool over = n->op == VN_OP_LINEAR && n->c.linear.transposed;
 		float      width = (float)p->weight[w].shape.dim[over ? 0 : p->weight[w].shape.rank - 1];
-		if (n->op == VN_OP_EMBED) { /* tied logits then have a spread of 3 */
+		if (n->op == VN_OP_EMBED) { /* gives tied logits a spread of 3 */
 			*spread = 3.0f / sqrtf(width);
 			return;
 		}
 		*spread = 1.0f / sqrtf(width);
-		/* What is added to the residual stream shares it with 2 L others. */
+		/* An addend of the residual stream shares it with 2 L others. */
 		int reader = p->value[n->out[0]].last_use;
 		if (reader >= 0 && p->node[reader].op == VN_OP_ADD)
 			*spread /= sqrtf(2.0f * (float)p->layers);
@@ -132,7 +134,7 @@ static vn_status write_all(FILE *f, const char *path, const void *data, size_t b
 	return VN_OK;
 }
 
-/* Close, and on the disk when good: a rename may reach it before the numbers do. */
+/* Closes the file after syncing it, because a rename may reach the disk before the data. */
 static vn_status finish_file(FILE *f, const char *path, bool good, vn_error *err)
 {
 	const bool lost = good && (fflush(f) != 0 || ferror(f) || fsync(fileno(f)) != 0);
@@ -142,8 +144,8 @@ static vn_status finish_file(FILE *f, const char *path, bool good, vn_error *err
 	return lost ? vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(why)) : VN_OK;
 }
 
-static vn_status write_weight(FILE *f, const char *path, const vn_plan *p, int w, const vn_synth_options *o, float *chunk,
-                              void *stored, vn_error *err)
+static vn_status write_weight(FILE *f, const char *path, const vn_plan *p, int w, const vn_synth_options *o,
+                              float *chunk, void *stored, vn_error *err)
 {
 	int64_t   n = vn_shape_count(&p->weight[w].shape);
 	uint64_t  key = XXH3_64bits_withSeed(p->weight[w].name, strlen(p->weight[w].name), o->seed);
@@ -173,8 +175,9 @@ static char *header_of(const vn_plan *p, vn_dtype dtype)
 		int64_t         end = at + vn_shape_count(s) * (int64_t)vn_dtype_size(dtype);
 		for (int i = 0; i < s->rank; i++)
 			json_array_append_new(dims, json_integer(s->dim[i]));
-		json_object_set_new(root, p->weight[w].name, json_pack("{s:s, s:o, s:[I, I]}", "dtype", vn_dtype_word(dtype), "shape", dims,
-		                                                       "data_offsets", (json_int_t)at, (json_int_t)end));
+		json_object_set_new(root, p->weight[w].name,
+		                    json_pack("{s:s, s:o, s:[I, I]}", "dtype", vn_dtype_word(dtype), "shape", dims,
+		                              "data_offsets", (json_int_t)at, (json_int_t)end));
 		at = end;
 	}
 	char *text = vn_json_dump(root, JSON_COMPACT);
@@ -192,7 +195,8 @@ static vn_status write_weights(const char *path, const vn_plan *p, const vn_synt
 	FILE       *f = fopen(path, "wb");
 
 	if (!f || !header || !chunk || !stored) {
-		st = f ? vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path) : vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
+		st = f ? vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path)
+		       : vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
 		goto done;
 	}
 	size_t        n = strlen(header), padded = (n + 7) / 8 * 8;
@@ -239,7 +243,8 @@ static json_t *config_of(const char *shape, int layers, vn_error *err)
 			continue;
 		json_t *c = vn_json_parse(shapes[i].config, 0);
 		if (c && layers)
-			json_object_set_new(c, json_object_get(c, "n_layer") ? "n_layer" : "num_hidden_layers", json_integer(layers));
+			json_object_set_new(c, json_object_get(c, "n_layer") ? "n_layer" : "num_hidden_layers",
+			                    json_integer(layers));
 		return c;
 	}
 	char known[512] = "";
@@ -269,7 +274,7 @@ static bool is_ours(const char *name)
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* Nothing there, or a directory of no other files than ours. */
+/* Checks that the path is free, or a directory with none but our files. */
 static vn_status replaceable(const char *dir, vn_error *err)
 {
 	struct stat    there = { 0 };
@@ -277,30 +282,33 @@ static vn_status replaceable(const char *dir, vn_error *err)
 	vn_status      st = VN_OK;
 	DIR           *d;
 
-	if (lstat(dir, &there) != 0 && errno == ENOENT)
-		return VN_OK;
+	if (lstat(dir, &there) != 0)
+		return errno == ENOENT ? VN_OK : vn_fail(err, VN_ERR_IO, "%s: %s", dir, strerror(errno));
 	if (!(d = opendir(dir)) || S_ISLNK(there.st_mode)) {
 		st = vn_fail(err, VN_ERR_USAGE, "%s: not replaced: %s", dir, d ? "a symbolic link" : strerror(errno));
 		goto done;
 	}
-	while (!st && (e = readdir(d)))
+	while (!st && (errno = 0, e = readdir(d)))
 		if (!is_ours(e->d_name))
 			st = vn_fail(err, VN_ERR_USAGE, "%s: not replaced: it holds %s, which synth did not write", dir, e->d_name);
+	if (!st && errno)
+		st = vn_fail(err, VN_ERR_IO, "%s: %s", dir, strerror(errno));
 done:
 	if (d)
 		closedir(d);
 	return st;
 }
 
-/* The new one, whole, takes the place of the old one. Either is under its name
- * or can be put back: the old one goes last. */
+/* Moves the complete new directory to the place of the old one. The old one is deleted last, so that either is
+ * in place or can be put back. */
 static vn_status take_place(const char *partial, const char *dir, vn_error *err)
 {
 	char old[PATH_ROOM + 16];
 	snprintf(old, sizeof old, "%s.old", dir);
 	const bool aside = rename(dir, old) == 0;
 	if (!aside && errno != ENOENT)
-		return vn_fail(err, VN_ERR_IO, "%s: cannot be renamed to make room for the new model: %s", dir, strerror(errno));
+		return vn_fail(err, VN_ERR_IO, "%s: cannot be renamed to make room for the new model: %s",
+		                               dir, strerror(errno));
 	if (rename(partial, dir) != 0) {
 		const int why = errno;
 		if (aside && rename(old, dir) != 0)
@@ -312,7 +320,7 @@ static vn_status take_place(const char *partial, const char *dir, vn_error *err)
 	return VN_OK;
 }
 
-/* Without the slashes at its end; VN_ERR_USAGE when a model cannot go there. */
+/* Removes trailing slashes. VN_ERR_USAGE when a model cannot be written there. */
 static vn_status check_place(char *dir, size_t room, char *partial, const char *said, bool force, vn_error *err)
 {
 	struct stat there;
@@ -361,7 +369,7 @@ vn_status vn_synth_write(const char *shape, const char *said, const vn_synth_opt
 	if ((st = check_place(dir, sizeof dir, partial, said, o->force, err)) ||
 	    (st = vn_family_find(shape, config, &family, err)) || (st = family->plan(shape, config, &plan, err)))
 		goto done;
-	signal(SIGXFSZ, SIG_IGN); /* a file too large is then an error of the write, and cleaned up */
+	signal(SIGXFSZ, SIG_IGN); /* a file too large is then an error of the write, with cleanup */
 	remove_files(partial);
 	if (mkdir(partial, 0777) != 0) {
 		st = vn_fail(err, VN_ERR_IO, "%s: %s", partial, strerror(errno));
@@ -374,7 +382,7 @@ vn_status vn_synth_write(const char *shape, const char *said, const vn_synth_opt
 		goto done;
 	snprintf(path, sizeof path, "%s/model.safetensors", partial);
 	if (!(st = write_weights(path, plan, o, err)) && !(st = vn_trouble_since(mark, dir, err))) {
-		vn_temporary_forget(partial); /* from here on the folder itself is the model, under either name */
+		vn_temporary_forget(partial); /* from here on the folder is the model, under either name */
 		st = take_place(partial, dir, err);
 	}
 done:

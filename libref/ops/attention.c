@@ -17,7 +17,8 @@ static bool room_create(REAL(vn_attn_room) *r, const REAL(vn_attend) *a)
 	const size_t S = (size_t)REAL(vn_kept_keys)(a), K = (size_t)a->c->attention.head_dim, rows = VN_ATTN_ROWS;
 	const size_t others = REAL(vn_softmax_others)(a) ? 3 * rows * S : 1;
 
-	*r = (REAL(vn_attn_room)){ malloc(rows * K * 8), malloc(S * K * 8), malloc(rows * S * 8), malloc(rows * K * 8), malloc(others * 8) };
+	*r = (REAL(vn_attn_room)){ malloc(rows * K * 8), malloc(S * K * 8), malloc(rows * S * 8), malloc(rows * K * 8),
+		                       malloc(others * 8) };
 	return r->q && r->kv && r->s && r->ctx && r->others;
 }
 
@@ -30,7 +31,7 @@ static void room_destroy(REAL(vn_attn_room) *r)
 	free(r->others);
 }
 
-/* Rows of one head out of (R, heads, K), as doubles. */
+/* Copies the rows of one head out of (R, heads, K), as doubles. */
 static void gather(double *dst, const real *src, int64_t rows, int64_t heads, int64_t head, int64_t K)
 {
 	for (int64_t r = 0; r < rows; r++)
@@ -38,14 +39,14 @@ static void gather(double *dst, const real *src, int64_t rows, int64_t heads, in
 			dst[r * K + d] = (double)src[(r * heads + head) * K + d];
 }
 
-/* n numbers to halves, where the policy has them so. */
+/* Rounds n numbers to half if the policy does. */
 static void halve(double *x, int64_t n, bool rounds)
 {
 	for (int64_t i = 0; rounds && i < n; i++)
 		x[i] = vn_as_f16(x[i]);
 }
 
-/* Flash attention of this many tokens keeps queries and sums in float32. */
+/* From this many tokens on, flash attention keeps queries and sums in float32. */
 enum { TILE = 64 };
 
 static bool flashes(const REAL(vn_attend) *a)
@@ -53,7 +54,7 @@ static bool flashes(const REAL(vn_attend) *a)
 	return a->products == VN_PRODUCTS_GGML_FLASH16 && a->tokens < TILE;
 }
 
-/* The keys [0, S) that a query head reads, or their values. */
+/* Copies the keys [0, S), or their values, that a query head reads. */
 static void gather_kept(double *dst, const REAL(vn_attend) *a, int of, int64_t head, int64_t S)
 {
 	const int   G = a->c->attention.kv_heads, K = a->c->attention.head_dim;
@@ -67,10 +68,11 @@ static void gather_kept(double *dst, const REAL(vn_attend) *a, int of, int64_t h
 	halve(dst, S * K, a->products >= VN_PRODUCTS_GGML_KV16);
 }
 
-void REAL(vn_attn_scores)(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t head, int64_t row, int64_t rows, int64_t S)
+void REAL(vn_attn_scores)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t head, int64_t row, int64_t rows,
+                          int64_t S)
 {
 	const int    H = a->c->attention.heads, K = a->c->attention.head_dim;
-	const int    steps = a->c->attention.steps, first = a->x->attention.form == VN_ATTN_SCORES_F16 ? VN_STEPS_F16 : steps;
+	const int steps = a->c->attention.steps, first = a->x->attention.form == VN_ATTN_SCORES_F16 ? VN_STEPS_F16 : steps;
 	const double scale = a->c->attention.scale;
 
 	gather(m->q, a->q + row * H * K, rows, H, head, K);
@@ -81,7 +83,7 @@ void REAL(vn_attn_scores)(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64
 		m->s[i] = vn_round_intermediate(vn_round_intermediate(m->s[i], first) * scale, steps);
 }
 
-/* Keys that some query of the rows may see: none lies beyond. */
+/* Number of keys that the queries of these rows may see. */
 static int64_t reach(const REAL(vn_attend) *a, int64_t row, int64_t rows)
 {
 	int64_t S = REAL(vn_kept_keys)(a), from, to;
@@ -92,16 +94,16 @@ static int64_t reach(const REAL(vn_attend) *a, int64_t row, int64_t rows)
 	return to > 1 ? to : 1;
 }
 
-/* Keys whose values are not all finite, made zero. Returns the first; keys: none.
- * A later key has probability 0, but 0 times NaN is NaN: one bad token would
- * spoil all before it, and the finding would point at the wrong row. */
+/* Zeroes the values of keys that are not all finite. Returns the first such key; `keys`: none. A later key has
+ * probability 0, but 0 times NaN is NaN: one bad token would spoil all earlier ones, and the report would point
+ * at the wrong row. */
 static int64_t hide_bad(double *v, int64_t keys, int64_t K)
 {
 	int64_t first = keys;
 	for (int64_t j = keys - 1; j >= 0; j--) {
 		double bad = 0.0;
 		for (int64_t d = 0; d < K; d++)
-			bad += v[j * K + d] - v[j * K + d]; /* 0 for finite numbers alone */
+			bad += v[j * K + d] - v[j * K + d]; /* 0 if all numbers are finite */
 		if (bad == 0.0)
 			continue;
 		memset(v + j * K, 0, (size_t)K * 8);
@@ -110,8 +112,10 @@ static int64_t hide_bad(double *v, int64_t keys, int64_t K)
 	return first;
 }
 
-/* ctx (K) of one query, v (K) to work in, that may see a bad key: exactly the keys it sees, bad ones as they are. */
-static void sum_visible(double *ctx, double *v, const double *p, const REAL(vn_attend) *a, int64_t head, int64_t row, int64_t keys)
+/* The context ctx (K) of one query that may see a bad key: sums exactly the keys it sees, with bad ones as they
+ * are. v (K): scratch. */
+static void sum_visible(double *ctx, double *v, const double *p, const REAL(vn_attend) * a, int64_t head, int64_t row,
+                        int64_t keys)
 {
 	const int K = a->c->attention.head_dim;
 	int64_t   from, to;
@@ -125,7 +129,7 @@ static void sum_visible(double *ctx, double *v, const double *p, const REAL(vn_a
 	}
 }
 
-/* The context of queries [row, row + ROWS) of one head, or as many as there are. */
+/* The context of up to ROWS queries of one head, starting at `row`. */
 static void block(real *context, REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t head, int64_t row)
 {
 	const int     H = a->c->attention.heads, K = a->c->attention.head_dim;
@@ -169,8 +173,8 @@ bool REAL(vn_attention)(real *context, const REAL(vn_attend) *a)
 #pragma omp atomic write
 			failed = 1;
 		}
-		/* A thread without room deals itself blocks too, and drops them: all
-		 * threads of a team must come to a loop they share, or none leaves it. */
+		/* A thread without memory also takes blocks and drops them: all threads of a team must reach a shared
+		 * loop. */
 #pragma omp for schedule(dynamic)
 		for (int64_t i = 0; i < blocks * H; i++)
 			if (ok)
@@ -187,9 +191,10 @@ bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) *a, int want, int6
 	REAL(vn_attn_room) m;
 	bool          ok = room_create(&m, a);
 
-	/* The same blocks as above, so that what is shown is what was used. */
+	/* Computes the same blocks as above, so that the values shown are those used. */
 	for (int64_t r = row; ok && r < row + rows; ) {
-		int64_t block = r / VN_ATTN_ROWS * VN_ATTN_ROWS, end = block + VN_ATTN_ROWS < a->tokens ? block + VN_ATTN_ROWS : a->tokens;
+		int64_t block = r / VN_ATTN_ROWS * VN_ATTN_ROWS,
+				end = block + VN_ATTN_ROWS < a->tokens ? block + VN_ATTN_ROWS : a->tokens;
 		int64_t stop = end < row + rows ? end : row + rows;
 		int64_t keys = want == VN_WANT_PROBS ? reach(a, block, end - block) : REAL(vn_kept_keys)(a);
 

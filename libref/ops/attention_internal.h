@@ -19,20 +19,23 @@ typedef struct REAL(vn_attn_room) {
 } REAL(vn_attn_room);
 
 /* Fills m->s (rows, S) with the scores of queries [row, row + rows) against keys [0, S). */
-void REAL(vn_attn_scores)(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t head, int64_t row, int64_t rows, int64_t S);
+void REAL(vn_attn_scores)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t head, int64_t row, int64_t rows,
+                          int64_t S);
 
 /* Sets the range of keys [*from, *to) within S that a query of the call sees; some of them may have
  * score minus infinity. */
 void REAL(vn_visible)(const REAL(vn_attend) *a, int64_t query, int64_t S, int64_t *from, int64_t *to);
 /* Turns m->s from vn_attn_scores into probabilities, in place; hidden keys get 0. */
-void REAL(vn_softmax)(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t head, int64_t row, int64_t rows, int64_t S);
+void REAL(vn_softmax)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t head, int64_t row, int64_t rows,
+                      int64_t S);
 /* Computes the context (K) of one query, row r of m->s, key by key as ggml's flash attention does,
  * with float16 sums (VN_PRODUCTS_GGML_FLASH16). m->kv: the values.
  *
  *   s_j > M:   y = f16(y e^(M - s_j)), S = S e^(M - s_j), M = s_j
  *   then:      y = f16(y + v_j e^(s_j - M)), S = S + e^(s_j - M)
  *   at last:   y / S */
-void REAL(vn_flash_row)(real *context, REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t query, int64_t r, int64_t S);
+void REAL(vn_flash_row)(real *context, REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t query, int64_t r,
+                        int64_t S);
 /* Does its softmax sum over other rows than a query's own? */
 bool REAL(vn_softmax_others)(const REAL(vn_attend) *a);
 

@@ -13,7 +13,7 @@ int64_t REAL(vn_key_head)(const REAL(vn_attend) *a, int64_t head)
 	return X(a).head_map == VN_HEADS_GROUPED ? head / (H / G) : X(a).head_map == VN_HEADS_NONE ? head : head % G;
 }
 
-/* The cache form for keys or values in this call. */
+/* The form in which the cache holds keys or values in this call. */
 static int form_of(const REAL(vn_attend) *a, int of)
 {
 	const bool here = !X(a).cache_of || X(a).cache_of == (of == VN_ATTN_KEYS ? 1 : 2);
@@ -33,7 +33,7 @@ int64_t REAL(vn_kept_keys)(const REAL(vn_attend) *a)
 	return form_of(a, VN_ATTN_KEYS) == VN_CACHE_SEEN ? (S + B - 1) / B * B : S;
 }
 
-/* The token and the key head in whose place (*j, *g) is read. Beyond the last token: there is nothing. */
+/* Replaces (*j, *g) by the token and key head to read instead. A result beyond the last token means no entry. */
 static void find(const REAL(vn_attend) *a, int form, int64_t *j, int64_t *g)
 {
 	const int64_t S = a->past + a->tokens, B = X(a).cache_block, G = ATTN(a).kv_heads;
@@ -82,7 +82,9 @@ static double narrowed(int form, double x)
 	if (form == VN_CACHE_F8)
 		return (double)vn_f8_e4m3_to_f32(vn_f32_to_f8_e4m3((float)(x > 448.0 ? 448.0 : x < -448.0 ? -448.0 : x)));
 	if (form == VN_CACHE_F8_WIDE)
-		return (double)vn_f8_e5m2_to_f32(vn_f32_to_f8_e5m2((float)(x > 57344.0 ? 57344.0 : x < -57344.0 ? -57344.0 : x)));
+		return (double)vn_f8_e5m2_to_f32(vn_f32_to_f8_e5m2((float)(x > 57344.0    ? 57344.0
+		                                                           : x < -57344.0 ? -57344.0
+		                                                                          : x)));
 	return x;
 }
 

@@ -10,7 +10,7 @@
 #define ATTN(a) ((a)->c->attention)
 #define X(a)    ((a)->x->attention)
 
-/* By the mask, of the tokens among S keys. */
+/* The range of the S keys that the mask lets a query see. */
 static void allowed(const REAL(vn_attend) *a, int64_t query, int64_t S, int64_t *from, int64_t *to)
 {
 	const int64_t p = (X(a).from_zero ? 0 : a->past) + query, behind = p + 1 + X(a).ahead;
@@ -28,7 +28,7 @@ void REAL(vn_visible)(const REAL(vn_attend) *a, int64_t query, int64_t S, int64_
 	*to = all || S > a->past + a->tokens ? S : *to;
 }
 
-/* The scores of a query against S keys as the softmax takes them; those it sees. */
+/* Masks the scores of a query against S keys for the softmax; [*from, *to): the visible ones. */
 static void mask(double *s, const REAL(vn_attend) *a, int64_t query, int64_t S, int64_t *from, int64_t *to)
 {
 	const int64_t n = S < a->past + a->tokens ? S : a->past + a->tokens;
@@ -44,10 +44,10 @@ static void mask(double *s, const REAL(vn_attend) *a, int64_t query, int64_t S, 
 		else if (X(a).leak && (j < first || j >= behind))
 			s[j] = X(a).leak == 1 ? 0.0 : s[j] + 1.0;
 		else if (!X(a).leak && (j >= behind || (j < first && j >= X(a).sinks)))
-			s[j] = -(double)INFINITY; /* what lies behind the tokens is seen, or before the window, these are not */
+			s[j] = -(double)INFINITY; /* keys after the tokens are visible, or keys before the window; these are not */
 }
 
-/* In place, n >= 1 numbers, beside `padding` more that are 0. The largest and the sum in eight lanes each. */
+/* Softmax in place over n >= 1 numbers and `padding` zeros. Maximum and sum use eight lanes each. */
 VN_CLONES
 static void softmax_row(double *s, int64_t n, int padding)
 {
@@ -81,7 +81,7 @@ static void softmax_row(double *s, int64_t n, int padding)
 		s[j] /= total;
 }
 
-/* The same without the largest: exp(s) as a float32 or a float16 holds it. */
+/* The same without subtracting the maximum: exp(s) in float32 or float16. */
 static void softmax_plain(double *s, int64_t n, int padding, bool half)
 {
 	double sum = (double)padding;
@@ -101,7 +101,7 @@ static void rounded(double *p, int64_t n, int steps)
 		p[j] = vn_round_intermediate(p[j], steps);
 }
 
-/* Further scores of one row (S), those in [from, to): the largest and, beside it, the sum of exp(s - largest). */
+/* Adds the scores [from, to) of one row (S) to the running maximum and the sum of exp(s - maximum). */
 static void join(double *top, double *sum, const double *s, int64_t from, int64_t to)
 {
 	for (int64_t j = from; j < to; j++) {
@@ -119,7 +119,8 @@ static void clear(double *top, double *sum, int64_t n)
 	}
 }
 
-static void softmax_over_queries(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t head, int64_t row, int64_t rows, int64_t S)
+static void softmax_over_queries(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t head, int64_t row,
+                                 int64_t rows, int64_t S)
 {
 	double *top = m->others, *sum = top + S;
 	int64_t from, to;
@@ -141,14 +142,16 @@ static void softmax_over_queries(REAL(vn_attn_room) *m, const REAL(vn_attend) *a
 	}
 }
 
-static void softmax_over_heads(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t head, int64_t row, int64_t rows, int64_t S)
+static void softmax_over_heads(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t head, int64_t row,
+                               int64_t rows, int64_t S)
 {
 	double *top = m->others, *sum = top + rows * S;
 	int64_t from, to;
 
 	clear(top, sum, rows * S);
 	for (int64_t h = 0; h <= ATTN(a).heads; h++) {
-		REAL(vn_attn_scores)(m, a, h < ATTN(a).heads ? h : head, row, rows, S); /* its own again, at last */
+		REAL(vn_attn_scores)
+		(m, a, h < ATTN(a).heads ? h : head, row, rows, S); /* its own probabilities, computed last */
 		for (int64_t i = 0; i < rows; i++) {
 			double *s = m->s + i * S;
 			mask(s, a, row + i, S, &from, &to);
@@ -165,7 +168,8 @@ bool REAL(vn_softmax_others)(const REAL(vn_attend) *a)
 	return X(a).form == VN_ATTN_OVER_QUERIES || X(a).form == VN_ATTN_OVER_HEADS;
 }
 
-void REAL(vn_flash_row)(real *context, REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t query, int64_t r, int64_t S)
+void REAL(vn_flash_row)(real *context, REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t query, int64_t r,
+                        int64_t S)
 {
 	const int K = ATTN(a).head_dim;
 	double   *s = m->s + r * S, *y = m->ctx, top = -(double)INFINITY, sum = 0.0;
@@ -187,7 +191,8 @@ void REAL(vn_flash_row)(real *context, REAL(vn_attn_room) *m, const REAL(vn_atte
 		context[d] = (real)(sum > 0.0 ? y[d] / sum : 0.0);
 }
 
-void REAL(vn_softmax)(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t head, int64_t row, int64_t rows, int64_t S)
+void REAL(vn_softmax)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t head, int64_t row, int64_t rows,
+                      int64_t S)
 {
 	const int form = X(a).form;
 	double   *s = m->s;
@@ -207,7 +212,10 @@ void REAL(vn_softmax)(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t h
 				softmax_plain(s + from, to - from, X(a).padding, form == VN_ATTN_NO_MAX_F16);
 			else if (to > from)
 				softmax_row(s + from, to - from, X(a).padding);
-			rounded(s + from, to - from, form == VN_ATTN_PROBS_F16 ? VN_STEPS_F16 : form == VN_ATTN_PROBS_BF16 ? VN_STEPS_BF16 : ATTN(a).steps);
+			rounded(s + from, to - from,
+			        form == VN_ATTN_PROBS_F16    ? VN_STEPS_F16
+			        : form == VN_ATTN_PROBS_BF16 ? VN_STEPS_BF16
+			                                     : ATTN(a).steps);
 		}
 		memset(s, 0, (size_t)(from < to ? from : to) * 8);
 		memset(s + to, 0, (size_t)(S - to) * 8);

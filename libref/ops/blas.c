@@ -12,9 +12,9 @@
 #include <string.h>
 #include <strings.h>
 
-/* VN_BLAS_LIBRARY, "libopenblas.so.0": the build reads it from the library it finds. It has
- * no slash, so the loader looks in its own folders and never in the current one. VN_BLAS_PREFIX is
- * what a build for a package of somebody else's has before each name. */
+/* VN_BLAS_LIBRARY is "libopenblas.so.0" or the name the build found. It has no slash, so the loader searches
+ * its own folders and never the current one. VN_BLAS_PREFIX is prepended to each symbol in builds against
+ * renamed packages. */
 #ifdef VN_BLAS_PREFIX
 #define JOIN_(a, b) a##b
 #define JOIN(a, b)  JOIN_(a, b)
@@ -26,14 +26,14 @@
 #define TEXT(name)  TEXT_(name)
 
 enum {
-	LIBRARY = 64 << 20,  /* bytes of address space to load it: 0.3.21 with libgfortran takes 41 MB */
-	BUFFER = 128 << 20,  /* bytes of a thread's working memory, as OpenBLAS asks for it on x86-64 and arm64 */
-	MOST_BUFFERS = 128,  /* Debian's build has twice as many places */
-	MARGIN = 32 << 20,   /* bytes, for all else that is yet to come */
+	LIBRARY = 64 << 20,  /* address space for loading it: 0.3.21 with libgfortran takes 41 MB */
+	BUFFER = 128 << 20,  /* bytes of working memory for each thread, as OpenBLAS requests on x86-64 and arm64 */
+	MOST_BUFFERS = 128,  /* Debian's build has twice this number */
+	MARGIN = 32 << 20,   /* bytes for all later allocations */
 };
 
 static struct {
-	pthread_mutex_t lock; /* of loading; who calls products has seen it done */
+	pthread_mutex_t lock; /* for loading; callers of products have seen it done */
 	void           *library;
 
 	__typeof__(&BLAS(cblas_sgemm))              sgemm;
@@ -42,18 +42,18 @@ static struct {
 	__typeof__(&BLAS(openblas_get_config))      version;
 	__typeof__(&BLAS(openblas_set_num_threads)) set_threads;
 
-	/* OpenBLAS's own, in no header of it; absent from some builds. */
+	/* OpenBLAS functions in no public header; missing from some builds. */
 	void *(*memory_alloc)(int position);
 	void  (*memory_free)(void *buffer);
 } blas = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- kernels ------------------------------------------------------------------------- */
 
-/* Kernel families of OpenBLAS's x86 builds that use AVX2 or more. */
+/* Kernel families of OpenBLAS's x86 builds that use AVX2 or better. */
 static const char *const wide[] = { "SkylakeX", "Cooperlake", "Sapphirerapids", "Haswell", "Zen", "Excavator" };
 
-/* AVX2 kernels on an AVX-512 machine (Zen) are a choice; kernels without AVX2 on
- * a machine that has it are the trap. */
+/* AVX2 kernels on an AVX-512 machine (Zen) may be chosen on purpose. Kernels without AVX2 on a machine that has
+ * it are a mistake. */
 const char *vn_blas_better(const char *core, int avx2, int avx512)
 {
 	for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
@@ -76,7 +76,7 @@ static const char *better_here(const char *core)
 
 /* ---- loading ------------------------------------------------------------------------- */
 
-/* Sets a variable, and gives what it was: NULL where it was not set. False: no memory. */
+/* Sets a variable; *was is its former value, NULL if it was not set. Returns false without memory. */
 static bool replace(const char *name, const char *value, char **was)
 {
 	const char *now = getenv(name);
@@ -94,8 +94,8 @@ static void put_back(const char *name, char *was)
 	free(was);
 }
 
-/* Threads of its own would each take 128 MiB of address space while it is loaded, and wait
- * for them for ever where there are none. A child process keeps its own number. */
+/* While loading, OpenBLAS would start threads that take 128 MiB of address space each, and hang if a thread
+ * cannot start. Child processes keep their own setting. */
 static void *open_single(const char *core)
 {
 	char *threads, *kernels = NULL;
@@ -109,7 +109,7 @@ static void *open_single(const char *core)
 	return library;
 }
 
-/* ISO C converts no object pointer to a function pointer. */
+/* ISO C does not convert an object pointer to a function pointer. */
 static void find(const char *name, void *function)
 {
 	void *symbol = dlsym(blas.library, name);
@@ -137,14 +137,15 @@ static vn_status give_up(vn_status st)
 	return st;
 }
 
-/* The kernels are chosen once, while it is loaded: for others it is loaded once more, and by
- * nothing but this is it ever unloaded. */
+/* OpenBLAS chooses its kernels when it is loaded, so other kernels need a second load. It is never unloaded
+ * otherwise. */
 static vn_status load(vn_error *err)
 {
 	const char *better;
 
 	if (!vn_room_for(LIBRARY))
-		return vn_fail(err, VN_ERR_NOMEM, "no address space to load OpenBLAS, which runs the model: raise the limit (ulimit -v)");
+		return vn_fail(err, VN_ERR_NOMEM,
+		               "no address space to load OpenBLAS, which runs the model: raise the limit (ulimit -v)");
 	blas.library = open_single(NULL);
 	if (blas.library && find_functions() && !getenv("OPENBLAS_CORETYPE") && (better = better_here(blas.core()))) {
 		dlclose(blas.library);
@@ -152,12 +153,14 @@ static vn_status load(vn_error *err)
 	}
 	if (!blas.library) {
 		const char *why = dlerror();
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "OpenBLAS, which runs the model, cannot be loaded: %s", why ? why : "no memory");
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "OpenBLAS, which runs the model, cannot be loaded: %s",
+		               why ? why : "no memory");
 	}
 	if (!find_functions())
-		return give_up(vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not OpenBLAS: it has no cblas_sgemm or no openblas_get_corename",
+		return give_up(vn_fail(err, VN_ERR_UNSUPPORTED,
+		                       "%s is not OpenBLAS: it has no cblas_sgemm or no openblas_get_corename",
 		                       VN_BLAS_LIBRARY));
-	blas.set_threads(1); /* where the program had it loaded before us */
+	blas.set_threads(1); /* in case the program loaded it earlier */
 	return VN_OK;
 }
 
@@ -169,17 +172,18 @@ static vn_status reserve(int threads, vn_error *err)
 	int       n = 0;
 	vn_status st = VN_OK;
 
-	/* Held all at once: a buffer that is free is handed out again. */
+	/* Holds all buffers at once, because a freed buffer is handed out again. */
 	while (!st && blas.memory_alloc && blas.memory_free && n < threads && n < MOST_BUFFERS) {
 		if (!vn_room_for(BUFFER))
-			st = vn_fail(err, VN_ERR_NOMEM, "no address space for OpenBLAS, which takes 128 MiB for each of %d threads: raise "
-			             "the limit (ulimit -v), or use fewer threads", threads);
+			st = vn_fail(err, VN_ERR_NOMEM, "no address space for OpenBLAS, which takes 128 MiB for each of %d "
+			             "threads: raise the limit (ulimit -v), or use fewer threads", threads);
 		else
 			buffer[n++] = blas.memory_alloc(0);
 	}
 	void *rest = st ? NULL : vn_room_keep((size_t)(threads - n) * BUFFER + MARGIN);
-	if (!st && (!rest || !vn_room_for_threads(threads))) /* ours is among them; one more writes the recording */
-		st = vn_fail(err, VN_ERR_NOMEM, "%d threads cannot be started: raise the limit (ulimit -v, ulimit -u), or use fewer threads",
+	if (!st && (!rest || !vn_room_for_threads(threads))) /* `threads` includes ours; one more writes the recording */
+		st = vn_fail(err, VN_ERR_NOMEM,
+		             "%d threads cannot be started: raise the limit (ulimit -v, ulimit -u), or use fewer threads",
 		             threads);
 	vn_room_return(rest, (size_t)(threads - n) * BUFFER + MARGIN);
 	while (n > 0)
@@ -202,20 +206,20 @@ vn_status vn_blas_prepare(int threads, vn_error *err)
 
 /* ---- what it is for ------------------------------------------------------------------ */
 
-void vn_gemm_f32(vn_lie lie, int m, int n, int k, float scale, const float *a, int a_row, const float *b, int b_row, float *c,
-                 int c_row)
+void vn_gemm_f32(vn_lie lie, int m, int n, int k, float scale, const float *a, int a_row, const float *b, int b_row,
+                 float *c, int c_row)
 {
 	assert(blas.library);
-	blas.sgemm(CblasRowMajor, CblasNoTrans, lie == VN_TURNED ? CblasTrans : CblasNoTrans, m, n, k, scale, a, a_row, b, b_row, 0.0f,
-	           c, c_row);
+	blas.sgemm(CblasRowMajor, CblasNoTrans, lie == VN_TURNED ? CblasTrans : CblasNoTrans, m, n, k, scale, a, a_row, b,
+	           b_row, 0.0f, c, c_row);
 }
 
-void vn_gemm_f64(vn_lie lie, int m, int n, int k, double scale, const double *a, int a_row, const double *b, int b_row, double *c,
-                 int c_row)
+void vn_gemm_f64(vn_lie lie, int m, int n, int k, double scale, const double *a, int a_row, const double *b, int b_row,
+                 double *c, int c_row)
 {
 	assert(blas.library);
-	blas.dgemm(CblasRowMajor, CblasNoTrans, lie == VN_TURNED ? CblasTrans : CblasNoTrans, m, n, k, scale, a, a_row, b, b_row, 0.0,
-	           c, c_row);
+	blas.dgemm(CblasRowMajor, CblasNoTrans, lie == VN_TURNED ? CblasTrans : CblasNoTrans, m, n, k, scale, a, a_row, b,
+	           b_row, 0.0, c, c_row);
 }
 
 const char *vn_blas_core(void)    { return blas.core(); }

@@ -9,21 +9,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHARE = 512 }; /* channels at a time: their sums stay in the first cache */
+enum { SHARE = 512 }; /* channels at a time, whose sums stay in the L1 cache */
 
-/* y (n): silu of sums, as other implementations round on the way; sums that stay are rounded as all outputs are. */
+/* y (n): silu of the sums, with the intermediate rounding of other implementations. Sums without activation are
+ * rounded like any output. */
 /* The first `silu` channels are activated. */
 static void act_by_steps(real *y, const double *sum, int64_t silu, int64_t n, const vn_consts *c)
 {
 	for (int64_t i = 0; i < n; i++) {
 		const double u = vn_round_intermediate(sum[i], c->conv.steps);
-		y[i] = (real)(i >= silu ? u : c->conv.formula ? vn_act_by_steps(u, VN_SILU, c->conv.steps) : u / (1.0 + exp(-u)));
+		y[i] = (real)(i >= silu         ? u
+		              : c->conv.formula ? vn_act_by_steps(u, VN_SILU, c->conv.steps)
+		                                : u / (1.0 + exp(-u)));
 	}
 }
 
-/* y (X), of them [from, from + n): one token. x: its row and the J-1 before it, oldest first; w: (J,X) taps. */
+/* Channels [from, from + n) of y (X), for one token. x: its row and the J-1 rows before it, oldest first; w:
+ * (J,X) taps. */
 VN_CLONES
-static void channels(real *y, const real *const *x, const double *w, const vn_consts *k, const vn_variant *e, int64_t from, int64_t n)
+static void channels(real *y, const real *const *x, const double *w, const vn_consts *k, const vn_variant *e,
+                     int64_t from, int64_t n)
 {
 	const int64_t X = k->conv.channels, J = k->conv.taps;
 	const int     linear = e->conv.linear;
@@ -47,7 +52,8 @@ static void channels(real *y, const real *const *x, const double *w, const vn_co
 		y[from + c] = (real)(sum[c] / (1.0 + vn_exp(-sum[c])));
 }
 
-bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, const vn_consts *k, const vn_variant *e, bool forgets, int threads)
+bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, const vn_consts *k,
+                          const vn_variant *e, bool forgets, int threads)
 {
 	const int64_t X = k->conv.channels, J = k->conv.taps, ahead = e->conv.ahead;
 	const int64_t shares = (X + SHARE - 1) / SHARE;
@@ -75,7 +81,7 @@ bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, in
 		for (int64_t i = 0; i < T * shares; i++) {
 			const int64_t t = i / shares, from = i % shares * SHARE;
 			if (!row)
-				continue; /* but come to the loop: a team shares it */
+				continue; /* reaches the loop nevertheless: a team shares it */
 			for (int64_t j = 0; j < J; j++) {
 				const int64_t at = t - (J - 1) + j + ahead;
 				row[j] = at >= T || (at < 0 && forgets) ? none : at < 0 ? state + (J - 1 + at) * X : x + at * X;
@@ -86,7 +92,7 @@ bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, in
 	}
 	free(taps);
 	free(none);
-	/* Ascending, from rows further on. */
+	/* Ascending order, because it reads later rows. */
 	for (int64_t i = 0; i < J - 1; i++) {
 		const int64_t at = T - (J - 1) + i;
 		memmove(state + i * X, at < 0 ? state + (J - 1 + at) * X : x + at * X, (size_t)X * sizeof *x);

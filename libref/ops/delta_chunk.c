@@ -24,7 +24,7 @@ static float dot(const float *a, const float *b, int64_t n)
 	return sum;
 }
 
-/* y -= f x, or with a negative f what is added. */
+/* y -= f x; adds when f is negative. */
 static void less(float *y, float f, const float *x, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)

@@ -15,15 +15,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK = 64, COLS = 32 }; /* a block of dk = 128 rows fits into the first cache */
+enum { CHUNK = 64, COLS = 32 }; /* a block of dk = 128 rows fits into the L1 cache */
 
-/* Columns [from, from + n) of head h. s, chunk (dk, COLS): room; chunk, a state that decays and is not written, is an
- * experiment's. */
+/* Columns [from, from + n) of head h. s, chunk: scratch (dk, COLS). chunk holds a state that decays without
+ * being updated, for an experiment. */
 VN_CLONES
 static void block(real *y, const REAL(vn_delta) *a, int64_t h, int64_t from, int64_t n, double *s, double *chunk)
 {
 	const int64_t nk = a->key_heads, nv = a->value_heads, dk = a->dk, dv = a->dv;
-	const int64_t at_key = (a->head_map == VN_HEADS_MODULO ? h % nk : h / (nv / nk)) * dk, at_value = h * dv + from, at_state = h * dk * dv + from;
+	const int64_t at_key = (a->head_map == VN_HEADS_MODULO ? h % nk : h / (nv / nk)) * dk, at_value = h * dv + from,
+				  at_state = h * dk * dv + from;
 
 	for (int64_t i = 0; i < dk; i++)
 		for (int64_t c = 0; c < COLS; c++)
@@ -34,8 +35,9 @@ static void block(real *y, const REAL(vn_delta) *a, int64_t h, int64_t from, int
 		const real  *v = a->v + t * nv * dv + at_value;                                 /* (n) */
 		const double g = (double)a->g[t * nv + h], beta = (double)a->beta[t * nv + h];
 		const double decay = a->form == VN_DELTA_NO_DECAY ? 1.0 : a->form == VN_DELTA_FACTOR ? g : vn_exp(g);
-		/* When it decays: before the update, or late. Factors of 1 change no bit. */
-		const double before = a->form == VN_DELTA_DECAY_LATE ? 1.0 : decay, late = a->form == VN_DELTA_DECAY_LATE ? decay : 1.0;
+		/* The decay comes before the update, or after it. Factors of 1 change no bit. */
+		const double before = a->form == VN_DELTA_DECAY_LATE ? 1.0 : decay,
+					 late = a->form == VN_DELTA_DECAY_LATE ? decay : 1.0;
 		const double memory = a->form == VN_DELTA_NO_DELTA ? 0.0 : a->form == VN_DELTA_MEMORY_FIRST ? 1.0 : before;
 		const double update = a->form == VN_DELTA_READ_FIRST ? 0.0 : 1.0;
 		double       m[COLS] = { 0 }, d[COLS] = { 0 }, o[COLS] = { 0 };
@@ -45,7 +47,7 @@ static void block(real *y, const REAL(vn_delta) *a, int64_t h, int64_t from, int
 				s[i] = 0.0;
 		if (a->form == VN_DELTA_UNSOLVED && t % CHUNK == 0)
 			memcpy(chunk, s, (size_t)(dk * COLS) * sizeof *s);
-		/* m = k^T S of the decayed state; the factor is one for all and comes last. */
+		/* m = k^T S of the decayed state. The common factor is applied last. */
 		for (int64_t i = 0; i < dk; i++)
 			for (int c = 0; c < COLS; c++)
 				m[c] += (double)k[i] * (a->form == VN_DELTA_UNSOLVED ? chunk : s)[i * COLS + c];
@@ -69,7 +71,7 @@ static void block(real *y, const REAL(vn_delta) *a, int64_t h, int64_t from, int
 			a->state[at_state + i * dv + c] = (real)s[i * COLS + c];
 }
 
-/* An experiment's: every state in the order of (dv,dk). */
+/* For an experiment: transposes every state from (dv,dk). */
 static bool turn(const REAL(vn_delta) *a)
 {
 	const int64_t n = a->dk * a->dv;
@@ -103,7 +105,7 @@ bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) *a)
 #pragma omp for schedule(dynamic)
 		for (int64_t i = 0; i < a->value_heads * across; i++) {
 			const int64_t from = i % across * COLS;
-			if (s) /* without room too a thread must come to the loop: a team shares it */
+			if (s) /* even without memory a thread must reach the loop, which a team shares */
 				block(y, a, i / across, from, a->dv - from < COLS ? a->dv - from : COLS, s, s + a->dk * COLS);
 		}
 		free(s);

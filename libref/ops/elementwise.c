@@ -28,10 +28,10 @@ void REAL(vn_slice)(real *y, const real *x, int64_t R, int64_t N, int64_t from, 
 		memcpy(y + r * width, x + r * N + from, (size_t)width * sizeof *y);
 }
 
-/* A thread's share of an activation, times `up` when there is one. */
+/* Elements of one share of an activation, which is multiplied by `up` if given. */
 enum { SHARE = 8192 };
 
-/* Formats of an experiment. */
+/* Rounds to a format, for experiments. */
 static double held(double u, vn_act as)
 {
 	const float    x = (float)u;
@@ -45,7 +45,7 @@ static double held(double u, vn_act as)
 		return isinf(y) ? copysign(65504.0, y) : y;
 	case VN_AS_F16_FLUSHED:
 		return fabs(y) < 0x1p-14 ? copysign(0.0, y) : y;
-	case VN_AS_F16_CUT: /* one less, when it was rounded away from 0 */
+	case VN_AS_F16_CUT: /* one ulp back, if it was rounded away from 0 */
 		return !isinf(x) && fabs(y) > fabs((double)x) ? (double)vn_f16_to_f32((uint16_t)(h - 1)) : y;
 	case VN_AS_BF16_CUT:
 		memcpy(&bits, &x, sizeof bits);
@@ -57,7 +57,7 @@ static double held(double u, vn_act as)
 	}
 }
 
-/* y = f of u, the number as a double; the loop without `up` is another so that both are vectors */
+/* y = f(u), with u the number as a double. There are two loops so that the one without `up` is vectorised too. */
 #define EACH(f) \
 	do { \
 		if (up) \
@@ -79,7 +79,7 @@ static void share(real *y, const real *x, const real *up, vn_act act, int64_t n)
 	case VN_SILU:
 		EACH(u / (1.0 + vn_exp(-u)));
 		break;
-	case VN_GELU: /* 1 + erf cancels where u is negative, erfc does not */
+	case VN_GELU: /* 1 + erf cancels for negative u, erfc does not */
 		EACH(0.5 * u * erfc(-u * 0.70710678118654752440));
 		break;
 	case VN_GELU_TANH: /* (1 + tanh a) / 2 = 1 / (1 + exp(-2a)); 2 sqrt(2/pi) */
@@ -131,8 +131,9 @@ static double value_by_steps(double u, const vn_consts *c)
 	return vn_round_intermediate((double)y, c->act.steps);
 }
 
-/* One by one: only what came out otherwise is computed so. */
-static void share_by_steps(real *y, const real *gate, const real *up, const vn_consts *c, const vn_variant *e, int64_t n)
+/* Element by element: only variants in an experiment are computed this way. */
+static void share_by_steps(real *y, const real *gate, const real *up, const vn_consts *c, const vn_variant *e,
+                           int64_t n)
 {
 	for (int64_t i = 0; i < n; i++) {
 		const double g = (double)gate[i], u = up ? (double)up[i] : 1.0;
@@ -143,7 +144,7 @@ static void share_by_steps(real *y, const real *gate, const real *up, const vn_c
 	}
 }
 
-/* In another form what goes between is rounded to a real. */
+/* In these variants intermediate results are rounded to real. */
 static void share_of(real *y, const real *gate, const real *up, const vn_consts *c, const vn_variant *e, int64_t n)
 {
 	if (c->act.steps) {
@@ -160,7 +161,8 @@ static void share_of(real *y, const real *gate, const real *up, const vn_consts 
 	}
 }
 
-void REAL(vn_gated)(real *y, const real *gate, const real *up, const vn_consts *c, const vn_variant *e, int64_t n, int threads)
+void REAL(vn_gated)(real *y, const real *gate, const real *up, const vn_consts *c, const vn_variant *e, int64_t n,
+                    int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
 	for (int64_t i = 0; i < n; i += SHARE)

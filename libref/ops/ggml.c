@@ -26,7 +26,11 @@ static void small(float *x, float *sums, vn_ggml_scale scale, int64_t N)
 		float top = 0.0f, sum = 0.0f;
 		for (int j = 0; j < SMALL; j++)
 			top = fmaxf(top, fabsf(x[j]));
-		const float d = top / 127.0f, id = top == 0.0f ? 0.0f : scale == VN_GGML_DIVIDED ? 127.0f / top : 1.0f / d, stored = half(d);
+		const float d = top / 127.0f,
+					id = top == 0.0f                ? 0.0f
+		                 : scale == VN_GGML_DIVIDED ? 127.0f / top
+		                                            : 1.0f / d,
+					stored = half(d);
 		for (int j = 0; j < SMALL; j++) {
 			const float q = rintf(x[j] * id);
 			sum += q;

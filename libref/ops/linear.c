@@ -11,23 +11,39 @@
 #include <stdlib.h>
 
 enum {
-	PANEL = 4 << 20, /* numbers of a thread's panel of converted weights, about */
-	TILE_T = 512,    /* tokens of a tile */
-	TILE_M = 512,    /* rows of the weight in a tile, at the most */
+	PANEL = 4 << 20, /* approximate numbers in a thread's panel of converted weights */
+	TILE_T = 512,    /* most tokens in a tile */
+	TILE_M = 512,    /* most weight rows in a tile */
+	LEAST_T = 128,
+	LEAST_M = 256,
+	WAYS = 16,       /* the tiles of a large matrix are a multiple of this, so that 16 threads finish together */
+	FEWEST = 8,      /* tiles, if there are enough tokens */
 };
 
-/* Rows of the weight in a tile: enough that packing (T + m) N numbers is little
- * beside 2 T m N operations, few enough that several threads have work. */
+/* Weight rows in a tile: enough that packing (T + m) N numbers is small against 2 T m N operations, few enough
+ * to give many threads work. */
 static int64_t tile_rows(int64_t M, int64_t N)
 {
-	int64_t m = (M / 4 + 63) / 64 * 64, room = PANEL / (N > 0 ? N : 1) / 64 * 64;
+	const int64_t across = ((M + TILE_M - 1) / TILE_M + WAYS - 1) / WAYS * WAYS,
+				  room = PANEL / (N > 0 ? N : 1) / 64 * 64;
+	int64_t       m = ((M + across - 1) / across + 15) / 16 * 16;
 
-	m = m > TILE_M ? TILE_M : m;
+	m = m < LEAST_M ? LEAST_M : m;
 	m = m > room ? room : m;
 	return m < 64 ? 64 : m;
 }
 
-/* y[:, m0:m0+m] of tokens [t0, t0+t). */
+/* Tokens of a tile. Each tile converts its weights, so halving the tokens doubles that work. */
+static int64_t tile_tokens(int64_t across, int64_t T)
+{
+	int64_t t = TILE_T;
+
+	while (t > LEAST_T && across * ((T + t - 1) / t) < FEWEST)
+		t /= 2;
+	return t;
+}
+
+/* Computes y[:, m0:m0+m] for tokens [t0, t0+t). */
 static void tile(real *y, const real *x, const real *w, const real *bias, int64_t t, int64_t m, int64_t N, int64_t M)
 {
 	REAL(vn_gemm)(VN_TURNED, (int)t, (int)m, (int)N, (real)1, x, (int)N, w, (int)N, y, (int)M);
@@ -37,8 +53,8 @@ static void tile(real *y, const real *x, const real *w, const real *bias, int64_
 				y[i * M + j] += bias[j];
 }
 
-/* Of a matrix that lies as (N,M), a block of its rows at a time is turned over:
- * written in lines of 16 numbers, so that no cache line is written twice. */
+/* Transposes a block of rows of a matrix stored as (N,M), writing lines of 16 numbers so that no cache line is
+ * written twice. */
 static void turn_over(real *dst, const vn_matrix *a, int64_t m0, int64_t m, vn_policy policy)
 {
 	enum { LINES = 16, COLUMNS = 64 };
@@ -62,15 +78,17 @@ void REAL(vn_matrix_rows)(real *dst, const vn_matrix *a, int64_t m0, int64_t m, 
 	if (a->transposed)
 		turn_over(dst, a, m0, m, policy);
 	else
-		REAL(vn_load)(dst, (const char *)a->w->data + vn_dtype_bytes(a->w->dtype, (size_t)(m0 * a->N)), a->w->dtype, policy.storage,
-		              (size_t)(m * a->N));
+		REAL(vn_load)
+		(dst, (const char *)a->w->data + vn_dtype_bytes(a->w->dtype, (size_t)(m0 * a->N)), a->w->dtype, policy.storage,
+		 (size_t)(m * a->N));
 }
 
-bool REAL(vn_linear)(real *y, const real *x, const vn_matrix *w, const real *bias, int64_t T, vn_policy policy, int threads)
+bool REAL(vn_linear)(real *y, const real *x, const vn_matrix *w, const real *bias, int64_t T, vn_policy policy,
+                     int threads)
 {
 	const int64_t M = w->M, N = w->N, step = tile_rows(M, N);
-	const int64_t across = (M + step - 1) / step, down = (T + TILE_T - 1) / TILE_T;
-	/* Weights that are already what we compute in are used where they lie. */
+	const int64_t across = (M + step - 1) / step, most = tile_tokens(across, T), down = (T + most - 1) / most;
+	/* Weights already in our format are used in place. */
 	const bool    in_place = !w->transposed && w->w->dtype == VN_REAL_DTYPE && policy.storage == VN_REAL_DTYPE &&
 	                         (size_t)w->w->data % sizeof(real) == 0;
 	int           failed = 0;
@@ -83,20 +101,19 @@ bool REAL(vn_linear)(real *y, const real *x, const vn_matrix *w, const real *bia
 #pragma omp atomic write
 			failed = 1;
 		}
-		/* A tile converts the weights it needs itself: that is a sixtieth of
-		 * its work, and a barrier between converting and multiplying cost more.
-		 * A thread without a panel drops its tiles, but must come to the loop. */
+		/* Each tile converts its own weights, a sixtieth of its work; a barrier between converting and
+		 * multiplying cost more. A thread without memory drops its tiles but must reach the loop. */
 #pragma omp for schedule(dynamic)
 		for (int64_t i = 0; i < across * down; i++) {
-			const int64_t m0 = i / down * step, t0 = i % down * TILE_T;
-			const int64_t m = M - m0 < step ? M - m0 : step, t = T - t0 < TILE_T ? T - t0 : TILE_T;
+			const int64_t m0 = i / down * step, t0 = i % down * most;
+			const int64_t m = M - m0 < step ? M - m0 : step, t = T - t0 < most ? T - t0 : most;
 
 			if (!ok)
 				continue;
 			if (!in_place)
 				REAL(vn_matrix_rows)(panel, w, m0, m, policy);
-			tile(y + t0 * M + m0, x + t0 * N, in_place ? (const real *)w->w->data + m0 * N : panel, bias ? bias + m0 : NULL, t, m,
-			     N, M);
+			tile(y + t0 * M + m0, x + t0 * N, in_place ? (const real *)w->w->data + m0 * N : panel,
+			     bias ? bias + m0 : NULL, t, m, N, M);
 		}
 		free(panel);
 	}

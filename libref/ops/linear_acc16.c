@@ -11,7 +11,7 @@
 
 enum { LANES = 16 };
 
-/* y[0..LANES) of one token; wt (N, LANES): the weights of the outputs, transposed. */
+/* Computes y[0..LANES) of one token. wt (N, LANES): transposed weights of these outputs. */
 static void sums(float *y, const float *x, const float *wt, int64_t N)
 {
 	float sum[LANES] = { 0 };
@@ -38,7 +38,7 @@ bool vn_linear_acc16(float *y, const float *x, const vn_matrix *w, const float *
 #pragma omp atomic write
 			failed = 1;
 		}
-		/* A thread without memory drops its outputs, but must come to the loop. */
+		/* A thread without memory drops its outputs but must reach the loop. */
 #pragma omp for schedule(dynamic)
 		for (int64_t m0 = 0; m0 < M; m0 += LANES) {
 			const int64_t lanes = M - m0 < LANES ? M - m0 : LANES;

@@ -5,12 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 32 }; /* numbers that share a minimum, in the formats that have one of their own */
+enum { BLOCK = 32 }; /* numbers that share a minimum, in formats that store minima */
 
-bool REAL(vn_ggml_input)(const real *x, const vn_matrix *w, vn_dtype kept, vn_ggml_scale scale, int64_t T, int threads, real **out, float **sums)
+bool REAL(vn_ggml_input)(const real *x, const vn_matrix *w, vn_dtype kept, vn_ggml_scale scale, int64_t T, int threads,
+                         real **out, float **sums)
 {
 	const int64_t N = w->N;
-	/* The minima are read from the weight, so it must still have them. */
+	/* The minima are read from the weight, so it must still be in the stored format. */
 	const bool    summed = vn_ggml_has_sums(kept) && w->w->dtype == kept && !w->transposed && N % BLOCK == 0;
 	int           failed = 0;
 

@@ -9,7 +9,8 @@
 
 #include <stdlib.h>
 
-bool vn_linear_f64(double *y, const double *x, const vn_matrix *w, const double *bias, int64_t T, vn_policy policy, int threads);
+bool vn_linear_f64(double *y, const double *x, const vn_matrix *w, const double *bias, int64_t T, vn_policy policy,
+                   int threads);
 
 enum { FEW_TOKENS = 64, SMALL_MATRIX = 1 << 16 };
 
@@ -18,7 +19,8 @@ bool vn_linear_is_small(const vn_matrix *w, int64_t T)
 	return T <= FEW_TOKENS || w->M * w->N <= SMALL_MATRIX;
 }
 
-bool vn_linear_wide(float *y, const float *x, const vn_matrix *w, const float *bias, int64_t T, vn_policy policy, int threads)
+bool vn_linear_wide(float *y, const float *x, const vn_matrix *w, const float *bias, int64_t T, vn_policy policy,
+                    int threads)
 {
 	const size_t M = (size_t)w->M, N = (size_t)w->N, rows = (size_t)T;
 	double      *xd = malloc((rows * N + 1) * sizeof *xd), *yd = malloc((rows * M + 1) * sizeof *yd);

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* HuggingFace's, which is u itself from 20 on: 2e-9 less than the logarithm there. */
+/* HuggingFace's softplus returns u itself from 20 on, 2e-9 less than the exact value there. */
 static double softplus(double u)
 {
 	return u > 20.0 ? u : log1p(exp(u));
@@ -13,7 +13,10 @@ void REAL(vn_log_decay)(real *y, const real *x, const real *A_log, const real *d
 {
 	for (int64_t n = 0; n < N; n++) {
 		const double A = (double)A_log[n];
-		const double rate = form == VN_DECAY_POSITIVE ? exp(A) : form == VN_DECAY_RAW ? A : form == VN_DECAY_NEGATED ? -A : -exp(A);
+		const double rate = form == VN_DECAY_POSITIVE  ? exp(A)
+		                    : form == VN_DECAY_RAW     ? A
+		                    : form == VN_DECAY_NEGATED ? -A
+		                                               : -exp(A);
 		for (int64_t t = 0; t < T; t++) {
 			const double u = (double)x[t * N + n] + (double)dt_bias[n];
 			y[t * N + n] = (real)(rate * (form == VN_DECAY_LINEAR ? u : softplus(u)));

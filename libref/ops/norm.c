@@ -7,9 +7,8 @@
 
 #include <math.h>
 
-/* Sum in double: a float sum over N = 4096 drifts by up to 3e-6, and we would
- * charge that to the engine under test. Four lanes, since one chain of
- * additions waits four cycles for each. */
+/* Sums in double: a float sum over N = 4096 drifts by up to 3e-6, which would be charged to the engine under
+ * test. Four lanes, because a single chain of additions waits four cycles for each. */
 static double sum_of_squares(const real *x, int64_t N)
 {
 	double ss[4] = { 0.0, 0.0, 0.0, 0.0 };
@@ -19,7 +18,7 @@ static double sum_of_squares(const real *x, int64_t N)
 	return (ss[0] + ss[1]) + (ss[2] + ss[3]);
 }
 
-/* The root that a row is divided by; ss: its sum of squares, usual: what that is divided by when c does not say. */
+/* The divisor of a row. ss: its sum of squares; usual: the divisor of ss unless c gives another. */
 static double root(double ss, int64_t usual, const vn_norm *c, const vn_variant *e)
 {
 	const double sum = e->norm.sum_f16 ? (double)vn_f16_to_f32(vn_f32_to_f16((float)ss)) : ss;
@@ -27,7 +26,8 @@ static double root(double ss, int64_t usual, const vn_norm *c, const vn_variant 
 	return e->norm.eps_outside ? sqrt(mean) + c->eps : sqrt(mean + c->eps);
 }
 
-void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t N, const vn_norm *c, const vn_variant *e, int threads)
+void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t N, const vn_norm *c,
+                       const vn_variant *e, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t r = 0; r < R; r++) {
@@ -50,8 +50,10 @@ static void gated_row(real *y, const real *x, const real *z, const real *g, int6
 		y[n] = (real)((double)x[n] * scale * (double)g[n] * ((double)z[n] / (1.0 + vn_exp(-(double)z[n]))));
 }
 
-/* The gates of a row, when they are not silu's behind the norm or others round on the way: activated into y, and what is normed into y too. */
-static void other_gated_row(real *y, const real *x, const real *z, const real *g, int64_t N, const vn_norm *c, const vn_variant *e)
+/* Gates a row when the gate is not silu after the norm, or when intermediate results are rounded: the activated
+ * gates go to y, and the normed input too. */
+static void other_gated_row(real *y, const real *x, const real *z, const real *g, int64_t N, const vn_norm *c,
+                            const vn_variant *e)
 {
 	REAL(vn_act_apply)(y, z, (vn_act)e->norm.gate, N, 1);
 	if (e->norm.gate_first)
@@ -59,12 +61,15 @@ static void other_gated_row(real *y, const real *x, const real *z, const real *g
 			y[n] *= x[n];
 	const double scale = 1.0 / root(sum_of_squares(e->norm.gate_first ? y : x, N), N, c, e);
 	for (int64_t n = 0; n < N; n++) {
-		const double normed = vn_round_intermediate((e->norm.gate_first ? (double)y[n] : (double)x[n]) * scale, c->steps);
-		y[n] = (real)(vn_round_intermediate(normed * (double)g[n], c->steps) * (e->norm.gate_first ? 1.0 : (double)y[n]));
+		const double normed = vn_round_intermediate((e->norm.gate_first ? (double)y[n] : (double)x[n]) * scale,
+		                                            c->steps);
+		y[n] = (real)(vn_round_intermediate(normed * (double)g[n], c->steps) *
+		              (e->norm.gate_first ? 1.0 : (double)y[n]));
 	}
 }
 
-void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, int64_t R, int64_t N, const vn_norm *c, const vn_variant *e, int threads)
+void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, int64_t R, int64_t N, const vn_norm *c,
+                         const vn_variant *e, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t r = 0; r < R; r++)
@@ -74,7 +79,7 @@ void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, i
 			gated_row(y + r * N, x + r * N, z + r * N, g, N, 1.0 / root(sum_of_squares(x + r * N, N), N, c, e));
 }
 
-/* What a row is multiplied by for length one, every operation rounded. */
+/* The factor that scales a row to length one, rounded after every operation. */
 static double factor_by_steps(const real *x, int64_t N, const vn_norm *c, const vn_variant *e)
 {
 	const int s = c->steps;
@@ -83,7 +88,8 @@ static double factor_by_steps(const real *x, int64_t N, const vn_norm *c, const 
 	for (int64_t n = 0; n < N; n++)
 		ss += vn_round_intermediate((double)x[n] * (double)x[n], s);
 	ss = vn_round_intermediate(ss, s) / (e->norm.divisor ? e->norm.divisor : 1);
-	return vn_round_intermediate(1.0 / (e->norm.eps_outside ? sqrt(ss) + c->eps : sqrt(vn_round_intermediate(ss + c->eps, s))), s);
+	return vn_round_intermediate(
+		1.0 / (e->norm.eps_outside ? sqrt(ss) + c->eps : sqrt(vn_round_intermediate(ss + c->eps, s))), s);
 }
 
 void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, const vn_norm *c, const vn_variant *e, int threads)
@@ -98,14 +104,15 @@ void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, const vn_nor
 	}
 }
 
-void REAL(vn_layer_norm)(real *y, const real *x, const real *g, const real *bias, int64_t R, int64_t N, const vn_norm *c, const vn_variant *e, int threads)
+void REAL(vn_layer_norm)(real *y, const real *x, const real *g, const real *bias, int64_t R, int64_t N,
+                         const vn_norm *c, const vn_variant *e, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t r = 0; r < R; r++) {
 		const real *xr = x + r * N;  /* (N) */
 		real       *yr = y + r * N;  /* (N) */
 
-		/* The mean first: a mean of squares less the square of a mean cancels. */
+		/* Computes the mean first: a mean of squares minus the square of the mean cancels. */
 		double sum[4] = { 0.0, 0.0, 0.0, 0.0 }, ss[4] = { 0.0, 0.0, 0.0, 0.0 };
 		for (int64_t n = 0; n < N; n++)
 			sum[n % 4] += (double)xr[n];
@@ -115,6 +122,7 @@ void REAL(vn_layer_norm)(real *y, const real *x, const real *g, const real *bias
 
 		const double scale = 1.0 / root((ss[0] + ss[1]) + (ss[2] + ss[3]), N, c, e);
 		for (int64_t n = 0; n < N; n++)
-			yr[n] = (real)(((double)xr[n] - mean) * scale * (double)((real)c->offset + g[n]) + (bias ? (double)bias[n] : 0.0));
+			yr[n] = (real)(((double)xr[n] - mean) * scale * (double)((real)c->offset + g[n]) +
+			               (bias ? (double)bias[n] : 0.0));
 	}
 }

@@ -23,13 +23,15 @@ void REAL(vn_embed)(real *y, const vn_tensor *w, const int32_t *ids, int64_t T, 
  *   y[r,n] = (offset + g[n]) * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps)
  * offset + g[n] is rounded to a real: some files store this sum, and are the same model. In all
  * norms, e->norm.divisor and e->norm.eps_outside change the root as described at vn_variant. */
-void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t N, const vn_norm *c, const vn_variant *e, int threads);
+void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t N, const vn_norm *c,
+                       const vn_variant *e, int threads);
 
 /* The same norm (offset 0), then a gate.   x, z, y (R,N)   g (N)
  *   y[r,n] = g[n] * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps) * silu(z[r,n])
  * e->norm.gate: another activation; e->norm.gate_first: norms x silu(z) instead of x, without a
  * gate afterwards. */
-void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, int64_t R, int64_t N, const vn_norm *c, const vn_variant *e, int threads);
+void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, int64_t R, int64_t N, const vn_norm *c,
+                         const vn_variant *e, int threads);
 
 /* Scales rows to length one.   x, y (R,N)
  *   y[r,n] = x[r,n] / sqrt(sum_n(x[r,:]^2) + eps) */
@@ -45,8 +47,10 @@ void REAL(vn_slice)(real *y, const real *x, int64_t R, int64_t N, int64_t from, 
 
 
 /* Layer norm over rows.   x, y (R,N)   g (N)   bias (N) or NULL
- *   y[r,n] = (offset + g[n]) * (x[r,n] - mean) / sqrt(mean_n((x[r,:] - mean)^2) + eps) + bias[n]      offset as above */
-void REAL(vn_layer_norm)(real *y, const real *x, const real *g, const real *bias, int64_t R, int64_t N, const vn_norm *c, const vn_variant *e, int threads);
+ *   y[r,n] = (offset + g[n]) * (x[r,n] - mean) / sqrt(mean_n((x[r,:] - mean)^2) + eps) + bias[n]
+ * offset as above */
+void REAL(vn_layer_norm)(real *y, const real *x, const real *g, const real *bias, int64_t R, int64_t N,
+                         const vn_norm *c, const vn_variant *e, int threads);
 
 /* A stored matrix (M,N). transposed: stored as (N,M). Products have the same bits in both cases. */
 typedef struct vn_matrix {
@@ -66,12 +70,14 @@ void REAL(vn_matrix_rows)(real *dst, const vn_matrix *a, int64_t m0, int64_t m, 
 /* Product with a stored matrix.   x (T,N)   w (M,N)   bias (M) or NULL   y (T,M)
  *   y[t,m] = sum_n x[t,n] w[m,n] + bias[m]
  * policy.storage: weights are rounded to it before use. Returns false without memory. */
-bool REAL(vn_linear)(real *y, const real *x, const vn_matrix *w, const real *bias, int64_t T, vn_policy policy, int threads);
+bool REAL(vn_linear)(real *y, const real *x, const vn_matrix *w, const real *bias, int64_t T, vn_policy policy,
+                     int threads);
 
 /* Rounds x (T,N) as ggml does before a product with w, whose format in the file is `kept` (ggml.h),
  * into *out (T,N). *sums (T,N/32): for formats that have them, if w is still in that format; else
  * NULL. The caller frees both, also after a failure. Returns false without memory. */
-bool REAL(vn_ggml_input)(const real *x, const vn_matrix *w, vn_dtype kept, vn_ggml_scale scale, int64_t T, int threads, real **out, float **sums);
+bool REAL(vn_ggml_input)(const real *x, const vn_matrix *w, vn_dtype kept, vn_ggml_scale scale, int64_t T, int threads,
+                         real **out, float **sums);
 /* y (T,M) += sum_b sums[t,b] minimum[m,b] */
 void REAL(vn_ggml_add_sums)(real *y, const float *sums, const vn_matrix *w, int64_t T, int threads);
 
@@ -81,7 +87,8 @@ void REAL(vn_ggml_add_sums)(real *y, const float *sums, const vn_matrix *w, int6
  *   y[i + R/2] = x[i + R/2] cos a + x[i] sin a        y[d] = x[d] for d >= R
  * or with the pairs and angles that rope specifies (vn_rope_pair, vn_rope_angle). Returns false
  * without memory. */
-bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list *lists, int64_t past, int64_t T, int64_t H, int64_t K);
+bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list *lists, int64_t past, int64_t T,
+                     int64_t H, int64_t K);
 
 /* Attention over a cache.   q (T,H,K)   k, v (S,G,K), S = past + T   context (T,H,K)
  *   s[h,i,j]   = scale * sum_d q[i,h,d] k[j,g,d]          g = h / (H/G), or as head_map says
@@ -107,12 +114,14 @@ bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) *a, int want, int6
  * state: the rows that precede x, oldest first; updated to those that precede the next call.
  * Experiments, e->conv: linear (no silu); ahead (x[t-(J-1)+j+ahead], 0 after the last row).
  * forgets, an argument here: the rows that precede x are 0. Returns false without memory. */
-bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, const vn_consts *c, const vn_variant *e, bool forgets, int threads);
+bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, const vn_consts *c,
+                          const vn_variant *e, bool forgets, int threads);
 
 /* Logarithm of the decay of a state.   x, y (T,N)   A_log, dt_bias (N)   form: vn_decay_form
  *   y[t,n] = -exp(A_log[n]) * softplus(x[t,n] + dt_bias[n])
  *   softplus(u) = log(1 + exp(u)), u if u > 20 */
-void REAL(vn_log_decay)(real *y, const real *x, const real *A_log, const real *dt_bias, int64_t T, int64_t N, int form); /* vn_decay_form */
+void REAL(vn_log_decay)(real *y, const real *x, const real *A_log, const real *dt_bias, int64_t T, int64_t N,
+                        int form); /* vn_decay_form */
 
 /* Gated delta rule.   q, k (T,nk,dk)   v, y (T,nv,dv)   g, beta (T,nv)   state (nv,dk,dv)
  * For each value head h, with q and k of head h / (nv/nk) and S = state[h], for t in order:
@@ -148,7 +157,8 @@ bool REAL(vn_delta_chunked)(real *y, const REAL(vn_delta) *a);
  * c->act.steps says otherwise. */
 void REAL(vn_act_apply)(real *y, const real *x, vn_act act, int64_t n, int threads);
 /* A gated product, as c->act says. up NULL: only f(gate). */
-void REAL(vn_gated)(real *y, const real *gate, const real *up, const vn_consts *c, const vn_variant *e, int64_t n, int threads);
+void REAL(vn_gated)(real *y, const real *gate, const real *up, const vn_consts *c, const vn_variant *e, int64_t n,
+                    int threads);
 void REAL(vn_add)(real *y, const real *a, const real *b, int64_t n, int threads);
 
 /* Rearranges rows for an experiment: vn_rows_form.   x, other, y (T,N), after `past` rows of
@@ -158,7 +168,8 @@ void REAL(vn_rows)(real *y, const real *x, const real *other, int64_t past, int6
 #if VN_REAL == 32
 /* linear in double, rounded once, for small products (linear_wide.c). */
 bool vn_linear_is_small(const vn_matrix *w, int64_t T);
-bool vn_linear_wide(float *y, const float *x, const vn_matrix *w, const float *bias, int64_t T, vn_policy policy, int threads);
+bool vn_linear_wide(float *y, const float *x, const vn_matrix *w, const float *bias, int64_t T, vn_policy policy,
+                    int threads);
 
 /* linear with the sum rounded to float16 after every term, and after the bias. */
 bool vn_linear_acc16(float *y, const float *x, const vn_matrix *w, const float *bias, int64_t T, int threads);

@@ -13,8 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* cos and sin (R/2) of one token, as another implementation has them (vn_angles). kept, stretch: vn_rope_frequencies_wide. */
-static void other_angles(const vn_rope *rope, double base, const double *kept, const double *stretch, int64_t past, int64_t t, float *c, float *s)
+/* cos and sin (R/2) of one token, as another implementation computes them (vn_angles). kept, stretch:
+ * vn_rope_frequencies_wide. */
+static void other_angles(const vn_rope *rope, double base, const double *kept, const double *stretch, int64_t past,
+                         int64_t t, float *c, float *s)
 {
 	const float step = (float)pow(base, -2.0 / rope->rotary_dim);
 	float       chain = 1.0f;
@@ -30,11 +32,13 @@ static void other_angles(const vn_rope *rope, double base, const double *kept, c
 	}
 }
 
-bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list *lists, int64_t past, int64_t T, int64_t H, int64_t K)
+bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list *lists, int64_t past, int64_t T,
+                     int64_t H, int64_t K)
 {
 	const int64_t half = rope->rotary_dim / 2;
 	const bool    other = rope->angles != VN_ANGLES_TORCH && !rope->half_angles;
-	double       *kept = malloc((size_t)half * (2 * sizeof *kept + 3 * sizeof(float))), *stretch = kept + half; /* (half) each */
+	double       *kept = malloc((size_t)half * (2 * sizeof *kept + 3 * sizeof(float))),
+		   *stretch = kept + half; /* (half) each */
 	float        *f = (float *)(stretch + half), *c = f + half, *s = c + half, af;
 	double        base = 0.0;
 	const int     steps = rope->steps;
@@ -62,8 +66,10 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list 
 				int64_t j, k;
 				vn_rope_pair(rope, K, i, &j, &k);
 				const double a = (double)xh[j], b = (double)xh[k];
-				yh[j] = (real)(vn_round_intermediate(a * (double)c[i], steps) - vn_round_intermediate(b * (double)s[i], steps));
-				yh[k] = (real)(vn_round_intermediate(b * (double)c[i], steps) + vn_round_intermediate(a * (double)s[i], steps));
+				yh[j] = (real)(vn_round_intermediate(a * (double)c[i], steps) -
+				               vn_round_intermediate(b * (double)s[i], steps));
+				yh[k] = (real)(vn_round_intermediate(b * (double)c[i], steps) +
+				               vn_round_intermediate(a * (double)s[i], steps));
 			}
 		}
 	}

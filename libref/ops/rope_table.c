@@ -3,26 +3,26 @@
 
 #include <math.h>
 
-/* sin r on |r| <= pi/2 is r + S3 r^3 + S5 r^5 + S7 r^7 + S9 r^9, in double, rounded once.
- * The form is read off torch's errors: they average 5e-9, far above a rounding, as a smooth
- * odd function of r with four alternations. The coefficients are our fit to torch's values:
- * each value near a rounding tie is a linear inequality in the four, and a linear program
- * over the 1674 tightest of all floats below 10000 leaves them free by about 2e-9 ulp. */
+/* sin r for |r| <= pi/2 is r + S3 r^3 + S5 r^5 + S7 r^7 + S9 r^9, in double, rounded once. The form follows
+ * from torch's errors: they average 5e-9, far above rounding, as a smooth odd function of r with four
+ * alternations. The coefficients are our fit to torch's values. Each value near a rounding tie gives a linear
+ * inequality in the four; a linear program over the 1674 tightest of all floats below 10000 leaves them a range
+ * of about 2e-9 ulp. */
 static const double S3 = -0x1.55554bc83660ep-3;
 static const double S5 = 0x1.110ed3804e4f6p-7;
 static const double S7 = -0x1.9f6ffeeabd3afp-13;
 static const double S9 = 0x1.5dbdf0e87c504p-19;
 
-/* Pi in two parts. The first has 40 bits and k, up to 10000/pi with its half, 13: the
- * product k * PI_HI is exact, and so is its difference from the angle. */
+/* Pi in two parts. The first has 40 bits. k, up to 10000/pi and a half, has 13. So k * PI_HI is exact, and so
+ * is its difference from the angle. */
 static const double PI_HI = 0x1.921fb54442p1;
 static const double PI_LO = 0x1.a308d313198a3p-40;
 static const double ONE_OVER_PI = 0x1.45f306dc9c883p-2;
 
-/* From here on torch reduces the angle in another way, which we do not follow. */
+/* From here on torch reduces the angle differently, which we do not follow. */
 static const float FAR = 10000.0f;
 
-/* (-1)^n sin(angle - (n - shift) pi), n the nearest: shift 0 is sin, 1/2 is cos. */
+/* (-1)^n sin(angle - (n - shift) pi) for the nearest n: sin for shift 0, cos for 1/2. */
 static float near_zero(float angle, double shift)
 {
 	const double n = nearbyint((double)angle * ONE_OVER_PI + shift);

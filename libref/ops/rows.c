@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The row of x that stands in place of row t; -1: none. */
+/* The row of x to use in place of row t; -1: none. */
 static int64_t source(const vn_consts *c, int64_t past, int64_t t, int64_t T)
 {
 	const int64_t from = t + c->rows.by, half = (T + 1) / 2;
@@ -14,7 +14,7 @@ static int64_t source(const vn_consts *c, int64_t past, int64_t t, int64_t T)
 	return c->rows.form == VN_ROWS_IN_TURN ? t % 2 * half + t / 2 : t;
 }
 
-/* Does a row lie in a tile that is another's? */
+/* Whether a row lies in a tile that belongs to another. */
 static bool in_other(const vn_consts *c, int64_t t)
 {
 	const int64_t tile = t / c->rows.by;
@@ -47,7 +47,8 @@ void REAL(vn_rows)(real *y, const real *x, const real *other, int64_t past, int6
 			memcpy(y + t * N, x + t * N + by, (size_t)(N - by) * sizeof *y);
 			memcpy(y + t * N + N - by, x + t * N, (size_t)by * sizeof *y);
 		} else
-			memcpy(y + t * N, (c->rows.form == VN_ROWS_TILES && in_other(c, t) ? other : x) + from * N, (size_t)N * sizeof *y);
+			memcpy(y + t * N, (c->rows.form == VN_ROWS_TILES && in_other(c, t) ? other : x) + from * N,
+			       (size_t)N * sizeof *y);
 	}
 	for (int64_t e = 0; c->rows.form == VN_ROWS_PARTS_FIRST && e < T * N; e++) {
 		const int64_t part = e / (inner * T), t = e / inner % T;

@@ -5,13 +5,16 @@
 
 static double sigmoid(double u, int steps)
 {
-	return vn_round_intermediate(1.0 / vn_round_intermediate(1.0 + vn_round_intermediate(exp(-u), steps), steps), steps);
+	return vn_round_intermediate(1.0 / vn_round_intermediate(1.0 + vn_round_intermediate(exp(-u), steps), steps),
+	                             steps);
 }
 
 /* u/2 (1 + x) */
 static double half_of(double u, double x, int steps)
 {
-	return vn_round_intermediate(vn_round_intermediate(0.5 * u, steps) * vn_round_intermediate(1.0 + vn_round_intermediate(x, steps), steps), steps);
+	return vn_round_intermediate(vn_round_intermediate(0.5 * u, steps) *
+	                                 vn_round_intermediate(1.0 + vn_round_intermediate(x, steps), steps),
+	                             steps);
 }
 
 double vn_act_by_steps(double u, vn_act act, int steps)
@@ -28,7 +31,8 @@ double vn_act_by_steps(double u, vn_act act, int steps)
 	case VN_GELU:
 		return half_of(u, erf(vn_round_intermediate(u * 0.70710678118654752440, steps)), steps);
 	case VN_GELU_TANH:
-		inside = vn_round_intermediate(u + vn_round_intermediate(0.044715 * vn_round_intermediate(u * u * u, steps), steps), steps);
+		inside = vn_round_intermediate(
+			u + vn_round_intermediate(0.044715 * vn_round_intermediate(u * u * u, steps), steps), steps);
 		return half_of(u, tanh(vn_round_intermediate(0.79788456080286535588 * inside, steps)), steps);
 	default:
 		return u;

@@ -22,7 +22,10 @@ static inline double vn_as_bf16(double x)
 /* Rounds x as a tensor of that format holds it; steps: vn_intermediate_rounding. */
 static inline double vn_round_intermediate(double x, int steps)
 {
-	return steps == VN_STEPS_F16 ? vn_as_f16(x) : steps == VN_STEPS_BF16 ? vn_as_bf16(x) : steps == VN_STEPS_F32 ? (double)(float)x : x;
+	return steps == VN_STEPS_F16    ? vn_as_f16(x)
+	       : steps == VN_STEPS_BF16 ? vn_as_bf16(x)
+	       : steps == VN_STEPS_F32  ? (double)(float)x
+	                                : x;
 }
 
 /* An activation by its written formula, every operation rounded:

@@ -11,10 +11,10 @@
 struct vn_builder {
 	vn_plan  *plan;
 	int       layer;
-	vn_status status; /* of the first failure; later calls do nothing useful */
+	vn_status status; /* of the first failure, after which calls do nothing useful */
 	vn_error  err;
 	int       room_nodes, room_values, room_weights, room_states;
-	bool     *named; /* (layers + 1, VN_N_POINTS): checkpoints there are, row 0 outside layers */
+	bool     *named; /* (layers + 1, VN_N_POINTS): checkpoints that exist; row 0 is outside layers */
 };
 
 vn_builder *vn_plan_begin(int layers, int vocab, int context)
@@ -120,8 +120,8 @@ static int value(vn_builder *b, vn_point point, int rank, const int *size)
 		snprintf(v.name, sizeof v.name, "layer%d.%s", b->layer, name);
 	else
 		snprintf(v.name, sizeof v.name, "%s", name);
-	/* A layer and a point make the name. Looking for it among the names there are
-	 * would take seconds for a config of a thousand layers. */
+	/* Layer and point determine the name. Searching all existing names would take seconds for a config of a
+	 * thousand layers. */
 	bool *named = &b->named[(size_t)(b->layer + 1) * VN_N_POINTS + point];
 	if (*named)
 		return broken(b, VN_ERR_UNSUPPORTED, "two checkpoints are named %s", v.name);
@@ -149,7 +149,7 @@ void vn_plan_name(vn_builder *b, int x, vn_point point)
 	b->plan->value[v].wide = of.wide;
 }
 
-/* The states of the node that is being added. */
+/* Sets the states of the node being added. */
 static void keep_states(vn_builder *b, int i)
 {
 	vn_plan  *p = b->plan;
@@ -167,7 +167,7 @@ static void keep_states(vn_builder *b, int i)
 	}
 }
 
-/* A node with its inputs and weights; the first output must exist already. */
+/* Adds a node with its inputs and weights; its first output must exist. */
 static void node(vn_builder *b, vn_op op, vn_consts c, int n_in, const int *in, int n_w, const int *w,
                  int n_out, const int *out)
 {
@@ -196,7 +196,7 @@ static void node(vn_builder *b, vn_op op, vn_consts c, int n_in, const int *in, 
 
 static const vn_consts NONE;
 
-/* Rows of a table of at least `rows`. */
+/* Looks up rows of a table with at least `rows` rows. */
 static int table(vn_builder *b, vn_op op, int w, int rows, const char *of_what, vn_point out)
 {
 	if (b->status)
@@ -219,14 +219,15 @@ int vn_plan_positions(vn_builder *b, int w, vn_point out)
 	return table(b, VN_OP_POSITIONS, w, b->plan->context, "weight %s does not have a row for every position", out);
 }
 
-/* An output of the shape of x. */
+/* Adds an output shaped like x. */
 static int like(vn_builder *b, int x, vn_point out)
 {
 	vn_value v = b->plan->value[x];
 	return value(b, out, v.rank, v.size);
 }
 
-/* One input, or two of one shape (x, z); w of the width of their last axis, a layer norm's bias too. */
+/* Norm of one input, or of two with one shape (x, z). w, and the bias of a layer norm, have the width of their
+ * last axis. */
 static int norm(vn_builder *b, vn_op op, int x, int z, int w, int bias, double eps, double offset, vn_point out)
 {
 	if (b->status)
@@ -236,7 +237,8 @@ static int norm(vn_builder *b, vn_op op, int x, int z, int w, int bias, double e
 		const int       i = k ? bias : w;
 		const vn_shape *s = i < 0 ? NULL : &b->plan->weight[i].shape;
 		if (s && (s->rank != 1 || s->dim[0] != v->size[v->rank - 1]))
-			return broken(b, VN_ERR_SHAPE, "weight %s is not as wide as the tensor that it norms", b->plan->weight[i].name);
+			return broken(b, VN_ERR_SHAPE, "weight %s is not as wide as the tensor that it norms",
+			              b->plan->weight[i].name);
 	}
 	int y = like(b, x, out);
 	node(b, op, (vn_consts){ .norm = { .eps = eps, .offset = offset } }, z < 0 ? 1 : 2, (int[]){ x, z },
@@ -275,7 +277,8 @@ static int linear(vn_builder *b, int x, int w, int bias, int transposed, int hea
 	if (b->status)
 		return 0;
 	const vn_shape *s = &b->plan->weight[w].shape;
-	if (s->rank != 2 || s->dim[!transposed] != vn_value_row(&b->plan->value[x]) || (heads && s->dim[transposed] % heads))
+	if (s->rank != 2 || s->dim[!transposed] != vn_value_row(&b->plan->value[x]) ||
+	    (heads && s->dim[transposed] % heads))
 		return broken(b, VN_ERR_SHAPE, "the shape of weight %s does not fit its input", b->plan->weight[w].name);
 	const vn_shape *of = bias >= 0 ? &b->plan->weight[bias].shape : NULL;
 	if (of && (of->rank != 1 || of->dim[0] != s->dim[transposed]))
@@ -301,7 +304,8 @@ int vn_plan_slice(vn_builder *b, int x, int stride, int from, int width, int hea
 		return 0;
 	const vn_value *v = &b->plan->value[x];
 	const int64_t   row = vn_value_row(v), all = stride < 1 ? 0 : row / stride * width;
-	if (stride < 1 || row % stride || from < 0 || width < 1 || width > stride || from > stride - width || (heads && all % heads))
+	if (stride < 1 || row % stride || from < 0 || width < 1 || width > stride || from > stride - width ||
+	    (heads && all % heads))
 		return broken(b, VN_ERR_SHAPE, "%s: its input does not have the columns to take", v->name);
 	int y = in_heads(b, (int)all, heads, out);
 	node(b, VN_OP_SLICE, (vn_consts){ .slice = { stride, from, width } }, 1, &x, 0, NULL, 1, &y);
@@ -355,7 +359,7 @@ int vn_plan_act(vn_builder *b, vn_act act, int x, vn_point out, bool on_demand)
 	return y;
 }
 
-/* Two inputs of one shape. */
+/* Adds an operation on two inputs of one shape. */
 static int pair(vn_builder *b, vn_op op, vn_consts c, int a, int x, vn_point out)
 {
 	if (b->status)
@@ -388,11 +392,12 @@ int vn_plan_causal_conv(vn_builder *b, int x, int w, vn_point out)
 		return broken(b, VN_ERR_SHAPE, "the shape of weight %s does not fit its input", b->plan->weight[w].name);
 	const int X = (int)s->dim[0], J = (int)s->dim[2];
 	int       y = like(b, x, out), state = value(b, VN_POINT_GDN_CONV_STATE, 2, (int[]){ J - 1, X });
-	node(b, VN_OP_CAUSAL_CONV, (vn_consts){ .conv = { .channels = X, .taps = J } }, 1, &x, 1, &w, 2, (int[]){ y, state });
+	node(b, VN_OP_CAUSAL_CONV, (vn_consts){ .conv = { .channels = X, .taps = J } }, 1, &x, 1, &w, 2,
+		(int[]){ y, state });
 	return y;
 }
 
-/* An output stored in full width. */
+/* Marks an output as stored in full width. */
 static int wide(vn_builder *b, int y)
 {
 	if (!b->status)
@@ -416,7 +421,8 @@ int vn_plan_log_decay(vn_builder *b, int x, int A_log, int dt_bias, vn_point out
 	const vn_value *v = &b->plan->value[x];
 	const vn_shape *s = &b->plan->weight[A_log].shape;
 	if (v->rank != 2 || s->rank != 1 || s->dim[0] != v->size[1] || !vn_shape_equal(s, &b->plan->weight[dt_bias].shape))
-		return broken(b, VN_ERR_SHAPE, "the shape of weight %s or of its bias does not fit its input", b->plan->weight[A_log].name);
+		return broken(b, VN_ERR_SHAPE, "the shape of weight %s or of its bias does not fit its input",
+		              b->plan->weight[A_log].name);
 	int y = wide(b, like(b, x, out));
 	node(b, VN_OP_LOG_DECAY, NONE, 1, &x, 2, (int[]){ A_log, dt_bias }, 1, &y);
 	return y;
@@ -429,7 +435,8 @@ int vn_plan_delta_rule(vn_builder *b, const int in[5], double scale, vn_point ou
 	vn_value q = b->plan->value[in[VN_DELTA_Q]], v = b->plan->value[in[VN_DELTA_V]];
 	if (q.rank != 3 || v.rank != 3 || v.size[1] % q.size[1])
 		return broken(b, VN_ERR_SHAPE, "%s: the shapes of keys and values do not fit together", q.name);
-	const vn_consts c = { .delta = { .scale = scale, .key_heads = q.size[1], .value_heads = v.size[1], .key_dim = q.size[2],
+	const vn_consts c = { .delta = { .scale = scale, .key_heads = q.size[1], .value_heads = v.size[1],
+		.key_dim = q.size[2],
 	                                 .value_dim = v.size[2] } };
 	int y = like(b, in[VN_DELTA_V], out);
 	int state = value(b, VN_POINT_GDN_STATE, 3, (int[]){ v.size[1], q.size[2], v.size[2] });

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many of each an operation has; -1 may stand for weights from must_w on
- * and for outputs behind the first. */
+/* Counts for an operation; -1 allows any number of weights from must_w on, or of outputs after the first. */
 typedef struct arity {
 	int n_in, n_w, must_w, n_out;
 } arity;
@@ -25,10 +24,10 @@ static const arity arities[VN_N_OPS] = {
 	[VN_OP_LAYER_NORM] = { 1, 2, 1, 1 }, [VN_OP_SLICE] = { 1, 0, 0, 1 },
 };
 
-/* What has been seen so far of a plan under check. */
+/* State of the walk over a plan being checked. */
 typedef struct walk {
 	const vn_plan *p;
-	int           *made, *last; /* (n_values): the node that made it, the last that reads it; -1 */
+	int           *made, *last; /* (n_values): the node that makes it, the last that reads it; -1 */
 	int            states;      /* of the nodes so far */
 	vn_error      *err;
 } walk;
@@ -39,15 +38,15 @@ __attribute__((format(printf, 3, 4)))
 static vn_status node_bad(const walk *w, int i, const char *format, ...)
 {
 	const vn_node *n = &w->p->node[i];
-	const bool     op = (unsigned)n->op < VN_N_OPS, named = n->n_out > 0 && n->out[0] >= 0 && n->out[0] < w->p->n_values;
+	const bool     op = (unsigned)n->op<VN_N_OPS, named = n->n_out> 0 && n->out[0] >= 0 && n->out[0] < w->p->n_values;
 	char           why[256];
 	va_list        list;
 
 	va_start(list, format);
 	vsnprintf(why, sizeof why, format, list);
 	va_end(list);
-	return vn_fail(w->err, VN_ERR_UNSUPPORTED, "nodes[%d] (%s%s%s): %s", i, op ? vn_op_name(n->op) : "?", named ? ", " : "",
-	               named ? w->p->value[n->out[0]].name : "", why);
+	return vn_fail(w->err, VN_ERR_UNSUPPORTED, "nodes[%d] (%s%s%s): %s", i, op ? vn_op_name(n->op) : "?",
+	               named ? ", " : "", named ? w->p->value[n->out[0]].name : "", why);
 }
 
 /* ---- weights and values by themselves ------------------------------------------- */
@@ -68,7 +67,7 @@ static bool is_state(const vn_value *v, const vn_state *s, int state)
 	return v->state == state && v->rank == s->rank && memcmp(v->size, s->size, (size_t)s->rank * sizeof *s->size) == 0;
 }
 
-/* Elements of a token's row; 0 when there is another axis of tokens or keys, or more than 2^31. */
+/* Elements in a token's row; 0 if another axis is tokens or keys, or if they exceed 2^31. */
 static int64_t row(const vn_value *v)
 {
 	int64_t n = 1;
@@ -86,7 +85,7 @@ static vn_status check_weights(const vn_plan *p, vn_error *err)
 {
 	for (int i = 0; i < p->n_weights; i++) {
 		const vn_shape *s = &p->weight[i].shape;
-		int64_t         n = INT64_MAX / 16; /* bytes must be a number, too */
+		int64_t         n = INT64_MAX / 16; /* the byte count must fit too */
 
 		bool good = memchr(p->weight[i].name, '\0', VN_NAME_MAX) && s->rank >= 0 && s->rank <= VN_PLAN_RANK;
 		for (int k = 0; good && k < s->rank; k++) {
@@ -94,7 +93,9 @@ static vn_status check_weights(const vn_plan *p, vn_error *err)
 			n = good ? n / s->dim[k] : n;
 		}
 		if (!good)
-			return vn_fail(err, VN_ERR_UNSUPPORTED, "weights[%d] (%.*s): its name is not terminated, or its shape is invalid", i, VN_NAME_MAX - 1, p->weight[i].name);
+			return vn_fail(err, VN_ERR_UNSUPPORTED,
+			               "weights[%d] (%.*s): its name is not terminated, or its shape is invalid", i,
+			               VN_NAME_MAX - 1, p->weight[i].name);
 	}
 	return VN_OK;
 }
@@ -136,7 +137,8 @@ static bool linear_fits(const vn_value *x, const vn_value *y, const vn_shape *w,
 
 static bool norm_fits(const vn_value *x, const vn_value *y, const vn_shape *w, const vn_shape *bias)
 {
-	return row(x) && (!w || (w->rank == 1 && w->dim[0] == x->size[x->rank - 1])) && same(x, y) && (!bias || vn_shape_equal(bias, w));
+	return row(x) && (!w || (w->rank == 1 && w->dim[0] == x->size[x->rank - 1])) && same(x, y) &&
+	       (!bias || vn_shape_equal(bias, w));
 }
 
 static bool slice_fits(const vn_value *x, const vn_value *y, int stride, int from, int width)
@@ -159,16 +161,17 @@ static vn_status longrope_sound(const walk *w, int i)
 	const vn_rope *r = &w->p->node[i].c.rope.rope;
 	const int      n = r->rotary_dim / 2;
 
-	if (r->original_context < 2 || !(r->factor > 0.0 || (r->factor == 0.0 && r->max_context > 0)) || r->attention_factor < 0.0)
-		return node_bad(w, i, "invalid longrope: factor %g, original_context %d, max_context %d, attention_factor %g", r->factor, r->original_context,
-		                r->max_context, r->attention_factor);
+	if (r->original_context < 2 || !(r->factor > 0.0 || (r->factor == 0.0 && r->max_context > 0)) ||
+	    r->attention_factor < 0.0)
+		return node_bad(w, i, "invalid longrope: factor %g, original_context %d, max_context %d, attention_factor %g",
+		                r->factor, r->original_context, r->max_context, r->attention_factor);
 	if (!r->short_factor || !divisors(&w->p->list[r->short_factor - 1], n) || !r->long_factor ||
 	    !divisors(&w->p->list[r->long_factor - 1], n))
 		return node_bad(w, i, "short_factor and long_factor must be lists of %d numbers above 0", n);
 	return VN_OK;
 }
 
-/* The frequencies of rope.c: every number finite, and nothing divided by zero. */
+/* Checks that rope.c computes finite frequencies and never divides by zero. */
 static vn_status rope_sound(const walk *w, int i)
 {
 	const vn_rope *r = &w->p->node[i].c.rope.rope;
@@ -184,11 +187,14 @@ static vn_status rope_sound(const walk *w, int i)
 		return node_bad(w, i, "short_factor or long_factor names a list that does not exist");
 	if ((unsigned)r->pairing >= VN_N_PAIRINGS || (r->half_angles & ~1) || !isfinite(r->turn))
 		return node_bad(w, i, "invalid pairing %d, half_angles %d or turn %g", r->pairing, r->half_angles, r->turn);
-	if (abs(r->offset) > 1 << 24 || abs(r->step_offset) > 1 << 24 || (r->step_zero & ~1) || (r->sections & ~1) || (r->one_position & ~1))
-		return node_bad(w, i, "invalid offset %d, step_offset %d, step_zero %d or sections %d", r->offset, r->step_offset, r->step_zero, r->sections);
+	if (abs(r->offset) > 1 << 24 || abs(r->step_offset) > 1 << 24 || (r->step_zero & ~1) || (r->sections & ~1) ||
+	    (r->one_position & ~1))
+		return node_bad(w, i, "invalid offset %d, step_offset %d, step_zero %d or sections %d", r->offset,
+		                r->step_offset, r->step_zero, r->sections);
 	if (!((float)r->theta > 1.0f))
 		return node_bad(w, i, "theta is %g and must be above 1", r->theta);
-	if ((r->type == VN_ROPE_LINEAR || r->type == VN_ROPE_LLAMA3 || r->type == VN_ROPE_DYNAMIC) && !((float)r->factor > 0.0f))
+	if ((r->type == VN_ROPE_LINEAR || r->type == VN_ROPE_LLAMA3 || r->type == VN_ROPE_DYNAMIC) &&
+	    !((float)r->factor > 0.0f))
 		return node_bad(w, i, "factor is %g and must be above 0", r->factor);
 	if ((r->type == VN_ROPE_YARN || r->type == VN_ROPE_LLAMA3) && r->original_context < 1)
 		return node_bad(w, i, "original_context is %d, expected at least 1", r->original_context);
@@ -200,7 +206,9 @@ static vn_status rope_sound(const walk *w, int i)
 		return node_bad(w, i, "low_freq_factor %g must be above 0 and below high_freq_factor %g", r->low_freq_factor,
 		                r->high_freq_factor);
 	if (r->type == VN_ROPE_DYNAMIC && (r->max_context < 1 || r->rotary_dim < 4))
-		return node_bad(w, i, "dynamic RoPE needs max_context of at least 1 (found %d) and rotary_dim of at least 4 (found %d)", r->max_context, r->rotary_dim);
+		return node_bad(
+			w, i, "dynamic RoPE needs max_context of at least 1 (found %d) and rotary_dim of at least 4 (found %d)",
+			r->max_context, r->rotary_dim);
 	return r->type == VN_ROPE_LONGROPE ? longrope_sound(w, i) : VN_OK;
 }
 
@@ -238,21 +246,27 @@ static vn_status check_attention(const walk *w, int i)
 	if (!isfinite(n->c.attention.scale) || (n->c.attention.causal & ~1) || n->c.attention.window < 0)
 		return node_bad(w, i, "invalid scale %g, causal %d or window %d", n->c.attention.scale, n->c.attention.causal,
 		                n->c.attention.window);
-	if ((unsigned)n->x.attention.head_map >= VN_N_HEAD_MAPS || (unsigned)n->x.attention.leak > 2 || n->x.attention.padding < 0 || (unsigned)n->x.attention.blind > 2 ||
-	    abs(n->x.attention.ahead) > 1 << 24 || (n->x.attention.from_zero & ~1) || (unsigned)n->x.attention.form >= VN_N_ATTN_FORMS)
-		return node_bad(w, i, "invalid head_map %d, leak %d, padding %d, ahead %d, blind %d, from_zero %d or form %d", n->x.attention.head_map,
-		                n->x.attention.leak, n->x.attention.padding, n->x.attention.ahead, n->x.attention.blind, n->x.attention.from_zero, n->x.attention.form);
-	if ((n->x.attention.again & ~1) || (n->x.attention.again && (n->n_in <= VN_ATTN_KEPT || p->node[p->value[n->in[VN_ATTN_KEPT]].node].op != VN_OP_ROPE)))
-		return node_bad(w, i, "invalid again %d: it must be 0, or 1 if the cached keys are the output of a RoPE", n->x.attention.again);
-	if ((unsigned)n->x.attention.cache >= VN_N_CACHE_FORMS || n->x.attention.cache_block < (n->x.attention.cache != 0) ||
-	    n->x.attention.cache_block > 1 << 24 || (unsigned)n->x.attention.cache_of > (n->x.attention.cache == VN_CACHE_SEEN ? 0 : 2) ||
+	if ((unsigned)n->x.attention.head_map >= VN_N_HEAD_MAPS || (unsigned)n->x.attention.leak > 2 ||
+	    n->x.attention.padding < 0 || (unsigned)n->x.attention.blind > 2 || abs(n->x.attention.ahead) > 1 << 24 ||
+	    (n->x.attention.from_zero & ~1) || (unsigned)n->x.attention.form >= VN_N_ATTN_FORMS)
+		return node_bad(w, i, "invalid head_map %d, leak %d, padding %d, ahead %d, blind %d, from_zero %d or form %d",
+		                n->x.attention.head_map, n->x.attention.leak, n->x.attention.padding, n->x.attention.ahead,
+		                n->x.attention.blind, n->x.attention.from_zero, n->x.attention.form);
+	if ((n->x.attention.again & ~1) ||
+	    (n->x.attention.again &&
+	     (n->n_in <= VN_ATTN_KEPT || p->node[p->value[n->in[VN_ATTN_KEPT]].node].op != VN_OP_ROPE)))
+		return node_bad(w, i, "invalid again %d: it must be 0, or 1 if the cached keys are the output of a RoPE",
+		                n->x.attention.again);
+	if ((unsigned)n->x.attention.cache >= VN_N_CACHE_FORMS ||
+	    n->x.attention.cache_block < (n->x.attention.cache != 0) || n->x.attention.cache_block > 1 << 24 ||
+	    (unsigned)n->x.attention.cache_of > (n->x.attention.cache == VN_CACHE_SEEN ? 0 : 2) ||
 	    (n->x.attention.cache_steps & ~1))
-		return node_bad(w, i, "invalid cache %d, cache_block %d, cache_of %d or cache_steps %d", n->x.attention.cache, n->x.attention.cache_block,
-		                n->x.attention.cache_of, n->x.attention.cache_steps);
+		return node_bad(w, i, "invalid cache %d, cache_block %d, cache_of %d or cache_steps %d", n->x.attention.cache,
+		                n->x.attention.cache_block, n->x.attention.cache_of, n->x.attention.cache_steps);
 	return VN_OK;
 }
 
-/* Its states are those that follow from it, they fit into a machine, and what shows one looks like it. */
+/* Checks that a node's states are those derived from it, fit into memory, and match the values that show them. */
 static vn_status check_states(walk *w, int i)
 {
 	const vn_plan *p = w->p;
@@ -265,7 +279,8 @@ static vn_status check_states(walk *w, int i)
 		const vn_state *a = &p->state[w->states], *b = &s[k];
 		int64_t         room = INT64_MAX / 16 / (b->input >= 0 ? p->context + 1LL : 1);
 		if (n->state[k] != w->states || a->node != b->node || a->value != b->value || a->input != b->input ||
-		    a->wide != b->wide || a->rank != b->rank || memcmp(a->size, b->size, (size_t)b->rank * sizeof *b->size) != 0)
+		    a->wide != b->wide || a->rank != b->rank ||
+		    memcmp(a->size, b->size, (size_t)b->rank * sizeof *b->size) != 0)
 			return node_bad(w, i, "its states differ from those that its operation keeps");
 		for (int d = b->input >= 0; d < b->rank; d++) {
 			room = b->size[d] < 1 ? 0 : room / b->size[d];
@@ -282,27 +297,33 @@ static bool conv_fits(const vn_node *n, const vn_value *x, const vn_value *y, co
 {
 	const int X = n->c.conv.channels, J = n->c.conv.taps;
 
-	return X > 0 && J > 1 && n->x.conv.linear >= 0 && n->x.conv.linear <= X && !(n->x.conv.forgets & ~1) && n->x.conv.ahead >= 0 && n->x.conv.ahead <= 65536 && is(x, 2, VN_T, X, 0) && same(x, y) && w->rank == 3 && w->dim[0] == X && w->dim[1] == 1 &&
-	       w->dim[2] == J;
+	return X > 0 && J > 1 && n->x.conv.linear >= 0 && n->x.conv.linear <= X && !(n->x.conv.forgets & ~1) &&
+	       n->x.conv.ahead >= 0 && n->x.conv.ahead <= 65536 && is(x, 2, VN_T, X, 0) && same(x, y) && w->rank == 3 &&
+	       w->dim[0] == X && w->dim[1] == 1 && w->dim[2] == J;
 }
 
 static vn_status check_delta_rule(const walk *w, int i)
 {
 	const vn_node  *n = &w->p->node[i];
 	const vn_value *in[5], *y = &w->p->value[n->out[0]];
-	const int       nk = n->c.delta.key_heads, nv = n->c.delta.value_heads, dk = n->c.delta.key_dim, dv = n->c.delta.value_dim;
+	const int       nk = n->c.delta.key_heads, nv = n->c.delta.value_heads, dk = n->c.delta.key_dim,
+			  dv = n->c.delta.value_dim;
 
 	for (int k = 0; k < 5; k++)
 		if (!row(in[k] = &w->p->value[n->in[k]]))
 			return node_bad(w, i, "the shapes of its inputs, weights and outputs do not fit together");
 	if (nk < 1 || nv < 1 || dk < 1 || dv < 1 || nv % nk || !is(in[VN_DELTA_Q], 3, VN_T, nk, dk) ||
-	    !is(in[VN_DELTA_K], 3, VN_T, nk, dk) || !is(in[VN_DELTA_V], 3, VN_T, nv, dv) || !is(in[VN_DELTA_G], 2, VN_T, nv, 0) ||
-	    !is(in[VN_DELTA_BETA], 2, VN_T, nv, 0) || !same(in[VN_DELTA_V], y))
-		return node_bad(w, i, "%d key heads of width %d and %d value heads of width %d do not fit the shapes of its inputs", nk, dk, nv, dv);
+	    !is(in[VN_DELTA_K], 3, VN_T, nk, dk) || !is(in[VN_DELTA_V], 3, VN_T, nv, dv) ||
+	    !is(in[VN_DELTA_G], 2, VN_T, nv, 0) || !is(in[VN_DELTA_BETA], 2, VN_T, nv, 0) || !same(in[VN_DELTA_V], y))
+		return node_bad(w, i,
+		                "%d key heads of width %d and %d value heads of width %d do not fit the shapes of its inputs",
+		                nk, dk, nv, dv);
 	if (!isfinite(n->c.delta.scale))
 		return node_bad(w, i, "scale is %g, expected a finite number", n->c.delta.scale);
-	if ((unsigned)n->x.delta.form >= VN_N_DELTA_FORMS || (unsigned)n->x.delta.head_map > VN_HEADS_MODULO || n->x.delta.restart < 0 || (n->x.delta.turned & ~1))
-		return node_bad(w, i, "invalid form %d, head_map %d or restart %d", n->x.delta.form, n->x.delta.head_map, n->x.delta.restart);
+	if ((unsigned)n->x.delta.form >= VN_N_DELTA_FORMS || (unsigned)n->x.delta.head_map > VN_HEADS_MODULO ||
+	    n->x.delta.restart < 0 || (n->x.delta.turned & ~1))
+		return node_bad(w, i, "invalid form %d, head_map %d or restart %d", n->x.delta.form, n->x.delta.head_map,
+		                n->x.delta.restart);
 	return VN_OK;
 }
 
@@ -320,7 +341,8 @@ static vn_status fits(const walk *w, int i)
 		good = m->rank == 2 && m->dim[0] >= p->vocab && is(y, 2, VN_T, (int)m->dim[1], 0);
 		break;
 	case VN_OP_POSITIONS:
-		good = m->rank == 2 && m->dim[0] >= p->context && is(y, 2, VN_T, (int)m->dim[1], 0) && !(n->x.positions.step_zero & ~1);
+		good = m->rank == 2 && m->dim[0] >= p->context && is(y, 2, VN_T, (int)m->dim[1], 0) &&
+		       !(n->x.positions.step_zero & ~1);
 		break;
 	case VN_OP_RMS_NORM:
 	case VN_OP_LAYER_NORM:
@@ -331,10 +353,10 @@ static vn_status fits(const walk *w, int i)
 			return node_bad(w, i, "eps is %g, expected a finite number of at least 0", n->c.norm.eps);
 		if (good && !isfinite(n->c.norm.offset))
 			return node_bad(w, i, "offset is %g, expected a finite number", n->c.norm.offset);
-		if (good && ((n->x.norm.eps_outside & ~1) || (n->x.norm.keep_mean & ~1) || (n->x.norm.gate_first & ~1) || n->x.norm.divisor < 0 ||
-		             (n->x.norm.sum_f16 & ~1) || (n->x.norm.first_f16 & ~1)))
-			return node_bad(w, i, "invalid eps_outside %d, keep_mean %d or divisor %d", n->x.norm.eps_outside, n->x.norm.keep_mean,
-			                n->x.norm.divisor);
+		if (good && ((n->x.norm.eps_outside & ~1) || (n->x.norm.keep_mean & ~1) || (n->x.norm.gate_first & ~1) ||
+		             n->x.norm.divisor < 0 || (n->x.norm.sum_f16 & ~1) || (n->x.norm.first_f16 & ~1)))
+			return node_bad(w, i, "invalid eps_outside %d, keep_mean %d or divisor %d", n->x.norm.eps_outside,
+			                n->x.norm.keep_mean, n->x.norm.divisor);
 		if (good && n->op == VN_OP_GATED_NORM && n->x.norm.gate != VN_SILU && n->x.norm.gate != VN_SIGMOID)
 			return node_bad(w, i, "unknown activation");
 		if (good && n->x.norm.width && (n->op != VN_OP_RMS_NORM || n->x.norm.width < 1 || row(x) % n->x.norm.width ||
@@ -358,7 +380,8 @@ static vn_status fits(const walk *w, int i)
 		good = conv_fits(n, x, y, m);
 		break;
 	case VN_OP_LOG_DECAY:
-		good = row(x) && (unsigned)n->x.decay.form < VN_N_DECAY_FORMS && m->rank == 1 && is(x, 2, VN_T, (int)m->dim[0], 0) && vn_shape_equal(m, &p->weight[n->w[1]].shape) && same(x, y);
+		good = row(x) && (unsigned)n->x.decay.form < VN_N_DECAY_FORMS && m->rank == 1 &&
+		       is(x, 2, VN_T, (int)m->dim[0], 0) && vn_shape_equal(m, &p->weight[n->w[1]].shape) && same(x, y);
 		break;
 	case VN_OP_DELTA_RULE:
 		return check_delta_rule(w, i);
@@ -379,7 +402,8 @@ static vn_status fits(const walk *w, int i)
 	}
 	if (good && (n->op == VN_OP_ACT || n->op == VN_OP_GATED) && (unsigned)n->c.act.act >= VN_N_ACTS)
 		return node_bad(w, i, "unknown activation");
-	if (good && (n->op == VN_OP_ACT || n->op == VN_OP_GATED) && (unsigned)n->x.gated.form >= (n->op == VN_OP_GATED ? VN_N_GATE_FORMS : 1u))
+	if (good && (n->op == VN_OP_ACT || n->op == VN_OP_GATED) &&
+	    (unsigned)n->x.gated.form >= (n->op == VN_OP_GATED ? VN_N_GATE_FORMS : 1u))
 		return node_bad(w, i, "unknown form of a gated product");
 	return good ? VN_OK : node_bad(w, i, "the shapes of its inputs, weights and outputs do not fit together");
 }
@@ -394,7 +418,8 @@ static vn_status connect(walk *w, int i)
 	if ((unsigned)n->op >= VN_N_OPS || n->layer < -1 || n->layer >= p->layers)
 		return node_bad(w, i, "unknown operation, or the model has no such layer");
 	const arity a = arities[n->op];
-	if ((n->n_in != a.n_in && !(n->op == VN_OP_ATTENTION && n->n_in == VN_ATTN_KEPT + 1)) || n->n_w != a.n_w || n->n_out != a.n_out)
+	if ((n->n_in != a.n_in && !(n->op == VN_OP_ATTENTION && n->n_in == VN_ATTN_KEPT + 1)) || n->n_w != a.n_w ||
+	    n->n_out != a.n_out)
 		return node_bad(w, i, "wrong number of inputs, weights or outputs for its operation");
 	for (int j = 0; j < n->n_w; j++)
 		if (n->w[j] < (j < a.must_w ? 0 : -1) || n->w[j] >= p->n_weights)
@@ -426,7 +451,8 @@ vn_status vn_plan_check(const vn_plan *p, vn_error *err)
 
 	if (p->n_nodes < 0 || p->n_values < 0 || p->n_weights < 0 || p->layers < 0 || p->vocab < 0 || p->context < 0 ||
 	    p->n_states < 0 || p->n_lists < 0)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "a count is negative: layers %d, vocab %d, context %d, states %d, nodes %d", p->layers, p->vocab,
+		return vn_fail(err, VN_ERR_UNSUPPORTED,
+		               "a count is negative: layers %d, vocab %d, context %d, states %d, nodes %d", p->layers, p->vocab,
 		               p->context, p->n_states, p->n_nodes);
 	if ((st = check_weights(p, err)) || (st = check_values(p, err)))
 		return st;
@@ -447,9 +473,12 @@ vn_status vn_plan_check(const vn_plan *p, vn_error *err)
 		const int       by = x->alias_of < 0 ? w.made[v] : of->node;
 		if (x->alias_of < 0 && w.made[v] < 0)
 			st = vn_fail(err, VN_ERR_UNSUPPORTED, "values[%d] (%s): no node computes this value", v, x->name);
-		else if (x->last_use != w.last[v] || x->node != by || x->slot != of->slot || x->state != of->state || x->wide != of->wide ||
-		         !there(x->slot, p->node[by].n_out) || p->node[by].out[x->slot] != vn_plan_root(p, v))
-			st = vn_fail(err, VN_ERR_UNSUPPORTED, "values[%d] (%s): the node recorded as computing it, or as its last reader, is the wrong one", v, x->name);
+		else if (x->last_use != w.last[v] || x->node != by || x->slot != of->slot || x->state != of->state ||
+		         x->wide != of->wide || !there(x->slot, p->node[by].n_out) ||
+		         p->node[by].out[x->slot] != vn_plan_root(p, v))
+			st = vn_fail(err, VN_ERR_UNSUPPORTED,
+			             "values[%d] (%s): the node recorded as computing it, or as its last reader, is the wrong one",
+			             v, x->name);
 	}
 done:
 	free(w.made);
@@ -459,8 +488,8 @@ done:
 
 /* ---- what follows from the rest --------------------------------------------------------- */
 
-/* Indices are checked only so far that nothing is written outside: the rest is vn_plan_check's.
- * state has room for VN_MAX_STATE a node. */
+/* Derives the rest of a plan. Checks indices only as far as needed to stay inside arrays; vn_plan_check checks
+ * everything else. state: room for VN_MAX_STATE for each node. */
 static void derive(vn_plan *p, vn_state *state)
 {
 	for (int v = 0; v < p->n_values; v++)

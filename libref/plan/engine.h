@@ -36,6 +36,7 @@
  * rewind     Goes back to `position` tokens, as if the later ones had never come. Ends a call.
  *            Error: vn_plan_can_rewind refuses; then nothing changes.
  * facts      States facts about the engine, for a recording.
+ * compiling  Returns the seconds that calls have spent so far on compiling code for the device.
  * destroy    Frees the engine; ends a call.
  */
 #ifndef VN_LIBREF_PLAN_ENGINE_H
@@ -50,6 +51,7 @@ typedef struct vn_engine_ops {
 	void      (*reset)(void *self);
 	void      (*facts)(const void *self, vn_facts *f);
 	void      (*destroy)(void *self);
+	double    (*compiling)(const void *self); /* NULL: it compiles nothing */
 	/* NULL in an engine that consists of others. */
 	vn_status (*begin)(void *self, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
 	vn_status (*run)(void *self, int from, int to, vn_error *err);

@@ -38,7 +38,7 @@ static const char *const ids[VN_N_MISTAKES] = {
 #include "libref/plan/catalogue.def"
 };
 
-/* The faults come first, in the order of the table. */
+/* The table of mistakes begins with the faults, in this order. */
 static_assert(sizeof table / sizeof *table == VN_MISTAKE_M6 - 1, "M6 is the first misreading");
 
 int         vn_n_faults(void)         { return (int)(sizeof table / sizeof *table); }
@@ -53,7 +53,7 @@ int vn_mistake_fault(vn_mistake m)
 	return fault < vn_n_faults() ? fault : -1;
 }
 
-/* "A1" names A1.missing, the first of its variants, where no fault is called A1; "A" names nothing. */
+/* "A1" selects A1.missing, its first variant, unless a fault has the name A1; "A" selects nothing. */
 static int find(const char *id, size_t n)
 {
 	int first = -1;
@@ -93,7 +93,9 @@ const char *vn_fault_why_not(int fault, const vn_plan *p, int node)
 
 	for (size_t i = 0; !why && i < sizeof r->needs / sizeof *r->needs; i++)
 		why = unmet(r->needs[i], r, p, n);
-	return why ? why : r->constant && vn_fault_const(n, r->constant) == r->x ? "the model already computes it so" : NULL;
+	return why                                                     ? why
+	       : r->constant && vn_fault_const(n, r->constant) == r->x ? "the model already computes it so"
+	                                                               : NULL;
 }
 
 int vn_fault_count(int fault, const vn_plan *p, const char **why)
@@ -152,13 +154,14 @@ bool vn_faulty_keeps_nodes(const vn_faulty *f)
 
 	for (int i = 0; same && i < f->plan->n_nodes; i++) {
 		const vn_node *a = &f->plan->node[i], *b = &f->unmodified->node[i];
-		same = a->n_in == b->n_in && a->n_out == b->n_out && memcmp(a->in, b->in, (size_t)a->n_in * sizeof *a->in) == 0 &&
+		same = a->n_in == b->n_in && a->n_out == b->n_out &&
+		       memcmp(a->in, b->in, (size_t)a->n_in * sizeof *a->in) == 0 &&
 		       memcmp(a->out, b->out, (size_t)a->n_out * sizeof *a->out) == 0;
 	}
 	return same;
 }
 
-/* Does the node make a checkpoint that the pattern selects? */
+/* Whether a node makes a checkpoint that the pattern selects. */
 static bool selected(const vn_plan *p, int node, const char *glob)
 {
 	char layer[32];
@@ -174,7 +177,7 @@ static bool selected(const vn_plan *p, int node, const char *glob)
 	return false;
 }
 
-/* Where the fault fits instead, or why it fits nowhere. */
+/* Reports where the fault fits instead, or why it fits nowhere. */
 static vn_status fits_nothing(const vn_faulty *f, int fault, const char *what, vn_error *err)
 {
 	enum { SOME = 6 };
@@ -188,8 +191,10 @@ static vn_status fits_nothing(const vn_faulty *f, int fault, const char *what, v
 		return vn_fail(err, VN_ERR_USAGE, "%s: no operation of this model can have this fault: %s", what, why);
 	for (int i = 0; i < p->n_nodes && k < SOME; i++)
 		if (!vn_fault_why_not(fault, p, i))
-			at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", k++ ? ", " : "", p->value[p->node[i].out[0]].name);
-	return vn_fail(err, VN_ERR_USAGE, "%s: no operation there can have this fault; in this model these can: %s%s", what, list, n > k ? ", ..." : "");
+			at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", k++ ? ", " : "",
+			                       p->value[p->node[i].out[0]].name);
+	return vn_fail(err, VN_ERR_USAGE, "%s: no operation there can have this fault; in this model these can: %s%s", what,
+	               list, n > k ? ", ..." : "");
 }
 
 static vn_status make_fault(vn_faulty *f, const vn_fault_row *r, int node, vn_error *err)
@@ -216,7 +221,8 @@ static vn_status no_such_fault(const char *what, size_t n, vn_error *err)
 	vn_nearest_start(&near, id);
 	for (int i = 0; i < vn_n_faults(); i++)
 		vn_nearest_try(&near, vn_fault_id(i));
-	return vn_fail(err, VN_ERR_USAGE, "%s: no such fault%s; vernier points --faults lists them", what, vn_nearest_hint(&near));
+	return vn_fail(err, VN_ERR_USAGE, "%s: no such fault%s; vernier points --faults lists them", what,
+	               vn_nearest_hint(&near));
 }
 
 vn_status vn_faulty_inject(vn_faulty *f, const char *what, vn_error *err)
@@ -234,7 +240,7 @@ vn_status vn_faulty_inject(vn_faulty *f, const char *what, vn_error *err)
 		return st;
 	if (!(target = malloc(((size_t)f->plan->n_nodes + 1) * sizeof *target)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a fault");
-	/* By what they make, because nodes are put in between. */
+	/* Keeps nodes by their output, because making a fault inserts nodes. */
 	for (int i = 0; i < f->plan->n_nodes; i++)
 		if (!vn_fault_why_not(fault, f->plan, i) && selected(f->plan, i, at + 1))
 			target[n++] = f->plan->node[i].out[0];

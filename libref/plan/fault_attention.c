@@ -34,7 +34,7 @@ vn_status vn_make_set_scale(const vn_fault_row *r, vn_faulty *f, int node, vn_er
 
 /* ---- who sees whom ------------------------------------------------------------------------ */
 
-/* x: vn_variant.attention.blind, of a query without a key. */
+/* x: vn_variant.attention.blind, for a query that sees no key. */
 vn_status vn_make_hides_own(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_status st = vn_const_set(&f->plan->node[node], "ahead", -1, err);
@@ -47,7 +47,7 @@ vn_status vn_make_set_window(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 	return vn_const_set(n, "window", r->x == 0 ? 0 : ATTN(n).window + r->x, err);
 }
 
-/* The window of the first layer that has one. */
+/* The window of the first layer with one. */
 int vn_fault_window(const vn_plan *p)
 {
 	for (int i = 0; i < p->n_nodes; i++)
@@ -75,7 +75,8 @@ vn_status vn_make_exchange_operands(const vn_fault_row *r, vn_faulty *f, int nod
 	return VN_OK;
 }
 
-/* The columns of the matrix behind an attention, for a context whose heads lie innermost: W'[m, h K + k] = W[m, k H + h]. */
+/* Permutes the columns of the projection after an attention for a context with heads innermost: W'[m, h K + k]
+ * = W[m, k H + h]. */
 vn_status vn_make_inside_out(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_node   *n = &f->plan->node[node];
@@ -86,7 +87,7 @@ vn_status vn_make_inside_out(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 	return vn_fault_arrange(f, node, 0, !n->c.linear.transposed, &inside, err);
 }
 
-/* (H,T,K), read as (T,H K). */
+/* (H,T,K) is read as (T,H K). */
 vn_status vn_make_untransposed(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_node *n = &f->plan->node[node];

@@ -14,7 +14,7 @@ static double as_half(double x)
 	return (double)vn_f16_to_f32(vn_f32_to_f16((float)x));
 }
 
-/* x (n <= 32) as Q8_0 (bits 8) or Q4_0 (4) holds it. */
+/* Quantises x (n <= 32) to Q8_0 (bits 8) or Q4_0 (4) and back. */
 static void quantised(double *y, const double *x, int64_t n, int bits)
 {
 	double most = 0.0;
@@ -48,7 +48,7 @@ static vn_status other_format(const vn_faulty *f, int w, vn_error *err)
 	               vn_dtype_name(f->weight[w].dtype));
 }
 
-/* Byte i of a block holds elements i and i + 16; they are put at 2i and 2i + 1. */
+/* Byte i of a block holds elements i and i + 16; this puts them at 2i and 2i + 1. */
 static void in_turn(const vn_fault_row *r, const double *x, double *y, int64_t n)
 {
 	const vn_arrange m = { VN_ARRANGE_TURNED, .a = 2, .b = BLOCK / 2, .period = BLOCK };
@@ -67,17 +67,20 @@ vn_status vn_make_nibbles_in_turn(const vn_fault_row *r, vn_faulty *f, int node,
 	return vn_fault_change_rows(r, f, node, 0, in_turn, err);
 }
 
-/* How the block of a format is laid out: bytes in all, where its nibbles begin, how many bytes of them; 0: it has none. */
+/* Layout of a format's block: its bytes, the offset of its nibbles, and their bytes; 0: none. */
 typedef struct layout {
 	size_t bytes, nibbles, n;
 } layout;
 
 static layout layout_of(vn_dtype d)
 {
-	return d == VN_Q4_0 ? (layout){ 18, 2, 16 } : d == VN_Q4_1 ? (layout){ 20, 4, 16 } : d == VN_Q4_K ? (layout){ 144, 16, 128 } : (layout){ 0, 0, 0 };
+	return d == VN_Q4_0   ? (layout) { 18, 2, 16 }
+	       : d == VN_Q4_1 ? (layout) { 20, 4, 16 }
+	       : d == VN_Q4_K ? (layout) { 144, 16, 128 }
+	                      : (layout) { 0, 0, 0 };
 }
 
-/* x: what is done to the bytes of every block. */
+/* x: the change to the bytes of every block. */
 vn_status vn_make_change_blocks(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const int      w = f->plan->node[node].w[0];
@@ -97,7 +100,7 @@ vn_status vn_make_change_blocks(const vn_fault_row *r, vn_faulty *f, int node, v
 		if (r->x == BLOCK_SWAPPED)
 			for (size_t i = 0; i < l.n; i++)
 				b[at + l.nibbles + i] = (unsigned char)(b[at + l.nibbles + i] << 4 | b[at + l.nibbles + i] >> 4);
-		else if (r->x == BLOCK_LOW_SCALES) /* their upper bits lie above those of the first four */
+		else if (r->x == BLOCK_LOW_SCALES) /* their upper bits are stored above those of the first four */
 			for (size_t i = 0; i < 8; i++)
 				b[at + 4 + i] &= 63;
 		else

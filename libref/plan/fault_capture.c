@@ -15,7 +15,7 @@ static bool alike(const vn_plan *p, int a, int b)
 	       vn_value_row(x) == vn_value_row(y) && !strchr(y->name, '~');
 }
 
-/* The checkpoint of as many numbers that is made next before a node, or after it; -1. */
+/* The nearest checkpoint before or after a node with the same number of elements; -1: none. */
 static int neighbour(const vn_plan *p, const vn_node *n, int step)
 {
 	for (int i = (int)(n - p->node) + step; i >= 0 && i < p->n_nodes; i += step)
@@ -24,7 +24,7 @@ static int neighbour(const vn_plan *p, const vn_node *n, int step)
 	return -1;
 }
 
-/* What is recorded in its place. */
+/* The value recorded in place of a node's output. */
 
 int vn_fault_recorded(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 {
@@ -59,8 +59,10 @@ int vn_fault_recorded(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 vn_status vn_make_record_other(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_plan *p = f->plan;
-	const int      u = vn_fault_recorded(r, p, &p->node[node]), made = p->value[u].node, row = (int)vn_value_row(&p->value[u]);
-	const vn_node  copy = { .op = VN_OP_SLICE, .layer = p->node[node].layer, .c.slice = { row, 0, row }, .n_in = 1, .in = { u } };
+	const int      u = vn_fault_recorded(r, p, &p->node[node]), made = p->value[u].node,
+			  row = (int)vn_value_row(&p->value[u]);
+	const vn_node  copy = { .op = VN_OP_SLICE, .layer = p->node[node].layer, .c.slice = { row, 0, row }, .n_in = 1,
+		.in = { u } };
 
 	return vn_fault_behind(f, node, made > node ? made : node, copy, true, err);
 }
@@ -70,7 +72,9 @@ vn_status vn_make_record_turned(const vn_fault_row *r, vn_faulty *f, int node, v
 	const vn_node  *n = &f->plan->node[node];
 	const vn_value *y = &f->plan->value[n->out[0]];
 
-	return vn_fault_behind(f, node, node, vn_fault_rows(n->layer, VN_ROWS_PARTS_FIRST, 0, r->x > 0 ? y->size[2] : 1, n->out[0]), true, err);
+	return vn_fault_behind(f, node, node,
+	                       vn_fault_rows(n->layer, VN_ROWS_PARTS_FIRST, 0, r->x > 0 ? y->size[2] : 1, n->out[0]), true,
+	                       err);
 }
 
 vn_status vn_make_early(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
@@ -80,7 +84,8 @@ vn_status vn_make_early(const vn_fault_row *r, vn_faulty *f, int node, vn_error 
 	return VN_OK;
 }
 
-/* Tiles of sixteen rows of what was there before, which later nodes read, too; x: RECORD_BEFORE, every other, or RECORD_ONE_TILE. */
+/* Tiles of sixteen rows with the values from before the node, which later nodes read too. x: RECORD_BEFORE,
+ * every other tile, or RECORD_ONE_TILE. */
 vn_status vn_make_in_tiles(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_node *n = &f->plan->node[node];
@@ -93,15 +98,17 @@ vn_status vn_make_in_tiles(const vn_fault_row *r, vn_faulty *f, int node, vn_err
 vn_status vn_make_mixed(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	(void)r;
-	return vn_fault_follow(f, node, vn_fault_rows(f->plan->node[node].layer, VN_ROWS_IN_TURN, 0, 0, f->plan->node[node].out[0]), err);
+	return vn_fault_follow(
+		f, node, vn_fault_rows(f->plan->node[node].layer, VN_ROWS_IN_TURN, 0, 0, f->plan->node[node].out[0]), err);
 }
 
 /* ---- ranks ------------------------------------------------------------------------------------------ */
 
-/* The columns of those ranks that are there: W (M, N), or (N, M) when x < 0. x: of vn_faulty_make. */
+/* Keeps the columns of the present ranks: W (M, N), or (N, M) when x < 0. x: of vn_faulty_make. */
 static void some_ranks(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
 {
-	const int64_t rows = s->dim[0], cols = s->dim[1], is = (int64_t)fabs(r->x), there = is / VN_RANKS_MOST, each = (r->x < 0 ? rows : cols) / (is % VN_RANKS_MOST);
+	const int64_t rows = s->dim[0], cols = s->dim[1], is = (int64_t)fabs(r->x), there = is / VN_RANKS_MOST,
+				  each = (r->x < 0 ? rows : cols) / (is % VN_RANKS_MOST);
 
 	for (int64_t i = 0; i < rows; i++)
 		for (int64_t k = 0; k < cols; k++)
@@ -136,7 +143,7 @@ vn_status vn_make_reduced(const vn_fault_row *r, vn_faulty *f, int node, vn_erro
 	return st;
 }
 
-/* q0 k0 v0 q1 k1 v1 for q0 q1 k0 k1 v0 v1. x: ranks. */
+/* Reorders q0 k0 v0 q1 k1 v1 as q0 q1 k0 k1 v0 v1. x: ranks. */
 vn_status vn_make_joined(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const int M = (int)vn_value_row(&f->plan->value[f->plan->node[node].out[0]]);
@@ -147,7 +154,7 @@ vn_status vn_make_joined(const vn_fault_row *r, vn_faulty *f, int node, vn_error
 	return vn_fault_arrange_outputs(f, node, &by_ranks, err);
 }
 
-/* The halves of the outputs exchanged. */
+/* Swaps the halves of the outputs. */
 vn_status vn_make_ranks_exchanged(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_arrange halves = { VN_ARRANGE_ROUND, .a = vn_value_row(&f->plan->value[f->plan->node[node].out[0]]) / 2 };

@@ -34,13 +34,14 @@ int vn_fault_width(const vn_plan *p)
 
 const vn_node *vn_fault_twin(const vn_plan *p, const vn_node *n, int layer)
 {
-	const int      v = n->layer < 0 || layer < 0 || layer >= p->layers ? -1 : vn_fault_value(p, layer, vn_fault_point(p, n));
+	const int v = n->layer < 0 || layer < 0 || layer >= p->layers ? -1 : vn_fault_value(p, layer, vn_fault_point(p, n));
 	const vn_node *t = v < 0 ? NULL : &p->node[p->value[v].node];
 
 	if (!t || t == n || t->op != n->op || t->n_w != n->n_w)
 		return NULL;
 	for (int i = 0; i < n->n_w; i++)
-		if ((n->w[i] < 0) != (t->w[i] < 0) || (n->w[i] >= 0 && !vn_shape_equal(&p->weight[n->w[i]].shape, &p->weight[t->w[i]].shape)))
+		if ((n->w[i] < 0) != (t->w[i] < 0) ||
+		    (n->w[i] >= 0 && !vn_shape_equal(&p->weight[n->w[i]].shape, &p->weight[t->w[i]].shape)))
 			return NULL;
 	return t;
 }
@@ -103,7 +104,8 @@ vn_status vn_fault_follow(vn_faulty *f, int node, vn_node maker, vn_error *err)
 
 vn_node vn_fault_rows(int layer, int form, int by, int inner, int value)
 {
-	return (vn_node){ .op = VN_OP_ROWS, .layer = layer, .c.rows = { form, by, inner }, .n_in = 2, .in = { value, value } };
+	return (vn_node){ .op = VN_OP_ROWS, .layer = layer, .c.rows = { form, by, inner }, .n_in = 2,
+		.in = { value, value } };
 }
 
 vn_node vn_fault_act(int layer, vn_act act, int value)
@@ -143,7 +145,8 @@ static bool own(vn_faulty *f, void *memory)
 	return true;
 }
 
-/* What a file's format cannot hold (a sum of two halves) would be another fault: in f32, or f64 where that is the file's. */
+/* A result that the file's format cannot hold (a sum of two halves) would add another error, so it is stored in
+ * f32, or in f64 if the file's is. */
 static vn_dtype wide_enough(vn_dtype d)
 {
 	return d == VN_F64 ? VN_F64 : VN_F32;
@@ -163,7 +166,7 @@ double *vn_fault_numbers(const vn_faulty *f, int weight)
 vn_status vn_fault_weight(vn_faulty *f, int like, double *numbers, const vn_shape *shape, int *weight, vn_error *err)
 {
 	vn_plan     *p = f->plan;
-	const vn_shape s = shape ? *shape : p->weight[like].shape; /* which may lie in what moves now */
+	const vn_shape s = shape ? *shape : p->weight[like].shape; /* by value, because the array may move */
 	vn_weight   *weights = realloc(p->weight, ((size_t)p->n_weights + 1) * sizeof *weights);
 	vn_tensor   *tensors = NULL;
 	void        *bytes = NULL;
@@ -215,7 +218,7 @@ vn_status vn_fault_bytes(vn_faulty *f, int like, int *weight, unsigned char **by
 	return VN_OK;
 }
 
-/* The node reads `bytes` (count numbers of format `as`) in the place of weight w; they become f's. */
+/* Makes the node read `bytes` (count numbers of format `as`) in place of weight w; f takes ownership. */
 static vn_status instead(vn_faulty *f, int node, int slot, int w, vn_dtype as, void *bytes, vn_error *err)
 {
 	int             new = -1;
@@ -231,8 +234,9 @@ static vn_status instead(vn_faulty *f, int node, int slot, int w, vn_dtype as, v
 	return VN_OK;
 }
 
-/* One of the two says how: each number by itself, or rows of that many. */
-static vn_status in_runs(const vn_fault_row *r, vn_faulty *f, int node, int slot, size_t run, vn_fault_each *each, vn_fault_run *rows, vn_error *err)
+/* Changes a weight by one of two functions: number by number, or in rows of a given length. */
+static vn_status in_runs(const vn_fault_row *r, vn_faulty *f, int node, int slot, size_t run, vn_fault_each *each,
+                         vn_fault_run *rows, vn_error *err)
 {
 	const int       w = f->plan->node[node].w[slot];
 	const vn_tensor from = f->weight[w];
@@ -265,14 +269,16 @@ static vn_status in_runs(const vn_fault_row *r, vn_faulty *f, int node, int slot
 	return VN_OK;
 }
 
-vn_status vn_fault_change_each(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_each *change, vn_error *err)
+vn_status vn_fault_change_each(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_each *change,
+                               vn_error *err)
 {
-	enum { RUN = 4096 }; /* whole blocks of a quantised one */
+	enum { RUN = 4096 }; /* a multiple of every block size */
 
 	return in_runs(r, f, node, slot, RUN, change, NULL, err);
 }
 
-vn_status vn_fault_change_rows(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_run *change, vn_error *err)
+vn_status vn_fault_change_rows(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_run *change,
+                               vn_error *err)
 {
 	const vn_shape *s = &f->weight[f->plan->node[node].w[slot]].shape;
 
@@ -283,7 +289,7 @@ vn_status vn_fault_arrange(vn_faulty *f, int node, int slot, int axis, const vn_
 {
 	const int       w = f->plan->node[node].w[slot];
 	const vn_tensor from = f->weight[w];
-	const bool      blocks = vn_dtype_block(from.dtype) > 1; /* which numbers do not leave by themselves */
+	const bool      blocks = vn_dtype_block(from.dtype) > 1; /* numbers that change only as part of a row */
 	const vn_dtype  as = blocks ? VN_F32 : from.dtype;
 	const size_t    size = vn_dtype_size(as), all = (size_t)vn_shape_count(&from.shape) * size;
 	size_t          outer = 1, n = 1, piece = size;
@@ -317,7 +323,8 @@ vn_status vn_fault_arrange_outputs(vn_faulty *f, int node, const vn_arrange *m, 
 	return !st && f->plan->node[node].w[1] >= 0 ? vn_fault_arrange(f, node, 1, 0, m, err) : st;
 }
 
-vn_status vn_fault_change_weight(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_change *change, vn_error *err)
+vn_status vn_fault_change_weight(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_change *change,
+                                 vn_error *err)
 {
 	const int      w = f->plan->node[node].w[slot];
 	const vn_shape s = f->plan->weight[w].shape;
@@ -362,7 +369,7 @@ vn_status vn_make_no_bias(const vn_fault_row *r, vn_faulty *f, int node, vn_erro
 	return VN_OK;
 }
 
-/* A copy of its first input. */
+/* The node becomes a copy of its first input. */
 vn_status vn_make_skipped(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	(void)r, (void)err;

@@ -20,7 +20,8 @@ vn_status vn_make_no_dt(const vn_fault_row *r, vn_faulty *f, int node, vn_error 
 vn_status vn_make_exchange_beta_decay(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_node *n = vn_fault_sound(f, node);
-	const int      v = vn_fault_value(f->unmodified, n->layer, vn_fault_point(f->unmodified, n) == VN_POINT_GDN_B ? VN_POINT_GDN_A : VN_POINT_GDN_B);
+	const int      v = vn_fault_value(f->unmodified, n->layer,
+                                 vn_fault_point(f->unmodified, n) == VN_POINT_GDN_B ? VN_POINT_GDN_A : VN_POINT_GDN_B);
 
 	(void)r, (void)err;
 	memcpy(f->plan->node[node].w, f->unmodified->node[f->unmodified->value[v].node].w, sizeof n->w);
@@ -29,7 +30,7 @@ vn_status vn_make_exchange_beta_decay(const vn_fault_row *r, vn_faulty *f, int n
 
 /* ---- queries and keys -------------------------------------------------------------------------- */
 
-/* sqrt(sum / much + 1) is 1. */
+/* Makes sqrt(sum / large + 1) equal 1. */
 vn_status vn_make_not_normed(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_status st = vn_const_set(&f->plan->node[node], "divisor", 2147483647, err);
@@ -50,10 +51,11 @@ vn_status vn_make_by_mean(const vn_fault_row *r, vn_faulty *f, int node, vn_erro
 vn_status vn_make_reverse(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	(void)r;
-	return vn_fault_arrange(f, node, 0, f->weight[f->plan->node[node].w[0]].shape.rank - 1, &(vn_arrange){ VN_ARRANGE_REVERSED, .each = 1 }, err);
+	return vn_fault_arrange(f, node, 0, f->weight[f->plan->node[node].w[0]].shape.rank - 1,
+	                        &(vn_arrange) { VN_ARRANGE_REVERSED, .each = 1 }, err);
 }
 
-/* Queries and keys are the first channels. */
+/* The channels before the values: queries and keys come first. */
 int vn_fault_before_values(const vn_plan *p, const vn_node *n)
 {
 	const int v = vn_fault_value(p, n->layer, VN_POINT_GDN_V);
@@ -82,7 +84,8 @@ vn_status vn_make_channels_round(const vn_fault_row *r, vn_faulty *f, int node, 
 	const vn_node *n = &f->plan->node[node];
 
 	(void)r;
-	return vn_fault_follow(f, node, vn_fault_rows(n->layer, VN_ROWS_ROUND, vn_fault_before_values(f->plan, n), 0, n->out[0]), err);
+	return vn_fault_follow(
+		f, node, vn_fault_rows(n->layer, VN_ROWS_ROUND, vn_fault_before_values(f->plan, n), 0, n->out[0]), err);
 }
 
 /* ---- gates --------------------------------------------------------------------------------------- */
@@ -91,12 +94,13 @@ vn_status vn_make_channels_round(const vn_fault_row *r, vn_faulty *f, int node, 
 vn_status vn_make_another_head(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_node *n = &f->plan->node[node];
-	const int      by = (int)r->x * f->plan->value[n->out[0]].size[2], all = (int)vn_value_row(&f->plan->value[n->out[0]]);
+	const int by = (int)r->x * f->plan->value[n->out[0]].size[2], all = (int)vn_value_row(&f->plan->value[n->out[0]]);
 
-	if (n->op == VN_OP_GATED_NORM) { /* which reads the gates of other heads than it norms */
+	if (n->op == VN_OP_GATED_NORM) { /* that norm reads gates of other heads than those it norms */
 		const int z = n->in[1];
 		int       v;
-		vn_status st = vn_fault_insert(f, node, vn_fault_rows(n->layer, VN_ROWS_ROUND, (by + all) % all, 0, z), z, &v, err);
+		vn_status st = vn_fault_insert(f, node, vn_fault_rows(n->layer, VN_ROWS_ROUND, (by + all) % all, 0, z), z, &v,
+		                               err);
 		if (!st)
 			f->plan->node[node + 1].in[1] = v;
 		return st;
@@ -111,18 +115,23 @@ vn_status vn_make_no_gate(const vn_fault_row *r, vn_faulty *f, int node, vn_erro
 	return VN_OK;
 }
 
-/* The projection behind a gate, whose sizes the gate fits. */
+/* The projection after a gate; the gate must fit its sizes. */
 int vn_fault_behind_gate(const vn_plan *p, const vn_node *n)
 {
 	const int v = vn_fault_value(p, n->layer, VN_POINT_ATTN_OUT);
-	return vn_fault_point(p, n) != VN_POINT_ATTN_GATED || v < 0 || vn_value_row(&p->value[v]) != vn_value_row(&p->value[n->in[0]]) ? -1 : p->value[v].node;
+	return vn_fault_point(p, n) != VN_POINT_ATTN_GATED || v < 0 ||
+	               vn_value_row(&p->value[v]) != vn_value_row(&p->value[n->in[0]])
+	           ? -1
+	           : p->value[v].node;
 }
 
 vn_status vn_make_gate_late(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	const int out = vn_fault_behind_gate(f->plan, &f->plan->node[node]), row = (int)vn_value_row(&f->plan->value[f->plan->node[out].out[0]]);
+	const int out = vn_fault_behind_gate(f->plan, &f->plan->node[node]),
+			  row = (int)vn_value_row(&f->plan->value[f->plan->node[out].out[0]]);
 	vn_node   gate = f->plan->node[node];
-	vn_node   flat = { .op = VN_OP_SLICE, .layer = gate.layer, .c.slice = { row, 0, row }, .n_in = 1, .in = { gate.in[0] } }; /* (T,D) */
+	vn_node   flat = { .op = VN_OP_SLICE, .layer = gate.layer, .c.slice = { row, 0, row }, .n_in = 1,
+		.in = { gate.in[0] } }; /* (T,D) */
 	vn_status st = vn_make_no_gate(r, f, node, err);
 
 	gate.in[1] = f->plan->node[out].out[0];

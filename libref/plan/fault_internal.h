@@ -51,7 +51,8 @@ enum { YARN_RAMP, YARN_CONTEXT, YARN_STRETCH, YARN_COLUMNS };
 enum { FUSED_BY_ROWS, FUSED_BY_HALVES, FUSED_BY_RANKS }; /* larger values: of that many ranks */
 enum { BLOCK_SWAPPED, BLOCK_LOW_SCALES, BLOCK_PLUS_MIN };
 /* What is recorded instead. */
-enum { RECORD_BEFORE, RECORD_AFTER, RECORD_CONTEXT, RECORD_OUT, RECORD_GATED, RECORD_LAYER_BEFORE, RECORD_FINAL, RECORD_ONE_TILE };
+enum { RECORD_BEFORE, RECORD_AFTER, RECORD_CONTEXT, RECORD_OUT, RECORD_GATED, RECORD_LAYER_BEFORE, RECORD_FINAL,
+	RECORD_ONE_TILE };
 /* x = a vn_cache_form, what it applies to (cache_of), and whether only from the second call on. */
 #define CACHE(form, of, steps) ((form) + 16 * (of) + 64 * (steps))
 #define CACHE_FORM(x) ((int)(x) % 16)
@@ -151,14 +152,17 @@ double   *vn_fault_numbers(const vn_faulty *f, int weight);
 
 /* Changes the node's weight `slot`. The function reads x (count) and fills y (count). */
 typedef void vn_fault_change(const vn_fault_row *r, const vn_shape *s, const double *x, double *y);
-vn_status vn_fault_change_weight(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_change *change, vn_error *err);
+vn_status      vn_fault_change_weight(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_change *change,
+                                      vn_error *err);
 /* Same for changes of each number by itself, which avoids having the vocabulary's matrix in memory
  * as doubles. */
 typedef double vn_fault_each(const vn_fault_row *r, double x);
-vn_status vn_fault_change_each(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_each *change, vn_error *err);
+vn_status      vn_fault_change_each(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_each *change,
+                                    vn_error *err);
 /* Same for changes within each row of the last axis: reads x (n), fills y (n). */
 typedef void vn_fault_run(const vn_fault_row *r, const double *x, double *y, int64_t n);
-vn_status vn_fault_change_rows(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_run *change, vn_error *err);
+vn_status      vn_fault_change_rows(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_run *change,
+                                    vn_error *err);
 /* Same for a rearrangement along an axis of the weight; axis -1: of all numbers in a row. */
 vn_status vn_fault_arrange(vn_faulty *f, int node, int slot, int axis, const vn_arrange *m, vn_error *err);
 /* Rearranges the outputs of a product: its matrix, and its bias if there is one. */

@@ -12,7 +12,7 @@ vn_status vn_make_by_width(const vn_fault_row *r, vn_faulty *f, int node, vn_err
 	return vn_fault_change_each(&with, f, node, 0, vn_fault_times, err);
 }
 
-/* x: rows by which the table is moved; those at its end come round. */
+/* x: rows by which the table is shifted, cyclically. */
 vn_status vn_make_moved_table(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	return vn_fault_arrange(f, node, 0, 0, &(vn_arrange){ VN_ARRANGE_ROUND, .a = (int64_t)r->x }, err);
@@ -25,7 +25,7 @@ vn_status vn_make_of_embedding(const vn_fault_row *r, vn_faulty *f, int node, vn
 	return VN_OK;
 }
 
-/* x: how many rows further on. */
+/* x: shift in rows. */
 vn_status vn_make_input_shifted(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const int x = f->plan->node[node].in[0];

@@ -72,12 +72,14 @@ vn_status vn_make_no_weight(const vn_fault_row *r, vn_faulty *f, int node, vn_er
 	return vn_fault_change_weight(&with, f, node, 0, constant, err);
 }
 
-/* The norm whose weights a norm may be given by mistake: of keys for queries, of the feed-forward part for attention, and back. */
+/* The norm whose weights a norm may get by mistake: that of keys for queries, that of the feed-forward part for
+ * attention, and vice versa. */
 const vn_node *vn_fault_partner(const vn_plan *p, const vn_node *n, bool heads)
 {
-	static const vn_point pair[][2] = { { VN_POINT_Q_NORM, VN_POINT_K_NORM }, { VN_POINT_ATTN_NORM, VN_POINT_MLP_NORM } };
+	static const vn_point pair[][2] = { { VN_POINT_Q_NORM, VN_POINT_K_NORM },
+		{ VN_POINT_ATTN_NORM, VN_POINT_MLP_NORM } };
 	const vn_point       *of = pair[!heads], mine = vn_fault_point(p, n);
-	const int             v = mine == of[0] || mine == of[1] ? vn_fault_value(p, n->layer, mine == of[0] ? of[1] : of[0]) : -1;
+	const int v = mine == of[0] || mine == of[1] ? vn_fault_value(p, n->layer, mine == of[0] ? of[1] : of[0]) : -1;
 	const vn_node        *o = v < 0 ? NULL : &p->node[p->value[v].node];
 
 	return o && o->n_w == n->n_w && vn_shape_equal(&p->weight[o->w[0]].shape, &p->weight[n->w[0]].shape) ? o : NULL;
@@ -105,7 +107,7 @@ vn_status vn_make_twice(const vn_fault_row *r, vn_faulty *f, int node, vn_error 
 	return st;
 }
 
-/* A norm of heads, with weights of 1. */
+/* Inserts a norm of heads with weights of 1. */
 vn_status vn_make_norm_heads(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_plan *p = f->plan;
@@ -123,12 +125,13 @@ vn_status vn_make_norm_heads(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 	for (int i = 0; i < K; i++)
 		ones[i] = 1.0;
 	NORM(&norm).eps = NORM(&p->node[p->value[final].node]).eps;
-	if (!(st = vn_fault_weight(f, like, ones, &s, &norm.w[0], err)) && !(st = vn_fault_insert(f, node, norm, x, &normed, err)))
+	if (!(st = vn_fault_weight(f, like, ones, &s, &norm.w[0], err)) &&
+	    !(st = vn_fault_insert(f, node, norm, x, &normed, err)))
 		f->plan->node[node + 1].in[0] = normed;
 	return st;
 }
 
-/* The rotation first, the norm behind it; the norm that was there is nobody's input. */
+/* Moves the norm after the rotation; nothing reads the original norm any more. */
 vn_status vn_make_norm_after(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_node turn = f->plan->node[node], norm = *vn_fault_maker(f->plan, &turn, 0);
@@ -152,7 +155,7 @@ vn_status vn_make_norm_after(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 
 /* ---- the residual ------------------------------------------------------------------------------ */
 
-/* The norm that reads what an addition adds to; -1. */
+/* The norm that reads the residual input of an addition; -1: none. */
 int vn_fault_norm_of_sum(const vn_plan *p, const vn_node *n)
 {
 	const vn_point at = vn_fault_point(p, n);
@@ -174,7 +177,7 @@ vn_status vn_make_no_residual(const vn_fault_row *r, vn_faulty *f, int node, vn_
 	return VN_OK;
 }
 
-/* Input x of the sum is there twice. */
+/* The sum uses its input x twice. */
 vn_status vn_make_doubled(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	vn_node   sum = f->plan->node[node];
@@ -195,13 +198,15 @@ vn_status vn_make_parallel(const vn_fault_row *r, vn_faulty *f, int node, vn_err
 	return VN_OK;
 }
 
-/* A sum of a layer and the norm that reads what it adds to, from either; -1: none. */
+/* The sum of a layer and the norm that reads the sum's residual input, given either; -1: none. */
 static void pair_of(const vn_plan *p, const vn_node *n, int *sum, int *norm)
 {
 	const vn_point at = vn_fault_point(p, n);
 
-	*sum = n->op == VN_OP_ADD ? n->out[0] : at == VN_POINT_ATTN_NORM ? vn_fault_value(p, n->layer, VN_POINT_ATTN_RESIDUAL)
-	     : at == VN_POINT_MLP_NORM ? vn_fault_value(p, n->layer, VN_POINT_OUTPUT) : -1;
+	*sum = n->op == VN_OP_ADD         ? n->out[0]
+	       : at == VN_POINT_ATTN_NORM ? vn_fault_value(p, n->layer, VN_POINT_ATTN_RESIDUAL)
+	       : at == VN_POINT_MLP_NORM  ? vn_fault_value(p, n->layer, VN_POINT_OUTPUT)
+	                                  : -1;
 	*norm = *sum < 0 ? -1 : vn_fault_norm_of_sum(p, &p->node[p->value[*sum].node]);
 }
 
@@ -213,7 +218,8 @@ int vn_fault_norm_beside(const vn_plan *p, const vn_node *n)
 	return norm;
 }
 
-/* The sum is normed, not what it adds to: by the same weights. Found at both nodes, and made once. */
+/* Norms the sum instead of its residual input, with the same weights. Both nodes offer this fault, which is
+ * made once. */
 vn_status vn_make_post_norm(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_plan *p = f->plan;

@@ -2,13 +2,13 @@
  * data (specs/models.md, 9.6, 9.8, 9.9). */
 #include "libref/plan/fault_internal.h"
 
-/* What the layer before has in the place of a value; -1: nothing of its shape. */
+/* The previous layer's counterpart of a value; -1: none of the same shape. */
 int vn_fault_before(const vn_plan *p, int value)
 {
 	const vn_value *v = &p->value[vn_plan_root(p, value)];
 	const int       o = v->layer > 0 ? vn_fault_value(p, v->layer - 1, v->point)
 	                  : v->layer == 0 && v->point == VN_POINT_OUTPUT ? vn_fault_value(p, -1, VN_POINT_EMBED) : -1;
-	bool            same = o >= 0 && p->value[o].rank == v->rank && p->value[o].wide == v->wide && !p->value[o].on_demand;
+	bool same = o >= 0 && p->value[o].rank == v->rank && p->value[o].wide == v->wide && !p->value[o].on_demand;
 
 	for (int i = 0; same && i < v->rank; i++)
 		same = p->value[o].size[i] == v->size[i];
@@ -33,7 +33,7 @@ vn_status vn_make_cache_before(const vn_fault_row *r, vn_faulty *f, int node, vn
 	return VN_OK;
 }
 
-/* The first sum of a layer reads it, and is to be read by the second. */
+/* The value that a layer's first sum reads, which the second sum is to read. */
 int vn_fault_first_base(const vn_plan *p, const vn_node *n)
 {
 	const vn_node *sum = vn_fault_maker(p, n, 0);

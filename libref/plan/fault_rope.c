@@ -44,7 +44,7 @@ vn_status vn_make_factor_power(const vn_fault_row *r, vn_faulty *f, int node, vn
 	return vn_const_set(n, "attention_factor", pow((double)attention_factor(f->plan, &ROPE(n)), r->x), err);
 }
 
-/* Frequencies as they are without scaling, the factor kept: yarn by 1 is neither kept nor scaled. */
+/* Frequencies without scaling, but with the attention factor. yarn with factor 1 would set neither. */
 vn_status vn_make_factor_alone(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	vn_rope    *rope = &ROPE(&f->plan->node[node]);
@@ -57,7 +57,7 @@ vn_status vn_make_factor_alone(const vn_fault_row *r, vn_faulty *f, int node, vn
 	return VN_OK;
 }
 
-/* What stays the same to the bit is no fault. */
+/* A change that leaves every bit equal is no fault. */
 static bool moved(const vn_plan *p, const vn_rope *a, const vn_rope *b)
 {
 	const size_t n = (size_t)a->rotary_dim / 2;
@@ -87,7 +87,7 @@ static vn_rope other_yarn(const vn_fault_row *r, const vn_node *n)
 	case YARN_STRETCH:
 		rope.factor = (double)rope.max_context / rope.original_context;
 		break;
-	case YARN_COLUMNS: /* the pairs that turn so often are 0 and R */
+	case YARN_COLUMNS: /* with these turns the ramp spans pairs 0 to R */
 		rope.beta_fast = rope.original_context / (2.0 * 3.14159265358979323846);
 		rope.beta_slow = rope.beta_fast / (rope.theta * rope.theta);
 		rope.truncate = false;
@@ -103,7 +103,7 @@ vn_status vn_make_yarn(const vn_fault_row *r, vn_faulty *f, int node, vn_error *
 	return VN_OK;
 }
 
-/* No band between the wavelengths that are kept and those that are scaled: either all of it is kept, or all scaled. */
+/* Removes the band between kept and scaled wavelengths: every wavelength is either kept or scaled. */
 static vn_rope no_band(const vn_fault_row *r, const vn_node *n)
 {
 	vn_rope rope = ROPE(n);
@@ -131,7 +131,7 @@ bool vn_fault_moves(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 
 /* ---- what is rotated -------------------------------------------------------------------- */
 
-/* The values by the rotation of the keys. */
+/* Rotates the values like the keys. */
 vn_status vn_make_values_too(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const int v = f->plan->node[node].in[VN_ATTN_V];
@@ -146,7 +146,7 @@ vn_status vn_make_values_too(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 	return st;
 }
 
-/* Rows of a head in the order that GGUF's llama files have, for neighbours to be pairs. */
+/* Permutes a head's rows to the order in GGUF llama files, where neighbours form pairs. */
 vn_status vn_make_permuted(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const int        K = f->plan->value[f->plan->node[node].out[0]].size[2];
@@ -185,7 +185,7 @@ vn_status vn_make_turned_again(const vn_fault_row *r, vn_faulty *f, int node, vn
 
 /* ---- learned positions ------------------------------------------------------------------- */
 
-/* Row p of the table is row p + 1. */
+/* Reads row p + 1 of the table for position p. */
 vn_status vn_make_next_positions(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	(void)r;

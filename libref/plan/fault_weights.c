@@ -14,7 +14,8 @@ static const vn_shape *shape_of(const vn_plan *p, const vn_node *n)
 
 /* ---- the other way round -------------------------------------------------------------------- */
 
-/* The same bytes, rows for columns. A weight of its own: the unmodified one may have other readers. */
+/* Reads the same bytes with rows and columns exchanged. Makes a new weight, because others may read the
+ * unmodified one. */
 vn_status vn_make_transposed(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const int       w = f->plan->node[node].w[0];
@@ -43,19 +44,23 @@ vn_status vn_make_exchange_gate_up(const vn_fault_row *r, vn_faulty *f, int node
 	return VN_OK;
 }
 
-/* The projection that stands beside this one. */
+/* The projection next to this one. */
 const vn_node *vn_fault_beside(const vn_plan *p, const vn_node *n, vn_point a, vn_point b)
 {
 	const vn_point at = vn_fault_point(p, n);
 	const int      v = at == a || at == b ? vn_fault_value(p, n->layer, at == a ? b : a) : -1;
 	const vn_node *o = v < 0 ? NULL : &p->node[p->value[v].node];
 
-	return o && o->op == VN_OP_LINEAR && vn_shape_equal(shape_of(p, o), shape_of(p, n)) && (o->w[1] < 0) == (n->w[1] < 0) ? o : NULL;
+	return o && o->op == VN_OP_LINEAR && vn_shape_equal(shape_of(p, o), shape_of(p, n)) &&
+	               (o->w[1] < 0) == (n->w[1] < 0)
+	           ? o
+	           : NULL;
 }
 
 vn_status vn_make_others_weights(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	const vn_node *n = vn_fault_sound(f, node), *gate = vn_fault_beside(f->unmodified, n, VN_POINT_GATE_PROJ, VN_POINT_UP_PROJ);
+	const vn_node *n = vn_fault_sound(f, node),
+				  *gate = vn_fault_beside(f->unmodified, n, VN_POINT_GATE_PROJ, VN_POINT_UP_PROJ);
 	const vn_node *o = gate ? gate : vn_fault_beside(f->unmodified, n, VN_POINT_K_PROJ, VN_POINT_V_PROJ);
 
 	(void)r, (void)err;
@@ -63,19 +68,21 @@ vn_status vn_make_others_weights(const vn_fault_row *r, vn_faulty *f, int node, 
 	return VN_OK;
 }
 
-/* Which row of gate and up joined (M each) is taken for each of the same: the two row by row, which were halves; halves, which were row by row; halves,
- * which were those of `how` ranks in turn. */
+/* For each row of the joined gate and up (M each), the row taken instead. The rows are read as interleaved but
+ * stored as halves; as halves but stored interleaved; or as halves but stored as halves of each of `how` ranks. */
 static vn_arrange joined(int how, int64_t M)
 {
 	const int64_t ranks = how == FUSED_BY_HALVES ? M : how;
 
-	return how == FUSED_BY_ROWS ? (vn_arrange){ VN_ARRANGE_TURNED, .a = M, .b = 2 } : (vn_arrange){ VN_ARRANGE_TURNED, .a = 2, .b = ranks, .each = M / ranks };
+	return how == FUSED_BY_ROWS ? (vn_arrange) { VN_ARRANGE_TURNED, .a = M, .b = 2 }
+	                            : (vn_arrange) { VN_ARRANGE_TURNED, .a = 2, .b = ranks, .each = M / ranks };
 }
 
-/* x: how rows of gate and up are taken. */
+/* x: how the rows of gate and up are mixed up. */
 vn_status vn_make_interleaved(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	const vn_node *n = vn_fault_sound(f, node), *o = vn_fault_beside(f->unmodified, n, VN_POINT_GATE_PROJ, VN_POINT_UP_PROJ);
+	const vn_node *n = vn_fault_sound(f, node),
+				  *o = vn_fault_beside(f->unmodified, n, VN_POINT_GATE_PROJ, VN_POINT_UP_PROJ);
 	const bool     up = vn_fault_point(f->unmodified, n) == VN_POINT_UP_PROJ;
 	vn_status      st = VN_OK;
 
@@ -84,7 +91,8 @@ vn_status vn_make_interleaved(const vn_fault_row *r, vn_faulty *f, int node, vn_
 		const size_t    M = (size_t)s->dim[0], row = s->rank > 1 ? (size_t)s->dim[1] : 1;
 		if (r->x > FUSED_BY_RANKS && M % (size_t)r->x)
 			return vn_fail(err, VN_ERR_USAGE, "%zu rows cannot be split evenly into %.0f ranks", M, r->x);
-		double *first = vn_fault_numbers(f, up ? o->w[k] : n->w[k]), *second = vn_fault_numbers(f, up ? n->w[k] : o->w[k]);
+		double *first = vn_fault_numbers(f, up ? o->w[k] : n->w[k]),
+			   *second = vn_fault_numbers(f, up ? n->w[k] : o->w[k]);
 		double *y = vn_fault_numbers(f, n->w[k]);
 		const vn_arrange rows = joined((int)r->x, (int64_t)M);
 		int     new = -1;
@@ -114,13 +122,14 @@ vn_status vn_make_bias_times(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 vn_status vn_make_others_bias(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	(void)r, (void)err;
-	f->plan->node[node].w[1] = vn_fault_beside(f->unmodified, vn_fault_sound(f, node), VN_POINT_K_PROJ, VN_POINT_V_PROJ)->w[1];
+	f->plan->node[node].w[1] = vn_fault_beside(f->unmodified, vn_fault_sound(f, node), VN_POINT_K_PROJ, VN_POINT_V_PROJ)
+	                               ->w[1];
 	return VN_OK;
 }
 
 /* ---- another's weights -------------------------------------------------------------------------------- */
 
-/* x: by how many layers; 0: the first one's. */
+/* x: distance in layers; 0: the first layer's. */
 const vn_node *vn_fault_other_layer(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 {
 	return vn_fault_twin(p, n, r->x == 0 ? 0 : n->layer + (int)r->x);
@@ -172,7 +181,8 @@ vn_status vn_make_read_as_other(const vn_fault_row *r, vn_faulty *f, int node, v
 
 	(void)r;
 	if (f->weight[w].dtype != VN_F16 && f->weight[w].dtype != VN_BF16)
-		return vn_fail(err, VN_ERR_USAGE, "weight %s is %s, not f16 or bf16", f->plan->weight[w].name, vn_dtype_name(f->weight[w].dtype));
+		return vn_fail(err, VN_ERR_USAGE, "weight %s is %s, not f16 or bf16", f->plan->weight[w].name,
+		               vn_dtype_name(f->weight[w].dtype));
 	if ((st = vn_fault_weight(f, w, NULL, NULL, &new, err)))
 		return st;
 	f->weight[new].dtype = f->weight[w].dtype == VN_F16 ? VN_BF16 : VN_F16;
@@ -192,7 +202,7 @@ static double truncated(const vn_fault_row *r, double x)
 	return (double)a;
 }
 
-/* What float16 would make an infinity or a subnormal. */
+/* Clamps what float16 would turn into an infinity or a subnormal. */
 static double clamped(const vn_fault_row *r, double x)
 {
 	(void)r;
@@ -209,17 +219,20 @@ vn_status vn_make_clamp_all(const vn_fault_row *r, vn_faulty *f, int node, vn_er
 	return vn_fault_change_each(r, f, node, 0, clamped, err);
 }
 
-/* Rows padded to a multiple of 16, and more, read as if they were not. */
+/* Reads rows padded to a multiple of 16, and more, as if they had no padding. */
 vn_status vn_make_shear(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	const vn_arrange unpadded = { VN_ARRANGE_PADDED, .a = f->weight[f->plan->node[node].w[0]].shape.dim[1], .b = (int64_t)r->x };
+	const vn_arrange unpadded = { VN_ARRANGE_PADDED, .a = f->weight[f->plan->node[node].w[0]].shape.dim[1],
+		.b = (int64_t)r->x };
 
 	return vn_fault_arrange(f, node, 0, -1, &unpadded, err);
 }
 
-/* The two halves of a table, one for the other. */
+/* Swaps the two halves of a table. */
 vn_status vn_make_swap_halves(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	(void)r;
-	return vn_fault_arrange(f, node, 0, 0, &(vn_arrange){ VN_ARRANGE_ROUND, .a = f->weight[f->plan->node[node].w[0]].shape.dim[0] / 2 }, err);
+	return vn_fault_arrange(
+		f, node, 0, 0, &(vn_arrange) { VN_ARRANGE_ROUND, .a = f->weight[f->plan->node[node].w[0]].shape.dim[0] / 2 },
+		err);
 }

@@ -14,10 +14,10 @@ typedef struct row {
 	const char *name;
 	kind        kind;
 	size_t      at;
-	double      low, high; /* what vn_const_set accepts */
+	double      low, high; /* range that vn_const_set accepts */
 } row;
 
-/* Those of an experiment stand behind those of a model, wherever they lie in a node. */
+/* A node lists the constants of an experiment after those of a model, wherever their fields are. */
 #define AT(field) offsetof(vn_node, c.field)
 #define EX(field) offsetof(vn_node, x.field)
 
@@ -128,7 +128,8 @@ static const char *const op_names[VN_N_OPS] = {
 static const char *const act_names[VN_N_ACTS] = {
 	[VN_SILU] = "silu", [VN_GELU] = "gelu", [VN_GELU_TANH] = "gelu_tanh", [VN_SIGMOID] = "sigmoid",
 	[VN_RELU] = "relu", [VN_QUICK_GELU] = "quick_gelu", [VN_IDENTITY] = "identity",
-	[VN_TWO_SIGMOID] = "two_sigmoid", [VN_SOFT_CAP] = "soft_cap", [VN_AS_F16] = "as_f16", [VN_AS_F16_SATURATED] = "as_f16_saturated",
+	[VN_TWO_SIGMOID] = "two_sigmoid", [VN_SOFT_CAP] = "soft_cap", [VN_AS_F16] = "as_f16",
+		[VN_AS_F16_SATURATED] = "as_f16_saturated",
 	[VN_AS_F16_FLUSHED] = "as_f16_flushed", [VN_AS_F16_CUT] = "as_f16_cut", [VN_AS_BF16_CUT] = "as_bf16_cut",
 };
 
@@ -173,7 +174,8 @@ bool vn_const_is_list(vn_op op, int i)
 
 bool vn_const_is_optional(vn_op op, int i)
 {
-	static const char *const later[] = { "transposed", "short_factor", "long_factor", "pairing", "offset", "turn", "half_angles", "step_offset", "step_zero",
+	static const char *const later[] = { "transposed", "short_factor", "long_factor", "pairing", "offset", "turn",
+		"half_angles", "step_offset", "step_zero",
 	                                     "sections", "one_position" };
 	const row *r = find(op, i);
 	bool       is = r->at >= offsetof(vn_node, x) || op == VN_OP_ROWS;
@@ -225,9 +227,11 @@ vn_status vn_const_set(vn_node *n, const char *name, double value, vn_error *err
 bool vn_node_is_variant(const vn_node *n)
 {
 	const vn_rope *r = &n->c.rope.rope;
-	bool           is = n->op == VN_OP_ROWS || ((n->op == VN_OP_ACT || n->op == VN_OP_GATED) && n->c.act.act >= VN_RELU);
+	bool is = n->op == VN_OP_ROWS || ((n->op == VN_OP_ACT || n->op == VN_OP_GATED) && n->c.act.act >= VN_RELU);
 
 	for (size_t j = 0; j < sizeof table / sizeof *table; j++)
-		is = is || (table[j].op == n->op && table[j].at >= offsetof(vn_node, x) && *(const int *)(const void *)((const char *)n + table[j].at) != 0);
-	return is || (n->op == VN_OP_ROPE && (r->pairing || r->offset || r->turn != 0 || r->half_angles || r->step_offset || r->step_zero || r->sections || r->one_position));
+		is = is || (table[j].op == n->op && table[j].at >= offsetof(vn_node, x) &&
+		            *(const int *)(const void *)((const char *)n + table[j].at) != 0);
+	return is || (n->op == VN_OP_ROPE && (r->pairing || r->offset || r->turn != 0 || r->half_angles || r->step_offset ||
+	                                      r->step_zero || r->sections || r->one_position));
 }

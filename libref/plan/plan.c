@@ -124,7 +124,7 @@ static bool same_numbers(const int *a, const int *b, int n)
 	return n == 0 || memcmp(a, b, (size_t)n * sizeof *a) == 0;
 }
 
-/* Lists by what is in them: 1 + their number, 0 none. */
+/* Compares lists by content; a list is given by its number + 1, 0 for none. */
 static bool same_list(const vn_plan *p, int x, const vn_plan *q, int y)
 {
 	const vn_list none = { 0, NULL }, *a = x > 0 ? &p->list[x - 1] : &none, *b = y > 0 ? &q->list[y - 1] : &none;
@@ -132,11 +132,12 @@ static bool same_list(const vn_plan *p, int x, const vn_plan *q, int y)
 	return a->n == b->n && (a->n == 0 || memcmp(a->x, b->x, (size_t)a->n * sizeof *a->x) == 0);
 }
 
-/* States follow from it. */
+/* States are not compared, because they follow from the node. */
 static bool same_node(const vn_plan *p, const vn_node *a, const vn_plan *q, const vn_node *b)
 {
 	if (a->op != b->op || a->layer != b->layer || a->n_in != b->n_in || a->n_w != b->n_w || a->n_out != b->n_out ||
-	    !same_numbers(a->in, b->in, a->n_in) || !same_numbers(a->w, b->w, a->n_w) || !same_numbers(a->out, b->out, a->n_out))
+	    !same_numbers(a->in, b->in, a->n_in) || !same_numbers(a->w, b->w, a->n_w) ||
+	    !same_numbers(a->out, b->out, a->n_out))
 		return false;
 	for (int i = 0; vn_const_name(a->op, i); i++) {
 		const double x = vn_const_get(a, i), y = vn_const_get(b, i);
@@ -149,7 +150,8 @@ static bool same_node(const vn_plan *p, const vn_node *a, const vn_plan *q, cons
 static bool same_value(const vn_value *a, const vn_value *b)
 {
 	return strcmp(a->name, b->name) == 0 && a->point == b->point && a->layer == b->layer && a->node == b->node &&
-	       a->slot == b->slot && a->alias_of == b->alias_of && a->wide == b->wide && a->rank == b->rank && same_numbers(a->size, b->size, a->rank);
+	       a->slot == b->slot && a->alias_of == b->alias_of && a->wide == b->wide && a->rank == b->rank &&
+	       same_numbers(a->size, b->size, a->rank);
 }
 
 bool vn_plan_equal(const vn_plan *a, const vn_plan *b)
@@ -162,11 +164,12 @@ bool vn_plan_equal(const vn_plan *a, const vn_plan *b)
 	for (int i = 0; same && i < a->n_values; i++)
 		same = same_value(&a->value[i], &b->value[i]);
 	for (int i = 0; same && i < a->n_weights; i++)
-		same = strcmp(a->weight[i].name, b->weight[i].name) == 0 && vn_shape_equal(&a->weight[i].shape, &b->weight[i].shape);
+		same = strcmp(a->weight[i].name, b->weight[i].name) == 0 &&
+		       vn_shape_equal(&a->weight[i].shape, &b->weight[i].shape);
 	return same;
 }
 
-/* A constant, an input or a weight: what can be said of a node in half a line. */
+/* Describes one difference of two nodes: a constant, an input or a weight. */
 static void node_difference(const vn_plan *p, const vn_node *a, const vn_plan *q, const vn_node *b, char *what)
 {
 	const char *op = vn_op_name(a->op), *name = "nothing";
@@ -179,7 +182,8 @@ static void node_difference(const vn_plan *p, const vn_node *a, const vn_plan *q
 	}
 	for (int i = 0; vn_const_name(a->op, i); i++)
 		if (!vn_const_is_list(a->op, i) && !(vn_const_get(a, i) == vn_const_get(b, i))) {
-			snprintf(what, VN_PLAN_DIFFERENCE, "%s of %s has %s %.9g", op, name, vn_const_name(a->op, i), vn_const_get(a, i));
+			snprintf(what, VN_PLAN_DIFFERENCE, "%s of %s has %s %.9g", op, name, vn_const_name(a->op, i),
+			         vn_const_get(a, i));
 			return;
 		}
 	for (int i = 0; i < a->n_in && i < b->n_in; i++)
@@ -192,8 +196,8 @@ static void node_difference(const vn_plan *p, const vn_node *a, const vn_plan *q
 
 char *vn_plan_difference(const vn_plan *a, const vn_plan *b, char *what)
 {
-	snprintf(what, VN_PLAN_DIFFERENCE, "%d nodes, %d values, %d weights, context %d, vocabulary %d", a->n_nodes, a->n_values,
-	         a->n_weights, a->context, a->vocab);
+	snprintf(what, VN_PLAN_DIFFERENCE, "%d nodes, %d values, %d weights, context %d, vocabulary %d", a->n_nodes,
+	         a->n_values, a->n_weights, a->context, a->vocab);
 	for (int i = 0; i < a->n_nodes && i < b->n_nodes; i++)
 		if (!same_node(a, &a->node[i], b, &b->node[i])) {
 			node_difference(a, &a->node[i], b, &b->node[i], what);
@@ -201,7 +205,8 @@ char *vn_plan_difference(const vn_plan *a, const vn_plan *b, char *what)
 		}
 	for (int i = 0; i < a->n_values && i < b->n_values; i++)
 		if (!same_value(&a->value[i], &b->value[i])) {
-			snprintf(what, VN_PLAN_DIFFERENCE, "value %d is %s%s%s", i, a->value[i].name, a->value[i].alias_of >= 0 ? ", another name of " : "",
+			snprintf(what, VN_PLAN_DIFFERENCE, "value %d is %s%s%s", i, a->value[i].name,
+			         a->value[i].alias_of >= 0 ? ", another name of " : "",
 			         a->value[i].alias_of >= 0 ? a->value[a->value[i].alias_of].name : "");
 			return what;
 		}

@@ -63,7 +63,8 @@ typedef enum vn_op {
  * number to another format: to float16; to float16 with its largest number instead of infinity,
  * without subnormals (0), or rounded towards 0; to bfloat16 rounded towards 0. */
 typedef enum vn_act {
-	VN_SILU, VN_GELU, VN_GELU_TANH, VN_SIGMOID, VN_RELU, VN_QUICK_GELU, VN_IDENTITY, VN_TWO_SIGMOID, VN_SOFT_CAP, VN_AS_F16,
+	VN_SILU, VN_GELU, VN_GELU_TANH, VN_SIGMOID, VN_RELU, VN_QUICK_GELU, VN_IDENTITY, VN_TWO_SIGMOID, VN_SOFT_CAP,
+		VN_AS_F16,
 	VN_AS_F16_SATURATED, VN_AS_F16_FLUSHED, VN_AS_F16_CUT, VN_AS_BF16_CUT, VN_N_ACTS
 } vn_act;
 /* The forms of a gated product: f(gate) up, f(gate up), f(gate) f(up). */
@@ -71,7 +72,8 @@ typedef enum vn_gate_form { VN_GATE_USUAL, VN_GATE_PRODUCT, VN_GATE_BOTH, VN_N_G
 /* The key head of query head h: h / (H/G); h mod G. Only for attention, where heads from G on read
  * past the end: h, with keys and values of heads from G on 0; or (S,G,K) read with the stride of
  * one head, so head h mod G of token j + h / G, 0 after the last token. */
-typedef enum vn_head_map { VN_HEADS_GROUPED, VN_HEADS_MODULO, VN_HEADS_NONE, VN_HEADS_FLAT, VN_N_HEAD_MAPS } vn_head_map;
+typedef enum vn_head_map { VN_HEADS_GROUPED, VN_HEADS_MODULO, VN_HEADS_NONE, VN_HEADS_FLAT,
+	VN_N_HEAD_MAPS } vn_head_map;
 /* The softmax of VN_OP_ATTENTION, in the order of the enum: the usual one; over the queries of the
  * call that see a key; over the heads; of exp(s) without subtracting the maximum, in float32; the
  * same in float16; with probabilities rounded to float16; to bfloat16; with products rounded to
@@ -97,7 +99,8 @@ typedef enum vn_attn_form {
  *   past          token j - B
  *   f8 wide       numbers rounded to float8 (e5m2, saturated at 57344) */
 typedef enum vn_cache_form {
-	VN_CACHE_USUAL, VN_CACHE_BLOCKLESS, VN_CACHE_NEXT, VN_CACHE_SWAPPED, VN_CACHE_HEADS_FIRST, VN_CACHE_LATE, VN_CACHE_STALE,
+	VN_CACHE_USUAL, VN_CACHE_BLOCKLESS, VN_CACHE_NEXT, VN_CACHE_SWAPPED, VN_CACHE_HEADS_FIRST, VN_CACHE_LATE,
+		VN_CACHE_STALE,
 	VN_CACHE_RING, VN_CACHE_F16, VN_CACHE_F8, VN_CACHE_FORMER, VN_CACHE_SEEN, VN_CACHE_PAST, VN_CACHE_F8_WIDE,
 	VN_N_CACHE_FORMS
 } vn_cache_form;
@@ -112,7 +115,8 @@ typedef enum vn_cache_form {
  *   log softmax   x minus the logarithm of the sum of its exponentials
  *   round         column n + by, wrapping around, instead of column n */
 typedef enum vn_rows_form {
-	VN_ROWS_USUAL, VN_ROWS_SHIFTED, VN_ROWS_PARTS_FIRST, VN_ROWS_IN_TURN, VN_ROWS_TILES, VN_ROWS_LOG_SOFTMAX, VN_ROWS_ROUND, VN_N_ROWS_FORMS
+	VN_ROWS_USUAL, VN_ROWS_SHIFTED, VN_ROWS_PARTS_FIRST, VN_ROWS_IN_TURN, VN_ROWS_TILES, VN_ROWS_LOG_SOFTMAX,
+		VN_ROWS_ROUND, VN_N_ROWS_FORMS
 } vn_rows_form;
 
 /* VN_OP_LOG_DECAY, with u = x + dt_bias, in the order of the enum: -exp(A) softplus(u); exp(A)
@@ -133,7 +137,8 @@ typedef enum vn_delta_form {
 /* The arithmetic of other healthy implementations (compare/replay/reference_variants.h):
  * intermediate results of an operation are rounded to float16, bfloat16 or float32; the delta rule
  * is computed in float32, in chunks of 64 tokens. */
-typedef enum vn_intermediate_rounding { VN_STEPS_WIDE, VN_STEPS_F16, VN_STEPS_BF16, VN_STEPS_F32 } vn_intermediate_rounding;
+typedef enum vn_intermediate_rounding { VN_STEPS_WIDE, VN_STEPS_F16, VN_STEPS_BF16,
+	VN_STEPS_F32 } vn_intermediate_rounding;
 enum { VN_DELTA_CHUNK = 64 };
 
 typedef struct vn_norm {

@@ -64,7 +64,8 @@ const char *vn_policy_partly(const char *word)
 int vn_policy_from_word(const char *word, vn_policy *p)
 {
 	static const char *const other[][2] = {
-		{ "fp16", "f16" }, { "float16", "f16" }, { "half", "f16" }, { "fp32", "f32" }, { "float32", "f32" }, { "float", "f32" },
+		{ "fp16", "f16" }, { "float16", "f16" }, { "half", "f16" }, { "fp32", "f32" }, { "float32", "f32" },
+		  { "float", "f32" },
 		{ "fp64", "f64" }, { "float64", "f64" }, { "double", "f64" }, { "bfloat16", "bf16" },
 	};
 	char lower[16] = "";
@@ -89,7 +90,8 @@ vn_status vn_policy_read(const char *option, const char *name, vn_policy *p, vn_
 		return VN_OK;
 	vn_nearest_start(&near, name);
 	vn_nearest_try_words(&near, vn_policy_names);
-	if (vn_policy_from_word(name, p)) /* of equal distance is bf16, too */
+	if (vn_policy_from_word(name, p)) /* the suggestion for a word at equal distances */
 		vn_nearest_settle(&near, vn_policy_name(*p));
-	return vn_fail(err, VN_ERR_USAGE, "%s is one of %s, not '%s'%s", option, vn_policy_names, name, vn_nearest_hint(&near));
+	return vn_fail(err, VN_ERR_USAGE, "%s is one of %s, not '%s'%s", option, vn_policy_names, name,
+	               vn_nearest_hint(&near));
 }

@@ -20,7 +20,7 @@ typedef struct pair {
 	float hi, lo;  /* the value is hi + lo */
 } pair;
 
-/* a + b with its error, exactly, whichever is larger */
+/* a + b with its exact error, for any order of magnitudes */
 static pair add_any(float a, float b)
 {
 	const float s = a + b, v = s - a;
@@ -129,7 +129,7 @@ static float vector_pow(float x, float y)
 
 /* ---- the frequencies --------------------------------------------------------------- */
 
-/* base^(2i/R), i = 0 .. n-1. Whole blocks are vector_pow's, the rest powf's. */
+/* base^(2i/R) for i = 0 .. n-1. Whole blocks use vector_pow, the rest powf. */
 static void powers(float *p, const vn_rope *r, float base, int n)
 {
 	const int block = r->pow_block ? r->pow_block : 32;
@@ -141,9 +141,8 @@ static void powers(float *p, const vn_rope *r, float base, int n)
 	}
 }
 
-/* A sequence longer than the model was made for raises the base. Up to that length
- * transformers computes with Python's numbers, beyond it with a tensor of one float,
- * whose power to a number is taken in double and rounded. */
+/* Beyond the trained length, dynamic scaling raises the base. Up to that length transformers computes with
+ * Python floats; beyond it with a one-element float tensor, whose power is taken in double and rounded. */
 static float dynamic_base(const vn_rope *r, int64_t length)
 {
 	const double exponent = r->rotary_dim / (r->rotary_dim - 2.0);
@@ -155,7 +154,7 @@ static float dynamic_base(const vn_rope *r, int64_t length)
 	return (float)r->theta * (float)pow((double)stretch, exponent);
 }
 
-/* The powers p (R/2) become the frequencies. */
+/* Turns the powers p (R/2) into frequencies. */
 static double longrope(const vn_rope *r, const vn_list *lists, int64_t length, float *p, int n)
 {
 	const double   factor = r->factor != 0.0 ? r->factor : (double)r->max_context / r->original_context;
@@ -169,8 +168,8 @@ static double longrope(const vn_rope *r, const vn_list *lists, int64_t length, f
 	return factor <= 1.0 ? 1.0 : sqrt(1.0 + log(factor) / log(r->original_context));
 }
 
-/* Keep short wavelengths, divide the frequency of long ones, blend between.
- * torch turns number / tensor into reciprocal times number: two roundings, not one. */
+/* Keeps short wavelengths, divides the frequency of long ones, and blends between. torch computes number /
+ * tensor as reciprocal times number, with two roundings. */
 static float llama3(const vn_rope *r, float f)
 {
 	const double low = r->low_freq_factor, high = r->high_freq_factor;
@@ -186,7 +185,7 @@ static float llama3(const vn_rope *r, float f)
 	return (1.0f - t) * f / factor + t * f;
 }
 
-/* The pair index, a real number, that turns n times within the original context. */
+/* The real-valued pair index that turns n times within the original context. */
 static double yarn_index(const vn_rope *r, double n)
 {
 	return r->rotary_dim * log(r->original_context / (n * 2.0 * PI)) / (2.0 * log(r->theta));
@@ -197,8 +196,8 @@ static double yarn_mscale(double factor, double m)
 	return factor <= 1.0 ? 1.0 : 0.1 * m * log(factor) + 1.0;
 }
 
-/* p (R/2) holds the powers and becomes the frequencies: 1/p up to pair low, 1/(factor p)
- * from pair high, a linear blend between. low and high run to R-1, i only to R/2-1. */
+/* Turns the powers p (R/2) into frequencies: 1/p up to pair low, 1/(factor p) from pair high, and a linear
+ * blend between. low and high are at most R-1, i at most R/2-1. */
 static double yarn(const vn_rope *r, float *p, int n)
 {
 	const double factor =
@@ -230,7 +229,8 @@ static double yarn(const vn_rope *r, float *p, int n)
 	return yarn_mscale(factor, 1.0);
 }
 
-void vn_rope_frequencies(const vn_rope *r, const vn_list *lists, int64_t length, float *inv_freq, float *attention_factor)
+void vn_rope_frequencies(const vn_rope *r, const vn_list *lists, int64_t length, float *inv_freq,
+                         float *attention_factor)
 {
 	const int n = r->rotary_dim / 2;
 
@@ -258,8 +258,8 @@ void vn_rope_frequencies(const vn_rope *r, const vn_list *lists, int64_t length,
 	}
 }
 
-double vn_rope_frequencies_wide(const vn_rope *r, const vn_list *lists, int64_t length, float *inv_freq, double *kept, double *stretch,
-                                float *attention_factor)
+double vn_rope_frequencies_wide(const vn_rope *r, const vn_list *lists, int64_t length, float *inv_freq, double *kept,
+                                double *stretch, float *attention_factor)
 {
 	const double base = r->type == VN_ROPE_DYNAMIC ? (double)dynamic_base(r, length) : r->theta;
 	const int    n = r->rotary_dim / 2;
@@ -277,7 +277,8 @@ double vn_rope_frequencies_wide(const vn_rope *r, const vn_list *lists, int64_t 
 
 float vn_rope_angle(const vn_rope *r, float f, int64_t i, int64_t past, int64_t t)
 {
-	const int64_t at = (r->one_position ? 0 : t + (r->step_zero ? 0 : past)) + r->offset + (past > 0 ? r->step_offset : 0);
+	const int64_t at = (r->one_position ? 0 : t + (r->step_zero ? 0 : past)) + r->offset +
+	                   (past > 0 ? r->step_offset : 0);
 	float         p = r->sections && i % 3 ? 0.0f : (float)at;
 
 	if (r->half_angles) {

@@ -91,12 +91,13 @@ typedef struct vn_rope {
  * which multiplies cos and sin in float; 1 except for yarn and longrope. lists: the plan's, used by
  * longrope. length: tokens of the sequence so far, including those of the call, used by dynamic and
  * longrope. Equal to HF's model.rotary_emb.inv_freq and attention_scaling, bit for bit. */
-void vn_rope_frequencies(const vn_rope *r, const vn_list *lists, int64_t length, float *inv_freq, float *attention_factor);
+void vn_rope_frequencies(const vn_rope *r, const vn_list *lists, int64_t length, float *inv_freq,
+                         float *attention_factor);
 
 /* Same, and also in double: the powers kept (R/2) and the scaling factors stretch (R/2), whose
  * products are the frequencies. inv_freq (R/2): as above. Returns the base of the powers. */
-double vn_rope_frequencies_wide(const vn_rope *r, const vn_list *lists, int64_t length, float *inv_freq, double *kept, double *stretch,
-                                float *attention_factor);
+double vn_rope_frequencies_wide(const vn_rope *r, const vn_list *lists, int64_t length, float *inv_freq, double *kept,
+                                double *stretch, float *attention_factor);
 
 /* Returns the angle in radians, a product of floats, of pair i with frequency f for token t of a
  * call after `past` tokens. */

@@ -7,8 +7,7 @@ static const char *const words[VN_N_OPS][VN_MAX_STATE] = {
 	[VN_OP_DELTA_RULE] = { "states" },
 };
 
-/* Looks at constants and at the numbers of outputs alone: a node of a file may
- * name anything as its inputs and weights. */
+/* Reads only constants and output indices: inputs and weights from a file are not checked yet. */
 int vn_node_states(const vn_plan *p, int node, vn_state *s)
 {
 	const vn_node *n = &p->node[node];
@@ -52,10 +51,11 @@ int64_t vn_state_row(const vn_state *s)
 vn_status vn_plan_can_rewind(const vn_plan *p, int64_t tokens, int64_t to, vn_error *err)
 {
 	if (to < 0 || to > tokens)
-		return vn_fail(err, VN_ERR_USAGE, "no way back to %lld tokens: there are %lld", (long long)to, (long long)tokens);
+		return vn_fail(err, VN_ERR_USAGE, "no way back to %lld tokens: there are %lld", (long long)to,
+		               (long long)tokens);
 	for (int i = 0; to > 0 && to < tokens && i < p->n_states; i++)
 		if (p->state[i].input < 0)
-			return vn_fail(err, VN_ERR_UNSUPPORTED, "no way back to %lld tokens: %s keeps only the last of its %s", (long long)to,
-			               p->value[p->node[p->state[i].node].out[0]].name, vn_state_word(p, i));
+			return vn_fail(err, VN_ERR_UNSUPPORTED, "no way back to %lld tokens: %s keeps only the last of its %s",
+			               (long long)to, p->value[p->node[p->state[i].node].out[0]].name, vn_state_word(p, i));
 	return VN_OK;
 }

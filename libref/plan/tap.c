@@ -8,7 +8,7 @@
 
 void vn_taps_select(const vn_taps *t, int64_t past, int64_t tokens, int64_t *first, int64_t *count)
 {
-	int64_t a = 0, b = tokens - 1; /* rows of the call, both included */
+	int64_t a = 0, b = tokens - 1; /* rows of the call, inclusive */
 
 	if (t->rows == VN_ROWS_LAST) {
 		a = b;
@@ -29,7 +29,8 @@ vn_status vn_taps_nothing(const vn_plan *p, const char *glob, vn_error *err)
 	vn_nearest_start(&near, glob);
 	for (int v = 0; v < p->n_values; v++)
 		vn_nearest_try(&near, p->value[v].name);
-	return vn_fail(err, VN_ERR_USAGE, "'%s' matches no checkpoint of this model%s; vernier points MODEL lists them", glob, vn_nearest_hint(&near));
+	return vn_fail(err, VN_ERR_USAGE, "'%s' matches no checkpoint of this model%s; vernier points MODEL lists them",
+	               glob, vn_nearest_hint(&near));
 }
 
 vn_status vn_taps_choose(const vn_plan *p, const char *const *pattern, int n_patterns,

@@ -18,7 +18,8 @@ void vn_added_finish(vn_added *a)
 vn_status vn_added_put(vn_added *a, const vn_added_token *token, const char *text, size_t n, vn_error *err)
 {
 	if (n == 0 || n > VN_LONGEST_ADDED || memchr(text, '\0', n))
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "an added token has %zu bytes; expected 1 to %d bytes, none of them zero", n, VN_LONGEST_ADDED);
+		return vn_fail(err, VN_ERR_UNSUPPORTED,
+		               "an added token has %zu bytes; expected 1 to %d bytes, none of them zero", n, VN_LONGEST_ADDED);
 	if (a->n == a->room) {
 		const size_t    room = a->room ? 2 * a->room : 64;
 		vn_added_token *more = realloc(a->token, room * sizeof *more);
@@ -68,8 +69,8 @@ void vn_added_settle(vn_added *a)
 
 /* ---- searching ------------------------------------------------------------------- */
 
-/* Of tokens [low, high), which agree in their first k bytes: the first whose byte
- * k is at least c. A token that ends there comes before all. */
+/* Among tokens [low, high), which share their first k bytes, the first whose byte k is at least c. A token that
+ * ends at k comes first. */
 static size_t bound(const vn_added *a, size_t low, size_t high, size_t k, unsigned c)
 {
 	while (low < high) {
@@ -83,7 +84,7 @@ static size_t bound(const vn_added *a, size_t low, size_t high, size_t k, unsign
 	return low;
 }
 
-/* The longest token that text begins with, or NULL. */
+/* The longest token at the start of text, or NULL. */
 static const vn_added_token *longest(const vn_added *a, const char *text, size_t n)
 {
 	const vn_added_token *found = NULL;
@@ -120,7 +121,7 @@ static size_t spaces_at(const char *text, size_t n)
 	return at;
 }
 
-/* Where the spaces that end text begin, not before `least`. */
+/* Start of the spaces at the end of text, not before `least`. */
 static size_t spaces_before(const char *text, size_t n, size_t least)
 {
 	for (int k; n > least && (k = vn_utf8_length_before(text, n)) > 0 && vn_unicode_space(vn_utf8_point(text + n - k));)
@@ -128,7 +129,8 @@ static size_t spaces_before(const char *text, size_t n, size_t least)
 	return n;
 }
 
-const vn_added_token *vn_added_next(const vn_added *a, const char *text, size_t n, vn_added_search *s, size_t *from, size_t *to)
+const vn_added_token *vn_added_next(const vn_added *a, const char *text, size_t n, vn_added_search *s, size_t *from,
+                                    size_t *to)
 {
 	for (; a->n && s->at < n; s->at++) {
 		const vn_added_token *t = longest(a, text + s->at, n - s->at);
@@ -136,14 +138,15 @@ const vn_added_token *vn_added_next(const vn_added *a, const char *text, size_t 
 			continue;
 		*from = s->at;
 		*to = s->at + t->n;
-		s->at = *to - 1; /* one that is no single word is passed over as a whole */
+		s->at = *to - 1; /* a match inside a word is skipped as a whole */
 		if (t->single_word && (word_before(text, *from) || word_at(text + *to, n - *to)))
 			continue;
 		if (t->lstrip && *from > s->done)
 			*from = spaces_before(text, *from, s->done);
 		if (t->rstrip)
 			*to += spaces_at(text + *to, n - *to);
-		if (t->lstrip && *to <= s->done) /* as `tokenizers`: nothing is left of it behind the token that took its white space */
+		if (t->lstrip && *to <= s->done) /* as in `tokenizers`: the previous token already consumed this one's
+		                                  * white space */
 			continue;
 		s->at++;
 		s->done = *to;

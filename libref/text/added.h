@@ -45,6 +45,7 @@ typedef struct vn_added_search {
 
 /* Finds the next token, at [*from, *to). The text between the previous `done` and *from is ordinary
  * (none if *from is less). Returns NULL after the last. */
-const vn_added_token *vn_added_next(const vn_added *a, const char *text, size_t n, vn_added_search *s, size_t *from, size_t *to);
+const vn_added_token *vn_added_next(const vn_added *a, const char *text, size_t n, vn_added_search *s, size_t *from,
+                                    size_t *to);
 
 #endif

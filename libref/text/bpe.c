@@ -9,10 +9,10 @@
 #include <xxhash.h>
 
 typedef struct token {
-	size_t at, n; /* its text; n = 0: the id has none */
+	size_t at, n; /* offset and length of its text; n = 0: no token */
 } token;
 
-/* What two neighbours become. An empty slot has left -1. */
+/* The merge of two neighbours. left is -1 in an empty slot. */
 typedef struct merge {
 	int32_t left, right, rank, id;
 } merge;
@@ -23,8 +23,8 @@ struct vn_bpe {
 	size_t  n_text, room_text;
 	token  *token; /* (n_ids) by id */
 	size_t  n_ids, room_ids, n_tokens;
-	int32_t byte[256]; /* the token of each single byte; -1: none */
-	/* Open addressing, at most half full, powers of two. */
+	int32_t byte[256]; /* token of each single byte; -1: none */
+	/* Open addressing; sizes are powers of two, at most half full. */
 	int32_t *by_text; /* ids, -1: empty */
 	size_t   room_by_text;
 	merge   *merge;
@@ -54,7 +54,7 @@ void vn_bpe_destroy(vn_bpe *b)
 	free(b);
 }
 
-/* The list with room for n elements, moved when need be; NULL without memory. */
+/* Grows the list to n elements if needed; NULL without memory. */
 static void *grow(void *list, size_t n, size_t *room, size_t size)
 {
 	size_t want = *room ? *room : 256;
@@ -76,7 +76,7 @@ static vn_status no_memory(vn_error *err)
 
 /* ---- tokens by text ------------------------------------------------------------ */
 
-/* Where text is in by_text, or the empty slot where it would be. */
+/* The slot of text in by_text, or the empty slot for it. */
 static size_t slot_of_text(const vn_bpe *b, const char *text, size_t n)
 {
 	size_t i = (size_t)XXH3_64bits(text, n) & (b->room_by_text - 1);
@@ -141,11 +141,11 @@ vn_status vn_bpe_add_token(vn_bpe *b, const char *text, size_t n, int64_t id, vn
 		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' has the id %" PRId64 ", expected 0 to %d", quoted(n), text, id,
 		               VN_MOST_TOKENS - 1);
 	if ((there = vn_bpe_text(b, (int32_t)id, &other)))
-		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' and '%.*s' have the same id %" PRId64, quoted(other), there, quoted(n),
-		               text, id);
+		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' and '%.*s' have the same id %" PRId64, quoted(other), there,
+		               quoted(n), text, id);
 	if (vn_bpe_find(b, text, n) >= 0)
-		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' is listed twice, with the ids %" PRId32 " and %" PRId64, quoted(n), text,
-		               vn_bpe_find(b, text, n), id);
+		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' is listed twice, with the ids %" PRId32 " and %" PRId64, quoted(n),
+		               text, vn_bpe_find(b, text, n), id);
 	const size_t ids = (size_t)id < b->n_ids ? b->n_ids : (size_t)id + 1;
 	char        *texts = grow(b->text, b->n_text + n, &b->room_text, 1);
 	b->text = texts ? texts : b->text;
@@ -177,7 +177,7 @@ static size_t slot_of_pair(const vn_bpe *b, int32_t left, int32_t right)
 	return i;
 }
 
-/* The merge of two neighbours, or NULL. */
+/* The merge of two symbols, or NULL. */
 static const merge *merge_of(const vn_bpe *b, int32_t left, int32_t right)
 {
 	const merge *m = b->room_merges ? &b->merge[slot_of_pair(b, left, right)] : NULL;
@@ -240,15 +240,14 @@ vn_status vn_bpe_add_merge(vn_bpe *b, const char *left, size_t n_left, const cha
 
 /* ---- one piece ----------------------------------------------------------------- */
 
-/* A symbol of the piece under work; its neighbours are places, -1: none. */
+/* A symbol of the current piece. Neighbours are indices; -1: none. */
 struct vn_bpe_symbol {
-	int32_t id, before, after; /* id -1: part of the symbol before it now */
+	int32_t id, before, after; /* id -1: merged into the symbol before */
 };
 
-/* A merge that may be done: the symbol at `at` with the one after it. It has
- * gone stale when either has become another since. */
+/* A candidate merge of the symbol at `at` with the next one. It is stale if either has changed since. */
 struct vn_bpe_pair {
-	uint64_t     key; /* rank and place: the lowest rank goes first, then the leftmost */
+	uint64_t     key; /* rank, then place: lowest rank first, then leftmost */
 	const merge *m;
 };
 
@@ -285,7 +284,7 @@ static vn_status make_room(vn_bpe_work *w, size_t n, vn_error *err)
 	while (room < n)
 		room *= 2;
 	vn_bpe_work_finish(w);
-	/* A merge takes one pair from the heap and puts at most two back: 2n are never exceeded. */
+	/* A merge removes one pair from the heap and adds at most two, so 2n suffice. */
 	w->symbol = malloc(room * sizeof *w->symbol);
 	w->heap = malloc(2 * room * sizeof *w->heap);
 	w->text = malloc(2 * room);
@@ -322,7 +321,7 @@ static pair pop(pair *heap, size_t *n)
 	return first;
 }
 
-/* Put the pair that begins at `at` into the heap, if it merges. */
+/* Adds the pair starting at `at` to the heap if it can merge. */
 static void consider(const vn_bpe *b, const symbol *s, int32_t at, pair *heap, size_t *n)
 {
 	if (at < 0 || s[at].after < 0)

@@ -29,7 +29,8 @@ void    vn_bpe_destroy(vn_bpe *b);
 vn_status vn_bpe_add_token(vn_bpe *b, const char *text, size_t n, int64_t id, vn_error *err);
 /* Call after all tokens. Fails if either side, or both together, is not a token. A repeated pair
  * gets its later rank, as in `tokenizers`. */
-vn_status vn_bpe_add_merge(vn_bpe *b, const char *left, size_t n_left, const char *right, size_t n_right, vn_error *err);
+vn_status vn_bpe_add_merge(vn_bpe *b, const char *left, size_t n_left, const char *right, size_t n_right,
+                           vn_error *err);
 
 int32_t     vn_bpe_find(const vn_bpe *b, const char *text, size_t n); /* -1: not a token */
 int32_t     vn_bpe_ids(const vn_bpe *b);                              /* largest id + 1 */

@@ -3,8 +3,7 @@
 
 #include "libref/base/utf8.h"
 
-/* The bytes that stand for themselves are those printable in Latin-1; the other
- * 68, in order, are U+0100 and what follows: 0-32, 127-160, 173. */
+/* Printable Latin-1 bytes stand for themselves. The other 68 (0-32, 127-160, 173) map, in order, to U+0100 and up. */
 static unsigned character_of(unsigned char b)
 {
 	if (b <= 32)

@@ -17,7 +17,7 @@ typedef struct job {
 	vn_error           *err;
 } job;
 
-/* `joined`: bytes that are no UTF-8 stand directly before it, so no blank is put between. */
+/* `joined`: invalid UTF-8 comes directly before, so no blank is inserted. */
 static vn_status piece(job *j, int stage, const char *text, size_t n, bool joined)
 {
 	const vn_stage *s = &j->t->stage[stage];
@@ -44,7 +44,7 @@ static vn_status piece(job *j, int stage, const char *text, size_t n, bool joine
 	return st;
 }
 
-/* Well-formed text without a token of `raw`. */
+/* Encodes valid UTF-8 that contains no token of `raw`. */
 static vn_status ordinary(job *j, const char *text, size_t n, bool joined)
 {
 	vn_added_search       s = { 0 };
@@ -68,7 +68,7 @@ static vn_status ordinary(job *j, const char *text, size_t n, bool joined)
 	return st;
 }
 
-/* Any bytes without a token of `raw`. */
+/* Encodes any bytes that contain no token of `raw`. */
 static vn_status between(job *j, const char *text, size_t n)
 {
 	vn_status st = VN_OK;
@@ -111,7 +111,8 @@ static vn_status encode_text(job *j, const char *text, size_t n, bool special)
 	return !st && special ? put_all(j, &j->t->after) : st;
 }
 
-vn_status vn_tokenizer_encode(const vn_tokenizer *t, const char *text, size_t bytes, bool special, int32_t **ids, int64_t *n, vn_error *err)
+vn_status vn_tokenizer_encode(const vn_tokenizer *t, const char *text, size_t bytes, bool special, int32_t **ids,
+                              int64_t *n, vn_error *err)
 {
 	job       j = { .t = t, .split = vn_split_work_create(bytes), .err = err };
 	vn_status st;

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <uninorm.h>
 
-/* Below U+0300 every character is composed and none combines. */
+/* Below U+0300 every character is composed, and none combines. */
 enum { FIRST_LEAD = 0xcc };
 
 static bool may_change(const char *text, size_t bytes)
@@ -26,7 +26,7 @@ static bool may_change(const char *text, size_t bytes)
 	return false;
 }
 
-/* Bytes up to the first unknown character. */
+/* Number of bytes before the first unknown character. */
 static size_t known_bytes(const char *text, size_t bytes)
 {
 	size_t at = 0;
@@ -44,14 +44,14 @@ vn_status vn_nfc(const char *text, size_t bytes, const char **out, size_t *n, ch
 	if (!may_change(text, bytes))
 		return VN_OK;
 
-	const size_t room = 3 * bytes; /* NFC makes at most three bytes of one */
+	const size_t room = 3 * bytes; /* NFC expands a byte to at most three */
 	uint8_t     *to = bytes < SIZE_MAX / 4 ? malloc(room) : NULL;
 	size_t       length = 0;
 	for (size_t at = 0; to && at < bytes;) {
 		const size_t known = known_bytes(text + at, bytes - at);
 		size_t       m = room - length;
 		uint8_t     *composed = u8_normalize(UNINORM_NFC, (const uint8_t *)text + at, known, to + length, &m);
-		if (composed != to + length) { /* NULL: no memory for its own work */
+		if (composed != to + length) { /* NULL: libunistring had no memory */
 			free(composed);
 			free(to);
 			to = NULL;
@@ -59,7 +59,7 @@ vn_status vn_nfc(const char *text, size_t bytes, const char **out, size_t *n, ch
 		}
 		length += m;
 		at += known;
-		for (int k = vn_utf8_length(text + at, bytes - at); k > 0; k--) /* the unknown one, as it is */
+		for (int k = vn_utf8_length(text + at, bytes - at); k > 0; k--) /* copies the unknown character */
 			to[length++] = (uint8_t)text[at++];
 	}
 	if (!to)

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The translation under way. */
+/* The translation in progress. */
 typedef struct work {
 	const char *pattern;
 	size_t      bytes, at;
@@ -46,7 +46,7 @@ static void put_text(work *w, const char *text)
 	put_bytes(w, text, strlen(text));
 }
 
-/* n bytes of the pattern as they are. */
+/* Copies n bytes of the pattern. */
 static void copy(work *w, size_t n)
 {
 	put_bytes(w, w->pattern + w->at, n);
@@ -135,7 +135,8 @@ static vn_status code_point(work *w)
 
 	for (n = first; n < most && isxdigit(peek(w, n)); n++)
 		x = x * 16 + (unsigned long)(isdigit(peek(w, n)) ? peek(w, n) - '0' : (peek(w, n) | 0x20) - 'a' + 10);
-	if (n == first || (braces ? peek(w, n) != '}' : n != most) || x > 0x10ffff || (peek(w, 1) == 'x' && !braces && x > 0x7f))
+	if (n == first || (braces ? peek(w, n) != '}' : n != most) || x > 0x10ffff ||
+	    (peek(w, 1) == 'x' && !braces && x > 0x7f))
 		return refuse(w, "a code point");
 	put_bytes(w, text, (size_t)snprintf(text, sizeof text, "\\x{%lx}", x));
 	w->at += n + braces;
@@ -217,7 +218,7 @@ static vn_status group(work *w)
 	return refuse(w, "a group");
 }
 
-/* {3}, {1,3}, {2,}: a '+' or '?' behind means another thing to each. */
+/* {3}, {1,3}, {2,}: a following '+' or '?' means something else in the two dialects. */
 static vn_status interval(work *w)
 {
 	size_t n = 1;

@@ -17,14 +17,13 @@
 #include <pcre2.h>
 #include <stdlib.h>
 
-/* What a place may take without being charged, steps of PCRE2 and bytes looked at,
- * and how the allowance grows when that was too little. A run of n blanks takes
- * about n of both, once; an expression that looks n bytes ahead at every place, or
- * tries every way to part them, has soon spent the reserve. */
+/* Free allowance at each position, in PCRE2 steps and bytes looked at, and the factor by which it grows when it
+ * was too small. A run of n blanks takes about n of both, once. An expression that looks n bytes ahead at every
+ * position, or backtracks exponentially, soon uses up the reserve. */
 enum { FREE_STEPS = 1000, FREE_BYTES = 4096, MORE = 16 };
 static const uint64_t RESERVE = 20000000, RESERVE_A_BYTE = 256;
 
-enum { LONGEST_PATTERN = 65536, MOST_STACK = 65536 /* KiB, of the interpreter */ };
+enum { LONGEST_PATTERN = 65536, MOST_STACK = 65536 /* KiB, for the interpreter */ };
 
 struct vn_split {
 	pcre2_code *code;
@@ -56,11 +55,12 @@ vn_status vn_split_create(const char *pattern, size_t bytes, bool literal, vn_sp
 		goto done;
 	pcre2_set_newline(context, PCRE2_NEWLINE_LF);
 	s->code = pcre2_compile((PCRE2_SPTR)(ours ? ours : pattern), ours ? PCRE2_ZERO_TERMINATED : bytes,
-	                        PCRE2_UTF | PCRE2_NO_UTF_CHECK | PCRE2_ANCHORED | (literal ? PCRE2_LITERAL : PCRE2_UCP), &code, &at, context);
+	                        PCRE2_UTF | PCRE2_NO_UTF_CHECK | PCRE2_ANCHORED | (literal ? PCRE2_LITERAL : PCRE2_UCP),
+	                        &code, &at, context);
 	if (!s->code) {
 		PCRE2_UCHAR why[128];
 		pcre2_get_error_message(code, why, sizeof why);
-		/* The place is one in the translation, so quote that. */
+		/* The offset is one in the translation, so quote the translation. */
 		const char *there = ours ? ours + (at > 12 ? at - 12 : 0) : "";
 		st = vn_fail(err, VN_ERR_FORMAT, "the pattern does not compile: %s, near '%.24s'", (const char *)why, there);
 		goto done;
@@ -109,7 +109,7 @@ void vn_split_work_destroy(vn_split_work *w)
 	free(w);
 }
 
-/* Take from the reserve what the next, larger allowance may cost. */
+/* Takes the possible cost of the next, larger allowance from the reserve. */
 static bool charge(vn_split_work *w, uint64_t *allowance)
 {
 	*allowance *= MORE;
@@ -119,7 +119,7 @@ static bool charge(vn_split_work *w, uint64_t *allowance)
 	return true;
 }
 
-/* Up to which byte a search from `at` may look: whole characters. */
+/* End of the bytes that a search from `at` may look at, rounded to whole characters. */
 static size_t horizon(const char *text, size_t bytes, size_t at, uint64_t looked)
 {
 	size_t end = looked < bytes - at ? at + (size_t)looked : bytes;
@@ -129,7 +129,7 @@ static size_t horizon(const char *text, size_t bytes, size_t at, uint64_t looked
 	return end;
 }
 
-/* Whether a match begins at byte `at`, and where it ends. */
+/* Whether a match begins at byte `at`, and its end. */
 static vn_status match(const vn_split *s, vn_split_work *w, const char *text, size_t bytes, size_t at, bool *found,
                        size_t *end, vn_error *err)
 {
@@ -140,9 +140,9 @@ static vn_status match(const vn_split *s, vn_split_work *w, const char *text, si
 		const size_t sight = horizon(text, bytes, at, looked);
 		bool         paid = true;
 		pcre2_set_match_limit(w->context, (uint32_t)steps);
-		/* PARTIAL_HARD: to have looked at the end of what is in sight is an answer of its own. */
-		const int rc = pcre2_match(s->code, (PCRE2_SPTR)text, sight, at, options | (sight < bytes ? PCRE2_PARTIAL_HARD : 0),
-		                           w->data, w->context);
+		/* PARTIAL_HARD reports when the match looked at the end of the visible bytes. */
+		const int rc = pcre2_match(s->code, (PCRE2_SPTR)text, sight, at,
+		                           options | (sight < bytes ? PCRE2_PARTIAL_HARD : 0), w->data, w->context);
 		if (rc >= 0 || rc == PCRE2_ERROR_NOMATCH) {
 			*found = rc >= 0;
 			*end = *found ? pcre2_get_ovector_pointer(w->data)[1] : at;
@@ -153,20 +153,23 @@ static vn_status match(const vn_split *s, vn_split_work *w, const char *text, si
 		else if (rc == PCRE2_ERROR_MATCHLIMIT)
 			paid = charge(w, &steps);
 		else
-			return vn_fail(err, VN_ERR_UNSUPPORTED, "the pattern cannot be matched at byte %zu of the text: PCRE2 error %d", at, rc);
+			return vn_fail(err, VN_ERR_UNSUPPORTED,
+			               "the pattern cannot be matched at byte %zu of the text: PCRE2 error %d", at, rc);
 		if (!paid)
-			return vn_fail(err, VN_ERR_UNSUPPORTED, "matching the pattern takes too many steps at byte %zu of the text", at);
+			return vn_fail(err, VN_ERR_UNSUPPORTED, "matching the pattern takes too many steps at byte %zu of the text",
+			               at);
 	}
 }
 
-vn_status vn_split_next(const vn_split *s, vn_split_work *w, const char *text, size_t bytes, size_t at, size_t *end, vn_error *err)
+vn_status vn_split_next(const vn_split *s, vn_split_work *w, const char *text, size_t bytes, size_t at, size_t *end,
+                        vn_error *err)
 {
 	bool      found;
 	vn_status st = match(s, w, text, bytes, at, &found, end, err);
 
 	if (st || *end > at)
 		return st;
-	/* Nothing here: the piece goes up to the next place where something is found, if only an empty match. */
+	/* No match here: the piece extends to the next position with a match, even an empty one. */
 	for (size_t next = at, ignored; !st && next < bytes;) {
 		next += (size_t)vn_utf8_length(text + next, bytes - next);
 		*end = next;

@@ -32,6 +32,7 @@ void           vn_split_work_destroy(vn_split_work *w);
 
 /* Sets *end to the end of the piece that begins at byte `at` < bytes of text (well-formed UTF-8);
  * the next piece begins there. */
-vn_status vn_split_next(const vn_split *s, vn_split_work *w, const char *text, size_t bytes, size_t at, size_t *end, vn_error *err);
+vn_status vn_split_next(const vn_split *s, vn_split_work *w, const char *text, size_t bytes, size_t at, size_t *end,
+                        vn_error *err);
 
 #endif

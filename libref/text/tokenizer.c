@@ -42,7 +42,8 @@ static int quoted(size_t n)
 	return n > 60 ? 60 : (int)n;
 }
 
-vn_status vn_tokenizer_add(vn_tokenizer *t, const vn_added_token *token, bool normalized, const char *text, size_t n, vn_error *err)
+vn_status vn_tokenizer_add(vn_tokenizer *t, const vn_added_token *token, bool normalized, const char *text, size_t n,
+                           vn_error *err)
 {
 	size_t        other;
 	const char   *there = vn_bpe_text(t->bpe, token->id, &other), *composed = text;
@@ -51,10 +52,11 @@ vn_status vn_tokenizer_add(vn_tokenizer *t, const vn_added_token *token, bool no
 	vn_status     st;
 
 	if (id >= 0 && id != token->id)
-		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' has the id %d, but %d in the vocabulary", quoted(n), text, token->id, id);
+		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' has the id %d, but %d in the vocabulary", quoted(n), text, token->id,
+		               id);
 	if (there && id < 0)
-		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' has the id %d, which belongs to '%.*s' in the vocabulary", quoted(n), text,
-		               token->id, quoted(other), there);
+		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' has the id %d, which belongs to '%.*s' in the vocabulary", quoted(n),
+		               text, token->id, quoted(other), there);
 	if (vn_utf8_good(text, n) != n)
 		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' is not UTF-8", quoted(n), text);
 	if (n && vn_bpe_find(t->added, text, n) == token->id)
@@ -69,7 +71,8 @@ vn_status vn_tokenizer_add(vn_tokenizer *t, const vn_added_token *token, bool no
 	return st;
 }
 
-vn_status vn_tokenizer_stage(vn_tokenizer *t, bool blank, const char *pattern, size_t bytes, bool literal, vn_error *err)
+vn_status vn_tokenizer_stage(vn_tokenizer *t, bool blank, const char *pattern, size_t bytes, bool literal,
+                             vn_error *err)
 {
 	vn_stage *s = &t->stage[t->n_stages];
 
@@ -93,8 +96,8 @@ vn_status vn_tokenizer_merge_line(vn_tokenizer *t, const char *line, size_t n, v
 
 /* ---- what each id stands for ------------------------------------------------------- */
 
-struct vn_piece {
-	size_t at, n; /* in text; n = 0: the id has no token */
+struct vn_token_piece {
+	size_t at, n; /* offset and length in text; n = 0: no token */
 };
 
 vn_status vn_tokenizer_settle(vn_tokenizer *t, vn_error *err)
@@ -117,11 +120,11 @@ vn_status vn_tokenizer_settle(vn_tokenizer *t, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %zu tokens", t->n_pieces);
 	room = 0;
 	for (int32_t id = 0; (size_t)id < t->n_pieces; id++) {
-		/* An added token is written as it is, and so is one that is not in the byte-level alphabet. */
+		/* An added token, or one outside the byte-level alphabet, is written literally. */
 		const char *text = vn_bpe_text(t->added, id, &n);
-		struct vn_piece *p = &t->piece[id];
+		struct vn_token_piece *p = &t->piece[id];
 		const bool  literal = text;
-		*p = (struct vn_piece){ .at = room };
+		*p = (struct vn_token_piece){ .at = room };
 		if (!literal && !(text = vn_bpe_text(t->bpe, id, &n)))
 			continue;
 		if (literal || !vn_bytelevel_read(t->text + room, &p->n, text, n))

@@ -57,7 +57,8 @@ void      vn_tokenizer_close(vn_tokenizer *t);
 /* Converts a text to ids; the caller frees *ids. special: adds the tokens that the model expects
  * around a text (Llama 3: the one at its start). Special tokens written in the text are found in
  * any case. An empty text may have no ids. */
-vn_status vn_tokenizer_encode(const vn_tokenizer *t, const char *text, size_t bytes, bool special, int32_t **ids, int64_t *n, vn_error *err);
+vn_status vn_tokenizer_encode(const vn_tokenizer *t, const char *text, size_t bytes, bool special, int32_t **ids,
+                              int64_t *n, vn_error *err);
 
 /* Returns the bytes of one token, not NUL-terminated; NULL if the id has no token. */
 const char *vn_tokenizer_bytes(const vn_tokenizer *t, int32_t id, size_t *n);

@@ -25,7 +25,8 @@ static vn_status fill(const vn_tokenizer_arrays *a, vn_tokenizer *t, vn_error *e
 	for (size_t i = 0; a->types && i < a->n_tokens; i++) {
 		const vn_added_token token = { .id = (int32_t)i };
 		if (a->types[i] < NORMAL || a->types[i] > BYTE)
-			return vn_fail(err, VN_ERR_FORMAT, "tokenizer.ggml.token_type[%zu] is %d, an unknown type of token", i, a->types[i]);
+			return vn_fail(err, VN_ERR_FORMAT, "tokenizer.ggml.token_type[%zu] is %d, an unknown type of token", i,
+			               a->types[i]);
 		if ((a->types[i] == CONTROL || a->types[i] == USER_DEFINED) &&
 		    (st = vn_tokenizer_add(t, &token, false, a->tokens[i].text, a->tokens[i].n, err)))
 			return vn_context(err, st, "tokenizer.ggml.tokens[%zu]", i);
@@ -33,8 +34,9 @@ static vn_status fill(const vn_tokenizer_arrays *a, vn_tokenizer *t, vn_error *e
 	return VN_OK;
 }
 
-/* The token that begins or ends a text, if it is wanted. */
-static vn_status around(const vn_tokenizer_arrays *a, bool wanted, const char *key, int32_t id, vn_ids *to, vn_error *err)
+/* Looks up the token that begins or ends a text, if it is wanted. */
+static vn_status around(const vn_tokenizer_arrays *a, bool wanted, const char *key, int32_t id, vn_ids *to,
+                        vn_error *err)
 {
 	if (!wanted)
 		return VN_OK;
@@ -50,8 +52,8 @@ vn_status vn_tokenizer_from_arrays(const vn_tokenizer_arrays *a, vn_tokenizer **
 
 	*t = NULL;
 	if (!pre)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: tokenizer.ggml.pre '%.60s' is not supported (supported: %s)", a->path,
-		               a->pre ? a->pre : "", vn_pre_names);
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: tokenizer.ggml.pre '%.60s' is not supported (supported: %s)",
+		               a->path, a->pre ? a->pre : "", vn_pre_names);
 	if (a->n_tokens == 0 || a->n_tokens > VN_MOST_TOKENS)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: tokenizer.ggml.tokens: %zu tokens", a->path, a->n_tokens);
 	if (!(*t = vn_tokenizer_create(pre->whole_first)))

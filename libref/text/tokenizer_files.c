@@ -18,23 +18,27 @@
 enum { PATH_ROOM = 4096 };
 static const size_t MOST_BYTES = (size_t)256 << 20;
 
-static bool path_of(const char *directory, const char *name, char path[PATH_ROOM])
+static vn_status path_of(const char *directory, const char *name, char path[PATH_ROOM], bool *there, vn_error *err)
 {
-	return snprintf(path, PATH_ROOM, "%s/%s", directory, name) < PATH_ROOM && access(path, F_OK) == 0;
+	if (snprintf(path, PATH_ROOM, "%s/%s", directory, name) >= PATH_ROOM)
+		return vn_fail(err, VN_ERR_USAGE, "%s: path too long", directory);
+	return vn_file_there(path, there, err);
 }
 
-/* An object. *o stays NULL when the file is not there and may be absent. */
+/* Reads a JSON object. *o stays NULL when an optional file is absent. */
 static vn_status read_object(const char *directory, const char *name, bool needed, json_t **o, vn_error *err)
 {
 	char         path[PATH_ROOM], *text;
 	size_t       bytes;
 	json_error_t je;
 
+	bool         there;
+	vn_status    st = path_of(directory, name, path, &there, err);
+
 	*o = NULL;
-	if (!path_of(directory, name, path) && !needed)
-		return VN_OK;
-	vn_status st = vn_read_text(path, MOST_BYTES, &text, &bytes, err);
-	if (st)
+	if (st || (!there && !needed))
+		return st;
+	if ((st = vn_read_text(path, MOST_BYTES, &text, &bytes, err)))
 		return st;
 	*o = vn_json_load(text, bytes, JSON_REJECT_DUPLICATES, &je);
 	free(text);
@@ -48,7 +52,7 @@ static vn_status read_object(const char *directory, const char *name, bool neede
 	return VN_OK;
 }
 
-/* What the older files say, beside the vocabulary and the merges. */
+/* The older files other than the vocabulary and merges. */
 typedef struct older {
 	const char *directory;
 	json_t     *vocab, *settings, *added, *config; /* tokenizer_config.json, added_tokens.json, config.json */
@@ -60,7 +64,7 @@ static const char *text_in(const json_t *o, const char *key)
 	return json_string_value(json_is_object(v) ? json_object_get(v, "content") : v);
 }
 
-/* By the class of the tokenizer; Qwen3.5 keeps its elder's name there. */
+/* The pre-tokenizer for a tokenizer class; Qwen3.5 keeps the class name of its predecessor. */
 static const vn_pre *pre_of(const older *f)
 {
 	static const struct { const char *word, *pre; } known[] = {
@@ -71,7 +75,7 @@ static const vn_pre *pre_of(const older *f)
 	};
 	const char   *class = text_in(f->settings, "tokenizer_class"), *model = text_in(f->config, "model_type");
 	const vn_pre *pre = NULL;
-	bool          class_known = !class; /* else a model may have another family's tokenizer */
+	bool          class_known = !class; /* otherwise a model may use another family's tokenizer */
 
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
 		const bool is_class = class && strcmp(class, known[i].word) == 0;
@@ -87,10 +91,10 @@ static vn_status read_merges(const older *f, vn_tokenizer *t, vn_error *err)
 	char      path[PATH_ROOM], *text;
 	size_t    bytes;
 	int       number = 1;
-	vn_status st;
+	bool      there; /* if not, reading it says so */
+	vn_status st = path_of(f->directory, "merges.txt", path, &there, err);
 
-	path_of(f->directory, "merges.txt", path);
-	if ((st = vn_read_text(path, MOST_BYTES, &text, &bytes, err)))
+	if (st || (st = vn_read_text(path, MOST_BYTES, &text, &bytes, err)))
 		return st;
 	for (const char *line = text, *end = text + bytes, *next; !st && line < end; line = next, number++) {
 		const char *stop = memchr(line, '\n', (size_t)(end - line));
@@ -106,7 +110,7 @@ static vn_status read_merges(const older *f, vn_tokenizer *t, vn_error *err)
 	return st;
 }
 
-/* added_tokens_decoder, added_tokens.json, and the one that every class here has. */
+/* Reads added_tokens_decoder, added_tokens.json, and the token that every class here has. */
 static vn_status read_added(const older *f, vn_tokenizer *t, vn_error *err)
 {
 	static const char ends[] = "<|endoftext|>";
@@ -115,7 +119,8 @@ static vn_status read_added(const older *f, vn_tokenizer *t, vn_error *err)
 	vn_status         st;
 
 	if (list && !json_is_object(list))
-		return vn_fail(err, VN_ERR_FORMAT, "%s/tokenizer_config.json: added_tokens_decoder is not an object", f->directory);
+		return vn_fail(err, VN_ERR_FORMAT, "%s/tokenizer_config.json: added_tokens_decoder is not an object",
+		               f->directory);
 	json_object_foreach(list, key, one) {
 		int64_t id = -1;
 		vn_text_whole(key, 0, VN_MOST_TOKENS - 1, &id);
@@ -126,7 +131,9 @@ static vn_status read_added(const older *f, vn_tokenizer *t, vn_error *err)
 		const int64_t        id = json_is_integer(one) ? json_integer_value(one) : -1;
 		const vn_added_token token = { .id = (int32_t)id };
 		if (id < 0 || id >= VN_MOST_TOKENS)
-			return vn_fail(err, VN_ERR_FORMAT, "%s/added_tokens.json: the id of '%.60s' must be a whole number from 0 to %d", f->directory, key, VN_MOST_TOKENS - 1);
+			return vn_fail(err, VN_ERR_FORMAT,
+			               "%s/added_tokens.json: the id of '%.60s' must be a whole number from 0 to %d", f->directory,
+			               key, VN_MOST_TOKENS - 1);
 		if (vn_bpe_find(t->added, key, strlen(key)) == token.id)
 			continue;
 		if ((st = vn_tokenizer_add(t, &token, false, key, strlen(key), err)))
@@ -141,7 +148,7 @@ static vn_status read_added(const older *f, vn_tokenizer *t, vn_error *err)
 	return st ? vn_context(err, st, "%s/vocab.json", f->directory) : VN_OK;
 }
 
-/* A switch of tokenizer_config.json; false when it is not there. */
+/* Reads a boolean of tokenizer_config.json; false when it is absent. */
 static vn_status read_switch(const older *f, const char *key, bool *on, vn_error *err)
 {
 	const json_t *v = json_object_get(f->settings, key);
@@ -152,8 +159,9 @@ static vn_status read_switch(const older *f, const char *key, bool *on, vn_error
 	return VN_OK;
 }
 
-/* add_bos_token and add_eos_token. */
-static vn_status read_around(const older *f, vn_tokenizer *t, const char *wish, const char *which, vn_ids *to, vn_error *err)
+/* Reads add_bos_token and add_eos_token. */
+static vn_status read_around(const older *f, vn_tokenizer *t, const char *wish, const char *which, vn_ids *to,
+                             vn_error *err)
 {
 	bool            wanted;
 	const vn_status st = read_switch(f, wish, &wanted, err);
@@ -163,15 +171,16 @@ static vn_status read_around(const older *f, vn_tokenizer *t, const char *wish, 
 	const char   *text = text_in(f->settings, which);
 	const int32_t id = text ? vn_bpe_find(t->added, text, strlen(text)) : -1;
 	if (id < 0)
-		return vn_fail(err, VN_ERR_FORMAT, "%s/tokenizer_config.json: %s is true, but %s names no token", f->directory, wish,
-		               which);
+		return vn_fail(err, VN_ERR_FORMAT, "%s/tokenizer_config.json: %s is true, but %s names no token", f->directory,
+		               wish, which);
 	return vn_ids_add(to, id, err);
 }
 
 static vn_status read_older(const older *f, vn_tokenizer *t, const vn_pre *pre, vn_error *err)
 {
 	bool       blank = false;
-	const bool one_step = pre->pattern == vn_gpt2_pattern; /* the others put the blank before pieces that are cut already */
+	const bool one_step = pre->pattern == vn_gpt2_pattern; /* other classes insert the blank before pieces that
+	                                                        * are already split */
 	vn_status  st;
 
 	t->nfc = pre->nfc;
@@ -179,8 +188,8 @@ static vn_status read_older(const older *f, vn_tokenizer *t, const vn_pre *pre, 
 		return vn_context(err, st, "%s/vocab.json", f->directory);
 	if ((st = read_merges(f, t, err)) || (st = read_switch(f, "add_prefix_space", &blank, err)) ||
 	    (st = vn_tokenizer_stage(t, blank && one_step, pre->pattern, strlen(pre->pattern), false, err)) ||
-	    (blank && !one_step && (st = vn_tokenizer_stage(t, true, NULL, 0, false, err))) || (st = read_added(f, t, err)) ||
-	    (st = read_around(f, t, "add_bos_token", "bos_token", &t->before, err)) ||
+	    (blank && !one_step && (st = vn_tokenizer_stage(t, true, NULL, 0, false, err))) ||
+	    (st = read_added(f, t, err)) || (st = read_around(f, t, "add_bos_token", "bos_token", &t->before, err)) ||
 	    (st = read_around(f, t, "add_eos_token", "eos_token", &t->after, err)))
 		return st;
 	return vn_tokenizer_settle(t, err);
@@ -210,11 +219,15 @@ static vn_status open_older(const char *directory, vn_tokenizer **t, vn_error *e
 	    (st = read_object(directory, "config.json", false, &f.config, err)))
 		goto done;
 	if (!(pre = pre_of(&f)) && text_in(f.settings, "tokenizer_class"))
-		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s/tokenizer_config.json: tokenizer_class '%.60s' is not supported without a tokenizer.json "
-		             "(supported: GPT2Tokenizer, Qwen2Tokenizer, Qwen3_5Tokenizer)", directory, text_in(f.settings, "tokenizer_class"));
+		st = vn_fail(err, VN_ERR_UNSUPPORTED,
+		             "%s/tokenizer_config.json: tokenizer_class '%.60s' is not supported without a tokenizer.json "
+		             "(supported: GPT2Tokenizer, Qwen2Tokenizer, Qwen3_5Tokenizer)",
+		             directory, text_in(f.settings, "tokenizer_class"));
 	else if (!pre)
-		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: vocab.json is present, but neither tokenizer_config.json nor config.json names a "
-		             "supported tokenizer (GPT2Tokenizer, Qwen2Tokenizer, Qwen3_5Tokenizer)", directory);
+		st = vn_fail(err, VN_ERR_UNSUPPORTED,
+		             "%s: vocab.json is present, but neither tokenizer_config.json nor "
+		             "config.json names a supported tokenizer (GPT2Tokenizer, Qwen2Tokenizer, Qwen3_5Tokenizer)",
+		             directory);
 	else if (!(*t = vn_tokenizer_create(pre->whole_first)))
 		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", directory);
 	else
@@ -232,20 +245,26 @@ vn_status vn_tokenizer_open(const char *directory, vn_tokenizer **t, vn_error *e
 	char        path[PATH_ROOM], *text;
 	size_t      bytes;
 	struct stat s;
+	bool        there;
 	vn_status   st;
 
 	*t = NULL;
 	if (stat(directory, &s) == 0 && !S_ISDIR(s.st_mode))
 		return open_gguf(directory, t, err);
-	if (path_of(directory, "tokenizer.json", path)) {
+	if ((st = path_of(directory, "tokenizer.json", path, &there, err)))
+		return st;
+	if (there) {
 		if ((st = vn_read_text(path, MOST_BYTES, &text, &bytes, err)))
 			return st;
 		st = vn_tokenizer_read_json(path, text, bytes, t, err);
 		free(text);
 		return st;
 	}
-	if (!path_of(directory, "vocab.json", path))
-		return vn_fail(err, VN_ERR_NOTFOUND, "%s: no tokenizer found: expected tokenizer.json, or vocab.json and merges.txt", directory);
+	if ((st = path_of(directory, "vocab.json", path, &there, err)))
+		return st;
+	if (!there)
+		return vn_fail(err, VN_ERR_NOTFOUND,
+		               "%s: no tokenizer found: expected tokenizer.json, or vocab.json and merges.txt", directory);
 	if ((st = open_older(directory, t, err))) {
 		vn_tokenizer_close(*t);
 		*t = NULL;

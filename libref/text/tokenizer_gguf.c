@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A list of strings that may be absent; *words the caller's. */
+/* Reads an optional list of strings. The caller frees *words. */
 static vn_status read_words(const vn_gguf *f, const char *key, vn_word **words, size_t *n, vn_error *err)
 {
 	const vn_gguf_value *v = vn_gguf_get(f, key);
@@ -22,7 +22,7 @@ static vn_status read_words(const vn_gguf *f, const char *key, vn_word **words, 
 	return VN_OK;
 }
 
-/* One number a token, which may be absent. */
+/* Reads an optional list with a number for each token. */
 static vn_status read_types(const vn_gguf *f, size_t n, int32_t **types, vn_error *err)
 {
 	static const char    key[] = "tokenizer.ggml.token_type";
@@ -31,7 +31,8 @@ static vn_status read_types(const vn_gguf *f, size_t n, int32_t **types, vn_erro
 	if (!v)
 		return VN_OK;
 	if (!v->array || v->n != n)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %s has %zu elements, expected %zu (one for each token)", vn_gguf_path(f), key, v->n, n);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %s has %zu elements, expected %zu (one for each token)",
+		               vn_gguf_path(f), key, v->n, n);
 	if (!(*types = malloc((n + 1) * sizeof **types)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %zu types", vn_gguf_path(f), n);
 	for (size_t i = 0; i < n; i++) {
@@ -71,7 +72,8 @@ static vn_status read_pre(const vn_gguf *f, char *pre, size_t room, vn_error *er
 	vn_gguf_text      text;
 
 	if (!vn_gguf_text_at(vn_gguf_get(f, key), 0, &text) || text.bytes >= room || memchr(text.data, '\0', text.bytes))
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s is missing or unknown (supported: %s)", vn_gguf_path(f), key, vn_pre_names);
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s is missing or unknown (supported: %s)", vn_gguf_path(f), key,
+		               vn_pre_names);
 	memcpy(pre, text.data, text.bytes);
 	pre[text.bytes] = '\0';
 	return VN_OK;
@@ -87,14 +89,18 @@ vn_status vn_tokenizer_of_gguf(const vn_gguf *f, vn_tokenizer **t, vn_error *err
 
 	*t = NULL;
 	if (!vn_gguf_get(f, "tokenizer.ggml.model"))
-		return vn_fail(err, VN_ERR_NOTFOUND, "%s: the file holds no tokenizer (tokenizer.ggml.model is missing)", a.path);
+		return vn_fail(err, VN_ERR_NOTFOUND, "%s: the file holds no tokenizer (tokenizer.ggml.model is missing)",
+		               a.path);
 	if (!vn_gguf_is(vn_gguf_get(f, "tokenizer.ggml.model"), "gpt2"))
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: tokenizer.ggml.model is not supported (supported: gpt2, a byte-level BPE)", a.path);
+		return vn_fail(err, VN_ERR_UNSUPPORTED,
+		               "%s: tokenizer.ggml.model is not supported (supported: gpt2, a byte-level BPE)", a.path);
 	if (!vn_gguf_get(f, "tokenizer.ggml.merges"))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: tokenizer.ggml.merges: missing", a.path);
-	if ((st = read_pre(f, pre, sizeof pre, err)) || (st = read_words(f, "tokenizer.ggml.tokens", &tokens, &a.n_tokens, err)) ||
+	if ((st = read_pre(f, pre, sizeof pre, err)) ||
+	    (st = read_words(f, "tokenizer.ggml.tokens", &tokens, &a.n_tokens, err)) ||
 	    (st = read_words(f, "tokenizer.ggml.merges", &merges, &a.n_merges, err)) ||
-	    (st = read_types(f, a.n_tokens, &types, err)) || (st = read_id(f, "tokenizer.ggml.bos_token_id", &a.bos, err)) ||
+	    (st = read_types(f, a.n_tokens, &types, err)) ||
+	    (st = read_id(f, "tokenizer.ggml.bos_token_id", &a.bos, err)) ||
 	    (st = read_id(f, "tokenizer.ggml.eos_token_id", &a.eos, err)) ||
 	    (st = read_wish(f, "tokenizer.ggml.add_bos_token", &a.add_bos, err)) ||
 	    (st = read_wish(f, "tokenizer.ggml.add_eos_token", &a.add_eos, err)))

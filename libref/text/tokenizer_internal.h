@@ -28,7 +28,7 @@ struct vn_tokenizer {
 	int      n_stages;
 	vn_ids   before, after; /* added around a text */
 	/* The text of each id. */
-	struct vn_piece *piece; /* (n_pieces) */
+	struct vn_token_piece *piece; /* (n_pieces) */
 	size_t   n_pieces;
 	char    *text;
 };
@@ -40,7 +40,8 @@ vn_tokenizer *vn_tokenizer_create(bool whole_first);
 vn_status vn_tokenizer_add(vn_tokenizer *t, const vn_added_token *token, bool normalized, const char *text, size_t n,
                            vn_error *err);
 /* Adds a stage: splits by a pattern (NULL: does not split). */
-vn_status vn_tokenizer_stage(vn_tokenizer *t, bool blank, const char *pattern, size_t bytes, bool literal, vn_error *err);
+vn_status     vn_tokenizer_stage(vn_tokenizer *t, bool blank, const char *pattern, size_t bytes, bool literal,
+                                 vn_error *err);
 /* Adds one merge "left right", as in merges.txt and GGUF. */
 vn_status vn_tokenizer_merge_line(vn_tokenizer *t, const char *line, size_t n, vn_error *err);
 /* Call last: makes the tokenizer ready for use. */

@@ -23,7 +23,7 @@ typedef struct reader {
 	bool          byte_level; /* seen among the pre-tokenizers */
 } reader;
 
-/* "model.merges[17]" and what is wrong there. */
+/* Reports an error at a place such as "model.merges[17]". */
 __attribute__((format(printf, 4, 5)))
 static vn_status wrong(const reader *r, vn_status st, const char *place, const char *format, ...)
 {
@@ -54,7 +54,7 @@ static bool is(const json_t *o, const char *type)
 	return strcmp(type_of(o), type) == 0;
 }
 
-/* The list of a Sequence. */
+/* Reads the list of a Sequence. */
 static vn_status list_of(const reader *r, const json_t *o, const char *place, const char *key, int depth, json_t **list)
 {
 	*list = field(o, key);
@@ -63,14 +63,14 @@ static vn_status list_of(const reader *r, const json_t *o, const char *place, co
 	return depth < MOST_NESTED ? VN_OK : wrong(r, VN_ERR_UNSUPPORTED, place, "nested too deeply");
 }
 
-/* "PLACE.KEY[I]", or as much of it as there is room for. */
+/* Writes "PLACE.KEY[I]", truncated to the room. */
 static void below(char *text, const char *place, const char *key, size_t i)
 {
 	if (snprintf(text, PLACE, "%s.%s[%zu]", place, key, i) >= PLACE)
 		text[PLACE - 1] = '\0';
 }
 
-/* true or false; *out keeps its value when there is neither. */
+/* Reads a boolean; *out keeps its value when it is absent. */
 static vn_status truth(const json_t *o, const char *key, bool *out, vn_error *err)
 {
 	const json_t *v = field(o, key);
@@ -89,10 +89,11 @@ static vn_status truth_at(const reader *r, const char *place, const json_t *o, c
 
 /* ---- model ------------------------------------------------------------------------- */
 
-/* What a BPE may ask for and a byte-level one does not. */
+/* Refuses BPE options that a byte-level tokenizer does not use. */
 static vn_status check_model(const reader *r, const json_t *model)
 {
-	static const char *const not_wanted[] = { "dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback" };
+	static const char *const not_wanted[] = { "dropout", "continuing_subword_prefix", "end_of_word_suffix",
+		"byte_fallback" };
 
 	if (!json_is_object(model))
 		return wrong(r, VN_ERR_FORMAT, "model", "missing");
@@ -167,7 +168,8 @@ static vn_status read_normalizer(const reader *r, const json_t *o, const char *p
 
 	if (!is(o, "Sequence")) {
 		r->t->nfc = is(o, "NFC");
-		return r->t->nfc ? VN_OK : wrong(r, VN_ERR_UNSUPPORTED, place, "'%.60s' is not supported (supported: NFC)", type_of(o));
+		return r->t->nfc ? VN_OK
+		                 : wrong(r, VN_ERR_UNSUPPORTED, place, "'%.60s' is not supported (supported: NFC)", type_of(o));
 	}
 	if ((st = list_of(r, o, place, "normalizers", depth, &list)))
 		return st;
@@ -192,7 +194,8 @@ static vn_status read_split(const reader *r, const json_t *o, const char *place)
 	if (!json_is_string(given))
 		return wrong(r, VN_ERR_FORMAT, place, "no pattern.Regex or pattern.String");
 	if (!behavior || strcmp(behavior, "Isolated") != 0)
-		return wrong(r, VN_ERR_UNSUPPORTED, place, "behavior '%.60s' is not supported (supported: Isolated)", behavior ? behavior : "");
+		return wrong(r, VN_ERR_UNSUPPORTED, place, "behavior '%.60s' is not supported (supported: Isolated)",
+		             behavior ? behavior : "");
 	if (invert)
 		return wrong(r, VN_ERR_UNSUPPORTED, place, "invert is not supported");
 	st = vn_tokenizer_stage(r->t, false, json_string_value(given), json_string_length(given), !regex, r->err);
@@ -201,7 +204,7 @@ static vn_status read_split(const reader *r, const json_t *o, const char *place)
 
 static vn_status read_byte_level(reader *r, const json_t *o, const char *place)
 {
-	bool      blank = true, regex = true; /* what tokenizers takes when they are absent */
+	bool      blank = true, regex = true; /* defaults of `tokenizers` when absent */
 	vn_status st;
 
 	if ((st = truth_at(r, place, o, "add_prefix_space", &blank)) || (st = truth_at(r, place, o, "use_regex", &regex)))
@@ -220,14 +223,15 @@ static vn_status read_pre_tokenizer(reader *r, const json_t *o, const char *plac
 	char      inner[PLACE];
 	vn_status st;
 
-	if (r->byte_level) /* what follows would see bytes written as characters */
+	if (r->byte_level) /* the steps after it would see byte-level characters */
 		return wrong(r, VN_ERR_UNSUPPORTED, place, "a step after ByteLevel is not supported");
 	if (is(o, "ByteLevel"))
 		return read_byte_level(r, o, place);
 	if (is(o, "Split"))
 		return read_split(r, o, place);
 	if (!is(o, "Sequence"))
-		return wrong(r, VN_ERR_UNSUPPORTED, place, "'%.60s' is not supported (supported: ByteLevel, Split, Sequence)", type_of(o));
+		return wrong(r, VN_ERR_UNSUPPORTED, place, "'%.60s' is not supported (supported: ByteLevel, Split, Sequence)",
+		             type_of(o));
 	if ((st = list_of(r, o, place, "pretokenizers", depth, &list)))
 		return st;
 	json_array_foreach(list, i, one) {
@@ -292,7 +296,8 @@ static vn_status template_ids(const reader *r, const json_t *o, const char *plac
 		const json_int_t x = json_is_integer(id) ? json_integer_value(id) : -1;
 		if (x < 0 || x >= VN_MOST_TOKENS || (!vn_bpe_text(r->t->bpe, (int32_t)x, &ignored) &&
 		                                      !vn_bpe_text(r->t->added, (int32_t)x, &ignored)))
-			return wrong(r, VN_ERR_FORMAT, place, "special_tokens: '%.60s': no token has the id %lld", name, (long long)x);
+			return wrong(r, VN_ERR_FORMAT, place, "special_tokens: '%.60s': no token has the id %lld", name,
+			             (long long)x);
 		if ((st = vn_ids_add(to, (int32_t)x, r->err)))
 			return st;
 	}
@@ -320,7 +325,8 @@ static vn_status read_template(const reader *r, const json_t *o, const char *pla
 			return st;
 	}
 	return texts == 1 ? VN_OK
-	                  : wrong(r, VN_ERR_UNSUPPORTED, place, "a template that holds the text %zu times is not supported (expected once)", texts);
+	                  : wrong(r, VN_ERR_UNSUPPORTED, place,
+	                          "a template that holds the text %zu times is not supported (expected once)", texts);
 }
 
 static vn_status read_post_processor(const reader *r, const json_t *o, const char *place, int depth)
@@ -351,8 +357,8 @@ static vn_status read_post_processor(const reader *r, const json_t *o, const cha
 
 static vn_status read_all(reader *r, const json_t *root)
 {
-	json_t     *model = field(root, "model"), *normalizer = field(root, "normalizer"), *cut = field(root, "pre_tokenizer"),
-	           *post = field(root, "post_processor");
+	json_t *model = field(root, "model"), *normalizer = field(root, "normalizer"), *cut = field(root, "pre_tokenizer"),
+		   *post = field(root, "post_processor");
 	const char *version = json_string_value(field(root, "version"));
 	bool        whole = false;
 	vn_status   st;
@@ -368,7 +374,8 @@ static vn_status read_all(reader *r, const json_t *root)
 	    (cut && (st = read_pre_tokenizer(r, cut, "pre_tokenizer", 0))))
 		return st;
 	if (!r->byte_level)
-		return wrong(r, VN_ERR_UNSUPPORTED, "pre_tokenizer", "it has no ByteLevel step: only byte-level BPE is supported");
+		return wrong(r, VN_ERR_UNSUPPORTED, "pre_tokenizer",
+		             "it has no ByteLevel step: only byte-level BPE is supported");
 	if ((st = read_added_tokens(r, field(root, "added_tokens"))) ||
 	    (post && (st = read_post_processor(r, post, "post_processor", 0))))
 		return st;

@@ -32,18 +32,19 @@ bool vn_unicode_after9(uint32_t point)
 	return in(after_unicode9, COUNT(after_unicode9), point);
 }
 
-/* Alphabetic, marks, decimal digits, connectors, joiners. What is Alphabetic
- * beyond letters, marks and letter numbers is circled letters. */
+/* Alphabetic, marks, decimal digits, connectors, joiners. Beyond letters, marks and letter numbers, only
+ * circled letters are Alphabetic. */
 bool vn_unicode_word(uint32_t c)
 {
-	static const vn_code_range circled[] = { { 0x24b6, 0x24e9 }, { 0x1f130, 0x1f149 }, { 0x1f150, 0x1f169 }, { 0x1f170, 0x1f189 } };
+	static const vn_code_range circled[] = { { 0x24b6, 0x24e9 }, { 0x1f130, 0x1f149 }, { 0x1f150, 0x1f169 },
+		{ 0x1f170, 0x1f189 } };
 
 	if (uc_is_general_category_withtable(c, UC_CATEGORY_MASK_L | UC_CATEGORY_MASK_M | UC_CATEGORY_MASK_Nd |
 	                                            UC_CATEGORY_MASK_Nl | UC_CATEGORY_MASK_Pc))
 		return true;
 	if (c == 0x200c || c == 0x200d || in(circled, COUNT(circled), c))
 		return true;
-	/* Of the later numbers all are digits but these. */
+	/* All later numbers except these are digits. */
 	return in(later_letters, COUNT(later_letters), c) || in(later_marks, COUNT(later_marks), c) ||
 	       (in(later_numbers, COUNT(later_numbers), c) && (c < 0x1d2c0 || c > 0x1d2d3));
 }

@@ -11,6 +11,7 @@ accept=
 name=$1
 here=$(cd "$(dirname "$0")" && pwd)
 VERNIER=$(realpath -e "${VERNIER:?the program to test}") || exit 1
+: "${PYTHON:?a Python with numpy and h5py}"
 export VERNIER FIXTURES=${FIXTURES:-$here/../../fixtures} TESTS=$here/..
 FIXTURES=$(cd "$FIXTURES" && pwd)
 TESTS=$(cd "$TESTS" && pwd)

@@ -65,3 +65,10 @@ import h5py
 f = h5py.File('stats.h5', 'r+')
 f['step.0/logits'].attrs['max'] = 1e-30"
 vernier show stats.h5 --check 2>&1 | grep -E 'BROKEN|digests'; echo "[${PIPESTATUS[0]}]"
+echo "== in a vote"
+vote() { vernier compare --vote "$@" >said 2>&1; s=$?; grep -E 'majority:|digest' said; echo "[$s]"; }
+cp f16.h5 third.h5
+vote f32.h5 f16.h5 third.h5
+flip f16.h5 worse.h5 step.0/layer1/attn_out
+vote f32.h5 f16.h5 none.h5
+vote f32.h5 f16.h5 worse.h5 --allow digest

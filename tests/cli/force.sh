@@ -4,6 +4,8 @@ cp "$FIXTURES/gguf/qwen2-trained.f32.gguf" m.gguf
 vernier capture ref m --ids 3,1,4 -o ref.h5 2>/dev/null
 vernier capture ref m --ids 3,1,4 --precision f16 -o half.h5 2>/dev/null
 cp ref.h5 ref.txt; printf 3,1,4 >ids
+printf '### What I saw\n\nthe one that says vernier: is mine\n' >notes.md
+printf 'version: 1\ndefaults: { cosine: 0.9 }\n' >limits.yaml
 mkdir npy; ${PYTHON:-python3} -c "
 import numpy as np
 np.save('npy/logits.npy', np.ones((3, 512), 'f4'))
@@ -22,10 +24,85 @@ say table ref.h5 half.h5 -o m.gguf --force
 say evaluate m --ids 3,1,4 --candidate ref -o m/model.safetensors --force
 say calibrate ref.h5 half.h5 -o m.gguf --force
 say isolate m --ids 3,1 -o m/model.safetensors --force
+say compare ref.h5 half.h5 -o m/config.json --force
+say table ref.h5 half.h5 -o ids --force
+say evaluate m --ids 3,1,4 --candidate ref -o notes.md --force
+say isolate m --ids 3,1 -o limits.yaml --force
+say calibrate ref.h5 half.h5 -o limits.yaml --force
 [ "$(find . -type f | sort | xargs md5sum)" = "$before" ] && echo "nothing was replaced"
 echo "== of the same kind, and empty"
 vernier capture ref m --ids 3,1,4 -o half.h5 --force 2>/dev/null; echo $?
-vernier compare ref.h5 half.h5 -q -o ids --force; echo $?
+: >empty; vernier compare ref.h5 half.h5 -q -o empty --force; echo $?
 : >empty.h5
 vernier import a.npz --ids 3,1,4 --precision f32 -o empty.h5 --force 2>/dev/null; echo $?
 vernier show ref.h5 logits --values npy/logits.npy --force; echo $?
+echo "== a text that vernier did not write, and an input"
+printf '# Notes\nreference, candidate\n' >notes.md; cp notes.md notes.txt; cp notes.md notes.csv; echo '{"mine": 1}' >mine.json
+printf '<!doctype html>\n<title>mine</title>\n' >mine.html; printf '<?xml version="1.0"?>\n<testsuites name="other"/>\n' >mine.xml
+printf 'version: 1\nrules: [{match: "*", nmse: 1, why: "mine"}]\n' >limits.yaml
+printf 'version: 1\nnames: [{from: "x", to: "embed"}]\n' >map.yaml
+vernier capture ref m --ids 3,1,4 --precision f16 -o half.h5 --force 2>/dev/null
+vernier compare ref.h5 half.h5 -q -o base.json; cp base.json now.json
+vernier calibrate ref.h5 half.h5 -o fitted.yaml >/dev/null
+before=$(find . -type f | sort | xargs md5sum)
+for to in notes.md notes.txt notes.csv mine.json mine.html mine.xml limits.yaml map.yaml fitted.yaml; do
+	say compare ref.h5 half.h5 -q -o $to --force
+done
+say compare ref.h5 half.h5 -q --limits limits.yaml -o limits.yaml --force
+say compare ref.h5 half.h5 -q --baseline base.json -o base.json --force
+say table ref.h5 half.h5 -o notes.csv --force
+say evaluate m --ids 3,1,4 --candidate ref -o notes.txt --force
+say calibrate ref.h5 half.h5 -o limits.yaml --force
+say calibrate ref.h5 half.h5 -o base.json --force
+say isolate m --ids 3,1 --check true -o mine.json --force
+say show ref.h5 logits --values notes.csv --force
+say capture ref m --ids-from ref.h5 -o ref.h5 --force
+say capture ref m --ids 3,1,4 --force-ids-from ref.h5 -o ./ref.h5 --force
+[ "$(find . -type f | sort | xargs md5sum)" = "$before" ] && echo "nothing was replaced"
+say compare ref.h5 half.h5 -q -o now.json -o ./now.json --force
+echo "== every form of every command replaces its own, and no other kind"
+cat >check.sh <<'END'
+#!/bin/sh
+exit 1
+END
+chmod +x check.sh
+replaced() { # FILE COMMAND...: twice, the second time with --force; the file of the first must be gone
+	local to=$1; shift
+	"$@" >said 2>&1; echo "$?" >status
+	local inode=$(stat -c %i "$to")
+	"$@" --force >said 2>&1
+	[ $? = "$(cat status)" ] && [ "$(stat -c %i "$to")" != "$inode" ] && echo "$to: replaced" || { echo "$to: NOT REPLACED"; head -3 said; }
+}
+for form in txt json xml md html csv; do
+	replaced r.$form vernier compare ref.h5 half.h5 -q -o r.$form
+done
+for form in txt json xml md html csv; do
+	replaced outside.$form vernier compare ref.h5 half.h5 -q --bitwise -o outside.$form
+done
+cp half.h5 other.h5
+for form in txt json md html; do
+	replaced many.$form vernier compare ref.h5 half.h5 other.h5 -q -o many.$form
+	replaced vote.$form vernier compare --vote ref.h5 half.h5 other.h5 -q -o vote.$form
+done
+mkdir one two; cp ref.h5 one/a.h5; cp half.h5 two/a.h5; cp ref.h5 one/b.h5
+for form in txt json xml md html csv; do
+	replaced each.b.$form vernier compare one two -q -o each.$form
+done
+for form in txt md html csv; do
+	replaced table.$form vernier table ref.h5 half.h5 -o table.$form
+	replaced tables.$form vernier table ref.h5 half.h5 other.h5 -o tables.$form
+done
+for form in txt json; do
+	replaced e.$form vernier evaluate m --ids 3,1,4 --candidate ref -o e.$form
+	replaced er.$form vernier evaluate --recordings ref.h5 half.h5 -o er.$form
+	replaced ers.$form vernier evaluate --recordings ref.h5 half.h5 other.h5 -o ers.$form
+	replaced i.$form vernier isolate m --ids 3,1 --check ./check.sh -o i.$form
+done
+replaced l.yaml vernier calibrate ref.h5 half.h5 -o l.yaml
+for form in txt csv npy; do
+	replaced v.$form vernier show ref.h5 logits --values v.$form
+done
+echo "== reports of older versions"
+sed '/name="generator"/d' r.html >old.html; { echo "verdict    OUTSIDE limits"; cat outside.txt; } >old.txt
+head -n 1 outside.txt
+for form in html txt; do vernier compare ref.h5 half.h5 -q -o old.$form --force; echo $?; done

@@ -26,5 +26,5 @@ for name, of in factor.items():
 END
 for name in luck shared; do
 	echo "== $name"
-	vernier compare $name.ref.h5 $name.cand.h5 --limits limits.yaml --points layer1.mlp_act | grep -E '^ *outside|^OUTSIDE lim|^verdict +within lim' | cut -d'"' -f1
+	vernier compare $name.ref.h5 $name.cand.h5 --limits limits.yaml --points layer1.mlp_act | grep -E '^ *outside|^verdict' | cut -d'"' -f1
 done

@@ -54,6 +54,8 @@ vernier compare ref.h5 llama.h5 2>&1 | head -n 2
 try compare ref.h5 again.h5 --points layer0.qrope
 try show ref.h5 layer0.qrope
 try show ref.h5 step.1/layer0.qrope
+try show ref.h5 q_rope
+try show ref.h5 step.7
 
 echo "== reports: a line of what was written, -o - is stdout, what to type next"
 vernier capture ref "$M" --ids-from ref.h5 --inject 'R2.1e4@layer1.q_rope' -o 'a fault.h5' 2>err || cat err
@@ -70,6 +72,7 @@ vernier compare prompt.h5 prompt.h5 --allow itself -o w.json >said; next w.json
 
 echo "== the mistakes of a first hour say what to do next"
 try capture "$M" --ids 1,2 -o b.h5
+try capture "$M" gpu --ids 1,2 -o b.h5
 try capture ref prompt.h5 --ids 1,2 -o b.h5
 try capture ref owner/model --ids 1,2 -o b.h5
 mkdir downloaded
@@ -88,3 +91,7 @@ try explain prompt.h5 again.h5
 for limits in fp61.yaml q8 nowhere; do try compare prompt.h5 half.h5 --limits $limits; done
 vernier compare prompt.h5 'a fault.h5' --model "$FIXTURES/llama-trained" 2>&1 | head -n 1
 vernier compare half.h5 again.h5 -o swapped.json --points embed >said; next swapped.json
+vernier compare half.h5 again.h5 --model "$M" -o swapped.json --points embed --force >said; next swapped.json
+vernier compare prompt.h5 'a fault.h5' --bitwise -o bits.json >said; next bits.json
+vernier compare ref.h5 half.h5 --bitwise -o formats.json >said; next formats.json
+vernier compare prompt.h5 ref.h5 --format json 2>/dev/null >refused.json; echo "[$?]"; cat refused.json

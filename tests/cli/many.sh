@@ -15,7 +15,7 @@ say compare ref.h5 half.h5 rope.h5 --points '*.k_rope' --all
 
 echo "== all are outside"
 q vernier capture ref "$M" --ids "$ids" --inject R1@layer1 -o rope2.h5
-vernier compare ref.h5 rope.h5 rope2.h5 | tail -n 5
+vernier compare ref.h5 rope.h5 rope2.h5 | tail -n 7
 
 echo "== one candidate that cannot be compared does not keep the others from it"
 head -c 300 half.h5 >short.h5
@@ -30,6 +30,7 @@ $PYTHON - <<'PY'
 import json, subprocess, os
 j = json.load(open("r.json"))
 print(j["schema"], j["verdict"], j["reference"], len(j["checkpoints"]))
+print(*j["next"], sep="\n")
 for c in j["candidates"]:
     print(c["about"], c["report"] and c["report"]["schema"])
 print(*(f"{p['name']}:{p['odd']}:{''.join(p['outside'])}" for p in j["checkpoints"][18:24]))

@@ -16,7 +16,8 @@ static void check_parsed(const vn_dims *d)
 {
 	MUST(d->rank > 0 && d->n >= d->rank && d->n <= VN_MOST_ATOMS);
 	for (int i = 0; i < d->n; i++)
-		MUST(*d->atom[i].word && d->atom[i].axis >= 0 && d->atom[i].axis < d->rank && vn_dims_find(d, d->atom[i].word) >= 0);
+		MUST(*d->atom[i].word && d->atom[i].axis >= 0 && d->atom[i].axis < d->rank &&
+		     vn_dims_find(d, d->atom[i].word) >= 0);
 }
 
 /* One box: where its numbers go and where they come from, each place no more than once. */
@@ -88,7 +89,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 static size_t make_seed(int i, uint8_t *out)
 {
 	static const char *const seeds[][3] = {
-		{ "\x03\x01\x05\x08\x01\x01\x01", "batch token (head dim)", "token head dim" }, { "\x02\x05\x06\x01\x01\x01\x01", "token (freq 2)", "token (2 freq)" },
+		{ "\x03\x01\x05\x08\x01\x01\x01", "batch token (head dim)", "token head dim" },
+		  { "\x02\x05\x06\x01\x01\x01\x01", "token (freq 2)", "token (2 freq)" },
 		{ "\x03\x04\x02\x03\x01\x01\x01", "a b c", "c (a b)" },
 	};
 	return (size_t)sprintf((char *)out, "%s%s%c%s", seeds[i][0], seeds[i][1], 0, seeds[i][2]);

@@ -64,7 +64,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int64_t   tokens = 0;
 
 	prepare();
-	if (!d || !(d->path = strdup("/proc/self/fd/100")) || ftruncate(FILE_FD, 0) != 0 || (size && pwrite(FILE_FD, data, size, 0) != (ssize_t)size))
+	if (!d || !(d->path = strdup("/proc/self/fd/100")) || ftruncate(FILE_FD, 0) != 0 ||
+	    (size && pwrite(FILE_FD, data, size, 0) != (ssize_t)size))
 		exit(2);
 	d->held = -1;
 	if (open_kind(d, data, size, &e)) {
@@ -85,8 +86,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 int main(int argc, char **argv)
 {
 	static const char *const seeds[] = {
-		"{\"module_path\":\"M\",\"inputs\":{\"args\":[{\"shape\":\"[1, 2]\",\"dtype\":\"f\",\"value\":\"./101\"}],\"kwargs\":{\"x\":{\"shape\":1,\"dtype\":1,\"value\":\"101\"}}},"
-		"\"children\":[{\"module_path\":\"M.a\",\"outputs\":[{\"shape\":1,\"dtype\":1,\"value\":\"101\"}]}],\"outputs\":{\"logits\":{\"shape\":1,\"dtype\":1,\"value\":\"101\"}}}",
+		"{\"module_path\":\"M\",\"inputs\":{\"args\":[{\"shape\":\"[1, "
+		"2]\",\"dtype\":\"f\",\"value\":\"./101\"}],\"kwargs\":{\"x\":{\"shape\":1,\"dtype\":1,\"value\":\"101\"}}},\"children\":[{\"module_path\":\"M.a\",\"outputs\":[{\"shape\":1,\"dtype\":1,\"value\":\"101\"}]}],\"outputs\":{\"logits\":{\"shape\":1,\"dtype\":1,\"value\":\"101\"}}}",
 	};
 	return fuzz_texts(argc, argv, seeds, 1);
 }

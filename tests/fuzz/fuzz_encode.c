@@ -14,8 +14,10 @@ enum { KINDS = 4 };
 static vn_tokenizer *kind(int i)
 {
 	static const char *const pre[KINDS] = { "gpt-2", "qwen2", "qwen35", "llama-bpe" };
-	static const char *const more[] = { "he", "ll", "hell", "hello", "\xc4\xa0hello", "\xc3\xa4\xc2\xb8", "\xc4\xa0\xc4\xa0", "<|end|>", "<x>" };
-	static const char *const merge[] = { "h e", "l l", "he ll", "hell o", "\xc4\xa0 hello", "\xc3\xa4 \xc2\xb8", "\xc4\xa0 \xc4\xa0" };
+	static const char *const more[] = { "he", "ll", "hell", "hello", "\xc4\xa0hello", "\xc3\xa4\xc2\xb8",
+		"\xc4\xa0\xc4\xa0", "<|end|>", "<x>" };
+	static const char *const merge[] = { "h e", "l l", "he ll", "hell o", "\xc4\xa0 hello", "\xc3\xa4 \xc2\xb8",
+		"\xc4\xa0 \xc4\xa0" };
 	enum { MORE = sizeof more / sizeof *more, MERGES = sizeof merge / sizeof *merge };
 	char          byte[256][3];
 	vn_word       word[256 + MORE], merges[MERGES];
@@ -24,12 +26,14 @@ static vn_tokenizer *kind(int i)
 
 	for (int b = 0; b < 256 + MORE; b++) {
 		const char c = (char)b;
-		word[b] = b < 256 ? (vn_word){ byte[b], vn_bytelevel_write(byte[b], &c, 1) } : (vn_word){ more[b - 256], strlen(more[b - 256]) };
+		word[b] = b < 256 ? (vn_word) { byte[b], vn_bytelevel_write(byte[b], &c, 1) }
+		                  : (vn_word) { more[b - 256], strlen(more[b - 256]) };
 		type[b] = b >= 256 + MORE - 2 ? 3 : 1;
 	}
 	for (int m = 0; m < MERGES; m++)
 		merges[m] = (vn_word){ merge[m], strlen(merge[m]) };
-	const vn_tokenizer_arrays a = { .path = "fuzz", .pre = pre[i], .tokens = word, .types = type, .n_tokens = 256 + MORE, .merges = merges,
+	const vn_tokenizer_arrays a = { .path = "fuzz", .pre = pre[i], .tokens = word, .types = type,
+		.n_tokens = 256 + MORE, .merges = merges,
 	                                .n_merges = MERGES, .bos = -1, .eos = -1, .add_bos = 0, .add_eos = 0 };
 	if (vn_tokenizer_from_arrays(&a, &t, NULL))
 		abort();
@@ -64,8 +68,8 @@ static void check_escape(const char *text, size_t size)
 {
 	char *line = vn_utf8_escape(text, size);
 
-	if (!line || vn_utf8_good(line, strlen(line)) != strlen(line) || strchr(line, '\n') || vn_utf8_unescape(line) != size ||
-	    memcmp(line, text, size) != 0)
+	if (!line || vn_utf8_good(line, strlen(line)) != strlen(line) || strchr(line, '\n') ||
+	    vn_utf8_unescape(line) != size || memcmp(line, text, size) != 0)
 		abort();
 	free(line);
 }
@@ -82,7 +86,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		int32_t *ids;
 		int64_t  n;
 		size_t   at = 0, length;
-		/* An added token ends a stretch that NFC would compose over, so compare with what was composed only without one. */
+		/* An added token ends a stretch that NFC would compose over, so compare with what was composed
+		 * only without one. */
 		const bool  changed = (k == 1 || k == 2) && (n_nfc != size || memcmp(nfc, text, size) != 0);
 		const char *want = changed ? nfc : text;
 		const size_t n_want = changed ? n_nfc : size;
@@ -111,8 +116,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 int main(int argc, char **argv)
 {
 	static const char *const seeds[] = {
-		"I'LL don't we've hello hello", "abc123  def 4567\n\n \r\n x", "price: $5.00!!\n\nok", "<|end|> <x><|end|", "\xe4\xb8\xad\xe6\x96\x87 e\xcc\x81\xcc\xa3",
-		"\xf0\x9f\x91\xa8\xe2\x80\x8d\xf0\x9f\x91\xa9 \xe0\xa4\xb9\xe0\xa4\xbf", "\xff\xfe\xe4\xb8 hello \xed\xa0\x80", "\xe1\x84\x92\xe1\x85\xa1\xe1\x86\xab\xe1\xb7\xb6",
+		"I'LL don't we've hello hello",
+		"abc123  def 4567\n\n \r\n x",
+		"price: $5.00!!\n\nok",
+		"<|end|> <x><|end|",
+		"\xe4\xb8\xad\xe6\x96\x87 e\xcc\x81\xcc\xa3",
+		"\xf0\x9f\x91\xa8\xe2\x80\x8d\xf0\x9f\x91\xa9 \xe0\xa4\xb9\xe0\xa4\xbf",
+		"\xff\xfe\xe4\xb8 hello \xed\xa0\x80",
+		"\xe1\x84\x92\xe1\x85\xa1\xe1\x86\xab\xe1\xb7\xb6",
 	};
 
 	return fuzz_texts(argc, argv, seeds, sizeof seeds / sizeof *seeds);

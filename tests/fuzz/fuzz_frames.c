@@ -59,7 +59,8 @@ static void use(vn_recording *r, bool dear)
 		if (id[i] < (batch ? -1 : 0) || position[i] < (batch ? -1 : 0))
 			abort();
 	for (int i = 0; i < steps; i++)
-		if (step[i].position < 0 || step[i].tokens < 0 || step[i].position + step[i].tokens > n || (i && step[i].number <= step[i - 1].number))
+		if (step[i].position < 0 || step[i].tokens < 0 || step[i].position + step[i].tokens > n ||
+		    (i && step[i].number <= step[i - 1].number))
 			abort();
 	for (int i = 0; i < vn_recording_count(r); i++) {
 		const vn_entry *e = vn_recording_entry(r, i);
@@ -120,11 +121,13 @@ static size_t honest(int i, uint8_t *out)
 		uint32_t head[2];
 		memcpy(head, all + at, sizeof head);
 		const size_t bytes = sizeof head + head[1];
-		const bool   tensor = head[0] == VN_FRAME_TENSOR, plan = head[0] >= VN_FRAME_PLAN && head[0] <= VN_FRAME_PLAN_WEIGHT;
+		const bool   tensor = head[0] == VN_FRAME_TENSOR,
+				   plan = head[0] >= VN_FRAME_PLAN && head[0] <= VN_FRAME_PLAN_WEIGHT;
 		if (tensor && i == 1)
 			memset(all + at + sizeof head + offsetof(vn_seen_tensor, offset), 0xff, sizeof(int64_t));
 		tensors += tensor;
-		if (used + bytes <= FUZZ_ROOM / 2 && !(tensor && i == 2 && tensors > 3) && !(plan && i == 2) && !(head[0] == VN_FRAME_WEIGHT && i != 0)) {
+		if (used + bytes <= FUZZ_ROOM / 2 && !(tensor && i == 2 && tensors > 3) && !(plan && i == 2) &&
+		    !(head[0] == VN_FRAME_WEIGHT && i != 0)) {
 			memcpy(out + used, all + at, bytes);
 			used += bytes;
 		}
@@ -163,7 +166,8 @@ static size_t lie(uint8_t *data, uint64_t s)
 			memcpy(data + used, all + at, bytes);
 			if (r < 5 && head[1] >= 4) {
 				/* The numbers of tensors stand behind the texts. */
-				const size_t from = head[0] == VN_FRAME_TENSOR ? offsetof(vn_seen_tensor, step) : 0, width = r == 2 || head[1] < 8 ? 4 : 8;
+				const size_t from = head[0] == VN_FRAME_TENSOR ? offsetof(vn_seen_tensor, step) : 0,
+							 width = r == 2 || head[1] < 8 ? 4 : 8;
 				const size_t to = sizeof head + from + fuzz_random(&s) % ((head[1] - from) / width) * width;
 				memcpy(data + used + to, &odd[fuzz_random(&s) % (sizeof odd / sizeof *odd)], width);
 			}
@@ -184,8 +188,10 @@ static size_t reframe(uint8_t *data, size_t size, uint64_t chance)
 		uint32_t head[2];
 		memcpy(head, data + at, sizeof head);
 		const size_t left = size - at - sizeof head;
-		const size_t fixed = head[0] == VN_FRAME_TENSOR ? sizeof(vn_seen_tensor) : head[0] == VN_FRAME_WEIGHT ? sizeof(vn_seen_weight)
-		                   : head[0] == VN_FRAME_STEP ? sizeof(vn_seen_step) : 0;
+		const size_t fixed = head[0] == VN_FRAME_TENSOR   ? sizeof(vn_seen_tensor)
+		                     : head[0] == VN_FRAME_WEIGHT ? sizeof(vn_seen_weight)
+		                     : head[0] == VN_FRAME_STEP   ? sizeof(vn_seen_step)
+		                                                  : 0;
 		head[0] %= VN_FRAME_DONE + 1;
 		head[1] = fixed ? (uint32_t)fixed : head[1];
 		if (head[1] > left)

@@ -22,8 +22,8 @@ static void read_tensors(const vn_gguf *f, const uint8_t *data, size_t size)
 	for (size_t i = 0; i < vn_gguf_count(f); i++) {
 		const vn_gguf_tensor *t = vn_gguf_at(f, i);
 		const uint8_t        *p = t->t.data;
-		if (vn_gguf_find(f, t->name) != t || t->t.shape.rank < 0 || t->t.shape.rank > 4 || p < data || p + t->bytes > data + size ||
-		    t->bytes != vn_dtype_bytes(t->t.dtype, (size_t)vn_shape_count(&t->t.shape)))
+		if (vn_gguf_find(f, t->name) != t || t->t.shape.rank < 0 || t->t.shape.rank > 4 || p < data ||
+		    p + t->bytes > data + size || t->bytes != vn_dtype_bytes(t->t.dtype, (size_t)vn_shape_count(&t->t.shape)))
 			abort();
 		for (size_t k = 0; k < t->bytes; k++)
 			sum += p[k];
@@ -32,7 +32,8 @@ static void read_tensors(const vn_gguf *f, const uint8_t *data, size_t size)
 
 static void read_metadata(const vn_gguf *f)
 {
-	static const char *const keys[] = { "general.architecture", "general.alignment", "tokenizer.ggml.tokens", "qwen2.block_count", "x", "" };
+	static const char *const keys[] = { "general.architecture", "general.alignment", "tokenizer.ggml.tokens",
+		"qwen2.block_count", "x", "" };
 
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		const vn_gguf_value *v = vn_gguf_get(f, keys[i]);
@@ -41,7 +42,9 @@ static void read_metadata(const vn_gguf *f)
 			int64_t      n = 0;
 			double       x = 0;
 			bool         b = false;
-			const int    can = vn_gguf_text_at(v, k, &t) + ((int)vn_gguf_int_at(v, k, &n) | (int)vn_gguf_real_at(v, k, &x)) + vn_gguf_bool_at(v, k, &b);
+			const int    can = vn_gguf_text_at(v, k, &t) +
+			                ((int)vn_gguf_int_at(v, k, &n) | (int)vn_gguf_real_at(v, k, &x)) +
+			                vn_gguf_bool_at(v, k, &b);
 			if (can > (k < v->n))
 				abort();
 			for (size_t j = 0; j < t.bytes; j++)
@@ -146,7 +149,8 @@ static size_t make_seed(int i, uint8_t *out)
 /* Numbers are where a binary format is hurt: lengths, counts, types, offsets. */
 static size_t repair(uint8_t *data, size_t size, uint64_t chance)
 {
-	static const uint64_t odd[] = { 0, 1, 2, 3, 4, 7, 8, 9, 12, 13, 14, 26, 30, 31, 32, 33, 63, 64, 255, 256, 1u << 30, (1u << 30) + 1, 1u << 31,
+	static const uint64_t odd[] = { 0, 1, 2, 3, 4, 7, 8, 9, 12, 13, 14, 26, 30, 31, 32, 33, 63, 64, 255, 256, 1u << 30,
+		(1u << 30) + 1, 1u << 31,
 	                                UINT32_MAX, 1ull << 32, INT64_MAX, 1ull << 63, UINT64_MAX };
 	const size_t head = size < 4096 ? size : 4096; /* data are dull */
 

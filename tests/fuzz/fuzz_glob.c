@@ -53,7 +53,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	while (n < size && data[n])
 		n++;
 	snprintf(pattern, sizeof pattern, "%.*s", (int)(n < 399 ? n : 399), (const char *)data);
-	snprintf(name, sizeof name, "%.*s", n < size ? (int)(size - n - 1 < 399 ? size - n - 1 : 399) : 0, n < size ? (const char *)data + n + 1 : "");
+	snprintf(name, sizeof name, "%.*s", n < size ? (int)(size - n - 1 < 399 ? size - n - 1 : 399) : 0,
+	         n < size ? (const char *)data + n + 1 : "");
 	const vn_status st = vn_glob_check(pattern, &e);
 	const bool      hit = vn_glob_match(pattern, name);
 	int             steps = 3000;
@@ -71,8 +72,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 #ifndef VERNIER_LIBFUZZER
 static const char *const seeds[] = {
-	"layer*.{q,k}_rope\0layer3.q_rope", "*\0logits", "{a,b{c,d}}e\0bde", "*a*a*a*b\0aaaaaaaaaaaaaaaaaaaaaaaaaaaa", "x{,y}?\0xyz",
-	"{{a,b},{c,*}}{,}\0cab", "{\0a", "}{\0a", "layer?.attn_*\0layer1.attn_probs", "{*,?}{*,?}{*,?}\0abc",
+	"layer*.{q,k}_rope\0layer3.q_rope",
+	"*\0logits",
+	"{a,b{c,d}}e\0bde",
+	"*a*a*a*b\0aaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+	"x{,y}?\0xyz",
+	"{{a,b},{c,*}}{,}\0cab",
+	"{\0a",
+	"}{\0a",
+	"layer?.attn_*\0layer1.attn_probs",
+	"{*,?}{*,?}{*,?}\0abc",
 };
 static const size_t lengths[] = { 32, 8, 15, 37, 10, 20, 3, 4, 31, 19 };
 

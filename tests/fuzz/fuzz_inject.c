@@ -7,7 +7,8 @@
 #include "libref/plan/fault.h"
 #include "tests/fuzz/mutate.h"
 
-static const char *const models[] = { VERNIER_SOURCE "/fixtures/qwen3-trained", VERNIER_SOURCE "/fixtures/qwen3_5_text-trained" };
+static const char *const models[] = { VERNIER_SOURCE "/fixtures/qwen3-trained",
+	VERNIER_SOURCE "/fixtures/qwen3_5_text-trained" };
 enum { MODELS = sizeof models / sizeof *models };
 
 static void one_line(const vn_error *e)
@@ -30,7 +31,8 @@ static void inject(const vn_model *m, const vn_plan *copy, const char *text)
 		vn_error     e = { "" };
 		snprintf(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : sizeof line - 1), text);
 		text += length + (text[length] == '\n');
-		const vn_status st = vn_recorder_fault_find(line) >= 0 ? vn_recorder_fault_inject(r, line, &e) : vn_faulty_inject(f, line, &e);
+		const vn_status st = vn_recorder_fault_find(line) >= 0 ? vn_recorder_fault_inject(r, line, &e)
+		                                                       : vn_faulty_inject(f, line, &e);
 		if (st) {
 			one_line(&e);
 			break; /* the faulty plan is to be destroyed */
@@ -65,9 +67,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 #ifndef VERNIER_LIBFUZZER
 static const char *const seeds[] = {
-	"R1@layer1.q_rope", "A9@*\nA10.heads@layer0", "N14.twice@layer0\nR9@*\nN10@layer0", "W4.weights@layer*\nW5@layer0", "P9@layer1.{q,k}_proj",
-	"R10.cached@*\nR11@layer0", "C8@*", "M8@logits\nM9.log@*", "G17@*\nG15@layer2.gdn_core", "P13@layer1.attn_norm", "M6@*", "R99@*", "R1", "@", "N15@*\nP5@*",
-	"W1@layer0.{q_proj,attn_out}", "R10.again@*\nC2.seen@*", "A16@layer0\nA3.uniform@*\nG4.k@*", "G20.late@*\nG12.qk@layer0\nP9.barrier@*", "P8.prompt@layer1.*",
+	"R1@layer1.q_rope",
+	"A9@*\nA10.heads@layer0",
+	"N14.twice@layer0\nR9@*\nN10@layer0",
+	"W4.weights@layer*\nW5@layer0",
+	"P9@layer1.{q,k}_proj",
+	"R10.cached@*\nR11@layer0",
+	"C8@*",
+	"M8@logits\nM9.log@*",
+	"G17@*\nG15@layer2.gdn_core",
+	"P13@layer1.attn_norm",
+	"M6@*",
+	"R99@*",
+	"R1",
+	"@",
+	"N15@*\nP5@*",
+	"W1@layer0.{q_proj,attn_out}",
+	"R10.again@*\nC2.seen@*",
+	"A16@layer0\nA3.uniform@*\nG4.k@*",
+	"G20.late@*\nG12.qk@layer0\nP9.barrier@*",
+	"P8.prompt@layer1.*",
 };
 
 int main(int argc, char **argv)

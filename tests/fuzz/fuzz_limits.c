@@ -27,7 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 #ifndef VERNIER_LIBFUZZER
 static const char *const seeds[] = {
-	"version: 1\nname: x\ndefaults: { nmse_over_floor: 4, nonfinite: 0, without_floor: { nmse: 2.0e-3 }, worst_token_nmse: { first: 1.0e-6, last: 1.0e-3 }, why: \"a\" }\n"
+	"version: 1\nname: x\ndefaults: { nmse_over_floor: 4, nonfinite: 0, without_floor: { nmse: 2.0e-3 }, "
+	"worst_token_nmse: { first: 1.0e-6, last: 1.0e-3 }, why: \"a\" }\n"
 	"rules:\n  - match: \"layer*.{q,k}_rope\"\n    cosine: 0.99999\n    max_abs: 2.5e-2\n    why: >\n      folded\n"
 	"  - { match: logits, kl_mean: 1.0e-3, missing: allowed, nmse: none, why: measured }\n",
 };

@@ -1,4 +1,5 @@
-/* fuzz_manifest.c: any bytes as the manifest of a dump (specs/dump.md): refused with one line, or what it says holds together. */
+/* fuzz_manifest.c: any bytes as the manifest of a dump (specs/dump.md): refused with one line, or what it
+ * says holds together. */
 #include "capture/import/dump.h"
 #include "tests/fuzz/mutate.h"
 
@@ -18,7 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (tokens != d->n_ids)
 			abort();
 		for (int i = 0; i < d->n; i++)
-			if (!d->array[i].file || strchr(d->array[i].file, '/') || !*d->array[i].name || d->array[i].step >= d->n_steps)
+			if (!d->array[i].file || strchr(d->array[i].file, '/') || !*d->array[i].name ||
+			    d->array[i].step >= d->n_steps)
 				abort();
 	}
 	vn_dump_close(d);
@@ -30,9 +32,11 @@ int main(int argc, char **argv)
 {
 	static const char *const seeds[] = {
 		"{\"vernier_dump\":1}\n{\"run\":{\"engine\":\"x\",\"n\":3}}\n{\"config\":{\"a\":1}}\n{\"step\":0,\"ids\":[1,2],\"positions\":[0,1]}\n"
-		"{\"tensor\":\"layer0.q_rope\",\"file\":\"0.npy\",\"dtype\":\"f32\",\"shape\":[2,3,4],\"dims\":\"token head dim\",\"op\":\"ROPE\"}\n"
+		"{\"tensor\":\"layer0.q_rope\",\"file\":\"0.npy\",\"dtype\":\"f32\",\"shape\":[2,3,4],\"dims\":\"token head "
+		"dim\",\"op\":\"ROPE\"}\n"
 		"{\"step\":1,\"ids\":[7]}\n{\"tensor\":\"a.b\",\"file\":\"1.npy\",\"dtype\":\"bf16\",\"shape\":[]}\n{\"complete\":2}\n",
-		"{\"vernier_dump\":1}\n{\"step\":0,\"ids\":[1]}\n{\"tensor\":\"x\",\"file\":\"f\",\"dtype\":\"i32\",\"shape\":[0],\"dims\":\"(a b)\"}\n{\"ten",
+		"{\"vernier_dump\":1}\n{\"step\":0,\"ids\":[1]}\n{\"tensor\":\"x\",\"file\":\"f\",\"dtype\":\"i32\",\"shape\":[0],\"dims\":\"(a "
+		"b)\"}\n{\"ten",
 	};
 	return fuzz_texts(argc, argv, seeds, 2);
 }

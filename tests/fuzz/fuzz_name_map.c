@@ -4,7 +4,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const char *const name[] = { "model.layers.3.self_attn.q_proj.0", "Qcur-3.2", "Qcur-003", "layer3.q_rope", "", "99999999999999999999" };
+	static const char *const name[] = { "model.layers.3.self_attn.q_proj.0", "Qcur-3.2", "Qcur-003", "layer3.q_rope",
+		"", "99999999999999999999" };
 	vn_name_map *m = NULL;
 	vn_error     err = { "" };
 	char         to[VN_NAME_MAX];
@@ -16,8 +17,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	for (int i = 0; i < m->n; i++)
 		for (size_t k = 0; k < sizeof name / sizeof *name; k++)
-			if (vn_map_rule_match(&m->rule[i], name[k], &n) && m->rule[i].to && vn_map_name(m->rule[i].to, n, to, sizeof to)
-			    && (!*to || strchr(to, '*') || (n >= 0 && strchr(to, '{'))))
+			if (vn_map_rule_match(&m->rule[i], name[k], &n) && m->rule[i].to &&
+			    vn_map_name(m->rule[i].to, n, to, sizeof to) &&
+			    (!*to || strchr(to, '*') || (n >= 0 && strchr(to, '{'))))
 				abort(); /* a name that is none */
 	vn_name_map_destroy(m);
 	return 0;
@@ -25,13 +27,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 #ifndef VERNIER_LIBFUZZER
 static const char *const seeds[] = {
-	"version: 1\nname: x\nrules:\n  - { from: \"{model,m.l}.layers.{n}.self_attn.q_proj{,.0}\", to: \"layer{n}.q_proj\", axes: \"batch token (head dim)\" }\n"
-	"  - from: \"Qcur-{n}*\"\n    op: ROPE\n    to: \"layer{n}.q_rope\"\n    axes: \"token head (freq 2)\"\n    to_axes: \"token head (2 freq)\"\n"
+	"version: 1\nname: x\nrules:\n  - { from: \"{model,m.l}.layers.{n}.self_attn.q_proj{,.0}\", to: "
+	"\"layer{n}.q_proj\", axes: \"batch token (head dim)\" }\n"
+	"  - from: \"Qcur-{n}*\"\n    op: ROPE\n    to: \"layer{n}.q_rope\"\n    axes: \"token head (freq 2)\"\n    "
+	"to_axes: \"token head (2 freq)\"\n"
 	"  - { from: \"a.{n}\", plus: [\"b.{n}\"], to: \"layer{n}.output\", cut: key, fallback: true }\n"
 	"  - { from: \"k-{n}\", either: [{ to: \"layer{n}.a\" }, { to: \"layer{n}.b\", axes: \"token (head dim)\" }] }\n"
 	"  - { from: \"Qcur-{n}\", to: \"layer{n-1}.q_proj\" }\n"
 	"  - { from: qkv, parts: [q, k, v], along: qkv, axes: \"token qkv\" }\n"
-	"  - { from: past, to: \"layer{n}.k_cache\", each: layer, axes: \"layer key kv_head dim\" }\n  - { from: \"*drop\", ignore: true }\n",
+	"  - { from: past, to: \"layer{n}.k_cache\", each: layer, axes: \"layer key kv_head dim\" }\n  - { from: "
+	"\"*drop\", ignore: true }\n",
 };
 
 int main(int argc, char **argv)

@@ -25,10 +25,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 #ifndef VERNIER_LIBFUZZER
 static const char *const seeds[] = {
-	"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", "{'descr': '>f8', 'fortran_order': True, 'shape': (3, 1), }",
-	"{'descr': '<i8', 'fortran_order': True, 'shape': (1, 3), }", "{'descr': '|u1', 'fortran_order': False, 'shape': (24,), }",
-	"{'shape': (), 'fortran_order': False, 'descr': '<f8'}", "{'descr': '|O', 'fortran_order': False, 'shape': (3,), }",
-	"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (6,), }", "{\"descr\": \"<V2\", 'fortran_order': False, 'shape': (0L, 12L)}",
+	"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }",
+	"{'descr': '>f8', 'fortran_order': True, 'shape': (3, 1), }",
+	"{'descr': '<i8', 'fortran_order': True, 'shape': (1, 3), }",
+	"{'descr': '|u1', 'fortran_order': False, 'shape': (24,), }",
+	"{'shape': (), 'fortran_order': False, 'descr': '<f8'}",
+	"{'descr': '|O', 'fortran_order': False, 'shape': (3,), }",
+	"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (6,), }",
+	"{\"descr\": \"<V2\", 'fortran_order': False, 'shape': (0L, 12L)}",
 	"{'descr': '<f2', 'fortran_order': True, 'shape': (1, 2, 3, 1, 2, 1), }",
 };
 

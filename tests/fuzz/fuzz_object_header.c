@@ -52,8 +52,8 @@ static void put_sum(uint8_t *p, size_t n)
 
 NOT_TRACED static bool is(const uint8_t *data, size_t size, size_t at, const char *four)
 {
-	return at + 4 <= size && data[at] == (uint8_t)four[0] && data[at + 1] == (uint8_t)four[1] && data[at + 2] == (uint8_t)four[2] &&
-	       data[at + 3] == (uint8_t)four[3];
+	return at + 4 <= size && data[at] == (uint8_t)four[0] && data[at + 1] == (uint8_t)four[1] &&
+	       data[at + 2] == (uint8_t)four[2] && data[at + 3] == (uint8_t)four[3];
 }
 
 /* A header seems to begin there. */
@@ -128,11 +128,12 @@ static int     file = -1, refusal = -1;
 /* The bits of numbers: of NaN too. */
 static bool same(const vn_seen_tensor *a, const vn_seen_tensor *b)
 {
-	return a->order == b->order && a->layer == b->layer && a->dtype == b->dtype && a->rank == b->rank && a->has_stats == b->has_stats &&
-	       memcmp(a->dim, b->dim, sizeof a->dim) == 0 && memcmp(&a->min, &b->min, sizeof a->min) == 0 &&
-	       memcmp(&a->max, &b->max, sizeof a->max) == 0 && memcmp(&a->mean, &b->mean, sizeof a->mean) == 0 &&
-	       memcmp(&a->rms, &b->rms, sizeof a->rms) == 0 && memcmp(&a->absmax, &b->absmax, sizeof a->absmax) == 0 && a->nan == b->nan &&
-	       a->inf == b->inf && a->offset == b->offset && strcmp(a->point, b->point) == 0 && strcmp(a->op, b->op) == 0 &&
+	return a->order == b->order && a->layer == b->layer && a->dtype == b->dtype && a->rank == b->rank &&
+	       a->has_stats == b->has_stats && memcmp(a->dim, b->dim, sizeof a->dim) == 0 &&
+	       memcmp(&a->min, &b->min, sizeof a->min) == 0 && memcmp(&a->max, &b->max, sizeof a->max) == 0 &&
+	       memcmp(&a->mean, &b->mean, sizeof a->mean) == 0 && memcmp(&a->rms, &b->rms, sizeof a->rms) == 0 &&
+	       memcmp(&a->absmax, &b->absmax, sizeof a->absmax) == 0 && a->nan == b->nan && a->inf == b->inf &&
+	       a->offset == b->offset && strcmp(a->point, b->point) == 0 && strcmp(a->op, b->op) == 0 &&
 	       strcmp(a->basis, b->basis) == 0 && strcmp(a->axes, b->axes) == 0 && strcmp(a->digest, b->digest) == 0;
 }
 
@@ -204,9 +205,12 @@ static int run_child(void)
 
 static void show(const char *who, const vn_seen_tensor *t)
 {
-	fprintf(stderr, "%s: dtype %d rank %d (%" PRId64 " %" PRId64 " %" PRId64 ") offset %" PRId64 " order %" PRId64 " layer %" PRId64 " point '%s' op '%s' basis '%s' axes '%s' digest '%s' "
-	        "stats %d min %a max %a mean %a rms %a absmax %a nan %" PRId64 " inf %" PRId64 "\n", who, t->dtype, t->rank, t->dim[0], t->dim[1], t->dim[2], t->offset,
-	        t->order, t->layer, t->point, t->op, t->basis, t->axes, t->digest, t->has_stats, t->min, t->max, t->mean, t->rms, t->absmax, t->nan, t->inf);
+	fprintf(stderr,
+	        "%s: dtype %d rank %d (%" PRId64 " %" PRId64 " %" PRId64 ") offset %" PRId64 " order %" PRId64
+	        " layer %" PRId64 " point '%s' op '%s' basis '%s' axes '%s' digest '%s' "
+	        "stats %d min %a max %a mean %a rms %a absmax %a nan %" PRId64 " inf %" PRId64 "\n",
+	        who, t->dtype, t->rank, t->dim[0], t->dim[1], t->dim[2], t->offset, t->order, t->layer, t->point, t->op,
+	        t->basis, t->axes, t->digest, t->has_stats, t->min, t->max, t->mean, t->rms, t->absmax, t->nan, t->inf);
 }
 
 static void found(const char *what)
@@ -221,7 +225,8 @@ static void found(const char *what)
 	FILE *f = fopen(path, "wb");
 	if (!f || fwrite(in->data, 1, in->bytes, f) != in->bytes || fclose(f) != 0)
 		perror(path);
-	fprintf(stderr, "%s: at %" PRIu64 ": %s: %s\n", path, in->address[both->header], what, n > (ssize_t)front ? text + front : "");
+	fprintf(stderr, "%s: at %" PRIu64 ": %s: %s\n", path, in->address[both->header], what,
+	        n > (ssize_t)front ? text + front : "");
 	show("ours  ", &both->ours);
 	show("theirs", &both->theirs);
 	_exit(1); /* the input at hand is not to blame */
@@ -367,7 +372,8 @@ static size_t make_seed(int i, uint8_t *out)
 	const char *axes = i % 2 ? "token" : "token hidden";
 	char path[] = "/tmp/vn-header-XXXXXX";
 	const int   fd = mkstemp(path);
-	const hid_t how = H5Pcreate(H5P_FILE_ACCESS), space = H5Screate_simple(2, (hsize_t[]){ 2, 3 }, NULL), text = H5Tcopy(H5T_C_S1);
+	const hid_t        how = H5Pcreate(H5P_FILE_ACCESS), space = H5Screate_simple(2, (hsize_t[]) { 2, 3 }, NULL),
+				text = H5Tcopy(H5T_C_S1);
 
 	H5Tset_size(text, H5T_VARIABLE);
 	if (i < 2)

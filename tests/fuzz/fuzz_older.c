@@ -118,9 +118,9 @@ static size_t make_seed(int i, uint8_t *out)
 {
 	static const char *const rest[] = {
 		"\036#version: 0.2\nh e\nl l\r\nhe ll\n\nhell o\n\xc4\xa0 hello",
-		"\036h e\nl l\n\036{\"tokenizer_class\": \"Qwen2Tokenizer\", \"add_prefix_space\": true, \"add_bos_token\": true, \"bos_token\": {\"content\":"
-		" \"<x>\"}, \"added_tokens_decoder\": {\"270\": {\"content\": \"<x>\", \"special\": true, \"lstrip\": true}}}"
-		"\036{\"<|endoftext|>\": 271, \"<x>\": 270}",
+		"\036h e\nl l\n\036{\"tokenizer_class\": \"Qwen2Tokenizer\", \"add_prefix_space\": true, \"add_bos_token\": "
+		"true, \"bos_token\": {\"content\": \"<x>\"}, \"added_tokens_decoder\": {\"270\": {\"content\": \"<x>\", "
+		"\"special\": true, \"lstrip\": true}}}\036{\"<|endoftext|>\": 271, \"<x>\": 270}",
 	};
 	json_t *o = toy_tokenizer();
 	size_t  n = json_dumpb(json_object_get(json_object_get(o, "model"), "vocab"), (char *)out, FUZZ_ROOM, JSON_COMPACT);

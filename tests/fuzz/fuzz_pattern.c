@@ -58,7 +58,8 @@ static size_t make_seed(int i, uint8_t *out)
 {
 	static const struct { int literal; const char *pattern, *text; } seeds[] = {
 		{ 0, "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+", "I'LL don't 1234\n\n x" },
-		{ 0, "(?:a+)+b|(?<=x)y|(?=\\S)", "aaaaaaaaaaaaaaac xy" }, { 1, "ab", "xxabyyab" }, { 0, "\\p{Han}|[\\p{P}--[-]]", "\xe4\xb8\xad-\xe6\x96\x87" },
+		{ 0, "(?:a+)+b|(?<=x)y|(?=\\S)", "aaaaaaaaaaaaaaac xy" }, { 1, "ab", "xxabyyab" },
+		  { 0, "\\p{Han}|[\\p{P}--[-]]", "\xe4\xb8\xad-\xe6\x96\x87" },
 		{ 0, "[[:alpha:]&&[^a-c]]\\h\\R\\X", "abc" }, { 0, "\\A\\z|\\b.", "a b" },
 	};
 	*out = (uint8_t)(seeds[i].literal | 2);

@@ -71,19 +71,21 @@ static size_t make_seed(int i, uint8_t *out)
 {
 	static const char *const families[] = { "qwen2", "qwen3", "gpt2", "llama", "qwen3_5_text" };
 	const vn_family *family;
-	json_t      *config = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b}", "model_type", families[i], "vocab_size", 32,
-	                                "hidden_size", 16, "intermediate_size", 24, "num_hidden_layers", i == 1 || i == 4 ? 2 : 1,
-	                                "num_attention_heads", 4, "num_key_value_heads", 2, "max_position_embeddings", 64,
-	                                "full_attention_interval", 2, "tie_word_embeddings", i);
+	json_t      *config = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b}", "model_type", families[i],
+	                                "vocab_size", 32, "hidden_size", 16, "intermediate_size", 24, "num_hidden_layers",
+                               i == 1 || i == 4 ? 2 : 1, "num_attention_heads", 4, "num_key_value_heads", 2,
+	                                "max_position_embeddings", 64, "full_attention_interval", 2, "tie_word_embeddings", i);
 	vn_plan     *p = NULL;
 	vn_plan_text t = { 0 };
 	vn_error     e;
 	size_t       at;
 
 	if (config && i == 3)
-		json_object_set_new(config, "rope_scaling", json_pack("{s:s, s:i, s:[f,f], s:[f,f]}", "rope_type", "longrope", "factor", 4,
-		                                                      "short_factor", 1.0, 1.5, "long_factor", 2.0, 4.1));
-	if (!config || vn_family_find("seed", config, &family, &e) || family->plan("seed", config, &p, &e) || vn_plan_to_text(p, &t, &e))
+		json_object_set_new(config, "rope_scaling",
+		                    json_pack("{s:s, s:i, s:[f,f], s:[f,f]}", "rope_type", "longrope", "factor", 4,
+		                              "short_factor", 1.0, 1.5, "long_factor", 2.0, 4.1));
+	if (!config || vn_family_find("seed", config, &family, &e) || family->plan("seed", config, &p, &e) ||
+	    vn_plan_to_text(p, &t, &e))
 		exit(2);
 	at = (size_t)snprintf((char *)out, FUZZ_ROOM, "%d %d %d\n", t.layers, t.vocab, t.context);
 	for (int list = 0; list < 3; list++) {

@@ -46,10 +46,12 @@ static void check_manifest(const uint8_t *choice, const char *key, const char *v
 	const vn_status st = vn_manifest_parse(d, "fuzz/manifest.jsonl", text, n, &e);
 	const bool      utf8 = is_utf8(key) && is_utf8(value) && is_utf8(config); /* as the header asks for */
 	MUST(!st || fuzz_one_line(e.text));
-	MUST(!put || !st || !utf8 || vn_dump_fact_wrong(d, key, value)); /* only the importer knows which keys there cannot be */
+	MUST(!put || !st || !utf8 ||
+	     vn_dump_fact_wrong(d, key, value)); /* only the importer knows which keys there cannot be */
 	if (put && !st && utf8) {
 		const char *back = vn_facts_get(&d->run, key);
-		MUST(d->complete && back && strncmp(back, value, strlen(back)) == 0 && (strlen(back) == strlen(value) || strlen(value) > 255));
+		MUST(d->complete && back && strncmp(back, value, strlen(back)) == 0 &&
+		     (strlen(back) == strlen(value) || strlen(value) > 255));
 		MUST(d->config && strcmp(d->config, config) == 0);
 	}
 	if (put && !st)
@@ -59,9 +61,11 @@ static void check_manifest(const uint8_t *choice, const char *key, const char *v
 }
 
 /* Numbers as the strides have them, one after the other. */
-static void slow_numbers(char *to, const char *data, size_t width, int rank, const int64_t *shape, const int64_t *stride)
+static void slow_numbers(char *to, const char *data, size_t width, int rank, const int64_t *shape,
+                         const int64_t *stride)
 {
-	const int64_t count = vn_shape_count(&(vn_shape) { .rank = rank, .dim = { shape[0], shape[1], shape[2], shape[3] } });
+	const int64_t count = vn_shape_count(&(vn_shape) { .rank = rank,
+		.dim = { shape[0], shape[1], shape[2], shape[3] } });
 
 	for (int64_t i = 0; i < count; i++) {
 		const char *from = data;
@@ -79,7 +83,8 @@ static void check_numbers(const uint8_t *choice)
 	static const char *const dtypes[] = { "f32", "f16", "bf16", "f64", "i32", "f8_e4m3", "f8_e5m2" };
 	static char data[NUMBERS * 8], slow[NUMBERS * 8];
 	char        header[320], *text = NULL;
-	int64_t     shape[VERNIER_RECORD_MAX_RANK] = { 1, 1, 1, 1, 1, 1 }, stride[VERNIER_RECORD_MAX_RANK] = { 0 }, count = 1;
+	int64_t     shape[VERNIER_RECORD_MAX_RANK] = { 1, 1, 1, 1, 1, 1 }, stride[VERNIER_RECORD_MAX_RANK] = { 0 },
+		count = 1;
 	size_t      width, n = 0;
 	const int   rank = choice[10] % 5;
 	const char  kind = vernier_record_kind_(dtypes[choice[11] % 7], &width);
@@ -108,8 +113,10 @@ static void check_numbers(const uint8_t *choice)
 	MUST(vernier_record_numbers_out_(f, from, width, rank, shape, stride));
 	if (fclose(f) != 0)
 		exit(2);
-	MUST(!vn_npy_parse("fuzz", text, n, n, &npy, NULL) && npy.at == at && npy.bytes == (size_t)count * width && n == at + npy.bytes);
-	MUST(npy.shape.rank == rank && memcmp(npy.shape.dim, shape, (size_t)rank * sizeof *shape) == 0 && !npy.laid.fortran && !npy.laid.swapped);
+	MUST(!vn_npy_parse("fuzz", text, n, n, &npy, NULL) && npy.at == at && npy.bytes == (size_t)count * width &&
+	     n == at + npy.bytes);
+	MUST(npy.shape.rank == rank && memcmp(npy.shape.dim, shape, (size_t)rank * sizeof *shape) == 0 &&
+	     !npy.laid.fortran && !npy.laid.swapped);
 	slow_numbers(slow, from, width, rank, shape, stride);
 	MUST(memcmp(text + at, slow, npy.bytes) == 0);
 	free(text);
@@ -131,7 +138,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #ifndef VERNIER_LIBFUZZER
 static size_t make_seed(int i, uint8_t *out)
 {
-	static const char *const seeds[] = { "device\0my \"gpu\"\n\0{\"model_type\": \"gpt2\"}", "k\0\xc3\xa4\\\x01\xff\0{}" };
+	static const char *const seeds[] = { "device\0my \"gpu\"\n\0{\"model_type\": \"gpt2\"}",
+		"k\0\xc3\xa4\\\x01\xff\0{}" };
 	static const size_t      sizes[] = { 39, 10 };
 
 	for (int k = 0; k < CHOICES; k++)

@@ -19,7 +19,8 @@ static void same_in_part(vn_recording *r, int i, const unsigned char *whole)
 	unsigned char   part[1024];
 	const int64_t   count = most < 100 ? most : 100;
 
-	if (vn_recording_read(r, i, from, count, part, &last) || (count && memcmp(part, whole + (size_t)from * size, (size_t)count * size) != 0))
+	if (vn_recording_read(r, i, from, count, part, &last) ||
+	    (count && memcmp(part, whole + (size_t)from * size, (size_t)count * size) != 0))
 		abort();
 }
 
@@ -49,7 +50,8 @@ static bool use(vn_recording *r)
 		const vn_entry *e = vn_recording_entry(r, i);
 		const int       turned[VN_MAX_RANK] = { e->shape.rank - 1, e->shape.rank > 2 ? 1 : 0, 0, 3 };
 		const void     *numbers;
-		if (e->shape.rank < 2 || e->shape.rank > 3 || e->same_as >= 0 || vn_view_axes(r, i, turned, &last) || vn_recording_data(r, i, &numbers, &last))
+		if (e->shape.rank < 2 || e->shape.rank > 3 || e->same_as >= 0 || vn_view_axes(r, i, turned, &last) ||
+		    vn_recording_data(r, i, &numbers, &last))
 			continue;
 		sum += vn_stats_of(numbers, e->dtype, (size_t)vn_shape_count(&e->shape)).max;
 		same_in_part(r, i, numbers);

@@ -22,7 +22,8 @@ static void prepare(void)
 static bool speaks_of(const char *glob, int node, bool second)
 {
 	for (int v = 0; v < plan->n_values; v++)
-		if (plan->value[v].node == node && (plan->value[v].alias_of >= 0) == second && vn_glob_match(glob, plan->value[v].name))
+		if (plan->value[v].node == node && (plan->value[v].alias_of >= 0) == second &&
+		    vn_glob_match(glob, plan->value[v].name))
 			return true;
 	return false;
 }
@@ -102,7 +103,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #ifndef VERNIER_LIBFUZZER
 int main(int argc, char **argv)
 {
-	static const char *const seeds[] = { "layer0.*,logits\nf32@layer0.*", "layer1.{q,k}_proj,{a,b}\nf16-acc16@*", "layer1.input,,\nbf16@layer1.input", "}{,{,\n@", "nothing\nf99@*" };
+	static const char *const seeds[] = { "layer0.*,logits\nf32@layer0.*", "layer1.{q,k}_proj,{a,b}\nf16-acc16@*",
+		"layer1.input,,\nbf16@layer1.input", "}{,{,\n@", "nothing\nf99@*" };
 
 	return fuzz_texts(argc, argv, seeds, sizeof seeds / sizeof *seeds);
 }

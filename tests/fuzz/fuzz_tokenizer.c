@@ -8,7 +8,10 @@
 #include "tests/toy_tokenizer.h"
 
 static const char *const texts[] = {
-	"", "hello  hello\n\n x", "I'LL 123\xcc\x81 \xe4\xb8\xad\xff\xfe e\xcc\x81<|end|> <x>y", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab",
+	"",
+	"hello  hello\n\n x",
+	"I'LL 123\xcc\x81 \xe4\xb8\xad\xff\xfe e\xcc\x81<|end|> <x>y",
+	"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab",
 };
 
 static void use(const vn_tokenizer *t)
@@ -54,9 +57,11 @@ static vn_status read_arrays(const uint8_t *data, size_t size, vn_tokenizer **t,
 		return vn_fail(e, VN_ERR_FORMAT, "no name");
 	snprintf(pre, sizeof pre, "%.*s", (int)(word[0].n < 63 ? word[0].n : 63), word[0].text);
 	blank = blank < n ? blank : n - 1;
-	const vn_tokenizer_arrays a = { .path = "fuzz", .pre = pre, .tokens = word + 1, .types = data[0] & 1 ? type + 1 : NULL,
+	const vn_tokenizer_arrays a = { .path = "fuzz", .pre = pre, .tokens = word + 1,
+		.types = data[0] & 1 ? type + 1 : NULL,
 	                                .n_tokens = blank ? blank - 1 : 0, .merges = word + blank + 1,
-	                                .n_merges = n > blank + 1 ? n - blank - 1 : 0, .bos = data[0] >> 4, .eos = data[0] >> 5,
+	                                .n_merges = n > blank + 1 ? n - blank - 1 : 0, .bos = data[0] >> 4,
+	                                	.eos = data[0] >> 5,
 	                                .add_bos = data[0] >> 1 & 1, .add_eos = data[0] >> 2 & 1 };
 	return vn_tokenizer_from_arrays(&a, t, e);
 }
@@ -93,7 +98,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #ifndef VERNIER_LIBFUZZER
-#define SPLIT(regex) "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"" regex "\"}, \"behavior\": \"Isolated\", \"invert\": false}"
+#define SPLIT(regex) \
+	"{\"type\": \"Split\", \"pattern\": {\"Regex\": \"" regex "\"}, \"behavior\": \"Isolated\", \"invert\": false}"
 
 static size_t arrays_seed(uint8_t *out)
 {
@@ -141,17 +147,23 @@ static size_t gguf_seed(uint8_t *out)
 /* The toy with another part in the place of one of its own. */
 static size_t make_seed(int i, uint8_t *out)
 {
-	static const struct { const char *place, *text; } part[] = {
+	static const struct { const char *place, *text;
+	} part[] = {
 		{ "version", "\"1.0\"" },
 		{ "normalizer", "{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"NFC\"}]}" },
-		{ "pre_tokenizer", "{\"type\": \"Sequence\", \"pretokenizers\": [" SPLIT("[^\\\\r\\\\n\\\\p{L}]?\\\\p{L}+|\\\\p{N}{1,3}|\\\\s+(?!\\\\S)|\\\\s+")
-		                   ", {\"type\": \"ByteLevel\", \"add_prefix_space\": true, \"use_regex\": false}]}" },
-		{ "pre_tokenizer", "{\"type\": \"Sequence\", \"pretokenizers\": [" SPLIT("(?:a+)+|(?<=x)y|(?=\\\\S)") ", " SPLIT("\\\\p{Han}")
-		                   ", {\"type\": \"ByteLevel\"}]}" },
-		{ "added_tokens", "[{\"id\": 261, \"content\": \"<|end|>\", \"special\": true, \"lstrip\": true, \"rstrip\": true},"
-		                  "{\"id\": 262, \"content\": \"<x>\", \"normalized\": true, \"single_word\": true}, {\"id\": 259, \"content\": \"hello\"}]" },
-		{ "post_processor", "{\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": \"x\"}}, {\"Sequence\": {\"id\": \"A\"}}],"
-		                    "\"special_tokens\": {\"x\": {\"ids\": [1, 2]}}}" },
+		{ "pre_tokenizer",
+		  "{\"type\": \"Sequence\", \"pretokenizers\": [" SPLIT(
+			  "[^\\\\r\\\\n\\\\p{L}]?\\\\p{L}+|\\\\p{N}{1,3}|\\\\s+(?!\\\\S)|\\\\s+") ", {\"type\": \"ByteLevel\", \"add_prefix_space\": true, \"use_regex\": false}]}" },
+		{ "pre_tokenizer", "{\"type\": \"Sequence\", \"pretokenizers\": [" SPLIT(
+							   "(?:a+)+|(?<=x)y|(?=\\\\S)") ", " SPLIT("\\\\p{Han}") ", {\"type\": \"ByteLevel\"}]}" },
+		{ "added_tokens",
+		  "[{\"id\": 261, \"content\": \"<|end|>\", \"special\": true, \"lstrip\": true, \"rstrip\": true},"
+		  "{\"id\": 262, \"content\": \"<x>\", \"normalized\": true, \"single_word\": true}, {\"id\": 259, "
+		  "\"content\": \"hello\"}]" },
+		{ "post_processor",
+		  "{\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": \"x\"}}, {\"Sequence\": "
+		  "{\"id\": \"A\"}}],"
+		  "\"special_tokens\": {\"x\": {\"ids\": [1, 2]}}}" },
 		{ "model.ignore_merges", "true" },
 		{ "model.merges", "[[\"h\", \"e\"], [\"l\", \"l\"], [\"he\", \"ll\"]]" },
 	};

@@ -13,7 +13,8 @@ static void check_characters(const char *text, size_t size)
 {
 	for (size_t at = 0; at < size; at++) {
 		ucs4_t    point;
-		const int n = vn_utf8_length(text + at, size - at), want = u8_mbtoucr(&point, (const uint8_t *)text + at, size - at);
+		const int n = vn_utf8_length(text + at, size - at),
+				  want = u8_mbtoucr(&point, (const uint8_t *)text + at, size - at);
 		MUST(n == (want > 0 ? want : 0));
 		if (n)
 			MUST(vn_utf8_point(text + at) == point && vn_utf8_length_before(text, at + (size_t)n) == n);
@@ -78,7 +79,8 @@ static void check_bytelevel(const char *text, size_t size)
 	if (!to || !back)
 		exit(2);
 	const size_t m = vn_bytelevel_write(to, text, size);
-	MUST(m <= 2 * size && vn_utf8_good(to, m) == m && vn_bytelevel_read(back, &n, to, m) && n == size && memcmp(back, text, size) == 0);
+	MUST(m <= 2 * size && vn_utf8_good(to, m) == m && vn_bytelevel_read(back, &n, to, m) && n == size &&
+	     memcmp(back, text, size) == 0);
 	if (vn_bytelevel_read(back, &n, text, size)) /* then it is one's characters */
 		MUST(n <= size && vn_bytelevel_write(to, back, n) == size && memcmp(to, text, size) == 0);
 	free(to);
@@ -100,8 +102,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #ifndef VERNIER_LIBFUZZER
 int main(int argc, char **argv)
 {
-	static const char *const seeds[] = { "abc\\n\n\t\\u{200d}", "e\xcc\x81\xcc\xa3", "\xe1\x84\x92\xe1\x85\xa1\xe1\x86\xab", "\xed\xa0\x80\xf4\x90\x80\x80\xc0\x80",
-	                                     "\xf0\x9f\x91\xa8\xe2\x80\x8d", "\xc4\xa0hello\xc5\x83", "\\x7f\\xff\\u{10ffff}" };
+	static const char *const seeds[] = { "abc\\n\n\t\\u{200d}",
+		                                 "e\xcc\x81\xcc\xa3",
+		                                 "\xe1\x84\x92\xe1\x85\xa1\xe1\x86\xab",
+		                                 "\xed\xa0\x80\xf4\x90\x80\x80\xc0\x80",
+		                                 "\xf0\x9f\x91\xa8\xe2\x80\x8d",
+		                                 "\xc4\xa0hello\xc5\x83",
+		                                 "\\x7f\\xff\\u{10ffff}" };
 
 	return fuzz_texts(argc, argv, seeds, sizeof seeds / sizeof *seeds);
 }

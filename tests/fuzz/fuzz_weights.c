@@ -10,13 +10,31 @@
 enum { MOST = 24, NUMBERS = 1 << 14 };
 
 static const char *const names[] = {
-	"model.layers.0.self_attn.q_proj.weight", "model.layers.1.self_attn.q_proj.weight", "model.layers.0.self_attn.k_proj.bias",
-	"model.layers.0.mlp.gate_proj.weight", "model.layers.0.mlp.up_proj.weight", "model.layers.1.mlp.gate_up_proj.weight", "lm_head.weight",
-	"model.layers.0.self_attn.q_norm.weight", "transformer.h.2.attn.c_attn.weight", "model.layers.3.linear_attn.in_proj_qkv.weight",
-	"model.layers.3.linear_attn.conv1d.weight", "model.layers.3.linear_attn.A_log", "model.layers.3.linear_attn.out_proj.weight",
-	"model.layers.99999999999.self_attn.qkv_proj.weight", "layers.", "model.embed_tokens.weight", "h.1.", ".bias", "\x1b|`<",
-	"model.layers.3.linear_attn.in_proj_z.weight", "model.layers.0.self_attn.k_proj.weight", "model.layers.0.self_attn.v_proj.weight",
-	"model.language_model.layers.0.self_attn.qkv_proj.weight", "model.layers.0.mlp.gate_up_proj.weight", "layers.0.mlp.up_proj.weight",
+	"model.layers.0.self_attn.q_proj.weight",
+	"model.layers.1.self_attn.q_proj.weight",
+	"model.layers.0.self_attn.k_proj.bias",
+	"model.layers.0.mlp.gate_proj.weight",
+	"model.layers.0.mlp.up_proj.weight",
+	"model.layers.1.mlp.gate_up_proj.weight",
+	"lm_head.weight",
+	"model.layers.0.self_attn.q_norm.weight",
+	"transformer.h.2.attn.c_attn.weight",
+	"model.layers.3.linear_attn.in_proj_qkv.weight",
+	"model.layers.3.linear_attn.conv1d.weight",
+	"model.layers.3.linear_attn.A_log",
+	"model.layers.3.linear_attn.out_proj.weight",
+	"model.layers.99999999999.self_attn.qkv_proj.weight",
+	"layers.",
+	"model.embed_tokens.weight",
+	"h.1.",
+	".bias",
+	"\x1b|`<",
+	"model.layers.3.linear_attn.in_proj_z.weight",
+	"model.layers.0.self_attn.k_proj.weight",
+	"model.layers.0.self_attn.v_proj.weight",
+	"model.language_model.layers.0.self_attn.qkv_proj.weight",
+	"model.layers.0.mlp.gate_up_proj.weight",
+	"layers.0.mlp.up_proj.weight",
 };
 
 typedef struct input {
@@ -64,7 +82,8 @@ static int table(input *in, vn_weight_row row[MOST])
 		const unsigned d = take(in);
 		if (d)
 			memset(r->digest.hex, "0123456789abcdef"[d % 4], 32);
-		r->stats = (vn_stats) { .n = vn_shape_count(&r->shape), .nan = take(in) % 3, .inf = take(in) % 3, .min = take_number(in), .max = take_number(in),
+		r->stats = (vn_stats) { .n = vn_shape_count(&r->shape), .nan = take(in) % 3, .inf = take(in) % 3,
+			.min = take_number(in), .max = take_number(in),
 		                        .mean = take_number(in), .rms = take_number(in) };
 		r->stats.absmax = fmax(-r->stats.min, r->stats.max);
 		n++;
@@ -89,7 +108,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		side[k].n = table(&in, row[k]);
 		for (int i = 0; i < side[k].n; i++) {
 			const size_t count = (size_t)vn_shape_count(&row[k][i].shape);
-			const bool   fits = count && count % vn_dtype_block(row[k][i].dtype) == 0 && vn_dtype_bytes(row[k][i].dtype, count) <= sizeof numbers;
+			const bool   fits = count && count % vn_dtype_block(row[k][i].dtype) == 0 &&
+			                  vn_dtype_bytes(row[k][i].dtype, count) <= sizeof numbers;
 			at[k][i] = (vn_tensor) { row[k][i].dtype, row[k][i].shape, fits && take(&in) % 4 ? numbers : NULL };
 		}
 		side[k].numbers = how >> k & 1 ? at[k] : NULL;
@@ -103,7 +123,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int i = 0; i < w->n_lines; i++) {
 		char text[VN_WEIGHT_SAYS];
 		told += w->line[i].n;
-		if (!*vn_weight_line_says(w, &w->line[i], text) || !*vn_weight_line_proof(w, &w->line[i]) || !w->found[w->line[i].first].kind)
+		if (!*vn_weight_line_says(w, &w->line[i], text) || !*vn_weight_line_proof(w, &w->line[i]) ||
+		    !w->found[w->line[i].first].kind)
 			abort(); /* not an assert: release builds have none */
 	}
 	if (both + w->same + w->rounded != side[0].n || told != w->n_found)
@@ -114,11 +135,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #ifndef VERNIER_LIBFUZZER
-static const char seed[] =
-	"\x03\x0a" "\x19\x02\x02\x08\x08\x05\x03\x03" "\xc1\x08\x41\x08\x81\x10" "\x01\x02\x02\x07\x09\x06\x03\x03" "\xc1\x08\x41\x08\x81\x10"
-	"\x03\x01\x02\x0a\x08\x01\x03\x03" "\xc1\x08\x42\x08\x81\x10" "\x08\x02\x02\x08\x0a\x02\x03\x03" "\xc1\x08\x41\x09\x81\x10\x01\x01\x01\x01\x01\x01"
-	"\x06\x0a" "\x19\x02\x02\x08\x08\x07\x03\x03" "\xc1\x08\x41\x08\x81\x10" "\x01\x0f\x02\x07\x09\x06\x03\x03" "\xc1\x08\x41\x08\x81\x10"
-	"\x03\x01\x02\x08\x0a\x03\x03\x03" "\xc1\x08\x42\x08\x81\x10" "\x08\x0d\x02\x08\x0a\x02\x03\x03" "\xc1\x08\x41\x09\x81\x10\x01\x01\x01\x01\x01\x01";
+static const char seed[] = "\x03\x0a"
+						   "\x19\x02\x02\x08\x08\x05\x03\x03"
+						   "\xc1\x08\x41\x08\x81\x10"
+						   "\x01\x02\x02\x07\x09\x06\x03\x03"
+						   "\xc1\x08\x41\x08\x81\x10"
+						   "\x03\x01\x02\x0a\x08\x01\x03\x03"
+						   "\xc1\x08\x42\x08\x81\x10"
+						   "\x08\x02\x02\x08\x0a\x02\x03\x03"
+						   "\xc1\x08\x41\x09\x81\x10\x01\x01\x01\x01\x01\x01"
+						   "\x06\x0a"
+						   "\x19\x02\x02\x08\x08\x07\x03\x03"
+						   "\xc1\x08\x41\x08\x81\x10"
+						   "\x01\x0f\x02\x07\x09\x06\x03\x03"
+						   "\xc1\x08\x41\x08\x81\x10"
+						   "\x03\x01\x02\x08\x0a\x03\x03\x03"
+						   "\xc1\x08\x42\x08\x81\x10"
+						   "\x08\x0d\x02\x08\x0a\x02\x03\x03"
+						   "\xc1\x08\x41\x09\x81\x10\x01\x01\x01\x01\x01\x01";
 /* The second: any bytes. */
 static size_t make_seed(int i, uint8_t *out)
 {

@@ -122,7 +122,8 @@ static inline void fuzz_read_words(void)
 		const size_t n = *line == '#' ? 0 : fuzz_unquote(line, word);
 		if (!n)
 			continue;
-		if (!(fuzz_word = realloc(fuzz_word, (fuzz_words + 1) * sizeof *fuzz_word)) || !(fuzz_word[fuzz_words].data = malloc(n)))
+		if (!(fuzz_word = realloc(fuzz_word, (fuzz_words + 1) * sizeof *fuzz_word)) ||
+		    !(fuzz_word[fuzz_words].data = malloc(n)))
 			exit(2);
 		memcpy(fuzz_word[fuzz_words].data, word, n);
 		fuzz_word[fuzz_words++].size = n;
@@ -247,7 +248,8 @@ static inline void fuzz_run(const uint8_t *data, size_t size)
 
 static inline void fuzz_add_seed(const uint8_t *data, size_t size)
 {
-	if (!(fuzz_seed = realloc(fuzz_seed, (fuzz_seeds + 1) * sizeof *fuzz_seed)) || !(fuzz_seed[fuzz_seeds].data = malloc(size + 1)))
+	if (!(fuzz_seed = realloc(fuzz_seed, (fuzz_seeds + 1) * sizeof *fuzz_seed)) ||
+	    !(fuzz_seed[fuzz_seeds].data = malloc(size + 1)))
 		exit(2);
 	memcpy(fuzz_seed[fuzz_seeds].data, data, size);
 	fuzz_seed[fuzz_seeds++].size = size;

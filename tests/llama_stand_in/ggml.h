@@ -1,4 +1,5 @@
-/* ggml.h: of llama.cpp's public interface what capture/llama.cpp uses, for machines without a llama.cpp; see llama.c. */
+/* ggml.h: of llama.cpp's public interface what capture/llama.cpp uses, for machines without a llama.cpp;
+ * see llama.c. */
 #ifndef GGML_STAND_IN_H
 #define GGML_STAND_IN_H
 
@@ -10,7 +11,8 @@
 #define GGML_MAX_NAME 64
 #define GGML_MAX_SRC  10
 
-enum ggml_type { GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_I32, GGML_TYPE_BF16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_K, GGML_TYPE_Q6_K, GGML_TYPE_COUNT };
+enum ggml_type { GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_I32, GGML_TYPE_BF16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_K,
+	GGML_TYPE_Q6_K, GGML_TYPE_COUNT };
 enum ggml_op { GGML_OP_NONE, GGML_OP_VIEW, GGML_OP_RESHAPE, GGML_OP_PERMUTE, GGML_OP_TRANSPOSE, GGML_OP_COUNT };
 
 struct ggml_tensor {

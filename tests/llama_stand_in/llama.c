@@ -96,14 +96,17 @@ int32_t llama_decode(struct llama_context *c, struct llama_batch batch)
 	int         layer;
 	for (int number = 0; more && fgets(line, sizeof line, f); number++) {
 		long long ne[4];
-		if (sscanf(line, "%31s %31s %63s %lld %lld %lld %lld", op, takes, t.name, &ne[0], &ne[1], &ne[2], &ne[3]) != 7 || taken(takes, &first) < 0)
+		if (sscanf(line, "%31s %31s %63s %lld %lld %lld %lld",
+		                 op, takes, t.name, &ne[0], &ne[1], &ne[2], &ne[3]) != 7 ||
+		    taken(takes, &first) < 0)
 			return 1;
 		t.src[0] = t.src[1] = strcmp(takes, "-") != 0 ? &first : NULL;
 		if (sscanf(t.name, "fattn-%d", &layer) == 1) { /* it comes without a name, and its queries have one */
 			snprintf(first.name, sizeof first.name, "Qcur-%d (permuted)", layer);
 			strcpy(t.name, "node_9");
 		}
-		const size_t row = (size_t)ne[0] * 4, stride = number % 2 ? row + 64 : row, rows = (size_t)(ne[1] * ne[2] * ne[3]);
+		const size_t row = (size_t)ne[0] * 4, stride = number % 2 ? row + 64 : row,
+					 rows = (size_t)(ne[1] * ne[2] * ne[3]);
 		char *data = calloc(rows + 1, stride);
 		for (size_t i = 0; i < rows; i++)
 			if (fread(data + i * stride, 1, row, f) != row)
@@ -154,7 +157,8 @@ struct llama_batch llama_batch_init(int32_t n, int32_t embd, int32_t sequences)
 {
 	const size_t room = (size_t)n;
 	(void)embd;
-	struct llama_batch b = { .token = calloc(room, 4), .pos = calloc(room, 4), .n_seq_id = calloc(room, 4), .seq_id = calloc(room + 1, sizeof(void *)), .logits = calloc(room, 1) };
+	struct llama_batch b = { .token = calloc(room, 4), .pos = calloc(room, 4), .n_seq_id = calloc(room, 4),
+		.seq_id = calloc(room + 1, sizeof(void *)), .logits = calloc(room, 1) };
 	for (size_t i = 0; i < room; i++)
 		b.seq_id[i] = calloc((size_t)sequences, 4);
 	return b;
@@ -173,7 +177,8 @@ void llama_batch_free(struct llama_batch b)
 
 const char *llama_print_system_info(void)
 {
-	return "a stand-in; what a system says of itself may be long: ................................................................................................................................................................................................................................................................";
+	return "a stand-in; what a system says of itself may be long: "
+		   "................................................................................................................................................................................................................................................................";
 }
 
 void llama_free(struct llama_context *ctx)

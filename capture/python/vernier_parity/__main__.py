@@ -1,6 +1,7 @@
 """python -m vernier_parity FILE [NAME]: what a recording holds, or one tensor of it."""
 
 import argparse
+import os
 import sys
 from typing import Optional, Sequence
 
@@ -38,4 +39,10 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        status = main()
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has seen enough: `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0
+    sys.exit(status)

@@ -3,6 +3,7 @@
 `*` any run of characters, `?` any one, `{a,b}` either (may nest), anything else itself. A pattern matches the whole name.
 """
 
+import difflib
 import re
 from functools import lru_cache
 from typing import Iterable, List, Pattern, Sequence, Union
@@ -43,11 +44,17 @@ def match(pattern: str, name: str) -> bool:
     return compiled(pattern).fullmatch(name) is not None
 
 
+def hint(word: str, names: Iterable[str]) -> str:
+    """"; did you mean layer0.q_rope?", or nothing where no name is near."""
+    near = difflib.get_close_matches(word, list(names), 1, 0.75)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
 def select(patterns: Union[str, Sequence[str]], names: Iterable[str]) -> List[str]:
     """Those names that any pattern selects, in their order. A pattern that selects none is refused."""
     listed = [patterns] if isinstance(patterns, str) else list(patterns)
     all_names = list(names)
     for p in listed:
         if not any(match(p, n) for n in all_names):
-            raise RecordingError(f"points: '{p}' matches no checkpoint of this model")
+            raise RecordingError(f"points: '{p}' matches no checkpoint of this model{hint(p, all_names)}")
     return [n for n in all_names if any(match(p, n) for p in listed)]

@@ -13,6 +13,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple, Type
 import h5py
 import numpy as np
 
+from .globs import hint
 from .h5 import text_of
 from .numbers import SAID, STORED, RecordingError, values
 from .recorder import Recorder
@@ -92,7 +93,7 @@ class Recording:
             step = int(number[5:]) if number[5:].isdigit() else -1
         group, path = self._group(step), Recorder._path(name)
         if path not in group or not isinstance(group[path], h5py.Dataset):
-            raise KeyError(f"{self.path}: no checkpoint named {name} in step {step}")
+            raise KeyError(f"{self.path}: no checkpoint named {name} in step {step}{hint(name, self.names(step))}")
         return group[path]
 
     def __getitem__(self, name: str) -> np.ndarray:

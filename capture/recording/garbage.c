@@ -1,0 +1,267 @@
+/* garbage.c: see garbage.h. */
+#include "capture/recording/garbage.h"
+#include "capture/recording/echo.h"
+#include "capture/recording/logit_rows.h"
+#include "libref/base/utf8.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- counting ----------------------------------------------------------------------- */
+
+int64_t vn_longest_repetition(const int32_t *id, int64_t n, int *period, int64_t *at)
+{
+	int64_t longest = 0;
+
+	*period = 0;
+	*at = 0;
+	for (int p = 1; p <= VN_GARBAGE_PERIOD; p++)
+		for (int64_t i = p, same = 0; i < n; i++) {
+			same = id[i] == id[i - p] ? same + 1 : 0;
+			if (same >= 3 * p && same + p > longest) {
+				longest = same + p;
+				*period = p;
+				*at = i + 1 - longest;
+			}
+		}
+	return longest;
+}
+
+int64_t vn_count_ends(const int32_t *id, int64_t n, int64_t vocab)
+{
+	const int64_t last = vocab < 1000 ? 1 : vocab / 1000;
+	int64_t       ends = 0;
+
+	for (int64_t i = 0; i < n; i++)
+		ends += id[i] >= vocab - last;
+	return ends;
+}
+
+/* Bytes at the start that go on with a character which began before. */
+static size_t cut_at_start(const char *text, size_t bytes)
+{
+	size_t n = 0;
+
+	while (n < bytes && n < 3 && ((unsigned char)text[n] & 0xc0) == 0x80)
+		n++;
+	return n;
+}
+
+/* Bytes at the end of a character that goes on behind. */
+static size_t cut_at_end(const char *text, size_t bytes)
+{
+	for (size_t n = 1; n <= 3 && n <= bytes; n++) {
+		const unsigned char c = (unsigned char)text[bytes - n];
+		if (c >= 0xc0)
+			return n < (c >= 0xf0 ? 4u : c >= 0xe0 ? 3u : 2u) ? n : 0;
+		if (c < 0x80)
+			return 0;
+	}
+	return 0;
+}
+
+int64_t vn_count_replaced(const char *text, size_t bytes, int64_t *of)
+{
+	const size_t from = cut_at_start(text, bytes), to = bytes - cut_at_end(text + from, bytes - from);
+	int64_t      replaced = 0;
+
+	*of = 0;
+	for (size_t i = from; i < to; ++*of) {
+		const int length = vn_utf8_length(text + i, to - i);
+		replaced += length == 0 || vn_utf8_point(text + i) == 0xfffd;
+		i += length ? (size_t)length : 1;
+	}
+	return replaced;
+}
+
+/* ---- a recording -------------------------------------------------------------------- */
+
+/* Tokens that were decoded: the last steps of one token each, behind the first step. */
+static int64_t count_decoded(const vn_recording *r, int64_t tokens)
+{
+	const vn_step *step;
+	int64_t        n = 0;
+
+	for (int i = vn_recording_steps(r, &step) - 1; i > 0 && step[i].tokens == 1; i--)
+		n++;
+	return n < tokens ? n : tokens;
+}
+
+/* The tokens that the engine puts behind the tokens from..tokens-1. */
+static vn_status choose(vn_recording *r, const int32_t *ids, int64_t from, int64_t tokens, int64_t prompt,
+                        int32_t *chosen, int64_t *n, int64_t *vocab, vn_error *err)
+{
+	const char    *decoding = vn_facts_get(vn_recording_run(r), "decoding");
+	const bool     own = !decoding || strcmp(decoding, "forced") != 0;
+	vn_logit_row  *at = NULL;
+	unsigned char *room = NULL;
+	int            held = -1;
+	vn_status      st = vn_logit_rows_of(r, tokens, &at, vocab, err);
+
+	if (!st && *vocab && !(room = malloc((size_t)*vocab * 8)))
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %lld scores", (long long)*vocab);
+	for (int64_t i = from; i < tokens && !st; i++) {
+		if (at[i].entry < 0) {
+			if (own && i + 1 < tokens && i + 1 >= prompt)
+				chosen[(*n)++] = ids[i + 1];
+			continue;
+		}
+		if (held >= 0 && held != at[i].entry)
+			vn_recording_release(r, held);
+		held = at[i].entry;
+		if ((st = vn_recording_read(r, held, at[i].row * *vocab, *vocab, room, err)))
+			break;
+		const int64_t id = vn_argmax(room, vn_recording_entry(r, held)->dtype, *vocab);
+		if (id >= 0)
+			chosen[(*n)++] = (int32_t)id;
+	}
+	if (held >= 0)
+		vn_recording_release(r, held);
+	free(room);
+	free(at);
+	return st;
+}
+
+/* Ids beyond the tokenizer's have an empty text, where the recording has texts. */
+static int64_t count_without_text(const int32_t *id, int64_t n, int64_t vocab, const int32_t *ids, char *const *text,
+                                  int64_t tokens)
+{
+	int64_t without = 0;
+
+	for (int64_t i = 0; text && i < n; i++) {
+		int64_t j = 0;
+		while (j < tokens && ids[j] != id[i])
+			j++;
+		without += j < tokens && !*text[j] && !vn_count_ends(&id[i], 1, vocab);
+	}
+	return without;
+}
+
+static void count_ids(const int32_t *id, int64_t n, int64_t vocab, vn_garbage_count *c)
+{
+	int64_t at;
+
+	c->n[VN_GARBAGE_REPEATS] = vn_longest_repetition(id, n, &c->period, &at);
+	c->id = n ? id[at] : -1;
+	c->n[VN_GARBAGE_ENDS] = vn_count_ends(id, n, vocab);
+	c->of[VN_GARBAGE_REPEATS] = c->of[VN_GARBAGE_ENDS] = n;
+}
+
+/* The text of n tokens, joined: a character may be spread over several. */
+static vn_status count_text(char *const *text, int64_t n, vn_garbage_count *c, vn_error *err)
+{
+	size_t all = 0, bytes = 0;
+
+	for (int64_t i = 0; i < n; i++)
+		all += strlen(text[i]) + 1;
+	char *joined = malloc(all + 1);
+	if (!joined)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the text of %lld tokens", (long long)n);
+	for (int64_t i = 0; i < n; i++) {
+		memcpy(joined + bytes, text[i], strlen(text[i]) + 1);
+		bytes += vn_utf8_unescape(joined + bytes);
+	}
+	c->n[VN_GARBAGE_CHARACTERS] = vn_count_replaced(joined, bytes, &c->of[VN_GARBAGE_CHARACTERS]);
+	free(joined);
+	return VN_OK;
+}
+
+/* Ids that are not chosen yet are -1. */
+static int64_t count_known(const int32_t *ids, int64_t tokens)
+{
+	int64_t n = 0;
+
+	while (n < tokens && ids[n] >= 0)
+		n++;
+	return n;
+}
+
+vn_status vn_garbage_of(vn_recording *r, vn_garbage *g, vn_error *err)
+{
+	const int32_t *ids = NULL;
+	const int64_t  all = vn_recording_tokens(r, &ids, NULL), tokens = all ? count_known(ids, all) : 0;
+	const int64_t  prompt = all - count_decoded(r, all),
+				  from = tokens > VN_GARBAGE_TOKENS ? tokens - VN_GARBAGE_TOKENS : 0;
+	char *const   *text = vn_recording_token_text(r);
+	int32_t        chosen[VN_GARBAGE_TOKENS];
+	int64_t        n = 0, vocab = 0;
+
+	*g = (vn_garbage) { 0 };
+	if (tokens == 0 || tokens < prompt || vn_recording_batch(r) > 1)
+		return VN_OK;
+	vn_status st = choose(r, ids, from, tokens, prompt, chosen, &n, &vocab, err);
+	if (st)
+		return st;
+	if (!vocab && vn_recording_plan(r))
+		vocab = vn_recording_plan(r)->vocab;
+	if (!vocab)
+		vocab = INT32_MAX;
+	count_ids(chosen, n, vocab, &g->chosen);
+	count_ids(ids, prompt, vocab, &g->prompt);
+	g->chosen.n[VN_GARBAGE_ENDS] += count_without_text(chosen, n, vocab, ids, text, tokens);
+	g->prompt.n[VN_GARBAGE_ENDS] += count_without_text(ids, prompt < VN_GARBAGE_TOKENS ? prompt : VN_GARBAGE_TOKENS,
+	                                                   vocab, ids, text, tokens);
+	if (text && !(st = count_text(text, prompt, &g->prompt, err)))
+		st = count_text(text + prompt, tokens - prompt, &g->chosen, err);
+	return st;
+}
+
+/* ---- too much ------------------------------------------------------------------------ */
+
+static double share(const vn_garbage_count *c, vn_garbage_sign sign)
+{
+	return c->of[sign] ? (double)c->n[sign] / (double)c->of[sign] : 0;
+}
+
+/* Rules, tables and lists repeat, and so do small models that decode greedily, for a while. Half of
+ * at least 32 tokens in one repetition is none of these; twice what the reference or the prompt has
+ * leaves room for texts that repeat themselves. The two other signs are below one in a hundred in
+ * healthy texts: what is far more is decided as for an echo, whose standard errors keep 8 tokens
+ * quiet; a few unused ids and a cut character are below its 5 %. */
+enum { FEWEST_REPEATED = 32 };
+
+static bool too_many(const vn_garbage_count *c, vn_garbage_sign sign, double expected)
+{
+	if (sign == VN_GARBAGE_REPEATS)
+		return c->of[sign] >= FEWEST_REPEATED && share(c, sign) > 0.5 && share(c, sign) > 2 * expected;
+	return vn_echoes(share(c, sign), expected, c->of[sign]);
+}
+
+static void say_repeated(const vn_garbage_count *c, const char *who, const vn_garbage_count *than,
+                         char words[VN_GARBAGE_WORDS])
+{
+	char what[80];
+
+	if (c->period == 1)
+		snprintf(what, sizeof what, "token %d", (int)c->id);
+	else
+		snprintf(what, sizeof what, "the same %d tokens, from token %d on,", c->period, (int)c->id);
+	snprintf(words, VN_GARBAGE_WORDS,
+	         "chosen tokens repeat: %lld of %lld are %s over and over; %s longest repetition has %lld of %lld",
+	         (long long)c->n[VN_GARBAGE_REPEATS], (long long)c->of[VN_GARBAGE_REPEATS], what, who,
+	         (long long)than->n[VN_GARBAGE_REPEATS], (long long)than->of[VN_GARBAGE_REPEATS]);
+}
+
+bool vn_garbage_shows(const vn_garbage *g, const vn_garbage *ref, vn_garbage_sign sign, char words[VN_GARBAGE_WORDS])
+{
+	static const char *const form[] = {
+		[VN_GARBAGE_CHARACTERS] =
+			"decoded text is garbled: %lld of %lld characters are replacement characters or bytes that are not UTF-8; %s: %lld of %lld",
+		[VN_GARBAGE_ENDS] =
+			"chosen tokens are unused ones: %lld of %lld have no text or are in the last 0.1 %% of the vocabulary; %s: %lld of %lld",
+	};
+	const vn_garbage_count *c = &g->chosen, *than = ref ? &ref->chosen : &g->prompt;
+	const char             *who = ref ? "the reference's" : "the prompt's";
+	const double text = share(&g->prompt, sign), expected = share(than, sign) > text ? share(than, sign) : text;
+
+	/* Nothing to compare with is no evidence: a reference without that text, or logits. */
+	if (!too_many(c, sign, expected) || (ref && !than->of[sign]))
+		return false;
+	if (sign == VN_GARBAGE_REPEATS)
+		say_repeated(c, who, than, words);
+	else
+		snprintf(words, VN_GARBAGE_WORDS, form[sign], (long long)c->n[sign], (long long)c->of[sign], who,
+		         (long long)than->n[sign], (long long)than->of[sign]);
+	return true;
+}

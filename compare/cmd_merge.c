@@ -1,0 +1,78 @@
+/* cmd_merge.c: vernier merge PART...: joins the summaries of processes that shared the pairs of two folders. */
+#include "compare/commands.h"
+#include "compare/folders/together.h"
+#include "compare/options.h"
+#include "compare/text/output.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct command {
+	const char *path;
+	bool        force, quiet;
+	char      **file;
+	int         n;
+} command;
+
+static const vn_option options[] = {
+	{ "output", 'o', VN_INTO(command, path), .argument = "FILE",
+	  .help = "Write the joined summary to FILE, the bytes that one process writes with --summary. Default: none." },
+	{ "force", 0, VN_INTO(command, force), .help = "Replace an older report. A file that vernier did not write is never replaced." },
+	{ "quiet", 'q', VN_INTO(command, quiet), .help = "Print nothing on stdout. The exit status gives the verdict." },
+};
+
+const vn_command vn_merge_command = {
+	.name = "merge", .synopsis = "PART... [OPTION]...",
+	.about = "Join the summaries of all parts of a comparison of two folders: N processes ran vernier compare REFS CANDS "
+	         "--part I/N --summary FILE. A part that is missing, repeated or of another comparison is refused.",
+	.option = options, .n = sizeof options / sizeof *options,
+	.status = "0 every pair is within its limits, 1 at least one is outside, 2 trouble in a pair or here",
+};
+
+static vn_status check_output(const command *k, vn_error *err)
+{
+	for (int i = 0; k->path && i < k->n; i++)
+		if (vn_same_file(k->path, k->file[i]))
+			return vn_fail(err, VN_ERR_USAGE, "%s: is one of the parts; the joined summary cannot replace it", k->path);
+	return k->path ? vn_place_check(k->path, VN_PLACE_REPORT, k->force, err) : VN_OK;
+}
+
+static vn_status merge(const command *k, int *status, vn_error *err)
+{
+	vn_together *part = calloc((size_t)k->n, sizeof *part), whole = { .n = 0 };
+	vn_status    st = part ? check_output(k, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d parts", k->n);
+
+	for (int i = 0; !st && i < k->n; i++)
+		st = vn_together_read(k->file[i], &part[i], err);
+	if (!st && !(st = vn_together_join(part, (const char *const *)k->file, k->n, &whole, err))) {
+		if (!k->quiet)
+			vn_together_text(&whole, stdout);
+		if (k->path)
+			st = vn_output_report(k->path, k->force, vn_together_json, &whole, err);
+		*status = vn_together_status(&whole);
+	}
+	vn_together_free(&whole);
+	for (int i = 0; part && i < k->n; i++)
+		vn_together_free(&part[i]);
+	free(part);
+	return st;
+}
+
+int cmd_merge(int argc, char **argv)
+{
+	command   k = { 0 };
+	vn_error  err = { "" };
+	int       status = 0;
+	const int said = vn_options_read(&vn_merge_command, argc, argv, &k);
+
+	if (said)
+		return said == 1 ? 0 : 2;
+	k.file = argv + optind;
+	k.n = argc - optind;
+	if (k.n == 0)
+		return vn_complain("merge", "the summaries of all parts are needed: vernier merge part*.json");
+	const vn_status st = merge(&k, &status, &err);
+	if (st)
+		fprintf(stderr, "vernier merge: %s\n", err.text);
+	return st ? 2 : status;
+}

@@ -1,0 +1,57 @@
+/* together.h: the outcome of every pair of two folders: as text, as JSON, and joined from the parts of
+ * several processes (part.h).
+ *
+ * The JSON (schema vernier-folders/1, specs/compare.md) holds neither times nor names of machines:
+ * the parts of any number of processes, joined, give the bytes that one process writes.
+ */
+#ifndef VN_COMPARE_TOGETHER_H
+#define VN_COMPARE_TOGETHER_H
+
+#include "compare/folders/part.h"
+#include "compare/match/folders.h"
+#include "libref/base/digest.h"
+
+#include <stdio.h>
+
+typedef struct vn_together_pair {
+	char *name;   /* "prompt1.h5" */
+	bool  there[2]; /* whether the reference's folder has it, and the candidate's */
+	int   status; /* as the exit status: 0 within, 1 outside, 2 trouble */
+	char *words;  /* "33 checkpoints", "first: layer1.q_rope" */
+} vn_together_pair;
+
+typedef struct vn_together {
+	char      *side[2];                /* the folders as they were given: reference, candidate */
+	int        folders[2], others[2];  /* what was ignored in each */
+	vn_digest  work;                   /* of the work list and of what was asked of it */
+	int        total;                  /* pairs of all parts */
+	vn_part    part;                   /* of 0: this is the whole */
+	vn_together_pair *pair;            /* (n), by name */
+	int        n;
+} vn_together;
+
+/* Begins the outcome of these pairs, and sets mine (pairs->n): which of them the part compares. asked:
+ * everything on the command line that changes a verdict. Call vn_together_free afterwards, also after
+ * a failure. VN_ERR_IO: the size of a file cannot be read. */
+vn_status vn_together_begin(vn_together *t, const char *ref, const char *cand, const vn_folder_pairs *pairs,
+                            vn_part part, const char *asked, bool *mine, vn_error *err);
+/* Adds the next pair, in the order of their names. Copies both texts. */
+vn_status vn_together_add(vn_together *t, const char *name, const bool there[2], int status, const char *words,
+                          vn_error *err);
+void      vn_together_free(vn_together *t); /* t may be zeroed */
+
+/* Returns the worst status, 0 without pairs. */
+int       vn_together_status(const vn_together *t);
+/* Writes a line for each pair under "== together", and what was ignored. */
+void      vn_together_text(const vn_together *t, FILE *out);
+/* Writes the JSON. t: a vn_together. Its type is that of vn_output_writer. */
+vn_status vn_together_json(const void *t, FILE *out, vn_error *err);
+
+/* Reads what vn_together_json wrote. VN_ERR_FORMAT: anything else. Call vn_together_free afterwards,
+ * also after a failure. */
+vn_status vn_together_read(const char *path, vn_together *t, vn_error *err);
+/* Joins the n parts of one comparison, read from the files `path` (n), into *whole. VN_ERR_MISMATCH: a
+ * file is no part, a part of another comparison, or repeated; or a part is missing. */
+vn_status vn_together_join(const vn_together *part, const char *const *path, int n, vn_together *whole, vn_error *err);
+
+#endif

@@ -1,0 +1,41 @@
+/* convert.c: see convert.h. */
+#include "libref/exec/convert.h"
+
+#include <stdint.h>
+#include <string.h>
+
+enum {
+	BLOCK = 2048,   /* numbers that are converted at a time: as doubles they stay in the first cache */
+	SHARE = 1 << 15 /* numbers from which on another thread is worth starting */
+};
+
+static void convert_block(unsigned char *dst, vn_dtype to, const unsigned char *src, vn_dtype from, size_t n)
+{
+	double wide[BLOCK];
+	float  narrow[BLOCK];
+
+	if (from == to)
+		memcpy(dst, src, vn_dtype_bytes(to, n));
+	else if (to == VN_F32)
+		vn_to_f32((float *)(void *)dst, src, from, n);
+	else if (from == VN_F32) {
+		memcpy(narrow, src, n * sizeof *narrow); /* src may be unaligned */
+		vn_from_f32(dst, to, narrow, n);
+	} else {
+		vn_to_f64(wide, src, from, n);
+		vn_from_f64(dst, to, wide, n);
+	}
+}
+
+void vn_convert(void *dst, vn_dtype to, const void *src, vn_dtype from, size_t n, int threads)
+{
+	const int64_t blocks = (int64_t)((n + BLOCK - 1) / BLOCK);
+	const int     use = n / SHARE < (size_t)threads ? (int)(n / SHARE) : threads;
+
+#pragma omp parallel for num_threads(use > 1 ? use : 1) schedule(static)
+	for (int64_t b = 0; b < blocks; b++) {
+		const size_t at = (size_t)b * BLOCK, here = n - at < BLOCK ? n - at : BLOCK;
+		convert_block((unsigned char *)dst + vn_dtype_bytes(to, at), to,
+		              (const unsigned char *)src + vn_dtype_bytes(from, at), from, here);
+	}
+}

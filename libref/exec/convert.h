@@ -1,0 +1,15 @@
+/* convert.h: converts tensors between formats on several threads.
+ *
+ * The result does not depend on the number of threads. Small tensors are converted on the calling
+ * thread.
+ */
+#ifndef VN_LIBREF_EXEC_CONVERT_H
+#define VN_LIBREF_EXEC_CONVERT_H
+
+#include "libref/base/dtype.h"
+
+/* Converts n numbers of `from` to `to`, rounded once. src may be unaligned, and does not overlap
+ * dst. Blocks of quantised formats must be whole. */
+void vn_convert(void *dst, vn_dtype to, const void *src, vn_dtype from, size_t n, int threads);
+
+#endif

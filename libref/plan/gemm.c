@@ -1,0 +1,97 @@
+/* gemm.c: see gemm.h. */
+#include "libref/plan/gemm.h"
+#include "libref/base/text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static vn_gemm of_linear(const vn_plan *p, const vn_node *node)
+{
+	const vn_shape *w = &p->weight[node->w[0]].shape;
+	const bool      in_first = node->c.linear.transposed; /* stored (N,M) in the letters of plan.h */
+	const int64_t   in = w->dim[in_first ? 0 : 1], out = w->dim[in_first ? 1 : 0];
+
+	return (vn_gemm) { .of = "linear", .m = VN_T, .n = out, .k = in, .transposed = !in_first, .lda = in,
+	                   .ldb = in_first ? out : in, .ldc = out, .batch = 1, .share = 1, .alpha = 1 };
+}
+
+/* Of one query head: q (T,K) k (S,K)^T. Heads lie side by side in a row of q, k and v. */
+static vn_gemm of_scores(const vn_node *node)
+{
+	const int H = node->c.attention.heads, G = node->c.attention.kv_heads, K = node->c.attention.head_dim;
+
+	return (vn_gemm) { .of = "scores", .m = VN_T, .n = VN_S, .k = K, .transposed = true, .lda = (int64_t)H * K,
+	                   .ldb = (int64_t)G * K, .ldc = VN_S, .batch = H, .share = H / G,
+	                   .alpha = node->c.attention.scale };
+}
+
+/* Of one query head: probs (T,S) v (S,K). */
+static vn_gemm of_context(const vn_node *node)
+{
+	const int H = node->c.attention.heads, G = node->c.attention.kv_heads, K = node->c.attention.head_dim;
+
+	return (vn_gemm) { .of = "context", .m = VN_T, .n = K, .k = VN_S, .lda = VN_S, .ldb = (int64_t)G * K,
+	                   .ldc = (int64_t)H * K, .batch = H, .share = H / G, .alpha = 1 };
+}
+
+int vn_gemms_of(const vn_plan *p, int value, vn_gemm g[VN_MAX_GEMM])
+{
+	const vn_value *v = &p->value[value];
+	const vn_node  *node = &p->node[v->node];
+
+	if (node->op == VN_OP_LINEAR) {
+		g[0] = of_linear(p, node);
+		return 1;
+	}
+	if (node->op != VN_OP_ATTENTION || (v->slot != VN_ATTN_CONTEXT && v->slot != VN_ATTN_SCORES))
+		return 0;
+	g[0] = of_scores(node);
+	if (v->slot == VN_ATTN_SCORES)
+		return 1;
+	g[1] = of_context(node);
+	return 2;
+}
+
+static int64_t number(int64_t size, int64_t tokens, int64_t keys)
+{
+	return size == VN_T ? tokens : size == VN_S ? keys : size;
+}
+
+vn_gemm vn_gemm_at(const vn_gemm *g, int64_t tokens, int64_t keys)
+{
+	vn_gemm at = *g;
+
+	at.m = number(g->m, tokens, keys);
+	at.n = number(g->n, tokens, keys);
+	at.k = number(g->k, tokens, keys);
+	at.lda = number(g->lda, tokens, keys);
+	at.ldb = number(g->ldb, tokens, keys);
+	at.ldc = number(g->ldc, tokens, keys);
+	return at;
+}
+
+static void put(char text[VN_GEMM_TEXT], const char *before, int64_t size)
+{
+	if (size == VN_T || size == VN_S)
+		vn_text_add(text, VN_GEMM_TEXT, "%s%s", before, size == VN_T ? "tokens" : "keys");
+	else
+		vn_text_add(text, VN_GEMM_TEXT, "%s%" PRId64, before, size);
+}
+
+const char *vn_gemm_text(const vn_gemm *g, char text[VN_GEMM_TEXT])
+{
+	text[0] = 0;
+	put(text, "M=", g->m);
+	put(text, " N=", g->n);
+	put(text, " K=", g->k);
+	put(text, " A row-major lda=", g->lda);
+	put(text, g->transposed ? ", B transposed ldb=" : ", B row-major ldb=", g->ldb);
+	put(text, ", ldc=", g->ldc);
+	if (g->alpha != 1)
+		vn_text_add(text, VN_GEMM_TEXT, ", alpha=%.6g", g->alpha);
+	if (g->batch > 1)
+		vn_text_add(text, VN_GEMM_TEXT, "; %s of each of %d heads", g->of, g->batch);
+	if (g->share > 1)
+		vn_text_add(text, VN_GEMM_TEXT, ", %d share one B", g->share);
+	return text;
+}

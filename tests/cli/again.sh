@@ -1,0 +1,41 @@
+# A value that is recorded where it is made, as a part of a fused tensor, and again where it is read: in a run that is sound, and in
+# one that rotates the queries in place before all of them were read.
+vernier capture ref "$FIXTURES/llama-trained" --ids "@$FIXTURES/prompts/p017.ids" --points '*' -o ref.h5 2>/dev/null
+$PYTHON -c "
+import h5py, numpy as np, shutil
+for name in ('sound', 'race'):
+    shutil.copy('ref.h5', name + '.h5')
+    with h5py.File(name + '.h5', 'r+') as f:
+        if 'plan' in f:
+            del f['plan']
+        s = f['step.0']
+        for n in range(2):
+            q, k, v, turned = (s[f'layer{n}/{p}'][()] for p in ('q_proj', 'k_proj', 'v_proj', 'q_rope'))
+            T = len(q)
+            for p in ('q_proj', 'k_proj', 'v_proj'):
+                del s[f'layer{n}/{p}']
+            s[f'qkv_out.{n}'] = np.concatenate([x.reshape(T, -1) for x in (q, k, v)], 1)
+            if name == 'race' and n:
+                q[5:8] = turned[5:8]
+            s[f'rope_q_in.{n}'] = q.reshape(T, -1)"
+cat >map.yaml <<'END'
+version: 1
+rules:
+  - { from: "qkv_out.{n}", parts: ["layer{n}.q_proj", "layer{n}.k_proj", "layer{n}.v_proj"], along: qkv, axes: "token qkv" }
+  - { from: "rope_q_in.{n}", to: "layer{n}.rope_q_in", again: "layer{n}.q_proj", axes: "token (head dim)" }
+END
+for run in sound race; do
+    echo "== $run"
+    vernier compare ref.h5 $run.h5 --names map.yaml >said
+    echo "[$?]"
+    grep -E '^(verdict|within limits|OUTSIDE|warning)|rope_q_in' said
+done
+echo "== as the reference"
+vernier compare race.h5 ref.h5 --ref-names map.yaml --allow missing,extra >said
+echo "[$?]"
+grep -E '^warning' said
+echo "== complaints"
+for rule in '{ from: "rope_q_in.{n}", again: "layer{n}.q_proj" }' '{ from: "a.{n}", to: "b.{n}", again: "c.{n}", copy: true }' '{ from: "a", to: "b", again: "c.{n}" }'; do
+    printf 'version: 1\nrules:\n  - %s\n' "$rule" >bad.yaml
+    vernier compare ref.h5 sound.h5 --names bad.yaml
+done
