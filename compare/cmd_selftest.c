@@ -79,12 +79,15 @@ static vn_status make_dir(char *dir, size_t room, vn_error *err)
 	const char *where = getenv("TMPDIR");
 	if (snprintf(dir, room, "%s/vernier-selftest-XXXXXX", where && *where ? where : "/tmp") >= (int)room)
 		return vn_fail(err, VN_ERR_IO, "%.80s...: path too long", where);
-	if (!mkdtemp(dir)) {
+	vn_temporary_begin();
+	const bool made = mkdtemp(dir) != NULL;
+	const int  failed = errno;
+	vn_temporary_add(made ? dir : NULL);
+	if (!made) {
 		dir[0] = '\0';
 		return vn_fail(err, VN_ERR_IO, "%s: no directory can be made there: %s", where && *where ? where : "/tmp",
-		               strerror(errno));
+		               strerror(failed));
 	}
-	vn_temporary_add(dir);
 	return VN_OK;
 }
 

@@ -99,11 +99,13 @@ bool vn_show_values_form(const char *path)
 vn_status vn_show_values(const vn_recording *r, int i, const void *data, const char *path, bool force, vn_error *err)
 {
 	vn_place  place = { .fd = -1 };
-	vn_status st = vn_place_open(&place, path, VN_PLACE_NUMBERS, force, err);
+	vn_status st;
 
+	vn_temporary_begin();
+	st = vn_place_open(&place, path, VN_PLACE_NUMBERS, force, err);
+	vn_temporary_add(st ? NULL : place.partial);
 	if (st)
 		return st;
-	vn_temporary_add(place.partial);
 	const int fd = dup(place.fd);
 	FILE     *out = fd >= 0 ? fdopen(fd, "w") : NULL;
 	bool      good = out != NULL;

@@ -45,13 +45,14 @@ static vn_status make_place(vn_experiment *x, vn_error *err)
 {
 	const char *tmp = getenv("TMPDIR");
 
-	if (snprintf(x->dir, sizeof x->dir - 16, "%s/vernier-isolate-XXXXXX", tmp && *tmp ? tmp : "/tmp") >=
-	        (int)sizeof x->dir - 16 ||
-	    !mkdtemp(x->dir)) {
+	vn_temporary_begin();
+	const bool made = snprintf(x->dir, sizeof x->dir - 16, "%s/vernier-isolate-XXXXXX", tmp && *tmp ? tmp : "/tmp") <
+	                          (int)sizeof x->dir - 16 && mkdtemp(x->dir);
+	vn_temporary_add(made ? x->dir : NULL);
+	if (!made) {
 		x->dir[0] = '\0';
 		return vn_fail(err, VN_ERR_IO, "no directory for recordings can be made in %s", tmp && *tmp ? tmp : "/tmp");
 	}
-	vn_temporary_add(x->dir);
 	const size_t n = strlen(x->dir);
 	memcpy(x->ref, x->dir, n);
 	memcpy(x->ref + n, "/ref.h5", sizeof "/ref.h5");

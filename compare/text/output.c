@@ -40,12 +40,14 @@ vn_status vn_output_open(vn_output *o, const char *path, vn_place_kind kind, boo
 	const vn_status st = vn_place_check(path, kind, force, err);
 	if (st)
 		return st;
+	vn_temporary_begin();
 	const int fd = open_temporary(o);
+	const int failed = errno;
+	vn_temporary_add(fd >= 0 ? o->temporary : NULL);
 	if (fd == -2)
 		return vn_fail(err, VN_ERR_USAGE, "%s: the path is too long", path);
 	if (fd < 0)
-		return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", path, strerror(errno));
-	vn_temporary_add(o->temporary);
+		return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", path, strerror(failed));
 	if (!(o->file = vn_printed_open(fd, false))) {
 		vn_temporary_forget(o->temporary);
 		close(fd);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -27,11 +28,24 @@ static struct {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The handler is reset by now, and the signal is blocked until we return, so it then takes its default action. */
+static atomic_int creating; /* calls of vn_temporary_begin without their vn_temporary_add */
+static atomic_int waiting;  /* the signal that ends the program, or 0 */
+
+/* The signal has its default action again, so raise ends the program: at once, or from within the handler as soon
+ * as that returns. Called with nothing being created. */
 static void leave_nothing(int number)
 {
 	vn_temporary_end();
 	raise(number);
+}
+
+/* waiting is written before creating is read, and vn_temporary_begin does both in the opposite order: at least one
+ * of the two sees the other. */
+static void at_signal(int number)
+{
+	waiting = number;
+	if (creating == 0)
+		leave_nothing(number);
 }
 
 /* Keeps handlers of programs that end in order at a signal (capture/run/interrupt.h), and signals that are
@@ -39,7 +53,7 @@ static void leave_nothing(int number)
 static void clean_up_at_signals(void)
 {
 	static const int list[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction now = { .sa_handler = leave_nothing, .sa_flags = (int)SA_RESETHAND }, old;
+	struct sigaction now = { .sa_handler = at_signal, .sa_flags = (int)SA_RESETHAND }, old;
 
 	sigemptyset(&now.sa_mask);
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
@@ -47,11 +61,29 @@ static void clean_up_at_signals(void)
 			sigaction(list[i], &now, NULL);
 }
 
-void vn_temporary_add(const char *path)
+static void created(void)
+{
+	if (--creating == 0 && waiting)
+		leave_nothing(waiting);
+}
+
+void vn_temporary_begin(void)
 {
 	pthread_mutex_lock(&lock);
 	clean_up_at_signals();
-	for (int i = 0; i < MOST && strlen(path) < PATH_ROOM; i++)
+	pthread_mutex_unlock(&lock);
+	creating++;
+	if (!waiting)
+		return;
+	created(); /* a signal has arrived: create nothing more */
+	for (;;)
+		pause();
+}
+
+void vn_temporary_add(const char *path)
+{
+	pthread_mutex_lock(&lock);
+	for (int i = 0; path && i < MOST && strlen(path) < PATH_ROOM; i++)
 		if (!slot[i].listed) {
 			strcpy(slot[i].path, path);
 			slot[i].owner = getpid();
@@ -60,6 +92,7 @@ void vn_temporary_add(const char *path)
 			break;
 		}
 	pthread_mutex_unlock(&lock);
+	created();
 }
 
 static void leave(int i)

@@ -2,7 +2,7 @@
  *
  * Whoever creates one removes it or gives it its final name. But a library may end the program if
  * memory or threads run out (as OpenMP does), or crash; compare/main.c then removes what is on the
- * list. From the first vn_temporary_add on, SIGINT, SIGTERM and SIGHUP that have no handler of
+ * list. From the first vn_temporary_begin on, SIGINT, SIGTERM and SIGHUP that have no handler of
  * their own do so as well.
  *
  * Threads  any.
@@ -10,8 +10,11 @@
 #ifndef VN_LIBREF_BASE_TEMPORARY_H
 #define VN_LIBREF_BASE_TEMPORARY_H
 
-/* Adds a file, or a folder with its contents. The path is copied. Not listed if the list is full or
- * the path is too long. */
+/* Call before the file or folder is created: a signal that arrives between its creation and
+ * vn_temporary_add waits for that. Exactly one vn_temporary_add follows, in the same thread. */
+void vn_temporary_begin(void);
+/* Adds a file, or a folder with its contents. The path is copied; NULL: nothing was created. Not
+ * listed if the list is full or the path is too long. */
 void vn_temporary_add(const char *path);
 void vn_temporary_forget(const char *path); /* call when it is removed, or gets its final name */
 /* takes it off the list, and removes it with its contents */

@@ -371,12 +371,14 @@ vn_status vn_synth_write(const char *shape, const char *said, const vn_synth_opt
 		goto done;
 	signal(SIGXFSZ, SIG_IGN); /* a file too large is then an error of the write, with cleanup */
 	remove_files(partial);
-	if (mkdir(partial, 0777) != 0) {
-		st = vn_fail(err, VN_ERR_IO, "%s: %s", partial, strerror(errno));
+	vn_temporary_begin();
+	made = mkdir(partial, 0777) == 0;
+	const int failed = errno;
+	vn_temporary_add(made ? partial : NULL);
+	if (!made) {
+		st = vn_fail(err, VN_ERR_IO, "%s: %s", partial, strerror(failed));
 		goto done;
 	}
-	made = true;
-	vn_temporary_add(partial);
 	snprintf(path, sizeof path, "%s/config.json", partial);
 	if ((st = write_config(path, config, err)))
 		goto done;
