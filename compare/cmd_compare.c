@@ -11,13 +11,13 @@
 #include "compare/explain/explain_words.h"
 #include "compare/report/report.h"
 #include "compare/report/words.h"
-#include "compare/text/shell.h"
 #include "compare/match/sides.h"
 
 #include "capture/recording/derive.h"
 #include "capture/base/warnings.h"
 
 #include "libref/base/nearest.h"
+#include "libref/base/shell.h"
 #include "libref/base/text.h"
 #include "libref/base/trouble.h"
 

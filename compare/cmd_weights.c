@@ -1,5 +1,4 @@
 /* cmd_weights.c: vernier weights A B: which weights of two models or recordings differ, and how. */
-#include "compare/text/shell.h"
 #include "compare/text/json.h"
 #include "compare/weights/weights.h"
 #include "compare/commands.h"
@@ -10,6 +9,7 @@
 
 #include "capture/base/warnings.h"
 #include "libref/base/json.h"
+#include "libref/base/shell.h"
 
 #include <stdlib.h>
 #include <string.h>

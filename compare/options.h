@@ -9,8 +9,8 @@
 #include "compare/comparison/comparison.h"
 
 #include "capture/run/prompt.h"
-#include "compare/text/shell.h"
 #include "libref/base/options.h"
+#include "libref/base/shell.h"
 
 #include <getopt.h>
 

@@ -1,8 +1,9 @@
 /* evaluate_report.c: see evaluate_report.h. */
 #include "compare/evaluate/evaluate_report.h"
-#include "compare/text/shell.h"
+#include "compare/text/runs.h"
 #include "compare/text/json.h"
 
+#include "libref/base/shell.h"
 #include "libref/base/text.h"
 
 #include <inttypes.h>
@@ -279,7 +280,7 @@ static json_t *evaluation(const vn_evaluated *x)
 	json_object_set_new(j, "injected", vn_json_text(x->injected));
 	json_object_set_new(j, "unscored", json_integer(x->unscored));
 	if (x->model)
-		vn_shell_runs(x->model, x->source, "", &next);
+		vn_runs_suggest(x->model, x->source, "", &next);
 	else
 		compare_them(x, &next);
 	json_object_set_new(j, "next", vn_json_lines(&next));

@@ -9,7 +9,7 @@
  */
 #include "compare/floor/precision.h"
 
-#include "compare/text/shell.h"
+#include "libref/base/shell.h"
 #include "libref/base/text.h"
 #include "libref/plan/point.h"
 

@@ -2,8 +2,8 @@
 #include "compare/folders/together.h"
 
 #include "compare/text/json.h"
-#include "compare/text/shell.h"
 #include "libref/base/map.h"
+#include "libref/base/shell.h"
 
 #include <errno.h>
 #include <limits.h>

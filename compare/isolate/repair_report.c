@@ -1,5 +1,5 @@
 /* repair_report.c: reports the search for the operation at fault as text and as JSON. */
-#include "compare/text/shell.h"
+#include "compare/text/runs.h"
 #include "compare/text/json.h"
 #include "compare/isolate/repair.h"
 
@@ -259,7 +259,7 @@ vn_status vn_repair_json(const vn_repair_about *a, const vn_experiment *x, const
 	json_object_set_new(j, "probes", probes(x, r));
 	json_object_set_new(j, "curve", curve(x, r));
 	if (!r->found.healthy)
-		vn_shell_runs(a->model, a->source, a->gpu, &next);
+		vn_runs_suggest(a->model, a->source, a->gpu, &next);
 	json_object_set_new(j, "next", vn_json_lines(&next));
 	vn_lines_free(&next);
 	const bool good = vn_json_print(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && fputc('\n', out) != EOF;

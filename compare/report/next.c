@@ -2,7 +2,7 @@
 #include "compare/report/next.h"
 
 #include "compare/explain/explain.h"
-#include "compare/text/shell.h"
+#include "libref/base/shell.h"
 
 #include <stdio.h>
 #include <string.h>

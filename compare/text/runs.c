@@ -1,0 +1,29 @@
+/* runs.c: see runs.h. */
+#include "compare/text/runs.h"
+
+#include "libref/base/shell.h"
+
+#include <stdio.h>
+
+static void add_run(const char *engine, const char *model, const char *options, const char *more, const char *to,
+                    vn_lines *lines)
+{
+	char line[VN_SHELL_LINE] = "vernier capture", all[VN_SHELL_LINE];
+
+	vn_shell_add(line, sizeof line, engine);
+	vn_shell_add(line, sizeof line, model);
+	if (*line && snprintf(all, sizeof all, "%s%s%s -o %s", line, options, more, to) < (int)sizeof all)
+		vn_lines_add(lines, "%s", all);
+}
+
+void vn_runs_suggest(const char *model, const char *source, const char *gpu, vn_lines *lines)
+{
+	char line[VN_SHELL_LINE] = "vernier explain reference.h5 candidate.h5 --model";
+
+	vn_shell_add(line, sizeof line, model);
+	if (!*source || !*line)
+		return;
+	add_run("ref", model, source, "", "reference.h5", lines);
+	add_run("gpu", model, source, gpu, "candidate.h5", lines);
+	vn_lines_add(lines, "%s", line);
+}
