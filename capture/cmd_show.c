@@ -109,6 +109,12 @@ static void warn_of_part(const vn_recording *r)
 		vn_warn("show", "%s is INCOMPLETE: it holds only part of a run", vn_recording_path(r));
 }
 
+static vn_status not_written(vn_error *err)
+{
+	return vn_fail(err, VN_ERR_IO, "standard output cannot be written: %s",
+	               vn_printed_lost() ? vn_printed_lost() : "no memory for the JSON");
+}
+
 static vn_status show(const char *path, const char *name, const options *o, vn_error *err)
 {
 	const bool     weights = o->weights, json = o->format == JSON;
@@ -133,8 +139,7 @@ static vn_status show(const char *path, const char *name, const options *o, vn_e
 		st = vn_show_values(r, i, data, o->values, o->force, err);
 	} else if (!st && json) {
 		if (!vn_show_json(r, i, data))
-			st = vn_fail(err, VN_ERR_IO, "standard output cannot be written: %s",
-			             vn_printed_lost() ? vn_printed_lost() : "no memory for the JSON");
+			st = not_written(err);
 	} else if (!st) {
 		if (weights)
 			vn_show_weights(r);
@@ -153,19 +158,27 @@ static vn_status show(const char *path, const char *name, const options *o, vn_e
 }
 
 /* Returns 0 if everything holds, 1 if not, 2 on trouble. */
-static int check(const char *path, vn_error *err)
+static int check(const char *path, bool json, vn_error *err)
 {
 	vn_recording *r = NULL;
-	int           status = 2;
+	vn_check      found = { 0 };
+	vn_status     st = vn_recording_open(path, &r, err);
 
-	if (!vn_recording_open(path, &r, err)) {
+	if (!st) {
 		warn_of_part(r);
 		vn_recording_allow_damage(r);
-		vn_show_state(r);
-		status = vn_show_check(r, err);
+		if (!json)
+			vn_show_state(r);
+		st = vn_check_recording(r, &found, err);
 	}
+	if (!st && !json)
+		vn_show_check(&found);
+	else if (!st && !vn_show_check_json(r, &found))
+		st = not_written(err);
+	const bool holds = found.n == 0;
+	vn_check_free(&found);
 	vn_recording_close(r);
-	return status;
+	return st ? 2 : !holds;
 }
 
 /* Checks the options against each other. Returns 0, or 2 after an error message. */
@@ -177,8 +190,8 @@ static int together(const options *o, int argc, char **argv)
 		return vn_complain("show", "only one recording and one name can be given; unexpected '%s'", argv[optind + 2]);
 	if (o->weights && argc - optind > 1)
 		return vn_complain("show", "--weights takes no name; unexpected '%s'", argv[optind + 1]);
-	if (o->checks && (o->weights || argc - optind > 1 || o->format != TEXT))
-		return vn_complain("show", "--check checks the whole file and prints text; it takes no name and no --format");
+	if (o->checks && (o->weights || argc - optind > 1))
+		return vn_complain("show", "--check checks the whole file; it takes no name and no --weights");
 	if (o->values && (argc - optind < 2 || o->weights || o->checks || o->format != TEXT))
 		return vn_complain("show", "--values writes one tensor, and nothing else: vernier show FILE NAME --values %s",
 		                   o->values);
@@ -198,7 +211,7 @@ int cmd_show(int argc, char **argv)
 	if (together(&o, argc, argv))
 		return 2;
 	if (o.checks) {
-		const int status = check(argv[optind], &err);
+		const int status = check(argv[optind], o.format == JSON, &err);
 		if (status == 2)
 			fprintf(stderr, "vernier show: %s\n", err.text);
 		return vn_warnings_end("show", o.strict, status);

@@ -4,6 +4,9 @@
 #define VN_CAPTURE_SHOW_H
 
 #include "capture/recording/recording.h"
+#include "capture/show/check.h"
+
+#include "libref/base/json.h"
 
 /* ---- as text (show_text.c) ---------------------------------------------------------- */
 
@@ -29,9 +32,20 @@ bool vn_show_json(const vn_recording *r, int i, const void *data);
  * number of bytes printed. */
 size_t vn_show_put(const char *text);
 
-/* Checks every digest in the file against the numbers, and every identity (identities.h); prints
- * one line per failure. Returns 0: all hold, 1: some do not, 2: error, in err. */
-int vn_show_check(vn_recording *r, vn_error *err);
+/* Prints one line per finding, one of counts, and the warnings on stderr. */
+void vn_show_check(const vn_check *c);
+/* Prints the same as JSON, schema "vernier-check/1". Returns false if it cannot be written. */
+bool vn_show_check_json(const vn_recording *r, const vn_check *c);
+
+/* Returns a text of a file as JSON, with bytes that are not UTF-8 as \xff; "" and NULL: null. */
+json_t *vn_show_text(const char *s);
+
+/* ---- what to do next (show_next.c) -------------------------------------------------- */
+
+/* Returns commands for a shell, the most useful first: after the whole recording (i < 0) or entry i was
+ * shown, and after it was checked. */
+json_t *vn_show_next(const vn_recording *r, int i);
+json_t *vn_show_next_after(const vn_recording *r, const vn_check *c);
 
 /* ---- into a file (show_values.c) ---------------------------------------------------- */
 

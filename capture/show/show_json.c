@@ -13,9 +13,9 @@ static json_t *number(double x)
 	return isfinite(x) ? json_real(x) : json_null();
 }
 
-static json_t *text(const char *s)
+json_t *vn_show_text(const char *s)
 {
-	return s && *s ? json_string(s) : json_null();
+	return s && *s ? vn_json_text(s) : json_null();
 }
 
 static json_t *shape(const vn_shape *s)
@@ -37,9 +37,9 @@ static json_t *tensor(const vn_recording *r, int i)
 {
 	const vn_entry *e = vn_recording_entry(r, i);
 	return json_pack("{s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "name", e->name, "step",
-	                 e->step, "order", e->order, "layer", e->layer, "point", text(e->point), "op", text(e->op), "basis",
-	                 text(e->basis), "axes", text(e->axes), "dtype", vn_dtype_name(e->dtype), "shape", shape(&e->shape),
-	                 "digest", text(vn_entry_digest(e).hex), "same_as",
+	                 e->step, "order", e->order, "layer", e->layer, "point", vn_show_text(e->point), "op", vn_show_text(e->op), "basis",
+	                 vn_show_text(e->basis), "axes", vn_show_text(e->axes), "dtype", vn_dtype_name(e->dtype), "shape", shape(&e->shape),
+	                 "digest", vn_show_text(vn_entry_digest(e).hex), "same_as",
 	                 e->same_as < 0 ? json_null() : json_string(vn_recording_entry(r, e->same_as)->name), "statistics",
 	                 vn_recording_stats(r, e) ? statistics(vn_recording_stats(r, e)) : json_null());
 }
@@ -52,7 +52,7 @@ static json_t *weights(const vn_recording *r)
 
 	for (int i = 0; i < n; i++)
 		json_array_append_new(a, json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "name", w[i].name,
-			"dtype", vn_dtype_name(w[i].dtype), "shape", shape(&w[i].shape), "digest", text(w[i].digest.hex), "min",
+			"dtype", vn_dtype_name(w[i].dtype), "shape", shape(&w[i].shape), "digest", vn_show_text(w[i].digest.hex), "min",
 			number(w[i].stats.min), "max", number(w[i].stats.max), "mean", number(w[i].stats.mean), "rms",
 			number(w[i].stats.rms), "nan", (json_int_t)w[i].stats.nan, "inf", (json_int_t)w[i].stats.inf));
 	return a;
@@ -94,7 +94,7 @@ static json_t *describe_recording(const vn_recording *r)
 	json_t         *facts = json_object(), *steps = json_array(), *tensors = json_array();
 
 	for (int i = 0; i < run->n; i++)
-		json_object_set_new(facts, run->fact[i].key, text(run->fact[i].value));
+		json_object_set_new(facts, run->fact[i].key, vn_show_text(run->fact[i].value));
 	for (int i = 0, k = vn_recording_steps(r, &step); i < k; i++)
 		json_array_append_new(steps, json_pack("{s:i, s:I, s:I, s:I, s:I}", "number", step[i].number, "position",
 			(json_int_t)step[i].position, "tokens", (json_int_t)step[i].tokens, "first_row",
@@ -102,12 +102,12 @@ static json_t *describe_recording(const vn_recording *r)
 	for (int i = 0; i < vn_recording_count(r); i++)
 		json_array_append_new(tensors, tensor(r, i));
 	return json_pack("{s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o}", "created",
-	                 text(vn_recording_root(r, "created")), "tool", text(vn_recording_root(r, "tool")), "tool_version",
-	                 text(vn_recording_root(r, "tool_version")), "run", facts, "batch",
+	                 vn_show_text(vn_recording_root(r, "created")), "tool", vn_show_text(vn_recording_root(r, "tool")), "tool_version",
+	                 vn_show_text(vn_recording_root(r, "tool_version")), "run", facts, "batch",
 	                 (json_int_t)vn_recording_batch(r), "token_ids", ids(id, n), "positions", ids(position, n),
 	                 "token_text", words(vn_recording_token_text(r), n), "not_read", unread(r), "model", "family",
-	                 text(vn_recording_family(r)), "provenance", text(vn_recording_provenance(r)), "format",
-	                 text(vn_recording_format(r)), "weights", weights(r), "steps", steps, "tensors", tensors);
+	                 vn_show_text(vn_recording_family(r)), "provenance", vn_show_text(vn_recording_provenance(r)), "format",
+	                 vn_show_text(vn_recording_format(r)), "weights", weights(r), "steps", steps, "tensors", tensors);
 }
 
 static json_t *one(const vn_recording *r, int i, const void *data)
@@ -124,9 +124,8 @@ static json_t *one(const vn_recording *r, int i, const void *data)
 
 bool vn_show_json(const vn_recording *r, int i, const void *data)
 {
-	json_t *path = json_string(vn_recording_path(r)); /* NULL when the path is not UTF-8 */
-	json_t *j = json_pack("{s:s, s:o, s:b}", "schema", "vernier-show/1", "file", path ? path : json_null(), "complete",
-	                      (int)vn_recording_complete(r));
+	json_t *j = json_pack("{s:s, s:o, s:b, s:o}", "schema", "vernier-show/1", "file", vn_show_text(vn_recording_path(r)),
+	                      "complete", (int)vn_recording_complete(r), "next", vn_show_next(r, i));
 	json_t *rest = i < 0 ? describe_recording(r) : one(r, i, data);
 	bool    good = j && rest && json_object_update(j, rest) == 0 &&
 	            vn_json_print(j, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && putchar('\n') != EOF;

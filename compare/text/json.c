@@ -7,19 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-json_t *vn_json_text(const char *s)
-{
-	json_t *j = s ? json_string(s) : json_null();
-	if (j)
-		return j;
-	char *clean = vn_utf8_escape(s, strlen(s));
-	if (!clean)
-		vn_json_lose();
-	j = json_string(clean ? clean : "");
-	free(clean);
-	return j;
-}
-
 json_t *vn_json_real(double x)
 {
 	return isfinite(x) ? json_real(x) : json_null();

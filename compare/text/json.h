@@ -1,8 +1,7 @@
 /* json.h: what reports in JSON have in common.
  *
- * JSON is UTF-8 and has no NaN or infinity. Bytes that are not UTF-8 are written as \xff. A number
- * that is not finite is written as null, and a neighbouring `flags` object may say which one it
- * was. Every function returns a new reference.
+ * JSON has no NaN or infinity: a number that is not finite is written as null, and a neighbouring
+ * `flags` object may say which one it was. Every function returns a new reference.
  */
 #ifndef VN_COMPARE_JSON_H
 #define VN_COMPARE_JSON_H
@@ -12,7 +11,6 @@
 
 #include <stdint.h>
 
-json_t *vn_json_text(const char *s); /* NULL: null */
 json_t *vn_json_real(double x);
 json_t *vn_json_integers(const int64_t *x, int n);
 json_t *vn_json_lines(const vn_lines *l); /* strings */

@@ -16,6 +16,19 @@ void vn_json_lose(void)
 	vn_trouble_note(NULL);
 }
 
+json_t *vn_json_text(const char *s)
+{
+	json_t *j = s ? json_string(s) : json_null();
+	if (j)
+		return j;
+	char *clean = vn_utf8_escape(s, strlen(s));
+	if (!clean)
+		vn_json_lose();
+	j = json_string(clean ? clean : "");
+	free(clean);
+	return j;
+}
+
 bool vn_json_lost(void)
 {
 	const bool was = lost;

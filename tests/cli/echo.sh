@@ -25,6 +25,7 @@ echo "== a mistake"
 compare ref.h5 bad.h5
 vernier compare ref.h5 bad.h5 --allow weights,config --format json 2>/dev/null | grep -c 'logits peak at their input'
 check bad.h5
+vernier show bad.h5 --check --strict --format json 2>/dev/null | grep -c "bad.h5: the logits peak"; echo "[${PIPESTATUS[0]}]"
 check bad_steps.h5
 echo "== both echo, or the reference alone: nothing to say of the candidate"
 compare bad.h5 bad16.h5

@@ -1,0 +1,37 @@
+/* check.h: checks that need no other recording: digests, statistics, steps, rows, and identities
+ * (identities.h); and what makes somebody doubt the model: logits that echo their input (echo.h), chosen
+ * tokens that look like no text (garbage.h).
+ *
+ * Memory: as vn_identities_of. Errors: VN_ERR_MISMATCH if the recording holds nothing that can be
+ * checked; else those of reading, and VN_ERR_NOMEM.
+ */
+#ifndef VN_CAPTURE_CHECK_H
+#define VN_CAPTURE_CHECK_H
+
+#include "capture/recording/recording.h"
+
+/* Of the echo, and of each sign of garbage. */
+enum { VN_CHECK_WARNINGS = 8 };
+
+typedef struct vn_check_finding {
+	bool        damaged; /* the numbers do not match their digest; false: something does not hold */
+	int         step;
+	const char *name;    /* checkpoint; NULL: of several, or of the steps. Belongs to the recording */
+	char       *words;   /* "layer1.q_proj: the numbers were changed ..." */
+} vn_check_finding;
+
+typedef struct vn_check {
+	vn_check_finding *finding; /* (n) */
+	int               n;
+	int               identities, identities_broken, digests, digests_wrong; /* the first and third: checked */
+	char             *warning[VN_CHECK_WARNINGS];
+	int               n_warnings;
+	bool              lost; /* memory ran out */
+} vn_check;
+
+/* Checks a recording that allows damage (vn_recording_allow_damage). Call vn_check_free afterwards, also after a
+ * failure. */
+vn_status vn_check_recording(vn_recording *r, vn_check *c, vn_error *err);
+void      vn_check_free(vn_check *c);
+
+#endif
