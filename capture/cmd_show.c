@@ -161,7 +161,7 @@ static vn_status show(const char *path, const char *name, const options *o, vn_e
 static int check(const char *path, bool json, vn_error *err)
 {
 	vn_recording *r = NULL;
-	vn_check      found = { 0 };
+	vn_file_check      found = { 0 };
 	vn_status     st = vn_recording_open(path, &r, err);
 
 	if (!st) {
@@ -169,14 +169,14 @@ static int check(const char *path, bool json, vn_error *err)
 		vn_recording_allow_damage(r);
 		if (!json)
 			vn_show_state(r);
-		st = vn_check_recording(r, &found, err);
+		st = vn_file_check_run(r, &found, err);
 	}
 	if (!st && !json)
 		vn_show_check(&found);
 	else if (!st && !vn_show_check_json(r, &found))
 		st = not_written(err);
 	const bool holds = found.n == 0;
-	vn_check_free(&found);
+	vn_file_check_free(&found);
 	vn_recording_close(r);
 	return st ? 2 : !holds;
 }

@@ -3,6 +3,7 @@
 #include "compare/comparison/checkpoint.h"
 
 #include "libref/base/glob.h"
+#include "libref/base/nearest.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -52,7 +53,15 @@ void vn_reporting_choose(vn_reporting *k)
 vn_status vn_take_allow(void *to, const vn_option *o, const char *words, vn_error *err)
 {
 	const char *bad = vn_allow_parse(words, (unsigned *)(void *)((char *)to + o->at));
-	return bad ? vn_fail(err, VN_ERR_USAGE, "--allow takes %s, not '%s'", vn_allow_names, bad) : VN_OK;
+	char        word[VN_NEAREST_MAX];
+	vn_nearest  near;
+
+	if (!bad)
+		return VN_OK;
+	snprintf(word, sizeof word, "%.*s", (int)strcspn(bad, ","), bad);
+	vn_nearest_start(&near, word);
+	vn_nearest_try_words(&near, vn_allow_names);
+	return vn_fail(err, VN_ERR_USAGE, "--allow takes %s, not '%s'%s", vn_allow_names, word, vn_nearest_hint(&near));
 }
 
 static int check_points(const char *command, vn_comparing *k)

@@ -16,6 +16,12 @@ fail() { echo "installed: $*"; exit 1; }
 "$usr/bin/vernier" --version
 "$usr/bin/vernier" limits "$usr/share/vernier/limits/fp16-acc32.yaml" >/dev/null
 for page in checkpoint limits points guides/c; do test -s "$usr/share/vernier/$page.md" || fail "no $page.md"; done
+pages=$(find "$usr/share/vernier" -name '*.md')
+for page in $pages; do # a link to nowhere is of no use to somebody who has no source
+	for link in $(grep -o '](\([^)#]*\)[#)]' "$page" | sed 's/^](//; s/[#)]$//' | grep -v '^[a-z]*:\|^$\|\s'); do
+		test -e "$(dirname "$page")/$link" || fail "${page##*/} links to $link, which is not installed"
+	done
+done
 "$usr/bin/vernier" capture ref "$source/fixtures/qwen2-trained" --ids 1,2,3 -o a.h5 2>/dev/null
 "$usr/bin/vernier" compare a.h5 a.h5 --allow itself --limits fp32.yaml >/dev/null
 [ "$("$usr/bin/vernier" help --prefix)" = "$usr" ] || fail "help --prefix prints $("$usr/bin/vernier" help --prefix 2>&1)"

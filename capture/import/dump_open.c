@@ -2,9 +2,12 @@
 #include "capture/import/dump.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static bool ends(const char *path, const char *with)
 {
@@ -66,6 +69,16 @@ static vn_status count_steps(vn_dump *d, vn_error *err)
 	return VN_OK;
 }
 
+static vn_status no_tensor(const char *path, vn_error *err)
+{
+	char config[PATH_MAX];
+
+	if (snprintf(config, sizeof config, "%s/config.json", path) < (int)sizeof config && access(config, F_OK) == 0)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: a model, not a dump of its tensors: vernier capture ref %s ... records it",
+		               path, path);
+	return vn_fail(err, VN_ERR_FORMAT, "%s: holds no tensor", path);
+}
+
 vn_status vn_dump_open(const char *path, vn_dump **out, vn_error *err)
 {
 	vn_dump *d = *out = calloc(1, sizeof *d);
@@ -78,7 +91,7 @@ vn_status vn_dump_open(const char *path, vn_dump **out, vn_error *err)
 	d->complete = true;
 	vn_status st = open_kind(d, err);
 	if (!st && d->n == 0)
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: holds no tensor", path);
+		st = no_tensor(path, err);
 	if (!st)
 		st = count_steps(d, err);
 	if (st) {

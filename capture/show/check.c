@@ -18,7 +18,7 @@
 #include <string.h>
 
 __attribute__((format(printf, 2, 0)))
-static char *worded(vn_check *c, const char *format, va_list args)
+static char *worded(vn_file_check *c, const char *format, va_list args)
 {
 	char *words;
 
@@ -29,9 +29,9 @@ static char *worded(vn_check *c, const char *format, va_list args)
 }
 
 __attribute__((format(printf, 4, 5)))
-static void find(vn_check *c, bool damaged, const vn_entry *of, const char *format, ...)
+static void find(vn_file_check *c, bool damaged, const vn_entry *of, const char *format, ...)
 {
-	vn_check_finding *all = realloc(c->finding, (size_t)(c->n + 1) * sizeof *all);
+	vn_file_finding *all = realloc(c->finding, (size_t)(c->n + 1) * sizeof *all);
 	va_list           args;
 
 	c->lost |= !all;
@@ -39,14 +39,14 @@ static void find(vn_check *c, bool damaged, const vn_entry *of, const char *form
 		return;
 	c->finding = all;
 	va_start(args, format);
-	c->finding[c->n] = (vn_check_finding){ .damaged = damaged, .step = of ? of->step : 0, .name = of ? of->name : NULL,
+	c->finding[c->n] = (vn_file_finding){ .damaged = damaged, .step = of ? of->step : 0, .name = of ? of->name : NULL,
 		.words = worded(c, format, args) };
 	va_end(args);
 	c->n += c->finding[c->n].words != NULL;
 }
 
 __attribute__((format(printf, 2, 3)))
-static void warn(vn_check *c, const char *format, ...)
+static void warn(vn_file_check *c, const char *format, ...)
 {
 	va_list args;
 
@@ -97,13 +97,13 @@ static vn_status check_tensor(vn_recording *r, int i, numbers *found, vn_error *
 	return st;
 }
 
-static void find_damage(vn_check *c, const vn_entry *e, const numbers *found)
+static void find_damage(vn_file_check *c, const vn_entry *e, const numbers *found)
 {
 	find(c, true, e, "%s: the numbers were changed after they were written: their digest is %s, the file records %s",
 	     e->name, found->digest.hex, vn_entry_digest(e).hex);
 }
 
-static void find_statistics(vn_check *c, const vn_entry *e, const vn_stats *said, const vn_stats *found)
+static void find_statistics(vn_file_check *c, const vn_entry *e, const vn_stats *said, const vn_stats *found)
 {
 	find(c, false, e, "%s: its statistics are not those of its numbers: min %.6g, max %.6g, rms %.6g, %" PRId64 " NaN; "
 	     "the file says %.6g, %.6g, %.6g, %" PRId64, e->name, found->min, found->max, found->rms, found->nan,
@@ -111,7 +111,7 @@ static void find_statistics(vn_check *c, const vn_entry *e, const vn_stats *said
 }
 
 /* Checks the digests, and the statistics that `show` prints without reading tensors. */
-static vn_status check_numbers(vn_recording *r, vn_check *c, vn_error *err)
+static vn_status check_numbers(vn_recording *r, vn_file_check *c, vn_error *err)
 {
 	const int   n = vn_recording_count(r);
 	numbers    *found = calloc((size_t)n + 1, sizeof *found);
@@ -143,7 +143,7 @@ static vn_status check_numbers(vn_recording *r, vn_check *c, vn_error *err)
 }
 
 /* Steps are consecutive, and all are present. */
-static vn_status check_steps(const vn_recording *r, vn_check *c, vn_error *err)
+static vn_status check_steps(const vn_recording *r, vn_file_check *c, vn_error *err)
 {
 	char    words[VN_STEPS_WORDS];
 	int64_t missing;
@@ -157,7 +157,7 @@ static vn_status check_steps(const vn_recording *r, vn_check *c, vn_error *err)
 }
 
 /* Tensors labelled by tokens must have the rows of their step. */
-static void check_rows(const vn_recording *r, vn_check *c)
+static void check_rows(const vn_recording *r, vn_file_check *c)
 {
 	for (int i = 0; i < vn_recording_count(r); i++) {
 		const vn_entry *e = vn_recording_entry(r, i);
@@ -174,7 +174,7 @@ static bool is_synthetic(const vn_recording *r)
 }
 
 /* A synthetic model was never trained, and may echo. */
-static vn_status check_echo(vn_recording *r, vn_check *c, vn_error *err)
+static vn_status check_echo(vn_recording *r, vn_file_check *c, vn_error *err)
 {
 	vn_echo         e = { 0 };
 	vn_error        why = { "" };
@@ -192,7 +192,7 @@ static vn_status check_echo(vn_recording *r, vn_check *c, vn_error *err)
 }
 
 /* Nor does a synthetic model write a text. */
-static vn_status check_garbage(vn_recording *r, vn_check *c, vn_error *err)
+static vn_status check_garbage(vn_recording *r, vn_file_check *c, vn_error *err)
 {
 	vn_garbage      g = { 0 };
 	vn_error        why = { "" };
@@ -209,7 +209,7 @@ static vn_status check_garbage(vn_recording *r, vn_check *c, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status check_identities(vn_recording *r, vn_check *c, vn_error *err)
+static vn_status check_identities(vn_recording *r, vn_file_check *c, vn_error *err)
 {
 	vn_identities   x = { 0 };
 	const vn_status st = vn_identities_of(r, NULL, NULL, NULL, &x, err);
@@ -225,11 +225,11 @@ static vn_status check_identities(vn_recording *r, vn_check *c, vn_error *err)
 	return st;
 }
 
-vn_status vn_check_recording(vn_recording *r, vn_check *c, vn_error *err)
+vn_status vn_file_check_run(vn_recording *r, vn_file_check *c, vn_error *err)
 {
 	vn_status st;
 
-	*c = (vn_check){ 0 };
+	*c = (vn_file_check){ 0 };
 	if ((st = check_numbers(r, c, err)) || (st = check_identities(r, c, err)) || (st = check_steps(r, c, err)))
 		return st;
 	if (c->identities + c->digests == 0)
@@ -240,12 +240,12 @@ vn_status vn_check_recording(vn_recording *r, vn_check *c, vn_error *err)
 	return c->lost ? vn_fail(err, VN_ERR_NOMEM, "no memory for what was found in %s", vn_recording_path(r)) : VN_OK;
 }
 
-void vn_check_free(vn_check *c)
+void vn_file_check_free(vn_file_check *c)
 {
 	for (int i = 0; i < c->n; i++)
 		free(c->finding[i].words);
 	for (int i = 0; i < c->n_warnings; i++)
 		free(c->warning[i]);
 	free(c->finding);
-	*c = (vn_check){ 0 };
+	*c = (vn_file_check){ 0 };
 }

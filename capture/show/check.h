@@ -11,27 +11,27 @@
 #include "capture/recording/recording.h"
 
 /* Of the echo, and of each sign of garbage. */
-enum { VN_CHECK_WARNINGS = 8 };
+enum { VN_FILE_CHECK_WARNINGS = 8 };
 
-typedef struct vn_check_finding {
+typedef struct vn_file_finding {
 	bool        damaged; /* the numbers do not match their digest; false: something does not hold */
 	int         step;
 	const char *name;    /* checkpoint; NULL: of several, or of the steps. Belongs to the recording */
 	char       *words;   /* "layer1.q_proj: the numbers were changed ..." */
-} vn_check_finding;
+} vn_file_finding;
 
-typedef struct vn_check {
-	vn_check_finding *finding; /* (n) */
+typedef struct vn_file_check {
+	vn_file_finding *finding; /* (n) */
 	int               n;
 	int               identities, identities_broken, digests, digests_wrong; /* the first and third: checked */
-	char             *warning[VN_CHECK_WARNINGS];
+	char             *warning[VN_FILE_CHECK_WARNINGS];
 	int               n_warnings;
 	bool              lost; /* memory ran out */
-} vn_check;
+} vn_file_check;
 
-/* Checks a recording that allows damage (vn_recording_allow_damage). Call vn_check_free afterwards, also after a
+/* Checks a recording that allows damage (vn_recording_allow_damage). Call vn_file_check_free afterwards, also after a
  * failure. */
-vn_status vn_check_recording(vn_recording *r, vn_check *c, vn_error *err);
-void      vn_check_free(vn_check *c);
+vn_status vn_file_check_run(vn_recording *r, vn_file_check *c, vn_error *err);
+void      vn_file_check_free(vn_file_check *c);
 
 #endif

@@ -33,9 +33,9 @@ bool vn_show_json(const vn_recording *r, int i, const void *data);
 size_t vn_show_put(const char *text);
 
 /* Prints one line per finding, one of counts, and the warnings on stderr. */
-void vn_show_check(const vn_check *c);
+void vn_show_check(const vn_file_check *c);
 /* Prints the same as JSON, schema "vernier-check/1". Returns false if it cannot be written. */
-bool vn_show_check_json(const vn_recording *r, const vn_check *c);
+bool vn_show_check_json(const vn_recording *r, const vn_file_check *c);
 
 /* Returns a text of a file as JSON, with bytes that are not UTF-8 as \xff; "" and NULL: null. */
 json_t *vn_show_text(const char *s);
@@ -45,7 +45,7 @@ json_t *vn_show_text(const char *s);
 /* Returns commands for a shell, the most useful first: after the whole recording (i < 0) or entry i was
  * shown, and after it was checked. */
 json_t *vn_show_next(const vn_recording *r, int i);
-json_t *vn_show_next_after(const vn_recording *r, const vn_check *c);
+json_t *vn_show_next_after(const vn_recording *r, const vn_file_check *c);
 
 /* ---- into a file (show_values.c) ---------------------------------------------------- */
 

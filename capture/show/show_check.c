@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-static void print_finding(const vn_check_finding *f)
+static void print_finding(const vn_file_finding *f)
 {
 	printf("%-7s ", f->damaged ? "DAMAGED" : "BROKEN");
 	if (f->step)
@@ -15,7 +15,7 @@ static void print_finding(const vn_check_finding *f)
 	putchar('\n');
 }
 
-void vn_show_check(const vn_check *c)
+void vn_show_check(const vn_file_check *c)
 {
 	for (int i = 0; i < c->n; i++)
 		print_finding(&c->finding[i]);
@@ -25,7 +25,7 @@ void vn_show_check(const vn_check *c)
 		vn_warn("show", "%s", c->warning[i]);
 }
 
-static json_t *findings(const vn_check *c)
+static json_t *findings(const vn_file_check *c)
 {
 	json_t *list = json_array();
 
@@ -35,7 +35,7 @@ static json_t *findings(const vn_check *c)
 	return list;
 }
 
-bool vn_show_check_json(const vn_recording *r, const vn_check *c)
+bool vn_show_check_json(const vn_recording *r, const vn_file_check *c)
 {
 	json_t *warnings = json_array();
 

@@ -66,7 +66,7 @@ json_t *vn_show_next(const vn_recording *r, int i)
 	return list;
 }
 
-json_t *vn_show_next_after(const vn_recording *r, const vn_check *c)
+json_t *vn_show_next_after(const vn_recording *r, const vn_file_check *c)
 {
 	json_t *list = json_array();
 

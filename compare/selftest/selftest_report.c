@@ -54,7 +54,9 @@ static void line(const vn_selftest *s, const char *group, const char *name, int 
 		return;
 	snprintf(full, sizeof full, "%s%s%s", group, *group ? "/" : "", name);
 	for (int p = 0; p < s->n_pairs; p++)
-		fprintf(out, "%-9s ", of(s, p, i)->caught == VN_CAUGHT && i == 0 ? "healthy" : words[of(s, p, i)->caught]);
+		fprintf(out, "%-9s ", i == 0 && of(s, p, i)->caught == VN_CAUGHT   ? "healthy"
+		                      : i == 0 && of(s, p, i)->caught == VN_MISSED ? "OUTSIDE"
+		                                                                   : words[of(s, p, i)->caught]);
 	fprintf(out, " %-34s %-58s %s\n", full, o->expected, o->found);
 }
 
@@ -103,6 +105,10 @@ void vn_selftest_text(const vn_selftest *s, FILE *out)
 		        strrchr(s->pair[p].cand, '/') ? strrchr(s->pair[p].cand, '/') + 1 : s->pair[p].cand,
 		        strrchr(s->pair[p].ref, '/') ? strrchr(s->pair[p].ref, '/') + 1 : s->pair[p].ref,
 		        s->pair[p].floor ? ", with a floor" : "", s->pair[p].limits ? ", limits of --limits" : "");
+	for (int p = 0; p < s->n_pairs; p++)
+		if (of(s, p, 0)->caught == VN_MISSED)
+			fprintf(out, "%s is no healthy pair (%s), as selftest needs: its rows below say little\n",
+			        s->pair[p].name, of(s, p, 0)->found);
 	fputc('\n', out);
 	for (int p = 0; p < s->n_pairs; p++)
 		fprintf(out, "%-9s ", s->pair[p].name);

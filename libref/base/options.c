@@ -184,8 +184,15 @@ static int list_begun(const vn_command *c, const char *name, char *text, size_t 
 	return n;
 }
 
+/* Is word the end of name, as in "floor-precision"? */
+static bool ends_in(const char *name, const char *word)
+{
+	const size_t n = strlen(name), k = strlen(word);
+	return k > 2 && n > k && name[n - k - 1] == '-' && strcmp(name + n - k, word) == 0;
+}
+
 /* Reports the unknown option `given`, "--jsno" or "--jsno=x". "--json" suggests "--format json" when it is a
- * value of some option. */
+ * value of some option, and "--precision" suggests "--floor-precision". */
 static int complain_unknown(const vn_command *c, const char *given)
 {
 	char       name[VN_NEAREST_MAX] = "", begun[400] = "";
@@ -195,6 +202,9 @@ static int complain_unknown(const vn_command *c, const char *given)
 	const char *bare = name + strspn(name, "-");
 	if (*bare && name[1] == '-' && list_begun(c, bare, begun, sizeof begun) > 1)
 		return vn_complain(c->name, "ambiguous option '%s': %s", name, begun);
+	for (int i = 0; i < c->n; i++)
+		if (c->option[i].name && ends_in(c->option[i].name, bare))
+			return vn_complain(c->name, "unknown option '%s' (did you mean '--%s'?)", given, c->option[i].name);
 	for (int i = 0; i < c->n; i++)
 		if (c->option[i].name && has_word(vn_option_words(&c->option[i]), bare))
 			return vn_complain(c->name, "unknown option '%s' (did you mean '--%s %s'?)",

@@ -125,7 +125,8 @@ static vn_status not_there(const char *path, vn_error *err)
 	if (slash && slash != path && slash[1] && !strchr(slash + 1, '/') && *path != '.')
 		return vn_fail(err, VN_ERR_NOTFOUND, "%s: %s; vernier downloads nothing: hf download %s --local-dir DIR", path,
 		               strerror(why), path);
-	return vn_fail(err, VN_ERR_NOTFOUND, "%s: %s", path, strerror(why));
+	return vn_fail(err, VN_ERR_NOTFOUND, "%s: %s; a model is a HuggingFace directory or a GGUF file", path,
+	               strerror(why));
 }
 
 vn_status vn_source_open(const char *path, vn_source **source, vn_error *err)

@@ -3,8 +3,10 @@
 #include "libref/model/synth.h"
 
 #include "libref/base/json.h"
+#include "libref/base/nearest.h"
 #include "libref/base/progress.h"
 #include "libref/base/temporary.h"
+#include "libref/base/text.h"
 #include "libref/base/trouble.h"
 #include "libref/family/family.h"
 
@@ -247,10 +249,17 @@ static json_t *config_of(const char *shape, int layers, vn_error *err)
 			                    json_integer(layers));
 		return c;
 	}
-	char known[512] = "";
-	for (int i = 0; vn_synth_shape(i); i++)
-		snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", vn_synth_shape(i));
-	vn_fail(err, VN_ERR_USAGE, "unknown shape '%s' (known: %s)", shape, known);
+	char       known[512] = "";
+	vn_nearest near;
+	vn_nearest_start(&near, shape);
+	for (int i = 0; vn_synth_shape(i); i++) {
+		vn_text_add(known, sizeof known, "%s%s", i ? ", " : "", vn_synth_shape(i));
+		vn_nearest_try(&near, vn_synth_shape(i));
+	}
+	for (int i = 0; *shape && vn_synth_shape(i); i++)
+		if (strncmp(vn_synth_shape(i), shape, strlen(shape)) == 0) /* a size is missing: "qwen2" */
+			vn_nearest_settle(&near, vn_synth_shape(i));
+	vn_fail(err, VN_ERR_USAGE, "unknown shape '%s'%s (known: %s)", shape, vn_nearest_hint(&near), known);
 	return NULL;
 }
 

@@ -62,6 +62,10 @@ try compare one.h5
 try compare nowhere.h5 there.h5
 try synth
 try synth no-such-shape -o d
+try synth qwen2 -o d
+try compare a b --precision f16
+try compare a b --allow token_id,weights
+try import "$FIXTURES/qwen2-trained" -o d.h5
 try synth qwen2-0.5b
 try synth qwen2-0.5b -o dir --layers 1
 try synth qwen2-0.5b -o d --layers x
