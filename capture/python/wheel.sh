@@ -55,12 +55,13 @@ if [ ! -e "$root/.libraries" ]; then
 	mirror=$(sed -n 's/^deb \([^ ]*\) bullseye.*/\1/p' "$root/etc/apt/sources.list" | head -n 1)
 	cat >"$root/etc/apt/sources.list.d/sources.list" <<T
 deb-src $mirror bullseye main
+deb-src [signed-by=/usr/share/keyrings/debian-archive-bookworm-automatic.gpg] $mirror bookworm main
 deb-src [signed-by=/usr/share/keyrings/debian-archive-trixie-automatic.gpg] $mirror trixie main
 T
 	inside <<'T' >/dev/null
 apt-get update -q
 rm -rf /src /opt/venv && mkdir /src && cd /src
-apt-get source -q --download-only hdf5/trixie pcre2/trixie libzip/bullseye
+apt-get source -q --download-only hdf5/trixie pcre2/bookworm libzip/bullseye
 for package in hdf5 pcre2 libzip; do dpkg-source --no-check -x ${package}_*.dsc $package; done
 python3 -m venv /opt/venv
 pip install -q -U pip
