@@ -17,6 +17,7 @@
 #include "capture/base/warnings.h"
 
 #include "libref/base/nearest.h"
+#include "libref/base/cluster.h"
 #include "libref/base/shell.h"
 #include "libref/base/text.h"
 #include "libref/base/trouble.h"
@@ -887,23 +888,81 @@ static vn_status check_folders(const command *k, vn_error *err)
 	return k->summary ? vn_place_check(k->summary, VN_PLACE_REPORT, k->force, err) : VN_OK;
 }
 
-/* Compares the pairs of this part. *transient: one was not compared for want of memory, or was interrupted. */
-static vn_status compare_pairs(const command *k, const vn_folder_pairs *p, vn_together *t, bool *transient,
+static bool is_transient(const outcome *o)
+{
+	return o->why == VN_ERR_NOMEM || o->why == VN_ERR_INTERRUPTED;
+}
+
+/* The pairs of two folders, to be shared by several processes. */
+typedef struct shared {
+	const command         *k;
+	const vn_folder_pairs *p;
+} shared;
+
+enum { TRANSIENT = 1 << 8 }; /* added to the status of a piece */
+
+static void compare_piece(void *context, int i, vn_cluster_answer *a)
+{
+	const shared *s = context;
+	const outcome o = compare_pair(s->k, &s->p->pair[i]);
+
+	a->status = o.status | (is_transient(&o) ? TRANSIENT : 0);
+	a->text[VN_CLUSTER_WORDS] = strdup(o.words);
+}
+
+static const char *name_piece(void *context, int i)
+{
+	return ((const shared *)context)->p->pair[i].name;
+}
+
+/* Compares the pairs together with the other processes that mpirun started. Only the first has any in *t. */
+static vn_status share_pairs(const command *k, const vn_folder_pairs *p, const int *order, vn_together *t, bool *first,
+                             bool *transient, vn_error *err)
+{
+	shared               s = { k, p };
+	vn_cluster_answer   *a = calloc((size_t)p->n, sizeof *a);
+	const vn_cluster_job job = { k->name, p->n, order, t->work.hex, compare_piece, name_piece, &s };
+	vn_status            st = a ? vn_cluster_share(&job, a, first, err)
+	                            : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", p->n);
+
+	for (int i = 0; !st && *first && i < p->n; i++) {
+		fputs(a[i].text[VN_CLUSTER_OUT], stdout);
+		fflush(stdout);
+		fputs(a[i].text[VN_CLUSTER_ERR], stderr);
+		st = vn_together_add(t, p->pair[i].name, p->pair[i].there, a[i].status & ~TRANSIENT,
+		                     a[i].text[VN_CLUSTER_WORDS], err);
+		*transient = *transient || a[i].status & TRANSIENT;
+	}
+	for (int i = 0; a && i < p->n; i++)
+		for (int text = 0; text < VN_CLUSTER_TEXTS; text++)
+			free(a[i].text[text]);
+	free(a);
+	return st;
+}
+
+/* Compares the pairs of this part. *first: the outcome is complete; false in a process that only helped the first of
+ * several. *transient: a pair was not compared for want of memory, or was interrupted. */
+static vn_status compare_pairs(const command *k, const vn_folder_pairs *p, vn_together *t, bool *first, bool *transient,
                                vn_error *err)
 {
 	char      asked[2 * VN_SHELL_LINE];
 	bool     *mine = calloc((size_t)p->n, sizeof *mine);
+	int      *order = calloc((size_t)p->n, sizeof *order);
 	vn_status st;
 
 	say_asked(k, asked);
-	st = mine ? vn_together_begin(t, k->ref, k->cand, p, k->part, asked, mine, err)
-	          : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", p->n);
-	for (int i = 0; !st && i < p->n; i++)
+	st = mine && order ? vn_together_begin(t, k->ref, k->cand, p, k->part, asked, mine, order, err)
+	                   : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", p->n);
+	const bool alone = k->part.of || vn_cluster_size() == 1;
+	if (!st && !alone)
+		st = share_pairs(k, p, order, t, first, transient, err);
+	for (int i = 0; !st && alone && i < p->n; i++)
 		if (mine[i]) {
 			const outcome o = compare_pair(k, &p->pair[i]);
 			st = vn_together_add(t, p->pair[i].name, p->pair[i].there, o.status, o.words, err);
-			*transient = *transient || o.why == VN_ERR_NOMEM || o.why == VN_ERR_INTERRUPTED;
+			*transient = *transient || is_transient(&o);
 		}
+	free(order);
 	free(mine);
 	return st;
 }
@@ -937,10 +996,10 @@ static int compare_folders(const command *k)
 	vn_error        err = { "" };
 	const unsigned  mark = vn_trouble_mark();
 	vn_status       st = check_folders(k, &err);
-	bool            transient = false;
+	bool            transient = false, first = true;
 
 	if (!st && !(st = vn_folder_pairs_of(k->ref, k->cand, &p, &err)) &&
-	    !(st = compare_pairs(k, &p, &t, &transient, &err))) {
+	    !(st = compare_pairs(k, &p, &t, &first, &transient, &err)) && first) {
 		if (!k->quiet)
 			vn_together_text(&t, stdout);
 		if (!(st = have_a_pair(k, &p, &err)) && k->summary)

@@ -79,6 +79,7 @@ static void every_item_is_dealt_once_and_evenly(void)
 	enum { N = 101, MOST = 130 };
 	int64_t bytes[N], whole = 0;
 	bool    mine[N];
+	int     order[N];
 
 	for (int i = 0; i < N; i++)
 		whole += bytes[i] = i % 10 == 3 ? 0 : 1000 + i * 37 % 501;
@@ -88,7 +89,7 @@ static void every_item_is_dealt_once_and_evenly(void)
 		for (int index = 1; index <= of; index++) {
 			vn_error err = { "" };
 			int64_t  load = 0;
-			CU_ASSERT_EQUAL_FATAL(vn_part_deal(bytes, N, (vn_part) { index, of }, mine, &err), VN_OK);
+			CU_ASSERT_EQUAL_FATAL(vn_part_deal(bytes, N, (vn_part) { index, of }, mine, order, &err), VN_OK);
 			for (int i = 0; i < N; i++) {
 				owners[i] += mine[i];
 				load += mine[i] ? bytes[i] : 0;
@@ -100,7 +101,7 @@ static void every_item_is_dealt_once_and_evenly(void)
 		CU_ASSERT_TRUE(most <= whole / of + 1501);
 	}
 	vn_error err = { "" };
-	CU_ASSERT_EQUAL(vn_part_deal(bytes, N, (vn_part) { 0, 0 }, mine, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_part_deal(bytes, N, (vn_part) { 0, 0 }, mine, order, &err), VN_OK);
 	for (int i = 0; i < N; i++)
 		CU_ASSERT_TRUE(mine[i]);
 }

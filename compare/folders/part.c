@@ -87,7 +87,7 @@ static int larger_first(const void *a, const void *b)
 	return x->bytes != y->bytes ? (x->bytes < y->bytes) - (x->bytes > y->bytes) : x->at - y->at;
 }
 
-vn_status vn_part_deal(const int64_t *bytes, int n, vn_part part, bool *mine, vn_error *err)
+vn_status vn_part_deal(const int64_t *bytes, int n, vn_part part, bool *mine, int *in_order, vn_error *err)
 {
 	const int of = part.of ? part.of : 1;
 	item     *order = malloc((size_t)n * sizeof *order + 1);
@@ -108,6 +108,7 @@ vn_status vn_part_deal(const int64_t *bytes, int n, vn_part part, bool *mine, vn
 				least = p;
 		load[least] += order[i].bytes + 1; /* so that empty files are spread, too */
 		mine[order[i].at] = part.of == 0 || least == part.index - 1;
+		in_order[i] = order[i].at;
 	}
 done:
 	free(order);

@@ -24,7 +24,8 @@ typedef struct vn_part {
  * a scheduler that says that it runs another number of processes. */
 vn_status vn_part_read(const char *text, vn_part *part, vn_error *err);
 
-/* Sets mine (n) for the items that belong to the part. bytes (n): their sizes. */
-vn_status vn_part_deal(const int64_t *bytes, int n, vn_part part, bool *mine, vn_error *err);
+/* Sets mine (n) for the items that belong to the part, and order (n) to all items, the largest first. bytes (n):
+ * their sizes. */
+vn_status vn_part_deal(const int64_t *bytes, int n, vn_part part, bool *mine, int *order, vn_error *err);
 
 #endif

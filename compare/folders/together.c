@@ -86,7 +86,7 @@ static vn_status digest_work(const vn_folder_pairs *pairs, const int64_t *bytes,
 }
 
 vn_status vn_together_begin(vn_together *t, const char *ref, const char *cand, const vn_folder_pairs *pairs,
-                            vn_part part, const char *asked, bool *mine, vn_error *err)
+                            vn_part part, const char *asked, bool *mine, int *order, vn_error *err)
 {
 	const char *const side[2] = { ref, cand };
 	int64_t          *bytes = calloc((size_t)pairs->n + 1, sizeof *bytes);
@@ -101,7 +101,7 @@ vn_status vn_together_begin(vn_together *t, const char *ref, const char *cand, c
 	if (!bytes || !t->side[0] || !t->side[1])
 		st = no_memory(err);
 	else if (!(st = add_sizes(side, pairs, bytes, err)) && !(st = digest_work(pairs, bytes, asked, &t->work, err)))
-		st = vn_part_deal(bytes, pairs->n, part, mine, err);
+		st = vn_part_deal(bytes, pairs->n, part, mine, order, err);
 	free(bytes);
 	return st;
 }

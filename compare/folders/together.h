@@ -30,11 +30,12 @@ typedef struct vn_together {
 	int        n;
 } vn_together;
 
-/* Begins the outcome of these pairs, and sets mine (pairs->n): which of them the part compares. asked:
- * everything on the command line that changes a verdict. Call vn_together_free afterwards, also after
+/* Begins the outcome of these pairs, and sets mine (pairs->n): which of them the part compares, and
+ * order (pairs->n): all of them, the largest first. asked: everything on the command line that changes a
+ * verdict. Call vn_together_free afterwards, also after
  * a failure. VN_ERR_IO: the size of a file cannot be read. */
 vn_status vn_together_begin(vn_together *t, const char *ref, const char *cand, const vn_folder_pairs *pairs,
-                            vn_part part, const char *asked, bool *mine, vn_error *err);
+                            vn_part part, const char *asked, bool *mine, int *order, vn_error *err);
 /* Adds the next pair, in the order of their names. Copies both texts. */
 vn_status vn_together_add(vn_together *t, const char *name, const bool there[2], int status, const char *words,
                           vn_error *err);

@@ -1,0 +1,44 @@
+/* cluster.h: shares numbered pieces of work among the processes that mpirun or srun started.
+ *
+ * Rank 0 hands out one piece at a time, the next to whoever is free, and collects what came of it.
+ * What comes of a piece must not depend on who did it: then the whole is the same for any number of
+ * ranks. Each rank works in a child process, which is made before MPI starts. If that crashes, or the
+ * kernel kills it for want of memory, the rank says so and ends the whole run with exit status 2.
+ *
+ * Needs a build with -DVERNIER_MPI=ON; in any other, vn_cluster_share refuses.
+ */
+#ifndef VN_LIBREF_BASE_CLUSTER_H
+#define VN_LIBREF_BASE_CLUSTER_H
+
+#include "libref/base/error.h"
+
+#include <stdbool.h>
+
+/* What came of a piece. The texts are allocated, and NULL or "" if there is nothing to say. */
+enum { VN_CLUSTER_WORDS, VN_CLUSTER_OUT, VN_CLUSTER_ERR, VN_CLUSTER_TEXTS };
+typedef struct vn_cluster_answer {
+	int   status;                 /* whatever the caller means by it */
+	char *text[VN_CLUSTER_TEXTS]; /* the caller's words; what the piece wrote on stdout, and on stderr */
+} vn_cluster_answer;
+
+typedef struct vn_cluster_job {
+	const char *command; /* for messages: "compare" */
+	int         n;       /* pieces */
+	const int  *order;   /* (n): the order in which they are handed out */
+	const char *same;    /* must be equal on all ranks: a digest of what is to be done */
+	/* Does piece i; fills the status and the words. Runs in the child process. */
+	void      (*piece)(void *context, int i, vn_cluster_answer *answer);
+	const char *(*name)(void *context, int i); /* for messages */
+	void       *context;
+} vn_cluster_job;
+
+/* How many processes did an MPI launcher start together with this one? 1 if it was started alone. */
+int       vn_cluster_size(void);
+
+/* Does the pieces together with the other ranks. Rank 0 fills answer (n); on the others *first is false and the
+ * answers stay empty. Returns when all are done. The caller frees the texts. A rank whose child process dies ends
+ * all processes with status 2, without returning. VN_ERR_MISMATCH: a rank sees other work. VN_ERR_UNSUPPORTED: built
+ * without MPI. Call it once in a process, before threads are started. */
+vn_status vn_cluster_share(const vn_cluster_job *job, vn_cluster_answer *answer, bool *first, vn_error *err);
+
+#endif

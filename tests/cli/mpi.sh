@@ -1,0 +1,53 @@
+# Two folders, their pairs shared by the processes of mpirun: the same bytes as one process gives; what dies ends the run.
+MPI=$(dirname "$VERNIER")/vernier_mpi
+[ -x "$MPI" ] && command -v mpirun >/dev/null || { echo "skipped: needs MPI (libopenmpi-dev, openmpi-bin)"; exit 77; }
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+M=$FIXTURES/qwen2-trained
+mkdir refs cands
+for p in p001 p002 p017; do
+	vernier capture ref "$M" --ids "@$FIXTURES/prompts/$p.ids" -o refs/$p.h5 2>/dev/null
+	vernier capture ref "$M" --ids "@$FIXTURES/prompts/$p.ids" -o cands/$p.h5 --precision f16 2>/dev/null
+done
+vernier capture ref "$M" --ids "@$FIXTURES/prompts/p002.ids" --precision f16 --inject R1@layer1.q_rope -o cands/p002.h5 --force 2>/dev/null
+cp refs/p017.h5 refs/alone.h5; cp refs/p001.h5 refs/broken.h5; echo no >cands/broken.h5
+mkdir one many
+vernier compare refs cands --summary one.json --force -o one/r.json -o one/r.html >one.out 2>one.err; echo "[$?]"
+for n in 2 3 4 7; do
+	mpirun -n $n "$MPI" compare refs cands --summary many.json --force -o many/r.json -o many/r.html --force >many.out 2>many.err
+	echo "$n: [$?]"
+	cmp one.json many.json; sed "s#many/#one/#g" many.out | cmp one.out -
+	grep -v '^-*$\|^Primary job\|^a non-zero exit\|^mpirun detected\|^the job to be\|Process name:\|Exit code:\|^$' many.err | diff one.err - && diff -r one many && echo "the same bytes"
+done
+echo "== a part that was asked for is done by each process alone"
+mpirun -n 2 "$MPI" compare refs cands --part 2 -q --summary part.json 2>/dev/null; ls part.json
+echo "== ranks that see other things"
+cat >differ.sh <<'S'
+[ "$OMPI_COMM_WORLD_RANK" = 0 ] || more=--strict
+exec "$0" compare refs cands -q $more
+S
+mpirun -n 2 bash -c "$(cat differ.sh)" "$MPI" 2>said; echo "[$?]"
+grep '^vernier' said | sed 's/ on [^:]*/ on HOST/'
+echo "== the process of a rank is killed at a pair"
+cat >kill.c <<'P'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+int open(const char *path, int how, ...)
+{
+	if (strstr(path, "cands/p017"))
+		kill(getpid(), SIGKILL);
+	return ((int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open"))(path, how, 0600);
+}
+P
+cc -shared -fPIC -o kill.so kill.c -ldl || exit
+for n in 2 4; do
+	mpirun -n $n -x LD_PRELOAD=$PWD/kill.so "$MPI" compare refs cands --summary dead.json -q 2>said; echo "[$?]"
+	grep '^vernier' said | sed 's/rank . on [^:]*/rank N on HOST/'
+	ls dead.json* 2>/dev/null
+done
+sleep 0.5; pgrep -f "compare refs cands --summary dead.json" && echo "still running"
+echo "== a build without MPI"
+OMPI_COMM_WORLD_SIZE=4 vernier compare refs cands -q
+echo "[$?]"
