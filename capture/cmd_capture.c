@@ -4,7 +4,8 @@
 #include "capture/run/interrupt.h"
 #include "capture/run/ids_from.h"
 #include "capture/run/prompt.h"
-#include "capture/run/run.h"
+#include "capture/run/prompts.h"
+#include "capture/run/session.h"
 #include "capture/run/toggles.h"
 #include "capture/base/warnings.h"
 #include "libref/base/glob.h"
@@ -20,13 +21,12 @@
 enum { MOST_PATTERNS = 256 };
 
 typedef struct options {
-	const char *engine, *model, *forced_text, *forced_from;
+	const char *engine, *model, *prompts, *forced_text, *forced_from;
 	vn_prompt_source source;
 	bool        strict;
 	const char *pattern[MOST_PATTERNS], *precise[MOST_PATTERNS], *forced[MOST_PATTERNS];
 	const char *inject[MOST_PATTERNS];
 	int         n_inject;
-	char        injected[VN_FACT_VALUE]; /* all of them */
 	int         kv; /* -1: not given */
 	int64_t     seed; /* -1: not given */
 	const char *tokens, *layers;
@@ -53,9 +53,16 @@ static const vn_option known[] = {
 	  .help = "Run these token ids: 1,2,3, or [1,2,3], or a file or pipe that holds them, JSON too." },
 	{ "ids-from", 0, VN_INTO(options, source.recording), .argument = "REC",
 	  .help = "Run the token ids of the prompt of the recording REC." },
+	{ "prompts", 0, VN_INTO(options, prompts), .argument = "FILE",
+	  .help = "Run every prompt of FILE, and write the recording of each to NAME.h5 in the folder that -o names. The model "
+	          "is loaded once. FILE has one prompt a line, or (JSONL) one object a line: {\"name\": \"a\", \"prompt\": "
+	          "\"Hello\", \"decode\": 16, \"temperature\": 0.7, \"seed\": 1}; \"ids\": [1,2,3] in place of \"prompt\". A "
+	          "prompt without a name is called by its number, 001. A recording that is there already, complete and of the "
+	          "same command, prompt and weights, is kept: after an interruption the same command goes on." },
 	VN_GROUP("What to record"),
 	{ "output", 'o', VN_INTO(options, recipe.path), .argument = "FILE",
-	  .help = "Write the recording to FILE. Required. The file gets this name only when it is complete." },
+	  .help = "Write the recording to FILE; with --prompts, the recordings into this folder. Required. A file gets its "
+	          "name only when it is complete." },
 	{ "force", 0, VN_INTO(options, recipe.force),
 	  .help = "Replace FILE if it is a recording. Other files are never replaced." },
 	{ "points", 0, VN_COLLECT(options, pattern, recipe.n_patterns), .argument = "GLOB",
@@ -121,7 +128,7 @@ static const vn_option known[] = {
 };
 
 const vn_command vn_capture_command = {
-	.name = "capture", .synopsis = "ref|gpu MODEL -o FILE --prompt TEXT|--ids LIST|--ids-from REC [OPTION]...",
+	.name = "capture", .synopsis = "ref|gpu MODEL -o FILE --prompt TEXT|--ids LIST|--ids-from REC [OPTION]...\nref|gpu MODEL -o FOLDER --prompts FILE [OPTION]...",
 	.about = "Run a model on the CPU reference or on the GPU and record its checkpoints.",
 	.option = known, .n = sizeof known / sizeof *known,
 		.status = "0 recorded, 1 recorded with a warning (--strict), 2 trouble",
@@ -183,6 +190,20 @@ static bool is_engine(const char *word)
 	return strcmp(word, "ref") == 0 || strcmp(word, "gpu") == 0;
 }
 
+/* With --prompts nothing else gives tokens. */
+static vn_status check_prompts(const options *o, vn_error *err)
+{
+	const char *other = o->source.text        ? "--prompt"
+	                    : o->source.list      ? "--ids"
+	                    : o->source.recording ? "--ids-from"
+	                    : o->forced_text      ? "--force-ids"
+	                    : o->forced_from      ? "--force-ids-from"
+	                                          : NULL;
+
+	return !other ? VN_OK
+	              : vn_fail(err, VN_ERR_USAGE, "--prompts gives the tokens of every run; %s cannot be used with it", other);
+}
+
 /* Checks the options against each other. */
 static vn_status check(options *o, int argc, char **argv, vn_error *err)
 {
@@ -203,11 +224,11 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 		return vn_fail(err, VN_ERR_USAGE, "the engine is ref or gpu, not '%s'", o->engine);
 	if (!o->recipe.path)
 		return vn_fail(err, VN_ERR_USAGE, "-o FILE is needed: the file to write the recording to");
-	vn_status st = vn_prompt_check(&o->source, false, err);
+	vn_status st = o->prompts ? check_prompts(o, err) : vn_prompt_check(&o->source, false, err);
 	if (st)
 		return st;
 	const bool decodes = o->recipe.decode >= 0, heated = o->recipe.temperature >= 0;
-	if (!decodes && (heated || o->seed >= 0))
+	if (!decodes && !o->prompts && (heated || o->seed >= 0))
 		return vn_fail(err, VN_ERR_USAGE, "%s needs --decode N", heated ? "--temperature" : "--seed");
 	if (decodes && (o->forced_text || o->forced_from))
 		return vn_fail(err, VN_ERR_USAGE, "--force-ids gives the decoded tokens; remove --decode %" PRId64 "?",
@@ -294,82 +315,61 @@ static vn_status heed_environment(options *o, char **text, const char ***list, v
 	return VN_OK;
 }
 
-/* Makes a faulty copy of the model for the engine, while the recording describes the sound model. Also makes
- * faults of the recorder. */
-static vn_status make_faulty(options *o, const vn_model *m, vn_faulty **f, vn_recorder_fault **r, vn_error *err)
+static vn_status capture_one(options *o, vn_error *err)
 {
-	size_t    at = 0;
-	vn_status st = VN_OK;
-
-	for (int i = 0; !st && i < o->n_inject; i++) {
-		if (vn_recorder_fault_find(o->inject[i]) >= 0)
-			st = *r ? VN_OK : vn_recorder_fault_create(vn_model_plan(m), r, err);
-		else
-			st = *f ? VN_OK : vn_faulty_create(vn_model_plan(m), vn_model_weights(m), f, err);
-		if (!st)
-			st = vn_recorder_fault_find(o->inject[i]) >= 0 ? vn_recorder_fault_inject(*r, o->inject[i], err)
-			                                               : vn_faulty_inject(*f, o->inject[i], err);
-		if (st)
-			return vn_context(err, st, "--inject");
-		at += (size_t)snprintf(o->injected + at, sizeof o->injected - at, "%s%s", i ? " " : "", o->inject[i]);
-		if (at >= sizeof o->injected)
-			return vn_fail(err, VN_ERR_USAGE, "--inject: all faults together can have at most %zu characters",
-			               sizeof o->injected - 1);
-	}
-	o->run.faulty = *f;
-	o->recipe.recorder_fault = *r;
-	o->recipe.inject = o->n_inject ? o->injected : NULL;
-	return st;
-}
-
-static vn_status capture(options *o, vn_recorded *done, vn_error *err)
-{
-	vn_model   *m = NULL;
-	vn_engine   e = { 0 };
-	vn_faulty  *faulty = NULL;
-	vn_recorder_fault *recorder_fault = NULL;
+	vn_session  session = { 0 };
 	vn_prompt   prompt = { 0 };
+	vn_recorded done;
 	int32_t    *forced = NULL;
-	char       *text = NULL;
-	const char **list = NULL;
 	vn_status   st;
 
-	if ((st = heed_environment(o, &text, &list, err)))
-		goto done;
 	if ((st = vn_ids_kept(o->recipe.path, o->source.recording, err)) ||
 	    (st = vn_ids_kept(o->recipe.path, o->forced_from, err)) ||
 	    (o->forced_text && (st = vn_read_ids("--force-ids", o->forced_text, &forced, &o->recipe.decode, err))) ||
 	    (o->forced_from &&
 	     (st = vn_ids_from("--force-ids-from", o->forced_from, VN_IDS_DECODED, &forced, &o->recipe.decode, err))) ||
-	    (st = vn_model_open(o->model, &m, err)) || (st = vn_prompt_read(o->model, &o->source, &prompt, err)))
+	    (st = vn_session_open(&session, o->model, &o->run, o->inject, o->n_inject, err)) ||
+	    (st = vn_prompt_read(o->model, &o->source, &prompt, err)))
 		goto done;
-	vn_prompt_warn("capture", m, &prompt);
+	vn_prompt_warn("capture", session.m, &prompt);
 	o->recipe.ids = prompt.ids;
 	o->recipe.n_ids = prompt.n;
 	o->recipe.tokenizer = prompt.tokenizer;
 	o->recipe.forced = forced;
-	if ((st = make_faulty(o, m, &faulty, &recorder_fault, err)) ||
-	    (st = vn_recipe_check(&o->recipe, vn_model_plan(m), err)))
+	if ((st = vn_recipe_check(&o->recipe, vn_model_plan(session.m), err)))
 		goto done;
 	vn_interrupt_catch();
-	if (!(st = vn_engine_open(&e, m, &o->run, err)))
-		st = vn_record(&o->recipe, m, &e, done, err);
+	if (!(st = vn_session_record(&session, &o->recipe, &done, err)))
+		vn_prompts_say(o->recipe.path, &done);
 done:
-	vn_engine_close(&e);
-	vn_faulty_destroy(faulty);
-	vn_recorder_fault_destroy(recorder_fault);
-	vn_model_close(m);
-	free(list);
-	free(text);
+	vn_session_close(&session);
 	free(forced);
 	vn_prompt_finish(&prompt);
+	return st;
+}
+
+static vn_status capture(options *o, vn_error *err)
+{
+	char        *text = NULL;
+	const char **list = NULL;
+	vn_status    st = heed_environment(o, &text, &list, err);
+
+	if (!st && !o->prompts) {
+		st = capture_one(o, err);
+	} else if (!st) {
+		const vn_prompts_job job = { o->prompts, o->recipe.path, o->model, o->source.no_special, &o->run, o->inject,
+			o->n_inject, &o->recipe };
+		vn_interrupt_catch();
+		st = vn_prompts_record(&job, err);
+	}
+	free(list);
+	free(text);
 	return st;
 }
 
 int cmd_capture(int argc, char **argv)
 {
 	options     o;
-	vn_recorded done;
 	vn_error    err = { 0 };
 	char        command[VN_FACT_VALUE];
 
@@ -378,19 +378,9 @@ int cmd_capture(int argc, char **argv)
 	if (said)
 		return said == 1 ? 0 : 2;
 	o.recipe.command = command;
-	if (capture(&o, &done, &err)) {
+	if (capture(&o, &err)) {
 		fprintf(stderr, "vernier capture: %s\n", err.text);
 		return 2;
 	}
-	if (done.unsound_weights)
-		vn_warn("capture", "%s%s", done.unsound,
-		        done.unsound_weights > 1 ? "; the weights differ too (vernier show)" : "");
-	char size[24];
-	fprintf(stderr, "%s: %" PRId64 " tensor%s, %s in %.2f s (", o.recipe.path, done.tensors,
-	        done.tensors == 1 ? "" : "s", vn_text_bytes(done.bytes, size), done.seconds);
-	if (done.compiling >= 0.005)
-		fprintf(stderr, "%.2f s compiling shaders%s, ", done.compiling,
-		        done.compiled ? " that later runs find in the cache" : "");
-	fprintf(stderr, "%.2f s computing)\n", done.computing);
 	return vn_warnings_end("capture", o.strict, 0);
 }

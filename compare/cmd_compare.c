@@ -921,7 +921,8 @@ static vn_status share_pairs(const command *k, const vn_folder_pairs *p, const i
 {
 	shared               s = { k, p };
 	vn_cluster_answer   *a = calloc((size_t)p->n, sizeof *a);
-	const vn_cluster_job job = { k->name, p->n, order, t->work.hex, compare_piece, name_piece, &s };
+	const vn_cluster_job job = { k->name, "give each its part, with --part N --summary FILE, and join them with vernier merge",
+		p->n, order, t->work.hex, compare_piece, name_piece, &s };
 	vn_status            st = a ? vn_cluster_share(&job, a, first, err)
 	                            : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", p->n);
 

@@ -65,13 +65,12 @@ vn_status vn_recipe_check(const vn_recipe *r, const vn_plan *plan, vn_error *err
 	return vn_place_check(r->path, VN_PLACE_RECORDING, r->force, err);
 }
 
-static void gather(const vn_recipe *r, const vn_engine *e, vn_facts *facts)
+void vn_recipe_facts(const vn_recipe *r, vn_facts *facts)
 {
-	e->ops->facts(e->self, facts);
-	vn_facts_set(facts, "engine", "%s", e->name);
-	vn_facts_set(facts, "engine_version", "%s", VERNIER_VERSION);
 	vn_facts_set(facts, "precision", "%s", r->precision);
 	vn_facts_set(facts, "command", "%s", r->command);
+	if (r->scenario)
+		vn_facts_set(facts, "scenario", "%s", r->scenario);
 	if (r->inject)
 		vn_facts_set(facts, "inject", "%s", r->inject);
 	if (r->decode == 0)
@@ -82,6 +81,14 @@ static void gather(const vn_recipe *r, const vn_engine *e, vn_facts *facts)
 		vn_facts_set(facts, "temperature", "%.17g", r->temperature);
 		vn_facts_set(facts, "seed", "%" PRIu64, r->seed);
 	}
+}
+
+static void gather(const vn_recipe *r, const vn_engine *e, vn_facts *facts)
+{
+	e->ops->facts(e->self, facts);
+	vn_facts_set(facts, "engine", "%s", e->name);
+	vn_facts_set(facts, "engine_version", "%s", VERNIER_VERSION);
+	vn_recipe_facts(r, facts);
 }
 
 /* Facts an engine knows only after the run: times and memory. */
@@ -148,15 +155,16 @@ static void count_unsound(const vn_weight_row *rows, int n, vn_recorded *done)
 
 static vn_status put_model(vn_store *s, const vn_recipe *r, const vn_model *m, vn_recorded *done, vn_error *err)
 {
-	vn_weight_row *rows = calloc((size_t)vn_model_plan(m)->n_weights + 1, sizeof *rows);
-	vn_status      st;
+	vn_weight_row *own = NULL;
 
-	if (!rows)
+	if (!r->weights && !(own = calloc((size_t)vn_model_plan(m)->n_weights + 1, sizeof *own)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the table of weights");
-	vn_model_table(m, r->threads, rows);
+	if (own)
+		vn_model_table(m, r->threads, own);
+	const vn_weight_row *rows = own ? own : r->weights;
 	count_unsound(rows, vn_model_plan(m)->n_weights, done);
-	st = vn_store_model(s, m, rows, err);
-	free(rows);
+	const vn_status st = vn_store_model(s, m, rows, err);
+	free(own);
 	return st;
 }
 

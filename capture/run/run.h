@@ -32,7 +32,9 @@ typedef struct vn_recipe {
 	/* faults of engine and recording, as given by the user; NULL: none */
 	const char        *inject;
 	vn_recorder_fault      *recorder_fault;               /* fault of the recording; NULL: none */
-	int                threads;                 /* for the table of weights; 0: one per processor */
+	const vn_weight_row *weights;               /* the model's table; NULL: computed with `threads` */
+	int                threads;                 /* 0: one per processor */
+	const char        *scenario;                /* its name among those of one command; NULL: the only one */
 } vn_recipe;
 
 typedef struct vn_recorded {
@@ -49,6 +51,9 @@ typedef struct vn_recorded {
  * within the context (decoded tokens included), layers and rows that exist, patterns that select
  * something, a path that can be written. */
 vn_status vn_recipe_check(const vn_recipe *r, const vn_plan *plan, vn_error *err);
+
+/* Adds what the recipe says of a run to its facts. */
+void      vn_recipe_facts(const vn_recipe *r, vn_facts *facts);
 
 /* Runs the recipe and writes the file. *done: what was recorded. */
 vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, vn_recorded *done, vn_error *err);

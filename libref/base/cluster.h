@@ -23,6 +23,7 @@ typedef struct vn_cluster_answer {
 
 typedef struct vn_cluster_job {
 	const char *command; /* for messages: "compare" */
+	const char *instead; /* what to do in a build without MPI, half a sentence */
 	int         n;       /* pieces */
 	const int  *order;   /* (n): the order in which they are handed out */
 	const char *same;    /* must be equal on all ranks: a digest of what is to be done */

@@ -51,3 +51,10 @@ sleep 0.5; pgrep -f "compare refs cands --summary dead.json" && echo "still runn
 echo "== a build without MPI"
 OMPI_COMM_WORLD_SIZE=4 vernier compare refs cands -q
 echo "[$?]"
+echo "== prompts of one file are shared, and the same as of one process"
+printf '{"prompt": "The quick", "decode": 2}\n{"prompt": "one", "decode": 2, "temperature": 0.5}\n{"ids": [5, 6, 7]}\n' >p.jsonl
+vernier capture ref "$M" --prompts p.jsonl -o alone 2>/dev/null
+mpirun -n 3 "$MPI" capture ref "$M" --prompts p.jsonl -o shared 2>&1 | sed 's/ in [0-9.]* s (.*//'
+vernier compare alone shared --bitwise --allow itself | sed -n '/^== together/,$p'
+rm shared/002.h5
+mpirun -n 3 "$MPI" capture ref "$M" --prompts p.jsonl -o shared 2>&1 | tail -n 1

@@ -1,0 +1,294 @@
+/* prompts.c: see prompts.h. */
+#include "capture/run/prompts.h"
+
+#include "capture/base/warnings.h"
+#include "capture/file/place.h"
+#include "capture/recording/recording.h"
+#include "capture/run/prompt.h"
+#include "capture/run/scenario.h"
+#include "capture/run/session.h"
+#include "libref/base/cluster.h"
+#include "libref/base/digest.h"
+#include "libref/base/text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct runs {
+	const vn_prompts_job *job;
+	vn_scenario          *s;
+	int                   n;
+	vn_recipe            *recipe; /* (n) */
+	char                (*path)[PATH_MAX];
+	vn_tokenizer         *tokenizer; /* NULL: the model has none */
+	vn_session            session;
+} runs;
+
+void vn_prompts_say(const char *path, const vn_recorded *done)
+{
+	char size[24];
+
+	if (done->unsound_weights)
+		vn_warn("capture", "%s%s", done->unsound,
+		        done->unsound_weights > 1 ? "; the weights differ too (vernier show)" : "");
+	fprintf(stderr, "%s: %" PRId64 " tensor%s, %s in %.2f s (", path, done->tensors, done->tensors == 1 ? "" : "s",
+	        vn_text_bytes(done->bytes, size), done->seconds);
+	if (done->compiling >= 0.005)
+		fprintf(stderr, "%.2f s compiling shaders%s, ", done->compiling,
+		        done->compiled ? " that later runs find in the cache" : "");
+	fprintf(stderr, "%.2f s computing)\n", done->computing);
+}
+
+/* ---- before the first run ------------------------------------------------------------------ */
+
+static vn_status open_session(runs *r, vn_error *err)
+{
+	const vn_prompts_job *job = r->job;
+	return r->session.m ? VN_OK : vn_session_open(&r->session, job->model, job->run, job->inject, job->n_inject, err);
+}
+
+static vn_status open_tokenizer(runs *r, vn_error *err)
+{
+	vn_prompt prompt = { 0 };
+	vn_error  why = { "" };
+	bool      texts = false;
+
+	for (int i = 0; i < r->n; i++)
+		texts = texts || r->s[i].text;
+	const vn_status st = vn_tokenizer_open(r->job->model, &r->tokenizer, texts ? err : &why);
+	if (st && texts)
+		return st;
+	if (st && st != VN_ERR_NOTFOUND) /* it would only show the tokens as text */
+		snprintf(prompt.warning, sizeof prompt.warning, "%s", why.text);
+	vn_prompt_warn("capture", r->session.m, &prompt);
+	return VN_OK;
+}
+
+static vn_status encode(const runs *r, vn_scenario *s, vn_error *err)
+{
+	vn_status st;
+
+	if (!s->text)
+		return VN_OK;
+	st = vn_tokenizer_encode(r->tokenizer, s->text, strlen(s->text), !r->job->no_special, &s->ids, &s->n, err);
+	return !st && s->n == 0 ? vn_fail(err, VN_ERR_USAGE, "an empty text: a run needs at least one token") : st;
+}
+
+static vn_status make_recipe(runs *r, int i, vn_error *err)
+{
+	const vn_scenario *s = &r->s[i];
+	vn_recipe         *own = &r->recipe[i];
+
+	*own = *r->job->recipe;
+	if (snprintf(r->path[i], PATH_MAX, "%s/%s.h5", r->job->folder, s->name) >= PATH_MAX)
+		return vn_fail(err, VN_ERR_USAGE, "the path of its recording is too long");
+	own->path = r->path[i];
+	own->ids = s->ids;
+	own->n_ids = s->n;
+	own->tokenizer = r->tokenizer;
+	own->scenario = s->name;
+	own->decode = s->decode >= 0 ? s->decode : own->decode;
+	own->temperature = s->temperature >= 0 ? s->temperature : own->temperature;
+	own->seed = s->seed >= 0 ? (uint64_t)s->seed : own->seed;
+	if (own->decode == 0 && (s->temperature > 0 || s->seed >= 0))
+		return vn_fail(err, VN_ERR_USAGE, "%s needs decode, or --decode N", s->temperature > 0 ? "temperature" : "seed");
+	return VN_OK;
+}
+
+/* ---- what is there already --------------------------------------------------------------- */
+
+static bool same_weights(const vn_recording *r, vn_session *s)
+{
+	const vn_weight_row *theirs, *ours = vn_session_table(s);
+	const int            n = vn_model_plan(s->m)->n_weights;
+
+	if (!ours || vn_recording_weights(r, &theirs) != n)
+		return false;
+	for (int i = 0; i < n; i++) {
+		bool found = false; /* theirs are sorted by name */
+		for (int low = 0, high = n; low < high && !found;) {
+			const int mid = (low + high) / 2, order = strcmp(theirs[mid].name, ours[i].name);
+			found = order == 0;
+			if (found && strcmp(theirs[mid].digest.hex, ours[i].digest.hex) != 0)
+				return false;
+			if (order < 0)
+				low = mid + 1;
+			else
+				high = mid;
+		}
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
+static bool same_run(const vn_recording *r, const vn_recipe *recipe)
+{
+	const int32_t *ids;
+	const int64_t  n = vn_recording_tokens(r, &ids, NULL);
+	vn_facts       asked = { 0 };
+
+	if (!vn_recording_complete(r) || n != recipe->n_ids + recipe->decode ||
+	    memcmp(ids, recipe->ids, (size_t)recipe->n_ids * sizeof *ids) != 0)
+		return false;
+	vn_recipe_facts(recipe, &asked);
+	for (int i = 0; i < asked.n; i++) {
+		const char *value = vn_facts_get(vn_recording_run(r), asked.fact[i].key);
+		if (!value || strcmp(value, asked.fact[i].value) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Is the recording of this recipe there already? One of something else is refused. */
+static vn_status find_recorded(const vn_recipe *recipe, vn_session *with_weights, bool *there, vn_error *err)
+{
+	vn_recording *r = NULL;
+	struct stat   st;
+
+	*there = false;
+	if (recipe->force || (lstat(recipe->path, &st) != 0 && errno == ENOENT))
+		return VN_OK;
+	if (vn_place_check(recipe->path, VN_PLACE_RECORDING, true, err))
+		return VN_ERR_IO;
+	const vn_status opened = vn_recording_open(recipe->path, &r, err);
+	if (!opened)
+		*there = same_run(r, recipe) && (!with_weights || same_weights(r, with_weights));
+	vn_recording_close(r);
+	if (opened)
+		return opened;
+	return *there ? VN_OK
+	              : vn_fail(err, VN_ERR_IO, "%s: exists already, and is of another command, prompt or model, or incomplete; "
+	                        "--force replaces it", recipe->path);
+}
+
+static vn_status prepare(runs *r, vn_error *err)
+{
+	vn_status st;
+	bool      there;
+
+	for (int i = 0; i < r->n; i++) {
+		if ((st = encode(r, &r->s[i], err)) || (st = make_recipe(r, i, err)))
+			return vn_context(err, st, "%s:%d", r->job->file, r->s[i].line);
+		if ((st = find_recorded(&r->recipe[i], NULL, &there, err)))
+			return st;
+		if (!there && (st = vn_recipe_check(&r->recipe[i], vn_model_plan(r->session.m), err)))
+			return vn_context(err, st, "%s:%d", r->job->file, r->s[i].line);
+	}
+	return VN_OK;
+}
+
+/* ---- the runs ------------------------------------------------------------------------------ */
+
+static vn_status record(runs *r, int i, bool *kept, vn_error *err)
+{
+	vn_recorded done;
+	vn_status   st = open_session(r, err);
+
+	if (!st)
+		st = find_recorded(&r->recipe[i], &r->session, kept, err);
+	if (!st && !*kept && !(st = vn_session_record(&r->session, &r->recipe[i], &done, err)))
+		vn_prompts_say(r->recipe[i].path, &done);
+	return st;
+}
+
+enum { KEPT = 1 << 8 }; /* added to the status of a piece */
+
+static void record_piece(void *context, int i, vn_cluster_answer *a)
+{
+	vn_error        err = { "" };
+	bool            kept = false;
+	const vn_status st = record(context, i, &kept, &err);
+
+	a->status = (int)st | (kept ? KEPT : 0);
+	a->text[VN_CLUSTER_WORDS] = strdup(err.text);
+}
+
+static const char *name_piece(void *context, int i)
+{
+	return ((const runs *)context)->s[i].name;
+}
+
+/* Shares the runs with the other processes of mpirun. The first process says what came of all. A model that is mapped
+ * here would be empty in a child process, which opens it again. */
+static vn_status share(runs *r, int *kept, bool *first, vn_error *err)
+{
+	vn_cluster_answer   *a = calloc((size_t)r->n, sizeof *a);
+	int                 *order = calloc((size_t)r->n, sizeof *order);
+	const vn_cluster_job job = { .command = "capture", .instead = "start one process", .n = r->n, .order = order, .same = r->job->recipe->command,
+		.piece = record_piece, .name = name_piece, .context = r };
+	vn_status            st = a && order ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d prompts", r->n);
+
+	for (int i = 0; order && i < r->n; i++)
+		order[i] = i;
+	vn_session_close(&r->session);
+	if (!st)
+		st = vn_cluster_share(&job, a, first, err);
+	for (int i = 0; !st && *first && i < r->n; i++) {
+		fputs(a[i].text[VN_CLUSTER_ERR], stderr);
+		*kept += (a[i].status & KEPT) != 0;
+		if (a[i].status & ~KEPT)
+			st = vn_fail(err, (vn_status)(a[i].status & ~KEPT), "%s", a[i].text[VN_CLUSTER_WORDS]);
+	}
+	for (int i = 0; a && i < r->n; i++)
+		for (int text = 0; text < VN_CLUSTER_TEXTS; text++)
+			free(a[i].text[text]);
+	free(order);
+	free(a);
+	return st;
+}
+
+static vn_status record_all(runs *r, vn_error *err)
+{
+	int       kept = 0;
+	bool      first = true, there;
+	vn_status st = VN_OK;
+
+	if (vn_cluster_size() > 1)
+		st = share(r, &kept, &first, err);
+	else
+		for (int i = 0; !st && i < r->n; i++) {
+			st = record(r, i, &there, err);
+			kept += !st && there;
+			if (st == VN_ERR_INTERRUPTED)
+				vn_fail(err, st, "interrupted at %s, %d of %d prompts; the same command goes on there", r->s[i].name, i + 1,
+				        r->n);
+		}
+	if (!st && first)
+		fprintf(stderr, "%s: %d recorded, %d already there\n", r->job->folder, r->n - kept, kept);
+	return st;
+}
+
+static vn_status make_folder(const char *path, vn_error *err)
+{
+	struct stat st;
+
+	if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)))
+		return VN_OK;
+	return errno == EEXIST ? vn_fail(err, VN_ERR_IO, "%s: is not a folder; --prompts writes a recording of each prompt into one",
+	                                 path)
+	                       : vn_fail(err, VN_ERR_IO, "%s: no folder can be made there: %s", path, strerror(errno));
+}
+
+vn_status vn_prompts_record(const vn_prompts_job *job, vn_error *err)
+{
+	runs      r = { .job = job };
+	vn_status st = vn_scenarios_read(job->file, &r.s, &r.n, err);
+
+	if (!st && (!(r.recipe = calloc((size_t)r.n, sizeof *r.recipe)) || !(r.path = calloc((size_t)r.n, sizeof *r.path))))
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d prompts", r.n);
+	if (!st && !(st = open_session(&r, err)) &&
+	    !(st = open_tokenizer(&r, err)) && !(st = make_folder(job->folder, err)) && !(st = prepare(&r, err)))
+		st = record_all(&r, err);
+	vn_session_close(&r.session);
+	vn_tokenizer_close(r.tokenizer);
+	free(r.recipe);
+	free(r.path);
+	vn_scenarios_free(r.s, r.n);
+	return st;
+}

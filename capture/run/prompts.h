@@ -1,0 +1,30 @@
+/* prompts.h: records many prompts with one model: NAME.h5 in a folder for each scenario.
+ *
+ * What is there already, complete and of the same command, tokens and weights, is kept, so that a run
+ * that was interrupted goes on. If mpirun started several processes, they share the scenarios
+ * (libref/base/cluster.h).
+ */
+#ifndef VN_CAPTURE_PROMPTS_H
+#define VN_CAPTURE_PROMPTS_H
+
+#include "capture/run/run.h"
+
+typedef struct vn_prompts_job {
+	const char              *file;       /* of the prompts (scenario.h) */
+	const char              *folder;     /* created if it is not there */
+	const char              *model;
+	bool                     no_special; /* vn_prompt_source */
+	const vn_engine_options *run;
+	const char *const       *inject;
+	int                      n_inject;
+	const vn_recipe         *recipe;     /* of every scenario; one may have its own decode, temperature, seed */
+} vn_prompts_job;
+
+/* Says on stderr what was recorded, as `vernier capture` does, with warnings about the weights. */
+void      vn_prompts_say(const char *path, const vn_recorded *done);
+
+/* Checks all scenarios, then records those that are not there yet (with recipe->force all), and says so on stderr. Stops
+ * at the first that fails. */
+vn_status vn_prompts_record(const vn_prompts_job *job, vn_error *err);
+
+#endif

@@ -1,0 +1,34 @@
+/* session.h: a model, its planted faults and an engine, for one recording or for many after each other.
+ *
+ * The engine is opened by the first recording, and the table of weights is computed once.
+ *
+ * Owner    the options and texts are borrowed until vn_session_close.
+ * Threads  one at a time.
+ */
+#ifndef VN_CAPTURE_SESSION_H
+#define VN_CAPTURE_SESSION_H
+
+#include "capture/run/run.h"
+
+typedef struct vn_session {
+	vn_model          *m;
+	vn_engine_options  run;
+	vn_engine          e;
+	vn_faulty         *faulty;
+	vn_weight_row     *table; /* (weights of the plan); NULL: not computed yet */
+	const char *const *inject;
+	int                n_inject;
+	char               injected[VN_FACT_VALUE]; /* all of them */
+} vn_session;
+
+/* Opens the model and makes the faults (inject, n: FAULT@GLOB). Call vn_session_close afterwards, also after a
+ * failure. */
+vn_status vn_session_open(vn_session *s, const char *model, const vn_engine_options *run, const char *const *inject,
+                          int n, vn_error *err);
+/* Returns the table of weights; NULL: no memory. */
+const vn_weight_row *vn_session_table(vn_session *s);
+/* Records, with the faults of the session. *done: what was recorded. */
+vn_status vn_session_record(vn_session *s, const vn_recipe *r, vn_recorded *done, vn_error *err);
+void      vn_session_close(vn_session *s); /* s may be zeroed */
+
+#endif
