@@ -23,8 +23,8 @@ typedef struct vn_prompts_job {
 /* Says on stderr what was recorded, as `vernier capture` does, with warnings about the weights. */
 void      vn_prompts_say(const char *path, const vn_recorded *done);
 
-/* Checks all scenarios, then records those that are not there yet (with recipe->force all), and says so on stderr. Stops
- * at the first that fails. */
+/* Checks all scenarios, then records those that are not there yet (with recipe->force all), and
+ * says so on stderr. Stops at the first that fails. */
 vn_status vn_prompts_record(const vn_prompts_job *job, vn_error *err);
 
 #endif
