@@ -45,6 +45,7 @@ DRIVERS = "libvulkan_", "libLLVM", "libGLX"  # libraries of Vulkan drivers: trus
 COMMANDS = {
     "capture": ("capture ref MODEL --ids 5,6,7 -o out.h5", ["out.h5"]),
     "capture_text": ("capture ref MODEL --prompt of --decode 2 --precision f16 -o out.h5", ["out.h5"]),
+    "capture_prompts": ("capture ref MODEL --prompts IN/prompts.jsonl -o out", ["out", "out/a.h5", "out/b.h5"]),
     "capture_points": ("capture ref FIXTURES/gpt2-trained --ids 5,6,7 --points * --threads 2 -o out.h5", ["out.h5"]),
     "capture_hybrid": ("capture ref FIXTURES/qwen3_5_text-trained --ids 5,6 --points *.output -o out.h5", ["out.h5"]),
     "capture_gguf": ("capture ref FIXTURES/gguf/qwen2-trained.q8_0.gguf --ids 5,6 --points *.output -o out.h5", ["out.h5"]),
@@ -332,6 +333,8 @@ def make_inputs(vernier, made):
     subprocess.run([vernier, "compare", "ref.h5", "bad.h5", "-q", "-o", "bad.json"], cwd=made)
     call("calibrate", "ref.h5", "half.h5", "-o", "limits.yaml")
 
+    with open(path("prompts.jsonl"), "w") as f:
+        f.write('{"name": "a", "ids": [5, 6], "decode": 1}\n{"name": "b", "prompt": "of"}\n')
     for folder, recordings in ("good", ("ref.h5", "ref.h5")), ("other", ("half.h5", "bad.h5")):
         os.makedirs(path(folder))
         for i, recording in enumerate(recordings):
