@@ -576,6 +576,17 @@ static void report_refused(const command *k, const vn_comparison *c, const char 
 			vn_output_report(NULL, false, write_refused, &(refused) { c, why }, &err);
 }
 
+/* Of two models everything differs; the first lines say so. */
+static void say_refusals(const vn_lines *refusals)
+{
+	enum { MOST = 12 };
+
+	for (int i = 0; i < refusals->n && (i < MOST || refusals->n == MOST + 1); i++)
+		fprintf(stderr, "refused: %s\n", refusals->line[i]);
+	if (refusals->n > MOST + 1)
+		fprintf(stderr, "refused: and for %d more reasons, which --format json lists\n", refusals->n - MOST);
+}
+
 static outcome compare_files(const command *k)
 {
 	vn_comparison c = { .request.options = &k->how.o };
@@ -589,8 +600,7 @@ static outcome compare_files(const command *k)
 	if (!st)
 		warn(k, &c);
 	if (st) {
-		for (int i = 0; i < c.result.refusals.n; i++)
-			fprintf(stderr, "refused: %s\n", c.result.refusals.line[i]);
+		say_refusals(&c.result.refusals);
 		fprintf(stderr, "vernier %s: %s%s\n", k->name, err.text,
 		        st == VN_ERR_DAMAGED ? " (--allow digest)" : "");
 	}

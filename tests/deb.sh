@@ -3,7 +3,7 @@
 # pages that it must have, and no file of two; unpacked, the program runs. tests/packages.sh installs them in bare roots.
 set -euo pipefail
 build=$(cd "$1" && pwd) cpack=$2
-command -v dpkg-shlibdeps >/dev/null || { echo "deb: no dpkg-shlibdeps (package dpkg-dev)"; exit 77; }
+command -v dpkg-shlibdeps >/dev/null && command -v file >/dev/null || { echo "skipped: needs dpkg-dev and file"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"

@@ -99,7 +99,7 @@ if [ "$what" = all ]; then
 	# Left out: the longest tests, which run the same code as the other suites and command-line tests, and checks that do
 	# not run our code.
 	long='^(demo|next|parity_(decode|gpu|evaluate|replay|faults|explain|foreign|gguf)|metrics_twin|page|test_gpu_(attention|families|gdn|invariants|ops|paged|products|run|trouble)|cli_((isolate|paged|same_bits|decode|force_ref|quantised)_gpu|(selftest(_families)?|explain_vocabulary)$))'
-	other='^(hostile_text|flips|cli_selftest_own|calls|includes|binaries|questions|manual|points_page|elsewhere|action|cli_(evaluate(_recorded)?|prompts|same_bits_ref|interrupted|force|csv))$'
+	other='^(hostile_text|flips|cli_selftest_own|calls|includes|binaries|questions|manual|points_page|elsewhere|action|story_.*|cli_(evaluate(_recorded)?|prompts|same_bits_ref|interrupted|force|csv|mpi))$'
 	LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp UBSAN_OPTIONS=print_stacktrace=1 run_tests asan -j"$jobs" -E "$long|$other"
 	echo "== thread sanitizer, on what uses threads"
 	threaded="ref ref_calls eval ops store store_trouble metrics compare stats model"

@@ -239,21 +239,41 @@ static void say_model(const char *family, const vn_plan *plan, char text[100])
 	vn_text_clean(text, 100);
 }
 
+/* A model: its plan, and the name of its family (NULL: not said). made: a plan to be destroyed, or NULL. */
+typedef struct described {
+	const vn_plan *plan;
+	const char    *family;
+	vn_plan       *made;
+} described;
+
+/* The model of a recording: as it says itself, or else as its config describes it. */
+static described describe(const vn_recording *r)
+{
+	described d = { vn_recording_plan(r), vn_recording_family(r), NULL };
+
+	if (!d.plan && vn_recording_config(r))
+		d.plan = d.made = vn_family_plan(vn_recording_config(r), &d.family);
+	return d;
+}
+
 /* Reports different models before the many differences that follow from that. */
 static void different_models(const contract *c, const char *verb, const char *family, const vn_plan *plan)
 {
-	const vn_plan *own = vn_recording_plan(c->a);
-	const char    *own_family = vn_recording_family(c->a);
-	char           ref[100], other[100];
+	const described d = describe(c->a);
+	const vn_plan  *own = d.plan;
+	const char     *own_family = d.family;
+	char            ref[100], other[100];
 
 	if (!own || !plan ||
-	    (own->layers == plan->layers && own->vocab == plan->vocab && own_family && family &&
-	     strcmp(own_family, family) == 0))
-		return;
+	    (own->layers == plan->layers && own->vocab == plan->vocab && (!own_family || !family ||
+	     strcmp(own_family, family) == 0)))
+		goto done;
 	say_model(own_family, own, ref);
 	say_model(family, plan, other);
 	DIFFER(c, VN_ALLOW_CONFIG, "config", "the models differ: the reference ran %s, the %s %s %s", ref, c->who, verb,
 	       other);
+done:
+	vn_plan_destroy(d.made);
 }
 
 void vn_contract_config(const char *ref, const char *other, const char *who, unsigned allow, vn_lines *notes,
@@ -284,7 +304,9 @@ vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *
 		DIFFER(&c, VN_ALLOW_INCOMPLETE, "incomplete", "the %s is incomplete: its run was interrupted", who);
 	if ((st = ranks(&c, a, "reference", err)) || (st = ranks(&c, b, who, err)))
 		return st;
-	different_models(&c, "ran", vn_recording_family(b), vn_recording_plan(b));
+	const described other = describe(b);
+	different_models(&c, "ran", other.family, other.plan);
+	vn_plan_destroy(other.made);
 	tokens(&c);
 	configs(&c, (const char *const[]) { vn_recording_config(a), vn_recording_config(b) });
 	if ((st = vn_contract_weights(a, b, who, o, table, notes, refusals, err)))
