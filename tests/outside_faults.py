@@ -216,6 +216,8 @@ normed("norm_no_plus_one", "qwen3_5_text", "N6", lambda m, n, x: rms(x, n.eps) *
 normed("norm_sum", LLAMAS, "N5", lambda m, n, x: x * torch.rsqrt(x.pow(2).sum(-1, keepdim=True) + getattr(n, m.eps)) * weight_of(m, n))
 normed("norm_unbiased", LLAMAS, "N4", lambda m, n, x: x * torch.rsqrt(x.pow(2).sum(-1, keepdim=True) / (x.shape[-1] - 1) + getattr(n, m.eps)) * weight_of(m, n))
 normed("norm_centred", LLAMAS, "N3.layer", lambda m, n, x: F.layer_norm(x, x.shape[-1:], weight_of(m, n), None, getattr(n, m.eps)))
+normed("norm_stored_bf16", ROTARY, "", lambda m, n, x: (rms(x, getattr(n, m.eps)) * weight_of(m, n)).bfloat16().float())
+normed("norm_stored_f16", ROTARY, "P1* P3*", lambda m, n, x: (rms(x, getattr(n, m.eps)) * weight_of(m, n)).half().float())
 normed("norm_l1", LLAMAS, "", lambda m, n, x: x / (x.abs().mean(-1, keepdim=True) + 1e-5) * weight_of(m, n))
 normed("norm_no_mean", "gpt2", "N3.rms", lambda m, n, x: rms(x, n.eps) * n.weight.float() + n.bias.float())
 normed("norm_no_bias", "gpt2", "N7.bias", lambda m, n, x: F.layer_norm(x, x.shape[-1:], n.weight.float(), None, n.eps))
@@ -332,10 +334,25 @@ def tf32(x):
     return ((u + 0xFFF + (u >> 13 & 1)) & -8192).view(torch.float32)
 
 
+def tf32_cut(x):
+    return (x.float().view(torch.int32) & -8192).view(torch.float32)
+
+
+def int8(x):
+    """Rounded to int8, with one scale for each row."""
+    scale = x.float().abs().amax(-1, True) / 127
+    return torch.round(x.float() / scale) * scale
+
+
 acting("down_tf32", ALL, "{p}down_proj", "", lambda m, n, x: F.linear(tf32(x), tf32(matrix(n)), n.bias.float() if n.bias is not None else None).to(x.dtype))
 acting("down_bf16_product", ALL, "{p}down_proj", "", lambda m, n, x: F.linear(x.bfloat16().float(), matrix(n).bfloat16().float(), n.bias.float() if n.bias is not None else None).to(x.dtype))
 acting("down_f16_product", "qwen2 llama gpt2", "{p}down_proj", "", lambda m, n, x: F.linear(x.half().float(), matrix(n).half().float(), n.bias.float() if n.bias is not None else None).to(x.dtype))
 acting("down_input_int8", "qwen2 llama gpt2", "{p}down_proj", "", lambda m, n, x: F.linear((torch.round(x.float() / (x.float().abs().amax(-1, True) / 127)) * (x.float().abs().amax(-1, True) / 127)), matrix(n).float(), n.bias.float() if n.bias is not None else None).to(x.dtype))
+acting("down_tf32_cut", ALL, "{p}down_proj", "", lambda m, n, x: F.linear(tf32_cut(x), tf32_cut(matrix(n)), n.bias.float() if n.bias is not None else None).to(x.dtype))
+acting("down_int8_product", "qwen2 llama gpt2", "{p}down_proj", "", lambda m, n, x: F.linear(int8(x), int8(matrix(n)), n.bias.float() if n.bias is not None else None).to(x.dtype))
+acting("down_autocast", ALL, "{p}down_proj", "", lambda m, n, x: F.linear(x.bfloat16(), matrix(n).bfloat16(), n.bias.bfloat16() if n.bias is not None else None).to(x.dtype))
+acting("down_autocast_f16", ALL, "{p}down_proj", "", lambda m, n, x: F.linear(x.half(), matrix(n).half(), n.bias.half() if n.bias is not None else None).to(x.dtype))
+acting("down_stored_bf16", ALL, "{p}down_proj", "", lambda m, n, x: F.linear(x, matrix(n), n.bias).bfloat16().to(x.dtype))
 acting("down_token_40_off", ALL, "{p}down_proj", "", lambda m, n, x: F.linear(x * torch.where(torch.arange(x.shape[1]) == 40, 1.2, 1.0)[:, None].to(x.dtype), matrix(n), n.bias))
 acting("down_twice", ALL, "{p}down_proj", "N14.twice P16* W7*", lambda m, n, x: 2 * F.linear(x, matrix(n), n.bias))
 acting("down_half", ALL, "{p}down_proj", "P16*", lambda m, n, x: 0.5 * F.linear(x, matrix(n), n.bias))
@@ -354,6 +371,8 @@ activated("act_gelu_tanh", "M1.tanh", lambda x: F.gelu(x, approximate="tanh"))
 activated("act_relu", "M1.relu", F.relu)
 activated("act_quick", "M1.quick", lambda x: x * torch.sigmoid(1.702 * x))
 activated("act_none", "M3.none", lambda x: x)
+activated("act_in_bf16", "", lambda x: F.silu(x.bfloat16()).to(x.dtype))
+activated("act_stored_f16", "P1* P3*", lambda x: F.silu(x).half().to(x.dtype))
 activated("act_sigmoid", "", torch.sigmoid)
 activated("act_tanh", "", torch.tanh)
 activated("act_hardswish", "", F.hardswish)
@@ -401,14 +420,14 @@ def attends(name, families, ids, call="whole", layers="last", origin="{p}attn_co
                 if layers == "last" and module is not m.attn:
                     return original(module, query, key, value, attention_mask, scaling=scaling, dropout=dropout, **more)
                 a = types.SimpleNamespace(query=query, key=key, value=value, mask=attention_mask, scaling=scaling, module=module,
-                                          scores=lambda s: s, repeat=lambda t: t.repeat_interleave(query.shape[1] // t.shape[1], 1),
+                                          scores=lambda s: s, read=lambda w: w, repeat=lambda t: t.repeat_interleave(query.shape[1] // t.shape[1], 1),
                                           softmax=lambda s: torch.softmax(s.float(), -1).to(s.dtype), after=lambda o: o, before=query.shape[2] < key.shape[2])
                 f(m, a)
                 s = a.scores(torch.matmul(a.query, a.repeat(a.key).transpose(2, 3)) * a.scaling)
                 if a.mask is not None:
                     s = s + a.mask[..., : s.shape[-1]]
                 w = a.softmax(s)
-                return a.after(torch.matmul(w.to(a.value.dtype), a.repeat(a.value))).transpose(1, 2).contiguous(), w
+                return a.after(torch.matmul(a.read(w.to(a.value.dtype)), a.repeat(a.value))).transpose(1, 2).contiguous(), w
 
             yield m.source, "eager_attention_forward", attention
 
@@ -525,6 +544,20 @@ def _(m, a):
     a.scores = lambda s: s.half().to(s.dtype)
 
 
+def attends_in(name, families, ids, rounded):
+    """Both products of attention read rounded numbers."""
+
+    @attends(name, families, ids, origin=SOFTMAX)
+    def _(m, a):
+        a.query, a.key, a.value, a.read = rounded(a.query), rounded(a.key), rounded(a.value), rounded
+
+
+attends_in("attention_tf32", ALL, "", lambda x: tf32(x).to(x.dtype))
+attends_in("attention_tf32_cut", "llama gpt2", "", lambda x: tf32_cut(x).to(x.dtype))
+attends_in("attention_bf16", ALL, "", lambda x: x.bfloat16().to(x.dtype))
+attends_in("attention_f16", "llama gpt2", "", lambda x: x.half().to(x.dtype))
+
+
 @attends("heads_innermost", ALL, "A8")
 def _(m, a):
     a.after = lambda o: o.transpose(1, 3).reshape(o.shape[0], o.shape[2], o.shape[3], o.shape[1]).reshape(o.shape[0], o.shape[2], -1).view(o.shape[0], o.shape[2], o.shape[1], o.shape[3]).transpose(1, 2)
@@ -622,6 +655,18 @@ def _(m, a):
 def _(m, a):
     if a.query.shape[2] == 1:
         a.key, a.value = (t.to(torch.float8_e4m3fn).to(t.dtype) for t in (a.key, a.value))
+
+
+def cached(name, families, rounded):
+    @attends(name, families, "C7*", "steps", "last", "step*")
+    def _(m, a):
+        if a.query.shape[2] == 1:
+            a.key, a.value = (rounded(t).to(t.dtype) for t in (a.key, a.value))
+
+
+cached("step_cache_int8", LLAMAS, int8)
+cached("step_cache_f8_scaled", "llama qwen2", lambda t: (t.float() * 448 / t.float().abs().amax(-1, True)).to(torch.float8_e4m3fn).float() * t.float().abs().amax(-1, True) / 448)
+cached("step_cache_bf16", "llama qwen2", lambda t: t.bfloat16())
 
 
 @attends("padding_seen", "llama qwen2", "A14", "padded", "all", "layer0.attn_probs layer0.attn_context")

@@ -49,7 +49,7 @@ static void every_finding_but_an_arrangement_has_an_id(void)
 		const bool plain = (f >= VN_KEYS_UNSEEN && f <= VN_CACHE_OTHER_TOKENS) || f == VN_FACTOR || f == VN_ADDEND ||
 		                   f == VN_ONE_VALUE || f == VN_ZERO || f == VN_HEADS_REORDERED || f == VN_AXES ||
 		                   f == VN_INPUTS_MISSING || f == VN_PRODUCT_ROUNDED ||
-		                   (f >= VN_CALLS_ALONE && f <= VN_SOFTMAX_ROUNDED) || f == VN_SINE_FOR_COSINE ||
+		                   (f >= VN_CALLS_ALONE && f <= VN_ATTENTION_ROUNDED) || f == VN_SINE_FOR_COSINE ||
 		                   f == VN_TURNED_BY_IDS;
 		if (!by_row && f != VN_ROWS_PADDED)
 			CU_ASSERT_EQUAL(*vn_hypothesis_id(&h, id) == '\0', plain);

@@ -502,7 +502,8 @@ static vn_status fit_crossed(product *p, vn_error *err)
 
 static const struct { vn_finding finding; vn_matrix_edit edit;
 } edits[] = {
-#define ROUNDED(finding, format, of, scaled) { finding, { .kind = VN_EDIT_FORMAT, 0, 0, { 0 }, format, of, scaled } }
+#define ROUNDED(finding, number_format, which, scale) \
+	{ finding, { .kind = VN_EDIT_FORMAT, .format = number_format, .of = which, .scaled = scale } }
 	{ VN_MATRIX_TURNED, { .kind = VN_EDIT_TURNED } },
 	{ VN_MATRIX_TURNED, { .kind = VN_EDIT_BACK } },
 	{ VN_MATRIX_TURNED, { .kind = VN_EDIT_TURNED, .fused = true } },
@@ -521,6 +522,7 @@ static const struct { vn_finding finding; vn_matrix_edit edit;
 	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_INT8, VN_OF_WEIGHTS, VN_SCALE_OF_ROWS),
 	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_TF32, VN_OF_BOTH, VN_NO_SCALE),
 	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_TF32, VN_OF_INPUTS, VN_NO_SCALE),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_TF32_CUT, VN_OF_BOTH, VN_NO_SCALE),
 	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_BF16, VN_OF_BOTH, VN_NO_SCALE),
 	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_BF16, VN_OF_INPUTS, VN_NO_SCALE),
 	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_F16, VN_OF_BOTH, VN_NO_SCALE),
@@ -542,21 +544,30 @@ static vn_status fit_edit(product *p, vn_error *err)
 	enum { N_EDITS = sizeof edits / sizeof *edits };
 	double *x = malloc((size_t)(p->R * p->N) * sizeof *x + 1), *w = malloc((size_t)p->N * sizeof *w + 1),
 		   least = (double)INFINITY;
-	int     best = 0;
+	const vn_dtype storage = p->t->c->opened.policy.storage;
+	vn_hypothesis  h = { .node = p->node, .change.kind = VN_BY_MATRIX };
 
-	for (int i = 0; x && w && i < N_EDITS; i++) {
-		const double left = left_with(p, &edits[i].edit, x, w);
-		best = left < 0.99 * least ? i : best;
-		least = left < 0.99 * least ? left : least;
-	}
+	/* An engine that stores weights in 16 bits may have rounded those, or what it read. */
+	for (int i = 0; x && w && i < N_EDITS; i++)
+		for (int stored = 0; stored < (storage == VN_F16 || storage == VN_BF16 ? 2 : 1); stored++) {
+			vn_matrix_edit edit = edits[i].edit;
+			edit.stored = stored;
+			const double left = left_with(p, &edit, x, w);
+			if (!(left < 0.99 * least))
+				continue;
+			least = left;
+			h.finding = edits[i].finding;
+			h.change.matrix = edit;
+		}
 	free(x);
 	free(w);
 	if (!x || !w)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows of a product");
 	if (!(least < error_of(p) / 4))
 		return VN_OK;
-	vn_hypothesis h = { .finding = edits[best].finding, .node = p->node,
-		.change = { .kind = VN_BY_MATRIX, .matrix = edits[best].edit } };
+	const vn_status st = vn_try(p->t, &h, err);
+	if (st || h.change.matrix.kind != VN_EDIT_FORMAT || !vn_format_twin(&h.change.matrix.format))
+		return st;
 	return vn_try(p->t, &h, err);
 }
 

@@ -31,8 +31,8 @@ typedef enum vn_finding {
 	VN_PARTLY_ZERO, VN_PARTLY_OTHER,
 	VN_MATRIX_TURNED, VN_INPUTS_MISSING, VN_RANKS_CROSSED, VN_NEVER_LOADED, VN_WEIGHTS_ROUNDED, VN_WEIGHTS_QUANTISED,
 		VN_PRODUCT_ROUNDED,
-	VN_MASK_FROM_CALL, VN_CALLS_ALONE, VN_SOFTMAX_SINK, VN_SCORE_CAP, VN_SOFTMAX_ROUNDED, VN_ANGLES_ROUNDED,
-		VN_CALLS_FROM_ZERO, VN_SINE_FOR_COSINE, VN_TURNED_BY_IDS,
+	VN_MASK_FROM_CALL, VN_CALLS_ALONE, VN_SOFTMAX_SINK, VN_SCORE_CAP, VN_SOFTMAX_ROUNDED, VN_ATTENTION_ROUNDED,
+		VN_PROBS_ROUNDED, VN_CACHE_ROUNDED, VN_ANGLES_ROUNDED, VN_CALLS_FROM_ZERO, VN_SINE_FOR_COSINE, VN_TURNED_BY_IDS,
 	VN_OTHER_WEIGHTS, VN_OTHER_CACHE, VN_OTHER_KEYS, VN_OTHER_VALUES, VN_OTHER_INPUT, VN_STEP_STALE, VN_STEP_LATE,
 		VN_OTHER_TOKEN, VN_POSITION_FOR_ID,
 	VN_N_FINDINGS
@@ -60,8 +60,9 @@ typedef enum vn_edit_kind {
 	VN_EDIT_FORMAT, /* rounded */
 } vn_edit_kind;
 typedef enum vn_weight_format {
-	VN_FORMAT_NONE, VN_FORMAT_BF16, VN_FORMAT_F16, VN_FORMAT_TF32, VN_FORMAT_E4M3, VN_FORMAT_E5M2, VN_FORMAT_INT8,
-		VN_N_FORMATS
+	/* VN_FORMAT_TF32_CUT: TF32 rounded towards 0 */
+	VN_FORMAT_NONE, VN_FORMAT_BF16, VN_FORMAT_F16, VN_FORMAT_TF32, VN_FORMAT_TF32_CUT, VN_FORMAT_E4M3, VN_FORMAT_E5M2,
+		VN_FORMAT_INT8, VN_N_FORMATS
 } vn_weight_format;
 typedef enum vn_edit_of { VN_OF_WEIGHTS, VN_OF_INPUTS, VN_OF_BOTH } vn_edit_of;
 /* VN_SCALE_OF_ROWS: one scale per row of the matrix, or per token of the input */
@@ -73,6 +74,7 @@ typedef struct vn_matrix_edit {
 	vn_weight_format format;
 	vn_edit_of       of;
 	vn_edit_scale    scaled;
+	bool             stored; /* the weights were rounded to the engine's storage format before */
 } vn_matrix_edit;
 
 /* A change of the mask or the softmax. */
@@ -83,13 +85,17 @@ typedef enum vn_attend_kind {
 	VN_ATTEND_CALLS_ALONE,     /* such calls do not see keys of earlier calls */
 	VN_ATTEND_SINK,            /* one more score, `number`, whose value is 0 */
 	VN_ATTEND_CAP,             /* scores become number * tanh(score / number) */
-	VN_ATTEND_ROUNDED,         /* scores and probabilities are rounded to these formats */
+	/* scores, probabilities, what both products read, or cached keys and values are rounded */
+	VN_ATTEND_ROUNDED,
 	VN_ATTEND_PADDING,         /* keys of the padding of its batch are seen */
 } vn_attend_kind;
 typedef struct vn_attend_edit {
 	vn_attend_kind   kind;
 	int              call;
 	vn_weight_format scores, probs;
+	vn_weight_format inputs; /* queries and keys, and probabilities and values, when they are multiplied */
+	vn_weight_format cache;  /* keys and values */
+	bool             scaled; /* with one scale for each token and head of the cache */
 	double           number;
 } vn_attend_edit;
 

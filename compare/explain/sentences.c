@@ -284,17 +284,19 @@ static void say_crossed(const sentence *s)
 		vn_text_add(s->text, s->size, "%s%d", i ? ", " : "", e->from[i]);
 }
 
+static const char *const formats[VN_N_FORMATS] = {
+	[VN_FORMAT_BF16] = "bfloat16", [VN_FORMAT_F16] = "float16", [VN_FORMAT_TF32] = "TF32 (10 bits of mantissa)",
+	[VN_FORMAT_TF32_CUT] = "TF32 (10 bits of mantissa, the others cut off)",
+	[VN_FORMAT_E4M3] = "float8 (e4m3)", [VN_FORMAT_E5M2] = "float8 (e5m2)", [VN_FORMAT_INT8] = "int8",
+};
+
 static void say_format(const sentence *s)
 {
-	static const char *const names[VN_N_FORMATS] = {
-		[VN_FORMAT_BF16] = "bfloat16", [VN_FORMAT_F16] = "float16", [VN_FORMAT_TF32] = "TF32 (10 bits of mantissa)",
-		[VN_FORMAT_E4M3] = "float8 (e4m3)", [VN_FORMAT_E5M2] = "float8 (e5m2)", [VN_FORMAT_INT8] = "int8",
-	};
 	static const char *const of[] = { [VN_OF_WEIGHTS] = "weights", [VN_OF_INPUTS] = "inputs",
 		[VN_OF_BOTH] = "inputs and weights" };
 	const vn_matrix_edit *e = &s->h->change.matrix;
 
-	PUT(s, "%s rounded to %s", of[e->of], names[e->format]);
+	PUT(s, "%s rounded to %s", of[e->of], formats[e->format]);
 	if (e->scaled && e->of != VN_OF_INPUTS)
 		vn_text_add(s->text, s->size, ", with one scale for each %s",
 		            e->scaled == VN_SCALE_OF_ALL ? "matrix" : "output channel");
@@ -304,7 +306,6 @@ static void say_format(const sentence *s)
 
 static void say_attend(const sentence *s)
 {
-	static const char *const names[VN_N_FORMATS] = { [VN_FORMAT_BF16] = "bfloat16", [VN_FORMAT_F16] = "float16" };
 	const vn_attend_edit *e = &s->h->change.attend;
 
 	if (e->kind == VN_ATTEND_CALLS_FROM_ZERO)
@@ -316,8 +317,14 @@ static void say_attend(const sentence *s)
 		PUT(s, "softmax with an attention sink: one more score, %g, that has no value", e->number);
 	else if (e->kind == VN_ATTEND_CAP)
 		PUT(s, "scores capped: %g tanh(score / %g)", e->number, e->number);
+	else if (e->cache)
+		PUT(s, "a cache in %s%s, read after the first call", formats[e->cache],
+		    e->scaled ? ", with one scale for each token and head" : "");
+	else if (e->inputs)
+		PUT(s, "what both products of attention multiply is rounded to %s", formats[e->inputs]);
 	else
-		PUT(s, "scores%s rounded to %s", e->probs ? " and probabilities" : "", names[e->scores]);
+		PUT(s, "%s%s%s rounded to %s", e->scores ? "scores" : "", e->scores && e->probs ? " and " : "",
+		    e->probs ? "probabilities" : "", formats[e->scores ? e->scores : e->probs]);
 }
 
 static void say_calls(const sentence *s)
@@ -449,7 +456,8 @@ static const struct row {
 	[VN_CALLS_ALONE] = { .say = say_attend },
 	[VN_SOFTMAX_SINK] = { .say = say_attend },
 	[VN_SCORE_CAP] = { .say = say_attend },
-	[VN_SOFTMAX_ROUNDED] = { .say = say_attend },
+	[VN_SOFTMAX_ROUNDED] = { .say = say_attend }, [VN_ATTENTION_ROUNDED] = { .say = say_attend },
+	[VN_PROBS_ROUNDED] = { .say = say_attend }, [VN_CACHE_ROUNDED] = { .say = say_attend },
 	[VN_ANGLES_ROUNDED] = { .say = say_rotation },
 	[VN_CALLS_FROM_ZERO] = { .say = say_calls },
 	[VN_TURNED_BY_IDS] = { .say = say_ids },
