@@ -312,7 +312,7 @@ def _(m):
     yield m.attn.v_proj, "forward", linear(m.attn.v_proj.weight, 2 * m.attn.v_proj.bias)
 
 
-@fault("k_v_weights", LLAMAS, "{p}k_proj", "W4.kv")
+@fault("k_v_weights", LLAMAS, "{p}k_proj", "W4.kv W4")
 def _(m):
     yield m.attn.k_proj, "forward", linear(m.attn.v_proj.weight, m.attn.k_proj.bias)
 
@@ -359,6 +359,13 @@ acting("down_half", ALL, "{p}down_proj", "P16*", lambda m, n, x: 0.5 * F.linear(
 acting("down_f16_saturated", "qwen2", "{p}down_proj", "P1*", lambda m, n, x: F.linear(x, 1e6 * matrix(n), n.bias).clamp(-65504, 65504))
 
 
+@fault("products_tf32", LLAMAS, "layer0.q_proj layer0.k_proj layer0.v_proj", "")
+def _(m):
+    for n in m.model.modules():
+        if isinstance(n, torch.nn.Linear):
+            yield n, "forward", lambda x, n=n: F.linear(tf32(x), tf32(n.weight), n.bias.float() if n.bias is not None else None).to(x.dtype)
+
+
 # ---- activations ---------------------------------------------------------------------------------------------------------
 
 
@@ -373,9 +380,9 @@ activated("act_quick", "M1.quick", lambda x: x * torch.sigmoid(1.702 * x))
 activated("act_none", "M3.none", lambda x: x)
 activated("act_in_bf16", "", lambda x: F.silu(x.bfloat16()).to(x.dtype))
 activated("act_stored_f16", "P1* P3*", lambda x: F.silu(x).half().to(x.dtype))
-activated("act_sigmoid", "", torch.sigmoid)
-activated("act_tanh", "", torch.tanh)
-activated("act_hardswish", "", F.hardswish)
+activated("act_sigmoid", "M1", torch.sigmoid)
+activated("act_tanh", "M1", torch.tanh)
+activated("act_hardswish", "M1", F.hardswish)
 activated("act_silu_of_gpt2", "M1.silu", F.silu, "gpt2")
 activated("act_relu_of_gpt2", "M1.relu", F.relu, "gpt2")
 activated("act_quick_of_gpt2", "M1.quick", lambda x: x * torch.sigmoid(1.702 * x), "gpt2")
@@ -465,7 +472,7 @@ def _(m, a):
     a.scaling = 0.3
 
 
-@attends("no_mask", LLAMAS + " gpt2", "A2", origin="{p}attn_probs {p}attn_context")
+@attends("no_mask", LLAMAS + " gpt2", "A2 A2+A5.missing", origin="{p}attn_probs {p}attn_context")
 def _(m, a):
     a.mask = None
 
@@ -827,6 +834,12 @@ def _(m, original, query, key, value, more):
 @rule("delta_no_l2", "G5.missing", GDN)
 def _(m, original, query, key, value, more):
     return original(query, key, value, **{**more, "use_qk_l2norm_in_kernel": False})
+
+
+@rule("delta_repeat", "G10", GDN)
+def _(m, original, query, key, value, more):
+    times = query.shape[2] // m.model.config.linear_num_key_heads
+    return original(*(t[:, :, ::times].repeat(1, 1, times, 1) for t in (query, key)), value, **more)
 
 
 @rule("delta_no_scale", "G6", GDN)

@@ -95,14 +95,6 @@ double vn_in_format(double x, vn_weight_format format)
 	}
 }
 
-bool vn_format_twin(vn_weight_format *format)
-{
-	if (*format != VN_FORMAT_TF32 && *format != VN_FORMAT_F16)
-		return false;
-	*format = *format == VN_FORMAT_TF32 ? VN_FORMAT_F16 : VN_FORMAT_TF32;
-	return true;
-}
-
 /* What the largest number of a scaled group becomes. */
 static double full_scale(vn_weight_format format)
 {
@@ -187,6 +179,7 @@ void vn_edited_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, double *
 			row[n] = n < each * edit->n ? element(e, at, edit->from[n / each] * each + n % each) : element(e, at, n);
 			break;
 		case VN_EDIT_ZERO:   row[n] = 0; break;
+		case VN_EDIT_FACTOR: row[n] = edit->factor * element(e, at, n); break;
 		default:             row[n] = element(e, at, n); break;
 		}
 	}

@@ -11,9 +11,6 @@
 
 /* Returns x after a round trip through a format; int8: the nearest integer. */
 double vn_in_format(double x, vn_weight_format format);
-/* TF32 becomes float16 and the reverse: both have ten bits, and differ in numbers that are very small or
- * large only. Returns false, and changes nothing, for other formats. */
-bool   vn_format_twin(vn_weight_format *format);
 /* The same as vn_in_format for n numbers that share a scale: the largest becomes the format's largest. */
 void   vn_in_format_scaled(double *x, int64_t n, vn_weight_format format);
 

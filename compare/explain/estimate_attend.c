@@ -2,7 +2,6 @@
  * then computed in full. */
 #include "compare/explain/estimate_attend.h"
 #include "compare/explain/attend.h"
-#include "compare/explain/edit_matrix.h"
 #include "compare/explain/score.h"
 
 #include <math.h>
@@ -120,8 +119,7 @@ static vn_status try_best(asked *x, vn_error *err)
 	vn_hypothesis h = { .finding = edits[best].finding, .node = x->t->site->plan->value[x->t->site->target].node,
 	                    .change = { .kind = VN_BY_ATTEND, .attend = edits[best].edit,
 		                        .later = edits[best].finding == VN_CACHE_ROUNDED } };
-	const vn_status st = vn_try(x->t, &h, err);
-	return st || !vn_format_twin(&h.change.attend.inputs) ? st : vn_try(x->t, &h, err);
+	return vn_try_format(x->t, &h, &h.change.attend.inputs, VN_FORMAT_TF32, err);
 }
 
 vn_status vn_estimate_attend(vn_explain_trial *t, vn_error *err)

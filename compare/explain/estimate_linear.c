@@ -3,6 +3,7 @@
 #include "compare/explain/edit_matrix.h"
 #include "compare/explain/fit.h"
 #include "compare/explain/score.h"
+#include "compare/explain/search.h"
 
 #include "libref/plan/fault.h"
 
@@ -537,6 +538,30 @@ static const struct { vn_finding finding; vn_matrix_edit edit;
 #undef ROUNDED
 };
 
+/* The weights times a number, in a product whose bias is not multiplied. */
+static vn_status fit_factor(product *p, vn_error *err)
+{
+	enum { DIGITS = 6 };
+	vn_hypothesis h = { .finding = VN_WEIGHTS_SCALED, .node = p->node,
+		.change = { .kind = VN_BY_MATRIX, .matrix.kind = VN_EDIT_FACTOR } };
+	double        xy = 0, xx = 0, ee = 0;
+	vn_status     st = VN_OK;
+
+	for (int64_t t = 0; p->bias && t < p->T; t++)
+		for (int64_t m = 0; m < p->M; m++) {
+			const double x = at(p->own, t * p->M + m) - at(p->bias, m), e = error_at(p, t, m);
+			xy += x * (x + e);
+			xx += x * x;
+			ee += e * e;
+		}
+	const double f = xy / xx, left = ee - (f - 1) * (f - 1) * xx;
+	for (int digits = 2; !st && xx > 0 && left <= LEFT * ee && digits <= DIGITS && !vn_answered(p->t); digits++) {
+		h.change.matrix.factor = vn_in_digits(f, digits);
+		st = vn_try(p->t, &h, err);
+	}
+	return st;
+}
+
 /* The edit that leaves least of the tested numbers. Of formats that leave the same, the first,
  * which changes less. */
 static vn_status fit_edit(product *p, vn_error *err)
@@ -565,10 +590,8 @@ static vn_status fit_edit(product *p, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows of a product");
 	if (!(least < error_of(p) / 4))
 		return VN_OK;
-	const vn_status st = vn_try(p->t, &h, err);
-	if (st || h.change.matrix.kind != VN_EDIT_FORMAT || !vn_format_twin(&h.change.matrix.format))
-		return st;
-	return vn_try(p->t, &h, err);
+	return vn_try_format(p->t, &h, &h.change.matrix.format,
+	                     h.change.matrix.of == VN_OF_WEIGHTS ? VN_FORMAT_F16 : VN_FORMAT_TF32, err);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------------------- */
@@ -635,7 +658,8 @@ static vn_status read_product(product *p, vn_error *err)
 vn_status vn_estimate_linear(vn_explain_trial *t, vn_error *err)
 {
 	static vn_status (*const fits[])(product *, vn_error *) = {
-		fit_bias, fit_tail, fit_ranks, fit_shards, fit_axis, fit_order, fit_padding, fit_crossed, fit_edit,
+		fit_bias, fit_tail, fit_ranks, fit_shards, fit_axis, fit_order, fit_padding, fit_crossed, fit_factor,
+		fit_edit,
 	};
 	const vn_plan *plan = t->site->plan;
 	product        p = { .t = t, .own = &t->own, .fine = &t->fine, .cand = &t->site->cand };

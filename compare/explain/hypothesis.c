@@ -1,6 +1,8 @@
 /* hypothesis.c: see hypothesis.h. */
+#include "compare/explain/activation.h"
 #include "compare/explain/attend.h"
 #include "compare/explain/edit_matrix.h"
+#include "compare/explain/narrow.h"
 #include "compare/explain/rotate.h"
 #include "compare/explain/search.h"
 #include "compare/explain/trial.h"
@@ -35,7 +37,8 @@ static const struct { vn_mistake id; int digits; } findings[VN_N_FINDINGS] = {
 		[VN_AXES_RECORDED] = IS(P11, 6),
 	[VN_AXES_OF_HEADS] = IS(A8, 6), [VN_AXES_BEFORE_TOKENS] = IS(A9, 6), [VN_RECORDED_LATER] = IS(P7, 6),
 		[VN_RECORDED_BEFORE] = IS(P6, 6), [VN_PARTLY_ZERO] = IS(P9, 6),
-	[VN_PARTLY_OTHER] = IS(P9, 6), [VN_OTHER_WEIGHTS] = IS(W9, 6), [VN_OTHER_CACHE] = IS(C9, 6),
+	[VN_PARTLY_OTHER] = IS(P9, 6), [VN_OTHER_WEIGHTS] = IS(W9, 6), [VN_PARTNERS_MATRIX] = IS(W4, 6),
+		[VN_OTHER_CACHE] = IS(C9, 6),
 		[VN_OTHER_KEYS] = IS(C9, 6),
 	[VN_OTHER_VALUES] = IS(C9, 6), [VN_OTHER_INPUT] = IS(P22, 6), [VN_STEP_STALE] = IS(P8, 6),
 		[VN_STEP_LATE] = IS(P8, 6),
@@ -43,7 +46,7 @@ static const struct { vn_mistake id; int digits; } findings[VN_N_FINDINGS] = {
 		[VN_RANKS_CROSSED] = IS(P18_ORDER, 6), [VN_NEVER_LOADED] = IS(W11, 6),
 	[VN_WEIGHTS_ROUNDED] = IS(W13, 6), [VN_WEIGHTS_QUANTISED] = IS(W15, 6), [VN_PARALLEL_BLOCK] = IS(N19, 6),
 	[VN_MASK_FROM_CALL] = IS(A3_CHUNK, 6), [VN_ANGLES_ROUNDED] = IS(R13, 6), [VN_CALLS_FROM_ZERO] = IS(R3B_ZERO, 6),
-	[VN_CACHE_ROUNDED] = IS(C7, 6),
+	[VN_CACHE_ROUNDED] = IS(C7, 6), [VN_OTHER_ACTIVATION] = IS(M1, 6),
 };
 
 static vn_mistake slots_id(bool alone, bool after)
@@ -73,6 +76,9 @@ const char *vn_hypothesis_id(const vn_hypothesis *h, char id[VN_ID])
 	else if (h->finding == VN_PROBS_ROUNDED)
 		snprintf(id, VN_ID, "%s", vn_mistake_id(h->change.attend.probs == VN_FORMAT_F16 ? VN_MISTAKE_A13_F16
 		                                                                                : VN_MISTAKE_A13_BF16));
+	else if (h->finding == VN_NARROW)
+		snprintf(id, VN_ID, "%s", !h->change.narrow.whole && h->change.narrow.format == VN_FORMAT_F16
+		                              ? vn_mistake_id(VN_MISTAKE_P1) : "");
 	else if (h->fault[0])
 		snprintf(id, VN_ID, "%s+%s", vn_mistake_id(findings[h->finding].id), vn_fault_id(h->fault[0] - 1));
 	else
@@ -131,6 +137,8 @@ static bool same_change(const vn_hypothesis *a, const vn_hypothesis *b)
 		       x->attend.inputs == y->attend.inputs && x->attend.cache == y->attend.cache &&
 		       x->attend.scaled == y->attend.scaled &&
 		       same_number(x->attend.number, y->attend.number, digits);
+	case VN_BY_ACTIVATION: return x->activation == y->activation;
+	case VN_BY_NARROW:    return x->narrow.format == y->narrow.format && x->narrow.whole == y->narrow.whole;
 	case VN_BY_READS:     return memcmp(&x->reads, &y->reads, sizeof x->reads) == 0;
 	case VN_BY_BLOCKS:
 		return x->blocks.block == y->blocks.block && x->blocks.of == y->blocks.of && x->blocks.n == y->blocks.n
@@ -230,7 +238,7 @@ vn_status vn_hypothesis_plan(const vn_explain_trial *t, const vn_hypothesis *h, 
 	if (!st && by->kind == VN_BY_READS) {
 		vn_node *n = &(*plan)->node[h->node];
 		if (by->reads.weights)
-			memcpy(n->w, (*plan)->node[by->reads.weights - 1].w, sizeof n->w);
+			memcpy(n->w, (*plan)->node[by->reads.weights - 1].w, by->reads.matrix ? sizeof *n->w : sizeof n->w);
 		for (int i = 0; i < VN_MAX_IN; i++)
 			n->in[i] = by->reads.in[i] ? by->reads.in[i] - 1 : n->in[i];
 	}
@@ -489,6 +497,41 @@ static vn_status apply_attend(const vn_explain_trial *t, const vn_hypothesis *h,
 	free(is);
 	vn_attend_close(&a);
 	return st;
+}
+
+static vn_status apply_narrow(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	vn_error  none = { "" };
+	int64_t   off;
+	vn_status st = make_room(t, made, err);
+
+	if (st)
+		return st;
+	if ((st = vn_narrow_make(t, &h->change.narrow, (double *)made->own.data, &off, &none)) == VN_OK)
+		memcpy((double *)made->fine.data, made->own.data,
+		       (size_t)vn_shape_count(&made->own.shape) * sizeof(double));
+	else
+		vn_made_finish(made);
+	if (st && st != VN_ERR_UNSUPPORTED)
+		*err = none;
+	return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
+}
+
+static vn_status apply_activation(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	const int64_t n = vn_shape_count(&t->site->cand.shape);
+	vn_error      none = { "" };
+	vn_status     st = make_room(t, made, err);
+
+	if (st)
+		return st;
+	if (!(st = vn_activation_make(t, h->change.activation, n, 1, (double *)made->fine.data, &none)))
+		round_own(t, made);
+	else
+		vn_made_finish(made);
+	if (st && st != VN_ERR_UNSUPPORTED)
+		*err = none;
+	return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
 }
 
 static vn_status apply_rotation(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
@@ -784,6 +827,10 @@ vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h,
 		return apply_rotation(t, h, made, err);
 	case VN_BY_ATTEND:
 		return apply_attend(t, h, made, err);
+	case VN_BY_ACTIVATION:
+		return t->part || t->x->unmodified.local.bad ? VN_OK : apply_activation(t, h, made, err);
+	case VN_BY_NARROW:
+		return t->part || t->x->unmodified.local.bad ? VN_OK : apply_narrow(t, h, made, err);
 	case VN_BY_ROWS:
 		return apply_rows(t, h, made, err);
 	case VN_BY_BLOCKS:
@@ -856,7 +903,8 @@ bool vn_hypothesis_move(const vn_explain_trial *t, vn_hypothesis *h, int node)
 			h->change.reads.in[i] = 1 + to;
 		}
 		if (h->change.reads.weights) {
-			const vn_node *twin = vn_fault_twin(p, &p->node[node], p->node[h->change.reads.weights - 1].layer + layers);
+			const vn_node *of = &p->node[h->change.reads.weights - 1],
+						  *twin = vn_fault_twin(p, h->change.reads.matrix ? of : &p->node[node], of->layer + layers);
 			if (!twin)
 				return false;
 			h->change.reads.weights = 1 + (int)(twin - p->node);

@@ -24,17 +24,18 @@ typedef enum vn_finding {
 	VN_SLOTS_MOVED, VN_NEW_SLOTS_MOVED, VN_BLOCKS_EXCHANGED, VN_BLOCKS_REORDERED, VN_OWN_KEY_MISSING, VN_KEYS_UNSEEN,
 		VN_CACHE_EMPTY, VN_CACHE_OTHER_TOKENS,
 	VN_BIAS_TIMES, VN_RANKS_SUMMED, VN_SHARDS_JOINED, VN_SHARDS_ALONG_TOKENS, VN_SHARDS_REORDERED, VN_ROWS_PADDED,
-	VN_TEMPERATURE, VN_CAP, VN_SUM_TIMES, VN_AVERAGE, VN_FACTOR, VN_ADDEND, VN_ONE_VALUE, VN_ZERO, VN_HEADS_REORDERED,
-		VN_TOKENS_MOVED,
-	VN_TOKENS_REVERSED, VN_AXES_RECORDED, VN_AXES_OF_HEADS, VN_AXES_BEFORE_TOKENS, VN_AXES, VN_RECORDED_LATER,
-		VN_RECORDED_BEFORE, VN_PARALLEL_BLOCK,
-	VN_PARTLY_ZERO, VN_PARTLY_OTHER,
-	VN_MATRIX_TURNED, VN_INPUTS_MISSING, VN_RANKS_CROSSED, VN_NEVER_LOADED, VN_WEIGHTS_ROUNDED, VN_WEIGHTS_QUANTISED,
-		VN_PRODUCT_ROUNDED,
+	VN_TEMPERATURE, VN_CAP, VN_SUM_TIMES, VN_AVERAGE, VN_FACTOR, VN_CLAMPED, VN_ADDEND, VN_ONE_VALUE, VN_ZERO,
+		VN_HEADS_REORDERED,
+	VN_TOKENS_MOVED, VN_TOKENS_REVERSED, VN_AXES_RECORDED, VN_AXES_OF_HEADS, VN_AXES_BEFORE_TOKENS, VN_AXES,
+		VN_RECORDED_LATER, VN_RECORDED_BEFORE, VN_PARALLEL_BLOCK,
+	VN_PARTLY_ZERO, VN_PARTLY_OTHER, VN_CHANNELS_ZERO,
+	VN_MATRIX_TURNED, VN_INPUTS_MISSING, VN_RANKS_CROSSED, VN_NEVER_LOADED, VN_WEIGHTS_SCALED, VN_WEIGHTS_ROUNDED,
+		VN_WEIGHTS_QUANTISED, VN_PRODUCT_ROUNDED,
 	VN_MASK_FROM_CALL, VN_CALLS_ALONE, VN_SOFTMAX_SINK, VN_SCORE_CAP, VN_SOFTMAX_ROUNDED, VN_ATTENTION_ROUNDED,
-		VN_PROBS_ROUNDED, VN_CACHE_ROUNDED, VN_ANGLES_ROUNDED, VN_CALLS_FROM_ZERO, VN_SINE_FOR_COSINE, VN_TURNED_BY_IDS,
-	VN_OTHER_WEIGHTS, VN_OTHER_CACHE, VN_OTHER_KEYS, VN_OTHER_VALUES, VN_OTHER_INPUT, VN_STEP_STALE, VN_STEP_LATE,
-		VN_OTHER_TOKEN, VN_POSITION_FOR_ID,
+		VN_PROBS_ROUNDED, VN_CACHE_ROUNDED, VN_NARROW, VN_OTHER_ACTIVATION,
+		VN_ANGLES_ROUNDED, VN_CALLS_FROM_ZERO, VN_SINE_FOR_COSINE, VN_TURNED_BY_IDS,
+	VN_OTHER_WEIGHTS, VN_PARTNERS_MATRIX, VN_OTHER_MATRIX, VN_OTHER_CACHE, VN_OTHER_KEYS, VN_OTHER_VALUES,
+		VN_OTHER_INPUT, VN_STEP_STALE, VN_STEP_LATE, VN_OTHER_TOKEN, VN_POSITION_FOR_ID,
 	VN_N_FINDINGS
 } vn_finding;
 
@@ -57,6 +58,7 @@ typedef enum vn_edit_kind {
 	VN_EDIT_TAIL,   /* the last n inputs are left out of the sum */
 	VN_EDIT_RANKS,  /* inputs of rank i of n are multiplied by the weights of rank from[i] */
 	VN_EDIT_ZERO,
+	VN_EDIT_FACTOR, /* times `factor` */
 	VN_EDIT_FORMAT, /* rounded */
 } vn_edit_kind;
 typedef enum vn_weight_format {
@@ -71,6 +73,7 @@ typedef struct vn_matrix_edit {
 	vn_edit_kind     kind;
 	bool             fused; /* of all matrices of its input together, before they are split */
 	int              n, from[VN_CROSSED_MOST];
+	double           factor;
 	vn_weight_format format;
 	vn_edit_of       of;
 	vn_edit_scale    scaled;
@@ -107,6 +110,9 @@ typedef struct vn_rotate_edit {
 	bool             by_ids; /* the token ids are the positions */
 } vn_rotate_edit;
 
+/* An operation in a narrower format than the run's: its result alone, or (whole) also what it reads. */
+typedef struct vn_narrow_edit { vn_weight_format format; bool whole; } vn_narrow_edit;
+
 typedef enum vn_change_kind {
 	VN_BY_CATALOGUE, /* a row of the catalogue as it stands */
 	VN_BY_NUMBER,    /* a row of the catalogue with another number */
@@ -115,6 +121,8 @@ typedef enum vn_change_kind {
 	VN_BY_MATRIX,    /* a product's matrix or input is changed (edit_matrix.h) */
 	VN_BY_ATTEND,    /* an attention's mask or softmax is changed (attend.h) */
 	VN_BY_ROTATION,  /* a rotation's angles or tables are changed (rotate.h) */
+	VN_BY_NARROW,    /* computed or stored in a narrower format (narrow.h) */
+	VN_BY_ACTIVATION, /* another activation (activation.h) */
 	VN_BY_READS,     /* other values or weights are read */
 	VN_BY_BLOCKS,    /* cache blocks are exchanged (vn_block_table) */
 	VN_BY_SLOTS,     /* tokens of calls after the first are cached in another slot (vn_slot_change) */
@@ -132,12 +140,15 @@ typedef struct vn_change {
 		struct { vn_reach reach; int n; struct { const char *name; double value; } set[VN_CONSTANTS_MOST]; } constants;
 		int rows;
 		/* 1 + the value read as an input, 1 + the node whose weights are used; 0: its own */
-		struct { int in[VN_MAX_IN], weights; } reads;
+		/* matrix: of these weights, the matrix alone; the bias is its own */
+		struct { int in[VN_MAX_IN], weights; bool matrix; } reads;
 		vn_block_table blocks;
 		vn_slot_change slots;
 		vn_matrix_edit matrix;
 		vn_attend_edit attend;
 		vn_rotate_edit rotate;
+		vn_narrow_edit narrow;
+		int activation;
 		/* true: what should have been computed there; false: what was recorded */
 		struct { bool due; } step;
 		int tokens;

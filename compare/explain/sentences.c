@@ -1,5 +1,6 @@
 /* sentences.c: see sentences.h. */
 #include "compare/explain/sentences.h"
+#include "compare/explain/activation.h"
 #include "compare/explain/rearrange.h"
 
 #include "libref/base/text.h"
@@ -224,6 +225,18 @@ static void say_rows(const sentence *s)
 	    s->h->finding == VN_PARTLY_ZERO ? "0" : "another checkpoint's, bit for bit");
 }
 
+/* "partly written: channels 0-7 of 48 are 0 in every token" */
+static void say_channels(const sentence *s)
+{
+	const int *list = s->h->change.result.list, n = s->h->change.result.n;
+	char       all[120] = "";
+
+	for (int i = 0; i + 1 < n; i += 2)
+		vn_text_add(all, sizeof all, list[i + 1] > list[i] ? "%s%d-%d" : "%s%d", i ? ", " : "", list[i], list[i + 1]);
+	PUT(s, "partly written: channel%s %s%s of %.0f %s 0 in every token", n == 2 && list[0] == list[1] ? "" : "s", all,
+	    n % 2 ? "..." : "", s->h->change.result.number, n == 2 && list[0] == list[1] ? "is" : "are");
+}
+
 static void say_reads(const sentence *s)
 {
 	const vn_plan *p = s->p;
@@ -235,6 +248,9 @@ static void say_reads(const sentence *s)
 		input++;
 	if (s->h->finding == VN_OTHER_WEIGHTS)
 		PUT(s, "weights of layer %d", p->node[s->h->change.reads.weights - 1].layer);
+	else if (s->h->change.reads.matrix)
+		PUT(s, "computed with the matrix of %s%s", name_of(p, p->node[s->h->change.reads.weights - 1].out[0]),
+		    n->w[1] >= 0 ? "; the bias is right" : "");
 	else if (s->h->finding == VN_OTHER_CACHE)
 		PUT(s, "it reads the keys and values of layer %d: %s and %s", p->value[in[VN_ATTN_K] - 1].layer,
 		    name_of(p, in[VN_ATTN_K] - 1), name_of(p, in[VN_ATTN_V] - 1));
@@ -325,6 +341,36 @@ static void say_attend(const sentence *s)
 	else
 		PUT(s, "%s%s%s rounded to %s", e->scores ? "scores" : "", e->scores && e->probs ? " and " : "",
 		    e->probs ? "probabilities" : "", formats[e->scores ? e->scores : e->probs]);
+}
+
+static void say_activation(const sentence *s)
+{
+	PUT(s, "%s in place of the activation", vn_activation_name(s->h->change.activation));
+}
+
+static void say_scaled(const sentence *s)
+{
+	PUT(s, "the weights are multiplied by %.6g, the bias is not", s->h->change.matrix.factor);
+}
+
+static void say_clamped(const sentence *s)
+{
+	static const char *const which[] = { "above %.6g", "below %.6g", "beyond +-%.6g" };
+	char                     limit[40];
+
+	snprintf(limit, sizeof limit, which[s->h->change.result.list[0]], s->h->change.result.number);
+	PUT(s, "clamped: numbers %s become that", limit);
+}
+
+static void say_narrow(const sentence *s)
+{
+	const vn_narrow_edit *e = &s->h->change.narrow;
+
+	if (!e->whole)
+		PUT(s, "stored as %s", formats[e->format]);
+	else
+		PUT(s, "computed in %s: inputs%s and result are rounded", formats[e->format],
+		    s->p->node[s->h->node].n_w ? ", weights" : "");
 }
 
 static void say_calls(const sentence *s)
@@ -430,6 +476,7 @@ static const struct row {
 	[VN_SUM_TIMES] = { .words = "the sum of ranks is taken %.0f times", .with = NUMBER },
 	[VN_AVERAGE] = { .words = "the average of %.0f ranks, not their sum", .with = INVERSE },
 	[VN_FACTOR] = { .say = say_factor },
+	[VN_CLAMPED] = { .say = say_clamped },
 	[VN_ADDEND] = { .words = "%.6g is added to every element", .with = NUMBER },
 	[VN_ONE_VALUE] = { .words = "every element is %.6g", .with = NUMBER },
 	[VN_ZERO] = { .words = "every element is 0: never written" },
@@ -445,10 +492,12 @@ static const struct row {
 	[VN_PARALLEL_BLOCK] = { .words = "a parallel block: the feed-forward part reads the input of the layer" },
 	[VN_PARTLY_ZERO] = { .say = say_rows },
 	[VN_PARTLY_OTHER] = { .say = say_rows },
+	[VN_CHANNELS_ZERO] = { .say = say_channels },
 	[VN_MATRIX_TURNED] = { .say = say_matrix },
 	[VN_INPUTS_MISSING] = { .say = say_tail },
 	[VN_RANKS_CROSSED] = { .say = say_crossed },
 	[VN_NEVER_LOADED] = { .words = "the weights are 0: never loaded" },
+	[VN_WEIGHTS_SCALED] = { .say = say_scaled },
 	[VN_WEIGHTS_ROUNDED] = { .say = say_format },
 	[VN_WEIGHTS_QUANTISED] = { .say = say_format },
 	[VN_PRODUCT_ROUNDED] = { .say = say_format },
@@ -458,11 +507,15 @@ static const struct row {
 	[VN_SCORE_CAP] = { .say = say_attend },
 	[VN_SOFTMAX_ROUNDED] = { .say = say_attend }, [VN_ATTENTION_ROUNDED] = { .say = say_attend },
 	[VN_PROBS_ROUNDED] = { .say = say_attend }, [VN_CACHE_ROUNDED] = { .say = say_attend },
+	[VN_OTHER_ACTIVATION] = { .say = say_activation },
+	[VN_NARROW] = { .say = say_narrow },
 	[VN_ANGLES_ROUNDED] = { .say = say_rotation },
 	[VN_CALLS_FROM_ZERO] = { .say = say_calls },
 	[VN_TURNED_BY_IDS] = { .say = say_ids },
 	[VN_SINE_FOR_COSINE] = { .words = "sines and cosines exchanged" },
 	[VN_OTHER_WEIGHTS] = { .say = say_reads },
+	[VN_PARTNERS_MATRIX] = { .say = say_reads },
+	[VN_OTHER_MATRIX] = { .say = say_reads },
 	[VN_OTHER_CACHE] = { .say = say_reads },
 	[VN_OTHER_KEYS] = { .say = say_reads },
 	[VN_OTHER_VALUES] = { .say = say_reads },
