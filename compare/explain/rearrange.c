@@ -557,8 +557,8 @@ vn_status vn_rearrange(vn_explain_trial *t, vn_error *err)
 	if (!st)
 		st = one_value(&r, err);
 	if (!st && !vn_answered(t) && !(st = clamped(&r, err)) && !(st = factor(&r, err)) &&
-	    !(st = capped(&r, err)) && !(st = offset(&r, err)) && !(st = heads(&r, axes, err)) && !(st = moved_rows(&r, axes, err)) &&
-	    !(st = turned_axes(&r, err)))
+	    !(st = capped(&r, err)) && !(st = offset(&r, err)) && !(st = heads(&r, axes, err)) &&
+	    !(st = moved_rows(&r, axes, err)) && !(st = turned_axes(&r, err)))
 		st = another(&r, err);
 	free(r.own);
 	free(r.fine);
