@@ -826,7 +826,7 @@ def _(m, original, query, key, value, more):
     return original(query, key, value, **{**more, "g": 0 * more["g"]})
 
 
-@rule("delta_beta_one", "G4*", GDN)
+@rule("delta_beta_one", "G4.two", GDN)
 def _(m, original, query, key, value, more):
     return original(query, key, value, **{**more, "beta": 2 * more["beta"]})
 

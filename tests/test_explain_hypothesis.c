@@ -51,7 +51,7 @@ static void every_finding_but_an_arrangement_has_an_id(void)
 		                   f == VN_ONE_VALUE || f == VN_ZERO || f == VN_HEADS_REORDERED || f == VN_AXES ||
 		                   f == VN_INPUTS_MISSING || f == VN_WEIGHTS_SCALED || f == VN_PRODUCT_ROUNDED ||
 		                   (f >= VN_CALLS_ALONE && f <= VN_ATTENTION_ROUNDED) || f == VN_NARROW ||
-		                   f == VN_OTHER_MATRIX || f == VN_SINE_FOR_COSINE ||
+		                   f == VN_STATE_LOST || f == VN_OTHER_MATRIX || f == VN_SINE_FOR_COSINE ||
 		                   f == VN_TURNED_BY_IDS;
 		if (!by_row && f != VN_ROWS_PADDED)
 			CU_ASSERT_EQUAL(*vn_hypothesis_id(&h, id) == '\0', plain);

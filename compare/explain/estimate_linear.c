@@ -555,7 +555,8 @@ static vn_status fit_factor(product *p, vn_error *err)
 			ee += e * e;
 		}
 	const double f = xy / xx, left = ee - (f - 1) * (f - 1) * xx;
-	for (int digits = 2; !st && xx > 0 && left <= LEFT * ee && digits <= DIGITS && !vn_answered(p->t); digits++) {
+	const bool   likely = fabs(f) > LEFT && left <= LEFT * ee;
+	for (int digits = 2; !st && likely && digits <= DIGITS && !vn_answered(p->t); digits++) {
 		h.change.matrix.factor = vn_in_digits(f, digits);
 		st = vn_try(p->t, &h, err);
 	}
@@ -658,8 +659,8 @@ static vn_status read_product(product *p, vn_error *err)
 vn_status vn_estimate_linear(vn_explain_trial *t, vn_error *err)
 {
 	static vn_status (*const fits[])(product *, vn_error *) = {
-		fit_bias, fit_tail, fit_ranks, fit_shards, fit_axis, fit_order, fit_padding, fit_crossed, fit_factor,
-		fit_edit,
+		fit_bias, fit_tail, fit_ranks, fit_shards, fit_axis, fit_order, fit_padding, fit_crossed, fit_edit,
+		fit_factor,
 	};
 	const vn_plan *plan = t->site->plan;
 	product        p = { .t = t, .own = &t->own, .fine = &t->fine, .cand = &t->site->cand };

@@ -103,6 +103,23 @@ static vn_status other_cache(nearest *near, int node, vn_error *err)
 	return st;
 }
 
+/* A kernel that norms queries and keys itself: what is recorded as normed is not what it used. */
+static vn_status unnormed(vn_explain_trial *t, int node, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	const vn_node *n = &p->node[node];
+	vn_hypothesis  h = { .finding = VN_UNNORMED, .node = node, .change.kind = VN_BY_READS };
+
+	for (int i = VN_DELTA_Q; i <= VN_DELTA_K; i++) {
+		const vn_node *norm = &p->node[p->value[vn_plan_root(p, n->in[i])].node];
+		const int      raw = norm->op == VN_OP_L2_NORM ? vn_plan_root(p, norm->in[0]) : -1;
+		if (raw < 0 || !vn_could_read(t, n, i, raw))
+			return VN_OK;
+		h.change.reads.in[i] = 1 + raw;
+	}
+	return vn_try(t, &h, err);
+}
+
 static vn_status other_weights(nearest *near, int node, vn_error *err)
 {
 	const vn_plan *p = near->t->site->plan;
@@ -162,9 +179,13 @@ vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 	nearest        near = { .t = t };
 	const int      n = t->site->n_span, *span = t->site->span;
 	vn_error       none = { "" };
-	vn_status      st = vn_recompute_glance(t->recompute, p, t->site->weights, &near.unmodified, &none);
+	vn_status      st;
 
-	if (st == VN_ERR_UNSUPPORTED || t->went == VN_NOT_WENT_ON)
+	if (t->went == VN_NOT_WENT_ON)
+		return VN_OK;
+	if (n && p->node[span[0]].op == VN_OP_DELTA_RULE)
+		return unnormed(t, span[0], err);
+	if ((st = vn_recompute_glance(t->recompute, p, t->site->weights, &near.unmodified, &none)) == VN_ERR_UNSUPPORTED)
 		return VN_OK;
 	if (st)
 		*err = none;

@@ -129,6 +129,8 @@ static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const 
 	if (variants)
 		*variants = most;
 	if (plan->node[plan->value[t->site->target].node].op == VN_OP_DELTA_RULE) {
+		if (!others)
+			vn_local_allow(&h->local, &t->variants);
 		/* The floor is at least the one that the replay found with its inputs rounded anew. */
 		h->local.floor = fmax(h->local.floor, r->floor);
 		h->local.floor_token = fmax(h->local.floor_token, r->floor_token);

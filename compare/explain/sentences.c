@@ -513,6 +513,8 @@ static const struct row {
 	[VN_CALLS_FROM_ZERO] = { .say = say_calls },
 	[VN_TURNED_BY_IDS] = { .say = say_ids },
 	[VN_SINE_FOR_COSINE] = { .words = "sines and cosines exchanged" },
+	[VN_STATE_LOST] = { .words = "calls after the first begin with an empty state" },
+	[VN_UNNORMED] = { .words = "queries and keys of the delta rule not normed, though they are recorded so" },
 	[VN_OTHER_WEIGHTS] = { .say = say_reads },
 	[VN_PARTNERS_MATRIX] = { .say = say_reads },
 	[VN_OTHER_MATRIX] = { .say = say_reads },
