@@ -60,8 +60,9 @@ def put(name, behind, **made):
             del at[n]
         for n in "final_norm", "logits":
             del f["step.0"][n]
-def softmax(x):
-    s = x["attn_scores"].astype("f4").astype("f2").astype("f8")
+def softmax(x):  # of scores whose last bit is another, so that some round to the other side
+    s = x["attn_scores"]
+    s = (s * (1 + 2e-7 * (-1.0) ** np.arange(s.shape[2]))).astype("f4").astype("f2").astype("f8")
     s[:, np.triu(np.ones(s.shape[1:], bool), 1)] = -np.inf
     e = np.exp(s - s.max(-1, keepdims=True))
     return (e / e.sum(-1, keepdims=True)).astype("f2")
