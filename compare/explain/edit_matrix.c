@@ -162,7 +162,7 @@ static void put_format(vn_edited *e, const vn_matrix_edit *edit, double *row)
 
 void vn_edited_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, double *row)
 {
-	const int64_t N = e->N, each = edit->n ? N / edit->n : 0;
+	const int64_t N = e->N, each = edit->n ? N / edit->n : 0, block = edit->n ? e->M / edit->n : 0;
 	int64_t       at = m, all = 0;
 
 	for (int k = 0; k < e->n; k++) {
@@ -178,6 +178,7 @@ void vn_edited_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, double *
 		case VN_EDIT_RANKS:
 			row[n] = n < each * edit->n ? element(e, at, edit->from[n / each] * each + n % each) : element(e, at, n);
 			break;
+		case VN_EDIT_ROWS:   row[n] = element(e, edit->from[at / block] * block + at % block, n); break;
 		case VN_EDIT_ZERO:   row[n] = 0; break;
 		case VN_EDIT_FACTOR: row[n] = edit->factor * element(e, at, n); break;
 		default:             row[n] = element(e, at, n); break;

@@ -294,8 +294,9 @@ static vn_status fit_axis(product *p, vn_error *err)
 	return VN_OK;
 }
 
-/* For each of n blocks of channels, the block that is nearest to it: the ranks in another order. */
-static double nearest(const product *p, int n, int from[RANKS])
+/* For each of n blocks of channels, the block that is nearest to it: the ranks in another order.
+ * less: without the bias, which stays where it is. */
+static double nearest(const product *p, int n, bool less, int from[RANKS])
 {
 	const int64_t each = p->M / n;
 	double        left = 0;
@@ -308,7 +309,8 @@ static double nearest(const product *p, int n, int from[RANKS])
 			for (int64_t r = 0; r < p->R && dd < least; r++)
 				for (int64_t m = 0; m < each; m++) {
 					const int64_t row = row_of(p, r) * p->M;
-					const double  d = at(p->cand, row + i * each + m) - at(p->own, row + j * each + m);
+					const double  bias = less ? at(p->bias, i * each + m) - at(p->bias, j * each + m) : 0,
+								  d = at(p->cand, row + i * each + m) - at(p->own, row + j * each + m) - bias;
 					dd += d * d;
 				}
 			if (dd < least) {
@@ -330,6 +332,15 @@ static void *in_order(const product *p, const vn_tensor *z, int n, const int *fr
 	for (int64_t i = 0; x && i < p->T * n; i++)
 		memcpy(x + (size_t)i * each, (const char *)z->data + (size_t)(i / n * n + from[i % n]) * each, each);
 	return x;
+}
+
+static vn_status try_rows(product *p, int n, const int *from, vn_error *err)
+{
+	vn_hypothesis h = { .finding = VN_ROWS_REORDERED, .node = p->node,
+		.change = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_EDIT_ROWS, .n = n } } };
+
+	memcpy(h.change.matrix.from, from, (size_t)n * sizeof *from);
+	return vn_try(p->t, &h, err);
 }
 
 static vn_status try_order(product *p, int n, const int *from, vn_error *err)
@@ -361,13 +372,15 @@ static vn_status fit_order(product *p, vn_error *err)
 		for (int64_t m = 0; m < p->M; m++)
 			ee += error_at(p, row_of(p, r), m) * error_at(p, row_of(p, r), m);
 	for (int n = 2; !st && n <= most && fits_there(p, VN_MISTAKE_P18_ORDER) && !vn_answered(p->t); n++) {
-		int  from[RANKS];
-		bool moved = false;
-		if (p->M % n || !(nearest(p, n, from) <= LEFT * ee))
-			continue;
-		for (int i = 0; i < n; i++)
-			moved = moved || from[i] != i;
-		st = moved ? try_order(p, n, from, err) : VN_OK;
+		for (int less = 0; !st && p->M % n == 0 && less < (p->bias && n <= VN_CROSSED_MOST ? 2 : 1); less++) {
+			int  from[RANKS];
+			bool moved = false;
+			if (!(nearest(p, n, less, from) <= LEFT * ee))
+				continue;
+			for (int i = 0; i < n; i++)
+				moved = moved || from[i] != i;
+			st = !moved ? VN_OK : less ? try_rows(p, n, from, err) : try_order(p, n, from, err);
+		}
 	}
 	return st;
 }

@@ -300,6 +300,16 @@ static void say_crossed(const sentence *s)
 		vn_text_add(s->text, s->size, "%s%d", i ? ", " : "", e->from[i]);
 }
 
+static void say_rows_reordered(const sentence *s)
+{
+	const vn_matrix_edit *e = &s->h->change.matrix;
+
+	PUT(s, "rows of the matrix are in the wrong order, in shards of %d ranks:", e->n);
+	for (int i = 0; i < e->n; i++)
+		vn_text_add(s->text, s->size, " %d", e->from[i]);
+	vn_text_add(s->text, s->size, "; the bias is right");
+}
+
 static const char *const formats[VN_N_FORMATS] = {
 	[VN_FORMAT_BF16] = "bfloat16", [VN_FORMAT_F16] = "float16", [VN_FORMAT_TF32] = "TF32 (10 bits of mantissa)",
 	[VN_FORMAT_TF32_CUT] = "TF32 (10 bits of mantissa, the others cut off)",
@@ -496,6 +506,7 @@ static const struct row {
 	[VN_MATRIX_TURNED] = { .say = say_matrix },
 	[VN_INPUTS_MISSING] = { .say = say_tail },
 	[VN_RANKS_CROSSED] = { .say = say_crossed },
+	[VN_ROWS_REORDERED] = { .say = say_rows_reordered },
 	[VN_NEVER_LOADED] = { .words = "the weights are 0: never loaded" },
 	[VN_WEIGHTS_SCALED] = { .say = say_scaled },
 	[VN_WEIGHTS_ROUNDED] = { .say = say_format },
