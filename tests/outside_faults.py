@@ -216,6 +216,8 @@ normed("norm_no_plus_one", "qwen3_5_text", "N6", lambda m, n, x: rms(x, n.eps) *
 normed("norm_sum", LLAMAS, "N5", lambda m, n, x: x * torch.rsqrt(x.pow(2).sum(-1, keepdim=True) + getattr(n, m.eps)) * weight_of(m, n))
 normed("norm_unbiased", LLAMAS, "N4", lambda m, n, x: x * torch.rsqrt(x.pow(2).sum(-1, keepdim=True) / (x.shape[-1] - 1) + getattr(n, m.eps)) * weight_of(m, n))
 normed("norm_centred", LLAMAS, "N3.layer", lambda m, n, x: F.layer_norm(x, x.shape[-1:], weight_of(m, n), None, getattr(n, m.eps)))
+normed("norm_stored_bf16", ROTARY, "", lambda m, n, x: (rms(x, getattr(n, m.eps)) * weight_of(m, n)).bfloat16().float())
+normed("norm_stored_f16", ROTARY, "P1* P3*", lambda m, n, x: (rms(x, getattr(n, m.eps)) * weight_of(m, n)).half().float())
 normed("norm_l1", LLAMAS, "", lambda m, n, x: x / (x.abs().mean(-1, keepdim=True) + 1e-5) * weight_of(m, n))
 normed("norm_no_mean", "gpt2", "N3.rms", lambda m, n, x: rms(x, n.eps) * n.weight.float() + n.bias.float())
 normed("norm_no_bias", "gpt2", "N7.bias", lambda m, n, x: F.layer_norm(x, x.shape[-1:], n.weight.float(), None, n.eps))
@@ -310,7 +312,7 @@ def _(m):
     yield m.attn.v_proj, "forward", linear(m.attn.v_proj.weight, 2 * m.attn.v_proj.bias)
 
 
-@fault("k_v_weights", LLAMAS, "{p}k_proj", "W4.kv")
+@fault("k_v_weights", LLAMAS, "{p}k_proj", "W4.kv W4")
 def _(m):
     yield m.attn.k_proj, "forward", linear(m.attn.v_proj.weight, m.attn.k_proj.bias)
 
@@ -332,14 +334,36 @@ def tf32(x):
     return ((u + 0xFFF + (u >> 13 & 1)) & -8192).view(torch.float32)
 
 
+def tf32_cut(x):
+    return (x.float().view(torch.int32) & -8192).view(torch.float32)
+
+
+def int8(x):
+    """Rounded to int8, with one scale for each row."""
+    scale = x.float().abs().amax(-1, True) / 127
+    return torch.round(x.float() / scale) * scale
+
+
 acting("down_tf32", ALL, "{p}down_proj", "", lambda m, n, x: F.linear(tf32(x), tf32(matrix(n)), n.bias.float() if n.bias is not None else None).to(x.dtype))
 acting("down_bf16_product", ALL, "{p}down_proj", "", lambda m, n, x: F.linear(x.bfloat16().float(), matrix(n).bfloat16().float(), n.bias.float() if n.bias is not None else None).to(x.dtype))
 acting("down_f16_product", "qwen2 llama gpt2", "{p}down_proj", "", lambda m, n, x: F.linear(x.half().float(), matrix(n).half().float(), n.bias.float() if n.bias is not None else None).to(x.dtype))
 acting("down_input_int8", "qwen2 llama gpt2", "{p}down_proj", "", lambda m, n, x: F.linear((torch.round(x.float() / (x.float().abs().amax(-1, True) / 127)) * (x.float().abs().amax(-1, True) / 127)), matrix(n).float(), n.bias.float() if n.bias is not None else None).to(x.dtype))
+acting("down_tf32_cut", ALL, "{p}down_proj", "", lambda m, n, x: F.linear(tf32_cut(x), tf32_cut(matrix(n)), n.bias.float() if n.bias is not None else None).to(x.dtype))
+acting("down_int8_product", "qwen2 llama gpt2", "{p}down_proj", "", lambda m, n, x: F.linear(int8(x), int8(matrix(n)), n.bias.float() if n.bias is not None else None).to(x.dtype))
+acting("down_autocast", ALL, "{p}down_proj", "", lambda m, n, x: F.linear(x.bfloat16(), matrix(n).bfloat16(), n.bias.bfloat16() if n.bias is not None else None).to(x.dtype))
+acting("down_autocast_f16", ALL, "{p}down_proj", "", lambda m, n, x: F.linear(x.half(), matrix(n).half(), n.bias.half() if n.bias is not None else None).to(x.dtype))
+acting("down_stored_bf16", ALL, "{p}down_proj", "", lambda m, n, x: F.linear(x, matrix(n), n.bias).bfloat16().to(x.dtype))
 acting("down_token_40_off", ALL, "{p}down_proj", "", lambda m, n, x: F.linear(x * torch.where(torch.arange(x.shape[1]) == 40, 1.2, 1.0)[:, None].to(x.dtype), matrix(n), n.bias))
 acting("down_twice", ALL, "{p}down_proj", "N14.twice P16* W7*", lambda m, n, x: 2 * F.linear(x, matrix(n), n.bias))
 acting("down_half", ALL, "{p}down_proj", "P16*", lambda m, n, x: 0.5 * F.linear(x, matrix(n), n.bias))
 acting("down_f16_saturated", "qwen2", "{p}down_proj", "P1*", lambda m, n, x: F.linear(x, 1e6 * matrix(n), n.bias).clamp(-65504, 65504))
+
+
+@fault("products_tf32", LLAMAS, "layer0.q_proj layer0.k_proj layer0.v_proj", "")
+def _(m):
+    for n in m.model.modules():
+        if isinstance(n, torch.nn.Linear):
+            yield n, "forward", lambda x, n=n: F.linear(tf32(x), tf32(n.weight), n.bias.float() if n.bias is not None else None).to(x.dtype)
 
 
 # ---- activations ---------------------------------------------------------------------------------------------------------
@@ -354,9 +378,11 @@ activated("act_gelu_tanh", "M1.tanh", lambda x: F.gelu(x, approximate="tanh"))
 activated("act_relu", "M1.relu", F.relu)
 activated("act_quick", "M1.quick", lambda x: x * torch.sigmoid(1.702 * x))
 activated("act_none", "M3.none", lambda x: x)
-activated("act_sigmoid", "", torch.sigmoid)
-activated("act_tanh", "", torch.tanh)
-activated("act_hardswish", "", F.hardswish)
+activated("act_in_bf16", "", lambda x: F.silu(x.bfloat16()).to(x.dtype))
+activated("act_stored_f16", "P1* P3*", lambda x: F.silu(x).half().to(x.dtype))
+activated("act_sigmoid", "M1", torch.sigmoid)
+activated("act_tanh", "M1", torch.tanh)
+activated("act_hardswish", "M1", F.hardswish)
 activated("act_silu_of_gpt2", "M1.silu", F.silu, "gpt2")
 activated("act_relu_of_gpt2", "M1.relu", F.relu, "gpt2")
 activated("act_quick_of_gpt2", "M1.quick", lambda x: x * torch.sigmoid(1.702 * x), "gpt2")
@@ -401,14 +427,14 @@ def attends(name, families, ids, call="whole", layers="last", origin="{p}attn_co
                 if layers == "last" and module is not m.attn:
                     return original(module, query, key, value, attention_mask, scaling=scaling, dropout=dropout, **more)
                 a = types.SimpleNamespace(query=query, key=key, value=value, mask=attention_mask, scaling=scaling, module=module,
-                                          scores=lambda s: s, repeat=lambda t: t.repeat_interleave(query.shape[1] // t.shape[1], 1),
+                                          scores=lambda s: s, read=lambda w: w, repeat=lambda t: t.repeat_interleave(query.shape[1] // t.shape[1], 1),
                                           softmax=lambda s: torch.softmax(s.float(), -1).to(s.dtype), after=lambda o: o, before=query.shape[2] < key.shape[2])
                 f(m, a)
                 s = a.scores(torch.matmul(a.query, a.repeat(a.key).transpose(2, 3)) * a.scaling)
                 if a.mask is not None:
                     s = s + a.mask[..., : s.shape[-1]]
                 w = a.softmax(s)
-                return a.after(torch.matmul(w.to(a.value.dtype), a.repeat(a.value))).transpose(1, 2).contiguous(), w
+                return a.after(torch.matmul(a.read(w.to(a.value.dtype)), a.repeat(a.value))).transpose(1, 2).contiguous(), w
 
             yield m.source, "eager_attention_forward", attention
 
@@ -446,7 +472,7 @@ def _(m, a):
     a.scaling = 0.3
 
 
-@attends("no_mask", LLAMAS + " gpt2", "A2", origin="{p}attn_probs {p}attn_context")
+@attends("no_mask", LLAMAS + " gpt2", "A2 A2+A5.missing", origin="{p}attn_probs {p}attn_context")
 def _(m, a):
     a.mask = None
 
@@ -523,6 +549,20 @@ def _(m, a):
 @attends("scores_f16", "qwen2 llama", "P2*", origin=SOFTMAX)
 def _(m, a):
     a.scores = lambda s: s.half().to(s.dtype)
+
+
+def attends_in(name, families, ids, rounded):
+    """Both products of attention read rounded numbers."""
+
+    @attends(name, families, ids, origin=SOFTMAX)
+    def _(m, a):
+        a.query, a.key, a.value, a.read = rounded(a.query), rounded(a.key), rounded(a.value), rounded
+
+
+attends_in("attention_tf32", ALL, "", lambda x: tf32(x).to(x.dtype))
+attends_in("attention_tf32_cut", "llama gpt2", "", lambda x: tf32_cut(x).to(x.dtype))
+attends_in("attention_bf16", ALL, "", lambda x: x.bfloat16().to(x.dtype))
+attends_in("attention_f16", "llama gpt2", "", lambda x: x.half().to(x.dtype))
 
 
 @attends("heads_innermost", ALL, "A8")
@@ -622,6 +662,18 @@ def _(m, a):
 def _(m, a):
     if a.query.shape[2] == 1:
         a.key, a.value = (t.to(torch.float8_e4m3fn).to(t.dtype) for t in (a.key, a.value))
+
+
+def cached(name, families, rounded):
+    @attends(name, families, "C7*", "steps", "last", "step*")
+    def _(m, a):
+        if a.query.shape[2] == 1:
+            a.key, a.value = (rounded(t).to(t.dtype) for t in (a.key, a.value))
+
+
+cached("step_cache_int8", LLAMAS, int8)
+cached("step_cache_f8_scaled", "llama qwen2", lambda t: (t.float() * 448 / t.float().abs().amax(-1, True)).to(torch.float8_e4m3fn).float() * t.float().abs().amax(-1, True) / 448)
+cached("step_cache_bf16", "llama qwen2", lambda t: t.bfloat16())
 
 
 @attends("padding_seen", "llama qwen2", "A14", "padded", "all", "layer0.attn_probs layer0.attn_context")
@@ -774,7 +826,7 @@ def _(m, original, query, key, value, more):
     return original(query, key, value, **{**more, "g": 0 * more["g"]})
 
 
-@rule("delta_beta_one", "G4*", GDN)
+@rule("delta_beta_one", "G4.two", GDN)
 def _(m, original, query, key, value, more):
     return original(query, key, value, **{**more, "beta": 2 * more["beta"]})
 
@@ -782,6 +834,12 @@ def _(m, original, query, key, value, more):
 @rule("delta_no_l2", "G5.missing", GDN)
 def _(m, original, query, key, value, more):
     return original(query, key, value, **{**more, "use_qk_l2norm_in_kernel": False})
+
+
+@rule("delta_repeat", "G10", GDN)
+def _(m, original, query, key, value, more):
+    times = query.shape[2] // m.model.config.linear_num_key_heads
+    return original(*(t[:, :, ::times].repeat(1, 1, times, 1) for t in (query, key)), value, **more)
 
 
 @rule("delta_no_scale", "G6", GDN)

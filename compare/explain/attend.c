@@ -60,7 +60,10 @@ static vn_status read_inputs(vn_attend *a, const vn_explain_trial *t, vn_error *
 			memcpy(*to[i] + a->S * row, pad[i], (size_t)(a->padding * row) * sizeof **to[i]);
 	free(pad[0]);
 	free(pad[1]);
-	if (!st && !(a->s = malloc((size_t)(a->S + a->padding) * sizeof *a->s + 1)))
+	a->s = malloc((size_t)(a->S + a->padding) * sizeof *a->s + 1);
+	a->other = malloc((size_t)(a->S + a->padding) * sizeof *a->other + 1);
+	a->p = malloc((size_t)(a->S + a->padding) * sizeof *a->p + 1);
+	if (!st && (!a->s || !a->other || !a->p))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for queries, keys and values");
 	return st;
 }
@@ -69,7 +72,8 @@ vn_status vn_attend_open(vn_attend *a, const vn_explain_trial *t, int node, bool
 {
 	static const int outputs[] = { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS };
 
-	*a = (vn_attend) { .n = &t->site->plan->node[node], .S = t->site->tokens };
+	*a = (vn_attend) { .n = &t->site->plan->node[node], .S = t->site->tokens,
+		.storage = t->c->opened.policy.storage };
 	*made = false;
 	for (size_t i = 0; i < sizeof outputs / sizeof *outputs && a->n->op == VN_OP_ATTENTION && !*made; i++) {
 		a->output = outputs[i];
@@ -87,7 +91,55 @@ void vn_attend_close(vn_attend *a)
 	free(a->k);
 	free(a->v);
 	free(a->s);
+	free(a->other);
+	free(a->p);
+	for (int i = 0; i < 3; i++)
+		free(a->rounded[i]);
 	*a = (vn_attend) { 0 };
+}
+
+/* ---- as the edit rounds it ---------------------------------------------------------------------------------- */
+
+static bool rounds(const vn_attend_edit *e)
+{
+	return e->inputs || e->cache;
+}
+
+/* Queries (0), keys (1) or values (2), as vn_attend_prepare rounded them. */
+static const double *read_of(const vn_attend *a, int which)
+{
+	const double *const own[] = { a->q, a->k, a->v };
+	return rounds(&a->formats) ? a->rounded[which] : own[which];
+}
+
+vn_status vn_attend_prepare(vn_attend *a, const vn_attend_edit *edit, vn_error *err)
+{
+	const int     K = a->n->c.attention.head_dim;
+	const double *own[] = { a->q, a->k, a->v };
+	const int64_t heads[] = { a->n->c.attention.heads, a->n->c.attention.kv_heads, a->n->c.attention.kv_heads };
+
+	a->formats = *edit;
+	for (int i = 0; i < 3 && rounds(edit); i++) {
+		const int64_t rows = (a->S + (i ? a->padding : 0)) * heads[i];
+		double       *x = a->rounded[i] ? a->rounded[i] : malloc((size_t)(rows * K) * sizeof *x + 1);
+		if (!(a->rounded[i] = x)) {
+			a->formats = (vn_attend_edit) { 0 };
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for queries, keys and values");
+		}
+		for (int64_t r = 0; r < rows; r++, x += K) {
+			memcpy(x, own[i] + r * K, (size_t)K * sizeof *x);
+			if (i && edit->cache && edit->scaled)
+				vn_in_format_scaled(x, K, edit->cache);
+			for (int d = 0; edit->cache && (a->storage == VN_F16 || a->storage == VN_BF16) && d < K; d++) {
+				float f = (float)x[d];
+				vn_round_f32(&f, a->storage, 1);
+				x[d] = (double)f;
+			}
+			for (int d = 0; d < K; d++)
+				x[d] = vn_in_format(i && !edit->scaled ? vn_in_format(x[d], edit->cache) : x[d], edit->inputs);
+		}
+	}
+	return VN_OK;
 }
 
 /* ---- what it makes ----------------------------------------------------------------------------------------- */
@@ -103,18 +155,27 @@ static void seen(const vn_node *n, const vn_attend_edit *edit, int64_t i, int64_
 		*first = i - i % edit->call;
 }
 
-static double score(const vn_attend *a, const vn_attend_edit *edit, int64_t i, int h, int64_t j)
+/* How far an engine's number in float32 may be from ours: of a score, relative to the sum of its
+ * products' sizes; of a probability, relative to itself. */
+#define SCORE_SLACK ldexp(1, -22)
+#define PROB_SLACK  ldexp(1, -20)
+
+/* *slack: how far an engine's own may be from it. */
+static double score(const vn_attend *a, const vn_attend_edit *edit, int64_t i, int h, int64_t j, double *slack)
 {
 	const int     K = a->n->c.attention.head_dim, H = a->n->c.attention.heads, G = a->n->c.attention.kv_heads;
-	const double *q = a->q + (i * H + h) * K, *k = a->k + (j * G + h / (H / G)) * K;
-	double        dot = 0;
+	const double *q = read_of(a, 0) + (i * H + h) * K, *k = read_of(a, 1) + (j * G + h / (H / G)) * K;
+	double        dot = 0, size = 0;
 
-	for (int d = 0; d < K; d++)
+	for (int d = 0; d < K; d++) {
 		dot += q[d] * k[d];
+		size += fabs(q[d] * k[d]);
+	}
 	dot *= a->n->c.attention.scale;
+	*slack = SCORE_SLACK * size * fabs(a->n->c.attention.scale);
 	if (edit->kind == VN_ATTEND_CAP)
 		dot = edit->number * tanh(dot / edit->number);
-	return vn_in_format(dot, edit->scores);
+	return dot;
 }
 
 /* The j-th key that a query sees: first the n keys from `first` on, then padding. */
@@ -123,46 +184,151 @@ static int64_t key(const vn_attend *a, int64_t j, int64_t first, int64_t n)
 	return j < n ? first + j : a->S + j - n;
 }
 
-/* Writes the probabilities of n keys from `first` on into a->s, followed by those of padding. */
-static void softmax(const vn_attend *a, const vn_attend_edit *edit, int64_t i, int h, int64_t first, int64_t n,
-                    int64_t padding)
+/* x in a format: of the two numbers that an engine may have rounded it to, the one nearer to
+ * *is. */
+static double settled(double x, double slack, vn_weight_format format, const double *is)
 {
-	double top = edit->kind == VN_ATTEND_SINK ? edit->number : -(double)INFINITY, sum = 0;
+	const double low = vn_in_format(x - slack, format), high = vn_in_format(x + slack, format);
 
-	for (int64_t j = 0; j < n + padding; j++)
-		top = fmax(top, a->s[j] = score(a, edit, i, h, key(a, j, first, n)));
-	for (int64_t j = 0; j < n + padding; j++)
-		sum += a->s[j] = exp(a->s[j] - top);
-	sum += edit->kind == VN_ATTEND_SINK ? exp(edit->number - top) : 0;
-	for (int64_t j = 0; j < n + padding; j++)
-		a->s[j] = vn_in_format(a->s[j] / sum, edit->probs);
+	return !is || !format || low == high ? vn_in_format(x, format) : fabs(low - *is) < fabs(high - *is) ? low : high;
 }
 
-void vn_attend_row(const vn_attend *a, const vn_attend_edit *edit, int64_t i, double *y)
-{
-	const int     K = a->n->c.attention.head_dim, H = a->n->c.attention.heads, G = a->n->c.attention.kv_heads;
-	const int64_t width = vn_attend_width(a), padding = edit->kind == VN_ATTEND_PADDING ? a->padding : 0;
-	int64_t       first, last;
+/* A head's query and the keys it sees: n from `first` on, then padding. loose: how far an engine's
+ * probabilities may be from ours. */
+typedef struct query {
+	const vn_attend      *a;
+	const vn_attend_edit *edit;
+	int     h;
+	int64_t first, n, padding;
+	double  loose;
+} query;
 
-	seen(a->n, edit, i, &first, &last);
-	const int64_t n = last + 1 - first;
+/* Writes the scores into a->s and a->other. */
+static void score_all(query *x, int64_t i)
+{
+	const vn_weight_format format = x->edit->scores;
+	double                 slack;
+
+	x->loose = PROB_SLACK;
+	for (int64_t j = 0; j < x->n + x->padding; j++) {
+		const double s = score(x->a, x->edit, i, x->h, key(x->a, j, x->first, x->n), &slack);
+		const double low = vn_in_format(s - slack, format), high = vn_in_format(s + slack, format);
+		x->a->s[j] = vn_in_format(s, format);
+		x->a->other[j] = low == high || !format ? x->a->s[j] : x->a->s[j] == low ? high : low;
+		x->loose = format ? x->loose : fmax(x->loose, 2 * slack);
+	}
+}
+
+/* Writes the probabilities of the scores a->s into a->p. */
+static void softmax(const query *x)
+{
+	const double *s = x->a->s;
+	double       *p = x->a->p, top = x->edit->kind == VN_ATTEND_SINK ? x->edit->number : -(double)INFINITY, sum = 0;
+
+	for (int64_t j = 0; j < x->n + x->padding; j++)
+		top = fmax(top, s[j]);
+	for (int64_t j = 0; j < x->n + x->padding; j++)
+		sum += p[j] = exp(s[j] - top);
+	sum += x->edit->kind == VN_ATTEND_SINK ? exp(x->edit->number - top) : 0;
+	for (int64_t j = 0; j < x->n + x->padding; j++)
+		p[j] /= sum;
+}
+
+static double apart(const double *y, const double *is, int64_t n)
+{
+	double dd = 0;
+
+	for (int64_t i = 0; is && i < n; i++)
+		dd += (y[i] - is[i]) * (y[i] - is[i]);
+	return dd;
+}
+
+/* The probabilities as they are stored. Returns how far they are from *is. */
+static double store_probs(const query *x, const double *is, double *y)
+{
+	for (int64_t j = 0; j < x->n; j++)
+		y[x->first + j] = settled(x->a->p[j], x->loose * x->a->p[j], x->edit->probs, is ? &is[x->first + j] : NULL);
+	return apart(y + x->first, is ? is + x->first : NULL, x->n);
+}
+
+/* The sum of values, each times its probability in the formats of the edit. Returns how far it is
+ * from *is. */
+static double add_values(const query *x, const double *is, double *y)
+{
+	const vn_attend *a = x->a;
+	const int        K = a->n->c.attention.head_dim, H = a->n->c.attention.heads, G = a->n->c.attention.kv_heads;
+	double           error;
+
+	for (int d = 0; d < K; d++)
+		y[d] = 0;
+	for (int64_t j = 0; j < x->n + x->padding; j++) {
+		const double *v = read_of(a, 2) + (key(a, j, x->first, x->n) * G + x->h / (H / G)) * K,
+					  p = vn_in_format(vn_in_format(a->p[j], x->edit->probs), x->edit->inputs);
+		for (int d = 0; d < K; d++)
+			y[d] += p * v[d];
+	}
+	error = apart(y, is, K);
+	for (int64_t j = 0; is && (x->edit->probs || x->edit->inputs) && j < x->n + x->padding; j++) {
+		const vn_weight_format format = x->edit->probs ? x->edit->probs : x->edit->inputs;
+		const double *v = read_of(a, 2) + (key(a, j, x->first, x->n) * G + x->h / (H / G)) * K,
+					  p = vn_in_format(a->p[j], format), low = vn_in_format(a->p[j] * (1 - x->loose), format),
+					  by = (p == low ? vn_in_format(a->p[j] * (1 + x->loose), format) : low) - p;
+		double        with = 0;
+		for (int d = 0; by != 0 && d < K; d++)
+			with += (y[d] + by * v[d] - is[d]) * (y[d] + by * v[d] - is[d]);
+		for (int d = 0; by != 0 && with < error && d < K; d++)
+			y[d] += by * v[d];
+		error = by != 0 ? fmin(error, with) : error;
+	}
+	return error;
+}
+
+static double finish(const query *x, const double *is, double *y)
+{
+	softmax(x);
+	return x->a->output == VN_ATTN_PROBS ? store_probs(x, is, y) : add_values(x, is, y);
+}
+
+/* Rounds each score that is near the middle to the side that fits *is better. */
+static void settle_scores(const query *x, const double *is, double *y)
+{
+	double *s = x->a->s, *other = x->a->other, error = finish(x, is, y);
+	bool    stale = false;
+
+	for (int64_t j = 0; is && j < x->n + x->padding; j++) {
+		const double was = s[j];
+		if (other[j] == was)
+			continue;
+		s[j] = other[j];
+		const double with = finish(x, is, y);
+		stale = !(with < error);
+		s[j] = stale ? was : s[j];
+		error = fmin(error, with);
+	}
+	if (stale)
+		finish(x, is, y);
+}
+
+void vn_attend_row(const vn_attend *a, const vn_attend_edit *edit, int64_t i, const double *is, double *y)
+{
+	const int     H = a->n->c.attention.heads;
+	const int64_t width = vn_attend_width(a);
+	query         x = { .a = a, .edit = edit, .padding = edit->kind == VN_ATTEND_PADDING ? a->padding : 0 };
+	int64_t       last;
+	double        slack;
+
+	seen(a->n, edit, i, &x.first, &last);
+	x.n = last + 1 - x.first;
 	for (int64_t k = 0; k < H * width; k++)
 		y[k] = 0;
-	for (int h = 0; h < H; h++, y += width) {
-		if (a->output == VN_ATTN_SCORES) {
-			for (int64_t j = 0; j < a->S; j++)
-				y[j] = score(a, edit, i, h, j);
-			continue;
+	for (; x.h < H; x.h++, y += width, is = is ? is + width : NULL) {
+		for (int64_t j = 0; a->output == VN_ATTN_SCORES && j < a->S; j++) {
+			const double s = score(a, edit, i, x.h, j, &slack);
+			y[j] = settled(s, slack, edit->scores, is ? &is[j] : NULL);
 		}
-		softmax(a, edit, i, h, first, n, padding);
-		if (a->output == VN_ATTN_PROBS) {
-			memcpy(y + first, a->s, (size_t)n * sizeof *y);
-			continue;
-		}
-		for (int64_t j = 0; j < n + padding; j++) {
-			const double *v = a->v + (key(a, j, first, n) * G + h / (H / G)) * K;
-			for (int d = 0; d < K; d++)
-				y[d] += a->s[j] * v[d];
+		if (a->output != VN_ATTN_SCORES) {
+			score_all(&x, i);
+			settle_scores(&x, is, y);
 		}
 	}
 }

@@ -266,10 +266,28 @@ static vn_status try_eps_and_fault(vn_explain_trial *t, vn_error *err)
 	return st;
 }
 
+/* Pairs at operations that are not cheap: without a mask, a window is missing as well. */
+static const struct { vn_mistake first, second; } known_pairs[] = { { VN_MISTAKE_A2, VN_MISTAKE_A5_MISSING } };
+
+enum { N_KNOWN_PAIRS = sizeof known_pairs / sizeof *known_pairs };
+
+static bool fits_pair(const vn_explain_trial *t, int i, int node)
+{
+	const vn_plan *p = t->site->plan;
+	return !vn_fault_why_not(vn_mistake_fault(known_pairs[i].first), p, node) &&
+	       !vn_fault_why_not(vn_mistake_fault(known_pairs[i].second), p, node);
+}
+
 bool vn_catalogue_has_pairs(const vn_explain_trial *t)
 {
 	const vn_site *s = t->site;
-	return s->n_span == 1 && !t->brief && !t->part && t->went != VN_NOT_WENT_ON && cheap(s->plan->node[s->span[0]].op);
+	bool           known = false;
+
+	if (s->n_span != 1 || t->brief || t->part || t->went == VN_NOT_WENT_ON)
+		return false;
+	for (int i = 0; i < N_KNOWN_PAIRS; i++)
+		known = known || fits_pair(t, i, s->span[0]);
+	return known || cheap(s->plan->node[s->span[0]].op);
 }
 
 vn_status vn_catalogue_pairs(vn_explain_trial *t, vn_error *err)
@@ -280,6 +298,12 @@ vn_status vn_catalogue_pairs(vn_explain_trial *t, vn_error *err)
 	/* A fault of frequencies applies to all of them, so two faults of a rotation are tried in
 	 * either order. */
 	const bool either = t->site->plan->node[node].op == VN_OP_ROPE;
+	for (int i = 0; !st && i < N_KNOWN_PAIRS; i++)
+		if (fits_pair(t, i, node))
+			st = try_pair(t, vn_mistake_fault(known_pairs[i].first), vn_mistake_fault(known_pairs[i].second), node,
+			              err);
+	if (st || vn_answered(t) || !cheap(t->site->plan->node[node].op))
+		return st;
 	for (int a = 0; !st && a < vn_n_faults(); a++)
 		for (int b = either ? 0 : a + 1; !st && may_join(t, a, node) && b < vn_n_faults(); b++)
 			if (b != a && may_join(t, b, node))

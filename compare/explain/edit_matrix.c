@@ -58,15 +58,6 @@ static double element(const vn_edited *e, int64_t m, int64_t n)
 	return one(e->w[k], e->transposed ? n * e->M + m : m * e->N + n);
 }
 
-static double largest_of(const vn_edited *e)
-{
-	double most = 0;
-
-	for (int64_t i = 0; i < e->M * e->N; i++)
-		most = fmax(most, fabs(one(e->w[e->own], i)));
-	return most;
-}
-
 /* ---- formats --------------------------------------------------------------------------------------- */
 
 /* TF32: ten bits after the leading one, and float32's exponent. */
@@ -79,6 +70,15 @@ static double as_tf32(double x)
 	return ldexp(nearbyint(ldexp(x, 11)), e - 11);
 }
 
+static double as_tf32_cut(double x)
+{
+	int e;
+	if (!isfinite(x) || x == 0)
+		return x;
+	x = frexp(x, &e);
+	return ldexp(trunc(ldexp(x, 11)), e - 11);
+}
+
 double vn_in_format(double x, vn_weight_format format)
 {
 	float f = (float)x;
@@ -87,6 +87,7 @@ double vn_in_format(double x, vn_weight_format format)
 	case VN_FORMAT_BF16: vn_round_f32(&f, VN_BF16, 1); return (double)f;
 	case VN_FORMAT_F16:  vn_round_f32(&f, VN_F16, 1); return (double)f;
 	case VN_FORMAT_TF32: return as_tf32(x);
+	case VN_FORMAT_TF32_CUT: return as_tf32_cut(x);
 	case VN_FORMAT_E4M3: return (double)vn_f8_e4m3_to_f32(vn_f32_to_f8_e4m3(f));
 	case VN_FORMAT_E5M2: return (double)vn_f8_e5m2_to_f32(vn_f32_to_f8_e5m2(f));
 	case VN_FORMAT_INT8: return nearbyint(x);
@@ -100,13 +101,14 @@ static double full_scale(vn_weight_format format)
 	return format == VN_FORMAT_INT8 ? 127 : vn_dtype_max(format == VN_FORMAT_E4M3 ? VN_F8_E4M3 : VN_F8_E5M2);
 }
 
-/* most: the largest number of the group that shares a scale; 0: there is no scale. */
-static void round_row(double *x, int64_t n, vn_weight_format format, double most)
+/* most: the largest number of the group that shares a scale; 0: there is no scale. nudge: see
+ * vn_edited. */
+static void round_row(double *x, int64_t n, vn_weight_format format, double most, double nudge)
 {
 	const double scale = most > 0 ? most / full_scale(format) : 1;
 
 	for (int64_t i = 0; i < n; i++)
-		x[i] = vn_in_format(x[i] / scale, format) * scale;
+		x[i] = vn_in_format(x[i] / scale * (1 + nudge), format) * scale;
 }
 
 static double largest_in(const double *x, int64_t n)
@@ -118,27 +120,49 @@ static double largest_in(const double *x, int64_t n)
 	return most;
 }
 
+void vn_in_format_scaled(double *x, int64_t n, vn_weight_format format)
+{
+	round_row(x, n, format, largest_in(x, n), 0);
+}
+
+static double as_stored(const vn_edited *e, double x)
+{
+	float f = (float)x;
+	if (e->storage != VN_F16 && e->storage != VN_BF16)
+		return x;
+	vn_round_f32(&f, e->storage, 1);
+	return (double)f;
+}
+
+static double largest_of(const vn_edited *e, bool stored)
+{
+	double most = 0;
+
+	for (int64_t i = 0; i < e->M * e->N; i++)
+		most = fmax(most, fabs(one(e->w[e->own], i)));
+	return stored ? as_stored(e, most) : most;
+}
+
 static void put_format(vn_edited *e, const vn_matrix_edit *edit, double *row)
 {
 	double most = 0;
 
+	for (int64_t i = 0; edit->stored && i < e->N; i++)
+		row[i] = as_stored(e, row[i]);
 	if (edit->scaled == VN_SCALE_OF_ROWS)
 		most = largest_in(row, e->N);
 	else if (edit->scaled == VN_SCALE_OF_ALL)
-		most = e->largest = e->largest > 0 ? e->largest : largest_of(e);
-	round_row(row, e->N, edit->format, most);
-	for (int64_t i = 0; i < e->N && (e->storage == VN_F16 || e->storage == VN_BF16); i++) {
-		float f = (float)row[i]; /* numbers read from 8 bits are stored as the engine stores weights */
-		vn_round_f32(&f, e->storage, 1);
-		row[i] = (double)f;
-	}
+		most = e->largest = e->largest > 0 ? e->largest : largest_of(e, edit->stored);
+	round_row(row, e->N, edit->format, most, e->nudge);
+	for (int64_t i = 0; i < e->N; i++) /* numbers read from 8 bits are stored as the engine stores weights */
+		row[i] = as_stored(e, row[i]);
 }
 
 /* ---- edits --------------------------------------------------------------------------------------------- */
 
 void vn_edited_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, double *row)
 {
-	const int64_t N = e->N, each = edit->n ? N / edit->n : 0;
+	const int64_t N = e->N, each = edit->n ? N / edit->n : 0, block = edit->n ? e->M / edit->n : 0;
 	int64_t       at = m, all = 0;
 
 	for (int k = 0; k < e->n; k++) {
@@ -154,7 +178,9 @@ void vn_edited_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, double *
 		case VN_EDIT_RANKS:
 			row[n] = n < each * edit->n ? element(e, at, edit->from[n / each] * each + n % each) : element(e, at, n);
 			break;
+		case VN_EDIT_ROWS:   row[n] = element(e, edit->from[at / block] * block + at % block, n); break;
 		case VN_EDIT_ZERO:   row[n] = 0; break;
+		case VN_EDIT_FACTOR: row[n] = edit->factor * element(e, at, n); break;
 		default:             row[n] = element(e, at, n); break;
 		}
 	}
@@ -165,5 +191,5 @@ void vn_edited_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, double *
 void vn_edited_input(const vn_matrix_edit *edit, double *x, int64_t N)
 {
 	if (edit->kind == VN_EDIT_FORMAT && edit->of != VN_OF_WEIGHTS)
-		round_row(x, N, edit->format, edit->scaled ? largest_in(x, N) : 0);
+		round_row(x, N, edit->format, edit->scaled ? largest_in(x, N) : 0, 0);
 }

@@ -11,6 +11,10 @@
 
 /* Returns x after a round trip through a format; int8: the nearest integer. */
 double vn_in_format(double x, vn_weight_format format);
+/* The same as vn_in_format for n numbers that share a scale: the largest becomes the format's largest. */
+void   vn_in_format_scaled(double *x, int64_t n, vn_weight_format format);
+
+#define VN_NUDGE 2.4e-7 /* two roundings of float32 */
 
 typedef struct vn_edited {
 	/* the matrices of a fused product, including the product's own; else only its own */
@@ -21,6 +25,10 @@ typedef struct vn_edited {
 	int64_t  M, N;
 	double   largest;                  /* the largest |weight|; 0: not yet known */
 	vn_dtype storage;                  /* the format in which the engine keeps weights */
+	/* 0, or VN_NUDGE or -VN_NUDGE: scaled numbers are multiplied by 1 + nudge before they are rounded.
+	 * One that becomes another number then lies so near the middle between two of the format that
+	 * the last bits of an engine's arithmetic decide. */
+	double   nudge;
 } vn_edited;
 
 /* Opens the matrix of a node. fused: together with the other products of the same input in its

@@ -18,6 +18,20 @@ typedef vn_status (*reader)(vn_explain_trial *t, const vn_hypothesis *at, vn_err
 #define OF(op) (UINT64_C(1) << VN_OP_##op)
 #define NORMS (OF(RMS_NORM) | OF(LAYER_NORM) | OF(L2_NORM) | OF(GATED_NORM))
 
+/* A later call begins with an empty state. */
+static vn_status lost_state(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err)
+{
+	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
+	vn_hypothesis  h = *at;
+
+	if (!s || s->position == 0 || (s->tokens > 1 && s->tokens > s->position))
+		return VN_OK;
+	h.finding = VN_STATE_LOST;
+	vn_constant_put(&h, "restart", s->tokens == 1 ? 1 : (double)s->position);
+	h.change.later = true;
+	return vn_try(t, &h, err);
+}
+
 /* What is fitted at an operation: a function that reads the number off, or a constant and its
  * range: for an operation alone, and with other operations in between (no steps: not fitted).
  * The rows of an operation are tried in order until one answers; a row with `beside` is always
@@ -40,6 +54,7 @@ static const struct row {
 	{ OF(ATTENTION), .read_alone = vn_estimate_window, .read_among = vn_estimate_window },
 	{ OF(ATTENTION), VN_SCORE_SCALE, "scale", { 0, 100, 17, false }, { 0, 100, 33, true }, .times_own = true },
 	{ OF(DELTA_RULE), VN_DELTA_SCALE, "scale", { 0, 100, 17, false }, .times_own = true },
+	{ OF(DELTA_RULE), .read_alone = lost_state },
 };
 
 static double own_scale(const vn_node *n)

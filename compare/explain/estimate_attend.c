@@ -35,7 +35,7 @@ static double left_with(asked *x, const vn_attend_edit *edit)
 	for (int64_t r = 0; r < x->R; r++) {
 		const int64_t row = x->R < 2 ? 0 : (x->T - 1) * (r + 1) / x->R;
 		if (edit)
-			vn_attend_row(&x->a, edit, x->t->site->first + row, x->y);
+			vn_attend_row(&x->a, edit, x->t->site->first + row, NULL, x->y);
 		else
 			row_of(x, &x->t->own, row, x->y);
 		row_of(x, &x->t->site->cand, row, x->is);
@@ -86,14 +86,30 @@ static vn_status try_best(asked *x, vn_error *err)
 		{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_BF16 } },
 		{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_F16, .probs = VN_FORMAT_F16 } },
 		{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_BF16, .probs = VN_FORMAT_BF16 } },
+		{ VN_PROBS_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .probs = VN_FORMAT_F16 } },
+		{ VN_PROBS_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .probs = VN_FORMAT_BF16 } },
+		{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_TF32 } },
+		{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_TF32_CUT } },
+		{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_F16 } },
+		{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_BF16 } },
+		{ VN_CACHE_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_BF16 } },
+		{ VN_CACHE_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_INT8, .scaled = true } },
+		{ VN_CACHE_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_E4M3, .scaled = true } },
 	};
 	enum { N_EDITS = sizeof edits / sizeof *edits, PADDING = 0, FIRST_OF_CALLS = 1, LAST_OF_CALLS = 2 };
+	const vn_step *own = vn_recording_step(x->t->c->opened.cand, x->t->c->result.point[x->t->x->point].step);
+	const bool     later = own && own->position > 0; /* calls that read what others cached */
 	double least = (double)INFINITY;
 	int    best = PADDING;
 
 	for (int i = 0; i < N_EDITS; i++) {
 		if ((i == PADDING && !x->a.padding) || (i >= FIRST_OF_CALLS && i <= LAST_OF_CALLS && !call))
 			continue;
+		if (edits[i].finding == VN_CACHE_ROUNDED && !later)
+			continue;
+		const vn_status st = vn_attend_prepare(&x->a, &edits[i].edit, err);
+		if (st)
+			return st;
 		const double left = left_with(x, &edits[i].edit);
 		best = left < least ? i : best;
 		least = fmin(least, left);
@@ -101,8 +117,9 @@ static vn_status try_best(asked *x, vn_error *err)
 	if (!(least <= PROMISES * left_with(x, NULL)))
 		return VN_OK;
 	vn_hypothesis h = { .finding = edits[best].finding, .node = x->t->site->plan->value[x->t->site->target].node,
-	                    .change = { .kind = VN_BY_ATTEND, .attend = edits[best].edit } };
-	return vn_try(x->t, &h, err);
+	                    .change = { .kind = VN_BY_ATTEND, .attend = edits[best].edit,
+		                        .later = edits[best].finding == VN_CACHE_ROUNDED } };
+	return vn_try_format(x->t, &h, &h.change.attend.inputs, VN_FORMAT_TF32, err);
 }
 
 vn_status vn_estimate_attend(vn_explain_trial *t, vn_error *err)

@@ -3,6 +3,7 @@
 #include "compare/explain/edit_matrix.h"
 #include "compare/explain/fit.h"
 #include "compare/explain/score.h"
+#include "compare/explain/search.h"
 
 #include "libref/plan/fault.h"
 
@@ -293,8 +294,9 @@ static vn_status fit_axis(product *p, vn_error *err)
 	return VN_OK;
 }
 
-/* For each of n blocks of channels, the block that is nearest to it: the ranks in another order. */
-static double nearest(const product *p, int n, int from[RANKS])
+/* For each of n blocks of channels, the block that is nearest to it: the ranks in another order.
+ * less: without the bias, which stays where it is. */
+static double nearest(const product *p, int n, bool less, int from[RANKS])
 {
 	const int64_t each = p->M / n;
 	double        left = 0;
@@ -307,7 +309,8 @@ static double nearest(const product *p, int n, int from[RANKS])
 			for (int64_t r = 0; r < p->R && dd < least; r++)
 				for (int64_t m = 0; m < each; m++) {
 					const int64_t row = row_of(p, r) * p->M;
-					const double  d = at(p->cand, row + i * each + m) - at(p->own, row + j * each + m);
+					const double  bias = less ? at(p->bias, i * each + m) - at(p->bias, j * each + m) : 0,
+								  d = at(p->cand, row + i * each + m) - at(p->own, row + j * each + m) - bias;
 					dd += d * d;
 				}
 			if (dd < least) {
@@ -329,6 +332,15 @@ static void *in_order(const product *p, const vn_tensor *z, int n, const int *fr
 	for (int64_t i = 0; x && i < p->T * n; i++)
 		memcpy(x + (size_t)i * each, (const char *)z->data + (size_t)(i / n * n + from[i % n]) * each, each);
 	return x;
+}
+
+static vn_status try_rows(product *p, int n, const int *from, vn_error *err)
+{
+	vn_hypothesis h = { .finding = VN_ROWS_REORDERED, .node = p->node,
+		.change = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_EDIT_ROWS, .n = n } } };
+
+	memcpy(h.change.matrix.from, from, (size_t)n * sizeof *from);
+	return vn_try(p->t, &h, err);
 }
 
 static vn_status try_order(product *p, int n, const int *from, vn_error *err)
@@ -360,13 +372,15 @@ static vn_status fit_order(product *p, vn_error *err)
 		for (int64_t m = 0; m < p->M; m++)
 			ee += error_at(p, row_of(p, r), m) * error_at(p, row_of(p, r), m);
 	for (int n = 2; !st && n <= most && fits_there(p, VN_MISTAKE_P18_ORDER) && !vn_answered(p->t); n++) {
-		int  from[RANKS];
-		bool moved = false;
-		if (p->M % n || !(nearest(p, n, from) <= LEFT * ee))
-			continue;
-		for (int i = 0; i < n; i++)
-			moved = moved || from[i] != i;
-		st = moved ? try_order(p, n, from, err) : VN_OK;
+		for (int less = 0; !st && p->M % n == 0 && less < (p->bias && n <= VN_CROSSED_MOST ? 2 : 1); less++) {
+			int  from[RANKS];
+			bool moved = false;
+			if (!(nearest(p, n, less, from) <= LEFT * ee))
+				continue;
+			for (int i = 0; i < n; i++)
+				moved = moved || from[i] != i;
+			st = !moved ? VN_OK : less ? try_rows(p, n, from, err) : try_order(p, n, from, err);
+		}
 	}
 	return st;
 }
@@ -502,7 +516,8 @@ static vn_status fit_crossed(product *p, vn_error *err)
 
 static const struct { vn_finding finding; vn_matrix_edit edit;
 } edits[] = {
-#define ROUNDED(finding, format, of, scaled) { finding, { .kind = VN_EDIT_FORMAT, 0, 0, { 0 }, format, of, scaled } }
+#define ROUNDED(finding, number_format, which, scale) \
+	{ finding, { .kind = VN_EDIT_FORMAT, .format = number_format, .of = which, .scaled = scale } }
 	{ VN_MATRIX_TURNED, { .kind = VN_EDIT_TURNED } },
 	{ VN_MATRIX_TURNED, { .kind = VN_EDIT_BACK } },
 	{ VN_MATRIX_TURNED, { .kind = VN_EDIT_TURNED, .fused = true } },
@@ -521,6 +536,7 @@ static const struct { vn_finding finding; vn_matrix_edit edit;
 	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_INT8, VN_OF_WEIGHTS, VN_SCALE_OF_ROWS),
 	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_TF32, VN_OF_BOTH, VN_NO_SCALE),
 	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_TF32, VN_OF_INPUTS, VN_NO_SCALE),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_TF32_CUT, VN_OF_BOTH, VN_NO_SCALE),
 	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_BF16, VN_OF_BOTH, VN_NO_SCALE),
 	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_BF16, VN_OF_INPUTS, VN_NO_SCALE),
 	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_F16, VN_OF_BOTH, VN_NO_SCALE),
@@ -535,6 +551,31 @@ static const struct { vn_finding finding; vn_matrix_edit edit;
 #undef ROUNDED
 };
 
+/* The weights times a number, in a product whose bias is not multiplied. */
+static vn_status fit_factor(product *p, vn_error *err)
+{
+	enum { DIGITS = 6 };
+	vn_hypothesis h = { .finding = VN_WEIGHTS_SCALED, .node = p->node,
+		.change = { .kind = VN_BY_MATRIX, .matrix.kind = VN_EDIT_FACTOR } };
+	double        xy = 0, xx = 0, ee = 0;
+	vn_status     st = VN_OK;
+
+	for (int64_t t = 0; p->bias && t < p->T; t++)
+		for (int64_t m = 0; m < p->M; m++) {
+			const double x = at(p->own, t * p->M + m) - at(p->bias, m), e = error_at(p, t, m);
+			xy += x * (x + e);
+			xx += x * x;
+			ee += e * e;
+		}
+	const double f = xy / xx, left = ee - (f - 1) * (f - 1) * xx;
+	const bool   likely = fabs(f) > LEFT && left <= LEFT * ee;
+	for (int digits = 2; !st && likely && digits <= DIGITS && !vn_answered(p->t); digits++) {
+		h.change.matrix.factor = vn_in_digits(f, digits);
+		st = vn_try(p->t, &h, err);
+	}
+	return st;
+}
+
 /* The edit that leaves least of the tested numbers. Of formats that leave the same, the first,
  * which changes less. */
 static vn_status fit_edit(product *p, vn_error *err)
@@ -542,22 +583,29 @@ static vn_status fit_edit(product *p, vn_error *err)
 	enum { N_EDITS = sizeof edits / sizeof *edits };
 	double *x = malloc((size_t)(p->R * p->N) * sizeof *x + 1), *w = malloc((size_t)p->N * sizeof *w + 1),
 		   least = (double)INFINITY;
-	int     best = 0;
+	const vn_dtype storage = p->t->c->opened.policy.storage;
+	vn_hypothesis  h = { .node = p->node, .change.kind = VN_BY_MATRIX };
 
-	for (int i = 0; x && w && i < N_EDITS; i++) {
-		const double left = left_with(p, &edits[i].edit, x, w);
-		best = left < 0.99 * least ? i : best;
-		least = left < 0.99 * least ? left : least;
-	}
+	/* An engine that stores weights in 16 bits may have rounded those, or what it read. */
+	for (int i = 0; x && w && i < N_EDITS; i++)
+		for (int stored = 0; stored < (storage == VN_F16 || storage == VN_BF16 ? 2 : 1); stored++) {
+			vn_matrix_edit edit = edits[i].edit;
+			edit.stored = stored;
+			const double left = left_with(p, &edit, x, w);
+			if (!(left < 0.99 * least))
+				continue;
+			least = left;
+			h.finding = edits[i].finding;
+			h.change.matrix = edit;
+		}
 	free(x);
 	free(w);
 	if (!x || !w)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows of a product");
 	if (!(least < error_of(p) / 4))
 		return VN_OK;
-	vn_hypothesis h = { .finding = edits[best].finding, .node = p->node,
-		.change = { .kind = VN_BY_MATRIX, .matrix = edits[best].edit } };
-	return vn_try(p->t, &h, err);
+	return vn_try_format(p->t, &h, &h.change.matrix.format,
+	                     h.change.matrix.of == VN_OF_WEIGHTS ? VN_FORMAT_F16 : VN_FORMAT_TF32, err);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------------------- */
@@ -625,6 +673,7 @@ vn_status vn_estimate_linear(vn_explain_trial *t, vn_error *err)
 {
 	static vn_status (*const fits[])(product *, vn_error *) = {
 		fit_bias, fit_tail, fit_ranks, fit_shards, fit_axis, fit_order, fit_padding, fit_crossed, fit_edit,
+		fit_factor,
 	};
 	const vn_plan *plan = t->site->plan;
 	product        p = { .t = t, .own = &t->own, .fine = &t->fine, .cand = &t->site->cand };

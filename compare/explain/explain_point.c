@@ -4,9 +4,11 @@
 #include "compare/explain/catalogue.h"
 #include "compare/explain/error_shape.h"
 #include "compare/explain/estimate.h"
+#include "compare/explain/estimate_activation.h"
 #include "compare/explain/estimate_attention.h"
 #include "compare/explain/estimate_attend.h"
 #include "compare/explain/estimate_linear.h"
+#include "compare/explain/estimate_narrow.h"
 #include "compare/explain/estimate_rotate.h"
 #include "compare/explain/heads.h"
 #include "compare/explain/rearrange.h"
@@ -106,7 +108,9 @@ static const struct strategy {
 	bool unless_fitted; /* they refuted what was fitted */
 	bool in_any_case;   /* tried even after an answer, which it may replace */
 } strategies[] = {
+	{ vn_estimate_narrow, .unless_fitted = true },
 	{ vn_estimate, .unless_fitted = true },
+	{ vn_estimate_activation, .unless_fitted = true },
 	{ vn_estimate_linear, .unless_fitted = true },
 	{ vn_estimate_keys, .unless_fitted = true },
 	{ vn_estimate_new_slots, .unless_fitted = true },

@@ -1,6 +1,8 @@
 /* hypothesis.c: see hypothesis.h. */
+#include "compare/explain/activation.h"
 #include "compare/explain/attend.h"
 #include "compare/explain/edit_matrix.h"
+#include "compare/explain/narrow.h"
 #include "compare/explain/rotate.h"
 #include "compare/explain/search.h"
 #include "compare/explain/trial.h"
@@ -35,14 +37,17 @@ static const struct { vn_mistake id; int digits; } findings[VN_N_FINDINGS] = {
 		[VN_AXES_RECORDED] = IS(P11, 6),
 	[VN_AXES_OF_HEADS] = IS(A8, 6), [VN_AXES_BEFORE_TOKENS] = IS(A9, 6), [VN_RECORDED_LATER] = IS(P7, 6),
 		[VN_RECORDED_BEFORE] = IS(P6, 6), [VN_PARTLY_ZERO] = IS(P9, 6),
-	[VN_PARTLY_OTHER] = IS(P9, 6), [VN_OTHER_WEIGHTS] = IS(W9, 6), [VN_OTHER_CACHE] = IS(C9, 6),
+	[VN_PARTLY_OTHER] = IS(P9, 6), [VN_OTHER_WEIGHTS] = IS(W9, 6), [VN_PARTNERS_MATRIX] = IS(W4, 6),
+		[VN_UNNORMED] = IS(G5_MISSING, 6),
+		[VN_OTHER_CACHE] = IS(C9, 6),
 		[VN_OTHER_KEYS] = IS(C9, 6),
 	[VN_OTHER_VALUES] = IS(C9, 6), [VN_OTHER_INPUT] = IS(P22, 6), [VN_STEP_STALE] = IS(P8, 6),
 		[VN_STEP_LATE] = IS(P8, 6),
 	[VN_OTHER_TOKEN] = IS(M5, 6), [VN_POSITION_FOR_ID] = IS(M5, 6), [VN_MATRIX_TURNED] = IS(W1B, 6),
-		[VN_RANKS_CROSSED] = IS(P18_ORDER, 6), [VN_NEVER_LOADED] = IS(W11, 6),
+		[VN_RANKS_CROSSED] = IS(P18_ORDER, 6), [VN_ROWS_REORDERED] = IS(P18_ORDER, 6), [VN_NEVER_LOADED] = IS(W11, 6),
 	[VN_WEIGHTS_ROUNDED] = IS(W13, 6), [VN_WEIGHTS_QUANTISED] = IS(W15, 6), [VN_PARALLEL_BLOCK] = IS(N19, 6),
 	[VN_MASK_FROM_CALL] = IS(A3_CHUNK, 6), [VN_ANGLES_ROUNDED] = IS(R13, 6), [VN_CALLS_FROM_ZERO] = IS(R3B_ZERO, 6),
+	[VN_CACHE_ROUNDED] = IS(C7, 6), [VN_OTHER_ACTIVATION] = IS(M1, 6),
 };
 
 static vn_mistake slots_id(bool alone, bool after)
@@ -69,6 +74,12 @@ const char *vn_hypothesis_id(const vn_hypothesis *h, char id[VN_ID])
 		snprintf(id, VN_ID, "%s", vn_mistake_id(moved_slots(h)));
 	else if (h->finding == VN_NEW_SLOTS_MOVED)
 		snprintf(id, VN_ID, "%s", vn_mistake_id(slots_id(h->change.slots.of > 0, h->change.slots.by > 0)));
+	else if (h->finding == VN_PROBS_ROUNDED)
+		snprintf(id, VN_ID, "%s", vn_mistake_id(h->change.attend.probs == VN_FORMAT_F16 ? VN_MISTAKE_A13_F16
+		                                                                                : VN_MISTAKE_A13_BF16));
+	else if (h->finding == VN_NARROW)
+		snprintf(id, VN_ID, "%s", !h->change.narrow.whole && h->change.narrow.format == VN_FORMAT_F16
+		                              ? vn_mistake_id(VN_MISTAKE_P1) : "");
 	else if (h->fault[0])
 		snprintf(id, VN_ID, "%s+%s", vn_mistake_id(findings[h->finding].id), vn_fault_id(h->fault[0] - 1));
 	else
@@ -124,7 +135,11 @@ static bool same_change(const vn_hypothesis *a, const vn_hypothesis *b)
 	case VN_BY_ATTEND:
 		return x->attend.kind == y->attend.kind && x->attend.call == y->attend.call &&
 		       x->attend.scores == y->attend.scores && x->attend.probs == y->attend.probs &&
+		       x->attend.inputs == y->attend.inputs && x->attend.cache == y->attend.cache &&
+		       x->attend.scaled == y->attend.scaled &&
 		       same_number(x->attend.number, y->attend.number, digits);
+	case VN_BY_ACTIVATION: return x->activation == y->activation;
+	case VN_BY_NARROW:    return x->narrow.format == y->narrow.format && x->narrow.whole == y->narrow.whole;
 	case VN_BY_READS:     return memcmp(&x->reads, &y->reads, sizeof x->reads) == 0;
 	case VN_BY_BLOCKS:
 		return x->blocks.block == y->blocks.block && x->blocks.of == y->blocks.of && x->blocks.n == y->blocks.n
@@ -224,7 +239,7 @@ vn_status vn_hypothesis_plan(const vn_explain_trial *t, const vn_hypothesis *h, 
 	if (!st && by->kind == VN_BY_READS) {
 		vn_node *n = &(*plan)->node[h->node];
 		if (by->reads.weights)
-			memcpy(n->w, (*plan)->node[by->reads.weights - 1].w, sizeof n->w);
+			memcpy(n->w, (*plan)->node[by->reads.weights - 1].w, by->reads.matrix ? sizeof *n->w : sizeof n->w);
 		for (int i = 0; i < VN_MAX_IN; i++)
 			n->in[i] = by->reads.in[i] ? by->reads.in[i] - 1 : n->in[i];
 	}
@@ -286,36 +301,119 @@ static vn_status replace_weight(const vn_plan *p, int w, vn_made *made, vn_error
 	return VN_OK;
 }
 
+/* Where the candidate's product can be compared: T rows of input and result. x NULL: nowhere. */
+typedef struct product_rows {
+	double          *x; /* (T,N) */
+	int64_t          T;
+	const vn_tensor *bias, *cand;
+} product_rows;
+
+static double element(const vn_tensor *t, int64_t i)
+{
+	double x;
+	vn_to_f64(&x, (const char *)t->data + (size_t)i * vn_dtype_size(t->dtype), t->dtype, 1);
+	return x;
+}
+
+/* How much of the error of channel m changing weight n by `by` removes; if it does, `off` (T)
+ * changes. */
+static bool improves(const product_rows *p, int64_t N, int64_t n, double by, double *off)
+{
+	double before = 0, after = 0;
+
+	for (int64_t t = 0; t < p->T; t++) {
+		const double with = off[t] + by * p->x[t * N + n];
+		before += off[t] * off[t];
+		after += with * with;
+	}
+	for (int64_t t = 0; after < before && t < p->T; t++)
+		off[t] += by * p->x[t * N + n];
+	return after < before;
+}
+
+/* Row m of the edited matrix. Weights that lie so near the middle between two numbers of a format
+ * that an engine's last bit decides are rounded to what fits the candidate better. row: (N); room:
+ * (2 N + T) */
+static void settled_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, const product_rows *p, double *row,
+                        double *room)
+{
+	double *low = room, *high = room + e->N, *off = room + 2 * e->N;
+	bool    ties = false;
+
+	vn_edited_row(e, edit, m, row);
+	if (!p->x || edit->kind != VN_EDIT_FORMAT || !edit->scaled || edit->of == VN_OF_INPUTS)
+		return;
+	e->nudge = -VN_NUDGE;
+	vn_edited_row(e, edit, m, low);
+	e->nudge = VN_NUDGE;
+	vn_edited_row(e, edit, m, high);
+	e->nudge = 0;
+	for (int64_t n = 0; n < e->N && !ties; n++)
+		ties = low[n] != high[n];
+	for (int64_t t = 0; ties && t < p->T; t++) {
+		off[t] = (p->bias ? element(p->bias, m) : 0) - element(p->cand, t * e->M + m);
+		for (int64_t n = 0; n < e->N; n++)
+			off[t] += p->x[t * e->N + n] * row[n];
+	}
+	for (int64_t n = 0; ties && n < e->N; n++) {
+		const double other = row[n] == low[n] ? high[n] : low[n];
+		if (other != row[n] && improves(p, e->N, n, other - row[n], off))
+			row[n] = other;
+	}
+}
+
+/* Reads the inputs of the product, if its result is the checkpoint. The caller frees p->x. */
+static vn_status read_rows(const vn_explain_trial *t, const vn_node *node, int64_t N, int64_t M, product_rows *p,
+                           vn_error *err)
+{
+	vn_tensor in;
+	vn_status st;
+
+	*p = (product_rows) { .T = t->site->cand.shape.dim[0], .cand = &t->site->cand,
+		.bias = node->w[1] >= 0 ? &t->site->weights[node->w[1]] : NULL };
+	if (p->T * M != vn_shape_count(&t->site->cand.shape) || node->out[0] != t->site->target ||
+	    t->site->first + p->T > t->site->tokens)
+		return VN_OK;
+	if ((st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &in, err)))
+		return st;
+	if (!(p->x = malloc((size_t)(p->T * N) * sizeof *p->x + 1)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a product");
+	vn_to_f64(p->x, (const char *)in.data + (size_t)(t->site->first * N) * vn_dtype_size(in.dtype), in.dtype,
+	          (size_t)(p->T * N));
+	return VN_OK;
+}
+
 static vn_status apply_to_weights(const vn_explain_trial *t, const vn_hypothesis *h, vn_edited *e, vn_made *made,
                                   vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
-	double        *row = malloc((size_t)e->N * sizeof *row + 1);
+	product_rows   rows;
+	vn_status      st = read_rows(t, &p->node[h->node], e->N, e->M, &rows, err);
+	double        *row = malloc((size_t)(3 * e->N + rows.T) * sizeof *row + 1);
 	float         *x = made->rows = malloc((size_t)(e->M * e->N) * sizeof *x + 1);
 
-	for (int64_t m = 0; row && x && m < e->M; m++) {
-		vn_edited_row(e, &h->change.matrix, m, row);
+	for (int64_t m = 0; !st && row && x && m < e->M; m++) {
+		settled_row(e, &h->change.matrix, m, &rows, row, row + e->N);
 		for (int64_t n = 0; n < e->N; n++)
 			x[e->transposed ? n * e->M + m : m * e->N + n] = (float)row[n];
 	}
 	free(row);
-	return row && x ? replace_weight(p, p->node[h->node].w[0], made, err)
-	                : vn_fail(err, VN_ERR_NOMEM, "no memory for a matrix");
+	free(rows.x);
+	return st         ? st
+	       : row && x ? replace_weight(p, p->node[h->node].w[0], made, err)
+	                  : vn_fail(err, VN_ERR_NOMEM, "no memory for a matrix");
 }
 
-/* y = x w for T rows, in double. w: room for one row of weights. */
-static void multiply(vn_edited *e, const vn_matrix_edit *edit, const vn_tensor *bias, const double *x, int64_t T,
-                     double *w, double *y)
+/* y = x w for all rows, in double. w: room for settled_row. */
+static void multiply(vn_edited *e, const vn_matrix_edit *edit, const product_rows *p, double *w, double *y)
 {
 	for (int64_t m = 0; m < e->M; m++) {
-		double b = 0;
-		if (bias)
-			vn_to_f64(&b, (const char *)bias->data + (size_t)m * vn_dtype_size(bias->dtype), bias->dtype, 1);
-		vn_edited_row(e, edit, m, w);
-		for (int64_t t = 0; t < T; t++) {
+		const double b = p->bias ? element(p->bias, m) : 0;
+		settled_row(e, edit, m, p, w, w + e->N);
+		for (int64_t t = 0; t < p->T; t++) {
 			double s = 0;
 			for (int64_t n = 0; n < e->N; n++)
-				s += x[t * e->N + n] * w[n];
+				s += p->x[t * e->N + n] * w[n];
 			y[t * e->M + m] = s + b;
 		}
 	}
@@ -350,26 +448,20 @@ static void round_own(const vn_explain_trial *t, vn_made *made)
 static vn_status apply_to_inputs(const vn_explain_trial *t, const vn_hypothesis *h, vn_edited *e, vn_made *made,
                                  vn_error *err)
 {
-	const vn_node  *node = &t->site->plan->node[h->node];
-	const vn_tensor *bias = node->w[1] >= 0 ? &t->site->weights[node->w[1]] : NULL;
-	const int64_t   T = t->site->cand.shape.dim[0], first = t->site->first;
-	const size_t    n = (size_t)(T * e->M);
-	vn_tensor       in;
-	vn_status       st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &in, err);
+	product_rows  p;
+	vn_status     st = read_rows(t, &t->site->plan->node[h->node], e->N, e->M, &p, err);
 
-	if (st || n != (size_t)vn_shape_count(&t->site->cand.shape) || node->out[0] != t->site->target)
+	if (st || !p.x)
 		return st;
-	double *x = malloc((size_t)(T * e->N) * sizeof *x + 1), *w = malloc((size_t)e->N * sizeof *w + 1);
-	st = x && w ? make_room(t, made, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for a product");
+	double *w = malloc((size_t)(3 * e->N + p.T) * sizeof *w + 1);
+	st = w ? make_room(t, made, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for a product");
 	if (!st) {
-		vn_to_f64(x, (const char *)in.data + (size_t)(first * e->N) * vn_dtype_size(in.dtype), in.dtype,
-		          (size_t)(T * e->N));
-		for (int64_t i = 0; i < T; i++)
-			vn_edited_input(&h->change.matrix, x + i * e->N, e->N);
-		multiply(e, &h->change.matrix, bias, x, T, w, (double *)made->fine.data);
+		for (int64_t i = 0; i < p.T; i++)
+			vn_edited_input(&h->change.matrix, p.x + i * e->N, e->N);
+		multiply(e, &h->change.matrix, &p, w, (double *)made->fine.data);
 		round_own(t, made);
 	}
-	free(x);
+	free(p.x);
 	free(w);
 	return st;
 }
@@ -386,21 +478,61 @@ static vn_status apply_attend(const vn_explain_trial *t, const vn_hypothesis *h,
 		return st;
 	const int64_t width = vn_attend_width(&a), H = a.n->c.attention.heads,
 				  T = vn_shape_count(&t->site->cand.shape) / (width * H);
-	double       *y = malloc((size_t)(width * H) * sizeof *y + 1);
-	if (!y)
+	double *y = malloc((size_t)(width * H) * sizeof *y + 1), *is = malloc((size_t)(width * H) * sizeof *is + 1);
+	if (!y || !is)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for attention");
-	else if ((edit->kind != VN_ATTEND_PADDING || a.padding) && !(st = make_room(t, made, err))) {
+	else if ((edit->kind != VN_ATTEND_PADDING || a.padding) && !(st = vn_attend_prepare(&a, edit, err)) &&
+	         !(st = make_room(t, made, err))) {
 		double *all = (double *)made->fine.data;
 		for (int64_t row = 0; row < T; row++) {
-			vn_attend_row(&a, edit, t->site->first + row, y);
+			for (int head = 0; head < (int)H; head++)
+				vn_to_f64(is + head * width, (const char *)t->site->cand.data + (size_t)vn_attend_at(&a, T, row, head) *
+				          vn_dtype_size(t->site->cand.dtype), t->site->cand.dtype, (size_t)width);
+			vn_attend_row(&a, edit, t->site->first + row, is, y);
 			for (int head = 0; head < (int)H; head++)
 				memcpy(all + vn_attend_at(&a, T, row, head), y + head * width, (size_t)width * sizeof *y);
 		}
 		round_own(t, made);
 	}
 	free(y);
+	free(is);
 	vn_attend_close(&a);
 	return st;
+}
+
+static vn_status apply_narrow(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	vn_error  none = { "" };
+	int64_t   off;
+	vn_status st = make_room(t, made, err);
+
+	if (st)
+		return st;
+	if ((st = vn_narrow_make(t, &h->change.narrow, (double *)made->own.data, &off, &none)) == VN_OK)
+		memcpy((double *)made->fine.data, made->own.data,
+		       (size_t)vn_shape_count(&made->own.shape) * sizeof(double));
+	else
+		vn_made_finish(made);
+	if (st && st != VN_ERR_UNSUPPORTED)
+		*err = none;
+	return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
+}
+
+static vn_status apply_activation(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	const int64_t n = vn_shape_count(&t->site->cand.shape);
+	vn_error      none = { "" };
+	vn_status     st = make_room(t, made, err);
+
+	if (st)
+		return st;
+	if (!(st = vn_activation_make(t, h->change.activation, n, 1, (double *)made->fine.data, &none)))
+		round_own(t, made);
+	else
+		vn_made_finish(made);
+	if (st && st != VN_ERR_UNSUPPORTED)
+		*err = none;
+	return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
 }
 
 static vn_status apply_rotation(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
@@ -696,6 +828,10 @@ vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h,
 		return apply_rotation(t, h, made, err);
 	case VN_BY_ATTEND:
 		return apply_attend(t, h, made, err);
+	case VN_BY_ACTIVATION:
+		return t->part || t->x->unmodified.local.bad ? VN_OK : apply_activation(t, h, made, err);
+	case VN_BY_NARROW:
+		return t->part || t->x->unmodified.local.bad ? VN_OK : apply_narrow(t, h, made, err);
 	case VN_BY_ROWS:
 		return apply_rows(t, h, made, err);
 	case VN_BY_BLOCKS:
@@ -768,7 +904,8 @@ bool vn_hypothesis_move(const vn_explain_trial *t, vn_hypothesis *h, int node)
 			h->change.reads.in[i] = 1 + to;
 		}
 		if (h->change.reads.weights) {
-			const vn_node *twin = vn_fault_twin(p, &p->node[node], p->node[h->change.reads.weights - 1].layer + layers);
+			const vn_node *of = &p->node[h->change.reads.weights - 1],
+						  *twin = vn_fault_twin(p, h->change.reads.matrix ? of : &p->node[node], of->layer + layers);
 			if (!twin)
 				return false;
 			h->change.reads.weights = 1 + (int)(twin - p->node);

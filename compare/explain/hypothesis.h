@@ -24,17 +24,19 @@ typedef enum vn_finding {
 	VN_SLOTS_MOVED, VN_NEW_SLOTS_MOVED, VN_BLOCKS_EXCHANGED, VN_BLOCKS_REORDERED, VN_OWN_KEY_MISSING, VN_KEYS_UNSEEN,
 		VN_CACHE_EMPTY, VN_CACHE_OTHER_TOKENS,
 	VN_BIAS_TIMES, VN_RANKS_SUMMED, VN_SHARDS_JOINED, VN_SHARDS_ALONG_TOKENS, VN_SHARDS_REORDERED, VN_ROWS_PADDED,
-	VN_TEMPERATURE, VN_CAP, VN_SUM_TIMES, VN_AVERAGE, VN_FACTOR, VN_ADDEND, VN_ONE_VALUE, VN_ZERO, VN_HEADS_REORDERED,
-		VN_TOKENS_MOVED,
-	VN_TOKENS_REVERSED, VN_AXES_RECORDED, VN_AXES_OF_HEADS, VN_AXES_BEFORE_TOKENS, VN_AXES, VN_RECORDED_LATER,
-		VN_RECORDED_BEFORE, VN_PARALLEL_BLOCK,
-	VN_PARTLY_ZERO, VN_PARTLY_OTHER,
-	VN_MATRIX_TURNED, VN_INPUTS_MISSING, VN_RANKS_CROSSED, VN_NEVER_LOADED, VN_WEIGHTS_ROUNDED, VN_WEIGHTS_QUANTISED,
-		VN_PRODUCT_ROUNDED,
-	VN_MASK_FROM_CALL, VN_CALLS_ALONE, VN_SOFTMAX_SINK, VN_SCORE_CAP, VN_SOFTMAX_ROUNDED, VN_ANGLES_ROUNDED,
-		VN_CALLS_FROM_ZERO, VN_SINE_FOR_COSINE, VN_TURNED_BY_IDS,
-	VN_OTHER_WEIGHTS, VN_OTHER_CACHE, VN_OTHER_KEYS, VN_OTHER_VALUES, VN_OTHER_INPUT, VN_STEP_STALE, VN_STEP_LATE,
-		VN_OTHER_TOKEN, VN_POSITION_FOR_ID,
+	VN_TEMPERATURE, VN_CAP, VN_SUM_TIMES, VN_AVERAGE, VN_FACTOR, VN_CLAMPED, VN_ADDEND, VN_ONE_VALUE, VN_ZERO,
+		VN_HEADS_REORDERED,
+	VN_TOKENS_MOVED, VN_TOKENS_REVERSED, VN_AXES_RECORDED, VN_AXES_OF_HEADS, VN_AXES_BEFORE_TOKENS, VN_AXES,
+		VN_RECORDED_LATER, VN_RECORDED_BEFORE, VN_PARALLEL_BLOCK,
+	VN_PARTLY_ZERO, VN_PARTLY_OTHER, VN_CHANNELS_ZERO,
+	VN_MATRIX_TURNED, VN_INPUTS_MISSING, VN_RANKS_CROSSED, VN_ROWS_REORDERED, VN_NEVER_LOADED,
+		VN_WEIGHTS_SCALED, VN_WEIGHTS_ROUNDED, VN_WEIGHTS_QUANTISED, VN_PRODUCT_ROUNDED,
+	VN_MASK_FROM_CALL, VN_CALLS_ALONE, VN_SOFTMAX_SINK, VN_SCORE_CAP, VN_SOFTMAX_ROUNDED, VN_ATTENTION_ROUNDED,
+		VN_PROBS_ROUNDED, VN_CACHE_ROUNDED, VN_NARROW, VN_OTHER_ACTIVATION,
+		VN_ANGLES_ROUNDED, VN_CALLS_FROM_ZERO, VN_SINE_FOR_COSINE, VN_TURNED_BY_IDS,
+	VN_STATE_LOST, VN_UNNORMED,
+	VN_OTHER_WEIGHTS, VN_PARTNERS_MATRIX, VN_OTHER_MATRIX, VN_OTHER_CACHE, VN_OTHER_KEYS, VN_OTHER_VALUES,
+		VN_OTHER_INPUT, VN_STEP_STALE, VN_STEP_LATE, VN_OTHER_TOKEN, VN_POSITION_FOR_ID,
 	VN_N_FINDINGS
 } vn_finding;
 
@@ -56,12 +58,15 @@ typedef enum vn_edit_kind {
 	VN_EDIT_BACK,   /* it was transposed, and the bytes are read as if it were not */
 	VN_EDIT_TAIL,   /* the last n inputs are left out of the sum */
 	VN_EDIT_RANKS,  /* inputs of rank i of n are multiplied by the weights of rank from[i] */
+	VN_EDIT_ROWS,   /* block i of n of the rows is block from[i] */
 	VN_EDIT_ZERO,
+	VN_EDIT_FACTOR, /* times `factor` */
 	VN_EDIT_FORMAT, /* rounded */
 } vn_edit_kind;
 typedef enum vn_weight_format {
-	VN_FORMAT_NONE, VN_FORMAT_BF16, VN_FORMAT_F16, VN_FORMAT_TF32, VN_FORMAT_E4M3, VN_FORMAT_E5M2, VN_FORMAT_INT8,
-		VN_N_FORMATS
+	/* VN_FORMAT_TF32_CUT: TF32 rounded towards 0 */
+	VN_FORMAT_NONE, VN_FORMAT_BF16, VN_FORMAT_F16, VN_FORMAT_TF32, VN_FORMAT_TF32_CUT, VN_FORMAT_E4M3, VN_FORMAT_E5M2,
+		VN_FORMAT_INT8, VN_N_FORMATS
 } vn_weight_format;
 typedef enum vn_edit_of { VN_OF_WEIGHTS, VN_OF_INPUTS, VN_OF_BOTH } vn_edit_of;
 /* VN_SCALE_OF_ROWS: one scale per row of the matrix, or per token of the input */
@@ -70,9 +75,11 @@ typedef struct vn_matrix_edit {
 	vn_edit_kind     kind;
 	bool             fused; /* of all matrices of its input together, before they are split */
 	int              n, from[VN_CROSSED_MOST];
+	double           factor;
 	vn_weight_format format;
 	vn_edit_of       of;
 	vn_edit_scale    scaled;
+	bool             stored; /* the weights were rounded to the engine's storage format before */
 } vn_matrix_edit;
 
 /* A change of the mask or the softmax. */
@@ -83,13 +90,17 @@ typedef enum vn_attend_kind {
 	VN_ATTEND_CALLS_ALONE,     /* such calls do not see keys of earlier calls */
 	VN_ATTEND_SINK,            /* one more score, `number`, whose value is 0 */
 	VN_ATTEND_CAP,             /* scores become number * tanh(score / number) */
-	VN_ATTEND_ROUNDED,         /* scores and probabilities are rounded to these formats */
+	/* scores, probabilities, what both products read, or cached keys and values are rounded */
+	VN_ATTEND_ROUNDED,
 	VN_ATTEND_PADDING,         /* keys of the padding of its batch are seen */
 } vn_attend_kind;
 typedef struct vn_attend_edit {
 	vn_attend_kind   kind;
 	int              call;
 	vn_weight_format scores, probs;
+	vn_weight_format inputs; /* queries and keys, and probabilities and values, when they are multiplied */
+	vn_weight_format cache;  /* keys and values */
+	bool             scaled; /* with one scale for each token and head of the cache */
 	double           number;
 } vn_attend_edit;
 
@@ -101,6 +112,9 @@ typedef struct vn_rotate_edit {
 	bool             by_ids; /* the token ids are the positions */
 } vn_rotate_edit;
 
+/* An operation in a narrower format than the run's: its result alone, or (whole) also what it reads. */
+typedef struct vn_narrow_edit { vn_weight_format format; bool whole; } vn_narrow_edit;
+
 typedef enum vn_change_kind {
 	VN_BY_CATALOGUE, /* a row of the catalogue as it stands */
 	VN_BY_NUMBER,    /* a row of the catalogue with another number */
@@ -109,6 +123,8 @@ typedef enum vn_change_kind {
 	VN_BY_MATRIX,    /* a product's matrix or input is changed (edit_matrix.h) */
 	VN_BY_ATTEND,    /* an attention's mask or softmax is changed (attend.h) */
 	VN_BY_ROTATION,  /* a rotation's angles or tables are changed (rotate.h) */
+	VN_BY_NARROW,    /* computed or stored in a narrower format (narrow.h) */
+	VN_BY_ACTIVATION, /* another activation (activation.h) */
 	VN_BY_READS,     /* other values or weights are read */
 	VN_BY_BLOCKS,    /* cache blocks are exchanged (vn_block_table) */
 	VN_BY_SLOTS,     /* tokens of calls after the first are cached in another slot (vn_slot_change) */
@@ -126,12 +142,15 @@ typedef struct vn_change {
 		struct { vn_reach reach; int n; struct { const char *name; double value; } set[VN_CONSTANTS_MOST]; } constants;
 		int rows;
 		/* 1 + the value read as an input, 1 + the node whose weights are used; 0: its own */
-		struct { int in[VN_MAX_IN], weights; } reads;
+		/* matrix: of these weights, the matrix alone; the bias is its own */
+		struct { int in[VN_MAX_IN], weights; bool matrix; } reads;
 		vn_block_table blocks;
 		vn_slot_change slots;
 		vn_matrix_edit matrix;
 		vn_attend_edit attend;
 		vn_rotate_edit rotate;
+		vn_narrow_edit narrow;
+		int activation;
 		/* true: what should have been computed there; false: what was recorded */
 		struct { bool due; } step;
 		int tokens;

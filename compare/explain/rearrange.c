@@ -194,6 +194,36 @@ static vn_status offset(arranged *r, vn_error *err)
 	return judge(r, &h, err);
 }
 
+/* All numbers above a limit, below one, or of more than one size are cut to it. At least two must be. */
+static vn_status clamped(arranged *r, vn_error *err)
+{
+	double low = (double)INFINITY, high = -(double)INFINITY, own_low = low, own_high = high;
+	int    at_low = 0, at_high = 0;
+
+	for (int64_t i = 0; i < r->n; i++) {
+		if (!isfinite(r->own[i]) || !isfinite(r->cand[i]))
+			return VN_OK;
+		low = fmin(low, r->cand[i]);
+		high = fmax(high, r->cand[i]);
+		own_low = fmin(own_low, r->own[i]);
+		own_high = fmax(own_high, r->own[i]);
+	}
+	for (int64_t i = 0; i < r->n; i++) {
+		at_low += r->cand[i] == low;
+		at_high += r->cand[i] == high;
+	}
+	const bool above = high < own_high && at_high > 1, below = low > own_low && at_low > 1;
+	if ((!above && !below) || (above && below && low != -high))
+		return VN_OK;
+	for (int64_t i = 0; i < r->n; i++) {
+		r->a[i] = fmin(fmax(r->own[i], below ? low : r->own[i]), above ? high : r->own[i]);
+		r->b[i] = fmin(fmax(r->fine[i], below ? low : r->fine[i]), above ? high : r->fine[i]);
+	}
+	vn_hypothesis h = { .finding = VN_CLAMPED, .change.result = { .number = above ? high : low, .n = 1,
+		.list = { above && below ? 2 : below } } };
+	return judge(r, &h, err);
+}
+
 static vn_status one_value(arranged *r, vn_error *err)
 {
 	vn_hypothesis h = { .finding = r->cand[0] == 0 ? VN_ZERO : VN_ONE_VALUE, .change.result.number = r->cand[0] };
@@ -526,8 +556,9 @@ vn_status vn_rearrange(vn_explain_trial *t, vn_error *err)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for arrangements");
 	if (!st)
 		st = one_value(&r, err);
-	if (!st && !vn_answered(t) && !(st = factor(&r, err)) && !(st = capped(&r, err)) && !(st = offset(&r, err)) &&
-	    !(st = heads(&r, axes, err)) && !(st = moved_rows(&r, axes, err)) && !(st = turned_axes(&r, err)))
+	if (!st && !vn_answered(t) && !(st = clamped(&r, err)) && !(st = factor(&r, err)) &&
+	    !(st = capped(&r, err)) && !(st = offset(&r, err)) && !(st = heads(&r, axes, err)) &&
+	    !(st = moved_rows(&r, axes, err)) && !(st = turned_axes(&r, err)))
 		st = another(&r, err);
 	free(r.own);
 	free(r.fine);
@@ -583,22 +614,22 @@ static int64_t find_held(tiles *x, const char *other)
 	return n;
 }
 
-/* The first runs of the rows that were found, as pairs of numbers, and one more number if there
- * are further runs. */
-static void list_rows(const tiles *x, vn_hypothesis *h)
+/* The first runs of what was found, as pairs of numbers, and one more number if there are further
+ * runs. */
+static void list_runs(const bool *held, int64_t of, vn_hypothesis *h)
 {
 	enum { FEW = 4 };
 	int *list = h->change.result.list, *n = &h->change.result.n;
 
-	for (int64_t t = 0; t < x->T; t++) {
+	for (int64_t t = 0; t < of; t++) {
 		int64_t end = t;
-		if (!x->held[t])
+		if (!held[t])
 			continue;
 		if (*n == 2 * FEW) {
 			list[(*n)++] = -1;
 			return;
 		}
-		while (end + 1 < x->T && x->held[end + 1])
+		while (end + 1 < of && held[end + 1])
 			end++;
 		list[(*n)++] = (int)t;
 		list[(*n)++] = (int)end;
@@ -619,12 +650,47 @@ static vn_status judge_tiles(tiles *x, const char *name, vn_error *err)
 		x->a[i] = x->held[i / x->N] ? x->is[i] : x->own[i];
 		x->b[i] = x->held[i / x->N] ? x->is[i] : x->fine[i];
 	}
-	list_rows(x, &h);
+	list_runs(x->held, x->T, &h);
 	if (name) {
 		vn_text_add(h.holds, sizeof h.holds, "%s", name);
 		vn_text_clean(h.holds, sizeof h.holds);
 	}
 	return vn_try_numbers(x->t, &a, &b, &h, err);
+}
+
+/* Channels that are 0 in every row, and should not be: judges the result without them. */
+static vn_status try_channels(tiles *x, vn_error *err)
+{
+	const vn_plan  *plan = x->t->site->plan;
+	const vn_tensor a = { VN_F64, x->cand->shape, x->a }, b = { VN_F64, x->cand->shape, x->b };
+	vn_hypothesis   h = { .finding = VN_CHANNELS_ZERO, .node = plan->value[x->t->site->target].node,
+		.capture = x->t->went == VN_NOT_WENT_ON, .change.kind = VN_BY_RESULT };
+	bool           *gone = calloc((size_t)x->N + 1, sizeof *gone);
+	int64_t         some = 0;
+	vn_status       st = VN_OK;
+
+	if (!gone)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld channels", (long long)x->N);
+	for (int64_t c = 0; c < x->N; c++) {
+		bool due = false;
+		gone[c] = true;
+		for (int64_t t = 0; t < x->T; t++) {
+			gone[c] = gone[c] && x->is[t * x->N + c] == 0;
+			due = due || x->own[t * x->N + c] != 0;
+		}
+		gone[c] = gone[c] && due;
+		some += gone[c];
+	}
+	for (int64_t i = 0; i < x->T * x->N; i++) {
+		x->a[i] = gone[i % x->N] ? 0 : x->own[i];
+		x->b[i] = gone[i % x->N] ? 0 : x->fine[i];
+	}
+	list_runs(gone, x->N, &h);
+	h.change.result.number = (double)x->N;
+	if (some && some < x->N)
+		st = vn_try_arranged(x->t, &a, &b, &h, err);
+	free(gone);
+	return st;
 }
 
 /* Does it show this checkpoint's own numbers, as a cache does? Then equal bits say nothing. */
@@ -655,6 +721,8 @@ static vn_status try_tiles(tiles *x, vn_error *err)
 	held = find_held(x, NULL);
 	if (held >= ROWS_MIN && held < x->T)
 		st = judge_tiles(x, NULL, err);
+	if (!st && !vn_answered(x->t))
+		st = try_channels(x, err);
 	for (int i = 0; !st && i < vn_recording_count(c->opened.cand); i++) {
 		vn_tensor t;
 		if (!could_hold(x, vn_recording_entry(c->opened.cand, i), me))

@@ -103,6 +103,23 @@ static vn_status other_cache(nearest *near, int node, vn_error *err)
 	return st;
 }
 
+/* A kernel that norms queries and keys itself: what is recorded as normed is not what it used. */
+static vn_status unnormed(vn_explain_trial *t, int node, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	const vn_node *n = &p->node[node];
+	vn_hypothesis  h = { .finding = VN_UNNORMED, .node = node, .change.kind = VN_BY_READS };
+
+	for (int i = VN_DELTA_Q; i <= VN_DELTA_K; i++) {
+		const vn_node *norm = &p->node[p->value[vn_plan_root(p, n->in[i])].node];
+		const int      raw = norm->op == VN_OP_L2_NORM ? vn_plan_root(p, norm->in[0]) : -1;
+		if (raw < 0 || !vn_could_read(t, n, i, raw))
+			return VN_OK;
+		h.change.reads.in[i] = 1 + raw;
+	}
+	return vn_try(t, &h, err);
+}
+
 static vn_status other_weights(nearest *near, int node, vn_error *err)
 {
 	const vn_plan *p = near->t->site->plan;
@@ -114,6 +131,36 @@ static vn_status other_weights(nearest *near, int node, vn_error *err)
 		if (!twin)
 			continue;
 		h.change.reads.weights = 1 + (int)(twin - p->node);
+		st = rank_hypothesis(near, &h, err);
+		h.change.reads.matrix = true;
+		if (!st && twin->op == VN_OP_LINEAR && twin->w[1] >= 0)
+			st = rank_hypothesis(near, &h, err);
+	}
+	return st;
+}
+
+static bool are_partners(vn_point a, vn_point b)
+{
+	return (a == VN_POINT_K_PROJ && b == VN_POINT_V_PROJ) || (a == VN_POINT_GATE_PROJ && b == VN_POINT_UP_PROJ);
+}
+
+/* The matrix of another product of its layer, with the product's own bias. */
+static vn_status other_matrices(nearest *near, int node, vn_error *err)
+{
+	const vn_plan *p = near->t->site->plan;
+	const vn_node *n = &p->node[node];
+	vn_status      st = VN_OK;
+
+	for (int i = 0; !st && n->op == VN_OP_LINEAR && i < p->n_nodes; i++) {
+		const vn_node *o = &p->node[i];
+		if (i == node || o->op != VN_OP_LINEAR || o->layer != n->layer || o->w[0] == n->w[0] ||
+		    o->c.linear.transposed != n->c.linear.transposed ||
+		    !vn_shape_equal(&p->weight[o->w[0]].shape, &p->weight[n->w[0]].shape))
+			continue;
+		const vn_point at = p->value[n->out[0]].point, of = p->value[o->out[0]].point;
+		vn_hypothesis  h = { .node = node, .change = { .kind = VN_BY_READS, .reads = { .weights = 1 + i,
+			.matrix = true } } };
+		h.finding = are_partners(at, of) || are_partners(of, at) ? VN_PARTNERS_MATRIX : VN_OTHER_MATRIX;
 		st = rank_hypothesis(near, &h, err);
 	}
 	return st;
@@ -132,9 +179,13 @@ vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 	nearest        near = { .t = t };
 	const int      n = t->site->n_span, *span = t->site->span;
 	vn_error       none = { "" };
-	vn_status      st = vn_recompute_glance(t->recompute, p, t->site->weights, &near.unmodified, &none);
+	vn_status      st;
 
-	if (st == VN_ERR_UNSUPPORTED || t->went == VN_NOT_WENT_ON)
+	if (t->went == VN_NOT_WENT_ON)
+		return VN_OK;
+	if (n && p->node[span[0]].op == VN_OP_DELTA_RULE)
+		return unnormed(t, span[0], err);
+	if ((st = vn_recompute_glance(t->recompute, p, t->site->weights, &near.unmodified, &none)) == VN_ERR_UNSUPPORTED)
 		return VN_OK;
 	if (st)
 		*err = none;
@@ -142,6 +193,7 @@ vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 		if (i && !cheap(p->node[span[i]].op))
 			continue;
 		if (!(st = other_inputs(&near, span[i], err)) && !(st = other_weights(&near, span[i], err)) &&
+		    !(st = other_matrices(&near, span[i], err)) &&
 		    p->node[span[i]].op == VN_OP_ATTENTION)
 			st = other_cache(&near, span[i], err);
 	}

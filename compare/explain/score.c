@@ -129,6 +129,8 @@ static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const 
 	if (variants)
 		*variants = most;
 	if (plan->node[plan->value[t->site->target].node].op == VN_OP_DELTA_RULE) {
+		if (!others)
+			vn_local_allow(&h->local, &t->variants);
 		/* The floor is at least the one that the replay found with its inputs rounded anew. */
 		h->local.floor = fmax(h->local.floor, r->floor);
 		h->local.floor_token = fmax(h->local.floor_token, r->floor_token);
@@ -208,7 +210,8 @@ vn_status vn_score(vn_explain_trial *t, vn_hypothesis *h, vn_error *err)
 	else if (!st && made.own.data)
 		st = vn_score_numbers(t, &made.own, &made.fine, h, err);
 	if (!st && made.own.data &&
-	    (h->change.kind == VN_BY_MATRIX || h->change.kind == VN_BY_ATTEND || h->change.kind == VN_BY_ROTATION)) {
+	    (h->change.kind == VN_BY_MATRIX || h->change.kind == VN_BY_ATTEND || h->change.kind == VN_BY_ROTATION ||
+	     h->change.kind == VN_BY_NARROW || h->change.kind == VN_BY_ACTIVATION)) {
 		/* Its sums were computed in double, so the operation's own rounding is that of the
 		 * unmodified one. */
 		vn_local_allow(&h->local, &t->x->unmodified.local);
@@ -233,6 +236,24 @@ static vn_status keep_scored(vn_explain_trial *t, const vn_hypothesis *h, vn_sta
 vn_status vn_try(vn_explain_trial *t, vn_hypothesis *h, vn_error *err)
 {
 	return keep_scored(t, h, vn_score(t, h, err));
+}
+
+vn_status vn_try_format(vn_explain_trial *t, vn_hypothesis *h, vn_weight_format *format, vn_weight_format likely,
+                        vn_error *err)
+{
+	vn_status st;
+
+	if (*format != VN_FORMAT_TF32 && *format != VN_FORMAT_F16)
+		return vn_try(t, h, err);
+	*format = likely;
+	if ((st = vn_try(t, h, err)))
+		return st;
+	const double left = vn_hypothesis_left(h);
+	*format = likely == VN_FORMAT_TF32 ? VN_FORMAT_F16 : VN_FORMAT_TF32;
+	st = vn_score(t, h, err);
+	if (left < VN_EXPLAIN_LEAST && vn_hypothesis_left(h) < left)
+		h->limit_fraction = left / VN_LOCAL_LIMIT; /* both fit */
+	return keep_scored(t, h, st);
 }
 
 vn_status vn_try_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h,

@@ -1,5 +1,6 @@
 /* sentences.c: see sentences.h. */
 #include "compare/explain/sentences.h"
+#include "compare/explain/activation.h"
 #include "compare/explain/rearrange.h"
 
 #include "libref/base/text.h"
@@ -224,6 +225,18 @@ static void say_rows(const sentence *s)
 	    s->h->finding == VN_PARTLY_ZERO ? "0" : "another checkpoint's, bit for bit");
 }
 
+/* "partly written: channels 0-7 of 48 are 0 in every token" */
+static void say_channels(const sentence *s)
+{
+	const int *list = s->h->change.result.list, n = s->h->change.result.n;
+	char       all[120] = "";
+
+	for (int i = 0; i + 1 < n; i += 2)
+		vn_text_add(all, sizeof all, list[i + 1] > list[i] ? "%s%d-%d" : "%s%d", i ? ", " : "", list[i], list[i + 1]);
+	PUT(s, "partly written: channel%s %s%s of %.0f %s 0 in every token", n == 2 && list[0] == list[1] ? "" : "s", all,
+	    n % 2 ? "..." : "", s->h->change.result.number, n == 2 && list[0] == list[1] ? "is" : "are");
+}
+
 static void say_reads(const sentence *s)
 {
 	const vn_plan *p = s->p;
@@ -235,6 +248,9 @@ static void say_reads(const sentence *s)
 		input++;
 	if (s->h->finding == VN_OTHER_WEIGHTS)
 		PUT(s, "weights of layer %d", p->node[s->h->change.reads.weights - 1].layer);
+	else if (s->h->change.reads.matrix)
+		PUT(s, "computed with the matrix of %s%s", name_of(p, p->node[s->h->change.reads.weights - 1].out[0]),
+		    n->w[1] >= 0 ? "; the bias is right" : "");
 	else if (s->h->finding == VN_OTHER_CACHE)
 		PUT(s, "it reads the keys and values of layer %d: %s and %s", p->value[in[VN_ATTN_K] - 1].layer,
 		    name_of(p, in[VN_ATTN_K] - 1), name_of(p, in[VN_ATTN_V] - 1));
@@ -284,17 +300,29 @@ static void say_crossed(const sentence *s)
 		vn_text_add(s->text, s->size, "%s%d", i ? ", " : "", e->from[i]);
 }
 
+static void say_rows_reordered(const sentence *s)
+{
+	const vn_matrix_edit *e = &s->h->change.matrix;
+
+	PUT(s, "rows of the matrix are in the wrong order, in shards of %d ranks:", e->n);
+	for (int i = 0; i < e->n; i++)
+		vn_text_add(s->text, s->size, " %d", e->from[i]);
+	vn_text_add(s->text, s->size, "; the bias is right");
+}
+
+static const char *const formats[VN_N_FORMATS] = {
+	[VN_FORMAT_BF16] = "bfloat16", [VN_FORMAT_F16] = "float16", [VN_FORMAT_TF32] = "TF32 (10 bits of mantissa)",
+	[VN_FORMAT_TF32_CUT] = "TF32 (10 bits of mantissa, the others cut off)",
+	[VN_FORMAT_E4M3] = "float8 (e4m3)", [VN_FORMAT_E5M2] = "float8 (e5m2)", [VN_FORMAT_INT8] = "int8",
+};
+
 static void say_format(const sentence *s)
 {
-	static const char *const names[VN_N_FORMATS] = {
-		[VN_FORMAT_BF16] = "bfloat16", [VN_FORMAT_F16] = "float16", [VN_FORMAT_TF32] = "TF32 (10 bits of mantissa)",
-		[VN_FORMAT_E4M3] = "float8 (e4m3)", [VN_FORMAT_E5M2] = "float8 (e5m2)", [VN_FORMAT_INT8] = "int8",
-	};
 	static const char *const of[] = { [VN_OF_WEIGHTS] = "weights", [VN_OF_INPUTS] = "inputs",
 		[VN_OF_BOTH] = "inputs and weights" };
 	const vn_matrix_edit *e = &s->h->change.matrix;
 
-	PUT(s, "%s rounded to %s", of[e->of], names[e->format]);
+	PUT(s, "%s rounded to %s", of[e->of], formats[e->format]);
 	if (e->scaled && e->of != VN_OF_INPUTS)
 		vn_text_add(s->text, s->size, ", with one scale for each %s",
 		            e->scaled == VN_SCALE_OF_ALL ? "matrix" : "output channel");
@@ -304,7 +332,6 @@ static void say_format(const sentence *s)
 
 static void say_attend(const sentence *s)
 {
-	static const char *const names[VN_N_FORMATS] = { [VN_FORMAT_BF16] = "bfloat16", [VN_FORMAT_F16] = "float16" };
 	const vn_attend_edit *e = &s->h->change.attend;
 
 	if (e->kind == VN_ATTEND_CALLS_FROM_ZERO)
@@ -316,8 +343,44 @@ static void say_attend(const sentence *s)
 		PUT(s, "softmax with an attention sink: one more score, %g, that has no value", e->number);
 	else if (e->kind == VN_ATTEND_CAP)
 		PUT(s, "scores capped: %g tanh(score / %g)", e->number, e->number);
+	else if (e->cache)
+		PUT(s, "a cache in %s%s, read after the first call", formats[e->cache],
+		    e->scaled ? ", with one scale for each token and head" : "");
+	else if (e->inputs)
+		PUT(s, "what both products of attention multiply is rounded to %s", formats[e->inputs]);
 	else
-		PUT(s, "scores%s rounded to %s", e->probs ? " and probabilities" : "", names[e->scores]);
+		PUT(s, "%s%s%s rounded to %s", e->scores ? "scores" : "", e->scores && e->probs ? " and " : "",
+		    e->probs ? "probabilities" : "", formats[e->scores ? e->scores : e->probs]);
+}
+
+static void say_activation(const sentence *s)
+{
+	PUT(s, "%s in place of the activation", vn_activation_name(s->h->change.activation));
+}
+
+static void say_scaled(const sentence *s)
+{
+	PUT(s, "the weights are multiplied by %.6g, the bias is not", s->h->change.matrix.factor);
+}
+
+static void say_clamped(const sentence *s)
+{
+	static const char *const which[] = { "above %.6g", "below %.6g", "beyond +-%.6g" };
+	char                     limit[40];
+
+	snprintf(limit, sizeof limit, which[s->h->change.result.list[0]], s->h->change.result.number);
+	PUT(s, "clamped: numbers %s become that", limit);
+}
+
+static void say_narrow(const sentence *s)
+{
+	const vn_narrow_edit *e = &s->h->change.narrow;
+
+	if (!e->whole)
+		PUT(s, "stored as %s", formats[e->format]);
+	else
+		PUT(s, "computed in %s: inputs%s and result are rounded", formats[e->format],
+		    s->p->node[s->h->node].n_w ? ", weights" : "");
 }
 
 static void say_calls(const sentence *s)
@@ -423,6 +486,7 @@ static const struct row {
 	[VN_SUM_TIMES] = { .words = "the sum of ranks is taken %.0f times", .with = NUMBER },
 	[VN_AVERAGE] = { .words = "the average of %.0f ranks, not their sum", .with = INVERSE },
 	[VN_FACTOR] = { .say = say_factor },
+	[VN_CLAMPED] = { .say = say_clamped },
 	[VN_ADDEND] = { .words = "%.6g is added to every element", .with = NUMBER },
 	[VN_ONE_VALUE] = { .words = "every element is %.6g", .with = NUMBER },
 	[VN_ZERO] = { .words = "every element is 0: never written" },
@@ -438,10 +502,13 @@ static const struct row {
 	[VN_PARALLEL_BLOCK] = { .words = "a parallel block: the feed-forward part reads the input of the layer" },
 	[VN_PARTLY_ZERO] = { .say = say_rows },
 	[VN_PARTLY_OTHER] = { .say = say_rows },
+	[VN_CHANNELS_ZERO] = { .say = say_channels },
 	[VN_MATRIX_TURNED] = { .say = say_matrix },
 	[VN_INPUTS_MISSING] = { .say = say_tail },
 	[VN_RANKS_CROSSED] = { .say = say_crossed },
+	[VN_ROWS_REORDERED] = { .say = say_rows_reordered },
 	[VN_NEVER_LOADED] = { .words = "the weights are 0: never loaded" },
+	[VN_WEIGHTS_SCALED] = { .say = say_scaled },
 	[VN_WEIGHTS_ROUNDED] = { .say = say_format },
 	[VN_WEIGHTS_QUANTISED] = { .say = say_format },
 	[VN_PRODUCT_ROUNDED] = { .say = say_format },
@@ -449,12 +516,19 @@ static const struct row {
 	[VN_CALLS_ALONE] = { .say = say_attend },
 	[VN_SOFTMAX_SINK] = { .say = say_attend },
 	[VN_SCORE_CAP] = { .say = say_attend },
-	[VN_SOFTMAX_ROUNDED] = { .say = say_attend },
+	[VN_SOFTMAX_ROUNDED] = { .say = say_attend }, [VN_ATTENTION_ROUNDED] = { .say = say_attend },
+	[VN_PROBS_ROUNDED] = { .say = say_attend }, [VN_CACHE_ROUNDED] = { .say = say_attend },
+	[VN_OTHER_ACTIVATION] = { .say = say_activation },
+	[VN_NARROW] = { .say = say_narrow },
 	[VN_ANGLES_ROUNDED] = { .say = say_rotation },
 	[VN_CALLS_FROM_ZERO] = { .say = say_calls },
 	[VN_TURNED_BY_IDS] = { .say = say_ids },
 	[VN_SINE_FOR_COSINE] = { .words = "sines and cosines exchanged" },
+	[VN_STATE_LOST] = { .words = "calls after the first begin with an empty state" },
+	[VN_UNNORMED] = { .words = "queries and keys of the delta rule not normed, though they are recorded so" },
 	[VN_OTHER_WEIGHTS] = { .say = say_reads },
+	[VN_PARTNERS_MATRIX] = { .say = say_reads },
+	[VN_OTHER_MATRIX] = { .say = say_reads },
 	[VN_OTHER_CACHE] = { .say = say_reads },
 	[VN_OTHER_KEYS] = { .say = say_reads },
 	[VN_OTHER_VALUES] = { .say = say_reads },

@@ -247,6 +247,8 @@ vn_status vn_recompute_create(vn_comparison *c, vn_recompute **probe, vn_error *
 	p->w[VN_FINE_WIDTH].policy = vn_policy_fine(c->opened.policy);
 	p->w[VN_HALF_SUMS].policy = c->opened.policy;
 	p->w[VN_HALF_SUMS].policy.sums = VN_F16;
+	p->w[VN_IN_BF16].policy = (vn_policy) { .storage = VN_BF16, .sums = VN_F32 };
+	p->w[VN_IN_F16].policy = (vn_policy) { .storage = VN_F16, .sums = VN_F32 };
 	st = vn_names_init(&p->names, p->site.plan, err);
 	for (int i = 0; !st && i < VN_N_WIDTHS; i++) {
 		p->w[i].eval = vn_eval_for(p->w[i].policy);

@@ -23,8 +23,9 @@
 typedef struct vn_recompute vn_recompute;
 
 /* How numbers are rounded: as the candidate stores them; more precisely; as the candidate stores
- * them, but with float16 accumulation in products. */
-typedef enum vn_recompute_as { VN_OWN_WIDTH, VN_FINE_WIDTH, VN_HALF_SUMS, VN_N_WIDTHS } vn_recompute_as;
+ * them, but with float16 accumulation in products; in bfloat16 or float16, with all that is read. */
+typedef enum vn_recompute_as { VN_OWN_WIDTH, VN_FINE_WIDTH, VN_HALF_SUMS, VN_IN_BF16, VN_IN_F16,
+	VN_N_WIDTHS } vn_recompute_as;
 
 /* The current checkpoint. The pointer from vn_recompute_site stays valid; the contents change with
  * vn_recompute_at. */

@@ -28,8 +28,8 @@ int vn_variants_count(const vn_node *n, vn_policy policy)
 	switch (n->op) {
 	case VN_OP_LINEAR:
 		return policy.products && in_blocks(n);
-	case VN_OP_DELTA_RULE:
-		return 1;
+	case VN_OP_DELTA_RULE: /* in chunks there are no mistakes */
+		return !n->x.delta.form && !n->x.delta.head_map && !n->x.delta.turned && !n->x.delta.restart;
 	case VN_OP_ATTENTION:
 		return narrow(storage) || storage == VN_F32;
 	case VN_OP_ROPE: /* for the angles, and in 16 bits also for intermediate roundings */

@@ -38,6 +38,45 @@ for name, factors in ("one-channel", {8: 1.02}), ("never-written", {7: 0}), ("tw
         d[...] = x
 END
 for f in one-channel never-written two-channels all-channels; do told $f.h5 | grep -v '^next\|vernier show'; done
+echo "== another function, other formats: what is behind is not recorded"
+for f in tanh clamped norm16 softmax16 int8; do cp ref.h5 $f.h5; done
+MODEL=$M ${PYTHON:-python3} - <<'END'
+import editing as h5py, json, os, struct, numpy as np
+raw = open(os.environ["MODEL"] + "/model.safetensors", "rb").read()
+n = 8 + struct.unpack("<Q", raw[:8])[0]
+v = json.loads(raw[8:n])["model.layers.1.mlp.down_proj.weight"]
+w = np.frombuffer(raw[n + v["data_offsets"][0] : n + v["data_offsets"][1]], "<f4").reshape(v["shape"])
+def bf16(x):
+    u = x.astype("<f4").view("<u4")
+    return ((u + 0x7FFF + (u >> 16 & 1)) & 0xFFFF0000).astype("<u4").view("<f4")
+def put(name, behind, **made):
+    with h5py.File(name + ".h5", "r+") as f:
+        at = f["step.0/layer1"]
+        for point, make in made.items():
+            x = make({p: at[p][()].astype("f8") for p in at})
+            at[point].attrs.pop("digest", None)
+            at[point][...] = x
+        for n in behind.split():
+            del at[n]
+        for n in "final_norm", "logits":
+            del f["step.0"][n]
+def softmax(x):  # of scores whose last bit is another, so that some round to the other side
+    s = x["attn_scores"]
+    s = (s * (1 + 2e-7 * (-1.0) ** np.arange(s.shape[2]))).astype("f4").astype("f2").astype("f8")
+    s[:, np.triu(np.ones(s.shape[1:], bool), 1)] = -np.inf
+    e = np.exp(s - s.max(-1, keepdims=True))
+    return (e / e.sum(-1, keepdims=True)).astype("f2")
+def int8(x):
+    scale = (abs(w).max(1, keepdims=True) / np.float32(127)).astype("f4")
+    return x["mlp_act"] @ (np.rint(w / scale) * scale).astype("f8").T
+mlp = "gate_act mlp_act down_proj output"
+put("tanh", "down_proj output", gate_act=lambda x: np.tanh(x["gate_proj"]), mlp_act=lambda x: np.tanh(x["gate_proj"]) * x["up_proj"])
+put("clamped", "down_proj output", mlp_act=lambda x: np.clip(x["mlp_act"], -0.5, 0.5))
+put("norm16", "gate_proj up_proj " + mlp, mlp_norm=lambda x: bf16(x["mlp_norm"]))
+put("softmax16", "attn_context attn_out attn_residual mlp_norm gate_proj up_proj " + mlp, attn_probs=softmax)
+put("int8", "output", down_proj=int8)
+END
+for f in tanh clamped norm16 softmax16 int8; do told $f.h5 --allow missing | grep -v '^next\|vernier show\|residual'; done
 echo "== captured in front of the rotation, which was made"
 cp half.h5 early.h5
 ${PYTHON:-python3} - <<'END'
