@@ -651,6 +651,20 @@ def _(m, a):
         a.key, a.value = (torch.cat((t[:, :, :-2], t[:, :, -1:], 0 * t[:, :, -1:]), 2) for t in (a.key, a.value))
 
 
+@attends("step_key_alone_lost", "llama qwen2", "C* ", "steps", "last", "step*")
+def _(m, a):
+    if a.query.shape[2] == 1:
+        a.key = a.key.clone()
+        a.key[:, :, 16:20] = 0
+
+
+@attends("step_block_lost", "llama qwen2 qwen3", "C* ", "steps", "last", "step*")
+def _(m, a):
+    if a.query.shape[2] == 1:
+        a.key, a.value = a.key.clone(), a.value.clone()
+        a.key[:, :, 16:32] = a.value[:, :, 16:32] = 0
+
+
 @attends("step_value_alone_lost", "llama qwen2", "C* ", "steps", "last", "step*")
 def _(m, a):
     if a.query.shape[2] == 1:
