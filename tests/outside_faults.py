@@ -21,7 +21,10 @@ FAULTS = []
 SURE = {"heads_innermost", "heads_before_tokens", "embed_of_positions", "embed_of_positions_in_steps",
         "rope_by_ids", "rope_by_ids_in_steps", "steps_slot_early", "steps_slot_late", "steps_value_slot_early", "step_slot_late",
         "last_step_length_stale", "last_step_slot_stale", "rope_last_step_stale",
-        "padding_seen", "padding_seen_in_steps"}
+        "padding_seen", "padding_seen_in_steps", "step_block_lost", "down_int8_rows", "down_int8_tensor", "down_int8_product", "down_tf32",
+        "down_tf32_cut", "down_bf16_product", "down_stored_bf16", "norm_stored_bf16", "scores_f16", "softmax_f16", "probs_f16", "probs_bf16",
+        "attention_tf32", "attention_tf32_cut", "attention_bf16", "attention_f16", "k_v_weights", "q_rows_swapped", "no_mask", "act_tanh",
+        "act_sigmoid", "act_hardswish", "act_gate_bit_clamped", "head_zero", "delta_no_l2", "delta_repeat", "delta_state_lost"}
 
 
 class Model:
@@ -649,6 +652,20 @@ def _(m, a):
 def _(m, a):
     if a.query.shape[2] == 1 and a.key.shape[2] == 70:
         a.key, a.value = (torch.cat((t[:, :, :-2], t[:, :, -1:], 0 * t[:, :, -1:]), 2) for t in (a.key, a.value))
+
+
+@attends("step_key_alone_lost", "llama qwen2", "C* ", "steps", "last", "step*")
+def _(m, a):
+    if a.query.shape[2] == 1:
+        a.key = a.key.clone()
+        a.key[:, :, 16:20] = 0
+
+
+@attends("step_block_lost", "llama qwen2 qwen3", "C* ", "steps", "last", "step*")
+def _(m, a):
+    if a.query.shape[2] == 1:
+        a.key, a.value = a.key.clone(), a.value.clone()
+        a.key[:, :, 16:32] = a.value[:, :, 16:32] = 0
 
 
 @attends("step_value_alone_lost", "llama qwen2", "C* ", "steps", "last", "step*")

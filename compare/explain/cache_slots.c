@@ -1,10 +1,11 @@
 /* cache_slots.c: see cache_slots.h.
  *
  * With e_j = exp(s_j) of the unmodified scores, E their sum and V the sum of e_j v_j: if tokens a
- * to b - 1 are zeros, the result is (V - V_ab) / (E - E_ab + (b - a)); if they are replaced by
- * tokens c to d - 1, it is (V - V_ab + V_cd) / (E - E_ab + E_cd). So one pass over a query's keys
- * covers every range. If tokens are not seen, what remains comes from before and after the range,
- * and may be small compared to it, so it is summed from both ends.
+ * to b - 1 are zeros, the result is (V - V_ab) / (E - E_ab + (b - a)); if their values alone are,
+ * it is (V - V_ab) / E; if their keys alone are, (V - V_ab + U_ab) / (E - E_ab + (b - a)), with U
+ * the sum of v_j; if they are replaced by tokens c to d - 1, (V - V_ab + V_cd) / (E - E_ab + E_cd).
+ * So one pass over a query's keys covers every range. If tokens are not seen, what remains comes
+ * from before and after the range, and may be small compared to it, so it is summed from both ends.
  */
 #include "compare/explain/cache_slots.h"
 #include "compare/explain/score.h"
@@ -25,7 +26,7 @@ enum { PAIRS = 1 << 16 }; /* the most pairs of one range in the place of another
 enum { NOTHING = -1, NOT_SEEN = -2 };
 
 typedef struct range {
-	int64_t from, held, n; /* held: the first of the tokens that replace them; NOTHING: zeros; NOT_SEEN: masked */
+	int64_t from, held, n; /* held: the first of the tokens that replace them; or one of the above */
 	double  left; /* in floors, in the step where it leaves most */
 } range;
 
@@ -33,13 +34,14 @@ typedef struct range {
 typedef struct sums {
 	double *s, *e, *v; /* (S)  (S + 1)  (S + 1, K) */
 	double *e_end, *v_end; /* the same from key j on */
-	double  zero;  /* exp of a score of 0, in the same units */
+	double *u;     /* (S + 1, K): of the values, not weighted */
+	double  top, zero; /* what is subtracted from scores; exp of a score of 0, in the same units */
 } sums;
 
 typedef struct step_of {
 	const vn_node *n;
-	const double  *q, *cand; /* (H, K): of the last query; the candidate's, or its scores (H, S) */
-	bool           scores;
+	const double  *q, *cand; /* (H, K): of the last query; the candidate's, or its scores or probabilities (H, S) */
+	int            output;   /* of which slot */
 	const double  *k, *v;    /* (S, G, K) */
 	int64_t S, past, first;  /* the keys; the keys of earlier calls; the first key that the query sees */
 	bool           single;   /* it is the only query */
@@ -52,6 +54,7 @@ static void add_up(const step_of *s, int head, sums *to)
 
 	to->e[0] = 0;
 	memset(to->v, 0, (size_t)K * sizeof *to->v);
+	memset(to->u, 0, (size_t)K * sizeof *to->u);
 	for (int64_t j = 0; j < s->S; j++) {
 		double dot = 0;
 		for (int d = 0; d < K; d++)
@@ -62,9 +65,12 @@ static void add_up(const step_of *s, int head, sums *to)
 	for (int64_t j = 0; j < s->S; j++) {
 		const double e = exp(fmin(to->s[j] - top, FAR));
 		to->e[j + 1] = to->e[j] + e;
-		for (int d = 0; d < K; d++)
+		for (int d = 0; d < K; d++) {
 			to->v[(j + 1) * K + d] = to->v[j * K + d] + e * s->v[(j * G + g) * K + d];
+			to->u[(j + 1) * K + d] = to->u[j * K + d] + s->v[(j * G + g) * K + d];
+		}
 	}
+	to->top = top;
 	to->zero = exp(-top);
 	to->e_end[s->S] = 0;
 	memset(to->v_end + s->S * K, 0, (size_t)K * sizeof *to->v_end);
@@ -107,13 +113,15 @@ static double error_of(const step_of *s, const sums *m, int head, const range *r
 	const int64_t a = r->from > s->first ? r->from : s->first, b = end_of(s, r), n = b > a ? b - a : 0;
 	const int64_t c = n && r->held >= 0 ? r->held + (a - r->from) : 0,
 				  d = r->held >= 0 ? c + n : 0; /* in the place of a to b */
-	const double sum = m->e[s->S] - m->e[s->first] + (n ? m->e[a] - m->e[b] : 0) + m->e[d] - m->e[c] +
-	                   (r->held < 0 ? (double)n * m->zero : 0);
+	const bool    keys = n && r->held != VN_CACHE_NO_VALUES; /* are other */
+	const double  sum = m->e[s->S] - m->e[s->first] + (keys ? m->e[a] - m->e[b] : 0) + m->e[d] - m->e[c] +
+	                   (keys && r->held < 0 ? (double)n * m->zero : 0);
 	double        dd = 0;
 
 	for (int i = 0; i < K; i++) {
 		const double v = m->v[s->S * K + i] - m->v[s->first * K + i] + (n ? m->v[a * K + i] - m->v[b * K + i] : 0) +
-		                 m->v[d * K + i] - m->v[c * K + i];
+		                 m->v[d * K + i] - m->v[c * K + i] +
+		                 (n && r->held == VN_CACHE_NO_KEYS ? m->zero * (m->u[b * K + i] - m->u[a * K + i]) : 0);
 		const double e = v / sum - s->cand[head * K + i];
 		dd += e * e;
 	}
@@ -130,8 +138,31 @@ static double scores_error(const step_of *s, const sums *m, int head, const rang
 	if (r->held == NOT_SEEN)
 		return (double)INFINITY; /* scores of masked keys are set later, by the mask */
 	for (int64_t j = s->first; j < s->S; j++) {
-		const bool   in = j >= r->from && j < end;
+		const bool   in = j >= r->from && j < end && r->held != VN_CACHE_NO_VALUES;
 		const double e = (in ? r->held < 0 ? 0 : m->s[r->held + (j - r->from)] : m->s[j]) - there[j];
+		dd += e * e;
+	}
+	return dd;
+}
+
+/* The same of its probabilities. */
+static double probs_error(const step_of *s, const sums *m, int head, const range *r)
+{
+	const double *there = s->cand + head * s->S;
+	const int64_t a = r->from > s->first ? r->from : s->first, end = end_of(s, r), b = end > a ? end : a;
+	const double  gone = r->held == NOT_SEEN ? 0 : m->zero;
+	double        sum = m->e[a] - m->e[s->first] + m->e_end[b], dd = 0;
+
+	if (r->held == NOT_SEEN && !s->single)
+		return (double)INFINITY;
+	if (r->held == VN_CACHE_NO_VALUES)
+		sum += m->e[b] - m->e[a];
+	else
+		sum += r->held >= 0 ? m->e[r->held + (b - r->from)] - m->e[r->held + (a - r->from)] : (double)(b - a) * gone;
+	for (int64_t j = s->first; j < s->S; j++) {
+		const bool    in = j >= a && j < b && r->held != VN_CACHE_NO_VALUES;
+		const int64_t of = in && r->held >= 0 ? r->held + (j - r->from) : j;
+		const double  e = (in && r->held < 0 ? gone : exp(fmin(m->s[of] - m->top, FAR))) / sum - there[j];
 		dd += e * e;
 	}
 	return dd;
@@ -141,10 +172,11 @@ static vn_status weigh(const step_of *s, const vn_explanation *x, range *r, int 
 {
 	const int K = s->n->c.attention.head_dim, H = s->n->c.attention.heads;
 	double   *error = calloc((size_t)n + 1, sizeof *error), size = 0;
-	const size_t all = (size_t)(H * (s->scores ? s->S : K));
+	const size_t all = (size_t)(H * (s->output == VN_ATTN_CONTEXT ? K : s->S));
 	const size_t keys = ((size_t)s->S + 1) * sizeof(double);
-	sums      m = { malloc(keys), malloc(keys), malloc(keys * (size_t)K), malloc(keys), malloc(keys * (size_t)K), 0 };
-	vn_status    st = error && m.s && m.e && m.v && m.e_end && m.v_end
+	sums      m = { malloc(keys), malloc(keys), malloc(keys * (size_t)K), malloc(keys), malloc(keys * (size_t)K),
+		malloc(keys * (size_t)K), 0, 0 };
+	vn_status    st = error && m.s && m.e && m.v && m.e_end && m.v_end && m.u
 	                      ? VN_OK
 	                      : vn_fail(err, VN_ERR_NOMEM, "no memory for %lld keys", (long long)s->S);
 
@@ -153,7 +185,8 @@ static vn_status weigh(const step_of *s, const vn_explanation *x, range *r, int 
 	for (int h = 0; !st && h < H; h++) {
 		add_up(s, h, &m);
 		for (int i = 0; i < n; i++)
-			error[i] += s->scores               ? scores_error(s, &m, h, &r[i])
+			error[i] += s->output == VN_ATTN_SCORES ? scores_error(s, &m, h, &r[i])
+			            : s->output == VN_ATTN_PROBS ? probs_error(s, &m, h, &r[i])
 			            : r[i].held == NOT_SEEN ? unseen_error(s, &m, h, &r[i])
 			                                    : error_of(s, &m, h, &r[i]);
 	}
@@ -167,6 +200,7 @@ static vn_status weigh(const step_of *s, const vn_explanation *x, range *r, int 
 	free(m.v);
 	free(m.e_end);
 	free(m.v_end);
+	free(m.u);
 	return st;
 }
 
@@ -192,8 +226,19 @@ static double *all_of(const vn_tensor *t)
 	return x;
 }
 
-/* The attention node if the probe is at its context or scores and the last query is recorded
- * there; else NULL. */
+/* The slot of the attention's output; -1: of none. */
+static int output_of(const vn_node *n, int value)
+{
+	static const int outputs[] = { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS };
+
+	for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
+		if (n->out[outputs[i]] == value)
+			return outputs[i];
+	return -1;
+}
+
+/* The attention node if the probe is at an output of it and the last query is recorded there; else
+ * NULL. */
 static const vn_node *attention_of(const vn_explain_trial *t)
 {
 	const vn_plan *p = t->site->plan;
@@ -201,8 +246,8 @@ static const vn_node *attention_of(const vn_explain_trial *t)
 	const vn_node *n = &p->node[p->value[target].node];
 	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
 
-	return n->op == VN_OP_ATTENTION && (n->out[VN_ATTN_CONTEXT] == target || n->out[VN_ATTN_SCORES] == target) &&
-	               n->c.attention.causal && s && s->first_row + s->rows == s->tokens
+	return n->op == VN_OP_ATTENTION && output_of(n, target) >= 0 && n->c.attention.causal && s &&
+	               s->first_row + s->rows == s->tokens
 	           ? n
 	           : NULL;
 }
@@ -212,7 +257,7 @@ static vn_status ask(vn_explain_trial *t, range *r, int n, vn_error *err)
 {
 	const vn_node *node = attention_of(t);
 	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
-	const bool     scores = node->out[VN_ATTN_SCORES] == t->site->target;
+	const int      output = output_of(node, t->site->target);
 	const int64_t  H = node->c.attention.heads, row = H * node->c.attention.head_dim, window = node->c.attention.window;
 	const vn_tensor *c = &t->site->cand;
 	vn_tensor      q, k, v;
@@ -223,9 +268,9 @@ static vn_status ask(vn_explain_trial *t, range *r, int n, vn_error *err)
 	    (st = vn_recompute_input(t->recompute, VN_ATTN_V, VN_FINE_WIDTH, &v, err)))
 		return st;
 	const int64_t S = s->position + s->tokens;
-	double *nq = last_rows(&q, 1, row), *nc = scores ? last_rows(c, H, S) : last_rows(c, 1, row), *nk = all_of(&k),
-		   *nv = all_of(&v);
-	step_of one = { node, nq, nc, scores, nk, nv, S, s->position, window && S > window ? S - window : 0,
+	double *nq = last_rows(&q, 1, row), *nk = all_of(&k), *nv = all_of(&v),
+		   *nc = output == VN_ATTN_CONTEXT ? last_rows(c, 1, row) : last_rows(c, H, S);
+	step_of one = { node, nq, nc, output, nk, nv, S, s->position, window && S > window ? S - window : 0,
 		s->tokens == 1 };
 	st = nq && nc && nk && nv ? weigh(&one, t->x, r, n, err)
 	                          : vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
@@ -242,7 +287,7 @@ static range *ranges(int64_t S, int *n)
 {
 	size_t room = 0;
 	for (int64_t size = 1; size <= LONGEST; size *= 2)
-		room += (size_t)(S / size * (S / size <= PAIRS / (S / size + 1) ? S / size : 1));
+		room += (size_t)(S / size * (2 + (S / size <= PAIRS / (S / size + 1) ? S / size : 1)));
 	const bool any = S * (S + 1) / 2 <= PAIRS;
 	range *r = malloc((room + (size_t)(any ? S * (S + 1) / 2 : 2 * S) + 1) * sizeof *r);
 
@@ -252,8 +297,11 @@ static range *ranges(int64_t S, int *n)
 			r[(*n)++] = (range) { i, NOT_SEEN, size, 0 };
 	for (int64_t size = 1; r && size <= LONGEST; size *= 2) {
 		const int64_t some = S / size;
-		for (int64_t i = 0; i < some; i++)
+		for (int64_t i = 0; i < some; i++) {
 			r[(*n)++] = (range) { i * size, NOTHING, size, 0 };
+			r[(*n)++] = (range) { i * size, VN_CACHE_NO_VALUES, size, 0 };
+			r[(*n)++] = (range) { i * size, VN_CACHE_NO_KEYS, size, 0 };
+		}
 		for (int64_t i = 0; some <= PAIRS / (some + 1) && i < some; i++)
 			for (int64_t k = 0; k < some; k++)
 				if (i != k)
@@ -289,7 +337,7 @@ static vn_status try_range(vn_explain_trial *t, const range *of, int others, vn_
 	const vn_plan *p = t->site->plan;
 	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
 	vn_hypothesis  h = {
-		.finding = of->held == NOT_SEEN ? VN_KEYS_UNSEEN : of->held == NOTHING ? VN_CACHE_EMPTY : VN_CACHE_OTHER_TOKENS,
+		.finding = of->held == NOT_SEEN ? VN_KEYS_UNSEEN : of->held < 0 ? VN_CACHE_EMPTY : VN_CACHE_OTHER_TOKENS,
 		.node = p->value[t->site->target].node,
 		.change = { .kind = VN_BY_RESULT, .result = { .n = 4,
 			.list = { (int)of->from, (int)of->n, (int)of->held, others } } },
@@ -313,9 +361,15 @@ static vn_status try_range(vn_explain_trial *t, const range *of, int others, vn_
 	t->x->fitted = t->x->fitted || !t->x->n_fit;
 	if (r.held == NOT_SEEN && !(st = without(t, S, r.n, &narrow, err)))
 		p = narrow;
-	if (!st && !(st = vn_recompute_run_slots(t->recompute, p, token, token, VN_OWN_WIDTH, &own, err)) &&
-	    !(st = vn_recompute_run_slots(t->recompute, p, token, token, VN_FINE_WIDTH, &fine, err)) &&
-	    !(st = vn_try_numbers(t, &own, &fine, &h, err))) {
+	const int64_t *keys = r.held == VN_CACHE_NO_VALUES ? NULL : token;
+	const int64_t *values = r.held == VN_CACHE_NO_KEYS ? NULL : token;
+	if (!st && !(st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_OWN_WIDTH, &own, err)) &&
+	    !(st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_FINE_WIDTH, &fine, err)) &&
+	    !(st = vn_score_numbers(t, &own, &fine, &h, err))) {
+		/* Another healthy softmax rounds differently, whatever keys it sees. */
+		vn_local_allow(&h.local, &t->x->unmodified.local);
+		h.limit_fraction = vn_local_limit_fraction(&h.local, t->elements);
+		vn_keep(t->x, &h);
 		vn_conclude(t);
 		if (t->x->n_fit)
 			vn_lines_free(&t->x->looks);

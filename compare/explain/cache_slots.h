@@ -8,6 +8,9 @@
 
 #include "compare/explain/trial.h"
 
+/* In the list of a VN_CACHE_EMPTY: values alone, or keys alone, are zero. */
+enum { VN_CACHE_NO_VALUES = -3, VN_CACHE_NO_KEYS = -4 };
+
 /* Tries to explain a point of attention in n steps, at least one of which has no answer. x: their
  * explanations. */
 vn_status vn_explain_cache_slots(vn_explain_trial *t, vn_explanation **x, int n, vn_error *err);

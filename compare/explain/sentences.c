@@ -1,6 +1,7 @@
 /* sentences.c: see sentences.h. */
 #include "compare/explain/sentences.h"
 #include "compare/explain/activation.h"
+#include "compare/explain/cache_slots.h"
 #include "compare/explain/rearrange.h"
 
 #include "libref/base/text.h"
@@ -116,10 +117,22 @@ static void say_blocks(const sentence *s)
 
 static void say_cache(const sentence *s)
 {
+	static const char *const what[][2] = {
+		{ "keys and values", "key and value are" },
+		{ "values (not their keys)", "value (not its key) is" },
+		{ "keys (not their values)", "key (not its value) is" },
+		{ "keys (and perhaps values)", "key (and perhaps its value) is" }, /* seen without the values */
+	};
 	const int      *list = s->h->change.result.list, n = list[1], others = list[3];
 	const long long a = list[0], b = a + n - 1, c = list[2], d = c + n - 1;
 	char            few[40] = "";
 
+	const vn_node *node = &s->p->node[s->h->node];
+	const bool     values = vn_plan_find(s->p, s->c->result.point[s->x->point].name) == node->out[VN_ATTN_CONTEXT];
+	const char *const *whose = what[!values                          ? 3
+	                                : list[2] == VN_CACHE_NO_VALUES ? 1
+	                                : list[2] == VN_CACHE_NO_KEYS   ? 2
+	                                                                : 0];
 	if (others)
 		snprintf(few, sizeof few, " or one of %d others", others);
 	if (s->h->finding == VN_KEYS_UNSEEN && n > 1)
@@ -127,9 +140,9 @@ static void say_cache(const sentence *s)
 	else if (s->h->finding == VN_KEYS_UNSEEN)
 		PUT(s, "key %lld%s is not seen: masked, evicted, or overwritten with a key that no query attends to", a, few);
 	else if (s->h->finding == VN_CACHE_EMPTY && n > 1)
-		PUT(s, "tokens %lld-%lld are missing from the cache: their keys and values are 0", a, b);
+		PUT(s, "tokens %lld-%lld are missing from the cache: their %s are 0", a, b, whose[0]);
 	else if (s->h->finding == VN_CACHE_EMPTY)
-		PUT(s, "token %lld%s is missing from the cache: its key and value are 0", a, few);
+		PUT(s, "token %lld%s is missing from the cache: its %s 0", a, few, whose[1]);
 	else if (n > 1)
 		PUT(s, "the cache holds tokens %lld-%lld in place of tokens %lld-%lld", c, d, a, b);
 	else
