@@ -95,10 +95,21 @@ static void after_explain(const vn_comparison *c, vn_lines *lines)
 		add_words(lines, (const char *[]) { "show", vn_recording_path(c->opened.cand), "--check" }, 3);
 }
 
+/* The checkpoint where the error starts, or else the first of another shape; -1: none. */
+static int worth_a_look(const vn_comparison *c)
+{
+	for (int i = 0; c->result.first < 0 && i < c->result.n_points; i++)
+		if (c->result.point[i].status == VN_MISSHAPEN)
+			return i;
+	return c->result.first;
+}
+
 static void after_failure(const vn_comparison *c, vn_lines *lines)
 {
+	int        at;
 	const bool bitwise = c->request.options->bitwise,
-			   absent = c->result.n_status[VN_MISSING] + c->result.n_status[VN_EXTRA] > 0;
+			   absent = c->result.n_status[VN_MISSING] + c->result.n_status[VN_EXTRA] > 0,
+			   allowed = c->request.options->allow & VN_ALLOW_MISSING && c->request.options->allow & VN_ALLOW_EXTRA;
 
 	if (c->result.why)
 		after_explain(c, lines);
@@ -106,10 +117,10 @@ static void after_failure(const vn_comparison *c, vn_lines *lines)
 		add_again(c, "compare", true, NULL, NULL, lines);
 	else if (c->result.n_status[VN_OUTSIDE])
 		add_again(c, "explain", true, NULL, NULL, lines);
-	if (!c->result.n_status[VN_OUTSIDE] && absent)
+	if (!c->result.n_status[VN_OUTSIDE] && !c->result.n_status[VN_MISSHAPEN] && absent && !allowed)
 		add_again(c, "compare", false, "--allow", "missing,extra", lines);
-	if (!c->result.why && vn_recording_path(c->opened.cand) && c->result.first >= 0)
-		add_show(c, c->result.first, lines);
+	if (!c->result.why && vn_recording_path(c->opened.cand) && (at = worth_a_look(c)) >= 0)
+		add_show(c, at, lines);
 }
 
 void vn_next_commands(const vn_comparison *c, vn_lines *lines)

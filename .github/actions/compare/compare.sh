@@ -15,9 +15,9 @@ while IFS= read -r line; do
 	[ -z "$line" ] || words+=("$line")
 done <<<"${OPTIONS:-}"
 
-vernier compare "${words[@]}" -q -o "$reports/report.md" -o "$reports/report.html" -o "$reports/report.json" 2> >(tee "$reports/log.txt" >&2)
+vernier compare "${words[@]}" -q -o "$reports/report.md" -o "$reports/report.html" -o "$reports/report.json" 2>"$reports/log.txt"
 status=$?
-wait
+cat "$reports/log.txt" >&2
 echo "status=$status" >>"$output"
 shopt -s nullglob
 pages=("$reports"/report*.md) # of two folders one for each pair
