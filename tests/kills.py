@@ -105,7 +105,7 @@ def commands():
     ]
     if os.path.exists(NAMES):
         table.append(Command("C API, steps", ["out/a.h5", "4", "150", "1"], NAMES))
-        table.append(Command("C API, flat", ["out/a.h5", "120", "3", "1", "flat"], NAMES))
+        table.append(Command("C API, flat", ["out/a.h5", "400", "3", "1", "flat"], NAMES))
     if ALL:
         table.append(Command("capture gpu", ["capture", "gpu", "model", *IDS, "-o", "out/a.h5", "--force"]))
     return [command for command in table if ONLY in command.name]

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """many_names.py VERNIER [--all]: time is linear in the number of names of one step, of steps, and of layers.
 
-Imports dumps of n and of 4n tensors (a .safetensors file, a .npz file, a directory with a manifest), shows and compares what
-comes of them, and holds the seconds of processor to at most 6 times as many. 30,000 names in one step must pass. The comparison of
+Imports dumps of n and of 4n tensors (a .safetensors file, a .npz file, a directory with a manifest), writes as many through
+vernier_capture.h, shows and compares what comes of them, and holds the seconds of processor to at most 6 times as many. 30,000
+names in one step must pass. The comparison of
 300 tensors in 100 steps takes at most 30 MB and 1,500 bytes a tensor.
 
 --all: also 1,000 and 10,000 tensors a step in 100 steps, and 10,000 in 1000 steps (written through vernier_capture.h, since the
@@ -18,6 +19,9 @@ import sys
 import tempfile
 
 import numpy
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "capture", "python"))
+import vernier_parity
 
 VERNIER = os.path.abspath(sys.argv[1])
 ALL = "--all" in sys.argv[2:]
@@ -60,17 +64,22 @@ def ids_of(kind, n):
     return ",".join(str(i % 100) for i in range(n // 4 if kind == "steps" else 2))
 
 
+def engine():
+    """The program that writes through vernier_capture.h, as an engine would (bench_names.c)."""
+    return os.path.join(os.path.dirname(os.path.dirname(VERNIER)), "tests", "bench_names")
+
+
 class Measured:
     def __init__(self, seconds, peak, out):
         self.seconds, self.peak, self.out = seconds, peak, out
 
 
-def run(*arguments, expect=(0,)):
+def run(*arguments, expect=(0,), program=None):
     """Seconds of processor and peak of one command. A shell stands between, so that the peak is the command's own."""
     script = 'import resource,subprocess,sys;r=subprocess.run(sys.argv[1:],stdout=subprocess.PIPE,stderr=subprocess.PIPE);' \
              'u=resource.getrusage(resource.RUSAGE_CHILDREN);sys.stdout.buffer.write(r.stdout);' \
              'sys.stderr.buffer.write(r.stderr+b"\\n%d %f %d" % (r.returncode,u.ru_utime+u.ru_stime,u.ru_maxrss))'
-    done = subprocess.run([sys.executable, "-c", script, VERNIER, *arguments], capture_output=True, timeout=1800)
+    done = subprocess.run([sys.executable, "-c", script, program or VERNIER, *arguments], capture_output=True, timeout=1800)
     err, _, tail = done.stderr.decode(errors="replace").rpartition("\n")
     status, seconds, peak = tail.split()
     if int(status) not in expect:
@@ -106,6 +115,9 @@ def measure(kind, few):
     taken = {}
     safetensors("one.safetensors", ["one"])
     for n in few, 4 * few:
+        if kind == "names of one step":
+            taken.setdefault("vernier_capture.h", []).append(run("flat.h5", str(n), "1", "1", "flat", program=engine()).seconds)
+            whole(n)
         run("import", "one.safetensors", "-o", "one.h5", "--force", "--unmapped", "keep", "--ids", ids_of(kind, n))
         for what, arguments in commands(kind, n, f"n{n}"):
             taken.setdefault(what, []).append(run(*arguments, expect=(0, 1)).seconds)
@@ -113,6 +125,16 @@ def measure(kind, few):
             if not left.startswith("one."):
                 (shutil.rmtree if os.path.isdir(left) else os.unlink)(left)
     return taken
+
+
+def whole(n):
+    """Holds flat.h5 to what bench_names wrote, read by vernier and by Python."""
+    shown = json.loads(run("show", "flat.h5", "--format", "json").out)["tensors"]
+    assert [t["name"] for t in shown] == [f"other.{i}.name" for i in range(n)], shown[:3]
+    with vernier_parity.open("flat.h5") as recording:
+        assert sorted(recording.names()) == sorted(f"other.{i}.name" for i in range(n))
+        for i in 0, n // 2, n - 1:
+            assert list(recording[f"other.{i}.name"]) == [i + 1, -1]
 
 
 def times_as_long(seconds):
@@ -178,8 +200,7 @@ def report(what, m, count):
 
 def written(tensors, steps):
     """The same, as an engine writes it. Compared with itself, which takes as much memory as with another."""
-    program = os.path.join(os.path.dirname(os.path.dirname(VERNIER)), "tests", "bench_names")
-    done = subprocess.run([program, "w.h5", str(tensors), str(steps), "1"], capture_output=True, text=True, check=True)
+    done = subprocess.run([engine(), "w.h5", str(tensors), str(steps), "1"], capture_output=True, text=True, check=True)
     count, size = tensors * steps, os.path.getsize("w.h5")
     print(f"{tensors} tensors x {steps} steps, by vernier_capture.h: {size / 1e6:.0f} MB, {size / count:.0f} bytes a tensor; {done.stdout.strip()}", flush=True)
     m = run("show", "w.h5")

@@ -118,6 +118,40 @@ static void big_endian_chunked_and_compressed_tensors_are_read(void)
 	vn_recording_close(r);
 }
 
+static void a_group_that_continues_another_adds_nothing_to_names(void)
+{
+	hid_t step, f = make(&step);
+	hid_t more = H5Gcreate2(step, "more.1", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+	hid_t layer = H5Gcreate2(step, "layer3", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+	hid_t more_of_it = H5Gcreate2(layer, "more", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+
+	put_int(more, "continues", 1);
+	put_int(more_of_it, "continues", 1);
+	put_floats(more, "Qcur-7");
+	put_floats(more, "more.1");
+	put_floats(more_of_it, "q_proj");
+	H5Gclose(more_of_it);
+	H5Gclose(layer);
+	H5Gclose(more);
+	done(f, step);
+	vn_recording *r = opens();
+	CU_ASSERT_EQUAL(vn_recording_count(r), 4);
+	expect_values(r, "Qcur-7", VN_F32, 6);
+	expect_values(r, "more.1", VN_F32, 6);
+	expect_values(r, "layer3.q_proj", VN_F32, 6);
+	vn_recording_close(r);
+
+	f = make(&step); /* without the attribute, or with 0, the group is part of the name */
+	more = H5Gcreate2(step, "more.1", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+	put_int(more, "continues", 0);
+	put_floats(more, "Qcur-7");
+	H5Gclose(more);
+	done(f, step);
+	r = opens();
+	expect_values(r, "more.1.Qcur-7", VN_F32, 6);
+	vn_recording_close(r);
+}
+
 static void bfloat16_needs_its_mark(void)
 {
 	static const uint16_t x[6] = { 0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0 };
@@ -286,6 +320,7 @@ int main(void)
 		TEST(what_nobody_reads_is_told),
 		TEST(a_layer_that_is_not_said_is_the_name_s),
 		TEST(big_endian_chunked_and_compressed_tensors_are_read),
+		TEST(a_group_that_continues_another_adds_nothing_to_names),
 		TEST(bfloat16_needs_its_mark),
 		TEST(a_hard_link_is_a_second_name),
 		TEST(a_view_is_of_one_step_and_of_all_its_names),

@@ -128,6 +128,14 @@ static void long_and_double_names_are_refused(void)
 	is_refused("layer0.q", "twice");
 
 	f = make(&step);
+	g = H5Gcreate2(step, "more.1", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+	put_int(g, "continues", 1);
+	put_floats(g, "embed");
+	H5Gclose(g);
+	done(f, step);
+	is_refused("embed", "twice");
+
+	f = make(&step);
 	put_floats(step, "bell\a");
 	done(f, step);
 	is_refused("/step.0", "control characters");

@@ -305,6 +305,13 @@ typedef struct place {
 
 static void walk_group(walk *w, hid_t group, const char *prefix, const char *object);
 
+/* Whether a group holds further tensors of the group it is in, so that its name is not part of theirs. */
+static bool continues(const vn_scan *s, hid_t group, const char *object)
+{
+	int64_t x = 0;
+	return vn_scan_int(s, group, object, "continues", &x) && x == 1;
+}
+
 static herr_t visit(hid_t group, const char *link, const H5L_info_t *info, void *ctx)
 {
 	place *p = ctx;
@@ -336,7 +343,7 @@ static herr_t visit(hid_t group, const char *link, const H5L_info_t *info, void 
 		break;
 	case H5I_GROUP:
 		enter(w, info->u.address, object);
-		walk_group(w, o, name, object);
+		walk_group(w, o, continues(w->s, o, object) ? p->prefix : name, object);
 		break;
 	default:
 		vn_refuse(w->s, object, "neither a tensor nor a group");

@@ -5,6 +5,8 @@
 #include "libref/base/trouble.h"
 #include "libref/base/progress.h"
 
+#include <search.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,12 +77,13 @@ static bool with_index(hid_t props)
 static vn_status create(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 {
 	const int64_t links = vn_take_int(m);
-	const bool    whole = vn_take_int(m) != 0;
+	const bool    whole = vn_take_int(m) != 0; /* then no group needs to be continued */
 	hid_t     fapl = H5Pcreate(H5P_FILE_ACCESS), fcpl = H5Pcreate(H5P_FILE_CREATE);
 	hid_t     driver = (hid_t)vn_driver_id();
 	vn_status st = VN_OK;
 
 	(void)value;
+	d->links = whole ? INT64_MAX : links;
 	d->groups = H5Pcreate(H5P_GROUP_CREATE);
 	/* Format 1.8, because the later superblock marks a file that was not closed, and only h5clear makes such a
 	 * file readable. */
@@ -108,9 +111,14 @@ static void close_step(vn_desk *d)
 {
 	if (d->parent >= 0)
 		H5Gclose(d->parent);
+	if (d->more >= 0)
+		H5Gclose(d->more);
 	if (d->step >= 0)
 		H5Gclose(d->step);
-	d->parent = d->step = H5I_INVALID_HID;
+	d->parent = d->more = d->step = H5I_INVALID_HID;
+	d->n_more = 0;
+	tdestroy(d->names, free);
+	d->names = NULL;
 }
 
 /* Message: number, position, tokens, first row, rows. */
@@ -129,6 +137,32 @@ static vn_status step(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 	return vn_desk_settle(d, good && !m->bad, name, false, err);
 }
 
+/* The last group for names without a layer that has room for another link: the step's own, or one that continues it
+ * (specs/checkpoint.md, Names). HDF5's time for a link grows faster than with the square of the links in its group,
+ * if they are in the header (one_block). */
+static hid_t roomy_group(vn_desk *d)
+{
+	const hid_t last = d->more >= 0 ? d->more : d->step;
+	H5G_info_t  info;
+	char        name[32];
+
+	if (H5Gget_info(last, &info) < 0)
+		return H5I_INVALID_HID;
+	if ((int64_t)info.nlinks < d->links)
+		return last;
+	do /* a tensor may have that name */
+		snprintf(name, sizeof name, "more.%d", ++d->n_more);
+	while (H5Lexists(d->step, name, H5P_DEFAULT) > 0);
+	const hid_t next = H5Gcreate2(d->step, name, H5P_DEFAULT, d->groups, H5P_DEFAULT);
+	if (next >= 0 && !vn_h5_put_int(next, "continues", 1)) {
+		H5Gclose(next);
+		return H5I_INVALID_HID;
+	}
+	if (next >= 0 && d->more >= 0)
+		H5Gclose(d->more);
+	return next >= 0 ? (d->more = next) : next;
+}
+
 /* The group a name belongs in, created when needed and not to be closed by the caller, and the name's last part. */
 static hid_t parent_of(vn_desk *d, const char *name, const char **last)
 {
@@ -138,7 +172,7 @@ static hid_t parent_of(vn_desk *d, const char *name, const char **last)
 
 	*last = dot ? dot + 1 : name;
 	if (!dot)
-		return d->step;
+		return roomy_group(d);
 	memcpy(path, name, (size_t)(dot - name));
 	path[dot - name] = '\0';
 	for (char *p = path; *p; p++)
@@ -155,20 +189,56 @@ static hid_t parent_of(vn_desk *d, const char *name, const char **last)
 	return d->parent;
 }
 
+/* A name of the current step; a node of vn_desk.names. */
+typedef struct given {
+	int  more; /* 0: in the step's own groups; else in the group that continues it so far */
+	char name[VN_NAME_MAX];
+} given;
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const given *)a)->name, ((const given *)b)->name);
+}
+
+static const given *find_name(const vn_desk *d, const char *name)
+{
+	given key = { 0 };
+	snprintf(key.name, sizeof key.name, "%s", name);
+	given *const *at = tfind(&key, &d->names, by_name);
+	return at ? *at : NULL;
+}
+
+/* Notes that the step has this name, in `group`. */
+static bool note_name(vn_desk *d, const char *name, hid_t group)
+{
+	given *g = malloc(offsetof(given, name) + strlen(name) + 1);
+
+	if (!g)
+		return false;
+	g->more = d->more >= 0 && group == d->more ? d->n_more : 0;
+	strcpy(g->name, name);
+	if (tsearch(g, &d->names, by_name))
+		return true;
+	free(g);
+	return false;
+}
+
 static bool put_alias(vn_desk *d, const char *name, const char *of)
 {
-	const char *last;
-	char        path[VN_NAME_MAX];
+	const given *first = find_name(d, of);
+	const char  *last;
+	char         path[VN_NAME_MAX + 32];
+	int          n = first && first->more ? snprintf(path, sizeof path, "more.%d/", first->more) : 0;
 
-	snprintf(path, sizeof path, "%s", of);
-	for (char *p = path; *p; p++)
+	if (find_name(d, name))
+		return true;
+	snprintf(path + n, sizeof path - (size_t)n, "%s", of);
+	for (char *p = path + n; *p && vn_name_layer(of) >= 0; p++)
 		if (*p == '.')
 			*p = '/';
 	hid_t parent = parent_of(d, name, &last);
-	if (parent < 0)
-		return false;
-	const htri_t there = H5Lexists(parent, last, H5P_DEFAULT);
-	return there > 0 || (there == 0 && H5Lcreate_hard(d->step, path, parent, last, H5P_DEFAULT, H5P_DEFAULT) >= 0);
+	return parent >= 0 && H5Lcreate_hard(d->step, path, parent, last, H5P_DEFAULT, H5P_DEFAULT) >= 0 &&
+	       note_name(d, name, parent);
 }
 
 /* Message: the number of aliases, then for each the second name and the first. */
@@ -270,11 +340,10 @@ static vn_status finish(vn_desk *d, vn_message *m, int64_t *value, vn_error *err
 	(void)value;
 	if (!name || d->dset < 0 || !put_attributes(d->dset, m))
 		return not_made(d, name ? name : "a tensor", err);
-	hid_t        parent = parent_of(d, name, &last);
-	const htri_t there = parent >= 0 ? H5Lexists(parent, last, H5P_DEFAULT) : -1;
-	if (there > 0)
+	if (find_name(d, name))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s is given twice in one step", d->path, name);
-	if (there < 0 || H5Olink(d->dset, parent, last, H5P_DEFAULT, H5P_DEFAULT) < 0)
+	const hid_t parent = parent_of(d, name, &last);
+	if (parent < 0 || H5Olink(d->dset, parent, last, H5P_DEFAULT, H5P_DEFAULT) < 0 || !note_name(d, name, parent))
 		return not_made(d, name, err);
 	drop(d);
 	return publish_when_due(d, err);
@@ -346,7 +415,8 @@ vn_desk *vn_desk_create(int fd, const char *path)
 	if (!d)
 		return NULL;
 	*d = (vn_desk){ .fd = fd, .path = path, .file = H5I_INVALID_HID, .step = H5I_INVALID_HID, .groups = H5I_INVALID_HID,
-	                .dset = H5I_INVALID_HID, .parent = H5I_INVALID_HID, .driver = vn_driver_create(fd, path, 0),
+	                .dset = H5I_INVALID_HID, .parent = H5I_INVALID_HID, .more = H5I_INVALID_HID,
+                    .driver = vn_driver_create(fd, path, 0),
 	                	.mark = vn_trouble_mark() };
 	if (!d->driver) {
 		free(d);

@@ -19,6 +19,10 @@ struct vn_desk {
 	hid_t       dset;        /* of the current tensor, without a name until it is complete */
 	hid_t       parent;      /* group of the last tensor with a layer, and its name */
 	char        parent_name[VN_NAME_MAX];
+	hid_t       more;        /* group that continues the step's, for names without a layer; invalid: none yet */
+	int         n_more;      /* such groups of this step */
+	int64_t     links;       /* that a group has room for in its first block */
+	void       *names;       /* of the step: a tree of tsearch */
 	double      published;   /* time of the last publish */
 	unsigned    mark;        /* vn_trouble_mark at the start */
 	bool        refused;     /* by vn_h5_room */

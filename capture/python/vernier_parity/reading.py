@@ -72,11 +72,16 @@ class Recording:
         """The checkpoints of a step, second names too, in execution order as far as the file declares it."""
         found: List[Tuple[float, int, str]] = []
         group = self._group(step)
-        for where, inside in [("", group), *((k + ".", g) for k, g in group.items() if isinstance(g, h5py.Group))]:
+        for where, inside in [("", group), *((self._prefix(k, g), g) for k, g in group.items() if isinstance(g, h5py.Group))]:
             for k, d in inside.items():
                 if isinstance(d, h5py.Dataset):
                     found.append((float(d.attrs.get("order", np.inf)), len(found), where + k))
         return [name for *_, name in sorted(found)]
+
+    @staticmethod
+    def _prefix(name: str, group: Any) -> str:
+        """What a group adds to the names in it; nothing if it continues the step's own."""
+        return "" if group.attrs.get("continues") == 1 else name + "."
 
     def attributes(self, name: str, step: int = 0) -> Dict[str, Any]:
         """What the file says of a tensor: axes, basis, op, how, digest, statistics."""
@@ -92,9 +97,11 @@ class Recording:
             number, _, name = name.partition("/")
             step = int(number[5:]) if number[5:].isdigit() else -1
         group, path = self._group(step), Recorder._path(name)
-        if path not in group or not isinstance(group[path], h5py.Dataset):
-            raise KeyError(f"{self.path}: no checkpoint named {name} in step {step}{hint(name, self.names(step))}")
-        return group[path]
+        further = (g for g in group.values() if isinstance(g, h5py.Group) and not self._prefix("", g))
+        for inside in (group, *further):
+            if isinstance(inside.get(path), h5py.Dataset):
+                return inside[path]
+        raise KeyError(f"{self.path}: no checkpoint named {name} in step {step}{hint(name, self.names(step))}")
 
     def __getitem__(self, name: str) -> np.ndarray:
         d = self._dataset(name)
