@@ -17,6 +17,7 @@
 #include <string.h>
 
 enum { WINDOW_DEFAULT = 512, DECODE_DEFAULT = 64, MOST_FAULTS = 16, MOST_CANDIDATES = 16 };
+enum { MOST_RECORDED = 2048 }; /* tokens of a text that the report proposes to record whole */
 
 typedef struct command {
 	const char *model, *text, *precision;
@@ -212,14 +213,41 @@ static vn_status make_faulty(command *k, const vn_model *m, vn_faulty **f, vn_er
 	return st ? vn_context(err, st, "--inject") : VN_OK;
 }
 
+/* The options of vernier capture that select the text. A pipe cannot be read again. */
+static void say_tokens(const command *k, char line[VN_SHELL_LINE])
+{
+	char from[PATH_MAX + 1];
+
+	if (!k->text)
+		vn_say_source(&k->source, line);
+	else if (strncmp(k->text, "/dev/", 5) != 0 && snprintf(from, sizeof from, "@%s", k->text) < (int)sizeof from)
+		vn_say_source(&(vn_prompt_source){ .text = from, .no_special = k->no_special }, line);
+}
+
+/* The options of vernier capture that run the candidate again. "" if they are too long. */
+static void say_candidate(const command *k, char line[VN_SHELL_LINE])
+{
+	char device[16];
+
+	vn_shell_begin(line);
+	vn_shell_option(line, "--precision", k->precision);
+	for (int i = 0; i < k->n_inject; i++)
+		vn_shell_option(line, "--inject", k->inject[i]);
+	snprintf(device, sizeof device, "%d", k->cand.device);
+	if (k->cand.device >= 0)
+		vn_shell_option(line, "--device", device);
+	vn_shell_end(line);
+}
+
 /* Runs both engines over the text. */
 static vn_status evaluate(command *k, const vn_model *m, const vn_tokenizer *tokenizer, vn_error *err)
 {
 	const vn_engine_options ro = { .policy = { VN_F32, VN_F32, 0 }, .threads = k->o.threads, .device = -1 };
 	vn_engine     engine[2] = { { 0 } };
 	vn_evaluation e;
-	char          source[VN_SHELL_LINE] = "";
-	vn_evaluated  x = { .source = source, .model = vn_model_path(m), .weights = vn_model_provenance(m),
+	char          source[VN_SHELL_LINE] = "", how[VN_SHELL_LINE];
+	vn_evaluated  x = { .source = source, .runs_on = k->candidate == GPU ? "gpu" : "ref", .run_options = how,
+		.model = vn_model_path(m), .weights = vn_model_provenance(m),
 		.text = k->text ? k->text : name_of_ids(&k->source),
 	                    .tokenizer = tokenizer, .o = &k->o, .e = &e };
 	vn_faulty    *faulty = NULL;
@@ -228,8 +256,9 @@ static vn_status evaluate(command *k, const vn_model *m, const vn_tokenizer *tok
 	if (!(st = make_faulty(k, m, &faulty, err)) && !(st = vn_engine_open(&engine[0], m, &ro, err)) &&
 	    !(st = vn_engine_open(&engine[1], m, &k->cand, err)) &&
 	    !(st = vn_evaluate(&k->o, vn_model_plan(m), &engine[0], &engine[1], &e, err))) {
-		if (!k->text && k->candidate == GPU && e.windows == 1)
-			vn_say_source(&k->source, source);
+		if (k->o.n <= MOST_RECORDED && k->o.n <= vn_model_plan(m)->context)
+			say_tokens(k, source);
+		say_candidate(k, how);
 		for (int s = 0; s < 2; s++)
 			engine[s].ops->facts(engine[s].self, &x.engine[s]);
 		x.injected = k->n_inject ? k->injected : NULL;

@@ -198,29 +198,23 @@ static vn_status write_report(const void *context, FILE *out, vn_error *err)
 	return VN_OK;
 }
 
-static void say_option(char line[VN_SHELL_LINE], const char *option, const char *value)
-{
-	vn_shell_add(line, VN_SHELL_LINE, option);
-	vn_shell_add(line, VN_SHELL_LINE, value);
-}
-
-/* What makes a GPU run of `capture` this one; behind a first character. */
+/* The options that make a GPU run of `capture` this one. */
 static void say_gpu(const command *k, char line[VN_SHELL_LINE])
 {
-	say_option(line, "--precision", k->precision);
+	vn_shell_begin(line);
+	vn_shell_option(line, "--precision", k->precision);
 	for (int i = 0; i < k->o.cand.n_precise; i++)
-		say_option(line, "--precision", k->precise[i]);
+		vn_shell_option(line, "--precision", k->precise[i]);
 	for (int i = 0; i < k->n_inject; i++)
-		say_option(line, "--inject", k->inject[i]);
+		vn_shell_option(line, "--inject", k->inject[i]);
 	if (k->kv == PAGED)
-		say_option(line, "--kv", "paged");
-	if (!*line)
-		line[1] = '\0';
+		vn_shell_option(line, "--kv", "paged");
+	vn_shell_end(line);
 }
 
 static vn_status report(const command *k, const vn_experiment *x, const vn_repair *r, vn_error *err)
 {
-	char source[VN_SHELL_LINE] = "", gpu[VN_SHELL_LINE] = ".";
+	char source[VN_SHELL_LINE] = "", gpu[VN_SHELL_LINE];
 
 	if (!k->o.check && !k->forced && !k->forced_from)
 		vn_say_source(&k->source, source);
@@ -228,7 +222,7 @@ static vn_status report(const command *k, const vn_experiment *x, const vn_repai
 	const shown s = { .json = k->report.json, .x = x, .r = r,
 	                  .about = { .model = k->model, .candidate = k->o.check ? k->o.check : "gpu",
 	                  	.precision = k->o.check ? NULL : k->precision,
-	                             .tokens = k->o.recipe.n_ids + k->o.recipe.decode, .source = source, .gpu = gpu + 1 } };
+	                             .tokens = k->o.recipe.n_ids + k->o.recipe.decode, .source = source, .gpu = gpu } };
 	return vn_output_report(k->report.path, k->report.force, write_report, &s, err);
 }
 

@@ -80,18 +80,43 @@ static vn_status take_numbers(const command *k, const vn_model *m, vn_opened_wei
 	           : vn_fail(err, VN_ERR_MISMATCH, "%s: holds no weight of %s or %s", k->model, k->path[0], k->path[1]);
 }
 
-/* recordings: whether both sides are recordings. */
-static vn_status put_json(const command *k, const vn_weights *w, bool recordings, vn_error *err)
+static void add(vn_lines *next, const char *const *word, int n)
+{
+	char line[VN_SHELL_LINE] = "vernier";
+
+	for (int i = 0; i < n; i++)
+		vn_shell_add(line, sizeof line, word[i]);
+	if (*line)
+		vn_lines_add(next, "%s", line);
+}
+
+/* What the differences do: a side that is a model is recorded, with the tokens of the other side if that is a
+ * recording, and both are compared. */
+static void suggest(const command *k, const vn_opened_weights w[2], vn_lines *next)
+{
+	static const char *const to[] = { "reference.h5", "candidate.h5" };
+	const char              *made[2];
+
+	for (int i = 0; i < 2; i++)
+		made[i] = w[i].recording ? k->path[i] : to[i];
+	for (int i = 0; i < 2; i++) {
+		const bool first = i == 0 && !w[1].recording;
+		if (!w[i].recording)
+			add(next,
+			    (const char *[]) { "capture", "ref", k->path[i], first ? "--ids" : "--ids-from",
+			                       first ? "1,2,3,4,5,6,7,8" : made[!i], "-o", made[i] },
+			    7);
+	}
+	add(next, (const char *[]) { "compare", made[0], made[1], "--allow", "weights" }, 5);
+}
+
+static vn_status put_json(const command *k, const vn_weights *w, const vn_opened_weights of[2], vn_error *err)
 {
 	vn_lines next = { 0 };
 	json_t *j = vn_weights_json(w);
 	json_object_set_new(j, "schema", json_string("vernier-weights/1"));
-	if (w->n_found && recordings) {
-		char line[VN_SHELL_LINE] = "vernier compare";
-		for (int i = 0; i < 2; i++)
-			vn_shell_add(line, sizeof line, k->path[i]);
-		vn_lines_add(&next, *line ? "%s --allow weights" : "%s", line);
-	}
+	if (w->n_found)
+		suggest(k, of, &next);
 	json_object_set_new(j, "next", vn_json_lines(&next));
 	vn_lines_free(&next);
 	json_object_set_new(j, "paths", json_pack("[s, s]", k->path[0], k->path[1]));
@@ -125,7 +150,7 @@ int cmd_weights(int argc, char **argv)
 	for (int i = 0; i < notes.n; i++)
 		fprintf(stderr, "vernier weights: note: %s\n", notes.line[i]);
 	if (k.json)
-		st = put_json(&k, found, w[0].recording && w[1].recording, &err);
+		st = put_json(&k, found, w, &err);
 	else
 		vn_weights_text(found, 0, stdout);
 done:

@@ -32,15 +32,13 @@ void vn_say_source(const vn_prompt_source *from, char line[VN_SHELL_LINE])
 	const struct { const char *option, *value; } said[] = { { "--ids", from->list }, { "--ids-from", from->recording },
 		{ "--prompt", from->text } };
 
-	snprintf(line, VN_SHELL_LINE, "."); /* what is appended to */
+	vn_shell_begin(line);
 	for (size_t i = 0; i < sizeof said / sizeof *said; i++)
-		if (said[i].value) {
-			vn_shell_add(line, VN_SHELL_LINE, said[i].option);
-			vn_shell_add(line, VN_SHELL_LINE, said[i].value);
-		}
+		if (said[i].value)
+			vn_shell_option(line, said[i].option, said[i].value);
 	if (from->no_special)
 		vn_shell_add(line, VN_SHELL_LINE, "--no-special-tokens");
-	memmove(line, line + (*line == '.'), strlen(line) + (*line != '.'));
+	vn_shell_end(line);
 }
 
 void vn_reporting_choose(vn_reporting *k)

@@ -108,6 +108,8 @@ static uint64_t mix(uint64_t x)
 static const char          *trace; /* NULL: not asked for */
 static _Thread_local bool   tracing;
 
+static _Atomic int          being_traced;
+
 /* By system calls of its own: what it calls must neither fail nor be counted. */
 static void write_trace(void)
 {
@@ -135,8 +137,13 @@ static bool fails(enum call c, const void *from)
 	const uint64_t n = ++tally->counted;
 	if (percent ? mix(n ^ mix(seed)) % 100 >= percent : sticky ? at == 0 || n < at : n != at)
 		return false;
+	/* Another thread whose call fails too may end the program, so it waits until the stack is written. */
+	being_traced++;
 	if (tally->failed++ == 0 && trace)
 		write_trace();
+	being_traced--;
+	for (int i = 0; trace && being_traced && i < 1000000; i++)
+		sched_yield();
 	errno = call[c].number;
 	return true;
 }

@@ -46,6 +46,10 @@ vn_status vn_name_map_open(const char *name, vn_name_map **m, vn_error *err);
 vn_status vn_name_map_parse(const char *path, const char *text, size_t n, vn_name_map **m, vn_error *err);
 void      vn_name_map_destroy(vn_name_map *m);
 
+/* Finds the shipped map that knows most of n names. *best: NULL if none knows half of them, else its name, for
+ * vn_name_map_open; *fits: how many it knows. */
+vn_status vn_name_map_fit(const char *const *name, int n, const char **best, int *fits, vn_error *err);
+
 /* Does the rule's glob match? *n: the number that {n} stands for; -1: there is no {n}. */
 bool vn_map_rule_match(const vn_map_rule *rule, const char *name, int *n);
 /* Expands {n}, {n-1}, {n+1}... in a pattern, into `to` (room bytes). Returns false if it is too

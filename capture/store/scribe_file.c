@@ -416,8 +416,7 @@ vn_desk *vn_desk_create(int fd, const char *path)
 		return NULL;
 	*d = (vn_desk){ .fd = fd, .path = path, .file = H5I_INVALID_HID, .step = H5I_INVALID_HID, .groups = H5I_INVALID_HID,
 	                .dset = H5I_INVALID_HID, .parent = H5I_INVALID_HID, .more = H5I_INVALID_HID,
-                    .driver = vn_driver_create(fd, path, 0),
-	                	.mark = vn_trouble_mark() };
+	                .driver = vn_driver_create(fd, path, 0), .mark = vn_trouble_mark() };
 	if (!d->driver) {
 		free(d);
 		return NULL;

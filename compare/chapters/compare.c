@@ -479,7 +479,7 @@ static vn_status run_chapters(vn_comparison *c, vn_error *err)
 	if ((st = vn_contract(c->opened.ref, c->opened.cand, "candidate", c->request.options, &c->result.weights,
 	                      &c->result.notes, &c->result.refusals, err)) ||
 	    (st = look_beside(c, err)) || (st = vn_align(c, c->opened.cand, "candidate", err)) || (st = vn_match(c, err)) ||
-	    (st = vn_count_neither(c, err)))
+	    (st = vn_match_names(c, err)) || (st = vn_count_neither(c, err)))
 		return st;
 	note_few_tokens(c);
 	c->result.hidden = vn_count_hidden(c);

@@ -205,7 +205,7 @@ typedef struct vn_graph vn_graph; /* localise.c */
 typedef struct vn_request {
 	const vn_compare_options *options;
 	vn_limits     *limits;
-	/* command-line arguments to compare the same again: "ref.h5 cand.h5 --names hf"; NULL: none */
+	/* command-line arguments to compare the same again: " ref.h5 cand.h5 --names hf"; NULL: none */
 	const char    *again;
 } vn_request;
 
@@ -231,6 +231,9 @@ typedef struct vn_result {
 	vn_checkpoint *point;
 	int            n_points;
 	int64_t        n_neither;  /* values of the plan, over all steps, that neither side recorded */
+	/* shipped name maps that know the names that only the candidate, or only the reference, has; NULL */
+	const char    *cand_map, *ref_map;
+	bool           misspelt;   /* such a name is close to one that the other side has alone */
 	/* width of the reference's residual stream; 0: no tensor shows it (count.h) */
 	int64_t        hidden;
 

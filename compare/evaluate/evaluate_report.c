@@ -280,7 +280,7 @@ static json_t *evaluation(const vn_evaluated *x)
 	json_object_set_new(j, "injected", vn_json_text(x->injected));
 	json_object_set_new(j, "unscored", json_integer(x->unscored));
 	if (x->model)
-		vn_runs_suggest(x->model, x->source, "", &next);
+		vn_runs_suggest(x->model, x->source, x->runs_on, x->run_options, &next);
 	else
 		compare_them(x, &next);
 	json_object_set_new(j, "next", vn_json_lines(&next));

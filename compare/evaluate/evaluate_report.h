@@ -21,6 +21,7 @@ typedef struct vn_evaluated {
 	/* options of `vernier capture` that select the tokens (shell.h); "": it cannot run all of them
 	 * in one call */
 	const char *source;
+	const char *runs_on, *run_options; /* the candidate's engine and further options of its run (runs.h) */
 	const vn_evaluate_options *o;
 	const vn_evaluation       *e;
 	const vn_lines            *garbage; /* warnings about what the candidate chooses; NULL: not looked for */

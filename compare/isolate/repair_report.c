@@ -259,7 +259,7 @@ vn_status vn_repair_json(const vn_repair_about *a, const vn_experiment *x, const
 	json_object_set_new(j, "probes", probes(x, r));
 	json_object_set_new(j, "curve", curve(x, r));
 	if (!r->found.healthy)
-		vn_runs_suggest(a->model, a->source, a->gpu, &next);
+		vn_runs_suggest(a->model, a->source, "gpu", a->gpu, &next);
 	json_object_set_new(j, "next", vn_json_lines(&next));
 	vn_lines_free(&next);
 	const bool good = vn_json_print(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && fputc('\n', out) != EOF;

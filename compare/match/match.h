@@ -1,7 +1,7 @@
 /* match.h: pairs the tensors of both recordings by name and step.
  *
  * Reads   request.options, opened.ref, opened.cand, opened.plan
- * Fills   result.point, n_points and n_neither; of each checkpoint the name, its place in both recordings,
+ * Fills   result.point, n_points, n_neither, cand_map, ref_map, misspelt; of each checkpoint the name, its place in both recordings,
  *         the status where it cannot be measured (missing, extra, empty, misshapen), and vacuous
  */
 #ifndef VN_COMPARE_MATCH_H
@@ -11,6 +11,10 @@
 
 /* Fills result.point and n_points. */
 vn_status vn_match(vn_comparison *c, vn_error *err);
+
+/* Notes what the names that only one side has may be, and sets result.cand_map, ref_map and misspelt. After
+ * vn_match. */
+vn_status vn_match_names(vn_comparison *c, vn_error *err);
 
 /* Counts result.n_neither. After vn_match. */
 vn_status vn_count_neither(vn_comparison *c, vn_error *err);

@@ -27,7 +27,7 @@ static void add_again(const vn_comparison *c, const char *command, bool model, c
 {
 	char line[VN_SHELL_LINE];
 
-	if (snprintf(line, sizeof line, "vernier %s %s", command, c->request.again) >= (int)sizeof line)
+	if (snprintf(line, sizeof line, "vernier %s%s", command, c->request.again) >= (int)sizeof line)
 		return;
 	if (model) {
 		vn_shell_add(line, sizeof line, "--model");
@@ -104,6 +104,16 @@ static int worth_a_look(const vn_comparison *c)
 	return c->result.first;
 }
 
+/* Names of another engine: nothing else can be said before they are translated. */
+static bool add_translated(const vn_comparison *c, vn_lines *lines)
+{
+	if (c->result.cand_map)
+		add_again(c, "compare", false, "--names", c->result.cand_map, lines);
+	else if (c->result.ref_map)
+		add_again(c, "compare", false, "--ref-names", c->result.ref_map, lines);
+	return c->result.cand_map || c->result.ref_map;
+}
+
 static void after_failure(const vn_comparison *c, vn_lines *lines)
 {
 	int        at;
@@ -111,13 +121,17 @@ static void after_failure(const vn_comparison *c, vn_lines *lines)
 			   absent = c->result.n_status[VN_MISSING] + c->result.n_status[VN_EXTRA] > 0,
 			   allowed = c->request.options->allow & VN_ALLOW_MISSING && c->request.options->allow & VN_ALLOW_EXTRA;
 
+	if (add_translated(c, lines))
+		return;
 	if (c->result.why)
 		after_explain(c, lines);
 	else if (bitwise && c->result.n_status[VN_OUTSIDE] + c->result.n_status[VN_MISSHAPEN] > 0)
 		add_again(c, "compare", true, NULL, NULL, lines);
 	else if (c->result.n_status[VN_OUTSIDE])
 		add_again(c, "explain", true, NULL, NULL, lines);
-	if (!c->result.n_status[VN_OUTSIDE] && !c->result.n_status[VN_MISSHAPEN] && absent && !allowed)
+	if (c->result.misspelt)
+		add_words(lines, (const char *[]) { "show", vn_recording_path(c->opened.cand) }, 2);
+	else if (!c->result.n_status[VN_OUTSIDE] && !c->result.n_status[VN_MISSHAPEN] && absent && !allowed)
 		add_again(c, "compare", false, "--allow", "missing,extra", lines);
 	if (!c->result.why && vn_recording_path(c->opened.cand) && (at = worth_a_look(c)) >= 0)
 		add_show(c, at, lines);
@@ -142,10 +156,39 @@ void vn_next_commands(const vn_comparison *c, vn_lines *lines)
 		          3);
 }
 
+static bool made_by(const vn_recording *r, const char *engine)
+{
+	const char *is = vn_facts_get(vn_recording_run(r), "engine");
+	return is && strcmp(is, engine) == 0;
+}
+
+/* Records one side again with the tokens of the other, and compares. The side must be vernier's own: the reference if
+ * possible. */
+static void add_same_tokens(const vn_comparison *c, vn_lines *lines)
+{
+	const bool          ref = made_by(c->opened.ref, "ref");
+	const vn_recording *again = ref ? c->opened.ref : c->opened.cand, *from = ref ? c->opened.cand : c->opened.ref;
+	const char         *engine = made_by(again, "ref") ? "ref" : made_by(again, "gpu") ? "gpu" : NULL;
+	const char         *precision = vn_facts_get(vn_recording_run(again), "precision");
+	const char         *to = ref ? "reference.h5" : "candidate.h5", *other = vn_recording_path(from);
+
+	if (!engine || !precision || vn_recording_ranks(from) || vn_recording_batch(from) > 1)
+		return;
+	add_words(lines,
+	          (const char *[]) { "capture", engine, model_of(c), "--precision", precision, "--ids-from", other, "-o", to },
+	          9);
+	add_words(lines, (const char *[]) { "compare", ref ? to : other, ref ? other : to }, 3);
+}
+
 void vn_next_after_refusal(const vn_comparison *c, vn_lines *lines)
 {
 	const vn_recording *both[] = { c->opened.ref, c->opened.cand };
+	const bool          alone = both[0] && both[1] && !vn_recording_ranks(both[0]) && !vn_recording_ranks(both[1]);
 
+	if (alone && vn_lines_refused(&c->result.refusals, "weights"))
+		add_words(lines, (const char *[]) { "weights", vn_recording_path(both[0]), vn_recording_path(both[1]) }, 3);
+	else if (alone && vn_lines_refused(&c->result.refusals, "token_ids"))
+		add_same_tokens(c, lines);
 	for (int i = 0; i < 2; i++)
 		if (both[i])
 			add_words(lines, (const char *[]) { "show", vn_recording_path(both[i]) }, 2);

@@ -41,6 +41,19 @@ void vn_lines_refuse(vn_lines *l, const char *allow, const char *format, ...)
 	vn_lines_add(l, "%.*s (--allow %s)", LINE_MAX_CHARS - 64, text, allow);
 }
 
+bool vn_lines_refused(const vn_lines *l, const char *allow)
+{
+	char      end[64];
+	const int n = snprintf(end, sizeof end, " (--allow %s)", allow);
+
+	for (int i = 0; i < l->n; i++) {
+		const size_t length = strlen(l->line[i]);
+		if (length >= (size_t)n && strcmp(l->line[i] + length - (size_t)n, end) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* How many times `text` was added, if `line` is text followed by its count and unit; 0 otherwise. */
 static int told(const char *line, const char *text, size_t n, const char *unit, bool owned)
 {

@@ -2,6 +2,8 @@
 #ifndef VN_COMPARE_LINES_H
 #define VN_COMPARE_LINES_H
 
+#include <stdbool.h>
+
 typedef struct vn_lines {
 	int    n;
 	char **line;
@@ -14,6 +16,8 @@ void vn_lines_add(vn_lines *l, const char *format, ...);
 /* Same, followed by the option that allows it: " (--allow weights)". */
 __attribute__((format(printf, 3, 4)))
 void vn_lines_refuse(vn_lines *l, const char *allow, const char *format, ...);
+/* Whether a line was added by vn_lines_refuse with this word. */
+bool vn_lines_refused(const vn_lines *l, const char *allow);
 /* Same for a line that may occur again: repetitions are counted instead of added, "... (64 times)".
  * first: text after the line while there is only one, such as " (rank0.h5)", or "". unit: what is
  * counted. */

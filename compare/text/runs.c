@@ -16,7 +16,7 @@ static void add_run(const char *engine, const char *model, const char *options, 
 		vn_lines_add(lines, "%s", all);
 }
 
-void vn_runs_suggest(const char *model, const char *source, const char *gpu, vn_lines *lines)
+void vn_runs_suggest(const char *model, const char *source, const char *engine, const char *more, vn_lines *lines)
 {
 	char line[VN_SHELL_LINE] = "vernier explain reference.h5 candidate.h5 --model";
 
@@ -24,6 +24,6 @@ void vn_runs_suggest(const char *model, const char *source, const char *gpu, vn_
 	if (!*source || !*line)
 		return;
 	add_run("ref", model, source, "", "reference.h5", lines);
-	add_run("gpu", model, source, gpu, "candidate.h5", lines);
+	add_run(engine, model, source, more, "candidate.h5", lines);
 	vn_lines_add(lines, "%s", line);
 }

@@ -43,3 +43,20 @@ void vn_shell_add(char *line, size_t room, const char *word)
 		line[at++] = '\'';
 	line[at] = '\0';
 }
+
+/* vn_shell_add takes an empty line for one that had no room. */
+void vn_shell_begin(char line[VN_SHELL_LINE])
+{
+	strcpy(line, ".");
+}
+
+void vn_shell_option(char line[VN_SHELL_LINE], const char *option, const char *value)
+{
+	vn_shell_add(line, VN_SHELL_LINE, option);
+	vn_shell_add(line, VN_SHELL_LINE, value);
+}
+
+void vn_shell_end(char line[VN_SHELL_LINE])
+{
+	memmove(line, line + (*line == '.'), strlen(line) + (*line != '.'));
+}

@@ -1,0 +1,205 @@
+/* compare_folders.c: two folders of recordings, paired by name, compared by one process or shared by several. */
+#include "compare/compare_line.h"
+
+#include "compare/match/folders.h"
+#include "compare/text/output.h"
+
+#include "libref/base/cluster.h"
+#include "libref/base/trouble.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The command for one pair: each path that is a folder gets the file name appended. */
+static bool command_of(const vn_compare_line *k, const char *name, char (*room)[PATH_MAX], vn_compare_line *one)
+{
+	const char **path[] = { &one->ref, &one->cand, &one->floor };
+	*one = *k;
+	for (size_t i = 0; i < sizeof path / sizeof *path; i++)
+		if (*path[i]) {
+			if (snprintf(room[i], PATH_MAX, "%s/%s", *path[i], name) >= PATH_MAX)
+				return false;
+			*path[i] = room[i];
+		}
+	if (k->how.o.baseline && !vn_folder_report(k->how.o.baseline, name, room[3 + VN_COMPARE_REPORTS]))
+		return false;
+	one->how.o.baseline = k->how.o.baseline ? room[3 + VN_COMPARE_REPORTS] : NULL;
+	for (int i = 0; i < k->n_reports; i++)
+		if (k->report[i].path) {
+			if (!vn_folder_report(k->report[i].path, name, room[3 + i]))
+				return false;
+			one->report[i].path = room[3 + i];
+		}
+	return true;
+}
+
+static vn_pair_outcome compare_pair(const vn_compare_line *k, const vn_folder_pair *p)
+{
+	static char room[4 + VN_COMPARE_REPORTS][PATH_MAX];
+	vn_pair_outcome o = { 0 };
+	vn_compare_line one;
+	if (!k->quiet && p->there[0] && p->there[1])
+		printf("== %s\n", p->name);
+	fflush(stdout); /* keeps stdout before stderr */
+	if (command_of(k, p->name, room, &one)) {
+		one.absent = !p->there[0] ? VN_NO_REFERENCE : !p->there[1] ? VN_NO_CANDIDATE : VN_NONE_ABSENT;
+		return vn_compare_pair(&one);
+	}
+	fprintf(stderr, "vernier %s: %s: the path is too long\n", k->name, p->name);
+	o.status = 2;
+	return o;
+}
+
+/* Everything on the command line that changes a verdict: parts that were asked something else are not joined. */
+static void say_asked(const vn_compare_line *k, char asked[2 * VN_SHELL_LINE])
+{
+	char again[VN_SHELL_LINE];
+
+	vn_compare_again(k, again);
+	snprintf(asked, 2 * VN_SHELL_LINE, "%s|%s|%s|%s|%d%d%d%d%d", again, k->how.o.model ? k->how.o.model : "",
+	         k->floor ? k->floor : "", k->how.o.baseline ? k->how.o.baseline : "", k->how.o.bitwise, k->how.o.strict,
+	         k->how.o.explain, (int)k->how.o.replay, (int)k->how.o.allow);
+}
+
+/* Checks what is given for two folders. */
+static vn_status check_folders(const vn_compare_line *k, vn_error *err)
+{
+	for (int i = 0; i < k->n_reports; i++)
+		if (!k->report[i].path && k->report[i].form->write != vn_report_text)
+			return vn_fail(err, VN_ERR_USAGE, "--format %s of two folders writes several files: say where with -o",
+			               k->report[i].form->name);
+	if (k->floor && !vn_is_folder(k->floor))
+		return vn_fail(err, VN_ERR_USAGE, "--floor %s: for two folders, give a folder of floors with the same file names",
+		               k->floor);
+	if (vn_same_file(k->ref, k->cand) && !(k->how.o.allow & VN_ALLOW_ITSELF))
+		return vn_fail(err, VN_ERR_USAGE, "%s is the same folder as the reference, %s: recordings always agree with "
+		               "themselves (--allow itself compares them all the same)", k->cand, k->ref);
+	return k->summary ? vn_place_check(k->summary, VN_PLACE_REPORT, k->force, err) : VN_OK;
+}
+
+static bool is_transient(const vn_pair_outcome *o)
+{
+	return o->why == VN_ERR_NOMEM || o->why == VN_ERR_INTERRUPTED;
+}
+
+/* The pairs of two folders, to be shared by several processes. */
+typedef struct shared {
+	const vn_compare_line         *k;
+	const vn_folder_pairs *p;
+} shared;
+
+enum { TRANSIENT = 1 << 8 }; /* added to the status of a piece */
+
+static void compare_piece(void *context, int i, vn_cluster_answer *a)
+{
+	const shared *s = context;
+	const vn_pair_outcome o = compare_pair(s->k, &s->p->pair[i]);
+
+	a->status = o.status | (is_transient(&o) ? TRANSIENT : 0);
+	a->text[VN_CLUSTER_WORDS] = strdup(o.words);
+}
+
+static const char *name_piece(void *context, int i)
+{
+	return ((const shared *)context)->p->pair[i].name;
+}
+
+/* Compares the pairs together with the other processes that mpirun started. Only the first has any in *t. */
+static vn_status share_pairs(const vn_compare_line *k, const vn_folder_pairs *p, const int *order, vn_together *t,
+                             bool *first, bool *transient, vn_error *err)
+{
+	shared               s = { k, p };
+	vn_cluster_answer   *a = calloc((size_t)p->n, sizeof *a);
+	const vn_cluster_job job = { k->name, "give each its part, with --part N --summary FILE, and join them with vernier merge",
+		p->n, order, t->work.hex, compare_piece, name_piece, &s };
+	vn_status            st = a ? vn_cluster_share(&job, a, first, err)
+	                            : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", p->n);
+
+	for (int i = 0; !st && *first && i < p->n; i++) {
+		fputs(a[i].text[VN_CLUSTER_OUT], stdout);
+		fflush(stdout);
+		fputs(a[i].text[VN_CLUSTER_ERR], stderr);
+		st = vn_together_add(t, p->pair[i].name, p->pair[i].there, a[i].status & ~TRANSIENT,
+		                     a[i].text[VN_CLUSTER_WORDS], err);
+		*transient = *transient || a[i].status & TRANSIENT;
+	}
+	for (int i = 0; a && i < p->n; i++)
+		for (int text = 0; text < VN_CLUSTER_TEXTS; text++)
+			free(a[i].text[text]);
+	free(a);
+	return st;
+}
+
+/* Compares the pairs of this part. *first: the outcome is complete; false in a process that only helped the first of
+ * several. *transient: a pair was not compared for want of memory, or was interrupted. */
+static vn_status compare_pairs(const vn_compare_line *k, const vn_folder_pairs *p, vn_together *t, bool *first,
+                               bool *transient, vn_error *err)
+{
+	char      asked[2 * VN_SHELL_LINE];
+	bool     *mine = calloc((size_t)p->n, sizeof *mine);
+	int      *order = calloc((size_t)p->n, sizeof *order);
+	vn_status st;
+
+	say_asked(k, asked);
+	st = mine && order ? vn_together_begin(t, k->ref, k->cand, p, k->part, asked, mine, order, err)
+	                   : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", p->n);
+	const bool alone = k->part.of || vn_cluster_size() == 1;
+	if (!st && !alone)
+		st = share_pairs(k, p, order, t, first, transient, err);
+	for (int i = 0; !st && alone && i < p->n; i++)
+		if (mine[i]) {
+			const vn_pair_outcome o = compare_pair(k, &p->pair[i]);
+			st = vn_together_add(t, p->pair[i].name, p->pair[i].there, o.status, o.words, err);
+			*transient = *transient || is_transient(&o);
+		}
+	free(order);
+	free(mine);
+	return st;
+}
+
+/* A pair that lacked memory, or whose report could not be printed, is to be compared again; a summary would say
+ * that its files are at fault. mark: vn_trouble_mark before the first pair. */
+static vn_status write_summary(const vn_compare_line *k, const vn_together *t, unsigned mark, bool transient,
+                               vn_error *err)
+{
+	const vn_status st = vn_trouble_since(mark, k->summary, err);
+
+	if (st)
+		return st;
+	if (transient || ferror(stdout))
+		return vn_fail(err, VN_ERR_IO, "%s: not written: %s", k->summary,
+		               transient ? "a pair could not be compared for want of memory" : "standard output cannot be written");
+	return vn_output_report(k->summary, k->force, vn_together_json, t, err);
+}
+
+static vn_status have_a_pair(const vn_compare_line *k, const vn_folder_pairs *p, vn_error *err)
+{
+	for (int i = 0; i < p->n; i++)
+		if (p->pair[i].there[0] && p->pair[i].there[1])
+			return VN_OK;
+	return vn_fail(err, VN_ERR_MISMATCH, "%s and %s have no recording with the same name", k->ref, k->cand);
+}
+
+int vn_compare_folders(const vn_compare_line *k)
+{
+	vn_folder_pairs p = { 0 };
+	vn_together     t = { .n = 0 };
+	vn_error        err = { "" };
+	const unsigned  mark = vn_trouble_mark();
+	vn_status       st = check_folders(k, &err);
+	bool            transient = false, first = true;
+
+	if (!st && !(st = vn_folder_pairs_of(k->ref, k->cand, &p, &err)) &&
+	    !(st = compare_pairs(k, &p, &t, &first, &transient, &err)) && first) {
+		if (!k->quiet)
+			vn_together_text(&t, stdout);
+		if (!(st = have_a_pair(k, &p, &err)) && k->summary)
+			st = write_summary(k, &t, mark, transient, &err);
+	}
+	const int worst = vn_together_status(&t);
+	vn_together_free(&t);
+	vn_folder_pairs_free(&p);
+	if (st)
+		fprintf(stderr, "vernier %s: %s\n", k->name, err.text);
+	return st ? 2 : worst;
+}

@@ -1,0 +1,65 @@
+/* compare_line.h: the command line of vernier compare and explain, and what it asks for: one pair of
+ * recordings, several candidates, or two folders. Included only by cmd_compare.c and compare_*.c. */
+#ifndef VN_COMPARE_COMPARE_LINE_H
+#define VN_COMPARE_COMPARE_LINE_H
+
+#include "compare/chapters/compare.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/folders/together.h"
+#include "compare/match/sides.h"
+#include "compare/options.h"
+#include "compare/report/report.h"
+#include "libref/base/shell.h"
+
+enum { VN_COMPARE_REPORTS = 8 };
+
+typedef struct vn_compare_line {
+	const char *name; /* compare, explain */
+	const char *ref, *cand, *limits, *floor;
+	char      *const *ranks; /* with --shard: cand and the files of the other ranks */
+	char      *const *many;  /* several candidates, cand among them; or NULL */
+	int         n_many;
+	int         n_ranks;
+	struct {
+		const vn_report_form *form;
+		const char           *path;
+		bool                  placed;
+	} report[VN_COMPARE_REPORTS]; /* path NULL: stdout; placed: by -o */
+	int         n_reports;
+	bool        force, all, quiet, shard, vote, replay, no_replay;
+	enum { VN_NONE_ABSENT, VN_NO_REFERENCE, VN_NO_CANDIDATE } absent; /* of a pair of two folders */
+	vn_part     part;    /* of the pairs of two folders */
+	const char *summary; /* where their outcomes go; or NULL */
+	vn_sides    sides; /* names and rows; the files are listed above */
+	vn_comparing how;
+} vn_compare_line;
+
+/* The result of one comparison: its exit status, and its words in the summary of a folder. */
+typedef struct vn_pair_outcome {
+	int       status; /* 0, 1, 2 */
+	vn_status why;    /* of 2 */
+	char words[VN_LABEL + 40];
+} vn_pair_outcome;
+
+/* Each compares, writes the reports and prints messages. The last two return the exit status. */
+vn_pair_outcome vn_compare_pair(const vn_compare_line *k);
+int             vn_compare_many(const vn_compare_line *k);
+int             vn_compare_folders(const vn_compare_line *k);
+
+/* The options that select the files and the part to compare, for the commands that a report proposes; "" if they are
+ * too long. */
+void vn_compare_again(const vn_compare_line *k, char again[VN_SHELL_LINE]);
+/* Opens the files and the limits, and compares. chosen: why these limits, for reports. */
+vn_status vn_compare_judge(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err);
+/* Refuse a comparison of a file with itself, outputs that cannot be written or are inputs, and report i if its file is
+ * that of an earlier report. */
+vn_status vn_compare_check_itself(const vn_compare_line *k, vn_comparison *c, vn_error *err);
+vn_status vn_compare_check_places(const vn_compare_line *k, vn_error *err);
+vn_status vn_compare_check_apart(const vn_compare_line *k, int i, vn_error *err);
+
+bool vn_compare_shows_text(const vn_compare_line *k); /* on stdout */
+bool vn_compare_all_to_files(const vn_compare_line *k);
+void vn_compare_print_files(const vn_compare_line *k); /* "Written: FILE, FILE", and a line feed */
+bool vn_colours(void); /* stdout is a terminal that takes colours */
+
+#endif

@@ -1,0 +1,202 @@
+/* compare_many.c: several candidates in one report, and recordings that vote. */
+#include "compare/compare_line.h"
+
+#include "compare/many/many_report.h"
+#include "compare/many/vote.h"
+#include "compare/text/output.h"
+
+#include <string.h>
+
+/* A candidate that is the same file as the reference or another candidate always agrees with it. */
+static vn_status check_twice(const vn_compare_line *k, vn_error *err)
+{
+	for (int i = 0; i < k->n_many && !(k->how.o.allow & VN_ALLOW_ITSELF); i++) {
+		if (!k->vote && vn_same_file(k->ref, k->many[i]))
+			return vn_fail(err, VN_ERR_USAGE, "%s is the same file as the reference, %s: a recording always agrees "
+			               "with itself (--allow itself compares it all the same)", k->many[i], k->ref);
+		for (int j = 0; j < i; j++)
+			if (vn_same_file(k->many[j], k->many[i]))
+				return vn_fail(err, VN_ERR_USAGE,
+				               "%s is given twice, as candidates %c and %c (--allow itself compares it all the same)",
+				               k->many[i], vn_many_letter(j), vn_many_letter(i));
+	}
+	return VN_OK;
+}
+
+/* Compares the reference with one candidate. */
+static vn_status judge_next(const vn_compare_line *k, vn_many *m, vn_error *err)
+{
+	vn_comparison c = { .request.options = &k->how.o };
+	vn_error      why = { "" };
+	char          chosen[128] = "", again[VN_SHELL_LINE];
+
+	vn_compare_again(k, again);
+	c.request.again = *again ? again : NULL;
+	vn_status judged = vn_compare_check_itself(k, &c, &why);
+	if (!judged)
+		judged = vn_compare_judge(k, &c, chosen, sizeof chosen, &why);
+	const vn_status st = vn_many_add(m, k->cand, &c, chosen, judged, &why, err);
+	vn_comparison_close(&c);
+	return st;
+}
+
+/* Compares each candidate in turn with the reference. */
+static vn_status judge_many(const vn_compare_line *k, vn_many *m, vn_error *err)
+{
+	vn_status st = VN_OK;
+	for (int i = 0; i < k->n_many && !st; i++) {
+		vn_compare_line one = *k;
+		one.cand = k->many[i];
+		one.ranks = &k->many[i];
+		st = judge_next(&one, m, err);
+	}
+	return st;
+}
+
+/* Digits of the format the recording was computed in; float32's when it does not say. A file that cannot be opened
+ * is reported with its pairs. */
+static vn_status digits_of(const char *path, int *digits, vn_error *err)
+{
+	vn_recording   *r = NULL;
+	vn_policy       policy;
+	vn_error        why;
+	const vn_status st = vn_recording_open(path, &r, &why);
+	const char     *word = st ? NULL : vn_facts_get(vn_recording_run(r), "precision");
+
+	*digits = vn_dtype_digits(word && !vn_policy_read("precision", word, &policy, &why) ? policy.storage : VN_F32);
+	vn_recording_close(r);
+	return vn_status_ends_job(st) ? vn_fail(err, st, "%s", why.text) : VN_OK;
+}
+
+/* Compares every pair of recordings, in the order of vote.h. */
+static vn_status judge_pairs(const vn_compare_line *k, vn_many *m, vn_error *err)
+{
+	vn_status st = VN_OK;
+	int       digits[VN_VOTE_MOST];
+
+	for (int i = 0; i < k->n_many && !st; i++)
+		st = digits_of(k->many[i], &digits[i], err);
+	for (int i = 0; i < k->n_many; i++)
+		for (int j = i + 1; j < k->n_many && !st; j++) {
+			vn_compare_line   one = *k;
+			const int ref = digits[j] > digits[i] ? j : i, cand = i + j - ref;
+			one.ref = k->many[ref];
+			one.cand = k->many[cand];
+			one.ranks = &k->many[cand];
+			one.sides.n_ref_names = k->sides.n_names;
+			memcpy(one.sides.ref_names, k->sides.names, sizeof one.sides.ref_names);
+			st = judge_next(&one, m, err);
+		}
+	return st;
+}
+
+typedef struct many_report {
+	vn_many_report *write;
+	const vn_many  *m;
+	vn_many_options o;
+} many_report;
+
+static vn_status write_many(const void *context, FILE *out, vn_error *err)
+{
+	const many_report *r = context;
+	return r->write(r->m, &r->o, out, err);
+}
+
+/* Prints to stderr what the report on stdout leaves out. */
+static void warn_many(const vn_compare_line *k, const vn_many *m)
+{
+	const bool shown = vn_compare_shows_text(k);
+	fflush(stdout);
+	for (int i = 0; i < m->n; i++) {
+		const vn_many_candidate *x = &m->candidate[i];
+		for (int j = 0; j < x->refusals.n; j++)
+			fprintf(stderr, "refused: candidate %c: %s\n", vn_many_letter(i), x->refusals.line[j]);
+		if (x->status == 2 &&
+		    (i == 0 || !m->candidate[i - 1].trouble || strcmp(m->candidate[i - 1].trouble, x->trouble) != 0))
+			fprintf(stderr, "vernier %s: candidate %c: %s\n", k->name, vn_many_letter(i), x->trouble);
+		for (int j = 0; j < x->warnings.n && !shown; j++)
+			fprintf(stderr, "vernier %s: warning: candidate %c: %s\n", k->name, vn_many_letter(i), x->warnings.line[j]);
+	}
+}
+
+static vn_status report_many(const vn_compare_line *k, const vn_many *m, vn_error *err)
+{
+	vn_status st = VN_OK;
+	for (int i = 0; i < k->n_reports && !st; i++) {
+		const many_report r = { vn_many_form(k->report[i].form->name), m,
+			{ .colour = !k->report[i].path && vn_colours(), .all = k->all } };
+		if (!(st = vn_compare_check_apart(k, i, err)))
+			st = vn_output_report(k->report[i].path, k->force, write_many, &r, err);
+	}
+	return st;
+}
+
+/* Prints the verdict and the reports written, in one line, when no report goes to stdout. */
+static void say_many_written(const vn_compare_line *k, const vn_many *m)
+{
+	char who[VN_MANY_WHO];
+
+	printf("%s: %s. ", vn_many_say_all(m), vn_many_say_who(m, who));
+	vn_compare_print_files(k);
+}
+
+static bool wants_json(const vn_compare_line *k)
+{
+	for (int i = 0; i < k->n_reports; i++)
+		if (vn_many_form(k->report[i].form->name) == vn_many_json)
+			return true;
+	return false;
+}
+
+static bool compared_any(const vn_many *m)
+{
+	for (int i = 0; i < m->n; i++)
+		if (m->candidate[i].status < 2)
+			return true;
+	return false;
+}
+
+/* Writes the result in every requested format. */
+static vn_status tell_many(const vn_compare_line *k, const vn_many *m, vn_error *err)
+{
+	const bool any = compared_any(m);
+	const vn_status st = any ? report_many(k, m, err) : VN_OK;
+	if (st)
+		return st;
+	if (!k->quiet && any && vn_compare_all_to_files(k))
+		say_many_written(k, m);
+	warn_many(k, m);
+	return VN_OK;
+}
+
+static vn_status vote(const vn_compare_line *k, vn_many *pairs, int *status, vn_error *err)
+{
+	vn_vote   v = { .many = { 0 } };
+	vn_status st = judge_pairs(k, pairs, err);
+
+	if (!st && !(st = vn_vote_count(&v, pairs, k->many, k->n_many, k->how.o.strict, err)))
+		st = tell_many(k, &v.many, err);
+	*status = vn_many_status(&v.many);
+	vn_vote_finish(&v);
+	return st;
+}
+
+int vn_compare_many(const vn_compare_line *k)
+{
+	vn_many   m = { 0 };
+	vn_error  err = { "" };
+	int       status = 2;
+	vn_status st;
+
+	if (!(st = check_twice(k, &err)) && !(st = vn_compare_check_places(k, &err)) &&
+	    !(st = vn_many_begin(&m, k->ref, wants_json(k), &err))) {
+		if (k->vote)
+			st = vote(k, &m, &status, &err);
+		else if (!(st = judge_many(k, &m, &err)) && !(st = tell_many(k, &m, &err)))
+			status = vn_many_status(&m);
+	}
+	if (st)
+		fprintf(stderr, "vernier %s: %s\n", k->name, err.text);
+	vn_many_finish(&m);
+	return st ? 2 : status;
+}

@@ -1,0 +1,84 @@
+/* unmatched.c: what names that only one side has may be: another engine's, or misspelt; see match.h. */
+#include "compare/match/match.h"
+
+#include "capture/names/name_map.h"
+#include "libref/base/nearest.h"
+
+#include <stdlib.h>
+
+enum {
+	FEWEST_NAMES = 3,  /* fewer say nothing of an engine */
+	MOST_MISSPELT = 8, /* names that are looked at */
+	MOST_TRIED = 5000, /* names that each of them is held against */
+};
+
+/* Names that only one side has, in the first step: of the candidate (VN_EXTRA) those that are no checkpoint's. */
+typedef struct alone {
+	const char **name; /* borrowed names; the list is owned */
+	int          n;
+} alone;
+
+static bool is_checkpoint(const vn_comparison *c, const vn_checkpoint *p)
+{
+	const vn_recording *r = p->ref >= 0 ? c->opened.ref : c->opened.cand;
+	return vn_entry_point(vn_recording_entry(r, p->ref >= 0 ? p->ref : p->cand)) != NULL;
+}
+
+static vn_status list_alone(const vn_comparison *c, vn_status_word status, bool known, alone *a, vn_error *err)
+{
+	a->n = 0;
+	a->name = malloc(((size_t)c->result.n_points + 1) * sizeof *a->name);
+	if (!a->name)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d names", c->result.n_points);
+	for (int i = 0; i < c->result.n_points; i++) {
+		const vn_checkpoint *p = &c->result.point[i];
+		if (p->status == status && p->fails && p->step == 0 && is_checkpoint(c, p) == known)
+			a->name[a->n++] = p->name;
+	}
+	return VN_OK;
+}
+
+/* Whether a shipped map knows the names of one side. who and option: for the note. */
+static vn_status find_map(vn_comparison *c, const alone *a, const char *who, const char *option, const char **map,
+                          vn_error *err)
+{
+	int             fits = 0;
+	const vn_status st = a->n < FEWEST_NAMES ? VN_OK : vn_name_map_fit(a->name, a->n, map, &fits, err);
+
+	if (!st && *map)
+		vn_lines_add(&c->result.notes, "names: %d of %d names that only the %s has are known to the name map %s: %s %s",
+		             fits, a->n, who, *map, option, *map);
+	return st;
+}
+
+/* A name that is no checkpoint's, and close to one that the candidate lacks. */
+static void find_misspelt(vn_comparison *c, const alone *extra, const alone *missing)
+{
+	for (int i = 0; i < extra->n && i < MOST_MISSPELT; i++) {
+		vn_nearest near;
+		vn_nearest_start(&near, extra->name[i]);
+		for (int k = 0; k < missing->n && k < MOST_TRIED; k++)
+			vn_nearest_try(&near, missing->name[k]);
+		if (!vn_nearest_found(&near))
+			continue;
+		c->result.misspelt = true;
+		vn_lines_add(&c->result.notes, "names: %s is no checkpoint; is it %s, which the candidate lacks?",
+		             extra->name[i], vn_nearest_found(&near));
+	}
+}
+
+vn_status vn_match_names(vn_comparison *c, vn_error *err)
+{
+	alone     theirs = { 0 }, ours = { 0 }, missing = { 0 };
+	vn_status st;
+
+	if (!(st = list_alone(c, VN_EXTRA, false, &theirs, err)) && !(st = list_alone(c, VN_MISSING, false, &ours, err)) &&
+	    !(st = list_alone(c, VN_MISSING, true, &missing, err)) &&
+	    !(st = find_map(c, &theirs, "candidate", "--names", &c->result.cand_map, err)) &&
+	    !(st = find_map(c, &ours, "reference", "--ref-names", &c->result.ref_map, err)) && !c->result.cand_map)
+		find_misspelt(c, &theirs, &missing);
+	free(theirs.name);
+	free(ours.name);
+	free(missing.name);
+	return st;
+}

@@ -1,0 +1,54 @@
+# What a report proposes to type: names of another engine, misspelt names, refusals, evaluations, weights.
+M="$FIXTURES/qwen2-trained"
+next() { "$@" --format json 2>/dev/null | $PYTHON -c 'import json, sys; print(*json.load(sys.stdin)["next"] or ["nothing"], sep="\n")'; }
+vernier capture ref "$M" --ids 5,6,7 -o ref.h5 2>/dev/null
+cp ref.h5 bad.h5
+$PYTHON - <<'P'
+import h5py
+with h5py.File("bad.h5", "r+") as f:
+    f["step.0/layer1"].move("q_rope", "q_rop")
+    del f["step.0/layer1/q_rop"].attrs["point"]
+P
+echo "== a misspelt name: the note, and no proposal to allow it"
+vernier compare ref.h5 bad.h5 --allow itself | grep '^note *names'
+next vernier compare ref.h5 bad.h5 --allow itself
+echo "== names of transformers, on either side; with the map nothing of it is left"
+vernier capture ref "$FIXTURES/llama-trained" --ids-from "$FIXTURES/foreign/hf-llama.h5" -o llama.h5 2>/dev/null
+cp "$FIXTURES/foreign/hf-llama.h5" hf.h5
+vernier compare llama.h5 hf.h5 | grep '^note *names'
+next vernier compare llama.h5 hf.h5
+next vernier compare hf.h5 llama.h5
+next vernier compare llama.h5 hf.h5 --names hf --allow missing,extra
+echo "== names of llama.cpp"
+cp "$FIXTURES/foreign/llama.cpp-llama.h5" ll.h5
+vernier compare llama.h5 ll.h5 --allow token_ids | grep '^note *names'
+echo "== other tokens: recorded again with the tokens of the other side, and that command runs"
+vernier capture ref "$M" --ids 5,6,8 --precision f16 -o other.h5 2>/dev/null
+next vernier compare ref.h5 other.h5
+eval "$(next vernier compare ref.h5 other.h5 | sed -n 1p)" 2>/dev/null && vernier compare reference.h5 other.h5 | tail -n 1
+next vernier compare llama.h5 hf.h5 --ref-batch-row 0 --allow config
+echo "== other weights"
+cp -r "$M" changed
+$PYTHON - <<'P'
+import json
+import numpy as np
+with open("changed/model.safetensors", "r+b") as f:
+    n = 8 + int.from_bytes(f.read(8), "little")
+    at = n + json.loads(f.read(n - 8))["model.norm.weight"]["data_offsets"][0]
+    f.seek(at)
+    x = np.frombuffer(f.read(64), "<f4") * np.float32(1.5)
+    f.seek(at)
+    f.write(x.tobytes())
+P
+vernier capture ref changed --ids 5,6,7 -o changed.h5 2>/dev/null
+next vernier compare ref.h5 changed.h5
+next vernier weights ref.h5 changed.h5
+next vernier weights "$M" changed
+next vernier weights ref.h5 changed
+next vernier weights "$M" "$M"
+echo "== an evaluation: of a text, of the reference in another precision, with a fault"
+printf 'of the one and of the other' >text
+next vernier evaluate "$M" --text text --candidate ref --precision bf16 --decode 0
+next vernier evaluate "$M" --ids 5,6,7,9 --candidate ref --inject 'R1@layer1.q_rope' --decode 0
+mkdir e && cd e
+for run in 1 2 3; do eval "$(next vernier evaluate "$M" --ids 5,6,7,9 --candidate ref --inject 'R1@layer1.q_rope' --decode 0 | sed -n ${run}p)" 2>/dev/null; done | grep "^explained"
