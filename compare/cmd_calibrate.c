@@ -277,8 +277,8 @@ static vn_status run(command *k, int *strict, vn_error *err)
 	k->fit.name = k->name ? k->name : "calibrated";
 	for (int i = 0; !st && i < k->n; i++) {
 		st = look(k, &k->pair[i], err);
-		for (int j = 0; st && j < k->pair[i].c.result.refusals.n; j++)
-			fprintf(stderr, "refused: %s\n", k->pair[i].c.result.refusals.line[j]);
+		if (st)
+			vn_lines_print_refusals(&k->pair[i].c.result.refusals, "", "", stderr);
 		for (int j = 0; !st && j < k->pair[i].c.result.warnings.n; j++)
 			vn_warn("calibrate", "%s: %s", k->pair[i].cand, k->pair[i].c.result.warnings.line[j]);
 	}

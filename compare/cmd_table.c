@@ -169,8 +169,8 @@ static vn_status make(command *k, vn_many *m, vn_comparison **c, vn_error *err)
 		st = vn_many_add(m, k->cand[i], c[i], "", judged, &why, err);
 		if (!st && judged)
 			fprintf(stderr, "vernier table: %s%s\n", why.text, judged == VN_ERR_DAMAGED ? " (--allow digest)" : "");
-		for (int j = 0; !st && j < m->candidate[i].refusals.n; j++)
-			fprintf(stderr, "refused: %s\n", m->candidate[i].refusals.line[j]);
+		if (!st)
+			vn_lines_print_refusals(&m->candidate[i].refusals, "", "", stderr);
 	}
 	k->table.many = m;
 	k->table.of = c;

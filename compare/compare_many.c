@@ -109,8 +109,9 @@ static void warn_many(const vn_compare_line *k, const vn_many *m)
 	fflush(stdout);
 	for (int i = 0; i < m->n; i++) {
 		const vn_many_candidate *x = &m->candidate[i];
-		for (int j = 0; j < x->refusals.n; j++)
-			fprintf(stderr, "refused: candidate %c: %s\n", vn_many_letter(i), x->refusals.line[j]);
+		char who[32];
+		snprintf(who, sizeof who, "candidate %c: ", vn_many_letter(i));
+		vn_lines_print_refusals(&x->refusals, who, "--format json lists them", stderr);
 		if (x->status == 2 &&
 		    (i == 0 || !m->candidate[i - 1].trouble || strcmp(m->candidate[i - 1].trouble, x->trouble) != 0))
 			fprintf(stderr, "vernier %s: candidate %c: %s\n", k->name, vn_many_letter(i), x->trouble);

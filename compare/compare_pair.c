@@ -256,17 +256,6 @@ static void report_refused(const vn_compare_line *k, const vn_comparison *c, con
 			vn_output_report(NULL, false, write_refused, &(refused) { c, why }, &err);
 }
 
-/* Of two models everything differs; the first lines say so. */
-static void say_refusals(const vn_lines *refusals)
-{
-	enum { MOST = 12 };
-
-	for (int i = 0; i < refusals->n && (i < MOST || refusals->n == MOST + 1); i++)
-		fprintf(stderr, "refused: %s\n", refusals->line[i]);
-	if (refusals->n > MOST + 1)
-		fprintf(stderr, "refused: and for %d more reasons, which --format json lists\n", refusals->n - MOST);
-}
-
 vn_pair_outcome vn_compare_pair(const vn_compare_line *k)
 {
 	vn_comparison c = { .request.options = &k->how.o };
@@ -280,7 +269,7 @@ vn_pair_outcome vn_compare_pair(const vn_compare_line *k)
 	if (!st)
 		warn(k, &c);
 	if (st) {
-		say_refusals(&c.result.refusals);
+		vn_lines_print_refusals(&c.result.refusals, "", "--format json lists them", stderr);
 		fprintf(stderr, "vernier %s: %s%s\n", k->name, err.text,
 		        st == VN_ERR_DAMAGED ? " (--allow digest)" : "");
 	}

@@ -241,6 +241,12 @@ void vn_encode_poison(vn_encoder *e, vn_buffer *b)
 	vn_vk.CmdFillBuffer(e->cmd[e->cur], b->buffer, 0, VK_WHOLE_SIZE, VN_POISON);
 }
 
+void vn_encode_count(vn_encoder *e, const vn_buffer *b, uint32_t number)
+{
+	if (!is_listing(e))
+		vn_vk.CmdFillBuffer(e->cmd[e->cur], b->buffer, b->offset, sizeof number, number);
+}
+
 /* Ends and submits command buffer i. */
 static vn_status send(vn_encoder *e, int i, vn_error *err)
 {

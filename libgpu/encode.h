@@ -79,6 +79,9 @@ void vn_encode_copy_out(vn_encoder *e, vn_buffer *src, VkDeviceSize from, vn_buf
 /* zeroes it inside the zones; its size is a multiple of 4 */
 void vn_encode_clear(vn_encoder *e, vn_buffer *b);
 void vn_encode_poison(vn_encoder *e, vn_buffer *b); /* including the zones */
+/* Writes a number to the start of a buffer that only the host reads, in about this place of the work: no barrier
+ * orders it. */
+void vn_encode_count(vn_encoder *e, const vn_buffer *b, uint32_t number);
 
 /* Ends and submits the current command buffer, and switches to the other one, which may still be
  * running. */

@@ -45,6 +45,7 @@ struct vn_gpu {
 	vn_buffer      upload;  /* ids, then the tables of rope */
 	vn_buffer      foreign; /* staging of values from vn_gpu_write */
 	VkDeviceSize   foreign_used;
+	vn_buffer      counter; /* on a software device: how many nodes of the call are computed, for progress */
 
 	/* The call between begin and end. */
 	bool           open;
@@ -63,6 +64,7 @@ struct vn_gpu {
 	VkDeviceSize  *table_at; /* (n_ropes): offset in upload */
 	vn_rope_table      *table;    /* (n_ropes) */
 
+	double        *share;    /* (n_nodes + 1), of the time of a call (gemm.h) */
 	double        *node_ms;  /* (n_nodes) */
 	uint64_t      *stamp;    /* (n_nodes + 1) */
 	double         total_ms;

@@ -64,11 +64,12 @@ static vn_status find_ropes(vn_gpu *g, vn_error *err)
 	g->rope_past = calloc(n, sizeof(*g->rope_past));
 	g->table_at = calloc(n, sizeof(*g->table_at));
 	g->table = calloc(n, sizeof(*g->table));
+	g->share = calloc(n + 1, sizeof(*g->share));
 	g->node_ms = calloc(n, sizeof(*g->node_ms));
 	g->stamp = calloc(n + 1, sizeof(*g->stamp));
 	g->listed = calloc(n, sizeof(*g->listed));
 	g->made = calloc(p->n_values ? (size_t)p->n_values : 1, sizeof(*g->made));
-	if (!g->rope_of || !g->rope_node || !g->rope_past || !g->table_at || !g->table || !g->node_ms || !g->stamp ||
+	if (!g->rope_of || !g->rope_node || !g->rope_past || !g->table_at || !g->table || !g->node_ms || !g->share || !g->stamp ||
 	    !g->listed || !g->made)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for an engine of %d nodes", p->n_nodes);
 	for (int i = 0; i < p->n_nodes; i++) {
@@ -154,6 +155,8 @@ void vn_gpu_destroy(void *gpu)
 		vn_buffer_destroy(&g->device, &g->upload);
 	if (g->foreign.buffer)
 		vn_buffer_destroy(&g->device, &g->foreign);
+	if (g->counter.buffer)
+		vn_buffer_destroy(&g->device, &g->counter);
 	vn_weights_destroy(&g->device, &g->weights);
 	vn_staging_destroy(&g->device, &g->staging);
 	vn_cache_destroy(&g->device, &g->cache);
@@ -165,6 +168,7 @@ void vn_gpu_destroy(void *gpu)
 	free(g->listed);
 	free(g->stamp);
 	free(g->node_ms);
+	free(g->share);
 	free(g->table_at);
 	for (int r = 0; r < g->n_ropes; r++)
 		vn_rope_table_free(&g->table[r]);

@@ -4,6 +4,7 @@
 #include "libgpu/compile.h"
 #include "libgpu/ops.h"
 #include "libgpu/pieces.h"
+#include "libref/plan/gemm.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -209,6 +210,27 @@ vn_status vn_pass_failed(vn_gpu *g, vn_status st)
 	return st;
 }
 
+/* A call is recorded long before it is computed. On a software device, where that takes minutes, the device itself
+ * counts what it has done. */
+static vn_status start_progress(vn_gpu *g, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	g->bar = (vn_progress){ 0 };
+	if (g->progress) {
+		vn_gemm_shares(g->plan, g->walk.tokens, g->walk.past + g->walk.tokens, g->share);
+		vn_progress_start(&g->bar, "node", g->plan->n_nodes);
+		vn_progress_weigh(&g->bar, g->share);
+	}
+	if (!g->bar.on || strcmp(g->device.info.type, "cpu") != 0)
+		return VN_OK;
+	if (!(st = ensure(g, &g->counter, VN_FOR_READBACK, sizeof(uint32_t), "node counter", err))) {
+		*(uint32_t *)g->counter.map = 0;
+		vn_progress_watch(&g->bar, g->counter.map);
+	}
+	return st;
+}
+
 vn_status vn_gpu_begin(void *gpu, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
 {
 	vn_gpu *g = gpu;
@@ -249,10 +271,7 @@ vn_status vn_gpu_begin(void *gpu, const int32_t *ids, int64_t tokens, const vn_t
 		vn_cache_clear(&g->encoder, &g->cache);
 	vn_encode_reset_stamps(&g->encoder);
 	vn_encode_stamp(&g->encoder, 0);
-	g->bar = (vn_progress){ 0 };
-	if (g->progress)
-		vn_progress_start(&g->bar, "node", g->plan->n_nodes);
-	return VN_OK;
+	return (st = start_progress(g, err)) ? vn_pass_failed(g, st) : VN_OK;
 }
 
 vn_status vn_pass_is_open(const vn_gpu *g, vn_error *err)
@@ -333,6 +352,8 @@ static vn_status run_node(vn_gpu *g, int node, vn_error *err)
 		return st; /* there may be nothing to record into */
 	vn_ops_keep(&g->walk, n);
 	stamp(g, node);
+	if (g->bar.count)
+		vn_encode_count(&g->encoder, &g->counter, (uint32_t)node + 1);
 	if (node + 1 == first_part(g) && (st = vn_staging_send(&g->walk, err)))
 		return st;
 	for (int k = 0; k < n->n_out; k++)

@@ -125,12 +125,40 @@ static void scores_are_one_product_and_what_is_no_product_has_none(void)
 	vn_plan_destroy(p);
 }
 
+/* What progress says of the time left. */
+static void the_shares_of_time_rise_to_one_and_products_weigh_by_their_size(void)
+{
+	vn_plan *p = toy();
+	double  *share = malloc(((size_t)p->n_nodes + 1) * sizeof *share), all = 0;
+	enum { TOKENS = 64, OTHER = 4096 };
+
+	vn_gemm_shares(p, TOKENS, TOKENS, share);
+	CU_ASSERT_EQUAL(share[0], 0);
+	CU_ASSERT_EQUAL(share[p->n_nodes], 1);
+	for (int i = 0; i < p->n_nodes; i++) {
+		vn_gemm   g[VN_MAX_GEMM];
+		const int n = vn_gemms_of(p, p->node[i].out[0], g);
+		CU_ASSERT(share[i + 1] > share[i]);
+		all += OTHER * TOKENS;
+		for (int k = 0; k < n; k++) {
+			const vn_gemm at = vn_gemm_at(&g[k], TOKENS, TOKENS);
+			all += (double)(at.m * at.n * at.k * at.batch);
+		}
+	}
+	const int    logits = p->value[vn_plan_find(p, "logits")].node;
+	const vn_gemm g = vn_gemm_at(&(vn_gemm){ .m = VN_T, .n = V, .k = only(p, "logits").k, .batch = 1 }, TOKENS, TOKENS);
+	CU_ASSERT_DOUBLE_EQUAL((share[logits + 1] - share[logits]) * all, (double)(g.m * g.n * g.k) + OTHER * TOKENS, 1);
+	free(share);
+	vn_plan_destroy(p);
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
 		TEST(a_linear_layer_is_the_input_times_the_turned_weight),
 		TEST(grouped_queries_share_the_keys_of_their_head),
 		TEST(a_fused_product_has_the_width_of_all_three_and_its_weight_as_stored),
+		TEST(the_shares_of_time_rise_to_one_and_products_weigh_by_their_size),
 		TEST(scores_are_one_product_and_what_is_no_product_has_none),
 		CU_TEST_INFO_NULL,
 	};

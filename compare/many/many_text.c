@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <string.h>
 
-enum { WARNINGS = 4 }; /* of a candidate */
+enum { WARNINGS = 4, REFUSALS = 12 }; /* of a candidate */
 
 static const char *shown(const char *path, char room[PATH_MAX])
 {
@@ -25,8 +25,10 @@ static void candidate(const vn_many *m, int i, const vn_many_options *o, FILE *o
 		fprintf(out, "  %s(%s)%s", VN_DIM(o->colour), x->about, VN_PLAIN(o->colour));
 	fprintf(out, "\n%-10s %s%s%s\n", "", x->status ? VN_RED(o->colour) : VN_GREEN(o->colour),
 	        vn_many_say_verdict(x, words), VN_PLAIN(o->colour));
-	for (int k = 0; k < x->refusals.n; k++)
+	for (int k = 0; k < x->refusals.n && k < REFUSALS; k++)
 		fprintf(out, "%-10s refused: %s\n", "", x->refusals.line[k]);
+	if (x->refusals.n > REFUSALS)
+		fprintf(out, "%-10s refused: and for %d more reasons; --format json lists them\n", "", x->refusals.n - REFUSALS);
 	if (x->status < 2 && *x->limits)
 		fprintf(out, "%-10s limits %s; floor %s\n", "", x->limits, *x->floor ? x->floor : "none");
 	for (int k = 0; k < x->warnings.n && k < WARNINGS; k++)

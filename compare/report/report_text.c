@@ -25,6 +25,7 @@ typedef struct page {
 	const vn_report_options *o;
 	FILE *out;
 	int   width; /* of the name column */
+	bool  floors; /* checkpoints may have floors; else there is no column of them */
 } page;
 
 #define RED(p)   VN_RED((p)->o->colour)
@@ -75,12 +76,26 @@ static void head(const page *p)
 	vn_weights_text(c->result.weights, WEIGHTS, p->out);
 	fprintf(p->out, "%-10s %s  %s(" VN_FLOOR_MEANS "%s)%s\n", "floor",
 	        *c->result.floor_from ? shown(c->result.floor_from, path) : "none", DIM(p),
-	        *c->result.floor_from ? "" : "; give --model DIR or --floor FILE", PLAIN(p));
+	        !*c->result.floor_from ? "; give --model DIR or --floor FILE"
+	        : p->floors            ? ""
+	                               : "; none over the whole run, for a reference of the same format; local has each operation's",
+	        PLAIN(p));
 	for (int i = 0; i < c->result.notes.n; i++)
 		fprintf(p->out, "%-10s %s\n", "note", c->result.notes.line[i]);
 	for (int i = 0; i < c->result.warnings.n; i++)
 		fprintf(p->out, "%-10s %s\n", "warning", c->result.warnings.line[i]);
 	fputc('\n', p->out);
+}
+
+/* Where both runs have one format and the same model, the run that measures floors repeats the reference bit for bit:
+ * there are floors of operations alone (local). */
+static bool has_floors(const vn_comparison *c)
+{
+	double ratio;
+	for (int i = 0; i < c->result.n_points; i++)
+		if (vn_ratio_of(c, &c->result.point[i], &ratio) && ratio > 0)
+			return true;
+	return !c->result.replayed;
 }
 
 /* ---- table ---------------------------------------------------------------- */
@@ -136,7 +151,9 @@ static void row(const page *p, const vn_checkpoint *k)
 		return;
 	}
 	metric(p, 9, "%.2e", k, VN_M_NMSE);
-	if (vn_ratio_of(p->c, k, &ratio))
+	if (!p->floors)
+		;
+	else if (vn_ratio_of(p->c, k, &ratio))
 		cell(p->out, 8, ratio < 1000 ? "%.2f" : "%.1e", ratio);
 	else
 		fprintf(p->out, "  %8s", "-");
@@ -260,8 +277,8 @@ static void say_absent(const page *p, vn_status_word status, const char *where)
 static void table(const page *p)
 {
 	const vn_comparison *c = p->c;
-	fprintf(p->out, "%s%-10s  %-*s  %9s  %8s  %s%11s  %9s  %s%11s  %s%s\n", BOLD(p), "", p->width, "checkpoint", "nmse",
-	        "x floor", c->result.replayed ? "   local   gain  " : "", "cosine", "max abs",
+	fprintf(p->out, "%s%-10s  %-*s  %9s%s  %s%11s  %9s  %s%11s  %s%s\n", BOLD(p), "", p->width, "checkpoint", "nmse",
+	        p->floors ? "   x floor" : "", c->result.replayed ? "   local   gain  " : "", "cosine", "max abs",
 	        p->o->all ? "  max rel  " : "", "worst token", "limit broken", PLAIN(p));
 	for (int i = 0; i < c->result.n_points; ) {
 		int j = i;
@@ -371,7 +388,7 @@ static void first_screen(const page *p)
 vn_status vn_report_text(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out,
                          vn_error *err)
 {
-	page p = { c, s, o, out, 10 };
+	page p = { c, s, o, out, 10, has_floors(c) };
 	char label[VN_LABEL];
 
 	(void)err;

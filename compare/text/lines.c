@@ -41,6 +41,16 @@ void vn_lines_refuse(vn_lines *l, const char *allow, const char *format, ...)
 	vn_lines_add(l, "%.*s (--allow %s)", LINE_MAX_CHARS - 64, text, allow);
 }
 
+void vn_lines_print_refusals(const vn_lines *l, const char *who, const char *list, FILE *out)
+{
+	enum { MOST = 12 };
+
+	for (int i = 0; i < l->n && (i < MOST || l->n == MOST + 1); i++)
+		fprintf(out, "refused: %s%s\n", who, l->line[i]);
+	if (l->n > MOST + 1)
+		fprintf(out, "refused: %sand for %d more reasons%s%s\n", who, l->n - MOST, *list ? "; " : "", list);
+}
+
 bool vn_lines_refused(const vn_lines *l, const char *allow)
 {
 	char      end[64];

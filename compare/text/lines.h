@@ -3,6 +3,7 @@
 #define VN_COMPARE_LINES_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 typedef struct vn_lines {
 	int    n;
@@ -16,6 +17,10 @@ void vn_lines_add(vn_lines *l, const char *format, ...);
 /* Same, followed by the option that allows it: " (--allow weights)". */
 __attribute__((format(printf, 3, 4)))
 void vn_lines_refuse(vn_lines *l, const char *allow, const char *format, ...);
+/* Prints the lines that refuse a comparison, "refused: LINE"; of two models everything differs, so the first twelve
+ * alone, and their number. who: "" or "candidate B: ". list: where all of them are, such as "--format json lists
+ * them", or "". */
+void vn_lines_print_refusals(const vn_lines *l, const char *who, const char *list, FILE *out);
 /* Whether a line was added by vn_lines_refuse with this word. */
 bool vn_lines_refused(const vn_lines *l, const char *allow);
 /* Same for a line that may occur again: repetitions are counted instead of added, "... (64 times)".

@@ -25,19 +25,34 @@ double vn_seconds(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void format_progress(const vn_progress *p, double now, char line[LINE])
+/* Counts down while nothing more is done. At least 1: it is not done. */
+static double seconds_left(const vn_progress *p, double now)
 {
-	double passed = now - p->started, rate = passed > 0 ? (double)p->done / passed : 0.0;
+	const double left = (p->seen_at - p->started) * (1 / p->share[p->seen] - 1) - (now - p->seen_at);
+	return left > 1 ? left : 1;
+}
 
+static void format_progress(vn_progress *p, double now, char line[LINE])
+{
+	const int64_t done = p->count ? (int64_t)*p->count : p->done;
+	const double  passed = now - p->started, rate = passed > 0 ? (double)done / passed : 0.0;
+
+	if (done != p->seen) {
+		p->seen = done;
+		p->seen_at = now;
+	}
 	if (p->outer) {
 		format_progress(p->outer, now, line);
 		vn_text_add(line, LINE, "; ");
 	}
-	vn_text_add(line, LINE, p->total > 0 ? "%s %" PRId64 " of %" PRId64 : "%s %" PRId64, p->what, p->done, p->total);
+	vn_text_add(line, LINE, p->total > 0 ? "%s %" PRId64 " of %" PRId64 : "%s %" PRId64, p->what, done, p->total);
 	if (p->outer)
 		return;
-	if (rate > 0.0 && p->total > 0)
-		vn_text_add(line, LINE, ", %.3g/s, %.0f s left", rate, (double)(p->total - p->done) / rate);
+	if (p->share && done > 0 && done < p->total)
+		vn_text_add(line, LINE, ", %.0f s left", seconds_left(p, now));
+	else if (rate > 0.0 && p->total > 0)
+		vn_text_add(line, LINE, rate < 100 ? ", %.3g/s, %.0f s left" : ", %.0f/s, %.0f s left", rate,
+		            (double)(p->total - done) / rate);
 	else
 		vn_text_add(line, LINE, ", %.0f s", passed);
 }
@@ -138,6 +153,24 @@ void vn_progress_at(vn_progress *p, int64_t done)
 	p->done = done;
 	if (vn_seconds() - shown >= 0.1)
 		show();
+	pthread_mutex_unlock(&lock);
+}
+
+void vn_progress_watch(vn_progress *p, const volatile uint32_t *count)
+{
+	if (!p->on)
+		return;
+	pthread_mutex_lock(&lock);
+	p->count = count;
+	pthread_mutex_unlock(&lock);
+}
+
+void vn_progress_weigh(vn_progress *p, const double *share)
+{
+	if (!p->on)
+		return;
+	pthread_mutex_lock(&lock);
+	p->share = share;
 	pthread_mutex_unlock(&lock);
 }
 

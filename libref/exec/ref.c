@@ -4,6 +4,7 @@
 #include "libref/exec/ref_internal.h"
 
 #include "libref/ops/blas.h"
+#include "libref/plan/gemm.h"
 
 #include <inttypes.h>
 #include <omp.h>
@@ -39,7 +40,8 @@ vn_status vn_ref_create(const vn_plan *plan, const vn_tensor *weights, const vn_
 	if ((st = vn_states_create(&r->states, plan, r->size, err)))
 		goto fail;
 	if (!r->convert || !vn_slots_assign(&r->slots, plan) ||
-	    !(r->holder = malloc(((size_t)r->slots.n + 1) * sizeof *r->holder))) {
+	    !(r->holder = malloc(((size_t)r->slots.n + 1) * sizeof *r->holder)) ||
+	    !(r->share = malloc(((size_t)plan->n_nodes + 1) * sizeof *r->share))) {
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory");
 		goto fail;
 	}
@@ -61,6 +63,7 @@ void vn_ref_destroy(void *ref)
 	vn_states_destroy(&r->states);
 	free(r->convert);
 	free(r->holder);
+	free(r->share);
 	free(r->memory);
 	vn_slots_finish(&r->slots);
 	free(r);
@@ -158,8 +161,11 @@ vn_status vn_ref_begin(void *ref, const int32_t *ids, int64_t tokens, const vn_t
 	r->call.taps = taps;
 	for (int i = 0; i < r->slots.n; i++)
 		r->holder[i] = -1;
-	if (r->progress)
+	if (r->progress) {
+		vn_gemm_shares(r->plan, tokens, r->position + tokens, r->share);
 		vn_progress_start(&r->call.progress, "node", r->plan->n_nodes);
+		vn_progress_weigh(&r->call.progress, r->share);
+	}
 	return VN_OK;
 }
 

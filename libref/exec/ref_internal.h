@@ -32,6 +32,7 @@ struct vn_ref {
 	char            *memory;   /* all slots, for room_tokens tokens */
 	int64_t          room_tokens;
 	void            *convert;  /* (VN_REF_CONVERT), scratch in the storage format */
+	double          *share;    /* (n_nodes + 1), of the time of a call (gemm.h) */
 	struct {
 		bool           open;
 		const int32_t *ids;    /* (tokens), borrowed */

@@ -70,6 +70,26 @@ vn_gemm vn_gemm_at(const vn_gemm *g, int64_t tokens, int64_t keys)
 	return at;
 }
 
+void vn_gemm_shares(const vn_plan *p, int64_t tokens, int64_t keys, double *share)
+{
+	enum { OTHER = 4096 }; /* what is no product takes about as long as so many multiplications a token */
+
+	share[0] = 0;
+	for (int i = 0; i < p->n_nodes; i++) {
+		vn_gemm g[VN_MAX_GEMM];
+		const int n = vn_gemms_of(p, p->node[i].out[0], g);
+		double work = OTHER * (double)tokens;
+		for (int k = 0; k < n; k++) {
+			const vn_gemm at = vn_gemm_at(&g[k], tokens, keys);
+			work += (double)at.m * (double)at.n * (double)at.k * at.batch;
+		}
+		share[i + 1] = share[i] + work;
+	}
+	const double all = share[p->n_nodes];
+	for (int i = 1; i <= p->n_nodes; i++)
+		share[i] /= all;
+}
+
 static void put(char text[VN_GEMM_TEXT], const char *before, int64_t size)
 {
 	if (size == VN_T || size == VN_S)

@@ -32,6 +32,10 @@ int vn_gemms_of(const vn_plan *p, int value, vn_gemm g[VN_MAX_GEMM]);
 /* Replaces VN_T and VN_S by numbers. */
 vn_gemm vn_gemm_at(const vn_gemm *g, int64_t tokens, int64_t keys);
 
+/* Estimates what share of a call's time has passed when nodes [0,i) are done, from their products:
+ * share (n_nodes + 1), from 0 to 1. */
+void vn_gemm_shares(const vn_plan *p, int64_t tokens, int64_t keys, double *share);
+
 /* "M=tokens N=896 K=896 A row-major lda=896, B transposed ldb=896, ldc=896". Returns text. */
 const char *vn_gemm_text(const vn_gemm *g, char text[VN_GEMM_TEXT]);
 
