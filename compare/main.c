@@ -17,7 +17,9 @@
 #include "libref/base/sanitizer.h"
 #include "libref/base/spin.h"
 #include "libref/base/temporary.h"
+#include "libref/base/text.h"
 #include "libref/base/trouble.h"
+#include "libref/model/synth.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -134,17 +136,39 @@ static int print_prefix(void)
 	return 0;
 }
 
+/* The values of a command's first argument; NULL: files. */
+static const char *first_values(const char *name, const char *limits, const char *shapes)
+{
+#ifdef VERNIER_GPU
+	static const char engines[] = "ref|gpu";
+#else
+	static const char engines[] = "ref";
+#endif
+	return strcmp(name, "capture") == 0 ? engines : strcmp(name, "synth") == 0 ? shapes :
+	       strcmp(name, "limits") == 0  ? limits : NULL;
+}
+
 /* Prints completions: `help --completions SHELL`. */
 static int print_completions(const char *name)
 {
-	vn_completed c[sizeof command / sizeof *command];
+	enum { N = sizeof command / sizeof *command };
+	vn_completed of[N];
 	vn_shell     shell;
+	vn_error     err;
+	char         limits[1000], maps[400], shapes[400] = "";
 
 	if (!vn_shell_from_name(name, &shell))
 		return vn_complain("help", "--completions takes %s, not '%.40s'", vn_shell_names, name);
-	for (size_t i = 0; i < sizeof command / sizeof *command; i++)
-		c[i] = (vn_completed) { command[i].name, command[i].help, command[i].options };
-	vn_options_completions(shell, "vernier", c, (int)(sizeof command / sizeof *command), stdout);
+	if (vn_shipped_names("limits", "", limits, sizeof limits, &err) ||
+	    vn_shipped_names("names", ".yaml", maps, sizeof maps, &err))
+		return vn_complain("help", "--completions: %s", err.text);
+	for (int i = 0; vn_synth_shape(i); i++)
+		vn_text_add(shapes, sizeof shapes, "%s%s", i ? "|" : "", vn_synth_shape(i));
+	for (int i = 0; i < N; i++)
+		of[i] = (vn_completed) { command[i].name, command[i].help, command[i].options,
+			first_values(command[i].name, limits, shapes), strcmp(command[i].name, "limits") == 0 };
+	const vn_offer offer[] = { { "limits", limits }, { "names", maps }, { "ref-names", maps } };
+	vn_options_completions(shell, &(vn_completions) { "vernier", of, offer, N, sizeof offer / sizeof *offer }, stdout);
 	return 0;
 }
 
