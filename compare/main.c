@@ -85,7 +85,7 @@ static void usage(FILE *to)
 	fputs("\n  vernier capture ref MODEL --prompt TEXT -o ref.h5\n"
 	      "  vernier compare ref.h5 cand.h5 --model MODEL -o report.html\n"
 	      "  vernier explain ref.h5 cand.h5 --model MODEL\n"
-	      "vernier help COMMAND describes its options; vernier --version [--verbose].\n"
+	      "vernier help COMMAND: its options; vernier help usage.md: the guide; --version.\n"
 	      "Exit status: 0 within limits or done, 1 outside limits, 2 trouble.\n", to);
 }
 
@@ -134,6 +134,33 @@ static int print_prefix(void)
 		return vn_complain("help", "--prefix: this program is not installed: its limits are %s", path);
 	printf("%.*s\n", (int)(n - tail), path);
 	return 0;
+}
+
+static bool is_page(const char *name)
+{
+	const size_t n = strlen(name);
+	return n > 3 && strcmp(name + n - 3, ".md") == 0 && *name != '/' && !strstr(name, "..");
+}
+
+/* Prints a page of the documentation: `help usage.md`, `help guides/c.md`. */
+static int print_page(const char *name)
+{
+	char     path[PATH_MAX], block[8192];
+	vn_error err;
+	size_t   n;
+
+	if (vn_shipped_find(".", name, path, &err)) {
+		fprintf(stderr, "vernier help: no page '%.60s'; vernier help usage.md has links to all pages\n", name);
+		return 2;
+	}
+	FILE *from = fopen(path, "r");
+	if (!from)
+		return vn_complain("help", "%s: %s", path, strerror(errno));
+	while ((n = fread(block, 1, sizeof block, from)) > 0)
+		fwrite(block, 1, n, stdout);
+	const bool whole = !ferror(from);
+	fclose(from);
+	return whole ? 0 : vn_complain("help", "%s: cannot be read", path);
 }
 
 /* The values of a command's first argument; NULL: files. */
@@ -333,6 +360,8 @@ static int enter(int argc, char **argv)
 			return finish(print_prefix());
 		if (argc > 3 && strcmp(argv[2], "--completions") == 0)
 			return finish(print_completions(argv[3]));
+		if (argc > 2 && is_page(argv[2]))
+			return finish(print_page(argv[2]));
 		if (argc > 2 && !is_one_of(argv[2], "help", "--help", "-h")) {
 			help[0] = argv[2];
 			return finish(run(argv[2], 2, help));

@@ -12,7 +12,8 @@ A run of several calls says where each begins, with its tokens as far as they we
             rec.put("logits", scores)
 
 The file appears under its name only when the block ends well. An exception leaves PATH.partial with complete = 0, which
-opens and says so. The format is specs/checkpoint.md; names, dims and bases are those of specs/points.md.
+opens and says so. `vernier help checkpoint.md` describes the
+format, `vernier help points.md` names, dims and bases.
 """
 
 import difflib
