@@ -100,6 +100,7 @@ class Manners(Files):
                 warnings.simplefilter("error")
                 r.put("layer1.q_rop", np.ones((len(IDS), 2, 4), "f4"), dims="token head dim")
                 r.put("my.own.tensor", np.ones((len(IDS), 2), "f4"), dims="token x")
+                r.put("blk.3.rope", np.ones((len(IDS), 2), "f4"), dims="token x")
                 r.put("model.layers.0.self_attn.q_proj", np.ones((len(IDS), 2), "f4"), dims="token x")
 
     def test_a_wrong_layer_prefix_is_warned_of(self):
@@ -459,6 +460,16 @@ class WhatIsWrong(Files):
         self.refuses("does not exist", vernier_parity.Recorder, self.at("no/where.h5"), engine="x", precision="f32")
         self.refuses("is a directory", vernier_parity.Recorder, self.folder.name, engine="x", precision="f32")
         self.refuses("config.json", self.recorder("y.h5").model, self.folder.name)
+        for i, text in enumerate(("{", "[]")):
+            with open(self.at("config.json"), "w", encoding="utf-8") as f:
+                f.write(text)
+            self.refuses("config.json: not a JSON object", self.recorder(f"config{i}.h5").model, self.folder.name)
+        with open(self.at("config.json"), "w", encoding="utf-8") as f:
+            f.write("{}")
+        for i, header in enumerate((b"", b"\xff" * 8, (2).to_bytes(8, "little") + b"{x", (2).to_bytes(8, "little") + b"[]")):
+            with open(self.at("model.safetensors"), "wb") as f:
+                f.write(header)
+            self.refuses("model.safetensors: not a safetensors file", self.recorder(f"weights{i}.h5").model, self.folder.name)
         self.assertFalse(os.path.exists(self.at("x.h5")))
 
     def test_files_that_are_none_are_refused(self):

@@ -33,10 +33,10 @@ static vn_status look(char *path, const char *dir, const char *between, const ch
 	return vn_fail(err, VN_ERR_IO, "%s: %s", detours, strerror(errno));
 }
 
-/* Looks beside the program: in an installed tree, then in a build tree. */
+/* Looks beside the program: in an installed tree, then in a build tree, then in the source around it. */
 static vn_status look_beside(char *path, const char *folder, const char *name, vn_error *err)
 {
-	static const char *const beside[] = { "/../share/vernier", "/../../specs", "/../../../specs" };
+	static const char *const beside[] = { "/../share/vernier", "/../specs", "/../../specs", "/../../../specs" };
 	char exe[PATH_MAX];
 	const ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
 	vn_status st = VN_ERR_NOTFOUND;

@@ -70,8 +70,8 @@ def _replaceable(path: str) -> bool:
 class Recorder:
     """Writes a checkpoint file; use it in a `with` block. One thread at a time.
 
-    Letters for shapes: T rows of tokens in a step, B prompts in a batch, N tokens of the run, D model width, H query
-    heads, K head width. Arrays are outermost axis first. Values are stored as they are, in the engine's own units and
+    Letters for shapes: T rows of tokens in a step, B prompts in a batch, N tokens of the run, H query heads, K head
+    width. Arrays are outermost axis first. Values are stored as they are, in the engine's own units and
     number format. What is refused raises RecordingError and is not recorded; the recording can go on.
     """
 
@@ -85,8 +85,8 @@ class Recorder:
         precision     "f32", "f16", "bf16", "f64", or your own word
         token_ids     whole numbers from 0, shape (N), or (B, N) for a batch; or pass them to begin_step, call by call
         positions     same shape as token_ids, counted in tokens from 0, -1 at padding; default: 0, 1, 2, ...
-        tool          the name and version of the program that writes the file, where it is not this package
-        tool_version
+        tool          the program that writes the file, where it is not this package
+        tool_version  its version
         created       time of creation, "2026-01-31T12:00:00Z"; default: now
         statistics    also store minimum, maximum, mean and so on of each tensor, for `vernier show`
         run           your own facts about the run: strings and numbers by name
@@ -164,8 +164,9 @@ class Recorder:
         weights     arrays by name, any shape; True: those of the directory; False: no table of weights
         provenance  "trained", "synthetic" or "unknown"
 
-        Raises RecordingError: called twice; neither a directory nor family and config; config.json cannot be read; a
-        safetensors file is damaged; a weight has another format than F16, BF16, F32, F64; the recording is closed.
+        Raises RecordingError: called twice; neither a directory nor family and config; config.json cannot be read or is
+        not JSON; a safetensors file has no valid header; a weight in an array has another format than F16, BF16, F32,
+        F64; the recording is closed.
         """
         self._open("model")
         if "model" in self._file:
@@ -176,7 +177,7 @@ class Recorder:
                     raise RecordingError(f"{self.path}: model: weight {name[:60]!r}: a name has 1 to {LONGEST_NAME} printable bytes")
         if directory is not None and not (family and config):
             config = table.config_of(directory)
-            family = str(json.loads(config).get("model_type", "unknown"))
+            family = table.family_of(directory, config)
         if not family or not config:
             raise RecordingError(f"{self.path}: model: its directory, or its family and config, are needed")
         group = self._file.create_group("model")
@@ -273,8 +274,8 @@ class Recorder:
                for "token head dim", where T is the number of rows of this step. Drop a batch axis of length 1
         dims   one word per axis, outermost first: "token head dim"; several axes in one: "token (head dim)". Default: the
                dims that `vernier points MODEL` lists. In dims of a checkpoint name, an unknown word is an error
-        basis  the space of the last axes, and the operation that made the tensor; default: as `vernier points` lists them
-        op
+        basis  the space that the last axes span, "head"; default: as `vernier points MODEL` lists it
+        op     the operation that made the tensor, "rope"; default: as `vernier points MODEL` lists it
         dtype  "bf16" if the array is float32 with bfloat16 values; "bf16", "f8_e4m3" or "f8_e5m2" if it holds their bits
         how    how a recorder that watches another program got the tensor: "hook", "patched" or "recomputed"
         order  the place in execution order, from 0; default: after the tensor put last
@@ -356,7 +357,8 @@ class Recorder:
             return
         found = NEARLY_LAYER.fullmatch(name)
         bare = found[2] if found else name
-        near = difflib.get_close_matches(bare, list(points.known()), 1, 0.75)
+        strict = found is not None and layer < 0  # blk.3.rope may be another engine's own name
+        near = difflib.get_close_matches(bare, list(points.known()), 1, 0.85 if strict else 0.75)
         if near and bare not in self._doubted:
             self._doubted.add(bare)
             meant = near[0] if near[0] in points.OUTSIDE else f"layer{int(found[1]) if found else 0}.{near[0]}"
