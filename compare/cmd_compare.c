@@ -55,7 +55,7 @@ static const vn_option options[] = {
 	VN_POINTS_OPTION(vn_compare_line, how),
 	{ "names", 0, VN_COLLECT(vn_compare_line, sides.names, sides.n_names), .argument = "MAP",
 	  .help = "Translate CAND's names by a map: hf (modules of transformers), vllm, llama.cpp, or a file "
-	          "(specs/names.md). Several maps are applied in order. Default: names as they are." },
+	          "(vernier help names.md). Several maps are applied in order. Default: names as they are." },
 	{ "ref-names", 0, VN_COLLECT(vn_compare_line, sides.ref_names, sides.n_ref_names), .argument = "MAP",
 	  .help = "Translate REF's names. Default: names as they are." },
 	{ "batch-row", 0, VN_INTO(vn_compare_line, sides.batch_row), VN_RANGE(0, INT32_MAX), .argument = "N",
@@ -77,7 +77,7 @@ static const vn_option options[] = {
 	{ "format", 0, .kind = VN_TAKE_EACH, .take = take_form, .argument = "FORM", .words = &vn_report_names,
 	  .help = "Write a report in this form; all reports come from one pass. junit is JUnit XML, one testcase per "
 	          "checkpoint; markdown fits a comment on a pull request; html is one page that needs no network; csv has "
-	          "one row per checkpoint. specs/ci.md shows how CI systems use them. Default: text." },
+	          "one row per checkpoint. vernier help ci.md shows how CI systems use them. Default: text." },
 	{ "output", 'o', .kind = VN_TAKE_EACH, .take = take_path, .argument = "PATH",
 	  .help = "The file for the last --format. Without a --format, the ending of PATH selects the form: .json, .xml "
 	          "for JUnit, .md for Markdown, .html, .csv, otherwise text. - is stdout. Default: stdout." },
@@ -105,7 +105,7 @@ static const vn_option options[] = {
 const vn_command vn_compare_command = COMMAND(
 	"compare",
 	"Judge the recording CAND by the recording REF, or two folders of recordings, paired by file name "
-	"(specs/compare.md).\n"
+	"(vernier help compare.md).\n"
 	"With several candidates (at most 16), each is judged alone. One report has a column for each, and names where "
 	"each diverges from REF and which "
 	"one disagrees with the others. A candidate that cannot be compared is reported; the others are still judged. The "
@@ -114,7 +114,7 @@ const vn_command vn_compare_command = COMMAND(
 const vn_command vn_explain_command = COMMAND(
 	"explain",
 	"Compare, and name the known mistake that reproduces each origin, a checkpoint where the error begins "
-	"(specs/explain.md).\n"
+	"(vernier help explain.md).\n"
 	"What it needs: MODEL, the weights that both runs used (a HuggingFace directory or a GGUF file); REF and CAND, "
 	"recordings of the same tokens; and in CAND the inputs of the operations to explain (a recording of all "
 	"checkpoints has them). It runs the model on the CPU several times.\n"

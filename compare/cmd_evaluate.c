@@ -88,7 +88,7 @@ const vn_command vn_evaluate_command = {
 	.about =
 		"Run a text through the reference and through the engine under test: the perplexity of both, how often both "
 		"choose the same next token, the "
-		"divergence of their distributions, and how long they agree in greedy decoding (specs/evaluate.md).\n"
+		"divergence of their distributions, and how long they agree in greedy decoding (vernier help evaluate.md).\n"
 		"With --recordings the same, but for decoding, of logits that two engines recorded.",
 	.option = options,
 	.n = sizeof options / sizeof *options,

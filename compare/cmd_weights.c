@@ -39,7 +39,7 @@ const vn_command vn_weights_command = {
 	.about =
 		"List the weights that differ between A, the reference, and B, and how: missing, never loaded, transposed, "
 		"permuted for RoPE, taken from another "
-		"layer, truncated, quantised, another revision (specs/weights.md).\n"
+		"layer, truncated, quantised, another revision (vernier help weights.md).\n"
 		"A and B are recordings, or models: a directory with config.json and *.safetensors, or a GGUF file.",
 	.option = options,
 	.n = sizeof options / sizeof *options,

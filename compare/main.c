@@ -17,7 +17,9 @@
 #include "libref/base/sanitizer.h"
 #include "libref/base/spin.h"
 #include "libref/base/temporary.h"
+#include "libref/base/text.h"
 #include "libref/base/trouble.h"
+#include "libref/model/synth.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -83,7 +85,7 @@ static void usage(FILE *to)
 	fputs("\n  vernier capture ref MODEL --prompt TEXT -o ref.h5\n"
 	      "  vernier compare ref.h5 cand.h5 --model MODEL -o report.html\n"
 	      "  vernier explain ref.h5 cand.h5 --model MODEL\n"
-	      "vernier help COMMAND describes its options; vernier --version [--verbose].\n"
+	      "vernier help COMMAND: its options; vernier help usage.md: the guide; --version.\n"
 	      "Exit status: 0 within limits or done, 1 outside limits, 2 trouble.\n", to);
 }
 
@@ -134,17 +136,66 @@ static int print_prefix(void)
 	return 0;
 }
 
+static bool is_page(const char *name)
+{
+	const size_t n = strlen(name);
+	return n > 3 && strcmp(name + n - 3, ".md") == 0 && *name != '/' && !strstr(name, "..");
+}
+
+/* Prints a page of the documentation: `help usage.md`, `help guides/c.md`. */
+static int print_page(const char *name)
+{
+	char     path[PATH_MAX], block[8192];
+	vn_error err;
+	size_t   n;
+
+	if (vn_shipped_find(".", name, path, &err)) {
+		fprintf(stderr, "vernier help: no page '%.60s'; vernier help usage.md has links to all pages\n", name);
+		return 2;
+	}
+	FILE *from = fopen(path, "r");
+	if (!from)
+		return vn_complain("help", "%s: %s", path, strerror(errno));
+	while ((n = fread(block, 1, sizeof block, from)) > 0)
+		fwrite(block, 1, n, stdout);
+	const bool whole = !ferror(from);
+	fclose(from);
+	return whole ? 0 : vn_complain("help", "%s: cannot be read", path);
+}
+
+/* The values of a command's first argument; NULL: files. */
+static const char *first_values(const char *name, const char *limits, const char *shapes)
+{
+#ifdef VERNIER_GPU
+	static const char engines[] = "ref|gpu";
+#else
+	static const char engines[] = "ref";
+#endif
+	return strcmp(name, "capture") == 0 ? engines : strcmp(name, "synth") == 0 ? shapes :
+	       strcmp(name, "limits") == 0  ? limits : NULL;
+}
+
 /* Prints completions: `help --completions SHELL`. */
 static int print_completions(const char *name)
 {
-	vn_completed c[sizeof command / sizeof *command];
+	enum { N = sizeof command / sizeof *command };
+	vn_completed of[N];
 	vn_shell     shell;
+	vn_error     err;
+	char         limits[1000], maps[400], shapes[400] = "";
 
 	if (!vn_shell_from_name(name, &shell))
 		return vn_complain("help", "--completions takes %s, not '%.40s'", vn_shell_names, name);
-	for (size_t i = 0; i < sizeof command / sizeof *command; i++)
-		c[i] = (vn_completed) { command[i].name, command[i].help, command[i].options };
-	vn_options_completions(shell, "vernier", c, (int)(sizeof command / sizeof *command), stdout);
+	if (vn_shipped_names("limits", "", limits, sizeof limits, &err) ||
+	    vn_shipped_names("names", ".yaml", maps, sizeof maps, &err))
+		return vn_complain("help", "--completions: %s", err.text);
+	for (int i = 0; vn_synth_shape(i); i++)
+		vn_text_add(shapes, sizeof shapes, "%s%s", i ? "|" : "", vn_synth_shape(i));
+	for (int i = 0; i < N; i++)
+		of[i] = (vn_completed) { command[i].name, command[i].help, command[i].options,
+			first_values(command[i].name, limits, shapes), strcmp(command[i].name, "limits") == 0 };
+	const vn_offer offer[] = { { "limits", limits }, { "names", maps }, { "ref-names", maps } };
+	vn_options_completions(shell, &(vn_completions) { "vernier", of, offer, N, sizeof offer / sizeof *offer }, stdout);
 	return 0;
 }
 
@@ -309,6 +360,8 @@ static int enter(int argc, char **argv)
 			return finish(print_prefix());
 		if (argc > 3 && strcmp(argv[2], "--completions") == 0)
 			return finish(print_completions(argv[3]));
+		if (argc > 2 && is_page(argv[2]))
+			return finish(print_page(argv[2]));
 		if (argc > 2 && !is_one_of(argv[2], "help", "--help", "-h")) {
 			help[0] = argv[2];
 			return finish(run(argv[2], 2, help));

@@ -50,7 +50,7 @@ int cmd_devices(int argc, char **argv)
 		fprintf(
 			stderr,
 			"vernier devices: no Vulkan device on this machine (Mesa's lavapipe needs no GPU: install "
-			"mesa-vulkan-drivers, on Arch vulkan-swrast)\n");
+			"mesa-vulkan-drivers, on Arch vulkan-swrast, on openSUSE libvulkan_lvp)\n");
 		return 2;
 	}
 	return 0;

@@ -69,8 +69,8 @@ static vn_status find_ropes(vn_gpu *g, vn_error *err)
 	g->stamp = calloc(n + 1, sizeof(*g->stamp));
 	g->listed = calloc(n, sizeof(*g->listed));
 	g->made = calloc(p->n_values ? (size_t)p->n_values : 1, sizeof(*g->made));
-	if (!g->rope_of || !g->rope_node || !g->rope_past || !g->table_at || !g->table || !g->node_ms || !g->share || !g->stamp ||
-	    !g->listed || !g->made)
+	if (!g->rope_of || !g->rope_node || !g->rope_past || !g->table_at || !g->table || !g->node_ms || !g->share ||
+	    !g->stamp || !g->listed || !g->made)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for an engine of %d nodes", p->n_nodes);
 	for (int i = 0; i < p->n_nodes; i++) {
 		int r = 0;

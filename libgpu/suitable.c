@@ -155,7 +155,7 @@ vn_status vn_instance_fail(VkResult r, vn_error *err)
 		return vn_fail(
 			err, VN_ERR_DEVICE,
 			"no Vulkan device: no driver on this machine (Mesa's lavapipe needs no GPU: install mesa-vulkan-drivers, "
-			"on Arch vulkan-swrast)");
+			"on Arch vulkan-swrast, on openSUSE libvulkan_lvp)");
 	return vn_fail(err, VN_ERR_DEVICE, "Vulkan cannot be started (%d)", (int)r);
 }
 

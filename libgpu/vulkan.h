@@ -37,7 +37,7 @@
 /* Packages with the loader and a driver that needs no GPU. */
 #define VN_VULKAN_PACKAGES \
 	"Debian and Ubuntu: libvulkan1 mesa-vulkan-drivers; Fedora: vulkan-loader mesa-vulkan-drivers; " \
-	"Arch: vulkan-icd-loader vulkan-swrast; openSUSE: libvulkan1 Mesa-vulkan-drivers"
+	"Arch: vulkan-icd-loader vulkan-swrast; openSUSE: libvulkan1 libvulkan_lvp"
 
 typedef struct vn_vulkan {
 #define X(name) PFN_vk##name name;

@@ -1,4 +1,4 @@
-"""guides.py VERNIER: the guides of specs/guides do what they say, block by block, as written.
+"""guides.py VERNIER: the guides of specs/guides, and specs/usage.md, do what they say, block by block, as written.
 
 A block of sh is run, in one folder a guide; it must succeed. Each line of a block of text is in what the one before said. A
 block of c stands in one of the files that the guide copies. llama.cpp is the one whose checkout $VERNIER_LLAMA_CPP names (built in
@@ -39,11 +39,11 @@ def in_sources(text, folder):
     return False
 
 
-def follow(guide, env, folder):
+def follow(guide, env, folder, kinds=("sh", "text", "c")):
     global bad
     said = ""
-    n = {"sh": 0, "text": 0, "c": 0}
-    for language, text in blocks(os.path.join(SOURCE, "specs", "guides", guide)):
+    n = dict.fromkeys(kinds, 0)
+    for language, text in blocks(os.path.join(SOURCE, "specs", guide)):
         n[language] += 1
         wrong = ""
         if language == "sh":
@@ -58,7 +58,7 @@ def follow(guide, env, folder):
         if wrong:
             bad += 1
             print(f"{guide}: {language} block\n{text}{wrong}")
-    print(f"{guide}: {n['sh']} blocks run, {n['text']} answers, {n['c']} excerpts" + ("" if not bad else "  BAD"))
+    print(f"{guide}: {n['sh']} blocks run, {n['text']} answers, {n.get('c', 0)} excerpts" + ("" if not bad else "  BAD"))
     if min(n.values()) == 0:
         bad += 1
         print(f"{guide}: no block of some kind")
@@ -105,7 +105,7 @@ def llama(work, env):
         os.mkdir(folder)
         ids = nodes(os.path.join(SOURCE, "fixtures", "foreign", recording), folder + "/nodes")
         env = dict(env, LLAMA=root, LLAMA_STAND_IN=folder + "/nodes", IDS=ids, MODEL=model)
-        follow("llama.cpp.md", env, folder)
+        follow("guides/llama.cpp.md", env, folder)
         said = subprocess.run(["vernier", "show", folder + "/cand.h5"], env=env, capture_output=True, text=True).stdout
         if not real and not re.search(rf"^ +precision +{precision}$", said, re.M):
             bad += 1
@@ -135,6 +135,18 @@ with tempfile.TemporaryDirectory() as work:
     subprocess.run(["cmake", "--install", build, "--prefix", prefix], stdout=subprocess.DEVNULL, check=True)
     env = dict(os.environ, VERNIER=prefix, PATH=work + "/bin:" + os.environ["PATH"], LC_ALL="C.UTF-8")
     os.mkdir(work + "/c")
-    follow("c.md", dict(env, MODEL=os.path.join(SOURCE, "fixtures", "mistral-trained")), work + "/c")
+    follow("guides/c.md", dict(env, MODEL=os.path.join(SOURCE, "fixtures", "mistral-trained")), work + "/c")
+    os.mkdir(work + "/usage")
+    follow("usage.md", dict(env, MODEL=os.path.join(SOURCE, "fixtures", "mistral-trained")), work + "/usage", ("sh", "text"))
     llama(work, env)
+# What the exit statuses mean is said in the same words wherever it is said.
+WORDS = ("trouble, no verdict", "bad usage, an unreadable file, or recordings that are not comparable (other tokens, weights or config)",
+         "with `--strict` also a warning", "`refusals`", "stderr says")
+for page in ("usage.md", "ci.md", "SKILL.md"):
+    with open(os.path.join(SOURCE, "specs", page), encoding="utf-8") as f:
+        text = " ".join(f.read().split()).lower()
+    for words in WORDS:
+        if words.lower() not in text:
+            bad += 1
+            print(f"{page}: exit statuses: does not say '{words}'")
 sys.exit(1 if bad else 0)

@@ -22,6 +22,24 @@ for page in $pages; do # a link to nowhere is of no use to somebody who has no s
 		test -e "$(dirname "$page")/$link" || fail "${page##*/} links to $link, which is not installed"
 	done
 done
+# No installed text names a file of the repository, which an installed user has not: pages are what `vernier help PAGE.md`
+# prints. Where the source is meant, the line says so.
+mkdir texts
+cp -r "$usr/share" "$usr/include" "$source/capture/python/vernier_parity" texts
+strings -n 8 "$usr/bin/vernier" >texts/strings
+"$usr/bin/vernier" help >texts/usage
+for command in $(sed -n 's/^  \([a-z]*\)   *.*/\1/p' texts/usage); do "$usr/bin/vernier" help "$command" >"texts/help $command"; done
+paths='(^|[^A-Za-z0-9_./-])((fixtures|tests|capture|compare|libref|libgpu|\.github)/[a-z]|specs/[a-z_/]+\.md)'
+if grep -rInE "$paths" texts | grep -vE 'the source|^texts/[^:]*:[0-9]*:#include|^texts/strings:[0-9]*:([^ ]*\.[ch]|[^ ]* [0-9a-f]*)$'; then
+	fail "these texts name files of the repository"
+fi
+for page in $(cd "$usr/share/vernier" && find . -name '*.md' -printf '%P\n') ; do
+	"$usr/bin/vernier" help "$page" | cmp - "$usr/share/vernier/$page" || fail "help $page prints something else"
+done
+grep -rhoE 'vernier help [a-z./A-Z]*\.md' texts "$usr/share/vernier" | sort -u | while read -r _ _ page; do
+	test -s "$usr/share/vernier/$page" || fail "no page $page"
+done
+"$usr/bin/vernier" help usag.md 2>&1 | grep -q "no page 'usag.md'" || fail "help usag.md"
 "$usr/bin/vernier" capture ref "$source/fixtures/qwen2-trained" --ids 1,2,3 -o a.h5 2>/dev/null
 "$usr/bin/vernier" compare a.h5 a.h5 --allow itself --limits fp32.yaml >/dev/null
 [ "$("$usr/bin/vernier" help --prefix)" = "$usr" ] || fail "help --prefix prints $("$usr/bin/vernier" help --prefix 2>&1)"

@@ -40,6 +40,10 @@ for command in $("$vernier" help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
 done
 [ "$commands" -gt 0 ]
 
+# A page is printed without what is for the source alone, from a build tree too.
+"$vernier" help usage.md >"$made"
+grep -q '^# Using vernier$' "$made" && ! grep -q '<!--' "$made" || { echo "help usage.md: $(grep '<!--' "$made")"; exit 1; }
+
 complete() { :; }
 . <("$vernier" help --completions bash)
 # what is typed, what is offered

@@ -100,6 +100,57 @@ class Manners(Files):
                 warnings.simplefilter("error")
                 r.put("layer1.q_rop", np.ones((len(IDS), 2, 4), "f4"), dims="token head dim")
                 r.put("my.own.tensor", np.ones((len(IDS), 2), "f4"), dims="token x")
+                r.put("blk.3.rope", np.ones((len(IDS), 2), "f4"), dims="token x")
+                r.put("model.layers.0.self_attn.q_proj", np.ones((len(IDS), 2), "f4"), dims="token x")
+
+    def test_a_wrong_layer_prefix_is_warned_of(self):
+        a = np.ones((len(IDS), 2, 4), "f4")
+        meant = {"layers0.q_proj": "layer0.q_proj", "Layer1.q_proj": "layer1.q_proj", "blk.2.q_proj": "layer2.q_proj", "layer.3.q_proj": "layer3.q_proj",
+                 "layer04.q_proj": "layer4.q_proj", "layer_5.q_prj": "layer5.q_proj", "q_proj": "layer0.q_proj", "layer3.logits": "logits"}
+        for i, (name, said) in enumerate(meant.items()):
+            with self.recorder(f"{i}.h5") as r, self.assertWarnsRegex(UserWarning, f": {name}: no checkpoint has this name; did you mean {said}[?]") as w:
+                r.put(name, a, dims="token head dim")
+            self.assertEqual(w.filename, __file__)
+        with self.recorder() as r, self.assertWarnsRegex(UserWarning, "did you mean layer1.input"):
+            r.put("layer0.output", a[:, 0])
+            r.alias("layers1.input", "layer0.output")
+
+    def test_help_names_shapes_and_errors_of_everything(self):
+        import inspect
+
+        public = {n: getattr(vernier_parity, n) for n in vernier_parity.__all__}
+        for kind in (vernier_parity.Recorder, vernier_parity.Recording):
+            for n, f in vars(kind).items():
+                if (not n.startswith("_") or n in ("__init__", "__getitem__")) and (callable(f) or isinstance(f, property)):
+                    public[f"{kind.__name__}.{n}"] = f
+        self.assertGreater(len(public), 15)
+        for name, what in public.items():
+            self.assertTrue(inspect.getdoc(what) and "self)" not in inspect.getdoc(what), name)
+            source = inspect.getsource(what.fget if isinstance(what, property) else what)
+            if not inspect.isclass(what) and "raise RecordingError" in source:
+                self.assertIn("RecordingError:", what.__doc__, name)
+        for n in ("Recorder.alias", "Recorder.begin_step", "Recorder.model", "Recorder.close", "open", "Recording.__init__"):
+            self.assertIn("Raises RecordingError:", public[n].__doc__, n)
+        self.assertIn("Raises KeyError:", public["Recording.__getitem__"].__doc__)
+
+    def test_a_closed_recording_takes_nothing_more(self):
+        r = self.recorder()
+        r.put("logits", np.ones((len(IDS), 8), "f4"))
+        r.close()
+        for f, args in ((r.put, ("embed", np.ones((len(IDS), 8), "f4"))), (r.alias, ("layer0.input", "logits")), (r.begin_step, ()),
+                        (r.model, (MODEL,))):
+            self.refuses("the recording is closed", f, *args)
+        self.refuses("the recording is closed", r.fact, purpose="late")
+        r.close()
+
+    def test_a_full_disk_at_the_end_is_said_in_one_line(self):
+        from vernier_parity import h5
+
+        r = self.recorder()
+        r.put("logits", np.ones((len(IDS), 8), "f4"))
+        with mock.patch.object(h5, "put_array", side_effect=OSError("no space left on device")):
+            self.refuses("cannot write: no space left on device", r.close)
+        self.assertEqual(os.listdir(self.folder.name), ["cand.h5.partial"])
 
     def test_the_module_shows_a_recording(self):
         with self.recorder() as r:
@@ -295,7 +346,11 @@ class WhatIsWrong(Files):
     def test_is_refused_in_one_line(self):
         a = np.zeros((17, 14, 64), np.float32)
         with self.recorder() as r:
+            self.refuses("nothing is recorded yet; put embed first", r.alias, "layer0.input", "embed")
             r.put("layer3.q_rope", a, dims="token head dim")
+            self.refuses("unknown axis 'hiden'; did you mean hidden?", r.put, "final_norm", a[:, 0], dims="token hiden")
+            self.refuses("unknown axis 'tokens'; did you mean token?", r.put, "layer3.k_rope", a, dims="tokens kv_head dim")
+            self.refuses("unknown axis 'x'; layer3.k_rope has 'token kv_head dim'", r.put, "layer3.k_rope", a, dims="token kv_head x")
             self.refuses("layer3.q_rope: recorded twice in step 0", r.put, "layer3.q_rope", a, dims="token head dim")
             self.refuses("one word an axis", r.put, "layer3.k_rope", a, dims="token dim")
             self.refuses("none twice", r.put, "layer3.k_rope", a, dims="token dim dim")
@@ -308,7 +363,8 @@ class WhatIsWrong(Files):
             self.refuses("no empty axis", r.put, "embed", np.zeros((17, 0), np.float32))
             self.refuses("no slash", r.put, "layer3/k_rope", a, dims="token kv_head dim")
             self.refuses("printable", r.put, "x" * 200, a, dims="token kv_head dim")
-            self.refuses("no layer2.output", r.alias, "layer3.input", "layer2.output")
+            self.refuses("a second name of layer3.q_rop, which step 0 does not have; did you mean layer3.q_rope?", r.alias, "layer3.q", "layer3.q_rop")
+            self.refuses("layer2.output, which step 0 does not have", r.alias, "layer3.input", "layer2.output")
             r.put("embed", np.zeros((17, 48), np.float32))
             self.refuses("50 hidden, and embed has 48", r.put, "final_norm", np.zeros((17, 50), np.float32))
             self.refuses("2 token, expected 17", r.put, "logits", np.zeros((2, 9), np.float32))
@@ -404,24 +460,35 @@ class WhatIsWrong(Files):
         self.refuses("does not exist", vernier_parity.Recorder, self.at("no/where.h5"), engine="x", precision="f32")
         self.refuses("is a directory", vernier_parity.Recorder, self.folder.name, engine="x", precision="f32")
         self.refuses("config.json", self.recorder("y.h5").model, self.folder.name)
+        for i, text in enumerate(("{", "[]")):
+            with open(self.at("config.json"), "w", encoding="utf-8") as f:
+                f.write(text)
+            self.refuses("config.json: not a JSON object", self.recorder(f"config{i}.h5").model, self.folder.name)
+        with open(self.at("config.json"), "w", encoding="utf-8") as f:
+            f.write("{}")
+        for i, header in enumerate((b"", b"\xff" * 8, (2).to_bytes(8, "little") + b"{x", (2).to_bytes(8, "little") + b"[]")):
+            with open(self.at("model.safetensors"), "wb") as f:
+                f.write(header)
+            self.refuses("model.safetensors: not a safetensors file", self.recorder(f"weights{i}.h5").model, self.folder.name)
         self.assertFalse(os.path.exists(self.at("x.h5")))
 
     def test_files_that_are_none_are_refused(self):
         with open(self.at("text.h5"), "w") as f:
             f.write("text")
-        self.refuses("no HDF5 file", vernier_parity.open, self.at("text.h5"))
+        self.refuses("not an HDF5 file", vernier_parity.open, self.at("text.h5"))
         self.refuses("no such file", vernier_parity.open, self.at("nothing.h5"))
         import h5py
 
         with h5py.File(self.at("other.h5"), "w") as f:
             f["a"] = 1
-        self.refuses("no vernier checkpoint file", vernier_parity.open, self.at("other.h5"))
+        self.refuses("not a vernier checkpoint file", vernier_parity.open, self.at("other.h5"))
         with self.recorder() as r:
             r.put("embed", np.ones((17, 48), np.float32))
         with vernier_parity.open(self.at("cand.h5")) as r:
             self.assertRaises(KeyError, r.__getitem__, "logits")
             self.assertRaises(KeyError, r.__getitem__, "layer0")
-            self.refuses("step 1; it has 1", r.names, 1)
+            self.refuses("there is no step 1; the file has step 0 alone", r.names, 1)
+            self.refuses("step.N/NAME is needed", r.__getitem__, "step.x/embed")
 
 
 if __name__ == "__main__":

@@ -211,19 +211,28 @@ static void the_manual_has_names_in_bold_and_no_escape_by_accident(void)
 
 static void completions_have_commands_options_and_values(void)
 {
-	const vn_completed c[] = { { "try", "Try it", &plain }, { "other", "It's other", NULL } };
-	PRINTED(bash, vn_options_completions(VN_BASH, "vernier", c, 2, to));
+	const vn_completed commands[] = { { "try", "Try it", &plain, "a|b", false }, { "other", "It's other", NULL, NULL, false } };
+	const vn_offer offer[] = { { "names", "hf|vllm" } };
+	const vn_completions c = { "vernier", commands, offer, 2, 1 };
+	PRINTED(bash, vn_options_completions(VN_BASH, &c, to));
 	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "words='try other help'"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "'try --format') words='text json'"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "2\\ try) kind=words words='a b'"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "'try --names') kind=either words='hf vllm'"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "'try --threads') kind=nothing ;;"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "'try --format') kind=words words='text json'"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "--model --names --row --scale --threads --format --faults --strict --help'"));
 	free(bash);
-	PRINTED(zsh, vn_options_completions(VN_ZSH, "vernier", c, 2, to));
+	PRINTED(zsh, vn_options_completions(VN_ZSH, &c, to));
 	CU_ASSERT_PTR_NOT_NULL(strstr(zsh, "'other:It'\\''s other'"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(zsh, "'*--names[A map]:value:_files'"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(zsh, "'*--names=[A map]:MAP: _alternative \"names\\:name\\:(hf vllm)\" \"files\\:file\\:_files\"'"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(zsh, "'--row=[A row]:N: '"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(zsh, "'1:value:(a b)'"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(zsh, "'--strict[It'\\''s \\[strict\\] - fail]'"));
 	free(zsh);
-	PRINTED(fish, vn_options_completions(VN_FISH, "vernier", c, 2, to));
+	PRINTED(fish, vn_options_completions(VN_FISH, &c, to));
 	CU_ASSERT_PTR_NOT_NULL(strstr(fish, "-l format -x -a 'text json' -d 'The form'\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(fish, "-l row -x -d 'A row'\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(fish, "-l names -r -F -a 'hf vllm' -d 'A map'\n"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(fish, "-d 'It\\'s other'\n"));
 	free(fish);
 	vn_shell shell;

@@ -1,6 +1,7 @@
 /* shipped.c: see shipped.h. */
 #include "capture/base/shipped.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -32,10 +33,10 @@ static vn_status look(char *path, const char *dir, const char *between, const ch
 	return vn_fail(err, VN_ERR_IO, "%s: %s", detours, strerror(errno));
 }
 
-/* Looks beside the program: in an installed tree, then in a build tree. */
+/* Looks beside the program: in an installed tree, then in a build tree, then in the source around it. */
 static vn_status look_beside(char *path, const char *folder, const char *name, vn_error *err)
 {
-	static const char *const beside[] = { "/../share/vernier", "/../../specs", "/../../../specs" };
+	static const char *const beside[] = { "/../share/vernier", "/../specs", "/../../specs", "/../../../specs" };
 	char exe[PATH_MAX];
 	const ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
 	vn_status st = VN_ERR_NOTFOUND;
@@ -73,4 +74,28 @@ vn_status vn_shipped_find(const char *folder, const char *name, char *path, vn_e
 		return vn_fail(err, st, "%s/%s: not in %s, nor beside the program; set VERNIER_SPECS", folder, name,
 		               VERNIER_SPECS_DIR);
 	return st;
+}
+
+vn_status vn_shipped_names(const char *folder, const char *ending, char *text, size_t room, vn_error *err)
+{
+	struct dirent **found;
+	char   path[PATH_MAX];
+	size_t used = 0;
+	vn_status st = vn_shipped_find(folder, "", path, err);
+
+	if (st)
+		return st;
+	const int n = scandir(path, &found, NULL, alphasort);
+	if (n < 0)
+		return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
+	text[0] = '\0';
+	for (int i = 0; i < n; i++) {
+		const char  *name = found[i]->d_name;
+		const size_t length = strlen(name), tail = strlen(ending);
+		if (name[0] != '.' && length > tail && strcmp(name + length - tail, ending) == 0 && used + length + 2 < room)
+			used += (size_t)snprintf(text + used, room - used, "%s%.*s", used ? "|" : "", (int)(length - tail), name);
+		free(found[i]);
+	}
+	free(found);
+	return VN_OK;
 }

@@ -3,7 +3,7 @@
  *
  * It takes the place of your engine. What matters are its calls of `put`: a name, the words of its
  * axes, the numbers. It reads a HuggingFace directory with F16 weights in one file; sizes are those
- * of fixtures/mistral-trained. C99 and C++11.
+ * of the model in the guide for C. C99 and C++11.
  */
 #ifndef TINY_MISTRAL_H
 #define TINY_MISTRAL_H

@@ -4,7 +4,7 @@
  * Link libvernier-capture (pkg-config vernier-capture); it needs HDF5. If your program should not
  * depend on HDF5, use vernier_record.h instead: it writes a directory, which `vernier import` turns
  * into a checkpoint file. C99 or C++11. The file format is described in vernier's
- * specs/checkpoint.md.
+ * `vernier help checkpoint.md`.
  *
  *     vernier_capture *c = vernier_capture_open("cand.h5", 0, "my engine", "f32");
  *     int64_t          shape[3] = { n_tokens, n_heads, head_dim };
@@ -58,7 +58,7 @@ int vernier_capture_step(vernier_capture *c, const int32_t *ids, size_t n);
 int vernier_capture_step_at(vernier_capture *c, const int32_t *ids, const int32_t *positions, size_t n);
 
 /* Writes one tensor of the current step.
- *   name   a checkpoint name ("layer3.q_rope", see vernier's specs/points.md), or the engine's own
+ *   name   a checkpoint name ("layer3.q_rope", see `vernier help points.md`), or the engine's own
  *          name for use with `vernier compare --names`. A step cannot hold two tensors of one name.
  *   dims   one word per axis, outermost first: "token head dim". NULL: the axes that the checkpoint
  *          has by definition.

@@ -1,6 +1,6 @@
 /* vernier_record.h: records the tensors of an inference engine, from C or C++, without any library.
  *
- * It writes a directory of .npy files and a manifest (vernier's specs/dump.md), from which `vernier
+ * It writes a directory of .npy files and a manifest (`vernier help dump.md`), from which `vernier
  * import` makes a checkpoint file. C99 or C++11; it needs only the standard library and mkdir. Copy
  * this file into your project, and in one source file write
  *
@@ -67,7 +67,7 @@ int vernier_record_step(vernier_record *r, const int32_t *ids, size_t n);
 int vernier_record_step_at(vernier_record *r, const int32_t *ids, const int32_t *positions, size_t n);
 
 /* Writes one tensor of the current step.
- *   name   a checkpoint name ("layer3.q_rope", see vernier's specs/points.md), or the engine's own
+ *   name   a checkpoint name ("layer3.q_rope", see `vernier help points.md`), or the engine's own
  *          name for use with a name map. A step cannot hold two tensors of one name.
  *   dims   one word per axis, outermost first: "token head dim". Several words that share an axis
  *          stand in parentheses: "token (head dim)". NULL: the axes that the checkpoint has by

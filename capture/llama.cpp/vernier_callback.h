@@ -38,7 +38,7 @@ typedef struct vernier_callback vernier_callback;
  * precision: the precision of the run, for limits, floor and replay. NULL: derived from the graph,
  * which is right for ggml's CPU backend: "f32"; "ggml" if products round their inputs according to
  * their weights; "ggml-kv16" with a cache in f16; "ggml-flash16" with flash attention. For other
- * backends state it: "f16", "bf16" or another word; see specs/guides/llama.cpp.md. */
+ * backends state it: "f16", "bf16" or another word; see `vernier help guides/llama.cpp.md`. */
 vernier_callback *vernier_callback_open(const char *dir, const char *precision, struct llama_context_params *params);
 
 /* States the tokens and positions of the next llama_decode. Computations before the first call (a

@@ -54,7 +54,9 @@ struct vn_option {
 	int             most;
 	int64_t         low, high;
 	vn_option_taker *take;
-	const char     *argument;     /* the placeholder of the value in help; NULL: takes no value */
+	/* The placeholder of the value in help; NULL: takes no value. FILE, PATH, DIR, MODEL, REC, REF, MAP and LIMITS
+	 * are completed as files, WORDS as several of `words` with commas between them. */
+	const char     *argument;
 	/* the allowed values, "f32|f64"; NULL: `argument` describes them */
 	const char *const *words;
 	/* sentences that state the default; the first is shown with completions */
@@ -104,6 +106,11 @@ void vn_options_manual(const vn_command *c, FILE *to);
 /* Prints the command's own manual page, PROGRAM-COMMAND(1). brief: what it does, in a few words. */
 void vn_options_page(const vn_command *c, const char *program, const char *brief, FILE *to);
 
+/* Returns the i-th row of a table, --help last; NULL at the end. */
+const vn_option *vn_option_row(const vn_command *c, int i);
+
+/* ---- options_complete.c --------------------------------------------------------------------- */
+
 typedef enum vn_shell { VN_BASH, VN_ZSH, VN_FISH, VN_N_SHELLS } vn_shell;
 extern const char *const vn_shell_names; /* "bash|zsh|fish" */
 bool vn_shell_from_name(const char *name, vn_shell *shell);
@@ -111,9 +118,23 @@ bool vn_shell_from_name(const char *name, vn_shell *shell);
 typedef struct vn_completed {
 	const char       *name, *help;
 	const vn_command *options; /* NULL: it has none */
+	const char       *first;   /* values of its first argument, "ref|gpu"; NULL: files */
+	bool              files;   /* the first argument may also be a file */
 } vn_completed;
 
-/* Prints a script that completes the n commands of `program` and their options. */
-void vn_options_completions(vn_shell shell, const char *program, const vn_completed *c, int n, FILE *to);
+/* Values that a command offers for an option, in addition to files: "fp32.yaml|q8_0.yaml". */
+typedef struct vn_offer {
+	const char *option, *values;
+} vn_offer;
+
+typedef struct vn_completions {
+	const char         *program;
+	const vn_completed *command;
+	const vn_offer     *offer;
+	int                 n, n_offers;
+} vn_completions;
+
+/* Prints a script that completes the commands of a program, and their options, values and files. */
+void vn_options_completions(vn_shell shell, const vn_completions *c, FILE *to);
 
 #endif

@@ -1,4 +1,4 @@
-/* options_print.c: help, manual and completions from a table of options; see options.h. */
+/* options_print.c: help and manual from a table of options; see options.h. */
 #include "libref/base/options.h"
 
 #include <string.h>
@@ -10,22 +10,7 @@ enum { WIDTH = 100, NARROWEST = 50, COLUMN = 28 }; /* COLUMN: where help begins,
 
 static const vn_option help_option = { "help", 'h', .kind = VN_FLAG, .help = "Print this help." };
 
-const char *const vn_shell_names = "bash|zsh|fish";
-
-bool vn_shell_from_name(const char *name, vn_shell *shell)
-{
-	static const char *const names[VN_N_SHELLS] = { [VN_BASH] = "bash", [VN_ZSH] = "zsh", [VN_FISH] = "fish" };
-
-	for (int i = 0; i < VN_N_SHELLS; i++)
-		if (strcmp(name, names[i]) == 0) {
-			*shell = (vn_shell)i;
-			return true;
-		}
-	return false;
-}
-
-/* The i-th option to print, --help last; NULL at the end. */
-static const vn_option *row(const vn_command *c, int i)
+const vn_option *vn_option_row(const vn_command *c, int i)
 {
 	return i < c->n ? &c->option[i] : i == c->n ? &help_option : NULL;
 }
@@ -97,11 +82,11 @@ static void say(const vn_option *o, char *text, size_t room)
 static void print_rows(const vn_command *c, const char *before, const char *after,
                        void (*print)(const vn_option *, FILE *), FILE *to)
 {
-	for (int i = 0; row(c, i); i++)
-		if (row(c, i)->kind == VN_HEADING)
-			fprintf(to, "%s%s%s", before, row(c, i)->help, after);
-		else if (is_option(row(c, i)))
-			print(row(c, i), to);
+	for (int i = 0; vn_option_row(c, i); i++)
+		if (vn_option_row(c, i)->kind == VN_HEADING)
+			fprintf(to, "%s%s%s", before, vn_option_row(c, i)->help, after);
+		else if (is_option(vn_option_row(c, i)))
+			print(vn_option_row(c, i), to);
 }
 
 /* ---- --help ----------------------------------------------------------------------------------- */
@@ -216,9 +201,9 @@ static void print_entry(const vn_option *o, FILE *to)
 
 void vn_options_manual(const vn_command *c, FILE *to)
 {
-	for (int i = 0; row(c, i); i++)
-		if (is_option(row(c, i)))
-			print_entry(row(c, i), to);
+	for (int i = 0; vn_option_row(c, i); i++)
+		if (is_option(vn_option_row(c, i)))
+			print_entry(vn_option_row(c, i), to);
 }
 
 /* Prints each line of text, with `between` before all but the first. */
@@ -256,137 +241,7 @@ void vn_options_page(const vn_command *c, const char *program, const char *brief
 	fprintf(to, ".SH SEE ALSO\n.BR %s (1)\n", program);
 }
 
-/* ---- completions ---------------------------------------------------------------------------------- */
-
 const char *vn_option_words(const vn_option *o)
 {
 	return o->words ? *o->words : o->kind == VN_CHOICE ? o->argument : NULL;
-}
-
-static void print_values(const char *words, FILE *to)
-{
-	for (; *words; words++)
-		fputc(*words == '|' ? ' ' : *words, to);
-}
-
-/* Prints the first sentence in single quotes of a shell. zsh splits descriptions at brackets and colons. */
-static void print_brief(const char *help, vn_shell shell, FILE *to)
-{
-	for (const char *p = help; *p && !(*p == '.' && (p[1] == ' ' || !p[1])); p++)
-		if (*p == '\'')
-			fputs(shell == VN_FISH ? "\\'" : "'\\''", to);
-		else if (*p == '\\' || (shell == VN_ZSH && strchr("[]", *p)))
-			fprintf(to, "\\%c", *p);
-		else if (*p == ':')
-			fputs(" -", to);
-		else
-			fputc(*p, to);
-}
-
-static void print_names(const vn_command *c, FILE *to)
-{
-	const char *before = "";
-	for (int i = 0; row(c, i); i++)
-		if (is_option(row(c, i))) {
-			fprintf(to, "%s--%s", before, row(c, i)->name);
-			before = " ";
-		}
-}
-
-static void print_bash(const char *program, const vn_completed *c, int n, FILE *to)
-{
-	fprintf(
-		to,
-		"_%s() {\n\tlocal word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD-1]} words=\n\tif [ "
-		"\"$COMP_CWORD\" = 1 ]; then\n\t\twords='",
-		program);
-	for (int i = 0; i < n; i++)
-		fprintf(to, "%s ", c[i].name);
-	fputs("help'\n\telse\n\t\tcase \"${COMP_WORDS[1]} $last\" in\n", to);
-	for (int k = 0; k < n; k++)
-		for (int i = 0; c[k].options && row(c[k].options, i); i++)
-			if (is_option(row(c[k].options, i)) && vn_option_words(row(c[k].options, i))) {
-				fprintf(to, "\t\t'%s --%s') words='", c[k].name, row(c[k].options, i)->name);
-				print_values(vn_option_words(row(c[k].options, i)), to);
-				fputs("' ;;\n", to);
-			}
-	for (int k = 0; k < n; k++)
-		if (c[k].options) {
-			fprintf(to, "\t\t'%s '*) [[ $word == -* ]] && words='", c[k].name);
-			print_names(c[k].options, to);
-			fputs("' ;;\n", to);
-		}
-	fprintf(to,
-	        "\t\tesac\n\tfi\n\tCOMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n}\ncomplete -o default -F _%s %s\n",
-	        program, program);
-}
-
-static void print_zsh(const char *program, const vn_completed *c, int n, FILE *to)
-{
-	fprintf(to, "#compdef %s\n_%s() {\n\tlocal -a commands\n\tcommands=(", program, program);
-	for (int i = 0; i < n; i++) {
-		fprintf(to, "'%s:", c[i].name);
-		print_brief(c[i].help, VN_ZSH, to);
-		fputs("' ", to);
-	}
-	fputs(
-		")\n\tif (( CURRENT == 2 )); then\n\t\t_describe command commands\n\t\treturn\n\tfi\n\tlocal "
-		"command=$words[2]\n\tshift words\n\t(( CURRENT-- ))\n"
-		"\tcase $command in\n",
-		to);
-	for (int k = 0; k < n; k++) {
-		if (!c[k].options)
-			continue;
-		fprintf(to, "\t%s) _arguments", c[k].name);
-		for (int i = 0; row(c[k].options, i); i++) {
-			const vn_option *o = row(c[k].options, i);
-			if (!is_option(o))
-				continue;
-			fprintf(to, " \\\n\t\t'%s--%s[", o->kind == VN_LIST || o->kind == VN_TAKE_EACH ? "*" : "", o->name);
-			print_brief(o->help, VN_ZSH, to);
-			fputc(']', to);
-			if (vn_option_words(o)) {
-				fputs(":value:(", to);
-				print_values(vn_option_words(o), to);
-				fputc(')', to);
-			} else if (o->argument && o->kind != VN_OPTIONAL) {
-				fputs(":value:_files", to);
-			}
-			fputc('\'', to);
-		}
-		fputs(" \\\n\t\t'*:file:_files' ;;\n", to);
-	}
-	fprintf(to, "\t*) _files ;;\n\tesac\n}\n_%s \"$@\"\n", program);
-}
-
-static void print_fish(const char *program, const vn_completed *c, int n, FILE *to)
-{
-	for (int k = 0; k < n; k++) {
-		fprintf(to, "complete -c %s -n __fish_use_subcommand -x -a %s -d '", program, c[k].name);
-		print_brief(c[k].help, VN_FISH, to);
-		fputs("'\n", to);
-		for (int i = 0; c[k].options && row(c[k].options, i); i++) {
-			const vn_option *o = row(c[k].options, i);
-			if (!is_option(o))
-				continue;
-			fprintf(to, "complete -c %s -n '__fish_seen_subcommand_from %s' -l %s", program, c[k].name, o->name);
-			if (o->letter)
-				fprintf(to, " -s %c", o->letter);
-			if (vn_option_words(o)) {
-				fputs(" -x -a '", to);
-				print_values(vn_option_words(o), to);
-				fputc('\'', to);
-			} else if (o->argument && o->kind != VN_OPTIONAL) {
-				fputs(" -r", to);
-			}
-			fputs(" -d '", to);
-			print_brief(o->help, VN_FISH, to);
-			fputs("'\n", to);
-		}
-	}
-}
-
-void vn_options_completions(vn_shell shell, const char *program, const vn_completed *c, int n, FILE *to)
-{
-	(shell == VN_BASH ? print_bash : shell == VN_ZSH ? print_zsh : print_fish)(program, c, n, to);
 }

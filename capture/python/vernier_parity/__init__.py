@@ -1,4 +1,4 @@
-"""vernier_parity: records what an engine computes, and reads such recordings.
+"""vernier_parity: records the tensors that an engine computes, and reads such recordings.
 
     with vernier_parity.record(model, "cand.h5", points="layer*.{q,k}_rope"):     a HuggingFace causal LM
         model(ids)
@@ -8,8 +8,8 @@
 
     vernier_parity.open("cand.h5")["layer3.q_rope"]                               a numpy array
 
-The file is specs/checkpoint.md of vernier; `vernier compare ref.h5 cand.h5` judges it. Needs h5py and numpy; torch
-and transformers only for record(); xxhash, where it is installed, for digests.
+`vernier compare ref.h5 cand.h5` compares two recordings. The package needs h5py and numpy; record() also needs torch and
+transformers. With xxhash, recordings have digests and a table of the model's weights; without, they do not.
 """
 
 from typing import TYPE_CHECKING, Any, ContextManager, Mapping, Optional, Union
@@ -29,34 +29,36 @@ __version__ = "0.1.0"
 def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" = None, tokens: Optional[str] = None,
            weights: bool = True, statistics: bool = False, run: Optional[Mapping[str, Union[str, int, float]]] = None,
            force: bool = False) -> "ContextManager[Session]":
-    """Record the forward passes of a HuggingFace causal LM that happen inside the block, each call a step.
+    """Record every forward pass of a HuggingFace causal LM inside the `with` block; each call of the model is a step.
 
-    model    GPT-2, Llama, Mistral, Qwen2, Qwen3 or the text of Qwen3.5; any dtype, any device, any attention
-    path     the checkpoint file; it appears under this name when the block ends well
-    points   a glob of checkpoint names or several ("layer*.{q,k}_rope"; `vernier points MODEL` lists the names);
-             without it every point that `vernier capture` records by default
-    layers   "A-B", or a number: of the points inside layers, these
-    tokens   "last" or "A-B": the rows of these tokens
-    weights  False leaves out the table of weights (a digest and statistics of each), which reads all of them once, also
-             those that accelerate offloaded; where nobody knows them there is no table, with a warning
-    statistics  minimum, mean, NaN and so on of each tensor in the file, for `vernier show`; they take a tenth of a forward
-             pass over few tokens. A comparison computes its own
-    run      strings and numbers of your own that explain the run, by name
-    force    replace a recording that exists; other files are never replaced
+    model       GPT-2, Llama, Mistral, Qwen2, Qwen3 or the text model of Qwen3.5; any dtype, device and attention
+                implementation
+    path        the checkpoint file; until the block ends without an exception it is named PATH.partial
+    points      a glob of checkpoint names, or several: "layer*.{q,k}_rope" (`vernier points MODEL` lists the names);
+                default: the points that `vernier capture` records
+    layers      only these layers, from 0: "A-B" (both included) or a number
+    tokens      only the rows of these tokens, from 0: "A-B" (both included) or "last"
+    weights     also record a digest and statistics of each weight, which reads all of them once, also those that
+                accelerate offloaded. If a weight cannot be read, the table is left out with a warning
+    statistics  also store minimum, maximum, mean and so on of each tensor, for `vernier show`. Takes a tenth of the time
+                of a forward pass over few tokens; a comparison does not need them
+    run         your own facts about the run: strings and numbers by name
+    force       replace an existing recording; other files are never replaced
 
-    Raises RecordingError: a model of another kind, or compiled; a file that exists; a glob that selects nothing; a call without
-    token ids; no call inside the block. Nothing is left under `path` then; a run that was cut off leaves PATH.partial.
+    Gives a Session: its `names` lists the checkpoints that each call records, its `fact(name=value)` adds facts.
 
-    What the model has no module for is left out with a warning, and named in the attribute not_hooked of /run. A beam search
-    and a model compiled by torch.compile are refused.
+    Raises RecordingError: the file exists; a model of another kind; a model compiled by torch.compile; a glob or range
+    that selects nothing; a call without token ids; a beam search; no call inside the block. Nothing is left at PATH then;
+    an interrupted run leaves PATH.partial.
 
-    A batch is recorded with its padding, before its rows or behind them, whatever mask the model was given. The states of a
-    Gated DeltaNet that a call leaves have taken in the padding behind a row; recorded is that behind the row's last token,
-    recomputed.
+    Checkpoints for which the model has no module are left out with a warning, and listed in the fact not_hooked.
 
-    The numbers of the run do not change: hooks look on, and the functions of the model that no hook sees (the rotation,
-    the attention, the delta rule) are wrapped while the block lasts. Every tensor says how it was had, in its attribute
-    `how`: hook, patched, or recomputed from what was seen.
+    A batch is recorded with its padding, on either side. Padding at the end of a row also changes the states that Gated
+    DeltaNet layers leave; the state after the row's last token is recomputed and recorded instead.
+
+    Recording does not change the results. Hooks only read; functions that hooks cannot see (RoPE, attention, delta rule)
+    are wrapped inside the block. The attribute `how` of each tensor says which way it was captured: hook, patched, or
+    recomputed from what was captured.
     """
     from .session import session  # torch is needed only here
 

@@ -40,7 +40,10 @@ def compiled(pattern: str) -> "Pattern[str]":
 
 
 def match(pattern: str, name: str) -> bool:
-    """Whether the pattern selects the name."""
+    """Whether the pattern selects the checkpoint name: `*` any characters, `?` any one, `{a,b}` a or b.
+
+    Raises RecordingError: an empty pattern, one of more than 255 bytes, or braces that do not match.
+    """
     return compiled(pattern).fullmatch(name) is not None
 
 

@@ -1,4 +1,4 @@
-"""modules.py: where the modules of HuggingFace transformers hold each checkpoint (specs/models.md, chapter 2).
+"""modules.py: where the modules of HuggingFace transformers hold each checkpoint (vernier help models.md, chapter 2).
 
 What no module takes or returns (the rotation, the attention, the delta rule) is in wrapped.py.
 """

@@ -21,7 +21,7 @@ ROWS, ROW = 16, 8192
 
 
 class RecordingError(ValueError):
-    """What is wrong with a recording, or with what was to be recorded: one line that names the file and the checkpoint."""
+    """A recording, or what was to be recorded, is not valid. One line: file, checkpoint, what is wrong, what was expected."""
 
 
 def digest(raw: Any) -> Optional[str]:

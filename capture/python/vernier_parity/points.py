@@ -1,7 +1,7 @@
-"""points.py: the checkpoints of each family of models, in execution order (specs/points.md; `vernier points MODEL`)."""
+"""points.py: the checkpoints of each family of models, in execution order (`vernier help points.md`, `vernier points MODEL`)."""
 
 from functools import lru_cache
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
 
 
 class Point(NamedTuple):
@@ -16,6 +16,7 @@ class Point(NamedTuple):
     on_demand: bool
 
 
+OUTSIDE = ("token_embed", "pos_embed", "embed", "final_norm", "logits")  # of layers
 ON_DEMAND = ("k_cache", "v_cache", "attn_scores", "attn_probs", "gate_act")
 Row = Tuple[str, str, str, str]  # point, axes, basis, operation
 
@@ -87,3 +88,9 @@ def known() -> Dict[str, Row]:
     for row in [*rows, *_NORMED, *_GPT2, *_HYBRID["linear_attention"], *_HYBRID["full_attention"]]:
         table.setdefault(row[0], row)
     return table
+
+
+@lru_cache(maxsize=None)
+def words() -> FrozenSet[str]:
+    """The words that dims of a checkpoint may have: the axes of all points, and those of batches and paged caches."""
+    return frozenset(w for row in known().values() for w in row[1].split()) | {"batch", "block", "slot"}

@@ -20,20 +20,26 @@ from .recorder import Recorder
 
 
 class Recording:
-    """A checkpoint file that is being read. Iterates over the names of step 0; `in` knows every name."""
+    """Reads a checkpoint file; use it in a `with` block, or close it.
+
+    rec[name] is a tensor of step 0, rec["step.2/NAME"] of step 2. Iterating gives the names of step 0; `name in rec` is
+    true for a name that rec[name] finds. complete: False for an interrupted run. created: time of creation. steps: how
+    many calls were recorded.
+    """
 
     def __init__(self, path: str) -> None:
+        """Open the file. Raises RecordingError: it does not exist, is not HDF5, or is not a vernier checkpoint file."""
         self.path = os.fspath(path)
         if not os.path.exists(self.path):
             raise RecordingError(f"{self.path}: no such file")
         try:
             self._file = h5py.File(self.path, "r")
         except OSError:
-            raise RecordingError(f"{self.path}: no HDF5 file, or a damaged one") from None
+            raise RecordingError(f"{self.path}: not an HDF5 file, or a damaged one") from None
         about = self._facts(self._file)
         if about.get("format") != "vernier-checkpoint" or about.get("format_version") != 1 or "run" not in self._file:
             self._file.close()
-            raise RecordingError(f"{self.path}: no vernier checkpoint file of version 1")
+            raise RecordingError(f"{self.path}: not a vernier checkpoint file of version 1")
         self.complete: bool = about.get("complete") == 1
         self.created: Optional[str] = about.get("created")
         self.steps: int = 0
@@ -46,30 +52,33 @@ class Recording:
 
     @property
     def run(self) -> Dict[str, Any]:
-        """What the file says of its engine: engine, precision and whatever else."""
+        """Facts about the run by name: engine, precision, and what else was recorded."""
         return self._facts(self._file["run"])
 
     @property
     def token_ids(self) -> np.ndarray:
-        """(N) or (B, N): every token that went in, over all steps."""
+        """The input tokens of all steps: (N), or (B, N) for a batch of B prompts."""
         return np.asarray(self._file["run/token_ids"][()])
 
     @property
     def positions(self) -> np.ndarray:
-        """The position of each; -1 is padding."""
+        """The position of each token, counted from 0; -1 is padding. Shape of token_ids."""
         return np.asarray(self._file["run/positions"][()])
 
     @property
     def config(self) -> Optional[str]:
-        """The model's config.json."""
+        """The text of the model's config.json; None if the file does not have it."""
         return self._facts(self._file["model"]).get("config") if "model" in self._file else None
 
     def step(self, n: int) -> Dict[str, Any]:
-        """What the file says of a call: position (tokens in the cache before it), tokens, and which rows were kept."""
+        """Facts about a step: position (tokens in the cache before it), tokens, and first_row and rows if only some were kept.
+
+        Raises RecordingError: the file has no such step.
+        """
         return self._facts(self._group(n))
 
     def names(self, step: int = 0) -> List[str]:
-        """The checkpoints of a step, second names too, in execution order as far as the file declares it."""
+        """The checkpoint names of a step, in execution order. Raises RecordingError: the file has no such step."""
         found: List[Tuple[float, int, str]] = []
         group = self._group(step)
         for where, inside in [("", group), *((self._prefix(k, g), g) for k, g in group.items() if isinstance(g, h5py.Group))]:
@@ -84,18 +93,24 @@ class Recording:
         return "" if group.attrs.get("continues") == 1 else name + "."
 
     def attributes(self, name: str, step: int = 0) -> Dict[str, Any]:
-        """What the file says of a tensor: axes, basis, op, how, digest, statistics."""
+        """Facts about a tensor by name: axes, basis, op, how, digest, statistics (min, max, mean, rms, absmax, nan, inf).
+
+        Raises KeyError: no such checkpoint; RecordingError: the file has no such step.
+        """
         return self._facts(self._dataset(name, step))
 
     def _group(self, step: int) -> Any:
         if not 0 <= step < self.steps:
-            raise RecordingError(f"{self.path}: step {step}; it has {self.steps}")
+            has = "no steps" if not self.steps else "step 0 alone" if self.steps == 1 else f"steps 0 to {self.steps - 1}"
+            raise RecordingError(f"{self.path}: there is no step {step}; the file has {has}")
         return self._file[f"step.{step}"]
 
     def _dataset(self, name: str, step: int = 0) -> Any:
         if name.startswith("step.") and "/" in name:
             number, _, name = name.partition("/")
-            step = int(number[5:]) if number[5:].isdigit() else -1
+            if not number[5:].isdecimal():
+                raise RecordingError(f"{self.path}: {number}/{name}: step.N/NAME is needed, with N a whole number")
+            step = int(number[5:])
         group, path = self._group(step), Recorder._path(name)
         further = (g for g in group.values() if isinstance(g, h5py.Group) and not self._prefix("", g))
         for inside in (group, *further):
@@ -104,6 +119,14 @@ class Recording:
         raise KeyError(f"{self.path}: no checkpoint named {name} in step {step}{hint(name, self.names(step))}")
 
     def __getitem__(self, name: str) -> np.ndarray:
+        """The values of a checkpoint: of step 0 for "layer3.q_rope", of step 2 for "step.2/layer3.q_rope".
+
+        The array is in memory and yours. Its axes, outermost first, are attributes(name)["axes"]: (T, H, K) for "token
+        head dim". Its values are the engine's own, not scaled; bfloat16 and 8-bit formats as float32, which is exact.
+
+        Raises KeyError: no such checkpoint; the message names a near one. RecordingError: the file has no such step, or
+        the tensor's type contradicts its attribute dtype.
+        """
         d = self._dataset(name)
         word = text_of(d.attrs.get("dtype", ""))
         if word in SAID and d.dtype != np.dtype(STORED[word]):
@@ -131,5 +154,5 @@ class Recording:
 
 
 def open(path: str) -> Recording:
-    """Open a checkpoint file to read it."""
+    """Open a checkpoint file to read it. Raises RecordingError: it does not exist, or is not a vernier checkpoint file."""
     return Recording(path)

@@ -12,7 +12,8 @@ A run of several calls says where each begins, with its tokens as far as they we
             rec.put("logits", scores)
 
 The file appears under its name only when the block ends well. An exception leaves PATH.partial with complete = 0, which
-opens and says so. The format is specs/checkpoint.md; names, dims and bases are those of specs/points.md.
+opens and says so. `vernier help checkpoint.md` describes the
+format, `vernier help points.md` names, dims and bases.
 """
 
 import difflib
@@ -27,11 +28,13 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Typ
 import numpy as np
 
 from . import h5, points, weights as table
+from .globs import hint
 from .numbers import SAID, RecordingError, digest, statistics, stored
 
 Ids = Union[Sequence[int], Sequence[Sequence[int]], np.ndarray]
 LAYER = re.compile(r"layer(0|[1-9][0-9]{0,6})\.([^./]+)")
 BARE_LAYER = re.compile(r"layer(0|[1-9][0-9]{0,6})")
+NEARLY_LAYER = re.compile(r"[A-Za-z]*[._-]?([0-9]{1,7})[._-]([^./]+)")  # Layer0.q_rope, layers.0.q_rope, blk.0.q_rope, layer00.q_rope
 LONGEST_NAME, MOST_AXES, MOST_FACTS = 127, 6, 64
 LONGEST_DIMS, LONGEST_WORD, LONGEST_FACT = 63, 31, 60000  # bytes; HDF5 keeps 64 KiB of attributes with an object
 SAME = ("hidden", "vocab")  # an axis of these is as long in every tensor of a run
@@ -65,24 +68,32 @@ def _replaceable(path: str) -> bool:
 
 
 class Recorder:
-    """A checkpoint file that is being written; a context manager. One thread at a time."""
+    """Writes a checkpoint file; use it in a `with` block. One thread at a time.
+
+    Letters for shapes: T rows of tokens in a step, B prompts in a batch, N tokens of the run, H query heads, K head
+    width. Arrays are outermost axis first. Values are stored as they are, in the engine's own units and
+    number format. What is refused raises RecordingError and is not recorded; the recording can go on.
+    """
 
     def __init__(self, path: str, *, engine: str, precision: str, token_ids: Optional[Ids] = None, positions: Optional[Ids] = None,
                  tool: str = "vernier_parity", tool_version: str = "0.1.0", created: Optional[str] = None, statistics: bool = True,
                  run: Optional[Mapping[str, h5.Fact]] = None, force: bool = False) -> None:
         """Begin a recording.
 
-        path        the file; it appears under this name when the recording is complete
-        engine      a word for the program that computes
-        precision   "f32", "f16", "bf16", "f64", or your own word
-        token_ids   (N), or (B, N) of a batch; left out here, they are given to begin_step as they come
-        positions   as token_ids, -1 at padding; without them they count from 0
-        statistics  of each tensor in the file, for `vernier show`
-        run         what else explains the run: strings and numbers by name
-        force       replace a recording that exists; other files are never replaced
+        path          the file; until the recording is complete it is named PATH.partial
+        engine        the name of the program that computes
+        precision     "f32", "f16", "bf16", "f64", or your own word
+        token_ids     whole numbers from 0, shape (N), or (B, N) for a batch; or pass them to begin_step, call by call
+        positions     same shape as token_ids, counted in tokens from 0, -1 at padding; default: 0, 1, 2, ...
+        tool          the program that writes the file, where it is not this package
+        tool_version  its version
+        created       time of creation, "2026-01-31T12:00:00Z"; default: now
+        statistics    also store minimum, maximum, mean and so on of each tensor, for `vernier show`
+        run           your own facts about the run: strings and numbers by name
+        force         replace an existing recording; other files are never replaced
 
-        Raises RecordingError: the file exists, or cannot be written; ids that are no whole numbers, or of another shape
-        than the positions; a fact that is neither string nor number.
+        Raises RecordingError: the file exists, or cannot be written; token_ids are not whole numbers from 0; positions
+        have another shape than token_ids; a fact is neither a string nor a number.
         """
         self.statistics = statistics
         self.path, self.partial = os.fspath(path), os.fspath(path) + ".partial"
@@ -126,7 +137,12 @@ class Recorder:
     # ---- what is said of the run ------------------------------------------------------------------------------------
 
     def fact(self, **run: h5.Fact) -> None:
-        """Strings and numbers that explain the run, as attributes of /run; one that is there is replaced."""
+        """Add facts about the run: strings and numbers by name, attributes of /run. An earlier value is replaced.
+
+        Raises RecordingError: a value is neither a string nor a number; more than 64 facts; a name of more than 31 bytes
+        or a value of more than 60000; the recording is closed.
+        """
+        self._open("fact")
         for name, value in run.items():
             if not isinstance(value, (str, bool, int, float, np.integer, np.floating)):
                 raise RecordingError(f"run: {name} is of type {type(value).__name__}; a string or a number is needed")
@@ -140,10 +156,19 @@ class Recorder:
 
     def model(self, directory: Optional[str] = None, *, family: Optional[str] = None, config: Optional[str] = None,
               weights: Union[bool, Mapping[str, Any], Sequence[table.Row]] = True, provenance: str = "unknown") -> None:
-        """What was run: config.json verbatim, and one row for every weight.
+        """Record which model runs: its config.json, and one row for every weight (digest and statistics, no values).
 
-        directory: of config.json and safetensors; or family and config (JSON text), and weights as arrays by name.
+        directory   a model directory with config.json and safetensors files; or, without it, family and config:
+        family      the model_type, "qwen2"
+        config      the text of config.json
+        weights     arrays by name, any shape; True: those of the directory; False: no table of weights
+        provenance  "trained", "synthetic" or "unknown"
+
+        Raises RecordingError: called twice; neither a directory nor family and config; config.json cannot be read or is
+        not JSON; a safetensors file has no valid header; a weight in an array has another format than F16, BF16, F32,
+        F64; the recording is closed.
         """
+        self._open("model")
         if "model" in self._file:
             raise RecordingError(f"{self.path}: model: it was said before")
         if isinstance(weights, Mapping):
@@ -152,7 +177,7 @@ class Recorder:
                     raise RecordingError(f"{self.path}: model: weight {name[:60]!r}: a name has 1 to {LONGEST_NAME} printable bytes")
         if directory is not None and not (family and config):
             config = table.config_of(directory)
-            family = str(json.loads(config).get("model_type", "unknown"))
+            family = table.family_of(directory, config)
         if not family or not config:
             raise RecordingError(f"{self.path}: model: its directory, or its family and config, are needed")
         group = self._file.create_group("model")
@@ -172,11 +197,19 @@ class Recorder:
 
     def begin_step(self, tokens: Optional[int] = None, *, token_ids: Optional[Ids] = None, positions: Optional[Ids] = None,
                    rows: Optional[Tuple[int, int]] = None) -> int:
-        """The next call begins; its number. Step 0 is the prompt, and each step begins where the one before ended.
+        """Begin the next call of the engine; returns the number of its step, from 0. Step 0 is the prompt.
 
-        tokens: how many of the ids given to Recorder (all that are left); or token_ids, and positions, of this call.
-        rows: (first, how many) of the call's tokens will be put, where not all.
+        tokens     how many of the token_ids given to Recorder this call takes; default: all that are left
+        token_ids  the ids of this call, (T) or (B, T), if Recorder was given none
+        positions  of these ids, same shape, -1 at padding; default: they continue those of the step before
+        rows       (first, count): only these of the call's tokens will be put; default: all
+
+        A recording of one call needs no begin_step: the first put begins step 0 with all token_ids.
+
+        Raises RecordingError: no token_ids here or in Recorder, or in both; more tokens than are left; ids, positions and
+        batch do not have the same shape; rows outside the call's tokens; the recording is closed.
         """
+        self._open("begin_step")
         at = sum(c[0].shape[-1] for c in self._calls)
         if token_ids is not None:
             if self._ids is not None:
@@ -214,7 +247,11 @@ class Recorder:
         return self.steps - 1
 
     def set_positions(self, positions: Ids) -> None:
-        """The positions of this step's tokens, where they are known only after begin_step."""
+        """Set the positions of this step's tokens, where they are known only after begin_step.
+
+        Shape (T) or (B, T), as the step's token_ids; in tokens from 0, -1 at padding. Raises RecordingError: another
+        shape, or no step has begun; padding in a single prompt.
+        """
         where = ids_array("positions", positions)
         if not self._calls or where.shape != self._calls[-1][0].shape:
             raise RecordingError(f"{self.path}: positions of another shape than the step's tokens")
@@ -229,18 +266,25 @@ class Recorder:
 
     def put(self, name: str, array: Any, dims: Optional[str] = None, *, basis: Optional[str] = None, op: Optional[str] = None,
             dtype: Optional[str] = None, how: Optional[str] = None, order: Optional[int] = None) -> None:
-        """One tensor of this step, in the type the engine computed in, outermost axis first, a batch of one dropped.
+        """Record one tensor of this step, in the number format that the engine computed in.
 
-        name   of the checkpoint, "layer3.q_rope" (specs/points.md); one that is only near to such a name is warned of
-        array  numpy, or torch on any device; it is copied at once. Its shape is that of the dims: (T, H, K) for "token
-               head dim", where T is the number of rows of this step
-        dims   one word an axis, "token head dim"; without them those of the point (specs/points.md)
-        dtype  "bf16" for float32 numbers that are bfloat16's; "bf16", "f8_e4m3", "f8_e5m2" for their bits
-        how    by which means a recorder that looks on had it: hook, patched, recomputed
+        name   the checkpoint, "layer3.q_rope" (`vernier points MODEL` lists the names), or your engine's own name, which
+               `vernier compare --names` maps. A name that is nearly a checkpoint name gets a warning
+        array  numpy, torch on any device, or lists of numbers; copied at once. Its shape is that of the dims: (T, H, K)
+               for "token head dim", where T is the number of rows of this step. Drop a batch axis of length 1
+        dims   one word per axis, outermost first: "token head dim"; several axes in one: "token (head dim)". Default: the
+               dims that `vernier points MODEL` lists. In dims of a checkpoint name, an unknown word is an error
+        basis  the space that the last axes span, "head"; default: as `vernier points MODEL` lists it
+        op     the operation that made the tensor, "rope"; default: as `vernier points MODEL` lists it
+        dtype  "bf16" if the array is float32 with bfloat16 values; "bf16", "f8_e4m3" or "f8_e5m2" if it holds their bits
+        how    how a recorder that watches another program got the tensor: "hook", "patched" or "recomputed"
+        order  the place in execution order, from 0; default: after the tensor put last
 
-        Raises RecordingError: the name is taken in this step, or no name; the shape does not fit the dims, the step's
-        tokens, or an earlier step; a type of numbers that a recording cannot hold; the disk is full.
+        Raises RecordingError: the name is already in this step, or is not a valid name; the shape does not fit the dims,
+        the step's tokens or an earlier step; the dims are not valid; the number format cannot be stored; the disk is
+        full; the recording is closed.
         """
+        self._open(name)
         if self._step is None:
             self.begin_step()
         layer, point = self._place(name)
@@ -248,11 +292,10 @@ class Recorder:
             a, word = stored(array, dtype)
         except RecordingError as e:
             raise RecordingError(f"{self.path}: {name}: {e}") from None
-        row = points.known().get(point) if layer >= 0 or point == name else None
-        if row is None:
-            self._doubt(name, point)
+        row = points.known().get(point)
+        self._doubt(name, layer, point)
         axes = dims if dims is not None else self._own_axes(name, a, row)
-        self._check(name, point, a, axes)
+        self._check(name, point, a, axes, row)
         for said in (op or "", basis or ""):
             if len(said.encode()) > LONGEST_WORD or not said.isprintable():
                 raise RecordingError(f"{self.path}: {name}: op and basis are words of {LONGEST_WORD} printable bytes at most")
@@ -277,10 +320,17 @@ class Recorder:
         self._names[name] = a.shape
 
     def alias(self, name: str, of: str) -> None:
-        """A second name of a tensor that is already in this step: layer1.input is layer0.output."""
-        self._place(name)
+        """Give a tensor of this step a second name: alias("layer1.input", "layer0.output").
+
+        Raises RecordingError: `of` is not recorded in this step; `name` is, or is not a valid name; the recording is closed.
+        """
+        self._open(name)
+        layer, point = self._place(name)
+        if not self.steps:
+            raise RecordingError(f"{self.path}: {name}: nothing is recorded yet; put {of} first, then its second name")
         if of not in self._names:
-            raise RecordingError(f"{self.path}: {name}: step {self.steps - 1} has no {of} that it could be a second name of")
+            raise RecordingError(f"{self.path}: {name}: a second name of {of}, which step {self.steps - 1} does not have{hint(of, self._names)}")
+        self._doubt(name, layer, point)
         self._group(name)
         self._step.id.links.create_hard(self._path(name).encode(), self._step.id, self._path(of).encode())
         self._names[name] = self._names[of]
@@ -301,12 +351,22 @@ class Recorder:
         found = LAYER.fullmatch(name)
         return (int(found[1]), found[2]) if found else (-1, name)
 
-    def _doubt(self, name: str, point: str) -> None:
+    def _doubt(self, name: str, layer: int, point: str) -> None:
         """Warn, once a point, of a name that is nearly one of ours: it would be compared with nothing."""
-        near = difflib.get_close_matches(point, list(points.known()), 1, 0.75)
-        if near and point not in self._doubted:
-            self._doubted.add(point)
-            warnings.warn(f"{self.path}: {name}: no checkpoint has this name; did you mean {name[:len(name) - len(point)]}{near[0]}?", stacklevel=3)
+        if point in points.known() and (point in points.OUTSIDE) == (layer < 0):
+            return
+        found = NEARLY_LAYER.fullmatch(name)
+        bare = found[2] if found else name
+        strict = found is not None and layer < 0  # blk.3.rope may be another engine's own name
+        near = difflib.get_close_matches(bare, list(points.known()), 1, 0.85 if strict else 0.75)
+        if near and bare not in self._doubted:
+            self._doubted.add(bare)
+            meant = near[0] if near[0] in points.OUTSIDE else f"layer{int(found[1]) if found else 0}.{near[0]}"
+            warnings.warn(f"{self.path}: {name}: no checkpoint has this name; did you mean {meant}?", stacklevel=3)
+
+    def _open(self, what: str) -> None:
+        if not self._file.id.valid:
+            raise RecordingError(f"{self.path}: {what}: the recording is closed")
 
     def _group(self, name: str) -> Any:
         head = self._path(name).rpartition("/")[0]
@@ -316,7 +376,7 @@ class Recorder:
 
     def _own_axes(self, name: str, a: np.ndarray, row: Optional[points.Row]) -> str:
         if row is None:
-            raise RecordingError(f"{self.path}: {name}: no point of ours, so its dims are needed: \"token head dim\"")
+            raise RecordingError(f"{self.path}: {name}: not a checkpoint that vernier knows, so its dims are needed: \"token head dim\"")
         n = len(row[1].split())
         if a.ndim not in (n, n + 1):
             raise RecordingError(f"{self.path}: {name}: rank {a.ndim}, expected {n} ({row[1]})")
@@ -326,7 +386,7 @@ class Recorder:
         """How many prompts one row of ids packs: each counts from 0."""
         return sum(int((c[1] == 0).sum()) for c in self._calls if c[1].ndim == 1)
 
-    def _check(self, name: str, point: str, a: np.ndarray, axes: str) -> None:
+    def _check(self, name: str, point: str, a: np.ndarray, axes: str, row: Optional[points.Row]) -> None:
         words, what = words_of(axes), f"{self.path}: {name}"
         if len(words) != a.ndim or not words or len(set(words)) != len(words):
             raise RecordingError(f"{what}: dims '{axes}' for an array of shape {a.shape}: one word an axis, none twice")
@@ -336,6 +396,10 @@ class Recorder:
             raise RecordingError(f"{what}: dims of more than {LONGEST_DIMS} bytes")
         if axes != axes.lower() or re.search(r"[()]", re.sub(r"\([^()]*\)", "", axes)):
             raise RecordingError(f"{what}: dims '{axes}': words in small letters, several of one axis in brackets, are needed")
+        for word in re.findall(r"[^\s()]+", axes) if row else ():  # comparing tells the axes of a checkpoint by their words
+            if not word.isdecimal() and word not in points.words():
+                has = hint(word, points.words()) or f"; {name} has '{row[1]}'"
+                raise RecordingError(f"{what}: dims '{axes}': unknown axis '{word}'{has}")
         few = (1, self._prompts()) if point in LAST_ONLY else ()
         for word, size in zip(words, a.shape):
             expected = {"token": self.rows, "batch": (self._calls[-1][0].shape[:-1] or (1,))[0]}.get(word, size)
@@ -367,11 +431,19 @@ class Recorder:
             h5.put_attribute(self._file.id, "complete", 1)
 
     def close(self, well: bool = True) -> None:
-        """End the recording. well: it is complete, and gets its name; else PATH.partial stays, with complete = 0."""
+        """End the recording; the end of a `with` block does it. A second call does nothing.
+
+        well  True: the recording is complete, and PATH.partial becomes PATH. False: PATH.partial stays, marked incomplete
+
+        Raises RecordingError: nothing was recorded; the steps took fewer tokens than token_ids has; the disk is full.
+        PATH.partial stays then.
+        """
         if not self._file.id.valid:
             return
         try:
             self._finish(well)
+        except OSError as e:
+            raise RecordingError(f"{self.partial}: cannot write: {e}") from None
         finally:
             self._groups, self._step = {}, None
             self._file.close()

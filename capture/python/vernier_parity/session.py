@@ -27,7 +27,7 @@ def read_range(what: str, text: Union[int, str]) -> Tuple[int, int]:
 
 
 class Session:
-    """The forward passes of one model inside one block. `names` is what each of them records."""
+    """What record() gives: the forward passes of one model inside one block."""
 
     def __init__(self, model: Any, path: str, wanted: Points, layers: Layers, tokens: Optional[str]) -> None:
         self.path = os.fspath(path)
@@ -75,7 +75,7 @@ class Session:
         return list(self.points)
 
     def fact(self, **run: h5.Fact) -> None:
-        """Strings and numbers of your own that explain the run, beside those given to record()."""
+        """Add facts about the run, strings and numbers by name, to those given to record(). Raises RecordingError: another type."""
         assert self.recorder is not None
         self.recorder.fact(**run)
 

@@ -53,11 +53,15 @@ def files_of(directory: str) -> List[str]:
 def stored_weights(directory: str) -> Iterator[Tuple[str, str, np.ndarray]]:
     """(name, dtype, its bits as stored, mapped) of every tensor of numbers."""
     for path in files_of(directory):
-        data = np.memmap(path, dtype=np.uint8, mode="c")  # nothing is written; torch wants memory that could be
-        n = int.from_bytes(data[:8].tobytes(), "little")
-        if n > data.size - 8:
-            raise RecordingError(f"{path}: no safetensors file")
-        for name, t in sorted(json.loads(data[8 : 8 + n].tobytes()).items()):
+        try:
+            data = np.memmap(path, dtype=np.uint8, mode="c")  # nothing is written; torch wants memory that could be
+            n = int.from_bytes(data[:8].tobytes(), "little")
+            header = json.loads(data[8 : 8 + n].tobytes()) if n <= data.size - 8 else None
+        except ValueError:  # of an empty file, too
+            header = None
+        if not isinstance(header, dict):
+            raise RecordingError(f"{path}: not a safetensors file: it has no valid header")
+        for name, t in sorted(header.items()):
             if name != "__metadata__" and t["dtype"] in NUMPY:
                 begin, end = (8 + n + x for x in t["data_offsets"])
                 yield name, t["dtype"], np.ascontiguousarray(data[begin:end]).view(NUMPY[t["dtype"]]).reshape(t["shape"])
@@ -71,6 +75,14 @@ def config_of(directory: str) -> str:
             return f.read()
     except OSError as e:
         raise RecordingError(f"{path}: {e.strerror}") from None
+
+
+def family_of(directory: str, config: str) -> str:
+    """The model_type of a config."""
+    try:
+        return str(json.loads(config).get("model_type", "unknown"))
+    except (ValueError, AttributeError):
+        raise RecordingError(f"{os.path.join(directory, 'config.json')}: not a JSON object") from None
 
 
 def _plain(name: str) -> str:

@@ -1,6 +1,6 @@
-// The report (specs/compare.md, vernier-compare/1), and what the rest of the page asks of it.
+// The report (vernier help compare.md, vernier-compare/1), and what the rest of the page asks of it.
 // Every string in it comes from somebody's file: it becomes text of the page, never markup.
-// What is not printable is shown by its code point, as everywhere (libref/base/utf8.h).
+// What is not printable is shown by its code point, as everywhere (utf8.h).
 const hidden = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu, escaped = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 const printable = (text) => text.replace(hidden, (c) => escaped[c] ?? `\\u{${c.codePointAt(0).toString(16)}}`);
 const isObject = (x) => x !== null && typeof x === "object" && !Array.isArray(x);
