@@ -214,6 +214,10 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 	if (argc - optind == 2 && !is_engine(argv[optind]) && is_engine(argv[optind + 1]))
 		return vn_fail(err, VN_ERR_USAGE, "the engine comes before the model: vernier capture %s '%s'",
 		               argv[optind + 1], argv[optind]);
+	int64_t id;
+	if (argc - optind > 2 && o->source.list && vn_text_whole(argv[optind + 2], 0, INT32_MAX, &id))
+		return vn_fail(err, VN_ERR_USAGE, "unexpected '%s': the ids of a list are one argument: --ids 1,2,3",
+		               argv[optind + 2]);
 	if (argc - optind > 2)
 		return vn_fail(err, VN_ERR_USAGE, "only one engine and one model can be given; unexpected '%s'",
 		               argv[optind + 2]);

@@ -8,6 +8,7 @@
 
 #include "libref/base/nearest.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -80,7 +81,7 @@ static const vn_option options[] = {
 	          "one row per checkpoint. vernier help ci.md shows how CI systems use them. Default: text." },
 	{ "output", 'o', .kind = VN_TAKE_EACH, .take = take_path, .argument = "PATH",
 	  .help = "The file for the last --format. Without a --format, the ending of PATH selects the form: .json, .xml "
-	          "for JUnit, .md for Markdown, .html, .csv, otherwise text. - is stdout. Default: stdout." },
+	          "for JUnit, .md for Markdown, .html, .csv; .txt, .log or none for text. - is stdout. Default: stdout." },
 	{ "summary", 0, VN_INTO(vn_compare_line, summary), .argument = "FILE",
 	  .help = "Of two folders, write the outcome of every pair to FILE as JSON (schema vernier-folders/1). vernier merge "
 	          "joins the files of all parts. Default: none." },
@@ -140,6 +141,10 @@ static vn_status take_form(void *to, const vn_option *option, const char *name, 
 	vn_nearest near;
 	vn_nearest_start(&near, name);
 	vn_nearest_try_words(&near, vn_report_names);
+	if (strcmp(name, "md") == 0)
+		vn_nearest_settle(&near, "markdown");
+	else if (strcmp(name, "xml") == 0)
+		vn_nearest_settle(&near, "junit");
 	return vn_fail(err, VN_ERR_USAGE, "--format takes %s, not '%s'%s", vn_report_names, name, vn_nearest_hint(&near));
 }
 
@@ -160,8 +165,9 @@ static vn_status take_path(void *to, const vn_option *option, const char *path, 
 		if (k->report[i].path && strcmp(k->report[i].path, path) == 0)
 			return vn_fail(err, VN_ERR_USAGE, "two reports cannot go to one file, %s", path);
 	if (k->n_reports == 0 || k->report[k->n_reports - 1].placed) {
-		const vn_status st = add_form(k, vn_report_by_suffix(path), err);
-		if (st)
+		const vn_report_form *form;
+		vn_status             st = vn_report_by_ending(path, &form, err);
+		if (st || (st = add_form(k, form, err)))
 			return st;
 	}
 	k->report[k->n_reports - 1].path = strcmp(path, "-") == 0 ? NULL : path;
@@ -248,6 +254,16 @@ static int arguments(vn_compare_line *k, int argc, char **argv)
 	return 0;
 }
 
+/* A folder and something else. */
+static int one_folder(const vn_compare_line *k)
+{
+	const char *folder = vn_is_folder(k->ref) ? k->ref : k->cand, *other = folder == k->ref ? k->cand : k->ref;
+
+	if (access(other, F_OK) != 0)
+		return vn_complain(k->name, "%s: %s", other, strerror(errno));
+	return vn_complain(k->name, "%s is a folder and %s a file: give two folders, or two files", folder, other);
+}
+
 static int compare(vn_compare_line k, int argc, char **argv)
 {
 	const int said = arguments(&k, argc, argv);
@@ -255,6 +271,8 @@ static int compare(vn_compare_line k, int argc, char **argv)
 		return said == 1 ? 0 : 2;
 	if (!k.many && k.n_ranks == 1 && vn_is_folder(k.ref) && vn_is_folder(k.cand))
 		return vn_compare_folders(&k);
+	if (!k.many && k.n_ranks == 1 && vn_is_folder(k.ref) != vn_is_folder(k.cand))
+		return one_folder(&k);
 	if (k.part.of || k.summary)
 		return vn_complain(k.name, "%s is for two folders of recordings", k.part.of ? "--part" : "--summary");
 	return k.many ? vn_compare_many(&k) : vn_compare_pair(&k).status;

@@ -13,6 +13,7 @@
 #include "capture/base/warnings.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,6 +123,12 @@ static int check_recordings(command *k, int argc, char **argv)
 	return 0;
 }
 
+static bool is_recording(int argc, char **argv)
+{
+	const char *dot = optind < argc ? strrchr(argv[optind], '.') : NULL;
+	return dot && (strcmp(dot, ".h5") == 0 || strcmp(dot, ".hdf5") == 0);
+}
+
 /* Checks the options against each other. */
 static int check(command *k, int argc, char **argv)
 {
@@ -131,6 +138,9 @@ static int check(command *k, int argc, char **argv)
 		k->o.decode = DECODE_DEFAULT;
 	if (k->candidate == UNSAID)
 		k->candidate = GPU;
+	if (is_recording(argc, argv))
+		return complain("%s is a recording: give a model, or --recordings REF CAND to judge recorded logits",
+		                argv[optind]);
 	if (vn_option_model("evaluate", argc, argv, &k->model))
 		return 2;
 	const char *ids = k->source.list ? "--ids" : k->source.recording ? "--ids-from" : NULL;
@@ -157,8 +167,9 @@ static int arguments(command *k, int argc, char **argv)
 {
 	*k = (command) { .o.decode = UNSAID, .candidate = UNSAID, .cand.device = UNSAID, .report.format = VN_FORM_UNSAID };
 	const int st = vn_options_read(&vn_evaluate_command, argc, argv, k);
-	vn_reporting_choose(&k->report);
-	return st ? st : check(k, argc, argv);
+	return st                                             ? st
+	       : vn_reporting_choose("evaluate", &k->report) ? 2
+	                                                      : check(k, argc, argv);
 }
 
 typedef struct shown { bool json; const vn_evaluated *x; int n; } shown;
@@ -189,6 +200,9 @@ static vn_status report(const command *k, const vn_evaluated *x, int n, vn_error
 {
 	const vn_status st = vn_output_report(k->report.path, k->report.force, write_report,
 	                                      &(shown) { k->report.json, x, n }, err);
+	for (int i = 0; i < n && !st && k->report.path; i++)
+		printf("perplexity %.7g, of the reference %.7g (%+.3g %%).%s%s\n", x[i].e->perplexity[1], x[i].e->perplexity[0],
+		       100 * expm1(x[i].e->gap.mean), i == n - 1 ? " Written: " : "", i == n - 1 ? k->report.path : "");
 	for (int i = 0; i < n; i++)
 		warn(k, &x[i]);
 	return st;

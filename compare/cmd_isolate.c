@@ -176,8 +176,9 @@ static int arguments(command *k, int argc, char **argv)
 	*k = (command) { .kv = -1, .report.format = VN_FORM_UNSAID,
 		.o = { .cand.device = -1, .recipe = { .first_layer = -1, .last_layer = -1 } } };
 	const int st = vn_options_read(&vn_isolate_command, argc, argv, k);
-	vn_reporting_choose(&k->report);
-	return st ? st : check(k, argc, argv);
+	return st                                             ? st
+	       : vn_reporting_choose("isolate", &k->report) ? 2
+	                                                      : check(k, argc, argv);
 }
 
 /* ---- the command ------------------------------------------------------------------ */
@@ -223,7 +224,14 @@ static vn_status report(const command *k, const vn_experiment *x, const vn_repai
 	                  .about = { .model = k->model, .candidate = k->o.check ? k->o.check : "gpu",
 	                  	.precision = k->o.check ? NULL : k->precision,
 	                             .tokens = k->o.recipe.n_ids + k->o.recipe.decode, .source = source, .gpu = gpu } };
-	return vn_output_report(k->report.path, k->report.force, write_report, &s, err);
+	const vn_status st = vn_output_report(k->report.path, k->report.force, write_report, &s, err);
+	if (!st && k->report.path)
+		printf("%s. Written: %s\n",
+		       r->found.healthy ? "Healthy"
+		       : r->found.helps ? "Not healthy; isolated"
+		                        : "Not healthy; not isolated",
+		       k->report.path);
+	return st;
 }
 
 static vn_status isolate(command *k, bool *healthy, vn_error *err)

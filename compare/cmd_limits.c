@@ -7,6 +7,7 @@
 #include "compare/match/sides.h"
 
 #include "capture/base/warnings.h"
+#include "libref/base/nearest.h"
 #include "libref/plan/point.h"
 
 #include <stdio.h>
@@ -139,6 +140,23 @@ static int arguments(command *k, int argc, char **argv)
 	return 0;
 }
 
+/* Limits apply to any name, so a misspelt one gets those of all others. */
+static void warn_of_name(const char *name)
+{
+	const char *bare = strchr(name, '/') ? strchr(name, '/') + 1 : name, *dot = strchr(bare, '.');
+	const char *point = vn_name_layer(bare) >= 0 ? dot + 1 : bare;
+	vn_point    p;
+	vn_nearest  near;
+
+	if (vn_point_from_name(point, &p))
+		return;
+	vn_nearest_start(&near, point);
+	for (int i = 0; i < VN_N_POINTS; i++)
+		vn_nearest_try(&near, vn_point_get((vn_point)i)->name);
+	if (vn_nearest_found(&near))
+		vn_warn("limits", "'%s' is no checkpoint of vernier%s", name, vn_nearest_hint(&near));
+}
+
 static void print(const command *k, const vn_limits_use *u)
 {
 	vn_limits *l = u->limits;
@@ -150,6 +168,8 @@ static void print(const command *k, const vn_limits_use *u)
 		printf("warning: %s\n", u->warnings.line[i]);
 	for (int i = 0; i < k->n_names; i++)
 		show(l, k->name[i]);
+	for (int i = 0; i < k->n_names; i++)
+		warn_of_name(k->name[i]);
 	if (k->n_names)
 		return;
 	if (u->recording) {

@@ -2,6 +2,7 @@
 #include "compare/commands.h"
 #include "compare/chapters/compare.h"
 #include "compare/comparison/checkpoint.h"
+#include "compare/many/many_report.h"
 #include "compare/match/sides.h"
 #include "compare/options.h"
 #include "compare/table/table.h"
@@ -69,21 +70,24 @@ const vn_command vn_table_command = {
 	.option = options, .n = sizeof options / sizeof *options, .status = "0 within limits, 1 outside, 2 trouble",
 };
 
-static int form_of(const char *path)
+static vn_status choose_form(command *k, vn_error *err)
 {
-	static const struct { const char *end; vn_table_form form; } by[] = { { ".md", VN_TABLE_MARKDOWN },
-		{ ".html", VN_TABLE_HTML }, { ".csv", VN_TABLE_CSV } };
-	const char *end = path ? strrchr(path, '.') : NULL;
-	for (size_t i = 0; end && i < sizeof by / sizeof *by; i++)
-		if (strcmp(end, by[i].end) == 0)
-			return (int)by[i].form;
-	return VN_TABLE_TEXT;
+	static const vn_table_form by_ending[] = { VN_TABLE_TEXT, VN_TABLE_MARKDOWN, VN_TABLE_HTML, VN_TABLE_CSV };
+	int                        which;
+	vn_status                  st = VN_OK;
+
+	if (k->form != UNSAID)
+		k->table.form = (vn_table_form)k->form;
+	else if (!(st = vn_output_ending(k->path, "md|html|csv", &which, err)))
+		k->table.form = by_ending[which + 1];
+	return st;
 }
 
 /* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
 static int arguments(command *k, int argc, char **argv)
 {
-	int st = vn_options_read(&vn_table_command, argc, argv, k);
+	int      st = vn_options_read(&vn_table_command, argc, argv, k);
+	vn_error err;
 
 	if (st)
 		return st;
@@ -101,7 +105,8 @@ static int arguments(command *k, int argc, char **argv)
 	k->cand = argv + optind + 1;
 	k->n_cand = argc - optind - 1;
 	k->path = k->path && strcmp(k->path, "-") == 0 ? NULL : k->path;
-	k->table.form = (vn_table_form)(k->form == UNSAID ? form_of(k->path) : k->form);
+	if (choose_form(k, &err))
+		return complain("%s", err.text);
 	k->table.first = k->first;
 	return 0;
 }
@@ -153,10 +158,28 @@ static vn_status write_table(const void *context, FILE *out, vn_error *err)
 	return vn_table_write(context, out, err);
 }
 
+/* Some call must have the token that is to be shown. */
+static vn_status check_token(const command *k, vn_comparison **c, vn_error *err)
+{
+	const vn_step *step;
+	int64_t        most = 0;
+
+	for (int i = 0; i < k->n_cand && k->table.token != VN_TABLE_WORST; i++) {
+		const int n = c[i]->opened.ref ? vn_recording_steps(c[i]->opened.ref, &step) : 0;
+		for (int s = 0; s < n; s++)
+			most = step[s].tokens > most ? step[s].tokens : most;
+	}
+	return k->table.token == VN_TABLE_WORST || k->table.token < most || most == 0
+	           ? VN_OK
+	           : vn_fail(err, VN_ERR_USAGE, "--token %lld: the calls of %s have at most %lld tokens, 0 to %lld",
+	                     (long long)k->table.token, k->ref, (long long)most, (long long)most - 1);
+}
+
 /* All comparisons stay open, because the table reads each reference tensor once for all candidates. */
 static vn_status make(command *k, vn_many *m, vn_comparison **c, vn_error *err)
 {
 	vn_status st = check_files(k, err);
+	char      who[VN_MANY_WHO];
 
 	if (!st)
 		st = vn_many_begin(m, k->ref, false, err);
@@ -172,9 +195,15 @@ static vn_status make(command *k, vn_many *m, vn_comparison **c, vn_error *err)
 		if (!st)
 			vn_lines_print_refusals(&m->candidate[i].refusals, "", "", stderr);
 	}
+	if (!st)
+		st = check_token(k, c, err);
 	k->table.many = m;
 	k->table.of = c;
-	return st || m->n_rows == 0 ? st : vn_output_report(k->path, k->force, write_table, &k->table, err);
+	if (st || m->n_rows == 0 || (st = vn_output_report(k->path, k->force, write_table, &k->table, err)))
+		return st;
+	if (k->path)
+		printf("%s: %s. Written: %s\n", vn_many_say_all(m), vn_many_say_who(m, who), k->path);
+	return VN_OK;
 }
 
 int cmd_table(int argc, char **argv)

@@ -1,6 +1,7 @@
 /* options.c: see options.h. */
 #include "compare/options.h"
 #include "compare/comparison/checkpoint.h"
+#include "compare/text/output.h"
 
 #include "libref/base/glob.h"
 #include "libref/base/nearest.h"
@@ -41,11 +42,16 @@ void vn_say_source(const vn_prompt_source *from, char line[VN_SHELL_LINE])
 	vn_shell_end(line);
 }
 
-void vn_reporting_choose(vn_reporting *k)
+int vn_reporting_choose(const char *command, vn_reporting *k)
 {
+	vn_error err;
+	int      which = k->format == VN_FORM_JSON ? 0 : -1;
+
 	k->path = k->path && strcmp(k->path, "-") == 0 ? NULL : k->path;
-	const char *end = k->path ? strrchr(k->path, '.') : NULL;
-	k->json = k->format == VN_FORM_UNSAID ? end && strcmp(end, ".json") == 0 : k->format == VN_FORM_JSON;
+	if (k->format == VN_FORM_UNSAID && vn_output_ending(k->path, "json", &which, &err))
+		return vn_complain(command, "%s", err.text);
+	k->json = which == 0;
+	return 0;
 }
 
 vn_status vn_take_allow(void *to, const vn_option *o, const char *words, vn_error *err)

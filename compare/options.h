@@ -50,8 +50,8 @@ enum { VN_FORM_UNSAID = -1, VN_FORM_TEXT, VN_FORM_JSON };
 	{ "format", 0, VN_CHOOSE(type, report.format), .argument = "text|json", .help = "Form of the report. Default: text, or JSON if PATH ends in .json." }, \
 	{ "output", 'o', VN_INTO(type, report.path), .argument = "PATH", .help = "Write the report to PATH. Default: stdout." }
 
-/* Sets json from format and path. */
-void vn_reporting_choose(vn_reporting *k);
+/* Sets json from format and path. Returns 0, or 2 after an error message. */
+int vn_reporting_choose(const char *command, vn_reporting *k);
 
 /* The options of every command that compares: how it compares, not what. o points into the struct,
  * so it must not move while o is in use. */

@@ -133,18 +133,28 @@ const char *vn_precision_of(const vn_recording *r)
 	return p ? p : "unknown";
 }
 
+void vn_swapped_line(const vn_comparison *c, char line[VN_SHELL_LINE])
+{
+	const vn_compare_options *o = c->request.options;
+
+	snprintf(line, VN_SHELL_LINE, "vernier %s", o->explain ? "explain" : "compare");
+	vn_shell_add(line, VN_SHELL_LINE, vn_recording_path(c->opened.cand));
+	vn_shell_add(line, VN_SHELL_LINE, vn_recording_path(c->opened.ref));
+	if (o->model)
+		vn_shell_option(line, "--model", o->model);
+}
+
 void vn_warn_swapped(vn_comparison *c)
 {
 	const char *ref = vn_facts_get(vn_recording_run(c->opened.ref), "precision"),
 			   *cand = vn_facts_get(vn_recording_run(c->opened.cand), "precision");
 	vn_policy   a, b;
-	char        line[VN_SHELL_LINE] = "vernier compare";
+	char        line[VN_SHELL_LINE];
 
 	if (!ref || !cand || vn_policy_partly(cand) || !vn_policy_from_word(ref, &a) || !vn_policy_from_word(cand, &b) ||
 	    vn_policy_digits(a) > vn_dtype_digits(VN_F16) || vn_policy_digits(b) <= vn_dtype_digits(VN_F16))
 		return;
-	vn_shell_add(line, sizeof line, vn_recording_path(c->opened.cand));
-	vn_shell_add(line, sizeof line, vn_recording_path(c->opened.ref));
+	vn_swapped_line(c, line);
 	c->result.swapped = true;
 	vn_lines_add(&c->result.warnings,
 	             "the reference ran in %.40s and the candidate in %.40s; if they are swapped, type: %s", ref, cand,

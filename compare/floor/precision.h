@@ -8,6 +8,7 @@
 #define VN_COMPARE_PRECISION_H
 
 #include "compare/comparison/comparison.h"
+#include "libref/base/shell.h"
 
 /* Do r's numbers have the precision that r declares? If most of the numbers examined are coarser,
  * it adds a warning; if finer, a refusal, and still returns VN_OK. who: the role of r in
@@ -16,6 +17,9 @@ vn_status vn_check_precision(vn_comparison *c, const char *who, vn_recording *r,
 
 /* Warns if the reference ran in 16 bits and the candidate did not: they may be swapped. */
 void      vn_warn_swapped(vn_comparison *c);
+
+/* The command with both sides exchanged; "" if it cannot be typed. */
+void      vn_swapped_line(const vn_comparison *c, char line[VN_SHELL_LINE]);
 
 /* Sets opened.policy: the precision that was asked for, else what the candidate declares, else the
  * format of most of its tensors. */

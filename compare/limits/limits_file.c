@@ -127,10 +127,21 @@ vn_status vn_limits_read(const char *path, vn_limits **l, vn_error *err)
 	return read_file(path, NULL, l, err);
 }
 
+/* Are these the limits for a precision, with more behind it, such as fp16-acc32.yaml for fp16 or f16? */
+static bool is_of_precision(const char *file, const char *word)
+{
+	const size_t n = strlen(word);
+
+	if (word[0] == 'f' && word[1] != 'p' && file[0] == 'f' && file[1] == 'p')
+		return n > 1 && strncmp(file + 2, word + 1, n - 1) == 0 && file[n + 1] == '-';
+	return n > 1 && strncmp(file, word, n) == 0 && file[n] == '-';
+}
+
 /* Reports a name that is neither a file nor shipped limits. "fp16-acc32" is close to "fp16-acc32.yaml". */
 static vn_status no_limits(const char *path, vn_error *err)
 {
-	char            folder[PATH_MAX], word[VN_NEAREST_MAX];
+	char            folder[PATH_MAX], word[VN_NEAREST_MAX], first[NAME_MAX + 1];
+	const char     *begun = NULL;
 	const size_t    length = strlen(path);
 	struct dirent **file = NULL;
 	vn_nearest      near;
@@ -144,9 +155,13 @@ static vn_status no_limits(const char *path, vn_error *err)
 	}
 	for (int i = 0; i < n; i++) {
 		vn_nearest_try(&near, file[i]->d_name);
+		if (!begun && is_of_precision(file[i]->d_name, path))
+			begun = strcpy(first, file[i]->d_name);
 		free(file[i]);
 	}
 	free(file);
+	if (begun)
+		vn_nearest_settle(&near, begun);
 	return vn_fail(err, VN_ERR_NOTFOUND, "%s: no such file, and no shipped limits of that name%s", path,
 	               vn_nearest_hint(&near));
 }

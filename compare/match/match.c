@@ -6,7 +6,7 @@
 
 #include "capture/view/dims.h"
 #include "capture/recording/sequence.h"
-#include "libref/base/nearest.h"
+#include "libref/plan/point.h"
 #include "libref/base/glob.h"
 #include "libref/base/text.h"
 
@@ -238,15 +238,18 @@ static void match_entry(vn_comparison *c, const matching *m, int i)
 	}
 }
 
+static const char *entry_name(const void *recording, int i)
+{
+	return vn_recording_entry(recording, i)->name;
+}
+
 static vn_status matches_nothing(const vn_comparison *c, const char *glob, vn_error *err)
 {
-	vn_nearest near;
+	char hint[VN_POINT_HINT];
 
-	vn_nearest_start(&near, glob);
-	for (int i = 0; i < vn_recording_count(c->opened.ref); i++)
-		vn_nearest_try(&near, vn_recording_entry(c->opened.ref, i)->name);
 	return vn_fail(err, VN_ERR_USAGE, "--points '%s' matches no checkpoint of %s or %s%s", glob,
-	               vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand), vn_nearest_hint(&near));
+	               vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand),
+	               vn_point_hint(glob, entry_name, c->opened.ref, vn_recording_count(c->opened.ref), hint));
 }
 
 static vn_status check_hits(const vn_comparison *c, const int *hits, vn_error *err)

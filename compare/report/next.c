@@ -137,15 +137,21 @@ static void after_failure(const vn_comparison *c, vn_lines *lines)
 		add_show(c, at, lines);
 }
 
+static void add_swapped(const vn_comparison *c, vn_lines *lines)
+{
+	char line[VN_SHELL_LINE];
+
+	vn_swapped_line(c, line);
+	if (*line)
+		vn_lines_add(lines, "%s", line);
+}
+
 void vn_next_commands(const vn_comparison *c, vn_lines *lines)
 {
 	if (!c->request.again)
 		return;
 	if (c->result.swapped)
-		add_words(lines,
-		          (const char *[]) { "compare", vn_recording_path(c->opened.cand), vn_recording_path(c->opened.ref),
-		                             "--model", c->request.options->model },
-		          c->request.options->model ? 5 : 3);
+		add_swapped(c, lines);
 	if (!c->result.within)
 		after_failure(c, lines);
 	else if (!c->opened.model && !c->request.options->bitwise)

@@ -58,7 +58,7 @@ typedef vn_status vn_report(const vn_comparison *c, const vn_story *s, const vn_
                             vn_error *err);
 
 typedef struct vn_report_form {
-	const char *name, *suffix; /* "json", ".json"; suffix NULL: no file name selects it */
+	const char *name;          /* "json" */
 	int         tells;         /* the most checkpoints shown in full */
 	vn_report  *write;
 } vn_report_form;
@@ -69,7 +69,7 @@ vn_status vn_report_refused(const vn_comparison *c, const char *why, FILE *out, 
 
 extern const char *const vn_report_names; /* "text|json|...", for help */
 const vn_report_form *vn_report_by_name(const char *name);  /* NULL if there is none */
-const vn_report_form *vn_report_by_suffix(const char *path); /* text if no suffix matches */
+vn_status vn_report_by_ending(const char *path, const vn_report_form **form, vn_error *err); /* as vn_output_ending */
 
 vn_report vn_report_text;
 vn_report vn_report_json; /* schema vernier-compare/1: specs/compare.md */

@@ -1,15 +1,18 @@
 /* report_forms.c: the table of report formats; see report.h. */
 #include "compare/report/report.h"
 
+#include "compare/text/output.h"
+
 #include <string.h>
 
+/* In the order of the endings below. */
 static const vn_report_form forms[] = {
-	{ "text", NULL, 9, vn_report_text },
-	{ "json", ".json", 32, vn_report_json },
-	{ "junit", ".xml", 32, vn_report_junit },
-	{ "markdown", ".md", 9, vn_report_markdown },
-	{ "html", ".html", 32, vn_report_html },
-	{ "csv", ".csv", 0, vn_report_csv },
+	{ "text", 9, vn_report_text },
+	{ "json", 32, vn_report_json },
+	{ "junit", 32, vn_report_junit },
+	{ "markdown", 9, vn_report_markdown },
+	{ "html", 32, vn_report_html },
+	{ "csv", 0, vn_report_csv },
 };
 const char *const vn_report_names = "text|json|junit|markdown|html|csv";
 
@@ -23,16 +26,11 @@ const vn_report_form *vn_report_by_name(const char *name)
 	return NULL;
 }
 
-static bool ends_in(const char *text, const char *end)
+vn_status vn_report_by_ending(const char *path, const vn_report_form **form, vn_error *err)
 {
-	const size_t n = strlen(text), k = strlen(end);
-	return n >= k && strcmp(text + n - k, end) == 0;
-}
+	int             which;
+	const vn_status st = vn_output_ending(path, "json|xml|md|html|csv", &which, err);
 
-const vn_report_form *vn_report_by_suffix(const char *path)
-{
-	for (int i = 0; i < N_FORMS; i++)
-		if (forms[i].suffix && ends_in(path, forms[i].suffix))
-			return &forms[i];
-	return &forms[0];
+	*form = &forms[which + 1];
+	return st;
 }

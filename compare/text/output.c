@@ -3,12 +3,14 @@
 
 #include "libref/base/printed.h"
 #include "libref/base/temporary.h"
+#include "libref/base/text.h"
 #include "libref/base/trouble.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 /* In containers process ids repeat, so the file of a killed process may be in the way. -2: the path is too long. */
@@ -148,4 +150,35 @@ vn_status vn_output_report(const char *path, bool force, vn_output_writer *write
 	if (st && !path && vn_printed_lost()) /* the writer knows that it failed, but not why */
 		return vn_fail(err, VN_ERR_IO, "standard output cannot be written: %s", vn_printed_lost());
 	return st ? st : closed;
+}
+
+/* The place of a word in a list "a|b|c"; -1. */
+static int place_of(const char *list, const char *word)
+{
+	const size_t n = strlen(word);
+	int          at = 0;
+
+	for (const char *p = list; *p; at++) {
+		const size_t length = strcspn(p, "|");
+		if (length == n && strncasecmp(p, word, n) == 0)
+			return at;
+		p += length + (p[length] == '|');
+	}
+	return -1;
+}
+
+vn_status vn_output_ending(const char *path, const char *known, int *which, vn_error *err)
+{
+	const char *name = path ? strrchr(path, '/') : NULL, *dot = path ? strrchr(name ? name : path, '.') : NULL;
+	char        list[100] = "";
+
+	*which = -1;
+	if (!dot || !dot[1] || place_of("txt|text|log|out", dot + 1) >= 0)
+		return VN_OK;
+	*which = place_of(known, strcasecmp(dot + 1, "htm") == 0 ? "html" : dot + 1);
+	for (const char *p = known; *p; p += strcspn(p, "|") + (p[strcspn(p, "|")] == '|'))
+		vn_text_add(list, sizeof list, ".%.*s, ", (int)strcspn(p, "|"), p);
+	return *which >= 0 ? VN_OK
+	                   : vn_fail(err, VN_ERR_USAGE, "%s: no report ends in %s: use %sor .txt, or say the form with --format",
+	                             path, dot, list);
 }

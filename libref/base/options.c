@@ -209,6 +209,9 @@ static int complain_unknown(const vn_command *c, const char *given)
 		if (c->option[i].name && has_word(vn_option_words(&c->option[i]), bare))
 			return vn_complain(c->name, "unknown option '%s' (did you mean '--%s %s'?)",
 			                            given, c->option[i].name, bare);
+	if (strcmp(bare, "model") == 0 && strstr(c->synopsis, "MODEL"))
+		return vn_complain(c->name, "unknown option '%s': the model is given without an option, vernier %s %s", given, c->name,
+		                   c->synopsis);
 	vn_nearest_start(&near, bare);
 	for (int i = 0; i < c->n; i++)
 		if (c->option[i].name)

@@ -1,8 +1,11 @@
 /* point.c: the table of points; everything said of them elsewhere comes from here. */
 #include "libref/plan/point.h"
 
+#include "libref/base/glob.h"
+#include "libref/base/nearest.h"
 #include "libref/base/text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define LAYER(...) { __VA_ARGS__, .outside = false }
@@ -135,4 +138,47 @@ int vn_name_layer(const char *name)
 	int64_t layer;
 	const char *rest = strncmp(name, "layer", 5) == 0 ? vn_text_digits(name + 5, &layer) : NULL;
 	return rest && *rest == '.' && layer >= 0 && layer <= INT32_MAX ? (int)layer : -1;
+}
+
+/* Other engines' words for "layer3.", as of a name "model.layers.3.q_rope". Returns false if there is none. */
+static bool spell_layer(const char *glob, char to[VN_GLOB_MAX + 8])
+{
+	static const char *const words[] = { "layers.", "layer.", "blk.", "block.", "blocks.", "h.", "layers" };
+
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		const char *at = strstr(glob, words[i]);
+		if (!at || (at > glob && at[-1] != '.'))
+			continue;
+		const char  *number = at + strlen(words[i]);
+		const size_t digits = strspn(number, "0123456789*{},");
+		if (digits && number[digits] == '.')
+			return snprintf(to, VN_GLOB_MAX + 8, "layer%s", number) < VN_GLOB_MAX + 8;
+	}
+	return false;
+}
+
+const char *vn_point_hint(const char *glob, const char *(*name_of)(const void *context, int i), const void *context, int n,
+                          char text[VN_POINT_HINT])
+{
+	char       spelt[VN_GLOB_MAX + 8];
+	const bool other = strlen(glob) <= VN_GLOB_MAX && spell_layer(glob, spelt);
+	const int  asked = vn_name_layer(other ? spelt : glob);
+	int        last = -1;
+	vn_nearest near;
+
+	vn_nearest_start(&near, glob);
+	for (int i = 0; i < n; i++) {
+		const char *name = name_of(context, i);
+		last = vn_name_layer(name) > last ? vn_name_layer(name) : last;
+		if (other && strlen(spelt) < VN_NEAREST_MAX && vn_glob_match(spelt, name)) {
+			vn_nearest_settle(&near, spelt);
+			break;
+		}
+		vn_nearest_try(&near, name);
+	}
+	if (asked > last && last >= 0)
+		snprintf(text, VN_POINT_HINT, " (its layers are 0 to %d)", last);
+	else
+		snprintf(text, VN_POINT_HINT, "%s", vn_nearest_hint(&near));
+	return text;
 }

@@ -22,15 +22,17 @@ void vn_taps_select(const vn_taps *t, int64_t past, int64_t tokens, int64_t *fir
 	*count = b >= a ? b - a + 1 : 0;
 }
 
+static const char *value_name(const void *plan, int i)
+{
+	return ((const vn_plan *)plan)->value[i].name;
+}
+
 vn_status vn_taps_nothing(const vn_plan *p, const char *glob, vn_error *err)
 {
-	vn_nearest near;
+	char hint[VN_POINT_HINT];
 
-	vn_nearest_start(&near, glob);
-	for (int v = 0; v < p->n_values; v++)
-		vn_nearest_try(&near, p->value[v].name);
 	return vn_fail(err, VN_ERR_USAGE, "'%s' matches no checkpoint of this model%s; vernier points MODEL lists them",
-	               glob, vn_nearest_hint(&near));
+	               glob, vn_point_hint(glob, value_name, p, p->n_values, hint));
 }
 
 vn_status vn_taps_choose(const vn_plan *p, const char *const *pattern, int n_patterns,
