@@ -2,6 +2,7 @@
 #include "compare/report/next.h"
 
 #include "compare/explain/explain.h"
+#include "compare/floor/precision.h"
 #include "libref/base/shell.h"
 
 #include <stdio.h>

@@ -157,8 +157,8 @@ static bool spell_layer(const char *glob, char to[VN_GLOB_MAX + 8])
 	return false;
 }
 
-const char *vn_point_hint(const char *glob, const char *(*name_of)(const void *context, int i), const void *context, int n,
-                          char text[VN_POINT_HINT])
+const char *vn_point_hint(const char *glob, const char *(*name_of)(const void *context, int i), const void *context,
+                          int n, char text[VN_POINT_HINT])
 {
 	char       spelt[VN_GLOB_MAX + 8];
 	const bool other = strlen(glob) <= VN_GLOB_MAX && spell_layer(glob, spelt);
