@@ -78,7 +78,7 @@ static void head(const page *p)
 	        *c->result.floor_from ? shown(c->result.floor_from, path) : "none", DIM(p),
 	        !*c->result.floor_from ? "; give --model DIR or --floor FILE"
 	        : p->floors            ? ""
-	                               : "; none over the whole run, for a reference of the same format; local has each operation's",
+	                               : "; both recordings have this format, so only single operations have a floor: column local",
 	        PLAIN(p));
 	for (int i = 0; i < c->result.notes.n; i++)
 		fprintf(p->out, "%-10s %s\n", "note", c->result.notes.line[i]);

@@ -36,6 +36,7 @@ bool vn_text_close(FILE *to, char **text);
  * and .htm is .html. *which: its place in known; -1: text, for a path without an ending, .txt, .text, .log, .out, or
  * NULL. VN_ERR_USAGE for any other ending. */
 vn_status vn_output_ending(const char *path, const char *known, int *which, vn_error *err);
+
 /* Writes a whole report to path, or to stdout, with the given function. */
 typedef vn_status vn_output_writer(const void *context, FILE *out, vn_error *err);
 vn_status vn_output_report(const char *path, bool force, vn_output_writer *write, const void *context, vn_error *err);

@@ -122,7 +122,7 @@ print(r['schema'], r['verdict'], r['first_divergence'], r['origins'], len(r['che
 c = r['checkpoints'][-1]
 print(sorted(c)[:0] or c['name'], c['status'], sorted(c['limits'][0]), sorted(c['limits'][0]['rule']))"
 say ref.h5 half.h5 --format json -o report.json
-say ref.h5 half.h5 -o ref.h5 --force
+say ref.h5 half.h5 --format text -o ref.h5 --force
 mkdir folder && mkfifo pipe && ln -s report.json link
 for to in folder pipe link nowhere/report.json; do say ref.h5 half.h5 --format json -o $to --force; done
 ls -F folder pipe link report.json

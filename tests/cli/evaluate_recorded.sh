@@ -62,7 +62,7 @@ try --recordings ref half/w0.h5
 try --recordings once.h5 once.h5
 try --recordings once.h5 ref/w0.h5
 try --recordings ref/w0.h5 nowhere.h5
-try --recordings once.h5 apart.h5 -o once.h5 --force
+try --recordings once.h5 apart.h5 --format text -o once.h5 --force
 rm half/w2.h5
 try --recordings ref half
 vernier capture ref "$M" --ids 5,6,7,8,9,10 --points embed -o embed.h5 2>/dev/null

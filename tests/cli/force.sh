@@ -19,15 +19,15 @@ say capture ref m --prompt @ids -o ids --force
 say import a.npz --ids 3,1,4 --precision f32 -o a.npz --force
 say import npy --ids 3,1,4 --precision f32 -o npy/logits.npy --force
 say show ref.txt logits --values ref.txt --force
-say compare ref.h5 half.h5 --model m -o m/model.safetensors --force
-say table ref.h5 half.h5 -o m.gguf --force
-say evaluate m --ids 3,1,4 --candidate ref -o m/model.safetensors --force
+say compare ref.h5 half.h5 --model m --format text -o m/model.safetensors --force
+say table ref.h5 half.h5 -o m.gguf --force --format text
+say evaluate m --ids 3,1,4 --candidate ref -o m/model.safetensors --force --format text
 say calibrate ref.h5 half.h5 -o m.gguf --force
-say isolate m --ids 3,1 -o m/model.safetensors --force
+say isolate m --ids 3,1 -o m/model.safetensors --force --format text
 say compare ref.h5 half.h5 -o m/config.json --force
 say table ref.h5 half.h5 -o ids --force
-say evaluate m --ids 3,1,4 --candidate ref -o notes.md --force
-say isolate m --ids 3,1 -o limits.yaml --force
+say evaluate m --ids 3,1,4 --candidate ref --format text -o notes.md --force
+say isolate m --ids 3,1 --format text -o limits.yaml --force
 say calibrate ref.h5 half.h5 -o limits.yaml --force
 [ "$(find . -type f | sort | xargs md5sum)" = "$before" ] && echo "nothing was replaced"
 echo "== of the same kind, and empty"
@@ -45,10 +45,13 @@ vernier capture ref m --ids 3,1,4 --precision f16 -o half.h5 --force 2>/dev/null
 vernier compare ref.h5 half.h5 -q -o base.json; cp base.json now.json
 vernier calibrate ref.h5 half.h5 -o fitted.yaml >/dev/null
 before=$(find . -type f | sort | xargs md5sum)
-for to in notes.md notes.txt notes.csv mine.json mine.html mine.xml limits.yaml map.yaml fitted.yaml; do
+for to in notes.md notes.txt notes.csv mine.json mine.html mine.xml; do
 	say compare ref.h5 half.h5 -q -o $to --force
 done
-say compare ref.h5 half.h5 -q --limits limits.yaml -o limits.yaml --force
+for to in limits.yaml map.yaml fitted.yaml; do
+	say compare ref.h5 half.h5 -q --format text -o $to --force
+done
+say compare ref.h5 half.h5 -q --limits limits.yaml --format text -o limits.yaml --force
 say compare ref.h5 half.h5 -q --baseline base.json -o base.json --force
 say table ref.h5 half.h5 -o notes.csv --force
 say evaluate m --ids 3,1,4 --candidate ref -o notes.txt --force

@@ -58,5 +58,5 @@ try "$M" --ids 1 --points '{'
 try "$M" --ids 1 --format html
 try "$M" --ids 1 --no-such-option
 try nowhere --ids 1
-try "$M" --ids 1 -o tight.yaml
+try "$M" --ids 1 --format text -o tight.yaml
 ls "$TMPDIR"

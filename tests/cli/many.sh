@@ -70,7 +70,7 @@ say compare ref.h5 half.h5 rope.h5 half.h5
 say compare ref.h5 half.h5 ref.h5
 say compare ref.h5 half.h5 rope.h5 --format junit
 say compare ref.h5 half.h5 rope.h5 --baseline r.json
-say compare ref.h5 half.h5 rope.h5 -o half.h5 --force
+say compare ref.h5 half.h5 rope.h5 --format text -o half.h5 --force
 say explain ref.h5 half.h5 rope.h5 --model "$M"
 mkdir folder
 say compare ref.h5 half.h5 folder

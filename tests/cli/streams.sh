@@ -56,7 +56,7 @@ vernier compare a.h5 nothing.h5 >&- 2>&- <&-; echo $?
 echo "== places"
 mkdir folder
 for o in - /dev/full /dev/null nowhere/r.json a.h5/r.json folder a.h5 ''; do
-	vernier compare a.h5 b.h5 -q -o "$o" 2>&1; echo $?
+	case $o in *.h5) vernier compare a.h5 b.h5 -q --format text -o "$o" 2>&1 ;; *) vernier compare a.h5 b.h5 -q -o "$o" 2>&1 ;; esac; echo $?
 done
 vernier capture ref "$model" --ids 1,2,3 -o - 2>&1; echo $?
 vernier calibrate a.h5 b.h5 -o - 2>&1; echo $?

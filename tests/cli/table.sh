@@ -11,6 +11,7 @@ q vernier capture ref "$M" --ids 1,2,3 -o other.h5
 say table ref.h5 half.h5 --points 'layer?.q_rope' --first 4
 say table ref.h5 half.h5 rope.h5 --points 'layer?.q_rope' --first 2 --token 5
 say table ref.h5 half.h5 --points logits --first 0
+say table ref.h5 half.h5 --points layer0.k_rope --token 16 --first 2
 say table ref.h5 half.h5 --points layer0.k_rope --token 17 --first 2
 
 echo "== forms"
@@ -52,7 +53,7 @@ say table ref.h5 none.h5
 say table ref.h5
 say table ref.h5 half.h5 --token last
 say table ref.h5 half.h5 --format xml
-say table ref.h5 half.h5 -o half.h5 --force
+say table ref.h5 half.h5 --format text -o half.h5 --force
 cp ref.h5 cut.h5
 $PYTHON -c "
 import editing as h5py
