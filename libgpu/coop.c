@@ -17,10 +17,10 @@ enum { SIZE_LISTED = 1000506001, FLOAT16 = 0, FLOAT32 = 1, SCOPE_SUBGROUP = 3 };
 
 typedef VkResult (VKAPI_PTR *list_sizes)(VkPhysicalDevice, uint32_t *, size_listed *);
 
-/* shared: bytes that the build lets a workgroup have (CMakeLists.txt). */
-static const struct { uint32_t side, subgroup, shared; } size_of[VN_N_COOPS] = {
-	[VN_COOP_16] = { 16, 32, 49152 },
-	[VN_COOP_8]  = { 8, 8, 32768 },
+/* shared: bytes that the build lets a workgroup have; halves: its shaders have the device round to half (CMakeLists.txt). */
+static const struct { uint32_t side, subgroup, shared; bool halves; } size_of[VN_N_COOPS] = {
+	[VN_COOP_16] = { 16, 32, 49152, true },
+	[VN_COOP_8]  = { 8, 8, 32768, false },
 };
 
 uint32_t vn_coop_side(vn_coop c)
@@ -32,7 +32,6 @@ uint32_t vn_coop_subgroup(vn_coop c)
 {
 	return size_of[c].subgroup;
 }
-
 
 static bool has_extension(VkPhysicalDevice p)
 {
@@ -62,6 +61,17 @@ static bool has_features(VkPhysicalDevice p)
 	vn_vk.GetPhysicalDeviceFeatures2(p, &all);
 	return coop.cooperativeMatrix && v12.vulkanMemoryModel && v12.shaderFloat16 && v13.subgroupSizeControl &&
 	       v13.computeFullSubgroups;
+}
+/* Conversions to half can be had to nearest and with subnormals, whatever those of other numbers do. */
+static bool rounds_halves(VkPhysicalDevice p)
+{
+	VkPhysicalDeviceVulkan12Properties v12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES };
+	VkPhysicalDeviceProperties2 all = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &v12 };
+
+	vn_vk.GetPhysicalDeviceProperties2(p, &all);
+	return v12.shaderRoundingModeRTEFloat16 && v12.shaderDenormPreserveFloat16 &&
+	       v12.roundingModeIndependence != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE &&
+	       v12.denormBehaviorIndependence != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
 }
 
 /* Subgroups of so many lanes can be had, and workgroups as our shaders ask for. */
@@ -103,7 +113,7 @@ vn_coop vn_coop_of(VkInstance instance, VkPhysicalDevice p)
 		list[i].sType = (VkStructureType)SIZE_LISTED;
 	if (ask(p, &n, list) == VK_SUCCESS)
 		for (vn_coop c = VN_COOP_NONE + 1; c < VN_N_COOPS && !found; c++)
-			if (is_listed(list, n, size_of[c].side) && has_room(p, c))
+			if (is_listed(list, n, size_of[c].side) && has_room(p, c) && (!size_of[c].halves || rounds_halves(p)))
 				found = c;
 	free(list);
 	return found;

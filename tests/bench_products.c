@@ -1,6 +1,6 @@
 /* bench_products.c: microseconds of one product on a Vulkan device, by every kernel and share.
  *
- *   bench_products [PRECISION [all]]      default: f16
+ *   bench_products [PRECISION [all [TOKENS...]]]      default: f16, calls of 1 to 2048 tokens
  *
  * Per shape of a weight and number of tokens: what the engine chooses, and with `all` every other way. Each product
  * stands behind a barrier, and the weights go round more memory than the device caches. The device's own time. */
@@ -105,6 +105,15 @@ static void every_way(int64_t T, int64_t M, int64_t N)
 				show((vn_way){ (vn_kernel)k, shares }, T, M, N, false);
 }
 
+static bool is_asked(int64_t T, int argc, char **argv)
+{
+	bool found = argc <= 3;
+
+	for (int i = 3; i < argc; i++)
+		found = found || atoll(argv[i]) == T;
+	return found;
+}
+
 int main(int argc, char **argv)
 {
 	vn_policy policy = { VN_F16, VN_F32, 0 };
@@ -112,7 +121,7 @@ int main(int argc, char **argv)
 	vn_plan  *p = small_plan();
 
 	if (argc > 1 && !vn_policy_from_name(argv[1], &policy)) {
-		fprintf(stderr, "usage: bench_products [PRECISION [all]]\n");
+		fprintf(stderr, "usage: bench_products [PRECISION [all [TOKENS...]]]\n");
 		return 2;
 	}
 	element = vn_dtype_size(policy.storage);
@@ -129,6 +138,8 @@ int main(int argc, char **argv)
 	for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
 		for (size_t t = 0; t < sizeof tokens / sizeof *tokens; t++) {
 			const int64_t T = tokens[t], M = shapes[s].M, N = shapes[s].N;
+			if (!is_asked(T, argc, argv))
+				continue;
 			if (M * N * (int64_t)element > (int64_t)WEIGHTS || (M > 100000 && !kernels.side && T > 512))
 				continue;
 			show(vn_product_way(&kernels, T, M, N), T, M, N, true);

@@ -20,8 +20,8 @@
 // Forbidden keys weigh 0. That is not enough where a value is infinite or NaN: a tile that holds such a one is
 // summed key by key, those left out that a query does not see.
 #extension GL_GOOGLE_include_directive : require
-#include "coop.glsl"
 #include "real.glsl"
+#include "coop.glsl"
 #include "mask.glsl"
 #include "parts.glsl"
 

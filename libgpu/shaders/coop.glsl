@@ -4,6 +4,8 @@
 //   MULADD(a, b, c)            a b + c, summed in float
 //   LOAD_ROWS, LOAD_COLS       from an array of any type, the stride in its elements, at 16 bytes
 //
+//   pack_halves(x)             two numbers as halves, rounded to nearest, ties to even; HARD_HALVES: by the device
+//
 // Written in the extension that glslc knows; the build turns it into the one of Vulkan (tools/nv2khr.c), which has
 // to be told what a matrix is for. Its dimensions tell: 1024 stand for N, 2048 for K.
 #ifndef COOP_GLSL
@@ -29,5 +31,20 @@
 #define LOAD_COLS(m, a, at, stride)  coopMatLoadNV(m, a, at, stride, true)
 #define STORE_ROWS(m, a, at, stride) coopMatStoreNV(m, a, at, stride, false)
 #define MULADD(a, b, c)              coopMatMulAddNV(a, b, c)
+
+// A device that promises this rounding has an instruction for it; half_bits has twenty, as many in a tile as the product
+// of 896 inputs. A NaN is the plain one, as that of half_bits.
+#if HARD_HALVES
+uint pack_halves(vec2 x)
+{
+	uint two = packFloat2x16(f16vec2(x));
+
+	if ((floatBitsToUint(x.x + x.y) & 0x7FFFFFFFu) > 0x7F800000u)
+		two = half_bits(x.x) | half_bits(x.y) << 16;
+	return two;
+}
+#else
+uint pack_halves(vec2 x) { return half_bits(x.x) | half_bits(x.y) << 16; }
+#endif
 
 #endif

@@ -15,8 +15,8 @@
 // again and are not stored; inputs past N are 0 times 0. The sum of an output begins at +0 and takes N in steps of MK,
 // in order, for any place of it in a tile: its bits depend on N, the shares and the device.
 #extension GL_GOOGLE_include_directive : require
-#include "coop.glsl"
 #include "real.glsl"
+#include "coop.glsl"
 #include "linear.glsl"
 
 const uint BM = TILE_M * MM, BN = TILE_N * MN, BK = PANEL * MK; // tokens, columns, inputs
@@ -74,11 +74,6 @@ void keep(uint stage)
 	}
 }
 
-uint two_halves(float a, float b)
-{
-	return half_bits(a) | half_bits(b) << 16;
-}
-
 // Eight columns of token t from m on.
 void store(uint t, uint m, vec4 a, vec4 b)
 {
@@ -90,7 +85,7 @@ void store(uint t, uint m, vec4 a, vec4 b)
 			b[i] += float(p.b.v[min(m + 4 + i, p.M - 1)]);
 		}
 	if (p.y_wide != 0 && n == 8)
-		OutEight(p.y).v[at / 8] = uvec4(two_halves(a.x, a.y), two_halves(a.z, a.w), two_halves(b.x, b.y), two_halves(b.z, b.w));
+		OutEight(p.y).v[at / 8] = uvec4(pack_halves(a.xy), pack_halves(a.zw), pack_halves(b.xy), pack_halves(b.zw));
 	else
 		[[unroll]] for (uint i = 0; i < 8; i++)
 			if (i < n)
@@ -135,11 +130,12 @@ void tile(uint t0, uint m0, uint share)
 					acc[i][j] = MULADD(a[i], b, acc[i][j]);
 			}
 		}
-		if (STAGES == 1)
+		if (STAGES == 1 || s + 1 == last)
 			barrier();
-		if (s + 1 < last)
+		if (s + 1 < last) {
 			keep(STAGES == 1 ? 0 : 1 - stage);
-		barrier();
+			barrier();
+		}
 	}
 
 	// Every loop over matrices has to be unrolled before the driver sees it, or they lie in memory.
@@ -147,7 +143,7 @@ void tile(uint t0, uint m0, uint share)
 	[[unroll]] for (uint i = 0; i < OWN_M; i++) {
 		[[unroll]] for (uint j = 0; j < OWN_N; j++)
 			STORE_ROWS(acc[i][j], sh, strip + j * (MN / 4), STRIP);
-		barrier();
+		subgroupBarrier();
 		[[unroll]] for (uint k = 0; k < MM * WN / 8 / SUBGROUP; k++) {
 			const uint e = lane + k * SUBGROUP, r = e / (WN / 8), c = e % (WN / 8), t = t0 + wm + i * MM + r, m = m0 + wn + c * 8;
 			const vec4 a = uintBitsToFloat(sh[strip + r * STRIP + c * 2]), b = uintBitsToFloat(sh[strip + r * STRIP + c * 2 + 1]);
@@ -158,8 +154,9 @@ void tile(uint t0, uint m0, uint share)
 					store(t, m, a, b);
 			}
 		}
-		barrier();
+		subgroupBarrier();
 	}
+	barrier(); // the next tile's panels lie where the strips are
 }
 
 void main()

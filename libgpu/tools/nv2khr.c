@@ -1,6 +1,6 @@
 /* nv2khr.c: a tool of the build: cooperative matrices of glslc, as Vulkan has them.
  *
- *   nv2khr IN.spv OUT.inc SHARED
+ *   nv2khr IN.spv OUT.inc SHARED [halves]
  *
  * The glslc of Debian 12 knows GL_NV_cooperative_matrix alone, and devices run it slowly or not at all. This turns a
  * module with SPV_NV_cooperative_matrix into one with SPV_KHR_cooperative_matrix and writes it as an initialiser in C.
@@ -11,6 +11,9 @@
  *
  * A module with more than SHARED bytes of workgroup memory is refused: some drivers build a pipeline of it, and
  * lose the device when it runs. So is one whose matrices would lie in memory.
+ *
+ * halves: conversions to half round to nearest, ties to even, and keep subnormals: the module asks for that, which no
+ * source in GLSL can.
  */
 #include <stdarg.h>
 #include <stdint.h>
@@ -22,6 +25,8 @@ enum { WORDS = 1 << 19, IDS = 1 << 18, HEAD = 5, TAG_N = 1024, TAG_K = 2048 };
 
 enum {
 	OP_EXTENSION = 10,
+	OP_ENTRY_POINT = 15,
+	OP_EXECUTION_MODE = 16,
 	OP_CAPABILITY = 17,
 	OP_TYPE_INT = 21,
 	OP_TYPE_FLOAT = 22,
@@ -34,6 +39,10 @@ enum {
 	OP_VARIABLE = 59,
 	OP_ACCESS_CHAIN = 65,
 	WORKGROUP = 4,
+	DENORM_PRESERVE = 4459,
+	ROUNDING_MODE_RTE = 4462,
+	DENORM_PRESERVE_CAPABILITY = 4464,
+	ROUNDING_MODE_RTE_CAPABILITY = 4467,
 	NV_CAPABILITY = 5357,
 	NV_TYPE = 5358,
 	NV_LOAD = 5359,
@@ -165,15 +174,31 @@ static uint32_t layout(uint32_t first, uint32_t id)
 	return first + of[id].value;
 }
 
-static void rewrite(void)
+static void put_capability(uint32_t which)
+{
+	put(2u << 16 | OP_CAPABILITY);
+	put(which);
+}
+
+/* Of 16-bit numbers. */
+static void put_mode(uint32_t entry, uint32_t mode)
+{
+	put(4u << 16 | OP_EXECUTION_MODE);
+	put(entry);
+	put(mode);
+	put(16);
+}
+
+static void rewrite(int halves)
 {
 	uint32_t next = in[3], u32 = 0, first = 0; /* first: the ids of 0, 1 and 2, as layouts and as uses */
+	uint32_t entry = 0;
 
 	for (size_t i = 0; i < HEAD; i++)
 		put(in[i]);
 	for (size_t i = HEAD; i < n_in; i += in[i] >> 16) {
 		const uint32_t *at = in + i, op = at[0] & 0xFFFF, words = at[0] >> 16;
-		const size_t    start = n_out;
+		size_t          start = n_out;
 		if (op == OP_TYPE_INT && at[2] == 32 && at[3] == 0)
 			u32 = at[1];
 		if (op == NV_TYPE) {
@@ -199,10 +224,22 @@ static void rewrite(void)
 			put(first + use);
 			continue;
 		}
+		if (op == OP_ENTRY_POINT)
+			entry = at[2];
+		if (halves && op == OP_EXECUTION_MODE) {
+			put_mode(entry, ROUNDING_MODE_RTE);
+			put_mode(entry, DENORM_PRESERVE);
+			halves = 0;
+			start = n_out;
+		}
 		for (uint32_t k = 0; k < words; k++)
 			put(at[k]);
 		if (op == OP_CAPABILITY && at[1] == NV_CAPABILITY) {
 			out[start + 1] = KHR_CAPABILITY;
+			if (halves) {
+				put_capability(ROUNDING_MODE_RTE_CAPABILITY);
+				put_capability(DENORM_PRESERVE_CAPABILITY);
+			}
 		} else if (op == OP_EXTENSION && strcmp((const char *)(at + 1), "SPV_NV_cooperative_matrix") == 0) {
 			memcpy(out + start + 1, "SPV_KHR_cooperative_matrix", 27); /* as many words */
 		} else if (op == NV_LOAD) { /* type, result, pointer, stride, column-major */
@@ -226,8 +263,8 @@ static void rewrite(void)
 
 int main(int argc, char **argv)
 {
-	if (argc != 4) {
-		fprintf(stderr, "usage: nv2khr IN.spv OUT.inc SHARED\n");
+	if (argc != 4 && !(argc == 5 && strcmp(argv[4], "halves") == 0)) {
+		fprintf(stderr, "usage: nv2khr IN.spv OUT.inc SHARED [halves]\n");
 		return 2;
 	}
 	path = argv[1];
@@ -238,7 +275,7 @@ int main(int argc, char **argv)
 	if (shared > strtoul(argv[3], NULL, 10))
 		fail("%u bytes of shared memory, and a device may have no more than %s", shared, argv[3]);
 	check_indices();
-	rewrite();
+	rewrite(argc == 5);
 	FILE *f = fopen(argv[2], "w");
 	for (size_t i = 0; f && i < n_out; i++)
 		fprintf(f, "%s0x%08x%s", i ? "," : "{", out[i], i + 1 == n_out ? "}\n" : i % 8 == 7 ? "\n" : "");
