@@ -50,8 +50,8 @@ static vn_way coop_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 	const bool is_long = N >= LONG;
 	vn_kernel  kernel = VN_K_COOP_2X2;
 
-	if (is_long && T > 4 * k->side && tiles(k, VN_K_COOP_8X8, T, M) >= ONE_EACH / 10)
-		return (vn_way){ VN_K_COOP_8X8, shares_of(tiles(k, VN_K_COOP_8X8, T, M), ONE_EACH) };
+	if (T > 4 * k->side && tiles(k, VN_K_COOP_8X8, T, M) >= (is_long ? ONE_EACH / 10 : ONE_EACH))
+		return (vn_way){ VN_K_COOP_8X8, is_long ? shares_of(tiles(k, VN_K_COOP_8X8, T, M), ONE_EACH) : 1 };
 	if (T <= k->side)
 		kernel = VN_K_COOP_1X2;
 	else if (!is_long && T > 4 * k->side && tiles(k, VN_K_COOP_8X4, T, M) >= 200)

@@ -13,9 +13,8 @@
 // exceeds it by more than SLACK, for the context passes through the strip then: in the first tile and seldom again. A row moves by itself and
 // is multiplied by 1 where another moves: its bits are its own.
 //
-// A weight is not rounded to half: it goes as the sum of two halves, times SCALE, which keeps 22 bits of it, and 2^-31 of the
-// base at least, and the sum of weights is kept times SCALE, too. Products of halves are exact, so what
-// differs from attention.comp is the order of sums.
+// A weight times SCALE is rounded to half, and the sum of weights is that of the rounded ones: a query that sees one key gets
+// its value. A weight below 2^-21 of the base keeps fewer bits, and below 2^-32 it is 0. Products of halves are exact.
 //
 // Forbidden keys weigh 0. That is not enough where a value is infinite or NaN: a tile that holds such a one is
 // summed key by key, those left out that a query does not see.
@@ -29,7 +28,7 @@ const uint  SUBGROUPS = 4, LANES = SUBGROUPS * SUBGROUP, QUERIES = SUBGROUPS * M
 const uint  PARTS = SUBGROUP / MM, OWN = 16 / PARTS; // OWN: fours of 64 columns of a row that a lane has
 const uint  ROW = WIDTH / 8, PITCH = ROW + 1;        // of keys or values, 8 halves to a uvec4
 const uint  EACH = KEYS * ROW / LANES, WIDTHS = WIDTH / 64;
-const uint  STRIP = 17, STRIPS = QUERIES * STRIP;    // a row of a strip: 64 floats, or 64 and 64 halves; padded
+const uint  STRIP = 17, STRIPS = QUERIES * STRIP;    // a row of a strip: 64 floats, or 64 halves; padded
 const float SLACK = 8.0, SCALE = 128.0;      // 2^SLACK SCALE is a half
 const bool  TWO = WIDTH <= 64;               // keys and values have a place each, which saves two barriers of four
 const uint  KEYS_AT = STRIPS, VALUES_AT = STRIPS + (TWO ? KEYS * PITCH : 0);
@@ -64,15 +63,15 @@ void fetch_keys(uint j0, uint to, uint h)
 
 void fetch_values(uint j0, uint to, uint h)
 {
-	bool odd = false;
+	uint odd = 0; // an exponent of ones carries into the bit above it
 
 	[[unroll]] for (uint n = 0; n < EACH; n++) {
 		const uint e = gl_LocalInvocationID.x + n * LANES, j = j0 + e / ROW, d = e % ROW * 8;
 		next[n] = j < to && d < p.K ? Words4(p.v).v[(v_row(j, h) + d) / 8] : uvec4(0);
 		[[unroll]] for (uint m = 0; m < 4; m++)
-			odd = odd || (next[n][m] & 0x7C00u) == 0x7C00u || (next[n][m] & 0x7C000000u) == 0x7C000000u;
+			odd |= (next[n][m] & 0x7C007C00u) + 0x04000400u;
 	}
-	if (odd)
+	if ((odd & 0x80008000u) != 0)
 		odd_tile = j0 + 1;
 }
 
@@ -115,52 +114,25 @@ void score_tile(const MAT_A q[WIDTH / MK])
 	}
 }
 
-// Two numbers as two halves each: the first 11 bits, and what is left. Cut by integers, for a compiler may take unpackHalf2x16 of
-// packHalf2x16 for what went in, and nothing would be left.
-void split(vec2 w, out uint high, out uint low)
-{
-	const vec2 cut = vec2(uintBitsToFloat(floatBitsToUint(w.x) & 0xFFFFE000u), uintBitsToFloat(floatBitsToUint(w.y) & 0xFFFFE000u));
-
-	high = packHalf2x16(cut);
-	low = packHalf2x16(w - cut);
-}
-
-// 2^x of x up to 9, to 2e-8 relative: a fit of degree 6 on half a unit to either side. A NaN passes through the
-// arithmetic; below the smallest normal is 0. 1.5 2^23 more leave the whole number in the last bits. (Taking it off again in
-// place of roundEven gave wrong weights on an H200, with `precise`, too.)
-float exp2_(float x)
-{
-	const float n = roundEven(max(x, -126.0)), f = x - n;
-	float p = 0.00015461444854736328;
-	p = p * f + 0.0013400427997112274;
-	p = p * f + 0.009618056938052177;
-	p = p * f + 0.05550327152013779;
-	p = p * f + 0.24022650718688965;
-	p = p * f + 0.6931471824645996;
-	p = p * f + 1.0;
-	return x < -126.0 ? 0.0 : uintBitsToFloat(floatBitsToUint(p) + (floatBitsToUint(n + 12582912.0) << 23));
-}
-
 // Weights of this lane, times SCALE, into the strip. Returns their sum. all: every query of the block sees every key of the tile.
 float weigh(uint j0, bool all, const vec4 s[OWN], float base)
 {
 	float sum = 0.0;
 
 	[[unroll]] for (uint n = 0; n < OWN; n += 2) {
-		uvec4 high, low;
+		uvec4 eight;
 		[[unroll]] for (uint m = 0; m < 2; m++) {
-			vec4 w;
-			[[unroll]] for (uint c = 0; c < 4; c++) {
-				w[c] = SCALE * exp2_(s[n + m][c] - base);
-				if (!all && !seen(j0 + (part_() * OWN + n + m) * 4 + c))
-					w[c] = 0.0;
-				sum += w[c];
-			}
-			split(w.xy, high[2 * m], low[2 * m]);
-			split(w.zw, high[2 * m + 1], low[2 * m + 1]);
+			vec4 w = SCALE * exp2(s[n + m] - base);
+			if (!all)
+				[[unroll]] for (uint c = 0; c < 4; c++)
+					if (!seen(j0 + (part_() * OWN + n + m) * 4 + c))
+						w[c] = 0.0;
+			vec2 a = w.xy, b = w.zw;
+			eight[2 * m] = round_halves(a);
+			eight[2 * m + 1] = round_halves(b);
+			sum += (a.x + a.y) + (b.x + b.y);
 		}
-		sh[row_at() + (part_() * OWN + n) / 2] = high;
-		sh[row_at() + 8 + (part_() * OWN + n) / 2] = low;
+		sh[row_at() + (part_() * OWN + n) / 2] = eight;
 	}
 	return sum;
 }
@@ -169,14 +141,12 @@ float weigh(uint j0, bool all, const vec4 s[OWN], float base)
 void add_values(inout MAT_C acc[WIDTH / MN])
 {
 	[[unroll]] for (uint k = 0; k < KEYS / MK; k++) {
-		MAT_A high, low;
-		LOAD_ROWS(high, sh, strip() + k * (MK / 8), STRIP);
-		LOAD_ROWS(low, sh, strip() + 8 + k * (MK / 8), STRIP);
+		MAT_A a;
+		LOAD_ROWS(a, sh, strip() + k * (MK / 8), STRIP);
 		[[unroll]] for (uint j = 0; j < WIDTH / MN; j++) {
 			MAT_B b;
 			LOAD_ROWS(b, sh, VALUES_AT + k * MK * PITCH + j * (MN / 8), PITCH);
-			acc[j] = MULADD(high, b, acc[j]);
-			acc[j] = MULADD(low, b, acc[j]);
+			acc[j] = MULADD(a, b, acc[j]);
 		}
 	}
 }
@@ -196,7 +166,7 @@ void odd_values(uint j0, out vec4 x[WIDTHS * OWN])
 		x[n] = vec4(0.0);
 	for (uint c = 0; c < KEYS; c++)
 		if (seen(j0 + c)) {
-			const float w = four_of(row_at(), c / 4)[c % 4] + four_of(row_at() + 8, c / 4)[c % 4];
+			const float w = four_of(row_at(), c / 4)[c % 4];
 			[[unroll]] for (uint n = 0; n < WIDTHS * OWN; n++)
 				x[n] += w * four_of(VALUES_AT + c * PITCH, n / OWN * 16 + part_() * OWN + n % OWN);
 		}
@@ -221,22 +191,36 @@ void change(inout MAT_C acc[WIDTH / MN], float times, bool none, const vec4 more
 	}
 }
 
+// Columns 64 g to 64 g + 63 of the context. Its rows pass through the strip, and leave it in a loop that is not unrolled: code
+// that runs once is waited for.
+void write_columns(uint i, uint h, uint part, uint g, float sum)
+{
+	subgroupBarrier();
+	[[dont_unroll]] for (uint n = 0; n < OWN; n++) {
+		const uint d = (g * 16 + part_() * OWN + n) * 4;
+		const vec4 x = uintBitsToFloat(sh[row_at() + part_() * OWN + n]);
+		if (i < p.T && d < p.K && parts() == 1)
+			put4(p.y, (i * p.H + h) * p.K + d, x / sum);
+		else if (i < p.T && d < p.K)
+			[[unroll]] for (uint c = 0; c < 4; c++)
+				Float(p.y).v[part_at(i, h, part) + d + c] = x[c];
+	}
+	subgroupBarrier();
+}
+
+void keep_columns(const MAT_C acc[WIDTH / MN], uint g)
+{
+	[[unroll]] for (uint j = 0; j < 64 / MN; j++)
+		STORE_ROWS(acc[g * (64 / MN) + j], sh, strip() + j * (MN / 4), STRIP);
+}
+
 void write(uint i, uint h, uint part, const MAT_C acc[WIDTH / MN], float base, float sum)
 {
-	[[unroll]] for (uint g = 0; g < WIDTHS; g++) {
-		[[unroll]] for (uint j = 0; j < 64 / MN; j++)
-			STORE_ROWS(acc[g * (64 / MN) + j], sh, strip() + j * (MN / 4), STRIP);
-		subgroupBarrier();
-		[[unroll]] for (uint n = 0; n < OWN; n++) {
-			const uint d = (g * 16 + part_() * OWN + n) * 4;
-			const vec4 x = uintBitsToFloat(sh[row_at() + part_() * OWN + n]);
-			if (i < p.T && d < p.K && parts() == 1)
-				put4(p.y, (i * p.H + h) * p.K + d, x / sum);
-			else if (i < p.T && d < p.K)
-				[[unroll]] for (uint c = 0; c < 4; c++)
-					Float(p.y).v[part_at(i, h, part) + d + c] = x[c];
-		}
-		subgroupBarrier();
+	keep_columns(acc, 0);
+	write_columns(i, h, part, 0, sum);
+	if (WIDTHS > 1) { // no loop, for then the matrices would lie in memory
+		keep_columns(acc, WIDTHS - 1);
+		write_columns(i, h, part, WIDTHS - 1, sum);
 	}
 	if (parts() > 1 && part_() == 0 && i < p.T) {
 		Float(p.y).v[part_at(i, h, part) + p.K] = base * 0.69314718; // as a power of e
@@ -296,7 +280,7 @@ void block(uint i0, uint h, uint part)
 		subgroupBarrier();
 		if (moved_tile[gl_SubgroupID] == j0 + 1) {
 			// Nothing seen yet but -inf: there is nothing to multiply.
-			const float times = base == old ? 1.0 : old == -INFINITY ? 0.0 : exp2_(old - base);
+			const float times = base == old ? 1.0 : old == -INFINITY ? 0.0 : exp2(old - base);
 			sum *= times;
 			if (j0 != from)
 				change(acc, times, true, odd_sums);

@@ -127,16 +127,12 @@ void query(uint i, uint h, uint part)
 	}
 	cs[lane] = acc;
 	barrier();
-	if (fours && lane < units) {
+	if (fours && lane < units)
 		for (uint g = 1; g < groups; g++)
-			acc += cs[g * units + lane];
-		[[unroll]] for (uint n = 0; n < 4; n++)
-			write(i, h, part, 4 * lane + n, acc[n], top, sum);
-	}
-	if (!fours && lane < p.K)
-		write(i, h, part, lane, acc.x, top, sum);
-	if (!fours && lane + LANES < p.K)
-		write(i, h, part, lane + LANES, acc.y, top, sum);
+			cs[lane] += cs[g * units + lane];
+	barrier();
+	[[dont_unroll]] for (uint d = lane; d < p.K; d += LANES) // code that runs once is waited for
+		write(i, h, part, d, fours ? cs[d / 4][d % 4] : cs[lane][d / LANES], top, sum);
 	barrier(); // qs and cs are read above
 }
 

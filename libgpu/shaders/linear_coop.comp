@@ -9,7 +9,7 @@
 //   push      vn_push_linear
 //   dispatch  any x: tiles of TILE_M x TILE_N matrices of outputs, times shares, in strides of the grid
 //
-// A subgroup makes OWN_M x OWN_N of a tile. Panels of PANEL matrices pass through shared memory; the next panel is under way in
+// A subgroup makes OWN_M x OWN_N matrices of a tile. Panels of PANEL matrices pass through shared memory; the next panel is under way in
 // registers while this one is multiplied. STAGES 2: it has a place of its own there, which saves a barrier. Rows of a
 // panel are padded by 16 bytes, so that the rows of a matrix hit different banks. Rows past T or M are the last one
 // again and are not stored; inputs past N are 0 times 0. The sum of an output begins at +0 and takes N in steps of MK,
@@ -30,10 +30,10 @@ layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Ei
 layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer OutEight { uvec4 v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer OutFour { vec4 v[]; };
 
-// Panels of x, panels of w; then, in their place, a strip of MM rows of results for each subgroup.
-const uint W_AT = STAGES * BM * PITCH, STRIP = (WN + 4) / 4; // a row of it, padded
-const uint PANELS = STAGES * (BM + BN) * PITCH, STRIPS = SUBGROUPS * MM * STRIP;
-shared uvec4 sh[PANELS > STRIPS ? PANELS : STRIPS];
+// Panels of x, panels of w; then, in their place, rows of results: OUT_M matrices high of each subgroup at once, half of its own or all.
+const uint W_AT = STAGES * BM * PITCH, PANELS = STAGES * (BM + BN) * PITCH;
+const uint OUT_ROWS = OUT_M * MM * (TILE_M / OWN_M), OUT_ROW = (BN + 4) / 4, OUT = OUT_ROWS * OUT_ROW; // a row is padded
+shared uvec4 sh[PANELS > OUT ? PANELS : OUT];
 
 uvec4 x_next[X_EACH], w_next[W_EACH];
 
@@ -74,36 +74,67 @@ void keep(uint stage)
 	}
 }
 
-// Eight columns of token t from m on.
-void store(uint t, uint m, vec4 a, vec4 b)
+// The results of this subgroup from matrix i on. Every loop over matrices has to be unrolled before the driver sees it.
+void keep_results(const MAT_C acc[OWN_M][OWN_N], uint i)
+{
+	const uint at = (gl_SubgroupID / (BN / WN) * OUT_M * MM) * OUT_ROW + gl_SubgroupID % (BN / WN) * (WN / 4);
+
+	[[unroll]] for (uint k = 0; k < OUT_M; k++)
+		[[unroll]] for (uint j = 0; j < OWN_N; j++)
+			STORE_ROWS(acc[i + k][j], sh, at + k * MM * OUT_ROW + j * (MN / 4), OUT_ROW);
+}
+
+// Eight columns of token t from m on, which lie in shared memory.
+void store(uint t, uint m, uint from)
 {
 	const uint n = min(8, p.M - m), at = t * p.y_stride + m;
 
-	if (p.has_bias != 0)
-		[[unroll]] for (uint i = 0; i < 4; i++) {
-			a[i] += float(p.b.v[min(m + i, p.M - 1)]);
-			b[i] += float(p.b.v[min(m + 4 + i, p.M - 1)]);
-		}
-	if (p.y_wide != 0 && n == 8)
+	if (p.y_wide != 0 && n == 8) {
+		vec4 a = uintBitsToFloat(sh[from]), b = uintBitsToFloat(sh[from + 1]);
+		if (p.has_bias != 0)
+			[[unroll]] for (uint i = 0; i < 4; i++) {
+				a[i] += float(p.b.v[m + i]);
+				b[i] += float(p.b.v[m + 4 + i]);
+			}
 		OutEight(p.y).v[at / 8] = uvec4(pack_halves(a.xy), pack_halves(a.zw), pack_halves(b.xy), pack_halves(b.zw));
-	else
-		[[unroll]] for (uint i = 0; i < 8; i++)
-			if (i < n)
-				put(p.y, at + i, i < 4 ? a[i % 4] : b[i % 4]);
+	} else {
+		[[dont_unroll]] for (uint i = 0; i < n; i++) {
+			float x = uintBitsToFloat(sh[from + i / 4][i % 4]);
+			if (p.has_bias != 0)
+				x += float(p.b.v[m + i]);
+			put(p.y, at + i, x);
+		}
+	}
 }
 
 // The same of one share.
-void store_sums(uint t, uint m, uint share, vec4 a, vec4 b)
+void store_sums(uint t, uint m, uint share, uint from)
 {
 	const uint at = ((share * p.T + t) * ((p.M + 7) / 8) + m / 8) * 2;
 
-	OutFour(p.sums).v[at] = a;
-	OutFour(p.sums).v[at + 1] = b;
+	OutFour(p.sums).v[at] = uintBitsToFloat(sh[from]);
+	OutFour(p.sums).v[at + 1] = uintBitsToFloat(sh[from + 1]);
+}
+
+// The rows that lie in shared memory; i: the first matrix of each subgroup's. Not unrolled: a workgroup runs this once or
+// twice, and waits for code that it has not run before.
+void store_rows(uint t0, uint m0, uint share, uint i)
+{
+	[[dont_unroll]] for (uint e = gl_LocalInvocationID.x; e < OUT_ROWS * (BN / 8); e += LANES) {
+		const uint r = e / (BN / 8), c = e % (BN / 8), from = r * OUT_ROW + c * 2;
+		const uint t = t0 + r / (OUT_M * MM) * WM + i * MM + r % (OUT_M * MM), m = m0 + c * 8;
+		if (t < p.T && m < p.M) {
+			if (p.shares > 1)
+				store_sums(t, m, share, from);
+			else
+				store(t, m, from);
+		}
+	}
 }
 
 void tile(uint t0, uint m0, uint share)
 {
-	const uint lane = gl_SubgroupInvocationID, wm = gl_SubgroupID / (BN / WN) * WM, wn = gl_SubgroupID % (BN / WN) * WN;
+	const uint wm = gl_SubgroupID / (BN / WN) * WM, wn = gl_SubgroupID % (BN / WN) * WN;
 	const uint n = p.N / 8, panels = (p.N + BK - 1) / BK;
 	const uint first = share * panels / p.shares, last = (share + 1) * panels / p.shares;
 
@@ -138,25 +169,16 @@ void tile(uint t0, uint m0, uint share)
 		}
 	}
 
-	// Every loop over matrices has to be unrolled before the driver sees it, or they lie in memory.
-	const uint strip = gl_SubgroupID * MM * STRIP;
-	[[unroll]] for (uint i = 0; i < OWN_M; i++) {
-		[[unroll]] for (uint j = 0; j < OWN_N; j++)
-			STORE_ROWS(acc[i][j], sh, strip + j * (MN / 4), STRIP);
-		subgroupBarrier();
-		[[unroll]] for (uint k = 0; k < MM * WN / 8 / SUBGROUP; k++) {
-			const uint e = lane + k * SUBGROUP, r = e / (WN / 8), c = e % (WN / 8), t = t0 + wm + i * MM + r, m = m0 + wn + c * 8;
-			const vec4 a = uintBitsToFloat(sh[strip + r * STRIP + c * 2]), b = uintBitsToFloat(sh[strip + r * STRIP + c * 2 + 1]);
-			if (t < p.T && m < p.M) {
-				if (p.shares > 1)
-					store_sums(t, m, share, a, b);
-				else
-					store(t, m, a, b);
-			}
-		}
-		subgroupBarrier();
+	keep_results(acc, 0);
+	barrier();
+	store_rows(t0, m0, share, 0);
+	barrier();
+	if (OUT_M < OWN_M) { // no loop, for then the matrices would lie in memory
+		keep_results(acc, OWN_M - OUT_M);
+		barrier();
+		store_rows(t0, m0, share, OWN_M - OUT_M);
+		barrier();
 	}
-	barrier(); // the next tile's panels lie where the strips are
 }
 
 void main()
