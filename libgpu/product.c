@@ -46,12 +46,13 @@ static int shares_of(int64_t n, int64_t workgroups)
  * that took the least time, or nearly so. */
 static vn_way coop_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 {
-	enum { LONG = 2048, ONE_EACH = 140, FOUR_EACH = 512 };
+	enum { LONG = 2048, VERY_LONG = 8192, ONE_EACH = 140, FOUR_EACH = 512 };
 	const bool is_long = N >= LONG;
 	vn_kernel  kernel = VN_K_COOP_2X2;
 
-	if (T > 4 * k->side && tiles(k, VN_K_COOP_8X8, T, M) >= (is_long ? ONE_EACH / 10 : ONE_EACH))
-		return (vn_way){ VN_K_COOP_8X8, is_long ? shares_of(tiles(k, VN_K_COOP_8X8, T, M), ONE_EACH) : 1 };
+	if (T > 4 * k->side && tiles(k, VN_K_COOP_8X8, T, M) >= (is_long ? ONE_EACH / 20 : ONE_EACH))
+		return (vn_way){ VN_K_COOP_8X8, !is_long ? 1 : shares_of(tiles(k, VN_K_COOP_8X8, T, M),
+			                                                     N < VERY_LONG ? ONE_EACH : 2 * ONE_EACH) };
 	if (T <= k->side)
 		kernel = VN_K_COOP_1X2;
 	else if (!is_long && T > 4 * k->side && tiles(k, VN_K_COOP_8X4, T, M) >= 200)
