@@ -13,8 +13,9 @@
 // exceeds it by more than SLACK, for the context passes through the strip then: in the first tile and seldom again. A row moves by itself and
 // is multiplied by 1 where another moves: its bits are its own.
 //
-// A weight times SCALE is rounded to half, and the sum of weights is that of the rounded ones: a query that sees one key gets
-// its value. A weight below 2^-21 of the base keeps fewer bits, and below 2^-32 it is 0. Products of halves are exact.
+// A weight is not rounded to half: it goes as the sum of two halves, times SCALE, which keeps 22 bits of it, and 2^-31 of the
+// base at least, and the sum of weights is kept times SCALE, too. Products of halves are exact, so what
+// differs from attention.comp is the order of sums, and the device's exp2, which is good to 20 bits where a weight counts.
 //
 // Forbidden keys weigh 0. That is not enough where a value is infinite or NaN: a tile that holds such a one is
 // summed key by key, those left out that a query does not see.
@@ -28,7 +29,7 @@ const uint  SUBGROUPS = 4, LANES = SUBGROUPS * SUBGROUP, QUERIES = SUBGROUPS * M
 const uint  PARTS = SUBGROUP / MM, OWN = 16 / PARTS; // OWN: fours of 64 columns of a row that a lane has
 const uint  ROW = WIDTH / 8, PITCH = ROW + 1;        // of keys or values, 8 halves to a uvec4
 const uint  EACH = KEYS * ROW / LANES, WIDTHS = WIDTH / 64;
-const uint  STRIP = 17, STRIPS = QUERIES * STRIP;    // a row of a strip: 64 floats, or 64 halves; padded
+const uint  STRIP = 17, STRIPS = QUERIES * STRIP;    // a row of a strip: 64 floats, or 64 and 64 halves; padded
 const float SLACK = 8.0, SCALE = 128.0;      // 2^SLACK SCALE is a half
 const bool  TWO = WIDTH <= 64;               // keys and values have a place each, which saves two barriers of four
 const uint  KEYS_AT = STRIPS, VALUES_AT = STRIPS + (TWO ? KEYS * PITCH : 0);
@@ -114,25 +115,35 @@ void score_tile(const MAT_A q[WIDTH / MK])
 	}
 }
 
+// Two numbers as two halves each: the first 11 bits, and what is left. Cut by integers, for a compiler may take
+// unpackHalf2x16 of packHalf2x16 for what went in, and nothing would be left.
+void split(vec2 w, out uint high, out uint low)
+{
+	const vec2 cut = vec2(uintBitsToFloat(floatBitsToUint(w.x) & 0xFFFFE000u), uintBitsToFloat(floatBitsToUint(w.y) & 0xFFFFE000u));
+
+	high = packHalf2x16(cut);
+	low = packHalf2x16(w - cut);
+}
+
 // Weights of this lane, times SCALE, into the strip. Returns their sum. all: every query of the block sees every key of the tile.
 float weigh(uint j0, bool all, const vec4 s[OWN], float base)
 {
 	float sum = 0.0;
 
 	[[unroll]] for (uint n = 0; n < OWN; n += 2) {
-		uvec4 eight;
+		uvec4 high, low;
 		[[unroll]] for (uint m = 0; m < 2; m++) {
 			vec4 w = SCALE * exp2(s[n + m] - base);
 			if (!all)
 				[[unroll]] for (uint c = 0; c < 4; c++)
 					if (!seen(j0 + (part_() * OWN + n + m) * 4 + c))
 						w[c] = 0.0;
-			vec2 a = w.xy, b = w.zw;
-			eight[2 * m] = round_halves(a);
-			eight[2 * m + 1] = round_halves(b);
-			sum += (a.x + a.y) + (b.x + b.y);
+			sum += (w.x + w.y) + (w.z + w.w);
+			split(w.xy, high[2 * m], low[2 * m]);
+			split(w.zw, high[2 * m + 1], low[2 * m + 1]);
 		}
-		sh[row_at() + (part_() * OWN + n) / 2] = eight;
+		sh[row_at() + (part_() * OWN + n) / 2] = high;
+		sh[row_at() + 8 + (part_() * OWN + n) / 2] = low;
 	}
 	return sum;
 }
@@ -141,12 +152,14 @@ float weigh(uint j0, bool all, const vec4 s[OWN], float base)
 void add_values(inout MAT_C acc[WIDTH / MN])
 {
 	[[unroll]] for (uint k = 0; k < KEYS / MK; k++) {
-		MAT_A a;
-		LOAD_ROWS(a, sh, strip() + k * (MK / 8), STRIP);
+		MAT_A high, low;
+		LOAD_ROWS(high, sh, strip() + k * (MK / 8), STRIP);
+		LOAD_ROWS(low, sh, strip() + 8 + k * (MK / 8), STRIP);
 		[[unroll]] for (uint j = 0; j < WIDTH / MN; j++) {
 			MAT_B b;
 			LOAD_ROWS(b, sh, VALUES_AT + k * MK * PITCH + j * (MN / 8), PITCH);
-			acc[j] = MULADD(a, b, acc[j]);
+			acc[j] = MULADD(high, b, acc[j]);
+			acc[j] = MULADD(low, b, acc[j]);
 		}
 	}
 }
@@ -166,7 +179,7 @@ void odd_values(uint j0, out vec4 x[WIDTHS * OWN])
 		x[n] = vec4(0.0);
 	for (uint c = 0; c < KEYS; c++)
 		if (seen(j0 + c)) {
-			const float w = four_of(row_at(), c / 4)[c % 4];
+			const float w = four_of(row_at(), c / 4)[c % 4] + four_of(row_at() + 8, c / 4)[c % 4];
 			[[unroll]] for (uint n = 0; n < WIDTHS * OWN; n++)
 				x[n] += w * four_of(VALUES_AT + c * PITCH, n / OWN * 16 + part_() * OWN + n % OWN);
 		}

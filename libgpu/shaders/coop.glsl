@@ -5,7 +5,6 @@
 //   LOAD_ROWS, LOAD_COLS       from an array of any type, the stride in its elements, at 16 bytes
 //
 //   pack_halves(x)             two numbers as halves, rounded to nearest, ties to even; HARD_HALVES: by the device
-//   round_halves(x)            the same, but that a NaN may have any payload; and x becomes what they are
 //
 // Written in the extension that glslc knows; the build turns it into the one of Vulkan (tools/nv2khr.c), which has
 // to be told what a matrix is for. Its dimensions tell: 1024 stand for N, 2048 for K.
@@ -36,14 +35,6 @@
 // A device that promises this rounding has an instruction for it; half_bits has twenty, as many in a tile as the product
 // of 896 inputs. A NaN is the plain one, as that of half_bits.
 #if HARD_HALVES
-uint round_halves(inout vec2 x)
-{
-	const f16vec2 h = f16vec2(x);
-
-	x = vec2(h);
-	return packFloat2x16(h);
-}
-
 uint pack_halves(vec2 x)
 {
 	uint two = packFloat2x16(f16vec2(x));
@@ -54,13 +45,6 @@ uint pack_halves(vec2 x)
 }
 #else
 uint pack_halves(vec2 x) { return half_bits(x.x) | half_bits(x.y) << 16; }
-uint round_halves(inout vec2 x)
-{
-	const uint two = pack_halves(x);
-
-	x = unpackHalf2x16(two);
-	return two;
-}
 #endif
 
 #endif
