@@ -17,7 +17,8 @@ enum { SIZE_LISTED = 1000506001, FLOAT16 = 0, FLOAT32 = 1, SCOPE_SUBGROUP = 3 };
 
 typedef VkResult (VKAPI_PTR *list_sizes)(VkPhysicalDevice, uint32_t *, size_listed *);
 
-/* shared: bytes that the build lets a workgroup have; halves: its shaders have the device round to half (CMakeLists.txt). */
+/* shared: bytes that the build lets a workgroup have; halves: its shaders have the device round to half
+ * (CMakeLists.txt). */
 static const struct { uint32_t side, subgroup, shared; bool halves; } size_of[VN_N_COOPS] = {
 	[VN_COOP_16] = { 16, 32, 49152, true },
 	[VN_COOP_8]  = { 8, 8, 32768, false },

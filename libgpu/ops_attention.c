@@ -6,7 +6,7 @@
 #define FEW       8   /* tokens of a call that go to attention_few.comp */
 #define QUERIES   64  /* of a block, and keys of a tile: attention.comp */
 #define PARTS_MAX 64  /* attention_join.comp */
-#define CHUNK     128 /* keys of a part at least, for few tokens; twice as many for more: joining parts takes time, too */
+#define CHUNK     128 /* keys of a part at least, for few tokens; twice as many for more, as joining takes time, too */
 /* Workgroups that keep a big device busy (an H200 has 132 processors): below the first, keys are parted for up to the
  * second. Constants, not the device's own numbers: the bits of a run depend on its tokens alone. */
 #define BUSY      256

@@ -13,9 +13,9 @@
 // exceeds it by more than SLACK, for the context passes through the strip then: in the first tile and seldom again. A row moves by itself and
 // is multiplied by 1 where another moves: its bits are its own.
 //
-// A weight is not rounded to half: it goes as the sum of two halves, times SCALE, which keeps 22 bits of it, and 2^-31 of the
-// base at least, and the sum of weights is kept times SCALE, too. Products of halves are exact, so what
-// differs from attention.comp is the order of sums, and the device's exp2, which is good to 20 bits where a weight counts.
+// A weight is not rounded to half: it goes as the sum of two halves, times SCALE, which keeps 22 bits of it, and 2^-31 of
+// the base at least, and the sum of weights is kept times SCALE, too. Products of halves are exact, so what differs from
+// attention.comp is the order of sums, and the device's exp2, which is good to 20 bits where a weight counts.
 //
 // Forbidden keys weigh 0. That is not enough where a value is infinite or NaN: a tile that holds such a one is
 // summed key by key, those left out that a query does not see.
@@ -204,8 +204,8 @@ void change(inout MAT_C acc[WIDTH / MN], float times, bool none, const vec4 more
 	}
 }
 
-// Columns 64 g to 64 g + 63 of the context. Its rows pass through the strip, and leave it in a loop that is not unrolled: code
-// that runs once is waited for.
+// Columns 64 g to 64 g + 63 of the context. Its rows pass through the strip, and leave it in a loop that is not unrolled:
+// code that runs once is waited for.
 void write_columns(uint i, uint h, uint part, uint g, float sum)
 {
 	subgroupBarrier();

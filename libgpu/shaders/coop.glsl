@@ -32,8 +32,8 @@
 #define STORE_ROWS(m, a, at, stride) coopMatStoreNV(m, a, at, stride, false)
 #define MULADD(a, b, c)              coopMatMulAddNV(a, b, c)
 
-// A device that promises this rounding has an instruction for it; half_bits has twenty, as many in a tile as the product
-// of 896 inputs. A NaN is the plain one, as that of half_bits.
+// A device that promises this rounding has an instruction for it; half_bits takes twenty, as many in a tile as the
+// product of 896 inputs. A NaN is the plain one, as that of half_bits.
 #if HARD_HALVES
 uint pack_halves(vec2 x)
 {

@@ -9,9 +9,9 @@
 //   push      vn_push_linear
 //   dispatch  any x: tiles of TILE_M x TILE_N matrices of outputs, times shares, in strides of the grid
 //
-// A subgroup makes OWN_M x OWN_N matrices of a tile. Panels of PANEL matrices pass through shared memory; the next panel is under way in
-// registers while this one is multiplied. STAGES 2: it has a place of its own there, which saves a barrier. Rows of a
-// panel are padded by 16 bytes, so that the rows of a matrix hit different banks. Rows past T or M are the last one
+// A subgroup makes OWN_M x OWN_N matrices of a tile. Panels of PANEL matrices pass through shared memory; the next panel
+// is under way in registers while this one is multiplied. STAGES 2: it has a place of its own there, which saves a
+// barrier. Rows of a panel are padded by 16 bytes, so that the rows of a matrix hit different banks. Rows past T or M are the last one
 // again and are not stored; inputs past N are 0 times 0. The sum of an output begins at +0 and takes N in steps of MK,
 // in order, for any place of it in a tile: its bits depend on N, the shares and the device.
 #extension GL_GOOGLE_include_directive : require
@@ -30,9 +30,11 @@ layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Ei
 layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer OutEight { uvec4 v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer OutFour { vec4 v[]; };
 
-// Panels of x, panels of w; then, in their place, rows of results: OUT_M matrices high of each subgroup at once, half of its own or all.
+// Panels of x, panels of w; then, in their place, rows of results: OUT_M matrices high of each subgroup at once, half of
+// its own or all.
 const uint W_AT = STAGES * BM * PITCH, PANELS = STAGES * (BM + BN) * PITCH;
-const uint OUT_ROWS = OUT_M * MM * (TILE_M / OWN_M), OUT_ROW = (BN + 4) / 4, OUT = OUT_ROWS * OUT_ROW; // a row is padded
+const uint OUT_ROWS = OUT_M * MM * (TILE_M / OWN_M), OUT_ROW = (BN + 4) / 4; // a row is padded
+const uint OUT = OUT_ROWS * OUT_ROW;
 shared uvec4 sh[PANELS > OUT ? PANELS : OUT];
 
 uvec4 x_next[X_EACH], w_next[W_EACH];
@@ -116,8 +118,8 @@ void store_sums(uint t, uint m, uint share, uint from)
 	OutFour(p.sums).v[at + 1] = uintBitsToFloat(sh[from + 1]);
 }
 
-// The rows that lie in shared memory; i: the first matrix of each subgroup's. Not unrolled: a workgroup runs this once or
-// twice, and waits for code that it has not run before.
+// The rows that lie in shared memory; i: the first matrix of each subgroup's. Not unrolled: a workgroup runs this once
+// or twice, and waits for code that it has not run before.
 void store_rows(uint t0, uint m0, uint share, uint i)
 {
 	[[dont_unroll]] for (uint e = gl_LocalInvocationID.x; e < OUT_ROWS * (BN / 8); e += LANES) {
