@@ -225,7 +225,10 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 	o->model = argv[optind + 1];
 	o->run.gpu = strcmp(o->engine, "gpu") == 0;
 	if (!is_engine(o->engine))
-		return vn_fail(err, VN_ERR_USAGE, "the engine is ref or gpu, not '%s'", o->engine);
+		return vn_fail(err, VN_ERR_USAGE, "the engine is ref or gpu, not '%s'%s", o->engine,
+		               strncmp(o->engine, "re", 2) == 0   ? " (did you mean 'ref'?)"
+		               : strncmp(o->engine, "gp", 2) == 0 ? " (did you mean 'gpu'?)"
+		                                                  : "");
 	if (!o->recipe.path)
 		return vn_fail(err, VN_ERR_USAGE, "-o FILE is needed: the file to write the recording to");
 	vn_status st = o->prompts ? check_prompts(o, err) : vn_prompt_check(&o->source, false, err);

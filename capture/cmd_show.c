@@ -80,6 +80,10 @@ static void not_there(const vn_recording *r, const char *name, vn_error *err)
 		if (dot && strcmp(dot + 1, bare) == 0 && !vn_nearest_found(&near)) /* a point without its layer */
 			vn_nearest_settle(&near, own);
 	}
+	const char *found = vn_nearest_found(&near);
+	char        whole[VN_NEAREST_MAX];
+	if (found && bare != name && snprintf(whole, sizeof whole, "%.*s%s", (int)(bare - name), name, found) < (int)sizeof whole)
+		vn_nearest_settle(&near, whole);
 	vn_fail(err, VN_ERR_NOTFOUND, "%s: no checkpoint named '%s'%s", vn_recording_path(r), name, vn_nearest_hint(&near));
 }
 

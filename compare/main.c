@@ -229,7 +229,9 @@ static int run(const char *name, int argc, char **argv)
 	vn_nearest_start(&near, name);
 	for (size_t i = 0; i < sizeof command / sizeof *command; i++)
 		vn_nearest_try(&near, command[i].name);
-	vn_nearest_try_words(&near, "help|version");
+	vn_nearest_try_words(&near, "help|version|--help|--version");
+	if (strcmp(name, "-V") == 0)
+		vn_nearest_settle(&near, "--version");
 	fprintf(stderr, "vernier: no command '%.40s'%s; vernier help lists the commands\n", name, vn_nearest_hint(&near));
 	return 2;
 }

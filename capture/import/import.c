@@ -345,6 +345,23 @@ static void look_at_shape(vn_import *i, const vn_entry *e)
 		         *like ? " " : "", like);
 }
 
+/* A shipped map that knows most of the names, where none was asked for; or NULL. */
+static const char *fitting_map(const vn_import *i)
+{
+	const int    n = vn_recording_count(i->r);
+	const char **name = i->o->n_names == 0 && n > 0 ? malloc((size_t)n * sizeof *name) : NULL;
+	const char  *best = NULL;
+	vn_error     err;
+	int          fits;
+
+	for (int k = 0; name && k < n; k++)
+		name[k] = vn_recording_entry(i->r, k)->name;
+	if (!name || vn_name_map_fit(name, n, &best, &fits, &err))
+		best = NULL; /* a hint is not worth an error */
+	free(name);
+	return best;
+}
+
 static vn_status check(vn_import *i, vn_error *err)
 {
 	const char *first = NULL;
@@ -369,11 +386,12 @@ static vn_status check(vn_import *i, vn_error *err)
 		return VN_OK;
 	snprintf(text, sizeof text, "%s", first);
 	vn_import_nearest(i->plan, first, near, sizeof near);
+	const char *map = fitting_map(i);
 	return vn_fail(
 		err, VN_ERR_NOTFOUND,
-		"%s: %d of %d names are not checkpoint names (first: %s; nearest: %s): --names MAP maps them, --unmapped "
+		"%s: %d of %d names are not checkpoint names (first: %s; nearest: %s): --names %s maps them, --unmapped "
 		"keep|drop keeps or drops them, --dry-run lists them",
-		vn_recording_path(i->r), i->unmapped, vn_recording_count(i->r), text, near);
+		vn_recording_path(i->r), i->unmapped, vn_recording_count(i->r), text, near, map ? map : "MAP");
 }
 
 /* ---- all of it ---------------------------------------------------------------------------------------- */

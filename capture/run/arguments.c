@@ -46,7 +46,10 @@ static vn_status not_an_id(const char *where, const char *text, int64_t n, vn_er
 {
 	struct stat s;
 	const bool  file = n == 1 && strncmp(where, "--", 2) == 0 && stat(text, &s) == 0;
+	const char *end = strrchr(text, '.');
 
+	if (file && end && (strcmp(end, ".h5") == 0 || strcmp(end, ".hdf5") == 0))
+		return vn_fail(err, VN_ERR_USAGE, "%s: %.200s is a recording: %s-from %.200s takes its tokens", where, text, where, text);
 	return vn_fail(err, VN_ERR_USAGE, "%s: '%.*s' is not a token id (number %" PRId64 " of the list)%s%.200s%s", where,
 	               word(text), text, n, file ? "; write @" : "", file ? text : "", file ? " to read a file" : "");
 }

@@ -191,12 +191,14 @@ static void rotation(vn_identity_walk *w, const char *after, const char *norm, c
 			most = fmax(most, off / sqrt(b));
 			first = first < 0 ? i : first;
 		}
+		char by[40] = ""; /* of a length of 0, or that is no number, nothing can be a part */
+		if (isfinite(most) && most > 0)
+			snprintf(by, sizeof by, ", by up to %.3g of it", most);
 		if (count)
 			broken(w, count, rows,
 			       "layer%d.%s is not a rotation of %s: %" PRId64 " of %" PRId64
-			       " heads differ in length, by up to %.3g of it; "
-			       "first token %" PRId64 ", head %" PRId64,
-			       w->layer, after, strchr(s.e[1]->name, '.') + 1, count, rows, most, first / shape->dim[1],
+			       " heads differ in length%s; first token %" PRId64 ", head %" PRId64,
+			       w->layer, after, strchr(s.e[1]->name, '.') + 1, count, rows, by, first / shape->dim[1],
 			       first % shape->dim[1]);
 	}
 	vn_parts_done(w, &s);

@@ -132,9 +132,9 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 	char next[sizeof x->by->words + 60] = "";
 	if (x->n > x->n_alias && !x->by[x->n_alias].refuted) {
 		const vn_hypothesis *h = &x->by[x->n_alias];
-		snprintf(next, sizeof next,
-		         *h->id ? "; runner-up %s is %.3g times worse" : "; runner-up \"%s\" is %.3g times worse",
-		         *h->id ? h->id : h->words, x->margin);
+		const bool by_id = *h->id && strcmp(h->id, x->by[0].id) != 0; /* else its words tell them apart */
+		snprintf(next, sizeof next, by_id ? "; runner-up %s is %.3g times worse" : "; runner-up \"%s\" is %.3g times worse",
+		         by_id ? h->id : h->words, x->margin);
 	}
 	vn_lines_add(lines, "residual %.3g floors (was %.3g)%s", vn_hypothesis_left(&x->by[0]),
 	             vn_hypothesis_left(&x->unmodified), next);

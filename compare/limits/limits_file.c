@@ -140,14 +140,16 @@ static bool is_of_precision(const char *file, const char *word)
 /* Reports a name that is neither a file nor shipped limits. "fp16-acc32" is close to "fp16-acc32.yaml". */
 static vn_status no_limits(const char *path, vn_error *err)
 {
-	char            folder[PATH_MAX], word[VN_NEAREST_MAX], first[NAME_MAX + 1];
+	char            folder[PATH_MAX], bare[VN_NEAREST_MAX - 8], word[VN_NEAREST_MAX], first[NAME_MAX + 1];
 	const char     *begun = NULL;
 	const size_t    length = strlen(path);
 	struct dirent **file = NULL;
 	vn_nearest      near;
 	int             n = 0;
 
-	snprintf(word, sizeof word, "%s%s", path, length > 5 && strcmp(path + length - 5, ".yaml") == 0 ? "" : ".yaml");
+	const bool ended = length > 5 && strcmp(path + length - 5, ".yaml") == 0;
+	snprintf(bare, sizeof bare, "%.*s", (int)(ended ? length - 5 : length), path);
+	snprintf(word, sizeof word, "%s.yaml", bare);
 	vn_nearest_start(&near, word);
 	if (!vn_limits_find("fp32.yaml", folder, NULL)) {
 		*strrchr(folder, '/') = 0;
@@ -155,7 +157,7 @@ static vn_status no_limits(const char *path, vn_error *err)
 	}
 	for (int i = 0; i < n; i++) {
 		vn_nearest_try(&near, file[i]->d_name);
-		if (!begun && is_of_precision(file[i]->d_name, path))
+		if (is_of_precision(file[i]->d_name, bare)) /* the last one: fp16-acc32.yaml */
 			begun = strcpy(first, file[i]->d_name);
 		free(file[i]);
 	}

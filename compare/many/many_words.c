@@ -66,6 +66,10 @@ static void say_those(const vn_many *m, int status, const char *what, char text[
 		n += m->candidate[i].status == status;
 	if (n == 0)
 		return;
+	if (m->n == 1) {
+		vn_text_add(text, VN_MANY_WHO, "1 %s %s", m->vote ? "recording" : "candidate", what);
+		return;
+	}
 	if (*text)
 		vn_text_add(text, VN_MANY_WHO, ", %d %s (", n, what);
 	else

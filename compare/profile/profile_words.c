@@ -235,7 +235,9 @@ vn_status vn_profile_say(vn_profile *p, vn_error *err)
 		 * "the reference times almost nothing". */
 		const double whole = fmin(p->error / p->ref, p->factor * p->factor);
 		const double there = fmin(p->error / p->ref, fmax(1 + 2 * (p->factor - 1) + p->error / p->ref, 0.0));
-		if (p->apart <= EXPLAINED * whole)
+		if (p->factor == 0 && p->apart <= 0)
+			vn_lines_add(&p->words, "the candidate is 0 throughout");
+		else if (p->apart <= EXPLAINED * whole)
 			vn_lines_add(&p->words,
 			             "the candidate is the reference times %.5g, which explains all but %.2g %% of the error",
 			             p->factor, 100 * p->apart * p->ref / p->error);

@@ -82,6 +82,15 @@ static void add_repetition(const vn_comparison *c, const vn_explanation *x, vn_l
 	          9);
 }
 
+static void add_swapped(const vn_comparison *c, vn_lines *lines)
+{
+	char line[VN_SHELL_LINE];
+
+	vn_swapped_line(c, line);
+	if (*line)
+		vn_lines_add(lines, "%s", line);
+}
+
 /* After explain. */
 static void after_explain(const vn_comparison *c, vn_lines *lines)
 {
@@ -92,6 +101,8 @@ static void after_explain(const vn_comparison *c, vn_lines *lines)
 			add_repetition(c, &c->result.why->of[i], lines);
 	if (c->result.n_origins)
 		add_show(c, c->result.origins[0], lines);
+	if (!fits && c->opened.model && c->result.n_invalid_floors && !c->result.swapped)
+		add_swapped(c, lines); /* the reference is not what its model computes */
 	if (!fits && !vn_recording_ranks(c->opened.cand))
 		add_words(lines, (const char *[]) { "show", vn_recording_path(c->opened.cand), "--check" }, 3);
 }
@@ -136,15 +147,6 @@ static void after_failure(const vn_comparison *c, vn_lines *lines)
 		add_again(c, "compare", false, "--allow", "missing,extra", lines);
 	if (!c->result.why && vn_recording_path(c->opened.cand) && (at = worth_a_look(c)) >= 0)
 		add_show(c, at, lines);
-}
-
-static void add_swapped(const vn_comparison *c, vn_lines *lines)
-{
-	char line[VN_SHELL_LINE];
-
-	vn_swapped_line(c, line);
-	if (*line)
-		vn_lines_add(lines, "%s", line);
 }
 
 void vn_next_commands(const vn_comparison *c, vn_lines *lines)

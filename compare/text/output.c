@@ -175,7 +175,9 @@ vn_status vn_output_ending(const char *path, const char *known, int *which, vn_e
 	*which = -1;
 	if (!dot || !dot[1] || place_of("txt|text|log|out", dot + 1) >= 0)
 		return VN_OK;
-	*which = place_of(known, strcasecmp(dot + 1, "htm") == 0 ? "html" : dot + 1);
+	*which = place_of(known, strcasecmp(dot + 1, "htm") == 0        ? "html"
+	                         : strcasecmp(dot + 1, "markdown") == 0 ? "md"
+	                                                                : dot + 1);
 	for (const char *p = known; *p; p += strcspn(p, "|") + (p[strcspn(p, "|")] == '|'))
 		vn_text_add(list, sizeof list, "%s.%.*s", p == known ? "" : ", ", (int)strcspn(p, "|"), p);
 	return *which >= 0 ? VN_OK

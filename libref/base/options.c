@@ -210,8 +210,8 @@ static int complain_unknown(const vn_command *c, const char *given)
 			return vn_complain(c->name, "unknown option '%s' (did you mean '--%s %s'?)",
 			                            given, c->option[i].name, bare);
 	if (strcmp(bare, "model") == 0 && strstr(c->synopsis, "MODEL"))
-		return vn_complain(c->name, "unknown option '%s': the model is given without an option, vernier %s %s", given, c->name,
-		                   c->synopsis);
+		return vn_complain(c->name, "unknown option '%s': the model is given without an option, vernier %s %s", given,
+		                   c->name, c->synopsis);
 	vn_nearest_start(&near, bare);
 	for (int i = 0; i < c->n; i++)
 		if (c->option[i].name)
@@ -219,6 +219,39 @@ static int complain_unknown(const vn_command *c, const char *given)
 	if (vn_nearest_found(&near))
 		return vn_complain(c->name, "unknown option '%s' (did you mean '--%s'?)", given, vn_nearest_found(&near));
 	return vn_complain(c->name, "unknown option '%s'", given);
+}
+
+/* The argument in which getopt met an unknown letter: it moves on only behind the last letter of one. */
+static const char *unknown_argument(char *const *argv, int argc)
+{
+	const char  *last = argv[optind - 1], *now = optind < argc ? argv[optind] : NULL;
+	const size_t n = strlen(last);
+
+	if (optopt == 0 || !now || now[0] != '-' || now[1] == '-' || !strchr(now + 1, optopt) ||
+	    (n > 1 && last[0] == '-' && last[n - 1] == optopt))
+		return last;
+	return now;
+}
+
+/* "-model" would be five options of one letter, and "-o=FILE" a file "=FILE". Returns false after a message. */
+static bool check_dashes(const vn_command *c, int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		const char  *name = argv[i] + 1;
+		const size_t n = strcspn(name, "=");
+		if (argv[i][0] != '-' || *name == '-' || n == 0)
+			continue;
+		for (int k = 0; k < c->n; k++)
+			if (n > 1 && c->option[k].name && strlen(c->option[k].name) == n && strncmp(c->option[k].name, name, n) == 0) {
+				vn_complain(c->name, "unknown option '-%.*s' (did you mean '--%s'?)", (int)n, name,
+				            c->option[k].name);
+				return false;
+			} else if (n == 1 && name[1] == '=' && c->option[k].letter == *name) {
+				vn_complain(c->name, "'%s' has a '=' too much: -%c %s", argv[i], *name, name + 2);
+				return false;
+			}
+	}
+	return true;
 }
 
 int vn_options_read(const vn_command *c, int argc, char **argv, void *to)
@@ -229,6 +262,8 @@ int vn_options_read(const vn_command *c, int argc, char **argv, void *to)
 	int       code;
 
 	assert(c->n <= VN_MOST_OPTIONS);
+	if (!check_dashes(c, argc, argv))
+		return 2;
 	describe(c, &d);
 	optind = 0; /* start afresh */
 	opterr = 0;
@@ -240,7 +275,7 @@ int vn_options_read(const vn_command *c, int argc, char **argv, void *to)
 		const vn_option *o = find(c, &d, code);
 		if (!o)
 			return code == ':' ? vn_complain(c->name, "%s needs a value", argv[optind - 1])
-			                   : complain_unknown(c, argv[optind - 1]);
+			                   : complain_unknown(c, unknown_argument(argv, argc));
 		if (given[o - c->option] && !may_repeat(o))
 			return vn_complain(c->name, "--%s is given twice", o->name);
 		given[o - c->option] = true;

@@ -157,6 +157,40 @@ static bool spell_layer(const char *glob, char to[VN_GLOB_MAX + 8])
 	return false;
 }
 
+/* The part of a glob before its first '.', or behind it, spelt as names have it: "layr1.*" is "layer1.*", "*.q_rop" is
+ * "*.q_rope". Settles near, if the result matches one of the names. */
+static void spell_half(const char *glob, bool front, const char *(*name_of)(const void *context, int i),
+                       const void *context, int n, vn_nearest *near)
+{
+	const char *dot = strchr(glob, '.');
+	char        half[VN_GLOB_MAX + 1], whole[2 * VN_NEAREST_MAX];
+	vn_nearest  nearest;
+
+	if (!dot || strlen(glob) > VN_GLOB_MAX)
+		return;
+	snprintf(half, sizeof half, "%.*s", front ? (int)(dot - glob) : (int)VN_GLOB_MAX, front ? glob : dot + 1);
+	if (strpbrk(half, "*?{["))
+		return;
+	vn_nearest_start(&nearest, half);
+	for (int i = 0; i < n; i++) {
+		char        own[VN_NEAREST_MAX];
+		const char *name = name_of(context, i), *at = strchr(name, '.');
+		if (!at || snprintf(own, sizeof own, "%.*s", front ? (int)(at - name) : 200, front ? name : at + 1) >= (int)sizeof own)
+			continue;
+		vn_nearest_try(&nearest, own);
+	}
+	if (!vn_nearest_found(&nearest))
+		return;
+	snprintf(whole, sizeof whole, "%.*s%s", front ? 0 : (int)(dot + 1 - glob), glob, vn_nearest_found(&nearest));
+	if (front)
+		vn_text_add(whole, sizeof whole, "%s", dot);
+	for (int i = 0; i < n && strlen(whole) < VN_NEAREST_MAX; i++)
+		if (vn_glob_match(whole, name_of(context, i))) {
+			vn_nearest_settle(near, whole);
+			return;
+		}
+}
+
 const char *vn_point_hint(const char *glob, const char *(*name_of)(const void *context, int i), const void *context,
                           int n, char text[VN_POINT_HINT])
 {
@@ -175,6 +209,10 @@ const char *vn_point_hint(const char *glob, const char *(*name_of)(const void *c
 			break;
 		}
 		vn_nearest_try(&near, name);
+	}
+	if (!other && strpbrk(glob, "*?{[")) {
+		spell_half(glob, true, name_of, context, n, &near);
+		spell_half(glob, false, name_of, context, n, &near);
 	}
 	if (asked > last && last >= 0)
 		snprintf(text, VN_POINT_HINT, " (its layers are 0 to %d)", last);

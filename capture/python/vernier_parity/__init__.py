@@ -12,6 +12,7 @@
 transformers. With xxhash, recordings have digests and a table of the model's weights; without, they do not.
 """
 
+import os
 from typing import TYPE_CHECKING, Any, ContextManager, Mapping, Optional, Union
 
 from .globs import match
@@ -60,6 +61,8 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
     are wrapped inside the block. The attribute `how` of each tensor says which way it was captured: hook, patched, or
     recomputed from what was captured.
     """
+    if isinstance(model, (str, os.PathLike)):
+        raise RecordingError("record(model, path): the model comes first")
     from .session import session  # torch is needed only here
 
     return session(model, path, points, layers=layers, tokens=tokens, weights=weights, statistics=statistics, run=run or {}, force=force)

@@ -46,6 +46,9 @@ class Recording:
         while f"step.{self.steps}" in self._file:
             self.steps += 1
 
+    def __repr__(self) -> str:
+        return f"Recording({self.path!r}, steps={self.steps}, complete={self.complete})"
+
     @staticmethod
     def _facts(where: Any) -> Dict[str, Any]:
         return {k: text_of(v) for k, v in where.attrs.items()}

@@ -37,6 +37,8 @@ BARE_LAYER = re.compile(r"layer(0|[1-9][0-9]{0,6})")
 NEARLY_LAYER = re.compile(r"[A-Za-z]*[._-]?([0-9]{1,7})[._-]([^./]+)")  # Layer0.q_rope, layers.0.q_rope, blk.0.q_rope, layer00.q_rope
 LONGEST_NAME, MOST_AXES, MOST_FACTS = 127, 6, 64
 LONGEST_DIMS, LONGEST_WORD, LONGEST_FACT = 63, 31, 60000  # bytes; HDF5 keeps 64 KiB of attributes with an object
+RESERVED = {"engine": "give the argument engine=", "precision": "give the argument precision=",
+            "tokens": "give the argument token_ids=", "positions": "give the argument positions="}
 SAME = ("hidden", "vocab")  # an axis of these is as long in every tensor of a run
 LAST_ONLY = ("final_norm", "logits")  # which engines make for the next token alone
 
@@ -93,8 +95,12 @@ class Recorder:
         force         replace an existing recording; other files are never replaced
 
         Raises RecordingError: the file exists, or cannot be written; token_ids are not whole numbers from 0; positions
-        have another shape than token_ids; a fact is neither a string nor a number.
+        have another shape than token_ids; a fact is neither a string nor a number; run has engine, precision, tokens or
+        positions.
         """
+        taken = sorted(set(run or {}) & set(RESERVED))
+        if taken:
+            raise RecordingError(f"run: {taken[0]} has another place: {RESERVED[taken[0]]}")
         self.statistics = statistics
         self.path, self.partial = os.fspath(path), os.fspath(path) + ".partial"
         wrong = "the name of the file is empty" if not self.path else "is a directory" if os.path.isdir(self.path) else \
@@ -132,7 +138,7 @@ class Recorder:
         for name, value in about.items():
             h5.put_attribute(self._file.id, name, value)
         self._run = self._file.create_group("run")
-        self.fact(**{"engine": engine, "precision": precision, **(run or {})})
+        self.fact(engine=engine, precision=precision, **(run or {}))
 
     # ---- what is said of the run ------------------------------------------------------------------------------------
 
