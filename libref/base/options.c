@@ -242,7 +242,8 @@ static bool check_dashes(const vn_command *c, int argc, char **argv)
 		if (argv[i][0] != '-' || *name == '-' || n == 0)
 			continue;
 		for (int k = 0; k < c->n; k++)
-			if (n > 1 && c->option[k].name && strlen(c->option[k].name) == n && strncmp(c->option[k].name, name, n) == 0) {
+			if (n > 1 && c->option[k].name && strlen(c->option[k].name) == n &&
+			    strncmp(c->option[k].name, name, n) == 0) {
 				vn_complain(c->name, "unknown option '-%.*s' (did you mean '--%s'?)", (int)n, name,
 				            c->option[k].name);
 				return false;
