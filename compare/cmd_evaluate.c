@@ -142,8 +142,8 @@ static int check(command *k, int argc, char **argv)
 		return complain("%s is a recording: give a model, or --recordings REF CAND to judge recorded logits",
 		                argv[optind]);
 	if (argc - optind > 1)
-		return complain("one model is evaluated; for two, record the logits of each on one text (vernier capture ref MODEL "
-		                "--points logits), then vernier evaluate --recordings A.h5 B.h5");
+		return complain("unexpected '%s': one model is evaluated; for two, record the logits of each on one text (vernier "
+		                "capture ref MODEL --points logits), then vernier evaluate --recordings A.h5 B.h5", argv[optind + 1]);
 	if (vn_option_model("evaluate", argc, argv, &k->model))
 		return 2;
 	const char *ids = k->source.list ? "--ids" : k->source.recording ? "--ids-from" : NULL;
