@@ -12,6 +12,7 @@ if(SKBUILD) # a wheel (capture/python): commands that start the program, OpenBLA
 		install(DIRECTORY ${VERNIER_NOTICES}/ DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/vernier)
 	endif()
 endif()
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/vernier)
 install(FILES ${CMAKE_CURRENT_LIST_DIR}/vernier.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/capture/llama.cpp ${PROJECT_SOURCE_DIR}/capture/examples DESTINATION ${data})
 

@@ -8,6 +8,7 @@ foreach(package ${packages})
 		continue()
 	endif()
 	set(doc ${package}/usr/share/doc/${name})
+	file(REMOVE ${doc}/LICENSE) # Debian has the text once, for all
 	file(WRITE ${doc}/copyright "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: vernier
 

@@ -14,6 +14,7 @@ cd "$work"
 fail() { echo "installed: $*"; exit 1; }
 
 "$usr/bin/vernier" --version
+cmp "$usr/share/doc/vernier/LICENSE" "$source/LICENSE" || fail "no license"
 "$usr/bin/vernier" limits "$usr/share/vernier/limits/fp16-acc32.yaml" >/dev/null
 for page in checkpoint limits points guides/c; do test -s "$usr/share/vernier/$page.md" || fail "no $page.md"; done
 pages=$(find "$usr/share/vernier" -name '*.md')
