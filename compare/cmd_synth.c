@@ -40,9 +40,9 @@ const vn_command vn_synth_command = {
 
 static void print_shapes(void)
 {
-	fputs("Shapes:", stdout);
+	int at = printf("Shapes:");
 	for (int i = 0; vn_synth_shape(i); i++)
-		printf(" %s", vn_synth_shape(i));
+		at = vn_options_wrap(stdout, vn_synth_shape(i), at, 0);
 	putchar('\n');
 }
 

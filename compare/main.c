@@ -76,17 +76,33 @@ static const struct {
 	{ "synth", cmd_synth, "write a synthetic model of a real shape", NEVER, &vn_synth_command },
 };
 
-/* Fits a terminal of 24 lines of 80 columns. */
+/* Fits a terminal of 24 lines of 80 columns; a narrower one wraps it. */
 static void usage(FILE *to)
 {
-	fputs("vernier: where do two runs of one transformer model differ, and why?\n\n", to);
-	for (size_t i = 0; i < sizeof command / sizeof *command; i++)
-		fprintf(to, "  %-10s %s\n", command[i].name, command[i].help);
-	fputs("\n  vernier capture ref MODEL --prompt TEXT -o ref.h5\n"
-	      "  vernier compare ref.h5 cand.h5 --model MODEL -o report.html\n"
-	      "  vernier explain ref.h5 cand.h5 --model MODEL\n"
-	      "vernier help COMMAND: its options; vernier help usage.md: the guide; --version.\n"
-	      "Exit status: 0 within limits or done, 1 outside limits, 2 trouble.\n", to);
+	static const struct {
+		const char *text;
+		int         indent;
+	} end[] = {
+		{ "  vernier capture ref MODEL --prompt TEXT -o ref.h5", 4 },
+		{ "  vernier compare ref.h5 cand.h5 --model MODEL -o report.html", 4 },
+		{ "  vernier explain ref.h5 cand.h5 --model MODEL", 4 },
+		{ "vernier help COMMAND: its options; vernier help usage.md: the guide; --version.", 0 },
+		{ "Exit status: 0 within limits or done, 1 outside limits, 2 trouble.", 0 },
+	};
+
+	vn_options_wrap(to, "vernier: where do two runs of one transformer model differ, and why?", 0, 0);
+	fputs("\n\n", to);
+	for (size_t i = 0; i < sizeof command / sizeof *command; i++) {
+		const int indent = fprintf(to, "  %-10s ", command[i].name);
+		vn_options_wrap(to, command[i].help, indent, indent);
+		fputc('\n', to);
+	}
+	for (size_t i = 0; i < sizeof end / sizeof *end; i++) {
+		fputs(i == 0 ? "\n" : "", to);
+		const int at = fprintf(to, "%*s", (int)strspn(end[i].text, " "), "");
+		vn_options_wrap(to, end[i].text + at, at, end[i].indent);
+		fputc('\n', to);
+	}
 }
 
 /* Prints the list of options for vernier.1: `help --man COMMAND`. */

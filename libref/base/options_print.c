@@ -1,12 +1,17 @@
 /* options_print.c: help and manual from a table of options; see options.h. */
 #include "libref/base/options.h"
+#include "libref/base/text.h"
 
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { WIDTH = 100, NARROWEST = 50, COLUMN = 28 }; /* COLUMN: where help begins, after -x and all but a few of
-                                                    * the longest names */
+enum { WIDTH = 100, NARROWEST = 40 };
+/* Where the help of an option begins: after -x and all but a few of the longest names; where that leaves less than half
+ * of the line, below them. */
+enum { COLUMN = 28, BELOW = 8 };
 
 static const vn_option help_option = { "help", 'h', .kind = VN_FLAG, .help = "Print this help." };
 
@@ -24,17 +29,19 @@ static bool is_option(const vn_option *o)
 
 int vn_options_width(FILE *to)
 {
-	struct winsize w;
+	const char    *columns = getenv("COLUMNS");
+	struct winsize w = { 0 };
+	int64_t        width = 0;
 	/* to may be a stream of printed.h, which has no descriptor. */
 	const int      fd = to == stdout ? STDOUT_FILENO : to == stderr ? STDERR_FILENO : fileno(to);
 
-	if (fd < 0 || !isatty(fd) || ioctl(fd, TIOCGWINSZ, &w) != 0 || w.ws_col == 0 || w.ws_col > WIDTH)
-		return WIDTH;
-	return w.ws_col < NARROWEST ? NARROWEST : w.ws_col;
+	if ((!columns || !vn_text_whole(columns, 1, INT_MAX, &width)) && fd >= 0 && isatty(fd) &&
+	    ioctl(fd, TIOCGWINSZ, &w) == 0)
+		width = w.ws_col;
+	return width == 0 || width > WIDTH ? WIDTH : width < NARROWEST ? NARROWEST : (int)width;
 }
 
-/* Prints words from column `at` on, with further lines indented by `indent`. */
-static int wrap(FILE *to, const char *text, int at, int indent)
+int vn_options_wrap(FILE *to, const char *text, int at, int indent)
 {
 	const int width = vn_options_width(to);
 	while (*text) {
@@ -95,19 +102,20 @@ static void print_option(const vn_option *o, FILE *to)
 {
 	char left[160], text[1200];
 	char letter[5] = "";
+	const int column = vn_options_width(to) < 2 * COLUMN ? BELOW : COLUMN;
 
 	if (o->letter)
 		snprintf(letter, sizeof letter, "-%c,", o->letter);
 	snprintf(left, sizeof left, o->kind == VN_OPTIONAL ? "  %-3s --%s[=%s%s]" : "  %-3s --%s%s%s", letter, o->name,
 	         o->argument && o->kind != VN_OPTIONAL ? " " : "", o->argument ? o->argument : "");
 	int at = fprintf(to, "%s", left);
-	if (at > COLUMN - 2) {
+	if (at > column - 2) {
 		fputc('\n', to);
 		at = 0;
 	}
-	fprintf(to, "%*s", COLUMN - at, "");
+	fprintf(to, "%*s", column - at, "");
 	say(o, text, sizeof text);
-	wrap(to, text, COLUMN, COLUMN);
+	vn_options_wrap(to, text, column, column);
 	fputc('\n', to);
 }
 
@@ -119,7 +127,7 @@ static void print_synopsis(const vn_command *c, FILE *to)
 		const int n = (int)strcspn(line, "\n");
 		const int indent = fprintf(to, "%s vernier %s%s", lead, c->name, n ? " " : "");
 		snprintf(form, sizeof form, "%.*s", n, line);
-		wrap(to, form, indent, indent);
+		vn_options_wrap(to, form, indent, indent);
 		fputc('\n', to);
 		line += n + (line[n] == '\n');
 		lead = "      ";
@@ -132,7 +140,7 @@ static void print_paragraphs(const char *text, FILE *to)
 		char      one[1200];
 		const int n = (int)strcspn(text, "\n");
 		snprintf(one, sizeof one, "%.*s", n, text);
-		wrap(to, one, 0, 0);
+		vn_options_wrap(to, one, 0, 0);
 		fputc('\n', to);
 		text += n + (text[n] == '\n');
 	}

@@ -19,6 +19,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/cwd" "$work/tmp"
 export PYTHONPATH=$TESTS PYTHONDONTWRITEBYTECODE=1 TMPDIR=$work/tmp XDG_CACHE_HOME=$work/cache NO_COLOR=1
+unset COLUMNS
 (cd "$work/cwd" && bash -c 'vernier() { "$VERNIER" "$@"; }; . "$1"' bash "$here/$name.sh") >"$work/out" 2>&1 </dev/null
 status=$?
 [ $status = 77 ] && { cat "$work/out"; exit 77; }
