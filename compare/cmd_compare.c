@@ -203,6 +203,24 @@ static int several(vn_compare_line *k, int n, char *const *file)
 	return 0;
 }
 
+/* Without --model: the folder that one of the recordings names is the likely one. */
+static int ask_for_model(const vn_compare_line *k)
+{
+	const char *const path[] = { k->ref, k->cand };
+	char              option[VN_SHELL_LINE] = "";
+	vn_error          err;
+
+	for (int i = 0; i < 2 && !*option; i++) {
+		vn_recording *r = NULL;
+		if (!vn_is_folder(path[i]) && vn_recording_open(path[i], &r, &err) == VN_OK && vn_recording_model_here(r)) {
+			snprintf(option, sizeof option, "--model");
+			vn_shell_add(option, sizeof option, vn_recording_model_here(r));
+		}
+		vn_recording_close(r);
+	}
+	return vn_complain(k->name, "the weights are needed to explain: give %s", *option ? option : "--model MODEL");
+}
+
 /* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
 static int arguments(vn_compare_line *k, int argc, char **argv)
 {
@@ -227,10 +245,14 @@ static int arguments(vn_compare_line *k, int argc, char **argv)
 		return vn_complain(k->name, "two recordings are needed; %d given", argc - optind);
 	if (!k->shard && argc - optind > 2 && (st = several(k, argc - optind - 1, argv + optind)))
 		return st;
+	k->ref = argv[optind];
+	k->cand = argv[optind + 1];
+	k->ranks = argv + optind + 1;
+	k->n_ranks = k->shard ? argc - optind - 1 : 1;
 	if (k->how.o.bitwise && (k->limits || k->floor || k->how.o.model))
 		return vn_complain(k->name, "--bitwise uses no limits and no floor: give one or the other");
 	if (k->how.o.explain && !k->how.o.model)
-		return vn_complain(k->name, "the weights are needed to explain: give --model MODEL");
+		return ask_for_model(k);
 	if (k->no_replay && (k->replay || k->how.o.explain))
 		return vn_complain(k->name, "--no-replay leaves out what %s needs: give one or the other",
 		                   k->how.o.explain ? "an explanation" : "--replay");
@@ -241,10 +263,6 @@ static int arguments(vn_compare_line *k, int argc, char **argv)
 	                                                  : VN_REPLAY_SAME;
 	if ((st = vn_check_comparing(k->name, &k->how, k->floor)))
 		return st;
-	k->ref = argv[optind];
-	k->cand = argv[optind + 1];
-	k->ranks = argv + optind + 1;
-	k->n_ranks = k->shard ? argc - optind - 1 : 1;
 	if (k->n_reports == 0 && !k->quiet)
 		k->report[k->n_reports++].form = vn_report_by_name("text");
 	for (int i = 0; k->quiet && i < k->n_reports; i++)

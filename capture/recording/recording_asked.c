@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *word(const vn_attribute_word *list, int n, const char *key)
 {
@@ -87,6 +88,12 @@ const char *vn_recording_config(const vn_recording *r)
 const char *vn_recording_model_path(const vn_recording *r)
 {
 	return word(r->model, r->n_model, "path");
+}
+
+const char *vn_recording_model_here(const vn_recording *r)
+{
+	const char *path = r ? vn_recording_model_path(r) : NULL;
+	return path && *path && access(path, R_OK) == 0 ? path : NULL;
 }
 
 const char *vn_recording_provenance(const vn_recording *r)

@@ -39,8 +39,8 @@ static bool is_reference(const vn_recording *r)
  * and compares. */
 static void add_comparison(json_t *list, const vn_recording *r)
 {
-	const char *own = vn_recording_path(r), *path = vn_recording_model_path(r);
-	const char *model = path && *path ? path : "MODEL";
+	const char *own = vn_recording_path(r), *path = vn_recording_model_here(r);
+	const char *model = path ? path : "MODEL";
 	const bool  is_ref = is_reference(r);
 	const char *other = is_ref ? "gpu.h5" : strcmp(own, "ref.h5") == 0 ? "reference.h5" : "ref.h5";
 

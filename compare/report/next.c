@@ -7,19 +7,15 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Path of the model's weights, if known. */
 static const char *model_of(const vn_comparison *c)
 {
-	const char *named[] = { vn_recording_model_path(c->opened.ref), vn_recording_model_path(c->opened.cand) };
+	const char *path = c->request.options->model;
 
-	if (c->request.options->model)
-		return c->request.options->model;
-	for (size_t i = 0; i < sizeof named / sizeof *named; i++)
-		if (named[i] && *named[i] && access(named[i], R_OK) == 0)
-			return named[i];
-	return "MODEL";
+	path = path ? path : vn_recording_model_here(c->opened.ref);
+	path = path ? path : vn_recording_model_here(c->opened.cand);
+	return path ? path : "MODEL";
 }
 
 /* Adds "vernier COMMAND ref.h5 cand.h5 ... --model MODEL" with one more option. */

@@ -93,6 +93,12 @@ with h5py.File('foreign.h5', 'w') as f:
 try compare prompt.h5 foreign.h5
 try import foreign.h5 -o b.h5
 try explain prompt.h5 again.h5
+cp -r "$M" 'a model'
+vernier capture ref 'a model' --ids 1,2 -o moved.h5 2>err || cat err
+try explain moved.h5 moved.h5
+rm -r 'a model'
+try explain moved.h5 moved.h5
+vernier show moved.h5 --format json | grep '"vernier compare'
 for limits in fp61.yaml q8 nowhere; do try compare prompt.h5 half.h5 --limits $limits; done
 vernier compare prompt.h5 'a fault.h5' --model "$FIXTURES/llama-trained" 2>&1 | head -n 1
 vernier compare half.h5 again.h5 -o swapped.json --points embed >said; next swapped.json
