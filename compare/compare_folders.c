@@ -61,13 +61,30 @@ static void say_asked(const vn_compare_line *k, char asked[2 * VN_SHELL_LINE])
 	         k->how.o.explain, (int)k->how.o.replay, (int)k->how.o.allow);
 }
 
+/* Checks where the reports of all pairs go, before the first is compared. */
+static vn_status check_report(const vn_report_form *form, const char *path, vn_error *err)
+{
+	if (!path)
+		return form->write == vn_report_text
+		           ? VN_OK
+		           : vn_fail(err, VN_ERR_USAGE,
+		                     "--format %s of two folders writes several files: say where with -o", form->name);
+	const size_t n = strlen(path);
+	if (path[n - 1] == '/' || vn_is_folder(path))
+		return vn_fail(err, VN_ERR_USAGE,
+		               "-o %s: give the name of a file, from which those of all pairs are made: -o %s%sreport.html "
+		               "writes report.NAME.html for each", path, path, path[n - 1] == '/' ? "" : "/");
+	return vn_place_check_folder(path, err);
+}
+
 /* Checks what is given for two folders. */
 static vn_status check_folders(const vn_compare_line *k, vn_error *err)
 {
-	for (int i = 0; i < k->n_reports; i++)
-		if (!k->report[i].path && k->report[i].form->write != vn_report_text)
-			return vn_fail(err, VN_ERR_USAGE, "--format %s of two folders writes several files: say where with -o",
-			               k->report[i].form->name);
+	for (int i = 0; i < k->n_reports; i++) {
+		const vn_status st = check_report(k->report[i].form, k->report[i].path, err);
+		if (st)
+			return st;
+	}
 	if (k->floor && !vn_is_folder(k->floor))
 		return vn_fail(err, VN_ERR_USAGE, "--floor %s: for two folders, give a folder of floors with the same file names",
 		               k->floor);

@@ -88,12 +88,28 @@ static vn_status check_kind(const char *path, vn_place_kind kind, vn_error *err)
 	       : vn_fail(err, VN_ERR_IO, "%s: is %s; remove the file first, or give another name", path, refusal[kind]);
 }
 
+vn_status vn_place_check_folder(const char *path, vn_error *err)
+{
+	struct stat st;
+	vn_status   s = VN_OK;
+	char       *dir = parent(path);
+
+	if (!dir)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+	if (stat(dir, &st) != 0)
+		s = vn_fail(err, VN_ERR_IO, "%s: no directory %s: %s", path, dir, strerror(errno));
+	else if (!S_ISDIR(st.st_mode))
+		s = vn_fail(err, VN_ERR_IO, "%s: %s is not a directory", path, dir);
+	else if (access(dir, W_OK | X_OK) != 0)
+		s = vn_fail(err, VN_ERR_IO, "%s: cannot write in %s: %s", path, dir, strerror(errno));
+	free(dir);
+	return s;
+}
+
 vn_status vn_place_check(const char *path, vn_place_kind kind, bool force, vn_error *err)
 {
 	struct stat st;
 	size_t      n = strlen(path);
-	char       *dir;
-	vn_status   s = VN_OK;
 
 	if (n == 0)
 		return vn_fail(err, VN_ERR_USAGE, "the name of the output file is empty");
@@ -115,16 +131,7 @@ vn_status vn_place_check(const char *path, vn_place_kind kind, bool force, vn_er
 		return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
 	if (path[n - 1] == '/')
 		return vn_fail(err, VN_ERR_IO, "%s: names a directory; give the name of a file", path);
-	if (!(dir = parent(path)))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
-	if (stat(dir, &st) != 0)
-		s = vn_fail(err, VN_ERR_IO, "%s: no directory %s: %s", path, dir, strerror(errno));
-	else if (!S_ISDIR(st.st_mode))
-		s = vn_fail(err, VN_ERR_IO, "%s: %s is not a directory", path, dir);
-	else if (access(dir, W_OK | X_OK) != 0)
-		s = vn_fail(err, VN_ERR_IO, "%s: cannot write in %s: %s", path, dir, strerror(errno));
-	free(dir);
-	return s;
+	return vn_place_check_folder(path, err);
 }
 
 /* The writer process of a program that was just killed (store/scribe.h) may still be ending. */

@@ -30,6 +30,8 @@ bool vn_same_file(const char *a, const char *b);
 
 /* Checks path as vn_place_open would, without changing anything. */
 vn_status vn_place_check(const char *path, vn_place_kind kind, bool force, vn_error *err);
+/* Checks only that files can be made in the folder of path. */
+vn_status vn_place_check_folder(const char *path, vn_error *err);
 /* Creates PATH.partial. Refuses a directory or anything else that is not a regular file, a missing
  * parent, an existing PATH without force or of another kind, and a .partial file that another process is writing. */
 vn_status vn_place_open(vn_place *p, const char *path, vn_place_kind kind, bool force, vn_error *err);

@@ -30,6 +30,11 @@ x = h5py.File('cand/p017.h5', 'r+')['step.0/layer1/q_rope']; y = x[()]; y[:, 2] 
 say ref cand --allow missing -o out.json -o out.xml
 ls out*
 say ref cand --allow missing --format json
+mkdir reports
+say ref cand -o nowhere/r.html -o nowhere/r.json
+say ref cand -o reports
+say ref cand -q -o reports/
+ls -A reports
 say ref empty
 say empty other
 echo no >cand/p003.h5
