@@ -1,5 +1,7 @@
 /* cmd_show.c: `vernier show`: what a recording holds. */
 #include "capture/commands.h"
+#include "capture/file/output.h"
+#include "capture/file/reporting.h"
 #include "capture/recording/verify.h"
 #include "capture/show/show.h"
 #include "capture/base/warnings.h"
@@ -12,19 +14,16 @@
 #include <string.h>
 
 typedef struct options {
-	int  format;
-	const char *values;
-	bool weights, checks, strict, force;
+	const char  *values;
+	bool         weights, checks;
+	vn_reporting report;
 } options;
-
-enum { TEXT, JSON };
 
 static const vn_option known[] = {
 	{ "values", 0, VN_INTO(options, values), .argument = "PATH",
 	  .help =
 	      "Write the numbers of the tensor NAME to PATH: .txt or .csv, a line for each row of its last axis, or .npy. "
 	      "vernier import reads .txt and .npy." },
-	{ "force", 0, VN_INTO(options, force), .help = "Replace a PATH that exists." },
 	{ "weights", 0, VN_INTO(options, weights), .help = "Show the table of weights that the run used." },
 	{ "check", 0, VN_INTO(options, checks),
 	  .help = "Check what must hold in any recording: digests match their numbers, residuals are the sums that their "
@@ -33,8 +32,9 @@ static const vn_option known[] = {
 	          "Warns if the logits peak at their input token, or if the chosen tokens look like no text. vernier "
 	          "compare makes the checks other than digests in both files, where the divergence starts, or everywhere "
 	          "if nothing diverges, and warns. It checks the digest of every tensor that it reads." },
-	{ "format", 0, VN_CHOOSE(options, format), .argument = "text|json", .help = "Form of the output. Default: text." },
-	{ "strict", 0, VN_INTO(options, strict), .help = "Treat every warning as a failure: exit status 1." },
+	VN_REPORTING_OPTIONS(options, report, ""),
+	VN_REPORTING_FORCE(options, report),
+	{ "strict", 0, VN_INTO(options, report.strict), .help = "Treat every warning as a failure: exit status 1." },
 };
 
 const vn_command vn_show_command = {
@@ -119,69 +119,103 @@ static vn_status not_written(vn_error *err)
 	               vn_printed_lost() ? vn_printed_lost() : "no memory for the JSON");
 }
 
+/* What is written of a recording. */
+typedef struct shown {
+	const options *o;
+	vn_recording  *r;
+	const vn_step *step;  /* NULL: not a step */
+	int            entry; /* -1: not a tensor */
+	const void    *data;  /* of the tensor */
+	const vn_file_check *found; /* NULL: not checked */
+} shown;
+
+static vn_status write_report(const void *context, FILE *out, vn_error *err)
+{
+	const shown *s = context;
+
+	if (s->o->report.json)
+		return (s->found ? vn_show_check_json(s->r, s->found, out) : vn_show_json(s->r, s->entry, s->data, out))
+		           ? VN_OK
+		           : not_written(err);
+	if (s->found) {
+		vn_show_state(s->r, out);
+		fputc('\n', out);
+		vn_show_check(s->found, out);
+	} else if (s->o->weights) {
+		vn_show_weights(s->r, out);
+	} else if (s->step) {
+		vn_show_step(s->r, s->step, out);
+	} else if (s->entry >= 0) {
+		vn_show_tensor(s->r, s->entry, s->data, out);
+	} else {
+		vn_show_all(s->r, out);
+	}
+	return VN_OK;
+}
+
+static vn_status report(const shown *s, vn_error *err)
+{
+	const char     *path = s->o->report.path;
+	const vn_status st = vn_output_report(path, s->o->report.force, write_report, s, err);
+
+	if (st || !path)
+		return st;
+	vn_show_state(s->r, stdout);
+	if (s->found) {
+		printf(". ");
+		vn_show_counts(s->found, stdout);
+	}
+	printf(". Written: %s\n", path);
+	return VN_OK;
+}
+
 static vn_status show(const char *path, const char *name, const options *o, vn_error *err)
 {
-	const bool     weights = o->weights, json = o->format == JSON;
-	vn_recording  *r = NULL;
-	const void    *data = NULL;
-	const vn_step *step = NULL;
+	shown          s = { .o = o, .entry = -1 };
 	vn_digest      now;
-	int            i = -1;
-	vn_status      st = vn_recording_open(path, &r, err);
+	vn_status      st = vn_recording_open(path, &s.r, err);
 
 	if (!st)
-		warn_of_part(r);
-	if (!st && name && !json && !o->values && (step = step_named(r, name)))
+		warn_of_part(s.r);
+	if (!st && name && !o->report.json && !o->values && (s.step = step_named(s.r, name)))
 		name = NULL;
-	if (!st && name && (i = find(r, name, err)) < 0)
+	if (!st && name && (s.entry = find(s.r, name, err)) < 0)
 		st = VN_ERR_NOTFOUND;
-	if (!st && !o->values) /* a file of damaged numbers would outlive the warning printed here */
-		vn_recording_allow_damage(r);
+	if (!st && !o->values && !o->report.path) /* a file of damaged numbers would outlive the warning printed here */
+		vn_recording_allow_damage(s.r);
 	if (!st && name)
-		st = vn_recording_data(r, i, &data, err);
-	if (!st && o->values) {
-		st = vn_show_values(r, i, data, o->values, o->force, err);
-	} else if (!st && json) {
-		if (!vn_show_json(r, i, data))
-			st = not_written(err);
-	} else if (!st) {
-		if (weights)
-			vn_show_weights(r);
-		else if (step)
-			vn_show_step(r, step);
-		else if (name)
-			vn_show_tensor(r, i, data);
-		else
-			vn_show_all(r);
-	}
-	if (!st && name && !(st = vn_recording_found(r, i, &now, err)) && *now.hex) /* damaged ones are shown too */
+		st = vn_recording_data(s.r, s.entry, &s.data, err);
+	if (!st)
+		st = o->values ? vn_show_values(s.r, s.entry, s.data, o->values, o->report.force, err) : report(&s, err);
+	if (!st && name && !(st = vn_recording_found(s.r, s.entry, &now, err)) && *now.hex) /* damaged ones are shown too */
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: %s: the numbers were changed after they were written: their digest is %s",
-		             path, vn_recording_entry(r, i)->name, now.hex);
-	vn_recording_close(r);
+		             path, vn_recording_entry(s.r, s.entry)->name, now.hex);
+	vn_recording_close(s.r);
 	return st;
 }
 
 /* Returns 0 if everything holds, 1 if not, 2 on trouble. */
-static int check(const char *path, bool json, vn_error *err)
+static int check(const char *path, const options *o, vn_error *err)
 {
-	vn_recording *r = NULL;
-	vn_file_check      found = { 0 };
-	vn_status     st = vn_recording_open(path, &r, err);
+	vn_file_check found = { 0 };
+	shown         s = { .o = o, .entry = -1, .found = &found };
+	vn_status     st = vn_recording_open(path, &s.r, err);
 
 	if (!st) {
-		warn_of_part(r);
-		vn_recording_allow_damage(r);
-		if (!json)
-			vn_show_state(r);
-		st = vn_file_check_run(r, &found, err);
+		warn_of_part(s.r);
+		vn_recording_allow_damage(s.r);
+		st = vn_file_check_run(s.r, &found, err);
 	}
-	if (!st && !json)
-		vn_show_check(&found);
-	else if (!st && !vn_show_check_json(r, &found))
-		st = not_written(err);
+	if (!st)
+		st = report(&s, err);
+	for (int i = 0; !st && i < found.n_warnings; i++)
+		if (o->report.json && !o->report.path)
+			vn_warned("%s", found.warning[i]); /* the JSON on stdout shows it */
+		else
+			vn_warn("show", "%s", found.warning[i]);
 	const bool holds = found.n == 0;
 	vn_file_check_free(&found);
-	vn_recording_close(r);
+	vn_recording_close(s.r);
 	return st ? 2 : !holds;
 }
 
@@ -196,7 +230,8 @@ static int together(const options *o, int argc, char **argv)
 		return vn_complain("show", "--weights takes no name; unexpected '%s'", argv[optind + 1]);
 	if (o->checks && (o->weights || argc - optind > 1))
 		return vn_complain("show", "--check checks the whole file; it takes no name and no --weights");
-	if (o->values && (argc - optind < 2 || o->weights || o->checks || o->format != TEXT))
+	const bool reports = o->report.path || o->report.format != VN_FORM_UNSAID;
+	if (o->values && (argc - optind < 2 || o->weights || o->checks || reports))
 		return vn_complain("show", "--values writes one tensor, and nothing else: vernier show FILE NAME --values %s",
 		                   o->values);
 	if (o->values && !vn_show_values_form(o->values))
@@ -206,23 +241,23 @@ static int together(const options *o, int argc, char **argv)
 
 int cmd_show(int argc, char **argv)
 {
-	options   o = { .format = TEXT };
+	options   o = { .report.format = VN_FORM_UNSAID };
 	vn_error  err = { "" };
 	const int said = vn_options_read(&vn_show_command, argc, argv, &o);
 
 	if (said)
 		return said == 1 ? 0 : 2;
-	if (together(&o, argc, argv))
+	if (together(&o, argc, argv) || vn_reporting_choose("show", &o.report))
 		return 2;
 	if (o.checks) {
-		const int status = check(argv[optind], o.format == JSON, &err);
+		const int status = check(argv[optind], &o, &err);
 		if (status == 2)
 			fprintf(stderr, "vernier show: %s\n", err.text);
-		return vn_warnings_end("show", o.strict, status);
+		return vn_warnings_end("show", o.report.strict, status);
 	}
 	if (show(argv[optind], argc - optind == 2 ? argv[optind + 1] : NULL, &o, &err)) {
 		fprintf(stderr, "vernier show: %s\n", err.text);
 		return 2;
 	}
-	return vn_warnings_end("show", o.strict, 0);
+	return vn_warnings_end("show", o.report.strict, 0);
 }

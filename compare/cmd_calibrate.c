@@ -2,7 +2,7 @@
 #include "compare/judge/calibrate.h"
 #include "compare/commands.h"
 #include "compare/options.h"
-#include "compare/text/output.h"
+#include "capture/file/output.h"
 #include "compare/match/sides.h"
 #include "compare/chapters/compare.h"
 #include "compare/comparison/checkpoint.h"

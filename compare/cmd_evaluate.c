@@ -5,7 +5,8 @@
 #include "compare/evaluate/recorded_text.h"
 #include "compare/match/folders.h"
 #include "compare/options.h"
-#include "compare/text/output.h"
+#include "capture/file/output.h"
+#include "capture/file/reporting.h"
 
 #include "capture/recording/garbage.h"
 #include "capture/run/interrupt.h"
@@ -76,9 +77,8 @@ static const vn_option options[] = {
 	  .help = "GPU number, as listed by vernier devices. Default: the best suitable device." },
 	VN_THREADS_OPTION(command, o.threads),
 	VN_GROUP("The report"),
-	VN_REPORTING_OPTIONS(command, report),
-	{ "force", 0, VN_INTO(command, report.force),
-	  .help = "Replace an older report. A file that vernier did not write is never replaced." },
+	VN_REPORTING_OPTIONS(command, report, ""),
+	VN_REPORTING_FORCE(command, report),
 	VN_STRICT_OPTION(command, report.strict, ""),
 };
 

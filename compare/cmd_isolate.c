@@ -2,7 +2,8 @@
 #include "compare/commands.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/options.h"
-#include "compare/text/output.h"
+#include "capture/file/output.h"
+#include "capture/file/reporting.h"
 #include "compare/isolate/repair.h"
 
 #include "capture/run/arguments.h"
@@ -83,7 +84,7 @@ static const vn_option options[] = {
 	  .help = "Differences to allow in the recording of CMD, comma-separated, as for vernier compare. Default: none." },
 	VN_GROUP("The report"),
 	VN_THREADS_OPTION(command, o.compare.threads),
-	VN_REPORTING_OPTIONS(command, report),
+	VN_REPORTING_OPTIONS(command, report, ""),
 	{ "force", 0, VN_INTO(command, report.force),
 	  .help =
 	      "Replace an older report, or the FILE of --check-recording. A file that vernier did not write is never "

@@ -2,7 +2,7 @@
 #include "compare/commands.h"
 #include "compare/folders/together.h"
 #include "compare/options.h"
-#include "compare/text/output.h"
+#include "capture/file/output.h"
 
 #include <stdlib.h>
 #include <string.h>

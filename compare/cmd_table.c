@@ -6,7 +6,7 @@
 #include "compare/match/sides.h"
 #include "compare/options.h"
 #include "compare/table/table.h"
-#include "compare/text/output.h"
+#include "capture/file/output.h"
 
 #include "capture/base/warnings.h"
 

@@ -8,6 +8,8 @@
 #include "compare/weights/weights_side.h"
 
 #include "capture/base/warnings.h"
+#include "capture/file/output.h"
+#include "capture/file/reporting.h"
 #include "libref/base/json.h"
 #include "libref/base/shell.h"
 
@@ -19,8 +21,7 @@
 typedef struct command {
 	const char *path[2], *model;
 	int         threads;
-	int         json;
-	bool        strict;
+	vn_reporting report;
 } command;
 
 static const vn_option options[] = {
@@ -28,8 +29,9 @@ static const vn_option options[] = {
 	  .help =
 	      "For recordings: the model of one of them. Its numbers decide what the tables of weights leave open. "
 	      "Default: the tables decide." },
-	VN_FORMAT_OPTION(command, json, " JSON has the schema vernier-weights/1."),
-	VN_STRICT_OPTION(command, strict, ""),
+	VN_REPORTING_OPTIONS(command, report, " JSON has the schema vernier-weights/1."),
+	VN_REPORTING_FORCE(command, report),
+	VN_STRICT_OPTION(command, report.strict, ""),
 	VN_THREADS_OPTION(command, threads),
 };
 
@@ -56,7 +58,7 @@ static int arguments(command *k, int argc, char **argv)
 		return complain("two recordings or models are needed; %d given", argc - optind);
 	k->path[0] = argv[optind];
 	k->path[1] = argv[optind + 1];
-	return 0;
+	return vn_reporting_choose("weights", &k->report);
 }
 
 /* Takes numbers from the model's files for sides that have none, if the files are those of the side. */
@@ -110,7 +112,8 @@ static void suggest(const command *k, const vn_opened_weights w[2], vn_lines *ne
 	add(next, (const char *[]) { "compare", made[0], made[1], "--allow", "weights" }, 5);
 }
 
-static vn_status put_json(const command *k, const vn_weights *w, const vn_opened_weights of[2], vn_error *err)
+static vn_status put_json(const command *k, const vn_weights *w, const vn_opened_weights of[2], FILE *out,
+                          vn_error *err)
 {
 	vn_lines next = { 0 };
 	json_t *j = vn_weights_json(w);
@@ -120,15 +123,41 @@ static vn_status put_json(const command *k, const vn_weights *w, const vn_opened
 	json_object_set_new(j, "next", vn_json_lines(&next));
 	vn_lines_free(&next);
 	json_object_set_new(j, "paths", json_pack("[s, s]", k->path[0], k->path[1]));
-	const bool good = vn_json_print(j, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
+	const bool good = vn_json_print(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
 	json_decref(j);
-	putchar('\n');
+	fputc('\n', out);
 	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "the JSON report could not be written");
+}
+
+typedef struct shown {
+	const command           *k;
+	const vn_weights        *w;
+	const vn_opened_weights *of;
+} shown;
+
+static vn_status write_report(const void *context, FILE *out, vn_error *err)
+{
+	const shown *s = context;
+
+	if (s->k->report.json)
+		return put_json(s->k, s->w, s->of, out, err);
+	vn_weights_text(s->w, 0, out);
+	return VN_OK;
+}
+
+static vn_status report(const command *k, const vn_weights *w, const vn_opened_weights of[2], vn_error *err)
+{
+	char            summary[VN_WEIGHT_WORDS];
+	const vn_status st = vn_output_report(k->report.path, k->report.force, write_report, &(shown) { k, w, of }, err);
+
+	if (!st && k->report.path)
+		printf("weights: %s. Written: %s\n", vn_weights_summary(w, summary), k->report.path);
+	return st;
 }
 
 int cmd_weights(int argc, char **argv)
 {
-	command           k = { 0 };
+	command           k = { .report.format = VN_FORM_UNSAID };
 	vn_opened_weights w[2] = { { .source = NULL } };
 	vn_tensor        *numbers[2] = { NULL };
 	vn_model         *model = NULL;
@@ -140,6 +169,8 @@ int cmd_weights(int argc, char **argv)
 
 	if (said)
 		return said == 1 ? 0 : 2;
+	if (k.report.path && (st = vn_place_check(k.report.path, VN_PLACE_REPORT, k.report.force, &err)))
+		goto done; /* before the work */
 	for (int i = 0; i < 2; i++)
 		if ((st = vn_opened_weights_open(k.path[i], k.threads, &w[i], &notes, &err)))
 			goto done;
@@ -149,10 +180,7 @@ int cmd_weights(int argc, char **argv)
 		goto done;
 	for (int i = 0; i < notes.n; i++)
 		fprintf(stderr, "vernier weights: note: %s\n", notes.line[i]);
-	if (k.json)
-		st = put_json(&k, found, w, &err);
-	else
-		vn_weights_text(found, 0, stdout);
+	st = report(&k, found, w, &err);
 done:
 	if (st)
 		fprintf(stderr, "vernier weights: %s\n", err.text);
@@ -164,5 +192,5 @@ done:
 	vn_opened_weights_close(&w[0]);
 	vn_opened_weights_close(&w[1]);
 	vn_lines_free(&notes);
-	return vn_warnings_end("weights", k.strict, status);
+	return vn_warnings_end("weights", k.report.strict, status);
 }

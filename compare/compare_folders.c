@@ -2,7 +2,7 @@
 #include "compare/compare_line.h"
 
 #include "compare/match/folders.h"
-#include "compare/text/output.h"
+#include "capture/file/output.h"
 
 #include "libref/base/cluster.h"
 #include "libref/base/trouble.h"

@@ -3,7 +3,7 @@
 
 #include "compare/many/many_report.h"
 #include "compare/many/vote.h"
-#include "compare/text/output.h"
+#include "capture/file/output.h"
 
 #include <string.h>
 

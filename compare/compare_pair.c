@@ -3,7 +3,7 @@
 
 #include "compare/explain/explain_words.h"
 #include "compare/report/words.h"
-#include "compare/text/output.h"
+#include "capture/file/output.h"
 
 #include "capture/base/warnings.h"
 #include "capture/recording/derive.h"

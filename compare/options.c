@@ -1,7 +1,6 @@
 /* options.c: see options.h. */
 #include "compare/options.h"
 #include "compare/comparison/checkpoint.h"
-#include "compare/text/output.h"
 
 #include "libref/base/glob.h"
 #include "libref/base/nearest.h"
@@ -40,18 +39,6 @@ void vn_say_source(const vn_prompt_source *from, char line[VN_SHELL_LINE])
 	if (from->no_special)
 		vn_shell_add(line, VN_SHELL_LINE, "--no-special-tokens");
 	vn_shell_end(line);
-}
-
-int vn_reporting_choose(const char *command, vn_reporting *k)
-{
-	vn_error err;
-	int      which = k->format == VN_FORM_JSON ? 0 : -1;
-
-	k->path = k->path && strcmp(k->path, "-") == 0 ? NULL : k->path;
-	if (k->format == VN_FORM_UNSAID && vn_output_ending(k->path, "json", &which, &err))
-		return vn_complain(command, "%s", err.text);
-	k->json = which == 0;
-	return 0;
 }
 
 vn_status vn_take_allow(void *to, const vn_option *o, const char *words, vn_error *err)

@@ -37,22 +37,6 @@ void vn_say_source(const vn_prompt_source *from, char line[VN_SHELL_LINE]);
 /* Parses the precision given to option --NAME. Returns 0, or 2 after an error message. */
 int vn_option_policy(const char *command, const char *name, const char *word, vn_policy *policy);
 
-/* For commands with one report: text or JSON, to stdout or to -o PATH. */
-typedef struct vn_reporting {
-	const char *path;
-	int         format; /* -1: not given */
-	bool        json, force, strict;
-} vn_reporting;
-
-enum { VN_FORM_UNSAID = -1, VN_FORM_TEXT, VN_FORM_JSON };
-
-#define VN_REPORTING_OPTIONS(type, report) \
-	{ "format", 0, VN_CHOOSE(type, report.format), .argument = "text|json", .help = "Form of the report. Default: text, or JSON if PATH ends in .json." }, \
-	{ "output", 'o', VN_INTO(type, report.path), .argument = "PATH", .help = "Write the report to PATH. Default: stdout." }
-
-/* Sets json from format and path. Returns 0, or 2 after an error message. */
-int vn_reporting_choose(const char *command, vn_reporting *k);
-
 /* The options of every command that compares: how it compares, not what. o points into the struct,
  * so it must not move while o is in use. */
 typedef struct vn_comparing {

@@ -1,5 +1,5 @@
 /* test_output.c: reports that meet a file which was not there before. */
-#include "compare/text/output.h"
+#include "capture/file/output.h"
 #include "tests/suite.h"
 
 #include <stdlib.h>

@@ -48,6 +48,14 @@ static const struct { vn_place_kind kind; const char *begin, *hold; } mark[] = {
 	{ VN_PLACE_REPORT, "next       ", "\nreference  " },
 	{ VN_PLACE_REPORT, "model       ", "\ncandidate   " },                /* evaluate and isolate, text */
 	{ VN_PLACE_REPORT, "text        ", "\ncandidate   " },                /* evaluate of recordings, text */
+	{ VN_PLACE_REPORT, "weights    ", " differ\n  " },                     /* weights, text */
+	{ VN_PLACE_REPORT, "weights    ", ", all equal\n" },
+	{ VN_PLACE_REPORT, "weights    ", ", equal values (" },
+	{ VN_PLACE_REPORT, "weight   ", " dtype shape   " },                 /* show --weights, text */
+	{ VN_PLACE_REPORT, "\nstep.", "\n  order name   " },                  /* show of a step */
+	{ VN_PLACE_REPORT, "", "\nrun\n  created   " },                      /* show of a recording: begins with its path */
+	{ VN_PLACE_REPORT, "", "\n  dtype            " },                     /* of a tensor */
+	{ VN_PLACE_REPORT, "", " identities checked, " },                     /* show --check */
 	{ VN_PLACE_LIMITS, "# Fitted by vernier calibrate ", "" },
 	{ VN_PLACE_NUMBERS, "\x93NUMPY", "" },
 	{ VN_PLACE_NUMBERS, "# dtype ", "\n# " },

@@ -1,5 +1,4 @@
-/* show.h: prints a recording to stdout for `vernier show`: as text, as JSON, and the results of its
- * checks. */
+/* show.h: prints a recording for `vernier show`: as text, as JSON, and the results of its checks. */
 #ifndef VN_CAPTURE_SHOW_H
 #define VN_CAPTURE_SHOW_H
 
@@ -8,34 +7,36 @@
 
 #include "libref/base/json.h"
 
+#include <stdio.h>
+
 /* ---- as text (show_text.c) ---------------------------------------------------------- */
 
-/* Prints its path, whether it is complete (if not, with a line on stderr), and how many tensors it
- * holds. */
-void vn_show_state(const vn_recording *r);
+/* Prints its path, whether it is complete, and how many tensors it holds, without a newline. */
+void vn_show_state(const vn_recording *r, FILE *out);
 /* Prints the state, /run, the model and every step. */
-void vn_show_all(vn_recording *r);
+void vn_show_all(vn_recording *r, FILE *out);
 /* Prints the table of weights, which shows another revision, or a matrix that was never loaded. */
-void vn_show_weights(const vn_recording *r);
+void vn_show_weights(const vn_recording *r, FILE *out);
 /* Prints one line per tensor of a step. Computes statistics that the file does not have. */
-void vn_show_step(vn_recording *r, const vn_step *s);
+void vn_show_step(vn_recording *r, const vn_step *s, FILE *out);
 /* Prints entry i (data: its numbers): what the file states, statistics, first rows. */
-void vn_show_tensor(const vn_recording *r, int i, const void *data);
+void vn_show_tensor(const vn_recording *r, int i, const void *data, FILE *out);
 
 /* ---- as JSON, and checked ----------------------------------------------------------- */
 
 /* Prints the whole recording, or entry i if i >= 0 (data: its numbers), as JSON; schema
  * "vernier-show/1". Returns false if it cannot be written. */
-bool vn_show_json(const vn_recording *r, int i, const void *data);
+bool vn_show_json(const vn_recording *r, int i, const void *data, FILE *out);
 
 /* Prints text from files as vn_utf8_shown does, so that a terminal does not obey it. Returns the
  * number of bytes printed. */
-size_t vn_show_put(const char *text);
+size_t vn_show_put(const char *text, FILE *out);
 
-/* Prints one line per finding, one of counts, and the warnings on stderr. */
-void vn_show_check(const vn_file_check *c);
+/* Prints one line per finding, and one of counts. */
+void vn_show_check(const vn_file_check *c, FILE *out);
+void vn_show_counts(const vn_file_check *c, FILE *out); /* that line alone, without a newline */
 /* Prints the same as JSON, schema "vernier-check/1". Returns false if it cannot be written. */
-bool vn_show_check_json(const vn_recording *r, const vn_file_check *c);
+bool vn_show_check_json(const vn_recording *r, const vn_file_check *c, FILE *out);
 
 /* Returns a text of a file as JSON, with bytes that are not UTF-8 as \xff; "" and NULL: null. */
 json_t *vn_show_text(const char *s);

@@ -1,28 +1,31 @@
 /* show_check.c: what `vernier show FILE --check` found, as text and as JSON. */
-#include "capture/base/warnings.h"
 #include "capture/show/show.h"
 
 #include "libref/base/json.h"
 
 #include <stdio.h>
 
-static void print_finding(const vn_file_finding *f)
+static void print_finding(const vn_file_finding *f, FILE *out)
 {
-	printf("%-7s ", f->damaged ? "DAMAGED" : "BROKEN");
+	fprintf(out, "%-7s ", f->damaged ? "DAMAGED" : "BROKEN");
 	if (f->step)
-		printf("step.%d/", f->step);
-	vn_show_put(f->words);
-	putchar('\n');
+		fprintf(out, "step.%d/", f->step);
+	vn_show_put(f->words, out);
+	fputc('\n', out);
 }
 
-void vn_show_check(const vn_file_check *c)
+void vn_show_check(const vn_file_check *c, FILE *out)
 {
 	for (int i = 0; i < c->n; i++)
-		print_finding(&c->finding[i]);
-	printf("%d identities checked, %d broken; %d digests, %d wrong\n", c->identities, c->identities_broken, c->digests,
-	       c->digests_wrong);
-	for (int i = 0; i < c->n_warnings; i++)
-		vn_warn("show", "%s", c->warning[i]);
+		print_finding(&c->finding[i], out);
+	vn_show_counts(c, out);
+	fputc('\n', out);
+}
+
+void vn_show_counts(const vn_file_check *c, FILE *out)
+{
+	fprintf(out, "%d identities checked, %d broken; %d digests, %d wrong", c->identities, c->identities_broken,
+	        c->digests, c->digests_wrong);
 }
 
 static json_t *findings(const vn_file_check *c)
@@ -35,20 +38,18 @@ static json_t *findings(const vn_file_check *c)
 	return list;
 }
 
-bool vn_show_check_json(const vn_recording *r, const vn_file_check *c)
+bool vn_show_check_json(const vn_recording *r, const vn_file_check *c, FILE *out)
 {
 	json_t *warnings = json_array();
 
-	for (int i = 0; i < c->n_warnings; i++) {
+	for (int i = 0; i < c->n_warnings; i++)
 		json_array_append_new(warnings, vn_show_text(c->warning[i]));
-		vn_warned("%s", c->warning[i]);
-	}
 	json_t *j = json_pack("{s:s, s:o, s:b, s:b, s:{s:i, s:i}, s:{s:i, s:i}, s:o, s:o, s:o}", "schema", "vernier-check/1",
 	                      "file", vn_show_text(vn_recording_path(r)), "complete", (int)vn_recording_complete(r), "holds",
 	                      c->n == 0, "identities", "checked", c->identities, "broken", c->identities_broken, "digests",
 	                      "checked", c->digests, "wrong", c->digests_wrong, "findings", findings(c), "warnings", warnings,
 	                      "next", vn_show_next_after(r, c));
-	const bool good = j && vn_json_print(j, stdout, JSON_INDENT(1)) && putchar('\n') != EOF;
+	const bool good = j && vn_json_print(j, out, JSON_INDENT(1)) && fputc('\n', out) != EOF;
 
 	json_decref(j);
 	return good;

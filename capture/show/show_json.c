@@ -122,13 +122,13 @@ static json_t *one(const vn_recording *r, int i, const void *data)
 	return json_pack("{s:o}", "tensor", t);
 }
 
-bool vn_show_json(const vn_recording *r, int i, const void *data)
+bool vn_show_json(const vn_recording *r, int i, const void *data, FILE *out)
 {
 	json_t *j = json_pack("{s:s, s:o, s:b, s:o}", "schema", "vernier-show/1", "file", vn_show_text(vn_recording_path(r)),
 	                      "complete", (int)vn_recording_complete(r), "next", vn_show_next(r, i));
 	json_t *rest = i < 0 ? describe_recording(r) : one(r, i, data);
 	bool    good = j && rest && json_object_update(j, rest) == 0 &&
-	            vn_json_print(j, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && putchar('\n') != EOF;
+	            vn_json_print(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && fputc('\n', out) != EOF;
 
 	json_decref(rest);
 	json_decref(j);

@@ -8,7 +8,7 @@
 #include "compare/comparison/checkpoint.h"
 #include "compare/floor/precision.h"
 #include "compare/floor/floor_check.h"
-#include "compare/text/output.h"
+#include "capture/file/output.h"
 
 #include <math.h>
 #include <stdarg.h>

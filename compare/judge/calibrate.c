@@ -1,6 +1,6 @@
 /* calibrate.c: see calibrate.h. */
 #include "compare/judge/calibrate.h"
-#include "compare/text/output.h"
+#include "capture/file/output.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
 #include "compare/judge/check_words.h"

@@ -1,7 +1,7 @@
 /* many_markdown.c: reports several candidates as a comment on a pull request, with bounded size. */
 #include "compare/many/many_report.h"
 #include "compare/text/markup.h"
-#include "compare/text/output.h"
+#include "capture/file/output.h"
 
 #include <stdlib.h>
 

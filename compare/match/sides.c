@@ -3,7 +3,7 @@
 #include "compare/comparison/checkpoint.h"
 #include "libref/family/family.h"
 
-#include "compare/text/output.h"
+#include "capture/file/output.h"
 
 #include "capture/view/batched.h"
 #include "capture/view/calls.h"

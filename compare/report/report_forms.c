@@ -1,7 +1,7 @@
 /* report_forms.c: the table of report formats; see report.h. */
 #include "compare/report/report.h"
 
-#include "compare/text/output.h"
+#include "capture/file/output.h"
 
 #include <string.h>
 

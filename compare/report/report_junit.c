@@ -14,7 +14,7 @@
 #include "compare/report/words.h"
 #include "compare/text/markup.h"
 #include "compare/report/report.h"
-#include "compare/text/output.h"
+#include "capture/file/output.h"
 
 #include <stdlib.h>
 

@@ -13,7 +13,7 @@
 #include "compare/text/markup.h"
 #include "compare/replay/replay.h"
 #include "compare/report/report.h"
-#include "compare/text/output.h"
+#include "capture/file/output.h"
 #include "compare/weights/weights_report.h"
 
 #include <math.h>

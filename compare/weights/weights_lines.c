@@ -1,7 +1,7 @@
 /* weights_lines.c: groups weights that differ in the same way into one line: "all 24 layers:
  * self_attn.q_proj.weight". */
 #include "compare/weights/weights_internal.h"
-#include "compare/text/output.h"
+#include "capture/file/output.h"
 
 #include <stdio.h>
 #include <stdlib.h>

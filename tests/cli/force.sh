@@ -59,6 +59,9 @@ say calibrate ref.h5 half.h5 -o limits.yaml --force
 say calibrate ref.h5 half.h5 -o base.json --force
 say isolate m --ids 3,1 --check true -o mine.json --force
 say show ref.h5 logits --values notes.csv --force
+say show ref.h5 -o notes.txt --force
+say show ref.h5 --format json -o ref.h5 --force
+say weights ref.h5 half.h5 -o mine.json --force
 say capture ref m --ids-from ref.h5 -o ref.h5 --force
 say capture ref m --ids 3,1,4 --force-ids-from ref.h5 -o ./ref.h5 --force
 [ "$(find . -type f | sort | xargs md5sum)" = "$before" ] && echo "nothing was replaced"
@@ -101,6 +104,16 @@ for form in txt json; do
 	replaced ers.$form vernier evaluate --recordings ref.h5 half.h5 other.h5 -o ers.$form
 	replaced i.$form vernier isolate m --ids 3,1 --check ./check.sh -o i.$form
 done
+for form in txt json; do
+	replaced w.$form vernier weights ref.h5 half.h5 -o w.$form
+	replaced s.$form vernier show ref.h5 -o s.$form
+	replaced st.$form vernier show ref.h5 logits -o st.$form
+	replaced sc.$form vernier show ref.h5 --check -o sc.$form
+done
+replaced ss.txt vernier show ref.h5 step.0 -o ss.txt
+replaced sw.txt vernier show ref.h5 --weights -o sw.txt
+vernier synth tiny -o other >/dev/null 2>&1
+replaced wd.txt vernier weights m other -o wd.txt
 replaced l.yaml vernier calibrate ref.h5 half.h5 -o l.yaml
 for form in txt csv npy; do
 	replaced v.$form vernier show ref.h5 logits --values v.$form

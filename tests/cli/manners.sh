@@ -66,6 +66,14 @@ echo "== reports: a line of what was written, -o - is stdout, what to type next"
 vernier capture ref "$M" --ids-from ref.h5 --inject 'R2.1e4@layer1.q_rope' -o 'a fault.h5' 2>err || cat err
 vernier capture ref "$M" --ids-from ref.h5 -o prompt.h5 2>err || cat err
 try compare prompt.h5 'a fault.h5' -o r.html -o r.json
+try show prompt.h5 -o shown.json
+try show prompt.h5 layer0.embed -o shown.html
+try show prompt.h5 --check -o checked.txt
+try show prompt.h5 -o checked.txt
+try show prompt.h5 embed --values embed.npy -o x.txt
+try weights prompt.h5 half.h5 -o weights.json
+vernier show prompt.h5 embed | cmp - <(vernier show prompt.h5 embed -o -) && echo "show -o - is stdout"
+for f in shown weights; do $PYTHON -c "import json, sys; print(json.load(open(sys.argv[1]))['schema'])" $f.json; done
 vernier compare prompt.h5 'a fault.h5' -o - | head -n 2
 vernier compare prompt.h5 'a fault.h5' --format json -o - | head -n 2
 next() { $PYTHON -c "import json, sys; print(*json.load(open(sys.argv[1]))['next'], sep='\n')" "$1"; }

@@ -3,8 +3,8 @@
  * A file is written under a temporary name in the same folder and renamed when it is complete, so
  * that nobody reads half a report.
  */
-#ifndef VN_COMPARE_OUTPUT_H
-#define VN_COMPARE_OUTPUT_H
+#ifndef VN_CAPTURE_OUTPUT_H
+#define VN_CAPTURE_OUTPUT_H
 
 #include "capture/file/place.h"
 

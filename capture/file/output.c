@@ -1,5 +1,5 @@
 /* output.c: see output.h. */
-#include "compare/text/output.h"
+#include "capture/file/output.h"
 
 #include "libref/base/printed.h"
 #include "libref/base/temporary.h"
