@@ -191,6 +191,17 @@ static const char *first_values(const char *name, const char *limits, const char
 	       strcmp(name, "limits") == 0  ? limits : NULL;
 }
 
+/* Adds the pages of a folder of the documentation as `help` takes them: "usage.md|guides/c.md". */
+static vn_status add_pages(const char *folder, const char *before, char *text, size_t room, vn_error *err)
+{
+	char            names[1000];
+	const vn_status st = vn_shipped_names(folder, ".md", names, sizeof names, err);
+
+	for (const char *name = names; !st && *name; name += strcspn(name, "|"), name += *name == '|')
+		vn_text_add(text, room, "%s%s%.*s.md", *text ? "|" : "", before, (int)strcspn(name, "|"), name);
+	return st;
+}
+
 /* Prints completions: `help --completions SHELL`. */
 static int print_completions(const char *name)
 {
@@ -198,12 +209,13 @@ static int print_completions(const char *name)
 	vn_completed of[N];
 	vn_shell     shell;
 	vn_error     err;
-	char         limits[1000], maps[400], shapes[400] = "";
+	char         limits[1000], maps[400], shapes[400] = "", pages[2000] = "";
 
 	if (!vn_shell_from_name(name, &shell))
 		return vn_complain("help", "--completions takes %s, not '%.40s'", vn_shell_names, name);
 	if (vn_shipped_names("limits", "", limits, sizeof limits, &err) ||
-	    vn_shipped_names("names", ".yaml", maps, sizeof maps, &err))
+	    vn_shipped_names("names", ".yaml", maps, sizeof maps, &err) ||
+	    add_pages(".", "", pages, sizeof pages, &err) || add_pages("guides", "guides/", pages, sizeof pages, &err))
 		return vn_complain("help", "--completions: %s", err.text);
 	for (int i = 0; vn_synth_shape(i); i++)
 		vn_text_add(shapes, sizeof shapes, "%s%s", i ? "|" : "", vn_synth_shape(i));
@@ -211,7 +223,8 @@ static int print_completions(const char *name)
 		of[i] = (vn_completed) { command[i].name, command[i].help, command[i].options,
 			first_values(command[i].name, limits, shapes), strcmp(command[i].name, "limits") == 0 };
 	const vn_offer offer[] = { { "limits", limits }, { "names", maps }, { "ref-names", maps } };
-	vn_options_completions(shell, &(vn_completions) { "vernier", of, offer, N, sizeof offer / sizeof *offer }, stdout);
+	vn_options_completions(shell, &(vn_completions) { "vernier", of, offer, N, sizeof offer / sizeof *offer, "--help|--version", pages },
+	                       stdout);
 	return 0;
 }
 

@@ -18,7 +18,10 @@ COMMANDS = ["capture", "compare", "calibrate", "synth", "help"]
 # what is typed, what is offered, what is not. The folder holds file.h5 and mine.yaml.
 CASES = [
     ("vernier ", COMMANDS, ["file.h5"]),
-    ("vernier help ", ["capture", "compare", "synth"], ["file.h5"]),
+    ("vernier --", ["--help", "--version"], ["capture", "file.h5"]),
+    ("vernier --v", ["--version"], ["--help"]),
+    ("vernier help ", ["capture", "compare", "synth", "usage.md", "guides/c.md"], ["file.h5"]),
+    ("vernier help u", ["usage.md"], ["ci.md", "capture"]),
     ("vernier help capture ", [], ["file.h5", "compare"]),
     ("vernier capture ", ["ref", *GPU], ["file.h5"]),
     ("vernier capture ref ", ["file.h5"], ["gpu"]),

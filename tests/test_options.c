@@ -213,9 +213,10 @@ static void completions_have_commands_options_and_values(void)
 {
 	const vn_completed commands[] = { { "try", "Try it", &plain, "a|b", false }, { "other", "It's other", NULL, NULL, false } };
 	const vn_offer offer[] = { { "names", "hf|vllm" } };
-	const vn_completions c = { "vernier", commands, offer, 2, 1 };
+	const vn_completions c = { "vernier", commands, offer, 2, 1, "--help|--version", "a.md|b.md" };
 	PRINTED(bash, vn_options_completions(VN_BASH, &c, to));
 	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "words='try other help'"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "words='try other help a.md b.md'"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "2\\ try) kind=words words='a b'"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "'try --names') kind=either words='hf vllm'"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "'try --threads') kind=nothing ;;"));

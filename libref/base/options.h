@@ -135,6 +135,8 @@ typedef struct vn_completions {
 	const vn_completed *command;
 	const vn_offer     *offer;
 	int                 n, n_offers;
+	const char         *options; /* of the program itself: "--help|--version" */
+	const char         *pages;   /* of its documentation, behind `help`: "usage.md|ci.md" */
 } vn_completions;
 
 /* Prints a script that completes the commands of a program, and their options, values and files. */

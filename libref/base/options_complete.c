@@ -135,8 +135,14 @@ static void print_bash(const vn_completions *c, FILE *to)
 	 * pressed, as in a test. */
 	fprintf(to, "_%s() {\n\tlocal word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD-1]} kind=files words= before=\n"
 	            "\tif [ \"$word\" = = ]; then word=; elif [ \"$last\" = = ]; then last=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
-	            "\tcase \"$COMP_CWORD ${COMP_WORDS[1]}\" in\n\t1\\ *|2\\ help) kind=words words='", c->program);
+	            "\tcase \"$COMP_CWORD ${COMP_WORDS[1]}\" in\n\t1\\ -*) kind=words words='", c->program);
+	print_values(c->options, to);
+	fputs("' ;;\n\t1\\ *) kind=words words='", to);
 	print_commands(c, to);
+	fputs("' ;;\n\t2\\ help) kind=words words='", to);
+	print_commands(c, to);
+	fputc(' ', to);
+	print_values(c->pages, to);
 	fputs("' ;;\n\t*\\ help) kind=nothing ;;\n", to);
 	for (int k = 0; k < c->n; k++)
 		if (c->command[k].first) {
@@ -210,8 +216,13 @@ static void print_zsh(const vn_completions *c, FILE *to)
 		print_brief(c->command[i].help, VN_ZSH, to);
 		fputs("' ", to);
 	}
-	fputs("'help:describe a command')\n\tif (( CURRENT == 2 )) || [[ $words[2] == help ]]; then\n"
-	      "\t\t(( CURRENT > 3 )) || _describe command commands\n\t\treturn\n\tfi\n"
+	fputs("'help:describe a command')\n\tif (( CURRENT == 2 )); then\n"
+	      "\t\tif [[ $words[2] == -* ]]; then compadd -- ", to);
+	print_values(c->options, to);
+	fputs("; else _describe command commands; fi\n\t\treturn\n\tfi\n"
+	      "\tif [[ $words[2] == help ]]; then\n\t\t(( CURRENT > 3 )) && return\n\t\t_describe command commands\n\t\tcompadd -- ", to);
+	print_values(c->pages, to);
+	fputs("\n\t\treturn\n\tfi\n"
 	      "\tlocal command=$words[2]\n\tshift words\n\t(( CURRENT-- ))\n\tcase $command in\n", to);
 	for (int k = 0; k < c->n; k++) {
 		const vn_completed *of = &c->command[k];
@@ -289,6 +300,10 @@ static void print_fish(const vn_completions *c, FILE *to)
 	            "complete -c %s -n '__%s_in help' -f\ncomplete -c %s -n '__%s_first help' -f -a '", c->program, c->program,
 	        c->program, c->program, c->program);
 	print_commands(c, to);
+	fputc(' ', to);
+	print_values(c->pages, to);
+	fprintf(to, "'\ncomplete -c %s -n '__fish_use_subcommand; and string match -q -- \"-*\" (commandline -ct)' -f -a '", c->program);
+	print_values(c->options, to);
 	fputs("'\n", to);
 }
 
