@@ -260,7 +260,10 @@ def ranks():
         expect(f"{w} ranks of {family}", 0, f"{family}.h5", "--shard", *p[::-1], *keep, least=n, says=f"{w} ranks")
         p = write_ranks(family, g, w, partial=True, numbered=False, padded=w * 64 - 512 % (w * 64))
         expect(f"{w} ranks of {family}, partial sums, padded", 0, f"{family}.h5", "--shard", *p, *keep, least=n, says="taken as partial sums")
-        expect(f"{w} ranks of {family}, partial sums, padded, no warning", 0, f"{family}.h5", "--shard", *p, *keep, "--strict", least=n)
+        expect(f"{w} ranks of {family}, partial sums, padded, logits nowhere whole", 1, f"{family}.h5", "--shard", *p, *keep, "--strict", least=n,
+               says="is not recorded")
+        expect(f"{w} ranks of {family}, partial sums, padded, no warning", 0, f"{family}.h5", "--shard", *p, *keep[2:], "--allow", "missing,ranks",
+               "--strict", least=n, says="allowed (ranks)")
         if family in ("llama", "qwen2") and w == 2:
             p = write_ranks(family, g, w, fused=True)
             expect(f"{w} ranks of {family}, fused", 0, f"{family}.h5", "--shard", *p, *keep, least=n)
@@ -329,7 +332,8 @@ def ranks():
         del step["logits"]
     q = write_ranks("llama", g, 2, numbered=False)
     expect("logits that no rank gathered", 0, "llama.h5", "--shard", *q, *keep,
-           says="logits: no rank has the whole vocabulary; shards of 256 + 256 are joined")
+           says="logits (256 + 256): every rank has a shard of the vocabulary, and no rank all of it")
+    expect("logits that no rank gathered, --strict", 1, "llama.h5", "--shard", *q, *keep, "--strict", says="that the engine does so before it samples is not recorded")
 
     def vocabulary(first, end):
         def cut(step):
@@ -337,7 +341,7 @@ def ranks():
             step.create_dataset("logits", data=g["logits"][0][:, first:end]).attrs["axes"] = "token vocab"
         return cut
     uneven = edited(q[0], "a.h5", vocabulary(0, 300)), edited(q[1], "b.h5", vocabulary(300, 512))
-    expect("logits in uneven shards", 0, "llama.h5", "--shard", *uneven, *keep, says="shards of 300 + 212 are joined")
+    expect("logits in uneven shards", 0, "llama.h5", "--shard", *uneven, *keep, says="logits: ranks differ in shape along vocab: rank 0 has 300, rank 1 has 212 (300 + 212)")
     uneven = edited(q[0], "a.h5", vocabulary(0, 300)), edited(q[1], "b.h5", vocabulary(256, 512))
     expect("logits in uneven shards that overlap", 2, "llama.h5", "--shard", *uneven, *keep,
            says="2 ranks have 556 of 512 along vocab of logits together (300 + 256)")
@@ -358,8 +362,21 @@ def ranks():
         return cut
     wide = g["layer0.gate_proj"][0].shape[1]
     uneven = edited(q[0], "a.h5", narrow(0, 50)), edited(q[1], "b.h5", narrow(50, wide))
-    expect("uneven shards of the feed-forward", 0, "llama.h5", "--shard", *uneven, *keep, says=f"gate_proj: ranks have different shares of ffn: 50 + {wide - 50}")
-    expect("logits gathered on all ranks", 0, "llama.h5", "--shard", edited(q[0], "a.h5", gathered), edited(q[1], "b.h5", gathered), *keep)
+    expect("uneven shards of the feed-forward", 0, "llama.h5", "--shard", *uneven, *keep, says=f"gate_proj: ranks differ in shape along ffn: rank 0 has 50, rank 1 has {wide - 50} (50 + {wide - 50})")
+    expect("logits gathered on all ranks", 0, "llama.h5", "--shard", edited(q[0], "a.h5", gathered), edited(q[1], "b.h5", gathered), *keep, "--strict")
+
+    def uneven_everywhere(first, end):
+        def cut(step):
+            for layer in range(2):
+                for name in ("gate_proj", "up_proj", "mlp_act", "q_proj", "attn_context"):
+                    a, axes = g[f"layer{layer}.{name}"]
+                    heads = "head" in axes.split()
+                    del step[f"layer{layer}"][name]
+                    step[f"layer{layer}"].create_dataset(name, data=a[:, (0 if first == 0 else 2) if heads else first : (2 if first == 0 else None) if heads else end]).attrs["axes"] = axes
+        return cut
+    uneven = edited(q[0], "a.h5", uneven_everywhere(0, 50)), edited(q[1], "b.h5", uneven_everywhere(50, wide))
+    expect("many uneven shards, and logits in shards", 1, "llama.h5", "--shard", *uneven, *keep, "--strict", says="logits (256 + 256): every rank")
+    expect("many uneven shards: what is not said is counted", 0, "llama.h5", "--shard", *uneven, *keep, says="2 more notes on how tensors were joined are left out")
     expect("logits on one rank alone", 0, "llama.h5", "--shard", edited(q[0], "a.h5", gathered), edited(q[1], "b.h5", without), *keep, says="whole on rank 0")
     expect("the last token's logits on one rank alone", 0, "llama.h5", "--shard", edited(q[0], "a.h5", last), edited(q[1], "b.h5", without), *keep,
            says="1 tensor of the candidate has one row (first: logits)")

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """parity_healthy.py: does anybody accuse transformers, which is healthy?
 
-    parity_healthy.py VERNIER [--dtype f32|f16|bf16]... [--family F]... [--prompt NAME]... [--random N] [--verbose]
+    parity_healthy.py VERNIER [--dtype f32|f16|bf16]... [--family F]... [--prompt NAME]... [--way NAME]... [--random N] [--all] [--verbose]
 
 Needs a Python with torch, transformers and what else fixtures/requirements.txt names (77, skipped, without). Runs the trained
 models through transformers in float32, float16 and bfloat16, on prompts of the kinds that float differently: text, tokens at
 random, a phrase again and again, one token again and again, three tokens, one. `vernier explain` then replays each against
 the reference. Whatever it calls an origin is a false accusation, and fails; so does a run that it calls outside. With
---random N, so do N models with random weights of every family, deeper than the trained ones. Prints for every format how
-many runs, checkpoints and origins there were, how many runs were within by operation alone (their accumulated error is
-beyond a limit), and which operation came nearest to its limit.
+--random N, so do N models with random weights of every family, deeper than the trained ones. With --way the prompts are left
+out, and vernier_parity.record() records transformers in the ways of healthy_ways.py (eager, sdpa, flex, chunks, padded batches,
+static caches, generate, autocast, threads), each on trained and on random weights. --all: every prompt and every way, more than
+850 recordings in 5 minutes. Prints for every format how many runs, checkpoints and origins there were, how many runs were within
+by operation alone (their accumulated error is beyond a limit), and which operation came nearest to its limit.
 """
 import argparse
 import json
@@ -22,6 +24,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from needs_transformers import golden, torch, transformers  # first: it finds what is in fixtures/
 import random_model
+from healthy_ways import WAYS, watched
+from record_help import record as recorder
 from parity_hf import FAMILIES, FIXTURES
 
 DTYPES = ("f32", "f16", "bf16")
@@ -44,11 +48,25 @@ def used(c):
     """How much of what is allowed a replayed checkpoint uses (specs/compare.md)."""
     r = c["replay"]
     whole, token, peak = (r[k] or 0.0 for k in ("local_over_floor", "worst_token_over_floor", "max_abs_over_floor"))
-    return max(whole / WHOLE, token / PEAK, peak**2 / PEAK) / (4 if c["elements"] < 128 else 1)
+    return max(whole / WHOLE, token / PEAK, peak**2 / PEAK) / (4 if r["numbers"] < 128 else 1)
 
 
-def explained(vernier, ref, cand, model):
-    run = subprocess.run([vernier, "explain", ref, cand, "--model", model, "--allow", "missing,extra", "--threads", "1", "--format", "json"],
+def reference(vernier, model, ids, more, path):
+    numbers = lambda x: ",".join(map(str, x))
+    forced = ["--force-ids", numbers(more)] if more else []
+    run = subprocess.run([vernier, "capture", "ref", model, "--ids", numbers(ids), *forced, "--points", "*", "--threads", "1", "-o", path],
+                         capture_output=True, text=True, check=False)
+    if run.returncode:
+        sys.exit(run.stderr)
+
+
+def full_name(c):
+    """Of a checkpoint in a report, as its origins have it."""
+    return f"step.{c['step']}/{c['name']}" if c["step"] else c["name"]
+
+
+def explained(vernier, ref, cand, model, *more):
+    run = subprocess.run([vernier, "explain", ref, cand, "--model", model, "--allow", "missing,extra", "--threads", "1", "--format", "json", *more],
                          capture_output=True, text=True, check=False)
     if run.returncode > 1:
         sys.exit(run.stderr)
@@ -78,24 +96,76 @@ class Sum:
         if report["verdict"] != "within":
             print(f"OUTSIDE {where}: {report['summary']}", flush=True)
         for c in replayed:
-            at, point, u = f"{where} {c['name']}", c["name"].split(".")[-1], used(c)
+            at, point, u = f"{where} {full_name(c)}", c["name"].split(".")[-1], used(c)
             self.by_point[point] = max(self.by_point.get(point, (0.0, "")), (u, at))
-            if c["name"] in report["origins"]:
+            if full_name(c) in report["origins"]:
                 r = c["replay"]
                 print(f"ACCUSED {at}: nmse {r['local_over_floor']:.2f} floors, worst token {r['worst_token_over_floor']:.2f}, "
-                      f"largest {(r['max_abs_over_floor'] or 0) ** 2:.2f}, called {called.get(c['name'], 'nothing')}", flush=True)
+                      f"largest {(r['max_abs_over_floor'] or 0) ** 2:.2f}, called {called.get(full_name(c), 'nothing')}", flush=True)
             elif u > self.most:
                 self.most, self.at = u, at
 
 
-def random_models(count, families, folder):
+def random_models(count, layers, families, folder):
     """(name, directory) of count models of each family, with random weights."""
     for f in families:
         for seed in range(1, count + 1):
             model = os.path.join(folder, f"{f}-random{seed}")
             shape = ["--head-dim", "16"] if f == "qwen3_5_text" else []
-            random_model.main([f, "-o", model, "--layers", "8", "--seed", str(seed), *shape])
+            random_model.main([f, "-o", model, "--layers", str(layers), "--seed", str(seed), *shape])
             yield f"{f}-random{seed}", model
+
+
+def in_prompts(vernier, folder, pool, models, dtype, names, total):
+    """Every prompt at once, recorded by fixtures/golden.py."""
+    found = prompts()
+    for f, model in models:
+        run = golden.load(model, dtype)
+
+        def one(name, f=f, model=model):
+            ref, cand = (os.path.join(folder, f"{f}.{dtype}.{name}.{x}.h5") for x in ("ref", "hf"))
+            reference(vernier, model, found[name], [], ref)
+            report = explained(vernier, ref, cand, model)
+            os.unlink(ref)
+            os.unlink(cand)
+            return name, report
+
+        jobs = []
+        for name in names:
+            record(model, run, golden.family_of(model)[1], dtype, found[name], os.path.join(folder, f"{f}.{dtype}.{name}.hf.h5"))
+            jobs.append(pool.submit(one, name))
+        for j in jobs:
+            name, report = j.result()
+            total.add(f"{f} {dtype} {name}", report)
+
+
+def in_ways(vernier, folder, pool, models, dtype, names, total):
+    """Every way, recorded by vernier_parity."""
+    for f, model in models:
+        ids = prompts()["text"] if f.endswith("trained") else prompts()["random130"]
+        runs, jobs = {}, []
+
+        def one(where, row, prompt, more, cand, ref, model=model):
+            reference(vernier, model, prompt, more, ref)
+            report = explained(vernier, ref, cand, model, *([] if row is None else ["--batch-row", str(row)]))
+            os.unlink(ref)
+            os.unlink(cand)
+            return where, report
+
+        for name in names:
+            w = WAYS[name]
+            if dtype not in w.formats:
+                continue
+            if w.attention == "flex_attention" and f.startswith(("gpt2", "qwen3_5")):
+                continue  # transformers has none for them
+            if w.attention not in runs:
+                runs[w.attention] = transformers.AutoModelForCausalLM.from_pretrained(
+                    model, dtype={"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}[dtype], attn_implementation=w.attention).eval()
+            cand = os.path.join(folder, f"{f}.{dtype}.{name}.h5")
+            row, prompt, more = watched(runs[w.attention], w, ids, recorder, cand)
+            jobs.append(pool.submit(one, f"{f} {dtype} {name}", row, prompt, more, cand, os.path.join(folder, f"{f}.{dtype}.{name}.ref.h5")))
+        for j in jobs:
+            total.add(*j.result())
 
 
 def main():
@@ -104,45 +174,36 @@ def main():
     a.add_argument("--dtype", action="append", choices=DTYPES)
     a.add_argument("--family", action="append", choices=FAMILIES)
     a.add_argument("--prompt", action="append", choices=prompts())
+    a.add_argument("--way", action="append", choices=WAYS)
     a.add_argument("--random", type=int, default=0, metavar="N", help="of each family, in place of the trained models")
+    a.add_argument("--all", action="store_true", help="every prompt, and every way on trained and on random weights")
     a.add_argument("--verbose", action="store_true", help="of every point, how near to the limit it came")
     a = a.parse_args()
 
     torch.set_num_threads(1)
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    vernier, found, bad = os.path.abspath(a.vernier), prompts(), 0
+    vernier, bad, runs = os.path.abspath(a.vernier), 0, 0
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
         families = a.family or FAMILIES
-        models = list(random_models(a.random, families, folder)) if a.random else [(f, os.path.join(FIXTURES, f + "-trained")) for f in families]
+        trained = [(f + "-trained", os.path.join(FIXTURES, f + "-trained")) for f in families]
+        of_chance = list(random_models(a.random or (1 if a.way or a.all else 0), 8 if a.random else 4, families, folder))
         for dtype in a.dtype or DTYPES:
             total = Sum()
-            for f, model in models:
-                run = golden.load(model, dtype)
-
-                def one(name, f=f, model=model):
-                    ids = ",".join(map(str, found[name]))
-                    ref, cand = (os.path.join(folder, f"{f}.{dtype}.{name}.{x}.h5") for x in ("ref", "hf"))
-                    subprocess.run([vernier, "capture", "ref", model, "--ids", ids, "--points", "*", "--threads", "1", "-o", ref], check=True,
-                                   stderr=subprocess.DEVNULL)
-                    report = explained(vernier, ref, cand, model)
-                    os.unlink(ref)
-                    os.unlink(cand)
-                    return name, report
-
-                jobs = []
-                for name in a.prompt or found:
-                    record(model, run, golden.family_of(model)[1], dtype, found[name], os.path.join(folder, f"{f}.{dtype}.{name}.hf.h5"))
-                    jobs.append(pool.submit(one, name))
-                for j in jobs:
-                    name, report = j.result()
-                    total.add(f"{f} {dtype} {name}", report)
+            if a.all or a.prompt or not a.way:
+                in_prompts(vernier, folder, pool, of_chance if a.random else trained, dtype, a.prompt or prompts(), total)
+            if a.all or a.way:
+                in_ways(vernier, folder, pool, trained + of_chance, dtype, a.way or WAYS, total)
             bad += total.origins + total.outside
+            runs += total.runs
             if a.verbose:
                 for point, (u, where) in sorted(total.by_point.items(), key=lambda kv: -kv[1][0]):
                     print(f"  {point:16} {u:.2f} of the limit ({where})")
-            print(f"{dtype}: {total.runs} runs, {total.checkpoints} checkpoints, {total.origins} accused, {total.outside} outside, {total.by_operation} within by operation; of the others at most {total.most:.2f} of "
-                  f"what is allowed ({total.at})", flush=True)
+            print(f"{dtype}: {total.runs} runs, {total.checkpoints} checkpoints, {total.origins} accused, {total.outside} outside, "
+                  f"{total.by_operation} within by operation; of the others at most {total.most:.2f} of what is allowed ({total.at})", flush=True)
+    if a.all and runs < 500 and not (a.dtype or a.family or a.prompt or a.way):
+        print(f"{runs} runs, at least 500 are meant")
+        bad += 1
     print("1 passed, 0 failed" if not bad else "0 passed, 1 failed")
     sys.exit(bad > 0)
 

@@ -36,10 +36,13 @@ static void make_plan(void)
 }
 
 /* Scores of step i, off[i] times a shape of errors away from the reference's. */
+static int large = -1; /* a step whose numbers are four times as large */
+
 static void scores_of(int step, int row, double off, float *x)
 {
+	const double size = step == large ? 4 : 1;
 	for (int k = 0; k < V; k++)
-		x[k] = (float)(3 * sin(1.7 * k + 2.3 * step + 0.9 * row) + off * cos(5.1 * k + step));
+		x[k] = (float)(size * (3 * sin(1.7 * k + 2.3 * step + 0.9 * row) + off * cos(5.1 * k + step)));
 }
 
 static vn_status put(vn_store *s, const char *name, int step, int rows, int width, double off, vn_error *err)

@@ -38,7 +38,7 @@ static void set_up(fixture *f, const char *limits)
 				.value = i % f->plan->n_values,
 			.pool = -1, .pooled_small = -1, .channels = -1, .worst = -1, .status = VN_WITHIN, .m.n = 4096,
 				.replayed = true,
-			.replay = { .local = 1, .floor = 1, .local_token = 1, .floor_token = 1, .local_max = 1, .floor_max = 1,
+			.replay = { .numbers = 4096, .local = 1, .floor = 1, .local_token = 1, .floor_token = 1, .local_max = 1, .floor_max = 1,
 				.span = 1, .behind = -1 },
 		};
 }

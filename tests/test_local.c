@@ -112,6 +112,16 @@ static void another_healthy_implementation_raises_the_floor(void)
 	CU_ASSERT(vn_local_limit_fraction(&l, N) <= 1);
 }
 
+static void few_independent_numbers_may_be_farther_off(void)
+{
+	vn_checkpoint p = { .m.n = 432, .replayed = true, .replay = { .numbers = 432, .local = 5, .floor = 1 } };
+	CU_ASSERT_TRUE(vn_local_beyond(&p));
+	p.replay.numbers = 10; /* that carry 432 probabilities */
+	CU_ASSERT_FALSE(vn_local_beyond(&p));
+	p.replay.local = 17;
+	CU_ASSERT_TRUE(vn_local_beyond(&p));
+}
+
 static void what_was_not_replayed_has_no_number(void)
 {
 	const vn_checkpoint p = { .replay = { .local = 1, .floor = 1e-9 } };
@@ -129,6 +139,7 @@ int main(void)
 		TEST(one_wrong_number_is_beyond_by_its_own_size),
 		TEST(what_is_not_finite_on_one_side_is_beyond_any_floor),
 		TEST(another_healthy_implementation_raises_the_floor),
+		TEST(few_independent_numbers_may_be_farther_off),
 		TEST(what_was_not_replayed_has_no_number),
 		CU_TEST_INFO_NULL,
 	};

@@ -95,6 +95,20 @@ static void a_channel_that_is_off_in_a_part_alone_is_seen(void)
 	}
 }
 
+/* The error of a factor is largest where the number is. */
+static void a_large_number_does_not_hide_that_the_others_are_off(void)
+{
+	for (int alone = 0; alone < 2; alone++) {
+		trial t = { 0 };
+		large = 27;
+		make_bad(30, 128, 9, alone ? 27 : 21, alone ? 27 : 30, 1, 1.12);
+		compare(&t, NULL, caps);
+		CU_ASSERT_EQUAL(t.c.result.within, alone != 0);
+		finish(&t);
+	}
+	large = -1;
+}
+
 static void every_second_or_third_step_is_seen(void)
 {
 	for (int every = 2; every <= 3; every++)
@@ -221,6 +235,7 @@ int main(void)
 		TEST(a_channel_that_is_off_in_every_step_is_charged_at_the_first),
 		TEST(a_channel_that_is_off_in_later_steps_is_charged_at_the_first_of_those),
 		TEST(a_channel_that_is_off_in_a_part_alone_is_seen),
+		TEST(a_large_number_does_not_hide_that_the_others_are_off),
 		TEST(every_second_or_third_step_is_seen),
 		TEST(a_step_that_is_wrong_as_a_whole_hides_no_channel_of_the_others),
 		TEST(steps_of_some_tokens_are_pooled_as_those_of_one),

@@ -23,6 +23,8 @@ void vn_ranks_say(vn_ranks_job *j, const char *format, ...)
 	va_end(args);
 	/* A message repeated for every step is passed on each time, for the listener to count, but counts as one here. */
 	const bool again = strcmp(text, j->last) == 0;
+	if (!again && j->said >= VN_RANKS_SAID)
+		j->left_out++;
 	if (!j->use->say || (!again && j->said >= VN_RANKS_SAID))
 		return;
 	j->said += !again;
@@ -224,6 +226,18 @@ static bool shares(const vn_ranks_job *j, const int *entry, int axis, char *text
 	return same;
 }
 
+/* Ranks that differ in shape, by their numbers: rank 0, and the first that differs from it. */
+static void say_uneven(vn_ranks_job *j, const int *entry, int axis, const char *word, const char *all)
+{
+	const vn_entry *e = vn_recording_entry(j->rank[0], entry[0]);
+	int other = 1;
+	while (vn_recording_entry(j->rank[other], entry[other])->shape.dim[axis] == e->shape.dim[axis])
+		other++;
+	vn_ranks_say(j, "%s: ranks differ in shape along %s: rank 0 has %" PRId64 ", rank %d has %" PRId64 " (%s)", e->name,
+	             word, e->shape.dim[axis], other,
+	             vn_recording_entry(j->rank[other], entry[other])->shape.dim[axis], all);
+}
+
 static vn_status join(vn_ranks_job *j, int base, int i)
 {
 	const vn_entry *e = vn_recording_entry(j->rank[base], i);
@@ -267,13 +281,10 @@ static vn_status join(vn_ranks_job *j, int base, int i)
 		               "%s: %d ranks have %" PRId64 " of %" PRId64 " along %s of %s together (%s)%s",
 		               vn_recording_path(j->rank[0]), j->n, sum, wanted, word, e->name, text,
 		               sum < wanted ? ": is a rank missing?" : "");
-	if (vocab)
-		vn_ranks_say(
-			j,
-			"%s: no rank has the whole vocabulary; shards of %s are joined, which the run must gather before it samples",
-			e->name, text);
-	else if (!even)
-		vn_ranks_say(j, "%s: ranks have different shares of %s: %s", e->name, word, text);
+	if (vocab && !*j->use->not_gathered)
+		snprintf(j->use->not_gathered, sizeof j->use->not_gathered, "%s (%s)", e->name, text);
+	if (!even)
+		say_uneven(j, entry, axis, word, text);
 	return concatenate(j, i, entry, axis, word, all, vocab ? wanted : -1);
 }
 
@@ -309,6 +320,7 @@ vn_status vn_ranks_join(vn_recording **rank, int n, vn_ranks_use *use, vn_record
 
 	use->placed = use->summed = use->same = 0;
 	use->all_told = false;
+	*use->not_gathered = '\0';
 	*r = NULL;
 	if (!st && !(st = vn_ranks_which(rank, n, use, err))) {
 		name_of(&j, name, sizeof name);
@@ -331,6 +343,11 @@ vn_status vn_ranks_join(vn_recording **rank, int n, vn_ranks_use *use, vn_record
 			if (!before)
 				st = join(&j, k, i);
 		}
+	if (!st && j.left_out && use->say) {
+		char more[80];
+		snprintf(more, sizeof more, "%d more notes on how tensors were joined are left out", j.left_out);
+		use->say(use->context, more);
+	}
 	if (!st)
 		st = vn_derive_end(j.made, err);
 	if (st) {

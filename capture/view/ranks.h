@@ -24,6 +24,9 @@ typedef struct vn_ranks_use {
 	int    placed, summed, same; /* out: tensors concatenated, summed, taken from one rank */
 	/* out: a file states the number of ranks, or an axis has its full length once all are joined */
 	bool   all_told;
+	/* out: scores that are a shard of the vocabulary on every rank, by name and shares ("logits (256 + 256)"), empty:
+	 * none. They are joined, but the recordings do not show that the run gathers them before it samples. */
+	char   not_gathered[200];
 } vn_ranks_use;
 
 /* Joins rank (n) into *r, and takes ownership of them, also after a failure. Their order is that

@@ -99,6 +99,7 @@ typedef struct vn_replayed {
 	double  local_max, floor_max;     /* largest error of one element, not squared */
 	double  gain;   /* NaN: the error of the inputs is zero or not known */
 	int64_t bad;    /* not finite on one side only */
+	int64_t numbers; /* elements; of probabilities, those that carry the sum of squares (count.h) */
 	int     span;   /* number of nodes from captured tensors to here, including its own */
 	int     behind; /* the earlier checkpoint charged with the span; -1 */
 	bool    captured; /* the capture is wrong: its readers used other numbers */

@@ -118,9 +118,7 @@ int64_t vn_count_independent(const vn_comparison *c, const vn_checkpoint *p, int
 	return own < p->m.n ? own : p->m.n;
 }
 
-/* The effective number of values that carry the sum of squares, (sum r^2)^2 / sum r^4. Returns the full count
- * when there are too many to read again, or they cannot be read. */
-static double carrying(const vn_comparison *c, const vn_checkpoint *p)
+double vn_count_carrying(const vn_comparison *c, const vn_checkpoint *p)
 {
 	double    rr = 0, r4 = 0, *x = NULL;
 	vn_error  err;
@@ -150,7 +148,7 @@ double vn_count_factor(const vn_comparison *c, const vn_checkpoint *p, vn_metric
 	int64_t      rows;
 	const double share = (double)vn_count_distinct(c, p, &rows) / (double)rows;
 	double       fewer = fmin(n * pow(share, token_axes(vn_entry_axes(vn_recording_entry(c->opened.ref, p->ref)))),
-	                          carrying(c, p));
+	                          vn_count_carrying(c, p));
 
 	fewer = fmin(fewer, (double)vn_count_independent(c, p, c->result.hidden));
 	/* The factor itself takes one degree of freedom. The allowance for n numbers is already subtracted from the

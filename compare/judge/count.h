@@ -36,12 +36,16 @@ int64_t vn_count_hidden(const vn_comparison *c);
  * the number of elements. */
 int64_t vn_count_independent(const vn_comparison *c, const vn_checkpoint *p, int64_t width);
 
+/* Returns the effective number of elements of p that carry the sum of squares of the reference,
+ * (sum r^2)^2 / sum r^4. The number of elements if there are too many to read again. */
+double  vn_count_carrying(const vn_comparison *c, const vn_checkpoint *p);
+
 /* Returns the metric `scale` or `norm_ratio` of p (of the candidate or of a floor, with its nmse),
  * less what chance explains: 6 standard errors.
  *
  * The metric's own standard error assumes independent roundings of one size. There are fewer
  * independent ones if a token repeats, if scores are computed from a narrower row, or if a few
- * numbers dominate: then (sum r^2)^2 / sum r^4 counts. For a norm, half of the nmse is subtracted
+ * numbers dominate (vn_count_carrying). For a norm, half of the nmse is subtracted
  * as well, since an error in any direction adds that much to it. */
 double  vn_count_factor(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, double value, double nmse);
 

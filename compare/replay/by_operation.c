@@ -15,7 +15,7 @@
 static vn_check check_of(const vn_checkpoint *p)
 {
 	const vn_replayed *l = &p->replay;
-	const double slack = vn_local_slack(p->m.n);
+	const double slack = vn_local_slack(p->replay.numbers);
 	const double token = l->local_token > 0 ? l->local_token / l->floor_token : 0;
 	const double most = l->local_max > 0 ? l->local_max / l->floor_max : 0;
 	vn_check k = { .metric = VN_M_NMSE, .form = VN_OF_OPERATION, .limit = slack * VN_LOCAL_LIMIT,

@@ -142,7 +142,7 @@ double vn_local_shown(const vn_checkpoint *p)
 
 bool vn_local_beyond(const vn_checkpoint *p)
 {
-	return p->replayed && !(vn_local_limit_fraction(&p->replay, p->m.n) <= 1);
+	return p->replayed && !(vn_local_limit_fraction(&p->replay, p->replay.numbers) <= 1);
 }
 
 bool vn_local_is_order(const vn_checkpoint *p)

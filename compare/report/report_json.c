@@ -147,6 +147,7 @@ static json_t *replayed(const vn_comparison *c, const vn_checkpoint *p)
 	vn_json_put_real(j, "local_over_floor", vn_local_over_floor(p), flags);
 	vn_json_put_real(j, "worst_token_over_floor", p->replay.local_token / p->replay.floor_token, flags);
 	vn_json_put_real(j, "max_abs_over_floor", p->replay.local_max / p->replay.floor_max, flags);
+	json_object_set_new(j, "numbers", json_integer(p->replay.numbers));
 	json_object_set_new(j, "nonfinite", json_integer(p->replay.bad));
 	json_object_set_new(j, "captured", json_boolean(p->replay.captured));
 	json_object_set_new(j, "columns",
