@@ -80,6 +80,7 @@ static_assert(VN_CACHE_BLOCKLESS == 1 && VN_CACHE_NEXT == 2 && VN_CACHE_SWAPPED 
                   VN_CACHE_F8_WIDE == 13 && VN_N_CACHE_FORMS == 14,
               "mask_experiment.glsl");
 
+/* clang-format off */
 typedef struct code { const uint32_t *words; size_t bytes; } code;
 
 #define CODE(name) { spv_##name, sizeof(spv_##name) }
@@ -132,8 +133,10 @@ static const struct row {
 	PAIR(GATED_NORM, gated_norm, vn_push_gated_norm, divisor),
 	[VN_K_ROWS]         = { "rows",         BOTH(rows),        sizeof(vn_push_rows), true },
 };
+/* clang-format on */
 
 /* With a paged cache these are the code; where it is nothing, the table above. */
+/* clang-format off */
 static const struct { code f16, f32; } paged_code[VN_N_KERNELS] = {
 #define PAGED(name) { CODE(name##_paged_f16), CODE(name##_paged_f32) }
 	[VN_K_ATTENTION_FEW]          = PAGED(attention_few),
@@ -145,6 +148,7 @@ static const struct { code f16, f32; } paged_code[VN_N_KERNELS] = {
 	[VN_K_PAGED_PUT]              = { CODE(paged_put_f16), CODE(paged_put_f32) },
 	[VN_K_PAGED_GET]              = { CODE(paged_get_f16), CODE(paged_get_f32) },
 };
+/* clang-format on */
 
 /* The code of VN_K_ATTENTION: a lane's registers grow with the width of a head. */
 static const struct { int width; code f16, f32, paged_f16, paged_f32;

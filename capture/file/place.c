@@ -29,6 +29,7 @@ bool vn_same_file(const char *a, const char *b)
 
 /* How files of each kind begin, and what else their first bytes hold; tests/cli/force.sh replaces one of each.
  * Recordings begin like any HDF5 file. */
+/* clang-format off */
 static const struct { vn_place_kind kind; const char *begin, *hold; } mark[] = {
 	{ VN_PLACE_RECORDING, "\x89HDF\r\n\x1a\n", "" },
 	{ VN_PLACE_REPORT, "{", "\"schema\": \"vernier-" },
@@ -60,6 +61,7 @@ static const struct { vn_place_kind kind; const char *begin, *hold; } mark[] = {
 	{ VN_PLACE_NUMBERS, "\x93NUMPY", "" },
 	{ VN_PLACE_NUMBERS, "# dtype ", "\n# " },
 };
+/* clang-format on */
 
 static bool is_of_kind(const char *head, size_t n, vn_place_kind kind)
 {

@@ -15,11 +15,13 @@ typedef struct found {
 #define TEXT(name)  { #name, VN_SAID_TEXT, offsetof(found, t.name), sizeof(((found *)0)->t.name) }
 #define WHOLE(name) { #name, VN_SAID_WHOLE, offsetof(found, t.name), 0 }
 #define REAL(name)  { #name, VN_SAID_REAL, offsetof(found, t.name), 0 }
+/* clang-format off */
 static const vn_said list[] = {
 	{ "dtype", VN_SAID_TEXT, offsetof(found, dtype), sizeof(((found *)0)->dtype) },
 	WHOLE(order), WHOLE(layer), TEXT(point), TEXT(op), TEXT(basis), TEXT(axes), TEXT(digest),
 	REAL(min), REAL(max), REAL(mean), REAL(rms), REAL(absmax), WHOLE(nan), WHOLE(inf),
 };
+/* clang-format on */
 enum { N_SAID = sizeof list / sizeof *list, DIGEST = 7, STATISTICS = 8,
 	ALL_STATISTICS = ((1 << N_SAID) - 1) >> STATISTICS << STATISTICS };
 

@@ -20,6 +20,7 @@
 #include "libref/plan/policy.h"
 
 /* What a user may allow by name (--allow token_ids,weights). */
+/* clang-format off */
 typedef enum vn_allow {
 	VN_ALLOW_TOKEN_IDS  = 1 << 0, /* and positions */
 	VN_ALLOW_CONFIG     = 1 << 1,
@@ -38,6 +39,7 @@ typedef enum vn_allow {
 	VN_ALLOW_ITSELF     = 1 << 12, /* one file as reference and candidate */
 	VN_ALLOW_DIGEST     = 1 << 13, /* numbers that contradict their digest */
 } vn_allow;
+/* clang-format on */
 
 typedef enum vn_status_word {
 	VN_WITHIN,     /* measured, inside all its limits */

@@ -192,6 +192,7 @@ static void say_list(const sentence *s)
 
 static void say_factor(const sentence *s)
 {
+	/* clang-format off */
 	static const char *const names[VN_N_FACTOR_NAMES] = {
 		[VN_HEAD_WIDTH] = "the head width", [VN_OVER_HEAD_WIDTH] = "1 / head width",
 			[VN_ROOT_HEAD_WIDTH] = "sqrt(head width)",
@@ -204,6 +205,7 @@ static void say_factor(const sentence *s)
 			[VN_128_OVER_127] = "128/127",
 		[VN_OVER_LAYERS_AND_ONE] = "1 / (layers + 1)", [VN_ROOT_2] = "sqrt(2)", [VN_OVER_ROOT_2] = "1 / sqrt(2)",
 	};
+	/* clang-format on */
 	const char *name = names[s->h->change.result.list[0]];
 
 	PUT(s, "every element is multiplied by %.6g%s%s", s->h->change.result.number, name ? ", which is " : "",
@@ -447,6 +449,7 @@ static void say_ids(const sentence *s)
 
 /* A text with a place for one number: that of a constant, or (no name) that of the change.
  * INVERSE: 1 divided by it. RANGE: with the whole numbers that fit as well. */
+/* clang-format off */
 static const struct row {
 	const char *words;
 	enum { TEXT, NUMBER, INVERSE, RANGE } with;
@@ -551,6 +554,7 @@ static const struct row {
 	[VN_OTHER_TOKEN] = { .say = say_token },
 	[VN_POSITION_FOR_ID] = { .say = say_ids },
 };
+/* clang-format on */
 
 static double number_of(const vn_hypothesis *h, const char *constant)
 {

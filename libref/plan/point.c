@@ -11,6 +11,7 @@
 #define LAYER(...) { __VA_ARGS__, .outside = false }
 #define ALONE(...) { __VA_ARGS__, .outside = true }
 
+/* clang-format off */
 static const vn_point_info table[VN_N_POINTS] = {
 	[VN_POINT_TOKEN_EMBED]   = ALONE("token_embed",   "token hidden",        "hidden",
 		"rows of the embedding, where positions are learned"),
@@ -96,6 +97,7 @@ static const vn_point_info table[VN_N_POINTS] = {
 	[VN_POINT_LOGITS]        = ALONE("logits",        "token vocab",         "vocab",
 		"scores of the next token, before softmax"),
 };
+/* clang-format on */
 
 const vn_point_info *vn_point_get(vn_point p)
 {
