@@ -114,10 +114,10 @@ static int arguments(command *k, int argc, char **argv)
 static vn_status check_files(const command *k, vn_error *err)
 {
 	if (k->path && vn_same_file(k->path, k->limits))
-		return vn_fail(err, VN_ERR_USAGE, "%s: is read for this table; the table does not replace it", k->path);
+		return vn_fail(err, VN_ERR_USAGE, "%s: is an input of this table; the table cannot replace it", k->path);
 	for (int i = 0; i < k->n_cand; i++) {
 		if (k->path && (vn_same_file(k->path, k->cand[i]) || vn_same_file(k->path, k->ref)))
-			return vn_fail(err, VN_ERR_USAGE, "%s: is read for this table; the table does not replace it", k->path);
+			return vn_fail(err, VN_ERR_USAGE, "%s: is an input of this table; the table cannot replace it", k->path);
 		if (vn_same_file(k->ref, k->cand[i]) && !(k->how.o.allow & VN_ALLOW_ITSELF))
 			return vn_fail(err, VN_ERR_USAGE, "%s is the same file as the reference, %s: a recording always agrees "
 			               "with itself (--allow itself compares it all the same)", k->cand[i], k->ref);

@@ -77,7 +77,7 @@ vn_status vn_gpu_read(void *gpu, int value, void *data, vn_error *err)
 	return st ? vn_pass_failed(g, st) : vn_gpu_flush(g, err);
 }
 
-/* Room for so many bytes that no copy still to be executed reads. */
+/* Returns room for this many bytes that no pending copy reads. */
 static vn_status foreign_room(vn_gpu *g, VkDeviceSize bytes, vn_error *err)
 {
 	vn_status st;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define KMAX  256   /* shaders/attention.comp, delta_rule.comp */
-#define BLOCK 16    /* tokens, when nobody says */
+#define BLOCK 16    /* tokens per block, by default */
 #define BLOCK_MAX 65536
 
 /* Does the shader of an operation take this operand as float32, whatever the storage format? */

@@ -172,7 +172,7 @@ static vn_status check_ids(const vn_gpu *g, const int32_t *ids, int64_t tokens, 
 	if (tokens < 1)
 		return vn_fail(err, VN_ERR_USAGE, "a forward pass needs at least one token");
 	if (tokens > g->plan->context - g->position)
-		return vn_fail(err, VN_ERR_USAGE, "%lld tokens behind %lld are more than the model's context of %d",
+		return vn_fail(err, VN_ERR_USAGE, "%lld tokens after %lld are more than the model's context of %d",
 		               (long long)tokens, (long long)g->position, g->plan->context);
 	for (int64_t t = 0; t < tokens; t++)
 		if (ids[t] < 0 || ids[t] >= g->plan->vocab)
@@ -372,7 +372,7 @@ vn_status vn_gpu_run(void *gpu, int from, int to, vn_error *err)
 	if ((st = vn_pass_is_open(g, err)))
 		return st;
 	if (from < g->next || to < from || to > g->plan->n_nodes)
-		return vn_pass_failed(g, vn_fail(err, VN_ERR_USAGE, "nodes %d to %d cannot be run behind %d, of %d in all",
+		return vn_pass_failed(g, vn_fail(err, VN_ERR_USAGE, "nodes %d to %d cannot be run after node %d, of %d in all",
 		                                 from, to, g->next, g->plan->n_nodes));
 	vn_pass_over(g, from);
 	if ((st = vn_compile(&g->walk, from, to, err)))
@@ -390,8 +390,8 @@ static vn_status check_early(const vn_gpu *g, vn_error *err)
 		if (g->plan->node[i].early && g->made[g->plan->node[i].out[0]])
 			return vn_fail(
 				err, VN_ERR_USAGE,
-				"%s: no barrier stands right before it: what it reads is waited for earlier, by another reader or by "
-				"its capture",
+				"%s: no barrier stands right before it: an earlier barrier, of another reader or of the capture, "
+				"already waits for its inputs",
 				g->plan->value[g->plan->node[i].out[0]].name);
 	return VN_OK;
 }

@@ -30,7 +30,7 @@ static int64_t tiles(const vn_kernels *k, vn_kernel kernel, int64_t T, int64_t M
 	return cut(T, plain[kernel].tokens) * cut(M, plain[kernel].columns);
 }
 
-/* Into how many shares the inputs of long rows go, for so many workgroups at most. */
+/* Returns the number of shares into which the inputs of long rows are divided, for at most this many workgroups. */
 static int shares_of(int64_t n, int64_t workgroups)
 {
 	enum { MOST = 16 };

@@ -181,6 +181,7 @@ vn_status vn_output_ending(const char *path, const char *known, int *which, vn_e
 	for (const char *p = known; *p; p += strcspn(p, "|") + (p[strcspn(p, "|")] == '|'))
 		vn_text_add(list, sizeof list, "%s.%.*s", p == known ? "" : ", ", (int)strcspn(p, "|"), p);
 	return *which >= 0 ? VN_OK
-	                   : vn_fail(err, VN_ERR_USAGE, "%s: no report ends in %s: use %s or .txt, or say the form with --format",
+	                   : vn_fail(err, VN_ERR_USAGE, "%s: no report has the file ending %s: use %s or .txt, or select "
+	                                                "the form with --format",
 	                             path, dot, list);
 }

@@ -92,7 +92,7 @@ static vn_status check_kind(const char *path, vn_place_kind kind, vn_error *err)
 	if (fd >= 0)
 		close(fd);
 	if (n < 0)
-		return vn_fail(err, VN_ERR_IO, "%s: cannot be read, to see what --force would replace: %s",
+		return vn_fail(err, VN_ERR_IO, "%s: cannot be read, so vernier does not know what --force would replace: %s",
 		                               path, strerror(why));
 	return is_of_kind(head, (size_t)n, kind) ? VN_OK
 	       : vn_fail(err, VN_ERR_IO, "%s: is %s; remove the file first, or give another name", path, refusal[kind]);

@@ -52,7 +52,7 @@ const char *vn_dump_name_wrong(const char *name)
 	if (strlen(name) >= VN_NAME_MAX)
 		return "has more than 127 bytes";
 	if (*name == '.' || name[strlen(name) - 1] == '.' || strstr(name, ".."))
-		return "has nothing before or behind a dot";
+		return "has nothing before or after a dot";
 	for (const char *p = name; *p; p++)
 		if (vn_text_control(*p) || *p == '/')
 			return "has a slash or a control character";

@@ -87,7 +87,7 @@ int             vn_recording_weights(const vn_recording *r, const vn_weight_row 
 const vn_plan  *vn_recording_plan(const vn_recording *r);
 
 int             vn_recording_steps(const vn_recording *r, const vn_step **steps);
-/* NULL: there is none with that number */
+/* NULL: no step has that number */
 const vn_step  *vn_recording_step(const vn_recording *r, int number);
 /* Entries are in execution order: by step, then by `order`, or as sequence.h says if that is not
  * stated. */

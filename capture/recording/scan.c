@@ -151,7 +151,7 @@ static void scan_ids(const walk *w, hid_t run, const char *name, const char *obj
 	int32_t  *list = vn_scan_ids(s, d, object, !w->complete, &n, &batch);
 	vn_digest have = vn_digest_of(list, (size_t)n * sizeof *list);
 	if (vn_scan_text(s, d, object, "digest", digest, sizeof digest) && strcmp(digest, have.hex) != 0)
-		vn_refuse(s, object, "its digest is %s, the file says %s", have.hex, digest);
+		vn_refuse(s, object, "its digest is %s, the file records %s", have.hex, digest);
 	vn_child_send(s->pipe, VN_FRAME_BATCH, &batch, sizeof batch);
 	vn_child_send(s->pipe, frame, list, (size_t)n * sizeof *list);
 	free(list);
@@ -201,7 +201,7 @@ static void check_table(const vn_scan *s, hid_t d, hid_t type, const vn_extent *
 		vn_refuse(s, object, "it cannot be read");
 	const vn_digest have = vn_digest_of(rows, bytes);
 	if (strcmp(said, have.hex) != 0)
-		vn_refuse(s, object, "its digest is %s, the file says %s", have.hex, said);
+		vn_refuse(s, object, "its digest is %s, the file records %s", have.hex, said);
 	free(rows);
 }
 
@@ -389,7 +389,7 @@ static void walk_step(walk *w, hid_t root, const char *name, int64_t number, had
 	H5Oclose(g);
 }
 
-/* Reports what the reader ignores, so that nobody takes it for judged: a malformed step name, or a tensor in no
+/* Reports what the reader ignores, so that no one believes that it was judged: a malformed step name, or a tensor in no
  * step. */
 static void look_at_other(const walk *w, hid_t root, const char *name)
 {
@@ -431,7 +431,8 @@ static void check_root(walk *w, hid_t file)
 	if (!vn_scan_text(s, file, "/", "format", format, sizeof format) || strcmp(format, "vernier-checkpoint") != 0)
 		vn_refuse(
 			s, "",
-			"an HDF5 file, but not a recording: it has no attribute format = vernier-checkpoint (vernier help checkpoint.md; "
+			"an HDF5 file, but not a recording: it has no attribute format = vernier-checkpoint (vernier help "
+			"checkpoint.md; "
 			"vernier import converts .npz)");
 	if (!vn_scan_int(s, file, "/", "format_version", &version) || version != 1)
 		vn_refuse(s, "/", "format_version is %" PRId64 ", this vernier reads 1", version);

@@ -67,7 +67,7 @@ static int choose(const vn_scan *s, const bool same[2 * VN_N_DTYPES], const char
 		vn_refuse(s, object, "its type is not one of f16, bf16, f32, f64, f8_e4m3, f8_e5m2, i32");
 	for (int other = 0; other < VN_N_DTYPES; other++) /* unknown words are ignored */
 		if (other != d && strcmp(word, vn_dtype_name((vn_dtype)other)) == 0)
-			vn_refuse(s, object, "it holds %s, its attribute dtype says %s", vn_dtype_name((vn_dtype)d), word);
+			vn_refuse(s, object, "it holds %s, but its attribute dtype is %s", vn_dtype_name((vn_dtype)d), word);
 	return d;
 }
 

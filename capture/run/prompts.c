@@ -96,7 +96,8 @@ static vn_status make_recipe(runs *r, int i, vn_error *err)
 	own->temperature = s->temperature >= 0 ? s->temperature : own->temperature;
 	own->seed = s->seed >= 0 ? (uint64_t)s->seed : own->seed;
 	if (own->decode == 0 && (s->temperature > 0 || s->seed >= 0))
-		return vn_fail(err, VN_ERR_USAGE, "%s needs decode, or --decode N", s->temperature > 0 ? "temperature" : "seed");
+		return vn_fail(err, VN_ERR_USAGE, "%s needs decode, or --decode "
+		                                  "N", s->temperature > 0 ? "temperature" : "seed");
 	return VN_OK;
 }
 
@@ -163,7 +164,8 @@ static vn_status find_recorded(const vn_recipe *recipe, vn_session *with_weights
 	if (opened)
 		return opened;
 	return *there ? VN_OK
-	              : vn_fail(err, VN_ERR_IO, "%s: exists already, and is of another command, prompt or model, or incomplete; "
+	              : vn_fail(err, VN_ERR_IO, "%s: exists already, and is of another command, prompt or model, or "
+	                                        "incomplete; "
 	                        "--force replaces it", recipe->path);
 }
 
@@ -220,7 +222,8 @@ static vn_status share(runs *r, int *kept, bool *first, vn_error *err)
 {
 	vn_cluster_answer   *a = calloc((size_t)r->n, sizeof *a);
 	int                 *order = calloc((size_t)r->n, sizeof *order);
-	const vn_cluster_job job = { .command = "capture", .instead = "start one process", .n = r->n, .order = order, .same = r->job->recipe->command,
+	const vn_cluster_job job = { .command = "capture", .instead = "start one "
+		"process", .n = r->n, .order = order, .same = r->job->recipe->command,
 		.piece = record_piece, .name = name_piece, .context = r };
 	vn_status            st = a && order ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d prompts", r->n);
 
@@ -256,7 +259,8 @@ static vn_status record_all(runs *r, vn_error *err)
 			st = record(r, i, &there, err);
 			kept += !st && there;
 			if (st == VN_ERR_INTERRUPTED)
-				vn_fail(err, st, "interrupted at %s, %d of %d prompts; the same command goes on there", r->s[i].name, i + 1,
+				vn_fail(err, st, "interrupted at %s, %d of %d prompts; type the same command to "
+				                 "continue", r->s[i].name, i + 1,
 				        r->n);
 		}
 	if (!st && first)
@@ -270,9 +274,10 @@ static vn_status make_folder(const char *path, vn_error *err)
 
 	if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)))
 		return VN_OK;
-	return errno == EEXIST ? vn_fail(err, VN_ERR_IO, "%s: is not a folder; --prompts writes a recording of each prompt into one",
+	return errno == EEXIST ? vn_fail(err, VN_ERR_IO, "%s: is not a folder; --prompts writes a recording of each "
+	                                                 "prompt into one",
 	                                 path)
-	                       : vn_fail(err, VN_ERR_IO, "%s: no folder can be made there: %s", path, strerror(errno));
+	                       : vn_fail(err, VN_ERR_IO, "%s: cannot create this folder: %s", path, strerror(errno));
 }
 
 vn_status vn_prompts_record(const vn_prompts_job *job, vn_error *err)

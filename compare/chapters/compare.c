@@ -311,7 +311,7 @@ static int layers_of(const vn_comparison *c)
  * few tokens on, a wrong theta from about ten. */
 enum { ENOUGH_TOKENS = 16 };
 
-/* Warns of content that the reader ignored: whoever wrote it may think that it is judged. */
+/* Warns of content that the reader ignored, because its author may expect it to be judged. */
 static void warn_unread(vn_comparison *c, const char *who, const vn_recording *r)
 {
 	const char *name[VN_UNREAD_NAMED];

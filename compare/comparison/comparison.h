@@ -113,7 +113,7 @@ typedef struct vn_replayed {
 typedef struct vn_overflow {
 	vn_dtype format;
 	double   largest, reached; /* reached 0: no overflow is known */
-	int64_t  term, terms;      /* after so many terms of so many a sum reached it; 0: the result itself did */
+	int64_t  term, terms;      /* the running sum reached it at term `term` of `terms`; 0: only the result did */
 	double   whole;            /* the sum of all */
 } vn_overflow;
 

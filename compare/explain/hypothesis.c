@@ -718,7 +718,7 @@ static vn_status apply_recorded(const vn_explain_trial *t, int point, vn_made *m
 	const size_t n = (size_t)vn_shape_count(&x.shape);
 	double      *copy = malloc(n * sizeof *copy + 1);
 	if (!copy)
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for what the step before recorded");
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the tensors of the step before");
 	else
 		vn_to_f64(copy, x.data, x.dtype, n);
 	if (!st && vn_shape_equal(&x.shape, &t->site->cand.shape) && !is_one_number(copy, n))

@@ -309,7 +309,8 @@ static void say_crossed(const sentence *s)
 	const vn_matrix_edit *e = &s->h->change.matrix;
 
 	PUT(s,
-	    "shards of %d ranks are in the wrong order: the inputs of ranks 0 to %d are multiplied by the weights of ranks ",
+	    "shards of %d ranks are in the wrong order: the inputs of ranks 0 to %d are multiplied by the weights of "
+	    "ranks ",
 	    e->n, e->n - 1);
 	for (int i = 0; i < e->n; i++)
 		vn_text_add(s->text, s->size, "%s%d", i ? ", " : "", e->from[i]);
@@ -362,7 +363,7 @@ static void say_attend(const sentence *s)
 		PUT(s, "a cache in %s%s, read after the first call", formats[e->cache],
 		    e->scaled ? ", with one scale for each token and head" : "");
 	else if (e->inputs)
-		PUT(s, "what both products of attention multiply is rounded to %s", formats[e->inputs]);
+		PUT(s, "the operands of both products of attention are rounded to %s", formats[e->inputs]);
 	else
 		PUT(s, "%s%s%s rounded to %s", e->scores ? "scores" : "", e->scores && e->probs ? " and " : "",
 		    e->probs ? "probabilities" : "", formats[e->scores ? e->scores : e->probs]);
@@ -470,7 +471,7 @@ static const struct row {
 	[VN_OFFSET_LATER] = { .say = say_later },
 	[VN_ONE_POSITION] = { .words = "every token is rotated as token %.0f", .with = NUMBER, .constant = "offset" },
 	[VN_ANY_POSITION] = { .words = "every token is rotated as if at one and the same position" },
-	[VN_STRETCH] = { .words = "every angle is %.5g times what it should be", .with = NUMBER, .constant = "turn" },
+	[VN_STRETCH] = { .words = "every angle is %.5g times the right angle", .with = NUMBER, .constant = "turn" },
 	[VN_ROTARY_WIDTH] = { .say = say_width },
 	[VN_TABLE_OFFSET] = { .words = "learned positions count from %s", .with = RANGE },
 	[VN_TABLE_OFFSET_LATER] = { .say = say_later },
@@ -507,7 +508,7 @@ static const struct row {
 	[VN_ONE_VALUE] = { .words = "every element is %.6g", .with = NUMBER },
 	[VN_ZERO] = { .words = "every element is 0: never written" },
 	[VN_HEADS_REORDERED] = { .say = say_list },
-	[VN_TOKENS_MOVED] = { .words = "token t has what token t %+.0f should have", .with = NUMBER },
+	[VN_TOKENS_MOVED] = { .words = "token t has the values of token t %+.0f", .with = NUMBER },
 	[VN_TOKENS_REVERSED] = { .words = "tokens in reverse order" },
 	[VN_AXES_RECORDED] = { .say = say_axes },
 	[VN_AXES_OF_HEADS] = { .say = say_axes },

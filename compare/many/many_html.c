@@ -136,7 +136,7 @@ vn_status vn_many_html(const vn_many *m, const vn_many_options *o, FILE *out, vn
 	fprintf(out, "</code></p>\n<h1 class=\"%s\">%s</h1>\n<p>%s.</p>\n", status ? "outside" : "within",
 	        vn_many_say_all(m), vn_many_say_who(m, who));
 	candidates(m, out);
-	fputs("<h2>Where they leave</h2>\n<ul>\n", out);
+	fputs("<h2>Where they diverge</h2>\n<ul>\n", out);
 	vn_many_say(m, &said);
 	for (int i = 0; i < said.n; i++) {
 		fputs("<li>", out);

@@ -331,7 +331,7 @@ static vn_status window(const maker *m)
 	if (strncmp(m->arch, "qwen",
 	                     4) != 0 || !pattern || (int64_t)pattern->n < L || !vn_gguf_bool_at(pattern, 0, &slides))
 		return refuse(m, VN_ERR_UNSUPPORTED, "attention.sliding_window",
-		              "is set, but no pattern says which layers have a window");
+		              "is set, but no pattern selects the layers that have a window");
 	json_t *types = json_array();
 	for (int64_t i = 0; i < L; i++) {
 		vn_gguf_bool_at(pattern, (size_t)i, &slides);
