@@ -100,7 +100,7 @@ static int arguments(options *o, int argc, char **argv)
 	return check(o, argc, argv, &err) ? vn_complain("import", "%s", err.text) : 0;
 }
 
-static void say(void *context, const char *words)
+static void print_note(void *context, const char *words)
 {
 	(void)context;
 	fprintf(stderr, "vernier import: %s\n", words);
@@ -138,7 +138,7 @@ int cmd_import(int argc, char **argv)
 	const int said = arguments(&o, argc, argv);
 	if (said)
 		return said == 1 ? 0 : 2;
-	if (!(st = vn_import_open(&o.import, say, NULL, &i, &err))) {
+	if (!(st = vn_import_open(&o.import, print_note, NULL, &i, &err))) {
 		warn(&i);
 		if (o.import.dry)
 			vn_import_list(&i, stdout);

@@ -159,7 +159,7 @@ static int arguments(command *k, int argc, char **argv)
 
 /* ---- the work -------------------------------------------------------------------------- */
 
-static vn_status look(command *k, pair *p, vn_error *err)
+static vn_status compare_pair(command *k, pair *p, vn_error *err)
 {
 	vn_comparison *c = &p->c;
 	vn_status st;
@@ -279,7 +279,7 @@ static vn_status run(command *k, int *strict, vn_error *err)
 	k->fit.margin = k->margin;
 	k->fit.name = k->name ? k->name : "calibrated";
 	for (int i = 0; !st && i < k->n; i++) {
-		st = look(k, &k->pair[i], err);
+		st = compare_pair(k, &k->pair[i], err);
 		if (st)
 			vn_lines_print_refusals(&k->pair[i].c.result.refusals, "", "", stderr);
 		for (int j = 0; !st && j < k->pair[i].c.result.warnings.n; j++)

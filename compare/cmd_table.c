@@ -176,7 +176,7 @@ static vn_status check_token(const command *k, vn_comparison **c, vn_error *err)
 }
 
 /* All comparisons stay open, because the table reads each reference tensor once for all candidates. */
-static vn_status make(command *k, vn_many *m, vn_comparison **c, vn_error *err)
+static vn_status make_table(command *k, vn_many *m, vn_comparison **c, vn_error *err)
 {
 	vn_status st = check_files(k, err);
 	char      who[VN_MANY_WHO];
@@ -216,7 +216,7 @@ int cmd_table(int argc, char **argv)
 
 	if (said)
 		return said == 1 ? 0 : 2;
-	const vn_status st = make(&k, &m, c, &err);
+	const vn_status st = make_table(&k, &m, c, &err);
 	if (st)
 		fprintf(stderr, "vernier table: %s\n", err.text);
 	else

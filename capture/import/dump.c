@@ -157,7 +157,7 @@ vn_status vn_dump_ids(vn_dump *d, const int32_t *ids, const int32_t *positions, 
 
 /* ---- numbers ------------------------------------------------------------------------------------- */
 
-static vn_status hold(vn_dump *d, int i, vn_error *err)
+static vn_status hold_bytes(vn_dump *d, int i, vn_error *err)
 {
 	if (d->held == i)
 		return VN_OK;
@@ -170,7 +170,7 @@ static vn_status hold(vn_dump *d, int i, vn_error *err)
 vn_status vn_dump_read(vn_dump *d, int i, size_t at, size_t n, void *to, vn_error *err)
 {
 	const vn_array *a = &d->array[i];
-	const vn_status st = n ? hold(d, i, err) : VN_OK;
+	const vn_status st = n ? hold_bytes(d, i, err) : VN_OK;
 	if (st || n == 0)
 		return st;
 	if (!vn_laid_plain(&a->laid))

@@ -110,7 +110,7 @@ static json_t *describe_recording(const vn_recording *r)
 	                 vn_show_text(vn_recording_format(r)), "weights", weights(r), "steps", steps, "tensors", tensors);
 }
 
-static json_t *one(const vn_recording *r, int i, const void *data)
+static json_t *entry_json(const vn_recording *r, int i, const void *data)
 {
 	const vn_entry *e = vn_recording_entry(r, i);
 	int64_t         n = vn_shape_count(&e->shape);
@@ -126,7 +126,7 @@ bool vn_show_json(const vn_recording *r, int i, const void *data, FILE *out)
 {
 	json_t *j = json_pack("{s:s, s:o, s:b, s:o}", "schema", "vernier-show/1", "file", vn_show_text(vn_recording_path(r)),
 	                      "complete", (int)vn_recording_complete(r), "next", vn_show_next(r, i));
-	json_t *rest = i < 0 ? describe_recording(r) : one(r, i, data);
+	json_t *rest = i < 0 ? describe_recording(r) : entry_json(r, i, data);
 	bool    good = j && rest && json_object_update(j, rest) == 0 &&
 	            vn_json_print(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && fputc('\n', out) != EOF;
 

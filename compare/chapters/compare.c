@@ -181,7 +181,7 @@ static bool diverges(void *context, int step, int layer)
 	return false;
 }
 
-static vn_status alone(vn_comparison *c, const char *who, vn_recording *r, vn_error *err)
+static vn_status check_one_side(vn_comparison *c, const char *who, vn_recording *r, vn_error *err)
 {
 	vn_identities x;
 	vn_error why = { "" };
@@ -205,8 +205,8 @@ static vn_status alone(vn_comparison *c, const char *who, vn_recording *r, vn_er
  * one recorder share its mistakes. */
 static vn_status check_alone(vn_comparison *c, vn_error *err)
 {
-	const vn_status st = alone(c, "the reference", c->opened.ref, err);
-	return st ? st : alone(c, "the candidate", c->opened.cand, err);
+	const vn_status st = check_one_side(c, "the reference", c->opened.ref, err);
+	return st ? st : check_one_side(c, "the candidate", c->opened.cand, err);
 }
 
 /* ---- logits that echo their input ------------------------------------------------- */

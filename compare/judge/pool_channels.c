@@ -397,7 +397,7 @@ static int set_apart(const vn_comparison *c, member *in, int n, member *rest, do
 	return kept;
 }
 
-static bool has(const member *in, int n, int point)
+static bool has_member(const member *in, int n, int point)
 {
 	for (int i = 0; i < n; i++)
 		if (in[i].point == point)
@@ -418,7 +418,7 @@ static vn_status pool_twice(vn_comparison *c, member *in, int n, vn_error *err)
 	if (!st && !(st = pool(c, in, n, -1, &all, err)) && all >= 0 && (kept = set_apart(c, in, n, rest, size)) > 1 &&
 	    kept < n) {
 		const vn_channel_pool was = c->result.channel_pool[all];
-		if (!has(rest, kept, was.charged[0]) || !has(rest, kept, was.charged[1]))
+		if (!has_member(rest, kept, was.charged[0]) || !has_member(rest, kept, was.charged[1]))
 			st = pool(c, rest, kept, all, &without, err);
 	}
 	free(size);
