@@ -96,6 +96,7 @@ static void forget(vn_recompute *p)
 	p->own = NULL;
 	p->at = -1;
 	p->n_sample = 0;
+	p->site.sampled = false;
 }
 
 static vn_status take_candidate(vn_recompute *p, vn_error *err)
@@ -130,6 +131,7 @@ static vn_status take_candidate(vn_recompute *p, vn_error *err)
 		memcpy(x + (size_t)i * row, (const char *)t.data + (size_t)at * row, row);
 	}
 	p->n_sample = VN_RECOMPUTE_SAMPLE;
+	p->site.sampled = true;
 	p->site.cand.data = x;
 	p->site.cand.shape.dim[0] = VN_RECOMPUTE_SAMPLE;
 	vn_recording_release(p->c->opened.cand, k->cand);

@@ -35,6 +35,7 @@ typedef struct vn_site {
 	int              target;  /* the checkpoint's value, aliases resolved */
 	/* the candidate's rows that a run computes (of logits, a sample of the vocabulary) */
 	vn_tensor        cand;
+	bool             sampled; /* cand has only some of its rows */
 	const char      *axes;
 	int64_t          first;   /* position of the token of its first row */
 	int64_t          tokens;  /* in all steps up to and including its own */
