@@ -63,7 +63,8 @@ static vn_status read_inputs(vn_attend *a, const vn_explain_trial *t, vn_error *
 	a->s = malloc((size_t)(a->S + a->padding) * sizeof *a->s + 1);
 	a->other = malloc((size_t)(a->S + a->padding) * sizeof *a->other + 1);
 	a->p = malloc((size_t)(a->S + a->padding) * sizeof *a->p + 1);
-	if (!st && (!a->s || !a->other || !a->p))
+	a->flipped = calloc((size_t)(a->S + a->padding) + 1, 1);
+	if (!st && (!a->s || !a->other || !a->p || !a->flipped))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for queries, keys and values");
 	return st;
 }
@@ -93,6 +94,7 @@ void vn_attend_close(vn_attend *a)
 	free(a->s);
 	free(a->other);
 	free(a->p);
+	free(a->flipped);
 	for (int i = 0; i < 3; i++)
 		free(a->rounded[i]);
 	*a = (vn_attend) { 0 };
@@ -219,19 +221,38 @@ static void score_all(query *x, int64_t i)
 	}
 }
 
-/* Writes the probabilities of the scores a->s into a->p. */
-static void softmax(const query *x)
+/* x in a format, rounded to the nearest or, if it may be the middle of two numbers, to the other one. *may: it may. */
+static double either(double x, double slack, vn_weight_format format, bool flipped, bool *may)
 {
-	const double *s = x->a->s;
-	double       *p = x->a->p, top = x->edit->kind == VN_ATTEND_SINK ? x->edit->number : -(double)INFINITY, sum = 0;
+	const double y = vn_in_format(x, format), low = vn_in_format(x - slack, format),
+				 high = vn_in_format(x + slack, format);
 
-	for (int64_t j = 0; j < x->n + x->padding; j++)
+	*may = format && low != high;
+	return !flipped || !*may ? y : y == low ? high : low;
+}
+
+/* Writes the probabilities of the scores a->s into a->p. Returns whether exponential `asked` (x->n + x->padding: the
+ * sum) may be rounded in two ways. */
+static bool softmax(const query *x, int64_t asked)
+{
+	const vn_attend_edit *e = x->edit;
+	const double *s = x->a->s;
+	double       *p = x->a->p, top = e->kind == VN_ATTEND_SINK ? e->number : -(double)INFINITY, sum = 0;
+	const int64_t n = x->n + x->padding;
+	bool          may, yes = false;
+
+	for (int64_t j = 0; j < n; j++)
 		top = fmax(top, s[j]);
-	for (int64_t j = 0; j < x->n + x->padding; j++)
-		sum += p[j] = exp(s[j] - top);
-	sum += x->edit->kind == VN_ATTEND_SINK ? exp(x->edit->number - top) : 0;
-	for (int64_t j = 0; j < x->n + x->padding; j++)
+	for (int64_t j = 0; j < n; j++) {
+		const double by = vn_in_format(s[j] - top, e->exps ? e->scores : VN_FORMAT_NONE), z = exp(by);
+		sum += p[j] = either(z, x->loose * z, e->exps, x->a->flipped[j], &may);
+		yes = yes || (may && j == asked);
+	}
+	sum += e->kind == VN_ATTEND_SINK ? exp(e->number - top) : e->kind == VN_ATTEND_SUM_PLUS ? e->number : 0;
+	sum = either(sum, x->loose * sum, e->sum, x->a->flipped[n], &may);
+	for (int64_t j = 0; j < n; j++)
 		p[j] /= sum;
+	return yes || (may && asked == n);
 }
 
 static double apart(const double *y, const double *is, int64_t n)
@@ -285,15 +306,19 @@ static double add_values(const query *x, const double *is, double *y)
 
 static double finish(const query *x, const double *is, double *y)
 {
-	softmax(x);
+	softmax(x, -1);
 	return x->a->output == VN_ATTN_PROBS ? store_probs(x, is, y) : add_values(x, is, y);
 }
 
-/* Rounds each score that is near the middle to the side that fits *is better. */
+/* Rounds each score, each exponential and their sum that is near the middle to the side that fits *is better. */
 static void settle_scores(const query *x, const double *is, double *y)
 {
-	double *s = x->a->s, *other = x->a->other, error = finish(x, is, y);
+	const int64_t n = x->n + x->padding;
+	double *s = x->a->s, *other = x->a->other, error;
 	bool    stale = false;
+
+	memset(x->a->flipped, 0, (size_t)n + 1);
+	error = finish(x, is, y);
 
 	for (int64_t j = 0; is && j < x->n + x->padding; j++) {
 		const double was = s[j];
@@ -305,7 +330,15 @@ static void settle_scores(const query *x, const double *is, double *y)
 		s[j] = stale ? was : s[j];
 		error = fmin(error, with);
 	}
-	if (stale)
+	for (int64_t j = 0; is && (x->edit->exps || x->edit->sum) && j <= n; j++) {
+		if (!softmax(x, j))
+			continue;
+		x->a->flipped[j] = 1;
+		const double with = finish(x, is, y);
+		x->a->flipped[j] = with < error;
+		error = fmin(error, with);
+	}
+	if (stale || x->edit->exps || x->edit->sum)
 		finish(x, is, y);
 }
 

@@ -16,6 +16,7 @@ typedef struct vn_attend {
 	/* (S + padding) each, for the keys that a query sees: scores, the same with those that could have been rounded
 	 * the other way so rounded, and probabilities */
 	double        *s, *other, *p;
+	char          *flipped;    /* (S + padding + 1): exponentials, and last their sum, that are rounded the other way */
 	int64_t        S;
 	int64_t        padding;  /* keys of its batch's padding, after the others; 0: none were recorded */
 } vn_attend;

@@ -207,6 +207,19 @@ vn_status vn_catalogue(vn_explain_trial *t, const vn_explanation *only, vn_error
 	return st;
 }
 
+vn_status vn_catalogue_at(vn_explain_trial *t, int node, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int f = 0; !st && f < vn_n_faults(); f++) {
+		if (vn_fault_why_not(f, t->site->plan, node))
+			continue;
+		t->x->n_tried++;
+		st = try_fault(t, f, &node, 1, err);
+	}
+	return st;
+}
+
 /* ---- two at one operation --------------------------------------------------------------------------------- */
 
 /* Operations that are cheap enough to recompute some hundred times, and that engines get wrong

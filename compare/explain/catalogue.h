@@ -7,6 +7,8 @@
 
 /* Tries every fault; if only is not NULL, only its answers and its runner-up. */
 vn_status vn_catalogue(vn_explain_trial *t, const vn_explanation *only, vn_error *err);
+/* Tries every fault at one operation, which need not be between the checkpoint and recorded tensors. */
+vn_status vn_catalogue_at(vn_explain_trial *t, int node, vn_error *err);
 /* Are pairs of faults tried here? There must be a single operation in which an engine can get
  * several things wrong. */
 bool      vn_catalogue_has_pairs(const vn_explain_trial *t);

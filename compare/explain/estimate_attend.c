@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 enum { ROWS = 12 };      /* queries that are asked */
+#define ALL_OF_SOFTMAX(format) .scores = format, .exps = format, .sum = format, .probs = format
 #define PROMISES 0.25    /* of the error: the most that a likely mistake may leave */
 
 typedef struct asked {
@@ -76,6 +77,7 @@ static vn_status try_best(asked *x, vn_error *err)
 		{ VN_MASK_FROM_CALL, { .kind = VN_ATTEND_CALLS_FROM_ZERO, .call = call } },
 		{ VN_CALLS_ALONE, { .kind = VN_ATTEND_CALLS_ALONE, .call = call } },
 		{ VN_SOFTMAX_SINK, { .kind = VN_ATTEND_SINK } }, /* softmax_one: one is added to the sum of exponentials */
+		{ VN_SUM_PLUS, { .kind = VN_ATTEND_SUM_PLUS, .number = 1 } },
 		{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 10 } },
 		  { VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 15 } },
 		{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 20 } },
@@ -86,6 +88,12 @@ static vn_status try_best(asked *x, vn_error *err)
 		{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_BF16 } },
 		{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_F16, .probs = VN_FORMAT_F16 } },
 		{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_BF16, .probs = VN_FORMAT_BF16 } },
+		{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .exps = VN_FORMAT_F16 } },
+		{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .exps = VN_FORMAT_BF16 } },
+		{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .sum = VN_FORMAT_F16 } },
+		{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .sum = VN_FORMAT_BF16 } },
+		{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, ALL_OF_SOFTMAX(VN_FORMAT_F16) } },
+		{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, ALL_OF_SOFTMAX(VN_FORMAT_BF16) } },
 		{ VN_PROBS_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .probs = VN_FORMAT_F16 } },
 		{ VN_PROBS_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .probs = VN_FORMAT_BF16 } },
 		{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_TF32 } },

@@ -627,8 +627,8 @@ static bool is_product(product *p, int node)
 	p->N = vn_value_row(&plan->value[n->in[0]]);
 	p->R = p->T < ROWS ? p->T : ROWS;
 	p->C = p->M < CHANNELS ? p->M : CHANNELS;
-	/* Logits are sampled rows of a vocabulary; these mistakes cannot be seen in them. */
-	return p->point != VN_POINT_LOGITS && p->T * p->M == vn_shape_count(&p->cand->shape) &&
+	return !p->t->site->sampled && (p->point != VN_POINT_LOGITS || p->N * p->M <= MATRIX_MOST) &&
+	       p->T * p->M == vn_shape_count(&p->cand->shape) &&
 	       p->t->site->first + p->T <= p->t->site->tokens && (!n->c.linear.transposed || p->N * p->M <= MATRIX_MOST);
 }
 

@@ -23,6 +23,17 @@ const vn_explanation *vn_explanation_of(const vn_comparison *c, int point)
 	return NULL;
 }
 
+/* Is this value recorded, and replayed without an error? */
+static bool recorded_right(const vn_comparison *c, int step, const char *name)
+{
+	for (int i = 0; i < c->result.n_points; i++) {
+		const vn_checkpoint *p = &c->result.point[i];
+		if (p->step == step && p->replayed && strcmp(p->name, name) == 0)
+			return !vn_local_beyond(p) && !p->replay.captured;
+	}
+	return false;
+}
+
 /* ", at layer1.q_rope and layer1.k_rope", if a hypothesis was made elsewhere than at the
  * checkpoint alone. */
 static const char *made_at(const vn_comparison *c, const vn_explanation *x, const vn_hypothesis *h, char text[WHERE])
@@ -30,11 +41,15 @@ static const char *made_at(const vn_comparison *c, const vn_explanation *x, cons
 	const vn_plan  *p = vn_model_plan(c->opened.model);
 	const int       v = vn_plan_find(p, c->result.point[x->point].name);
 	const bool      here = v >= 0 && p->value[vn_plan_root(p, v)].node == h->node;
-	snprintf(text, WHERE, "%s%s%s%s%s", *h->in_part ? ", " : "", h->in_part,
+	const char     *name = p->value[p->node[h->node].out[0]].name;
+	snprintf(text, WHERE, "%s%s%s%s%s%s", *h->in_part ? ", " : "", h->in_part,
 	         !here      ? ", at "
 	         : *h->also ? ", here"
 	                    : "",
-	         here ? "" : p->value[p->node[h->node].out[0]].name, h->also);
+	         here ? "" : name, h->also,
+	         !here && !*h->also && recorded_right(c, c->result.point[x->point].step, name)
+	             ? ", which is recorded as it should be"
+	             : "");
 	return text;
 }
 

@@ -136,7 +136,8 @@ static bool same_change(const vn_hypothesis *a, const vn_hypothesis *b)
 	case VN_BY_ROTATION:  return memcmp(&x->rotate, &y->rotate, sizeof x->rotate) == 0;
 	case VN_BY_ATTEND:
 		return x->attend.kind == y->attend.kind && x->attend.call == y->attend.call &&
-		       x->attend.scores == y->attend.scores && x->attend.probs == y->attend.probs &&
+		       x->attend.scores == y->attend.scores && x->attend.exps == y->attend.exps &&
+		       x->attend.sum == y->attend.sum && x->attend.probs == y->attend.probs &&
 		       x->attend.inputs == y->attend.inputs && x->attend.cache == y->attend.cache &&
 		       x->attend.scaled == y->attend.scaled &&
 		       same_number(x->attend.number, y->attend.number, digits);

@@ -32,7 +32,7 @@ typedef enum vn_finding {
 	VN_PARTLY_ZERO, VN_PARTLY_OTHER, VN_CHANNELS_ZERO,
 	VN_MATRIX_TURNED, VN_INPUTS_MISSING, VN_RANKS_CROSSED, VN_ROWS_REORDERED, VN_NEVER_LOADED,
 		VN_WEIGHTS_SCALED, VN_WEIGHTS_ROUNDED, VN_WEIGHTS_QUANTISED, VN_PRODUCT_ROUNDED,
-	VN_MASK_FROM_CALL, VN_CALLS_ALONE, VN_SOFTMAX_SINK, VN_SCORE_CAP, VN_SOFTMAX_ROUNDED, VN_ATTENTION_ROUNDED,
+	VN_MASK_FROM_CALL, VN_CALLS_ALONE, VN_SOFTMAX_SINK, VN_SUM_PLUS, VN_SCORE_CAP, VN_SOFTMAX_ROUNDED, VN_ATTENTION_ROUNDED,
 		VN_PROBS_ROUNDED, VN_CACHE_ROUNDED, VN_NARROW, VN_OTHER_ACTIVATION,
 		VN_ANGLES_ROUNDED, VN_CALLS_FROM_ZERO, VN_SINE_FOR_COSINE, VN_TURNED_BY_IDS,
 	VN_STATE_LOST, VN_UNNORMED,
@@ -93,15 +93,19 @@ typedef enum vn_attend_kind {
 	VN_ATTEND_CALLS_FROM_ZERO,
 	VN_ATTEND_CALLS_ALONE,     /* such calls do not see keys of earlier calls */
 	VN_ATTEND_SINK,            /* one more score, `number`, whose value is 0 */
+	/* `number` is added to the sum of exponentials after the largest score was subtracted */
+	VN_ATTEND_SUM_PLUS,
 	VN_ATTEND_CAP,             /* scores become number * tanh(score / number) */
-	/* scores, probabilities, what both products read, or cached keys and values are rounded */
+	/* numbers of the softmax, what both products read, or cached keys and values are rounded */
 	VN_ATTEND_ROUNDED,
 	VN_ATTEND_PADDING,         /* keys of the padding of its batch are seen */
 } vn_attend_kind;
 typedef struct vn_attend_edit {
 	vn_attend_kind   kind;
 	int              call;
-	vn_weight_format scores, probs;
+	/* of the softmax: scores (and, if exponentials are, their distance to the largest), exponentials, their sum, and
+	 * probabilities */
+	vn_weight_format scores, exps, sum, probs;
 	vn_weight_format inputs; /* queries and keys, and probabilities and values, when they are multiplied */
 	vn_weight_format cache;  /* keys and values */
 	bool             scaled; /* with one scale for each token and head of the cache */

@@ -1,5 +1,6 @@
 /* redirect.c: see redirect.h. */
 #include "compare/explain/redirect.h"
+#include "compare/explain/catalogue.h"
 #include "compare/explain/score.h"
 
 #include "libref/plan/fault.h"
@@ -120,6 +121,23 @@ static vn_status unnormed(vn_explain_trial *t, int node, vn_error *err)
 	return vn_try(t, &h, err);
 }
 
+/* A kernel that makes decay or beta, or norms queries or keys, by itself: what is recorded is what they should be. */
+static vn_status made_inside(vn_explain_trial *t, int node, vn_error *err)
+{
+	static const int of[] = { VN_DELTA_G, VN_DELTA_BETA, VN_DELTA_Q, VN_DELTA_K };
+	const vn_plan   *p = t->site->plan;
+	vn_status        st = VN_OK;
+
+	for (size_t i = 0; !st && i < sizeof of / sizeof *of && !vn_answered(t); i++) {
+		const int made = vn_plan_root(p, p->node[node].in[of[i]]);
+		vn_recompute_disregard(t->recompute, made);
+		if (p->value[made].node >= 0)
+			st = vn_catalogue_at(t, p->value[made].node, err);
+	}
+	vn_recompute_disregard(t->recompute, -1);
+	return st;
+}
+
 static vn_status other_weights(nearest *near, int node, vn_error *err)
 {
 	const vn_plan *p = near->t->site->plan;
@@ -184,7 +202,7 @@ vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 	if (t->went == VN_NOT_WENT_ON)
 		return VN_OK;
 	if (n && p->node[span[0]].op == VN_OP_DELTA_RULE)
-		return unnormed(t, span[0], err);
+		return (st = unnormed(t, span[0], err)) || vn_answered(t) ? st : made_inside(t, span[0], err);
 	if ((st = vn_recompute_glance(t->recompute, p, t->site->weights, &near.unmodified, &none)) == VN_ERR_UNSUPPORTED)
 		return VN_OK;
 	if (st)

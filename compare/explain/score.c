@@ -51,7 +51,10 @@ void vn_keep(vn_explanation *x, const vn_hypothesis *h)
 vn_status vn_score_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h,
                            vn_error *err)
 {
-	const vn_status st = vn_local_measure(own, fine, &t->site->cand, t->site->axes, t->c->opened.policy.storage,
+	const vn_plan  *p = t->site->plan;
+	const vn_dtype  format = vn_local_format(&p->node[p->value[t->site->target].node], t->site->target, t->site->n_span,
+	                                         t->c->opened.policy.storage);
+	const vn_status st = vn_local_measure(own, fine, &t->site->cand, t->site->axes, format,
 	                                      t->c->request.options->threads, &h->local, err);
 	h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
 	return st;

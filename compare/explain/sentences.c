@@ -357,6 +357,8 @@ static void say_attend(const sentence *s)
 		PUT(s, "calls of %d tokens do not see the keys of earlier calls", e->call);
 	else if (e->kind == VN_ATTEND_SINK)
 		PUT(s, "softmax with an attention sink: one more score, %g, that has no value", e->number);
+	else if (e->kind == VN_ATTEND_SUM_PLUS)
+		PUT(s, "softmax with %g added to its sum, after the largest score was subtracted", e->number);
 	else if (e->kind == VN_ATTEND_CAP)
 		PUT(s, "scores capped: %g tanh(score / %g)", e->number, e->number);
 	else if (e->cache)
@@ -364,6 +366,10 @@ static void say_attend(const sentence *s)
 		    e->scaled ? ", with one scale for each token and head" : "");
 	else if (e->inputs)
 		PUT(s, "the operands of both products of attention are rounded to %s", formats[e->inputs]);
+	else if (e->exps && e->sum)
+		PUT(s, "softmax wholly in %s: scores, exponentials, their sum and probabilities are rounded", formats[e->exps]);
+	else if (e->exps || e->sum)
+		PUT(s, "the %s of softmax rounded to %s", e->exps ? "exponentials" : "sum", formats[e->exps ? e->exps : e->sum]);
 	else
 		PUT(s, "%s%s%s rounded to %s", e->scores ? "scores" : "", e->scores && e->probs ? " and " : "",
 		    e->probs ? "probabilities" : "", formats[e->scores ? e->scores : e->probs]);
@@ -532,6 +538,7 @@ static const struct row {
 	[VN_MASK_FROM_CALL] = { .say = say_attend },
 	[VN_CALLS_ALONE] = { .say = say_attend },
 	[VN_SOFTMAX_SINK] = { .say = say_attend },
+	[VN_SUM_PLUS] = { .say = say_attend },
 	[VN_SCORE_CAP] = { .say = say_attend },
 	[VN_SOFTMAX_ROUNDED] = { .say = say_attend }, [VN_ATTENTION_ROUNDED] = { .say = say_attend },
 	[VN_PROBS_ROUNDED] = { .say = say_attend }, [VN_CACHE_ROUNDED] = { .say = say_attend },

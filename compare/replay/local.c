@@ -27,6 +27,24 @@ static double value_of(const vn_measured *m, vn_metric which)
 	return m->finite ? m->value[which] : 0.0;
 }
 
+static bool in_float32(const vn_node *n, int made)
+{
+	switch (n->op) {
+	case VN_OP_RMS_NORM:
+	case VN_OP_L2_NORM:
+	case VN_OP_GATED_NORM:
+	case VN_OP_LOG_DECAY:
+	case VN_OP_DELTA_RULE: return true;
+	case VN_OP_ATTENTION:  return made != n->out[VN_ATTN_SCORES];
+	default:               return false;
+	}
+}
+
+vn_dtype vn_local_format(const vn_node *n, int made, int span, vn_dtype storage)
+{
+	return storage == VN_F64 && (span > 1 || in_float32(n, made)) ? VN_F32 : storage;
+}
+
 vn_status vn_local_measure(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes,
                            vn_dtype storage, int threads, vn_replayed *l, vn_error *err)
 {

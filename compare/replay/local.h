@@ -10,6 +10,7 @@
 #define VN_COMPARE_LOCAL_H
 
 #include "compare/comparison/comparison.h"
+#include "libref/plan/plan.h"
 
 /* A local error of more floors than this counts as the operation's own. VN_LOCAL_LIMIT: nmse of the
  * whole tensor. VN_PEAK_LIMIT: nmse of the worst token, and squared error of the worst element;
@@ -18,6 +19,10 @@
 #define VN_LOCAL_LIMIT 4.0
 #define VN_PEAK_LIMIT 16.0
 
+/* Returns the format that value `made` of node n is judged in. Of a run in float64 this is float32 where transformers
+ * computes in float32: norms of mean squares, the softmax, and the decay and the recurrence of the delta rule. span: the
+ * operations that are computed together. */
+vn_dtype vn_local_format(const vn_node *n, int made, int span, vn_dtype storage);
 /* Fills local, floor (of the tensor, the worst token and the worst element) and bad of *l, and
  * zeroes the rest. a, b and c have the same shape. axes: the dims string. storage: the candidate's
  * storage format. threads: 0 for one per processor. Fails only if memory runs out. */

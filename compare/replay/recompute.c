@@ -24,7 +24,7 @@ vn_held vn_recompute_held(const vn_recompute *p, int root)
 	const vn_value *v = &p->site.plan->value[root];
 	vn_held         held = VN_HELD_ALL;
 
-	if (root >= p->site.plan->n_values || root == p->site.target || v->state >= 0 ||
+	if (root >= p->site.plan->n_values || root == p->site.target || root == p->disregarded || v->state >= 0 ||
 	    vn_value_streams(p->site.plan, root))
 		return VN_HELD_NOT;
 	for (int i = 0; i <= p->when; i++) {
@@ -96,6 +96,7 @@ static void forget(vn_recompute *p)
 	p->own = NULL;
 	p->at = -1;
 	p->n_sample = 0;
+	p->site.sampled = false;
 }
 
 static vn_status take_candidate(vn_recompute *p, vn_error *err)
@@ -130,6 +131,7 @@ static vn_status take_candidate(vn_recompute *p, vn_error *err)
 		memcpy(x + (size_t)i * row, (const char *)t.data + (size_t)at * row, row);
 	}
 	p->n_sample = VN_RECOMPUTE_SAMPLE;
+	p->site.sampled = true;
 	p->site.cand.data = x;
 	p->site.cand.shape.dim[0] = VN_RECOMPUTE_SAMPLE;
 	vn_recording_release(p->c->opened.cand, k->cand);
@@ -196,6 +198,7 @@ vn_status vn_recompute_at(vn_recompute *p, int point, vn_error *err)
 		               k->name);
 	p->at = point;
 	p->site.target = root;
+	p->disregarded = -1;
 	p->site.tokens = p->step[p->when].position + p->step[p->when].tokens;
 	p->site.n_span = 0;
 	p->narrow = true;
@@ -203,6 +206,11 @@ vn_status vn_recompute_at(vn_recompute *p, int point, vn_error *err)
 	p->site.axes = vn_entry_axes(vn_recording_entry(p->c->opened.ref, p->c->result.point[point].ref));
 	find_span(p, root, p->site.plan->value[root].state >= 0);
 	return take_candidate(p, err);
+}
+
+void vn_recompute_disregard(vn_recompute *p, int value)
+{
+	p->disregarded = value < 0 ? -1 : vn_plan_root(p->site.plan, value);
 }
 
 const vn_site *vn_recompute_site(const vn_recompute *p)
@@ -238,7 +246,7 @@ vn_status vn_recompute_create(vn_comparison *c, vn_recompute **probe, vn_error *
 	if (!p)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory");
 	p->c = c;
-	p->at = -1;
+	p->at = p->disregarded = -1;
 	p->site.plan = vn_model_plan(c->opened.model);
 	p->site.weights = vn_model_weights(c->opened.model);
 	p->n_steps = vn_recording_steps(c->opened.cand, &p->step);

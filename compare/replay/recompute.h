@@ -35,6 +35,7 @@ typedef struct vn_site {
 	int              target;  /* the checkpoint's value, aliases resolved */
 	/* the candidate's rows that a run computes (of logits, a sample of the vocabulary) */
 	vn_tensor        cand;
+	bool             sampled; /* cand has only some of its rows */
 	const char      *axes;
 	int64_t          first;   /* position of the token of its first row */
 	int64_t          tokens;  /* in all steps up to and including its own */
@@ -58,6 +59,9 @@ vn_status      vn_recompute_run(vn_recompute *p, const vn_plan *plan, const vn_t
  * keys[j] and the value of token values[j] (both (tokens); NULL: token j; negative: zeros). */
 vn_status      vn_recompute_run_slots(vn_recompute *p, const vn_plan *plan, const int64_t *keys, const int64_t *values,
                                       vn_recompute_as as, vn_tensor *out, vn_error *err);
+/* From now on, does not take this value from the recording but computes it, until vn_recompute_at. -1: takes all again.
+ * For an operation that changes what it reads by itself: its input is recorded as it should be. */
+void      vn_recompute_disregard(vn_recompute *p, int value);
 /* Was this value captured whole in all steps up to the checkpoint's? */
 bool      vn_recompute_has(const vn_recompute *p, int value);
 /* Estimates vn_recompute_run on a few tokens, each by itself, to discard most of a hundred plans

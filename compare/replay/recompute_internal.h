@@ -29,6 +29,7 @@ struct vn_recompute {
 	/* the checkpoint */
 	vn_site          site;
 	int              at, when; /* the checkpoint's step, counted from 0 */
+	int              disregarded; /* a value that is not taken from the recording; -1: none */
 	int64_t          rows;    /* rows of the checkpoint among the site's tokens */
 	int64_t          sample[VN_RECOMPUTE_SAMPLE];
 	int              n_sample; /* 0: all rows are used */

@@ -86,7 +86,7 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_out
 	vn_comparison *c = r->c;
 	const char    *axes = vn_entry_axes(vn_recording_entry(c->opened.ref, p->ref));
 	const vn_tensor a = { own->dtype, own->shape, own->data }, b = { fine->dtype, fine->shape, fine->data };
-	const int   threads = c->request.options->threads;
+	const int   threads = c->request.options->threads, span = p->replay.span;
 	const bool      mapped = !lie && own->large.file && fine->large.file && vn_recording_mapped(c->opened.cand, p->cand)
 	                    && vn_recording_mapped(c->opened.ref, p->ref);
 	unsigned char *sorted = NULL;
@@ -96,11 +96,13 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_out
 
 	if ((st = vn_replay_candidate(c, p, lie, &cand, &sorted, err)) ||
 	    (st = vn_entry_tensor(c->opened.ref, p->ref, &ref, err)) ||
-	    (st = vn_local_measure_mapped(&a, &b, &cand, axes, r->e[VN_OWN].policy.storage, mapped, threads, &p->replay,
-	                                  err)) ||
+	    (st = vn_local_measure_mapped(&a, &b, &cand, axes,
+	                                  vn_local_format(node, own->value, span, r->e[VN_OWN].policy.storage), mapped,
+	                                  threads, &p->replay, err)) ||
 	    (st = vn_measure_mapped(&ref, &b, axes, false, mapped, threads, &given, err)))
 		goto done;
 	p->replayed = true;
+	p->replay.span = span;
 	p->replay.numbers = p->m.n;
 	if (vn_local_beyond(p))
 		p->replay.numbers = independent(r, p, axes);

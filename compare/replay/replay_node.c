@@ -20,8 +20,12 @@ static vn_status measure_all(vn_replay *r, const vn_node *node, vn_error *err)
 		    || !vn_shape_equal(&m->shape, &vn_recording_entry(r->c->opened.ref, p->ref)->shape)
 		    || !vn_shape_equal(&m->shape, &vn_recording_entry(r->c->opened.cand, p->cand)->shape))
 			continue;
+		int span, behind;
+		if ((st = vn_trace_span(&r->trace, r->at, m->value, &span, &behind, err)))
+			break;
+		p->replay.span = span;
 		if (!(st = vn_replay_measure(r, node, m, VN_COLUMNS_SAME, p, err)))
-			st = vn_trace_span(&r->trace, r->at, m->value, &p->replay.span, &p->replay.behind, err);
+			p->replay.behind = behind;
 		if (!vn_local_beyond(p))
 			p->replay.behind = -1;
 	}
@@ -55,14 +59,27 @@ static vn_checkpoint *wrong_inputs(const vn_replay *r, vn_checkpoint **unknown, 
 	return first;
 }
 
+/* Was the node run with this input as it should be (replay_captured.c)? Then its result is known. */
+static bool is_tested(const vn_replay *r, int k, const vn_checkpoint *input)
+{
+	for (int i = 0; i < r->n_saved; i++)
+		for (int j = 0; input && j < r->plan->node[k].n_in; j++)
+			if (&r->c->result.point[r->saved[i].point] == input &&
+			    vn_plan_root(r->plan, r->plan->node[k].in[j]) == r->saved[i].value)
+				return true;
+	return false;
+}
+
 /* Some operations in between were not captured, so the node cannot be run with corrected inputs
  * (replay_captured.c). */
-static bool went_on_otherwise(const vn_replay *r, vn_checkpoint *p)
+static bool went_on_otherwise(const vn_replay *r, int k, vn_checkpoint *p)
 {
 	vn_checkpoint *unknown, *first;
 	int n;
 
 	if (p->fails || !(NEARER * p->m.value[VN_M_NMSE] <= p->replay.local) || !(first = wrong_inputs(r, &unknown, &n)))
+		return false;
+	if (n == 1 && is_tested(r, k, unknown))
 		return false;
 	if (n == 1)
 		unknown->replay.captured = true;
@@ -81,7 +98,7 @@ static vn_status charge(vn_replay *r, int k, vn_error *err)
 		    (st = vn_trace_span(&r->trace, r->at, value, &span, &behind, err)))
 			continue;
 		p->replay.behind = behind; /* what the same operation made before */
-		if (behind >= 0 || went_on_otherwise(r, p))
+		if (behind >= 0 || went_on_otherwise(r, k, p))
 			continue;
 		vn_trace_blame(&r->trace, r->point[value]);
 		st = vn_local_is_order(p) ? VN_OK : vn_replay_save(r, k, value, err);

@@ -66,12 +66,15 @@ static void add_show(const vn_comparison *c, int point, vn_lines *lines)
 /* Adds a command that makes the catalogue's mistake on purpose, for a recording to compare the candidate with. */
 static void add_repetition(const vn_comparison *c, const vn_explanation *x, vn_lines *lines)
 {
-	char what[VN_NAME_MAX + 64];
+	const vn_hypothesis *h = &x->by[0];
+	char                 what[VN_NAME_MAX + 64];
 
-	if (x->fitted || x->n_fit < 1 || !*x->by[0].id || c->result.point[x->point].step ||
+	if (x->fitted || x->n_fit < 1 || vn_hypothesis_row(h) < 0 || c->result.point[x->point].step ||
 	    vn_recording_ranks(c->opened.ref))
 		return;
-	snprintf(what, sizeof what, "%s@%s", x->by[0].id, c->result.point[x->point].name);
+	const vn_plan *p = vn_model_plan(c->opened.model); /* the mistake may be made before the checkpoint */
+	const int      value = p->node[h->node].out[0];
+	snprintf(what, sizeof what, "%s@%s", h->id, h->capture ? c->result.point[x->point].name : p->value[value].name);
 	add_words(lines,
 	          (const char *[]) { "capture", "ref", model_of(c), "--ids-from", vn_recording_path(c->opened.ref),
 	                             "--inject", what, "-o", "mistake.h5" },
