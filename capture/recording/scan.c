@@ -177,7 +177,7 @@ static void scan_lines(const vn_scan *s, hid_t in, const char *name, const char 
 
 static void scan_run(walk *w)
 {
-	static const char *const names[] = { "token_ids", "positions", "token_text" };
+	static const char *const names[] = { "token_ids", "positions", "token_text", "left_out" };
 	hid_t run = child_of(w->s, w->file, "run", H5I_GROUP, "/run");
 	if (run < 0)
 		return;
@@ -185,7 +185,8 @@ static void scan_run(walk *w)
 	scan_ids(w, run, "token_ids", "/run/token_ids", VN_FRAME_IDS);
 	scan_ids(w, run, "positions", "/run/positions", VN_FRAME_POSITIONS);
 	scan_lines(w->s, run, "token_text", "/run/token_text", VN_FRAME_TOKEN_TEXT, false);
-	scan_unread(w->s, run, "/run", names, 3);
+	scan_lines(w->s, run, "left_out", "/run/left_out", VN_FRAME_LEFT_OUT, false);
+	scan_unread(w->s, run, "/run", names, sizeof names / sizeof *names);
 	H5Oclose(run);
 }
 

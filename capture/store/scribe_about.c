@@ -110,17 +110,28 @@ vn_status vn_desk_ids_digest(vn_desk *d, vn_message *m, int64_t *value, vn_error
 	return vn_desk_settle(d, good, "/run/token_ids", true, err);
 }
 
-/* A list of texts. */
-vn_status vn_desk_token_text(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+/* Message: a list of texts, for a dataset of /run. */
+static vn_status put_texts(vn_desk *d, const char *name, const char *object, vn_message *m, vn_error *err)
 {
 	int64_t n;
 	char  **text = vn_take_texts(m, &n);
 	hid_t   g = H5Gopen2(d->file, "run", H5P_DEFAULT);
-	bool    good = !m->bad && g >= 0 && vn_desk_lines(g, "token_text", text, n);
+	bool    good = !m->bad && g >= 0 && vn_desk_lines(g, name, text, n);
 
-	(void)value;
 	free(text);
-	return vn_desk_settle(d, close_group(g, good), "/run/token_text", true, err);
+	return vn_desk_settle(d, close_group(g, good), object, true, err);
+}
+
+vn_status vn_desk_token_text(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+{
+	(void)value;
+	return put_texts(d, "token_text", "/run/token_text", m, err);
+}
+
+vn_status vn_desk_left_out(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+{
+	(void)value;
+	return put_texts(d, "left_out", "/run/left_out", m, err);
 }
 
 /* Message: n facts as two texts each. */

@@ -40,6 +40,7 @@ vn_status vn_desk_settle(vn_desk *d, bool good, const char *what, bool at_once, 
 vn_status vn_desk_run(vn_desk *d, vn_message *m, int64_t *value, vn_error *err);
 vn_status vn_desk_ids_digest(vn_desk *d, vn_message *m, int64_t *value, vn_error *err);
 vn_status vn_desk_token_text(vn_desk *d, vn_message *m, int64_t *value, vn_error *err);
+vn_status vn_desk_left_out(vn_desk *d, vn_message *m, int64_t *value, vn_error *err);
 vn_status vn_desk_facts(vn_desk *d, vn_message *m, int64_t *value, vn_error *err);
 vn_status vn_desk_model(vn_desk *d, vn_message *m, int64_t *value, vn_error *err);
 /* Does `file` hold the requested plan under /plan? True if none was requested. */

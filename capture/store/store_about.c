@@ -87,6 +87,13 @@ vn_status vn_store_token_text(vn_store *s, char *const *text, int64_t n, vn_erro
 	return vn_store_do(s, VN_SCRIBE_TOKEN_TEXT, &m, NULL, err);
 }
 
+vn_status vn_store_left_out(vn_store *s, char *const *line, int64_t n, vn_error *err)
+{
+	vn_message m = { 0 };
+	vn_put_texts(&m, line, n);
+	return vn_store_do(s, VN_SCRIBE_LEFT_OUT, &m, NULL, err);
+}
+
 vn_status vn_store_facts(vn_store *s, const vn_facts *facts, vn_error *err)
 {
 	vn_message m = { 0 };

@@ -7,6 +7,7 @@
 #include "compare/floor/precision.h"
 #include "compare/judge/pooled_small.h"
 #include "compare/judge/judge.h"
+#include "compare/judge/left_out.h"
 #include "compare/judge/localise.h"
 #include "compare/judge/pool.h"
 #include "compare/match/align.h"
@@ -80,11 +81,13 @@ static void judge_all(vn_comparison *c)
 
 static vn_status sum_up(vn_comparison *c, vn_error *err)
 {
+	vn_demand_not_run(c);
 	count(c);
 	unused_rules(c);
 	/* Fails the comparison when every checkpoint is missing by permission: at least one must have been judged. */
 	if (c->result.n_fails == 0 &&
-	    c->result.n_status[VN_WITHIN] + c->result.n_status[VN_OUTSIDE] + c->result.n_status[VN_ACCUMULATED] == 0)
+	    c->result.n_status[VN_WITHIN] + c->result.n_status[VN_OUTSIDE] + c->result.n_status[VN_ACCUMULATED] +
+	    c->result.n_status[VN_AGREED] == 0)
 		return c->result.n_status[VN_UNLIMITED]
 		           ? vn_fail(err, VN_ERR_USAGE, "%s sets no limit for any of the %d checkpoints",
 		                     c->request.limits->path, c->result.n_status[VN_UNLIMITED])
@@ -479,7 +482,7 @@ static vn_status run_chapters(vn_comparison *c, vn_error *err)
 	if ((st = vn_contract(c->opened.ref, c->opened.cand, "candidate", c->request.options, &c->result.weights,
 	                      &c->result.notes, &c->result.refusals, err)) ||
 	    (st = look_beside(c, err)) || (st = vn_align(c, c->opened.cand, "candidate", err)) || (st = vn_match(c, err)) ||
-	    (st = vn_match_names(c, err)) || (st = vn_count_neither(c, err)))
+	    (st = vn_judge_left_out(c, err)) || (st = vn_match_names(c, err)) || (st = vn_count_neither(c, err)))
 		return st;
 	note_few_tokens(c);
 	c->result.hidden = vn_count_hidden(c);
