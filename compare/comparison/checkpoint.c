@@ -44,7 +44,7 @@ static const char *const status_text[VN_N_STATUS_WORDS] = {
 	[VN_WITHIN] = "within", [VN_OUTSIDE] = "outside", [VN_ACCUMULATED] = "accumulated", [VN_UNLIMITED] = "unlimited",
 		[VN_MISSING] = "missing",
 	[VN_EXTRA] = "extra", [VN_EMPTY] = "empty", [VN_MISSHAPEN] = "misshapen", [VN_UNREADABLE] = "unreadable",
-	[VN_AGREED] = "agreed",
+	[VN_AGREED] = "agreed", [VN_EQUAL] = "equal",
 };
 
 const char *vn_status_text(vn_status_word s)

@@ -54,6 +54,7 @@ typedef enum vn_status_word {
 	VN_MISSHAPEN,  /* shape, axes, basis or rows differ */
 	VN_UNREADABLE,
 	VN_AGREED,     /* not in the candidate, whose run judged it and left it out (left_out.h) */
+	VN_EQUAL,      /* by its digests, and not read (trusted.h) */
 	VN_N_STATUS_WORDS
 } vn_status_word;
 
@@ -201,6 +202,7 @@ typedef struct vn_compare_options {
 	vn_replay_when replay;
 	bool        explain;       /* find the known mistake that reproduces each origin (explain.h) */
 	bool        strict;        /* a warning counts as outside */
+	bool        trust;         /* what is equal by its digests is not read (trusted.h) */
 	const char *baseline;      /* report of an earlier comparison (baseline.h); NULL */
 	const vn_policy *floor_policy; /* instead of the candidate's own; NULL */
 } vn_compare_options;

@@ -194,6 +194,10 @@ vn_status vn_judge_left_out(vn_comparison *c, vn_error *err)
 			vn_checkpoint_say(p, "not run: the candidate's run was stopped before it");
 			p->fails = false;
 			p->not_run = true;
+			if (e->same_as >= 0) { /* it is not run under its first name */
+				free(p->detail);
+				continue;
+			}
 			c->result.n_not_run++;
 		}
 		if (again && p->status == VN_AGREED) { /* it is judged under its first name */
