@@ -32,7 +32,7 @@ struct vn_desk {
 /* Create a one-dimensional dataset of n elements; of n strings. digest NULL: none. */
 bool      vn_desk_list(hid_t group, const char *name, hid_t disk, hid_t memory, int64_t n, const void *data,
                        const char *digest);
-bool vn_desk_lines(hid_t group, const char *name, char *const *line, int64_t n);
+bool vn_desk_lines(hid_t group, const char *name, char *const *line, int64_t n, const char *digest);
 /* Ends work on `what`. If good, publishes to disk, at once or when it is due. */
 vn_status vn_desk_settle(vn_desk *d, bool good, const char *what, bool at_once, vn_error *err);
 

@@ -361,6 +361,12 @@ static int different(const int32_t *id, long long n)
 	return k;
 }
 
+/* Here, or by the candidate's run, or by its digests. */
+static bool was_compared(const vn_checkpoint *p)
+{
+	return p->m.n || p->status == VN_AGREED || p->status == VN_EQUAL;
+}
+
 /* Notes that the recordings cover part of a longer run or a deeper model: a fault elsewhere, or at later
  * positions, cannot show. */
 static void note_part(vn_comparison *c)
@@ -377,7 +383,7 @@ static void note_part(vn_comparison *c)
 		last = from + step[i].rows - 1 > last ? from + step[i].rows - 1 : last;
 	}
 	for (int i = 0; i < c->result.n_points; i++)
-		if (c->result.point[i].m.n && c->result.point[i].layer >= 0) {
+		if (was_compared(&c->result.point[i]) && c->result.point[i].layer >= 0) {
 			low = c->result.point[i].layer < low ? c->result.point[i].layer : low;
 			high = c->result.point[i].layer > high ? c->result.point[i].layer : high;
 		}

@@ -177,40 +177,40 @@ vn_status vn_judge_left_out(vn_comparison *c, vn_error *err)
 	const int          n = vn_recording_left_out(c->opened.cand, &list), stop = stopped_at(c);
 	tally              t = { 0 };
 	int                kept = 0;
+	bool              *there; /* (entries of the reference) a checkpoint */
 	vn_status          st = VN_OK;
 
 	if (n == 0 && stop < 0)
 		return VN_OK;
-	for (int i = 0; i < c->result.n_points && !st; i++) {
+	if (!(there = calloc((size_t)vn_recording_count(c->opened.ref) + 1, sizeof *there)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_points);
+	for (int i = 0; i < c->result.n_points; i++)
+		if (c->result.point[i].ref >= 0)
+			there[c->result.point[i].ref] = true;
+	for (int i = 0; i < c->result.n_points; i++) {
 		vn_checkpoint     *p = &c->result.point[i];
-		const vn_entry    *e = p->status == VN_MISSING ? vn_recording_entry(c->opened.ref, p->ref) : NULL;
+		const vn_entry    *e = !st && p->status == VN_MISSING ? vn_recording_entry(c->opened.ref, p->ref) : NULL;
 		const vn_left_out *l = e ? find(c, list, n, p) : NULL;
-		const bool         again = l && strcmp(l->name, p->name) != 0 && e->same_as >= 0;
+		const bool         behind = !l && e && stop >= 0 && comes_after(e, vn_recording_entry(c->opened.ref, stop));
+		if ((l || behind) && e->same_as >= 0 && there[e->same_as]) { /* judged under its first name */
+			free(p->detail);
+			continue;
+		}
 		if (l && same_reference(e, l))
 			st = judge(c, p, e, l, &t, err);
 		else if (l)
 			vn_checkpoint_say(p, "left out of the candidate, which was judged by other numbers than this reference's");
-		else if (e && stop >= 0 && comes_after(e, vn_recording_entry(c->opened.ref, stop))) {
+		else if (behind) {
 			vn_checkpoint_say(p, "not run: the candidate's run was stopped before it");
 			p->fails = false;
 			p->not_run = true;
-			if (e->same_as >= 0) { /* it is not run under its first name */
-				free(p->detail);
-				continue;
-			}
 			c->result.n_not_run++;
-		}
-		if (again && p->status == VN_AGREED) { /* it is judged under its first name */
-			t.agreed--;
-			t.equal -= strcmp(l->digest.hex, l->reference.hex) == 0 && l->dtype == e->dtype;
-			free(p->detail);
-			continue;
 		}
 		c->result.point[kept++] = *p;
 	}
-	if (!st) {
-		c->result.n_points = kept;
+	free(there);
+	c->result.n_points = kept;
+	if (!st)
 		note(c, &t);
-	}
 	return st;
 }
