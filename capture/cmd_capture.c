@@ -72,6 +72,17 @@ static const vn_option known[] = {
 	  .help = "Record only these checkpoints. Default: every checkpoint that the engine computes anyway. Attention "
 	          "scores and probabilities, the activated gate, and the cached keys and values are recorded only if a "
 	          "GLOB matches them." },
+	{ "against", 0, VN_INTO(options, recipe.against), .argument = "REF",
+	  .help = "Judge every checkpoint while it is recorded by the recording REF, and write only those outside their "
+	          "limits, each with the inputs of its operation. What agrees is left out: FILE keeps its name, its "
+	          "digest and its measured error, from which vernier compare REF FILE judges it again. No floor is "
+	          "known here, so the limits that hold without one apply. With --prompts, REF is a folder with a "
+	          "recording NAME.h5 of each prompt." },
+	{ "limits", 0, VN_INTO(options, recipe.limits), .argument = "LIMITS",
+	  .help = "With --against: the limits file. Default: the limits of the run's precision." },
+	{ "stop-at-first", 0, VN_INTO(options, recipe.stop_at_first),
+	  .help = "With --against: end the run at the first checkpoint outside its limits. The recording is complete and "
+	          "says where the run was stopped." },
 	{ "layers", 0, VN_INTO(options, layers), .argument = "A-B",
 	  .help = "Record only these layers, and all checkpoints outside layers. Default: all layers." },
 	{ "tokens", 0, VN_INTO(options, tokens), .argument = "last|A-B",
@@ -262,6 +273,9 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 	                                             : NULL;
 	if (!o->run.gpu && gpu_alone)
 		return vn_fail(err, VN_ERR_USAGE, "%s needs the gpu engine", gpu_alone);
+	if (!o->recipe.against && (o->recipe.limits || o->recipe.stop_at_first))
+		return vn_fail(err, VN_ERR_USAGE, "%s needs --against REF",
+		               o->recipe.limits ? "--limits" : "--stop-at-first");
 	if (o->run.block && o->kv != PAGED)
 		return vn_fail(err, VN_ERR_USAGE, "--block-size needs --kv paged");
 	return VN_OK;
@@ -337,6 +351,7 @@ static vn_status capture_one(options *o, vn_error *err)
 	vn_status   st;
 
 	if ((st = vn_ids_kept(o->recipe.path, o->source.recording, err)) ||
+	    (st = vn_ids_kept(o->recipe.path, o->recipe.against, err)) ||
 	    (st = vn_ids_kept(o->recipe.path, o->forced_from, err)) ||
 	    (o->forced_text && (st = vn_read_ids("--force-ids", o->forced_text, &forced, &o->recipe.decode, err))) ||
 	    (o->forced_from &&
@@ -380,7 +395,7 @@ static vn_status capture(options *o, vn_error *err)
 	return st;
 }
 
-int cmd_capture(int argc, char **argv)
+int cmd_capture(int argc, char **argv, const vn_judge *judge)
 {
 	options     o;
 	vn_error    err = { 0 };
@@ -391,6 +406,7 @@ int cmd_capture(int argc, char **argv)
 	if (said)
 		return said == 1 ? 0 : 2;
 	o.recipe.command = command;
+	o.recipe.judge = judge;
 	if (capture(&o, &err)) {
 		fprintf(stderr, "vernier capture: %s\n", err.text);
 		return 2;

@@ -74,6 +74,10 @@ static const vn_option options[] = {
 	  .help = "Of two folders, compare only part I of N. N processes divide the pairs, so that each reads about the "
 	          "same number of bytes. With N alone, a variable of the scheduler selects the part: SLURM_ARRAY_TASK_ID, "
 	          "OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID or JOB_COMPLETION_INDEX. Default: all pairs." },
+	{ "trust-digests", 0, VN_INTO(vn_compare_line, how.o.trust),
+	  .help = "Do not read what is equal on both sides by its digest, format and shape. The report counts such "
+	          "checkpoints as equal and has no metrics of them. Default: read every number and check it against its "
+	          "digest, so that a file that was changed or damaged is refused. With --model every number is read." },
 	VN_THREADS_OPTION(vn_compare_line, how.o.threads),
 	VN_GROUP("Reports"),
 	{ "format", 0, .kind = VN_TAKE_EACH, .take = take_form, .argument = "FORM", .words = &vn_report_names,

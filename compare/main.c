@@ -2,6 +2,7 @@
 #include "capture/base/shipped.h"
 #include "capture/commands.h"
 #include "capture/file/child.h"
+#include "compare/against/against.h"
 #include "compare/commands.h"
 #include "compare/crash.h"
 #include "compare/metrics/kernel.h"
@@ -42,6 +43,11 @@ static void occupy_standard_streams(void)
 			_exit(2);
 }
 
+static int capture(int argc, char **argv)
+{
+	return cmd_capture(argc, argv, &vn_against_judge);
+}
+
 static const struct {
 	const char *name;
 	int       (*run)(int argc, char **argv);
@@ -50,9 +56,9 @@ static const struct {
 	const vn_command *options;
 } command[] = {
 #ifdef VERNIER_GPU
-	{ "capture", cmd_capture, "run a model on the reference or the GPU, and record it", ALWAYS, &vn_capture_command },
+	{ "capture", capture, "run a model on the reference or the GPU, and record it", ALWAYS, &vn_capture_command },
 #else
-	{ "capture", cmd_capture, "run a model on the reference, and record it", ALWAYS, &vn_capture_command },
+	{ "capture", capture, "run a model on the reference, and record it", ALWAYS, &vn_capture_command },
 #endif
 	{ "compare", cmd_compare, "judge one recording by another: where do they begin to differ?", WITH_MODEL,
 	  &vn_compare_command },

@@ -158,6 +158,23 @@ static void scan_ids(const walk *w, hid_t run, const char *name, const char *obj
 	H5Oclose(d);
 }
 
+/* Lines may have a digest, of each with its NUL. */
+static void check_lines(const vn_scan *s, hid_t d, char *const *line, int64_t n, const char *object)
+{
+	char         said[64];
+	vn_digester *sum;
+
+	if (!vn_scan_text(s, d, object, "digest", said, sizeof said))
+		return;
+	if (!(sum = vn_digester_create()))
+		vn_refuse(s, object, "no memory for its digest");
+	for (int64_t i = 0; i < n; i++)
+		vn_digester_add(sum, line[i], strlen(line[i]) + 1);
+	const vn_digest have = vn_digester_finish(sum);
+	if (strcmp(said, have.hex) != 0)
+		vn_refuse(s, object, "its digest is %s, the file says %s", have.hex, said);
+}
+
 static void scan_lines(const vn_scan *s, hid_t in, const char *name, const char *object, int frame, bool needed)
 {
 	int64_t n;
@@ -170,6 +187,7 @@ static void scan_lines(const vn_scan *s, hid_t in, const char *name, const char 
 	char **line = vn_scan_lines(s, d, object, &n);
 	if (n > MOST_LINES)
 		vn_refuse(s, object, "more than %d lines", MOST_LINES);
+	check_lines(s, d, line, n, object);
 	for (int64_t i = 0; i < n; i++)
 		vn_child_send(s->pipe, frame, line[i], strlen(line[i]));
 	H5Oclose(d);
@@ -177,7 +195,7 @@ static void scan_lines(const vn_scan *s, hid_t in, const char *name, const char 
 
 static void scan_run(walk *w)
 {
-	static const char *const names[] = { "token_ids", "positions", "token_text" };
+	static const char *const names[] = { "token_ids", "positions", "token_text", "left_out" };
 	hid_t run = child_of(w->s, w->file, "run", H5I_GROUP, "/run");
 	if (run < 0)
 		return;
@@ -185,7 +203,8 @@ static void scan_run(walk *w)
 	scan_ids(w, run, "token_ids", "/run/token_ids", VN_FRAME_IDS);
 	scan_ids(w, run, "positions", "/run/positions", VN_FRAME_POSITIONS);
 	scan_lines(w->s, run, "token_text", "/run/token_text", VN_FRAME_TOKEN_TEXT, false);
-	scan_unread(w->s, run, "/run", names, 3);
+	scan_lines(w->s, run, "left_out", "/run/left_out", VN_FRAME_LEFT_OUT, false);
+	scan_unread(w->s, run, "/run", names, sizeof names / sizeof *names);
 	H5Oclose(run);
 }
 

@@ -1,6 +1,7 @@
 /* show_text.c: a recording, its weights and one tensor of it, for people. */
 #include "capture/show/show.h"
 #include "capture/base/warnings.h"
+#include "capture/recording/left_out.h"
 #include "capture/recording/numbers.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
@@ -96,6 +97,17 @@ static void show_unread(const vn_recording *r, FILE *out)
 		put_fact("", text, out);
 }
 
+static void show_left_out(const vn_recording *r, FILE *out)
+{
+	const vn_left_out *list;
+	const int          n = vn_recording_left_out(r, &list);
+	char               text[80];
+
+	snprintf(text, sizeof text, "%d tensor%s, which agreed with the reference", n, n == 1 ? "" : "s");
+	if (n)
+		put_fact("left out", text, out);
+}
+
 static void show_run(const vn_recording *r, FILE *out)
 {
 	const vn_facts *f = vn_recording_run(r);
@@ -125,6 +137,7 @@ static void show_run(const vn_recording *r, FILE *out)
 		put_ids("tokens", ids, said, prompt, out);
 	if (prompt < n)
 		put_ids("then", ids + prompt, said ? said + prompt : NULL, n - prompt, out);
+	show_left_out(r, out);
 	show_unread(r, out);
 }
 

@@ -1,5 +1,6 @@
 /* sides.c: see sides.h. */
 #include "compare/match/sides.h"
+#include "compare/match/trusted.h"
 #include "compare/comparison/checkpoint.h"
 #include "libref/family/family.h"
 
@@ -177,7 +178,8 @@ static vn_status open_all(const vn_sides *s, vn_comparison *c, vn_recording **ra
 	c->opened.floor = s->floor ? r[n - 1] : NULL;
 	for (int i = 0; i < n; i++) {
 		vn_comparison_allow(c, r[i]);
-		vn_recording_drop_stats(r[i]);
+		if (!vn_trusts(c))
+			vn_recording_drop_stats(r[i]);
 	}
 	return VN_OK;
 }
