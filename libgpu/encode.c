@@ -116,7 +116,7 @@ void vn_encode_stamp(vn_encoder *e, uint32_t i)
 static void uses(vn_encoder *e, vn_buffer *b, bool write)
 {
 	assert(e->uses < VN_USES_MAX);
-	e->use[e->uses].b = b;
+	e->use[e->uses].b = b->of ? b->of : b;
 	e->use[e->uses++].write = write;
 }
 
@@ -169,8 +169,10 @@ static void add_needed_barrier(vn_encoder *e)
 	const bool need = vn_encode_note_uses(e);
 
 	e->left_out += need && e->early;
-	if (need && !e->early && !e->break_barriers)
+	if (need && !e->early && !e->break_barriers) {
 		barrier(e, SHADERS | COPIES, TOUCHED);
+		e->barriers++;
+	}
 }
 
 static uint32_t at_most(int64_t want, uint32_t limit)

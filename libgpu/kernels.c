@@ -26,6 +26,10 @@ static_assert(offsetof(vn_push_linear, T) == 32 && offsetof(vn_push_linear, y_st
                   offsetof(vn_push_linear, width) == 52 && offsetof(vn_push_linear, sums) == 56 &&
                   offsetof(vn_push_linear, y_wide) == 68,
               "linear.glsl");
+static_assert(offsetof(vn_push_linear_gated, w) == 72 && offsetof(vn_push_linear_gated, up_has_bias) == 104 &&
+                  offsetof(vn_push_linear_gated, act) == 108,
+              "linear.glsl");
+static_assert(offsetof(vn_push_add_norm, R) == 56 && offsetof(vn_push_add_norm, shares) == 72, "add_norm.comp");
 static_assert(offsetof(vn_push_rope, T) == 24 && offsetof(vn_push_rope, R) == 36 &&
                   offsetof(vn_push_rope, pairing) == 40,
               "rope.comp");
@@ -56,7 +60,7 @@ static_assert(VN_SILU == 0 && VN_GELU == 1 && VN_GELU_TANH == 2 && VN_SIGMOID ==
                   VN_QUICK_GELU == 5 && VN_IDENTITY == 6 && VN_TWO_SIGMOID == 7 && VN_SOFT_CAP == 8 && VN_AS_F16 == 9 &&
                   VN_AS_F16_SATURATED == 10 && VN_AS_F16_FLUSHED == 11 && VN_AS_F16_CUT == 12 && VN_AS_BF16_CUT == 13 &&
                   VN_N_ACTS == 14,
-              "map.glsl, map_experiment.glsl");
+              "activation.glsl, map_experiment.glsl");
 static_assert(VN_ROWS_SHIFTED == 1 && VN_ROWS_PARTS_FIRST == 2 && VN_ROWS_IN_TURN == 3 && VN_ROWS_TILES == 4 &&
                   VN_ROWS_LOG_SOFTMAX == 5 && VN_ROWS_ROUND == 6 && VN_N_ROWS_FORMS == 7 &&
                   offsetof(vn_push_rows, T) == 24 && offsetof(vn_push_rows, inner) == 44,
@@ -106,6 +110,8 @@ static const struct row {
 	TILE(128X64), TILE(64X64), TILE(32X32), TILE(16X64),
 	[VN_K_LINEAR_VEC]   = { "linear_vec",   CODE(linear_vec_f16), CODE(linear_vec_acc16), CODE(linear_vec_f32),
 	                        sizeof(vn_push_linear), false },
+	[VN_K_LINEAR_GATED] = { "linear_gated", CODE(linear_gated_f16), CODE(linear_gated_acc16), CODE(linear_gated_f32),
+	                        sizeof(vn_push_linear_gated), false },
 #define COOP(size) [VN_K_COOP_##size] = { "linear_coop_" #size, NONE, sizeof(vn_push_linear), false }
 	COOP(8X8), COOP(8X4), COOP(4X4), COOP(2X4), COOP(2X2), COOP(1X2),
 	[VN_K_LINEAR_JOIN]  = { "linear_join",  BOTH(linear_join), sizeof(vn_push_linear), false },
@@ -126,6 +132,7 @@ static const struct row {
 	PAIR(ACT, act, vn_push_map, form),
 	PAIR(GATED, gated, vn_push_map, form),
 	[VN_K_ADD]          = { "add",          BOTH(add),         offsetof(vn_push_map, form), false },
+	[VN_K_ADD_NORM]     = { "add_norm",     BOTH(add_norm),    sizeof(vn_push_add_norm), false },
 	PAIR(CAUSAL_CONV, causal_conv, vn_push_causal_conv, linear),
 	PAIR(L2_NORM, l2_norm, vn_push_rms_norm, divisor),
 	PAIR(LOG_DECAY, log_decay, vn_push_log_decay, form),
