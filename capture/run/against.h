@@ -10,13 +10,13 @@
 #include "libref/plan/plan.h"
 
 /* What the judge is given. Borrowed while it is open. */
-typedef struct vn_against {
+typedef struct vn_judge_request {
 	const char    *reference; /* path of the recording */
 	const char    *limits;    /* of the limits file; NULL: those of the precision */
 	const char    *precision, *family;
 	const vn_plan *plan;      /* of the run */
 	int            threads;   /* 0: one per processor */
-} vn_against;
+} vn_judge_request;
 
 typedef enum vn_opinion {
 	VN_OPINION_AGREES,
@@ -28,7 +28,7 @@ enum { VN_OPINION_WORDS = 256 };
 
 typedef struct vn_judge {
 	/* Opens the reference and the limits. *said: which limits, for /run. */
-	vn_status (*open)(const vn_against *a, void **self, char said[VN_OPINION_WORDS], vn_error *err);
+	vn_status (*open)(const vn_judge_request *a, void **self, char said[VN_OPINION_WORDS], vn_error *err);
 	/* Begins a step: its tokens follow `position` earlier ones. */
 	vn_status (*step)(void *self, int number, int64_t position, const int32_t *ids, int64_t tokens, vn_error *err);
 	/* Judges a whole tensor of the step. VN_OPINION_AGREES: *l has everything but the names and sizes, and

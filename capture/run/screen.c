@@ -64,7 +64,7 @@ static void find_readers(vn_screen *s)
 	}
 }
 
-vn_status vn_screen_open(const vn_judge *judge, const vn_against *a, const bool *want, bool stop, vn_screen **screen,
+vn_status vn_screen_open(const vn_judge *judge, const vn_judge_request *a, const bool *want, bool stop, vn_screen **screen,
                          vn_error *err)
 {
 	const size_t n = (size_t)a->plan->n_values + 1;
