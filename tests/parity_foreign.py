@@ -684,7 +684,7 @@ def packed():
     def astray(step):
         step.file["run/positions"][n + 4] = 3
     expect("a step of other prompts", 2, "steps.h5", edited("packed.h5", "bad.h5", astray), "--batch-row", "1", *keep,
-           says="/step.2: its tokens do not go on with the 3 prompts")
+           says="/step.2: its tokens do not continue the 3 prompts")
 
 
 with tempfile.TemporaryDirectory() as folder:
