@@ -123,7 +123,7 @@ def llama(work, env):
         subprocess.run(["sh", "-c", 'cc -std=c99 unsaid.c vernier_callback.c -I"$LLAMA"/include -I"$LLAMA"/ggml/include -L"$LLAMA"/build/bin -Wl,-rpath,"$LLAMA"/build/bin '
                         "-lllama -lggml -lggml-base -lm -o unsaid"], cwd=folder, env=env, check=True)
         said = subprocess.run(["./unsaid", model, "twice"] + ids.split(), cwd=folder, env=env, stderr=subprocess.PIPE, text=True)
-        if said.returncode != 2 or "twice: a llama_decode behind that of step 0 has no vernier_callback_batch before it" not in said.stderr:
+        if said.returncode != 2 or "twice: a llama_decode after that of step 0 has no vernier_callback_batch before it" not in said.stderr:
             bad += 1
             print(f"a batch that is not said: status {said.returncode}: {said.stderr}")
 

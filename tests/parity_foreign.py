@@ -653,7 +653,7 @@ def packed():
     expect("one of three prompts in a row", 0, "qwen3.h5", "packed.h5", "--batch-row", "1", *keep, least=len(g))
     expect("another of them", 2, "qwen3.h5", "packed.h5", "--batch-row", "2", *keep, says="token ids: 17 in the reference, 9 in the candidate")
     expect("one beyond them", 2, "qwen3.h5", "packed.h5", "--batch-row", "3", *keep, says="a batch of 3 has no row 3")
-    expect("all of them", 0, "packed.h5", "packed.h5", "--allow", "itself", "--limits", "fp32.yaml", least=len(g), says="3 prompts one behind the other, compared as they are")
+    expect("all of them", 0, "packed.h5", "packed.h5", "--allow", "itself", "--limits", "fp32.yaml", least=len(g), says="3 prompts one after another, compared as they are")
     expect("one as the reference", 0, "packed.h5", "qwen3.h5", "--ref-batch-row", "1", "--allow", "extra", "--limits", "fp32.yaml", least=len(g))
 
     def leaks(step):  # the first key of the prompt before in place of ours
@@ -684,7 +684,7 @@ def packed():
     def astray(step):
         step.file["run/positions"][n + 4] = 3
     expect("a step of other prompts", 2, "steps.h5", edited("packed.h5", "bad.h5", astray), "--batch-row", "1", *keep,
-           says="/step.2: its tokens do not go on with the 3 prompts")
+           says="/step.2: its tokens do not continue the 3 prompts")
 
 
 with tempfile.TemporaryDirectory() as folder:

@@ -67,7 +67,7 @@ static void a_value_that_was_never_written_is_named(void)
 
 static void a_value_that_was_overrun_is_named(void)
 {
-	guard_says("layer2.mlp_act", false, "layer2.mlp_act was overrun: something wrote 0 bytes behind its end");
+	guard_says("layer2.mlp_act", false, "layer2.mlp_act was overrun: something wrote 0 bytes after its end");
 }
 
 /* ---- failures --------------------------------------------------------------------------- */
@@ -188,7 +188,7 @@ static void every_gap_between_weights_is_watched(void)
 			vn_encode_copy(&g->encoder, &g->upload, 0, b, a->offset + a->bytes + 8, 4);
 			CU_ASSERT_EQUAL(vn_gpu_run(g, 0, m.plan->n_nodes, &err), VN_OK);
 			CU_ASSERT_EQUAL(vn_gpu_end(g, true, &err), VN_ERR_DEVICE);
-			snprintf(expect, sizeof expect, "something wrote between %s and %s, 8 bytes behind the first",
+			snprintf(expect, sizeof expect, "something wrote between %s and %s, 8 bytes after the end of the first",
 			         m.plan->weight[apart].name, m.plan->weight[next].name);
 			CU_ASSERT_STRING_EQUAL(err.text, expect);
 		}

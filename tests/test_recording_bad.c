@@ -232,7 +232,7 @@ static void bytes_are_what_their_attribute_says(void)
 	make_codes(H5T_STD_U16LE, "f8_e5m2");
 	is_refused("/step.0/x", "without the attribute dtype = bf16");
 	make_codes(H5T_STD_I32LE, "f32");
-	is_refused("/step.0/x", "it holds i32, its attribute dtype says f32");
+	is_refused("/step.0/x", "it holds i32, but its attribute dtype is f32");
 	make_codes(H5T_STD_I8LE, "f8_e4m3");
 	is_refused("/step.0/x", "its type is not one of");
 	make_codes(H5T_STD_I32LE, "int32"); /* a word of somebody else's */

@@ -42,7 +42,7 @@ typedef enum vn_edit_way {
 	VN_EDIT_VIRTUAL     /* a view of another dataset */
 } vn_edit_way;
 void vn_edit_replace(vn_edit *e, const char *object, const vn_tensor *t, vn_edit_way way);
-/* Same with axes of length 1 in front, more than vn_shape can hold. */
+/* Same with more leading axes of length 1 than vn_shape can hold. */
 void vn_edit_many_axes(vn_edit *e, const char *object, const vn_tensor *t);
 
 /* Set an attribute. text NULL: removes it. */

@@ -192,7 +192,7 @@ vn_status vn_npy_parse(const char *path, const void *data, size_t bytes, size_t 
 		return vn_fail(err, VN_ERR_FORMAT, "%s: cut off: its shape %s takes %zu bytes, %zu are there", path,
 		               vn_shape_text(&npy->shape, text), npy->bytes, total - npy->at);
 	if (npy->bytes < total - npy->at)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %zu bytes behind the numbers of its shape %s", path,
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %zu bytes after the numbers of its shape %s", path,
 		               total - npy->at - npy->bytes, vn_shape_text(&npy->shape, text));
 	return VN_OK;
 }

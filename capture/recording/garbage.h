@@ -17,7 +17,7 @@ typedef enum vn_garbage_sign {
 	VN_GARBAGE_REPEATS, VN_GARBAGE_CHARACTERS, VN_GARBAGE_ENDS, VN_N_GARBAGE_SIGNS
 } vn_garbage_sign;
 
-/* Of some tokens, or of the characters of their text. */
+/* Counts of each sign, over some tokens or the characters of their text. */
 typedef struct vn_garbage_count {
 	int64_t n[VN_N_GARBAGE_SIGNS], of[VN_N_GARBAGE_SIGNS];
 	int     period; /* of the longest repetition, in tokens */

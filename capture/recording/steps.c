@@ -88,7 +88,7 @@ vn_status vn_steps_gap(const vn_recording *const *r, int n, int64_t *missing, ch
 	const int     before = step_before(r, n, first);
 	const int64_t more = *missing - (last - first + 1);
 	char where[32], to[32] = "", rest[32] = "";
-	snprintf(where, sizeof where, before < 0 ? "the first" : "behind step.%d", before);
+	snprintf(where, sizeof where, before < 0 ? "the first" : "after step.%d", before);
 	if (first != last)
 		snprintf(to, sizeof to, " to %" PRId64, last);
 	if (more)

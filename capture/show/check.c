@@ -106,7 +106,7 @@ static void find_damage(vn_file_check *c, const vn_entry *e, const numbers *foun
 static void find_statistics(vn_file_check *c, const vn_entry *e, const vn_stats *said, const vn_stats *found)
 {
 	find(c, false, e, "%s: its statistics are not those of its numbers: min %.6g, max %.6g, rms %.6g, %" PRId64 " NaN; "
-	     "the file says %.6g, %.6g, %.6g, %" PRId64, e->name, found->min, found->max, found->rms, found->nan,
+	     "the file records %.6g, %.6g, %.6g, %" PRId64, e->name, found->min, found->max, found->rms, found->nan,
 	     said->min, said->max, said->rms, said->nan);
 }
 

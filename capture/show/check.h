@@ -10,7 +10,7 @@
 
 #include "capture/recording/recording.h"
 
-/* Of the echo, and of each sign of garbage. */
+/* The most warnings of echo.h and garbage.h together. */
 enum { VN_FILE_CHECK_WARNINGS = 8 };
 
 typedef struct vn_file_finding {

@@ -219,7 +219,7 @@ typedef struct vn_request {
 	const char    *again;
 } vn_request;
 
-/* What is read: both sides, and what says how they were computed. */
+/* The inputs: both sides, and the model, floor and plan that belong to them. */
 typedef struct vn_opened {
 	vn_recording  *ref, *cand, *floor; /* floor: NULL without --floor */
 	vn_model      *model;      /* from options->model; NULL. Set by vn_floor_run */
@@ -229,7 +229,7 @@ typedef struct vn_opened {
 	vn_policy      policy;
 } vn_opened;
 
-/* What was found, in the order of the chapters that fill it. Owned. */
+/* The results, in the order of the chapters that fill them. Owned. */
 typedef struct vn_result {
 	/* contract. Later chapters add lines to notes and warnings. */
 	vn_lines       notes, warnings, refusals;

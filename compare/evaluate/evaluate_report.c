@@ -144,12 +144,12 @@ static void choices(const vn_evaluated *x, FILE *out)
 		        e->kl_p99, e->kl_max, e->kl_max_at);
 	if (x->o->decode == 0)
 		return;
-	fprintf(out, "%-11s behind %" PRId64 " tokens: ", "greedy", e->prompt);
+	fprintf(out, "%-11s after %" PRId64 " tokens: ", "greedy", e->prompt);
 	if (e->part_at < 0) {
 		fprintf(out, "the same for %" PRId64 " tokens\n", e->steps);
 		return;
 	}
-	fprintf(out, "parts at its token %" PRId64 ": ", e->part_at);
+	fprintf(out, "differs at token %" PRId64 ": ", e->part_at);
 	said(x, e->part, e->part_tie, out);
 	fputc('\n', out);
 }

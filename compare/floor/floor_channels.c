@@ -90,8 +90,8 @@ vn_status vn_floor_channels_of_file(vn_comparison *c, vn_channel_entry *entry, v
 	return st;
 }
 
-static vn_status keep_rows(vn_comparison *c, vn_channel_pool *pool, const vn_checkpoint *p, int side, const vn_tensor *t,
-                      vn_error *err)
+static vn_status keep_rows(vn_comparison *c, vn_channel_pool *pool, const vn_checkpoint *p, int side,
+                           const vn_tensor *t, vn_error *err)
 {
 	const size_t row = (size_t)(pool->outer * pool->inner) * vn_dtype_size(t->dtype);
 	for (int i = 0; i < pool->rows; i++) {

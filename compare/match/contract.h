@@ -27,7 +27,7 @@ vn_status vn_contract_weights(const vn_recording *a, const vn_recording *b, cons
 /* Compares only the configs, given as JSON text; NULL: not known. */
 void      vn_contract_config(const char *ref, const char *other, const char *who, unsigned allow, vn_lines *notes,
                              vn_lines *refusals);
-/* The same of a recording and the model that it should be of. */
+/* The same for a recording and the model that it claims to be of. */
 void vn_contract_model(const vn_recording *a, const vn_model *m, unsigned allow, vn_lines *notes, vn_lines *refusals);
 
 /* Compares what each tensor of r declares (axes, shape...) with what r's own plan says for its

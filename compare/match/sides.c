@@ -99,7 +99,7 @@ static vn_status take_row(side *s, int64_t row, vn_recording **r, const char *op
 		               "%s: holds a batch of %" PRId64 " prompts: select one with %s 0 to %" PRId64 "",
 		               vn_recording_path(*r), rows, option, rows - 1);
 	vn_lines_once(&s->c->result.notes, s->file, "ranks",
-	              "%s: %" PRId64 " prompts one behind the other, compared as they are; %s 0 to %" PRId64
+	              "%s: %" PRId64 " prompts one after another, compared as they are; %s 0 to %" PRId64
 	              " takes one of them",
 	              s->who, prompts, option, prompts - 1);
 	return VN_OK;

@@ -18,9 +18,9 @@ static vn_check check_of(const vn_checkpoint *p)
 	const double slack = vn_local_slack(p->replay.numbers);
 	const double token = l->local_token > 0 ? l->local_token / l->floor_token : 0;
 	const double most = l->local_max > 0 ? l->local_max / l->floor_max : 0;
-	vn_check k = { .metric = VN_M_NMSE, .form = VN_OF_OPERATION, .limit = slack * VN_LOCAL_LIMIT,
-		.value = vn_local_ratio(l) };
+	vn_check k = { .metric = VN_M_NMSE, .form = VN_OF_OPERATION, .value = vn_local_ratio(l) };
 
+	k.limit = slack * VN_LOCAL_LIMIT;
 	if (vn_local_worst(l) / VN_PEAK_LIMIT <= k.value / VN_LOCAL_LIMIT)
 		return k;
 	k.metric = token > most * most ? VN_M_WORST_TOKEN_NMSE : VN_M_MAX_ABS;

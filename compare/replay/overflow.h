@@ -22,7 +22,7 @@ vn_status   vn_find_overflows(vn_comparison *c, vn_error *err);
 /* "it passed 65504, the largest f16: ..."; text of VN_WORDS bytes. */
 const char *vn_say_overflow(const vn_checkpoint *p, char *text);
 
-/* It overflowed, and the replay has no other fault in it: there is nothing else to explain. */
+/* Returns true if p overflowed and the replay found no other fault there: nothing else needs an explanation. */
 bool        vn_overflow_is_all(const vn_checkpoint *p);
 
 #endif

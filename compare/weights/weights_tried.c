@@ -133,7 +133,7 @@ static bool of_layer(vn_weight_difference *d, const vn_weight_name *own, const v
 	if (other->layer == own->layer - 1)
 		return vn_weight_is(d, VN_BY_DIGEST, true, "layer", VN_MISTAKE_W9, "holds the weights of the previous layer");
 	if (other->layer == own->layer + 1)
-		return vn_weight_is(d, VN_BY_DIGEST, true, "layer", VN_MISTAKE_W9, "holds the weights of the layer behind");
+		return vn_weight_is(d, VN_BY_DIGEST, true, "layer", VN_MISTAKE_W9, "holds the weights of the next layer");
 	return vn_weight_is(d, VN_BY_DIGEST, true, "layer", VN_MISTAKE_W9, "holds the weights of layer %d", other->layer);
 }
 

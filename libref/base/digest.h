@@ -17,7 +17,7 @@ typedef struct vn_digest {
 	char hex[VN_DIGEST_TEXT]; /* 32 lower-case digits; empty: unknown */
 } vn_digest;
 
-/* The same in half the room, for those of millions of tensors. */
+/* A digest in half the memory, for recordings of millions of tensors. */
 typedef struct vn_digest_bytes {
 	unsigned char byte[16];
 } vn_digest_bytes;

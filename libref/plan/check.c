@@ -235,7 +235,8 @@ static vn_status check_attention(const walk *w, int i)
 
 	if (!row(q) || !row(k) || !row(v))
 		return node_bad(w, i, "the shapes of its inputs, weights and outputs do not fit together");
-	if (H < 1 || G < 1 || K < 1 || H % G || !is_shaped(q, 3, VN_T, H, K) || !is_shaped(k, 3, VN_T, G, K) || !is_shaped(v, 3, VN_T, G, K) ||
+	if (H < 1 || G < 1 || K < 1 || H % G || !is_shaped(q, 3, VN_T, H, K) || !is_shaped(k, 3, VN_T, G, K) ||
+	    !is_shaped(v, 3, VN_T, G, K) ||
 	    !same(context, q) || (n->n_in > VN_ATTN_KEPT && !same(&p->value[n->in[VN_ATTN_KEPT]], k)))
 		return node_bad(w, i, "%d heads and %d key heads of width %d do not fit the shapes of its inputs", H, G, K);
 	if (context->on_demand)
@@ -298,7 +299,8 @@ static bool conv_fits(const vn_node *n, const vn_value *x, const vn_value *y, co
 	const int X = n->c.conv.channels, J = n->c.conv.taps;
 
 	return X > 0 && J > 1 && n->x.conv.linear >= 0 && n->x.conv.linear <= X && !(n->x.conv.forgets & ~1) &&
-	       n->x.conv.ahead >= 0 && n->x.conv.ahead <= 65536 && is_shaped(x, 2, VN_T, X, 0) && same(x, y) && w->rank == 3 &&
+	       n->x.conv.ahead >= 0 && n->x.conv.ahead <= 65536 && is_shaped(x, 2, VN_T, X, 0) && same(x, y) &&
+	       w->rank == 3 &&
 	       w->dim[0] == X && w->dim[1] == 1 && w->dim[2] == J;
 }
 
@@ -314,7 +316,8 @@ static vn_status check_delta_rule(const walk *w, int i)
 			return node_bad(w, i, "the shapes of its inputs, weights and outputs do not fit together");
 	if (nk < 1 || nv < 1 || dk < 1 || dv < 1 || nv % nk || !is_shaped(in[VN_DELTA_Q], 3, VN_T, nk, dk) ||
 	    !is_shaped(in[VN_DELTA_K], 3, VN_T, nk, dk) || !is_shaped(in[VN_DELTA_V], 3, VN_T, nv, dv) ||
-	    !is_shaped(in[VN_DELTA_G], 2, VN_T, nv, 0) || !is_shaped(in[VN_DELTA_BETA], 2, VN_T, nv, 0) || !same(in[VN_DELTA_V], y))
+	    !is_shaped(in[VN_DELTA_G], 2, VN_T, nv, 0) || !is_shaped(in[VN_DELTA_BETA], 2, VN_T, nv, 0) ||
+	    !same(in[VN_DELTA_V], y))
 		return node_bad(w, i,
 		                "%d key heads of width %d and %d value heads of width %d do not fit the shapes of its inputs",
 		                nk, dk, nv, dv);
