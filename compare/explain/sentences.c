@@ -72,8 +72,8 @@ static void say_sinks(const sentence *s)
 	const vn_hypothesis *h = s->h;
 	char                 width[64], keys[64];
 
-	PUT(s, "a sliding window of %s keys and the first %s keys (attention sinks)", range(0, h->first, h->last, width),
-	    range(0, h->first_also, h->last_also, keys));
+	PUT(s, "a sliding window of %s key%s and the first %s keys (attention sinks)", range(0, h->first, h->last, width),
+	    h->last == 1 ? "" : "s", range(0, h->first_also, h->last_also, keys));
 }
 
 static void say_slots(const sentence *s)
