@@ -366,7 +366,8 @@ static void say_attend(const sentence *s)
 	else if (e->exps && e->sum)
 		PUT(s, "softmax wholly in %s: scores, exponentials, their sum and probabilities are rounded", formats[e->exps]);
 	else if (e->exps || e->sum)
-		PUT(s, "the %s of softmax rounded to %s", e->exps ? "exponentials" : "sum", formats[e->exps ? e->exps : e->sum]);
+		PUT(s, "the %s of softmax rounded to %s", e->exps ? "exponentials" : "sum",
+		    formats[e->exps ? e->exps : e->sum]);
 	else
 		PUT(s, "%s%s%s rounded to %s", e->scores ? "scores" : "", e->scores && e->probs ? " and " : "",
 		    e->probs ? "probabilities" : "", formats[e->scores ? e->scores : e->probs]);
