@@ -54,11 +54,14 @@ static const vn_option known[] = {
 	{ "ids-from", 0, VN_INTO(options, source.recording), .argument = "REC",
 	  .help = "Run the token ids of the prompt of the recording REC." },
 	{ "prompts", 0, VN_INTO(options, prompts), .argument = "FILE",
-	  .help = "Run every prompt of FILE, and write the recording of each to NAME.h5 in the folder that -o names. The model "
+	  .help = "Run every prompt of FILE, and write the recording of each to NAME.h5 in the folder that -o names. The "
+	          "model "
 	          "is loaded once. FILE has one prompt a line, or (JSONL) one object a line: {\"name\": \"a\", \"prompt\": "
-	          "\"Hello\", \"decode\": 16, \"temperature\": 0.7, \"seed\": 1}; \"ids\": [1,2,3] in place of \"prompt\". A "
-	          "prompt without a name is called by its number, 001. A recording that is there already, complete and of the "
-	          "same command, prompt and weights, is kept: after an interruption the same command goes on." },
+	          "\"Hello\", \"decode\": 16, \"temperature\": 0.7, \"seed\": 1}; \"ids\": [1,2,3] in place of "
+	          "\"prompt\". A "
+	          "prompt without a name is called by its number, 001. A recording that is there already, complete and of "
+	          "the "
+	          "same command, prompt and weights, is kept: the same command continues an interrupted run." },
 	VN_GROUP("What to record"),
 	{ "output", 'o', VN_INTO(options, recipe.path), .argument = "FILE",
 	  .help = "Write the recording to FILE; with --prompts, the recordings into this folder. Required. A file gets its "
@@ -69,8 +72,19 @@ static const vn_option known[] = {
 	  .help = "Record only these checkpoints. Default: every checkpoint that the engine computes anyway. Attention "
 	          "scores and probabilities, the activated gate, and the cached keys and values are recorded only if a "
 	          "GLOB matches them." },
+	{ "against", 0, VN_INTO(options, recipe.against), .argument = "REF",
+	  .help = "Judge every checkpoint while it is recorded by the recording REF, and write only those outside their "
+	          "limits, each with the inputs of its operation. What agrees is left out: FILE keeps its name, its "
+	          "digest and its measured error, from which vernier compare REF FILE judges it again. No floor is "
+	          "known here, so the limits that hold without one apply. With --prompts, REF is a folder with a "
+	          "recording NAME.h5 of each prompt." },
+	{ "limits", 0, VN_INTO(options, recipe.limits), .argument = "LIMITS",
+	  .help = "With --against: the limits file. Default: the limits of the run's precision." },
+	{ "stop-at-first", 0, VN_INTO(options, recipe.stop_at_first),
+	  .help = "With --against: end the run at the first checkpoint outside its limits. The recording is complete and "
+	          "says where the run was stopped." },
 	{ "layers", 0, VN_INTO(options, layers), .argument = "A-B",
-	  .help = "Of the checkpoints inside layers, record only those of these layers. Default: all layers." },
+	  .help = "Record only these layers, and all checkpoints outside layers. Default: all layers." },
 	{ "tokens", 0, VN_INTO(options, tokens), .argument = "last|A-B",
 	  .help = "Record only the rows of these tokens. Default: all tokens." },
 	VN_GROUP("How to run it"),
@@ -93,7 +107,7 @@ static const vn_option known[] = {
 	  .help = "Treat every warning as a failure: exit status 1. The recording is written all the same." },
 	VN_GROUP("Decoding"),
 	{ "decode", 0, VN_INTO(options, recipe.decode), VN_RANGE(0, INT32_MAX), .argument = "N",
-	  .help = "Decode N more tokens behind the prompt, one step each: step.1 to step.N. Greedy decoding takes the "
+	  .help = "Decode N more tokens after the prompt, one step each: step.1 to step.N. Greedy decoding takes the "
 	          "highest score; of equal scores, the lowest id. An end-of-text token does not end the run. Default: 0." },
 	{ "temperature", 0, VN_INTO(options, recipe.temperature), VN_RANGE(0, 1000), .argument = "T",
 	  .help = "With T above 0, draw tokens from the scores divided by T. Default: 0, greedy." },
@@ -106,7 +120,8 @@ static const vn_option known[] = {
 	      "step." },
 	{ "force-ids-from", 0, VN_INTO(options, forced_from), .argument = "REC",
 	  .help =
-	      "Decode the tokens that were decoded in the recording REC. With --ids-from REC the run has the tokens of REC." },
+	      "Decode the tokens that were decoded in the recording REC. With --ids-from REC the run has the tokens of "
+	      "REC." },
 	VN_GROUP("The GPU"),
 	{ "device", 0, VN_INTO(options, run.device), VN_RANGE(0, 255), .argument = "N",
 	  .help = "GPU number, as listed by vernier devices. Default: the best suitable device." },
@@ -128,7 +143,8 @@ static const vn_option known[] = {
 };
 
 const vn_command vn_capture_command = {
-	.name = "capture", .synopsis = "ref|gpu MODEL -o FILE --prompt TEXT|--ids LIST|--ids-from REC [OPTION]...\nref|gpu MODEL -o FOLDER --prompts FILE [OPTION]...",
+	.name = "capture", .synopsis = "ref|gpu MODEL -o FILE --prompt TEXT|--ids LIST|--ids-from REC "
+	                               "[OPTION]...\nref|gpu MODEL -o FOLDER --prompts FILE [OPTION]...",
 	.about = "Run a model on the CPU reference or on the GPU and record its checkpoints.",
 	.option = known, .n = sizeof known / sizeof *known,
 		.status = "0 recorded, 1 recorded with a warning (--strict), 2 trouble",
@@ -201,7 +217,8 @@ static vn_status check_prompts(const options *o, vn_error *err)
 	                                          : NULL;
 
 	return !other ? VN_OK
-	              : vn_fail(err, VN_ERR_USAGE, "--prompts gives the tokens of every run; %s cannot be used with it", other);
+	              : vn_fail(err, VN_ERR_USAGE, "--prompts gives the tokens of every run; %s cannot be used with "
+	                                           "it", other);
 }
 
 /* Checks the options against each other. */
@@ -256,6 +273,9 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 	                                             : NULL;
 	if (!o->run.gpu && gpu_alone)
 		return vn_fail(err, VN_ERR_USAGE, "%s needs the gpu engine", gpu_alone);
+	if (!o->recipe.against && (o->recipe.limits || o->recipe.stop_at_first))
+		return vn_fail(err, VN_ERR_USAGE, "%s needs --against REF",
+		               o->recipe.limits ? "--limits" : "--stop-at-first");
 	if (o->run.block && o->kv != PAGED)
 		return vn_fail(err, VN_ERR_USAGE, "--block-size needs --kv paged");
 	return VN_OK;
@@ -331,6 +351,7 @@ static vn_status capture_one(options *o, vn_error *err)
 	vn_status   st;
 
 	if ((st = vn_ids_kept(o->recipe.path, o->source.recording, err)) ||
+	    (st = vn_ids_kept(o->recipe.path, o->recipe.against, err)) ||
 	    (st = vn_ids_kept(o->recipe.path, o->forced_from, err)) ||
 	    (o->forced_text && (st = vn_read_ids("--force-ids", o->forced_text, &forced, &o->recipe.decode, err))) ||
 	    (o->forced_from &&
@@ -374,7 +395,7 @@ static vn_status capture(options *o, vn_error *err)
 	return st;
 }
 
-int cmd_capture(int argc, char **argv)
+int cmd_capture(int argc, char **argv, const vn_judge *judge)
 {
 	options     o;
 	vn_error    err = { 0 };
@@ -385,6 +406,7 @@ int cmd_capture(int argc, char **argv)
 	if (said)
 		return said == 1 ? 0 : 2;
 	o.recipe.command = command;
+	o.recipe.judge = judge;
 	if (capture(&o, &err)) {
 		fprintf(stderr, "vernier capture: %s\n", err.text);
 		return 2;

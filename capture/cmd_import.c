@@ -1,4 +1,4 @@
-/* cmd_import.c: `vernier import`: somebody else's dump as a checkpoint file. */
+/* cmd_import.c: `vernier import`: converts another engine's dump to a checkpoint file. */
 #include "capture/commands.h"
 #include "capture/import/import.h"
 #include "capture/base/warnings.h"
@@ -33,7 +33,7 @@ static const vn_option known[] = {
 	  .help = "Translate names by a name map: hf, vllm, llama.cpp, or a file. Several maps are applied in order." },
 	{ "unmapped", 0, VN_CHOOSE(options, unmapped), .argument = "refuse|keep|drop",
 	  .help = "What to do with tensors whose names are not checkpoint names. Default: refuse the import." },
-	VN_GROUP("What the dump does not say"),
+	VN_GROUP("Facts that the dump lacks"),
 	{ "model", 0, VN_INTO(options, import.model), .argument = "MODEL",
 	  .help =
 	      "The model that ran. It adds config and table of weights to the recording and gives the lengths of axes." },
@@ -45,13 +45,13 @@ static const vn_option known[] = {
 	{ "positions", 0, VN_INTO(options, import.positions), .argument = "LIST|@FILE",
 	  .help = "The positions of the tokens. Default: counted from 0." },
 	{ "engine", 0, VN_INTO(options, import.engine), .argument = "NAME",
-	  .help = "The engine that wrote the dump. Default: as the dump says." },
+	  .help = "The engine that wrote the dump. Default: the engine that the dump names." },
 	{ "precision", 0, VN_INTO(options, import.precision), .argument = "WORD",
 	  .help =
-	      "The format that the engine computed in: f32, f16, bf16, or its own word. Default: as the dump says; else "
-	      "the widest format of its tensors." },
+	      "The format that the engine computed in: f32, f16, bf16, or its own word. Default: the format that the dump "
+	      "names; if none, the widest format of its tensors." },
 	{ "bits", 0, VN_INTO(options, import.bits), .argument = "bf16|f8_e4m3|f8_e5m2",
-	  .help = "The format of uint16 or uint8 numbers, if no manifest says it." },
+	  .help = "The format of uint16 or uint8 numbers, if no manifest states it." },
 	VN_GROUP("Verdict"),
 	{ "strict", 0, VN_INTO(options, strict),
 	  .help = "Treat every warning as a failure: exit status 1. FILE is written all the same." },
@@ -100,7 +100,7 @@ static int arguments(options *o, int argc, char **argv)
 	return check(o, argc, argv, &err) ? vn_complain("import", "%s", err.text) : 0;
 }
 
-static void say(void *context, const char *words)
+static void print_note(void *context, const char *words)
 {
 	(void)context;
 	fprintf(stderr, "vernier import: %s\n", words);
@@ -138,7 +138,7 @@ int cmd_import(int argc, char **argv)
 	const int said = arguments(&o, argc, argv);
 	if (said)
 		return said == 1 ? 0 : 2;
-	if (!(st = vn_import_open(&o.import, say, NULL, &i, &err))) {
+	if (!(st = vn_import_open(&o.import, print_note, NULL, &i, &err))) {
 		warn(&i);
 		if (o.import.dry)
 			vn_import_list(&i, stdout);

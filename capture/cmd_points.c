@@ -33,7 +33,7 @@ static const vn_option known[] = {
 
 const vn_command vn_points_command = {
 	.name = "points", .synopsis = "[--faults[=GLOB]] [--verbose] [MODEL]",
-	.about = "List all checkpoints that there are, or those of MODEL.",
+	.about = "List the checkpoints of MODEL, or all checkpoints that any model can have.",
 	.option = known, .n = sizeof known / sizeof *known,
 	.status = "0 listed, 1 listed with a warning (--strict), 2 trouble",
 };

@@ -44,7 +44,7 @@ const vn_command vn_show_command = {
 	         "step.",
 	.option = known,
 	.n = sizeof known / sizeof *known,
-	.status = "0 shown, and with --check all of it holds; 1 some does not; 2 trouble",
+	.status = "0 shown (with --check: every check holds), 1 a check does not hold, 2 trouble",
 };
 
 /* The step that a name such as "step.3" stands for; NULL if it is no step name. */
@@ -235,7 +235,7 @@ static int together(const options *o, int argc, char **argv)
 		return vn_complain("show", "--values writes one tensor, and nothing else: vernier show FILE NAME --values %s",
 		                   o->values);
 	if (o->values && !vn_show_values_form(o->values))
-		return vn_complain("show", "--values %s: the ending says the form: .txt, .csv or .npy", o->values);
+		return vn_complain("show", "--values %s: the file ending selects the form: .txt, .csv or .npy", o->values);
 	return 0;
 }
 

@@ -102,8 +102,9 @@ static const vn_option options[] = {
 	VN_THREADS_OPTION(command, how.o.threads),
 	VN_GROUP("Floor"),
 	{ "floor", 0, .kind = VN_TAKE_EACH, .take = take_floor, .argument = "FILE",
-	  .help = "A recording of the REF before it in the candidates' precision, for each REF or for none. With a floor, "
-	          "the limits are multiples of it, with plain limits for where there is none. Default: none." },
+	  .help = "A recording by the reference engine in the candidates' precision, on the tokens of the REF before it. "
+	          "Give one for each REF, or none. With a floor, limits are multiples of it; plain limits apply to "
+	          "checkpoints without a floor. Default: none." },
 	{ "model", 0, VN_INTO(command, how.o.model), .argument = "MODEL",
 	  .help =
 	      "Compute the floor by running the reference on these weights in CAND's precision. Cannot be combined with "
@@ -128,7 +129,8 @@ const vn_command vn_calibrate_command = {
 	.option = options,
 	.n = sizeof options / sizeof *options,
 	.status =
-		"0 written, 1 not written because of a warning (--strict), 2 not written: trouble, or a run that is not healthy",
+		"0 written, 1 not written because of a warning (--strict), 2 not written: trouble, or a run that is not "
+		"healthy",
 };
 
 static int check(command *k)
@@ -157,7 +159,7 @@ static int arguments(command *k, int argc, char **argv)
 
 /* ---- the work -------------------------------------------------------------------------- */
 
-static vn_status look(command *k, pair *p, vn_error *err)
+static vn_status compare_pair(command *k, pair *p, vn_error *err)
 {
 	vn_comparison *c = &p->c;
 	vn_status st;
@@ -191,8 +193,8 @@ static void head(const command *k, FILE *out)
 {
 	fprintf(out,
 	        "# Fitted by vernier calibrate " VERNIER_VERSION
-	        ": every limit is %g times the worst that these runs had, and no less\n"
-	        "# than one rounding to their format leaves. A change of device or driver may want another fit.\n#\n",
+	        ": each limit is %g times the worst value of these runs, and at least\n"
+	        "# the error of one rounding to their format. Fit again after a change of device or driver.\n#\n",
 	        k->margin);
 	for (int i = 0; i < k->n; i++) {
 		const pair *p = &k->pair[i];
@@ -242,7 +244,8 @@ static vn_status check_place(const command *k, vn_error *err)
 	for (int i = 0; i < k->n; i++)
 		if (vn_same_file(k->output, k->pair[i].ref) || vn_same_file(k->output, k->pair[i].cand)
 		    || vn_same_file(k->output, k->pair[i].floor))
-			return vn_fail(err, VN_ERR_USAGE, "%s: is read by this calibration; limits do not replace it", k->output);
+			return vn_fail(err, VN_ERR_USAGE, "%s: is an input of this calibration; the limits cannot replace "
+			                                  "it", k->output);
 	return vn_place_check(k->output, VN_PLACE_LIMITS, k->force, err);
 }
 
@@ -276,7 +279,7 @@ static vn_status run(command *k, int *strict, vn_error *err)
 	k->fit.margin = k->margin;
 	k->fit.name = k->name ? k->name : "calibrated";
 	for (int i = 0; !st && i < k->n; i++) {
-		st = look(k, &k->pair[i], err);
+		st = compare_pair(k, &k->pair[i], err);
 		if (st)
 			vn_lines_print_refusals(&k->pair[i].c.result.refusals, "", "", stderr);
 		for (int j = 0; !st && j < k->pair[i].c.result.warnings.n; j++)

@@ -31,7 +31,8 @@ static const vn_option options[] = {
 	          "-0 differs from 0; equal NaNs are equal. Use it to test determinism: one engine twice, two numbers of "
 	          "threads, two batches." },
 	VN_ALLOW_OPTION(vn_compare_line, how),
-	VN_STRICT_OPTION(vn_compare_line, how.o.strict, ". A comparison with a warning is outside its limits, in every report too"),
+	VN_STRICT_OPTION(vn_compare_line, how.o.strict, ". A comparison with a warning is outside its limits, in every "
+	                                                "report too"),
 	VN_GROUP("Floor and causes"),
 	{ "model", 0, VN_INTO(vn_compare_line, how.o.model), .argument = "MODEL",
 	  .help = "Compute the floor by running the reference on these weights in CAND's precision. The floor is the "
@@ -61,7 +62,7 @@ static const vn_option options[] = {
 	  .help = "Translate REF's names. Default: names as they are." },
 	{ "batch-row", 0, VN_INTO(vn_compare_line, sides.batch_row), VN_RANGE(0, INT32_MAX), .argument = "N",
 	  .help =
-	      "If CAND holds several prompts (rows of a batch, or prompts one behind the other), compare prompt N, from 0." },
+	      "If CAND holds several prompts (rows of a batch, or prompts one after another), compare prompt N, from 0." },
 	{ "ref-batch-row", 0, VN_INTO(vn_compare_line, sides.ref_batch_row), VN_RANGE(0, INT32_MAX), .argument = "N",
 	  .help = "If REF holds several prompts, compare prompt N, from 0." },
 	{ "shard", 0, VN_INTO(vn_compare_line, shard),
@@ -70,9 +71,13 @@ static const vn_option options[] = {
 	  .help = "There is no reference: the files are 3 to 6 recordings, and at each checkpoint the majority decides. "
 	          "Each pair is compared, with the finer precision as the reference." },
 	{ "part", 0, .kind = VN_TAKE, .take = take_part, .argument = "I/N|N",
-	  .help = "Of two folders, compare only part I of N, so that N processes share the pairs, each about as many bytes. "
-	          "With N alone, the scheduler says which part this process takes: SLURM_ARRAY_TASK_ID, "
+	  .help = "Of two folders, compare only part I of N. N processes divide the pairs, so that each reads about the "
+	          "same number of bytes. With N alone, a variable of the scheduler selects the part: SLURM_ARRAY_TASK_ID, "
 	          "OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID or JOB_COMPLETION_INDEX. Default: all pairs." },
+	{ "trust-digests", 0, VN_INTO(vn_compare_line, how.o.trust),
+	  .help = "Do not read what is equal on both sides by its digest, format and shape. The report counts such "
+	          "checkpoints as equal and has no metrics of them. Default: read every number and check it against its "
+	          "digest, so that a file that was changed or damaged is refused. With --model every number is read." },
 	VN_THREADS_OPTION(vn_compare_line, how.o.threads),
 	VN_GROUP("Reports"),
 	{ "format", 0, .kind = VN_TAKE_EACH, .take = take_form, .argument = "FORM", .words = &vn_report_names,
@@ -83,7 +88,8 @@ static const vn_option options[] = {
 	  .help = "The file for the last --format. Without a --format, the ending of PATH selects the form: .json, .xml "
 	          "for JUnit, .md for Markdown, .html, .csv; .txt, .log or none for text. - is stdout. Default: stdout." },
 	{ "summary", 0, VN_INTO(vn_compare_line, summary), .argument = "FILE",
-	  .help = "Of two folders, write the outcome of every pair to FILE as JSON (schema vernier-folders/1). vernier merge "
+	  .help = "Of two folders, write the outcome of every pair to FILE as JSON (schema vernier-folders/1). vernier "
+	          "merge "
 	          "joins the files of all parts. Default: none." },
 	{ "force", 0, VN_INTO(vn_compare_line, force),
 	  .help = "Replace older reports. Files that vernier did not write are never replaced." },
@@ -183,20 +189,22 @@ static int several(vn_compare_line *k, int n, char *const *file)
 			k->name,
 			"one candidate at a time, not %d: vernier compare REF A B... --model MODEL --explain takes several", n);
 	if (n > VN_MANY_MOST)
-		return vn_complain(k->name, "at most %d candidates, not %d; of one run's ranks? --shard joins them",
+		return vn_complain(k->name, "at most %d candidates, not %d; if they are the ranks of one run, add --shard",
 		                   VN_MANY_MOST, n);
 	if (k->how.o.baseline)
-		return vn_complain(k->name, "--baseline is of one candidate, not of %d: compare each alone", n);
+		return vn_complain(k->name, "--baseline takes one candidate, not %d: compare each candidate alone", n);
 	for (int i = 0; i < k->n_reports; i++)
 		if (!vn_many_form(k->report[i].form->name))
 			return vn_complain(
-				k->name, "--format %s is of one candidate, not of %d: text, json, markdown and html have a column each",
+				k->name, "--format %s takes one candidate, not %d: text, json, markdown and html have one column per "
+				         "candidate",
 				k->report[i].form->name, n);
 	for (int i = 0; i <= n; i++)
 		if (vn_is_folder(file[i]))
 			return vn_complain(
 				k->name,
-				"%s is a folder: of several candidates each is a file; vernier compare %s FOLDER compares two folders",
+				"%s is a folder: with several candidates, each is a file; to compare two folders, type: vernier "
+				"compare %s FOLDER",
 				file[i], i ? "FOLDER" : file[i]);
 	k->many = k->vote ? file : file + 1;
 	k->n_many = k->vote ? n + 1 : n;
@@ -234,7 +242,7 @@ static int arguments(vn_compare_line *k, int argc, char **argv)
 	if (k->shard && argc - optind > 1 + VN_MOST_RANKS)
 		return vn_complain(k->name, "more than %d ranks", VN_MOST_RANKS);
 	if (k->vote && (k->shard || k->sides.n_ref_names || k->floor))
-		return vn_complain(k->name, "--vote has no reference: %s does not go with it",
+		return vn_complain(k->name, "--vote has no reference, so %s cannot be used with it",
 		                   k->shard   ? "--shard"
 		                   : k->floor ? "--floor"
 		                              : "--ref-names");
@@ -254,7 +262,7 @@ static int arguments(vn_compare_line *k, int argc, char **argv)
 	if (k->how.o.explain && !k->how.o.model)
 		return ask_for_model(k);
 	if (k->no_replay && (k->replay || k->how.o.explain))
-		return vn_complain(k->name, "--no-replay leaves out what %s needs: give one or the other",
+		return vn_complain(k->name, "%s needs the replay that --no-replay leaves out: give one or the other",
 		                   k->how.o.explain ? "an explanation" : "--replay");
 	if (k->replay && !k->how.o.model)
 		return vn_complain(k->name, "--replay recomputes operations with the weights: give --model too");

@@ -58,11 +58,12 @@ static const vn_option options[] = {
 	  .help = "Tokens from one window to the next. A window scores only tokens that no earlier window scored. Default: "
 	          "half a window." },
 	{ "decode", 0, VN_INTO(command, o.decode), VN_RANGE(0, INT32_MAX), .argument = "N",
-	  .help = "At most N greedy steps behind the first half window, until the two differ. Default: 64; 0 for none." },
+	  .help = "At most N greedy steps after the first half window, until the two differ. Default: 64; 0 for none." },
 	VN_GROUP("Recorded logits"),
 	{ "recordings", 0, VN_INTO(command, recordings),
-	  .help = "Run no model: REF and each CAND are recordings of the point logits, or folders of them, of any "
-	          "engines. Files of two folders are paired by name. Each pair is a text of its own; with --stride N the "
+	  .help = "Run no model: REF and each CAND are recordings of logits (the point logits) by any engine, or folders "
+	          "of such recordings. Files of two folders are paired by name. Each pair is a text of its own; with "
+	          "--stride N the "
 	          "files, in the order of their names, are windows of one text that begin N tokens apart." },
 	VN_GROUP("The engine under test"),
 	{ "candidate", 0, VN_CHOOSE(command, candidate), .argument = "gpu|ref",
@@ -72,7 +73,8 @@ static const vn_option options[] = {
 	  .help = "Precision of the candidate. The reference is float32. Default: f16." },
 	{ "inject", 0, VN_COLLECT(command, inject, n_inject), .argument = "FAULT@GLOB",
 	  .help =
-	      "Make the candidate wrong: what does this fault cost in perplexity? vernier points --faults lists the faults." },
+	      "Make this fault in the candidate, to see what it costs in perplexity. vernier points --faults lists the "
+	      "faults." },
 	{ "device", 0, VN_INTO(command, cand.device), VN_RANGE(0, 255), .argument = "N",
 	  .help = "GPU number, as listed by vernier devices. Default: the best suitable device." },
 	VN_THREADS_OPTION(command, o.threads),
@@ -90,7 +92,7 @@ const vn_command vn_evaluate_command = {
 		"Run a text through the reference and through the engine under test: the perplexity of both, how often both "
 		"choose the same next token, the "
 		"divergence of their distributions, and how long they agree in greedy decoding (vernier help evaluate.md).\n"
-		"With --recordings the same, but for decoding, of logits that two engines recorded.",
+		"With --recordings, all of this except decoding, from logits that two engines recorded.",
 	.option = options,
 	.n = sizeof options / sizeof *options,
 	.status = "0 done, 1 done with a warning (--strict), 2 trouble",
@@ -142,8 +144,10 @@ static int check(command *k, int argc, char **argv)
 		return complain("%s is a recording: give a model, or --recordings REF CAND to judge recorded logits",
 		                argv[optind]);
 	if (argc - optind > 1)
-		return complain("unexpected '%s': one model is evaluated; for two, record the logits of each on one text (vernier "
-		                "capture ref MODEL --points logits), then vernier evaluate --recordings A.h5 B.h5", argv[optind + 1]);
+		return complain("unexpected '%s': one model is evaluated; for two, record the logits of each on one text "
+		                "(vernier "
+		                "capture ref MODEL --points logits), then vernier evaluate --recordings A.h5 "
+		                "B.h5", argv[optind + 1]);
 	if (vn_option_model("evaluate", argc, argv, &k->model))
 		return 2;
 	const char *ids = k->source.list ? "--ids" : k->source.recording ? "--ids-from" : NULL;
@@ -424,7 +428,8 @@ static vn_status run_recordings(command *k, vn_error *err)
 		st = vn_place_check(k->report.path, VN_PLACE_REPORT, k->report.force, err);
 	for (int i = 0; !st && i < k->n_files; i++)
 		if (k->report.path && vn_same_file(k->report.path, k->file[i]))
-			st = vn_fail(err, VN_ERR_USAGE, "%s: is evaluated; the report does not replace it", k->report.path);
+			st = vn_fail(err, VN_ERR_USAGE, "%s: is an input of this evaluation; the report cannot replace "
+			                                "it", k->report.path);
 	vn_interrupt_catch();
 	for (int i = 0; !st && i < n; i++) {
 		st = evaluate_recorded(k, k->file[i + 1], &x[i], err);

@@ -154,7 +154,7 @@ static void warn_of_name(const char *name)
 	for (int i = 0; i < VN_N_POINTS; i++)
 		vn_nearest_try(&near, vn_point_get((vn_point)i)->name);
 	if (vn_nearest_found(&near))
-		vn_warn("limits", "'%s' is no checkpoint of vernier%s", name, vn_nearest_hint(&near));
+		vn_warn("limits", "'%s' is not a checkpoint name%s", name, vn_nearest_hint(&near));
 }
 
 static void print(const command *k, const vn_limits_use *u)

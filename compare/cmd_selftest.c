@@ -85,7 +85,7 @@ static vn_status make_dir(char *dir, size_t room, vn_error *err)
 	vn_temporary_add(made ? dir : NULL);
 	if (!made) {
 		dir[0] = '\0';
-		return vn_fail(err, VN_ERR_IO, "%s: no directory can be made there: %s", where && *where ? where : "/tmp",
+		return vn_fail(err, VN_ERR_IO, "%s: cannot create a directory there: %s", where && *where ? where : "/tmp",
 		               strerror(failed));
 	}
 	return VN_OK;

@@ -114,10 +114,10 @@ static int arguments(command *k, int argc, char **argv)
 static vn_status check_files(const command *k, vn_error *err)
 {
 	if (k->path && vn_same_file(k->path, k->limits))
-		return vn_fail(err, VN_ERR_USAGE, "%s: is read for this table; the table does not replace it", k->path);
+		return vn_fail(err, VN_ERR_USAGE, "%s: is an input of this table; the table cannot replace it", k->path);
 	for (int i = 0; i < k->n_cand; i++) {
 		if (k->path && (vn_same_file(k->path, k->cand[i]) || vn_same_file(k->path, k->ref)))
-			return vn_fail(err, VN_ERR_USAGE, "%s: is read for this table; the table does not replace it", k->path);
+			return vn_fail(err, VN_ERR_USAGE, "%s: is an input of this table; the table cannot replace it", k->path);
 		if (vn_same_file(k->ref, k->cand[i]) && !(k->how.o.allow & VN_ALLOW_ITSELF))
 			return vn_fail(err, VN_ERR_USAGE, "%s is the same file as the reference, %s: a recording always agrees "
 			               "with itself (--allow itself compares it all the same)", k->cand[i], k->ref);
@@ -176,7 +176,7 @@ static vn_status check_token(const command *k, vn_comparison **c, vn_error *err)
 }
 
 /* All comparisons stay open, because the table reads each reference tensor once for all candidates. */
-static vn_status make(command *k, vn_many *m, vn_comparison **c, vn_error *err)
+static vn_status make_table(command *k, vn_many *m, vn_comparison **c, vn_error *err)
 {
 	vn_status st = check_files(k, err);
 	char      who[VN_MANY_WHO];
@@ -216,7 +216,7 @@ int cmd_table(int argc, char **argv)
 
 	if (said)
 		return said == 1 ? 0 : 2;
-	const vn_status st = make(&k, &m, c, &err);
+	const vn_status st = make_table(&k, &m, c, &err);
 	if (st)
 		fprintf(stderr, "vernier table: %s\n", err.text);
 	else

@@ -27,8 +27,8 @@ typedef struct command {
 static const vn_option options[] = {
 	{ "model", 0, VN_INTO(command, model), .argument = "MODEL",
 	  .help =
-	      "For recordings: the model of one of them. Its numbers decide what the tables of weights leave open. "
-	      "Default: the tables decide." },
+	      "For recordings: the model of one of them. Its numbers decide where the tables of weights cannot. Default: "
+	      "only the tables are used." },
 	VN_REPORTING_OPTIONS(command, report, " JSON has the schema vernier-weights/1."),
 	VN_REPORTING_FORCE(command, report),
 	VN_STRICT_OPTION(command, report.strict, ""),

@@ -46,6 +46,8 @@ void vn_compare_again(const vn_compare_line *k, char again[VN_SHELL_LINE])
 		vn_shell_option(again, "--ref-batch-row", number);
 	if (k->limits)
 		vn_shell_option(again, "--limits", k->limits);
+	if (k->how.o.trust)
+		vn_shell_add(again, VN_SHELL_LINE, "--trust-digests");
 	say_allowed(k->how.o.allow, again);
 	vn_shell_end(again);
 }

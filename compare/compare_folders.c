@@ -68,7 +68,7 @@ static vn_status check_report(const vn_report_form *form, const char *path, vn_e
 		return form->write == vn_report_text
 		           ? VN_OK
 		           : vn_fail(err, VN_ERR_USAGE,
-		                     "--format %s of two folders writes several files: say where with -o", form->name);
+		                     "--format %s of two folders writes several files: name them with -o", form->name);
 	const size_t n = strlen(path);
 	if (path[n - 1] == '/' || vn_is_folder(path))
 		return vn_fail(err, VN_ERR_USAGE,
@@ -86,7 +86,8 @@ static vn_status check_folders(const vn_compare_line *k, vn_error *err)
 			return st;
 	}
 	if (k->floor && !vn_is_folder(k->floor))
-		return vn_fail(err, VN_ERR_USAGE, "--floor %s: for two folders, give a folder of floors with the same file names",
+		return vn_fail(err, VN_ERR_USAGE, "--floor %s: for two folders, give a folder of floors with the same file "
+		                                  "names",
 		               k->floor);
 	if (vn_same_file(k->ref, k->cand) && !(k->how.o.allow & VN_ALLOW_ITSELF))
 		return vn_fail(err, VN_ERR_USAGE, "%s is the same folder as the reference, %s: recordings always agree with "
@@ -127,7 +128,8 @@ static vn_status share_pairs(const vn_compare_line *k, const vn_folder_pairs *p,
 {
 	shared               s = { k, p };
 	vn_cluster_answer   *a = calloc((size_t)p->n, sizeof *a);
-	const vn_cluster_job job = { k->name, "give each its part, with --part N --summary FILE, and join them with vernier merge",
+	const vn_cluster_job job = { k->name, "give each its part, with --part N --summary FILE, and join them with "
+	                                      "vernier merge",
 		p->n, order, t->work.hex, compare_piece, name_piece, &s };
 	vn_status            st = a ? vn_cluster_share(&job, a, first, err)
 	                            : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", p->n);
@@ -148,7 +150,7 @@ static vn_status share_pairs(const vn_compare_line *k, const vn_folder_pairs *p,
 }
 
 /* Compares the pairs of this part. *first: the outcome is complete; false in a process that only helped the first of
- * several. *transient: a pair was not compared for want of memory, or was interrupted. */
+ * several. *transient: a pair was not compared because memory ran out, or was interrupted. */
 static vn_status compare_pairs(const vn_compare_line *k, const vn_folder_pairs *p, vn_together *t, bool *first,
                                bool *transient, vn_error *err)
 {
@@ -185,7 +187,8 @@ static vn_status write_summary(const vn_compare_line *k, const vn_together *t, u
 		return st;
 	if (transient || ferror(stdout))
 		return vn_fail(err, VN_ERR_IO, "%s: not written: %s", k->summary,
-		               transient ? "a pair could not be compared for want of memory" : "standard output cannot be written");
+		               transient ? "a pair could not be compared for lack of memory" : "standard output cannot be "
+			"written");
 	return vn_output_report(k->summary, k->force, vn_together_json, t, err);
 }
 

@@ -141,12 +141,15 @@ static void say_many_written(const vn_compare_line *k, const vn_many *m)
 	vn_compare_print_files(k);
 }
 
-static bool wants_json(const vn_compare_line *k)
+/* A vote compares every pair: no page shows all of them. */
+static unsigned wants(const vn_compare_line *k)
 {
-	for (int i = 0; i < k->n_reports; i++)
-		if (vn_many_form(k->report[i].form->name) == vn_many_json)
-			return true;
-	return false;
+	unsigned keep = 0;
+	for (int i = 0; i < k->n_reports; i++) {
+		vn_many_report *const form = vn_many_form(k->report[i].form->name);
+		keep |= form == vn_many_json ? VN_MANY_KEEP_JSON : form == vn_many_html && !k->vote ? VN_MANY_KEEP_PAGES : 0;
+	}
+	return keep;
 }
 
 static bool compared_any(const vn_many *m)
@@ -190,7 +193,7 @@ int vn_compare_many(const vn_compare_line *k)
 	vn_status st;
 
 	if (!(st = check_twice(k, &err)) && !(st = vn_compare_check_places(k, &err)) &&
-	    !(st = vn_many_begin(&m, k->ref, wants_json(k), &err))) {
+	    !(st = vn_many_begin(&m, k->ref, wants(k), &err))) {
 		if (k->vote)
 			st = vote(k, &m, &status, &err);
 		else if (!(st = judge_many(k, &m, &err)) && !(st = tell_many(k, &m, &err)))

@@ -2,6 +2,7 @@
 #include "capture/base/shipped.h"
 #include "capture/commands.h"
 #include "capture/file/child.h"
+#include "compare/against/against.h"
 #include "compare/commands.h"
 #include "compare/crash.h"
 #include "compare/metrics/kernel.h"
@@ -42,6 +43,11 @@ static void occupy_standard_streams(void)
 			_exit(2);
 }
 
+static int capture(int argc, char **argv)
+{
+	return cmd_capture(argc, argv, &vn_against_judge);
+}
+
 static const struct {
 	const char *name;
 	int       (*run)(int argc, char **argv);
@@ -50,9 +56,9 @@ static const struct {
 	const vn_command *options;
 } command[] = {
 #ifdef VERNIER_GPU
-	{ "capture", cmd_capture, "run a model on the reference or the GPU, and record it", ALWAYS, &vn_capture_command },
+	{ "capture", capture, "run a model on the reference or the GPU, and record it", ALWAYS, &vn_capture_command },
 #else
-	{ "capture", cmd_capture, "run a model on the reference, and record it", ALWAYS, &vn_capture_command },
+	{ "capture", capture, "run a model on the reference, and record it", ALWAYS, &vn_capture_command },
 #endif
 	{ "compare", cmd_compare, "judge one recording by another: where do they begin to differ?", WITH_MODEL,
 	  &vn_compare_command },
@@ -66,7 +72,7 @@ static const struct {
 	{ "evaluate", cmd_evaluate, "perplexity and agreement of two engines on a text", ALWAYS, &vn_evaluate_command },
 	{ "calibrate", cmd_calibrate, "fit limits to healthy recordings", WITH_MODEL, &vn_calibrate_command },
 	{ "limits", cmd_limits, "check a limits file and print the limits that it sets", NEVER, &vn_limits_command },
-	{ "merge", cmd_merge, "join what several processes compared of two folders", NEVER, &vn_merge_command },
+	{ "merge", cmd_merge, "join the results of several processes that compared two folders", NEVER, &vn_merge_command },
 	{ "points", cmd_points, "list the checkpoints of a model, and the known mistakes", NEVER, &vn_points_command },
 #ifdef VERNIER_GPU
 	{ "devices", cmd_devices, "list the Vulkan devices of this machine", NEVER, &vn_devices_command },

@@ -1,6 +1,8 @@
 /* arena.c: where the values of one call live. */
 #include "libgpu/arena.h"
 
+#include "libgpu/fuse.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,10 +12,12 @@ vn_status vn_arena_create(vn_arena *a, const vn_plan *plan, vn_error *err)
 
 	*a = (vn_arena){ .n_values = plan->n_values };
 	a->slot_of = calloc(n, sizeof(*a->slot_of));
+	a->state_of = calloc(n, sizeof(*a->state_of));
+	a->level = calloc(plan->n_nodes ? (size_t)plan->n_nodes : 1, sizeof(*a->level));
 	a->slot = calloc(n, sizeof(*a->slot));
 	a->need = calloc(n, sizeof(*a->need));
 	a->free_at = calloc(n, sizeof(*a->free_at));
-	if (!a->slot_of || !a->slot || !a->need || !a->free_at) {
+	if (!a->slot_of || !a->state_of || !a->level || !a->slot || !a->need || !a->free_at) {
 		vn_arena_destroy(NULL, a);
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the places of %d values", plan->n_values);
 	}
@@ -28,17 +32,19 @@ void vn_arena_destroy(vn_device *d, vn_arena *a)
 	free(a->free_at);
 	free(a->need);
 	free(a->slot);
+	free(a->level);
+	free(a->state_of);
 	free(a->slot_of);
 	*a = (vn_arena){ 0 };
 }
 
 /* The free slot that fits best: the smallest that is big enough, else the biggest. */
-static int pick(const vn_arena *a, int node, VkDeviceSize bytes)
+static int pick(const vn_arena *a, int level, VkDeviceSize bytes)
 {
 	int best = -1;
 
 	for (int s = 0; s < a->n_slots; s++) {
-		if (a->free_at[s] >= node)
+		if (a->free_at[s] >= level)
 			continue;
 		if (best < 0)
 			best = s;
@@ -56,6 +62,55 @@ static VkDeviceSize bytes_of(const vn_plan *plan, int value, vn_policy policy, i
 	return (VkDeviceSize)vn_shape_count(&shape) * vn_dtype_size(vn_policy_dtype(policy, vn_value_wide(plan, value)));
 }
 
+/* Does one of n nodes read what another one before them made in this level? */
+static bool waits(const vn_arena *a, const vn_plan *plan, int first, int n, int level)
+{
+	bool reads = false;
+
+	for (int i = first; i < first + n; i++) {
+		const vn_node *node = &plan->node[i];
+		if (plan->value[node->out[0]].on_demand)
+			continue; /* mostly not run */
+		for (int k = 0; k < node->n_in; k++) {
+			const int by = plan->value[vn_plan_root(plan, node->in[k])].node;
+			reads = reads || (by < first && a->level[by] == level);
+		}
+	}
+	return reads;
+}
+
+static void find_levels(vn_arena *a, const vn_plan *plan)
+{
+	int level = 0;
+
+	for (int i = 0; i < plan->n_nodes;) {
+		const int n = vn_fuse_most(plan, i);
+		level += waits(a, plan, i, n, level);
+		for (int k = 0; k < n; k++)
+			a->level[i++] = level;
+	}
+}
+
+/* Not of an experiment, which may keep other rows than those that attention reads. */
+static void find_states(vn_arena *a, const vn_plan *plan)
+{
+	for (int v = 0; v < a->n_values; v++)
+		a->state_of[v] = -1;
+	for (int s = 0; s < plan->n_states; s++) {
+		const vn_state *state = &plan->state[s];
+		const vn_node  *n = &plan->node[state->node];
+		if (state->input < 0 || vn_node_is_variant(n) || n->n_in > VN_ATTN_KEPT)
+			continue;
+		const int       v = vn_plan_root(plan, n->in[state->input]);
+		const vn_value *rows = &plan->value[v];
+		if (a->state_of[v] < 0 && rows->state < 0 && !vn_value_streams(plan, v) &&
+		    vn_value_wide(plan, v) == state->wide && vn_value_row(rows) == vn_state_row(state))
+			a->state_of[v] = s;
+	}
+	for (int v = 0; v < a->n_values; v++)
+		a->state_of[v] = a->state_of[vn_plan_root(plan, v)];
+}
+
 static void assign(vn_arena *a, const vn_plan *plan, vn_policy policy, int64_t tokens, bool guard)
 {
 	a->n_slots = 0;
@@ -64,19 +119,17 @@ static void assign(vn_arena *a, const vn_plan *plan, vn_policy policy, int64_t t
 	for (int i = 0; i < plan->n_nodes; i++) {
 		for (int k = 0; k < plan->node[i].n_out; k++) {
 			const int v = plan->node[i].out[k];
-			if (v < 0 || plan->value[v].state >= 0 || vn_value_streams(plan, v))
+			if (v < 0 || plan->value[v].state >= 0 || a->state_of[v] >= 0 || vn_value_streams(plan, v))
 				continue;
 			const VkDeviceSize bytes = bytes_of(plan, v, policy, tokens);
-			int s = guard ? -1 : pick(a, i, bytes);
+			int s = guard ? -1 : pick(a, a->level[i], bytes);
 			if (s < 0) {
 				s = a->n_slots++;
 				a->need[s] = 0;
 			}
 			if (a->need[s] < bytes)
 				a->need[s] = bytes;
-			/* Busy until its last reader is through: that node's outputs are
-			 * placed while it still reads. */
-			a->free_at[s] = plan->value[v].last_use > i ? plan->value[v].last_use : i;
+			a->free_at[s] = a->level[plan->value[v].last_use > i ? plan->value[v].last_use : i];
 			a->slot_of[v] = s;
 		}
 	}
@@ -102,7 +155,7 @@ static void measure_peak(vn_arena *a, const vn_plan *plan, vn_policy policy, int
 }
 
 vn_status vn_arena_layout(vn_device *d, vn_arena *a, const vn_plan *plan, vn_policy policy, int64_t tokens, bool guard,
-                          vn_error *err)
+                          bool paged, vn_error *err)
 {
 	vn_status st;
 	char      name[VN_NAME_MAX + 16];
@@ -110,6 +163,10 @@ vn_status vn_arena_layout(vn_device *d, vn_arena *a, const vn_plan *plan, vn_pol
 	if (a->tokens == tokens && a->guarded == guard)
 		return VN_OK; /* one token after the other */
 	a->tokens = 0;
+	find_levels(a, plan);
+	find_states(a, plan);
+	for (int v = 0; v < a->n_values && (guard || paged); v++)
+		a->state_of[v] = -1;
 	assign(a, plan, policy, tokens, guard);
 	measure_peak(a, plan, policy, tokens);
 	for (int s = 0; s < a->n_slots; s++) {

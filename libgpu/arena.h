@@ -1,11 +1,14 @@
 /* arena.h: where the values of one call are on the device. Inside libgpu only.
  *
  * A value holds a slot from the node that makes it to the last node that reads it; then another
- * value may use the slot. With guard, every value has a slot of its own with its own name, so that
- * each can be checked at the end.
+ * value may use the slot. Not before the next barrier, however: nodes that need none between them,
+ * such as the products of one input, would get one from a slot that the first reads and the second
+ * writes. With guard, every value has a slot of its own with its own name, so that each can be
+ * checked at the end.
  *
  * Some values have no slot: streamed ones (vn_value_streams) pass through the scratch buffer in
- * pieces (pieces.h), and those that show a state are in the cache (cache.h).
+ * pieces (pieces.h), and those that show a state are in the cache (cache.h). Keys and values of a
+ * call are made in the cache, where attention reads them, if it is neither guarded nor paged.
  */
 #ifndef VN_LIBGPU_ARENA_H
 #define VN_LIBGPU_ARENA_H
@@ -15,9 +18,11 @@
 typedef struct vn_arena {
 	int           n_values, n_slots;
 	int          *slot_of;  /* (n_values): -1: no slot; aliases have that of their root */
+	int          *state_of; /* (n_values): the growing state whose next rows it is; -1: none */
+	int          *level;    /* (n_nodes): how many barriers the nodes up to this one need at least */
 	vn_buffer    *slot;     /* (n_values), the first n_slots in use */
 	VkDeviceSize *need;     /* required size of each slot in bytes */
-	int          *free_at;  /* while laying out: the node after which a slot is free */
+	int          *free_at;  /* while laying out: the level after which a slot is free */
 	int64_t       tokens;   /* of the last layout; 0: none */
 	bool          guarded;  /* of the last layout */
 	int64_t       bytes;
@@ -29,8 +34,8 @@ vn_status vn_arena_create(vn_arena *a, const vn_plan *plan, vn_error *err);
 void      vn_arena_destroy(vn_device *d, vn_arena *a); /* a may be zeroed */
 
 /* Assigns and allocates slots for a call of this many tokens. Grows, never shrinks; contents are
- * lost. */
+ * lost. paged: of the cache. */
 vn_status vn_arena_layout(vn_device *d, vn_arena *a, const vn_plan *plan, vn_policy policy, int64_t tokens, bool guard,
-                          vn_error *err);
+                          bool paged, vn_error *err);
 
 #endif

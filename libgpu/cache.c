@@ -127,6 +127,19 @@ static vn_status make_room(vn_encoder *e, vn_cache *c, int i, int64_t past, int6
 	return grow(e, c, i, want > c->plan->context ? c->plan->context : want, past, guard, err);
 }
 
+static void show_call(vn_cache_slot *s, int64_t past)
+{
+	const VkDeviceSize at = (VkDeviceSize)past * s->row_bytes;
+
+	if (!s->grows)
+		return;
+	s->call = s->now;
+	s->call.of = &s->now;
+	s->call.address += at;
+	s->call.offset += at;
+	s->call.size = at < s->now.size ? s->now.size - at : 0;
+}
+
 vn_status vn_cache_begin(vn_encoder *e, vn_cache *c, int64_t past, int64_t tokens, bool guard, vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -138,6 +151,7 @@ vn_status vn_cache_begin(vn_encoder *e, vn_cache *c, int64_t past, int64_t token
 	c->bytes = 0;
 	for (int i = 0; i < c->n; i++) {
 		vn_cache_slot *s = &c->slot[i];
+		show_call(s, past);
 		c->bytes += (int64_t)(s->now.held + s->next.held + (i ? 0 : c->pages.table.held));
 		s->made = false;
 		if (s->upto > past && (s->grows || past == 0))

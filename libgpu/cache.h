@@ -15,6 +15,7 @@
 
 typedef struct vn_cache_slot {
 	vn_buffer now, next; /* next: only for fixed size */
+	vn_buffer call;      /* of a growing one that is not paged: the rows of the call, a part of `now` */
 	bool      grows;
 	int64_t   rows;      /* room, paged or not */
 	int64_t   upto;      /* tokens that it has processed, counted from the first */

@@ -12,7 +12,7 @@ const vn_command vn_devices_command = {
 	.about =
 		"List the Vulkan devices of this machine, and what an unsuitable one lacks. The number is what --device of "
 		"capture, isolate and evaluate takes.",
-	.status = "0 listed, 2 trouble, or there is none",
+	.status = "0 listed, 2 trouble, or no device",
 };
 
 static void print(const vn_gpu_device *d)

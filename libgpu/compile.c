@@ -1,6 +1,7 @@
 /* compile.c: see compile.h. */
 #include "libgpu/compile.h"
 
+#include "libgpu/fuse.h"
 #include "libgpu/ops.h"
 #include "libgpu/pieces.h"
 #include "libgpu/workers.h"
@@ -36,15 +37,27 @@ static void list_output(vn_gpu_pass *w, int value)
 		vn_ops_gather(w, state, 0, 1);
 }
 
-static void list_node(vn_gpu_pass *w, int node)
+static void list_taps(vn_gpu_pass *w, int node)
 {
 	const vn_node *n = &w->g->plan->node[node];
 
-	vn_ops_encode(w, node);
 	for (int k = 0; k < n->n_out; k++)
 		if (n->out[k] >= 0)
 			list_output(w, n->out[k]);
 	vn_ops_keep(w, n);
+}
+
+/* Were n nodes, fused if n > 1, listed for a call like this one? They are from now on. */
+static bool is_listed(vn_gpu_pass *w, int node, int n)
+{
+	bool listed = true;
+
+	for (int i = node; i < node + n; i++) {
+		const int64_t like = (2 * w->tokens + is_tapped(w, &w->g->plan->node[i])) * VN_FUSE_MOST + n - 1;
+		listed = listed && w->g->listed[i] == like;
+		w->g->listed[i] = like;
+	}
+	return listed;
 }
 
 /* Fills e->listed with the shaders of nodes that were not listed for a call like this one. */
@@ -53,11 +66,16 @@ static void list(vn_gpu_pass *w, int from, int to)
 	vn_gpu *g = w->g;
 
 	g->encoder.listing = true;
-	for (int i = from; i < to; i++) {
-		const int64_t like = 2 * w->tokens + is_tapped(w, &g->plan->node[i]);
-		if (g->listed[i] != like && i != g->break_skip)
-			list_node(w, i);
-		g->listed[i] = like;
+	for (int i = from, n; i < to; i += n) {
+		n = vn_fuse_count(w, i, to);
+		if (is_listed(w, i, n) || i == g->break_skip)
+			continue;
+		if (n > 1)
+			vn_fuse_encode(w, i, n);
+		else
+			vn_ops_encode(w, i);
+		for (int k = i; k < i + n; k++)
+			list_taps(w, k);
 	}
 	g->encoder.listing = false;
 }

@@ -75,7 +75,7 @@ static bool rounds_halves(VkPhysicalDevice p)
 	       v12.denormBehaviorIndependence != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
 }
 
-/* Subgroups of so many lanes can be had, and workgroups as our shaders ask for. */
+/* Can the device have subgroups of this many lanes, and the workgroups that the shaders need? */
 static bool has_room(VkPhysicalDevice p, vn_coop c)
 {
 	VkPhysicalDeviceVulkan13Properties v13 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES };

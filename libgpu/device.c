@@ -19,6 +19,7 @@ _Thread_local bool vn_device_unheard;
 
 const char *vn_result_text(VkResult r)
 {
+	/* clang-format off */
 	switch (r) {
 	case VK_SUCCESS:                        return "success";
 	case VK_TIMEOUT:                        return "timeout";
@@ -37,6 +38,7 @@ const char *vn_result_text(VkResult r)
 	case VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS: return "no address space left";
 	default:                                return "unknown Vulkan error";
 	}
+	/* clang-format on */
 }
 
 vn_status vn_device_fail(const vn_device *d, VkResult r, vn_error *err, const char *what)

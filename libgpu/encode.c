@@ -116,7 +116,7 @@ void vn_encode_stamp(vn_encoder *e, uint32_t i)
 static void uses(vn_encoder *e, vn_buffer *b, bool write)
 {
 	assert(e->uses < VN_USES_MAX);
-	e->use[e->uses].b = b;
+	e->use[e->uses].b = b->of ? b->of : b;
 	e->use[e->uses++].write = write;
 }
 
@@ -169,8 +169,10 @@ static void add_needed_barrier(vn_encoder *e)
 	const bool need = vn_encode_note_uses(e);
 
 	e->left_out += need && e->early;
-	if (need && !e->early && !e->break_barriers)
+	if (need && !e->early && !e->break_barriers) {
 		barrier(e, SHADERS | COPIES, TOUCHED);
+		e->barriers++;
+	}
 }
 
 static uint32_t at_most(int64_t want, uint32_t limit)
@@ -348,7 +350,7 @@ vn_status vn_encode_wait(vn_encoder *e, int i, vn_error *err)
 		if ((st = vn_encode_asked_to_stop(e, err)))
 			return st;
 		else if ((e->stuck = is_stuck(e, &p)))
-			return vn_fail(err, VN_ERR_DEVICE, "%s: computes no more, for want of threads as a rule (ulimit -u)",
+			return vn_fail(err, VN_ERR_DEVICE, "%s: computes nothing more, usually for lack of threads (ulimit -u)",
 			               e->d->info.name);
 	if (r != VK_SUCCESS)
 		return vn_device_fail(e->d, r, err, "the pass did not finish");

@@ -36,6 +36,7 @@ typedef struct vn_encoder {
 	VkQueryPool       queries;   /* NULL: no timestamps */
 	uint32_t          n_queries;
 	int               submits;   /* in the last pass */
+	int               barriers;  /* between its commands */
 	/* for experiments: omit the barriers before the next commands */
 	bool              early;
 	int               left_out;       /* how many barriers were omitted */

@@ -73,6 +73,7 @@ struct vn_gpu {
 
 	/* For tests: a node to leave out; a node that writes one row too many. -1: none. */
 	int            break_skip, break_overrun;
+	bool           break_fusion; /* for tests: every node by itself */
 };
 
 /* pass.c */
@@ -82,6 +83,14 @@ vn_status vn_pass_is_open(const vn_gpu *g, vn_error *err);
 /* Skips the nodes up to `to`. Rows that are appended to their states still are, if they exist,
  * since a later call may run the attention. */
 void      vn_pass_over(vn_gpu *g, int to);
+
+/* Returns where a value of the call is; NULL: it is made in pieces, or shows a state. */
+static inline vn_buffer *vn_place_of(vn_gpu *g, int value)
+{
+	if (g->arena.state_of[value] >= 0)
+		return &g->cache.slot[g->arena.state_of[value]].call;
+	return g->arena.slot_of[value] >= 0 ? &g->arena.slot[g->arena.slot_of[value]] : NULL;
+}
 
 static inline int64_t vn_walk_elements(const vn_gpu_pass *w, int value)
 {

@@ -35,12 +35,12 @@ static vn_buffer *slot_of(vn_gpu *g, int value, const char *what, vn_error *err)
 	const int root = vn_plan_root(p, value);
 	if (p->value[root].state >= 0)
 		return state_slot(g, value, strcmp(what, "write") == 0, err);
-	if (g->arena.slot_of[root] < 0 || p->value[root].last_use < g->next) {
+	if (!vn_place_of(g, root) || p->value[root].last_use < g->next) {
 		vn_fail(err, VN_ERR_USAGE, "%s cannot be %s: no node from %d on reads it", p->value[value].name,
 		        strcmp(what, "read") == 0 ? "read" : "written", g->next);
 		return NULL;
 	}
-	return &g->arena.slot[g->arena.slot_of[root]];
+	return vn_place_of(g, root);
 }
 
 vn_status vn_gpu_flush(void *gpu, vn_error *err)
@@ -77,7 +77,7 @@ vn_status vn_gpu_read(void *gpu, int value, void *data, vn_error *err)
 	return st ? vn_pass_failed(g, st) : vn_gpu_flush(g, err);
 }
 
-/* Room for so many bytes that no copy still to be executed reads. */
+/* Returns room for this many bytes that no pending copy reads. */
 static vn_status foreign_room(vn_gpu *g, VkDeviceSize bytes, vn_error *err)
 {
 	vn_status st;

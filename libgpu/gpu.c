@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define KMAX  256   /* shaders/attention.comp, delta_rule.comp */
-#define BLOCK 16    /* tokens, when nobody says */
+#define BLOCK 16    /* tokens per block, by default */
 #define BLOCK_MAX 65536
 
 /* Does the shader of an operation take this operand as float32, whatever the storage format? */
@@ -256,6 +256,7 @@ const double *vn_gpu_node_ms(const vn_gpu *g, double *total)
 	return g->timed && g->times_nodes ? g->node_ms : NULL;
 }
 
+/* clang-format off */
 const vn_engine_ops vn_gpu_ops = {
 	.forward = vn_gpu_forward, .position = vn_gpu_position, .reset = vn_gpu_reset, .facts = vn_gpu_facts,
 		.destroy = vn_gpu_destroy,
@@ -263,3 +264,4 @@ const vn_engine_ops vn_gpu_ops = {
 		.end = vn_gpu_end,
 	.rewind = vn_gpu_rewind, .compiling = vn_gpu_compiling,
 };
+/* clang-format on */

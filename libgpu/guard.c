@@ -78,10 +78,11 @@ vn_status vn_guard_check(const vn_guard *g, vn_error *err)
 			if (*byte == 0xFF)
 				continue;
 			if (z->before && z->after)
-				return vn_fail(err, VN_ERR_DEVICE, "something wrote between %s and %s, %llu bytes behind the first",
+				return vn_fail(err, VN_ERR_DEVICE, "something wrote between %s and %s, %llu bytes after the end of "
+				                                   "the first",
 				               z->before, z->after, (unsigned long long)k);
 			if (z->before)
-				return vn_fail(err, VN_ERR_DEVICE, "%s was overrun: something wrote %llu bytes behind its end",
+				return vn_fail(err, VN_ERR_DEVICE, "%s was overrun: something wrote %llu bytes after its end",
 				               z->before, (unsigned long long)k);
 			return vn_fail(err, VN_ERR_DEVICE, "%s was underrun: something wrote %llu bytes before its beginning",
 			               z->after, (unsigned long long)(z->bytes - k));

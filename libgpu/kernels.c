@@ -26,6 +26,10 @@ static_assert(offsetof(vn_push_linear, T) == 32 && offsetof(vn_push_linear, y_st
                   offsetof(vn_push_linear, width) == 52 && offsetof(vn_push_linear, sums) == 56 &&
                   offsetof(vn_push_linear, y_wide) == 68,
               "linear.glsl");
+static_assert(offsetof(vn_push_linear_gated, w) == 72 && offsetof(vn_push_linear_gated, up_has_bias) == 104 &&
+                  offsetof(vn_push_linear_gated, act) == 108,
+              "linear.glsl");
+static_assert(offsetof(vn_push_add_norm, R) == 56 && offsetof(vn_push_add_norm, shares) == 72, "add_norm.comp");
 static_assert(offsetof(vn_push_rope, T) == 24 && offsetof(vn_push_rope, R) == 36 &&
                   offsetof(vn_push_rope, pairing) == 40,
               "rope.comp");
@@ -56,7 +60,7 @@ static_assert(VN_SILU == 0 && VN_GELU == 1 && VN_GELU_TANH == 2 && VN_SIGMOID ==
                   VN_QUICK_GELU == 5 && VN_IDENTITY == 6 && VN_TWO_SIGMOID == 7 && VN_SOFT_CAP == 8 && VN_AS_F16 == 9 &&
                   VN_AS_F16_SATURATED == 10 && VN_AS_F16_FLUSHED == 11 && VN_AS_F16_CUT == 12 && VN_AS_BF16_CUT == 13 &&
                   VN_N_ACTS == 14,
-              "map.glsl, map_experiment.glsl");
+              "activation.glsl, map_experiment.glsl");
 static_assert(VN_ROWS_SHIFTED == 1 && VN_ROWS_PARTS_FIRST == 2 && VN_ROWS_IN_TURN == 3 && VN_ROWS_TILES == 4 &&
                   VN_ROWS_LOG_SOFTMAX == 5 && VN_ROWS_ROUND == 6 && VN_N_ROWS_FORMS == 7 &&
                   offsetof(vn_push_rows, T) == 24 && offsetof(vn_push_rows, inner) == 44,
@@ -80,6 +84,7 @@ static_assert(VN_CACHE_BLOCKLESS == 1 && VN_CACHE_NEXT == 2 && VN_CACHE_SWAPPED 
                   VN_CACHE_F8_WIDE == 13 && VN_N_CACHE_FORMS == 14,
               "mask_experiment.glsl");
 
+/* clang-format off */
 typedef struct code { const uint32_t *words; size_t bytes; } code;
 
 #define CODE(name) { spv_##name, sizeof(spv_##name) }
@@ -105,6 +110,8 @@ static const struct row {
 	TILE(128X64), TILE(64X64), TILE(32X32), TILE(16X64),
 	[VN_K_LINEAR_VEC]   = { "linear_vec",   CODE(linear_vec_f16), CODE(linear_vec_acc16), CODE(linear_vec_f32),
 	                        sizeof(vn_push_linear), false },
+	[VN_K_LINEAR_GATED] = { "linear_gated", CODE(linear_gated_f16), CODE(linear_gated_acc16), CODE(linear_gated_f32),
+	                        sizeof(vn_push_linear_gated), false },
 #define COOP(size) [VN_K_COOP_##size] = { "linear_coop_" #size, NONE, sizeof(vn_push_linear), false }
 	COOP(8X8), COOP(8X4), COOP(4X4), COOP(2X4), COOP(2X2), COOP(1X2),
 	[VN_K_LINEAR_JOIN]  = { "linear_join",  BOTH(linear_join), sizeof(vn_push_linear), false },
@@ -125,6 +132,7 @@ static const struct row {
 	PAIR(ACT, act, vn_push_map, form),
 	PAIR(GATED, gated, vn_push_map, form),
 	[VN_K_ADD]          = { "add",          BOTH(add),         offsetof(vn_push_map, form), false },
+	[VN_K_ADD_NORM]     = { "add_norm",     BOTH(add_norm),    sizeof(vn_push_add_norm), false },
 	PAIR(CAUSAL_CONV, causal_conv, vn_push_causal_conv, linear),
 	PAIR(L2_NORM, l2_norm, vn_push_rms_norm, divisor),
 	PAIR(LOG_DECAY, log_decay, vn_push_log_decay, form),
@@ -132,8 +140,10 @@ static const struct row {
 	PAIR(GATED_NORM, gated_norm, vn_push_gated_norm, divisor),
 	[VN_K_ROWS]         = { "rows",         BOTH(rows),        sizeof(vn_push_rows), true },
 };
+/* clang-format on */
 
 /* With a paged cache these are the code; where it is nothing, the table above. */
+/* clang-format off */
 static const struct { code f16, f32; } paged_code[VN_N_KERNELS] = {
 #define PAGED(name) { CODE(name##_paged_f16), CODE(name##_paged_f32) }
 	[VN_K_ATTENTION_FEW]          = PAGED(attention_few),
@@ -145,6 +155,7 @@ static const struct { code f16, f32; } paged_code[VN_N_KERNELS] = {
 	[VN_K_PAGED_PUT]              = { CODE(paged_put_f16), CODE(paged_put_f32) },
 	[VN_K_PAGED_GET]              = { CODE(paged_get_f16), CODE(paged_get_f32) },
 };
+/* clang-format on */
 
 /* The code of VN_K_ATTENTION: a lane's registers grow with the width of a head. */
 static const struct { int width; code f16, f32, paged_f16, paged_f32;

@@ -35,6 +35,7 @@ typedef enum vn_kernel {
 	VN_K_COOP_2X4,
 	VN_K_COOP_2X2,
 	VN_K_COOP_1X2,
+	VN_K_LINEAR_GATED, /* of one token: two products and their gated product (fuse.h) */
 	VN_K_LINEAR_JOIN,  /* sums the parts of a product with divided inputs */
 	VN_K_SLICE,
 	VN_K_WITH_EXPERIMENT(ROPE),
@@ -53,6 +54,7 @@ typedef enum vn_kernel {
 	VN_K_WITH_EXPERIMENT(ACT),
 	VN_K_WITH_EXPERIMENT(GATED),
 	VN_K_ADD,
+	VN_K_ADD_NORM, /* a sum and its norm (fuse.h) */
 	VN_K_WITH_EXPERIMENT(CAUSAL_CONV),
 	VN_K_WITH_EXPERIMENT(L2_NORM),
 	VN_K_WITH_EXPERIMENT(LOG_DECAY),
@@ -145,6 +147,20 @@ typedef struct vn_push_linear {
 	uint64_t sums;
 	uint32_t shares, y_wide;
 } vn_push_linear;
+
+typedef struct vn_push_linear_gated {
+	vn_push_linear gate;
+	uint64_t       w, b, up, y; /* of the second product; the gated one */
+	uint32_t       up_has_bias, act;
+} vn_push_linear_gated;
+
+typedef struct vn_push_add_norm {
+	uint64_t a, b, x, g, y;
+	uint64_t sums, bias;
+	uint32_t R, N;
+	float    eps, offset;
+	uint32_t shares, has_bias;
+} vn_push_add_norm;
 
 typedef struct vn_push_rope {
 	uint64_t x, table, y;

@@ -105,32 +105,65 @@ static void slice(vn_gpu_pass *w, const vn_node *n)
 	}
 }
 
-static vn_way linear_way(const vn_gpu_pass *w, const vn_node *n)
+vn_way vn_ops_linear_way(const vn_gpu_pass *w, const vn_node *n)
 {
 	return vn_product_way(&w->g->kernels, w->tokens, vn_value_row(&w->g->plan->value[n->out[0]]),
 	                      vn_value_row(&w->g->plan->value[n->in[0]]));
 }
 
 /* x (rows,N) from row `row` times rows [col, col + cols) of the weight. y's
- * rows are y_stride apart and its first element is that of (row, col). */
+ * rows are y_stride apart and its first element is at y_at. */
+static vn_product product(const vn_gpu_pass *w, const vn_node *n, int64_t row, int64_t rows, int64_t col, int64_t cols,
+                          vn_buffer *y, int64_t y_at, int64_t y_stride)
+{
+	const int64_t N = vn_value_row(&w->g->plan->value[n->in[0]]);
+	const int     bias = n->n_w > 1 ? n->w[1] : -1;
+	vn_buffer    *x = buffer_of(w, n->in[0]);
+
+	return (vn_product){
+		.x = x, .w = weight_buffer(w, n->w[0]), .b = bias < 0 ? NULL : weight_buffer(w, bias), .y = y,
+		.sums = &w->g->sums,
+		.at = { .x = in_buffer(w, x, row * N), .w = in_weight(w, n->w[0], col * N),
+		        .b = bias < 0 ? 0 : in_weight(w, bias, col), .y = in_buffer(w, y, y_at), .T = (uint32_t)rows,
+		        .M = (uint32_t)cols, .N = (uint32_t)N, .y_stride = (uint32_t)y_stride },
+	};
+}
+
+/* How many rows and columns of y go into one dispatch. */
+static int64_t row_step(const vn_gpu_pass *w, const vn_node *n, int64_t y_stride)
+{
+	const int64_t N = vn_value_row(&w->g->plan->value[n->in[0]]);
+
+	return rows_at_once(N > y_stride ? N : y_stride);
+}
+
+static int64_t col_step(const vn_gpu_pass *w, const vn_node *n)
+{
+	return rows_at_once(vn_value_row(&w->g->plan->value[n->in[0]]));
+}
+
 static void linear(vn_gpu_pass *w, const vn_node *n, int64_t row, int64_t rows, int64_t col, int64_t cols, vn_buffer *y,
                    int64_t y_stride)
 {
-	const int64_t N = vn_value_row(&w->g->plan->value[n->in[0]]);
-	const int64_t row_step = rows_at_once(N > y_stride ? N : y_stride), col_step = rows_at_once(N);
-	const int     bias = n->n_w > 1 ? n->w[1] : -1;
-	const vn_way  way = linear_way(w, n);
-	vn_buffer    *x = buffer_of(w, n->in[0]);
+	const int64_t down = row_step(w, n, y_stride), across = col_step(w, n);
+	const vn_way  way = vn_ops_linear_way(w, n);
 
-	for (int64_t r = 0; r < rows; r += row_step)
-		for (int64_t c = 0; c < cols; c += col_step)
-			vn_product_encode(&w->g->encoder, way, &(vn_product){ .x = x, .w = weight_buffer(w, n->w[0]),
-				.b = bias < 0 ? NULL : weight_buffer(w, bias), .y = y, .sums = &w->g->sums,
-				.at = { .x = in_buffer(w, x, (row + r) * N), .w = in_weight(w, n->w[0], (col + c) * N),
-					.b = bias < 0 ? 0 : in_weight(w, bias, col + c), .y = in_buffer(w, y, r * y_stride + c),
-					.T = (uint32_t)smaller(row_step, rows - r), .M = (uint32_t)smaller(col_step, cols - c),
-						.N = (uint32_t)N,
-					.y_stride = (uint32_t)y_stride } }, element(w));
+	for (int64_t r = 0; r < rows; r += down)
+		for (int64_t c = 0; c < cols; c += across) {
+			const vn_product part = product(w, n, row + r, smaller(down, rows - r), col + c, smaller(across, cols - c),
+			                                y, r * y_stride + c, y_stride);
+			vn_product_encode(&w->g->encoder, way, &part, element(w));
+		}
+}
+
+bool vn_ops_linear_whole(const vn_gpu_pass *w, const vn_node *n, vn_product *p)
+{
+	const int64_t M = vn_value_row(&w->g->plan->value[n->out[0]]);
+
+	if (!vn_place_of(w->g, n->out[0]) || w->tokens > row_step(w, n, M) || M > col_step(w, n))
+		return false;
+	*p = product(w, n, 0, w->tokens, 0, M, buffer_of(w, n->out[0]), 0, M);
+	return true;
 }
 
 VkDeviceSize vn_ops_linear_sums(const vn_gpu_pass *w)
@@ -141,7 +174,7 @@ VkDeviceSize vn_ops_linear_sums(const vn_gpu_pass *w)
 		const vn_node *n = &w->g->plan->node[i];
 		if (n->op != VN_OP_LINEAR)
 			continue;
-		const VkDeviceSize bytes = vn_product_sums(linear_way(w, n), w->tokens,
+		const VkDeviceSize bytes = vn_product_sums(vn_ops_linear_way(w, n), w->tokens,
 		                                           vn_value_row(&w->g->plan->value[n->out[0]]));
 		most = bytes > most ? bytes : most;
 	}
@@ -228,8 +261,10 @@ static void put_rows(vn_gpu_pass *w, int state, int value)
 void vn_ops_append(vn_gpu_pass *w, int state)
 {
 	const vn_state *s = &w->g->plan->state[state];
+	const int       rows = w->g->plan->node[s->node].in[s->input];
 
-	put_rows(w, state, w->g->plan->node[s->node].in[s->input]);
+	if (w->g->arena.state_of[rows] != state) /* else they were made there */
+		put_rows(w, state, rows);
 }
 
 /* An experiment's: the keys of earlier calls become what a rope makes of them. */
@@ -311,7 +346,7 @@ void vn_ops_encode(vn_gpu_pass *w, int node)
 	const vn_node  *n = &w->g->plan->node[node];
 	const vn_value *v = &w->g->plan->value[n->out[0]];
 	const int64_t   row = vn_value_row(v), all = w->tokens * row;
-	const bool      here = w->g->arena.slot_of[n->out[0]] >= 0; /* else in pieces, by pieces.c */
+	const bool      here = vn_place_of(w->g, n->out[0]); /* else in pieces, by pieces.c */
 
 	for (int k = 0; k < n->n_state; k++)
 		if (w->g->plan->state[n->state[k]].input >= 0)

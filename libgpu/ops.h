@@ -11,7 +11,8 @@
 /* Records a node with all outputs that are in the arena. */
 void vn_ops_encode(vn_gpu_pass *w, int node);
 
-/* Appends the rows of this call to a growing state; vn_ops_encode does this too. Both leave upto of
+/* Appends the rows of this call to a growing state, unless they were made in it (arena.h);
+ * vn_ops_encode does this too. Both leave upto of
  * the state (cache.h) to the caller. */
 void vn_ops_append(vn_gpu_pass *w, int state);
 /* Replaces this call's keys in the cache by those that later calls find, if they differ. Call after

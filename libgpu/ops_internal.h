@@ -16,7 +16,7 @@ static inline size_t element(const vn_gpu_pass *w)
 
 static inline vn_buffer *buffer_of(const vn_gpu_pass *w, int value)
 {
-	return &w->g->arena.slot[w->g->arena.slot_of[value]];
+	return vn_place_of(w->g, value);
 }
 
 static inline vn_buffer *weight_buffer(const vn_gpu_pass *w, int weight)
@@ -80,6 +80,11 @@ static inline uint32_t norm_flags(const vn_node *n)
 {
 	return (uint32_t)(n->x.norm.eps_outside | n->x.norm.sum_f16 << 1 | n->x.norm.first_f16 << 2);
 }
+
+/* Returns how the product of a node is computed. */
+vn_way vn_ops_linear_way(const vn_gpu_pass *w, const vn_node *n);
+/* Sets p to that product, if one dispatch takes all of it; else returns false. */
+bool   vn_ops_linear_whole(const vn_gpu_pass *w, const vn_node *n, vn_product *p);
 
 void vn_ops_attention(vn_gpu_pass *w, const vn_node *n);
 

@@ -2,6 +2,7 @@
 #include "libgpu/engine.h"
 
 #include "libgpu/compile.h"
+#include "libgpu/fuse.h"
 #include "libgpu/ops.h"
 #include "libgpu/pieces.h"
 #include "libref/plan/gemm.h"
@@ -98,7 +99,7 @@ static void poison(vn_gpu *g)
 /* For the tests of the guard: four bytes right behind an output. */
 static void overrun(vn_gpu_pass *w, int node)
 {
-	vn_buffer *b = &w->g->arena.slot[w->g->arena.slot_of[w->g->plan->node[node].out[0]]];
+	vn_buffer *b = vn_place_of(w->g, w->g->plan->node[node].out[0]);
 
 	vn_encode_copy(&w->g->encoder, &w->g->upload, 0, b, b->size, 4);
 }
@@ -135,7 +136,7 @@ static vn_status taps_of(vn_gpu_pass *w, int node, vn_error *err)
 		else if (vn_value_streams(w->g->plan, v))
 			st = vn_pieces_encode(w, v, err);
 		else
-			st = vn_staging_tap(w, v, &w->g->arena.slot[w->g->arena.slot_of[v]], err);
+			st = vn_staging_tap(w, v, vn_place_of(w->g, v), err);
 	}
 	return st;
 }
@@ -172,7 +173,7 @@ static vn_status check_ids(const vn_gpu *g, const int32_t *ids, int64_t tokens, 
 	if (tokens < 1)
 		return vn_fail(err, VN_ERR_USAGE, "a forward pass needs at least one token");
 	if (tokens > g->plan->context - g->position)
-		return vn_fail(err, VN_ERR_USAGE, "%lld tokens behind %lld are more than the model's context of %d",
+		return vn_fail(err, VN_ERR_USAGE, "%lld tokens after %lld are more than the model's context of %d",
 		               (long long)tokens, (long long)g->position, g->plan->context);
 	for (int64_t t = 0; t < tokens; t++)
 		if (ids[t] < 0 || ids[t] >= g->plan->vocab)
@@ -250,12 +251,13 @@ vn_status vn_gpu_begin(void *gpu, const int32_t *ids, int64_t tokens, const vn_t
 	}
 	const VkDeviceSize linear = vn_ops_linear_sums(w), parts = vn_ops_attention_parts(w);
 	if ((st = vn_cache_begin(&g->encoder, &g->cache, w->past, tokens, g->guard, err)) ||
-	    (st = vn_arena_layout(&g->device, &g->arena, g->plan, g->policy, tokens, g->guard, err)) ||
+	    (st = vn_arena_layout(&g->device, &g->arena, g->plan, g->policy, tokens, g->guard,
+	                          g->cache.pages.block > 0, err)) ||
 	    (st = ensure(g, &g->scratch, VN_ON_DEVICE, vn_pieces_scratch(w), "scratch", err)) ||
 	    (st = ensure(g, &g->sums, VN_ON_DEVICE, linear > parts ? linear : parts, "sums", err)) ||
 	    (st = upload(w, ids, err)) || (g->guard && (st = prepare_guard(g, err))))
 		return st;
-	g->encoder.submits = 0;
+	g->encoder.submits = g->encoder.barriers = 0;
 	vn_staging_reset(&g->staging, g->guard);
 	for (int v = 0; v < g->plan->n_values; v++)
 		g->made[v] = false;
@@ -335,15 +337,26 @@ static void encode_node(vn_gpu *g, int node)
 			vn_cache_appended(&g->cache, n->state[k], g->walk.past, g->walk.tokens);
 }
 
-static vn_status run_node(vn_gpu *g, int node, vn_error *err)
+/* A node's outputs will be there for the nodes behind it. */
+static vn_status check_node(vn_gpu *g, int node, vn_error *err)
 {
 	const vn_node *n = &g->plan->node[node];
 	vn_status      st;
 
 	if ((st = vn_encode_asked_to_stop(&g->encoder, err)) || (st = check_inputs(g, node, err)))
 		return st;
-	if (node != g->break_skip)
-		encode_node(g, node);
+	for (int k = 0; k < n->n_out; k++)
+		if (n->out[k] >= 0)
+			g->made[n->out[k]] = true;
+	return VN_OK;
+}
+
+/* What follows the commands of a node. */
+static vn_status finish_node(vn_gpu *g, int node, vn_error *err)
+{
+	const vn_node *n = &g->plan->node[node];
+	vn_status      st;
+
 	for (int k = 0; k < n->n_state; k++)
 		g->cache.slot[n->state[k]].made = !g->cache.slot[n->state[k]].grows;
 	if (node == g->break_overrun)
@@ -356,12 +369,25 @@ static vn_status run_node(vn_gpu *g, int node, vn_error *err)
 		vn_encode_count(&g->encoder, &g->counter, (uint32_t)node + 1);
 	if (node + 1 == first_part(g) && (st = vn_staging_send(&g->walk, err)))
 		return st;
-	for (int k = 0; k < n->n_out; k++)
-		if (n->out[k] >= 0)
-			g->made[n->out[k]] = true;
 	g->next = node + 1;
 	vn_progress_at(&g->bar, g->next);
 	return VN_OK;
+}
+
+/* One node, or as many as are fused. Of those, the time of the command is the first one's. */
+static vn_status run_nodes(vn_gpu *g, int node, int n, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int k = 0; k < n && !st; k++)
+		st = check_node(g, node + k, err);
+	if (!st && n > 1)
+		vn_fuse_encode(&g->walk, node, n);
+	else if (!st && node != g->break_skip)
+		encode_node(g, node);
+	for (int k = 0; k < n && !st; k++)
+		st = finish_node(g, node + k, err);
+	return st;
 }
 
 vn_status vn_gpu_run(void *gpu, int from, int to, vn_error *err)
@@ -372,14 +398,16 @@ vn_status vn_gpu_run(void *gpu, int from, int to, vn_error *err)
 	if ((st = vn_pass_is_open(g, err)))
 		return st;
 	if (from < g->next || to < from || to > g->plan->n_nodes)
-		return vn_pass_failed(g, vn_fail(err, VN_ERR_USAGE, "nodes %d to %d cannot be run behind %d, of %d in all",
+		return vn_pass_failed(g, vn_fail(err, VN_ERR_USAGE, "nodes %d to %d cannot be run after node %d, of %d in all",
 		                                 from, to, g->next, g->plan->n_nodes));
 	vn_pass_over(g, from);
 	if ((st = vn_compile(&g->walk, from, to, err)))
 		return vn_pass_failed(g, st);
-	for (int i = from; i < to; i++)
-		if ((st = run_node(g, i, err)))
+	for (int i = from, n; i < to; i += n) {
+		n = vn_fuse_count(&g->walk, i, to);
+		if ((st = run_nodes(g, i, n, err)))
 			return vn_pass_failed(g, st);
+	}
 	return VN_OK;
 }
 
@@ -390,8 +418,8 @@ static vn_status check_early(const vn_gpu *g, vn_error *err)
 		if (g->plan->node[i].early && g->made[g->plan->node[i].out[0]])
 			return vn_fail(
 				err, VN_ERR_USAGE,
-				"%s: no barrier stands right before it: what it reads is waited for earlier, by another reader or by "
-				"its capture",
+				"%s: no barrier stands right before it: an earlier barrier, of another reader or of the capture, "
+				"already waits for its inputs",
 				g->plan->value[g->plan->node[i].out[0]].name);
 	return VN_OK;
 }

@@ -23,7 +23,7 @@ typedef struct head {
 	uint64_t bytes;
 } head;
 
-/* The directory, made when it is not there; false when there is none to be had. */
+/* The directory, created if it does not exist. Returns false if it cannot be created. */
 static bool directory(const char *dir, char *path, size_t room)
 {
 	const char *base;

@@ -30,7 +30,7 @@ static int64_t tiles(const vn_kernels *k, vn_kernel kernel, int64_t T, int64_t M
 	return cut(T, plain[kernel].tokens) * cut(M, plain[kernel].columns);
 }
 
-/* Into how many shares the inputs of long rows go, for so many workgroups at most. */
+/* Returns the number of shares into which the inputs of long rows are divided, for at most this many workgroups. */
 static int shares_of(int64_t n, int64_t workgroups)
 {
 	enum { MOST = 16 };
@@ -103,14 +103,14 @@ vn_way vn_product_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 	return k->side && N % 8 == 0 ? coop_way(k, T, M, N) : plain_way(k, T, M, N);
 }
 
-static bool is_joined(vn_way way)
+bool vn_product_is_joined(vn_way way)
 {
 	return way.kernel != VN_K_LINEAR_VEC && way.shares > 1;
 }
 
 VkDeviceSize vn_product_sums(vn_way way, int64_t T, int64_t M)
 {
-	return is_joined(way) ? (VkDeviceSize)(way.shares * T * cut(M, 8) * 8) * sizeof(float) : 0;
+	return vn_product_is_joined(way) ? (VkDeviceSize)(way.shares * T * cut(M, 8) * 8) * sizeof(float) : 0;
 }
 
 static void uses(vn_encoder *e, const vn_product *p, vn_buffer *in, vn_buffer *out)
@@ -123,17 +123,23 @@ static void uses(vn_encoder *e, const vn_product *p, vn_buffer *in, vn_buffer *o
 	vn_encode_writes(e, out);
 }
 
-void vn_product_encode(vn_encoder *e, vn_way way, const vn_product *p, size_t element)
+static vn_push_linear push_of(vn_way way, const vn_product *p, size_t element)
 {
-	const bool     joined = is_joined(way);
 	vn_push_linear push = p->at;
 
 	push.has_bias = p->b != NULL;
 	push.width = push.N % 8 == 0 ? 8 : push.N % 4 == 0 ? 4 : 1;
-	push.sums = joined ? p->sums->address : 0;
+	push.sums = vn_product_is_joined(way) ? p->sums->address : 0;
 	push.shares = (uint32_t)way.shares;
 	push.y_wide = push.y % 16 == 0 && push.y_stride * element % 16 == 0;
-	uses(e, p, p->x, joined ? p->sums : p->y);
+	return push;
+}
+
+void vn_product_encode_parts(vn_encoder *e, vn_way way, const vn_product *p, size_t element)
+{
+	const vn_push_linear push = push_of(way, p, element);
+
+	uses(e, p, p->x, vn_product_is_joined(way) ? p->sums : p->y);
 	if (way.kernel == VN_K_LINEAR_VEC)
 		vn_encode_dispatch(e, way.kernel, &push, cut(push.M, VEC_LANES / way.shares), 1);
 	else if (coop[way.kernel].tokens)
@@ -141,11 +147,40 @@ void vn_product_encode(vn_encoder *e, vn_way way, const vn_product *p, size_t el
 	else
 		vn_encode_dispatch(e, way.kernel, &push, cut(push.M, plain[way.kernel].columns),
 		                   cut(push.T, plain[way.kernel].tokens) * way.shares);
-	if (!joined)
+}
+
+void vn_product_encode(vn_encoder *e, vn_way way, const vn_product *p, size_t element)
+{
+	const vn_push_linear push = push_of(way, p, element);
+
+	vn_product_encode_parts(e, way, p, element);
+	if (!vn_product_is_joined(way))
 		return;
 	const bool early = e->early;
 	e->early = false; /* an experiment leaves out what stands before the product, not what stands inside */
 	uses(e, p, p->sums, p->y);
 	vn_encode_dispatch(e, VN_K_LINEAR_JOIN, &push, cut((int64_t)push.T * cut(push.M, 8) * 8, 128), 1);
 	e->early = early;
+}
+
+void vn_product_encode_gated(vn_encoder *e, vn_way way, const vn_product *gate, const vn_product *up, vn_act act,
+                             vn_buffer *y, size_t element)
+{
+	const vn_push_linear_gated push = {
+		.gate = push_of(way, gate, element),
+		.w = up->at.w,
+		.b = up->at.b,
+		.up = up->at.y,
+		.y = y->address,
+		.up_has_bias = up->b != NULL,
+		.act = act,
+	};
+
+	vn_encode_reads(e, up->w);
+	if (up->b)
+		vn_encode_reads(e, up->b);
+	vn_encode_writes(e, up->y);
+	vn_encode_writes(e, y);
+	uses(e, gate, gate->x, gate->y);
+	vn_encode_dispatch(e, VN_K_LINEAR_GATED, &push, cut(push.gate.M, VEC_LANES / way.shares), 1);
 }

@@ -19,6 +19,8 @@ typedef struct vn_way {
 /* Selects the shader for x (T,N), w (M,N), among those that the device has. */
 vn_way vn_product_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N);
 
+/* Are there sums to be joined afterwards? */
+bool         vn_product_is_joined(vn_way way);
 /* Returns the bytes of the sums to be joined afterwards; 0: none. */
 VkDeviceSize vn_product_sums(vn_way way, int64_t T, int64_t M);
 
@@ -31,5 +33,12 @@ typedef struct vn_product {
 /* Records one or two dispatches. element: bytes per number. x and w must start at a multiple of N
  * elements from an address aligned to 256. */
 void vn_product_encode(vn_encoder *e, vn_way way, const vn_product *p, size_t element);
+
+/* The same without joining the sums. */
+void vn_product_encode_parts(vn_encoder *e, vn_way way, const vn_product *p, size_t element);
+/* Two products of one token, of one shape and without sums; y: the activated first times the second.
+ * All three are stored. */
+void vn_product_encode_gated(vn_encoder *e, vn_way way, const vn_product *gate, const vn_product *up, vn_act act,
+                             vn_buffer *y, size_t element);
 
 #endif

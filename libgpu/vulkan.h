@@ -14,25 +14,22 @@
 #include <vulkan/vulkan.h>
 
 /* All functions that libgpu calls; loaders for Vulkan 1.3 export them. */
+/* clang-format off */
 #define VN_VULKAN_FUNCTIONS(X) \
-	X(AllocateCommandBuffers) \
-	X(AllocateMemory) X(BeginCommandBuffer) X(BindBufferMemory) X(CmdBindPipeline) X(CmdCopyBuffer) X(CmdDispatch) \
-		X(CmdFillBuffer) X(CmdPipelineBarrier2) X(CmdPushConstants) X(CmdResetQueryPool) X(CmdWriteTimestamp2) \
-			X(CreateBuffer) X(CreateCommandPool) X(CreateComputePipelines) X(CreateDevice) X(CreateFence) \
-				X(CreateInstance) X(CreatePipelineCache) X(CreatePipelineLayout) X(CreateQueryPool) \
-					X(CreateShaderModule) X(DestroyBuffer) X(DestroyCommandPool) X(DestroyDevice) X(DestroyFence) \
-						X(DestroyInstance) X(DestroyPipeline) X(DestroyPipelineCache) X(DestroyPipelineLayout) \
-							X(DestroyQueryPool) X(DestroyShaderModule) X(EndCommandBuffer) \
-								X(EnumerateDeviceExtensionProperties) X(EnumerateInstanceExtensionProperties) \
-									X(EnumerateInstanceLayerProperties) X(EnumerateInstanceVersion) \
-										X(EnumeratePhysicalDevices) X(FreeMemory) X(GetBufferDeviceAddress) \
-											X(GetBufferMemoryRequirements) X(GetDeviceQueue) X(GetInstanceProcAddr) \
-												X(GetPhysicalDeviceFeatures2) X(GetPhysicalDeviceMemoryProperties) \
-													X(GetPhysicalDeviceProperties) X(GetPhysicalDeviceProperties2) \
-														X(GetPhysicalDeviceQueueFamilyProperties) \
-															X(GetPipelineCacheData) X(GetQueryPoolResults) \
-																X(MapMemory) X(QueueSubmit2) X(ResetCommandBuffer) \
-																	X(ResetFences) X(WaitForFences)
+	X(AllocateCommandBuffers) X(AllocateMemory) X(BeginCommandBuffer) X(BindBufferMemory) X(CmdBindPipeline) \
+	X(CmdCopyBuffer) X(CmdDispatch) X(CmdFillBuffer) X(CmdPipelineBarrier2) X(CmdPushConstants) \
+	X(CmdResetQueryPool) X(CmdWriteTimestamp2) X(CreateBuffer) X(CreateCommandPool) X(CreateComputePipelines) \
+	X(CreateDevice) X(CreateFence) X(CreateInstance) X(CreatePipelineCache) X(CreatePipelineLayout) \
+	X(CreateQueryPool) X(CreateShaderModule) X(DestroyBuffer) X(DestroyCommandPool) X(DestroyDevice) \
+	X(DestroyFence) X(DestroyInstance) X(DestroyPipeline) X(DestroyPipelineCache) X(DestroyPipelineLayout) \
+	X(DestroyQueryPool) X(DestroyShaderModule) X(EndCommandBuffer) X(EnumerateDeviceExtensionProperties) \
+	X(EnumerateInstanceExtensionProperties) X(EnumerateInstanceLayerProperties) X(EnumerateInstanceVersion) \
+	X(EnumeratePhysicalDevices) X(FreeMemory) X(GetBufferDeviceAddress) X(GetBufferMemoryRequirements) \
+	X(GetDeviceQueue) X(GetInstanceProcAddr) X(GetPhysicalDeviceFeatures2) X(GetPhysicalDeviceMemoryProperties) \
+	X(GetPhysicalDeviceProperties) X(GetPhysicalDeviceProperties2) X(GetPhysicalDeviceQueueFamilyProperties) \
+	X(GetPipelineCacheData) X(GetQueryPoolResults) X(MapMemory) X(QueueSubmit2) X(ResetCommandBuffer) \
+	X(ResetFences) X(WaitForFences)
+/* clang-format on */
 
 /* Packages with the loader and a driver that needs no GPU. */
 #define VN_VULKAN_PACKAGES \

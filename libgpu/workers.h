@@ -30,10 +30,10 @@ typedef struct vn_workers {
 	bool            over;
 } vn_workers;
 
-/* Returns how many workers n pieces can use. threads: at most so many; 0: one per processor. */
+/* Returns how many workers n pieces can use. threads: the most to use; 0: one per processor. */
 int  vn_workers_count(int n, int threads);
-/* Starts so many workers, or as many as the system lets it. n: at most VN_WORK_MAX. w, ctx: must
- * live until stop. */
+/* Starts workers for n pieces (at most VN_WORK_MAX): `threads` of them, or fewer if the system refuses. w and ctx
+ * must live until stop. */
 void vn_workers_start(vn_workers *w, int n, int threads, bool (*work)(void *ctx, int piece, int worker),
                       void *ctx);
 /* Returns the piece that was done as number `seen` (from 0). Waits for it up to a tenth of a

@@ -49,30 +49,24 @@ void *__libc_memalign(size_t align, size_t n);
 
 enum { MEMORY = 1, FILES = 2, PROCESS = 4 };
 
+/* clang-format off */
 #define CALLS(X) \
-	X(malloc, MEMORY, ENOMEM) \
-	X(calloc, MEMORY, ENOMEM) X(realloc, MEMORY, ENOMEM) X(aligned_alloc, MEMORY, ENOMEM) \
-		X(posix_memalign, MEMORY, ENOMEM) X(mmap, MEMORY, ENOMEM) X(munmap, 0, ENOMEM) X(madvise, 0, EINVAL) \
-			X(create, FILES, ENOSPC) X(open, FILES, EMFILE) X(fopen, FILES, EMFILE) X(opendir, FILES, EMFILE) \
-				X(read, FILES, EIO) X(pread, FILES, EIO) X(fread, FILES, EIO) X(getline, FILES, EIO) X( \
-					write, FILES, ENOSPC) X(pwrite, FILES, ENOSPC) X(fwrite, FILES, ENOSPC) X(fflush, FILES, ENOSPC) \
-					X(fclose, FILES, EIO) X(ftruncate, FILES, ENOSPC) X(fallocate, FILES, ENOSPC) X(fsync, FILES, EIO) \
-						X(rename, FILES, EIO) X(close, FILES, EIO) X(fstat, FILES, EIO) X(stat, FILES, EIO) X( \
-							flock, FILES, \
-							ENOLCK) X(recv, FILES, EIO) X(send, FILES, ENOBUFS) X(mkdir, FILES, ENOSPC) \
-							X(mkstemp, FILES, ENOSPC) X(fork, PROCESS, EAGAIN) X(pipe, PROCESS, EMFILE) \
-								X(pthread_create, PROCESS, EAGAIN) X(poll, PROCESS, ENOMEM) X(dup2, PROCESS, EBUSY) \
-									X(mutex_init, PROCESS, ENOMEM) X(cond_init, PROCESS, ENOMEM) \
-										X(mremap, MEMORY, ENOMEM) X(mprotect, MEMORY, ENOMEM) \
-											X(fopencookie, MEMORY, ENOMEM) X(open_memstream, MEMORY, ENOMEM) \
-												X(dup, FILES, EMFILE) X(lseek, FILES, EIO) X(fseek, FILES, EIO) \
-													X(access, FILES, EIO) X(link, FILES, EIO) X(readlink, FILES, EIO) \
-														X(realpath, FILES, EIO) \
-															X(scandir, FILES, ENOMEM) X(readdir, FILES, EIO) \
-																X(tmpfile, FILES, EMFILE) X(waitpid, PROCESS, ECHILD) \
-																	X(waitid, PROCESS, ECHILD) \
-																		X(sched_getaffinity, PROCESS, ENOSYS) \
-																			X(sem_init, PROCESS, ENOSPC)
+	X(malloc, MEMORY, ENOMEM) X(calloc, MEMORY, ENOMEM) X(realloc, MEMORY, ENOMEM) X(aligned_alloc, MEMORY, ENOMEM) \
+	X(posix_memalign, MEMORY, ENOMEM) X(mmap, MEMORY, ENOMEM) X(munmap, 0, ENOMEM) X(madvise, 0, EINVAL) \
+	X(create, FILES, ENOSPC) X(open, FILES, EMFILE) X(fopen, FILES, EMFILE) X(opendir, FILES, EMFILE) \
+	X(read, FILES, EIO) X(pread, FILES, EIO) X(fread, FILES, EIO) X(getline, FILES, EIO) X(write, FILES, ENOSPC) \
+	X(pwrite, FILES, ENOSPC) X(fwrite, FILES, ENOSPC) X(fflush, FILES, ENOSPC) X(fclose, FILES, EIO) \
+	X(ftruncate, FILES, ENOSPC) X(fallocate, FILES, ENOSPC) X(fsync, FILES, EIO) X(rename, FILES, EIO) \
+	X(close, FILES, EIO) X(fstat, FILES, EIO) X(stat, FILES, EIO) X(flock, FILES, ENOLCK) X(recv, FILES, EIO) \
+	X(send, FILES, ENOBUFS) X(mkdir, FILES, ENOSPC) X(mkstemp, FILES, ENOSPC) X(fork, PROCESS, EAGAIN) \
+	X(pipe, PROCESS, EMFILE) X(pthread_create, PROCESS, EAGAIN) X(poll, PROCESS, ENOMEM) X(dup2, PROCESS, EBUSY) \
+	X(mutex_init, PROCESS, ENOMEM) X(cond_init, PROCESS, ENOMEM) X(mremap, MEMORY, ENOMEM) \
+	X(mprotect, MEMORY, ENOMEM) X(fopencookie, MEMORY, ENOMEM) X(open_memstream, MEMORY, ENOMEM) \
+	X(dup, FILES, EMFILE) X(lseek, FILES, EIO) X(fseek, FILES, EIO) X(access, FILES, EIO) X(link, FILES, EIO) \
+	X(readlink, FILES, EIO) X(realpath, FILES, EIO) X(scandir, FILES, ENOMEM) X(readdir, FILES, EIO) \
+	X(tmpfile, FILES, EMFILE) X(waitpid, PROCESS, ECHILD) X(waitid, PROCESS, ECHILD) \
+	X(sched_getaffinity, PROCESS, ENOSYS) X(sem_init, PROCESS, ENOSPC)
+/* clang-format on */
 
 enum call {
 #define X(name, family, number) C_##name,

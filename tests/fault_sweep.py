@@ -46,12 +46,15 @@ COMMANDS = {
     "capture": ("capture ref MODEL --ids 5,6,7 -o out.h5", ["out.h5"]),
     "capture_text": ("capture ref MODEL --prompt of --decode 2 --precision f16 -o out.h5", ["out.h5"]),
     "capture_prompts": ("capture ref MODEL --prompts IN/prompts.jsonl -o out", ["out", "out/a.h5", "out/b.h5"]),
+    "capture_against": ("capture ref MODEL --ids 5,6,7 --precision f16 --inject R1@layer1 --against IN/ref.h5 -o out.h5", ["out.h5"]),
     "capture_points": ("capture ref FIXTURES/gpt2-trained --ids 5,6,7 --points * --threads 2 -o out.h5", ["out.h5"]),
     "capture_hybrid": ("capture ref FIXTURES/qwen3_5_text-trained --ids 5,6 --points *.output -o out.h5", ["out.h5"]),
     "capture_gguf": ("capture ref FIXTURES/gguf/qwen2-trained.q8_0.gguf --ids 5,6 --points *.output -o out.h5", ["out.h5"]),
     "capture_gpu": ("capture gpu MODEL --ids 5,6 --points *.output -o out.h5", ["out.h5"]),
     "compare": ("compare IN/ref.h5 IN/half.h5", []),
     "compare_bad": ("compare IN/ref.h5 IN/bad.h5 --all", []),
+    "compare_against": ("compare IN/ref.h5 IN/part.h5", []),
+    "compare_trust": ("compare IN/ref.h5 IN/bad.h5 --trust-digests", []),
     "compare_text": ("compare IN/ref.h5 IN/bad.h5 --format text", []),
     "compare_json": ("compare IN/ref.h5 IN/bad.h5 --format json", []),
     "compare_junit": ("compare IN/ref.h5 IN/bad.h5 --format junit", []),
@@ -330,6 +333,7 @@ def make_inputs(vernier, made):
     call("capture", "ref", MODEL, "--ids", "5,6,7", "-o", "ref.h5")
     call("capture", "ref", MODEL, "--ids", "5,6,7", "--precision", "f16", "-o", "half.h5")
     call("capture", "ref", MODEL, "--ids", "5,6,7", "--inject", "R1@layer1.q_rope", "-o", "bad.h5")
+    call("capture", "ref", MODEL, "--ids", "5,6,7", "--inject", "R1@layer1.q_rope", "--against", "ref.h5", "-o", "part.h5")
     subprocess.run([vernier, "compare", "ref.h5", "bad.h5", "-q", "-o", "bad.json"], cwd=made)
     call("calibrate", "ref.h5", "half.h5", "-o", "limits.yaml")
 

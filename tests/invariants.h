@@ -213,7 +213,7 @@ static bool hybrid(const subject *s)
 	return false;
 }
 
-#define EACH(s) (const subject *s = subjects; s < subjects + MODELS; s++)
+#define EACH(s) for (const subject *s = subjects; s < subjects + MODELS; s++)
 
 /* ---- 1 and 2: prefill and steps --------------------------------------------------------- */
 
@@ -221,7 +221,7 @@ static bool hybrid(const subject *s)
 static void any_split_of_a_sequence_gives_the_logits_of_one_prefill(void)
 {
 	static const int split[] = { 1, 2, 7, 16, 31, 59 }; /* 1: step by step */
-	for EACH(s) {
+	EACH(s) {
 		const int logits = vn_plan_find(s->plan, "logits");
 		any       e = open_engine(s->plan, s->weights, IN_F32);
 		seen      whole = see_nothing(s->plan), part = see_nothing(s->plan);
@@ -248,7 +248,7 @@ static void any_split_of_a_sequence_gives_the_logits_of_one_prefill(void)
 
 static void changing_the_last_token_changes_no_bit_before_it(void)
 {
-	for EACH(s) {
+	EACH(s) {
 		any     e = open_engine(s->plan, s->weights, IN_F16);
 		seen    a = see_nothing(s->plan), b = see_nothing(s->plan);
 		int32_t ids[N];
@@ -319,7 +319,7 @@ static void exchanged_pairs_of_keys_and_values_change_only_the_rounding(void)
 {
 	double worst = 0.0;
 
-	for EACH(s) {
+	EACH(s) {
 		const int v = vn_plan_find(s->plan, "layer0.attn_context");
 		if (v < 0)
 			continue; /* a first layer that does not attend */
@@ -381,7 +381,7 @@ static void moving_all_positions_changes_only_the_rounding(void)
 {
 	double worst = 0.0;
 
-	for EACH(s) {
+	EACH(s) {
 		const int logits = vn_plan_find(s->plan, "logits");
 		if (vn_plan_find(s->plan, "layer0.q_rope") < 0 && vn_plan_find(s->plan, "layer3.q_rope") < 0)
 			continue; /* learned positions are where they are */
@@ -405,7 +405,7 @@ static void going_back_and_on_equals_a_fresh_start(void)
 {
 	static const int back[] = { 0, 1, 17, 39, 40 };
 
-	for EACH(s) {
+	EACH(s) {
 		any      a = open_engine(s->plan, s->weights, IN_F16), b = open_engine(s->plan, s->weights, IN_F16);
 		seen     went = see_nothing(s->plan), fresh = see_nothing(s->plan);
 		vn_error err = { "" };
@@ -454,7 +454,7 @@ static void going_back_beyond_what_there_is_is_refused(void)
 /* The other prompt may hold anything, NaN even: the embedding of the last id is NaN. */
 static void nothing_of_another_prompt_is_left_after_a_reset(void)
 {
-	for EACH(s) {
+	EACH(s) {
 		const int64_t D = s->plan->weight[0].shape.dim[1], last = s->plan->vocab - 1;
 		vn_tensor    *w = malloc((size_t)s->plan->n_weights * sizeof *w);
 		float        *table = malloc((size_t)vn_shape_count(&s->plan->weight[0].shape) * sizeof *table);
@@ -498,7 +498,7 @@ static vn_status full(void *ctx, int value, vn_dtype dtype, const vn_shape *shap
 
 static void a_call_that_failed_or_was_not_kept_leaves_no_trace(void)
 {
-	for EACH(s) {
+	EACH(s) {
 		any      a = open_engine(s->plan, s->weights, IN_F16), b = open_engine(s->plan, s->weights, IN_F16);
 		seen     went = see_nothing(s->plan), fresh = see_nothing(s->plan);
 		bool    *want = choice(s->plan, "layer1.{v_cache,gdn_state}");
@@ -525,7 +525,7 @@ static void a_call_that_failed_or_was_not_kept_leaves_no_trace(void)
 /* It shows the rows that were given to it, of all calls, and is read as it is tapped. */
 static void the_cache_is_what_was_put_into_it(void)
 {
-	for EACH(s) {
+	EACH(s) {
 		any e = open_engine(s->plan, s->weights, IN_F32);
 		seen   part = see_nothing(s->plan);
 		for (int t = 0; t < 20; t += t ? 1 : 13) {

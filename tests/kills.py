@@ -93,6 +93,8 @@ class Command:
 def commands():
     table = [
         Command("capture ref", ["capture", "ref", "model", *IDS, "--decode", "3", "-o", "out/a.h5", "--force"]),
+        Command("capture --against", ["capture", "ref", "model", *IDS, "--precision", "f16", "--inject", "R1@layer1", "--against", "ref.h5", "-o",
+                                      "out/a.h5", "--force"]),
         Command("import .npz", ["import", "dump.npz", *IDS, "-o", "out/a.h5", "--force"]),
         Command("import many", ["import", "many.npz", *IDS, "-o", "out/a.h5", "--force", "--unmapped", "keep"]),
         Command("compare", ["compare", "ref.h5", "cand.h5", "--force", "-q", "-o", "out/r.json", "-o", "out/r.xml", "-o", "out/r.md",
@@ -124,7 +126,7 @@ def content(path):
         if shown.returncode:
             return "does not open: " + shown.stderr.decode()
         told = json.loads(shown.stdout)
-        return told["complete"], [(t["name"], t.get("step"), t.get("digest")) for t in told["tensors"]]
+        return told["complete"], [(t["name"], t.get("step"), t.get("digest")) for t in told["tensors"]], told.get("left_out")
     with open(path, "rb") as f:
         text = f.read().decode(errors="replace")
     return re.sub(r'("?(seconds|created|measured_s|ms)"?: *)[0-9.e+-]+', r"\1", text) if not path.endswith((".safetensors",)) else text

@@ -53,7 +53,7 @@ def compare(ref, cand, out, *args, status=1):
 
 
 def make_pages():
-    """The pairs, and a page of each: two faults, healthy, deep, decoded, hostile."""
+    """The pairs, and a page of each: two faults, healthy, deep, decoded, hostile, several candidates."""
     capture("ref.h5")
     capture("half.h5", "--precision", "f16")
     capture("floor.h5", "--precision", "f16")  # the same bits, and not the candidate itself
@@ -78,6 +78,11 @@ def make_pages():
     compare("ref.h5", "missing.h5", "missing.html", "--floor", "half.h5")
     compare("ref.h5", "half.h5", "healthy.html", "--floor", "floor.h5", status=0)
     compare("ref.h5", "bad.h5", "known.html", "--floor", "half.h5", "--baseline", "bad.json", status=0)
+
+    capture("late.h5", "--precision", "f16", "--inject", "R1@layer1.q_rope")
+    vernier("compare", "ref.h5", "half.h5", "bad.h5", "missing.h5", "late.h5", "floor.h5", "-q", "-o", "several.html", status=1)
+    shutil.copy("half.h5", "half2.h5")
+    vernier("compare", "ref.h5", "half.h5", "half2.h5", "-q", "-o", "agree.html")
 
     for name, *fault in ("deep",), ("faulty", "7"):
         subprocess.run([sys.executable, os.path.join(HERE, "deep_model.py"), MODEL, "80", name, *fault], check=True)
@@ -122,9 +127,7 @@ def text(b, selector):
     return b.ask(f"document.querySelector({json.dumps(selector)}).innerText")
 
 
-def every_page_is_quiet_and_fits(b, name):
-    with open(f"{name}.json", encoding="utf-8") as f:
-        report = json.load(f)
+def is_quiet_and_fits(b, name):
     for screen, look in SCREENS.items():
         b.screen(*look)
         b.open(f"{name}.html")
@@ -141,6 +144,12 @@ def every_page_is_quiet_and_fits(b, name):
         if SHOTS:
             b.screen(look[0], min(4000, b.ask("document.documentElement.scrollHeight")), *look[2:])
             b.shot(os.path.join(SHOTS, f"{name}-{screen}.png"), whole=False)
+
+
+def every_page_is_quiet_and_fits(b, name):
+    is_quiet_and_fits(b, name)
+    with open(f"{name}.json", encoding="utf-8") as f:
+        report = json.load(f)
     data = b.ask("JSON.parse(document.getElementById('report').textContent)")
     assert [data[k] for k in ("schema", "verdict", "first_divergence", "origins")] == [report[k] for k in ("schema", "verdict", "first_divergence", "origins")]
     assert text(b, "h1") == {"within": "within limits", "known": "no worse than the baseline"}.get(report["verdict"], "OUTSIDE limits")
@@ -238,16 +247,122 @@ def steps_can_be_chosen(b):
     b.screen(*SCREENS["light"])
     b.open("steps.html")
     assert text(b, "#detail-title") == "step.3/layer1.v_proj"
-    b.ask("(() => { const s = document.getElementById('step'); s.value = '2'; s.dispatchEvent(new Event('change')); })()")
+    b.ask("(() => { const s = document.getElementById('step'); s.value = '1'; s.dispatchEvent(new Event('change')); })()")
     assert b.ask("document.querySelectorAll('#map td[aria-label*=OUTSIDE]').length") == 0
-    b.click("[aria-label^='step 2, layer 0, k_proj:']")
-    assert text(b, "#detail-title") == "step.2/layer0.k_proj" and "in step 2" in text(b, "#growth")
-    assert "nmse_over_floor" in text(b, "#detail-body") and "All metrics" in text(b, "#detail-body")
-    # Of 6015 checkpoints those of the last step that are within limits are there in short.
+    b.click("[aria-label^='step 1, layer 0, k_proj:']")
+    assert text(b, "#detail-title") == "step.1/layer0.k_proj" and "in step 1" in text(b, "#growth")
+    assert "headroom" in text(b, "#detail-body") and "All metrics" in text(b, "#detail-body")
+    # Of 6015 checkpoints those of the last step are there in short.
     b.ask("(() => { const s = document.getElementById('step'); s.value = '4'; s.dispatchEvent(new Event('change')); })()")
     b.click("[aria-label^='step 4, layer 79, k_proj:']")
-    assert "the page is brief about healthy checkpoints" in text(b, "#detail-body") and "headroom" in text(b, "#detail-body")
+    assert "the page is brief about most checkpoints" in text(b, "#detail-body") and "nmse" in text(b, "#detail-body")
     assert "in step 4" in text(b, "#growth") and not b.complaints, b.complaints
+
+
+def error_grows_over_steps_too(b):
+    b.screen(*SCREENS["light"])
+    b.open("steps.html")
+    assert b.ask("document.getElementById('steps').checkVisibility()")
+    words = text(b, "#steps p")
+    assert words.startswith("nmse of layer1.v_proj from step 0 to 4:") and "the largest 1 in step 3" in words, words
+    assert b.ask("document.querySelector('#steps path.error').getAttribute('d').match(/[ML]/g).length") == 5
+    b.click("#strip button[data-label='step.3/logits']")
+    assert text(b, "#steps p").startswith("nmse of logits from step 0 to 4:"), text(b, "#steps p")
+    b.open("bad.html")
+    assert not b.ask("document.getElementById('steps').checkVisibility()")
+
+
+FADED = "[...document.querySelectorAll('#map-box td[data-at]:not(.off)')].map((x) => x.getAttribute('aria-label'))"
+
+
+def chips_leave_what_they_name(b):
+    b.screen(*SCREENS["light"])
+    b.open("bad.html")
+    all_of_them = b.ask(FADED)
+    b.click("#chip-outside")
+    assert b.ask(FADED) == [x for x in all_of_them if "OUTSIDE" in x] and len(b.ask(FADED)) > 2, b.ask(FADED)
+    assert b.ask("document.getElementById('chip-outside').getAttribute('aria-pressed')") == "true"
+    found = text(b, "#found")
+    assert "layer0.q_rope" in found and "layer1.mlp_act" in found and "an origin" in found, found
+    b.click("#chip-origins")
+    origins = b.ask(FADED)
+    assert 0 < len(origins) < len([x for x in all_of_them if "OUTSIDE" in x]) and all(x.endswith("an origin") for x in origins), origins
+    b.click("#chip-outside")
+    b.click("#chip-origins")
+    assert b.ask(FADED) == all_of_them and text(b, "#found") == ""
+    b.click("#chip-layer")
+    assert all(x.startswith("layer 0,") for x in b.ask(FADED))
+    b.click("[aria-label^='layer 1, mlp_act:']")
+    assert all(x.startswith("layer 1,") for x in b.ask(FADED)) and len(b.ask(FADED)) > 10
+    b.click("#found li button.link")
+    assert text(b, "#detail-title") == "layer1.attn_norm"
+
+
+def the_graph_shows_the_layer_and_the_way_to_the_logits(b):
+    b.screen(*SCREENS["light"])
+    b.open("bad.html")
+    assert text(b, "#graph-title") == "Graph of layer 0"
+    path = text(b, "#path")
+    assert path.startswith("From the origin to the logits: layer0.q_rope \u2192 attn_context \u2192") and path.endswith("\u2192 final_norm \u2192 logits") and "layers 1-1" in path, path
+    where = "document.querySelector('#graph .box[aria-label*=\"%s:\"] rect').%s"
+    assert b.ask(where % ("layer 0, q_rope", "classList.contains('m8')")), b.ask("document.getElementById('graph').innerHTML")
+    ys = [b.ask(where % (f"layer 0, {p}", "y.baseVal.value")) for p in ("attn_norm", "q_proj", "q_rope", "attn_context", "attn_out", "output")]
+    assert ys == sorted(ys) and len(set(ys)) == len(ys), ys
+    assert b.ask("document.querySelectorAll('#graph .edge.path').length") >= 8
+    assert b.ask("document.querySelectorAll('#graph .edge:not(.path)').length") >= 4  # q_proj, k_proj and v_proj are healthy
+    b.click("#graph .box[aria-label*='layer 0, k_rope:']")
+    assert text(b, "#detail-title") == "layer0.k_rope" and b.ask("document.querySelector('#graph .box.here').getAttribute('aria-label')").startswith("rope: layer 0, k_rope")
+    b.ask("document.querySelector('#graph .box[aria-label*=\"v_proj:\"]').focus()")
+    b.key("Enter", 13)
+    assert text(b, "#detail-title") == "layer0.v_proj"
+    b.open("healthy.html")
+    assert "no path to show" in text(b, "#path") and b.ask("document.querySelectorAll('#graph .edge.path').length") == 0
+
+
+def several_candidates_have_one_selection(b):
+    is_quiet_and_fits(b, "several")
+    b.screen(*SCREENS["light"])
+    b.open("several.html")
+    assert b.ask("document.title") == "OUTSIDE limits: 5 candidates" and "floor.h5" in text(b, "header")
+    assert b.ask("[...document.querySelectorAll('#map-box figcaption b')].map((x) => x.textContent).join('')") == "ABCD"
+    # B is the first that is outside, and the same checkpoint is marked in all.
+    assert text(b, "#detail-title") == "layer0.q_rope" and "Candidate B: bad.h5" in text(b, "#detail-body"), text(b, "#detail-body")
+    marked = "[...document.querySelectorAll('#map-box [aria-selected=true]')].map((x) => x.getAttribute('aria-label').split(':')[0])"
+    assert b.ask(marked) == [f"candidate {x}, layer 0, q_rope" for x in "ABCD"], b.ask(marked)
+    rows = b.ask("[...document.querySelectorAll('#beside tbody tr')].slice(0, 4).map((x) => x.cells[1].textContent)")
+    assert rows == ["within", "outside, origin", "within", "within"], rows
+    assert "B: values" in text(b, "#beside") and "around token" in text(b, "#beside")
+    b.click("[aria-label^='candidate D, layer 1, q_rope:']")
+    assert text(b, "#detail-title") == "layer1.q_rope" and "Candidate D: late.h5" in text(b, "#detail-body")
+    assert b.ask("document.querySelector('#map-box figure.current b').textContent") == "D"
+    for key, where in ("ArrowRight", "layer 1, q_rope"), ("ArrowDown", "layer 1, k_rope"):
+        b.key(key)
+        assert b.ask("document.activeElement.getAttribute('aria-label')").startswith(f"candidate D, {where}:"), key
+    b.click("[aria-label^='candidate D, layer 1, q_rope:']")
+    b.click("#beside tbody tr:nth-child(2) button.link")
+    assert "Candidate B: bad.h5" in text(b, "#detail-body") and text(b, "#detail-title") == "layer1.q_rope"
+    drawn = b.ask("[...document.querySelectorAll('#growth path.error')].map((x) => x.getAttribute('d').length > 5)")
+    assert drawn == [True, True, True, True], drawn
+    assert b.ask("[...document.querySelectorAll('#growth text[class]')].map((x) => x.textContent).join('')") == "ABCD"
+    # C has no layer 1.
+    b.click("[aria-label^='candidate C, layer 1, q_rope:']")
+    assert "not in the candidate" in text(b, "#detail-body"), text(b, "#detail-body")
+    b.click("#chip-origins")
+    found = text(b, "#found")
+    assert "B layer0.q_rope" in found and "D layer1.q_rope" in found and "A " not in found, found
+    heads = b.ask("[...document.querySelectorAll('#runs thead th')].map((x) => x.textContent)")
+    assert heads == ["", "reference", "candidate A", "candidate B", "candidate C", "candidate D"], heads
+    b.click("header details.all summary")
+    assert "layer1.mlp_act" in text(b, "header details.all") and "origin" in text(b, "header details.all")
+    assert not b.complaints and len(b.requests()) == 1, (b.complaints, b.requests())
+    is_quiet_and_fits(b, "agree")
+    assert text(b, "h1") == "all within limits"
+    b.call("Emulation.setScriptExecutionDisabled", value=True)
+    b.open("several.html")
+    said = " ".join(n["name"]["value"] for n in b.call("Accessibility.getFullAXTree")["nodes"] if n.get("role", {}).get("value") == "StaticText")
+    for word in "OUTSIDE limits", "B leaves at layer0.q_rope", "D leaves at layer1.q_rope", "C leaves at":
+        assert word in said, (word, said)
+    b.call("Emulation.setScriptExecutionDisabled", value=False)
 
 
 def names_stay_text(b):
@@ -308,6 +423,7 @@ def main():
             for name in "bad", "replay", "explain", "healthy", "known", "missing", "deep", "steps", "evil":
                 every_page_is_quiet_and_fits(b, name)
             for test in (what_the_baseline_knows_is_told_from_what_fails, a_click_opens_a_cell, what_an_operation_added_itself_is_told, which_mistake_it_is_stands_with_the_details, a_layer_that_is_missing_has_its_place, keys_reach_every_cell, on_a_phone_layers_go_down_and_a_tap_shows_details, steps_can_be_chosen,
+                         error_grows_over_steps_too, chips_leave_what_they_name, the_graph_shows_the_layer_and_the_way_to_the_logits, several_candidates_have_one_selection,
                          names_stay_text, what_is_not_printable_is_marked, the_story_needs_no_script):
                 test(b)
                 print(f"{test.__name__}: passed")

@@ -267,6 +267,17 @@ class AnEngineInNumpy(Files):
             done = program("compare", ref, self.at("cand.h5"), "--batch-row", row, "--points", "embed")
             self.assertEqual(done.returncode, WITHIN, done.stdout + done.stderr)
 
+    def test_a_batch_of_one_is_dropped_where_the_ids_are_one_prompt(self):
+        made = stranger.engine(MODEL, IDS, {}, np.float32)
+        embed, q = made["embed"][0], made["layer0.q_rope"][0]
+        with self.recorder() as r:
+            r.put("embed", embed[None])
+            r.put("layer0.q_rope", q[None], dims="batch token head dim")
+        with vernier_parity.open(self.at("cand.h5")) as r:
+            self.assertEqual((r["embed"].shape, r["layer0.q_rope"].shape), (embed.shape, q.shape))
+        done = program("compare", self.reference(), self.at("cand.h5"), "--points", "{embed,layer0.q_rope}")
+        self.assertEqual(done.returncode, WITHIN, done.stdout + done.stderr)
+
 
 class WhatVernierSays(Files):
     def test_its_recordings_are_read(self):

@@ -30,6 +30,7 @@ static float list_3[] = {
 static const vn_list lists[] = { { 4, list_0 }, { 4, list_1 }, { 48, list_2 }, { 48, list_3 } };
 
 /* Every frequency of a model after a call of `length` tokens, and its attention factor. */
+/* clang-format off */
 static const struct {
 	vn_rope rope;
 	int64_t length;
@@ -302,6 +303,7 @@ static const struct {
 		0x36309a32, 0x3600aca1, 0x35bb90a7, 0x3588bef9, 0x354773af, 0x35117fe6, 0x34d45888, 0x349aff18,
 	  } },
 };
+/* clang-format on */
 
 /* Angles below 10000 where torch is the correctly rounded value. */
 static const struct { uint32_t angle, cos, sin; } rope_near[] = {

@@ -46,6 +46,8 @@ def commands():
         Command("show", "ref.h5", "--check"),
         Command("compare", "ref.h5", "cand.h5", "--threads", "1"),
         Command("compare", "ref.h5", "cand.h5", "--threads", "16"),
+        Command("compare", "ref.h5", "part.h5"),
+        Command("compare", "ref.h5", "part.h5", "--trust-digests"),
         Command("compare", "ref.h5", "cand.h5", "--model", "model", "--threads", "2"),
         Command("explain", "ref.h5", "cand.h5", "--model", "model", "--threads", "2"),
         Command("weights", "model", "model"),
@@ -55,6 +57,7 @@ def commands():
         Command("capture", "ref", "model", *IDS, "--threads", "1", "-o", "new.h5", writes="new.h5"),
         Command("capture", "ref", "model", *IDS, "--threads", "2", "-o", "new.h5", writes="new.h5"),
         Command("capture", "ref", "model", *IDS, "--threads", "16", "-o", "new.h5", writes="new.h5"),
+        Command("capture", "ref", "model", *IDS, "--precision", "f16", "--inject", "R1@layer1", "--against", "ref.h5", "-o", "new.h5", writes="new.h5"),
     ]
     if ALL:
         table += [
@@ -158,7 +161,8 @@ def main():
         VERNIER = shutil.copy(VERNIER, folder)  # the user of the threads' part may not enter the folder of the build
         shutil.copytree(os.path.join(SOURCE, "fixtures", "qwen2-trained"), "model")
         for made in (["capture", "ref", "model", *IDS, "-o", "ref.h5"],
-                     ["capture", "ref", "model", *IDS, "--precision", "f16", "-o", "cand.h5"]):
+                     ["capture", "ref", "model", *IDS, "--precision", "f16", "-o", "cand.h5"],
+                     ["capture", "ref", "model", *IDS, "--inject", "R1@layer1", "--against", "ref.h5", "-o", "part.h5"]):
             subprocess.run([VERNIER, *made], check=True, stderr=subprocess.DEVNULL)
         import numpy
         numpy.savez("dump.npz", **{f"layer{i}.attn_out": numpy.ones((5, 8), "float32") for i in range(20)})

@@ -308,6 +308,7 @@ static void a_double_is_rounded_once(void)
 
 static void the_ends_of_the_range_round_as_the_format_says(void)
 {
+	/* clang-format off */
 	const struct { double x; uint16_t f16, bf16; } row[] = {
 		{ 0.0, 0x0000, 0x0000 }, { -0.0, 0x8000, 0x8000 },
 		{ 65504.0, 0x7bff, 0x4780 }, { 65519.99, 0x7bff, 0x4780 }, { 65520.0, 0x7c00, 0x4780 },
@@ -319,6 +320,7 @@ static void the_ends_of_the_range_round_as_the_format_says(void)
 		{ (double)INFINITY, 0x7c00, 0x7f80 }, { -(double)INFINITY, 0xfc00, 0xff80 },
 		{ 1.0 / 3.0, 0x3555, 0x3eab }, { 0.1, 0x2e66, 0x3dcd }, /* bf16 truncated: 3eaa, 3dcc */
 	};
+	/* clang-format on */
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		uint16_t h;

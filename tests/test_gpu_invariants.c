@@ -83,7 +83,7 @@ static void sixty_four_steps_on(const subject *s)
 
 static void sixty_four_steps_on_f16_is_within_four_floors(void)
 {
-	for EACH(s)
+	EACH(s)
 		if (strcmp(s->name, "qwen2") == 0 || hybrid(s))
 			sixty_four_steps_on(s);
 }

@@ -18,12 +18,14 @@ static vn_gpu_options paged(int d, vn_policy policy, int block, uint64_t scatter
 
 /* ---- the same bits --------------------------------------------------------------------- */
 
+/* clang-format off */
 static const shape_of shapes[] = {
 	{ .layers = 2, .D = 44, .H = 6, .G = 2, .K = 10, .F = 75, .V = 111, .context = 300, .rotary = 10 },
 	{ .layers = 2, .D = 32, .H = 4, .G = 4, .K = 8, .F = 40, .V = 64, .context = 90, .rotary = 8, .window = 7,
 	  .q_norm = 1 },
 	{ .layers = 1, .D = 64, .H = 5, .G = 1, .K = 33, .F = 96, .V = 99, .context = 512, .rotary = 32 },
 };
+/* clang-format on */
 
 /* Every value, also what is made on demand: scores, probabilities, the cache itself. */
 static void paged_and_contiguous_are_the_same_to_the_bit(void)

@@ -377,6 +377,7 @@ static void the_shipped_files_are_well_formed_and_doubt_nothing(void)
 
 static void the_coarsest_blocks_choose_the_file(void)
 {
+	/* clang-format off */
 	static const struct { const char *format, *family, *file; } is[] = {
 		{ "gguf Q8_0, F32", "qwen2", "q8_0.yaml" }, { "gguf Q6_K, F32", "llama", "q6_k.yaml" },
 		  { "gguf Q6_K, Q8_0", NULL, "q6_k.yaml" },
@@ -389,6 +390,7 @@ static void the_coarsest_blocks_choose_the_file(void)
 		  { "gguf ", NULL, NULL },
 		{ "gguf Q8_0x, F32", NULL, NULL }, { "gguf , ,", NULL, NULL },
 	};
+	/* clang-format on */
 	for (size_t i = 0; i < sizeof is / sizeof *is; i++) {
 		const char *file = vn_limits_of_blocks(is[i].format, is[i].family);
 		CU_ASSERT(is[i].file ? file && strcmp(file, is[i].file) == 0 : !file);

@@ -108,6 +108,7 @@ static void what_was_not_given_is_left_alone(void)
 
 static void a_wrong_line_names_the_option_and_the_help(void)
 {
+	/* clang-format off */
 	static const struct { const char *line, *said; } wrong[] = {
 		{ "--nothing",            "unknown option '--nothing'" },
 		{ "-x",                   "unknown option '-x'" },
@@ -126,6 +127,7 @@ static void a_wrong_line_names_the_option_and_the_help(void)
 		{ "--format text|json",   "--format takes text or json, not 'text|json'" },
 		{ "--names a --names b --names c", "--names can be given at most 2 times" },
 	};
+	/* clang-format on */
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		char all[200];
 		CU_ASSERT_EQUAL(read_line(&plain, wrong[i].line), 2);

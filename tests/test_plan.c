@@ -4,6 +4,7 @@
 /* ---- the qwen2 page: models.md 2.2 ------------------------------------------------------ */
 
 /* T and S by their marks; on_demand as in the table ("optional", "not hookable" rows of probs and scores). */
+/* clang-format off */
 static const struct { const char *name; int rank, size[3]; vn_op op; bool on_demand; } in_layer[] = {
 	{ "input",         2, { VN_T, D },       VN_N_OPS,         false },
 	{ "attn_norm",     2, { VN_T, D },       VN_OP_RMS_NORM,   false },
@@ -27,6 +28,7 @@ static const struct { const char *name; int rank, size[3]; vn_op op; bool on_dem
 	{ "down_proj",     2, { VN_T, D },       VN_OP_LINEAR,     false },
 	{ "output",        2, { VN_T, D },       VN_OP_ADD,        false },
 };
+/* clang-format on */
 
 static void every_checkpoint_of_a_qwen2_layer_is_there_in_order_with_its_shape(void)
 {

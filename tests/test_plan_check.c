@@ -56,6 +56,7 @@ static void every_constant_is_read_back_as_it_was_set(void)
 
 static void a_constant_out_of_range_or_unknown_is_refused_and_nothing_changes(void)
 {
+	/* clang-format off */
 	const struct { vn_op op; const char *name; double value; } bad[] = {
 		{ VN_OP_ATTENTION, "heads", 0 }, { VN_OP_ATTENTION, "heads", 1.5 }, { VN_OP_ATTENTION, "causal", 2 },
 		  { VN_OP_ATTENTION, "window", -1 },
@@ -67,6 +68,7 @@ static void a_constant_out_of_range_or_unknown_is_refused_and_nothing_changes(vo
 		{ VN_OP_RMS_NORM, "eps", -1e-6 }, { VN_OP_RMS_NORM, "scale", 1 }, { VN_OP_ADD, "eps", 1 },
 		  { VN_OP_ACT, "act", VN_N_ACTS },
 	};
+	/* clang-format on */
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		vn_node       n = { .op = bad[i].op };

@@ -60,6 +60,7 @@ static float *floats(size_t n)
 
 static void every_format_has_its_size_and_name(void)
 {
+	/* clang-format off */
 	const struct { vn_dtype d; size_t block, bytes; const char *name, *word; } want[] = {
 		{ VN_Q4_0, 32, 18, "q4_0", "Q4_0" }, { VN_Q4_1, 32, 20, "q4_1", "Q4_1" }, { VN_Q5_0, 32, 22, "q5_0", "Q5_0" },
 		{ VN_Q5_1, 32, 24, "q5_1", "Q5_1" }, { VN_Q8_0, 32, 34, "q8_0", "Q8_0" }, { VN_Q4_K, 256, 144, "q4_k", "Q4_K" },
@@ -69,6 +70,7 @@ static void every_format_has_its_size_and_name(void)
 		{ VN_F8_E4M3, 1, 1, "f8_e4m3", "F8_E4M3" }, { VN_F8_E5M2, 1, 1, "f8_e5m2", "F8_E5M2" },
 		  { VN_I32, 1, 4, "i32", "I32" },
 	};
+	/* clang-format on */
 
 	CU_ASSERT_EQUAL((int)(sizeof want / sizeof *want), VN_N_WEIGHT_DTYPES);
 	for (size_t i = 0; i < sizeof want / sizeof *want; i++) {

@@ -298,6 +298,7 @@ static void compare(const kept *k, const golden *want, size_t n, double toleranc
 	}
 }
 
+/* clang-format off */
 static const golden golden_few[] = {
 	{ "embed", -0.4059296, -0.01412964, 3.374886 }, { "layer0.attn_norm", -1.166639, -0.04480887, 10.51699 },
 	{ "layer0.gdn_qkv", 0.7748348, -0.7196767, 23.67379 }, { "layer0.gdn_z", -0.9522019, -1.719824, 16.69882 },
@@ -318,7 +319,9 @@ static const golden golden_few[] = {
 	{ "layer3.output", -1.312849, -4.111113, 34.72316 }, { "layer1.output", 0.3981114, -2.121677, 22.27798 },
 	{ "final_norm", -0.4298319, -1.724374, 12.06354 }, { "logits", 0.1621549, -1.037628, 20.13505 },
 };
+/* clang-format on */
 
+/* clang-format off */
 static const golden golden_many[] = {
 	{ "layer0.gdn_conv", 0.06649707, 0.361238, 23.25313 }, { "layer0.gdn_core", -0.002968454, 0.05193707, 1.642227 },
 	{ "layer0.gdn_state", -0.01719106, -0.07906432, 1.235297 }, { "layer0.gdn_norm", 0.2455697, -0.6045144, 30.12338 },
@@ -327,6 +330,7 @@ static const golden golden_many[] = {
 	{ "layer3.output", -1.312849, -0.4365019, 92.49668 }, { "layer1.output", 0.3981114, 0.635388, 67.69325 },
 	{ "final_norm", -0.4298319, -0.1489806, 35.52701 }, { "logits", 0.1621549, -0.06593611, 61.33888 },
 };
+/* clang-format on */
 
 static const vn_policy F32 = { VN_F32, VN_F32, 0 }, F64 = { VN_F64, VN_F64, 0 }, F16 = { VN_F16, VN_F32, 0 };
 

@@ -28,6 +28,7 @@ static uint32_t to_bits(float f)
 
 /* The table of models.md 1.6: pairs 0, 1, 20, 40, 63 of R = 128, in float64. HF's float32
  * chain is within 4.4e-7 of it; the table has nine digits. */
+/* clang-format off */
 static const struct {
 	vn_rope rope;
 	double  inv_freq[5], attention_factor;
@@ -46,8 +47,10 @@ static const struct {
 	    .low_freq_factor = 1, .high_freq_factor = 4, .original_context = 8192 },
 	  { 1, 0.814617217, 0.0165604409, 3.42810235e-5, 3.06892588e-7 }, 1 },
 };
+/* clang-format on */
 
 /* The further ones, pairs 0, 1, 10, 16, 31 of R = 64. */
+/* clang-format off */
 static const struct {
 	vn_rope rope;
 	double  inv_freq[5], attention_factor;
@@ -64,6 +67,7 @@ static const struct {
 	    .original_context = 262144, .truncate = true },
 	  { 1, 0.60429639, 0.00649381632, 2.5693506e-4, 4.13704275e-8 }, 1.13862944 },
 };
+/* clang-format on */
 
 static void check_golden(const vn_rope *r, const int pair[5], const double want[5], double af)
 {

@@ -205,6 +205,7 @@ static int call_as_i386(void)
 enum { L = VN_SANDBOX_LANDLOCK, S = VN_SANDBOX_SECCOMP, ALWAYS = 4, SCOPES = 8 /* Landlock from ABI 6 on */ };
 
 /* Who refuses it; and seccomp ends the process for it. */
+/* clang-format off */
 static const struct action {
 	const char *name;
 	int       (*run)(void);
@@ -270,6 +271,7 @@ static const struct action {
 	{ "call_as_i386", call_as_i386, S, true },
 #endif
 };
+/* clang-format on */
 enum { N_ACTIONS = sizeof action / sizeof *action };
 
 /* What the actions begin with. */

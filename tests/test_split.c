@@ -102,6 +102,7 @@ static void a_text_may_stand_for_itself(void)
 
 static void what_could_mean_something_else_is_refused(void)
 {
+	/* clang-format off */
 	static const struct { const char *pattern, *why; } bad[] = {
 		{ "\\h", "an escape at byte 0 ('\\h') is not supported" },
 		{ "a\\w+", "an escape at byte 1 ('\\w+') is not supported" },
@@ -130,6 +131,7 @@ static void what_could_mean_something_else_is_refused(void)
 		  { "[z-a]", "the pattern does not compile: range out of order" },
 		{ "(?<=a*)b", "the pattern does not compile" }, { "a{99999}", "the pattern does not compile: number too big" },
 	};
+	/* clang-format on */
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		vn_split *s;

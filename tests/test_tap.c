@@ -74,6 +74,7 @@ static void a_pattern_that_selects_nothing_is_named(void)
 
 static void rows_are_cut_to_the_call(void)
 {
+	/* clang-format off */
 	const struct { vn_tap_rows rows; int64_t first, last, past, tokens, want_first, want_count; } row[] = {
 		{ VN_ROWS_ALL, 0, 0, 0, 5, 0, 5 },     { VN_ROWS_ALL, 0, 0, 7, 5, 0, 5 },
 		{ VN_ROWS_LAST, 0, 0, 0, 5, 4, 1 },    { VN_ROWS_LAST, 0, 0, 7, 1, 0, 1 },
@@ -83,6 +84,7 @@ static void rows_are_cut_to_the_call(void)
 		{ VN_ROWS_RANGE, 0, 6, 7, 5, -1, 0 },  { VN_ROWS_RANGE, 12, 20, 7, 5, -1, 0 },
 		{ VN_ROWS_RANGE, 3, 2, 0, 5, -1, 0 },
 	};
+	/* clang-format on */
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		const vn_taps t = { .rows = row[i].rows, .first = row[i].first, .last = row[i].last };

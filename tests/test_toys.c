@@ -22,6 +22,7 @@ typedef struct toy {
 	int         argmax[T];
 } toy;
 
+/* clang-format off */
 static const entry gpt2_rows[] = {
 	{ "embed", -0.5899048, 0.493988, 4.725539 }, { "layer0.attn_residual", -1.423195, 0.4199219, 12.22265 },
 	{ "layer0.attn_norm", -1.263413, 0.7873682, 12.46131 }, { "layer0.mlp_norm", -1.306769, 0.3173718, 11.09459 },
@@ -34,7 +35,9 @@ static const entry gpt2_rows[] = {
 	{ "layer0.attn_out", -0.8332904, -0.07406611, 11.33727 }, { "logits", -1.051623, -0.3033224, 16.49059 },
 	{ 0 },
 };
+/* clang-format on */
 
+/* clang-format off */
 static const entry qwen3_rows[] = {
 	{ "embed", -0.4059296, -0.01412964, 3.374886 }, { "layer0.attn_out", 0.02774097, 0.3775517, 13.01268 },
 	{ "layer0.attn_norm", -1.166639, -0.04480887, 10.51699 },
@@ -50,7 +53,9 @@ static const entry qwen3_rows[] = {
 	{ "logits", -0.1423794, -1.498413, 20.07942 },
 	{ 0 },
 };
+/* clang-format on */
 
+/* clang-format off */
 static const entry llama_rows[] = {
 	{ "embed", -0.4059296, -0.01412964, 3.374886 }, { "layer0.attn_residual", -0.3781896, 0.09015591, 12.79994 },
 	{ "layer0.attn_norm", -1.166595, -0.04480582, 10.51643 }, { "layer0.mlp_norm", -0.1878794, 0.1384782, 11.10844 },
@@ -64,7 +69,9 @@ static const entry llama_rows[] = {
 	{ "layer0.attn_out", 0.02773993, 0.1042855, 12.83727 }, { "logits", -0.1424594, -1.551784, 20.0172 },
 	{ 0 },
 };
+/* clang-format on */
 
+/* clang-format off */
 static const entry mistral_rows[] = {
 	{ "embed", -0.4059296, -0.01412964, 3.374886 }, { "layer0.attn_residual", -1.509721, -0.1502401, 12.26581 },
 	{ "layer0.attn_norm", -1.166595, -0.04480582, 10.51643 }, { "layer0.mlp_norm", -0.76961, -0.2554776, 11.25518 },
@@ -78,6 +85,7 @@ static const entry mistral_rows[] = {
 	{ "layer0.attn_out", -1.103792, -0.1361105, 11.20463 }, { "logits", 1.506497, -0.3367138, 20.41383 },
 	{ 0 },
 };
+/* clang-format on */
 
 static const toy toys[] = {
 	{ "{\"model_type\":\"gpt2\",\"vocab_size\":32,\"n_positions\":16,\"n_embd\":16,\"n_head\":4,\"n_layer\":2,\"n_inner\":64,\"layer_norm_epsilon\":1e-5}",

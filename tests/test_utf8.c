@@ -58,6 +58,7 @@ static void good_and_bad_bytes_alternate(void)
 /* Of each class the ends, and their neighbours on the other side. */
 static void what_is_printable_is_decided_by_class(void)
 {
+	/* clang-format off */
 	static const struct { uint32_t first, last; bool printable; } range[] = {
 		{ 0x0, 0x1f, false }, { 0x20, 0x7e, true }, { 0x7f, 0x9f, false }, { 0xa0, 0xa0, false }, { 0xa1, 0xac, true },
 		  { 0xad, 0xad, false }, { 0xae, 0x2ff, true },
@@ -76,6 +77,7 @@ static void what_is_printable_is_decided_by_class(void)
 		{ 0x1d173, 0x1d17a, false }, { 0x1f600, 0x1f64f, true }, { 0x1fffe, 0x1ffff, false },
 		  { 0xe0000, 0xe0fff, false }, { 0xf0000, 0x10ffff, false },
 	};
+	/* clang-format on */
 
 	for (size_t i = 0; i < sizeof range / sizeof *range; i++)
 		for (uint32_t p = range[i].first; p <= range[i].last; p++)

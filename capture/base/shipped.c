@@ -18,7 +18,7 @@
 
 /* Looks for dir + between/folder/name. Returns VN_ERR_NOTFOUND when there is none. Any other failure ends the
  * search, because the next place may hold another version of the file. */
-static vn_status look(char *path, const char *dir, const char *between, const char *folder, const char *name,
+static vn_status find_shipped(char *path, const char *dir, const char *between, const char *folder, const char *name,
                       vn_error *err)
 {
 	char detours[PATH_MAX];
@@ -50,7 +50,7 @@ static vn_status look_beside(char *path, const char *folder, const char *name, v
 	if (slash)
 		*slash = 0;
 	for (size_t i = 0; i < sizeof beside / sizeof *beside && st == VN_ERR_NOTFOUND; i++)
-		st = look(path, exe, beside[i], folder, name, err);
+		st = find_shipped(path, exe, beside[i], folder, name, err);
 	return st;
 }
 
@@ -60,16 +60,16 @@ vn_status vn_shipped_find(const char *folder, const char *name, char *path, vn_e
 	vn_status st;
 
 	if (env && *env) {
-		st = look(path, env, "", folder, name, err);
+		st = find_shipped(path, env, "", folder, name, err);
 		if (st == VN_ERR_NOTFOUND)
 			return vn_fail(err, st, "VERNIER_SPECS=%s: no %s/%s there", env, folder, name);
 		return st;
 	}
 	st = look_beside(path, folder, name, err);
 	if (st == VN_ERR_NOTFOUND)
-		st = look(path, VERNIER_SPECS_DIR, "", folder, name, err);
+		st = find_shipped(path, VERNIER_SPECS_DIR, "", folder, name, err);
 	if (st == VN_ERR_NOTFOUND)
-		st = look(path, VERNIER_SOURCE_SPECS, "", folder, name, err);
+		st = find_shipped(path, VERNIER_SOURCE_SPECS, "", folder, name, err);
 	if (st == VN_ERR_NOTFOUND)
 		return vn_fail(err, st, "%s/%s: not in %s, nor beside the program; set VERNIER_SPECS", folder, name,
 		               VERNIER_SPECS_DIR);

@@ -11,7 +11,7 @@ enum { LINE = 1024 };
 static int  count;
 static char all[8 * LINE]; /* "first; second" */
 
-static void keep(const char *text)
+static void keep_warning(const char *text)
 {
 	vn_text_add(all, sizeof all, "%s%s", count++ ? "; " : "", text);
 }
@@ -25,7 +25,7 @@ void vn_warn(const char *command, const char *format, ...)
 	vn_text_print(text, sizeof text, format, args);
 	va_end(args);
 	fprintf(stderr, "vernier %s: warning: %s\n", command, text);
-	keep(text);
+	keep_warning(text);
 }
 
 void vn_warned(const char *format, ...)
@@ -36,7 +36,7 @@ void vn_warned(const char *format, ...)
 	va_start(args, format);
 	vn_text_print(text, sizeof text, format, args);
 	va_end(args);
-	keep(text);
+	keep_warning(text);
 }
 
 void vn_warnings_begin(void)

@@ -224,7 +224,7 @@ void vn_edit_line(vn_edit *e, const char *object, const char *from, const char *
 	}
 	char **line = calloc((size_t)n + 1, sizeof *line);
 	if (!line || H5Dread(o, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, line) < 0) {
-		vn_edit_fail(e, object, "it is no list of strings");
+		vn_edit_fail(e, object, "it is not a list of strings");
 		return;
 	}
 	for (hsize_t i = 0; i < n && !found; i++) {
@@ -259,7 +259,7 @@ static unsigned char *table(vn_edit *e, hid_t *o, hid_t *type, hsize_t *n, size_
 	    H5Sget_simple_extent_dims(space, n, NULL) == 1 && *n > 0 && (*width = H5Tget_size(*type)) > 0)
 		rows = calloc((size_t)*n, *width);
 	if (!rows || H5Dread(*o, *type, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows) < 0) {
-		vn_edit_fail(e, weights, "it is no table");
+		vn_edit_fail(e, weights, "it is not a table");
 		return NULL;
 	}
 	return rows;

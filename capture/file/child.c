@@ -166,7 +166,7 @@ static vn_status killed(const vn_child *c, int number, vn_error *err)
 }
 
 /* The pipe ended early. Finds out why. */
-static vn_status gone(vn_child *c, vn_error *err)
+static vn_status report_end(vn_child *c, vn_error *err)
 {
 	int   status = 0;
 	pid_t pid;
@@ -276,7 +276,7 @@ static vn_status pull(vn_child *c, vn_error *err)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot receive the result of the process that reads it: %s", c->path,
 		               strerror(errno));
 	if (n == 0)
-		return gone(c, err);
+		return report_end(c, err);
 	c->spent_s = processor_s(c);
 	c->stopped = 0;
 	c->at = 0;

@@ -74,7 +74,7 @@ static int move_to_free(const char *from, const char *to)
 }
 
 /* Another program may have written the path since it was opened: with force, the kind of file is checked again. */
-static vn_status settle(const vn_output *o, vn_error *err)
+static vn_status rename_output(const vn_output *o, vn_error *err)
 {
 	const vn_status st = o->force ? vn_place_check(o->path, o->kind, true, err) : VN_OK;
 	if (st)
@@ -113,7 +113,7 @@ vn_status vn_output_close(vn_output *o, bool good, vn_error *err)
 		vn_temporary_forget(o->temporary);
 		return st;
 	}
-	st = settle(o, err);
+	st = rename_output(o, err);
 	if (st)
 		unlink(o->temporary);
 	vn_temporary_forget(o->temporary); /* not earlier, or a signal would leave the file behind */
@@ -181,6 +181,7 @@ vn_status vn_output_ending(const char *path, const char *known, int *which, vn_e
 	for (const char *p = known; *p; p += strcspn(p, "|") + (p[strcspn(p, "|")] == '|'))
 		vn_text_add(list, sizeof list, "%s.%.*s", p == known ? "" : ", ", (int)strcspn(p, "|"), p);
 	return *which >= 0 ? VN_OK
-	                   : vn_fail(err, VN_ERR_USAGE, "%s: no report ends in %s: use %s or .txt, or say the form with --format",
+	                   : vn_fail(err, VN_ERR_USAGE, "%s: no report has the file ending %s: use %s or .txt, or select "
+	                                                "the form with --format",
 	                             path, dot, list);
 }

@@ -1,7 +1,7 @@
 /* output.h: writes a report to stdout or to a file.
  *
  * A file is written under a temporary name in the same folder and renamed when it is complete, so
- * that nobody reads half a report.
+ * that no reader sees half a report.
  */
 #ifndef VN_CAPTURE_OUTPUT_H
 #define VN_CAPTURE_OUTPUT_H

@@ -29,6 +29,7 @@ bool vn_same_file(const char *a, const char *b)
 
 /* How files of each kind begin, and what else their first bytes hold; tests/cli/force.sh replaces one of each.
  * Recordings begin like any HDF5 file. */
+/* clang-format off */
 static const struct { vn_place_kind kind; const char *begin, *hold; } mark[] = {
 	{ VN_PLACE_RECORDING, "\x89HDF\r\n\x1a\n", "" },
 	{ VN_PLACE_REPORT, "{", "\"schema\": \"vernier-" },
@@ -60,6 +61,7 @@ static const struct { vn_place_kind kind; const char *begin, *hold; } mark[] = {
 	{ VN_PLACE_NUMBERS, "\x93NUMPY", "" },
 	{ VN_PLACE_NUMBERS, "# dtype ", "\n# " },
 };
+/* clang-format on */
 
 static bool is_of_kind(const char *head, size_t n, vn_place_kind kind)
 {
@@ -90,7 +92,7 @@ static vn_status check_kind(const char *path, vn_place_kind kind, vn_error *err)
 	if (fd >= 0)
 		close(fd);
 	if (n < 0)
-		return vn_fail(err, VN_ERR_IO, "%s: cannot be read, to see what --force would replace: %s",
+		return vn_fail(err, VN_ERR_IO, "%s: cannot be read, so vernier does not know what --force would replace: %s",
 		                               path, strerror(why));
 	return is_of_kind(head, (size_t)n, kind) ? VN_OK
 	       : vn_fail(err, VN_ERR_IO, "%s: is %s; remove the file first, or give another name", path, refusal[kind]);

@@ -79,7 +79,7 @@ static json_t *weight_line(const vn_weight *w)
 	return json_pack("{s:s, s:o}", "name", w->name, "shape", shape);
 }
 
-static bool keep(char **line, json_t *j)
+static bool keep_line(char **line, json_t *j)
 {
 	*line = vn_json_dump(j, JSON_REAL_PRECISION(17));
 	json_decref(j);
@@ -96,11 +96,11 @@ vn_status vn_plan_to_text(const vn_plan *p, vn_plan_text *t, vn_error *err)
 	t->weight = calloc((size_t)p->n_weights + 1, sizeof *t->weight);
 	if (t->node && t->value && t->weight) {
 		for (; good && t->n_nodes < p->n_nodes; t->n_nodes++)
-			good = keep(&t->node[t->n_nodes], node_line(p, &p->node[t->n_nodes]));
+			good = keep_line(&t->node[t->n_nodes], node_line(p, &p->node[t->n_nodes]));
 		for (; good && t->n_values < p->n_values; t->n_values++)
-			good = keep(&t->value[t->n_values], value_line(p, &p->value[t->n_values]));
+			good = keep_line(&t->value[t->n_values], value_line(p, &p->value[t->n_values]));
 		for (; good && t->n_weights < p->n_weights; t->n_weights++)
-			good = keep(&t->weight[t->n_weights], weight_line(&p->weight[t->n_weights]));
+			good = keep_line(&t->weight[t->n_weights], weight_line(&p->weight[t->n_weights]));
 		if (good)
 			return VN_OK;
 	}

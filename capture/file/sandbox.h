@@ -1,5 +1,5 @@
-/* sandbox.h: what a process gives up before it reads an untrusted file (child.h) or writes one of
- * ours (scribe.h).
+/* sandbox.h: restricts a process before it reads an untrusted file (child.h) or writes a checkpoint
+ * file (scribe.h).
  *
  * A library that crashes on a malicious file might as well run code from that file. A process in
  * the sandbox keeps: the descriptor of that file, for reading; the writing end of its pipe; memory;

@@ -37,7 +37,8 @@ const char *vn_dump_fact_wrong(const vn_dump *d, const char *key, const char *va
 	for (const char *p = key; *p; p++)
 		if (vn_text_control(*p) || *p == '/')
 			return "is not a key";
-	if (strcmp(key, "token_ids") == 0 || strcmp(key, "positions") == 0 || strcmp(key, "token_text") == 0)
+	if (strcmp(key, "token_ids") == 0 || strcmp(key, "positions") == 0 || strcmp(key, "token_text") == 0 ||
+	    strcmp(key, "left_out") == 0)
 		return "cannot be set here";
 	if (vn_facts_get(&d->run, key))
 		return "is given twice";
@@ -52,7 +53,7 @@ const char *vn_dump_name_wrong(const char *name)
 	if (strlen(name) >= VN_NAME_MAX)
 		return "has more than 127 bytes";
 	if (*name == '.' || name[strlen(name) - 1] == '.' || strstr(name, ".."))
-		return "has nothing before or behind a dot";
+		return "has nothing before or after a dot";
 	for (const char *p = name; *p; p++)
 		if (vn_text_control(*p) || *p == '/')
 			return "has a slash or a control character";
@@ -157,7 +158,7 @@ vn_status vn_dump_ids(vn_dump *d, const int32_t *ids, const int32_t *positions, 
 
 /* ---- numbers ------------------------------------------------------------------------------------- */
 
-static vn_status hold(vn_dump *d, int i, vn_error *err)
+static vn_status hold_bytes(vn_dump *d, int i, vn_error *err)
 {
 	if (d->held == i)
 		return VN_OK;
@@ -170,7 +171,7 @@ static vn_status hold(vn_dump *d, int i, vn_error *err)
 vn_status vn_dump_read(vn_dump *d, int i, size_t at, size_t n, void *to, vn_error *err)
 {
 	const vn_array *a = &d->array[i];
-	const vn_status st = n ? hold(d, i, err) : VN_OK;
+	const vn_status st = n ? hold_bytes(d, i, err) : VN_OK;
 	if (st || n == 0)
 		return st;
 	if (!vn_laid_plain(&a->laid))

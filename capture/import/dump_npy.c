@@ -160,7 +160,7 @@ static int shown(const struct dirent *e)
 	return *e->d_name != '.';
 }
 
-/* What cannot be looked at might be a folder of tensors. A link to nowhere is none. */
+/* A name that cannot be examined may be a folder of tensors; a broken link is not. */
 static vn_status look_for_folder(const vn_dump *d, const char *prefix, const char *name, bool *folder, vn_error *err)
 {
 	char        path[MOST_PATH];

@@ -33,14 +33,15 @@ static vn_status read_comment(reader *t, const char *from, size_t n, vn_error *e
 	if (!(word = strtok_r(text, "# \t\r", &rest)) || strcmp(word, "dtype") != 0)
 		return VN_OK;
 	if (!(word = strtok_r(NULL, " \t\r", &rest)) || !vn_dtype_from_name(word, &t->dtype) || t->dtype >= VN_N_DTYPES)
-		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: '%.20s' is no format of numbers (f32, f16, bf16, f64, i32)", t->path,
+		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: '%.20s' is not a number format (f32, f16, bf16, f64, i32)", t->path,
 		               t->line, word ? word : "");
 	if (!(word = strtok_r(NULL, " \t\r", &rest)) || strcmp(word, "shape") != 0)
-		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: 'shape' and the lengths of the axes are expected behind the format",
+		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: expected 'shape' and the lengths of the axes after the format",
 		               t->path, t->line);
 	while ((word = strtok_r(NULL, " \t\r", &rest))) {
 		if (t->shape.rank == VN_MAX_RANK || !vn_text_whole(word, 0, INT_MAX, &t->shape.dim[t->shape.rank]))
-			return vn_fail(err, VN_ERR_FORMAT, "%s:%d: '%.20s' is no length of an axis, of which there are %d at most",
+			return vn_fail(err, VN_ERR_FORMAT, "%s:%d: '%.20s' is not the length of an axis, or the tensor has more "
+			                                   "than %d axes",
 			               t->path, t->line, word, VN_MAX_RANK);
 		t->shape.rank++;
 	}
@@ -90,7 +91,7 @@ static vn_status read_line(reader *t, const char *end, vn_error *err)
 			t->at++;
 			if (*word) /* strchr also finds the terminating 0 */
 				continue;
-			return vn_fail(err, VN_ERR_FORMAT, "%s:%d: a byte of 0: this is no text", t->path, t->line);
+			return vn_fail(err, VN_ERR_FORMAT, "%s:%d: a zero byte: this is not a text file", t->path, t->line);
 		}
 		if (*word == '#') {
 			t->at = end;

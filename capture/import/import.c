@@ -201,6 +201,32 @@ static vn_status own_names(vn_name_map **m, vn_error *err)
 	return st;
 }
 
+static int words_of(const char *axes)
+{
+	int    n = 0;
+	size_t length = 1;
+	while (length && n <= VN_MAX_RANK)
+		vn_axes_word(axes, n, &length), n += length != 0;
+	return n;
+}
+
+/* An array without axis names that has one axis more than its checkpoint, of length one and in front, is a batch of one,
+ * as PyTorch's tensors are: own_names drops that axis. */
+static vn_status name_batches(vn_import *i, vn_error *err)
+{
+	char axes[VN_AXES_MAX];
+	for (int k = 0; k < i->r->n_entries; k++) {
+		vn_entry *e = &i->r->entry[k];
+		const vn_point_info *p = *e->axes ? NULL : vn_label_point(e->name);
+		if (!p || words_of(p->axes) + 1 != e->shape.rank || e->shape.dim[0] != 1)
+			continue;
+		snprintf(axes, sizeof axes, "batch %s", p->axes);
+		if (!(e->axes = vn_intern(axes)))
+			return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the axes of %s", i->r->path, e->name);
+	}
+	return VN_OK;
+}
+
 static vn_status map_names(vn_import *i, speaker *s, vn_error *err)
 {
 	vn_name_map *m = NULL;
@@ -210,6 +236,8 @@ static vn_status map_names(vn_import *i, speaker *s, vn_error *err)
 		st = asked                ? vn_name_map_open(i->o->names[k], &m, err)
 		     : k == i->o->n_names ? vn_name_map_open("fused", &m, err)
 		                          : own_names(&m, err);
+		if (!st && k > i->o->n_names)
+			st = name_batches(i, err);
 		if (!st)
 			st = apply(i, m, asked, s, err);
 		vn_name_map_destroy(m);
@@ -219,15 +247,6 @@ static vn_status map_names(vn_import *i, speaker *s, vn_error *err)
 }
 
 /* ---- is it fit to be written? ---------------------------------------------------------------------- */
-
-static int words_of(const char *axes)
-{
-	int    n = 0;
-	size_t length = 1;
-	while (length && n <= VN_MAX_RANK)
-		vn_axes_word(axes, n, &length), n += length != 0;
-	return n;
-}
 
 /* Gives a tensor without axis names those of its checkpoint, if the rank matches. */
 static vn_status name_axes(vn_import *i, vn_error *err)

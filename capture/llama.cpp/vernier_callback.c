@@ -159,7 +159,7 @@ static void record(vernier_callback *c, const struct ggml_tensor *t)
 	/* A graph looks up its tokens once, so a second lookup starts the next graph. */
 	if (c->nodes && looks_up && strcmp(c->lookup, own) == 0) {
 		vernier_record_fail_(&c->record,
-		                     "%s: a llama_decode behind that of step %d has no vernier_callback_batch before it",
+		                     "%s: a llama_decode after that of step %d has no vernier_callback_batch before it",
 		                     c->record.dir, c->record.step);
 		return;
 	}

@@ -122,7 +122,7 @@ vn_status vn_map_fail(const vn_map_job *j, int rule, const char *format, ...)
 }
 
 /* When the caller only collects mismatches, they are no error. */
-static vn_status told(const vn_map_job *j, vn_status st)
+static vn_status allow_collected(const vn_map_job *j, vn_status st)
 {
 	if (st != VN_ERR_MISMATCH || !j->use->trouble)
 		return st;
@@ -335,7 +335,7 @@ static vn_status collect(vn_map_job *j)
 			continue;
 		int first = j->n[i], end = first + 1;
 		if (rule->each && (st = indices(j, i, &end))) {
-			st = told(j, st);
+			st = allow_collected(j, st);
 			continue;
 		}
 		for (int n = rule->each ? 0 : first; !st && n < end; n++) {
@@ -347,7 +347,7 @@ static vn_status collect(vn_map_job *j)
 				st = add(j, i, n, -1, rule->to);
 			for (int p = 0; !st && p < rule->n_parts; p++)
 				st = add(j, i, n, p, rule->parts[p]);
-			st = told(j, st);
+			st = allow_collected(j, st);
 		}
 	}
 	return st;
@@ -420,13 +420,13 @@ static vn_status check_names(vn_map_job *j)
 		const vn_map_outcome *o = &j->out[i], *before = kept ? &j->out[kept - 1] : NULL;
 		if (before && same_name(j, before, o)) {
 			if (is_fallback(j, o) && (!is_fallback(j, before) || (is_copy(j, o) && is_copy(j, before)))) {
-				const vn_status st = is_copy(j, o) ? told(j, check_copy(j, before, o)) : VN_OK;
+				const vn_status st = is_copy(j, o) ? allow_collected(j, check_copy(j, before, o)) : VN_OK;
 				if (st)
 					return st;
 				j->use->spare++;
 				continue;
 			}
-			const vn_status st = told(j,
+			const vn_status st = allow_collected(j,
 			                          vn_map_fail(j, o->rule >= 0 ? o->rule : before->rule, "%s and %s both become %s",
 			                                      vn_recording_entry(j->r, before->entry)->name,
 			                                      vn_recording_entry(j->r, o->entry)->name, o->name));
@@ -444,7 +444,7 @@ static vn_status place_all(vn_map_job *j)
 {
 	vn_status st = VN_OK;
 	for (int i = 0; !st && i < j->n_out; i++)
-		st = told(j, vn_map_place(j, &j->out[i]));
+		st = allow_collected(j, vn_map_place(j, &j->out[i]));
 	return st ? st : vn_derive_end(j->made, j->err);
 }
 
@@ -467,7 +467,7 @@ vn_status vn_name_map_apply(const vn_name_map *m, vn_recording **r, vn_map_use *
 		choose_rules(&j);
 	for (int k = 0; !st && k < m->n; k++)
 		if (m->rule[k].either[0])
-			st = told(&j, decide(&j, k));
+			st = allow_collected(&j, decide(&j, k));
 	for (size_t i = 0; !st && i < count; i++)
 		if (j.rule[i] >= 0 && m->rule[j.rule[i]].either[0] && j.chosen[j.rule[i]] < 0)
 			j.rule[i] = VN_MAP_GONE;

@@ -40,7 +40,7 @@ typedef struct vn_name_map {
 	int          n, room;
 } vn_name_map;
 
-/* Opens one of vernier's own maps by its name without .yaml ("hf"); where there is none of that name, a file.
+/* Opens one of vernier's own maps by its name without .yaml ("hf"); if vernier has no such map, it is a file.
  * A file called hf in the current folder is "./hf". */
 vn_status vn_name_map_open(const char *name, vn_name_map **m, vn_error *err);
 vn_status vn_name_map_parse(const char *path, const char *text, size_t n, vn_name_map **m, vn_error *err);

@@ -21,6 +21,7 @@ static void move_words(vn_recording *to, vn_recording *from)
 	MOVE(root), MOVE(n_root), MOVE(model), MOVE(n_model), MOVE(run);
 	MOVE(ids), MOVE(n_ids), MOVE(positions), MOVE(n_positions), MOVE(batch);
 	MOVE(token_text), MOVE(n_texts), MOVE(room_texts);
+	MOVE(left_out), MOVE(n_left_out), MOVE(room_left_out);
 	MOVE(weight), MOVE(n_weights), MOVE(room_weights);
 	MOVE(plan), MOVE(has_plan);
 #undef MOVE

@@ -48,7 +48,7 @@ static size_t cut_at_start(const char *text, size_t bytes)
 	return n;
 }
 
-/* Bytes at the end of a character that goes on behind. */
+/* Number of bytes at the end that begin an incomplete character. */
 static size_t cut_at_end(const char *text, size_t bytes)
 {
 	for (size_t n = 1; n <= 3 && n <= bytes; n++) {

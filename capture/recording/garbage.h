@@ -1,16 +1,16 @@
-/* garbage.h: do the tokens that an engine chooses look like no text?
+/* garbage.h: finds signs that the tokens chosen by an engine are not plausible text.
  *
- * Three signs: one token or a short sequence over and over; characters that no tokenizer's text has
- * (U+FFFD, bytes that are not UTF-8); ids at the end of the vocabulary, where models keep unused
- * rows. Healthy texts have each of them now and then, so the reference, or else the prompt, says
- * how often is too often.
+ * Three signs are counted: repetitions of one token or a short sequence; characters that text from a
+ * tokenizer does not contain (U+FFFD, bytes that are not UTF-8); ids at the end of the vocabulary,
+ * where models keep unused rows. Healthy text contains some of each, so the counts are compared with
+ * those of the reference or, without one, of the prompt.
  */
 #ifndef VN_CAPTURE_GARBAGE_H
 #define VN_CAPTURE_GARBAGE_H
 
 #include "capture/recording/recording.h"
 
-/* Of a longer recording the last so many tokens are looked at. */
+/* VN_GARBAGE_TOKENS: in a longer recording, only the last tokens are examined. */
 enum { VN_GARBAGE_TOKENS = 256, VN_GARBAGE_PERIOD = 8, VN_GARBAGE_WORDS = 240 };
 
 typedef enum vn_garbage_sign {

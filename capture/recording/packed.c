@@ -50,7 +50,7 @@ vn_status vn_packed_prompts(const vn_recording *r, int64_t *of, vn_error *err)
 	for (int i = 0; !st && i < steps; i++)
 		if (step[i].position + step[i].tokens > n || !spread(&step[i], at, count, next, of))
 			st = vn_fail(err, VN_ERR_FORMAT,
-			             "%s: /step.%d: its tokens do not go on with the %" PRId64
+			             "%s: /step.%d: its tokens do not continue the %" PRId64
 			             " prompts of the first step, in their order",
 			             vn_recording_path(r), step[i].number, count);
 	free(next);

@@ -220,6 +220,21 @@ static vn_status take_token_text(vn_recording *r, void **data, vn_error *err)
 	return VN_OK;
 }
 
+static vn_status take_left_out(vn_recording *r, const char *line, vn_error *err)
+{
+	if (r->n_left_out == MOST_OBJECTS)
+		return astray(r, err);
+	vn_left_out *more = grow(r->left_out, r->n_left_out, &r->room_left_out, sizeof *more);
+	if (!more)
+		return no_memory(r, err);
+	r->left_out = more;
+	const char *why = vn_left_out_read(line, &more[r->n_left_out]);
+	if (why)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: /run/left_out: line %d: %s", r->path, r->n_left_out + 1, why);
+	r->n_left_out++;
+	return VN_OK;
+}
+
 static vn_status take_step(vn_recording *r, const void *data, size_t bytes, vn_error *err)
 {
 	vn_seen_step s;
@@ -338,6 +353,8 @@ static vn_status take(vn_recording *r, int kind, void **data, size_t bytes, vn_e
 		return take_ids(r, kind, data, bytes, err);
 	case VN_FRAME_TOKEN_TEXT:
 		return take_token_text(r, data, err);
+	case VN_FRAME_LEFT_OUT:
+		return take_left_out(r, *data, err);
 	case VN_FRAME_WEIGHT:
 		return take_weight(r, *data, bytes, err);
 	case VN_FRAME_PLAN:

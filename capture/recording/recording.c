@@ -270,6 +270,21 @@ static vn_status check_steps(const vn_recording *r, vn_error *err)
 	return VN_OK;
 }
 
+/* One that is also recorded, or listed twice, would be two facts about one tensor. */
+static vn_status sort_left_out(vn_recording *r, vn_error *err)
+{
+	vn_left_out_sort(r->left_out, r->n_left_out);
+	for (int i = 0; i < r->n_left_out; i++) {
+		const vn_left_out *l = &r->left_out[i];
+		if (i > 0 && l[-1].step == l->step && strcmp(l[-1].name, l->name) == 0)
+			return vn_fail(err, VN_ERR_FORMAT, "%s: /run/left_out: %s of step %d is listed twice", r->path, l->name,
+			               l->step);
+		if (vn_recording_find(r, l->step, l->name) >= 0)
+			return vn_fail(err, VN_ERR_FORMAT, "%s: /run/left_out: %s of step %d is recorded", r->path, l->name, l->step);
+	}
+	return VN_OK;
+}
+
 /* Sorts and checks what the child sent. */
 static vn_status sort_and_check(vn_recording *r, vn_error *err)
 {
@@ -283,7 +298,8 @@ static vn_status sort_and_check(vn_recording *r, vn_error *err)
 	mark_rows(r);
 	if ((st = vn_proofs_make(r, err)))
 		return st;
-	return settle_plan(r, err);
+	st = settle_plan(r, err);
+	return st ? st : sort_left_out(r, err);
 }
 
 vn_status vn_recording_open_all(const char *const *path, int n, vn_recording **r, vn_error *err)
@@ -357,6 +373,9 @@ void vn_recording_close(vn_recording *r)
 	for (int i = 0; i < r->n_texts; i++)
 		free(r->token_text[i]);
 	free(r->token_text);
+	for (int i = 0; i < r->n_left_out; i++)
+		vn_left_out_finish(&r->left_out[i]);
+	free(r->left_out);
 	for (int i = 0; i < VN_UNREAD_NAMED; i++)
 		free(r->unread[i]);
 	free(r->weight);

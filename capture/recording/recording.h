@@ -71,6 +71,10 @@ int             vn_recording_unread(const vn_recording *r, const char *name[VN_U
 /* Returns the text of each token, escaped as by vn_utf8_escape; NULL if the file does not have
  * it. */
 char *const    *vn_recording_token_text(const vn_recording *r);
+/* Returns the number of tensors that agreed with a reference during the run and were left out (left_out.h),
+ * sorted by step and name. */
+struct vn_left_out;
+int             vn_recording_left_out(const vn_recording *r, const struct vn_left_out **list);
 /* Attributes of /model; NULL if absent. */
 const char     *vn_recording_family(const vn_recording *r);
 const char     *vn_recording_config(const vn_recording *r);
@@ -87,7 +91,7 @@ int             vn_recording_weights(const vn_recording *r, const vn_weight_row 
 const vn_plan  *vn_recording_plan(const vn_recording *r);
 
 int             vn_recording_steps(const vn_recording *r, const vn_step **steps);
-/* NULL: there is none with that number */
+/* NULL: no step has that number */
 const vn_step  *vn_recording_step(const vn_recording *r, int number);
 /* Entries are in execution order: by step, then by `order`, or as sequence.h says if that is not
  * stated. */

@@ -75,6 +75,12 @@ char *const *vn_recording_token_text(const vn_recording *r)
 	return r->token_text;
 }
 
+int vn_recording_left_out(const vn_recording *r, const vn_left_out **list)
+{
+	*list = r->left_out;
+	return r->n_left_out;
+}
+
 const char *vn_recording_family(const vn_recording *r)
 {
 	return word(r->model, r->n_model, "family");

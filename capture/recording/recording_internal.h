@@ -4,6 +4,7 @@
 #define VN_CAPTURE_RECORDING_INTERNAL_H
 
 #include "capture/recording/derive.h"
+#include "capture/recording/left_out.h"
 #include "capture/file/plan_json.h"
 #include "capture/recording/recording.h"
 #include "capture/recording/scan.h"
@@ -94,6 +95,8 @@ struct vn_recording {
 	int       n_unread;
 	char    **token_text;
 	int       n_texts, room_texts;
+	vn_left_out *left_out; /* sorted */
+	int       n_left_out, room_left_out;
 	vn_weight_row *weight;
 	int       n_weights, room_weights;
 	vn_plan  *plan;

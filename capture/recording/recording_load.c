@@ -96,7 +96,7 @@ static vn_status load_alone(vn_recording *r, int i, vn_error *err)
 /* ---- many small ones ------------------------------------------------------------------------ */
 
 /* Whether entry i may be read together with others. */
-static bool small(const vn_recording *r, int i)
+static bool is_small(const vn_recording *r, int i)
 {
 	const vn_entry_source *s = &r->source[i];
 	return s->offset < 0 && !s->foreign && !s->gathered && r->entry[i].same_as < 0 && s->bytes > 0 &&
@@ -143,7 +143,7 @@ static void load_ahead(vn_recording *r, int i, int most)
 
 	for (; many && entry && to < r->n_entries && n < most && to - i < SKIPPED + most; to++) {
 		const vn_entry_source *s = &r->source[to];
-		if (!small(r, to))
+		if (!is_small(r, to))
 			continue;
 		if (n > 0 && bytes + vn_scan_span((size_t)s->bytes) > AHEAD_BYTES)
 			break;
@@ -180,7 +180,7 @@ static vn_status load(vn_recording *r, int i, vn_error *err)
 	const bool next = r->ahead.many > 0 && i >= r->ahead.to && i - r->ahead.to <= SKIPPED;
 	const bool failed = r->ahead.many == 0 && i >= r->ahead.from && i < r->ahead.to;
 	const int  grown = r->ahead.many * AHEAD_GROWS;
-	if (small(r, i) && !failed) {
+	if (is_small(r, i) && !failed) {
 		drop_ahead(r);
 		if (next) {
 			load_ahead(r, i, grown < AHEAD_MOST ? grown : AHEAD_MOST);

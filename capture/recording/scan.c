@@ -151,11 +151,28 @@ static void scan_ids(const walk *w, hid_t run, const char *name, const char *obj
 	int32_t  *list = vn_scan_ids(s, d, object, !w->complete, &n, &batch);
 	vn_digest have = vn_digest_of(list, (size_t)n * sizeof *list);
 	if (vn_scan_text(s, d, object, "digest", digest, sizeof digest) && strcmp(digest, have.hex) != 0)
-		vn_refuse(s, object, "its digest is %s, the file says %s", have.hex, digest);
+		vn_refuse(s, object, "its digest is %s, the file records %s", have.hex, digest);
 	vn_child_send(s->pipe, VN_FRAME_BATCH, &batch, sizeof batch);
 	vn_child_send(s->pipe, frame, list, (size_t)n * sizeof *list);
 	free(list);
 	H5Oclose(d);
+}
+
+/* Lines may have a digest, of each with its NUL. */
+static void check_lines(const vn_scan *s, hid_t d, char *const *line, int64_t n, const char *object)
+{
+	char         said[64];
+	vn_digester *sum;
+
+	if (!vn_scan_text(s, d, object, "digest", said, sizeof said))
+		return;
+	if (!(sum = vn_digester_create()))
+		vn_refuse(s, object, "no memory for its digest");
+	for (int64_t i = 0; i < n; i++)
+		vn_digester_add(sum, line[i], strlen(line[i]) + 1);
+	const vn_digest have = vn_digester_finish(sum);
+	if (strcmp(said, have.hex) != 0)
+		vn_refuse(s, object, "its digest is %s, the file says %s", have.hex, said);
 }
 
 static void scan_lines(const vn_scan *s, hid_t in, const char *name, const char *object, int frame, bool needed)
@@ -170,6 +187,7 @@ static void scan_lines(const vn_scan *s, hid_t in, const char *name, const char 
 	char **line = vn_scan_lines(s, d, object, &n);
 	if (n > MOST_LINES)
 		vn_refuse(s, object, "more than %d lines", MOST_LINES);
+	check_lines(s, d, line, n, object);
 	for (int64_t i = 0; i < n; i++)
 		vn_child_send(s->pipe, frame, line[i], strlen(line[i]));
 	H5Oclose(d);
@@ -177,7 +195,7 @@ static void scan_lines(const vn_scan *s, hid_t in, const char *name, const char 
 
 static void scan_run(walk *w)
 {
-	static const char *const names[] = { "token_ids", "positions", "token_text" };
+	static const char *const names[] = { "token_ids", "positions", "token_text", "left_out" };
 	hid_t run = child_of(w->s, w->file, "run", H5I_GROUP, "/run");
 	if (run < 0)
 		return;
@@ -185,7 +203,8 @@ static void scan_run(walk *w)
 	scan_ids(w, run, "token_ids", "/run/token_ids", VN_FRAME_IDS);
 	scan_ids(w, run, "positions", "/run/positions", VN_FRAME_POSITIONS);
 	scan_lines(w->s, run, "token_text", "/run/token_text", VN_FRAME_TOKEN_TEXT, false);
-	scan_unread(w->s, run, "/run", names, 3);
+	scan_lines(w->s, run, "left_out", "/run/left_out", VN_FRAME_LEFT_OUT, false);
+	scan_unread(w->s, run, "/run", names, sizeof names / sizeof *names);
 	H5Oclose(run);
 }
 
@@ -201,7 +220,7 @@ static void check_table(const vn_scan *s, hid_t d, hid_t type, const vn_extent *
 		vn_refuse(s, object, "it cannot be read");
 	const vn_digest have = vn_digest_of(rows, bytes);
 	if (strcmp(said, have.hex) != 0)
-		vn_refuse(s, object, "its digest is %s, the file says %s", have.hex, said);
+		vn_refuse(s, object, "its digest is %s, the file records %s", have.hex, said);
 	free(rows);
 }
 
@@ -389,7 +408,7 @@ static void walk_step(walk *w, hid_t root, const char *name, int64_t number, had
 	H5Oclose(g);
 }
 
-/* Reports what the reader ignores, so that nobody takes it for judged: a malformed step name, or a tensor in no
+/* Reports what the reader ignores, so that no one believes that it was judged: a malformed step name, or a tensor in no
  * step. */
 static void look_at_other(const walk *w, hid_t root, const char *name)
 {
@@ -431,7 +450,8 @@ static void check_root(walk *w, hid_t file)
 	if (!vn_scan_text(s, file, "/", "format", format, sizeof format) || strcmp(format, "vernier-checkpoint") != 0)
 		vn_refuse(
 			s, "",
-			"an HDF5 file, but not a recording: it has no attribute format = vernier-checkpoint (vernier help checkpoint.md; "
+			"an HDF5 file, but not a recording: it has no attribute format = vernier-checkpoint (vernier help "
+			"checkpoint.md; "
 			"vernier import converts .npz)");
 	if (!vn_scan_int(s, file, "/", "format_version", &version) || version != 1)
 		vn_refuse(s, "/", "format_version is %" PRId64 ", this vernier reads 1", version);

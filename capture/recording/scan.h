@@ -22,6 +22,7 @@ typedef enum vn_frame {
 	VN_FRAME_IDS,         /* int32 each */
 	VN_FRAME_POSITIONS,
 	VN_FRAME_TOKEN_TEXT,  /* text */
+	VN_FRAME_LEFT_OUT,
 	VN_FRAME_WEIGHT,      /* vn_seen_weight */
 	VN_FRAME_PLAN,        /* int32 layers, vocab, context */
 	VN_FRAME_PLAN_NODE,   /* text */

@@ -15,11 +15,13 @@ typedef struct found {
 #define TEXT(name)  { #name, VN_SAID_TEXT, offsetof(found, t.name), sizeof(((found *)0)->t.name) }
 #define WHOLE(name) { #name, VN_SAID_WHOLE, offsetof(found, t.name), 0 }
 #define REAL(name)  { #name, VN_SAID_REAL, offsetof(found, t.name), 0 }
+/* clang-format off */
 static const vn_said list[] = {
 	{ "dtype", VN_SAID_TEXT, offsetof(found, dtype), sizeof(((found *)0)->dtype) },
 	WHOLE(order), WHOLE(layer), TEXT(point), TEXT(op), TEXT(basis), TEXT(axes), TEXT(digest),
 	REAL(min), REAL(max), REAL(mean), REAL(rms), REAL(absmax), WHOLE(nan), WHOLE(inf),
 };
+/* clang-format on */
 enum { N_SAID = sizeof list / sizeof *list, DIGEST = 7, STATISTICS = 8,
 	ALL_STATISTICS = ((1 << N_SAID) - 1) >> STATISTICS << STATISTICS };
 
@@ -65,7 +67,7 @@ static int choose(const vn_scan *s, const bool same[2 * VN_N_DTYPES], const char
 		vn_refuse(s, object, "its type is not one of f16, bf16, f32, f64, f8_e4m3, f8_e5m2, i32");
 	for (int other = 0; other < VN_N_DTYPES; other++) /* unknown words are ignored */
 		if (other != d && strcmp(word, vn_dtype_name((vn_dtype)other)) == 0)
-			vn_refuse(s, object, "it holds %s, its attribute dtype says %s", vn_dtype_name((vn_dtype)d), word);
+			vn_refuse(s, object, "it holds %s, but its attribute dtype is %s", vn_dtype_name((vn_dtype)d), word);
 	return d;
 }
 

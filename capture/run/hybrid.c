@@ -126,7 +126,7 @@ static vn_status run(hybrid *h, int s, int from, int to, int64_t tokens, const v
 	for (int i = from; i < to && !st; i++) {
 		const vn_node *n = &p->node[i];
 		if (p->value[n->out[0]].on_demand && !(taps && taps->want[n->out[0]]))
-			continue; /* nobody runs it */
+			continue; /* no side runs it */
 		for (int k = 0; k < n->n_in && !st; k++) {
 			const int v = vn_plan_root(p, n->in[k]);
 			if (!(h->has[v] & 1u << s) && p->value[v].node < from)

@@ -24,7 +24,7 @@ typedef struct runs {
 	vn_scenario          *s;
 	int                   n;
 	vn_recipe            *recipe; /* (n) */
-	char                (*path)[PATH_MAX];
+	char                (*path)[PATH_MAX], (*against)[PATH_MAX];
 	vn_tokenizer         *tokenizer; /* NULL: the model has none */
 	vn_session            session;
 } runs;
@@ -42,6 +42,11 @@ void vn_prompts_say(const char *path, const vn_recorded *done)
 		fprintf(stderr, "%.2f s compiling shaders%s, ", done->compiling,
 		        done->compiled ? " that later runs find in the cache" : "");
 	fprintf(stderr, "%.2f s computing)\n", done->computing);
+	if (done->judged)
+		fprintf(stderr, "%s: %" PRId64 " judged, %" PRId64 " outside, %" PRId64 " left out because they agree%s\n", path,
+		        done->judged, done->outside, done->left_out, done->stopped ? "; the run was stopped" : "");
+	if (*done->found)
+		vn_warn("capture", "%s", done->found);
 }
 
 /* ---- before the first run ------------------------------------------------------------------ */
@@ -88,6 +93,9 @@ static vn_status make_recipe(runs *r, int i, vn_error *err)
 	if (snprintf(r->path[i], PATH_MAX, "%s/%s.h5", r->job->folder, s->name) >= PATH_MAX)
 		return vn_fail(err, VN_ERR_USAGE, "the path of its recording is too long");
 	own->path = r->path[i];
+	if (own->against && snprintf(r->against[i], PATH_MAX, "%s/%s.h5", own->against, s->name) >= PATH_MAX)
+		return vn_fail(err, VN_ERR_USAGE, "the path of its reference is too long");
+	own->against = own->against ? r->against[i] : NULL;
 	own->ids = s->ids;
 	own->n_ids = s->n;
 	own->tokenizer = r->tokenizer;
@@ -96,7 +104,8 @@ static vn_status make_recipe(runs *r, int i, vn_error *err)
 	own->temperature = s->temperature >= 0 ? s->temperature : own->temperature;
 	own->seed = s->seed >= 0 ? (uint64_t)s->seed : own->seed;
 	if (own->decode == 0 && (s->temperature > 0 || s->seed >= 0))
-		return vn_fail(err, VN_ERR_USAGE, "%s needs decode, or --decode N", s->temperature > 0 ? "temperature" : "seed");
+		return vn_fail(err, VN_ERR_USAGE, "%s needs decode, or --decode "
+		                                  "N", s->temperature > 0 ? "temperature" : "seed");
 	return VN_OK;
 }
 
@@ -133,12 +142,15 @@ static bool same_run(const vn_recording *r, const vn_recipe *recipe)
 	const int64_t  n = vn_recording_tokens(r, &ids, NULL);
 	vn_facts       asked = { 0 };
 
-	if (!vn_recording_complete(r) || n != recipe->n_ids + recipe->decode ||
+	const bool stopped = recipe->stop_at_first && vn_facts_get(vn_recording_run(r), "stopped");
+	if (!vn_recording_complete(r) || (n != recipe->n_ids + recipe->decode && !stopped) || n < recipe->n_ids ||
 	    memcmp(ids, recipe->ids, (size_t)recipe->n_ids * sizeof *ids) != 0)
 		return false;
 	vn_recipe_facts(recipe, &asked);
 	for (int i = 0; i < asked.n; i++) {
 		const char *value = vn_facts_get(vn_recording_run(r), asked.fact[i].key);
+		if (stopped && strncmp(asked.fact[i].key, "deco", 4) == 0)
+			continue; /* of as many tokens as there were */
 		if (!value || strcmp(value, asked.fact[i].value) != 0)
 			return false;
 	}
@@ -163,7 +175,8 @@ static vn_status find_recorded(const vn_recipe *recipe, vn_session *with_weights
 	if (opened)
 		return opened;
 	return *there ? VN_OK
-	              : vn_fail(err, VN_ERR_IO, "%s: exists already, and is of another command, prompt or model, or incomplete; "
+	              : vn_fail(err, VN_ERR_IO, "%s: exists already, and is of another command, prompt or model, or "
+	                                        "incomplete; "
 	                        "--force replaces it", recipe->path);
 }
 
@@ -220,7 +233,8 @@ static vn_status share(runs *r, int *kept, bool *first, vn_error *err)
 {
 	vn_cluster_answer   *a = calloc((size_t)r->n, sizeof *a);
 	int                 *order = calloc((size_t)r->n, sizeof *order);
-	const vn_cluster_job job = { .command = "capture", .instead = "start one process", .n = r->n, .order = order, .same = r->job->recipe->command,
+	const vn_cluster_job job = { .command = "capture", .instead = "start one "
+		"process", .n = r->n, .order = order, .same = r->job->recipe->command,
 		.piece = record_piece, .name = name_piece, .context = r };
 	vn_status            st = a && order ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d prompts", r->n);
 
@@ -256,7 +270,8 @@ static vn_status record_all(runs *r, vn_error *err)
 			st = record(r, i, &there, err);
 			kept += !st && there;
 			if (st == VN_ERR_INTERRUPTED)
-				vn_fail(err, st, "interrupted at %s, %d of %d prompts; the same command goes on there", r->s[i].name, i + 1,
+				vn_fail(err, st, "interrupted at %s, %d of %d prompts; type the same command to "
+				                 "continue", r->s[i].name, i + 1,
 				        r->n);
 		}
 	if (!st && first)
@@ -270,9 +285,10 @@ static vn_status make_folder(const char *path, vn_error *err)
 
 	if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)))
 		return VN_OK;
-	return errno == EEXIST ? vn_fail(err, VN_ERR_IO, "%s: is not a folder; --prompts writes a recording of each prompt into one",
+	return errno == EEXIST ? vn_fail(err, VN_ERR_IO, "%s: is not a folder; --prompts writes a recording of each "
+	                                                 "prompt into one",
 	                                 path)
-	                       : vn_fail(err, VN_ERR_IO, "%s: no folder can be made there: %s", path, strerror(errno));
+	                       : vn_fail(err, VN_ERR_IO, "%s: cannot create this folder: %s", path, strerror(errno));
 }
 
 vn_status vn_prompts_record(const vn_prompts_job *job, vn_error *err)
@@ -280,7 +296,8 @@ vn_status vn_prompts_record(const vn_prompts_job *job, vn_error *err)
 	runs      r = { .job = job };
 	vn_status st = vn_scenarios_read(job->file, &r.s, &r.n, err);
 
-	if (!st && (!(r.recipe = calloc((size_t)r.n, sizeof *r.recipe)) || !(r.path = calloc((size_t)r.n, sizeof *r.path))))
+	if (!st && (!(r.recipe = calloc((size_t)r.n, sizeof *r.recipe)) || !(r.path = calloc((size_t)r.n, sizeof *r.path)) ||
+	            !(r.against = calloc((size_t)r.n, sizeof *r.against))))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d prompts", r.n);
 	if (!st && !(st = open_session(&r, err)) &&
 	    !(st = open_tokenizer(&r, err)) && !(st = make_folder(job->folder, err)) && !(st = prepare(&r, err)))
@@ -289,6 +306,7 @@ vn_status vn_prompts_record(const vn_prompts_job *job, vn_error *err)
 	vn_tokenizer_close(r.tokenizer);
 	free(r.recipe);
 	free(r.path);
+	free(r.against);
 	vn_scenarios_free(r.s, r.n);
 	return st;
 }

@@ -1,8 +1,8 @@
 /* prompts.h: records many prompts with one model: NAME.h5 in a folder for each scenario.
  *
- * What is there already, complete and of the same command, tokens and weights, is kept, so that a run
- * that was interrupted goes on. If mpirun started several processes, they share the scenarios
- * (libref/base/cluster.h).
+ * A recording that is already in the folder is kept if it is complete and was made by the same
+ * command from the same tokens and weights. So repeating the command continues an interrupted run.
+ * If mpirun started several processes, they share the scenarios (libref/base/cluster.h).
  */
 #ifndef VN_CAPTURE_PROMPTS_H
 #define VN_CAPTURE_PROMPTS_H

@@ -3,15 +3,19 @@
 
 #include "capture/run/interrupt.h"
 #include "capture/run/listen.h"
+#include "capture/run/screen.h"
 #include "capture/file/place.h"
 #include "capture/store/store.h"
 #include "libref/base/progress.h"
 #include "libref/exec/sample.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 static bool *choose(const vn_recipe *r, const vn_plan *plan, vn_error *err)
 {
@@ -62,6 +66,8 @@ vn_status vn_recipe_check(const vn_recipe *r, const vn_plan *plan, vn_error *err
 	if (!want)
 		return VN_ERR_USAGE;
 	free(want);
+	if (r->against && access(r->against, R_OK) != 0)
+		return vn_fail(err, VN_ERR_IO, "--against: %s: %s", r->against, strerror(errno));
 	return vn_place_check(r->path, VN_PLACE_RECORDING, r->force, err);
 }
 
@@ -73,6 +79,8 @@ void vn_recipe_facts(const vn_recipe *r, vn_facts *facts)
 		vn_facts_set(facts, "scenario", "%s", r->scenario);
 	if (r->inject)
 		vn_facts_set(facts, "inject", "%s", r->inject);
+	if (r->against)
+		vn_facts_set(facts, "against", "%s", r->against);
 	if (r->decode == 0)
 		return;
 	vn_facts_set(facts, "decode", "%" PRId64, r->decode);
@@ -91,16 +99,18 @@ static void gather(const vn_recipe *r, const vn_engine *e, vn_facts *facts)
 	vn_recipe_facts(r, facts);
 }
 
-/* Facts an engine knows only after the run: times and memory. */
-static vn_status put_facts(vn_store *s, const vn_recipe *r, const vn_engine *e, vn_error *err)
+/* Facts known only after the run: times and memory, what was judged. */
+static vn_status put_facts(vn_store *s, const vn_recipe *r, const vn_engine *e, const vn_screen *screen, vn_error *err)
 {
 	vn_facts facts = { 0 };
 	gather(r, e, &facts);
+	if (screen)
+		vn_screen_facts(screen, &facts);
 	return vn_store_facts(s, &facts, err);
 }
 
-/* All ids and positions of the run; ids to be decoded are not known yet. */
-static vn_status put_run(vn_store *s, const vn_recipe *r, const vn_engine *e, vn_error *err)
+/* All ids and positions of the run. decoded: (decode); NULL: not known yet. */
+static vn_status put_run(vn_store *s, const vn_recipe *r, const vn_engine *e, const int32_t *decoded, vn_error *err)
 {
 	const int64_t n = r->n_ids + r->decode;
 	vn_facts  facts = { 0 };
@@ -112,7 +122,7 @@ static vn_status put_run(vn_store *s, const vn_recipe *r, const vn_engine *e, vn
 	} else {
 		for (int64_t i = 0; i < n; i++) {
 			positions[i] = (int32_t)i;
-			ids[i] = i < r->n_ids ? r->ids[i] : -1;
+			ids[i] = i < r->n_ids ? r->ids[i] : decoded ? decoded[i - r->n_ids] : -1;
 		}
 		gather(r, e, &facts);
 		st = vn_store_run(s, &facts, ids, positions, n, err);
@@ -169,14 +179,15 @@ static vn_status put_model(vn_store *s, const vn_recipe *r, const vn_model *m, v
 }
 
 /* Runs the engine once and records the call as a step. */
-static vn_status step(vn_store *s, int64_t number, const int32_t *ids, int64_t tokens, const vn_engine *e,
-                      vn_listener *l, bool scores, vn_recorded *done, vn_error *err)
+static vn_status step(vn_store *s, vn_screen *screen, int64_t number, const int32_t *ids, int64_t tokens,
+                      const vn_engine *e, vn_listener *l, bool scores, vn_recorded *done, vn_error *err)
 {
 	const int64_t past = e->ops->position(e->self);
 	const vn_taps taps = vn_listener_taps(l, past, tokens, scores);
 	vn_status     st;
 
-	if ((st = vn_store_step(s, (int)number, past, tokens, l->to_first, l->to_count, err)))
+	if ((screen && (st = vn_screen_step(screen, (int)number, past, ids, tokens, err))) ||
+	    (st = vn_store_step(s, (int)number, past, tokens, l->to_first, l->to_count, err)))
 		return st;
 	const double start = vn_seconds(), before = vn_engine_compiling(e);
 	st = e->ops->forward(e->self, ids, tokens, &taps, err);
@@ -186,7 +197,11 @@ static vn_status step(vn_store *s, int64_t number, const int32_t *ids, int64_t t
 	done->compiled = e->compiles;
 	if (!st && vn_interrupted())
 		st = vn_fail(err, VN_ERR_INTERRUPTED, "interrupted");
-	return st || l->to_count == 0 ? st : vn_store_aliases(s, l->asked.want, err);
+	done->stopped = st && screen && vn_screen_stopped(screen);
+	if ((st && !done->stopped) || l->to_count == 0)
+		return st;
+	const vn_status named = vn_store_aliases(s, screen ? vn_screen_written(screen) : l->asked.want, err);
+	return named ? named : st;
 }
 
 /* The token that step `number` takes as input. */
@@ -222,9 +237,9 @@ static vn_status run_former(const vn_recipe *r, const vn_engine *e, vn_error *er
 	return st;
 }
 
-/* Step 0 is the prompt, every later step one token: decoded (decode). */
-static vn_status run_steps(vn_store *s, const vn_recipe *r, const vn_engine *e, vn_listener *l, int32_t *decoded,
-                           vn_recorded *done, vn_error *err)
+/* Step 0 is the prompt, every later step one token: decoded (decode). *steps: how many were begun. */
+static vn_status run_steps(vn_store *s, vn_screen *screen, const vn_recipe *r, const vn_engine *e, vn_listener *l,
+                           int32_t *decoded, int64_t *steps, vn_recorded *done, vn_error *err)
 {
 	const bool  chosen = r->decode > 0 && !r->forced;
 	vn_progress bar = { 0 };
@@ -232,15 +247,43 @@ static vn_status run_steps(vn_store *s, const vn_recipe *r, const vn_engine *e, 
 
 	if (r->decode)
 		vn_progress_start(&bar, "step", r->decode + 1);
-	st = step(s, 0, r->ids, r->n_ids, e, l, chosen, done, err);
+	*steps = 1;
+	st = step(s, screen, 0, r->ids, r->n_ids, e, l, chosen, done, err);
 	for (int64_t i = 1; !st && i <= r->decode; i++) {
 		int32_t *id = &decoded[i - 1];
 		vn_progress_at(&bar, i);
-		if (!(st = next_token(r, l, i, id, err)) && !(st = vn_store_token(s, r->n_ids + i - 1, *id, err)))
-			st = step(s, i, id, 1, e, l, chosen && i < r->decode, done, err);
+		if (!(st = next_token(r, l, i, id, err)) && !(st = vn_store_token(s, r->n_ids + i - 1, *id, err))) {
+			*steps = i + 1;
+			st = step(s, screen, i, id, 1, e, l, chosen && i < r->decode, done, err);
+		}
 	}
 	vn_progress_stop(&bar);
 	return st;
+}
+
+static vn_status open_screen(const vn_recipe *r, const vn_model *m, const bool *want, vn_screen **screen, vn_error *err)
+{
+	const vn_judge_request a = { .reference = r->against, .limits = r->limits, .precision = r->precision,
+		.family = vn_model_family(m), .plan = vn_model_plan(m), .threads = r->threads };
+	return r->against ? vn_screen_open(r->judge, &a, want, r->stop_at_first, screen, err) : VN_OK;
+}
+
+/* A run that stopped has fewer tokens than the recipe asks for. */
+static vn_status put_end(vn_store *s, const vn_recipe *r, int64_t steps, const int32_t *decoded, const vn_engine *e,
+                         vn_screen *screen, vn_recorded *done, vn_error *err)
+{
+	vn_recipe ran = *r;
+	vn_status st = VN_OK;
+
+	ran.decode = steps - 1;
+	if (ran.decode < r->decode)
+		st = put_run(s, &ran, e, decoded, err);
+	if (st || (st = put_text(s, &ran, decoded, err)) || (screen && (st = vn_screen_finish(screen, s, err))) ||
+	    (st = put_facts(s, &ran, e, screen, err)))
+		return st;
+	const char *found = screen ? vn_screen_found(screen, &done->judged, &done->left_out, &done->outside) : NULL;
+	snprintf(done->found, sizeof done->found, "%s", found ? found : "");
+	return VN_OK;
 }
 
 vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, vn_recorded *done, vn_error *err)
@@ -251,19 +294,22 @@ vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, v
 	vn_store      *s = NULL;
 	int32_t       *decoded = malloc(((size_t)r->decode + 1) * sizeof *decoded);
 	vn_listener    l = { 0 };
+	vn_screen     *screen = NULL;
+	int64_t        steps = 0;
 	vn_status      st = !want ? VN_ERR_USAGE : decoded ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for the tokens");
 
 	*done = (vn_recorded){ 0 };
-	if (st || (st = vn_store_create(r->path, r->force, plan, &s, err)) || (st = put_run(s, r, e, err)) ||
+	if (st || (st = open_screen(r, m, want, &screen, err)) ||
+	    (st = vn_store_create(r->path, r->force, plan, &s, err)) || (st = put_run(s, r, e, NULL, err)) ||
 	    (st = put_model(s, r, m, done, err)) || (r->recorder_fault && (st = run_former(r, e, err))))
 		goto done;
 
-	const vn_sink file = vn_store_sink(s);
+	const vn_sink into = vn_store_sink(s), file = screen ? vn_screen_sink(screen, &into) : into;
 	const vn_taps asked = { .want = want, .rows = r->rows, .first = r->first, .last = r->last,
 	                        .sink = r->recorder_fault ? vn_recorder_fault_sink(r->recorder_fault, &file) : file };
 	if ((st = vn_listener_init(&l, plan, e->n_values, &asked, r->decode > 0 && !r->forced, err)) ||
-	    (st = run_steps(s, r, e, &l, decoded, done, err)) || (st = put_text(s, r, decoded, err)) ||
-	    (st = put_facts(s, r, e, err)))
+	    ((st = run_steps(s, screen, r, e, &l, decoded, &steps, done, err)) && !done->stopped) ||
+	    (st = put_end(s, r, steps, decoded, e, screen, done, err)))
 		goto done;
 	done->tensors = vn_store_tensors(s, &done->bytes);
 	st = vn_store_commit(&s, err);
@@ -277,6 +323,7 @@ done:
 			        VN_ERROR_MAX / 2, why.text, r->path, tensors);
 	}
 	vn_listener_finish(&l);
+	vn_screen_close(screen);
 	free(decoded);
 	free(want);
 	done->seconds = vn_seconds() - start;

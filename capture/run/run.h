@@ -6,6 +6,7 @@
 #ifndef VN_CAPTURE_RUN_H
 #define VN_CAPTURE_RUN_H
 
+#include "capture/run/against.h"
 #include "capture/run/engine.h"
 #include "capture/run/recorder_fault.h"
 #include "libref/text/tokenizer.h"
@@ -35,6 +36,10 @@ typedef struct vn_recipe {
 	const vn_weight_row *weights;               /* the model's table; NULL: computed with `threads` */
 	int                threads;                 /* 0: one per processor */
 	const char        *scenario;                /* its name among those of one command; NULL: the only one */
+	/* a recording to judge the run by, so that only what is outside its limits is written (screen.h); NULL: none */
+	const char        *against, *limits;        /* limits NULL: those of the precision */
+	const vn_judge    *judge;                   /* if against */
+	bool               stop_at_first;
 } vn_recipe;
 
 typedef struct vn_recorded {
@@ -45,6 +50,10 @@ typedef struct vn_recorded {
 	/* weight tensors that hold NaN or infinities; recorded nevertheless */
 	int     unsound_weights;
 	char    unsound[VN_NAME_MAX + 96]; /* the first of them, as half a sentence */
+	/* of a judged run: how many tensors were judged, left out, and outside; the first of these in words */
+	int64_t judged, left_out, outside;
+	char    found[VN_OPINION_WORDS + VN_NAME_MAX + 64];
+	bool    stopped;              /* there */
 } vn_recorded;
 
 /* Checks everything about a recipe that does not need an engine: ids in the vocabulary, length

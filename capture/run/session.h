@@ -1,4 +1,4 @@
-/* session.h: a model, its planted faults and an engine, for one recording or for many after each other.
+/* session.h: a model, its planted faults and an engine, for one recording or for several in sequence.
  *
  * The engine is opened by the first recording, and the table of weights is computed once.
  *

@@ -237,7 +237,7 @@ vn_status vn_file_check_run(vn_recording *r, vn_file_check *c, vn_error *err)
 	if ((st = check_echo(r, c, err)) || (st = check_garbage(r, c, err)))
 		return st;
 	check_rows(r, c);
-	return c->lost ? vn_fail(err, VN_ERR_NOMEM, "no memory for what was found in %s", vn_recording_path(r)) : VN_OK;
+	return c->lost ? vn_fail(err, VN_ERR_NOMEM, "no memory for the findings in %s", vn_recording_path(r)) : VN_OK;
 }
 
 void vn_file_check_free(vn_file_check *c)

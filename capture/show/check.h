@@ -1,6 +1,6 @@
 /* check.h: checks that need no other recording: digests, statistics, steps, rows, and identities
- * (identities.h); and what makes somebody doubt the model: logits that echo their input (echo.h), chosen
- * tokens that look like no text (garbage.h).
+ * (identities.h). It also reports two signs of a wrong model or engine: logits that repeat their input
+ * (echo.h), and chosen tokens that are not plausible text (garbage.h).
  *
  * Memory: as vn_identities_of. Errors: VN_ERR_MISMATCH if the recording holds nothing that can be
  * checked; else those of reading, and VN_ERR_NOMEM.

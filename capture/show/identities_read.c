@@ -32,7 +32,7 @@ static int64_t bytes_of(const vn_entry *e)
 	return vn_shape_count(&e->shape) * (int64_t)vn_dtype_size(e->dtype);
 }
 
-static void hold(vn_identity_walk *w, int entry)
+static void hold_tensor(vn_identity_walk *w, int entry)
 {
 	const vn_entry *e = vn_recording_entry(w->r, entry);
 	for (int i = 0; i < w->n_held; i++)
@@ -69,7 +69,7 @@ bool vn_parts_load(vn_identity_walk *w, vn_parts *s, int layer, const char *poin
 	if ((bytes_of(e) <= VN_WHOLE_BYTES || vn_recording_mapped(w->r, i)) &&
 	    (w->st = vn_recording_data(w->r, i, &data, w->err)))
 		return false;
-	hold(w, i);
+	hold_tensor(w, i);
 	s->w = w;
 	s->e[s->n] = e;
 	s->entry[s->n] = i;

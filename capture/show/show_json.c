@@ -1,5 +1,6 @@
 /* show_json.c: a recording as JSON. A number that JSON does not have is null. */
 #include "capture/show/show.h"
+#include "capture/recording/left_out.h"
 
 #include "libref/base/json.h"
 
@@ -85,6 +86,23 @@ static json_t *unread(const vn_recording *r)
 	return json_pack("{s:i, s:o}", "count", n, "first", a);
 }
 
+/* Tensors that the run left out because they agreed with a reference. */
+static json_t *left_out(const vn_recording *r)
+{
+	const vn_left_out *l;
+	const int          n = vn_recording_left_out(r, &l);
+	json_t            *list = json_array();
+
+	for (int i = 0; i < n; i++) {
+		json_t *measured = json_object();
+		for (int k = 0; k < l[i].n; k++)
+			json_object_set_new(measured, l[i].measure[k].name, json_real(l[i].measure[k].value));
+		json_array_append_new(list, json_pack("{s:i, s:s, s:s, s:s, s:o}", "step", l[i].step, "name", l[i].name,
+			"digest", l[i].digest.hex, "reference", l[i].reference.hex, "measured", measured));
+	}
+	return list;
+}
+
 static json_t *describe_recording(const vn_recording *r)
 {
 	const vn_facts *run = vn_recording_run(r);
@@ -101,16 +119,20 @@ static json_t *describe_recording(const vn_recording *r)
 			(json_int_t)step[i].first_row, "rows", (json_int_t)step[i].rows));
 	for (int i = 0; i < vn_recording_count(r); i++)
 		json_array_append_new(tensors, tensor(r, i));
-	return json_pack("{s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o}", "created",
+	json_t *all = json_pack("{s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o}", "created",
 	                 vn_show_text(vn_recording_root(r, "created")), "tool", vn_show_text(vn_recording_root(r, "tool")), "tool_version",
 	                 vn_show_text(vn_recording_root(r, "tool_version")), "run", facts, "batch",
 	                 (json_int_t)vn_recording_batch(r), "token_ids", ids(id, n), "positions", ids(position, n),
 	                 "token_text", words(vn_recording_token_text(r), n), "not_read", unread(r), "model", "family",
 	                 vn_show_text(vn_recording_family(r)), "provenance", vn_show_text(vn_recording_provenance(r)), "format",
 	                 vn_show_text(vn_recording_format(r)), "weights", weights(r), "steps", steps, "tensors", tensors);
+	const vn_left_out *left;
+	if (vn_recording_left_out(r, &left))
+		json_object_set_new(all, "left_out", left_out(r));
+	return all;
 }
 
-static json_t *one(const vn_recording *r, int i, const void *data)
+static json_t *entry_json(const vn_recording *r, int i, const void *data)
 {
 	const vn_entry *e = vn_recording_entry(r, i);
 	int64_t         n = vn_shape_count(&e->shape);
@@ -126,7 +148,7 @@ bool vn_show_json(const vn_recording *r, int i, const void *data, FILE *out)
 {
 	json_t *j = json_pack("{s:s, s:o, s:b, s:o}", "schema", "vernier-show/1", "file", vn_show_text(vn_recording_path(r)),
 	                      "complete", (int)vn_recording_complete(r), "next", vn_show_next(r, i));
-	json_t *rest = i < 0 ? describe_recording(r) : one(r, i, data);
+	json_t *rest = i < 0 ? describe_recording(r) : entry_json(r, i, data);
 	bool    good = j && rest && json_object_update(j, rest) == 0 &&
 	            vn_json_print(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && fputc('\n', out) != EOF;
 

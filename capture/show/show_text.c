@@ -1,6 +1,7 @@
 /* show_text.c: a recording, its weights and one tensor of it, for people. */
 #include "capture/show/show.h"
 #include "capture/base/warnings.h"
+#include "capture/recording/left_out.h"
 #include "capture/recording/numbers.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
@@ -46,7 +47,7 @@ void vn_show_state(const vn_recording *r, FILE *out)
 	if (vn_recording_complete(r)) {
 		fprintf(out, ": complete");
 	} else {
-		fprintf(out, ": INCOMPLETE: its run was interrupted or still goes on");
+		fprintf(out, ": INCOMPLETE: its run was interrupted or is still running");
 	}
 	fprintf(out, "; %d tensor%s", vn_recording_count(r), vn_recording_count(r) == 1 ? "" : "s");
 }
@@ -96,6 +97,17 @@ static void show_unread(const vn_recording *r, FILE *out)
 		put_fact("", text, out);
 }
 
+static void show_left_out(const vn_recording *r, FILE *out)
+{
+	const vn_left_out *list;
+	const int          n = vn_recording_left_out(r, &list);
+	char               text[80];
+
+	snprintf(text, sizeof text, "%d tensor%s, which agreed with the reference", n, n == 1 ? "" : "s");
+	if (n)
+		put_fact("left out", text, out);
+}
+
 static void show_run(const vn_recording *r, FILE *out)
 {
 	const vn_facts *f = vn_recording_run(r);
@@ -125,6 +137,7 @@ static void show_run(const vn_recording *r, FILE *out)
 		put_ids("tokens", ids, said, prompt, out);
 	if (prompt < n)
 		put_ids("then", ids + prompt, said ? said + prompt : NULL, n - prompt, out);
+	show_left_out(r, out);
 	show_unread(r, out);
 }
 
@@ -167,7 +180,8 @@ void vn_show_weights(const vn_recording *r, FILE *out)
 	int                  n = vn_recording_weights(r, &w);
 	char                 shape[VN_SHAPE_TEXT];
 
-	fprintf(out, "%-50s dtype %-18s %11s %11s %11s %11s %8s %8s  digest\n", "weight", "shape", "min", "max", "mean", "rms",
+	fprintf(out, "%-50s dtype %-18s %11s %11s %11s %11s %8s %8s  "
+	             "digest\n", "weight", "shape", "min", "max", "mean", "rms",
 	       "nan", "inf");
 	for (int i = 0; i < n; i++) {
 		const size_t n_name = vn_show_put(w[i].name, out);
@@ -214,7 +228,8 @@ void vn_show_step(vn_recording *r, const vn_step *s, FILE *out)
 
 	fprintf(out, "\nstep.%d: %" PRId64 " token%s after %" PRId64 ", rows %" PRId64 " from %" PRId64 "\n", s->number,
 	       s->tokens, s->tokens == 1 ? "" : "s", s->position, s->rows, s->first_row);
-	fprintf(out, "  %5s %-28s %-5s %-18s %11s %11s %11s %11s %8s %8s\n", "order", "name", "dtype", "shape", "min", "max",
+	fprintf(out, "  %5s %-28s %-5s %-18s %11s %11s %11s %11s %8s "
+	             "%8s\n", "order", "name", "dtype", "shape", "min", "max",
 	       "mean", "rms", "nan", "inf");
 	for (int i = 0; i < vn_recording_count(r); i++) {
 		const vn_entry *e = vn_recording_entry(r, i);
@@ -297,7 +312,8 @@ static void show_rows(const vn_entry *e, const void *data, FILE *out)
 
 	if (n == 0)
 		return;
-	fprintf(out, "\n  %5s %11s %11s %11s %11s   first of %" PRId64 " values\n", "row", "min", "max", "mean", "rms", width);
+	fprintf(out, "\n  %5s %11s %11s %11s %11s   first of %" PRId64 " "
+		"values\n", "row", "min", "max", "mean", "rms", width);
 	for (int64_t t = 0; t < rows && t < FIRST_ROWS; t++) {
 		const char *row = (const char *)data + (size_t)(t * width) * vn_dtype_size(e->dtype);
 		vn_stats    s = vn_stats_of(row, e->dtype, (size_t)width);

@@ -24,11 +24,14 @@
 #include <sys/types.h>
 
 /* The requests. Their data is described at the functions that execute them. */
+/* clang-format off */
 typedef enum vn_errand {
-	VN_SCRIBE_CREATE, VN_SCRIBE_RUN, VN_SCRIBE_IDS_DIGEST, VN_SCRIBE_TOKEN_TEXT, VN_SCRIBE_FACTS, VN_SCRIBE_MODEL,
+	VN_SCRIBE_CREATE, VN_SCRIBE_RUN, VN_SCRIBE_IDS_DIGEST, VN_SCRIBE_TOKEN_TEXT, VN_SCRIBE_LEFT_OUT, VN_SCRIBE_FACTS,
+	VN_SCRIBE_MODEL,
 	VN_SCRIBE_STEP, VN_SCRIBE_ALIASES, VN_SCRIBE_START, VN_SCRIBE_FINISH, VN_SCRIBE_CLOSE,
 	VN_N_ERRANDS /* none */
 } vn_errand;
+/* clang-format on */
 
 typedef struct vn_scribe {
 	pid_t pid;

@@ -24,10 +24,10 @@ bool vn_desk_list(hid_t group, const char *name, hid_t disk, hid_t memory, int64
 	return good;
 }
 
-bool vn_desk_lines(hid_t group, const char *name, char *const *line, int64_t n)
+bool vn_desk_lines(hid_t group, const char *name, char *const *line, int64_t n, const char *digest)
 {
 	hid_t type = vn_h5_text_type();
-	bool  good = type >= 0 && vn_desk_list(group, name, type, type, n, line, NULL);
+	bool  good = type >= 0 && vn_desk_list(group, name, type, type, n, line, digest);
 	if (type >= 0)
 		H5Tclose(type);
 	return good;
@@ -110,17 +110,29 @@ vn_status vn_desk_ids_digest(vn_desk *d, vn_message *m, int64_t *value, vn_error
 	return vn_desk_settle(d, good, "/run/token_ids", true, err);
 }
 
-/* A list of texts. */
+/* Message: a list of texts, for a dataset of /run; the digest of the list, or NULL. */
+static vn_status put_texts(vn_desk *d, const char *name, const char *object, vn_message *m, vn_error *err)
+{
+	int64_t     n;
+	char      **text = vn_take_texts(m, &n);
+	const char *digest = vn_take_text(m);
+	hid_t       g = H5Gopen2(d->file, "run", H5P_DEFAULT);
+	bool        good = !m->bad && g >= 0 && vn_desk_lines(g, name, text, n, digest);
+
+	free(text);
+	return vn_desk_settle(d, close_group(g, good), object, true, err);
+}
+
 vn_status vn_desk_token_text(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 {
-	int64_t n;
-	char  **text = vn_take_texts(m, &n);
-	hid_t   g = H5Gopen2(d->file, "run", H5P_DEFAULT);
-	bool    good = !m->bad && g >= 0 && vn_desk_lines(g, "token_text", text, n);
-
 	(void)value;
-	free(text);
-	return vn_desk_settle(d, close_group(g, good), "/run/token_text", true, err);
+	return put_texts(d, "token_text", "/run/token_text", m, err);
+}
+
+vn_status vn_desk_left_out(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+{
+	(void)value;
+	return put_texts(d, "left_out", "/run/left_out", m, err);
 }
 
 /* Message: n facts as two texts each. */
@@ -204,7 +216,7 @@ static bool put_table(hid_t g, const char *name, vn_message *m, vn_digester *dig
 {
 	int64_t n;
 	char  **line = vn_take_texts(m, &n);
-	bool    good = !m->bad && vn_desk_lines(g, name, line, n);
+	bool    good = !m->bad && vn_desk_lines(g, name, line, n, NULL);
 
 	if (good)
 		add_lines(digest, line, n);

@@ -427,13 +427,16 @@ vn_desk *vn_desk_create(int fd, const char *path)
 
 vn_status vn_desk_do(vn_desk *d, vn_errand errand, vn_message *m, int64_t *value, vn_error *err)
 {
+	/* clang-format off */
 	static vn_status (*const does[VN_N_ERRANDS])(vn_desk *d, vn_message *m, int64_t *value, vn_error *err) = {
 		[VN_SCRIBE_CREATE] = create, [VN_SCRIBE_RUN] = vn_desk_run, [VN_SCRIBE_IDS_DIGEST] = vn_desk_ids_digest,
-		[VN_SCRIBE_TOKEN_TEXT] = vn_desk_token_text, [VN_SCRIBE_FACTS] = vn_desk_facts,
+		[VN_SCRIBE_TOKEN_TEXT] = vn_desk_token_text, [VN_SCRIBE_LEFT_OUT] = vn_desk_left_out,
+		[VN_SCRIBE_FACTS] = vn_desk_facts,
 			[VN_SCRIBE_MODEL] = vn_desk_model,
 		[VN_SCRIBE_STEP] = step, [VN_SCRIBE_ALIASES] = aliases, [VN_SCRIBE_START] = start, [VN_SCRIBE_FINISH] = finish,
 		[VN_SCRIBE_CLOSE] = close_file,
 	};
+	/* clang-format on */
 	const vn_status poor = d->refused ? VN_OK : vn_h5_room(d->path, err);
 
 	d->refused |= poor != VN_OK;

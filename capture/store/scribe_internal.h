@@ -32,7 +32,7 @@ struct vn_desk {
 /* Create a one-dimensional dataset of n elements; of n strings. digest NULL: none. */
 bool      vn_desk_list(hid_t group, const char *name, hid_t disk, hid_t memory, int64_t n, const void *data,
                        const char *digest);
-bool vn_desk_lines(hid_t group, const char *name, char *const *line, int64_t n);
+bool vn_desk_lines(hid_t group, const char *name, char *const *line, int64_t n, const char *digest);
 /* Ends work on `what`. If good, publishes to disk, at once or when it is due. */
 vn_status vn_desk_settle(vn_desk *d, bool good, const char *what, bool at_once, vn_error *err);
 
@@ -40,6 +40,7 @@ vn_status vn_desk_settle(vn_desk *d, bool good, const char *what, bool at_once, 
 vn_status vn_desk_run(vn_desk *d, vn_message *m, int64_t *value, vn_error *err);
 vn_status vn_desk_ids_digest(vn_desk *d, vn_message *m, int64_t *value, vn_error *err);
 vn_status vn_desk_token_text(vn_desk *d, vn_message *m, int64_t *value, vn_error *err);
+vn_status vn_desk_left_out(vn_desk *d, vn_message *m, int64_t *value, vn_error *err);
 vn_status vn_desk_facts(vn_desk *d, vn_message *m, int64_t *value, vn_error *err);
 vn_status vn_desk_model(vn_desk *d, vn_message *m, int64_t *value, vn_error *err);
 /* Does `file` hold the requested plan under /plan? True if none was requested. */

@@ -84,7 +84,23 @@ vn_status vn_store_token_text(vn_store *s, char *const *text, int64_t n, vn_erro
 {
 	vn_message m = { 0 };
 	vn_put_texts(&m, text, n);
+	vn_put_text(&m, NULL);
 	return vn_store_do(s, VN_SCRIBE_TOKEN_TEXT, &m, NULL, err);
+}
+
+vn_status vn_store_left_out(vn_store *s, char *const *line, int64_t n, vn_error *err)
+{
+	vn_digester *d = vn_digester_create();
+	vn_message   m = { 0 };
+
+	if (!d)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", s->place.partial);
+	for (int64_t i = 0; i < n; i++)
+		vn_digester_add(d, line[i], strlen(line[i]) + 1);
+	const vn_digest digest = vn_digester_finish(d);
+	vn_put_texts(&m, line, n);
+	vn_put_text(&m, digest.hex);
+	return vn_store_do(s, VN_SCRIBE_LEFT_OUT, &m, NULL, err);
 }
 
 vn_status vn_store_facts(vn_store *s, const vn_facts *facts, vn_error *err)

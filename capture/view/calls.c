@@ -121,7 +121,7 @@ static vn_status leave(job *j, const vn_entry *e)
 	return VN_OK;
 }
 
-static vn_status keep(job *j, int entry)
+static vn_status keep_entry(job *j, int entry)
 {
 	vn_entry e = *vn_recording_entry(j->r, entry);
 	e.step = j->as.number;
@@ -150,7 +150,7 @@ static vn_status join_tokens(job *j, int entry, int token)
 	for (int k = j->from; k < j->to; k++) {
 		const int i = part_of(j, &made, token, k);
 		if (i < 0)
-			return vn_entry_last(&made) && made.shape.dim[token] == 1 ? keep(j, entry)
+			return vn_entry_last(&made) && made.shape.dim[token] == 1 ? keep_entry(j, entry)
 			                                                          : leave(j, &made); /* last token only */
 		j->piece[n] = vn_box_whole(0, i, vn_recording_entry(j->r, i));
 		j->piece[n++].to[token] = rows;
@@ -171,7 +171,7 @@ static vn_status join(job *j, int entry)
 		return leave(j, e); /* each row has other keys */
 	if (token >= 0)
 		return join_tokens(j, entry, token);
-	return j->to == j->first + j->count ? keep(j, entry) : leave(j, e); /* as the call leaves it */
+	return j->to == j->first + j->count ? keep_entry(j, entry) : leave(j, e); /* as the call leaves it */
 }
 
 static vn_status join_call(job *j)
@@ -183,7 +183,7 @@ static vn_status join_call(job *j)
 		const int       i = j->at;
 		const vn_entry *e = vn_recording_entry(j->r, i);
 		if (j->count == 1)
-			st = keep(j, i);
+			st = keep_entry(j, i);
 		else if (e->step == last)
 			st = join(j, i);
 		else if (vn_recording_find(j->r, last, e->name) < 0)

@@ -93,7 +93,7 @@ static vn_status same_kind(vn_recording *const *rank, int n, bool allow_incomple
 				   *first = vn_recording_family(rank[0]);
 		if (!vn_recording_complete(rank[i]) && !allow_incomplete)
 			return vn_fail(err, VN_ERR_MISMATCH,
-			               "%s: is incomplete: its run was interrupted or still goes on (--allow incomplete)", path);
+			               "%s: is incomplete: its run was interrupted or is still running (--allow incomplete)", path);
 		if ((mine && first && strcmp(mine, first) != 0))
 			return vn_fail(err, VN_ERR_MISMATCH, "%s: is of a %.40s, %s of a %.40s: not ranks of one run", path, mine,
 			               vn_recording_path(rank[0]), first);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CLOSES = 100 /* 1 part in so many */ };
+enum { CLOSES = 100 /* the equation holds to 1 part in 100 */ };
 
 const vn_residual vn_residuals[VN_RESIDUALS] = {
 	{ "attn_residual", "input", "attn_out" },

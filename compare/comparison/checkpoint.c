@@ -19,9 +19,10 @@ static const struct {
 	{ "extra", VN_ALLOW_EXTRA }, { "precision", VN_ALLOW_PRECISION }, { "replicas", VN_ALLOW_REPLICAS },
 	{ "claims", VN_ALLOW_CLAIMS }, { "floor", VN_ALLOW_FLOOR }, { "ranks", VN_ALLOW_RANKS },
 	{ "steps", VN_ALLOW_STEPS }, { "itself", VN_ALLOW_ITSELF }, { "digest", VN_ALLOW_DIGEST },
+	{ "agreed", VN_ALLOW_AGREED },
 };
 const char *const vn_allow_names =
-	"token_ids|positions|config|weights|incomplete|missing|extra|precision|replicas|claims|floor|ranks|steps|itself|digest";
+	"token_ids|positions|config|weights|incomplete|missing|extra|precision|replicas|claims|floor|ranks|steps|itself|digest|agreed";
 
 const char *vn_allow_parse(const char *list, unsigned *set)
 {
@@ -43,6 +44,7 @@ static const char *const status_text[VN_N_STATUS_WORDS] = {
 	[VN_WITHIN] = "within", [VN_OUTSIDE] = "outside", [VN_ACCUMULATED] = "accumulated", [VN_UNLIMITED] = "unlimited",
 		[VN_MISSING] = "missing",
 	[VN_EXTRA] = "extra", [VN_EMPTY] = "empty", [VN_MISSHAPEN] = "misshapen", [VN_UNREADABLE] = "unreadable",
+	[VN_AGREED] = "agreed", [VN_EQUAL] = "equal",
 };
 
 const char *vn_status_text(vn_status_word s)

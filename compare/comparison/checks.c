@@ -79,7 +79,7 @@ static const vn_check *terms_of(vn_terms *t, const vn_check *k)
 	return *slot;
 }
 
-static bool keep(vn_terms *t, const vn_check *k, vn_kept_check *to)
+static bool keep_check(vn_terms *t, const vn_check *k, vn_kept_check *to)
 {
 	const vn_check *terms = terms_of(t, k);
 	if (terms)
@@ -105,7 +105,7 @@ vn_status vn_checks_keep(vn_comparison *c, vn_checkpoint *p, const vn_check *che
 	bool           kept = list != NULL;
 
 	for (int i = 0; i < n && kept; i++)
-		kept = keep(&c->result.terms, &check[i], &list[i]);
+		kept = keep_check(&c->result.terms, &check[i], &list[i]);
 	if (!kept) {
 		free(list);
 		return no_memory(p, err);
@@ -123,7 +123,7 @@ vn_status vn_checks_add(vn_comparison *c, vn_checkpoint *p, const vn_check *chec
 	if (!more)
 		return no_memory(p, err);
 	p->check = more;
-	if (!keep(&c->result.terms, check, &more[p->n_checks]))
+	if (!keep_check(&c->result.terms, check, &more[p->n_checks]))
 		return no_memory(p, err);
 	p->n_checks++;
 	return VN_OK;
@@ -131,7 +131,7 @@ vn_status vn_checks_add(vn_comparison *c, vn_checkpoint *p, const vn_check *chec
 
 vn_status vn_checks_set(vn_comparison *c, vn_checkpoint *p, int i, const vn_check *check, vn_error *err)
 {
-	return keep(&c->result.terms, check, &p->check[i]) ? VN_OK : no_memory(p, err);
+	return keep_check(&c->result.terms, check, &p->check[i]) ? VN_OK : no_memory(p, err);
 }
 
 void vn_checks_drop(vn_checkpoint *p)

@@ -1,8 +1,8 @@
-/* checks.h: the checks of a checkpoint, as they are kept.
+/* checks.h: stores the checks of a checkpoint compactly.
  *
- * A recording of 1000 steps has ten million checkpoints with some ten checks each. Checks of one name differ from step
- * to step in their values only. So each checkpoint keeps its values, and what is equal (the limit, its rule, the
- * verdict...) is kept once a comparison: the terms, a vn_check whose value is 0.
+ * A large comparison has ten million checkpoints with some ten checks each. Checks of one name differ
+ * from step to step only in their values. So a checkpoint stores the values, and everything else (the
+ * limit, its rule, the verdict...) is stored once per comparison, in `terms`: vn_checks whose value is 0.
  *
  * Owner    the checkpoint owns its list; result.terms owns the terms, which live as long as the comparison.
  * Threads  one at a time per comparison.

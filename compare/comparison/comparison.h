@@ -20,6 +20,7 @@
 #include "libref/plan/policy.h"
 
 /* What a user may allow by name (--allow token_ids,weights). */
+/* clang-format off */
 typedef enum vn_allow {
 	VN_ALLOW_TOKEN_IDS  = 1 << 0, /* and positions */
 	VN_ALLOW_CONFIG     = 1 << 1,
@@ -37,7 +38,10 @@ typedef enum vn_allow {
 	VN_ALLOW_STEPS      = 1 << 11,
 	VN_ALLOW_ITSELF     = 1 << 12, /* one file as reference and candidate */
 	VN_ALLOW_DIGEST     = 1 << 13, /* numbers that contradict their digest */
+	/* with --strict: what agreed while it was recorded, and was left out */
+	VN_ALLOW_AGREED     = 1 << 14,
 } vn_allow;
+/* clang-format on */
 
 typedef enum vn_status_word {
 	VN_WITHIN,     /* measured, inside all its limits */
@@ -51,6 +55,8 @@ typedef enum vn_status_word {
 	VN_EMPTY,      /* has no elements */
 	VN_MISSHAPEN,  /* shape, axes, basis or rows differ */
 	VN_UNREADABLE,
+	VN_AGREED,     /* not in the candidate, whose run judged it and left it out (left_out.h) */
+	VN_EQUAL,      /* by its digests, and not read (trusted.h) */
 	VN_N_STATUS_WORDS
 } vn_status_word;
 
@@ -111,7 +117,7 @@ typedef struct vn_replayed {
 typedef struct vn_overflow {
 	vn_dtype format;
 	double   largest, reached; /* reached 0: no overflow is known */
-	int64_t  term, terms;      /* after so many terms of so many a sum reached it; 0: the result itself did */
+	int64_t  term, terms;      /* the running sum reached it at term `term` of `terms`; 0: only the result did */
 	double   whole;            /* the sum of all */
 } vn_overflow;
 
@@ -130,6 +136,8 @@ typedef struct vn_checkpoint {
 	char          *holds;     /* misshapen: what it holds instead; NULL: not known */
 	vn_measured    m;         /* n == 0: not measured */
 	int64_t        rows;      /* rows of logits, if measured */
+	bool           not_run;   /* the candidate's run was stopped before it */
+	bool           few_metrics; /* not all metrics are known; limits of the others do not apply */
 	const char    *vacuous;    /* why nothing was compared; NULL */
 	bool           has_floor;
 	bool           invalid_floor; /* the floor was rejected: it or the reference is wrong */
@@ -196,6 +204,7 @@ typedef struct vn_compare_options {
 	vn_replay_when replay;
 	bool        explain;       /* find the known mistake that reproduces each origin (explain.h) */
 	bool        strict;        /* a warning counts as outside */
+	bool        trust;         /* what is equal by its digests is not read (trusted.h) */
 	const char *baseline;      /* report of an earlier comparison (baseline.h); NULL */
 	const vn_policy *floor_policy; /* instead of the candidate's own; NULL */
 } vn_compare_options;
@@ -231,6 +240,7 @@ typedef struct vn_result {
 	 * them. */
 	vn_checkpoint *point;
 	int            n_points;
+	int            n_not_run;  /* the candidate's run was stopped before them (left_out.h) */
 	int64_t        n_neither;  /* values of the plan, over all steps, that neither side recorded */
 	/* shipped name maps that know the names that only the candidate, or only the reference, has; NULL */
 	const char    *cand_map, *ref_map;

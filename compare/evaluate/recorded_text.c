@@ -31,7 +31,7 @@ static vn_status find_rows(side *s, int64_t tokens, vn_error *err)
 
 /* ---- do they belong together? --------------------------------------------------------- */
 
-static vn_status whole(const vn_recording *r, vn_error *err)
+static vn_status check_complete(const vn_recording *r, vn_error *err)
 {
 	const int64_t prompts = vn_recording_batch(r);
 	if (!vn_recording_complete(r))
@@ -50,7 +50,7 @@ static vn_status same_tokens(const side *s, const int32_t **ids, int64_t *tokens
 
 	for (int i = 0; !st && i < 2; i++) {
 		n[i] = vn_recording_tokens(s[i].r, &of[i], NULL);
-		st = whole(s[i].r, err);
+		st = check_complete(s[i].r, err);
 	}
 	if (st)
 		return st;

@@ -27,11 +27,13 @@ static double in_hardswish(double x) { return x * in_hardsigm(x); }
 static double in_softsign(double x)  { return x / (1 + fabs(x)); }
 static double in_exp(double x)       { return exp(x); }
 
+/* clang-format off */
 static const struct { const char *name; double (*of)(double x); } known[] = {
 	{ "sigmoid", in_sigmoid }, { "tanh", in_tanh }, { "softplus", in_softplus }, { "mish", in_mish }, { "elu", in_elu },
 	{ "selu", in_selu }, { "leaky relu (0.01)", in_leaky }, { "relu6", in_relu6 }, { "squared relu", in_relu2 },
 	{ "hard sigmoid", in_hardsigm }, { "hard swish", in_hardswish }, { "softsign", in_softsign }, { "exp", in_exp },
 };
+/* clang-format on */
 int vn_n_activations(void)
 {
 	return (int)(sizeof known / sizeof *known);

@@ -1,4 +1,5 @@
-/* activation.h: activations that engines know and the plan does not, in the place of the right one. */
+/* activation.h: computes a checkpoint with an activation that no plan has, but that an engine may
+ * use by mistake. */
 #ifndef VN_COMPARE_ACTIVATION_H
 #define VN_COMPARE_ACTIVATION_H
 
@@ -9,7 +10,7 @@ int         vn_n_activations(void);
 const char *vn_activation_name(int which);
 /* Is the checkpoint made by an activation? */
 bool        vn_is_activation(const vn_explain_trial *t);
-/* Computes the checkpoint with that activation into y, in double: its n elements 0, stride, 2 stride...
+/* Computes n elements of the checkpoint with that activation into y, in double: 0, stride, 2 stride...
  * VN_ERR_UNSUPPORTED: it is not made by an activation. */
 vn_status   vn_activation_make(const vn_explain_trial *t, int which, int64_t n, int64_t stride, double *y,
                                vn_error *err);

@@ -204,7 +204,8 @@ static vn_status add_half_sums(vn_explain_trial *t, vn_error *err)
 	    !(st = vn_measure(&t->own, c, t->site->axes, false, t->c->request.options->threads, &is, err))) {
 		const double times = is.value[VN_M_NMSE] / half.value[VN_M_NMSE];
 		if (is.finite && half.finite && times > 1.0 / AS_MUCH && times < AS_MUCH)
-			vn_lines_add(&t->x->looks, "sums kept in float16 (P4): its nmse is %.2g times what such sums cause", times);
+			vn_lines_add(&t->x->looks, "sums kept in float16 (P4): its nmse is %.2g times the error that such sums "
+			                           "cause", times);
 	}
 	vn_tensor_free(&z);
 	return st;

@@ -1,5 +1,5 @@
-/* estimate.h: fits parameters of operations that the catalogue does not list. One table says what
- * is fitted where. */
+/* estimate.h: fits parameters of operations that the catalogue does not list. One table lists
+ * each parameter with its operation. */
 #ifndef VN_COMPARE_ESTIMATE_H
 #define VN_COMPARE_ESTIMATE_H
 

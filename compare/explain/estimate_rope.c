@@ -16,7 +16,7 @@
 
 #define TURN       6.283185307179586
 #define COHERENT   0.98  /* the smallest |z|, relative to the sizes of input and output, of the pairing that was used */
-#define SLOWEST   1e-7  /* a frequency below it is none */
+#define SLOWEST   1e-7  /* a lower frequency counts as 0 */
 #define STILL     0.1   /* radians from first to last token; below it, all tokens are rotated alike */
 enum { PAIRS_MAX = 1024, OFFSETS = 4096 };
 enum { SEVERAL = 3 }; /* the most tokens from which the rotation per token is measured */

@@ -61,6 +61,7 @@ vn_status vn_estimate_rotate(vn_explain_trial *t, vn_error *err)
 		return VN_OK;
 	const vn_step *step;
 	const int      off = vn_recording_steps(t->c->opened.cand, &step) == 1 && !t->site->first ? first_off(t) : 0;
+	/* clang-format off */
 	const struct { vn_finding finding; vn_rotate_edit edit; } edits[] = {
 		{ VN_CALLS_FROM_ZERO, { .call = off > 1 ? off : 0 } }, { VN_SINE_FOR_COSINE, { .exchanged = true } },
 #define ROUNDED(format) \
@@ -72,6 +73,7 @@ vn_status vn_estimate_rotate(vn_explain_trial *t, vn_error *err)
 		ROUNDED(VN_FORMAT_BF16), ROUNDED(VN_FORMAT_F16),
 #undef ROUNDED
 	};
+	/* clang-format on */
 	vn_status st = VN_OK;
 
 	for (size_t i = edits[0].edit.call ? 0 : 1; !st && i < sizeof edits / sizeof *edits; i++) {

@@ -44,7 +44,7 @@ typedef struct vn_explanation {
 	int            n_tried;  /* how many faults of the catalogue apply at some place */
 	int            n_fit;    /* how many hypotheses explain it */
 	int            n_alias;  /* how many of those, from the first, are aliases; 1: a clear answer */
-	/* residual of the first that is no alias / residual of the best; INFINITY: there is none */
+	/* residual of the first hypothesis that is not an alias / residual of the best; INFINITY: all are aliases */
 	double         margin;
 	bool           fitted;   /* no fault of the catalogue explains it without fitting */
 	vn_hypothesis  unmodified;    /* its residual is that of the unmodified operation */

@@ -61,7 +61,7 @@ static vn_status try_in_some_heads(vn_explain_trial *t, vn_error *err)
 	return st;
 }
 
-/* Tries mistakes of the recording, unless the operation goes on to change the buffer (as a sum
+/* Tries mistakes of the recording, unless the operation then changes the buffer (as a sum
  * to which its bias is added): then a mistake of the run leaves the same numbers. */
 static vn_status try_what_was_recorded(vn_explain_trial *t, vn_error *err)
 {

@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum { WHERE = VN_WORDS };
-enum { ANSWERS = 8 }; /* different ones that are told in lines */
+enum { ANSWERS = 8 }; /* the most different answers that get a line each */
 
 const vn_explanation *vn_explanation_of(const vn_comparison *c, int point)
 {

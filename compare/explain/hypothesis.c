@@ -19,6 +19,7 @@
 
 /* The catalogue id, and the number of digits in which its number is printed; numbers with equal
  * digits count as the same. */
+/* clang-format off */
 static const struct { vn_mistake id; int digits; } findings[VN_N_FINDINGS] = {
 #define IS(name, digits) { VN_MISTAKE_##name, digits }
 	[VN_THETA] = IS(R2, 6), [VN_THETA_PLAIN] = IS(R2, 6), [VN_ROPE_FACTOR] = IS(R6, 6), [VN_ROPE_CONTEXT] = IS(R6, 6),
@@ -49,6 +50,7 @@ static const struct { vn_mistake id; int digits; } findings[VN_N_FINDINGS] = {
 	[VN_MASK_FROM_CALL] = IS(A3_CHUNK, 6), [VN_ANGLES_ROUNDED] = IS(R13, 6), [VN_CALLS_FROM_ZERO] = IS(R3B_ZERO, 6),
 	[VN_CACHE_ROUNDED] = IS(C7, 6), [VN_OTHER_ACTIVATION] = IS(M1, 6),
 };
+/* clang-format on */
 
 static vn_mistake slots_id(bool alone, bool after)
 {
@@ -717,7 +719,7 @@ static vn_status apply_recorded(const vn_explain_trial *t, int point, vn_made *m
 	const size_t n = (size_t)vn_shape_count(&x.shape);
 	double      *copy = malloc(n * sizeof *copy + 1);
 	if (!copy)
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for what the step before recorded");
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the tensors of the step before");
 	else
 		vn_to_f64(copy, x.data, x.dtype, n);
 	if (!st && vn_shape_equal(&x.shape, &t->site->cand.shape) && !is_one_number(copy, n))

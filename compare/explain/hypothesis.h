@@ -14,6 +14,7 @@ enum { VN_CONSTANTS_MOST = 13, VN_BLOCKS_MOST = 64, VN_HEADS_MOST = 256, VN_LIST
 
 /* What is wrong. A new finding needs a row in hypothesis.c (its id), one in explain_words.c (its
  * sentence), and an estimator. */
+/* clang-format off */
 typedef enum vn_finding {
 	VN_FAULT, /* one of the catalogue, or two */
 	VN_THETA, VN_THETA_PLAIN, VN_ROPE_FACTOR, VN_ROPE_CONTEXT, VN_ROPE_LOW, VN_ROPE_HIGH, VN_OFFSET, VN_OFFSET_LATER,
@@ -39,6 +40,7 @@ typedef enum vn_finding {
 		VN_OTHER_INPUT, VN_STEP_STALE, VN_STEP_LATE, VN_OTHER_TOKEN, VN_POSITION_FOR_ID,
 	VN_N_FINDINGS
 } vn_finding;
+/* clang-format on */
 
 /* Where constants are changed: at the node, at all operations of its kind in its layer, or at all
  * operations of its kind. */
@@ -63,11 +65,13 @@ typedef enum vn_edit_kind {
 	VN_EDIT_FACTOR, /* times `factor` */
 	VN_EDIT_FORMAT, /* rounded */
 } vn_edit_kind;
+/* clang-format off */
 typedef enum vn_weight_format {
 	/* VN_FORMAT_TF32_CUT: TF32 rounded towards 0 */
 	VN_FORMAT_NONE, VN_FORMAT_BF16, VN_FORMAT_F16, VN_FORMAT_TF32, VN_FORMAT_TF32_CUT, VN_FORMAT_E4M3, VN_FORMAT_E5M2,
 		VN_FORMAT_INT8, VN_N_FORMATS
 } vn_weight_format;
+/* clang-format on */
 typedef enum vn_edit_of { VN_OF_WEIGHTS, VN_OF_INPUTS, VN_OF_BOTH } vn_edit_of;
 /* VN_SCALE_OF_ROWS: one scale per row of the matrix, or per token of the input */
 typedef enum vn_edit_scale { VN_NO_SCALE, VN_SCALE_OF_ALL, VN_SCALE_OF_ROWS } vn_edit_scale;

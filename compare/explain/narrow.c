@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { FEW = 4 }; /* at most one number in so many may be one last place off */
+enum { FEW = 4 }; /* at most one number in 4 may be off by one last place */
 
 /* The distance between numbers of the format near x. */
 static double last_place(double x, vn_weight_format format)

@@ -91,6 +91,7 @@ static double near_named(const vn_explain_trial *t, double x, int *name)
 	for (int i = 0; i < p->n_nodes; i++)
 		if (p->node[i].op == VN_OP_EMBED)
 			D = p->value[p->node[i].out[0]].size[1];
+	/* clang-format off */
 	const struct { double x; vn_factor_name name; } known[] = {
 		{ 2, VN_PLAIN_FACTOR }, { 0.5, VN_PLAIN_FACTOR }, { 4, VN_PLAIN_FACTOR }, { 0.25, VN_PLAIN_FACTOR },
 		  { 8, VN_PLAIN_FACTOR }, { 0.125, VN_PLAIN_FACTOR },
@@ -104,6 +105,7 @@ static double near_named(const vn_explain_trial *t, double x, int *name)
 		  { 1.0 / (p->layers + 1), VN_OVER_LAYERS_AND_ONE },
 		{ 1.4142135623730951, VN_ROOT_2 }, { 0.7071067811865476, VN_OVER_ROOT_2 },
 	};
+	/* clang-format on */
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (isfinite(known[i].x) && known[i].x != 1 && fabs(x / known[i].x - 1) < 2e-3) {
 			*name = (int)known[i].name;

@@ -7,6 +7,7 @@
 #include "compare/explain/trial.h"
 
 /* Names of common overall factors, in terms of the model's sizes. */
+/* clang-format off */
 typedef enum vn_factor_name {
 	VN_NO_NAME, VN_PLAIN_FACTOR, VN_HEAD_WIDTH, VN_OVER_HEAD_WIDTH, VN_ROOT_HEAD_WIDTH, VN_OVER_ROOT_HEAD_WIDTH,
 		VN_MODEL_WIDTH, VN_OVER_MODEL_WIDTH,
@@ -14,6 +15,7 @@ typedef enum vn_factor_name {
 		VN_OVER_QUERY_HEADS,
 	VN_127_OVER_128, VN_128_OVER_127, VN_OVER_LAYERS_AND_ONE, VN_ROOT_2, VN_OVER_ROOT_2, VN_N_FACTOR_NAMES
 } vn_factor_name;
+/* clang-format on */
 
 vn_status vn_rearrange(vn_explain_trial *t, vn_error *err);
 /* Tries rows that hold earlier content, another checkpoint's numbers, or 0. */

@@ -192,6 +192,7 @@ static void say_list(const sentence *s)
 
 static void say_factor(const sentence *s)
 {
+	/* clang-format off */
 	static const char *const names[VN_N_FACTOR_NAMES] = {
 		[VN_HEAD_WIDTH] = "the head width", [VN_OVER_HEAD_WIDTH] = "1 / head width",
 			[VN_ROOT_HEAD_WIDTH] = "sqrt(head width)",
@@ -204,6 +205,7 @@ static void say_factor(const sentence *s)
 			[VN_128_OVER_127] = "128/127",
 		[VN_OVER_LAYERS_AND_ONE] = "1 / (layers + 1)", [VN_ROOT_2] = "sqrt(2)", [VN_OVER_ROOT_2] = "1 / sqrt(2)",
 	};
+	/* clang-format on */
 	const char *name = names[s->h->change.result.list[0]];
 
 	PUT(s, "every element is multiplied by %.6g%s%s", s->h->change.result.number, name ? ", which is " : "",
@@ -307,7 +309,8 @@ static void say_crossed(const sentence *s)
 	const vn_matrix_edit *e = &s->h->change.matrix;
 
 	PUT(s,
-	    "shards of %d ranks are in the wrong order: the inputs of ranks 0 to %d are multiplied by the weights of ranks ",
+	    "shards of %d ranks are in the wrong order: the inputs of ranks 0 to %d are multiplied by the weights of "
+	    "ranks ",
 	    e->n, e->n - 1);
 	for (int i = 0; i < e->n; i++)
 		vn_text_add(s->text, s->size, "%s%d", i ? ", " : "", e->from[i]);
@@ -362,7 +365,7 @@ static void say_attend(const sentence *s)
 		PUT(s, "a cache in %s%s, read after the first call", formats[e->cache],
 		    e->scaled ? ", with one scale for each token and head" : "");
 	else if (e->inputs)
-		PUT(s, "what both products of attention multiply is rounded to %s", formats[e->inputs]);
+		PUT(s, "the operands of both products of attention are rounded to %s", formats[e->inputs]);
 	else if (e->exps && e->sum)
 		PUT(s, "softmax wholly in %s: scores, exponentials, their sum and probabilities are rounded", formats[e->exps]);
 	else if (e->exps || e->sum)
@@ -454,6 +457,7 @@ static void say_ids(const sentence *s)
 
 /* A text with a place for one number: that of a constant, or (no name) that of the change.
  * INVERSE: 1 divided by it. RANGE: with the whole numbers that fit as well. */
+/* clang-format off */
 static const struct row {
 	const char *words;
 	enum { TEXT, NUMBER, INVERSE, RANGE } with;
@@ -474,7 +478,7 @@ static const struct row {
 	[VN_OFFSET_LATER] = { .say = say_later },
 	[VN_ONE_POSITION] = { .words = "every token is rotated as token %.0f", .with = NUMBER, .constant = "offset" },
 	[VN_ANY_POSITION] = { .words = "every token is rotated as if at one and the same position" },
-	[VN_STRETCH] = { .words = "every angle is %.5g times what it should be", .with = NUMBER, .constant = "turn" },
+	[VN_STRETCH] = { .words = "every angle is %.5g times the right angle", .with = NUMBER, .constant = "turn" },
 	[VN_ROTARY_WIDTH] = { .say = say_width },
 	[VN_TABLE_OFFSET] = { .words = "learned positions count from %s", .with = RANGE },
 	[VN_TABLE_OFFSET_LATER] = { .say = say_later },
@@ -511,7 +515,7 @@ static const struct row {
 	[VN_ONE_VALUE] = { .words = "every element is %.6g", .with = NUMBER },
 	[VN_ZERO] = { .words = "every element is 0: never written" },
 	[VN_HEADS_REORDERED] = { .say = say_list },
-	[VN_TOKENS_MOVED] = { .words = "token t has what token t %+.0f should have", .with = NUMBER },
+	[VN_TOKENS_MOVED] = { .words = "token t has the values of token t %+.0f", .with = NUMBER },
 	[VN_TOKENS_REVERSED] = { .words = "tokens in reverse order" },
 	[VN_AXES_RECORDED] = { .say = say_axes },
 	[VN_AXES_OF_HEADS] = { .say = say_axes },
@@ -559,6 +563,7 @@ static const struct row {
 	[VN_OTHER_TOKEN] = { .say = say_token },
 	[VN_POSITION_FOR_ID] = { .say = say_ids },
 };
+/* clang-format on */
 
 static double number_of(const vn_hypothesis *h, const char *constant)
 {

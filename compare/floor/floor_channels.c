@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Copies the floor of all steps to the checkpoint of the charged step. */
-static void set(vn_comparison *c, int g)
+static void set_pool_floor(vn_comparison *c, int g)
 {
 	for (int i = 0; i < VN_CHANNEL_METRICS; i++) {
 		vn_checkpoint *p = &c->result.point[c->result.channel_pool[g].charged[i]];
@@ -85,12 +85,12 @@ vn_status vn_floor_channels_of_file(vn_comparison *c, vn_channel_entry *entry, v
 			st = measure(c, pool, t, data, pool->floor, err);
 		free(data[0]);
 		free(data[1]);
-		set(c, g);
+		set_pool_floor(c, g);
 	}
 	return st;
 }
 
-static vn_status keep(vn_comparison *c, vn_channel_pool *pool, const vn_checkpoint *p, int side, const vn_tensor *t,
+static vn_status keep_rows(vn_comparison *c, vn_channel_pool *pool, const vn_checkpoint *p, int side, const vn_tensor *t,
                       vn_error *err)
 {
 	const size_t row = (size_t)(pool->outer * pool->inner) * vn_dtype_size(t->dtype);
@@ -113,9 +113,9 @@ static vn_status keep(vn_comparison *c, vn_channel_pool *pool, const vn_checkpoi
 vn_status vn_floor_channels_keep(vn_comparison *c, const vn_checkpoint *p, int side, const vn_tensor *t, vn_error *err)
 {
 	const int own = p->channels;
-	vn_status st = own < 0 ? VN_OK : keep(c, &c->result.channel_pool[own], p, side, t, err);
+	vn_status st = own < 0 ? VN_OK : keep_rows(c, &c->result.channel_pool[own], p, side, t, err);
 	for (int g = own < 0 ? -1 : c->result.channel_pool[own].wider; g >= 0 && !st; g = c->result.channel_pool[g].wider)
-		st = keep(c, &c->result.channel_pool[g], p, side, t, err);
+		st = keep_rows(c, &c->result.channel_pool[g], p, side, t, err);
 	return st;
 }
 
@@ -150,7 +150,7 @@ vn_status vn_floor_channels_take(vn_comparison *c, bool finer, bool joins, bool 
 	vn_status st = VN_OK;
 	for (int g = 0; g < c->result.n_channel_pools && !st; g++) {
 		st = take(c, &c->result.channel_pool[g], finer, joins, twice, err);
-		set(c, g);
+		set_pool_floor(c, g);
 	}
 	vn_floor_channels_drop(c);
 	return st;

@@ -51,7 +51,7 @@ static vn_status make_place(vn_experiment *x, vn_error *err)
 	vn_temporary_add(made ? x->dir : NULL);
 	if (!made) {
 		x->dir[0] = '\0';
-		return vn_fail(err, VN_ERR_IO, "no directory for recordings can be made in %s", tmp && *tmp ? tmp : "/tmp");
+		return vn_fail(err, VN_ERR_IO, "cannot create a directory for recordings in %s", tmp && *tmp ? tmp : "/tmp");
 	}
 	const size_t n = strlen(x->dir);
 	memcpy(x->ref, x->dir, n);

@@ -33,7 +33,7 @@ static const vn_isolate_trial *recall(const asking *a, const bool *on)
 	return NULL;
 }
 
-static vn_status keep(asking *a, const bool *on, vn_isolate_trial *t, vn_error *err)
+static vn_status keep_outcome(asking *a, const bool *on, vn_isolate_trial *t, vn_error *err)
 {
 	if (a->n_past == a->room) {
 		const int room = a->room ? 2 * a->room : 64;
@@ -62,7 +62,7 @@ static vn_status run_set(asking *a, const bool *on, const vn_isolate_trial **t, 
 		return VN_OK;
 	vn_experiment_foresee(a->x, a->left + a->more);
 	if (!(st = vn_experiment_run(a->x, on, &fresh, err)))
-		st = keep(a, on, &fresh, err);
+		st = keep_outcome(a, on, &fresh, err);
 	vn_trial_finish(&fresh);
 	*t = st ? NULL : recall(a, on);
 	return st;

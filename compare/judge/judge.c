@@ -203,6 +203,8 @@ static bool check(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, v
 			                   : "there is no floor: give --model or --floor, or add a without_floor limit");
 		return true;
 	}
+	if (!s.has && p->few_metrics && m != VN_M_NMSE && m != VN_M_NONFINITE && m != VN_M_DIFFERING)
+		return true;
 	if (!s.has)
 		add(to, m, form, l, 0, "not measured");
 	else if (form == VN_OVER_FLOOR && isnan(s.floor))
@@ -226,6 +228,8 @@ static bool check(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, v
 /* Warns of a limit that rounding to the candidate's format breaks by itself. */
 static void doubt(vn_comparison *c, const vn_checkpoint *p, const vn_check *k)
 {
+	if (p->cand < 0)
+		return;
 	const vn_dtype r = vn_recording_entry(c->opened.ref, p->ref)->dtype,
 				   d = vn_recording_entry(c->opened.cand, p->cand)->dtype;
 	const int digits = vn_dtype_digits(d);

@@ -237,7 +237,7 @@ vn_status vn_localise(vn_comparison *c, vn_error *err)
 	if ((st = vn_graph_build(c, err)))
 		return st;
 	if (!c->result.graph) {
-		vn_lines_add(&c->result.warnings, "its steps are too many of %d values each to walk; no origins",
+		vn_lines_add(&c->result.warnings, "too many steps of %d values each: vernier did not look for origins",
 		             c->opened.plan->n_values);
 		return VN_OK;
 	}

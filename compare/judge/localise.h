@@ -1,9 +1,9 @@
 /* localise.h: finds where an error starts.
  *
  * Reads   opened.plan, and the judged checkpoints of result.point
- * Fills   result.first: the first checkpoint outside its limits, in execution order result.origins,
- *         and `origin` of checkpoints: those outside whose inputs are within result.graph: which
- *         checkpoints each was computed from
+ * Fills   result.first: the first checkpoint outside its limits, in execution order;
+ *         result.origins, and `origin` of checkpoints: those outside whose inputs are within;
+ *         result.graph: the checkpoints that each checkpoint was computed from
  */
 #ifndef VN_COMPARE_LOCALISE_H
 #define VN_COMPARE_LOCALISE_H

@@ -183,9 +183,9 @@ static channel channel_of(const vn_tensor t[2], int64_t at)
 	return k;
 }
 
-/* A part of the steps is looked at for what goes on in it: no single row has most of the error, or the others are off
- * by half as much too, in size and in the same direction. (A factor's error is largest where the number is: one of 8
- * normal numbers has half of all squares in one case of five.) */
+/* Is the error in all rows of a part, not in a single one? Either no single row has most of the error, or the other
+ * rows are off by at least half as much, in size and in the same direction. (The error of a factor is largest where
+ * the number is largest: one of 8 normal numbers has half of all squares in one case of five.) */
 static bool goes_on(const vn_tensor t[2], int64_t at)
 {
 	double rr = 0, rd = 0, dd = 0, row[3] = { 0, 0, 0 }; /* sums; those of the row with the largest error */
@@ -257,9 +257,8 @@ static void choose_rows(const member *in, int n, vn_channel_pool *g)
 	}
 }
 
-/* What is off in a part of the steps alone is off by so much less in all of them: a factor is, and
- * an error is by the square. Parts of the steps are looked at by themselves, and one counts where
- * it shows so many times what all together show. */
+/* An error in only a part of the steps is smaller in all of them together. So parts are also measured
+ * by themselves. A part counts if it shows this many times the error that all steps together show. */
 #define OF_A_PART 1.5
 enum { PARTS = 4 };
 
@@ -272,8 +271,8 @@ static int64_t token_of(const vn_comparison *c, const vn_pooled_row *r)
 	return at >= 0 && at < n ? ids[at] : -1;
 }
 
-/* Of one token, or a phrase, again and again the rows are nearly alike, and so is what rounding makes of
- * them: it goes on, and is no fault. */
+/* Has the pool enough different tokens? If one token or phrase is repeated, its rows are nearly alike, and
+ * so are their roundings: these look like an error in all rows, but are not a fault. */
 static bool are_different(const vn_comparison *c, const vn_channel_pool *g)
 {
 	int64_t seen[VN_CHANNEL_FEWEST];
@@ -398,7 +397,7 @@ static int set_apart(const vn_comparison *c, member *in, int n, member *rest, do
 	return kept;
 }
 
-static bool has(const member *in, int n, int point)
+static bool has_member(const member *in, int n, int point)
 {
 	for (int i = 0; i < n; i++)
 		if (in[i].point == point)
@@ -419,7 +418,7 @@ static vn_status pool_twice(vn_comparison *c, member *in, int n, vn_error *err)
 	if (!st && !(st = pool(c, in, n, -1, &all, err)) && all >= 0 && (kept = set_apart(c, in, n, rest, size)) > 1 &&
 	    kept < n) {
 		const vn_channel_pool was = c->result.channel_pool[all];
-		if (!has(rest, kept, was.charged[0]) || !has(rest, kept, was.charged[1]))
+		if (!has_member(rest, kept, was.charged[0]) || !has_member(rest, kept, was.charged[1]))
 			st = pool(c, rest, kept, all, &without, err);
 	}
 	free(size);

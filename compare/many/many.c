@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-vn_status vn_many_begin(vn_many *m, const char *ref, bool reports, vn_error *err)
+vn_status vn_many_begin(vn_many *m, const char *ref, unsigned keep, vn_error *err)
 {
-	*m = (vn_many) { .ref = ref };
-	if (reports && !(m->reports = tmpfile()))
+	*m = (vn_many) { .ref = ref, .keep = keep };
+	if (keep && !(m->reports = tmpfile()))
 		return vn_fail(err, VN_ERR_IO, "a temporary file for the reports of the candidates: %s", strerror(errno));
 	return VN_OK;
 }
@@ -145,21 +145,49 @@ static vn_status add_words(vn_many_candidate *x, const vn_comparison *c, const c
 	           : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 }
 
-static vn_status add_report(vn_many *m, vn_many_candidate *x, vn_comparison *c, const char *chosen, vn_error *err)
+static vn_status add_report(vn_many *m, vn_many_kept *text, vn_comparison *c, const char *name,
+                            const vn_report_options *o, vn_error *err)
 {
-	const vn_report_form   *form = vn_report_by_name("json");
-	const vn_report_options o = { .limits_chosen = chosen };
 	vn_story  story = { 0 };
-	vn_status st = vn_story_of(c, form->tells, &story, err);
+	vn_status st = vn_story_of(c, vn_report_by_name(name)->tells, &story, err);
 
-	x->json = ftell(m->reports);
+	text->from = ftell(m->reports);
 	if (!st)
-		st = form->write(c, &story, &o, m->reports, err);
+		st = vn_report_json(c, &story, o, m->reports, err);
 	vn_story_free(&story);
 	if (!st && (fflush(m->reports) != 0 || ferror(m->reports)))
 		st = vn_fail(err, VN_ERR_IO, "a temporary file for the reports of the candidates: %s", strerror(errno));
-	x->json_bytes = ftell(m->reports) - x->json;
+	text->bytes = ftell(m->reports) - text->from;
 	return st;
+}
+
+static vn_status add_reports(vn_many *m, vn_many_candidate *x, vn_comparison *c, const char *chosen, vn_error *err)
+{
+	const vn_report_options full = { .limits_chosen = chosen }, page = { .limits_chosen = chosen, .page = true };
+	vn_status st = VN_OK;
+
+	if (m->keep & VN_MANY_KEEP_JSON)
+		st = add_report(m, &x->json, c, "json", &full, err);
+	if (!st && (m->keep & VN_MANY_KEEP_PAGES) && m->n_pages++ < VN_MANY_PAGES)
+		st = add_report(m, &x->page, c, "html", &page, err);
+	return st;
+}
+
+bool vn_many_copy(const vn_many *m, const vn_many_kept *text, FILE *out)
+{
+	char buffer[1 << 14];
+	long left = text->bytes;
+
+	if (fseek(m->reports, text->from, SEEK_SET) != 0)
+		return false;
+	while (left > 0) {
+		const size_t most = left < (long)sizeof buffer ? (size_t)left : sizeof buffer,
+					 n = fread(buffer, 1, most, m->reports);
+		if (n == 0 || fwrite(buffer, 1, n, out) != n)
+			return false;
+		left -= (long)n;
+	}
+	return true;
 }
 
 /* Records why a candidate was not compared. A missing or damaged file concerns one candidate; lack of memory or
@@ -194,7 +222,7 @@ vn_status vn_many_add(vn_many *m, const char *path, vn_comparison *c, const char
 			vn_recording_verified(side[i], &x->digests[i]);
 	if ((st = add_words(x, c, chosen, err)) || (st = add_cells(m, x, c, err)))
 		return st;
-	return m->reports ? add_report(m, x, c, chosen, err) : VN_OK;
+	return add_reports(m, x, c, chosen, err);
 }
 
 void vn_many_finish(vn_many *m)

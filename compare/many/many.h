@@ -18,6 +18,7 @@
 #include <stdio.h>
 
 enum { VN_MANY_MOST = 16 }; /* candidates */
+enum { VN_MANY_PAGES = 4 }; /* candidates that an HTML page shows side by side: the first that were compared */
 
 typedef struct vn_many_cell {
 	bool           there;    /* the comparison has the checkpoint; else the rest is not set */
@@ -29,6 +30,11 @@ typedef struct vn_many_cell {
 	double         nmse, cosine, max_abs, max_rel;
 	double         over_floor; /* nmse in floors; NaN: no floor */
 } vn_many_cell;
+
+/* Where a text is in vn_many.reports. */
+typedef struct vn_many_kept {
+	long from, bytes;
+} vn_many_kept;
 
 typedef struct vn_many_candidate {
 	const char   *path;
@@ -45,7 +51,7 @@ typedef struct vn_many_candidate {
 	int           first;     /* row of its first divergence; -1: none */
 	vn_many_cell *cell;      /* (n_cells), by row; it has no checkpoint in later rows */
 	int           n_cells;
-	long          json, json_bytes; /* offset and length of its report in vn_many.reports */
+	vn_many_kept  json, page; /* its report, in full and as the HTML page embeds it; 0 bytes: not kept */
 } vn_many_candidate;
 
 typedef struct vn_many_row {
@@ -65,14 +71,17 @@ typedef struct vn_many {
 	vn_many_row      *row;
 	int               n_rows, room;
 	int              *by_label, n_sorted; /* row indices sorted by label */
-	FILE             *reports; /* NULL: no JSON report is wanted */
+	unsigned          keep;    /* vn_many_keep */
+	FILE             *reports; /* NULL: nothing is kept */
+	int               n_pages;
 } vn_many;
 
 /* Results of vn_many_odd that are not a candidate. */
 enum { VN_MANY_NONE = -1, VN_MANY_ALL = -2, VN_MANY_SEVERAL = -3 };
 
-/* reports: whether a JSON report will be written. */
-vn_status vn_many_begin(vn_many *m, const char *ref, bool reports, vn_error *err);
+/* Which reports of each candidate are kept: for vn_many_json, for vn_many_html. */
+enum vn_many_keep { VN_MANY_KEEP_JSON = 1, VN_MANY_KEEP_PAGES = 2 };
+vn_status vn_many_begin(vn_many *m, const char *ref, unsigned keep, vn_error *err);
 /* Adds the next candidate. c: its comparison; chosen: why these limits. st: how the comparison
  * ended, with the reason in trouble. */
 vn_status vn_many_add(vn_many *m, const char *path, vn_comparison *c, const char *chosen, vn_status st,
@@ -87,6 +96,8 @@ const vn_many_cell *vn_many_cell_of(const vn_many *m, int row, int candidate);
 int  vn_many_odd(const vn_many *m, int row);
 /* Does any candidate fail here? */
 bool vn_many_fails(const vn_many *m, int row);
+/* Copies a text of m->reports. Returns false if it cannot be read or written. */
+bool vn_many_copy(const vn_many *m, const vn_many_kept *text, FILE *out);
 /* Returns the worst exit status of all candidates. */
 int  vn_many_status(const vn_many *m);
 /* Returns 'A', 'B'... */

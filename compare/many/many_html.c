@@ -1,5 +1,7 @@
-/* many_html.c: reports several candidates as one HTML page, without network and scripts. */
+/* many_html.c: reports several candidates as one HTML page without network. A vote has no script: no recording of it
+ * is the reference of all others. */
 #include "compare/many/many_report.h"
+#include "compare/report/page.h"
 #include "compare/text/markup.h"
 
 #include <math.h>
@@ -36,11 +38,11 @@ static void candidate(const vn_many *m, int i, FILE *out)
 	const vn_many_candidate *x = &m->candidate[i];
 	char words[VN_MANY_VERDICT];
 
-	fprintf(out, "<tr><th scope=\"row\">%c</th><td><code>", vn_many_letter(i));
+	fprintf(out, "<tr><th scope=\"row\">%c</th><td data-head=\"candidate\"><code>", vn_many_letter(i));
 	vn_html_text(out, x->path);
 	fputs("</code><br><span class=\"dim\">", out);
 	vn_html_text(out, x->about ? x->about : "");
-	fprintf(out, "</span></td><td class=\"%s\">", x->status ? "outside" : "within");
+	fprintf(out, "</span></td><td data-head=\"verdict\" class=\"%s\">", x->status ? "outside" : "within");
 	vn_html_text(out, vn_many_say_verdict(x, words));
 	for (int k = 0; k < x->refusals.n; k++) {
 		fputs("<br>refused: ", out);
@@ -51,9 +53,9 @@ static void candidate(const vn_many *m, int i, FILE *out)
 		vn_html_text(out, x->warnings.line[k]);
 		fputs("</span>", out);
 	}
-	fputs("</td><td>", out);
+	fputs("</td><td data-head=\"limits\">", out);
 	vn_html_text(out, x->limits ? x->limits : "");
-	fputs("</td><td>", out);
+	fputs("</td><td data-head=\"floor\">", out);
 	vn_html_text(out, x->floor && *x->floor ? x->floor : "none");
 	fputs("</td></tr>\n", out);
 }
@@ -61,11 +63,11 @@ static void candidate(const vn_many *m, int i, FILE *out)
 static void candidates(const vn_many *m, FILE *out)
 {
 	fputs(
-		"<table><thead><tr><th></th><th>candidate</th><th>verdict</th><th>limits</th><th>floor</th></tr></thead>\n<tbody>\n",
+		"<div class=\"scroll\"><table class=\"stack many\"><thead><tr><th></th><th>candidate</th><th>verdict</th><th>limits</th><th>floor</th></tr></thead>\n<tbody>\n",
 		out);
 	for (int i = 0; i < m->n; i++)
 		candidate(m, i, out);
-	fputs("</tbody></table>\n", out);
+	fputs("</tbody></table></div>\n", out);
 }
 
 static void number(FILE *out, const char *name, const char *format, double x)
@@ -99,7 +101,7 @@ static void rows(const vn_many *m, FILE *out)
 	int  healthy = 0;
 
 	fprintf(out,
-	        "<p class=\"dim\">%s.</p>\n<div class=\"scroll\"><table><thead><tr><th>checkpoint</th><th>outside</th>",
+	        "<p class=\"dim\">%s.</p>\n<div class=\"scroll tall\"><table class=\"many\"><thead><tr><th>checkpoint</th><th>outside</th>",
 	        vn_many_legend(m));
 	for (int i = 0; i < m->n; i++)
 		if (m->candidate[i].status < 2)
@@ -122,21 +124,19 @@ static void rows(const vn_many *m, FILE *out)
 		        healthy - HEALTHY_ROWS);
 }
 
-vn_status vn_many_html(const vn_many *m, const vn_many_options *o, FILE *out, vn_error *err)
-{
-	const int status = vn_many_status(m);
-	char      who[VN_MANY_WHO];
-	vn_lines  said = { 0 };
+/* ---- the whole ------------------------------------------------------------------------- */
 
-	(void)o;
-	(void)err;
-	fprintf(out, "%s<title>%s: %d %s</title>\n</head>\n<body>\n<p class=\"dim\">vernier compare: judged by <code>",
-	        vn_many_page, vn_many_say_all(m), m->n, m->vote ? "recordings" : "candidates");
-	vn_html_text(out, m->ref);
-	fprintf(out, "</code></p>\n<h1 class=\"%s\">%s</h1>\n<p>%s.</p>\n", status ? "outside" : "within",
-	        vn_many_say_all(m), vn_many_say_who(m, who));
-	candidates(m, out);
-	fputs("<h2>Where they leave</h2>\n<ul>\n", out);
+static void title(const void *context, FILE *out)
+{
+	const vn_many *m = context;
+	fprintf(out, "%s: %d %s", vn_many_say_all(m), m->n, m->vote ? "recordings" : "candidates");
+}
+
+static void where_they_leave(const vn_many *m, FILE *out)
+{
+	vn_lines said = { 0 };
+
+	fputs("<h2>Where they diverge</h2>\n<ul>\n", out);
 	vn_many_say(m, &said);
 	for (int i = 0; i < said.n; i++) {
 		fputs("<li>", out);
@@ -144,8 +144,65 @@ vn_status vn_many_html(const vn_many *m, const vn_many_options *o, FILE *out, vn
 		fputs("</li>\n", out);
 	}
 	vn_lines_free(&said);
-	fputs("</ul>\n<h2>Checkpoints</h2>\n", out);
+	fputs("</ul>\n", out);
+}
+
+static void beginning(const vn_many *m, FILE *out)
+{
+	char who[VN_MANY_WHO];
+
+	fputs("<p class=\"dim\">vernier compare: judged by <code>", out);
+	vn_html_text(out, m->ref);
+	fprintf(out, "</code></p>\n<h1 class=\"%s\">%s</h1>\n<p>%s.</p>\n", vn_many_status(m) ? "outside" : "within",
+	        vn_many_say_all(m), vn_many_say_who(m, who));
+	candidates(m, out);
+	where_they_leave(m, out);
+}
+
+/* All of it without the script, which adds the maps and details of the first candidates. */
+static void story(const void *context, FILE *out)
+{
+	const vn_many *m = context;
+
+	beginning(m, out);
+	fputs("<details class=\"all\"><summary>All checkpoints, a column for each candidate</summary>\n", out);
+	rows(m, out);
+	fputs("</details>\n", out);
+}
+
+static vn_status data(const void *context, FILE *out, vn_error *err)
+{
+	const vn_many *m = context;
+	bool           good = true;
+	int            n = 0;
+
+	fputs("{\"schema\": \"vernier-compare-many/1\", \"candidates\": [", out);
+	for (int i = 0; good && i < m->n; i++)
+		if (m->candidate[i].page.bytes) {
+			fprintf(out, "%s\n{\"letter\": \"%c\", \"report\": ", n++ ? "," : "", vn_many_letter(i));
+			good = vn_many_copy(m, &m->candidate[i].page, out);
+			fputs("}", out);
+		}
+	fputs("]}\n", out);
+	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "the page could not be written");
+}
+
+static vn_status write_vote(const vn_many *m, FILE *out)
+{
+	fprintf(out, "%s<title>", vn_many_page);
+	title(m, out);
+	fputs("</title>\n</head>\n<body>\n", out);
+	beginning(m, out);
+	fputs("<h2>Checkpoints</h2>\n", out);
 	rows(m, out);
 	fputs("</body>\n</html>\n", out);
 	return VN_OK;
+}
+
+vn_status vn_many_html(const vn_many *m, const vn_many_options *o, FILE *out, vn_error *err)
+{
+	static const vn_page_parts parts = { title, story, data };
+
+	(void)o;
+	return m->n_pages ? vn_page_write(&parts, m, out, err) : write_vote(m, out);
 }

@@ -11,24 +11,6 @@ static bool put(FILE *out, json_t *j)
 	return good;
 }
 
-/* Copies the report that vernier compare would have written for this candidate alone. */
-static bool copy_report(const vn_many *m, const vn_many_candidate *x, FILE *out)
-{
-	char buffer[1 << 14];
-	long left = x->json_bytes;
-
-	if (fseek(m->reports, x->json, SEEK_SET) != 0)
-		return false;
-	while (left > 0) {
-		const size_t most = left < (long)sizeof buffer ? (size_t)left : sizeof buffer,
-					 n = fread(buffer, 1, most, m->reports);
-		if (n == 0 || fwrite(buffer, 1, n, out) != n)
-			return false;
-		left -= (long)n;
-	}
-	return true;
-}
-
 static json_t *letter(int i)
 {
 	const char text[] = { vn_many_letter(i), 0 };
@@ -54,10 +36,10 @@ static bool candidate(const vn_many *m, int i, FILE *out)
 	fputs(" {\"about\": ", out);
 	good = put(out, j);
 	fputs(",\n\"report\": ", out);
-	if (x->json_bytes == 0)
+	if (x->json.bytes == 0)
 		fputs("null", out);
-	else
-		good = copy_report(m, x, out) && good;
+	else /* the report that vernier compare would have written for this candidate alone */
+		good = vn_many_copy(m, &x->json, out) && good;
 	fputs("}", out);
 	return good;
 }

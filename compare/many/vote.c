@@ -170,7 +170,7 @@ static vn_status count_one(vn_vote *v, const vn_many *pairs, int n, int i, bool 
 		for (int k = 0; k < pair->next.n; k++)
 			vn_lines_add(&x->next, "%s", pair->next.line[k]);
 		x->json = pair->json;
-		x->json_bytes = pair->json_bytes;
+		
 	}
 	return x->limits && x->floor ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 }

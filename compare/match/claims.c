@@ -19,11 +19,11 @@ static int wrong(const vn_plan *plan, const vn_entry *e, int value, int last, ch
 			   *op = vn_op_name(plan->node[y->node].op);
 
 	if (*e->point && strcmp(e->point, point) != 0 && strcmp(e->point, first) != 0)
-		return snprintf(text, room, "its point is %s, the plan says %s", e->point, point);
+		return snprintf(text, room, "its point is %s, the plan has %s", e->point, point);
 	if (*e->point && e->layer != x->layer && e->layer != y->layer)
-		return snprintf(text, room, "its layer is %d, the plan says %d", e->layer, x->layer);
+		return snprintf(text, room, "its layer is %d, the plan has %d", e->layer, x->layer);
 	if (*e->op && strcmp(e->op, op) != 0)
-		return snprintf(text, room, "its op is %s, the plan says %s", e->op, op);
+		return snprintf(text, room, "its op is %s, the plan has %s", e->op, op);
 	if (e->order >= 0 && last >= 0 && root < last)
 		return snprintf(text, room, "its order is %d, but the plan computes it before %s", e->order,
 		                plan->value[last].name);

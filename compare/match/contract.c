@@ -94,13 +94,16 @@ static void tokens(const contract *c)
 {
 	const int32_t *id[2], *at[2];
 	const int64_t n = vn_recording_tokens(c->a, &id[0], &at[0]), m = vn_recording_tokens(c->b, &id[1], &at[1]);
-	if (n != m) {
+	/* A run that was stopped has the first tokens. What it has not run is missing (judge/left_out.h). */
+	const bool    stopped = m < n && vn_facts_get(vn_recording_run(c->b), "stopped");
+	const int64_t known = stopped ? m : n;
+	if (n != m && !stopped) {
 		DIFFER(c, VN_ALLOW_TOKEN_IDS, "token_ids",
 		       "token ids: %lld in the reference, %lld in the %s: record both on the same tokens, with --ids-from",
 		       (long long)n, (long long)m, c->who);
 		return;
 	}
-	for (int64_t i = 0; i < n; i++)
+	for (int64_t i = 0; i < known; i++)
 		if (id[0][i] != id[1][i]) {
 			char step[96];
 			say_step(c, i, step, sizeof step);
@@ -111,7 +114,7 @@ static void tokens(const contract *c)
 			             : ": record both on the same tokens, with --ids-from");
 			break;
 		}
-	for (int64_t i = 0; i < n; i++)
+	for (int64_t i = 0; i < known; i++)
 		if (at[0][i] != at[1][i]) {
 			DIFFER(c, VN_ALLOW_TOKEN_IDS, "positions",
 			       "positions: token %lld is at position %d in the reference, %d in the %s",

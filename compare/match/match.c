@@ -33,7 +33,7 @@ static void count_hits(const vn_comparison *c, const char *name, int *hits)
 		hits[i] += vn_glob_match(c->request.options->points[i], name);
 }
 
-static bool is_scores(const vn_entry *e)
+bool vn_match_scores(const vn_entry *e)
 {
 	const vn_point_info *p = vn_entry_point(e);
 	return strcmp(e->basis, "vocab") == 0 || (!*e->basis && p && strcmp(p->basis, "vocab") == 0);
@@ -120,15 +120,20 @@ static void check_fit(vn_comparison *c, vn_checkpoint *p)
 	}
 }
 
-static vn_checkpoint *add(vn_comparison *c, const vn_entry *e, int ref, int cand)
+vn_checkpoint vn_match_point(const vn_entry *e, int ref, int cand)
 {
-	vn_checkpoint *p = &c->result.point[c->result.n_points++];
-	*p = (vn_checkpoint) {
+	return (vn_checkpoint) {
 		.name = e->name, .step = e->step, .order = e->order, .layer = e->layer, .ref = ref, .cand = cand,
-		.scores = is_scores(e), .pool = -1, .pooled_small = -1, .channels = -1,
+		.scores = vn_match_scores(e), .pool = -1, .pooled_small = -1, .channels = -1,
 			.m = { .at = -1, .bad_at = -1, .differs_at = -1, .worst_token = -1, .worst_nmse_token = -1,
 			.worst_nmse_channel = -1, .worst_scale_channel = -1, .worst_row = -1 }, .worst = -1, .was = (double)NAN,
 	};
+}
+
+static vn_checkpoint *add(vn_comparison *c, const vn_entry *e, int ref, int cand)
+{
+	vn_checkpoint *p = &c->result.point[c->result.n_points++];
+	*p = vn_match_point(e, ref, cand);
 	return p;
 }
 

@@ -1,5 +1,6 @@
 /* sides.c: see sides.h. */
 #include "compare/match/sides.h"
+#include "compare/match/trusted.h"
 #include "compare/comparison/checkpoint.h"
 #include "libref/family/family.h"
 
@@ -95,7 +96,7 @@ static vn_status take_row(side *s, int64_t row, vn_recording **r, const char *op
 		return vn_batched_row(r, row, err);
 	if (rows)
 		return vn_fail(err, VN_ERR_USAGE,
-		               "%s: holds a batch of %" PRId64 " prompts: %s 0 to %" PRId64 " says which is compared",
+		               "%s: holds a batch of %" PRId64 " prompts: select one with %s 0 to %" PRId64 "",
 		               vn_recording_path(*r), rows, option, rows - 1);
 	vn_lines_once(&s->c->result.notes, s->file, "ranks",
 	              "%s: %" PRId64 " prompts one behind the other, compared as they are; %s 0 to %" PRId64
@@ -139,7 +140,8 @@ static vn_status join_ranks(side *s, vn_recording **rank, int n, vn_error *err)
 	const bool allowed = s->c->request.options->allow & VN_ALLOW_RANKS;
 	if (!st && *use.not_gathered)
 		vn_lines_add(allowed ? &s->c->result.notes : &s->c->result.warnings,
-		             "candidate: %s: every rank has a shard of the vocabulary, and no rank all of it. vernier joined them; "
+		             "candidate: %s: every rank has a shard of the vocabulary, and no rank all of it. vernier joined "
+		             "them; "
 		             "that the engine does so before it samples is not recorded%s",
 		             use.not_gathered, allowed ? ": allowed (ranks)" : " (--allow ranks, if it does)");
 	if (!st)
@@ -176,7 +178,8 @@ static vn_status open_all(const vn_sides *s, vn_comparison *c, vn_recording **ra
 	c->opened.floor = s->floor ? r[n - 1] : NULL;
 	for (int i = 0; i < n; i++) {
 		vn_comparison_allow(c, r[i]);
-		vn_recording_drop_stats(r[i]);
+		if (!vn_trusts(c))
+			vn_recording_drop_stats(r[i]);
 	}
 	return VN_OK;
 }

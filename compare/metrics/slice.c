@@ -37,7 +37,7 @@ static bool note(const vn_pair *p, vn_sums *s, double r, double c, int64_t at)
 	s->inf[1] += isinf(c) != 0;
 	if (p->masks && r == c && r < 0) {
 		s->masked++;
-	} else { /* nobody's result */
+	} else { /* a slice without a result */
 		s->bad++;
 		if (s->bad_at < 0)
 			s->bad_at = at;

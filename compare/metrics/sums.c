@@ -42,7 +42,7 @@ static double percentile(const uint64_t count[VN_ULP_BUCKETS], int64_t n, double
 	return 0.0;
 }
 
-static void set(vn_measured *m, vn_metric which, double value)
+static void set_metric(vn_measured *m, vn_metric which, double value)
 {
 	m->has[which] = true;
 	m->value[which] = value;
@@ -65,7 +65,7 @@ void vn_find_max(const vn_metric_kernel *k, const vn_pair *p, int64_t at, vn_mea
 		}
 	}
 	if (max >= 0)
-		set(m, VN_M_MAX_ABS, max);
+		set_metric(m, VN_M_MAX_ABS, max);
 }
 
 void vn_sums_finish(const vn_sums *s, const vn_pair *p, const uint64_t count[VN_ULP_BUCKETS], vn_measured *m)
@@ -74,28 +74,28 @@ void vn_sums_finish(const vn_sums *s, const vn_pair *p, const uint64_t count[VN_
 	                     .worst_nmse_channel = -1, .worst_scale_channel = -1, .worst_row = -1 };
 	const double n = s->finite > 0 ? (double)s->finite : 1.0;
 	const vn_squares *q = &s->sq;
-	set(m, VN_M_COSINE, vn_cosine(q));
-	set(m, VN_M_NMSE, vn_nmse(q));
-	set(m, VN_M_RMSE, ldexp(sqrt(q->dd / n), q->scale[2]));
-	set(m, VN_M_MEAN_ABS, ldexp(q->ad / n, q->scale[2]));
-	set(m, VN_M_MAX_REL, s->max_rel);
-	set(m, VN_M_MEAN_REL, s->rel / n);
-	set(m, VN_M_NORM_RATIO,
+	set_metric(m, VN_M_COSINE, vn_cosine(q));
+	set_metric(m, VN_M_NMSE, vn_nmse(q));
+	set_metric(m, VN_M_RMSE, ldexp(sqrt(q->dd / n), q->scale[2]));
+	set_metric(m, VN_M_MEAN_ABS, ldexp(q->ad / n, q->scale[2]));
+	set_metric(m, VN_M_MAX_REL, s->max_rel);
+	set_metric(m, VN_M_MEAN_REL, s->rel / n);
+	set_metric(m, VN_M_NORM_RATIO,
 	    q->rr == 0.0 && q->cc == 0.0 ? 1.0 : ldexp(sqrt(q->cc) / sqrt(q->rr), q->scale[1] - q->scale[0]));
-	set(m, VN_M_SCALE, vn_scale(q, n));
-	set(m, VN_M_WORST_TOKEN_COSINE, m->value[VN_M_COSINE]);
-	set(m, VN_M_WORST_TOKEN_NMSE, m->value[VN_M_NMSE]);
-	set(m, VN_M_WORST_CHANNEL_NMSE, m->value[VN_M_NMSE]);
-	set(m, VN_M_WORST_CHANNEL_SCALE, m->value[VN_M_SCALE]);
-	set(m, VN_M_ULP_P50, fmin(percentile(count, s->finite, 0.50), s->max_ulp));
-	set(m, VN_M_ULP_P99, fmin(percentile(count, s->finite, 0.99), s->max_ulp));
-	set(m, VN_M_ULP_MAX, s->max_ulp);
+	set_metric(m, VN_M_SCALE, vn_scale(q, n));
+	set_metric(m, VN_M_WORST_TOKEN_COSINE, m->value[VN_M_COSINE]);
+	set_metric(m, VN_M_WORST_TOKEN_NMSE, m->value[VN_M_NMSE]);
+	set_metric(m, VN_M_WORST_CHANNEL_NMSE, m->value[VN_M_NMSE]);
+	set_metric(m, VN_M_WORST_CHANNEL_SCALE, m->value[VN_M_SCALE]);
+	set_metric(m, VN_M_ULP_P50, fmin(percentile(count, s->finite, 0.50), s->max_ulp));
+	set_metric(m, VN_M_ULP_P99, fmin(percentile(count, s->finite, 0.99), s->max_ulp));
+	set_metric(m, VN_M_ULP_MAX, s->max_ulp);
 	/* If no pair is finite, nothing was compared. */
-	set(m, VN_M_NONFINITE, (double)(s->finite > 0 ? s->bad : p->n));
-	set(m, VN_M_HEADROOM, s->max_c / vn_dtype_max(p->dtype[1]));
-	set(m, VN_M_MAX_ABS, 0.0);
+	set_metric(m, VN_M_NONFINITE, (double)(s->finite > 0 ? s->bad : p->n));
+	set_metric(m, VN_M_HEADROOM, s->max_c / vn_dtype_max(p->dtype[1]));
+	set_metric(m, VN_M_MAX_ABS, 0.0);
 	if (p->bits) {
-		set(m, VN_M_DIFFERING, (double)s->differing);
+		set_metric(m, VN_M_DIFFERING, (double)s->differing);
 		m->differs_at = s->differs_at;
 	}
 	m->ref_rms = ldexp(sqrt(q->rr / n), q->scale[0]);

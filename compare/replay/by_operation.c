@@ -205,7 +205,7 @@ vn_status vn_judge_operations(vn_comparison *c, vn_error *err)
 	if (w.own && w.clear && clear)
 		forgive_accumulated(c, &w, clear);
 	else
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory to ask %d operations", c->opened.plan->n_values);
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory to judge %d operations", c->opened.plan->n_values);
 	free(clear);
 	free(w.clear);
 	free(w.own);

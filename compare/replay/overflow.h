@@ -1,12 +1,13 @@
-/* overflow.h: where numbers first left the range of their format.
+/* overflow.h: finds where numbers first left the range of their format.
  *
- * A replay in the candidate's precision overflows as the candidate did: the operation agrees, and
- * still it is where the infinities start. What reads them only passes them on, whatever it makes
- * of them: in one engine 0 x infinity is NaN, in another that skips the product it is nothing.
+ * A replay in the candidate's precision overflows as the candidate did, so it finds that the
+ * operation agrees, although the infinities start there. Operations that read infinities only pass
+ * them on, in ways that differ between engines (0 x infinity is NaN, unless the product is skipped).
  *
- * Such a checkpoint has NaN or infinity where the reference has none, and none of its inputs has.
- * Either the reference itself is beyond the format's largest number at each of these places, or a
- * partial sum of the product is, computed in float64 from the candidate's input and the weights.
+ * A checkpoint where an overflow starts has NaN or infinity where the reference has finite numbers,
+ * and its inputs are finite. At each of these places, either the reference's number exceeds the
+ * format's largest number, or a partial sum of the product does, computed in float64 from the
+ * candidate's input and the weights.
  */
 #ifndef VN_COMPARE_OVERFLOW_H
 #define VN_COMPARE_OVERFLOW_H
@@ -14,8 +15,8 @@
 #include "compare/comparison/comparison.h"
 
 /* Fills overflow of checkpoints; and replay.behind of those beyond their floor only by NaN and
- * infinities that an input has, too. After vn_localise. Fails for want of memory, or of a recording
- * that cannot be read. */
+ * infinities that an input has, too. After vn_localise. Fails if memory runs out, or if a
+ * recording cannot be read. */
 vn_status   vn_find_overflows(vn_comparison *c, vn_error *err);
 
 /* "it passed 65504, the largest f16: ..."; text of VN_WORDS bytes. */

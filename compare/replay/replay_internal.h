@@ -117,7 +117,7 @@ vn_status vn_replay_columns(vn_replay *r, int k, vn_error *err);
  * order for such a point that was not yet assumed? Then fills `assumed` for another walk. */
 bool      vn_replay_columns_again(const vn_replay *r, vn_column_order assumed[VN_N_POINTS]);
 
-/* ---- replay_captured.c: a capture that is not what the run went on with ---------------------- */
+/* ---- replay_captured.c: a capture that the rest of the run did not use ---------------------- */
 
 /* Keeps the correct content of a value that is wrong in the candidate and that node k has just
  * made. */

@@ -106,7 +106,7 @@ static vn_status charge(vn_replay *r, int k, vn_error *err)
 	return st;
 }
 
-/* Puts back judged values only: a value that nobody judges must not hide the error of what reads
+/* Restores judged values only: a value that is not judged must not hide the error of what reads
  * it. */
 static vn_status put_back(vn_replay *r, int value, vn_error *err)
 {

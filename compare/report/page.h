@@ -1,9 +1,44 @@
-/* page.h: the HTML page of `--format html`, which the build makes from the files of
- * compare/html. */
+/* page.h: the HTML page of `--format html`, for one candidate and for several.
+ *
+ * The build makes the page from the files of compare/report/html. Text from recordings reaches it in
+ * two ways: escaped by vn_html_text, and as strings of its data, of which the script makes text
+ * nodes. The data is the JSON report (specs/compare.md) in short (report_page.c).
+ */
 #ifndef VN_COMPARE_PAGE_H
 #define VN_COMPARE_PAGE_H
 
+#include "compare/report/report_json.h"
+
 /* HTML with the placeholders @TITLE@, @STORY@ and @DATA@, once each and in this order. */
 extern const unsigned char vn_page[];
+
+/* What takes the place of each. */
+typedef struct vn_page_parts {
+	void      (*title)(const void *context, FILE *out); /* escaped */
+	void      (*story)(const void *context, FILE *out); /* HTML, readable without the script */
+	vn_status (*data)(const void *context, FILE *out, vn_error *err); /* JSON */
+} vn_page_parts;
+vn_status vn_page_write(const vn_page_parts *parts, const void *context, FILE *out, vn_error *err);
+
+/* A page holds the full numbers of this many checkpoints, and of this many others that fail. The
+ * others are rows. */
+enum { VN_PAGE_HOLDS = 2000 };
+
+/* What many checkpoints have in common, each once, by number. */
+typedef struct vn_page_shared {
+	json_t *index; /* the text of each: its number */
+	json_t *kind;  /* of rows: name, operation, shape, status, metrics of the limits */
+	json_t *rule;  /* of limits, as in the JSON report */
+} vn_page_shared;
+
+/* Returns the number of a value in a list, to which a new value is added; -1 without memory. Takes the reference to
+ * value. */
+json_int_t vn_page_number(json_t *index, json_t *list, json_t *value);
+/* Writes a checkpoint as a row of 8 numbers: its place among all, kind, step, order, nmse, floor, used, and which of the
+ * limits uses most (-1: it has none). Returns false without memory. */
+bool    vn_page_row(const vn_page_shared *k, const vn_comparison *c, const vn_checkpoint *p, int at, FILE *out);
+/* The operations of the plan in order, for the graph of a layer: op, layer, the names of the outputs, and the
+ * numbers of the operations that it reads; null without a plan. Returns a new reference. */
+json_t *vn_page_plan(const vn_comparison *c);
 
 #endif

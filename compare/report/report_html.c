@@ -1,10 +1,5 @@
-/* report_html.c: a comparison as one HTML page without network or other files. Where scripts are
- * forbidden, the verdict and the place where the error starts are still shown.
- *
- * The page itself is in compare/html; this file inserts its title, the story at the top, and the
- * data, which is the JSON report. Text from recordings reaches the page in two ways: escaped by
- * vn_html_text, and as strings in that JSON, of which the script makes text nodes.
- */
+/* report_html.c: a comparison as one HTML page without network or other files (page.h). Where scripts
+ * are forbidden, the verdict and the place where the error starts are still shown. */
 #include "compare/explain/explain_words.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/check_words.h"
@@ -16,7 +11,6 @@
 #include "compare/weights/weights_report.h"
 
 #include <limits.h>
-#include <string.h>
 
 enum { NAMED = 12 };
 
@@ -127,53 +121,39 @@ static void story(const vn_comparison *c, const vn_story *s, FILE *out)
 	fputs("</dl>\n", out);
 }
 
-/* A stream that writes to a file. In JSON a '<' occurs only inside strings; escaping it keeps the enclosing
- * element from ending. */
-static ssize_t escaped(void *file, const char *text, size_t n)
+/* ---- the parts of the page ------------------------------------------------------------- */
+
+typedef struct one {
+	const vn_comparison     *c;
+	const vn_story          *s;
+	const vn_report_options *o;
+} one;
+
+static void put_title(const void *context, FILE *out)
 {
-	FILE *out = file;
-	for (size_t at = 0; at < n;) {
-		const char  *next = memchr(text + at, '<', n - at);
-		const size_t plain = next ? (size_t)(next - text) - at : n - at;
-		fwrite(text + at, 1, plain, out);
-		if (next)
-			fputs("\\u003c", out);
-		at += plain + (next != NULL);
-	}
-	return ferror(out) ? 0 : (ssize_t)n;
+	const one *x = context;
+	fprintf(out, "%s: ", vn_say_verdict(x->c));
+	vn_xml_text(out, vn_recording_path(x->c->opened.cand));
 }
 
-static vn_status data(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out, vn_error *err)
+static void put_story(const void *context, FILE *out)
 {
-	vn_report_options page = *o;
+	const one *x = context;
+	story(x->c, x->s, out);
+}
+
+static vn_status put_data(const void *context, FILE *out, vn_error *err)
+{
+	const one        *x = context;
+	vn_report_options page = *x->o;
 	page.page = true;
-	FILE *to = fopencookie(out, "w", (cookie_io_functions_t) { .write = escaped });
-	if (!to)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
-	vn_status st = vn_report_json(c, s, &page, to, err);
-	if (fclose(to) != 0 && !st)
-		st = vn_fail(err, VN_ERR_IO, "the page could not be written");
-	return st;
-}
-
-/* Writes the page up to a mark and returns what follows it. */
-static const char *up_to(const char *page, const char *mark, FILE *out)
-{
-	const char *at = strstr(page, mark);
-	fwrite(page, 1, (size_t)(at - page), out);
-	return at + strlen(mark);
+	return vn_report_json(x->c, x->s, &page, out, err);
 }
 
 vn_status vn_report_html(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out,
                          vn_error *err)
 {
-	const char *page = up_to((const char *)vn_page, "@TITLE@", out);
-	fprintf(out, "%s: ", vn_say_verdict(c));
-	vn_xml_text(out, vn_recording_path(c->opened.cand));
-	page = up_to(page, "@STORY@", out);
-	story(c, s, out);
-	page = up_to(page, "@DATA@", out);
-	const vn_status st = data(c, s, o, out, err);
-	fputs(page, out);
-	return st;
+	static const vn_page_parts parts = { put_title, put_story, put_data };
+	const one x = { c, s, o };
+	return vn_page_write(&parts, &x, out, err);
 }

@@ -8,6 +8,7 @@
 
 #include "compare/replay/replay.h"
 #include "compare/replay/replay_words.h"
+#include "compare/report/page.h"
 #include "compare/report/report_json.h"
 #include "compare/weights/weights_report.h"
 
@@ -16,9 +17,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* A page holds the full numbers of this many checkpoints and of all that fail; the others are shortened. */
-enum { PAGE_HOLDS = 4000 };
 
 static json_t *rule(const vn_check *k)
 {
@@ -29,18 +27,13 @@ static json_t *rule(const vn_check *k)
 	                 vn_json_text(vn_rule_why(k->rule, k->form, k->metric)));
 }
 
-static json_t *used(const vn_check *k)
+/* page: a rule is the number of one in its list. */
+static json_t *limit(const vn_check *k, const vn_page_shared *page)
 {
 	char key[VN_KEY_TEXT];
 	json_t *j = json_object();
 	json_object_set_new(j, "metric", json_string(vn_limit_key(k->form, k->metric, key)));
 	json_object_set_new(j, "used", vn_json_real(vn_check_used(k)));
-	return j;
-}
-
-static json_t *limit(const vn_check *k)
-{
-	json_t *j = used(k);
 	json_object_set_new(j, "limit", json_real(k->limit));
 	json_object_set_new(j, "value", vn_json_real(k->value));
 	if (k->has_best)
@@ -55,7 +48,8 @@ static json_t *limit(const vn_check *k)
 	if (k->rule && k->rule->key[k->form][k->metric].deep)
 		json_object_set_new(j, "by_depth", json_pack("{s:f, s:f}", "first", k->rule->key[k->form][k->metric].value,
 		                                             "last", k->rule->key[k->form][k->metric].last));
-	json_object_set_new(j, "rule", rule(k));
+	json_object_set_new(j, "rule",
+	                    page && k->rule ? json_integer(vn_page_number(page->index, page->rule, rule(k))) : rule(k));
 	return j;
 }
 
@@ -107,20 +101,6 @@ static void measured(json_t *j, const vn_checkpoint *p, const vn_shape *shape)
 	if (p->m.worst_row >= 0)
 		json_object_set_new(j, "worst_row", json_integer(p->m.worst_row));
 	json_object_set_new(j, "ulp_of", json_string(vn_dtype_name(p->m.grid)));
-}
-
-/* Healthy checkpoints of a long decode keep only what the map and the curve need. */
-static void shortened(json_t *j, const vn_checkpoint *p)
-{
-	json_t *m = json_object(), *f = json_object(), *flags = json_object();
-	vn_json_put_real(m, "nmse", vn_metric_shown(p, VN_M_NMSE), flags);
-	if (p->has_floor)
-		vn_json_put_real(f, "nmse", vn_floor_value(p, VN_M_NMSE), flags);
-	json_decref(flags);
-	json_object_set_new(j, "metrics", m);
-	vn_json_put_flags(j, "floor", f);
-	json_object_set_new(j, "elements", json_integer(p->m.n));
-	json_object_set_new(j, "brief", json_true());
 }
 
 /* The matrix products of the operation (libref/plan/gemm.h). */
@@ -179,7 +159,7 @@ static json_t *overflow(const vn_overflow *o)
 	return j;
 }
 
-static json_t *checkpoint(const vn_comparison *c, const vn_checkpoint *p, bool brief)
+static json_t *checkpoint(const vn_comparison *c, const vn_checkpoint *p, const vn_page_shared *page)
 {
 	const vn_entry *e = vn_entry_of(c, p);
 	json_t *j = json_object(), *l = json_array();
@@ -206,15 +186,13 @@ static json_t *checkpoint(const vn_comparison *c, const vn_checkpoint *p, bool b
 		json_object_set_new(j, "detail", vn_json_text(p->detail));
 	if (p->holds)
 		json_object_set_new(j, "holds", vn_json_text(p->holds));
-	if (brief)
-		shortened(j, p);
-	else if (p->m.n)
+	if (p->m.n)
 		measured(j, p, &e->shape);
 	else
 		json_object_set_new(j, "metrics", json_object());
 	for (int i = 0; i < p->n_checks; i++) {
 		const vn_check k = vn_check_at(p, i);
-		json_array_append_new(l, brief ? used(&k) : limit(&k));
+		json_array_append_new(l, limit(&k, page));
 	}
 	json_object_set_new(j, "limits", l);
 	return j;
@@ -375,25 +353,65 @@ static bool put_members(FILE *out, json_t *object, size_t flags)
 	return good;
 }
 
+/* Whether the page has a checkpoint only as a row. failed: those before it that were not among the first. */
+static bool is_brief(const vn_checkpoint *p, int i, int *failed)
+{
+	return i >= VN_PAGE_HOLDS && p->m.n && (!p->fails || ++*failed > VN_PAGE_HOLDS);
+}
+
 /* One line for each checkpoint: a long decode has too many to hold in memory. */
+static bool put_checkpoints(FILE *out, const vn_comparison *c, const vn_page_shared *page, size_t flags)
+{
+	bool good = true;
+
+	fputs(",\"checkpoints\": [", out);
+	for (int i = 0, n = 0, failed = 0; good && i < c->result.n_points; i++) {
+		const vn_checkpoint *p = &c->result.point[i];
+		if (page && is_brief(p, i, &failed))
+			continue;
+		fputs(n++ ? ",\n" : "\n", out);
+		good = put_value(out, checkpoint(c, p, page), flags);
+	}
+	fputs("\n],\n", out);
+	return good;
+}
+
+/* What a page has instead for most checkpoints of a long run, in one list of numbers, which a browser reads fastest. */
+static bool put_rows(FILE *out, const vn_comparison *c, const vn_page_shared *page)
+{
+	bool good = true;
+
+	fputs("\"rows\": [", out);
+	for (int i = 0, n = 0, failed = 0; good && i < c->result.n_points; i++)
+		if (is_brief(&c->result.point[i], i, &failed)) {
+			fputs(n++ ? ",\n" : "\n", out);
+			good = vn_page_row(page, c, &c->result.point[i], i, out);
+		}
+	fputs("\n],\n", out);
+	return good;
+}
+
 vn_status vn_report_json(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out,
                          vn_error *err)
 {
 	const size_t line = JSON_COMPACT | (o->page ? JSON_REAL_PRECISION(9) : JSON_REAL_PRECISION(17));
 	const size_t flags = o->page ? line : JSON_INDENT(1) | JSON_REAL_PRECISION(17);
+	vn_page_shared page = { json_object(), json_array(), json_array() };
 	bool good;
 
 	fputs("{\n", out);
-	good = put_members(out, head(c, o), flags);
-	fputs(",\"checkpoints\": [", out);
-	for (int i = 0; good && i < c->result.n_points; i++) {
-		const bool brief = o->page && i >= PAGE_HOLDS && c->result.point[i].m.n && !c->result.point[i].fails;
-		fputs(i ? ",\n" : "\n", out);
-		good = put_value(out, checkpoint(c, &c->result.point[i], brief), line);
-	}
-	fputs("\n],\n", out);
+	good = put_members(out, head(c, o), flags) && put_checkpoints(out, c, o->page ? &page : NULL, line);
+	if (good && o->page)
+		good = put_rows(out, c, &page) &&
+		       put_members(out, json_pack("{s:O, s:O, s:o}", "kinds", page.kind, "rules", page.rule, "plan", vn_page_plan(c)),
+		                   line);
+	if (o->page)
+		fputs(",", out);
 	good = good && put_members(out, tail(c, s), flags);
 	fputs("}\n", out);
+	json_decref(page.index);
+	json_decref(page.kind);
+	json_decref(page.rule);
 	if (!good || ferror(out))
 		return vn_fail(err, VN_ERR_IO, "the JSON report could not be written");
 	return VN_OK;

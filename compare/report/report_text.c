@@ -204,6 +204,12 @@ static void say_run(const page *p, int from, int to)
 	fprintf(p->out, "%d checkpoint%s", n, n == 1 ? "" : "s");
 }
 
+/* Of checkpoints that pass without being measured, the status; else VN_WITHIN. */
+static vn_status_word unmeasured(const vn_checkpoint *k)
+{
+	return k->status == VN_AGREED || k->status == VN_EQUAL ? k->status : VN_WITHIN;
+}
+
 /* Shows a run of healthy checkpoints in one line. */
 static void healthy_run(const page *p, int from, int to)
 {
@@ -225,8 +231,14 @@ static void healthy_run(const page *p, int from, int to)
 		if (k->m.n && (worst < 0 || k->m.value[VN_M_NMSE] > c->result.point[worst].m.value[VN_M_NMSE]))
 			worst = i;
 	}
-	fprintf(p->out, "%s%-10s%s  ", GREEN(p), "within", PLAIN(p));
+	const vn_status_word word = unmeasured(&c->result.point[from]);
+	fprintf(p->out, "%s%-10s%s  ", GREEN(p), vn_status_text(word), PLAIN(p));
 	say_run(p, from, to);
+	if (word != VN_WITHIN)
+		fprintf(p->out, "%s; %s%s", DIM(p),
+		        word == VN_EQUAL ? "by their digests, not read"
+		                         : "left out of the candidate, judged while it was recorded",
+		        PLAIN(p));
 	if (unlimited)
 		fprintf(p->out, ", %d of them without a limit", unlimited);
 	if (worst >= 0) {
@@ -244,7 +256,8 @@ static bool quiet(const page *p, int i)
 {
 	const vn_checkpoint *k = &p->c->result.point[i];
 	return !p->o->all && !k->fails &&
-	       (k->status == VN_WITHIN || k->status == VN_ACCUMULATED || k->status == VN_UNLIMITED || absent(k));
+	       (k->status == VN_WITHIN || k->status == VN_ACCUMULATED || k->status == VN_UNLIMITED ||
+	        unmeasured(k) != VN_WITHIN || absent(k));
 }
 
 /* One line with the points of the absent checkpoints. */
@@ -283,7 +296,9 @@ static void table(const page *p)
 	for (int i = 0; i < c->result.n_points; ) {
 		int j = i;
 		/* One line for a run of healthy checkpoints, separately for the prompt and for later steps. */
-		while (j < c->result.n_points && quiet(p, j) && (c->result.point[j].step > 0) == (c->result.point[i].step > 0))
+		while (j < c->result.n_points && quiet(p, j) &&
+		       (c->result.point[j].step > 0) == (c->result.point[i].step > 0) &&
+		       unmeasured(&c->result.point[j]) == unmeasured(&c->result.point[i]))
 			j++;
 		if (j > i)
 			healthy_run(p, i, j);

@@ -50,8 +50,14 @@ const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS])
 		vn_text_add(text, VN_WORDS, "%d checkpoint%s compared", measured, measured == 1 ? "" : "s");
 		if (c->result.n_status[VN_UNLIMITED])
 			vn_text_add(text, VN_WORDS, ", %d of them without a limit", c->result.n_status[VN_UNLIMITED]);
-		if (measured < c->result.n_points)
-			vn_text_add(text, VN_WORDS, ", %d not (allowed%s)", c->result.n_points - measured,
+		const int agreed = c->result.n_status[VN_AGREED], equal = c->result.n_status[VN_EQUAL];
+		if (agreed)
+			vn_text_add(text, VN_WORDS, ", %d judged while recorded and left out", agreed);
+		if (equal)
+			vn_text_add(text, VN_WORDS, ", %d equal by %s and not read", equal,
+			            equal == 1 ? "its digest" : "their digests");
+		if (measured + agreed + equal < c->result.n_points)
+			vn_text_add(text, VN_WORDS, ", %d not (allowed%s)", c->result.n_points - measured - agreed - equal,
 			            c->request.options->baseline ? " or known" : "");
 	} else {
 		vn_text_add(text, VN_WORDS, "%d of %d checkpoint%s", c->result.n_fails, c->result.n_points,

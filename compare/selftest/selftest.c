@@ -49,10 +49,10 @@ static vn_status open_all(vn_mutation_harness *c, vn_error *err)
 	return vn_mutation_harness_second_names(c, err);
 }
 
-vn_status vn_mutation_harness_open(const vn_healthy *h, const char *dir, int threads, vn_mutation_harness **clinic,
+vn_status vn_mutation_harness_open(const vn_healthy *h, const char *dir, int threads, vn_mutation_harness **harness,
                                    vn_error *err)
 {
-	vn_mutation_harness *c = *clinic = calloc(1, sizeof *c);
+	vn_mutation_harness *c = *harness = calloc(1, sizeof *c);
 	vn_status  st;
 
 	if (!c)
@@ -63,7 +63,7 @@ vn_status vn_mutation_harness_open(const vn_healthy *h, const char *dir, int thr
 	snprintf(c->cand_copy, sizeof c->cand_copy, "%s/candidate.h5", dir);
 	if ((st = open_all(c, err))) {
 		vn_mutation_harness_close(c);
-		*clinic = NULL;
+		*harness = NULL;
 	}
 	return st;
 }

@@ -22,7 +22,7 @@ static char *beside(const char *at, const char *name, char *path)
 	return path;
 }
 
-static void gone(vn_edit *e, const vn_mutation_context *p)
+static void remove_tensor(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_unlink(e, p->at);
 }
@@ -143,13 +143,13 @@ static void other_op(vn_edit *e, const vn_mutation_context *p)    { vn_edit_text
 #define REFUSED(text) { .status = VN_N_STATUS_WORDS, .says = text }
 
 const vn_mutation vn_selftest_names[] = {
-	{ "missing", "a tensor is missing", VN_NEEDS_TENSOR, .edit = gone, .want = STATUS(VN_MISSING) },
-	{ "missing-logits", "the logits are missing", VN_NEEDS_SCORES, .edit = gone, .want = STATUS(VN_MISSING) },
+	{ "missing", "a tensor is missing", VN_NEEDS_TENSOR, .edit = remove_tensor, .want = STATUS(VN_MISSING) },
+	{ "missing-logits", "the logits are missing", VN_NEEDS_SCORES, .edit = remove_tensor, .want = STATUS(VN_MISSING) },
 	{ "missing-layer", "a whole layer is missing", VN_NEEDS_TENSOR, .edit = layer_gone,
 	  .want = { .status = VN_MISSING, .many = true } },
 	{ "missing-step", "a whole step is missing", VN_NEEDS_STEPS, .edit = step_gone,
 	  .want = { .status = VN_MISSING, .many = true } },
-	{ "missing-in-reference", "a tensor is not in the reference", VN_NEEDS_TENSOR, VN_SIDE_REF, .edit = gone,
+	{ "missing-in-reference", "a tensor is not in the reference", VN_NEEDS_TENSOR, VN_SIDE_REF, .edit = remove_tensor,
 	  .want = STATUS(VN_EXTRA) },
 	{ "extra", "an unknown tensor", VN_NEEDS_TENSOR, .edit = again, .want = { .status = VN_EXTRA, .anywhere = true } },
 	{ "misspelt", "a tensor whose name is not a checkpoint name", VN_NEEDS_TENSOR, .edit = misspelt,

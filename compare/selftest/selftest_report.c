@@ -7,7 +7,7 @@
 static const char *const words[] = { [VN_CAUGHT] = "caught", [VN_MISSED] = "MISSED", [VN_NOT_RUN] = "not run",
 	[VN_ELSEWHERE] = "-" };
 
-static const vn_outcome *of(const vn_selftest *s, int pair, int i)
+static const vn_outcome *outcome_of(const vn_selftest *s, int pair, int i)
 {
 	return &s->outcome[pair * (s->n_mutations + 1) + i];
 }
@@ -26,7 +26,7 @@ int vn_selftest_count(const vn_selftest *s, vn_caught what)
 	int n = 0;
 	for (int p = 0; p < s->n_pairs; p++)
 		for (int i = 0; i <= s->n_mutations; i++)
-			n += of(s, p, i)->caught == what && (i > 0 || what != VN_CAUGHT);
+			n += outcome_of(s, p, i)->caught == what && (i > 0 || what != VN_CAUGHT);
 	return n;
 }
 
@@ -35,9 +35,9 @@ int vn_selftest_count(const vn_selftest *s, vn_caught what)
 /* The outcome to report for a mutation: a missed one if any, else one that was tried. */
 static const vn_outcome *telling(const vn_selftest *s, int i)
 {
-	const vn_outcome *best = of(s, 0, i);
+	const vn_outcome *best = outcome_of(s, 0, i);
 	for (int p = 1; p < s->n_pairs; p++) {
-		const vn_outcome *o = of(s, p, i);
+		const vn_outcome *o = outcome_of(s, p, i);
 		if (best->caught != VN_MISSED &&
 		    (o->caught == VN_MISSED || (best->caught >= VN_NOT_RUN && o->caught < VN_NOT_RUN)))
 			best = o;
@@ -54,9 +54,9 @@ static void line(const vn_selftest *s, const char *group, const char *name, int 
 		return;
 	snprintf(full, sizeof full, "%s%s%s", group, *group ? "/" : "", name);
 	for (int p = 0; p < s->n_pairs; p++)
-		fprintf(out, "%-9s ", i == 0 && of(s, p, i)->caught == VN_CAUGHT   ? "healthy"
-		                      : i == 0 && of(s, p, i)->caught == VN_MISSED ? "OUTSIDE"
-		                                                                   : words[of(s, p, i)->caught]);
+		fprintf(out, "%-9s ", i == 0 && outcome_of(s, p, i)->caught == VN_CAUGHT   ? "healthy"
+		                      : i == 0 && outcome_of(s, p, i)->caught == VN_MISSED ? "OUTSIDE"
+		                                                                   : words[outcome_of(s, p, i)->caught]);
 	fprintf(out, " %-34s %-58s %s\n", full, o->expected, o->found);
 }
 
@@ -65,7 +65,7 @@ static const char *untried(const vn_selftest *s, int i)
 {
 	const char *why = NULL;
 	for (int p = 0; p < s->n_pairs; p++) {
-		const vn_outcome *o = of(s, p, i);
+		const vn_outcome *o = outcome_of(s, p, i);
 		if (o->caught < VN_NOT_RUN)
 			return NULL;
 		why = o->caught == VN_NOT_RUN ? o->found : why;
@@ -106,9 +106,9 @@ void vn_selftest_text(const vn_selftest *s, FILE *out)
 		        strrchr(s->pair[p].ref, '/') ? strrchr(s->pair[p].ref, '/') + 1 : s->pair[p].ref,
 		        s->pair[p].floor ? ", with a floor" : "", s->pair[p].limits ? ", limits of --limits" : "");
 	for (int p = 0; p < s->n_pairs; p++)
-		if (of(s, p, 0)->caught == VN_MISSED)
-			fprintf(out, "%s is no healthy pair (%s), as selftest needs: its rows below say little\n",
-			        s->pair[p].name, of(s, p, 0)->found);
+		if (outcome_of(s, p, 0)->caught == VN_MISSED)
+			fprintf(out, "%s is not a healthy pair (%s), which selftest needs: do not rely on its rows below\n",
+			        s->pair[p].name, outcome_of(s, p, 0)->found);
 	fputc('\n', out);
 	for (int p = 0; p < s->n_pairs; p++)
 		fprintf(out, "%-9s ", s->pair[p].name);
@@ -118,7 +118,7 @@ void vn_selftest_text(const vn_selftest *s, FILE *out)
 		for (const vn_mutation *m = g->mutation; m->name; m++)
 			line(s, g->name, m->name, i++, out);
 	for (int p = 0; p < s->n_pairs; p++)
-		alarms += of(s, p, 0)->caught == VN_MISSED;
+		alarms += outcome_of(s, p, 0)->caught == VN_MISSED;
 	const int nothing = reasons(s, out);
 	fprintf(out, "%s%s: %d caught, %d missed, %d false alarm%s, %d not run; of %d mutations, %d pair%s\n",
 	        nothing ? "" : "\n",
@@ -147,11 +147,11 @@ static json_t *pair(const vn_selftest *s, int p)
 
 	for (const vn_mutation_group *g = vn_mutation_groups; g->name; g++)
 		for (const vn_mutation *m = g->mutation; m->name; m++)
-			json_array_append_new(list, outcome(g->name, m, of(s, p, i++)));
+			json_array_append_new(list, outcome(g->name, m, outcome_of(s, p, i++)));
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "name", vn_json_text(s->pair[p].name), "reference",
 	                 vn_json_text(s->pair[p].ref), "candidate", vn_json_text(s->pair[p].cand), "floor",
 	                 vn_json_text(s->pair[p].floor), "limits", vn_json_text(s->pair[p].limits), "healthy",
-	                 of(s, p, 0)->caught == VN_CAUGHT, "found", vn_json_text(of(s, p, 0)->found), "mutations", list);
+	                 outcome_of(s, p, 0)->caught == VN_CAUGHT, "found", vn_json_text(outcome_of(s, p, 0)->found), "mutations", list);
 }
 
 vn_status vn_selftest_json(const vn_selftest *s, FILE *out, vn_error *err)

@@ -65,7 +65,7 @@ bool vn_lines_refused(const vn_lines *l, const char *allow)
 }
 
 /* How many times `text` was added, if `line` is text followed by its count and unit; 0 otherwise. */
-static int told(const char *line, const char *text, size_t n, const char *unit, bool owned)
+static int times_in_line(const char *line, const char *text, size_t n, const char *unit, bool owned)
 {
 	char word[32];
 	int  times, end = 0;
@@ -86,7 +86,7 @@ void vn_lines_once(vn_lines *l, const char *first, const char *unit, const char 
 	va_end(args);
 	const size_t n = strlen(text);
 	for (int i = 0; i < l->n; i++) {
-		const int times = told(l->line[i], text, n, unit, *first);
+		const int times = times_in_line(l->line[i], text, n, unit, *first);
 		if (!times)
 			continue;
 		snprintf(line, sizeof line, "%s (%d %s)", text, times + 1, unit);

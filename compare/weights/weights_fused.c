@@ -57,7 +57,7 @@ static bool statistics_fit(const vn_weight_row *const *part, int n, const vn_wei
 	       fabs(sqrt(squares / (double)all) / w->rms - 1.0) < 1e-9 && fabs(sum / (double)all - w->mean) < 1e-9 * w->rms;
 }
 
-static bool is(const vn_weight_numbers *m, const vn_order *o, const vn_weight_row *whole)
+static bool is_fused_so(const vn_weight_numbers *m, const vn_order *o, const vn_weight_row *whole)
 {
 	const vn_weight_change none = { .kind = VN_CHANGE_NONE };
 	const vn_digest x = vn_numbers_digest(m, o, &none, whole->dtype, 0, NULL);
@@ -76,10 +76,10 @@ static bool numbers_fit(const vn_weight_trial *t, const vn_tensor *const *part, 
 
 	if (vn_dtype_block(part[0]->dtype) > 1 || vn_dtype_block(whole->dtype) > 1 || vn_numbers_of(part, n, &m, NULL))
 		return false;
-	*same = found = is(&m, &as_they_are, whole);
+	*same = found = is_fused_so(&m, &as_they_are, whole);
 	const int orders = found ? 0 : vn_orders_of(&name, &whole->shape, &whole->shape, &t->heads, list);
 	for (int i = 0; !found && i < orders; i++)
-		found = list[i].kind < VN_ORDER_TURNED && is(&m, &list[i], whole) &&
+		found = list[i].kind < VN_ORDER_TURNED && is_fused_so(&m, &list[i], whole) &&
 		        vn_weight_is(d, VN_BY_DIGEST, true, "parts", list[i].id, "fused: %.120s", list[i].says);
 	vn_numbers_free(&m);
 	return found;

@@ -9,12 +9,14 @@
 
 /* ---- names (weights_names.c) -------------------------------------------------- */
 
+/* clang-format off */
 typedef enum vn_weight_part {
 	VN_PART_OTHER, VN_PART_EMBED, VN_PART_HEAD, VN_PART_Q, VN_PART_K, VN_PART_V, VN_PART_O, VN_PART_QKV, VN_PART_C_ATTN,
 	VN_PART_GATE, VN_PART_UP, VN_PART_GATE_UP, VN_PART_DOWN, VN_PART_NORM, VN_PART_NORM_IN, VN_PART_NORM_POST,
 	VN_PART_NORM_Q, VN_PART_NORM_K, VN_PART_GDN_QKV, VN_PART_GDN_Z, VN_PART_GDN_B, VN_PART_GDN_A, VN_PART_GDN_CONV,
 	VN_PART_GDN_DT, VN_PART_GDN_LOG, VN_PART_GDN_NORM, VN_PART_GDN_OUT
 } vn_weight_part;
+/* clang-format on */
 
 typedef struct vn_weight_name {
 	vn_weight_part     part;
@@ -42,12 +44,14 @@ typedef struct vn_heads {
 } vn_heads;
 vn_heads vn_heads_of(const vn_plan *p, int layer);
 
+/* clang-format off */
 typedef enum vn_order_kind {
 	VN_ORDER_SAME, VN_ORDER_PAIRS, VN_ORDER_BLOCKS, VN_ORDER_PARTS_BY_HEAD, VN_ORDER_PARTS_BY_GROUP, VN_ORDER_HALVES,
 		VN_ORDER_TILED,
 	VN_ORDER_REVERSED, VN_ORDER_SHARDS, VN_ORDER_EVERY_OTHER, /* an axis */
 	VN_ORDER_TURNED, VN_ORDER_SHEARED                          /* the whole matrix */
 } vn_order_kind;
+/* clang-format on */
 
 /* An order of a matrix of M rows and N columns (a vector: one column): where each number comes
  * from. */
@@ -72,11 +76,13 @@ int64_t vn_order_from(const vn_order *o, int64_t i, int64_t n);
 /* ---- changes (weights_change.c) -------------------------------------------------- */
 
 /* A change of every number by itself, or of blocks of numbers along a row. */
+/* clang-format off */
 typedef enum vn_weight_change_kind {
 	VN_CHANGE_NONE, VN_CHANGE_ROUNDED, VN_CHANGE_TRUNCATED, VN_CHANGE_SATURATED, VN_CHANGE_FLUSHED,
 		VN_CHANGE_FLUSHED_SATURATED,
 	VN_CHANGE_PLUS, VN_CHANGE_PLUS_MINUS, VN_CHANGE_TIMES, VN_CHANGE_DECAY, VN_CHANGE_RELABELLED, VN_CHANGE_QUANTISED
 } vn_weight_change_kind;
+/* clang-format on */
 
 typedef struct vn_weight_change {
 	vn_weight_change_kind kind;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 /* The first of these words that occurs in the name after the layer counts. */
+/* clang-format off */
 static const struct {
 	const char *word;
 	vn_weight_part     part;
@@ -27,6 +28,7 @@ static const struct {
 	{ "linear_attn.out_proj.", VN_PART_GDN_OUT }, { "embed_tokens.", VN_PART_EMBED }, { "wte.", VN_PART_EMBED },
 	{ "lm_head.", VN_PART_HEAD }, { "ln_f.", VN_PART_NORM }, { "norm.", VN_PART_NORM },
 };
+/* clang-format on */
 
 static const struct {
 	vn_weight_part    a, b;

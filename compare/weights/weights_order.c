@@ -95,7 +95,7 @@ static vn_order *add(list *l, vn_order_kind kind, int axis, vn_mistake id, const
 	return o;
 }
 
-static void set(vn_order *o, int64_t a, int64_t b, int64_t c, int64_t d)
+static void set_order(vn_order *o, int64_t a, int64_t b, int64_t c, int64_t d)
 {
 	o->p[0] = a;
 	o->p[1] = b;
@@ -107,9 +107,9 @@ static void set(vn_order *o, int64_t a, int64_t b, int64_t c, int64_t d)
 static void both(list *l, vn_order_kind kind, int axis, vn_mistake id, const char *word, const char *says,
                  const char *back, const int64_t p[4])
 {
-	set(add(l, kind, axis, id, word, "%s", says), p[0], p[1], p[2], p[3]);
+	set_order(add(l, kind, axis, id, word, "%s", says), p[0], p[1], p[2], p[3]);
 	vn_order *o = add(l, kind, axis, id, word, "%s", back);
-	set(o, p[0], p[1], p[2], p[3]);
+	set_order(o, p[0], p[1], p[2], p[3]);
 	o->back = true;
 }
 
@@ -135,7 +135,7 @@ static void blocks(list *l, int axis, vn_mistake id, const int64_t size[3], cons
 	for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
 		vn_order *o = add(l, VN_ORDER_BLOCKS, axis, id, "parts", "its parts in the order %s, %s, %s",
 		                  name[orders[i][0]], name[orders[i][1]], name[orders[i][2]]);
-		set(o, size[0], size[1], size[2], orders[i][0]);
+		set_order(o, size[0], size[1], size[2], orders[i][0]);
 		o->p[4] = orders[i][1];
 		o->p[5] = orders[i][2];
 	}
@@ -190,11 +190,11 @@ static void shards(list *l, int64_t n)
 	for (int64_t w = 2; w <= 8; w *= 2) {
 		if (n % w || n / w < 2)
 			continue;
-		set(add(l, VN_ORDER_SHARDS, 0, VN_MISTAKE_W19, "shards",
+		set_order(add(l, VN_ORDER_SHARDS, 0, VN_MISTAKE_W19, "shards",
 		        w == 2 ? "its two halves exchanged" : "its %d shards in reverse order", (int)w),
 		    w, -1, 0, 0);
 		for (int64_t k = 1; w > 2 && k < w; k++)
-			set(add(l, VN_ORDER_SHARDS, 0, VN_MISTAKE_W19, "shards", "its %d shards rotated by %d", (int)w, (int)k), w,
+			set_order(add(l, VN_ORDER_SHARDS, 0, VN_MISTAKE_W19, "shards", "its %d shards rotated by %d", (int)w, (int)k), w,
 			    k, 0, 0);
 	}
 }
@@ -202,12 +202,12 @@ static void shards(list *l, int64_t n)
 static void add_transposed(list *l, int64_t M, int64_t N, bool swapped)
 {
 	if (swapped || M == N) {
-		set(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1, "transposed", "transposed"), M, N, 0, 0);
+		set_order(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1, "transposed", "transposed"), M, N, 0, 0);
 		return;
 	}
-	set(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1B, "reinterpreted", "transposed bytes read with the old shape"), M, N,
+	set_order(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1B, "reinterpreted", "transposed bytes read with the old shape"), M, N,
 	    0, 0);
-	set(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1B, "reinterpreted", "the bytes read with the transposed shape"), N, M,
+	set_order(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1B, "reinterpreted", "the bytes read with the transposed shape"), N, M,
 	    0, 0);
 }
 
@@ -220,11 +220,11 @@ static void sheared(list *l, int64_t N)
 		if (stride == N || stride == last)
 			continue;
 		last = stride;
-		set(add(l, VN_ORDER_SHEARED, 0, VN_MISTAKE_W18, "stride", "rows padded to %d but read without padding",
+		set_order(add(l, VN_ORDER_SHEARED, 0, VN_MISTAKE_W18, "stride", "rows padded to %d but read without padding",
 		        (int)stride),
 		    stride, 0, 0, 0);
 	}
-	set(add(l, VN_ORDER_SHEARED, 0, VN_MISTAKE_W18, "stride", "8 numbers of padding after each row read as weights"),
+	set_order(add(l, VN_ORDER_SHEARED, 0, VN_MISTAKE_W18, "stride", "8 numbers of padding after each row read as weights"),
 	    N + 8, 0, 0, 0);
 }
 
@@ -254,7 +254,7 @@ int vn_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_sha
 	if (part == VN_PART_QKV || part == VN_PART_C_ATTN)
 		fused(&l, h, part, part == VN_PART_C_ATTN && matrix, part == VN_PART_C_ATTN && matrix ? N : M);
 	if (part == VN_PART_GATE_UP && M % 2 == 0) {
-		set(add(&l, VN_ORDER_SHARDS, 0, VN_MISTAKE_W4, "exchanged", "gate and up exchanged"), 2, -1, 0, 0);
+		set_order(add(&l, VN_ORDER_SHARDS, 0, VN_MISTAKE_W4, "exchanged", "gate and up exchanged"), 2, -1, 0, 0);
 		both(&l, VN_ORDER_EVERY_OTHER, 0, VN_MISTAKE_W5, "interleaved", "rows of gate and up one by one read as halves",
 		     "halves of gate and up read row by row", (int64_t[]) { 0, 0, 0, 0 });
 	}

@@ -179,7 +179,7 @@ static const vn_order  the_same = { .kind = VN_ORDER_SAME };
 static const vn_weight_change unchanged = { .kind = VN_CHANGE_NONE };
 
 /* Whether side k of a trial holds these numbers after this change. */
-static bool has(const vn_weight_trial *t, int k, const vn_weight_numbers *m, const vn_order *o,
+static bool has_order(const vn_weight_trial *t, int k, const vn_weight_numbers *m, const vn_order *o,
                 const vn_weight_change *c, int64_t rows)
 {
 	const vn_weight_row *row = t->row[k];
@@ -225,7 +225,7 @@ static bool by_order(const vn_weight_trial *t, int from, const vn_weight_numbers
 				o.p[1] = rows;
 			}
 		}
-		if (has(t, !from, m, &o, &unchanged, 0))
+		if (has_order(t, !from, m, &o, &unchanged, 0))
 			return vn_weight_is(d, VN_BY_DIGEST, true, list[i].word, list[i].id, "%s", list[i].says);
 	}
 	return false;
@@ -239,7 +239,7 @@ static bool by_change(const vn_weight_trial *t, int from, const vn_weight_number
 	if (!vn_shape_equal(&t->row[0]->shape, &t->row[1]->shape))
 		return false;
 	for (int i = 0; i < n; i++)
-		if (has(t, !from, m, &the_same, &list[i], 0))
+		if (has_order(t, !from, m, &the_same, &list[i], 0))
 			return vn_weight_is(d, VN_BY_DIGEST, true, list[i].word, list[i].id, "%s%s",
 			                    from ? "in the reference: " : "", list[i].says);
 	return false;
@@ -270,7 +270,7 @@ static bool interleaved(const vn_weight_trial *t, vn_weight_difference *d)
 	for (int back = 0; !found && back < 2; back++) {
 		vn_order o = { .kind = VN_ORDER_EVERY_OTHER, .back = back };
 		o.p[7] = up ? m.rows[0] : 0;
-		found = has(t, 1, &m, &o, &unchanged, m.rows[0]) &&
+		found = has_order(t, 1, &m, &o, &unchanged, m.rows[0]) &&
 		        vn_weight_is(d, VN_BY_DIGEST, true, "interleaved", VN_MISTAKE_W5,
 		                     back ? "rows of gate and up one by one read as halves"
 		                          : "halves of gate and up read row by row");

@@ -10,7 +10,7 @@
 //
 // Two passes over the keys: maximum and sum first, by lane and then folded in
 // halves; then the probabilities of the piece, from scores made anew. Runs only
-// when somebody taps the probabilities; rounds once, from float.
+// only when the probabilities are tapped; rounds once, from float.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "mask.glsl"

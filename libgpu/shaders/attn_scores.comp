@@ -8,7 +8,7 @@
 //   push      vn_push_attention (mask.glsl); v is not read
 //   dispatch  any x; one lane an element, in strides of the grid
 //
-// Runs only when somebody taps the scores.
+// Runs only when the scores are tapped.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "mask.glsl"

@@ -13,4 +13,8 @@ layout(push_constant) uniform Push {
 	Float sums;            // of the shares of N
 	uint  shares;
 	uint  y_wide;          // 1: y and its rows start at multiples of 16 bytes
+#if GATED
+	Real  w_up, b_up, up, gated; // a second product of the same shape; the activated first times the second
+	uint  up_has_bias, act;
+#endif
 } p;

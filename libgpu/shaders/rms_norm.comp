@@ -37,7 +37,7 @@ bool by_eight()     { return p.N % 8 == 0; } // all rows start at eight numbers 
 float squares(uint row)
 {
 	const uint lane = gl_LocalInvocationID.x;
-	float ss = 0.0;
+	precise float ss = 0.0; // the bits of add_norm.comp
 
 	if (by_eight())
 		for (uint n = row / 8 + lane; n < (row + p.N) / 8; n += LANES) {

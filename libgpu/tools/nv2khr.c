@@ -86,10 +86,10 @@ static void read_module(void)
 	if (n_in == WORDS || fclose(f))
 		fail("cannot be read, or is larger than %d words", WORDS);
 	if (n_in < HEAD || in[0] != 0x07230203u || in[3] >= IDS / 2)
-		fail("is no SPIR-V of less than %d ids", IDS / 2);
+		fail("is not SPIR-V, or has more than %d ids", IDS / 2);
 	for (size_t i = HEAD; i < n_in; i += in[i] >> 16)
 		if (in[i] >> 16 == 0 || i + (in[i] >> 16) > n_in)
-			fail("word %zu: an instruction that goes past the end", i);
+			fail("word %zu: an instruction that extends beyond the end of the file", i);
 }
 
 static void note(const uint32_t *at)
@@ -148,7 +148,7 @@ static void check_indices(void)
 		if ((in[i] & 0xFFFF) == OP_ACCESS_CHAIN && of[in[i + 1]].is_matrix)
 			for (uint32_t k = 4; k < in[i] >> 16; k++)
 				if (!of[in[i + k]].is_constant)
-					fail("a matrix of an array whose index is no constant: a loop was not unrolled");
+					fail("a matrix of an array whose index is not constant: a loop was not unrolled");
 }
 
 static void put(uint32_t word)
@@ -170,7 +170,7 @@ static void put_constant(uint32_t type, uint32_t id, uint32_t value)
 static uint32_t layout(uint32_t first, uint32_t id)
 {
 	if (!of[id].is_bool)
-		fail("a matrix in a layout that is no constant");
+		fail("a matrix whose layout is not constant");
 	return first + of[id].value;
 }
 

@@ -1,11 +1,12 @@
 /* cluster.h: shares numbered pieces of work among the processes that mpirun or srun started.
  *
- * Rank 0 hands out one piece at a time, the next to whoever is free, and collects what came of it.
- * What comes of a piece must not depend on who did it: then the whole is the same for any number of
- * ranks. Each rank works in a child process, which is made before MPI starts. If that crashes, or the
- * kernel kills it for want of memory, the rank says so and ends the whole run with exit status 2.
+ * Rank 0 gives the next piece to the first rank that is free, and collects the answers. The answer to
+ * a piece must not depend on the rank that works on it; then the result is the same for any number of
+ * ranks. Each rank works in a child process, which is forked before MPI starts. If the child crashes,
+ * or the kernel kills it because memory ran out, its rank reports that and ends the whole run with
+ * exit status 2.
  *
- * Needs a build with -DVERNIER_MPI=ON; in any other, vn_cluster_share refuses.
+ * Needs a build with -DVERNIER_MPI=ON; in any other build, vn_cluster_share fails.
  */
 #ifndef VN_LIBREF_BASE_CLUSTER_H
 #define VN_LIBREF_BASE_CLUSTER_H
@@ -14,10 +15,10 @@
 
 #include <stdbool.h>
 
-/* What came of a piece. The texts are allocated, and NULL or "" if there is nothing to say. */
+/* The answer to a piece. The texts are allocated; an empty one is NULL or "". */
 enum { VN_CLUSTER_WORDS, VN_CLUSTER_OUT, VN_CLUSTER_ERR, VN_CLUSTER_TEXTS };
 typedef struct vn_cluster_answer {
-	int   status;                 /* whatever the caller means by it */
+	int   status;                 /* its meaning is the caller's */
 	char *text[VN_CLUSTER_TEXTS]; /* the caller's words; what the piece wrote on stdout, and on stderr */
 } vn_cluster_answer;
 

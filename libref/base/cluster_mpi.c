@@ -177,7 +177,7 @@ static char *finish_piece(rank *r, size_t *bytes)
 		*bytes += (size_t)h.bytes[k];
 	char *whole = malloc(*bytes);
 	if (!whole)
-		give_up(r, "no memory for what came of %s", r->job->name(r->job->context, r->busy));
+		give_up(r, "no memory for the outcome of %s", r->job->name(r->job->context, r->busy));
 	memcpy(whole, &h, sizeof h);
 	if (!get_all(r->fd, whole + sizeof h, *bytes - sizeof h))
 		worker_died(r);
@@ -196,7 +196,7 @@ static void take_answer(const rank *r, const char *whole, vn_cluster_answer *ans
 	answer[h.piece].status = h.status;
 	for (int k = 0; k < VN_CLUSTER_TEXTS; k++) {
 		if (!(answer[h.piece].text[k] = strndup(p, (size_t)h.bytes[k])))
-			give_up(r, "no memory for what came of %s", r->job->name(r->job->context, h.piece));
+			give_up(r, "no memory for the outcome of %s", r->job->name(r->job->context, h.piece));
 		p += h.bytes[k];
 	}
 }

@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* clang-format off */
 typedef enum vn_dtype {
 	VN_F16, VN_BF16, VN_F32, VN_F64,
 	VN_N_ENGINE_DTYPES,
@@ -28,6 +29,7 @@ typedef enum vn_dtype {
 	VN_Q4_K, VN_Q5_K, VN_Q6_K,                                 /* of 256 */
 	VN_N_WEIGHT_DTYPES
 } vn_dtype;
+/* clang-format on */
 
 size_t      vn_dtype_size(vn_dtype d);                  /* bytes per element; not for blocks */
 size_t      vn_dtype_block(vn_dtype d);                 /* elements per block: 1, 32 or 256 */

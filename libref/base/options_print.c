@@ -74,7 +74,7 @@ static void separate(const char *words, char *text, size_t room)
 }
 
 /* The help text of an option. */
-static void say(const vn_option *o, char *text, size_t room)
+static void describe_option(const vn_option *o, char *text, size_t room)
 {
 	char words[400] = "";
 	if (o->words)
@@ -114,7 +114,7 @@ static void print_option(const vn_option *o, FILE *to)
 		at = 0;
 	}
 	fprintf(to, "%*s", column - at, "");
-	say(o, text, sizeof text);
+	describe_option(o, text, sizeof text);
 	vn_options_wrap(to, text, column, column);
 	fputc('\n', to);
 }
@@ -202,7 +202,7 @@ static void print_entry(const vn_option *o, FILE *to)
 	if (o->argument)
 		fprintf(to, o->kind == VN_OPTIONAL ? "[=\\fI%s\\fR]" : " \\fI%s\\fR", o->argument);
 	fputc('\n', to);
-	say(o, text, sizeof text);
+	describe_option(o, text, sizeof text);
 	print_roff(text, to);
 	fputc('\n', to);
 }

@@ -211,7 +211,7 @@ static vn_status turn_kept(vn_ref *r, const vn_node *n, vn_error *err)
 }
 
 /* For an experiment: stores this call's keys for later calls in another form, after the call, which reads its own. */
-static vn_status keep(vn_ref *r, const vn_node *n, const vn_args *a, vn_error *err)
+static vn_status keep_states(vn_ref *r, const vn_node *n, const vn_args *a, vn_error *err)
 {
 	vn_status st;
 
@@ -276,7 +276,7 @@ vn_status vn_ref_node(vn_ref *r, int node, vn_error *err)
 		return st;
 	for (int k = 0; k < n->n_state; k++)
 		vn_states_made(&r->states, n->state[k]);
-	if ((st = keep(r, n, &a, err)))
+	if ((st = keep_states(r, n, &a, err)))
 		return st;
 	vn_ref_placed(r, out);
 	if (wanted(t, out) && (st = hand_over(r, t, out, err)))

@@ -287,6 +287,7 @@ vn_status vn_ref_forward(void *ref, const int32_t *ids, int64_t tokens, const vn
 	return st;
 }
 
+/* clang-format off */
 const vn_engine_ops vn_ref_ops = {
 	.forward = vn_ref_forward, .position = vn_ref_position, .reset = vn_ref_reset, .facts = vn_ref_facts,
 		.destroy = vn_ref_destroy,
@@ -294,3 +295,4 @@ const vn_engine_ops vn_ref_ops = {
 		.end = vn_ref_end,
 	.rewind = vn_ref_rewind,
 };
+/* clang-format on */

@@ -7,7 +7,7 @@
 typedef struct slot { int64_t offset, size; int free_after; } slot;
 
 /* The smallest free slot that is large enough. */
-static int best(const slot *slots, int n, int node, int64_t size)
+static int best_slot(const slot *slots, int n, int node, int64_t size)
 {
 	int found = -1;
 	for (int i = 0; i < n; i++)
@@ -35,7 +35,7 @@ bool vn_slots_assign(vn_slots *s, const vn_plan *p)
 		if (x->alias_of >= 0 || x->state >= 0 || vn_value_streams(p, v))
 			continue;
 		int64_t row = vn_value_row(x);
-		int     i = best(slots, n, x->node, row);
+		int     i = best_slot(slots, n, x->node, row);
 		if (i < 0) {
 			slots[i = n++] = (slot){ s->total, row, 0 };
 			s->total += row;

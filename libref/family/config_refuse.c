@@ -15,6 +15,7 @@ typedef enum harmless {
 
 /* transformers obeys the first two in every family. It reads the others in some families and ignores them in
  * ours, where engines that obey them would run another model. */
+/* clang-format off */
 static const struct { const char *key; harmless value; } asked[] = {
 	{ "is_causal", ONLY_TRUE }, { "per_layer_config", NOTHING },
 	{ "use_bidirectional_attention", FALSE }, { "attention_chunk_size", NOTHING }, { "rope_interleaved", FALSE },
@@ -23,6 +24,7 @@ static const struct { const char *key; harmless value; } asked[] = {
 	{ "logit_scale", ONE }, { "logits_scaling", ONE }, { "attn_logit_softcapping", NOTHING },
 	  { "final_logit_softcapping", NOTHING },
 };
+/* clang-format on */
 
 static bool changes_nothing(const json_t *v, harmless value)
 {

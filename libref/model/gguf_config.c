@@ -168,7 +168,7 @@ static vn_status refuse_what_we_do_not_do(const maker *m)
 	return VN_OK;
 }
 
-static bool has(const maker *m, const char *tensor) { return vn_gguf_find(m->f, tensor) != NULL; }
+static bool has_tensor(const maker *m, const char *tensor) { return vn_gguf_find(m->f, tensor) != NULL; }
 
 static int64_t rows(const maker *m, const char *tensor)
 {
@@ -195,7 +195,7 @@ static vn_status sizes(const maker *m, const char *D, const char *L, const char 
 		return vn_fail(m->err, VN_ERR_NOTFOUND, "%s: tensor 'token_embd.weight' is missing or not a matrix", m->path);
 	json_object_set_new(m->o, "vocab_size", json_integer(V));
 	json_object_set_new(m->o, L, json_integer(layers - extra));
-	json_object_set_new(m->o, "tie_word_embeddings", json_boolean(!has(m, "output.weight")));
+	json_object_set_new(m->o, "tie_word_embeddings", json_boolean(!has_tensor(m, "output.weight")));
 	return VN_OK;
 }
 
@@ -331,7 +331,7 @@ static vn_status window(const maker *m)
 	if (strncmp(m->arch, "qwen",
 	                     4) != 0 || !pattern || (int64_t)pattern->n < L || !vn_gguf_bool_at(pattern, 0, &slides))
 		return refuse(m, VN_ERR_UNSUPPORTED, "attention.sliding_window",
-		              "is set, but no pattern says which layers have a window");
+		              "is set, but no pattern selects the layers that have a window");
 	json_t *types = json_array();
 	for (int64_t i = 0; i < L; i++) {
 		vn_gguf_bool_at(pattern, (size_t)i, &slides);
@@ -369,8 +369,8 @@ static vn_status llama(const maker *m)
 {
 	const vn_status st = decoder(m, "llama");
 
-	json_object_set_new(m->o, "attention_bias", json_boolean(has(m, "blk.0.attn_q.bias")));
-	json_object_set_new(m->o, "mlp_bias", json_boolean(has(m, "blk.0.ffn_gate.bias")));
+	json_object_set_new(m->o, "attention_bias", json_boolean(has_tensor(m, "blk.0.attn_q.bias")));
+	json_object_set_new(m->o, "mlp_bias", json_boolean(has_tensor(m, "blk.0.ffn_gate.bias")));
 	return st ? st : window(m);
 }
 
@@ -378,7 +378,7 @@ static vn_status qwen3(const maker *m)
 {
 	const vn_status st = decoder(m, "qwen3");
 
-	json_object_set_new(m->o, "attention_bias", json_boolean(has(m, "blk.0.attn_q.bias")));
+	json_object_set_new(m->o, "attention_bias", json_boolean(has_tensor(m, "blk.0.attn_q.bias")));
 	return st ? st : window(m);
 }
 
@@ -401,7 +401,7 @@ static vn_status qwen35(const maker *m)
 	json_object_set_new(m->o, "linear_value_head_dim", json_integer(inner / nv));
 	json_object_set_new(m->o, "full_attention_interval", json_integer(interval));
 	snprintf(bias, sizeof bias, "blk.%" PRId64 ".attn_q.bias", interval - 1);
-	json_object_set_new(m->o, "attention_bias", json_boolean(has(m, bias)));
+	json_object_set_new(m->o, "attention_bias", json_boolean(has_tensor(m, bias)));
 	return window(m);
 }
 

@@ -83,7 +83,7 @@ static vn_status add_part(vn_gguf *f, int64_t number, int64_t parts, vn_error *e
 	f->part[f->n_parts++] = p;
 	if (get_int(p, "split.no", -1) != number || get_int(p, "split.count", -1) != parts) {
 		st = vn_fail(err, VN_ERR_FORMAT,
-		             "%s: its metadata says part %" PRId64 " of %" PRId64 ", expected %" PRId64 " of %" PRId64, path,
+		             "%s: its metadata has part %" PRId64 " of %" PRId64 ", expected %" PRId64 " of %" PRId64, path,
 		             get_int(p, "split.no", -1) + 1, get_int(p, "split.count", -1), number + 1, parts);
 		goto done;
 	}

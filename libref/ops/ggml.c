@@ -20,7 +20,7 @@ static float half(float x)
 	return vn_f16_to_f32(vn_f32_to_f16(x));
 }
 
-static void small(float *x, float *sums, vn_ggml_scale scale, int64_t N)
+static void round_small_blocks(float *x, float *sums, vn_ggml_scale scale, int64_t N)
 {
 	for (int64_t i = 0; i < N; i += SMALL, x += SMALL) {
 		float top = 0.0f, sum = 0.0f;
@@ -71,7 +71,7 @@ void vn_ggml_round(float *x, float *sums, vn_dtype weight, vn_ggml_scale scale, 
 	if (block == 1 && vn_ggml_rounds(weight))
 		vn_round_f32(x, weight, (size_t)N);
 	else if (block == SMALL && N % SMALL == 0)
-		small(x, sums, scale, N);
+		round_small_blocks(x, sums, scale, N);
 	else if (block == LARGE && N % LARGE == 0)
 		large(x, N);
 }

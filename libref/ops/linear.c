@@ -64,9 +64,10 @@ static void turn_over(real *dst, const vn_matrix *a, int64_t m0, int64_t m, vn_p
 	for (int64_t n0 = 0; n0 < a->N; n0 += LINES)
 		for (int64_t c0 = 0; c0 < m; c0 += COLUMNS) {
 			const int64_t lines = a->N - n0 < LINES ? a->N - n0 : LINES, columns = m - c0 < COLUMNS ? m - c0 : COLUMNS;
-			for (int64_t n = 0; n < lines; n++)
-				REAL(vn_load)(part + n * COLUMNS, (const char *)a->w->data + (size_t)((n0 + n) * a->M + m0 + c0) * size,
-				              a->w->dtype, policy.storage, (size_t)columns);
+			for (int64_t n = 0; n < lines; n++) {
+				const void *row = (const char *)a->w->data + (size_t)((n0 + n) * a->M + m0 + c0) * size;
+				REAL(vn_load)(part + n * COLUMNS, row, a->w->dtype, policy.storage, (size_t)columns);
+			}
 			for (int64_t c = 0; c < columns; c++)
 				for (int64_t n = 0; n < lines; n++)
 					dst[(c0 + c) * a->N + n0 + n] = part[n * COLUMNS + c];

@@ -51,7 +51,7 @@ static vn_status node_bad(const walk *w, int i, const char *format, ...)
 
 /* ---- weights and values by themselves ------------------------------------------- */
 
-static bool is(const vn_value *v, int rank, int a, int b, int c)
+static bool is_shaped(const vn_value *v, int rank, int a, int b, int c)
 {
 	const int size[] = { a, b, c };
 	return v->rank == rank && memcmp(v->size, size, (size_t)rank * sizeof *size) == 0;
@@ -235,13 +235,13 @@ static vn_status check_attention(const walk *w, int i)
 
 	if (!row(q) || !row(k) || !row(v))
 		return node_bad(w, i, "the shapes of its inputs, weights and outputs do not fit together");
-	if (H < 1 || G < 1 || K < 1 || H % G || !is(q, 3, VN_T, H, K) || !is(k, 3, VN_T, G, K) || !is(v, 3, VN_T, G, K) ||
+	if (H < 1 || G < 1 || K < 1 || H % G || !is_shaped(q, 3, VN_T, H, K) || !is_shaped(k, 3, VN_T, G, K) || !is_shaped(v, 3, VN_T, G, K) ||
 	    !same(context, q) || (n->n_in > VN_ATTN_KEPT && !same(&p->value[n->in[VN_ATTN_KEPT]], k)))
 		return node_bad(w, i, "%d heads and %d key heads of width %d do not fit the shapes of its inputs", H, G, K);
 	if (context->on_demand)
 		return node_bad(w, i, "its context is computed only on demand, so keys and values would not be cached");
 	for (int s = VN_ATTN_SCORES; s <= VN_ATTN_PROBS; s++)
-		if (n->out[s] >= 0 && (!is(&p->value[n->out[s]], 3, H, VN_T, VN_S) || !p->value[n->out[s]].on_demand))
+		if (n->out[s] >= 0 && (!is_shaped(&p->value[n->out[s]], 3, H, VN_T, VN_S) || !p->value[n->out[s]].on_demand))
 			return node_bad(w, i, "its scores or probabilities have the wrong shape or are not computed on demand");
 	if (!isfinite(n->c.attention.scale) || (n->c.attention.causal & ~1) || n->c.attention.window < 0)
 		return node_bad(w, i, "invalid scale %g, causal %d or window %d", n->c.attention.scale, n->c.attention.causal,
@@ -298,7 +298,7 @@ static bool conv_fits(const vn_node *n, const vn_value *x, const vn_value *y, co
 	const int X = n->c.conv.channels, J = n->c.conv.taps;
 
 	return X > 0 && J > 1 && n->x.conv.linear >= 0 && n->x.conv.linear <= X && !(n->x.conv.forgets & ~1) &&
-	       n->x.conv.ahead >= 0 && n->x.conv.ahead <= 65536 && is(x, 2, VN_T, X, 0) && same(x, y) && w->rank == 3 &&
+	       n->x.conv.ahead >= 0 && n->x.conv.ahead <= 65536 && is_shaped(x, 2, VN_T, X, 0) && same(x, y) && w->rank == 3 &&
 	       w->dim[0] == X && w->dim[1] == 1 && w->dim[2] == J;
 }
 
@@ -312,9 +312,9 @@ static vn_status check_delta_rule(const walk *w, int i)
 	for (int k = 0; k < 5; k++)
 		if (!row(in[k] = &w->p->value[n->in[k]]))
 			return node_bad(w, i, "the shapes of its inputs, weights and outputs do not fit together");
-	if (nk < 1 || nv < 1 || dk < 1 || dv < 1 || nv % nk || !is(in[VN_DELTA_Q], 3, VN_T, nk, dk) ||
-	    !is(in[VN_DELTA_K], 3, VN_T, nk, dk) || !is(in[VN_DELTA_V], 3, VN_T, nv, dv) ||
-	    !is(in[VN_DELTA_G], 2, VN_T, nv, 0) || !is(in[VN_DELTA_BETA], 2, VN_T, nv, 0) || !same(in[VN_DELTA_V], y))
+	if (nk < 1 || nv < 1 || dk < 1 || dv < 1 || nv % nk || !is_shaped(in[VN_DELTA_Q], 3, VN_T, nk, dk) ||
+	    !is_shaped(in[VN_DELTA_K], 3, VN_T, nk, dk) || !is_shaped(in[VN_DELTA_V], 3, VN_T, nv, dv) ||
+	    !is_shaped(in[VN_DELTA_G], 2, VN_T, nv, 0) || !is_shaped(in[VN_DELTA_BETA], 2, VN_T, nv, 0) || !same(in[VN_DELTA_V], y))
 		return node_bad(w, i,
 		                "%d key heads of width %d and %d value heads of width %d do not fit the shapes of its inputs",
 		                nk, dk, nv, dv);
@@ -338,10 +338,10 @@ static vn_status fits(const walk *w, int i)
 
 	switch (n->op) {
 	case VN_OP_EMBED:
-		good = m->rank == 2 && m->dim[0] >= p->vocab && is(y, 2, VN_T, (int)m->dim[1], 0);
+		good = m->rank == 2 && m->dim[0] >= p->vocab && is_shaped(y, 2, VN_T, (int)m->dim[1], 0);
 		break;
 	case VN_OP_POSITIONS:
-		good = m->rank == 2 && m->dim[0] >= p->context && is(y, 2, VN_T, (int)m->dim[1], 0) &&
+		good = m->rank == 2 && m->dim[0] >= p->context && is_shaped(y, 2, VN_T, (int)m->dim[1], 0) &&
 		       !(n->x.positions.step_zero & ~1);
 		break;
 	case VN_OP_RMS_NORM:
@@ -381,7 +381,7 @@ static vn_status fits(const walk *w, int i)
 		break;
 	case VN_OP_LOG_DECAY:
 		good = row(x) && (unsigned)n->x.decay.form < VN_N_DECAY_FORMS && m->rank == 1 &&
-		       is(x, 2, VN_T, (int)m->dim[0], 0) && vn_shape_equal(m, &p->weight[n->w[1]].shape) && same(x, y);
+		       is_shaped(x, 2, VN_T, (int)m->dim[0], 0) && vn_shape_equal(m, &p->weight[n->w[1]].shape) && same(x, y);
 		break;
 	case VN_OP_DELTA_RULE:
 		return check_delta_rule(w, i);

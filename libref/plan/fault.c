@@ -76,12 +76,14 @@ int vn_fault_find(const char *id)
 
 static const char *unmet(vn_fault_need need, const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 {
+	/* clang-format off */
 	switch (need) {
 #define NEED(name, holds, why) case VN_NEED_##name: return (holds) ? NULL : why;
 #include "libref/plan/fault_needs.def"
 	case VN_NEEDS_NOTHING:
 		break;
 	}
+	/* clang-format on */
 	return NULL;
 }
 

@@ -30,7 +30,7 @@ typedef enum vn_mistake {
 } vn_mistake;
 
 const char *vn_mistake_id(vn_mistake m);    /* "R2.1e4"; "" for VN_NO_MISTAKE */
-/* its index as a fault, for the functions below; -1: it is none */
+/* its index as a fault, for the functions below; -1: not a fault */
 int         vn_mistake_fault(vn_mistake m);
 
 int         vn_n_faults(void);

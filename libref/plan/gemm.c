@@ -90,7 +90,7 @@ void vn_gemm_shares(const vn_plan *p, int64_t tokens, int64_t keys, double *shar
 		share[i] /= all;
 }
 
-static void put(char text[VN_GEMM_TEXT], const char *before, int64_t size)
+static void append_size(char text[VN_GEMM_TEXT], const char *before, int64_t size)
 {
 	if (size == VN_T || size == VN_S)
 		vn_text_add(text, VN_GEMM_TEXT, "%s%s", before, size == VN_T ? "tokens" : "keys");
@@ -101,12 +101,12 @@ static void put(char text[VN_GEMM_TEXT], const char *before, int64_t size)
 const char *vn_gemm_text(const vn_gemm *g, char text[VN_GEMM_TEXT])
 {
 	text[0] = 0;
-	put(text, "M=", g->m);
-	put(text, " N=", g->n);
-	put(text, " K=", g->k);
-	put(text, " A row-major lda=", g->lda);
-	put(text, g->transposed ? ", B transposed ldb=" : ", B row-major ldb=", g->ldb);
-	put(text, ", ldc=", g->ldc);
+	append_size(text, "M=", g->m);
+	append_size(text, " N=", g->n);
+	append_size(text, " K=", g->k);
+	append_size(text, " A row-major lda=", g->lda);
+	append_size(text, g->transposed ? ", B transposed ldb=" : ", B row-major ldb=", g->ldb);
+	append_size(text, ", ldc=", g->ldc);
 	if (g->alpha != 1)
 		vn_text_add(text, VN_GEMM_TEXT, ", alpha=%.6g", g->alpha);
 	if (g->batch > 1)

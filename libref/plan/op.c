@@ -21,6 +21,7 @@ typedef struct row {
 #define AT(field) offsetof(vn_node, c.field)
 #define EX(field) offsetof(vn_node, x.field)
 
+/* clang-format off */
 static const row table[] = {
 	{ VN_OP_RMS_NORM,  "eps",                  REAL,  AT(norm.eps), 0, 1e6 },
 	{ VN_OP_RMS_NORM,  "offset",               REAL,  AT(norm.offset), -1e6, 1e6 },
@@ -115,7 +116,9 @@ static const row table[] = {
 	{ VN_OP_GATED_NORM, "gate_first",          FLAG,  EX(norm.gate_first), 0, 1 },
 	{ VN_OP_GATED_NORM, "divisor",             WHOLE, EX(norm.divisor), 0, 2147483647 },
 };
+/* clang-format on */
 
+/* clang-format off */
 static const char *const op_names[VN_N_OPS] = {
 	[VN_OP_EMBED] = "embed", [VN_OP_POSITIONS] = "positions", [VN_OP_RMS_NORM] = "rms_norm",
 	[VN_OP_LAYER_NORM] = "layer_norm", [VN_OP_LINEAR] = "linear", [VN_OP_SLICE] = "slice", [VN_OP_ROPE] = "rope",
@@ -124,7 +127,9 @@ static const char *const op_names[VN_N_OPS] = {
 	[VN_OP_DELTA_RULE] = "delta_rule", [VN_OP_GATED_NORM] = "gated_norm",
 	[VN_OP_ROWS] = "rows",
 };
+/* clang-format on */
 
+/* clang-format off */
 static const char *const act_names[VN_N_ACTS] = {
 	[VN_SILU] = "silu", [VN_GELU] = "gelu", [VN_GELU_TANH] = "gelu_tanh", [VN_SIGMOID] = "sigmoid",
 	[VN_RELU] = "relu", [VN_QUICK_GELU] = "quick_gelu", [VN_IDENTITY] = "identity",
@@ -132,6 +137,7 @@ static const char *const act_names[VN_N_ACTS] = {
 		[VN_AS_F16_SATURATED] = "as_f16_saturated",
 	[VN_AS_F16_FLUSHED] = "as_f16_flushed", [VN_AS_F16_CUT] = "as_f16_cut", [VN_AS_BF16_CUT] = "as_bf16_cut",
 };
+/* clang-format on */
 
 const char *vn_op_name(vn_op op)
 {

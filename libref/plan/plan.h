@@ -62,11 +62,13 @@ typedef enum vn_op {
  * only experiments use them, instead of another activation or after a node. The last ones convert a
  * number to another format: to float16; to float16 with its largest number instead of infinity,
  * without subnormals (0), or rounded towards 0; to bfloat16 rounded towards 0. */
+/* clang-format off */
 typedef enum vn_act {
 	VN_SILU, VN_GELU, VN_GELU_TANH, VN_SIGMOID, VN_RELU, VN_QUICK_GELU, VN_IDENTITY, VN_TWO_SIGMOID, VN_SOFT_CAP,
 		VN_AS_F16,
 	VN_AS_F16_SATURATED, VN_AS_F16_FLUSHED, VN_AS_F16_CUT, VN_AS_BF16_CUT, VN_N_ACTS
 } vn_act;
+/* clang-format on */
 /* The forms of a gated product: f(gate) up, f(gate up), f(gate) f(up). */
 typedef enum vn_gate_form { VN_GATE_USUAL, VN_GATE_PRODUCT, VN_GATE_BOTH, VN_N_GATE_FORMS } vn_gate_form;
 /* The key head of query head h: h / (H/G); h mod G. Only for attention, where heads from G on read
@@ -98,12 +100,14 @@ typedef enum vn_attn_form {
  *   seen          the same, only for places after the last token, which every query sees
  *   past          token j - B
  *   f8 wide       numbers rounded to float8 (e5m2, saturated at 57344) */
+/* clang-format off */
 typedef enum vn_cache_form {
 	VN_CACHE_USUAL, VN_CACHE_BLOCKLESS, VN_CACHE_NEXT, VN_CACHE_SWAPPED, VN_CACHE_HEADS_FIRST, VN_CACHE_LATE,
 		VN_CACHE_STALE,
 	VN_CACHE_RING, VN_CACHE_F16, VN_CACHE_F8, VN_CACHE_FORMER, VN_CACHE_SEEN, VN_CACHE_PAST, VN_CACHE_F8_WIDE,
 	VN_N_CACHE_FORMS
 } vn_cache_form;
+/* clang-format on */
 
 /* VN_OP_ROWS, with rows t of T and constants by, inner. In the order of the enum:
  *   usual         x[t]

@@ -11,6 +11,7 @@
 #define LAYER(...) { __VA_ARGS__, .outside = false }
 #define ALONE(...) { __VA_ARGS__, .outside = true }
 
+/* clang-format off */
 static const vn_point_info table[VN_N_POINTS] = {
 	[VN_POINT_TOKEN_EMBED]   = ALONE("token_embed",   "token hidden",        "hidden",
 		"rows of the embedding, where positions are learned"),
@@ -72,7 +73,7 @@ static const vn_point_info table[VN_N_POINTS] = {
 	[VN_POINT_GDN_G]         = LAYER("gdn_g",         "token lin_head",      "lin_head",
 		"logarithm of the decay, at most 0"),
 	[VN_POINT_GDN_CORE]      = LAYER("gdn_core",      "token lin_head dim",  "lin_v",
-		"what the delta rule reads from its state"),
+		"the value that the delta rule reads from its state"),
 	[VN_POINT_GDN_STATE]     = LAYER("gdn_state",     "lin_head key_dim dim", "state",
 		"the state after the last token"),
 	[VN_POINT_GDN_NORM]      = LAYER("gdn_norm",      "token lin_head dim",  "lin_v",   "gated norm of gdn_core"),
@@ -96,6 +97,7 @@ static const vn_point_info table[VN_N_POINTS] = {
 	[VN_POINT_LOGITS]        = ALONE("logits",        "token vocab",         "vocab",
 		"scores of the next token, before softmax"),
 };
+/* clang-format on */
 
 const vn_point_info *vn_point_get(vn_point p)
 {
@@ -140,7 +142,7 @@ int vn_name_layer(const char *name)
 	return rest && *rest == '.' && layer >= 0 && layer <= INT32_MAX ? (int)layer : -1;
 }
 
-/* Other engines' words for "layer3.", as of a name "model.layers.3.q_rope". Returns false if there is none. */
+/* Other engines' words for "layer3.", as of a name "model.layers.3.q_rope". Returns false if the name has no layer. */
 static bool spell_layer(const char *glob, char to[VN_GLOB_MAX + 8])
 {
 	static const char *const words[] = { "layers.", "layer.", "blk.", "block.", "blocks.", "h.", "layers" };

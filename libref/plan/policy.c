@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+/* clang-format off */
 static const struct { const char *name; vn_policy policy; } table[] = {
 	{ "f32",          { VN_F32, VN_F32, VN_PRODUCTS_PLAIN } },
 	{ "f64",          { VN_F64, VN_F64, VN_PRODUCTS_PLAIN } },
@@ -15,6 +16,7 @@ static const struct { const char *name; vn_policy policy; } table[] = {
 	{ "ggml-kv16",    { VN_F32, VN_F32, VN_PRODUCTS_GGML_KV16 } },
 	{ "ggml-flash16", { VN_F32, VN_F32, VN_PRODUCTS_GGML_FLASH16 } },
 };
+/* clang-format on */
 
 const char *const vn_policy_names = "f32|f64|f16|f16-acc16|bf16|ggml|ggml-kv16|ggml-flash16";
 

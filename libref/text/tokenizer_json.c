@@ -49,7 +49,7 @@ static const char *type_of(const json_t *o)
 	return type ? type : "(no type)";
 }
 
-static bool is(const json_t *o, const char *type)
+static bool is_type(const json_t *o, const char *type)
 {
 	return strcmp(type_of(o), type) == 0;
 }
@@ -97,7 +97,7 @@ static vn_status check_model(const reader *r, const json_t *model)
 
 	if (!json_is_object(model))
 		return wrong(r, VN_ERR_FORMAT, "model", "missing");
-	if (field(model, "type") && !is(model, "BPE"))
+	if (field(model, "type") && !is_type(model, "BPE"))
 		return wrong(r, VN_ERR_UNSUPPORTED, "model.type", "'%.60s' is not supported (supported: BPE)", type_of(model));
 	for (size_t i = 0; i < sizeof not_wanted / sizeof *not_wanted; i++) {
 		const json_t *v = field(model, not_wanted[i]);
@@ -166,8 +166,8 @@ static vn_status read_normalizer(const reader *r, const json_t *o, const char *p
 	char      inner[PLACE];
 	vn_status st;
 
-	if (!is(o, "Sequence")) {
-		r->t->nfc = is(o, "NFC");
+	if (!is_type(o, "Sequence")) {
+		r->t->nfc = is_type(o, "NFC");
 		return r->t->nfc ? VN_OK
 		                 : wrong(r, VN_ERR_UNSUPPORTED, place, "'%.60s' is not supported (supported: NFC)", type_of(o));
 	}
@@ -225,11 +225,11 @@ static vn_status read_pre_tokenizer(reader *r, const json_t *o, const char *plac
 
 	if (r->byte_level) /* the steps after it would see byte-level characters */
 		return wrong(r, VN_ERR_UNSUPPORTED, place, "a step after ByteLevel is not supported");
-	if (is(o, "ByteLevel"))
+	if (is_type(o, "ByteLevel"))
 		return read_byte_level(r, o, place);
-	if (is(o, "Split"))
+	if (is_type(o, "Split"))
 		return read_split(r, o, place);
-	if (!is(o, "Sequence"))
+	if (!is_type(o, "Sequence"))
 		return wrong(r, VN_ERR_UNSUPPORTED, place, "'%.60s' is not supported (supported: ByteLevel, Split, Sequence)",
 		             type_of(o));
 	if ((st = list_of(r, o, place, "pretokenizers", depth, &list)))
@@ -336,11 +336,11 @@ static vn_status read_post_processor(const reader *r, const json_t *o, const cha
 	char      inner[PLACE];
 	vn_status st;
 
-	if (is(o, "ByteLevel")) /* offsets only */
+	if (is_type(o, "ByteLevel")) /* offsets only */
 		return VN_OK;
-	if (is(o, "TemplateProcessing"))
+	if (is_type(o, "TemplateProcessing"))
 		return read_template(r, o, place);
-	if (!is(o, "Sequence"))
+	if (!is_type(o, "Sequence"))
 		return wrong(r, VN_ERR_UNSUPPORTED, place,
 		             "'%.60s' is not supported (supported: ByteLevel, TemplateProcessing, Sequence)", type_of(o));
 	if ((st = list_of(r, o, place, "processors", depth, &list)))

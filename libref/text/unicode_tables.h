@@ -1,4 +1,5 @@
-/* unicode_tables.h: what `tokenizers` 0.23.3 knows of Unicode that a library may know otherwise.
+/* unicode_tables.h: the differences between the Unicode tables of `tokenizers` 0.23.3 and those of
+ * Debian 12's libraries.
  *
  * Made by fixtures/unicode_tables.py; only unicode.c includes it. */
 #ifndef VN_LIBREF_TEXT_UNICODE_TABLES_H

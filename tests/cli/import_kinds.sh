@@ -66,6 +66,9 @@ tree = dict(module_path="Q", inputs={"kwargs": {"input_ids": value("Q_inputs_inp
             children=[node("model.embed_tokens", ids, s["embed"]), node("model.rotary_emb", s["embed"], s["layer0.q_rope"]), *layers, node("lm_head", s["final_norm"], s["logits"])])
 with open("tree/Q_debug_tree_FULL_TENSORS.json", "w") as o:
     json.dump(tree, o)
+os.mkdir("batched")
+for n, a in s.items():
+    np.save(f"batched/{n}.npy", a)
 P
 M=$FIXTURES/qwen2-trained
 vernier capture ref "$M" --ids 5,6,7,8 --decode 1 -o ref.h5 2>/dev/null
@@ -92,6 +95,9 @@ vernier limits fp32.yaml | head -n 1
 rm fp32.yaml
 vernier show t.h5 | grep tokens
 vernier compare ref.h5 t.h5 --bitwise --allow missing,token_ids | grep -E '^(identical|outside|verdict|within)' | tail -n 2
+echo "== arrays as PyTorch shapes them, with a batch of one in front"
+vernier import batched --ids 5,6,7,8 -o batched.h5
+vernier compare ref.h5 batched.h5 --bitwise --allow missing,token_ids | grep -E '^(identical|outside|verdict|within)' | tail -n 2
 echo "== blocks of weights become float32"
 vernier import "$FIXTURES"/gguf/qwen2-wide.q4_k_m.gguf --ids 1 --unmapped keep -o w.h5 2>&1 | sed 's/.*: //'
 vernier show w.h5 | grep -E 'token_embd|blk.0.attn_q.weight'

@@ -1,12 +1,12 @@
 """vernier_parity: records the tensors that an engine computes, and reads such recordings.
 
-    with vernier_parity.record(model, "cand.h5", points="layer*.{q,k}_rope"):     a HuggingFace causal LM
+    with vernier_parity.record(model, "cand.h5", points="layer*.{q,k}_rope"):  # a HuggingFace causal LM
         model(ids)
 
-    with vernier_parity.Recorder("cand.h5", engine="mine", precision="f32", token_ids=ids) as rec:     any engine
+    with vernier_parity.Recorder("cand.h5", engine="mine", precision="f32", token_ids=ids) as rec:  # any engine
         rec.put("layer3.q_rope", array, dims="token head dim")
 
-    vernier_parity.open("cand.h5")["layer3.q_rope"]                               a numpy array
+    vernier_parity.open("cand.h5")["layer3.q_rope"]  # a numpy array
 
 `vernier compare ref.h5 cand.h5` compares two recordings. The package needs h5py and numpy; record() also needs torch and
 transformers. With xxhash, recordings have digests and a table of the model's weights; without, they do not.

@@ -42,7 +42,7 @@ class Parts(NamedTuple):
 
 def parts_of(model: Any) -> Parts:
     """The parts of a HuggingFace causal LM, also of one inside a larger model."""
-    for body in model.modules():
+    for body in model.modules() if hasattr(model, "modules") else ():
         family = getattr(getattr(body, "config", None), "model_type", None)
         if family not in FAMILIES:
             continue

@@ -277,7 +277,8 @@ class Recorder:
         name   the checkpoint, "layer3.q_rope" (`vernier points MODEL` lists the names), or your engine's own name, which
                `vernier compare --names` maps. A name that is nearly a checkpoint name gets a warning
         array  numpy, torch on any device, or lists of numbers; copied at once. Its shape is that of the dims: (T, H, K)
-               for "token head dim", where T is the number of rows of this step. Drop a batch axis of length 1
+               for "token head dim", where T is the number of rows of this step. If token_ids are one prompt, (N), a
+               batch axis of length 1 in front is dropped
         dims   one word per axis, outermost first: "token head dim"; several axes in one: "token (head dim)". Default: the
                dims that `vernier points MODEL` lists. In dims of a checkpoint name, an unknown word is an error
         basis  the space that the last axes span, "head"; default: as `vernier points MODEL` lists it
@@ -301,6 +302,8 @@ class Recorder:
         row = points.known().get(point)
         self._doubt(name, layer, point)
         axes = dims if dims is not None else self._own_axes(name, a, row)
+        if axes.split()[:1] == ["batch"] and a.shape[:1] == (1,) and self._calls[-1][0].ndim == 1:
+            a, axes = a[0], axes.split(None, 1)[-1]
         self._check(name, point, a, axes, row)
         for said in (op or "", basis or ""):
             if len(said.encode()) > LONGEST_WORD or not said.isprintable():

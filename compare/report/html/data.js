@@ -4,18 +4,99 @@
 const hidden = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu, escaped = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 const printable = (text) => text.replace(hidden, (c) => escaped[c] ?? `\\u{${c.codePointAt(0).toString(16)}}`);
 const isObject = (x) => x !== null && typeof x === "object" && !Array.isArray(x);
-const report = JSON.parse(document.getElementById("report").textContent, (key, x) => (typeof x === "string" ? printable(x)
-	: isObject(x) ? Object.fromEntries(Object.entries(x).map(([k, v]) => [printable(k), v])) : x));
+const clean = (x) => (typeof x === "string" ? printable(x) : Array.isArray(x) ? x.map(clean)
+	: isObject(x) ? Object.fromEntries(Object.entries(x).map(([k, v]) => [printable(k), clean(v)])) : x);
+
+const source = document.getElementById("report").textContent;
+// Printable ASCII throughout needs no cleaning, which takes longer than all else for a large report.
+const cleaned = /\\(?!u003c|["\\/])|[^\n -~]/.test(source) ? clean : (x) => x;
+const given = JSON.parse(source);
 
 const labelOf = (c) => (c.step ? `step.${c.step}/${c.name}` : c.name);
-const byLabel = new Map(report.checkpoints.map((c) => [labelOf(c), c]));
-const toldOf = new Map(report.divergences.map((d) => [d.name, d]));
+
+// A checkpoint of which the page has a row: its place, kind, step, order, nmse, floor, used, and which of the limits uses most.
+// There may be a hundred thousand of them.
+const ROW = 8;
+class Brief {
+	constructor(rows, from, kinds) {
+		this.rows = rows;
+		this.from = from;
+		this.kind = kinds[rows[from + 1]];
+		this.step = rows[from + 2];
+		this.worstUsed = rows[from + 7] < 0 ? NaN : rows[from + 6] ?? Infinity;
+	}
+	get brief() { return true; }
+	get order() { return this.rows[this.from + 3]; }
+	get metrics() { return { nmse: this.rows[this.from + 4] }; }
+	get floor() { return this.rows[this.from + 5] === null ? undefined : { nmse: this.rows[this.from + 5] }; }
+	get limits() {
+		const most = this.rows[this.from + 7];
+		return most < 0 ? [] : [{ metric: this.kind.limited[most], used: this.rows[this.from + 6] }];
+	}
+}
+for (const key of ["of", "name", "layer", "point", "op", "shape", "axes", "elements", "status", "fails", "origin", "since"])
+	Object.defineProperty(Brief.prototype, key, { get() { return this.kind[key]; } });
+
+function inFull(c, rules, of) {
+	const x = cleaned(c);
+	x.of = of;
+	for (const l of x.limits)
+		l.rule = l.rule === null ? null : rules[l.rule];
+	return x;
+}
+
+function merged(full, rows, kinds) {
+	const all = new Array(full.length + rows.length / ROW);
+	for (let from = 0; from < rows.length; from += ROW)
+		all[rows[from]] = new Brief(rows, from, kinds);
+	for (let i = 0, at = 0; i < full.length; i++, at++) {
+		while (all[at])
+			at++;
+		all[at] = full[i];
+	}
+	return all;
+}
+
+// Of one candidate: its report, a way to find a checkpoint, and the details of some.
+class Side {
+	constructor({ letter, report: { checkpoints, rows, kinds, rules, ...rest } }, of) {
+		const kind = kinds.map((k) => Object.assign(cleaned(k), { of })), rule = cleaned(rules);
+		this.letter = letter;
+		this.report = { ...cleaned(rest), checkpoints: merged(checkpoints.map((c) => inFull(c, rule, of)), rows, kind) };
+		this.toldOf = new Map(this.report.divergences.map((d) => [d.name, d]));
+		this.named = new Map(); // by name, then by step
+		for (const c of this.report.checkpoints) {
+			const steps = this.named.get(c.name);
+			if (steps)
+				steps.set(c.step, c);
+			else
+				this.named.set(c.name, new Map([[c.step, c]]));
+		}
+	}
+	find(label) {
+		const [, step, name] = /^(?:step\.(\d+)\/)?(.*)$/s.exec(label ?? "");
+		return this.named.get(label)?.get(0) ?? this.named.get(name)?.get(Number(step ?? 0));
+	}
+}
+
+// Of one candidate, or of the first of several (vernier-compare-many/1) with their letters. A checkpoint says which it is of.
+const sides = (given.candidates ?? [{ letter: "", report: given }]).map((x, of) => new Side(x, of));
+const several = sides.length > 1;
+let side, report; // what is looked at
+
+function lookAt(of) {
+	side = sides[of];
+	report = side.report;
+}
+lookAt(0);
 
 // How much of its tightest limit a checkpoint uses: 1 is the limit. NaN: nothing limits it.
 function usedOf(c) {
-	if (!c.limits.length)
-		return c.fails ? Infinity : NaN;
-	return Math.max(...c.limits.map((l) => (l.used === null ? Infinity : l.used)));
+	if (c.worstUsed === undefined) {
+		const used = c.limits.map((l) => l.used ?? Infinity);
+		c.worstUsed = used.length ? Math.max(...used) : c.fails ? Infinity : NaN;
+	}
+	return c.worstUsed;
 }
 
 // Colours of the map: up to so much of a limit.
@@ -55,7 +136,7 @@ function times(used) {
 
 // "layer 3, q_rope: OUTSIDE limits, 12 × its limit (nmse_over_floor), origin"
 function describe(c) {
-	const where = (c.step ? `step ${c.step}, ` : "") + (c.layer >= 0 ? `layer ${c.layer}, ${c.point}` : c.name);
+	const where = (several ? `candidate ${sides[c.of].letter}, ` : "") + (c.step ? `step ${c.step}, ` : "") + (c.layer >= 0 ? `layer ${c.layer}, ${c.point}` : c.name);
 	const used = usedOf(c);
 	const tightest = c.limits.find((l) => (l.used === null ? Infinity : l.used) === used);
 	const status = c.status === "outside" ? "OUTSIDE limits" : c.status === "within" ? "within limits" : c.status;

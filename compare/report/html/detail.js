@@ -1,4 +1,4 @@
-// One checkpoint in full, both runs side by side, and the page's beginning.
+// One checkpoint in full, all runs side by side, and the page's beginning.
 let selected = null;
 
 function limitsTable(c) {
@@ -14,10 +14,10 @@ function limitsTable(c) {
 	})), { class: "stack" });
 }
 
-// Of the rules that a healthy checkpoint of a long run keeps to, how much is used.
+// Of most checkpoints of a long run there is the limit that is used most.
 function briefTable(c) {
 	return make("div", {}, table(["metric", "used"], c.limits.map((l) => ({ cells: [l.metric, l.used === null ? "beyond" : Number(l.used.toPrecision(3))] }))),
-		make("p", { class: "dim" }, `nmse ${short(c.metrics.nmse)}, floor ${short(c.floor?.nmse)}. In a run this long, the page is brief about healthy checkpoints; --format json has every field.`));
+		make("p", { class: "dim" }, `nmse ${short(c.metrics.nmse)}, floor ${short(c.floor?.nmse)}. In a run this long, the page is brief about most checkpoints; --format json has every field.`));
 }
 
 function metricsTable(c) {
@@ -25,6 +25,19 @@ function metricsTable(c) {
 	return table(["metric", "value", "floor"], Object.keys(c.metrics).map((key) => ({
 		cells: [key, c.metrics[key] ?? none[key] ?? "–", c.floor ? c.floor[key] ?? floorless[key] ?? "–" : "–"],
 	})));
+}
+
+// The same checkpoint of every candidate, a row each.
+function besideTable() {
+	const rows = sides.map((s) => [s, s.find(labelOf(selected))]);
+	return make("div", { id: "beside" }, table(["candidate", "status", "nmse", "× floor", "cosine", "max abs", "most used of its limits"], rows.map(([s, c]) => ({
+		class: c === selected ? "current" : undefined,
+		cells: !c ? [s.letter, "has no such checkpoint", "", "", "", "", ""] : [
+			goTo(c, s.letter), make("span", { class: c.fails ? "outside" : "within" }, c.status + (c.origin ? ", origin" : "")), c.metrics.nmse ?? "–",
+			c.floor?.nmse > 0 ? Number((c.metrics.nmse / c.floor.nmse).toPrecision(3)) : "–", c.metrics.cosine ?? "–", c.metrics.max_abs ?? "–",
+			Number.isNaN(usedOf(c)) ? "–" : times(usedOf(c))],
+	})), { class: "stack" }),
+	make("div", { class: "side" }, ...rows.filter(([s, c]) => c && s.toldOf.has(labelOf(c))).map(([s]) => make("div", {}, make("h3", {}, `${s.letter}: values`), valuesTable(s.toldOf.get(labelOf(selected)))))));
 }
 
 function valuesTable(d) {
@@ -79,7 +92,7 @@ function inputs(d) {
 	if (d.inputs === null)
 		return make("p", { class: "dim" }, "No plan was recorded, so the inputs of this checkpoint are unknown.");
 	return make("ul", {}, ...d.inputs.map((i) => {
-		const c = byLabel.get(i.name);
+		const c = side.find(i.name);
 		return make("li", {}, c ? goTo(c) : i.name, ` ${i.status}, nmse ${short(c?.metrics.nmse)}`);
 	}));
 }
@@ -92,7 +105,7 @@ function untold(c) {
 }
 
 function drawDetail() {
-	const c = selected, d = toldOf.get(labelOf(c)), e = (report.explanations ?? []).find((x) => x.checkpoint === labelOf(c));
+	const c = selected, d = side.toldOf.get(labelOf(c)), e = (report.explanations ?? []).find((x) => x.checkpoint === labelOf(c));
 	byId("detail-title").replaceChildren(make("code", {}, labelOf(c)));
 	const facts = [["status", describe(c)], ["op", c.op], ["shape", `${c.shape.join(" × ")}  ${c.axes}`]];
 	if (c.detail)
@@ -100,13 +113,15 @@ function drawDetail() {
 	if (d)
 		facts.push(["worst element", `${d.worst_element.where}: reference ${number(d.reference.worst ?? d.reference.not_finite?.worst)}, candidate ${number(d.candidate.worst ?? d.candidate.not_finite?.worst)}`]);
 	byId("detail-body").replaceChildren(...[
+		several ? besideTable() : null,
+		several ? make("h3", {}, `Candidate ${sides[c.of].letter}: ${report.candidate.path}`) : null,
 		make("dl", { class: "facts" }, ...facts.filter(([, v]) => v).flatMap(([k, v]) => [make("dt", {}, k), make("dd", { class: k === "status" ? (c.fails ? "outside" : "within") : undefined }, v)])),
 		c.limits.length ? make("h3", {}, "Limits") : null, c.limits.length ? (c.brief ? briefTable(c) : limitsTable(c)) : null,
 		c.replay ? make("h3", {}, "Local or inherited error") : null, c.replay ? replayTable(c) : null,
 		e ? make("h3", {}, "Which mistake it is") : null, e ? explanation(e) : null,
 		...(d ? profile(d) : [untold(c)]),
 		d ? make("h3", {}, "Side by side") : null,
-		d ? make("div", { class: "side" }, valuesTable(d), statisticsTable(d)) : null,
+		d ? make("div", { class: "side" }, several ? null : valuesTable(d), statisticsTable(d)) : null,
 		d ? make("h3", {}, "Computed from") : null, d ? inputs(d) : null,
 		c.elements && !c.brief ? make("details", {}, make("summary", {}, "All metrics"), metricsTable(c)) : null,
 	].filter((x) => x !== null));
@@ -114,6 +129,7 @@ function drawDetail() {
 
 // show: bring the details into view, for a finger or a key that asked for them.
 function select(c, { show = false } = {}) {
+	lookAt(c.of);
 	if (stepShown !== null && c.step !== stepShown) {
 		stepShown = c.step;
 		byId("step").value = String(c.step);
@@ -122,7 +138,10 @@ function select(c, { show = false } = {}) {
 	selected = c;
 	markSelected();
 	drawDetail();
+	drawGraph();
 	drawGrowth(c.point);
+	if (pressed().includes("layer"))
+		drawFound();
 	if (show) {
 		byId("detail-title").focus({ preventScroll: true });
 		byId("detail").scrollIntoView({ block: "nearest" });
@@ -132,21 +151,24 @@ function select(c, { show = false } = {}) {
 }
 
 function drawRuns() {
-	const sides = [report.reference, report.candidate];
-	const facts = [...new Set(sides.flatMap((s) => Object.keys(s.run)))].sort();
-	const about = ["created", "tool", "tool_version", "family", "weights", "weights_format", "tokens"].filter((k) => sides.some((s) => k in s));
-	const rows = [["file", ...sides.map((s) => s.path)], ...about.map((k) => [k.replace("_", " "), ...sides.map((s) => String(s[k] ?? "–"))]), ...facts.map((k) => [k, ...sides.map((s) => s.run[k] ?? "–")])];
+	const runs = [report.reference, ...sides.map((s) => s.report.candidate)], names = ["reference", ...sides.map((s) => (several ? `candidate ${s.letter}` : "candidate"))];
+	const facts = [...new Set(runs.flatMap((s) => Object.keys(s.run)))].sort();
+	const about = ["created", "tool", "tool_version", "family", "weights", "weights_format", "tokens"].filter((k) => runs.some((s) => k in s));
+	const rows = [["file", ...runs.map((s) => s.path)], ...about.map((k) => [k.replace("_", " "), ...runs.map((s) => String(s[k] ?? "–"))]), ...facts.map((k) => [k, ...runs.map((s) => s.run[k] ?? "–")])];
 	byId("runs").append(
-		make("thead", {}, make("tr", {}, ...["", "reference", "candidate"].map((x) => make("th", { scope: "col" }, x)))),
-		make("tbody", {}, ...rows.map(([k, r, c]) => make("tr", { class: r === c ? undefined : "differs" }, make("th", { scope: "row" }, k), make("td", { "data-head": "reference" }, r), make("td", { "data-head": "candidate" }, c)))));
-	byId("notes").append(
-		make("li", {}, `limits: ${report.limits.file} (${report.limits.chosen})`), make("li", {}, `floor: ${report.floor ?? "none"}`),
-		...report.notes.map((x) => make("li", {}, `note: ${x}`)), ...report.warnings.map((x) => make("li", {}, `warning: ${x}`)));
+		make("thead", {}, make("tr", {}, ...["", ...names].map((x) => make("th", { scope: "col" }, x)))),
+		make("tbody", {}, ...rows.map(([k, ...said]) => make("tr", { class: said.every((x) => x === said[0]) ? undefined : "differs" }, make("th", { scope: "row" }, k),
+			...said.map((x, i) => make("td", { "data-head": names[i] }, x))))));
+	for (const { letter, report: r } of sides) {
+		const note = (text) => make("li", {}, (several ? `${letter}: ` : "") + text);
+		byId("notes").append(note(`limits: ${r.limits.file} (${r.limits.chosen})`), note(`floor: ${r.floor ?? "none"}`),
+			...r.notes.map((x) => note(`note: ${x}`)), ...r.warnings.map((x) => note(`warning: ${x}`)));
+	}
 }
 
 // Names in the story become ways to their details.
-for (const code of document.querySelectorAll("header code.name")) {
-	const c = byLabel.get(code.textContent);
+for (const code of several ? [] : document.querySelectorAll("header code.name")) {
+	const c = side.find(code.textContent);
 	if (c)
 		code.replaceChildren(goTo(c));
 }
@@ -160,5 +182,7 @@ byId("detail").addEventListener("keydown", (event) => {
 	if (event.key === "Escape")
 		goBack();
 });
-// Where it starts, or else what comes nearest to a limit.
-select(byLabel.get(report.first_divergence) ?? report.checkpoints.reduce((a, b) => ((usedOf(b) || 0) > (usedOf(a) || 0) ? b : a)));
+// Where it starts, in the first candidate that is outside, or else what comes nearest to a limit.
+const out = sides.find((s) => s.find(s.report.first_divergence));
+select(out ? out.find(out.report.first_divergence)
+	: sides.flatMap((s) => s.report.checkpoints).reduce((a, b) => ((usedOf(b) || 0) > (usedOf(a) || 0) ? b : a)));

@@ -1,5 +1,5 @@
-// Curves: the error of one point over the layers, beside its floor and its limit; and bars, one for
-// each index of an axis. Both on a logarithmic scale.
+// Curves: the error of one point over the layers, and of one checkpoint over the steps, beside its floor and its limit;
+// and bars, one for each index of an axis. Both on a logarithmic scale.
 const HEIGHT = 240, LEFT = 56, RIGHT = 12, TOP = 10, BOTTOM = 30;
 
 // Decades of positive numbers, and the way from a number to a place between top and bottom.
@@ -51,56 +51,91 @@ function limitOf(c) {
 	return found.length ? Math.min(...found) : null;
 }
 
-// Of a step, by point: the checkpoint of each layer.
-function curvesOf(step) {
+// Of a step and a candidate, by point: the checkpoint of each layer.
+function curvesOf(side, step) {
 	const curves = new Map();
-	for (const c of report.checkpoints)
-		if (c.layer >= 0 && c.step === step && c.elements)
-			curves.set(c.point, [...(curves.get(c.point) ?? []), c]);
+	for (const c of side.report.checkpoints)
+		if (c.layer >= 0 && c.step === step && c.elements) {
+			if (!curves.has(c.point))
+				curves.set(c.point, []);
+			curves.get(c.point).push(c);
+		}
 	for (const cs of curves.values())
 		cs.sort((a, b) => a.layer - b.layer);
 	return curves;
 }
 
+// One chart: places along the axis, the curves of each candidate there, and faint ones. of: index in `lines` of the one
+// that is looked at, of which limit, floor and local error are drawn. at: from a checkpoint to its place on the axis.
+function chart({ ticks, lines, others = [], of, at, label, box }) {
+	const mine = lines[of];
+	const scale = scaleOf([...lines, ...others].flatMap((cs) => cs.flatMap((c) => [nmseOf(c), floorOf(c)])).concat(mine.map(limitOf), mine.map(localOf)));
+	if (!scale)
+		return make("p", { class: "dim" }, "No error anywhere: nothing to draw.");
+	const width = Math.max(260, box.clientWidth), first = ticks[0], last = ticks[ticks.length - 1];
+	const x = (where) => LEFT + (width - LEFT - RIGHT) * (last === first ? 0.5 : (where - first) / (last - first));
+	const line = (cs, value) => path(cs.map((c) => [x(at(c)), value(c) === null ? null : scale.y(value(c))]));
+	const every = Math.max(1, Math.ceil(ticks.length / (width / 60)));
+	const dots = (cs, name, r) => cs.filter((c) => nmseOf(c) !== null).map((c) => draw("circle", { class: name, cx: x(at(c)), cy: scale.y(nmseOf(c)), r }));
+	const letter = (cs, i) => { // at the end of the curve
+		const end = cs.findLast((c) => nmseOf(c) !== null);
+		return several && end ? draw("text", { class: `s${i}`, x: x(at(end)) + (at(end) === last ? -8 : 4), y: scale.y(nmseOf(end)) - 5 }, sides[i].letter) : null;
+	};
+	return draw("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "img", "aria-label": label },
+		...decades(scale, width),
+		...ticks.filter((_, i) => i % every === 0).map((l) => draw("text", { x: x(l), y: HEIGHT - 12, "text-anchor": "middle" }, String(l))),
+		...others.map((cs) => draw("path", { class: "other", d: line(cs, nmseOf) })),
+		draw("line", { class: "here", x1: x(at(selected)), x2: x(at(selected)), y1: TOP, y2: HEIGHT - BOTTOM }),
+		draw("path", { class: "limit", d: line(mine, limitOf) }),
+		draw("path", { class: "floor", d: line(mine, floorOf) }),
+		draw("path", { class: "local", d: line(mine, localOf) }),
+		...lines.map((cs, i) => draw("path", { class: `error s${i}`, d: line(cs, nmseOf) })),
+		...lines.map(letter),
+		...(ticks.length < 3 ? lines.flatMap((cs, i) => dots(cs, `dot s${i}`, 3)) : []),
+		...lines.flatMap((cs) => dots(cs.filter((c) => c.fails), "beyond", 2.5)));
+}
+
+const largest = (cs) => cs.reduce((a, b) => ((nmseOf(b) ?? 0) > (nmseOf(a) ?? 0) ? b : a));
+const spoken = (cs, i, what) => {
+	const worst = largest(cs);
+	return (several ? `${sides[i].letter}: ` : "") + `${short(nmseOf(cs[0]))} in the first, ${short(nmseOf(cs[cs.length - 1]))} in the last, the largest ${short(nmseOf(worst))} in ${what(worst)}`
+		+ (floorOf(worst) === null ? "" : ` where the floor is ${short(floorOf(worst))}`);
+};
+
 // The point that is asked for, else the one before, else what a layer hands to the next.
 function drawGrowth(wanted) {
-	const step = selected.step, curves = curvesOf(step), names = [...curves.keys()];
+	const step = selected.step, curves = sides.map((s) => curvesOf(s, step)), names = [...new Set(curves.flatMap((x) => [...x.keys()]))];
 	const choose = byId("growth-point"), box = byId("growth");
-	const point = [wanted, choose.value, "output", names[0]].find((p) => curves.has(p));
+	const point = [wanted, choose.value, "output", names[0]].find((p) => names.includes(p));
 	choose.closest("section").hidden = point === undefined;
+	drawSteps();
 	if (point === undefined)
 		return;
 	choose.replaceChildren(...names.map((p) => make("option", { value: p }, p)));
 	choose.value = point;
-	const mine = curves.get(point);
-	const all = [...curves.values()].flat();
+	const lines = curves.map((x) => x.get(point) ?? []);
 	// Also those of which nothing was measured: where they are missing is a gap, and may be what is selected.
-	const layers = [...new Set(report.checkpoints.filter((c) => c.step === step && c.layer >= 0).map((c) => c.layer))].sort((a, b) => a - b);
-	const scale = scaleOf(all.flatMap((c) => [nmseOf(c), c.layer >= 0 ? floorOf(c) : null]).concat(mine.map(limitOf), mine.map(localOf)));
-	if (!scale) {
-		box.replaceChildren(make("p", { class: "dim" }, "No error anywhere: nothing to draw."));
+	const layers = [...new Set(sides.flatMap((s) => s.report.checkpoints.filter((c) => c.step === step && c.layer >= 0).map((c) => c.layer)))].sort((a, b) => a - b);
+	const there = lines.findIndex((cs) => cs.length), of = lines[selected.of].length ? selected.of : there;
+	document.querySelector(".k-local").hidden = !lines[of].some((c) => c.replay);
+	const label = `nmse of ${point}${step ? ` in step ${step}` : ""} from layer ${layers[0]} to ${layers[layers.length - 1]}: `
+		+ lines.flatMap((cs, i) => (cs.length ? [spoken(cs, i, (c) => `layer ${c.layer}`)] : [])).join("; ");
+	const others = several ? [] : [...curves[0]].filter(([name]) => name !== point).map(([, cs]) => cs);
+	box.replaceChildren(chart({ ticks: layers, lines, others, of, at: (c) => c.layer, label, box }), make("p", { class: "dim" }, `${label}.`));
+}
+
+// The same checkpoint in every step.
+function drawSteps() {
+	const box = byId("steps"), name = selected.name;
+	const lines = sides.map((s) => s.report.checkpoints.filter((c) => c.name === name && c.elements).sort((a, b) => a.step - b.step));
+	const steps = [...new Set(lines.flat().map((c) => c.step))].sort((a, b) => a - b);
+	byId("steps-section").hidden = steps.length < 2;
+	if (steps.length < 2)
 		return;
-	}
-	document.querySelector(".k-local").hidden = !mine.some((c) => c.replay);
-	const width = Math.max(260, box.clientWidth), last = layers[layers.length - 1], first = layers[0];
-	const x = (layer) => LEFT + (width - LEFT - RIGHT) * (last === first ? 0.5 : (layer - first) / (last - first));
-	const line = (cs, value) => path(cs.map((c) => [x(c.layer), value(c) === null ? null : scale.y(value(c))]));
-	const every = Math.max(1, Math.ceil(layers.length / (width / 60)));
-	const worst = mine.reduce((a, b) => ((nmseOf(b) ?? 0) > (nmseOf(a) ?? 0) ? b : a));
-	const title = `nmse of ${point}${step ? ` in step ${step}` : ""} from layer ${mine[0].layer} to ${mine[mine.length - 1].layer}: ${short(nmseOf(mine[0]))} in the first, ${short(nmseOf(mine[mine.length - 1]))} in the last, `
-		+ `the largest ${short(nmseOf(worst))} in layer ${worst.layer}` + (floorOf(worst) === null ? "" : ` where the floor is ${short(floorOf(worst))}`);
-	box.replaceChildren(draw("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "img", "aria-label": title },
-		...decades(scale, width),
-		...layers.filter((_, i) => i % every === 0).map((l) => draw("text", { x: x(l), y: HEIGHT - 12, "text-anchor": "middle" }, String(l))),
-		...[...curves].filter(([name]) => name !== point).map(([, cs]) => draw("path", { class: "other", d: line(cs, nmseOf) })),
-		selected && selected.layer >= 0 ? draw("line", { class: "here", x1: x(selected.layer), x2: x(selected.layer), y1: TOP, y2: HEIGHT - BOTTOM }) : null,
-		draw("path", { class: "limit", d: line(mine, limitOf) }),
-		draw("path", { class: "floor", d: line(mine, floorOf) }),
-		draw("path", { class: "local", d: line(mine, localOf) }),
-		draw("path", { class: "error", d: line(mine, nmseOf) }),
-		...mine.filter((c) => mine.length < 3 && nmseOf(c) !== null).map((c) => draw("circle", { class: "dot", cx: x(c.layer), cy: scale.y(nmseOf(c)), r: 3 })),
-		...mine.filter((c) => c.fails && nmseOf(c) !== null).map((c) => draw("circle", { class: "beyond", cx: x(c.layer), cy: scale.y(nmseOf(c)), r: 2.5 }))),
-		make("p", { class: "dim" }, `${title}.`));
+	const of = lines[selected.of].length ? selected.of : lines.findIndex((cs) => cs.length);
+	const label = `nmse of ${name} from step ${steps[0]} to ${steps[steps.length - 1]}: `
+		+ lines.flatMap((cs, i) => (cs.length ? [spoken(cs, i, (c) => `step ${c.step}`)] : [])).join("; ");
+	box.replaceChildren(chart({ ticks: steps, lines, of, at: (c) => c.step, label, box }), make("p", { class: "dim" }, `${label}.`));
 }
 
 // One stroke for each index; a thousand of them are one path.

@@ -7,79 +7,99 @@ const CELLS = 20000; // a grid of more is no map: everything becomes a button th
 // Of several steps the one farthest out, unless one is asked for.
 let stepShown = null;
 
-function shown() {
-	const cells = new Map();
-	for (const c of report.checkpoints) {
-		if (stepShown !== null && c.step !== stepShown)
-			continue;
-		const before = cells.get(c.name);
-		const worse = before && (c.fails - before.fails || (usedOf(c) || 0) - (usedOf(before) || 0)) > 0;
-		if (!before || worse)
-			cells.set(c.name, c);
+function worstOf(steps) {
+	let worst = null, most = 0;
+	for (const c of steps.values()) {
+		const used = usedOf(c) || 0;
+		if (!worst || c.fails > worst.fails || (c.fails === worst.fails && used > most)) {
+			worst = c;
+			most = used;
+		}
 	}
-	return [...cells.values()];
+	return worst;
 }
 
-function place(checkpoints) {
-	const inside = checkpoints.filter((c) => c.layer >= 0);
+function shown(side) {
+	return [...side.named.values()].map((steps) => (stepShown === null ? worstOf(steps) : steps.get(stepShown))).filter((c) => c);
+}
+
+// Where each checkpoint goes: the same place in the map of every candidate.
+function place(all) {
+	const inside = all.flat().filter((c) => c.layer >= 0);
 	const layers = [...new Set(inside.map((c) => c.layer))].sort((a, b) => a - b);
 	const points = [...new Set(inside.map((c) => c.point))];
 	if (layers.length * points.length > CELLS)
-		return { layers: [], points: [], at: new Map(), outside: checkpoints };
-	const at = new Map(inside.map((c) => [`${c.layer} ${c.point}`, c]));
-	return { layers, points, at, outside: checkpoints.filter((c) => c.layer < 0 || at.get(`${c.layer} ${c.point}`) !== c) };
+		return { layers: [], points: [], at: all.map(() => new Map()), outside: all.flat() };
+	const at = all.map((cs) => new Map(cs.filter((c) => c.layer >= 0).map((c) => [`${c.layer} ${c.point}`, c])));
+	return { layers, points, at, outside: all.flatMap((cs, i) => cs.filter((c) => c.layer < 0 || at[i].get(`${c.layer} ${c.point}`) !== c)) };
 }
 
-let cells = []; // [row][column], null where there is none
+let cells = []; // [candidate][row][column], null where there is none
 
-function drawMap() {
-	const { layers, points, at, outside } = place(shown());
-	const upright = narrow.matches;
-	const [rows, columns] = upright ? [layers, points] : [points, layers];
-	const every = upright ? 1 : Math.ceil(columns.length / 20); // numbers of layers that have room
-	const map = byId("map");
-	map.className = upright ? "upright" : "";
+function drawOne(of, [rows, columns], upright) {
+	const map = maps()[of], mine = cells[of];
+	const every = upright ? 1 : Math.ceil(columns.length / (several ? 10 : 20)); // numbers of layers that have room
+	map.className = upright ? "map upright" : "map";
 	map.hidden = rows.length === 0;
-	cells = rows.map((r) => columns.map((k) => at.get(upright ? `${r} ${k}` : `${k} ${r}`) ?? null));
 	map.replaceChildren(
 		make("thead", {}, make("tr", {}, make("td"), ...columns.map((k, i) => i % every ? null
 			: make("th", { scope: "col", colspan: Math.min(every, columns.length - i) }, make("span", {}, String(k)))))),
 		make("tbody", {}, ...rows.map((r, y) => make("tr", {}, make("th", { scope: "row" }, String(r)),
-			...columns.map((_, x) => cells[y][x]
-				? make("td", { role: "gridcell", tabindex: -1, "data-at": `${y} ${x}`, class: colourOf(cells[y][x]),
-					"aria-label": describe(cells[y][x]), "aria-selected": "false" }, markOf(cells[y][x]))
+			...columns.map((_, x) => mine[y][x]
+				? make("td", { role: "gridcell", tabindex: -1, "data-at": `${of} ${y} ${x}`, class: colourOf(mine[y][x]),
+					"aria-label": describe(mine[y][x]), "aria-selected": "false" }, markOf(mine[y][x]))
 				: make("td", { class: "gap" }))))));
-	const names = upright ? 2.4 : Math.min(11, 0.5 * Math.max(...points.map((p) => p.length), 4) + 1);
+	const longest = Math.max(...(upright ? [] : rows).map((p) => p.length), 4);
+	const names = upright ? 2.4 : Math.min(11, 0.5 * longest + 1);
 	map.style.setProperty("--names", `${names}rem`);
 	map.style.width = `min(100%, ${names}rem + ${columns.length * (upright ? 28 : 32)}px)`;
 	map.style.minWidth = `calc(${names}rem + ${columns.length * (upright ? 12 : 7)}px)`;
 	map.rows[0].cells[0].style.width = `${names}rem`;
-	byId("strip").replaceChildren(...outside.map((c) => {
-		const button = make("button", { type: "button", "aria-label": describe(c), "aria-pressed": "false", "data-label": labelOf(c) },
-			make("i", { class: colourOf(c) }, markOf(c)), labelOf(c));
-		button.addEventListener("click", () => select(c, { show: true }));
-		button.addEventListener("focus", () => { byId("pointed").textContent = describe(c); });
-		return button;
-	}));
-	markSelected();
 }
 
-const cellAt = (y, x) => byId("map").querySelector(`[data-at="${y} ${x}"]`);
+// A button for each name outside the map, with a mark for each candidate that has it.
+function drawStrip(outside) {
+	const named = new Map();
+	for (const c of outside)
+		named.set(labelOf(c), [...(named.get(labelOf(c)) ?? []), c]);
+	byId("strip").replaceChildren(...[...named].map(([label, cs]) => {
+		const mine = () => cs.find((c) => sides[c.of] === side) ?? cs[0];
+		const button = make("button", { type: "button", "aria-label": cs.map(describe).join("; "), "aria-pressed": "false", "data-label": label },
+			...cs.map((c) => make("i", { class: colourOf(c) }, markOf(c) || (several ? sides[c.of].letter : ""))), label);
+		button.addEventListener("click", () => select(mine(), { show: true }));
+		button.addEventListener("focus", () => { byId("pointed").textContent = cs.map(describe).join("; "); });
+		return button;
+	}));
+}
 
-// The selected cell, else the first one, is the one that Tab reaches.
+function drawMap() {
+	const { layers, points, at, outside } = place(sides.map(shown));
+	const upright = narrow.matches, shape = upright ? [layers, points] : [points, layers];
+	cells = at.map((mine) => shape[0].map((r) => shape[1].map((k) => mine.get(upright ? `${r} ${k}` : `${k} ${r}`) ?? null)));
+	sides.forEach((_, of) => drawOne(of, shape, upright));
+	drawStrip(outside);
+	markSelected();
+	drawFound();
+}
+
+const cellAt = (of, y, x) => maps()[of].querySelector(`[data-at="${of} ${y} ${x}"]`);
+
+// The selected checkpoint in the map of every candidate. That of the candidate looked at, else the first cell, is the one
+// that Tab reaches.
 function markSelected() {
-	for (const td of byId("map").querySelectorAll("[aria-selected=true], [tabindex='0']"))
+	for (const td of byId("map-box").querySelectorAll("[aria-selected=true], [tabindex='0']"))
 		fill(td, { "aria-selected": "false", tabindex: -1 }, []);
 	let there = null;
-	cells.forEach((row, y) => row.forEach((c, x) => {
-		if (c && c === selected)
-			there = cellAt(y, x);
-	}));
-	if (there)
-		there.setAttribute("aria-selected", "true");
-	(there ?? byId("map").querySelector("td[data-at]"))?.setAttribute("tabindex", 0);
+	cells.forEach((rows, of) => rows.forEach((row, y) => row.forEach((c, x) => {
+		if (c && selected && c.name === selected.name && c.step === selected.step) {
+			cellAt(of, y, x).setAttribute("aria-selected", "true");
+			there = c === selected ? cellAt(of, y, x) : there;
+		}
+	})));
+	(there ?? byId("map-box").querySelector("td[data-at]"))?.setAttribute("tabindex", 0);
 	for (const b of byId("strip").querySelectorAll("button"))
 		b.setAttribute("aria-pressed", String(selected !== null && b.dataset.label === labelOf(selected)));
+	maps().forEach((map, of) => map.closest("figure").classList.toggle("current", several && selected !== null && of === selected.of));
 	return there;
 }
 
@@ -87,12 +107,13 @@ const targetOf = (event) => {
 	const td = event.target.closest?.("td[data-at]");
 	return td ? td.dataset.at.split(" ").map(Number) : null;
 };
+const checkpointAt = ([of, y, x]) => cells[of][y][x];
 
 // From a cell in a direction, over gaps, to the next that is there.
-function beside([y, x], [dy, dx]) {
-	for (y += dy, x += dx; cells[y] !== undefined && x >= 0 && x < cells[y].length; y += dy, x += dx)
-		if (cells[y][x])
-			return [y, x];
+function beside([of, y, x], [dy, dx]) {
+	for (y += dy, x += dx; cells[of][y] !== undefined && x >= 0 && x < cells[of][y].length; y += dy, x += dx)
+		if (cells[of][y][x])
+			return [of, y, x];
 	return null;
 }
 
@@ -108,26 +129,77 @@ function keys(event) {
 	const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 	if (!at || event.ctrlKey || event.altKey || event.metaKey)
 		return;
+	const [of, y] = at, row = cells[of][y];
 	let to = null;
 	if (moves[event.key])
 		to = beside(at, moves[event.key]);
 	else if (event.key === "Home")
-		to = [at[0], firstOf(cells[at[0]], 0, 1)];
+		to = [of, y, firstOf(row, 0, 1)];
 	else if (event.key === "End")
-		to = [at[0], firstOf(cells[at[0]], cells[at[0]].length - 1, -1)];
+		to = [of, y, firstOf(row, row.length - 1, -1)];
 	else if (event.key === "Enter" || event.key === " ")
-		select(cells[at[0]][at[1]], { show: true });
+		select(checkpointAt(at), { show: true });
 	else
 		return;
 	event.preventDefault();
 	if (to) {
-		select(cells[to[0]][to[1]]);
+		select(checkpointAt(to));
 		cellAt(...to).focus();
 	}
 }
 
+// ---- chips: what is outside, origins, the layer of what is selected -----------------------------
+
+const FOUND = 200;
+const chips = {
+	outside: (c) => c.fails,
+	origins: (c) => c.origin,
+	layer: (c) => selected !== null && c.layer === selected.layer,
+};
+const pressed = () => Object.keys(chips).filter((name) => byId(`chip-${name}`).getAttribute("aria-pressed") === "true");
+
+// Fades what the pressed chips leave out, and lists what they leave.
+function drawFound() {
+	const asked = pressed(), passes = (c) => asked.every((name) => chips[name](c));
+	for (const td of byId("map-box").querySelectorAll("td[data-at]"))
+		td.classList.toggle("off", asked.length > 0 && !passes(checkpointAt(td.dataset.at.split(" ").map(Number))));
+	const all = asked.length ? sides.flatMap((s) => s.report.checkpoints.filter((c) => (stepShown === null || c.step === stepShown) && passes(c))) : [];
+	const labels = new Set(all.map(labelOf));
+	for (const b of byId("strip").querySelectorAll("button"))
+		b.classList.toggle("off", asked.length > 0 && !labels.has(b.dataset.label));
+	byId("found").replaceChildren(...(asked.length ? [make("p", { class: "dim" }, `${all.length} checkpoint${all.length === 1 ? "" : "s"}${all.length > FOUND ? `, the first ${FOUND}` : ""}`),
+		make("ul", {}, ...all.slice(0, FOUND).map((c) => make("li", {}, goTo(c, (several ? `${sides[c.of].letter} ` : "") + labelOf(c)),
+			make("span", { class: c.fails ? "outside" : "dim" }, ` ${Number.isNaN(usedOf(c)) ? c.status : times(usedOf(c))}${c.origin ? ", an origin" : ""}`))))] : []));
+}
+
+function startChips() {
+	for (const name of Object.keys(chips))
+		byId(`chip-${name}`).addEventListener("click", (event) => {
+			const chip = event.currentTarget;
+			chip.setAttribute("aria-pressed", String(chip.getAttribute("aria-pressed") !== "true"));
+			drawFound();
+		});
+}
+
+// A map for each candidate, which the page has for the first.
+function addMaps() {
+	const first = byId("map").closest("figure");
+	for (let of = 1; of < sides.length; of++)
+		byId("map-box").append(make("figure", {}, make("figcaption"), make("table", { id: `map-${of}`, class: "map", role: "grid" })));
+	byId("map-box").classList.toggle("several", several);
+	maps().forEach((map, of) => {
+		const r = sides[of].report;
+		map.closest("figure").querySelector("figcaption").replaceChildren(...(several ? [make("b", {}, sides[of].letter), " ", make("code", {}, r.candidate.path),
+			make("span", { class: r.verdict === "outside" ? "outside" : "within" }, ` ${r.verdict === "outside" ? "OUTSIDE" : r.verdict}, ${r.summary}`)] : []));
+		if (several)
+			map.setAttribute("aria-label", `candidate ${sides[of].letter}: ${r.candidate.path}`);
+	});
+	first.hidden = false;
+}
+const maps = () => [...byId("map-box").querySelectorAll("table")];
+
 function startMap() {
-	const steps = [...new Set(report.checkpoints.map((c) => c.step))].sort((a, b) => a - b);
+	const steps = [...new Set(sides.flatMap((s) => s.report.checkpoints.map((c) => c.step)))].sort((a, b) => a - b);
 	const choose = byId("step");
 	if (steps.length > 1) {
 		byId("step-label").hidden = false;
@@ -140,23 +212,25 @@ function startMap() {
 	byId("legend").append(make("li", {}, "value / limit, up to"), ...bins.map(([, name, text]) => make("li", {}, make("i", { class: name }), text)),
 		make("li", {}, make("i", { class: "none" }), "no limit"), make("li", {}, make("i", { class: "lost" }), "not comparable"),
 		make("li", {}, "• outside"), make("li", {}, "◆ origin"),
-		...(report.baseline ? [make("li", {}, "○ known from the baseline")] : []));
-	const map = byId("map");
+		...(sides.some((s) => s.report.baseline) ? [make("li", {}, "○ known from the baseline")] : []));
+	addMaps();
+	startChips();
+	const map = byId("map-box");
 	map.addEventListener("keydown", keys);
 	map.addEventListener("click", (event) => {
 		const at = targetOf(event);
 		if (at)
-			select(cells[at[0]][at[1]], { show: narrow.matches });
+			select(checkpointAt(at), { show: narrow.matches });
 	});
 	map.addEventListener("focusin", (event) => {
 		const at = targetOf(event);
 		if (at)
-			byId("pointed").textContent = describe(cells[at[0]][at[1]]);
+			byId("pointed").textContent = describe(checkpointAt(at));
 	});
 	map.addEventListener("mouseover", (event) => {
 		const at = targetOf(event);
 		if (at)
-			byId("pointed").textContent = describe(cells[at[0]][at[1]]);
+			byId("pointed").textContent = describe(checkpointAt(at));
 	});
 	narrow.addEventListener("change", drawMap);
 	drawMap();

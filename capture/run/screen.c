@@ -1,0 +1,315 @@
+/* screen.c: see screen.h. */
+#include "capture/run/screen.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A tensor of this step that agrees and is not written. */
+typedef struct held {
+	void       *data; /* NULL: none */
+	vn_dtype    dtype;
+	vn_shape    shape;
+	vn_left_out about;
+} held;
+
+struct vn_screen {
+	const vn_judge *judge;
+	void           *self;
+	const vn_plan  *plan;
+	const bool     *want;
+	bool            stop, stopped;
+	vn_sink         to;
+	char            reference[VN_FACT_VALUE], limits[VN_OPINION_WORDS];
+	/* The tensor being received. */
+	int             value, step;
+	vn_tensor       now;
+	void           *data;
+	size_t          at, room;
+	/* Of the step: (n_values). */
+	held           *held;
+	int             oldest;  /* no value before it is held */
+	bool           *written;
+	int            *reader;  /* (n_values) the last operation whose recorded result depends on it */
+	/* Of the run. */
+	char          **line;
+	int64_t         n_lines, room_lines, judged, outside;
+	char            first[VN_OPINION_WORDS + VN_NAME_MAX + 64], first_name[VN_NAME_MAX + 32];
+};
+
+/* ---- opening ------------------------------------------------------------------------ */
+
+static bool wanted(const vn_screen *s, int value)
+{
+	return s->want[value] || s->want[vn_plan_root(s->plan, value)];
+}
+
+/* An output that is not recorded passes its own readers on. Nodes are in execution order. */
+static void find_readers(vn_screen *s)
+{
+	for (int v = 0; v < s->plan->n_values; v++)
+		s->reader[v] = -1;
+	for (int k = s->plan->n_nodes - 1; k >= 0; k--) {
+		const vn_node *n = &s->plan->node[k];
+		int            last = k;
+		for (int o = 0; o < n->n_out; o++)
+			if (n->out[o] >= 0 && !wanted(s, n->out[o]) && s->reader[n->out[o]] > last)
+				last = s->reader[n->out[o]];
+		for (int i = 0; i < n->n_in; i++) {
+			const int v = vn_plan_root(s->plan, n->in[i]);
+			s->reader[v] = last > s->reader[v] ? last : s->reader[v];
+		}
+	}
+}
+
+vn_status vn_screen_open(const vn_judge *judge, const vn_judge_request *a, const bool *want, bool stop, vn_screen **screen,
+                         vn_error *err)
+{
+	const size_t n = (size_t)a->plan->n_values + 1;
+	vn_screen   *s = *screen = calloc(1, sizeof *s);
+
+	if (s) {
+		*s = (vn_screen){ .judge = judge, .plan = a->plan, .want = want, .stop = stop, .value = -1,
+			.held = calloc(n, sizeof *s->held), .written = calloc(n, sizeof *s->written),
+			.reader = calloc(n, sizeof *s->reader) };
+		snprintf(s->reference, sizeof s->reference, "%s", a->reference);
+	}
+	if (!s || !s->held || !s->written || !s->reader)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory to judge %d checkpoints", a->plan->n_values);
+	find_readers(s);
+	return judge->open(a, &s->self, s->limits, err);
+}
+
+static void drop(held *h)
+{
+	free(h->data);
+	vn_left_out_finish(&h->about);
+	*h = (held){ 0 };
+}
+
+void vn_screen_close(vn_screen *s)
+{
+	if (!s)
+		return;
+	for (int v = 0; s->held && v < s->plan->n_values; v++)
+		drop(&s->held[v]);
+	for (int64_t i = 0; i < s->n_lines; i++)
+		free(s->line[i]);
+	s->judge->close(s->self);
+	free(s->line);
+	free(s->data);
+	free(s->held);
+	free(s->written);
+	free(s->reader);
+	free(s);
+}
+
+/* ---- what is left out ---------------------------------------------------------------- */
+
+static vn_status leave_out(vn_screen *s, held *h, vn_error *err)
+{
+	if (s->n_lines == s->room_lines) {
+		const int64_t room = 2 * s->room_lines + 256;
+		char        **more = realloc(s->line, (size_t)room * sizeof *more);
+		if (!more)
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for what is left out");
+		s->line = more;
+		s->room_lines = room;
+	}
+	char *line = vn_left_out_line(&h->about);
+	if (!line)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for what is left out");
+	s->line[s->n_lines++] = line;
+	drop(h);
+	return VN_OK;
+}
+
+/* Leaves out what only operations before node `next` read. */
+static vn_status leave_out_before(vn_screen *s, int next, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int v = s->oldest; v < s->plan->n_values && !st; v++) {
+		if (s->held[v].data && s->reader[v] < next)
+			st = leave_out(s, &s->held[v], err);
+		if (v == s->oldest && !s->held[v].data && s->plan->value[v].node < next)
+			s->oldest++;
+	}
+	return st;
+}
+
+/* ---- what is written ------------------------------------------------------------------ */
+
+static vn_status write_tensor(vn_screen *s, int value, vn_dtype dtype, const vn_shape *shape, const void *data, vn_error *err)
+{
+	vn_status st = s->to.begin(s->to.ctx, value, dtype, shape, err);
+
+	if (!st && !(st = s->to.write(s->to.ctx, data, (size_t)vn_shape_count(shape), err)))
+		st = s->to.end(s->to.ctx, err);
+	s->written[value] = !st;
+	return st;
+}
+
+/* Writes what the operation of a value reads, as far as it was recorded; behind what was not, what that was made
+ * from. */
+static vn_status write_inputs(vn_screen *s, int value, vn_error *err)
+{
+	const vn_node *n = &s->plan->node[s->plan->value[value].node];
+	vn_status      st = VN_OK;
+
+	for (int i = 0; i < n->n_in && !st; i++) {
+		const int v = vn_plan_root(s->plan, n->in[i]);
+		held     *h = &s->held[v];
+		if (h->data && !(st = write_tensor(s, v, h->dtype, &h->shape, h->data, err)))
+			drop(h);
+		else if (!st && !wanted(s, v))
+			st = write_inputs(s, v, err);
+	}
+	return st;
+}
+
+/* ---- the sink ------------------------------------------------------------------------- */
+
+static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
+{
+	vn_screen   *s = ctx;
+	const size_t bytes = (size_t)vn_shape_count(shape) * vn_dtype_size(dtype);
+	vn_status    st = leave_out_before(s, s->plan->value[value].node, err);
+
+	if (st)
+		return st;
+	if (bytes > s->room || !s->data) {
+		free(s->data);
+		s->room = bytes + 1;
+		if (!(s->data = malloc(s->room))) {
+			s->room = 0;
+			return vn_fail(err, VN_ERR_NOMEM, "no memory to judge %s (%zu bytes)", s->plan->value[value].name, bytes);
+		}
+	}
+	s->value = value;
+	s->now = (vn_tensor){ .dtype = dtype, .shape = *shape, .data = s->data };
+	s->at = 0;
+	return VN_OK;
+}
+
+static vn_status write_piece(void *ctx, const void *data, size_t elements, vn_error *err)
+{
+	vn_screen   *s = ctx;
+	const size_t bytes = elements * vn_dtype_size(s->now.dtype);
+
+	if (bytes > s->room - s->at)
+		return vn_fail(err, VN_ERR_SHAPE, "%s: more numbers than its shape has", s->plan->value[s->value].name);
+	memcpy((char *)s->data + s->at, data, bytes);
+	s->at += bytes;
+	return VN_OK;
+}
+
+static void note_first(vn_screen *s, const char *name, const char *words)
+{
+	if (s->outside++ > 0)
+		return;
+	snprintf(s->first_name, sizeof s->first_name, "%s%.0d%s%s", s->step ? "step." : "", s->step, s->step ? "/" : "", name);
+	snprintf(s->first, sizeof s->first, "%s is the first outside its limits: %s", s->first_name, words);
+}
+
+static vn_status hold(vn_screen *s, vn_left_out *about, vn_error *err)
+{
+	held *h = &s->held[s->value];
+
+	about->name = s->plan->value[s->value].name;
+	about->step = s->step;
+	about->dtype = s->now.dtype;
+	about->shape = s->now.shape;
+	*h = (held){ .data = s->data, .dtype = s->now.dtype, .shape = s->now.shape, .about = *about };
+	*about = (vn_left_out){ 0 };
+	s->data = NULL;
+	s->room = 0;
+	s->oldest = s->value < s->oldest ? s->value : s->oldest;
+	/* Nothing will ask for it. */
+	return s->reader[s->value] <= s->plan->value[s->value].node ? leave_out(s, h, err) : VN_OK;
+}
+
+static vn_status end(void *ctx, vn_error *err)
+{
+	vn_screen  *s = ctx;
+	const char *name = s->plan->value[s->value].name;
+	vn_left_out about = { 0 };
+	vn_opinion  opinion = VN_OPINION_NONE;
+	char        words[VN_OPINION_WORDS] = "";
+	vn_status   st = s->judge->tensor(s->self, name, &s->now, &opinion, &about, words, err);
+
+	if (!st && opinion != VN_OPINION_NONE)
+		s->judged++;
+	if (!st && opinion == VN_OPINION_AGREES) {
+		st = hold(s, &about, err);
+	} else if (!st) {
+		if (opinion == VN_OPINION_OUTSIDE)
+			st = write_inputs(s, s->value, err);
+		if (!st)
+			st = write_tensor(s, s->value, s->now.dtype, &s->now.shape, s->data, err);
+		if (!st && opinion == VN_OPINION_OUTSIDE)
+			note_first(s, name, words);
+		if (!st && opinion == VN_OPINION_OUTSIDE && s->stop) {
+			s->stopped = true;
+			st = vn_fail(err, VN_ERR_INTERRUPTED, "stopped at %s", s->first_name);
+		}
+	}
+	vn_left_out_finish(&about);
+	return st;
+}
+
+vn_sink vn_screen_sink(vn_screen *s, const vn_sink *to)
+{
+	s->to = *to;
+	return (vn_sink){ .ctx = s, .begin = begin, .write = write_piece, .end = end };
+}
+
+/* ---- steps and the end ------------------------------------------------------------------ */
+
+vn_status vn_screen_step(vn_screen *s, int number, int64_t position, const int32_t *ids, int64_t tokens, vn_error *err)
+{
+	vn_status st = leave_out_before(s, s->plan->n_nodes, err);
+
+	s->step = number;
+	s->oldest = 0;
+	memset(s->written, 0, (size_t)s->plan->n_values * sizeof *s->written);
+	return st ? st : s->judge->step(s->self, number, position, ids, tokens, err);
+}
+
+const bool *vn_screen_written(const vn_screen *s)
+{
+	for (int v = 0; v < s->plan->n_values; v++)
+		if (s->plan->value[v].alias_of >= 0)
+			s->written[v] = s->want[v] && s->written[vn_plan_root(s->plan, v)];
+	return s->written;
+}
+
+vn_status vn_screen_finish(vn_screen *s, vn_store *to, vn_error *err)
+{
+	const vn_status st = leave_out_before(s, s->plan->n_nodes, err);
+	return st || s->n_lines == 0 ? st : vn_store_left_out(to, s->line, s->n_lines, err);
+}
+
+void vn_screen_facts(const vn_screen *s, vn_facts *facts)
+{
+	vn_facts_set(facts, "against", "%s", s->reference);
+	vn_facts_set(facts, "against_limits", "%s", s->limits);
+	vn_facts_set(facts, "judged", "%" PRId64, s->judged);
+	if (s->stopped)
+		vn_facts_set(facts, "stopped", "%s", s->first_name);
+}
+
+bool vn_screen_stopped(const vn_screen *s)
+{
+	return s->stopped;
+}
+
+const char *vn_screen_found(const vn_screen *s, int64_t *judged, int64_t *left_out, int64_t *outside)
+{
+	*judged = s->judged;
+	*left_out = s->n_lines;
+	*outside = s->outside;
+	return s->outside ? s->first : NULL;
+}

@@ -1,0 +1,167 @@
+/* against.c: see against.h. */
+#include "compare/against/against.h"
+
+#include "compare/comparison/checkpoint.h"
+#include "compare/comparison/checks.h"
+#include "compare/judge/count.h"
+#include "compare/judge/left_out.h"
+#include "compare/match/match.h"
+
+#include "libref/base/stats.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct judging {
+	vn_comparison      c; /* only the reference and the limits */
+	vn_compare_options o;
+	int                step;
+	bool               same; /* the step has the reference's tokens */
+} judging;
+
+static void close_judge(void *self)
+{
+	judging *j = self;
+
+	if (!j)
+		return;
+	vn_terms_free(&j->c.result.terms);
+	vn_lines_free(&j->c.result.notes);
+	vn_lines_free(&j->c.result.warnings);
+	vn_limits_destroy(j->c.request.limits);
+	vn_recording_close(j->c.opened.ref);
+	free(j);
+}
+
+static vn_status check_reference(const vn_judge_request *a, const vn_recording *r, vn_error *err)
+{
+	const vn_plan *plan = vn_recording_plan(r);
+	char           what[VN_PLAN_DIFFERENCE];
+
+	if (!vn_recording_complete(r))
+		return vn_fail(err, VN_ERR_MISMATCH, "--against %s: is incomplete: its run was interrupted", a->reference);
+	if (plan && !vn_plan_equal(plan, a->plan))
+		return vn_fail(err, VN_ERR_MISMATCH, "--against %s: of another model: %s there", a->reference,
+		               vn_plan_difference(plan, a->plan, what));
+	return VN_OK;
+}
+
+static vn_status open_judge(const vn_judge_request *a, void **self, char said[VN_OPINION_WORDS], vn_error *err)
+{
+	judging  *j = *self = calloc(1, sizeof *j);
+	vn_status st;
+
+	if (!j)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory to judge a run");
+	j->c.request.options = &j->o;
+	j->o.threads = a->threads;
+	if ((st = vn_recording_open(a->reference, &j->c.opened.ref, err)))
+		return vn_context(err, st, "--against");
+	if ((st = check_reference(a, j->c.opened.ref, err)))
+		return st;
+	st = a->limits ? vn_limits_open(a->limits, &j->c.request.limits, err)
+	               : vn_limits_own(a->precision, a->family, &j->c.request.limits, err);
+	if (st)
+		return vn_context(err, st, a->limits ? "--limits" : "--against");
+	vn_limits *l = j->c.request.limits;
+	l->layers = a->plan->layers;
+	j->c.opened.plan = a->plan;
+	j->c.result.bits = vn_limits_mention(l, VN_M_DIFFERING);
+	j->c.result.hidden = vn_count_hidden(&j->c);
+	snprintf(said, VN_OPINION_WORDS, "%.120s, digest %s", l->name ? l->name : l->path, l->digest.hex);
+	return VN_OK;
+}
+
+static vn_status begin_step(void *self, int number, int64_t position, const int32_t *ids, int64_t tokens, vn_error *err)
+{
+	judging       *j = self;
+	const int32_t *theirs;
+	const int64_t  n = vn_recording_tokens(j->c.opened.ref, &theirs, NULL);
+
+	(void)err;
+	j->step = number;
+	j->same = vn_recording_batch(j->c.opened.ref) == 0 && position + tokens <= n &&
+	          memcmp(theirs + position, ids, (size_t)tokens * sizeof *ids) == 0;
+	vn_recording_forget(j->c.opened.ref);
+	return VN_OK;
+}
+
+static vn_status measure(judging *j, int entry, const vn_tensor *t, bool scores, vn_measured *m, vn_error *err)
+{
+	vn_recording   *ref = j->c.opened.ref;
+	const vn_entry *e = vn_recording_entry(ref, entry);
+	vn_job          job = { .cand = *t, .axes = vn_entry_axes(e), .scores = scores, .bits = j->c.result.bits };
+	vn_status       st = vn_entry_tensor(ref, entry, &job.ref, err);
+
+	if (!st && !(st = vn_measure_many(&job, 1, j->o.threads, err)) && (st = job.st) && err)
+		*err = job.why;
+	*m = job.m;
+	vn_recording_release(ref, entry);
+	return st;
+}
+
+/* What vn_judge_left_out needs to judge it again. */
+static vn_status list_measures(const vn_measured *m, vn_left_out *l, vn_error *err)
+{
+	if (!(l->measure = calloc(VN_N_METRICS + 2, sizeof *l->measure)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for what was measured");
+	for (int i = 0; i < VN_N_METRICS; i++)
+		if (m->has[i])
+			l->measure[l->n++] = (vn_said_measure){ vn_metric_get((vn_metric)i)->name, m->value[i] };
+	l->measure[l->n++] = (vn_said_measure){ "absmax", m->absmax[0] };
+	l->measure[l->n++] = (vn_said_measure){ "middle", m->middle };
+	return VN_OK;
+}
+
+static vn_status judge_tensor(void *self, const char *name, const vn_tensor *t, vn_opinion *opinion, vn_left_out *l,
+                              char words[VN_OPINION_WORDS], vn_error *err)
+{
+	judging       *j = self;
+	const int      entry = vn_recording_find(j->c.opened.ref, j->step, name);
+	const vn_entry *e = entry >= 0 ? vn_recording_entry(j->c.opened.ref, entry) : NULL;
+	const size_t   n = (size_t)vn_shape_count(&t->shape);
+	char           why[VN_WORDS], a[VN_SHAPE_TEXT], b[VN_SHAPE_TEXT];
+	vn_measured    m;
+	bool           holds = false;
+	vn_status      st;
+
+	_Static_assert(VN_N_METRICS + 2 <= VN_MEASURES_MAX, "a line has room for every metric");
+	*opinion = VN_OPINION_NONE;
+	if (!e || !e->has_digest || n == 0)
+		return VN_OK;
+	if (!j->same || !vn_shape_equal(&e->shape, &t->shape)) {
+		*opinion = VN_OPINION_OUTSIDE;
+		if (!j->same)
+			snprintf(words, VN_OPINION_WORDS, "the tokens of step %d are not the reference's", j->step);
+		else
+			snprintf(words, VN_OPINION_WORDS, "shape %s, %s in the reference", vn_shape_text(&t->shape, a),
+			         vn_shape_text(&e->shape, b));
+		return VN_OK;
+	}
+	const vn_stats s = vn_stats_of(t->data, t->dtype, n);
+	const bool     plain = s.nan + s.inf == 0 && s.min < s.max;
+	l->digest = vn_digest_of(t->data, n * vn_dtype_size(t->dtype));
+	l->reference = vn_entry_digest(e);
+	if (plain && e->dtype == t->dtype && strcmp(l->digest.hex, l->reference.hex) == 0) {
+		*opinion = VN_OPINION_AGREES;
+		return VN_OK;
+	}
+	const vn_checkpoint p = vn_match_point(e, entry, -1);
+	if ((st = measure(j, entry, t, p.scores, &m, err)) ||
+	    (st = vn_judge_measured(&j->c, &p, &m, false, why, &holds, err)))
+		return st;
+	if (!holds) {
+		*opinion = VN_OPINION_OUTSIDE;
+		snprintf(words, VN_OPINION_WORDS, "%.*s", VN_OPINION_WORDS - 1, why);
+		return VN_OK;
+	}
+	if (!plain)
+		return VN_OK;
+	*opinion = VN_OPINION_AGREES;
+	return list_measures(&m, l, err);
+}
+
+const vn_judge vn_against_judge = {
+	.open = open_judge, .step = begin_step, .tensor = judge_tensor, .close = close_judge,
+};

@@ -1,0 +1,216 @@
+/* left_out.c: see left_out.h. */
+#include "compare/judge/left_out.h"
+
+#include "compare/comparison/checkpoint.h"
+#include "compare/comparison/checks.h"
+#include "compare/judge/check_words.h"
+#include "compare/judge/judge.h"
+
+#include "capture/recording/left_out.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+vn_status vn_judge_measured(vn_comparison *c, const vn_checkpoint *p, const vn_measured *m, bool few, char *words,
+                            bool *holds, vn_error *err)
+{
+	vn_checkpoint q = *p;
+
+	q.m = *m;
+	q.cand = q.pool = q.pooled_small = q.channels = q.worst = -1;
+	q.has_floor = q.invalid_floor = q.fails = false;
+	q.vacuous = q.detail = NULL;
+	q.floor = NULL;
+	q.check = NULL;
+	q.n_checks = 0;
+	q.few_metrics = few;
+	const vn_status st = vn_judge(c, &q, err);
+	*holds = !st && !q.fails && q.status != VN_UNLIMITED;
+	*words = 0;
+	if (!st && q.worst >= 0) {
+		const vn_check k = vn_check_at(&q, q.worst);
+		vn_say_check(&q, &k, words);
+	} else if (!st && !*holds)
+		snprintf(words, VN_WORDS, "no limit applies");
+	vn_checks_drop(&q);
+	return st;
+}
+
+/* ---- one of them ------------------------------------------------------------------------ */
+
+static const vn_left_out *find(const vn_comparison *c, const vn_left_out *list, int n, const vn_checkpoint *p)
+{
+	const vn_left_out *l = vn_left_out_find(list, n, p->step, p->name);
+
+	if (!l && c->opened.plan && p->value >= 0)
+		l = vn_left_out_find(list, n, p->step, c->opened.plan->value[vn_plan_root(c->opened.plan, p->value)].name);
+	return l;
+}
+
+/* Was it judged by the numbers that the reference has now? */
+static bool same_reference(const vn_entry *e, const vn_left_out *l)
+{
+	return e->has_digest && !e->viewed && strcmp(vn_entry_digest(e).hex, l->reference.hex) == 0 &&
+	       vn_shape_equal(&e->shape, &l->shape);
+}
+
+static void measured(const vn_entry *e, const vn_left_out *l, vn_measured *m)
+{
+	const double absmax = vn_left_out_measure(l, "absmax"), middle = vn_left_out_measure(l, "middle");
+
+	*m = (vn_measured) { .at = -1, .bad_at = -1, .differs_at = -1, .worst_token = -1, .worst_nmse_token = -1,
+		.worst_nmse_channel = -1, .worst_scale_channel = -1, .worst_row = -1 };
+	for (int i = 0; i < l->n; i++) {
+		vn_metric which;
+		if (!vn_metric_from_name(l->measure[i].name, &which))
+			continue;
+		m->has[which] = true;
+		m->value[which] = l->measure[i].value;
+	}
+	m->n = m->finite = vn_shape_count(&l->shape);
+	m->grid = vn_dtype_digits(e->dtype) < vn_dtype_digits(l->dtype) ? e->dtype : l->dtype;
+	m->absmax[0] = isnan(absmax) ? 0 : absmax;
+	m->middle = isnan(middle) ? 0 : middle;
+}
+
+typedef struct tally {
+	int    agreed, equal, few;
+	double nmse; /* the largest */
+} tally;
+
+/* Without a measure of each metric, the nmse must say how far it is off. */
+static vn_status judge(vn_comparison *c, vn_checkpoint *p, const vn_entry *e, const vn_left_out *l, tally *t, vn_error *err)
+{
+	const bool  equal = strcmp(l->digest.hex, l->reference.hex) == 0 && l->dtype == e->dtype;
+	vn_measured m;
+	char        words[VN_WORDS];
+	bool        holds = equal, few = false;
+	vn_status   st = VN_OK;
+
+	measured(e, l, &m);
+	for (int i = 0; i < VN_N_METRICS; i++)
+		few = few || (!m.has[i] && i != VN_M_DIFFERING && (p->scores || !vn_metric_get((vn_metric)i)->scores));
+	if (!equal && (!m.has[VN_M_NMSE] || !m.has[VN_M_NONFINITE] || (few && p->scores))) {
+		vn_checkpoint_say(p, "left out of the candidate, which does not say how far it is off");
+		return VN_OK;
+	}
+	if (!equal && (st = vn_judge_measured(c, p, &m, few, words, &holds, err)))
+		return st;
+	if (!holds) {
+		vn_checkpoint_say(p, "left out of the candidate, but outside these limits: %s", words);
+		return VN_OK;
+	}
+	p->status = VN_AGREED;
+	p->fails = false;
+	if (equal)
+		vn_checkpoint_say(p, "left out: equal to the reference while it was recorded");
+	else
+		vn_checkpoint_say(p, "left out: judged while it was recorded, nmse %.3g", m.value[VN_M_NMSE]);
+	t->agreed++;
+	t->equal += equal;
+	t->few += !equal && few;
+	t->nmse = !equal && m.value[VN_M_NMSE] > t->nmse ? m.value[VN_M_NMSE] : t->nmse;
+	return VN_OK;
+}
+
+/* ---- a run that stopped ------------------------------------------------------------------- */
+
+/* "step.3/layer1.q_rope" or "layer1.q_rope" of the reference; -1: there is none. */
+static int stopped_at(const vn_comparison *c)
+{
+	const char *at = vn_facts_get(vn_recording_run(c->opened.cand), "stopped");
+	int         step = 0, end = 0;
+
+	if (!at)
+		return -1;
+	if (sscanf(at, "step.%9d/%n", &step, &end) != 1 || end == 0)
+		step = end = 0;
+	return vn_recording_find(c->opened.ref, step, at + end);
+}
+
+static bool comes_after(const vn_entry *e, const vn_entry *stop)
+{
+	return e->step != stop->step ? e->step > stop->step : e->order > stop->order;
+}
+
+void vn_demand_not_run(vn_comparison *c)
+{
+	for (int i = 0; i < c->result.n_points; i++)
+		if (c->result.point[i].fails)
+			return;
+	for (int i = 0; i < c->result.n_points && c->result.n_not_run; i++)
+		if (c->result.point[i].not_run)
+			c->result.point[i].fails = true;
+}
+
+/* ---- all of them --------------------------------------------------------------------------- */
+
+static void note(vn_comparison *c, const tally *t)
+{
+	const vn_facts *run = vn_recording_run(c->opened.cand);
+	const char     *limits = vn_facts_get(run, "against_limits");
+	vn_lines       *to = c->request.options->strict && !(c->request.options->allow & VN_ALLOW_AGREED)
+	                         ? &c->result.warnings
+	                         : &c->result.notes;
+	char            far[64] = "", few[96] = "";
+
+	if (t->agreed > t->equal)
+		snprintf(far, sizeof far, "; nmse at most %.3g", t->nmse);
+	if (t->few)
+		snprintf(few, sizeof few, "; of %d, not every metric was measured", t->few);
+	if (t->agreed)
+		vn_lines_add(to,
+		             "%d checkpoint%s agreed while the candidate was recorded and %s left out of it (limits %s%s%s): "
+		             "the numbers cannot be checked here",
+		             t->agreed, t->agreed == 1 ? "" : "s", t->agreed == 1 ? "was" : "were", limits ? limits : "unknown",
+		             far, few);
+	if (c->result.n_not_run)
+		vn_lines_add(&c->result.notes, "the candidate's run was stopped at %s: %d checkpoint%s behind it %s not run",
+		             vn_facts_get(run, "stopped"), c->result.n_not_run, c->result.n_not_run == 1 ? "" : "s",
+		             c->result.n_not_run == 1 ? "was" : "were");
+}
+
+vn_status vn_judge_left_out(vn_comparison *c, vn_error *err)
+{
+	const vn_left_out *list;
+	const int          n = vn_recording_left_out(c->opened.cand, &list), stop = stopped_at(c);
+	tally              t = { 0 };
+	int                kept = 0;
+	bool              *there; /* (entries of the reference) a checkpoint */
+	vn_status          st = VN_OK;
+
+	if (n == 0 && stop < 0)
+		return VN_OK;
+	if (!(there = calloc((size_t)vn_recording_count(c->opened.ref) + 1, sizeof *there)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_points);
+	for (int i = 0; i < c->result.n_points; i++)
+		if (c->result.point[i].ref >= 0)
+			there[c->result.point[i].ref] = true;
+	for (int i = 0; i < c->result.n_points; i++) {
+		vn_checkpoint     *p = &c->result.point[i];
+		const vn_entry    *e = !st && p->status == VN_MISSING ? vn_recording_entry(c->opened.ref, p->ref) : NULL;
+		const vn_left_out *l = e ? find(c, list, n, p) : NULL;
+		const bool         behind = !l && e && stop >= 0 && comes_after(e, vn_recording_entry(c->opened.ref, stop));
+		if ((l || behind) && e->same_as >= 0 && there[e->same_as]) { /* judged under its first name */
+			free(p->detail);
+			continue;
+		}
+		if (l && same_reference(e, l))
+			st = judge(c, p, e, l, &t, err);
+		else if (l)
+			vn_checkpoint_say(p, "left out of the candidate, which was judged by other numbers than this reference's");
+		else if (behind) {
+			vn_checkpoint_say(p, "not run: the candidate's run was stopped before it");
+			p->fails = false;
+			p->not_run = true;
+			c->result.n_not_run++;
+		}
+		c->result.point[kept++] = *p;
+	}
+	free(there);
+	c->result.n_points = kept;
+	if (!st)
+		note(c, &t);
+	return st;
+}

@@ -1,0 +1,162 @@
+/* report_page.c: see page.h. */
+#include "compare/comparison/checkpoint.h"
+#include "compare/comparison/checks.h"
+#include "compare/judge/baseline.h"
+#include "compare/report/page.h"
+
+#include "libref/plan/plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the page ------------------------------------------------------------------------ */
+
+/* A stream that writes to a file. In JSON a '<' occurs only inside strings; escaping it keeps the enclosing
+ * element from ending. */
+static ssize_t escaped(void *file, const char *text, size_t n)
+{
+	FILE *out = file;
+	for (size_t at = 0; at < n;) {
+		const char  *next = memchr(text + at, '<', n - at);
+		const size_t plain = next ? (size_t)(next - text) - at : n - at;
+		fwrite(text + at, 1, plain, out);
+		if (next)
+			fputs("\\u003c", out);
+		at += plain + (next != NULL);
+	}
+	return ferror(out) ? 0 : (ssize_t)n;
+}
+
+static vn_status data(const vn_page_parts *parts, const void *context, FILE *out, vn_error *err)
+{
+	FILE *to = fopencookie(out, "w", (cookie_io_functions_t) { .write = escaped });
+	if (!to)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	vn_status st = parts->data(context, to, err);
+	if (fclose(to) != 0 && !st)
+		st = vn_fail(err, VN_ERR_IO, "the page could not be written");
+	return st;
+}
+
+/* Writes the page up to a mark and returns what follows it. */
+static const char *up_to(const char *page, const char *mark, FILE *out)
+{
+	const char *at = strstr(page, mark);
+	fwrite(page, 1, (size_t)(at - page), out);
+	return at + strlen(mark);
+}
+
+vn_status vn_page_write(const vn_page_parts *parts, const void *context, FILE *out, vn_error *err)
+{
+	const char *page = up_to((const char *)vn_page, "@TITLE@", out);
+	parts->title(context, out);
+	page = up_to(page, "@STORY@", out);
+	parts->story(context, out);
+	page = up_to(page, "@DATA@", out);
+	const vn_status st = data(parts, context, out, err);
+	fputs(page, out);
+	return st;
+}
+
+/* ---- rows ---------------------------------------------------------------------------- */
+
+/* What a checkpoint shares with many others. */
+static json_t *kind_of(const vn_comparison *c, const vn_checkpoint *p)
+{
+	const vn_entry *e = vn_entry_of(c, p);
+	json_t *j = json_object(), *metrics = json_array();
+
+	json_object_set_new(j, "name", vn_json_text(p->name));
+	json_object_set_new(j, "layer", json_integer(p->layer));
+	json_object_set_new(j, "point", vn_json_text(vn_point_of(p)));
+	json_object_set_new(j, "op", vn_json_text(vn_op_of(c, p)));
+	json_object_set_new(j, "shape", vn_json_integers(e->shape.dim, e->shape.rank));
+	json_object_set_new(j, "axes", vn_json_text(vn_entry_axes(e)));
+	json_object_set_new(j, "elements", json_integer(p->m.n));
+	json_object_set_new(j, "status", json_string(vn_status_text(p->status)));
+	json_object_set_new(j, "fails", json_boolean(p->fails));
+	json_object_set_new(j, "origin", json_boolean(p->origin));
+	if (p->since > VN_UNCHANGED)
+		json_object_set_new(j, "since", json_string(vn_since_text(p->since)));
+	for (int i = 0; i < p->n_checks; i++) {
+		const vn_check k = vn_check_at(p, i);
+		char           key[VN_KEY_TEXT];
+		json_array_append_new(metrics, json_string(vn_limit_key(k.form, k.metric, key)));
+	}
+	json_object_set_new(j, "limited", metrics);
+	return j;
+}
+
+json_int_t vn_page_number(json_t *index, json_t *list, json_t *value)
+{
+	char         *text = vn_json_dump(value, JSON_COMPACT);
+	const json_t *old = text ? json_object_get(index, text) : NULL;
+	json_int_t    number = old ? json_integer_value(old) : (json_int_t)json_array_size(list);
+
+	if (!old && (!text || json_object_set_new(index, text, json_integer(number)) || json_array_append(list, value)))
+		number = -1;
+	free(text);
+	json_decref(value);
+	return number;
+}
+
+static void put_number(FILE *out, double x)
+{
+	if (isfinite(x))
+		fprintf(out, ",%.3g", x);
+	else
+		fputs(",null", out);
+}
+
+bool vn_page_row(const vn_page_shared *k, const vn_comparison *c, const vn_checkpoint *p, int at, FILE *out)
+{
+	const json_int_t kind = vn_page_number(k->index, k->kind, kind_of(c, p));
+	double           used = NAN;
+	int              most = -1;
+
+	if (kind < 0)
+		return false;
+	for (int i = 0; i < p->n_checks; i++) {
+		const vn_check check = vn_check_at(p, i);
+		const double   x = vn_check_used(&check);
+		if (most < 0 || x > used) {
+			most = i;
+			used = x;
+		}
+	}
+	fprintf(out, "%d,%lld,%d,%d", at, (long long)kind, p->step, p->order);
+	put_number(out, vn_metric_shown(p, VN_M_NMSE));
+	put_number(out, p->has_floor ? vn_floor_value(p, VN_M_NMSE) : NAN);
+	put_number(out, used);
+	fprintf(out, ",%d", most);
+	return true;
+}
+
+/* ---- the plan ------------------------------------------------------------------------ */
+
+static json_t *node(const vn_plan *plan, const vn_node *n)
+{
+	json_t *j = json_object(), *out = json_array(), *in = json_array();
+
+	for (int i = 0; i < n->n_out; i++)
+		if (n->out[i] >= 0)
+			json_array_append_new(out, vn_json_text(plan->value[n->out[i]].name));
+	for (int i = 0; i < n->n_in; i++)
+		if (n->in[i] >= 0)
+			json_array_append_new(in, json_integer(plan->value[n->in[i]].node));
+	json_object_set_new(j, "op", json_string(vn_op_name(n->op)));
+	json_object_set_new(j, "layer", json_integer(n->layer));
+	json_object_set_new(j, "out", out);
+	json_object_set_new(j, "in", in);
+	return j;
+}
+
+json_t *vn_page_plan(const vn_comparison *c)
+{
+	json_t *nodes = c->opened.plan ? json_array() : json_null();
+
+	for (int i = 0; c->opened.plan && i < c->opened.plan->n_nodes; i++)
+		json_array_append_new(nodes, node(c->opened.plan, &c->opened.plan->node[i]));
+	return nodes;
+}

@@ -1,0 +1,203 @@
+/* fuse.c: see fuse.h. */
+#include "libgpu/fuse.h"
+
+#include "libgpu/ops_internal.h"
+
+/* Is input k of node b the output of node a? */
+static bool feeds(const vn_plan *p, int a, int b, int k)
+{
+	return vn_plan_root(p, p->node[b].in[k]) == p->node[a].out[0];
+}
+
+static bool same_weight_shape(const vn_plan *p, int a, int b)
+{
+	const vn_shape *x = &p->weight[p->node[a].w[0]].shape, *y = &p->weight[p->node[b].w[0]].shape;
+
+	return x->dim[0] == y->dim[0] && x->dim[1] == y->dim[1];
+}
+
+static int bias_of(const vn_node *n)
+{
+	return n->n_w > 1 ? n->w[1] : -1;
+}
+
+/* ---- add, rms_norm: the sum of a residual and what it becomes for the next operation ----- */
+
+static bool sum_is_normed(const vn_plan *p, int add)
+{
+	return feeds(p, add, add + 1, 0) && p->value[p->node[add].out[0]].rank == 2;
+}
+
+static bool in_one_dispatch(const vn_gpu_pass *w, int node)
+{
+	return w->tokens <= rows_at_once(vn_value_row(&w->g->plan->value[w->g->plan->node[node].out[0]]));
+}
+
+/* linear: the product whose parts are joined here, too; -1: none. */
+static void add_norm(vn_gpu_pass *w, int add, int linear)
+{
+	const vn_plan *p = w->g->plan;
+	const vn_node *n = &p->node[add], *norm = &p->node[add + 1];
+	const int64_t  N = vn_value_row(&p->value[n->out[0]]);
+	const int      bias = linear < 0 ? -1 : bias_of(&p->node[linear]);
+	vn_encoder    *e = &w->g->encoder;
+	vn_buffer     *a = buffer_of(w, n->in[0]), *b = buffer_of(w, n->in[1]), *x = buffer_of(w, n->out[0]);
+	vn_buffer     *y = buffer_of(w, norm->out[0]);
+
+	vn_encode_reads(e, a);
+	vn_encode_reads(e, weight_buffer(w, norm->w[0]));
+	if (linear < 0) {
+		vn_encode_reads(e, b);
+	} else {
+		vn_encode_reads(e, &w->g->sums);
+		vn_encode_writes(e, b);
+	}
+	if (bias >= 0)
+		vn_encode_reads(e, weight_buffer(w, bias));
+	vn_encode_writes(e, x);
+	vn_encode_writes(e, y);
+	vn_encode_dispatch(e, VN_K_ADD_NORM,
+	                   &(vn_push_add_norm) {
+						   .a = a->address,
+						   .b = b->address,
+						   .x = x->address,
+						   .g = in_weight(w, norm->w[0], 0),
+						   .y = y->address,
+						   .sums = linear < 0 ? 0 : w->g->sums.address,
+						   .bias = bias < 0 ? 0 : in_weight(w, bias, 0),
+						   .R = (uint32_t)w->tokens,
+						   .N = (uint32_t)N,
+						   .eps = (float)norm->c.norm.eps,
+						   .offset = (float)norm->c.norm.offset,
+						   .shares = linear < 0 ? 0 : (uint32_t)vn_ops_linear_way(w, &p->node[linear]).shares,
+						   .has_bias = bias >= 0,
+					   },
+	                   w->tokens, 1);
+}
+
+static void encode_add_norm(vn_gpu_pass *w, int node)
+{
+	add_norm(w, node, -1);
+}
+
+/* ---- linear, add, rms_norm: where the product's parts are joined anyway --------------------- */
+
+static bool product_is_added(const vn_plan *p, int node)
+{
+	return feeds(p, node, node + 1, 1) && !feeds(p, node, node + 1, 0) && sum_is_normed(p, node + 1) &&
+	       p->value[p->node[node].out[0]].rank == 2;
+}
+
+static bool is_joined(const vn_gpu_pass *w, int node)
+{
+	const vn_node *n = &w->g->plan->node[node];
+	vn_product     p;
+
+	return vn_product_is_joined(vn_ops_linear_way(w, n)) && vn_ops_linear_whole(w, n, &p) && in_one_dispatch(w, node);
+}
+
+static void encode_linear_add_norm(vn_gpu_pass *w, int node)
+{
+	const vn_node *n = &w->g->plan->node[node];
+	vn_product     p;
+
+	if (vn_ops_linear_whole(w, n, &p))
+		vn_product_encode_parts(&w->g->encoder, vn_ops_linear_way(w, n), &p, element(w));
+	add_norm(w, node + 1, node);
+}
+
+/* ---- linear, linear, gated: of one token ----------------------------------------------------- */
+
+static bool are_gate_and_up(const vn_plan *p, int node)
+{
+	const int gated = p->node[node + 2].op == VN_OP_GATED ? node + 2 : node + 3;
+	const int act = gated == node + 3 ? p->node[node + 2].out[0] : -1;
+
+	return p->node[node].in[0] == p->node[node + 1].in[0] && same_weight_shape(p, node, node + 1) &&
+	       feeds(p, node, gated, 0) && feeds(p, node + 1, gated, 1) &&
+	       (act < 0 || (p->value[act].on_demand && vn_value_streams(p, act)));
+}
+
+static bool is_one_token(const vn_gpu_pass *w, int node)
+{
+	vn_product p;
+
+	return w->tokens == 1 && vn_ops_linear_whole(w, &w->g->plan->node[node], &p);
+}
+
+static void encode_gated_pair(vn_gpu_pass *w, int node)
+{
+	const vn_node *n = &w->g->plan->node[node], *gated = n[2].op == VN_OP_GATED ? n + 2 : n + 3;
+	vn_product     gate, up;
+
+	if (vn_ops_linear_whole(w, n, &gate) && vn_ops_linear_whole(w, n + 1, &up))
+		vn_product_encode_gated(&w->g->encoder, vn_ops_linear_way(w, n), &gate, &up, gated->c.act.act,
+		                        buffer_of(w, gated->out[0]), element(w));
+}
+
+/* ---- the table -------------------------------------------------------------------------------- */
+
+static const struct pattern {
+	int    n;
+	vn_op  op[VN_FUSE_MOST];
+	bool (*wired)(const vn_plan *p, int node);
+	bool (*now)(const vn_gpu_pass *w, int node); /* in a call like this one */
+	void (*encode)(vn_gpu_pass *w, int node);
+} table[] = {
+	/* the longest first */
+	{ 4, { VN_OP_LINEAR, VN_OP_LINEAR, VN_OP_ACT, VN_OP_GATED }, are_gate_and_up, is_one_token, encode_gated_pair },
+	{ 3, { VN_OP_LINEAR, VN_OP_LINEAR, VN_OP_GATED }, are_gate_and_up, is_one_token, encode_gated_pair },
+	{ 3, { VN_OP_LINEAR, VN_OP_ADD, VN_OP_RMS_NORM }, product_is_added, is_joined, encode_linear_add_norm },
+	{ 2, { VN_OP_ADD, VN_OP_RMS_NORM }, sum_is_normed, in_one_dispatch, encode_add_norm },
+};
+enum { PATTERNS = sizeof table / sizeof *table };
+
+static bool is_plain(const vn_plan *p, const vn_node *n)
+{
+	return !vn_node_is_variant(n) && !n->early && !vn_value_wide(p, n->out[0]) &&
+	       (n->op == VN_OP_ACT || !vn_value_streams(p, n->out[0]));
+}
+
+static bool fits(const vn_plan *p, int node, const struct pattern *t)
+{
+	if (t->n > p->n_nodes - node)
+		return false;
+	for (int k = 0; k < t->n; k++)
+		if (p->node[node + k].op != t->op[k] || !is_plain(p, &p->node[node + k]))
+			return false;
+	return t->wired(p, node);
+}
+
+int vn_fuse_most(const vn_plan *plan, int node)
+{
+	for (int i = 0; i < PATTERNS; i++)
+		if (fits(plan, node, &table[i]))
+			return table[i].n;
+	return 1;
+}
+
+static bool leaves_one_out(const vn_gpu *g, int node, int n)
+{
+	return g->break_skip >= node && g->break_skip < node + n;
+}
+
+static const struct pattern *pattern_of(const vn_gpu_pass *w, int node, int to)
+{
+	for (int i = 0; i < PATTERNS; i++)
+		if (table[i].n <= to - node && fits(w->g->plan, node, &table[i]) && table[i].now(w, node) &&
+		    !leaves_one_out(w->g, node, table[i].n))
+			return &table[i];
+	return NULL;
+}
+
+int vn_fuse_count(const vn_gpu_pass *w, int node, int to)
+{
+	const struct pattern *t = w->g->break_fusion ? NULL : pattern_of(w, node, to);
+
+	return t ? t->n : 1;
+}
+
+void vn_fuse_encode(vn_gpu_pass *w, int node, int n)
+{
+	pattern_of(w, node, node + n)->encode(w, node);
+}

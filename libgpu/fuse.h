@@ -1,0 +1,30 @@
+/* fuse.h: nodes that follow one another and are computed by one command. Inside libgpu only.
+ *
+ * A fused command stores every value that its nodes make, each rounded as it is stored, and goes on
+ * with the stored number. So its bits are those of the nodes one by one, every value can be tapped,
+ * and whether nodes are fused does not depend on what is tapped. What it saves is the barriers
+ * between them, and reading the values again.
+ *
+ * The patterns are a table in fuse.c: operations in a row, and what must hold for them.
+ */
+#ifndef VN_LIBGPU_FUSE_H
+#define VN_LIBGPU_FUSE_H
+
+#include "libref/plan/plan.h"
+
+struct vn_gpu_pass;
+
+#define VN_FUSE_MOST 4 /* nodes */
+
+/* Returns how many nodes from this one on a call of some number of tokens may fuse; 1: only itself.
+ * None of them changes its operation for an experiment. Their outputs must not share memory with
+ * their inputs (arena.c). */
+int vn_fuse_most(const vn_plan *plan, int node);
+
+/* Returns how many nodes from this one on, all before `to`, are fused in this call. */
+int vn_fuse_count(const struct vn_gpu_pass *w, int node, int to);
+
+/* Records the command of that many nodes; n > 1. */
+void vn_fuse_encode(struct vn_gpu_pass *w, int node, int n);
+
+#endif

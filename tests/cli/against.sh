@@ -1,0 +1,98 @@
+# A run judged while it is recorded: what is written, what is left out, and what compare makes of it.
+M=$FIXTURES/qwen2-trained
+PY=${PYTHON:-python3}
+clean() { sed 's/, [0-9.]* [kM]*B in [0-9.]* s.*//; s/, 0 bytes in [0-9.]* s.*//'; }
+capture() { vernier capture ref "$M" "$@" 2>&1 | clean; echo "[${PIPESTATUS[0]}]"; }
+say() { echo "\$ vernier $*"; vernier "$@" >said 2>&1; s=$?; grep -E '^(refused|vernier|verdict|warning|note|agreed|within|OUTSIDE|missing|explained)' said | sed 's/, digest [0-9a-f]*//; s/ nmse at most [0-9.e-]*/ nmse at most X/; s/worst nmse .*/worst nmse X/; s/^\(OUTSIDE *[^ ]*\) .*/\1/' | awk '/^missing/ && ++n > 2 { more++; next } { print } END { if (more) print "... missing " more " more" }'; echo "[$s]"; }
+I="--ids @$FIXTURES/prompts/p017.ids"
+capture $I -o ref.h5 >/dev/null
+echo "== healthy: in another precision, and to the bit"
+capture $I --precision f16 --against ref.h5 -o good.h5
+say compare ref.h5 good.h5
+say compare ref.h5 good.h5 --strict
+say compare ref.h5 good.h5 --strict --allow agreed
+capture $I --against ref.h5 -o same.h5
+say compare ref.h5 same.h5
+say compare ref.h5 same.h5 --bitwise
+say compare ref.h5 good.h5 --bitwise --points logits
+vernier show good.h5 | grep -E 'complete|against|judged|left out' | sed 's/, digest .*//'
+vernier show good.h5 --format json | $PY -c "
+import json, sys
+l = json.load(sys.stdin)['left_out']
+print(len(l), l[0]['name'], sorted(l[0])), print(l[0]['measured']['nmse'] < 1e-6, 'kl_mean' in [x for x in l if x['name'] == 'logits'][0]['measured'])"
+echo "== limits that are tighter than those it was judged by"
+cat >tight.yaml <<'Y'
+version: 1
+defaults: { nmse: 1.0e-6 }
+Y
+say compare ref.h5 good.h5 --limits tight.yaml
+capture $I --precision f16 --against ref.h5 --limits tight.yaml -o tight.h5
+say compare ref.h5 tight.h5 --limits tight.yaml
+echo "== a fault: what is outside, and its inputs"
+capture $I --precision f16 --inject R1@layer1 --against ref.h5 -o bug.h5
+say compare ref.h5 bug.h5
+say explain ref.h5 bug.h5 --model "$M"
+echo "== the same numbers as of the whole recording"
+capture $I --precision f16 --inject R1@layer1 -o whole.h5 >/dev/null
+for f in bug whole; do vernier compare ref.h5 $f.h5 --format json -o $f.json -q; done
+$PY -c "
+import json
+a, b = ({c['name']: c for c in json.load(open(f + '.json'))['checkpoints']} for f in ('bug', 'whole'))
+read = [n for n in a if a[n]['status'] != 'agreed']
+print(len(read), 'read, all the same:', all(a[n]['metrics'] == b[n]['metrics'] and a[n]['status'] == b[n]['status'] for n in read))
+print('all others within:', all(b[n]['status'] == 'within' for n in a if n not in read))"
+echo "== stopped at the first"
+capture $I --precision f16 --inject R1@layer1 --against ref.h5 --stop-at-first -o stop.h5
+say explain ref.h5 stop.h5 --model "$M"
+vernier show stop.h5 | grep -E 'complete|stopped'
+echo "== while decoding"
+capture $I --decode 4 -o steps.h5 >/dev/null
+capture $I --force-ids-from steps.h5 --precision f16 --against steps.h5 -o d.h5
+say compare steps.h5 d.h5
+capture $I --force-ids-from steps.h5 --precision f16 --inject C5@layer1 --against steps.h5 --stop-at-first -o dstop.h5
+say compare steps.h5 dstop.h5
+vernier show dstop.h5 | grep -E 'complete|stopped|decode '
+capture $I --force-ids 1,2,3,4 --precision f16 --against steps.h5 --stop-at-first -o other.h5
+echo "== many prompts, each by its own reference; and again"
+printf '%s\n' '{"name": "a", "ids": [1, 2, 3, 4, 5, 6, 7, 8]}' '{"name": "b", "ids": [9, 10, 11, 12, 13, 14]}' >p.jsonl
+capture --prompts p.jsonl -o refs >/dev/null
+capture --prompts p.jsonl --precision f16 --inject R1@layer1 --against refs --stop-at-first -o cands
+capture --prompts p.jsonl --precision f16 --inject R1@layer1 --against refs --stop-at-first -o cands
+say compare refs cands
+echo "== a file that says more than it may"
+$PY - <<'P'
+import h5py, json, shutil
+def edit(name, change, digest=True, of="good.h5"):
+    import xxhash
+    shutil.copy(of, name)
+    with h5py.File(name, "r+") as f:
+        lines = [json.loads(l) for l in f["run/left_out"][()]]
+        del f["run/left_out"]
+        lines = [json.dumps(l) if isinstance(l, dict) else l for l in change(lines)]
+        f["run"].create_dataset("left_out", data=lines, dtype=h5py.string_dtype())
+        if digest:
+            f["run/left_out"].attrs["digest"] = xxhash.xxh3_128_hexdigest(b"".join(l.encode() + b"\0" for l in lines))
+def each(**new):
+    return lambda lines: [{**l, **new} for l in lines]
+edit("others.h5", each(reference="0" * 32))
+edit("none.h5", each(measured={}))
+edit("worse.h5", lambda ls: [{**l, "measured": {**l["measured"], "nmse": 0.5}} for l in ls])
+edit("few.h5", lambda ls: [{**l, "measured": {"nmse": 1e-9, "nonfinite": 0}} for l in ls])
+edit("twice.h5", lambda ls: ls + ls[:1])
+edit("word.h5", lambda ls: ["{}"])
+edit("number.h5", lambda ls: [{**ls[0], "measured": {"nmse": "small"}}])
+edit("recorded.h5", lambda ls: ls + [{**ls[0], "name": "layer1.q_rope"}], of="bug.h5")
+shutil.copy("good.h5", "flip.h5")
+with h5py.File("flip.h5", "r+") as f:
+    f["run/left_out"][0] = f["run/left_out"][0].replace(b'"nmse":', b'"nmse":1')
+shutil.copy("good.h5", "stopped.h5")
+with h5py.File("stopped.h5", "r+") as f:
+    f["run"].attrs["stopped"] = "layer0.q_rope"
+    del f["run/left_out"]
+P
+for f in others none worse few twice word number recorded flip stopped; do say compare ref.h5 $f.h5; done
+echo "== refused"
+rm -f x.h5
+for o in "--limits x" "--stop-at-first" "--against nothing.h5" "--against x.h5" "--against $M/config.json" "--against ref.h5 --limits nothing.yaml"; do capture $I $o -o x.h5 2>&1 | head -3; done
+vernier capture ref "$FIXTURES/gpt2-trained" $I --against ref.h5 -o x.h5; echo "[$?]"
+ls x.h5* 2>&1; true

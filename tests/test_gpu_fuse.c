@@ -1,0 +1,194 @@
+/* test_gpu_fuse.c: fused nodes (libgpu/fuse.h) have the bits of nodes one by one, and a layer stands on few barriers. */
+#include "tests/test_gpu_help.h"
+
+#include "libgpu/engine.h"
+#include "libref/family/family.h"
+#include "libref/model/model.h"
+
+static vn_plan *plan_of(const char *text)
+{
+	json_t          *config = json_loads(text, 0, NULL);
+	const vn_family *family;
+	vn_plan         *p = NULL;
+	vn_error         e;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(config);
+	CU_ASSERT_EQUAL_FATAL(vn_family_find("c", config, &family, &e), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(family->plan("c", config, &p, &e), VN_OK);
+	json_decref(config);
+	return p;
+}
+
+/* ---- bits ------------------------------------------------------------------------------------- */
+
+static const struct { int64_t tokens; } call[] = { { 17 }, { 1 }, { 3 }, { 1 } };
+enum { CALLS = COUNT(call), TOKENS = 22 };
+
+/* Every call in turn, with all values tapped or only the last. */
+static void run(const vn_plan *p, const vn_tensor *weight, vn_gpu_options o, bool fused, bool all, keep *k)
+{
+	const model m = { (vn_plan *)(uintptr_t)p, (vn_tensor *)(uintptr_t)weight };
+	vn_gpu     *g = engine(&m, o);
+	int32_t    *ids = some_ids(TOKENS, p->vocab), *at = ids;
+	bool       *want = want_all(p, all);
+
+	for (int v = 0; v < p->n_values - 1 && !all; v++)
+		want[v] = false;
+	keep_start(k, p);
+	const vn_taps taps = { .want = want, .sink = keep_sink(k) };
+	if (g) {
+		g->break_fusion = !fused;
+		for (int i = 0; i < CALLS; at += call[i++].tokens) {
+			keep_next(k, p);
+			forward(g, at, call[i].tokens, &taps);
+		}
+	}
+	vn_gpu_destroy(g);
+	free(want);
+	free(ids);
+}
+
+static void same_bits(const char *name, const vn_plan *p, const vn_tensor *weight, vn_gpu_options o)
+{
+	bool *all = want_all(p, true), *last = calloc((size_t)p->n_values, sizeof *last);
+	keep  one, fused, quiet;
+
+	last[p->n_values - 1] = true;
+	run(p, weight, o, false, true, &one);
+	run(p, weight, o, true, true, &fused);
+	run(p, weight, o, true, false, &quiet);
+	CU_ASSERT_EQUAL(different(&one, &fused, all), 0);
+	CU_ASSERT_EQUAL(different(&one, &quiet, last), 0);
+	for (int v = 0; v < p->n_values; v++)
+		if (one.v[v].n != fused.v[v].n ||
+		    (one.v[v].n && memcmp(one.v[v].x, fused.v[v].x, one.v[v].n * sizeof(float)) != 0)) {
+			printf("\n  %s, %s: %s differs first", name, vn_policy_name(o.policy), p->value[v].name);
+			break;
+		}
+	keep_stop(&one), keep_stop(&fused), keep_stop(&quiet);
+	free(all), free(last);
+}
+
+static const vn_policy *const policies[] = { &F16, &ACC16, &F32 };
+
+static void every_family_has_the_bits_of_nodes_one_by_one(void)
+{
+	static const char *const family[] = { "qwen2", "llama", "mistral", "qwen3", "gpt2", "qwen3_5_text" };
+	char                     path[512];
+	vn_error                 err = { "" };
+
+	for (int d = 0; d < n_devices_; d++)
+		for (size_t i = 0; i < COUNT(policies); i++)
+			for (size_t f = 0; f < COUNT(family); f++) {
+				vn_model *m;
+				if (policies[i]->sums == VN_F16 && !sums_in_half(d))
+					continue;
+				snprintf(path, sizeof path, VERNIER_SOURCE "/fixtures/%s-trained", family[f]);
+				CU_ASSERT_EQUAL_FATAL(vn_model_open(path, &m, &err), VN_OK);
+				same_bits(family[f], vn_model_plan(m), vn_model_weights(m), on(d, *policies[i]));
+				vn_model_close(m);
+			}
+}
+
+#define WIDE \
+	"{\"model_type\":\"llama\",\"vocab_size\":67,\"intermediate_size\":520,\"num_hidden_layers\":2,\"num_attention_heads\":4," \
+	"\"num_key_value_heads\":2,\"head_dim\":130,\"max_position_embeddings\":256,\"attention_bias\":true,\"mlp_bias\":true,"
+
+/* Rows that are long enough for products whose parts are joined, in eights and not; with zones and blocks, too. */
+static void joined_products_have_them(void)
+{
+	static const char *const config[] = { WIDE "\"hidden_size\":520}", WIDE "\"hidden_size\":516}" };
+
+	for (int d = 0; d < n_devices_; d++)
+		for (size_t c = 0; c < COUNT(config); c++)
+			for (int f32 = 0; f32 < 2; f32++) {
+				model          m;
+				vn_gpu_options o = on(d, f32 ? F32 : F16);
+				model_start(&m, plan_of(config[c]), o.policy.storage);
+				o.guard = c == 0 && f32;
+				o.paged = c == 1 && f32;
+				same_bits(config[c], m.plan, m.weight, o);
+				model_stop(&m);
+			}
+}
+
+/* Sums of half numbers that are no numbers, and those that a half cannot hold. */
+static void numbers_that_are_none_pass_through(void)
+{
+	for (int d = 0; d < n_devices_; d++)
+		for (size_t i = 0; i < COUNT(policies); i++) {
+			model m;
+			if (policies[i]->sums == VN_F16 && !sums_in_half(d))
+				continue;
+			model_start(&m, plan_of(WIDE "\"hidden_size\":520}"), policies[i]->storage);
+			float *embed = (void *)(uintptr_t)m.weight[0].data;
+			for (int64_t n = 0; n < 520; n++) {
+				embed[3 * 520 + n] *= 6e4f; /* a residual near the largest half */
+				embed[4 * 520 + n] *= 1e-7f;
+			}
+			embed[5 * 520 + 7] = NAN;
+			embed[6 * 520 + 9] = INFINITY;
+			vn_round_f32(embed, policies[i]->storage, (size_t)67 * 520);
+			same_bits("odd numbers", m.plan, m.weight, on(d, *policies[i]));
+			model_stop(&m);
+		}
+}
+
+/* ---- barriers --------------------------------------------------------------------------------- */
+
+static int barriers(int d, shape_of s, int64_t past, int64_t tokens, bool fused)
+{
+	model    m;
+	int      n = 0;
+	int32_t *ids = some_ids(past + tokens, s.V);
+
+	model_start(&m, block_plan(s), VN_F16);
+	vn_gpu *g = engine(&m, on(d, F16));
+	if (g) {
+		g->break_fusion = !fused;
+		if (past)
+			forward(g, ids, past, NULL);
+		forward(g, ids + past, tokens, NULL);
+		n = g->encoder.barriers;
+	}
+	vn_gpu_destroy(g);
+	model_stop(&m);
+	free(ids);
+	return n;
+}
+
+/* Of Qwen2: what three layers need beyond what two need. */
+static void a_layer_stands_on_few_barriers(void)
+{
+	static const struct { int64_t past, tokens; int one_by_one, fused; } of[] = {
+		/* norm; q, k, v; rope; attention; product; sum; norm; gate, up; activation; product; sum */
+		{ 0, 40, 11, 9 }, /* sum and norm are one */
+		{ 5, 1, 11, 8 },  /* gate, up and activation, too */
+	};
+	shape_of s = small;
+
+	for (int d = 0; d < n_devices_; d++)
+		for (size_t i = 0; i < COUNT(of); i++)
+			for (int fused = 0; fused < 2; fused++) {
+				s.layers = 2;
+				const int two = barriers(d, s, of[i].past, of[i].tokens, fused);
+				s.layers = 3;
+				const int more = barriers(d, s, of[i].past, of[i].tokens, fused) - two;
+				CU_ASSERT_EQUAL(more, fused ? of[i].fused : of[i].one_by_one);
+				if (more != (fused ? of[i].fused : of[i].one_by_one))
+					printf("\n  %lld tokens, %s: %d ", (long long)of[i].tokens, fused ? "fused" : "one by one", more);
+			}
+}
+
+int main(void)
+{
+	CU_TestInfo tests[] = {
+		{ "a layer stands on few barriers", a_layer_stands_on_few_barriers },
+		{ "joined products have the bits of nodes one by one", joined_products_have_them },
+		{ "numbers that are none pass through", numbers_that_are_none_pass_through },
+		{ "every family has the bits of nodes one by one", every_family_has_the_bits_of_nodes_one_by_one },
+		CU_TEST_INFO_NULL
+	};
+
+	return run_gpu_suite("gpu fuse", tests);
+}
