@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """parity_healthy.py: does anybody accuse transformers, which is healthy?
 
-    parity_healthy.py VERNIER [--dtype f32|f16|bf16]... [--family F]... [--prompt NAME]... [--way NAME]... [--random N] [--all] [--verbose]
+    parity_healthy.py VERNIER [--dtype f32|f16|bf16|f64]... [--family F]... [--prompt NAME]... [--way NAME]... [--random N] [--all] [--verbose]
 
 Needs a Python with torch, transformers and what else fixtures/requirements.txt names (77, skipped, without). Runs the trained
-models through transformers in float32, float16 and bfloat16, on prompts of the kinds that float differently: text, tokens at
+models through transformers in float32, float16, bfloat16 and float64, on prompts of the kinds that float differently: text, tokens at
 random, a phrase again and again, one token again and again, three tokens, one. `vernier explain` then replays each against
 the reference. Whatever it calls an origin is a false accusation, and fails; so does a run that it calls outside. With
 --random N, so do N models with random weights of every family, deeper than the trained ones. With --way the prompts are left
@@ -28,7 +28,7 @@ from healthy_ways import WAYS, watched
 from record_help import record as recorder
 from parity_hf import FAMILIES, FIXTURES
 
-DTYPES = ("f32", "f16", "bf16")
+DTYPES = ("f32", "f16", "bf16", "f64")
 WHOLE, PEAK = 4.0, 16.0  # floors that a tensor's nmse may be off; its worst token's, and the square of its worst element's
 
 
@@ -100,8 +100,8 @@ class Sum:
             self.by_point[point] = max(self.by_point.get(point, (0.0, "")), (u, at))
             if full_name(c) in report["origins"]:
                 r = c["replay"]
-                print(f"ACCUSED {at}: nmse {r['local_over_floor']:.2f} floors, worst token {r['worst_token_over_floor']:.2f}, "
-                      f"largest {(r['max_abs_over_floor'] or 0) ** 2:.2f}, called {called.get(full_name(c), 'nothing')}", flush=True)
+                whole, token, most = (r[k] or 0.0 for k in ("local_over_floor", "worst_token_over_floor", "max_abs_over_floor"))
+                print(f"ACCUSED {at}: nmse {whole:.2f} floors, worst token {token:.2f}, largest {most ** 2:.2f}, called {called.get(full_name(c), 'nothing')}", flush=True)
             elif u > self.most:
                 self.most, self.at = u, at
 
@@ -160,7 +160,7 @@ def in_ways(vernier, folder, pool, models, dtype, names, total):
                 continue  # transformers has none for them
             if w.attention not in runs:
                 runs[w.attention] = transformers.AutoModelForCausalLM.from_pretrained(
-                    model, dtype={"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}[dtype], attn_implementation=w.attention).eval()
+                    model, dtype={"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "f64": torch.float64}[dtype], attn_implementation=w.attention).eval()
             cand = os.path.join(folder, f"{f}.{dtype}.{name}.h5")
             row, prompt, more = watched(runs[w.attention], w, ids, recorder, cand)
             jobs.append(pool.submit(one, f"{f} {dtype} {name}", row, prompt, more, cand, os.path.join(folder, f"{f}.{dtype}.{name}.ref.h5")))

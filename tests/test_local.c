@@ -48,6 +48,22 @@ static void a_format_that_rounds_more_has_a_larger_floor(void)
 	CU_ASSERT_DOUBLE_EQUAL(l.floor, 1e-6, 1e-8);
 }
 
+static void of_a_run_in_float64_what_others_compute_in_float32_is_judged_so(void)
+{
+	vn_node norm = { .op = VN_OP_RMS_NORM, .out = { 1 } }, product = { .op = VN_OP_LINEAR, .out = { 1 } },
+	        attention = { .op = VN_OP_ATTENTION };
+
+	attention.out[VN_ATTN_CONTEXT] = 1;
+	attention.out[VN_ATTN_SCORES] = 2;
+	attention.out[VN_ATTN_PROBS] = 3;
+	CU_ASSERT_EQUAL(vn_local_format(&norm, 1, 1, VN_F64), VN_F32);
+	CU_ASSERT_EQUAL(vn_local_format(&product, 1, 1, VN_F64), VN_F64);
+	CU_ASSERT_EQUAL(vn_local_format(&product, 1, 2, VN_F64), VN_F32); /* together with what may be a norm */
+	CU_ASSERT_EQUAL(vn_local_format(&attention, 3, 1, VN_F64), VN_F32);
+	CU_ASSERT_EQUAL(vn_local_format(&attention, 2, 1, VN_F64), VN_F64);
+	CU_ASSERT_EQUAL(vn_local_format(&norm, 1, 1, VN_BF16), VN_BF16);
+}
+
 static void an_error_of_four_floors_is_the_limit(void)
 {
 	double sum = 0, off = 0;
@@ -135,6 +151,7 @@ int main(void)
 	static CU_TestInfo tests[] = {
 		TEST(what_is_as_computed_has_no_error_and_a_floor),
 		TEST(a_format_that_rounds_more_has_a_larger_floor),
+		TEST(of_a_run_in_float64_what_others_compute_in_float32_is_judged_so),
 		TEST(an_error_of_four_floors_is_the_limit),
 		TEST(one_wrong_number_is_beyond_by_its_own_size),
 		TEST(what_is_not_finite_on_one_side_is_beyond_any_floor),

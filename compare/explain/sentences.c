@@ -72,8 +72,8 @@ static void say_sinks(const sentence *s)
 	const vn_hypothesis *h = s->h;
 	char                 width[64], keys[64];
 
-	PUT(s, "a sliding window of %s keys and the first %s keys (attention sinks)", range(0, h->first, h->last, width),
-	    range(0, h->first_also, h->last_also, keys));
+	PUT(s, "a sliding window of %s key%s and the first %s keys (attention sinks)", range(0, h->first, h->last, width),
+	    h->last == 1 ? "" : "s", range(0, h->first_also, h->last_also, keys));
 }
 
 static void say_slots(const sentence *s)
@@ -369,7 +369,8 @@ static void say_attend(const sentence *s)
 	else if (e->exps && e->sum)
 		PUT(s, "softmax wholly in %s: scores, exponentials, their sum and probabilities are rounded", formats[e->exps]);
 	else if (e->exps || e->sum)
-		PUT(s, "the %s of softmax rounded to %s", e->exps ? "exponentials" : "sum", formats[e->exps ? e->exps : e->sum]);
+		PUT(s, "the %s of softmax rounded to %s", e->exps ? "exponentials" : "sum",
+		    formats[e->exps ? e->exps : e->sum]);
 	else
 		PUT(s, "%s%s%s rounded to %s", e->scores ? "scores" : "", e->scores && e->probs ? " and " : "",
 		    e->probs ? "probabilities" : "", formats[e->scores ? e->scores : e->probs]);

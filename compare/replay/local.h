@@ -19,9 +19,9 @@
 #define VN_LOCAL_LIMIT 4.0
 #define VN_PEAK_LIMIT 16.0
 
-/* Returns the format that value `made` of node n is judged in. Of a run in float64 this is float32 where transformers
- * computes in float32: norms of mean squares, the softmax, and the decay and the recurrence of the delta rule. span: the
- * operations that are computed together. */
+/* Returns the format that value `made` of node n is judged in. Of a run in float64 this is float32
+ * where transformers computes in float32: norms of mean squares, the softmax, and the decay and the
+ * recurrence of the delta rule. span: the operations that are computed together. */
 vn_dtype vn_local_format(const vn_node *n, int made, int span, vn_dtype storage);
 /* Fills local, floor (of the tensor, the worst token and the worst element) and bad of *l, and
  * zeroes the rest. a, b and c have the same shape. axes: the dims string. storage: the candidate's

@@ -72,9 +72,12 @@ static void add_repetition(const vn_comparison *c, const vn_explanation *x, vn_l
 	if (x->fitted || x->n_fit < 1 || vn_hypothesis_row(h) < 0 || c->result.point[x->point].step ||
 	    vn_recording_ranks(c->opened.ref))
 		return;
-	const vn_plan *p = vn_model_plan(c->opened.model); /* the mistake may be made before the checkpoint */
-	const int      value = p->node[h->node].out[0];
-	snprintf(what, sizeof what, "%s@%s", h->id, h->capture ? c->result.point[x->point].name : p->value[value].name);
+	const vn_plan *p = vn_model_plan(c->opened.model);
+	const char    *name = c->result.point[x->point].name;
+	const int      v = vn_plan_find(p, name);
+	if (!h->capture && v >= 0 && p->value[vn_plan_root(p, v)].node != h->node)
+		name = p->value[p->node[h->node].out[0]].name; /* the mistake is made before the checkpoint */
+	snprintf(what, sizeof what, "%s@%s", h->id, name);
 	add_words(lines,
 	          (const char *[]) { "capture", "ref", model_of(c), "--ids-from", vn_recording_path(c->opened.ref),
 	                             "--inject", what, "-o", "mistake.h5" },
