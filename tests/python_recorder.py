@@ -500,6 +500,22 @@ class WhatIsWrong(Files):
             self.refuses("model.safetensors: not a safetensors file", self.recorder(f"weights{i}.h5").model, self.folder.name)
         self.assertFalse(os.path.exists(self.at("x.h5")))
 
+    def test_numbers_that_their_digest_denies_are_refused(self):
+        import h5py
+
+        with self.recorder() as r:
+            r.put("embed", np.ones((17, 48), np.float32))
+            r.put("logits", np.ones((17, 8), np.float16))
+        with h5py.File(self.at("cand.h5"), "r+") as f:
+            self.assertIn("digest", f["step.0/logits"].attrs)
+            f["step.0/logits"][3, 4] = 2
+            f["run/positions"][1] = 5
+        with vernier_parity.open(self.at("cand.h5")) as r:
+            self.assertEqual(r["embed"].sum(), 17 * 48)
+            self.refuses("logits: its numbers do not match their digest", r.__getitem__, "logits")
+            self.refuses("run/positions: its numbers do not match their digest", lambda: r.positions)
+            self.assertEqual(len(r.token_ids), 17)
+
     def test_files_that_are_none_are_refused(self):
         with open(self.at("text.h5"), "w") as f:
             f.write("text")

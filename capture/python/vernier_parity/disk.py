@@ -40,7 +40,11 @@ class Disk(io.RawIOBase):
             self.check()
             os.fsync(self._file.fileno())
         finally:
-            self._file.close()
+            self.close()
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
     def write(self, data: Any) -> int:
         left = memoryview(data).cast("B")
