@@ -4,7 +4,8 @@
 Runs commands of VERNIER again and again, and lets one call fail each time: the n-th malloc, the n-th read, the n-th
 rename... (SHIM is tests/fault_shim.c), once or from there on, with forked processes or without. After each run:
 
-  - the exit status is the undisturbed one or 2, within a time limit, and no signal ended it
+  - the exit status is the undisturbed one or 2, within a time limit, and no signal ended it; it is the undisturbed one after a
+    call that only did less than was asked (read_part) or was interrupted (read_again)
   - with 2 there is a line on stderr, and not a page
   - otherwise the standard output is the undisturbed one, and every output file is there
   - an output file that is there is the undisturbed one: reports byte for byte, recordings in every number and attribute
@@ -197,9 +198,11 @@ class Sweep:
         """A recording under its temporary name that opens; one that HDF5 was never asked to make is empty."""
         return os.path.getsize(path) == 0 or self.contents(path) is not None
 
-    def judge(self, command, result):
+    def judge(self, command, result, call=""):
         """The outcome of one run, and what is wrong."""
         outcome, why = self.seen(command, result)
+        if outcome == "refused" and call.endswith(("_part", "_again")):
+            outcome, why = "wrong", "status 2"
         if outcome in ("wrong", "crash"):
             by = self.callers()
             why += f" (the call was made by {' < '.join(dict.fromkeys(by[:12])) or 'an unknown library'})"
@@ -277,7 +280,7 @@ class Sweep:
                         continue
                     share = WEIGHT.get(command, 1) * min(1, 0.15 / max(0.05, self.base[command]["seconds"]))
                     share *= 4 if call in ("malloc", "calloc", "realloc") else 1
-                    strata += [(command, call, sticky, children, n, share) for sticky in (0, 1) if n]
+                    strata += [(command, call, sticky, children, n, share) for sticky in (0, 1) if n and not (sticky and call.endswith("_again"))]
         low, high = 0.0, 1e9 if sample is None else float(sample)
         for _ in range(60 if sample is not None else 0):
             each = (low + high) / 2
@@ -464,7 +467,7 @@ def main():
             if time.monotonic() - begin > a.budget:
                 return job, None, None, None, 0
             result = sweep.run(command, call=call, at=at, sticky=sticky, children=children)
-            outcome, why = sweep.judge(command, result)
+            outcome, why = sweep.judge(command, result, call)
             return job, outcome, why, result[2], result[5]
 
         with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:

@@ -180,6 +180,14 @@ class Manners(Files):
             self.assertFalse(os.path.exists(self.at("cand.h5")))
         self.assertEqual(record(size).returncode, 0)
 
+    def test_a_link_under_the_name_of_the_unfinished_file_is_not_followed(self):
+        with open(self.at("precious"), "w", encoding="utf-8") as f:
+            f.write("precious")
+        os.symlink("precious", self.at("cand.h5.partial"))
+        self.refuses("cannot write", self.recorder)
+        with open(self.at("precious"), encoding="utf-8") as f:
+            self.assertEqual(f.read(), "precious")
+
     def test_the_module_shows_a_recording(self):
         with self.recorder() as r:
             r.put("logits", np.ones((len(IDS), 8), "f4"))

@@ -19,7 +19,7 @@ class Disk(io.RawIOBase):
 
     def __init__(self, path: str):
         self._refused: Optional[OSError] = None
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0), 0o666)
         self._file = os.fdopen(fd, "r+b", buffering=0)
         try:
             if fcntl:
