@@ -49,23 +49,30 @@ void *__libc_memalign(size_t align, size_t n);
 
 enum { MEMORY = 1, FILES = 2, PROCESS = 4 };
 
+/* Of NAME_part, less than was asked for is read or written; of NAME_again, a signal interrupts the call; of NAME_end,
+ * the file or the pipe ends early. */
 /* clang-format off */
 #define CALLS(X) \
-	X(malloc, MEMORY, ENOMEM) X(calloc, MEMORY, ENOMEM) X(realloc, MEMORY, ENOMEM) X(aligned_alloc, MEMORY, ENOMEM) \
-	X(posix_memalign, MEMORY, ENOMEM) X(mmap, MEMORY, ENOMEM) X(munmap, 0, ENOMEM) X(madvise, 0, EINVAL) \
-	X(create, FILES, ENOSPC) X(open, FILES, EMFILE) X(fopen, FILES, EMFILE) X(opendir, FILES, EMFILE) \
-	X(read, FILES, EIO) X(pread, FILES, EIO) X(fread, FILES, EIO) X(getline, FILES, EIO) X(write, FILES, ENOSPC) \
-	X(pwrite, FILES, ENOSPC) X(fwrite, FILES, ENOSPC) X(fflush, FILES, ENOSPC) X(fclose, FILES, EIO) \
-	X(ftruncate, FILES, ENOSPC) X(fallocate, FILES, ENOSPC) X(fsync, FILES, EIO) X(rename, FILES, EIO) \
-	X(close, FILES, EIO) X(fstat, FILES, EIO) X(stat, FILES, EIO) X(flock, FILES, ENOLCK) X(recv, FILES, EIO) \
-	X(send, FILES, ENOBUFS) X(mkdir, FILES, ENOSPC) X(mkstemp, FILES, ENOSPC) X(fork, PROCESS, EAGAIN) \
-	X(pipe, PROCESS, EMFILE) X(pthread_create, PROCESS, EAGAIN) X(poll, PROCESS, ENOMEM) X(dup2, PROCESS, EBUSY) \
+	X(malloc, MEMORY, ENOMEM) X(calloc, MEMORY, ENOMEM) X(realloc, MEMORY, ENOMEM) \
+	X(aligned_alloc, MEMORY, ENOMEM) X(posix_memalign, MEMORY, ENOMEM) X(mmap, MEMORY, ENOMEM) \
+	X(munmap, 0, ENOMEM) X(madvise, 0, EINVAL) X(create, FILES, ENOSPC) X(open, FILES, EMFILE) \
+	X(fopen, FILES, EMFILE) X(opendir, FILES, EMFILE) X(read, FILES, EIO) X(pread, FILES, EIO) \
+	X(fread, FILES, EIO) X(getline, FILES, EIO) X(write, FILES, ENOSPC) X(pwrite, FILES, ENOSPC) \
+	X(fwrite, FILES, ENOSPC) X(fflush, FILES, ENOSPC) X(fclose, FILES, EIO) X(ftruncate, FILES, ENOSPC) \
+	X(fallocate, FILES, ENOSPC) \
+	X(fsync, FILES, EIO) X(rename, FILES, EIO) X(close, FILES, EIO) X(fstat, FILES, EIO) \
+	X(stat, FILES, EIO) X(flock, FILES, ENOLCK) X(recv, FILES, EIO) X(send, FILES, ENOBUFS) X(mkdir, FILES, ENOSPC) \
+	X(mkstemp, FILES, ENOSPC) X(fork, PROCESS, EAGAIN) X(pipe, PROCESS, EMFILE) \
+	X(pthread_create, PROCESS, EAGAIN) X(poll, PROCESS, ENOMEM) X(dup2, PROCESS, EBUSY) \
 	X(mutex_init, PROCESS, ENOMEM) X(cond_init, PROCESS, ENOMEM) X(mremap, MEMORY, ENOMEM) \
 	X(mprotect, MEMORY, ENOMEM) X(fopencookie, MEMORY, ENOMEM) X(open_memstream, MEMORY, ENOMEM) \
-	X(dup, FILES, EMFILE) X(lseek, FILES, EIO) X(fseek, FILES, EIO) X(access, FILES, EIO) X(link, FILES, EIO) \
-	X(readlink, FILES, EIO) X(realpath, FILES, EIO) X(scandir, FILES, ENOMEM) X(readdir, FILES, EIO) \
-	X(tmpfile, FILES, EMFILE) X(waitpid, PROCESS, ECHILD) X(waitid, PROCESS, ECHILD) \
-	X(sched_getaffinity, PROCESS, ENOSYS) X(sem_init, PROCESS, ENOSPC)
+	X(dup, FILES, EMFILE) X(lseek, FILES, EIO) X(fseek, FILES, EIO) X(access, FILES, EIO) \
+	X(link, FILES, EIO) X(readlink, FILES, EIO) X(realpath, FILES, EIO) X(scandir, FILES, ENOMEM) \
+	X(readdir, FILES, EIO) X(tmpfile, FILES, EMFILE) X(waitpid, PROCESS, ECHILD) X(waitid, PROCESS, ECHILD) \
+	X(sched_getaffinity, PROCESS, ENOSYS) X(sem_init, PROCESS, ENOSPC) X(read_part, 0, 0) \
+	X(read_again, 0, EINTR) X(pread_part, 0, 0) X(pread_again, 0, EINTR) X(write_part, 0, 0) \
+	X(write_again, 0, EINTR) X(pwrite_part, 0, 0) X(pwrite_again, 0, EINTR) X(read_end, 0, 0) \
+	X(pread_end, 0, 0)
 /* clang-format on */
 
 enum call {
@@ -221,26 +228,48 @@ PASS(FILE *, fdopen, fopen, (int fd, const char *mode), (fd, mode), NULL)
 PASS(DIR *, opendir, opendir, (const char *path), (path), NULL)
 PASS(struct dirent *, readdir, readdir, (DIR *d), (d), NULL)
 PASS(struct dirent64 *, readdir64, readdir, (DIR *d), (d), NULL)
-PASS(ssize_t, read, read, (int fd, void *to, size_t n), (fd, to, n), -1)
-PASS(ssize_t, pread, pread, (int fd, void *to, size_t n, off_t from), (fd, to, n, from), -1)
-PASS(ssize_t, pread64, pread, (int fd, void *to, size_t n, off64_t from), (fd, to, n, from), -1)
+
+#define PART(name) (FAILS(name##_part) && n > 1 ? (n + 1) / 2 : n)
+#define READS(name, base, parameters, arguments) \
+	ssize_t name parameters \
+	{ \
+		NEXT(name); \
+		if (FAILS(base) || FAILS(base##_again)) \
+			return -1; \
+		if (FAILS(base##_end)) \
+			return 0; \
+		n = PART(base); \
+		return next_ arguments; \
+	}
+READS(read, read, (int fd, void *to, size_t n), (fd, to, n))
+READS(pread, pread, (int fd, void *to, size_t n, off_t from), (fd, to, n, from))
+READS(pread64, pread, (int fd, void *to, size_t n, off64_t from), (fd, to, n, from))
 ssize_t __read_chk(int fd, void *to, size_t n, size_t room);
 ssize_t __pread_chk(int fd, void *to, size_t n, off_t from, size_t room);
 ssize_t __pread64_chk(int fd, void *to, size_t n, off64_t from, size_t room);
-PASS(ssize_t, __read_chk, read, (int fd, void *to, size_t n, size_t room), (fd, to, n, room), -1)
-PASS(ssize_t, __pread_chk, pread, (int fd, void *to, size_t n, off_t from, size_t room), (fd, to, n, from, room), -1)
-PASS(ssize_t, __pread64_chk, pread, (int fd, void *to, size_t n, off64_t from, size_t room), (fd, to, n, from, room),
-     -1)
+READS(__read_chk, read, (int fd, void *to, size_t n, size_t room), (fd, to, n, room))
+READS(__pread_chk, pread, (int fd, void *to, size_t n, off_t from, size_t room), (fd, to, n, from, room))
+READS(__pread64_chk, pread, (int fd, void *to, size_t n, off64_t from, size_t room), (fd, to, n, from, room))
 /* What cannot be said on stderr cannot be told at all. */
 ssize_t write(int fd, const void *from, size_t n)
 {
 	NEXT(write);
-	if (fd == 2 || !FAILS(write))
-		return next_(fd, from, n);
-	return -1;
+	if (fd != 2 && (FAILS(write) || FAILS(write_again)))
+		return -1;
+	return next_(fd, from, PART(write));
 }
-PASS(ssize_t, pwrite, pwrite, (int fd, const void *from, size_t n, off_t to), (fd, from, n, to), -1)
-PASS(ssize_t, pwrite64, pwrite, (int fd, const void *from, size_t n, off64_t to), (fd, from, n, to), -1)
+
+ssize_t pwrite(int fd, const void *from, size_t n, off_t to)
+{
+	NEXT(pwrite);
+	return FAILS(pwrite) || FAILS(pwrite_again) ? -1 : next_(fd, from, PART(pwrite), to);
+}
+
+ssize_t pwrite64(int fd, const void *from, size_t n, off64_t to)
+{
+	NEXT(pwrite64);
+	return FAILS(pwrite) || FAILS(pwrite_again) ? -1 : next_(fd, from, PART(pwrite), to);
+}
 PASS(ssize_t, recv, recv, (int fd, void *to, size_t n, int flags), (fd, to, n, flags), -1)
 PASS(ssize_t, send, send, (int fd, const void *from, size_t n, int flags), (fd, from, n, flags), -1)
 PASS(ssize_t, sendmsg, send, (int fd, const struct msghdr *m, int flags), (fd, m, flags), -1)

@@ -4,7 +4,8 @@
 Runs commands of VERNIER again and again, and lets one call fail each time: the n-th malloc, the n-th read, the n-th
 rename... (SHIM is tests/fault_shim.c), once or from there on, with forked processes or without. After each run:
 
-  - the exit status is the undisturbed one or 2, within a time limit, and no signal ended it
+  - the exit status is the undisturbed one or 2, within a time limit, and no signal ended it; it is the undisturbed one after a
+    call that only did less than was asked (read_part) or was interrupted (read_again)
   - with 2 there is a line on stderr, and not a page
   - otherwise the standard output is the undisturbed one, and every output file is there
   - an output file that is there is the undisturbed one: reports byte for byte, recordings in every number and attribute
@@ -60,20 +61,26 @@ COMMANDS = {
     "compare_junit": ("compare IN/ref.h5 IN/bad.h5 --format junit", []),
     "compare_markdown": ("compare IN/ref.h5 IN/bad.h5 --format markdown", []),
     "compare_html": ("compare IN/ref.h5 IN/bad.h5 --format html", []),
+    "compare_csv": ("compare IN/ref.h5 IN/bad.h5 --format csv -o r.csv", ["r.csv"]),
+    "compare_bitwise": ("compare IN/half.h5 IN/half2.h5 --bitwise", []),
+    "compare_floor": ("compare IN/ref.h5 IN/bad.h5 --floor IN/half.h5 --allow precision", []),
     "compare_reports": ("compare IN/ref.h5 IN/bad.h5 --model MODEL --explain -o r.html -o r.xml -o r.md -o r.json",
                         ["r.html", "r.xml", "r.md", "r.json"]),
     "compare_many": ("compare IN/ref.h5 IN/bad.h5 IN/half.h5 -o r.json -o r.md", ["r.json", "r.md"]),
     "compare_vote": ("compare --vote IN/ref.h5 IN/bad.h5 IN/half.h5", []),
     "table": ("table IN/ref.h5 IN/bad.h5 -o t.csv", ["t.csv"]),
+    "table_html": ("table IN/ref.h5 IN/bad.h5 IN/half.h5 --format html", []),
     "show_values": ("show IN/ref.h5 logits --values v.txt", ["v.txt"]),
     "compare_baseline": ("compare IN/ref.h5 IN/bad.h5 --baseline IN/bad.json", []),
     "compare_folders": ("compare IN/good IN/other", []),
+    "compare_folders_json": ("compare IN/good IN/well -o r.json", ["r.0.json", "r.1.json"]),
     "compare_part": ("compare IN/good IN/other --part 1/2 --summary s.json", ["s.json"]),
     "merge": ("merge IN/part1.json IN/part2.json -o s.json", ["s.json"]),
     "compare_ranks": ("compare IN/ref.h5 --shard IN/rank0.h5 IN/rank1.h5", []),
     "compare_names": ("compare IN/ref.h5 FIXTURES/foreign/llama.cpp-qwen2.h5 --names llama.cpp --allow token_ids,weights,config,missing", []),
     "import_npz": ("import IN/a.npz --ids 5,6,7 --precision f32 -o out.h5", ["out.h5"]),
     "import_deflated": ("import IN/b.npz --ids 5,6,7 --precision f32 -o out.h5", ["out.h5"]),
+    "import_txt": ("import IN/txt --ids 5,6,7 --precision f32 -o out.h5", ["out.h5"]),
     "import_npy": ("import IN/npy --ids 5,6,7 --precision f32 -o out.h5", ["out.h5"]),
     "import_safetensors": ("import IN/a.safetensors --ids 5,6,7 --precision f32 -o out.h5", ["out.h5"]),
     "import_gguf": ("import IN/a.gguf --ids 5,6,7 --precision f32 -o out.h5", ["out.h5"]),
@@ -83,17 +90,21 @@ COMMANDS = {
     "show": ("show IN/ref.h5", []),
     "show_json": ("show IN/ref.h5 --format json", []),
     "show_tensor": ("show IN/ref.h5 logits", []),
+    "show_weights": ("show IN/ref.h5 --weights", []),
     "show_check": ("show IN/ref.h5 --check", []),
     "explain": ("explain IN/ref.h5 IN/bad.h5 --model MODEL", []),
     "evaluate": ("evaluate MODEL --ids 5,6,7,8,9,10 --candidate ref --decode 2 -o eval.json", ["eval.json"]),
     "evaluate_recorded": ("evaluate --recordings IN/ref.h5 IN/half.h5 -o eval.json", ["eval.json"]),
+    "evaluate_folders": ("evaluate --recordings IN/good IN/well -o eval.json", ["eval.json"]),
     "isolate": ("isolate MODEL --ids 5,6 --inject R1@layer1.q_rope -o isolated.txt", ["isolated.txt"]),
     "devices": ("devices", []),
     "calibrate": ("calibrate IN/ref.h5 IN/half.h5 -o limits.yaml", ["limits.yaml"]),
     "limits": ("limits IN/limits.yaml --recording IN/ref.h5", []),
+    "limits_json": ("limits IN/limits.yaml --recording IN/ref.h5 --format json", []),
     "points": ("points MODEL", []),
     "faults": ("points --faults", []),
     "selftest": ("selftest IN/ref.h5 IN/half.h5 --only contract/*", []),
+    "help": ("help compare.md", []),
     "synth": ("synth tiny -o synth", []),
 }
 # Seconds allowed for all of these are what a sample is spread by: a slow command gets fewer runs.
@@ -190,9 +201,11 @@ class Sweep:
         """A recording under its temporary name that opens; one that HDF5 was never asked to make is empty."""
         return os.path.getsize(path) == 0 or self.contents(path) is not None
 
-    def judge(self, command, result):
+    def judge(self, command, result, call=""):
         """The outcome of one run, and what is wrong."""
         outcome, why = self.seen(command, result)
+        if outcome == "refused" and call.endswith(("_part", "_again")):
+            outcome, why = "wrong", "status 2"
         if outcome in ("wrong", "crash"):
             by = self.callers()
             why += f" (the call was made by {' < '.join(dict.fromkeys(by[:12])) or 'an unknown library'})"
@@ -270,7 +283,7 @@ class Sweep:
                         continue
                     share = WEIGHT.get(command, 1) * min(1, 0.15 / max(0.05, self.base[command]["seconds"]))
                     share *= 4 if call in ("malloc", "calloc", "realloc") else 1
-                    strata += [(command, call, sticky, children, n, share) for sticky in (0, 1) if n]
+                    strata += [(command, call, sticky, children, n, share) for sticky in (0, 1) if n and not (sticky and call.endswith("_again"))]
         low, high = 0.0, 1e9 if sample is None else float(sample)
         for _ in range(60 if sample is not None else 0):
             each = (low + high) / 2
@@ -339,10 +352,11 @@ def make_inputs(vernier, made):
 
     with open(path("prompts.jsonl"), "w") as f:
         f.write('{"name": "a", "ids": [5, 6], "decode": 1}\n{"name": "b", "prompt": "of"}\n')
-    for folder, recordings in ("good", ("ref.h5", "ref.h5")), ("other", ("half.h5", "bad.h5")):
+    for folder, recordings in dict(good=("ref.h5", "ref.h5"), other=("half.h5", "bad.h5"), well=("half.h5", "half.h5")).items():
         os.makedirs(path(folder))
         for i, recording in enumerate(recordings):
             shutil.copy(path(recording), path(f"{folder}/{i}.h5"))
+    shutil.copy(path("half.h5"), path("half2.h5"))
     for part in "1", "2":
         subprocess.run([vernier, "compare", "good", "other", "-q", "--part", part + "/2", "--summary", f"part{part}.json"], cwd=made)
     for rank in 0, 1:
@@ -356,6 +370,8 @@ def make_inputs(vernier, made):
         ids = f["run/token_ids"][...].astype("<i8")[None]
     np.savez(path("a.npz"), **tensors)
     np.savez_compressed(path("b.npz"), **tensors)
+    os.makedirs(path("txt"))
+    call("show", "ref.h5", "embed", "--values", path("txt/embed.txt"))
     os.makedirs(path("npy"))
     for name, a in tensors.items():
         np.save(path(f"npy/{name}.npy"), a)
@@ -455,7 +471,7 @@ def main():
             if time.monotonic() - begin > a.budget:
                 return job, None, None, None, 0
             result = sweep.run(command, call=call, at=at, sticky=sticky, children=children)
-            outcome, why = sweep.judge(command, result)
+            outcome, why = sweep.judge(command, result, call)
             return job, outcome, why, result[2], result[5]
 
         with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:

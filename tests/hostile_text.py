@@ -71,7 +71,7 @@ class Bench:
 
     def reports(self, *args):
         """A comparison in every form, to stdout and to files."""
-        files = ["out." + end for end in ("txt", "json", "xml", "md", "html")]
+        files = ["out." + end for end in ("txt", "json", "xml", "md", "html", "csv")]
         self.run(*args, "--all")
         self.run(*args, "--force", "-q", *(x for f in files for x in ("-o", f)))
         for f in files:
@@ -157,6 +157,10 @@ def recordings(b, model):
         b.run("show", "evil.h5", MARKS, "--format", "json")
         for form in "text", "markdown", "html", "json":
             b.run("compare", "ref.h5", "evil.h5", "none.h5", "--format", form)
+            b.run("compare", "--vote", "ref.h5", "evil.h5", "half.h5", "--format", form)
+        b.run("compare", "half.h5", "evil.h5", "--bitwise", "--all")
+        b.run("evaluate", "--recordings", "ref.h5", "evil.h5", "half.h5")
+        b.run("evaluate", "--recordings", "evil.h5", "half.h5", "--format", "json")
         for form in "text", "markdown", "html", "csv":
             b.run("table", "ref.h5", "evil.h5", "--format", form)
         b.run("weights", "ref.h5", "evil.h5")
@@ -180,6 +184,51 @@ def recordings(b, model):
         with open("fit.yaml", "rb") as f:
             b.look("calibrate -o", f.read())
         b.reports("compare", "ref.h5", "evil.h5", "--limits", "fit.yaml")
+
+
+def folders(b):
+    """Names of files, and the summaries that are joined: what a part says of another."""
+    name = os.fsencode(MARKS) + b"\xff\x1b[2J.h5"
+    for folder, recording in (b"refs", b"ref.h5"), (b"cands", b"evil.h5"):
+        os.mkdir(folder)
+        shutil.copy(recording, folder + b"/" + name)
+        shutil.copy(recording, folder + b"/plain.h5")
+    b.run("evaluate", "--recordings", "refs", "cands")
+    shutil.copy("ref.h5", b"cands/alone" + name)
+    for part in "1", "2":
+        b.run("compare", "refs", "cands", "-q", "--part", part + "/2", "--summary", f"part{part}.json")
+        with open(f"part{part}.json", "rb") as f:
+            b.look("--summary", f.read())
+    b.run("merge", "part1.json", "part2.json", want=1)
+    with open("part1.json", encoding="utf-8") as f:
+        summary = json.load(f)
+    for key in "reference", "candidate", "schema", "work", "verdict":
+        evil_summary(b, {**summary, key: TEXT})
+    for key in "name", "words", "in", "verdict":
+        evil_summary(b, {**summary, "pairs": [{**summary["pairs"][0], key: TEXT}] + summary["pairs"][1:]})
+    evil_summary(b, {**summary, "next": [TEXT]})
+
+
+def evil_summary(b, summary):
+    with open("evil.json", "w", encoding="utf-8") as f:
+        json.dump(summary, f, ensure_ascii=False)
+    b.run("merge", "evil.json", "part2.json", "-o", "all.json", "--force")
+    if os.path.exists("all.json"):
+        with open("all.json", "rb") as f:
+            b.look("merge -o", f.read())
+        os.remove("all.json")
+
+
+def prompts(b, model):
+    for line in ('{"name": "%s", "ids": [5]}', '{"name": "a", "prompt": "%s"}', '{"%s": 1}', "%s", '{"name": "a", "ids": "%s"}', '{"name": "a", "ids": [5], "%s": 1}'):
+        for text in MARKS, TEXT, json.dumps(TEXT)[1:-1]:
+            with open("prompts.jsonl", "w", encoding="utf-8", newline="") as f:
+                f.write(line % text + "\n")
+            b.run("capture", "ref", model, "--prompts", "prompts.jsonl", "-o", "prompted")
+            if os.path.isdir("prompted"):
+                b.run("compare", "ref.h5", "prompted/a.h5")
+                b.run("show", "prompted/a.h5")
+                shutil.rmtree("prompted")
 
 
 def texts_of_people(b):
@@ -352,7 +401,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         b.run("capture", "ref", model, "--prompt", "hello there", "-o", "ref.h5", want=0)
+        b.run("capture", "ref", model, "--prompt", "hello there", "--precision", "f16", "-o", "half.h5", want=0)
         recordings(b, model)
+        folders(b)
+        prompts(b, model)
         texts_of_people(b)
         dumps(b, model)
         models(b, model)

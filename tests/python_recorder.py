@@ -152,6 +152,42 @@ class Manners(Files):
             self.refuses("cannot write: no space left on device", r.close)
         self.assertEqual(os.listdir(self.folder.name), ["cand.h5.partial"])
 
+    def test_a_full_disk_ends_the_recording_and_not_the_program(self):
+        """In a process of its own, since HDF5 that cannot write may end it later. A limit of the size of files stands for the disk."""
+        script = """if True:
+            import resource, sys, numpy, vernier_parity
+            resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
+            try:
+                with vernier_parity.Recorder(sys.argv[1], engine="numpy", precision="f32", token_ids=[1, 2, 3], force=True) as r:
+                    for i in range(4):
+                        r.put(f"layer{i}.output", numpy.ones((3, 9000), "f4"))
+            except vernier_parity.RecordingError as e:
+                sys.exit(f"refused: {e}")
+            """
+        where = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+        def record(limit):
+            return subprocess.run([sys.executable, "-c", script, self.at("cand.h5"), str(limit)], capture_output=True, text=True, env=where)
+
+        whole = record(1 << 30)
+        self.assertEqual((whole.returncode, whole.stderr), (0, ""))
+        size = os.path.getsize(self.at("cand.h5"))
+        os.unlink(self.at("cand.h5"))
+        for limit in (0, 1, 2000, 5000, size // 2, size - 3000, size - 1):
+            done = record(limit)
+            self.assertEqual((done.returncode, done.stderr[:9], done.stderr.count("\n")), (1, "refused: ", 1), (limit, done.stderr))
+            self.assertIn("cannot write", done.stderr)
+            self.assertFalse(os.path.exists(self.at("cand.h5")))
+        self.assertEqual(record(size).returncode, 0)
+
+    def test_a_link_under_the_name_of_the_unfinished_file_is_not_followed(self):
+        with open(self.at("precious"), "w", encoding="utf-8") as f:
+            f.write("precious")
+        os.symlink("precious", self.at("cand.h5.partial"))
+        self.refuses("cannot write", self.recorder)
+        with open(self.at("precious"), encoding="utf-8") as f:
+            self.assertEqual(f.read(), "precious")
+
     def test_the_module_shows_a_recording(self):
         with self.recorder() as r:
             r.put("logits", np.ones((len(IDS), 8), "f4"))
@@ -482,6 +518,22 @@ class WhatIsWrong(Files):
                 f.write(header)
             self.refuses("model.safetensors: not a safetensors file", self.recorder(f"weights{i}.h5").model, self.folder.name)
         self.assertFalse(os.path.exists(self.at("x.h5")))
+
+    def test_numbers_that_their_digest_denies_are_refused(self):
+        import h5py
+
+        with self.recorder() as r:
+            r.put("embed", np.ones((17, 48), np.float32))
+            r.put("logits", np.ones((17, 8), np.float16))
+        with h5py.File(self.at("cand.h5"), "r+") as f:
+            self.assertIn("digest", f["step.0/logits"].attrs)
+            f["step.0/logits"][3, 4] = 2
+            f["run/positions"][1] = 5
+        with vernier_parity.open(self.at("cand.h5")) as r:
+            self.assertEqual(r["embed"].sum(), 17 * 48)
+            self.refuses("logits: its numbers do not match their digest", r.__getitem__, "logits")
+            self.refuses("run/positions: its numbers do not match their digest", lambda: r.positions)
+            self.assertEqual(len(r.token_ids), 17)
 
     def test_files_that_are_none_are_refused(self):
         with open(self.at("text.h5"), "w") as f:

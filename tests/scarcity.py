@@ -61,6 +61,12 @@ def commands():
     ]
     if ALL:
         table += [
+            Command("compare", "ref.h5", "cand.h5", "other.h5", "--format", "markdown"),
+            Command("compare", "--vote", "ref.h5", "cand.h5", "other.h5"),
+            Command("table", "ref.h5", "cand.h5", "--format", "html"),
+            Command("evaluate", "--recordings", "ref.h5", "cand.h5"),
+            Command("selftest", "ref.h5", "cand.h5", "--only", "contract/*"),
+            Command("isolate", "model", *IDS, "--inject", "R1@layer1.q_rope"),
             Command("devices"),
             Command("capture", "gpu", "model", *IDS, "-o", "new.h5", writes="new.h5"),
             Command("capture", "gpu", "model", *IDS, "--force-ref", "layer1.*", "-o", "new.h5", writes="new.h5"),
@@ -126,7 +132,7 @@ def wrong(got, right):
         return f"fails and leaves a file under the name asked for: {str(written)[:200]}"
     if status == 127:
         return None if "error while loading shared libraries" in err else f"exit status 127: {err.strip()[-300:]}"
-    lines = [line for line in err.splitlines() if not line.startswith("libgomp: ")]  # OpenMP says its own beside
+    lines = [line for line in err.splitlines() if line and not line.startswith("libgomp: ")]  # OpenMP says its own beside
     return None if len(lines) == 1 and lines[0].startswith("vernier") else f"exit status 2 and not one line: {err.strip()[-300:]!r}"
 
 
@@ -162,7 +168,8 @@ def main():
         shutil.copytree(os.path.join(SOURCE, "fixtures", "qwen2-trained"), "model")
         for made in (["capture", "ref", "model", *IDS, "-o", "ref.h5"],
                      ["capture", "ref", "model", *IDS, "--precision", "f16", "-o", "cand.h5"],
-                     ["capture", "ref", "model", *IDS, "--inject", "R1@layer1", "--against", "ref.h5", "-o", "part.h5"]):
+                     ["capture", "ref", "model", *IDS, "--inject", "R1@layer1", "--against", "ref.h5", "-o", "part.h5"],
+                     ["capture", "ref", "model", *IDS, "--precision", "bf16", "-o", "other.h5"]):
             subprocess.run([VERNIER, *made], check=True, stderr=subprocess.DEVNULL)
         import numpy
         numpy.savez("dump.npz", **{f"layer{i}.attn_out": numpy.ones((5, 8), "float32") for i in range(20)})

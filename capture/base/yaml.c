@@ -254,11 +254,13 @@ vn_status vn_yaml_file(const char *path, const char *what, char **text, size_t *
 		             what, FILE_MAX_BYTES);
 	else if (!(*text = malloc((size_t)s.st_size + 1)))
 		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %s", path, what);
-	for (ssize_t got; !st && *n < (size_t)s.st_size; *n += (size_t)got)
-		if ((got = read(fd, *text + *n, (size_t)s.st_size - *n)) <= 0) {
+	while (!st && *n < (size_t)s.st_size) {
+		const ssize_t got = read(fd, *text + *n, (size_t)s.st_size - *n);
+		if (got > 0)
+			*n += (size_t)got;
+		else if (got == 0 || errno != EINTR)
 			st = vn_fail(err, VN_ERR_IO, "%s: %s", path, got < 0 ? strerror(errno) : "shorter than it was");
-			break;
-		}
+	}
 	if (!st && id)
 		*id = (vn_yaml_id) { (uint64_t)s.st_dev, (uint64_t)s.st_ino };
 	if (fd >= 0)

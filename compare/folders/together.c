@@ -209,6 +209,13 @@ static const char *text_of(const json_t *object, const char *key)
 	return json_string_value(json_object_get(object, key));
 }
 
+/* The verdict repeats the status: what does not was changed or damaged. */
+static bool verdict_is(const json_t *object, int status)
+{
+	const char *verdict = text_of(object, "verdict");
+	return verdict && strcmp(verdict, verdicts[status]) == 0;
+}
+
 static bool read_holders(const char *text, bool there[2])
 {
 	for (int i = 1; text && i < 4; i++)
@@ -230,7 +237,8 @@ static vn_status read_pairs(const json_t *list, vn_together *t, bool *good, vn_e
 		int           status;
 		bool          there[2];
 		*good = text_of(p, "name") && text_of(p, "words") && whole_number(p, "status", 0, 2, &status) &&
-		        read_holders(text_of(p, "in"), there) && (t->n == 0 || strcmp(t->pair[t->n - 1].name, text_of(p, "name")) < 0);
+		        verdict_is(p, status) && read_holders(text_of(p, "in"), there) &&
+		        (t->n == 0 || strcmp(t->pair[t->n - 1].name, text_of(p, "name")) < 0);
 		if (*good)
 			st = vn_together_add(t, text_of(p, "name"), there, status, text_of(p, "words"), err);
 	}
@@ -273,7 +281,8 @@ vn_status vn_together_read(const char *path, vn_together *t, vn_error *err)
 	free(text);
 	if (!root)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: line %d: %s", path, why.line, why.text);
-	if ((good = read_head(root, t)) && !(st = read_pairs(json_object_get(root, "pairs"), t, &good, err))) {
+	if ((good = read_head(root, t)) && !(st = read_pairs(json_object_get(root, "pairs"), t, &good, err)) &&
+	    (good = good && verdict_is(root, vn_together_status(t)))) {
 		t->side[0] = strdup(text_of(root, "reference"));
 		t->side[1] = strdup(text_of(root, "candidate"));
 		if (!t->side[0] || !t->side[1])

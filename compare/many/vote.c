@@ -36,6 +36,19 @@ static const vn_many_candidate *never_compared(const vn_many *pairs, int n, int 
 	return said;
 }
 
+/* A pair that could not be compared, of recordings that could be compared with others. NULL: none. Without it,
+ * nobody knows whether the two agree. */
+static const vn_many_candidate *lost_pair(const vn_many *pairs, int n)
+{
+	for (int i = 0; i < n; i++)
+		for (int j = i + 1; j < n; j++) {
+			const vn_many_candidate *pair = &pairs->candidate[pair_of(n, i, j)];
+			if (pair->status == 2 && !never_compared(pairs, n, i) && !never_compared(pairs, n, j))
+				return pair;
+		}
+	return NULL;
+}
+
 static bool with_majority(const vn_many *pairs, int n, int row, int i)
 {
 	int votes = 1, all = 0;
@@ -177,9 +190,13 @@ static vn_status count_one(vn_vote *v, const vn_many *pairs, int n, int i, bool 
 
 vn_status vn_vote_count(vn_vote *v, const vn_many *pairs, char *const *path, int n, bool strict, vn_error *err)
 {
-	vn_status st;
+	const vn_many_candidate *lost = lost_pair(pairs, n);
+	vn_status                st;
 
 	*v = (vn_vote) { .many = { .vote = true, .row = pairs->row, .n_rows = pairs->n_rows, .reports = pairs->reports } };
+	if (lost)
+		return vn_fail(err, VN_ERR_MISMATCH, "no vote, because not every pair could be compared: %s%s%s", lost->trouble,
+		               lost->refusals.n ? ": " : "", lost->refusals.n ? lost->refusals.line[0] : "");
 	if ((st = elect(v, pairs, n, err)))
 		return st;
 	for (int i = 0; i < n && !st; i++) {

@@ -65,6 +65,26 @@ say compare --vote other.h5 short.h5 half.h5
 say compare --vote half.h5 rope.h5 half.h5
 say compare --vote half.h5 rope.h5 bf16.h5 --floor ref.h5
 
+echo "== no vote without every pair: the second and third agree with the first, which does not say its weights"
+q vernier capture ref "$M" --ids 1,2,3 --points final_norm -o a.h5
+cp -r "$M" other
+$PYTHON - <<'PY'
+import h5py, json, struct
+with h5py.File("a.h5", "r+") as f:
+    del f["model/weights"]
+with open("other/model.safetensors", "r+b") as f:
+    n = struct.unpack("<Q", f.read(8))[0]
+    f.seek(8 + n + json.loads(f.read(n))["model.norm.weight"]["data_offsets"][0])
+    first = f.read(1)[0]
+    f.seek(-1, 1)
+    f.write(bytes([first ^ 1]))
+PY
+q vernier capture ref "$M" --ids 1,2,3 --points final_norm -o b.h5
+q vernier capture ref other --ids 1,2,3 --points final_norm -o c.h5
+for pair in "a.h5 b.h5" "a.h5 c.h5" "b.h5 c.h5"; do vernier compare $pair -q --allow weights,itself >/dev/null; echo $?; done
+say compare --vote a.h5 b.h5 c.h5
+vernier compare --vote a.h5 b.h5 c.h5 --allow weights | tail -n 1
+
 echo "== refused"
 say compare ref.h5 half.h5 rope.h5 half.h5
 say compare ref.h5 half.h5 ref.h5

@@ -43,6 +43,9 @@ say merge 2/1.json fewer.json
 say merge 2/1.json more.json
 say merge 2/1.json order.json
 sed 's/"both"/"none"/' 2/2.json >holders.json; say merge 2/1.json holders.json
+echo "== a status that its verdict denies"
+sed 's/"status": [12]/"status": 0/' 2/2.json >denied.json; say merge 2/1.json denied.json
+sed '0,/"verdict": "[a-z]*"/s//"verdict": "within"/' 2/2.json >denied.json; say merge 2/1.json denied.json
 say merge 2/1.json absent.json
 say merge 2/1.json 2/2.json -o 2/2.json --force
 say merge 2/1.json 2/2.json -o whole.json

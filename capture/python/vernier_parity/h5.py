@@ -12,6 +12,8 @@ import h5py
 import numpy as np
 from h5py import h5a, h5d, h5p, h5s, h5t
 
+from .disk import Disk
+
 Fact = Union[str, int, float]
 _SCALAR = h5s.create(h5s.SCALAR)
 _INT, _FLOAT = h5t.STD_I64LE, h5t.IEEE_F64LE
@@ -46,7 +48,7 @@ _TYPES = {"<f2": h5t.IEEE_F16LE, "<f4": h5t.IEEE_F32LE, "<f8": h5t.IEEE_F64LE, "
           "<i4": h5t.STD_I32LE}
 
 
-def put_array(where: Any, name: str, a: np.ndarray) -> Any:
+def put_array(where: Any, name: str, a: np.ndarray, disk: Disk) -> Any:
     """A contiguous dataset of an array of one of the six types; its low-level object. Nothing is left where it fails."""
     key, kind = name.encode(), _TYPES[a.dtype.str]
     how = h5p.create(h5p.DATASET_CREATE)
@@ -55,15 +57,16 @@ def put_array(where: Any, name: str, a: np.ndarray) -> Any:
     try:
         if a.size:
             d.write(h5s.ALL, h5s.ALL, a, mtype=kind)
+        disk.check()
     except BaseException:
         where.unlink(key)
         raise
     return d
 
 
-def create(path: str) -> h5py.File:
+def create(disk: Disk) -> h5py.File:
     """A new file; the numbers of a tensor of 16 KiB or more start at a multiple of 4096, so that a reader can map them."""
-    return h5py.File(path, "w", alignment_threshold=16384, alignment_interval=4096)
+    return h5py.File(disk, "w", alignment_threshold=16384, alignment_interval=4096)
 
 
 def text_of(value: Any) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 
 from .globs import hint
 from .h5 import text_of
-from .numbers import SAID, STORED, RecordingError, values
+from .numbers import SAID, STORED, RecordingError, digest, values
 from .recorder import Recorder
 
 
@@ -61,12 +61,12 @@ class Recording:
     @property
     def token_ids(self) -> np.ndarray:
         """The input tokens of all steps: (N), or (B, N) for a batch of B prompts."""
-        return np.asarray(self._file["run/token_ids"][()])
+        return self._numbers(self._file["run/token_ids"], "run/token_ids")
 
     @property
     def positions(self) -> np.ndarray:
         """The position of each token, counted from 0; -1 is padding. Shape of token_ids."""
-        return np.asarray(self._file["run/positions"][()])
+        return self._numbers(self._file["run/positions"], "run/positions")
 
     @property
     def config(self) -> Optional[str]:
@@ -121,20 +121,28 @@ class Recording:
                 return inside[path]
         raise KeyError(f"{self.path}: no checkpoint named {name} in step {step}{hint(name, self.names(step))}")
 
+    def _numbers(self, dataset: Any, name: str) -> np.ndarray:
+        a = np.asarray(dataset[()])
+        said = text_of(dataset.attrs.get("digest", ""))
+        found = digest(np.ascontiguousarray(a, a.dtype.newbyteorder("<")).reshape(-1).view(np.uint8)) if said else said
+        if found not in (said, None):
+            raise RecordingError(f"{self.path}: {name}: its numbers do not match their digest: the file was changed or is damaged")
+        return a
+
     def __getitem__(self, name: str) -> np.ndarray:
         """The values of a checkpoint: of step 0 for "layer3.q_rope", of step 2 for "step.2/layer3.q_rope".
 
         The array is in memory and yours. Its axes, outermost first, are attributes(name)["axes"]: (T, H, K) for "token
         head dim". Its values are the engine's own, not scaled; bfloat16 and 8-bit formats as float32, which is exact.
 
-        Raises KeyError: no such checkpoint; the message names a near one. RecordingError: the file has no such step, or
-        the tensor's type contradicts its attribute dtype.
+        Raises KeyError: no such checkpoint; the message names a near one. RecordingError: the file has no such step;
+        the tensor's type contradicts its attribute dtype; with xxhash installed, its numbers contradict their digest.
         """
         d = self._dataset(name)
         word = text_of(d.attrs.get("dtype", ""))
         if word in SAID and d.dtype != np.dtype(STORED[word]):
             raise RecordingError(f"{self.path}: {name}: {d.dtype} with the attribute dtype = {word}")
-        return values(d[()], word)
+        return values(self._numbers(d, name), word)
 
     def __contains__(self, name: object) -> bool:
         try:

@@ -28,6 +28,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Typ
 import numpy as np
 
 from . import h5, points, weights as table
+from .disk import Disk
 from .globs import hint
 from .numbers import SAID, RecordingError, digest, statistics, stored
 
@@ -129,7 +130,8 @@ class Recorder:
         self._sizes: Dict[str, Tuple[int, str]] = {}
         self._order = self._facts = self.steps = self.position = self.tokens = self.rows = 0
         try:
-            self._file = h5.create(self.partial)
+            self._disk = Disk(self.partial)
+            self._file = h5.create(self._disk)
         except OSError as e:
             raise RecordingError(f"{self.partial}: cannot write: {e}") from None
         now = created or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -312,7 +314,7 @@ class Recorder:
             raise RecordingError(f"{self.path}: {name}: order {order}; it counts from 0")
         where = self._group(name)
         try:
-            d = h5.put_array(where, point, a)
+            d = h5.put_array(where, point, a, self._disk)
         except OSError as e:
             raise RecordingError(f"{self.path}: {name}: cannot write: {e}") from None
         place = self._order if order is None else order
@@ -432,7 +434,7 @@ class Recorder:
         if well and self._ids is not None and self._ids.shape != ids.shape:
             raise RecordingError(f"{self.path}: the steps have {ids.shape[-1]} tokens, token_ids {self._ids.shape[-1]}")
         for name, a in (("token_ids", ids), ("positions", where)):
-            d = h5.put_array(self._run.id, name, np.ascontiguousarray(a, "<i4"))
+            d = h5.put_array(self._run.id, name, np.ascontiguousarray(a, "<i4"), self._disk)
             known = digest(np.ascontiguousarray(a, "<i4").tobytes())
             if known:
                 h5.put_attribute(d, "digest", known)
@@ -450,19 +452,16 @@ class Recorder:
         if not self._file.id.valid:
             return
         try:
-            self._finish(well)
+            try:
+                self._finish(well)
+            finally:
+                self._groups, self._step = {}, None
+                self._file.close()
+                self._disk.end()
+            if well:
+                os.replace(self.partial, self.path)
         except OSError as e:
             raise RecordingError(f"{self.partial}: cannot write: {e}") from None
-        finally:
-            self._groups, self._step = {}, None
-            self._file.close()
-        if well:
-            fd = os.open(self.partial, os.O_RDONLY)
-            try:
-                os.fsync(fd)
-            finally:
-                os.close(fd)
-            os.replace(self.partial, self.path)
 
     def __enter__(self) -> "Recorder":
         return self
