@@ -10,6 +10,7 @@
 #include "capture/base/warnings.h"
 #include "libref/base/glob.h"
 #include "libref/base/options.h"
+#include "libref/base/shell.h"
 #include "libref/base/text.h"
 
 #include <getopt.h>
@@ -243,9 +244,9 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 	o->run.gpu = strcmp(o->engine, "gpu") == 0;
 	if (!is_engine(o->engine))
 		return vn_fail(err, VN_ERR_USAGE, "the engine is ref or gpu, not '%s'%s", o->engine,
-		               strncmp(o->engine, "re", 2) == 0   ? " (did you mean 'ref'?)"
-		               : strncmp(o->engine, "gp", 2) == 0 ? " (did you mean 'gpu'?)"
-		                                                  : "");
+		               strncmp(o->engine, "re", 2) == 0 || strcmp(o->engine, "cpu") == 0 ? " (did you mean 'ref'?)"
+		               : strncmp(o->engine, "gp", 2) == 0 || strcmp(o->engine, "vulkan") == 0 ? " (did you mean 'gpu'?)"
+		                                                                                    : "");
 	if (!o->recipe.path)
 		return vn_fail(err, VN_ERR_USAGE, "-o FILE is needed: the file to write the recording to");
 	vn_status st = o->prompts ? check_prompts(o, err) : vn_prompt_check(&o->source, false, err);
@@ -312,8 +313,14 @@ static int arguments(options *o, int argc, char **argv)
 
 /* ---- the command ---------------------------------------------------------------- */
 
+/* The command as a shell reads it; bare words if one of them cannot be quoted, or the line is too long for that. */
 static void join(int argc, char **argv, char *text, size_t room)
 {
+	snprintf(text, room, "vernier");
+	for (int i = 0; i < argc; i++)
+		vn_shell_add(text, room, argv[i]);
+	if (*text)
+		return;
 	size_t at = (size_t)snprintf(text, room, "vernier");
 	for (int i = 0; i < argc && at < room; i++)
 		at += (size_t)snprintf(text + at, room - at, " %s", argv[i]);

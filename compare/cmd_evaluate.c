@@ -13,10 +13,12 @@
 #include "capture/run/prompt.h"
 #include "capture/base/warnings.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { WINDOW_DEFAULT = 512, DECODE_DEFAULT = 64, MOST_FAULTS = 16, MOST_CANDIDATES = 16 };
 enum { MOST_RECORDED = 2048 }; /* tokens of a text that the report proposes to record whole */
@@ -158,6 +160,9 @@ static int check(command *k, int argc, char **argv)
 		                k->text         ? "--text"
 		                : k->no_special ? "--no-special-tokens"
 		                                : "--ids-from");
+	if (k->text && access(k->text, F_OK) != 0 && errno == ENOENT)
+		return k->text[0] == '@' ? complain("--text is the name of a file without '@': --text '%s'", k->text + 1)
+		                         : complain("--text '%s': no such file; write the text to a file, and name that", k->text);
 	if (k->candidate == REF && k->cand.device >= 0)
 		return complain("--device is for the gpu engine");
 	if (!k->precision)

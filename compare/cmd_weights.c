@@ -10,6 +10,7 @@
 #include "capture/base/warnings.h"
 #include "capture/file/output.h"
 #include "capture/file/reporting.h"
+#include "capture/recording/recording.h"
 #include "libref/base/json.h"
 #include "libref/base/shell.h"
 
@@ -92,15 +93,30 @@ static void add(vn_lines *next, const char *const *word, int n)
 		vn_lines_add(next, "%s", line);
 }
 
+/* Whether compare takes these two recordings: of one family, and of the same tokens. */
+static bool comparable(const vn_recording *a, const vn_recording *b)
+{
+	const int32_t *ids[2], *positions;
+	const char    *family[] = { vn_recording_family(a), vn_recording_family(b) };
+	const int64_t  n = vn_recording_tokens(a, &ids[0], &positions);
+	return (!family[0] || !family[1] || strcmp(family[0], family[1]) == 0) &&
+	       n == vn_recording_tokens(b, &ids[1], &positions) &&
+	       (n <= 0 || memcmp(ids[0], ids[1], (size_t)n * sizeof **ids) == 0);
+}
+
 /* What the differences do: a side that is a model is recorded, with the tokens of the other side if that is a
  * recording, and both are compared. */
 static void suggest(const command *k, const vn_opened_weights w[2], vn_lines *next)
 {
-	static const char *const to[] = { "reference.h5", "candidate.h5" };
-	const char              *made[2];
+	char        to[2][VN_SHELL_FILE] = { "reference.h5", "candidate.h5" };
+	const char *made[2];
 
-	for (int i = 0; i < 2; i++)
+	if (w[0].recording && w[1].recording && !comparable(w[0].recording, w[1].recording))
+		return;
+	for (int i = 0; i < 2; i++) {
+		vn_shell_new_file(to[i], sizeof to[i]);
 		made[i] = w[i].recording ? k->path[i] : to[i];
+	}
 	for (int i = 0; i < 2; i++) {
 		const bool first = i == 0 && !w[1].recording;
 		if (!w[i].recording)

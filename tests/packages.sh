@@ -18,6 +18,8 @@ while [ $# -gt 0 ]; do
 	shift
 done
 fail() { echo "packages.sh: $*" >&2; exit 1; }
+[ "$(id -u)" = 0 ] || fail "a root folder with another system can be made by root only"
+command -v debootstrap >/dev/null || fail "debootstrap is missing: apt-get install debootstrap"
 
 # Runs the script on standard input in a root.
 inside() { # ROOT

@@ -435,4 +435,6 @@ def main():
 if __name__ == "__main__":
     VERNIER = os.path.abspath(sys.argv[1])
     SHOTS = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else None
+    if SHOTS:
+        os.makedirs(SHOTS, exist_ok=True)
     main()

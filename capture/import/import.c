@@ -210,8 +210,8 @@ static int words_of(const char *axes)
 	return n;
 }
 
-/* An array without axis names that has one axis more than its checkpoint, of length one and in front, is a batch of one,
- * as PyTorch's tensors are: own_names drops that axis. */
+/* An array without axis names that has one axis more than its checkpoint, in front and of length one, is a batch of
+ * one, as PyTorch's tensors are: own_names drops that axis. */
 static vn_status name_batches(vn_import *i, vn_error *err)
 {
 	char axes[VN_AXES_MAX];

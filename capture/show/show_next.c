@@ -42,10 +42,12 @@ static void add_comparison(json_t *list, const vn_recording *r)
 	const char *own = vn_recording_path(r), *path = vn_recording_model_here(r);
 	const char *model = path ? path : "MODEL";
 	const bool  is_ref = is_reference(r);
-	const char *other = is_ref ? "gpu.h5" : strcmp(own, "ref.h5") == 0 ? "reference.h5" : "ref.h5";
+	char        other[VN_SHELL_FILE];
 
 	if (vn_recording_batch(r) > 1 || vn_recording_ranks(r) || !vn_recording_complete(r))
 		return;
+	strcpy(other, is_ref ? "gpu.h5" : "ref.h5");
+	vn_shell_new_file(other, sizeof other);
 	add(list, (const char *[MOST_WORDS]){ "capture", is_ref ? "gpu" : "ref", model, "--ids-from", own, "-o", other });
 	add(list, (const char *[MOST_WORDS]){ "compare", is_ref ? own : other, is_ref ? other : own, "--model", model });
 }
@@ -58,6 +60,7 @@ json_t *vn_show_next(const vn_recording *r, int i)
 	if (i >= 0) {
 		char to[VN_NAME_MAX + 8];
 		snprintf(to, sizeof to, "%s.npy", vn_recording_entry(r, i)->name);
+		vn_shell_new_file(to, sizeof to);
 		add_tensor(list, r, vn_recording_entry(r, i)->step, vn_recording_entry(r, i)->name, to);
 	}
 	add(list, (const char *[MOST_WORDS]){ "show", path, "--check" });

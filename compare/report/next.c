@@ -67,7 +67,7 @@ static void add_show(const vn_comparison *c, int point, vn_lines *lines)
 static void add_repetition(const vn_comparison *c, const vn_explanation *x, vn_lines *lines)
 {
 	const vn_hypothesis *h = &x->by[0];
-	char                 what[VN_NAME_MAX + 64];
+	char                 what[VN_NAME_MAX + 64], to[VN_SHELL_FILE] = "mistake.h5";
 
 	if (x->fitted || x->n_fit < 1 || vn_hypothesis_row(h) < 0 || c->result.point[x->point].step ||
 	    vn_recording_ranks(c->opened.ref))
@@ -78,9 +78,10 @@ static void add_repetition(const vn_comparison *c, const vn_explanation *x, vn_l
 	if (!h->capture && v >= 0 && p->value[vn_plan_root(p, v)].node != h->node)
 		name = p->value[p->node[h->node].out[0]].name; /* the mistake is made before the checkpoint */
 	snprintf(what, sizeof what, "%s@%s", h->id, name);
+	vn_shell_new_file(to, sizeof to);
 	add_words(lines,
 	          (const char *[]) { "capture", "ref", model_of(c), "--ids-from", vn_recording_path(c->opened.ref),
-	                             "--inject", what, "-o", "mistake.h5" },
+	                             "--inject", what, "-o", to },
 	          9);
 }
 
@@ -181,10 +182,13 @@ static void add_same_tokens(const vn_comparison *c, vn_lines *lines)
 	const vn_recording *again = ref ? c->opened.ref : c->opened.cand, *from = ref ? c->opened.cand : c->opened.ref;
 	const char         *engine = made_by(again, "ref") ? "ref" : made_by(again, "gpu") ? "gpu" : NULL;
 	const char         *precision = vn_facts_get(vn_recording_run(again), "precision");
-	const char         *to = ref ? "reference.h5" : "candidate.h5", *other = vn_recording_path(from);
+	const char         *other = vn_recording_path(from);
+	char                to[VN_SHELL_FILE];
 
 	if (!engine || !precision || vn_recording_ranks(from) || vn_recording_batch(from) > 1)
 		return;
+	strcpy(to, ref ? "reference.h5" : "candidate.h5");
+	vn_shell_new_file(to, sizeof to);
 	add_words(lines,
 	          (const char *[]) { "capture", engine, model_of(c), "--precision", precision, "--ids-from", other, "-o", to },
 	          9);

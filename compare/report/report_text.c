@@ -92,10 +92,13 @@ static void head(const page *p)
 static bool has_floors(const vn_comparison *c)
 {
 	double ratio;
-	for (int i = 0; i < c->result.n_points; i++)
+	bool   measured = false;
+	for (int i = 0; i < c->result.n_points; i++) {
 		if (vn_ratio_of(c, &c->result.point[i], &ratio) && ratio > 0)
 			return true;
-	return !c->result.replayed;
+		measured = measured || c->result.point[i].m.n;
+	}
+	return !c->result.replayed || !measured;
 }
 
 /* ---- table ---------------------------------------------------------------- */

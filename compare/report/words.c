@@ -2,6 +2,7 @@
 #include "compare/report/words.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/check_words.h"
+#include "compare/judge/localise.h"
 
 #include "compare/replay/overflow.h"
 #include "compare/replay/replay.h"
@@ -167,6 +168,20 @@ const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
 	return text;
 }
 
+/* Without replay, an origin is outside while its inputs are not: those that were compared. */
+static const char *say_inputs(const vn_comparison *c)
+{
+	const int n = c->result.n_origins;
+	int unseen = 0, input;
+	for (int i = 0; i < n; i++)
+		unseen += vn_inputs_of(c, c->result.origins[i], &input, 1) == 0;
+	if (n == 1)
+		return unseen ? "none of its inputs was compared" : "its inputs are within limits";
+	return unseen == n ? "none of their inputs was compared"
+	       : unseen    ? "those of their inputs that were compared are within limits"
+	                   : "the inputs of each are within limits";
+}
+
 const char *vn_say_origin(const vn_comparison *c)
 {
 	if (c->result.n_origins && other_orders(c) == c->result.n_origins)
@@ -183,7 +198,7 @@ const char *vn_say_origin(const vn_comparison *c)
 	if (c->result.replayed)
 		return c->result.n_origins > 1 ? "recomputing them on the candidate's own inputs gives other results"
 		                        : "recomputing it on the candidate's own inputs gives another result";
-	return c->result.n_origins > 1 ? "the inputs of each are within limits" : "its inputs are within limits";
+	return say_inputs(c);
 }
 
 static bool magnifies(const vn_checkpoint *p)

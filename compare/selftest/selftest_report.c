@@ -45,7 +45,26 @@ static const vn_outcome *telling(const vn_selftest *s, int i)
 	return best;
 }
 
-static void line(const vn_selftest *s, const char *group, const char *name, int i, FILE *out)
+/* The lengths of the longest name and the longest expectation that are printed. */
+typedef struct widths { int name, expected; } widths;
+
+static widths widest(const vn_selftest *s)
+{
+	widths w = { (int)strlen("mutation"), (int)strlen("expected") };
+	int    i = 1;
+	for (const vn_mutation_group *g = vn_mutation_groups; g->name; g++)
+		for (const vn_mutation *m = g->mutation; m->name; m++) {
+			const vn_outcome *o = telling(s, i++);
+			const int name = (int)(strlen(g->name) + 1 + strlen(m->name)), expected = (int)strlen(o->expected);
+			if (o->caught == VN_ELSEWHERE)
+				continue;
+			w.name = name > w.name ? name : w.name;
+			w.expected = expected > w.expected ? expected : w.expected;
+		}
+	return w;
+}
+
+static void line(const vn_selftest *s, const char *group, const char *name, int i, widths w, FILE *out)
 {
 	char full[64];
 	const vn_outcome *o = telling(s, i);
@@ -57,7 +76,7 @@ static void line(const vn_selftest *s, const char *group, const char *name, int 
 		fprintf(out, "%-9s ", i == 0 && outcome_of(s, p, i)->caught == VN_CAUGHT   ? "healthy"
 		                      : i == 0 && outcome_of(s, p, i)->caught == VN_MISSED ? "OUTSIDE"
 		                                                                   : words[outcome_of(s, p, i)->caught]);
-	fprintf(out, " %-34s %-58s %s\n", full, o->expected, o->found);
+	fprintf(out, " %-*s  %-*s  %s\n", w.name, full, w.expected, o->expected, o->found);
 }
 
 /* Why a mutation was tried with no pair, so that nothing is known about it; NULL if it was tried. */
@@ -98,6 +117,7 @@ static int reasons(const vn_selftest *s, FILE *out)
 void vn_selftest_text(const vn_selftest *s, FILE *out)
 {
 	const int missed = vn_selftest_count(s, VN_MISSED), none = vn_selftest_count(s, VN_NOT_RUN);
+	const widths w = widest(s);
 	int i = 0, alarms = 0;
 
 	for (int p = 0; p < s->n_pairs; p++)
@@ -112,11 +132,11 @@ void vn_selftest_text(const vn_selftest *s, FILE *out)
 	fputc('\n', out);
 	for (int p = 0; p < s->n_pairs; p++)
 		fprintf(out, "%-9s ", s->pair[p].name);
-	fprintf(out, " %-34s %-58s %s\n", "mutation", "expected", "found");
-	line(s, "", "none", i++, out);
+	fprintf(out, " %-*s  %-*s  %s\n", w.name, "mutation", w.expected, "expected", "found");
+	line(s, "", "none", i++, w, out);
 	for (const vn_mutation_group *g = vn_mutation_groups; g->name; g++)
 		for (const vn_mutation *m = g->mutation; m->name; m++)
-			line(s, g->name, m->name, i++, out);
+			line(s, g->name, m->name, i++, w, out);
 	for (int p = 0; p < s->n_pairs; p++)
 		alarms += outcome_of(s, p, 0)->caught == VN_MISSED;
 	const int nothing = reasons(s, out);

@@ -18,12 +18,15 @@ static void add_run(const char *engine, const char *model, const char *options, 
 
 void vn_runs_suggest(const char *model, const char *source, const char *engine, const char *more, vn_lines *lines)
 {
-	char line[VN_SHELL_LINE] = "vernier explain reference.h5 candidate.h5 --model";
+	char line[VN_SHELL_LINE], ref[VN_SHELL_FILE] = "reference.h5", cand[VN_SHELL_FILE] = "candidate.h5";
 
+	vn_shell_new_file(ref, sizeof ref);
+	vn_shell_new_file(cand, sizeof cand);
+	snprintf(line, sizeof line, "vernier explain %s %s --model", ref, cand);
 	vn_shell_add(line, sizeof line, model);
 	if (!*source || !*line)
 		return;
-	add_run("ref", model, source, "", "reference.h5", lines);
-	add_run(engine, model, source, more, "candidate.h5", lines);
+	add_run("ref", model, source, "", ref, lines);
+	add_run(engine, model, source, more, cand, lines);
 	vn_lines_add(lines, "%s", line);
 }

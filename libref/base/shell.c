@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool is_plain(const char *word)
 {
@@ -59,4 +60,24 @@ void vn_shell_option(char line[VN_SHELL_LINE], const char *option, const char *v
 void vn_shell_end(char line[VN_SHELL_LINE])
 {
 	memmove(line, line + (*line == '.'), strlen(line) + (*line != '.'));
+}
+
+void vn_shell_new_file(char *name, size_t room)
+{
+	enum { TRIES = 1000 };
+	const char *dot = strrchr(name, '.');
+	const int   stem = (int)(dot ? (size_t)(dot - name) : strlen(name));
+	char        other[VN_SHELL_LINE];
+
+	if (access(name, F_OK) != 0)
+		return;
+	for (int n = 2; n < TRIES; n++) {
+		const int length = snprintf(other, sizeof other, "%.*s-%d%s", stem, name, n, name + stem);
+		if (length >= (int)sizeof other || (size_t)length >= room)
+			return;
+		if (access(other, F_OK) != 0) {
+			memcpy(name, other, (size_t)length + 1);
+			return;
+		}
+	}
 }

@@ -4,7 +4,10 @@
 
 #include <stddef.h>
 
-enum { VN_SHELL_LINE = 1000 }; /* enough for a command line that a person reads */
+enum {
+	VN_SHELL_LINE = 1000, /* enough for a command line that a person reads */
+	VN_SHELL_FILE = 40,   /* for the name of a file that a proposed command writes */
+};
 
 /* Start and end a line of options without a command before them: "" or " --ids 1,2". Between them, append options. */
 void vn_shell_begin(char line[VN_SHELL_LINE]);
@@ -14,5 +17,9 @@ void vn_shell_end(char line[VN_SHELL_LINE]);
 /* Appends a space and the word, quoted if necessary. If there is no room, or the word has control
  * characters, the line becomes "" and stays so. */
 void vn_shell_add(char *line, size_t room, const char *word);
+
+/* Makes a name for a file that a proposed command writes: "reference.h5" becomes "reference-2.h5" where there is
+ * one already, and so on. Left as it is if there is no room. */
+void vn_shell_new_file(char *name, size_t room);
 
 #endif

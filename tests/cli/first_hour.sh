@@ -49,3 +49,19 @@ for what in (lambda: v.record("a.h5", object()),
         print(e)
 print(v.open("ref.h5"))'
 ls p.h5* 2>&1
+echo "== the engine by its hardware, a text in place of its file"
+say capture cpu "$M" --ids 1,2,3,4 -o i.h5
+say capture vulkan "$M" --ids 1,2,3,4 -o i.h5
+say evaluate "$M" --text @words.txt
+say evaluate "$M" --text "some words"
+echo "== the recorded command can be typed again"
+M=$FIXTURES/qwen2-trained
+vernier capture ref "$M" --prompt "it's two words" -o said.h5 2>/dev/null
+vernier show said.h5 | grep '^  command'
+echo "== an origin whose inputs were not compared"
+vernier compare ref.h5 bad.h5 --points layer1.q_rope | grep verdict
+vernier compare ref.h5 bad.h5 --points 'layer1.{q_proj,q_rope}' | grep verdict
+echo "== nothing could be measured: nothing is said of the formats"
+mkdir odd && $PYTHON -c 'import numpy as np; np.save("odd/embed.npy", np.zeros((4, 24, 2), np.float16))'
+vernier import odd --ids 1,2,3,4 --precision f16 -o odd.h5 2>/dev/null
+vernier compare ref.h5 odd.h5 --model "$FIXTURES/llama-trained" --points embed | grep '^floor'

@@ -51,4 +51,16 @@ printf 'of the one and of the other' >text
 next vernier evaluate "$M" --text text --candidate ref --precision bf16 --decode 0
 next vernier evaluate "$M" --ids 5,6,7,9 --candidate ref --inject 'R1@layer1.q_rope' --decode 0
 mkdir e && cd e
-for run in 1 2 3; do eval "$(next vernier evaluate "$M" --ids 5,6,7,9 --candidate ref --inject 'R1@layer1.q_rope' --decode 0 | sed -n ${run}p)" 2>/dev/null; done | grep "^explained"
+next vernier evaluate "$M" --ids 5,6,7,9 --candidate ref --inject 'R1@layer1.q_rope' --decode 0 >list
+while read -r line; do eval "$line" 2>/dev/null; done <list | grep "^explained"
+echo "== where a file of a proposed name is there already, another one is proposed, and all of them run"
+next vernier evaluate "$M" --ids 5,6,7,9 --candidate ref --inject 'R1@layer1.k_rope' --decode 0 >list
+cat list
+while read -r line; do eval "$line" 2>/dev/null; done <list | grep "^explained"
+next vernier show ../ref.h5
+touch gpu.h5 embed.npy
+next vernier show ../ref.h5
+next vernier show ../ref.h5 embed
+cd ..
+echo "== weights of two models, or of two texts, are not compared tensor by tensor"
+next vernier weights ref.h5 llama.h5
