@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-	WIDTH = 256,             /* columns of a block: a multiple of every block of a quantised format */
+	WIDTH = 256,             /* columns of a block */
 	WORST = VN_SOME_BLOCKS / 2,
 	LEAST = 4 * VN_SOME_BLOCKS * WIDTH /* with fewer columns, a look is not worth it */
 };
@@ -28,16 +28,23 @@ static double off_in(const vn_recompute *p, const double *z, const double *c, in
 	return dd;
 }
 
+/* The last block ends with the last column, and may overlap the one before. */
+static int64_t first_of(int64_t block, int64_t of)
+{
+	return block * WIDTH < of - WIDTH ? block * WIDTH : of - WIDTH;
+}
+
 static void add_block(vn_some_rows *s, int64_t block)
 {
-	int at = s->n;
+	const int64_t first = first_of(block, s->of);
+	int           at = s->n;
 
-	while (at > 0 && s->first[at - 1] > block * WIDTH)
+	while (at > 0 && s->first[at - 1] > first)
 		at--;
-	if (at > 0 && s->first[at - 1] == block * WIDTH)
+	if (at > 0 && s->first[at - 1] == first)
 		return;
 	memmove(s->first + at + 1, s->first + at, (size_t)(s->n - at) * sizeof *s->first);
-	s->first[at] = block * WIDTH;
+	s->first[at] = first;
 	s->n++;
 }
 
@@ -57,8 +64,9 @@ static void choose(vn_recompute *p, double *off, const double *cc, int64_t block
 		off[worst] = -off[worst];
 	}
 	for (int i = 0; i < p->some.n; i++) {
-		dd += fabs(off[p->some.first[i] / WIDTH]);
-		all += cc[p->some.first[i] / WIDTH];
+		const int64_t b = (p->some.first[i] + WIDTH - 1) / WIDTH;
+		dd += fabs(off[b]);
+		all += cc[b];
 	}
 	p->some_off = all > 0 ? dd / all : 0;
 }
@@ -66,7 +74,7 @@ static void choose(vn_recompute *p, double *off, const double *cc, int64_t block
 const vn_some_rows *vn_recompute_choose(vn_recompute *p, const vn_tensor *own)
 {
 	const vn_value *v = &p->site.plan->value[p->site.target];
-	const int64_t   of = vn_value_row(v), blocks = of / WIDTH;
+	const int64_t   of = vn_value_row(v), blocks = (of + WIDTH - 1) / WIDTH;
 	const size_t    n = (size_t)(p->n_sample * of);
 
 	p->some = (vn_some_rows) { .of = of, .width = WIDTH };
@@ -79,7 +87,7 @@ const vn_some_rows *vn_recompute_choose(vn_recompute *p, const vn_tensor *own)
 		vn_to_f64(c, p->site.cand.data, p->site.cand.dtype, n);
 #pragma omp parallel for num_threads(p->threads)
 		for (int64_t b = 0; b < blocks; b++)
-			off[b] = off_in(p, z, c, of, b * WIDTH, &cc[b]);
+			off[b] = off_in(p, z, c, of, first_of(b, of), &cc[b]);
 		choose(p, off, cc, blocks);
 	}
 	free(z);
