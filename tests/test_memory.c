@@ -25,7 +25,7 @@ static bool refuse(void) { return omp_in_parallel() && omp_get_thread_num() == p
 void *__wrap_malloc(size_t n)                      { return refuse() ? NULL : __real_malloc(n); }
 void *__wrap_aligned_alloc(size_t align, size_t n) { return refuse() ? NULL : __real_aligned_alloc(align, n); }
 
-static float     x[T * N], w[M * N], y[T * M], context[T * H * K];
+static float     x[T * N], w[M * N], y[T * M], other[T * M], context[T * H * K];
 static vn_tensor stored = { VN_F32, { 2, { M, N } }, w };
 
 static void any_thread_without_memory_fails_the_call_and_never_hangs_it(void)
@@ -33,6 +33,7 @@ static void any_thread_without_memory_fails_the_call_and_never_hangs_it(void)
 	const vn_policy f16 = { VN_F16, VN_F32, 0 };
 	const vn_consts c = { .attention = { .scale = 1, .heads = H, .kv_heads = H, .head_dim = K, .causal = 1 } };
 	const vn_matrix matrix = vn_matrix_of(&stored, false);
+	const vn_also_f32 also = { other, NULL, { VN_F32, VN_F32, 0 } };
 	const vn_variant none = { 0 };
 	const vn_attend_f32 at = { x, x, x, 0, T, &c, &none, THREADS, VN_PRODUCTS_PLAIN };
 
@@ -41,6 +42,7 @@ static void any_thread_without_memory_fails_the_call_and_never_hangs_it(void)
 		const bool good = poor < 0 || poor == THREADS;
 		for (int again = 0; again < 20; again++) {
 			CU_ASSERT_EQUAL(vn_linear_f32(y, x, &matrix, NULL, T, f16, THREADS), good);
+			CU_ASSERT_EQUAL(vn_linear_also_f32(y, x, &matrix, NULL, T, f16, &also, THREADS), good);
 			CU_ASSERT_EQUAL(vn_linear_acc16(y, x, &matrix, NULL, 1, THREADS), good);
 			CU_ASSERT_EQUAL(vn_attention_f32(context, &at), good);
 		}

@@ -72,8 +72,44 @@ static void put_held(const vn_plan *faulty, int root, vn_hypothesis *h)
 		snprintf(h->holds, sizeof h->holds, "%s", faulty->value[n->in[0]].name);
 }
 
-/* One fault at n nodes at once. */
-static vn_status try_fault(vn_explain_trial *t, int fault, const int *node, int n, vn_error *err)
+/* A hypothesis that leaves more than this share of the error in the columns of a first look does not explain it:
+ * an answer must leave less than half (vn_fits). */
+#define LEAVES 0.75
+
+/* Looks at some columns of a hypothesis: *settled says that it leaves so much that the rest is not computed. */
+static vn_status look(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h,
+                      bool *settled, vn_error *err)
+{
+	const vn_replayed *unmodified = &t->x->unmodified.local;
+	vn_error           none = { "" };
+	double             share;
+	vn_status          st;
+
+	if (!vn_recompute_touched(t->recompute, plan, weights)) {
+		*settled = true; /* it changes nothing here */
+		return VN_OK;
+	}
+	st = vn_recompute_look(t->recompute, plan, weights, &share, &none);
+	if (st == VN_ERR_UNSUPPORTED)
+		return VN_OK;
+	if (st) {
+		*err = none;
+		return st;
+	}
+	if (share <= LEAVES)
+		return VN_OK;
+	*settled = true;
+	h->estimated = true;
+	h->local = *unmodified;
+	h->local.local = share * unmodified->local;
+	h->limit_fraction = h->local.local / h->local.floor / VN_LOCAL_LIMIT;
+	vn_keep(t->x, h);
+	return VN_OK;
+}
+
+/* One fault at n nodes at once. some: it is made in these columns only, for a first look; NULL: whole. */
+static vn_status try_made(vn_explain_trial *t, int fault, const int *node, int n, const vn_some_rows *some,
+                          bool *settled, vn_error *err)
 {
 	const vn_plan *plan = t->site->plan;
 	const int      root = vn_plan_root(plan, vn_plan_find(plan, t->c->result.point[t->x->point].name));
@@ -85,21 +121,52 @@ static vn_status try_fault(vn_explain_trial *t, int fault, const int *node, int 
 
 	if (st)
 		return st;
+	vn_faulty_make_some(f, some);
 	for (int i = 0; !st && i < n; i++) {
 		snprintf(what, sizeof what, "%s@%s", vn_fault_id(fault), plan->value[plan->node[node[i]].out[0]].name);
 		st = vn_faulty_inject(f, what, err);
 	}
-	if (st == VN_ERR_USAGE)
-		st = VN_OK; /* the weights do not change, or the fault does not apply to their format */
-	else if (!st) {
+	if (st == VN_ERR_USAGE) { /* the weights do not change, or the fault does not apply to their format */
+		st = VN_OK;
+		*settled = true;
+	} else if (!st) {
 		const vn_plan *made = vn_faulty_plan(f);
 		h.capture = reads(plan, root) && !reads(made, root);
 		put_held(made, root, &h);
 		if ((t->went == VN_WENT_UNKNOWN || h.capture == (t->went == VN_NOT_WENT_ON)) &&
 		    could_be(t, &made->node[made->value[root].node]))
-			st = vn_try_plan(t, made, vn_faulty_weights(f), &h, err);
+			st = some ? look(t, made, vn_faulty_weights(f), &h, settled, err)
+			          : vn_try_plan(t, made, vn_faulty_weights(f), &h, err);
+		else
+			*settled = true;
 	}
 	vn_faulty_destroy(f);
+	return st;
+}
+
+static vn_status try_fault(vn_explain_trial *t, int fault, const int *node, int n, vn_error *err)
+{
+	const vn_plan  *p = t->site->plan;
+	const bool      by_column = t->some && n == 1 && vn_value_row(&p->value[p->node[node[0]].out[0]]) == t->some->of;
+	bool            settled = false;
+	const vn_status st = by_column ? try_made(t, fault, node, n, t->some, &settled, err) : VN_OK;
+
+	return st || settled ? st : try_made(t, fault, node, n, NULL, &settled, err);
+}
+
+vn_status vn_catalogue_measure_next(vn_explain_trial *t, vn_error *err)
+{
+	vn_explanation *x = t->x;
+	vn_status       st = VN_OK;
+
+	while (!st && x->n > x->n_alias && x->by[x->n_alias].estimated && !x->by[x->n_alias].places) {
+		const vn_hypothesis h = x->by[x->n_alias];
+		bool                settled = false;
+		memmove(x->by + x->n_alias, x->by + x->n_alias + 1, (size_t)(x->n - x->n_alias - 1) * sizeof *x->by);
+		x->n--;
+		st = try_made(t, vn_hypothesis_row(&h), &h.node, 1, NULL, &settled, err);
+		vn_conclude(t);
+	}
 	return st;
 }
 

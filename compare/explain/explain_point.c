@@ -169,7 +169,8 @@ static vn_status turn_to(vn_explain_trial *t, vn_error *err)
 	t->elements = t->c->result.point[t->x->point].m.n;
 	t->went = vn_how_it_went(t);
 	plan = t->site->plan;
-	st = vn_recompute_run(t->recompute, plan, t->site->weights, VN_OWN_WIDTH, &t->own, err);
+	if (!(st = vn_recompute_run(t->recompute, plan, t->site->weights, VN_OWN_WIDTH, &t->own, err)))
+		t->some = vn_recompute_choose(t->recompute, &t->own);
 	return st ? st : vn_recompute_run(t->recompute, plan, t->site->weights, VN_FINE_WIDTH, &t->fine, err);
 }
 
@@ -178,6 +179,7 @@ static void leave(vn_explain_trial *t)
 	vn_tensor_free(&t->own);
 	vn_tensor_free(&t->fine);
 	t->own = t->fine = (vn_tensor) { 0 };
+	t->some = NULL;
 }
 
 /* The operation of this checkpoint's layer that corresponds to the node in its own layer. */
@@ -273,6 +275,8 @@ vn_status vn_explain_point(vn_explain_trial *t, const vn_explanation *like, vn_e
 			st = try_strategies(t, false, false, err);
 		else if (x->n_fit && (like || !(st = look_beside(t, err))))
 			st = vn_catalogue_alike(t, err);
+		if (!st)
+			st = vn_catalogue_measure_next(t, err);
 	}
 	leave(t);
 	return st;

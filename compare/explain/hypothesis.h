@@ -190,6 +190,7 @@ typedef struct vn_hypothesis {
 	vn_replayed local;     /* the residual */
 	/* residual / allowed residual of a healthy operation; NaN: it changes nothing here */
 	double      limit_fraction;
+	bool        estimated; /* from some columns of the logits: it leaves too much to be an answer */
 	char        holds[VN_NAME_MAX]; /* the checkpoint whose numbers were recorded instead; "" */
 	vn_against  speaks_against;
 	int         against_step;

@@ -26,6 +26,7 @@ typedef struct vn_explain_trial {
 	/* what the unmodified operation makes, in the candidate's precision and more precisely */
 	vn_tensor       own, fine;
 	int64_t         elements;
+	const vn_some_rows *some; /* columns of logits in which hypotheses are looked at first; NULL: none */
 	vn_went         went;
 	const vn_head_part *part;  /* NULL: hypotheses affect all heads */
 	bool            brief; /* one of many checkpoints: slow strategies are skipped */

@@ -5,7 +5,8 @@
  * candidate's precision from the reference. If it has no more, that run may have exactly the
  * reference's bits, and two engines of one format differ by the roundings of both: a run in each
  * format is measured against a more precise one, and the two errors are joined. In either case a
- * run in the reference's own precision tells whether the reference is the model's.
+ * run in the reference's own precision, or some rows of it (reference_rows.h), tells whether the reference is the
+ * model's.
  */
 #include "compare/floor/floor_channels.h"
 #include "compare/floor/precision.h"
@@ -14,6 +15,7 @@
 #include "compare/replay/replay.h"
 #include "compare/weights/weights.h"
 #include "compare/floor/floor_check.h"
+#include "compare/replay/reference_rows.h"
 #include "compare/match/names.h"
 #include "compare/replay/replay_internal.h"
 
@@ -73,6 +75,7 @@ typedef struct pass {
 	int     n;              /* of them */
 	bool    joins;          /* there is a floor already; this one is added to it */
 	bool    twice;          /* this run stands for both sides */
+	int64_t *worst;         /* (checkpoints): the token in which the run is farthest from the reference; -1 */
 	double (*own)[2]; /* (checkpoints): nmse and worst token's nmse of the run; NULL: not wanted */
 	bool   *want;           /* (values) */
 	int    *point;          /* (values): a checkpoint of a root value in this step; -1 */
@@ -138,6 +141,7 @@ static vn_status measure_point(pass *s, vn_checkpoint *p, const vn_node_output *
 			       sizeof *s->own);
 		else {
 			vn_floor_set(p, &m);
+			s->worst[p - s->c->result.point] = m.worst_nmse_token;
 			return vn_floor_channels_keep(s->c, p, 0, &f, err);
 		}
 	}
@@ -274,11 +278,14 @@ static vn_status run_in(pass *s, vn_policy policy, const vn_policy *fine, vn_err
 
 static vn_status finer_reference(pass *s, vn_policy of_ref, double (*own)[2], vn_error *err)
 {
+	bool      agrees = false;
 	vn_status st = run_in(s, s->c->opened.policy, NULL, err);
 	s->own = own;
-	if (!st && !(st = run_in(s, of_ref, NULL, err)))
-		st = vn_floor_check_model(s->c, of_ref, own, false, err);
-	return st;
+	if (!st)
+		st = vn_reference_rows(s->c, s->names, of_ref, s->worst, own, &agrees, err);
+	if (!st && !agrees)
+		st = run_in(s, of_ref, NULL, err);
+	return st ? st : vn_floor_check_model(s->c, of_ref, own, false, err);
 }
 
 /* The roundings of the candidate and of the reference. One run serves both if they have the same
@@ -346,7 +353,10 @@ vn_status vn_floor_run(vn_comparison *c, vn_error *err)
 	s.want = malloc((size_t)plan->n_values * sizeof *s.want);
 	s.point = malloc((size_t)plan->n_values * sizeof *s.point);
 	s.next = malloc(((size_t)c->result.n_points + 1) * sizeof *s.next);
-	if (!s.want || !s.point || !s.next) {
+	s.worst = malloc(((size_t)c->result.n_points + 1) * sizeof *s.worst);
+	for (int i = 0; s.worst && i < c->result.n_points; i++)
+		s.worst[i] = -1;
+	if (!s.want || !s.point || !s.next || !s.worst) {
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the floor");
 		goto done;
 	}
@@ -360,6 +370,7 @@ done:
 	free(s.want);
 	free(s.point);
 	free(s.next);
+	free(s.worst);
 	vn_names_finish(&names);
 	return st;
 }

@@ -97,6 +97,7 @@ static void forget(vn_recompute *p)
 	p->at = -1;
 	p->n_sample = 0;
 	p->site.sampled = false;
+	p->some.n = 0;
 }
 
 static vn_status take_candidate(vn_recompute *p, vn_error *err)

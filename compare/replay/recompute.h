@@ -20,6 +20,8 @@
 
 #include "compare/comparison/comparison.h"
 
+#include "libref/plan/fault.h"
+
 typedef struct vn_recompute vn_recompute;
 
 /* How numbers are rounded: as the candidate stores them; more precisely; as the candidate stores
@@ -69,6 +71,15 @@ bool      vn_recompute_has(const vn_recompute *p, int value);
  * by token. */
 vn_status      vn_recompute_glance(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *off,
                                    vn_error *err);
+/* For logits, of which rows are sampled. Chooses blocks of the vocabulary for a first look at hypotheses: those
+ * where the unmodified plan, which made `own`, is worst, and as many at equal distances. NULL: it is no such
+ * checkpoint, or the unmodified plan leaves no error. */
+const vn_some_rows *vn_recompute_choose(vn_recompute *p, const vn_tensor *own);
+/* Estimates vn_recompute_run on the chosen blocks. Of the weights of products that make the checkpoint, only
+ * these rows are read (vn_faulty_make_some). *share: the nmse there, over the one that the unmodified plan leaves.
+ * VN_ERR_UNSUPPORTED: the plan does not make the checkpoint column by column. */
+vn_status           vn_recompute_look(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *share,
+                                      vn_error *err);
 /* Fills *out with an input of the checkpoint's node under the unmodified plan: all tokens of all
  * steps, in the format of `as`. The data belongs to p. */
 vn_status vn_recompute_input(vn_recompute *p, int input, vn_recompute_as as, vn_tensor *out, vn_error *err);

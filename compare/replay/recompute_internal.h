@@ -6,6 +6,7 @@
 #include "compare/replay/recompute.h"
 
 #include "libref/exec/eval.h"
+#include "libref/plan/fault.h"
 
 enum { VN_RECOMPUTE_SAMPLE = 64 }; /* rows sampled from the logits' vocabulary */
 
@@ -33,11 +34,23 @@ struct vn_recompute {
 	int64_t          rows;    /* rows of the checkpoint among the site's tokens */
 	int64_t          sample[VN_RECOMPUTE_SAMPLE];
 	int              n_sample; /* 0: all rows are used */
+	vn_some_rows     some;     /* of the sampled logits: the columns of a first look; n 0: not chosen */
+	double           some_off; /* the nmse there that the unmodified plan leaves */
 	void            *own;     /* data of site.cand, unless it lies in the file */
 	/* (nodes): marks of the search for the span: seen, and seen for all tokens */
 	signed char     *seen;
 	bool             narrow;  /* no operation of the span needs tokens that were not captured */
 };
+
+/* A plan that is tried: what it computes differently from the unmodified one. */
+typedef struct vn_recompute_plan {
+	vn_recompute       *p;
+	const vn_plan      *plan;
+	const vn_tensor    *weight;
+	vn_recompute_width *w;
+	signed char        *touched; /* (values of the plan): -1 not known yet */
+	void              **made;    /* (values of the plan) that are touched */
+} vn_recompute_plan;
 
 /* ---- recompute.c: what was captured ------------------------------------------------------------- */
 
@@ -52,5 +65,18 @@ bool      vn_recompute_known(const vn_recompute *p, int root);
  * among all tokens. *data NULL: allocates it, with 0 in rows that were not captured; the caller
  * frees it. */
 vn_status vn_recompute_load(vn_recompute *p, vn_recompute_width *w, int root, void **data, vn_error *err);
+
+/* ---- recompute_run.c: computing a value by a plan ------------------------------------------------ */
+
+/* Call vn_recompute_end in any case. */
+vn_status vn_recompute_begin(vn_recompute_plan *r, vn_recompute *p, const vn_plan *plan, const vn_tensor *weight,
+                             vn_recompute_width *w, vn_error *err);
+void      vn_recompute_end(vn_recompute_plan *r);
+/* Finds a value for all tokens: captured, made for an earlier plan, or made now. Owned by r or p. */
+vn_status vn_recompute_value(vn_recompute_plan *r, int value, const void **data, vn_error *err);
+/* Is this value the checkpoint as the unmodified plan makes it? */
+bool      vn_recompute_makes_target(vn_recompute_plan *r, int root);
+/* What a node reads besides tensors. */
+vn_args   vn_recompute_args(const vn_recompute_plan *r, const vn_node *n);
 
 #endif

@@ -8,15 +8,7 @@
 
 enum { ROWS = 64 }; /* of attention scores at a time */
 
-/* What a tried plan computes differently from the unmodified one. */
-typedef struct run {
-	vn_recompute        *p;
-	const vn_plan   *plan;
-	const vn_tensor *weight;
-	vn_recompute_width  *w;
-	signed char     *touched; /* (values of the plan): -1 not known yet */
-	void           **made;    /* (values of the plan) that are touched */
-} run;
+typedef vn_recompute_plan run;
 
 /* ---- what a plan has otherwise ---------------------------------------------------------------- */
 
@@ -67,7 +59,7 @@ static bool touched(run *r, int value)
 /* Is this value the checkpoint as the unmodified plan makes it? Many plans only continue from
  * there (one that caps the logits, for instance). Then the product that makes it, perhaps the
  * longest of the model, is computed once for all of them. */
-static bool makes_checkpoint(run *r, int root)
+bool vn_recompute_makes_target(run *r, int root)
 {
 	const vn_plan  *plan = r->p->site.plan;
 	const int       target = r->p->site.target;
@@ -87,8 +79,6 @@ static bool makes_checkpoint(run *r, int root)
 }
 
 /* ---- computing --------------------------------------------------------------------------------- */
-
-static vn_status value_of(run *r, int value, const void **data, vn_error *err);
 
 /* Computes a node call by call, as the steps were: some plans treat cached tokens differently
  * from those of the current call. */
@@ -129,7 +119,7 @@ static vn_status make_states(run *r, call *k, vn_error *err)
 	return VN_OK;
 }
 
-static vn_args args_of(const run *r, const vn_node *n)
+vn_args vn_recompute_args(const run *r, const vn_node *n)
 {
 	vn_args a = { .policy = r->w->policy, .threads = r->p->threads, .lists = r->plan->list,
 		.wide = vn_value_wide(r->plan, n->out[0]) };
@@ -147,9 +137,9 @@ static vn_status begin_call(run *r, int node, call *k, vn_error *err)
 	const vn_node *n = &r->plan->node[node];
 	vn_status      st = VN_OK;
 
-	*k = (call) { .n = n, .a = args_of(r, n) };
+	*k = (call) { .n = n, .a = vn_recompute_args(r, n) };
 	for (int i = 0; !st && i < n->n_in; i++) {
-		st = value_of(r, n->in[i], &k->in[i], err);
+		st = vn_recompute_value(r, n->in[i], &k->in[i], err);
 		k->row[i] = vn_value_row(&r->plan->value[n->in[i]]);
 	}
 	return st ? st : make_states(r, k, err);
@@ -231,10 +221,10 @@ static vn_status first_output(run *r, call *k, int from, void **out, vn_error *e
 }
 
 /* Finds a value for all tokens: captured, made for an earlier plan, or made now. */
-static vn_status value_of(run *r, int value, const void **data, vn_error *err)
+vn_status vn_recompute_value(run *r, int value, const void **data, vn_error *err)
 {
 	const int root = vn_plan_root(r->plan, value);
-	const bool own = touched(r, root), checkpoint = makes_checkpoint(r, root);
+	const bool own = touched(r, root), checkpoint = vn_recompute_makes_target(r, root);
 	void    **at = checkpoint ? &r->w->unmodified[r->p->site.target] : own ? &r->made[root] : &r->w->unmodified[root];
 	call      k = { 0 };
 	vn_status st = VN_OK;
@@ -295,8 +285,8 @@ static vn_status sampled(run *r, int value, void **out, vn_error *err)
 	const vn_node  *n = &r->plan->node[v->node];
 	const size_t    row = (size_t)vn_value_row(v) * r->w->size;
 	const bool      wide = vn_value_row(v) == vn_value_row(&r->plan->value[p->site.target]);
-	const bool      checkpoint = wide && makes_checkpoint(r, vn_plan_root(r->plan, value));
-	vn_args         a = args_of(r, n);
+	const bool      checkpoint = wide && vn_recompute_makes_target(r, vn_plan_root(r->plan, value));
+	vn_args         a = vn_recompute_args(r, n);
 	const void     *all;
 	void           *x = NULL;
 	vn_status       st;
@@ -309,7 +299,7 @@ static vn_status sampled(run *r, int value, void **out, vn_error *err)
 	}
 	if (wide && (!goes_alone(n) || n->out[0] != vn_plan_root(r->plan, value)))
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s cannot be recomputed row by row", v->name);
-	if ((st = wide ? sampled(r, n->in[0], &x, err) : value_of(r, value, &all, err)))
+	if ((st = wide ? sampled(r, n->in[0], &x, err) : vn_recompute_value(r, value, &all, err)))
 		return st;
 	if (!(*out = malloc(row * VN_RECOMPUTE_SAMPLE + 1)))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for rows of %s", v->name);
@@ -395,8 +385,8 @@ static bool fits(const run *r, int slot)
 	return (slot >= 0 || state) && vn_shape_equal(&s, &p->site.cand.shape);
 }
 
-static vn_status begin_run(run *r, vn_recompute *p, const vn_plan *plan, const vn_tensor *weight, vn_recompute_width *w,
-                           vn_error *err)
+vn_status vn_recompute_begin(run *r, vn_recompute *p, const vn_plan *plan, const vn_tensor *weight,
+                             vn_recompute_width *w, vn_error *err)
 {
 	const size_t n = (size_t)plan->n_values + 1;
 
@@ -407,7 +397,7 @@ static vn_status begin_run(run *r, vn_recompute *p, const vn_plan *plan, const v
 	return VN_OK;
 }
 
-static void end_run(run *r)
+void vn_recompute_end(run *r)
 {
 	for (int v = 0; r->made && v < r->plan->n_values; v++)
 		free(r->made[v]);
@@ -419,9 +409,9 @@ bool vn_recompute_touched(vn_recompute *p, const vn_plan *plan, const vn_tensor 
 {
 	run r;
 	vn_error none;
-	const bool yes = !begin_run(&r, p, plan, weights, &p->w[VN_OWN_WIDTH], &none) && touched(&r, p->site.target);
+	const bool yes = !vn_recompute_begin(&r, p, plan, weights, &p->w[VN_OWN_WIDTH], &none) && touched(&r, p->site.target);
 
-	end_run(&r);
+	vn_recompute_end(&r);
 	return yes;
 }
 
@@ -433,7 +423,7 @@ vn_status vn_recompute_run(vn_recompute *p, const vn_plan *plan, const vn_tensor
 	call      k = { 0 };
 	void     *data = NULL;
 	run       r;
-	vn_status st = begin_run(&r, p, plan, weights, &p->w[as], err);
+	vn_status st = vn_recompute_begin(&r, p, plan, weights, &p->w[as], err);
 
 	for (int i = 0; i < plan->node[node].n_out; i++)
 		slot = plan->node[node].out[i] == p->site.target ? i : slot;
@@ -445,7 +435,7 @@ vn_status vn_recompute_run(vn_recompute *p, const vn_plan *plan, const vn_tensor
 	else if (!st && !(st = begin_call(&r, node, &k, err)))
 		st = make_output(&r, &k, slot, &data, err);
 	end_call(&k);
-	end_run(&r);
+	vn_recompute_end(&r);
 	if (st)
 		free(data);
 	else
@@ -458,12 +448,12 @@ vn_status vn_recompute_input(vn_recompute *p, int input, vn_recompute_as as, vn_
 	const int v = p->site.plan->node[p->site.plan->value[p->site.target].node].in[input];
 	const void *data;
 	run r;
-	vn_status st = begin_run(&r, p, p->site.plan, p->site.weights, &p->w[as], err);
+	vn_status st = vn_recompute_begin(&r, p, p->site.plan, p->site.weights, &p->w[as], err);
 
-	if (!st && !(st = value_of(&r, v, &data, err)))
+	if (!st && !(st = vn_recompute_value(&r, v, &data, err)))
 		*out = (vn_tensor) { r.w->eval->width, vn_value_shape(&p->site.plan->value[v], p->site.tokens, p->site.tokens),
 			data };
-	end_run(&r);
+	vn_recompute_end(&r);
 	return st;
 }
 
@@ -526,7 +516,7 @@ vn_status vn_recompute_glance(vn_recompute *p, const vn_plan *plan, const vn_ten
 	double          dd = 0, cc = 0;
 	call            k = { 0 };
 	run             r;
-	vn_status       st = begin_run(&r, p, plan, weights, &p->w[VN_OWN_WIDTH], err);
+	vn_status       st = vn_recompute_begin(&r, p, plan, weights, &p->w[VN_OWN_WIDTH], err);
 
 	*off = (double)NAN;
 	for (int i = 0; i < n->n_in; i++) {
@@ -547,7 +537,7 @@ vn_status vn_recompute_glance(vn_recompute *p, const vn_plan *plan, const vn_ten
 		*off = cc > 0 ? dd / cc : dd > 0 ? (double)INFINITY : 0;
 	end_call(&k);
 	unload(&r, n, there);
-	end_run(&r);
+	vn_recompute_end(&r);
 	free(room);
 	return st;
 }

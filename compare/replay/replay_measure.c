@@ -187,11 +187,8 @@ static void round_alike(vn_replay *r, const vn_node *node)
 
 vn_status vn_replay_run_node(vn_replay *r, int k, vn_error *err)
 {
-	vn_status st = VN_OK;
 	round_alike(r, &r->plan->node[k]);
-	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
+	for (int i = 0; i < VN_N_ENGINES; i++)
 		r->e[i].n_out = 0;
-		st = vn_ref_run(r->e[i].ref, k, k + 1, err);
-	}
-	return st;
+	return vn_ref_run_both(r->e[VN_OWN].ref, r->e[VN_FINE].ref, k, err);
 }

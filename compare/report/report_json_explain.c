@@ -22,6 +22,8 @@ static json_t *hypothesis(const vn_comparison *c, const vn_hypothesis *h)
 	if (*h->against)
 		json_object_set_new(j, "against", json_string(h->against));
 	vn_json_put_real(j, "left", vn_hypothesis_left(h), flags);
+	if (h->estimated)
+		json_object_set_new(j, "estimated", json_true());
 	vn_json_put_flags(j, "not_finite", flags);
 	return j;
 }

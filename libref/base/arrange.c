@@ -60,16 +60,28 @@ int64_t vn_arranged(const vn_arrange *m, int64_t i, int64_t n)
 	return from < 0 ? -1 : i - at + from;
 }
 
-void vn_arrange_bytes(void *y, const void *x, const vn_arrange *m, size_t outer, size_t n, size_t piece)
+/* outer axes, indices [from, to) of n */
+static void arrange(void *y, const void *x, const vn_arrange *m, size_t outer, size_t n, size_t piece, size_t from,
+                    size_t to)
 {
-	for (size_t i = 0; i < n; i++) {
-		const int64_t from = vn_arranged(m, (int64_t)i, (int64_t)n);
+	for (size_t i = from; i < to; i++) {
+		const int64_t source = vn_arranged(m, (int64_t)i, (int64_t)n);
 		for (size_t o = 0; o < outer; o++) {
 			char *at = (char *)y + (o * n + i) * piece;
-			if (from < 0)
+			if (source < 0)
 				memset(at, 0, piece);
 			else
-				memcpy(at, (const char *)x + (o * n + (size_t)from) * piece, piece);
+				memcpy(at, (const char *)x + (o * n + (size_t)source) * piece, piece);
 		}
 	}
+}
+
+void vn_arrange_bytes(void *y, const void *x, const vn_arrange *m, size_t outer, size_t n, size_t piece)
+{
+	arrange(y, x, m, outer, n, piece, 0, n);
+}
+
+void vn_arrange_part(void *y, const void *x, const vn_arrange *m, size_t n, size_t piece, size_t from, size_t to)
+{
+	arrange(y, x, m, 1, n, piece, from, to);
 }

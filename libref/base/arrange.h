@@ -43,5 +43,7 @@ int64_t vn_arranged(const vn_arrange *m, int64_t i, int64_t n);
 
 /* Rearranges x (outer,n,piece bytes) along the axis of length n into y, of the same shape. */
 void vn_arrange_bytes(void *y, const void *x, const vn_arrange *m, size_t outer, size_t n, size_t piece);
+/* Same for x (n,piece bytes), but fills indices [from, to) of y only. */
+void vn_arrange_part(void *y, const void *x, const vn_arrange *m, size_t n, size_t piece, size_t from, size_t to);
 
 #endif

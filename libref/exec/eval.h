@@ -27,7 +27,18 @@ typedef struct vn_args {
 	const vn_list   *lists;          /* the plan's */
 	/* the first output is not rounded to the storage format (vn_value_wide) */
 	bool             wide;
+	/* Only for a product for which vn_eval_shares: the same in another policy, into another output. */
+	const struct vn_also *also;
 } vn_args;
+
+typedef struct vn_also {
+	vn_policy policy;
+	bool      wide;
+	void     *out;
+} vn_also;
+
+/* Can this node be computed in both policies at once, from the same numbers? */
+bool vn_eval_shares(const vn_node *n, const vn_tensor *w, int64_t tokens, vn_policy a, vn_policy b);
 
 typedef struct vn_eval {
 	vn_dtype width;                  /* type of inputs and outputs: VN_F32 or VN_F64 */

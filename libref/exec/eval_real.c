@@ -17,9 +17,27 @@ static real *vector(const vn_tensor *w, vn_policy policy)
 	return v;
 }
 
+#if VN_REAL == 32
+/* In both policies of a->also. */
+static bool both(const vn_args *a, const vn_matrix *w, const real *bias, real *out)
+{
+	real      *other = a->w[1] ? vector(a->w[1], a->also->policy) : NULL;
+	const bool ok = (!a->w[1] || other) &&
+	                vn_linear_also_f32(out, a->in[0], w, bias, a->tokens, a->policy,
+	                                   &(vn_also_f32) { a->also->out, other, a->also->policy }, a->threads);
+
+	if (ok)
+		vn_round_f32(a->also->out, vn_policy_dtype(a->also->policy, a->also->wide), (size_t)(a->tokens * w->M));
+	free(other);
+	return ok;
+}
+#endif
+
 static bool product(const vn_args *a, const real *x, const vn_matrix *w, const real *bias, real *out)
 {
 #if VN_REAL == 32
+	if (a->also)
+		return both(a, w, bias, out);
 	if (a->policy.sums == VN_F16)
 		return vn_linear_acc16(out, x, w, bias, a->tokens, a->threads);
 	if (vn_linear_is_small(w, a->tokens))

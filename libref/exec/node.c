@@ -141,9 +141,23 @@ static vn_status hand_over_rows(vn_ref *r, const vn_taps *t, const vn_node *n, c
 
 /* ---- nodes --------------------------------------------------------------------------- */
 
-/* Streams the first output of a node: hands over rows in pieces as they are computed. */
-static vn_status run_in_pieces(vn_ref *r, const vn_taps *t, const vn_node *n, const vn_args *a, vn_error *err)
+/* Of a piece, which starts at token i: hands over the rows of [first, first + count). */
+static vn_status write_piece(vn_ref *r, int value, const char *piece, int64_t i, int64_t tokens, int64_t first,
+                             int64_t count, vn_error *err)
 {
+	const int64_t row = vn_value_row(&r->plan->value[value]);
+	const int64_t from = first > i ? first - i : 0, to = first + count - i < tokens ? first + count - i : tokens;
+
+	return count && to > from ? write_values(r, r->call.taps, stored_as(r, value),
+	                                         piece + (size_t)(from * row) * r->size, (to - from) * row, err)
+	                          : VN_OK;
+}
+
+/* Streams the first output of a node: hands over rows in pieces as they are computed. also: an engine that shares
+ * the node, or NULL. */
+static vn_status run_in_pieces(vn_ref *r, vn_ref *also, const vn_node *n, const vn_args *a, vn_error *err)
+{
+	const vn_taps  *t = r->call.taps;
 	const int       value = n->out[0];
 	const vn_value *v = &r->plan->value[value];
 	const int64_t   row = vn_value_row(v), in_row = vn_value_row(&r->plan->value[n->in[0]]);
@@ -153,13 +167,17 @@ static vn_status run_in_pieces(vn_ref *r, const vn_taps *t, const vn_node *n, co
 	step = step < 1 ? 1 : step > a->tokens ? a->tokens : step;
 	/* pieces of equal size, so that one is stored while the next is computed */
 	step = (a->tokens + (a->tokens + step - 1) / step - 1) / ((a->tokens + step - 1) / step);
-	char *piece = malloc((size_t)(step * row) * r->size);
-	if (!piece)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %" PRId64 " rows of %s", step, v->name);
-	if (wanted(t, value))
+	char   *piece = malloc((size_t)(step * row) * r->size);
+	char   *other = also ? malloc((size_t)(step * row) * also->size) : NULL;
+	vn_also both = also ? (vn_also) { also->policy, vn_value_wide(also->plan, value), other } : (vn_also) { 0 };
+	if (!piece || (also && !other))
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %" PRId64 " rows of %s", step, v->name);
+	if (!st && wanted(t, value))
 		vn_taps_select(t, a->past, a->tokens, &first, &count);
-	if (count)
+	if (!st && count)
 		st = announce(r, t, value, count, 0, err);
+	if (!st && count && also)
+		st = announce(also, also->call.taps, value, count, 0, err);
 	for (int64_t i = 0; !st && i < a->tokens; i += step) {
 		if ((st = vn_ref_interrupted(r, err)))
 			break;
@@ -167,17 +185,18 @@ static vn_status run_in_pieces(vn_ref *r, const vn_taps *t, const vn_node *n, co
 		part.tokens = a->tokens - i < step ? a->tokens - i : step;
 		part.past = a->past + i;
 		part.in[0] = (const char *)a->in[0] + (size_t)(i * in_row) * r->size;
-		if ((st = r->eval->node(n, &part, row, v->size[v->rank - 1], piece, err)))
+		part.also = also ? &both : NULL;
+		if ((st = r->eval->node(n, &part, row, v->size[v->rank - 1], piece, err)) ||
+		    (st = write_piece(r, value, piece, i, part.tokens, first, count, err)))
 			break;
-		/* the rows of [first, first + count) that are in this piece */
-		int64_t from = first > i ? first - i : 0,
-				to = first + count - i < part.tokens ? first + count - i : part.tokens;
-		if (count && to > from)
-			st = write_values(r, t, stored_as(r, value), piece + (size_t)(from * row) * r->size, (to - from) * row,
-			                  err);
+		if (also)
+			st = write_piece(also, value, other, i, part.tokens, first, count, err);
 	}
 	if (!st && count)
 		st = t->sink.end(t->sink.ctx, err);
+	if (!st && count && also)
+		st = also->call.taps->sink.end(also->call.taps->sink.ctx, err);
+	free(other);
 	free(piece);
 	return st;
 }
@@ -243,7 +262,8 @@ static vn_status check_inputs(const vn_ref *r, const vn_node *n, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_ref_node(vn_ref *r, int node, vn_error *err)
+/* also: an engine that shares the node, or NULL. */
+static vn_status run_node(vn_ref *r, vn_ref *also, int node, vn_error *err)
 {
 	const vn_node  *n = &r->plan->node[node];
 	const vn_taps  *t = r->call.taps;
@@ -263,7 +283,7 @@ vn_status vn_ref_node(vn_ref *r, int node, vn_error *err)
 	for (int i = 0; i < n->n_w; i++)
 		a.w[i] = n->w[i] >= 0 ? &r->weights[n->w[i]] : NULL;
 	if (vn_value_streams(r->plan, out))
-		return run_in_pieces(r, t, n, &a, err);
+		return run_in_pieces(r, also, n, &a, err);
 	for (int k = 0; k < n->n_state; k++)
 		a.state[k] = vn_states_open(&r->states, n->state[k]);
 	if ((st = hand_over_states(r, t, n, true, err)))
@@ -271,6 +291,12 @@ vn_status vn_ref_node(vn_ref *r, int node, vn_error *err)
 	for (int slot = VN_ATTN_SCORES; n->op == VN_OP_ATTENTION && slot <= VN_ATTN_PROBS; slot++)
 		if (wanted(t, n->out[slot]) && (st = hand_over_rows(r, t, n, &a, slot, err)))
 			return st;
+	vn_also both = { 0 };
+	if (also) {
+		also->holder[also->slots.slot[out]] = -1;
+		both = (vn_also) { also->policy, vn_value_wide(also->plan, out), vn_ref_at(also, out) };
+		a.also = &both;
+	}
 	r->holder[r->slots.slot[out]] = -1; /* the value in this slot is invalid after a failure */
 	if ((st = r->eval->node(n, &a, vn_value_row(v), v->size[v->rank - 1], vn_ref_at(r, out), err)))
 		return st;
@@ -281,5 +307,46 @@ vn_status vn_ref_node(vn_ref *r, int node, vn_error *err)
 	vn_ref_placed(r, out);
 	if (wanted(t, out) && (st = hand_over(r, t, out, err)))
 		return st;
+	if (also) {
+		vn_ref_placed(also, out);
+		if (wanted(also->call.taps, out) && (st = hand_over(also, also->call.taps, out, err)))
+			return st;
+	}
 	return hand_over_states(r, t, n, false, err);
+}
+
+vn_status vn_ref_node(vn_ref *r, int node, vn_error *err)
+{
+	return run_node(r, NULL, node, err);
+}
+
+/* Do both engines want the same of this node, a product, and read the same numbers? */
+static bool shares(const vn_ref *r, const vn_ref *also, int node)
+{
+	const vn_node *n = &r->plan->node[node], *m = &also->plan->node[node];
+	const int      in = n->in[0], out = n->out[0];
+
+	return n->op == VN_OP_LINEAR && m->op == VN_OP_LINEAR && !n->n_state && memcmp(&n->c, &m->c, sizeof n->c) == 0 &&
+	       memcmp(&n->x, &m->x, sizeof n->x) == 0 && n->w[0] == m->w[0] && n->w[1] == m->w[1] && in == m->in[0] &&
+	       out == m->out[0] && r->weights == also->weights && r->threads == also->threads && r->size == also->size &&
+	       r->call.tokens == also->call.tokens && r->position == also->position &&
+	       wanted(r->call.taps, out) == wanted(also->call.taps, out) &&
+	       vn_eval_shares(n, &r->weights[n->w[0]], r->call.tokens, r->policy, also->policy) && vn_ref_holds(r, in) &&
+	       vn_ref_holds(also, in) &&
+	       memcmp(vn_ref_at(r, in), vn_ref_at(also, in),
+	              (size_t)(r->call.tokens * vn_value_row(&r->plan->value[in])) * r->size) == 0;
+}
+
+vn_status vn_ref_run_both(vn_ref *r, vn_ref *also, int node, vn_error *err)
+{
+	vn_status st;
+
+	if (r->call.open && also->call.open && node >= 0 && node < r->plan->n_nodes && node < also->plan->n_nodes &&
+	    shares(r, also, node)) {
+		if (!(st = vn_ref_interrupted(r, err)))
+			st = run_node(r, also, node, err);
+		vn_progress_at(&r->call.progress, node + 1);
+		return st;
+	}
+	return (st = vn_ref_run(r, node, node + 1, err)) ? st : vn_ref_run(also, node, node + 1, err);
 }

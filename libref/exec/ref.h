@@ -11,7 +11,7 @@
  * Threads  one thread at a time per engine; it uses `threads` of its own.
  * Memory   Weights stay where they are and are converted in panels. In addition: the live values of
  *          one call; the states (those of fixed size twice); the logits in pieces of at most 256
- *          MiB; and per thread what an operation needs. linear: a panel of 16 MiB (f64: 32), more
+ *          MiB; and per thread what an operation needs. linear: a panel of 16 MiB (f64, vn_ref_run_both: 32), more
  *          only for inputs wider than 65536. attention: 8 bytes for each of (S + 128) K + 64 S,
  *          with S tokens so far and heads of width K: 48 MiB for S = 32768 and K = 128; tapped
  *          scores and probabilities: 64 S numbers.
@@ -59,6 +59,10 @@ extern const vn_engine_ops vn_ref_ops;
  * is gone fails (VN_ERR_USAGE). A value that streams (vn_value_streams: the logits, attention
  * scores) is never in memory as a whole; use taps. A failed run leaves the call begun. flush does
  * nothing: taps are handed over at once. */
+
+/* Runs one node in two engines whose open calls have the same tokens, as two times vn_ref_run. A product of equal
+ * inputs with weights that both policies store alike is computed once (vn_linear_also). */
+vn_status vn_ref_run_both(vn_ref *r, vn_ref *also, int node, vn_error *err);
 
 /* Changes what products round from now on; the rest of the policy stays. */
 void      vn_ref_products(vn_ref *r, vn_products products);

@@ -9,6 +9,7 @@
 #include "libref/ops/ops.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
 	PANEL = 4 << 20, /* approximate numbers in a thread's panel of converted weights */
@@ -43,10 +44,14 @@ static int64_t tile_tokens(int64_t across, int64_t T)
 	return t;
 }
 
-/* Computes y[:, m0:m0+m] for tokens [t0, t0+t). */
-static void tile(real *y, const real *x, const real *w, const real *bias, int64_t t, int64_t m, int64_t N, int64_t M)
+/* Computes t rows of y[:, m0:m0+m], from panel rows w. */
+static void multiply(real *y, const real *x, const real *w, int64_t t, int64_t m, int64_t N, int64_t M)
 {
 	REAL(vn_gemm)(VN_TURNED, (int)t, (int)m, (int)N, (real)1, x, (int)N, w, (int)N, y, (int)M);
+}
+
+static void add_bias(real *y, const real *bias, int64_t t, int64_t m, int64_t M)
+{
 	if (bias)
 		for (int64_t i = 0; i < t; i++)
 			for (int64_t j = 0; j < m; j++)
@@ -84,8 +89,47 @@ void REAL(vn_matrix_rows)(real *dst, const vn_matrix *a, int64_t m0, int64_t m, 
 		 (size_t)(m * a->N));
 }
 
+/* Do both panels hold the same rows, but for a thousandth of what rounding a sum over them to float16 does? bfloat16
+ * differs from float16 only in numbers that are very small there. */
+static bool alike(const real *a, const real *b, int64_t m, int64_t N)
+{
+	for (int64_t j = 0; j < m; j++, a += N, b += N) {
+		double apart = 0, all = 0;
+		if (memcmp(a, b, (size_t)N * sizeof *a) == 0)
+			continue;
+		for (int64_t n = 0; n < N; n++) {
+			apart += ((double)a[n] - (double)b[n]) * ((double)a[n] - (double)b[n]);
+			all += (double)b[n] * (double)b[n];
+		}
+		if (!(apart <= 0x1p-44 * all))
+			return false;
+	}
+	return true;
+}
+
+/* The same tile in another policy. panel: its weights in the first policy. other: room for as many. */
+static void tile_also(const REAL(vn_also) *also, const real *y, const real *x, const vn_matrix *w, const real *panel,
+                      real *other, int64_t t0, int64_t m0, int64_t t, int64_t m)
+{
+	real *to = also->y + t0 * w->M + m0;
+
+	REAL(vn_matrix_rows)(other, w, m0, m, also->policy);
+	if (alike(panel, other, m, w->N))
+		for (int64_t i = 0; i < t; i++)
+			memcpy(to + i * w->M, y + i * w->M, (size_t)m * sizeof *to);
+	else
+		multiply(to, x, other, t, m, w->N, w->M);
+	add_bias(to, also->bias ? also->bias + m0 : NULL, t, m, w->M);
+}
+
 bool REAL(vn_linear)(real *y, const real *x, const vn_matrix *w, const real *bias, int64_t T, vn_policy policy,
                      int threads)
+{
+	return REAL(vn_linear_also)(y, x, w, bias, T, policy, NULL, threads);
+}
+
+bool REAL(vn_linear_also)(real *y, const real *x, const vn_matrix *w, const real *bias, int64_t T, vn_policy policy,
+                          const REAL(vn_also) *also, int threads)
 {
 	const int64_t M = w->M, N = w->N, step = tile_rows(M, N);
 	const int64_t across = (M + step - 1) / step, most = tile_tokens(across, T), down = (T + most - 1) / most;
@@ -97,7 +141,8 @@ bool REAL(vn_linear)(real *y, const real *x, const vn_matrix *w, const real *bia
 #pragma omp parallel num_threads(threads)
 	{
 		real      *panel = in_place ? NULL : aligned_alloc(64, ((size_t)(step * N) * sizeof *panel + 63) / 64 * 64);
-		const bool ok = in_place || panel;
+		real      *other = also ? aligned_alloc(64, ((size_t)(step * N) * sizeof *other + 63) / 64 * 64) : NULL;
+		const bool ok = (in_place || panel) && (other || !also);
 		if (!ok) {
 #pragma omp atomic write
 			failed = 1;
@@ -113,9 +158,14 @@ bool REAL(vn_linear)(real *y, const real *x, const vn_matrix *w, const real *bia
 				continue;
 			if (!in_place)
 				REAL(vn_matrix_rows)(panel, w, m0, m, policy);
-			tile(y + t0 * M + m0, x + t0 * N, in_place ? (const real *)w->w->data + m0 * N : panel,
-			     bias ? bias + m0 : NULL, t, m, N, M);
+			const real *rows = in_place ? (const real *)w->w->data + m0 * N : panel;
+			real       *out = y + t0 * M + m0;
+			multiply(out, x + t0 * N, rows, t, m, N, M);
+			if (also)
+				tile_also(also, out, x + t0 * N, w, rows, other, t0, m0, t, m);
+			add_bias(out, bias ? bias + m0 : NULL, t, m, M);
 		}
+		free(other);
 		free(panel);
 	}
 	return !failed;

@@ -73,6 +73,17 @@ void REAL(vn_matrix_rows)(real *dst, const vn_matrix *a, int64_t m0, int64_t m, 
 bool REAL(vn_linear)(real *y, const real *x, const vn_matrix *w, const real *bias, int64_t T, vn_policy policy,
                      int threads);
 
+/* The same product in another policy as well, with another bias. Blocks of weights that both policies store alike are
+ * multiplied once: y has the bits of vn_linear, also->y those of vn_linear, or of rows of weights that differ by less
+ * than 2^-22 of their length. also NULL: vn_linear. */
+typedef struct REAL(vn_also) {
+	real       *y;       /* (T,M) */
+	const real *bias;
+	vn_policy   policy;
+} REAL(vn_also);
+bool REAL(vn_linear_also)(real *y, const real *x, const vn_matrix *w, const real *bias, int64_t T, vn_policy policy,
+                          const REAL(vn_also) *also, int threads);
+
 /* Rounds x (T,N) as ggml does before a product with w, whose format in the file is `kept` (ggml.h),
  * into *out (T,N). *sums (T,N/32): for formats that have them, if w is still in that format; else
  * NULL. The caller frees both, also after a failure. Returns false without memory. */

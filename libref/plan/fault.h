@@ -54,6 +54,18 @@ typedef struct vn_faulty vn_faulty;
 vn_status vn_faulty_create(const vn_plan *plan, const vn_tensor *weights, vn_faulty **f, vn_error *err);
 void      vn_faulty_destroy(vn_faulty *f);
 
+/* Some rows of a large matrix: n blocks of `width` rows, by rising first row. */
+enum { VN_SOME_BLOCKS = 16 };
+typedef struct vn_some_rows {
+	int64_t of;     /* rows of the matrix */
+	int64_t width, first[VN_SOME_BLOCKS];
+	int     n;
+} vn_some_rows;
+
+/* For a first look: from now on, changed matrices of rows->of stored rows have these rows only; the others are
+ * undefined, and a change of none of these rows counts as none. rows is borrowed. */
+void vn_faulty_make_some(vn_faulty *f, const vn_some_rows *rows);
+
 /* Injects "ID@GLOB": at every node that makes a checkpoint matching GLOB ("layer2.q_rope", or
  * "layer2" for the whole layer) and where the fault is possible. Fails, with one line that says
  * what exists, on an unknown id, a pattern without such nodes, or a weight in an unsuitable format.

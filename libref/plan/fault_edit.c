@@ -234,6 +234,25 @@ static vn_status instead(vn_faulty *f, int node, int slot, int w, vn_dtype as, v
 	return VN_OK;
 }
 
+/* Elements of a weight that are made; one of several ranges. */
+typedef struct range {
+	size_t from, to;
+} range;
+
+static int ranges(const vn_faulty *f, const vn_shape *s, range to[VN_SOME_BLOCKS])
+{
+	const vn_some_rows *some = f->some;
+	const size_t        all = (size_t)vn_shape_count(s);
+
+	if (!some || s->rank != 2 || s->dim[0] != some->of) {
+		to[0] = (range) { 0, all };
+		return 1;
+	}
+	for (int i = 0; i < some->n; i++)
+		to[i] = (range) { (size_t)(some->first[i] * s->dim[1]), (size_t)((some->first[i] + some->width) * s->dim[1]) };
+	return some->n;
+}
+
 /* Changes a weight by one of two functions: number by number, or in rows of a given length. */
 static vn_status in_runs(const vn_fault_row *r, vn_faulty *f, int node, int slot, size_t run, vn_fault_each *each,
                          vn_fault_run *rows, vn_error *err)
@@ -245,22 +264,25 @@ static vn_status in_runs(const vn_fault_row *r, vn_faulty *f, int node, int slot
 	unsigned char  *bytes = malloc(vn_dtype_bytes(as, all ? all : 1));
 	double         *x = malloc(2 * run * sizeof *x), *y = x ? x + run : NULL;
 	bool            same = true;
+	range           part[VN_SOME_BLOCKS];
+	const int       parts = ranges(f, &from.shape, part);
 
 	if (!bytes || !x) {
 		free(bytes);
 		free(x);
 		return no_memory(err);
 	}
-	for (size_t i = 0; i < all; i += run) {
-		const size_t n = all - i < run ? all - i : run;
-		vn_to_f64(x, (const unsigned char *)from.data + vn_dtype_bytes(from.dtype, i), from.dtype, n);
-		if (rows)
-			rows(r, x, y, (int64_t)n);
-		for (size_t k = 0; each && k < n; k++)
-			y[k] = each(r, x[k]);
-		same = same && memcmp(x, y, n * sizeof *x) == 0;
-		vn_from_f64(bytes + vn_dtype_bytes(as, i), as, y, n);
-	}
+	for (int p = 0; p < parts; p++)
+		for (size_t i = part[p].from; i < part[p].to; i += run) {
+			const size_t n = part[p].to - i < run ? part[p].to - i : run;
+			vn_to_f64(x, (const unsigned char *)from.data + vn_dtype_bytes(from.dtype, i), from.dtype, n);
+			if (rows)
+				rows(r, x, y, (int64_t)n);
+			for (size_t k = 0; each && k < n; k++)
+				y[k] = each(r, x[k]);
+			same = same && memcmp(x, y, n * sizeof *x) == 0;
+			vn_from_f64(bytes + vn_dtype_bytes(as, i), as, y, n);
+		}
 	free(x);
 	if (!same)
 		return instead(f, node, slot, w, as, bytes, err);
@@ -305,8 +327,17 @@ vn_status vn_fault_arrange(vn_faulty *f, int node, int slot, int axis, const vn_
 		vn_to_f32((float *)(void *)loose, from.data, from.dtype, all / size);
 	for (int k = 0; k < from.shape.rank; k++)
 		*(axis < 0 || k == axis ? &n : k < axis ? &outer : &piece) *= (size_t)from.shape.dim[k];
-	vn_arrange_bytes(bytes, x, m, outer, n, piece);
-	const bool same = memcmp(bytes, x, all) == 0;
+	bool      same = true;
+	range     part[VN_SOME_BLOCKS];
+	const int parts = ranges(f, &from.shape, part);
+	for (int p = 0; p < parts; p++) {
+		const size_t at = part[p].from * size, many = (part[p].to - part[p].from) * size;
+		if (outer == 1)
+			vn_arrange_part(bytes, x, m, n, piece, at / piece, (at + many) / piece);
+		else
+			vn_arrange_bytes(bytes + at, (const char *)x + at, m, many / (n * piece), n, piece);
+		same = same && memcmp(bytes + at, (const char *)x + at, many) == 0;
+	}
 	free(loose);
 	if (!same)
 		return instead(f, node, slot, w, as, bytes, err);

@@ -94,3 +94,16 @@ say off.h5 b.h5 --model "$M"
 run -o c.h5 --precision f16
 change c.h5 off16.h5 "d[...] = x * np.float16(1.1)" layer1/down_proj
 say off16.h5 b.h5 --model "$M"
+
+echo "== a long reference is asked in some of its tokens, and whole where one of these is wrong"
+ids=@$FIXTURES/prompts/p200.ids
+run -o a.h5 --force; run -o b.h5 --force --precision f16
+say a.h5 b.h5 --model "$M"
+change a.h5 token.h5 "x[101] = x[100]; d[...] = x" layer1/attn_out
+say token.h5 b.h5 --model "$M"
+change a.h5 bent.h5 "x[101] *= np.float32(1.02); d[...] = x" layer0/mlp_norm
+say bent.h5 b.h5 --model "$M"
+change a.h5 channel.h5 "x[:, 5] *= np.float32(1.1); d[...] = x" layer1/mlp_act
+say channel.h5 b.h5 --model "$M"
+change a.h5 keys.h5 "x[150:] = x[149:-1]; d[...] = x" layer1/k_rope
+say keys.h5 b.h5 --model "$M"

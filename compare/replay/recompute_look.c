@@ -1,0 +1,242 @@
+/* recompute_look.c: a first look at what a plan makes of logits: some columns of the sampled rows. */
+#include "compare/replay/recompute_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	WIDTH = 256,             /* columns of a block */
+	WORST = VN_SOME_BLOCKS / 2,
+	LEAST = 4 * VN_SOME_BLOCKS * WIDTH /* with fewer columns, a look is not worth it */
+};
+
+/* ---- which columns ------------------------------------------------------------------------------ */
+
+/* The squared error of the columns [from, from + WIDTH), and the candidate's squares. */
+static double off_in(const vn_recompute *p, const double *z, const double *c, int64_t of, int64_t from, double *cc)
+{
+	double dd = 0;
+
+	for (int i = 0; i < p->n_sample; i++)
+		for (int64_t j = i * of + from; j < i * of + from + WIDTH; j++) {
+			if (!isfinite(c[j]))
+				continue;
+			dd += isfinite(z[j]) ? (z[j] - c[j]) * (z[j] - c[j]) : (double)INFINITY;
+			*cc += c[j] * c[j];
+		}
+	return dd;
+}
+
+/* The last block ends with the last column, and may overlap the one before. */
+static int64_t first_of(int64_t block, int64_t of)
+{
+	return block * WIDTH < of - WIDTH ? block * WIDTH : of - WIDTH;
+}
+
+static void add_block(vn_some_rows *s, int64_t block)
+{
+	const int64_t first = first_of(block, s->of);
+	int           at = s->n;
+
+	while (at > 0 && s->first[at - 1] > first)
+		at--;
+	if (at > 0 && s->first[at - 1] == first)
+		return;
+	memmove(s->first + at + 1, s->first + at, (size_t)(s->n - at) * sizeof *s->first);
+	s->first[at] = first;
+	s->n++;
+}
+
+static void choose(vn_recompute *p, double *off, const double *cc, int64_t blocks)
+{
+	double dd = 0, all = 0;
+
+	for (int64_t i = 0; i < WORST; i++)
+		add_block(&p->some, (blocks - 1) * i / (WORST - 1));
+	for (int k = 0; k < WORST; k++) {
+		int64_t worst = 0;
+		for (int64_t b = 1; b < blocks; b++)
+			worst = off[b] > off[worst] ? b : worst;
+		if (!(off[worst] > 0))
+			break;
+		add_block(&p->some, worst);
+		off[worst] = -off[worst];
+	}
+	for (int i = 0; i < p->some.n; i++) {
+		const int64_t b = (p->some.first[i] + WIDTH - 1) / WIDTH;
+		dd += fabs(off[b]);
+		all += cc[b];
+	}
+	p->some_off = all > 0 ? dd / all : 0;
+}
+
+const vn_some_rows *vn_recompute_choose(vn_recompute *p, const vn_tensor *own)
+{
+	const vn_value *v = &p->site.plan->value[p->site.target];
+	const int64_t   of = vn_value_row(v), blocks = (of + WIDTH - 1) / WIDTH;
+	const size_t    n = (size_t)(p->n_sample * of);
+
+	p->some = (vn_some_rows) { .of = of, .width = WIDTH };
+	if (!p->n_sample || of < LEAST)
+		return NULL;
+	double *z = malloc(n * sizeof *z), *c = malloc(n * sizeof *c);
+	double *off = malloc((size_t)blocks * sizeof *off), *cc = calloc((size_t)blocks, sizeof *cc);
+	if (z && c && off && cc) {
+		vn_to_f64(z, own->data, own->dtype, n);
+		vn_to_f64(c, p->site.cand.data, p->site.cand.dtype, n);
+#pragma omp parallel for num_threads(p->threads)
+		for (int64_t b = 0; b < blocks; b++)
+			off[b] = off_in(p, z, c, of, first_of(b, of), &cc[b]);
+		choose(p, off, cc, blocks);
+	}
+	free(z);
+	free(c);
+	free(off);
+	free(cc);
+	if (!(p->some_off > 0 && isfinite(p->some_off)))
+		p->some.n = 0;
+	return p->some.n ? &p->some : NULL;
+}
+
+/* ---- computing them ------------------------------------------------------------------------------- */
+
+static vn_status no_memory(vn_error *err)
+{
+	return vn_fail(err, VN_ERR_NOMEM, "no memory for columns of logits");
+}
+
+/* Copies the chosen columns of x (rows, of), `size` bytes each. */
+static void *pick_columns(const vn_some_rows *s, const void *x, int64_t rows, size_t size)
+{
+	const size_t block = (size_t)s->width * size;
+	char        *y = malloc((size_t)(rows * s->n) * block + 1);
+
+	for (int64_t i = 0; y && i < rows; i++)
+		for (int k = 0; k < s->n; k++)
+			memcpy(y + (size_t)(i * s->n + k) * block, (const char *)x + (size_t)(i * s->of + s->first[k]) * size, block);
+	return y;
+}
+
+/* The chosen outputs of a weight: rows of a matrix, or of a bias; columns of a transposed matrix. */
+static vn_status pick_weight(const vn_some_rows *s, const vn_tensor *w, bool transposed, vn_tensor *some, vn_error *err)
+{
+	const int     axis = transposed ? 1 : 0;
+	const int64_t row = w->shape.rank == 2 && !transposed ? w->shape.dim[1] : 1;
+	const size_t  block = vn_dtype_bytes(w->dtype, (size_t)(s->width * row));
+	char         *y;
+
+	*some = *w;
+	if (w->shape.dim[axis] != s->of || (transposed && vn_dtype_block(w->dtype) > 1))
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "another number of outputs");
+	some->shape.dim[axis] = s->n * s->width;
+	if (transposed)
+		y = pick_columns(s, w->data, w->shape.dim[0], vn_dtype_size(w->dtype));
+	else if ((y = malloc(block * (size_t)s->n + 1)))
+		for (int k = 0; k < s->n; k++)
+			memcpy(y + (size_t)k * block,
+			       (const char *)w->data + vn_dtype_bytes(w->dtype, (size_t)(s->first[k] * row)), block);
+	some->data = y;
+	return y ? VN_OK : no_memory(err);
+}
+
+static vn_status columns(vn_recompute_plan *r, int value, void **out, vn_error *err);
+
+/* The sampled rows of a product's input, which is narrower than the logits. */
+static vn_status input_rows(vn_recompute_plan *r, int value, void **rows, vn_error *err)
+{
+	const size_t row = (size_t)vn_value_row(&r->plan->value[vn_plan_root(r->plan, value)]) * r->w->size;
+	const void  *all;
+	vn_status    st = vn_recompute_value(r, value, &all, err);
+
+	if (!st && !(*rows = malloc(row * (size_t)r->p->n_sample + 1)))
+		st = no_memory(err);
+	for (int i = 0; !st && i < r->p->n_sample; i++)
+		memcpy((char *)*rows + (size_t)i * row, (const char *)all + (size_t)r->p->sample[i] * row, row);
+	return st;
+}
+
+static vn_status product(vn_recompute_plan *r, const vn_node *n, vn_args *a, void **in, vn_tensor some[2], vn_error *err)
+{
+	const vn_value *v = &r->plan->value[vn_plan_root(r->plan, n->in[0])];
+	vn_status       st = vn_value_row(v) == r->p->some.of
+	                         ? vn_fail(err, VN_ERR_UNSUPPORTED, "a product of all columns")
+	                         : input_rows(r, n->in[0], in, err);
+
+	for (int i = 0; !st && i < 2; i++)
+		if (a->w[i]) {
+			st = pick_weight(&r->p->some, a->w[i], i == 0 && n->c.linear.transposed, &some[i], err);
+			a->w[i] = &some[i];
+		}
+	return st;
+}
+
+/* Computes the chosen columns of the sampled rows of a value as wide as the logits. */
+static vn_status columns(vn_recompute_plan *r, int value, void **out, vn_error *err)
+{
+	const vn_recompute *p = r->p;
+	const int       root = vn_plan_root(r->plan, value);
+	const vn_value *v = &r->plan->value[root];
+	const vn_node  *n = &r->plan->node[v->node];
+	const int64_t   wide = p->some.n * p->some.width;
+	vn_tensor       some[2] = { { .data = NULL }, { .data = NULL } };
+	vn_args         a = vn_recompute_args(r, n);
+	void           *in = NULL;
+	vn_status       st;
+
+	*out = NULL;
+	if (vn_value_row(v) != p->some.of || v->rank != 2 || n->out[0] != root || n->n_state)
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not computed column by column", v->name);
+	if (vn_recompute_makes_target(r, root) && r->w->sampled) {
+		*out = pick_columns(&p->some, r->w->sampled, p->n_sample, r->w->size);
+		return *out ? VN_OK : no_memory(err);
+	}
+	if (n->op == VN_OP_LINEAR)
+		st = product(r, n, &a, &in, some, err);
+	else if (n->op == VN_OP_ACT)
+		st = columns(r, n->in[0], &in, err);
+	else
+		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not computed column by column", v->name);
+	if (!st && !(*out = malloc((size_t)(p->n_sample * wide) * r->w->size + 1)))
+		st = no_memory(err);
+	a.in[0] = in;
+	a.tokens = p->n_sample;
+	if (!st)
+		st = r->w->eval->node(n, &a, wide, wide, *out, err);
+	for (int i = 0; i < 2; i++)
+		free((void *)(uintptr_t)some[i].data);
+	free(in);
+	return st;
+}
+
+vn_status vn_recompute_look(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *share,
+                            vn_error *err)
+{
+	const size_t      size = vn_dtype_size(p->site.cand.dtype), n = (size_t)(p->n_sample * p->some.n * p->some.width);
+	vn_recompute_plan r;
+	double            dd = 0, cc = 0;
+	void             *out = NULL, *is = NULL;
+	double           *z = malloc(2 * n * sizeof *z + 1), *c = z ? z + n : NULL;
+	vn_status         st = vn_recompute_begin(&r, p, plan, weights, &p->w[VN_OWN_WIDTH], err);
+
+	if (!st && !p->some.n)
+		st = vn_fail(err, VN_ERR_UNSUPPORTED, "no columns are chosen");
+	if (!st && !(st = columns(&r, p->site.target, &out, err)) &&
+	    (!z || !(is = pick_columns(&p->some, p->site.cand.data, p->n_sample, size))))
+		st = no_memory(err);
+	if (!st) {
+		vn_to_f64(z, out, r.w->eval->width, n);
+		vn_to_f64(c, is, p->site.cand.dtype, n);
+		for (size_t i = 0; i < n; i++)
+			if (isfinite(c[i])) {
+				dd += isfinite(z[i]) ? (z[i] - c[i]) * (z[i] - c[i]) : (double)INFINITY;
+				cc += c[i] * c[i];
+			}
+		*share = dd / cc / p->some_off;
+	}
+	free(z);
+	free(is);
+	free(out);
+	vn_recompute_end(&r);
+	return st;
+}

@@ -1,0 +1,288 @@
+/* reference_rows.c: see reference_rows.h. Values are computed backward from a checkpoint to the recorded ones. */
+#include "compare/replay/reference_rows.h"
+#include "compare/metrics/metrics.h"
+
+#include "libref/exec/eval.h"
+#include "libref/ops/blas.h"
+
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SPREAD = 12, ROWS = SPREAD + 1 };
+
+/* A hundredth of the error of another order of summation in float32 (floor_check.c). Healthy operations leave less
+ * than 1e-12. */
+#define ALLOWED       1e-10
+#define ALLOWED_TOKEN 1e-8
+
+typedef struct look {
+	vn_comparison   *c;
+	const vn_plan   *plan;
+	const vn_tensor *weights;
+	vn_policy        policy;
+	const vn_eval   *eval;
+	int              threads;
+	const int32_t   *ids;
+	int64_t          tokens;
+	int             *point;     /* (values): a checkpoint of a root value; -1 */
+	int64_t          row[ROWS]; /* the tokens at hand, rising */
+	int              n;
+	int              target;    /* the value that is computed, although it was recorded */
+} look;
+
+static vn_status no_memory(vn_error *err)
+{
+	return vn_fail(err, VN_ERR_NOMEM, "no memory to check the reference");
+}
+
+static vn_status cannot(const look *l, int value, vn_error *err)
+{
+	return vn_fail(err, VN_ERR_UNSUPPORTED, "%s cannot be checked by rows", l->plan->value[value].name);
+}
+
+/* ---- recorded numbers ----------------------------------------------------------------------- */
+
+/* Was the value recorded for every token, and may it be read? */
+static bool recorded(const look *l, int root)
+{
+	const vn_value *v = &l->plan->value[root];
+	const vn_shape  all = vn_value_shape(v, l->tokens, l->tokens);
+
+	return l->point[root] >= 0 && v->state < 0 && v->rank > 0 && v->size[0] == VN_T &&
+	       vn_shape_equal(&vn_recording_entry(l->c->opened.ref, l->c->result.point[l->point[root]].ref)->shape, &all);
+}
+
+/* Reads tokens [from, from + n) of a recorded value into to (n, row). */
+static vn_status read_rows(const look *l, int root, int64_t from, int64_t n, float *to, vn_error *err)
+{
+	const int64_t row = vn_value_row(&l->plan->value[root]);
+	const int     entry = l->c->result.point[l->point[root]].ref;
+	vn_tensor     t;
+	vn_status     st = vn_entry_tensor(l->c->opened.ref, entry, &t, err);
+
+	if (!st)
+		vn_to_f32(to, (const char *)t.data + vn_dtype_bytes(t.dtype, (size_t)(from * row)), t.dtype, (size_t)(n * row));
+	return st;
+}
+
+static void release(const look *l, int root)
+{
+	vn_recording_release(l->c->opened.ref, l->c->result.point[l->point[root]].ref);
+}
+
+/* ---- computed numbers -------------------------------------------------------------------------- */
+
+static vn_status rows_of(const look *l, int value, float **rows, vn_error *err);
+
+static vn_args args_of(const look *l, const vn_node *n)
+{
+	vn_args a = { .policy = l->policy, .threads = l->threads, .lists = l->plan->list,
+		.wide = vn_value_wide(l->plan, n->out[0]) };
+
+	for (int i = 0; i < n->n_w; i++)
+		a.w[i] = n->w[i] >= 0 ? &l->weights[n->w[i]] : NULL;
+	return a;
+}
+
+/* Does it compute a token from its inputs at this token alone, whatever its position? */
+static bool alone(vn_op op)
+{
+	return op == VN_OP_LINEAR || op == VN_OP_RMS_NORM || op == VN_OP_LAYER_NORM || op == VN_OP_GATED_NORM ||
+	       op == VN_OP_L2_NORM || op == VN_OP_ADD || op == VN_OP_ACT || op == VN_OP_GATED || op == VN_OP_SLICE ||
+	       op == VN_OP_LOG_DECAY;
+}
+
+/* The keys and values of all tokens. */
+static vn_status read_kept(const look *l, const vn_node *n, vn_args *a, vn_error *err)
+{
+	static const int from[2] = { [VN_ATTN_KEYS] = VN_ATTN_K, [VN_ATTN_VALUES] = VN_ATTN_V };
+	vn_status        st = VN_OK;
+
+	for (int i = 0; !st && i < 2; i++) {
+		const int root = vn_plan_root(l->plan, n->in[from[i]]);
+		if (!recorded(l, root))
+			return cannot(l, root, err);
+		if (!(a->state[i] = malloc((size_t)(l->tokens * vn_value_row(&l->plan->value[root])) * sizeof(float) + 1)))
+			return no_memory(err);
+		st = read_rows(l, root, 0, l->tokens, a->state[i], err);
+		release(l, root);
+	}
+	return st;
+}
+
+/* One call for each token, at its position. */
+static vn_status one_by_one(const look *l, const vn_node *n, vn_args *a, float *const in[VN_MAX_IN], float *out,
+                            vn_error *err)
+{
+	const vn_value *v = &l->plan->value[n->out[0]];
+	const int64_t   row = vn_value_row(v);
+	vn_status       st = VN_OK;
+
+	a->tokens = 1;
+	for (int i = 0; !st && i < l->n; i++) {
+		a->past = l->row[i];
+		a->ids = l->ids + l->row[i];
+		for (int k = 0; k < n->n_in; k++)
+			a->in[k] = in[k] ? in[k] + i * vn_value_row(&l->plan->value[vn_plan_root(l->plan, n->in[k])]) : NULL;
+		st = l->eval->node(n, a, row, v->size[v->rank - 1], out + i * row, err);
+	}
+	return st;
+}
+
+static vn_status compute(const look *l, int root, float *out, vn_error *err)
+{
+	const vn_value *v = &l->plan->value[root];
+	const vn_node  *n = &l->plan->node[v->node];
+	const bool      attends = n->op == VN_OP_ATTENTION && n->n_in <= VN_ATTN_KEPT && n->n_state == 2;
+	float          *in[VN_MAX_IN] = { NULL };
+	vn_args         a = args_of(l, n);
+	vn_status       st = VN_OK;
+
+	if (n->out[0] != root || (n->n_state && !attends) ||
+	    (!alone(n->op) && !attends && n->op != VN_OP_EMBED && n->op != VN_OP_POSITIONS && n->op != VN_OP_ROPE))
+		return cannot(l, root, err);
+	for (int i = 0; !st && i < (attends ? 1 : n->n_in); i++)
+		st = rows_of(l, n->in[i], &in[i], err);
+	if (!st && attends)
+		st = read_kept(l, n, &a, err);
+	if (!st && alone(n->op)) {
+		a.tokens = l->n;
+		for (int i = 0; i < n->n_in; i++)
+			a.in[i] = in[i];
+		st = l->eval->node(n, &a, vn_value_row(v), v->size[v->rank - 1], out, err);
+	} else if (!st) {
+		st = one_by_one(l, n, &a, in, out, err);
+	}
+	for (int i = 0; i < VN_MAX_IN; i++)
+		free(in[i]);
+	for (int i = 0; attends && i < 2; i++)
+		free(a.state[i]);
+	return st;
+}
+
+/* The rows of a value: recorded, or computed. The caller frees them. */
+static vn_status rows_of(const look *l, int value, float **rows, vn_error *err)
+{
+	const int     root = vn_plan_root(l->plan, value);
+	const int64_t row = vn_value_row(&l->plan->value[root]);
+	vn_status     st = VN_OK;
+
+	if (!(*rows = malloc((size_t)(l->n * row) * sizeof **rows + 1)))
+		return no_memory(err);
+	if (root == l->target || !recorded(l, root))
+		return compute(l, root, *rows, err);
+	for (int i = 0; !st && i < l->n; i++)
+		st = read_rows(l, root, l->row[i], 1, *rows + i * row, err);
+	release(l, root);
+	return st;
+}
+
+/* ---- a checkpoint ------------------------------------------------------------------------------- */
+
+static void choose_rows(look *l, int64_t worst)
+{
+	bool there = worst < 0 || worst >= l->tokens;
+
+	l->n = 0;
+	for (int i = 0; i < SPREAD; i++) {
+		const int64_t row = (l->tokens - 1) * i / (SPREAD - 1);
+		there = there || row == worst;
+		if (!there && row > worst) {
+			l->row[l->n++] = worst;
+			there = true;
+		}
+		l->row[l->n++] = row;
+	}
+}
+
+/* Measures the rows of a checkpoint of a recorded value. */
+static vn_status check(look *l, int root, double own[2], vn_error *err)
+{
+	const int64_t  row = vn_value_row(&l->plan->value[root]);
+	const int      entry = l->c->result.point[l->point[root]].ref;
+	const vn_entry *e = vn_recording_entry(l->c->opened.ref, entry);
+	float         *is = NULL, *want = malloc((size_t)(l->n * row) * sizeof *want + 1);
+	vn_measured    m;
+	vn_status      st = want ? VN_OK : no_memory(err);
+
+	l->target = root;
+	if (!st)
+		st = rows_of(l, root, &is, err);
+	for (int i = 0; !st && i < l->n; i++)
+		st = read_rows(l, root, l->row[i], 1, want + i * row, err);
+	if (!st) {
+		vn_tensor a = { VN_F32, e->shape, want }, b = { VN_F32, e->shape, is };
+		a.shape.dim[0] = b.shape.dim[0] = l->n;
+		st = vn_measure(&a, &b, vn_entry_axes(e), false, l->threads, &m, err);
+	}
+	release(l, root);
+	free(is);
+	free(want);
+	if (!st) {
+		own[0] = m.finite == m.n ? m.value[VN_M_NMSE] : 1;
+		own[1] = m.finite == m.n ? m.value[VN_M_WORST_TOKEN_NMSE] : 1;
+	}
+	return st;
+}
+
+/* ---- all --------------------------------------------------------------------------------------------- */
+
+/* Two names of one value may have been recorded with different numbers: each is checked. */
+static vn_status check_all(look *l, const vn_names *names, const int64_t *worst, double (*own)[2], bool *agrees,
+                           vn_error *err)
+{
+	vn_comparison *c = l->c;
+	vn_status      st = VN_OK;
+
+	*agrees = true;
+	for (int i = 0; !st && *agrees && i < c->result.n_points; i++) {
+		const int root = c->result.point[i].m.n ? vn_names_root(names, c->result.point[i].name) : -1;
+		if (root < 0)
+			continue;
+		l->point[root] = i;
+		*agrees = recorded(l, root);
+		choose_rows(l, worst[i]);
+		if (*agrees && !(st = check(l, root, own[i], err)))
+			*agrees = own[i][0] <= ALLOWED && own[i][1] <= ALLOWED_TOKEN;
+		vn_recording_forget(c->opened.ref);
+	}
+	return st;
+}
+
+vn_status vn_reference_rows(vn_comparison *c, const vn_names *names, vn_policy of_ref, const int64_t *worst,
+                            double (*own)[2], bool *agrees, vn_error *err)
+{
+	const vn_step *step;
+	const int      asked = c->request.options->threads;
+	look           l = { .c = c, .plan = names->plan, .weights = vn_model_weights(c->opened.model), .policy = of_ref,
+		.eval = vn_eval_for(of_ref), .threads = asked > 0 ? asked : omp_get_num_procs() };
+	vn_error       none = { "" };
+	vn_status      st;
+
+	*agrees = false;
+	vn_recording_tokens(c->opened.ref, &l.ids, NULL);
+	if (vn_recording_steps(c->opened.ref, &step) != 1 || step->tokens < VN_REFERENCE_LONG || step->position ||
+	    step->rows != step->tokens || of_ref.storage != VN_F32 || of_ref.products)
+		return VN_OK;
+	l.tokens = step->tokens;
+	if (!(l.point = malloc(((size_t)l.plan->n_values + 1) * sizeof *l.point)))
+		return no_memory(err);
+	for (int v = 0; v < l.plan->n_values; v++)
+		l.point[v] = -1;
+	for (int i = 0; i < c->result.n_points; i++) {
+		const int root = c->result.point[i].m.n ? vn_names_root(names, c->result.point[i].name) : -1;
+		if (root >= 0)
+			l.point[root] = i;
+	}
+	if (!(st = vn_blas_prepare(l.threads, err))) {
+		st = check_all(&l, names, worst, own, agrees, &none);
+		*agrees = *agrees && !st;
+		if (st == VN_ERR_UNSUPPORTED)
+			st = VN_OK;
+		else if (st)
+			*err = none;
+	}
+	free(l.point);
+	return st;
+}

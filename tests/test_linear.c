@@ -1,0 +1,173 @@
+/* test_linear.c: a product in two policies at once. */
+#include "libref/exec/ref.h"
+#include "libref/ops/blas.h"
+#include "libref/ops/ops.h"
+#include "tests/suite.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { T = 70, N = 300, M = 700, THREADS = 2 };
+
+static const vn_policy f16 = { VN_F16, VN_F32, 0 }, f32 = { VN_F32, VN_F32, 0 };
+static float           x[T * N], w[M * N], bias[M], y[T * M], also[T * M], alone[T * M];
+
+static float number(int i)
+{
+	return (float)((i % 2003 * 7919 + 13) % 2001 - 1000) / 1024;
+}
+
+static void fill(void)
+{
+	for (int i = 0; i < T * N; i++)
+		x[i] = number(i);
+	for (int i = 0; i < M * N; i++)
+		w[i] = number(3 * i + 1); /* exact in float16 */
+	for (int i = 0; i < M; i++)
+		bias[i] = number(5 * i + 2);
+}
+
+/* Both, and each alone. Returns the largest difference of the second, over the largest number. */
+static double both(vn_dtype stored, const void *data)
+{
+	const vn_tensor t = { stored, { 2, { M, N } }, data };
+	const vn_matrix m = vn_matrix_of(&t, false);
+	double          most = 0, size = 0;
+
+	CU_ASSERT(vn_linear_also_f32(y, x, &m, bias, T, f16, &(vn_also_f32) { also, bias, f32 }, THREADS));
+	CU_ASSERT(vn_linear_f32(alone, x, &m, bias, T, f16, THREADS));
+	CU_ASSERT_EQUAL(memcmp(y, alone, sizeof y), 0);
+	CU_ASSERT(vn_linear_f32(alone, x, &m, bias, T, f32, THREADS));
+	for (int i = 0; i < T * M; i++) {
+		most = fmax(most, fabs((double)also[i] - (double)alone[i]));
+		size = fmax(size, fabs((double)alone[i]));
+	}
+	return most / size;
+}
+
+static void weights_that_both_store_alike_give_the_same_bits(void)
+{
+	static uint16_t half[M * N];
+
+	fill();
+	CU_ASSERT_EQUAL(both(VN_F32, w), 0);
+	vn_from_f32(half, VN_F16, w, (size_t)(M * N));
+	CU_ASSERT_EQUAL(both(VN_F16, half), 0);
+}
+
+static void weights_that_one_of_them_rounds_are_multiplied_again(void)
+{
+	fill();
+	for (int i = 0; i < N; i++)
+		w[M / 2 * N + i] *= 1.0001f; /* one row, which float16 cannot hold */
+	CU_ASSERT_EQUAL(both(VN_F32, w), 0);
+	for (int t = 0; t < T; t++)
+		CU_ASSERT_NOT_EQUAL(y[t * M + M / 2], also[t * M + M / 2]);
+}
+
+static void weights_that_differ_by_next_to_nothing_count_as_alike(void)
+{
+	fill();
+	for (int m = 0; m < M; m++)
+		w[m * N + m % N] = 1e-6f; /* a subnormal of float16: off by 2 % of it */
+	CU_ASSERT(both(VN_F32, w) < 1e-6);
+	CU_ASSERT_EQUAL(memcmp(y, also, sizeof y), 0); /* that is, multiplied once */
+}
+
+/* ---- two engines ---------------------------------------------------------------------------- */
+
+typedef struct kept {
+	float *logits;
+	size_t n;
+} kept;
+
+static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
+{
+	kept *k = ctx;
+	(void)value, (void)dtype, (void)shape, (void)err;
+	k->n = 0;
+	return VN_OK;
+}
+
+static vn_status take(void *ctx, const void *data, size_t elements, vn_error *err)
+{
+	kept *k = ctx;
+	(void)err;
+	memcpy((char *)k->logits + k->n * 4, data, elements * 4);
+	k->n += elements;
+	return VN_OK;
+}
+
+static vn_status end(void *ctx, vn_error *err)
+{
+	(void)ctx, (void)err;
+	return VN_OK;
+}
+
+/* Embeds, and multiplies with the logits' weights: in both engines together, or one after the other. */
+static void logits_of(const vn_plan *p, const vn_tensor weights[2], bool together, float *out[2])
+{
+	const vn_policy policy[2] = { f32, f32 };
+	int32_t         ids[T];
+	bool            want[8] = { false };
+	kept            k[2] = { { out[0], 0 }, { out[1], 0 } };
+	vn_taps         taps[2];
+	vn_ref         *r[2];
+
+	want[vn_plan_find(p, "logits")] = true;
+	for (int t = 0; t < T; t++)
+		ids[t] = t;
+	for (int i = 0; i < 2; i++) {
+		taps[i] = (vn_taps) { .want = want, .sink = { &k[i], begin, take, end } };
+		const vn_ref_options o = { .policy = policy[i], .threads = 1 };
+		CU_ASSERT_EQUAL_FATAL(vn_ref_create(p, weights, &o, &r[i], NULL), VN_OK);
+		CU_ASSERT_EQUAL_FATAL(vn_ref_begin(r[i], ids, T, &taps[i], NULL), VN_OK);
+	}
+	for (int n = 0; n < p->n_nodes; n++) {
+		if (together)
+			CU_ASSERT_EQUAL(vn_ref_run_both(r[0], r[1], n, NULL), VN_OK);
+		for (int i = 0; !together && i < 2; i++)
+			CU_ASSERT_EQUAL(vn_ref_run(r[i], n, n + 1, NULL), VN_OK);
+	}
+	for (int i = 0; i < 2; i++) {
+		CU_ASSERT_EQUAL(k[i].n, T * M);
+		vn_ref_end(r[i], false, NULL);
+		vn_ref_destroy(r[i]);
+	}
+}
+
+static void two_engines_that_share_a_product_hand_over_what_each_would_alone(void)
+{
+	static float a[2][T * M], b[2][T * M];
+	vn_builder  *build = vn_plan_begin(0, M, T);
+	vn_plan     *p = NULL;
+	const int    e = vn_plan_embed(build, vn_plan_weight(build, "e", 2, (int64_t[]) { M, N }), VN_POINT_EMBED);
+
+	vn_plan_linear(build, e, vn_plan_weight(build, "w", 2, (int64_t[]) { M, N }), -1, 0, VN_POINT_LOGITS);
+	CU_ASSERT_EQUAL_FATAL(vn_plan_finish(build, &p, NULL), VN_OK);
+	fill();
+	const vn_tensor weights[2] = { { VN_F32, { 2, { M, N } }, w }, { VN_F32, { 2, { M, N } }, w } };
+	logits_of(p, weights, true, (float *[2]) { a[0], a[1] });
+	logits_of(p, weights, false, (float *[2]) { b[0], b[1] });
+	CU_ASSERT_EQUAL(memcmp(a, b, sizeof a), 0);
+	vn_plan_destroy(p);
+}
+
+int main(void)
+{
+	static CU_TestInfo tests[] = {
+		TEST(weights_that_both_store_alike_give_the_same_bits),
+		TEST(weights_that_one_of_them_rounds_are_multiplied_again),
+		TEST(weights_that_differ_by_next_to_nothing_count_as_alike),
+		TEST(two_engines_that_share_a_product_hand_over_what_each_would_alone),
+		CU_TEST_INFO_NULL,
+	};
+	vn_error err = { "" };
+
+	if (vn_blas_prepare(THREADS, &err)) {
+		fprintf(stderr, "%s\n", err.text);
+		return 1;
+	}
+	return run_suite("linear", tests);
+}
