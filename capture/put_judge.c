@@ -179,12 +179,13 @@ static vn_status leave_out(vn_put_judge *j, vn_error *err)
 	return VN_OK;
 }
 
-/* Leaves out what is kept back, but not what is of this layer, and the last. layer -2: all of it. */
+/* Leaves out what is kept back, but not what is of this layer, and the one before it. layer -2: all of it. */
 static vn_status leave_out_but(vn_put_judge *j, int layer, vn_error *err)
 {
 	vn_status st = VN_OK;
 
-	while (!st && j->first && (layer == -2 || (j->first->label.layer != layer && j->first->next)))
+	while (!st && j->first &&
+	       (layer == -2 || (j->first->label.layer != layer && j->first->next && j->first->next->label.layer != layer)))
 		st = leave_out(j, err);
 	return st;
 }

@@ -102,9 +102,10 @@ class Against:
                                  "measured": measured}, ensure_ascii=False)
 
     def leave_out(self, but: Optional[int] = None) -> None:
-        """Leave out what waits; but: not what belongs to this layer, nor the tensor put last."""
+        """Leave out what waits; but: not what belongs to this layer, nor the tensor put before it."""
         kept = list(self.waiting.values())
-        last = kept[-1].name if kept and but is not None else None
+        before = [w.name for w in kept if w.layer != but]
+        last = before[-1] if before and but is not None else None
         self.waiting = {}
         for w in kept:
             if but is not None and (w.layer == but or w.name == last):
