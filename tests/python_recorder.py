@@ -256,7 +256,7 @@ class AnEngineInNumpy(Files):
             self.assertEqual(list(r.names()), ["layer1.output", "final_norm", "logits"])  # more of logits is judged than nmse; the others came before
         done = program("compare", self.reference(), near)
         self.assertEqual(done.returncode, WITHIN, done.stdout + done.stderr)
-        self.assertIn("of 30, not every metric was measured", done.stdout)
+        self.assertIn("not every metric was measured", done.stdout)
         self.assertEqual(program("show", "--check", near).returncode, 0)
 
     def test_what_differs_from_a_reference_is_written_with_its_layer_so_far(self):
