@@ -402,7 +402,7 @@ static vn_status capture(options *o, vn_error *err)
 	return st;
 }
 
-int cmd_capture(int argc, char **argv, const vn_judge *judge)
+int cmd_capture(int argc, char **argv, const vn_run_judge *judge)
 {
 	options     o;
 	vn_error    err = { 0 };

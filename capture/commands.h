@@ -8,7 +8,7 @@
 #include "capture/run/against.h"
 #include "libref/base/options.h"
 
-int cmd_capture(int argc, char **argv, const vn_judge *judge); /* judge: for --against */
+int cmd_capture(int argc, char **argv, const vn_run_judge *judge); /* judge: for --against */
 int cmd_import(int argc, char **argv);
 int cmd_show(int argc, char **argv);
 int cmd_points(int argc, char **argv);

@@ -1,5 +1,6 @@
 /* vernier_capture.c: the public C API, over the store; see include/vernier_capture.h. */
 #include "capture/include/vernier_capture.h"
+#include "capture/put_judge.h"
 
 #include "capture/view/dims.h"
 #include "capture/import/dump.h"
@@ -16,6 +17,7 @@
  * not known yet are -1, and their positions continue. */
 struct vernier_capture {
 	vn_store *store;
+	vn_put_judge *judge; /* NULL: every tensor is written */
 	vn_dump   run;
 	int64_t   room, listed, told; /* entries in the lists: room, had at first, with an id */
 	bool      done;
@@ -75,6 +77,24 @@ int vernier_capture_config(vernier_capture *c, const char *json)
 	return 0;
 }
 
+int vernier_capture_against(vernier_capture *c, const char *reference, double keep_above)
+{
+	if (!ready(c))
+		return -1;
+	if (c->judge || c->run.n_steps || !reference || !(keep_above >= 0 && keep_above < 1))
+		return keep_status(c, vn_fail(&c->err, VN_ERR_USAGE, "%s: %s", c->run.path,
+		                              c->judge         ? "a second reference"
+		                              : c->run.n_steps ? "the reference must be given before the first step"
+		                              : !reference     ? "no reference (NULL)"
+		                                               : "keep_above is an nmse from 0 to 1"));
+	return keep_status(c, vn_put_judge_open(reference, keep_above, &c->judge, &c->err));
+}
+
+const char *vernier_capture_differs(const vernier_capture *c)
+{
+	return c && c->judge ? vn_put_judge_first(c->judge) : "";
+}
+
 /* ---- steps ------------------------------------------------------------------------------------ */
 
 /* Writes lists of all tokens so far, with spare room. */
@@ -132,6 +152,8 @@ int vernier_capture_step_at(vernier_capture *c, const int32_t *ids, const int32_
 		const vn_step *s = &c->run.step[c->run.n_steps - 1];
 		if (!(st = tell_tokens(c)))
 			st = vn_store_step(c->store, s->number, s->position, s->tokens, 0, s->tokens, &c->err);
+		if (!st && c->judge)
+			st = vn_put_judge_step(c->judge, s->number, s->position, ids, (int64_t)n, &c->err);
 	}
 	return keep_status(c, st);
 }
@@ -143,20 +165,33 @@ int vernier_capture_step(vernier_capture *c, const int32_t *ids, size_t n)
 
 /* ---- tensors --------------------------------------------------------------------------------- */
 
+/* Where numbers go: into memory, or the store. */
+typedef struct target {
+	vernier_capture *c;
+	char            *to; /* NULL: the store */
+	size_t           width;
+} target;
+
 /* Writes the axes from `axis` on; the last `run` axes are contiguous. */
-static vn_status write_axes(vernier_capture *c, const char *data, const vn_shape *shape, const int64_t *stride,
-                            int axis, int run, size_t elements)
+static vn_status write_axes(target *t, const char *data, const vn_shape *shape, const int64_t *stride, int axis,
+                            int run, size_t elements)
 {
 	vn_status st = VN_OK;
+	if ((axis == run || axis == VN_MAX_RANK) && t->to) {
+		memcpy(t->to, data, elements * t->width);
+		t->to += elements * t->width;
+		return VN_OK;
+	}
 	if (axis == run || axis == VN_MAX_RANK)
-		return vn_store_write(c->store, data, elements, &c->err);
+		return vn_store_write(t->c->store, data, elements, &t->c->err);
 	for (int64_t i = 0; i < shape->dim[axis] && !st; i++)
-		st = write_axes(c, data + i * stride[axis], shape, stride, axis + 1, run, elements);
+		st = write_axes(t, data + i * stride[axis], shape, stride, axis + 1, run, elements);
 	return st;
 }
 
+/* to: room for all numbers; NULL: the store. */
 static vn_status write_numbers(vernier_capture *c, const void *data, vn_dtype dtype, const vn_shape *shape,
-                               const int64_t *stride)
+                               const int64_t *stride, char *to)
 {
 	const size_t width = vn_dtype_size(dtype);
 	size_t elements = 1;
@@ -165,7 +200,19 @@ static vn_status write_numbers(vernier_capture *c, const void *data, vn_dtype dt
 		return VN_OK;
 	for (; run > 0 && (shape->dim[run - 1] == 1 || stride[run - 1] == (int64_t)(elements * width)); run--)
 		elements *= (size_t)shape->dim[run - 1];
-	return write_axes(c, data, shape, stride, 0, run, elements);
+	target t = { c, to, width };
+	return write_axes(&t, data, shape, stride, 0, run, elements);
+}
+
+static vn_status put_judged(vernier_capture *c, const vn_tensor_label *l, const void *data, vn_dtype dtype,
+                            const vn_shape *shape, const int64_t *stride)
+{
+	char *copy = malloc((size_t)vn_shape_count(shape) * vn_dtype_size(dtype) + 1);
+
+	if (!copy)
+		return vn_fail(&c->err, VN_ERR_NOMEM, "%s: %s: no memory for its numbers", c->run.path, l->name);
+	write_numbers(c, data, dtype, shape, stride, copy);
+	return vn_put_judge_put(c->judge, c->store, l, dtype, shape, copy, &c->err);
 }
 
 /* Refuses here what a reader of the file would refuse. */
@@ -247,8 +294,12 @@ int vernier_capture_put_strided(vernier_capture *c, const char *name, const char
 	if (dims)
 		snprintf(l.axes, sizeof l.axes, "%s", dims);
 	snprintf(l.op, sizeof l.op, "%s", op ? op : "");
-	if (!(st = check_rows(c, &l, &is)) && !(st = vn_store_begin(c->store, &l, type, &is, &c->err)) &&
-	    !(st = write_numbers(c, data, type, &is, stride)))
+	if ((st = check_rows(c, &l, &is)))
+		return keep_status(c, st);
+	if (c->judge)
+		st = put_judged(c, &l, data, type, &is, stride);
+	else if (!(st = vn_store_begin(c->store, &l, type, &is, &c->err)) &&
+	         !(st = write_numbers(c, data, type, &is, stride, NULL)))
 		st = vn_store_end(c->store, &c->err);
 	return keep_status(c, st);
 }
@@ -286,7 +337,10 @@ int vernier_capture_commit(vernier_capture *c)
 		st = vn_fail(&c->err, VN_ERR_USAGE, "%s: no step was begun", r->path);
 	if (r->config)
 		vn_plan_destroy(vn_family_plan(r->config, &words.family));
+	if (!st && c->judge)
+		st = vn_put_judge_end(c->judge, &c->run.run, &c->err);
 	if (!st && !(st = vn_store_run(c->store, &r->run, r->ids, r->positions, r->n_ids, &c->err)) &&
+	    (!c->judge || !(st = vn_put_judge_lines(c->judge, c->store, &c->err))) &&
 	    (!r->config || !(st = vn_store_words(c->store, &words, &c->err))))
 		st = vn_store_commit(&c->store, &c->err);
 	return keep_status(c, st);
@@ -302,6 +356,7 @@ void vernier_capture_free(vernier_capture *c)
 	if (!c)
 		return;
 	vn_store_abandon(&c->store);
+	vn_put_judge_close(c->judge);
 	free(c->run.ids);
 	free(c->run.positions);
 	free(c->run.step);

@@ -25,7 +25,7 @@ ORDER = """
 libref/base libref/plan libref/family libref/model libref/text libref/ops libref/exec libref
 libgpu
 capture/base capture/file capture/recording capture/view capture/names capture/store capture/run capture/import capture/show capture/edit capture
-compare/text compare/metrics compare/limits compare/weights compare/comparison compare/match compare/judge compare/floor compare/profile
+compare/text compare/metrics compare/limits compare/weights compare/comparison compare/match compare/judge compare/against compare/floor compare/profile
 compare/replay compare/explain compare/report compare/folders compare/chapters compare/many compare/table compare/evaluate compare/isolate compare/selftest compare
 """.split()
 STRICT = {"compare/explain"}

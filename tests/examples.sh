@@ -45,6 +45,25 @@ for one in record capture; do # and what others say of them
 	! command -v clang++ >/dev/null || clang++ -std=c++11 $strict $header -fsyntax-only "$source/capture/examples/$one.cpp"
 done
 
+# Judged while it is recorded: by an equal run, one that differs by rounding, and one with a fault.
+vernier capture ref "$model" --ids-from ref.h5 --inject R1@layer1 -o bad.h5 2>/dev/null
+./capture "$model" equal.h5 direct.h5 >said
+test ! -s said
+vernier compare direct.h5 equal.h5 | grep -q 'within limits: 0 checkpoints compared, 33 judged while recorded and left out'
+./capture "$model" near.h5 ref.h5 >said
+grep -qx 'differs first: logits' said # which is not judged by its nmse alone
+vernier compare ref.h5 near.h5 >said
+grep -q 'within limits: 3 checkpoints compared, 30 judged while recorded and left out' said
+grep -q 'not every metric was measured' said
+./capture "$model" part.h5 bad.h5 >said
+grep -qx 'differs first: layer1.q_rope' said
+vernier compare bad.h5 part.h5 >said && exit 1
+grep -q 'The error starts at' said
+for t in layer0.output layer1.q_proj layer1.q_rope logits; do vernier show part.h5 $t >/dev/null; done
+! vernier show part.h5 layer0.q_rope >/dev/null 2>&1
+! ./capture "$model" none.h5 nothing.h5 2>said
+grep -q 'nothing.h5: No such file' said
+
 # A model that is not there: nothing complete.
 ! ./record "$source/fixtures/prompts" gone 2>/dev/null
 cp "$model/config.json" . # and no weights

@@ -212,10 +212,10 @@ class Manners(Files):
 
 
 class AnEngineInNumpy(Files):
-    def record(self, precision, faults={}, calls=((0, 17),)):
+    def record(self, precision, faults={}, calls=((0, 17),), **more):
         store = {"f32": np.float32, "f16": np.float16, "bf16": np.float32, "f64": np.float64}[precision]
         made = stranger.engine(MODEL, IDS, faults, store)
-        with self.recorder(precision=precision, run={"made_by": "a test"}) as r:
+        with self.recorder(precision=precision, run={"made_by": "a test"}, **more) as r:
             r.model(MODEL)
             for first, last in calls:
                 if len(calls) > 1:
@@ -227,6 +227,7 @@ class AnEngineInNumpy(Files):
                         n = 0 if name == "embed" else int(name.split(".")[0][5:]) + 1
                         if n < 2:
                             r.alias(f"layer{n}.input", name)
+            self.differed = r.differs
         return self.at("cand.h5"), made
 
     def test_is_within_limits_in_every_format(self):
@@ -276,6 +277,54 @@ class AnEngineInNumpy(Files):
         done = program("compare", self.reference(), cand, "--explain", "--model", MODEL)
         self.assertEqual(done.returncode, OUTSIDE, done.stderr)
         self.assertIn("explained  layer1.q_rope: R1:", done.stdout)
+
+    def test_what_agrees_with_a_reference_is_left_out(self):
+        first, made = self.record("f32")
+        os.rename(first, self.at("first.h5"))
+        same, _ = self.record("f32", against=self.at("first.h5"))
+        with vernier_parity.open(same) as r:
+            self.assertEqual(list(r.names()), [])
+        done = program("compare", self.at("first.h5"), same)
+        self.assertEqual(done.returncode, WITHIN, done.stdout + done.stderr)
+        self.assertIn("0 checkpoints compared, 33 judged while recorded and left out", done.stdout)
+        near, _ = self.record("f32", against=self.reference())  # the program's own: equal but for rounding
+        with vernier_parity.open(near) as r:
+            self.assertEqual(list(r.names()), ["layer1.output", "final_norm", "logits"])  # more of logits is judged than nmse; the others came before
+        done = program("compare", self.reference(), near)
+        self.assertEqual(done.returncode, WITHIN, done.stdout + done.stderr)
+        self.assertIn("not every metric was measured", done.stdout)
+        self.assertEqual(program("show", "--check", near).returncode, 0)
+
+    def test_what_differs_from_a_reference_is_written_with_its_layer_so_far(self):
+        first, _ = self.record("f32")
+        os.rename(first, self.at("first.h5"))
+        cand, made = self.record("f32", {"layer1.q_rope": "interleaved"}, calls=((0, 17),), against=self.at("first.h5"))
+        self.assertEqual(self.differed, "layer1.q_rope")
+        with vernier_parity.open(cand) as r:
+            names = set(r.names())
+            for name in names & set(made):
+                np.testing.assert_array_equal(r[name], made[name][0])
+        self.assertTrue({"layer0.output", "layer1.input", "layer1.q_proj", "layer1.q_rope", "logits"} <= names, names)
+        self.assertFalse(names & {"embed", "layer0.input", "layer0.q_proj", "layer0.down_proj"}, names)
+        done = program("compare", self.at("first.h5"), cand, "--explain", "--model", MODEL)
+        self.assertEqual(done.returncode, OUTSIDE, done.stderr)
+        self.assertIn("explained  layer1.q_rope: R1:", done.stdout)
+        steps, _ = self.record("f32", calls=((0, 12), (12, 17)), against=self.at("first.h5"))  # other calls: nothing of the same shape
+        with vernier_parity.open(steps) as r:
+            self.assertIn("step.1/logits", [f"step.{i}/{n}" for i in range(r.steps) for n in r.names(i)])
+
+    def test_a_reference_that_is_none_is_refused(self):
+        self.refuses("against", self.recorder, against=self.at("none.h5"))
+        self.refuses("not a complete recording", self.recorder, against=self.damaged())
+        self.refuses("keep_above", self.recorder, keep_above=1e-3)
+        self.refuses("from 0 to 1", self.recorder, against=self.reference(), keep_above=2)
+
+    def damaged(self):
+        import h5py
+
+        with h5py.File(self.at("other.h5"), "w") as f:
+            f["x"] = 1
+        return self.at("other.h5")
 
     def test_bfloat16_is_read_as_float32(self):
         a = bf16(np.random.default_rng(1).standard_normal((17, 48)))

@@ -51,6 +51,20 @@ int vernier_capture_say(vernier_capture *c, const char *key, const char *value);
 /* Adds the model's config: the text of its config.json. At most once. */
 int vernier_capture_config(vernier_capture *c, const char *json);
 
+/* Judges the run while it is recorded by a recording of another run, such as of the reference or of
+ * yesterday's version: only tensors that differ from it are written, each with what was put before
+ * it in its layer. Call it before the first step. A tensor agrees if its digest is the reference's,
+ * or else if its nmse, sum (c - r)^2 / sum r^2, is at most keep_above; 0: 1e-9 for float32 and wider,
+ * 1e-5 for narrower formats. Logits are left out only if they are equal. `vernier compare` knows what
+ * was left out, and judges it again by what was measured. Costs memory for the tensors of one layer,
+ * and forks a process to open the reference. */
+int vernier_capture_against(vernier_capture *c, const char *reference, double keep_above);
+
+/* Returns the name of the first tensor that differed from the reference, with its step
+ * ("step.2/layer3.q_rope"); "" if none did so far. A program may end its run there and commit. Valid until
+ * vernier_capture_free. */
+const char *vernier_capture_differs(const vernier_capture *c);
+
 /* Begins a step: one forward call, which is the prompt or any later call on the same cache. ids
  * (n): the input tokens, at least one. positions (n): their positions; vernier_capture_step
  * continues those of the previous step, from 0. */

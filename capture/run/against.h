@@ -10,13 +10,13 @@
 #include "libref/plan/plan.h"
 
 /* What the judge is given. Borrowed while it is open. */
-typedef struct vn_judge_request {
+typedef struct vn_run_reference {
 	const char    *reference; /* path of the recording */
 	const char    *limits;    /* of the limits file; NULL: those of the precision */
 	const char    *precision, *family;
 	const vn_plan *plan;      /* of the run */
 	int            threads;   /* 0: one per processor */
-} vn_judge_request;
+} vn_run_reference;
 
 typedef enum vn_opinion {
 	VN_OPINION_AGREES,
@@ -26,9 +26,9 @@ typedef enum vn_opinion {
 
 enum { VN_OPINION_WORDS = 256 };
 
-typedef struct vn_judge {
+typedef struct vn_run_judge {
 	/* Opens the reference and the limits. *said: which limits, for /run. */
-	vn_status (*open)(const vn_judge_request *a, void **self, char said[VN_OPINION_WORDS], vn_error *err);
+	vn_status (*open)(const vn_run_reference *a, void **self, char said[VN_OPINION_WORDS], vn_error *err);
 	/* Begins a step: its tokens follow `position` earlier ones. */
 	vn_status (*step)(void *self, int number, int64_t position, const int32_t *ids, int64_t tokens, vn_error *err);
 	/* Judges a whole tensor of the step. VN_OPINION_AGREES: *l has everything but the names and sizes, and
@@ -36,6 +36,6 @@ typedef struct vn_judge {
 	vn_status (*tensor)(void *self, const char *name, const vn_tensor *t, vn_opinion *opinion, vn_left_out *l,
 	                    char words[VN_OPINION_WORDS], vn_error *err);
 	void      (*close)(void *self); /* self may be NULL */
-} vn_judge;
+} vn_run_judge;
 
 #endif

@@ -296,7 +296,8 @@ vn_status vn_prompts_record(const vn_prompts_job *job, vn_error *err)
 	runs      r = { .job = job };
 	vn_status st = vn_scenarios_read(job->file, &r.s, &r.n, err);
 
-	if (!st && (!(r.recipe = calloc((size_t)r.n, sizeof *r.recipe)) || !(r.path = calloc((size_t)r.n, sizeof *r.path)) ||
+	if (!st && (!(r.recipe = calloc((size_t)r.n, sizeof *r.recipe)) ||
+	            !(r.path = calloc((size_t)r.n, sizeof *r.path)) ||
 	            !(r.against = calloc((size_t)r.n, sizeof *r.against))))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d prompts", r.n);
 	if (!st && !(st = open_session(&r, err)) &&

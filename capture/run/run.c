@@ -263,7 +263,7 @@ static vn_status run_steps(vn_store *s, vn_screen *screen, const vn_recipe *r, c
 
 static vn_status open_screen(const vn_recipe *r, const vn_model *m, const bool *want, vn_screen **screen, vn_error *err)
 {
-	const vn_judge_request a = { .reference = r->against, .limits = r->limits, .precision = r->precision,
+	const vn_run_reference a = { .reference = r->against, .limits = r->limits, .precision = r->precision,
 		.family = vn_model_family(m), .plan = vn_model_plan(m), .threads = r->threads };
 	return r->against ? vn_screen_open(r->judge, &a, want, r->stop_at_first, screen, err) : VN_OK;
 }

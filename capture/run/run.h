@@ -38,7 +38,7 @@ typedef struct vn_recipe {
 	const char        *scenario;                /* its name among those of one command; NULL: the only one */
 	/* a recording to judge the run by, so that only what is outside its limits is written (screen.h); NULL: none */
 	const char        *against, *limits;        /* limits NULL: those of the precision */
-	const vn_judge    *judge;                   /* if against */
+	const vn_run_judge    *judge;                   /* if against */
 	bool               stop_at_first;
 } vn_recipe;
 

@@ -16,7 +16,7 @@ typedef struct held {
 } held;
 
 struct vn_screen {
-	const vn_judge *judge;
+	const vn_run_judge *judge;
 	void           *self;
 	const vn_plan  *plan;
 	const bool     *want;
@@ -64,8 +64,8 @@ static void find_readers(vn_screen *s)
 	}
 }
 
-vn_status vn_screen_open(const vn_judge *judge, const vn_judge_request *a, const bool *want, bool stop, vn_screen **screen,
-                         vn_error *err)
+vn_status vn_screen_open(const vn_run_judge *judge, const vn_run_reference *a, const bool *want, bool stop,
+                         vn_screen **screen, vn_error *err)
 {
 	const size_t n = (size_t)a->plan->n_values + 1;
 	vn_screen   *s = *screen = calloc(1, sizeof *s);
@@ -142,7 +142,8 @@ static vn_status leave_out_before(vn_screen *s, int next, vn_error *err)
 
 /* ---- what is written ------------------------------------------------------------------ */
 
-static vn_status write_tensor(vn_screen *s, int value, vn_dtype dtype, const vn_shape *shape, const void *data, vn_error *err)
+static vn_status write_tensor(vn_screen *s, int value, vn_dtype dtype, const vn_shape *shape, const void *data,
+                              vn_error *err)
 {
 	vn_status st = s->to.begin(s->to.ctx, value, dtype, shape, err);
 

@@ -18,8 +18,8 @@ typedef struct vn_screen vn_screen;
 
 /* Opens the judge. want (n_values): the selected values, aliases resolved or not; borrowed. stop: the run ends at
  * the first tensor outside its limits. The caller closes *s. */
-vn_status vn_screen_open(const vn_judge *judge, const vn_judge_request *a, const bool *want, bool stop, vn_screen **s,
-                         vn_error *err);
+vn_status vn_screen_open(const vn_run_judge *judge, const vn_run_reference *a, const bool *want, bool stop,
+                         vn_screen **s, vn_error *err);
 void      vn_screen_close(vn_screen *s); /* NULL is allowed */
 
 /* Returns the sink. Tensors go to `to`, which must be as those of vn_store_sink. */

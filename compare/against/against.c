@@ -34,7 +34,7 @@ static void close_judge(void *self)
 	free(j);
 }
 
-static vn_status check_reference(const vn_judge_request *a, const vn_recording *r, vn_error *err)
+static vn_status check_reference(const vn_run_reference *a, const vn_recording *r, vn_error *err)
 {
 	const vn_plan *plan = vn_recording_plan(r);
 	char           what[VN_PLAN_DIFFERENCE];
@@ -47,7 +47,7 @@ static vn_status check_reference(const vn_judge_request *a, const vn_recording *
 	return VN_OK;
 }
 
-static vn_status open_judge(const vn_judge_request *a, void **self, char said[VN_OPINION_WORDS], vn_error *err)
+static vn_status open_judge(const vn_run_reference *a, void **self, char said[VN_OPINION_WORDS], vn_error *err)
 {
 	judging  *j = *self = calloc(1, sizeof *j);
 	vn_status st;
@@ -162,6 +162,6 @@ static vn_status judge_tensor(void *self, const char *name, const vn_tensor *t, 
 	return list_measures(&m, l, err);
 }
 
-const vn_judge vn_against_judge = {
+const vn_run_judge vn_against_judge = {
 	.open = open_judge, .step = begin_step, .tensor = judge_tensor, .close = close_judge,
 };

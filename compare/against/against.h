@@ -12,6 +12,6 @@
 
 #include "capture/run/against.h"
 
-extern const vn_judge vn_against_judge;
+extern const vn_run_judge vn_against_judge;
 
 #endif

@@ -39,10 +39,14 @@ vn_status vn_judge_measured(vn_comparison *c, const vn_checkpoint *p, const vn_m
 
 /* ---- one of them ------------------------------------------------------------------------ */
 
+/* Under this name, the first name of the reference's tensor, or that of the plan's value. */
 static const vn_left_out *find(const vn_comparison *c, const vn_left_out *list, int n, const vn_checkpoint *p)
 {
 	const vn_left_out *l = vn_left_out_find(list, n, p->step, p->name);
+	const int          first = vn_recording_entry(c->opened.ref, p->ref)->same_as;
 
+	if (!l && first >= 0)
+		l = vn_left_out_find(list, n, p->step, vn_recording_entry(c->opened.ref, first)->name);
 	if (!l && c->opened.plan && p->value >= 0)
 		l = vn_left_out_find(list, n, p->step, c->opened.plan->value[vn_plan_root(c->opened.plan, p->value)].name);
 	return l;
@@ -80,7 +84,8 @@ typedef struct tally {
 } tally;
 
 /* Without a measure of each metric, the nmse must say how far it is off. */
-static vn_status judge(vn_comparison *c, vn_checkpoint *p, const vn_entry *e, const vn_left_out *l, tally *t, vn_error *err)
+static vn_status judge(vn_comparison *c, vn_checkpoint *p, const vn_entry *e, const vn_left_out *l, tally *t,
+                       vn_error *err)
 {
 	const bool  equal = strcmp(l->digest.hex, l->reference.hex) == 0 && l->dtype == e->dtype;
 	vn_measured m;

@@ -1,7 +1,7 @@
 # A run judged while it is recorded: what is written, what is left out, and what compare makes of it.
 M=$FIXTURES/qwen2-trained
 PY=${PYTHON:-python3}
-clean() { sed 's/, [0-9.]* [kM]*B in [0-9.]* s.*//; s/, 0 bytes in [0-9.]* s.*//'; }
+clean() { sed 's/, [0-9.]* [a-zA-Z]* in [0-9.]* s.*//'; }
 capture() { vernier capture ref "$M" "$@" 2>&1 | clean; echo "[${PIPESTATUS[0]}]"; }
 say() { echo "\$ vernier $*"; vernier "$@" >said 2>&1; s=$?; grep -E '^(refused|vernier|verdict|warning|note|agreed|within|OUTSIDE|missing|explained)' said | sed 's/, digest [0-9a-f]*//; s/ nmse at most [0-9.e-]*/ nmse at most X/; s/worst nmse .*/worst nmse X/; s/^\(OUTSIDE *[^ ]*\) .*/\1/' | awk '/^missing/ && ++n > 2 { more++; next } { print } END { if (more) print "... missing " more " more" }'; echo "[$s]"; }
 I="--ids @$FIXTURES/prompts/p017.ids"

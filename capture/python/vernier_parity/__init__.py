@@ -29,7 +29,7 @@ __version__ = "0.1.0"
 
 def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" = None, tokens: Optional[str] = None,
            weights: bool = True, statistics: bool = False, run: Optional[Mapping[str, Union[str, int, float]]] = None,
-           force: bool = False) -> "ContextManager[Session]":
+           force: bool = False, against: Optional[str] = None, keep_above: Optional[float] = None) -> "ContextManager[Session]":
     """Record every forward pass of a HuggingFace causal LM inside the `with` block; each call of the model is a step.
 
     model       GPT-2, Llama, Mistral, Qwen2, Qwen3 or the text model of Qwen3.5; any dtype, device and attention
@@ -45,8 +45,13 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
                 of a forward pass over few tokens; a comparison does not need them
     run         your own facts about the run: strings and numbers by name
     force       replace an existing recording; other files are never replaced
+    against     a recording to judge this one by while it is made: only tensors that differ from it are written, each with
+                what was recorded before it in its layer. `vernier compare` knows what was left out. Needs xxhash
+    keep_above  the nmse from which a tensor differs; default: 1e-9 for float32 and wider, 1e-5 for narrower formats.
+                Logits are left out only if they are equal; tensors with NaN or infinities never
 
-    Gives a Session: its `names` lists the checkpoints that each call records, its `fact(name=value)` adds facts.
+    Gives a Session: its `names` lists the checkpoints that each call records, its `fact(name=value)` adds facts,
+    `differs` names the first tensor that differed from `against`.
 
     Raises RecordingError: the file exists; a model of another kind; a model compiled by torch.compile; a glob or range
     that selects nothing; a call without token ids; a beam search; no call inside the block. Nothing is left at PATH then;
@@ -65,4 +70,5 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
         raise RecordingError("record(model, path): the model comes first")
     from .session import session  # torch is needed only here
 
-    return session(model, path, points, layers=layers, tokens=tokens, weights=weights, statistics=statistics, run=run or {}, force=force)
+    return session(model, path, points, layers=layers, tokens=tokens, weights=weights, statistics=statistics, run=run or {}, force=force,
+                   against=against, keep_above=keep_above)

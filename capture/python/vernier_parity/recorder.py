@@ -28,6 +28,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Typ
 import numpy as np
 
 from . import h5, points, weights as table
+from .against import Against
 from .disk import Disk
 from .globs import hint
 from .numbers import SAID, RecordingError, digest, statistics, stored
@@ -80,7 +81,8 @@ class Recorder:
 
     def __init__(self, path: str, *, engine: str, precision: str, token_ids: Optional[Ids] = None, positions: Optional[Ids] = None,
                  tool: str = "vernier_parity", tool_version: str = "0.1.0", created: Optional[str] = None, statistics: bool = True,
-                 run: Optional[Mapping[str, h5.Fact]] = None, force: bool = False) -> None:
+                 run: Optional[Mapping[str, h5.Fact]] = None, force: bool = False, against: Optional[str] = None,
+                 keep_above: Optional[float] = None) -> None:
         """Begin a recording.
 
         path          the file; until the recording is complete it is named PATH.partial
@@ -94,6 +96,10 @@ class Recorder:
         statistics    also store minimum, maximum, mean and so on of each tensor, for `vernier show`
         run           your own facts about the run: strings and numbers by name
         force         replace an existing recording; other files are never replaced
+        against       a recording to judge this one by while it is made: only tensors that differ from it are written, each
+                      with what was put before it in its layer. `vernier compare` knows what was left out
+        keep_above    the nmse from which a tensor differs; default: 1e-9 for float32 and wider, 1e-5 for narrower formats.
+                      Logits are left out only if they are equal; tensors with NaN or infinities never
 
         Raises RecordingError: the file exists, or cannot be written; token_ids are not whole numbers from 0; positions
         have another shape than token_ids; a fact is neither a string nor a number; run has engine, precision, tokens or
@@ -113,6 +119,9 @@ class Recorder:
             raise RecordingError(f"{self.path}: exists already; force=True replaces it")
         if os.path.exists(self.path) and not _replaceable(self.path):
             raise RecordingError(f"{self.path}: is not a recording; force=True replaces only recordings; remove the file first, or give another name")
+        if against is None and keep_above is not None:
+            raise RecordingError("keep_above: against is needed, the recording to judge this one by")
+        self._against = Against(against, keep_above) if against is not None else None
         self._doubted: Set[str] = set()
         self._ids = None if token_ids is None else ids_array("token_ids", token_ids)
         self._positions = None if positions is None else ids_array("positions", positions)
@@ -242,6 +251,8 @@ class Recorder:
         if rows is not None and not (rows[0] >= 0 and rows[1] >= 0 and sum(rows) <= ids.shape[-1]):
             raise RecordingError(f"begin_step: rows {rows}: the first and how many, of {ids.shape[-1]} tokens")
         self._calls.append((ids, where))
+        if self._against:
+            self._against.begin_step()
         self.position, self.tokens = at, ids.shape[-1]
         first, self.rows = rows if rows is not None else (0, self.tokens)
         self._step = self._file.create_group(f"step.{self.steps}")
@@ -312,11 +323,6 @@ class Recorder:
                 raise RecordingError(f"{self.path}: {name}: op and basis are words of {LONGEST_WORD} printable bytes at most")
         if order is not None and order < 0:
             raise RecordingError(f"{self.path}: {name}: order {order}; it counts from 0")
-        where = self._group(name)
-        try:
-            d = h5.put_array(where, point, a, self._disk)
-        except OSError as e:
-            raise RecordingError(f"{self.path}: {name}: cannot write: {e}") from None
         place = self._order if order is None else order
         facts: Dict[str, Optional[h5.Fact]] = dict(
             order=place, point=point if row else None, op=op or (row[3] if row else None),
@@ -324,11 +330,28 @@ class Recorder:
             dtype=word if word in SAID else None, how=how, digest=digest(a.reshape(-1).view(np.uint8)))
         if self.statistics and word != "i32":
             facts.update(statistics(a, word))
+        if self._against:
+            kept = a.copy()  # it may be written later
+            agrees, line = self._against.judge(self.steps - 1, self._path(name), name, kept, word, str(facts["digest"]))
+            self._against.put(self, layer, name, agrees, line, lambda: self._write(name, point, kept, facts))
+        else:
+            self._write(name, point, a, facts)
+        self._order = max(self._order, place) + 1
+        self._names[name] = a.shape
+
+    def _write(self, name: str, point: str, a: np.ndarray, facts: Mapping[str, Optional[h5.Fact]]) -> None:
+        try:
+            d = h5.put_array(self._group(name), point, a, self._disk)
+        except OSError as e:
+            raise RecordingError(f"{self.path}: {name}: cannot write: {e}") from None
         for key, value in facts.items():
             if value is not None:
                 h5.put_attribute(d, key, value, new=True)
-        self._order = max(self._order, place) + 1
-        self._names[name] = a.shape
+
+    @property
+    def differs(self) -> Optional[str]:
+        """The first tensor that differed from the recording `against`; None: none so far. A run may be ended there."""
+        return self._against.first if self._against else None
 
     def alias(self, name: str, of: str) -> None:
         """Give a tensor of this step a second name: alias("layer1.input", "layer0.output").
@@ -342,9 +365,13 @@ class Recorder:
         if of not in self._names:
             raise RecordingError(f"{self.path}: {name}: a second name of {of}, which step {self.steps - 1} does not have{hint(of, self._names)}")
         self._doubt(name, layer, point)
+        if not (self._against and self._against.alias(name, of)):
+            self._link(name, of)
+        self._names[name] = self._names[of]
+
+    def _link(self, name: str, of: str) -> None:
         self._group(name)
         self._step.id.links.create_hard(self._path(name).encode(), self._step.id, self._path(of).encode())
-        self._names[name] = self._names[of]
 
     @staticmethod
     def _path(name: str) -> str:
@@ -438,6 +465,10 @@ class Recorder:
             known = digest(np.ascontiguousarray(a, "<i4").tobytes())
             if known:
                 h5.put_attribute(d, "digest", known)
+        if self._against:
+            self._against.finish(self._run)
+            for key, fact in self._against.facts().items():
+                h5.put_attribute(self._run.id, key, fact)
         if well:
             h5.put_attribute(self._file.id, "complete", 1)
 
@@ -457,6 +488,8 @@ class Recorder:
             finally:
                 self._groups, self._step = {}, None
                 self._file.close()
+                if self._against:
+                    self._against.file.close()
                 self._disk.end()
             if well:
                 os.replace(self.partial, self.path)

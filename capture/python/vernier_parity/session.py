@@ -79,6 +79,12 @@ class Session:
         assert self.recorder is not None
         self.recorder.fact(**run)
 
+    @property
+    def differs(self) -> Optional[str]:
+        """The first tensor that differed from the recording `against`; None: none so far."""
+        assert self.recorder is not None
+        return self.recorder.differs
+
     # ---- one call -----------------------------------------------------------------------------------------------------
 
     def _forget(self) -> None:
@@ -344,14 +350,15 @@ def _short(names: Sequence[str]) -> str:
 
 @contextlib.contextmanager
 def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Optional[str], weights: bool, statistics: bool,
-            run: Mapping[str, h5.Fact], force: bool) -> Iterator[Session]:
+            run: Mapping[str, h5.Fact], force: bool, against: Optional[str], keep_above: Optional[float]) -> Iterator[Session]:
     """See vernier_parity.record()."""
     s = Session(model, path, wanted, layers, tokens)
     model = s.parts.model
     directory = about.directory_of(model)
     config, changed = about.config_of(model, directory)
     said = {**about.facts_of(model), **run}
-    with Recorder(path, engine=str(said.pop("engine")), precision=str(said.pop("precision")), statistics=statistics, run=said, force=force) as recorder:
+    with Recorder(path, engine=str(said.pop("engine")), precision=str(said.pop("precision")), statistics=statistics, run=said, force=force,
+                  against=against, keep_above=keep_above) as recorder:
         s.recorder, s.said = recorder, run.get("precision")
         recorder.model(directory, family=json.loads(config).get("model_type", s.parts.family), config=config,
                        weights=table.of_memory(model, directory) if weights else [])

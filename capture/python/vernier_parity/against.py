@@ -1,0 +1,152 @@
+"""against.py: judges the tensors of a run while they are recorded, so that only what differs from a reference is written.
+
+Digests come first, then statistics, then numbers: equal digests agree; a root mean square that is too far off differs
+whatever the numbers are; else the numbers are read and the nmse, sum (c - r)^2 / sum r^2, is computed. This tells what
+is worth keeping. The verdict is that of `vernier compare`, which holds what was measured here against its limits.
+"""
+
+import json
+import math
+import os
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
+
+import h5py
+import numpy as np
+
+from . import h5
+from .numbers import SAID, RecordingError, digest, values
+
+FORMATS = {"<f2": "f16", "<f4": "f32", "<f8": "f64", "<i4": "i32"}
+BLOCK = 1 << 20  # numbers at a time
+SCORES = "logits"  # more than its nmse is judged of it, so that it is left out only where its digest is equal
+
+
+class Waiting(NamedTuple):
+    """A tensor that agrees, until the rest of its layer is judged."""
+    name: str
+    layer: int
+    write: Any  # writes it
+    line: str
+    again: List[str]  # its second names
+
+
+def _number(attributes: Any, key: str) -> float:
+    value = attributes.get(key)
+    return float(value) if isinstance(value, (int, float, np.number)) else math.nan
+
+
+def nmse(c: np.ndarray, word: str, r: np.ndarray, ref_word: str) -> Tuple[float, float]:
+    """(nmse, largest difference) in float64; NaN where a number is not finite."""
+    error = square = most = 0.0
+    c, r = c.reshape(-1), r.reshape(-1)
+    for at in range(0, c.size, BLOCK):
+        x = values(r[at : at + BLOCK], ref_word).astype(np.float64)
+        d = values(c[at : at + BLOCK], word).astype(np.float64) - x
+        error, square, most = error + float(np.dot(d, d)), square + float(np.dot(x, x)), max(most, float(np.abs(d).max(initial=0.0)))
+    return (error / square if square else math.nan if math.isnan(error) else math.inf if error else 0.0), most
+
+
+class Against:
+    """The reference, and what of the run agreed with it."""
+
+    def __init__(self, path: str, keep_above: Optional[float]) -> None:
+        self.path, self.keep_above = os.fspath(path), keep_above
+        if digest(b"") is None:
+            raise RecordingError("against: digests are needed: install xxhash")
+        if keep_above is not None and not 0 <= keep_above < 1:
+            raise RecordingError(f"keep_above: {keep_above}; an nmse from 0 to 1 is needed")
+        try:
+            self.file = h5py.File(self.path, "r")
+        except OSError as e:
+            raise RecordingError(f"against: {self.path}: {' '.join(str(e).split())[:160]}") from None
+        if h5.text_of(self.file.attrs.get("format", "")) != "vernier-checkpoint" or self.file.attrs.get("complete") != 1:
+            self.file.close()
+            raise RecordingError(f"against: {self.path}: not a complete recording")
+        self.lines: List[str] = []
+        self.waiting: Dict[str, Waiting] = {}
+        self.left: Set[str] = set()  # names of this step that are left out
+        self.judged = 0
+        self.first: Optional[str] = None  # what differs, first of all
+
+    def limit(self, word: str) -> float:
+        if self.keep_above is not None:
+            return self.keep_above
+        return 1e-9 if word in ("f32", "f64", "i32") else 1e-5
+
+    def judge(self, step: int, place: str, name: str, a: np.ndarray, word: str, own: str) -> Tuple[Optional[bool], str]:
+        """(does it agree? None: it cannot be judged; the line that says so). place: in the step's group."""
+        d = self.file.get(f"step.{step}/{place}")
+        if not isinstance(d, h5py.Dataset):
+            return None, ""
+        ref = h5.text_of(d.attrs.get("digest", ""))
+        said = h5.text_of(d.attrs.get("dtype", ""))
+        ref_word = said if said in SAID else FORMATS.get(d.dtype.str)
+        flat = values(a.reshape(-1)[:BLOCK], word)
+        if not ref or ref_word is None or not np.isfinite(flat).all() or flat.size < 2 or (flat == flat[0]).all():
+            return None, ""
+        measured: Dict[str, float] = {}
+        if d.shape != a.shape:
+            return False, ""
+        if not (ref == own and ref_word == word):
+            limit, rms = self.limit(word), _number(d.attrs, "rms")
+            if name.rpartition(".")[2] == SCORES:
+                return False, ""
+            x = values(a.reshape(-1), word).astype(np.float64)
+            if abs(math.sqrt(float(np.dot(x, x)) / x.size) - rms) > math.sqrt(limit) * rms:  # what no nmse within the limit allows
+                return False, ""
+            off, most = nmse(a, word, d[()], ref_word)
+            if not off <= limit:
+                return False, ""
+            measured = {"nmse": off, "max_abs": most, "nonfinite": 0}
+        return True, json.dumps({"step": step, "name": name, "dtype": word, "shape": list(a.shape), "digest": own, "reference": ref,
+                                 "measured": measured}, ensure_ascii=False)
+
+    def leave_out(self, but: Optional[int] = None) -> None:
+        """Leave out what waits; but: not what belongs to this layer, nor the tensor put before it."""
+        kept = list(self.waiting.values())
+        before = [w.name for w in kept if w.layer != but]
+        last = before[-1] if before and but is not None else None
+        self.waiting = {}
+        for w in kept:
+            if but is not None and (w.layer == but or w.name == last):
+                self.waiting[w.name] = w
+            else:
+                self.lines.append(w.line)
+                self.left.add(w.name)
+
+    def put(self, recorder: Any, layer: int, name: str, agrees: Optional[bool], line: str, write: Any) -> None:
+        """Write a tensor, or let it wait. What differs brings along what was put before it in its layer, and the layer's input."""
+        self.judged += agrees is not None
+        self.leave_out(but=layer)
+        if agrees:
+            self.waiting[name] = Waiting(name, layer, write, line, [])
+            return
+        if agrees is False:
+            for w in self.waiting.values():
+                w.write()
+                for again in w.again:
+                    recorder._link(again, w.name)
+            self.waiting = {}
+            self.first = self.first or name
+        write()
+
+    def alias(self, name: str, of: str) -> bool:
+        """Keep a second name of what waits or was left out. False: `of` is in the file."""
+        if of in self.waiting:
+            self.waiting[of].again.append(name)
+        return of in self.waiting or of in self.left
+
+    def begin_step(self) -> None:
+        self.leave_out()
+        self.left = set()
+
+    def finish(self, run: Any) -> None:
+        """Write /run/left_out."""
+        self.leave_out()
+        if self.lines:
+            d = run.create_dataset("left_out", data=self.lines, dtype=h5py.string_dtype())
+            d.attrs["digest"] = digest(b"".join(line.encode() + b"\0" for line in self.lines))
+
+    def facts(self) -> Dict[str, h5.Fact]:
+        said = "nmse at most " + (f"{self.keep_above:g}" if self.keep_above is not None else "1e-09 (f32), 1e-05 (16 bits)")
+        return {"against": self.path, "against_limits": said, "judged": self.judged}
