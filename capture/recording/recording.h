@@ -80,9 +80,7 @@ const char     *vn_recording_family(const vn_recording *r);
 const char     *vn_recording_config(const vn_recording *r);
 /* of the weights: "trained", "synthetic", or else "unknown" */
 const char     *vn_recording_provenance(const vn_recording *r);
-/* path of the model on the machine of the run */
-const char     *vn_recording_model_path(const vn_recording *r);
-/* Returns the model's path if it also exists on this machine, else NULL. r may be NULL. */
+/* Returns the path of the model if it exists on this machine, else NULL. r may be NULL. */
 const char     *vn_recording_model_here(const vn_recording *r);
 /* format of the weights: "gguf Q4_K, Q6_K, F32" */
 const char     *vn_recording_format(const vn_recording *r);

@@ -91,14 +91,9 @@ const char *vn_recording_config(const vn_recording *r)
 	return word(r->model, r->n_model, "config");
 }
 
-const char *vn_recording_model_path(const vn_recording *r)
-{
-	return word(r->model, r->n_model, "path");
-}
-
 const char *vn_recording_model_here(const vn_recording *r)
 {
-	const char *path = r ? vn_recording_model_path(r) : NULL;
+	const char *path = r ? word(r->model, r->n_model, "path") : NULL;
 	return path && *path && access(path, R_OK) == 0 ? path : NULL;
 }
 

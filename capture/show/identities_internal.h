@@ -48,7 +48,6 @@ bool    vn_parts_load(vn_identity_walk *w, vn_parts *s, int layer, const char *p
 /* Ends an identity. Its tensors are kept for the next identity that uses them while they are
  * small. */
 void    vn_parts_done(vn_identity_walk *w, vn_parts *s);
-void    vn_parts_drop(vn_identity_walk *w);
 void    vn_parts_end(vn_identity_walk *w); /* releases all */
 /* Returns n <= VN_WINDOW raw numbers of a tensor, valid until the next call for it; NULL: w->st is
  * set. */

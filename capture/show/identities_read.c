@@ -11,7 +11,7 @@
 
 enum { HELD_BYTES = 48 << 20 };
 
-void vn_parts_drop(vn_identity_walk *w)
+static void drop_parts(vn_identity_walk *w)
 {
 	for (int i = 0; i < w->n_held; i++)
 		vn_recording_release(w->r, w->held[i]);
@@ -22,7 +22,7 @@ void vn_parts_drop(vn_identity_walk *w)
 
 void vn_parts_end(vn_identity_walk *w)
 {
-	vn_parts_drop(w);
+	drop_parts(w);
 	for (int i = 0; i < VN_MOST_INPUTS; i++)
 		free(w->part[i]);
 }
@@ -80,7 +80,7 @@ bool vn_parts_load(vn_identity_walk *w, vn_parts *s, int layer, const char *poin
 void vn_parts_done(vn_identity_walk *w, vn_parts *s)
 {
 	if (w->bytes > HELD_BYTES || w->n_held > VN_MOST_HELD - VN_MOST_INPUTS)
-		vn_parts_drop(w);
+		drop_parts(w);
 	s->n = 0;
 }
 

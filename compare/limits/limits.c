@@ -33,7 +33,10 @@ bool vn_limit_holds(vn_metric m, vn_form form, double limit, double value)
 	return x <= limit;
 }
 
-double vn_limit_at_depth(vn_metric m, vn_form form, double first, double last, const char *name, int layers)
+/* Interpolates a limit by depth: `first` in layer 0, `last` in layer `layers` - 1, geometrically
+ * between them (for metrics that must be high, the distance from 1 is interpolated). Outside
+ * layers: embeddings use `first`, everything else `last`. */
+static double limit_at_depth(vn_metric m, vn_form form, double first, double last, const char *name, int layers)
 {
 	const bool high = form != VN_OVER_FLOOR && vn_metric_get(m)->better == VN_HIGHER;
 	const int  layer = vn_name_layer(name);
@@ -101,7 +104,7 @@ static void apply(const vn_limits *l, vn_rule *r, const char *name, vn_limit_set
 		for (int m = 0; m < VN_N_METRICS; m++) {
 			if (r->key[f][m].state == VN_SAID)
 				set->limit[f][m] = (vn_limit) { r, !r->key[f][m].deep ? r->key[f][m].value
-				                                   : vn_limit_at_depth((vn_metric)m, (vn_form)f, r->key[f][m].value,
+				                                   : limit_at_depth((vn_metric)m, (vn_form)f, r->key[f][m].value,
 				                                                       r->key[f][m].last, name, l->layers),
 				                                r->key[f][m].line };
 			else if (r->key[f][m].state == VN_LIFTED)

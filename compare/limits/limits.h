@@ -84,11 +84,6 @@ bool      vn_limits_mention(const vn_limits *l, vn_metric m);
 /* Does some rule limit a multiple of the floor? */
 bool      vn_limits_ask_floor(const vn_limits *l);
 
-/* Interpolates a limit by depth: `first` in layer 0, `last` in layer `layers` - 1, geometrically
- * between them (for metrics that must be high, the distance from 1 is interpolated). Outside
- * layers: embeddings use `first`, everything else `last`. */
-double    vn_limit_at_depth(vn_metric m, vn_form form, double first, double last, const char *name, int layers);
-
 /* Returns the reason for the rule's limit of this metric in this form; NULL: none was given. */
 const char *vn_rule_why(const vn_rule *r, vn_form form, vn_metric m);
 

@@ -61,7 +61,9 @@ static bool make_room(vn_channels *c, int64_t n)
 	return true;
 }
 
-int64_t vn_channels_of(const vn_pair *p, const char *axes, int rank)
+/* Returns how many channels a tensor has: all positions of the axes other than the token axis. 0:
+ * it has no tokens, its positions are keys (scores), or it is wider than any vocabulary. */
+static int64_t count_channels(const vn_pair *p, const char *axes, int rank)
 {
 	const int64_t n = p->outer * p->inner;
 	const bool known = *axes ? vn_axes_find(axes, "key") < 0 : rank == 2; /* keys are tokens, too */
@@ -322,7 +324,7 @@ static void judge(const sample *s, const int scale[2], int64_t n, int64_t differ
 vn_status vn_measure_channels(const vn_metric_kernel *k, const vn_pair *p, vn_channels *c, vn_window *in, vn_job *job,
                               vn_error *err)
 {
-	const int64_t n = vn_channels_of(p, job->axes, job->ref.shape.rank),
+	const int64_t n = count_channels(p, job->axes, job->ref.shape.rank),
 				  rows = p->rows < VN_CHANNEL_ROWS ? p->rows : VN_CHANNEL_ROWS;
 	vn_measured  *m = &job->m;
 	const bool wide = p->dtype[0] == VN_F64 || p->dtype[0] == VN_I32 || p->dtype[1] == VN_F64 || p->dtype[1] == VN_I32;

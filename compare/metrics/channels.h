@@ -25,10 +25,6 @@ enum { VN_CHANNEL_FEWEST = 8 };
  * value of `all`. */
 int64_t vn_channel_row(int64_t i, int64_t rows, int64_t all);
 
-/* Returns how many channels a tensor has: all positions of the axes other than the token axis. 0:
- * it has no tokens, its positions are keys (scores), or it is wider than any vocabulary. */
-int64_t vn_channels_of(const vn_pair *p, const char *axes, int rank);
-
 /* Fills worst_channel_nmse and worst_channel_scale of job->m, whose other metrics are set, and
  * replaces scale by the median channel's if that is farther from 1. in: how to read a job in parts;
  * NULL: it has data. */

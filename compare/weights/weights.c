@@ -21,7 +21,9 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(((const of_model *)a)->row.name, ((const of_model *)b)->row.name);
 }
 
-vn_status vn_weights_of_model(const vn_model *m, int threads, vn_weight_row **rows, vn_tensor **numbers, vn_error *err)
+/* Makes the table of a model, sorted by name, and (unless numbers is NULL) its numbers (n). The
+ * caller frees both arrays; the data of the numbers belongs to the model. */
+static vn_status make_table(const vn_model *m, int threads, vn_weight_row **rows, vn_tensor **numbers, vn_error *err)
 {
 	const size_t   n = (size_t)vn_model_plan(m)->n_weights;
 	vn_weight_row *row = calloc(n + 1, sizeof *row);
@@ -56,7 +58,7 @@ vn_status vn_weights_numbers(const vn_weight_row *row, int n, const vn_model *m,
 	const int       own = vn_model_plan(m)->n_weights;
 	vn_weight_row  *rows;
 	vn_tensor      *all;
-	const vn_status st = vn_weights_of_model(m, threads, &rows, &all, err);
+	const vn_status st = make_table(m, threads, &rows, &all, err);
 
 	*numbers = NULL;
 	if (st)

@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static _Thread_local bool lost;
+static _Thread_local bool lost; /* Jansson, or a function here, ran out of memory since the last take_lost */
 
-void vn_json_lose(void)
+/* Sets that flag: memory ran out outside Jansson, and a value lacks a part. */
+static void set_lost(void)
 {
 	lost = true;
 	vn_trouble_note(NULL);
@@ -23,13 +24,13 @@ json_t *vn_json_text(const char *s)
 		return j;
 	char *clean = vn_utf8_escape(s, strlen(s));
 	if (!clean)
-		vn_json_lose();
+		set_lost();
 	j = json_string(clean ? clean : "");
 	free(clean);
 	return j;
 }
 
-bool vn_json_lost(void)
+static bool take_lost(void)
 {
 	const bool was = lost;
 	lost = false;
@@ -42,7 +43,7 @@ static void *allocate(size_t n)
 {
 	void *p = malloc(n);
 	if (!p) {
-		vn_json_lose();
+		set_lost();
 		if (way_out)
 			longjmp(*way_out, 1);
 	}
@@ -119,7 +120,7 @@ static bool does(void (*what)(task *), task *t)
 
 json_t *vn_json_load(const char *text, size_t bytes, size_t flags, json_error_t *why)
 {
-	const bool before = vn_json_lost();
+	const bool before = take_lost();
 	task       t = { .text = text, .bytes = bytes, .flags = flags, .why = why };
 	const bool whole = does(load, &t);
 
@@ -139,12 +140,12 @@ char *vn_json_dump(const json_t *j, size_t flags)
 	task t = { .value = j, .flags = flags };
 
 	/* A value that lost a part must not be dumped. */
-	return j && !vn_json_lost() && does(dump, &t) ? t.dumped : (vn_json_lost(), NULL);
+	return j && !take_lost() && does(dump, &t) ? t.dumped : (take_lost(), NULL);
 }
 
 bool vn_json_print(const json_t *j, FILE *out, size_t flags)
 {
 	task t = { .value = j, .flags = flags, .out = out };
 
-	return j && !vn_json_lost() && does(print, &t) ? t.printed : (vn_json_lost(), false);
+	return j && !take_lost() && does(print, &t) ? t.printed : (take_lost(), false);
 }

@@ -29,9 +29,4 @@ bool    vn_json_print(const json_t *j, FILE *out, size_t flags);
 /* Returns a text as a new reference. JSON is UTF-8: other bytes are written as \xff. NULL gives null. */
 json_t *vn_json_text(const char *s);
 
-/* Has Jansson, or one of these functions, run out of memory in this thread since the last call? */
-bool    vn_json_lost(void);
-/* Sets that flag: memory ran out outside Jansson, and a value lacks a part. */
-void    vn_json_lose(void);
-
 #endif

@@ -98,9 +98,6 @@ int vn_complain(const char *command, const char *format, ...);
 
 /* Returns the allowed values of an option, "f32|f64"; NULL: any. */
 const char *vn_option_words(const vn_option *o);
-/* Returns the width of text on `to`, from 40 to 100: what the variable COLUMNS says, or the terminal;
- * 100 for neither. */
-int  vn_options_width(FILE *to);
 /* Prints words from column `at` on, and further lines from column `indent` on. Returns the column reached. */
 int  vn_options_wrap(FILE *to, const char *text, int at, int indent);
 void vn_options_help(const vn_command *c, FILE *to);

@@ -27,7 +27,8 @@ static bool is_option(const vn_option *o)
 
 /* ---- wrapped text --------------------------------------------------------------------------- */
 
-int vn_options_width(FILE *to)
+/* Returns the width of text on `to`, from 40 to 100: the variable COLUMNS, else the terminal's width, else 100. */
+static int text_width(FILE *to)
 {
 	const char    *columns = getenv("COLUMNS");
 	struct winsize w = { 0 };
@@ -43,7 +44,7 @@ int vn_options_width(FILE *to)
 
 int vn_options_wrap(FILE *to, const char *text, int at, int indent)
 {
-	const int width = vn_options_width(to);
+	const int width = text_width(to);
 	while (*text) {
 		text += strspn(text, " ");
 		const int n = (int)strcspn(text, " ");
@@ -102,7 +103,7 @@ static void print_option(const vn_option *o, FILE *to)
 {
 	char left[160], text[1200];
 	char letter[5] = "";
-	const int column = vn_options_width(to) < 2 * COLUMN ? BELOW : COLUMN;
+	const int column = text_width(to) < 2 * COLUMN ? BELOW : COLUMN;
 
 	if (o->letter)
 		snprintf(letter, sizeof letter, "-%c,", o->letter);

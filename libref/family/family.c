@@ -8,7 +8,8 @@
 
 #define LIST(...) (const char *const[]){ __VA_ARGS__, NULL }
 
-const vn_naming vn_naming_model = {
+/* All families but GPT-2. */
+static const vn_naming model_naming = {
 	.stem = "model.",
 	.prefixes = LIST("model.", "", "transformer.", "model.language_model.", "language_model.model.", "model.model."),
 	/* the next-token module and the vision tower of Qwen3.5; buffers in old files */
@@ -16,7 +17,7 @@ const vn_naming vn_naming_model = {
 	.copy = "lm_head.weight", .original = "model.embed_tokens.weight",
 };
 
-const vn_naming vn_naming_gpt2 = {
+static const vn_naming gpt2_naming = {
 	.stem = "transformer.",
 	.prefixes = LIST("transformer.", "", "model.", "model.transformer."),
 	/* the causal mask and its fill value, stored as buffers */
@@ -25,13 +26,13 @@ const vn_naming vn_naming_gpt2 = {
 };
 
 static const vn_family families[] = {
-	{ "gpt2",    &vn_naming_gpt2,  vn_plan_gpt2 },
-	{ "llama",   &vn_naming_model, vn_plan_llama },
-	{ "mistral", &vn_naming_model, vn_plan_mistral },
-	{ "qwen2",   &vn_naming_model, vn_plan_qwen2 },
-	{ "qwen3",   &vn_naming_model, vn_plan_qwen3 },
-	{ "qwen3_5",      &vn_naming_model, vn_plan_qwen3_5 },
-	{ "qwen3_5_text", &vn_naming_model, vn_plan_qwen3_5 },
+	{ "gpt2",    &gpt2_naming,  vn_plan_gpt2 },
+	{ "llama",   &model_naming, vn_plan_llama },
+	{ "mistral", &model_naming, vn_plan_mistral },
+	{ "qwen2",   &model_naming, vn_plan_qwen2 },
+	{ "qwen3",   &model_naming, vn_plan_qwen3 },
+	{ "qwen3_5",      &model_naming, vn_plan_qwen3_5 },
+	{ "qwen3_5_text", &model_naming, vn_plan_qwen3_5 },
 };
 
 vn_status vn_family_find(const char *path, const json_t *config, const vn_family **family, vn_error *err)

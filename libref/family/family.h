@@ -22,9 +22,6 @@ typedef struct vn_naming {
 	const char        *copy, *original;
 } vn_naming;
 
-extern const vn_naming vn_naming_model; /* "model.": all but GPT-2 */
-extern const vn_naming vn_naming_gpt2;  /* "transformer." */
-
 typedef struct vn_family {
 	const char      *model_type; /* as config.json spells it */
 	const vn_naming *naming;

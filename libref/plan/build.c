@@ -111,8 +111,9 @@ static int value(vn_builder *b, vn_point point, int rank, const int *size)
 {
 	vn_plan    *p = b->plan;
 	const char *name = vn_point_get(point)->name;
-	vn_value    v = { .point = point, .layer = b->layer, .node = p->n_nodes, .state = -1, .alias_of = -1, .last_use = -1 };
+	vn_value    v = { .point = point, .layer = b->layer, .node = p->n_nodes, .state = -1, .alias_of = -1 };
 
+	v.last_use = -1;
 	v.rank = rank;
 	for (int i = 0; i < rank; i++)
 		v.size[i] = size[i];
