@@ -22,6 +22,7 @@ struct vn_driver {
 	int         fd;
 	const char *path;
 	haddr_t     eoa, eof; /* in HDF5's view of the file */
+	haddr_t     length;   /* the file on disk has at least so many bytes */
 	bool        passes;   /* nothing is kept */
 	haddr_t     held;     /* bytes on disk before this offset stay unchanged; 0: none */
 	pending    *log;      /* in write order */
@@ -118,6 +119,10 @@ static herr_t drv_read(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t at, size_
 			continue;
 		if (n < 0) {
 			vn_trouble_note(strerror(errno)); /* HDF5 would report a damaged file */
+			return -1;
+		}
+		if (n == 0 && at + have < d->length) { /* HDF5 may loop for ever on zeros in its structures */
+			vn_trouble_note("the file became shorter");
 			return -1;
 		}
 		if (n == 0)
@@ -227,7 +232,7 @@ vn_driver *vn_driver_create(int fd, const char *path, int64_t bytes)
 	if (d) {
 		d->fd = fd;
 		d->path = path;
-		d->eof = (haddr_t)bytes;
+		d->eof = d->length = (haddr_t)bytes;
 	}
 	return d;
 }
@@ -346,6 +351,7 @@ static vn_status lengthen(vn_driver *d, vn_error *err)
 	const off_t is = lseek(d->fd, 0, SEEK_END); /* lseek, because fstat also takes paths and the sandbox forbids it */
 	if (is < 0 || ((haddr_t)is < d->eoa && ftruncate(d->fd, (off_t)d->eoa) != 0))
 		return vn_fail(err, VN_ERR_IO, "%s: cannot be made longer: %s", d->path, strerror(errno));
+	d->length = d->eoa;
 	return VN_OK;
 }
 
