@@ -29,15 +29,3 @@ run -o wrong.h5 --precision f16 --inject M9.log@logits
 vernier explain ref.h5 wrong.h5 --model wide >said 2>&1
 echo "[$?]"
 sed -n '/^explained/p' said
-
-# Found by a first look at some columns; of what it rejects, the best is measured whole.
-for fault in M9.temperature W18; do
-	run -o wrong.h5 --precision f16 --inject $fault@logits
-	vernier explain ref.h5 wrong.h5 --model wide --format json -o said.json --force >said 2>&1
-	echo "[$?]"
-	$PYTHON -c "
-import json
-for e in json.load(open('said.json'))['explanations']:
-    others = [h.get('estimated', False) for h in e['others']]
-    print(e['checkpoint']['name'] if isinstance(e['checkpoint'], dict) else e['checkpoint'], [h['id'] for h in e['answers']], 'runner-up estimated:', others[0], '; of the others:', any(others[1:]))"
-done
