@@ -114,7 +114,8 @@ static void *pick_columns(const vn_some_rows *s, const void *x, int64_t rows, si
 
 	for (int64_t i = 0; y && i < rows; i++)
 		for (int k = 0; k < s->n; k++)
-			memcpy(y + (size_t)(i * s->n + k) * block, (const char *)x + (size_t)(i * s->of + s->first[k]) * size, block);
+			memcpy(y + (size_t)(i * s->n + k) * block, (const char *)x + (size_t)(i * s->of + s->first[k]) * size,
+			       block);
 	return y;
 }
 
@@ -156,7 +157,8 @@ static vn_status input_rows(vn_recompute_plan *r, int value, void **rows, vn_err
 	return st;
 }
 
-static vn_status product(vn_recompute_plan *r, const vn_node *n, vn_args *a, void **in, vn_tensor some[2], vn_error *err)
+static vn_status product(vn_recompute_plan *r, const vn_node *n, vn_args *a, void **in, vn_tensor some[2],
+                         vn_error *err)
 {
 	const vn_value *v = &r->plan->value[vn_plan_root(r->plan, n->in[0])];
 	vn_status       st = vn_value_row(v) == r->p->some.of

@@ -409,7 +409,8 @@ bool vn_recompute_touched(vn_recompute *p, const vn_plan *plan, const vn_tensor 
 {
 	run r;
 	vn_error none;
-	const bool yes = !vn_recompute_begin(&r, p, plan, weights, &p->w[VN_OWN_WIDTH], &none) && touched(&r, p->site.target);
+	const bool yes = !vn_recompute_begin(&r, p, plan, weights, &p->w[VN_OWN_WIDTH], &none) &&
+	                 touched(&r, p->site.target);
 
 	vn_recompute_end(&r);
 	return yes;

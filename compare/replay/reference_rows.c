@@ -1,6 +1,5 @@
 /* reference_rows.c: see reference_rows.h. Values are computed backward from a checkpoint to the recorded ones. */
 #include "compare/replay/reference_rows.h"
-#include "compare/metrics/metrics.h"
 
 #include "libref/exec/eval.h"
 #include "libref/ops/blas.h"

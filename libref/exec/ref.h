@@ -11,10 +11,11 @@
  * Threads  one thread at a time per engine; it uses `threads` of its own.
  * Memory   Weights stay where they are and are converted in panels. In addition: the live values of
  *          one call; the states (those of fixed size twice); the logits in pieces of at most 256
- *          MiB; and per thread what an operation needs. linear: a panel of 16 MiB (f64, vn_ref_run_both: 32), more
- *          only for inputs wider than 65536. attention: 8 bytes for each of (S + 128) K + 64 S,
- *          with S tokens so far and heads of width K: 48 MiB for S = 32768 and K = 128; tapped
- *          scores and probabilities: 64 S numbers.
+ *          MiB (in vn_ref_run_both one of each engine); and per thread what an operation needs.
+ *          linear: a panel of 16 MiB (f64, vn_ref_run_both: 32), more only for inputs wider than
+ *          65536. attention: 8 bytes for each of (S + 128) K + 64 S, with S tokens so far and
+ *          heads of width K: 48 MiB for S = 32768 and K = 128; tapped scores and probabilities:
+ *          64 S numbers.
  */
 #ifndef VN_LIBREF_EXEC_REF_H
 #define VN_LIBREF_EXEC_REF_H
