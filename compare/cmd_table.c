@@ -182,7 +182,7 @@ static vn_status make(command *k, vn_many *m, vn_comparison **c, vn_error *err)
 	char      who[VN_MANY_WHO];
 
 	if (!st)
-		st = vn_many_begin(m, k->ref, false, err);
+		st = vn_many_begin(m, k->ref, 0, err);
 	for (int i = 0; i < k->n_cand && !st; i++) {
 		vn_error why = { "" };
 		if (!(c[i] = calloc(1, sizeof *c[i])))

@@ -46,6 +46,10 @@ vn_pair_outcome vn_compare_pair(const vn_compare_line *k);
 int             vn_compare_many(const vn_compare_line *k);
 int             vn_compare_folders(const vn_compare_line *k);
 
+/* Makes n comparisons of one reference or of several, and adds each to m, in their order; options are those of the first. */
+struct vn_many;
+vn_status       vn_compare_each(const vn_compare_line *line, int n, struct vn_many *m, vn_error *err);
+
 /* The options that select the files and the part to compare, for the commands that a report proposes; "" if they are
  * too long. */
 void vn_compare_again(const vn_compare_line *k, char again[VN_SHELL_LINE]);

@@ -23,34 +23,17 @@ static vn_status check_twice(const vn_compare_line *k, vn_error *err)
 	return VN_OK;
 }
 
-/* Compares the reference with one candidate. */
-static vn_status judge_next(const vn_compare_line *k, vn_many *m, vn_error *err)
-{
-	vn_comparison c = { .request.options = &k->how.o };
-	vn_error      why = { "" };
-	char          chosen[128] = "", again[VN_SHELL_LINE];
-
-	vn_compare_again(k, again);
-	c.request.again = *again ? again : NULL;
-	vn_status judged = vn_compare_check_itself(k, &c, &why);
-	if (!judged)
-		judged = vn_compare_judge(k, &c, chosen, sizeof chosen, &why);
-	const vn_status st = vn_many_add(m, k->cand, &c, chosen, judged, &why, err);
-	vn_comparison_close(&c);
-	return st;
-}
-
-/* Compares each candidate in turn with the reference. */
+/* Compares each candidate with the reference. */
 static vn_status judge_many(const vn_compare_line *k, vn_many *m, vn_error *err)
 {
-	vn_status st = VN_OK;
-	for (int i = 0; i < k->n_many && !st; i++) {
-		vn_compare_line one = *k;
-		one.cand = k->many[i];
-		one.ranks = &k->many[i];
-		st = judge_next(&one, m, err);
+	vn_compare_line one[VN_MANY_MOST];
+
+	for (int i = 0; i < k->n_many; i++) {
+		one[i] = *k;
+		one[i].cand = k->many[i];
+		one[i].ranks = &k->many[i];
 	}
-	return st;
+	return vn_compare_each(one, k->n_many, m, err);
 }
 
 /* Digits of the format the recording was computed in; float32's when it does not say. A file that cannot be opened
@@ -71,23 +54,23 @@ static vn_status digits_of(const char *path, int *digits, vn_error *err)
 /* Compares every pair of recordings, in the order of vote.h. */
 static vn_status judge_pairs(const vn_compare_line *k, vn_many *m, vn_error *err)
 {
+	vn_compare_line one[VN_MANY_MOST];
 	vn_status st = VN_OK;
-	int       digits[VN_VOTE_MOST];
+	int       digits[VN_VOTE_MOST], n = 0;
 
 	for (int i = 0; i < k->n_many && !st; i++)
 		st = digits_of(k->many[i], &digits[i], err);
-	for (int i = 0; i < k->n_many; i++)
-		for (int j = i + 1; j < k->n_many && !st; j++) {
-			vn_compare_line   one = *k;
+	for (int i = 0; i < k->n_many && !st; i++)
+		for (int j = i + 1; j < k->n_many; j++, n++) {
 			const int ref = digits[j] > digits[i] ? j : i, cand = i + j - ref;
-			one.ref = k->many[ref];
-			one.cand = k->many[cand];
-			one.ranks = &k->many[cand];
-			one.sides.n_ref_names = k->sides.n_names;
-			memcpy(one.sides.ref_names, k->sides.names, sizeof one.sides.ref_names);
-			st = judge_next(&one, m, err);
+			one[n] = *k;
+			one[n].ref = k->many[ref];
+			one[n].cand = k->many[cand];
+			one[n].ranks = &k->many[cand];
+			one[n].sides.n_ref_names = k->sides.n_names;
+			memcpy(one[n].sides.ref_names, k->sides.names, sizeof one[n].sides.ref_names);
 		}
-	return st;
+	return st ? st : vn_compare_each(one, n, m, err);
 }
 
 typedef struct many_report {

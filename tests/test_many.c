@@ -1,11 +1,13 @@
 /* test_many.c: several candidates reduced to a row per checkpoint, and the vote. */
 #include "compare/comparison/checkpoint.h"
 #include "compare/many/many_report.h"
+#include "compare/many/many_send.h"
 #include "compare/many/vote.h"
 #include "tests/suite.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A comparison of so many checkpoints; fails[i] says which are outside; ' ': it does not have that one. */
 typedef struct made {
@@ -71,7 +73,7 @@ static void the_odd_one_out_is_the_only_one_outside(void)
 	vn_error err = { "" };
 	char     text[VN_MANY_LETTERS];
 
-	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "ref.h5", false, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "ref.h5", 0, &err), VN_OK);
 	add(&m, "a", ".xx.x");
 	add(&m, "b", "..x.x");
 	add(&m, "c", "....x");
@@ -92,7 +94,7 @@ static void one_candidate_alone_is_no_odd_one(void)
 	vn_many  m;
 	vn_error err = { "" };
 
-	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "ref.h5", false, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "ref.h5", 0, &err), VN_OK);
 	add(&m, "a", ".x");
 	add_trouble(&m, "b");
 	CU_ASSERT_EQUAL(vn_many_odd(&m, 1), VN_MANY_SEVERAL);
@@ -106,7 +108,7 @@ static void a_checkpoint_of_one_candidate_has_a_row_behind_the_others(void)
 	vn_many  m;
 	vn_error err = { "" };
 
-	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "ref.h5", false, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "ref.h5", 0, &err), VN_OK);
 	add(&m, "a", ". ..");
 	add(&m, "b", ".x..");
 	CU_ASSERT_EQUAL(m.n_rows, 4);
@@ -121,6 +123,82 @@ static void a_checkpoint_of_one_candidate_has_a_row_behind_the_others(void)
 	vn_many_finish(&m);
 }
 
+/* Hands over what m holds: one candidate, which becomes the next of `to`. */
+static void send_to(vn_many *to, const vn_many *m)
+{
+	vn_error err = { "" };
+	FILE    *file = tmpfile();
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+	CU_ASSERT_TRUE(vn_many_send(m, file));
+	CU_ASSERT_EQUAL(vn_many_receive(to, m->candidate[0].path, file, &err), VN_OK);
+	fclose(file);
+}
+
+static void what_another_process_found_is_the_same_here(void)
+{
+	vn_many  here, there, m;
+	vn_error err = { "" };
+
+	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&here, "ref.h5", 0, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "ref.h5", 0, &err), VN_OK);
+	add(&here, "a", ". ..");
+	add(&here, "b", ".x..");
+	add_trouble(&here, "c");
+	add(&m, "a", ". ..");
+	for (int i = 0; i < 2; i++) {
+		CU_ASSERT_EQUAL_FATAL(vn_many_begin(&there, "ref.h5", 0, &err), VN_OK);
+		if (i == 0)
+			add(&there, "b", ".x..");
+		else
+			add_trouble(&there, "c");
+		send_to(&m, &there);
+		vn_many_finish(&there);
+	}
+	CU_ASSERT_EQUAL_FATAL(m.n, here.n);
+	CU_ASSERT_EQUAL_FATAL(m.n_rows, here.n_rows);
+	for (int i = 0; i < m.n; i++) {
+		const vn_many_candidate *a = &here.candidate[i], *b = &m.candidate[i];
+		CU_ASSERT_STRING_EQUAL(a->path, b->path);
+		CU_ASSERT_STRING_EQUAL(a->verdict, b->verdict);
+		CU_ASSERT_EQUAL(a->status, b->status);
+		CU_ASSERT_EQUAL(a->first, b->first);
+		CU_ASSERT_EQUAL(a->trouble == NULL, b->trouble == NULL);
+		if (a->trouble) {
+			CU_ASSERT_STRING_EQUAL(a->trouble, b->trouble);
+		} else {
+			CU_ASSERT_STRING_EQUAL(a->counts, b->counts);
+			CU_ASSERT_STRING_EQUAL(a->limits, b->limits);
+		}
+		for (int row = 0; row < m.n_rows; row++) {
+			const vn_many_cell *x = vn_many_cell_of(&here, row, i), *y = vn_many_cell_of(&m, row, i);
+			CU_ASSERT_STRING_EQUAL(here.row[row].label, m.row[row].label);
+			CU_ASSERT_EQUAL_FATAL(x == NULL, y == NULL);
+			CU_ASSERT(!x || (x->fails == y->fails && x->point == y->point && x->status == y->status));
+		}
+	}
+	vn_many_finish(&here);
+	vn_many_finish(&m);
+}
+
+static void what_a_killed_process_left_is_refused(void)
+{
+	vn_many  there, m;
+	vn_error err = { "" };
+	FILE    *file = tmpfile();
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&there, "ref.h5", 0, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "ref.h5", 0, &err), VN_OK);
+	add(&there, "b", ".x..");
+	CU_ASSERT_TRUE(vn_many_send(&there, file));
+	CU_ASSERT_EQUAL(ftruncate(fileno(file), ftell(file) - 1), 0);
+	CU_ASSERT_EQUAL(vn_many_receive(&m, "b", file, &err), VN_ERR_IO);
+	fclose(file);
+	vn_many_finish(&there);
+	vn_many_finish(&m);
+}
+
 /* Pairs 0-1, 0-2, 1-2 of three recordings. */
 static void two_that_agree_outvote_the_third(void)
 {
@@ -129,7 +207,7 @@ static void two_that_agree_outvote_the_third(void)
 	vn_error   err = { "" };
 	char      *path[] = { (char[]) { "a" }, (char[]) { "b" }, (char[]) { "c" } };
 
-	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "a", false, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "a", 0, &err), VN_OK);
 	add(&m, "b", ".xx");
 	add(&m, "c", ".xx");
 	add(&m, "c", "..x");
@@ -152,7 +230,7 @@ static void two_against_two_have_no_majority(void)
 	vn_error   err = { "" };
 	char      *path[] = { (char[]) { "a" }, (char[]) { "b" }, (char[]) { "c" }, (char[]) { "d" } };
 
-	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "a", false, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "a", 0, &err), VN_OK);
 	for (int i = 0; i < 6; i++)
 		add(&m, "x", said[i]);
 	CU_ASSERT_EQUAL_FATAL(vn_vote_count(&v, &m, path, 4, false, &err), VN_OK);
@@ -169,7 +247,7 @@ static void who_cannot_be_compared_has_no_vote(void)
 	vn_error   err = { "" };
 	char      *path[] = { (char[]) { "a" }, (char[]) { "b" }, (char[]) { "c" }, (char[]) { "d" } };
 
-	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "a", false, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "a", 0, &err), VN_OK);
 	add_trouble(&m, "b"); /* 0-1 */
 	add(&m, "c", "..");   /* 0-2 */
 	add(&m, "d", ".x");   /* 0-3 */
@@ -199,6 +277,8 @@ int main(void)
 		TEST(the_odd_one_out_is_the_only_one_outside),
 		TEST(one_candidate_alone_is_no_odd_one),
 		TEST(a_checkpoint_of_one_candidate_has_a_row_behind_the_others),
+		TEST(what_another_process_found_is_the_same_here),
+		TEST(what_a_killed_process_left_is_refused),
 		TEST(two_that_agree_outvote_the_third),
 		TEST(two_against_two_have_no_majority),
 		TEST(who_cannot_be_compared_has_no_vote),

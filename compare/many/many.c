@@ -28,7 +28,7 @@ static int by_label(const void *a, const void *b, void *rows)
 	return strcmp(row[*(const int *)a].label, row[*(const int *)b].label);
 }
 
-static vn_status sort_rows(vn_many *m, vn_error *err)
+vn_status vn_many_sort(vn_many *m, vn_error *err)
 {
 	int *order = realloc(m->by_label, ((size_t)m->n_rows + 1) * sizeof *order);
 	if (!order)
@@ -58,7 +58,7 @@ static int find_row(const vn_many *m, const char *label)
 	return -1;
 }
 
-static int add_row(vn_many *m, const vn_checkpoint *p, const char *label)
+static int add_row(vn_many *m, const vn_many_row *row)
 {
 	if (m->n_rows == m->room) {
 		const int    room = m->room ? 2 * m->room : 256;
@@ -68,9 +68,28 @@ static int add_row(vn_many *m, const vn_checkpoint *p, const char *label)
 		m->row = more;
 		m->room = room;
 	}
-	m->row[m->n_rows] = (vn_many_row) { strdup(label), strdup(p->name), p->step, p->layer };
+	m->row[m->n_rows] = (vn_many_row) { strdup(row->label), strdup(row->name), row->step, row->layer };
 	m->n_rows++; /* the row is freed with the rest, complete or not */
 	return m->row[m->n_rows - 1].label && m->row[m->n_rows - 1].name ? m->n_rows - 1 : -1;
+}
+
+vn_status vn_many_put(vn_many *m, vn_many_candidate *x, const vn_many_row *row, const vn_many_cell *cell, bool first,
+                      vn_error *err)
+{
+	int at = find_row(m, row->label);
+	if (at < 0 && (at = add_row(m, row)) < 0)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", m->n_rows);
+	x->cell[at] = *cell;
+	x->first = first ? at : x->first;
+	return VN_OK;
+}
+
+vn_status vn_many_cells(const vn_many *m, vn_many_candidate *x, int n, vn_error *err)
+{
+	x->n_cells = m->n_rows + n;
+	if (!(x->cell = calloc((size_t)x->n_cells + 1, sizeof *x->cell)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", x->n_cells);
+	return VN_OK;
 }
 
 /* ---- a candidate ----------------------------------------------------------------- */
@@ -95,21 +114,20 @@ static vn_many_cell reduce(const vn_comparison *c, const vn_checkpoint *p)
 
 static vn_status add_cells(vn_many *m, vn_many_candidate *x, const vn_comparison *c, vn_error *err)
 {
-	const int first = vn_first_failure(c), room = m->n_rows + c->result.n_points;
+	const int first = vn_first_failure(c);
 	char      label[VN_LABEL];
+	vn_status st = vn_many_cells(m, x, c->result.n_points, err);
 
-	if (!(x->cell = calloc((size_t)room + 1, sizeof *x->cell)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", room);
-	x->n_cells = room;
-	for (int i = 0; i < c->result.n_points; i++) {
+	for (int i = 0; i < c->result.n_points && !st; i++) {
 		const vn_checkpoint *p = &c->result.point[i];
-		int row = find_row(m, vn_label(p, label));
-		if (row < 0 && (row = add_row(m, p, label)) < 0)
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", room);
-		x->cell[row] = reduce(c, p);
-		x->first = i == first ? row : x->first;
+		char                 name[VN_NAME_MAX];
+		snprintf(name, sizeof name, "%s", p->name);
+		vn_label(p, label);
+		const vn_many_row  row = { label, name, p->step, p->layer };
+		const vn_many_cell cell = reduce(c, p);
+		st = vn_many_put(m, x, &row, &cell, i == first, err);
 	}
-	return sort_rows(m, err);
+	return st ? st : vn_many_sort(m, err);
 }
 
 static void say_about(const vn_recording *r, char *text, size_t room)

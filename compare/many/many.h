@@ -1,9 +1,9 @@
 /* many.h: compares several candidates with one reference.
  *
- * Each candidate is a comparison of its own (compare/chapters), made one after the other.
+ * Each candidate is a comparison of its own (compare/chapters).
  * vn_many_add keeps what a report on all of them needs: a cell per checkpoint, a few lines, and the
- * JSON report in a temporary file. So memory is that of the largest comparison, plus a cell per
- * checkpoint and candidate.
+ * JSON report in a temporary file. So memory is that of the comparisons that are made at the same time, plus a
+ * cell per checkpoint and candidate.
  *
  * A row is one checkpoint. Rows are in the order of the first candidate that was compared;
  * checkpoints that only later candidates have come last.
@@ -87,6 +87,13 @@ vn_status vn_many_begin(vn_many *m, const char *ref, unsigned keep, vn_error *er
 vn_status vn_many_add(vn_many *m, const char *path, vn_comparison *c, const char *chosen, vn_status st,
                       const vn_error *trouble, vn_error *err);
 void      vn_many_finish(vn_many *m);
+
+/* The steps of vn_many_add, for many_send.c: room for the cells of a candidate that has n checkpoints; each of these,
+ * first: its first divergence; and at last, vn_many_sort. */
+vn_status vn_many_cells(const vn_many *m, vn_many_candidate *x, int n, vn_error *err);
+vn_status vn_many_put(vn_many *m, vn_many_candidate *x, const vn_many_row *row, const vn_many_cell *cell, bool first,
+                      vn_error *err);
+vn_status vn_many_sort(vn_many *m, vn_error *err);
 
 /* Returns a candidate's cell, or NULL if it does not have the checkpoint or was not compared. */
 const vn_many_cell *vn_many_cell_of(const vn_many *m, int row, int candidate);

@@ -16,7 +16,7 @@ enum { LINE = 512 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static vn_progress    *innermost;
 static double          shown; /* when */
-static bool            dirty, ticking;
+static bool            dirty, ticking, off;
 
 double vn_seconds(void)
 {
@@ -123,7 +123,7 @@ void vn_progress_start(vn_progress *p, const char *what, int64_t total)
 {
 	static bool prepared;
 
-	*p = (vn_progress){ .what = what, .total = total, .started = vn_seconds(), .on = isatty(STDERR_FILENO) };
+	*p = (vn_progress){ .what = what, .total = total, .started = vn_seconds(), .on = !off && isatty(STDERR_FILENO) };
 	if (!p->on)
 		return;
 	if (!prepared)
@@ -134,6 +134,11 @@ void vn_progress_start(vn_progress *p, const char *what, int64_t total)
 	p->outer = innermost;
 	innermost = p;
 	pthread_mutex_unlock(&lock);
+}
+
+void vn_progress_off(void)
+{
+	off = true;
 }
 
 void vn_progress_total(vn_progress *p, int64_t total)

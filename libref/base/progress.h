@@ -35,6 +35,9 @@ void vn_progress_watch(vn_progress *p, const volatile uint32_t *count);
 void vn_progress_weigh(vn_progress *p, const double *share);
 void vn_progress_stop(vn_progress *p);             /* clears the line; p may be zeroed or stopped */
 
+/* Work that is started from now on is not shown: for one of several processes on a terminal. */
+void vn_progress_off(void);
+
 double vn_seconds(void); /* monotonic clock */
 
 #endif

@@ -43,6 +43,13 @@ vernier compare ref.h5 rope.h5 half.h5 bf16.h5 --format json --threads 1 >1.json
 vernier compare ref.h5 rope.h5 half.h5 bf16.h5 --format json --threads 3 >3.json
 cmp 1.json 3.json && echo same
 
+echo "== a process that is killed costs time only"
+"$VERNIER" compare ref.h5 rope.h5 half.h5 bf16.h5 --format json --threads 4 >killed.json &
+until read -r one two three </proc/$!/task/$!/children; [ -n "$two" ]; do kill -0 $! || break; done 2>/dev/null
+kill -9 $two && echo killed
+wait $!; echo "[$?]"
+cmp 1.json killed.json && echo same
+
 echo "== sixteen"
 many=
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do cp half.h5 m$i.h5; many="$many m$i.h5"; done

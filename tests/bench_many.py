@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""bench_many.py VERNIER [--tokens 128] [--layers N] [--repeat 5]: four candidates against the time of one.
+
+Records synth qwen2-0.5b in float32, and in float16 four times, two of them with a mistake, and times compare of one
+candidate and of all four with the files in the page cache: best of the repeats, seconds of the clock and of processors,
+largest memory of a process. The goal: four take at most 2.8 times as long as one. Exit status 1 when not reached.
+"""
+import argparse, os, resource, subprocess, sys, tempfile, time
+
+GOAL = 2.8
+
+
+def timed(*command):
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    done = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(done.pid, 0)
+    clock = time.monotonic() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert os.waitstatus_to_exitcode(status) in (0, 1), command
+    return clock, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, used.ru_maxrss / 1e3
+
+
+def main():
+    a = argparse.ArgumentParser()
+    a.add_argument("vernier")
+    a.add_argument("--tokens", type=int, default=128)
+    a.add_argument("--layers", default=None)
+    a.add_argument("--repeat", type=int, default=5)
+    a = a.parse_args()
+    vernier = os.path.abspath(a.vernier)
+    with tempfile.TemporaryDirectory() as place:
+        os.chdir(place)
+        subprocess.run([vernier, "synth", "qwen2-0.5b", "-o", "model", *(["--layers", a.layers] if a.layers else [])], check=True, stdout=subprocess.DEVNULL)
+        ids = ",".join(str(17 * i + 3) for i in range(a.tokens))
+        for name, *how in ("ref",), ("a", "--precision", "f16"), ("b", "--precision", "f16", "--inject", "R1@layer3"), ("c", "--precision", "f16", "--inject", "N1.1e-5@layer2"), ("d", "--precision", "bf16"):
+            subprocess.run([vernier, "capture", "ref", "model", "--ids", ids, "-o", name + ".h5", *how], check=True, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        print("%d processors; ref.h5 %.0f MB, each candidate %.0f MB" % (len(os.sched_getaffinity(0)), os.path.getsize("ref.h5") / 1e6, os.path.getsize("a.h5") / 1e6))
+        best = {}
+        for _ in range(a.repeat):
+            for what, files in ("one", ["b.h5"]), ("four", ["a.h5", "b.h5", "c.h5", "d.h5"]):
+                t = timed(vernier, "compare", "ref.h5", *files, "-q")
+                best[what] = min(best.get(what, t), t)
+        for what, (clock, cpu, memory) in best.items():
+            print(f"{what}: {clock:.2f} s, {cpu:.2f} s of processors, {memory:.0f} MB in a process")
+        ratio = best["four"][0] / best["one"][0]
+        print(f"four candidates take {ratio:.2f} times as long as one ({best['four'][1] / best['one'][1]:.2f} of processors): {'at most' if ratio <= GOAL else 'MORE than'} {GOAL}")
+        sys.exit(ratio > GOAL)
+
+
+main()
