@@ -46,7 +46,7 @@ vn_pair_outcome vn_compare_pair(const vn_compare_line *k);
 int             vn_compare_many(const vn_compare_line *k);
 int             vn_compare_folders(const vn_compare_line *k);
 
-/* Makes n comparisons of one reference or of several, and adds each to m, in their order; options are those of the first. */
+/* Makes n comparisons, and adds each to m, in their order. The number of threads is that of the first. */
 struct vn_many;
 vn_status       vn_compare_each(const vn_compare_line *line, int n, struct vn_many *m, vn_error *err);
 

@@ -109,6 +109,24 @@ class Browser:
         for kind in "mousePressed", "mouseReleased":
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
+    def processor_seconds(self):
+        """What the processes of the browser have used so far."""
+        children, used = {}, {}
+        for entry in os.listdir("/proc"):
+            try:
+                with open(f"/proc/{entry}/stat", encoding="ascii", errors="replace") as f:
+                    words = f.read().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            children.setdefault(int(words[1]), []).append(int(entry))
+            used[int(entry)] = (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+        total, todo = 0, [self.process.pid]
+        while todo:
+            at = todo.pop()
+            total += used.get(at, 0)
+            todo += children.get(at, [])
+        return total
+
     def shot(self, path, whole=True):
         data = self.call("Page.captureScreenshot", captureBeyondViewport=whole)["data"]
         with open(path, "wb") as f:

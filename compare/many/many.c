@@ -139,6 +139,8 @@ static void say_about(const vn_recording *r, char *text, size_t room)
 		if (v && *v)
 			vn_text_add(text, room, "%s%s", *text ? ", " : "", v);
 	}
+	if (r)
+		vn_text_add(text, room, "%s%s weights", *text ? "; " : "", vn_recording_provenance(r));
 	vn_text_clean(text, room); /* it is untrusted text */
 }
 

@@ -42,7 +42,7 @@ typedef struct vn_many_candidate {
 	char         *trouble;   /* of status 2: why */
 	const char   *verdict;   /* as vn_say_verdict */
 	char         *counts, *start; /* as in words.h; "" if there is nothing to say */
-	char         *about;     /* "vernier-ref 1.0, f16" */
+	char         *about;     /* "vernier-ref 1.0, f16; trained weights" */
 	/* limits with the reason for the choice; source of the floor, "": none */
 	char         *limits, *floor;
 	vn_verified   digests[2]; /* of the reference, of the candidate */

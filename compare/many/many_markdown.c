@@ -20,6 +20,10 @@ static void candidates(const vn_many *m, FILE *out)
 		const vn_many_candidate *x = &m->candidate[i];
 		fprintf(out, "| %c | ", vn_many_letter(i));
 		vn_markdown_code(out, x->path, SHOWN, 1);
+		if (x->about && *x->about) {
+			fputs(" ", out);
+			vn_markdown_code(out, x->about, SHOWN, 1);
+		}
 		fputs(x->status ? " | \u274c " : " | \u2705 ", out);
 		vn_markdown_code(out, vn_many_say_verdict(x, words), WORDS, 1);
 		fputs(" | ", out);

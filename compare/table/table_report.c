@@ -180,18 +180,27 @@ static void recordings(const vn_table *t, FILE *out)
 
 	for (int line = 0; line <= t->many->n; line++) {
 		const vn_many_candidate *x = line ? &t->many->candidate[line - 1] : NULL;
+		const char *about = x && x->about ? x->about : "";
 		snprintf(path, sizeof path, "%s", x ? x->path : t->many->ref);
 		if (t->form == VN_TABLE_TEXT) {
-			fprintf(out, "%-10s %s%s%s\n", who_is(t, line, who), vn_text_clean(path, sizeof path), x ? "  " : "",
+			fprintf(out, "%-10s %s%s%s", who_is(t, line, who), vn_text_clean(path, sizeof path), x ? "  " : "",
 			        x ? x->verdict : "");
+			fprintf(out, "%s%s%s\n", *about ? "  (" : "", about, *about ? ")" : "");
 		} else if (t->form == VN_TABLE_MARKDOWN) {
 			fprintf(out, "- %s ", who_is(t, line, who));
 			vn_markdown_code(out, path, SHOWN, 0);
-			fprintf(out, "%s%s\n", x ? ": " : "", x ? x->verdict : "");
+			fprintf(out, "%s%s", x ? ": " : "", x ? x->verdict : "");
+			if (*about) {
+				fputs("; ", out);
+				vn_markdown_code(out, about, SHOWN, 0);
+			}
+			fputc('\n', out);
 		} else {
 			fprintf(out, "<li>%s <code>", who_is(t, line, who));
 			vn_html_text(out, path);
-			fprintf(out, "</code>%s%s</li>\n", x ? ": " : "", x ? x->verdict : "");
+			fprintf(out, "</code>%s%s%s", x ? ": " : "", x ? x->verdict : "", *about ? "; " : "");
+			vn_html_text(out, about);
+			fputs("</li>\n", out);
 		}
 	}
 }

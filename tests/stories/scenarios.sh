@@ -1,9 +1,8 @@
 # Three prompts at three temperatures, one file: what does a candidate lose against the reference on the reference's own texts?
 # Headline: [0-9] of 9 scenarios within limits; perplexity [0-9.]+ against [0-9.]+, [+-][0-9.]+ % \(95 %: .*\)
-M=$FIXTURES/qwen2-trained
 for t in 0 0.7 1.5; do
 	for prompt in "The quick brown fox" "one two three" "Once upon a time"; do
-		echo "{\"name\": \"${prompt%% *}-$t\", \"prompt\": \"$prompt\", \"decode\": 24, \"temperature\": $t, \"seed\": 7}"
+		echo "{\"name\": \"${prompt%% *}-$t\", $(prompt "$prompt"), \"decode\": 24, \"temperature\": $t, \"seed\": 7}"
 	done
 done | sed 's/, "temperature": 0, "seed": 7//' >scenarios.jsonl
 vernier capture ref "$M" --prompts scenarios.jsonl -o refs
