@@ -112,7 +112,7 @@ class Browser:
     def processor_seconds(self):
         """What the processes of the browser have used so far."""
         children, used = {}, {}
-        for entry in os.listdir("/proc"):
+        for entry in filter(str.isdigit, os.listdir("/proc")):
             try:
                 with open(f"/proc/{entry}/stat", encoding="ascii", errors="replace") as f:
                     words = f.read().rsplit(")", 1)[1].split()
