@@ -3,6 +3,8 @@
 
 #include "libgpu/ops_internal.h"
 
+enum { HEAD_MOST = 256 }; /* norm_rope.comp */
+
 /* Is input k of node b the output of node a? */
 static bool feeds(const vn_plan *p, int a, int b, int k)
 {
@@ -135,6 +137,61 @@ static void encode_gated_pair(vn_gpu_pass *w, int node)
 		                        buffer_of(w, gated->out[0]), element(w));
 }
 
+/* ---- rms_norm, rms_norm, rope, rope: of queries and keys -------------------------------------- */
+
+static bool is_turned(const vn_plan *p, int norm, int rope)
+{
+	const vn_value *v = &p->value[p->node[rope].out[0]];
+
+	return feeds(p, norm, rope, 0) && v->rank == 3 && p->value[p->node[norm].out[0]].rank == 3 &&
+	       v->size[2] <= HEAD_MOST;
+}
+
+static bool both_are_turned(const vn_plan *p, int node)
+{
+	return is_turned(p, node, node + 2) && is_turned(p, node + 1, node + 3) && !feeds(p, node, node + 1, 0);
+}
+
+static bool heads_in_one_dispatch(const vn_gpu_pass *w, int node)
+{
+	return in_one_dispatch(w, node) && in_one_dispatch(w, node + 1);
+}
+
+static void norm_rope(vn_gpu_pass *w, int node, int rope)
+{
+	const vn_node  *norm = &w->g->plan->node[node], *n = &w->g->plan->node[rope];
+	const vn_value *v = &w->g->plan->value[n->out[0]];
+	vn_encoder     *e = &w->g->encoder;
+	vn_buffer *x = buffer_of(w, norm->in[0]), *y = buffer_of(w, norm->out[0]), *z = buffer_of(w, n->out[0]);
+
+	vn_encode_reads(e, x);
+	vn_encode_reads(e, weight_buffer(w, norm->w[0]));
+	vn_encode_reads(e, &w->g->upload);
+	vn_encode_writes(e, y);
+	vn_encode_writes(e, z);
+	vn_encode_dispatch(e, VN_K_NORM_ROPE,
+	                   &(vn_push_norm_rope) {
+						   .x = x->address,
+						   .g = in_weight(w, norm->w[0], 0),
+						   .table = w->g->upload.address + w->g->table_at[w->g->rope_of[rope]],
+						   .y = y->address,
+						   .z = z->address,
+						   .rows = (uint32_t)(w->tokens * v->size[1]),
+						   .H = (uint32_t)v->size[1],
+						   .K = (uint32_t)v->size[2],
+						   .R = (uint32_t)n->c.rope.rope.rotary_dim,
+						   .eps = (float)norm->c.norm.eps,
+						   .offset = (float)norm->c.norm.offset,
+					   },
+	                   w->tokens * v->size[1], 1);
+}
+
+static void encode_norm_ropes(vn_gpu_pass *w, int node)
+{
+	norm_rope(w, node, node + 2);
+	norm_rope(w, node + 1, node + 3);
+}
+
 /* ---- the table -------------------------------------------------------------------------------- */
 
 static const struct pattern {
@@ -145,6 +202,8 @@ static const struct pattern {
 	void (*encode)(vn_gpu_pass *w, int node);
 } table[] = {
 	/* the longest first */
+	{ 4, { VN_OP_RMS_NORM, VN_OP_RMS_NORM, VN_OP_ROPE, VN_OP_ROPE }, both_are_turned, heads_in_one_dispatch,
+	  encode_norm_ropes },
 	{ 4, { VN_OP_LINEAR, VN_OP_LINEAR, VN_OP_ACT, VN_OP_GATED }, are_gate_and_up, is_one_token, encode_gated_pair },
 	{ 3, { VN_OP_LINEAR, VN_OP_LINEAR, VN_OP_GATED }, are_gate_and_up, is_one_token, encode_gated_pair },
 	{ 3, { VN_OP_LINEAR, VN_OP_ADD, VN_OP_RMS_NORM }, product_is_added, is_joined, encode_linear_add_norm },

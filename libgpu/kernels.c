@@ -30,6 +30,7 @@ static_assert(offsetof(vn_push_linear_gated, w) == 72 && offsetof(vn_push_linear
                   offsetof(vn_push_linear_gated, act) == 108,
               "linear.glsl");
 static_assert(offsetof(vn_push_add_norm, R) == 56 && offsetof(vn_push_add_norm, shares) == 72, "add_norm.comp");
+static_assert(offsetof(vn_push_norm_rope, rows) == 40 && offsetof(vn_push_norm_rope, eps) == 56, "norm_rope.comp");
 static_assert(offsetof(vn_push_rope, T) == 24 && offsetof(vn_push_rope, R) == 36 &&
                   offsetof(vn_push_rope, pairing) == 40,
               "rope.comp");
@@ -132,6 +133,7 @@ static const struct row {
 	PAIR(GATED, gated, vn_push_map, form),
 	[VN_K_ADD]          = { "add",          BOTH(add),         offsetof(vn_push_map, form), false },
 	[VN_K_ADD_NORM]     = { "add_norm",     BOTH(add_norm),    sizeof(vn_push_add_norm), false },
+	[VN_K_NORM_ROPE]    = { "norm_rope",    BOTH(norm_rope),   sizeof(vn_push_norm_rope), false },
 	PAIR(CAUSAL_CONV, causal_conv, vn_push_causal_conv, linear),
 	PAIR(L2_NORM, l2_norm, vn_push_rms_norm, divisor),
 	PAIR(LOG_DECAY, log_decay, vn_push_log_decay, form),

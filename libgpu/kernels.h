@@ -55,6 +55,7 @@ typedef enum vn_kernel {
 	VN_K_WITH_EXPERIMENT(GATED),
 	VN_K_ADD,
 	VN_K_ADD_NORM, /* a sum and its norm (fuse.h) */
+	VN_K_NORM_ROPE, /* norms of heads, turned (fuse.h) */
 	VN_K_WITH_EXPERIMENT(CAUSAL_CONV),
 	VN_K_WITH_EXPERIMENT(L2_NORM),
 	VN_K_WITH_EXPERIMENT(LOG_DECAY),
@@ -161,6 +162,12 @@ typedef struct vn_push_add_norm {
 	float    eps, offset;
 	uint32_t shares, has_bias;
 } vn_push_add_norm;
+
+typedef struct vn_push_norm_rope {
+	uint64_t x, g, table, y, z;
+	uint32_t rows, H, K, R;
+	float    eps, offset;
+} vn_push_norm_rope;
 
 typedef struct vn_push_rope {
 	uint64_t x, table, y;

@@ -157,13 +157,15 @@ static int barriers(int d, shape_of s, int64_t past, int64_t tokens, bool fused)
 	return n;
 }
 
-/* Of Qwen2: what three layers need beyond what two need. */
+/* Of Qwen2, and of Qwen3, which norms its queries and keys: what three layers need beyond what two need. */
 static void a_layer_stands_on_few_barriers(void)
 {
-	static const struct { int64_t past, tokens; int one_by_one, fused; } of[] = {
+	static const struct { int64_t past, tokens; int q_norm, one_by_one, fused; } of[] = {
 		/* norm; q, k, v; rope; attention; product; sum; norm; gate, up; activation; product; sum */
-		{ 0, 40, 11, 9 }, /* sum and norm are one */
-		{ 5, 1, 11, 8 },  /* gate, up and activation, too */
+		{ 0, 40, 0, 11, 9 }, /* sum and norm are one */
+		{ 5, 1, 0, 11, 8 },  /* gate, up and activation, too */
+		{ 0, 40, 1, 12, 9 }, /* norms and rope, too */
+		{ 5, 1, 1, 12, 8 },
 	};
 	shape_of s = small;
 
@@ -171,6 +173,7 @@ static void a_layer_stands_on_few_barriers(void)
 		for (size_t i = 0; i < COUNT(of); i++)
 			for (int fused = 0; fused < 2; fused++) {
 				s.layers = 2;
+				s.q_norm = of[i].q_norm;
 				const int two = barriers(d, s, of[i].past, of[i].tokens, fused);
 				s.layers = 3;
 				const int more = barriers(d, s, of[i].past, of[i].tokens, fused) - two;

@@ -33,10 +33,15 @@ const uint EACH = 4;
 #endif
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Pieces { piece v[]; };
 
-shared sum_t part[LANES];
 #if GATED
-shared sum_t part_up[LANES];
+const uint ROWS = 2; // of outputs: their loads are under way together
+Real weight(uint r) { return r == 0 ? p.w : p.w_up; }
+#else
+const uint ROWS = 1;
+Real weight(uint r) { return p.w; }
 #endif
+
+shared sum_t part[ROWS][LANES];
 
 sum_t dot_of(piece x, piece w)
 {
@@ -58,43 +63,38 @@ sum_t dot_of(piece x, piece w)
 	return s;
 }
 
-sum_t wide_row(Real weight, uint m, uint lane)
+void wide_rows(uint m, uint lane, inout sum_t sum[ROWS])
 {
 	const uint n = p.N / EACH, row = m * n, step = p.shares;
-	sum_t sum = sum_t(0.0);
 	uint k = lane;
 
 	for (; k + (FLIGHT - 1) * step < n; k += FLIGHT * step) {
-		piece x[FLIGHT], w[FLIGHT];
-		[[unroll]] for (uint i = 0; i < FLIGHT; i++)
-			w[i] = Pieces(weight).v[row + k + i * step];
+		piece x[FLIGHT], w[ROWS][FLIGHT];
+		[[unroll]] for (uint r = 0; r < ROWS; r++)
+			[[unroll]] for (uint i = 0; i < FLIGHT; i++)
+				w[r][i] = Pieces(weight(r)).v[row + k + i * step];
 		[[unroll]] for (uint i = 0; i < FLIGHT; i++)
 			x[i] = Pieces(p.x).v[k + i * step];
-		[[unroll]] for (uint i = 0; i < FLIGHT; i++)
-			sum += dot_of(x[i], w[i]);
+		[[unroll]] for (uint r = 0; r < ROWS; r++)
+			[[unroll]] for (uint i = 0; i < FLIGHT; i++)
+				sum[r] += dot_of(x[i], w[r][i]);
 	}
-	for (; k < n; k += step)
-		sum += dot_of(Pieces(p.x).v[k], Pieces(weight).v[row + k]);
-	return sum;
+	for (; k < n; k += step) {
+		const piece x = Pieces(p.x).v[k];
+		[[unroll]] for (uint r = 0; r < ROWS; r++)
+			sum[r] += dot_of(x, Pieces(weight(r)).v[row + k]);
+	}
 }
 
-sum_t narrow_row(Real weight, uint m, uint lane)
+void narrow_rows(uint m, uint lane, inout sum_t sum[ROWS])
 {
-	sum_t sum = sum_t(0.0);
-
-	for (uint k = lane * EACH; k < p.N; k += p.shares * EACH) {
-		sum_t s = sum_t(0.0);
-		for (uint n = k; n < min(k + EACH, p.N); n++)
-			s = fma(sum_t(p.x.v[n]), sum_t(weight.v[m * p.N + n]), s);
-		sum += s;
-	}
-	return sum;
-}
-
-// This lane's share of output m.
-sum_t row_of(Real weight, uint m, uint lane)
-{
-	return m >= p.M ? sum_t(0.0) : p.width >= EACH ? wide_row(weight, m, lane) : narrow_row(weight, m, lane);
+	for (uint k = lane * EACH; k < p.N; k += p.shares * EACH)
+		[[unroll]] for (uint r = 0; r < ROWS; r++) {
+			sum_t s = sum_t(0.0);
+			for (uint n = k; n < min(k + EACH, p.N); n++)
+				s = fma(sum_t(p.x.v[n]), sum_t(weight(r).v[m * p.N + n]), s);
+			sum[r] += s;
+		}
 }
 
 // Output m of a sum.
@@ -111,27 +111,29 @@ void main()
 
 	for (uint m0 = gl_WorkGroupID.x * outs; m0 < p.M; m0 += gl_NumWorkGroups.x * outs) {
 		const uint m = m0 + id / p.shares;
-		part[id] = row_of(p.w, m, lane);
-#if GATED
-		part_up[id] = row_of(p.w_up, m, lane);
-#endif
+		sum_t sum[ROWS];
+		[[unroll]] for (uint r = 0; r < ROWS; r++)
+			sum[r] = sum_t(0.0);
+		if (m < p.M && p.width >= EACH)
+			wide_rows(m, lane, sum);
+		else if (m < p.M)
+			narrow_rows(m, lane, sum);
+		[[unroll]] for (uint r = 0; r < ROWS; r++)
+			part[r][id] = sum[r];
 		barrier();
 		for (uint k = p.shares / 2; k > 0; k /= 2) {
-			if (lane < k) {
-				part[id] += part[id + k];
-#if GATED
-				part_up[id] += part_up[id + k];
-#endif
-			}
+			if (lane < k)
+				[[unroll]] for (uint r = 0; r < ROWS; r++)
+					part[r][id] += part[r][id + k];
 			barrier();
 		}
 		if (lane == 0 && m < p.M) {
 #if GATED
-			const float gate = put_stored(p.y, m, with_bias(part[id], p.has_bias, p.b, m));
-			const float up = put_stored(p.up, m, with_bias(part_up[id], p.up_has_bias, p.b_up, m));
+			const float gate = put_stored(p.y, m, with_bias(part[0][id], p.has_bias, p.b, m));
+			const float up = put_stored(p.up, m, with_bias(part[1][id], p.up_has_bias, p.b_up, m));
 			put(p.gated, m, activation(p.act, gate) * up);
 #else
-			put(p.y, m, with_bias(part[id], p.has_bias, p.b, m));
+			put(p.y, m, with_bias(part[0][id], p.has_bias, p.b, m));
 #endif
 		}
 		barrier(); // part is read above and written by the next outputs

@@ -9,7 +9,8 @@
 //   push      vn_push_rope
 //   dispatch  any x; one lane an element, or four pairs or four others, in strides of the grid
 //
-// Cosine and sine come from the host: the device's own may be off by 2^-11.
+// Cosine and sine come from the host: the device's own may be off by 2^-11. Products are rounded before they are added,
+// here and in norm_rope.comp: the bits must not depend on what a compiler joins.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 
@@ -58,8 +59,9 @@ void four(uint u)
 	const uint at = (row / p.H * (p.R / 2) + d) / 2; // in fours: two pairs
 	const vec4 t0 = Float4(p.table).v[at], t1 = Float4(p.table).v[at + 1], b = vec4(Real4(p.x).v[(e + p.R / 2) / 4]);
 	const vec4 c = vec4(t0.xz, t1.xz), s = vec4(t0.yw, t1.yw);
-	put4(p.y, e, a * c - b * s);
-	put4(p.y, e + p.R / 2, b * c + a * s);
+	precise const vec4 below = a * c - b * s, above = b * c + a * s;
+	put4(p.y, e, below);
+	put4(p.y, e + p.R / 2, above);
 }
 #endif
 
@@ -82,6 +84,7 @@ void main()
 		const uint  at  = (t * half_ + i) * 2;
 		const float c = p.table.v[at], s = p.table.v[at + 1];
 		const float a = float(p.x.v[e]), b = float(p.x.v[low(d) ? e + apart() : e - apart()]);
-		put(p.y, e, low(d) ? a * c - b * s : a * c + b * s);
+		precise const float turned = low(d) ? a * c - b * s : a * c + b * s;
+		put(p.y, e, turned);
 	}
 }
