@@ -145,8 +145,8 @@ void vn_product_encode_parts(vn_encoder *e, vn_way way, const vn_product *p, siz
 	else if (coop[way.kernel].tokens)
 		vn_encode_dispatch(e, way.kernel, &push, tiles(e->k, way.kernel, push.T, push.M) * way.shares, 1);
 	else
-		vn_encode_dispatch(e, way.kernel, &push, cut(push.M, plain[way.kernel].columns),
-		                   cut(push.T, plain[way.kernel].tokens) * way.shares);
+		vn_encode_dispatch(e, way.kernel, &push, cut(push.T, plain[way.kernel].tokens) * way.shares,
+		                   cut(push.M, plain[way.kernel].columns));
 }
 
 void vn_product_encode(vn_encoder *e, vn_way way, const vn_product *p, size_t element)

@@ -6,7 +6,9 @@
 //   x (T,N) real in     w (M,N) real in     b (M) real in, or none
 //   y (T,M) real out, rows y_stride apart; with shares > 1 partial sums instead, as linear_coop
 //   push      vn_push_linear
-//   dispatch  x: tiles of TM columns, y: tiles of TT tokens, times shares; both in strides of the grid
+//   dispatch  x: tiles of TT tokens, times shares, y: tiles of TM columns; both in strides of the grid
+//
+// Workgroups that follow one another read the same rows of w, which are many; those of x are few and stay near.
 //
 // A lane keeps EACH_T tokens by EACH_M columns in registers, fours of either that lie TT or TM / EACH * 4 apart, so that
 // neighbouring lanes read neighbouring words of shared memory. Panels of STEP inputs pass through it,
@@ -151,7 +153,7 @@ void main()
 {
 	const uint down = (p.T + TT - 1) / TT;
 
-	for (uint i = gl_WorkGroupID.y; i < down * p.shares; i += gl_NumWorkGroups.y)
-		for (uint m0 = gl_WorkGroupID.x * TM; m0 < p.M; m0 += gl_NumWorkGroups.x * TM)
+	for (uint m0 = gl_WorkGroupID.y * TM; m0 < p.M; m0 += gl_NumWorkGroups.y * TM)
+		for (uint i = gl_WorkGroupID.x; i < down * p.shares; i += gl_NumWorkGroups.x)
 			tile(i % down * TT, m0, i / down);
 }
