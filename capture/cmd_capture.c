@@ -22,17 +22,17 @@
 enum { MOST_PATTERNS = 256 };
 
 typedef struct options {
-	const char *engine, *model, *prompts, *forced_text, *forced_from;
-	vn_prompt_source source;
-	bool        strict;
-	const char *pattern[MOST_PATTERNS], *precise[MOST_PATTERNS], *forced[MOST_PATTERNS];
-	const char *inject[MOST_PATTERNS];
-	int         n_inject;
-	int         kv; /* -1: not given */
-	int64_t     seed; /* -1: not given */
-	const char *tokens, *layers;
+	const char       *engine, *model, *prompts, *forced_text, *forced_from;
+	vn_prompt_source  source;
+	bool              strict;
+	const char       *pattern[MOST_PATTERNS], *precise[MOST_PATTERNS], *forced[MOST_PATTERNS];
+	const char       *inject[MOST_PATTERNS];
+	int               n_inject;
+	int               kv;   /* -1: not given */
+	int64_t           seed; /* -1: not given */
+	const char       *tokens, *layers;
 	vn_engine_options run;
-	vn_recipe   recipe;
+	vn_recipe         recipe;
 } options;
 
 enum { CONTIGUOUS, PAGED };
@@ -120,9 +120,8 @@ static const vn_option known[] = {
 	      "Decode these tokens, one step each, instead of --decode. This compares what another engine decoded, step by "
 	      "step." },
 	{ "force-ids-from", 0, VN_INTO(options, forced_from), .argument = "REC",
-	  .help =
-	      "Decode the tokens that were decoded in the recording REC. With --ids-from REC the run has the tokens of "
-	      "REC." },
+	  .help = "Decode the tokens that were decoded in the recording REC. With --ids-from REC the run has the tokens of "
+	          "REC." },
 	VN_GROUP("The GPU"),
 	{ "device", 0, VN_INTO(options, run.device), VN_RANGE(0, 255), .argument = "N",
 	  .help = "GPU number, as listed by vernier devices. Default: the best suitable device." },
@@ -144,11 +143,13 @@ static const vn_option known[] = {
 };
 
 const vn_command vn_capture_command = {
-	.name = "capture", .synopsis = "ref|gpu MODEL -o FILE --prompt TEXT|--ids LIST|--ids-from REC "
-	                               "[OPTION]...\nref|gpu MODEL -o FOLDER --prompts FILE [OPTION]...",
+	.name = "capture",
+	.synopsis = "ref|gpu MODEL -o FILE --prompt TEXT|--ids LIST|--ids-from REC "
+				"[OPTION]...\nref|gpu MODEL -o FOLDER --prompts FILE [OPTION]...",
 	.about = "Run a model on the CPU reference or on the GPU and record its checkpoints.",
-	.option = known, .n = sizeof known / sizeof *known,
-		.status = "0 recorded, 1 recorded with a warning (--strict), 2 trouble",
+	.option = known,
+	.n = sizeof known / sizeof *known,
+	.status = "0 recorded, 1 recorded with a warning (--strict), 2 trouble",
 };
 
 static vn_status read_tokens(const char *text, vn_recipe *r, vn_error *err)
@@ -165,7 +166,7 @@ static vn_status read_tokens(const char *text, vn_recipe *r, vn_error *err)
 
 static vn_status read_layers(const char *text, vn_recipe *r, vn_error *err)
 {
-	int64_t a = 0, b = 0;
+	int64_t         a = 0, b = 0;
 	const vn_status st = vn_read_range("--layers", text, &a, &b, err);
 	r->first_layer = (int)a;
 	r->last_layer = (int)b;
@@ -218,8 +219,10 @@ static vn_status check_prompts(const options *o, vn_error *err)
 	                                          : NULL;
 
 	return !other ? VN_OK
-	              : vn_fail(err, VN_ERR_USAGE, "--prompts gives the tokens of every run; %s cannot be used with "
-	                                           "it", other);
+	              : vn_fail(err, VN_ERR_USAGE,
+	                        "--prompts gives the tokens of every run; %s cannot be used with "
+	                        "it",
+	                        other);
 }
 
 /* Checks the options against each other. */
@@ -244,9 +247,9 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 	o->run.gpu = strcmp(o->engine, "gpu") == 0;
 	if (!is_engine(o->engine))
 		return vn_fail(err, VN_ERR_USAGE, "the engine is ref or gpu, not '%s'%s", o->engine,
-		               strncmp(o->engine, "re", 2) == 0 || strcmp(o->engine, "cpu") == 0 ? " (did you mean 'ref'?)"
+		               strncmp(o->engine, "re", 2) == 0 || strcmp(o->engine, "cpu") == 0      ? " (did you mean 'ref'?)"
 		               : strncmp(o->engine, "gp", 2) == 0 || strcmp(o->engine, "vulkan") == 0 ? " (did you mean 'gpu'?)"
-		                                                                                    : "");
+		                                                                                      : "");
 	if (!o->recipe.path)
 		return vn_fail(err, VN_ERR_USAGE, "-o FILE is needed: the file to write the recording to");
 	vn_status st = o->prompts ? check_prompts(o, err) : vn_prompt_check(&o->source, false, err);
@@ -275,8 +278,7 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 	if (!o->run.gpu && gpu_alone)
 		return vn_fail(err, VN_ERR_USAGE, "%s needs the gpu engine", gpu_alone);
 	if (!o->recipe.against && (o->recipe.limits || o->recipe.stop_at_first))
-		return vn_fail(err, VN_ERR_USAGE, "%s needs --against REF",
-		               o->recipe.limits ? "--limits" : "--stop-at-first");
+		return vn_fail(err, VN_ERR_USAGE, "%s needs --against REF", o->recipe.limits ? "--limits" : "--stop-at-first");
 	if (o->run.block && o->kv != PAGED)
 		return vn_fail(err, VN_ERR_USAGE, "--block-size needs --kv paged");
 	return VN_OK;
@@ -300,8 +302,10 @@ static void fill(options *o)
 static int arguments(options *o, int argc, char **argv)
 {
 	vn_error err;
-	*o = (options){ .kv = -1, .seed = -1, .run.device = -1, .recipe = { .first_layer = -1, .last_layer = -1,
-		.decode = -1, .temperature = -1 } };
+	*o = (options) { .kv = -1,
+		             .seed = -1,
+		             .run.device = -1,
+		             .recipe = { .first_layer = -1, .last_layer = -1, .decode = -1, .temperature = -1 } };
 	const int st = vn_options_read(&vn_capture_command, argc, argv, o);
 	if (st)
 		return st;
@@ -392,8 +396,8 @@ static vn_status capture(options *o, vn_error *err)
 	if (!st && !o->prompts) {
 		st = capture_one(o, err);
 	} else if (!st) {
-		const vn_prompts_job job = { o->prompts, o->recipe.path, o->model, o->source.no_special, &o->run, o->inject,
-			o->n_inject, &o->recipe };
+		const vn_prompts_job job = { o->prompts, o->recipe.path, o->model,    o->source.no_special,
+			                         &o->run,    o->inject,      o->n_inject, &o->recipe };
 		vn_interrupt_catch();
 		st = vn_prompts_record(&job, err);
 	}
@@ -404,9 +408,9 @@ static vn_status capture(options *o, vn_error *err)
 
 int cmd_capture(int argc, char **argv, const vn_run_judge *judge)
 {
-	options     o;
-	vn_error    err = { 0 };
-	char        command[VN_FACT_VALUE];
+	options  o;
+	vn_error err = { 0 };
+	char     command[VN_FACT_VALUE];
 
 	join(argc, argv, command, sizeof command); /* before getopt sorts it */
 	const int said = arguments(&o, argc, argv);

@@ -58,13 +58,15 @@ static const vn_option known[] = {
 };
 
 const vn_command vn_import_command = {
-	.name = "import", .synopsis = "DUMP -o FILE [OPTION]...",
+	.name = "import",
+	.synopsis = "DUMP -o FILE [OPTION]...",
 	.about = "Turn the tensors that another engine wrote into a recording.\n"
-	         "DUMP is a directory that vernier_record.h wrote, a directory of .npy or .txt files named after their "
-	         "tensors, a .npz, .safetensors or .gguf file, or the tree of transformers' model_debugging_utils "
-	         "(..._FULL_TENSORS.json).",
-	.option = known, .n = sizeof known / sizeof *known,
-		.status = "0 written, 1 written with a warning (--strict), 2 trouble",
+			 "DUMP is a directory that vernier_record.h wrote, a directory of .npy or .txt files named after their "
+			 "tensors, a .npz, .safetensors or .gguf file, or the tree of transformers' model_debugging_utils "
+			 "(..._FULL_TENSORS.json).",
+	.option = known,
+	.n = sizeof known / sizeof *known,
+	.status = "0 written, 1 written with a warning (--strict), 2 trouble",
 };
 
 static bool short_enough(const char *text)
@@ -92,7 +94,7 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 static int arguments(options *o, int argc, char **argv)
 {
 	vn_error err;
-	*o = (options){ .output = NULL };
+	*o = (options) { .output = NULL };
 	const int st = vn_options_read(&vn_import_command, argc, argv, o);
 	o->import.unmapped = (vn_unmapped)o->unmapped; /* the words of --unmapped are in the order of the enum */
 	if (st)

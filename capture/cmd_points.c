@@ -32,9 +32,11 @@ static const vn_option known[] = {
 };
 
 const vn_command vn_points_command = {
-	.name = "points", .synopsis = "[--faults[=GLOB]] [--verbose] [MODEL]",
+	.name = "points",
+	.synopsis = "[--faults[=GLOB]] [--verbose] [MODEL]",
 	.about = "List the checkpoints of MODEL, or all checkpoints that any model can have.",
-	.option = known, .n = sizeof known / sizeof *known,
+	.option = known,
+	.n = sizeof known / sizeof *known,
 	.status = "0 listed, 1 listed with a warning (--strict), 2 trouble",
 };
 
@@ -137,8 +139,8 @@ static vn_status list_places(const vn_plan *p, const char *glob, vn_error *err)
 
 static vn_status points(const char *path, const options *o, vn_error *err)
 {
-	vn_model   *m;
-	vn_status   st = vn_model_open(path, &m, err);
+	vn_model *m;
+	vn_status st = vn_model_open(path, &m, err);
 
 	if (st)
 		return st;

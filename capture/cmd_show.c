@@ -41,7 +41,7 @@ const vn_command vn_show_command = {
 	.name = "show",
 	.synopsis = "FILE [NAME | step.N/NAME | step.N] [OPTION]...\nFILE --check",
 	.about = "Show the contents of a recording, one tensor with statistics and first values, or the tensors of one "
-	         "step.",
+			 "step.",
 	.option = known,
 	.n = sizeof known / sizeof *known,
 	.status = "0 shown (with --check: every check holds), 1 a check does not hold, 2 trouble",
@@ -82,7 +82,8 @@ static void not_there(const vn_recording *r, const char *name, vn_error *err)
 	}
 	const char *found = vn_nearest_found(&near);
 	char        whole[VN_NEAREST_MAX];
-	if (found && bare != name && snprintf(whole, sizeof whole, "%.*s%s", (int)(bare - name), name, found) < (int)sizeof whole)
+	if (found && bare != name &&
+	    snprintf(whole, sizeof whole, "%.*s%s", (int)(bare - name), name, found) < (int)sizeof whole)
 		vn_nearest_settle(&near, whole);
 	vn_fail(err, VN_ERR_NOTFOUND, "%s: no checkpoint named '%s'%s", vn_recording_path(r), name, vn_nearest_hint(&near));
 }
@@ -121,11 +122,11 @@ static vn_status not_written(vn_error *err)
 
 /* What is written of a recording. */
 typedef struct shown {
-	const options *o;
-	vn_recording  *r;
-	const vn_step *step;  /* NULL: not a step */
-	int            entry; /* -1: not a tensor */
-	const void    *data;  /* of the tensor */
+	const options       *o;
+	vn_recording        *r;
+	const vn_step       *step;  /* NULL: not a step */
+	int                  entry; /* -1: not a tensor */
+	const void          *data;  /* of the tensor */
 	const vn_file_check *found; /* NULL: not checked */
 } shown;
 
@@ -171,9 +172,9 @@ static vn_status report(const shown *s, vn_error *err)
 
 static vn_status show(const char *path, const char *name, const options *o, vn_error *err)
 {
-	shown          s = { .o = o, .entry = -1 };
-	vn_digest      now;
-	vn_status      st = vn_recording_open(path, &s.r, err);
+	shown     s = { .o = o, .entry = -1 };
+	vn_digest now;
+	vn_status st = vn_recording_open(path, &s.r, err);
 
 	if (!st)
 		warn_of_part(s.r);

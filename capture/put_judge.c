@@ -24,7 +24,7 @@ struct vn_put_judge {
 	vn_recording *ref;
 	double        keep_above; /* 0: by the format */
 	int           step;
-	bool          same;       /* the step has the reference's tokens */
+	bool          same; /* the step has the reference's tokens */
 	kept         *first, **last;
 	char        **line;
 	int64_t       n_lines, room, judged;
@@ -121,9 +121,9 @@ static vn_status measure(vn_put_judge *j, int entry, const vn_tensor *t, const v
 	*o = AGREES;
 	if (!(about->measure = calloc(3, sizeof *about->measure)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for what was measured");
-	about->measure[about->n++] = (vn_said_measure){ "nmse", off };
-	about->measure[about->n++] = (vn_said_measure){ "max_abs", most };
-	about->measure[about->n++] = (vn_said_measure){ "nonfinite", 0 };
+	about->measure[about->n++] = (vn_said_measure) { "nmse", off };
+	about->measure[about->n++] = (vn_said_measure) { "max_abs", most };
+	about->measure[about->n++] = (vn_said_measure) { "nonfinite", 0 };
 	return VN_OK;
 }
 
@@ -145,8 +145,12 @@ static vn_status judge(vn_put_judge *j, const vn_tensor_label *l, const vn_tenso
 		*o = NOT_JUDGED;
 		return VN_OK;
 	}
-	*about = (vn_left_out){ .name = e->name, .step = j->step, .dtype = t->dtype, .shape = t->shape,
-		.digest = vn_digest_of(t->data, (size_t)n * vn_dtype_size(t->dtype)), .reference = vn_entry_digest(e) };
+	*about = (vn_left_out) { .name = e->name,
+		                     .step = j->step,
+		                     .dtype = t->dtype,
+		                     .shape = t->shape,
+		                     .digest = vn_digest_of(t->data, (size_t)n * vn_dtype_size(t->dtype)),
+		                     .reference = vn_entry_digest(e) };
 	if (e->dtype == t->dtype && strcmp(about->digest.hex, about->reference.hex) == 0) {
 		*o = AGREES;
 		return VN_OK;
@@ -231,7 +235,7 @@ vn_status vn_put_judge_put(vn_put_judge *j, vn_store *s, const vn_tensor_label *
 			st = vn_fail(err, VN_ERR_NOMEM, "no memory for %s", l->name);
 			goto done;
 		}
-		*k = (kept){ .label = *l, .data = data, .about = about };
+		*k = (kept) { .label = *l, .data = data, .about = about };
 		*j->last = k;
 		j->last = &k->next;
 		return VN_OK;

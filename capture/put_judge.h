@@ -22,14 +22,14 @@ vn_status vn_put_judge_open(const char *reference, double keep_above, vn_put_jud
 void      vn_put_judge_close(vn_put_judge *j); /* NULL is allowed */
 
 /* Begins a step with these tokens (n), after `position` others. */
-vn_status vn_put_judge_step(vn_put_judge *j, int number, int64_t position, const int32_t *ids, int64_t n,
-                            vn_error *err);
+vn_status   vn_put_judge_step(vn_put_judge *j, int number, int64_t position, const int32_t *ids, int64_t n,
+                              vn_error *err);
 /* Writes a tensor, or keeps it back. Takes over data, which free() frees, also after a failure. */
-vn_status vn_put_judge_put(vn_put_judge *j, vn_store *s, const vn_tensor_label *l, vn_dtype dtype,
-                           const vn_shape *shape, void *data, vn_error *err);
+vn_status   vn_put_judge_put(vn_put_judge *j, vn_store *s, const vn_tensor_label *l, vn_dtype dtype,
+                             const vn_shape *shape, void *data, vn_error *err);
 /* Leaves out what is kept back, and adds facts of /run. Afterwards vn_put_judge_lines writes what was left out. */
-vn_status vn_put_judge_end(vn_put_judge *j, vn_facts *facts, vn_error *err);
-vn_status vn_put_judge_lines(const vn_put_judge *j, vn_store *s, vn_error *err);
+vn_status   vn_put_judge_end(vn_put_judge *j, vn_facts *facts, vn_error *err);
+vn_status   vn_put_judge_lines(const vn_put_judge *j, vn_store *s, vn_error *err);
 /* Returns the name of the first tensor that did not agree, or "". */
 const char *vn_put_judge_first(const vn_put_judge *j);
 

@@ -16,13 +16,13 @@
 /* Tokens and facts are kept in a dump until the end. Meanwhile the file has token lists with spare room: ids
  * not known yet are -1, and their positions continue. */
 struct vernier_capture {
-	vn_store *store;
+	vn_store     *store;
 	vn_put_judge *judge; /* NULL: every tensor is written */
-	vn_dump   run;
-	int64_t   room, listed, told; /* entries in the lists: room, had at first, with an id */
-	bool      done;
-	vn_status st;
-	vn_error  err;
+	vn_dump       run;
+	int64_t       room, listed, told; /* entries in the lists: room, had at first, with an id */
+	bool          done;
+	vn_status     st;
+	vn_error      err;
 };
 
 enum { FEW = 64 }; /* tokens written one by one */
@@ -122,8 +122,8 @@ static vn_status list_tokens(vernier_capture *c)
 static vn_status tell_tokens(vernier_capture *c)
 {
 	const vn_dump *r = &c->run;
-	bool      fits = r->n_ids < c->room && r->n_ids - c->told <= FEW;
-	vn_status st = VN_OK;
+	bool           fits = r->n_ids < c->room && r->n_ids - c->told <= FEW;
+	vn_status      st = VN_OK;
 	for (int64_t i = c->told; fits && i < r->n_ids; i++)
 		fits = r->positions[i] == r->positions[c->listed - 1] + 1 + i - c->listed;
 	if (!fits)
@@ -194,8 +194,8 @@ static vn_status write_numbers(vernier_capture *c, const void *data, vn_dtype dt
                                const int64_t *stride, char *to)
 {
 	const size_t width = vn_dtype_size(dtype);
-	size_t elements = 1;
-	int    run = shape->rank;
+	size_t       elements = 1;
+	int          run = shape->rank;
 	if (vn_shape_count(shape) == 0)
 		return VN_OK;
 	for (; run > 0 && (shape->dim[run - 1] == 1 || stride[run - 1] == (int64_t)(elements * width)); run--)
@@ -220,9 +220,9 @@ static vn_status check_tensor(vernier_capture *c, const char *name, const char *
                               const void *data, int rank, const int64_t *shape, vn_dtype *type, vn_shape *is)
 {
 	const vn_laid one = { .dtype = VN_F64, .stored = VN_F64, .width = 8 };
-	vn_dims     d;
-	const char *why = name ? vn_dump_name_wrong(name) : "is missing";
-	size_t      bytes;
+	vn_dims       d;
+	const char   *why = name ? vn_dump_name_wrong(name) : "is missing";
+	size_t        bytes;
 	*is = (vn_shape) { .rank = rank };
 	if (why)
 		return vn_fail(&c->err, VN_ERR_USAGE, "%s: the name '%.100s' %s", c->run.path, name ? name : "", why);
@@ -233,8 +233,8 @@ static vn_status check_tensor(vernier_capture *c, const char *name, const char *
 		               "%s: %s: dtype '%.20s' is not one of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2", c->run.path,
 		               name, dtype ? dtype : "");
 	if (rank < 0 || rank > VN_MAX_RANK)
-		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: rank %d; expected 0 to %d",
-		                                      c->run.path, name, rank, VN_MAX_RANK);
+		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: rank %d; expected 0 to %d", c->run.path, name, rank,
+		               VN_MAX_RANK);
 	if (rank && !shape)
 		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: rank %d, and no shape (NULL)", c->run.path, name, rank);
 	if (rank)
@@ -280,8 +280,8 @@ static vn_status check_rows(vernier_capture *c, const vn_tensor_label *l, const 
 int vernier_capture_put_strided(vernier_capture *c, const char *name, const char *dims, const char *dtype,
                                 const void *data, int rank, const int64_t *shape, const int64_t *stride, const char *op)
 {
-	vn_dtype type;
-	vn_shape is;
+	vn_dtype        type;
+	vn_shape        is;
 	vn_tensor_label l;
 	if (!ready(c))
 		return -1;
@@ -304,8 +304,8 @@ int vernier_capture_put_strided(vernier_capture *c, const char *name, const char
 	return keep_status(c, st);
 }
 
-int vernier_capture_put(vernier_capture *c, const char *name, const char *dims, const char *dtype,
-                        const void *data, int rank, const int64_t *shape)
+int vernier_capture_put(vernier_capture *c, const char *name, const char *dims, const char *dtype, const void *data,
+                        int rank, const int64_t *shape)
 {
 	int64_t  stride[VN_MAX_RANK] = { 0 }, bytes;
 	vn_dtype type;

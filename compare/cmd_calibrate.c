@@ -23,18 +23,18 @@ enum { MAX_PAIRS = 256 };
 #define complain(...) vn_complain("calibrate", __VA_ARGS__)
 
 typedef struct pair {
-	const char    *ref, *cand, *floor;
-	vn_comparison  c;
+	const char   *ref, *cand, *floor;
+	vn_comparison c;
 } pair;
 
 typedef struct command {
-	pair        pair[MAX_PAIRS];
-	int         n;
-	const char *ref, *floor; /* while arguments are read */
-	int         group;       /* index of the first pair of this REF */
-	const char *output, *name;
-	double      margin;
-	bool        force;
+	pair           pair[MAX_PAIRS];
+	int            n;
+	const char    *ref, *floor; /* while arguments are read */
+	int            group;       /* index of the first pair of this REF */
+	const char    *output, *name;
+	double         margin;
+	bool           force;
 	vn_comparing   how;
 	vn_sides       sides; /* names and rows; the files are listed above */
 	vn_calibration fit;
@@ -56,7 +56,7 @@ static vn_status end_group(command *k, vn_error *err)
 
 static vn_status take_ref(void *to, const vn_option *option, const char *path, vn_error *err)
 {
-	command *k = to;
+	command        *k = to;
 	const vn_status st = end_group(k, err);
 	(void)option;
 	k->ref = path;
@@ -128,9 +128,8 @@ const vn_command vn_calibrate_command = {
 		"follow.",
 	.option = options,
 	.n = sizeof options / sizeof *options,
-	.status =
-		"0 written, 1 not written because of a warning (--strict), 2 not written: trouble, or a run that is not "
-		"healthy",
+	.status = "0 written, 1 not written because of a warning (--strict), 2 not written: trouble, or a run that is not "
+			  "healthy",
 };
 
 static int check(command *k)
@@ -162,7 +161,7 @@ static int arguments(command *k, int argc, char **argv)
 static vn_status compare_pair(command *k, pair *p, vn_error *err)
 {
 	vn_comparison *c = &p->c;
-	vn_status st;
+	vn_status      st;
 	c->request.options = &k->how.o;
 	vn_sides sides = k->sides;
 	sides.ref = p->ref;
@@ -170,8 +169,8 @@ static vn_status compare_pair(command *k, pair *p, vn_error *err)
 	sides.n_cand = 1;
 	sides.floor = p->floor;
 	sides.batch_row = sides.ref_batch_row = -1;
-	if ((st = vn_sides_open(&sides, c, err))
-	    || (st = vn_sanity(p->floor || k->how.o.model, &c->request.limits, err)) || (st = vn_compare(c, err)))
+	if ((st = vn_sides_open(&sides, c, err)) || (st = vn_sanity(p->floor || k->how.o.model, &c->request.limits, err)) ||
+	    (st = vn_compare(c, err)))
 		return st;
 	return vn_calibration_add(&k->fit, c, err);
 }
@@ -179,8 +178,8 @@ static vn_status compare_pair(command *k, pair *p, vn_error *err)
 static void about(const char *what, const vn_recording *r, FILE *out)
 {
 	static const char *const keys[] = { "engine", "engine_version", "precision", "device" };
-	char text[1400];
-	size_t used = (size_t)snprintf(text, sizeof text, "%.600s", vn_recording_path(r));
+	char                     text[1400];
+	size_t                   used = (size_t)snprintf(text, sizeof text, "%.600s", vn_recording_path(r));
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		const char *v = vn_facts_get(vn_recording_run(r), keys[i]);
 		if (v && *v)
@@ -218,12 +217,12 @@ static vn_status prove(command *k, const char *text, size_t n, vn_error *err)
 		st = vn_fail(err, VN_ERR_FORMAT, "not written: %s", l->warning[0]);
 	for (int i = 0; !st && i < k->n; i++) {
 		vn_comparison *c = &k->pair[i].c;
-		vn_limits *sanity = c->request.limits;
+		vn_limits     *sanity = c->request.limits;
 		l->layers = sanity->layers;
 		c->request.limits = l;
 		for (int j = 0; !st && j < c->result.n_points; j++) {
 			vn_checkpoint *p = &c->result.point[j];
-			char label[VN_LABEL], words[VN_WORDS];
+			char           label[VN_LABEL], words[VN_WORDS];
 			if (!p->m.n)
 				continue;
 			vn_checks_drop(p);
@@ -242,10 +241,12 @@ static vn_status prove(command *k, const char *text, size_t n, vn_error *err)
 static vn_status check_place(const command *k, vn_error *err)
 {
 	for (int i = 0; i < k->n; i++)
-		if (vn_same_file(k->output, k->pair[i].ref) || vn_same_file(k->output, k->pair[i].cand)
-		    || vn_same_file(k->output, k->pair[i].floor))
-			return vn_fail(err, VN_ERR_USAGE, "%s: is an input of this calibration; the limits cannot replace "
-			                                  "it", k->output);
+		if (vn_same_file(k->output, k->pair[i].ref) || vn_same_file(k->output, k->pair[i].cand) ||
+		    vn_same_file(k->output, k->pair[i].floor))
+			return vn_fail(err, VN_ERR_USAGE,
+			               "%s: is an input of this calibration; the limits cannot replace "
+			               "it",
+			               k->output);
 	return vn_place_check(k->output, VN_PLACE_LIMITS, k->force, err);
 }
 
@@ -297,9 +298,9 @@ int cmd_calibrate(int argc, char **argv)
 		return complain("no memory");
 	k->margin = 2;
 	const int said = arguments(k, argc, argv);
-	int status = said == 1 ? 0 : 2;
+	int       status = said == 1 ? 0 : 2;
 	if (!said) {
-		int strict = 0;
+		int             strict = 0;
 		const vn_status st = run(k, &strict, &err);
 		status = st ? 2 : strict;
 		if (st)

@@ -31,15 +31,17 @@ static const vn_option options[] = {
 	          "-0 differs from 0; equal NaNs are equal. Use it to test determinism: one engine twice, two numbers of "
 	          "threads, two batches." },
 	VN_ALLOW_OPTION(vn_compare_line, how),
-	VN_STRICT_OPTION(vn_compare_line, how.o.strict, ". A comparison with a warning is outside its limits, in every "
-	                                                "report too"),
+	VN_STRICT_OPTION(vn_compare_line, how.o.strict,
+	                 ". A comparison with a warning is outside its limits, in every "
+	                 "report too"),
 	VN_GROUP("Floor and causes"),
 	{ "model", 0, VN_INTO(vn_compare_line, how.o.model), .argument = "MODEL",
-	  .help = "Compute the floor by running the reference on these weights in CAND's precision. The floor is the "
-	          "error that the number format alone causes, and the unit of limits such as nmse_over_floor. Also run it "
-	          "in REF's precision (of a long prompt, some tokens first): a REF that differs from what its model computes is outside. Every operation is "
-	          "recomputed on CAND's own inputs, too: one that is beyond its own floor is outside (--no-replay leaves "
-	          "this out). Default: none." },
+	  .help =
+	      "Compute the floor by running the reference on these weights in CAND's precision. The floor is the "
+	      "error that the number format alone causes, and the unit of limits such as nmse_over_floor. Also run it "
+	      "in REF's precision (of a long prompt, some tokens first): a REF that differs from what its model computes is outside. Every operation is "
+	      "recomputed on CAND's own inputs, too: one that is beyond its own floor is outside (--no-replay leaves "
+	      "this out). Default: none." },
 	{ "floor", 0, VN_INTO(vn_compare_line, floor), .argument = "FILE",
 	  .help = "Take the floor from a recording made by capture ref --precision f16. Cannot be combined with --model. "
 	          "Default: none." },
@@ -196,8 +198,9 @@ static int several(vn_compare_line *k, int n, char *const *file)
 	for (int i = 0; i < k->n_reports; i++)
 		if (!vn_many_form(k->report[i].form->name))
 			return vn_complain(
-				k->name, "--format %s takes one candidate, not %d: text, json, markdown and html have one column per "
-				         "candidate",
+				k->name,
+				"--format %s takes one candidate, not %d: text, json, markdown and html have one column per "
+				"candidate",
 				k->report[i].form->name, n);
 	for (int i = 0; i <= n; i++)
 		if (vn_is_folder(file[i]))
@@ -306,12 +309,14 @@ static int compare(vn_compare_line k, int argc, char **argv)
 
 int cmd_compare(int argc, char **argv)
 {
-	return compare((vn_compare_line) { .name = "compare", .sides.batch_row = -1, .sides.ref_batch_row = -1 }, argc, argv);
+	return compare((vn_compare_line) { .name = "compare", .sides.batch_row = -1, .sides.ref_batch_row = -1 }, argc,
+	               argv);
 }
 
 int cmd_explain(int argc, char **argv)
 {
 	return compare(
-		(vn_compare_line) { .name = "explain", .how.o.explain = true, .sides.batch_row = -1, .sides.ref_batch_row = -1 }, argc,
-		argv);
+		(vn_compare_line) {
+			.name = "explain", .how.o.explain = true, .sides.batch_row = -1, .sides.ref_batch_row = -1 },
+		argc, argv);
 }

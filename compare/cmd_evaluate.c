@@ -24,16 +24,16 @@ enum { WINDOW_DEFAULT = 512, DECODE_DEFAULT = 64, MOST_FAULTS = 16, MOST_CANDIDA
 enum { MOST_RECORDED = 2048 }; /* tokens of a text that the report proposes to record whole */
 
 typedef struct command {
-	const char *model, *text, *precision;
-	vn_prompt_source source; /* but for the text */
-	int         candidate;
-	bool        no_special, recordings;
-	int64_t     window, stride; /* 0: unsaid */
-	const char *inject[MOST_FAULTS];
-	int         n_inject;
-	char        injected[VN_FACT_VALUE]; /* all of them */
-	char *const *file;          /* --recordings: the reference, then n_files - 1 candidates */
-	int         n_files;
+	const char         *model, *text, *precision;
+	vn_prompt_source    source; /* but for the text */
+	int                 candidate;
+	bool                no_special, recordings;
+	int64_t             window, stride; /* 0: unsaid */
+	const char         *inject[MOST_FAULTS];
+	int                 n_inject;
+	char                injected[VN_FACT_VALUE]; /* all of them */
+	char *const        *file;                    /* --recordings: the reference, then n_files - 1 candidates */
+	int                 n_files;
 	vn_engine_options   cand;
 	vn_evaluate_options o;
 	vn_reporting        report;
@@ -74,9 +74,8 @@ static const vn_option options[] = {
 	{ "precision", 0, VN_INTO(command, precision), .argument = "P", .words = &vn_policy_names,
 	  .help = "Precision of the candidate. The reference is float32. Default: f16." },
 	{ "inject", 0, VN_COLLECT(command, inject, n_inject), .argument = "FAULT@GLOB",
-	  .help =
-	      "Make this fault in the candidate, to see what it costs in perplexity. vernier points --faults lists the "
-	      "faults." },
+	  .help = "Make this fault in the candidate, to see what it costs in perplexity. vernier points --faults lists the "
+	          "faults." },
 	{ "device", 0, VN_INTO(command, cand.device), VN_RANGE(0, 255), .argument = "N",
 	  .help = "GPU number, as listed by vernier devices. Default: the best suitable device." },
 	VN_THREADS_OPTION(command, o.threads),
@@ -108,12 +107,20 @@ static const char *name_of_ids(const vn_prompt_source *from)
 
 static int check_recordings(command *k, int argc, char **argv)
 {
-	const struct { bool given; const char *name; } of_runs[] = {
-		{ k->text, "--text" }, { k->source.list, "--ids" }, { k->source.recording, "--ids-from" },
-		  { k->no_special, "--no-special-tokens" },
-		{ k->window, "--window" }, { k->o.decode != UNSAID, "--decode" }, { k->candidate != UNSAID, "--candidate" },
-		  { k->precision, "--precision" },
-		{ k->n_inject, "--inject" }, { k->cand.device != UNSAID, "--device" },
+	const struct {
+		bool        given;
+		const char *name;
+	} of_runs[] = {
+		{ k->text, "--text" },
+		{ k->source.list, "--ids" },
+		{ k->source.recording, "--ids-from" },
+		{ k->no_special, "--no-special-tokens" },
+		{ k->window, "--window" },
+		{ k->o.decode != UNSAID, "--decode" },
+		{ k->candidate != UNSAID, "--candidate" },
+		{ k->precision, "--precision" },
+		{ k->n_inject, "--inject" },
+		{ k->cand.device != UNSAID, "--device" },
 	};
 	for (size_t i = 0; i < sizeof of_runs / sizeof *of_runs; i++)
 		if (of_runs[i].given)
@@ -149,7 +156,8 @@ static int check(command *k, int argc, char **argv)
 		return complain("unexpected '%s': one model is evaluated; for two, record the logits of each on one text "
 		                "(vernier "
 		                "capture ref MODEL --points logits), then vernier evaluate --recordings A.h5 "
-		                "B.h5", argv[optind + 1]);
+		                "B.h5",
+		                argv[optind + 1]);
 	if (vn_option_model("evaluate", argc, argv, &k->model))
 		return 2;
 	const char *ids = k->source.list ? "--ids" : k->source.recording ? "--ids-from" : NULL;
@@ -161,8 +169,9 @@ static int check(command *k, int argc, char **argv)
 		                : k->no_special ? "--no-special-tokens"
 		                                : "--ids-from");
 	if (k->text && access(k->text, F_OK) != 0 && errno == ENOENT)
-		return k->text[0] == '@' ? complain("--text is the name of a file without '@': --text '%s'", k->text + 1)
-		                         : complain("--text '%s': no such file; write the text to a file, and name that", k->text);
+		return k->text[0] == '@'
+		           ? complain("--text is the name of a file without '@': --text '%s'", k->text + 1)
+		           : complain("--text '%s': no such file; write the text to a file, and name that", k->text);
 	if (k->candidate == REF && k->cand.device >= 0)
 		return complain("--device is for the gpu engine");
 	if (!k->precision)
@@ -179,12 +188,14 @@ static int arguments(command *k, int argc, char **argv)
 {
 	*k = (command) { .o.decode = UNSAID, .candidate = UNSAID, .cand.device = UNSAID, .report.format = VN_FORM_UNSAID };
 	const int st = vn_options_read(&vn_evaluate_command, argc, argv, k);
-	return st                                             ? st
-	       : vn_reporting_choose("evaluate", &k->report) ? 2
-	                                                      : check(k, argc, argv);
+	return st ? st : vn_reporting_choose("evaluate", &k->report) ? 2 : check(k, argc, argv);
 }
 
-typedef struct shown { bool json; const vn_evaluated *x; int n; } shown;
+typedef struct shown {
+	bool                json;
+	const vn_evaluated *x;
+	int                 n;
+} shown;
 
 static vn_status write_report(const void *context, FILE *out, vn_error *err)
 {
@@ -247,7 +258,7 @@ static void say_tokens(const command *k, char line[VN_SHELL_LINE])
 	if (!k->text)
 		vn_say_source(&k->source, line);
 	else if (strncmp(k->text, "/dev/", 5) != 0 && snprintf(from, sizeof from, "@%s", k->text) < (int)sizeof from)
-		vn_say_source(&(vn_prompt_source){ .text = from, .no_special = k->no_special }, line);
+		vn_say_source(&(vn_prompt_source) { .text = from, .no_special = k->no_special }, line);
 }
 
 /* The options of vernier capture that run the candidate again. "" if they are too long. */
@@ -269,15 +280,20 @@ static void say_candidate(const command *k, char line[VN_SHELL_LINE])
 static vn_status evaluate(command *k, const vn_model *m, const vn_tokenizer *tokenizer, vn_error *err)
 {
 	const vn_engine_options ro = { .policy = { VN_F32, VN_F32, 0 }, .threads = k->o.threads, .device = -1 };
-	vn_engine     engine[2] = { { 0 } };
-	vn_evaluation e;
-	char          source[VN_SHELL_LINE] = "", how[VN_SHELL_LINE];
-	vn_evaluated  x = { .source = source, .runs_on = k->candidate == GPU ? "gpu" : "ref", .run_options = how,
-		.model = vn_model_path(m), .weights = vn_model_provenance(m),
-		.text = k->text ? k->text : name_of_ids(&k->source),
-	                    .tokenizer = tokenizer, .o = &k->o, .e = &e };
-	vn_faulty    *faulty = NULL;
-	vn_status     st;
+	vn_engine               engine[2] = { { 0 } };
+	vn_evaluation           e;
+	char                    source[VN_SHELL_LINE] = "", how[VN_SHELL_LINE];
+	vn_evaluated            x = { .source = source,
+		                          .runs_on = k->candidate == GPU ? "gpu" : "ref",
+		                          .run_options = how,
+		                          .model = vn_model_path(m),
+		                          .weights = vn_model_provenance(m),
+		                          .text = k->text ? k->text : name_of_ids(&k->source),
+		                          .tokenizer = tokenizer,
+		                          .o = &k->o,
+		                          .e = &e };
+	vn_faulty              *faulty = NULL;
+	vn_status               st;
 
 	if (!(st = make_faulty(k, m, &faulty, err)) && !(st = vn_engine_open(&engine[0], m, &ro, err)) &&
 	    !(st = vn_engine_open(&engine[1], m, &k->cand, err)) &&
@@ -298,9 +314,9 @@ static vn_status evaluate(command *k, const vn_model *m, const vn_tokenizer *tok
 
 static vn_status run_model(command *k, vn_error *err)
 {
-	vn_model   *m = NULL;
-	vn_prompt   text = { 0 };
-	vn_status   st;
+	vn_model *m = NULL;
+	vn_prompt text = { 0 };
+	vn_status st;
 
 	if ((k->report.path && (st = vn_place_check(k->report.path, VN_PLACE_REPORT, k->report.force, err))) ||
 	    (st = vn_model_open(k->model, &m, err)) ||
@@ -423,25 +439,32 @@ static vn_status evaluate_recorded(const command *k, const char *cand, recorded 
 
 static vn_status run_recordings(command *k, vn_error *err)
 {
-	const int     n = k->n_files - 1;
-	recorded     *x = calloc((size_t)n, sizeof *x);
-	vn_evaluated *about = calloc((size_t)n, sizeof *about);
+	const int           n = k->n_files - 1;
+	recorded           *x = calloc((size_t)n, sizeof *x);
+	vn_evaluated       *about = calloc((size_t)n, sizeof *about);
 	vn_evaluate_options o = { .stride = k->stride };
-	vn_status     st = x && about ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d candidates", n);
+	vn_status           st = x && about ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d candidates", n);
 
 	if (!st && k->report.path)
 		st = vn_place_check(k->report.path, VN_PLACE_REPORT, k->report.force, err);
 	for (int i = 0; !st && i < k->n_files; i++)
 		if (k->report.path && vn_same_file(k->report.path, k->file[i]))
-			st = vn_fail(err, VN_ERR_USAGE, "%s: is an input of this evaluation; the report cannot replace "
-			                                "it", k->report.path);
+			st = vn_fail(err, VN_ERR_USAGE,
+			             "%s: is an input of this evaluation; the report cannot replace "
+			             "it",
+			             k->report.path);
 	vn_interrupt_catch();
 	for (int i = 0; !st && i < n; i++) {
 		st = evaluate_recorded(k, k->file[i + 1], &x[i], err);
 		vn_recorded_text *t = &x[i].text;
 		o.window = t->longest > o.window ? t->longest : o.window;
-		about[i] = (vn_evaluated) { .recorded = { k->file[0], k->file[i + 1] }, .unscored = t->unscored,
-			.weights = x[i].weights, .source = "", .o = &o, .e = &x[i].e, .garbage = &x[i].garbage };
+		about[i] = (vn_evaluated) { .recorded = { k->file[0], k->file[i + 1] },
+			                        .unscored = t->unscored,
+			                        .weights = x[i].weights,
+			                        .source = "",
+			                        .o = &o,
+			                        .e = &x[i].e,
+			                        .garbage = &x[i].garbage };
 		for (int s = 0; s < 2; s++)
 			about[i].engine[s] = x[i].facts[s];
 		vn_recorded_text_free(t);
@@ -457,8 +480,8 @@ static vn_status run_recordings(command *k, vn_error *err)
 
 int cmd_evaluate(int argc, char **argv)
 {
-	command  k;
-	vn_error err = { "" };
+	command   k;
+	vn_error  err = { "" };
 	const int said = arguments(&k, argc, argv);
 
 	if (said)

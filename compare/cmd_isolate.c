@@ -21,13 +21,13 @@
 enum { MOST = 64 };
 
 typedef struct command {
-	const char *model, *forced, *forced_from, *precision, *as;
-	vn_prompt_source source;
-	const char *point[MOST], *precise[MOST], *inject[MOST];
-	int         n_inject, kv; /* kv: -1: not given */
-	vn_policy   as_policy;
+	const char           *model, *forced, *forced_from, *precision, *as;
+	vn_prompt_source      source;
+	const char           *point[MOST], *precise[MOST], *inject[MOST];
+	int                   n_inject, kv; /* kv: -1: not given */
+	vn_policy             as_policy;
 	vn_experiment_options o;
-	vn_reporting report;
+	vn_reporting          report;
 } command;
 
 #define complain(...) vn_complain("isolate", __VA_ARGS__)
@@ -67,9 +67,8 @@ static const vn_option options[] = {
 	{ "kv", 0, VN_CHOOSE(command, kv), .argument = "contiguous|paged",
 	  .help = "Layout of keys and values on the GPU: in one piece, or in blocks. Default: contiguous." },
 	{ "inject", 0, VN_COLLECT(command, inject, n_inject), .argument = "FAULT@GLOB",
-	  .help =
-	      "Make this fault in the GPU run, to see it found. Only faults of vernier points --faults that leave the "
-	      "nodes as they are can be used." },
+	  .help = "Make this fault in the GPU run, to see it found. Only faults of vernier points --faults that leave the "
+	          "nodes as they are can be used." },
 	VN_GROUP("Another engine"),
 	{ "check", 0, VN_INTO(command, o.check), .argument = "CMD",
 	  .help = "Drive another engine instead of the GPU: sh runs CMD once for each set, with the names of the "
@@ -86,18 +85,18 @@ static const vn_option options[] = {
 	VN_THREADS_OPTION(command, o.compare.threads),
 	VN_REPORTING_OPTIONS(command, report, ""),
 	{ "force", 0, VN_INTO(command, report.force),
-	  .help =
-	      "Replace an older report, or the FILE of --check-recording. A file that vernier did not write is never "
-	      "replaced." },
+	  .help = "Replace an older report, or the FILE of --check-recording. A file that vernier did not write is never "
+	          "replaced." },
 	VN_STRICT_OPTION(command, report.strict, ""),
 };
 
 const vn_command vn_isolate_command = {
 	.name = "isolate",
 	.synopsis = "MODEL --ids LIST|--ids-from REC|--prompt TEXT [OPTION]...\nMODEL --check CMD [OPTION]...",
-	.about = "Find the operations that must be replaced by the reference to bring a run back within its limits "
-			 "(vernier help isolate.md). The candidate is the GPU, or any engine that a command drives. If VERNIER_FORCE_REF "
-			 "is set, each of its globs (such as '*.{q,k}_rope') is tried first and is a row of the report.",
+	.about =
+		"Find the operations that must be replaced by the reference to bring a run back within its limits "
+		"(vernier help isolate.md). The candidate is the GPU, or any engine that a command drives. If VERNIER_FORCE_REF "
+		"is set, each of its globs (such as '*.{q,k}_rope') is tried first and is a row of the report.",
 	.option = options,
 	.n = sizeof options / sizeof *options,
 	.status = "0 nothing to isolate, 1 outside the limits, isolated or not (or a warning with --strict), 2 trouble",
@@ -174,21 +173,20 @@ static int check(command *k, int argc, char **argv)
 /* 0: go on; 1: help was asked for; 2: wrong. */
 static int arguments(command *k, int argc, char **argv)
 {
-	*k = (command) { .kv = -1, .report.format = VN_FORM_UNSAID,
-		.o = { .cand.device = -1, .recipe = { .first_layer = -1, .last_layer = -1 } } };
+	*k = (command) { .kv = -1,
+		             .report.format = VN_FORM_UNSAID,
+		             .o = { .cand.device = -1, .recipe = { .first_layer = -1, .last_layer = -1 } } };
 	const int st = vn_options_read(&vn_isolate_command, argc, argv, k);
-	return st                                             ? st
-	       : vn_reporting_choose("isolate", &k->report) ? 2
-	                                                      : check(k, argc, argv);
+	return st ? st : vn_reporting_choose("isolate", &k->report) ? 2 : check(k, argc, argv);
 }
 
 /* ---- the command ------------------------------------------------------------------ */
 
 typedef struct shown {
-	bool                   json;
-	vn_repair_about        about;
-	const vn_experiment   *x;
-	const vn_repair       *r;
+	bool                 json;
+	vn_repair_about      about;
+	const vn_experiment *x;
+	const vn_repair     *r;
 } shown;
 
 static vn_status write_report(const void *context, FILE *out, vn_error *err)
@@ -221,10 +219,15 @@ static vn_status report(const command *k, const vn_experiment *x, const vn_repai
 	if (!k->o.check && !k->forced && !k->forced_from)
 		vn_say_source(&k->source, source);
 	say_gpu(k, gpu);
-	const shown s = { .json = k->report.json, .x = x, .r = r,
-	                  .about = { .model = k->model, .candidate = k->o.check ? k->o.check : "gpu",
-	                  	.precision = k->o.check ? NULL : k->precision,
-	                             .tokens = k->o.recipe.n_ids + k->o.recipe.decode, .source = source, .gpu = gpu } };
+	const shown     s = { .json = k->report.json,
+		                  .x = x,
+		                  .r = r,
+		                  .about = { .model = k->model,
+		                             .candidate = k->o.check ? k->o.check : "gpu",
+		                             .precision = k->o.check ? NULL : k->precision,
+		                             .tokens = k->o.recipe.n_ids + k->o.recipe.decode,
+		                             .source = source,
+		                             .gpu = gpu } };
 	const vn_status st = vn_output_report(k->report.path, k->report.force, write_report, &s, err);
 	if (!st && k->report.path)
 		printf("%s. Written: %s\n",
@@ -270,11 +273,11 @@ static vn_status make_faulty(command *k, const vn_model *m, vn_faulty **f, vn_er
 
 static vn_status run(command *k, bool *healthy, vn_error *err)
 {
-	vn_model   *m = NULL;
-	vn_prompt   text = { 0 };
-	vn_faulty  *faulty = NULL;
-	int32_t    *forced = NULL;
-	vn_status   st;
+	vn_model  *m = NULL;
+	vn_prompt  text = { 0 };
+	vn_faulty *faulty = NULL;
+	int32_t   *forced = NULL;
+	vn_status  st;
 
 	if ((k->report.path && (st = vn_place_check(k->report.path, VN_PLACE_REPORT, k->report.force, err))) ||
 	    (k->o.recording && (st = vn_place_check(k->o.recording, VN_PLACE_RECORDING, k->report.force, err))) ||
@@ -304,9 +307,9 @@ done:
 
 int cmd_isolate(int argc, char **argv)
 {
-	command  k;
-	vn_error err = { "" };
-	bool     healthy = false;
+	command   k;
+	vn_error  err = { "" };
+	bool      healthy = false;
 	const int said = arguments(&k, argc, argv);
 
 	if (said)

@@ -15,15 +15,18 @@
 
 static void show_limit(const vn_limit *l, vn_form form, vn_metric m)
 {
-	char key[VN_KEY_TEXT];
+	char                  key[VN_KEY_TEXT];
 	const vn_metric_info *info = vn_metric_get(m);
-	const bool higher = form != VN_OVER_FLOOR && info->better == VN_HIGHER;
-	const bool one = form != VN_OVER_FLOOR && info->better == VN_NEAR_ONE;
-	const char *why = vn_rule_why(l->rule, form, m);
-	char depth[64] = "";
+	const bool            higher = form != VN_OVER_FLOOR && info->better == VN_HIGHER;
+	const bool            one = form != VN_OVER_FLOOR && info->better == VN_NEAR_ONE;
+	const char           *why = vn_rule_why(l->rule, form, m);
+	char                  depth[64] = "";
 	if (l->rule->key[form][m].deep)
 		snprintf(depth, sizeof depth, "by depth, %g to %g  ", l->rule->key[form][m].value, l->rule->key[form][m].last);
-	printf("  %-28s %s %-10.6g %s%s%s:%d%s%s%s\n", vn_limit_key(form, m, key), one ? "1 +-" : higher ? ">=  " : "<=  ",
+	printf("  %-28s %s %-10.6g %s%s%s:%d%s%s%s\n", vn_limit_key(form, m, key),
+	       one      ? "1 +-"
+	       : higher ? ">=  "
+	                : "<=  ",
 	       l->value, depth, form == VN_WITHOUT_FLOOR ? "when no floor is known  " : "", l->rule->file, l->line,
 	       why ? "  \"" : "", why ? why : "", why ? "\"" : "");
 }
@@ -31,14 +34,14 @@ static void show_limit(const vn_limit *l, vn_form form, vn_metric m)
 static void show(vn_limits *l, const char *name)
 {
 	vn_limit_set set;
-	int n = 0;
+	int          n = 0;
 	vn_limits_for(l, name, &set);
 	printf("%s\n", name);
 	for (int m = 0; m < VN_N_METRICS; m++)
 		for (int f = 0; f < VN_N_FORMS; f++) {
 			/* Defaults for logits do not apply to other checkpoints. */
-			if (!set.limit[f][m].rule || (vn_metric_get((vn_metric)m)->scores && !set.limit[f][m].rule->match
-			    && strcmp(name, "logits") != 0))
+			if (!set.limit[f][m].rule ||
+			    (vn_metric_get((vn_metric)m)->scores && !set.limit[f][m].rule->match && strcmp(name, "logits") != 0))
 				continue;
 			show_limit(&set.limit[f][m], (vn_form)f, (vn_metric)m);
 			n++;
@@ -84,15 +87,15 @@ static const char **points(void)
 }
 
 typedef struct command {
-	const char *file, *recording;
+	const char  *file, *recording;
 	const char **name;
-	int         n_names, threads;
-	const char *dtype_text;
-	int         json;
-	bool        strict;
-	vn_dtype    dtype;
-	const char *map[VN_MOST_MAPS];
-	int         n_maps;
+	int          n_names, threads;
+	const char  *dtype_text;
+	int          json;
+	bool         strict;
+	vn_dtype     dtype;
+	const char  *map[VN_MOST_MAPS];
+	int          n_maps;
 } command;
 
 #define complain(...) vn_complain("limits", __VA_ARGS__)
@@ -114,11 +117,13 @@ static const vn_option options[] = {
 };
 
 const vn_command vn_limits_command = {
-	.name = "limits", .synopsis = "FILE [NAME...] [OPTION]...",
+	.name = "limits",
+	.synopsis = "FILE [NAME...] [OPTION]...",
 	.about = "Check a limits file, or shipped limits by name (fp32.yaml), and print the resulting limits of each "
-	         "checkpoint NAME (layer3.q_rope), or of one checkpoint per point, and then the metrics that can be "
-	         "limited.",
-	.option = options, .n = sizeof options / sizeof *options,
+			 "checkpoint NAME (layer3.q_rope), or of one checkpoint per point, and then the metrics that can be "
+			 "limited.",
+	.option = options,
+	.n = sizeof options / sizeof *options,
 	.status = "0 well formed, 1 well formed with a warning (--strict), 2 not well formed, or trouble",
 };
 
@@ -186,8 +191,12 @@ static vn_status open_recording(const command *k, vn_comparison *both, vn_error 
 {
 	if (!k->n_maps)
 		return vn_recording_open(k->recording, &both->opened.ref, err);
-	vn_sides sides = { .ref = k->recording, .cand = &k->recording, .n_cand = 1, .n_names = k->n_maps,
-		.n_ref_names = k->n_maps, .batch_row = -1 };
+	vn_sides sides = { .ref = k->recording,
+		               .cand = &k->recording,
+		               .n_cand = 1,
+		               .n_names = k->n_maps,
+		               .n_ref_names = k->n_maps,
+		               .batch_row = -1 };
 	memcpy(sides.names, k->map, sizeof k->map);
 	memcpy(sides.ref_names, k->map, sizeof k->map);
 	return vn_sides_open(&sides, both, err);
@@ -195,12 +204,12 @@ static vn_status open_recording(const command *k, vn_comparison *both, vn_error 
 
 int cmd_limits(int argc, char **argv)
 {
-	command       k = { 0 };
-	vn_limits_use u = { 0 };
+	command            k = { 0 };
+	vn_limits_use      u = { 0 };
 	vn_compare_options none = { 0 };
-	vn_comparison both = { .request.options = &none };
-	vn_error      err = { "" };
-	const int     said = arguments(&k, argc, argv);
+	vn_comparison      both = { .request.options = &none };
+	vn_error           err = { "" };
+	const int          said = arguments(&k, argc, argv);
 	if (said)
 		return said == 1 ? 0 : 2;
 

@@ -17,15 +17,19 @@ typedef struct command {
 static const vn_option options[] = {
 	{ "output", 'o', VN_INTO(command, path), .argument = "FILE",
 	  .help = "Write the joined summary to FILE, the bytes that one process writes with --summary. Default: none." },
-	{ "force", 0, VN_INTO(command, force), .help = "Replace an older report. A file that vernier did not write is never replaced." },
+	{ "force", 0, VN_INTO(command, force),
+	  .help = "Replace an older report. A file that vernier did not write is never replaced." },
 	{ "quiet", 'q', VN_INTO(command, quiet), .help = "Print nothing on stdout. The exit status gives the verdict." },
 };
 
 const vn_command vn_merge_command = {
-	.name = "merge", .synopsis = "PART... [OPTION]...",
-	.about = "Join the summaries of all parts of a comparison of two folders: N processes ran vernier compare REFS CANDS "
-	         "--part I/N --summary FILE. A part that is missing, repeated or of another comparison is refused.",
-	.option = options, .n = sizeof options / sizeof *options,
+	.name = "merge",
+	.synopsis = "PART... [OPTION]...",
+	.about =
+		"Join the summaries of all parts of a comparison of two folders: N processes ran vernier compare REFS CANDS "
+		"--part I/N --summary FILE. A part that is missing, repeated or of another comparison is refused.",
+	.option = options,
+	.n = sizeof options / sizeof *options,
 	.status = "0 every pair is within its limits, 1 at least one is outside, 2 trouble in a pair or here",
 };
 

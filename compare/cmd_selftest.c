@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 typedef struct command {
-	vn_healthy pair; /* the pair of files given by the user */
+	vn_healthy  pair; /* the pair of files given by the user */
 	const char *only; /* glob on group/name, or NULL */
-	int        json, threads;
-	bool       strict;
+	int         json, threads;
+	bool        strict;
 } command;
 
 #define complain(...) vn_complain("selftest", __VA_ARGS__)
@@ -103,12 +103,12 @@ static bool wanted(const command *k, const vn_mutation_group *g, const vn_mutati
 static vn_status try_all(const command *k, const vn_selftest *s, int p, const char *dir, vn_progress *bar,
                          vn_error *err)
 {
-	vn_outcome *o = &s->outcome[p * (s->n_mutations + 1)];
-	const int   first = p * (s->n_mutations + 1);
-	const vn_healthy *steps = s->pair[p].steps;
-	vn_mutation_harness  *c, *of_steps = NULL;
-	vn_status   st = vn_mutation_harness_open(&s->pair[p], dir, k->threads, &c, err);
-	int         i = 1;
+	vn_outcome          *o = &s->outcome[p * (s->n_mutations + 1)];
+	const int            first = p * (s->n_mutations + 1);
+	const vn_healthy    *steps = s->pair[p].steps;
+	vn_mutation_harness *c, *of_steps = NULL;
+	vn_status            st = vn_mutation_harness_open(&s->pair[p], dir, k->threads, &c, err);
+	int                  i = 1;
 
 	if (st)
 		return st;
@@ -158,13 +158,13 @@ static vn_status run(const command *k, vn_selftest *s, vn_own_runs *own, const c
 
 int cmd_selftest(int argc, char **argv)
 {
-	command     k = { 0 };
-	vn_selftest s = { 0 };
-	vn_error    err = { "" };
-	char        dir[2048] = "";
+	command      k = { 0 };
+	vn_selftest  s = { 0 };
+	vn_error     err = { "" };
+	char         dir[2048] = "";
 	vn_own_runs *own = NULL;
-	const int   said = arguments(&k, argc, argv);
-	vn_status   st;
+	const int    said = arguments(&k, argc, argv);
+	vn_status    st;
 
 	if (said)
 		return said == 1 ? 0 : 2;

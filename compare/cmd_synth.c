@@ -33,9 +33,12 @@ static const vn_option options[] = {
 _Static_assert(VN_SYNTH_LAYERS == 1024, "as the help says");
 
 const vn_command vn_synth_command = {
-	.name = "synth", .synopsis = "SHAPE -o DIR [OPTION]...",
+	.name = "synth",
+	.synopsis = "SHAPE -o DIR [OPTION]...",
 	.about = "Write a deterministic synthetic model of a real shape: DIR/config.json and DIR/model.safetensors.",
-	.option = options, .n = sizeof options / sizeof *options, .status = "0 written, 2 trouble",
+	.option = options,
+	.n = sizeof options / sizeof *options,
+	.status = "0 written, 2 trouble",
 };
 
 static void print_shapes(void)
@@ -60,8 +63,9 @@ int cmd_synth(int argc, char **argv)
 		return complain(argc > optind ? "one SHAPE, not several" : "a SHAPE is needed");
 	if (!k.dir)
 		return complain("-o DIR is missing");
-	const vn_synth_options o = { .dtype = dtypes[k.dtype], .layers = k.layers, .seed = (uint64_t)k.seed,
-		.force = k.force, .progress = true };
+	const vn_synth_options o = {
+		.dtype = dtypes[k.dtype], .layers = k.layers, .seed = (uint64_t)k.seed, .force = k.force, .progress = true
+	};
 	if (vn_synth_write(argv[optind], k.dir, &o, &err)) {
 		fprintf(stderr, "vernier synth: %s\n", err.text);
 		return 2;

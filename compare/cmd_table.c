@@ -18,7 +18,7 @@
 enum { FIRST_DEFAULT = 8 };
 
 typedef struct command {
-	const char *ref, *limits, *floor, *token, *path;
+	const char  *ref, *limits, *floor, *token, *path;
 	char *const *cand;
 	int          n_cand, first, form;
 	bool         force;
@@ -63,11 +63,14 @@ static const vn_option options[] = {
 };
 
 const vn_command vn_table_command = {
-	.name = "table", .synopsis = "REF CAND... [OPTION]...",
+	.name = "table",
+	.synopsis = "REF CAND... [OPTION]...",
 	.about = "For every checkpoint, the first values of one token in REF and in each of up to 16 candidates, minimum, "
-	         "maximum, mean and rms of the whole tensor, the largest absolute and relative error, and the status that "
-	         "vernier compare gives (vernier help table.md).",
-	.option = options, .n = sizeof options / sizeof *options, .status = "0 within limits, 1 outside, 2 trouble",
+			 "maximum, mean and rms of the whole tensor, the largest absolute and relative error, and the status that "
+			 "vernier compare gives (vernier help table.md).",
+	.option = options,
+	.n = sizeof options / sizeof *options,
+	.status = "0 within limits, 1 outside, 2 trouble",
 };
 
 static vn_status choose_form(command *k, vn_error *err)
@@ -119,8 +122,10 @@ static vn_status check_files(const command *k, vn_error *err)
 		if (k->path && (vn_same_file(k->path, k->cand[i]) || vn_same_file(k->path, k->ref)))
 			return vn_fail(err, VN_ERR_USAGE, "%s: is an input of this table; the table cannot replace it", k->path);
 		if (vn_same_file(k->ref, k->cand[i]) && !(k->how.o.allow & VN_ALLOW_ITSELF))
-			return vn_fail(err, VN_ERR_USAGE, "%s is the same file as the reference, %s: a recording always agrees "
-			               "with itself (--allow itself compares it all the same)", k->cand[i], k->ref);
+			return vn_fail(err, VN_ERR_USAGE,
+			               "%s is the same file as the reference, %s: a recording always agrees "
+			               "with itself (--allow itself compares it all the same)",
+			               k->cand[i], k->ref);
 	}
 	return k->path ? vn_place_check(k->path, VN_PLACE_REPORT, k->force, err) : VN_OK;
 }

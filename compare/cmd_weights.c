@@ -20,8 +20,8 @@
 #define complain(...) vn_complain("weights", __VA_ARGS__)
 
 typedef struct command {
-	const char *path[2], *model;
-	int         threads;
+	const char  *path[2], *model;
+	int          threads;
 	vn_reporting report;
 } command;
 
@@ -132,7 +132,7 @@ static vn_status put_json(const command *k, const vn_weights *w, const vn_opened
                           vn_error *err)
 {
 	vn_lines next = { 0 };
-	json_t *j = vn_weights_json(w);
+	json_t  *j = vn_weights_json(w);
 	json_object_set_new(j, "schema", json_string("vernier-weights/1"));
 	if (w->n_found)
 		suggest(k, of, &next);

@@ -21,7 +21,7 @@ int cmd_weights(int argc, char **argv);
 
 /* The option tables, from which help, manual and completions are printed. */
 extern const vn_command vn_calibrate_command, vn_compare_command, vn_explain_command, vn_evaluate_command,
-	vn_isolate_command, vn_limits_command, vn_merge_command, vn_selftest_command,
-	vn_synth_command, vn_table_command, vn_weights_command;
+	vn_isolate_command, vn_limits_command, vn_merge_command, vn_selftest_command, vn_synth_command, vn_table_command,
+	vn_weights_command;
 
 #endif

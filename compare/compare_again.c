@@ -8,7 +8,7 @@
 
 static void say_allowed(unsigned allow, char again[VN_SHELL_LINE])
 {
-	char words[300] = "", one[40];
+	char     words[300] = "", one[40];
 	unsigned set;
 
 	for (const char *p = vn_allow_names; *p; p += strcspn(p, "|") + (p[strcspn(p, "|")] == '|')) {

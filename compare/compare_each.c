@@ -99,12 +99,12 @@ static void end(running *r, bool kill_it)
 
 vn_status vn_compare_each(const vn_compare_line *line, int n, vn_many *m, vn_error *err)
 {
-	const int all = line->how.o.threads ? line->how.o.threads : vn_team_size();
-	const int most = all < AT_ONCE ? all : AT_ONCE, at_once = n < most ? n : most;
-	running   r[VN_MANY_MOST] = { 0 };
-	bool      here = at_once < 2; /* from now on: threads were started in this process, which fork does not copy */
-	int       started = 0;
-	vn_status st = VN_OK;
+	const int   all = line->how.o.threads ? line->how.o.threads : vn_team_size();
+	const int   most = all < AT_ONCE ? all : AT_ONCE, at_once = n < most ? n : most;
+	running     r[VN_MANY_MOST] = { 0 };
+	bool        here = at_once < 2; /* from now on: threads were started in this process, which fork does not copy */
+	int         started = 0;
+	vn_status   st = VN_OK;
 	vn_progress bar = { 0 };
 
 	vn_progress_start(&bar, "comparison", n);

@@ -35,7 +35,7 @@ static bool command_of(const vn_compare_line *k, const char *name, char (*room)[
 
 static vn_pair_outcome compare_pair(const vn_compare_line *k, const vn_folder_pair *p)
 {
-	static char room[4 + VN_COMPARE_REPORTS][PATH_MAX];
+	static char     room[4 + VN_COMPARE_REPORTS][PATH_MAX];
 	vn_pair_outcome o = { 0 };
 	vn_compare_line one;
 	if (!k->quiet && p->there[0] && p->there[1])
@@ -67,13 +67,14 @@ static vn_status check_report(const vn_report_form *form, const char *path, vn_e
 	if (!path)
 		return form->write == vn_report_text
 		           ? VN_OK
-		           : vn_fail(err, VN_ERR_USAGE,
-		                     "--format %s of two folders writes several files: name them with -o", form->name);
+		           : vn_fail(err, VN_ERR_USAGE, "--format %s of two folders writes several files: name them with -o",
+		                     form->name);
 	const size_t n = strlen(path);
 	if (path[n - 1] == '/' || vn_is_folder(path))
 		return vn_fail(err, VN_ERR_USAGE,
 		               "-o %s: give the name of a file, from which those of all pairs are made: -o %s%sreport.html "
-		               "writes report.NAME.html for each", path, path, path[n - 1] == '/' ? "" : "/");
+		               "writes report.NAME.html for each",
+		               path, path, path[n - 1] == '/' ? "" : "/");
 	return vn_place_check_folder(path, err);
 }
 
@@ -86,12 +87,15 @@ static vn_status check_folders(const vn_compare_line *k, vn_error *err)
 			return st;
 	}
 	if (k->floor && !vn_is_folder(k->floor))
-		return vn_fail(err, VN_ERR_USAGE, "--floor %s: for two folders, give a folder of floors with the same file "
-		                                  "names",
+		return vn_fail(err, VN_ERR_USAGE,
+		               "--floor %s: for two folders, give a folder of floors with the same file "
+		               "names",
 		               k->floor);
 	if (vn_same_file(k->ref, k->cand) && !(k->how.o.allow & VN_ALLOW_ITSELF))
-		return vn_fail(err, VN_ERR_USAGE, "%s is the same folder as the reference, %s: recordings always agree with "
-		               "themselves (--allow itself compares them all the same)", k->cand, k->ref);
+		return vn_fail(err, VN_ERR_USAGE,
+		               "%s is the same folder as the reference, %s: recordings always agree with "
+		               "themselves (--allow itself compares them all the same)",
+		               k->cand, k->ref);
 	return k->summary ? vn_place_check(k->summary, VN_PLACE_REPORT, k->force, err) : VN_OK;
 }
 
@@ -102,7 +106,7 @@ static bool is_transient(const vn_pair_outcome *o)
 
 /* The pairs of two folders, to be shared by several processes. */
 typedef struct shared {
-	const vn_compare_line         *k;
+	const vn_compare_line *k;
 	const vn_folder_pairs *p;
 } shared;
 
@@ -110,7 +114,7 @@ enum { TRANSIENT = 1 << 8 }; /* added to the status of a piece */
 
 static void compare_piece(void *context, int i, vn_cluster_answer *a)
 {
-	const shared *s = context;
+	const shared         *s = context;
 	const vn_pair_outcome o = compare_pair(s->k, &s->p->pair[i]);
 
 	a->status = o.status | (is_transient(&o) ? TRANSIENT : 0);
@@ -128,9 +132,15 @@ static vn_status share_pairs(const vn_compare_line *k, const vn_folder_pairs *p,
 {
 	shared               s = { k, p };
 	vn_cluster_answer   *a = calloc((size_t)p->n, sizeof *a);
-	const vn_cluster_job job = { k->name, "give each its part, with --part N --summary FILE, and join them with "
-	                                      "vernier merge",
-		p->n, order, t->work.hex, compare_piece, name_piece, &s };
+	const vn_cluster_job job = { k->name,
+		                         "give each its part, with --part N --summary FILE, and join them with "
+		                         "vernier merge",
+		                         p->n,
+		                         order,
+		                         t->work.hex,
+		                         compare_piece,
+		                         name_piece,
+		                         &s };
 	vn_status            st = a ? vn_cluster_share(&job, a, first, err)
 	                            : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", p->n);
 
@@ -187,8 +197,9 @@ static vn_status write_summary(const vn_compare_line *k, const vn_together *t, u
 		return st;
 	if (transient || ferror(stdout))
 		return vn_fail(err, VN_ERR_IO, "%s: not written: %s", k->summary,
-		               transient ? "a pair could not be compared for lack of memory" : "standard output cannot be "
-			"written");
+		               transient ? "a pair could not be compared for lack of memory"
+		                         : "standard output cannot be "
+		                           "written");
 	return vn_output_report(k->summary, k->force, vn_together_json, t, err);
 }
 

@@ -14,23 +14,23 @@
 enum { VN_COMPARE_REPORTS = 8 };
 
 typedef struct vn_compare_line {
-	const char *name; /* compare, explain */
-	const char *ref, *cand, *limits, *floor;
-	char      *const *ranks; /* with --shard: cand and the files of the other ranks */
-	char      *const *many;  /* several candidates, cand among them; or NULL */
-	int         n_many;
-	int         n_ranks;
+	const char  *name; /* compare, explain */
+	const char  *ref, *cand, *limits, *floor;
+	char *const *ranks; /* with --shard: cand and the files of the other ranks */
+	char *const *many;  /* several candidates, cand among them; or NULL */
+	int          n_many;
+	int          n_ranks;
 	struct {
 		const vn_report_form *form;
 		const char           *path;
 		bool                  placed;
 	} report[VN_COMPARE_REPORTS]; /* path NULL: stdout; placed: by -o */
-	int         n_reports;
-	bool        force, all, quiet, shard, vote, replay, no_replay;
+	int  n_reports;
+	bool force, all, quiet, shard, vote, replay, no_replay;
 	enum { VN_NONE_ABSENT, VN_NO_REFERENCE, VN_NO_CANDIDATE } absent; /* of a pair of two folders */
-	vn_part     part;    /* of the pairs of two folders */
-	const char *summary; /* where their outcomes go; or NULL */
-	vn_sides    sides; /* names and rows; the files are listed above */
+	vn_part      part;                                                /* of the pairs of two folders */
+	const char  *summary;                                             /* where their outcomes go; or NULL */
+	vn_sides     sides;                                               /* names and rows; the files are listed above */
 	vn_comparing how;
 } vn_compare_line;
 
@@ -38,7 +38,7 @@ typedef struct vn_compare_line {
 typedef struct vn_pair_outcome {
 	int       status; /* 0, 1, 2 */
 	vn_status why;    /* of 2 */
-	char words[VN_LABEL + 40];
+	char      words[VN_LABEL + 40];
 } vn_pair_outcome;
 
 /* Each compares, writes the reports and prints messages. The last two return the exit status. */
@@ -48,11 +48,11 @@ int             vn_compare_folders(const vn_compare_line *k);
 
 /* Makes n comparisons, and adds each to m, in their order. The number of threads is that of the first. */
 struct vn_many;
-vn_status       vn_compare_each(const vn_compare_line *line, int n, struct vn_many *m, vn_error *err);
+vn_status vn_compare_each(const vn_compare_line *line, int n, struct vn_many *m, vn_error *err);
 
 /* The options that select the files and the part to compare, for the commands that a report proposes; "" if they are
  * too long. */
-void vn_compare_again(const vn_compare_line *k, char again[VN_SHELL_LINE]);
+void      vn_compare_again(const vn_compare_line *k, char again[VN_SHELL_LINE]);
 /* Opens the files and the limits, and compares. chosen: why these limits, for reports. */
 vn_status vn_compare_judge(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err);
 /* Refuse a comparison of a file with itself, outputs that cannot be written or are inputs, and report i if its file is
@@ -64,6 +64,6 @@ vn_status vn_compare_check_apart(const vn_compare_line *k, int i, vn_error *err)
 bool vn_compare_shows_text(const vn_compare_line *k); /* on stdout */
 bool vn_compare_all_to_files(const vn_compare_line *k);
 void vn_compare_print_files(const vn_compare_line *k); /* "Written: FILE, FILE", and a line feed */
-bool vn_colours(void); /* stdout is a terminal that takes colours */
+bool vn_colours(void);                                 /* stdout is a terminal that takes colours */
 
 #endif

@@ -12,8 +12,10 @@ static vn_status check_twice(const vn_compare_line *k, vn_error *err)
 {
 	for (int i = 0; i < k->n_many && !(k->how.o.allow & VN_ALLOW_ITSELF); i++) {
 		if (!k->vote && vn_same_file(k->ref, k->many[i]))
-			return vn_fail(err, VN_ERR_USAGE, "%s is the same file as the reference, %s: a recording always agrees "
-			               "with itself (--allow itself compares it all the same)", k->many[i], k->ref);
+			return vn_fail(err, VN_ERR_USAGE,
+			               "%s is the same file as the reference, %s: a recording always agrees "
+			               "with itself (--allow itself compares it all the same)",
+			               k->many[i], k->ref);
 		for (int j = 0; j < i; j++)
 			if (vn_same_file(k->many[j], k->many[i]))
 				return vn_fail(err, VN_ERR_USAGE,
@@ -55,8 +57,8 @@ static vn_status digits_of(const char *path, int *digits, vn_error *err)
 static vn_status judge_pairs(const vn_compare_line *k, vn_many *m, vn_error *err)
 {
 	vn_compare_line one[VN_MANY_MOST];
-	vn_status st = VN_OK;
-	int       digits[VN_VOTE_MOST], n = 0;
+	vn_status       st = VN_OK;
+	int             digits[VN_VOTE_MOST], n = 0;
 
 	for (int i = 0; i < k->n_many && !st; i++)
 		st = digits_of(k->many[i], &digits[i], err);
@@ -92,7 +94,7 @@ static void warn_many(const vn_compare_line *k, const vn_many *m)
 	fflush(stdout);
 	for (int i = 0; i < m->n; i++) {
 		const vn_many_candidate *x = &m->candidate[i];
-		char who[32];
+		char                     who[32];
 		snprintf(who, sizeof who, "candidate %c: ", vn_many_letter(i));
 		vn_lines_print_refusals(&x->refusals, who, "--format json lists them", stderr);
 		if (x->status == 2 &&
@@ -107,8 +109,9 @@ static vn_status report_many(const vn_compare_line *k, const vn_many *m, vn_erro
 {
 	vn_status st = VN_OK;
 	for (int i = 0; i < k->n_reports && !st; i++) {
-		const many_report r = { vn_many_form(k->report[i].form->name), m,
-			{ .colour = !k->report[i].path && vn_colours(), .all = k->all } };
+		const many_report r = { vn_many_form(k->report[i].form->name),
+			                    m,
+			                    { .colour = !k->report[i].path && vn_colours(), .all = k->all } };
 		if (!(st = vn_compare_check_apart(k, i, err)))
 			st = vn_output_report(k->report[i].path, k->force, write_many, &r, err);
 	}
@@ -146,7 +149,7 @@ static bool compared_any(const vn_many *m)
 /* Writes the result in every requested format. */
 static vn_status tell_many(const vn_compare_line *k, const vn_many *m, vn_error *err)
 {
-	const bool any = compared_any(m);
+	const bool      any = compared_any(m);
 	const vn_status st = any ? report_many(k, m, err) : VN_OK;
 	if (st)
 		return st;

@@ -20,7 +20,8 @@ static const char *block_limits(const vn_compare_line *k, const vn_comparison *c
 {
 	const char *ref = vn_recording_format(c->opened.ref), *cand = vn_recording_format(c->opened.cand);
 	return (k->how.o.allow & VN_ALLOW_WEIGHTS) && cand && !(ref && strcmp(ref, cand) == 0)
-	       ? vn_limits_of_blocks(cand, vn_recording_family(c->opened.cand)) : NULL;
+	           ? vn_limits_of_blocks(cand, vn_recording_family(c->opened.cand))
+	           : NULL;
 }
 
 static vn_status read_limits(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)
@@ -34,16 +35,18 @@ static vn_status read_limits(const vn_compare_line *k, vn_comparison *c, char *c
 		return vn_limits_open(k->limits, &c->request.limits, err);
 	}
 	/* Without a candidate, use the reference's precision, weights and model. */
-	const char *who = k->absent == VN_NO_CANDIDATE ? "reference" : "candidate";
+	const char         *who = k->absent == VN_NO_CANDIDATE ? "reference" : "candidate";
 	const vn_recording *by = k->absent == VN_NO_CANDIDATE ? c->opened.ref : c->opened.cand;
-	const char *precision = vn_facts_get(vn_recording_run(by), "precision");
-	const char *blocks = block_limits(k, c);
+	const char         *precision = vn_facts_get(vn_recording_run(by), "precision");
+	const char         *blocks = block_limits(k, c);
 	snprintf(chosen, room, blocks ? "the %s's weights are %.60s" : "the %s's precision is %.40s", who,
-	         blocks ? vn_recording_format(c->opened.cand) : precision ? precision : "");
+	         blocks      ? vn_recording_format(c->opened.cand)
+	         : precision ? precision
+	                     : "");
 	vn_text_clean(chosen, room); /* it comes from strangers */
 	const vn_status st = blocks ? vn_limits_shipped(blocks, &c->request.limits, err)
-	                            : vn_limits_own(precision ? precision : "", vn_recording_family(by),
-	                                          &c->request.limits, err);
+	                            : vn_limits_own(precision ? precision : "", vn_recording_family(by), &c->request.limits,
+	                                            err);
 	return st ? vn_context(err, st, "%s", k->cand) : VN_OK;
 }
 
@@ -55,10 +58,10 @@ bool vn_colours(void)
 
 /* One of the reports. */
 typedef struct one_report {
-	const vn_report_form    *form;
-	const vn_comparison     *c;
-	const vn_story          *story;
-	vn_report_options        o;
+	const vn_report_form *form;
+	const vn_comparison  *c;
+	const vn_story       *story;
+	vn_report_options     o;
 } one_report;
 
 static vn_status write_report(const void *context, FILE *out, vn_error *err)
@@ -82,14 +85,17 @@ static vn_status report(const vn_compare_line *k, vn_comparison *c, const char *
 {
 	vn_story  story;
 	vn_status st;
-	int tells = 0;
+	int       tells = 0;
 	for (int i = 0; i < k->n_reports; i++)
 		tells = k->report[i].form->tells > tells ? k->report[i].form->tells : tells;
 	st = vn_story_of(c, tells, &story, err);
 	for (int i = 0; !st && i < k->n_reports; i++) {
-		const one_report r = { .form = k->report[i].form, .c = c, .story = &story,
-		                       .o = { .colour = !k->report[i].path && vn_colours(), .all = k->all,
-		                       	.limits_chosen = chosen } };
+		const one_report r = {
+			.form = k->report[i].form,
+			.c = c,
+			.story = &story,
+			.o = { .colour = !k->report[i].path && vn_colours(), .all = k->all, .limits_chosen = chosen }
+		};
 		if (!(st = vn_compare_check_apart(k, i, err)))
 			st = vn_output_report(k->report[i].path, k->force, write_report, &r, err);
 	}
@@ -103,8 +109,8 @@ static vn_status check_place(const vn_compare_line *k, const char *path, vn_erro
 	for (int i = 0; i < k->n_many; i++)
 		if (vn_same_file(path, k->many[i]))
 			return vn_fail(err, VN_ERR_USAGE, "%s: is an input of this comparison; a report cannot replace it", path);
-	if (vn_same_file(path, k->ref) || vn_same_file(path, k->cand) || vn_same_file(path, k->floor)
-	    || vn_same_file(path, k->limits) || vn_same_file(path, k->how.o.baseline))
+	if (vn_same_file(path, k->ref) || vn_same_file(path, k->cand) || vn_same_file(path, k->floor) ||
+	    vn_same_file(path, k->limits) || vn_same_file(path, k->how.o.baseline))
 		return vn_fail(err, VN_ERR_USAGE, "%s: is an input of this comparison; a report cannot replace it", path);
 	return vn_place_check(path, VN_PLACE_REPORT, k->force, err);
 }
@@ -118,8 +124,10 @@ vn_status vn_compare_check_itself(const vn_compare_line *k, vn_comparison *c, vn
 		twice = vn_same_file(k->ref, cand) ? cand : NULL;
 	}
 	if (twice && !(k->how.o.allow & VN_ALLOW_ITSELF))
-		return vn_fail(err, VN_ERR_USAGE, "%s is the same file as the reference, %s: a recording always agrees with "
-		               "itself (--allow itself compares it all the same)", twice, k->ref);
+		return vn_fail(err, VN_ERR_USAGE,
+		               "%s is the same file as the reference, %s: a recording always agrees with "
+		               "itself (--allow itself compares it all the same)",
+		               twice, k->ref);
 	if (twice)
 		vn_lines_add(&c->result.warnings,
 		             "allowed (itself): %s is the same file as the reference: the comparison shows nothing", twice);
@@ -151,7 +159,7 @@ vn_status vn_compare_judge(const vn_compare_line *k, vn_comparison *c, char *cho
 
 static vn_status run(const vn_compare_line *k, vn_comparison *c, vn_error *err)
 {
-	char chosen[128];
+	char      chosen[128];
 	vn_status st;
 	if ((st = vn_compare_check_itself(k, c, err)) || (st = vn_compare_check_places(k, err)) ||
 	    (st = vn_compare_judge(k, c, chosen, sizeof chosen, err)))
@@ -163,10 +171,10 @@ static vn_status run(const vn_compare_line *k, vn_comparison *c, vn_error *err)
  * file of its own says so. */
 static vn_status run_alone(const vn_compare_line *k, vn_comparison *c, vn_error *err)
 {
-	const bool candidate = k->absent == VN_NO_REFERENCE;
-	vn_compare_line    files = *k;
-	char       chosen[128];
-	vn_status  st;
+	const bool      candidate = k->absent == VN_NO_REFERENCE;
+	vn_compare_line files = *k;
+	char            chosen[128];
+	vn_status       st;
 
 	files.n_reports = 0;
 	for (int i = 0; i < k->n_reports; i++)
@@ -175,9 +183,9 @@ static vn_status run_alone(const vn_compare_line *k, vn_comparison *c, vn_error 
 				return st;
 			files.report[files.n_reports++] = k->report[i];
 		}
-	if ((st = vn_recording_open(candidate ? k->cand : k->ref, candidate ? &c->opened.cand : &c->opened.ref, err))
-	    || (st = vn_derive_nothing(candidate ? k->ref : k->cand, candidate ? &c->opened.ref : &c->opened.cand, err))
-	    || (st = read_limits(k, c, chosen, sizeof chosen, err)) || (st = vn_compare_alone(c, err)))
+	if ((st = vn_recording_open(candidate ? k->cand : k->ref, candidate ? &c->opened.cand : &c->opened.ref, err)) ||
+	    (st = vn_derive_nothing(candidate ? k->ref : k->cand, candidate ? &c->opened.ref : &c->opened.cand, err)) ||
+	    (st = read_limits(k, c, chosen, sizeof chosen, err)) || (st = vn_compare_alone(c, err)))
 		return st;
 	return report(&files, c, chosen, err);
 }
@@ -258,9 +266,9 @@ static void report_refused(const vn_compare_line *k, const vn_comparison *c, con
 
 vn_pair_outcome vn_compare_pair(const vn_compare_line *k)
 {
-	vn_comparison c = { .request.options = &k->how.o };
-	vn_error err = { "" };
-	char label[VN_LABEL], again[VN_SHELL_LINE];
+	vn_comparison   c = { .request.options = &k->how.o };
+	vn_error        err = { "" };
+	char            label[VN_LABEL], again[VN_SHELL_LINE];
 	vn_pair_outcome o = { 0 };
 
 	vn_compare_again(k, again);
@@ -270,8 +278,7 @@ vn_pair_outcome vn_compare_pair(const vn_compare_line *k)
 		warn(k, &c);
 	if (st) {
 		vn_lines_print_refusals(&c.result.refusals, "", "--format json lists them", stderr);
-		fprintf(stderr, "vernier %s: %s%s\n", k->name, err.text,
-		        st == VN_ERR_DAMAGED ? " (--allow digest)" : "");
+		fprintf(stderr, "vernier %s: %s%s\n", k->name, err.text, st == VN_ERR_DAMAGED ? " (--allow digest)" : "");
 	}
 	if (st && c.result.refusals.n)
 		report_refused(k, &c, err.text);

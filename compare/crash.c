@@ -18,8 +18,8 @@ enum { NAME = 64, FRAMES = 64 };
 
 /* The library that holds a code address. */
 typedef struct library {
-	char      name[NAME];
-	bool      known, own, transparent;
+	char name[NAME];
+	bool known, own, transparent;
 } library;
 
 typedef struct search {
@@ -30,11 +30,11 @@ typedef struct search {
 
 static int find_library(struct dl_phdr_info *i, size_t size, void *ctx)
 {
-	static const char *const below[] = { "libc.so", "libpthread.so", "libm.so", "ld-linux", "linux-vdso",
-		"libstdc++.so", "libgcc_s.so" };
-	search     *s = ctx;
-	const bool  own = s->n++ == 0; /* the program itself is the first */
-	const char *slash = strrchr(i->dlpi_name, '/'), *name = slash ? slash + 1 : i->dlpi_name;
+	static const char *const below[] = { "libc.so",    "libpthread.so", "libm.so",    "ld-linux",
+		                                 "linux-vdso", "libstdc++.so",  "libgcc_s.so" };
+	search                  *s = ctx;
+	const bool               own = s->n++ == 0; /* the program itself is the first */
+	const char              *slash = strrchr(i->dlpi_name, '/'), *name = slash ? slash + 1 : i->dlpi_name;
 
 	(void)size;
 	for (int k = 0; k < i->dlpi_phnum; k++) {
@@ -115,7 +115,7 @@ void vn_crash_explain(void)
 {
 	static const int list[] = { SIGSEGV, SIGABRT, SIGFPE, SIGILL };
 	const stack_t    stack = { .ss_sp = stack_of_handler, .ss_size = sizeof stack_of_handler };
-	void *frame[2];
+	void            *frame[2];
 
 	backtrace(frame, 2); /* loads the unwinder now, while there is memory */
 	sigaltstack(&stack, NULL);

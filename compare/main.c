@@ -50,7 +50,7 @@ static int capture(int argc, char **argv)
 
 static const struct {
 	const char *name;
-	int       (*run)(int argc, char **argv);
+	int (*run)(int argc, char **argv);
 	const char *help;
 	enum { NEVER, WITH_MODEL, ALWAYS } computes; /* runs a model */
 	const vn_command *options;
@@ -193,8 +193,10 @@ static const char *first_values(const char *name, const char *limits, const char
 #else
 	static const char engines[] = "ref";
 #endif
-	return strcmp(name, "capture") == 0 ? engines : strcmp(name, "synth") == 0 ? shapes :
-	       strcmp(name, "limits") == 0  ? limits : NULL;
+	return strcmp(name, "capture") == 0  ? engines
+	       : strcmp(name, "synth") == 0  ? shapes
+	       : strcmp(name, "limits") == 0 ? limits
+	                                     : NULL;
 }
 
 /* Adds the pages of a folder of the documentation as `help` takes them: "usage.md|guides/c.md". */
@@ -220,17 +222,19 @@ static int print_completions(const char *name)
 	if (!vn_shell_from_name(name, &shell))
 		return vn_complain("help", "--completions takes %s, not '%.40s'", vn_shell_names, name);
 	if (vn_shipped_names("limits", "", limits, sizeof limits, &err) ||
-	    vn_shipped_names("names", ".yaml", maps, sizeof maps, &err) ||
-	    add_pages(".", "", pages, sizeof pages, &err) || add_pages("guides", "guides/", pages, sizeof pages, &err))
+	    vn_shipped_names("names", ".yaml", maps, sizeof maps, &err) || add_pages(".", "", pages, sizeof pages, &err) ||
+	    add_pages("guides", "guides/", pages, sizeof pages, &err))
 		return vn_complain("help", "--completions: %s", err.text);
 	for (int i = 0; vn_synth_shape(i); i++)
 		vn_text_add(shapes, sizeof shapes, "%s%s", i ? "|" : "", vn_synth_shape(i));
 	for (int i = 0; i < N; i++)
 		of[i] = (vn_completed) { command[i].name, command[i].help, command[i].options,
-			first_values(command[i].name, limits, shapes), strcmp(command[i].name, "limits") == 0 };
+			                     first_values(command[i].name, limits, shapes),
+			                     strcmp(command[i].name, "limits") == 0 };
 	const vn_offer offer[] = { { "limits", limits }, { "names", maps }, { "ref-names", maps } };
-	vn_options_completions(shell, &(vn_completions) { "vernier", of, offer, N, sizeof offer / sizeof *offer, "--help|--version", pages },
-	                       stdout);
+	vn_options_completions(
+		shell, &(vn_completions) { "vernier", of, offer, N, sizeof offer / sizeof *offer, "--help|--version", pages },
+		stdout);
 	return 0;
 }
 

@@ -29,8 +29,9 @@ int vn_option_model(const char *command, int argc, char *const *argv, const char
 
 void vn_say_source(const vn_prompt_source *from, char line[VN_SHELL_LINE])
 {
-	const struct { const char *option, *value; } said[] = { { "--ids", from->list }, { "--ids-from", from->recording },
-		{ "--prompt", from->text } };
+	const struct {
+		const char *option, *value;
+	} said[] = { { "--ids", from->list }, { "--ids-from", from->recording }, { "--prompt", from->text } };
 
 	vn_shell_begin(line);
 	for (size_t i = 0; i < sizeof said / sizeof *said; i++)

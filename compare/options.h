@@ -19,45 +19,62 @@ enum { VN_MAX_POINTS = 64 };
 /* Rows of option tables. field: the member of the command's struct `type` that receives the
  * value. */
 #define VN_THREADS_OPTION(type, field) \
-	{ "threads", 0, VN_INTO(type, field), VN_RANGE(1, 1024), .argument = "N", \
-	  .help = "Use at most N threads, 1 to 1024. The numbers do not depend on it. Default: one thread per processor." }
+	{ \
+		"threads", 0, VN_INTO(type, field), VN_RANGE(1, 1024), \
+			.argument = "N", \
+			.help = \
+				"Use at most N threads, 1 to 1024. The numbers do not depend on it. Default: one thread per processor." \
+	}
 #define VN_FORMAT_OPTION(type, field, about_json) \
-	{ "format", 0, VN_CHOOSE(type, field), .argument = "text|json", .help = "Form of the report. Default: text." about_json }
+	{ \
+		"format", 0, VN_CHOOSE(type, field), .argument = "text|json", \
+											 .help = "Form of the report. Default: text." about_json \
+	}
 #define VN_STRICT_OPTION(type, field, what) \
-	{ "strict", 0, VN_INTO(type, field), .help = "Treat every warning as a failure: exit status 1" what "." }
+	{ \
+		"strict", 0, VN_INTO(type, field), .help = "Treat every warning as a failure: exit status 1" what "." \
+	}
 
 /* Takes --allow WORDS: adds the words' bits to the unsigned at the option's place. */
 vn_option_taker vn_take_allow;
 /* Takes the single argument after the options, MODEL. Returns 0, or 2 after an error message. */
-int vn_option_model(const char *command, int argc, char *const *argv, const char **model);
+int             vn_option_model(const char *command, int argc, char *const *argv, const char **model);
 
 /* Writes the options that select these tokens, with a space before each, such as " --ids-from
  * ref.h5". "" if they do not fit. */
 void vn_say_source(const vn_prompt_source *from, char line[VN_SHELL_LINE]);
 /* Parses the precision given to option --NAME. Returns 0, or 2 after an error message. */
-int vn_option_policy(const char *command, const char *name, const char *word, vn_policy *policy);
+int  vn_option_policy(const char *command, const char *name, const char *word, vn_policy *policy);
 
 /* The options of every command that compares: how it compares, not what. o points into the struct,
  * so it must not move while o is in use. */
 typedef struct vn_comparing {
 	vn_compare_options o;
-	const char *precision; /* value of --floor-precision; NULL: not given */
-	vn_policy   policy;
-	const char *point[VN_MAX_POINTS];
+	const char        *precision; /* value of --floor-precision; NULL: not given */
+	vn_policy          policy;
+	const char        *point[VN_MAX_POINTS];
 } vn_comparing;
 
 #define VN_FLOOR_PRECISION_OPTION(type, how) \
-	{ "floor-precision", 0, VN_INTO(type, how.precision), .argument = "P", .words = &vn_policy_names, \
-	  .help = "The precision of the floor. Default: CAND's precision." }
+	{ \
+		"floor-precision", 0, VN_INTO(type, how.precision), \
+			.argument = "P", .words = &vn_policy_names, \
+			.help = "The precision of the floor. Default: CAND's precision." \
+	}
 #define VN_POINTS_OPTION(type, how) \
-	{ "points", 0, VN_COLLECT(type, how.point, how.o.n_points), .argument = "GLOB", \
-	  .help = "Compare only these checkpoints, on both sides. A GLOB that matches nothing is trouble. Default: all." }
+	{ \
+		"points", 0, VN_COLLECT(type, how.point, how.o.n_points), \
+			.argument = "GLOB", \
+			.help = \
+				"Compare only these checkpoints, on both sides. A GLOB that matches nothing is trouble. Default: all." \
+	}
 #define VN_ALLOW_OPTION(type, how) \
 	{ \
 		"allow", 0, \
 			.kind = VN_TAKE_EACH, .take = vn_take_allow, .at = offsetof(type, how.o.allow), .argument = "WORDS", \
 			.words = &vn_allow_names, \
-			.help = "Compare in spite of these differences, which would otherwise refuse or fail the comparison. Separate words by commas. Default: none." \
+			.help = \
+				"Compare in spite of these differences, which would otherwise refuse or fail the comparison. Separate words by commas. Default: none." \
 	}
 
 /* Checks these options, also together with --floor (has_floor). Returns 0, or 2 after an error

@@ -38,8 +38,8 @@ static void *some(void *p, size_t n)
 	type __wrap_##name parameters; \
 	type __wrap_##name parameters \
 	{ \
-		type      r = __real_##name arguments; \
-		const int  number = errno; \
+		type r = __real_##name arguments; \
+		const int              number = errno; \
 		if (failed) \
 			note(number); \
 		errno = number; \
@@ -48,7 +48,10 @@ static void *some(void *p, size_t n)
 #define MEMORY(name, parameters, arguments, bytes) \
 	void *__real_##name parameters; \
 	void *__wrap_##name parameters; \
-	void *__wrap_##name parameters { return some(__real_##name arguments, bytes); }
+	void *__wrap_##name parameters \
+	{ \
+		return some(__real_##name arguments, bytes); \
+	}
 #define NUMBER(name, parameters, arguments) /* functions that return the error number */ \
 	int __real_##name parameters; \
 	int __wrap_##name parameters; \
@@ -75,7 +78,7 @@ static void *some(void *p, size_t n)
 	}
 
 MEMORY(malloc, (size_t n), (n), n)
-MEMORY(calloc, (size_t n, size_t each), (n, each), n && each)
+MEMORY(calloc, (size_t n, size_t each), (n, each), n &&each)
 MEMORY(realloc, (void *old, size_t n), (old, n), n)
 MEMORY(aligned_alloc, (size_t align, size_t n), (align, n), n)
 MEMORY(strdup, (const char *s), (s), 1)
@@ -128,6 +131,6 @@ WATCH(pid_t, fork, (void), (), r < 0)
 WATCH(int, pipe2, (int ends[2], int flags), (ends, flags), r < 0)
 WATCH(int, socketpair, (int domain, int type, int protocol, int ends[2]), (domain, type, protocol, ends), r < 0)
 WATCH(int, dup2, (int from, int to), (from, to), r < 0)
-NUMBER(pthread_create, (pthread_t *t, const pthread_attr_t *a, void *(*run)(void *), void *x), (t, a, run, x))
-NUMBER(pthread_mutex_init, (pthread_mutex_t *m, const pthread_mutexattr_t *a), (m, a))
-NUMBER(pthread_cond_init, (pthread_cond_t *c, const pthread_condattr_t *a), (c, a))
+NUMBER(pthread_create, (pthread_t * t, const pthread_attr_t *a, void *(*run)(void *), void *x), (t, a, run, x))
+NUMBER(pthread_mutex_init, (pthread_mutex_t * m, const pthread_mutexattr_t *a), (m, a))
+NUMBER(pthread_cond_init, (pthread_cond_t * c, const pthread_condattr_t *a), (c, a))

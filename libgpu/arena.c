@@ -10,7 +10,7 @@ vn_status vn_arena_create(vn_arena *a, const vn_plan *plan, vn_error *err)
 {
 	const size_t n = plan->n_values ? (size_t)plan->n_values : 1;
 
-	*a = (vn_arena){ .n_values = plan->n_values };
+	*a = (vn_arena) { .n_values = plan->n_values };
 	a->slot_of = calloc(n, sizeof(*a->slot_of));
 	a->state_of = calloc(n, sizeof(*a->state_of));
 	a->level = calloc(plan->n_nodes ? (size_t)plan->n_nodes : 1, sizeof(*a->level));
@@ -35,7 +35,7 @@ void vn_arena_destroy(vn_device *d, vn_arena *a)
 	free(a->level);
 	free(a->state_of);
 	free(a->slot_of);
-	*a = (vn_arena){ 0 };
+	*a = (vn_arena) { 0 };
 }
 
 /* The free slot that fits best: the smallest that is big enough, else the biggest. */
@@ -122,7 +122,7 @@ static void assign(vn_arena *a, const vn_plan *plan, vn_policy policy, int64_t t
 			if (v < 0 || plan->value[v].state >= 0 || a->state_of[v] >= 0 || vn_value_streams(plan, v))
 				continue;
 			const VkDeviceSize bytes = bytes_of(plan, v, policy, tokens);
-			int s = guard ? -1 : pick(a, a->level[i], bytes);
+			int                s = guard ? -1 : pick(a, a->level[i], bytes);
 			if (s < 0) {
 				s = a->n_slots++;
 				a->need[s] = 0;

@@ -9,7 +9,7 @@
 vn_status vn_cache_create(vn_cache *c, const vn_plan *plan, vn_policy policy, int block, uint64_t scatter,
                           vn_error *err)
 {
-	*c = (vn_cache){ .plan = plan, .n = plan->n_states, .pages = { .block = block, .scatter = scatter } };
+	*c = (vn_cache) { .plan = plan, .n = plan->n_states, .pages = { .block = block, .scatter = scatter } };
 	if (!(c->slot = calloc(c->n ? (size_t)c->n : 1, sizeof(*c->slot))))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d states", plan->n_states);
 	for (int i = 0; i < c->n; i++) {
@@ -28,7 +28,7 @@ void vn_cache_destroy(vn_device *d, vn_cache *c)
 	}
 	vn_pages_destroy(d, &c->pages);
 	free(c->slot);
-	*c = (vn_cache){ 0 };
+	*c = (vn_cache) { 0 };
 }
 
 static void name_of(const vn_cache *c, int i, const char *what, char *name, size_t room)

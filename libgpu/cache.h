@@ -49,7 +49,7 @@ void      vn_cache_keep(vn_cache *c, int64_t upto);
 
 /* Returns how many elements of a state a call up to `tokens` tokens may access; 2^31 or more is too
  * much for a shader. */
-int64_t   vn_cache_reach(const vn_cache *c, int state, int64_t tokens);
+int64_t vn_cache_reach(const vn_cache *c, int state, int64_t tokens);
 
 /* Returns the state in a call of `tokens` tokens after `past`; NULL: not known. */
 vn_buffer *vn_cache_see(vn_cache *c, int state, int64_t past, int64_t tokens);

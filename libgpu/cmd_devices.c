@@ -47,10 +47,8 @@ int cmd_devices(int argc, char **argv)
 		print(&list[i]);
 	free(list);
 	if (n == 0) {
-		fprintf(
-			stderr,
-			"vernier devices: no Vulkan device on this machine (Mesa's lavapipe needs no GPU: install "
-			"mesa-vulkan-drivers, on Arch vulkan-swrast, on openSUSE libvulkan_lvp)\n");
+		fprintf(stderr, "vernier devices: no Vulkan device on this machine (Mesa's lavapipe needs no GPU: install "
+		                "mesa-vulkan-drivers, on Arch vulkan-swrast, on openSUSE libvulkan_lvp)\n");
 		return 2;
 	}
 	return 0;

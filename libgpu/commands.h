@@ -7,7 +7,7 @@
 
 #include "libref/base/options.h"
 
-int cmd_devices(int argc, char **argv);
+int                     cmd_devices(int argc, char **argv);
 extern const vn_command vn_devices_command; /* its option table, for help and completions */
 
 #endif

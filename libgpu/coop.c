@@ -15,13 +15,16 @@ typedef struct size_listed {
 
 enum { SIZE_LISTED = 1000506001, FLOAT16 = 0, FLOAT32 = 1, SCOPE_SUBGROUP = 3 };
 
-typedef VkResult (VKAPI_PTR *list_sizes)(VkPhysicalDevice, uint32_t *, size_listed *);
+typedef VkResult(VKAPI_PTR *list_sizes)(VkPhysicalDevice, uint32_t *, size_listed *);
 
 /* shared: bytes that the build lets a workgroup have; halves: its shaders have the device round to half
  * (CMakeLists.txt). */
-static const struct { uint32_t side, subgroup, shared; bool halves; } size_of[VN_N_COOPS] = {
+static const struct {
+	uint32_t side, subgroup, shared;
+	bool     halves;
+} size_of[VN_N_COOPS] = {
 	[VN_COOP_16] = { 16, 32, 49152, true },
-	[VN_COOP_8]  = { 8, 8, 32768, false },
+	[VN_COOP_8] = { 8, 8, 32768, false },
 };
 
 uint32_t vn_coop_side(vn_coop c)
@@ -52,12 +55,12 @@ static bool has_extension(VkPhysicalDevice p)
 
 static bool has_features(VkPhysicalDevice p)
 {
-	vn_coop_features coop = { .sType = VN_COOP_FEATURES };
+	vn_coop_features                 coop = { .sType = VN_COOP_FEATURES };
 	VkPhysicalDeviceVulkan13Features v13 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES,
-		.pNext = &coop };
+		                                     .pNext = &coop };
 	VkPhysicalDeviceVulkan12Features v12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
-		.pNext = &v13 };
-	VkPhysicalDeviceFeatures2 all = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v12 };
+		                                     .pNext = &v13 };
+	VkPhysicalDeviceFeatures2        all = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v12 };
 
 	vn_vk.GetPhysicalDeviceFeatures2(p, &all);
 	return coop.cooperativeMatrix && v12.vulkanMemoryModel && v12.shaderFloat16 && v13.subgroupSizeControl &&
@@ -67,7 +70,7 @@ static bool has_features(VkPhysicalDevice p)
 static bool rounds_halves(VkPhysicalDevice p)
 {
 	VkPhysicalDeviceVulkan12Properties v12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES };
-	VkPhysicalDeviceProperties2 all = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &v12 };
+	VkPhysicalDeviceProperties2        all = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &v12 };
 
 	vn_vk.GetPhysicalDeviceProperties2(p, &all);
 	return v12.shaderRoundingModeRTEFloat16 && v12.shaderDenormPreserveFloat16 &&
@@ -79,7 +82,7 @@ static bool rounds_halves(VkPhysicalDevice p)
 static bool has_room(VkPhysicalDevice p, vn_coop c)
 {
 	VkPhysicalDeviceVulkan13Properties v13 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES };
-	VkPhysicalDeviceProperties2 all = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &v13 };
+	VkPhysicalDeviceProperties2        all = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &v13 };
 
 	vn_vk.GetPhysicalDeviceProperties2(p, &all);
 	return v13.minSubgroupSize <= size_of[c].subgroup && size_of[c].subgroup <= v13.maxSubgroupSize &&
@@ -103,9 +106,9 @@ vn_coop vn_coop_of(VkInstance instance, VkPhysicalDevice p)
 {
 	const list_sizes ask = (list_sizes)(void (*)(void))vn_vk.GetInstanceProcAddr(
 		instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR");
-	uint32_t         n = 0;
-	size_listed     *list;
-	vn_coop          found = VN_COOP_NONE;
+	uint32_t     n = 0;
+	size_listed *list;
+	vn_coop      found = VN_COOP_NONE;
 
 	if (!ask || !has_extension(p) || !has_features(p) || ask(p, &n, NULL) != VK_SUCCESS || n == 0 ||
 	    !(list = calloc(n, sizeof *list)))

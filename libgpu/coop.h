@@ -13,8 +13,8 @@
 
 #define VN_COOP_EXTENSION "VK_KHR_cooperative_matrix"
 /* older validation layers do not know the extension */
-#define VN_COOP_LAYER     VK_MAKE_API_VERSION(0, 1, 3, 255)
-#define VN_COOP_LANES     256
+#define VN_COOP_LAYER VK_MAKE_API_VERSION(0, 1, 3, 255)
+#define VN_COOP_LANES 256
 
 typedef enum vn_coop {
 	VN_COOP_NONE,

@@ -14,7 +14,7 @@
 
 #define VALIDATION "VK_LAYER_KHRONOS_validation"
 
-bool vn_device_hide_memory, vn_device_no_coop, vn_device_old_layer;
+bool               vn_device_hide_memory, vn_device_no_coop, vn_device_old_layer;
 _Thread_local bool vn_device_unheard;
 
 const char *vn_result_text(VkResult r)
@@ -51,17 +51,18 @@ void vn_device_name(const vn_device *d, VkObjectType type, uint64_t handle, cons
 {
 	if (!d->set_name)
 		return;
-	d->set_name(d->device, &(VkDebugUtilsObjectNameInfoEXT){
-		.sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_OBJECT_NAME_INFO_EXT,
-		.objectType = type, .objectHandle = handle, .pObjectName = name });
+	d->set_name(d->device,
+	            &(VkDebugUtilsObjectNameInfoEXT) { .sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_OBJECT_NAME_INFO_EXT,
+	                                               .objectType = type,
+	                                               .objectHandle = handle,
+	                                               .pObjectName = name });
 }
 
 vn_status vn_device_complaint(const vn_device *d, vn_error *err)
 {
 	if (d->complaints == 0)
 		return VN_OK;
-	return vn_fail(err, VN_ERR_DEVICE, "%s: validation: %s (%d in all)", d->info.name, d->complaint,
-	               d->complaints);
+	return vn_fail(err, VN_ERR_DEVICE, "%s: validation: %s (%d in all)", d->info.name, d->complaint, d->complaints);
 }
 
 /* Keeps the first line of the first message; counts all. */
@@ -81,8 +82,8 @@ static void keep_message(vn_device *d, const VkDebugUtilsMessengerCallbackDataEX
 	pthread_mutex_unlock(&lock);
 }
 
-static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
-                                                 VkDebugUtilsMessageTypeFlagsEXT types,
+static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT      severity,
+                                                 VkDebugUtilsMessageTypeFlagsEXT             types,
                                                  const VkDebugUtilsMessengerCallbackDataEXT *data, void *ctx)
 {
 	(void)severity;
@@ -130,11 +131,11 @@ static bool extension_present(const char *layer, const char *name)
 
 static vn_status open_instance(vn_device *d, bool validate, vn_error *err)
 {
-	const bool  debug = extension_present(NULL, VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
-	const char *extension[2], *layer[] = { VALIDATION };
+	const bool     debug = extension_present(NULL, VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
+	const char    *extension[2], *layer[] = { VALIDATION };
 	const uint32_t layer_is = validate ? layer_version(VALIDATION) : 0;
-	uint32_t    extensions = 0, version = 0;
-	VkResult    r;
+	uint32_t       extensions = 0, version = 0;
+	VkResult       r;
 
 	if (vn_vk.EnumerateInstanceVersion(&version) != VK_SUCCESS || version < VK_API_VERSION_1_3)
 		return vn_fail(err, VN_ERR_DEVICE, "the Vulkan loader speaks %u.%u, and 1.3 is needed",
@@ -143,7 +144,8 @@ static vn_status open_instance(vn_device *d, bool validate, vn_error *err)
 		return vn_fail(err, VN_ERR_DEVICE, "validation was asked for and the layer " VALIDATION " is not installed");
 	/* Without it the layer looks at calls and not at what they race for. */
 	if (validate && (vn_device_old_layer || !extension_present(VALIDATION, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME)))
-		return vn_fail(err, VN_ERR_DEVICE, "validation was asked for and this " VALIDATION
+		return vn_fail(err, VN_ERR_DEVICE,
+		               "validation was asked for and this " VALIDATION
 		               " cannot watch synchronisation: it has no " VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME);
 	d->old_layer = validate && layer_is < VN_COOP_LAYER;
 	vn_keep_drivers_loaded();
@@ -158,27 +160,37 @@ static vn_status open_instance(vn_device *d, bool validate, vn_error *err)
 		                   VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT,
 		.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT |
 		               VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT,
-		.pfnUserCallback = on_message, .pUserData = d };
+		.pfnUserCallback = on_message,
+		.pUserData = d
+	};
 	const VkValidationFeatureEnableEXT on[] = { VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT };
-	const VkValidationFeaturesEXT features = { .sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT,
-		.pNext = &messages, .enabledValidationFeatureCount = 1, .pEnabledValidationFeatures = on };
+	const VkValidationFeaturesEXT      features = { .sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT,
+		                                            .pNext = &messages,
+		                                            .enabledValidationFeatureCount = 1,
+		                                            .pEnabledValidationFeatures = on };
 
-	r = vn_vk.CreateInstance(&(VkInstanceCreateInfo){ .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
-		.pNext = validate ? &features : NULL,
-		.pApplicationInfo = &(VkApplicationInfo){ .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
-			.pApplicationName = "vernier", .apiVersion = VK_API_VERSION_1_3 },
-		.enabledLayerCount = validate ? 1 : 0, .ppEnabledLayerNames = layer,
-		.enabledExtensionCount = extensions, .ppEnabledExtensionNames = extension }, NULL, &d->instance);
+	r = vn_vk.CreateInstance(
+		&(VkInstanceCreateInfo) {
+			.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+			.pNext = validate ? &features : NULL,
+			.pApplicationInfo = &(VkApplicationInfo) { .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
+	                                                   .pApplicationName = "vernier",
+	                                                   .apiVersion = VK_API_VERSION_1_3 },
+			.enabledLayerCount = validate ? 1 : 0,
+			.ppEnabledLayerNames = layer,
+			.enabledExtensionCount = extensions,
+			.ppEnabledExtensionNames = extension },
+		NULL, &d->instance);
 	if (r != VK_SUCCESS) {
 		d->instance = VK_NULL_HANDLE;
 		return vn_instance_fail(r, err);
 	}
 	if (debug)
-		d->set_name = (PFN_vkSetDebugUtilsObjectNameEXT)(void (*)(void))
-			vn_vk.GetInstanceProcAddr(d->instance, "vkSetDebugUtilsObjectNameEXT");
+		d->set_name = (PFN_vkSetDebugUtilsObjectNameEXT)(void (*)(void))vn_vk.GetInstanceProcAddr(
+			d->instance, "vkSetDebugUtilsObjectNameEXT");
 	if (validate) {
-		PFN_vkCreateDebugUtilsMessengerEXT create = (PFN_vkCreateDebugUtilsMessengerEXT)(void (*)(void))
-			vn_vk.GetInstanceProcAddr(d->instance, "vkCreateDebugUtilsMessengerEXT");
+		PFN_vkCreateDebugUtilsMessengerEXT create = (PFN_vkCreateDebugUtilsMessengerEXT)(void (*)(
+			void))vn_vk.GetInstanceProcAddr(d->instance, "vkCreateDebugUtilsMessengerEXT");
 		if (!create || create(d->instance, &messages, NULL, &d->messenger) != VK_SUCCESS)
 			return vn_fail(err, VN_ERR_DEVICE, "validation messages cannot be received");
 	}
@@ -204,7 +216,7 @@ static vn_status wanted(const vn_physical *list, int n, int index, int *found, v
 
 	*found = -1;
 	if (index < 0 && name && *name) {
-		char *end;
+		char      *end;
 		const long number = strtol(name, &end, 10);
 		if (*end == '\0') {
 			index = number >= 0 && number < n ? (int)number : n;
@@ -217,8 +229,8 @@ static vn_status wanted(const vn_physical *list, int n, int index, int *found, v
 		}
 	}
 	if (index >= n)
-		return vn_fail(err, VN_ERR_DEVICE, "there is no Vulkan device %d: the machine has %d, counted from 0",
-		                                   index, n);
+		return vn_fail(err, VN_ERR_DEVICE, "there is no Vulkan device %d: the machine has %d, counted from 0", index,
+		               n);
 	if (index >= 0)
 		*found = index;
 	return VN_OK;
@@ -262,10 +274,10 @@ static void read_properties(vn_device *d)
 {
 	VkPhysicalDeviceVulkan11Properties v11 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES };
 	VkPhysicalDeviceVulkan13Properties v13 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES,
-		.pNext = &v11 };
-	VkPhysicalDeviceProperties2 all = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &v13 };
-	VkQueueFamilyProperties family[16];
-	uint32_t families = 16;
+		                                       .pNext = &v11 };
+	VkPhysicalDeviceProperties2        all = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &v13 };
+	VkQueueFamilyProperties            family[16];
+	uint32_t                           families = 16;
 
 	vn_vk.GetPhysicalDeviceProperties2(d->physical, &all);
 	vn_vk.GetPhysicalDeviceMemoryProperties(d->physical, &d->memory);
@@ -303,7 +315,7 @@ vn_status vn_device_open(vn_device *d, int index, bool float16, bool validate, v
 	vn_status st;
 	VkResult  r;
 
-	*d = (vn_device){ 0 };
+	*d = (vn_device) { 0 };
 	if ((st = vn_vulkan_load(err)) || (st = open_instance(d, validate, err)) || (st = choose(d, index, err)))
 		goto fail;
 	if (float16 && !vn_physical_float16(d->physical)) {
@@ -314,27 +326,42 @@ vn_status vn_device_open(vn_device *d, int index, bool float16, bool validate, v
 	read_properties(d);
 	d->coop = vn_device_no_coop ? VN_COOP_NONE : vn_coop_of(d->instance, d->physical);
 
-	const VkBool32   coop = d->coop ? VK_TRUE : VK_FALSE;
-	const char      *extension[] = { VN_COOP_EXTENSION };
-	vn_coop_features matrices = { .sType = VN_COOP_FEATURES, .cooperativeMatrix = VK_TRUE };
-	VkPhysicalDeviceVulkan13Features v13 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES,
-		.pNext = coop ? &matrices : NULL, .synchronization2 = VK_TRUE, .subgroupSizeControl = coop,
-			.computeFullSubgroups = coop,
+	const VkBool32                   coop = d->coop ? VK_TRUE : VK_FALSE;
+	const char                      *extension[] = { VN_COOP_EXTENSION };
+	vn_coop_features                 matrices = { .sType = VN_COOP_FEATURES, .cooperativeMatrix = VK_TRUE };
+	VkPhysicalDeviceVulkan13Features v13 = {
+		.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES,
+		.pNext = coop ? &matrices : NULL,
+		.synchronization2 = VK_TRUE,
+		.subgroupSizeControl = coop,
+		.computeFullSubgroups = coop,
 		/* Every 1.3 device has it; a workgroup's size in SPIR-V 1.6 asks for it. */
-		.maintenance4 = VK_TRUE };
+		.maintenance4 = VK_TRUE
+	};
 	VkPhysicalDeviceVulkan12Features v12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
-		.pNext = &v13, .bufferDeviceAddress = VK_TRUE, .vulkanMemoryModel = coop,
-		.shaderFloat16 = float16 || coop ? VK_TRUE : VK_FALSE };
+		                                     .pNext = &v13,
+		                                     .bufferDeviceAddress = VK_TRUE,
+		                                     .vulkanMemoryModel = coop,
+		                                     .shaderFloat16 = float16 || coop ? VK_TRUE : VK_FALSE };
 	VkPhysicalDeviceVulkan11Features v11 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
-		.pNext = &v12, .storageBuffer16BitAccess = VK_TRUE };
-	const float one = 1.0f;
+		                                     .pNext = &v12,
+		                                     .storageBuffer16BitAccess = VK_TRUE };
+	const float                      one = 1.0f;
 
 	vn_device_unheard = coop && d->old_layer;
-	r = vn_vk.CreateDevice(d->physical, &(VkDeviceCreateInfo){ .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-		.pNext = &v11, .queueCreateInfoCount = 1,
-		.pQueueCreateInfos = &(VkDeviceQueueCreateInfo){ .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
-			.queueFamilyIndex = d->family, .queueCount = 1, .pQueuePriorities = &one },
-		.enabledExtensionCount = coop, .ppEnabledExtensionNames = extension }, NULL, &d->device);
+	r = vn_vk.CreateDevice(
+		d->physical,
+		&(VkDeviceCreateInfo) {
+			.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+			.pNext = &v11,
+			.queueCreateInfoCount = 1,
+			.pQueueCreateInfos = &(VkDeviceQueueCreateInfo) { .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+	                                                          .queueFamilyIndex = d->family,
+	                                                          .queueCount = 1,
+	                                                          .pQueuePriorities = &one },
+			.enabledExtensionCount = coop,
+			.ppEnabledExtensionNames = extension },
+		NULL, &d->device);
 	vn_device_unheard = false;
 	if (r != VK_SUCCESS) {
 		d->device = VK_NULL_HANDLE;
@@ -355,8 +382,8 @@ void vn_device_close(vn_device *d)
 	if (d->device)
 		vn_vk.DestroyDevice(d->device, NULL);
 	if (d->messenger) {
-		PFN_vkDestroyDebugUtilsMessengerEXT destroy = (PFN_vkDestroyDebugUtilsMessengerEXT)(void (*)(void))
-			vn_vk.GetInstanceProcAddr(d->instance, "vkDestroyDebugUtilsMessengerEXT");
+		PFN_vkDestroyDebugUtilsMessengerEXT destroy = (PFN_vkDestroyDebugUtilsMessengerEXT)(void (*)(
+			void))vn_vk.GetInstanceProcAddr(d->instance, "vkDestroyDebugUtilsMessengerEXT");
 		destroy(d->instance, d->messenger, NULL);
 	}
 	if (d->instance)

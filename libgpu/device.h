@@ -30,13 +30,13 @@ typedef struct vn_device {
 	uint32_t                         vendor_id, device_id;
 	uint8_t                          cache_uuid[VK_UUID_SIZE], driver_uuid[VK_UUID_SIZE];
 	vn_gpu_device                    info;
-	int64_t                          allocated;      /* bytes of device and host memory held now */
+	int64_t                          allocated; /* bytes of device and host memory held now */
 
 	PFN_vkSetDebugUtilsObjectNameEXT set_name; /* NULL: objects get no names */
 
-	int  complaints;      /* warnings and errors of the validation layer so far */
-	bool old_layer;       /* the layer does not know cooperative matrices */
-	char complaint[800];  /* the first one, in one line */
+	int  complaints;     /* warnings and errors of the validation layer so far */
+	bool old_layer;      /* the layer does not know cooperative matrices */
+	char complaint[800]; /* the first one, in one line */
 } vn_device;
 
 /* Opens a device. index: as in vn_gpu_options; VERNIER_DEVICE (an index or part of a name) replaces

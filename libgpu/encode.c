@@ -26,16 +26,20 @@ static vn_status create(vn_encoder *e, uint32_t queries, vn_error *err)
 	if (r != VK_SUCCESS)
 		return vn_device_fail(d, r, err, "command pool");
 	vn_device_name(d, VK_OBJECT_TYPE_COMMAND_POOL, (uint64_t)e->pool, "passes");
-	r = vn_vk.AllocateCommandBuffers(d->device, &(VkCommandBufferAllocateInfo){
-		.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, .commandPool = e->pool,
-		.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY, .commandBufferCount = 3 }, e->cmd);
+	r = vn_vk.AllocateCommandBuffers(
+		d->device,
+		&(VkCommandBufferAllocateInfo) { .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+	                                     .commandPool = e->pool,
+	                                     .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+	                                     .commandBufferCount = 3 },
+		e->cmd);
 	if (r != VK_SUCCESS)
 		return vn_device_fail(d, r, err, "command buffers");
 	for (int i = 0; i < 3; i++) {
 		snprintf(name, sizeof(name), "pass %d", i);
 		vn_device_name(d, VK_OBJECT_TYPE_COMMAND_BUFFER, (uint64_t)(uintptr_t)e->cmd[i], name);
-		r = vn_vk.CreateFence(d->device, &(VkFenceCreateInfo){ .sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO }, NULL,
-		                  &e->fence[i]);
+		r = vn_vk.CreateFence(d->device, &(VkFenceCreateInfo) { .sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO }, NULL,
+		                      &e->fence[i]);
 		if (r != VK_SUCCESS)
 			return vn_device_fail(d, r, err, "fence");
 		vn_device_name(d, VK_OBJECT_TYPE_FENCE, (uint64_t)e->fence[i], name);
@@ -56,7 +60,7 @@ static vn_status create(vn_encoder *e, uint32_t queries, vn_error *err)
 
 vn_status vn_encoder_create(vn_device *d, vn_kernels *k, uint32_t queries, vn_encoder *e, vn_error *err)
 {
-	*e = (vn_encoder){ .d = d, .k = k, .epoch = 1 };
+	*e = (vn_encoder) { .d = d, .k = k, .epoch = 1 };
 	const vn_status st = create(e, queries, err);
 	if (st)
 		vn_encoder_destroy(e);
@@ -75,21 +79,26 @@ void vn_encoder_destroy(vn_encoder *e)
 		vn_vk.DestroyQueryPool(e->d->device, e->queries, NULL);
 	if (e->pool)
 		vn_vk.DestroyCommandPool(e->d->device, e->pool, NULL);
-	*e = (vn_encoder){ 0 };
+	*e = (vn_encoder) { 0 };
 }
 
 static void barrier(vn_encoder *e, VkPipelineStageFlags2 to, VkAccessFlags2 access)
 {
-	vn_vk.CmdPipelineBarrier2(e->cmd[e->cur], &(VkDependencyInfo){ .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,
-		.memoryBarrierCount = 1, .pMemoryBarriers = &(VkMemoryBarrier2){ .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
-			.srcStageMask = SHADERS | COPIES, .srcAccessMask = WRITTEN, .dstStageMask = to,
-				.dstAccessMask = access } });
+	vn_vk.CmdPipelineBarrier2(e->cmd[e->cur], &(VkDependencyInfo) { .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,
+	                                                                .memoryBarrierCount = 1,
+	                                                                .pMemoryBarriers = &(VkMemoryBarrier2) {
+																		.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
+																		.srcStageMask = SHADERS | COPIES,
+																		.srcAccessMask = WRITTEN,
+																		.dstStageMask = to,
+																		.dstAccessMask = access } });
 }
 
 vn_status vn_encode_begin(vn_encoder *e, vn_error *err)
 {
-	const VkResult r = vn_vk.BeginCommandBuffer(e->cmd[e->cur], &(VkCommandBufferBeginInfo){
-		.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT });
+	const VkResult r = vn_vk.BeginCommandBuffer(
+		e->cmd[e->cur], &(VkCommandBufferBeginInfo) { .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+	                                                  .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT });
 
 	assert(!e->recording && !e->flying[e->cur]);
 	if (r != VK_SUCCESS)
@@ -197,7 +206,7 @@ void vn_encode_dispatch(vn_encoder *e, vn_kernel kernel, const void *push, int64
 	e->bound = pipeline;
 	vn_vk.CmdPushConstants(cmd, e->k->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, vn_kernel_push_bytes(kernel), push);
 	vn_vk.CmdDispatch(cmd, at_most(x, e->d->limits.maxComputeWorkGroupCount[0]),
-	              at_most(y, e->d->limits.maxComputeWorkGroupCount[1]), 1);
+	                  at_most(y, e->d->limits.maxComputeWorkGroupCount[1]), 1);
 }
 
 static void copy(vn_encoder *e, const vn_buffer *src, VkDeviceSize from, const vn_buffer *dst, VkDeviceSize to,
@@ -207,8 +216,9 @@ static void copy(vn_encoder *e, const vn_buffer *src, VkDeviceSize from, const v
 		return;
 	add_needed_barrier(e);
 	if (n > 0)
-		vn_vk.CmdCopyBuffer(e->cmd[e->cur], src->buffer, dst->buffer, 1, &(VkBufferCopy){
-			.srcOffset = src->offset + from, .dstOffset = dst->offset + to, .size = n });
+		vn_vk.CmdCopyBuffer(
+			e->cmd[e->cur], src->buffer, dst->buffer, 1,
+			&(VkBufferCopy) { .srcOffset = src->offset + from, .dstOffset = dst->offset + to, .size = n });
 }
 
 void vn_encode_copy(vn_encoder *e, vn_buffer *src, VkDeviceSize from, vn_buffer *dst, VkDeviceSize to, VkDeviceSize n)
@@ -257,9 +267,14 @@ static vn_status send(vn_encoder *e, int i, vn_error *err)
 	if ((r = vn_vk.EndCommandBuffer(e->cmd[i])) != VK_SUCCESS ||
 	    (r = vn_vk.ResetFences(e->d->device, 1, &e->fence[i])) != VK_SUCCESS)
 		return vn_device_fail(e->d, r, err, "a command buffer cannot be ended");
-	r = vn_vk.QueueSubmit2(e->d->queue, 1, &(VkSubmitInfo2){ .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO_2,
-		.commandBufferInfoCount = 1, .pCommandBufferInfos = &(VkCommandBufferSubmitInfo){
-			.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO, .commandBuffer = e->cmd[i] } }, e->fence[i]);
+	r = vn_vk.QueueSubmit2(
+		e->d->queue, 1,
+		&(VkSubmitInfo2) {
+			.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO_2,
+			.commandBufferInfoCount = 1,
+			.pCommandBufferInfos = &(VkCommandBufferSubmitInfo) { .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO,
+	                                                              .commandBuffer = e->cmd[i] } },
+		e->fence[i]);
 	if (r != VK_SUCCESS)
 		return vn_device_fail(e->d, r, err, "a command buffer cannot be submitted");
 	e->flying[i] = true;
@@ -297,8 +312,9 @@ vn_status vn_encode_first_use(vn_encoder *e, vn_kernel kernel, vn_error *err)
 
 	if (st)
 		return st;
-	r = vn_vk.BeginCommandBuffer(cmd, &(VkCommandBufferBeginInfo){
-		.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT });
+	r = vn_vk.BeginCommandBuffer(cmd,
+	                             &(VkCommandBufferBeginInfo) { .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+	                                                           .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT });
 	if (r != VK_SUCCESS)
 		return vn_device_fail(e->d, r, err, "a command buffer cannot be begun");
 	vn_vk.CmdBindPipeline(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
@@ -333,7 +349,7 @@ static bool is_stuck(const vn_encoder *e, patience *p)
 	if (p->since > 0 && now - p->since < IDLE_S)
 		return false;
 	const bool stuck = p->since > 0 && spent - p->spent < IDLE * (now - p->since);
-	*p = (patience){ now, spent };
+	*p = (patience) { now, spent };
 	return stuck;
 }
 

@@ -16,37 +16,40 @@
 #include "libgpu/kernels.h"
 #include "libgpu/memory.h"
 
-#define VN_USES_MAX 16
+#define VN_USES_MAX  16
 #define VN_CMD_ASIDE 2 /* the command buffer of vn_encode_first_use */
 
 typedef struct vn_encoder {
-	vn_device        *d;
-	vn_kernels       *k;
-	VkCommandPool     pool;
-	VkCommandBuffer   cmd[3];
-	VkFence           fence[3];
-	bool              flying[3]; /* submitted and not yet waited for */
-	bool            stuck; /* a software device has stopped computing: do not wait for it */
-	int               cur;       /* the command buffer to record into */
-	bool              recording;
-	VkPipeline        bound;     /* pipeline bound in it */
-	unsigned          epoch;     /* counts barriers */
-	struct { vn_buffer *b; bool write; } use[VN_USES_MAX];
-	int               uses;
-	VkQueryPool       queries;   /* NULL: no timestamps */
-	uint32_t          n_queries;
-	int               submits;   /* in the last pass */
-	int               barriers;  /* between its commands */
+	vn_device      *d;
+	vn_kernels     *k;
+	VkCommandPool   pool;
+	VkCommandBuffer cmd[3];
+	VkFence         fence[3];
+	bool            flying[3]; /* submitted and not yet waited for */
+	bool            stuck;     /* a software device has stopped computing: do not wait for it */
+	int             cur;       /* the command buffer to record into */
+	bool            recording;
+	VkPipeline      bound; /* pipeline bound in it */
+	unsigned        epoch; /* counts barriers */
+	struct {
+		vn_buffer *b;
+		bool       write;
+	} use[VN_USES_MAX];
+	int         uses;
+	VkQueryPool queries; /* NULL: no timestamps */
+	uint32_t    n_queries;
+	int         submits;  /* in the last pass */
+	int         barriers; /* between its commands */
 	/* for experiments: omit the barriers before the next commands */
-	bool              early;
-	int               left_out;       /* how many barriers were omitted */
-	bool              break_barriers; /* for tests: omit barriers between commands */
-	bool            (*stop)(void *ctx); /* NULL: never asked */
-	void             *stop_ctx;
-	bool              listing;
-	bool              listed[VN_N_KERNELS];
-	vn_status         failed; /* a pipeline could not be built: the next submit fails with `why` */
-	vn_error          why;
+	bool        early;
+	int         left_out;       /* how many barriers were omitted */
+	bool        break_barriers; /* for tests: omit barriers between commands */
+	bool (*stop)(void *ctx);    /* NULL: never asked */
+	void     *stop_ctx;
+	bool      listing;
+	bool      listed[VN_N_KERNELS];
+	vn_status failed; /* a pipeline could not be built: the next submit fails with `why` */
+	vn_error  why;
 } vn_encoder;
 
 vn_status vn_encoder_create(vn_device *d, vn_kernels *k, uint32_t queries, vn_encoder *e, vn_error *err);

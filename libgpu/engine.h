@@ -34,7 +34,7 @@ struct vn_gpu {
 	vn_device      device;
 	vn_kernels     kernels;
 	vn_encoder     encoder;
-	vn_gpu_weights     weights;
+	vn_gpu_weights weights;
 	vn_arena       arena;
 	vn_cache       cache;
 	vn_staging     staging;
@@ -48,36 +48,36 @@ struct vn_gpu {
 	vn_buffer      counter; /* on a software device: how many nodes of the call are computed, for progress */
 
 	/* The call between begin and end. */
-	bool           open;
-	vn_gpu_pass        walk;
-	vn_taps        taps;    /* the target of walk.taps */
-	int            next;    /* earlier nodes were run or skipped */
-	int64_t       *listed;  /* (n_nodes): the call that the node's shaders were listed for (compile.c) */
-	bool          *made;    /* (n_values): roots that were run or written in this call */
-	vn_progress    bar;
+	bool        open;
+	vn_gpu_pass walk;
+	vn_taps     taps;   /* the target of walk.taps */
+	int         next;   /* earlier nodes were run or skipped */
+	int64_t    *listed; /* (n_nodes): the call that the node's shaders were listed for (compile.c) */
+	bool       *made;   /* (n_values): roots that were run or written in this call */
+	vn_progress bar;
 
-	int            n_ropes;  /* number of different rope settings in the plan */
-	int           *rope_of;  /* (n_nodes): index of its settings; -1 */
+	int            n_ropes;   /* number of different rope settings in the plan */
+	int           *rope_of;   /* (n_nodes): index of its settings; -1 */
 	int           *rope_node; /* (n_ropes): a node with these settings */
 	/* (n_ropes): for an experiment: its table covers the tokens before the call */
 	bool          *rope_past;
 	VkDeviceSize  *table_at; /* (n_ropes): offset in upload */
-	vn_rope_table      *table;    /* (n_ropes) */
+	vn_rope_table *table;    /* (n_ropes) */
 
-	double        *share;    /* (n_nodes + 1), of the time of a call (gemm.h) */
-	double        *node_ms;  /* (n_nodes) */
-	uint64_t      *stamp;    /* (n_nodes + 1) */
-	double         total_ms;
-	bool           timed;
-	bool           time_nodes, times_nodes; /* for calls to come; for the last call */
+	double   *share;   /* (n_nodes + 1), of the time of a call (gemm.h) */
+	double   *node_ms; /* (n_nodes) */
+	uint64_t *stamp;   /* (n_nodes + 1) */
+	double    total_ms;
+	bool      timed;
+	bool      time_nodes, times_nodes; /* for calls to come; for the last call */
 
 	/* For tests: a node to leave out; a node that writes one row too many. -1: none. */
-	int            break_skip, break_overrun;
-	bool           break_fusion; /* for tests: every node by itself */
+	int  break_skip, break_overrun;
+	bool break_fusion; /* for tests: every node by itself */
 };
 
 /* pass.c */
-void      vn_pass_give_up(vn_gpu *g); /* g may have no open pass */
+void      vn_pass_give_up(vn_gpu *g);              /* g may have no open pass */
 vn_status vn_pass_failed(vn_gpu *g, vn_status st); /* gives up; returns st */
 vn_status vn_pass_is_open(const vn_gpu *g, vn_error *err);
 /* Skips the nodes up to `to`. Rows that are appended to their states still are, if they exist,

@@ -45,7 +45,7 @@ static vn_buffer *slot_of(vn_gpu *g, int value, const char *what, vn_error *err)
 
 vn_status vn_gpu_flush(void *gpu, vn_error *err)
 {
-	vn_gpu *g = gpu;
+	vn_gpu   *g = gpu;
 	vn_status st;
 
 	if ((st = vn_pass_is_open(g, err)))
@@ -58,7 +58,7 @@ vn_status vn_gpu_flush(void *gpu, vn_error *err)
 
 vn_status vn_gpu_read(void *gpu, int value, void *data, vn_error *err)
 {
-	vn_gpu *g = gpu;
+	vn_gpu    *g = gpu;
 	vn_buffer *b;
 	vn_status  st;
 
@@ -69,7 +69,7 @@ vn_status vn_gpu_read(void *gpu, int value, void *data, vn_error *err)
 	const int root = vn_plan_root(g->plan, value);
 	if (!g->made[root] && g->plan->value[root].state < 0)
 		return vn_pass_failed(g, vn_fail(err, VN_ERR_USAGE, "%s cannot be read: it was neither run nor written",
-		                         g->plan->value[value].name));
+		                                 g->plan->value[value].name));
 	if (g->plan->value[root].state >= 0)
 		st = vn_pieces_state(&g->walk, root, b, false, data, err);
 	else
@@ -97,7 +97,7 @@ static vn_status foreign_room(vn_gpu *g, VkDeviceSize bytes, vn_error *err)
 
 vn_status vn_gpu_write(void *gpu, int value, const void *data, vn_error *err)
 {
-	vn_gpu *g = gpu;
+	vn_gpu    *g = gpu;
 	vn_buffer *b;
 	vn_status  st;
 
@@ -110,7 +110,7 @@ vn_status vn_gpu_write(void *gpu, int value, const void *data, vn_error *err)
 	                           vn_dtype_size(vn_policy_dtype(g->policy, vn_value_wide(g->plan, root)));
 	if (node > g->next) /* its slot may still be another's */
 		return vn_pass_failed(g, vn_fail(err, VN_ERR_USAGE, "%s cannot be written yet: nodes %d to %d come before it",
-		                         g->plan->value[value].name, g->next, node - 1));
+		                                 g->plan->value[value].name, g->next, node - 1));
 	if ((st = foreign_room(g, bytes, err)))
 		return vn_pass_failed(g, st);
 	memcpy((char *)g->foreign.map + g->foreign_used, data, bytes);

@@ -162,7 +162,7 @@ static void norm_rope(vn_gpu_pass *w, int node, int rope)
 	const vn_node  *norm = &w->g->plan->node[node], *n = &w->g->plan->node[rope];
 	const vn_value *v = &w->g->plan->value[n->out[0]];
 	vn_encoder     *e = &w->g->encoder;
-	vn_buffer *x = buffer_of(w, norm->in[0]), *y = buffer_of(w, norm->out[0]), *z = buffer_of(w, n->out[0]);
+	vn_buffer      *x = buffer_of(w, norm->in[0]), *y = buffer_of(w, norm->out[0]), *z = buffer_of(w, n->out[0]);
 
 	vn_encode_reads(e, x);
 	vn_encode_reads(e, weight_buffer(w, norm->w[0]));
@@ -195,14 +195,17 @@ static void encode_norm_ropes(vn_gpu_pass *w, int node)
 /* ---- the table -------------------------------------------------------------------------------- */
 
 static const struct pattern {
-	int    n;
-	vn_op  op[VN_FUSE_MOST];
+	int   n;
+	vn_op op[VN_FUSE_MOST];
 	bool (*wired)(const vn_plan *p, int node);
 	bool (*now)(const vn_gpu_pass *w, int node); /* in a call like this one */
 	void (*encode)(vn_gpu_pass *w, int node);
 } table[] = {
 	/* the longest first */
-	{ 4, { VN_OP_RMS_NORM, VN_OP_RMS_NORM, VN_OP_ROPE, VN_OP_ROPE }, both_are_turned, heads_in_one_dispatch,
+	{ 4,
+	  { VN_OP_RMS_NORM, VN_OP_RMS_NORM, VN_OP_ROPE, VN_OP_ROPE },
+	  both_are_turned,
+	  heads_in_one_dispatch,
 	  encode_norm_ropes },
 	{ 4, { VN_OP_LINEAR, VN_OP_LINEAR, VN_OP_ACT, VN_OP_GATED }, are_gate_and_up, is_one_token, encode_gated_pair },
 	{ 3, { VN_OP_LINEAR, VN_OP_LINEAR, VN_OP_GATED }, are_gate_and_up, is_one_token, encode_gated_pair },

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KMAX  256   /* shaders/attention.comp, delta_rule.comp */
-#define BLOCK 16    /* tokens per block, by default */
+#define KMAX      256 /* shaders/attention.comp, delta_rule.comp */
+#define BLOCK     16  /* tokens per block, by default */
 #define BLOCK_MAX 65536
 
 /* Does the shader of an operation take this operand as float32, whatever the storage format? */
@@ -195,7 +195,7 @@ void vn_gpu_reset(void *gpu)
 /* What states hold of later tokens does not count any more: vn_cache_begin. */
 vn_status vn_gpu_rewind(void *gpu, int64_t position, vn_error *err)
 {
-	vn_gpu *g = gpu;
+	vn_gpu         *g = gpu;
 	const vn_status st = vn_plan_can_rewind(g->plan, g->position, position, err);
 
 	if (st)
@@ -218,7 +218,7 @@ double vn_gpu_compiling(const void *gpu)
 
 void vn_gpu_facts(const void *gpu, vn_facts *f)
 {
-	const vn_gpu *g = gpu;
+	const vn_gpu        *g = gpu;
 	const vn_gpu_device *d = &g->device.info;
 
 	vn_facts_set(f, "engine", "gpu");

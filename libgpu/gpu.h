@@ -25,9 +25,9 @@
 
 /* What `vernier devices` shows of one Vulkan device. */
 typedef struct vn_gpu_device {
-	int     index;        /* the argument of --device */
+	int     index; /* the argument of --device */
 	char    name[256];
-	char    type[32];     /* "discrete", "integrated", "virtual", "cpu", "other" */
+	char    type[32]; /* "discrete", "integrated", "virtual", "cpu", "other" */
 	char    driver[512];
 	char    api[32];      /* "1.3.230" */
 	int64_t memory;       /* size of the largest device-local heap in bytes */
@@ -41,32 +41,32 @@ vn_status vn_gpu_devices(vn_gpu_device **list, int *n, vn_error *err);
 typedef struct vn_gpu vn_gpu;
 
 typedef struct vn_gpu_options {
-	vn_policy   policy;      /* f16, f16-acc16, f32; f64 is refused */
-	int         device;      /* -1: what VERNIER_DEVICE says (an index or part of a name), else the best
+	vn_policy policy;  /* f16, f16-acc16, f32; f64 is refused */
+	int       device;  /* -1: what VERNIER_DEVICE says (an index or part of a name), else the best
 	                          * suitable one (discrete, integrated, virtual, cpu) */
-	int64_t     staging;     /* bytes per staging buffer; 0: 64 MiB */
+	int64_t   staging; /* bytes per staging buffer; 0: 64 MiB */
 	/* Khronos validation with synchronisation validation; a message fails the call */
-	bool        validate;
-	bool        guard;       /* poison every buffer, guard zones around each, checked after the fence;
+	bool      validate;
+	bool      guard; /* poison every buffer, guard zones around each, checked after the fence;
 	                          * values then share no memory, and all of them are read back */
 	/* The cache of keys and values (all growing states): contiguous, or in pools of blocks (blocks,
 	 * kv_heads, block, head_dim) found through a table. The bits are the same. */
-	bool        paged;
-	int         block;       /* tokens per block; 0: 16 */
-	uint64_t    scatter;     /* for tests: if not 0, blocks are taken in an order drawn from it */
-	bool        progress;
-	int         threads;     /* that convert weights or compile shaders; 0: one per processor */
+	bool      paged;
+	int       block;   /* tokens per block; 0: 16 */
+	uint64_t  scatter; /* for tests: if not 0, blocks are taken in an order drawn from it */
+	bool      progress;
+	int       threads; /* that convert weights or compile shaders; 0: one per processor */
 	/* Asked before every node and, while the device works, ten times a second; true ends the call,
 	 * or create, with VN_ERR_INTERRUPTED once the device is idle. NULL: never. */
-	bool      (*stop)(void *ctx);
+	bool (*stop)(void *ctx);
 	void       *stop_ctx;
 	/* of the pipeline cache; NULL: $XDG_CACHE_HOME/vernier or ~/.cache/vernier */
 	const char *cache_dir;
 } vn_gpu_options;
 
 /* Creates an engine. weights: (n_weights of the plan), in the plan's shapes. */
-vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_gpu_options *o,
-                        vn_gpu **gpu, vn_error *err);
+vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_gpu_options *o, vn_gpu **gpu,
+                        vn_error *err);
 
 /* The functions of vn_engine_ops (libref/plan/engine.h). gpu: a vn_gpu. */
 vn_status vn_gpu_forward(void *gpu, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
@@ -91,7 +91,7 @@ extern const vn_engine_ops vn_gpu_ops;
 
 /* Returns true if no earlier run has left compiled shaders for this device. A call then compiles
  * those that it is the first to need, on all processors, before it computes. */
-bool      vn_gpu_compiles(const vn_gpu *g);
+bool vn_gpu_compiles(const vn_gpu *g);
 
 /* Turns timing of single nodes on or off from the next call on. It is off at first, since it takes
  * time (1 us per node on an H200). */

@@ -14,7 +14,7 @@ void vn_guard_destroy(vn_device *d, vn_guard *g)
 	if (g->readback.buffer)
 		vn_buffer_destroy(d, &g->readback);
 	free(g->zone);
-	*g = (vn_guard){ 0 };
+	*g = (vn_guard) { 0 };
 }
 
 void vn_guard_zone(vn_guard *g, vn_buffer *b, VkDeviceSize at, VkDeviceSize bytes, const char *before,
@@ -30,7 +30,7 @@ void vn_guard_zone(vn_guard *g, vn_buffer *b, VkDeviceSize at, VkDeviceSize byte
 		g->zone = more;
 		g->room = room;
 	}
-	g->zone[g->n++] = (vn_zone){ .b = b, .at = at, .bytes = bytes, .before = before, .after = after };
+	g->zone[g->n++] = (vn_zone) { .b = b, .at = at, .bytes = bytes, .before = before, .after = after };
 }
 
 void vn_guard_buffer(vn_guard *g, vn_buffer *b)
@@ -78,8 +78,9 @@ vn_status vn_guard_check(const vn_guard *g, vn_error *err)
 			if (*byte == 0xFF)
 				continue;
 			if (z->before && z->after)
-				return vn_fail(err, VN_ERR_DEVICE, "something wrote between %s and %s, %llu bytes after the end of "
-				                                   "the first",
+				return vn_fail(err, VN_ERR_DEVICE,
+				               "something wrote between %s and %s, %llu bytes after the end of "
+				               "the first",
 				               z->before, z->after, (unsigned long long)k);
 			if (z->before)
 				return vn_fail(err, VN_ERR_DEVICE, "%s was overrun: something wrote %llu bytes after its end",

@@ -11,7 +11,7 @@
 
 typedef struct vn_zone {
 	vn_buffer   *b;
-	VkDeviceSize at, bytes;     /* in the whole buffer, including zones */
+	VkDeviceSize at, bytes;      /* in the whole buffer, including zones */
 	const char  *before, *after; /* names of what ends and begins there; NULL: nothing */
 } vn_zone;
 

@@ -77,8 +77,8 @@ static_assert(VN_DELTA_NO_DECAY == 1 && VN_DELTA_FACTOR == 2 && VN_DELTA_DECAY_L
 static_assert(VN_HEADS_MODULO == 1 && VN_HEADS_NONE == 2 && VN_HEADS_FLAT == 3 && VN_N_HEAD_MAPS == 4,
               "mask_experiment.glsl");
 static_assert(VN_ATTN_OVER_QUERIES == 1 && VN_ATTN_OVER_HEADS == 2 && VN_ATTN_NO_MAX == 3 && VN_ATTN_NO_MAX_F16 == 4 &&
-              VN_ATTN_PROBS_F16 == 5 && VN_ATTN_PROBS_BF16 == 6 && VN_ATTN_SCORES_F16 == 7 && VN_N_ATTN_FORMS == 8,
-              	"mask_experiment.glsl");
+                  VN_ATTN_PROBS_F16 == 5 && VN_ATTN_PROBS_BF16 == 6 && VN_ATTN_SCORES_F16 == 7 && VN_N_ATTN_FORMS == 8,
+              "mask_experiment.glsl");
 static_assert(VN_CACHE_BLOCKLESS == 1 && VN_CACHE_NEXT == 2 && VN_CACHE_SWAPPED == 3 && VN_CACHE_HEADS_FIRST == 4 &&
                   VN_CACHE_LATE == 5 && VN_CACHE_STALE == 6 && VN_CACHE_RING == 7 && VN_CACHE_F16 == 8 &&
                   VN_CACHE_F8 == 9 && VN_CACHE_FORMER == 10 && VN_CACHE_SEEN == 11 && VN_CACHE_PAST == 12 &&
@@ -160,7 +160,9 @@ static const struct { code f16, f32; } paged_code[VN_N_KERNELS] = {
 /* clang-format on */
 
 /* The code of VN_K_ATTENTION: a lane's registers grow with the width of a head. */
-static const struct { int width; code f16, f32, paged_f16, paged_f32;
+static const struct {
+	int  width;
+	code f16, f32, paged_f16, paged_f32;
 } by_width[] = {
 #define WIDTH(n) \
 	{ \
@@ -195,7 +197,8 @@ static code code_of(const vn_plan *p, vn_policy policy, bool paged, vn_kernel k)
 }
 
 /* Halves summed in float, where the device has cooperative matrices of that size. */
-static const struct { code of[VN_N_COOPS];
+static const struct {
+	code of[VN_N_COOPS];
 } coop_code[VN_N_KERNELS] = {
 #define BY_SIZE(size) \
 	[VN_K_COOP_## \
@@ -225,7 +228,7 @@ static code coop_code_of(const vn_plan *p, const vn_device *d, bool paged, vn_ke
 	for (int n = 0; n < p->n_nodes && !used; n++)
 		used = p->node[n].op == VN_OP_ATTENTION && coop_attention(p->node[n].c.attention.head_dim) == k;
 	if (!used)
-		return (code){ NULL, 0 };
+		return (code) { NULL, 0 };
 	return paged && paged_coop_code[k].of[d->coop].words ? paged_coop_code[k].of[d->coop] : coop_code[k].of[d->coop];
 }
 
@@ -263,28 +266,38 @@ static bool has_experiment(const vn_plan *p)
 /* Of cooperative matrices: these say how many lanes a subgroup has to have. */
 vn_status vn_kernel_build(vn_kernels *k, vn_kernel which, vn_error *err)
 {
-	vn_device       *d = k->d;
-	const vn_shader *s = &k->shader[which];
+	vn_device                                                *d = k->d;
+	const vn_shader                                          *s = &k->shader[which];
 	const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo lanes = {
 		.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
-			.requiredSubgroupSize = vn_coop_subgroup(s->coop) };
+		.requiredSubgroupSize = vn_coop_subgroup(s->coop)
+	};
 	VkShaderModule module = VK_NULL_HANDLE;
 	VkResult       r;
 
 	vn_device_unheard = s->coop && d->old_layer;
-	r = vn_vk.CreateShaderModule(d->device, &(VkShaderModuleCreateInfo){
-		.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = s->bytes, .pCode = s->words }, NULL, &module);
+	r = vn_vk.CreateShaderModule(d->device,
+	                             &(VkShaderModuleCreateInfo) { .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+	                                                           .codeSize = s->bytes,
+	                                                           .pCode = s->words },
+	                             NULL, &module);
 	vn_device_unheard = false;
 	if (r != VK_SUCCESS)
 		return vn_device_fail(d, r, err, table[which].name);
 	vn_device_name(d, VK_OBJECT_TYPE_SHADER_MODULE, (uint64_t)module, table[which].name);
 	vn_device_unheard = s->coop && d->old_layer;
-	r = vn_vk.CreateComputePipelines(d->device, k->cache, 1, &(VkComputePipelineCreateInfo){
-		.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO, .layout = k->layout,
-		.stage = { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, .pName = "main",
-			.pNext = s->coop ? &lanes : NULL,
-			.flags = s->coop ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT : 0,
-			.stage = VK_SHADER_STAGE_COMPUTE_BIT, .module = module } }, NULL, &k->pipeline[which]);
+	r = vn_vk.CreateComputePipelines(
+		d->device, k->cache, 1,
+		&(VkComputePipelineCreateInfo) {
+			.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+			.layout = k->layout,
+			.stage = { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+	                   .pName = "main",
+	                   .pNext = s->coop ? &lanes : NULL,
+	                   .flags = s->coop ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT : 0,
+	                   .stage = VK_SHADER_STAGE_COMPUTE_BIT,
+	                   .module = module } },
+		NULL, &k->pipeline[which]);
 	vn_device_unheard = false;
 	vn_vk.DestroyShaderModule(d->device, module, NULL);
 	if (r != VK_SUCCESS) {
@@ -313,10 +326,10 @@ static void choose_shaders(vn_kernels *k, const vn_plan *plan, vn_policy policy,
 	const bool experiment = has_experiment(plan);
 
 	for (int i = 0; i < VN_N_KERNELS; i++) {
-		const code matrices = k->side ? coop_code_of(plan, k->d, paged, (vn_kernel)i) : (code){ NULL, 0 };
+		const code matrices = k->side ? coop_code_of(plan, k->d, paged, (vn_kernel)i) : (code) { NULL, 0 };
 		const code usual = matrices.words ? matrices : code_of(plan, policy, paged, (vn_kernel)i);
 		if (!table[i].experiment || experiment)
-			k->shader[i] = (vn_shader){ usual.words, usual.bytes, matrices.words ? k->d->coop : VN_COOP_NONE };
+			k->shader[i] = (vn_shader) { usual.words, usual.bytes, matrices.words ? k->d->coop : VN_COOP_NONE };
 	}
 }
 
@@ -326,16 +339,20 @@ vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn
 	vn_status st;
 	VkResult  r;
 
-	*k = (vn_kernels){ .d = d, .float_sums = policy.sums == VN_F32,
-		.side = policy.storage == VN_F16 && policy.sums == VN_F32 ? (int)vn_coop_side(d->coop) : 0 };
+	*k = (vn_kernels) { .d = d,
+		                .float_sums = policy.sums == VN_F32,
+		                .side = policy.storage == VN_F16 && policy.sums == VN_F32 ? (int)vn_coop_side(d->coop) : 0 };
 	choose_shaders(k, plan, policy, paged);
 	if (cache_dir && !(k->cache_dir = strdup(cache_dir))) {
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the name of a folder");
 		goto fail;
 	}
-	r = vn_vk.CreatePipelineLayout(d->device, &(VkPipelineLayoutCreateInfo){
-		.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, .pushConstantRangeCount = 1,
-		.pPushConstantRanges = &(VkPushConstantRange){ .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .size = 128 } },
+	r = vn_vk.CreatePipelineLayout(
+		d->device,
+		&(VkPipelineLayoutCreateInfo) {
+			.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
+			.pushConstantRangeCount = 1,
+			.pPushConstantRanges = &(VkPushConstantRange) { .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .size = 128 } },
 		NULL, &k->layout);
 	if (r != VK_SUCCESS) {
 		k->layout = VK_NULL_HANDLE;
@@ -366,5 +383,5 @@ void vn_kernels_destroy(vn_kernels *k)
 	if (k->layout)
 		vn_vk.DestroyPipelineLayout(k->d->device, k->layout, NULL);
 	free(k->cache_dir);
-	*k = (vn_kernels){ 0 };
+	*k = (vn_kernels) { 0 };
 }

@@ -28,8 +28,8 @@ typedef enum vn_kernel {
 	VN_K_LINEAR_64X64,
 	VN_K_LINEAR_32X32,
 	VN_K_LINEAR_16X64,
-	VN_K_LINEAR_VEC,   /* one token */
-	VN_K_COOP_8X8, /* tiles of cooperative matrices, tokens by columns: product.c */
+	VN_K_LINEAR_VEC, /* one token */
+	VN_K_COOP_8X8,   /* tiles of cooperative matrices, tokens by columns: product.c */
 	VN_K_COOP_8X4,
 	VN_K_COOP_4X4,
 	VN_K_COOP_2X4,
@@ -54,7 +54,7 @@ typedef enum vn_kernel {
 	VN_K_WITH_EXPERIMENT(ACT),
 	VN_K_WITH_EXPERIMENT(GATED),
 	VN_K_ADD,
-	VN_K_ADD_NORM, /* a sum and its norm (fuse.h) */
+	VN_K_ADD_NORM,  /* a sum and its norm (fuse.h) */
 	VN_K_NORM_ROPE, /* norms of heads, turned (fuse.h) */
 	VN_K_WITH_EXPERIMENT(CAUSAL_CONV),
 	VN_K_WITH_EXPERIMENT(L2_NORM),
@@ -68,7 +68,7 @@ typedef enum vn_kernel {
 typedef struct vn_shader {
 	const uint32_t *words; /* NULL: the policy, the device or the plan has no such shader */
 	size_t          bytes;
-	vn_coop         coop;  /* the cooperative matrices it uses */
+	vn_coop         coop; /* the cooperative matrices it uses */
 } vn_shader;
 
 typedef struct vn_kernels {
@@ -78,8 +78,8 @@ typedef struct vn_kernels {
 	char            *cache_dir; /* NULL: as in vn_gpu_options */
 	vn_shader        shader[VN_N_KERNELS];
 	VkPipeline       pipeline[VN_N_KERNELS]; /* NULL: not needed so far */
-	bool             cache_hit; /* a valid cache file was read */
-	double           seconds;   /* spent on building pipelines */
+	bool             cache_hit;              /* a valid cache file was read */
+	double           seconds;                /* spent on building pipelines */
 	/* of the cooperative matrices; 0: the policy or the device has none */
 	int              side;
 	bool             float_sums;

@@ -14,7 +14,7 @@ static uint32_t memory_type(const vn_device *d, uint32_t allowed, VkMemoryProper
 
 	for (uint32_t i = 0; i < d->memory.memoryTypeCount; i++) {
 		const VkMemoryPropertyFlags has = d->memory.memoryTypes[i].propertyFlags;
-		int liked = 0;
+		int                         liked = 0;
 		if (!(allowed >> i & 1) || (has & need) != need)
 			continue;
 		for (uint32_t bit = 1; bit <= 0x40; bit <<= 1)
@@ -31,15 +31,14 @@ static uint32_t type_for(const vn_device *d, vn_gpu_block place, uint32_t allowe
 {
 	const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
 	const VkMemoryPropertyFlags host = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-	uint32_t type;
+	uint32_t                    type;
 
 	switch (place) {
 	case VN_ON_DEVICE:
 		if (d->direct && (type = memory_type(d, allowed, local | host, 0)) != UINT32_MAX)
 			return type;
 		return memory_type(d, allowed, local, 0);
-	case VN_FOR_UPLOAD:
-		return memory_type(d, allowed, host, local);
+	case VN_FOR_UPLOAD: return memory_type(d, allowed, host, local);
 	case VN_FOR_READBACK:
 	default:
 		/* Uncached memory reads at a hundredth of the speed. */
@@ -50,17 +49,22 @@ static uint32_t type_for(const vn_device *d, vn_gpu_block place, uint32_t allowe
 static vn_status bind(vn_device *d, vn_buffer *b, vn_gpu_block place, vn_error *err)
 {
 	VkMemoryRequirements need;
-	VkResult r;
+	VkResult             r;
 
 	vn_vk.GetBufferMemoryRequirements(d->device, b->buffer, &need);
 	const uint32_t type = type_for(d, place, need.memoryTypeBits);
 	if (type == UINT32_MAX)
 		return vn_fail(err, VN_ERR_DEVICE, "%s: no kind of memory fits %s", d->info.name, b->name);
 
-	r = vn_vk.AllocateMemory(d->device, &(VkMemoryAllocateInfo){ .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
-		.pNext = &(VkMemoryAllocateFlagsInfo){ .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
-			.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT },
-		.allocationSize = need.size, .memoryTypeIndex = type }, NULL, &b->memory);
+	r = vn_vk.AllocateMemory(
+		d->device,
+		&(VkMemoryAllocateInfo) {
+			.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+			.pNext = &(VkMemoryAllocateFlagsInfo) { .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
+	                                                .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT },
+			.allocationSize = need.size,
+			.memoryTypeIndex = type },
+		NULL, &b->memory);
 	if (r != VK_SUCCESS) {
 		b->memory = VK_NULL_HANDLE;
 		return vn_fail(err, VN_ERR_DEVICE, "%s: no %llu bytes for %s: %s (%d)", d->info.name,
@@ -79,8 +83,10 @@ static vn_status bind(vn_device *d, vn_buffer *b, vn_gpu_block place, vn_error *
 			return vn_device_fail(d, r, err, b->name);
 		b->map = (char *)at + b->offset;
 	}
-	b->address = b->offset + vn_vk.GetBufferDeviceAddress(d->device, &(VkBufferDeviceAddressInfo){
-		.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, .buffer = b->buffer });
+	b->address = b->offset +
+	             vn_vk.GetBufferDeviceAddress(
+					 d->device, &(VkBufferDeviceAddressInfo) { .sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO,
+	                                                           .buffer = b->buffer });
 	return VN_OK;
 }
 
@@ -90,17 +96,21 @@ vn_status vn_buffer_create(vn_device *d, vn_buffer *b, vn_gpu_block place, VkDev
 	vn_status st;
 	VkResult  r;
 
-	*b = (vn_buffer){ .size = size ? size : 4, .offset = guard ? VN_ZONE : 0 };
+	*b = (vn_buffer) { .size = size ? size : 4, .offset = guard ? VN_ZONE : 0 };
 	b->total = (b->offset + b->size + (guard ? VN_ZONE : 0) + 3) & ~(VkDeviceSize)3;
 	snprintf(b->name, sizeof(b->name), "%s", name);
 	if (b->total > d->max_allocation)
 		return vn_fail(err, VN_ERR_DEVICE, "%s: %s needs %llu bytes in one piece and the device gives %llu at most",
 		               d->info.name, name, (unsigned long long)b->total, (unsigned long long)d->max_allocation);
 
-	r = vn_vk.CreateBuffer(d->device, &(VkBufferCreateInfo){ .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
-		.size = b->total, .sharingMode = VK_SHARING_MODE_EXCLUSIVE,
-		.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT |
-		         VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT }, NULL, &b->buffer);
+	r = vn_vk.CreateBuffer(d->device,
+	                       &(VkBufferCreateInfo) {
+							   .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+							   .size = b->total,
+							   .sharingMode = VK_SHARING_MODE_EXCLUSIVE,
+							   .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT |
+	                                    VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT },
+	                       NULL, &b->buffer);
 	if (r != VK_SUCCESS) {
 		b->buffer = VK_NULL_HANDLE;
 		st = vn_device_fail(d, r, err, name);
@@ -120,5 +130,5 @@ void vn_buffer_destroy(vn_device *d, vn_buffer *b)
 	if (b->memory)
 		vn_vk.FreeMemory(d->device, b->memory, NULL); /* unmaps */
 	d->allocated -= (int64_t)b->held;
-	*b = (vn_buffer){ 0 };
+	*b = (vn_buffer) { 0 };
 }

@@ -13,7 +13,7 @@
 
 #include "libgpu/device.h"
 
-#define VN_ZONE   256  /* also the alignment inside a buffer */
+#define VN_ZONE   256 /* also the alignment inside a buffer */
 #define VN_POISON 0xFFFFFFFFu
 
 typedef enum vn_gpu_block { VN_ON_DEVICE, VN_FOR_UPLOAD, VN_FOR_READBACK } vn_gpu_block;
@@ -33,8 +33,8 @@ typedef struct vn_buffer {
 	 * of the whole */
 	struct vn_buffer *of;
 	/* Accesses since the last barrier: encode.c. */
-	unsigned epoch;
-	bool     read, written;
+	unsigned          epoch;
+	bool              read, written;
 } vn_buffer;
 
 /* Creates a buffer. size 0 becomes 4. Fails, with its name, if it is larger than the device

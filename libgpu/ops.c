@@ -15,9 +15,13 @@ static void embed(vn_gpu_pass *w, const vn_node *n)
 		vn_encode_reads(&w->g->encoder, weight_buffer(w, n->w[0]));
 		vn_encode_reads(&w->g->encoder, &w->g->upload);
 		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, VN_K_EMBED, &(vn_push_embed){ .w = in_weight(w, n->w[0], 0),
-			.ids = w->g->upload.address + (uint64_t)t * 4, .y = in_buffer(w, y, t * D),
-			.T = (uint32_t)T, .D = (uint32_t)D }, groups(T * D, 64), 1);
+		vn_encode_dispatch(&w->g->encoder, VN_K_EMBED,
+		                   &(vn_push_embed) { .w = in_weight(w, n->w[0], 0),
+		                                      .ids = w->g->upload.address + (uint64_t)t * 4,
+		                                      .y = in_buffer(w, y, t * D),
+		                                      .T = (uint32_t)T,
+		                                      .D = (uint32_t)D },
+		                   groups(T * D, 64), 1);
 	}
 }
 
@@ -99,9 +103,14 @@ static void slice(vn_gpu_pass *w, const vn_node *n)
 		const int64_t rows = smaller(step, R - r);
 		vn_encode_reads(&w->g->encoder, x);
 		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, VN_K_SLICE, &(vn_push_slice){ .x = in_buffer(w, x, r * N),
-			.y = in_buffer(w, y, r * width), .R = (uint32_t)rows, .N = (uint32_t)N, .from = (uint32_t)n->c.slice.from,
-			.width = (uint32_t)width }, groups(rows * width, 64), 1);
+		vn_encode_dispatch(&w->g->encoder, VN_K_SLICE,
+		                   &(vn_push_slice) { .x = in_buffer(w, x, r * N),
+		                                      .y = in_buffer(w, y, r * width),
+		                                      .R = (uint32_t)rows,
+		                                      .N = (uint32_t)N,
+		                                      .from = (uint32_t)n->c.slice.from,
+		                                      .width = (uint32_t)width },
+		                   groups(rows * width, 64), 1);
 	}
 }
 
@@ -120,12 +129,20 @@ static vn_product product(const vn_gpu_pass *w, const vn_node *n, int64_t row, i
 	const int     bias = n->n_w > 1 ? n->w[1] : -1;
 	vn_buffer    *x = buffer_of(w, n->in[0]);
 
-	return (vn_product){
-		.x = x, .w = weight_buffer(w, n->w[0]), .b = bias < 0 ? NULL : weight_buffer(w, bias), .y = y,
+	return (vn_product) {
+		.x = x,
+		.w = weight_buffer(w, n->w[0]),
+		.b = bias < 0 ? NULL : weight_buffer(w, bias),
+		.y = y,
 		.sums = &w->g->sums,
-		.at = { .x = in_buffer(w, x, row * N), .w = in_weight(w, n->w[0], col * N),
-		        .b = bias < 0 ? 0 : in_weight(w, bias, col), .y = in_buffer(w, y, y_at), .T = (uint32_t)rows,
-		        .M = (uint32_t)cols, .N = (uint32_t)N, .y_stride = (uint32_t)y_stride },
+		.at = { .x = in_buffer(w, x, row * N),
+		        .w = in_weight(w, n->w[0], col * N),
+		        .b = bias < 0 ? 0 : in_weight(w, bias, col),
+		        .y = in_buffer(w, y, y_at),
+		        .T = (uint32_t)rows,
+		        .M = (uint32_t)cols,
+		        .N = (uint32_t)N,
+		        .y_stride = (uint32_t)y_stride },
 	};
 }
 
@@ -198,10 +215,16 @@ static void turn(vn_gpu_pass *w, const vn_node *n, const vn_value *v, int node, 
 	vn_encode_reads(&w->g->encoder, x);
 	vn_encode_reads(&w->g->encoder, &w->g->upload);
 	vn_encode_writes(&w->g->encoder, y);
-	vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_ROPE, n), &(vn_push_rope){ .x = in_buffer(w, x, from * H * K),
-		.table = table + (uint64_t)(from * R) * 4, .y = in_buffer(w, y, to * H * K), .T = (uint32_t)rows,
-		.H = (uint32_t)H, .K = (uint32_t)K, .R = (uint32_t)R, .pairing = (uint32_t)n->c.rope.rope.pairing },
-		groups(rows * H * (fours ? (K - R / 2) / 4 : K), 64), 1);
+	vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_ROPE, n),
+	                   &(vn_push_rope) { .x = in_buffer(w, x, from * H * K),
+	                                     .table = table + (uint64_t)(from * R) * 4,
+	                                     .y = in_buffer(w, y, to * H * K),
+	                                     .T = (uint32_t)rows,
+	                                     .H = (uint32_t)H,
+	                                     .K = (uint32_t)K,
+	                                     .R = (uint32_t)R,
+	                                     .pairing = (uint32_t)n->c.rope.rope.pairing },
+	                   groups(rows * H * (fours ? (K - R / 2) / 4 : K), 64), 1);
 }
 
 static void rope(vn_gpu_pass *w, const vn_node *n, int node)
@@ -224,9 +247,16 @@ static void page(vn_gpu_pass *w, vn_kernel kernel, int state, vn_buffer *rows, i
 	vn_encode_reads(&w->g->encoder, kernel == VN_K_PAGED_PUT ? rows : pool);
 	vn_encode_reads(&w->g->encoder, &p->table);
 	vn_encode_writes(&w->g->encoder, kernel == VN_K_PAGED_PUT ? pool : rows);
-	vn_encode_dispatch(&w->g->encoder, kernel, &(vn_push_pages){ .rows = rows->address, .pool = pool->address,
-		.table = p->table.address, .at = (uint32_t)at, .n = (uint32_t)n, .G = (uint32_t)(vn_state_row(s) / K),
-		.K = (uint32_t)K, .B = (uint32_t)p->block }, groups(n, 64), 1);
+	vn_encode_dispatch(&w->g->encoder, kernel,
+	                   &(vn_push_pages) { .rows = rows->address,
+	                                      .pool = pool->address,
+	                                      .table = p->table.address,
+	                                      .at = (uint32_t)at,
+	                                      .n = (uint32_t)n,
+	                                      .G = (uint32_t)(vn_state_row(s) / K),
+	                                      .K = (uint32_t)K,
+	                                      .B = (uint32_t)p->block },
+	                   groups(n, 64), 1);
 }
 
 void vn_ops_gather(vn_gpu_pass *w, int state, int64_t at, int64_t n)
@@ -302,9 +332,12 @@ static void map(vn_gpu_pass *w, vn_kernel kernel, vn_act act, int form, vn_buffe
 		if (b)
 			vn_encode_reads(&w->g->encoder, b);
 		vn_encode_writes(&w->g->encoder, y);
-		vn_push_map push = { .a = in_buffer(w, a, at + e), .b = b ? in_buffer(w, b, at + e) : 0,
-			.y = in_buffer(w, y, y_at + e),
-			.n = (uint32_t)part, .act = act, .form = (uint32_t)form };
+		vn_push_map push = { .a = in_buffer(w, a, at + e),
+			                 .b = b ? in_buffer(w, b, at + e) : 0,
+			                 .y = in_buffer(w, y, y_at + e),
+			                 .n = (uint32_t)part,
+			                 .act = act,
+			                 .form = (uint32_t)form };
 		push.eights = in_eights(w, push.a, push.b, push.y);
 		vn_encode_dispatch(&w->g->encoder, kernel, &push, groups_of_lanes(part, push.eights), 1);
 	}
@@ -352,31 +385,17 @@ void vn_ops_encode(vn_gpu_pass *w, int node)
 		if (w->g->plan->state[n->state[k]].input >= 0)
 			vn_ops_append(w, n->state[k]);
 	switch (n->op) {
-	case VN_OP_EMBED:
-		embed(w, n);
-		break;
-	case VN_OP_POSITIONS:
-		positions(w, n);
-		break;
-	case VN_OP_RMS_NORM:
-		rms_norm(w, n);
-		break;
-	case VN_OP_LAYER_NORM:
-		layer_norm(w, n);
-		break;
+	case VN_OP_EMBED: embed(w, n); break;
+	case VN_OP_POSITIONS: positions(w, n); break;
+	case VN_OP_RMS_NORM: rms_norm(w, n); break;
+	case VN_OP_LAYER_NORM: layer_norm(w, n); break;
 	case VN_OP_LINEAR:
 		if (here)
 			linear(w, n, 0, w->tokens, 0, row, buffer_of(w, n->out[0]), row);
 		break;
-	case VN_OP_SLICE:
-		slice(w, n);
-		break;
-	case VN_OP_ROPE:
-		rope(w, n, node);
-		break;
-	case VN_OP_ATTENTION:
-		vn_ops_attention(w, n);
-		break;
+	case VN_OP_SLICE: slice(w, n); break;
+	case VN_OP_ROPE: rope(w, n, node); break;
+	case VN_OP_ATTENTION: vn_ops_attention(w, n); break;
 	case VN_OP_ACT:
 		if (here)
 			map(w, vn_kernel_of(VN_K_ACT, n), n->c.act.act, 0, buffer_of(w, n->in[0]), NULL, 0, buffer_of(w, n->out[0]),
@@ -386,9 +405,7 @@ void vn_ops_encode(vn_gpu_pass *w, int node)
 		map(w, vn_kernel_of(VN_K_GATED, n), n->c.act.act, n->x.gated.form, buffer_of(w, n->in[0]),
 		    buffer_of(w, n->in[1]), 0, buffer_of(w, n->out[0]), 0, all);
 		break;
-	case VN_OP_ROWS:
-		rows(w, n);
-		break;
+	case VN_OP_ROWS: rows(w, n); break;
 	case VN_OP_ADD:
 		map(w, VN_K_ADD, VN_N_ACTS, 0, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]), 0, buffer_of(w, n->out[0]), 0,
 		    all);

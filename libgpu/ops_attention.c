@@ -65,7 +65,9 @@ static void reads_state(vn_gpu_pass *w, const vn_node *n, int slot)
 }
 
 /* How the keys of a call are parted (shaders/parts.glsl). */
-typedef struct key_parts { int64_t first, keys, n; } key_parts;
+typedef struct key_parts {
+	int64_t first, keys, n;
+} key_parts;
 
 /* By the tokens and keys of the call and nothing else: never by what is tapped. */
 static key_parts parts_of(const vn_gpu_pass *w, const vn_node *n)
@@ -78,7 +80,7 @@ static key_parts parts_of(const vn_gpu_pass *w, const vn_node *n)
 	const int64_t unit = few ? CHUNK : QUERIES, wanted = smaller(most, groups(S - first, few ? CHUNK : 2 * CHUNK));
 	const int64_t keys = groups(groups(S - first, wanted), unit) * unit;
 
-	return (key_parts){ first, keys, groups(S - first, keys) };
+	return (key_parts) { first, keys, groups(S - first, keys) };
 }
 
 /* Floats of a head of a query: its sums, their maximum and the sum of weights. */

@@ -114,15 +114,28 @@ static void delta_rule(vn_gpu_pass *w, const vn_node *n)
 		vn_encode_reads(&w->g->encoder, before);
 		vn_encode_writes(&w->g->encoder, next);
 		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_DELTA_RULE, n), &(vn_push_delta_rule){
-			.q = in_floats(in[VN_DELTA_Q], t * nk * dk), .k = in_floats(in[VN_DELTA_K], t * nk * dk),
-			.v = in_buffer(w, in[VN_DELTA_V], t * nv * dv), .g = in_floats(in[VN_DELTA_G], t * nv),
-			.beta = in_buffer(w, in[VN_DELTA_BETA], t * nv), .before = before->address, .after = next->address,
-			.y = in_buffer(w, y, t * nv * dv), .T = (uint32_t)smaller(step, w->tokens - t), .nk = (uint32_t)nk,
-			.nv = (uint32_t)nv, .dk = (uint32_t)dk, .dv = (uint32_t)dv, .scale = (float)n->c.delta.scale,
-			.form = (uint32_t)(n->x.delta.form | (w->tokens > 1 && t + step >= w->tokens ? n->x.delta.turned << 8 : 0)),
-				.head_map = (uint32_t)n->x.delta.head_map, .restart = (uint32_t)n->x.delta.restart,
-			.P = (uint32_t)(w->past + t) },
+		vn_encode_dispatch(
+			&w->g->encoder, vn_kernel_of(VN_K_DELTA_RULE, n),
+			&(vn_push_delta_rule) {
+				.q = in_floats(in[VN_DELTA_Q], t * nk * dk),
+				.k = in_floats(in[VN_DELTA_K], t * nk * dk),
+				.v = in_buffer(w, in[VN_DELTA_V], t * nv * dv),
+				.g = in_floats(in[VN_DELTA_G], t * nv),
+				.beta = in_buffer(w, in[VN_DELTA_BETA], t * nv),
+				.before = before->address,
+				.after = next->address,
+				.y = in_buffer(w, y, t * nv * dv),
+				.T = (uint32_t)smaller(step, w->tokens - t),
+				.nk = (uint32_t)nk,
+				.nv = (uint32_t)nv,
+				.dk = (uint32_t)dk,
+				.dv = (uint32_t)dv,
+				.scale = (float)n->c.delta.scale,
+				.form = (uint32_t)(n->x.delta.form |
+		                           (w->tokens > 1 && t + step >= w->tokens ? n->x.delta.turned << 8 : 0)),
+				.head_map = (uint32_t)n->x.delta.head_map,
+				.restart = (uint32_t)n->x.delta.restart,
+				.P = (uint32_t)(w->past + t) },
 			groups(dv, 16), nv);
 	}
 }
@@ -157,10 +170,9 @@ static void gated_norm(vn_gpu_pass *w, const vn_node *n)
 
 bool vn_ops_gdn(vn_gpu_pass *w, const vn_node *n)
 {
-	static void (*const encode[VN_N_OPS])(vn_gpu_pass *w, const vn_node *n) = {
-		[VN_OP_CAUSAL_CONV] = conv, [VN_OP_L2_NORM] = l2_norm, [VN_OP_LOG_DECAY] = log_decay,
-			[VN_OP_DELTA_RULE] = delta_rule,
-		[VN_OP_GATED_NORM] = gated_norm,
+	static void (*const encode[VN_N_OPS])(vn_gpu_pass * w, const vn_node *n) = {
+		[VN_OP_CAUSAL_CONV] = conv,      [VN_OP_L2_NORM] = l2_norm,       [VN_OP_LOG_DECAY] = log_decay,
+		[VN_OP_DELTA_RULE] = delta_rule, [VN_OP_GATED_NORM] = gated_norm,
 	};
 
 	if (encode[n->op])

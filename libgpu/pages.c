@@ -12,7 +12,7 @@ void vn_pages_destroy(vn_device *d, vn_pages *p)
 		vn_buffer_destroy(d, &p->table);
 	free(p->taken);
 	free(p->free);
-	*p = (vn_pages){ 0 };
+	*p = (vn_pages) { 0 };
 }
 
 static int64_t blocks_of(const vn_pages *p, int64_t tokens)

@@ -11,13 +11,13 @@
 #include "libgpu/memory.h"
 
 typedef struct vn_pages {
-	int64_t   block;    /* tokens per block; 0: not paged */
-	uint64_t  scatter;  /* if not 0: new blocks are taken in an order drawn from it */
-	int64_t   room;     /* blocks in every pool */
-	int64_t   used;     /* table entries in use */
-	uint32_t *taken;    /* (room): the table on the host */
-	uint32_t *free;     /* (room): free blocks, the next one last */
-	vn_buffer table;    /* (room): for upload to the device */
+	int64_t   block;   /* tokens per block; 0: not paged */
+	uint64_t  scatter; /* if not 0: new blocks are taken in an order drawn from it */
+	int64_t   room;    /* blocks in every pool */
+	int64_t   used;    /* table entries in use */
+	uint32_t *taken;   /* (room): the table on the host */
+	uint32_t *free;    /* (room): free blocks, the next one last */
+	vn_buffer table;   /* (room): for upload to the device */
 } vn_pages;
 
 void vn_pages_destroy(vn_device *d, vn_pages *p); /* p may be zeroed */

@@ -40,8 +40,8 @@ static vn_status upload(vn_gpu_pass *w, const int32_t *ids, vn_error *err)
 	memcpy(g->upload.map, ids, (size_t)w->tokens * 4);
 	for (int r = 0; r < g->n_ropes && !st; r++)
 		st = vn_rope_table_fill(&g->table[r], &g->plan->node[g->rope_node[r]].c.rope.rope, g->plan->list,
-		                   (float *)(void *)((char *)g->upload.map + g->table_at[r]), g->rope_past[r] ? 0 : w->past,
-		                   g->rope_past[r] ? w->past : w->tokens, err);
+		                        (float *)(void *)((char *)g->upload.map + g->table_at[r]),
+		                        g->rope_past[r] ? 0 : w->past, g->rope_past[r] ? w->past : w->tokens, err);
 	return st;
 }
 
@@ -69,8 +69,8 @@ static vn_status prepare_guard(vn_gpu *g, vn_error *err)
 		vn_guard_buffer(&g->zones, &g->weights.block[i]);
 	for (int i = 0; i < g->weights.n; i++) {
 		const vn_weight_place *a = &g->weights.at[i], *b;
-		vn_buffer *block = &g->weights.block[a->block];
-		int        k = i + 1; /* the next in its block; one with a block of its own may stand between */
+		vn_buffer             *block = &g->weights.block[a->block];
+		int                    k = i + 1; /* the next in its block; one with a block of its own may stand between */
 		while (k < g->weights.n && g->weights.at[k].block != a->block)
 			k++;
 		if (k == g->weights.n || a->bytes > vn_weights_block)
@@ -217,7 +217,7 @@ static vn_status start_progress(vn_gpu *g, vn_error *err)
 {
 	vn_status st = VN_OK;
 
-	g->bar = (vn_progress){ 0 };
+	g->bar = (vn_progress) { 0 };
 	if (g->progress) {
 		vn_gemm_shares(g->plan, g->walk.tokens, g->walk.past + g->walk.tokens, g->share);
 		vn_progress_start(&g->bar, "node", g->plan->n_nodes);
@@ -234,16 +234,16 @@ static vn_status start_progress(vn_gpu *g, vn_error *err)
 
 vn_status vn_gpu_begin(void *gpu, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
 {
-	vn_gpu *g = gpu;
-	vn_gpu_pass  *w = &g->walk;
-	vn_status st;
+	vn_gpu      *g = gpu;
+	vn_gpu_pass *w = &g->walk;
+	vn_status    st;
 
 	vn_pass_give_up(g);
 	g->timed = false;
 	g->encoder.submits = 0;
 	if ((st = check_ids(g, ids, tokens, err)) || (st = check_room(g, g->position + tokens, err)))
 		return st;
-	*w = (vn_gpu_pass){ .g = g, .tokens = tokens, .past = g->position };
+	*w = (vn_gpu_pass) { .g = g, .tokens = tokens, .past = g->position };
 	if (taps) {
 		g->taps = *taps;
 		w->taps = &g->taps;
@@ -251,8 +251,8 @@ vn_status vn_gpu_begin(void *gpu, const int32_t *ids, int64_t tokens, const vn_t
 	}
 	const VkDeviceSize linear = vn_ops_linear_sums(w), parts = vn_ops_attention_parts(w);
 	if ((st = vn_cache_begin(&g->encoder, &g->cache, w->past, tokens, g->guard, err)) ||
-	    (st = vn_arena_layout(&g->device, &g->arena, g->plan, g->policy, tokens, g->guard,
-	                          g->cache.pages.block > 0, err)) ||
+	    (st = vn_arena_layout(&g->device, &g->arena, g->plan, g->policy, tokens, g->guard, g->cache.pages.block > 0,
+	                          err)) ||
 	    (st = ensure(g, &g->scratch, VN_ON_DEVICE, vn_pieces_scratch(w), "scratch", err)) ||
 	    (st = ensure(g, &g->sums, VN_ON_DEVICE, linear > parts ? linear : parts, "sums", err)) ||
 	    (st = upload(w, ids, err)) || (g->guard && (st = prepare_guard(g, err))))
@@ -392,7 +392,7 @@ static vn_status run_nodes(vn_gpu *g, int node, int n, vn_error *err)
 
 vn_status vn_gpu_run(void *gpu, int from, int to, vn_error *err)
 {
-	vn_gpu *g = gpu;
+	vn_gpu   *g = gpu;
 	vn_status st;
 
 	if ((st = vn_pass_is_open(g, err)))
@@ -426,7 +426,7 @@ static vn_status check_early(const vn_gpu *g, vn_error *err)
 
 vn_status vn_gpu_end(void *gpu, bool keep, vn_error *err)
 {
-	vn_gpu *g = gpu;
+	vn_gpu   *g = gpu;
 	vn_status st;
 
 	if (!g->open && !keep)
@@ -453,7 +453,7 @@ vn_status vn_gpu_end(void *gpu, bool keep, vn_error *err)
 
 vn_status vn_gpu_forward(void *gpu, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
 {
-	vn_gpu *g = gpu;
+	vn_gpu   *g = gpu;
 	vn_status st;
 
 	if ((st = vn_gpu_begin(g, ids, tokens, taps, err)) || (st = vn_gpu_run(g, 0, g->plan->n_nodes, err)))

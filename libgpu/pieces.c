@@ -12,7 +12,7 @@ typedef struct form {
 static form form_of(const vn_gpu_pass *w, int value)
 {
 	const vn_value *v = &w->g->plan->value[value];
-	form f = { .heads = 1, .row = vn_value_row(v), .from = 0, .to = w->tokens };
+	form            f = { .heads = 1, .row = vn_value_row(v), .from = 0, .to = w->tokens };
 
 	if (w->g->plan->node[v->node].op == VN_OP_ATTENTION) {
 		f.heads = v->size[0];
@@ -45,7 +45,7 @@ VkDeviceSize vn_pieces_scratch(const vn_gpu_pass *w)
 	for (int v = 0; v < w->g->plan->n_values; v++) {
 		if (w->g->plan->value[v].alias_of >= 0 || !vn_value_streams(w->g->plan, v))
 			continue;
-		const form f = form_of(w, v);
+		const form         f = form_of(w, v);
 		const VkDeviceSize whole = (VkDeviceSize)((f.to - f.from) * f.row) * element;
 		if (whole > bytes)
 			bytes = whole;
@@ -62,14 +62,9 @@ static void compute(vn_gpu_pass *w, int value, int64_t head, int64_t row, int64_
 	if (v->node == w->g->break_skip)
 		return;
 	switch (w->g->plan->node[v->node].op) {
-	case VN_OP_LINEAR:
-		vn_ops_linear_part(w, v->node, row, rows, col, cols);
-		break;
-	case VN_OP_ACT:
-		vn_ops_act_part(w, v->node, row, rows, col, cols);
-		break;
-	default:
-		vn_ops_attention_part(w, v->node, v->slot, head, row, rows, col, cols);
+	case VN_OP_LINEAR: vn_ops_linear_part(w, v->node, row, rows, col, cols); break;
+	case VN_OP_ACT: vn_ops_act_part(w, v->node, row, rows, col, cols); break;
+	default: vn_ops_attention_part(w, v->node, v->slot, head, row, rows, col, cols);
 	}
 }
 

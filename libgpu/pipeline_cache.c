@@ -74,12 +74,11 @@ static void *load(const vn_device *d, const char *path, size_t *bytes)
 	if (fread(&h, sizeof(h), 1, f) == 1 && memcmp(h.magic, MAGIC, sizeof(MAGIC)) == 0 &&
 	    h.bytes >= sizeof(VkPipelineCacheHeaderVersionOne) && h.bytes <= FILE_MAX_ && (data = malloc(h.bytes))) {
 		const VkPipelineCacheHeaderVersionOne *v = data;
-		const bool whole = fread(data, 1, h.bytes, f) == h.bytes && fgetc(f) == EOF;
+		const bool                             whole = fread(data, 1, h.bytes, f) == h.bytes && fgetc(f) == EOF;
 		h.digest[sizeof(h.digest) - 1] = '\0';
-		if (whole && strcmp(vn_digest_of(data, h.bytes).hex, h.digest) == 0 &&
-		    v->headerSize >= sizeof(*v) && v->headerVersion == VK_PIPELINE_CACHE_HEADER_VERSION_ONE &&
-		    v->vendorID == d->vendor_id && v->deviceID == d->device_id &&
-		    memcmp(v->pipelineCacheUUID, d->cache_uuid, VK_UUID_SIZE) == 0) {
+		if (whole && strcmp(vn_digest_of(data, h.bytes).hex, h.digest) == 0 && v->headerSize >= sizeof(*v) &&
+		    v->headerVersion == VK_PIPELINE_CACHE_HEADER_VERSION_ONE && v->vendorID == d->vendor_id &&
+		    v->deviceID == d->device_id && memcmp(v->pipelineCacheUUID, d->cache_uuid, VK_UUID_SIZE) == 0) {
 			*bytes = h.bytes;
 			fclose(f);
 			return data;
@@ -101,9 +100,11 @@ vn_status vn_pipeline_cache_open(vn_device *d, const char *dir, VkPipelineCache 
 	data = file_path(d, dir, path, sizeof(path)) ? load(d, path, &bytes) : NULL;
 	vn_trouble_spare(false);
 	*hit = data != NULL;
-	r = vn_vk.CreatePipelineCache(d->device, &(VkPipelineCacheCreateInfo){
-		.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO, .initialDataSize = bytes, .pInitialData = data },
-		NULL, cache);
+	r = vn_vk.CreatePipelineCache(d->device,
+	                              &(VkPipelineCacheCreateInfo) { .sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
+	                                                             .initialDataSize = bytes,
+	                                                             .pInitialData = data },
+	                              NULL, cache);
 	free(data);
 	if (r != VK_SUCCESS) {
 		*cache = VK_NULL_HANDLE;

@@ -4,7 +4,9 @@
 enum { VEC_LANES = 128 }; /* linear_vec.comp */
 
 /* Tiles: tokens by columns; of cooperative matrices, matrices by matrices. */
-static const struct tile { int tokens, columns; } plain[VN_N_KERNELS] = {
+static const struct tile {
+	int tokens, columns;
+} plain[VN_N_KERNELS] = {
 	[VN_K_LINEAR_128X64] = { 128, 64 },
 	[VN_K_LINEAR_64X64]  = { 64, 64 },
 	[VN_K_LINEAR_32X32]  = { 32, 32 },
@@ -51,8 +53,9 @@ static vn_way coop_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 	vn_kernel  kernel = VN_K_COOP_2X2;
 
 	if (T > 4 * k->side && tiles(k, VN_K_COOP_8X8, T, M) >= (is_long ? ONE_EACH / 20 : ONE_EACH))
-		return (vn_way){ VN_K_COOP_8X8, !is_long ? 1 : shares_of(tiles(k, VN_K_COOP_8X8, T, M),
-			                                                     N < VERY_LONG ? ONE_EACH : 2 * ONE_EACH) };
+		return (vn_way) { VN_K_COOP_8X8, !is_long ? 1
+			                                      : shares_of(tiles(k, VN_K_COOP_8X8, T, M),
+			                                                  N < VERY_LONG ? ONE_EACH : 2 * ONE_EACH) };
 	if (T <= k->side)
 		kernel = VN_K_COOP_1X2;
 	else if (!is_long && T > 4 * k->side && tiles(k, VN_K_COOP_8X4, T, M) >= 200)
@@ -61,7 +64,7 @@ static vn_way coop_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 		kernel = VN_K_COOP_4X4;
 	else if (tiles(k, VN_K_COOP_2X4, T, M) >= 400)
 		kernel = VN_K_COOP_2X4;
-	return (vn_way){ kernel, is_long ? shares_of(tiles(k, kernel, T, M), FOUR_EACH) : 1 };
+	return (vn_way) { kernel, is_long ? shares_of(tiles(k, kernel, T, M), FOUR_EACH) : 1 };
 }
 
 /* The same, of the plain kernels. Half sums are not shared out: each of their additions rounds, in one order. */
@@ -93,7 +96,7 @@ static vn_way vector_way(int64_t M, int64_t N)
 
 	while (lanes < VEC_LANES && M * lanes < busy && lanes * 16 <= N) /* each has 16 bytes to read */
 		lanes *= 2;
-	return (vn_way){ VN_K_LINEAR_VEC, lanes };
+	return (vn_way) { VN_K_LINEAR_VEC, lanes };
 }
 
 vn_way vn_product_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)

@@ -12,7 +12,7 @@ vn_status vn_staging_create(vn_device *d, vn_staging *s, int64_t size, bool guar
 {
 	vn_status st;
 
-	*s = (vn_staging){ 0 };
+	*s = (vn_staging) { 0 };
 	if (size <= 0)
 		size = DEFAULT_SIZE;
 	s->size = ((size_t)size + VN_ZONE - 1) & ~(size_t)(VN_ZONE - 1);
@@ -32,7 +32,7 @@ void vn_staging_destroy(vn_device *d, vn_staging *s)
 			vn_buffer_destroy(d, &s->buf[i]);
 		free(s->part[i]);
 	}
-	*s = (vn_staging){ 0 };
+	*s = (vn_staging) { 0 };
 }
 
 static void clear(vn_staging *s, int i, bool guard)
@@ -78,7 +78,7 @@ static vn_status check_written(const vn_gpu_pass *w, const vn_transfer_part *p, 
 	const uint16_t *half = data;
 	const uint32_t *word = data;
 	const bool      halves = dtype_of(w, p->value) == VN_F16;
-	int64_t outer, inner;
+	int64_t         outer, inner;
 
 	for (int64_t i = 0; i < p->elements; i++) {
 		if (halves ? half[i] != 0xFFFF : word[i] != VN_POISON)
@@ -121,7 +121,7 @@ static vn_status drain(vn_gpu_pass *w, int i, vn_error *err)
 		return st;
 	for (int k = 0; k < s->n[i] && !st; k++) {
 		const vn_transfer_part *p = &s->part[i][k];
-		const void    *data = (const char *)s->buf[i].map + p->offset;
+		const void             *data = (const char *)s->buf[i].map + p->offset;
 		if (w->g->guard)
 			st = check_written(w, p, data, err);
 		if (!st && p->hand)
@@ -153,8 +153,8 @@ vn_status vn_staging_send(vn_gpu_pass *w, vn_error *err)
 static vn_status note(vn_staging *s, int i, vn_transfer_part part, vn_error *err)
 {
 	if (s->n[i] == s->room[i]) {
-		const int room = s->room[i] ? 2 * s->room[i] : 64;
-		vn_transfer_part  *more = realloc(s->part[i], (size_t)room * sizeof(*more));
+		const int         room = s->room[i] ? 2 * s->room[i] : 64;
+		vn_transfer_part *more = realloc(s->part[i], (size_t)room * sizeof(*more));
 		if (!more)
 			return vn_fail(err, VN_ERR_NOMEM, "no memory for a list of taps");
 		s->part[i] = more;
@@ -173,7 +173,7 @@ static vn_status take(vn_gpu_pass *w, vn_transfer_part part, vn_buffer *src, VkD
 	vn_status    st;
 
 	while (elements > 0) {
-		int     i = w->g->encoder.cur;
+		int i = w->g->encoder.cur;
 		s->used[i] = (s->used[i] + size - 1) & ~(size - 1); /* for the host to read */
 		int64_t fit = (int64_t)((s->size - s->used[i]) / size);
 		if (fit == 0) {
@@ -200,7 +200,7 @@ static vn_status take(vn_gpu_pass *w, vn_transfer_part part, vn_buffer *src, VkD
 vn_status vn_staging_take(vn_gpu_pass *w, int value, bool hand, int64_t start, vn_buffer *src, VkDeviceSize from,
                           int64_t elements, vn_error *err)
 {
-	return take(w, (vn_transfer_part){ .value = value, .hand = hand, .start = start }, src, from, elements, err);
+	return take(w, (vn_transfer_part) { .value = value, .hand = hand, .start = start }, src, from, elements, err);
 }
 
 vn_status vn_staging_tap(vn_gpu_pass *w, int value, vn_buffer *src, vn_error *err)
@@ -239,5 +239,5 @@ vn_status vn_staging_flush(vn_gpu_pass *w, vn_error *err)
 vn_status vn_staging_bring(vn_gpu_pass *w, int value, vn_buffer *src, VkDeviceSize from, int64_t elements, void *data,
                            vn_error *err)
 {
-	return take(w, (vn_transfer_part){ .value = value, .to = data }, src, from, elements, err);
+	return take(w, (vn_transfer_part) { .value = value, .to = data }, src, from, elements, err);
 }

@@ -17,20 +17,20 @@ struct vn_gpu_pass;
 
 typedef struct vn_transfer_part {
 	int     value;
-	bool    hand;     /* handed to the sink; else only checked */
-	char   *to;       /* memory to copy it to; NULL: none */
-	size_t  offset;   /* in the staging buffer */
-	int64_t start;    /* first element, counted in what is handed over, else in the value */
+	bool    hand;   /* handed to the sink; else only checked */
+	char   *to;     /* memory to copy it to; NULL: none */
+	size_t  offset; /* in the staging buffer */
+	int64_t start;  /* first element, counted in what is handed over, else in the value */
 	int64_t elements;
 } vn_transfer_part;
 
 typedef struct vn_staging {
-	size_t    size;    /* bytes per buffer, a multiple of VN_ZONE */
-	vn_buffer buf[2];
-	size_t    used[2];
-	vn_transfer_part  *part[2];
-	int       n[2], room[2];
-	int64_t   handed;  /* elements handed over of the current value */
+	size_t            size; /* bytes per buffer, a multiple of VN_ZONE */
+	vn_buffer         buf[2];
+	size_t            used[2];
+	vn_transfer_part *part[2];
+	int               n[2], room[2];
+	int64_t           handed; /* elements handed over of the current value */
 } vn_staging;
 
 vn_status vn_staging_create(vn_device *d, vn_staging *s, int64_t size, bool guard, vn_error *err);

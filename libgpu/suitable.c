@@ -5,12 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct { VkPhysicalDeviceType type; int rank; const char *name; } kinds[] = {
-	{ VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU,   0, "discrete" },
+static const struct {
+	VkPhysicalDeviceType type;
+	int                  rank;
+	const char          *name;
+} kinds[] = {
+	{ VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU, 0, "discrete" },
 	{ VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU, 1, "integrated" },
-	{ VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU,    2, "virtual" },
-	{ VK_PHYSICAL_DEVICE_TYPE_OTHER,          3, "other" },
-	{ VK_PHYSICAL_DEVICE_TYPE_CPU,            4, "cpu" },
+	{ VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU, 2, "virtual" },
+	{ VK_PHYSICAL_DEVICE_TYPE_OTHER, 3, "other" },
+	{ VK_PHYSICAL_DEVICE_TYPE_CPU, 4, "cpu" },
 };
 
 /* The family with compute that also draws least: on big devices a pure compute
@@ -18,7 +22,7 @@ static const struct { VkPhysicalDeviceType type; int rank; const char *name; } k
 static uint32_t compute_family(VkPhysicalDevice p)
 {
 	VkQueueFamilyProperties family[16];
-	uint32_t n = 16, found = UINT32_MAX;
+	uint32_t                n = 16, found = UINT32_MAX;
 
 	vn_vk.GetPhysicalDeviceQueueFamilyProperties(p, &n, family);
 	for (uint32_t i = 0; i < n; i++)
@@ -60,26 +64,30 @@ static void find_missing(vn_physical *p, const VkPhysicalDeviceProperties *props
 {
 	VkPhysicalDeviceVulkan13Features v13 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES };
 	VkPhysicalDeviceVulkan12Features v12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
-		.pNext = &v13 };
+		                                     .pNext = &v13 };
 	VkPhysicalDeviceVulkan11Features v11 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
-		.pNext = &v12 };
-	VkPhysicalDeviceFeatures2 all = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v11 };
+		                                     .pNext = &v12 };
+	VkPhysicalDeviceFeatures2        all = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v11 };
 
 	if (props->apiVersion >= VK_API_VERSION_1_3)
 		vn_vk.GetPhysicalDeviceFeatures2(p->physical, &all);
-	vn_abilities_missing(&(vn_abilities){ .api = props->apiVersion, .storage16 = v11.storageBuffer16BitAccess,
-		.addresses = v12.bufferDeviceAddress, .synchronization2 = v13.synchronization2,
-		.compute = p->family != UINT32_MAX, .shared_bytes = props->limits.maxComputeSharedMemorySize,
-		.lanes = props->limits.maxComputeWorkGroupInvocations }, p->info.missing);
+	vn_abilities_missing(&(vn_abilities) { .api = props->apiVersion,
+	                                       .storage16 = v11.storageBuffer16BitAccess,
+	                                       .addresses = v12.bufferDeviceAddress,
+	                                       .synchronization2 = v13.synchronization2,
+	                                       .compute = p->family != UINT32_MAX,
+	                                       .shared_bytes = props->limits.maxComputeSharedMemorySize,
+	                                       .lanes = props->limits.maxComputeWorkGroupInvocations },
+	                     p->info.missing);
 }
 
 static void describe(vn_physical *p)
 {
 	VkPhysicalDeviceVulkan12Properties v12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES };
-	VkPhysicalDeviceProperties2 all = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2 };
-	VkPhysicalDeviceMemoryProperties memory;
-	VkPhysicalDeviceProperties       plain;
-	vn_gpu_device *info = &p->info;
+	VkPhysicalDeviceProperties2        all = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2 };
+	VkPhysicalDeviceMemoryProperties   memory;
+	VkPhysicalDeviceProperties         plain;
+	vn_gpu_device                     *info = &p->info;
 
 	vn_vk.GetPhysicalDeviceProperties(p->physical, &plain);
 	if (plain.apiVersion >= VK_API_VERSION_1_2)
@@ -133,7 +141,7 @@ vn_status vn_physical_list(VkInstance instance, vn_physical **list, int *n, vn_e
 bool vn_physical_float16(VkPhysicalDevice p)
 {
 	VkPhysicalDeviceVulkan12Features v12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES };
-	VkPhysicalDeviceFeatures2 all = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v12 };
+	VkPhysicalDeviceFeatures2        all = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v12 };
 
 	vn_vk.GetPhysicalDeviceFeatures2(p, &all);
 	return v12.shaderFloat16;
@@ -144,9 +152,13 @@ void vn_keep_drivers_loaded(void)
 	static VkInstance kept;
 
 	if (!kept)
-		vn_vk.CreateInstance(&(VkInstanceCreateInfo){ .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
-			.pApplicationInfo = &(VkApplicationInfo){ .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
-				.pApplicationName = "vernier", .apiVersion = VK_API_VERSION_1_3 } }, NULL, &kept);
+		vn_vk.CreateInstance(
+			&(VkInstanceCreateInfo) {
+				.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+				.pApplicationInfo = &(VkApplicationInfo) { .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
+		                                                   .pApplicationName = "vernier",
+		                                                   .apiVersion = VK_API_VERSION_1_3 } },
+			NULL, &kept);
 }
 
 vn_status vn_instance_fail(VkResult r, vn_error *err)
@@ -171,9 +183,13 @@ vn_status vn_gpu_devices(vn_gpu_device **list, int *n, vn_error *err)
 	if ((st = vn_vulkan_load(err)))
 		return st;
 	vn_keep_drivers_loaded();
-	r = vn_vk.CreateInstance(&(VkInstanceCreateInfo){ .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
-		.pApplicationInfo = &(VkApplicationInfo){ .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
-			.pApplicationName = "vernier", .apiVersion = VK_API_VERSION_1_3 } }, NULL, &instance);
+	r = vn_vk.CreateInstance(
+		&(VkInstanceCreateInfo) {
+			.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+			.pApplicationInfo = &(VkApplicationInfo) { .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
+	                                                   .pApplicationName = "vernier",
+	                                                   .apiVersion = VK_API_VERSION_1_3 } },
+		NULL, &instance);
 	if (r != VK_SUCCESS)
 		return vn_instance_fail(r, err);
 	if ((st = vn_physical_list(instance, &found, n, err)))

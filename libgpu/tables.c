@@ -9,7 +9,7 @@ void vn_rope_table_free(vn_rope_table *t)
 {
 	free(t->freq);
 	free(t->row);
-	*t = (vn_rope_table){ 0 };
+	*t = (vn_rope_table) { 0 };
 }
 
 static void compute(const vn_rope *r, const float *freq, float factor, float *row, int64_t past, int64_t tokens)

@@ -10,9 +10,9 @@
 #include "libref/plan/plan.h"
 
 typedef struct vn_rope_table {
-	float  *freq;   /* (R/2): what the rows were computed with */
+	float  *freq; /* (R/2): what the rows were computed with */
 	float   factor;
-	float  *row;    /* (room, R/2, 2) */
+	float  *row; /* (room, R/2, 2) */
 	int64_t upto, room;
 } vn_rope_table;
 

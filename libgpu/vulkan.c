@@ -32,7 +32,8 @@ vn_status vn_vulkan_load(vn_error *err)
 	if (library)
 		return VN_OK;
 	if (!vn_room_for(ROOM))
-		return vn_fail(err, VN_ERR_NOMEM, "no Vulkan device: drivers need 1 GiB of address space, and less is left: "
+		return vn_fail(err, VN_ERR_NOMEM,
+		               "no Vulkan device: drivers need 1 GiB of address space, and less is left: "
 		               "raise the limit (ulimit -v)");
 	if (!(library = dlopen(LOADER, RTLD_NOW | RTLD_LOCAL)))
 		return vn_fail(

@@ -40,14 +40,14 @@ typedef struct load {
 	vn_gpu_weights  *w;
 	const vn_tensor *from;
 	vn_dtype         storage;
-	bool            *over;   /* (n_weights): matrices to turn over */
+	bool            *over; /* (n_weights): matrices to turn over */
 	panels           panels[VN_WORKERS_MAX];
 	int              workers;
 	vn_buffer        upload; /* only when the host cannot write device memory */
 	/* the next piece: its weight, and where it begins there */
 	int              weight;
 	int64_t          row, col;
-	piece           *batch;  /* (VN_WORK_MAX): what is on its way */
+	piece           *batch; /* (VN_WORK_MAX): what is on its way */
 	int              n;
 } load;
 
@@ -61,7 +61,7 @@ static int assign_blocks(vn_gpu_weights *w, const vn_plan *plan, size_t element,
 		vn_weight_place *p = &w->at[i];
 		p->bytes = (VkDeviceSize)vn_shape_count(&plan->weight[i].shape) * element;
 		const VkDeviceSize start = (end + (guard && end ? VN_ZONE : 0) + VN_ZONE - 1) & ~(VkDeviceSize)(VN_ZONE - 1);
-		const bool own = p->bytes > vn_weights_block;
+		const bool         own = p->bytes > vn_weights_block;
 		if (own || open < 0 || start + p->bytes > vn_weights_block) {
 			p->block = n++;
 			p->offset = 0;
@@ -201,8 +201,9 @@ static bool next_piece(load *l, piece *q)
 		if (l->row >= M || N == 0)
 			continue;
 		const int64_t rows = N < vn_weights_panel ? vn_weights_panel / N : 1, cols = smaller(N, vn_weights_panel);
-		*q = (piece){ .weight = l->weight, .at = l->row * N + l->col,
-			.p = { l->row, smaller(rows, M - l->row), l->col, smaller(cols, N - l->col) } };
+		*q = (piece) { .weight = l->weight,
+			           .at = l->row * N + l->col,
+			           .p = { l->row, smaller(rows, M - l->row), l->col, smaller(cols, N - l->col) } };
 		l->col += cols;
 		if (l->col >= N) {
 			l->col = 0;
@@ -266,8 +267,8 @@ static vn_status copy_batch(load *l, vn_error *err)
 	for (int k = 0; k < l->n; k++) {
 		const piece           *q = &l->batch[k];
 		const vn_weight_place *at = &l->w->at[q->weight];
-		vn_encode_copy(l->e, &l->upload, q->up, &l->w->block[at->block],
-		               at->offset + (VkDeviceSize)q->at * size, piece_elements(q) * size);
+		vn_encode_copy(l->e, &l->upload, q->up, &l->w->block[at->block], at->offset + (VkDeviceSize)q->at * size,
+		               piece_elements(q) * size);
 	}
 	return (st = vn_encode_submit(l->e, err)) ? st : vn_encode_wait(l->e, i, err);
 }
@@ -339,10 +340,10 @@ static void poison_gap(vn_gpu_weights *w, int weight)
 
 static vn_status blocks(load *l, const vn_plan *plan, bool guard, vn_error *err)
 {
-	vn_gpu_weights   *w = l->w;
-	VkDeviceSize *sizes = calloc(w->n ? (size_t)w->n : 1, sizeof(*sizes));
-	vn_status     st = VN_OK;
-	char          name[64];
+	vn_gpu_weights *w = l->w;
+	VkDeviceSize   *sizes = calloc(w->n ? (size_t)w->n : 1, sizeof(*sizes));
+	vn_status       st = VN_OK;
+	char            name[64];
 
 	if (!sizes)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to place %d weights", w->n);
@@ -416,7 +417,7 @@ vn_status vn_weights_create(vn_encoder *e, vn_gpu_weights *w, const vn_plan *pla
 	load      l = { .e = e, .w = w, .from = from, .storage = o->policy.storage };
 	vn_status st;
 
-	*w = (vn_gpu_weights){ .n = plan->n_weights, .first_overflowed = -1 };
+	*w = (vn_gpu_weights) { .n = plan->n_weights, .first_overflowed = -1 };
 	if ((st = allocate(&l, w->n, o->threads, err)) || (st = find_over(plan, l.over, err)) ||
 	    (st = check_shapes(plan, from, err)) || (st = blocks(&l, plan, o->guard, err)))
 		goto done;
@@ -443,5 +444,5 @@ void vn_weights_destroy(vn_device *d, vn_gpu_weights *w)
 		vn_buffer_destroy(d, &w->block[i]);
 	free(w->block);
 	free(w->at);
-	*w = (vn_gpu_weights){ 0 };
+	*w = (vn_gpu_weights) { 0 };
 }

@@ -23,7 +23,7 @@ typedef struct vn_gpu_weights {
 	vn_weight_place *at;    /* (n) */
 	vn_buffer       *block; /* (n_blocks) */
 	int64_t          bytes;
-	int64_t          overflowed; /* finite values that became infinite in the storage format */
+	int64_t          overflowed;       /* finite values that became infinite in the storage format */
 	int              first_overflowed; /* the first such weight; -1 */
 } vn_gpu_weights;
 

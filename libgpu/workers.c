@@ -44,14 +44,14 @@ static void *run(void *ctx)
 }
 
 /* Signals are for the threads that were there before. */
-void vn_workers_start(vn_workers *w, int n, int threads, bool (*work)(void *ctx, int piece, int worker),
-                      void *ctx)
+void vn_workers_start(vn_workers *w, int n, int threads, bool (*work)(void *ctx, int piece, int worker), void *ctx)
 {
 	const int want = vn_workers_count(n, threads);
 	sigset_t  all, before;
 
-	*w = (vn_workers){ .work = work, .ctx = ctx, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER,
-	                   .news = PTHREAD_COND_INITIALIZER };
+	*w = (vn_workers) {
+		.work = work, .ctx = ctx, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER, .news = PTHREAD_COND_INITIALIZER
+	};
 	vn_trouble_spare(true); /* with fewer threads it takes longer */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -18,7 +18,7 @@ enum {
 
 typedef struct vn_workers {
 	/* Does one piece; worker: 0 to vn_workers_count - 1. Returns false if no more is to be taken. */
-	bool          (*work)(void *ctx, int piece, int worker);
+	bool (*work)(void *ctx, int piece, int worker);
 	void           *ctx;
 	int             n;
 	pthread_t       thread[VN_WORKERS_MAX];
@@ -34,8 +34,7 @@ typedef struct vn_workers {
 int  vn_workers_count(int n, int threads);
 /* Starts workers for n pieces (at most VN_WORK_MAX): `threads` of them, or fewer if the system refuses. w and ctx
  * must live until stop. */
-void vn_workers_start(vn_workers *w, int n, int threads, bool (*work)(void *ctx, int piece, int worker),
-                      void *ctx);
+void vn_workers_start(vn_workers *w, int n, int threads, bool (*work)(void *ctx, int piece, int worker), void *ctx);
 /* Returns the piece that was done as number `seen` (from 0). Waits for it up to a tenth of a
  * second. VN_WORK_OVER: a piece has ended the work. */
 int  vn_workers_next(vn_workers *w, int seen);

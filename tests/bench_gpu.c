@@ -23,7 +23,9 @@ static void fail(const vn_error *err)
 	exit(2);
 }
 
-typedef struct rates { double ms, bytes, flops; } rates;
+typedef struct rates {
+	double ms, bytes, flops;
+} rates;
 
 static double limit_[2]; /* bytes and operations in a second; 0: not known */
 
@@ -156,7 +158,7 @@ int main(int argc, char **argv)
 			measure_both(g, vn_model_plan(m), atol(argv[i]), rounds, element);
 	else
 		for (int i = 0; i < 3; i++)
-			measure_both(g, vn_model_plan(m), (const int64_t[]){ 128, 512, 2048 }[i], rounds, element);
+			measure_both(g, vn_model_plan(m), (const int64_t[]) { 128, 512, 2048 }[i], rounds, element);
 	printf("shaders: %.3f s, %s a cache\n", vn_gpu_compiling(g), vn_gpu_compiles(g) ? "without" : "with");
 	vn_gpu_destroy(g);
 	vn_model_close(m);

@@ -33,7 +33,7 @@ static double plain(const float *x, int n)
 	for (int i = 0; i < n; i++) {
 		snprintf(path, sizeof path, "%s/plain/%d", folder, i);
 		const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-		for (size_t at = 0; at < TENSOR; ) {
+		for (size_t at = 0; at < TENSOR;) {
 			const ssize_t k = write(fd, (const char *)x + at, TENSOR - at);
 			if (k <= 0)
 				exit(2);

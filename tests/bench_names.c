@@ -38,10 +38,10 @@ int main(int argc, char **argv)
 	}
 	vernier_capture *c = vernier_capture_open(argv[1], 1, "bench_names", "f32");
 	for (int k = 0; k < steps && !*vernier_capture_error(c); k++) {
-		vernier_capture_step(c, &(int32_t){ 7 }, 1);
+		vernier_capture_step(c, &(int32_t) { 7 }, 1);
 		for (int i = 0; i < n; i++) {
 			const float x[2] = { value * (float)(i + 1), -value * (float)(k + 1) };
-			char name[64];
+			char        name[64];
 			if (flat)
 				snprintf(name, sizeof name, "other.%d.name", i);
 			else

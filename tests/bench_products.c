@@ -14,9 +14,11 @@
 enum { ROUNDS = 3, TIMES = 24 };
 static const VkDeviceSize WEIGHTS = (VkDeviceSize)320 << 20;
 
-static const struct { int64_t M, N; } shapes[] = {
-	{ 896, 896 }, { 128, 896 }, { 4864, 896 }, { 896, 4864 }, { 151936, 896 }, { 4096, 4096 }, { 1024, 4096 },
-	  { 14336, 4096 }, { 4096, 14336 },
+static const struct {
+	int64_t M, N;
+} shapes[] = {
+	{ 896, 896 },   { 128, 896 },   { 4864, 896 },   { 896, 4864 },   { 151936, 896 },
+	{ 4096, 4096 }, { 1024, 4096 }, { 14336, 4096 }, { 4096, 14336 },
 };
 static const int64_t tokens[] = { 1, 8, 16, 32, 64, 128, 256, 512, 2048 };
 
@@ -40,7 +42,7 @@ static vn_plan *small_plan(void)
 	vn_plan    *p = NULL;
 	vn_error    err = { "" };
 
-	vn_plan_embed(b, vn_plan_weight(b, "w", 2, (int64_t[]){ 8, 8 }), VN_POINT_EMBED);
+	vn_plan_embed(b, vn_plan_weight(b, "w", 2, (int64_t[]) { 8, 8 }), VN_POINT_EMBED);
 	must(vn_plan_finish(b, &p, &err), &err);
 	return p;
 }
@@ -59,10 +61,20 @@ static double time_of(vn_way way, int64_t T, int64_t M, int64_t N)
 		vn_encode_reset_stamps(&encoder);
 		vn_encode_stamp(&encoder, 0);
 		for (int64_t k = 0; k < TIMES; k++)
-			vn_product_encode(&encoder, way, &(vn_product){ .x = &x, .w = &w, .y = &y, .sums = &sums,
-				.at = { .x = x.address, .w = w.address + (uint64_t)(k % (all ? all : 1) * M * N) * element,
-					.y = y.address, .T = (uint32_t)T,
-					.M = (uint32_t)M, .N = (uint32_t)N, .y_stride = (uint32_t)M } }, element);
+			vn_product_encode(
+				&encoder, way,
+				&(vn_product) { .x = &x,
+			                    .w = &w,
+			                    .y = &y,
+			                    .sums = &sums,
+			                    .at = { .x = x.address,
+			                            .w = w.address + (uint64_t)(k % (all ? all : 1) * M * N) * element,
+			                            .y = y.address,
+			                            .T = (uint32_t)T,
+			                            .M = (uint32_t)M,
+			                            .N = (uint32_t)N,
+			                            .y_stride = (uint32_t)M } },
+				element);
 		vn_encode_stamp(&encoder, 1);
 		must(vn_encode_submit(&encoder, &err), &err);
 		must(vn_encode_wait(&encoder, i, &err), &err);
@@ -92,17 +104,17 @@ static void every_way(int64_t T, int64_t M, int64_t N)
 {
 	if (T == 1) {
 		for (int lanes = 8; lanes <= 128; lanes *= 2)
-			show((vn_way){ VN_K_LINEAR_VEC, lanes }, T, M, N, false);
+			show((vn_way) { VN_K_LINEAR_VEC, lanes }, T, M, N, false);
 		return;
 	}
 	for (int k = VN_K_COOP_8X8; k <= VN_K_COOP_1X2; k++)
 		for (int shares = 1; kernels.side && shares <= (N > 2048 ? 16 : 4); shares *= 2)
 			if (shares == 1 || T * M <= 512 * 4096)
-				show((vn_way){ (vn_kernel)k, shares }, T, M, N, false);
+				show((vn_way) { (vn_kernel)k, shares }, T, M, N, false);
 	for (int k = VN_K_LINEAR_128X64; k < VN_K_LINEAR_VEC && !kernels.side; k++)
 		for (int shares = 1; shares <= (kernels.float_sums ? N > 2048 ? 16 : 4 : 1); shares *= 2)
 			if (shares == 1 || T * M <= 512 * 4096)
-				show((vn_way){ (vn_kernel)k, shares }, T, M, N, false);
+				show((vn_way) { (vn_kernel)k, shares }, T, M, N, false);
 }
 
 static bool is_asked(int64_t T, int argc, char **argv)
@@ -134,7 +146,7 @@ int main(int argc, char **argv)
 	must(vn_buffer_create(&device, &sums, VN_ON_DEVICE, (VkDeviceSize)256 << 20, false, "sums", &err), &err);
 	printf("%s, %s, matrices of %d\n", device.info.name, vn_policy_name(policy), kernels.side);
 	for (int i = 0; i < 400; i++) /* idle clocks are a third of busy ones */
-		time_of((vn_way){ VN_K_LINEAR_VEC, 16 }, 1, 4096, 4096);
+		time_of((vn_way) { VN_K_LINEAR_VEC, 16 }, 1, 4096, 4096);
 	for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
 		for (size_t t = 0; t < sizeof tokens / sizeof *tokens; t++) {
 			const int64_t T = tokens[t], M = shapes[s].M, N = shapes[s].N;

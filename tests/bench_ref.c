@@ -47,7 +47,7 @@ static double bare_products(const vn_plan *p, int64_t T, int threads)
 	for (int i = 0; i < p->n_nodes; i++)
 		if (p->node[i].op == VN_OP_LINEAR) {
 			const vn_shape *s = &p->weight[p->node[i].w[0]].shape;
-			size_t M = (size_t)s->dim[0], N = (size_t)s->dim[1];
+			size_t          M = (size_t)s->dim[0], N = (size_t)s->dim[1];
 			x = N * (size_t)T > x ? N * (size_t)T : x;
 			w = M * N > w ? M * N : w;
 			y = M * (size_t)T > y ? M * (size_t)T : y;
@@ -64,7 +64,7 @@ static double bare_products(const vn_plan *p, int64_t T, int threads)
 	for (int i = 0; i < p->n_nodes; i++)
 		if (p->node[i].op == VN_OP_LINEAR) {
 			const vn_shape *s = &p->weight[p->node[i].w[0]].shape;
-			int M = (int)s->dim[0], N = (int)s->dim[1];
+			int             M = (int)s->dim[0], N = (int)s->dim[1];
 			cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)T, M, N, 1.0f, X, N, W, N, 0.0f, Y, M);
 		}
 	double took = vn_seconds() - start;
@@ -132,14 +132,14 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: bench_ref MODEL [TOKENS [THREADS [ROUNDS]]]\n");
 		return 2;
 	}
-	const int64_t  T = argc > 2 ? atol(argv[2]) : 512;
-	const int      threads = argc > 3 ? atoi(argv[3]) : 2;
-	int            rounds = argc > 4 ? atoi(argv[4]) : 3;
-	vn_error       err = { "" };
-	vn_model      *m;
-	vn_ref        *r;
-	double         bare[MAX_ROUNDS], plain[MAX_ROUNDS], recorded[MAX_ROUNDS], peak = 0;
-	char           path[] = "bench_ref.h5";
+	const int64_t T = argc > 2 ? atol(argv[2]) : 512;
+	const int     threads = argc > 3 ? atoi(argv[3]) : 2;
+	int           rounds = argc > 4 ? atoi(argv[4]) : 3;
+	vn_error      err = { "" };
+	vn_model     *m;
+	vn_ref       *r;
+	double        bare[MAX_ROUNDS], plain[MAX_ROUNDS], recorded[MAX_ROUNDS], peak = 0;
+	char          path[] = "bench_ref.h5";
 
 	rounds = rounds < 1 ? 1 : rounds > MAX_ROUNDS ? MAX_ROUNDS : rounds;
 	if (vn_model_open(argv[1], &m, &err))

@@ -19,20 +19,30 @@ enum { PROMPT = 17, TOKENS = 19 }; /* in steps of one behind the prompt */
 static inline vn_status record_llama(const char *name, const char *fault, vn_error *err)
 {
 	static const char *const every = "*";
-	int32_t           id[TOKENS];
-	vn_engine_options o = { .device = -1, .threads = 1, .quiet = true };
-	vn_engine         e = { 0 };
-	vn_model         *m = NULL;
-	vn_faulty        *f = NULL;
-	vn_recorded       done;
-	vn_status         st;
+	int32_t                  id[TOKENS];
+	vn_engine_options        o = { .device = -1, .threads = 1, .quiet = true };
+	vn_engine                e = { 0 };
+	vn_model                *m = NULL;
+	vn_faulty               *f = NULL;
+	vn_recorded              done;
+	vn_status                st;
 
 	for (int i = 0; i < TOKENS; i++)
 		id[i] = (7 + 37 * i) % 200;
 	const vn_recipe r = {
-		.path = at(name), .force = true, .ids = id, .n_ids = PROMPT, .decode = TOKENS - PROMPT, .forced = id + PROMPT,
-			.pattern = &every, .n_patterns = 1,
-		.first_layer = -1, .last_layer = -1, .precision = "f32", .command = "test", .threads = 1,
+		.path = at(name),
+		.force = true,
+		.ids = id,
+		.n_ids = PROMPT,
+		.decode = TOKENS - PROMPT,
+		.forced = id + PROMPT,
+		.pattern = &every,
+		.n_patterns = 1,
+		.first_layer = -1,
+		.last_layer = -1,
+		.precision = "f32",
+		.command = "test",
+		.threads = 1,
 	};
 	vn_policy_from_name("f32", &o.policy);
 	if (!(st = vn_model_open(LLAMA, &m, err)) &&
@@ -49,10 +59,10 @@ static inline vn_status record_llama(const char *name, const char *fault, vn_err
 }
 
 typedef struct explained {
-	trial          compared;
-	vn_explanation x;
-	vn_explain_trial       t;
-	vn_error       err;
+	trial            compared;
+	vn_explanation   x;
+	vn_explain_trial t;
+	vn_error         err;
 } explained;
 
 /* Compares a run with that fault with a sound one. explain: vn_compare does that, too. */

@@ -79,10 +79,13 @@ enum call {
 #define X(name, family, number) C_##name,
 	CALLS(X)
 #undef X
-	N_CALLS
+		N_CALLS
 };
 
-static const struct { const char *name; int family, number; } call[N_CALLS] = {
+static const struct {
+	const char *name;
+	int         family, number;
+} call[N_CALLS] = {
 #define X(name, family, number) { #name, family, number },
 	CALLS(X)
 #undef X
@@ -92,12 +95,12 @@ struct tally {
 	_Atomic uint64_t counted, failed, each[N_CALLS];
 };
 
-static struct tally  own_tally, *tally = &own_tally;
-static bool          active, selected[N_CALLS], sticky, children, child, own;
-static uint64_t      at, percent, seed;
-static time_t        fixed_time;
-static uintptr_t     loader_from, loader_to; /* where the dynamic loader's code is */
-static uintptr_t     program_from, program_to; /* and the program's */
+static struct tally own_tally, *tally = &own_tally;
+static bool         active, selected[N_CALLS], sticky, children, child, own;
+static uint64_t     at, percent, seed;
+static time_t       fixed_time;
+static uintptr_t    loader_from, loader_to;   /* where the dynamic loader's code is */
+static uintptr_t    program_from, program_to; /* and the program's */
 
 static uint64_t mix(uint64_t x)
 {
@@ -106,10 +109,10 @@ static uint64_t mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-static const char          *trace; /* NULL: not asked for */
-static _Thread_local bool   tracing;
+static const char        *trace; /* NULL: not asked for */
+static _Thread_local bool tracing;
 
-static _Atomic int          being_traced;
+static _Atomic int being_traced;
 
 /* By system calls of its own: what it calls must neither fail nor be counted. */
 static void write_trace(void)
@@ -155,15 +158,30 @@ static bool fails(enum call c, const void *from)
 #define NEXT(name) \
 	static __typeof__(name) *next_; \
 	if (!next_) \
-		*(void **)&next_ = dlsym(RTLD_NEXT, #name)
+	*(void **)&next_ = dlsym(RTLD_NEXT, #name)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-void *malloc(size_t n)                      { return FAILS(malloc) ? NULL : __libc_malloc(n); }
-void *calloc(size_t n, size_t each)         { return FAILS(calloc) ? NULL : __libc_calloc(n, each); }
-void *realloc(void *old, size_t n)          { return FAILS(realloc) ? NULL : __libc_realloc(old, n); }
-void *aligned_alloc(size_t align, size_t n) { return FAILS(aligned_alloc) ? NULL : __libc_memalign(align, n); }
-void *memalign(size_t align, size_t n)      { return FAILS(aligned_alloc) ? NULL : __libc_memalign(align, n); }
+void *malloc(size_t n)
+{
+	return FAILS(malloc) ? NULL : __libc_malloc(n);
+}
+void *calloc(size_t n, size_t each)
+{
+	return FAILS(calloc) ? NULL : __libc_calloc(n, each);
+}
+void *realloc(void *old, size_t n)
+{
+	return FAILS(realloc) ? NULL : __libc_realloc(old, n);
+}
+void *aligned_alloc(size_t align, size_t n)
+{
+	return FAILS(aligned_alloc) ? NULL : __libc_memalign(align, n);
+}
+void *memalign(size_t align, size_t n)
+{
+	return FAILS(aligned_alloc) ? NULL : __libc_memalign(align, n);
+}
 
 int posix_memalign(void **p, size_t align, size_t n)
 {
@@ -226,8 +244,8 @@ PASS(FILE *, fopen, fopen, (const char *path, const char *mode), (path, mode), N
 PASS(FILE *, fopen64, fopen, (const char *path, const char *mode), (path, mode), NULL)
 PASS(FILE *, fdopen, fopen, (int fd, const char *mode), (fd, mode), NULL)
 PASS(DIR *, opendir, opendir, (const char *path), (path), NULL)
-PASS(struct dirent *, readdir, readdir, (DIR *d), (d), NULL)
-PASS(struct dirent64 *, readdir64, readdir, (DIR *d), (d), NULL)
+PASS(struct dirent *, readdir, readdir, (DIR * d), (d), NULL)
+PASS(struct dirent64 *, readdir64, readdir, (DIR * d), (d), NULL)
 
 #define PART(name) (FAILS(name##_part) && n > 1 ? (n + 1) / 2 : n)
 #define READS(name, base, parameters, arguments) \
@@ -373,9 +391,9 @@ PASS(int, pipe, pipe, (int ends[2]), (ends), -1)
 PASS(int, pipe2, pipe, (int ends[2], int flags), (ends, flags), -1)
 PASS(int, socketpair, pipe, (int domain, int type, int protocol, int ends[2]), (domain, type, protocol, ends), -1)
 PASS(int, dup2, dup2, (int from, int to), (from, to), -1)
-PASS(int, poll, poll, (struct pollfd *p, nfds_t n, int ms), (p, n, ms), -1)
+PASS(int, poll, poll, (struct pollfd * p, nfds_t n, int ms), (p, n, ms), -1)
 int __poll_chk(struct pollfd *p, nfds_t n, int ms, size_t room);
-PASS(int, __poll_chk, poll, (struct pollfd *p, nfds_t n, int ms, size_t room), (p, n, ms, room), -1)
+PASS(int, __poll_chk, poll, (struct pollfd * p, nfds_t n, int ms, size_t room), (p, n, ms, room), -1)
 PASS(int, mprotect, mprotect, (void *p, size_t n, int what), (p, n, what), -1)
 PASS(FILE *, fopencookie, fopencookie, (void *restrict x, const char *restrict mode, cookie_io_functions_t f),
      (x, mode, f), NULL)
@@ -383,7 +401,7 @@ PASS(FILE *, open_memstream, open_memstream, (char **text, size_t *n), (text, n)
 PASS(int, dup, dup, (int fd), (fd), -1)
 PASS(off_t, lseek, lseek, (int fd, off_t to, int from), (fd, to, from), -1)
 PASS(off64_t, lseek64, lseek, (int fd, off64_t to, int from), (fd, to, from), -1)
-PASS(int, fseek, fseek, (FILE *f, long to, int from), (f, to, from), -1)
+PASS(int, fseek, fseek, (FILE * f, long to, int from), (f, to, from), -1)
 PASS(int, access, access, (const char *path, int how), (path, how), -1)
 PASS(int, link, link, (const char *from, const char *to), (from, to), -1)
 PASS(ssize_t, readlink, readlink, (const char *restrict path, char *restrict to, size_t n), (path, to, n), -1)
@@ -398,7 +416,7 @@ PASS(FILE *, tmpfile, tmpfile, (void), (), NULL)
 PASS(pid_t, waitpid, waitpid, (pid_t pid, int *status, int how), (pid, status, how), -1)
 PASS(int, waitid, waitid, (idtype_t what, id_t id, siginfo_t *info, int how), (what, id, info, how), -1)
 PASS(int, sched_getaffinity, sched_getaffinity, (pid_t pid, size_t n, cpu_set_t *set), (pid, n, set), -1)
-PASS(int, sem_init, sem_init, (sem_t *s, int shared, unsigned value), (s, shared, value), -1)
+PASS(int, sem_init, sem_init, (sem_t * s, int shared, unsigned value), (s, shared, value), -1)
 
 void *mremap(void *old, size_t n, size_t wanted, int flags, ...)
 {
@@ -409,10 +427,10 @@ void *mremap(void *old, size_t n, size_t wanted, int flags, ...)
 	va_end(list);
 	return FAILS(mremap) ? MAP_FAILED : next_(old, n, wanted, flags, to);
 }
-PASS(int, pthread_mutex_init, mutex_init, (pthread_mutex_t *m, const pthread_mutexattr_t *a), (m, a), ENOMEM)
-PASS(int, pthread_cond_init, cond_init, (pthread_cond_t *c, const pthread_condattr_t *a), (c, a), ENOMEM)
-PASS(int, pthread_create, pthread_create,
-     (pthread_t *t, const pthread_attr_t *a, void *(*run)(void *), void *x), (t, a, run, x), EAGAIN)
+PASS(int, pthread_mutex_init, mutex_init, (pthread_mutex_t * m, const pthread_mutexattr_t *a), (m, a), ENOMEM)
+PASS(int, pthread_cond_init, cond_init, (pthread_cond_t * c, const pthread_condattr_t *a), (c, a), ENOMEM)
+PASS(int, pthread_create, pthread_create, (pthread_t * t, const pthread_attr_t *a, void *(*run)(void *), void *x),
+     (t, a, run, x), EAGAIN)
 
 time_t time(time_t *t)
 {
@@ -429,7 +447,7 @@ int gettimeofday(struct timeval *restrict t, void *restrict zone)
 	NEXT(gettimeofday);
 	const int r = next_(t, zone);
 	if (fixed_time && r == 0)
-		*t = (struct timeval){ .tv_sec = fixed_time };
+		*t = (struct timeval) { .tv_sec = fixed_time };
 	return r;
 }
 
@@ -507,9 +525,9 @@ static void settle(void)
 	children = number_of("VN_FAULT_CHILDREN");
 	fixed_time = (time_t)number_of("VN_FAULT_TIME");
 	own = number_of("VN_FAULT_OWN");
-	dl_iterate_phdr(find_code, &(int){ 0 });
+	dl_iterate_phdr(find_code, &(int) { 0 });
 	if ((trace = getenv("VN_FAULT_TRACE")))
-		backtrace(&(void *){ NULL }, 1); /* loads what it needs now, not when memory fails */
+		backtrace(&(void *) { NULL }, 1); /* loads what it needs now, not when memory fails */
 }
 
 static int (*real_main)(int, char **, char **);

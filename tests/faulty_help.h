@@ -23,29 +23,29 @@ static vn_weight_row *rows;
 
 /* How a recorded run shall differ from a healthy one. */
 typedef struct fault {
-	const char *theta_of;  /* this value's node rotates with another theta */
-	const char *bias_of;   /* this value's linear node gets another bias */
-	const char *nan_in;    /* the first number of this value is filed as NaN */
-	const char *points;    /* record only these */
-	const char *link;      /* and this second name of a tensor, as a link */
-	const char *copy;      /* and this second name, with numbers of its own */
+	const char *theta_of; /* this value's node rotates with another theta */
+	const char *bias_of;  /* this value's linear node gets another bias */
+	const char *nan_in;   /* the first number of this value is filed as NaN */
+	const char *points;   /* record only these */
+	const char *link;     /* and this second name of a tensor, as a link */
+	const char *copy;     /* and this second name, with numbers of its own */
 	bool        nan_in_copy;
-	int32_t     first_id;  /* instead of the prompt's */
+	int32_t     first_id; /* instead of the prompt's */
 	bool        no_plan, cut_off, other_weights;
 	int         decode;    /* steps behind the prompt */
 	const char *precision; /* NULL: f32 */
 } fault;
 
 typedef struct bend {
-	vn_sink to;
-	int     value;   /* gets a NaN; -1 */
-	bool    first, here;
-	vn_dtype dtype;
-	int     copied, copy; /* this value is filed once more, as that one; -1 */
-	bool    nan_in_copy, copying;
-	vn_shape shape;
+	vn_sink        to;
+	int            value; /* gets a NaN; -1 */
+	bool           first, here;
+	vn_dtype       dtype;
+	int            copied, copy; /* this value is filed once more, as that one; -1 */
+	bool           nan_in_copy, copying;
+	vn_shape       shape;
 	unsigned char *data;
-	size_t  have;
+	size_t         have;
 } bend;
 
 static inline vn_status bend_begin(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
@@ -64,7 +64,7 @@ static inline vn_status bend_begin(void *ctx, int value, vn_dtype dtype, const v
 
 static inline vn_status bend_write(void *ctx, const void *data, size_t elements, vn_error *err)
 {
-	bend *b = ctx;
+	bend        *b = ctx;
 	const size_t size = vn_dtype_size(b->dtype);
 	if (b->copying) {
 		memcpy(b->data + b->have, data, elements * size);
@@ -73,7 +73,7 @@ static inline vn_status bend_write(void *ctx, const void *data, size_t elements,
 	if (!b->here || !b->first || elements == 0)
 		return b->to.write(b->to.ctx, data, elements, err);
 	b->first = false;
-	char *copy = malloc(elements * size);
+	char       *copy = malloc(elements * size);
 	const float nan = NAN;
 	memcpy(copy, data, elements * size);
 	vn_from_f32(copy, b->dtype, &nan, 1);
@@ -84,15 +84,15 @@ static inline vn_status bend_write(void *ctx, const void *data, size_t elements,
 
 static inline vn_status bend_end(void *ctx, vn_error *err)
 {
-	bend *b = ctx;
+	bend     *b = ctx;
 	vn_status st = b->to.end(b->to.ctx, err);
 	if (st || !b->copying)
 		return st;
 	const float nan = NAN;
 	if (b->nan_in_copy)
 		vn_from_f32(b->data, b->dtype, &nan, 1);
-	if (!(st = b->to.begin(b->to.ctx, b->copy, b->dtype, &b->shape, err))
-	    && !(st = b->to.write(b->to.ctx, b->data, b->have / vn_dtype_size(b->dtype), err)))
+	if (!(st = b->to.begin(b->to.ctx, b->copy, b->dtype, &b->shape, err)) &&
+	    !(st = b->to.write(b->to.ctx, b->data, b->have / vn_dtype_size(b->dtype), err)))
 		st = b->to.end(b->to.ctx, err);
 	free(b->data);
 	b->copying = false;
@@ -102,13 +102,16 @@ static inline vn_status bend_end(void *ctx, vn_error *err)
 static inline vn_status run_steps(vn_store *s, vn_ref *ref, const vn_plan *plan, const fault *f, const int32_t *ids,
                                   vn_error *err)
 {
-	bool *want = calloc((size_t)plan->n_values, sizeof *want);
-	bool *links = calloc((size_t)plan->n_values, sizeof *links);
-	bend  b = { .to = vn_store_sink(s), .value = f->nan_in ? vn_plan_root(plan, vn_plan_find(plan, f->nan_in)) : -1,
-	            .copy = f->copy ? vn_plan_find(plan, f->copy) : -1, .copied = -1, .nan_in_copy = f->nan_in_copy };
+	bool         *want = calloc((size_t)plan->n_values, sizeof *want);
+	bool         *links = calloc((size_t)plan->n_values, sizeof *links);
+	bend          b = { .to = vn_store_sink(s),
+		                .value = f->nan_in ? vn_plan_root(plan, vn_plan_find(plan, f->nan_in)) : -1,
+		                .copy = f->copy ? vn_plan_find(plan, f->copy) : -1,
+		                .copied = -1,
+		                .nan_in_copy = f->nan_in_copy };
 	const vn_taps taps = { .want = want, .rows = VN_ROWS_ALL, .sink = { &b, bend_begin, bend_write, bend_end } };
-	vn_status st = vn_taps_choose(plan, &f->points, f->points ? 1 : 0, -1, -1, want, err);
-	int64_t done = 0;
+	vn_status     st = vn_taps_choose(plan, &f->points, f->points ? 1 : 0, -1, -1, want, err);
+	int64_t       done = 0;
 	if (b.copy >= 0)
 		b.copied = vn_plan_root(plan, b.copy);
 	if (f->link)
@@ -128,24 +131,24 @@ static inline vn_status run_steps(vn_store *s, vn_ref *ref, const vn_plan *plan,
 
 static inline void record(const char *name, const fault *f)
 {
-	vn_error  err = { "" };
-	vn_plan  *plan = NULL;
-	vn_store *s = NULL;
-	vn_ref   *ref = NULL;
-	int32_t   ids[TOKENS + DECODE], positions[TOKENS + DECODE];
-	vn_facts  facts = { 0 };
+	vn_error       err = { "" };
+	vn_plan       *plan = NULL;
+	vn_store      *s = NULL;
+	vn_ref        *ref = NULL;
+	int32_t        ids[TOKENS + DECODE], positions[TOKENS + DECODE];
+	vn_facts       facts = { 0 };
 	vn_ref_options o = { .threads = 1 };
-	float     bias[4096];
+	float          bias[4096];
 
 	CU_ASSERT_FATAL(vn_plan_clone(vn_model_plan(model), &plan, &err) == VN_OK);
 	CU_ASSERT_FATAL(vn_policy_from_name(f->precision ? f->precision : "f32", &o.policy));
 	vn_tensor *w = malloc((size_t)plan->n_weights * sizeof *w);
 	memcpy(w, vn_model_weights(model), (size_t)plan->n_weights * sizeof *w);
 	if (f->theta_of)
-		CU_ASSERT_FATAL(vn_const_set(&plan->node[plan->value[vn_plan_find(plan, f->theta_of)].node], "theta", 500, &err)
-		                == VN_OK);
+		CU_ASSERT_FATAL(
+			vn_const_set(&plan->node[plan->value[vn_plan_find(plan, f->theta_of)].node], "theta", 500, &err) == VN_OK);
 	if (f->bias_of) {
-		const int i = plan->node[plan->value[vn_plan_find(plan, f->bias_of)].node].w[1];
+		const int     i = plan->node[plan->value[vn_plan_find(plan, f->bias_of)].node].w[1];
 		const int64_t n = vn_shape_count(&w[i].shape);
 		for (int64_t k = 0; k < n; k++)
 			bias[k] = 0.5f;

@@ -14,7 +14,7 @@
 
 /* An engine, opened on one of the models. */
 typedef struct any {
-	void *self;
+	void                *self;
 	const vn_engine_ops *calls;
 } any;
 
@@ -62,10 +62,14 @@ static bool open_models(void)
 	toy_build(&m, VN_F32);
 	toy_save(&m, toy_dir_, TOY_CONFIG);
 	toy_free(&m);
-	const struct { const char *name, *path; int window; } row[MODELS] = {
-		{ "toy, window 5", toy_dir_, 5 }, { "qwen2", VERNIER_SOURCE "/fixtures/qwen2-trained", 0 },
+	const struct {
+		const char *name, *path;
+		int         window;
+	} row[MODELS] = {
+		{ "toy, window 5", toy_dir_, 5 },
+		{ "qwen2", VERNIER_SOURCE "/fixtures/qwen2-trained", 0 },
 		{ "mistral, window 18", VERNIER_SOURCE "/fixtures/mistral-trained", 18 },
-		{ "gpt2", VERNIER_SOURCE "/fixtures/gpt2-trained", 0 }, /* learned positions */
+		{ "gpt2", VERNIER_SOURCE "/fixtures/gpt2-trained", 0 },            /* learned positions */
 		{ "qwen3_5", VERNIER_SOURCE "/fixtures/qwen3_5_text-trained", 0 }, /* states of fixed size */
 	};
 	for (int i = 0; i < MODELS; i++) {
@@ -92,7 +96,11 @@ static void close_models(void)
 typedef struct seen {
 	int      n, open;
 	vn_dtype dtype;
-	struct { float *x; size_t n; vn_shape shape; } *value; /* of the last call that handed it over */
+	struct {
+		float   *x;
+		size_t   n;
+		vn_shape shape;
+	} * value; /* of the last call that handed it over */
 } seen;
 
 static vn_status see_begin(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
@@ -136,7 +144,7 @@ static void forget(seen *s)
 	for (int v = 0; v < s->n; v++)
 		free(s->value[v].x);
 	free(s->value);
-	*s = (seen){ 0 };
+	*s = (seen) { 0 };
 }
 
 static bool same(const seen *a, const seen *b, int v)
@@ -221,7 +229,7 @@ static bool hybrid(const subject *s)
 static void any_split_of_a_sequence_gives_the_logits_of_one_prefill(void)
 {
 	static const int split[] = { 1, 2, 7, 16, 31, 59 }; /* 1: step by step */
-	EACH(s) {
+	EACH (s) {
 		const int logits = vn_plan_find(s->plan, "logits");
 		any       e = open_engine(s->plan, s->weights, IN_F32);
 		seen      whole = see_nothing(s->plan), part = see_nothing(s->plan);
@@ -248,7 +256,7 @@ static void any_split_of_a_sequence_gives_the_logits_of_one_prefill(void)
 
 static void changing_the_last_token_changes_no_bit_before_it(void)
 {
-	EACH(s) {
+	EACH (s) {
 		any     e = open_engine(s->plan, s->weights, IN_F16);
 		seen    a = see_nothing(s->plan), b = see_nothing(s->plan);
 		int32_t ids[N];
@@ -260,7 +268,7 @@ static void changing_the_last_token_changes_no_bit_before_it(void)
 		for (int v = 0; v < s->plan->n_values; v++) {
 			const vn_value *x = &s->plan->value[v];
 			const vn_shape *shape = &a.value[v].shape;
-			const bool      keyed = x->size[x->rank - 1] == VN_S; /* (H,T,S) */
+			const bool      keyed = x->size[x->rank - 1] == VN_S;          /* (H,T,S) */
 			if (x->alias_of >= 0 || (x->state >= 0 && x->size[0] != VN_S)) /* what the last token leaves is its own */
 				continue;
 			const int64_t outer = keyed ? shape->dim[0] : 1, row = vn_shape_count(shape) / outer / N;
@@ -319,12 +327,12 @@ static void exchanged_pairs_of_keys_and_values_change_only_the_rounding(void)
 {
 	double worst = 0.0;
 
-	EACH(s) {
+	EACH (s) {
 		const int v = vn_plan_find(s->plan, "layer0.attn_context");
 		if (v < 0)
 			continue; /* a first layer that does not attend */
-		any       e = open_engine(s->plan, s->weights, IN_F32);
-		seen      straight = see_nothing(s->plan), mixed = see_nothing(s->plan);
+		any  e = open_engine(s->plan, s->weights, IN_F32);
+		seen straight = see_nothing(s->plan), mixed = see_nothing(s->plan);
 		if (!s->plan->node[s->plan->value[v].node].c.attention.window) {
 			last_context(s, e, 0, &straight);
 			CU_ASSERT_FATAL(straight.value[v].n > 0);
@@ -381,12 +389,12 @@ static void moving_all_positions_changes_only_the_rounding(void)
 {
 	double worst = 0.0;
 
-	EACH(s) {
+	EACH (s) {
 		const int logits = vn_plan_find(s->plan, "logits");
 		if (vn_plan_find(s->plan, "layer0.q_rope") < 0 && vn_plan_find(s->plan, "layer3.q_rope") < 0)
 			continue; /* learned positions are where they are */
-		any       e = open_engine(s->plan, s->weights, IN_F32);
-		seen      here = see_nothing(s->plan), there = see_nothing(s->plan);
+		any  e = open_engine(s->plan, s->weights, IN_F32);
+		seen here = see_nothing(s->plan), there = see_nothing(s->plan);
 		run_shifted(s, e, 0, &here);
 		run_shifted(s, e, 37, &there);
 		CU_ASSERT_FALSE(same(&here, &there, logits));
@@ -405,7 +413,7 @@ static void going_back_and_on_equals_a_fresh_start(void)
 {
 	static const int back[] = { 0, 1, 17, 39, 40 };
 
-	EACH(s) {
+	EACH (s) {
 		any      a = open_engine(s->plan, s->weights, IN_F16), b = open_engine(s->plan, s->weights, IN_F16);
 		seen     went = see_nothing(s->plan), fresh = see_nothing(s->plan);
 		vn_error err = { "" };
@@ -454,7 +462,7 @@ static void going_back_beyond_what_there_is_is_refused(void)
 /* The other prompt may hold anything, NaN even: the embedding of the last id is NaN. */
 static void nothing_of_another_prompt_is_left_after_a_reset(void)
 {
-	EACH(s) {
+	EACH (s) {
 		const int64_t D = s->plan->weight[0].shape.dim[1], last = s->plan->vocab - 1;
 		vn_tensor    *w = malloc((size_t)s->plan->n_weights * sizeof *w);
 		float        *table = malloc((size_t)vn_shape_count(&s->plan->weight[0].shape) * sizeof *table);
@@ -463,7 +471,7 @@ static void nothing_of_another_prompt_is_left_after_a_reset(void)
 		vn_to_f32(table, w[0].data, w[0].dtype, (size_t)vn_shape_count(&w[0].shape));
 		for (int64_t d = 0; d < D; d++)
 			table[last * D + d] = NAN;
-		w[0] = (vn_tensor){ VN_F32, w[0].shape, table };
+		w[0] = (vn_tensor) { VN_F32, w[0].shape, table };
 		for (int i = 0; i < N; i++)
 			poison[i] = (int32_t)last;
 
@@ -498,7 +506,7 @@ static vn_status full(void *ctx, int value, vn_dtype dtype, const vn_shape *shap
 
 static void a_call_that_failed_or_was_not_kept_leaves_no_trace(void)
 {
-	EACH(s) {
+	EACH (s) {
 		any      a = open_engine(s->plan, s->weights, IN_F16), b = open_engine(s->plan, s->weights, IN_F16);
 		seen     went = see_nothing(s->plan), fresh = see_nothing(s->plan);
 		bool    *want = choice(s->plan, "layer1.{v_cache,gdn_state}");
@@ -525,25 +533,25 @@ static void a_call_that_failed_or_was_not_kept_leaves_no_trace(void)
 /* It shows the rows that were given to it, of all calls, and is read as it is tapped. */
 static void the_cache_is_what_was_put_into_it(void)
 {
-	EACH(s) {
-		any e = open_engine(s->plan, s->weights, IN_F32);
-		seen   part = see_nothing(s->plan);
+	EACH (s) {
+		any  e = open_engine(s->plan, s->weights, IN_F32);
+		seen part = see_nothing(s->plan);
 		for (int t = 0; t < 20; t += t ? 1 : 13) {
-			const int n = t ? 1 : 13;
+			const int    n = t ? 1 : 13;
 			static float all[8][20 * 64], now[20 * 64];
 			go(s, e, s->ids + t, n, "layer*.{k_rope,k_proj,v_proj,k_cache,v_cache}", &part);
 			for (int i = 0; i < s->plan->n_states; i++) {
 				const vn_state *x = &s->plan->state[i];
 				if (x->input < 0)
 					continue;
-				const int64_t   row = vn_state_row(x);
-				const int       in = s->plan->node[x->node].in[x->input];
+				const int64_t row = vn_state_row(x);
+				const int     in = s->plan->node[x->node].in[x->input];
 				memcpy(all[i] + t * row, part.value[in].x, (size_t)(n * row) * sizeof(float));
 				CU_ASSERT_EQUAL_FATAL(part.value[x->value].n, (size_t)((t + n) * row));
 				CU_ASSERT_EQUAL(memcmp(part.value[x->value].x, all[i], (size_t)((t + n) * row) * sizeof(float)), 0);
 			}
 			/* and read in the midst of a call that does not count */
-			vn_error err = { "" };
+			vn_error        err = { "" };
 			const vn_state *x = &s->plan->state[s->plan->n_states - 1];
 			must(e.calls->begin(e.self, s->ids + t + n, 1, NULL, &err), &err);
 			must(e.calls->run(e.self, 0, x->node + 1, &err), &err);
@@ -559,18 +567,24 @@ static void the_cache_is_what_was_put_into_it(void)
 
 /* What depends on where keys and values are kept... */
 #define CACHE_INVARIANTS \
-	{ "any split of a sequence gives the logits of one prefill", any_split_of_a_sequence_gives_the_logits_of_one_prefill }, \
-	{ "going back and on equals a fresh start", going_back_and_on_equals_a_fresh_start }, \
-	{ "nothing of another prompt is left after a reset", nothing_of_another_prompt_is_left_after_a_reset }, \
-	{ "a call that failed or was not kept leaves no trace", a_call_that_failed_or_was_not_kept_leaves_no_trace }, \
-	{ "the cache is what was put into it", the_cache_is_what_was_put_into_it }
+	{ "any split of a sequence gives the logits of one prefill", \
+	  any_split_of_a_sequence_gives_the_logits_of_one_prefill }, \
+		{ "going back and on equals a fresh start", going_back_and_on_equals_a_fresh_start }, \
+		{ "nothing of another prompt is left after a reset", nothing_of_another_prompt_is_left_after_a_reset }, \
+		{ "a call that failed or was not kept leaves no trace", a_call_that_failed_or_was_not_kept_leaves_no_trace }, \
+	{ \
+		"the cache is what was put into it", the_cache_is_what_was_put_into_it \
+	}
 
 /* ... and what does not. */
 #define INVARIANTS \
 	CACHE_INVARIANTS, \
-	{ "changing the last token changes no bit before it", changing_the_last_token_changes_no_bit_before_it }, \
-	{ "exchanged pairs of keys and values change only the rounding", exchanged_pairs_of_keys_and_values_change_only_the_rounding }, \
-	{ "moving all positions changes only the rounding", moving_all_positions_changes_only_the_rounding }, \
-	{ "going back beyond what there is is refused", going_back_beyond_what_there_is_is_refused }
+		{ "changing the last token changes no bit before it", changing_the_last_token_changes_no_bit_before_it }, \
+		{ "exchanged pairs of keys and values change only the rounding", \
+		  exchanged_pairs_of_keys_and_values_change_only_the_rounding }, \
+		{ "moving all positions changes only the rounding", moving_all_positions_changes_only_the_rounding }, \
+	{ \
+		"going back beyond what there is is refused", going_back_beyond_what_there_is_is_refused \
+	}
 
 #endif

@@ -13,7 +13,10 @@ enum { MADE_FOR = 20, FIRST = 18, ALL = 23 }; /* tokens: of the model, before th
 static const double STRETCH = 2.5;
 
 /* Divisors of pair i in a sequence longer than MADE_FOR. */
-static double long_divisor(int i) { return 1.0 + i * i / 2.0; }
+static double long_divisor(int i)
+{
+	return 1.0 + i * i / 2.0;
+}
 
 static void depend_on_length(subject *s, vn_rope_type type)
 {
@@ -32,9 +35,13 @@ static void depend_on_length(subject *s, vn_rope_type type)
 	for (int i = 0; i < s->plan->n_nodes; i++)
 		if (s->plan->node[i].op == VN_OP_ROPE) {
 			vn_rope *r = &s->plan->node[i].c.rope.rope;
-			*r = (vn_rope){ .type = type, .theta = r->theta, .rotary_dim = r->rotary_dim, .factor = STRETCH,
-				.max_context = MADE_FOR,
-			                .original_context = MADE_FOR, .pow_block = r->pow_block };
+			*r = (vn_rope) { .type = type,
+				             .theta = r->theta,
+				             .rotary_dim = r->rotary_dim,
+				             .factor = STRETCH,
+				             .max_context = MADE_FOR,
+				             .original_context = MADE_FOR,
+				             .pow_block = r->pow_block };
 			if (type == VN_ROPE_LONGROPE)
 				r->short_factor = by_few, r->long_factor = by_many;
 		}
@@ -64,8 +71,8 @@ static double turned_wrong(const subject *s, const seen *x, const char *name, in
 	const vn_node *n = &s->plan->node[s->plan->value[v].node];
 	const vn_rope *r = &n->c.rope.rope;
 	const int K = (int)s->plan->value[v].size[2], half = r->rotary_dim / 2, row = (int)vn_value_row(&s->plan->value[v]);
-	const int      rows = (int)(x->value[v].n / (size_t)row);
-	double         worst = 0.0, af;
+	const int rows = (int)(x->value[v].n / (size_t)row);
+	double    worst = 0.0, af;
 
 	CU_ASSERT_FATAL(rows > 0 && x->value[n->in[0]].n == x->value[v].n);
 	for (int t = 0; t < rows; t++)
@@ -92,10 +99,10 @@ static void length_decides(vn_rope_type type)
 	depend_on_length(&s, type);
 	const int logits = vn_plan_find(s.plan, "logits"), k = vn_plan_find(s.plan, "layer0.k_rope"),
 			  cache = vn_plan_find(s.plan, "layer0.k_cache");
-	any       e = open_engine(s.plan, s.weights, IN_F32), fresh = open_engine(s.plan, s.weights, IN_F32);
-	seen      a = see_nothing(s.plan), b = see_nothing(s.plan), c = see_nothing(s.plan), d = see_nothing(s.plan);
-	double    worst = 0.0, far = 0.0;
-	vn_error  err = { "" };
+	any      e = open_engine(s.plan, s.weights, IN_F32), fresh = open_engine(s.plan, s.weights, IN_F32);
+	seen     a = see_nothing(s.plan), b = see_nothing(s.plan), c = see_nothing(s.plan), d = see_nothing(s.plan);
+	double   worst = 0.0, far = 0.0;
+	vn_error err = { "" };
 
 	/* up to the length it was made for: as any other RoPE */
 	go(&s, e, s.ids, MADE_FOR, "logits", &c);
@@ -142,11 +149,19 @@ static void length_decides(vn_rope_type type)
 	vn_plan_destroy(s.plan);
 }
 
-static void dynamic_rope_turns_each_call_by_its_own_length(void) { length_decides(VN_ROPE_DYNAMIC); }
-static void longrope_turns_each_call_by_its_own_length(void)     { length_decides(VN_ROPE_LONGROPE); }
+static void dynamic_rope_turns_each_call_by_its_own_length(void)
+{
+	length_decides(VN_ROPE_DYNAMIC);
+}
+static void longrope_turns_each_call_by_its_own_length(void)
+{
+	length_decides(VN_ROPE_LONGROPE);
+}
 
 #define ROPE_INVARIANTS \
 	{ "dynamic RoPE turns each call by its own length", dynamic_rope_turns_each_call_by_its_own_length }, \
-	{ "longrope turns each call by its own length", longrope_turns_each_call_by_its_own_length }
+	{ \
+		"longrope turns each call by its own length", longrope_turns_each_call_by_its_own_length \
+	}
 
 #endif

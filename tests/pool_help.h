@@ -13,21 +13,21 @@
 
 enum { V_MOST = 160, D = 4, PROMPT = 20, MOST = 64 };
 
-static vn_plan       *plan;
-static int            V = 16; /* scores of a row: a small tensor */
-static int embed_worst = -1;  /* from 0 on: with what the scores are made of, four times as far off at this step */
+static vn_plan *plan;
+static int      V = 16;           /* scores of a row: a small tensor */
+static int      embed_worst = -1; /* from 0 on: with what the scores are made of, four times as far off at this step */
 static struct {
 	int    channel, first, last, every; /* of each every-th step from first to last */
 	double by;
 } off_channel = { .channel = -1 };
-static int            negated = -1;     /* a step that is so as a whole */
-static int            chunk = 1;        /* tokens of a step behind the prompt */
-static const int32_t *decoded; /* instead of the usual ids */
+static int            negated = -1; /* a step that is so as a whole */
+static int            chunk = 1;    /* tokens of a step behind the prompt */
+static const int32_t *decoded;      /* instead of the usual ids */
 
 static void make_plan(void)
 {
 	vn_builder *b = vn_plan_begin(1, V, 1024);
-	const int   table = vn_plan_weight(b, "embed", 2, (int64_t[]){ V, D });
+	const int   table = vn_plan_weight(b, "embed", 2, (int64_t[]) { V, D });
 
 	vn_plan_layer(b, -1);
 	vn_plan_linear(b, vn_plan_embed(b, table, VN_POINT_EMBED), table, -1, 0, VN_POINT_LOGITS);
@@ -69,11 +69,11 @@ static vn_status put(vn_store *s, const char *name, int step, int rows, int widt
 /* A recording of PROMPT tokens and n steps behind them, n * chunk <= MOST; off[0] is the prompt's. */
 static void record(const char *name, int n, const double *off)
 {
-	int32_t       ids[PROMPT + MOST], positions[PROMPT + MOST];
-	vn_store     *s = NULL;
-	vn_facts      f = { 0 };
-	vn_error      err = { "" };
-	vn_status     st;
+	int32_t   ids[PROMPT + MOST], positions[PROMPT + MOST];
+	vn_store *s = NULL;
+	vn_facts  f = { 0 };
+	vn_error  err = { "" };
+	vn_status st;
 
 	for (int i = 0; i < PROMPT + n * chunk; i++) {
 		ids[i] = decoded && i >= PROMPT ? decoded[i - PROMPT] : i % V;

@@ -54,7 +54,7 @@ static inline hid_t put_data(hid_t in, const char *name, hid_t type, int rank, c
 static inline void put_floats(hid_t in, const char *name)
 {
 	static const float x[6] = { 1, 2, 3, 4, 5, 6 };
-	H5Dclose(put_data(in, name, H5T_IEEE_F32LE, 2, (hsize_t[]){ 2, 3 }, H5P_DEFAULT, x));
+	H5Dclose(put_data(in, name, H5T_IEEE_F32LE, 2, (hsize_t[]) { 2, 3 }, H5P_DEFAULT, x));
 }
 
 /* Of which version HDF5 writes headers: 1, or 2 with checksums as our own files have them. */
@@ -74,16 +74,16 @@ static inline hid_t create(const char *name)
 static inline hid_t make(hid_t *step)
 {
 	static const int32_t ids[2] = { 7, 8 }, positions[2] = { 0, 1 };
-	hid_t f = create(path);
-	hid_t run = H5Gcreate2(f, "run", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+	hid_t                f = create(path);
+	hid_t                run = H5Gcreate2(f, "run", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
 
 	put_text(f, "format", "vernier-checkpoint");
 	put_int(f, "format_version", 1);
 	put_int(f, "complete", 1);
 	put_text(run, "engine", "foreign");
 	put_text(run, "precision", "f32");
-	H5Dclose(put_data(run, "token_ids", H5T_STD_I32LE, 1, (hsize_t[]){ 2 }, H5P_DEFAULT, ids));
-	H5Dclose(put_data(run, "positions", H5T_STD_I32LE, 1, (hsize_t[]){ 2 }, H5P_DEFAULT, positions));
+	H5Dclose(put_data(run, "token_ids", H5T_STD_I32LE, 1, (hsize_t[]) { 2 }, H5P_DEFAULT, ids));
+	H5Dclose(put_data(run, "positions", H5T_STD_I32LE, 1, (hsize_t[]) { 2 }, H5P_DEFAULT, positions));
 	H5Gclose(run);
 	*step = H5Gcreate2(f, "step.0", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
 	put_floats(*step, "embed");

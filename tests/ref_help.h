@@ -12,14 +12,15 @@
 enum { T = 8, LONG = 70, MOST_VALUES = 64 };
 
 static char          dir[256];
-static vn_model     *model;      /* float32 weights, every one of them exact */
+static vn_model     *model; /* float32 weights, every one of them exact */
 static const int32_t ids[T] = { 3, 1, 4, 1, 5, 9, 2, 6 };
 
 static const vn_policy F32 = { VN_F32, VN_F32, 0 }, F64 = { VN_F64, VN_F64, 0 }, F16 = { VN_F16, VN_F32, 0 },
-	ACC16 = { VN_F16, VN_F16, 0 };
+					   ACC16 = { VN_F16, VN_F16, 0 };
 
-static const vn_policy all_policies[] = { { VN_F32, VN_F32, 0 }, { VN_F64, VN_F64, 0 }, { VN_F16, VN_F32, 0 },
-	{ VN_F16, VN_F16, 0 } };
+static const vn_policy all_policies[] = {
+	{ VN_F32, VN_F32, 0 }, { VN_F64, VN_F64, 0 }, { VN_F16, VN_F32, 0 }, { VN_F16, VN_F16, 0 }
+};
 
 /* ---- a sink that keeps everything ------------------------------------------------------ */
 
@@ -32,9 +33,14 @@ typedef struct keep {
 	int            open;                  /* the value begun and not ended; -1 */
 	size_t         left;                  /* elements still to come */
 	int            protocol_errors;
-	int            fail_at;               /* the begin, write or end that fails; -1: none */
+	int            fail_at; /* the begin, write or end that fails; -1: none */
 	int            calls;
-	struct { vn_dtype dtype; vn_shape shape; size_t n; unsigned char *data; } value[MOST_VALUES];
+	struct {
+		vn_dtype       dtype;
+		vn_shape       shape;
+		size_t         n;
+		unsigned char *data;
+	} value[MOST_VALUES];
 } keep;
 
 static inline vn_status maybe_fail(keep *k, vn_error *err)
@@ -104,8 +110,11 @@ static inline void keep_start(keep *k, const vn_plan *p, const char *glob)
 
 static inline vn_taps taps_of(keep *k)
 {
-	return (vn_taps){ .want = k->want, .rows = k->rows, .first = k->first, .last = k->last,
-	                  .sink = { k, keep_begin, keep_write, keep_end } };
+	return (vn_taps) { .want = k->want,
+		               .rows = k->rows,
+		               .first = k->first,
+		               .last = k->last,
+		               .sink = { k, keep_begin, keep_write, keep_end } };
 }
 
 /* A value as doubles; the caller frees. NULL when it was not handed over. */
@@ -162,7 +171,7 @@ static inline vn_ref *engine(const vn_plan *p, vn_policy policy, int threads)
 
 static inline void forward(vn_ref *r, const int32_t *id, int64_t n, keep *k)
 {
-	const vn_taps t = k ? taps_of(k) : (vn_taps){ 0 };
+	const vn_taps t = k ? taps_of(k) : (vn_taps) { 0 };
 	vn_error      e = { "" };
 
 	if (k)

@@ -10,19 +10,25 @@
 
 /* The lists that LongRoPE's factors are numbers of, less one. */
 static float list_0[] = {
-	1.0f, 1.031f, 1.064f, 1.099f,
+	1.0f,
+	1.031f,
+	1.064f,
+	1.099f,
 };
 static float list_1[] = {
-	1.05f, 1.97f, 2.93f, 3.93f,
+	1.05f,
+	1.97f,
+	2.93f,
+	3.93f,
 };
 static float list_2[] = {
-	1.0f, 1.031f, 1.064f, 1.099f, 1.136f, 1.175f, 1.216f, 1.259f, 1.304f, 1.351f, 1.4f, 1.451f,
-	1.504f, 1.559f, 1.616f, 1.675f, 1.736f, 1.799f, 1.864f, 1.931f, 2.0f, 2.071f, 2.144f, 2.219f,
-	2.296f, 2.375f, 2.456f, 2.539f, 2.624f, 2.711f, 2.8f, 2.891f, 2.984f, 3.079f, 3.176f, 3.275f,
-	3.376f, 3.479f, 3.584f, 3.691f, 3.8f, 3.911f, 4.024f, 4.139f, 4.256f, 4.375f, 4.496f, 4.619f,
+	1.0f,   1.031f, 1.064f, 1.099f, 1.136f, 1.175f, 1.216f, 1.259f, 1.304f, 1.351f, 1.4f,   1.451f,
+	1.504f, 1.559f, 1.616f, 1.675f, 1.736f, 1.799f, 1.864f, 1.931f, 2.0f,   2.071f, 2.144f, 2.219f,
+	2.296f, 2.375f, 2.456f, 2.539f, 2.624f, 2.711f, 2.8f,   2.891f, 2.984f, 3.079f, 3.176f, 3.275f,
+	3.376f, 3.479f, 3.584f, 3.691f, 3.8f,   3.911f, 4.024f, 4.139f, 4.256f, 4.375f, 4.496f, 4.619f,
 };
 static float list_3[] = {
-	1.05f, 1.97f, 2.93f, 3.93f, 4.97f, 6.05f, 7.17f, 8.33f, 9.53f, 10.77f, 12.05f, 13.37f,
+	1.05f,  1.97f,  2.93f,  3.93f,  4.97f,  6.05f,  7.17f,  8.33f,  9.53f,  10.77f, 12.05f, 13.37f,
 	14.73f, 16.13f, 17.57f, 19.05f, 20.57f, 22.13f, 23.73f, 25.37f, 27.05f, 28.77f, 30.53f, 32.33f,
 	34.17f, 36.05f, 37.97f, 39.93f, 41.93f, 43.97f, 46.05f, 48.17f, 50.33f, 52.53f, 54.77f, 57.05f,
 	59.37f, 61.73f, 64.13f, 66.57f, 69.05f, 71.57f, 74.13f, 76.73f, 79.37f, 82.05f, 84.77f, 87.53f,
@@ -306,7 +312,9 @@ static const struct {
 /* clang-format on */
 
 /* Angles below 10000 where torch is the correctly rounded value. */
-static const struct { uint32_t angle, cos, sin; } rope_near[] = {
+static const struct {
+	uint32_t angle, cos, sin;
+} rope_near[] = {
 	{ 0x00000000, 0x3f800000, 0x00000000 }, { 0x42666eb9, 0x3efa8b32, 0x3f5f4160 },
 	{ 0x43a0b3ff, 0x3f12079b, 0x3f5243d0 }, { 0x4185374c, 0xbf16265f, 0xbf4f57be },
 	{ 0x44108d49, 0x3f7cf30c, 0x3e1d9cae }, { 0x416eef2d, 0xbf36f7fa, 0x3f330c7e },
@@ -341,7 +349,9 @@ static const struct { uint32_t angle, cos, sin; } rope_near[] = {
 };
 
 /* Angles below 10000 where torch's cos or sin is not. */
-static const struct { uint32_t angle, cos, sin; } rope_hard[] = {
+static const struct {
+	uint32_t angle, cos, sin;
+} rope_hard[] = {
 	{ 0x4441dd4b, 0xbf5eb573, 0x3efc7b67 }, { 0x40c169bd, 0x3f78b8b9, 0xbe7270bd },
 	{ 0x410fbc01, 0xbf677744, 0x3edab82b }, { 0x43fe17ba, 0x3f3ad996, 0xbf2efe9b },
 	{ 0x4343b7aa, 0x3f17417a, 0x3f4e8992 }, { 0x44936775, 0xbed7c433, 0xbf682862 },
@@ -385,7 +395,9 @@ static const struct { uint32_t angle, cos, sin; } rope_hard[] = {
 };
 
 /* Angles from 10000 on; in every second three torch is not. */
-static const struct { uint32_t angle, cos, sin; } rope_far[] = {
+static const struct {
+	uint32_t angle, cos, sin;
+} rope_far[] = {
 	{ 0x4643e936, 0xbf7a9047, 0xbe51e901 }, { 0x461ec31c, 0x3f25b852, 0x3f431f6b },
 	{ 0x46eb9000, 0x3f08f5ba, 0xbf58483f }, { 0x4678c104, 0x3e6c929e, 0xbf791310 },
 	{ 0x4651753e, 0xbf7dae68, 0xbe09828f }, { 0x46226622, 0x3ed39dfd, 0x3f691c50 },

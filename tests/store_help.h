@@ -24,7 +24,7 @@ static inline vn_plan *make_plan(void)
 	vn_builder *b = vn_plan_begin(L, V, 64);
 	vn_plan    *p = NULL;
 	vn_rope     rope = { .theta = 10000, .rotary_dim = D / H };
-	int         table = vn_plan_weight(b, "embed", 2, (int64_t[]){ V, D });
+	int         table = vn_plan_weight(b, "embed", 2, (int64_t[]) { V, D });
 	int         x = vn_plan_embed(b, table, VN_POINT_EMBED);
 
 	for (int l = 0; l < L; l++) {
@@ -32,9 +32,9 @@ static inline vn_plan *make_plan(void)
 		vn_plan_layer(b, l);
 		vn_plan_name(b, x, VN_POINT_INPUT);
 		snprintf(name, sizeof name, "norm%d", l);
-		int h = vn_plan_rms_norm(b, x, vn_plan_weight(b, name, 1, (int64_t[]){ D }), 1e-6, VN_POINT_ATTN_NORM);
+		int h = vn_plan_rms_norm(b, x, vn_plan_weight(b, name, 1, (int64_t[]) { D }), 1e-6, VN_POINT_ATTN_NORM);
 		snprintf(name, sizeof name, "square%d", l);
-		int w = vn_plan_weight(b, name, 2, (int64_t[]){ D, D });
+		int w = vn_plan_weight(b, name, 2, (int64_t[]) { D, D });
 		int q = vn_plan_rope(b, vn_plan_linear(b, h, w, -1, H, VN_POINT_Q_PROJ), &rope, VN_POINT_Q_ROPE);
 		int k = vn_plan_linear(b, h, w, -1, H, VN_POINT_K_PROJ), v = vn_plan_linear(b, h, w, -1, H, VN_POINT_V_PROJ);
 		int c = vn_plan_attention(b, q, k, v, 0.5, 0, VN_POINT_ATTN_CONTEXT);
@@ -70,10 +70,10 @@ static inline vn_store *begin_store(const vn_plan *p, bool force)
 static inline vn_store *begin_decoding(const vn_plan *p, int64_t more)
 {
 	const size_t n = (size_t)(T + more);
-	vn_store *s = NULL;
-	int32_t  *id = malloc(n * sizeof *id), *at = malloc(n * sizeof *at);
-	vn_facts  f = { 0 };
-	vn_error  err = { 0 };
+	vn_store    *s = NULL;
+	int32_t     *id = malloc(n * sizeof *id), *at = malloc(n * sizeof *at);
+	vn_facts     f = { 0 };
+	vn_error     err = { 0 };
 
 	for (size_t i = 0; i < n; i++) {
 		id[i] = i < T ? ids[i] : -1;

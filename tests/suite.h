@@ -8,7 +8,10 @@
 
 #include <CUnit/Basic.h>
 
-#define TEST(function) { #function, function }
+#define TEST(function) \
+	{ \
+#function, function \
+	}
 
 static inline int run_suite(const char *name, CU_TestInfo *tests)
 {

@@ -9,8 +9,10 @@ enum { PLAIN, SINGLE, LEFT, RIGHT, BOTH };
 
 static void put(vn_added *a, const char *text, int32_t id, int how)
 {
-	const vn_added_token t = { .id = id, .single_word = how == SINGLE, .lstrip = how == LEFT || how == BOTH,
-	                           .rstrip = how == RIGHT || how == BOTH };
+	const vn_added_token t = { .id = id,
+		                       .single_word = how == SINGLE,
+		                       .lstrip = how == LEFT || how == BOTH,
+		                       .rstrip = how == RIGHT || how == BOTH };
 	CU_ASSERT_EQUAL(vn_added_put(a, &t, text, strlen(text), NULL), VN_OK);
 }
 
@@ -58,10 +60,19 @@ static void a_single_word_has_no_word_beside_it(void)
 	vn_added_settle(&a);
 	finds(&a, "ab", "1[0,2) ");
 	finds(&a, "ab xab abx abc ab", "1[0,2) 2[11,14) 1[15,17) ");
-	finds(&a, "\xc3\xa9" "ab ab\xc3\xa9 _ab ab1 -ab- .ab", "1[19,21) 1[24,26) ");
-	finds(&a, "ab\xcc\x81 \xe2\x80\x8d" "ab", "");  /* a mark, a joiner */
-	finds(&a, "\xff" "ab\xe4\xb8", "1[1,3) ");       /* stray bytes are no word */
-	finds(&a, "abab", "");                           /* each beside the other, and passed over */
+	finds(&a,
+	      "\xc3\xa9"
+	      "ab ab\xc3\xa9 _ab ab1 -ab- .ab",
+	      "1[19,21) 1[24,26) ");
+	finds(&a,
+	      "ab\xcc\x81 \xe2\x80\x8d"
+	      "ab",
+	      ""); /* a mark, a joiner */
+	finds(&a,
+	      "\xff"
+	      "ab\xe4\xb8",
+	      "1[1,3) ");      /* stray bytes are no word */
+	finds(&a, "abab", ""); /* each beside the other, and passed over */
 	vn_added_finish(&a);
 }
 
@@ -82,8 +93,8 @@ static void white_space_beside_it_is_taken_in(void)
 	finds(&a, "<r> x", "3[0,4) 4[3,5) ");            /* as `tokenizers`: found where the raw text has it */
 	finds(&a, "<r> \t  \ty \t.", "3[0,8) 5[9,11) "); /* nor one that is white space all through */
 	finds(&a, " \t  \t <l>", "5[0,6) 2[6,9) ");
-	finds(&a, "\xe1\xa0\x8e<l>", "2[3,6) ");         /* U+180E is no white space */
-	finds(&a, "\xa0<l>\xa0", "2[1,4) ");             /* nor is a stray byte */
+	finds(&a, "\xe1\xa0\x8e<l>", "2[3,6) "); /* U+180E is no white space */
+	finds(&a, "\xa0<l>\xa0", "2[1,4) ");     /* nor is a stray byte */
 	vn_added_finish(&a);
 }
 

@@ -139,8 +139,10 @@ static void axes_in_another_order_are_turned_and_noted_once(void)
 /* Other axes, the same ones, or a shape that does not agree in the other order either: nothing is guessed. */
 static void axes_are_not_guessed(void)
 {
-	static const struct { const char *axes; int64_t rows, columns; } row[] = { { "token other", 4, 2 },
-		{ "token hidden", 4, 2 }, { "hidden token", 1, 4 } };
+	static const struct {
+		const char *axes;
+		int64_t     rows, columns;
+	} row[] = { { "token other", 4, 2 }, { "token hidden", 4, 2 }, { "hidden token", 1, 4 } };
 
 	with_axes("ref", "token hidden", 4, 2, x, 1);
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -177,11 +179,10 @@ static void one_row_at_the_end_is_the_last_token(void)
 		holds(c.opened.ref, "embed", 4, 2, x);
 		one_line(
 			&c.result.notes,
-			side
-				? "2 tensors of the candidate have one row (first: final_norm), which is taken as the last token and "
-				  "compared with that row of the reference"
-				: "1 tensor of the reference has one row (first: final_norm), which is taken as the last token and "
-				  "compared with that row of the candidate");
+			side ? "2 tensors of the candidate have one row (first: final_norm), which is taken as the last token and "
+				   "compared with that row of the reference"
+				 : "1 tensor of the reference has one row (first: final_norm), which is taken as the last token and "
+				   "compared with that row of the candidate");
 		vn_comparison_close(&c);
 	}
 }

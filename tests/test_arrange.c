@@ -6,28 +6,31 @@
 
 static void each_rule_takes_its_numbers_from_where_it_says(void)
 {
-	static const struct { vn_arrange m; const char *x, *y; } row[] = {
-		{ { VN_ARRANGE_TURNED, .a = 2, .b = 3 }, "ABCDEF", "ADBECF" },                            /* (2,3) as (3,2) */
-		{ { VN_ARRANGE_TURNED, .a = 3, .b = 2 }, "ADBECF", "ABCDEF" },                            /* and back */
+	static const struct {
+		vn_arrange  m;
+		const char *x, *y;
+	} row[] = {
+		{ { VN_ARRANGE_TURNED, .a = 2, .b = 3 }, "ABCDEF", "ADBECF" }, /* (2,3) as (3,2) */
+		{ { VN_ARRANGE_TURNED, .a = 3, .b = 2 }, "ADBECF", "ABCDEF" }, /* and back */
 		{ { VN_ARRANGE_TURNED, .a = 2, .b = 2, .each = 2 }, "AaBbCcDd", "AaCcBbDd" },
 		{ { VN_ARRANGE_TURNED, .a = 2, .b = 2, .period = 5 }, "ABCDxEFGHy", "ACBDxEGFHy" },
-		  /* x and y stay: RoPE in part */
+		/* x and y stay: RoPE in part */
 		{ { VN_ARRANGE_TURNED, .a = 2, .b = 2, .before = 2 }, "xyABCD", "xyACBD" },
 		{ { VN_ARRANGE_ROUND, .a = 2 }, "ABCDE", "CDEAB" },
 		{ { VN_ARRANGE_ROUND, .a = -1 }, "ABCDE", "EABCD" },
 		{ { VN_ARRANGE_REVERSED, .each = 1 }, "ABCDE", "EDCBA" },
 		{ { VN_ARRANGE_REVERSED, .each = 2, .period = 4 }, "AaBbCcDd", "BbAaDdCc" },
-		{ { VN_ARRANGE_REVERSED, .each = 1, .period = 2 }, "ABCDE", "BADCE" },                    /* E has no other */
+		{ { VN_ARRANGE_REVERSED, .each = 1, .period = 2 }, "ABCDE", "BADCE" }, /* E has no other */
 		{ { VN_ARRANGE_EXCHANGED, .a = 0, .b = 2, .each = 2 }, "QqKkVv", "VvKkQq" },
 		{ { VN_ARRANGE_SHIFTED, .a = 1 }, "ABCDE", "BCDEE" },
 		{ { VN_ARRANGE_SHIFTED, .a = -1 }, "ABCDE", "AABCD" },
 		{ { VN_ARRANGE_PADDED, .a = 2, .b = 1 }, "ABCDEF", "AB.CD." },
-		  /* E and F fall behind the end */
+		/* E and F fall behind the end */
 		{ { VN_ARRANGE_MOVED, .a = 1 }, "ABCDE", "BCDE." },
 		{ { VN_ARRANGE_MOVED, .a = -2 }, "ABCDE", "..ABC" },
 		{ { VN_ARRANGE_PARTS, .a = 1, .part = { 3, 1, 2 }, .order = { 2, 0, 1 } }, "QqQkVv", "VvQqQk" },
 		{ { VN_ARRANGE_PARTS, .a = 2, .part = { 2, 1, 1 }, .order = { 0, 1, 2 } }, "QqRrKLVW", "QqKVRrLW" },
-		  /* by groups of heads */
+		/* by groups of heads */
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {

@@ -148,8 +148,8 @@ static void bits_are_counted_where_they_are_asked_for(void)
 	record("ref", 1, 0);
 	record("cand", 1, 0.5f);
 	for (int bits = 0; bits < 2; bits++) {
-		vn_checkpoint point = { .name = "t" };
-		vn_comparison c = { .request.options = &o, .opened = { .ref = opened("ref"), .cand = opened("cand") } };
+		vn_checkpoint  point = { .name = "t" };
+		vn_comparison  c = { .request.options = &o, .opened = { .ref = opened("ref"), .cand = opened("cand") } };
 		const vn_batch b = { .other = c.opened.cand, .entry = entry_of, .done = done, .unread = unread };
 		c.result.point = &point;
 		c.result.n_points = 1;

@@ -16,8 +16,9 @@ static const char *better(const char *core, int avx2, int avx512)
 /* OpenBLAS 0.3.21 on Intel family 6 model 207: Prescott, five times slower. */
 static void kernels_of_2004_are_replaced_on_a_machine_that_has_more(void)
 {
-	const char *old[] = { "Prescott", "Core2", "Nehalem", "Sandybridge", "Barcelona", "Bulldozer", "generic",
-		"prescott" };
+	const char *old[] = {
+		"Prescott", "Core2", "Nehalem", "Sandybridge", "Barcelona", "Bulldozer", "generic", "prescott"
+	};
 
 	for (size_t i = 0; i < sizeof old / sizeof *old; i++) {
 		CU_ASSERT_STRING_EQUAL(better(old[i], 1, 1), "SKYLAKEX");
@@ -33,8 +34,8 @@ static void they_are_left_alone_on_a_machine_that_has_no_more(void)
 
 static void kernels_with_avx2_are_good_enough_everywhere(void)
 {
-	const char *good[] = { "Haswell", "Zen", "Excavator", "SkylakeX", "Cooperlake", "Sapphirerapids", "HASWELL",
-		"SKYLAKEX" };
+	const char *good[] = { "Haswell",        "Zen",     "Excavator", "SkylakeX", "Cooperlake",
+		                   "Sapphirerapids", "HASWELL", "SKYLAKEX" };
 
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
 		CU_ASSERT_STRING_EQUAL(better(good[i], 1, 1), "(none)");

@@ -31,7 +31,7 @@ static vn_bpe *abc(bool whole_first, const char *const *more)
 	return b;
 }
 
-#define ABC(whole, ...) abc(whole, (const char *const[]){ __VA_ARGS__, NULL })
+#define ABC(whole, ...) abc(whole, (const char *const[]) { __VA_ARGS__, NULL })
 
 /* The tokens of a piece, as text with blanks between. */
 static void encodes(const vn_bpe *b, const char *piece, const char *want)
@@ -55,10 +55,13 @@ static void encodes(const vn_bpe *b, const char *piece, const char *want)
 static void bytes_have_characters_of_their_own(void)
 {
 	/* specs/models.md, "Bytes to characters" */
-	static const struct { unsigned char byte; const char *text; } known[] = {
-		{ 32, "\xc4\xa0" }, { 10, "\xc4\x8a" }, { 9, "\xc4\x89" }, { 0x7f, "\xc4\xa1" }, { 0xa0, "\xc5\x82" },
-		{ 0xad, "\xc5\x83" }, { 'a', "a" }, { '!', "!" }, { '~', "~" }, { 0xa1, "\xc2\xa1" }, { 0xff, "\xc3\xbf" },
-		  { 0, "\xc4\x80" },
+	static const struct {
+		unsigned char byte;
+		const char   *text;
+	} known[] = {
+		{ 32, "\xc4\xa0" },   { 10, "\xc4\x8a" },   { 9, "\xc4\x89" },    { 0x7f, "\xc4\xa1" },
+		{ 0xa0, "\xc5\x82" }, { 0xad, "\xc5\x83" }, { 'a', "a" },         { '!', "!" },
+		{ '~', "~" },         { 0xa1, "\xc2\xa1" }, { 0xff, "\xc3\xbf" }, { 0, "\xc4\x80" },
 	};
 	char   all[256], text[512], back[512];
 	size_t n;
@@ -71,9 +74,9 @@ static void bytes_have_characters_of_their_own(void)
 		all[i] = (char)i;
 	n = vn_bytelevel_write(text, all, 256);
 	CU_ASSERT(vn_bytelevel_read(back, &n, text, n) && n == 256 && memcmp(back, all, 256) == 0);
-	CU_ASSERT_FALSE(vn_bytelevel_read(back, &n, "a b", 3));         /* a blank is no character of it */
-	CU_ASSERT_FALSE(vn_bytelevel_read(back, &n, "\xc2\xad", 2));    /* U+00AD */
-	CU_ASSERT_FALSE(vn_bytelevel_read(back, &n, "\xc5\x84", 2));    /* U+0144, the first behind it */
+	CU_ASSERT_FALSE(vn_bytelevel_read(back, &n, "a b", 3));      /* a blank is no character of it */
+	CU_ASSERT_FALSE(vn_bytelevel_read(back, &n, "\xc2\xad", 2)); /* U+00AD */
+	CU_ASSERT_FALSE(vn_bytelevel_read(back, &n, "\xc5\x84", 2)); /* U+0144, the first behind it */
 	CU_ASSERT_FALSE(vn_bytelevel_read(back, &n, "\xe4\xb8\xad", 3));
 	CU_ASSERT_FALSE(vn_bytelevel_read(back, &n, "\xff", 1));
 }
@@ -129,7 +132,7 @@ static void a_piece_that_is_a_token_may_be_taken_whole(void)
 	encodes(b, "cabc", "c ab c");
 	encodes(not, "cab", "c ab");
 	vn_bpe_destroy(b);
-	vn_bpe_destroy(not);
+	vn_bpe_destroy(not );
 }
 
 static void refused(vn_status st, const vn_error *e, vn_status want, const char *text)

@@ -34,12 +34,25 @@ static void set_up(fixture *f, const char *limits)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(f->c.result.point);
 	for (int i = 0; i < f->c.result.n_points; i++)
 		f->c.result.point[i] = (vn_checkpoint) {
-			.name = f->plan->value[i % f->plan->n_values].name, .step = i / f->plan->n_values,
-				.value = i % f->plan->n_values,
-			.pool = -1, .pooled_small = -1, .channels = -1, .worst = -1, .status = VN_WITHIN, .m.n = 4096,
-				.replayed = true,
-			.replay = { .numbers = 4096, .local = 1, .floor = 1, .local_token = 1, .floor_token = 1, .local_max = 1, .floor_max = 1,
-				.span = 1, .behind = -1 },
+			.name = f->plan->value[i % f->plan->n_values].name,
+			.step = i / f->plan->n_values,
+			.value = i % f->plan->n_values,
+			.pool = -1,
+			.pooled_small = -1,
+			.channels = -1,
+			.worst = -1,
+			.status = VN_WITHIN,
+			.m.n = 4096,
+			.replayed = true,
+			.replay = { .numbers = 4096,
+			            .local = 1,
+			            .floor = 1,
+			            .local_token = 1,
+			            .floor_token = 1,
+			            .local_max = 1,
+			            .floor_max = 1,
+			            .span = 1,
+			            .behind = -1 },
 		};
 }
 
@@ -65,8 +78,12 @@ static vn_checkpoint *breaks(fixture *f, int step, const char *name)
 {
 	vn_checkpoint *p = at(f, step, name);
 
-	const vn_check k = { .metric = VN_M_NMSE, .form = VN_OVER_FLOOR, .limit = 4, .value = 5,
-		.rule = f->c.request.limits->rule[0], .line = 3 };
+	const vn_check k = { .metric = VN_M_NMSE,
+		                 .form = VN_OVER_FLOOR,
+		                 .limit = 4,
+		                 .value = 5,
+		                 .rule = f->c.request.limits->rule[0],
+		                 .line = 3 };
 	vn_error       e;
 
 	CU_ASSERT_EQUAL_FATAL(vn_checks_keep(&f->c, p, &k, 1, &e), VN_OK);
@@ -114,9 +131,21 @@ static void put_check(fixture *f, vn_checkpoint *p, const vn_check *k)
 	CU_ASSERT_EQUAL(vn_checks_set(&f->c, p, 0, k, &e), VN_OK);
 }
 
-static void not_replayed(fixture *f, vn_checkpoint *p)   { (void)p; at(f, 1, "layer0.q_proj")->replayed = false; }
-static void not_before(fixture *f, vn_checkpoint *p)     { (void)p; at(f, 0, "layer0.q_proj")->replayed = false; }
-static void not_itself(fixture *f, vn_checkpoint *p)     { (void)f; p->replayed = false; }
+static void not_replayed(fixture *f, vn_checkpoint *p)
+{
+	(void)p;
+	at(f, 1, "layer0.q_proj")->replayed = false;
+}
+static void not_before(fixture *f, vn_checkpoint *p)
+{
+	(void)p;
+	at(f, 0, "layer0.q_proj")->replayed = false;
+}
+static void not_itself(fixture *f, vn_checkpoint *p)
+{
+	(void)f;
+	p->replayed = false;
+}
 static void a_long_chain(fixture *f, vn_checkpoint *p)
 {
 	(void)p;
@@ -127,8 +156,16 @@ static void another_capture(fixture *f, vn_checkpoint *p)
 	(void)p;
 	at(f, 1, "layer0.q_proj")->replay.captured = true;
 }
-static void a_fault(fixture *f, vn_checkpoint *p)        { (void)p; at(f, 1, "layer0.q_proj")->replay.local = 50; }
-static void a_persons_rule(fixture *f, vn_checkpoint *p) { (void)p; f->c.request.limits->rule[0]->shipped = false; }
+static void a_fault(fixture *f, vn_checkpoint *p)
+{
+	(void)p;
+	at(f, 1, "layer0.q_proj")->replay.local = 50;
+}
+static void a_persons_rule(fixture *f, vn_checkpoint *p)
+{
+	(void)p;
+	f->c.request.limits->rule[0]->shipped = false;
+}
 static void a_nonfinite(fixture *f, vn_checkpoint *p)
 {
 	vn_check k = vn_check_at(p, 0);
@@ -136,7 +173,11 @@ static void a_nonfinite(fixture *f, vn_checkpoint *p)
 	put_check(f, p, &k);
 }
 
-static void an_invalid_floor(fixture *f, vn_checkpoint *p) { (void)f; p->invalid_floor = true; }
+static void an_invalid_floor(fixture *f, vn_checkpoint *p)
+{
+	(void)f;
+	p->invalid_floor = true;
+}
 static void no_rule(fixture *f, vn_checkpoint *p)
 {
 	vn_check k = vn_check_at(p, 0);
@@ -199,10 +240,9 @@ static void an_operation_beyond_its_floor_is_outside_within_its_limits(void)
 static void a_rule_allows_an_operation_by_name(void)
 {
 	fixture f;
-	set_up(
-		&f,
-		"version: 1\nname: t\ndefaults:\n  nmse_over_floor: 4\nrules:\n  - match: \"layer0.*\"\n    why: known\n    "
-		"operation: allowed\n");
+	set_up(&f,
+	       "version: 1\nname: t\ndefaults:\n  nmse_over_floor: 4\nrules:\n  - match: \"layer0.*\"\n    why: known\n    "
+	       "operation: allowed\n");
 	at(&f, 0, "layer0.mlp_act")->replay.local = 38;
 	at(&f, 0, "layer1.mlp_act")->replay.local = 38;
 	judge(&f);

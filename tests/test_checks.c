@@ -12,7 +12,11 @@ static void give(vn_comparison *c, vn_checkpoint *p, double value)
 {
 	const vn_check k[] = {
 		{ .metric = VN_M_NMSE, .form = VN_PLAIN, .limit = 1e-4, .value = value, .holds = value <= 1e-4, .line = 3 },
-		{ .metric = VN_M_COSINE, .form = VN_PLAIN, .limit = (double)NAN, .value = (double)NAN, .note = "not measured",
+		{ .metric = VN_M_COSINE,
+		  .form = VN_PLAIN,
+		  .limit = (double)NAN,
+		  .value = (double)NAN,
+		  .note = "not measured",
 		  .steps = 8 },
 	};
 	vn_error e;
@@ -38,7 +42,7 @@ static void checks_come_back_as_they_were_given(void)
 
 static void what_is_equal_is_kept_once(void)
 {
-	vn_comparison c = { 0 };
+	vn_comparison  c = { 0 };
 	vn_checkpoint *p = calloc(MANY, sizeof *p);
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(p);
@@ -59,10 +63,10 @@ static void what_is_equal_is_kept_once(void)
 static void terms_that_differ_in_anything_are_two(void)
 {
 	static const vn_rule rule[2];
-	const vn_check k[] = {
-		{ .limit = 0 }, { .limit = -0.0 }, { .metric = VN_M_NMSE }, { .form = VN_OVER_FLOOR }, { .best = 1 },
-		  { .has_best = true }, { .holds = true },
-		{ .rule = &rule[0] }, { .rule = &rule[1] }, { .line = 1 }, { .note = "" }, { .steps = 1 },
+	const vn_check       k[] = {
+			  { .limit = 0 },       { .limit = -0.0 },    { .metric = VN_M_NMSE }, { .form = VN_OVER_FLOOR },
+			  { .best = 1 },        { .has_best = true }, { .holds = true },       { .rule = &rule[0] },
+			  { .rule = &rule[1] }, { .line = 1 },        { .note = "" },          { .steps = 1 },
 	};
 	enum { N = sizeof k / sizeof *k };
 	vn_comparison c = { 0 };

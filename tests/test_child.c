@@ -25,10 +25,10 @@ static void exit_with(void *ctx, int pipe)
 /* The status, and the line. */
 static vn_status line_after(void (*work)(void *ctx, int pipe), int number, const char *what, vn_error *err)
 {
-	vn_child  child;
-	void     *data = NULL;
-	size_t    bytes;
-	int       kind;
+	vn_child child;
+	void    *data = NULL;
+	size_t   bytes;
+	int      kind;
 
 	*err = (vn_error) { "" };
 	CU_ASSERT_EQUAL_FATAL(
@@ -47,7 +47,7 @@ static vn_status line_after(void (*work)(void *ctx, int pipe), int number, const
 static void a_reader_that_is_killed_says_nothing_of_the_file(void)
 {
 	static const int number[] = { SIGKILL, SIGXCPU, SIGTERM, SIGINT, SIGHUP };
-	vn_error err;
+	vn_error         err;
 
 	for (size_t i = 0; i < sizeof number / sizeof *number; i++) {
 		CU_ASSERT_EQUAL(line_after(raise_it, number[i], NULL, &err), VN_ERR_NOMEM);
@@ -90,7 +90,7 @@ static void waiting_that_fails_says_nothing_of_the_file(void)
 static void a_reader_that_crashes_says_that_the_file_is_damaged(void)
 {
 	static const int number[] = { SIGABRT, SIGBUS, SIGFPE, SIGILL };
-	vn_error err;
+	vn_error         err;
 
 	for (size_t i = 0; i < sizeof number / sizeof *number; i++) {
 		CU_ASSERT_EQUAL(line_after(raise_it, number[i], NULL, &err), VN_ERR_FORMAT);
@@ -176,17 +176,20 @@ static void a_crash_without_memory_says_nothing_of_the_file(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "the file may be good"));
 }
 #else
-static void a_crash_without_memory_says_nothing_of_the_file(void) {}
+static void a_crash_without_memory_says_nothing_of_the_file(void)
+{
+}
 #endif
 
 int main(void)
 {
-	static CU_TestInfo tests[] = {
-		TEST(a_reader_that_is_killed_says_nothing_of_the_file), TEST(waiting_that_fails_says_nothing_of_the_file),
-		TEST(a_reader_that_crashes_says_that_the_file_is_damaged),
-		TEST(a_reader_that_switches_its_timer_off_is_ended_all_the_same),
-		TEST(a_wild_pointer_says_that_the_file_is_damaged), TEST(a_reader_without_memory_says_nothing_of_the_file),
-		TEST(a_crash_without_memory_says_nothing_of_the_file), CU_TEST_INFO_NULL
-	};
+	static CU_TestInfo tests[] = { TEST(a_reader_that_is_killed_says_nothing_of_the_file),
+		                           TEST(waiting_that_fails_says_nothing_of_the_file),
+		                           TEST(a_reader_that_crashes_says_that_the_file_is_damaged),
+		                           TEST(a_reader_that_switches_its_timer_off_is_ended_all_the_same),
+		                           TEST(a_wild_pointer_says_that_the_file_is_damaged),
+		                           TEST(a_reader_without_memory_says_nothing_of_the_file),
+		                           TEST(a_crash_without_memory_says_nothing_of_the_file),
+		                           CU_TEST_INFO_NULL };
 	return run_suite("child", tests);
 }

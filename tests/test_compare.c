@@ -46,10 +46,10 @@ static void what_was_not_recorded_is_looked_through(void)
 {
 	/* Without v_proj, attn_context is the nearest that shows it, and its recorded inputs are inside. */
 	trial t = { .o = { .points = (const char *const[]) { "layer*.{q,k}_rope", "layer*.attn_*", "embed", "logits" },
-	                   .n_points = 4 } };
+		               .n_points = 4 } };
 	compare(&t, "good", "v", strict);
 	starts_only_at(&t, "layer0.attn_context");
-	int input[64];
+	int       input[64];
 	const int n = vn_inputs_of(&t.c, t.c.result.origins[0], input, 64);
 	CU_ASSERT_EQUAL(n, 3); /* q_rope, k_rope, and attn_norm in place of v_proj */
 	finish(&t);
@@ -77,8 +77,8 @@ static void keys_of_an_earlier_step_are_inputs_too(void)
 	trial u = { 0 };
 	compare(&u, "decode", "decode", strict);
 	for (int i = 0; i < u.c.result.n_points; i++)
-		if ((u.c.result.point[i].step == 0 && strcmp(u.c.result.point[i].name, "layer1.v_proj") == 0)
-		    || (u.c.result.point[i].step == 2 && strcmp(u.c.result.point[i].name, "layer1.attn_context") == 0))
+		if ((u.c.result.point[i].step == 0 && strcmp(u.c.result.point[i].name, "layer1.v_proj") == 0) ||
+		    (u.c.result.point[i].step == 2 && strcmp(u.c.result.point[i].name, "layer1.attn_context") == 0))
 			put_outside(&u.c.result.point[i]);
 	CU_ASSERT_EQUAL(vn_localise(&u.c, &u.err), VN_OK);
 	CU_ASSERT_EQUAL(u.c.result.n_origins, 1);
@@ -145,15 +145,17 @@ static int origins_of(const uses *of, int n, char *last)
 /* Behind a divergence an error goes on near the limits: within them, outside again, and nothing starts there. */
 static void what_goes_on_near_the_limits_does_not_start_again(void)
 {
-	char last[64];
-	const uses on[] = { { "layer0.v_proj", 30 }, { "layer0.attn_residual", 0.4 }, { "layer0.mlp_norm", 0.4 },
-		{ "layer0.up_proj", 1.5 } };
+	char       last[64];
+	const uses on[] = {
+		{ "layer0.v_proj", 30 }, { "layer0.attn_residual", 0.4 }, { "layer0.mlp_norm", 0.4 }, { "layer0.up_proj", 1.5 }
+	};
 	CU_ASSERT_EQUAL(origins_of(on, 4, last), 1);
 	CU_ASSERT_STRING_EQUAL(last, "layer0.v_proj");
 
 	/* Four times what its input brings it. */
-	const uses anew[] = { { "layer0.v_proj", 30 }, { "layer0.attn_residual", 0.4 }, { "layer0.mlp_norm", 0.4 },
-		{ "layer0.up_proj", 1.7 } };
+	const uses anew[] = {
+		{ "layer0.v_proj", 30 }, { "layer0.attn_residual", 0.4 }, { "layer0.mlp_norm", 0.4 }, { "layer0.up_proj", 1.7 }
+	};
 	CU_ASSERT_EQUAL(origins_of(anew, 4, last), 2);
 	CU_ASSERT_STRING_EQUAL(last, "layer0.up_proj");
 
@@ -224,7 +226,12 @@ static void missing_and_extra_fail_unless_allowed(void)
 
 static void other_tokens_weights_and_cut_off_runs_are_refused(void)
 {
-	static const struct { const char *name; fault f; unsigned allow; const char *says; } bad[] = {
+	static const struct {
+		const char *name;
+		fault       f;
+		unsigned    allow;
+		const char *says;
+	} bad[] = {
 		{ "ids", { .first_id = 7 }, VN_ALLOW_TOKEN_IDS, "token ids: number 0 is 11 in the reference, 7" },
 		{ "longer", { .decode = 1 }, VN_ALLOW_TOKEN_IDS, "token ids: 17 in the reference, 18" },
 		{ "weights", { .other_weights = true }, VN_ALLOW_WEIGHTS, " differ" },
@@ -253,7 +260,7 @@ static void other_tokens_weights_and_cut_off_runs_are_refused(void)
 static void the_floor_is_the_same_from_a_file_and_from_a_run(void)
 {
 	static const char limits[] = "version: 1\ndefaults: { nmse_over_floor: 1.0 }\n";
-	trial t = { 0 }, u = { .o = { .model = MODEL } }, v = { 0 };
+	trial             t = { 0 }, u = { .o = { .model = MODEL } }, v = { 0 };
 	record("half", &(fault) { .precision = "f16" });
 	record("again", &(fault) { .precision = "f16" });
 	compare(&t, "good", "half", limits);
@@ -285,7 +292,7 @@ static void the_floor_is_the_same_from_a_file_and_from_a_run(void)
 static void every_name_of_a_value_has_a_floor(void)
 {
 	static const char limits[] = "version: 1\ndefaults: { nmse_over_floor: 1.0 }\n";
-	trial t = { .o = { .model = MODEL } };
+	trial             t = { .o = { .model = MODEL } };
 	record("linked", &(fault) { .link = "layer1.input" });
 	record("half_copy", &(fault) { .precision = "f16", .copy = "layer1.input" });
 	compare(&t, "linked", "half_copy", limits);
@@ -330,8 +337,8 @@ static void one_value_of_two_names_is_one_origin(void)
 
 static void a_pattern_that_matches_nothing_is_trouble(void)
 {
-	static const char *const bad[] = { "layer0.v_proj", "layer0.w_proj" },
-		*const good[] = { "layer0.v_proj", "layer1.input" };
+	static const char *const bad[] = { "layer0.v_proj", "layer0.w_proj" }, *const good[] = { "layer0.v_proj",
+		                                                                                     "layer1.input" };
 	trial t = { .o = { .points = bad, .n_points = 2 } }, u = { .o = { .points = bad + 1, .n_points = 1 } };
 	trial v = { .o = { .points = good, .n_points = 2 } }, w = { .o = { .points = good, .n_points = 2 } };
 	compare(&t, "good", "good", strict);
@@ -368,7 +375,7 @@ static void a_floor_of_another_precision_is_refused(void)
 static void a_floor_of_zero_allows_no_difference(void)
 {
 	vn_checkpoint p = { .name = "x", .ref = 0, .cand = 0, .worst = -1, .m = { .n = 1 } };
-	trial t = { 0 };
+	trial         t = { 0 };
 	compare(&t, "good", "good", "version: 1\ndefaults: { nmse_over_floor: 4 }\n");
 	vn_measured zero = { .n = 1 };
 	zero.has[VN_M_NMSE] = p.m.has[VN_M_NMSE] = true;

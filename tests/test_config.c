@@ -36,8 +36,8 @@ static void an_absent_or_null_field_keeps_the_default(void)
 
 static void a_field_of_another_type_or_out_of_range_is_refused_by_name(void)
 {
-	const char *bad[] = { "{\"n\":\"3\"}", "{\"n\":true}", "{\"n\":[3]}", "{\"n\":3.5}", "{\"n\":-1}", "{\"n\":10}",
-		"{\"n\":1e300}", "{\"n\":-1e300}" };
+	const char *bad[] = { "{\"n\":\"3\"}", "{\"n\":true}", "{\"n\":[3]}",   "{\"n\":3.5}",
+		                  "{\"n\":-1}",    "{\"n\":10}",   "{\"n\":1e300}", "{\"n\":-1e300}" };
 	vn_error    e;
 
 	for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
@@ -75,10 +75,15 @@ static void a_whole_number_may_be_written_as_a_real(void)
 
 static void activations_are_known_by_transformers_names(void)
 {
-	const struct { const char *fields; vn_act act; } row[] = {
-		{ "{\"hidden_act\":\"silu\"}", VN_SILU }, { "{\"hidden_act\":\"swish\"}", VN_SILU },
-		  { "{\"hidden_act\":null}", VN_SILU },
-		{ "{\"hidden_act\":\"gelu\"}", VN_GELU }, { "{\"hidden_act\":\"gelu_new\"}", VN_GELU_TANH },
+	const struct {
+		const char *fields;
+		vn_act      act;
+	} row[] = {
+		{ "{\"hidden_act\":\"silu\"}", VN_SILU },
+		{ "{\"hidden_act\":\"swish\"}", VN_SILU },
+		{ "{\"hidden_act\":null}", VN_SILU },
+		{ "{\"hidden_act\":\"gelu\"}", VN_GELU },
+		{ "{\"hidden_act\":\"gelu_new\"}", VN_GELU_TANH },
 		{ "{\"hidden_act\":\"gelu_pytorch_tanh\"}", VN_GELU_TANH },
 	};
 
@@ -120,9 +125,9 @@ static void the_family_is_found_by_model_type_and_others_are_refused_by_name(voi
 /* The class defaults of models.md 2.4, not those of a published model. */
 static void missing_fields_take_the_class_defaults(void)
 {
-	json_t   *o = json("{\"model_type\":\"qwen2\",\"num_hidden_layers\":1}");
-	vn_plan  *p;
-	vn_error  e;
+	json_t  *o = json("{\"model_type\":\"qwen2\",\"num_hidden_layers\":1}");
+	vn_plan *p;
+	vn_error e;
 
 	CU_ASSERT_EQUAL_FATAL(vn_plan_qwen2("c.json", o, &p, &e), VN_OK);
 	CU_ASSERT_EQUAL(p->vocab, 151936);
@@ -182,9 +187,10 @@ static void heads_must_share_key_value_heads_evenly(void)
 
 static void sizes_out_of_range_are_refused_by_name(void)
 {
-	const char *field[] = { "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers",
-		"num_attention_heads",
-		                "num_key_value_heads", "head_dim", "max_position_embeddings" };
+	const char *field[] = {
+		"vocab_size",          "hidden_size",         "intermediate_size", "num_hidden_layers",
+		"num_attention_heads", "num_key_value_heads", "head_dim",          "max_position_embeddings"
+	};
 	const char *value[] = { "0", "-1", "2.5", "\"8\"", "9007199254740993", "1e30", "false", "{}" };
 	char        json_text[128];
 
@@ -268,11 +274,13 @@ static void a_window_of_null_is_none_and_an_absent_one_is_4096(void)
 static void layer_types_decide_when_they_are_given(void)
 {
 	windows("{\"use_sliding_window\":true,\"sliding_window\":8,\"max_window_layers\":0,\"layer_types\":"
-	        "[\"full_attention\",\"sliding_attention\",\"full_attention\",\"sliding_attention\"]}", 0, 8, 0, 8);
+	        "[\"full_attention\",\"sliding_attention\",\"full_attention\",\"sliding_attention\"]}",
+	        0, 8, 0, 8);
 	windows("{\"use_sliding_window\":true,\"sliding_window\":8,\"max_window_layers\":2,\"layer_types\":null}", 0, 0, 8,
 	        8);
 	windows("{\"use_sliding_window\":true,\"sliding_window\":8,\"layer_types\":"
-	        "[\"sliding_attention\",\"full_attention\",\"full_attention\",\"full_attention\"]}", 8, 0, 0, 0);
+	        "[\"sliding_attention\",\"full_attention\",\"full_attention\",\"full_attention\"]}",
+	        8, 0, 0, 0);
 }
 
 static void layer_types_that_do_not_fit_are_refused(void)
@@ -476,7 +484,7 @@ static void longrope_brings_its_lists_into_the_plan(void)
 		                               "\"short_factor\":[1,1],\"long_factor\":[1,0]",
 		                               "\"short_factor\":[1,1],\"long_factor\":[1,-2]",
 		                               "\"short_factor\":[1,1],\"long_factor\":7" };
-	char text[256];
+	char                     text[256];
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		snprintf(text, sizeof text, "{\"rope_scaling\":{\"rope_type\":\"longrope\",\"factor\":4,%s}}", bad[i]);
 		refused(text, VN_ERR_FORMAT, "longrope's long_factor must be a list of 2 numbers");

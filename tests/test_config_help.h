@@ -29,14 +29,15 @@ static vn_status (*page)(const char *, const json_t *, vn_plan **, vn_error *) =
 /* A plan of a small model with these fields put in or replaced; NULL: refused. */
 static inline vn_plan *plan(const char *fields, vn_status *st, vn_error *e)
 {
-	json_t  *base = json("{\"model_type\":\"qwen2\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,"
-	                     "\"num_hidden_layers\":4,\"num_attention_heads\":4,\"num_key_value_heads\":2,"
-	                     "\"max_position_embeddings\":64}");
-	json_t  *more = json(fields), *value;
-	vn_plan *p = NULL;
+	json_t     *base = json("{\"model_type\":\"qwen2\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,"
+	                            "\"num_hidden_layers\":4,\"num_attention_heads\":4,\"num_key_value_heads\":2,"
+	                            "\"max_position_embeddings\":64}");
+	json_t     *more = json(fields), *value;
+	vn_plan    *p = NULL;
 	const char *key;
 
-	json_object_foreach(more, key, value) {
+	json_object_foreach(more, key, value)
+	{
 		if (json_is_string(value) && strcmp(json_string_value(value), "(absent)") == 0)
 			json_object_del(base, key);
 		else
@@ -51,9 +52,9 @@ static inline vn_plan *plan(const char *fields, vn_status *st, vn_error *e)
 
 static inline void refused(const char *fields, vn_status want, const char *word)
 {
-	vn_status st;
-	vn_error  e;
-	vn_plan  *p = plan(fields, &st, &e);
+	vn_status  st;
+	vn_error   e;
+	vn_plan   *p = plan(fields, &st, &e);
 	const bool named = strstr(e.text, "c.json") && strstr(e.text, word);
 
 	CU_ASSERT_EQUAL(st, want);

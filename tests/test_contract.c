@@ -26,8 +26,8 @@ typedef struct verdict {
 static verdict of(unsigned allow)
 {
 	const vn_compare_options o = { .allow = allow };
-	vn_recording *a = opened("ref"), *b = opened("cand");
-	verdict       v = { 0 };
+	vn_recording            *a = opened("ref"), *b = opened("cand");
+	verdict                  v = { 0 };
 
 	v.st = vn_contract(a, b, "candidate", &o, NULL, &v.notes, &v.refusals, &v.err);
 	vn_recording_close(a);
@@ -84,7 +84,8 @@ static void other_tokens_are_refused(void)
 {
 	record("ref", 4, 0, NULL, false);
 	record("cand", 3, 0, NULL, false);
-	is_refused(VN_ALLOW_TOKEN_IDS, "token_ids", "token ids: 4 in the reference, 3 in the candidate: "
+	is_refused(VN_ALLOW_TOKEN_IDS, "token_ids",
+	           "token ids: 4 in the reference, 3 in the candidate: "
 	           "record both on the same tokens, with --ids-from");
 	record("cand", 4, 1, NULL, false);
 	verdict v = of(0);
@@ -177,8 +178,8 @@ static void keys_that_differ_are_refused_one_by_one(void)
 static void keys_of_no_arithmetic_are_notes(void)
 {
 	static const char *const keys[] = { "_name_or_path", "transformers_version", "torch_dtype", "dtype", "use_cache" };
-	char    a[64], want[160];
-	verdict v;
+	char                     a[64], want[160];
+	verdict                  v;
 
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		snprintf(a, sizeof a, "{\"%s\": 1}", keys[i]);
@@ -205,7 +206,8 @@ static void what_is_no_object_is_refused(void)
 /* Of a family that is known: a default that one side writes out; then more than a person reads one by one. */
 static void one_arithmetic_in_two_spellings_is_a_note(void)
 {
-	static const char base[] = "\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", "
+	static const char base[] =
+		"\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", "
 		"\"hidden_size\": 8, \"intermediate_size\": 16,\"num_attention_heads\": 2, \"num_key_value_heads\": 2, "
 		"\"num_hidden_layers\": 1, \"vocab_size\": 16, \"rms_norm_eps\": 1e-5,\"max_position_embeddings\": 64, "
 		"\"rope_theta\": 10000.0, \"hidden_act\": \"silu\", \"tie_word_embeddings\": true";
@@ -230,7 +232,11 @@ static void one_arithmetic_in_two_spellings_is_a_note(void)
 
 static void positions_may_be_moved_by_a_constant(void)
 {
-	static const struct { int64_t n; int32_t ref, cand; int64_t by; } row[] = {
+	static const struct {
+		int64_t n;
+		int32_t ref, cand;
+		int64_t by;
+	} row[] = {
 		{ 4, 0, 3, 3 }, { 4, 0, 0, 0 }, { 4, 1, 3, 0 }, { 3, 0, 3, 0 }, { 1, 0, 2, 2 },
 	};
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -260,7 +266,9 @@ static void stepped(const char *name, int but)
 
 static void a_step_that_neither_has_is_refused(void)
 {
-	static const struct { int ref, cand, lines; } row[] = { { -1, -1, 0 }, { 1, -1, 0 }, { -1, 1, 0 }, { 1, 1, 1 } };
+	static const struct {
+		int ref, cand, lines;
+	} row[] = { { -1, -1, 0 }, { 1, -1, 0 }, { -1, 1, 0 }, { 1, 1, 1 } };
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		stepped("ref", row[i].ref);
 		stepped("cand", row[i].cand);
@@ -295,7 +303,8 @@ static void another_token_is_named_with_its_step(void)
 {
 	decoded("ref", -1);
 	decoded("cand", 1);
-	is_refused(VN_ALLOW_TOKEN_IDS, "token_ids", "token ids: number 1 is 6 in the reference, 50 in the candidate: "
+	is_refused(VN_ALLOW_TOKEN_IDS, "token_ids",
+	           "token ids: number 1 is 6 in the reference, 50 in the candidate: "
 	           "record both on the same tokens, with --ids-from");
 	decoded("cand", 3);
 	is_refused(VN_ALLOW_TOKEN_IDS, "token_ids",

@@ -16,8 +16,8 @@ static void fill(double *x)
 static void every_pair_and_number_of_threads_gives_the_same_bytes(void)
 {
 	static const vn_dtype formats[] = { VN_F64, VN_F32, VN_F16, VN_BF16 };
-	double        *x = malloc(N * sizeof *x);
-	unsigned char *src = malloc(N * sizeof *x + 1), *want = malloc(N * sizeof *x), *got = malloc(N * sizeof *x);
+	double               *x = malloc(N * sizeof *x);
+	unsigned char        *src = malloc(N * sizeof *x + 1), *want = malloc(N * sizeof *x), *got = malloc(N * sizeof *x);
 
 	fill(x);
 	for (size_t f = 0; f < 4; f++)

@@ -56,7 +56,7 @@ static void *widened(const double *x, int64_t n, vn_policy p)
 
 static vn_tensor weight(const double *x, int rank, int64_t a, int64_t b, int64_t c)
 {
-	return (vn_tensor){ VN_F64, { rank, { a, b, c } }, x };
+	return (vn_tensor) { VN_F64, { rank, { a, b, c } }, x };
 }
 
 /* One node: y (tokens, row), its inputs and state as doubles. A NaN stands where nothing was written. */
@@ -115,8 +115,18 @@ typedef struct problem {
 /* Keys of length one, decays from almost none to almost all, a state that is not zero. */
 static problem problem_create(int64_t T, int64_t nk, int64_t nv, int64_t dk, int64_t dv)
 {
-	problem p = { T, nk, nv, dk, dv, 1.0 / sqrt((double)dk), draws(T * nk * dk), draws(T * nk * dk), draws(T * nv * dv),
-	              draws(T * nv), draws(T * nv), draws(nv * dk * dv) };
+	problem p = { T,
+		          nk,
+		          nv,
+		          dk,
+		          dv,
+		          1.0 / sqrt((double)dk),
+		          draws(T * nk * dk),
+		          draws(T * nk * dk),
+		          draws(T * nv * dv),
+		          draws(T * nv),
+		          draws(T * nv),
+		          draws(nv * dk * dv) };
 
 	for (int64_t r = 0; r < T * nk; r++) {
 		double qq = 0, kk = 0;
@@ -209,8 +219,10 @@ static void chunked(const problem *p, double *o, double *s)
 			chunk(p, h, t, p->T - t < CHUNK ? p->T - t : CHUNK, s + h * p->dk * p->dv, o);
 }
 
-static const struct { int64_t T, nk, nv, dk, dv; } shapes[] = {
-	{ 1, 1, 1, 1, 1 },  { 2, 1, 3, 2, 5 },    { 17, 2, 2, 8, 8 },    { 63, 2, 6, 3, 7 },   { 64, 1, 2, 16, 8 },
+static const struct {
+	int64_t T, nk, nv, dk, dv;
+} shapes[] = {
+	{ 1, 1, 1, 1, 1 },  { 2, 1, 3, 2, 5 },     { 17, 2, 2, 8, 8 },     { 63, 2, 6, 3, 7 },    { 64, 1, 2, 16, 8 },
 	{ 65, 3, 3, 5, 4 }, { 129, 2, 6, 12, 33 }, { 200, 1, 1, 128, 64 }, { 300, 2, 4, 7, 100 },
 };
 
@@ -226,11 +238,16 @@ static void run_as(const problem *p, int chunks, vn_policy po, int64_t from, int
                    int threads)
 {
 	const int64_t nk = p->nk, nv = p->nv, dk = p->dk, dv = p->dv;
-	const vn_node n = { .op = VN_OP_DELTA_RULE, .n_in = 5, .c.delta = { .scale = p->scale, .key_heads = (int)nk,
-		.value_heads = (int)nv,
-	                    .key_dim = (int)dk, .value_dim = (int)dv, .chunked = chunks } };
+	const vn_node n = { .op = VN_OP_DELTA_RULE,
+		                .n_in = 5,
+		                .c.delta = { .scale = p->scale,
+		                             .key_heads = (int)nk,
+		                             .value_heads = (int)nv,
+		                             .key_dim = (int)dk,
+		                             .value_dim = (int)dv,
+		                             .chunked = chunks } };
 	const double *in[] = { p->q + from * nk * dk, p->k + from * nk * dk, p->v + from * nv * dv, p->g + from * nv,
-		p->beta + from * nv };
+		                   p->beta + from * nv };
 
 	eval(&n, po, false, threads, to - from, nv * dv, dv, in, (int64_t[]) { nk * dk, nk * dk, nv * dv, nv, nv }, NULL,
 	     state, nv * dk * dv, o + from * nv * dv);
@@ -326,8 +343,8 @@ static void a_run_in_parts_goes_on_from_the_state(void)
 /* models.md 2.7: dk = dv = 2, three tokens. */
 static void the_rule_has_the_numbers_of_the_specification(void)
 {
-	double q[] = { 1, 0, .6, .8, 0, 1 }, k[] = { .6, .8, 1, 0, .8, -.6 }, v[] = { 1, 2, -1, .5, .25, -2 };
-	double g[] = { -.5, -.1, -1 }, beta[] = { .5, .9, .25 }, s[4] = { 0 };
+	double        q[] = { 1, 0, .6, .8, 0, 1 }, k[] = { .6, .8, 1, 0, .8, -.6 }, v[] = { 1, 2, -1, .5, .25, -2 };
+	double        g[] = { -.5, -.1, -1 }, beta[] = { .5, .9, .25 }, s[4] = { 0 };
 	const double  o[] = { .212132034, .424264069, -.165579626, .623434903, .031913448, .399227051 };
 	const double  end[] = { -.203750694, -.212209245, .045132431, .564592310 };
 	const problem p = { 3, 1, 1, 2, 2, sqrt(0.5), q, k, v, g, beta, s };
@@ -364,8 +381,9 @@ static void a_bad_value_stays_in_its_column_and_behind_its_token(void)
 static void convolve(vn_policy po, const double *x, const double *w, double *state, double *y, int64_t T, int64_t X,
                      int64_t J, int threads)
 {
-	const vn_node   n = { .op = VN_OP_CAUSAL_CONV, .n_in = 1, .n_w = 1,
-		.c.conv = { .channels = (int)X, .taps = (int)J } };
+	const vn_node n = {
+		.op = VN_OP_CAUSAL_CONV, .n_in = 1, .n_w = 1, .c.conv = { .channels = (int)X, .taps = (int)J }
+	};
 	const vn_tensor t = weight(w, 3, X, 1, J);
 
 	eval(&n, po, false, threads, T, X, X, &x, &X, &t, state, (J - 1) * X, y);
@@ -373,15 +391,16 @@ static void convolve(vn_policy po, const double *x, const double *w, double *sta
 
 static void convolution_is_its_formula_with_the_last_tap_on_the_newest_token(void)
 {
-	const struct { int64_t T, X, J; } row[] = { { 1, 1, 2 }, { 1, 5, 4 }, { 2, 3, 4 }, { 3, 600, 4 }, { 17, 7, 3 },
-		{ 65, 1030, 2 }, { 40, 4, 5 } };
+	const struct {
+		int64_t T, X, J;
+	} row[] = { { 1, 1, 2 }, { 1, 5, 4 }, { 2, 3, 4 }, { 3, 600, 4 }, { 17, 7, 3 }, { 65, 1030, 2 }, { 40, 4, 5 } };
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
 		for (int pi = 0; pi < N_POLICIES; pi++) {
 			const int64_t T = row[i].T, X = row[i].X, J = row[i].J, L = J - 1;
 			double       *x = draws((L + T) * X), *w = draws(X * J), *want = zeros(T * X), *y = zeros(T * X),
 				   *z = zeros(T * X);
-			double       *state = zeros(L * X), *own = zeros(L * X);
+			double *state = zeros(L * X), *own = zeros(L * X);
 
 			for (int64_t t = 0; t < T; t++)
 				for (int64_t c = 0; c < X; c++) {
@@ -418,8 +437,8 @@ static void decay(vn_policy po, const double *x, const double *A_log, const doub
 static void log_decay_has_the_numbers_of_the_specification(void)
 {
 	const double x[] = { -3, -1, -0.5, 0.5, 1, 3, -200, 19.5, 500 };
-	const double softplus[] = { 0.048587352, 0.313261688, 0.474076984, 0.974076984, 1.313261688, 3.048587352, 0,
-		19.500000003, 500 };
+	const double softplus[] = { 0.048587352, 0.313261688, 0.474076984,  0.974076984, 1.313261688,
+		                        3.048587352, 0,           19.500000003, 500 };
 	const double zero = 0.0;
 	double       y[9];
 
@@ -456,8 +475,10 @@ static void log_decay_takes_each_head_its_own_numbers(void)
 /* Small rows too, where eps counts. */
 static void norms_of_heads_are_their_formulas(void)
 {
-	const struct { int64_t R, N; double size; } row[] = { { 1, 1, 1 }, { 5, 3, 1 }, { 7, 128, 0x1p-10 },
-		{ 64, 33, 0x1p-12 }, { 3, 256, 1024 } };
+	const struct {
+		int64_t R, N;
+		double  size;
+	} row[] = { { 1, 1, 1 }, { 5, 3, 1 }, { 7, 128, 0x1p-10 }, { 64, 33, 0x1p-12 }, { 3, 256, 1024 } };
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
 		for (int pi = 0; pi < N_POLICIES; pi++) {
@@ -485,8 +506,8 @@ static void norms_of_heads_are_their_formulas(void)
 			eval(&(vn_node) { .op = VN_OP_GATED_NORM, .n_in = 2, .n_w = 1, .c.norm.eps = 1e-6 }, po, false, 2, R, N, N,
 			     in, (int64_t[]) { N, N }, &w, NULL, 0, y);
 			CU_ASSERT(worst(y, gated, R * N, po, false, 16, 64) <= 1.0);
-			eval(&(vn_node){ .op = VN_OP_RMS_NORM, .n_in = 1, .n_w = 1, .c.norm = { .eps = 1e-6, .offset = 1.0 } }, po,
-				false, 2, R, N, N, in, &N, &w, NULL, 0, y);
+			eval(&(vn_node) { .op = VN_OP_RMS_NORM, .n_in = 1, .n_w = 1, .c.norm = { .eps = 1e-6, .offset = 1.0 } }, po,
+			     false, 2, R, N, N, in, &N, &w, NULL, 0, y);
 			CU_ASSERT(worst(y, one, R * N, po, false, po.storage == VN_F64 ? 16 : 0x1p28, 16) <=
 			          1.0); /* 1 + g is rounded, too */
 			free(x), free(z), free(g), free(y), free(l2), free(gated), free(one);
@@ -497,7 +518,7 @@ static void norms_of_heads_are_their_formulas(void)
 static void a_norm_of_one_plus_w_is_the_norm_of_their_float_sum(void)
 {
 	enum { N = 300 };
-	double *x = draws(N), *g = draws(N), sum[N], a[N], b[N];
+	double             *x = draws(N), *g = draws(N), sum[N], a[N], b[N];
 	const double *const in[] = { x };
 	const int64_t       rows[] = { N };
 
@@ -506,10 +527,10 @@ static void a_norm_of_one_plus_w_is_the_norm_of_their_float_sum(void)
 		sum[n] = (double)(1.0f + (float)g[n]);
 	}
 	const vn_tensor w = weight(g, 1, N, 0, 0), ws = weight(sum, 1, N, 0, 0);
-	eval(&(vn_node){ .op = VN_OP_RMS_NORM, .n_in = 1, .n_w = 1, .c.norm = { .eps = 1e-6, .offset = 1.0 } }, policies[0],
-		false, 1, 1, N, N, in, rows, &w, NULL, 0, a);
-	eval(&(vn_node){ .op = VN_OP_RMS_NORM, .n_in = 1, .n_w = 1, .c.norm = { .eps = 1e-6 } }, policies[0], false, 1, 1,
-		N, N, in, rows, &ws, NULL, 0, b);
+	eval(&(vn_node) { .op = VN_OP_RMS_NORM, .n_in = 1, .n_w = 1, .c.norm = { .eps = 1e-6, .offset = 1.0 } },
+	     policies[0], false, 1, 1, N, N, in, rows, &w, NULL, 0, a);
+	eval(&(vn_node) { .op = VN_OP_RMS_NORM, .n_in = 1, .n_w = 1, .c.norm = { .eps = 1e-6 } }, policies[0], false, 1, 1,
+	     N, N, in, rows, &ws, NULL, 0, b);
 	CU_ASSERT(memcmp(a, b, sizeof a) == 0);
 	free(x), free(g);
 }

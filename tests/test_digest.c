@@ -28,7 +28,7 @@ static void pieces_of_any_size_give_the_fingerprint_of_the_whole(void)
 
 static void one_bit_changes_the_fingerprint(void)
 {
-	char data[100] = { 0 };
+	char            data[100] = { 0 };
 	const vn_digest before = vn_digest_of(data, sizeof data);
 
 	data[57] ^= 1;

@@ -33,10 +33,14 @@ static void expect(int fd, int64_t at, const unsigned char *what, size_t bytes)
 static void check(bool direct)
 {
 	/* in memory, in the file, bytes: at pages or not, whole pages or not */
-	static const struct { size_t from; int64_t at; size_t bytes; } part[] = {
+	static const struct {
+		size_t  from;
+		int64_t at;
+		size_t  bytes;
+	} part[] = {
 		{ 0, 0, 8 * PAGE },          { 0, 8 * PAGE, 3 * PAGE + 17 }, { PAGE, 12 * PAGE, 40 },
-		  { 64, 16 * PAGE, 2 * PAGE },
-		{ 0, 20 * PAGE + 64, PAGE }, { PAGE, 40 * PAGE, 20 * PAGE + 1 }, { 0, 30 * PAGE, 0 },
+		{ 64, 16 * PAGE, 2 * PAGE }, { 0, 20 * PAGE + 64, PAGE },    { PAGE, 40 * PAGE, 20 * PAGE + 1 },
+		{ 0, 30 * PAGE, 0 },
 	};
 	int     fd = fresh();
 	vn_disk d;

@@ -61,8 +61,14 @@ static double round_by_hand(double x, int digits, int low, double max)
 	return fabs(y) > max ? copysign((double)INFINITY, x) : copysign(y, x);
 }
 
-static double as_half(double x)  { return round_by_hand(x, 10, -14, 65504.0); }
-static double as_bhalf(double x) { return round_by_hand(x, 7, -126, 0x1.fep127); }
+static double as_half(double x)
+{
+	return round_by_hand(x, 10, -14, 65504.0);
+}
+static double as_bhalf(double x)
+{
+	return round_by_hand(x, 7, -126, 0x1.fep127);
+}
 
 static bool same(double a, double b)
 {
@@ -81,8 +87,8 @@ static float *many_floats(void)
 		if (i % 2)
 			x[i] = from_bits(w);
 		else /* exponents 2^-27 to 2^16, a few low bits of the fraction */
-			x[i] = from_bits((w & 0x80000000u) | (100u + (w >> 8) % 44u) << 23 | (w & 0x7fe000u) |
-			                 (w >> 3 & 1u) << 12 | (uint32_t)(w % 5 == 0));
+			x[i] = from_bits((w & 0x80000000u) | (100u + (w >> 8) % 44u) << 23 | (w & 0x7fe000u) | (w >> 3 & 1u) << 12 |
+			                 (uint32_t)(w % 5 == 0));
 	}
 	return x;
 }
@@ -91,8 +97,8 @@ static void the_table_says_what_the_formats_are(void)
 {
 	const size_t size[VN_N_DTYPES] = { 2, 2, 4, 8, 1, 1, 4 };
 	const int    digits[VN_N_DTYPES] = { 10, 7, FLT_MANT_DIG - 1, DBL_MANT_DIG - 1, 3, 2, 31 };
-	const double max[VN_N_DTYPES] = { 65504.0, (double)from_bits(0x7f7f0000u), (double)FLT_MAX, DBL_MAX, 448, 57344,
-		INT32_MAX };
+	const double max[VN_N_DTYPES] = { 65504.0,  (double)from_bits(0x7f7f0000u), (double)FLT_MAX, DBL_MAX, 448, 57344,
+		                              INT32_MAX };
 	const char  *name[VN_N_DTYPES] = { "f16", "bf16", "f32", "f64", "f8_e4m3", "f8_e5m2", "i32" };
 
 	for (int i = 0; i < VN_N_DTYPES; i++) {
@@ -268,10 +274,10 @@ static void the_compilers_own_half_agrees(void)
  * middle, and the second rounding then takes the even one, on the wrong side. */
 static void a_double_is_rounded_once(void)
 {
-	static double x[6 * ALL];
+	static double   x[6 * ALL];
 	static uint16_t h[6 * ALL];
-	size_t n = 0;
-	int    wrong = 0, traps = 0;
+	size_t          n = 0;
+	int             wrong = 0, traps = 0;
 
 	for (int i = 0; i < 0x7c00; i++) {
 		const double a = half_value((uint16_t)i), b = i == 0x7bff ? 65536.0 : half_value((uint16_t)(i + 1));

@@ -17,13 +17,19 @@ static vn_plan *changed(const char *value, const char *constant, double to)
 
 static void a_clone_whose_constants_do_not_fit_its_shapes_is_refused(void)
 {
-	const struct { const char *value, *constant; double to; const char *word; } row[] = {
-		{ "layer0.attn_context", "heads", 64, "64 heads" },        { "layer0.attn_context", "heads", 2, "2 heads" },
+	const struct {
+		const char *value, *constant;
+		double      to;
+		const char *word;
+	} row[] = {
+		{ "layer0.attn_context", "heads", 64, "64 heads" },
+		{ "layer0.attn_context", "heads", 2, "2 heads" },
 		{ "layer1.attn_context", "kv_heads", 4, "4 key heads" },
-		  { "layer1.attn_context", "kv_heads", 1, "1 key heads" },
-		{ "layer0.attn_context", "head_dim", 8, "width 8" },       { "layer0.attn_context", "head_dim", 2, "width 2" },
+		{ "layer1.attn_context", "kv_heads", 1, "1 key heads" },
+		{ "layer0.attn_context", "head_dim", 8, "width 8" },
+		{ "layer0.attn_context", "head_dim", 2, "width 2" },
 		{ "layer0.q_rope", "rotary_dim", 6, "rotary_dim is 6" },
-		  { "layer0.k_rope", "rotary_dim", 65536, "rotary_dim is 65536" },
+		{ "layer0.k_rope", "rotary_dim", 65536, "rotary_dim is 65536" },
 		{ "layer0.q_rope", "type", VN_ROPE_LLAMA3, "low_freq_factor" },
 	};
 
@@ -44,10 +50,13 @@ static void a_clone_whose_constants_do_not_fit_its_shapes_is_refused(void)
 
 static void a_changed_constant_changes_its_own_node_and_nothing_beside_it(void)
 {
-	const struct { const char *value, *constant; double to; } row[] = {
-		{ "layer1.attn_norm", "eps", 1e-2 }, { "layer1.q_rope", "theta", 500 }, { "layer1.k_rope", "rotary_dim", 2 },
-		{ "layer1.attn_context", "scale", 0.25 }, { "layer1.attn_context", "window", 3 },
-		  { "layer1.attn_context", "causal", 0 },
+	const struct {
+		const char *value, *constant;
+		double      to;
+	} row[] = {
+		{ "layer1.attn_norm", "eps", 1e-2 },    { "layer1.q_rope", "theta", 500 },
+		{ "layer1.k_rope", "rotary_dim", 2 },   { "layer1.attn_context", "scale", 0.25 },
+		{ "layer1.attn_context", "window", 3 }, { "layer1.attn_context", "causal", 0 },
 	};
 	keep a, b;
 
@@ -187,10 +196,10 @@ static void what_is_not_there_is_refused_and_never_made_up(void)
 	const vn_plan *p = vn_model_plan(model);
 	const int      embed = vn_plan_find(p, "embed"), q = vn_plan_find(p, "layer0.q_proj"),
 			  k = vn_plan_find(p, "layer0.k_rope");
-	const int      out = p->value[vn_plan_find(p, "layer0.attn_out")].node;
-	vn_ref        *r = engine(p, F32, 1);
-	unsigned char  x[MOST_ROW] = { 0 };
-	vn_error       e;
+	const int     out = p->value[vn_plan_find(p, "layer0.attn_out")].node;
+	vn_ref       *r = engine(p, F32, 1);
+	unsigned char x[MOST_ROW] = { 0 };
+	vn_error      e;
 
 	vn_ref_end(r, true, NULL); /* nothing is begun: nothing happens */
 	CU_ASSERT_EQUAL(vn_ref_position(r), 0);

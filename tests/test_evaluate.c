@@ -17,11 +17,11 @@ static int32_t  text[MOST];
 
 typedef struct formula {
 	vn_dtype dtype;
-	double   noise;    /* added to the scores */
-	int      piece;    /* numbers handed over at a time */
-	int64_t  nan_at;   /* calls hand over a NaN in the row of this position; -1 */
-	int      turn_at;  /* decoding: from this many tokens on, another token is highest; 0: never */
-	bool     echo;     /* the highest score is that of the token that went in */
+	double   noise;   /* added to the scores */
+	int      piece;   /* numbers handed over at a time */
+	int64_t  nan_at;  /* calls hand over a NaN in the row of this position; -1 */
+	int      turn_at; /* decoding: from this many tokens on, another token is highest; 0: never */
+	bool     echo;    /* the highest score is that of the token that went in */
 	int64_t  past, calls, longest, rows;
 	int32_t  seen[CONTEXT];
 } formula;
@@ -42,9 +42,9 @@ static double score_of(const formula *f, int64_t p, int64_t k)
 
 static vn_status forward(void *self, const int32_t *ids, int64_t tokens, const vn_taps *t, vn_error *err)
 {
-	formula *f = self;
-	int64_t  first, count;
-	const int logits = vn_plan_find(plan, "logits");
+	formula       *f = self;
+	int64_t        first, count;
+	const int      logits = vn_plan_find(plan, "logits");
 	unsigned char *bytes = malloc((size_t)tokens * V * 8 + 1);
 
 	CU_ASSERT_FATAL(f->past + tokens <= CONTEXT);
@@ -96,7 +96,7 @@ static vn_engine engine(formula *f)
 static double stored(const formula *f, int64_t p, int64_t k)
 {
 	unsigned char raw[8];
-	double x = score_of(f, p, k);
+	double        x = score_of(f, p, k);
 	vn_from_f64(raw, f->dtype, &x, 1);
 	vn_to_f64(&x, raw, f->dtype, 1);
 	return x;
@@ -108,9 +108,9 @@ static double stored(const formula *f, int64_t p, int64_t k)
 static int64_t expect(formula *r, formula *c, int64_t n, int64_t window, int64_t stride, vn_token_score *t)
 {
 	formula *const f[2] = { r, c };
-	int64_t m = 0, done = 0;
+	int64_t        m = 0, done = 0;
 
-	for (int64_t begin = 0; ; begin += stride) {
+	for (int64_t begin = 0;; begin += stride) {
 		const int64_t stop = begin + window < n ? begin + window : n;
 		for (int s = 0; s < 2; s++)
 			memcpy(f[s]->seen, text + begin, (size_t)(stop - begin) * sizeof *text);
@@ -163,24 +163,25 @@ static vn_evaluate_options over(int64_t n, int64_t window, int64_t stride)
 
 static void every_token_is_scored_once_by_the_row_before_it(void)
 {
-	static const int64_t cases[][3] = { { 2, 2, 1 }, { 10, 64, 32 }, { 64, 64, 32 }, { 65, 64, 32 }, { 300, 64, 32 },
-		{ 300, 64, 1 },
-	                                    { 299, 64, 63 }, { 300, 50, 17 }, { 128, 64, 64 }, { 129, 64, 64 },
-	                                      { 97, 2, 1 }, { 41, 2, 2 } };
-	static const struct { vn_dtype a, b; int piece; } form[] = { { VN_F32, VN_F16, 1000 }, { VN_F32, VN_F32, 7 },
-		{ VN_F64, VN_F16, 38 } };
+	static const int64_t cases[][3] = { { 2, 2, 1 },     { 10, 64, 32 },  { 64, 64, 32 },  { 65, 64, 32 },
+		                                { 300, 64, 32 }, { 300, 64, 1 },  { 299, 64, 63 }, { 300, 50, 17 },
+		                                { 128, 64, 64 }, { 129, 64, 64 }, { 97, 2, 1 },    { 41, 2, 2 } };
+	static const struct {
+		vn_dtype a, b;
+		int      piece;
+	} form[] = { { VN_F32, VN_F16, 1000 }, { VN_F32, VN_F32, 7 }, { VN_F64, VN_F16, 38 } };
 	vn_token_score t[MOST];
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		for (size_t k = 0; k < sizeof form / sizeof *form; k++) {
 			formula r = { form[k].a, 0, 64, -1, 0, false, 0, 0, 0, 0, { 0 } },
-				c = { form[k].b, 0.05, form[k].piece, -1, 0, false, 0, 0, 0, 0, { 0 } };
-			const vn_engine a = engine(&r), b = engine(&c);
+					c = { form[k].b, 0.05, form[k].piece, -1, 0, false, 0, 0, 0, 0, { 0 } };
+			const vn_engine           a = engine(&r), b = engine(&c);
 			const vn_evaluate_options o = over(cases[i][0], cases[i][1], cases[i][2]);
-			vn_evaluation e;
-			vn_error      err = { "" };
-			int64_t       strict = 0, repeats = 0, most = 0;
-			double        squares = 0;
+			vn_evaluation             e;
+			vn_error                  err = { "" };
+			int64_t                   strict = 0, repeats = 0, most = 0;
+			double                    squares = 0;
 
 			CU_ASSERT_EQUAL(vn_evaluate_check(&o, plan, &err), VN_OK);
 			CU_ASSERT_EQUAL_FATAL(vn_evaluate(&o, plan, &a, &b, &e, &err), VN_OK);
@@ -213,10 +214,10 @@ static void every_token_is_scored_once_by_the_row_before_it(void)
 
 static void an_engine_does_not_part_from_itself(void)
 {
-	formula r = { VN_F32, 0, 64, -1, 0, false, 0, 0, 0, 0, { 0 } }, c = r;
-	const vn_engine a = engine(&r), b = engine(&c);
+	formula             r = { VN_F32, 0, 64, -1, 0, false, 0, 0, 0, 0, { 0 } }, c = r;
+	const vn_engine     a = engine(&r), b = engine(&c);
 	vn_evaluate_options o = over(200, 64, 32);
-	vn_evaluation e;
+	vn_evaluation       e;
 
 	o.decode = 20;
 	CU_ASSERT_EQUAL_FATAL(vn_evaluate(&o, plan, &a, &b, &e, NULL), VN_OK);
@@ -234,10 +235,10 @@ static void an_engine_does_not_part_from_itself(void)
 static void greedy_decoding_parts_where_the_candidate_turns(void)
 {
 	for (int turn = 32; turn <= 40; turn += 4) {
-		formula r = { VN_F32, 0, 64, -1, 0, false, 0, 0, 0, 0, { 0 } }, c = r;
-		const vn_engine a = engine(&r), b = engine(&c);
+		formula             r = { VN_F32, 0, 64, -1, 0, false, 0, 0, 0, 0, { 0 } }, c = r;
+		const vn_engine     a = engine(&r), b = engine(&c);
 		vn_evaluate_options o = over(60, 64, 32);
-		vn_evaluation e;
+		vn_evaluation       e;
 
 		c.turn_at = turn; /* its row turn - 1 says 5 */
 		o.decode = 20;
@@ -263,11 +264,11 @@ static void greedy_decoding_parts_where_the_candidate_turns(void)
 static void scores_without_numbers_are_counted_on_their_side(void)
 {
 	for (int s = 0; s < 2; s++) {
-		formula f[2] = { { VN_F32, 0, 64, -1, 0, false, 0, 0, 0, 0, { 0 } },
-			{ VN_F32, 1e-6, 64, -1, 0, false, 0, 0, 0, 0, { 0 } } };
-		const vn_engine a = engine(&f[0]), b = engine(&f[1]);
+		formula             f[2] = { { VN_F32, 0, 64, -1, 0, false, 0, 0, 0, 0, { 0 } },
+			                         { VN_F32, 1e-6, 64, -1, 0, false, 0, 0, 0, 0, { 0 } } };
+		const vn_engine     a = engine(&f[0]), b = engine(&f[1]);
 		vn_evaluate_options o = over(64, 64, 32);
-		vn_evaluation e;
+		vn_evaluation       e;
 
 		f[s].nan_at = 40;
 		o.decode = 20;
@@ -288,10 +289,10 @@ static void scores_without_numbers_are_counted_on_their_side(void)
 
 static void an_engine_that_says_its_input_again_is_told_on(void)
 {
-	formula r = { VN_F32, 0, 64, -1, 0, false, 0, 0, 0, 0, { 0 } }, c = r;
-	const vn_engine a = engine(&r), b = engine(&c);
+	formula                   r = { VN_F32, 0, 64, -1, 0, false, 0, 0, 0, 0, { 0 } }, c = r;
+	const vn_engine           a = engine(&r), b = engine(&c);
 	const vn_evaluate_options o = over(300, 64, 32);
-	vn_evaluation e;
+	vn_evaluation             e;
 
 	c.echo = true;
 	CU_ASSERT_EQUAL_FATAL(vn_evaluate(&o, plan, &a, &b, &e, NULL), VN_OK);
@@ -300,7 +301,7 @@ static void an_engine_that_says_its_input_again_is_told_on(void)
 	CU_ASSERT(e.echo[0] < 0.2);
 	CU_ASSERT_FALSE(e.echoes[0]);
 	/* A text that repeats itself may be echoed. */
-	int32_t same[100];
+	int32_t        same[100];
 	vn_token_score t[99];
 	for (int i = 0; i < 100; i++)
 		same[i] = i < 60 ? 4 : i % V;
@@ -342,8 +343,8 @@ static void the_digits_do_not_depend_on_threads(void)
 
 	for (int threads = 1; threads <= 3; threads++) {
 		formula r = { VN_F32, 0, 64, -1, 0, false, 0, 0, 0, 0, { 0 } },
-			c = { VN_F16, 0.03, 11, -1, 0, false, 0, 0, 0, 0, { 0 } };
-		const vn_engine a = engine(&r), b = engine(&c);
+				c = { VN_F16, 0.03, 11, -1, 0, false, 0, 0, 0, 0, { 0 } };
+		const vn_engine     a = engine(&r), b = engine(&c);
 		vn_evaluate_options o = over(300, 64, 32);
 		o.threads = threads;
 		memset(&e[threads - 1], 0, sizeof *e);
@@ -357,10 +358,13 @@ static void the_digits_do_not_depend_on_threads(void)
 
 static void what_cannot_be_evaluated_is_refused(void)
 {
-	const struct { int64_t n, window, stride; const char *says; } bad[] = {
-		{ 1, 64, 32, "at least two are needed" },            { 10, 1, 1, "a window must have 2" },
-		  { 10, CONTEXT + 1, 1, "2 to 64 tokens" },
-		{ 10, 32, 0, "the stride must be from 1" },      { 10, 32, 33, "to the window of 32" },
+	const struct {
+		int64_t     n, window, stride;
+		const char *says;
+	} bad[] = {
+		{ 1, 64, 32, "at least two are needed" }, { 10, 1, 1, "a window must have 2" },
+		{ 10, CONTEXT + 1, 1, "2 to 64 tokens" }, { 10, 32, 0, "the stride must be from 1" },
+		{ 10, 32, 33, "to the window of 32" },
 	};
 	vn_error err = { "" };
 
@@ -369,7 +373,7 @@ static void what_cannot_be_evaluated_is_refused(void)
 		CU_ASSERT_EQUAL(vn_evaluate_check(&o, plan, &err), VN_ERR_USAGE);
 		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, bad[i].says));
 	}
-	const vn_evaluate_options o = { .ids = (const int32_t[]){ 1, V }, .n = 2, .window = 2, .stride = 1 };
+	const vn_evaluate_options o = { .ids = (const int32_t[]) { 1, V }, .n = 2, .window = 2, .stride = 1 };
 	CU_ASSERT_EQUAL(vn_evaluate_check(&o, plan, &err), VN_ERR_USAGE);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "token id 37 (number 2 of 2) is outside the vocabulary of 37"));
 }
@@ -382,13 +386,13 @@ static vn_status fail(void *self, const int32_t *ids, int64_t tokens, const vn_t
 
 static void an_engine_that_fails_ends_it(void)
 {
-	formula r = { VN_F32, 0, 64, -1, 0, false, 0, 0, 0, 0, { 0 } }, c = r;
-	const vn_engine a = engine(&r);
+	formula                    r = { VN_F32, 0, 64, -1, 0, false, 0, 0, 0, 0, { 0 } }, c = r;
+	const vn_engine            a = engine(&r);
 	static const vn_engine_ops failing = { .forward = fail, .position = position, .reset = reset };
-	vn_engine       b = engine(&c);
-	const vn_evaluate_options o = over(300, 64, 32);
-	vn_evaluation e;
-	vn_error      err = { "" };
+	vn_engine                  b = engine(&c);
+	const vn_evaluate_options  o = over(300, 64, 32);
+	vn_evaluation              e;
+	vn_error                   err = { "" };
 
 	b.ops = &failing;
 	CU_ASSERT_EQUAL(vn_evaluate(&o, plan, &a, &b, &e, &err), VN_ERR_INTERRUPTED);
@@ -413,7 +417,7 @@ int main(void)
 	vn_builder *b = vn_plan_begin(1, V, CONTEXT);
 
 	vn_plan_layer(b, -1);
-	const int table = vn_plan_weight(b, "embed", 2, (int64_t[]){ V, 4 });
+	const int table = vn_plan_weight(b, "embed", 2, (int64_t[]) { V, 4 });
 	vn_plan_linear(b, vn_plan_embed(b, table, VN_POINT_EMBED), table, -1, 0, VN_POINT_LOGITS);
 	if (vn_plan_finish(b, &plan, NULL))
 		return 1;

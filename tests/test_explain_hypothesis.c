@@ -16,7 +16,7 @@ static void ids_are_those_of_the_catalogue(void)
 {
 	char          id[VN_ID];
 	vn_hypothesis one = { .fault = { 1 + vn_fault_find("R3.plus") } }, two = one, moved = { .finding = VN_SLOTS_MOVED },
-		paired = theta(0, VN_AT_NODE, 10);
+				  paired = theta(0, VN_AT_NODE, 10);
 
 	two.fault[1] = 1 + vn_fault_find("R8");
 	paired.paired = true;
@@ -45,14 +45,13 @@ static void every_finding_but_an_arrangement_has_an_id(void)
 
 	for (int f = VN_FAULT + 1; f < VN_N_FINDINGS; f++) {
 		const vn_hypothesis h = { .finding = (vn_finding)f };
-		const bool by_row = f >= VN_BIAS_TIMES && f <= VN_SHARDS_ALONG_TOKENS;
-		const bool plain = (f >= VN_KEYS_UNSEEN && f <= VN_CACHE_OTHER_TOKENS) || f == VN_FACTOR ||
-		                   f == VN_CLAMPED || f == VN_CHANNELS_ZERO || f == VN_ADDEND ||
-		                   f == VN_ONE_VALUE || f == VN_ZERO || f == VN_HEADS_REORDERED || f == VN_AXES ||
-		                   f == VN_INPUTS_MISSING || f == VN_WEIGHTS_SCALED || f == VN_PRODUCT_ROUNDED ||
-		                   (f >= VN_CALLS_ALONE && f <= VN_ATTENTION_ROUNDED) || f == VN_NARROW ||
-		                   f == VN_STATE_LOST || f == VN_OTHER_MATRIX || f == VN_SINE_FOR_COSINE ||
-		                   f == VN_TURNED_BY_IDS;
+		const bool          by_row = f >= VN_BIAS_TIMES && f <= VN_SHARDS_ALONG_TOKENS;
+		const bool plain = (f >= VN_KEYS_UNSEEN && f <= VN_CACHE_OTHER_TOKENS) || f == VN_FACTOR || f == VN_CLAMPED ||
+		                   f == VN_CHANNELS_ZERO || f == VN_ADDEND || f == VN_ONE_VALUE || f == VN_ZERO ||
+		                   f == VN_HEADS_REORDERED || f == VN_AXES || f == VN_INPUTS_MISSING ||
+		                   f == VN_WEIGHTS_SCALED || f == VN_PRODUCT_ROUNDED ||
+		                   (f >= VN_CALLS_ALONE && f <= VN_ATTENTION_ROUNDED) || f == VN_NARROW || f == VN_STATE_LOST ||
+		                   f == VN_OTHER_MATRIX || f == VN_SINE_FOR_COSINE || f == VN_TURNED_BY_IDS;
 		if (!by_row && f != VN_ROWS_PADDED)
 			CU_ASSERT_EQUAL(*vn_hypothesis_id(&h, id) == '\0', plain);
 	}
@@ -195,8 +194,9 @@ static void what_is_read_moves_with_its_layer_or_not_at_all(void)
 	CU_ASSERT_FALSE(vn_hypothesis_move(&e.t, &up, here)); /* there is no layer 2 */
 	const vn_plan *p = e.t.site->plan;
 	const int      up_proj[] = { node_named(&e, "layer0.up_proj"), node_named(&e, "layer1.up_proj") };
-	h = (vn_hypothesis) { .node = up_proj[1], .change = { .kind = VN_BY_READS,
-		.reads.in = { 1 + vn_plan_root(p, vn_plan_find(p, "layer1.attn_norm")) } } };
+	h = (vn_hypothesis) { .node = up_proj[1],
+		                  .change = { .kind = VN_BY_READS,
+		                              .reads.in = { 1 + vn_plan_root(p, vn_plan_find(p, "layer1.attn_norm")) } } };
 	CU_ASSERT_TRUE(vn_hypothesis_move(&e.t, &h, up_proj[0]));
 	CU_ASSERT_EQUAL(h.change.reads.in[0], 1 + vn_plan_root(p, vn_plan_find(p, "layer0.attn_norm")));
 	CU_ASSERT_EQUAL(h.node, up_proj[0]);

@@ -28,9 +28,9 @@ static void those_that_leave_least_stand_first_and_the_rest_are_dropped(void)
 /* With what the sound operation leaves, does what is left explain it? */
 static bool fits(double sound, bool fitted, double left, double share_of_nmse)
 {
-	vn_explanation      x = { .fitted = fitted, .unmodified = leaving(sound, 1) };
-	const vn_explain_trial      t = { .x = &x };
-	const vn_hypothesis h = leaving(left, share_of_nmse);
+	vn_explanation         x = { .fitted = fitted, .unmodified = leaving(sound, 1) };
+	const vn_explain_trial t = { .x = &x };
+	const vn_hypothesis    h = leaving(left, share_of_nmse);
 
 	return vn_fits(&t, &h);
 }
@@ -49,9 +49,9 @@ static void an_answer_leaves_what_a_healthy_operation_may_and_a_share_of_the_err
 
 static void aliases_leave_less_than_twice_as_much_and_a_refuted_one_is_none(void)
 {
-	vn_hypothesis  by[VN_EXPLAIN_KEPT] = { leaving(0.3, 0), leaving(0.5, 0), leaving(0.7, 0), leaving(30, 0) };
-	vn_explanation x = { .by = by, .n = 4, .unmodified = leaving(1e6, 1) };
-	vn_explain_trial       t = { .x = &x };
+	vn_hypothesis    by[VN_EXPLAIN_KEPT] = { leaving(0.3, 0), leaving(0.5, 0), leaving(0.7, 0), leaving(30, 0) };
+	vn_explanation   x = { .by = by, .n = 4, .unmodified = leaving(1e6, 1) };
+	vn_explain_trial t = { .x = &x };
 
 	vn_conclude(&t);
 	CU_ASSERT_EQUAL(x.n_fit, 3);

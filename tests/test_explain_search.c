@@ -109,9 +109,13 @@ static void a_number_in_fewer_digits_is_near_it_or_not_meant(void)
 int main(void)
 {
 	CU_TestInfo tests[] = {
-		TEST(a_number_between_those_of_the_grid_is_found), TEST(a_grid_that_leaves_too_much_is_not_looked_at_closer),
-		TEST(every_whole_number_is_found), TEST(a_failure_ends_the_search), TEST(a_finer_grid_stays_within_its_range),
-		TEST(a_number_in_fewer_digits_is_near_it_or_not_meant), CU_TEST_INFO_NULL,
+		TEST(a_number_between_those_of_the_grid_is_found),
+		TEST(a_grid_that_leaves_too_much_is_not_looked_at_closer),
+		TEST(every_whole_number_is_found),
+		TEST(a_failure_ends_the_search),
+		TEST(a_finer_grid_stays_within_its_range),
+		TEST(a_number_in_fewer_digits_is_near_it_or_not_meant),
+		CU_TEST_INFO_NULL,
 	};
 	return run_suite("search", tests);
 }

@@ -35,7 +35,7 @@ static int nearest(const format *f, double x)
 {
 	const int    sign = signbit(x) ? 0x80 : 0;
 	const double past = value(f, f->top) + vn_dtype_ulp(f->dtype, value(f, f->top)) / 2;
-	int best = 0;
+	int          best = 0;
 
 	if (isnan(x))
 		return sign | 0x7f;
@@ -61,8 +61,8 @@ static void every_code_has_the_value_of_its_definition(void)
 	for (size_t k = 0; k < 2; k++) {
 		const format *f = &formats[k];
 		unsigned char code[256];
-		float  x[256];
-		double y[256];
+		float         x[256];
+		double        y[256];
 		for (int c = 0; c < 256; c++)
 			code[c] = (unsigned char)c;
 		vn_to_f32(x, code, f->dtype, 256);
@@ -85,9 +85,9 @@ static void every_code_survives_the_way_to_float_and_back(void)
 	for (size_t k = 0; k < 2; k++)
 		for (int c = 0; c < 256; c++) {
 			const unsigned char code = (unsigned char)c;
-			unsigned char back = 0, wide = 0;
-			float  x;
-			double y;
+			unsigned char       back = 0, wide = 0;
+			float               x;
+			double              y;
 			vn_to_f32(&x, &code, formats[k].dtype, 1);
 			vn_to_f64(&y, &code, formats[k].dtype, 1);
 			vn_from_f32(&back, formats[k].dtype, &x, 1);
@@ -107,8 +107,8 @@ static void numbers_round_once_to_the_nearest_and_ties_to_even(void)
 			const double low = value(f, c), next = c < f->top ? value(f, c + 1) : low + vn_dtype_ulp(f->dtype, low);
 			const double middle = (low + next) / 2, off[] = { 0, 0x1p-23, -0x1p-23, 0x1p-50, -0x1p-50 };
 			for (int i = 0; i < 10; i++) {
-				const double x = (i % 2 ? -1 : 1) * middle * (1 + off[i / 2]);
-				const float  y = (float)x;
+				const double  x = (i % 2 ? -1 : 1) * middle * (1 + off[i / 2]);
+				const float   y = (float)x;
 				unsigned char code;
 				vn_from_f64(&code, f->dtype, &x, 1);
 				CU_ASSERT_EQUAL(code, nearest(f, x));
@@ -144,12 +144,15 @@ static void codes_are_those_of_pytorch_and_beyond_the_range_there_is_no_number(v
 {
 	/* float8_e4m3fn and float8_e5m2 of PyTorch 2.13: torch.tensor(x).to(dtype).view(torch.uint8). It saturates what is
 	 * beyond e4m3 (0x7e); the specification allows both. */
-	static const struct { double x; int e4m3, e5m2; } row[] = {
-		{ 0.0, 0x00, 0x00 }, { -0.0, 0x80, 0x80 }, { 1.0, 0x38, 0x3c }, { 448.0, 0x7e, 0x5f }, { 464.0, 0x7e, 0x5f },
-		{ 465.0, 0x7f, 0x5f }, { 480.0, 0x7f, 0x60 }, { -1e6, 0xff, 0xfc }, { 57344.0, 0x7f, 0x7b },
-		  { 61439.0, 0x7f, 0x7b },
-		{ 61440.0, 0x7f, 0x7c }, { 0x1p-9, 0x01, 0x18 }, { 0x1p-10, 0x00, 0x14 }, { 0x1.8p-10, 0x01, 0x16 },
-		{ 0x1p-16, 0x00, 0x01 }, { 0x1p-17, 0x00, 0x00 }, { 0.1, 0x1d, 0x2e },
+	static const struct {
+		double x;
+		int    e4m3, e5m2;
+	} row[] = {
+		{ 0.0, 0x00, 0x00 },     { -0.0, 0x80, 0x80 },      { 1.0, 0x38, 0x3c },     { 448.0, 0x7e, 0x5f },
+		{ 464.0, 0x7e, 0x5f },   { 465.0, 0x7f, 0x5f },     { 480.0, 0x7f, 0x60 },   { -1e6, 0xff, 0xfc },
+		{ 57344.0, 0x7f, 0x7b }, { 61439.0, 0x7f, 0x7b },   { 61440.0, 0x7f, 0x7c }, { 0x1p-9, 0x01, 0x18 },
+		{ 0x1p-10, 0x00, 0x14 }, { 0x1.8p-10, 0x01, 0x16 }, { 0x1p-16, 0x00, 0x01 }, { 0x1p-17, 0x00, 0x00 },
+		{ 0.1, 0x1d, 0x2e },
 	};
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		unsigned char code;
@@ -163,12 +166,12 @@ static void codes_are_those_of_pytorch_and_beyond_the_range_there_is_no_number(v
 static void whole_numbers_are_exact_as_doubles_and_have_ends(void)
 {
 	const int32_t whole[] = { 0, 1, -1, 16777217, INT32_MAX, INT32_MIN };
-	const double  x[] = { 0.5, 1.5, -2.5, 16777217, 2147483647.4, 2147483648.0, 1e300, -2147483649.0, -(double)INFINITY,
-		(double)NAN };
+	const double  x[] = { 0.5,          1.5,   -2.5,          16777217,          2147483647.4,
+		                  2147483648.0, 1e300, -2147483649.0, -(double)INFINITY, (double)NAN };
 	const int32_t want[] = { 0, 2, -2, 16777217, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MIN, INT32_MIN, INT32_MIN };
-	int32_t got[10];
-	double  wide[6];
-	float   y[6];
+	int32_t       got[10];
+	double        wide[6];
+	float         y[6];
 
 	vn_to_f64(wide, whole, VN_I32, 6);
 	vn_to_f32(y, whole, VN_I32, 6);

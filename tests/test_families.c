@@ -56,8 +56,8 @@ static void optional_weights(const char *fields, const char *want)
 	static const char *const name[] = { "self_attn.q_proj.bias", "self_attn.k_proj.bias",  "self_attn.v_proj.bias",
 		                                "self_attn.o_proj.bias", "mlp.gate_proj.bias",     "mlp.up_proj.bias",
 		                                "mlp.down_proj.bias",    "self_attn.q_norm.weight" };
-	vn_plan *p = accepted(fields);
-	char     full[VN_NAME_MAX], have[9] = "";
+	vn_plan                 *p = accepted(fields);
+	char                     full[VN_NAME_MAX], have[9] = "";
 
 	for (int i = 0; i < 8; i++) {
 		snprintf(full, sizeof full, "model.layers.3.%s", name[i]);

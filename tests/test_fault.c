@@ -159,8 +159,8 @@ static void faults_add_up(void)
 	vn_faulty *f = NULL;
 
 	CU_ASSERT_EQUAL_FATAL(vn_faulty_create(vn_model_plan(m), vn_model_weights(m), &f, NULL), VN_OK);
-	const char *all[] = { "R1@layer1.*", "N14.twice@layer0", "R9@*", "N11@layer1", "W4.weights@layer*", "W5@layer0",
-		"R2@layer1.q_rope", "N16.twice@*", "N10@layer0" };
+	const char *all[] = { "R1@layer1.*", "N14.twice@layer0", "R9@*",        "N11@layer1", "W4.weights@layer*",
+		                  "W5@layer0",   "R2@layer1.q_rope", "N16.twice@*", "N10@layer0" };
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		CU_ASSERT_EQUAL(vn_faulty_inject(f, all[i], NULL), VN_OK);
 	const vn_plan *p = vn_faulty_plan(f);

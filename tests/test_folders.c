@@ -15,7 +15,7 @@ static const char *at(const char *name)
 {
 	static char text[4][PATH_MAX];
 	static int  next;
-	char *to = text[next++ % 4];
+	char       *to = text[next++ % 4];
 	snprintf(to, PATH_MAX, "%s/%s", dir, name);
 	return to;
 }
@@ -45,8 +45,13 @@ static void remove_all(const char *const *names, int n)
 static void recordings_are_paired_by_name_and_sorted(void)
 {
 	static const char *const names[] = { "a/z.h5", "a/m.hdf5", "b/m.hdf5", "b/c.h5", "b/z.h5" };
-	static const struct { const char *name; bool there[2]; } want[] = {
-		{ "c.h5", { false, true } }, { "m.hdf5", { true, true } }, { "z.h5", { true, true } },
+	static const struct {
+		const char *name;
+		bool        there[2];
+	} want[] = {
+		{ "c.h5", { false, true } },
+		{ "m.hdf5", { true, true } },
+		{ "z.h5", { true, true } },
 	};
 	vn_folder_pairs p;
 
@@ -69,7 +74,7 @@ static void recordings_are_paired_by_name_and_sorted(void)
 static void one_side_alone_has_recordings(void)
 {
 	static const char *const names[] = { "a/x.h5" };
-	vn_folder_pairs p;
+	vn_folder_pairs          p;
 
 	make_folders();
 	touch("a/x.h5");
@@ -84,9 +89,9 @@ static void one_side_alone_has_recordings(void)
 /* A dangling link and a folder that are named as recordings are, too: opening them says what is wrong. */
 static void the_name_alone_makes_a_recording(void)
 {
-	static const char *const names[] = { "a/gone.h5", "a/dir.h5", "a/.hidden.h5", "a/.h5", "a/h5", "a/x.h5.bak",
-		"a/X.H5", "a/sub", "b/note.txt" };
-	vn_folder_pairs p;
+	static const char *const names[] = { "a/gone.h5",  "a/dir.h5", "a/.hidden.h5", "a/.h5",     "a/h5",
+		                                 "a/x.h5.bak", "a/X.H5",   "a/sub",        "b/note.txt" };
+	vn_folder_pairs          p;
 
 	make_folders();
 	CU_ASSERT_EQUAL(symlink("nowhere", at(names[0])), 0);
@@ -110,9 +115,9 @@ static void the_name_alone_makes_a_recording(void)
 static void folders_without_a_recording_are_refused(void)
 {
 	static const char *const names[] = { "a/note.txt" };
-	vn_folder_pairs p;
-	vn_error        err = { "" };
-	char            want[3 * PATH_MAX];
+	vn_folder_pairs          p;
+	vn_error                 err = { "" };
+	char                     want[3 * PATH_MAX];
 
 	make_folders();
 	touch(names[0]);
@@ -156,7 +161,10 @@ static void a_folder_is_told_from_a_file(void)
 
 static void what_was_ignored_is_one_line(void)
 {
-	static const struct { int folders, others; const char *line; } row[] = {
+	static const struct {
+		int         folders, others;
+		const char *line;
+	} row[] = {
 		{ 0, 0, "" },
 		{ 1, 0, "ignored: 1 folder in D\n" },
 		{ 0, 1, "ignored: 1 other file in D\n" },
@@ -177,14 +185,16 @@ static void what_was_ignored_is_one_line(void)
 
 static void each_recording_has_a_report_of_its_own(void)
 {
-	static const struct { const char *path, *name, *report; } row[] = {
+	static const struct {
+		const char *path, *name, *report;
+	} row[] = {
 		{ "out.json", "prompt1.h5", "out.prompt1.json" },
 		{ "out.json", "prompt1.hdf5", "out.prompt1.hdf5.json" },
-		{ "v1.2/out", "a.h5", "v1.2/out.a" },         /* the dot of a folder */
+		{ "v1.2/out", "a.h5", "v1.2/out.a" }, /* the dot of a folder */
 		{ "v1.2/out.html", "a.h5", "v1.2/out.a.html" },
-		{ ".json", "a.h5", ".json.a" },               /* a hidden file has no suffix */
+		{ ".json", "a.h5", ".json.a" }, /* a hidden file has no suffix */
 		{ "d/.json", "a.h5", "d/.json.a" },
-		{ "out.json", ".h5", "out..h5.json" },        /* nothing would be left */
+		{ "out.json", ".h5", "out..h5.json" }, /* nothing would be left */
 	};
 	char text[PATH_MAX];
 

@@ -37,7 +37,7 @@ static void the_end_of_a_vocabulary_is_its_last_thousandth_and_what_is_beyond(vo
 	static const int32_t id[] = { 0, 149849, 149850, 149999, 150000, INT32_MAX };
 
 	CU_ASSERT_EQUAL(vn_count_ends(id, 6, 150000), 4);
-	CU_ASSERT_EQUAL(vn_count_ends((const int32_t[]){ 510, 511, 512 }, 3, 512), 2);
+	CU_ASSERT_EQUAL(vn_count_ends((const int32_t[]) { 510, 511, 512 }, 3, 512), 2);
 	CU_ASSERT_EQUAL(vn_count_ends(id, 0, 512), 0);
 }
 
@@ -55,10 +55,22 @@ static void characters_cut_at_the_ends_are_not_replaced_ones(void)
 	CU_ASSERT_EQUAL(replaced("", 0), 0);
 	CU_ASSERT_EQUAL(replaced("plain", 5), 0);
 	CU_ASSERT_EQUAL(replaced("\xe6\x97\xa5\xc3\xa9", 2), 0);
-	CU_ASSERT_EQUAL(replaced("a\xef\xbf\xbd" "b", 3), 1);
-	CU_ASSERT_EQUAL(replaced("a\xff\xc3" "b", 4), 2);
-	CU_ASSERT_EQUAL(replaced("\x97\xa5" "b", 1), 0);
-	CU_ASSERT_EQUAL(replaced("\x97\xa5\x97\xa5" "b", 2), 1);
+	CU_ASSERT_EQUAL(replaced("a\xef\xbf\xbd"
+	                         "b",
+	                         3),
+	                1);
+	CU_ASSERT_EQUAL(replaced("a\xff\xc3"
+	                         "b",
+	                         4),
+	                2);
+	CU_ASSERT_EQUAL(replaced("\x97\xa5"
+	                         "b",
+	                         1),
+	                0);
+	CU_ASSERT_EQUAL(replaced("\x97\xa5\x97\xa5"
+	                         "b",
+	                         2),
+	                1);
 	CU_ASSERT_EQUAL(replaced("b\xe6\x97", 1), 0);
 	CU_ASSERT_EQUAL(replaced("b\xf0\x9f\x98", 1), 0);
 	CU_ASSERT_EQUAL(replaced("\xe6", 0), 0);
@@ -115,10 +127,14 @@ static void the_sentence_has_the_numbers_of_both(void)
 
 	g.chosen.id = 17;
 	CU_ASSERT(vn_garbage_shows(&g, &ref, VN_GARBAGE_REPEATS, words));
-	CU_ASSERT_STRING_EQUAL(words, "chosen tokens repeat: 60 of 100 are token 17 over and over; the reference's longest repetition has 4 of 100");
+	CU_ASSERT_STRING_EQUAL(
+		words,
+		"chosen tokens repeat: 60 of 100 are token 17 over and over; the reference's longest repetition has 4 of 100");
 	g.chosen.period = 3;
 	CU_ASSERT(vn_garbage_shows(&g, NULL, VN_GARBAGE_REPEATS, words));
-	CU_ASSERT_STRING_EQUAL(words, "chosen tokens repeat: 60 of 100 are the same 3 tokens, from token 17 on, over and over; the prompt's longest repetition has 0 of 10");
+	CU_ASSERT_STRING_EQUAL(
+		words,
+		"chosen tokens repeat: 60 of 100 are the same 3 tokens, from token 17 on, over and over; the prompt's longest repetition has 0 of 10");
 }
 
 int main(void)

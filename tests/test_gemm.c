@@ -69,8 +69,12 @@ static void grouped_queries_share_the_keys_of_their_head(void)
 	double   q[T * H * K], k[S * G * K], scores[H * T * S], context[T * H * K];
 
 	CU_ASSERT_EQUAL_FATAL(vn_gemms_of(p, vn_plan_find(p, "layer1.attn_context"), g), 2);
-	says(&g[0], "M=tokens N=keys K=4 A row-major lda=16, B transposed ldb=8, ldc=keys, alpha=0.5; scores of each of 4 heads, 2 share one B");
-	says(&g[1], "M=tokens N=4 K=keys A row-major lda=keys, B row-major ldb=8, ldc=16; context of each of 4 heads, 2 share one B");
+	says(
+		&g[0],
+		"M=tokens N=keys K=4 A row-major lda=16, B transposed ldb=8, ldc=keys, alpha=0.5; scores of each of 4 heads, 2 share one B");
+	says(
+		&g[1],
+		"M=tokens N=4 K=keys A row-major lda=keys, B row-major ldb=8, ldc=16; context of each of 4 heads, 2 share one B");
 	fill(q, T * H * K, 3);
 	fill(k, S * G * K, 4);
 	const vn_gemm a = vn_gemm_at(&g[0], T, S), b = vn_gemm_at(&g[1], T, S);
@@ -99,10 +103,10 @@ static void a_fused_product_has_the_width_of_all_three_and_its_weight_as_stored(
 {
 	vn_builder *b = vn_plan_begin(1, 10, 16);
 	vn_plan    *p = NULL;
-	const int   x = vn_plan_embed(b, vn_plan_weight(b, "e", 2, (int64_t[]){ 10, 8 }), VN_POINT_EMBED);
+	const int   x = vn_plan_embed(b, vn_plan_weight(b, "e", 2, (int64_t[]) { 10, 8 }), VN_POINT_EMBED);
 
 	vn_plan_layer(b, 0);
-	vn_plan_conv1d(b, x, vn_plan_weight(b, "w", 2, (int64_t[]){ 8, 24 }), -1, 0, VN_POINT_C_ATTN);
+	vn_plan_conv1d(b, x, vn_plan_weight(b, "w", 2, (int64_t[]) { 8, 24 }), -1, 0, VN_POINT_C_ATTN);
 	CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &p, NULL), VN_OK);
 	const vn_gemm g = only(p, "layer0.c_attn");
 	says(&g, "M=tokens N=24 K=8 A row-major lda=8, B row-major ldb=24, ldc=24");
@@ -111,9 +115,10 @@ static void a_fused_product_has_the_width_of_all_three_and_its_weight_as_stored(
 
 static void scores_are_one_product_and_what_is_no_product_has_none(void)
 {
-	static const char *const none[] = { "embed", "layer0.attn_norm", "layer0.q_rope", "layer0.attn_probs", "layer0.k_cache", "layer0.mlp_act", "layer0.output" };
-	vn_plan *p = toy();
-	vn_gemm  g[VN_MAX_GEMM];
+	static const char *const none[] = { "embed",          "layer0.attn_norm", "layer0.q_rope", "layer0.attn_probs",
+		                                "layer0.k_cache", "layer0.mlp_act",   "layer0.output" };
+	vn_plan                 *p = toy();
+	vn_gemm                  g[VN_MAX_GEMM];
 
 	CU_ASSERT_STRING_EQUAL(only(p, "layer0.attn_scores").of, "scores");
 	CU_ASSERT_EQUAL(only(p, "logits").n, V);
@@ -145,8 +150,9 @@ static void the_shares_of_time_rise_to_one_and_products_weigh_by_their_size(void
 			all += (double)(at.m * at.n * at.k * at.batch);
 		}
 	}
-	const int    logits = p->value[vn_plan_find(p, "logits")].node;
-	const vn_gemm g = vn_gemm_at(&(vn_gemm){ .m = VN_T, .n = V, .k = only(p, "logits").k, .batch = 1 }, TOKENS, TOKENS);
+	const int     logits = p->value[vn_plan_find(p, "logits")].node;
+	const vn_gemm g = vn_gemm_at(&(vn_gemm) { .m = VN_T, .n = V, .k = only(p, "logits").k, .batch = 1 }, TOKENS,
+	                             TOKENS);
 	CU_ASSERT_DOUBLE_EQUAL((share[logits + 1] - share[logits]) * all, (double)(g.m * g.n * g.k) + OTHER * TOKENS, 1);
 	free(share);
 	vn_plan_destroy(p);

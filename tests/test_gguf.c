@@ -80,9 +80,9 @@ static void tensors_are_found_by_name_in_our_order_of_axes(void)
 		const vn_gguf_tensor *z = vn_gguf_find(f, "z.weight"), *a = vn_gguf_find(f, "a.weight"),
 							 *m = vn_gguf_find(f, "m.bias");
 		CU_ASSERT_FATAL(z && a && m);
-		CU_ASSERT(vn_shape_equal(&z->t.shape, &(vn_shape){ 2, { 3, 5 } }));
-		CU_ASSERT(vn_shape_equal(&a->t.shape, &(vn_shape){ 2, { 2, 64 } }));
-		CU_ASSERT(vn_shape_equal(&m->t.shape, &(vn_shape){ 1, { 7 } }));
+		CU_ASSERT(vn_shape_equal(&z->t.shape, &(vn_shape) { 2, { 3, 5 } }));
+		CU_ASSERT(vn_shape_equal(&a->t.shape, &(vn_shape) { 2, { 2, 64 } }));
+		CU_ASSERT(vn_shape_equal(&m->t.shape, &(vn_shape) { 1, { 7 } }));
 		CU_ASSERT(z->t.dtype == VN_F32 && a->t.dtype == VN_Q8_0 && m->t.dtype == VN_BF16);
 		CU_ASSERT(z->bytes == 60 && a->bytes == 136 && m->bytes == 14);
 		const unsigned char *base = z->t.data;
@@ -98,9 +98,9 @@ static void tensors_are_found_by_name_in_our_order_of_axes(void)
 
 static void a_file_cut_anywhere_is_refused(void)
 {
-	toy_gguf  g;
-	vn_gguf  *f;
-	vn_error  e;
+	toy_gguf g;
+	vn_gguf *f;
+	vn_error e;
 
 	build(&g, 3);
 	for (size_t n = 0; n < g.n; n++) {
@@ -115,8 +115,14 @@ static void a_file_cut_anywhere_is_refused(void)
 
 static void a_header_that_is_none_is_refused(void)
 {
-	const struct { uint32_t version; const char *word; } row[] = {
-		{ 0, "version 0" }, { 1, "version 1" }, { 4, "version 4" }, { 0x03000000u, "big-endian" },
+	const struct {
+		uint32_t    version;
+		const char *word;
+	} row[] = {
+		{ 0, "version 0" },
+		{ 1, "version 1" },
+		{ 4, "version 4" },
+		{ 0x03000000u, "big-endian" },
 	};
 	toy_gguf g;
 
@@ -160,18 +166,21 @@ static void every_type_of_value_can_be_read(void)
 	gg_key(&g, "big", GG_U64), gg_u64(&g, 1ull << 63);
 	gg_key(&g, "i64", GG_I64), gg_u64(&g, UINT64_MAX);
 	gg_key_f32(&g, "f32", 1e-6f);
-	gg_key(&g, "f64", GG_F64), gg_bytes(&g, (const double[]){ 0.1 }, 8);
+	gg_key(&g, "f64", GG_F64), gg_bytes(&g, (const double[]) { 0.1 }, 8);
 	gg_key(&g, "yes", GG_BOOL), gg_bytes(&g, "\x01", 1);
 	gg_key(&g, "text", GG_STRING), gg_u64(&g, 5), gg_bytes(&g, "a\0b\nc", 5);
 	gg_key_array(&g, "words", GG_STRING, 3), gg_string(&g, "one"), gg_string(&g, ""), gg_string(&g, "three");
 	gg_key_array(&g, "numbers", GG_I32, 2), gg_u32(&g, 5), gg_u32(&g, UINT32_MAX);
 	gg_key_array(&g, "empty", GG_F32, 0);
-	gg_key_array(&g, "reals", GG_F32, 2), gg_bytes(&g, (const float[]){ 1e6f, 0.1f }, 8);
+	gg_key_array(&g, "reals", GG_F32, 2), gg_bytes(&g, (const float[]) { 1e6f, 0.1f }, 8);
 	vn_gguf *f = good(&g, &kept);
 
-	const struct { const char *key; int64_t want; } whole[] = {
-		{ "u8", 255 }, { "i8", -1 }, { "u16", 65534 }, { "i16", -2 }, { "u32", 4000000000 }, { "i32", -294967296 },
-		{ "u64", INT64_MAX }, { "i64", -1 },
+	const struct {
+		const char *key;
+		int64_t     want;
+	} whole[] = {
+		{ "u8", 255 },         { "i8", -1 },          { "u16", 65534 },     { "i16", -2 },
+		{ "u32", 4000000000 }, { "i32", -294967296 }, { "u64", INT64_MAX }, { "i64", -1 },
 	};
 	for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
 		CU_ASSERT(vn_gguf_int_at(vn_gguf_get(f, whole[i].key), 0, &n) && n == whole[i].want);
@@ -204,8 +213,8 @@ static void every_type_of_value_can_be_read(void)
 /* Every float a config may have written comes back as the decimal it was. */
 static void a_float_is_the_shortest_decimal_that_means_it(void)
 {
-	const double want[] = { 1e-5, 1e-6, 1e-12, 10000, 500000, 1e6, 1e7, 150000, 0.25, 0.1, 0.7071, 1.0857264, -2.5, 0,
-		8, 32, 40.5, 3.4028235e38, 1e-45 };
+	const double want[] = { 1e-5,   1e-6,      1e-12, 10000, 500000, 1e6, 1e7,  150000,       0.25, 0.1,
+		                    0.7071, 1.0857264, -2.5,  0,     8,      32,  40.5, 3.4028235e38, 1e-45 };
 
 	for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
 		toy_gguf       g;
@@ -282,14 +291,14 @@ static void alignment_must_be_what_the_format_allows(void)
 	for (uint32_t good_one = 8; good_one <= 256; good_one *= 2) {
 		gg_start(&g, 3);
 		gg_key_u32(&g, "general.alignment", good_one);
-		gg_entry(&g, "a", 1, (const uint64_t[]){ 3 }, F32, 0);
-		gg_entry(&g, "b", 1, (const uint64_t[]){ 1 }, F32, (12 + good_one - 1) / good_one * good_one);
+		gg_entry(&g, "a", 1, (const uint64_t[]) { 3 }, F32, 0);
+		gg_entry(&g, "b", 1, (const uint64_t[]) { 1 }, F32, (12 + good_one - 1) / good_one * good_one);
 		while (g.n % good_one)
 			gg_bytes(&g, "", 1);
-		gg_bytes(&g, (const float[]){ 1, 2, 3 }, 12);
+		gg_bytes(&g, (const float[]) { 1, 2, 3 }, 12);
 		while (g.n % good_one)
 			gg_bytes(&g, "", 1);
-		gg_bytes(&g, (const float[]){ 4 }, 4);
+		gg_bytes(&g, (const float[]) { 4 }, 4);
 		vn_gguf *f = good(&g, &kept);
 		float    x;
 		memcpy(&x, vn_gguf_find(f, "b")->t.data, 4);
@@ -344,18 +353,18 @@ static void a_tensor_that_breaks_a_rule_is_named(void)
 		one_tensor(&g, "blk.0.attn_q.weight", row[i].rank, row[i].dims, row[i].type, row[i].offset);
 		refused(&g, row[i].st, "tensor 'blk.0.attn_q.weight'", row[i].word);
 	}
-	one_tensor(&g, "", 1, (const uint64_t[]){ 4 }, F32, 0);
+	one_tensor(&g, "", 1, (const uint64_t[]) { 4 }, F32, 0);
 	refused(&g, VN_ERR_FORMAT, "tensor 1 of 1", "name is empty");
-	one_tensor(&g, long_name, 1, (const uint64_t[]){ 4 }, F32, 0);
+	one_tensor(&g, long_name, 1, (const uint64_t[]) { 4 }, F32, 0);
 	refused(&g, VN_ERR_FORMAT, long_name, "64 bytes");
 	gg_start(&g, 3);
 	gg_tensor(&g, "a", 8, 0, F32, 32), gg_tensor(&g, "b", 8, 0, F32, 32), gg_tensor(&g, "a", 8, 0, F32, 32);
-	gg_data(&g, (const float[24]){ 0 }, 96);
+	gg_data(&g, (const float[24]) { 0 }, 96);
 	refused(&g, VN_ERR_FORMAT, "tensor 'a'", "twice");
 	gg_start(&g, 3);
 	gg_tensor(&g, "a", 8, 0, F32, 32);
-	gg_entry(&g, "b", 1, (const uint64_t[]){ 8 }, F32, 0); /* on top of the first */
-	gg_data(&g, (const float[24]){ 0 }, 96);
+	gg_entry(&g, "b", 1, (const uint64_t[]) { 8 }, F32, 0); /* on top of the first */
+	gg_data(&g, (const float[24]) { 0 }, 96);
 	refused(&g, VN_ERR_FORMAT, "tensor 'b'", "offset 0, expected 32");
 }
 
@@ -366,13 +375,13 @@ static void odd_but_lawful_tensors_are_read(void)
 
 	gg_start(&g, 3);
 	gg_entry(&g, "scalar", 0, NULL, F32, 0);
-	gg_entry(&g, "none", 2, (const uint64_t[]){ 5, 0 }, F32, 32);
-	gg_entry(&g, "four", 4, (const uint64_t[]){ 1, 2, 3, 1 }, F16, 32);
+	gg_entry(&g, "none", 2, (const uint64_t[]) { 5, 0 }, F32, 32);
+	gg_entry(&g, "four", 4, (const uint64_t[]) { 1, 2, 3, 1 }, F16, 32);
 	gg_data(&g, "12345678901234567890123456789012abcdefghijkl", 44); /* no padding behind the last */
 	vn_gguf *f = good(&g, &kept);
 	CU_ASSERT_EQUAL(vn_gguf_find(f, "scalar")->bytes, 4);
 	CU_ASSERT_EQUAL(vn_gguf_find(f, "none")->bytes, 0);
-	CU_ASSERT(vn_shape_equal(&vn_gguf_find(f, "four")->t.shape, &(vn_shape){ 4, { 1, 3, 2, 1 } }));
+	CU_ASSERT(vn_shape_equal(&vn_gguf_find(f, "four")->t.shape, &(vn_shape) { 4, { 1, 3, 2, 1 } }));
 	CU_ASSERT_EQUAL(memcmp(vn_gguf_find(f, "four")->t.data, "abcdefghijkl", 12), 0);
 	vn_gguf_close(f);
 	free(kept);

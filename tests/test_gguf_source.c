@@ -95,7 +95,8 @@ static json_t *parse(const char *text)
 
 static void the_config_comes_back_from_the_metadata(void)
 {
-	const struct { const char *file, *config;
+	const struct {
+		const char *file, *config;
 	} row[] = {
 		{ "qwen2-trained.f32.gguf",
 		  "{\"model_type\": \"qwen2\", \"vocab_size\": 512, \"hidden_size\": 48, \"num_hidden_layers\": 2,"
@@ -156,8 +157,11 @@ static void the_config_comes_back_from_the_metadata(void)
 
 static void a_source_says_what_held_the_weights(void)
 {
-	const struct { const char *file, *format, *provenance; } row[] = {
-		{ "qwen2-trained.f32.gguf", "gguf F32", "trained" }, { "qwen2-trained.f16.gguf", "gguf F16, F32", "trained" },
+	const struct {
+		const char *file, *format, *provenance;
+	} row[] = {
+		{ "qwen2-trained.f32.gguf", "gguf F32", "trained" },
+		{ "qwen2-trained.f16.gguf", "gguf F16, F32", "trained" },
 		{ "qwen2-wide.q4_k_m.gguf", "gguf Q4_K, Q6_K, F32", "synthetic" },
 		{ "qwen2-wide.mixed.gguf", "gguf Q6_K, Q5_1, Q5_K, Q4_0, Q4_K, Q5_0, Q4_1, Q8_0, F32", "synthetic" },
 	};
@@ -202,7 +206,9 @@ static void the_twin_in_float32_is_the_same_model(void)
 
 static void only_what_was_changed_is_copied(void)
 {
-	const struct { const char *file; const char *copied[16];
+	const struct {
+		const char *file;
+		const char *copied[16];
 	} row[] = {
 		{ "qwen2-wide.mixed.gguf", { NULL } },
 		{ "qwen3-tiny.q8_0.gguf", { NULL } },
@@ -241,13 +247,15 @@ static void only_what_was_changed_is_copied(void)
 
 static void rows_keep_their_format_and_cut_blocks_become_floats(void)
 {
-	const struct { const char *file, *name, *dtype; } row[] = {
+	const struct {
+		const char *file, *name, *dtype;
+	} row[] = {
 		{ "llama-tiny.q8_0.gguf", "model.layers.0.self_attn.q_proj.weight", "Q8_0" },
 		{ "gpt2-tiny.q8_0.gguf", "transformer.h.0.mlp.c_fc.weight", "F32" },
 		{ "gpt2-tiny.q8_0.gguf", "transformer.wte.weight", "Q8_0" },
 		{ "qwen35-tiny.q8_0.gguf", "model.layers.0.linear_attn.in_proj_qkv.weight", "Q8_0" },
 		{ "qwen35-tiny.q8_0.gguf", "model.layers.0.linear_attn.out_proj.weight", "F32" },
-		  /* heads of 16, blocks of 32 */
+		/* heads of 16, blocks of 32 */
 		{ "qwen35-tiny.q8_0.gguf", "model.layers.0.linear_attn.A_log", "F32" },
 	};
 
@@ -263,8 +271,8 @@ static void rows_keep_their_format_and_cut_blocks_become_floats(void)
 static vn_status source_of(toy_gguf *g, vn_source **s, vn_error *e)
 {
 	static unsigned char *kept; /* of one source at a time */
-	vn_gguf  *f = NULL;
-	vn_status st;
+	vn_gguf              *f = NULL;
+	vn_status             st;
 
 	free(kept);
 	kept = malloc(g->n);
@@ -283,9 +291,12 @@ static size_t block_count; /* where its number is */
 /* The keys of a small model of an architecture. */
 static void begin(toy_gguf *g, const char *arch)
 {
-	const struct { const char *key; uint32_t x; } keys[] = {
-		{ "block_count", 1 }, { "context_length", 32 }, { "embedding_length", 16 }, { "feed_forward_length", 24 },
-		{ "attention.head_count", 4 }, { "attention.head_count_kv", 2 },
+	const struct {
+		const char *key;
+		uint32_t    x;
+	} keys[] = {
+		{ "block_count", 1 },          { "context_length", 32 },      { "embedding_length", 16 },
+		{ "feed_forward_length", 24 }, { "attention.head_count", 4 }, { "attention.head_count_kv", 2 },
 	};
 	char key[96];
 
@@ -342,7 +353,8 @@ static char *field(toy_gguf *g, const char *object, const char *key)
 	return text;
 }
 
-#define FIELD(g, object, key, want) do { \
+#define FIELD(g, object, key, want) \
+	do { \
 		char *text_ = field(g, object, key); \
 		CU_ASSERT_STRING_EQUAL(text_ ? text_ : "(absent)", want); \
 		if (!text_ || strcmp(text_, want) != 0) \
@@ -352,11 +364,17 @@ static char *field(toy_gguf *g, const char *object, const char *key)
 
 static void metadata_that_asks_for_more_is_refused_by_name(void)
 {
-	const struct { const char *key; uint32_t x; const char *word; } numbers[] = {
-		{ "qwen2.expert_count", 8, "expert_count' is 8" }, { "qwen2.attention.value_length", 8, "value_length' is 8" },
-		{ "qwen2.final_logit_softcapping", 30, "softcapping' is 30" }, { "qwen2.attention.scale", 2, "scale' is 2" },
+	const struct {
+		const char *key;
+		uint32_t    x;
+		const char *word;
+	} numbers[] = {
+		{ "qwen2.expert_count", 8, "expert_count' is 8" },
+		{ "qwen2.attention.value_length", 8, "value_length' is 8" },
+		{ "qwen2.final_logit_softcapping", 30, "softcapping' is 30" },
+		{ "qwen2.attention.scale", 2, "scale' is 2" },
 		{ "qwen2.attention.sliding_window", 8, "sliding_window' is set, but no pattern" },
-		  { "qwen2.nextn_predict_layers", 2, "nextn" },
+		{ "qwen2.nextn_predict_layers", 2, "nextn" },
 	};
 	toy_gguf g;
 
@@ -451,7 +469,7 @@ static void keys_become_fields(void)
 		FIELD(&g, NULL, "rope_parameters", "{\"rope_type\":\"default\",\"rope_theta\":10000.0}");
 	}
 	begin(&g, "qwen2");
-	gg_key(&g, "qwen2.rope.freq_base", GG_F64), gg_bytes(&g, (const double[]){ 1e6 / 3 }, 8);
+	gg_key(&g, "qwen2.rope.freq_base", GG_F64), gg_bytes(&g, (const double[]) { 1e6 / 3 }, 8);
 	end(&g);
 	vn_source *s;
 	vn_error   e;
@@ -522,9 +540,9 @@ static void gpt2_with_its_embedding_twice_is_tied(void)
 static void names_that_are_not_in_the_table_stay_and_are_told(void)
 {
 	static const float data[1024];
-	toy_gguf   g;
-	vn_source *s;
-	vn_error   e;
+	toy_gguf           g;
+	vn_source         *s;
+	vn_error           e;
 
 	begin(&g, "qwen35");
 	g.p[block_count] = 2; /* one of them of the next-token module */
@@ -564,7 +582,12 @@ static void names_that_are_not_in_the_table_stay_and_are_told(void)
 static void a_tensor_that_its_change_does_not_fit_is_named(void)
 {
 	static const float data[4096] = { 1 };
-	const struct { const char *arch, *name; uint64_t inner, outer; vn_status st; const char *word; } row[] = {
+	const struct {
+		const char *arch, *name;
+		uint64_t    inner, outer;
+		vn_status   st;
+		const char *word;
+	} row[] = {
 		{ "llama", "blk.0.attn_q.weight", 16, 18, VN_ERR_SHAPE, "rows for whole heads" },
 		{ "llama", "blk.0.attn_k.weight", 16, 6, VN_ERR_SHAPE, "rows for whole heads" },
 		{ "qwen35", "blk.0.attn_qkv.weight", 16, 9, VN_ERR_SHAPE, "rows for the value heads" },
@@ -630,16 +653,20 @@ static void add_divisors(toy_gguf *g, double theta, int R, double factor, double
 	gg_data(g, d, (size_t)R / 2 * 4);
 	while (g->n % 32)
 		gg_bytes(g, "", 1);
-	gg_bytes(g, (const float[128]){ 0 }, 512);
+	gg_bytes(g, (const float[128]) { 0 }, 512);
 }
 
 static void llama3_scaling_is_found_from_its_divisors(void)
 {
 	/* the fourth is the first with other words: all depends on original / low and original / high */
-	const struct { double theta; int R; double factor, low, high, original; } row[] = {
-		{ 500000, 128, 8, 1, 4, 8192 }, { 500000, 64, 32, 1, 4, 8192 }, { 10000, 64, 16, 1, 4, 1024 },
-		  { 500000, 128, 8, 2, 8, 16384 },
-		{ 500000, 128, 4, 1, 4, 65536 }, { 10000, 128, 8, 1, 8, 4096 }, { 500000, 128, 2.5, 1, 4, 8192 },
+	const struct {
+		double theta;
+		int    R;
+		double factor, low, high, original;
+	} row[] = {
+		{ 500000, 128, 8, 1, 4, 8192 },   { 500000, 64, 32, 1, 4, 8192 },  { 10000, 64, 16, 1, 4, 1024 },
+		{ 500000, 128, 8, 2, 8, 16384 },  { 500000, 128, 4, 1, 4, 65536 }, { 10000, 128, 8, 1, 8, 4096 },
+		{ 500000, 128, 2.5, 1, 4, 8192 },
 	};
 	toy_gguf g;
 
@@ -661,7 +688,7 @@ static void llama3_scaling_is_found_from_its_divisors(void)
 	begin(&g, "llama");
 	gg_tensor(&g, "rope_freqs.weight", 3, 0, F32, 12); /* heads of 4 have two pairs */
 	gg_tensor(&g, "token_embd.weight", 16, 8, F32, 512);
-	gg_data(&g, (const float[256]){ 1, 1, 1 }, 1024);
+	gg_data(&g, (const float[256]) { 1, 1, 1 }, 1024);
 	refused(&g, VN_ERR_SHAPE, "rope_freqs.weight", "2 pairs");
 }
 

@@ -116,7 +116,7 @@ static void matching_a_broken_pattern_is_safe(void)
 
 static void a_hostile_pattern_ends_in_a_moment_without_a_match(void)
 {
-	char name[129], stars[VN_GLOB_MAX], braces[VN_GLOB_MAX], mixed[VN_GLOB_MAX];
+	char          name[129], stars[VN_GLOB_MAX], braces[VN_GLOB_MAX], mixed[VN_GLOB_MAX];
 	const clock_t start = clock();
 
 	memset(name, 'a', 128);

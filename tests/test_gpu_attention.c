@@ -5,7 +5,9 @@
  * and either has its keys in parts when there are many. */
 #include "tests/test_gpu_truth.h"
 
-typedef struct heads { int H, G, K, window; } heads;
+typedef struct heads {
+	int H, G, K, window;
+} heads;
 
 /* table (C, (H + 2G) K): a token's id is its position. */
 static vn_plan *attention_plan(heads s, int context)
@@ -16,7 +18,7 @@ static vn_plan *attention_plan(heads s, int context)
 	vn_error    err = { "" };
 
 	vn_plan_layer(b, 0);
-	const int x = vn_plan_embed(b, vn_plan_weight(b, "table", 2, (int64_t[]){ context, row }), VN_POINT_INPUT);
+	const int x = vn_plan_embed(b, vn_plan_weight(b, "table", 2, (int64_t[]) { context, row }), VN_POINT_INPUT);
 	const int q = vn_plan_slice(b, x, row, 0, s.H * s.K, s.H, VN_POINT_Q_PROJ);
 	const int k = vn_plan_slice(b, x, row, s.H * s.K, s.G * s.K, s.G, VN_POINT_K_PROJ);
 	const int v = vn_plan_slice(b, x, row, (s.H + s.G) * s.K, s.G * s.K, s.G, VN_POINT_V_PROJ);
@@ -47,7 +49,10 @@ static int32_t *positions_of(int64_t n)
 	return ids;
 }
 
-static int context_of(const model *m) { return vn_plan_find(m->plan, "layer0.attn_context"); }
+static int context_of(const model *m)
+{
+	return vn_plan_find(m->plan, "layer0.attn_context");
+}
 
 /* `tokens` behind `past`: keeps queries, keys and values of all, the rest of the last call. all: scores
  * and probabilities, too. */
@@ -99,28 +104,28 @@ static void one_token_is_right_behind_any_number_of_keys(void)
 {
 	static const int64_t past[] = { 0, 1, 126, 127, 128, 129, 255, 700 };
 	for (size_t i = 0; i < COUNT(past); i++) {
-		check((heads){ 4, 2, 16, 0 }, F32, past[i], 1, true);
-		check((heads){ 3, 1, 24, 0 }, F16, past[i], 1, true);
+		check((heads) { 4, 2, 16, 0 }, F32, past[i], 1, true);
+		check((heads) { 3, 1, 24, 0 }, F16, past[i], 1, true);
 	}
 }
 
 static void one_token_is_right_behind_4096(void)
 {
-	check((heads){ 2, 1, 8, 0 }, F16, 4096, 1, false);
+	check((heads) { 2, 1, 8, 0 }, F16, 4096, 1, false);
 }
 
 /* More than 64 parts of 128 keys: a workgroup goes over its part in two steps. */
 static void a_part_may_be_longer_than_a_workgroup(void)
 {
-	check((heads){ 1, 1, 4, 0 }, F32, 8200, 2, false);
+	check((heads) { 1, 1, 4, 0 }, F32, 8200, 2, false);
 }
 
 static void few_and_many_tokens_are_right(void)
 {
 	static const int64_t tokens[] = { 2, 8, 9, 64, 65, 300 };
 	for (size_t i = 0; i < COUNT(tokens); i++) {
-		check((heads){ 4, 2, 16, 0 }, i % 2 ? F32 : F16, 0, tokens[i], true);
-		check((heads){ 3, 3, 12, 0 }, i % 2 ? F16 : F32, 330, tokens[i], true);
+		check((heads) { 4, 2, 16, 0 }, i % 2 ? F32 : F16, 0, tokens[i], true);
+		check((heads) { 3, 3, 12, 0 }, i % 2 ? F16 : F32, 330, tokens[i], true);
 	}
 }
 
@@ -130,9 +135,9 @@ static void heads_of_any_width_are_right(void)
 {
 	static const int K[] = { 1, 7, 63, 64, 65, 72, 80, 96, 128, 130, 255, 256 };
 	for (size_t i = 0; i < COUNT(K); i++) {
-		check((heads){ 4, 2, K[i], 0 }, i % 2 ? F32 : F16, 140, 2, false);
-		check((heads){ 2, 1, K[i], 0 }, i % 2 ? F32 : F16, 150, 70, false);
-		check((heads){ 2, 2, K[i], 0 }, F16, 3, 66, false);
+		check((heads) { 4, 2, K[i], 0 }, i % 2 ? F32 : F16, 140, 2, false);
+		check((heads) { 2, 1, K[i], 0 }, i % 2 ? F32 : F16, 150, 70, false);
+		check((heads) { 2, 2, K[i], 0 }, F16, 3, 66, false);
 	}
 }
 
@@ -142,7 +147,7 @@ static void windows_that_pass_tiles_and_parts_over_are_right(void)
 	static const int64_t tokens[] = { 1, 3, 9, 130 };
 	for (size_t i = 0; i < COUNT(window); i++)
 		for (size_t t = 0; t < COUNT(tokens); t++)
-			check((heads){ 3, 1, 8, window[i] }, (i + t) % 2 ? F16 : F32, 400, tokens[t], true);
+			check((heads) { 3, 1, 8, window[i] }, (i + t) % 2 ? F16 : F32, 400, tokens[t], true);
 }
 
 static void pages_give_the_same_bits(void)
@@ -155,8 +160,8 @@ static void pages_give_the_same_bits(void)
 			for (size_t t = 0; t < COUNT(tokens); t++) {
 				const vn_policy policy = (i + t) % 2 ? F32 : F16;
 				vn_gpu_options  o = on(d, policy);
-				model m;
-				keep  a, b;
+				model           m;
+				keep            a, b;
 				start(&m, of[i], (int)(310 + tokens[t]), policy);
 				bool *want = want_all(m.plan, true);
 				o.paged = true;
@@ -193,8 +198,8 @@ static void a_nan_reaches_those_who_see_it_alone(void)
 			for (int few = 0; few < 2; few++) {
 				const heads   s = { 2, 1, 24, WINDOW };
 				const int64_t tokens = few ? 5 : ALL - split[i];
-				model m;
-				keep  k;
+				model         m;
+				keep          k;
 				start(&m, s, ALL, F16);
 				for (int e = s.H * s.K; e < (s.H + 2 * s.G) * s.K; e++)
 					table_row(&m, BAD)[e] = NAN;
@@ -261,7 +266,7 @@ static void taps_and_a_second_run_change_no_bit(void)
 		for (size_t t = 0; t < COUNT(tokens); t++) {
 			model m;
 			keep  a, b;
-			start(&m, (heads){ 4, 2, 33, 0 }, (int)(300 + tokens[t]), F16);
+			start(&m, (heads) { 4, 2, 33, 0 }, (int)(300 + tokens[t]), F16);
 			bool *want = want_all(m.plan, false);
 			if (run(&m, on(d, F16), 300, tokens[t], false, &a) && run(&m, on(d, F16), 300, tokens[t], true, &b))
 				CU_ASSERT_EQUAL(different(&a, &b, want), 0);

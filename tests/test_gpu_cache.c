@@ -13,9 +13,9 @@ static vn_state state[] = {
 };
 static vn_value      context = { .name = "context" };
 static vn_node       node = { .op = VN_OP_ATTENTION, .n_out = 1, .n_state = 2, .state = { 0, 1 } };
-static const vn_plan plan = { .n_nodes = 1, .node = &node, .n_values = 1, .value = &context, .n_states = 2,
-	.state = state,
-                              .context = 5000 };
+static const vn_plan plan = {
+	.n_nodes = 1, .node = &node, .n_values = 1, .value = &context, .n_states = 2, .state = state, .context = 5000
+};
 
 typedef struct bench {
 	vn_device  d;
@@ -28,7 +28,7 @@ static void start(bench *b, int device)
 {
 	vn_error err = { "" };
 
-	*b = (bench){ 0 };
+	*b = (bench) { 0 };
 	CU_ASSERT_EQUAL_FATAL(vn_device_open(&b->d, devices_[device].index, false, true, &err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(vn_encoder_create(&b->d, NULL, 1, &b->e, &err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(vn_cache_create(&b->c, &plan, F16, 0, 0, &err), VN_OK);
@@ -160,11 +160,10 @@ static void what_a_kept_call_left_out_is_not_known(void)
 
 int main(void)
 {
-	CU_TestInfo tests[] = {
-		{ "kept calls leave their states and others none", kept_calls_leave_their_states_and_others_none },
-		{ "a first call finds zero", a_first_call_finds_zero },
-		{ "what a kept call left out is not known", what_a_kept_call_left_out_is_not_known },
-		CU_TEST_INFO_NULL
-	};
+	CU_TestInfo tests[] = { { "kept calls leave their states and others none",
+		                      kept_calls_leave_their_states_and_others_none },
+		                    { "a first call finds zero", a_first_call_finds_zero },
+		                    { "what a kept call left out is not known", what_a_kept_call_left_out_is_not_known },
+		                    CU_TEST_INFO_NULL };
 	return run_gpu_suite("gpu cache", tests);
 }

@@ -13,9 +13,9 @@ enum { T = 37, SEEN_MAX = 64 };
 /* What the driver was asked for, by the functions below. */
 static struct {
 	pthread_mutex_t lock;
-	int             slow_ms;              /* each pipeline takes that much longer */
+	int             slow_ms; /* each pipeline takes that much longer */
 	int             at_once, most_at_once;
-	int             built, used, late;    /* late: built behind the first dispatch of a workgroup */
+	int             built, used, late; /* late: built behind the first dispatch of a workgroup */
 	VkPipeline      pipeline[SEEN_MAX];
 	bool            is_used[SEEN_MAX];
 	VkPipeline      bound;
@@ -116,8 +116,8 @@ static void calls_compile_what_they_use(vn_gpu_options o, const model *m, bool t
 	bool    *want = want_all(m->plan, true);
 	keep     k;
 	keep_start(&k, m->plan);
-	vn_taps  taps = { .want = want, .sink = keep_sink(&k) };
-	vn_gpu  *g = watched(m, o, 0);
+	vn_taps taps = { .want = want, .sink = keep_sink(&k) };
+	vn_gpu *g = watched(m, o, 0);
 
 	for (int call = 0; call < 2; call++) {
 		const double before = vn_gpu_compiling(g);
@@ -199,8 +199,8 @@ static void compiling_can_be_interrupted_and_goes_on_in_the_next_call(void)
 		vn_error err = { "" };
 		int      asked = 0;
 		model_start(&m, block_plan(small), VN_F16);
-		int32_t       *ids = some_ids(T, small.V);
-		vn_gpu        *g = watched(&m, on(d, F16), 50);
+		int32_t *ids = some_ids(T, small.V);
+		vn_gpu  *g = watched(&m, on(d, F16), 50);
 		g->encoder.stop = from_the_third_on; /* loading weights asks, too */
 		g->encoder.stop_ctx = &asked;
 		CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, T, NULL, &err), VN_ERR_INTERRUPTED);

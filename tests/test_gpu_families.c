@@ -32,7 +32,9 @@ static void check(const char *config, vn_policy policy, int64_t past, int64_t to
 
 static void gpt2_is_right_for_any_number_of_tokens(void)
 {
-	static const struct { int64_t past, tokens; } of[] = { { 0, 1 }, { 0, 17 }, { 0, 70 }, { 5, 1 }, { 17, 65 } };
+	static const struct {
+		int64_t past, tokens;
+	} of[] = { { 0, 1 }, { 0, 17 }, { 0, 70 }, { 5, 1 }, { 17, 65 } };
 
 	for (size_t i = 0; i < COUNT(of); i++) {
 		check(GPT2 "\"tie_word_embeddings\":true}", F32, of[i].past, of[i].tokens);
@@ -74,7 +76,7 @@ static void a_slice_takes_columns_of_every_head(void)
 		for (int half = 0; half < 2; half++) {
 			vn_builder *b = vn_plan_begin(0, 50, 300);
 			vn_plan    *p;
-			const int   x = vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]){ 50, 7 * 22 }), VN_POINT_EMBED);
+			const int   x = vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]) { 50, 7 * 22 }), VN_POINT_EMBED);
 			vn_plan_slice(b, x, 22, 0, 11, 7, VN_POINT_Q_PROJ);
 			vn_plan_slice(b, x, 22, 11, 11, 7, VN_POINT_K_PROJ);
 			vn_plan_slice(b, x, 1, 0, 1, 0, VN_POINT_V_PROJ);
@@ -97,7 +99,7 @@ static void activations_are_right_for_any_number(void)
 				vn_builder     *b = vn_plan_begin(0, N, N);
 				model           m = { 0 };
 				keep            k;
-				const int       x = vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]){ N, 2 }), VN_POINT_EMBED);
+				const int       x = vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]) { N, 2 }), VN_POINT_EMBED);
 				const int       y = vn_plan_act(b, (vn_act)act, x, VN_POINT_GATE_ACT, false);
 				const int       z = vn_plan_gated(b, (vn_act)act, x, x, VN_POINT_MLP_ACT);
 				CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &m.plan, NULL), VN_OK);
@@ -130,7 +132,9 @@ static void activations_are_right_for_any_number(void)
 /* The same numbers stored either way are the same product, to the bit; more of them than one panel of the loader. */
 static void a_matrix_stored_the_other_way_gives_the_same_bits(void)
 {
-	const struct { int T, M, N; } of[] = { { 1, 3, 5 }, { 17, 700, 513 }, { 1, 513, 700 }, { 3, 2, 300001 } };
+	const struct {
+		int T, M, N;
+	} of[] = { { 1, 3, 5 }, { 17, 700, 513 }, { 1, 513, 700 }, { 3, 2, 300001 } };
 
 	for (size_t i = 0; i < COUNT(of); i++)
 		for (int d = 0; d < n_devices_; d++) {
@@ -140,8 +144,8 @@ static void a_matrix_stored_the_other_way_gives_the_same_bits(void)
 			for (int over = 0; over < 2; over++) {
 				vn_builder *b = vn_plan_begin(0, 20, T);
 				model       m = { 0 };
-				const int   x = vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]){ 20, N }), VN_POINT_EMBED);
-				const int   w = vn_plan_weight(b, "w", 2, over ? (int64_t[]){ N, M } : (int64_t[]){ M, N });
+				const int   x = vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]) { 20, N }), VN_POINT_EMBED);
+				const int   w = vn_plan_weight(b, "w", 2, over ? (int64_t[]) { N, M } : (int64_t[]) { M, N });
 				y[over] = over ? vn_plan_conv1d(b, x, w, -1, 0, VN_POINT_LOGITS)
 				               : vn_plan_linear(b, x, w, -1, 0, VN_POINT_LOGITS);
 				CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &m.plan, NULL), VN_OK);
@@ -151,12 +155,12 @@ static void a_matrix_stored_the_other_way_gives_the_same_bits(void)
 					for (int c = 0; c < N; c++)
 						at[over ? c * M + r : r * N + c] = (float)((r * 7 + c * 13) % 64 - 32) / 64.0f;
 				keep_start(&k[over], m.plan);
-				bool    *want = want_all(m.plan, true);
-				int32_t *ids = some_ids(T, 20);
-				vn_taps  taps = { .want = want, .sink = keep_sink(&k[over]) };
+				bool          *want = want_all(m.plan, true);
+				int32_t       *ids = some_ids(T, 20);
+				vn_taps        taps = { .want = want, .sink = keep_sink(&k[over]) };
 				vn_gpu_options o = on(d, F16);
 				o.guard = true; /* and nothing of a weight is left unwritten */
-				vn_gpu  *g = engine(&m, o);
+				vn_gpu *g = engine(&m, o);
 				if (g)
 					forward(g, ids, T, &taps);
 				vn_gpu_destroy(g);
@@ -178,8 +182,8 @@ static void a_matrix_read_both_ways_is_refused_by_name(void)
 	model       m = { 0 };
 	vn_gpu     *g = NULL;
 	vn_error    e = { "" };
-	const int   x = vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]){ 20, 8 }), VN_POINT_EMBED);
-	const int   w = vn_plan_weight(b, "both", 2, (int64_t[]){ 8, 8 });
+	const int   x = vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]) { 20, 8 }), VN_POINT_EMBED);
+	const int   w = vn_plan_weight(b, "both", 2, (int64_t[]) { 8, 8 });
 
 	vn_plan_linear(b, x, w, -1, 0, VN_POINT_UP_PROJ);
 	vn_plan_conv1d(b, x, w, -1, 0, VN_POINT_GATE_PROJ);

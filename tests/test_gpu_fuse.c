@@ -21,7 +21,9 @@ static vn_plan *plan_of(const char *text)
 
 /* ---- bits ------------------------------------------------------------------------------------- */
 
-static const struct { int64_t tokens; } call[] = { { 17 }, { 1 }, { 3 }, { 1 } };
+static const struct {
+	int64_t tokens;
+} call[] = { { 17 }, { 1 }, { 3 }, { 1 } };
 enum { CALLS = COUNT(call), TOKENS = 22 };
 
 /* Every call in turn, with all values tapped or only the last. */
@@ -160,7 +162,10 @@ static int barriers(int d, shape_of s, int64_t past, int64_t tokens, bool fused)
 /* Of Qwen2, and of Qwen3, which norms its queries and keys: what three layers need beyond what two need. */
 static void a_layer_stands_on_few_barriers(void)
 {
-	static const struct { int64_t past, tokens; int q_norm, one_by_one, fused; } of[] = {
+	static const struct {
+		int64_t past, tokens;
+		int     q_norm, one_by_one, fused;
+	} of[] = {
 		/* norm; q, k, v; rope; attention; product; sum; norm; gate, up; activation; product; sum */
 		{ 0, 40, 0, 11, 9 }, /* sum and norm are one */
 		{ 5, 1, 0, 11, 8 },  /* gate, up and activation, too */
@@ -185,13 +190,12 @@ static void a_layer_stands_on_few_barriers(void)
 
 int main(void)
 {
-	CU_TestInfo tests[] = {
-		{ "a layer stands on few barriers", a_layer_stands_on_few_barriers },
-		{ "joined products have the bits of nodes one by one", joined_products_have_them },
-		{ "numbers that are none pass through", numbers_that_are_none_pass_through },
-		{ "every family has the bits of nodes one by one", every_family_has_the_bits_of_nodes_one_by_one },
-		CU_TEST_INFO_NULL
-	};
+	CU_TestInfo tests[] = { { "a layer stands on few barriers", a_layer_stands_on_few_barriers },
+		                    { "joined products have the bits of nodes one by one", joined_products_have_them },
+		                    { "numbers that are none pass through", numbers_that_are_none_pass_through },
+		                    { "every family has the bits of nodes one by one",
+		                      every_family_has_the_bits_of_nodes_one_by_one },
+		                    CU_TEST_INFO_NULL };
 
 	return run_gpu_suite("gpu fuse", tests);
 }

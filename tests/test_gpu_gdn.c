@@ -17,7 +17,7 @@ static vn_plan *gdn_plan(gdn s)
 	vn_plan_layer(b, 0);
 	x = vn_plan_rms_norm_one(b, x, weight2(b, "one", 0, s.D, 0), 1e-6, VN_POINT_ATTN_NORM);
 	int qkv = vn_plan_linear(b, x, weight2(b, "qkv", 0, X, s.D), -1, 0, VN_POINT_GDN_QKV);
-	vn_plan_causal_conv(b, qkv, vn_plan_weight(b, "conv", 3, (int64_t[]){ X, 1, s.J }), VN_POINT_GDN_CONV);
+	vn_plan_causal_conv(b, qkv, vn_plan_weight(b, "conv", 3, (int64_t[]) { X, 1, s.J }), VN_POINT_GDN_CONV);
 	int q = vn_plan_linear(b, x, weight2(b, "q", 0, s.nk * s.dk, s.D), -1, s.nk, VN_POINT_GDN_Q_CONV);
 	int k = vn_plan_linear(b, x, weight2(b, "k", 0, s.nk * s.dk, s.D), -1, s.nk, VN_POINT_GDN_K_CONV);
 	int v = vn_plan_linear(b, x, weight2(b, "v", 0, s.nv * s.dv, s.D), -1, s.nv, VN_POINT_GDN_V);
@@ -27,7 +27,7 @@ static vn_plan *gdn_plan(gdn s)
 	int beta = vn_plan_linear(b, x, weight2(b, "b", 0, s.nv, s.D), -1, 0, VN_POINT_GDN_B);
 	q = vn_plan_l2_norm(b, q, 1e-6, VN_POINT_GDN_Q);
 	k = vn_plan_l2_norm(b, k, 1e-6, VN_POINT_GDN_K);
-	int core = vn_plan_delta_rule(b, (int[]){ q, k, v, g, beta }, 1.0 / sqrt(s.dk), VN_POINT_GDN_CORE);
+	int core = vn_plan_delta_rule(b, (int[]) { q, k, v, g, beta }, 1.0 / sqrt(s.dk), VN_POINT_GDN_CORE);
 	vn_plan_gated_norm(b, core, z, weight2(b, "gated", 0, s.dv, 0), 1e-6, VN_POINT_GDN_NORM);
 	if (vn_plan_finish(b, &p, &err))
 		printf("\n  plan: %s\n", err.text);
@@ -235,8 +235,8 @@ static void check(gdn s, vn_policy policy, const int64_t *parts, int n)
 		vn_taps  taps = { .want = want, .rows = VN_ROWS_ALL, .sink = keep_sink(&k) };
 		vn_gpu  *g = engine(
 			 &m, (vn_gpu_options) { .policy = policy, .device = devices_[d].index, .validate = true, .guard = true });
-		int64_t  past = 0;
-		bool     ran = g != NULL;
+		int64_t past = 0;
+		bool    ran = g != NULL;
 		for (int i = 0; ran && i < n; i++) {
 			keep_next(&k, m.plan);
 			ran = forward(g, ids + past, parts[i], &taps) == VN_OK;
@@ -270,9 +270,8 @@ static void every_op_is_right_for_any_number_of_tokens(void)
 
 static void every_op_is_right_for_any_heads_and_taps(void)
 {
-	static const gdn     of_[] = { { 8, 1, 1, 1, 1, 2 }, { 12, 1, 5, 3, 16, 3 }, { 16, 4, 4, 8, 17, 4 },
-		{ 20, 1, 2, 128, 40, 2 },
-	                               { 9, 3, 6, 33, 9, 5 }, { 7, 1, 1, 256, 19, 4 } };
+	static const gdn     of_[] = { { 8, 1, 1, 1, 1, 2 },     { 12, 1, 5, 3, 16, 3 }, { 16, 4, 4, 8, 17, 4 },
+		                           { 20, 1, 2, 128, 40, 2 }, { 9, 3, 6, 33, 9, 5 },  { 7, 1, 1, 256, 19, 4 } };
 	static const int64_t T = 21;
 	for (size_t i = 0; i < COUNT(of_); i++) {
 		check(of_[i], F32, &T, 1);
@@ -282,8 +281,9 @@ static void every_op_is_right_for_any_heads_and_taps(void)
 
 static void every_op_goes_on_from_the_states_of_earlier_calls(void)
 {
-	static const int64_t parts[][5] = { { 1, 1, 1, 1, 1 }, { 5, 1, 2, 1, 3 }, { 70, 1, 65, 1, 1 },
-		{ 2, 64, 1, 64, 9 } };
+	static const int64_t parts[][5] = {
+		{ 1, 1, 1, 1, 1 }, { 5, 1, 2, 1, 3 }, { 70, 1, 65, 1, 1 }, { 2, 64, 1, 64, 9 }
+	};
 	for (size_t i = 0; i < COUNT(parts); i++) {
 		check(odd, F32, parts[i], 5);
 		check(odd, F16, parts[i], 5);
@@ -301,13 +301,13 @@ static void states_are_those_of_kept_calls_and_zero_at_the_start(void)
 		calm(&m, VN_F16);
 		bool    *want = want_all(m.plan, true);
 		int32_t *ids = some_ids(64, 97);
-		vn_gpu  *g = engine(&m, (vn_gpu_options){ .policy = F16, .device = devices_[d].index, .guard = true });
+		vn_gpu  *g = engine(&m, (vn_gpu_options) { .policy = F16, .device = devices_[d].index, .guard = true });
 		vn_error err = { "" };
 		for (int round = 0; g && round < 2; round++) {
 			keep_start(&a, m.plan);
 			keep_start(&b, m.plan);
 			const vn_taps ta = { .want = want, .rows = VN_ROWS_ALL, .sink = keep_sink(&a) },
-				tb = { .want = want, .rows = VN_ROWS_ALL, .sink = keep_sink(&b) };
+						  tb = { .want = want, .rows = VN_ROWS_ALL, .sink = keep_sink(&b) };
 			forward(g, ids, 9, NULL);
 			forward(g, ids + 9, 5, &ta);
 			vn_gpu_reset(g);

@@ -38,14 +38,14 @@ static inline double uniform(void) /* [-1, 1) */
 /* ---- a sink that keeps what it gets -------------------------------------------- */
 
 typedef struct kept {
-	float   *x;     /* as float; float16 fits exactly */
+	float   *x; /* as float; float16 fits exactly */
 	size_t   n, room;
 	int      begun, ended;
 	vn_shape shape; /* of the last call */
 } kept;
 
 typedef struct keep {
-	kept    *v;     /* (n_values) */
+	kept    *v; /* (n_values) */
 	int      n, open, n_order, order[4096];
 	vn_dtype dtype;
 	int64_t  fail_after; /* writes until an error; -1: never */
@@ -89,7 +89,7 @@ static inline vn_status keep_end(void *ctx, vn_error *err)
 
 static inline void keep_start(keep *k, const vn_plan *p)
 {
-	*k = (keep){ .n = p->n_values, .fail_after = -1 };
+	*k = (keep) { .n = p->n_values, .fail_after = -1 };
 	k->v = calloc((size_t)p->n_values, sizeof *k->v);
 }
 
@@ -106,12 +106,12 @@ static inline void keep_stop(keep *k)
 	for (int i = 0; i < k->n; i++)
 		free(k->v[i].x);
 	free(k->v);
-	*k = (keep){ 0 };
+	*k = (keep) { 0 };
 }
 
 static inline vn_sink keep_sink(keep *k)
 {
-	return (vn_sink){ .ctx = k, .begin = keep_begin, .write = keep_write, .end = keep_end };
+	return (vn_sink) { .ctx = k, .begin = keep_begin, .write = keep_write, .end = keep_end };
 }
 
 /* ---- a plan with weights -------------------------------------------------------- */
@@ -130,16 +130,16 @@ static inline int weight2(vn_builder *b, const char *name, int layer, int m, int
 {
 	char full[VN_NAME_MAX];
 	snprintf(full, sizeof full, "%d.%s", layer, name);
-	return vn_plan_weight(b, full, n ? 2 : 1, (int64_t[]){ m, n });
+	return vn_plan_weight(b, full, n ? 2 : 1, (int64_t[]) { m, n });
 }
 
 static inline vn_plan *block_plan(shape_of s)
 {
 	const vn_rope rope = { .type = VN_ROPE_DEFAULT, .theta = 1e4, .rotary_dim = s.rotary };
-	vn_builder *b = vn_plan_begin(s.layers, s.V, s.context);
-	vn_plan    *p = NULL;
-	vn_error    err = { "" };
-	int         x = vn_plan_embed(b, weight2(b, "embed", 0, s.V, s.D), VN_POINT_EMBED);
+	vn_builder   *b = vn_plan_begin(s.layers, s.V, s.context);
+	vn_plan      *p = NULL;
+	vn_error      err = { "" };
+	int           x = vn_plan_embed(b, weight2(b, "embed", 0, s.V, s.D), VN_POINT_EMBED);
 
 	for (int l = 0; l < s.layers; l++) {
 		vn_plan_layer(b, l);
@@ -187,11 +187,11 @@ static inline void model_start(model *m, vn_plan *p, vn_dtype storage)
 		const int64_t   n = vn_shape_count(s);
 		float          *x = malloc((size_t)n * sizeof *x);
 		/* Products keep about the size of their input; norms are near 1. */
-		const double size = s->rank == 2 && i > 0 ? 1.7 / sqrt((double)s->dim[1]) : 1.0;
+		const double    size = s->rank == 2 && i > 0 ? 1.7 / sqrt((double)s->dim[1]) : 1.0;
 		for (int64_t k = 0; k < n; k++)
 			x[k] = (float)(s->rank == 1 ? 1.0 + 0.3 * uniform() : size * uniform());
 		vn_round_f32(x, storage, (size_t)n);
-		m->weight[i] = (vn_tensor){ .dtype = VN_F32, .shape = *s, .data = x };
+		m->weight[i] = (vn_tensor) { .dtype = VN_F32, .shape = *s, .data = x };
 	}
 }
 
@@ -281,8 +281,9 @@ static inline int32_t *some_ids(int64_t n, int vocab)
 
 /* ---- whole runs -------------------------------------------------------------------- */
 
-static const shape_of small = { .layers = 3, .D = 44, .H = 6, .G = 2, .K = 10, .F = 175, .V = 211, .context = 700,
-                                .rotary = 10 };
+static const shape_of small = {
+	.layers = 3, .D = 44, .H = 6, .G = 2, .K = 10, .F = 175, .V = 211, .context = 700, .rotary = 10
+};
 
 /* One engine's run in one call (split 0) or two; everything tapped that `want` says. */
 static inline void gpu_run(const model *m, vn_gpu_options o, const bool *want, vn_tap_rows rows, int64_t tokens,
@@ -313,7 +314,7 @@ static inline int different(const keep *a, const keep *b, const bool *want)
 
 static inline vn_gpu_options on(int d, vn_policy p)
 {
-	return (vn_gpu_options){ .policy = p, .device = devices_[d].index, .validate = true };
+	return (vn_gpu_options) { .policy = p, .device = devices_[d].index, .validate = true };
 }
 
 /* 77, skipped, without a device. */

@@ -21,7 +21,7 @@ static vn_model *load(const char *name)
 
 static vn_engine_options gpu_on(int d, vn_policy p)
 {
-	return (vn_engine_options){ .gpu = true, .policy = p, .device = devices_[d].index, .threads = 1, .quiet = true };
+	return (vn_engine_options) { .gpu = true, .policy = p, .device = devices_[d].index, .threads = 1, .quiet = true };
 }
 
 /* A prompt, then a token at a time. on_demand: everything is tapped; else the logits alone. */
@@ -96,7 +96,7 @@ static void everything_forced_is_the_reference_run_bit_for_bit(void)
 			o.force_ref = all;
 			o.n_force_ref = 1;
 			record_anew(m, o, false, &a);
-			record_anew(m, (vn_engine_options){ .policy = policy, .threads = 1, .quiet = true }, false, &b);
+			record_anew(m, (vn_engine_options) { .policy = policy, .threads = 1, .quiet = true }, false, &b);
 			same_run(vn_model_plan(m), &a, &b);
 			vn_model_close(m);
 		}
@@ -120,7 +120,7 @@ static void nothing_forced_is_the_plain_gpu_run_bit_for_bit(void)
 static void f32_everywhere_in_a_half_run_is_the_f32_run_bit_for_bit(void)
 {
 	static const char *const all[] = { "f32@*" };
-	vn_model *m = load("qwen2");
+	vn_model                *m = load("qwen2");
 	for (int d = 0; d < n_devices_; d++)
 		for (int gpu = 0; gpu < 2; gpu++) {
 			vn_engine_options o = gpu_on(d, F16), plain = gpu_on(d, F32);
@@ -159,13 +159,13 @@ static void any_subset_gives_the_run_and_taps_do_not_change_it(void)
 			double            worst = 0.0;
 			vn_engine         e;
 			keep              ref;
-			record_anew(m, (vn_engine_options){ .policy = F32, .threads = 1, .quiet = true }, false, &ref);
+			record_anew(m, (vn_engine_options) { .policy = F32, .threads = 1, .quiet = true }, false, &ref);
 			o.paged = f % 2 == 0;
 			open_engine(&e, m, &o, true);
 			seed_ = 40 + f;
 			for (int round = 0; round < 4; round++) {
 				const double share = round == 0 ? 0.1 : round == 3 ? 0.9 : 0.5;
-				keep a, b;
+				keep         a, b;
 				for (int i = 0; i < p->n_nodes; i++)
 					force[i] = (uniform() + 1.0) / 2.0 < share;
 				CU_ASSERT_EQUAL(vn_hybrid_force(&e, force, NULL, NULL), VN_OK);
@@ -199,7 +199,7 @@ static void any_subset_gives_the_run_and_taps_do_not_change_it(void)
 static void a_forced_node_changes_what_is_behind_it_alone(void)
 {
 	static const char *const forced[] = { "layer1.{mlp_norm,down_proj}", "layer0.attn_context" };
-	vn_model *m = load("llama");
+	vn_model                *m = load("llama");
 	for (int d = 0; d < n_devices_; d++) {
 		vn_engine_options o = gpu_on(d, F32);
 		keep              a, b;
@@ -209,7 +209,7 @@ static void a_forced_node_changes_what_is_behind_it_alone(void)
 		record_anew(m, gpu_on(d, F32), false, &b);
 		const vn_plan *p = vn_model_plan(m);
 		/* before the first forced node nothing can differ, and what is behind it does */
-		const int before = vn_plan_find(p, "layer0.q_rope"), behind = vn_plan_find(p, "logits");
+		const int      before = vn_plan_find(p, "layer0.q_rope"), behind = vn_plan_find(p, "logits");
 		CU_ASSERT_EQUAL(memcmp(a.v[before].x, b.v[before].x, a.v[before].n * sizeof(float)), 0);
 		CU_ASSERT(apart(&a.v[behind], &b.v[behind]) > 0.0);
 		CU_ASSERT(apart(&a.v[behind], &b.v[behind]) < 1e-5);
@@ -223,7 +223,7 @@ static void a_forced_node_changes_what_is_behind_it_alone(void)
 static void precisions_may_be_mixed(void)
 {
 	static const char *const precise[] = { "f32@layer0.*", "f32@layer{1,2}.{q,k,gate}_proj", "f32@layer1.attn_residual",
-		"f16@layer0.v_proj" };
+		                                   "f16@layer0.v_proj" };
 	for (size_t f = 0; f < COUNT(family); f += 2) {
 		vn_model *m = load(family[f]);
 		for (int d = 0; d < n_devices_; d++) {
@@ -258,9 +258,9 @@ static void refused(const vn_model *m, vn_engine_options o, const char *word)
 static void what_matches_nothing_or_cannot_be_is_refused_by_name(void)
 {
 	static const char *const nothing[] = { "layer0.*", "layer7.q_proj" }, *const wide[] = { "f64@logits" },
-	                  *const word[] = { "f8@logits" };
-	vn_model         *m = load("qwen2");
-	vn_engine_options o = gpu_on(0, F16);
+							 *const word[] = { "f8@logits" };
+	vn_model                       *m = load("qwen2");
+	vn_engine_options               o = gpu_on(0, F16);
 
 	o.force_ref = nothing;
 	o.n_force_ref = 2;

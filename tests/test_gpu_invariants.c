@@ -14,7 +14,7 @@ static any open_engine(const vn_plan *p, const vn_tensor *weights, vn_policy pol
 	o.paged = paged_;
 	o.block = 5;
 	o.scatter = 11;
-	return (any){ engine(&m, o), &vn_gpu_ops };
+	return (any) { engine(&m, o), &vn_gpu_ops };
 }
 
 /* ---- far from the prompt ------------------------------------------------------------------- */
@@ -42,14 +42,14 @@ static double nmse(const float *x, const float *ref, size_t n)
 static void sixty_four_steps_on(const subject *s)
 {
 	enum { PROMPT = 32, STEPS = 64 };
-	any            e = open_engine(s->plan, s->weights, IN_F16);
-	vn_ref        *r[2] = { reference(s, IN_F32), reference(s, IN_F16) };
-	seen           gpu = see_nothing(s->plan), ref[2] = { see_nothing(s->plan), see_nothing(s->plan) };
-	bool          *want = choice(s->plan, "*");
-	double        *err = calloc((size_t)s->plan->n_values, sizeof *err),
+	any     e = open_engine(s->plan, s->weights, IN_F16);
+	vn_ref *r[2] = { reference(s, IN_F32), reference(s, IN_F16) };
+	seen    gpu = see_nothing(s->plan), ref[2] = { see_nothing(s->plan), see_nothing(s->plan) };
+	bool   *want = choice(s->plan, "*");
+	double *err = calloc((size_t)s->plan->n_values, sizeof *err),
 		   *floor_ = calloc((size_t)s->plan->n_values, sizeof *floor_);
-	double         worst = 0.0;
-	vn_error       why;
+	double   worst = 0.0;
+	vn_error why;
 
 	for (int t = 0; t < PROMPT + STEPS; t += t ? 1 : PROMPT) {
 		int32_t ids[PROMPT];
@@ -83,21 +83,20 @@ static void sixty_four_steps_on(const subject *s)
 
 static void sixty_four_steps_on_f16_is_within_four_floors(void)
 {
-	EACH(s)
+	EACH (s)
 		if (strcmp(s->name, "qwen2") == 0 || hybrid(s))
 			sixty_four_steps_on(s);
 }
 
 int main(void)
 {
-	CU_TestInfo contiguous[] = {
-		INVARIANTS,
-		ROPE_INVARIANTS,
-		{ "sixty-four steps on, f16 is within four floors", sixty_four_steps_on_f16_is_within_four_floors },
-		CU_TEST_INFO_NULL
-	};
+	CU_TestInfo contiguous[] = { INVARIANTS,
+		                         ROPE_INVARIANTS,
+		                         { "sixty-four steps on, f16 is within four floors",
+		                           sixty_four_steps_on_f16_is_within_four_floors },
+		                         CU_TEST_INFO_NULL };
 	CU_TestInfo paged[] = { CACHE_INVARIANTS, CU_TEST_INFO_NULL };
-	int bad = 0;
+	int         bad = 0;
 
 	if (find_devices() == 0)
 		return 77;

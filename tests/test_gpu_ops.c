@@ -9,8 +9,9 @@ static void check(shape_of s, vn_policy policy, int64_t past, int64_t tokens)
 	vn_plan_destroy(p);
 }
 
-static const shape_of odd = { .layers = 1, .D = 23, .H = 6, .G = 2, .K = 10, .F = 37, .V = 101, .context = 256,
-                              .rotary = 10 };
+static const shape_of odd = {
+	.layers = 1, .D = 23, .H = 6, .G = 2, .K = 10, .F = 37, .V = 101, .context = 256, .rotary = 10
+};
 
 static void every_op_is_right_in_f32_for_any_number_of_tokens(void)
 {
@@ -35,13 +36,24 @@ static void every_op_is_right_with_half_sums(void)
 
 static void every_op_is_right_for_any_heads_and_windows(void)
 {
-	static const struct { int H, G, K, rotary, window, D; } of[] = {
-		{ 1, 1, 1, 0, 0, 7 },    { 3, 1, 2, 2, 0, 8 },     { 5, 5, 33, 0, 1, 12 },  { 4, 4, 80, 80, 0, 16 },
+	static const struct {
+		int H, G, K, rotary, window, D;
+	} of[] = {
+		{ 1, 1, 1, 0, 0, 7 },     { 3, 1, 2, 2, 0, 8 },      { 5, 5, 33, 0, 1, 12 },    { 4, 4, 80, 80, 0, 16 },
 		{ 8, 2, 128, 64, 5, 20 }, { 2, 1, 256, 256, 7, 24 }, { 6, 3, 130, 130, 64, 9 }, { 14, 2, 64, 64, 0, 64 },
 	};
 	for (size_t i = 0; i < COUNT(of); i++) {
-		const shape_of s = { .layers = 1, .D = of[i].D, .H = of[i].H, .G = of[i].G, .K = of[i].K, .F = 30, .V = 67,
-		                     .window = of[i].window, .context = 256, .rotary = of[i].rotary, .q_norm = i % 2 };
+		const shape_of s = { .layers = 1,
+			                 .D = of[i].D,
+			                 .H = of[i].H,
+			                 .G = of[i].G,
+			                 .K = of[i].K,
+			                 .F = 30,
+			                 .V = 67,
+			                 .window = of[i].window,
+			                 .context = 256,
+			                 .rotary = of[i].rotary,
+			                 .q_norm = i % 2 };
 		check(s, F32, 0, 70);
 		check(s, F16, 0, 21);
 		check(s, F16, 0, 1);
@@ -51,8 +63,9 @@ static void every_op_is_right_for_any_heads_and_windows(void)
 
 static void every_op_is_right_behind_earlier_tokens(void)
 {
-	static const struct { int64_t past, tokens; } of[] = { { 1, 1 }, { 5, 1 }, { 70, 3 }, { 17, 65 }, { 63, 1 },
-		{ 64, 64 } };
+	static const struct {
+		int64_t past, tokens;
+	} of[] = { { 1, 1 }, { 5, 1 }, { 70, 3 }, { 17, 65 }, { 63, 1 }, { 64, 64 } };
 	shape_of s = odd;
 	for (size_t i = 0; i < COUNT(of); i++) {
 		s.window = i % 2 ? 9 : 0;
@@ -64,8 +77,9 @@ static void every_op_is_right_behind_earlier_tokens(void)
 /* Rows of four, several tiles in each direction, and some left over. */
 static void linear_is_right_in_fours_and_in_many_tiles(void)
 {
-	const shape_of s = { .layers = 1, .D = 132, .H = 4, .G = 1, .K = 33, .F = 196, .V = 333, .context = 256,
-		.rotary = 32 };
+	const shape_of s = {
+		.layers = 1, .D = 132, .H = 4, .G = 1, .K = 33, .F = 196, .V = 333, .context = 256, .rotary = 32
+	};
 	check(s, F32, 0, 130);
 	check(s, F16, 0, 130);
 	check(s, ACC16, 0, 40);
@@ -82,13 +96,13 @@ static void elementwise(int T, int D)
 	for (int d = 0; d < n_devices_; d++)
 		for (int half = 0; half < 2; half++) {
 			const vn_policy policy = half ? F16 : F32;
-			vn_builder *b = vn_plan_begin(0, V, T);
-			model       m = { 0 };
-			keep        k;
-			vn_error    err = { "" };
-			int x = vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]){ V, D }), VN_POINT_EMBED);
-			int y = vn_plan_embed(b, vn_plan_weight(b, "y", 2, (int64_t[]){ V, D }), VN_POINT_INPUT);
-			vn_plan_rms_norm(b, x, vn_plan_weight(b, "g", 1, (int64_t[]){ D }), 1e-5, VN_POINT_ATTN_NORM);
+			vn_builder     *b = vn_plan_begin(0, V, T);
+			model           m = { 0 };
+			keep            k;
+			vn_error        err = { "" };
+			int             x = vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]) { V, D }), VN_POINT_EMBED);
+			int             y = vn_plan_embed(b, vn_plan_weight(b, "y", 2, (int64_t[]) { V, D }), VN_POINT_INPUT);
+			vn_plan_rms_norm(b, x, vn_plan_weight(b, "g", 1, (int64_t[]) { D }), 1e-5, VN_POINT_ATTN_NORM);
 			vn_plan_act(b, VN_SILU, x, VN_POINT_GATE_ACT, false);
 			vn_plan_gated(b, VN_SILU, x, y, VN_POINT_MLP_ACT);
 			vn_plan_add(b, x, y, VN_POINT_OUTPUT);
@@ -126,7 +140,7 @@ static void elementwise_ops_are_right_for_any_number(void)
 static int telling_halves(float *x)
 {
 	static const uint16_t digits[] = { 0, 1, 2, 3, 0x155, 0x1FF, 0x200, 0x201, 0x2AA, 0x3FC, 0x3FD, 0x3FE, 0x3FF };
-	int n = 0;
+	int                   n = 0;
 	for (uint16_t e = 0; e < 31; e++)
 		for (size_t i = 0; i < COUNT(digits); i++)
 			for (uint16_t sign = 0; sign < 2; sign++)
@@ -157,11 +171,12 @@ static void a_store_rounds_once_to_nearest_bit_for_bit(void)
 		keep        k;
 		vn_error    err = { "" };
 		int64_t     bad_product = 0, bad_sum = 0, ties = 0;
-		int s = vn_plan_embed(b, vn_plan_weight(b, "column", 2, (int64_t[]){ N, 1 }), VN_POINT_EMBED);
-		int u = vn_plan_embed(b, vn_plan_weight(b, "down", 2, (int64_t[]){ N, N }), VN_POINT_INPUT);
-		int v = vn_plan_embed(b, vn_plan_weight(b, "across", 2, (int64_t[]){ N, N }), VN_POINT_ATTN_NORM);
-		int product = vn_plan_linear(b, s, vn_plan_weight(b, "row", 2, (int64_t[]){ N, 1 }), -1, 0, VN_POINT_GATE_PROJ);
-		int sum = vn_plan_add(b, u, v, VN_POINT_OUTPUT);
+		int         s = vn_plan_embed(b, vn_plan_weight(b, "column", 2, (int64_t[]) { N, 1 }), VN_POINT_EMBED);
+		int         u = vn_plan_embed(b, vn_plan_weight(b, "down", 2, (int64_t[]) { N, N }), VN_POINT_INPUT);
+		int         v = vn_plan_embed(b, vn_plan_weight(b, "across", 2, (int64_t[]) { N, N }), VN_POINT_ATTN_NORM);
+		int         product = vn_plan_linear(b, s, vn_plan_weight(b, "row", 2, (int64_t[]) { N, 1 }), -1, 0,
+		                                     VN_POINT_GATE_PROJ);
+		int         sum = vn_plan_add(b, u, v, VN_POINT_OUTPUT);
 		CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &m.plan, &err), VN_OK);
 		model_start(&m, m.plan, VN_F16);
 		for (int w = 0; w < m.plan->n_weights; w++) {
@@ -211,9 +226,9 @@ static void a_number_too_large_for_half_becomes_infinite(void)
 		model       m = { 0 };
 		keep        k;
 		vn_error    err = { "" };
-		int s = vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]){ 1, 5 }), VN_POINT_EMBED);
-		int t = vn_plan_embed(b, vn_plan_weight(b, "y", 2, (int64_t[]){ 1, 5 }), VN_POINT_INPUT);
-		int v = vn_plan_add(b, s, t, VN_POINT_OUTPUT);
+		int         s = vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]) { 1, 5 }), VN_POINT_EMBED);
+		int         t = vn_plan_embed(b, vn_plan_weight(b, "y", 2, (int64_t[]) { 1, 5 }), VN_POINT_INPUT);
+		int         v = vn_plan_add(b, s, t, VN_POINT_OUTPUT);
 		CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &m.plan, &err), VN_OK);
 		model_start(&m, m.plan, VN_F16);
 		memcpy((void *)(uintptr_t)m.weight[0].data, x, sizeof x);
@@ -221,8 +236,8 @@ static void a_number_too_large_for_half_becomes_infinite(void)
 		keep_start(&k, m.plan);
 		bool   *want = want_all(m.plan, true);
 		vn_taps taps = { .want = want, .sink = keep_sink(&k) };
-		vn_gpu *g = engine(&m, (vn_gpu_options){ .policy = F16, .device = devices_[d].index });
-		if (g && forward(g, (int32_t[]){ 0 }, 1, &taps) == VN_OK)
+		vn_gpu *g = engine(&m, (vn_gpu_options) { .policy = F16, .device = devices_[d].index });
+		if (g && forward(g, (int32_t[]) { 0 }, 1, &taps) == VN_OK)
 			for (int i = 0; i < 5; i++)
 				CU_ASSERT_TRUE(k.v[v].x[i] == expect[i]);
 		vn_gpu_destroy(g);
@@ -245,8 +260,8 @@ static void a_nan_reaches_later_tokens_and_no_earlier_one(void)
 {
 	const int T = 70, bad = 43; /* inside a block of eight queries */
 	for (int d = 0; d < n_devices_; d++) {
-		model m;
-		keep  k;
+		model    m;
+		keep     k;
 		shape_of s = odd;
 		s.V = T;
 		model_start(&m, block_plan(s), VN_F16);
@@ -259,7 +274,7 @@ static void a_nan_reaches_later_tokens_and_no_earlier_one(void)
 		for (int i = 0; i < T; i++)
 			ids[i] = i;
 		vn_taps taps = { .want = want, .sink = keep_sink(&k) };
-		vn_gpu *g = engine(&m, (vn_gpu_options){ .policy = F16, .device = devices_[d].index });
+		vn_gpu *g = engine(&m, (vn_gpu_options) { .policy = F16, .device = devices_[d].index });
 		if (g && forward(g, ids, T, &taps) == VN_OK) {
 			const kept *logits = &k.v[vn_plan_find(m.plan, "logits")],
 					   *probs = &k.v[vn_plan_find(m.plan, "layer0.attn_probs")];

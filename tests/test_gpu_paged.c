@@ -36,8 +36,8 @@ static void paged_and_contiguous_are_the_same_to_the_bit(void)
 		for (size_t s = 0; s < COUNT(shapes); s++)
 			for (size_t i = 0; i < COUNT(block); i++) {
 				const vn_policy policy = i % 2 ? F16 : F32;
-				model m;
-				keep  a, b;
+				model           m;
+				keep            a, b;
 				model_start(&m, block_plan(shapes[s]), policy.storage);
 				bool *want = want_all(m.plan, true);
 				gpu_run(&m, on(d, policy), want, VN_ROWS_ALL, T, split[(s + i) % COUNT(split)], &a);
@@ -163,7 +163,7 @@ static void blocks_of_another_prompt_give_the_same_bits(void)
 		keep_start(&a, m.plan);
 		keep_start(&b, m.plan);
 		const vn_taps taps_a = { .want = want, .sink = keep_sink(&a) },
-			taps_b = { .want = want, .sink = keep_sink(&b) };
+					  taps_b = { .want = want, .sink = keep_sink(&b) };
 		forward(fresh, ids, T, &taps_a);
 		forward(used, ids + 30, 70, NULL);
 		vn_gpu_reset(used);
@@ -193,9 +193,9 @@ static void blocks_of_another_prompt_give_the_same_bits(void)
 static void a_wrong_table_shows_in_the_cache(void)
 {
 	for (int d = 0; d < n_devices_; d++) {
-		model     m;
-		keep      a, b;
-		int32_t  *ids = some_ids(T, small.V);
+		model    m;
+		keep     a, b;
+		int32_t *ids = some_ids(T, small.V);
 		model_start(&m, block_plan(small), VN_F32);
 		bool         *want = want_all(m.plan, true);
 		const int     k = vn_plan_find(m.plan, "layer1.k_cache"), logits = vn_plan_find(m.plan, "logits");
@@ -258,9 +258,9 @@ static void a_read_gathers(void)
 		vn_error err = { "" };
 		int32_t *ids = some_ids(T + 3, small.V);
 		model_start(&m, block_plan(small), VN_F16);
-		const int     k = vn_plan_find(m.plan, "layer1.k_cache"), node = m.plan->value[k].node;
-		const size_t  bytes = (size_t)((T + 3) * vn_value_row(&m.plan->value[k])) * 2;
-		char         *x[3];
+		const int    k = vn_plan_find(m.plan, "layer1.k_cache"), node = m.plan->value[k].node;
+		const size_t bytes = (size_t)((T + 3) * vn_value_row(&m.plan->value[k])) * 2;
+		char        *x[3];
 		for (int i = 0; i < 3; i++) {
 			vn_gpu_options o = i ? paged(d, F16, 4, 77) : on(d, F16);
 			o.staging = i == 2 ? 1000 : 0;
@@ -286,10 +286,10 @@ static void an_engine_says_how_it_keeps_and_what_it_cannot(void)
 {
 	for (int d = 0; d < n_devices_; d++) {
 		static const int bad[] = { -1, 65537 };
-		model    m;
-		vn_facts f = { 0 };
-		vn_gpu  *g;
-		vn_error err = { "" };
+		model            m;
+		vn_facts         f = { 0 };
+		vn_gpu          *g;
+		vn_error         err = { "" };
 		model_start(&m, block_plan(shapes[1]), VN_F16);
 		g = engine(&m, paged(d, F16, 0, 0));
 		vn_gpu_facts(g, &f);
@@ -297,7 +297,7 @@ static void an_engine_says_how_it_keeps_and_what_it_cannot(void)
 		CU_ASSERT_STRING_EQUAL(vn_facts_get(&f, "block_size"), "16");
 		vn_gpu_destroy(g);
 		g = engine(&m, on(d, F16));
-		f = (vn_facts){ 0 };
+		f = (vn_facts) { 0 };
 		vn_gpu_facts(g, &f);
 		CU_ASSERT_STRING_EQUAL(vn_facts_get(&f, "kv"), "contiguous");
 		CU_ASSERT_PTR_NULL(vn_facts_get(&f, "block_size"));

@@ -8,8 +8,8 @@
 
 static const shape_of tiny = { .layers = 1, .D = 8, .H = 1, .G = 1, .K = 8, .F = 8, .V = 8, .context = 8 };
 
-static const vn_kernel coops[] = { VN_K_COOP_8X8, VN_K_COOP_8X4, VN_K_COOP_4X4, VN_K_COOP_2X4, VN_K_COOP_2X2,
-	VN_K_COOP_1X2 };
+static const vn_kernel coops[] = { VN_K_COOP_8X8, VN_K_COOP_8X4, VN_K_COOP_4X4,
+	                               VN_K_COOP_2X4, VN_K_COOP_2X2, VN_K_COOP_1X2 };
 
 typedef struct bench_ {
 	vn_plan   *plan;
@@ -25,7 +25,7 @@ static void bench_start(bench *b, int device, vn_policy policy)
 {
 	vn_error err = { "" };
 
-	*b = (bench){ .plan = block_plan(tiny), .element = vn_dtype_size(policy.storage), .dtype = policy.storage };
+	*b = (bench) { .plan = block_plan(tiny), .element = vn_dtype_size(policy.storage), .dtype = policy.storage };
 	b->good = vn_device_open(&b->d, devices_[device].index, policy.sums == VN_F16, true, &err) == VN_OK &&
 	          vn_kernels_create(&b->d, &b->k, b->plan, policy, false, NULL, &err) == VN_OK &&
 	          vn_encoder_create(&b->d, &b->k, 1, &b->e, &err) == VN_OK;
@@ -52,7 +52,7 @@ static void bench_stop(bench *b)
 typedef struct product {
 	int64_t T, M, N, stride; /* of y */
 	bool    bias;
-	float  *x, *w, *b;       /* what the device gets, and what it should give: */
+	float  *x, *w, *b; /* what the device gets, and what it should give: */
 	double *y;
 } product;
 
@@ -105,11 +105,11 @@ static int64_t wrong_of(bench *b, vn_way way, const product *p)
 {
 	enum { X, W, B, Y, SUMS, N_BUFFERS };
 	static const char *const name[] = { "x", "w", "b", "y", "sums" };
-	const int64_t size[] = { p->T * p->N, p->M * p->N, p->M, p->T * p->stride };
-	vn_buffer  buf[N_BUFFERS] = { 0 };
-	vn_error   err = { "" };
-	vn_status  st = VN_OK;
-	int64_t    bad = -1;
+	const int64_t            size[] = { p->T * p->N, p->M * p->N, p->M, p->T * p->stride };
+	vn_buffer                buf[N_BUFFERS] = { 0 };
+	vn_error                 err = { "" };
+	vn_status                st = VN_OK;
+	int64_t                  bad = -1;
 
 	for (int i = 0; i < N_BUFFERS && !st; i++)
 		st = vn_buffer_create(&b->d, &buf[i],
@@ -184,11 +184,12 @@ static void expect_right(bench *b, vn_way way, const product *p)
 /* ---- the cases --------------------------------------------------------------------------------- */
 
 /* Tokens and columns on both sides of tiles, inputs on both sides of panels (64 and 128), rows that no 16 bytes fit. */
-static const struct { int64_t T, M, N, pad; } odd_sizes[] = {
-	{ 2, 1, 8, 0 },      { 15, 31, 64, 0 },   { 16, 32, 128, 0 },   { 17, 33, 136, 0 },  { 31, 40, 72, 3 },
-	  { 33, 64, 256, 8 },
-	{ 64, 65, 120, 0 },  { 65, 127, 200, 1 }, { 127, 128, 384, 0 }, { 129, 136, 64, 8 }, { 130, 257, 88, 0 },
-	  { 200, 130, 1016, 6 },
+static const struct {
+	int64_t T, M, N, pad;
+} odd_sizes[] = {
+	{ 2, 1, 8, 0 },       { 15, 31, 64, 0 },   { 16, 32, 128, 0 },  { 17, 33, 136, 0 },
+	{ 31, 40, 72, 3 },    { 33, 64, 256, 8 },  { 64, 65, 120, 0 },  { 65, 127, 200, 1 },
+	{ 127, 128, 384, 0 }, { 129, 136, 64, 8 }, { 130, 257, 88, 0 }, { 200, 130, 1016, 6 },
 };
 
 static void every_tile_and_share_is_exact(void)
@@ -204,7 +205,7 @@ static void every_tile_and_share_is_exact(void)
 			                 -2);
 			for (size_t k = 0; k < COUNT(coops); k++)
 				for (int shares = 1; shares <= 5; shares += 1 + shares / 2) /* 1, 2, 4; the last of 5 may be empty */
-					expect_right(&b, (vn_way){ coops[k], shares }, &p);
+					expect_right(&b, (vn_way) { coops[k], shares }, &p);
 			drop(&p);
 		}
 		bench_stop(&b);
@@ -221,7 +222,7 @@ static void more_shares_than_panels_are_exact(void)
 			printf("skipped: device %d has no cooperative matrices ", devices_[d].index);
 		product p = make(20, 44, 136, 44, true, 0);
 		for (size_t k = 0; b.good && b.k.side && k < COUNT(coops); k++)
-			expect_right(&b, (vn_way){ coops[k], 7 }, &p);
+			expect_right(&b, (vn_way) { coops[k], 7 }, &p);
 		drop(&p);
 		bench_stop(&b);
 	}
@@ -235,12 +236,12 @@ static void subnormal_halves_count(void)
 		bench_start(&b, d, F16);
 		product p = make(33, 72, 128, 72, false, -20), one = make(1, 72, 128, 72, false, -20);
 		for (size_t k = 0; b.good && b.k.side && k < COUNT(coops); k++)
-			expect_right(&b, (vn_way){ coops[k], 1 }, &p);
+			expect_right(&b, (vn_way) { coops[k], 1 }, &p);
 		if (b.good && !b.k.side)
 			printf("skipped: device %d has no cooperative matrices ", devices_[d].index);
 		if (b.good) {
-			expect_right(&b, (vn_way){ VN_K_LINEAR_32X32, 1 }, &p);
-			expect_right(&b, (vn_way){ VN_K_LINEAR_VEC, 16 }, &one);
+			expect_right(&b, (vn_way) { VN_K_LINEAR_32X32, 1 }, &p);
+			expect_right(&b, (vn_way) { VN_K_LINEAR_VEC, 16 }, &one);
 		}
 		drop(&one);
 		drop(&p);
@@ -251,8 +252,9 @@ static void subnormal_halves_count(void)
 /* Rows that can be read 16 bytes at a time, and rows that cannot. */
 static void the_plain_kernels_are_exact(void)
 {
-	static const struct { int64_t M, N; } of[] = { { 1, 1 }, { 3, 7 }, { 8, 64 }, { 33, 100 }, { 70, 132 },
-		{ 129, 520 }, { 9, 4868 } };
+	static const struct {
+		int64_t M, N;
+	} of[] = { { 1, 1 }, { 3, 7 }, { 8, 64 }, { 33, 100 }, { 70, 132 }, { 129, 520 }, { 9, 4868 } };
 	static const vn_kernel plain[] = { VN_K_LINEAR_128X64, VN_K_LINEAR_64X64, VN_K_LINEAR_32X32, VN_K_LINEAR_16X64 };
 
 	for (int d = 0; d < n_devices_; d++)
@@ -265,9 +267,9 @@ static void the_plain_kernels_are_exact(void)
 					product p = make(T, of[i].M, of[i].N, of[i].M + (T == 5), i % 2, -2);
 					for (size_t k = 0; k < COUNT(plain); k++)
 						for (int shares = 1; shares <= 4; shares += 3)
-							expect_right(&b, (vn_way){ plain[k], shares }, &p);
+							expect_right(&b, (vn_way) { plain[k], shares }, &p);
 					for (int lanes = 1; T == 1 && lanes <= 128; lanes *= 2)
-						expect_right(&b, (vn_way){ VN_K_LINEAR_VEC, lanes }, &p);
+						expect_right(&b, (vn_way) { VN_K_LINEAR_VEC, lanes }, &p);
 					drop(&p);
 				}
 			bench_stop(&b);
@@ -279,7 +281,7 @@ static void the_plain_kernels_are_exact(void)
 static void the_way_is_one_that_the_device_has(void)
 {
 	static const int64_t T[] = { 1, 2, 16, 17, 64, 128, 129, 512, 2048, 100000 }, M[] = { 1, 128, 896, 4864, 151936 },
-		N[] = { 1, 64, 100, 896, 4864, 14336 };
+						 N[] = { 1, 64, 100, 896, 4864, 14336 };
 
 	for (int side = 0; side <= 16; side += 8)
 		for (size_t t = 0; t < COUNT(T); t++)

@@ -39,8 +39,8 @@ static void ref_run(const model *m, vn_policy policy, const bool *want, int64_t 
 static void f32_is_within_1e5_of_the_reference(void)
 {
 	for (int d = 0; d < n_devices_; d++) {
-		model m;
-		keep  g, r;
+		model  m;
+		keep   g, r;
 		double worst = 0.0;
 		model_start(&m, block_plan(small), VN_F32);
 		bool *want = want_all(m.plan, true);
@@ -69,8 +69,8 @@ static void within_four_floors(vn_policy policy)
 	for (int d = 0; d < n_devices_; d++) {
 		if (policy.sums == VN_F16 && !sums_in_half(d))
 			continue;
-		model m;
-		keep  g, r, f;
+		model  m;
+		keep   g, r, f;
 		double worst = 0.0;
 		model_start(&m, block_plan(small), VN_F16);
 		bool *want = want_all(m.plan, true);
@@ -150,8 +150,8 @@ static void two_runs_give_the_same_bits(void)
 {
 	for (int d = 0; d < n_devices_; d++) {
 		const vn_policy policy = sums_in_half(d) ? ACC16 : F16;
-		model m;
-		keep  a, b;
+		model           m;
+		keep            a, b;
 		model_start(&m, block_plan(small), VN_F16);
 		bool *want = want_all(m.plan, true);
 		gpu_run(&m, on(d, policy), want, VN_ROWS_ALL, T, 20, &a);
@@ -169,8 +169,8 @@ static void a_tiny_staging_buffer_gives_the_same_bits_as_a_large_one(void)
 	static const int64_t size[] = { 1, 4096, 100000 }, tokens[] = { 1, 37 };
 	for (int d = 0; d < n_devices_; d++)
 		for (size_t i = 0; i < COUNT(size) * COUNT(tokens); i++) {
-			model m;
-			keep  a, b;
+			model         m;
+			keep          a, b;
 			const int64_t n = tokens[i / COUNT(size)];
 			model_start(&m, block_plan(small), VN_F16);
 			bool          *want = want_all(m.plan, true);
@@ -201,7 +201,7 @@ static void selected_rows_are_the_rows_of_the_whole(void)
 				gpu_run(&m, o, want, VN_ROWS_ALL, T, 0, &a);
 				gpu_run(&m, o, want, last ? VN_ROWS_LAST : VN_ROWS_RANGE, T, 0, &b);
 				const int64_t first = last ? T - 1 : 3, count = last ? 1 : 6;
-				int bad = 0;
+				int           bad = 0;
 				for (int v = 0; v < m.plan->n_values; v++) {
 					const vn_value *x = &m.plan->value[v];
 					const bool      keyed = x->size[x->rank - 1] == VN_S;
@@ -265,7 +265,7 @@ static void a_long_pass_goes_in_two_parts_to_the_same_bits(void)
 		keep_start(&at_once, m.plan);
 		keep_start(&by_node, m.plan);
 		for (int call = 0; call < 2; call++) {
-			forward(g, ids + call * TOKENS, TOKENS, &(vn_taps){ .want = want, .sink = keep_sink(&at_once) });
+			forward(g, ids + call * TOKENS, TOKENS, &(vn_taps) { .want = want, .sink = keep_sink(&at_once) });
 			CU_ASSERT_EQUAL(vn_gpu_begin(h, ids + call * TOKENS, TOKENS,
 			                             &(vn_taps) { .want = want, .sink = keep_sink(&by_node) }, &err),
 			                VN_OK);
@@ -359,21 +359,21 @@ static void memory_of_values_is_used_again(void)
 static void hybrid(const model *m, int d, const char *name, const keep *whole, bool own, int64_t staging, bool guard,
                    keep *k)
 {
-	const vn_plan  *p = m->plan;
-	const int       out = vn_plan_find(p, name);
-	const vn_node  *n = &p->node[p->value[out].node];
-	const int64_t   row = vn_value_row(&p->value[out]), count = T * row;
-	int32_t        *ids = some_ids(T + 2, p->vocab);
-	uint16_t       *half = malloc((size_t)count * sizeof *half);
-	float          *y = malloc((size_t)count * sizeof *y), *in[VN_MAX_IN] = { NULL };
-	vn_args         a = { .policy = F16, .threads = 1, .tokens = T, .ids = ids };
-	vn_error        err = { "" };
-	vn_gpu_options  o = on(d, F16);
+	const vn_plan *p = m->plan;
+	const int      out = vn_plan_find(p, name);
+	const vn_node *n = &p->node[p->value[out].node];
+	const int64_t  row = vn_value_row(&p->value[out]), count = T * row;
+	int32_t       *ids = some_ids(T + 2, p->vocab);
+	uint16_t      *half = malloc((size_t)count * sizeof *half);
+	float         *y = malloc((size_t)count * sizeof *y), *in[VN_MAX_IN] = { NULL };
+	vn_args        a = { .policy = F16, .threads = 1, .tokens = T, .ids = ids };
+	vn_error       err = { "" };
+	vn_gpu_options o = on(d, F16);
 	o.staging = staging;
 	o.guard = guard;
 	vn_gpu *g = engine(m, o);
 	keep_start(k, p);
-	bool *want = want_all(p, true);
+	bool   *want = want_all(p, true);
 	vn_taps taps = { .want = want, .sink = keep_sink(k) };
 	CU_ASSERT_EQUAL(vn_gpu_begin(g, ids, T, &taps, &err), VN_OK);
 	CU_ASSERT_EQUAL(vn_gpu_run(g, 0, p->value[out].node, &err), VN_OK);
@@ -417,7 +417,7 @@ static void hybrid(const model *m, int d, const char *name, const keep *whole, b
 static void a_node_may_be_computed_elsewhere(void)
 {
 	static const char *const name[] = { "layer1.up_proj", "layer1.attn_out", "layer2.q_rope", "layer1.attn_context",
-		"embed" };
+		                                "embed" };
 	for (int d = 0; d < n_devices_; d++) {
 		model m;
 		keep  whole, ref, floor_;
@@ -523,7 +523,7 @@ static void the_cache_grows_past_its_first_room(void)
 		model m;
 		keep  a, b;
 		model_start(&m, block_plan(small), VN_F32);
-		bool *logits = calloc((size_t)m.plan->n_values, sizeof *logits);
+		bool     *logits = calloc((size_t)m.plan->n_values, sizeof *logits);
 		const int v = vn_plan_find(m.plan, "logits");
 		logits[v] = true;
 		vn_gpu_options o = on(d, F32);

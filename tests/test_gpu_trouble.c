@@ -133,7 +133,7 @@ static void bad_calls_are_refused_and_change_nothing(void)
 		CU_ASSERT_EQUAL(vn_gpu_position(g), 0);
 		vn_gpu_destroy(g);
 
-		vn_gpu_options o = on(d, (vn_policy){ VN_F64, VN_F64, 0 });
+		vn_gpu_options o = on(d, (vn_policy) { VN_F64, VN_F64, 0 });
 		CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &none, &err), VN_ERR_UNSUPPORTED);
 		o = on(d, F16);
 		o.device = 1000;
@@ -182,8 +182,8 @@ static void every_gap_between_weights_is_watched(void)
 		CU_ASSERT_EQUAL(staging, 4);
 		if (apart >= 0) { /* and it is that gap's bytes that are watched */
 			const vn_weight_place *a = &g->weights.at[apart];
-			vn_buffer *b = &g->weights.block[a->block];
-			char       expect[512];
+			vn_buffer             *b = &g->weights.block[a->block];
+			char                   expect[512];
 			vn_gpu_begin(g, ids, T, NULL, &err);
 			vn_encode_copy(&g->encoder, &g->upload, 0, b, a->offset + a->bytes + 8, 4);
 			CU_ASSERT_EQUAL(vn_gpu_run(g, 0, m.plan->n_nodes, &err), VN_OK);
@@ -248,7 +248,7 @@ static void a_barrier_stands_where_two_uses_meet_and_one_writes(void)
 	CU_ASSERT_TRUE(needs_barrier(&e, &c, &a));    /* written, read; read, written */
 	CU_ASSERT_TRUE(needs_barrier(&e, &a, &a));    /* the same in one command */
 	CU_ASSERT_FALSE(needs_barrier(&e, &b, NULL));
-	vn_encode_copy_out(&e, &b, 0, &c, 0, 0);      /* of nothing: a read of the source alone */
+	vn_encode_copy_out(&e, &b, 0, &c, 0, 0); /* of nothing: a read of the source alone */
 	CU_ASSERT_TRUE(needs_barrier(&e, NULL, &b));
 	CU_ASSERT_FALSE(needs_barrier(&e, NULL, &c));
 }
@@ -293,7 +293,9 @@ static void validation_that_cannot_watch_synchronisation_is_refused(void)
 
 /* ---- failures, interruption --------------------------------------------------------------- */
 
-typedef struct patience { int asked, limit; } patience;
+typedef struct patience {
+	int asked, limit;
+} patience;
 
 static bool lost(void *ctx)
 {
@@ -320,21 +322,21 @@ static void an_interrupted_call_leaves_the_position(void)
 		o.stop_ctx = &p;
 		vn_gpu *g = engine(&m, o);
 		for (size_t i = 0; i < COUNT(limit); i++) {
-			p = (patience){ 0, limit[i] };
+			p = (patience) { 0, limit[i] };
 			CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, 7, NULL, &err),
 			                limit[i] < m.plan->n_nodes ? VN_ERR_INTERRUPTED : VN_OK);
 			CU_ASSERT_TRUE(limit[i] < m.plan->n_nodes ? p.asked == limit[i] + 1 : p.asked >= m.plan->n_nodes);
 		}
 		CU_ASSERT_STRING_EQUAL(err.text, "interrupted");
 		CU_ASSERT_EQUAL(vn_gpu_position(g), 7);
-		p = (patience){ 0, m.plan->n_nodes }; /* every node, then no longer: where the device takes its time */
+		p = (patience) { 0, m.plan->n_nodes }; /* every node, then no longer: where the device takes its time */
 		const vn_status st = vn_gpu_forward(g, ids, 600, NULL, &err);
 		CU_ASSERT_EQUAL(st, p.asked > m.plan->n_nodes ? VN_ERR_INTERRUPTED : VN_OK);
 		CU_ASSERT_EQUAL(vn_gpu_position(g), st ? 7 : 607);
 		if (strcmp(devices_[d].type, "cpu") == 0)
 			CU_ASSERT_EQUAL(st, VN_ERR_INTERRUPTED);
 		vn_gpu_reset(g);
-		p = (patience){ 0, 10000 };
+		p = (patience) { 0, 10000 };
 		keep_start(&a, m.plan);
 		vn_taps taps = { .want = want, .sink = keep_sink(&a) };
 		forward(g, ids, 9, &taps); /* and the engine still works */
@@ -351,9 +353,9 @@ static void an_interrupted_call_leaves_the_position(void)
 
 static void constants_that_do_not_fit_are_refused(void)
 {
-	model    m;
-	vn_error err = { "" };
-	vn_gpu  *g = NULL;
+	model          m;
+	vn_error       err = { "" };
+	vn_gpu        *g = NULL;
 	vn_gpu_options o = on(0, F16);
 	model_start(&m, block_plan(small), VN_F16);
 	for (int i = 0; i < m.plan->n_nodes; i++)
@@ -388,24 +390,33 @@ static void weights_too_large_for_half_are_counted(void)
  * middle, and goes to the even one below. */
 static void weights_in_double_are_rounded_once_and_counted(void)
 {
-	static const double x[] = { 1.0 + 0x1p-11 + 0x1p-40, -1.0 - 0x1p-11 - 0x1p-40, 1.0 + 0x3p-11 - 0x1p-40,
-		65519.9999999,
-	                            65520.0, 1e300, -1e39, INFINITY, NAN, 0x1p-25 + 0x1p-60, -0.0 };
+	static const double x[] = { 1.0 + 0x1p-11 + 0x1p-40,
+		                        -1.0 - 0x1p-11 - 0x1p-40,
+		                        1.0 + 0x3p-11 - 0x1p-40,
+		                        65519.9999999,
+		                        65520.0,
+		                        1e300,
+		                        -1e39,
+		                        INFINITY,
+		                        NAN,
+		                        0x1p-25 + 0x1p-60,
+		                        -0.0 };
 	enum { D = COUNT(x) };
 	for (int d = 0; d < n_devices_; d++)
 		for (int half = 0; half < 2; half++) {
-			vn_builder    *b = vn_plan_begin(0, 1, 1);
-			vn_plan       *p = NULL;
-			keep           k;
-			vn_gpu        *g = NULL;
-			vn_error       err = { "" };
-			vn_facts       facts = { 0 };
-			vn_gpu_options o = on(d, half ? F16 : F32);
-			const vn_tensor w = { .dtype = VN_F64, .shape = { .rank = 2, .dim = { 1, D } },
-				.data = (void *)(uintptr_t)x };
-			uint16_t h[D];
-			float    expect[D];
-			vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]){ 1, D }), VN_POINT_EMBED);
+			vn_builder     *b = vn_plan_begin(0, 1, 1);
+			vn_plan        *p = NULL;
+			keep            k;
+			vn_gpu         *g = NULL;
+			vn_error        err = { "" };
+			vn_facts        facts = { 0 };
+			vn_gpu_options  o = on(d, half ? F16 : F32);
+			const vn_tensor w = { .dtype = VN_F64,
+				                  .shape = { .rank = 2, .dim = { 1, D } },
+				                  .data = (void *)(uintptr_t)x };
+			uint16_t        h[D];
+			float           expect[D];
+			vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]) { 1, D }), VN_POINT_EMBED);
 			CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &p, &err), VN_OK);
 			vn_from_f64(h, VN_F16, x, D);
 			for (int i = 0; i < D; i++)
@@ -414,7 +425,7 @@ static void weights_in_double_are_rounded_once_and_counted(void)
 			keep_start(&k, p);
 			vn_taps taps = { .want = want, .sink = keep_sink(&k) };
 			CU_ASSERT_EQUAL(vn_gpu_create(p, &w, &o, &g, &err), VN_OK);
-			if (g && forward(g, (int32_t[]){ 0 }, 1, &taps) == VN_OK) {
+			if (g && forward(g, (int32_t[]) { 0 }, 1, &taps) == VN_OK) {
 				for (int i = 0; i < D; i++)
 					CU_ASSERT_TRUE(isnan(x[i]) ? isnan(k.v[0].x[i]) : memcmp(&k.v[0].x[i], &expect[i], 4) == 0);
 				CU_ASSERT_TRUE(!half || k.v[0].x[0] == 1.0f + 0x1p-10f);
@@ -431,8 +442,9 @@ static void weights_in_double_are_rounded_once_and_counted(void)
  * outputs are more than a device need start at once. */
 static void weights_arrive_the_same_through_an_upload_buffer(void)
 {
-	const shape_of s = { .layers = 1, .D = 32, .H = 2, .G = 1, .K = 8, .F = 40, .V = 300000, .context = 4,
-		.rotary = 8 };
+	const shape_of s = {
+		.layers = 1, .D = 32, .H = 2, .G = 1, .K = 8, .F = 40, .V = 300000, .context = 4, .rotary = 8
+	};
 	for (int d = 0; d < n_devices_; d++)
 		for (int guard = 0; guard < 2; guard++) {
 			model m;
@@ -521,9 +533,9 @@ static void loading_can_be_interrupted(void)
 
 static void the_environment_names_a_device(void)
 {
-	model    m;
-	vn_error err = { "" };
-	vn_gpu  *g = NULL;
+	model          m;
+	vn_error       err = { "" };
+	vn_gpu        *g = NULL;
 	vn_gpu_options o = { .policy = F16, .device = -1 };
 	model_start(&m, block_plan(small), VN_F16);
 	setenv("VERNIER_DEVICE", devices_[0].name, 1);
@@ -543,8 +555,8 @@ static void the_environment_names_a_device(void)
 static void a_device_that_lacks_something_says_what(void)
 {
 	const vn_abilities all = { VK_API_VERSION_1_3, true, true, true, true, 32768, 128 };
-	char text[VN_MISSING_TEXT];
-	vn_abilities a = all;
+	char               text[VN_MISSING_TEXT];
+	vn_abilities       a = all;
 	vn_abilities_missing(&a, text);
 	CU_ASSERT_STRING_EQUAL(text, "");
 	a.storage16 = false;
@@ -565,26 +577,33 @@ static void a_device_that_lacks_something_says_what(void)
 /* A cache directory that cannot be made, then one whose file is cut short and altered. */
 static void a_bad_pipeline_cache_is_ignored(void)
 {
-	char     dir[] = "/tmp/vernier-test-XXXXXX", command[256];
-	model    m;
-	vn_error err = { "" };
-	vn_gpu  *g = NULL;
+	char           dir[] = "/tmp/vernier-test-XXXXXX", command[256];
+	model          m;
+	vn_error       err = { "" };
+	vn_gpu        *g = NULL;
 	vn_gpu_options o = { .policy = F16, .device = devices_[0].index, .cache_dir = "/proc/nowhere" };
 	model_start(&m, block_plan(small), VN_F16);
 	CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_OK);
 	vn_gpu_destroy(g);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
 	o.cache_dir = dir;
-	static const struct { const char *change; bool hit; } step[] = {
-		{ "true", false }, { "true", true }, { "truncate -s -1 %s/*", false }, { "true", true },
-		{ "printf X | dd of=$(ls %s/*) bs=1 seek=40 conv=notrunc status=none", false }, { "rm %s/*", false },
+	static const struct {
+		const char *change;
+		bool        hit;
+	} step[] = {
+		{ "true", false },
+		{ "true", true },
+		{ "truncate -s -1 %s/*", false },
+		{ "true", true },
+		{ "printf X | dd of=$(ls %s/*) bs=1 seek=40 conv=notrunc status=none", false },
+		{ "rm %s/*", false },
 	};
 	for (size_t i = 0; i < COUNT(step); i++) {
 		snprintf(command, sizeof command, step[i].change, dir);
 		CU_ASSERT_EQUAL(system(command), 0);
 		CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_OK);
 		CU_ASSERT_EQUAL(g->kernels.cache_hit, step[i].hit);
-		forward(g, (const int32_t[]){ 1, 2 }, 2, NULL); /* what it compiles is kept */
+		forward(g, (const int32_t[]) { 1, 2 }, 2, NULL); /* what it compiles is kept */
 		vn_gpu_destroy(g);
 	}
 	snprintf(command, sizeof command, "rm -r %s", dir);
@@ -596,8 +615,8 @@ static void a_bad_pipeline_cache_is_ignored(void)
 static void a_plan_without_an_experiment_has_no_shader_of_one(void)
 {
 	const vn_gpu_options o = { .policy = F16, .device = devices_[0].index, .cache_dir = "" };
-	vn_error err = { "" };
-	model    m;
+	vn_error             err = { "" };
+	model                m;
 
 	model_start(&m, block_plan(small), VN_F16);
 	for (int leak = 0; leak < 2; leak++) {
@@ -626,9 +645,9 @@ static VkResult VKAPI_CALL no_pipelines(VkDevice device, VkPipelineCache cache, 
 static void a_shader_that_cannot_be_built_fails_the_call(void)
 {
 	const PFN_vkCreateComputePipelines build = vn_vk.CreateComputePipelines;
-	const int32_t ids[] = { 1, 2, 3 };
-	vn_error      err = { "" };
-	model         m;
+	const int32_t                      ids[] = { 1, 2, 3 };
+	vn_error                           err = { "" };
+	model                              m;
 
 	model_start(&m, block_plan(small), VN_F16);
 	vn_gpu *g = engine(&m, on(0, F16));

@@ -23,33 +23,22 @@ static double in_steps(double x, int least, int digits, double (*round)(double))
 static double activation(vn_act act, double x)
 {
 	switch (act) {
-	case VN_GELU:
-		return 0.5 * x * erfc(-x / sqrt(2.0));
-	case VN_GELU_TANH:
-		return 0.5 * x * (1.0 + tanh(sqrt(2.0 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
-	case VN_SIGMOID:
-		return 1.0 / (1.0 + exp(-x));
-	case VN_RELU:
-		return x > 0.0 ? x : 0.0;
-	case VN_QUICK_GELU:
-		return x / (1.0 + exp(-1.702 * x));
-	case VN_IDENTITY:
-		return x;
-	case VN_TWO_SIGMOID:
-		return 2.0 / (1.0 + exp(-x));
-	case VN_SOFT_CAP:
-		return 30.0 * tanh(x / 30.0);
+	case VN_GELU: return 0.5 * x * erfc(-x / sqrt(2.0));
+	case VN_GELU_TANH: return 0.5 * x * (1.0 + tanh(sqrt(2.0 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+	case VN_SIGMOID: return 1.0 / (1.0 + exp(-x));
+	case VN_RELU: return x > 0.0 ? x : 0.0;
+	case VN_QUICK_GELU: return x / (1.0 + exp(-1.702 * x));
+	case VN_IDENTITY: return x;
+	case VN_TWO_SIGMOID: return 2.0 / (1.0 + exp(-x));
+	case VN_SOFT_CAP: return 30.0 * tanh(x / 30.0);
 	case VN_AS_F16:
 	case VN_AS_F16_SATURATED: /* no test makes infinities of what a half can hold */
 		return in_steps(x, -14, 10, nearbyint);
 	case VN_AS_F16_FLUSHED:
 		return fabs(in_steps(x, -14, 10, nearbyint)) < 0x1p-14 ? 0.0 : in_steps(x, -14, 10, nearbyint);
-	case VN_AS_F16_CUT:
-		return in_steps(x, -14, 10, trunc);
-	case VN_AS_BF16_CUT:
-		return in_steps(x, -126, 7, trunc);
-	default:
-		return x / (1.0 + exp(-x));
+	case VN_AS_F16_CUT: return in_steps(x, -14, 10, trunc);
+	case VN_AS_BF16_CUT: return in_steps(x, -126, 7, trunc);
+	default: return x / (1.0 + exp(-x));
 	}
 }
 
@@ -65,7 +54,7 @@ static double steepness(vn_act act, double x)
  * sum of magnitudes that went into one. */
 static double scores_of(const vn_node *n, const kept *q, const kept *k, int64_t i, int64_t h, int64_t S, double *s)
 {
-	double most = 0.0;
+	double        most = 0.0;
 	const int64_t H = n->c.attention.heads, G = n->c.attention.kv_heads, K = n->c.attention.head_dim;
 	for (int64_t j = 0; j < S; j++) {
 		double size = s[j] = 0.0;
@@ -83,7 +72,7 @@ static double scores_of(const vn_node *n, const kept *q, const kept *k, int64_t 
 static void probs_of(const vn_node *n, int64_t i, int64_t S, double *s)
 {
 	const int64_t W = n->c.attention.window;
-	double top = -INFINITY, sum = 0.0;
+	double        top = -INFINITY, sum = 0.0;
 	for (int64_t j = 0; j < S; j++) {
 		if (j > i || (W && j <= i - W))
 			s[j] = -INFINITY;
@@ -161,7 +150,7 @@ static void truth(const model *m, const keep *k, int value, const int32_t *ids, 
 		}
 	} else if (n->op == VN_OP_ROPE) {
 		const int64_t K = v->size[2], R = n->c.rope.rope.rotary_dim;
-		float freq[256], factor;
+		float         freq[256], factor;
 		vn_rope_frequencies(&n->c.rope.rope, m->plan->list, S, freq, &factor);
 		for (int64_t e = 0; e < width; e++) {
 			const float  *x = a->x + row * width + e / K * K;
@@ -177,7 +166,7 @@ static void truth(const model *m, const keep *k, int value, const int32_t *ids, 
 			size[e] = fabs(lo) + fabs(hi);
 		}
 	} else if (n->op == VN_OP_ATTENTION) {
-		double *s = malloc((size_t)S * sizeof *s);
+		double       *s = malloc((size_t)S * sizeof *s);
 		const int64_t H = n->c.attention.heads, G = n->c.attention.kv_heads, K = n->c.attention.head_dim;
 		if (v->slot != VN_ATTN_CONTEXT) {
 			const double most = scores_of(n, a, b, row, head, S, y);
@@ -232,13 +221,13 @@ static int64_t wrong(const model *m, const keep *k, int value, vn_policy policy,
 	const vn_value *v = &m->plan->value[value];
 	if (v->state >= 0)
 		return wrong_cache(m, k, value, past + tokens);
-	const bool      keyed = v->size[v->rank - 1] == VN_S;
-	const int64_t   S = past + tokens, heads = keyed ? v->size[0] : 1, width = keyed ? S : vn_value_row(v);
-	const vn_op     op = m->plan->node[v->node].op;
-	double         *y = malloc((size_t)width * sizeof *y), *size = malloc((size_t)width * sizeof *size);
-	int64_t         bad = 0;
+	const bool    keyed = v->size[v->rank - 1] == VN_S;
+	const int64_t S = past + tokens, heads = keyed ? v->size[0] : 1, width = keyed ? S : vn_value_row(v);
+	const vn_op   op = m->plan->node[v->node].op;
+	double       *y = malloc((size_t)width * sizeof *y), *size = malloc((size_t)width * sizeof *size);
+	int64_t       bad = 0;
 	/* A float sum of N terms in order is off by about sqrt(N)/2 units of its size, a half one likewise. */
-	double unit = 1.5e-6;
+	double        unit = 1.5e-6;
 
 	if (op == VN_OP_LINEAR && policy.sums == VN_F16)
 		unit = 4.9e-4 * (2.0 + sqrt((double)vn_value_row(&m->plan->value[m->plan->node[v->node].in[0]])));
@@ -252,11 +241,10 @@ static int64_t wrong(const model *m, const keep *k, int value, vn_policy policy,
 				if (fabs((double)got[e] - y[e]) <= room)
 					continue;
 				if (bad++ == 0)
-					printf(
-						"\n  %s %s past %lld tokens %lld: head %lld row %lld element %lld is %.9g, should be %.9g "
-						"(room %.3g)\n",
-						vn_policy_name(policy), v->name, (long long)past, (long long)tokens, (long long)h, (long long)t,
-						(long long)e, (double)got[e], y[e], room);
+					printf("\n  %s %s past %lld tokens %lld: head %lld row %lld element %lld is %.9g, should be %.9g "
+					       "(room %.3g)\n",
+					       vn_policy_name(policy), v->name, (long long)past, (long long)tokens, (long long)h,
+					       (long long)t, (long long)e, (double)got[e], y[e], room);
 			}
 		}
 	free(size);
@@ -279,7 +267,7 @@ static inline void check_run(const vn_plan *plan, vn_policy policy, int64_t past
 		bool    *want = want_all(m.plan, true);
 		int32_t *ids = some_ids(past + tokens, m.plan->vocab);
 		vn_taps  taps = { .want = want, .rows = VN_ROWS_ALL, .sink = keep_sink(&k) };
-		vn_gpu  *g = engine(&m, (vn_gpu_options){ .policy = policy, .device = devices_[d].index, .validate = true });
+		vn_gpu  *g = engine(&m, (vn_gpu_options) { .policy = policy, .device = devices_[d].index, .validate = true });
 		if (g && (past == 0 || forward(g, ids, past, &taps) == VN_OK)) {
 			keep_next(&k, m.plan);
 			if (forward(g, ids + past, tokens, &taps) == VN_OK) {

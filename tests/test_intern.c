@@ -23,7 +23,7 @@ static void two_of_one_text_are_one(void)
 static void a_text_stays_where_it_is_however_many_come(void)
 {
 	static const char *kept[MANY];
-	char text[32];
+	char               text[32];
 
 	for (int i = 0; i < MANY; i++) {
 		snprintf(text, sizeof text, "layer%d.x", i);
@@ -56,7 +56,7 @@ static void a_text_of_any_length_is_kept(void)
 static void *ask(void *ctx)
 {
 	const char **got = ctx;
-	char text[32];
+	char         text[32];
 
 	for (int i = 0; i < MANY; i++) {
 		snprintf(text, sizeof text, "thread.%d", i);
@@ -68,8 +68,8 @@ static void *ask(void *ctx)
 static void threads_get_the_same(void)
 {
 	static const char *got[THREADS][MANY];
-	pthread_t t[THREADS];
-	int wrong = 0;
+	pthread_t          t[THREADS];
+	int                wrong = 0;
 
 	for (int i = 0; i < THREADS; i++)
 		CU_ASSERT_EQUAL_FATAL(pthread_create(&t[i], NULL, ask, got[i]), 0);

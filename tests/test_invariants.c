@@ -9,7 +9,7 @@ static any open_engine(const vn_plan *p, const vn_tensor *weights, vn_policy pol
 
 	CU_ASSERT_EQUAL_FATAL(vn_ref_create(p, weights, &(vn_ref_options) { .policy = policy, .threads = 2 }, &r, NULL),
 	                      VN_OK);
-	return (any){ r, &vn_ref_ops };
+	return (any) { r, &vn_ref_ops };
 }
 
 int main(void)

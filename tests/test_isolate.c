@@ -11,9 +11,9 @@ enum { MOST = 400 };
 
 /* Good when one of some sets is wholly on; an empty first set is always on. */
 typedef struct fake {
-	int n, sets, size[4], member[4][8];
-	int asked, fail_at, lie_at; /* -1: never */
-	bool spoiled;               /* by toggle 0, whatever else is on */
+	int  n, sets, size[4], member[4][8];
+	int  asked, fail_at, lie_at; /* -1: never */
+	bool spoiled;                /* by toggle 0, whatever else is on */
 } fake;
 
 static vn_status answer(void *ctx, const bool *on, bool again, bool *good, vn_error *err)
@@ -65,7 +65,7 @@ static bool is_set(const vn_isolated *x, int at, int size, const int *member)
 
 static fake oracle(int n)
 {
-	return (fake){ .n = n, .fail_at = -1, .lie_at = -1 };
+	return (fake) { .n = n, .fail_at = -1, .lie_at = -1 };
 }
 
 static void a_healthy_run_has_nothing_to_isolate(void)
@@ -81,7 +81,7 @@ static void a_healthy_run_has_nothing_to_isolate(void)
 
 static void where_nothing_helps_there_are_no_sets(void)
 {
-	fake f = oracle(20);
+	fake        f = oracle(20);
 	vn_isolated x = isolate(&f);
 	CU_ASSERT_FALSE(x.healthy);
 	CU_ASSERT_FALSE(x.helps);
@@ -110,7 +110,7 @@ static void two_that_only_help_together_are_one_set(void)
 	for (int a = 0; a < 60; a += 5)
 		for (int b = a + 1; b < 60; b += 7) {
 			const int both[] = { a, b };
-			fake f = oracle(60);
+			fake      f = oracle(60);
 			f.sets = 1;
 			f.size[0] = 2;
 			memcpy(f.member[0], both, sizeof both);
@@ -125,7 +125,7 @@ static void two_that_only_help_together_are_one_set(void)
 static void either_of_several_is_a_set_each_and_the_smaller_comes_first(void)
 {
 	const int one[] = { 31 }, three[] = { 2, 7, 11 };
-	fake f = oracle(40);
+	fake      f = oracle(40);
 	f.sets = 2;
 	f.size[0] = 3;
 	f.size[1] = 1;
@@ -143,7 +143,7 @@ static void either_of_several_is_a_set_each_and_the_smaller_comes_first(void)
 static void a_toggle_that_spoils_what_others_repair_is_left_out(void)
 {
 	const int need[] = { 9 };
-	fake f = oracle(16);
+	fake      f = oracle(16);
 	f.sets = f.size[0] = 1;
 	f.member[0][0] = need[0];
 	vn_isolated x = isolate(&f);
@@ -161,10 +161,10 @@ static void a_toggle_that_spoils_what_others_repair_is_left_out(void)
 
 static void a_good_hint_saves_runs_and_a_bad_one_costs_one(void)
 {
-	bool hint[2][MOST] = { { false } };
+	bool              hint[2][MOST] = { { false } };
 	const bool *const hints[] = { hint[0], hint[1] };
-	const int at = 201;
-	vn_isolated x;
+	const int         at = 201;
+	vn_isolated       x;
 
 	hint[0][3] = true;
 	hint[1][at] = hint[1][5] = true;
@@ -179,7 +179,7 @@ static void a_good_hint_saves_runs_and_a_bad_one_costs_one(void)
 
 static void more_sets_than_are_looked_for_is_said(void)
 {
-	fake f = oracle(40);
+	fake        f = oracle(40);
 	vn_isolated x;
 	f.sets = 4;
 	for (int s = 0; s < 4; s++) {
@@ -199,7 +199,7 @@ static void an_oracle_that_fails_or_changes_its_mind_is_an_error(void)
 
 	for (int at = 0; at < runs; at++) {
 		vn_error err = { "" };
-		fake f = oracle(12);
+		fake     f = oracle(12);
 		f.sets = f.size[0] = 1;
 		f.member[0][0] = 7;
 		if (at == 0) {
@@ -304,7 +304,7 @@ static void spoil(int component, int layer)
 /* Runs of the search, which has to find exactly the wrong toggles. */
 static int search_deep(void)
 {
-	vn_isolated x;
+	vn_isolated              x;
 	const vn_isolate_request q = { .n = DEEP, .component = d.component, .layer = d.layer, .ask = answer_deep };
 
 	CU_ASSERT_EQUAL(vn_isolate(&q, &x, NULL), VN_OK);

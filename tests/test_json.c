@@ -10,7 +10,10 @@ void *__wrap_malloc(size_t n);
 
 /* A load that is left at a failed allocation leaves what Jansson had (json.h). */
 const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) { return "leak:libjansson"; }
+const char *__lsan_default_suppressions(void)
+{
+	return "leak:libjansson";
+}
 
 static long left;   /* allocations until one fails; 0: none does */
 static bool sticky; /* and all behind it */

@@ -47,7 +47,7 @@ static void buckets_are_exact_to_15_and_an_eighth_of_an_octave_above(void)
 static void a_kernel_is_chosen_by_name_or_not_at_all(void)
 {
 	const vn_metric_kernel *best = vn_kernel_get(0), *k;
-	vn_error err = { "" };
+	vn_error                err = { "" };
 	for (int i = 0; (k = vn_kernel_get(i)); i++) {
 		CU_ASSERT_EQUAL(vn_kernel_choose(k->name, &err), VN_OK);
 		CU_ASSERT_PTR_EQUAL(vn_kernel_best(), k);
@@ -104,9 +104,9 @@ static void every_kind_of_processor_gives_the_same_digits(void)
 
 static void every_kind_of_processor_gives_the_same_digits_of_float64(void)
 {
-	static double r[VN_BLOCK], c[VN_BLOCK];
+	static double    r[VN_BLOCK], c[VN_BLOCK];
 	static vn_spread s, t;
-	const double unit[3] = { 0x1p-20, 0x1p-30, 0x1p-29 };
+	const double     unit[3] = { 0x1p-20, 0x1p-30, 0x1p-29 };
 	for (int i = 0; i < VN_BLOCK; i++) {
 		r[i] = ldexp(uniform(), i % 40 - 20);
 		c[i] = i % 100 == 3 ? -1e5 * r[i] : r[i] * (1 + 1e-2 * uniform());
@@ -115,7 +115,7 @@ static void every_kind_of_processor_gives_the_same_digits_of_float64(void)
 		const vn_metric_kernel *plain = &vn_kernel_plain, *k;
 		for (int i = 0; (k = vn_kernel_get(i)); i++) {
 			vn_block_sums a, b;
-			double p[2] = { 0, 0 }, q[2] = { 0, 0 };
+			double        p[2] = { 0, 0 }, q[2] = { 0, 0 };
 			plain->wide_sums(r, c, n, unit, &a);
 			k->wide_sums(r, c, n, unit, &b);
 			CU_ASSERT_EQUAL(memcmp(&a, &b, sizeof a), 0);
@@ -134,9 +134,9 @@ static void every_kind_of_processor_gives_the_same_digits_of_float64(void)
 		}
 	}
 	for (int i = 0; i < 30; i++) { /* wherever it is, and of whatever kind */
-		static const double none[] = { (double)NAN, (double)INFINITY, -(double)INFINITY };
+		static const double     none[] = { (double)NAN, (double)INFINITY, -(double)INFINITY };
 		const vn_metric_kernel *k;
-		double was = r[i], max[2] = { 7, 8 };
+		double                  was = r[i], max[2] = { 7, 8 };
 		r[i] = none[i % 3];
 		for (int j = 0; (k = vn_kernel_get(j)); j++) {
 			CU_ASSERT_FALSE(k->wide_sizes(r, c, 30, max));
@@ -150,8 +150,8 @@ static void every_kind_of_processor_gives_the_same_digits_of_float64(void)
 static void every_kind_of_processor_loads_the_numbers_that_the_bits_mean(void)
 {
 	enum { ALL = 65536 };
-	static uint16_t h[ALL];
-	static float    want[ALL], got[ALL];
+	static uint16_t         h[ALL];
+	static float            want[ALL], got[ALL];
 	const vn_metric_kernel *k;
 	for (int i = 0; i < ALL; i++)
 		h[i] = (uint16_t)i;
@@ -174,8 +174,8 @@ static void every_kind_of_processor_loads_the_numbers_that_the_bits_mean(void)
 
 static void what_is_in_the_file_gives_the_digits_of_what_is_loaded_from_it(void)
 {
-	static const vn_dtype direct[] = { VN_F32, VN_F16, VN_BF16 };
-	static float raw[2][VN_BLOCK], x[2][VN_BLOCK], y[2][VN_BLOCK];
+	static const vn_dtype   direct[] = { VN_F32, VN_F16, VN_BF16 };
+	static float            raw[2][VN_BLOCK], x[2][VN_BLOCK], y[2][VN_BLOCK];
 	const vn_metric_kernel *k;
 	for (int i = 0; i < VN_BLOCK; i++) {
 		y[0][i] = (float)ldexp(uniform(), i % 20 - 10);
@@ -191,7 +191,7 @@ static void what_is_in_the_file_gives_the_digits_of_what_is_loaded_from_it(void)
 		for (int i = 0; (k = vn_kernel_get(i)); i++)
 			for (size_t n = 1; n <= VN_BLOCK; n = longer(n)) {
 				static vn_spread s, t;
-				vn_block_sums a, b;
+				vn_block_sums    a, b;
 				k->sums(f32(x[0]), f32(x[1]), n, &a);
 				k->sums((vn_side) { raw[0], d[0] }, (vn_side) { raw[1], d[1] }, n, &b);
 				CU_ASSERT_EQUAL(memcmp(&a, &b, sizeof a), 0);
@@ -207,7 +207,7 @@ static void what_is_in_the_file_gives_the_digits_of_what_is_loaded_from_it(void)
 /* The place of x among the finite numbers of a format, by its conversion. */
 static int64_t place(float x, vn_dtype grid)
 {
-	uint32_t u = 0;
+	uint32_t       u = 0;
 	const uint32_t top = 1u << (8 * vn_dtype_size(grid) - 1);
 	vn_from_f32(&u, grid, &x, 1);
 	return u & top ? -(int64_t)(u & (top - 1)) : (int64_t)u;
@@ -254,7 +254,7 @@ static void every_element_of_a_block_is_counted_once(void)
 	}
 	for (size_t n = 1; n <= VN_BLOCK; n = longer(n)) {
 		static vn_spread s;
-		uint32_t want[VN_ULP_BUCKETS] = { 0 };
+		uint32_t         want[VN_ULP_BUCKETS] = { 0 };
 		for (size_t i = 0; i < n; i++) {
 			const int64_t d = place(r[i], VN_F32) - place(c[i], VN_F32);
 			want[vn_ulp_bucket((uint64_t)(d < 0 ? -d : d))]++;
@@ -275,7 +275,7 @@ static void the_exponential_is_as_good_as_the_library_s(void)
 {
 	for (int i = 0; i < 20000; i++) {
 		const double x = -350 + 350 * uniform(), zero = 0;
-		vn_soft s = { 0 };
+		vn_soft      s = { 0 };
 		vn_kernel_best()->soft(f64(&x), f64(&zero), 1, 0, 0, 0, &s);
 		if (!(fabs(s.zr - exp(x)) <= 4e-16 * exp(x)))
 			CU_FAIL("e^x is off");

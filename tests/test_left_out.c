@@ -14,8 +14,14 @@
 static void a_line_is_read_as_it_was_written(void)
 {
 	vn_said_measure   m[] = { { "nmse", 0.1 }, { "scale", (double)NAN }, { "max_abs", -3e-300 } };
-	const vn_left_out l = { .name = "layer3.q_rope", .step = 7, .dtype = VN_F16, .shape = { 3, { 17, 0, 64 } },
-		.digest = { DIGEST }, .reference = { "ffeeddccbbaa99887766554433221100" }, .n = 3, .measure = m };
+	const vn_left_out l = { .name = "layer3.q_rope",
+		                    .step = 7,
+		                    .dtype = VN_F16,
+		                    .shape = { 3, { 17, 0, 64 } },
+		                    .digest = { DIGEST },
+		                    .reference = { "ffeeddccbbaa99887766554433221100" },
+		                    .n = 3,
+		                    .measure = m };
 	vn_left_out       again;
 	char             *line = vn_left_out_line(&l);
 
@@ -38,7 +44,11 @@ static void a_line_is_read_as_it_was_written(void)
 static void what_is_no_line_is_refused(void)
 {
 	static const char *const wrong[] = {
-		"", "{}", "[]", "0", "{",
+		"",
+		"{}",
+		"[]",
+		"0",
+		"{",
 		LINE("-1", "a", "f32", "[1]", DIGEST, "{}"),
 		LINE("2147483648", "a", "f32", "[1]", DIGEST, "{}"),
 		LINE("\"0\"", "a", "f32", "[1]", DIGEST, "{}"),
@@ -67,8 +77,11 @@ static void what_is_no_line_is_refused(void)
 
 static void one_is_found_by_step_and_name(void)
 {
-	vn_left_out l[] = { { .name = "b", .step = 1 }, { .name = "c", .step = 0 }, { .name = "a", .step = 1 },
-		{ .name = "a", .step = 10 }, { .name = "a", .step = 2 } };
+	vn_left_out l[] = { { .name = "b", .step = 1 },
+		                { .name = "c", .step = 0 },
+		                { .name = "a", .step = 1 },
+		                { .name = "a", .step = 10 },
+		                { .name = "a", .step = 2 } };
 
 	CU_ASSERT_PTR_NULL(vn_left_out_find(NULL, 0, 0, "a"));
 	vn_left_out_sort(l, 5);

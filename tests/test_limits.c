@@ -11,8 +11,8 @@
 
 static vn_limits *parse(const char *text)
 {
-	vn_limits *l = NULL;
-	vn_error   err = { "" };
+	vn_limits      *l = NULL;
+	vn_error        err = { "" };
 	const vn_status st = vn_limits_parse("t.yaml", text, strlen(text), &l, &err);
 	CU_ASSERT_EQUAL(st, VN_OK);
 	if (st)
@@ -306,7 +306,7 @@ static vn_status get(const char *name, vn_limits **l, vn_error *err)
 static void a_file_wins_over_what_it_extends(void)
 {
 	vn_limits *l;
-	vn_error err;
+	vn_error   err;
 	put("base.yaml",
 	    "version: 1\ndefaults: { nmse: 1, cosine: 0.5 }\nrules: [ { match: logits, nmse: 2, kl_mean: 3, why: w } ]\n");
 	put("own.yaml",
@@ -325,7 +325,7 @@ static void a_file_wins_over_what_it_extends(void)
 static void circles_and_ways_out_of_the_folder_are_refused(void)
 {
 	vn_limits *l;
-	vn_error err;
+	vn_error   err;
 	put("a.yaml", "version: 1\nextends: b.yaml\n");
 	put("b.yaml", "version: 1\nextends: a.yaml\n");
 	CU_ASSERT_NOT_EQUAL(get("a.yaml", &l, &err), VN_OK);
@@ -352,13 +352,13 @@ static void circles_and_ways_out_of_the_folder_are_refused(void)
 
 static void the_shipped_files_are_well_formed_and_doubt_nothing(void)
 {
-	static const char *const name[] = { "fp32", "fp16-acc32", "fp16-acc16", "bf16", "q8_0", "q8_0-gdn", "q6_k", "q5_k",
-		"q4_k" };
+	static const char *const name[] = { "fp32",     "fp16-acc32", "fp16-acc16", "bf16", "q8_0",
+		                                "q8_0-gdn", "q6_k",       "q5_k",       "q4_k" };
 	setenv("VERNIER_SPECS", VERNIER_SOURCE "/specs", 1);
 	for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
-		char path[PATH_MAX], file[64];
+		char       path[PATH_MAX], file[64];
 		vn_limits *l = NULL;
-		vn_error err = { "" };
+		vn_error   err = { "" };
 		snprintf(file, sizeof file, "%s.yaml", name[i]);
 		CU_ASSERT_EQUAL(vn_limits_find(file, path, &err), VN_OK);
 		CU_ASSERT_EQUAL_FATAL(vn_limits_read(path, &l, &err), VN_OK);
@@ -369,7 +369,7 @@ static void the_shipped_files_are_well_formed_and_doubt_nothing(void)
 		vn_limits_destroy(l);
 	}
 	vn_error err;
-	char path[PATH_MAX];
+	char     path[PATH_MAX];
 	setenv("VERNIER_SPECS", "/nowhere", 1);
 	CU_ASSERT_EQUAL(vn_limits_find("fp32.yaml", path, &err), VN_ERR_NOTFOUND);
 	unsetenv("VERNIER_SPECS");
@@ -425,7 +425,7 @@ int main(void)
 	if (!mkdtemp(folder))
 		return 1;
 	const int failures = run_suite("limits", tests);
-	char command[PATH_MAX];
+	char      command[PATH_MAX];
 	snprintf(command, sizeof command, "rm -r %s", folder);
 	return system(command) != 0 || failures;
 }

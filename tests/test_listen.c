@@ -34,7 +34,11 @@ static void make_plan(void)
 /* ---- what the store gets -------------------------------------------------------- */
 
 typedef struct store {
-	struct { vn_shape shape; int n, ended; float x[MOST]; } value[32];
+	struct {
+		vn_shape shape;
+		int      n, ended;
+		float    x[MOST];
+	} value[32];
 	int now, begun;
 } store;
 
@@ -89,7 +93,7 @@ static void forward(const vn_taps *t, int64_t past, int64_t tokens, int64_t piec
 			continue;
 		const vn_shape whole = vn_value_shape(value, tokens, past + tokens),
 					   cut = vn_value_shape(value, count, past + tokens);
-		int            axis = 0, n = 0;
+		int axis = 0, n = 0;
 		while (axis < value->rank && value->size[axis] != VN_T)
 			axis++;
 		int64_t outer = 1, inner = 1;
@@ -122,8 +126,11 @@ typedef struct setting {
 static void choose(const setting *o, bool *want, store *s, vn_taps *t)
 {
 	CU_ASSERT_EQUAL_FATAL(vn_taps_choose(plan, &o->glob, 1, -1, -1, want, NULL), VN_OK);
-	*t = (vn_taps){ .want = want, .rows = o->rows, .first = o->first, .last = o->last,
-	                .sink = { s, store_begin, store_write, store_end } };
+	*t = (vn_taps) { .want = want,
+		             .rows = o->rows,
+		             .first = o->first,
+		             .last = o->last,
+		             .sink = { s, store_begin, store_write, store_end } };
 }
 
 /* A prompt of 7, then two single tokens; all that a store gets with and without ears is the same. */
@@ -216,7 +223,7 @@ static void a_model_without_scores_is_refused(void)
 	vn_taps     t = { .want = want };
 
 	vn_plan_layer(b, -1);
-	vn_plan_embed(b, vn_plan_weight(b, "embed", 2, (int64_t[]){ V, D }), VN_POINT_EMBED);
+	vn_plan_embed(b, vn_plan_weight(b, "embed", 2, (int64_t[]) { V, D }), VN_POINT_EMBED);
 	CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &other, NULL), VN_OK);
 	CU_ASSERT_EQUAL(vn_listener_init(&l, other, 0, &t, true, &err), VN_ERR_UNSUPPORTED);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no logits"));

@@ -33,9 +33,12 @@ static vn_comparison *make(made *m, const char *fails)
 		if (fails[i] == ' ')
 			continue;
 		vn_checkpoint *p = &m->point[m->c.result.n_points++];
-		*p = (vn_checkpoint) { .name = names[i], .status = fails[i] == 'x' ? VN_OUTSIDE : VN_WITHIN,
-			.fails = fails[i] == 'x', .worst = -1,
-		                       .pooled_small = -1, .layer = -1 };
+		*p = (vn_checkpoint) { .name = names[i],
+			                   .status = fails[i] == 'x' ? VN_OUTSIDE : VN_WITHIN,
+			                   .fails = fails[i] == 'x',
+			                   .worst = -1,
+			                   .pooled_small = -1,
+			                   .layer = -1 };
 		if (p->fails) {
 			m->c.result.within = false;
 			m->c.result.n_fails++;
@@ -202,10 +205,10 @@ static void what_a_killed_process_left_is_refused(void)
 /* Pairs 0-1, 0-2, 1-2 of three recordings. */
 static void two_that_agree_outvote_the_third(void)
 {
-	vn_many    m;
-	vn_vote    v;
-	vn_error   err = { "" };
-	char      *path[] = { (char[]) { "a" }, (char[]) { "b" }, (char[]) { "c" } };
+	vn_many  m;
+	vn_vote  v;
+	vn_error err = { "" };
+	char    *path[] = { (char[]) { "a" }, (char[]) { "b" }, (char[]) { "c" } };
 
 	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "a", 0, &err), VN_OK);
 	add(&m, "b", ".xx");
@@ -213,8 +216,8 @@ static void two_that_agree_outvote_the_third(void)
 	add(&m, "c", "..x");
 	CU_ASSERT_EQUAL_FATAL(vn_vote_count(&v, &m, path, 3, false, &err), VN_OK);
 	CU_ASSERT_EQUAL(vn_many_odd(&v.many, 0), VN_MANY_NONE);
-	CU_ASSERT_EQUAL(vn_many_odd(&v.many, 1), 0);            /* b and c agree */
-	CU_ASSERT_EQUAL(vn_many_odd(&v.many, 2), VN_MANY_ALL);  /* nobody agrees */
+	CU_ASSERT_EQUAL(vn_many_odd(&v.many, 1), 0);           /* b and c agree */
+	CU_ASSERT_EQUAL(vn_many_odd(&v.many, 2), VN_MANY_ALL); /* nobody agrees */
 	CU_ASSERT_EQUAL(v.many.elected, 1);
 	CU_ASSERT_EQUAL(v.many.candidate[1].first, 2);
 	CU_ASSERT(vn_many_cell_of(&v.many, 1, 1)->self);
@@ -225,10 +228,10 @@ static void two_that_agree_outvote_the_third(void)
 static void two_against_two_have_no_majority(void)
 {
 	static const char *const said[] = { ".", "x", "x", "x", "x", "." }; /* 0 and 1 agree, 2 and 3 do */
-	vn_many    m;
-	vn_vote    v;
-	vn_error   err = { "" };
-	char      *path[] = { (char[]) { "a" }, (char[]) { "b" }, (char[]) { "c" }, (char[]) { "d" } };
+	vn_many                  m;
+	vn_vote                  v;
+	vn_error                 err = { "" };
+	char                    *path[] = { (char[]) { "a" }, (char[]) { "b" }, (char[]) { "c" }, (char[]) { "d" } };
 
 	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "a", 0, &err), VN_OK);
 	for (int i = 0; i < 6; i++)
@@ -242,10 +245,10 @@ static void two_against_two_have_no_majority(void)
 
 static void who_cannot_be_compared_has_no_vote(void)
 {
-	vn_many    m;
-	vn_vote    v;
-	vn_error   err = { "" };
-	char      *path[] = { (char[]) { "a" }, (char[]) { "b" }, (char[]) { "c" }, (char[]) { "d" } };
+	vn_many  m;
+	vn_vote  v;
+	vn_error err = { "" };
+	char    *path[] = { (char[]) { "a" }, (char[]) { "b" }, (char[]) { "c" }, (char[]) { "d" } };
 
 	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "a", 0, &err), VN_OK);
 	add_trouble(&m, "b"); /* 0-1 */

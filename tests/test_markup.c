@@ -17,7 +17,7 @@ static FILE *begin(size_t *n)
 static const char *xml(const char *text)
 {
 	size_t n;
-	FILE *f = begin(&n);
+	FILE  *f = begin(&n);
 	vn_xml_text(f, text);
 	fclose(f);
 	return said;
@@ -26,7 +26,7 @@ static const char *xml(const char *text)
 static const char *lines(void (*write)(FILE *, const char *), const char *text)
 {
 	size_t n;
-	FILE *f = begin(&n);
+	FILE  *f = begin(&n);
 	write(f, text);
 	fclose(f);
 	return said;
@@ -35,7 +35,7 @@ static const char *lines(void (*write)(FILE *, const char *), const char *text)
 static const char *code(const char *text, size_t most, int cell)
 {
 	size_t n;
-	FILE *f = begin(&n);
+	FILE  *f = begin(&n);
 	vn_markdown_code(f, text, most, cell);
 	fclose(f);
 	return said;
@@ -61,7 +61,7 @@ static void what_xml_cannot_hold_is_made_readable(void)
 static const char *csv(const char *text)
 {
 	size_t n;
-	FILE *f = begin(&n);
+	FILE  *f = begin(&n);
 	vn_csv_text(f, text);
 	fclose(f);
 	return said;
@@ -83,7 +83,7 @@ static void a_cell_of_csv_holds_any_text_and_is_no_formula(void)
 static void no_byte_is_markup(void)
 {
 	for (int i = 1; i < 256; i++) {
-		const char one[] = { (char)i, 0 };
+		const char  one[] = { (char)i, 0 };
 		const char *x = xml(one);
 		CU_ASSERT_PTR_NULL(strpbrk(x, "<>\"'"));
 		CU_ASSERT(*x != '&' || strchr(x, ';') != NULL);
@@ -106,8 +106,14 @@ static void a_code_span_holds_any_run_of_backticks(void)
 static void a_long_span_is_cut_between_characters(void)
 {
 	CU_ASSERT_STRING_EQUAL(code("abcdef", 4, 0), "`abcd`");
-	CU_ASSERT_STRING_EQUAL(code("abc\xc3\xa9" "f", 4, 0), "`abc`");
-	CU_ASSERT_STRING_EQUAL(code("abc\xc3\xa9" "f", 5, 0), "`abc\xc3\xa9`");
+	CU_ASSERT_STRING_EQUAL(code("abc\xc3\xa9"
+	                            "f",
+	                            4, 0),
+	                       "`abc`");
+	CU_ASSERT_STRING_EQUAL(code("abc\xc3\xa9"
+	                            "f",
+	                            5, 0),
+	                       "`abc\xc3\xa9`");
 }
 
 static void a_page_marks_what_is_not_printable(void)

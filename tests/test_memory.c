@@ -20,21 +20,30 @@ enum { THREADS = 3, N = 80, M = 200, T = 130, H = 4, K = 8 };
 
 static int poor = -1; /* the thread that gets nothing */
 
-static bool refuse(void) { return omp_in_parallel() && omp_get_thread_num() == poor; }
+static bool refuse(void)
+{
+	return omp_in_parallel() && omp_get_thread_num() == poor;
+}
 
-void *__wrap_malloc(size_t n)                      { return refuse() ? NULL : __real_malloc(n); }
-void *__wrap_aligned_alloc(size_t align, size_t n) { return refuse() ? NULL : __real_aligned_alloc(align, n); }
+void *__wrap_malloc(size_t n)
+{
+	return refuse() ? NULL : __real_malloc(n);
+}
+void *__wrap_aligned_alloc(size_t align, size_t n)
+{
+	return refuse() ? NULL : __real_aligned_alloc(align, n);
+}
 
 static float     x[T * N], w[M * N], y[T * M], other[T * M], context[T * H * K];
 static vn_tensor stored = { VN_F32, { 2, { M, N } }, w };
 
 static void any_thread_without_memory_fails_the_call_and_never_hangs_it(void)
 {
-	const vn_policy f16 = { VN_F16, VN_F32, 0 };
-	const vn_consts c = { .attention = { .scale = 1, .heads = H, .kv_heads = H, .head_dim = K, .causal = 1 } };
-	const vn_matrix matrix = vn_matrix_of(&stored, false);
-	const vn_also_f32 also = { other, NULL, { VN_F32, VN_F32, 0 } };
-	const vn_variant none = { 0 };
+	const vn_policy     f16 = { VN_F16, VN_F32, 0 };
+	const vn_consts     c = { .attention = { .scale = 1, .heads = H, .kv_heads = H, .head_dim = K, .causal = 1 } };
+	const vn_matrix     matrix = vn_matrix_of(&stored, false);
+	const vn_also_f32   also = { other, NULL, { VN_F32, VN_F32, 0 } };
+	const vn_variant    none = { 0 };
 	const vn_attend_f32 at = { x, x, x, 0, T, &c, &none, THREADS, VN_PRODUCTS_PLAIN };
 
 	/* -1: all have memory; THREADS: none of the team is that thread */

@@ -18,7 +18,7 @@ static vn_tensor tensor(const void *data, vn_dtype dtype, int rank, int64_t a, i
 static vn_measured measure(const vn_tensor *r, const vn_tensor *c, const char *axes, bool scores, int threads)
 {
 	vn_measured m;
-	vn_error err = { "" };
+	vn_error    err = { "" };
 	CU_ASSERT_EQUAL(vn_measure(r, c, axes, scores, threads, &m, &err), VN_OK);
 	return m;
 }
@@ -33,7 +33,7 @@ static vn_measured measure_floats(const float *r, const float *c, int64_t n)
 
 static void hand_computed_numbers_come_out(void)
 {
-	const float r[] = { 3, 4, 0, 0 }, c[] = { 3, 4, 0, 1 };
+	const float       r[] = { 3, 4, 0, 0 }, c[] = { 3, 4, 0, 1 };
 	const vn_measured m = measure_floats(r, c, 4);
 	CLOSE(m.value[VN_M_COSINE], 25 / (5 * sqrt(26)));
 	CLOSE(m.value[VN_M_NMSE], 1.0 / 25);
@@ -53,7 +53,7 @@ static void hand_computed_numbers_come_out(void)
 static void the_pass_agrees_with_plain_loops(void)
 {
 	enum { T = 37, D = 3001, N = T * D };
-	float  *r = malloc(N * sizeof *r), *c = malloc(N * sizeof *c);
+	float *r = malloc(N * sizeof *r), *c = malloc(N * sizeof *c);
 	double rr = 0, cc = 0, rc = 0, dd = 0, ad = 0, worst = 2, worst_nmse = 0, rel = 0, max_rel = 0;
 	int    worst_token = -1;
 	for (int i = 0; i < N; i++) {
@@ -86,7 +86,7 @@ static void the_pass_agrees_with_plain_loops(void)
 		cc += b;
 		rc += ab;
 	}
-	const vn_tensor a = tensor(r, VN_F32, 2, T, D, 0), b = tensor(c, VN_F32, 2, T, D, 0);
+	const vn_tensor   a = tensor(r, VN_F32, 2, T, D, 0), b = tensor(c, VN_F32, 2, T, D, 0);
 	const vn_measured m = measure(&a, &b, "token hidden", false, 2);
 	CLOSE(m.value[VN_M_COSINE], rc / sqrt(rr * cc));
 	CLOSE(m.value[VN_M_NMSE], dd / rr);
@@ -115,12 +115,12 @@ static void ulps_are_counted_in_the_coarser_format(void)
 	static double   d[N];
 	for (int i = 0; i < N; i++) {
 		r[i] = (float)(uniform() * 8);
-		const int far = i % 7 == 0 ? i % 400 : 1; /* places of the half grid */
+		const int      far = i % 7 == 0 ? i % 400 : 1; /* places of the half grid */
 		const uint16_t h = vn_f32_to_f16(r[i]);
 		c[i] = (uint16_t)((h & 0x7fff) > 1000 ? h - far : h + far);
 		d[i] = far;
 	}
-	const vn_tensor a = tensor(r, VN_F32, 1, N, 0, 0), b = tensor(c, VN_F16, 1, N, 0, 0);
+	const vn_tensor   a = tensor(r, VN_F32, 1, N, 0, 0), b = tensor(c, VN_F16, 1, N, 0, 0);
 	const vn_measured m = measure(&a, &b, "", false, 1), back = measure(&b, &a, "", false, 1);
 	qsort(d, N, sizeof *d, ascending);
 	CU_ASSERT_EQUAL(m.grid, VN_F16);
@@ -156,7 +156,7 @@ static void the_two_zeros_are_no_distance_apart_and_signs_are_crossed(void)
 
 static void a_nan_on_either_side_is_counted_and_found(void)
 {
-	const float good[] = { 1, 2, 3 }, bad[] = { 1, NAN, 3 };
+	const float       good[] = { 1, 2, 3 }, bad[] = { 1, NAN, 3 };
 	const vn_measured a = measure_floats(bad, good, 3), b = measure_floats(good, bad, 3),
 					  c = measure_floats(bad, bad, 3);
 	CU_ASSERT_EQUAL(a.value[VN_M_NONFINITE], 1.0);
@@ -173,8 +173,7 @@ static void a_nan_on_either_side_is_counted_and_found(void)
 static double nonfinite_scores(const float *r, const float *c, int n)
 {
 	vn_error err = { "" };
-	vn_job   job = { .ref = { VN_F32, { 1, { n } }, r }, .cand = { VN_F32, { 1, { n } }, c }, .axes = "",
-		.masks = true };
+	vn_job job = { .ref = { VN_F32, { 1, { n } }, r }, .cand = { VN_F32, { 1, { n } }, c }, .axes = "", .masks = true };
 	CU_ASSERT_EQUAL_FATAL(vn_measure_many(&job, 1, 1, &err), VN_OK);
 	CU_ASSERT_EQUAL(job.m.masked + (int64_t)job.m.value[VN_M_NONFINITE] + job.m.finite >= n, 1);
 	return job.m.value[VN_M_NONFINITE];
@@ -213,7 +212,7 @@ static void nonfinite_positions_do_not_enter_the_histogram(void)
 
 static void zeros_have_defined_metrics(void)
 {
-	const float zero[] = { 0, 0 }, one[] = { 1, 1 };
+	const float       zero[] = { 0, 0 }, one[] = { 1, 1 };
 	const vn_measured same = measure_floats(zero, zero, 2), ref = measure_floats(zero, one, 2);
 	const vn_measured cand = measure_floats(one, zero, 2);
 	CU_ASSERT_EQUAL(same.value[VN_M_COSINE], 1.0);
@@ -238,7 +237,7 @@ static void scores_have_heads_outside_tokens(void)
 	for (int i = 0; i < 24; i++)
 		r[i] = c[i] = 1;
 	c[12 + 4] = -1;
-	const vn_tensor a = tensor(r, VN_F32, 3, 2, 3, 4), b = tensor(c, VN_F32, 3, 2, 3, 4);
+	const vn_tensor   a = tensor(r, VN_F32, 3, 2, 3, 4), b = tensor(c, VN_F32, 3, 2, 3, 4);
 	const vn_measured m = measure(&a, &b, "head token key", false, 1);
 	CU_ASSERT_EQUAL(m.worst_token, 1);
 	CLOSE(m.value[VN_M_WORST_TOKEN_COSINE], 6.0 / 8);
@@ -254,10 +253,10 @@ static void scores_have_heads_outside_tokens(void)
 
 static void logits_are_judged_row_by_row(void)
 {
-	const float r[] = { 0, 1, 2, 0,  5, 1, 0, 0 }, c[] = { 0, 1, 2, 0,  1, 5, 0, 2 };
-	const vn_tensor a = tensor(r, VN_F32, 2, 2, 4, 0), b = tensor(c, VN_F32, 2, 2, 4, 0);
+	const float       r[] = { 0, 1, 2, 0, 5, 1, 0, 0 }, c[] = { 0, 1, 2, 0, 1, 5, 0, 2 };
+	const vn_tensor   a = tensor(r, VN_F32, 2, 2, 4, 0), b = tensor(c, VN_F32, 2, 2, 4, 0);
 	const vn_measured m = measure(&a, &b, "token vocab", true, 1);
-	const double z = exp(5) + exp(1) + 2, kl = (exp(5) * 4 - exp(1) * 4 - 2) / z - log(z) + log(z - 1 + exp(2));
+	const double      z = exp(5) + exp(1) + 2, kl = (exp(5) * 4 - exp(1) * 4 - 2) / z - log(z) + log(z - 1 + exp(2));
 	CLOSE(m.value[VN_M_ARGMAX_AGREEMENT], 0.5);
 	CLOSE(m.value[VN_M_TOP5_AGREEMENT], 1.0); /* four scores, all of them in both */
 	CU_ASSERT(fabs(m.value[VN_M_KL_MAX] - kl) < 1e-12);
@@ -269,7 +268,7 @@ static void logits_are_judged_row_by_row(void)
 static void a_small_divergence_has_all_its_digits(void)
 {
 	for (double d = 1e-3; d > 1e-12; d /= 10) {
-		const double r[] = { 7, 7 }, c[] = { 7 + d, 7 }, e = c[0] - c[1];
+		const double    r[] = { 7, 7 }, c[] = { 7 + d, 7 }, e = c[0] - c[1];
 		const vn_tensor a = tensor(r, VN_F64, 2, 1, 2, 0), b = tensor(c, VN_F64, 2, 1, 2, 0);
 		CLOSE(measure(&a, &b, "token vocab", true, 1).value[VN_M_KL_MAX], e * e / 8 - e * e * e * e / 192);
 	}
@@ -279,15 +278,15 @@ static void a_small_divergence_has_all_its_digits(void)
 	for (double d = 40; d > 1e-3; d /= 3) {
 		c[0] = -d;
 		const vn_tensor a = tensor(r, VN_F64, 2, 1, V, 0), b = tensor(c, VN_F64, 2, 1, V, 0);
-		const double want = d / V + log1p((exp(-d) - 1) / V); /* cancels to 1 in 2000 where d is least */
+		const double    want = d / V + log1p((exp(-d) - 1) / V); /* cancels to 1 in 2000 where d is least */
 		CU_ASSERT(fabs(measure(&a, &b, "token vocab", true, 1).value[VN_M_KL_MAX] - want) < 1e-12 * want + 1e-19);
 	}
 }
 
 static void scores_may_be_as_low_as_they_can(void)
 {
-	const float r[] = { -3e35f, -3e35f, -3.4e38f, -INFINITY, -3e35f, -1e38f, -2e38f, -3e35f, -3.4e38f };
-	const vn_tensor a = tensor(r, VN_F32, 2, 1, 9, 0);
+	const float       r[] = { -3e35f, -3e35f, -3.4e38f, -INFINITY, -3e35f, -1e38f, -2e38f, -3e35f, -3.4e38f };
+	const vn_tensor   a = tensor(r, VN_F32, 2, 1, 9, 0);
 	const vn_measured m = measure(&a, &a, "token vocab", true, 1);
 	CU_ASSERT_EQUAL(m.value[VN_M_KL_MAX], 0.0);
 	CU_ASSERT_EQUAL(m.value[VN_M_ARGMAX_AGREEMENT], 1.0);
@@ -300,18 +299,18 @@ static void scores_may_be_as_low_as_they_can(void)
 
 static void what_scores_share_makes_no_tie_of_them(void)
 {
-	const double r[] = { 1e9 + 2, 1e9 + 1.9, 1e9 + 1 }, c[] = { 1, 2, 0 }; /* deviation 0.45: a tie is 0.007 */
+	const double    r[] = { 1e9 + 2, 1e9 + 1.9, 1e9 + 1 }, c[] = { 1, 2, 0 }; /* deviation 0.45: a tie is 0.007 */
 	const vn_tensor a = tensor(r, VN_F64, 2, 1, 3, 0), b = tensor(c, VN_F64, 2, 1, 3, 0);
 	CU_ASSERT_EQUAL(measure(&a, &b, "token vocab", true, 1).value[VN_M_ARGMAX_AGREEMENT], 0.0);
 }
 
 static void a_tie_may_fall_either_way(void)
 {
-	const float r[] = { 2, 2, 1 }, c[] = { 1.9f, 2, 1 };
+	const float     r[] = { 2, 2, 1 }, c[] = { 1.9f, 2, 1 };
 	const vn_tensor a = tensor(r, VN_F32, 2, 1, 3, 0), b = tensor(c, VN_F32, 2, 1, 3, 0);
 	CU_ASSERT_EQUAL(measure(&a, &b, "token vocab", true, 1).value[VN_M_ARGMAX_AGREEMENT], 1.0);
 	CU_ASSERT_EQUAL(measure(&b, &a, "token vocab", true, 1).value[VN_M_ARGMAX_AGREEMENT], 0.0);
-	const float close[] = { 2, 2.006f, 1 }; /* deviation 0.47: a tie is 0.0074 */
+	const float     close[] = { 2, 2.006f, 1 }; /* deviation 0.47: a tie is 0.0074 */
 	const vn_tensor d = tensor(close, VN_F32, 2, 1, 3, 0),
 					e = tensor((const float[]) { 2, 1.9f, 1 }, VN_F32, 2, 1, 3, 0);
 	CU_ASSERT_EQUAL(measure(&d, &e, "token vocab", true, 1).value[VN_M_ARGMAX_AGREEMENT], 1.0);
@@ -319,12 +318,12 @@ static void a_tie_may_fall_either_way(void)
 
 static void a_nan_among_scores_is_a_nan_divergence(void)
 {
-	const float r[] = { 0, 1, 2, 3 }, c[] = { 0, 1, NAN, 3 };
-	const vn_tensor a = tensor(r, VN_F32, 2, 2, 2, 0), b = tensor(c, VN_F32, 2, 2, 2, 0);
+	const float       r[] = { 0, 1, 2, 3 }, c[] = { 0, 1, NAN, 3 };
+	const vn_tensor   a = tensor(r, VN_F32, 2, 2, 2, 0), b = tensor(c, VN_F32, 2, 2, 2, 0);
 	const vn_measured m = measure(&a, &b, "token vocab", true, 1);
 	CU_ASSERT(isnan(m.value[VN_M_KL_MEAN]) && isnan(m.value[VN_M_KL_MAX]));
 	CU_ASSERT_EQUAL(m.value[VN_M_ARGMAX_AGREEMENT], 0.5);
-	const float masked[] = { 0, -INFINITY, 1, 2 };
+	const float     masked[] = { 0, -INFINITY, 1, 2 };
 	const vn_tensor d = tensor(masked, VN_F32, 2, 1, 4, 0);
 	CU_ASSERT_EQUAL(measure(&d, &d, "token vocab", true, 1).value[VN_M_KL_MAX], 0.0);
 }
@@ -339,9 +338,13 @@ static void same_digits(const vn_measured *a, const vn_measured *b)
 
 static void any_number_of_threads_gives_the_same_digits(void)
 {
-	static const struct { int rank; int64_t dim[3]; const char *axes; } shape[] = {
-		{ 2, { 1000, 300, 1 }, "token hidden" }, { 3, { 4, 250, 300 }, "head token key" },
-		{ 1, { 300000, 1, 1 }, "" }, { 2, { 2, 150000, 1 }, "token vocab" }, { 2, { 300000, 1, 1 }, "token hidden" },
+	static const struct {
+		int         rank;
+		int64_t     dim[3];
+		const char *axes;
+	} shape[] = {
+		{ 2, { 1000, 300, 1 }, "token hidden" }, { 3, { 4, 250, 300 }, "head token key" }, { 1, { 300000, 1, 1 }, "" },
+		{ 2, { 2, 150000, 1 }, "token vocab" },  { 2, { 300000, 1, 1 }, "token hidden" },
 	};
 	enum { N = 300000 };
 	float *r = malloc(N * sizeof *r), *c = malloc(N * sizeof *c);
@@ -350,8 +353,8 @@ static void any_number_of_threads_gives_the_same_digits(void)
 		c[i] = r[i] + (float)(1e-3 * uniform());
 	}
 	for (size_t s = 0; s < sizeof shape / sizeof *shape; s++) {
-		const vn_tensor a = tensor(r, VN_F32, shape[s].rank, shape[s].dim[0], shape[s].dim[1], shape[s].dim[2]);
-		const vn_tensor b = tensor(c, VN_F32, shape[s].rank, shape[s].dim[0], shape[s].dim[1], shape[s].dim[2]);
+		const vn_tensor   a = tensor(r, VN_F32, shape[s].rank, shape[s].dim[0], shape[s].dim[1], shape[s].dim[2]);
+		const vn_tensor   b = tensor(c, VN_F32, shape[s].rank, shape[s].dim[0], shape[s].dim[1], shape[s].dim[2]);
 		const vn_measured one = measure(&a, &b, shape[s].axes, s == 3, 1);
 		for (int threads = 2; threads < 6; threads++) {
 			const vn_measured more = measure(&a, &b, shape[s].axes, s == 3, threads);
@@ -365,7 +368,7 @@ static void any_number_of_threads_gives_the_same_digits(void)
 static void unaligned_bytes_are_read_as_they_are(void)
 {
 	static unsigned char room[4 * 100 + 1];
-	float r[100];
+	float                r[100];
 	for (int i = 0; i < 100; i++)
 		r[i] = (float)uniform();
 	memcpy(room + 1, r, sizeof r);
@@ -382,7 +385,7 @@ static void float64_agrees_with_float32_where_both_can_say_it(void)
 		x[i] = (double)(r[i] = (float)uniform());
 		y[i] = (double)(c[i] = r[i] + (float)(1e-4 * uniform()));
 	}
-	const vn_tensor a = tensor(x, VN_F64, 1, N, 0, 0), b = tensor(y, VN_F64, 1, N, 0, 0);
+	const vn_tensor   a = tensor(x, VN_F64, 1, N, 0, 0), b = tensor(y, VN_F64, 1, N, 0, 0);
 	const vn_measured wide = measure(&a, &b, "", false, 2), narrow = measure_floats(r, c, N);
 	CLOSE(wide.value[VN_M_NMSE], narrow.value[VN_M_NMSE]);
 	CLOSE(wide.value[VN_M_COSINE], narrow.value[VN_M_COSINE]);
@@ -400,7 +403,7 @@ static void a_token_of_enormous_size_hides_no_other(void)
 		r[i] = c[i] = i < 4 ? 2000.0f : 1.0f;
 	for (int i = 12; i < 16; i++)
 		c[i] = 1.5f;
-	const vn_tensor a = tensor(r, VN_F32, 2, 5, 4, 0), b = tensor(c, VN_F32, 2, 5, 4, 0);
+	const vn_tensor   a = tensor(r, VN_F32, 2, 5, 4, 0), b = tensor(c, VN_F32, 2, 5, 4, 0);
 	const vn_measured m = measure(&a, &b, "token hidden", false, 1);
 	CU_ASSERT(m.value[VN_M_NMSE] < 1e-6);
 	CU_ASSERT_EQUAL(m.value[VN_M_WORST_TOKEN_COSINE], 1.0);
@@ -411,13 +414,13 @@ static void a_token_of_enormous_size_hides_no_other(void)
 
 static void a_token_next_to_nothing_is_measured_against_the_median_token(void)
 {
-	const float r[] = { 8, 8, 1e-3f, 8, 0 }, c[] = { 8, 8, 0, 8, 0.5f };
-	const vn_tensor a = tensor(r, VN_F32, 2, 5, 1, 0), b = tensor(c, VN_F32, 2, 5, 1, 0);
+	const float       r[] = { 8, 8, 1e-3f, 8, 0 }, c[] = { 8, 8, 0, 8, 0.5f };
+	const vn_tensor   a = tensor(r, VN_F32, 2, 5, 1, 0), b = tensor(c, VN_F32, 2, 5, 1, 0);
 	const vn_measured m = measure(&a, &b, "token hidden", false, 1);
 	CU_ASSERT_EQUAL(m.value[VN_M_WORST_TOKEN_NMSE], 0.25); /* 0.5^2 / (8 / 8)^2 */
 	CU_ASSERT_EQUAL(m.worst_nmse_token, 4);
 	/* Where most tokens are nothing there is nobody to measure against. */
-	const float few[] = { 0, 0, 0, 8, 0 };
+	const float     few[] = { 0, 0, 0, 8, 0 };
 	const vn_tensor d = tensor(few, VN_F32, 2, 5, 1, 0);
 	CU_ASSERT_EQUAL(measure(&d, &b, "token hidden", false, 1).value[VN_M_WORST_TOKEN_NMSE], (double)INFINITY);
 	CU_ASSERT_EQUAL(measure(&d, &d, "token hidden", false, 1).value[VN_M_WORST_TOKEN_NMSE], 0.0);
@@ -468,7 +471,7 @@ static void a_massive_channel_hides_no_other(void)
 					b = tensor(c, VN_F32, 2, SOME_TOKENS, CHANNELS, 0);
 	const vn_measured scores = measure(&a, &b, "token key", false, 1);
 	CU_ASSERT(scores.value[VN_M_WORST_CHANNEL_NMSE] == scores.value[VN_M_NMSE] && scores.worst_nmse_channel == -1);
-	const vn_tensor d = tensor(r, VN_F32, 2, 7, CHANNELS, 0), e = tensor(c, VN_F32, 2, 7, CHANNELS, 0);
+	const vn_tensor   d = tensor(r, VN_F32, 2, 7, CHANNELS, 0), e = tensor(c, VN_F32, 2, 7, CHANNELS, 0);
 	const vn_measured few = measure(&d, &e, "token hidden", false, 1);
 	CU_ASSERT(few.value[VN_M_WORST_CHANNEL_SCALE] == few.value[VN_M_SCALE] && few.worst_scale_channel == -1);
 }
@@ -480,7 +483,7 @@ static void a_channel_next_to_nothing_is_measured_against_the_median_channel(voi
 		r[i] = c[i] = i % 9 == 8 ? 1e-3f : 2.0f * (float)sign_of(i);
 	for (int t = 0; t < 8; t++)
 		c[t * 9 + 8] = 0.25f;
-	const vn_tensor a = tensor(r, VN_F32, 2, 8, 9, 0), b = tensor(c, VN_F32, 2, 8, 9, 0);
+	const vn_tensor   a = tensor(r, VN_F32, 2, 8, 9, 0), b = tensor(c, VN_F32, 2, 8, 9, 0);
 	const vn_measured m = measure(&a, &b, "token hidden", false, 1);
 	CU_ASSERT_DOUBLE_EQUAL(m.value[VN_M_WORST_CHANNEL_NMSE], 0.0625, 1e-3); /* 0.25^2 / (2 / 2)^2 */
 	CU_ASSERT_EQUAL(m.worst_nmse_channel, 8);
@@ -491,7 +494,7 @@ static void what_is_wrong_in_every_second_or_third_token_shows_in_the_sample(voi
 {
 	enum { MANY = 1000, W = 8 };
 	static const int some[] = { 33, 63, 64, 94, 95, 96, 125, 127, 128, 157, 200, 201, MANY };
-	static float r[MANY * W], c[MANY * W];
+	static float     r[MANY * W], c[MANY * W];
 	for (int i = 0; i < MANY * W; i++)
 		r[i] = c[i] = i % W == 3 ? 1.0f : (float)sign_of(i);
 	for (size_t k = 0; k < sizeof some / sizeof *some; k++)
@@ -527,8 +530,8 @@ static void float64_may_be_as_large_or_small_as_it_can(void)
 {
 	enum { T = 3, D = 50000, N = T * D };
 	static const int power[] = { -1060, -565, 0, 664, 1020 };
-	double *x = malloc(2 * N * sizeof *x), *y = malloc(2 * N * sizeof *y), *r = x + N, *c = y + N;
-	vn_measured one = { .n = 0 };
+	double          *x = malloc(2 * N * sizeof *x), *y = malloc(2 * N * sizeof *y), *r = x + N, *c = y + N;
+	vn_measured      one = { .n = 0 };
 	for (int i = 0; i < N; i++) {
 		x[i] = rint(uniform() * 1024) / 1024; /* few digits: they survive among the subnormals */
 		y[i] = i % 3 ? x[i] : rint(uniform() * 1024) / 1024;
@@ -541,8 +544,10 @@ static void float64_may_be_as_large_or_small_as_it_can(void)
 		}
 		const vn_measured m = measure(&a, &b, "token hidden", false, 2),
 						  same = measure(&a, &a, "token hidden", false, 2);
-		static const vn_metric free_of_scale[] = { VN_M_COSINE, VN_M_NMSE, VN_M_NORM_RATIO, VN_M_WORST_TOKEN_COSINE,
-		                                           VN_M_WORST_TOKEN_NMSE, VN_M_MAX_REL, VN_M_MEAN_REL };
+		static const vn_metric free_of_scale[] = { VN_M_COSINE,           VN_M_NMSE,
+			                                       VN_M_NORM_RATIO,       VN_M_WORST_TOKEN_COSINE,
+			                                       VN_M_WORST_TOKEN_NMSE, VN_M_MAX_REL,
+			                                       VN_M_MEAN_REL };
 		one = p ? one : m;
 		CU_ASSERT(m.value[VN_M_NMSE] > 0.1 && m.value[VN_M_NMSE] < 2);
 		for (size_t i = 0; i < sizeof free_of_scale / sizeof *free_of_scale; i++)
@@ -575,7 +580,7 @@ static void of_two_tensors_of_float64_each_has_a_size_of_its_own(void)
 		r[i] = ldexp(uniform(), 1000);
 		c[i] = ldexp(r[i], -1990);
 	}
-	const vn_tensor a = tensor(r, VN_F64, 2, 3, N / 3, 0), b = tensor(c, VN_F64, 2, 3, N / 3, 0);
+	const vn_tensor   a = tensor(r, VN_F64, 2, 3, N / 3, 0), b = tensor(c, VN_F64, 2, 3, N / 3, 0);
 	const vn_measured m = measure(&a, &b, "token hidden", false, 1), back = measure(&b, &a, "token hidden", false, 1);
 	CLOSE(m.value[VN_M_COSINE], 1.0);
 	CLOSE(m.value[VN_M_WORST_TOKEN_COSINE], 1.0);
@@ -602,15 +607,15 @@ static void a_mean_has_an_uncertainty(void)
 
 static void headroom_is_of_the_candidate_s_format(void)
 {
-	const float r[] = { 32752 };
-	const uint16_t c[] = { 0x77ff }; /* 32752 */
+	const float     r[] = { 32752 };
+	const uint16_t  c[] = { 0x77ff }; /* 32752 */
 	const vn_tensor a = tensor(r, VN_F32, 1, 1, 0, 0), b = tensor(c, VN_F16, 1, 1, 0, 0);
 	CLOSE(measure(&a, &b, "", false, 1).value[VN_M_HEADROOM], 0.5);
 }
 
 static vn_measured bits_of(const void *r, vn_dtype a, const void *c, vn_dtype b, int64_t n)
 {
-	vn_job j = { .ref = tensor(r, a, 1, n, 0, 0), .cand = tensor(c, b, 1, n, 0, 0), .axes = "", .bits = true };
+	vn_job   j = { .ref = tensor(r, a, 1, n, 0, 0), .cand = tensor(c, b, 1, n, 0, 0), .axes = "", .bits = true };
 	vn_error err = { "" };
 	CU_ASSERT_EQUAL(vn_measure_many(&j, 1, 2, &err), VN_OK);
 	return j.m;

@@ -252,15 +252,18 @@ static void a_weight_of_another_shape_is_named_with_both_shapes(void)
 
 	toy_build(&m, VN_F16);
 	toy_tensor *t = toy_find(&m, Q0);
-	*t = (toy_tensor){ .rank = 7, .dim = { 1, 1, 1, 1, 1, 16, 16 }, .bytes = t->bytes, .data = t->data, .dtype = "F16",
-		.name = Q0 };
+	*t = (toy_tensor) {
+		.rank = 7, .dim = { 1, 1, 1, 1, 1, 16, 16 }, .bytes = t->bytes, .data = t->data, .dtype = "F16", .name = Q0
+	};
 	refused(&m, TOY_CONFIG, VN_ERR_SHAPE, Q0, "high rank");
 }
 
 static void a_weight_that_is_no_float_is_named_with_its_format(void)
 {
-	const struct { const char *dtype; size_t size; } row[] = { { "I8", 1 }, { "F8_E4M3", 1 }, { "I32", 4 },
-		{ "C64", 8 }, { "BOOL", 1 } };
+	const struct {
+		const char *dtype;
+		size_t      size;
+	} row[] = { { "I8", 1 }, { "F8_E4M3", 1 }, { "I32", 4 }, { "C64", 8 }, { "BOOL", 1 } };
 	toy_model m;
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -349,9 +352,9 @@ static void a_tied_model_with_another_output_matrix_uses_it_and_warns(void)
 static void an_untied_model_needs_an_output_matrix(void)
 {
 	const char *untied = "{\"model_type\": \"qwen2\", \"vocab_size\": 32, \"hidden_size\": 16, \"intermediate_size\": "
-		"24, \"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"num_key_value_heads\": 2, "
-		"\"max_position_embeddings\": 64}";
-	toy_model m;
+						 "24, \"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"num_key_value_heads\": 2, "
+						 "\"max_position_embeddings\": 64}";
+	toy_model   m;
 
 	toy_build(&m, VN_F16);
 	refused(&m, untied, VN_ERR_NOTFOUND, LM_HEAD, "missing");
@@ -372,7 +375,9 @@ static void an_untied_model_needs_an_output_matrix(void)
 
 static void provenance_is_what_the_files_say_and_else_unknown(void)
 {
-	const struct { const char *config, *meta, *want; } row[] = {
+	const struct {
+		const char *config, *meta, *want;
+	} row[] = {
 		{ "", NULL, "unknown" },
 		{ ", \"vernier_provenance\": \"trained\"}", NULL, "trained" },
 		{ ", \"vernier_provenance\": \"synthetic\"}", NULL, "synthetic" },
@@ -431,8 +436,8 @@ static void quantised_weights_and_what_no_family_has_are_refused(void)
 static void a_model_that_sees_later_tokens_is_refused(void)
 {
 	const char *bad[] = { "{\"model_type\": \"qwen2\", \"is_causal\": false}",
-		"{\"model_type\": \"qwen2\", \"is_causal\": null}",
-	                      "{\"model_type\": \"qwen3_5\", \"text_config\": {\"is_causal\": false}}" };
+		                  "{\"model_type\": \"qwen2\", \"is_causal\": null}",
+		                  "{\"model_type\": \"qwen3_5\", \"text_config\": {\"is_causal\": false}}" };
 	toy_model   m;
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -468,9 +473,9 @@ static void a_directory_without_its_files_is_refused(void)
 
 static void a_sharded_model_is_the_same_model(void)
 {
-	toy_model m;
-	vn_model *model;
-	char      d[256];
+	toy_model   m;
+	vn_model   *model;
+	char        d[256];
 	static char index[16384];
 
 	toy_directory(d);

@@ -48,6 +48,6 @@ static void other_names_are_not_found(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = { TEST(every_value_is_found_by_its_name), TEST(other_names_are_not_found),
-		CU_TEST_INFO_NULL };
+		                           CU_TEST_INFO_NULL };
 	return run_suite("names", tests);
 }

@@ -49,7 +49,7 @@ static void a_star_stands_for_any_letters(void)
 
 static void words_of_any_length_are_safe(void)
 {
-	char a[4 * VN_NEAREST_MAX], b[4 * VN_NEAREST_MAX];
+	char       a[4 * VN_NEAREST_MAX], b[4 * VN_NEAREST_MAX];
 	vn_nearest n;
 
 	for (int length = 0; length < 4 * VN_NEAREST_MAX - 1; length += 61) {

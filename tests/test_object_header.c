@@ -18,7 +18,7 @@ typedef struct said {
 } said;
 
 static const vn_said list[] = {
-	{ "axes", VN_SAID_TEXT, offsetof(said, axes), 16 }, { "op", VN_SAID_TEXT, offsetof(said, op), 8 },
+	{ "axes", VN_SAID_TEXT, offsetof(said, axes), 16 },   { "op", VN_SAID_TEXT, offsetof(said, op), 8 },
 	{ "order", VN_SAID_WHOLE, offsetof(said, order), 0 }, { "nan", VN_SAID_WHOLE, offsetof(said, nan), 0 },
 	{ "max", VN_SAID_REAL, offsetof(said, max), 0 },
 };
@@ -31,8 +31,8 @@ static const float numbers[6] = { 1, 2, 3, 4, 5, 6 };
 static void put(hid_t o, const char *name, hid_t type, int n, const void *value)
 {
 	const hsize_t dim = (hsize_t)n;
-	hid_t space = n ? H5Screate_simple(1, &dim, NULL) : H5Screate(H5S_SCALAR);
-	hid_t a = H5Acreate2(o, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+	hid_t         space = n ? H5Screate_simple(1, &dim, NULL) : H5Screate(H5S_SCALAR);
+	hid_t         a = H5Acreate2(o, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
 	CU_ASSERT_TRUE(a >= 0 && H5Awrite(a, type, value) >= 0);
 	H5Aclose(a);
 	H5Sclose(space);
@@ -56,7 +56,7 @@ static void put_text(hid_t o, const char *name, const char *text, bool utf8)
 /* A file with a dataset of six numbers, open for attributes. */
 static hid_t make(bool newer, hid_t dcpl, hid_t *dset)
 {
-	hid_t how = H5Pcreate(H5P_FILE_ACCESS), space = H5Screate_simple(2, (hsize_t[]){ 2, 3 }, NULL);
+	hid_t how = H5Pcreate(H5P_FILE_ACCESS), space = H5Screate_simple(2, (hsize_t[]) { 2, 3 }, NULL);
 	if (newer)
 		H5Pset_libver_bounds(how, H5F_LIBVER_V18, H5F_LIBVER_V18);
 	hid_t f = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, how);
@@ -91,9 +91,9 @@ static bool look(uint64_t at, said *to, vn_object_header *h)
 
 static void put_all(hid_t d)
 {
-	put(d, "order", H5T_STD_I64LE, 0, &(int64_t){ -7 });
-	put(d, "nan", H5T_STD_I64LE, 0, &(int64_t){ INT64_MAX });
-	put(d, "max", H5T_IEEE_F64LE, 0, &(double){ 0.1 });
+	put(d, "order", H5T_STD_I64LE, 0, &(int64_t) { -7 });
+	put(d, "nan", H5T_STD_I64LE, 0, &(int64_t) { INT64_MAX });
+	put(d, "max", H5T_IEEE_F64LE, 0, &(double) { 0.1 });
 	put_text(d, "axes", "token hidden", true);
 	put_text(d, "op", "", false);
 }
@@ -110,7 +110,7 @@ static void is_read(bool newer)
 	hid_t            d, f = make(newer, H5P_DEFAULT, &d);
 
 	put_all(d);
-	put(d, "of no interest", H5T_STD_I64LE, 0, &(int64_t){ 3 });
+	put(d, "of no interest", H5T_STD_I64LE, 0, &(int64_t) { 3 });
 	CU_ASSERT_TRUE_FATAL(look(done(f, d), &s, &h));
 	CU_ASSERT_EQUAL(h.said, ALL);
 	CU_ASSERT_STRING_EQUAL(s.axes, "token hidden");
@@ -173,13 +173,13 @@ static void is_left_to_hdf5(bool newer)
 	vn_object_header h;
 	hid_t            d, f = make(newer, H5P_DEFAULT, &d), dcpl = H5Pcreate(H5P_DATASET_CREATE), t = text_type(5, true);
 
-	put(d, "order", H5T_STD_I32LE, 0, &(int32_t){ 1 });
+	put(d, "order", H5T_STD_I32LE, 0, &(int32_t) { 1 });
 	CU_ASSERT_FALSE(look(done(f, d), &s, &h));
 	f = make(newer, H5P_DEFAULT, &d);
-	put(d, "max", H5T_IEEE_F64LE, 1, &(double){ 1 }); /* a list of one */
+	put(d, "max", H5T_IEEE_F64LE, 1, &(double) { 1 }); /* a list of one */
 	CU_ASSERT_FALSE(look(done(f, d), &s, &h));
 	f = make(newer, H5P_DEFAULT, &d);
-	put(d, "of no interest", H5T_STD_I16BE, 2, (int16_t[]){ 1, 2 });
+	put(d, "of no interest", H5T_STD_I16BE, 2, (int16_t[]) { 1, 2 });
 	CU_ASSERT_FALSE(look(done(f, d), &s, &h));
 	f = make(newer, H5P_DEFAULT, &d);
 	put(d, "axes", t, 0, "token");
@@ -189,9 +189,9 @@ static void is_left_to_hdf5(bool newer)
 	CU_ASSERT_FALSE(look(done(f, d), &s, &h));
 	f = make(newer, H5P_DEFAULT, &d);
 	for (int i = 0; i < 12; i++) /* more than HDF5 keeps in a header of version 2 */
-		put(d, (char[]){ (char)('a' + i), 0 }, H5T_STD_I64LE, 0, &(int64_t){ i });
+		put(d, (char[]) { (char)('a' + i), 0 }, H5T_STD_I64LE, 0, &(int64_t) { i });
 	CU_ASSERT_EQUAL(look(done(f, d), &s, &h), !newer);
-	H5Pset_chunk(dcpl, 2, (hsize_t[]){ 2, 3 });
+	H5Pset_chunk(dcpl, 2, (hsize_t[]) { 2, 3 });
 	f = make(newer, dcpl, &d);
 	CU_ASSERT_FALSE(look(done(f, d), &s, &h));
 	f = make(newer, H5P_DEFAULT, &d);
@@ -212,7 +212,7 @@ static void what_is_unusual_is_left_to_hdf5(void)
 static off_t find(int fd, const void *what, size_t n)
 {
 	static unsigned char all[1 << 16];
-	const ssize_t size = pread(fd, all, sizeof all, 0);
+	const ssize_t        size = pread(fd, all, sizeof all, 0);
 	const unsigned char *p = size > 0 ? memmem(all, (size_t)size, what, n) : NULL;
 	CU_ASSERT_PTR_NOT_NULL_FATAL(p);
 	return p - all;
@@ -236,11 +236,11 @@ static bool read_with(uint64_t at, int fd, off_t byte, unsigned char now)
 static void what_hdf5_refuses_is_not_read(void)
 {
 	static const unsigned char layout[] = { 8, 0, 24, 0, 0 }, fill[] = { 5, 0, 8, 0 }, order[] = "order\0\0\0\x10\x08";
-	hid_t d, f = make(false, H5P_DEFAULT, &d);
+	hid_t                      d, f = make(false, H5P_DEFAULT, &d);
 
 	put_text(d, "axes", "token", true);
 	put_text(d, "op", "", true);
-	put(d, "order", H5T_STD_I64LE, 0, &(int64_t){ 1 });
+	put(d, "order", H5T_STD_I64LE, 0, &(int64_t) { 1 });
 	const uint64_t at = done(f, d);
 	const int      fd = open(path, O_RDWR);
 	const off_t    heap = find(fd, "GCOL\1", 5);
@@ -249,8 +249,8 @@ static void what_hdf5_refuses_is_not_read(void)
 	CU_ASSERT_FALSE(read_with(at, fd, find(fd, fill, sizeof fill) + 8, 9));        /* a version that is none */
 	CU_ASSERT_FALSE(read_with(at, fd, find(fd, order, sizeof order - 1) - 4, 11)); /* the size of its datatype */
 	CU_ASSERT_FALSE(read_with(at, fd, find(fd, order, sizeof order - 1) + 2, 0));  /* a name that ends before its end */
-	CU_ASSERT_FALSE(read_with(at, fd, heap + 40, 1)); /* a second object of number 1 */
-	CU_ASSERT_FALSE(read_with(at, fd, heap + 40, 9)); /* no object for an empty string */
+	CU_ASSERT_FALSE(read_with(at, fd, heap + 40, 1));                              /* a second object of number 1 */
+	CU_ASSERT_FALSE(read_with(at, fd, heap + 40, 9));                              /* no object for an empty string */
 	CU_ASSERT_FALSE(read_with(at, fd, heap + 24, 9)); /* an object that is longer than the string in it */
 	CU_ASSERT_FALSE(read_with(at, fd, heap + 9, 8));  /* a collection that is too small for one */
 	close(fd);

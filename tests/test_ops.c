@@ -33,19 +33,22 @@ static void embedding_rows_are_the_rows_of_the_matrix(void)
 
 static void rms_norm_is_its_formula(void)
 {
-	const struct { int T, heads, N; double eps; } row[] = {
-		{ 1, 1, 1, 1e-6 }, { 2, 1, 3, 1e-6 }, { 3, 4, 5, 0 }, { 17, 1, 896, 1e-5 }, { 65, 2, 64, 1e-6 },
-		  { 3, 1, 4096, 1e-6 },
+	const struct {
+		int    T, heads, N;
+		double eps;
+	} row[] = {
+		{ 1, 1, 1, 1e-6 },    { 2, 1, 3, 1e-6 },   { 3, 4, 5, 0 },
+		{ 17, 1, 896, 1e-5 }, { 65, 2, 64, 1e-6 }, { 3, 1, 4096, 1e-6 },
 	};
 
 	for (size_t k = 0; k < sizeof row / sizeof *row; k++)
 		for (int pi = 0; pi < N_POLICIES; pi++) {
-			const int     N = row[k].N, R = row[k].T * row[k].heads;
-			double       *x = draws(R * N), *g = draws(N), *want = malloc((size_t)(R * N) * 8);
-			void         *raw, *in = widened(x, R * N, policies[pi]);
+			const int       N = row[k].N, R = row[k].T * row[k].heads;
+			double         *x = draws(R * N), *g = draws(N), *want = malloc((size_t)(R * N) * 8);
+			void           *raw, *in = widened(x, R * N, policies[pi]);
 			const vn_tensor t = stored(g, VN_F16, 1, N, 0, 1, &raw);
-			const vn_node n = { .op = VN_OP_RMS_NORM, .c.norm.eps = row[k].eps };
-			const vn_args a = { .policy = policies[pi], .threads = 2, .tokens = row[k].T, .in = { in }, .w = { &t } };
+			const vn_node   n = { .op = VN_OP_RMS_NORM, .c.norm.eps = row[k].eps };
+			const vn_args   a = { .policy = policies[pi], .threads = 2, .tokens = row[k].T, .in = { in }, .w = { &t } };
 			for (int r = 0; r < R; r++) {
 				double ss = 0;
 				for (int i = 0; i < N; i++)
@@ -77,9 +80,10 @@ static void a_row_of_zeros_norms_to_zeros_and_not_to_nan(void)
 /* models.md 1.3, nine digits. */
 static void silu_has_the_values_of_the_specification_at_both_ends_too(void)
 {
-	const double  x[] = { -3, -1, -0.5, 0.5, 1, 3, 0, 90, -90, 1000, -1000 };
-	const double  want[] = { -0.142277620, -0.268941421, -0.188770334, 0.311229666, 0.731058579, 2.857722380, 0, 90, 0,
-		1000, 0 };
+	const double x[] = { -3, -1, -0.5, 0.5, 1, 3, 0, 90, -90, 1000, -1000 };
+	const double want[] = {
+		-0.142277620, -0.268941421, -0.188770334, 0.311229666, 0.731058579, 2.857722380, 0, 90, 0, 1000, 0
+	};
 	const vn_node n = { .op = VN_OP_ACT, .c.act.act = VN_SILU };
 
 	for (int pi = 0; pi < N_POLICIES; pi++) {
@@ -107,12 +111,12 @@ static void gated_and_added_are_their_formulas(void)
 			}
 			void         *a0 = widened(u, c, policies[pi]), *a1 = widened(v, c, policies[pi]);
 			const vn_args b = { .policy = policies[pi], .threads = 3, .tokens = n[k], .in = { a0, a1 } };
-			double *y = eval(&(vn_node){ .op = VN_OP_GATED, .c.act.act = VN_SILU }, &b, 3, 3);
+			double       *y = eval(&(vn_node) { .op = VN_OP_GATED, .c.act.act = VN_SILU }, &b, 3, 3);
 			compare(y, want, size, c, slack(policies[pi], policies[pi].storage == VN_F64 ? 8 : 1), "gated");
 			free(y);
 			for (int64_t i = 0; i < c; i++)
 				size[i] = fabs(want[i] = u[i] + v[i]);
-			y = eval(&(vn_node){ .op = VN_OP_ADD }, &b, 3, 3);
+			y = eval(&(vn_node) { .op = VN_OP_ADD }, &b, 3, 3);
 			compare(y, want, size, c, slack(policies[pi], 1), "add");
 			free(u), free(v), free(want), free(size), free(a0), free(a1), free(y);
 		}
@@ -124,7 +128,7 @@ static void half_storage_overflows_where_a_half_does(void)
 	const double  u[] = { 65504, 65504, -65504, (double)NAN, 1 }, v[] = { 15, 16, -16, 1, (double)INFINITY };
 	void         *a0 = widened(u, 5, F16), *a1 = widened(v, 5, F16);
 	const vn_args a = { .policy = F16, .threads = 1, .tokens = 5, .in = { a0, a1 } };
-	double       *y = eval(&(vn_node){ .op = VN_OP_ADD }, &a, 1, 1);
+	double       *y = eval(&(vn_node) { .op = VN_OP_ADD }, &a, 1, 1);
 
 	CU_ASSERT_EQUAL(y[0], 65504.0);
 	CU_ASSERT_EQUAL(y[1], (double)INFINITY);
@@ -138,10 +142,14 @@ static void half_storage_overflows_where_a_half_does(void)
 
 static void rope_turns_pairs_half_a_head_apart(void)
 {
-	const struct { int T, H, K, R; int64_t past; vn_rope_type type; } row[] = {
-		{ 1, 1, 2, 2, 0, VN_ROPE_DEFAULT },  { 2, 3, 8, 8, 0, VN_ROPE_DEFAULT },  { 3, 2, 10, 4, 5, VN_ROPE_DEFAULT },
-		{ 17, 1, 64, 64, 1000, VN_ROPE_LINEAR }, { 65, 2, 6, 6, 31, VN_ROPE_YARN },
-		  { 2, 2, 128, 64, 30000, VN_ROPE_LLAMA3 },
+	const struct {
+		int          T, H, K, R;
+		int64_t      past;
+		vn_rope_type type;
+	} row[] = {
+		{ 1, 1, 2, 2, 0, VN_ROPE_DEFAULT },   { 2, 3, 8, 8, 0, VN_ROPE_DEFAULT },
+		{ 3, 2, 10, 4, 5, VN_ROPE_DEFAULT },  { 17, 1, 64, 64, 1000, VN_ROPE_LINEAR },
+		{ 65, 2, 6, 6, 31, VN_ROPE_YARN },    { 2, 2, 128, 64, 30000, VN_ROPE_LLAMA3 },
 		{ 5, 2, 8, 8, 251, VN_ROPE_DYNAMIC }, { 6, 2, 8, 8, 251, VN_ROPE_DYNAMIC }, /* 256 tokens, and one more */
 		{ 4, 1, 8, 6, 60, VN_ROPE_LONGROPE }, { 5, 1, 8, 6, 60, VN_ROPE_LONGROPE }, /* 64, and one more */
 	};
@@ -152,13 +160,20 @@ static void rope_turns_pairs_half_a_head_apart(void)
 		for (int pi = 0; pi < N_POLICIES; pi++) {
 			const int     T = row[k].T, H = row[k].H, K = row[k].K, half = row[k].R / 2;
 			const int64_t c = (int64_t)T * H * K;
-			const vn_rope rope = { .type = row[k].type, .theta = 1e4, .rotary_dim = row[k].R, .factor = 4,
-				.low_freq_factor = 1, .high_freq_factor = 4,
-			                       .original_context = 64, .max_context = 256, .truncate = true, .short_factor = 1,
-			                       	.long_factor = 2 };
-			double *x = draws(c), *want = malloc((size_t)c * 8), *size = malloc((size_t)c * 8);
-			void   *in = widened(x, c, policies[pi]);
-			float   f[64], af;
+			const vn_rope rope = { .type = row[k].type,
+				                   .theta = 1e4,
+				                   .rotary_dim = row[k].R,
+				                   .factor = 4,
+				                   .low_freq_factor = 1,
+				                   .high_freq_factor = 4,
+				                   .original_context = 64,
+				                   .max_context = 256,
+				                   .truncate = true,
+				                   .short_factor = 1,
+				                   .long_factor = 2 };
+			double       *x = draws(c), *want = malloc((size_t)c * 8), *size = malloc((size_t)c * 8);
+			void         *in = widened(x, c, policies[pi]);
+			float         f[64], af;
 			vn_rope_frequencies(&rope, lists, row[k].past + T, f, &af);
 			memcpy(want, x, (size_t)c * 8);
 			for (int64_t i = 0; i < c; i++)
@@ -174,9 +189,10 @@ static void rope_turns_pairs_half_a_head_apart(void)
 						size[u] = size[v] = fabs(x[u]) + fabs(x[v]);
 					}
 			const vn_node n = { .op = VN_OP_ROPE, .c.rope.rope = rope };
-			const vn_args a = { .policy = policies[pi], .threads = 2, .past = row[k].past, .tokens = T, .in = { in },
-				.lists = lists };
-			double       *y = eval(&n, &a, (int64_t)H * K, K);
+			const vn_args a = {
+				.policy = policies[pi], .threads = 2, .past = row[k].past, .tokens = T, .in = { in }, .lists = lists
+			};
+			double *y = eval(&n, &a, (int64_t)H * K, K);
 			compare(y, want, size, c, slack(policies[pi], 2), "rope");
 			free(x), free(want), free(size), free(in), free(y);
 		}
@@ -186,8 +202,8 @@ static void rope_turns_pairs_half_a_head_apart(void)
 static void rope_has_the_vector_of_the_specification(void)
 {
 	const double x[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
-	const double full[8] = { -1.695592537, 0.137551738, 2.788681600, 3.975982036, -4.808842475, 6.323059348,
-		7.086836737, 8.011963982 };
+	const double full[8] = { -1.695592537, 0.137551738, 2.788681600, 3.975982036,
+		                     -4.808842475, 6.323059348, 7.086836737, 8.011963982 };
 	const double part[8] = { -1.413352521, 1.879118067, -2.828857482, 4.058191135, 5, 6, 7, 8 };
 
 	for (int R = 4; R <= 8; R += 4) {
@@ -202,13 +218,15 @@ static void rope_has_the_vector_of_the_specification(void)
 
 /* ---- attention ---------------------------------------------------------------------------------- */
 
-static const struct { int T, H, G, K; int64_t past; int window, causal; } attention[] = {
-	{ 1, 1, 1, 1, 0, 0, 1 },  { 2, 2, 1, 3, 0, 0, 1 },   { 3, 6, 2, 4, 0, 0, 1 },  { 17, 4, 4, 5, 0, 0, 1 },
-	  { 65, 6, 3, 8, 0, 0, 1 },
-	{ 1, 4, 2, 8, 40, 0, 1 }, { 3, 4, 1, 2, 7, 0, 1 },   { 65, 2, 2, 4, 100, 0, 1 }, { 130, 2, 1, 64, 3, 0, 1 },
-	{ 17, 4, 2, 4, 0, 3, 1 }, { 65, 2, 1, 4, 70, 5, 1 }, { 3, 2, 1, 4, 10, 1, 1 }, { 65, 2, 1, 4, 0, 1000, 1 },
-	  { 130, 2, 2, 3, 0, 64, 1 },
-	{ 17, 4, 2, 4, 0, 0, 0 }, { 65, 2, 1, 4, 9, 0, 0 },
+static const struct {
+	int     T, H, G, K;
+	int64_t past;
+	int     window, causal;
+} attention[] = {
+	{ 1, 1, 1, 1, 0, 0, 1 },     { 2, 2, 1, 3, 0, 0, 1 },    { 3, 6, 2, 4, 0, 0, 1 },   { 17, 4, 4, 5, 0, 0, 1 },
+	{ 65, 6, 3, 8, 0, 0, 1 },    { 1, 4, 2, 8, 40, 0, 1 },   { 3, 4, 1, 2, 7, 0, 1 },   { 65, 2, 2, 4, 100, 0, 1 },
+	{ 130, 2, 1, 64, 3, 0, 1 },  { 17, 4, 2, 4, 0, 3, 1 },   { 65, 2, 1, 4, 70, 5, 1 }, { 3, 2, 1, 4, 10, 1, 1 },
+	{ 65, 2, 1, 4, 0, 1000, 1 }, { 130, 2, 2, 3, 0, 64, 1 }, { 17, 4, 2, 4, 0, 0, 0 },  { 65, 2, 1, 4, 9, 0, 0 },
 };
 
 /* Formula of models.md 1.4, one query after the other. s, p (H,T,S); ctx (T,H,K). */
@@ -243,23 +261,28 @@ static void attention_is_its_formula_with_scores_and_probabilities(void)
 {
 	for (size_t k = 0; k < sizeof attention / sizeof *attention; k++)
 		for (int pi = 0; pi < N_POLICIES; pi++) {
-			const int     T = attention[k].T, H = attention[k].H, G = attention[k].G, K = attention[k].K;
-			const int64_t S = attention[k].past + T, nq = (int64_t)T * H * K, nk = S * G * K, ns = H * T * S;
-			const double  scale = 1.5 / sqrt(K);
+			const int       T = attention[k].T, H = attention[k].H, G = attention[k].G, K = attention[k].K;
+			const int64_t   S = attention[k].past + T, nq = (int64_t)T * H * K, nk = S * G * K, ns = H * T * S;
+			const double    scale = 1.5 / sqrt(K);
 			const vn_policy po = policies[pi];
-			double *q = draws(nq), *key = draws(nk), *v = draws(nk);
+			double         *q = draws(nq), *key = draws(nk), *v = draws(nk);
 			double         *s = malloc((size_t)ns * 8), *p = malloc((size_t)ns * 8), *ctx = malloc((size_t)nq * 8),
 				   *one = malloc((size_t)(ns + nq) * 8);
-			void   *iq = widened(q, nq, po), *ik = widened(key, nk, po), *iv = widened(v, nk, po);
+			void *iq = widened(q, nq, po), *ik = widened(key, nk, po), *iv = widened(v, nk, po);
 			for (int64_t i = 0; i < ns + nq; i++)
 				one[i] = 1.0;
 			plain_attention(k, scale, q, key, v, s, p, ctx);
 
-			const vn_node n = { .op = VN_OP_ATTENTION, .c.attention = { .scale = scale, .heads = H, .kv_heads = G,
-				.head_dim = K,
-			                    .causal = attention[k].causal, .window = attention[k].window } };
-			vn_args a = { .policy = po, .threads = 2, .past = attention[k].past, .tokens = T, .in = { iq },
-				.state = { ik, iv } };
+			const vn_node n = { .op = VN_OP_ATTENTION,
+				                .c.attention = { .scale = scale,
+				                                 .heads = H,
+				                                 .kv_heads = G,
+				                                 .head_dim = K,
+				                                 .causal = attention[k].causal,
+				                                 .window = attention[k].window } };
+			vn_args       a = {
+					  .policy = po, .threads = 2, .past = attention[k].past, .tokens = T, .in = { iq }, .state = { ik, iv }
+			};
 			double *y = eval(&n, &a, (int64_t)H * K, K);
 			compare(y, ctx, one, nq, slack(po, 8), "context");
 			a.threads = 3;
@@ -293,8 +316,8 @@ static void large_scores_do_not_overflow(void)
 {
 	const double  q[2] = { 30000, 30000 };
 	double        key[4] = { 1000, 1000, 999, 999 }, v[4] = { 1, 2, 3, 4 };
-	const vn_node n = { .op = VN_OP_ATTENTION, .c.attention = { .scale = 1, .heads = 1, .kv_heads = 1, .head_dim = 2,
-		.causal = 1 } };
+	const vn_node n = { .op = VN_OP_ATTENTION,
+		                .c.attention = { .scale = 1, .heads = 1, .kv_heads = 1, .head_dim = 2, .causal = 1 } };
 	const vn_args a = { .policy = F64, .threads = 1, .past = 1, .tokens = 1, .in = { q }, .state = { key, v } };
 	double       *y = eval(&n, &a, 2, 2);
 
@@ -308,10 +331,11 @@ static void a_value_that_is_no_number_reaches_those_that_see_it_and_no_others(vo
 {
 	enum { T = 70, BAD = 33 };
 	double       *q = draws(T * 2), *key = draws(T * 2), *v = draws(T * 2);
-	const vn_node n = { .op = VN_OP_ATTENTION, .c.attention = { .scale = 1, .heads = 1, .kv_heads = 1, .head_dim = 2,
-		.causal = 1 } };
-	const vn_node w = { .op = VN_OP_ATTENTION, .c.attention = { .scale = 1, .heads = 1, .kv_heads = 1, .head_dim = 2,
-		.causal = 1, .window = 4 } };
+	const vn_node n = { .op = VN_OP_ATTENTION,
+		                .c.attention = { .scale = 1, .heads = 1, .kv_heads = 1, .head_dim = 2, .causal = 1 } };
+	const vn_node w = { .op = VN_OP_ATTENTION,
+		                .c.attention = {
+							.scale = 1, .heads = 1, .kv_heads = 1, .head_dim = 2, .causal = 1, .window = 4 } };
 	const vn_args a = { .policy = F64, .threads = 2, .tokens = T, .in = { q }, .state = { key, v } };
 	double       *good = eval(&n, &a, 2, 2), *good_w = eval(&w, &a, 2, 2);
 
@@ -335,7 +359,7 @@ static void check_linear(int T, int M, int N, vn_dtype d, vn_policy po, bool wit
 {
 	double *x = draws((int64_t)T * N), *w = draws((int64_t)M * N), *b = draws(M),
 		   *want = malloc((size_t)T * (size_t)M * 8), *size = malloc((size_t)T * (size_t)M * 8);
-	void   *raw, *raw_b, *in = widened(x, (int64_t)T * N, po);
+	void           *raw, *raw_b, *in = widened(x, (int64_t)T * N, po);
 	const vn_tensor tw = stored(w, d, 2, M, N, off, &raw), tb = stored(b, d, 1, M, 0, off, &raw_b);
 	const vn_node   n = { .op = VN_OP_LINEAR };
 	vn_args         a = { .policy = po, .threads = 2, .tokens = T, .in = { in }, .w = { &tw, with_bias ? &tb : NULL } };
@@ -411,27 +435,27 @@ static void a_double_weight_is_rounded_to_half_once(void)
 	void           *raw, *raw_b, *raw_g, *in = widened(x, 1, F16);
 	const vn_tensor tw = stored(w, VN_F64, 2, 2, 1, 0, &raw), tb = stored(w, VN_F64, 1, 2, 0, 1, &raw_b),
 					tg = stored(w, VN_F64, 1, 1, 0, 0, &raw_g);
-	const int32_t   ids[2] = { 0, 1 };
-	const double    want[2] = { 1 + 0x1p-10, 1 };
+	const int32_t ids[2] = { 0, 1 };
+	const double  want[2] = { 1 + 0x1p-10, 1 };
 
 	for (int acc = 0; acc < 2; acc++) {
 		const vn_args a = { .policy = acc ? ACC16 : F16, .threads = 1, .tokens = 1, .in = { in }, .w = { &tw, NULL } };
-		double       *y = eval(&(vn_node){ .op = VN_OP_LINEAR }, &a, 2, 2);
+		double       *y = eval(&(vn_node) { .op = VN_OP_LINEAR }, &a, 2, 2);
 		CU_ASSERT(same(y, want, 2));
 		free(y);
 	}
-	const double    zero[1] = { 0 };
-	void           *in0 = widened(zero, 1, F16);
-	const vn_args   b = { .policy = F16, .threads = 1, .tokens = 1, .in = { in0 }, .w = { &tw, &tb } };
-	double         *y = eval(&(vn_node){ .op = VN_OP_LINEAR }, &b, 2, 2);
+	const double  zero[1] = { 0 };
+	void         *in0 = widened(zero, 1, F16);
+	const vn_args b = { .policy = F16, .threads = 1, .tokens = 1, .in = { in0 }, .w = { &tw, &tb } };
+	double       *y = eval(&(vn_node) { .op = VN_OP_LINEAR }, &b, 2, 2);
 	CU_ASSERT(same(y, want, 2));
 	free(y);
-	const vn_args   e = { .policy = F16, .threads = 1, .tokens = 2, .ids = ids, .w = { &tw } };
-	y = eval(&(vn_node){ .op = VN_OP_EMBED }, &e, 1, 1);
+	const vn_args e = { .policy = F16, .threads = 1, .tokens = 2, .ids = ids, .w = { &tw } };
+	y = eval(&(vn_node) { .op = VN_OP_EMBED }, &e, 1, 1);
 	CU_ASSERT(same(y, want, 2));
 	free(y);
-	const vn_args   g = { .policy = F16, .threads = 1, .tokens = 1, .in = { in }, .w = { &tg } };
-	y = eval(&(vn_node){ .op = VN_OP_RMS_NORM }, &g, 1, 1);
+	const vn_args g = { .policy = F16, .threads = 1, .tokens = 1, .in = { in }, .w = { &tg } };
+	y = eval(&(vn_node) { .op = VN_OP_RMS_NORM }, &g, 1, 1);
 	CU_ASSERT_EQUAL(y[0], want[0]);
 	free(y);
 	free(raw), free(raw_b), free(raw_g), free(in), free(in0);
@@ -444,12 +468,12 @@ static void half_storage_rounds_float_weights_and_float_storage_does_not(void)
 	void           *raw, *in = widened(x, 1, F32);
 	const vn_tensor t = stored(w, VN_F32, 2, 2, 1, 0, &raw);
 	vn_args         a = { .policy = F32, .threads = 1, .tokens = 1, .in = { in }, .w = { &t } };
-	double         *y = eval(&(vn_node){ .op = VN_OP_LINEAR }, &a, 2, 2);
+	double         *y = eval(&(vn_node) { .op = VN_OP_LINEAR }, &a, 2, 2);
 
 	CU_ASSERT(same(y, w, 2));
 	free(y);
 	a.policy = F16;
-	y = eval(&(vn_node){ .op = VN_OP_LINEAR }, &a, 2, 2);
+	y = eval(&(vn_node) { .op = VN_OP_LINEAR }, &a, 2, 2);
 	CU_ASSERT_EQUAL(y[0], 1.0);
 	CU_ASSERT_EQUAL(y[1], 1 + 0x1p-10);
 	free(y), free(raw), free(in);
@@ -457,22 +481,24 @@ static void half_storage_rounds_float_weights_and_float_storage_does_not(void)
 
 static void sums_in_half_are_rounded_after_every_term(void)
 {
-	const struct { int T, M, N; } row[] = { { 1, 1, 1 }, { 1, 15, 8 }, { 2, 16, 9 }, { 3, 17, 100 }, { 17, 33, 64 },
-		{ 2, 100, 1200 } };
+	const struct {
+		int T, M, N;
+	} row[] = { { 1, 1, 1 }, { 1, 15, 8 }, { 2, 16, 9 }, { 3, 17, 100 }, { 17, 33, 64 }, { 2, 100, 1200 } };
 
 	for (size_t k = 0; k < sizeof row / sizeof *row; k++)
 		for (int d = 0; d < VN_N_ENGINE_DTYPES; d++)
 			for (int with_bias = 0; with_bias < 2; with_bias++) {
-				const int T = row[k].T, M = row[k].M, N = row[k].N;
-				double   *x = draws((int64_t)T * N), *w = draws((int64_t)M * N), *b = draws(M);
-				void     *raw, *raw_b, *in = widened(x, (int64_t)T * N, ACC16);
+				const int       T = row[k].T, M = row[k].M, N = row[k].N;
+				double         *x = draws((int64_t)T * N), *w = draws((int64_t)M * N), *b = draws(M);
+				void           *raw, *raw_b, *in = widened(x, (int64_t)T * N, ACC16);
 				const vn_tensor tw = stored(w, (vn_dtype)d, 2, M, N, 1, &raw),
 								tb = stored(b, (vn_dtype)d, 1, M, 0, 1, &raw_b);
 				vn_to_f64(w, tw.data, (vn_dtype)d, (size_t)M * (size_t)N);
 				vn_to_f64(b, tb.data, (vn_dtype)d, (size_t)M);
-				vn_args a = { .policy = ACC16, .threads = 2, .tokens = T, .in = { in },
-					.w = { &tw, with_bias ? &tb : NULL } };
-				double *y = eval(&(vn_node){ .op = VN_OP_LINEAR }, &a, M, M);
+				vn_args a = {
+					.policy = ACC16, .threads = 2, .tokens = T, .in = { in }, .w = { &tw, with_bias ? &tb : NULL }
+				};
+				double *y = eval(&(vn_node) { .op = VN_OP_LINEAR }, &a, M, M);
 				int     wrong = 0;
 				for (int t = 0; t < T; t++)
 					for (int m = 0; m < M; m++) {
@@ -487,7 +513,7 @@ static void sums_in_half_are_rounded_after_every_term(void)
 					}
 				CU_ASSERT_EQUAL(wrong, 0);
 				a.threads = 3;
-				double *z = eval(&(vn_node){ .op = VN_OP_LINEAR }, &a, M, M);
+				double *z = eval(&(vn_node) { .op = VN_OP_LINEAR }, &a, M, M);
 				CU_ASSERT(same(y, z, T * M));
 				free(x), free(w), free(b), free(raw), free(raw_b), free(in), free(y), free(z);
 			}
@@ -502,12 +528,12 @@ static void a_sum_in_half_gets_stuck_where_it_must(void)
 	void           *raw, *in = widened(one, 4096, F16);
 	const vn_tensor t = stored(one, VN_F16, 2, 1, 4096, 0, &raw);
 	vn_args         a = { .policy = ACC16, .threads = 1, .tokens = 1, .in = { in }, .w = { &t } };
-	double         *y = eval(&(vn_node){ .op = VN_OP_LINEAR }, &a, 1, 1);
+	double         *y = eval(&(vn_node) { .op = VN_OP_LINEAR }, &a, 1, 1);
 
 	CU_ASSERT_EQUAL(y[0], 2048.0);
 	free(y);
 	a.policy = F16;
-	y = eval(&(vn_node){ .op = VN_OP_LINEAR }, &a, 1, 1);
+	y = eval(&(vn_node) { .op = VN_OP_LINEAR }, &a, 1, 1);
 	CU_ASSERT_EQUAL(y[0], 4096.0);
 	free(y), free(raw), free(in), free(one);
 }

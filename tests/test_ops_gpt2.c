@@ -9,25 +9,30 @@
 
 static void layer_norm_is_its_formula_with_and_without_bias(void)
 {
-	const struct { int T, heads, N; double eps, shift; } row[] = {
-		{ 1, 1, 1, 1e-5, 0 }, { 2, 1, 3, 1e-5, 0 }, { 3, 4, 5, 1e-12, 0 }, { 17, 1, 768, 1e-5, 0 },
-		  { 3, 1, 4096, 1e-5, 0 },
-		{ 5, 1, 48, 1e-5, 64 }, /* far from zero: a mean of squares would cancel */
+	const struct {
+		int    T, heads, N;
+		double eps, shift;
+	} row[] = {
+		{ 1, 1, 1, 1e-5, 0 },    { 2, 1, 3, 1e-5, 0 },   { 3, 4, 5, 1e-12, 0 }, { 17, 1, 768, 1e-5, 0 },
+		{ 3, 1, 4096, 1e-5, 0 }, { 5, 1, 48, 1e-5, 64 }, /* far from zero: a mean of squares would cancel */
 	};
 
 	for (size_t k = 0; k < sizeof row / sizeof *row; k++)
 		for (int pi = 0; pi < N_POLICIES; pi++)
 			for (int biased = 0; biased < 2; biased++) {
-				const int       N = row[k].N, R = row[k].T * row[k].heads;
-				double         *x = draws(R * N), *g = draws(N), *b = draws(N), *want = malloc((size_t)(R * N) * 8);
-				double         *size = malloc((size_t)(R * N) * 8);
+				const int N = row[k].N, R = row[k].T * row[k].heads;
+				double   *x = draws(R * N), *g = draws(N), *b = draws(N), *want = malloc((size_t)(R * N) * 8);
+				double   *size = malloc((size_t)(R * N) * 8);
 				for (int i = 0; i < R * N; i++)
 					x[i] = vn_f16_to_f32(vn_f32_to_f16((float)(x[i] + row[k].shift)));
 				void           *graw, *braw, *in = widened(x, R * N, policies[pi]);
 				const vn_tensor gt = stored(g, VN_F16, 1, N, 0, 1, &graw), bt = stored(b, VN_F16, 1, N, 0, 1, &braw);
 				const vn_node   n = { .op = VN_OP_LAYER_NORM, .c.norm.eps = row[k].eps };
-				const vn_args   a = { .policy = policies[pi], .threads = 2, .tokens = row[k].T, .in = { in },
-				                      .w = { &gt, biased ? &bt : NULL } };
+				const vn_args   a = { .policy = policies[pi],
+					                  .threads = 2,
+					                  .tokens = row[k].T,
+					                  .in = { in },
+					                  .w = { &gt, biased ? &bt : NULL } };
 				for (int r = 0; r < R; r++) {
 					double mean = 0, var = 0;
 					for (int i = 0; i < N; i++)
@@ -53,8 +58,8 @@ static void layer_norm_is_its_formula_with_and_without_bias(void)
 
 static void a_row_of_equal_numbers_norms_to_the_bias(void)
 {
-	double          x[8], g[8], b[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
-	void           *graw, *braw;
+	double x[8], g[8], b[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+	void  *graw, *braw;
 
 	for (int i = 0; i < 8; i++)
 		x[i] = 0.1, g[i] = 3;
@@ -88,9 +93,11 @@ static void positions_are_the_rows_behind_the_cache(void)
 
 static void a_slice_takes_the_same_columns_of_every_block(void)
 {
-	const struct { int T, blocks, stride, from, width; } row[] = {
-		{ 1, 1, 1, 0, 1 }, { 3, 1, 12, 4, 4 }, { 3, 1, 12, 8, 4 }, { 2, 5, 6, 3, 3 }, { 17, 4, 7, 1, 2 },
-		  { 5, 3, 4, 0, 4 },
+	const struct {
+		int T, blocks, stride, from, width;
+	} row[] = {
+		{ 1, 1, 1, 0, 1 }, { 3, 1, 12, 4, 4 }, { 3, 1, 12, 8, 4 },
+		{ 2, 5, 6, 3, 3 }, { 17, 4, 7, 1, 2 }, { 5, 3, 4, 0, 4 },
 	};
 
 	for (size_t k = 0; k < sizeof row / sizeof *row; k++)
@@ -113,11 +120,14 @@ static void a_slice_takes_the_same_columns_of_every_block(void)
 
 /* models.md 1.3, nine digits; and far out, where the formulas could overflow. */
 static const double at[] = { -3, -1, -0.5, 0.5, 1, 3, 0, 90, -90, 60000, -60000 };
-static const struct { vn_act act; double y[11]; } values[] = {
-	{ VN_GELU_TANH, { -0.003637392, -0.158808009, -0.154285990, 0.345714010, 0.841191991, 2.996362608, 0, 90, 0, 60000,
-	  0 } },
-	{ VN_GELU, { -0.004049694, -0.158655254, -0.154268769, 0.345731231, 0.841344746, 2.995950306, 0, 90, 0, 60000,
-	  0 } },
+static const struct {
+	vn_act act;
+	double y[11];
+} values[] = {
+	{ VN_GELU_TANH,
+	  { -0.003637392, -0.158808009, -0.154285990, 0.345714010, 0.841191991, 2.996362608, 0, 90, 0, 60000, 0 } },
+	{ VN_GELU,
+	  { -0.004049694, -0.158655254, -0.154268769, 0.345731231, 0.841344746, 2.995950306, 0, 90, 0, 60000, 0 } },
 	{ VN_SIGMOID, { 0.047425873, 0.268941421, 0.377540669, 0.622459331, 0.731058579, 0.952574127, 0.5, 1, 0, 1, 0 } },
 };
 
@@ -139,18 +149,19 @@ static void activations_have_the_values_of_the_specification(void)
 static void activations_are_their_formulas_and_gate_as_they_act(void)
 {
 	enum { N = 20001 };
-	double       *x = malloc(N * 8), *up = draws(N);
-	void         *in, *by;
+	double *x = malloc(N * 8), *up = draws(N);
+	void   *in, *by;
 
 	for (int i = 0; i < N; i++)
 		x[i] = (i - 10000) / 1000.0;
 	for (size_t k = 0; k < sizeof values / sizeof *values; k++) {
 		const vn_act  act = values[k].act;
-		const vn_args a = { .policy = F64, .threads = 2, .tokens = N,
-			.in = { in = widened(x, N, F64), by = widened(up, N, F64) } };
-		double       *y = eval(&(vn_node){ .op = VN_OP_ACT, .c.act.act = act }, &a, 1, 1);
-		double       *z = eval(&(vn_node){ .op = VN_OP_GATED, .c.act.act = act }, &a, 1, 1);
-		double        worst = 0, gated = 0;
+		const vn_args a = {
+			.policy = F64, .threads = 2, .tokens = N, .in = { in = widened(x, N, F64), by = widened(up, N, F64) }
+		};
+		double *y = eval(&(vn_node) { .op = VN_OP_ACT, .c.act.act = act }, &a, 1, 1);
+		double *z = eval(&(vn_node) { .op = VN_OP_GATED, .c.act.act = act }, &a, 1, 1);
+		double  worst = 0, gated = 0;
 		for (int i = 0; i < N; i++) {
 			const double u = x[i];
 			const double want = act == VN_SIGMOID ? 1 / (1 + exp(-u))
@@ -173,12 +184,15 @@ static void activations_are_their_formulas_and_gate_as_they_act(void)
 /* Sizes around tiles, panels and the blocks that are turned over. */
 static void a_matrix_stored_the_other_way_gives_the_same_bits(void)
 {
-	const struct { int T, M, N; } row[] = {
-		{ 1, 1, 1 }, { 2, 3, 5 }, { 1, 65, 33 }, { 17, 16, 16 }, { 65, 64, 64 }, { 70, 300, 257 }, { 520, 530, 131 },
-		  { 66, 129, 1030 },
+	const struct {
+		int T, M, N;
+	} row[] = {
+		{ 1, 1, 1 },    { 2, 3, 5 },      { 1, 65, 33 },     { 17, 16, 16 },
+		{ 65, 64, 64 }, { 70, 300, 257 }, { 520, 530, 131 }, { 66, 129, 1030 },
 	};
-	const vn_policy all[] = { { VN_F32, VN_F32, 0 }, { VN_F64, VN_F64, 0 }, { VN_F16, VN_F32, 0 },
-		{ VN_F16, VN_F16, 0 } };
+	const vn_policy all[] = {
+		{ VN_F32, VN_F32, 0 }, { VN_F64, VN_F64, 0 }, { VN_F16, VN_F32, 0 }, { VN_F16, VN_F16, 0 }
+	};
 
 	for (size_t k = 0; k < sizeof row / sizeof *row; k++)
 		for (int pi = 0; pi < 4; pi++)
@@ -186,19 +200,19 @@ static void a_matrix_stored_the_other_way_gives_the_same_bits(void)
 				const int T = row[k].T, M = row[k].M, N = row[k].N;
 				double   *x = draws((int64_t)T * N), *w = draws((int64_t)M * N), *o = malloc((size_t)(M * N) * 8),
 					   *b = draws(M);
-				void     *raw[3], *in = widened(x, (int64_t)T * N, all[pi]);
+				void *raw[3], *in = widened(x, (int64_t)T * N, all[pi]);
 				for (int m = 0; m < M; m++)
 					for (int n = 0; n < N; n++)
 						o[n * M + m] = w[m * N + n];
 				const vn_tensor straight = stored(w, (vn_dtype)d, 2, M, N, 0, &raw[0]);
 				const vn_tensor over = stored(o, (vn_dtype)d, 2, N, M, (size_t)(d % 2), &raw[1]);
 				const vn_tensor bias = stored(b, VN_F16, 1, M, 0, 0, &raw[2]);
-				const vn_args   p = { .policy = all[pi], .threads = 2, .tokens = T, .in = { in },
-					.w = { &straight, &bias } };
-				const vn_args   q = { .policy = all[pi], .threads = 1, .tokens = T, .in = { in },
-					.w = { &over, &bias } };
-				double *y = eval(&(vn_node){ .op = VN_OP_LINEAR }, &p, M, M);
-				double *z = eval(&(vn_node){ .op = VN_OP_LINEAR, .c.linear.transposed = 1 }, &q, M, M);
+				const vn_args   p = {
+					  .policy = all[pi], .threads = 2, .tokens = T, .in = { in }, .w = { &straight, &bias }
+				};
+				const vn_args q = { .policy = all[pi], .threads = 1, .tokens = T, .in = { in }, .w = { &over, &bias } };
+				double       *y = eval(&(vn_node) { .op = VN_OP_LINEAR }, &p, M, M);
+				double       *z = eval(&(vn_node) { .op = VN_OP_LINEAR, .c.linear.transposed = 1 }, &q, M, M);
 				CU_ASSERT(same(y, z, (int64_t)T * M));
 				for (int i = 0; i < 3; i++)
 					free(raw[i]);

@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define F32   ((vn_policy){ VN_F32, VN_F32, 0 })
-#define F64   ((vn_policy){ VN_F64, VN_F64, 0 })
-#define F16   ((vn_policy){ VN_F16, VN_F32, 0 })
-#define ACC16 ((vn_policy){ VN_F16, VN_F16, 0 })
+#define F32   ((vn_policy) { VN_F32, VN_F32, 0 })
+#define F64   ((vn_policy) { VN_F64, VN_F64, 0 })
+#define F16   ((vn_policy) { VN_F16, VN_F32, 0 })
+#define ACC16 ((vn_policy) { VN_F16, VN_F16, 0 })
 
 enum { N_POLICIES = 3 };
 static const vn_policy policies[] = { { VN_F32, VN_F32, 0 }, { VN_F64, VN_F64, 0 }, { VN_F16, VN_F32, 0 } };
@@ -59,7 +59,7 @@ static inline vn_tensor stored(const double *x, vn_dtype d, int rank, int64_t m,
 	CU_ASSERT_PTR_NOT_NULL_FATAL(p);
 	*raw = p;
 	vn_from_f64(p + off, d, x, (size_t)count);
-	return (vn_tensor){ d, { rank, { m, n } }, p + off };
+	return (vn_tensor) { d, { rank, { m, n } }, p + off };
 }
 
 /* The output of one node, as doubles; the caller frees. */

@@ -9,10 +9,10 @@
 
 typedef struct command {
 	const char *model, *faults, *map[2], *operand[4];
-	double  scale;
-	int64_t row;
-	int     threads, format, n_maps, n_operands;
-	bool    strict;
+	double      scale;
+	int64_t     row;
+	int         threads, format, n_maps, n_operands;
+	bool        strict;
 } command;
 
 static const char *const sizes = "small|large";
@@ -58,9 +58,9 @@ static int  rest;
 static int read_line(const vn_command *c, const char *words)
 {
 	static char room[400];
-	char *argv[32] = { (char[]) { "try" } };
-	int   argc = 1;
-	FILE *f = tmpfile();
+	char       *argv[32] = { (char[]) { "try" } };
+	int         argc = 1;
+	FILE       *f = tmpfile();
 
 	snprintf(room, sizeof room, "%s", words);
 	for (char *w = strtok(room, " "); w; w = strtok(NULL, " "))
@@ -176,8 +176,8 @@ static void help_has_every_option_and_keeps_to_its_width(void)
 	static char text[600];
 	for (size_t i = 0; i + 4 < sizeof text; i += 4)
 		memcpy(text + i, "abc ", 5);
-	const vn_option one[] = { { "an-option-with-a-long-name", 0, VN_INTO(command, model), .argument = "ARGUMENT",
-		.help = text } };
+	const vn_option  one[] = { { "an-option-with-a-long-name", 0, VN_INTO(command, model), .argument = "ARGUMENT",
+		                         .help = text } };
 	const vn_command wide = { "try", "A", text, one, 1, text };
 	CU_ASSERT_EQUAL(read_line(&wide, "-h"), 1);
 	int lines = 0;
@@ -195,7 +195,7 @@ static void help_has_every_option_and_keeps_to_its_width(void)
 	char *text = NULL; \
 	do { \
 		size_t length; \
-		FILE *to = open_memstream(&text, &length); \
+		FILE  *to = open_memstream(&text, &length); \
 		CU_ASSERT_PTR_NOT_NULL_FATAL(to); \
 		call; \
 		fclose(to); \
@@ -213,8 +213,9 @@ static void the_manual_has_names_in_bold_and_no_escape_by_accident(void)
 
 static void completions_have_commands_options_and_values(void)
 {
-	const vn_completed commands[] = { { "try", "Try it", &plain, "a|b", false }, { "other", "It's other", NULL, NULL, false } };
-	const vn_offer offer[] = { { "names", "hf|vllm" } };
+	const vn_completed   commands[] = { { "try", "Try it", &plain, "a|b", false },
+		                                { "other", "It's other", NULL, NULL, false } };
+	const vn_offer       offer[] = { { "names", "hf|vllm" } };
 	const vn_completions c = { "vernier", commands, offer, 2, 1, "--help|--version", "a.md|b.md" };
 	PRINTED(bash, vn_options_completions(VN_BASH, &c, to));
 	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "words='try other help'"));
@@ -227,7 +228,8 @@ static void completions_have_commands_options_and_values(void)
 	free(bash);
 	PRINTED(zsh, vn_options_completions(VN_ZSH, &c, to));
 	CU_ASSERT_PTR_NOT_NULL(strstr(zsh, "'other:It'\\''s other'"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(zsh, "'*--names=[A map]:MAP: _alternative \"names\\:name\\:(hf vllm)\" \"files\\:file\\:_files\"'"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(zsh, "'*--names=[A map]:MAP: _alternative \"names\\:name\\:(hf vllm)\" \"files\\:file\\:_files\"'"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(zsh, "'--row=[A row]:N: '"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(zsh, "'1:value:(a b)'"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(zsh, "'--strict[It'\\''s \\[strict\\] - fail]'"));

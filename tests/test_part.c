@@ -6,8 +6,16 @@
 #include <string.h>
 
 static const char *const variables[] = {
-	"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_STEP", "SLURM_ARRAY_TASK_COUNT",
-	"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID", "SLURM_NTASKS",
+	"SLURM_ARRAY_TASK_ID",
+	"SLURM_ARRAY_TASK_MIN",
+	"SLURM_ARRAY_TASK_STEP",
+	"SLURM_ARRAY_TASK_COUNT",
+	"OMPI_COMM_WORLD_RANK",
+	"OMPI_COMM_WORLD_SIZE",
+	"PMI_RANK",
+	"PMI_SIZE",
+	"SLURM_PROCID",
+	"SLURM_NTASKS",
 	"JOB_COMPLETION_INDEX",
 };
 
@@ -27,11 +35,28 @@ static void set_only(const char *const *assign, int n)
 
 static void parts_are_read(void)
 {
-	static const struct { const char *text; int index, of; } row[] = {
-		{ "1/1", 1, 1 }, { "2/7", 2, 7 }, { "7/7", 7, 7 }, { "100000/100000", 100000, 100000 },
-		{ "0/7", 0, 0 }, { "8/7", 0, 0 }, { "1/0", 0, 0 }, { "1/100001", 0, 0 }, { "-1/7", 0, 0 }, { "1/7x", 0, 0 },
-		{ "1/ 7", 0, 0 }, { "", 0, 0 }, { "/", 0, 0 }, { "/7", 0, 0 }, { "1/", 0, 0 }, { "1/2/3", 0, 0 },
-		{ "9999999999/9999999999", 0, 0 }, { "4", 0, 0 },
+	static const struct {
+		const char *text;
+		int         index, of;
+	} row[] = {
+		{ "1/1", 1, 1 },
+		{ "2/7", 2, 7 },
+		{ "7/7", 7, 7 },
+		{ "100000/100000", 100000, 100000 },
+		{ "0/7", 0, 0 },
+		{ "8/7", 0, 0 },
+		{ "1/0", 0, 0 },
+		{ "1/100001", 0, 0 },
+		{ "-1/7", 0, 0 },
+		{ "1/7x", 0, 0 },
+		{ "1/ 7", 0, 0 },
+		{ "", 0, 0 },
+		{ "/", 0, 0 },
+		{ "/7", 0, 0 },
+		{ "1/", 0, 0 },
+		{ "1/2/3", 0, 0 },
+		{ "9999999999/9999999999", 0, 0 },
+		{ "4", 0, 0 },
 	};
 
 	set_only(NULL, 0);
@@ -48,7 +73,11 @@ static void parts_are_read(void)
 
 static void a_scheduler_gives_the_number(void)
 {
-	static const struct { const char *set[4]; int n, index; } row[] = { /* index 0: refused */
+	static const struct {
+		const char *set[4];
+		int         n, index;
+	} row[] = {
+		/* index 0: refused */
 		{ { "SLURM_PROCID=0", "SLURM_NTASKS=4" }, 2, 1 },
 		{ { "SLURM_PROCID=3", "SLURM_NTASKS=4" }, 2, 4 },
 		{ { "SLURM_PROCID=3", "SLURM_NTASKS=5" }, 2, 0 },
@@ -59,7 +88,10 @@ static void a_scheduler_gives_the_number(void)
 		{ { "PMI_RANK=1", "PMI_SIZE=4" }, 2, 2 },
 		{ { "OMPI_COMM_WORLD_RANK=2", "OMPI_COMM_WORLD_SIZE=4", "SLURM_PROCID=0", "SLURM_NTASKS=1" }, 4, 3 },
 		{ { "SLURM_ARRAY_TASK_ID=10", "SLURM_ARRAY_TASK_MIN=10", "SLURM_ARRAY_TASK_COUNT=4" }, 3, 1 },
-		{ { "SLURM_ARRAY_TASK_ID=16", "SLURM_ARRAY_TASK_MIN=10", "SLURM_ARRAY_TASK_STEP=2", "SLURM_ARRAY_TASK_COUNT=4" }, 4, 4 },
+		{ { "SLURM_ARRAY_TASK_ID=16", "SLURM_ARRAY_TASK_MIN=10", "SLURM_ARRAY_TASK_STEP=2",
+		    "SLURM_ARRAY_TASK_COUNT=4" },
+		  4,
+		  4 },
 		{ { "SLURM_ARRAY_TASK_ID=9", "SLURM_ARRAY_TASK_MIN=10" }, 2, 0 },
 	};
 

@@ -57,7 +57,10 @@ static void every_checkpoint_of_a_qwen2_layer_is_there_in_order_with_its_shape(v
 static void the_checkpoints_outside_layers_are_there_with_their_shapes(void)
 {
 	vn_plan *p = toy();
-	const struct { const char *name; int width; } row[] = { { "embed", D }, { "final_norm", D }, { "logits", V } };
+	const struct {
+		const char *name;
+		int         width;
+	} row[] = { { "embed", D }, { "final_norm", D }, { "logits", V } };
 
 	for (int i = 0; i < 3; i++) {
 		const int v = vn_plan_find(p, row[i].name);
@@ -96,14 +99,17 @@ static void the_axes_of_every_point_fit_its_values(void)
 
 static void every_weight_of_qwen2_is_asked_for_in_its_shape(void)
 {
-	const struct { const char *name; int rank; int64_t dim[2]; } row[] = {
-		{ "input_layernorm.weight", 1, { D } }, { "post_attention_layernorm.weight", 1, { D } },
+	const struct {
+		const char *name;
+		int         rank;
+		int64_t     dim[2];
+	} row[] = {
+		{ "input_layernorm.weight", 1, { D } },         { "post_attention_layernorm.weight", 1, { D } },
 		{ "self_attn.q_proj.weight", 2, { H * K, D } }, { "self_attn.k_proj.weight", 2, { G * K, D } },
 		{ "self_attn.v_proj.weight", 2, { G * K, D } }, { "self_attn.o_proj.weight", 2, { D, H * K } },
-		{ "self_attn.q_proj.bias", 1, { H * K } }, { "self_attn.k_proj.bias", 1, { G * K } },
-		  { "self_attn.v_proj.bias", 1, { G * K } },
-		{ "mlp.gate_proj.weight", 2, { F, D } }, { "mlp.up_proj.weight", 2, { F, D } },
-		  { "mlp.down_proj.weight", 2, { D, F } },
+		{ "self_attn.q_proj.bias", 1, { H * K } },      { "self_attn.k_proj.bias", 1, { G * K } },
+		{ "self_attn.v_proj.bias", 1, { G * K } },      { "mlp.gate_proj.weight", 2, { F, D } },
+		{ "mlp.up_proj.weight", 2, { F, D } },          { "mlp.down_proj.weight", 2, { D, F } },
 	};
 	vn_plan *p = toy();
 	int      found = 0;
@@ -159,11 +165,11 @@ static void the_input_of_a_layer_is_another_name_for_what_came_before(void)
 
 static void a_shape_puts_in_the_numbers_of_the_call(void)
 {
-	vn_plan       *p = toy();
+	vn_plan        *p = toy();
 	const vn_value *q = &p->value[vn_plan_find(p, "layer0.q_rope")],
 				   *s = &p->value[vn_plan_find(p, "layer0.attn_probs")];
-	char            text[VN_SHAPE_TEXT];
-	vn_shape        a = vn_value_shape(q, 5, 12), b = vn_value_shape(s, 5, 12);
+	char     text[VN_SHAPE_TEXT];
+	vn_shape a = vn_value_shape(q, 5, 12), b = vn_value_shape(s, 5, 12);
 
 	CU_ASSERT_STRING_EQUAL(vn_shape_text(&a, text), "(5, 4, 4)");
 	CU_ASSERT_STRING_EQUAL(vn_shape_text(&b, text), "(4, 5, 12)");
@@ -233,7 +239,7 @@ static void names_of_operations_and_points_lead_back_to_them(void)
 static void the_words_of_a_dims_string_are_counted_from_0(void)
 {
 	static const char *const same[] = { "token kv_head dim", " token  kv_head dim ", "token   kv_head  dim" };
-	size_t n;
+	size_t                   n;
 	for (int i = 0; i < 3; i++) {
 		CU_ASSERT(strncmp(vn_axes_word(same[i], 0, &n), "token", 5) == 0 && n == 5);
 		CU_ASSERT(strncmp(vn_axes_word(same[i], 1, &n), "kv_head", 7) == 0 && n == 7);

@@ -17,7 +17,7 @@ static void fails(vn_builder *b, vn_status want, const char *word)
 
 static int matrix(vn_builder *b, const char *name, int64_t m, int64_t n)
 {
-	return vn_plan_weight(b, name, n ? 2 : 1, (int64_t[]){ m, n });
+	return vn_plan_weight(b, name, n ? 2 : 1, (int64_t[]) { m, n });
 }
 
 /* A builder with an embedding of width 8. */
@@ -44,9 +44,9 @@ static void a_weight_asked_for_twice_is_one_and_in_two_shapes_a_failure(void)
 static void sizes_that_do_not_fit_are_refused_with_the_name(void)
 {
 	const vn_rope rope = { .theta = 1e4, .rotary_dim = 4 }, wide = { .theta = 1e4, .rotary_dim = 6 },
-		odd = { .theta = 1e4, .rotary_dim = 3 };
-	vn_builder   *b;
-	int           x, y;
+				  odd = { .theta = 1e4, .rotary_dim = 3 };
+	vn_builder *b;
+	int         x, y;
 
 	b = begin(&x), vn_plan_rms_norm(b, x, matrix(b, "n", 7, 0), 1e-6, VN_POINT_ATTN_NORM);
 	fails(b, VN_ERR_SHAPE, "weight n is not as wide as the tensor");
@@ -92,9 +92,11 @@ static void sizes_that_do_not_fit_are_refused_with_the_name(void)
 
 static void columns_that_are_not_there_cannot_be_taken(void)
 {
-	const struct { int stride, from, width, heads; } bad[] = {
-		{ 0, 0, 1, 0 }, { 3, 0, 1, 0 }, { -8, 0, 1, 0 }, { 16, 0, 8, 0 }, { 8, -1, 4, 0 }, { 8, 0, 0, 0 },
-		  { 8, 0, 9, 0 }, { 8, 5, 4, 0 },
+	const struct {
+		int stride, from, width, heads;
+	} bad[] = {
+		{ 0, 0, 1, 0 },          { 3, 0, 1, 0 },          { -8, 0, 1, 0 }, { 16, 0, 8, 0 },
+		{ 8, -1, 4, 0 },         { 8, 0, 0, 0 },          { 8, 0, 9, 0 },  { 8, 5, 4, 0 },
 		{ 4, 2147483647, 1, 0 }, { 4, 1, 2147483647, 0 }, { 8, 0, 4, 3 },
 	};
 	vn_plan    *p;
@@ -146,12 +148,14 @@ static void a_product_may_be_turned_over_where_the_shape_allows_it(void)
 
 static void queries_keys_and_values_must_fit_together(void)
 {
-	const struct { int h, hk, g, gk, u, uk; } bad[] = {
-		{ 4, 16, 3, 12, 3, 12 }, /* 4 heads over 3 */
-		{ 4, 16, 2, 16, 2, 16 }, /* another width */
-		{ 4, 16, 2, 8, 4, 16 },  /* more values than keys */
-		{ 4, 16, 2, 8, 2, 16 },  /* wider values */
-		{ 0, 16, 2, 8, 2, 8 }, { 4, 16, 0, 8, 2, 8 }, { 4, 16, 2, 8, 0, 8 }, /* without heads */
+	const struct {
+		int h, hk, g, gk, u, uk;
+	} bad[] = {
+		{ 4, 16, 3, 12, 3, 12 },                                               /* 4 heads over 3 */
+		{ 4, 16, 2, 16, 2, 16 },                                               /* another width */
+		{ 4, 16, 2, 8, 4, 16 },                                                /* more values than keys */
+		{ 4, 16, 2, 8, 2, 16 },                                                /* wider values */
+		{ 0, 16, 2, 8, 2, 8 },   { 4, 16, 0, 8, 2, 8 }, { 4, 16, 2, 8, 0, 8 }, /* without heads */
 	};
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -189,7 +193,7 @@ static void the_first_failure_is_kept_and_later_calls_do_no_harm(void)
 	int         y = vn_plan_linear(b, x, matrix(b, "first", 4, 7), -1, 0, VN_POINT_Q_PROJ);
 
 	y = vn_plan_rms_norm(b, y, matrix(b, "second", 3, 0), 1e-6, VN_POINT_ATTN_NORM);
-	y = vn_plan_rope(b, y, &(vn_rope){ .theta = 1e4, .rotary_dim = 3 }, VN_POINT_Q_ROPE);
+	y = vn_plan_rope(b, y, &(vn_rope) { .theta = 1e4, .rotary_dim = 3 }, VN_POINT_Q_ROPE);
 	y = vn_plan_attention(b, y, y, y, 1, 0, VN_POINT_ATTN_CONTEXT);
 	y = vn_plan_act(b, VN_SILU, y, VN_POINT_GATE_ACT, true);
 	y = vn_plan_gated(b, VN_SILU, y, y, VN_POINT_MLP_ACT);

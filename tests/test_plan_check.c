@@ -216,10 +216,10 @@ static void a_list_belongs_to_its_plan_and_is_compared_by_its_numbers(void)
 	CU_ASSERT_FALSE(vn_plan_equal(p, c));
 	c->list[1].x[1] = p->list[1].x[1];
 	/* the same numbers under another number are the same */
-	const int other = vn_list_add(c, 2, (float[]){ 7, 8 });
+	const int other = vn_list_add(c, 2, (float[]) { 7, 8 });
 	CU_ASSERT_EQUAL(other, 3);
-	CU_ASSERT_EQUAL(vn_list_add(c, 2, (float[]){ 7, 8 }), 3);
-	CU_ASSERT_EQUAL(vn_list_add(c, 2, (float[]){ 2, 4.1f }), 2);
+	CU_ASSERT_EQUAL(vn_list_add(c, 2, (float[]) { 7, 8 }), 3);
+	CU_ASSERT_EQUAL(vn_list_add(c, 2, (float[]) { 2, 4.1f }), 2);
 	for (int i = 0; i < c->n_nodes; i++)
 		if (c->node[i].op == VN_OP_ROPE)
 			c->node[i].c.rope.rope.long_factor = other;
@@ -232,9 +232,9 @@ static void a_list_belongs_to_its_plan_and_is_compared_by_its_numbers(void)
 
 static void lists_that_do_not_fit_are_refused(void)
 {
-	vn_plan *p = longrope();
-	vn_error e;
-	vn_rope *r = &p->node[p->value[vn_plan_find(p, "layer1.k_rope")].node].c.rope.rope;
+	vn_plan      *p = longrope();
+	vn_error      e;
+	vn_rope      *r = &p->node[p->value[vn_plan_find(p, "layer1.k_rope")].node].c.rope.rope;
 	const vn_rope was = *r;
 	const float   bad[] = { 0, -1, (float)NAN, (float)INFINITY };
 

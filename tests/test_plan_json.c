@@ -49,11 +49,15 @@ static void lists_of_a_plan_survive_the_way_through_text(void)
 	vn_plan     *p = NULL, *q = NULL;
 	vn_plan_text t;
 	vn_error     err = { 0 };
-	vn_rope      rope = { .type = VN_ROPE_LONGROPE, .theta = 1e4, .rotary_dim = 4, .factor = 4, .original_context = 16,
-		.max_context = 64,
-	                      .short_factor = vn_plan_list(b, 2, (float[]){ 1, 1.1f }),
-	                      	.long_factor = vn_plan_list(b, 2, (float[]){ 2, 4.7f }) };
-	const int    x = vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]){ 8, 8 }), VN_POINT_EMBED);
+	vn_rope      rope = { .type = VN_ROPE_LONGROPE,
+		                  .theta = 1e4,
+		                  .rotary_dim = 4,
+		                  .factor = 4,
+		                  .original_context = 16,
+		                  .max_context = 64,
+		                  .short_factor = vn_plan_list(b, 2, (float[]) { 1, 1.1f }),
+		                  .long_factor = vn_plan_list(b, 2, (float[]) { 2, 4.7f }) };
+	const int    x = vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]) { 8, 8 }), VN_POINT_EMBED);
 
 	vn_plan_rope(b, vn_plan_slice(b, x, 8, 0, 8, 2, VN_POINT_Q_PROJ), &rope, VN_POINT_Q_ROPE);
 	CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &p, &err), VN_OK);
@@ -65,12 +69,14 @@ static void lists_of_a_plan_survive_the_way_through_text(void)
 	CU_ASSERT_TRUE(vn_plan_equal(p, q));
 	vn_plan_destroy(q);
 
-	const struct { const char *from, *to; } bad[] = { { "[1, 1.1", "[1, \"1\", 1.1" }, { "[1, 1.1", "[1, 1e39, 1.1" },
-		{ "[1, 1.1", "[1, 2, 1.1" },
-	                                                  { "\"theta\": 10000", "\"theta\": []" },
-	                                                    { "\"factor\": 4,", "\"factor\": 4, \"other\": 1," },
-	                                                  { "\"long_factor\": [2, 4.6999998092651367]",
-	                                                    "\"long_factor\": 1" } };
+	const struct {
+		const char *from, *to;
+	} bad[] = { { "[1, 1.1", "[1, \"1\", 1.1" },
+		        { "[1, 1.1", "[1, 1e39, 1.1" },
+		        { "[1, 1.1", "[1, 2, 1.1" },
+		        { "\"theta\": 10000", "\"theta\": []" },
+		        { "\"factor\": 4,", "\"factor\": 4, \"other\": 1," },
+		        { "\"long_factor\": [2, 4.6999998092651367]", "\"long_factor\": 1" } };
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		char *line = t.node[2], *at = strstr(line, bad[i].from), *now = NULL;
 		CU_ASSERT_TRUE_FATAL(
@@ -143,7 +149,9 @@ static void a_plan_of_an_older_file_still_opens(void)
 /* Each line with one word exchanged for another must be refused. */
 static void a_plan_that_breaks_a_rule_is_refused(void)
 {
-	static const struct { const char *from, *to, *why; } change[] = {
+	static const struct {
+		const char *from, *to, *why;
+	} change[] = {
 		{ "\"op\": \"rope\"", "\"op\": \"ropf\"", "its op is unknown" },
 		{ "\"rotary_dim\": 4", "\"rotary_dim\": 6", "rotary_dim is 6, expected" },
 		{ "\"rotary_dim\": 4", "\"rotary_dim\": -4", "constant" },
@@ -188,8 +196,8 @@ static void a_plan_that_breaks_a_rule_is_refused(void)
 				if (!at)
 					continue;
 				done = true;
-				CU_ASSERT_TRUE_FATAL(asprintf(&now, "%.*s%s%s", (int)(at - old), old, change[c].to,
-				                              at + strlen(change[c].from)) > 0);
+				CU_ASSERT_TRUE_FATAL(
+					asprintf(&now, "%.*s%s%s", (int)(at - old), old, change[c].to, at + strlen(change[c].from)) > 0);
 				line[k][i] = now;
 				*err.text = '\0';
 				CU_ASSERT_NOT_EQUAL(vn_plan_from_text(&t, &q, &err), VN_OK);

@@ -21,11 +21,18 @@ static void every_name_in_the_help_text_is_a_policy_and_leads_back(void)
 
 static void each_policy_stores_and_sums_as_the_header_says(void)
 {
-	const struct { const char *name; vn_dtype storage, sums; vn_products products; } row[] = {
-		{ "f64", VN_F64, VN_F64, VN_PRODUCTS_PLAIN }, { "f32", VN_F32, VN_F32, VN_PRODUCTS_PLAIN },
-		  { "f16", VN_F16, VN_F32, VN_PRODUCTS_PLAIN },
-		{ "f16-acc16", VN_F16, VN_F16, VN_PRODUCTS_PLAIN }, { "bf16", VN_BF16, VN_F32, VN_PRODUCTS_PLAIN },
-		{ "ggml", VN_F32, VN_F32, VN_PRODUCTS_GGML }, { "ggml-kv16", VN_F32, VN_F32, VN_PRODUCTS_GGML_KV16 },
+	const struct {
+		const char *name;
+		vn_dtype    storage, sums;
+		vn_products products;
+	} row[] = {
+		{ "f64", VN_F64, VN_F64, VN_PRODUCTS_PLAIN },
+		{ "f32", VN_F32, VN_F32, VN_PRODUCTS_PLAIN },
+		{ "f16", VN_F16, VN_F32, VN_PRODUCTS_PLAIN },
+		{ "f16-acc16", VN_F16, VN_F16, VN_PRODUCTS_PLAIN },
+		{ "bf16", VN_BF16, VN_F32, VN_PRODUCTS_PLAIN },
+		{ "ggml", VN_F32, VN_F32, VN_PRODUCTS_GGML },
+		{ "ggml-kv16", VN_F32, VN_F32, VN_PRODUCTS_GGML_KV16 },
 		{ "ggml-flash16", VN_F32, VN_F32, VN_PRODUCTS_GGML_FLASH16 },
 	};
 
@@ -40,10 +47,14 @@ static void each_policy_stores_and_sums_as_the_header_says(void)
 
 static void a_finer_run_rounds_the_same_products_and_no_attention(void)
 {
-	const struct { const char *name, *fine; int digits; vn_products products; } row[] = {
-		{ "f32", "f64", 23, VN_PRODUCTS_PLAIN }, { "f16", "f32", 10, VN_PRODUCTS_PLAIN },
-		  { "bf16", "f32", 7, VN_PRODUCTS_PLAIN },
-		{ "ggml", "f64", 7, VN_PRODUCTS_GGML }, { "ggml-flash16", "f64", 7, VN_PRODUCTS_GGML },
+	const struct {
+		const char *name, *fine;
+		int         digits;
+		vn_products products;
+	} row[] = {
+		{ "f32", "f64", 23, VN_PRODUCTS_PLAIN },        { "f16", "f32", 10, VN_PRODUCTS_PLAIN },
+		{ "bf16", "f32", 7, VN_PRODUCTS_PLAIN },        { "ggml", "f64", 7, VN_PRODUCTS_GGML },
+		{ "ggml-flash16", "f64", 7, VN_PRODUCTS_GGML },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -63,7 +74,7 @@ static void other_names_are_unknown_and_leave_the_policy_alone(void)
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		CU_ASSERT_FALSE(vn_policy_from_name(bad[i], &p));
 	CU_ASSERT_EQUAL(p.storage, VN_F64);
-	CU_ASSERT_STRING_EQUAL(vn_policy_name((vn_policy){ VN_BF16, VN_F16, 0 }), "unknown");
+	CU_ASSERT_STRING_EQUAL(vn_policy_name((vn_policy) { VN_BF16, VN_F16, 0 }), "unknown");
 }
 
 int main(void)

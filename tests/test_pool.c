@@ -74,8 +74,8 @@ static void few_rows_have_no_ratio_but_a_cap(void)
 	static const char lower[] =
 		"version: 1\nrules: [ { match: logits, kl_mean_over_floor: 4, without_floor: { kl_mean: 1.0e-6 }, why: w } ]\n";
 	static const char bare[] = "version: 1\nrules: [ { match: logits, kl_mean_over_floor: 4, why: w } ]\n";
-	double factor[MOST + 1];
-	trial  t = { 0 };
+	double            factor[MOST + 1];
+	trial             t = { 0 };
 
 	all(factor, 4, 3);
 	make(4, factor, -1);
@@ -95,8 +95,8 @@ static void few_rows_have_no_ratio_but_a_cap(void)
 static void a_share_is_of_all_steps(void)
 {
 	static const char share[] = "version: 1\nrules: [ { match: logits, argmax_agreement: 0.95, why: w } ]\n";
-	double factor[MOST + 1];
-	trial  t = { 0 };
+	double            factor[MOST + 1];
+	trial             t = { 0 };
 
 	int32_t other[40]; /* no two rows of one token */
 	for (int i = 0; i < 40; i++)
@@ -141,9 +141,12 @@ static void a_share_is_of_all_steps(void)
 /* By exact fractions: the fewest k with P(more than k) <= 1/1000 of a binomial of n and 1 - limit. */
 static void a_count_of_rows_has_its_luck(void)
 {
-	static const struct { double limit; int64_t n, allowed; } is[] = {
-		{ 0.93, 1, 1 }, { 0.93, 2, 2 }, { 0.93, 8, 4 }, { 0.93, 19, 6 }, { 0.93, 200, 26 }, { 0.99, 1, 1 },
-		  { 0.99, 33, 3 }, { 0.95, 40, 7 }, { 0.97, 1000, 48 }, { 1, 50, 0 }, { 0.5, 10, 9 },
+	static const struct {
+		double  limit;
+		int64_t n, allowed;
+	} is[] = {
+		{ 0.93, 1, 1 },  { 0.93, 2, 2 },  { 0.93, 8, 4 },     { 0.93, 19, 6 }, { 0.93, 200, 26 }, { 0.99, 1, 1 },
+		{ 0.99, 33, 3 }, { 0.95, 40, 7 }, { 0.97, 1000, 48 }, { 1, 50, 0 },    { 0.5, 10, 9 },
 	};
 	for (size_t i = 0; i < sizeof is / sizeof *is; i++)
 		CU_ASSERT_EQUAL(vn_count_allowed(is[i].limit, is[i].n), is[i].allowed);
@@ -171,8 +174,8 @@ static void a_step_without_a_number_fails_them_all(void)
 static void the_step_where_ids_part_is_named(void)
 {
 	static const int32_t mine[] = { 1, 2, 3, 4, 5 }, others[] = { 1, 2, 9, 4, 5 };
-	const double off[6] = { 0 };
-	trial        t = { 0 };
+	const double         off[6] = { 0 };
+	trial                t = { 0 };
 
 	decoded = mine;
 	record("ref", 5, off);

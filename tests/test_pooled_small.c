@@ -37,7 +37,7 @@ static void a_small_tensor_that_is_off_is_charged_at_each_step_that_is(void)
 		CU_ASSERT_FALSE(t.c.result.within);
 		CU_ASSERT_EQUAL_FATAL(failing(&t), 33 - from);
 		const vn_checkpoint *p = &t.c.result.point[t.c.result.first];
-		const double all_steps = (from - 1 + (32 - from) * 36 + 49) / 32.0;
+		const double         all_steps = (from - 1 + (32 - from) * 36 + 49) / 32.0;
 		CU_ASSERT_EQUAL(p->step, from); /* not the worst of them */
 		CU_ASSERT(p->worst >= 0 && vn_check_at(p, p->worst).metric == VN_M_NMSE &&
 		          vn_check_at(p, p->worst).steps == 32);
@@ -122,7 +122,7 @@ static void what_is_said_of_few_together_is_of_all_their_numbers(void)
 	CU_ASSERT_EQUAL_FATAL(t.c.result.n_pooled_small, 1);
 	double dd = 0, rr = 0;
 	for (int i = 1; i <= 16; i++) {
-		float  r[V_MOST], x[V_MOST];
+		float r[V_MOST], x[V_MOST];
 		scores_of(i, 0, 0, r);
 		scores_of(i, 0, 1e-3 * factor[i], x);
 		for (int k = 0; k < V; k++) {
@@ -144,8 +144,8 @@ static void too_few_numbers_in_all_may_keep_to_the_cap_instead(void)
 {
 	static const char cap[] = "version: 1\ndefaults: { nmse_over_floor: 4, without_floor: { nmse: 1.0e-3 } }\n";
 	static const char low[] = "version: 1\ndefaults: { nmse_over_floor: 4, without_floor: { nmse: 1.0e-7 } }\n";
-	double factor[MOST + 1];
-	trial  t = { 0 };
+	double            factor[MOST + 1];
+	trial             t = { 0 };
 
 	all(factor, 2, 3);
 	make(1, factor, -1); /* 16 numbers */

@@ -19,7 +19,7 @@ static const char coloured[] =
 static char *through(size_t n, bool colour)
 {
 	static char got[4096];
-	int ends[2];
+	int         ends[2];
 	CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
 	FILE *f = vn_printed_open(ends[1], colour);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
@@ -44,7 +44,7 @@ static void nothing_unprintable_comes_through_in_pieces_of_any_size(void)
 static void what_cannot_be_written_is_told(void)
 {
 	const int fd = open("/dev/full", O_WRONLY);
-	FILE *f = fd >= 0 ? vn_printed_open(fd, false) : NULL;
+	FILE     *f = fd >= 0 ? vn_printed_open(fd, false) : NULL;
 	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
 	fputs("text", f);
 	CU_ASSERT(fflush(f) != 0 && ferror(f));
@@ -53,21 +53,19 @@ static void what_cannot_be_written_is_told(void)
 
 static void json_comes_back_and_shows_nothing_unprintable(void)
 {
-	static const char text[] =
-		"\x1b \x7f \xc2\x9b \xe2\x80\xae \xf3\xa0\x81\x81 \xe4\xb8\xad \xf0\x9f\x98\x80 \"\\ "
-		"e\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81";
-	char  *out = NULL;
-	size_t n = 0;
-	json_t *j = json_pack("{s:s, s:i}", "a\xe2\x80\xae", text, "b", 1);
+	static const char text[] = "\x1b \x7f \xc2\x9b \xe2\x80\xae \xf3\xa0\x81\x81 \xe4\xb8\xad \xf0\x9f\x98\x80 \"\\ "
+							   "e\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81";
+	char             *out = NULL;
+	size_t            n = 0;
+	json_t           *j = json_pack("{s:s, s:i}", "a\xe2\x80\xae", text, "b", 1);
 	for (size_t flags = 0; flags < 3; flags++) {
 		FILE *f = open_memstream(&out, &n);
 		CU_ASSERT(vn_json_print(j, f, JSON_INDENT(flags)));
 		fclose(f);
 		if (flags == 0)
 			CU_ASSERT_STRING_EQUAL(
-				out,
-				"{\"a\\u202e\": \"\\u001B \\u007f \\u009b \\u202e \\udb40\\udc41 \xe4\xb8\xad \xf0\x9f\x98\x80 "
-				"\\\"\\\\ e\xcc\x81\xcc\x81\xcc\x81\xcc\x81\\u0301\", \"b\": 1}");
+				out, "{\"a\\u202e\": \"\\u001B \\u007f \\u009b \\u202e \\udb40\\udc41 \xe4\xb8\xad \xf0\x9f\x98\x80 "
+					 "\\\"\\\\ e\xcc\x81\xcc\x81\xcc\x81\xcc\x81\\u0301\", \"b\": 1}");
 		json_t *back = json_loads(out, 0, NULL);
 		CU_ASSERT(json_equal(back, j));
 		json_decref(back);

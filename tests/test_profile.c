@@ -23,8 +23,8 @@ static void healthy(double noise)
 static vn_profile of(const char *axes, vn_shape shape)
 {
 	const vn_tensor r = { VN_F32, shape, ref }, c = { VN_F32, shape, cand };
-	vn_profile p;
-	vn_error   err;
+	vn_profile      p;
+	vn_error        err;
 	CU_ASSERT_EQUAL(vn_profile_of(&r, &c, axes, 0, &p, &err), VN_OK);
 	return p;
 }
@@ -66,7 +66,7 @@ static void sums_are_those_of_plain_loops(void)
 {
 	healthy(0.3);
 	vn_profile p = of_heads();
-	double head[H] = { 0 }, dim[K] = { 0 }, token[T] = { 0 };
+	double     head[H] = { 0 }, dim[K] = { 0 }, token[T] = { 0 };
 	for (int i = 0; i < N; i++) {
 		const double d = (double)cand[i] - (double)ref[i];
 		dim[i % K] += d * d;

@@ -16,7 +16,11 @@
 
 enum { BLOCKS = 1000, LONGEST = 256 };
 
-static const struct { vn_dtype d; int scale[2]; const char *digest; } format[] = {
+static const struct {
+	vn_dtype    d;
+	int         scale[2];
+	const char *digest;
+} format[] = {
 	{ VN_Q4_0, { 0, -1 }, "269f240283db4ea23c1eaa92b0cdcdbb" },
 	{ VN_Q4_1, { 0, 2 }, "487a0b9e0b48aea7304bec803f101a7e" },
 	{ VN_Q5_0, { 0, -1 }, "e0ad1e2d6a18d98f899736aa812d4968" },
@@ -29,7 +33,10 @@ static const struct { vn_dtype d; int scale[2]; const char *digest; } format[] =
 
 enum { FORMATS = sizeof format / sizeof *format };
 
-static size_t block_bytes(vn_dtype d) { return vn_dtype_bytes(d, vn_dtype_block(d)); }
+static size_t block_bytes(vn_dtype d)
+{
+	return vn_dtype_bytes(d, vn_dtype_block(d));
+}
 
 /* The generator of quant_blocks.py. free() it. */
 static unsigned char *blocks_of(size_t i, size_t blocks)
@@ -205,14 +212,15 @@ static void check_same(const vn_node *n, vn_args *a, vn_dtype d, const void *blo
 
 static void a_quantised_matrix_computes_as_its_floats_do(void)
 {
-	static const vn_policy policy[] = { { VN_F32, VN_F32, 0 }, { VN_F64, VN_F64, 0 }, { VN_F16, VN_F32, 0 },
-		{ VN_F16, VN_F16, 0 } };
-	static const int32_t   ids[] = { 2, 0, 99, 2 };
-	const int64_t          M = 100, N = 768, most = 80; /* both sides of linear_wide.c's choice */
-	const vn_node          linear = { .op = VN_OP_LINEAR }, embed = { .op = VN_OP_EMBED };
-	float                 *x = floats((size_t)(most * N));
-	double                *wide = malloc((size_t)(most * N) * sizeof *wide);
-	uint32_t               u = 5;
+	static const vn_policy policy[] = {
+		{ VN_F32, VN_F32, 0 }, { VN_F64, VN_F64, 0 }, { VN_F16, VN_F32, 0 }, { VN_F16, VN_F16, 0 }
+	};
+	static const int32_t ids[] = { 2, 0, 99, 2 };
+	const int64_t        M = 100, N = 768, most = 80; /* both sides of linear_wide.c's choice */
+	const vn_node        linear = { .op = VN_OP_LINEAR }, embed = { .op = VN_OP_EMBED };
+	float               *x = floats((size_t)(most * N));
+	double              *wide = malloc((size_t)(most * N) * sizeof *wide);
+	uint32_t             u = 5;
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(wide);
 	for (int64_t k = 0; k < most * N; k++) {

@@ -91,7 +91,8 @@ static void a_quarter_of_a_head_is_rotated_unless_either_spelling_says_otherwise
 	CU_ASSERT_EQUAL(rotated("{\"head_dim\":16,\"rope_parameters\":{\"rope_theta\":1e7,\"partial_rotary_factor\":1.0}}"),
 	                16);
 	CU_ASSERT_EQUAL(rotated("{\"head_dim\":16,\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":1e7,"
-	                        "\"mrope_section\":[11,11,10],\"mrope_interleaved\":true}}"), 4);
+	                        "\"mrope_section\":[11,11,10],\"mrope_interleaved\":true}}"),
+	                4);
 	refused("{\"head_dim\":20}", VN_ERR_UNSUPPORTED, "rotary width is 5");
 }
 
@@ -179,7 +180,7 @@ static toy toy_create(void)
 			const float u = (float)(s >> 16) / 32768.0f - 1.0f;
 			x[i] = raw ? u : plain ? 1 + u / 4 : strstr(name, "norm") ? u / 4 : u / 2;
 		}
-		t.weight[w] = (vn_tensor){ VN_F32, t.plan->weight[w].shape, x };
+		t.weight[w] = (vn_tensor) { VN_F32, t.plan->weight[w].shape, x };
 	}
 	return t;
 }
@@ -215,7 +216,7 @@ static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *sha
 
 static vn_status add(void *ctx, const void *data, size_t n, vn_error *err)
 {
-	kept *k = ctx;
+	kept     *k = ctx;
 	const int v = k->open;
 
 	(void)err;
@@ -276,7 +277,10 @@ static kept run(const toy *t, vn_policy policy, const int32_t *ids, const int64_
 	return k;
 }
 
-typedef struct golden { const char *name; double first, last, norm; } golden;
+typedef struct golden {
+	const char *name;
+	double      first, last, norm;
+} golden;
 
 static void compare(const kept *k, const golden *want, size_t n, double tolerance)
 {
@@ -338,10 +342,10 @@ static void the_toy_model_has_the_numbers_of_the_specification(void)
 {
 	toy     t = toy_create();
 	int32_t ids[MOST];
-	kept    a = run(&t, F64, few, (int64_t[]){ 8 }, 1, 2), b = run(&t, F32, few, (int64_t[]){ 8 }, 1, 2);
+	kept    a = run(&t, F64, few, (int64_t[]) { 8 }, 1, 2), b = run(&t, F32, few, (int64_t[]) { 8 }, 1, 2);
 
 	many_ids(ids);
-	kept c = run(&t, F64, ids, (int64_t[]){ MOST }, 1, 2), d = run(&t, F32, ids, (int64_t[]){ MOST }, 1, 2);
+	kept c = run(&t, F64, ids, (int64_t[]) { MOST }, 1, 2), d = run(&t, F32, ids, (int64_t[]) { MOST }, 1, 2);
 	compare(&a, golden_few, sizeof golden_few / sizeof *golden_few, 1e-9);
 	compare(&b, golden_few, sizeof golden_few / sizeof *golden_few, 4e-5);
 	compare(&c, golden_many, sizeof golden_many / sizeof *golden_many, 1e-9);
@@ -368,10 +372,10 @@ static double largest_difference(const kept *a, const kept *b)
 /* 4e-5 of models.md 1.8 is over four layers of 8 tokens; the states of float64 say that it is rounding. */
 static void prefill_steps_and_any_split_leave_the_same_values_and_states(void)
 {
-	toy            t = toy_create();
-	int64_t        each[MOST];
-	int32_t        ids[MOST];
-	const int64_t  whole[] = { MOST }, two[] = { 65, MOST }, more[] = { 1, 2, 5, 64, 66, MOST };
+	toy           t = toy_create();
+	int64_t       each[MOST];
+	int32_t       ids[MOST];
+	const int64_t whole[] = { MOST }, two[] = { 65, MOST }, more[] = { 1, 2, 5, 64, 66, MOST };
 
 	many_ids(ids);
 	for (int i = 0; i < MOST; i++)
@@ -386,7 +390,7 @@ static void prefill_steps_and_any_split_leave_the_same_values_and_states(void)
 		CU_ASSERT(largest_difference(&a, &d) <= room);
 		kept_destroy(&a), kept_destroy(&b), kept_destroy(&c), kept_destroy(&d);
 	}
-	kept a = run(&t, F32, few, (int64_t[]){ 8 }, 1, 1), d = run(&t, F32, few, each, 8, 1);
+	kept a = run(&t, F32, few, (int64_t[]) { 8 }, 1, 1), d = run(&t, F32, few, each, 8, 1);
 	CU_ASSERT(largest_difference(&a, &d) <= 4e-5);
 	kept_destroy(&a), kept_destroy(&d);
 	toy_destroy(&t);
@@ -399,9 +403,9 @@ static void no_token_sees_a_later_one(void)
 	int32_t ids[MOST];
 
 	many_ids(ids);
-	kept a = run(&t, F32, ids, (int64_t[]){ MOST }, 1, 2);
+	kept a = run(&t, F32, ids, (int64_t[]) { MOST }, 1, 2);
 	ids[MOST - 1] = (ids[MOST - 1] + 1) % 32;
-	kept b = run(&t, F32, ids, (int64_t[]){ MOST }, 1, 1);
+	kept b = run(&t, F32, ids, (int64_t[]) { MOST }, 1, 1);
 	for (int v = 0; v < t.plan->n_values; v++) {
 		const vn_value *x = &t.plan->value[v];
 		if (x->size[0] != VN_T || !a.n[v])
@@ -418,8 +422,8 @@ static void no_token_sees_a_later_one(void)
 static void in_half_the_normed_keys_decays_and_states_stay_wide(void)
 {
 	static const char *const wide[] = { "layer0.gdn_q", "layer0.gdn_k", "layer0.gdn_g", "layer0.gdn_state" };
-	toy  t = toy_create();
-	kept k = run(&t, F16, few, (int64_t[]){ 8 }, 1, 2);
+	toy                      t = toy_create();
+	kept                     k = run(&t, F16, few, (int64_t[]) { 8 }, 1, 2);
 
 	for (int v = 0; v < t.plan->n_values; v++) {
 		if (t.plan->value[v].layer != 0)

@@ -104,8 +104,8 @@ static void plans_that_go_on_with_the_checkpoint_share_it(void)
 int main(void)
 {
 	CU_TestInfo tests[] = { TEST(every_fault_at_a_checkpoint_makes_it_another),
-		TEST(the_model_s_own_plan_changes_nothing),
-	                        TEST(plans_that_go_on_with_the_checkpoint_share_it), CU_TEST_INFO_NULL };
+		                    TEST(the_model_s_own_plan_changes_nothing),
+		                    TEST(plans_that_go_on_with_the_checkpoint_share_it), CU_TEST_INFO_NULL };
 	if (!make_folder())
 		return 1;
 	const int failed = run_suite("recompute", tests);

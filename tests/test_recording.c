@@ -28,7 +28,7 @@ static void a_foreign_file_with_the_least_there_must_be_opens(void)
 static void what_nobody_reads_is_told(void)
 {
 	const char *name[VN_UNREAD_NAMED];
-	hid_t step, f = make(&step), run = H5Gopen2(f, "run", H5P_DEFAULT);
+	hid_t       step, f = make(&step), run = H5Gopen2(f, "run", H5P_DEFAULT);
 
 	H5Gclose(H5Gcreate2(f, "notes\x1b", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
 	put_floats(run, "timings");
@@ -51,10 +51,13 @@ static void what_nobody_reads_is_told(void)
 
 static void a_layer_that_is_not_said_is_the_name_s(void)
 {
-	static const struct { const char *name; int said, layer; } is[] = {
-		{ "layer3.output", -2, 3 }, { "layer0.output", 7, 7 }, { "layer12", -2, -1 }, { "layers.1", -2, -1 },
-		  { "layer-1.x", -2, -1 },
-		{ "layer99999999999.x", -2, -1 }, { "layer3.v_proj", -1, -1 },
+	static const struct {
+		const char *name;
+		int         said, layer;
+	} is[] = {
+		{ "layer3.output", -2, 3 },  { "layer0.output", 7, 7 }, { "layer12", -2, -1 },
+		{ "layers.1", -2, -1 },      { "layer-1.x", -2, -1 },   { "layer99999999999.x", -2, -1 },
+		{ "layer3.v_proj", -1, -1 },
 	};
 	hid_t step, f = make(&step);
 	for (size_t i = 0; i < sizeof is / sizeof *is; i++) {
@@ -90,22 +93,22 @@ static void a_layer_that_is_not_said_is_the_name_s(void)
 static void big_endian_chunked_and_compressed_tensors_are_read(void)
 {
 	static const float x[6] = { 1, 2, 3, 4, 5, 6 };
-	hid_t step, f = make(&step), dcpl = H5Pcreate(H5P_DATASET_CREATE);
-	hid_t space = H5Screate_simple(2, (hsize_t[]){ 2, 3 }, NULL), d;
+	hid_t              step, f = make(&step), dcpl = H5Pcreate(H5P_DATASET_CREATE);
+	hid_t              space = H5Screate_simple(2, (hsize_t[]) { 2, 3 }, NULL), d;
 
 	d = H5Dcreate2(step, "big", H5T_IEEE_F64BE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
 	H5Dwrite(d, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, x);
 	H5Dclose(d);
-	H5Pset_chunk(dcpl, 2, (hsize_t[]){ 2, 2 });
-	H5Dclose(put_data(step, "chunked", H5T_IEEE_F32LE, 2, (hsize_t[]){ 2, 3 }, dcpl, x));
+	H5Pset_chunk(dcpl, 2, (hsize_t[]) { 2, 2 });
+	H5Dclose(put_data(step, "chunked", H5T_IEEE_F32LE, 2, (hsize_t[]) { 2, 3 }, dcpl, x));
 	H5Pset_shuffle(dcpl);
 	H5Pset_deflate(dcpl, 6);
 	H5Pset_fletcher32(dcpl);
-	H5Dclose(put_data(step, "gzip", H5T_IEEE_F32LE, 2, (hsize_t[]){ 2, 3 }, dcpl, x));
+	H5Dclose(put_data(step, "gzip", H5T_IEEE_F32LE, 2, (hsize_t[]) { 2, 3 }, dcpl, x));
 	H5Pclose(dcpl);
 	dcpl = H5Pcreate(H5P_DATASET_CREATE);
 	H5Pset_layout(dcpl, H5D_COMPACT);
-	H5Dclose(put_data(step, "compact", H5T_IEEE_F32LE, 2, (hsize_t[]){ 2, 3 }, dcpl, x));
+	H5Dclose(put_data(step, "compact", H5T_IEEE_F32LE, 2, (hsize_t[]) { 2, 3 }, dcpl, x));
 	H5Pclose(dcpl);
 	H5Sclose(space);
 	done(f, step);
@@ -155,8 +158,8 @@ static void a_group_that_continues_another_adds_nothing_to_names(void)
 static void bfloat16_needs_its_mark(void)
 {
 	static const uint16_t x[6] = { 0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0 };
-	hid_t step, f = make(&step);
-	hid_t d = put_data(step, "b", H5T_STD_U16LE, 1, (hsize_t[]){ 6 }, H5P_DEFAULT, x);
+	hid_t                 step, f = make(&step);
+	hid_t                 d = put_data(step, "b", H5T_STD_U16LE, 1, (hsize_t[]) { 6 }, H5P_DEFAULT, x);
 
 	put_text(d, "dtype", "bf16");
 	H5Dclose(d);
@@ -166,7 +169,7 @@ static void bfloat16_needs_its_mark(void)
 	vn_recording_close(r);
 
 	f = make(&step);
-	H5Dclose(put_data(step, "b", H5T_STD_U16LE, 1, (hsize_t[]){ 6 }, H5P_DEFAULT, x));
+	H5Dclose(put_data(step, "b", H5T_STD_U16LE, 1, (hsize_t[]) { 6 }, H5P_DEFAULT, x));
 	done(f, step);
 	is_refused("/step.0/b", "without the attribute dtype");
 }
@@ -210,7 +213,7 @@ static void reads(vn_recording *r, int step, const char *name, int64_t rows, int
 static void a_view_is_of_one_step_and_of_all_its_names(void)
 {
 	static const double all[] = { 1, 2, 3, 4, 5, 6 }, turned[] = { 4, 5, 6 }, columns[] = { 4, 5, 6 };
-	hid_t step, f = make(&step), next = H5Gcreate2(f, "step.1", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+	hid_t               step, f = make(&step), next = H5Gcreate2(f, "step.1", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
 	put_int(next, "position", 0);
 	put_int(next, "tokens", 2);
 	H5Lcreate_hard(step, "embed", step, "final_norm", H5P_DEFAULT, H5P_DEFAULT);
@@ -275,7 +278,7 @@ static void many_open_at_once_or_the_first_that_does_not_is_named(void)
 	for (int i = 0; i < 2; i++) {
 		const char *name = i ? "run/positions" : "run/token_ids";
 		H5Ldelete(f, name, H5P_DEFAULT);
-		H5Dclose(put_data(f, name, H5T_STD_I32LE, 1, (hsize_t[]){ IDS }, H5P_DEFAULT, ids));
+		H5Dclose(put_data(f, name, H5T_STD_I32LE, 1, (hsize_t[]) { IDS }, H5P_DEFAULT, ids));
 	}
 	done(f, step);
 	for (int i = 0; i < N; i++)

@@ -49,9 +49,13 @@ static void a_truncated_file_is_refused_wherever_it_is_cut(void)
 
 static void what_must_be_there_is_missed(void)
 {
-	static const struct { const char *of, *what, *why; } part[] = {
-		{ "/", "complete", "complete is missing" },   { "/", "format_version", "format_version" },
-		{ "/", "format", "not a recording" },   { "/run", "engine", "no attribute engine" },
+	static const struct {
+		const char *of, *what, *why;
+	} part[] = {
+		{ "/", "complete", "complete is missing" },
+		{ "/", "format_version", "format_version" },
+		{ "/", "format", "not a recording" },
+		{ "/run", "engine", "no attribute engine" },
 		{ "/run", "precision", "no attribute precision" },
 	};
 	for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
@@ -148,16 +152,16 @@ static void storage_elsewhere_is_refused(void)
 	hid_t step, f = make(&step), dcpl = H5Pcreate(H5P_DATASET_CREATE), space;
 
 	H5Pset_external(dcpl, "/etc/passwd", 0, 24);
-	H5Dclose(put_data(step, "outside", H5T_IEEE_F32LE, 2, (hsize_t[]){ 2, 3 }, dcpl, NULL));
+	H5Dclose(put_data(step, "outside", H5T_IEEE_F32LE, 2, (hsize_t[]) { 2, 3 }, dcpl, NULL));
 	H5Pclose(dcpl);
 	done(f, step);
 	is_refused("/step.0/outside", "in another file");
 
 	f = make(&step);
 	dcpl = H5Pcreate(H5P_DATASET_CREATE);
-	space = H5Screate_simple(2, (hsize_t[]){ 2, 3 }, NULL);
+	space = H5Screate_simple(2, (hsize_t[]) { 2, 3 }, NULL);
 	H5Pset_virtual(dcpl, space, "/etc/passwd", "x", space);
-	H5Dclose(put_data(step, "virtual", H5T_IEEE_F32LE, 2, (hsize_t[]){ 2, 3 }, dcpl, NULL));
+	H5Dclose(put_data(step, "virtual", H5T_IEEE_F32LE, 2, (hsize_t[]) { 2, 3 }, dcpl, NULL));
 	H5Sclose(space);
 	H5Pclose(dcpl);
 	done(f, step);
@@ -167,7 +171,7 @@ static void storage_elsewhere_is_refused(void)
 static void absurd_sizes_are_refused(void)
 {
 	const hsize_t eight[8] = { 1, 1, 1, 1, 1, 1, 1, 1 }, huge[2] = { (hsize_t)1 << 30, (hsize_t)1 << 30 };
-	hid_t step, f = make(&step), dcpl;
+	hid_t         step, f = make(&step), dcpl;
 
 	H5Dclose(put_data(step, "rank8", H5T_IEEE_F32LE, 8, eight, H5P_DEFAULT, NULL));
 	done(f, step);
@@ -180,15 +184,15 @@ static void absurd_sizes_are_refused(void)
 
 	f = make(&step);
 	dcpl = H5Pcreate(H5P_DATASET_CREATE);
-	H5Pset_chunk(dcpl, 2, (hsize_t[]){ 64, 64 });
+	H5Pset_chunk(dcpl, 2, (hsize_t[]) { 64, 64 });
 	H5Pset_deflate(dcpl, 9);
-	H5Dclose(put_data(step, "bomb", H5T_IEEE_F32LE, 2, (hsize_t[]){ 1 << 24, 1 << 24 }, dcpl, NULL));
+	H5Dclose(put_data(step, "bomb", H5T_IEEE_F32LE, 2, (hsize_t[]) { 1 << 24, 1 << 24 }, dcpl, NULL));
 	H5Pclose(dcpl);
 	done(f, step);
 	is_refused("/step.0/bomb", "cannot come from the 0 that are stored");
 
 	f = make(&step);
-	H5Dclose(put_data(step, "unwritten", H5T_IEEE_F32LE, 2, (hsize_t[]){ 2, 3 }, H5P_DEFAULT, NULL));
+	H5Dclose(put_data(step, "unwritten", H5T_IEEE_F32LE, 2, (hsize_t[]) { 2, 3 }, H5P_DEFAULT, NULL));
 	done(f, step);
 	is_refused("/step.0/unwritten", "never written");
 
@@ -204,7 +208,7 @@ static void absurd_sizes_are_refused(void)
 static void make_codes(hid_t type, const char *word)
 {
 	static const unsigned char code[8] = { 0x38, 0x7e, 0x01, 0xff, 0, 0, 0, 0 };
-	hid_t step, f = make(&step), d = put_data(step, "x", type, 1, (hsize_t[]){ 2 }, H5P_DEFAULT, code);
+	hid_t step, f = make(&step), d = put_data(step, "x", type, 1, (hsize_t[]) { 2 }, H5P_DEFAULT, code);
 	if (word)
 		put_text(d, "dtype", word);
 	H5Dclose(d);
@@ -213,8 +217,10 @@ static void make_codes(hid_t type, const char *word)
 
 static void bytes_are_what_their_attribute_says(void)
 {
-	static const struct { const char *word; vn_dtype dtype; } good[] = { { "f8_e4m3", VN_F8_E4M3 },
-		{ "f8_e5m2", VN_F8_E5M2 } };
+	static const struct {
+		const char *word;
+		vn_dtype    dtype;
+	} good[] = { { "f8_e4m3", VN_F8_E4M3 }, { "f8_e5m2", VN_F8_E5M2 } };
 	for (int i = 0; i < 4; i++) {
 		make_codes(i / 2 ? H5T_STD_U8BE : H5T_STD_U8LE, good[i % 2].word);
 		vn_recording *r = opens();
@@ -243,34 +249,34 @@ static void bytes_are_what_their_attribute_says(void)
 
 static void foreign_types_and_filters_are_refused(void)
 {
-	hid_t step, f = make(&step), pair = H5Tcreate(H5T_COMPOUND, 8), text = H5Tcopy(H5T_C_S1), dcpl;
-	const char words[2][4] = { "ab", "cd" };
+	hid_t         step, f = make(&step), pair = H5Tcreate(H5T_COMPOUND, 8), text = H5Tcopy(H5T_C_S1), dcpl;
+	const char    words[2][4] = { "ab", "cd" };
 	const int64_t whole[2] = { 1, 2 };
 
 	H5Tinsert(pair, "re", 0, H5T_IEEE_F32LE);
 	H5Tinsert(pair, "im", 4, H5T_IEEE_F32LE);
-	H5Dclose(put_data(step, "complex", pair, 1, (hsize_t[]){ 1 }, H5P_DEFAULT, (float[]){ 1, 2 }));
+	H5Dclose(put_data(step, "complex", pair, 1, (hsize_t[]) { 1 }, H5P_DEFAULT, (float[]) { 1, 2 }));
 	done(f, step);
 	is_refused("/step.0/complex", "not one of f16, bf16, f32, f64");
 	H5Tclose(pair);
 
 	f = make(&step);
 	H5Tset_size(text, 4);
-	H5Dclose(put_data(step, "words", text, 1, (hsize_t[]){ 2 }, H5P_DEFAULT, words));
+	H5Dclose(put_data(step, "words", text, 1, (hsize_t[]) { 2 }, H5P_DEFAULT, words));
 	H5Tclose(text);
 	done(f, step);
 	is_refused("/step.0/words", "not one of f16, bf16, f32, f64");
 
 	f = make(&step);
-	H5Dclose(put_data(step, "whole", H5T_STD_I64LE, 1, (hsize_t[]){ 2 }, H5P_DEFAULT, whole));
+	H5Dclose(put_data(step, "whole", H5T_STD_I64LE, 1, (hsize_t[]) { 2 }, H5P_DEFAULT, whole));
 	done(f, step);
 	is_refused("/step.0/whole", "not one of f16, bf16, f32, f64");
 
 	f = make(&step);
 	dcpl = H5Pcreate(H5P_DATASET_CREATE);
-	H5Pset_chunk(dcpl, 2, (hsize_t[]){ 2, 3 });
+	H5Pset_chunk(dcpl, 2, (hsize_t[]) { 2, 3 });
 	H5Pset_scaleoffset(dcpl, H5Z_SO_FLOAT_DSCALE, 2);
-	H5Dclose(put_data(step, "filtered", H5T_IEEE_F32LE, 2, (hsize_t[]){ 2, 3 }, dcpl, (float[6]){ 0 }));
+	H5Dclose(put_data(step, "filtered", H5T_IEEE_F32LE, 2, (hsize_t[]) { 2, 3 }, dcpl, (float[6]) { 0 }));
 	H5Pclose(dcpl);
 	done(f, step);
 	is_refused("/step.0/filtered", "is not one of deflate, shuffle, fletcher32");
@@ -312,7 +318,7 @@ static void attributes_of_the_wrong_kind_are_refused(void)
 	is_refused("embed", "DEADBEEF");
 
 	f = make(&step);
-	space = H5Screate_simple(1, (hsize_t[]){ 1000 }, NULL);
+	space = H5Screate_simple(1, (hsize_t[]) { 1000 }, NULL);
 	a = H5Acreate2(step, "position", H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT);
 	H5Aclose(a);
 	H5Sclose(space);
@@ -365,13 +371,13 @@ static void token_ids_must_fit_their_digest_and_positions(void)
 
 	f = make(&step);
 	H5Ldelete(f, "run/positions", H5P_DEFAULT);
-	H5Dclose(put_data(f, "run/positions", H5T_STD_I32LE, 1, (hsize_t[]){ 1 }, H5P_DEFAULT, (int32_t[]){ 0 }));
+	H5Dclose(put_data(f, "run/positions", H5T_STD_I32LE, 1, (hsize_t[]) { 1 }, H5P_DEFAULT, (int32_t[]) { 0 }));
 	done(f, step);
 	is_refused("2 token ids, but 1 positions", "");
 
 	f = make(&step);
 	H5Ldelete(f, "run/token_ids", H5P_DEFAULT);
-	H5Dclose(put_data(f, "run/token_ids", H5T_STD_I64LE, 1, (hsize_t[]){ 2 }, H5P_DEFAULT, (int64_t[]){ 1, -1 }));
+	H5Dclose(put_data(f, "run/token_ids", H5T_STD_I64LE, 1, (hsize_t[]) { 2 }, H5P_DEFAULT, (int64_t[]) { 1, -1 }));
 	done(f, step);
 	is_refused("/run/token_ids", "element 1 is -1");
 }

@@ -3,7 +3,10 @@
 
 /* ---- golden numbers ---------------------------------------------------------------------- */
 
-static const struct { const char *name; double first, last, norm; } golden[] = {
+static const struct {
+	const char *name;
+	double      first, last, norm;
+} golden[] = {
 	{ "embed", -0.4059296, -0.01412964, 3.374886 },
 	{ "layer0.attn_norm", -1.166639, -0.04480887, 10.51699 },
 	{ "layer0.q_proj", 0.9513515, -0.5238797, 12.18115 },
@@ -73,8 +76,14 @@ static void the_toy_model_is_filled_as_the_specification_says(void)
 		CU_ASSERT(fabsf(2 * toy_value(name, &x) - want[i]) < 1e-9f);
 }
 
-static void float32_has_the_golden_numbers(void) { check_golden(F32); }
-static void float64_has_the_golden_numbers(void) { check_golden(F64); }
+static void float32_has_the_golden_numbers(void)
+{
+	check_golden(F32);
+}
+static void float64_has_the_golden_numbers(void)
+{
+	check_golden(F64);
+}
 
 static void each_coarser_format_is_further_away_and_by_its_own_amount(void)
 {
@@ -96,8 +105,10 @@ static void each_coarser_format_is_further_away_and_by_its_own_amount(void)
 
 static void every_value_is_handed_over_in_the_format_it_is_stored_in(void)
 {
-	const struct { vn_policy policy; vn_dtype dtype; } row[] = { { F32, VN_F32 }, { F64, VN_F64 }, { F16, VN_F16 },
-		{ ACC16, VN_F16 } };
+	const struct {
+		vn_policy policy;
+		vn_dtype  dtype;
+	} row[] = { { F32, VN_F32 }, { F64, VN_F64 }, { F16, VN_F16 }, { ACC16, VN_F16 } };
 	keep k;
 
 	for (int i = 0; i < 4; i++) {
@@ -124,7 +135,7 @@ static void scores_and_probabilities_are_those_of_the_tapped_queries_and_keys(vo
 		snprintf(name[2], 64, "layer%d.attn_scores", l), snprintf(name[3], 64, "layer%d.attn_probs", l);
 		double *q = doubles(&k, name[0], &n), *key = doubles(&k, name[1], &n), *s = doubles(&k, name[2], &n),
 			   *p = doubles(&k, name[3], &n);
-		double  worst_s = 0, worst_p = 0, beyond = 0;
+		double worst_s = 0, worst_p = 0, beyond = 0;
 		CU_ASSERT_EQUAL_FATAL(n, TOY_H * 64 * 64);
 		for (int h = 0; h < TOY_H; h++)
 			for (int i = 0; i < 64; i++) {

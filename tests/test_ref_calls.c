@@ -170,11 +170,17 @@ static void any_split_of_a_prompt_gives_the_logits_of_one_prefill(void)
 
 static void selected_rows_are_those_of_the_whole_and_no_others(void)
 {
-	const struct { vn_tap_rows rows; int64_t first, last; int from, count; } row[] = {
-		{ VN_ROWS_LAST, 0, 0, 7, 1 }, { VN_ROWS_RANGE, 2, 4, 2, 3 }, { VN_ROWS_RANGE, 0, 0, 0, 1 },
-		  { VN_ROWS_RANGE, 6, 99, 6, 2 },
+	const struct {
+		vn_tap_rows rows;
+		int64_t     first, last;
+		int         from, count;
+	} row[] = {
+		{ VN_ROWS_LAST, 0, 0, 7, 1 },
+		{ VN_ROWS_RANGE, 2, 4, 2, 3 },
+		{ VN_ROWS_RANGE, 0, 0, 0, 1 },
+		{ VN_ROWS_RANGE, 6, 99, 6, 2 },
 	};
-	keep    a, b;
+	keep a, b;
 
 	run(&a, F32, 2, "*", ids, T);
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -326,7 +332,9 @@ static void a_sink_that_fails_ends_the_run_with_its_error(void)
 
 /* ---- stopping -------------------------------------------------------------------------------------- */
 
-typedef struct patience { int left, asked; } patience;
+typedef struct patience {
+	int left, asked;
+} patience;
 
 static bool lost(void *ctx)
 {
@@ -351,7 +359,7 @@ static void a_run_can_be_stopped_before_every_node_and_changes_nothing(void)
 	CU_ASSERT_EQUAL(until.asked, p->n_nodes + 1); /* once more for the one piece of the logits */
 	for (int i = 0; i <= p->n_nodes; i++) {
 		vn_error e = { "" };
-		until = (patience){ .left = i };
+		until = (patience) { .left = i };
 		CU_ASSERT_EQUAL(vn_ref_forward(r, ids + 4, 4, NULL, &e), VN_ERR_INTERRUPTED);
 		CU_ASSERT_STRING_EQUAL(e.text, "interrupted");
 		CU_ASSERT_EQUAL(until.asked, i + 1);

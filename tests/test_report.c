@@ -16,11 +16,11 @@ static void against_good(trial *t, const char *name, const fault *f)
 /* The caller's to free. */
 static char *report_of(trial *t, const char *form)
 {
-	char  *text = NULL;
-	size_t n = 0;
-	FILE  *f = open_memstream(&text, &n);
+	char                   *text = NULL;
+	size_t                  n = 0;
+	FILE                   *f = open_memstream(&text, &n);
 	const vn_report_options o = { .limits_chosen = "test" };
-	vn_story s;
+	vn_story                s;
 	CU_ASSERT_EQUAL(vn_story_of(&t->c, 9, &s, &t->err), VN_OK);
 	CU_ASSERT_EQUAL(vn_report_by_name(form)->write(&t->c, &s, &o, f, &t->err), VN_OK);
 	vn_story_free(&s);
@@ -69,11 +69,11 @@ static void the_values_shown_are_those_around_the_worst_element(void)
 {
 	trial t = { 0 };
 	against_good(&t, "theta", &(fault) { .theta_of = "layer1.k_rope" });
-	json_t *j = json_of(&t);
-	const json_t *d = json_array_get(json_object_get(j, "divergences"), 0);
-	const json_t *index = json_object_get(json_object_get(d, "worst_element"), "index");
-	const json_int_t at = json_integer_value(json_array_get(index, json_array_size(index) - 1))
-	                    - json_integer_value(json_object_get(json_object_get(d, "around"), "from"));
+	json_t          *j = json_of(&t);
+	const json_t    *d = json_array_get(json_object_get(j, "divergences"), 0);
+	const json_t    *index = json_object_get(json_object_get(d, "worst_element"), "index");
+	const json_int_t at = json_integer_value(json_array_get(index, json_array_size(index) - 1)) -
+	                      json_integer_value(json_object_get(json_object_get(d, "around"), "from"));
 
 	CU_ASSERT(json_integer_value(json_array_get(index, 0)) > 0); /* the first token is not rotated */
 	CU_ASSERT_FATAL(at >= 0 &&
@@ -91,7 +91,7 @@ static void the_text_names_origin_values_and_rule(void)
 {
 	trial t = { 0 };
 	against_good(&t, "theta", &(fault) { .theta_of = "layer1.k_rope" });
-	char *text = report_of(&t, "text");
+	char             *text = report_of(&t, "text");
 	static const char top[] = "first      layer1.k_rope\nrule       ", end[] = "\nverdict    OUTSIDE limits: ";
 	CU_ASSERT_EQUAL(strncmp(text, top, sizeof top - 1), 0);
 	char *table = strstr(text, "\n\n"), *last = strstr(text, end);
@@ -113,7 +113,10 @@ static void the_text_names_origin_values_and_rule(void)
 
 static void a_value_just_beyond_its_limit_is_seen_to_be(void)
 {
-	static const struct { double value, limit; const char *says; } cases[] = {
+	static const struct {
+		double      value, limit;
+		const char *says;
+	} cases[] = {
 		{ 0.01000001, 0.01, "norm_ratio 0.01000001 from 1, limit 0.01 (" },
 		{ 0.02, 0.0123456, "norm_ratio 0.02 from 1, limit 0.0123456 (" },
 		{ 0.0100000000000000019, 0.01, "norm_ratio 0.010000000000000002 from 1, limit 0.01 (" },
@@ -132,7 +135,7 @@ static void a_value_just_beyond_its_limit_is_seen_to_be(void)
 				CU_ASSERT_EQUAL(vn_checks_set(&t.c, p, k, &x, &t.err), VN_OK);
 			}
 		char *text = report_of(&t, "text");
-		int said = 0;
+		int   said = 0;
 		for (const char *at_it = text; (at_it = strstr(at_it, cases[i].says)) != NULL; at_it++)
 			said++;
 		CU_ASSERT_EQUAL(said, 3); /* on top, in the table and in full */

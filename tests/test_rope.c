@@ -86,8 +86,7 @@ static void every_type_gives_the_frequencies_of_the_specification(void)
 	for (size_t i = 0; i < COUNT(golden); i++)
 		check_golden(&golden[i].rope, pair, golden[i].inv_freq, golden[i].attention_factor);
 	for (size_t i = 0; i < COUNT(golden_64); i++)
-		check_golden(&golden_64[i].rope, pair_64, golden_64[i].inv_freq,
-		             golden_64[i].attention_factor);
+		check_golden(&golden_64[i].rope, pair_64, golden_64[i].inv_freq, golden_64[i].attention_factor);
 }
 
 static void every_frequency_has_the_bits_of_huggingface(void)
@@ -130,7 +129,7 @@ static void so_they_have_where_torch_is_not_correctly_rounded(void)
 	for (size_t i = 0; i < COUNT(rope_hard); i++) {
 		const float a = from_bits(rope_hard[i].angle);
 		const bool  rounded = to_bits((float)cos((double)a)) == rope_hard[i].cos &&
-		                      to_bits((float)sin((double)a)) == rope_hard[i].sin;
+		                     to_bits((float)sin((double)a)) == rope_hard[i].sin;
 
 		CU_ASSERT_FALSE(rounded);
 		CU_ASSERT_EQUAL(to_bits(vn_rope_cos(a)), rope_hard[i].cos);

@@ -10,8 +10,8 @@ static const unsigned char zeros[256];
 /* A file of this header and n bytes of data: opened (NULL: refused, text in e). */
 static vn_safetensors *parse(const char *header, size_t n, vn_status *st, vn_error *e)
 {
-	vn_safetensors *f = NULL;
-	size_t          bytes;
+	vn_safetensors       *f = NULL;
+	size_t                bytes;
 	static unsigned char *whole; /* the file borrows it until the next call */
 
 	free(whole);
@@ -57,7 +57,8 @@ static void a_good_file_gives_its_tensors_sorted_by_name(void)
 	vn_error        e = { "untouched" };
 	vn_safetensors *f = parse("{\"b\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},"
 	                          "\"a\":{\"dtype\":\"BF16\",\"shape\":[4],\"data_offsets\":[24,32]},"
-	                          "\"__metadata__\":{\"format\":\"pt\"}}", 32, &st, &e);
+	                          "\"__metadata__\":{\"format\":\"pt\"}}",
+	                          32, &st, &e);
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
 	CU_ASSERT_EQUAL(vn_safetensors_count(f), 2);
@@ -109,29 +110,36 @@ static void metadata_is_read_when_it_is_a_string(void)
 static void unusual_files_are_legal(void)
 {
 	opens("{}", 0, 0);
-	opens("{}        ", 0, 0); /* padded with spaces */
+	opens("{}        ", 0, 0);                                                      /* padded with spaces */
 	opens("{\"s\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}", 4, 1); /* rank 0: one element */
 	opens("{\"z\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}}", 0, 1);
 	opens("{\"z\":{\"dtype\":\"F32\",\"shape\":[0,7],\"data_offsets\":[0,0]},"
 	      "\"a\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]},"
-	      "\"y\":{\"dtype\":\"F64\",\"shape\":[2,0],\"data_offsets\":[3,3]}}", 3, 3); /* empty ones at both ends */
+	      "\"y\":{\"dtype\":\"F64\",\"shape\":[2,0],\"data_offsets\":[3,3]}}",
+	      3, 3); /* empty ones at both ends */
 	opens("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
-	      "\"b\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[1,9]}}", 9, 2); /* not aligned */
+	      "\"b\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[1,9]}}",
+	      9, 2); /* not aligned */
 	opens("{\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]},"
-	      "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 2, 2); /* header not in order of data */
+	      "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}",
+	      2, 2); /* header not in order of data */
 	opens("{\"a\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1],\"data_offsets\":[0,1]}}", 1, 1); /* rank 8 */
 	opens("{\"\\u00e4\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1],\"more\":null}}", 1, 1);
 	opens("{\"a\":{\"dtype\":\"F4\",\"shape\":[2],\"data_offsets\":[0,1]},"
-	      "\"b\":{\"dtype\":\"F6_E2M3\",\"shape\":[4],\"data_offsets\":[1,4]}}", 4, 2); /* fill whole bytes */
+	      "\"b\":{\"dtype\":\"F6_E2M3\",\"shape\":[4],\"data_offsets\":[1,4]}}",
+	      4, 2); /* fill whole bytes */
 }
 
 static void every_dtype_of_the_format_is_known_by_its_width(void)
 {
-	const struct { const char *name; int bits; } row[] = {
-		{ "BOOL", 8 }, { "U8", 8 }, { "I8", 8 }, { "F8_E4M3", 8 }, { "F8_E5M2", 8 }, { "F8_E8M0", 8 },
-		{ "F8_E4M3FNUZ", 8 }, { "F8_E5M2FNUZ", 8 }, { "F4", 4 }, { "F6_E2M3", 6 }, { "F6_E3M2", 6 },
-		{ "I32", 32 }, { "U32", 32 }, { "F32", 32 }, { "I64", 64 }, { "U64", 64 }, { "F64", 64 }, { "C64", 64 },
-		{ "I16", 16 }, { "U16", 16 }, { "F16", 16 }, { "BF16", 16 },
+	const struct {
+		const char *name;
+		int         bits;
+	} row[] = {
+		{ "BOOL", 8 },        { "U8", 8 },          { "I8", 8 },   { "F8_E4M3", 8 }, { "F8_E5M2", 8 }, { "F8_E8M0", 8 },
+		{ "F8_E4M3FNUZ", 8 }, { "F8_E5M2FNUZ", 8 }, { "F4", 4 },   { "F6_E2M3", 6 }, { "F6_E3M2", 6 }, { "I32", 32 },
+		{ "U32", 32 },        { "F32", 32 },        { "I64", 64 }, { "U64", 64 },    { "F64", 64 },    { "C64", 64 },
+		{ "I16", 16 },        { "U16", 16 },        { "F16", 16 }, { "BF16", 16 },
 	};
 	char header[256];
 
@@ -148,7 +156,7 @@ static void every_dtype_of_the_format_is_known_by_its_width(void)
 static void an_unaligned_tensor_is_found_where_it_lies(void)
 {
 	const char     *header = "{\"a\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]},"
-	                         "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[3,11]}}";
+							 "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[3,11]}}";
 	const float     want[] = { 1.5f, -2.25f };
 	unsigned char   data[11] = { 0 };
 	size_t          bytes;
@@ -239,13 +247,17 @@ static void a_deeply_nested_header_is_refused(void)
 static void a_name_that_comes_twice_is_refused(void)
 {
 	refused("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
-	        "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}", 2, "\"a\"", "duplicate");
+	        "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}",
+	        2, "\"a\"", "duplicate");
 }
 
 static void an_entry_without_its_three_fields_is_refused(void)
 {
 	const char *bad[] = {
-		"{\"tt\":7}", "{\"tt\":null}", "{\"tt\":[]}", "{\"tt\":{}}",
+		"{\"tt\":7}",
+		"{\"tt\":null}",
+		"{\"tt\":[]}",
+		"{\"tt\":{}}",
 		"{\"tt\":{\"shape\":[1],\"data_offsets\":[0,1]}}",
 		"{\"tt\":{\"dtype\":8,\"shape\":[1],\"data_offsets\":[0,1]}}",
 		"{\"tt\":{\"dtype\":\"U8\",\"data_offsets\":[0,1]}}",
@@ -321,18 +333,22 @@ static void numbers_that_end_inside_a_byte_are_refused(void)
 static void a_hole_is_refused(void)
 {
 	refused("{\"aa\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
-	        "\"bb\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[2,3]}}", 3, "bb", "leaving a hole");
+	        "\"bb\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[2,3]}}",
+	        3, "bb", "leaving a hole");
 	refused("{\"aa\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}", 2, "aa", "leaving a hole");
 }
 
 static void an_overlap_is_refused(void)
 {
 	refused("{\"aa\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
-	        "\"bb\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}", 3, "bb", "overlapping");
+	        "\"bb\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}",
+	        3, "bb", "overlapping");
 	refused("{\"aa\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
-	        "\"bb\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2, "", "overlapping");
+	        "\"bb\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}",
+	        2, "", "overlapping");
 	refused("{\"aa\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
-	        "\"zz\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[1,1]}}", 2, "zz", "overlapping");
+	        "\"zz\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[1,1]}}",
+	        2, "zz", "overlapping");
 }
 
 static void bytes_behind_the_last_tensor_are_refused(void)

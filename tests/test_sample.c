@@ -12,11 +12,15 @@
 /* kat_vectors of Random123. */
 static void philox_gives_its_authors_numbers(void)
 {
-	static const struct { uint32_t counter[4], key[2], out[4]; } row[] = {
+	static const struct {
+		uint32_t counter[4], key[2], out[4];
+	} row[] = {
 		{ { 0, 0, 0, 0 }, { 0, 0 }, { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 } },
-		{ { 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff }, { 0xffffffff, 0xffffffff },
+		{ { 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff },
+		  { 0xffffffff, 0xffffffff },
 		  { 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd } },
-		{ { 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344 }, { 0xa4093822, 0x299f31d0 },
+		{ { 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344 },
+		  { 0xa4093822, 0x299f31d0 },
 		  { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 } },
 	};
 	uint32_t out[4];
@@ -136,10 +140,10 @@ static void draws_have_the_probabilities_of_the_softmax(void)
 {
 	enum { V = 8, N = 200000 };
 	static const double temperature[] = { 0.7, 1.0, 1.5 };
-	const float    x[V] = { 1.5f, -0.25f, 0, 2, 2, -1, 0.5f, 1 }; /* exact in f16 */
-	const double   wide[V] = { 1.5, -0.25, 0, 2, 2, -1, 0.5, 1 };
-	uint16_t       half[V];
-	double         p[V], worst = 0;
+	const float         x[V] = { 1.5f, -0.25f, 0, 2, 2, -1, 0.5f, 1 }; /* exact in f16 */
+	const double        wide[V] = { 1.5, -0.25, 0, 2, 2, -1, 0.5, 1 };
+	uint16_t            half[V];
+	double              p[V], worst = 0;
 
 	vn_from_f32(half, VN_F16, x, V);
 	for (int t = 0; t < 3; t++) {
@@ -207,8 +211,9 @@ static void the_format_of_the_scores_does_not_matter(void)
 
 static void scores_that_are_no_scores_are_refused(void)
 {
-	const float bad[][3] = { { 0, NAN, 1 }, { NAN, 0, 0 }, { 0, 1, NAN }, { 0, INFINITY, 1 },
-	                         { -INFINITY, -INFINITY, -INFINITY } };
+	const float bad[][3] = {
+		{ 0, NAN, 1 }, { NAN, 0, 0 }, { 0, 1, NAN }, { 0, INFINITY, 1 }, { -INFINITY, -INFINITY, -INFINITY }
+	};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		for (int warm = 0; warm < 2; warm++) {
 			vn_error err = { "" };

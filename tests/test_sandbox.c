@@ -31,10 +31,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char content[] = "what the file holds";
-static char       folder[] = "/tmp/vn-sandbox-XXXXXX";
-static int        file, other, tcp, named, abstract; /* descriptors of this process: files, listening sockets */
-static char       path[64], victim[64], socket_path[64];
+static const char         content[] = "what the file holds";
+static char               folder[] = "/tmp/vn-sandbox-XXXXXX";
+static int                file, other, tcp, named, abstract; /* descriptors of this process: files, listening sockets */
+static char               path[64], victim[64], socket_path[64];
 static struct sockaddr_in tcp_at = { .sin_family = AF_INET };
 static struct sockaddr_un named_at = { .sun_family = AF_UNIX }, abstract_at = { .sun_family = AF_UNIX };
 static socklen_t          abstract_size;
@@ -54,60 +54,128 @@ static int opening(const char *what, int flags)
 	return done(open(what, flags, 0600));
 }
 
-static int open_relative(void)      { return opening("relative", O_RDWR | O_CREAT); }
-static int open_absolute(void)      { return opening("/etc/passwd", O_RDONLY); }
-static int open_directory(void)     { return opening("/", O_RDONLY | O_DIRECTORY); }
-static int open_own_memory(void)    { return opening("/proc/self/mem", O_RDWR); }
+static int open_relative(void)
+{
+	return opening("relative", O_RDWR | O_CREAT);
+}
+static int open_absolute(void)
+{
+	return opening("/etc/passwd", O_RDONLY);
+}
+static int open_directory(void)
+{
+	return opening("/", O_RDONLY | O_DIRECTORY);
+}
+static int open_own_memory(void)
+{
+	return opening("/proc/self/mem", O_RDWR);
+}
 static int open_descriptor(void)
 {
 	char at[64];
 	snprintf(at, sizeof at, "/proc/self/fd/%d", file);
 	return opening(at, O_RDWR);
 }
-static int open_without_name(void)  { return opening(folder, O_TMPFILE | O_RDWR); }
+static int open_without_name(void)
+{
+	return opening(folder, O_TMPFILE | O_RDWR);
+}
 static int open_as_new(void)
 {
 	struct open_how how = { .flags = O_RDONLY };
 	return done(syscall(SYS_openat2, AT_FDCWD, "/etc/passwd", &how, sizeof how));
 }
-static int look_at_path(void)       { struct stat s; return done(stat("/etc/passwd", &s)); }
-static int rename_file(void)        { return done(rename(victim, "elsewhere")); }
-static int unlink_file(void)        { return done(unlink(victim)); }
-static int make_folder(void)        { return done(mkdir("new", 0700)); }
-static int make_link(void)          { return done(symlink("/etc/passwd", "passwd")); }
-static int cut_file(void)           { return done(truncate(victim, 0)); }
-static int change_mode(void)        { return done(chmod(victim, 0777)); }
-static int change_folder(void)      { return done(chdir("/")); }
+static int look_at_path(void)
+{
+	struct stat s;
+	return done(stat("/etc/passwd", &s));
+}
+static int rename_file(void)
+{
+	return done(rename(victim, "elsewhere"));
+}
+static int unlink_file(void)
+{
+	return done(unlink(victim));
+}
+static int make_folder(void)
+{
+	return done(mkdir("new", 0700));
+}
+static int make_link(void)
+{
+	return done(symlink("/etc/passwd", "passwd"));
+}
+static int cut_file(void)
+{
+	return done(truncate(victim, 0));
+}
+static int change_mode(void)
+{
+	return done(chmod(victim, 0777));
+}
+static int change_folder(void)
+{
+	return done(chdir("/"));
+}
 
-static int make_socket(void)        { return done(socket(AF_INET, SOCK_STREAM, 0)); }
-static int make_socket_pair(void)   { int two[2]; return done(socketpair(AF_UNIX, SOCK_STREAM, 0, two)); }
+static int make_socket(void)
+{
+	return done(socket(AF_INET, SOCK_STREAM, 0));
+}
+static int make_socket_pair(void)
+{
+	int two[2];
+	return done(socketpair(AF_UNIX, SOCK_STREAM, 0, two));
+}
 static int connecting(const void *to, socklen_t size, int family)
 {
 	const int s = socket(family, SOCK_STREAM, 0);
 	return s < 0 ? errno : done(connect(s, to, size));
 }
-static int connect_tcp(void)        { return connecting(&tcp_at, sizeof tcp_at, AF_INET); }
-static int connect_unix(void)       { return connecting(&named_at, sizeof named_at, AF_UNIX); }
-static int connect_abstract(void)   { return connecting(&abstract_at, abstract_size, AF_UNIX); }
+static int connect_tcp(void)
+{
+	return connecting(&tcp_at, sizeof tcp_at, AF_INET);
+}
+static int connect_unix(void)
+{
+	return connecting(&named_at, sizeof named_at, AF_UNIX);
+}
+static int connect_abstract(void)
+{
+	return connecting(&abstract_at, abstract_size, AF_UNIX);
+}
 static int bind_tcp(void)
 {
 	const struct sockaddr_in any = { .sin_family = AF_INET };
-	const int s = socket(AF_INET, SOCK_STREAM, 0);
+	const int                s = socket(AF_INET, SOCK_STREAM, 0);
 	return s < 0 ? errno : done(bind(s, (const void *)&any, sizeof any));
 }
-static int accept_inherited(void)   { return done(listen(tcp, 2)); }
+static int accept_inherited(void)
+{
+	return done(listen(tcp, 2));
+}
 
-static int execute(void)            { char *const argv[] = { "true",
-	NULL }; return done(execve("/bin/true", argv, argv + 1)); }
-static int execute_descriptor(void) { char *const argv[] = { "true",
-	NULL }; return done(syscall(SYS_execveat, AT_FDCWD, "/bin/true", argv, argv + 1, 0)); }
+static int execute(void)
+{
+	char *const argv[] = { "true", NULL };
+	return done(execve("/bin/true", argv, argv + 1));
+}
+static int execute_descriptor(void)
+{
+	char *const argv[] = { "true", NULL };
+	return done(syscall(SYS_execveat, AT_FDCWD, "/bin/true", argv, argv + 1, 0));
+}
 static int reap(long pid)
 {
 	if (pid == 0)
 		_exit(0);
 	return pid > 0 && waitpid((pid_t)pid, NULL, 0) < 0 ? errno : done(pid);
 }
-static int fork_process(void)       { return reap(fork()); }
+static int fork_process(void)
+{
+	return reap(fork());
+}
 static int fork_lightly(void)
 {
 	const pid_t pid = vfork();
@@ -120,8 +188,11 @@ static int clone_process(void)
 	uint64_t args[8] = { [4] = SIGCHLD };
 	return reap(syscall(SYS_clone3, args, sizeof args));
 }
-static void *nothing(void *x)       { return x; }
-static int   start_thread(void)
+static void *nothing(void *x)
+{
+	return x;
+}
+static int start_thread(void)
 {
 	pthread_t t;
 	const int why = pthread_create(&t, NULL, nothing, NULL);
@@ -135,21 +206,46 @@ static int trace_parent(void)
 		ptrace(PTRACE_DETACH, parent, NULL, NULL);
 	return why;
 }
-static int signal_parent(void)      { return done(kill(parent, 0)); }
-static int stop_parent(void)        { return done(kill(parent, SIGCONT)); }
+static int signal_parent(void)
+{
+	return done(kill(parent, 0));
+}
+static int stop_parent(void)
+{
+	return done(kill(parent, SIGCONT));
+}
 static int read_memory(pid_t of)
 {
 	char         to[sizeof content];
 	struct iovec mine = { to, sizeof to }, theirs = { (void *)(uintptr_t)content, sizeof content };
 	return done(process_vm_readv(of, &mine, 1, &theirs, 1, 0));
 }
-static int read_parent(void)        { return read_memory(parent); }
-static int read_own(void)           { return read_memory(getpid()); }
+static int read_parent(void)
+{
+	return read_memory(parent);
+}
+static int read_own(void)
+{
+	return read_memory(getpid());
+}
 
-static int write_other(void)        { return done(write(other, "x", 1)); }
-static int read_other(void)         { char c; return done(pread(other, &c, 1, 0)); }
-static int write_file(void)         { return done(pwrite(file, "x", 1, 0)); }
-static int cut_own_file(void)       { return done(ftruncate(file, 0)); }
+static int write_other(void)
+{
+	return done(write(other, "x", 1));
+}
+static int read_other(void)
+{
+	char c;
+	return done(pread(other, &c, 1, 0));
+}
+static int write_file(void)
+{
+	return done(pwrite(file, "x", 1, 0));
+}
+static int cut_own_file(void)
+{
+	return done(ftruncate(file, 0));
+}
 static int write_output(void)
 {
 	struct stat s;
@@ -162,8 +258,15 @@ static int find_descriptor(void)
 			return 0; /* not the pipe */
 	return EBADF;
 }
-static int new_descriptor(void)     { return done(dup(file)); }
-static int control_device(void)     { int n; return done(ioctl(file, FIONREAD, &n)); }
+static int new_descriptor(void)
+{
+	return done(dup(file));
+}
+static int control_device(void)
+{
+	int n;
+	return done(ioctl(file, FIONREAD, &n));
+}
 
 static int map_code(void)
 {
@@ -174,22 +277,54 @@ static int make_code(void)
 	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	return p == MAP_FAILED ? errno : done(mprotect(p, 4096, PROT_READ | PROT_EXEC));
 }
-static int memory_file(void)        { return done(memfd_create("x", 0)); }
-static int use_ring(void)           { char params[120] = { 0 }; return done(syscall(SYS_io_uring_setup, 1, params)); }
+static int memory_file(void)
+{
+	return done(memfd_create("x", 0));
+}
+static int use_ring(void)
+{
+	char params[120] = { 0 };
+	return done(syscall(SYS_io_uring_setup, 1, params));
+}
 static int use_bpf(void)
 {
-	union { uint32_t field[4]; char room[128]; } map = { .field = { 2 /* array */, 4, 4, 1 } };
+	union {
+		uint32_t field[4];
+		char     room[128];
+	} map = { .field = { 2 /* array */, 4, 4, 1 } };
 	return done(syscall(SYS_bpf, 0 /* BPF_MAP_CREATE */, &map, sizeof map));
 }
-static int use_faults(void)         { return done(syscall(SYS_userfaultfd, O_CLOEXEC)); }
-static int use_prctl(void)          { return done(prctl(PR_SET_NAME, "x", 0, 0, 0)); }
-static int be_dumpable(void)        { return done(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)); }
-static int raise_limit(void)        { struct rlimit r = { 0, 0 }; const int bad = getrlimit(RLIMIT_CORE,
-	&r); return bad ? errno : r.rlim_max == 0 ? done(setrlimit(RLIMIT_CORE, &(struct rlimit){ 1, 1 })) : 0; }
-static int other_space(void)        { return done(unshare(CLONE_FS)); }
+static int use_faults(void)
+{
+	return done(syscall(SYS_userfaultfd, O_CLOEXEC));
+}
+static int use_prctl(void)
+{
+	return done(prctl(PR_SET_NAME, "x", 0, 0, 0));
+}
+static int be_dumpable(void)
+{
+	return done(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0));
+}
+static int raise_limit(void)
+{
+	struct rlimit r = { 0, 0 };
+	const int     bad = getrlimit(RLIMIT_CORE, &r);
+	return bad ? errno : r.rlim_max == 0 ? done(setrlimit(RLIMIT_CORE, &(struct rlimit) { 1, 1 })) : 0;
+}
+static int other_space(void)
+{
+	return done(unshare(CLONE_FS));
+}
 
-static int find_variable(void)      { return getenv("PATH") ? 0 : ENOENT; }
-static int find_text(void)          { return *first_variable ? 0 : ENOENT; }
+static int find_variable(void)
+{
+	return getenv("PATH") ? 0 : ENOENT;
+}
+static int find_text(void)
+{
+	return *first_variable ? 0 : ENOENT;
+}
 
 #ifdef __x86_64__
 static int call_as_i386(void)
@@ -326,8 +461,9 @@ static int in_a_child(const struct action *a, int without, bool *consumed_as_rec
 	size_t   bytes;
 	int      kind, why = -1, found = BROKEN;
 
-	const vn_child_task task = { .path = path, .file = file, .work = exploit, .ctx = (void *)(uintptr_t)a,
-		.without = without };
+	const vn_child_task task = {
+		.path = path, .file = file, .work = exploit, .ctx = (void *)(uintptr_t)a, .without = without
+	};
 	CU_ASSERT_EQUAL_FATAL(vn_child_start(&child, &task, &err), VN_OK);
 	*consumed_as_recorded = false;
 	if (vn_child_receive(&child, &kind, &data, &bytes, &err) == VN_OK && kind == 1 && bytes == sizeof why) {
@@ -389,10 +525,22 @@ static void all_without(int layers)
 			expect(&action[i], layers);
 }
 
-static void a_child_can_do_none_of_it(void)        { all_without(0); }
-static void seccomp_holds_without_landlock(void)   { all_without(L); }
-static void landlock_holds_without_seccomp(void)   { all_without(S); }
-static void the_rest_holds_without_either(void)    { all_without(L | S); }
+static void a_child_can_do_none_of_it(void)
+{
+	all_without(0);
+}
+static void seccomp_holds_without_landlock(void)
+{
+	all_without(L);
+}
+static void landlock_holds_without_seccomp(void)
+{
+	all_without(S);
+}
+static void the_rest_holds_without_either(void)
+{
+	all_without(L | S);
+}
 
 /* The table says who refuses what; so what nobody left refuses must go through, or the table would say too little. */
 static void what_nobody_refuses_goes_through(void)
@@ -474,7 +622,7 @@ static void who_writes_a_file_can_do_no_more_than_that(void)
 {
 	for (int i = 0; i < N_ACTIONS; i++) {
 		const struct action *a = &action[i];
-		char what[160];
+		char                 what[160];
 
 		if (!possible[i] || (missing & S))
 			continue;
@@ -532,16 +680,17 @@ static void connect_what_is_left(void *ctx, int pipe)
 
 static int connecting_in_a_child(int family, int without)
 {
-	vn_child child;
-	vn_error err = { "" };
-	void    *data = NULL;
-	size_t   bytes = 0;
-	int      kind, why = -1;
+	vn_child  child;
+	vn_error  err = { "" };
+	void     *data = NULL;
+	size_t    bytes = 0;
+	int       kind, why = -1;
 	const int kept = file;
 
 	CU_ASSERT_FATAL((file = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)) >= 0);
-	const vn_child_task task = { .path = path, .file = file, .work = connect_what_is_left, .ctx = &family,
-		.without = without };
+	const vn_child_task task = {
+		.path = path, .file = file, .work = connect_what_is_left, .ctx = &family, .without = without
+	};
 	CU_ASSERT_EQUAL_FATAL(vn_child_start(&child, &task, &err), VN_OK);
 	if (vn_child_receive(&child, &kind, &data, &bytes, &err) == VN_OK && bytes == sizeof why)
 		memcpy(&why, data, sizeof why);
@@ -554,7 +703,9 @@ static int connecting_in_a_child(int family, int without)
 
 static void landlock_keeps_the_network_from_a_socket_that_is_left(void)
 {
-	static const struct { int family, from_abi; } way[] = { { AF_INET, 4 }, { AF_UNIX, 6 } };
+	static const struct {
+		int family, from_abi;
+	} way[] = { { AF_INET, 4 }, { AF_UNIX, 6 } };
 	for (int i = 0; i < 2; i++)
 		if (!(missing & L) && syscall(444, NULL, 0, 1) >= way[i].from_abi && (tcp >= 0 || way[i].family == AF_UNIX)) {
 			CU_ASSERT_EQUAL(connecting_in_a_child(way[i].family, L | S), 0);

@@ -23,11 +23,16 @@ static _Atomic long *calls; /* shared */
 #define COUNT(type, name, parameters, arguments) \
 	type __real_##name parameters; \
 	type __wrap_##name parameters; \
-	type __wrap_##name parameters { if (calls) (*calls)++; return __real_##name arguments; }
+	type __wrap_##name parameters \
+	{ \
+		if (calls) \
+			(*calls)++; \
+		return __real_##name arguments; \
+	}
 COUNT(ssize_t, send, (int fd, const void *from, size_t n, int flags), (fd, from, n, flags))
 COUNT(ssize_t, sendmsg, (int fd, const struct msghdr *m, int flags), (fd, m, flags))
 COUNT(ssize_t, recv, (int fd, void *to, size_t n, int flags), (fd, to, n, flags))
-COUNT(int, poll, (struct pollfd *p, nfds_t n, int ms), (p, n, ms))
+COUNT(int, poll, (struct pollfd * p, nfds_t n, int ms), (p, n, ms))
 
 /* ---- helpers ------------------------------------------------------------------------------------ */
 
@@ -120,8 +125,8 @@ static void a_scribe_that_is_killed_is_told_of(void)
 /* A line of /proc/PID/status. */
 static bool says(const char *line)
 {
-	char  name[64], got[256];
-	bool  found = false;
+	char name[64], got[256];
+	bool found = false;
 
 	snprintf(name, sizeof name, "/proc/%d/status", (int)scribe.pid);
 	FILE *f = fopen(name, "re");
@@ -146,11 +151,10 @@ static void it_runs_in_a_sandbox(void)
 
 int main(void)
 {
-	static CU_TestInfo tests[] = {
-		TEST(a_message_is_a_call_at_each_end_and_so_is_its_answer), TEST(a_message_of_any_length_comes_whole),
-		TEST(a_scribe_that_is_killed_is_told_of), TEST(it_runs_in_a_sandbox), CU_TEST_INFO_NULL
-	};
-	void *shared = mmap(NULL, sizeof *calls, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	static CU_TestInfo tests[] = { TEST(a_message_is_a_call_at_each_end_and_so_is_its_answer),
+		                           TEST(a_message_of_any_length_comes_whole), TEST(a_scribe_that_is_killed_is_told_of),
+		                           TEST(it_runs_in_a_sandbox), CU_TEST_INFO_NULL };
+	void              *shared = mmap(NULL, sizeof *calls, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (shared == MAP_FAILED || !mkdtemp(dir)) {
 		perror("test_scribe: cannot be prepared");

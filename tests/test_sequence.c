@@ -26,10 +26,10 @@ static int read(const char *text, char name[MOST][40], vn_place_of *x)
 
 static void check(const char *given, const char *expected)
 {
-	char name[MOST][40], want[MOST][40];
+	char        name[MOST][40], want[MOST][40];
 	vn_place_of x[MOST], y[MOST];
-	int order[MOST];
-	const int n = read(given, name, x), m = read(expected, want, y);
+	int         order[MOST];
+	const int   n = read(given, name, x), m = read(expected, want, y);
 
 	CU_ASSERT_EQUAL_FATAL(n, m);
 	CU_ASSERT_EQUAL_FATAL(vn_sequence(x, n, order, NULL), VN_OK);
@@ -74,7 +74,7 @@ static void steps_come_first_and_second_names_behind(void)
 		{ .name = "layer0.q_proj", .point = "", .step = 0, .layer = 0, .said = -1 },
 	};
 	static const int expected[] = { 4, 2, 1, 3, 0 };
-	int order[5];
+	int              order[5];
 	CU_ASSERT_EQUAL_FATAL(vn_sequence(x, 5, order, NULL), VN_OK);
 	for (int i = 0; i < 5; i++)
 		CU_ASSERT_EQUAL(order[i], expected[i]);

@@ -43,7 +43,7 @@ static void refused(const char *d, vn_status want, const char *const *word)
 	vn_shards_close(&s);
 }
 
-#define REFUSED(d, status, ...) refused(d, status, (const char *const[]){ __VA_ARGS__, NULL })
+#define REFUSED(d, status, ...) refused(d, status, (const char *const[]) { __VA_ARGS__, NULL })
 
 static void an_index_gathers_its_files_sorted_by_name(void)
 {
@@ -98,8 +98,8 @@ static void a_directory_with_neither_says_so(void)
 
 static void a_file_that_leaves_the_directory_is_refused(void)
 {
-	const char *bad[] = { "../../etc/passwd", "/etc/passwd", "..", "a/../../b", "a/..", "../1.safetensors", "./../x",
-		"a//../b", "" };
+	const char *bad[] = { "../../etc/passwd", "/etc/passwd", "..",      "a/../../b", "a/..",
+		                  "../1.safetensors", "./../x",      "a//../b", "" };
 	char        json[256], d[256];
 
 	two_files(d);
@@ -215,11 +215,18 @@ static void a_tensor_that_is_not_listed_is_counted_and_kept(void)
 
 static void an_index_that_is_no_index_is_refused(void)
 {
-	const char *bad[] = { "", "[]", "7", "{}", "{\"weight_map\":7}", "{\"weight_map\":[]}", "{\"weight_map\":{}}",
-		"{\"weight_map\":{\"a\":\"x\"}",
-		              "{\"weight_map\":{\"a\":7}}", "{\"weight_map\":{\"a\":null}}",
-		              "{\"weight_map\":{\"a\":\"1.safetensors\",\"a\":\"2.safetensors\"}}" };
-	char d[256];
+	const char *bad[] = { "",
+		                  "[]",
+		                  "7",
+		                  "{}",
+		                  "{\"weight_map\":7}",
+		                  "{\"weight_map\":[]}",
+		                  "{\"weight_map\":{}}",
+		                  "{\"weight_map\":{\"a\":\"x\"}",
+		                  "{\"weight_map\":{\"a\":7}}",
+		                  "{\"weight_map\":{\"a\":null}}",
+		                  "{\"weight_map\":{\"a\":\"1.safetensors\",\"a\":\"2.safetensors\"}}" };
+	char        d[256];
 
 	two_files(d);
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

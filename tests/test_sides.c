@@ -2,7 +2,7 @@
 #include "compare/match/sides.h"
 #include "tests/match_help.h"
 
-static const float x[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
+static const float              x[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
 static const vn_compare_options none;
 
 /* So many tokens in calls of so many each; the last may be shorter. */
@@ -99,7 +99,8 @@ static void steps_of_other_tokens_are_said(void)
 	record("ref", 4, 4, 0);
 	record("cand", 3, 3, 0);
 	CU_ASSERT_EQUAL_FATAL(sides(&c, 1, (const char *[]) { at("cand") }, -1, NULL), VN_OK);
-	one_line(&c.result.notes, "calls: step 0 is 4 tokens after 0 in the reference, 3 after 0 in the candidate: calls "
+	one_line(&c.result.notes,
+	         "calls: step 0 is 4 tokens after 0 in the reference, 3 after 0 in the candidate: calls "
 	         "are joined only if the steps of both recordings hold every token up to the same last one");
 	vn_comparison_close(&c);
 }

@@ -77,7 +77,7 @@ static void no_two_live_values_of_a_random_plan_overlap(void)
 		int         made[200], n = 0;
 		vn_plan    *p;
 
-		made[n++] = vn_plan_embed(b, vn_plan_weight(b, "e", 2, (int64_t[]){ 9, 8 }), VN_POINT_EMBED);
+		made[n++] = vn_plan_embed(b, vn_plan_weight(b, "e", 2, (int64_t[]) { 9, 8 }), VN_POINT_EMBED);
 		for (int l = 0; l < 8; l++) {
 			vn_plan_layer(b, l);
 			for (int i = 0; i < 11; i++) {
@@ -118,8 +118,8 @@ static void more_layers_need_no_more_memory(void)
 static void aliases_states_and_what_streams_have_no_memory_of_their_own(void)
 {
 	vn_plan    *p = qwen2(2, 1);
-	const char *none[] = { "layer0.input", "layer1.input", "layer0.k_cache", "layer0.attn_scores", "layer1.attn_probs",
-	                       "layer0.gate_act", "logits" };
+	const char *none[] = { "layer0.input",      "layer1.input",    "layer0.k_cache", "layer0.attn_scores",
+		                   "layer1.attn_probs", "layer0.gate_act", "logits" };
 	vn_slots    s;
 
 	CU_ASSERT_TRUE_FATAL(vn_slots_assign(&s, p));
@@ -145,12 +145,9 @@ static void an_empty_plan_needs_nothing(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-		TEST(no_two_live_values_of_a_model_overlap),
-		TEST(no_two_live_values_of_a_random_plan_overlap),
-		TEST(more_layers_need_no_more_memory),
-		TEST(aliases_states_and_what_streams_have_no_memory_of_their_own),
-		TEST(an_empty_plan_needs_nothing),
-		CU_TEST_INFO_NULL,
+		TEST(no_two_live_values_of_a_model_overlap), TEST(no_two_live_values_of_a_random_plan_overlap),
+		TEST(more_layers_need_no_more_memory),       TEST(aliases_states_and_what_streams_have_no_memory_of_their_own),
+		TEST(an_empty_plan_needs_nothing),           CU_TEST_INFO_NULL,
 	};
 	return run_suite("slots", tests);
 }

@@ -34,14 +34,16 @@ static void cuts(const char *pattern, const char *text, const char *want)
 static void the_known_patterns_cut_as_the_table_says(void)
 {
 	static const char *const name[] = { "gpt-2", "qwen2", "qwen35", "llama-bpe" };
-	static const struct { const char *text, *want[4]; } row[] = {
+	static const struct {
+		const char *text, *want[4];
+	} row[] = {
 		{ "I'LL don't we've", { "I|'|LL| don|'t| we|'ve", "I|'LL| don|'t| we|'ve" } },
-		{ "abc123  def 4567", { "abc|123| | def| 4567", "abc|1|2|3| | def| |4|5|6|7", NULL,
-		  "abc|123| | def| |456|7" } },
+		{ "abc123  def 4567",
+		  { "abc|123| | def| 4567", "abc|1|2|3| | def| |4|5|6|7", NULL, "abc|123| | def| |456|7" } },
 		{ "  lead  trail  ", { " | lead| | trail|  " } },
 		{ "a\n\nb \n c\r\n", { "a|\n|\n|b| \n| c|\r\n", "a|\n\n|b| \n| c|\r\n" } },
-		{ "price: $5.00!!\n\nok", { "price|:| $|5|.|00|!!|\n|\n|ok", "price|:| $|5|.|0|0|!!\n\n|ok", NULL,
-		  "price|:| $|5|.|00|!!\n\n|ok" } },
+		{ "price: $5.00!!\n\nok",
+		  { "price|:| $|5|.|00|!!|\n|\n|ok", "price|:| $|5|.|0|0|!!\n\n|ok", NULL, "price|:| $|5|.|00|!!\n\n|ok" } },
 		{ "foo_bar-baz", { "foo|_|bar|-|baz", "foo|_bar|-baz" } },
 		{ "\t tab", { "\t| tab" } },
 		{ "x\xcc\x81y", { "x|\xcc\x81|y", "x|\xcc\x81y", "x\xcc\x81y", "x|\xcc\x81y" } },
@@ -53,7 +55,9 @@ static void the_known_patterns_cut_as_the_table_says(void)
 		    "\xe0\xa4\xb9\xe0\xa4\xbf\xe0\xa4\xa8\xe0\xa5\x8d\xe0\xa4\xa6\xe0\xa5\x80",
 		    "\xe0\xa4\xb9|\xe0\xa4\xbf\xe0\xa4\xa8|\xe0\xa5\x8d\xe0\xa4\xa6|\xe0\xa5\x80" } },
 		{ "it'\xc5\xbf", { "it|'|\xc5\xbf", "it|'\xc5\xbf" } }, /* a long s is an s in any case */
-		{ "a \xe1\xa0\x8e" "b", { "a| \xe1\xa0\x8e|b" } }, /* U+180E is no white space */
+		{ "a \xe1\xa0\x8e"
+		  "b",
+		  { "a| \xe1\xa0\x8e|b" } }, /* U+180E is no white space */
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
@@ -146,7 +150,9 @@ static void what_could_mean_something_else_is_refused(void)
 
 static void what_both_mean_alike_is_kept(void)
 {
-	static const struct { const char *pattern, *want; } same[] = {
+	static const struct {
+		const char *pattern, *want;
+	} same[] = {
 		{ "a|(b)?c*+d++e?+f{2,3}g{4}h{5,}.", "a|(b)?c*+d++e?+f{2,3}g{4}h{5,}." },
 		{ "(?i:a)(?=b)(?!c)(?<=d)(?<!e)(?>f)(?-i:g)", "(?i:a)(?=b)(?!c)(?<=d)(?<!e)(?>f)(?-i:g)" },
 		{ "\\s\\S[\\s\\-\\]]", "\\p{White_Space}\\P{White_Space}[\\p{White_Space}\\-\\]]" },

@@ -84,7 +84,7 @@ static void a_node_may_run_twice_in_a_call(void)
 		float *sum = vn_states_open(&s, FIXED);
 		CU_ASSERT_EQUAL(sum[2], 10);
 		sum[0] = sum[1] = sum[2] = 15;
-		vn_states_append(&s, GROWS, (float[]){ 5, -5 });
+		vn_states_append(&s, GROWS, (float[]) { 5, -5 });
 		vn_states_made(&s, FIXED);
 	}
 	vn_states_end(&s, true);
@@ -113,7 +113,7 @@ static void what_a_kept_call_left_out_is_missing_from_then_on(void)
 	CU_ASSERT_EQUAL(vn_states_begin(&s, 4, 1, NULL), VN_OK);
 	vn_states_end(&s, true); /* nobody ran the node */
 	CU_ASSERT_EQUAL(vn_states_begin(&s, 5, 1, NULL), VN_OK);
-	vn_states_append(&s, GROWS, (float[]){ 5, -5 });
+	vn_states_append(&s, GROWS, (float[]) { 5, -5 });
 	CU_ASSERT_FALSE(vn_states_ready(&s, GROWS));
 	CU_ASSERT_FALSE(vn_states_ready(&s, FIXED));
 	CU_ASSERT_PTR_NULL(vn_states_see(&s, GROWS, &n));

@@ -88,9 +88,9 @@ static void every_dtype_and_length_agrees_with_a_plain_loop(void)
 
 static void nan_and_infinity_are_counted_and_take_part_in_nothing_else(void)
 {
-	const float    strange[] = { NAN, INFINITY, -INFINITY };
-	static float   x[MOST];
-	const size_t   at[] = { 0, 5, 255, 256, 4095, 4096, MOST - 1 };
+	const float  strange[] = { NAN, INFINITY, -INFINITY };
+	static float x[MOST];
+	const size_t at[] = { 0, 5, 255, 256, 4095, 4096, MOST - 1 };
 
 	for (int d = 0; d < VN_N_DTYPES; d++)
 		for (size_t k = 0; k < 3; k++) {

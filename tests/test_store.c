@@ -8,12 +8,12 @@
 
 static void what_is_written_is_read_back(void)
 {
-	vn_plan     *p = make_plan();
-	vn_store    *s = begin_store(p, false);
-	const float  x[T * D] = { 1, 2, 3, -4 };
-	const void  *data;
-	vn_error     err = { 0 };
-	int          v = vn_plan_find(p, "layer1.attn_norm");
+	vn_plan    *p = make_plan();
+	vn_store   *s = begin_store(p, false);
+	const float x[T * D] = { 1, 2, 3, -4 };
+	const void *data;
+	vn_error    err = { 0 };
+	int         v = vn_plan_find(p, "layer1.attn_norm");
 
 	CU_ASSERT_EQUAL(put(s, v, VN_F32, T, D, x, &err), VN_OK);
 	CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_OK);
@@ -98,11 +98,11 @@ static void a_run_cut_off_has_the_ids_of_the_steps_it_came_to(void)
 
 static void what_tokens_say_comes_back(void)
 {
-	static char    a[] = "The", b[] = "", c[] = " caf\xc3\xa9", d[] = "\\n", e[] = "\\xff";
-	char *const    text[T] = { a, b, c, d, e };
-	vn_plan       *p = make_plan();
-	vn_store      *s = begin_store(p, false);
-	vn_error       err = { 0 };
+	static char a[] = "The", b[] = "", c[] = " caf\xc3\xa9", d[] = "\\n", e[] = "\\xff";
+	char *const text[T] = { a, b, c, d, e };
+	vn_plan    *p = make_plan();
+	vn_store   *s = begin_store(p, false);
+	vn_error    err = { 0 };
 
 	CU_ASSERT_EQUAL(vn_store_token_text(s, text, T, &err), VN_OK);
 	CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_OK);
@@ -122,10 +122,10 @@ static void what_tokens_say_comes_back(void)
 
 static void every_dtype_comes_back_bit_for_bit(void)
 {
-	vn_plan       *p = make_plan();
-	vn_store      *s = begin_store(p, false);
-	unsigned char  raw[T * D * 8];
-	vn_error       err = { 0 };
+	vn_plan      *p = make_plan();
+	vn_store     *s = begin_store(p, false);
+	unsigned char raw[T * D * 8];
+	vn_error      err = { 0 };
 
 	for (size_t i = 0; i < sizeof raw; i++)
 		raw[i] = (unsigned char)(i * 37 + 11);
@@ -232,10 +232,16 @@ static void second_names_are_the_same_tensor(void)
 /* HDF5 reads what the header reader leaves to it, ten times slower, and nobody would notice. */
 static bool is_read_by_its_header(const char *object)
 {
-	typedef struct said { char axes[64], digest[64]; int64_t order; double max; } said;
+	typedef struct said {
+		char    axes[64], digest[64];
+		int64_t order;
+		double  max;
+	} said;
 	static const vn_said list[] = {
-		{ "axes", VN_SAID_TEXT, offsetof(said, axes), 64 }, { "digest", VN_SAID_TEXT, offsetof(said, digest), 64 },
-		{ "order", VN_SAID_WHOLE, offsetof(said, order), 0 }, { "max", VN_SAID_REAL, offsetof(said, max), 0 },
+		{ "axes", VN_SAID_TEXT, offsetof(said, axes), 64 },
+		{ "digest", VN_SAID_TEXT, offsetof(said, digest), 64 },
+		{ "order", VN_SAID_WHOLE, offsetof(said, order), 0 },
+		{ "max", VN_SAID_REAL, offsetof(said, max), 0 },
 	};
 	const hid_t       f = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
 	vn_header_reader *r = calloc(1, sizeof *r);
@@ -378,11 +384,11 @@ static void an_abandoned_store_without_tensors_leaves_nothing(void)
 static void without_a_plan_tensors_are_given_by_name(void)
 {
 	static const char *const names[] = { "layer1.q_proj", "model", "model.norm" };
-	const float x[T] = { 1, 2, 3, 4, 5 };
-	vn_store   *s = begin_store(NULL, false);
-	vn_error    err = { "" };
-	const vn_model_words words = { .family = "qwen2" };
-	const vn_shape shape = { .rank = 1, .dim = { T } };
+	const float              x[T] = { 1, 2, 3, 4, 5 };
+	vn_store                *s = begin_store(NULL, false);
+	vn_error                 err = { "" };
+	const vn_model_words     words = { .family = "qwen2" };
+	const vn_shape           shape = { .rank = 1, .dim = { T } };
 	CU_ASSERT_EQUAL(vn_store_words(s, &words, &err), VN_OK);
 	for (int i = 0; i < 3; i++) {
 		vn_tensor_label l = { .order = -1, .layer = vn_name_layer(names[i]), .axes = "token" };

@@ -40,9 +40,9 @@ static void bad_output_paths_are_refused_with_a_reason(void)
 
 static void an_existing_file_is_replaced_by_force_alone(void)
 {
-	vn_plan  *p = make_plan();
-	vn_error  err;
-	int       fd = open(path, O_WRONLY | O_CREAT, 0600);
+	vn_plan *p = make_plan();
+	vn_error err;
+	int      fd = open(path, O_WRONLY | O_CREAT, 0600);
 
 	CU_ASSERT_EQUAL(write(fd, "old", 3), 3);
 	expect_refusal(p, path, false, "exists already");

@@ -13,7 +13,7 @@ static void an_unknown_shape_is_refused_with_the_known_ones(void)
 {
 	vn_error e = { "" };
 
-	CU_ASSERT_EQUAL(vn_synth_write("gpt9", toy_path(dir, "m"), &(vn_synth_options){ .layers = 1 }, &e), VN_ERR_USAGE);
+	CU_ASSERT_EQUAL(vn_synth_write("gpt9", toy_path(dir, "m"), &(vn_synth_options) { .layers = 1 }, &e), VN_ERR_USAGE);
 	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "'gpt9'"));
 	for (int i = 0; vn_synth_shape(i); i++)
 		CU_ASSERT_PTR_NOT_NULL(strstr(e.text, vn_synth_shape(i)));
@@ -24,10 +24,13 @@ static void an_unknown_shape_is_refused_with_the_known_ones(void)
 /* As many numbers as their model cards count. */
 static void every_shape_has_the_size_that_is_published(void)
 {
-	const struct { const char *shape; double millions; int layers; } row[] = {
+	const struct {
+		const char *shape;
+		double      millions;
+		int         layers;
+	} row[] = {
 		{ "gpt2-medium", 354.8, 24 }, { "llama-3.2-1b", 1235.8, 16 }, { "mistral-7b", 7241.7, 32 },
-		  { "qwen2-0.5b", 494.0, 24 },
-		{ "qwen3-0.6b", 596.0, 28 }, { "qwen3.5-0.8b", 752.4, 24 },
+		{ "qwen2-0.5b", 494.0, 24 },  { "qwen3-0.6b", 596.0, 28 },    { "qwen3.5-0.8b", 752.4, 24 },
 		{ "tiny", 0.163, 3 },
 	};
 	size_t   known = 0;
@@ -54,7 +57,7 @@ static void a_directory_that_exists_is_left_alone_without_force(void)
 {
 	vn_error e = { "" };
 
-	CU_ASSERT_EQUAL(vn_synth_write("qwen2-0.5b", dir, &(vn_synth_options){ .layers = 1 }, &e), VN_ERR_USAGE);
+	CU_ASSERT_EQUAL(vn_synth_write("qwen2-0.5b", dir, &(vn_synth_options) { .layers = 1 }, &e), VN_ERR_USAGE);
 	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "exists"));
 	CU_ASSERT_EQUAL(access(dir, F_OK), 0);
 }
@@ -134,7 +137,7 @@ static void force_refuses_what_holds_more_than_a_model(void)
 
 static void a_full_disk_leaves_the_old_model_and_nothing_else(void)
 {
-	vn_error e = { "" };
+	vn_error      e = { "" };
 	struct rlimit old, small;
 
 	put("full", "config.json", "old");
@@ -155,14 +158,15 @@ static void a_full_disk_leaves_the_old_model_and_nothing_else(void)
 
 static void force_replaces_a_model_when_the_new_one_is_whole(void)
 {
-	vn_error e = { "" };
+	vn_error    e = { "" };
 	struct stat s;
-	char path[600];
+	char        path[600];
 
 	put("m", "config.json", "old");
 	put("m", "model.safetensors", "old");
 	CU_ASSERT_EQUAL(vn_synth_write("qwen2-0.5b", toy_path(dir, "m//"),
-	                               &(vn_synth_options){ .layers = 1, .dtype = VN_BF16, .force = true }, &e), VN_OK);
+	                               &(vn_synth_options) { .layers = 1, .dtype = VN_BF16, .force = true }, &e),
+	                VN_OK);
 	CU_ASSERT_STRING_EQUAL(e.text, "");
 	CU_ASSERT_FALSE(still("m", "config.json", "old"));
 	snprintf(path, sizeof path, "%s/m/model.safetensors", dir);

@@ -14,7 +14,7 @@ enum { N = 1000, MOST = 64 };
 
 typedef struct shared {
 	_Atomic int next;
-	int done[N], by[MOST];
+	int         done[N], by[MOST];
 } shared;
 
 static void some(void *ctx, int thread)
@@ -51,7 +51,7 @@ static void everything_is_done_once_by_any_number_of_threads(void)
 static void what_cannot_be_started_is_done_by_the_others(void)
 {
 #ifndef VN_SANITIZED /* a sanitizer needs terabytes of addresses */
-	int status;
+	int         status;
 	const pid_t child = fork();
 	if (child == 0) { /* no stack of 8 MB fits any more; those of a library's threads that ended may be used again */
 		setrlimit(RLIMIT_AS, &(struct rlimit) { 4 << 20, 4 << 20 });

@@ -16,9 +16,21 @@ static void whole_numbers_are_read(void)
 
 static void anything_else_is_refused_and_leaves_the_number(void)
 {
-	static const char *const bad[] = { "", "-", "+3", " 3", "3 ", "3x", "0x3", "--3", "1e2", "3.0", "1025", "0",
-	                                   "9223372036854775808", "99999999999999999999" };
-	int64_t x = 7;
+	static const char *const bad[] = { "",
+		                               "-",
+		                               "+3",
+		                               " 3",
+		                               "3 ",
+		                               "3x",
+		                               "0x3",
+		                               "--3",
+		                               "1e2",
+		                               "3.0",
+		                               "1025",
+		                               "0",
+		                               "9223372036854775808",
+		                               "99999999999999999999" };
+	int64_t                  x = 7;
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		CU_ASSERT_FALSE(vn_text_whole(bad[i], 1, 1024, &x));
@@ -28,7 +40,7 @@ static void anything_else_is_refused_and_leaves_the_number(void)
 static void a_number_may_have_more_behind_it(void)
 {
 	static const char list[] = "-12,7";
-	int64_t x = 7;
+	int64_t           x = 7;
 
 	CU_ASSERT_PTR_EQUAL(vn_text_digits(list, &x), list + 3);
 	CU_ASSERT_EQUAL(x, -12);
@@ -39,10 +51,9 @@ static void a_number_may_have_more_behind_it(void)
 
 static void decimal_numbers_are_read(void)
 {
-	static const char *const bad[] = { "", "-", ".", "nan", "inf", "0x1p3", " 1", "1 ", "1.5x", "1e", "e1", "-0.1",
-		"2.01",
-	                                   "1e999", "1,5" };
-	double x = 0.5;
+	static const char *const bad[] = { "",     "-",  ".",  "nan",  "inf",  "0x1p3", " 1", "1 ",
+		                               "1.5x", "1e", "e1", "-0.1", "2.01", "1e999", "1,5" };
+	double                   x = 0.5;
 
 	CU_ASSERT(vn_text_real("0.7", 0, 2, &x) && x == 0.7);
 	CU_ASSERT(vn_text_real("1e-3", 0, 2, &x) && x == 1e-3);
@@ -67,7 +78,9 @@ static void what_is_not_printable_is_shown_by_its_code(void)
 /* In rooms of every size: never beyond, never half a code, and all of it where there is room. */
 static void what_does_not_fit_is_cut_off(void)
 {
-	static const char text[] = "ab\ncd\xe2\x80\xae" "ef\xff", whole[] = "ab\\ncd\\u{202e}ef\\xff";
+	static const char text[] = "ab\ncd\xe2\x80\xae"
+							   "ef\xff",
+					  whole[] = "ab\\ncd\\u{202e}ef\\xff";
 	char room[40];
 
 	for (size_t n = sizeof text; n < sizeof room; n++) {

@@ -70,8 +70,8 @@ static void the_last_precision_that_matches_holds(void)
 
 static void what_is_no_toggle_is_refused_by_name(void)
 {
-	static const char *const bad[] = { "nosuch", "layer9.*", "{a", "" },
-		*const precise[] = { "f32", "@*", "f99@*", "f32@nosuch", "f32@" };
+	static const char *const bad[] = { "nosuch", "layer9.*", "{a", "" }, *const precise[] = { "f32", "@*", "f99@*",
+		                                                                                      "f32@nosuch", "f32@" };
 	const vn_plan *p = vn_model_plan(model);
 	bool          *node = calloc((size_t)p->n_nodes, sizeof *node);
 	vn_policy     *policy = calloc((size_t)p->n_nodes, sizeof *policy);
@@ -92,10 +92,17 @@ static void what_is_no_toggle_is_refused_by_name(void)
 
 static void a_list_is_cut_at_commas_outside_braces(void)
 {
-	static const struct { const char *text; int n; const char *part[3]; } list[] = {
-		{ "", 0, { 0 } }, { "logits", 1, { "logits" } }, { "a,b,c", 3, { "a", "b", "c" } },
+	static const struct {
+		const char *text;
+		int         n;
+		const char *part[3];
+	} list[] = {
+		{ "", 0, { 0 } },
+		{ "logits", 1, { "logits" } },
+		{ "a,b,c", 3, { "a", "b", "c" } },
 		{ "layer{0,1}.{q,{k,v}}_proj,logits", 2, { "layer{0,1}.{q,{k,v}}_proj", "logits" } },
-		{ "a,,", 3, { "a", "", "" } }, { "a},b", 2, { "a}", "b" } },
+		{ "a,,", 3, { "a", "", "" } },
+		{ "a},b", 2, { "a}", "b" } },
 	};
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
 		char        *text = strdup(list[i].text);

@@ -61,7 +61,7 @@ static void bytes_that_are_no_text_pass_through(void)
 
 	gives(t, "\xff\xfe", "255 254");
 	gives(t, "hello\xe4\xb8 hello", "259 228 184 260");
-	gives(t, "\xed\xa0\x80", "237 160 128");   /* a surrogate */
+	gives(t, "\xed\xa0\x80", "237 160 128"); /* a surrogate */
 	gives(t, "\x80<|end|>\x80", "128 261 128");
 	gives(t, "\xf0\x9f\x98", "240 159 152");
 	vn_tokenizer_close(t);
@@ -145,7 +145,9 @@ static void tokens_around_a_text_are_a_choice(void)
 
 /* ---- what is refused ------------------------------------------------------------ */
 
-static const struct { const char *place, *text, *why; vn_status st;
+static const struct {
+	const char *place, *text, *why;
+	vn_status   st;
 } broken[] = {
 	{ "version", "\"2.0\"", "version: '2.0' is not supported (supported: 1.0)", VN_ERR_UNSUPPORTED },
 	{ "model", NULL, "model: missing", VN_ERR_FORMAT },
@@ -174,7 +176,8 @@ static const struct { const char *place, *text, *why; vn_status st;
 	{ "model.merges", "[[\"h\"]]", "model.merges[0]: expected two tokens", VN_ERR_FORMAT },
 	{ "model.merges", "[[\"h\", 1]]", "model.merges[0]: expected two tokens", VN_ERR_FORMAT },
 	{ "model.merges", "[7]", "model.merges[0]: expected two tokens", VN_ERR_FORMAT },
-	{ "normalizer", "{\"type\": \"NFKC\"}", "normalizer: 'NFKC' is not supported (supported: NFC)", VN_ERR_UNSUPPORTED },
+	{ "normalizer", "{\"type\": \"NFKC\"}", "normalizer: 'NFKC' is not supported (supported: NFC)",
+	  VN_ERR_UNSUPPORTED },
 	{ "normalizer", "{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"NFC\"}, {\"type\": \"Lowercase\"}]}",
 	  "normalizer.normalizers[1]: 'Lowercase' is not supported", VN_ERR_UNSUPPORTED },
 	{ "normalizer", "{\"type\": \"Sequence\"}", "normalizer: a Sequence without normalizers", VN_ERR_FORMAT },
@@ -262,7 +265,9 @@ static void sequences_nest_only_so_deep(void)
 
 static void what_is_no_json_says_where(void)
 {
-	static const struct { const char *json, *why; } bad[] = {
+	static const struct {
+		const char *json, *why;
+	} bad[] = {
 		{ "", "toy.json:1:0: '[' or '{' expected near end of file" },
 		{ "{\n\"a\": 1,\n\"a\": 2}", "toy.json:3:" },
 		{ "[]", "toy.json: not a JSON object" },

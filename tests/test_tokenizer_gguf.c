@@ -23,13 +23,13 @@ static vn_tokenizer_arrays toy_arrays(arrays *a, const char *pre)
 	for (int i = 0; i < ARRAY_TOKENS; i++) {
 		const char byte = (char)i;
 		if (i < 256)
-			a->word[i] = (vn_word){ a->byte[i], vn_bytelevel_write(a->byte[i], &byte, 1) };
+			a->word[i] = (vn_word) { a->byte[i], vn_bytelevel_write(a->byte[i], &byte, 1) };
 		else
-			a->word[i] = (vn_word){ more[i - 256], strlen(more[i - 256]) };
+			a->word[i] = (vn_word) { more[i - 256], strlen(more[i - 256]) };
 		a->type[i] = i < 261 ? 1 : i == 261 ? 3 : 4;
 	}
 	for (int i = 0; i < 5; i++)
-		a->merge[i] = (vn_word){ merge[i], strlen(merge[i]) };
+		a->merge[i] = (vn_word) { merge[i], strlen(merge[i]) };
 	return (vn_tokenizer_arrays) { .path = "toy.gguf",
 		                           .pre = pre,
 		                           .tokens = a->word,
@@ -71,7 +71,7 @@ static void arrays_of_a_gguf_file_give_the_same_ids(void)
 	g.add_bos = 0;
 	from_arrays(&g, "hello", "259");
 	g.types = NULL;
-	a.word[262] = (vn_word){ "zz", 2 };
+	a.word[262] = (vn_word) { "zz", 2 };
 	from_arrays(&g, "zz zz", "262 32 122 122"); /* a piece that is a token is taken whole */
 	g.pre = "gpt-2";
 	from_arrays(&g, "zz", "122 122");
@@ -84,7 +84,8 @@ static void arrays_with_one_thing_wrong_are_refused(void)
 	vn_tokenizer       *t;
 	vn_error            e = { "" };
 
-#define REFUSED(change, st, why) do { \
+#define REFUSED(change, st, why) \
+	do { \
 		g = toy_arrays(&a, "gpt-2"); \
 		change; \
 		CU_ASSERT_EQUAL(vn_tokenizer_from_arrays(&g, &t, &e), st); \
@@ -112,9 +113,20 @@ static void arrays_with_one_thing_wrong_are_refused(void)
 
 /* ---- inside a GGUF file ------------------------------------------------------------ */
 
-enum { NO_MODEL = 1, OTHER_MODEL, NO_PRE, PRE_IS_A_NUMBER, NO_TOKENS, TOKENS_ARE_NUMBERS, NO_MERGES, SHORT_TYPES,
+enum {
+	NO_MODEL = 1,
+	OTHER_MODEL,
+	NO_PRE,
+	PRE_IS_A_NUMBER,
+	NO_TOKENS,
+	TOKENS_ARE_NUMBERS,
+	NO_MERGES,
+	SHORT_TYPES,
 	WORDS_FOR_TYPES,
-       BOS_IS_A_WORD, BOS_BEYOND, WISH_IS_A_NUMBER };
+	BOS_IS_A_WORD,
+	BOS_BEYOND,
+	WISH_IS_A_NUMBER
+};
 
 /* The toy inside a file, with one thing wrong. */
 static vn_status read_gguf(int wrong, vn_tokenizer **t, vn_error *e)
@@ -164,20 +176,27 @@ static vn_status read_gguf(int wrong, vn_tokenizer **t, vn_error *e)
 
 static void a_gguf_file_has_its_own_tokenizer(void)
 {
-	static const struct { int wrong; vn_status st; const char *why; } bad[] = {
+	static const struct {
+		int         wrong;
+		vn_status   st;
+		const char *why;
+	} bad[] = {
 		{ NO_MODEL, VN_ERR_NOTFOUND, "toy.gguf: the file holds no tokenizer (tokenizer.ggml.model is missing)" },
 		{ OTHER_MODEL, VN_ERR_UNSUPPORTED,
 		  "toy.gguf: tokenizer.ggml.model is not supported (supported: gpt2, a byte-level BPE)" },
-		{ NO_PRE, VN_ERR_UNSUPPORTED, "toy.gguf: tokenizer.ggml.pre is missing or unknown (supported: gpt-2, qwen2, "
-		                              "qwen35, llama-bpe)" },
+		{ NO_PRE, VN_ERR_UNSUPPORTED,
+		  "toy.gguf: tokenizer.ggml.pre is missing or unknown (supported: gpt-2, qwen2, "
+		  "qwen35, llama-bpe)" },
 		{ PRE_IS_A_NUMBER, VN_ERR_UNSUPPORTED,
 		  "toy.gguf: tokenizer.ggml.pre is missing or unknown (supported: gpt-2, qwen2, qwen35, llama-bpe)" },
-		{ NO_TOKENS, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.token_type has 263 elements, expected 0 (one for each "
-		                            "token)" },
+		{ NO_TOKENS, VN_ERR_FORMAT,
+		  "toy.gguf: tokenizer.ggml.token_type has 263 elements, expected 0 (one for each "
+		  "token)" },
 		{ TOKENS_ARE_NUMBERS, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.tokens must be a list of strings" },
 		{ NO_MERGES, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.merges: missing" },
-		{ SHORT_TYPES, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.token_type has 262 elements, expected 263 (one for "
-		                              "each token)" },
+		{ SHORT_TYPES, VN_ERR_FORMAT,
+		  "toy.gguf: tokenizer.ggml.token_type has 262 elements, expected 263 (one for "
+		  "each token)" },
 		{ WORDS_FOR_TYPES, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.token_type[0] is not a type of token" },
 		{ BOS_IS_A_WORD, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.bos_token_id must be the id of a token" },
 		{ BOS_BEYOND, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.bos_token_id must be the id of a token" },

@@ -13,13 +13,16 @@ enum { T = 8 };
 static const int32_t ids[T] = { 3, 1, 4, 1, 5, 9, 2, 6 };
 
 /* First and last element, and the root of the sum of squares. */
-typedef struct entry { const char *name; double first, last, l2; } entry;
+typedef struct entry {
+	const char *name;
+	double      first, last, l2;
+} entry;
 
 typedef struct toy {
-	const char *config;
+	const char  *config;
 	const entry *rows;
-	double      logits[8];  /* of the last row */
-	int         argmax[T];
+	double       logits[8]; /* of the last row */
+	int          argmax[T];
 } toy;
 
 /* clang-format off */
@@ -89,16 +92,20 @@ static const entry mistral_rows[] = {
 
 static const toy toys[] = {
 	{ "{\"model_type\":\"gpt2\",\"vocab_size\":32,\"n_positions\":16,\"n_embd\":16,\"n_head\":4,\"n_layer\":2,\"n_inner\":64,\"layer_norm_epsilon\":1e-5}",
-	  gpt2_rows, { 0.506460, 1.017320, 1.994837, 0.860139, -1.197451, -1.134912, -0.222879, 0.670579 },
+	  gpt2_rows,
+	  { 0.506460, 1.017320, 1.994837, 0.860139, -1.197451, -1.134912, -0.222879, 0.670579 },
 	  { 5, 25, 6, 25, 25, 2, 3, 2 } },
 	{ "{\"model_type\":\"qwen3\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":8,\"rope_theta\":1e6,\"rms_norm_eps\":1e-6,\"max_position_embeddings\":64}",
-	  qwen3_rows, { -0.105614, 1.686366, -1.583389, -1.454922, -0.699139, 0.669460, 0.436470, 0.580693 },
+	  qwen3_rows,
+	  { -0.105614, 1.686366, -1.583389, -1.454922, -0.699139, 0.669460, 0.436470, 0.580693 },
 	  { 12, 27, 26, 27, 26, 5, 14, 11 } },
 	{ "{\"model_type\":\"llama\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":8,\"rms_norm_eps\":1e-5,\"max_position_embeddings\":512,\"rope_parameters\":{\"rope_type\":\"llama3\",\"rope_theta\":5e5,\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,\"original_max_position_embeddings\":64}}",
-	  llama_rows, { -0.818308, 2.683488, -0.322872, -1.005019, -1.196202, 0.388437, 0.390911, 1.117310 },
+	  llama_rows,
+	  { -0.818308, 2.683488, -0.322872, -1.005019, -1.196202, 0.388437, 0.390911, 1.117310 },
 	  { 12, 27, 26, 27, 18, 5, 14, 1 } },
 	{ "{\"model_type\":\"mistral\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":4,\"rope_theta\":1e4,\"rms_norm_eps\":1e-5,\"max_position_embeddings\":64,\"sliding_window\":3}",
-	  mistral_rows, { -0.812356, -2.588767, -0.349742, -1.047476, -1.913527, 0.697804, -1.780345, -3.322925 },
+	  mistral_rows,
+	  { -0.812356, -2.588767, -0.349742, -1.047476, -1.913527, 0.697804, -1.780345, -3.322925 },
 	  { 6, 10, 18, 12, 19, 8, 20, 26 } },
 };
 
@@ -115,14 +122,18 @@ static vn_tensor *fill(const vn_plan *p)
 		CU_ASSERT_PTR_NOT_NULL_FATAL(f);
 		for (int64_t k = 0; k < n; k++)
 			f[k] = toy_value(p->weight[i].name, &x);
-		w[i] = (vn_tensor){ VN_F32, p->weight[i].shape, f };
+		w[i] = (vn_tensor) { VN_F32, p->weight[i].shape, f };
 	}
 	return w;
 }
 
 /* ---- a sink for doubles ------------------------------------------------------------------- */
 
-typedef struct keep { double *x[128]; size_t n[128]; int open; } keep;
+typedef struct keep {
+	double *x[128];
+	size_t  n[128];
+	int     open;
+} keep;
 
 static vn_status keep_begin(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
 {
@@ -191,8 +202,8 @@ static void check_toy(const toy *t)
 	CU_ASSERT_FATAL(p->n_values <= 128);
 	CU_ASSERT_EQUAL_FATAL(vn_taps_choose(p, &all, 1, -1, 0, want, NULL), VN_OK);
 	const vn_taps taps = { .want = want, .sink = { &k, keep_begin, keep_write, keep_end } };
-	CU_ASSERT_EQUAL_FATAL(vn_ref_create(p, w, &(vn_ref_options){ .policy = { VN_F64, VN_F64, 0 }, .threads = 2 }, &r,
-		NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(
+		vn_ref_create(p, w, &(vn_ref_options) { .policy = { VN_F64, VN_F64, 0 }, .threads = 2 }, &r, NULL), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(vn_ref_forward(r, ids, T, &taps, NULL), VN_OK);
 
 	for (const entry *e = t->rows; e->name; e++)
@@ -218,10 +229,22 @@ static void check_toy(const toy *t)
 	vn_plan_destroy(p);
 }
 
-static void gpt2_has_the_numbers_of_the_specification(void)    { check_toy(&toys[0]); }
-static void qwen3_has_the_numbers_of_the_specification(void)   { check_toy(&toys[1]); }
-static void llama_has_the_numbers_of_the_specification(void)   { check_toy(&toys[2]); }
-static void mistral_has_the_numbers_of_the_specification(void) { check_toy(&toys[3]); }
+static void gpt2_has_the_numbers_of_the_specification(void)
+{
+	check_toy(&toys[0]);
+}
+static void qwen3_has_the_numbers_of_the_specification(void)
+{
+	check_toy(&toys[1]);
+}
+static void llama_has_the_numbers_of_the_specification(void)
+{
+	check_toy(&toys[2]);
+}
+static void mistral_has_the_numbers_of_the_specification(void)
+{
+	check_toy(&toys[3]);
+}
 
 int main(void)
 {

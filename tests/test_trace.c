@@ -61,7 +61,7 @@ static void a_span_is_charged_once(void)
 static void keys_of_earlier_steps_are_part_of_it(void)
 {
 	static const char *const name[] = { "layer0.q_rope", "layer0.k_rope", "layer0.v_proj" };
-	int blamed;
+	int                      blamed;
 
 	begin(2);
 	for (int i = 0; i < 3; i++)
@@ -87,8 +87,11 @@ static void steps_without_number_are_refused(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-		TEST(a_captured_input_ends_the_span), TEST(a_span_is_charged_once), TEST(keys_of_earlier_steps_are_part_of_it),
-		TEST(steps_without_number_are_refused), CU_TEST_INFO_NULL,
+		TEST(a_captured_input_ends_the_span),
+		TEST(a_span_is_charged_once),
+		TEST(keys_of_earlier_steps_are_part_of_it),
+		TEST(steps_without_number_are_refused),
+		CU_TEST_INFO_NULL,
 	};
 	if (vn_model_open(VERNIER_SOURCE "/fixtures/llama-trained", &model, NULL))
 		return 1;

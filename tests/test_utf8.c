@@ -46,7 +46,8 @@ static void what_is_no_character_has_length_0(void)
 
 static void good_and_bad_bytes_alternate(void)
 {
-	static const char text[] = "a\xc3\xa9\xff\xe4\xb8" "b\xf0\x9f";
+	static const char text[] = "a\xc3\xa9\xff\xe4\xb8"
+							   "b\xf0\x9f";
 
 	CU_ASSERT_EQUAL(vn_utf8_good(text, 9), 3);
 	CU_ASSERT_EQUAL(vn_utf8_bad(text + 3, 6), 3);
@@ -98,22 +99,33 @@ static void printable_text_ends_at_what_is_not(void)
 {
 	plain("", 0, 0);
 	plain("ab\n", 3, 2);
-	plain("\xc3\xa9\xc2\x9b" "31m", 7, 2);
-	plain("a\xe2\x80", 3, 1);         /* cut off */
+	plain("\xc3\xa9\xc2\x9b"
+	      "31m",
+	      7, 2);
+	plain("a\xe2\x80", 3, 1); /* cut off */
 	plain("a\xf0\x9f\x98", 4, 1);
 	plain("a\xc0\xaf", 3, 1);         /* overlong */
 	plain("a\xed\xa0\x80", 4, 1);     /* a surrogate */
 	plain("a\xf4\x90\x80\x80", 5, 1); /* beyond the last */
-	plain("a\xcc\x81\xcc\x81\xcc\x81\xcc\x81" "b", 10, 10);
-	plain("a\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81" "b", 12, 9); /* the fifth mark */
+	plain("a\xcc\x81\xcc\x81\xcc\x81\xcc\x81"
+	      "b",
+	      10, 10);
+	plain("a\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81"
+	      "b",
+	      12, 9); /* the fifth mark */
 }
 
 static void each_code_names_its_character(void)
 {
-	static const struct { const char *text; size_t n, used; const char *code; } one[] = {
-		{ "\0", 1, 1, "\\u{0}" }, { "\n", 1, 1, "\\n" }, { "\xc2\x9b", 2, 2, "\\u{9b}" },
-		  { "\xe2\x80\xae", 3, 3, "\\u{202e}" },
-		{ "\xe2\x80", 2, 1, "\\xe2" }, { "\xf4\x8f\xbf\xbf", 4, 4, "\\u{10ffff}" }, { "\xed\xa0\x80", 3, 1, "\\xed" },
+	static const struct {
+		const char *text;
+		size_t      n, used;
+		const char *code;
+	} one[] = {
+		{ "\0", 1, 1, "\\u{0}" },          { "\n", 1, 1, "\\n" },
+		{ "\xc2\x9b", 2, 2, "\\u{9b}" },   { "\xe2\x80\xae", 3, 3, "\\u{202e}" },
+		{ "\xe2\x80", 2, 1, "\\xe2" },     { "\xf4\x8f\xbf\xbf", 4, 4, "\\u{10ffff}" },
+		{ "\xed\xa0\x80", 3, 1, "\\xed" },
 	};
 	char code[VN_UTF8_CODE];
 
@@ -126,7 +138,7 @@ static void each_code_names_its_character(void)
 static void what_is_shown_twice_is_as_shown_once(void)
 {
 	static const char text[] = "\\ \\u{202e} \xe2\x80\xae\n\xff e\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81";
-	char *once = vn_utf8_shown(text, sizeof text - 1), *twice = vn_utf8_shown(once, strlen(once));
+	char             *once = vn_utf8_shown(text, sizeof text - 1), *twice = vn_utf8_shown(once, strlen(once));
 
 	CU_ASSERT_STRING_EQUAL(once, "\\ \\u{202e} \\u{202e}\\n\\xff e\xcc\x81\xcc\x81\xcc\x81\xcc\x81\\u{301}\\u{301}");
 	CU_ASSERT_STRING_EQUAL(once, twice);
@@ -158,7 +170,9 @@ static void bytes_are_shown_and_come_back(void)
 	escaped(" a\xc3\xa9\xe4\xb8\xad\xf0\x9f\x98\x80", 11, " a\xc3\xa9\xe4\xb8\xad\xf0\x9f\x98\x80");
 	escaped("a\n\r\t\\b", 6, "a\\n\\r\\t\\\\b");
 	escaped("\0\x1b\x7f", 3, "\\u{0}\\u{1b}\\u{7f}");
-	escaped("\xc2\x9b" "1m", 4, "\\u{9b}1m");                  /* a control of 8-bit terminals */
+	escaped("\xc2\x9b"
+	        "1m",
+	        4, "\\u{9b}1m");                                      /* a control of 8-bit terminals */
 	escaped("\xe2\x80\xae\xe2\x80\xa8", 6, "\\u{202e}\\u{2028}"); /* right to left; a new line */
 	escaped("\xf4\x8f\xbf\xbf\xee\x80\x80", 7, "\\u{10ffff}\\u{e000}");
 	escaped("\xff\xe4\xb8z", 4, "\\xff\\xe4\\xb8z");
@@ -180,8 +194,8 @@ static void every_byte_comes_back(void)
 
 static void what_is_no_escape_stays(void)
 {
-	static const char *const odd[] = { "\\", "\\q", "\\x", "\\x4", "\\xg1", "\\u", "\\u{", "\\u{}", "\\u{d800}",
-		"\\u{110000}", "\\u{12", "\\x+1" };
+	static const char *const odd[] = { "\\",   "\\q",   "\\x",       "\\x4",        "\\xg1",  "\\u",
+		                               "\\u{", "\\u{}", "\\u{d800}", "\\u{110000}", "\\u{12", "\\x+1" };
 
 	for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
 		char text[16];

@@ -14,7 +14,7 @@ static void make_plan(void)
 	vn_builder *b = vn_plan_begin(2, 16, 64);
 	const int   table = vn_plan_weight(b, "embed", 2, (int64_t[]) { 16, W }),
 			  square = vn_plan_weight(b, "square", 2, (int64_t[]) { W, W });
-	int         x;
+	int x;
 
 	vn_plan_layer(b, -1);
 	x = vn_plan_embed(b, table, VN_POINT_EMBED);
@@ -84,8 +84,10 @@ static const char *of_layer1(vn_dtype dtype, int different, bool other)
 /* 64 bits of significands, the leading ones left out. */
 static void another_layers_numbers_count_from_so_many_different_ones_on(void)
 {
-	static const struct { vn_dtype dtype; int enough; } row[] = { { VN_F64, 2 }, { VN_F32, 3 }, { VN_F16, 7 },
-		{ VN_BF16, 10 } };
+	static const struct {
+		vn_dtype dtype;
+		int      enough;
+	} row[] = { { VN_F64, 2 }, { VN_F32, 3 }, { VN_F16, 7 }, { VN_BF16, 10 } };
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		CU_ASSERT_PTR_NULL(row[i].enough > 2 ? of_layer1(row[i].dtype, row[i].enough - 1, false) : NULL);

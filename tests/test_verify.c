@@ -62,7 +62,7 @@ static void put_packed(hid_t step, const char *name)
 static vn_recording *make_all(void)
 {
 	const vn_digest d = vn_digest_of(six, sizeof six);
-	hid_t step, f = make(&step);
+	hid_t           step, f = make(&step);
 	put_floats(step, "good");
 	put_floats(step, "bad");
 	put_packed(step, "packed");
@@ -94,8 +94,8 @@ static void has_read(const vn_recording *r, int64_t checked, int64_t wrong, int6
 
 static vn_status all_of(vn_recording *r, const char *name)
 {
-	const void *data;
-	vn_error    err = { "" };
+	const void     *data;
+	vn_error        err = { "" };
 	const vn_status st = vn_recording_data(r, find(r, name), &data, &err);
 	vn_recording_release(r, find(r, name));
 	if (st == VN_ERR_DAMAGED)
@@ -141,7 +141,7 @@ static void a_part_is_handed_out_when_all_of_the_tensor_holds(void)
 
 static void a_view_is_of_the_tensor_as_it_is_stored(void)
 {
-	const int turned[VN_MAX_RANK] = { 1, 0 };
+	const int     turned[VN_MAX_RANK] = { 1, 0 };
 	vn_recording *r = make_all();
 	CU_ASSERT_EQUAL(vn_view_axes(r, find(r, "good"), turned, NULL), VN_OK);
 	CU_ASSERT_EQUAL(vn_view_axes(r, find(r, "bad"), turned, NULL), VN_OK);
@@ -155,9 +155,9 @@ static void a_view_is_of_the_tensor_as_it_is_stored(void)
 static void what_is_gathered_is_checked_where_it_comes_from(void)
 {
 	vn_recording *base = make_all(), *r;
-	vn_piece piece[2] = { vn_box_whole(0, find(base, "good"), vn_recording_entry(base, find(base, "good"))),
-	                      vn_box_whole(0, find(base, "bad"), vn_recording_entry(base, find(base, "bad"))) };
-	vn_entry e = *vn_recording_entry(base, find(base, "good"));
+	vn_piece      piece[2] = { vn_box_whole(0, find(base, "good"), vn_recording_entry(base, find(base, "good"))),
+		                       vn_box_whole(0, find(base, "bad"), vn_recording_entry(base, find(base, "bad"))) };
+	vn_entry      e = *vn_recording_entry(base, find(base, "good"));
 	CU_ASSERT_EQUAL_FATAL(vn_derive(path, &base, 1, &r, NULL), VN_OK);
 	e.name = "kept";
 	CU_ASSERT_EQUAL(vn_derive_keep(r, &e, 0, piece[0].entry, NULL), VN_OK);
@@ -189,7 +189,7 @@ static void say(void *context, const char *words)
 static void whoever_opened_it_may_allow_it(void)
 {
 	vn_recording *r = make_all();
-	int n = 0;
+	int           n = 0;
 	vn_recording_allow_damage(r);
 	CU_ASSERT_EQUAL(all_of(r, "bad"), VN_OK);
 	CU_ASSERT_EQUAL(all_of(r, "packed_bad"), VN_OK);
@@ -202,8 +202,8 @@ static void whoever_opened_it_may_allow_it(void)
 static void show_learns_the_digest_that_it_has(void)
 {
 	const vn_digest d = vn_digest_of(six, sizeof six);
-	vn_recording *r = make_all();
-	vn_digest found;
+	vn_recording   *r = make_all();
+	vn_digest       found;
 	CU_ASSERT_EQUAL(vn_recording_found(r, find(r, "bad"), &found, NULL), VN_OK);
 	CU_ASSERT_STRING_EQUAL(found.hex, d.hex);
 	CU_ASSERT_EQUAL(vn_recording_found(r, find(r, "good"), &found, NULL), VN_OK);
@@ -228,9 +228,9 @@ static void an_empty_digest_is_not_none(void)
 static void a_borrower_takes_the_digest(void)
 {
 	const vn_digest d = vn_digest_of(six, sizeof six);
-	vn_recording *r = make_all();
-	const void *data;
-	bool unchecked;
+	vn_recording   *r = make_all();
+	const void     *data;
+	bool            unchecked;
 	CU_ASSERT_EQUAL(vn_recording_lend(r, find(r, "bad"), &data, &unchecked, NULL), VN_OK);
 	CU_ASSERT_TRUE(unchecked);
 	CU_ASSERT_EQUAL(memcmp(data, six, sizeof six), 0);
@@ -250,8 +250,8 @@ static void a_borrower_takes_the_digest(void)
 static void what_nobody_vouched_for_is_checked_at_last(void)
 {
 	vn_recording *r = make_all();
-	const void *data;
-	bool unchecked;
+	const void   *data;
+	bool          unchecked;
 	CU_ASSERT_EQUAL(vn_recording_lend(r, find(r, "bad"), &data, &unchecked, NULL), VN_OK);
 	vn_recording_defer(r, true);
 	CU_ASSERT_EQUAL(a_part_of(r, "good"), VN_OK);
@@ -265,8 +265,8 @@ static void what_nobody_vouched_for_is_checked_at_last(void)
 static void a_look_before_leaves_the_digest_to_the_borrower(void)
 {
 	vn_recording *r = make_all();
-	const void *data;
-	bool unchecked;
+	const void   *data;
+	bool          unchecked;
 	vn_recording_defer(r, true);
 	CU_ASSERT_EQUAL(a_part_of(r, "bad"), VN_OK);
 	vn_recording_defer(r, false);
@@ -278,18 +278,24 @@ static void a_look_before_leaves_the_digest_to_the_borrower(void)
 /* Rows of several units, and of one; heads before tokens; the last unit shorter; one thread and more. */
 static void the_pass_takes_the_digest_of_the_bytes_in_their_order(void)
 {
-	static const struct { vn_shape shape; const char *axes; } as[] = {
-		{ { 2, { 1024, 300 } }, "token hidden" }, { { 3, { 3, 700, 90 } }, "head token key" },
-		  { { 1, { 200001 } }, "" }, { { 2, { 3, 2 } }, "token hidden" },
+	static const struct {
+		vn_shape    shape;
+		const char *axes;
+	} as[] = {
+		{ { 2, { 1024, 300 } }, "token hidden" },
+		{ { 3, { 3, 700, 90 } }, "head token key" },
+		{ { 1, { 200001 } }, "" },
+		{ { 2, { 3, 2 } }, "token hidden" },
 	};
 	for (size_t k = 0; k < sizeof as / sizeof *as; k++)
 		for (int threads = 1; threads <= 4; threads++) {
 			const size_t n = (size_t)vn_shape_count(&as[k].shape);
-			float    *x = malloc(n * sizeof *x);
-			uint16_t *y = malloc(n * sizeof *y);
-			vn_job job = { .ref = { .dtype = VN_F32, .shape = as[k].shape, .data = x },
-				.cand = { .dtype = VN_F16, .shape = as[k].shape, .data = y },
-			               .axes = as[k].axes, .digest = { true, true } };
+			float       *x = malloc(n * sizeof *x);
+			uint16_t    *y = malloc(n * sizeof *y);
+			vn_job       job = { .ref = { .dtype = VN_F32, .shape = as[k].shape, .data = x },
+				                 .cand = { .dtype = VN_F16, .shape = as[k].shape, .data = y },
+				                 .axes = as[k].axes,
+				                 .digest = { true, true } };
 			CU_ASSERT_TRUE_FATAL(x && y);
 			for (size_t i = 0; i < n; i++)
 				x[i] = (float)(i % 1021) / 64, y[i] = (uint16_t)(i % 1009);
@@ -322,11 +328,11 @@ static void a_map_or_a_read_that_the_system_refuses_is_trouble(void)
 
 static void trouble_ends_a_comparison_and_is_no_finding(void)
 {
-	static const char limits[] = "version: 1\ndefaults: { nmse: 1.0e-6 }\n";
+	static const char        limits[] = "version: 1\ndefaults: { nmse: 1.0e-6 }\n";
 	const vn_compare_options o = { .allow = VN_ALLOW_ITSELF | VN_ALLOW_DIGEST };
 	for (int mapping = 0; mapping < 2; mapping++) {
 		vn_comparison c = { .request.options = &o };
-		vn_error err = { "" };
+		vn_error      err = { "" };
 		vn_recording_close(make_all());
 		CU_ASSERT_EQUAL_FATAL(vn_comparison_open(&c, path, path, NULL, &err), VN_OK);
 		CU_ASSERT_EQUAL_FATAL(vn_limits_parse("limits", limits, sizeof limits - 1, &c.request.limits, &err), VN_OK);

@@ -7,9 +7,12 @@
 
 static void each_kind_changes_a_number_as_it_says(void)
 {
-	static const struct { vn_weight_change c; double x, y; } row[] = {
+	static const struct {
+		vn_weight_change c;
+		double           x, y;
+	} row[] = {
 		{ { .kind = VN_CHANGE_NONE }, 0.1, 0.1 },
-		{ { .kind = VN_CHANGE_ROUNDED, .as = VN_BF16 }, 1.00390625, 1.0 },             /* half way: to even */
+		{ { .kind = VN_CHANGE_ROUNDED, .as = VN_BF16 }, 1.00390625, 1.0 }, /* half way: to even */
 		{ { .kind = VN_CHANGE_ROUNDED, .as = VN_BF16 }, 1.01, 1.0078125 },
 		{ { .kind = VN_CHANGE_TRUNCATED, .as = VN_BF16 }, 1.0078, 1.0 },
 		{ { .kind = VN_CHANGE_TRUNCATED, .as = VN_BF16 }, -1.0078, -1.0 },
@@ -48,8 +51,8 @@ static void a_row_is_changed_as_its_numbers_are(void)
 	static const vn_weight_change_kind kinds[] = { VN_CHANGE_NONE, VN_CHANGE_ROUNDED, VN_CHANGE_TIMES };
 	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
 		const vn_weight_change c = { kinds[k], .as = VN_BF16, .x = 0.3 };
-		double x[40], want[40];
-		float  room[40], got[40], stored[40];
+		double                 x[40], want[40];
+		float                  room[40], got[40], stored[40];
 		for (int i = 0; i < 40; i++) {
 			x[i] = sin(i);
 			want[i] = vn_change_of(&c, x[i]);

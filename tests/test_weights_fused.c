@@ -21,7 +21,10 @@ typedef struct made {
 /* k, q and v by name; whole: what the fused one holds. */
 static void make_qkv(made *m, const char *prefix, const float *whole)
 {
-	static const struct { const char *name; int row, rows; } part[] = { { "k", 4, 2 }, { "q", 0, 4 }, { "v", 6, 2 } };
+	static const struct {
+		const char *name;
+		int         row, rows;
+	} part[] = { { "k", 4, 2 }, { "q", 0, 4 }, { "v", 6, 2 } };
 	char name[VN_NAME_MAX];
 
 	*m = (made) { 0 };
@@ -105,7 +108,7 @@ static void an_unknown_order_is_likely_and_no_more(void)
 static void without_numbers_the_statistics_say_it(void)
 {
 	static const char *const says = "q, k and v are fused; the order can be found with the numbers (--model)";
-	made m;
+	made                     m;
 
 	make_qkv(&m, LAYER "self_attn.", qkv);
 	m.side[0].numbers = NULL;
@@ -120,9 +123,14 @@ static void without_numbers_the_statistics_say_it(void)
 
 static void other_statistics_are_another_weight(void)
 {
-	static const struct { const char *what; size_t at; } field[] = {
-		{ "min", offsetof(vn_stats, min) }, { "max", offsetof(vn_stats, max) }, { "mean", offsetof(vn_stats, mean) },
-		  { "rms", offsetof(vn_stats, rms) },
+	static const struct {
+		const char *what;
+		size_t      at;
+	} field[] = {
+		{ "min", offsetof(vn_stats, min) },
+		{ "max", offsetof(vn_stats, max) },
+		{ "mean", offsetof(vn_stats, mean) },
+		{ "rms", offsetof(vn_stats, rms) },
 	};
 	made m;
 
@@ -215,8 +223,8 @@ static void gate_and_up_are_two(void)
 static void names_that_only_look_so_are_not_parts(void)
 {
 	static const char *const names[] = { "model.norm.weight", LAYER "xq_proj.weight", LAYER "q_projection.weight",
-		LAYER "self_attn.o_proj.weight", "" };
-	made m;
+		                                 LAYER "self_attn.o_proj.weight", "" };
+	made                     m;
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		make_qkv(&m, LAYER "self_attn.", qkv);

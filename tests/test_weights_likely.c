@@ -53,8 +53,10 @@ static void pair(const char *name, vn_dtype a, vn_dtype b, int64_t rows, int64_t
 		m.row[k] = row_of(name, &m.tensor[k]);
 		m.side[k] = (vn_weight_side) { .row = &m.row[k], .n = 1 };
 	}
-	m.t = (vn_weight_trial) { .side = { &m.side[0], &m.side[1] }, .row = { &m.row[0], &m.row[1] },
-	                          .numbers = { &m.tensor[0], &m.tensor[1] }, .name = vn_weight_name_of(name) };
+	m.t = (vn_weight_trial) { .side = { &m.side[0], &m.side[1] },
+		                      .row = { &m.row[0], &m.row[1] },
+		                      .numbers = { &m.tensor[0], &m.tensor[1] },
+		                      .name = vn_weight_name_of(name) };
 }
 
 static void without_numbers(void)
@@ -124,8 +126,10 @@ static void a_format_is_reached_by_rounding_and_not_by_cutting(void)
 /* A converter to GGUF adds 1 to a norm, and undoing it rounds: by 2^-24 at most. */
 static void what_a_converter_did_is_undone(void)
 {
-	static const struct { double off; bool gguf, same; } row[] = { { 5e-8, true, true }, { 2e-7, true, false },
-		{ 5e-8, false, false } };
+	static const struct {
+		double off;
+		bool   gguf, same;
+	} row[] = { { 5e-8, true, true }, { 2e-7, true, false }, { 5e-8, false, false } };
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		for (int k = 0; k < 8; k++) {
@@ -250,7 +254,9 @@ static void equal_statistics_are_another_order(void)
 /* In bf16, of a reference in f32: another layer's, or another weight's of this layer. */
 static void one_other_weight_may_fit(void)
 {
-	static const struct { const char *name, *kind, *id, *words; } row[] = {
+	static const struct {
+		const char *name, *kind, *id, *words;
+	} row[] = {
 		{ "model.layers.3.mlp.gate_proj.weight", "layer", "W9", "holds the weights of layer 3" },
 		{ "model.layers.0.mlp.up_proj.weight", "other-weight", "W4", "holds mlp.up_proj.weight" },
 		{ "model.layers.3.mlp.up_proj.weight", "other-weight", "W4", "holds model.layers.3.mlp.up_proj.weight" },

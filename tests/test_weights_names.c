@@ -6,7 +6,13 @@
 
 static void a_name_tells_part_and_layer(void)
 {
-	static const struct { const char *name; vn_weight_part part; int layer; const char *tail; bool bias; } row[] = {
+	static const struct {
+		const char    *name;
+		vn_weight_part part;
+		int            layer;
+		const char    *tail;
+		bool           bias;
+	} row[] = {
 		{ "model.layers.12.self_attn.q_proj.weight", VN_PART_Q, 12, "self_attn.q_proj.weight", false },
 		{ "model.layers.0.self_attn.qkv_proj.bias", VN_PART_QKV, 0, "self_attn.qkv_proj.bias", true },
 		{ "model.layers.3.mlp.gate_up_proj.weight", VN_PART_GATE_UP, 3, "mlp.gate_up_proj.weight", false },
@@ -63,7 +69,7 @@ int main(void)
 {
 	static CU_TestInfo tests[] = {
 		TEST(a_name_tells_part_and_layer), TEST(a_norm_is_any_of_them), TEST(an_exchange_is_one_mistake_either_way),
-		TEST(a_twin_has_another_prefix), CU_TEST_INFO_NULL,
+		TEST(a_twin_has_another_prefix),   CU_TEST_INFO_NULL,
 	};
 	return run_suite("weights_names", tests);
 }

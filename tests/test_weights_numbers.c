@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-static const vn_order  as_they_are = { .kind = VN_ORDER_SAME };
+static const vn_order         as_they_are = { .kind = VN_ORDER_SAME };
 static const vn_weight_change unchanged = { .kind = VN_CHANGE_NONE };
 
 static vn_tensor matrix(const float *x, int64_t rows, int64_t cols)
@@ -33,11 +33,11 @@ static void parts_of_unequal_rows_lie_one_below_the_other(void)
 {
 	static const float q[] = { 1, 2, 3, 4, 5, 6 }, k[] = { 7, 8 }, v[] = { 9, 10, 11, 12 };
 	static const float all[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 },
-		back[] = { 11, 12, 9, 10, 7, 8, 5, 6, 3, 4, 1, 2 };
-	const vn_tensor    part[] = { matrix(q, 3, 2), matrix(k, 1, 2), matrix(v, 2, 2) };
-	const vn_tensor   *const list[] = { &part[0], &part[1], &part[2] };
-	const vn_order     reversed = { .kind = VN_ORDER_REVERSED };
-	vn_weight_numbers  m;
+					   back[] = { 11, 12, 9, 10, 7, 8, 5, 6, 3, 4, 1, 2 };
+	const vn_tensor        part[] = { matrix(q, 3, 2), matrix(k, 1, 2), matrix(v, 2, 2) };
+	const vn_tensor *const list[] = { &part[0], &part[1], &part[2] };
+	const vn_order         reversed = { .kind = VN_ORDER_REVERSED };
+	vn_weight_numbers      m;
 
 	CU_ASSERT_EQUAL_FATAL(vn_numbers_of(list, 3, &m, NULL), VN_OK);
 	CU_ASSERT_EQUAL(m.cols, 2);
@@ -55,8 +55,8 @@ static void an_order_moves_rows_columns_or_all(void)
 {
 	static const float x[] = { 1, 2, 3, 4, 5, 6 };
 	static const float rows[] = { 4, 5, 6, 1, 2, 3 }, cols[] = { 3, 2, 1, 6, 5, 4 };
-	static const float turned[] = { 1, 4, 2, 5, 3, 6 };       /* (3,2) of (2,3) */
-	static const float pieces[] = { 1, 2, 3, 0, 4, 5 };       /* read with a stride of 4: a zero behind every row */
+	static const float turned[] = { 1, 4, 2, 5, 3, 6 }; /* (3,2) of (2,3) */
+	static const float pieces[] = { 1, 2, 3, 0, 4, 5 }; /* read with a stride of 4: a zero behind every row */
 	const vn_tensor    t = matrix(x, 2, 3), one = matrix(x, 1, 6);
 	const vn_order     r = { .kind = VN_ORDER_REVERSED }, c = { .kind = VN_ORDER_REVERSED, .axis = 1 };
 	const vn_order     turn = { .kind = VN_ORDER_TURNED, .p = { 2, 3 } };
@@ -85,8 +85,8 @@ static void some_rows_may_be_taken(void)
 {
 	static const float x[] = { 1, 2, 3, 4, 5, 6, 7, 8 }, first[] = { 8, 7, 6 }, later[] = { 6, 5, 4 };
 	const vn_tensor    t = vector(x, 8);
-	const vn_order     o = { .kind = VN_ORDER_REVERSED }, from2 = { .kind = VN_ORDER_REVERSED,
-		.p = { 0, 0, 0, 0, 0, 0, 0, 2 } };
+	const vn_order     o = { .kind = VN_ORDER_REVERSED },
+				   from2 = { .kind = VN_ORDER_REVERSED, .p = { 0, 0, 0, 0, 0, 0, 0, 2 } };
 
 	comes_out(&t, &o, 3, first, 3);
 	comes_out(&t, &from2, 3, later, 3);
@@ -103,7 +103,7 @@ static void one_row_and_a_single_number_are_matrices(void)
 
 static void nothing_has_no_digest(void)
 {
-	const vn_tensor   none = matrix(NULL, 0, 4), thin = matrix(NULL, 4, 0), *list[] = { &none, &thin };
+	const vn_tensor none = matrix(NULL, 0, 4), thin = matrix(NULL, 4, 0), *list[] = { &none, &thin };
 	for (int i = 0; i < 2; i++) {
 		vn_weight_numbers m;
 		CU_ASSERT_EQUAL_FATAL(vn_numbers_of(&list[i], 1, &m, NULL), VN_OK);
@@ -114,12 +114,12 @@ static void nothing_has_no_digest(void)
 
 static void numbers_are_stored_in_another_format(void)
 {
-	static const float    x[] = { 1.0f, 1.01f, -3.0f, NAN };
-	const vn_tensor       t = matrix(x, 2, 2), *list = &t;
-	const vn_weight_change       rounded = { .kind = VN_CHANGE_ROUNDED, .as = VN_BF16 };
-	uint16_t              bits[4];
-	float                 back[4];
-	vn_weight_numbers     m;
+	static const float     x[] = { 1.0f, 1.01f, -3.0f, NAN };
+	const vn_tensor        t = matrix(x, 2, 2), *list = &t;
+	const vn_weight_change rounded = { .kind = VN_CHANGE_ROUNDED, .as = VN_BF16 };
+	uint16_t               bits[4];
+	float                  back[4];
+	vn_weight_numbers      m;
 
 	CU_ASSERT_EQUAL_FATAL(vn_numbers_of(&list, 1, &m, NULL), VN_OK);
 	vn_from_f64(bits, VN_BF16, (const double[]) { 1.0, 1.0078125, -3.0, NAN }, 4);

@@ -18,12 +18,15 @@ static const char *ordered(const vn_order *o, const char *x, char y[64])
 
 static void each_kind_takes_rows_from_where_it_says(void)
 {
-	static const struct { vn_order o; const char *x, *y; } row[] = {
+	static const struct {
+		vn_order    o;
+		const char *x, *y;
+	} row[] = {
 		{ { .kind = VN_ORDER_SAME }, "ABCD", "ABCD" },
 		{ { .kind = VN_ORDER_PAIRS, .p = { 4, 4 } }, "ABab", "AaBb" },
-		  /* halves as neighbours */
+		/* halves as neighbours */
 		{ { .kind = VN_ORDER_PAIRS, .p = { 6, 4 } }, "ABabxy", "AaBbxy" },
-		  /* of a rotation in part */
+		/* of a rotation in part */
 		{ { .kind = VN_ORDER_BLOCKS, .p = { 3, 2, 1, 2, 0, 1 } }, "QQqKkV", "VQQqKk" },
 		{ { .kind = VN_ORDER_BLOCKS, .p = { 3, 2, 1, 1, 2, 0 } }, "QRqKkV", "KkVQRq" },
 		{ { .kind = VN_ORDER_PARTS_BY_HEAD, .p = { 2, 2 } }, "QqRrKkLlVvWw", "QqKkVvRrLlWw" },
@@ -56,7 +59,11 @@ static bool is_permutation(const vn_order *o, int64_t n)
 
 static void every_order_of_an_axis_has_each_row_once(void)
 {
-	static const struct { const char *name; int64_t rows, cols; int least; } row[] = {
+	static const struct {
+		const char *name;
+		int64_t     rows, cols;
+		int         least;
+	} row[] = {
 		{ "model.layers.0.self_attn.q_proj.weight", 32, 24, 4 },
 		{ "model.layers.0.self_attn.qkv_proj.weight", 64, 24, 7 },
 		{ "h.0.attn.c_attn.weight", 24, 96, 7 },
@@ -96,8 +103,10 @@ static void another_shape_may_only_be_transposed(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-		TEST(each_kind_takes_rows_from_where_it_says), TEST(every_order_of_an_axis_has_each_row_once),
-		TEST(another_shape_may_only_be_transposed), CU_TEST_INFO_NULL,
+		TEST(each_kind_takes_rows_from_where_it_says),
+		TEST(every_order_of_an_axis_has_each_row_once),
+		TEST(another_shape_may_only_be_transposed),
+		CU_TEST_INFO_NULL,
 	};
 	return run_suite("weights_order", tests);
 }

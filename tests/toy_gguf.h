@@ -29,8 +29,14 @@ static inline void gg_bytes(toy_gguf *g, const void *p, size_t n)
 	g->n += n;
 }
 
-static inline void gg_u32(toy_gguf *g, uint32_t x) { gg_bytes(g, &x, 4); }
-static inline void gg_u64(toy_gguf *g, uint64_t x) { gg_bytes(g, &x, 8); }
+static inline void gg_u32(toy_gguf *g, uint32_t x)
+{
+	gg_bytes(g, &x, 4);
+}
+static inline void gg_u64(toy_gguf *g, uint64_t x)
+{
+	gg_bytes(g, &x, 8);
+}
 
 static inline void gg_count(toy_gguf *g, size_t at, uint64_t more)
 {
@@ -42,7 +48,7 @@ static inline void gg_count(toy_gguf *g, size_t at, uint64_t more)
 
 static inline void gg_start(toy_gguf *g, uint32_t version)
 {
-	*g = (toy_gguf){ .p = malloc(GG_ROOM) };
+	*g = (toy_gguf) { .p = malloc(GG_ROOM) };
 	if (!g->p)
 		exit(2);
 	gg_bytes(g, "GGUF", 4);
@@ -72,7 +78,11 @@ static inline void gg_key_text(toy_gguf *g, const char *key, const char *s)
 	gg_key(g, key, GG_STRING);
 	gg_string(g, s);
 }
-static inline void gg_key_u32(toy_gguf *g, const char *key, uint32_t x)     { gg_key(g, key, GG_U32); gg_u32(g, x); }
+static inline void gg_key_u32(toy_gguf *g, const char *key, uint32_t x)
+{
+	gg_key(g, key, GG_U32);
+	gg_u32(g, x);
+}
 static inline void gg_key_f32(toy_gguf *g, const char *key, float x)
 {
 	gg_key(g, key, GG_F32);
@@ -102,7 +112,7 @@ static inline void gg_entry(toy_gguf *g, const char *name, int rank, const uint6
  * inner, outer: outer 0 for rank 1. */
 static inline void gg_tensor(toy_gguf *g, const char *name, uint64_t inner, uint64_t outer, uint32_t type, size_t bytes)
 {
-	gg_entry(g, name, outer ? 2 : 1, (const uint64_t[]){ inner, outer }, type, g->offset);
+	gg_entry(g, name, outer ? 2 : 1, (const uint64_t[]) { inner, outer }, type, g->offset);
 	g->offset += (bytes + 31) / 32 * 32;
 }
 

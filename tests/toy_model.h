@@ -19,8 +19,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TOY_V = 32, TOY_D = 16, TOY_F = 24, TOY_L = 2, TOY_H = 4, TOY_G = 2, TOY_K = 4, TOY_CONTEXT = 64,
-	TOY_MOST = 64 };
+enum {
+	TOY_V = 32,
+	TOY_D = 16,
+	TOY_F = 24,
+	TOY_L = 2,
+	TOY_H = 4,
+	TOY_G = 2,
+	TOY_K = 4,
+	TOY_CONTEXT = 64,
+	TOY_MOST = 64
+};
 
 #define TOY_CONFIG \
 	"{\"model_type\": \"qwen2\", \"vocab_size\": 32, \"hidden_size\": 16, \"intermediate_size\": 24, \"num_hidden_layers\": 2," \
@@ -100,11 +109,11 @@ static inline unsigned char *toy_join(const char *header, const void *data, size
 /* ---- the model ---------------------------------------------------------------- */
 
 typedef struct toy_tensor {
-	char     name[128];
-	char     dtype[16];   /* the word in the header */
-	int      rank;
-	int      dim[8];
-	size_t   bytes;
+	char           name[128];
+	char           dtype[16]; /* the word in the header */
+	int            rank;
+	int            dim[8];
+	size_t         bytes;
 	unsigned char *data;
 } toy_tensor;
 
@@ -149,10 +158,10 @@ static inline uint32_t toy_hash(const char *name)
 static inline toy_tensor *toy_add(toy_model *m, const char *name, vn_dtype d, int dim0, int dim1)
 {
 	static const char *const word[] = { "F16", "BF16", "F32", "F64" };
-	toy_tensor *t = &m->tensor[m->n++];
-	uint32_t    x = toy_hash(name);
+	toy_tensor              *t = &m->tensor[m->n++];
+	uint32_t                 x = toy_hash(name);
 
-	*t = (toy_tensor){ .rank = dim1 ? 2 : 1, .dim = { dim0, dim1 } };
+	*t = (toy_tensor) { .rank = dim1 ? 2 : 1, .dim = { dim0, dim1 } };
 	snprintf(t->name, sizeof t->name, "%s", name);
 	snprintf(t->dtype, sizeof t->dtype, "%s", word[d]);
 	const size_t n = toy_count(t);
@@ -192,13 +201,21 @@ static inline void toy_build(toy_model *m, vn_dtype d)
 	m->n = 0;
 	toy_add(m, "model.embed_tokens.weight", d, TOY_V, TOY_D);
 	for (int l = 0; l < TOY_L; l++) {
-		const struct { const char *name; int m, n; } row[] = {
-			{ "input_layernorm.weight", TOY_D, 0 }, { "post_attention_layernorm.weight", TOY_D, 0 },
-			{ "self_attn.q_proj.weight", TOY_H * TOY_K, TOY_D }, { "self_attn.q_proj.bias", TOY_H * TOY_K, 0 },
-			{ "self_attn.k_proj.weight", TOY_G * TOY_K, TOY_D }, { "self_attn.k_proj.bias", TOY_G * TOY_K, 0 },
-			{ "self_attn.v_proj.weight", TOY_G * TOY_K, TOY_D }, { "self_attn.v_proj.bias", TOY_G * TOY_K, 0 },
+		const struct {
+			const char *name;
+			int         m, n;
+		} row[] = {
+			{ "input_layernorm.weight", TOY_D, 0 },
+			{ "post_attention_layernorm.weight", TOY_D, 0 },
+			{ "self_attn.q_proj.weight", TOY_H * TOY_K, TOY_D },
+			{ "self_attn.q_proj.bias", TOY_H * TOY_K, 0 },
+			{ "self_attn.k_proj.weight", TOY_G * TOY_K, TOY_D },
+			{ "self_attn.k_proj.bias", TOY_G * TOY_K, 0 },
+			{ "self_attn.v_proj.weight", TOY_G * TOY_K, TOY_D },
+			{ "self_attn.v_proj.bias", TOY_G * TOY_K, 0 },
 			{ "self_attn.o_proj.weight", TOY_D, TOY_H * TOY_K },
-			{ "mlp.gate_proj.weight", TOY_F, TOY_D }, { "mlp.up_proj.weight", TOY_F, TOY_D },
+			{ "mlp.gate_proj.weight", TOY_F, TOY_D },
+			{ "mlp.up_proj.weight", TOY_F, TOY_D },
 			{ "mlp.down_proj.weight", TOY_D, TOY_F },
 		};
 		for (size_t i = 0; i < sizeof row / sizeof *row; i++) {

@@ -40,7 +40,7 @@ static inline json_t *toy_tokenizer(void)
 	                                                       "{\"type\": \"BPE\", \"vocab\": {}, \"merges\": [\"h e\", "
 	                                                       "\"l l\", \"he ll\", \"hell o\", "
 	                                                       "\"\\u0120 hello\"]}}");
-	json_t *vocab = json_object_get(json_object_get(o, "model"), "vocab");
+	json_t                  *vocab = json_object_get(json_object_get(o, "model"), "vocab");
 
 	for (int b = 0; b < 256; b++) {
 		char byte = (char)b, text[3];

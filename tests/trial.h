@@ -32,16 +32,16 @@ static inline const char *at(const char *name)
 {
 	static char path[4][PATH_MAX];
 	static int  turn;
-	char *p = path[turn++ % 4];
+	char       *p = path[turn++ % 4];
 	snprintf(p, PATH_MAX, "%s/%s", folder, name);
 	return p;
 }
 
 typedef struct trial {
-	vn_comparison c;
+	vn_comparison      c;
 	vn_compare_options o;
-	vn_status st;
-	vn_error  err;
+	vn_status          st;
+	vn_error           err;
 } trial;
 
 /* Files of the folder, floor or NULL; limits: the text of a limits file. Then finish(t). */

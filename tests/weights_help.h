@@ -10,9 +10,10 @@
 static inline vn_weight_row row_of(const char *name, const vn_tensor *t)
 {
 	const size_t  n = (size_t)vn_shape_count(&t->shape);
-	vn_weight_row r = { .dtype = t->dtype, .shape = t->shape,
-		.digest = vn_digest_of(t->data, vn_dtype_bytes(t->dtype, n)),
-	                    .stats = vn_stats_of(t->data, t->dtype, n) };
+	vn_weight_row r = { .dtype = t->dtype,
+		                .shape = t->shape,
+		                .digest = vn_digest_of(t->data, vn_dtype_bytes(t->dtype, n)),
+		                .stats = vn_stats_of(t->data, t->dtype, n) };
 	snprintf(r.name, sizeof r.name, "%s", name);
 	return r;
 }

@@ -19,9 +19,9 @@
 /* Looks for dir + between/folder/name. Returns VN_ERR_NOTFOUND when there is none. Any other failure ends the
  * search, because the next place may hold another version of the file. */
 static vn_status find_shipped(char *path, const char *dir, const char *between, const char *folder, const char *name,
-                      vn_error *err)
+                              vn_error *err)
 {
-	char detours[PATH_MAX];
+	char      detours[PATH_MAX];
 	const int n = snprintf(detours, sizeof detours, "%s%s/%s/%s", dir, between, folder, name);
 
 	if (n < 0 || n >= (int)sizeof detours)
@@ -37,9 +37,9 @@ static vn_status find_shipped(char *path, const char *dir, const char *between, 
 static vn_status look_beside(char *path, const char *folder, const char *name, vn_error *err)
 {
 	static const char *const beside[] = { "/../share/vernier", "/../specs", "/../../specs", "/../../../specs" };
-	char exe[PATH_MAX];
-	const ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-	vn_status st = VN_ERR_NOTFOUND;
+	char                     exe[PATH_MAX];
+	const ssize_t            n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+	vn_status                st = VN_ERR_NOTFOUND;
 
 	if (n < 0 && errno != ENOENT)
 		return vn_fail(err, VN_ERR_IO, "/proc/self/exe: %s", strerror(errno));
@@ -57,7 +57,7 @@ static vn_status look_beside(char *path, const char *folder, const char *name, v
 vn_status vn_shipped_find(const char *folder, const char *name, char *path, vn_error *err)
 {
 	const char *env = getenv("VERNIER_SPECS");
-	vn_status st;
+	vn_status   st;
 
 	if (env && *env) {
 		st = find_shipped(path, env, "", folder, name, err);
@@ -79,9 +79,9 @@ vn_status vn_shipped_find(const char *folder, const char *name, char *path, vn_e
 vn_status vn_shipped_names(const char *folder, const char *ending, char *text, size_t room, vn_error *err)
 {
 	struct dirent **found;
-	char   path[PATH_MAX];
-	size_t used = 0;
-	vn_status st = vn_shipped_find(folder, "", path, err);
+	char            path[PATH_MAX];
+	size_t          used = 0;
+	vn_status       st = vn_shipped_find(folder, "", path, err);
 
 	if (st)
 		return st;

@@ -9,11 +9,9 @@
 #include <stdbool.h>
 
 /* Prints "vernier capture: warning: ..." and counts it. */
-__attribute__((format(printf, 2, 3)))
-void vn_warn(const char *command, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void vn_warn(const char *command, const char *format, ...);
 /* Same for a warning that a report on stdout shows anyway: only counts it. */
-__attribute__((format(printf, 1, 2)))
-void vn_warned(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void vn_warned(const char *format, ...);
 
 /* Clears the list, before another piece of work. */
 void vn_warnings_begin(void);

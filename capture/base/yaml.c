@@ -37,12 +37,12 @@ int vn_yaml_column(const vn_yaml *y)
 vn_yaml_kind vn_yaml_at(const vn_yaml *y)
 {
 	switch (y->event.type) {
-	case YAML_SCALAR_EVENT:         return VN_YAML_WORD;
+	case YAML_SCALAR_EVENT: return VN_YAML_WORD;
 	case YAML_SEQUENCE_START_EVENT: return VN_YAML_LIST;
-	case YAML_MAPPING_START_EVENT:  return VN_YAML_MAP;
-	case YAML_SEQUENCE_END_EVENT:   return VN_YAML_END_LIST;
-	case YAML_MAPPING_END_EVENT:    return VN_YAML_END_MAP;
-	default:                        return VN_YAML_OTHER;
+	case YAML_MAPPING_START_EVENT: return VN_YAML_MAP;
+	case YAML_SEQUENCE_END_EVENT: return VN_YAML_END_LIST;
+	case YAML_MAPPING_END_EVENT: return VN_YAML_END_MAP;
+	default: return VN_YAML_OTHER;
 	}
 }
 
@@ -81,7 +81,7 @@ vn_status vn_yaml_no_memory(vn_yaml *y)
 static vn_status refuse_extras(vn_yaml *y)
 {
 	const yaml_event_t *e = &y->event;
-	const yaml_char_t *anchor = NULL, *tag = NULL;
+	const yaml_char_t  *anchor = NULL, *tag = NULL;
 	if (e->type == YAML_ALIAS_EVENT)
 		return vn_yaml_fail(y, "an alias (*%.40s); %s do not support aliases, write the value",
 		                    (const char *)e->data.alias.anchor, y->what);
@@ -129,7 +129,7 @@ vn_status vn_yaml_word(vn_yaml *y, const char *what, const char **text)
 
 vn_status vn_yaml_copy(vn_yaml *y, const char *what, char **to)
 {
-	const char *text;
+	const char     *text;
 	const vn_status st = vn_yaml_word(y, what, &text);
 	if (st)
 		return st;
@@ -140,8 +140,8 @@ vn_status vn_yaml_copy(vn_yaml *y, const char *what, char **to)
 
 vn_status vn_yaml_number(vn_yaml *y, const char *what, double *value)
 {
-	const char *text;
-	char *end;
+	const char     *text;
+	char           *end;
 	const vn_status st = vn_yaml_word(y, what, &text);
 	if (st)
 		return st;
@@ -157,7 +157,7 @@ vn_status vn_yaml_number(vn_yaml *y, const char *what, double *value)
 
 vn_status vn_yaml_map(vn_yaml *y, const char *what, vn_yaml_each *each, void *context)
 {
-	char key[128];
+	char      key[128];
 	vn_status st;
 	if (y->event.type != YAML_MAPPING_START_EVENT)
 		return vn_yaml_fail(y, "expected %s", what);
@@ -180,7 +180,7 @@ vn_status vn_yaml_map(vn_yaml *y, const char *what, vn_yaml_each *each, void *co
 
 static vn_status read_version(vn_yaml *y)
 {
-	const char *text;
+	const char     *text;
 	const vn_status st = vn_yaml_word(y, "version", &text);
 	if (st)
 		return st;
@@ -206,7 +206,7 @@ static vn_status fail_unknown(const document *d, const char *key, int line, int 
 static vn_status read_section(void *context, const char *key, int line, int column)
 {
 	document *d = context;
-	int i = -1; /* version */
+	int       i = -1; /* version */
 	if (strcmp(key, "version") != 0)
 		for (i = 0; i < d->n && strcmp(d->section[i].name, key) != 0; i++) {}
 	if (i == d->n)
@@ -219,7 +219,7 @@ static vn_status read_section(void *context, const char *key, int line, int colu
 
 vn_status vn_yaml_document(vn_yaml *y, const char *file, const vn_yaml_section *section, int n, void *context)
 {
-	document d = { .y = y, .section = section, .n = n, .context = context };
+	document  d = { .y = y, .section = section, .n = n, .context = context };
 	vn_status st;
 	if ((st = vn_yaml_next(y)) || (st = vn_yaml_next(y)))
 		return st; /* the stream starts, the document starts */
@@ -240,8 +240,8 @@ enum { FILE_MAX_BYTES = 1 << 20 };
 vn_status vn_yaml_file(const char *path, const char *what, char **text, size_t *n, vn_yaml_id *id, vn_error *err)
 {
 	struct stat s;
-	vn_status st = VN_OK;
-	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* opening a pipe must not block */
+	vn_status   st = VN_OK;
+	const int   fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* opening a pipe must not block */
 
 	*text = NULL;
 	*n = 0;
@@ -277,20 +277,21 @@ vn_status vn_yaml_file(const char *path, const char *what, char **text, size_t *
 /* libyaml reports the byte offset of bad UTF-8, not the line. */
 static vn_status check_utf8(const char *path, const char *text, size_t n, vn_error *err)
 {
-	int line = 1, column = 1;
+	int          line = 1, column = 1;
 	const size_t good = vn_utf8_good(text, n);
 	for (size_t i = 0; good < n && i < good; i += (size_t)vn_utf8_length(text + i, good - i)) {
 		column = text[i] == '\n' ? 1 : column + 1;
 		line += text[i] == '\n';
 	}
-	return good == n ? VN_OK : vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: not UTF-8 (byte 0x%02x)", path, line, column,
-	                                   (unsigned)(unsigned char)text[good]);
+	return good == n ? VN_OK
+	                 : vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: not UTF-8 (byte 0x%02x)", path, line, column,
+	                           (unsigned)(unsigned char)text[good]);
 }
 
 vn_status vn_yaml_open(const char *path, const char *text, size_t n, const char *what, vn_yaml **out, vn_error *err)
 {
 	const vn_status st = check_utf8(path, text, n, err);
-	vn_yaml *y = *out = st ? NULL : calloc(1, sizeof *y);
+	vn_yaml        *y = *out = st ? NULL : calloc(1, sizeof *y);
 	if (st)
 		return st;
 	if (!y || !yaml_parser_initialize(&y->parser)) {

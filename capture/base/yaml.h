@@ -17,20 +17,26 @@
 
 typedef struct vn_yaml vn_yaml;
 
-typedef enum vn_yaml_kind { VN_YAML_WORD, VN_YAML_LIST, VN_YAML_MAP, VN_YAML_END_LIST, VN_YAML_END_MAP,
-	VN_YAML_OTHER } vn_yaml_kind;
+typedef enum vn_yaml_kind {
+	VN_YAML_WORD,
+	VN_YAML_LIST,
+	VN_YAML_MAP,
+	VN_YAML_END_LIST,
+	VN_YAML_END_MAP,
+	VN_YAML_OTHER
+} vn_yaml_kind;
 
 /* Opens a document. what: "limits", "a name map": the kind of file, for messages. path and text are
  * borrowed until close. */
-vn_status    vn_yaml_open(const char *path, const char *text, size_t n, const char *what, vn_yaml **y, vn_error *err);
-void         vn_yaml_close(vn_yaml *y);
+vn_status vn_yaml_open(const char *path, const char *text, size_t n, const char *what, vn_yaml **y, vn_error *err);
+void      vn_yaml_close(vn_yaml *y);
 
 /* Reads a file of at most 1 MiB. The caller frees *text. id: identifies the file, whatever its
  * path; may be NULL. */
 typedef struct vn_yaml_id {
 	uint64_t device, inode;
 } vn_yaml_id;
-vn_status    vn_yaml_file(const char *path, const char *what, char **text, size_t *n, vn_yaml_id *id, vn_error *err);
+vn_status vn_yaml_file(const char *path, const char *what, char **text, size_t *n, vn_yaml_id *id, vn_error *err);
 
 vn_status    vn_yaml_next(vn_yaml *y);
 vn_yaml_kind vn_yaml_at(const vn_yaml *y);
@@ -42,7 +48,7 @@ int          vn_yaml_column(const vn_yaml *y);
 __attribute__((format(printf, 2, 3))) vn_status vn_yaml_fail(vn_yaml *y, const char *format, ...);
 __attribute__((format(printf, 4, 5))) vn_status vn_yaml_fail_at(vn_yaml *y, int line, int column, const char *format,
                                                                 ...);
-vn_status vn_yaml_no_memory(vn_yaml *y);
+vn_status                                       vn_yaml_no_memory(vn_yaml *y);
 
 /* Reads one word, which is borrowed until vn_yaml_next. what: its name in messages. */
 vn_status vn_yaml_word(vn_yaml *y, const char *what, const char **text);
@@ -55,7 +61,7 @@ vn_status vn_yaml_number(vn_yaml *y, const char *what, double *value);
 /* Called for each key of a map, with the reader at its value; must leave the reader at the end of
  * the value. line, column: of the key. Keys are cut to 127 bytes. */
 typedef vn_status vn_yaml_each(void *context, const char *key, int line, int column);
-vn_status vn_yaml_map(vn_yaml *y, const char *what, vn_yaml_each *each, void *context);
+vn_status         vn_yaml_map(vn_yaml *y, const char *what, vn_yaml_each *each, void *context);
 
 /* A key of the document. read is called with the reader at its value, and must leave it at the end
  * of the value. */

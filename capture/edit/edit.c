@@ -20,8 +20,8 @@ typedef struct job {
 	const char *path;
 	int         fd;
 	int64_t     bytes;
-	void      (*change)(vn_edit *e, void *ctx);
-	void       *ctx;
+	void (*change)(vn_edit *e, void *ctx);
+	void *ctx;
 } job;
 
 void vn_edit_fail(vn_edit *e, const char *object, const char *why)
@@ -164,8 +164,10 @@ void vn_edit_move(vn_edit *e, const char *from, const char *to)
 	if (e->failed)
 		return;
 	hid_t lcpl = H5Pcreate(H5P_LINK_CREATE);
-	vn_edit_settle(e, lcpl >= 0 && H5Pset_create_intermediate_group(lcpl, 1) >= 0 &&
-	                  H5Lmove(e->file, from, e->file, to, lcpl, H5P_DEFAULT) >= 0, from);
+	vn_edit_settle(e,
+	               lcpl >= 0 && H5Pset_create_intermediate_group(lcpl, 1) >= 0 &&
+	                   H5Lmove(e->file, from, e->file, to, lcpl, H5P_DEFAULT) >= 0,
+	               from);
 	H5Pclose(lcpl);
 }
 
@@ -195,7 +197,7 @@ void vn_edit_point(vn_edit *e, const char *name, vn_edit_link kind, const char *
 void vn_edit_ids(vn_edit *e, const char *object, const int32_t *id, int64_t n, bool honest)
 {
 	const vn_digest d = vn_digest_of(id, (size_t)n * sizeof *id);
-	hsize_t dim = (hsize_t)n;
+	hsize_t         dim = (hsize_t)n;
 
 	if (e->failed)
 		return;
@@ -208,8 +210,10 @@ void vn_edit_ids(vn_edit *e, const char *object, const int32_t *id, int64_t n, b
 		snprintf(was, sizeof was, "%s", text);
 	bool  good = H5Ldelete(e->file, object, H5P_DEFAULT) >= 0;
 	hid_t o = good ? H5Dcreate2(e->file, object, H5T_STD_I32LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT) : -1;
-	vn_edit_settle(e, o >= 0 && H5Dwrite(o, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, id) >= 0 &&
-	                  vn_h5_put_text(o, "digest", honest ? d.hex : was), object);
+	vn_edit_settle(e,
+	               o >= 0 && H5Dwrite(o, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, id) >= 0 &&
+	                   vn_h5_put_text(o, "digest", honest ? d.hex : was),
+	               object);
 }
 
 void vn_edit_line(vn_edit *e, const char *object, const char *from, const char *to)
@@ -232,7 +236,7 @@ void vn_edit_line(vn_edit *e, const char *object, const char *from, const char *
 		if (!at)
 			continue;
 		const size_t room = strlen(line[i]) + strlen(to) + 1;
-		char *other = malloc(room);
+		char        *other = malloc(room);
 		if (!other) {
 			vn_edit_fail(e, object, "no memory");
 			return;
@@ -252,7 +256,7 @@ static const char weights[] = "/model/weights";
 static unsigned char *table(vn_edit *e, hid_t *o, hid_t *type, hsize_t *n, size_t *width)
 {
 	unsigned char *rows = NULL;
-	hid_t space = H5I_INVALID_HID;
+	hid_t          space = H5I_INVALID_HID;
 
 	*o = open_any(e, weights);
 	if (*o >= 0 && (*type = H5Dget_type(*o)) >= 0 && (space = H5Dget_space(*o)) >= 0 &&
@@ -268,9 +272,9 @@ static unsigned char *table(vn_edit *e, hid_t *o, hid_t *type, hsize_t *n, size_
 /* Sets a column of a row. value: a string or a double. */
 static void put_cell(vn_edit *e, int row, const char *column, H5T_class_t kind, const void *value)
 {
-	hid_t   o, type, its = H5I_INVALID_HID;
-	hsize_t n = 0;
-	size_t  width = 0;
+	hid_t          o, type, its = H5I_INVALID_HID;
+	hsize_t        n = 0;
+	size_t         width = 0;
 	unsigned char *rows = table(e, &o, &type, &n, &width);
 
 	if (!rows)
@@ -306,9 +310,9 @@ void vn_edit_weight_real(vn_edit *e, int row, const char *column, double value)
 
 void vn_edit_weights_fewer(vn_edit *e)
 {
-	hid_t   o, type;
-	hsize_t n = 0;
-	size_t  width = 0;
+	hid_t          o, type;
+	hsize_t        n = 0;
+	size_t         width = 0;
 	unsigned char *rows = table(e, &o, &type, &n, &width);
 
 	if (!rows)

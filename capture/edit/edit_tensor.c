@@ -22,7 +22,7 @@ static bool describe(hid_t o, const vn_tensor *t)
 {
 	const vn_stats  s = vn_stats_of(t->data, t->dtype, (size_t)vn_shape_count(&t->shape));
 	const vn_digest d = vn_digest_of(t->data, bytes_of(t));
-	bool good = true;
+	bool            good = true;
 
 	put_real(o, "min", s.min, &good);
 	put_real(o, "max", s.max, &good);
@@ -38,8 +38,10 @@ void vn_edit_numbers(vn_edit *e, const char *object, const vn_tensor *t, bool ho
 {
 	hid_t o = e->failed ? H5I_INVALID_HID : H5Dopen2(e->file, object, H5P_DEFAULT), type = vn_h5_type(t->dtype, false);
 
-	vn_edit_settle(e, o >= 0 && type >= 0 && H5Dwrite(o, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, t->data) >= 0 &&
-	                  (!honest || describe(o, t)), object);
+	vn_edit_settle(e,
+	               o >= 0 && type >= 0 && H5Dwrite(o, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, t->data) >= 0 &&
+	                   (!honest || describe(o, t)),
+	               object);
 }
 
 /* ---- another dataset under the name --------------------------------------------- */
@@ -47,10 +49,10 @@ void vn_edit_numbers(vn_edit *e, const char *object, const vn_tensor *t, bool ho
 static herr_t copy_attribute(hid_t from, const char *key, const H5A_info_t *info, void *ctx)
 {
 	const hid_t to = *(hid_t *)ctx;
-	hid_t a = H5Aopen(from, key, H5P_DEFAULT), type = H5Aget_type(a), space = H5Aget_space(a);
-	hid_t b = H5Acreate2(to, key, type, space, H5P_DEFAULT, H5P_DEFAULT);
-	void *value = calloc(1, H5Tget_size(type) + 1);
-	bool  good = b >= 0 && value && H5Aread(a, type, value) >= 0 && H5Awrite(b, type, value) >= 0;
+	hid_t       a = H5Aopen(from, key, H5P_DEFAULT), type = H5Aget_type(a), space = H5Aget_space(a);
+	hid_t       b = H5Acreate2(to, key, type, space, H5P_DEFAULT, H5P_DEFAULT);
+	void       *value = calloc(1, H5Tget_size(type) + 1);
+	bool        good = b >= 0 && value && H5Aread(a, type, value) >= 0 && H5Awrite(b, type, value) >= 0;
 
 	(void)info;
 	free(value);
@@ -106,19 +108,17 @@ static hid_t create_dataset(vn_edit *e, const vn_tensor *t, vn_edit_way way, int
 
 static bool fill(vn_edit *e, hid_t o, const vn_tensor *t, vn_edit_way way, int rank, const hsize_t *dim)
 {
-	hid_t   type = H5Dget_type(o);
-	haddr_t at = 0;
-	hsize_t from[VN_MAX_RANK + 1] = { 0 }, stored = 0;
+	hid_t    type = H5Dget_type(o);
+	haddr_t  at = 0;
+	hsize_t  from[VN_MAX_RANK + 1] = { 0 }, stored = 0;
 	unsigned masked = 0;
 
 	switch (way) {
 	case VN_EDIT_UNWRITTEN:
 	case VN_EDIT_ELSEWHERE:
-	case VN_EDIT_VIRTUAL:
-		return true;
+	case VN_EDIT_VIRTUAL: return true;
 	case VN_EDIT_GAP:
-	case VN_EDIT_PACKED_GAP:
-		return write_rows(o, type, rank, dim, t->data);
+	case VN_EDIT_PACKED_GAP: return write_rows(o, type, rank, dim, t->data);
 	default:
 		if (vn_shape_count(&t->shape) && H5Dwrite(o, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, t->data) < 0)
 			return false;

@@ -15,11 +15,11 @@ static void put_tensor(void *recording, const char *name, const char *dims, cons
 int main(int argc, char **argv)
 {
 	static const int32_t ids[] = { 12, 345, 6, 78, 9, 10, 111, 213, 14, 415, 16, 17, 318, 19, 20, 21, 222 };
-	const int        n = (int)(sizeof ids / sizeof *ids);
-	size_t           bytes;
-	char            *config = argc == 3 || argc == 4 ? tiny_read(argv[1], "config.json", &bytes) : NULL;
-	vernier_capture *rec;
-	int              status = 2;
+	const int            n = (int)(sizeof ids / sizeof *ids);
+	size_t               bytes;
+	char                *config = argc == 3 || argc == 4 ? tiny_read(argv[1], "config.json", &bytes) : NULL;
+	vernier_capture     *rec;
+	int                  status = 2;
 
 	if (!config) {
 		fprintf(stderr, "usage: capture MODEL FILE [REF]\n");

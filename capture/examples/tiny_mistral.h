@@ -25,10 +25,10 @@ typedef void tiny_put(void *context, const char *name, const char *dims, const f
 /* Reads a whole file, followed by a 0 byte; NULL: it does not exist. The caller frees it. */
 static char *tiny_read(const char *dir, const char *file, size_t *bytes)
 {
-	char   path[1024];
-	char  *data = NULL;
-	FILE  *f;
-	long   n;
+	char  path[1024];
+	char *data = NULL;
+	FILE *f;
+	long  n;
 	snprintf(path, sizeof path, "%s/%s", dir, file);
 	if (!(f = fopen(path, "rb")))
 		return NULL;
@@ -43,7 +43,7 @@ static char *tiny_read(const char *dir, const char *file, size_t *bytes)
 
 static float tiny_half(uint16_t h)
 {
-	const int e = h >> 10 & 31, m = h & 1023;
+	const int    e = h >> 10 & 31, m = h & 1023;
 	const double x = e ? ldexp(1024 + m, e - 25) : ldexp(m, -24);
 	return (float)(h >> 15 ? -x : x);
 }
@@ -51,11 +51,11 @@ static float tiny_half(uint16_t h)
 /* Loads n numbers of a weight in a .safetensors file as float32. */
 static void tiny_weight(const char *file, const char *name, float *to, int n)
 {
-	uint64_t header;
-	char     key[128];
+	uint64_t    header;
+	char        key[128];
 	const char *at;
-	long     begin;
-	int      i;
+	long        begin;
+	int         i;
 	memcpy(&header, file, sizeof header);
 	snprintf(key, sizeof key, "\"%s\":", name);
 	if (!(at = strstr(file + 8, key)) || !(at = strstr(at, "\"data_offsets\":["))) {
@@ -74,8 +74,8 @@ static void tiny_weight(const char *file, const char *name, float *to, int n)
 static void tiny_linear(const char *file, int layer, const char *name, float *y, const float *x, int T, int N, int M)
 {
 	static float w[V * D > F * D ? V * D : F * D];
-	char full[128];
-	int  t, m, i;
+	char         full[128];
+	int          t, m, i;
 	if (layer < 0)
 		snprintf(full, sizeof full, "%s.weight", name);
 	else
@@ -155,7 +155,7 @@ static int tiny_run(const char *dir, const int32_t *ids, int T, tiny_put *put, v
 		k[MOST_T * G * K], kr[MOST_T * G * K], v[MOST_T * G * K], o[MOST_T * D], gate[MOST_T * F], up[MOST_T * F],
 		logits[MOST_T * V];
 	const int64_t hidden[] = { T, D }, heads[] = { T, H, K }, kv_heads[] = { T, G, K }, ffn[] = { T, F },
-		vocab[] = { T, V };
+				  vocab[] = { T, V };
 	size_t bytes;
 	char  *file = tiny_read(dir, "model.safetensors", &bytes), name[64];
 	int    l, i;

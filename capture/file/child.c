@@ -30,10 +30,10 @@ enum { COMPUTING_S = 3, OVERSPENT_S = 3 * COMPUTING_S, SILENCE_MS = 600000, TICK
 /* Frames are a few hundred bytes. Reading them one at a time, the two processes would spend a sixth of their
  * time waking each other. */
 enum { AHEAD = 1 << 16, MOMENT_MS = 100 };
-static unsigned mark; /* vn_trouble_mark at the child's start */
+static unsigned       mark; /* vn_trouble_mark at the child's start */
 static const uint32_t MOST_FRAME = (uint32_t)1 << 30;
 /* Allowed beyond the parent's memory: far more than the metadata of any real file. */
-static const rlim_t MEMORY = (rlim_t)3 << 30;
+static const rlim_t   MEMORY = (rlim_t)3 << 30;
 
 /* ASan's shadow needs terabytes of addresses. */
 static void limit_memory(void)
@@ -68,8 +68,8 @@ static int missing; /* layers of the sandbox */
  * opened. */
 static void settle_in(const vn_child_task *t, int pipe)
 {
-	static const int list[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL, SIGPROF,
-		SIGSYS };
+	static const int list[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGSEGV, SIGBUS,
+		                        SIGFPE, SIGABRT, SIGILL, SIGPROF, SIGSYS };
 	const vn_sandbox box = { .pipe = pipe, .file = t->file, .writes = t->writes, .without = t->without };
 	sigset_t         none_blocked;
 
@@ -90,7 +90,7 @@ vn_status vn_child_start(vn_child *c, const vn_child_task *t, vn_error *err)
 {
 	int ends[2];
 
-	*c = (vn_child){ .pid = -1, .pipe = -1, .path = t->path, .what = t->what ? t->what : "HDF5", .slow = t->slow };
+	*c = (vn_child) { .pid = -1, .pipe = -1, .path = t->path, .what = t->what ? t->what : "HDF5", .slow = t->slow };
 	if (!(c->in = malloc(AHEAD)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory to read it", t->path);
 	if (pipe2(ends, O_CLOEXEC) != 0) {
@@ -118,7 +118,7 @@ vn_status vn_child_start(vn_child *c, const vn_child_task *t, vn_error *err)
 
 vn_status vn_child_adopt(vn_child *c, const char *path, int pipe, vn_error *err)
 {
-	*c = (vn_child){ .pid = -1, .pipe = pipe, .path = path, .what = "HDF5" };
+	*c = (vn_child) { .pid = -1, .pipe = pipe, .path = path, .what = "HDF5" };
 	if ((c->in = malloc(AHEAD)))
 		return VN_OK;
 	vn_child_end(c);
@@ -136,7 +136,7 @@ void vn_child_end(vn_child *c)
 	}
 	free(c->in);
 	free(c->body);
-	*c = (vn_child){ .pid = -1, .pipe = -1 };
+	*c = (vn_child) { .pid = -1, .pipe = -1 };
 }
 
 static vn_status damaged(const vn_child *c, const char *how, vn_error *err)
@@ -293,7 +293,7 @@ static vn_status wait_for_any(vn_child *const *c, int n, int *which, vn_error *e
 	int           ready, silent_ms = 0;
 
 	for (int i = 0; i < n; i++)
-		p[i] = (struct pollfd){ .fd = c[i]->pipe, .events = POLLIN };
+		p[i] = (struct pollfd) { .fd = c[i]->pipe, .events = POLLIN };
 	while ((ready = poll(p, (nfds_t)n, TICK_MS)) <= 0 && silent_ms < SILENCE_MS) {
 		if (ready < 0 && errno != EINTR)
 			break;
@@ -466,7 +466,7 @@ vn_status vn_child_probe(char *words, size_t room, vn_error *err)
 	int       kind, layers = 0;
 	void     *data = NULL;
 	size_t    bytes = 0;
-	vn_status st = vn_child_start(&c, &(vn_child_task){ .path = "sandbox", .file = -1, .work = tell_missing }, err);
+	vn_status st = vn_child_start(&c, &(vn_child_task) { .path = "sandbox", .file = -1, .work = tell_missing }, err);
 
 	*words = '\0';
 	if (!st && !(st = vn_child_receive(&c, &kind, &data, &bytes, err)) && bytes == sizeof layers)

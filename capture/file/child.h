@@ -25,9 +25,9 @@
 
 typedef struct vn_child {
 	pid_t       pid;
-	int         pipe;  /* -1: none */
+	int         pipe;        /* -1: none */
 	const char *path, *what; /* the file, for messages, and its kind: "HDF5" */
-	char       *in;    /* read-ahead: n bytes, starting at `at` */
+	char       *in;          /* read-ahead: n bytes, starting at `at` */
 	size_t      at, n;
 	/* kind and size of the incoming frame; bytes of head and body read so far */
 	uint32_t    head[2];
@@ -43,17 +43,17 @@ typedef struct vn_child {
 enum { VN_CHILD_TROUBLE = 250 };
 
 typedef struct vn_child_task {
-	const char *path;    /* the file, for messages; must outlive the child */
-	const char *what;    /* its kind, likewise; NULL: HDF5 */
+	const char *path; /* the file, for messages; must outlive the child */
+	const char *what; /* its kind, likewise; NULL: HDF5 */
 	/* an open descriptor of it; -1: none. The child has no other descriptor of this process */
 	int         file;
-	bool        writes;  /* the file is changed: one of our own */
+	bool        writes; /* the file is changed: one of our own */
 	/* it may compute for long between frames (vn_child_patience): the parent waits up to ten
 	 * minutes */
 	bool        slow;
-	void      (*work)(void *ctx, int pipe);
-	void       *ctx;
-	int         without; /* sandbox layers to leave out (vn_sandbox), for tests */
+	void (*work)(void *ctx, int pipe);
+	void *ctx;
+	int   without; /* sandbox layers to leave out (vn_sandbox), for tests */
 } vn_child_task;
 
 /* Runs work(ctx, pipe) in a child, which exits when work returns. Initialises HDF5 there. */
@@ -82,11 +82,9 @@ void      vn_child_patience(int seconds);
  * after the last sending, and by vn_child_leave, which ends the child. The child also ends if the
  * parent is gone. */
 void      vn_child_send(int pipe, int kind, const void *data, size_t bytes);
-__attribute__((noreturn))
-void      vn_child_leave(int pipe);
+__attribute__((noreturn)) void                       vn_child_leave(int pipe);
 /* In the child: sends a frame of kind 0 for vn_child_refused, and exits. */
-__attribute__((noreturn, format(printf, 2, 3)))
-void      vn_child_refuse(int pipe, const char *format, ...);
+__attribute__((noreturn, format(printf, 2, 3))) void vn_child_refuse(int pipe, const char *format, ...);
 
 /* Describes what the sandbox cannot prevent on this machine; "" if it is complete. */
 vn_status vn_child_probe(char *words, size_t room, vn_error *err);

@@ -15,7 +15,7 @@ void vn_disk_open(vn_disk *d, int fd, const char *path)
 
 	/* Opens the file again, because O_DIRECT belongs to the open file description. */
 	snprintf(same, sizeof same, "/proc/self/fd/%d", fd);
-	*d = (vn_disk){ .fd = fd, .path = path, .direct = open(same, O_WRONLY | O_DIRECT | O_CLOEXEC) };
+	*d = (vn_disk) { .fd = fd, .path = path, .direct = open(same, O_WRONLY | O_DIRECT | O_CLOEXEC) };
 }
 
 void vn_disk_close(vn_disk *d)

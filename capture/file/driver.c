@@ -27,7 +27,7 @@ struct vn_driver {
 	haddr_t     held;     /* bytes on disk before this offset stay unchanged; 0: none */
 	pending    *log;      /* in write order */
 	size_t      n_log, room_log;
-	haddr_t    *seen;     /* addresses published earlier, an open hash table; 0: free */
+	haddr_t    *seen; /* addresses published earlier, an open hash table; 0: free */
 	size_t      n_seen, room_seen;
 };
 
@@ -132,8 +132,8 @@ static herr_t drv_read(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t at, size_
 	memset(to + have, 0, bytes - have);
 	for (size_t i = 0; i < d->n_log; i++) {
 		const pending *p = &d->log[i];
-		haddr_t first = p->at > at ? p->at : at;
-		haddr_t last = p->at + p->bytes < at + bytes ? p->at + p->bytes : at + bytes;
+		haddr_t        first = p->at > at ? p->at : at;
+		haddr_t        last = p->at + p->bytes < at + bytes ? p->at + p->bytes : at + bytes;
 		if (first < last)
 			memcpy(to + (first - at), (const char *)p->data + (first - p->at), (size_t)(last - first));
 	}
@@ -207,13 +207,26 @@ static herr_t drv_flush(H5FD_t *f, hid_t dxpl, hbool_t closing)
 
 static const H5FD_class_t driver_class = {
 #ifdef H5FD_CLASS_VERSION /* HDF5 1.14, which reserves driver values below 256 for its own */
-	.version = H5FD_CLASS_VERSION, .value = 256,
+	.version = H5FD_CLASS_VERSION,
+	.value = 256,
 #endif
-	.name = "vernier", .maxaddr = (haddr_t)1 << 62, .fc_degree = H5F_CLOSE_STRONG,
+	.name = "vernier",
+	.maxaddr = (haddr_t)1 << 62,
+	.fc_degree = H5F_CLOSE_STRONG,
 	.fapl_size = sizeof(info),
-	.open = drv_open, .close = drv_close, .cmp = drv_cmp, .query = drv_query, .alloc = drv_alloc,
-	.get_eoa = drv_get_eoa, .set_eoa = drv_set_eoa, .get_eof = drv_get_eof, .get_handle = drv_get_handle,
-	.read = drv_read, .write = drv_write, .flush = drv_flush, .truncate = drv_truncate,
+	.open = drv_open,
+	.close = drv_close,
+	.cmp = drv_cmp,
+	.query = drv_query,
+	.alloc = drv_alloc,
+	.get_eoa = drv_get_eoa,
+	.set_eoa = drv_set_eoa,
+	.get_eof = drv_get_eof,
+	.get_handle = drv_get_handle,
+	.read = drv_read,
+	.write = drv_write,
+	.flush = drv_flush,
+	.truncate = drv_truncate,
 	.fl_map = H5FD_FLMAP_DICHOTOMY
 };
 

@@ -52,8 +52,8 @@ static void crashed(int number)
 /* The handler has its own stack, because without memory HDF5 recurses until the usual one is exhausted. */
 static void catch_crashes(void)
 {
-	static char   room[64 << 10];
-	const stack_t own = { .ss_sp = room, .ss_size = sizeof room };
+	static char      room[64 << 10];
+	const stack_t    own = { .ss_sp = room, .ss_size = sizeof room };
 	struct sigaction act = { .sa_handler = crashed, .sa_flags = SA_ONSTACK };
 
 	if (sigaltstack(&own, NULL) == 0)

@@ -6,16 +6,25 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DATASPACE = 1, DATATYPE = 3, FILL = 5, LAYOUT = 8, ATTRIBUTE = 12, CONTINUATION = 16, TIME = 18,
-	ATTRIBUTE_INFO = 21, REFERENCE_COUNT = 22 };
+enum {
+	DATASPACE = 1,
+	DATATYPE = 3,
+	FILL = 5,
+	LAYOUT = 8,
+	ATTRIBUTE = 12,
+	CONTINUATION = 16,
+	TIME = 18,
+	ATTRIBUTE_INFO = 21,
+	REFERENCE_COUNT = 22
+};
 enum { CONSTANT = 1, NOT_SHARED = 4 }; /* flags of messages */
 enum { MOST_CHUNKS = 16, LEAST_COLLECTION = 4096 };
 
 /* A range of bytes read from the front; `bad` is set for good once it is too short. */
 typedef struct piece {
 	const unsigned char *p;
-	size_t n;
-	bool   bad;
+	size_t               n;
+	bool                 bad;
 } piece;
 
 static const unsigned char *take(piece *c, size_t n)
@@ -33,7 +42,7 @@ static const unsigned char *take(piece *c, size_t n)
 static uint64_t number(piece *c, size_t n) /* little-endian number of n bytes */
 {
 	const unsigned char *p = take(c, n);
-	uint64_t x = 0;
+	uint64_t             x = 0;
 	for (size_t i = n; p && i-- > 0;)
 		x = x << 8 | p[i];
 	return x;
@@ -67,7 +76,7 @@ static uint32_t checksum(const unsigned char *p, size_t n)
 	uint32_t s[3], x[3];
 	s[0] = s[1] = s[2] = 0xdeadbeefu + (uint32_t)n;
 	for (; n > 0; p += 12) {
-		const size_t m = n < 12 ? n : 12;
+		const size_t  m = n < 12 ? n : 12;
 		unsigned char twelve[12] = { 0 };
 		memcpy(twelve, p, m);
 		piece c = { twelve, sizeof twelve, false };
@@ -99,7 +108,7 @@ typedef struct reading {
 	int               n;
 	char             *to;
 	vn_object_header *h;
-	uint32_t          met;  /* bit i: message i */
+	uint32_t          met; /* bit i: message i */
 	uint64_t          chunk[MOST_CHUNKS], bytes[MOST_CHUNKS];
 	int               n_chunks;
 	uint64_t          messages;
@@ -131,7 +140,7 @@ static bool read_shape(piece c, vn_shape *s)
 /* Datatype version 1, integers and floats. Messages of old headers end in zero padding. */
 static bool read_type(piece c, vn_object_header *h)
 {
-	const size_t bytes = c.n && c.p[0] == 0x10 ? 12 : c.n && c.p[0] == 0x11 ? 20 : 0;
+	const size_t         bytes = c.n && c.p[0] == 0x10 ? 12 : c.n && c.p[0] == 0x11 ? 20 : 0;
 	const unsigned char *p = take(&c, bytes);
 	if (!p || !bytes || c.n >= 8)
 		return false;
@@ -170,7 +179,7 @@ static bool read_collection(vn_header_reader *r, uint64_t at, vn_collection *h)
 	h->whole = false;
 	if (!(p = read_bytes(r, &r->heap, at, 16)) || memcmp(p, "GCOL\1\0\0\0", 8) != 0)
 		return false;
-	piece all = { p + 8, 8, false };
+	piece          all = { p + 8, 8, false };
 	const uint64_t size = number(&all, 8);
 	if (size < LEAST_COLLECTION || size > VN_HEADER_WINDOW / 2 || !(p = read_bytes(r, &r->heap, at, (size_t)size)))
 		return false;
@@ -234,10 +243,8 @@ static bool is_type(vn_said_kind kind, const unsigned char *type, size_t bytes)
 	case VN_SAID_TEXT:
 		return bytes == 20 && type[0] == 0x19 && type[1] == 1 && type[2] <= 1 && type[3] == 0 &&
 		       memcmp(type + 4, text, sizeof text) == 0;
-	case VN_SAID_WHOLE:
-		return bytes == sizeof whole && memcmp(type, whole, sizeof whole) == 0;
-	case VN_SAID_REAL:
-		return bytes == sizeof real && memcmp(type, real, sizeof real) == 0;
+	case VN_SAID_WHOLE: return bytes == sizeof whole && memcmp(type, whole, sizeof whole) == 0;
+	case VN_SAID_REAL: return bytes == sizeof real && memcmp(type, real, sizeof real) == 0;
 	}
 	return false;
 }
@@ -256,15 +263,15 @@ static bool read_value(const reading *g, const vn_said *s, piece data)
  * find one, so attributes that nobody asks for must be of these types too. */
 static bool read_attribute(reading *g, piece c)
 {
-	const uint64_t version = number(&c, 1), flags = number(&c, 1);
-	const size_t   name_bytes = number(&c, 2), type_bytes = number(&c, 2), space_bytes = number(&c, 2);
-	const size_t   to = version == 1 ? 8 : 1;
-	const uint64_t charset = version == 3 ? number(&c, 1) : 0; /* ASCII or UTF-8 */
-	vn_shape       shape;
+	const uint64_t       version = number(&c, 1), flags = number(&c, 1);
+	const size_t         name_bytes = number(&c, 2), type_bytes = number(&c, 2), space_bytes = number(&c, 2);
+	const size_t         to = version == 1 ? 8 : 1;
+	const uint64_t       charset = version == 3 ? number(&c, 1) : 0; /* ASCII or UTF-8 */
+	vn_shape             shape;
 	const char          *name = (const char *)take(&c, (name_bytes + to - 1) / to * to);
 	const unsigned char *type = take(&c, (type_bytes + to - 1) / to * to),
 						*space = take(&c, (space_bytes + to - 1) / to * to);
-	vn_said_kind         kind = VN_SAID_TEXT;
+	vn_said_kind kind = VN_SAID_TEXT;
 	if (c.bad || (version != 1 && version != 3) || flags || charset > 1 || strnlen(name, name_bytes) + 1 != name_bytes)
 		return false;
 	while (!is_type(kind, type, type_bytes))
@@ -303,30 +310,22 @@ static bool read_message(reading *g, uint64_t type, uint64_t flags, piece c)
 		return false; /* twice */
 	g->met |= type < 32 ? UINT32_C(1) << type : 0;
 	switch (type) {
-	case DATASPACE:
-		return read_shape(c, &g->h->shape);
-	case DATATYPE:
-		return read_type(c, g->h);
-	case FILL: /* applies to unwritten data, and all data is written */
-		return read_fill(c);
+	case DATASPACE: return read_shape(c, &g->h->shape);
+	case DATATYPE: return read_type(c, g->h);
+	case FILL: /* applies to unwritten data, and all data is written */ return read_fill(c);
 	case REFERENCE_COUNT: /* a tensor with two names */
 		return c.n == 5 && c.p[0] == 0 && number(&(piece) { c.p + 1, 4, false }, 4) > 0;
-	case TIME:
-		return c.n >= 8 && c.p[0] == 1;
-	case LAYOUT:
-		return read_layout(c, g->h);
-	case ATTRIBUTE:
-		return read_attribute(g, c);
-	case ATTRIBUTE_INFO:
-		return read_attribute_info(c);
+	case TIME: return c.n >= 8 && c.p[0] == 1;
+	case LAYOUT: return read_layout(c, g->h);
+	case ATTRIBUTE: return read_attribute(g, c);
+	case ATTRIBUTE_INFO: return read_attribute_info(c);
 	case CONTINUATION:
 		if (g->n_chunks == MOST_CHUNKS)
 			return false;
 		g->chunk[g->n_chunks] = number(&c, 8);
 		g->bytes[g->n_chunks++] = number(&c, 8);
 		return !c.bad;
-	default: /* filters, external files, older or newer messages */
-		return false;
+	default: /* filters, external files, older or newer messages */ return false;
 	}
 }
 
@@ -357,15 +356,15 @@ static bool guarded(const unsigned char *p, size_t n)
 
 static bool read_new(reading *g, uint64_t address, const unsigned char *p)
 {
-	vn_header_window     *w = &g->r->header;
-	const unsigned flags = p[5], size_bytes = 1u << (flags & 3);
+	vn_header_window *w = &g->r->header;
+	const unsigned    flags = p[5], size_bytes = 1u << (flags & 3);
 	if (flags & 0xc0)
 		return false;
-	const size_t   prefix = 6u + (flags & 0x20 ? 16 : 0) + (flags & 0x10 ? 4 : 0) + size_bytes;
+	const size_t prefix = 6u + (flags & 0x20 ? 16 : 0) + (flags & 0x10 ? 4 : 0) + size_bytes;
 	if (!(p = read_bytes(g->r, w, address, prefix)))
 		return false;
 	if (flags & 0x10) { /* limits on attributes: when to move them out of the header, and when back */
-		piece phase = { p + prefix - size_bytes - 4, 4, false };
+		piece          phase = { p + prefix - size_bytes - 4, 4, false };
 		const uint64_t most = number(&phase, 2);
 		if (number(&phase, 2) > most)
 			return false;
@@ -389,11 +388,11 @@ static bool read_new(reading *g, uint64_t address, const unsigned char *p)
 /* Version 1 has no checksums, but states its number of messages. */
 static bool read_old(reading *g, uint64_t address)
 {
-	vn_header_window           *w = &g->r->header;
+	vn_header_window    *w = &g->r->header;
 	const unsigned char *p = read_bytes(g->r, w, address, 16);
 	if (!p || p[0] != 1 || p[1] != 0)
 		return false;
-	piece c = { p + 2, 14, false };
+	piece          c = { p + 2, 14, false };
 	const uint64_t messages = number(&c, 2);
 	take(&c, 4);
 	g->chunk[0] = address + 16;
@@ -416,7 +415,7 @@ bool vn_object_header_read(vn_header_reader *r, uint64_t address, const vn_said 
                            vn_object_header *h)
 {
 	const uint32_t needed = 1u << DATASPACE | 1u << DATATYPE | 1u << LAYOUT;
-	reading g = { .r = r, .list = list, .n = n, .to = to, .h = h };
+	reading        g = { .r = r, .list = list, .n = n, .to = to, .h = h };
 	*h = (vn_object_header) { 0 };
 	return read_chunks(&g, address) && (g.met & needed) == needed;
 }

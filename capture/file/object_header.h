@@ -23,7 +23,7 @@
 typedef enum vn_said_kind { VN_SAID_TEXT, VN_SAID_WHOLE, VN_SAID_REAL } vn_said_kind;
 typedef struct vn_said {
 	const char  *name;
-	vn_said_kind kind;         /* char[room], int64_t, double */
+	vn_said_kind kind; /* char[room], int64_t, double */
 	size_t       offset, room;
 } vn_said;
 
@@ -41,24 +41,26 @@ typedef struct vn_collection {
 	uint64_t at;
 	uint64_t n;     /* largest object number seen, plus 1 */
 	bool     whole; /* it was read to its end */
-	struct { uint32_t from, bytes; } object[VN_MOST_OBJECTS]; /* from 0: none */
+	struct {
+		uint32_t from, bytes;
+	} object[VN_MOST_OBJECTS]; /* from 0: none */
 } vn_collection;
 
 /* For a file with 8-byte addresses, counted from its first byte. Zeroed, except fd and bytes. */
 typedef struct vn_header_reader {
-	int       fd;
-	int64_t   bytes;
+	int              fd;
+	int64_t          bytes;
 	vn_header_window header, heap;
-	vn_collection collection[VN_COLLECTIONS]; /* the ones used last */
-	int           turn;
+	vn_collection    collection[VN_COLLECTIONS]; /* the ones used last */
+	int              turn;
 } vn_header_reader;
 
 typedef struct vn_object_header {
 	vn_shape      shape;
 	unsigned char type[VN_TYPE_BYTES]; /* as H5Tencode gives it, without its first two bytes */
 	size_t        type_bytes;
-	uint64_t      offset, stored;      /* place and size of the data in the file */
-	uint32_t      said;                /* bit i: attribute i of the list was found */
+	uint64_t      offset, stored; /* place and size of the data in the file */
+	uint32_t      said;           /* bit i: attribute i of the list was found */
 } vn_object_header;
 
 /* Reads the header of the dataset at `address`, and the n attributes in list (n <= 32) into *to.

@@ -81,8 +81,10 @@ static vn_status rename_output(const vn_output *o, vn_error *err)
 		return st;
 	const int moved = o->force ? rename(o->temporary, o->path) : move_to_free(o->temporary, o->path);
 	if (moved != 0 && !o->force && errno == EEXIST)
-		return vn_fail(err, VN_ERR_IO, "%s: another program has created it in the meantime, and it stays; run this "
-		               "command again with --force, or with another name", o->path);
+		return vn_fail(err, VN_ERR_IO,
+		               "%s: another program has created it in the meantime, and it stays; run this "
+		               "command again with --force, or with another name",
+		               o->path);
 	return moved == 0 ? VN_OK : vn_fail(err, VN_ERR_IO, "%s: %s", o->path, strerror(errno));
 }
 
@@ -181,7 +183,8 @@ vn_status vn_output_ending(const char *path, const char *known, int *which, vn_e
 	for (const char *p = known; *p; p += strcspn(p, "|") + (p[strcspn(p, "|")] == '|'))
 		vn_text_add(list, sizeof list, "%s.%.*s", p == known ? "" : ", ", (int)strcspn(p, "|"), p);
 	return *which >= 0 ? VN_OK
-	                   : vn_fail(err, VN_ERR_USAGE, "%s: no report has the file ending %s: use %s or .txt, or select "
-	                                                "the form with --format",
+	                   : vn_fail(err, VN_ERR_USAGE,
+	                             "%s: no report has the file ending %s: use %s or .txt, or select "
+	                             "the form with --format",
 	                             path, dot, list);
 }

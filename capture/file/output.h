@@ -13,12 +13,12 @@
 #include <stdio.h>
 
 typedef struct vn_output {
-	FILE       *file;
-	const char *path; /* NULL: stdout */
-	char        temporary[PATH_MAX];
+	FILE         *file;
+	const char   *path; /* NULL: stdout */
+	char          temporary[PATH_MAX];
 	vn_place_kind kind;
-	bool        force;
-	unsigned    mark; /* vn_trouble_mark at the time of opening */
+	bool          force;
+	unsigned      mark; /* vn_trouble_mark at the time of opening */
 } vn_output;
 
 /* Opens the output. path NULL: stdout. An existing file is refused unless force; anything else that

@@ -67,8 +67,8 @@ static bool is_of_kind(const char *head, size_t n, vn_place_kind kind)
 {
 	for (size_t i = 0; i < sizeof mark / sizeof *mark; i++) {
 		const size_t begin = strlen(mark[i].begin);
-		if (mark[i].kind == kind && n >= begin && memcmp(head, mark[i].begin, begin) == 0
-		    && memmem(head, n, mark[i].hold, strlen(mark[i].hold)))
+		if (mark[i].kind == kind && n >= begin && memcmp(head, mark[i].begin, begin) == 0 &&
+		    memmem(head, n, mark[i].hold, strlen(mark[i].hold)))
 			return true;
 	}
 	return n == 0;
@@ -93,9 +93,10 @@ static vn_status check_kind(const char *path, vn_place_kind kind, vn_error *err)
 		close(fd);
 	if (n < 0)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot be read, so vernier does not know what --force would replace: %s",
-		                               path, strerror(why));
-	return is_of_kind(head, (size_t)n, kind) ? VN_OK
-	       : vn_fail(err, VN_ERR_IO, "%s: is %s; remove the file first, or give another name", path, refusal[kind]);
+		               path, strerror(why));
+	return is_of_kind(head, (size_t)n, kind)
+	           ? VN_OK
+	           : vn_fail(err, VN_ERR_IO, "%s: is %s; remove the file first, or give another name", path, refusal[kind]);
 }
 
 vn_status vn_place_check_folder(const char *path, vn_error *err)
@@ -205,7 +206,7 @@ vn_status vn_place_open(vn_place *p, const char *path, vn_place_kind kind, bool 
 {
 	vn_status st;
 
-	*p = (vn_place){ .fd = -1, .kind = kind, .force = force, .mark = vn_trouble_mark() };
+	*p = (vn_place) { .fd = -1, .kind = kind, .force = force, .mark = vn_trouble_mark() };
 	if ((st = vn_place_check(path, kind, force, err)))
 		return st;
 	p->path = strdup(path);
@@ -258,5 +259,5 @@ void vn_place_close(vn_place *p)
 		close(p->fd); /* gives the lock back */
 	free(p->path);
 	free(p->partial);
-	*p = (vn_place){ .fd = -1 };
+	*p = (vn_place) { .fd = -1 };
 }

@@ -13,8 +13,13 @@
 /* What is written. With force, only a file of the same kind, or an empty one, is replaced: -o MODEL.gguf or
  * -o NOTES.md by mistake must not cost the model or the notes. A kind is recognised by the first bytes.
  * Limits: those that calibrate fitted. Numbers: of one tensor (.npy, or the .txt and .csv of show --values). */
-typedef enum vn_place_kind { VN_PLACE_RECORDING, VN_PLACE_REPORT, VN_PLACE_LIMITS, VN_PLACE_NUMBERS,
-	VN_N_PLACES } vn_place_kind;
+typedef enum vn_place_kind {
+	VN_PLACE_RECORDING,
+	VN_PLACE_REPORT,
+	VN_PLACE_LIMITS,
+	VN_PLACE_NUMBERS,
+	VN_N_PLACES
+} vn_place_kind;
 
 typedef struct vn_place {
 	char         *path, *partial;

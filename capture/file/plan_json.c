@@ -52,9 +52,9 @@ static json_t *node_line(const vn_plan *p, const vn_node *n)
 	for (int i = 0; (name = vn_const_name(n->op, i)); i++)
 		json_object_set_new(
 			c, name, vn_const_is_list(n->op, i) ? numbers(p, (int)vn_const_get(n, i)) : number(vn_const_get(n, i)));
-	return json_pack("{s:s, s:i, s:o, s:o, s:o, s:o}", "op", vn_op_name(n->op), "layer", n->layer,
-	                 "in", value_names(p, n->in, n->n_in), "out", value_names(p, n->out, n->n_out), "const", c,
-	                 "weights", weight_names(p, n->w, n->n_w));
+	return json_pack("{s:s, s:i, s:o, s:o, s:o, s:o}", "op", vn_op_name(n->op), "layer", n->layer, "in",
+	                 value_names(p, n->in, n->n_in), "out", value_names(p, n->out, n->n_out), "const", c, "weights",
+	                 weight_names(p, n->w, n->n_w));
 }
 
 static json_t *value_line(const vn_plan *p, const vn_value *v)
@@ -63,12 +63,13 @@ static json_t *value_line(const vn_plan *p, const vn_value *v)
 	json_t              *sizes = json_array();
 
 	for (int i = 0; i < v->rank; i++)
-		json_array_append_new(sizes, v->size[i] == VN_T ? json_string("T")
-		                           : v->size[i] == VN_S ? json_string("S") : json_integer(v->size[i]));
-	return json_pack("{s:s, s:i, s:s, s:s, s:s, s:o, s:o, s:b, s:b}", "name", v->name, "layer", v->layer,
-	                 "point", point->name, "basis", point->basis, "axes", point->axes, "sizes", sizes, "alias_of",
-	                 v->alias_of < 0 ? json_null() : json_string(p->value[v->alias_of].name),
-	                 "on_demand", (int)v->on_demand, "wide", (int)v->wide);
+		json_array_append_new(sizes, v->size[i] == VN_T   ? json_string("T")
+		                             : v->size[i] == VN_S ? json_string("S")
+		                                                  : json_integer(v->size[i]));
+	return json_pack("{s:s, s:i, s:s, s:s, s:s, s:o, s:o, s:b, s:b}", "name", v->name, "layer", v->layer, "point",
+	                 point->name, "basis", point->basis, "axes", point->axes, "sizes", sizes, "alias_of",
+	                 v->alias_of < 0 ? json_null() : json_string(p->value[v->alias_of].name), "on_demand",
+	                 (int)v->on_demand, "wide", (int)v->wide);
 }
 
 static json_t *weight_line(const vn_weight *w)
@@ -90,7 +91,7 @@ vn_status vn_plan_to_text(const vn_plan *p, vn_plan_text *t, vn_error *err)
 {
 	bool good = true;
 
-	*t = (vn_plan_text){ .layers = p->layers, .vocab = p->vocab, .context = p->context };
+	*t = (vn_plan_text) { .layers = p->layers, .vocab = p->vocab, .context = p->context };
 	t->node = calloc((size_t)p->n_nodes + 1, sizeof *t->node);
 	t->value = calloc((size_t)p->n_values + 1, sizeof *t->value);
 	t->weight = calloc((size_t)p->n_weights + 1, sizeof *t->weight);
@@ -120,7 +121,7 @@ void vn_plan_text_free(vn_plan_text *t)
 	free_lines(t->node, t->n_nodes);
 	free_lines(t->value, t->n_values);
 	free_lines(t->weight, t->n_weights);
-	*t = (vn_plan_text){ 0 };
+	*t = (vn_plan_text) { 0 };
 }
 
 /* ---- reading ---------------------------------------------------------------- */
@@ -157,8 +158,8 @@ static bool distinct(named *list, int n, const char **twice)
 }
 
 typedef struct reader {
-	vn_plan *p;
-	named   *value, *weight;
+	vn_plan  *p;
+	named    *value, *weight;
 	vn_error *err;
 } reader;
 
@@ -329,7 +330,7 @@ static vn_status read_weights(reader *r, const vn_plan_text *t)
 		json_decref(j);
 		if (why)
 			return bad(r->err, "weights", i, why);
-		r->weight[i] = (named){ r->p->weight[i].name, i };
+		r->weight[i] = (named) { r->p->weight[i].name, i };
 	}
 	r->p->n_weights = t->n_weights;
 	if (!distinct(r->weight, t->n_weights, &twice))
@@ -346,7 +347,7 @@ static vn_status read_values(reader *r, const vn_plan_text *t)
 		json_decref(j);
 		if (why)
 			return bad(r->err, "values", i, why);
-		r->value[i] = (named){ r->p->value[i].name, i };
+		r->value[i] = (named) { r->p->value[i].name, i };
 	}
 	r->p->n_values = t->n_values;
 	if (!distinct(r->value, t->n_values, &twice))

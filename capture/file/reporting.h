@@ -16,10 +16,15 @@ enum { VN_FORM_UNSAID = -1, VN_FORM_TEXT, VN_FORM_JSON };
 #define VN_REPORTING_OPTIONS(type, report, about_json) \
 	{ "format", 0, VN_CHOOSE(type, report.format), .argument = "text|json", \
 	  .help = "Form of the report. Default: text, or JSON if PATH ends in .json." about_json }, \
-	{ "output", 'o', VN_INTO(type, report.path), .argument = "PATH", .help = "Write the report to PATH. Default: stdout." }
+	{ \
+		"output", 'o', VN_INTO(type, report.path), .argument = "PATH", \
+												   .help = "Write the report to PATH. Default: stdout." \
+	}
 #define VN_REPORTING_FORCE(type, report) \
-	{ "force", 0, VN_INTO(type, report.force), \
-	  .help = "Replace an older report. A file that vernier did not write is never replaced." }
+	{ \
+		"force", 0, VN_INTO(type, report.force), \
+			.help = "Replace an older report. A file that vernier did not write is never replaced." \
+	}
 
 /* Sets json from format and path. Returns 0, or 2 after an error message. */
 int vn_reporting_choose(const char *command, vn_reporting *k);

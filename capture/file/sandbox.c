@@ -63,10 +63,10 @@ static void close_others(const vn_sandbox *s)
 static bool place_of_environment(uintptr_t *from, uintptr_t *to)
 {
 	enum { FIRST = 3, START = 50 }; /* the field after the name, which may contain blanks and parentheses */
-	char    line[2048];
-	FILE   *f = fopen("/proc/self/stat", "re");
-	size_t  n = f ? fread(line, 1, sizeof line - 1, f) : 0;
-	char   *p;
+	char   line[2048];
+	FILE  *f = fopen("/proc/self/stat", "re");
+	size_t n = f ? fread(line, 1, sizeof line - 1, f) : 0;
+	char  *p;
 
 	if (f)
 		fclose(f);
@@ -119,7 +119,7 @@ static void limit(const vn_sandbox *s)
 
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444
-#define SYS_landlock_restrict_self 446
+#define SYS_landlock_restrict_self  446
 #endif
 
 /* From the kernel's documentation (userspace-api/landlock); older headers lack some fields. */
@@ -138,7 +138,8 @@ static bool enter_landlock(void)
 	if (abi < 1)
 		return false;
 	const struct ruleset none = { .files = (UINT64_C(1) << rights[abi > 5 ? 5 : abi]) - 1,
-	                              .network = 3 /* bind, connect */, .scopes = 3 /* abstract unix sockets, signals */ };
+		                          .network = 3 /* bind, connect */,
+		                          .scopes = 3 /* abstract unix sockets, signals */ };
 	const size_t         size = abi < NET_ABI ? 8 : abi < SCOPE_ABI ? 16 : sizeof none;
 	const int            fd = (int)syscall(SYS_landlock_create_ruleset, &none, size, 0);
 	const bool           done = fd >= 0 && syscall(SYS_landlock_restrict_self, fd, 0) == 0;
@@ -224,7 +225,7 @@ typedef struct program {
 static void add(program *p, unsigned op, uint32_t k, unsigned yes, unsigned no)
 {
 	if (p->n < MOST)
-		p->code[p->n++] = (struct sock_filter){ (uint16_t)op, (uint8_t)yes, (uint8_t)no, k };
+		p->code[p->n++] = (struct sock_filter) { (uint16_t)op, (uint8_t)yes, (uint8_t)no, k };
 }
 
 static void add_load(program *p, size_t offset)
@@ -263,26 +264,27 @@ static void add_rules(program *p, const rule *r, size_t n)
 static bool enter_seccomp(const vn_sandbox *s)
 {
 	const unsigned pipe = (unsigned)s->pipe, file = (unsigned)s->file, self = (unsigned)getpid();
-	const rule allowed[] = {
-		{ SYS_pread64, IS, 0, file },
-		{ SYS_write, IS, 0, pipe },
-		{ SYS_mmap, HAS_NOT, 2, PROT_EXEC },
-		{ SYS_mprotect, HAS_NOT, 2, PROT_EXEC },
-		{ SYS_brk, ALWAYS, 0, 0 },
-		{ SYS_munmap, ALWAYS, 0, 0 },
-		{ SYS_mremap, ALWAYS, 0, 0 },
-		{ SYS_madvise, IS, 2, MADV_DONTNEED },
-		{ SYS_clock_gettime, ALWAYS, 0, 0 },        /* where the vDSO cannot */
-		{ SYS_setitimer, IS, 0, ITIMER_PROF },      /* vn_child_patience */
-		{ SYS_restart_syscall, ALWAYS, 0, 0 },      /* after a stop and SIGCONT */
-		{ SYS_getpid, ALWAYS, 0, 0 },               /* abort(): */
-		{ SYS_gettid, ALWAYS, 0, 0 },
-		{ SYS_rt_sigprocmask, ALWAYS, 0, 0 },
-		{ SYS_tgkill, IS, 0, self },
-		{ SYS_exit_group, ALWAYS, 0, 0 },
+	const rule     allowed[] = {
+			{ SYS_pread64, IS, 0, file },
+			{ SYS_write, IS, 0, pipe },
+			{ SYS_mmap, HAS_NOT, 2, PROT_EXEC },
+			{ SYS_mprotect, HAS_NOT, 2, PROT_EXEC },
+			{ SYS_brk, ALWAYS, 0, 0 },
+			{ SYS_munmap, ALWAYS, 0, 0 },
+			{ SYS_mremap, ALWAYS, 0, 0 },
+			{ SYS_madvise, IS, 2, MADV_DONTNEED },
+			{ SYS_clock_gettime, ALWAYS, 0, 0 },   /* where the vDSO cannot */
+			{ SYS_setitimer, IS, 0, ITIMER_PROF }, /* vn_child_patience */
+			{ SYS_restart_syscall, ALWAYS, 0, 0 }, /* after a stop and SIGCONT */
+			{ SYS_getpid, ALWAYS, 0, 0 },          /* abort(): */
+			{ SYS_gettid, ALWAYS, 0, 0 },
+			{ SYS_rt_sigprocmask, ALWAYS, 0, 0 },
+			{ SYS_tgkill, IS, 0, self },
+			{ SYS_exit_group, ALWAYS, 0, 0 },
 	};
-	const rule writing[] = { { SYS_pwrite64, IS, 0, file }, { SYS_ftruncate, IS, 0, file },
-		{ SYS_lseek, IS, 0, file } };
+	const rule writing[] = { { SYS_pwrite64, IS, 0, file },
+		                     { SYS_ftruncate, IS, 0, file },
+		                     { SYS_lseek, IS, 0, file } };
 	const rule talking[] = { { SYS_sendmsg, IS, 0, pipe }, { SYS_recvfrom, IS, 0, pipe } };
 	program    p = { .n = 0 };
 

@@ -32,10 +32,10 @@
 enum { VN_SANDBOX_LANDLOCK = 1, VN_SANDBOX_SECCOMP = 2 };
 
 typedef struct vn_sandbox {
-	int  pipe;     /* the only descriptor for writing */
-	int  file;     /* the only descriptor for reading; -1: none */
-	bool writes;   /* file is also open for writing: one of our own that is changed */
-	bool talks;    /* pipe is a socket: sendmsg and recv are allowed */
+	int  pipe;   /* the only descriptor for writing */
+	int  file;   /* the only descriptor for reading; -1: none */
+	bool writes; /* file is also open for writing: one of our own that is changed */
+	bool talks;  /* pipe is a socket: sendmsg and recv are allowed */
 	/* layers left out, so that tests can check that each of the others holds by itself */
 	int  without;
 } vn_sandbox;

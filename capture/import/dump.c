@@ -125,8 +125,10 @@ vn_status vn_dump_step(vn_dump *d, int64_t tokens, vn_error *err)
 		d->room_steps = room;
 	}
 	const vn_step *before = d->n_steps ? &d->step[d->n_steps - 1] : NULL;
-	d->step[d->n_steps] = (vn_step) { .number = d->n_steps, .position = before ? before->position + before->tokens : 0,
-		.tokens = tokens, .rows = tokens };
+	d->step[d->n_steps] = (vn_step) { .number = d->n_steps,
+		                              .position = before ? before->position + before->tokens : 0,
+		                              .tokens = tokens,
+		                              .rows = tokens };
 	d->n_steps++;
 	return VN_OK;
 }

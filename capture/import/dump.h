@@ -26,35 +26,35 @@ typedef struct vn_array {
 	vn_shape shape;
 	/* for the kind: which file, member or tensor holds its bytes, and from which offset */
 	size_t   which, at;
-	char    *file;      /* in a directory: its file name; else NULL */
-	int      line;      /* in the manifest; 0: there is none */
+	char    *file; /* in a directory: its file name; else NULL */
+	int      line; /* in the manifest; 0: there is none */
 } vn_array;
 
 typedef struct vn_dump vn_dump;
 
 struct vn_dump {
-	char     *path;
-	const char *kind;    /* "npy directory" */
-	vn_facts  run;       /* engine, precision..., as far as given */
-	char     *config;    /* text of a config.json; NULL */
-	int32_t  *ids, *positions; /* (n_ids) over all steps; n_ids 0: not given */
-	int64_t   n_ids, room_ids;
-	vn_step  *step;
-	int       n_steps, room_steps;
-	bool      has_steps; /* it says which tokens belong to which step */
-	vn_array *array;
-	int       n, room;
-	bool      complete;  /* everything that was to be dumped is there, or the kind cannot say */
+	char       *path;
+	const char *kind;            /* "npy directory" */
+	vn_facts    run;             /* engine, precision..., as far as given */
+	char       *config;          /* text of a config.json; NULL */
+	int32_t    *ids, *positions; /* (n_ids) over all steps; n_ids 0: not given */
+	int64_t     n_ids, room_ids;
+	vn_step    *step;
+	int         n_steps, room_steps;
+	bool        has_steps; /* it says which tokens belong to which step */
+	vn_array   *array;
+	int         n, room;
+	bool        complete; /* everything that was to be dumped is there, or the kind cannot say */
 	/* incomplete dump: how many arrays were left out because they are not whole, */
-	int       n_left;
-	char      left[VN_ERROR_MAX]; /* and why the first was */
+	int         n_left;
+	char        left[VN_ERROR_MAX]; /* and why the first was */
 
 	/* Filled by the kind. */
-	void     *state;
+	void *state;
 	/* Returns the `bytes` of an array, valid until the next call. */
 	vn_status (*bytes)(vn_dump *d, const vn_array *a, const unsigned char **data, vn_error *err);
-	void      (*close)(vn_dump *d);
-	int       held;                /* the array that was requested last; -1 */
+	void (*close)(vn_dump *d);
+	int                  held; /* the array that was requested last; -1 */
 	const unsigned char *held_data;
 };
 
@@ -83,9 +83,9 @@ const char *vn_dump_fact_wrong(const vn_dump *d, const char *key, const char *va
 /* Splits "step.3/NAME": sets *step and returns NAME. */
 const char *vn_dump_step_of(const char *name, int *step);
 /* Adds a step with this many tokens. */
-vn_status vn_dump_step(vn_dump *d, int64_t tokens, vn_error *err);
+vn_status   vn_dump_step(vn_dump *d, int64_t tokens, vn_error *err);
 /* Adds the ids (n) of a step. positions NULL: they continue. */
-vn_status vn_dump_ids(vn_dump *d, const int32_t *ids, const int32_t *positions, int64_t n, vn_error *err);
+vn_status   vn_dump_ids(vn_dump *d, const int32_t *ids, const int32_t *positions, int64_t n, vn_error *err);
 
 vn_status vn_dump_open_directory(vn_dump *d, vn_error *err);
 vn_status vn_dump_open_npz(vn_dump *d, vn_error *err);
@@ -96,7 +96,7 @@ vn_status vn_dump_open_tree(vn_dump *d, vn_error *err); /* transformers' model_d
 /* Describes the layout of a safetensors tensor. Returns false if its dtype or rank is not
  * supported. */
 typedef struct vn_st_tensor vn_st_tensor;
-bool vn_dump_safetensors_lay(const vn_st_tensor *t, vn_laid *laid, vn_shape *shape);
+bool                        vn_dump_safetensors_lay(const vn_st_tensor *t, vn_laid *laid, vn_shape *shape);
 
 /* Parses a file of decimal numbers: its format, its shape, and the numbers, *data, which the caller
  * frees. path: for messages. */

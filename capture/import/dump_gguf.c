@@ -28,16 +28,17 @@ vn_status vn_dump_open_gguf(vn_dump *d, vn_error *err)
 	d->close = close_file;
 	for (size_t i = 0; i < vn_gguf_count(f); i++) {
 		const vn_gguf_tensor *t = vn_gguf_at(f, i);
-		int       step;
-		vn_array *a = vn_dump_add(d, d->path, vn_dump_step_of(t->name, &step), NULL, NULL, err);
+		int                   step;
+		vn_array             *a = vn_dump_add(d, d->path, vn_dump_step_of(t->name, &step), NULL, NULL, err);
 		if (!a)
 			return VN_ERR_FORMAT;
 		const bool blocks = t->t.dtype >= VN_N_DTYPES;
 		a->step = step;
 		a->which = i;
 		a->shape = t->t.shape;
-		a->laid = (vn_laid) { .stored = t->t.dtype, .dtype = blocks ? VN_F32 : t->t.dtype,
-			.width = blocks ? 0 : (int)vn_dtype_size(t->t.dtype) };
+		a->laid = (vn_laid) { .stored = t->t.dtype,
+			                  .dtype = blocks ? VN_F32 : t->t.dtype,
+			                  .width = blocks ? 0 : (int)vn_dtype_size(t->t.dtype) };
 	}
 	return VN_OK;
 }

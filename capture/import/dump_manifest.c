@@ -19,8 +19,7 @@ typedef struct line {
 	bool        ended; /* a line declared the recording complete */
 } line;
 
-__attribute__((format(printf, 2, 3)))
-static vn_status bad(const line *l, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static vn_status bad(const line *l, const char *format, ...)
 {
 	char    text[VN_ERROR_MAX / 2];
 	va_list args;
@@ -35,7 +34,8 @@ static vn_status check_keys(const line *l, const char *const *known)
 {
 	const char *key;
 	json_t     *value;
-	json_object_foreach(l->json, key, value) {
+	json_object_foreach(l->json, key, value)
+	{
 		int i = 0;
 		while (known[i] && strcmp(known[i], key) != 0)
 			i++;
@@ -70,7 +70,7 @@ static vn_status numbers_of(const line *l, const char *key, int32_t **list, int6
 	if (!(*list = malloc((count + 1) * sizeof **list)))
 		return vn_fail(l->err, VN_ERR_NOMEM, "%s: no memory for %zu numbers", l->path, count);
 	for (size_t i = 0; i < count; i++) {
-		const json_t *e = json_array_get(x, i);
+		const json_t    *e = json_array_get(x, i);
 		const json_int_t v = json_integer_value(e);
 		if (!json_is_integer(e) || v < 0 || v > INT32_MAX)
 			return bad(l, "%s: number %zu is not from 0 to 2147483647", key, i);
@@ -83,10 +83,10 @@ static vn_status numbers_of(const line *l, const char *key, int32_t **list, int6
 static vn_status read_step(const line *l)
 {
 	static const char *const keys[] = { "step", "ids", "positions", NULL };
-	const json_t *number = json_object_get(l->json, "step");
-	int32_t  *ids = NULL, *positions = NULL;
-	int64_t   n, m;
-	vn_status st = check_keys(l, keys);
+	const json_t            *number = json_object_get(l->json, "step");
+	int32_t                 *ids = NULL, *positions = NULL;
+	int64_t                  n, m;
+	vn_status                st = check_keys(l, keys);
 
 	if (!st && (!json_is_integer(number) || json_integer_value(number) != l->d->n_steps))
 		st = bad(l, "expected step %d next", l->d->n_steps);
@@ -109,14 +109,15 @@ static vn_status read_step(const line *l)
 static vn_status read_run(const line *l)
 {
 	static const char *const keys[] = { "run", NULL };
-	const char *key;
-	json_t     *value;
-	vn_status   st = check_keys(l, keys);
+	const char              *key;
+	json_t                  *value;
+	vn_status                st = check_keys(l, keys);
 	if (!st && !json_is_object(json_object_get(l->json, "run")))
 		st = bad(l, "run is not an object");
 	if (st)
 		return st;
-	json_object_foreach(json_object_get(l->json, "run"), key, value) {
+	json_object_foreach(json_object_get(l->json, "run"), key, value)
+	{
 		const char *text = json_string_value(value);
 		char        number[32];
 		if (json_is_integer(value)) {
@@ -134,8 +135,8 @@ static vn_status read_run(const line *l)
 static vn_status read_config(const line *l)
 {
 	static const char *const keys[] = { "config", NULL };
-	const json_t *x = json_object_get(l->json, "config");
-	const vn_status st = check_keys(l, keys);
+	const json_t            *x = json_object_get(l->json, "config");
+	const vn_status          st = check_keys(l, keys);
 	if (st)
 		return st;
 	if (l->d->config)
@@ -166,11 +167,11 @@ static vn_status shape_of(const line *l, vn_shape *shape)
 static vn_status read_tensor(const line *l)
 {
 	static const char *const keys[] = { "tensor", "file", "dtype", "shape", "dims", "op", NULL };
-	const char *name, *file, *dtype, *dims, *op;
-	vn_shape    shape;
-	vn_dtype    type;
-	char        where[600];
-	vn_status   st = check_keys(l, keys);
+	const char              *name, *file, *dtype, *dims, *op;
+	vn_shape                 shape;
+	vn_dtype                 type;
+	char                     where[600];
+	vn_status                st = check_keys(l, keys);
 
 	if (st || (st = text_of(l, "tensor", true, &name)) || (st = text_of(l, "file", true, &file)) ||
 	    (st = text_of(l, "dtype", true, &dtype)) || (st = text_of(l, "dims", false, &dims)) ||
@@ -197,8 +198,14 @@ static vn_status read_tensor(const line *l)
 
 static vn_status read_line(line *l)
 {
-	static const struct { const char *key; vn_status (*read)(const line *l); } kind[] = {
-		{ "tensor", read_tensor }, { "step", read_step }, { "run", read_run }, { "config", read_config },
+	static const struct {
+		const char *key;
+		vn_status (*read)(const line *l);
+	} kind[] = {
+		{ "tensor", read_tensor },
+		{ "step", read_step },
+		{ "run", read_run },
+		{ "config", read_config },
 	};
 	const json_t *end = json_object_get(l->json, "complete");
 	if (l->ended)
@@ -222,10 +229,10 @@ static vn_status read_line(line *l)
 
 vn_status vn_manifest_parse(vn_dump *d, const char *path, const char *text, size_t bytes, vn_error *err)
 {
-	line l = { .d = d, .path = path, .err = err };
+	line      l = { .d = d, .path = path, .err = err };
 	vn_status st = VN_OK;
-	for (const char *at = text, *end = text + bytes; !st && at < end; ) {
-		const char *stop = memchr(at, '\n', (size_t)(end - at));
+	for (const char *at = text, *end = text + bytes; !st && at < end;) {
+		const char  *stop = memchr(at, '\n', (size_t)(end - at));
 		json_error_t why;
 		l.number++;
 		/* The last line may be cut off, if the program was killed while writing it. */

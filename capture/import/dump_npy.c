@@ -203,9 +203,9 @@ static vn_status add_folder(vn_dump *d, const char *prefix, int depth, vn_error 
 {
 	enum { DEEPEST = 8 };
 	struct dirent **list = NULL;
-	char      path[MOST_PATH], below[MOST_PATH];
-	bool      folder;
-	vn_status st = path_of(d, prefix, path, err);
+	char            path[MOST_PATH], below[MOST_PATH];
+	bool            folder;
+	vn_status       st = path_of(d, prefix, path, err);
 	if (!st && depth > DEEPEST)
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: folders more than %d deep", path, DEEPEST);
 	const int n = st ? 0 : scandir(path, &list, shown, versionsort);

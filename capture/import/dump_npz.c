@@ -69,9 +69,7 @@ static zip_int64_t read_file(void *ctx, void *data, zip_uint64_t bytes, zip_sour
 	ssize_t n;
 
 	switch (what) {
-	case ZIP_SOURCE_OPEN:
-		t->at = 0;
-		return 0;
+	case ZIP_SOURCE_OPEN: t->at = 0; return 0;
 	case ZIP_SOURCE_READ:
 		n = pread(t->s->fd, data, bytes, (off_t)t->at);
 		if (n < 0)
@@ -83,8 +81,7 @@ static zip_int64_t read_file(void *ctx, void *data, zip_uint64_t bytes, zip_sour
 		t->at = to < 0 ? t->at : (uint64_t)to;
 		return to < 0 ? -1 : 0;
 	}
-	case ZIP_SOURCE_TELL:
-		return (zip_int64_t)t->at;
+	case ZIP_SOURCE_TELL: return (zip_int64_t)t->at;
 	case ZIP_SOURCE_STAT: {
 		zip_stat_t x;
 		zip_stat_init(&x);
@@ -93,14 +90,12 @@ static zip_int64_t read_file(void *ctx, void *data, zip_uint64_t bytes, zip_sour
 		memcpy(data, &x, sizeof x);
 		return sizeof x;
 	}
-	case ZIP_SOURCE_ERROR:
-		return zip_error_to_data(&t->error, data, bytes);
+	case ZIP_SOURCE_ERROR: return zip_error_to_data(&t->error, data, bytes);
 	case ZIP_SOURCE_SUPPORTS:
 		return zip_source_make_command_bitmap(ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE, ZIP_SOURCE_STAT,
 		                                      ZIP_SOURCE_ERROR, ZIP_SOURCE_FREE, ZIP_SOURCE_SEEK, ZIP_SOURCE_TELL,
 		                                      ZIP_SOURCE_SUPPORTS, -1);
-	default:
-		return 0;
+	default: return 0;
 	}
 }
 
@@ -153,8 +148,8 @@ static void list_members(void *ctx, int pipe)
 		member        m;
 		unsigned char head[HEAD];
 	} frame;
-	task       *t = ctx;
-	zip_stat_t  x;
+	task      *t = ctx;
+	zip_stat_t x;
 
 	vn_child_patience(60);
 	zip_t *z = open_zip(t, pipe);

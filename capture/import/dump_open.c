@@ -19,7 +19,8 @@ static bool ends(const char *path, const char *with)
 static vn_status refuse(const char *path, vn_error *err)
 {
 	if (ends(path, ".pt") || ends(path, ".pth") || ends(path, ".bin") || ends(path, ".ckpt") || ends(path, ".pkl"))
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: a pickle can run code and is not opened; convert it where it is "
+		return vn_fail(err, VN_ERR_UNSUPPORTED,
+		               "%s: a pickle can run code and is not opened; convert it where it is "
 		               "trusted: python3 -c \"import torch, safetensors.torch as s; s.save_file({k: v.contiguous() "
 		               "for k, v in torch.load('%s', map_location='cpu').items()}, 'dump.safetensors')\"",
 		               path, path);
@@ -31,18 +32,22 @@ static vn_status refuse(const char *path, vn_error *err)
 			"%s: HDF5 files are not imported: vernier compare reads a recording directly (--names translates its "
 			"names); save the tensors of another program as .npz",
 			path);
-	return vn_fail(
-		err, VN_ERR_USAGE,
-		"%s: expected a directory of .npy files, .npz, .safetensors, .gguf, or a tree of transformers' "
-		"model_debugging_utils (.json)",
-		path);
+	return vn_fail(err, VN_ERR_USAGE,
+	               "%s: expected a directory of .npy files, .npz, .safetensors, .gguf, or a tree of transformers' "
+	               "model_debugging_utils (.json)",
+	               path);
 }
 
 static vn_status open_kind(vn_dump *d, vn_error *err)
 {
-	static const struct { const char *ending; vn_status (*open)(vn_dump *d, vn_error *err); } kind[] = {
-		{ ".npz", vn_dump_open_npz }, { ".safetensors", vn_dump_open_safetensors }, { ".gguf", vn_dump_open_gguf },
-		  { ".json", vn_dump_open_tree },
+	static const struct {
+		const char *ending;
+		vn_status (*open)(vn_dump *d, vn_error *err);
+	} kind[] = {
+		{ ".npz", vn_dump_open_npz },
+		{ ".safetensors", vn_dump_open_safetensors },
+		{ ".gguf", vn_dump_open_gguf },
+		{ ".json", vn_dump_open_tree },
 	};
 	struct stat s;
 	if (stat(d->path, &s) != 0)
@@ -74,8 +79,8 @@ static vn_status no_tensor(const char *path, vn_error *err)
 	char config[PATH_MAX];
 
 	if (snprintf(config, sizeof config, "%s/config.json", path) < (int)sizeof config && access(config, F_OK) == 0)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: a model, not a dump of its tensors: vernier capture ref %s ... records it",
-		               path, path);
+		return vn_fail(err, VN_ERR_FORMAT,
+		               "%s: a model, not a dump of its tensors: vernier capture ref %s ... records it", path, path);
 	return vn_fail(err, VN_ERR_FORMAT, "%s: holds no tensor", path);
 }
 

@@ -21,7 +21,7 @@ static void close_foreign(void *context)
 vn_status vn_dump_model_word(vn_recording *r, const char *key, const char *value, vn_error *err)
 {
 	vn_attribute_word *more = realloc(r->model, (size_t)(r->n_model + 1) * sizeof *more),
-		w = { strdup(key), strdup(value) };
+					  w = { strdup(key), strdup(value) };
 	r->model = more ? more : r->model;
 	if (!more || !w.key || !w.value) {
 		free(w.key);
@@ -35,8 +35,12 @@ vn_status vn_dump_model_word(vn_recording *r, const char *key, const char *value
 /* The name is NULL when there is no memory. */
 static vn_entry entry_of(const vn_array *a, int i)
 {
-	vn_entry e = { .step = a->step, .order = i, .layer = vn_name_layer(a->name), .dtype = a->laid.dtype,
-		.shape = a->shape, .same_as = -1 };
+	vn_entry e = { .step = a->step,
+		           .order = i,
+		           .layer = vn_name_layer(a->name),
+		           .dtype = a->laid.dtype,
+		           .shape = a->shape,
+		           .same_as = -1 };
 	e.point = e.basis = "";
 	e.axes = vn_intern(a->axes);
 	e.op = vn_intern(a->op);
@@ -89,9 +93,12 @@ vn_status vn_dump_recording(vn_dump *d, vn_recording **out, vn_error *err)
 			st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d names", d->path, d->n);
 			break;
 		}
-		r->source[r->n_entries++] = (vn_entry_source) { .offset = -1, .address = (uint64_t)i + 1, .foreign = i + 1,
-			.parts = vn_laid_plain(&a->laid),
-			.bytes = vn_shape_count(&a->shape) * (int64_t)vn_dtype_size(a->laid.dtype) };
+		r->source[r->n_entries++] = (vn_entry_source) { .offset = -1,
+			                                            .address = (uint64_t)i + 1,
+			                                            .foreign = i + 1,
+			                                            .parts = vn_laid_plain(&a->laid),
+			                                            .bytes = vn_shape_count(&a->shape) *
+			                                                     (int64_t)vn_dtype_size(a->laid.dtype) };
 	}
 	if (!st) {
 		memcpy(r->step, d->step, (size_t)d->n_steps * sizeof *r->step);

@@ -8,11 +8,15 @@
 
 bool vn_dump_safetensors_lay(const vn_st_tensor *t, vn_laid *laid, vn_shape *shape)
 {
-	static const struct { const char *word; vn_dtype dtype; int width; bool wide_int; } known[] = {
-		{ "F32", VN_F32, 4, false }, { "F16", VN_F16, 2, false }, { "BF16", VN_BF16, 2, false },
-		  { "F64", VN_F64, 8, false },
-		{ "I32", VN_I32, 4, false }, { "I64", VN_I32, 8, true }, { "F8_E4M3", VN_F8_E4M3, 1, false },
-		  { "F8_E5M2", VN_F8_E5M2, 1, false },
+	static const struct {
+		const char *word;
+		vn_dtype    dtype;
+		int         width;
+		bool        wide_int;
+	} known[] = {
+		{ "F32", VN_F32, 4, false },         { "F16", VN_F16, 2, false },         { "BF16", VN_BF16, 2, false },
+		{ "F64", VN_F64, 8, false },         { "I32", VN_I32, 4, false },         { "I64", VN_I32, 8, true },
+		{ "F8_E4M3", VN_F8_E4M3, 1, false }, { "F8_E5M2", VN_F8_E5M2, 1, false },
 	};
 	if (t->rank > VN_MAX_RANK)
 		return false;
@@ -20,8 +24,10 @@ bool vn_dump_safetensors_lay(const vn_st_tensor *t, vn_laid *laid, vn_shape *sha
 	memcpy(shape->dim, t->dim, (size_t)t->rank * sizeof *t->dim);
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (strcmp(t->dtype, known[i].word) == 0) {
-			*laid = (vn_laid) { .dtype = known[i].dtype, .stored = known[i].dtype, .width = known[i].width,
-				.wide_int = known[i].wide_int };
+			*laid = (vn_laid) { .dtype = known[i].dtype,
+				                .stored = known[i].dtype,
+				                .width = known[i].width,
+				                .wide_int = known[i].wide_int };
 			return true;
 		}
 	return false;
@@ -42,8 +48,8 @@ static void close_file(vn_dump *d)
 vn_status vn_dump_open_safetensors(vn_dump *d, vn_error *err)
 {
 	static const char *const said[] = { "engine", "precision" };
-	vn_safetensors *f;
-	vn_status       st = vn_safetensors_open(d->path, &f, err);
+	vn_safetensors          *f;
+	vn_status                st = vn_safetensors_open(d->path, &f, err);
 	if (st)
 		return st;
 	d->state = f;
@@ -57,8 +63,8 @@ vn_status vn_dump_open_safetensors(vn_dump *d, vn_error *err)
 	}
 	for (size_t i = 0; i < vn_safetensors_count(f); i++) {
 		const vn_st_tensor *t = vn_safetensors_at(f, i);
-		int       step;
-		vn_array *a = vn_dump_add(d, d->path, vn_dump_step_of(t->name, &step), NULL, NULL, err);
+		int                 step;
+		vn_array           *a = vn_dump_add(d, d->path, vn_dump_step_of(t->name, &step), NULL, NULL, err);
 		if (!a)
 			return VN_ERR_FORMAT;
 		a->step = step;

@@ -16,8 +16,8 @@ typedef struct reader {
 	int         line;
 	vn_dtype    dtype;
 	vn_shape    shape;
-	bool        said;     /* a comment gave dtype and shape */
-	int64_t     n, room;  /* numbers so far */
+	bool        said;    /* a comment gave dtype and shape */
+	int64_t     n, room; /* numbers so far */
 	double     *x;
 	int64_t     rows, width; /* lines with numbers; numbers on each line */
 } reader;
@@ -40,8 +40,9 @@ static vn_status read_comment(reader *t, const char *from, size_t n, vn_error *e
 		               t->path, t->line);
 	while ((word = strtok_r(NULL, " \t\r", &rest))) {
 		if (t->shape.rank == VN_MAX_RANK || !vn_text_whole(word, 0, INT_MAX, &t->shape.dim[t->shape.rank]))
-			return vn_fail(err, VN_ERR_FORMAT, "%s:%d: '%.20s' is not the length of an axis, or the tensor has more "
-			                                   "than %d axes",
+			return vn_fail(err, VN_ERR_FORMAT,
+			               "%s:%d: '%.20s' is not the length of an axis, or the tensor has more "
+			               "than %d axes",
 			               t->path, t->line, word, VN_MAX_RANK);
 		t->shape.rank++;
 	}

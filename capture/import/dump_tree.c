@@ -41,9 +41,9 @@ static vn_status open_file(vn_dump *d, const char *file, const vn_st_tensor **t,
 static vn_status bytes_of(vn_dump *d, const vn_array *a, const unsigned char **data, vn_error *err)
 {
 	const vn_st_tensor *t = NULL;
-	vn_laid   laid;
-	vn_shape  shape;
-	vn_status st = open_file(d, a->file, &t, err);
+	vn_laid             laid;
+	vn_shape            shape;
+	vn_status           st = open_file(d, a->file, &t, err);
 	if (!st && (!vn_dump_safetensors_lay(t, &laid, &shape) || laid.width != a->laid.width ||
 	            !vn_shape_equal(&shape, &a->shape)))
 		st = vn_fail(err, VN_ERR_IO, "%s: %s changed while it was being read", d->path, a->file);
@@ -85,9 +85,9 @@ static vn_status take_prompt(vn_dump *d, const char *name, const vn_array *a, co
 
 static vn_status add_tensor(vn_dump *d, const char *name, const json_t *value, vn_error *err)
 {
-	const char *file = json_string_value(value);
+	const char         *file = json_string_value(value);
 	const vn_st_tensor *t = NULL;
-	vn_status   st;
+	vn_status           st;
 	if (!file)
 		return vn_fail(
 			err, VN_ERR_UNSUPPORTED,
@@ -133,15 +133,15 @@ static vn_status add_value(vn_dump *d, const char *name, const json_t *x, vn_err
 		               "%s: a summary without numbers: the file ..._FULL_TENSORS.json has them", d->path);
 	}
 	if (json_is_array(x))
-		json_array_foreach(x, i, value) {
+		json_array_foreach(x, i, value)
+		{
 			snprintf(number, sizeof number, "%zu", i);
 			if (st || (st = join(d, inner, name, number, err)) || (st = add_value(d, inner, value, err)))
 				return st;
 		}
 	else if (json_is_object(x))
-		json_object_foreach((json_t *)(uintptr_t)x, key, value)
-			if ((st = join(d, inner, name, key, err)) || (st = add_value(d, inner, value, err)))
-				return st;
+		json_object_foreach((json_t *)(uintptr_t)x, key, value) if ((st = join(d, inner, name, key, err)) ||
+		                                                            (st = add_value(d, inner, value, err))) return st;
 	return st;
 }
 
@@ -152,7 +152,8 @@ static vn_status add_inputs(vn_dump *d, const char *name, const json_t *inputs, 
 	json_t   *value;
 	size_t    i;
 	vn_status st = join(d, in, name, "in", err);
-	json_array_foreach(json_object_get(inputs, "args"), i, value) {
+	json_array_foreach(json_object_get(inputs, "args"), i, value)
+	{
 		snprintf(number, sizeof number, "%zu", i);
 		if (st || (st = join(d, inner, in, i ? number : "", err)) || (st = add_value(d, inner, value, err)))
 			return st;
@@ -173,9 +174,7 @@ static vn_status add_module(vn_dump *d, const json_t *node, vn_error *err)
 	if ((st = join(d, name, "", dot ? dot + 1 : "", err)) ||
 	    (st = add_inputs(d, name, json_object_get(node, "inputs"), err)))
 		return st;
-	json_array_foreach(json_object_get(node, "children"), i, child)
-		if ((st = add_module(d, child, err)))
-			return st;
+	json_array_foreach(json_object_get(node, "children"), i, child) if ((st = add_module(d, child, err))) return st;
 	return add_value(d, name, json_object_get(node, "outputs"), err);
 }
 

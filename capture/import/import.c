@@ -38,8 +38,9 @@ static vn_status take_ids(const vn_import_options *o, vn_dump *d, vn_error *err)
 	if (!st && !d->n_ids && !(st = vn_dump_ids(d, ids, positions, n, err)))
 		for (int k = 0; k < d->n_steps; k++) {
 			const int64_t tokens = k ? 1 : n - (d->n_steps - 1);
-			d->step[k] = (vn_step) { .number = k, .position = k ? n - d->n_steps + k : 0, .tokens = tokens,
-				.rows = tokens };
+			d->step[k] = (vn_step) {
+				.number = k, .position = k ? n - d->n_steps + k : 0, .tokens = tokens, .rows = tokens
+			};
 		}
 	free(ids);
 	free(positions);
@@ -130,7 +131,7 @@ static vn_status say_model(vn_import *i, const char *config, vn_error *err)
 /* ---- names -------------------------------------------------------------------------------------- */
 
 typedef struct speaker {
-	void     (*say)(void *context, const char *words);
+	void (*say)(void *context, const char *words);
 	void      *context;
 	vn_import *import;
 } speaker;
@@ -170,9 +171,9 @@ static vn_status unless_dry(vn_import *i, vn_status st, const vn_error *err)
 
 static vn_status apply(vn_import *i, const vn_name_map *m, bool asked, speaker *s, vn_error *err)
 {
-	vn_like    like;
+	vn_like like;
 	vn_like_init(&like, NULL, i->plan, 1);
-	vn_map_use use = { .like = &like, .say = pass_on, .trouble = i->o->dry ? trouble : NULL, .context = s };
+	vn_map_use      use = { .like = &like, .say = pass_on, .trouble = i->o->dry ? trouble : NULL, .context = s };
 	const vn_status st = vn_name_map_apply(m, &i->r, &use, err);
 	if (!st && asked && use.mapped + use.ignored == 0)
 		return unless_dry(i,
@@ -187,13 +188,13 @@ static vn_status apply(vn_import *i, const vn_name_map *m, bool asked, speaker *
 static vn_status own_names(vn_name_map **m, vn_error *err)
 {
 	const size_t room = VN_N_POINTS * 160 + 64;
-	char *text = calloc(1, room);
+	char        *text = calloc(1, room);
 	if (!text)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for names");
 	vn_text_add(text, room, "version: 1\nname: our own\nrules:\n");
 	for (int p = 0; p < VN_N_POINTS; p++) {
 		const vn_point_info *x = vn_point_get((vn_point)p);
-		const char *layer = x->outside ? "" : "layer{n}.";
+		const char          *layer = x->outside ? "" : "layer{n}.";
 		vn_text_add(text, room, "  - { from: \"%s%s\", to: \"%s%s\" }\n", layer, x->name, layer, x->name);
 	}
 	const vn_status st = vn_name_map_parse("our own names", text, strlen(text), m, err);
@@ -216,7 +217,7 @@ static vn_status name_batches(vn_import *i, vn_error *err)
 {
 	char axes[VN_AXES_MAX];
 	for (int k = 0; k < i->r->n_entries; k++) {
-		vn_entry *e = &i->r->entry[k];
+		vn_entry            *e = &i->r->entry[k];
 		const vn_point_info *p = *e->axes ? NULL : vn_label_point(e->name);
 		if (!p || words_of(p->axes) + 1 != e->shape.rank || e->shape.dim[0] != 1)
 			continue;
@@ -252,7 +253,7 @@ static vn_status map_names(vn_import *i, speaker *s, vn_error *err)
 static vn_status name_axes(vn_import *i, vn_error *err)
 {
 	for (int k = 0; k < i->r->n_entries; k++) {
-		vn_entry *e = &i->r->entry[k];
+		vn_entry            *e = &i->r->entry[k];
 		const vn_point_info *p = *e->axes ? NULL : vn_label_point(e->name);
 		if (p && words_of(p->axes) == e->shape.rank && !(e->axes = vn_intern(p->axes)))
 			return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the axes of %s", i->r->path, e->name);
@@ -264,8 +265,8 @@ static vn_status name_axes(vn_import *i, vn_error *err)
  * llama.cpp does. */
 typedef struct fewer {
 	const vn_recording *r;
-	int     last;    /* layer */
-	int64_t prompts; /* final_norm and logits may have one row for each */
+	int                 last;    /* layer */
+	int64_t             prompts; /* final_norm and logits may have one row for each */
 } fewer;
 
 /* The number of tokens whose rows it has, if fewer than the step's; else -1. */
@@ -342,10 +343,10 @@ static vn_status leave_out_alone(vn_import *i, vn_error *err)
 
 static void look_at_shape(vn_import *i, const vn_entry *e)
 {
-	const vn_step *s = vn_recording_step(i->r, e->step);
-	const int      value = i->plan ? vn_plan_find(i->plan, e->name) : -1;
+	const vn_step       *s = vn_recording_step(i->r, e->step);
+	const int            value = i->plan ? vn_plan_find(i->plan, e->name) : -1;
 	const vn_point_info *p = vn_label_point(e->name);
-	char     is[VN_SHAPE_TEXT], like[VN_SHAPE_TEXT] = "";
+	char                 is[VN_SHAPE_TEXT], like[VN_SHAPE_TEXT] = "";
 	if (!p)
 		return;
 	const bool own_axes = !*e->axes || strcmp(e->axes, p->axes) == 0;

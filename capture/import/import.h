@@ -19,40 +19,40 @@ typedef struct vn_import_options {
 	const char *path;
 	const char *names[VN_IMPORT_MAPS]; /* name maps, in order */
 	int         n_names;
-	const char *model;                 /* NULL: none */
-	const char *engine, *precision;    /* NULL: from the dump */
-	const char *ids_from;              /* a recording of the same tokens, instead of ids; NULL */
+	const char *model;              /* NULL: none */
+	const char *engine, *precision; /* NULL: from the dump */
+	const char *ids_from;           /* a recording of the same tokens, instead of ids; NULL */
 	/* as a user writes them (arguments.h); NULL: from the dump */
 	const char *ids, *positions;
 	/* the format of 1- or 2-byte numbers if the dump does not say; NULL */
 	const char *bits;
 	vn_unmapped unmapped;
-	bool        partial;               /* accept a dump that is not complete */
+	bool        partial; /* accept a dump that is not complete */
 	/* dry run: ids may be unknown, and unknown names or failing rules are not errors */
 	bool        dry;
 } vn_import_options;
 
 typedef struct vn_import {
 	const vn_import_options *o;
-	vn_recording *r;        /* what will be written */
-	vn_recording *dump;     /* the dump as it came; owned by r */
-	vn_model     *model;    /* NULL: none was given */
-	vn_plan      *own;      /* from the dump's config; NULL */
-	const vn_plan *plan;    /* the model's, or own; NULL */
-	char          kind[32];
-	int           n_left;   /* incomplete dump: how many arrays are not whole, */
-	char          left[VN_ERROR_MAX]; /* and why the first is */
-	bool          complete;
-	int           unmapped; /* tensors without a checkpoint name */
+	vn_recording            *r;     /* what will be written */
+	vn_recording            *dump;  /* the dump as it came; owned by r */
+	vn_model                *model; /* NULL: none was given */
+	vn_plan                 *own;   /* from the dump's config; NULL */
+	const vn_plan           *plan;  /* the model's, or own; NULL */
+	char                     kind[32];
+	int                      n_left;             /* incomplete dump: how many arrays are not whole, */
+	char                     left[VN_ERROR_MAX]; /* and why the first is */
+	bool                     complete;
+	int                      unmapped; /* tensors without a checkpoint name */
 	/* the first tensor whose axes, or their lengths, do not fit its checkpoint; "": none */
-	char          misshapen[VN_ERROR_MAX];
-	int           n_misshapen;
+	char                     misshapen[VN_ERROR_MAX];
+	int                      n_misshapen;
 	/* the first tensor left out because it has rows of only some tokens */
-	char          alone[VN_ERROR_MAX];
-	int           n_alone;
+	char                     alone[VN_ERROR_MAX];
+	int                      n_alone;
 	/* dry run: the first of n_troubles reasons to refuse the import */
-	char          trouble[VN_IMPORT_TROUBLES][VN_ERROR_MAX];
-	int           n_troubles;
+	char                     trouble[VN_IMPORT_TROUBLES][VN_ERROR_MAX];
+	int                      n_troubles;
 } vn_import;
 
 /* Opens the dump and converts it. say receives messages about decisions. Call vn_import_close

@@ -21,7 +21,7 @@ static bool in_list(const char *word, const char *const *list)
 static bool known_word(const char *word)
 {
 	static const char *const besides[] = { "batch", "block", "slot", NULL };
-	bool known = isdigit((unsigned char)*word) || in_list(word, besides);
+	bool                     known = isdigit((unsigned char)*word) || in_list(word, besides);
 	for (int p = 0; p < VN_N_POINTS && !known; p++)
 		known = vn_axes_find(vn_point_get((vn_point)p)->axes, word) >= 0;
 	return known;
@@ -44,8 +44,8 @@ static int axis_off(const vn_entry *e, const char *axes, const vn_value *v, vn_s
 	static const char *const any_length[] = { "token", "key", "row", "vocab", NULL };
 	*own = vn_value_shape(v, 1, 1);
 	for (int a = 0; a < own->rank && a < e->shape.rank; a++) {
-		char   word[24];
-		size_t n;
+		char          word[24];
+		size_t        n;
 		const char   *w = vn_axes_word(axes, a, &n);
 		const int64_t is = e->shape.dim[a];
 		snprintf(word, sizeof word, "%.*s", (int)n, w);
@@ -61,12 +61,12 @@ vn_status vn_import_check_dims(const vn_import *i, int entry, vn_error *err)
 	const vn_point_info *p = vn_label_point(e->name);
 	const vn_dump       *d = i->dump->foreign.context;
 	const int            value = i->plan ? vn_plan_find(i->plan, e->name) : -1;
-	vn_dims     is, said;
-	vn_shape    own;
-	const char *why, *word;
-	char        shape[VN_SHAPE_TEXT];
-	size_t      n;
-	int         origin, line, axis;
+	vn_dims              is, said;
+	vn_shape             own;
+	const char          *why, *word;
+	char                 shape[VN_SHAPE_TEXT];
+	size_t               n;
+	int                  origin, line, axis;
 
 	if (!p || !*e->axes || vn_derive_origins(i->r, entry, &origin, 1) != 1)
 		return VN_OK;

@@ -22,7 +22,7 @@ bool vn_import_knows(const vn_plan *plan, const char *name)
 /* The first number in a name, taken as its layer; -1: none. */
 static int number_in(const char *name)
 {
-	int64_t n;
+	int64_t     n;
 	const char *p = name + strcspn(name, "0123456789");
 	return *p && vn_text_digits(p, &n) && n <= 99999 ? (int)n : -1;
 }
@@ -42,8 +42,8 @@ static void last_word(const char *name, char *to, size_t room)
 void vn_import_nearest(const vn_plan *plan, const char *name, char *to, size_t room)
 {
 	const int layer = number_in(name);
-	char  word[VN_NAME_MAX], tried[VN_NAME_MAX];
-	int   best = -1;
+	char      word[VN_NAME_MAX], tried[VN_NAME_MAX];
+	int       best = -1;
 	last_word(name, word, sizeof word);
 	for (int p = 0; p < VN_N_POINTS; p++) {
 		const vn_point_info *x = vn_point_get((vn_point)p);
@@ -96,7 +96,7 @@ static void print_mapped(const vn_import *i, bool *used, FILE *to)
 	int  step = 0;
 	for (int k = 0; k < vn_recording_count(i->r); k++) {
 		const vn_entry *e = vn_recording_entry(i->r, k);
-		int origin;
+		int             origin;
 		if (!vn_import_knows(i->plan, e->name)) {
 			if (vn_derive_origins(i->r, k, &origin, 1))
 				used[origin] = true;

@@ -24,10 +24,10 @@ static vn_tensor_label label_of(const vn_entry *e)
 
 static vn_status put_tensor(vn_import *i, vn_store *s, int entry, unsigned char *piece, vn_error *err)
 {
-	const vn_entry *e = vn_recording_entry(i->r, entry);
-	const vn_tensor_label  l = label_of(e);
-	const int64_t   n = vn_shape_count(&e->shape), most = PIECE / (int64_t)vn_dtype_size(e->dtype);
-	vn_status       st = vn_store_begin(s, &l, e->dtype, &e->shape, err);
+	const vn_entry       *e = vn_recording_entry(i->r, entry);
+	const vn_tensor_label l = label_of(e);
+	const int64_t         n = vn_shape_count(&e->shape), most = PIECE / (int64_t)vn_dtype_size(e->dtype);
+	vn_status             st = vn_store_begin(s, &l, e->dtype, &e->shape, err);
 
 	for (int64_t at = 0; !st && at < n; at += most) {
 		const int64_t count = n - at < most ? n - at : most;

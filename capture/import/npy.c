@@ -41,7 +41,7 @@ static bool quoted(reader *r, char *to, size_t room)
 	blanks(r);
 	if (r->at == r->end || (*r->at != '\'' && *r->at != '"'))
 		return false;
-	const char  quote = *r->at++, *from = r->at;
+	const char quote = *r->at++, *from = r->at;
 	while (r->at < r->end && *r->at != quote && *r->at != '\\')
 		r->at++;
 	const size_t n = (size_t)(r->at - from);
@@ -98,11 +98,17 @@ static bool little_endian(void)
 /* "<f4" */
 static const char *lay(const char *descr, vn_laid *l)
 {
-	static const struct { const char *name; vn_dtype dtype; int width; bool wide_int, bits; } known[] = {
-		{ "f2", VN_F16, 2, false, false }, { "f4", VN_F32, 4, false, false }, { "f8", VN_F64, 8, false, false },
-		{ "i4", VN_I32, 4, false, false }, { "i8", VN_I32, 8, true, false },
-		{ "u2", VN_BF16, 2, false, true }, { "u1", VN_F8_E4M3, 1, false, true },
-		{ "V2", VN_BF16, 2, false, true }, { "V1", VN_F8_E4M3, 1, false, true }, /* ml_dtypes */
+	static const struct {
+		const char *name;
+		vn_dtype    dtype;
+		int         width;
+		bool        wide_int, bits;
+	} known[] = {
+		{ "f2", VN_F16, 2, false, false },    { "f4", VN_F32, 4, false, false },
+		{ "f8", VN_F64, 8, false, false },    { "i4", VN_I32, 4, false, false },
+		{ "i8", VN_I32, 8, true, false },     { "u2", VN_BF16, 2, false, true },
+		{ "u1", VN_F8_E4M3, 1, false, true }, { "V2", VN_BF16, 2, false, true },
+		{ "V1", VN_F8_E4M3, 1, false, true }, /* ml_dtypes */
 	};
 	const char order = *descr;
 	if (order == 'O' || (order && descr[1] == 'O'))
@@ -111,20 +117,23 @@ static const char *lay(const char *descr, vn_laid *l)
 		return "its dtype is not of one number";
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (strcmp(descr + 1, known[i].name) == 0) {
-			*l = (vn_laid) { .dtype = known[i].dtype, .stored = known[i].dtype, .width = known[i].width,
-				.wide_int = known[i].wide_int, .bits = known[i].bits };
+			*l = (vn_laid) { .dtype = known[i].dtype,
+				             .stored = known[i].dtype,
+				             .width = known[i].width,
+				             .wide_int = known[i].wide_int,
+				             .bits = known[i].bits };
 			l->swapped = l->width > 1 && ((order == '>' && little_endian()) || (order == '<' && !little_endian()));
 			return NULL;
 		}
 	return "its dtype is not one of float16, float32, float64, int32, int64, and the bits of bfloat16 or float8 as "
-	       "uint16 or uint8";
+		   "uint16 or uint8";
 }
 
 static void read_header(reader *r, vn_npy *npy)
 {
 	char key[24], descr[16] = "";
 	enum { DESCR = 1, FORTRAN = 2, SHAPE = 4 };
-	int  seen = 0;
+	int seen = 0;
 	need(r, '{', "its header is not a dictionary");
 	while (!r->why && !sign(r, '}')) {
 		if (!quoted(r, key, sizeof key)) {
@@ -175,8 +184,8 @@ vn_status vn_npy_parse(const char *path, const void *data, size_t bytes, size_t 
 	const size_t length = d[6] == 1 ? (size_t)d[8] | (size_t)d[9] << 8
 	                                : (size_t)d[8] | (size_t)d[9] << 8 | (size_t)d[10] << 16 | (size_t)d[11] << 24;
 	if (length > MOST_HEADER)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: its header has %zu bytes; up to %d are read",
-		                                   path, length, MOST_HEADER);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: its header has %zu bytes; up to %d are read", path, length,
+		               MOST_HEADER);
 	if (length > bytes - start)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: ends in its header", path);
 	reader r = { .at = (const char *)d + start, .end = (const char *)d + start + length };
@@ -258,7 +267,7 @@ vn_status vn_laid_read(const char *path, const char *name, const vn_laid *l, con
 {
 	const int64_t n = vn_shape_count(shape);
 	const size_t  out = vn_dtype_size(l->dtype);
-	int64_t index[VN_MAX_RANK] = { 0 }, step[VN_MAX_RANK], at = 0, next = 1;
+	int64_t       index[VN_MAX_RANK] = { 0 }, step[VN_MAX_RANK], at = 0, next = 1;
 
 	if (n == 0)
 		return VN_OK;

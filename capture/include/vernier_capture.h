@@ -81,8 +81,8 @@ int vernier_capture_step_at(vernier_capture *c, const int32_t *ids, const int32_
  *   shape  (rank) the length of each axis; rank is at most 6. The token axis has one row per token
  *          of the step; final_norm and logits may instead have one row per prompt, for its last
  *          token. */
-int vernier_capture_put(vernier_capture *c, const char *name, const char *dims, const char *dtype,
-                        const void *data, int rank, const int64_t *shape);
+int vernier_capture_put(vernier_capture *c, const char *name, const char *dims, const char *dtype, const void *data,
+                        int rank, const int64_t *shape);
 
 /* Same as vernier_capture_put, for data with strides: element (i, j...) is at data + i * stride[0]
  * + j * stride[1]... Strides are in bytes and may be negative or 0. op: the engine's name for the

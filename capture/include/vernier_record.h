@@ -75,8 +75,8 @@ int vernier_record_step_at(vernier_record *r, const int32_t *ids, const int32_t 
  *   dtype  "f32", "f16", "bf16", "f64", "i32", "f8_e4m3" or "f8_e5m2"
  *   data   row-major, in this machine's byte order. May be NULL if an axis has length 0.
  *   shape  (rank) the length of each axis; rank is at most 6. */
-int vernier_record_put(vernier_record *r, const char *name, const char *dims, const char *dtype,
-                       const void *data, int rank, const int64_t *shape);
+int vernier_record_put(vernier_record *r, const char *name, const char *dims, const char *dtype, const void *data,
+                       int rank, const int64_t *shape);
 
 /* Same as vernier_record_put, for data with strides: element (i, j...) is at data + i * stride[0] +
  * j * stride[1]... Strides are in bytes and may be negative or 0. op: the engine's name for the
@@ -148,7 +148,7 @@ static void vernier_record_add_(vernier_record_text_ *t, const char *bytes, size
 		return;
 	if (t->n + n > t->room) {
 		const size_t room = 2 * (t->n + n);
-		char *more = (char *)realloc(t->data, room);
+		char        *more = (char *)realloc(t->data, room);
 		if (!more) {
 			free(t->data);
 			t->data = NULL;
@@ -192,7 +192,7 @@ static int vernier_record_character_(const unsigned char *c)
 	              : (*c & 0xf0) == 0xe0              ? 3
 	              : (*c & 0xf8) == 0xf0 && *c < 0xf5 ? 4
 	                                                 : 0;
-	int i;
+	int       i;
 	for (i = 1; i < n; i++)
 		if ((c[i] & 0xc0) != 0x80)
 			return 0;
@@ -209,8 +209,8 @@ static void vernier_record_quoted_(vernier_record_text_ *t, const char *text)
 	vernier_record_plain_(t, "\"");
 	for (; *text; text++) {
 		const unsigned char c = (unsigned char)*text;
-		const int n = vernier_record_character_((const unsigned char *)text);
-		char escape[8];
+		const int           n = vernier_record_character_((const unsigned char *)text);
+		char                escape[8];
 		if (n && c >= 0x20 && c != '"' && c != '\\') {
 			text += n - 1;
 			continue;
@@ -260,9 +260,13 @@ static int vernier_record_ready_(vernier_record *r)
  * known dtype. */
 static char vernier_record_kind_(const char *dtype, size_t *width)
 {
-	static const struct { const char *name; char kind; size_t width; } known[] = {
-		{ "f32", 'f', 4 }, { "f16", 'f', 2 }, { "bf16", 'u', 2 }, { "f64", 'f', 8 }, { "i32", 'i', 4 },
-		{ "f8_e4m3", 'u', 1 }, { "f8_e5m2", 'u', 1 },
+	static const struct {
+		const char *name;
+		char        kind;
+		size_t      width;
+	} known[] = {
+		{ "f32", 'f', 4 }, { "f16", 'f', 2 },     { "bf16", 'u', 2 },    { "f64", 'f', 8 },
+		{ "i32", 'i', 4 }, { "f8_e4m3", 'u', 1 }, { "f8_e5m2", 'u', 1 },
 	};
 	size_t i;
 	*width = 0;
@@ -280,9 +284,9 @@ static size_t vernier_record_header_(char *to, size_t room, char kind, size_t wi
 {
 	const uint16_t one = 1;
 	unsigned char  little;
-	char   text[256];
-	size_t n, bytes;
-	int    i, at;
+	char           text[256];
+	size_t         n, bytes;
+	int            i, at;
 	memcpy(&little, &one, 1);
 	at = snprintf(text, sizeof text, "{'descr': '%c%c%d', 'fortran_order': False, 'shape': (",
 	              width == 1 ? '|'
@@ -367,10 +371,10 @@ static void vernier_record_file_(const vernier_record *r, const char *name, char
 static int vernier_record_write_(vernier_record *r, const char *file, char kind, size_t width, const void *data,
                                  int rank, const int64_t *shape, const int64_t *stride)
 {
-	char  path[1200], part[1200], header[320];
+	char         path[1200], part[1200], header[320];
 	const size_t n = vernier_record_header_(header, sizeof header, kind, width, rank, shape);
-	FILE *f;
-	int   good;
+	FILE        *f;
+	int          good;
 	snprintf(path, sizeof path, "%s/%s", r->dir, file);
 	snprintf(part, sizeof part, "%s/%s.part", r->dir, file);
 	errno = 0;
@@ -389,8 +393,8 @@ static int vernier_record_write_(vernier_record *r, const char *file, char kind,
 
 int vernier_record_open(vernier_record *r, const char *dir, const char *engine, const char *precision)
 {
-	char  path[1100];
-	FILE *old;
+	char                 path[1100];
+	FILE                *old;
 	vernier_record_text_ t;
 	memset(r, 0, sizeof *r);
 	r->step = -1;
@@ -421,8 +425,8 @@ int vernier_record_open(vernier_record *r, const char *dir, const char *engine, 
 int vernier_record_say(vernier_record *r, const char *key, const char *value)
 {
 	vernier_record_text_ t;
-	char   cut[256];
-	size_t n;
+	char                 cut[256];
+	size_t               n;
 	if (vernier_record_ready_(r))
 		return -1;
 	if (!key || !*key || strlen(key) > 31 || !value)
@@ -482,11 +486,11 @@ int vernier_record_step(vernier_record *r, const int32_t *ids, size_t n)
 int vernier_record_put_strided(vernier_record *r, const char *name, const char *dims, const char *dtype,
                                const void *data, int rank, const int64_t *shape, const int64_t *stride, const char *op)
 {
-	char    file[128];
-	size_t  width;
-	int     i;
-	int64_t count = 1;
-	const char kind = vernier_record_kind_(dtype, &width);
+	char                 file[128];
+	size_t               width;
+	int                  i;
+	int64_t              count = 1;
+	const char           kind = vernier_record_kind_(dtype, &width);
 	vernier_record_text_ t;
 	if (vernier_record_ready_(r))
 		return -1;
@@ -535,8 +539,8 @@ int vernier_record_put_strided(vernier_record *r, const char *name, const char *
 	return vernier_record_line_(r, &t);
 }
 
-int vernier_record_put(vernier_record *r, const char *name, const char *dims, const char *dtype,
-                       const void *data, int rank, const int64_t *shape)
+int vernier_record_put(vernier_record *r, const char *name, const char *dims, const char *dtype, const void *data,
+                       int rank, const int64_t *shape)
 {
 	int64_t stride[VERNIER_RECORD_MAX_RANK] = { 0 }, bytes;
 	size_t  width;

@@ -10,12 +10,12 @@
 
 int main(int argc, char **argv)
 {
-	const int n = argc - 3; /* tokens */
-	int       status = 2, i;
+	const int                   n = argc - 3; /* tokens */
+	int                         status = 2, i;
 	struct llama_context_params params = llama_context_default_params();
-	struct llama_model   *model;
-	struct llama_context *ctx;
-	vernier_callback     *rec;
+	struct llama_model         *model;
+	struct llama_context       *ctx;
+	vernier_callback           *rec;
 
 	if (n < 1)
 		return 2;

@@ -15,20 +15,20 @@ typedef struct seen {
 
 struct vernier_callback {
 	vernier_record record;
-	seen          *table;  /* (room, a power of two) open addressing; "" means free */
+	seen          *table; /* (room, a power of two) open addressing; "" means free */
 	size_t         room, used;
 	char          *numbers; /* numbers of a node, copied from wherever they are */
 	size_t         bytes;
-	int            tokens, nodes; /* of this call: its tokens, nodes seen so far */
+	int            tokens, nodes;         /* of this call: its tokens, nodes seen so far */
 	char           lookup[GGML_MAX_NAME]; /* first node of this call: a lookup, or "" */
-	int            finds;   /* whether to derive the precision from the graph */
-	int            rounds, cache, flash; /* the graph has rounding products, a cache not in f32, flash attention */
-	char           other[GGML_MAX_NAME]; /* the cache's type if it is neither float32 nor float16 */
+	int            finds;                 /* whether to derive the precision from the graph */
+	int            rounds, cache, flash;  /* the graph has rounding products, a cache not in f32, flash attention */
+	char           other[GGML_MAX_NAME];  /* the cache's type if it is neither float32 nor float16 */
 };
 
 static seen *find(seen *table, size_t room, const char *name)
 {
-	size_t h = 5381;
+	size_t      h = 5381;
 	const char *p;
 	for (p = name; *p; p++)
 		h = h * 33 + (unsigned char)*p;
@@ -44,7 +44,7 @@ static int times_seen(vernier_callback *c, const char *name)
 	size_t i;
 	if (2 * c->used >= c->room) {
 		const size_t room = c->room ? 2 * c->room : 1024;
-		seen *more = (seen *)calloc(room, sizeof *more);
+		seen        *more = (seen *)calloc(room, sizeof *more);
 		if (!more)
 			return 0;
 		for (i = 0; i < c->room; i++)
@@ -104,8 +104,8 @@ static int wanted(const struct ggml_tensor *t)
  * depends on their first factor's, and computes gelu by a table of halves. */
 static void note_rounding(vernier_callback *c, const struct ggml_tensor *t)
 {
-	const char *op = ggml_op_desc(t);
-	const int   flash = is_flash(t), product = strcmp(op, "MUL_MAT") == 0;
+	const char               *op = ggml_op_desc(t);
+	const int                 flash = is_flash(t), product = strcmp(op, "MUL_MAT") == 0;
 	const struct ggml_tensor *first = t->src[flash ? 1 : 0];
 	if (strcmp(op, "GELU") == 0)
 		c->rounds = 1;
@@ -151,10 +151,10 @@ static int layout(const struct ggml_tensor *t, int64_t *shape, int64_t *stride)
 static void record(vernier_callback *c, const struct ggml_tensor *t)
 {
 	const size_t bytes = ggml_nbytes(t);
-	int64_t shape[GGML_MAX_DIMS], stride[GGML_MAX_DIMS];
-	char    own[GGML_MAX_NAME], name[GGML_MAX_NAME + 16];
-	int     rank, times;
-	const int looks_up = strcmp(ggml_op_name(t->op), "GET_ROWS") == 0;
+	int64_t      shape[GGML_MAX_DIMS], stride[GGML_MAX_DIMS];
+	char         own[GGML_MAX_NAME], name[GGML_MAX_NAME + 16];
+	int          rank, times;
+	const int    looks_up = strcmp(ggml_op_name(t->op), "GET_ROWS") == 0;
 	name_of(t, own, sizeof own);
 	/* A graph looks up its tokens once, so a second lookup starts the next graph. */
 	if (c->nodes && looks_up && strcmp(c->lookup, own) == 0) {
@@ -200,7 +200,7 @@ static void record(vernier_callback *c, const struct ggml_tensor *t)
 static bool evaluated(struct ggml_tensor *t, bool ask, void *context)
 {
 	vernier_callback *c = (vernier_callback *)context;
-	const int now = c->record.step >= 0 && !c->record.failed && wanted(t);
+	const int         now = c->record.step >= 0 && !c->record.failed && wanted(t);
 	if (ask && c->record.step >= 0)
 		note_rounding(c, t);
 	if (ask)

@@ -63,15 +63,15 @@ static bool match_number(const char *pattern, const char *digits, int n_digits, 
 {
 	const char *at = strstr(pattern, "{n}");
 	char        glob[VN_GLOB_MAX + 8];
-	const int length = snprintf(glob, sizeof glob, "%.*s%.*s%s",
-	                                               (int)(at - pattern), pattern, n_digits, digits, at + 3);
+	const int   length = snprintf(glob, sizeof glob, "%.*s%.*s%s", (int)(at - pattern), pattern, n_digits, digits,
+	                              at + 3);
 	return length >= 0 && (size_t)length < sizeof glob && vn_glob_match(glob, name);
 }
 
 /* digits: number of digits of {n} in the name. */
 static bool match(const vn_map_rule *rule, const char *name, int *n, int *digits)
 {
-	const char *at = strstr(rule->from, "{n}");
+	const char  *at = strstr(rule->from, "{n}");
 	const size_t plain = strcspn(rule->from, "*?{");
 	*n = -1;
 	*digits = 0;
@@ -79,7 +79,7 @@ static bool match(const vn_map_rule *rule, const char *name, int *n, int *digits
 		return false;
 	if (!at)
 		return vn_glob_match(rule->from, name);
-	for (const char *p = name; *p; ) {
+	for (const char *p = name; *p;) {
 		int64_t number;
 		if (!isdigit((unsigned char)*p)) {
 			p++;
@@ -111,7 +111,7 @@ bool vn_map_term(const vn_map_rule *rule, int k, const char *name, char *to, siz
 
 vn_status vn_map_fail(const vn_map_job *j, int rule, const char *format, ...)
 {
-	char text[400];
+	char    text[400];
 	va_list args;
 	va_start(args, format);
 	vn_text_print(text, sizeof text, format, args);
@@ -135,7 +135,7 @@ static vn_status allow_collected(const vn_map_job *j, vn_status st)
 static bool in_family(const vn_map_job *j, const char *family)
 {
 	const vn_recording *like = j->use->like->recording;
-	const char *mine = vn_recording_family(j->r), *theirs = like ? vn_recording_family(like) : NULL;
+	const char         *mine = vn_recording_family(j->r), *theirs = like ? vn_recording_family(like) : NULL;
 	return !family || (mine && vn_glob_match(family, mine)) || (!mine && theirs && vn_glob_match(family, theirs));
 }
 
@@ -168,7 +168,7 @@ static bool in_range(const vn_map_rule *k, int n)
 static void choose_rules(vn_map_job *j)
 {
 	const int count = vn_recording_count(j->r);
-	char name[VN_NAME_MAX];
+	char      name[VN_NAME_MAX];
 	for (int i = 0; i < count; i++) {
 		const vn_entry *e = vn_recording_entry(j->r, i);
 		for (int k = 0; k < j->m->n && j->rule[i] == VN_MAP_LEFT; k++) {
@@ -227,7 +227,7 @@ static void by_stream(vn_map_job *j, int k, int i, const char *first, char *why,
 	const int step = vn_recording_entry(j->r, i)->step;
 	vn_stream s;
 	vn_stream_around("attn_out", vn_name_layer(first), &s);
-	int       which = 0, before = source_of(j, step, s.before[0]);
+	int which = 0, before = source_of(j, step, s.before[0]);
 	if (before < 0)
 		before = source_of(j, step, s.before[which = 1]);
 	const double left = vn_residual_left(
@@ -255,8 +255,8 @@ static vn_status decide(vn_map_job *j, int k)
 			if (source_of(j, e->step, name[side]) >= 0) {
 				j->chosen[k] = !side;
 				snprintf(why, sizeof why, "%s is another tensor", name[side]);
-			} else if (j->use->like->ranks == 1 && n >= 0 && n != vn_shape_count(&e->shape)
-			           && numbers_of(j, name[!side], e->step) == vn_shape_count(&e->shape)) {
+			} else if (j->use->like->ranks == 1 && n >= 0 && n != vn_shape_count(&e->shape) &&
+			           numbers_of(j, name[!side], e->step) == vn_shape_count(&e->shape)) {
 				j->chosen[k] = !side;
 				snprintf(why, sizeof why, "it has the numbers of that tensor, not those of %s", name[side]);
 			}
@@ -280,7 +280,7 @@ static vn_status decide(vn_map_job *j, int k)
 static vn_status add(vn_map_job *j, int entry, int n, int part, const char *pattern)
 {
 	if (j->n_out == j->room) {
-		const int room = j->room ? 2 * j->room : 256;
+		const int       room = j->room ? 2 * j->room : 256;
 		vn_map_outcome *more = realloc(j->out, (size_t)room * sizeof *more);
 		if (!more)
 			return vn_fail(j->err, VN_ERR_NOMEM, "%s: no memory for names", vn_recording_path(j->r));
@@ -301,9 +301,9 @@ static vn_status indices(vn_map_job *j, int entry, int *n)
 	enum { MOST_EACH = 4096 };
 	const vn_map_rule *k = &j->m->rule[j->rule[entry]];
 	const vn_entry    *e = vn_recording_entry(j->r, entry);
-	vn_dims     d;
-	const char *why;
-	int64_t     size = -1;
+	vn_dims            d;
+	const char        *why;
+	int64_t            size = -1;
 	if (vn_dims_parse(k->axes, &d, &why)) {
 		/* vn_dims_fit may drop a missing first axis. */
 		const int axis = d.atom[vn_dims_find(&d, k->each)].axis - (d.rank - e->shape.rank);
@@ -322,7 +322,7 @@ static vn_status collect(vn_map_job *j)
 {
 	vn_status st = VN_OK;
 	for (int i = 0; !st && i < vn_recording_count(j->r); i++) {
-		const int k = j->rule[i];
+		const int          k = j->rule[i];
 		const vn_map_rule *rule = k >= 0 ? &j->m->rule[k] : NULL;
 		j->use->left += k == VN_MAP_LEFT;
 		j->use->mapped += rule && !rule->ignore;
@@ -368,7 +368,7 @@ static vn_status check_copy(vn_map_job *j, const vn_map_outcome *x, const vn_map
 {
 	const vn_entry *a = vn_recording_entry(j->r, x->entry), *b = vn_recording_entry(j->r, y->entry);
 	const int64_t   n = vn_shape_count(&a->shape);
-	double most = 0;
+	double          most = 0;
 	if (n != vn_shape_count(&b->shape))
 		return vn_map_fail(j, y->rule, "%s and %s both become %s, but have %" PRId64 " and %" PRId64 " numbers",
 		                   a->name, b->name, x->name, n, vn_shape_count(&b->shape));
@@ -394,10 +394,10 @@ static vn_status check_copy(vn_map_job *j, const vn_map_outcome *x, const vn_map
 
 static int compare_outcomes(const void *a, const void *b, void *context)
 {
-	const vn_map_job *j = context;
+	const vn_map_job     *j = context;
 	const vn_map_outcome *x = a, *y = b;
-	const int s = vn_recording_entry(j->r, x->entry)->step, t = vn_recording_entry(j->r, y->entry)->step;
-	const int c = s != t ? (s < t ? -1 : 1) : strcmp(x->name, y->name);
+	const int             s = vn_recording_entry(j->r, x->entry)->step, t = vn_recording_entry(j->r, y->entry)->step;
+	const int             c = s != t ? (s < t ? -1 : 1) : strcmp(x->name, y->name);
 	if (c)
 		return c;
 	if (is_fallback(j, x) != is_fallback(j, y))
@@ -426,10 +426,10 @@ static vn_status check_names(vn_map_job *j)
 				j->use->spare++;
 				continue;
 			}
-			const vn_status st = allow_collected(j,
-			                          vn_map_fail(j, o->rule >= 0 ? o->rule : before->rule, "%s and %s both become %s",
-			                                      vn_recording_entry(j->r, before->entry)->name,
-			                                      vn_recording_entry(j->r, o->entry)->name, o->name));
+			const vn_status st = allow_collected(j, vn_map_fail(j, o->rule >= 0 ? o->rule : before->rule,
+			                                                    "%s and %s both become %s",
+			                                                    vn_recording_entry(j->r, before->entry)->name,
+			                                                    vn_recording_entry(j->r, o->entry)->name, o->name));
 			if (st)
 				return st;
 			continue;
@@ -451,10 +451,14 @@ static vn_status place_all(vn_map_job *j)
 vn_status vn_name_map_apply(const vn_name_map *m, vn_recording **r, vn_map_use *use, vn_error *err)
 {
 	const size_t count = (size_t)vn_recording_count(*r);
-	vn_map_job j = { .m = m, .r = *r, .use = use, .err = err, .rule = malloc((count + 1) * sizeof(int)),
-		.n = malloc((count + 1) * sizeof(int)),
-	          .chosen = malloc((size_t)m->n * sizeof(int)) };
-	vn_status st = VN_OK;
+	vn_map_job   j = { .m = m,
+		               .r = *r,
+		               .use = use,
+		               .err = err,
+		               .rule = malloc((count + 1) * sizeof(int)),
+		               .n = malloc((count + 1) * sizeof(int)),
+		               .chosen = malloc((size_t)m->n * sizeof(int)) };
+	vn_status    st = VN_OK;
 
 	use->mapped = use->ignored = use->left = use->spare = 0;
 	if (!j.rule || !j.n || !j.chosen)
@@ -471,8 +475,8 @@ vn_status vn_name_map_apply(const vn_name_map *m, vn_recording **r, vn_map_use *
 	for (size_t i = 0; !st && i < count; i++)
 		if (j.rule[i] >= 0 && m->rule[j.rule[i]].either[0] && j.chosen[j.rule[i]] < 0)
 			j.rule[i] = VN_MAP_GONE;
-	if (!st && !(st = collect(&j)) && use->mapped + use->ignored && !(st = check_names(&j))
-	    && !(st = vn_derive(vn_recording_path(*r), r, 1, &j.made, err)))
+	if (!st && !(st = collect(&j)) && use->mapped + use->ignored && !(st = check_names(&j)) &&
+	    !(st = vn_derive(vn_recording_path(*r), r, 1, &j.made, err)))
 		st = place_all(&j);
 	if (j.made)
 		*r = j.made;

@@ -13,23 +13,23 @@
 
 typedef struct vn_map_rule {
 	int    line, column;
-	char  *from;          /* the glob */
-	char **plus;          /* further names to add to it, without wildcards */
+	char  *from; /* the glob */
+	char **plus; /* further names to add to it, without wildcards */
 	int    n_plus;
-	char  *to;            /* NULL: none */
-	char  *again;         /* the checkpoint that `to` is a second recording of; NULL: none */
+	char  *to;    /* NULL: none */
+	char  *again; /* the checkpoint that `to` is a second recording of; NULL: none */
 	/* one of these names, decided by content (vn_name_map_apply), with its axes; NULL: not used */
 	char  *either[2], *either_axes[2];
-	char **parts;         /* the names of the parts that it is cut into, along `along` */
+	char **parts; /* the names of the parts that it is cut into, along `along` */
 	int    n_parts;
 	char  *along;
-	char  *each;          /* one name per index of that axis, which is then {n}; NULL */
+	char  *each; /* one name per index of that axis, which is then {n}; NULL */
 	/* dims strings, with groups: "batch token (head dim)"; NULL: from the file or the point */
 	char  *axes, *to_axes;
-	char  *cut;           /* an axis of which only the first indices are used; NULL */
-	char  *op, *family;   /* globs: applies only to this operation, in this family; NULL: any */
-	bool   ignore;        /* the tensor is dropped */
-	bool   fallback;      /* applies only if no other tensor is that checkpoint */
+	char  *cut;         /* an axis of which only the first indices are used; NULL */
+	char  *op, *family; /* globs: applies only to this operation, in this family; NULL: any */
+	bool   ignore;      /* the tensor is dropped */
+	bool   fallback;    /* applies only if no other tensor is that checkpoint */
 	/* if another tensor is that checkpoint, this one must have the same numbers */
 	bool   copy;
 } vn_map_rule;
@@ -51,25 +51,25 @@ void      vn_name_map_destroy(vn_name_map *m);
 vn_status vn_name_map_fit(const char *const *name, int n, const char **best, int *fits, vn_error *err);
 
 /* Does the rule's glob match? *n: the number that {n} stands for; -1: there is no {n}. */
-bool vn_map_rule_match(const vn_map_rule *rule, const char *name, int *n);
+bool        vn_map_rule_match(const vn_map_rule *rule, const char *name, int *n);
 /* Expands {n}, {n-1}, {n+1}... in a pattern, into `to` (room bytes). Returns false if it is too
  * long or a number is below 0. */
-bool vn_map_name(const char *pattern, int n, char *to, size_t room);
+bool        vn_map_name(const char *pattern, int n, char *to, size_t room);
 /* Returns the first such {...} in a pattern, or NULL. *length: its length; *add: what it adds to
  * n. */
 const char *vn_map_number(const char *pattern, size_t *length, int *add);
 
 typedef struct vn_map_use {
-	const vn_like      *like;   /* the lengths of axes */
+	const vn_like *like; /* the lengths of axes */
 	/* receives decisions made by content; NULL */
-	void              (*say)(void *context, const char *words);
+	void (*say)(void *context, const char *words);
 	/* receives what a rule could not do, whose tensors are then left out; NULL: that is an error */
-	void              (*trouble)(void *context, const char *words);
-	void               *context;
+	void (*trouble)(void *context, const char *words);
+	void *context;
 	/* out: tensors that rules matched, dropped, and those that no rule matched */
-	int                 mapped, ignored, left;
+	int   mapped, ignored, left;
 	/* out: matched, but left out because another tensor is that checkpoint */
-	int                 spare;
+	int   spare;
 } vn_map_use;
 
 /* Replaces *r by a derived recording with the names of the map; if no rule matches, *r stays as it

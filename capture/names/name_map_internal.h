@@ -30,7 +30,7 @@ __attribute__((format(printf, 3, 4))) vn_status vn_map_fail(const vn_map_job *j,
 
 /* Writes the name of term k of `plus` that belongs to a tensor: the same number with as many
  * digits. Returns false if it does not fit. */
-bool vn_map_term(const vn_map_rule *rule, int k, const char *name, char *to, size_t room);
+bool      vn_map_term(const vn_map_rule *rule, int k, const char *name, char *to, size_t room);
 /* Adds one tensor to j->made. */
 vn_status vn_map_place(vn_map_job *j, const vn_map_outcome *o);
 

@@ -20,8 +20,8 @@ static vn_looks looks_of(const vn_map_job *j, const char *name, int step)
 static vn_entry named(const vn_entry *from, const char *name)
 {
 	const char *dot = strchr(name, '.');
-	vn_entry e = *from;
-	vn_point p;
+	vn_entry    e = *from;
+	vn_point    p;
 	e.name = name;
 	e.point = e.op = e.basis = "";
 	e.layer = vn_name_layer(name);
@@ -35,7 +35,7 @@ static vn_entry named(const vn_entry *from, const char *name)
 static void label(vn_entry *e, const char *axes)
 {
 	e->axes = strlen(axes) < VN_AXES_MAX ? axes : ""; /* no axes rather than truncated ones */
-	e->rows_off = false; /* it referred to the original rows */
+	e->rows_off = false;                              /* it referred to the original rows */
 }
 
 /* Keeps a tensor whose shape does not have the axes that the rule states. The stated axes stay as its label, so
@@ -76,8 +76,8 @@ static void cut(const vn_map_rule *k, vn_looks *w, vn_dims *from)
 {
 	/* Limits the axis to the whole length, which a rank may have gathered already. One rank's part is shorter. */
 	const int i = k->cut ? vn_dims_find(from, k->cut) : -1;
-	vn_like  whole = *w->like;
-	vn_looks all = *w;
+	vn_like   whole = *w->like;
+	vn_looks  all = *w;
 	whole.ranks = 1;
 	all.like = &whole;
 	const int64_t most = i >= 0 ? vn_looks_size(&all, k->cut) : -1;
@@ -89,19 +89,19 @@ static vn_status place_whole(vn_map_job *j, const vn_map_outcome *o)
 {
 	const vn_map_rule *k = &j->m->rule[o->rule];
 	const vn_entry    *e = vn_recording_entry(j->r, o->entry);
-	char        as[VN_NAME_MAX];
+	char               as[VN_NAME_MAX];
 	if (!vn_map_name(k->again ? k->again : o->name, o->n, as, sizeof as))
 		return vn_map_fail(j, o->rule, "the name that %s has again has more than %d bytes", e->name, VN_NAME_MAX - 1);
 	vn_looks    w = looks_of(j, as, e->step);
-	vn_entry  made = named(e, as);
-	vn_dims   from, to;
-	vn_shape  shape;
-	vn_piece *piece = NULL, *all = NULL;
+	vn_entry    made = named(e, as);
+	vn_dims     from, to;
+	vn_shape    shape;
+	vn_piece   *piece = NULL, *all = NULL;
 	const char *ruled = k->either[0] ? k->either_axes[j->chosen[o->rule]] : k->axes;
 	const char *why, *axes = ruled ? ruled : e->axes;
-	char      text[80];
-	int       n = 0;
-	vn_status st = VN_OK;
+	char        text[80];
+	int         n = 0;
+	vn_status   st = VN_OK;
 
 	made.name = o->name;
 	made.again = k->again ? as : NULL;
@@ -111,8 +111,12 @@ static vn_status place_whole(vn_map_job *j, const vn_map_outcome *o)
 		return keep_shape(j, o, &made, axes);
 	cut(k, &w, &from);
 	const int64_t start = take_index(k, o, &from);
-	if (!target_dims(&from, k->to_axes ? k->to_axes : *w.axes ? w.axes : axes, &to, text, sizeof text)
-	    || !(piece = vn_dims_pieces(&from, &to, 0, o->entry, &shape, &n)))
+	if (!target_dims(&from,
+	                 k->to_axes ? k->to_axes
+	                 : *w.axes  ? w.axes
+	                            : axes,
+	                 &to, text, sizeof text) ||
+	    !(piece = vn_dims_pieces(&from, &to, 0, o->entry, &shape, &n)))
 		return keep_shape(j, o, &made, axes);
 	made.shape = shape;
 	label(&made, k->to_axes ? w.axes : text);
@@ -124,7 +128,7 @@ static vn_status place_whole(vn_map_job *j, const vn_map_outcome *o)
 		piece[p].from += start;
 	memcpy(all, piece, (size_t)n * sizeof *all);
 	for (int i = 0; i < k->n_plus; i++) {
-		char term[VN_NAME_MAX];
+		char      term[VN_NAME_MAX];
 		const int other = vn_map_term(k, i, e->name, term, sizeof term) ? vn_recording_find(j->r, e->step, term) : -1;
 		if (other < 0 || !vn_shape_equal(&vn_recording_entry(j->r, other)->shape, &e->shape)) {
 			st = vn_map_fail(j, o->rule, "%s and %s are to be added, but their shapes differ", term, e->name);
@@ -186,21 +190,21 @@ static vn_status place_part(vn_map_job *j, const vn_map_outcome *o)
 {
 	const vn_map_rule *k = &j->m->rule[o->rule];
 	const vn_entry    *e = vn_recording_entry(j->r, o->entry);
-	vn_looks    own = looks_of(j, o->name, e->step);
-	vn_dims   from, to, mine;
-	vn_shape  shape;
-	int64_t   before = 0, total = 0;
-	char      text[80];
-	const char *why;
+	vn_looks           own = looks_of(j, o->name, e->step);
+	vn_dims            from, to, mine;
+	vn_shape           shape;
+	int64_t            before = 0, total = 0;
+	char               text[80];
+	const char        *why;
 
 	if (!vn_dims_parse(k->axes, &from, &why) || !vn_dims_fit(&from, &e->shape, vn_looks_size, &own))
 		return vn_map_fail(j, o->rule, "the shape of %s is not '%s'", e->name, k->axes);
 	const int64_t start = take_index(k, o, &from);
-	const int along = vn_dims_find(&from, k->along);
+	const int     along = vn_dims_find(&from, k->along);
 	for (int i = 0; i < k->n_parts; i++) {
 		char name[VN_NAME_MAX];
 		vn_map_name(k->parts[i], o->n, name, sizeof name);
-		vn_looks w = looks_of(j, name, e->step);
+		vn_looks      w = looks_of(j, name, e->step);
 		const int64_t n = *w.axes && target_dims(&from, w.axes, &to, text, sizeof text) ? part_size(&w, &from, &to)
 		                                                                                : -1;
 		if (n < 0)
@@ -215,7 +219,7 @@ static vn_status place_part(vn_map_job *j, const vn_map_outcome *o)
 		                   from.atom[along].size, k->along, total);
 	if (!target_dims(&from, own.axes, &to, text, sizeof text) || !replace_along(&own, &from, along, &to, &mine))
 		return vn_map_fail(j, o->rule, "%s cannot be cut out of %s", o->name, e->name);
-	int n;
+	int       n;
 	vn_piece *piece = vn_dims_pieces(&mine, &to, 0, o->entry, &shape, &n);
 	if (!piece)
 		return vn_map_fail(j, o->rule, "%s cannot be cut out of %s: their axes do not fit", o->name, e->name);

@@ -25,8 +25,8 @@ typedef struct reader {
 static vn_status number_of(reader *r, const char *text, int *times)
 {
 	const char *p = text;
-	size_t length;
-	int    add;
+	size_t      length;
+	int         add;
 	for (*times = 0; (p = vn_map_number(p, &length, &add)); p += length)
 		++*times;
 	return *times > 1 ? vn_yaml_fail(r->y, "'%.80s': {n} twice", text) : VN_OK;
@@ -35,10 +35,10 @@ static vn_status number_of(reader *r, const char *text, int *times)
 /* A glob with at most one {n}. */
 static vn_status check_glob(reader *r, const char *text, int *times)
 {
-	char     plain[VN_GLOB_MAX + 8];
-	vn_error why;
-	size_t   length;
-	int      add = 0;
+	char      plain[VN_GLOB_MAX + 8];
+	vn_error  why;
+	size_t    length;
+	int       add = 0;
 	vn_status st = number_of(r, text, times);
 	if (!st && *times && vn_map_number(text, &length, &add) && length > 3)
 		return vn_yaml_fail(r->y, "'%.80s': from can contain {n} only; {n-1} and {n+1} belong in to", text);
@@ -50,9 +50,9 @@ static vn_status check_glob(reader *r, const char *text, int *times)
 /* A checkpoint name, without wildcards. */
 static vn_status check_name(reader *r, const char *key, const char *text)
 {
-	char   plain[VN_NAME_MAX];
-	size_t length;
-	int    times, add = 0;
+	char            plain[VN_NAME_MAX];
+	size_t          length;
+	int             times, add = 0;
 	const vn_status st = number_of(r, text, &times);
 	if (st)
 		return st;
@@ -95,7 +95,7 @@ static vn_status names(reader *r, const char *key, char ***list, int *n, int lea
 
 static vn_status yes(reader *r, const char *key, bool *had, bool *to)
 {
-	const char *text;
+	const char     *text;
 	const vn_status st = vn_yaml_word(r->y, key, &text);
 	if (st)
 		return st;
@@ -110,8 +110,8 @@ static vn_status yes(reader *r, const char *key, bool *had, bool *to)
 
 static vn_status axes(reader *r, const char *key, char **to)
 {
-	const char *why = NULL;
-	vn_dims dims;
+	const char     *why = NULL;
+	vn_dims         dims;
 	const vn_status st = vn_yaml_copy(r->y, key, to);
 	if (!st && !vn_dims_parse(*to, &dims, &why))
 		return vn_yaml_fail(r->y, "%s: '%.80s': %s", key, *to, why);
@@ -120,7 +120,7 @@ static vn_status axes(reader *r, const char *key, char **to)
 
 static vn_status glob(reader *r, const char *key, char **to)
 {
-	vn_error why;
+	vn_error        why;
 	const vn_status st = vn_yaml_copy(r->y, key, to);
 	return !st && vn_glob_check(*to, &why) ? vn_yaml_fail(r->y, "%s: %.400s", key, why.text) : st;
 }
@@ -143,7 +143,7 @@ static vn_status alternative_key(void *context, const char *key, int line, int c
 static vn_status either(reader *r, vn_map_rule *rule)
 {
 	vn_status st = VN_OK;
-	int n = 0;
+	int       n = 0;
 	if (vn_yaml_at(r->y) != VN_YAML_LIST)
 		return vn_yaml_fail(r->y, "either must be a list of two: { to: NAME, axes: WORDS }");
 	if (rule->either[0])
@@ -167,7 +167,7 @@ static vn_status rule_key(void *context, const char *key, int line, int column)
 {
 	reader      *r = context;
 	vn_map_rule *rule = r->rule;
-	int times;
+	int          times;
 
 	if (strcmp(key, "from") == 0) {
 		const vn_status st = vn_yaml_copy(r->y, key, &rule->from);
@@ -203,13 +203,15 @@ static vn_status rule_key(void *context, const char *key, int line, int column)
 		return yes(r, key, &r->had_fallback, &rule->fallback);
 	if (strcmp(key, "copy") == 0)
 		return yes(r, key, &r->had_copy, &rule->copy);
-	return vn_yaml_fail_at(r->y, line, column, "unknown key '%.60s'; a rule has from, plus, to, again, either, parts, "
-	                       "along, each, axes, to_axes, cut, op, family, fallback, copy, ignore", key);
+	return vn_yaml_fail_at(r->y, line, column,
+	                       "unknown key '%.60s'; a rule has from, plus, to, again, either, parts, "
+	                       "along, each, axes, to_axes, cut, op, family, fallback, copy, ignore",
+	                       key);
 }
 
 static bool has_axis(const char *text, const char *word)
 {
-	vn_dims dims;
+	vn_dims     dims;
 	const char *why;
 	return text && vn_dims_parse(text, &dims, &why) && vn_dims_find(&dims, word) >= 0;
 }
@@ -217,7 +219,7 @@ static bool has_axis(const char *text, const char *word)
 /* Whether text has an axis with exactly that word. */
 static bool has_whole_axis(const char *text, const char *word)
 {
-	vn_dims dims;
+	vn_dims     dims;
 	const char *why;
 	if (!text || !vn_dims_parse(text, &dims, &why))
 		return false;
@@ -235,8 +237,8 @@ static bool same_words(const char *a, const char *b)
 static vn_status check_rule(reader *r)
 {
 	const vn_map_rule *k = r->rule;
-	int in = 0, out;
-	vn_status st = VN_OK;
+	int                in = 0, out;
+	vn_status          st = VN_OK;
 	const char        *wrong = !k->from                                           ? "a rule without from"
 	                           : k->ignore && (k->to || k->either[0] || k->parts) ? "ignore cannot be combined with to"
 	                           : !k->ignore && !k->to && !k->either[0] && !k->parts
@@ -284,9 +286,9 @@ static vn_status check_rule(reader *r)
 
 static vn_status read_rules(void *context)
 {
-	reader *r = context;
+	reader      *r = context;
 	vn_name_map *m = r->m;
-	vn_status st;
+	vn_status    st;
 	if (vn_yaml_at(r->y) != VN_YAML_LIST)
 		return vn_yaml_fail(r->y, "rules must be a list");
 	for (;;) {
@@ -297,7 +299,7 @@ static vn_status read_rules(void *context)
 		if (m->n == MOST_RULES)
 			return vn_yaml_fail(r->y, "more than %d rules", MOST_RULES);
 		if (m->n == m->room) {
-			const int room = m->room ? 2 * m->room : 32;
+			const int    room = m->room ? 2 * m->room : 32;
 			vn_map_rule *more = realloc(m->rule, (size_t)room * sizeof *more);
 			if (!more)
 				return vn_yaml_no_memory(r->y);
@@ -322,7 +324,7 @@ static const vn_yaml_section sections[] = { { "name", read_name }, { "rules", re
 
 vn_status vn_name_map_parse(const char *path, const char *text, size_t n, vn_name_map **m, vn_error *err)
 {
-	reader r = { 0 };
+	reader    r = { 0 };
 	vn_status st = vn_yaml_open(path, text, n, "name maps", &r.y, err);
 
 	*m = NULL;

@@ -140,10 +140,10 @@ static uint64_t address_of(int kind, int base, int entry)
 vn_status vn_derive_keep(vn_recording *r, const vn_entry *e, int base, int entry, vn_error *err)
 {
 	const vn_recording *b = r->base[base];
-	const int root = b->entry[entry].same_as >= 0 ? b->entry[entry].same_as : entry;
-	const vn_entry *from = &b->entry[root];
-	const vn_stats *stats = vn_recording_stats(b, from);
-	vn_entry kept = *e;
+	const int           root = b->entry[entry].same_as >= 0 ? b->entry[entry].same_as : entry;
+	const vn_entry     *from = &b->entry[root];
+	const vn_stats     *stats = vn_recording_stats(b, from);
+	vn_entry            kept = *e;
 	kept.digest = from->digest;
 	kept.has_digest = from->has_digest;
 	kept.viewed = from->viewed;
@@ -152,14 +152,15 @@ vn_status vn_derive_keep(vn_recording *r, const vn_entry *e, int base, int entry
 		return no_memory(r, err);
 	kept.dtype = from->dtype;
 	const int64_t bytes = vn_shape_count(&from->shape) * (int64_t)vn_dtype_size(from->dtype);
-	vn_gathered *gathered = calloc(1, sizeof *gathered);
+	vn_gathered  *gathered = calloc(1, sizeof *gathered);
 	if (!gathered)
 		return no_memory(r, err);
 	gathered->whole = true;
 	gathered->base = base;
 	gathered->entry = root;
-	const vn_entry_source s = { .offset = -1, .address = address_of(KEPT, base, root), .bytes = bytes,
-		.gathered = gathered };
+	const vn_entry_source s = {
+		.offset = -1, .address = address_of(KEPT, base, root), .bytes = bytes, .gathered = gathered
+	};
 	const vn_status st = add(r, &kept, &s, err);
 	if (st)
 		free(gathered);
@@ -197,9 +198,10 @@ vn_status vn_derive_add(vn_recording *r, const vn_entry *e, const vn_piece *piec
 	if (how == VN_JOIN_SUMMED)
 		made.dtype = made.dtype == VN_F64 ? VN_F64 : VN_F32;
 	gathered->dtype = made.dtype;
-	const int64_t bytes = vn_shape_count(&made.shape) * (int64_t)vn_dtype_size(made.dtype);
-	const vn_entry_source s = { .offset = -1, .address = address_of(GATHERED, 0, r->n_entries), .bytes = bytes,
-		.gathered = gathered };
+	const int64_t         bytes = vn_shape_count(&made.shape) * (int64_t)vn_dtype_size(made.dtype);
+	const vn_entry_source s = {
+		.offset = -1, .address = address_of(GATHERED, 0, r->n_entries), .bytes = bytes, .gathered = gathered
+	};
 	const vn_status st = add(r, &made, &s, err);
 	if (st)
 		free(gathered);
@@ -237,7 +239,7 @@ int vn_derive_origins(const vn_recording *r, int i, int *list, int room)
 bool vn_derive_is_sum(const vn_recording *r, int i)
 {
 	const vn_gathered *g = r->source[vn_recording_primary(r, i)].gathered;
-	bool sum = g && g->how == VN_JOIN_SUMMED;
+	bool               sum = g && g->how == VN_JOIN_SUMMED;
 	for (int p = 0; g && !sum && p < (g->whole ? 0 : g->n); p++)
 		sum = vn_derive_is_sum(r->base[g->piece[p].base], g->piece[p].entry);
 	return sum || (g && g->whole && vn_derive_is_sum(r->base[g->base], g->entry));

@@ -19,9 +19,9 @@
 /* A box of the result, and its numbers in a source tensor: element (i, j...) of the box, which
  * begins at `to` in the result, is element from + i stride[0] + j stride[1]... of the source. */
 typedef struct vn_piece {
-	int      base, entry;          /* index of the source, and of its tensor */
-	int64_t  to[VN_MAX_RANK], size[VN_MAX_RANK];
-	int64_t  from, stride[VN_MAX_RANK];
+	int     base, entry; /* index of the source, and of its tensor */
+	int64_t to[VN_MAX_RANK], size[VN_MAX_RANK];
+	int64_t from, stride[VN_MAX_RANK];
 } vn_piece;
 
 /* How overlapping pieces are combined. */
@@ -46,7 +46,7 @@ vn_status vn_derive_end(vn_recording *r, vn_error *err);
 /* Lists the tensors of the innermost recording (one that is not derived) that entry i is made of,
  * each once, at most `room`. Returns how many there are. Follows only the first source of each
  * recording. */
-int vn_derive_origins(const vn_recording *r, int i, int *list, int room);
+int  vn_derive_origins(const vn_recording *r, int i, int *list, int room);
 /* Is entry i, or a tensor that it is made of, a sum of several tensors (of ranks' partial results)?
  * Its numbers are then rounded in another order than in the engine that recorded the parts. */
 bool vn_derive_is_sum(const vn_recording *r, int i);

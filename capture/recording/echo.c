@@ -54,7 +54,7 @@ vn_status vn_echo_of(vn_recording *r, vn_echo *e, vn_error *err)
 	vn_logit_row  *at = NULL;
 	int64_t        width = 0;
 
-	*e = (vn_echo){ 0 };
+	*e = (vn_echo) { 0 };
 	if (tokens == 0 || vn_recording_batch(r) > 1)
 		return VN_OK;
 	vn_status st = vn_logit_rows_of(r, tokens, &at, &width, err);

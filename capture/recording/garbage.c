@@ -183,9 +183,9 @@ vn_status vn_garbage_of(vn_recording *r, vn_garbage *g, vn_error *err)
 	const int64_t  all = vn_recording_tokens(r, &ids, NULL), tokens = all ? count_known(ids, all) : 0;
 	const int64_t  prompt = all - count_decoded(r, all),
 				  from = tokens > VN_GARBAGE_TOKENS ? tokens - VN_GARBAGE_TOKENS : 0;
-	char *const   *text = vn_recording_token_text(r);
-	int32_t        chosen[VN_GARBAGE_TOKENS];
-	int64_t        n = 0, vocab = 0;
+	char *const *text = vn_recording_token_text(r);
+	int32_t      chosen[VN_GARBAGE_TOKENS];
+	int64_t      n = 0, vocab = 0;
 
 	*g = (vn_garbage) { 0 };
 	if (tokens == 0 || tokens < prompt || vn_recording_batch(r) > 1)

@@ -14,7 +14,10 @@
 enum { VN_GARBAGE_TOKENS = 256, VN_GARBAGE_PERIOD = 8, VN_GARBAGE_WORDS = 240 };
 
 typedef enum vn_garbage_sign {
-	VN_GARBAGE_REPEATS, VN_GARBAGE_CHARACTERS, VN_GARBAGE_ENDS, VN_N_GARBAGE_SIGNS
+	VN_GARBAGE_REPEATS,
+	VN_GARBAGE_CHARACTERS,
+	VN_GARBAGE_ENDS,
+	VN_N_GARBAGE_SIGNS
 } vn_garbage_sign;
 
 /* Counts of each sign, over some tokens or the characters of their text. */

@@ -23,7 +23,7 @@ char *vn_left_out_line(const vn_left_out *l)
 	json_t *j = json_pack("{s:i, s:s, s:s, s:o, s:s, s:s, s:o}", "step", l->step, "name", l->name, "dtype",
 	                      vn_dtype_name(l->dtype), "shape", shape, "digest", l->digest.hex, "reference",
 	                      l->reference.hex, "measured", measures);
-	char *line = vn_json_dump(j, JSON_COMPACT | JSON_REAL_PRECISION(17));
+	char   *line = vn_json_dump(j, JSON_COMPACT | JSON_REAL_PRECISION(17));
 	json_decref(j);
 	return line;
 }
@@ -75,7 +75,8 @@ static const char *read_measures(json_t *j, vn_left_out *l)
 		return "'measured' is not an object of few numbers";
 	if (!(l->measure = calloc(json_object_size(j) + 1, sizeof *l->measure)))
 		return "no memory";
-	json_object_foreach(j, key, x) {
+	json_object_foreach(j, key, x)
+	{
 		vn_said_measure *m = &l->measure[l->n++];
 		m->value = json_is_number(x) ? json_number_value(x) : (double)NAN;
 		if (!isfinite(m->value) || !read_name(key, &m->name))
@@ -108,7 +109,7 @@ static const char *read_object(const json_t *j, vn_left_out *l)
 
 const char *vn_left_out_read(const char *line, vn_left_out *l)
 {
-	*l = (vn_left_out){ 0 };
+	*l = (vn_left_out) { 0 };
 	json_t     *j = vn_json_parse(line, JSON_REJECT_DUPLICATES);
 	const char *why = read_object(j, l);
 	json_decref(j);
@@ -120,7 +121,7 @@ const char *vn_left_out_read(const char *line, vn_left_out *l)
 void vn_left_out_finish(vn_left_out *l)
 {
 	free(l->measure);
-	*l = (vn_left_out){ 0 };
+	*l = (vn_left_out) { 0 };
 }
 
 static int order(int step, const char *name, const vn_left_out *l)

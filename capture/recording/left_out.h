@@ -17,24 +17,24 @@ typedef struct vn_said_measure {
 } vn_said_measure;
 
 typedef struct vn_left_out {
-	const char *name; /* "layer3.q_rope" */
-	int         step;
-	vn_dtype    dtype;
-	vn_shape    shape;
-	vn_digest   digest, reference; /* of the numbers left out; of those they were judged by */
-	int         n;
-	vn_said_measure *measure;      /* (n) what was measured; none: the digests are equal */
+	const char      *name; /* "layer3.q_rope" */
+	int              step;
+	vn_dtype         dtype;
+	vn_shape         shape;
+	vn_digest        digest, reference; /* of the numbers left out; of those they were judged by */
+	int              n;
+	vn_said_measure *measure; /* (n) what was measured; none: the digests are equal */
 } vn_left_out;
 
 /* Returns the line, which the caller frees; NULL: no memory. Values that are not finite are left out. */
-char       *vn_left_out_line(const vn_left_out *l);
+char              *vn_left_out_line(const vn_left_out *l);
 /* Reads a line from a file. Returns NULL, or what is wrong with it; "no memory" if that is the reason. */
-const char *vn_left_out_read(const char *line, vn_left_out *l);
-void        vn_left_out_finish(vn_left_out *l); /* l may be zeroed */
+const char        *vn_left_out_read(const char *line, vn_left_out *l);
+void               vn_left_out_finish(vn_left_out *l); /* l may be zeroed */
 /* Sorts by step, then name; finds one in a sorted list, or returns NULL. */
-void        vn_left_out_sort(vn_left_out *list, int n);
+void               vn_left_out_sort(vn_left_out *list, int n);
 const vn_left_out *vn_left_out_find(const vn_left_out *list, int n, int step, const char *name);
 /* Returns a measure by name; NaN: not stated. */
-double      vn_left_out_measure(const vn_left_out *l, const char *name);
+double             vn_left_out_measure(const vn_left_out *l, const char *name);
 
 #endif

@@ -66,8 +66,8 @@ bool vn_numbers_are_few(const vn_numbers *s)
 double vn_numbers_value(vn_numbers *s, int64_t at)
 {
 	const vn_entry *e = vn_recording_entry(s->recording, s->entry);
-	const void *data;
-	double x;
+	const void     *data;
+	double          x;
 	if (s->data) {
 		vn_to_f64(&x, s->data + (size_t)at * vn_dtype_size(e->dtype), e->dtype, 1);
 		return x;

@@ -11,16 +11,16 @@
 enum { VN_NUMBERS = 4096 };
 
 typedef struct vn_numbers {
-	vn_recording *recording;
-	int           entry;
+	vn_recording        *recording;
+	int                  entry;
 	/* first failure of vn_numbers_value; the reason is in *err */
-	vn_status     st;
-	vn_error     *err;
-	const unsigned char *data;         /* the whole tensor, or NULL */
-	int64_t       at;                  /* index of the first number of the piece */
-	size_t        n;                   /* how many numbers it has */
-	unsigned char raw[VN_NUMBERS * 8]; /* the piece, in the tensor's dtype */
-	double        x[VN_NUMBERS];       /* the same */
+	vn_status            st;
+	vn_error            *err;
+	const unsigned char *data;                /* the whole tensor, or NULL */
+	int64_t              at;                  /* index of the first number of the piece */
+	size_t               n;                   /* how many numbers it has */
+	unsigned char        raw[VN_NUMBERS * 8]; /* the piece, in the tensor's dtype */
+	double               x[VN_NUMBERS];       /* the same */
 } vn_numbers;
 
 /* Opens a tensor of a recording; NULL: no memory. err is also used by vn_numbers_value.

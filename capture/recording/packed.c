@@ -9,7 +9,7 @@ int64_t vn_packed_count(const vn_recording *r)
 	const int32_t *at;
 	const vn_step *step;
 	const int64_t  n = vn_recording_tokens(r, NULL, &at);
-	int64_t count = 0;
+	int64_t        count = 0;
 	if (vn_recording_batch(r) > 0 || vn_recording_steps(r, &step) < 1)
 		return 0;
 	for (int64_t i = step[0].position; i < step[0].position + step[0].tokens && i < n; i++)
@@ -22,7 +22,7 @@ static bool spread(const vn_step *s, const int32_t *at, int64_t count, int64_t *
 {
 	const int64_t end = s->position + s->tokens;
 	const bool    one_each = s->tokens == count;
-	int64_t k = -1;
+	int64_t       k = -1;
 	for (int64_t i = s->position; i < end; i++) {
 		if (one_each || i == s->position || at[i] != (int64_t)at[i - 1] + 1)
 			if (++k == count || (next[k] >= 0 && at[i] != next[k]))
@@ -39,7 +39,7 @@ vn_status vn_packed_prompts(const vn_recording *r, int64_t *of, vn_error *err)
 	const vn_step *step;
 	const int64_t  n = vn_recording_tokens(r, NULL, &at), count = vn_packed_count(r);
 	const int      steps = vn_recording_steps(r, &step);
-	int64_t *next = malloc(((size_t)count + 1) * sizeof *next);
+	int64_t       *next = malloc(((size_t)count + 1) * sizeof *next);
 	vn_status      st = next ? VN_OK
 	                         : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %" PRId64 " prompts", vn_recording_path(r),
 	                                   count);

@@ -70,7 +70,7 @@ static int judged(const vn_recording *r, vn_proof *p, const vn_digest *found)
 static void add_held(vn_digester *d, const vn_entry_source *s)
 {
 	const unsigned char *data = s->loaded.data;
-	const size_t bytes = (size_t)s->bytes;
+	const size_t         bytes = (size_t)s->bytes;
 	for (size_t at = 0; at < bytes; at += HELD_BYTES) {
 		vn_digester_add(d, data + at, bytes - at < HELD_BYTES ? bytes - at : HELD_BYTES);
 		vn_scratch_forget(&s->loaded);
@@ -80,10 +80,9 @@ static void add_held(vn_digester *d, const vn_entry_source *s)
 static vn_status add_stored(vn_digester *d, const vn_recording *r, int i, vn_error *err)
 {
 	const vn_entry_source *s = &r->source[i];
-	unsigned char   *room = malloc(READ_BYTES);
+	unsigned char         *room = malloc(READ_BYTES);
 	vn_status              st = room ? VN_OK
-	                                 : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the digest of %s",
-	                                                              r->path, r->entry[i].name);
+	                                 : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the digest of %s", r->path, r->entry[i].name);
 	for (int64_t at = 0; !st && at < s->bytes; at += READ_BYTES) {
 		const size_t n = s->bytes - at < READ_BYTES ? (size_t)(s->bytes - at) : READ_BYTES;
 		if (!(st = vn_recording_bytes(r, i, r->fd, s->offset + at, n, room, err)))
@@ -97,7 +96,7 @@ static vn_status add_stored(vn_digester *d, const vn_recording *r, int i, vn_err
 static vn_status take(const vn_recording *r, int i, vn_digest *found, vn_error *err)
 {
 	vn_digester *d = vn_digester_create();
-	vn_status st = VN_OK;
+	vn_status    st = VN_OK;
 	if (!d)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the digest of %s", r->path, r->entry[i].name);
 	if (r->source[i].offset >= 0)
@@ -129,7 +128,7 @@ vn_status vn_proof_take(const vn_recording *r, int i, vn_proof *p, vn_error *err
 	pthread_mutex_unlock(&lock);
 	if (now > VN_PROOF_BUSY)
 		return answer(r, p, now, err);
-	vn_digest found;
+	vn_digest       found;
 	const vn_status st = take(r, i, &found, err);
 	now = leave(p, st ? now : judged(r, p, &found));
 	return st ? st : answer(r, p, now, err);

@@ -93,15 +93,15 @@ static vn_status take_word(vn_recording *r, int kind, const char *data, size_t b
 		vn_facts_set(&r->run, data, "%s", value); /* too long: truncated */
 		return VN_OK;
 	}
-	int      *n = kind == VN_FRAME_ROOT ? &r->n_root : &r->n_model;
+	int                *n = kind == VN_FRAME_ROOT ? &r->n_root : &r->n_model;
 	vn_attribute_word **list = kind == VN_FRAME_ROOT ? &r->root : &r->model;
 	if (*n == MOST_WORDS)
 		return astray(r, err);
-	vn_attribute_word  *more = realloc(*list, ((size_t)*n + 1) * sizeof **list);
+	vn_attribute_word *more = realloc(*list, ((size_t)*n + 1) * sizeof **list);
 	if (!more)
 		return no_memory(r, err);
 	*list = more;
-	more[*n] = (vn_attribute_word){ strdup(data), strdup(value) };
+	more[*n] = (vn_attribute_word) { strdup(data), strdup(value) };
 	const vn_attribute_word *w = &more[(*n)++];
 	return w->key && w->value ? VN_OK : no_memory(r, err);
 }
@@ -176,8 +176,9 @@ static vn_status take_weight(vn_recording *r, const void *data, size_t bytes, vn
 			               r->path, r->n_weights, w.name, w.shape);
 		n *= row.shape.dim[i];
 	}
-	row.stats = (vn_stats){ .n = n, .nan = w.nan, .inf = w.inf, .min = w.min, .max = w.max, .mean = w.mean,
-	                        .rms = w.rms };
+	row.stats = (vn_stats) {
+		.n = n, .nan = w.nan, .inf = w.inf, .min = w.min, .max = w.max, .mean = w.mean, .rms = w.rms
+	};
 	row.stats.absmax = -w.min > w.max ? -w.min : w.max;
 
 	vn_weight_row *list = grow(r->weight, r->n_weights, &r->room_weights, sizeof *list);
@@ -190,15 +191,18 @@ static vn_status take_weight(vn_recording *r, const void *data, size_t bytes, vn
 
 static vn_status take_line(vn_recording *r, int kind, void **data, vn_error *err)
 {
-	char ***list = kind == VN_FRAME_PLAN_NODE ? &r->text.node : kind == VN_FRAME_PLAN_VALUE ? &r->text.value
-	                                                                                       : &r->text.weight;
-	int    *n = kind == VN_FRAME_PLAN_NODE ? &r->text.n_nodes : kind == VN_FRAME_PLAN_VALUE ? &r->text.n_values
-	                                                                                       : &r->text.n_weights;
-	int    *room = kind == VN_FRAME_PLAN_NODE ? &r->room_nodes : kind == VN_FRAME_PLAN_VALUE ? &r->room_values
-	                                                                                        : &r->room_plan_weights;
+	char ***list = kind == VN_FRAME_PLAN_NODE    ? &r->text.node
+	               : kind == VN_FRAME_PLAN_VALUE ? &r->text.value
+	                                             : &r->text.weight;
+	int    *n = kind == VN_FRAME_PLAN_NODE    ? &r->text.n_nodes
+	            : kind == VN_FRAME_PLAN_VALUE ? &r->text.n_values
+	                                          : &r->text.n_weights;
+	int    *room = kind == VN_FRAME_PLAN_NODE    ? &r->room_nodes
+	               : kind == VN_FRAME_PLAN_VALUE ? &r->room_values
+	                                             : &r->room_plan_weights;
 	if (*n == MOST_OBJECTS)
 		return astray(r, err);
-	char  **more = grow(*list, *n, room, sizeof *more);
+	char **more = grow(*list, *n, room, sizeof *more);
 	if (!more)
 		return no_memory(r, err);
 	*list = more;
@@ -260,7 +264,7 @@ static vn_status take_step(vn_recording *r, const void *data, size_t bytes, vn_e
 	if (!list)
 		return no_memory(r, err);
 	r->step = list;
-	list[r->n_steps++] = (vn_step){ (int)s.number, s.position, s.tokens, s.first_row, s.rows };
+	list[r->n_steps++] = (vn_step) { (int)s.number, s.position, s.tokens, s.first_row, s.rows };
 	return VN_OK;
 }
 
@@ -298,20 +302,30 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 	const bool unordered = t.order == VN_NOT_SAID;
 	if (unordered)
 		t.order = 0;
-	vn_entry e = { .step = (int)t.step, .order = unordered ? -1 : (int)t.order, .layer = (int)t.layer,
-		.dtype = (vn_dtype)t.dtype,
-	               .shape.rank = t.rank, .has_digest = *t.digest != '\0', .same_as = -1 };
+	vn_entry e = { .step = (int)t.step,
+		           .order = unordered ? -1 : (int)t.order,
+		           .layer = (int)t.layer,
+		           .dtype = (vn_dtype)t.dtype,
+		           .shape.rank = t.rank,
+		           .has_digest = *t.digest != '\0',
+		           .same_as = -1 };
 	if (t.order < 0 || t.order >= INT32_MAX || t.layer < -1 || t.layer >= INT32_MAX || /* one more is an int */
-	    (e.has_digest && !vn_digest_pack(t.digest, &e.digest)) ||
-	    (t.has_stats && (t.nan < 0 || t.inf < 0)))
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: order %" PRId64 ", layer %" PRId64 ", digest '%s', nan %" PRId64
-		               ", inf %" PRId64, r->path, t.name, t.order, t.layer, t.digest, t.nan, t.inf);
+	    (e.has_digest && !vn_digest_pack(t.digest, &e.digest)) || (t.has_stats && (t.nan < 0 || t.inf < 0)))
+		return vn_fail(err, VN_ERR_FORMAT,
+		               "%s: %s: order %" PRId64 ", layer %" PRId64 ", digest '%s', nan %" PRId64 ", inf %" PRId64,
+		               r->path, t.name, t.order, t.layer, t.digest, t.nan, t.inf);
 	if (!(e.name = vn_intern(t.name)) || !(e.point = vn_intern(t.point)) || !(e.op = vn_intern(t.op)) ||
 	    !(e.basis = vn_intern(t.basis)) || !(e.axes = vn_intern(t.axes)))
 		return no_memory(r, err);
 	memcpy(e.shape.dim, t.dim, (size_t)t.rank * sizeof *t.dim);
-	const vn_stats stats = { .n = vn_shape_count(&e.shape), .nan = t.nan, .inf = t.inf, .min = t.min, .max = t.max,
-	                         .mean = t.mean, .rms = t.rms, .absmax = t.absmax };
+	const vn_stats stats = { .n = vn_shape_count(&e.shape),
+		                     .nan = t.nan,
+		                     .inf = t.inf,
+		                     .min = t.min,
+		                     .max = t.max,
+		                     .mean = t.mean,
+		                     .rms = t.rms,
+		                     .absmax = t.absmax };
 	if (t.has_stats && !vn_recording_keep_stats(r, &e, &stats))
 		return no_memory(r, err);
 
@@ -325,7 +339,7 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 		return no_memory(r, err);
 	r->source = sources;
 	list[r->n_entries] = e;
-	sources[r->n_entries++] = (vn_entry_source){ .offset = t.offset, .address = t.address, .bytes = size };
+	sources[r->n_entries++] = (vn_entry_source) { .offset = t.offset, .address = t.address, .bytes = size };
 	return VN_OK;
 }
 
@@ -334,29 +348,22 @@ static vn_status take(vn_recording *r, int kind, void **data, size_t bytes, vn_e
 	int32_t size[3];
 
 	switch ((vn_frame)kind) {
-	case VN_FRAME_FAILED:
-		return vn_child_refused(r->path, *data, bytes, err);
+	case VN_FRAME_FAILED: return vn_child_refused(r->path, *data, bytes, err);
 	case VN_FRAME_ROOT:
 	case VN_FRAME_RUN:
-	case VN_FRAME_MODEL:
-		return take_word(r, kind, *data, bytes, err);
+	case VN_FRAME_MODEL: return take_word(r, kind, *data, bytes, err);
 	case VN_FRAME_COMPLETE:
 		if (bytes != sizeof *size)
 			return astray(r, err);
 		memcpy(size, *data, sizeof *size);
 		r->complete = size[0] == 1;
 		return VN_OK;
-	case VN_FRAME_BATCH:
-		return take_batch(r, *data, bytes, err);
+	case VN_FRAME_BATCH: return take_batch(r, *data, bytes, err);
 	case VN_FRAME_IDS:
-	case VN_FRAME_POSITIONS:
-		return take_ids(r, kind, data, bytes, err);
-	case VN_FRAME_TOKEN_TEXT:
-		return take_token_text(r, data, err);
-	case VN_FRAME_LEFT_OUT:
-		return take_left_out(r, *data, err);
-	case VN_FRAME_WEIGHT:
-		return take_weight(r, *data, bytes, err);
+	case VN_FRAME_POSITIONS: return take_ids(r, kind, data, bytes, err);
+	case VN_FRAME_TOKEN_TEXT: return take_token_text(r, data, err);
+	case VN_FRAME_LEFT_OUT: return take_left_out(r, *data, err);
+	case VN_FRAME_WEIGHT: return take_weight(r, *data, bytes, err);
 	case VN_FRAME_PLAN:
 		if (bytes != sizeof size)
 			return astray(r, err);
@@ -368,16 +375,11 @@ static vn_status take(vn_recording *r, int kind, void **data, size_t bytes, vn_e
 		return VN_OK;
 	case VN_FRAME_PLAN_NODE:
 	case VN_FRAME_PLAN_VALUE:
-	case VN_FRAME_PLAN_WEIGHT:
-		return take_line(r, kind, data, err);
-	case VN_FRAME_STEP:
-		return take_step(r, *data, bytes, err);
-	case VN_FRAME_TENSOR:
-		return take_tensor(r, *data, bytes, err);
-	case VN_FRAME_UNREAD:
-		return take_unread(r, *data, err);
-	case VN_FRAME_DONE:
-		return VN_OK;
+	case VN_FRAME_PLAN_WEIGHT: return take_line(r, kind, data, err);
+	case VN_FRAME_STEP: return take_step(r, *data, bytes, err);
+	case VN_FRAME_TENSOR: return take_tensor(r, *data, bytes, err);
+	case VN_FRAME_UNREAD: return take_unread(r, *data, err);
+	case VN_FRAME_DONE: return VN_OK;
 	}
 	return astray(r, err);
 }
@@ -394,7 +396,7 @@ typedef struct incoming {
 static vn_status start(incoming *in, const vn_recording *r)
 {
 	in->bytes = 0;
-	in->scan = (vn_scan){ .fd = r->fd, .path = r->path, .bytes = r->bytes };
+	in->scan = (vn_scan) { .fd = r->fd, .path = r->path, .bytes = r->bytes };
 	return in->st = vn_child_start(
 			   &in->child, &(vn_child_task) { .path = r->path, .file = r->fd, .work = vn_scan_file, .ctx = &in->scan },
 			   &in->why);
@@ -415,10 +417,10 @@ static int receive(incoming *in, vn_recording *const *r, int n)
 	for (int i = 0; i < n; i++)
 		child[i] = &in[i].child;
 	while (open > 0) {
-		int      i, kind;
-		void    *data;
-		size_t   bytes;
-		vn_error why = { "" };
+		int       i, kind;
+		void     *data;
+		size_t    bytes;
+		vn_error  why = { "" };
 		vn_status st = vn_child_receive_any(child, n, &i, &kind, &data, &bytes, &why);
 		in[i].bytes += 8 + bytes;
 		if (!st)

@@ -22,8 +22,8 @@
  * listing shows it. */
 static vn_status not_opened(const char *path, vn_error *err)
 {
-	const int   why = errno;
-	char        to[512] = "";
+	const int why = errno;
+	char      to[512] = "";
 
 	if (why == ENOENT && readlink(path, to, sizeof to - 1) > 0)
 		return vn_fail(err, VN_ERR_IO, "%s: a link to %s, which does not exist", path, to);
@@ -33,9 +33,9 @@ static vn_status not_opened(const char *path, vn_error *err)
 static vn_status open_file(vn_recording *r, vn_error *err)
 {
 	static const unsigned char signature[8] = { 0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n' };
-	unsigned char head[8];
-	const char   *why;
-	struct stat   st;
+	unsigned char              head[8];
+	const char                *why;
+	struct stat                st;
 
 	/* Non-blocking, because opening a pipe without a writer would hang. */
 	if ((r->fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0)
@@ -73,8 +73,12 @@ static vn_status in_order(const vn_recording *r, int *list, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d tensors", r->path, r->n_entries);
 	for (int i = 0; i < r->n_entries; i++) {
 		const vn_entry *e = &r->entry[i];
-		x[i] = (vn_place_of) { .name = e->name, .point = e->point, .step = e->step, .layer = e->layer, .said = e->order,
-			.second = second_name(e) };
+		x[i] = (vn_place_of) { .name = e->name,
+			                   .point = e->point,
+			                   .step = e->step,
+			                   .layer = e->layer,
+			                   .said = e->order,
+			                   .second = second_name(e) };
 	}
 	const vn_status st = vn_sequence(x, r->n_entries, list, err);
 	free(x);
@@ -113,9 +117,9 @@ static int by_step(const void *a, const void *b)
 static void permute(vn_recording *r, int *list)
 {
 	for (int i = 0; i < r->n_entries; i++) {
-		const vn_entry  entry = r->entry[i];
+		const vn_entry        entry = r->entry[i];
 		const vn_entry_source source = r->source[i];
-		int             at = i;
+		int                   at = i;
 		while (list[at] >= 0) { /* follow the cycle that begins at i */
 			const int from = list[at];
 			list[at] = -1;
@@ -160,9 +164,11 @@ vn_status vn_recording_sort(vn_recording *r, vn_error *err)
 /* Checks what only a complete file must have. */
 static vn_status check_complete(vn_recording *r, vn_error *err)
 {
-	const char *missing = !vn_facts_get(&r->run, "engine") ? "/run has no attribute engine"
-	                    : !vn_facts_get(&r->run, "precision") ? "/run has no attribute precision"
-	                    : !r->ids ? "no dataset /run/token_ids" : !r->positions ? "no dataset /run/positions" : NULL;
+	const char *missing = !vn_facts_get(&r->run, "engine")      ? "/run has no attribute engine"
+	                      : !vn_facts_get(&r->run, "precision") ? "/run has no attribute precision"
+	                      : !r->ids                             ? "no dataset /run/token_ids"
+	                      : !r->positions                       ? "no dataset /run/positions"
+	                                                            : NULL;
 
 	if (missing && r->complete)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s", r->path, missing);
@@ -188,11 +194,11 @@ static void mark_rows(vn_recording *r)
 {
 	const int64_t prompts = vn_packed_count(r);
 	for (int i = 0; i < r->n_entries; i++) {
-		vn_entry       *e = &r->entry[i];
-		const int       axis = vn_axes_find(e->axes, "token");
-		const int64_t   n = axis >= 0 && axis < e->shape.rank ? e->shape.dim[axis] : -1;
-		const vn_step  *s = vn_recording_step(r, e->step);
-		const int64_t   rows = s ? s->rows : -1;
+		vn_entry      *e = &r->entry[i];
+		const int      axis = vn_axes_find(e->axes, "token");
+		const int64_t  n = axis >= 0 && axis < e->shape.rank ? e->shape.dim[axis] : -1;
+		const vn_step *s = vn_recording_step(r, e->step);
+		const int64_t  rows = s ? s->rows : -1;
 		e->rows_off = rows >= 0 && n >= 0 && n != rows && !((n == 1 || n == prompts) && vn_entry_last(e));
 	}
 }
@@ -203,7 +209,7 @@ vn_status vn_recording_check_rows(vn_recording *r, vn_error *err)
 	for (int i = 0; i < r->n_entries; i++) {
 		const vn_entry *e = &r->entry[i];
 		const vn_step  *s = vn_recording_step(r, e->step);
-		char shape[VN_SHAPE_TEXT];
+		char            shape[VN_SHAPE_TEXT];
 		if (e->rows_off)
 			return vn_fail(err, VN_ERR_FORMAT, "%s: /step.%d: %" PRId64 " %s, but %s of shape %s has axes '%s'",
 			               r->path, e->step, s->rows,
@@ -280,7 +286,8 @@ static vn_status sort_left_out(vn_recording *r, vn_error *err)
 			return vn_fail(err, VN_ERR_FORMAT, "%s: /run/left_out: %s of step %d is listed twice", r->path, l->name,
 			               l->step);
 		if (vn_recording_find(r, l->step, l->name) >= 0)
-			return vn_fail(err, VN_ERR_FORMAT, "%s: /run/left_out: %s of step %d is recorded", r->path, l->name, l->step);
+			return vn_fail(err, VN_ERR_FORMAT, "%s: /run/left_out: %s of step %d is recorded", r->path, l->name,
+			               l->step);
 	}
 	return VN_OK;
 }

@@ -28,23 +28,23 @@ typedef struct vn_step {
 
 /* One tensor under one name. Equal texts share one copy (libref/base/intern.h). */
 typedef struct vn_entry {
-	const char *name;            /* "layer3.q_rope"; shorter than VN_NAME_MAX */
+	const char     *name; /* "layer3.q_rope"; shorter than VN_NAME_MAX */
 	/* "" if the file does not say; shorter than VN_WORD_MAX (axes: VN_AXES_MAX) */
-	const char *point, *op, *basis, *axes;
-	int       step;              /* number of its step */
-	int       order;             /* place in the execution order; -1: not stated */
-	int       layer;             /* -1 outside layers */
-	int       same_as;           /* the entry that this is a second name of (hard link), or -1 */
-	vn_shape  shape;
-	vn_dtype  dtype;
-	int       stats;             /* for vn_recording_stats; 0: the file states none */
-	vn_digest_bytes digest;      /* for vn_entry_digest */
-	bool      has_digest;
+	const char     *point, *op, *basis, *axes;
+	int             step;    /* number of its step */
+	int             order;   /* place in the execution order; -1: not stated */
+	int             layer;   /* -1 outside layers */
+	int             same_as; /* the entry that this is a second name of (hard link), or -1 */
+	vn_shape        shape;
+	vn_dtype        dtype;
+	int             stats;  /* for vn_recording_stats; 0: the file states none */
+	vn_digest_bytes digest; /* for vn_entry_digest */
+	bool            has_digest;
 	/* seen in another layout than it is stored in (view.h): the digest is not that of its numbers */
-	bool      viewed;
+	bool            viewed;
 	/* the checkpoint that it is a second recording of (name_map.h), and whose numbers it must hold; NULL */
-	const char *again;
-	bool      rows_off;          /* its number of token rows differs from what its step states */
+	const char     *again;
+	bool            rows_off; /* its number of token rows differs from what its step states */
 } vn_entry;
 
 /* Opens a checkpoint file. The caller closes *r. */
@@ -58,7 +58,7 @@ const char     *vn_recording_path(const vn_recording *r);
 bool            vn_recording_complete(const vn_recording *r);
 /* number of ranks it was joined from (ranks.h); 0: one file */
 int             vn_recording_ranks(const vn_recording *r);
-const vn_facts *vn_recording_run(const vn_recording *r);      /* attributes of /run */
+const vn_facts *vn_recording_run(const vn_recording *r);                   /* attributes of /run */
 const char     *vn_recording_root(const vn_recording *r, const char *key); /* "created", "tool"...; NULL */
 int64_t         vn_recording_tokens(const vn_recording *r, const int32_t **ids, const int32_t **positions);
 /* Returns the number of prompts of a batched recording (batched.h), whose ids and positions follow
@@ -67,50 +67,50 @@ int64_t         vn_recording_batch(const vn_recording *r);
 /* Counts objects of the file that vernier does not read ("/notes", "/run/extra"), and gives the
  * first VN_UNREAD_NAMED names. For a derived recording: those of its sources. */
 enum { VN_UNREAD_NAMED = 8 };
-int             vn_recording_unread(const vn_recording *r, const char *name[VN_UNREAD_NAMED]);
+int          vn_recording_unread(const vn_recording *r, const char *name[VN_UNREAD_NAMED]);
 /* Returns the text of each token, escaped as by vn_utf8_escape; NULL if the file does not have
  * it. */
-char *const    *vn_recording_token_text(const vn_recording *r);
+char *const *vn_recording_token_text(const vn_recording *r);
 /* Returns the number of tensors that agreed with a reference during the run and were left out (left_out.h),
  * sorted by step and name. */
 struct vn_left_out;
-int             vn_recording_left_out(const vn_recording *r, const struct vn_left_out **list);
+int            vn_recording_left_out(const vn_recording *r, const struct vn_left_out **list);
 /* Attributes of /model; NULL if absent. */
-const char     *vn_recording_family(const vn_recording *r);
-const char     *vn_recording_config(const vn_recording *r);
+const char    *vn_recording_family(const vn_recording *r);
+const char    *vn_recording_config(const vn_recording *r);
 /* of the weights: "trained", "synthetic", or else "unknown" */
-const char     *vn_recording_provenance(const vn_recording *r);
+const char    *vn_recording_provenance(const vn_recording *r);
 /* Returns the path of the model if it exists on this machine, else NULL. r may be NULL. */
-const char     *vn_recording_model_here(const vn_recording *r);
+const char    *vn_recording_model_here(const vn_recording *r);
 /* format of the weights: "gguf Q4_K, Q6_K, F32" */
-const char     *vn_recording_format(const vn_recording *r);
-int             vn_recording_weights(const vn_recording *r, const vn_weight_row **rows); /* sorted by name */
+const char    *vn_recording_format(const vn_recording *r);
+int            vn_recording_weights(const vn_recording *r, const vn_weight_row **rows); /* sorted by name */
 /* Returns the plan in /plan, checked; NULL if the file has none. */
-const vn_plan  *vn_recording_plan(const vn_recording *r);
+const vn_plan *vn_recording_plan(const vn_recording *r);
 
-int             vn_recording_steps(const vn_recording *r, const vn_step **steps);
+int                  vn_recording_steps(const vn_recording *r, const vn_step **steps);
 /* NULL: no step has that number */
-const vn_step  *vn_recording_step(const vn_recording *r, int number);
+const vn_step       *vn_recording_step(const vn_recording *r, int number);
 /* Entries are in execution order: by step, then by `order`, or as sequence.h says if that is not
  * stated. */
-int             vn_recording_count(const vn_recording *r);
-const vn_entry *vn_recording_entry(const vn_recording *r, int i);
+int                  vn_recording_count(const vn_recording *r);
+const vn_entry      *vn_recording_entry(const vn_recording *r, int i);
 /* Returns the point of an entry, from its attribute or its name; NULL if it is not one of
  * vernier's. */
 const vn_point_info *vn_entry_point(const vn_entry *e);
 /* Returns the digest that the file states; empty if it states none. */
-vn_digest       vn_entry_digest(const vn_entry *e);
+vn_digest            vn_entry_digest(const vn_entry *e);
 /* Returns the statistics that the file states; NULL if it states none, or after vn_recording_drop_stats. */
-const vn_stats *vn_recording_stats(const vn_recording *r, const vn_entry *e);
+const vn_stats      *vn_recording_stats(const vn_recording *r, const vn_entry *e);
 /* Frees all statistics: 64 bytes per tensor, which a comparison does not need. */
-void            vn_recording_drop_stats(vn_recording *r);
+void                 vn_recording_drop_stats(vn_recording *r);
 /* Returns the dims string of an entry: the file's own, or its point's, or "". */
-const char     *vn_entry_axes(const vn_entry *e);
+const char          *vn_entry_axes(const vn_entry *e);
 /* Is it computed after the last layer? Engines that only need the next token compute logits, and
  * what they come from, for the last row only. */
-bool            vn_entry_last(const vn_entry *e);
+bool                 vn_entry_last(const vn_entry *e);
 /* Finds an entry by name, also by aliases of the plan; -1 if absent. */
-int             vn_recording_find(const vn_recording *r, int step, const char *name);
+int                  vn_recording_find(const vn_recording *r, int step, const char *name);
 
 /* Returns the numbers of entry i in *data (NULL for an empty tensor). They are in the mapped file,
  * or in memory that vn_recording_release (same i) frees. Tensors with a view (view.h) or gathered

@@ -7,7 +7,7 @@
 
 bool vn_pread_all(int fd, void *to, size_t n, int64_t at, const char **why)
 {
-	for (char *p = to; n > 0; ) {
+	for (char *p = to; n > 0;) {
 		const ssize_t got = pread(fd, p, n, (off_t)at);
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -25,6 +25,7 @@ bool vn_pread_all(int fd, void *to, size_t n, int64_t at, const char **why)
 vn_status vn_recording_bytes(const vn_recording *r, int i, int fd, int64_t at, size_t n, void *to, vn_error *err)
 {
 	const char *why;
-	return vn_pread_all(fd, to, n, at, &why) ? VN_OK
-	     : vn_fail(err, VN_ERR_IO, "%s: cannot read %s: %s", r->path, r->entry[i].name, why);
+	return vn_pread_all(fd, to, n, at, &why)
+	           ? VN_OK
+	           : vn_fail(err, VN_ERR_IO, "%s: cannot read %s: %s", r->path, r->entry[i].name, why);
 }

@@ -12,10 +12,10 @@
 
 /* A view of a tensor (view.h): axis k is the file's axis order[k], from index from[k] on. */
 typedef struct vn_view {
-	vn_shape whole, shape; /* in the file; as viewed */
-	int      order[VN_MAX_RANK];
-	int64_t  from[VN_MAX_RANK];
-	vn_scratch made;       /* the numbers of the view, once made */
+	vn_shape   whole, shape; /* in the file; as viewed */
+	int        order[VN_MAX_RANK];
+	int64_t    from[VN_MAX_RANK];
+	vn_scratch made; /* the numbers of the view, once made */
 } vn_view;
 
 /* A gathered tensor (derive.h): one whole source tensor, or pieces. */
@@ -41,36 +41,36 @@ typedef enum vn_proof_state {
 	VN_PROOF_BUSY,     /* a thread is computing the digest */
 	VN_PROOF_RIGHT,
 	VN_PROOF_WRONG,
-	VN_PROOF_WITHOUT,  /* handed out; the file has no digest for it */
+	VN_PROOF_WITHOUT, /* handed out; the file has no digest for it */
 } vn_proof_state;
 
 /* One per stored tensor; shared by its views. */
 typedef struct vn_proof {
-	vn_digest  *found;   /* VN_PROOF_WRONG: the digest of the numbers; else NULL */
-	int         entry;   /* in its file, whose digest the numbers must have */
+	vn_digest  *found; /* VN_PROOF_WRONG: the digest of the numbers; else NULL */
+	int         entry; /* in its file, whose digest the numbers must have */
 	_Atomic int state;
 } vn_proof;
 
 /* Where the numbers of an entry are. */
 typedef struct vn_entry_source {
-	int64_t  offset;  /* in the file; -1: must be read by HDF5 */
-	uint64_t address; /* of the object */
-	int64_t  bytes;
-	vn_scratch loaded; /* read by a child, or gathered; else empty */
-	vn_view *view;    /* NULL: seen as stored */
+	int64_t      offset;  /* in the file; -1: must be read by HDF5 */
+	uint64_t     address; /* of the object */
+	int64_t      bytes;
+	vn_scratch   loaded;   /* read by a child, or gathered; else empty */
+	vn_view     *view;     /* NULL: seen as stored */
 	vn_gathered *gathered; /* NULL: stored in this file */
-	int      foreign; /* 1 + index of an array of vn_foreign; 0: stored in a checkpoint file */
-	bool     parts;   /* foreign, and can be read in parts */
-	bool     ahead;   /* loaded before anyone asked for it */
-	vn_proof *proof;  /* owned by the recording; NULL: not stored in a checkpoint file */
+	int          foreign;  /* 1 + index of an array of vn_foreign; 0: stored in a checkpoint file */
+	bool         parts;    /* foreign, and can be read in parts */
+	bool         ahead;    /* loaded before anyone asked for it */
+	vn_proof    *proof;    /* owned by the recording; NULL: not stored in a checkpoint file */
 } vn_entry_source;
 
 /* Reads numbers that are not in a checkpoint file (dump.h): bytes [at, at + n) of array i; without
  * `parts`, all of them. */
 typedef struct vn_foreign {
-	void      *context;
+	void *context;
 	vn_status (*read)(void *context, int i, size_t at, size_t n, void *to, vn_error *err);
-	void      (*close)(void *context);
+	void (*close)(void *context);
 } vn_foreign;
 
 typedef struct vn_attribute_word {
@@ -78,54 +78,56 @@ typedef struct vn_attribute_word {
 } vn_attribute_word;
 
 struct vn_recording {
-	char     *path;
-	int       fd;
-	int64_t   bytes;
-	vn_foreign foreign;
+	char                *path;
+	int                  fd;
+	int64_t              bytes;
+	vn_foreign           foreign;
 	const unsigned char *map; /* the whole file, or NULL before first use */
 
-	bool      complete;
-	vn_attribute_word  *root, *model; /* attributes */
-	int       n_root, n_model;
-	vn_facts  run;
-	int32_t  *ids, *positions;
-	int64_t   n_ids, n_positions;
-	int64_t   batch; /* number of prompts in ids, one after the other; 0: not a batch */
-	char     *unread[VN_UNREAD_NAMED];
-	int       n_unread;
-	char    **token_text;
-	int       n_texts, room_texts;
-	vn_left_out *left_out; /* sorted */
-	int       n_left_out, room_left_out;
-	vn_weight_row *weight;
-	int       n_weights, room_weights;
-	vn_plan  *plan;
-	bool      has_plan;
-	vn_plan_text text; /* only while opening */
-	int       room_nodes, room_values, room_plan_weights;
+	bool               complete;
+	vn_attribute_word *root, *model; /* attributes */
+	int                n_root, n_model;
+	vn_facts           run;
+	int32_t           *ids, *positions;
+	int64_t            n_ids, n_positions;
+	int64_t            batch; /* number of prompts in ids, one after the other; 0: not a batch */
+	char              *unread[VN_UNREAD_NAMED];
+	int                n_unread;
+	char             **token_text;
+	int                n_texts, room_texts;
+	vn_left_out       *left_out; /* sorted */
+	int                n_left_out, room_left_out;
+	vn_weight_row     *weight;
+	int                n_weights, room_weights;
+	vn_plan           *plan;
+	bool               has_plan;
+	vn_plan_text       text; /* only while opening */
+	int                room_nodes, room_values, room_plan_weights;
 
-	vn_step   *step;
-	int        n_steps, room_steps;
-	vn_entry  *entry;
+	vn_step         *step;
+	int              n_steps, room_steps;
+	vn_entry        *entry;
 	vn_entry_source *source; /* (n_entries) */
-	vn_stats  *stats;  /* (n_stats), of the entries that have some */
-	int        n_stats, room_stats;
-	int        n_entries, room_entries;
-	int       *by_name; /* (n_entries), sorted by step, then name */
-	vn_recording **base; /* sources of a derived recording (derive.h) */
-	int            n_bases;
+	vn_stats        *stats;  /* (n_stats), of the entries that have some */
+	int              n_stats, room_stats;
+	int              n_entries, room_entries;
+	int             *by_name; /* (n_entries), sorted by step, then name */
+	vn_recording   **base;    /* sources of a derived recording (derive.h) */
+	int              n_bases;
 	/* of a row of a batch (batched.h): which it is, and the columns of the first call that are padding,
 	 * (n), `before` of them in front of the prompt; row NULL: it is none */
-	struct { int64_t prompt, *row, n, before; } padding;
-	int       ranks;    /* number of ranks it was joined from (ranks.h); 0: one file */
-	int       in_files; /* tensors now in scratch files */
+	struct {
+		int64_t prompt, *row, n, before;
+	} padding;
+	int ranks;    /* number of ranks it was joined from (ranks.h); 0: one file */
+	int in_files; /* tensors now in scratch files */
 	struct {
 		/* entries that the last child went through, and how many of them it read; 0: failed or none
 		 * yet */
 		int from, to, many;
 	} ahead;
-	bool      separate; /* no tensor has names in two steps (view.c) */
-	vn_proof *proof;    /* (n_entries), for a checkpoint file; else NULL */
+	bool      separate;            /* no tensor has names in two steps (view.c) */
+	vn_proof *proof;               /* (n_entries), for a checkpoint file; else NULL */
 	bool      allow_damage, defer; /* verify.h */
 };
 

@@ -54,11 +54,14 @@ static vn_status wait_for_numbers(const vn_recording *r, vn_child *child, int n,
 static vn_status load_once(vn_recording *r, int i, vn_error *err)
 {
 	vn_entry_source *s = &r->source[i];
-	vn_scan    scan = { .fd = r->fd, .path = r->path, .bytes = r->bytes, .children = children_for((size_t)s->bytes),
-	                    .tensor = { .dtype = (int32_t)r->entry[i].dtype, .address = s->address } };
-	vn_child   child[VN_CHILDREN];
-	int        n = 0;
-	vn_status  st = VN_OK;
+	vn_scan          scan = { .fd = r->fd,
+		                      .path = r->path,
+		                      .bytes = r->bytes,
+		                      .children = children_for((size_t)s->bytes),
+		                      .tensor = { .dtype = (int32_t)r->entry[i].dtype, .address = s->address } };
+	vn_child         child[VN_CHILDREN];
+	int              n = 0;
+	vn_status        st = VN_OK;
 
 	strcpy(scan.tensor.name, r->entry[i].name);
 	if (!vn_scratch_make(&scan.to, (size_t)s->bytes))
@@ -147,8 +150,9 @@ static void load_ahead(vn_recording *r, int i, int most)
 			continue;
 		if (n > 0 && bytes + vn_scan_span((size_t)s->bytes) > AHEAD_BYTES)
 			break;
-		many[n] = (vn_scan_one) { .dtype = (int32_t)r->entry[to].dtype, .address = s->address,
-			.bytes = (size_t)s->bytes };
+		many[n] = (vn_scan_one) { .dtype = (int32_t)r->entry[to].dtype,
+			                      .address = s->address,
+			                      .bytes = (size_t)s->bytes };
 		strcpy(many[n].name, r->entry[to].name);
 		entry[n++] = to;
 		bytes += vn_scan_span((size_t)s->bytes);

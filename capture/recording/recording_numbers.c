@@ -35,7 +35,7 @@ static vn_status load_tensor(vn_recording *r, int i, const vn_shape *shape, cons
                              vn_scratch *made, vn_error *err)
 {
 	const size_t bytes = (size_t)vn_shape_count(shape) * vn_dtype_size(r->entry[i].dtype);
-	vn_region all = { .from = { 0 } };
+	vn_region    all = { .from = { 0 } };
 	if (!vn_scratch_make(made, bytes))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory for %zu bytes", r->path, r->entry[i].name, bytes);
 	vn_scratch_keep(made);
@@ -52,8 +52,8 @@ static vn_status load_tensor(vn_recording *r, int i, const vn_shape *shape, cons
 static vn_status data_of(vn_recording *r, int i, const void **data, bool *unchecked, vn_error *err)
 {
 	vn_entry_source *s = &r->source[i = vn_recording_primary(r, i)];
-	vn_view   *v = s->view;
-	vn_status  st = VN_OK;
+	vn_view         *v = s->view;
+	vn_status        st = VN_OK;
 
 	*data = NULL;
 	if (s->bytes == 0)
@@ -94,7 +94,7 @@ vn_status vn_recording_lend(vn_recording *r, int i, const void **data, bool *unc
 void vn_recording_release(vn_recording *r, int i)
 {
 	vn_entry_source *s = &r->source[i = vn_recording_primary(r, i)];
-	vn_view   *v = s->view;
+	vn_view         *v = s->view;
 	if (v)
 		vn_recording_end(r, &v->made);
 	vn_recording_end(r, &s->loaded);

@@ -131,10 +131,10 @@ static vn_status pull(vn_recording *r, int i, bool own, nest *k, int64_t at, uns
 {
 	const int64_t room = (int64_t)(STRETCH_BYTES / vn_dtype_size(k->dtype)),
 				  gap = (int64_t)(GAP_BYTES / vn_dtype_size(k->dtype));
-	const size_t  width = k->add ? sizeof(double) : vn_dtype_size(k->dtype);
-	int64_t length[VN_MAX_RANK + 1], index[VN_MAX_RANK] = { 0 }; /* length: source elements an axis spans */
-	int     axis;
-	vn_status st = VN_OK;
+	const size_t width = k->add ? sizeof(double) : vn_dtype_size(k->dtype);
+	int64_t      length[VN_MAX_RANK + 1], index[VN_MAX_RANK] = { 0 }; /* length: source elements an axis spans */
+	int          axis;
+	vn_status    st = VN_OK;
 
 	for (int a = 0; a < k->rank; a++)
 		if (k->size[a] == 0)
@@ -146,7 +146,7 @@ static vn_status pull(vn_recording *r, int i, bool own, nest *k, int64_t at, uns
 	const int64_t all = axis < k->rank ? k->size[axis] : 1, inner = axis < k->rank ? length[axis + 1] : 1;
 	const bool straight = !k->add && axis == k->rank - 1 && k->from[axis] == 1 && k->to[axis] == 1; /* needs no room */
 	const int64_t most = straight || axis == k->rank ? all : 1 + (room - inner) / k->from[axis];
-	for (bool more = true; more && !st; ) {
+	for (bool more = true; more && !st;) {
 		int64_t source = at, result = 0;
 		for (int a = 0; a < axis; a++) {
 			source += index[a] * k->from[a];
@@ -171,7 +171,7 @@ static vn_status pull(vn_recording *r, int i, bool own, nest *k, int64_t at, uns
 
 static nest dense(const vn_region *box, int rank, vn_dtype dtype)
 {
-	nest k = { .rank = rank, .dtype = dtype };
+	nest    k = { .rank = rank, .dtype = dtype };
 	int64_t step = 1;
 	for (int a = rank - 1; a >= 0; a--) {
 		k.size[a] = box->size[a];
@@ -185,13 +185,13 @@ static nest dense(const vn_region *box, int rank, vn_dtype dtype)
 static vn_status pieces(vn_recording *r, const vn_gathered *g, const vn_region *box, unsigned char *to, vn_error *err)
 {
 	const size_t width = g->how == VN_JOIN_SUMMED ? sizeof(double) : vn_dtype_size(g->dtype);
-	vn_status st = VN_OK;
+	vn_status    st = VN_OK;
 	for (int i = 0; i < g->n && !st; i++) {
 		const vn_piece *p = &g->piece[i];
 		vn_recording   *base = r->base[p->base];
-		nest    k = dense(box, g->shape.rank, base->entry[p->entry].dtype);
-		int64_t at = p->from, result = 0;
-		bool    any = true;
+		nest            k = dense(box, g->shape.rank, base->entry[p->entry].dtype);
+		int64_t         at = p->from, result = 0;
+		bool            any = true;
 		k.add = g->how == VN_JOIN_SUMMED;
 		for (int a = 0; a < k.rank; a++) {
 			const int64_t end = p->to[a] + p->size[a], last = box->from[a] + box->size[a];
@@ -212,7 +212,7 @@ static vn_status pieces(vn_recording *r, const vn_gathered *g, const vn_region *
 static vn_status sums(vn_recording *r, const vn_gathered *g, const vn_region *box, void *to, vn_error *err)
 {
 	const size_t n = (size_t)vn_region_count(box, g->shape.rank);
-	double *x = calloc(n ? n : 1, sizeof *x);
+	double      *x = calloc(n ? n : 1, sizeof *x);
 	if (!x)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory to add %zu numbers", r->path, n);
 	const vn_status st = pieces(r, g, box, (unsigned char *)x, err);
@@ -252,7 +252,7 @@ static const vn_shape *own_shape(const vn_recording *r, int i)
 static vn_status own_box(vn_recording *r, int i, const vn_region *box, void *to, vn_error *err)
 {
 	const vn_entry_source *s = &r->source[i];
-	const vn_shape  *whole = own_shape(r, i);
+	const vn_shape        *whole = own_shape(r, i);
 	if (s->gathered && s->gathered->whole)
 		return vn_recording_read_region(r->base[s->gathered->base], s->gathered->entry, box, to, err);
 	if (s->gathered)
@@ -271,7 +271,7 @@ static vn_status own_box(vn_recording *r, int i, const vn_region *box, void *to,
 static vn_status run_of_boxes(vn_recording *r, int i, bool own, const vn_shape *shape, int axis, int64_t from,
                               int64_t to, vn_region *box, unsigned char **out, vn_error *err)
 {
-	int64_t inner = 1;
+	int64_t   inner = 1;
 	vn_status st = VN_OK;
 	if (axis == shape->rank) {
 		st = own ? own_box(r, i, box, *out, err) : vn_recording_read_region(r, i, box, *out, err);
@@ -319,7 +319,7 @@ static vn_status flat(vn_recording *r, int i, bool own, int64_t from, int64_t n,
 			return r->foreign.read(r->foreign.context, s->foreign - 1, (size_t)from * size, (size_t)n * size, to, err);
 		}
 		if (!s->gathered) { /* compressed, chunked, big-endian */
-			const void *data;
+			const void     *data;
 			const vn_status st = vn_recording_load(r, i, &data, err);
 			if (!st && s->loaded.file)
 				return from_file(r, i, s->loaded.file, 0, from, n, to, err);
@@ -331,7 +331,7 @@ static vn_status flat(vn_recording *r, int i, bool own, int64_t from, int64_t n,
 		if (s->gathered->whole)
 			return flat(r->base[s->gathered->base], s->gathered->entry, false, from, n, to, err);
 	}
-	vn_region box;
+	vn_region      box;
 	unsigned char *out = to;
 	return run_of_boxes(r, i, own, own ? own_shape(r, i) : &r->entry[i].shape, 0, from, from + n, &box, &out, err);
 }

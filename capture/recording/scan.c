@@ -16,13 +16,13 @@ enum { MOST_LINES = 1000000 }; /* of a table or a list */
 
 /* The walk over groups, with those already seen, so that none is entered twice. */
 typedef struct walk {
-	vn_scan *s;
-	hid_t    file;
-	haddr_t *group; /* an open hash table; 0: free */
-	size_t   n_groups, room;
-	int64_t  tensors;
-	bool     complete;
-	vn_seen_step step;
+	vn_scan          *s;
+	hid_t             file;
+	haddr_t          *group; /* an open hash table; 0: free */
+	size_t            n_groups, room;
+	int64_t           tensors;
+	bool              complete;
+	vn_seen_step      step;
 	vn_header_reader *reader; /* or NULL */
 } walk;
 
@@ -105,10 +105,10 @@ static hid_t child_of(const vn_scan *s, hid_t in, const char *name, H5I_type_t k
 
 /* The known names in a group. Other objects in it are reported, not opened. */
 typedef struct known {
-	const vn_scan *s;
-	const char    *object;
+	const vn_scan     *s;
+	const char        *object;
 	const char *const *name;
-	int            n;
+	int                n;
 } known;
 
 static void send_unread(const vn_scan *s, const char *in, const char *name)
@@ -142,9 +142,9 @@ static void scan_unread(const vn_scan *s, hid_t group, const char *object, const
 static void scan_ids(const walk *w, hid_t run, const char *name, const char *object, int frame)
 {
 	const vn_scan *s = w->s;
-	int64_t n, batch;
-	char    digest[64];
-	hid_t   d = child_of(s, run, name, H5I_DATASET, object);
+	int64_t        n, batch;
+	char           digest[64];
+	hid_t          d = child_of(s, run, name, H5I_DATASET, object);
 
 	if (d < 0)
 		return;
@@ -196,7 +196,7 @@ static void scan_lines(const vn_scan *s, hid_t in, const char *name, const char 
 static void scan_run(walk *w)
 {
 	static const char *const names[] = { "token_ids", "positions", "token_text", "left_out" };
-	hid_t run = child_of(w->s, w->file, "run", H5I_GROUP, "/run");
+	hid_t                    run = child_of(w->s, w->file, "run", H5I_GROUP, "/run");
 	if (run < 0)
 		return;
 	vn_scan_attributes(w->s, run, "/run", VN_FRAME_RUN);
@@ -227,7 +227,7 @@ static void check_table(const vn_scan *s, hid_t d, hid_t type, const vn_extent *
 static void scan_weights(const vn_scan *s, hid_t model)
 {
 	static const char object[] = "/model/weights";
-	hid_t d = child_of(s, model, "weights", H5I_DATASET, object);
+	hid_t             d = child_of(s, model, "weights", H5I_DATASET, object);
 
 	if (d < 0)
 		return;
@@ -243,9 +243,9 @@ static void scan_weights(const vn_scan *s, hid_t model)
 	enum { NAME, DTYPE, SHAPE, DIGEST, WORDS };
 	static const char *const word[] = { "name", "dtype", "shape", "digest" };
 	static const char *const number[] = { "min", "max", "mean", "rms", "nan", "inf" };
-	const size_t room[] = { VN_NAME_MAX, 16, VN_SHAPE_TEXT, 64 };
-	char   *text[WORDS];
-	double *real[6];
+	const size_t             room[] = { VN_NAME_MAX, 16, VN_SHAPE_TEXT, 64 };
+	char                    *text[WORDS];
+	double                  *real[6];
 	for (int i = 0; i < WORDS; i++)
 		text[i] = vn_scan_member_text(s, d, object, word[i], e.count, room[i]);
 	for (int i = 0; i < 6; i++)
@@ -284,8 +284,8 @@ static void scan_model(walk *w)
 
 static void scan_plan(walk *w)
 {
-	static const char *const key[] = { "layers", "vocab", "context" },
-		*const names[] = { "weights", "values", "nodes" };
+	static const char *const key[] = { "layers", "vocab", "context" }, *const names[] = { "weights", "values",
+		                                                                                  "nodes" };
 	hid_t   plan = child_of(w->s, w->file, "plan", H5I_GROUP, "/plan");
 	int32_t size[3];
 
@@ -347,8 +347,9 @@ static herr_t visit(hid_t group, const char *link, const H5L_info_t *info, void 
 	snprintf(object, sizeof object, "%s/%s", p->object, link);
 	snprintf(p->last, sizeof p->last, "%s", link);
 
-	vn_seen_tensor t = { .step = w->step.number, .order = VN_NOT_SAID, .layer = VN_NOT_SAID,
-		.address = info->u.address };
+	vn_seen_tensor t = {
+		.step = w->step.number, .order = VN_NOT_SAID, .layer = VN_NOT_SAID, .address = info->u.address
+	};
 	strcpy(t.name, name);
 	if (w->reader && vn_scan_tensor_header(w->s, w->reader, object, &t)) {
 		send_tensor(w, &t, object);
@@ -364,8 +365,7 @@ static herr_t visit(hid_t group, const char *link, const H5L_info_t *info, void 
 		enter(w, info->u.address, object);
 		walk_group(w, o, continues(w->s, o, object) ? p->prefix : name, object);
 		break;
-	default:
-		vn_refuse(w->s, object, "neither a tensor nor a group");
+	default: vn_refuse(w->s, object, "neither a tensor nor a group");
 	}
 	H5Oclose(o);
 	return 0;
@@ -398,7 +398,7 @@ static void walk_step(walk *w, hid_t root, const char *name, int64_t number, had
 	snprintf(object, sizeof object, "/%s", name);
 	g = child_of(w->s, root, name, H5I_GROUP, object);
 	enter(w, at, object);
-	w->step = (vn_seen_step){ number, VN_NOT_SAID, VN_NOT_SAID, VN_NOT_SAID, VN_NOT_SAID };
+	w->step = (vn_seen_step) { number, VN_NOT_SAID, VN_NOT_SAID, VN_NOT_SAID, VN_NOT_SAID };
 	vn_scan_int(w->s, g, object, "position", &w->step.position);
 	vn_scan_int(w->s, g, object, "tokens", &w->step.tokens);
 	vn_scan_int(w->s, g, object, "first_row", &w->step.first_row);
@@ -444,21 +444,20 @@ static herr_t visit_root(hid_t root, const char *name, const H5L_info_t *info, v
 static void check_root(walk *w, hid_t file)
 {
 	const vn_scan *s = w->s;
-	char    format[64] = "";
-	int64_t version = 0, complete = 0;
+	char           format[64] = "";
+	int64_t        version = 0, complete = 0;
 
 	if (!vn_scan_text(s, file, "/", "format", format, sizeof format) || strcmp(format, "vernier-checkpoint") != 0)
-		vn_refuse(
-			s, "",
-			"an HDF5 file, but not a recording: it has no attribute format = vernier-checkpoint (vernier help "
-			"checkpoint.md; "
-			"vernier import converts .npz)");
+		vn_refuse(s, "",
+		          "an HDF5 file, but not a recording: it has no attribute format = vernier-checkpoint (vernier help "
+		          "checkpoint.md; "
+		          "vernier import converts .npz)");
 	if (!vn_scan_int(s, file, "/", "format_version", &version) || version != 1)
 		vn_refuse(s, "/", "format_version is %" PRId64 ", this vernier reads 1", version);
 	if (!vn_scan_int(s, file, "/", "complete", &complete) || (complete != 0 && complete != 1))
 		vn_refuse(s, "/", "attribute complete is missing or neither 0 nor 1");
 	w->complete = complete == 1;
-	vn_child_send(s->pipe, VN_FRAME_COMPLETE, &(int32_t){ (int32_t)complete }, sizeof(int32_t));
+	vn_child_send(s->pipe, VN_FRAME_COMPLETE, &(int32_t) { (int32_t)complete }, sizeof(int32_t));
 	vn_scan_attributes(s, file, "/", VN_FRAME_ROOT);
 }
 

@@ -13,24 +13,24 @@
 
 /* Kinds of frames, and their contents. */
 typedef enum vn_frame {
-	VN_FRAME_FAILED,      /* int32 status, text */
-	VN_FRAME_ROOT,        /* key NUL value NUL: attributes of /, of /run, of /model; numbers as text */
+	VN_FRAME_FAILED, /* int32 status, text */
+	VN_FRAME_ROOT,   /* key NUL value NUL: attributes of /, of /run, of /model; numbers as text */
 	VN_FRAME_RUN,
 	VN_FRAME_MODEL,
-	VN_FRAME_COMPLETE,    /* int32 */
-	VN_FRAME_BATCH,       /* int64: rows of the lists that follow; 0: single lists */
-	VN_FRAME_IDS,         /* int32 each */
+	VN_FRAME_COMPLETE, /* int32 */
+	VN_FRAME_BATCH,    /* int64: rows of the lists that follow; 0: single lists */
+	VN_FRAME_IDS,      /* int32 each */
 	VN_FRAME_POSITIONS,
-	VN_FRAME_TOKEN_TEXT,  /* text */
+	VN_FRAME_TOKEN_TEXT, /* text */
 	VN_FRAME_LEFT_OUT,
-	VN_FRAME_WEIGHT,      /* vn_seen_weight */
-	VN_FRAME_PLAN,        /* int32 layers, vocab, context */
-	VN_FRAME_PLAN_NODE,   /* text */
+	VN_FRAME_WEIGHT,    /* vn_seen_weight */
+	VN_FRAME_PLAN,      /* int32 layers, vocab, context */
+	VN_FRAME_PLAN_NODE, /* text */
 	VN_FRAME_PLAN_VALUE,
 	VN_FRAME_PLAN_WEIGHT,
-	VN_FRAME_STEP,        /* vn_seen_step */
-	VN_FRAME_TENSOR,      /* vn_seen_tensor */
-	VN_FRAME_UNREAD,      /* text: an object that vernier does not read */
+	VN_FRAME_STEP,   /* vn_seen_step */
+	VN_FRAME_TENSOR, /* vn_seen_tensor */
+	VN_FRAME_UNREAD, /* text: an object that vernier does not read */
 	VN_FRAME_DONE
 } vn_frame;
 
@@ -71,18 +71,18 @@ static inline size_t vn_scan_span(size_t bytes)
 
 /* The file. path: for messages. */
 typedef struct vn_scan {
-	int         fd;
-	const char *path;
-	int64_t     bytes;
+	int                fd;
+	const char        *path;
+	int64_t            bytes;
 	/* vn_scan_numbers only: the tensor, memory shared with the parent, and the index of this child
 	 * among several. */
-	vn_seen_tensor tensor;
-	vn_scratch     to;
-	int            child, children;
+	vn_seen_tensor     tensor;
+	vn_scratch         to;
+	int                child, children;
 	/* vn_scan_many only: the tensors, one after the other in that memory. */
 	const vn_scan_one *many;
-	int            n_many;
-	int            pipe;
+	int                n_many;
+	int                pipe;
 } vn_scan;
 
 /* Returns how many tensors a file of this size may have, second names included, at least a million.

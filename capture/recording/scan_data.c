@@ -31,7 +31,7 @@ static void check_filters(const vn_scan *s, hid_t dcpl, const char *object)
 static void check_chunks(const vn_scan *s, hid_t dset, hid_t dcpl, const char *object, const vn_extent *e)
 {
 	const hid_t space = H5Dget_space(dset); /* HDF5 1.10 does not accept H5S_ALL */
-	hsize_t dim[VN_MAX_RANK], have = 0, all = 1;
+	hsize_t     dim[VN_MAX_RANK], have = 0, all = 1;
 	if (H5Pget_chunk(dcpl, e->rank, dim) != e->rank || H5Dget_num_chunks(dset, space, &have) < 0)
 		vn_refuse(s, object, "its layout cannot be read");
 	for (int i = 0; i < e->rank; i++)
@@ -50,8 +50,8 @@ static void check_storage(const vn_scan *s, hid_t dset, const char *object, vn_e
 	int64_t      bytes = e->count * (int64_t)e->width;
 
 	if (layout != H5D_CONTIGUOUS && layout != H5D_CHUNKED && layout != H5D_COMPACT)
-		vn_refuse(s, object, layout == H5D_VIRTUAL ? "a virtual dataset, which is not followed"
-		                                           : "its layout cannot be read");
+		vn_refuse(s, object,
+		          layout == H5D_VIRTUAL ? "a virtual dataset, which is not followed" : "its layout cannot be read");
 	if (H5Pget_external_count(dcpl) != 0)
 		vn_refuse(s, object, "its numbers are in another file, which is not followed");
 	check_filters(s, dcpl, object);

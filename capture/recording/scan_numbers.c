@@ -78,8 +78,8 @@ static void prepare(reading *x)
 static hsize_t touched(const reading *x, const box *b)
 {
 	const hsize_t page = 4096;
-	hsize_t run = x->width, step = x->width, span = x->width, runs = 1;
-	bool    whole = true;
+	hsize_t       run = x->width, step = x->width, span = x->width, runs = 1;
+	bool          whole = true;
 	for (int a = x->rank - 1; a >= 0; a--) {
 		if (whole)
 			run *= b->size[a];

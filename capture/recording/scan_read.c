@@ -151,7 +151,7 @@ static bool is_whole(hid_t type)
 /* Python stores bool as an enum of int8. */
 static bool read_whole(hid_t a, hid_t type, int64_t *x)
 {
-	hid_t base = H5Tget_class(type) == H5T_ENUM ? H5Tget_super(type) : type;
+	hid_t         base = H5Tget_class(type) == H5T_ENUM ? H5Tget_super(type) : type;
 	unsigned char raw[8] = { 0 };
 
 	if (base < 0 || H5Tget_class(base) != H5T_INTEGER || H5Tget_size(base) > 8 || H5Tget_size(type) > 8)

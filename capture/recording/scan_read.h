@@ -6,8 +6,8 @@
 #include "capture/recording/scan.h"
 
 /* Sends "FILE: OBJECT: ..." to the parent and ends this process. */
-__attribute__((noreturn, format(printf, 3, 4)))
-void vn_refuse(const vn_scan *s, const char *object, const char *format, ...);
+__attribute__((noreturn, format(printf, 3, 4))) void vn_refuse(const vn_scan *s, const char *object, const char *format,
+                                                               ...);
 
 /* Allocates n zeroed elements, or ends this process. */
 void *vn_scan_room(const vn_scan *s, const char *object, size_t n, size_t size);
@@ -21,9 +21,9 @@ hid_t vn_scan_open(const vn_scan *s, size_t cache);
 
 /* Read an attribute. Return 0 if it is absent; refuse one of another type, too long, or not a
  * single value. */
-int vn_scan_text(const vn_scan *s, hid_t o, const char *object, const char *name, char *text, size_t room);
-int vn_scan_int(const vn_scan *s, hid_t o, const char *object, const char *name, int64_t *x);
-int vn_scan_real(const vn_scan *s, hid_t o, const char *object, const char *name, double *x);
+int  vn_scan_text(const vn_scan *s, hid_t o, const char *object, const char *name, char *text, size_t room);
+int  vn_scan_int(const vn_scan *s, hid_t o, const char *object, const char *name, int64_t *x);
+int  vn_scan_real(const vn_scan *s, hid_t o, const char *object, const char *name, double *x);
 /* Sends each attribute of an object as a frame: numbers and strings as text. */
 void vn_scan_attributes(const vn_scan *s, hid_t o, const char *object, int frame);
 
@@ -46,6 +46,6 @@ int32_t *vn_scan_ids(const vn_scan *s, hid_t dset, const char *object, bool cut_
 /* Read one member of a compound dataset, as text of `room` bytes each, or as doubles. Return NULL
  * if it is absent. */
 char *vn_scan_member_text(const vn_scan *s, hid_t dset, const char *object, const char *member, int64_t n, size_t room);
-double  *vn_scan_member_real(const vn_scan *s, hid_t dset, const char *object, const char *member, int64_t n);
+double *vn_scan_member_real(const vn_scan *s, hid_t dset, const char *object, const char *member, int64_t n);
 
 #endif

@@ -12,9 +12,18 @@ typedef struct found {
 	char           dtype[16];
 } found;
 
-#define TEXT(name)  { #name, VN_SAID_TEXT, offsetof(found, t.name), sizeof(((found *)0)->t.name) }
-#define WHOLE(name) { #name, VN_SAID_WHOLE, offsetof(found, t.name), 0 }
-#define REAL(name)  { #name, VN_SAID_REAL, offsetof(found, t.name), 0 }
+#define TEXT(name) \
+	{ \
+#name, VN_SAID_TEXT, offsetof(found, t.name), sizeof(((found *)0)->t.name) \
+	}
+#define WHOLE(name) \
+	{ \
+#name, VN_SAID_WHOLE, offsetof(found, t.name), 0 \
+	}
+#define REAL(name) \
+	{ \
+#name, VN_SAID_REAL, offsetof(found, t.name), 0 \
+	}
 /* clang-format off */
 static const vn_said list[] = {
 	{ "dtype", VN_SAID_TEXT, offsetof(found, dtype), sizeof(((found *)0)->dtype) },
@@ -22,8 +31,12 @@ static const vn_said list[] = {
 	REAL(min), REAL(max), REAL(mean), REAL(rms), REAL(absmax), WHOLE(nan), WHOLE(inf),
 };
 /* clang-format on */
-enum { N_SAID = sizeof list / sizeof *list, DIGEST = 7, STATISTICS = 8,
-	ALL_STATISTICS = ((1 << N_SAID) - 1) >> STATISTICS << STATISTICS };
+enum {
+	N_SAID = sizeof list / sizeof *list,
+	DIGEST = 7,
+	STATISTICS = 8,
+	ALL_STATISTICS = ((1 << N_SAID) - 1) >> STATISTICS << STATISTICS
+};
 
 /* ---- its type --------------------------------------------------------------------------- */
 
@@ -61,8 +74,9 @@ static int choose(const vn_scan *s, const bool same[2 * VN_N_DTYPES], const char
 			d = i / 2;
 		}
 	if (d >= 0 && vn_h5_says_dtype((vn_dtype)d) && strcmp(word, vn_dtype_name((vn_dtype)d)) != 0)
-		vn_refuse(s, object, d == VN_BF16 ? "unsigned 16-bit numbers without the attribute dtype = bf16"
-		                                  : "unsigned 8-bit numbers without the attribute dtype = f8_e4m3 or f8_e5m2");
+		vn_refuse(s, object,
+		          d == VN_BF16 ? "unsigned 16-bit numbers without the attribute dtype = bf16"
+		                       : "unsigned 8-bit numbers without the attribute dtype = f8_e4m3 or f8_e5m2");
 	if (d < 0)
 		vn_refuse(s, object, "its type is not one of f16, bf16, f32, f64, f8_e4m3, f8_e5m2, i32");
 	for (int other = 0; other < VN_N_DTYPES; other++) /* unknown words are ignored */
@@ -82,9 +96,9 @@ static void check_digest(const vn_scan *s, const char *object, unsigned said, co
 
 vn_header_reader *vn_scan_reader(const vn_scan *s, hid_t file)
 {
-	hsize_t before = 1;
-	size_t  address = 0, length = 0;
-	hid_t   how = H5Fget_create_plist(file);
+	hsize_t           before = 1;
+	size_t            address = 0, length = 0;
+	hid_t             how = H5Fget_create_plist(file);
 	vn_header_reader *r = NULL;
 
 	if (how >= 0 && H5Pget_userblock(how, &before) >= 0 && before == 0 && H5Pget_sizes(how, &address, &length) >= 0 &&
@@ -112,8 +126,8 @@ bool vn_scan_tensor_header(const vn_scan *s, vn_header_reader *r, const char *ob
 {
 	const own_type  *own = own_types();
 	vn_object_header h;
-	found f = { .t = *t };
-	bool  same[2 * VN_N_DTYPES], any = false, big = false;
+	found            f = { .t = *t };
+	bool             same[2 * VN_N_DTYPES], any = false, big = false;
 
 	if (!vn_object_header_read(r, t->address, list, N_SAID, &f, &h))
 		return false;
@@ -139,14 +153,13 @@ bool vn_scan_tensor_header(const vn_scan *s, vn_header_reader *r, const char *ob
 
 static int scan_said(const vn_scan *s, hid_t d, const char *object, const vn_said *a, found *f)
 {
-	char    *to = (char *)f + a->offset;
-	int64_t  whole;
-	double   real;
-	int      there;
+	char   *to = (char *)f + a->offset;
+	int64_t whole;
+	double  real;
+	int     there;
 
 	switch (a->kind) {
-	case VN_SAID_TEXT:
-		return vn_scan_text(s, d, object, a->name, to, a->room);
+	case VN_SAID_TEXT: return vn_scan_text(s, d, object, a->name, to, a->room);
 	case VN_SAID_WHOLE:
 		if ((there = vn_scan_int(s, d, object, a->name, &whole)))
 			memcpy(to, &whole, sizeof whole);
@@ -163,9 +176,9 @@ void vn_scan_tensor(const vn_scan *s, hid_t d, const char *object, vn_seen_tenso
 {
 	const own_type *own = own_types();
 	const hid_t     type = H5Dget_type(d);
-	found    f = { .t = *t };
-	bool     same[2 * VN_N_DTYPES], big = false;
-	unsigned said = 0;
+	found           f = { .t = *t };
+	bool            same[2 * VN_N_DTYPES], big = false;
+	unsigned        said = 0;
 
 	if (type < 0)
 		vn_refuse(s, object, "its type cannot be read");

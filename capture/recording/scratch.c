@@ -47,7 +47,7 @@ bool vn_scratch_make(vn_scratch *s, size_t bytes)
 void vn_scratch_write(vn_scratch *s, size_t at, const void *data, size_t bytes)
 {
 	const unsigned char *from = data;
-	ssize_t n;
+	ssize_t              n;
 
 	for (; s->file && bytes && (n = pwrite(s->file, from, bytes, (off_t)at)) > 0; bytes -= (size_t)n) {
 		from += n;

@@ -15,9 +15,9 @@
 enum { VN_SCRATCH_FILE = 16 << 20 };
 
 typedef struct vn_scratch {
-	void  *data;  /* shared with children; NULL: none */
+	void  *data; /* shared with children; NULL: none */
 	size_t bytes;
-	int    file;  /* 0: plain memory */
+	int    file; /* 0: plain memory */
 } vn_scratch;
 
 /* Creates it, filled with zeros. Returns false if there is no memory. */

@@ -38,8 +38,8 @@ static int compare_meanings(meaning a, meaning b)
 /* An item to sort. after: number of items in its step with a stated place that come before it. */
 typedef struct item {
 	const vn_place_of *x;
-	meaning means;
-	int     index, after;
+	meaning            means;
+	int                index, after;
 } item;
 
 static int by_said(const void *a, const void *b)
@@ -55,7 +55,7 @@ static int by_said(const void *a, const void *b)
 static int by_all(const void *a, const void *b)
 {
 	const item *p = a, *q = b;
-	int order;
+	int         order;
 	if (p->x->step != q->x->step)
 		return p->x->step < q->x->step ? -1 : 1;
 	if (p->after != q->after)

@@ -14,9 +14,9 @@
 typedef struct vn_place_of {
 	/* borrowed: "layer3.q_rope", and its point as stated in the file, or "" */
 	const char *name, *point;
-	int  step, layer;         /* layer: as stated in the file; -1 */
-	int  said;                /* its stated place among those of its step; -1: not stated */
-	bool second;              /* it is a second name of a tensor */
+	int         step, layer; /* layer: as stated in the file; -1 */
+	int         said;        /* its stated place among those of its step; -1: not stated */
+	bool        second;      /* it is a second name of a tensor */
 } vn_place_of;
 
 /* Sorts: order (n) are the indices of x by step, then by stated place. An entry without a place

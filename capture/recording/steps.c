@@ -8,7 +8,7 @@
 bool vn_steps_disorder(const vn_recording *r, char words[VN_STEPS_WORDS])
 {
 	const vn_step *s;
-	const int n = vn_recording_steps(r, &s);
+	const int      n = vn_recording_steps(r, &s);
 	for (int i = 1; i < n; i++) {
 		const int64_t end = s[i - 1].position + s[i - 1].tokens;
 		if (s[i].position < end) {
@@ -60,8 +60,8 @@ static int step_before(const vn_recording *const *r, int n, int64_t at)
 vn_status vn_steps_gap(const vn_recording *const *r, int n, int64_t *missing, char words[VN_STEPS_WORDS], vn_error *err)
 {
 	const int64_t all = tokens_of(r, n);
-	int64_t *change = calloc((size_t)all + 1, sizeof *change); /* steps from one token to the next */
-	int64_t  first = -1, last = -1, now = 0;
+	int64_t      *change = calloc((size_t)all + 1, sizeof *change); /* steps from one token to the next */
+	int64_t       first = -1, last = -1, now = 0;
 
 	*missing = 0;
 	if (!change)
@@ -87,7 +87,7 @@ vn_status vn_steps_gap(const vn_recording *const *r, int n, int64_t *missing, ch
 		return VN_OK;
 	const int     before = step_before(r, n, first);
 	const int64_t more = *missing - (last - first + 1);
-	char where[32], to[32] = "", rest[32] = "";
+	char          where[32], to[32] = "", rest[32] = "";
 	snprintf(where, sizeof where, before < 0 ? "the first" : "after step.%d", before);
 	if (first != last)
 		snprintf(to, sizeof to, " to %" PRId64, last);

@@ -14,7 +14,7 @@ enum { VN_STEPS_WORDS = 160 };
 
 /* Does a step begin before one with a lower number ends? words: half a line about the first that
  * does. */
-bool      vn_steps_disorder(const vn_recording *r, char words[VN_STEPS_WORDS]);
+bool vn_steps_disorder(const vn_recording *r, char words[VN_STEPS_WORDS]);
 
 /* Finds tokens that are in no step of any of these n recordings of one run. *missing: how many;
  * words: which ("token 19 (after step.2)"). Tokens after the last step of an interrupted run do

@@ -35,9 +35,9 @@ bool vn_recording_trust(vn_recording *r, int i)
 
 vn_status vn_recording_verify_entry(vn_recording *r, int i, vn_error *err)
 {
-	const vn_entry_source   *s = &r->source[i = vn_recording_primary(r, i)];
-	const vn_gathered *g = s->gathered;
-	vn_status st = VN_OK;
+	const vn_entry_source *s = &r->source[i = vn_recording_primary(r, i)];
+	const vn_gathered     *g = s->gathered;
+	vn_status              st = VN_OK;
 	if (!g)
 		return s->offset >= 0 ? vn_proof_ask(r, i, err) : VN_OK; /* data loaded by HDF5 is checked when it is loaded */
 	if (g->whole)
@@ -49,7 +49,7 @@ vn_status vn_recording_verify_entry(vn_recording *r, int i, vn_error *err)
 
 vn_status vn_recording_found(vn_recording *r, int i, vn_digest *found, vn_error *err)
 {
-	const void *data;
+	const void     *data;
 	const vn_status st = vn_recording_data(r, i, &data, err);
 	vn_recording_release(r, i);
 	vn_proof *p = proof_of(&r, i);

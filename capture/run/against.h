@@ -14,8 +14,8 @@ typedef struct vn_run_reference {
 	const char    *reference; /* path of the recording */
 	const char    *limits;    /* of the limits file; NULL: those of the precision */
 	const char    *precision, *family;
-	const vn_plan *plan;      /* of the run */
-	int            threads;   /* 0: one per processor */
+	const vn_plan *plan;    /* of the run */
+	int            threads; /* 0: one per processor */
 } vn_run_reference;
 
 typedef enum vn_opinion {
@@ -35,7 +35,7 @@ typedef struct vn_run_judge {
 	 * the caller finishes it. VN_OPINION_OUTSIDE: words say by what. */
 	vn_status (*tensor)(void *self, const char *name, const vn_tensor *t, vn_opinion *opinion, vn_left_out *l,
 	                    char words[VN_OPINION_WORDS], vn_error *err);
-	void      (*close)(void *self); /* self may be NULL */
+	void (*close)(void *self); /* self may be NULL */
 } vn_run_judge;
 
 #endif

@@ -49,16 +49,18 @@ static vn_status not_an_id(const char *where, const char *text, int64_t n, vn_er
 	const char *end = strrchr(text, '.');
 
 	if (file && end && (strcmp(end, ".h5") == 0 || strcmp(end, ".hdf5") == 0))
-		return vn_fail(err, VN_ERR_USAGE, "%s: %.200s is a recording: %s-from %.200s takes its tokens", where, text, where, text);
+		return vn_fail(err, VN_ERR_USAGE, "%s: %.200s is a recording: %s-from %.200s takes its tokens", where, text,
+		               where, text);
 	return vn_fail(err, VN_ERR_USAGE, "%s: '%.*s' is not a token id (number %" PRId64 " of the list)%s%.200s%s", where,
 	               word(text), text, n, file ? "; write @" : "", file ? text : "", file ? " to read a file" : "");
 }
 
 static vn_status check_id(const char *where, int64_t id, int64_t n, vn_error *err)
 {
-	return id >= 0 && id <= INT32_MAX ? VN_OK
-	       : vn_fail(err, VN_ERR_USAGE, "%s: token id %" PRId64 " is %s (number %" PRId64 " of the list)", where, id,
-	                 id < 0 ? "negative" : "too large for any vocabulary", n);
+	return id >= 0 && id <= INT32_MAX
+	           ? VN_OK
+	           : vn_fail(err, VN_ERR_USAGE, "%s: token id %" PRId64 " is %s (number %" PRId64 " of the list)", where,
+	                     id, id < 0 ? "negative" : "too large for any vocabulary", n);
 }
 
 /* where: "--ids" or the file. */
@@ -129,9 +131,9 @@ static vn_status copy_array(const char *where, const json_t *list, int32_t **ids
 
 static vn_status read_json(const char *where, const char *text, size_t bytes, int32_t **ids, int64_t *n, vn_error *err)
 {
-	json_error_t  why;
-	json_t       *j = vn_json_load(text, bytes, JSON_REJECT_DUPLICATES, &why);
-	const json_t *list = find_array(j);
+	json_error_t    why;
+	json_t         *j = vn_json_load(text, bytes, JSON_REJECT_DUPLICATES, &why);
+	const json_t   *list = find_array(j);
 	const vn_status st = !j ? vn_fail(err, VN_ERR_FORMAT, "%s: this JSON cannot be read, line %d: %.200s", where,
 	                                  why.line, why.text)
 	                     : !list

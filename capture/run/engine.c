@@ -27,25 +27,31 @@ const vn_tensor *vn_engine_weights(const vn_model *m, const vn_engine_options *o
 static vn_status open_ref(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err)
 {
 	const vn_ref_options ro = { .policy = o->policy, .threads = o->threads, .progress = !o->quiet, .stop = stop };
-	vn_ref   *ref;
-	vn_status st = vn_ref_create(vn_engine_plan(m, o), vn_engine_weights(m, o), &ro, &ref, err);
+	vn_ref              *ref;
+	vn_status            st = vn_ref_create(vn_engine_plan(m, o), vn_engine_weights(m, o), &ro, &ref, err);
 
 	if (!st)
-		*e = (vn_engine){ "ref", ref, &vn_ref_ops, vn_engine_plan(m, o)->n_values, false };
+		*e = (vn_engine) { "ref", ref, &vn_ref_ops, vn_engine_plan(m, o)->n_values, false };
 	return st;
 }
 
 #ifdef VERNIER_GPU
 static vn_status open_gpu(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err)
 {
-	const vn_gpu_options go = { .policy = o->policy, .device = o->device, .validate = o->validate, .guard = o->guard,
-	                            .paged = o->paged, .block = o->block, .progress = !o->quiet, .threads = o->threads,
-	                            .stop = stop };
-	vn_gpu   *gpu;
-	vn_status st = vn_gpu_create(vn_engine_plan(m, o), vn_engine_weights(m, o), &go, &gpu, err);
+	const vn_gpu_options go = { .policy = o->policy,
+		                        .device = o->device,
+		                        .validate = o->validate,
+		                        .guard = o->guard,
+		                        .paged = o->paged,
+		                        .block = o->block,
+		                        .progress = !o->quiet,
+		                        .threads = o->threads,
+		                        .stop = stop };
+	vn_gpu              *gpu;
+	vn_status            st = vn_gpu_create(vn_engine_plan(m, o), vn_engine_weights(m, o), &go, &gpu, err);
 
 	if (!st)
-		*e = (vn_engine){ "gpu", gpu, &vn_gpu_ops, vn_engine_plan(m, o)->n_values, vn_gpu_compiles(gpu) };
+		*e = (vn_engine) { "gpu", gpu, &vn_gpu_ops, vn_engine_plan(m, o)->n_values, vn_gpu_compiles(gpu) };
 	return st;
 }
 #else
@@ -58,7 +64,7 @@ static vn_status open_gpu(vn_engine *e, const vn_model *m, const vn_engine_optio
 
 vn_status vn_engine_open(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err)
 {
-	*e = (vn_engine){ 0 };
+	*e = (vn_engine) { 0 };
 	if (o->n_force_ref || o->n_precise)
 		return vn_hybrid_open(e, m, o, err);
 	return o->gpu ? open_gpu(e, m, o, err) : open_ref(e, m, o, err);
@@ -73,5 +79,5 @@ void vn_engine_close(vn_engine *e)
 {
 	if (e->self)
 		e->ops->destroy(e->self);
-	*e = (vn_engine){ 0 };
+	*e = (vn_engine) { 0 };
 }

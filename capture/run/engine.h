@@ -13,29 +13,29 @@
 #include "libref/plan/policy.h"
 
 typedef struct vn_engine {
-	const char *name; /* "ref", "gpu" */
-	void       *self; /* NULL: not open */
+	const char          *name; /* "ref", "gpu" */
+	void                *self; /* NULL: not open */
 	const vn_engine_ops *ops;
-	int         n_values; /* of the plan that it runs: the length of taps->want */
-	bool        compiles; /* gpu: no earlier run has left compiled shaders; takes seconds */
+	int                  n_values; /* of the plan that it runs: the length of taps->want */
+	bool                 compiles; /* gpu: no earlier run has left compiled shaders; takes seconds */
 } vn_engine;
 
 typedef struct vn_engine_options {
-	bool      gpu;
-	vn_policy policy;
-	int       threads;         /* ref; 0: one per processor */
-	int       device;          /* gpu; -1: the best one */
-	bool      validate, guard; /* gpu */
-	bool      paged;           /* gpu: paged cache */
-	int       block;           /* tokens per block; 0: 16 */
-	bool      quiet;           /* no progress on the terminal */
+	bool               gpu;
+	vn_policy          policy;
+	int                threads;         /* ref; 0: one per processor */
+	int                device;          /* gpu; -1: the best one */
+	bool               validate, guard; /* gpu */
+	bool               paged;           /* gpu: paged cache */
+	int                block;           /* tokens per block; 0: 16 */
+	bool               quiet;           /* no progress on the terminal */
 	/* If some nodes run elsewhere or in another precision, the engine is a hybrid
 	 * (capture/run/hybrid.h). Borrowed for the call. */
-	const char *const *force_ref;  /* gpu: globs of nodes that run on the reference */
+	const char *const *force_ref; /* gpu: globs of nodes that run on the reference */
 	int                n_force_ref;
-	const char *const *precise;    /* "f32@GLOB"; the last one that matches a node applies */
+	const char *const *precise; /* "f32@GLOB"; the last one that matches a node applies */
 	int                n_precise;
-	const vn_faulty *faulty;   /* runs this instead of the model's plan and weights; NULL: those */
+	const vn_faulty   *faulty; /* runs this instead of the model's plan and weights; NULL: those */
 } vn_engine_options;
 
 /* Progress is shown on the terminal. A signal (capture/run/interrupt.h) ends the current call with
@@ -43,9 +43,9 @@ typedef struct vn_engine_options {
 /* the plan that it will run */
 const vn_plan   *vn_engine_plan(const vn_model *m, const vn_engine_options *o);
 const vn_tensor *vn_engine_weights(const vn_model *m, const vn_engine_options *o);
-vn_status vn_engine_open(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err);
+vn_status        vn_engine_open(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err);
 /* Returns the seconds that its calls have spent on compiling code for a device. */
-double    vn_engine_compiling(const vn_engine *e);
-void      vn_engine_close(vn_engine *e); /* safe on a zeroed one */
+double           vn_engine_compiling(const vn_engine *e);
+void             vn_engine_close(vn_engine *e); /* safe on a zeroed one */
 
 #endif

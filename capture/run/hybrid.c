@@ -18,17 +18,17 @@ typedef struct side {
 typedef struct hybrid {
 	const vn_model   *model;
 	const vn_plan    *plan;
-	vn_engine_options o;       /* of the first side; without toggles */
+	vn_engine_options o;                /* of the first side; without toggles */
 	side              side[MOST_SIDES]; /* the first runs all nodes not assigned elsewhere */
 	int               n;
-	vn_policy        *policy;  /* (n_nodes) */
-	int              *on;      /* (n_nodes): its side */
-	unsigned         *has;     /* (n_values): a bit for each side that holds the value in this call */
-	int               forced;  /* nodes */
+	vn_policy        *policy; /* (n_nodes) */
+	int              *on;     /* (n_nodes): its side */
+	unsigned         *has;    /* (n_values): a bit for each side that holds the value in this call */
+	int               forced; /* nodes */
 	char              force_ref[VN_FACT_VALUE], precise[VN_FACT_VALUE]; /* as given, truncated with dots */
 	char             *move, *moved; /* a value being copied between sides, before and after conversion */
 	double           *wide;
-	size_t            room;    /* numbers in each */
+	size_t            room; /* numbers in each */
 } hybrid;
 
 /* ---- which node where ------------------------------------------------------------- */
@@ -283,15 +283,16 @@ static double compiling(const void *self)
 	return seconds;
 }
 
-static const vn_engine_ops ops = { .compiling = compiling, .forward = forward, .position = position, .reset = reset,
-	.facts = facts, .destroy = destroy };
+static const vn_engine_ops ops = {
+	.compiling = compiling, .forward = forward, .position = position, .reset = reset, .facts = facts, .destroy = destroy
+};
 
 vn_status vn_hybrid_open(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err)
 {
 	hybrid   *h = calloc(1, sizeof *h);
 	vn_status st;
 
-	*e = (vn_engine){ 0 };
+	*e = (vn_engine) { 0 };
 	if (!h)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for an engine");
 	h->model = m;
@@ -308,7 +309,7 @@ vn_status vn_hybrid_open(vn_engine *e, const vn_model *m, const vn_engine_option
 		destroy(h);
 		return st;
 	}
-	*e = (vn_engine){ h->side[0].e.name, h, &ops, h->plan->n_values, h->side[0].e.compiles };
+	*e = (vn_engine) { h->side[0].e.name, h, &ops, h->plan->n_values, h->side[0].e.compiles };
 	return VN_OK;
 }
 

@@ -9,7 +9,7 @@
 vn_status vn_listener_init(vn_listener *l, const vn_plan *plan, int n_values, const vn_taps *asked, bool scores,
                            vn_error *err)
 {
-	*l = (vn_listener){ .plan = plan, .asked = *asked, .logits = -1 };
+	*l = (vn_listener) { .plan = plan, .asked = *asked, .logits = -1 };
 	if (!(l->want = calloc((size_t)(n_values > plan->n_values ? n_values : plan->n_values) + 1, sizeof *l->want)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", plan->n_values);
 	if (!scores)
@@ -28,7 +28,7 @@ void vn_listener_finish(vn_listener *l)
 {
 	free(l->want);
 	free(l->row);
-	*l = (vn_listener){ 0 };
+	*l = (vn_listener) { 0 };
 }
 
 /* ---- the sink ------------------------------------------------------------------ */
@@ -73,7 +73,7 @@ typedef struct span {
 static span within(int64_t from, int64_t to, int64_t at, int64_t n)
 {
 	const int64_t low = from > at ? from : at, high = to < at + n ? to : at + n;
-	return (span){ low, high > low ? high - low : 0 };
+	return (span) { low, high > low ? high - low : 0 };
 }
 
 /* Passes the requested rows of every run (one run, or one for each head) to the store. */

@@ -13,19 +13,19 @@
 
 typedef struct vn_listener {
 	const vn_plan *plan;
-	vn_taps     asked;    /* what goes to the store, with its sink; borrowed */
-	int         logits;   /* value whose last row is kept; -1: none */
-	bool       *want;     /* (n_values) what the engine is asked for */
-	vn_dtype    dtype;    /* of the row */
-	void       *row;      /* (vocab) logits of the last token of the last call; room for doubles */
-	bool        heard;    /* the row is complete */
+	vn_taps        asked;  /* what goes to the store, with its sink; borrowed */
+	int            logits; /* value whose last row is kept; -1: none */
+	bool          *want;   /* (n_values) what the engine is asked for */
+	vn_dtype       dtype;  /* of the row */
+	void          *row;    /* (vocab) logits of the last token of the last call; room for doubles */
+	bool           heard;  /* the row is complete */
 	/* The current call: the rows of the engine and of the store, from its first token. */
-	int64_t     first, count, to_first, to_count;
-	bool        hear;
+	int64_t        first, count, to_first, to_count;
+	bool           hear;
 	/* The current tensor. */
-	bool        pass, keep, cut;
-	size_t      width;
-	int64_t     inner, at; /* elements per row; elements received */
+	bool           pass, keep, cut;
+	size_t         width;
+	int64_t        inner, at; /* elements per row; elements received */
 } vn_listener;
 
 /* asked: the taps as for an engine without a listener. scores: keep the last logits. n_values: of
@@ -37,6 +37,6 @@ void      vn_listener_finish(vn_listener *l);
 
 /* Returns the taps for the next call of an engine with `past` cached tokens. scores: keep the
  * logits of this call. The taps belong to the listener and are valid until the call ends. */
-vn_taps   vn_listener_taps(vn_listener *l, int64_t past, int64_t tokens, bool scores);
+vn_taps vn_listener_taps(vn_listener *l, int64_t past, int64_t tokens, bool scores);
 
 #endif

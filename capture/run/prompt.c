@@ -35,7 +35,7 @@ vn_status vn_prompt_read_file(const char *model, const char *path, bool special,
 {
 	vn_status st;
 
-	*p = (vn_prompt){ 0 };
+	*p = (vn_prompt) { 0 };
 	if (!(st = vn_tokenizer_open(model, &p->tokenizer, err)))
 		st = encode_file(path, special, p, err);
 	if (st)
@@ -57,7 +57,7 @@ vn_status vn_prompt_read(const char *model, const vn_prompt_source *from, vn_pro
 
 	if (from->text && from->text[0] == '@' && from->text[1] != '@')
 		return vn_prompt_read_file(model, from->text + 1, !from->no_special, p, err);
-	*p = (vn_prompt){ 0 };
+	*p = (vn_prompt) { 0 };
 	if (from->text)
 		st = read_text(model, from->text, !from->no_special, p, err);
 	else
@@ -78,8 +78,10 @@ vn_status vn_prompt_check(const vn_prompt_source *from, bool or_not, vn_error *e
 	const char *ids = from->list ? "--ids" : "--ids-from";
 
 	if (!from->list && !from->recording)
-		return from->text || or_not ? VN_OK
-		       : vn_fail(err, VN_ERR_USAGE, "--ids LIST, --ids-from REC or --prompt TEXT is needed: the tokens to run");
+		return from->text || or_not
+		           ? VN_OK
+		           : vn_fail(err, VN_ERR_USAGE,
+		                     "--ids LIST, --ids-from REC or --prompt TEXT is needed: the tokens to run");
 	if (from->list && from->recording)
 		return vn_fail(err, VN_ERR_USAGE, "--ids and --ids-from exclude each other: both give the tokens");
 	if (from->text || from->no_special)

@@ -8,14 +8,14 @@
 typedef struct vn_prompt {
 	int32_t      *ids; /* (n) */
 	int64_t       n;
-	vn_tokenizer *tokenizer;              /* NULL: the model has no usable one */
-	char          warning[VN_ERROR_MAX];  /* why it cannot be used; "": nothing to report */
+	vn_tokenizer *tokenizer;             /* NULL: the model has no usable one */
+	char          warning[VN_ERROR_MAX]; /* why it cannot be used; "": nothing to report */
 } vn_prompt;
 
 /* Where the tokens come from; exactly one of the first three is set. */
 typedef struct vn_prompt_source {
-	const char *list;       /* a list as for vn_read_ids */
-	const char *recording;  /* a recording, whose prompt is used */
+	const char *list;      /* a list as for vn_read_ids */
+	const char *recording; /* a recording, whose prompt is used */
 	/* a text; "@FILE": the bytes of a file or pipe; "@@...": a text that begins with "@" */
 	const char *text;
 	bool        no_special; /* do not add special tokens (vn_tokenizer_encode) */
@@ -32,6 +32,6 @@ vn_status vn_prompt_read_file(const char *model, const char *path, bool special,
 void      vn_prompt_finish(vn_prompt *p);
 
 /* Prints the warnings of a model and of a prompt (may be NULL) in the name of `command`. */
-void      vn_prompt_warn(const char *command, const vn_model *m, const vn_prompt *p);
+void vn_prompt_warn(const char *command, const vn_model *m, const vn_prompt *p);
 
 #endif

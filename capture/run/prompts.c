@@ -24,9 +24,9 @@ typedef struct runs {
 	vn_scenario          *s;
 	int                   n;
 	vn_recipe            *recipe; /* (n) */
-	char                (*path)[PATH_MAX], (*against)[PATH_MAX];
-	vn_tokenizer         *tokenizer; /* NULL: the model has none */
-	vn_session            session;
+	char (*path)[PATH_MAX], (*against)[PATH_MAX];
+	vn_tokenizer *tokenizer; /* NULL: the model has none */
+	vn_session    session;
 } runs;
 
 void vn_prompts_say(const char *path, const vn_recorded *done)
@@ -43,8 +43,8 @@ void vn_prompts_say(const char *path, const vn_recorded *done)
 		        done->compiled ? " that later runs find in the cache" : "");
 	fprintf(stderr, "%.2f s computing)\n", done->computing);
 	if (done->judged)
-		fprintf(stderr, "%s: %" PRId64 " judged, %" PRId64 " outside, %" PRId64 " left out because they agree%s\n", path,
-		        done->judged, done->outside, done->left_out, done->stopped ? "; the run was stopped" : "");
+		fprintf(stderr, "%s: %" PRId64 " judged, %" PRId64 " outside, %" PRId64 " left out because they agree%s\n",
+		        path, done->judged, done->outside, done->left_out, done->stopped ? "; the run was stopped" : "");
 	if (*done->found)
 		vn_warn("capture", "%s", done->found);
 }
@@ -104,8 +104,10 @@ static vn_status make_recipe(runs *r, int i, vn_error *err)
 	own->temperature = s->temperature >= 0 ? s->temperature : own->temperature;
 	own->seed = s->seed >= 0 ? (uint64_t)s->seed : own->seed;
 	if (own->decode == 0 && (s->temperature > 0 || s->seed >= 0))
-		return vn_fail(err, VN_ERR_USAGE, "%s needs decode, or --decode "
-		                                  "N", s->temperature > 0 ? "temperature" : "seed");
+		return vn_fail(err, VN_ERR_USAGE,
+		               "%s needs decode, or --decode "
+		               "N",
+		               s->temperature > 0 ? "temperature" : "seed");
 	return VN_OK;
 }
 
@@ -175,9 +177,11 @@ static vn_status find_recorded(const vn_recipe *recipe, vn_session *with_weights
 	if (opened)
 		return opened;
 	return *there ? VN_OK
-	              : vn_fail(err, VN_ERR_IO, "%s: exists already, and is of another command, prompt or model, or "
-	                                        "incomplete; "
-	                        "--force replaces it", recipe->path);
+	              : vn_fail(err, VN_ERR_IO,
+	                        "%s: exists already, and is of another command, prompt or model, or "
+	                        "incomplete; "
+	                        "--force replaces it",
+	                        recipe->path);
 }
 
 static vn_status prepare(runs *r, vn_error *err)
@@ -233,9 +237,15 @@ static vn_status share(runs *r, int *kept, bool *first, vn_error *err)
 {
 	vn_cluster_answer   *a = calloc((size_t)r->n, sizeof *a);
 	int                 *order = calloc((size_t)r->n, sizeof *order);
-	const vn_cluster_job job = { .command = "capture", .instead = "start one "
-		"process", .n = r->n, .order = order, .same = r->job->recipe->command,
-		.piece = record_piece, .name = name_piece, .context = r };
+	const vn_cluster_job job = { .command = "capture",
+		                         .instead = "start one "
+		                                    "process",
+		                         .n = r->n,
+		                         .order = order,
+		                         .same = r->job->recipe->command,
+		                         .piece = record_piece,
+		                         .name = name_piece,
+		                         .context = r };
 	vn_status            st = a && order ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d prompts", r->n);
 
 	for (int i = 0; order && i < r->n; i++)
@@ -270,9 +280,10 @@ static vn_status record_all(runs *r, vn_error *err)
 			st = record(r, i, &there, err);
 			kept += !st && there;
 			if (st == VN_ERR_INTERRUPTED)
-				vn_fail(err, st, "interrupted at %s, %d of %d prompts; type the same command to "
-				                 "continue", r->s[i].name, i + 1,
-				        r->n);
+				vn_fail(err, st,
+				        "interrupted at %s, %d of %d prompts; type the same command to "
+				        "continue",
+				        r->s[i].name, i + 1, r->n);
 		}
 	if (!st && first)
 		fprintf(stderr, "%s: %d recorded, %d already there\n", r->job->folder, r->n - kept, kept);
@@ -285,8 +296,9 @@ static vn_status make_folder(const char *path, vn_error *err)
 
 	if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)))
 		return VN_OK;
-	return errno == EEXIST ? vn_fail(err, VN_ERR_IO, "%s: is not a folder; --prompts writes a recording of each "
-	                                                 "prompt into one",
+	return errno == EEXIST ? vn_fail(err, VN_ERR_IO,
+	                                 "%s: is not a folder; --prompts writes a recording of each "
+	                                 "prompt into one",
 	                                 path)
 	                       : vn_fail(err, VN_ERR_IO, "%s: cannot create this folder: %s", path, strerror(errno));
 }
@@ -296,12 +308,12 @@ vn_status vn_prompts_record(const vn_prompts_job *job, vn_error *err)
 	runs      r = { .job = job };
 	vn_status st = vn_scenarios_read(job->file, &r.s, &r.n, err);
 
-	if (!st && (!(r.recipe = calloc((size_t)r.n, sizeof *r.recipe)) ||
-	            !(r.path = calloc((size_t)r.n, sizeof *r.path)) ||
-	            !(r.against = calloc((size_t)r.n, sizeof *r.against))))
+	if (!st &&
+	    (!(r.recipe = calloc((size_t)r.n, sizeof *r.recipe)) || !(r.path = calloc((size_t)r.n, sizeof *r.path)) ||
+	     !(r.against = calloc((size_t)r.n, sizeof *r.against))))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d prompts", r.n);
-	if (!st && !(st = open_session(&r, err)) &&
-	    !(st = open_tokenizer(&r, err)) && !(st = make_folder(job->folder, err)) && !(st = prepare(&r, err)))
+	if (!st && !(st = open_session(&r, err)) && !(st = open_tokenizer(&r, err)) &&
+	    !(st = make_folder(job->folder, err)) && !(st = prepare(&r, err)))
 		st = record_all(&r, err);
 	vn_session_close(&r.session);
 	vn_tokenizer_close(r.tokenizer);

@@ -10,18 +10,18 @@
 #include "capture/run/run.h"
 
 typedef struct vn_prompts_job {
-	const char              *file;       /* of the prompts (scenario.h) */
-	const char              *folder;     /* created if it is not there */
+	const char              *file;   /* of the prompts (scenario.h) */
+	const char              *folder; /* created if it is not there */
 	const char              *model;
 	bool                     no_special; /* vn_prompt_source */
 	const vn_engine_options *run;
 	const char *const       *inject;
 	int                      n_inject;
-	const vn_recipe         *recipe;     /* of every scenario; one may have its own decode, temperature, seed */
+	const vn_recipe         *recipe; /* of every scenario; one may have its own decode, temperature, seed */
 } vn_prompts_job;
 
 /* Says on stderr what was recorded, as `vernier capture` does, with warnings about the weights. */
-void      vn_prompts_say(const char *path, const vn_recorded *done);
+void vn_prompts_say(const char *path, const vn_recorded *done);
 
 /* Checks all scenarios, then records those that are not there yet (with recipe->force all), and
  * says so on stderr. Stops at the first that fails. */

@@ -10,16 +10,20 @@
 enum { BEFORE, FORMER, SWAPPED, OTHER, MOVED, LAST, PADDED };
 enum { HEADER = 64, MULTIPLE = 16 }; /* bytes; rows */
 
-static const struct { const char *id, *means; int kind; bool logits; } table[] = {
+static const struct {
+	const char *id, *means;
+	int         kind;
+	bool        logits;
+} table[] = {
 #define MISREADING(name, id, title, kind, logits) { id, title, kind, logits },
 #include "libref/plan/catalogue.def"
 };
 
 struct vn_recorder_fault {
 	const vn_plan *plan;
-	int           *kind;   /* (n_values); -1: unchanged */
-	char         **before; /* (n_values): value of the previous call or prompt, or NULL */
-	size_t        *had;    /* (n_values) its bytes */
+	int           *kind;    /* (n_values); -1: unchanged */
+	char         **before;  /* (n_values): value of the previous call or prompt, or NULL */
+	size_t        *had;     /* (n_values) its bytes */
 	bool           keeping; /* the running call is of the former prompt */
 	vn_sink        behind;
 	/* The tensor at hand. */
@@ -30,9 +34,18 @@ struct vn_recorder_fault {
 	size_t         at, bytes;
 };
 
-int         vn_n_recorder_faults(void)     { return (int)(sizeof table / sizeof *table); }
-const char *vn_recorder_fault_id(int i)    { return table[i].id; }
-const char *vn_recorder_fault_means(int i) { return table[i].means; }
+int vn_n_recorder_faults(void)
+{
+	return (int)(sizeof table / sizeof *table);
+}
+const char *vn_recorder_fault_id(int i)
+{
+	return table[i].id;
+}
+const char *vn_recorder_fault_means(int i)
+{
+	return table[i].means;
+}
 
 int vn_recorder_fault_find(const char *what)
 {
@@ -64,7 +77,7 @@ int vn_recorder_fault_count(int i, const vn_plan *p)
 
 vn_status vn_recorder_fault_create(const vn_plan *plan, vn_recorder_fault **recorder_fault, vn_error *err)
 {
-	const size_t  n = (size_t)plan->n_values + 1;
+	const size_t       n = (size_t)plan->n_values + 1;
 	vn_recorder_fault *m = *recorder_fault = calloc(1, sizeof *m);
 
 	if (m) {
@@ -148,7 +161,7 @@ static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *sha
 static vn_status write_piece(void *ctx, const void *data, size_t elements, vn_error *err)
 {
 	vn_recorder_fault *m = ctx;
-	const size_t  bytes = elements * vn_dtype_size(m->dtype);
+	const size_t       bytes = elements * vn_dtype_size(m->dtype);
 
 	if (m->kind[m->value] < 0)
 		return m->behind.write(m->behind.ctx, data, elements, err);
@@ -172,8 +185,8 @@ static void swap_bytes(char *data, size_t bytes, size_t width)
 /* Records the previous call's bytes in place of this call's, if their number is the same. */
 static void previous(vn_recorder_fault *m)
 {
-	const int v = m->value;
-	char     *was = m->before[v];
+	const int  v = m->value;
+	char      *was = m->before[v];
 	const bool fit = was && m->had[v] == m->bytes;
 
 	m->before[v] = m->data;
@@ -228,9 +241,9 @@ static vn_status pad(vn_recorder_fault *m, vn_error *err)
 static vn_status end(void *ctx, vn_error *err)
 {
 	vn_recorder_fault *m = ctx;
-	const size_t  width = vn_dtype_size(m->dtype);
-	const char   *data = m->data;
-	vn_status     st = VN_OK;
+	const size_t       width = vn_dtype_size(m->dtype);
+	const char        *data = m->data;
+	vn_status          st = VN_OK;
 
 	if (m->kind[m->value] < 0)
 		return m->behind.end(m->behind.ctx, err);
@@ -247,12 +260,8 @@ static vn_status end(void *ctx, vn_error *err)
 			return VN_OK;
 		data = m->data;
 		break;
-	case SWAPPED:
-		swap_bytes(m->data, m->bytes, width);
-		break;
-	case OTHER:
-		m->dtype = m->dtype == VN_F16 ? VN_BF16 : VN_F16;
-		break;
+	case SWAPPED: swap_bytes(m->data, m->bytes, width); break;
+	case OTHER: m->dtype = m->dtype == VN_F16 ? VN_BF16 : VN_F16; break;
 	case MOVED: {
 		const size_t n = m->bytes < HEADER ? m->bytes : HEADER;
 		memmove(m->data + n, m->data, m->bytes - n);
@@ -287,12 +296,12 @@ bool vn_recorder_fault_former(const vn_recorder_fault *m, bool *want)
 vn_sink vn_recorder_fault_keep(vn_recorder_fault *m)
 {
 	m->keeping = true;
-	return (vn_sink){ m, begin, write_piece, end };
+	return (vn_sink) { m, begin, write_piece, end };
 }
 
 vn_sink vn_recorder_fault_sink(vn_recorder_fault *m, const vn_sink *behind)
 {
 	m->keeping = false;
 	m->behind = *behind;
-	return (vn_sink){ m, begin, write_piece, end };
+	return (vn_sink) { m, begin, write_piece, end };
 }

@@ -34,8 +34,9 @@ static vn_status check_ids(const int32_t *ids, int64_t n, const vn_plan *plan, v
 {
 	for (int64_t i = 0; i < n; i++)
 		if (ids[i] < 0 || ids[i] >= plan->vocab)
-			return vn_fail(err, VN_ERR_USAGE, "token id %" PRId32 " (number %" PRId64 " of %" PRId64
-			               ") is outside the vocabulary of %d", ids[i], i + 1, n, plan->vocab);
+			return vn_fail(err, VN_ERR_USAGE,
+			               "token id %" PRId32 " (number %" PRId64 " of %" PRId64 ") is outside the vocabulary of %d",
+			               ids[i], i + 1, n, plan->vocab);
 	return VN_OK;
 }
 
@@ -113,9 +114,9 @@ static vn_status put_facts(vn_store *s, const vn_recipe *r, const vn_engine *e, 
 static vn_status put_run(vn_store *s, const vn_recipe *r, const vn_engine *e, const int32_t *decoded, vn_error *err)
 {
 	const int64_t n = r->n_ids + r->decode;
-	vn_facts  facts = { 0 };
-	int32_t  *positions = malloc((size_t)n * sizeof *positions), *ids = malloc((size_t)n * sizeof *ids);
-	vn_status st;
+	vn_facts      facts = { 0 };
+	int32_t      *positions = malloc((size_t)n * sizeof *positions), *ids = malloc((size_t)n * sizeof *ids);
+	vn_status     st;
 
 	if (!positions || !ids) {
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %" PRId64 " tokens", n);
@@ -227,8 +228,11 @@ static vn_status run_former(const vn_recipe *r, const vn_engine *e, vn_error *er
 	for (int64_t i = 0; !st && i < r->n_ids; i++)
 		ids[i] = r->ids[r->n_ids - 1 - i];
 	if (!st && vn_recorder_fault_former(r->recorder_fault, want)) {
-		const vn_taps taps = { .want = want, .rows = r->rows, .first = r->first, .last = r->last,
-			.sink = vn_recorder_fault_keep(r->recorder_fault) };
+		const vn_taps taps = { .want = want,
+			                   .rows = r->rows,
+			                   .first = r->first,
+			                   .last = r->last,
+			                   .sink = vn_recorder_fault_keep(r->recorder_fault) };
 		st = e->ops->forward(e->self, ids, r->n_ids, &taps, err);
 		e->ops->reset(e->self);
 	}
@@ -263,8 +267,12 @@ static vn_status run_steps(vn_store *s, vn_screen *screen, const vn_recipe *r, c
 
 static vn_status open_screen(const vn_recipe *r, const vn_model *m, const bool *want, vn_screen **screen, vn_error *err)
 {
-	const vn_run_reference a = { .reference = r->against, .limits = r->limits, .precision = r->precision,
-		.family = vn_model_family(m), .plan = vn_model_plan(m), .threads = r->threads };
+	const vn_run_reference a = { .reference = r->against,
+		                         .limits = r->limits,
+		                         .precision = r->precision,
+		                         .family = vn_model_family(m),
+		                         .plan = vn_model_plan(m),
+		                         .threads = r->threads };
 	return r->against ? vn_screen_open(r->judge, &a, want, r->stop_at_first, screen, err) : VN_OK;
 }
 
@@ -298,15 +306,18 @@ vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, v
 	int64_t        steps = 0;
 	vn_status      st = !want ? VN_ERR_USAGE : decoded ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for the tokens");
 
-	*done = (vn_recorded){ 0 };
+	*done = (vn_recorded) { 0 };
 	if (st || (st = open_screen(r, m, want, &screen, err)) ||
 	    (st = vn_store_create(r->path, r->force, plan, &s, err)) || (st = put_run(s, r, e, NULL, err)) ||
 	    (st = put_model(s, r, m, done, err)) || (r->recorder_fault && (st = run_former(r, e, err))))
 		goto done;
 
 	const vn_sink into = vn_store_sink(s), file = screen ? vn_screen_sink(screen, &into) : into;
-	const vn_taps asked = { .want = want, .rows = r->rows, .first = r->first, .last = r->last,
-	                        .sink = r->recorder_fault ? vn_recorder_fault_sink(r->recorder_fault, &file) : file };
+	const vn_taps asked = { .want = want,
+		                    .rows = r->rows,
+		                    .first = r->first,
+		                    .last = r->last,
+		                    .sink = r->recorder_fault ? vn_recorder_fault_sink(r->recorder_fault, &file) : file };
 	if ((st = vn_listener_init(&l, plan, e->n_values, &asked, r->decode > 0 && !r->forced, err)) ||
 	    ((st = run_steps(s, screen, r, e, &l, decoded, &steps, done, err)) && !done->stopped) ||
 	    (st = put_end(s, r, steps, decoded, e, screen, done, err)))
@@ -316,11 +327,11 @@ vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, v
 done:
 	if (st && s) {
 		int64_t  tensors = vn_store_tensors(s, NULL);
-		vn_error why = err ? *err : (vn_error){ 0 };
+		vn_error why = err ? *err : (vn_error) { 0 };
 		vn_store_abandon(&s);
 		if (tensors > 0 && err)
-			vn_fail(err, st, "%.*s; %s.partial holds %" PRId64 " tensors of an incomplete recording",
-			        VN_ERROR_MAX / 2, why.text, r->path, tensors);
+			vn_fail(err, st, "%.*s; %s.partial holds %" PRId64 " tensors of an incomplete recording", VN_ERROR_MAX / 2,
+			        why.text, r->path, tensors);
 	}
 	vn_listener_finish(&l);
 	vn_screen_close(screen);

@@ -13,33 +13,33 @@
 
 /* What to record, and where. */
 typedef struct vn_recipe {
-	const char        *path;
-	bool               force;
-	const int32_t     *ids;                     /* the prompt: step 0 */
-	int64_t            n_ids;
+	const char          *path;
+	bool                 force;
+	const int32_t       *ids; /* the prompt: step 0 */
+	int64_t              n_ids;
 	/* to record the text of the tokens; NULL: not recorded */
-	const vn_tokenizer *tokenizer;
-	int64_t            decode;                  /* tokens after the prompt, one step each */
+	const vn_tokenizer  *tokenizer;
+	int64_t              decode; /* tokens after the prompt, one step each */
 	/* (decode) which tokens; NULL: chosen (libref/exec/sample.h) */
-	const int32_t     *forced;
-	double             temperature;             /* 0: greedy */
-	uint64_t           seed;
-	const char *const *pattern;
-	int                n_patterns;
-	int                first_layer, last_layer; /* -1: all */
-	vn_tap_rows        rows;
-	int64_t            first, last;             /* VN_ROWS_RANGE */
-	const char        *precision, *command;
+	const int32_t       *forced;
+	double               temperature; /* 0: greedy */
+	uint64_t             seed;
+	const char *const   *pattern;
+	int                  n_patterns;
+	int                  first_layer, last_layer; /* -1: all */
+	vn_tap_rows          rows;
+	int64_t              first, last; /* VN_ROWS_RANGE */
+	const char          *precision, *command;
 	/* faults of engine and recording, as given by the user; NULL: none */
-	const char        *inject;
-	vn_recorder_fault      *recorder_fault;               /* fault of the recording; NULL: none */
-	const vn_weight_row *weights;               /* the model's table; NULL: computed with `threads` */
-	int                threads;                 /* 0: one per processor */
-	const char        *scenario;                /* its name among those of one command; NULL: the only one */
+	const char          *inject;
+	vn_recorder_fault   *recorder_fault; /* fault of the recording; NULL: none */
+	const vn_weight_row *weights;        /* the model's table; NULL: computed with `threads` */
+	int                  threads;        /* 0: one per processor */
+	const char          *scenario;       /* its name among those of one command; NULL: the only one */
 	/* a recording to judge the run by, so that only what is outside its limits is written (screen.h); NULL: none */
-	const char        *against, *limits;        /* limits NULL: those of the precision */
-	const vn_run_judge    *judge;                   /* if against */
-	bool               stop_at_first;
+	const char          *against, *limits; /* limits NULL: those of the precision */
+	const vn_run_judge  *judge;            /* if against */
+	bool                 stop_at_first;
 } vn_recipe;
 
 typedef struct vn_recorded {
@@ -53,7 +53,7 @@ typedef struct vn_recorded {
 	/* of a judged run: how many tensors were judged, left out, and outside; the first of these in words */
 	int64_t judged, left_out, outside;
 	char    found[VN_OPINION_WORDS + VN_NAME_MAX + 64];
-	bool    stopped;              /* there */
+	bool    stopped; /* there */
 } vn_recorded;
 
 /* Checks everything about a recipe that does not need an engine: ids in the vocabulary, length
@@ -62,7 +62,7 @@ typedef struct vn_recorded {
 vn_status vn_recipe_check(const vn_recipe *r, const vn_plan *plan, vn_error *err);
 
 /* Adds what the recipe says of a run to its facts. */
-void      vn_recipe_facts(const vn_recipe *r, vn_facts *facts);
+void vn_recipe_facts(const vn_recipe *r, vn_facts *facts);
 
 /* Runs the recipe and writes the file. *done: what was recorded. */
 vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, vn_recorded *done, vn_error *err);

@@ -27,8 +27,10 @@ static vn_status no_memory(place at, vn_error *err)
 static vn_status check_name(place at, const char *name, vn_error *err)
 {
 	if (!*name || *name == '.' || strchr(name, '/') || strlen(name) > MOST_NAME)
-		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: the name '%.60s' cannot be a file's: it needs 1 to %d bytes, no / and "
-		               "no . at its start", at.path, at.line, name, MOST_NAME);
+		return vn_fail(err, VN_ERR_FORMAT,
+		               "%s:%d: the name '%.60s' cannot be a file's: it needs 1 to %d bytes, no / and "
+		               "no . at its start",
+		               at.path, at.line, name, MOST_NAME);
 	for (const char *p = name; *p; p++)
 		if ((unsigned char)*p < 0x20 || *p == 0x7f)
 			return vn_fail(err, VN_ERR_FORMAT, "%s:%d: the name has a control character", at.path, at.line);
@@ -45,8 +47,8 @@ static vn_status read_ids(place at, const json_t *list, vn_scenario *s, vn_error
 	for (int64_t i = 0; i < s->n; i++) {
 		const json_t *id = json_array_get(list, (size_t)i);
 		if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) > INT32_MAX)
-			return vn_fail(err, VN_ERR_FORMAT, "%s:%d: ids: number %lld of the list is not a token id", at.path, at.line,
-			               (long long)i + 1);
+			return vn_fail(err, VN_ERR_FORMAT, "%s:%d: ids: number %lld of the list is not a token id", at.path,
+			               at.line, (long long)i + 1);
 		s->ids[i] = (int32_t)json_integer_value(id);
 	}
 	return VN_OK;
@@ -105,9 +107,7 @@ static vn_status read_object(place at, const char *line, size_t bytes, vn_scenar
 		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: %s", at.path, at.line, why.text);
 	if (!json_is_object(j))
 		st = vn_fail(err, VN_ERR_FORMAT, "%s:%d: not an object, such as {\"prompt\": \"Hello\"}", at.path, at.line);
-	json_object_foreach(j, key, x)
-		if (!st)
-			st = read_key(at, key, x, s, err);
+	json_object_foreach(j, key, x) if (!st) st = read_key(at, key, x, s, err);
 	json_decref(j);
 	if (!st && !s->text == !s->ids)
 		st = vn_fail(err, VN_ERR_FORMAT, "%s:%d: %s", at.path, at.line,
@@ -131,7 +131,7 @@ static int by_name(const void *a, const void *b)
 static vn_status check_unique(const char *path, const vn_scenario *s, int n, vn_error *err)
 {
 	const vn_scenario **order = malloc((size_t)n * sizeof *order);
-	vn_status           st = order ? VN_OK : no_memory((place){ path, 1 }, err);
+	vn_status           st = order ? VN_OK : no_memory((place) { path, 1 }, err);
 
 	for (int i = 0; !st && i < n; i++)
 		order[i] = &s[i];
@@ -172,7 +172,7 @@ static vn_status read_line(place at, const char *line, size_t bytes, bool json, 
 		return no_memory(at, err);
 	*s = more;
 	vn_scenario *one = &more[(*n)++];
-	*one = (vn_scenario){ .line = at.line, .decode = -1, .temperature = -1, .seed = -1 };
+	*one = (vn_scenario) { .line = at.line, .decode = -1, .temperature = -1, .seed = -1 };
 	if (json)
 		return read_object(at, line, bytes, one, err);
 	one->text = strndup(line, bytes);

@@ -12,10 +12,10 @@
 #include <stdint.h>
 
 typedef struct vn_scenario {
-	char    *name;        /* the recording is NAME.h5: no '/', no '.' at its start, at most 200 bytes */
-	int      line;        /* of the file, from 1 */
-	char    *text;        /* the prompt; NULL: the ids are given */
-	int32_t *ids;         /* (n) */
+	char    *name; /* the recording is NAME.h5: no '/', no '.' at its start, at most 200 bytes */
+	int      line; /* of the file, from 1 */
+	char    *text; /* the prompt; NULL: the ids are given */
+	int32_t *ids;  /* (n) */
 	int64_t  n;
 	int64_t  decode;      /* -1: not given */
 	double   temperature; /* -1: not given */

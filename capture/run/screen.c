@@ -17,26 +17,26 @@ typedef struct held {
 
 struct vn_screen {
 	const vn_run_judge *judge;
-	void           *self;
-	const vn_plan  *plan;
-	const bool     *want;
-	bool            stop, stopped;
-	vn_sink         to;
-	char            reference[VN_FACT_VALUE], limits[VN_OPINION_WORDS];
+	void               *self;
+	const vn_plan      *plan;
+	const bool         *want;
+	bool                stop, stopped;
+	vn_sink             to;
+	char                reference[VN_FACT_VALUE], limits[VN_OPINION_WORDS];
 	/* The tensor being received. */
-	int             value, step;
-	vn_tensor       now;
-	void           *data;
-	size_t          at, room;
+	int                 value, step;
+	vn_tensor           now;
+	void               *data;
+	size_t              at, room;
 	/* Of the step: (n_values). */
-	held           *held;
-	int             oldest;  /* no value before it is held */
-	bool           *written;
-	int            *reader;  /* (n_values) the last operation whose recorded result depends on it */
+	held               *held;
+	int                 oldest; /* no value before it is held */
+	bool               *written;
+	int                *reader; /* (n_values) the last operation whose recorded result depends on it */
 	/* Of the run. */
-	char          **line;
-	int64_t         n_lines, room_lines, judged, outside;
-	char            first[VN_OPINION_WORDS + VN_NAME_MAX + 64], first_name[VN_NAME_MAX + 32];
+	char              **line;
+	int64_t             n_lines, room_lines, judged, outside;
+	char                first[VN_OPINION_WORDS + VN_NAME_MAX + 64], first_name[VN_NAME_MAX + 32];
 };
 
 /* ---- opening ------------------------------------------------------------------------ */
@@ -71,9 +71,14 @@ vn_status vn_screen_open(const vn_run_judge *judge, const vn_run_reference *a, c
 	vn_screen   *s = *screen = calloc(1, sizeof *s);
 
 	if (s) {
-		*s = (vn_screen){ .judge = judge, .plan = a->plan, .want = want, .stop = stop, .value = -1,
-			.held = calloc(n, sizeof *s->held), .written = calloc(n, sizeof *s->written),
-			.reader = calloc(n, sizeof *s->reader) };
+		*s = (vn_screen) { .judge = judge,
+			               .plan = a->plan,
+			               .want = want,
+			               .stop = stop,
+			               .value = -1,
+			               .held = calloc(n, sizeof *s->held),
+			               .written = calloc(n, sizeof *s->written),
+			               .reader = calloc(n, sizeof *s->reader) };
 		snprintf(s->reference, sizeof s->reference, "%s", a->reference);
 	}
 	if (!s || !s->held || !s->written || !s->reader)
@@ -86,7 +91,7 @@ static void drop(held *h)
 {
 	free(h->data);
 	vn_left_out_finish(&h->about);
-	*h = (held){ 0 };
+	*h = (held) { 0 };
 }
 
 void vn_screen_close(vn_screen *s)
@@ -190,7 +195,7 @@ static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *sha
 		}
 	}
 	s->value = value;
-	s->now = (vn_tensor){ .dtype = dtype, .shape = *shape, .data = s->data };
+	s->now = (vn_tensor) { .dtype = dtype, .shape = *shape, .data = s->data };
 	s->at = 0;
 	return VN_OK;
 }
@@ -211,7 +216,8 @@ static void note_first(vn_screen *s, const char *name, const char *words)
 {
 	if (s->outside++ > 0)
 		return;
-	snprintf(s->first_name, sizeof s->first_name, "%s%.0d%s%s", s->step ? "step." : "", s->step, s->step ? "/" : "", name);
+	snprintf(s->first_name, sizeof s->first_name, "%s%.0d%s%s", s->step ? "step." : "", s->step, s->step ? "/" : "",
+	         name);
 	snprintf(s->first, sizeof s->first, "%s is the first outside its limits: %s", s->first_name, words);
 }
 
@@ -223,8 +229,8 @@ static vn_status hold(vn_screen *s, vn_left_out *about, vn_error *err)
 	about->step = s->step;
 	about->dtype = s->now.dtype;
 	about->shape = s->now.shape;
-	*h = (held){ .data = s->data, .dtype = s->now.dtype, .shape = s->now.shape, .about = *about };
-	*about = (vn_left_out){ 0 };
+	*h = (held) { .data = s->data, .dtype = s->now.dtype, .shape = s->now.shape, .about = *about };
+	*about = (vn_left_out) { 0 };
 	s->data = NULL;
 	s->room = 0;
 	s->oldest = s->value < s->oldest ? s->value : s->oldest;
@@ -264,7 +270,7 @@ static vn_status end(void *ctx, vn_error *err)
 vn_sink vn_screen_sink(vn_screen *s, const vn_sink *to)
 {
 	s->to = *to;
-	return (vn_sink){ .ctx = s, .begin = begin, .write = write_piece, .end = end };
+	return (vn_sink) { .ctx = s, .begin = begin, .write = write_piece, .end = end };
 }
 
 /* ---- steps and the end ------------------------------------------------------------------ */

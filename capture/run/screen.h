@@ -29,12 +29,12 @@ vn_status vn_screen_step(vn_screen *s, int number, int64_t position, const int32
 /* Returns the values (n_values) written in this step, second names included if both names were selected. */
 const bool *vn_screen_written(const vn_screen *s);
 /* Ends the last step and writes the lines. Afterwards the facts are complete. */
-vn_status vn_screen_finish(vn_screen *s, vn_store *to, vn_error *err);
+vn_status   vn_screen_finish(vn_screen *s, vn_store *to, vn_error *err);
 
 /* Adds what was judged to /run: against, against_limits, judged, stopped. */
-void      vn_screen_facts(const vn_screen *s, vn_facts *facts);
+void        vn_screen_facts(const vn_screen *s, vn_facts *facts);
 /* Did the run end at a tensor outside its limits? The sink then fails with VN_ERR_INTERRUPTED. */
-bool      vn_screen_stopped(const vn_screen *s);
+bool        vn_screen_stopped(const vn_screen *s);
 /* Counts what was judged and what was left out. Returns what was outside first, in words, or NULL. */
 const char *vn_screen_found(const vn_screen *s, int64_t *judged, int64_t *left_out, int64_t *outside);
 

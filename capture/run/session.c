@@ -48,7 +48,7 @@ vn_status vn_session_open(vn_session *s, const char *model, const vn_engine_opti
 	vn_recorder_fault *tried = NULL;
 	vn_status          st;
 
-	*s = (vn_session){ .run = *run, .inject = inject, .n_inject = n };
+	*s = (vn_session) { .run = *run, .inject = inject, .n_inject = n };
 	if ((st = vn_model_open(model, &s->m, err)) || (st = make_faulty(s, err)))
 		return st;
 	s->run.faulty = s->faulty;
@@ -70,7 +70,7 @@ vn_status vn_session_record(vn_session *s, const vn_recipe *of, vn_recorded *don
 	vn_recorder_fault *f = NULL;
 	vn_status          st;
 
-	*done = (vn_recorded){ 0 };
+	*done = (vn_recorded) { 0 };
 	r.inject = s->n_inject ? s->injected : NULL;
 	if ((st = make_recorder_fault(s, &f, err)) || (!s->e.self && (st = vn_engine_open(&s->e, s->m, &s->run, err))))
 		goto done;
@@ -90,5 +90,5 @@ void vn_session_close(vn_session *s)
 	vn_faulty_destroy(s->faulty);
 	vn_model_close(s->m);
 	free(s->table);
-	*s = (vn_session){ 0 };
+	*s = (vn_session) { 0 };
 }

@@ -28,7 +28,7 @@ vn_status vn_session_open(vn_session *s, const char *model, const vn_engine_opti
 /* Returns the table of weights; NULL: no memory. */
 const vn_weight_row *vn_session_table(vn_session *s);
 /* Records, with the faults of the session. *done: what was recorded. */
-vn_status vn_session_record(vn_session *s, const vn_recipe *r, vn_recorded *done, vn_error *err);
-void      vn_session_close(vn_session *s); /* s may be zeroed */
+vn_status            vn_session_record(vn_session *s, const vn_recipe *r, vn_recorded *done, vn_error *err);
+void                 vn_session_close(vn_session *s); /* s may be zeroed */
 
 #endif

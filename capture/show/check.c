@@ -17,8 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-__attribute__((format(printf, 2, 0)))
-static char *worded(vn_file_check *c, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static char *worded(vn_file_check *c, const char *format, va_list args)
 {
 	char *words;
 
@@ -28,25 +27,25 @@ static char *worded(vn_file_check *c, const char *format, va_list args)
 	return NULL;
 }
 
-__attribute__((format(printf, 4, 5)))
-static void find(vn_file_check *c, bool damaged, const vn_entry *of, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void find(vn_file_check *c, bool damaged, const vn_entry *of,
+                                                       const char *format, ...)
 {
 	vn_file_finding *all = realloc(c->finding, (size_t)(c->n + 1) * sizeof *all);
-	va_list           args;
+	va_list          args;
 
 	c->lost |= !all;
 	if (!all)
 		return;
 	c->finding = all;
 	va_start(args, format);
-	c->finding[c->n] = (vn_file_finding){ .damaged = damaged, .step = of ? of->step : 0, .name = of ? of->name : NULL,
-		.words = worded(c, format, args) };
+	c->finding[c->n] = (vn_file_finding) {
+		.damaged = damaged, .step = of ? of->step : 0, .name = of ? of->name : NULL, .words = worded(c, format, args)
+	};
 	va_end(args);
 	c->n += c->finding[c->n].words != NULL;
 }
 
-__attribute__((format(printf, 2, 3)))
-static void warn(vn_file_check *c, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void warn(vn_file_check *c, const char *format, ...)
 {
 	va_list args;
 
@@ -105,9 +104,10 @@ static void find_damage(vn_file_check *c, const vn_entry *e, const numbers *foun
 
 static void find_statistics(vn_file_check *c, const vn_entry *e, const vn_stats *said, const vn_stats *found)
 {
-	find(c, false, e, "%s: its statistics are not those of its numbers: min %.6g, max %.6g, rms %.6g, %" PRId64 " NaN; "
-	     "the file records %.6g, %.6g, %.6g, %" PRId64, e->name, found->min, found->max, found->rms, found->nan,
-	     said->min, said->max, said->rms, said->nan);
+	find(c, false, e,
+	     "%s: its statistics are not those of its numbers: min %.6g, max %.6g, rms %.6g, %" PRId64 " NaN; "
+	     "the file records %.6g, %.6g, %.6g, %" PRId64,
+	     e->name, found->min, found->max, found->rms, found->nan, said->min, said->max, said->rms, said->nan);
 }
 
 /* Checks the digests, and the statistics that `show` prints without reading tensors. */
@@ -184,9 +184,10 @@ static vn_status check_echo(vn_recording *r, vn_file_check *c, vn_error *err)
 		return vn_status_ends_job(st) ? vn_fail(err, st, "%s", why.text) : VN_OK;
 	const double peaks = (double)e.peaks / (double)e.rows, repeats = (double)e.repeats / (double)e.rows;
 	if (vn_echoes(peaks, repeats, e.rows))
-		warn(c, "%s: the logits peak at their input token in %.3g %% of %lld rows, and the text repeats a token in "
-		        "%.3g %%: the tensor that reaches the output head resembles the embedding. Untrained weights with a "
-		        "tied embedding do this too, without a mistake",
+		warn(c,
+		     "%s: the logits peak at their input token in %.3g %% of %lld rows, and the text repeats a token in "
+		     "%.3g %%: the tensor that reaches the output head resembles the embedding. Untrained weights with a "
+		     "tied embedding do this too, without a mistake",
 		     vn_recording_path(r), 100 * peaks, (long long)e.rows, 100 * repeats);
 	return VN_OK;
 }
@@ -229,7 +230,7 @@ vn_status vn_file_check_run(vn_recording *r, vn_file_check *c, vn_error *err)
 {
 	vn_status st;
 
-	*c = (vn_file_check){ 0 };
+	*c = (vn_file_check) { 0 };
 	if ((st = check_numbers(r, c, err)) || (st = check_identities(r, c, err)) || (st = check_steps(r, c, err)))
 		return st;
 	if (c->identities + c->digests == 0)
@@ -247,5 +248,5 @@ void vn_file_check_free(vn_file_check *c)
 	for (int i = 0; i < c->n_warnings; i++)
 		free(c->warning[i]);
 	free(c->finding);
-	*c = (vn_file_check){ 0 };
+	*c = (vn_file_check) { 0 };
 }

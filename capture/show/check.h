@@ -16,17 +16,17 @@ enum { VN_FILE_CHECK_WARNINGS = 8 };
 typedef struct vn_file_finding {
 	bool        damaged; /* the numbers do not match their digest; false: something does not hold */
 	int         step;
-	const char *name;    /* checkpoint; NULL: of several, or of the steps. Belongs to the recording */
-	char       *words;   /* "layer1.q_proj: the numbers were changed ..." */
+	const char *name;  /* checkpoint; NULL: of several, or of the steps. Belongs to the recording */
+	char       *words; /* "layer1.q_proj: the numbers were changed ..." */
 } vn_file_finding;
 
 typedef struct vn_file_check {
 	vn_file_finding *finding; /* (n) */
-	int               n;
-	int               identities, identities_broken, digests, digests_wrong; /* the first and third: checked */
-	char             *warning[VN_FILE_CHECK_WARNINGS];
-	int               n_warnings;
-	bool              lost; /* memory ran out */
+	int              n;
+	int              identities, identities_broken, digests, digests_wrong; /* the first and third: checked */
+	char            *warning[VN_FILE_CHECK_WARNINGS];
+	int              n_warnings;
+	bool             lost; /* memory ran out */
 } vn_file_check;
 
 /* Checks a recording that allows damage (vn_recording_allow_damage). Call vn_file_check_free afterwards, also after a

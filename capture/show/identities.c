@@ -14,11 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-__attribute__((format(printf, 4, 5)))
-static void broken(vn_identity_walk *w, int64_t count, int64_t of, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void broken(vn_identity_walk *w, int64_t count, int64_t of,
+                                                         const char *format, ...)
 {
 	vn_identity *more = realloc(w->found->broken, (size_t)(w->found->n + 1) * sizeof *more);
-	va_list args;
+	va_list      args;
 	if (!more) {
 		w->st = vn_fail(w->err, VN_ERR_NOMEM, "no memory for the failed checks");
 		return;
@@ -65,13 +65,13 @@ static vn_dtype coarsest_of(const vn_parts *s)
 static void sum(vn_identity_walk *w, const char *whole, const char *a, const char *b)
 {
 	vn_parts s = { 0 };
-	double  x[VN_MOST_INPUTS][VN_PIECE], most = 0;
-	int64_t count = 0, at = -1;
+	double   x[VN_MOST_INPUTS][VN_PIECE], most = 0;
+	int64_t  count = 0, at = -1;
 	if (vn_parts_load(w, &s, w->layer, whole) && vn_parts_load(w, &s, w->layer, a) &&
 	    vn_parts_load(w, &s, w->layer, b) && same_shape(&s) && !summed_by_us(&s)) {
-		const int64_t n = vn_shape_count(&s.e[0]->shape);
+		const int64_t  n = vn_shape_count(&s.e[0]->shape);
 		const vn_dtype coarsest = coarsest_of(&s);
-		double unit[VN_MOST_INPUTS];
+		double         unit[VN_MOST_INPUTS];
 		w->found->checked++;
 		for (int k = 0; k < VN_MOST_INPUTS; k++)
 			unit[k] = coarsest < VN_N_ENGINE_DTYPES ? vn_dtype_ulp(coarsest, 1.0) / 2 : 0;
@@ -83,7 +83,7 @@ static void sum(vn_identity_walk *w, const char *whole, const char *a, const cha
 				continue;
 			for (size_t j = 0; j < m; j++) {
 				const double off = fabs(x[0][j] - (x[1][j] + x[2][j]));
-				double allowed = 0;
+				double       allowed = 0;
 				for (int k = 0; k < VN_MOST_INPUTS; k++)
 					allowed += vn_dtype_ulp(coarsest, x[k][j]);
 				if (!isfinite(x[0][j]) || off <= allowed)
@@ -111,11 +111,11 @@ static void chain(vn_identity_walk *w)
 	if (w->layer > 0 && vn_parts_load(w, &s, w->layer, "input") && vn_parts_load(w, &s, w->layer - 1, "output") &&
 	    same_shape(&s) && s.e[0]->dtype == s.e[1]->dtype && !vn_parts_same(&s, 0, 1)) {
 		const int64_t n = vn_shape_count(&s.e[0]->shape);
-		int64_t count = 0;
+		int64_t       count = 0;
 		w->found->checked++;
 		const size_t size = vn_dtype_size(s.e[0]->dtype);
 		for (int64_t i = 0; i < n; i += VN_PIECE) {
-			const size_t m = vn_piece_size(n - i);
+			const size_t         m = vn_piece_size(n - i);
 			const unsigned char *p = vn_parts_raw(&s, 0, i, m), *q = vn_parts_raw(&s, 1, i, m);
 			if (!p || !q || memcmp(p, q, m * size) == 0)
 				continue;
@@ -138,12 +138,12 @@ static void chain(vn_identity_walk *w)
 static double factor_of(const vn_identity_walk *w, const char *name)
 {
 	const vn_plan *p = w->plan;
-	char full[VN_NAME_MAX];
+	char           full[VN_NAME_MAX];
 	snprintf(full, sizeof full, "layer%d.%s", w->layer, name);
 	const int i = p ? vn_plan_find(p, full) : -1;
 	if (i >= 0) {
 		const vn_value *v = &p->value[i];
-		const vn_node *node = &p->node[v->node];
+		const vn_node  *node = &p->node[v->node];
 		if (node->op != VN_OP_ROPE)
 			return 0;
 		const vn_rope_type t = node->c.rope.rope.type;
@@ -169,10 +169,10 @@ static void rotation(vn_identity_walk *w, const char *after, const char *norm, c
 	    (vn_parts_load(w, &s, w->layer, norm) || (!is_normed(w, norm) && vn_parts_load(w, &s, w->layer, projected))) &&
 	    same_shape(&s) && s.e[0]->shape.rank == 3) {
 		const vn_shape *shape = &s.e[0]->shape;
-		const int64_t width = shape->dim[2], rows = shape->dim[0] * shape->dim[1];
-		const double  digits = fmin(vn_dtype_digits(s.e[0]->dtype), vn_dtype_digits(s.e[1]->dtype));
-		int64_t count = 0, first = -1;
-		double  most = 0;
+		const int64_t   width = shape->dim[2], rows = shape->dim[0] * shape->dim[1];
+		const double    digits = fmin(vn_dtype_digits(s.e[0]->dtype), vn_dtype_digits(s.e[1]->dtype));
+		int64_t         count = 0, first = -1;
+		double          most = 0;
 		w->found->checked++;
 		for (int64_t i = 0; i < rows; i++) {
 			double a = 0, b = 0, x[VN_PIECE];
@@ -210,14 +210,14 @@ static void probs(vn_identity_walk *w)
 	if (vn_parts_load(w, &s, w->layer, "attn_probs") && s.e[0]->shape.rank == 3 && w->at &&
 	    s.e[0]->shape.dim[1] == w->at->rows) {
 		const vn_shape *shape = &s.e[0]->shape;
-		const int64_t H = shape->dim[0], T = shape->dim[1], S = shape->dim[2];
-		int64_t sums = 0, later = 0, range = 0;
-		const double allowed = fmax(ldexp(2.0, -vn_dtype_digits(s.e[0]->dtype)), 1e-5);
+		const int64_t   H = shape->dim[0], T = shape->dim[1], S = shape->dim[2];
+		int64_t         sums = 0, later = 0, range = 0;
+		const double    allowed = fmax(ldexp(2.0, -vn_dtype_digits(s.e[0]->dtype)), 1e-5);
 		w->found->checked++;
 		for (int64_t row = 0; row < H * T; row++) {
 			const int64_t position = w->at->position + w->at->first_row + row % T;
-			double total = 0, p[VN_PIECE];
-			bool   out = false, ahead = false;
+			double        total = 0, p[VN_PIECE];
+			bool          out = false, ahead = false;
 			for (int64_t k = 0; k < S; k += VN_PIECE) {
 				const size_t  m = vn_piece_size(S - k);
 				const int64_t seen = position + 1 - k; /* of this piece */
@@ -265,8 +265,8 @@ static void first_row(vn_identity_walk *w)
 	    s.e[0]->shape.dim[2] == s.e[1]->shape.dim[2] && s.e[1]->shape.dim[1] > 0 &&
 	    s.e[0]->shape.dim[1] % s.e[1]->shape.dim[1] == 0) {
 		const int64_t H = s.e[0]->shape.dim[1], K = s.e[0]->shape.dim[2], group = H / s.e[1]->shape.dim[1];
-		const int in_f16 = values_in_f16(w->r);
-		int64_t count = 0;
+		const int     in_f16 = values_in_f16(w->r);
+		int64_t       count = 0;
 		w->found->checked++;
 		for (int64_t h = 0; h < H; h++) {
 			bool same = true;
@@ -294,10 +294,10 @@ static void range(vn_identity_walk *w, const char *point, double low, double hig
 	vn_parts s = { 0 };
 	if (vn_parts_load(w, &s, w->layer, point)) {
 		const int64_t n = vn_shape_count(&s.e[0]->shape);
-		int64_t count = 0;
+		int64_t       count = 0;
 		w->found->checked++;
 		for (int64_t i = 0; i < n; i += VN_PIECE) {
-			double x[VN_PIECE];
+			double       x[VN_PIECE];
 			const size_t m = vn_piece_size(n - i);
 			vn_parts_piece(&s, 0, i, m, x);
 			count += (int64_t)(m - vn_count_between(x, low, high, m));
@@ -329,9 +329,9 @@ static int by_id(const void *a, const void *b)
  * have a hundred thousand tokens. */
 static int64_t other_rows(vn_identity_walk *w, const vn_parts *s, int64_t row, const int32_t *id, int64_t n)
 {
-	const size_t size = (size_t)row * vn_dtype_size(s->e[0]->dtype);
+	const size_t   size = (size_t)row * vn_dtype_size(s->e[0]->dtype);
 	unsigned char *before = malloc(2 * size + 1), *now = before ? before + size : NULL;
-	int64_t  count = 0, *key = malloc(((size_t)n + 1) * sizeof *key);
+	int64_t        count = 0, *key = malloc(((size_t)n + 1) * sizeof *key);
 	if (!key || !before) {
 		free(key);
 		free(before);
@@ -346,8 +346,8 @@ static int64_t other_rows(vn_identity_walk *w, const vn_parts *s, int64_t row, c
 		const int64_t u = (int64_t)(uint32_t)key[i - 1], t = (int64_t)(uint32_t)key[i];
 		if (id[u] != id[t])
 			continue;
-		if ((held != u && (w->st = vn_recording_read(w->r, s->entry[0], u * row, row, before, w->err)))
-		    || (w->st = vn_recording_read(w->r, s->entry[0], t * row, row, now, w->err)))
+		if ((held != u && (w->st = vn_recording_read(w->r, s->entry[0], u * row, row, before, w->err))) ||
+		    (w->st = vn_recording_read(w->r, s->entry[0], t * row, row, now, w->err)))
 			break;
 		count += memcmp(before, now, size) != 0;
 		memcpy(before, now, size);
@@ -362,7 +362,7 @@ static void rows(vn_identity_walk *w)
 {
 	const int32_t *ids;
 	const int64_t  n = vn_recording_tokens(w->r, &ids, NULL);
-	vn_parts s = { 0 };
+	vn_parts       s = { 0 };
 	if (w->at && embeds_tokens_alone(w->r) && vn_parts_load(w, &s, -1, "embed") && s.e[0]->shape.rank == 2) {
 		const int64_t T = s.e[0]->shape.dim[0], D = s.e[0]->shape.dim[1], from = w->at->position + w->at->first_row;
 		const int64_t have = T < n - from ? T : n - from; /* of ids */
@@ -436,11 +436,12 @@ static void layer(vn_identity_walk *w)
 vn_status vn_identities_of(vn_recording *r, const vn_plan *plan, vn_identity_wanted *wanted, void *context,
                            vn_identities *found, vn_error *err)
 {
-	const vn_step *step;
-	const int      steps = vn_recording_steps(r, &step);
-	vn_identity_walk        w = { .r = r, .plan = vn_recording_plan(r) ? vn_recording_plan(r) : plan, .found = found,
-		.err = err };
-	int            layers = 0;
+	const vn_step   *step;
+	const int        steps = vn_recording_steps(r, &step);
+	vn_identity_walk w = {
+		.r = r, .plan = vn_recording_plan(r) ? vn_recording_plan(r) : plan, .found = found, .err = err
+	};
+	int layers = 0;
 
 	*found = (vn_identities) { 0 };
 	for (int i = 0; i < vn_recording_count(r); i++) {

@@ -32,9 +32,9 @@ typedef struct vn_identity {
 } vn_identity;
 
 typedef struct vn_identities {
-	int          checked;  /* identities that could be checked */
-	int          n;        /* how many are broken */
-	vn_identity *broken;   /* (n) */
+	int          checked; /* identities that could be checked */
+	int          n;       /* how many are broken */
+	vn_identity *broken;  /* (n) */
 } vn_identities;
 
 /* Which layers to check; layer -1: outside layers. */

@@ -61,8 +61,8 @@ bool vn_parts_load(vn_identity_walk *w, vn_parts *s, int layer, const char *poin
 		snprintf(name, sizeof name, "%s", point);
 	else
 		snprintf(name, sizeof name, "layer%d.%s", layer, point);
-	const int i = w->st ? -1 : vn_recording_find(w->r, w->step, name);
-	const void *data = NULL;
+	const int       i = w->st ? -1 : vn_recording_find(w->r, w->step, name);
+	const void     *data = NULL;
 	const vn_entry *e = i < 0 ? NULL : vn_recording_entry(w->r, i);
 	if (!e || vn_shape_count(&e->shape) == 0 || !in_order(e, point))
 		return false;
@@ -87,9 +87,9 @@ void vn_parts_done(vn_identity_walk *w, vn_parts *s)
 /* Reads the parts of a tensor one after the other. */
 static const unsigned char *in_part(vn_identity_walk *w, const vn_parts *s, int which, int64_t from, size_t n)
 {
-	const size_t  size = vn_dtype_size(s->e[which]->dtype);
-	const int64_t all = vn_shape_count(&s->e[which]->shape);
-	vn_identity_part      *p = w->part[which];
+	const size_t      size = vn_dtype_size(s->e[which]->dtype);
+	const int64_t     all = vn_shape_count(&s->e[which]->shape);
+	vn_identity_part *p = w->part[which];
 	if (!p && !(p = w->part[which] = calloc(1, sizeof *p))) {
 		w->st = vn_fail(w->err, VN_ERR_NOMEM, "no memory to look at %s", s->e[which]->name);
 		return NULL;
@@ -156,7 +156,7 @@ VN_CLONES
 size_t vn_count_sums(const double *x, const double *a, const double *b, const double unit[VN_MOST_INPUTS], size_t n)
 {
 	const double ux = unit[0], ua = unit[1], ub = unit[2];
-	int64_t good = 0;
+	int64_t      good = 0;
 	for (size_t j = 0; j < n; j++)
 		good += fabs(x[j] - (a[j] + b[j])) <= ux * fabs(x[j]) + ua * fabs(a[j]) + ub * fabs(b[j]);
 	return (size_t)good;

@@ -33,8 +33,9 @@ static json_t *findings(const vn_file_check *c)
 	json_t *list = json_array();
 
 	for (int i = 0; i < c->n; i++)
-		json_array_append_new(list, json_pack("{s:s, s:i, s:s?, s:o}", "kind", c->finding[i].damaged ? "damaged" : "broken",
-			"step", c->finding[i].step, "name", c->finding[i].name, "text", vn_show_text(c->finding[i].words)));
+		json_array_append_new(list, json_pack("{s:s, s:i, s:s?, s:o}", "kind",
+		                                      c->finding[i].damaged ? "damaged" : "broken", "step", c->finding[i].step,
+		                                      "name", c->finding[i].name, "text", vn_show_text(c->finding[i].words)));
 	return list;
 }
 
@@ -44,11 +45,11 @@ bool vn_show_check_json(const vn_recording *r, const vn_file_check *c, FILE *out
 
 	for (int i = 0; i < c->n_warnings; i++)
 		json_array_append_new(warnings, vn_show_text(c->warning[i]));
-	json_t *j = json_pack("{s:s, s:o, s:b, s:b, s:{s:i, s:i}, s:{s:i, s:i}, s:o, s:o, s:o}", "schema", "vernier-check/1",
-	                      "file", vn_show_text(vn_recording_path(r)), "complete", (int)vn_recording_complete(r), "holds",
-	                      c->n == 0, "identities", "checked", c->identities, "broken", c->identities_broken, "digests",
-	                      "checked", c->digests, "wrong", c->digests_wrong, "findings", findings(c), "warnings", warnings,
-	                      "next", vn_show_next_after(r, c));
+	json_t    *j = json_pack("{s:s, s:o, s:b, s:b, s:{s:i, s:i}, s:{s:i, s:i}, s:o, s:o, s:o}", "schema",
+	                         "vernier-check/1", "file", vn_show_text(vn_recording_path(r)), "complete",
+	                         (int)vn_recording_complete(r), "holds", c->n == 0, "identities", "checked", c->identities,
+	                         "broken", c->identities_broken, "digests", "checked", c->digests, "wrong", c->digests_wrong,
+	                         "findings", findings(c), "warnings", warnings, "next", vn_show_next_after(r, c));
 	const bool good = j && vn_json_print(j, out, JSON_INDENT(1)) && fputc('\n', out) != EOF;
 
 	json_decref(j);

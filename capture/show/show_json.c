@@ -38,11 +38,11 @@ static json_t *tensor(const vn_recording *r, int i)
 {
 	const vn_entry *e = vn_recording_entry(r, i);
 	return json_pack("{s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "name", e->name, "step",
-	                 e->step, "order", e->order, "layer", e->layer, "point", vn_show_text(e->point), "op", vn_show_text(e->op), "basis",
-	                 vn_show_text(e->basis), "axes", vn_show_text(e->axes), "dtype", vn_dtype_name(e->dtype), "shape", shape(&e->shape),
-	                 "digest", vn_show_text(vn_entry_digest(e).hex), "same_as",
-	                 e->same_as < 0 ? json_null() : json_string(vn_recording_entry(r, e->same_as)->name), "statistics",
-	                 vn_recording_stats(r, e) ? statistics(vn_recording_stats(r, e)) : json_null());
+	                 e->step, "order", e->order, "layer", e->layer, "point", vn_show_text(e->point), "op",
+	                 vn_show_text(e->op), "basis", vn_show_text(e->basis), "axes", vn_show_text(e->axes), "dtype",
+	                 vn_dtype_name(e->dtype), "shape", shape(&e->shape), "digest", vn_show_text(vn_entry_digest(e).hex),
+	                 "same_as", e->same_as < 0 ? json_null() : json_string(vn_recording_entry(r, e->same_as)->name),
+	                 "statistics", vn_recording_stats(r, e) ? statistics(vn_recording_stats(r, e)) : json_null());
 }
 
 static json_t *weights(const vn_recording *r)
@@ -53,9 +53,11 @@ static json_t *weights(const vn_recording *r)
 
 	for (int i = 0; i < n; i++)
 		json_array_append_new(a, json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "name", w[i].name,
-			"dtype", vn_dtype_name(w[i].dtype), "shape", shape(&w[i].shape), "digest", vn_show_text(w[i].digest.hex), "min",
-			number(w[i].stats.min), "max", number(w[i].stats.max), "mean", number(w[i].stats.mean), "rms",
-			number(w[i].stats.rms), "nan", (json_int_t)w[i].stats.nan, "inf", (json_int_t)w[i].stats.inf));
+		                                   "dtype", vn_dtype_name(w[i].dtype), "shape", shape(&w[i].shape), "digest",
+		                                   vn_show_text(w[i].digest.hex), "min", number(w[i].stats.min), "max",
+		                                   number(w[i].stats.max), "mean", number(w[i].stats.mean), "rms",
+		                                   number(w[i].stats.rms), "nan", (json_int_t)w[i].stats.nan, "inf",
+		                                   (json_int_t)w[i].stats.inf));
 	return a;
 }
 
@@ -97,8 +99,9 @@ static json_t *left_out(const vn_recording *r)
 		json_t *measured = json_object();
 		for (int k = 0; k < l[i].n; k++)
 			json_object_set_new(measured, l[i].measure[k].name, json_real(l[i].measure[k].value));
-		json_array_append_new(list, json_pack("{s:i, s:s, s:s, s:s, s:o}", "step", l[i].step, "name", l[i].name,
-			"digest", l[i].digest.hex, "reference", l[i].reference.hex, "measured", measured));
+		json_array_append_new(list,
+		                      json_pack("{s:i, s:s, s:s, s:s, s:o}", "step", l[i].step, "name", l[i].name, "digest",
+		                                l[i].digest.hex, "reference", l[i].reference.hex, "measured", measured));
 	}
 	return list;
 }
@@ -114,18 +117,20 @@ static json_t *describe_recording(const vn_recording *r)
 	for (int i = 0; i < run->n; i++)
 		json_object_set_new(facts, run->fact[i].key, vn_show_text(run->fact[i].value));
 	for (int i = 0, k = vn_recording_steps(r, &step); i < k; i++)
-		json_array_append_new(steps, json_pack("{s:i, s:I, s:I, s:I, s:I}", "number", step[i].number, "position",
-			(json_int_t)step[i].position, "tokens", (json_int_t)step[i].tokens, "first_row",
-			(json_int_t)step[i].first_row, "rows", (json_int_t)step[i].rows));
+		json_array_append_new(steps,
+		                      json_pack("{s:i, s:I, s:I, s:I, s:I}", "number", step[i].number, "position",
+		                                (json_int_t)step[i].position, "tokens", (json_int_t)step[i].tokens, "first_row",
+		                                (json_int_t)step[i].first_row, "rows", (json_int_t)step[i].rows));
 	for (int i = 0; i < vn_recording_count(r); i++)
 		json_array_append_new(tensors, tensor(r, i));
-	json_t *all = json_pack("{s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o}", "created",
-	                 vn_show_text(vn_recording_root(r, "created")), "tool", vn_show_text(vn_recording_root(r, "tool")), "tool_version",
-	                 vn_show_text(vn_recording_root(r, "tool_version")), "run", facts, "batch",
-	                 (json_int_t)vn_recording_batch(r), "token_ids", ids(id, n), "positions", ids(position, n),
-	                 "token_text", words(vn_recording_token_text(r), n), "not_read", unread(r), "model", "family",
-	                 vn_show_text(vn_recording_family(r)), "provenance", vn_show_text(vn_recording_provenance(r)), "format",
-	                 vn_show_text(vn_recording_format(r)), "weights", weights(r), "steps", steps, "tensors", tensors);
+	json_t *all = json_pack(
+		"{s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o}", "created",
+		vn_show_text(vn_recording_root(r, "created")), "tool", vn_show_text(vn_recording_root(r, "tool")),
+		"tool_version", vn_show_text(vn_recording_root(r, "tool_version")), "run", facts, "batch",
+		(json_int_t)vn_recording_batch(r), "token_ids", ids(id, n), "positions", ids(position, n), "token_text",
+		words(vn_recording_token_text(r), n), "not_read", unread(r), "model", "family",
+		vn_show_text(vn_recording_family(r)), "provenance", vn_show_text(vn_recording_provenance(r)), "format",
+		vn_show_text(vn_recording_format(r)), "weights", weights(r), "steps", steps, "tensors", tensors);
 	const vn_left_out *left;
 	if (vn_recording_left_out(r, &left))
 		json_object_set_new(all, "left_out", left_out(r));
@@ -146,8 +151,9 @@ static json_t *entry_json(const vn_recording *r, int i, const void *data)
 
 bool vn_show_json(const vn_recording *r, int i, const void *data, FILE *out)
 {
-	json_t *j = json_pack("{s:s, s:o, s:b, s:o}", "schema", "vernier-show/1", "file", vn_show_text(vn_recording_path(r)),
-	                      "complete", (int)vn_recording_complete(r), "next", vn_show_next(r, i));
+	json_t *j = json_pack("{s:s, s:o, s:b, s:o}", "schema", "vernier-show/1", "file",
+	                      vn_show_text(vn_recording_path(r)), "complete", (int)vn_recording_complete(r), "next",
+	                      vn_show_next(r, i));
 	json_t *rest = i < 0 ? describe_recording(r) : entry_json(r, i, data);
 	bool    good = j && rest && json_object_update(j, rest) == 0 &&
 	            vn_json_print(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && fputc('\n', out) != EOF;

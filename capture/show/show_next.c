@@ -24,7 +24,7 @@ static void add_tensor(json_t *list, const vn_recording *r, int step, const char
 	char which[VN_NAME_MAX + 24];
 
 	snprintf(which, sizeof which, "step.%d/%s", step, name);
-	add(list, (const char *[MOST_WORDS]){ "show", vn_recording_path(r), which, to ? "--values" : NULL, to });
+	add(list, (const char *[MOST_WORDS]) { "show", vn_recording_path(r), which, to ? "--values" : NULL, to });
 }
 
 static bool is_reference(const vn_recording *r)
@@ -48,8 +48,8 @@ static void add_comparison(json_t *list, const vn_recording *r)
 		return;
 	strcpy(other, is_ref ? "gpu.h5" : "ref.h5");
 	vn_shell_new_file(other, sizeof other);
-	add(list, (const char *[MOST_WORDS]){ "capture", is_ref ? "gpu" : "ref", model, "--ids-from", own, "-o", other });
-	add(list, (const char *[MOST_WORDS]){ "compare", is_ref ? own : other, is_ref ? other : own, "--model", model });
+	add(list, (const char *[MOST_WORDS]) { "capture", is_ref ? "gpu" : "ref", model, "--ids-from", own, "-o", other });
+	add(list, (const char *[MOST_WORDS]) { "compare", is_ref ? own : other, is_ref ? other : own, "--model", model });
 }
 
 json_t *vn_show_next(const vn_recording *r, int i)
@@ -63,7 +63,7 @@ json_t *vn_show_next(const vn_recording *r, int i)
 		vn_shell_new_file(to, sizeof to);
 		add_tensor(list, r, vn_recording_entry(r, i)->step, vn_recording_entry(r, i)->name, to);
 	}
-	add(list, (const char *[MOST_WORDS]){ "show", path, "--check" });
+	add(list, (const char *[MOST_WORDS]) { "show", path, "--check" });
 	if (i < 0)
 		add_comparison(list, r);
 	return list;

@@ -180,13 +180,14 @@ void vn_show_weights(const vn_recording *r, FILE *out)
 	int                  n = vn_recording_weights(r, &w);
 	char                 shape[VN_SHAPE_TEXT];
 
-	fprintf(out, "%-50s dtype %-18s %11s %11s %11s %11s %8s %8s  "
-	             "digest\n", "weight", "shape", "min", "max", "mean", "rms",
-	       "nan", "inf");
+	fprintf(out,
+	        "%-50s dtype %-18s %11s %11s %11s %11s %8s %8s  "
+	        "digest\n",
+	        "weight", "shape", "min", "max", "mean", "rms", "nan", "inf");
 	for (int i = 0; i < n; i++) {
 		const size_t n_name = vn_show_put(w[i].name, out);
 		fprintf(out, "%*s %-5s %-18s", (int)(n_name < 50 ? 50 - n_name : 0), "", vn_dtype_name(w[i].dtype),
-		       vn_shape_text(&w[i].shape, shape));
+		        vn_shape_text(&w[i].shape, shape));
 		put_number(w[i].stats.min, out);
 		put_number(w[i].stats.max, out);
 		put_number(w[i].stats.mean, out);
@@ -227,10 +228,11 @@ void vn_show_step(vn_recording *r, const vn_step *s, FILE *out)
 	vn_stats stats;
 
 	fprintf(out, "\nstep.%d: %" PRId64 " token%s after %" PRId64 ", rows %" PRId64 " from %" PRId64 "\n", s->number,
-	       s->tokens, s->tokens == 1 ? "" : "s", s->position, s->rows, s->first_row);
-	fprintf(out, "  %5s %-28s %-5s %-18s %11s %11s %11s %11s %8s "
-	             "%8s\n", "order", "name", "dtype", "shape", "min", "max",
-	       "mean", "rms", "nan", "inf");
+	        s->tokens, s->tokens == 1 ? "" : "s", s->position, s->rows, s->first_row);
+	fprintf(out,
+	        "  %5s %-28s %-5s %-18s %11s %11s %11s %11s %8s "
+	        "%8s\n",
+	        "order", "name", "dtype", "shape", "min", "max", "mean", "rms", "nan", "inf");
 	for (int i = 0; i < vn_recording_count(r); i++) {
 		const vn_entry *e = vn_recording_entry(r, i);
 		if (e->step != s->number)
@@ -238,7 +240,7 @@ void vn_show_step(vn_recording *r, const vn_step *s, FILE *out)
 		fprintf(out, "  %5d ", e->order);
 		const size_t n_name = vn_show_put(e->name, out);
 		fprintf(out, "%*s %-5s %-18s", n_name < 28 ? 28 - (int)n_name : 0, "", vn_dtype_name(e->dtype),
-		       vn_shape_text(&e->shape, shape));
+		        vn_shape_text(&e->shape, shape));
 		if (e->same_as >= 0) {
 			fprintf(out, " the same as ");
 			vn_show_put(vn_recording_entry(r, e->same_as)->name, out);
@@ -270,7 +272,7 @@ static void show_alike(const vn_step *first, const vn_step *last, int tensors, F
 	if (last > first)
 		fprintf(out, " to %" PRId64, last->position);
 	fprintf(out, ", %d tensor%s%s (vernier show FILE step.%d)\n", tensors, tensors == 1 ? "" : "s",
-	       last > first ? " each" : "", first->number);
+	        last > first ? " each" : "", first->number);
 }
 
 /* Shows the first step in full. Decoding may add thousands, so equal steps share a line. */
@@ -312,8 +314,10 @@ static void show_rows(const vn_entry *e, const void *data, FILE *out)
 
 	if (n == 0)
 		return;
-	fprintf(out, "\n  %5s %11s %11s %11s %11s   first of %" PRId64 " "
-		"values\n", "row", "min", "max", "mean", "rms", width);
+	fprintf(out,
+	        "\n  %5s %11s %11s %11s %11s   first of %" PRId64 " "
+	        "values\n",
+	        "row", "min", "max", "mean", "rms", width);
 	for (int64_t t = 0; t < rows && t < FIRST_ROWS; t++) {
 		const char *row = (const char *)data + (size_t)(t * width) * vn_dtype_size(e->dtype);
 		vn_stats    s = vn_stats_of(row, e->dtype, (size_t)width);

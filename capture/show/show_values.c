@@ -60,9 +60,9 @@ static void csv(FILE *out, const vn_entry *e, const void *data)
 static void npy(FILE *out, const vn_entry *e, const void *data)
 {
 	static const char magic[] = { (char)0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, 118, 0 };
-	const bool  kept = e->dtype == VN_F16 || e->dtype == VN_F32 || e->dtype == VN_F64 || e->dtype == VN_I32;
-	const char *format = e->dtype == VN_F16 ? "<f2" : e->dtype == VN_F64 ? "<f8" : e->dtype == VN_I32 ? "<i4" : "<f4";
-	char        head[119] = "";
+	const bool        kept = e->dtype == VN_F16 || e->dtype == VN_F32 || e->dtype == VN_F64 || e->dtype == VN_I32;
+	const char   *format = e->dtype == VN_F16 ? "<f2" : e->dtype == VN_F64 ? "<f8" : e->dtype == VN_I32 ? "<i4" : "<f4";
+	char          head[119] = "";
 	const int64_t n = vn_shape_count(&e->shape);
 
 	vn_text_add(head, sizeof head, "{'descr': '%s', 'fortran_order': False, 'shape': (", format);
@@ -81,8 +81,10 @@ static void npy(FILE *out, const vn_entry *e, const void *data)
 
 static writer *writer_of(const char *path)
 {
-	static const struct { const char *end; writer *write; } by[] = { { ".txt", text }, { ".csv", csv },
-		{ ".npy", npy } };
+	static const struct {
+		const char *end;
+		writer     *write;
+	} by[] = { { ".txt", text }, { ".csv", csv }, { ".npy", npy } };
 	const char *end = strrchr(path, '.');
 
 	for (size_t i = 0; end && i < sizeof by / sizeof *by; i++)

@@ -8,7 +8,7 @@ vn_tensor_label vn_label_of_value(const vn_plan *p, int value)
 {
 	const vn_value      *v = &p->value[value];
 	const vn_point_info *i = vn_point_get(v->point);
-	vn_tensor_label l = { .order = value, .layer = v->layer };
+	vn_tensor_label      l = { .order = value, .layer = v->layer };
 
 	snprintf(l.name, sizeof l.name, "%s", v->name);
 	snprintf(l.point, sizeof l.point, "%s", i->name);
@@ -20,8 +20,8 @@ vn_tensor_label vn_label_of_value(const vn_plan *p, int value)
 
 const vn_point_info *vn_label_point(const char *name)
 {
-	const bool  in_layer = vn_name_layer(name) >= 0;
-	vn_point    p;
+	const bool in_layer = vn_name_layer(name) >= 0;
+	vn_point   p;
 	if (!vn_point_from_name(in_layer ? strchr(name, '.') + 1 : name, &p) || vn_point_get(p)->outside == in_layer)
 		return NULL;
 	return vn_point_get(p);
@@ -30,7 +30,7 @@ const vn_point_info *vn_label_point(const char *name)
 vn_tensor_label vn_label_of_name(const char *name)
 {
 	const vn_point_info *i = vn_label_point(name);
-	vn_tensor_label l = { .order = -1, .layer = vn_name_layer(name) };
+	vn_tensor_label      l = { .order = -1, .layer = vn_name_layer(name) };
 
 	snprintf(l.name, sizeof l.name, "%s", name);
 	if (i) {

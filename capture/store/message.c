@@ -9,7 +9,7 @@ static const int64_t ABSENT = -1; /* stands for the length of a NULL text */
 void vn_message_finish(vn_message *m)
 {
 	free(m->data);
-	*m = (vn_message){ 0 };
+	*m = (vn_message) { 0 };
 }
 
 static void put_padded_bytes(vn_message *m, const void *data, size_t bytes)
@@ -32,8 +32,14 @@ static void put_padded_bytes(vn_message *m, const void *data, size_t bytes)
 	m->n += padded;
 }
 
-void vn_put_int(vn_message *m, int64_t x) { put_padded_bytes(m, &x, sizeof x); }
-void vn_put_real(vn_message *m, double x) { put_padded_bytes(m, &x, sizeof x); }
+void vn_put_int(vn_message *m, int64_t x)
+{
+	put_padded_bytes(m, &x, sizeof x);
+}
+void vn_put_real(vn_message *m, double x)
+{
+	put_padded_bytes(m, &x, sizeof x);
+}
 
 void vn_put_bytes(vn_message *m, const void *data, size_t bytes)
 {
@@ -41,7 +47,10 @@ void vn_put_bytes(vn_message *m, const void *data, size_t bytes)
 	put_padded_bytes(m, data, bytes);
 }
 
-void vn_put_row(vn_message *m, const void *data, size_t bytes) { put_padded_bytes(m, data, bytes); }
+void vn_put_row(vn_message *m, const void *data, size_t bytes)
+{
+	put_padded_bytes(m, data, bytes);
+}
 
 void vn_put_text(vn_message *m, const char *text)
 {

@@ -18,12 +18,12 @@
 
 typedef struct vn_block {
 	struct vn_block *next;
-	bool     first, last; /* first, last piece of its tensor */
-	vn_tensor_label label;       /* label, dtype and shape: only in the first piece */
-	vn_dtype dtype;
-	vn_shape shape;
-	size_t   used;
-	unsigned char *data;      /* (VN_BLOCK_BYTES), aligned to a page (disk.h) */
+	bool             first, last; /* first, last piece of its tensor */
+	vn_tensor_label  label;       /* label, dtype and shape: only in the first piece */
+	vn_dtype         dtype;
+	vn_shape         shape;
+	size_t           used;
+	unsigned char   *data; /* (VN_BLOCK_BYTES), aligned to a page (disk.h) */
 } vn_block;
 
 typedef struct vn_queue vn_queue;
@@ -36,10 +36,10 @@ vn_block *vn_queue_take(vn_queue *q);
 /* a block that was taken and will not be posted; NULL is allowed */
 void      vn_block_free(vn_block *b);
 void      vn_queue_post(vn_queue *q, vn_block *b);
-vn_block *vn_queue_fetch(vn_queue *q);             /* waits; NULL once closed and empty */
+vn_block *vn_queue_fetch(vn_queue *q); /* waits; NULL once closed and empty */
 void      vn_queue_give_back(vn_queue *q, vn_block *b);
 /* waits until every posted block has been given back */
 void      vn_queue_drain(vn_queue *q);
-void      vn_queue_close(vn_queue *q);             /* nothing more will be posted */
+void      vn_queue_close(vn_queue *q); /* nothing more will be posted */
 
 #endif

@@ -136,10 +136,10 @@ vn_status vn_scribe_start(vn_scribe *s, const vn_place *place, vn_error *err)
 {
 	int ends[2];
 
-	*s = (vn_scribe){ .pid = -1, .socket = -1, .path = place->partial };
+	*s = (vn_scribe) { .pid = -1, .socket = -1, .path = place->partial };
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot make a socket: %s", s->path, strerror(errno));
-	setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ .tv_sec = SILENCE_S }, sizeof(struct timeval));
+	setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &(struct timeval) { .tv_sec = SILENCE_S }, sizeof(struct timeval));
 	const pid_t parent = getpid();
 	s->pid = fork();
 	if (s->pid == 0) {
@@ -164,7 +164,7 @@ void vn_scribe_end(vn_scribe *s)
 	if (s->pid > 0)
 		while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
 			;
-	*s = (vn_scribe){ .pid = -1, .socket = -1 };
+	*s = (vn_scribe) { .pid = -1, .socket = -1 };
 }
 
 /* The scribe does not answer. Finds out why. */
@@ -181,7 +181,7 @@ static vn_status gone(vn_scribe *s, vn_error *err)
 	s->pid = -1;
 	if (pid > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
 		return vn_fail(err, VN_ERR_IO, "%s: the process that writes it was killed, usually for lack of memory",
-		                               s->path);
+		               s->path);
 	if (pid > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
 		return vn_fail(
 			err, VN_ERR_IO,

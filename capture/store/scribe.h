@@ -34,10 +34,10 @@ typedef enum vn_errand {
 /* clang-format on */
 
 typedef struct vn_scribe {
-	pid_t pid;
-	int   socket;      /* -1: none */
-	bool  asked;       /* an answer is outstanding */
-	const char *path;  /* for messages */
+	pid_t       pid;
+	int         socket; /* -1: none */
+	bool        asked;  /* an answer is outstanding */
+	const char *path;   /* for messages */
 } vn_scribe;
 
 /* Forks the scribe. */
@@ -55,7 +55,7 @@ void      vn_scribe_end(vn_scribe *s);
 
 /* In the child: its working state, and the execution of a request. */
 typedef struct vn_desk vn_desk;
-vn_desk  *vn_desk_create(int fd, const char *path); /* NULL: no memory */
-vn_status vn_desk_do(vn_desk *d, vn_errand errand, vn_message *m, int64_t *value, vn_error *err);
+vn_desk               *vn_desk_create(int fd, const char *path); /* NULL: no memory */
+vn_status              vn_desk_do(vn_desk *d, vn_errand errand, vn_message *m, int64_t *value, vn_error *err);
 
 #endif

@@ -150,13 +150,22 @@ vn_status vn_desk_facts(vn_desk *d, vn_message *m, int64_t *value, vn_error *err
 static hid_t weight_type(void)
 {
 	typedef vn_desk_weight row;
-	static const struct { const char *name; size_t at; size_t text; int real; } field[] = {
-		{ "name", offsetof(row, name), VN_NAME_MAX, 0 },            { "dtype", offsetof(row, dtype), 8, 0 },
+	static const struct {
+		const char *name;
+		size_t      at;
+		size_t      text;
+		int         real;
+	} field[] = {
+		{ "name", offsetof(row, name), VN_NAME_MAX, 0 },
+		{ "dtype", offsetof(row, dtype), 8, 0 },
 		{ "shape", offsetof(row, shape), VN_WEIGHT_SHAPE_TEXT, 0 },
-		  { "digest", offsetof(row, digest), VN_DIGEST_TEXT, 0 },
-		{ "min", offsetof(row, min), 0, 1 },                        { "max", offsetof(row, max), 0, 1 },
-		{ "mean", offsetof(row, mean), 0, 1 },                      { "rms", offsetof(row, rms), 0, 1 },
-		{ "nan", offsetof(row, nan), 0, 0 },                        { "inf", offsetof(row, inf), 0, 0 },
+		{ "digest", offsetof(row, digest), VN_DIGEST_TEXT, 0 },
+		{ "min", offsetof(row, min), 0, 1 },
+		{ "max", offsetof(row, max), 0, 1 },
+		{ "mean", offsetof(row, mean), 0, 1 },
+		{ "rms", offsetof(row, rms), 0, 1 },
+		{ "nan", offsetof(row, nan), 0, 0 },
+		{ "inf", offsetof(row, inf), 0, 0 },
 	};
 	hid_t t = H5Tcreate(H5T_COMPOUND, sizeof(row)), text = H5Tcopy(H5T_C_S1);
 	bool  good = t >= 0 && text >= 0 && H5Tset_cset(text, H5T_CSET_UTF8) >= 0;
@@ -164,7 +173,9 @@ static hid_t weight_type(void)
 	for (size_t i = 0; good && i < sizeof field / sizeof *field; i++)
 		good = (!field[i].text || H5Tset_size(text, field[i].text) >= 0) &&
 		       H5Tinsert(t, field[i].name, field[i].at,
-		                 field[i].text ? text : field[i].real ? H5T_NATIVE_DOUBLE : H5T_NATIVE_INT64) >= 0;
+		                 field[i].text   ? text
+		                 : field[i].real ? H5T_NATIVE_DOUBLE
+		                                 : H5T_NATIVE_INT64) >= 0;
 	if (text >= 0)
 		H5Tclose(text);
 	if (!good && t >= 0)
@@ -189,8 +200,8 @@ static bool put_weights(hid_t group, vn_message *m)
 static bool put_model(vn_desk *d, vn_message *m)
 {
 	static const char *const key[] = { "family", "config", "provenance", "format", "path" };
-	hid_t g = H5Gcreate2(d->file, "model", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-	bool  good = g >= 0;
+	hid_t                    g = H5Gcreate2(d->file, "model", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+	bool                     good = g >= 0;
 
 	for (size_t i = 0; good && i < sizeof key / sizeof *key; i++) {
 		const char *text = vn_take_text(m);
@@ -201,8 +212,8 @@ static bool put_model(vn_desk *d, vn_message *m)
 
 /* ---- /plan -------------------------------------------------------------------------- */
 
-static const char *const number_name[] = { "layers", "vocab", "context" },
-	*const table_name[] = { "nodes", "values", "weights" };
+static const char *const number_name[] = { "layers", "vocab", "context" }, *const table_name[] = { "nodes", "values",
+	                                                                                               "weights" };
 enum { NUMBERS = sizeof number_name / sizeof *number_name, TABLES = sizeof table_name / sizeof *table_name };
 
 static void add_lines(vn_digester *digest, char *const *line, int64_t n)
@@ -300,6 +311,6 @@ bool vn_desk_plan_is_whole(const vn_desk *d, hid_t file)
 		good = read_number(g, number_name[i], digest);
 	for (int i = 0; good && i < TABLES; i++)
 		good = read_table(g, table_name[i], digest);
-	const vn_digest is = digest ? vn_digester_finish(digest) : (vn_digest){ "" };
+	const vn_digest is = digest ? vn_digester_finish(digest) : (vn_digest) { "" };
 	return close_group(g, good && strcmp(is.hex, d->plan.hex) == 0);
 }

@@ -78,9 +78,9 @@ static vn_status create(vn_desk *d, vn_message *m, int64_t *value, vn_error *err
 {
 	const int64_t links = vn_take_int(m);
 	const bool    whole = vn_take_int(m) != 0; /* then no group needs to be continued */
-	hid_t     fapl = H5Pcreate(H5P_FILE_ACCESS), fcpl = H5Pcreate(H5P_FILE_CREATE);
-	hid_t     driver = (hid_t)vn_driver_id();
-	vn_status st = VN_OK;
+	hid_t         fapl = H5Pcreate(H5P_FILE_ACCESS), fcpl = H5Pcreate(H5P_FILE_CREATE);
+	hid_t         driver = (hid_t)vn_driver_id();
+	vn_status     st = VN_OK;
 
 	(void)value;
 	d->links = whole ? INT64_MAX : links;
@@ -125,8 +125,8 @@ static void close_step(vn_desk *d)
 static vn_status step(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 {
 	static const char *const key[] = { "position", "tokens", "first_row", "rows" };
-	char name[32];
-	bool good;
+	char                     name[32];
+	bool                     good;
 
 	(void)value;
 	snprintf(name, sizeof name, "step.%d", (int)vn_take_int(m));
@@ -365,9 +365,9 @@ static bool mark_complete(hid_t file)
 static vn_status read_back(vn_desk *d, vn_error *err)
 {
 	const off_t bytes = lseek(d->fd, 0, SEEK_END);
-	vn_driver *driver = bytes >= 0 ? vn_driver_create(d->fd, d->path, bytes) : NULL;
-	hid_t      fapl = H5Pcreate(H5P_FILE_ACCESS), file = H5I_INVALID_HID;
-	bool       good = driver && fapl >= 0 && H5Pset_driver(fapl, (hid_t)vn_driver_id(), vn_driver_info(driver)) >= 0 &&
+	vn_driver  *driver = bytes >= 0 ? vn_driver_create(d->fd, d->path, bytes) : NULL;
+	hid_t       fapl = H5Pcreate(H5P_FILE_ACCESS), file = H5I_INVALID_HID;
+	bool        good = driver && fapl >= 0 && H5Pset_driver(fapl, (hid_t)vn_driver_id(), vn_driver_info(driver)) >= 0 &&
 	            (file = H5Fopen(d->path, H5F_ACC_RDONLY, fapl)) >= 0 && vn_desk_plan_is_whole(d, file);
 
 	if (file >= 0)
@@ -414,9 +414,16 @@ vn_desk *vn_desk_create(int fd, const char *path)
 
 	if (!d)
 		return NULL;
-	*d = (vn_desk){ .fd = fd, .path = path, .file = H5I_INVALID_HID, .step = H5I_INVALID_HID, .groups = H5I_INVALID_HID,
-	                .dset = H5I_INVALID_HID, .parent = H5I_INVALID_HID, .more = H5I_INVALID_HID,
-	                .driver = vn_driver_create(fd, path, 0), .mark = vn_trouble_mark() };
+	*d = (vn_desk) { .fd = fd,
+		             .path = path,
+		             .file = H5I_INVALID_HID,
+		             .step = H5I_INVALID_HID,
+		             .groups = H5I_INVALID_HID,
+		             .dset = H5I_INVALID_HID,
+		             .parent = H5I_INVALID_HID,
+		             .more = H5I_INVALID_HID,
+		             .driver = vn_driver_create(fd, path, 0),
+		             .mark = vn_trouble_mark() };
 	if (!d->driver) {
 		free(d);
 		return NULL;

@@ -14,25 +14,25 @@ struct vn_desk {
 	int         fd;
 	const char *path;
 	vn_driver  *driver;
-	hid_t       file, step;  /* step: its group */
-	hid_t       groups;      /* creation properties of groups */
-	hid_t       dset;        /* of the current tensor, without a name until it is complete */
-	hid_t       parent;      /* group of the last tensor with a layer, and its name */
+	hid_t       file, step; /* step: its group */
+	hid_t       groups;     /* creation properties of groups */
+	hid_t       dset;       /* of the current tensor, without a name until it is complete */
+	hid_t       parent;     /* group of the last tensor with a layer, and its name */
 	char        parent_name[VN_NAME_MAX];
-	hid_t       more;        /* group that continues the step's, for names without a layer; invalid: none yet */
-	int         n_more;      /* such groups of this step */
-	int64_t     links;       /* that a group has room for in its first block */
-	void       *names;       /* of the step: a tree of tsearch */
-	double      published;   /* time of the last publish */
-	unsigned    mark;        /* vn_trouble_mark at the start */
-	bool        refused;     /* by vn_h5_room */
-	vn_digest   plan;        /* digest of the requested plan; empty: no plan */
+	hid_t       more;      /* group that continues the step's, for names without a layer; invalid: none yet */
+	int         n_more;    /* such groups of this step */
+	int64_t     links;     /* that a group has room for in its first block */
+	void       *names;     /* of the step: a tree of tsearch */
+	double      published; /* time of the last publish */
+	unsigned    mark;      /* vn_trouble_mark at the start */
+	bool        refused;   /* by vn_h5_room */
+	vn_digest   plan;      /* digest of the requested plan; empty: no plan */
 };
 
 /* Create a one-dimensional dataset of n elements; of n strings. digest NULL: none. */
 bool      vn_desk_list(hid_t group, const char *name, hid_t disk, hid_t memory, int64_t n, const void *data,
                        const char *digest);
-bool vn_desk_lines(hid_t group, const char *name, char *const *line, int64_t n, const char *digest);
+bool      vn_desk_lines(hid_t group, const char *name, char *const *line, int64_t n, const char *digest);
 /* Ends work on `what`. If good, publishes to disk, at once or when it is due. */
 vn_status vn_desk_settle(vn_desk *d, bool good, const char *what, bool at_once, vn_error *err);
 
@@ -44,6 +44,6 @@ vn_status vn_desk_left_out(vn_desk *d, vn_message *m, int64_t *value, vn_error *
 vn_status vn_desk_facts(vn_desk *d, vn_message *m, int64_t *value, vn_error *err);
 vn_status vn_desk_model(vn_desk *d, vn_message *m, int64_t *value, vn_error *err);
 /* Does `file` hold the requested plan under /plan? True if none was requested. */
-bool vn_desk_plan_is_whole(const vn_desk *d, hid_t file);
+bool      vn_desk_plan_is_whole(const vn_desk *d, hid_t file);
 
 #endif

@@ -133,8 +133,9 @@ static vn_status create(const char *path, bool force, bool whole, const vn_plan 
 
 	if (!s)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
-	*s = (vn_store){ .plan = plan, .whole = whole, .place.fd = -1, .disk.direct = -1,
-		.scribe = { .pid = -1, .socket = -1 } };
+	*s = (vn_store) {
+		.plan = plan, .whole = whole, .place.fd = -1, .disk.direct = -1, .scribe = { .pid = -1, .socket = -1 }
+	};
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_mutex_init(&s->asking, NULL);
 	sem_init(&s->begun, 0, 0);
@@ -165,8 +166,8 @@ vn_status vn_store_create_whole(const char *path, bool force, vn_store **store, 
 
 /* ---- steps ------------------------------------------------------------------------ */
 
-vn_status vn_store_step(vn_store *s, int step, int64_t position, int64_t tokens, int64_t first_row,
-                        int64_t rows, vn_error *err)
+vn_status vn_store_step(vn_store *s, int step, int64_t position, int64_t tokens, int64_t first_row, int64_t rows,
+                        vn_error *err)
 {
 	vn_message m = { 0 };
 

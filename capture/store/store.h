@@ -33,8 +33,8 @@ vn_status vn_store_create_whole(const char *path, bool force, vn_store **store, 
 
 /* Writes /run: facts as attributes, all token ids with their positions. Ids that are not yet known
  * are -1, and come last. */
-vn_status vn_store_run(vn_store *s, const vn_facts *facts, const int32_t *ids, const int32_t *positions,
-                       int64_t n, vn_error *err);
+vn_status vn_store_run(vn_store *s, const vn_facts *facts, const int32_t *ids, const int32_t *positions, int64_t n,
+                       vn_error *err);
 /* Sets id number `at`, which was -1. Call it before the step that processes the token. */
 vn_status vn_store_token(vn_store *s, int64_t at, int32_t id, vn_error *err);
 /* Writes the text of each of the n tokens, escaped as by vn_utf8_escape. */
@@ -54,8 +54,8 @@ typedef struct vn_model_words {
 vn_status vn_store_words(vn_store *s, const vn_model_words *w, vn_error *err);
 
 /* Begins a step; tensors that follow belong to it. Rows as from vn_taps_select. */
-vn_status vn_store_step(vn_store *s, int step, int64_t position, int64_t tokens, int64_t first_row,
-                        int64_t rows, vn_error *err);
+vn_status vn_store_step(vn_store *s, int step, int64_t position, int64_t tokens, int64_t first_row, int64_t rows,
+                        vn_error *err);
 /* Returns the sink to put into vn_taps. Owned by the store. */
 vn_sink   vn_store_sink(vn_store *s);
 /* Writes a tensor by name: begin, all its numbers in one or more writes, end. The label is copied.

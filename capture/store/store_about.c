@@ -39,8 +39,8 @@ static vn_status expect_ids(vn_store *s, const int32_t *ids, int64_t n, int64_t 
 	return VN_OK;
 }
 
-vn_status vn_store_run(vn_store *s, const vn_facts *facts, const int32_t *ids, const int32_t *positions,
-                       int64_t n, vn_error *err)
+vn_status vn_store_run(vn_store *s, const vn_facts *facts, const int32_t *ids, const int32_t *positions, int64_t n,
+                       vn_error *err)
 {
 	vn_message m = { 0 };
 	vn_error   own = { "" };

@@ -22,12 +22,12 @@ struct vn_store {
 
 	/* The caller's side. */
 	vn_queue *queue;
-	vn_block *filling;         /* the block being filled */
-	int64_t   left;            /* elements that the open tensor still needs */
-	size_t    width;           /* bytes per element */
-	bool      cut;             /* vn_store_cut */
-	bool      whole;           /* vn_store_create_whole */
-	bool      open;            /* between begin and end */
+	vn_block *filling; /* the block being filled */
+	int64_t   left;    /* elements that the open tensor still needs */
+	size_t    width;   /* bytes per element */
+	bool      cut;     /* vn_store_cut */
+	bool      whole;   /* vn_store_create_whole */
+	bool      open;    /* between begin and end */
 
 	/* The storing thread's side. */
 	pthread_t thread;
@@ -35,12 +35,12 @@ struct vn_store {
 	/* the scribe has started or failed; everything is written; the thread may end */
 	sem_t     begun, quiet, leave;
 	struct {
-		bool          open;    /* its structure was begun */
-		vn_tensor_label      label;
-		vn_dtype      dtype;
-		int64_t       at, end; /* offset of its next byte, and of its end */
-		vn_stats_sum  sum;
-		vn_digester  *digest;
+		bool            open; /* its structure was begun */
+		vn_tensor_label label;
+		vn_dtype        dtype;
+		int64_t         at, end; /* offset of its next byte, and of its end */
+		vn_stats_sum    sum;
+		vn_digester    *digest;
 	} tensor;
 	vn_disk disk;
 

@@ -57,10 +57,10 @@ static vn_status plan_text(const vn_store *s, vn_plan_text *t, vn_error *err)
 vn_status vn_store_model(vn_store *s, const vn_model *m, const vn_weight_row *rows, vn_error *err)
 {
 	const vn_model_words w = { vn_model_family(m), vn_model_config(m), vn_model_provenance(m), vn_model_format(m),
-		vn_model_path(m) };
-	vn_plan_text text = { 0 };
-	vn_message   out = { 0 };
-	vn_status    st = s->plan ? plan_text(s, &text, err) : VN_OK;
+		                       vn_model_path(m) };
+	vn_plan_text         text = { 0 };
+	vn_message           out = { 0 };
+	vn_status            st = s->plan ? plan_text(s, &text, err) : VN_OK;
 
 	if (!st) {
 		vn_store_put_words(&out, &w);

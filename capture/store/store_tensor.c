@@ -89,7 +89,7 @@ vn_status vn_store_end(vn_store *s, vn_error *err)
 
 static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
 {
-	vn_store      *s = ctx;
+	vn_store             *s = ctx;
 	const vn_tensor_label l = vn_label_of_value(s->plan, value);
 	return vn_store_begin(s, &l, dtype, shape, err);
 }
@@ -106,7 +106,7 @@ static vn_status end(void *ctx, vn_error *err)
 
 vn_sink vn_store_sink(vn_store *s)
 {
-	return (vn_sink){ .ctx = s, .begin = begin, .write = write_piece, .end = end };
+	return (vn_sink) { .ctx = s, .begin = begin, .write = write_piece, .end = end };
 }
 
 /* ---- the storing thread's side ------------------------------------------------ */
@@ -134,7 +134,7 @@ static vn_status start(vn_store *s, const vn_block *b, vn_error *err)
 	drop(s);
 	s->tensor.label = b->label;
 	s->tensor.dtype = b->dtype;
-	s->tensor.sum = (vn_stats_sum){ 0 };
+	s->tensor.sum = (vn_stats_sum) { 0 };
 	if (!(s->tensor.digest = vn_digester_create()))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", s->place.partial);
 	vn_put_text(&m, name_of(s));

@@ -17,15 +17,15 @@ typedef struct run {
 
 typedef struct job {
 	vn_recording *r, *made;
-	int64_t   row, batch, columns;
-	bool      packed;          /* the row holds `batch` prompts one after the other */
-	int32_t  *ids, *positions; /* of the row, without padding */
-	int64_t   n;
-	bool     *real;            /* (columns) */
-	int64_t  *before;          /* (columns + 1): real columns before each */
-	vn_step  *step;            /* as they become */
-	run      *runs;            /* scratch for any list of runs */
-	vn_error *err;
+	int64_t       row, batch, columns;
+	bool          packed;          /* the row holds `batch` prompts one after the other */
+	int32_t      *ids, *positions; /* of the row, without padding */
+	int64_t       n;
+	bool         *real;   /* (columns) */
+	int64_t      *before; /* (columns + 1): real columns before each */
+	vn_step      *step;   /* as they become */
+	run          *runs;   /* scratch for any list of runs */
+	vn_error     *err;
 } job;
 
 /* The real columns of [from, to) as runs, relative to `from`. */
@@ -52,7 +52,8 @@ int64_t vn_batched_count(const vn_recording *r)
 static vn_status which_are_real(job *j, const int32_t *ids, const int32_t *positions, vn_error *err)
 {
 	int64_t  *of = j->packed ? malloc(((size_t)j->columns + 1) * sizeof *of) : NULL;
-	vn_status st = !j->packed ? VN_OK : of ? vn_packed_prompts(j->r, of, err)
+	vn_status st = !j->packed ? VN_OK
+	               : of       ? vn_packed_prompts(j->r, of, err)
 	                          : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for a row", vn_recording_path(j->r));
 	for (int64_t i = 0; !st && i < j->columns; i++) {
 		const int64_t at = j->packed ? i : j->row * j->columns + i;
@@ -66,7 +67,7 @@ static vn_status read_row(job *j, vn_error *err)
 {
 	const int32_t *ids, *positions;
 	const vn_step *step;
-	const int64_t all = vn_recording_tokens(j->r, &ids, &positions);
+	const int64_t  all = vn_recording_tokens(j->r, &ids, &positions);
 	j->batch = vn_batched_count(j->r);
 	j->packed = vn_packed_count(j->r) > 0;
 	if (j->row < 0 || j->row >= j->batch)
@@ -74,7 +75,7 @@ static vn_status read_row(job *j, vn_error *err)
 		               j->batch, j->row);
 	j->columns = j->packed ? all : all / j->batch;
 	const size_t n = (size_t)j->columns + 1;
-	const int steps = vn_recording_steps(j->r, &step);
+	const int    steps = vn_recording_steps(j->r, &step);
 	j->ids = malloc(n * sizeof *j->ids);
 	j->positions = malloc(n * sizeof *j->positions);
 	j->real = calloc(n, sizeof *j->real);
@@ -101,10 +102,10 @@ static vn_status read_row(job *j, vn_error *err)
 static vn_status cut_steps(job *j, vn_error *err)
 {
 	const vn_step *step;
-	const int n = vn_recording_steps(j->r, &step);
+	const int      n = vn_recording_steps(j->r, &step);
 	for (int i = 0; i < n; i++) {
 		const vn_step *s = &step[i];
-		const int64_t first = s->position + s->first_row, last = first + s->rows;
+		const int64_t  first = s->position + s->first_row, last = first + s->rows;
 		if (s->position + s->tokens > j->columns)
 			return vn_fail(err, VN_ERR_FORMAT, "%s: /step.%d: %" PRId64 " tokens after %" PRId64 ", a row has %" PRId64,
 			               vn_recording_path(j->r), s->number, s->tokens, s->position, j->columns);
@@ -112,9 +113,11 @@ static vn_status cut_steps(job *j, vn_error *err)
 			return vn_fail(err, VN_ERR_FORMAT, "%s: /step.%d: row %" PRId64 " has padding between its tokens",
 			               vn_recording_path(j->r), s->number, j->row);
 		j->step[i] = (vn_step) {
-			.number = s->number, .position = j->before[s->position],
-				.tokens = j->before[s->position + s->tokens] - j->before[s->position],
-			.first_row = j->before[first] - j->before[s->position], .rows = j->before[last] - j->before[first],
+			.number = s->number,
+			.position = j->before[s->position],
+			.tokens = j->before[s->position + s->tokens] - j->before[s->position],
+			.first_row = j->before[first] - j->before[s->position],
+			.rows = j->before[last] - j->before[first],
 		};
 	}
 	return VN_OK;
@@ -134,9 +137,9 @@ static vn_status make_boxes(job *j, int entry)
 {
 	const vn_entry *e = vn_recording_entry(j->r, entry);
 	const vn_step  *s = vn_recording_step(j->r, e->step);
-	vn_dims     dims;
-	vn_box      box;
-	int         keys = -1, n = 1;
+	vn_dims         dims;
+	vn_box          box;
+	int             keys = -1, n = 1;
 
 	if (!of_prompts(j, e, &dims))
 		return vn_derive_keep(j->made, e, 0, entry, j->err);
@@ -204,9 +207,9 @@ static vn_status keep_padding(job *j)
 
 vn_status vn_batched_row(vn_recording **r, int64_t row, vn_error *err)
 {
-	job j = { .r = *r, .row = row, .err = err };
+	job            j = { .r = *r, .row = row, .err = err };
 	const vn_step *step;
-	vn_status st;
+	vn_status      st;
 	if (!(st = read_row(&j, err)) && !(st = cut_steps(&j, err)) &&
 	    !(st = vn_derive(vn_recording_path(*r), r, 1, &j.made, err))) {
 		*r = j.made;
@@ -257,8 +260,7 @@ static vn_status read_rows(vn_recording *batch, int entry, int64_t prompt, const
 	void           *stored = malloc(vn_dtype_bytes(e->dtype, (size_t)size) + 1);
 	vn_status       st = stored
 	                         ? VN_OK
-	                         : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for rows of %s",
-	                                                      vn_recording_path(batch), e->name);
+	                         : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for rows of %s", vn_recording_path(batch), e->name);
 
 	for (int64_t i = 0; !st && i < n; i++)
 		if (!(st = vn_recording_read(batch, entry, (prompt * e->shape.dim[1] + row[i]) * size, size, stored, err)))
@@ -270,10 +272,10 @@ static vn_status read_rows(vn_recording *batch, int entry, int64_t prompt, const
 vn_status vn_batched_padding(const vn_recording *r, const char *name, bool later, double **x, int64_t *n, vn_error *err)
 {
 	const vn_recording *made = row_of(r);
-	vn_recording *batch = made ? made->base[0] : NULL;
-	const int     entry = batch && batch->n_steps ? vn_recording_find(batch, batch->step[0].number, name) : -1;
-	const int64_t rows = !made ? 0 : later ? made->padding.n : made->padding.before;
-	vn_status     st;
+	vn_recording       *batch = made ? made->base[0] : NULL;
+	const int           entry = batch && batch->n_steps ? vn_recording_find(batch, batch->step[0].number, name) : -1;
+	const int64_t       rows = !made ? 0 : later ? made->padding.n : made->padding.before;
+	vn_status           st;
 
 	*x = NULL;
 	*n = 0;

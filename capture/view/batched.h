@@ -15,7 +15,7 @@
 #include "capture/recording/recording.h"
 
 /* Returns how many prompts there are to choose from; 0: the recording holds a single prompt. */
-int64_t   vn_batched_count(const vn_recording *r);
+int64_t vn_batched_count(const vn_recording *r);
 
 /* Replaces *r by the derived recording of one prompt: its tokens without padding, its rows and its
  * keys. The caller closes *r, also after a failure. Errors: no such row, padding in the middle, a

@@ -10,7 +10,7 @@
 #include "capture/recording/derive.h"
 
 typedef struct vn_box {
-	vn_piece piece;               /* `to` is 0; the caller sets `from` */
+	vn_piece piece; /* `to` is 0; the caller sets `from` */
 	/* the result so far: rank, sizes and texts; its axes are in the next field */
 	vn_entry made;
 	char     axes[VN_AXES_MAX];
@@ -19,9 +19,9 @@ typedef struct vn_box {
 } vn_box;
 
 /* Starts a box without axes; the rest of `made` is copied from e. */
-void vn_box_begin(vn_box *b, int base, int entry, const vn_entry *e);
+void     vn_box_begin(vn_box *b, int base, int entry, const vn_entry *e);
 /* Adds an axis with this name, along the source's: `length` numbers. Returns its index. */
-int  vn_box_axis(vn_box *b, int source_axis, int64_t length, const char *word);
+int      vn_box_axis(vn_box *b, int source_axis, int64_t length, const char *word);
 /* Returns the piece that is the whole entry. */
 vn_piece vn_box_whole(int base, int entry, const vn_entry *e);
 

@@ -20,8 +20,8 @@ static int64_t end_of(const vn_step *s)
 static bool goes_on(const vn_recording *r)
 {
 	const vn_step *s;
-	const int n = vn_recording_steps(r, &s);
-	bool good = n > 0 && vn_recording_batch(r) == 0 && vn_packed_count(r) == 0;
+	const int      n = vn_recording_steps(r, &s);
+	bool           good = n > 0 && vn_recording_batch(r) == 0 && vn_packed_count(r) == 0;
 	for (int i = 0; good && i < n; i++)
 		good = s[i].tokens > 0 && (i == 0 || s[i].position == end_of(&s[i - 1]));
 	return good;
@@ -53,8 +53,8 @@ vn_status vn_calls_common(const vn_recording *a, const vn_recording *b, vn_call 
 bool vn_calls_steps(const vn_recording *r, const vn_call *call, int *first, int *count)
 {
 	const vn_step *s;
-	const int n = vn_recording_steps(r, &s);
-	int low = 0, high = n; /* steps are consecutive */
+	const int      n = vn_recording_steps(r, &s);
+	int            low = 0, high = n; /* steps are consecutive */
 	while (low < high) {
 		const int middle = (low + high) / 2;
 		if (s[middle].position < call->position)
@@ -84,14 +84,14 @@ typedef struct job {
 	vn_recording  *r, *made;
 	const vn_step *step;
 	const vn_call *call;
-	int       first, count; /* steps of r in the call: first, count */
-	int       from, to;     /* those of them with rows recorded */
-	int       at;           /* entries, in step order, are joined up to here */
-	vn_step   as;
-	vn_piece *piece;        /* room for one a step */
-	int      *left;
-	char     *one;
-	vn_error *err;
+	int            first, count; /* steps of r in the call: first, count */
+	int            from, to;     /* those of them with rows recorded */
+	int            at;           /* entries, in step order, are joined up to here */
+	vn_step        as;
+	vn_piece      *piece; /* room for one a step */
+	int           *left;
+	char          *one;
+	vn_error      *err;
 } job;
 
 /* Chooses the consecutive rows that end with the last one kept. */
@@ -110,8 +110,11 @@ static void take_rows(job *j)
 		low = begin;
 		j->from = k;
 	}
-	j->as = (vn_step) { .number = j->call->number, .position = j->call->position, .tokens = j->call->tokens,
-	                    .first_row = low - j->call->position, .rows = high - low };
+	j->as = (vn_step) { .number = j->call->number,
+		                .position = j->call->position,
+		                .tokens = j->call->tokens,
+		                .first_row = low - j->call->position,
+		                .rows = high - low };
 }
 
 static vn_status leave(job *j, const vn_entry *e)
@@ -131,7 +134,7 @@ static vn_status keep_entry(job *j, int entry)
 /* Its entry in step k, if that has all rows of the step; -1. */
 static int part_of(const job *j, const vn_entry *e, int token, int k)
 {
-	const int i = vn_recording_find(j->r, j->step[k].number, e->name);
+	const int       i = vn_recording_find(j->r, j->step[k].number, e->name);
 	const vn_entry *p = i >= 0 ? vn_recording_entry(j->r, i) : NULL;
 	if (!p || p->dtype != e->dtype || p->shape.rank != e->shape.rank || strcmp(vn_entry_axes(p), vn_entry_axes(e)) != 0)
 		return -1;
@@ -197,9 +200,9 @@ vn_status vn_calls_join(vn_recording **r, const vn_call *call, int n, int *left,
 	const vn_step *step;
 	const int      steps = vn_recording_steps(*r, &step);
 	const int      ranks = vn_recording_ranks(*r);
-	job j = { .r = *r, .step = step, .left = left, .one = one, .err = err };
-	vn_step  *as = malloc((size_t)n * sizeof *as);
-	vn_status st = VN_OK;
+	job            j = { .r = *r, .step = step, .left = left, .one = one, .err = err };
+	vn_step       *as = malloc((size_t)n * sizeof *as);
+	vn_status      st = VN_OK;
 
 	*left = 0;
 	j.piece = malloc(((size_t)steps + 1) * sizeof *j.piece);

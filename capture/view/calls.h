@@ -24,10 +24,10 @@ vn_status vn_calls_common(const vn_recording *a, const vn_recording *b, vn_call 
 
 /* Finds the steps of r that make up a call: *count steps from index *first. Returns false if no run
  * of steps is exactly that call. */
-bool      vn_calls_steps(const vn_recording *r, const vn_call *call, int *first, int *count);
+bool vn_calls_steps(const vn_recording *r, const vn_call *call, int *first, int *count);
 
 /* Can r's steps be joined to these calls? */
-bool      vn_calls_fit(const vn_recording *r, const vn_call *call, int n);
+bool vn_calls_fit(const vn_recording *r, const vn_call *call, int n);
 
 /* Replaces *r, which must fit, by the derived recording with these calls as steps. The caller
  * closes *r, also after a failure. Of the token rows, those that are consecutive up to the last row

@@ -13,7 +13,7 @@ bool vn_dims_parse(const char *text, vn_dims *d, const char **why)
 {
 	bool group = false, empty = true;
 	*d = (vn_dims) { .rank = 0 };
-	for (const char *p = text; ; p++) {
+	for (const char *p = text;; p++) {
 		if (*p == ' ')
 			continue;
 		if (!*p)
@@ -160,12 +160,12 @@ vn_piece *vn_dims_pieces(const vn_dims *from, vn_dims *to, int base, int entry, 
 	vn_piece *list = boxes > MOST_BOXES || boxes < 1 ? NULL : calloc((size_t)boxes, sizeof *list);
 	for (int64_t b = 0; list && b < boxes; b++) {
 		vn_piece *p = &list[(*n)++];
-		int64_t rest = b;
+		int64_t   rest = b;
 		p->base = base;
 		p->entry = entry;
 		for (int k = to->rank - 1; k >= 0; k--) {
 			const joined *j = &axis[k];
-			int64_t inner = j->n ? j->size[j->n - 1] : shape->dim[k];
+			int64_t       inner = j->n ? j->size[j->n - 1] : shape->dim[k];
 			p->size[k] = inner;
 			p->stride[k] = j->n ? j->stride[j->n - 1] : 1;
 			for (int i = j->n - 2; i >= 0; i--) {

@@ -34,7 +34,7 @@ typedef int64_t vn_dims_size(void *context, const char *word);
 /* Sets sizes and strides for a tensor of that shape. An axis of one word has its length; in a
  * group, all words but one must be known. Returns false if the sizes do not fit. A leading word
  * that the shape lacks (a batch axis that was dropped) gets length one. */
-bool vn_dims_fit(vn_dims *d, const vn_shape *shape, vn_dims_size *size, void *context);
+bool            vn_dims_fit(vn_dims *d, const vn_shape *shape, vn_dims_size *size, void *context);
 
 /* Computes the boxes that make `to` from `from`, which must be fitted. Sets the sizes of `to` from
  * the same words of `from`; words that `to` lacks must have length one. *shape: of the result.

@@ -25,7 +25,7 @@ static void note_length(vn_like *l, const char *word, size_t n, int64_t size)
 
 static void note_lengths(vn_like *l, const char *axes, const vn_shape *shape)
 {
-	size_t n;
+	size_t      n;
 	const char *w = vn_axes_word(axes, 0, &n);
 	for (int k = 0; k < shape->rank && n; w = vn_axes_word(axes, ++k, &n))
 		note_length(l, w, n, shape->dim[k]);
@@ -44,11 +44,11 @@ void vn_like_init(vn_like *l, const vn_recording *r, const vn_plan *plan, int ra
 
 vn_looks vn_like_of(const vn_like *l, const char *name, const vn_step *s)
 {
-	const int entry = l->recording ? vn_recording_find(l->recording, s ? s->number : 0, name) : -1;
-	const int value = l->plan ? vn_plan_find(l->plan, name) : -1;
+	const int   entry = l->recording ? vn_recording_find(l->recording, s ? s->number : 0, name) : -1;
+	const int   value = l->plan ? vn_plan_find(l->plan, name) : -1;
 	const char *dot = strchr(name, '.');
-	vn_looks w = { .like = l, .rows = s ? s->rows : -1 };
-	vn_point p;
+	vn_looks    w = { .like = l, .rows = s ? s->rows : -1 };
+	vn_point    p;
 	if (entry >= 0 && *vn_entry_axes(vn_recording_entry(l->recording, entry))) {
 		snprintf(w.axes, sizeof w.axes, "%s", vn_entry_axes(vn_recording_entry(l->recording, entry)));
 		w.shape = vn_recording_entry(l->recording, entry)->shape;
@@ -80,8 +80,8 @@ int64_t vn_like_of_rank(const vn_like *l, const char *word, int64_t size)
 int64_t vn_looks_size(void *looks, const char *word)
 {
 	const vn_looks *w = looks;
-	vn_dims d;
-	const char *why;
+	vn_dims         d;
+	const char     *why;
 	if (strcmp(word, "token") == 0)
 		return w->rows;
 	if (*w->axes && vn_dims_parse(w->axes, &d, &why)) {

@@ -17,16 +17,19 @@ typedef struct vn_like {
 	/* number of ranks, one of which holds the tensors in question; 1: whole */
 	int                 ranks;
 	/* axes with one length everywhere; -1: it differs */
-	struct { char word[24]; int64_t size; } length[VN_LIKE_WORDS];
-	int                 n;
+	struct {
+		char    word[24];
+		int64_t size;
+	} length[VN_LIKE_WORDS];
+	int n;
 } vn_like;
 
 /* One checkpoint of a step. Sizes are those of the whole tensor, not of a rank. */
 typedef struct vn_looks {
 	const vn_like *like;
-	char           axes[72];      /* "": not a checkpoint name */
-	vn_shape       shape;         /* of axes; rank 0: not known */
-	int64_t        rows;          /* token rows of the step; -1: not known */
+	char           axes[72]; /* "": not a checkpoint name */
+	vn_shape       shape;    /* of axes; rank 0: not known */
+	int64_t        rows;     /* token rows of the step; -1: not known */
 } vn_looks;
 
 /* plan NULL: the recording's own, if it has one. Both are borrowed. */

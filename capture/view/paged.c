@@ -31,8 +31,8 @@ static bool in_pages(const vn_entry *e, vn_dims *dims, int *block, int *slot)
 static int table_of(const vn_recording *r, const vn_entry *e)
 {
 	const char *dot = strchr(e->name, '.');
-	char name[VN_NAME_MAX];
-	int  i = -1;
+	char        name[VN_NAME_MAX];
+	int         i = -1;
 	if (dot && snprintf(name, sizeof name, "%.*s.%s", (int)(dot - e->name), e->name, table_name) < (int)sizeof name)
 		i = vn_recording_find(r, e->step, name);
 	return i >= 0 ? i : vn_recording_find(r, e->step, table_name);
@@ -46,10 +46,10 @@ static vn_status gather(vn_recording *r, vn_recording *made, int entry, const vn
 	const char     *path = vn_recording_path(r);
 	const int       t = table_of(r, e);
 	const int64_t   blocks = e->shape.dim[block], slots = e->shape.dim[slot], keys = s->position + s->tokens;
-	vn_box   box;
-	int      key = -1;
-	const void *data;
-	vn_status st;
+	vn_box          box;
+	int             key = -1;
+	const void     *data;
+	vn_status       st;
 
 	if (t < 0)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s lies in blocks, and step %d has no %s", path, e->name, e->step,
@@ -95,9 +95,9 @@ static vn_status gather(vn_recording *r, vn_recording *made, int entry, const vn
 vn_status vn_paged_gather(vn_recording **r, int *gathered, vn_error *err)
 {
 	vn_recording *from = *r, *made = NULL;
-	vn_dims dims;
-	int block, slot;
-	vn_status st = VN_OK;
+	vn_dims       dims;
+	int           block, slot;
+	vn_status     st = VN_OK;
 
 	*gathered = 0;
 	for (int i = 0; i < vn_recording_count(from); i++)

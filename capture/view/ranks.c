@@ -16,7 +16,7 @@
 
 void vn_ranks_say(vn_ranks_job *j, const char *format, ...)
 {
-	char text[VN_RANKS_LINE];
+	char    text[VN_RANKS_LINE];
 	va_list args;
 	va_start(args, format);
 	vn_text_print(text, sizeof text, format, args);
@@ -66,9 +66,9 @@ typedef struct parts {
 static vn_status parts_of(const vn_ranks_job *j, const vn_entry *e, const char *axis, int64_t length, parts *p)
 {
 	static const char *const fused[2][3] = { { "q_proj", "k_proj", "v_proj" }, { "gdn_q", "gdn_k", "gdn_v" } };
-	const int which = strcmp(axis, "qkv") == 0 ? 0 : strcmp(axis, "lin_mix") == 0 ? 1 : -1;
-	char    name[VN_NAME_MAX];
-	int64_t total = 0;
+	const int                which = strcmp(axis, "qkv") == 0 ? 0 : strcmp(axis, "lin_mix") == 0 ? 1 : -1;
+	char                     name[VN_NAME_MAX];
+	int64_t                  total = 0;
 
 	*p = (parts) { 1, { length } };
 	if (which < 0)
@@ -79,8 +79,8 @@ static vn_status parts_of(const vn_ranks_job *j, const vn_entry *e, const char *
 		vn_looks looks = vn_like_of(j->use->like, name, vn_recording_step(j->rank[0], e->step));
 		p->size[k] = looks.shape.rank < 2 ? -1 : 1;
 		for (int a = 1; a < looks.shape.rank; a++) {
-			char   word[24];
-			size_t n;
+			char        word[24];
+			size_t      n;
 			const char *at = vn_axes_word(looks.axes, a, &n);
 			snprintf(word, sizeof word, "%.*s", (int)n, at);
 			p->size[k] *= vn_like_of_rank(j->use->like, word, looks.shape.dim[a]);
@@ -111,16 +111,16 @@ static vn_status concatenate(vn_ranks_job *j, int i, const int *entry, int axis,
                              int64_t whole)
 {
 	const vn_entry *e = vn_recording_entry(j->rank[0], i);
-	vn_entry  made = *e;
-	vn_piece  piece[3 * VN_MOST_JOINED];
-	parts     p;
-	int       n = 0;
-	int64_t   at = 0;
-	vn_status st = parts_of(j, e, word, e->shape.dim[axis], &p);
+	vn_entry        made = *e;
+	vn_piece        piece[3 * VN_MOST_JOINED];
+	parts           p;
+	int             n = 0;
+	int64_t         at = 0;
+	vn_status       st = parts_of(j, e, word, e->shape.dim[axis], &p);
 	for (int part = 0; !st && part < p.n; part++)
 		for (int k = 0; k < j->n; k++) {
 			const vn_entry *d = vn_recording_entry(j->rank[k], entry[k]);
-			int64_t before = 0;
+			int64_t         before = 0;
 			if (!taken[k])
 				continue;
 			for (int a = d->shape.rank - 1; a >= 0; a--)
@@ -170,13 +170,13 @@ static vn_status one_of_each(vn_ranks_job *j, int i, const int *entry, int axis,
  * cover is the engine's choice. Every other result, whole or in part, is needed by every rank. */
 static vn_status on_some(vn_ranks_job *j, int base, const vn_entry *e, const int *entry, int missing)
 {
-	vn_like  whole = *j->use->like;
+	vn_like whole = *j->use->like;
 	whole.ranks = 1;
-	vn_looks looks = vn_like_of(&whole, e->name, vn_recording_step(j->rank[base], e->step));
-	const int vocab = vn_axes_find(vn_entry_axes(e), "vocab");
+	vn_looks      looks = vn_like_of(&whole, e->name, vn_recording_step(j->rank[base], e->step));
+	const int     vocab = vn_axes_find(vn_entry_axes(e), "vocab");
 	const int64_t wanted = vocab >= 0 ? vn_looks_size(&looks, "vocab") : -1;
 	const int64_t had = vocab >= 0 && vocab < e->shape.rank ? e->shape.dim[vocab] : -1;
-	vn_status st = VN_OK;
+	vn_status     st = VN_OK;
 	if (wanted >= 0 && had >= 0 && had != wanted)
 		return vn_fail(
 			j->err, VN_ERR_MISMATCH, "%s: has no %s in step %d, and %s has %" PRId64 " of %" PRId64 " along vocab",
@@ -192,8 +192,8 @@ static vn_status on_some(vn_ranks_job *j, int base, const vn_entry *e, const int
 			vn_recording_path(j->rank[missing]), e->name, e->step, vn_recording_path(j->rank[base]));
 	for (int k = base + 1; !st && k < j->n; k++)
 		if (entry[k] >= 0) {
-			const int two[2] = { entry[base], entry[k] };
-			vn_ranks_job pair = *j;
+			const int           two[2] = { entry[base], entry[k] };
+			vn_ranks_job        pair = *j;
 			vn_recording *const both[2] = { j->rank[base], j->rank[k] };
 			pair.rank = both;
 			pair.n = 2;
@@ -211,8 +211,8 @@ static vn_status on_some(vn_ranks_job *j, int base, const vn_entry *e, const int
 static bool shares(const vn_ranks_job *j, const int *entry, int axis, char *text, size_t room)
 {
 	const int64_t first = vn_recording_entry(j->rank[0], entry[0])->shape.dim[axis];
-	bool   same = true;
-	size_t used = 0;
+	bool          same = true;
+	size_t        used = 0;
 	*text = '\0';
 	for (int k = 0; k < j->n; k++) {
 		const int64_t size = vn_recording_entry(j->rank[k], entry[k])->shape.dim[axis];
@@ -230,24 +230,24 @@ static bool shares(const vn_ranks_job *j, const int *entry, int axis, char *text
 static void say_uneven(vn_ranks_job *j, const int *entry, int axis, const char *word, const char *all)
 {
 	const vn_entry *e = vn_recording_entry(j->rank[0], entry[0]);
-	int other = 1;
+	int             other = 1;
 	while (vn_recording_entry(j->rank[other], entry[other])->shape.dim[axis] == e->shape.dim[axis])
 		other++;
 	vn_ranks_say(j, "%s: ranks differ in shape along %s: rank 0 has %" PRId64 ", rank %d has %" PRId64 " (%s)", e->name,
-	             word, e->shape.dim[axis], other,
-	             vn_recording_entry(j->rank[other], entry[other])->shape.dim[axis], all);
+	             word, e->shape.dim[axis], other, vn_recording_entry(j->rank[other], entry[other])->shape.dim[axis],
+	             all);
 }
 
 static vn_status join(vn_ranks_job *j, int base, int i)
 {
 	const vn_entry *e = vn_recording_entry(j->rank[base], i);
-	const char *axes = vn_entry_axes(e), *why;
-	int       entry[VN_MOST_JOINED], axis = -1, missing;
-	bool      all[VN_MOST_JOINED];
-	char      text[160];
-	int64_t   sum = 0;
-	vn_dims   dims;
-	vn_status st = entries_of(j, base, i, entry, &missing);
+	const char     *axes = vn_entry_axes(e), *why;
+	int             entry[VN_MOST_JOINED], axis = -1, missing;
+	bool            all[VN_MOST_JOINED];
+	char            text[160];
+	int64_t         sum = 0;
+	vn_dims         dims;
+	vn_status       st = entries_of(j, base, i, entry, &missing);
 
 	memset(all, 1, sizeof all);
 	if (st)
@@ -263,9 +263,9 @@ static vn_status join(vn_ranks_job *j, int base, int i)
 		return vn_ranks_replicated(j, entry);
 	const char *word = dims.atom[axis].word;
 	/* On one rank, asks for the whole axis as the other side has it. */
-	vn_like  whole = *j->use->like;
+	vn_like     whole = *j->use->like;
 	whole.ranks = 1;
-	vn_looks looks = vn_like_of(&whole, e->name, vn_recording_step(j->rank[0], e->step));
+	vn_looks      looks = vn_like_of(&whole, e->name, vn_recording_step(j->rank[0], e->step));
 	const int64_t wanted = vn_looks_size(&looks, word);
 	for (int k = 0; k < j->n; k++)
 		sum += vn_recording_entry(j->rank[k], entry[k])->shape.dim[axis];
@@ -292,17 +292,17 @@ static vn_status join(vn_ranks_job *j, int base, int i)
  * ranks" plus notes. */
 static void name_of(const vn_ranks_job *j, char *text, size_t room)
 {
-	char   line[PATH_MAX + 40];
+	char        line[PATH_MAX + 40];
 	const char *first = vn_recording_path(j->rank[0]), *slash = strrchr(first, '/');
-	size_t used = (size_t)snprintf(text, room, "%s", first), folder = slash ? (size_t)(slash + 1 - first) : 0;
-	bool   same = true;
+	size_t      used = (size_t)snprintf(text, room, "%s", first), folder = slash ? (size_t)(slash + 1 - first) : 0;
+	bool        same = true;
 	for (int i = 1; i < j->n; i++) {
 		const char *path = vn_recording_path(j->rank[i]), *end = strrchr(path, '/');
 		same = same && (end ? (size_t)(end + 1 - path) : 0) == folder && memcmp(path, first, folder) == 0;
 	}
 	for (int i = 1; i < j->n && used < room; i++)
 		used += (size_t)snprintf(text + used, room - used, " + %s",
-		                                                   vn_recording_path(j->rank[i]) + (same ? folder : 0));
+		                         vn_recording_path(j->rank[i]) + (same ? folder : 0));
 	if (used < room)
 		return;
 	snprintf(text, room, "%.*s and %d more ranks", (int)(room / 2), vn_recording_path(j->rank[0]), j->n - 1);
@@ -315,8 +315,8 @@ static void name_of(const vn_ranks_job *j, char *text, size_t room)
 vn_status vn_ranks_join(vn_recording **rank, int n, vn_ranks_use *use, vn_recording **r, vn_error *err)
 {
 	vn_ranks_job j = { .rank = rank, .n = n, .use = use, .err = err };
-	char name[1024];
-	vn_status st = n > VN_MOST_JOINED ? vn_fail(err, VN_ERR_USAGE, "more than %d ranks", VN_MOST_JOINED) : VN_OK;
+	char         name[1024];
+	vn_status    st = n > VN_MOST_JOINED ? vn_fail(err, VN_ERR_USAGE, "more than %d ranks", VN_MOST_JOINED) : VN_OK;
 
 	use->placed = use->summed = use->same = 0;
 	use->all_told = false;
@@ -337,7 +337,7 @@ vn_status vn_ranks_join(vn_recording **rank, int n, vn_ranks_use *use, vn_record
 	for (int k = 0; !st && k < n; k++)
 		for (int i = 0; !st && i < vn_recording_count(rank[k]); i++) {
 			const vn_entry *e = vn_recording_entry(rank[k], i);
-			bool before = false;
+			bool            before = false;
 			for (int q = 0; q < k && !before; q++)
 				before = vn_recording_find(rank[q], e->step, e->name) >= 0;
 			if (!before)

@@ -14,19 +14,19 @@
 #include "capture/view/like.h"
 
 typedef struct vn_ranks_use {
-	const vn_like *like;   /* of the whole; its ranks are n */
-	bool  allow_incomplete;
+	const vn_like *like; /* of the whole; its ranks are n */
+	bool           allow_incomplete;
 	/* a tensor that should be equal on all ranks but differs, or is missing on some, is taken from
 	 * the first, with a message instead of an error */
-	bool  allow_replicas;
+	bool           allow_replicas;
 	void (*say)(void *context, const char *words); /* receives decisions made by content; NULL */
-	void  *context;
-	int    placed, summed, same; /* out: tensors concatenated, summed, taken from one rank */
+	void *context;
+	int   placed, summed, same; /* out: tensors concatenated, summed, taken from one rank */
 	/* out: a file states the number of ranks, or an axis has its full length once all are joined */
-	bool   all_told;
+	bool  all_told;
 	/* out: scores that are a shard of the vocabulary on every rank, by name and shares ("logits (256 + 256)"), empty:
 	 * none. They are joined, but the recordings do not show that the run gathers them before it samples. */
-	char   not_gathered[200];
+	char  not_gathered[200];
 } vn_ranks_use;
 
 /* Joins rank (n) into *r, and takes ownership of them, also after a failure. Their order is that

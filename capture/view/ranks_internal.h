@@ -9,11 +9,11 @@ enum { VN_MOST_JOINED = 256, VN_RANKS_SAID = 8, VN_RANKS_LINE = 500 };
 
 typedef struct vn_ranks_job {
 	vn_recording *const *rank; /* in order */
-	vn_recording *made;
-	int           n, said, left_out; /* messages passed on, and not */
-	char          last[VN_RANKS_LINE]; /* the last message */
-	vn_ranks_use *use;
-	vn_error     *err;
+	vn_recording        *made;
+	int                  n, said, left_out;   /* messages passed on, and not */
+	char                 last[VN_RANKS_LINE]; /* the last message */
+	vn_ranks_use        *use;
+	vn_error            *err;
 } vn_ranks_job;
 
 __attribute__((format(printf, 2, 3))) void vn_ranks_say(vn_ranks_job *j, const char *format, ...);

@@ -66,9 +66,9 @@ static vn_status first_other(vn_ranks_job *j, const int *entry, int from, int to
 vn_status vn_ranks_check_replicas(vn_ranks_job *j, const int *entry, int from, int to)
 {
 	const vn_entry *e = vn_recording_entry(j->rank[from], entry[from]);
-	int    other;
-	double most;
-	char   how[64];
+	int             other;
+	double          most;
+	char            how[64];
 	const vn_status st = first_other(j, entry, from, to, &other, &most);
 	if (st || other < 0)
 		return st;
@@ -87,7 +87,7 @@ vn_status vn_ranks_check_replicas(vn_ranks_job *j, const int *entry, int from, i
 vn_status vn_ranks_same_shape(const vn_ranks_job *j, const int *entry)
 {
 	const vn_entry *e = vn_recording_entry(j->rank[0], entry[0]);
-	char a[VN_SHAPE_TEXT], b[VN_SHAPE_TEXT];
+	char            a[VN_SHAPE_TEXT], b[VN_SHAPE_TEXT];
 	for (int k = 1; k < j->n; k++) {
 		const vn_entry *d = vn_recording_entry(j->rank[k], entry[k]);
 		if (!vn_shape_equal(&d->shape, &e->shape))
@@ -102,7 +102,7 @@ vn_status vn_ranks_same_shape(const vn_ranks_job *j, const int *entry)
 static bool may_be_partial(const vn_entry *e)
 {
 	static const char *const list[] = { "attn_out", "down_proj", "embed", "token_embed" };
-	const vn_point_info *p = vn_entry_point(e);
+	const vn_point_info     *p = vn_entry_point(e);
 	for (size_t i = 0; p && i < sizeof list / sizeof *list; i++)
 		if (strcmp(p->name, list[i]) == 0)
 			return true;
@@ -112,7 +112,7 @@ static bool may_be_partial(const vn_entry *e)
 static bool is_zero(vn_ranks_job *j, int k, int entry)
 {
 	vn_numbers *s = vn_numbers_open(j->rank[k], entry, NULL);
-	bool zero = s && vn_numbers_count(s) > 0;
+	bool        zero = s && vn_numbers_count(s) > 0;
 	for (int64_t at = 0; zero && at < vn_numbers_count(s); at += VN_NUMBERS) {
 		const size_t n = vn_numbers_left(vn_numbers_count(s), at);
 		zero = !vn_numbers_read(s, at, n, NULL);
@@ -129,7 +129,7 @@ static double left_over(vn_ranks_job *j, int step, const vn_stream *s, const int
 	vn_recording *r = j->rank[0];
 	static_assert(VN_MOST_JOINED + 2 <= VN_MOST_TERMS, "a term a rank");
 	vn_term term[VN_MOST_TERMS] = { { r, vn_recording_find(r, step, s->after) },
-		{ r, vn_recording_find(r, step, s->before[0]) } };
+		                            { r, vn_recording_find(r, step, s->before[0]) } };
 	int     n = 2;
 	if (term[1].entry < 0)
 		term[1].entry = vn_recording_find(r, step, s->before[1]);
@@ -156,13 +156,13 @@ static bool reduced_already(vn_ranks_job *j, const vn_entry *e, const int *entry
 
 vn_status vn_ranks_replicated(vn_ranks_job *j, const int *entry)
 {
-	const int i = entry[0];
+	const int       i = entry[0];
 	const vn_entry *e = vn_recording_entry(j->rank[0], i);
-	vn_piece piece[VN_MOST_JOINED];
-	int      other;
-	double   most;
-	char     how[64];
-	vn_status st = vn_ranks_same_shape(j, entry);
+	vn_piece        piece[VN_MOST_JOINED];
+	int             other;
+	double          most;
+	char            how[64];
+	vn_status       st = vn_ranks_same_shape(j, entry);
 	if (st)
 		return st;
 	if (may_be_partial(e)) {

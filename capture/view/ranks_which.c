@@ -29,9 +29,9 @@ vn_status vn_ranks_said(const vn_recording *r, int64_t *rank, int64_t *of, vn_er
 static vn_status in_order(vn_recording **rank, int n, bool *all_told, vn_error *err)
 {
 	vn_recording *place[VN_MOST_JOINED] = { NULL };
-	int64_t   at[VN_MOST_JOINED], of[VN_MOST_JOINED];
-	int       say = 0;
-	vn_status st = VN_OK;
+	int64_t       at[VN_MOST_JOINED], of[VN_MOST_JOINED];
+	int           say = 0;
+	vn_status     st = VN_OK;
 
 	for (int i = 0; i < n && !st; i++) {
 		st = vn_ranks_said(rank[i], &at[i], &of[i], err);

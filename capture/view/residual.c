@@ -51,9 +51,9 @@ static bool add_up(vn_numbers *const *s, int n, int64_t at, size_t m, double *le
 double vn_residual_left(const vn_term *term, int n)
 {
 	vn_numbers *s[VN_MOST_TERMS] = { NULL };
-	int64_t count = 0;
-	double  left = 0, size = 0;
-	bool    good = true;
+	int64_t     count = 0;
+	double      left = 0, size = 0;
+	bool        good = true;
 	assert(n > 2 && n <= VN_MOST_TERMS);
 	for (int k = 0; good && k < n; k++) {
 		const int64_t own = term[k].entry < 0 ? -1

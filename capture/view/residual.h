@@ -12,7 +12,9 @@
 #include "capture/recording/recording.h"
 
 /* Points: whole = before + added. */
-typedef struct vn_residual { const char *whole, *before, *added; } vn_residual;
+typedef struct vn_residual {
+	const char *whole, *before, *added;
+} vn_residual;
 enum { VN_RESIDUALS = 2 };
 extern const vn_residual vn_residuals[VN_RESIDUALS];
 
@@ -27,7 +29,10 @@ typedef struct vn_stream {
 bool vn_stream_around(const char *added, int layer, vn_stream *s);
 
 /* A tensor of a recording. */
-typedef struct vn_term { vn_recording *r; int entry; } vn_term;
+typedef struct vn_term {
+	vn_recording *r;
+	int           entry;
+} vn_term;
 enum { VN_MOST_TERMS = 2 + 256 };
 
 /* Returns |whole - before - rest|^2 / |rest|^2 in double, where the first of n terms is `whole`,

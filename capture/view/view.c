@@ -14,13 +14,13 @@
 
 bool vn_view_order(const char *from, const char *to, int rank, int order[VN_MAX_RANK])
 {
-	bool taken[VN_MAX_RANK] = { false }, moves = false;
+	bool   taken[VN_MAX_RANK] = { false }, moves = false;
 	size_t n, m;
 	for (int i = 0; i < VN_MAX_RANK; i++)
 		order[i] = i;
 	for (int i = 0; i < rank; i++) {
 		const char *want = vn_axes_word(to, i, &n);
-		int at = -1, times = 0;
+		int         at = -1, times = 0;
 		for (int k = 0; k < rank; k++) {
 			const char *have = vn_axes_word(from, k, &m);
 			if (n && n == m && memcmp(want, have, n) == 0) {
@@ -62,7 +62,7 @@ static void separate_steps(vn_recording *r)
 		if (other < 0 || r->entry[other].step == r->entry[i].step)
 			continue;
 		const uint64_t address = r->source[other].address;
-		int leader = -1;
+		int            leader = -1;
 		step_of(r, i, &from, &to);
 		for (int k = from; k < i && leader < 0; k++)
 			if (r->entry[k].same_as < 0 && r->source[k].address == address)
@@ -163,7 +163,7 @@ vn_status vn_view_rows(vn_recording *r, int step, int64_t first, int64_t rows, v
 	separate_steps(r);
 	for (int i = 0; i < r->n_entries; i++) {
 		const vn_entry *e = &r->entry[i];
-		const int axis = e->step == step && e->same_as < 0 ? vn_axes_find(vn_entry_axes(e), "token") : -1;
+		const int       axis = e->step == step && e->same_as < 0 ? vn_axes_find(vn_entry_axes(e), "token") : -1;
 		if (axis < 0 || axis >= e->shape.rank || e->shape.dim[axis] != s->rows)
 			continue;
 		vn_recording_release(r, i);

@@ -108,23 +108,23 @@ static vn_status list_measures(const vn_measured *m, vn_left_out *l, vn_error *e
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for what was measured");
 	for (int i = 0; i < VN_N_METRICS; i++)
 		if (m->has[i])
-			l->measure[l->n++] = (vn_said_measure){ vn_metric_get((vn_metric)i)->name, m->value[i] };
-	l->measure[l->n++] = (vn_said_measure){ "absmax", m->absmax[0] };
-	l->measure[l->n++] = (vn_said_measure){ "middle", m->middle };
+			l->measure[l->n++] = (vn_said_measure) { vn_metric_get((vn_metric)i)->name, m->value[i] };
+	l->measure[l->n++] = (vn_said_measure) { "absmax", m->absmax[0] };
+	l->measure[l->n++] = (vn_said_measure) { "middle", m->middle };
 	return VN_OK;
 }
 
 static vn_status judge_tensor(void *self, const char *name, const vn_tensor *t, vn_opinion *opinion, vn_left_out *l,
                               char words[VN_OPINION_WORDS], vn_error *err)
 {
-	judging       *j = self;
-	const int      entry = vn_recording_find(j->c.opened.ref, j->step, name);
+	judging        *j = self;
+	const int       entry = vn_recording_find(j->c.opened.ref, j->step, name);
 	const vn_entry *e = entry >= 0 ? vn_recording_entry(j->c.opened.ref, entry) : NULL;
-	const size_t   n = (size_t)vn_shape_count(&t->shape);
-	char           why[VN_WORDS], a[VN_SHAPE_TEXT], b[VN_SHAPE_TEXT];
-	vn_measured    m;
-	bool           holds = false;
-	vn_status      st;
+	const size_t    n = (size_t)vn_shape_count(&t->shape);
+	char            why[VN_WORDS], a[VN_SHAPE_TEXT], b[VN_SHAPE_TEXT];
+	vn_measured     m;
+	bool            holds = false;
+	vn_status       st;
 
 	_Static_assert(VN_N_METRICS + 2 <= VN_MEASURES_MAX, "a line has room for every metric");
 	*opinion = VN_OPINION_NONE;
@@ -163,5 +163,8 @@ static vn_status judge_tensor(void *self, const char *name, const vn_tensor *t, 
 }
 
 const vn_run_judge vn_against_judge = {
-	.open = open_judge, .step = begin_step, .tensor = judge_tensor, .close = close_judge,
+	.open = open_judge,
+	.step = begin_step,
+	.tensor = judge_tensor,
+	.close = close_judge,
 };

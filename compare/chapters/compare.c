@@ -86,9 +86,10 @@ static vn_status sum_up(vn_comparison *c, vn_error *err)
 	count(c);
 	unused_rules(c);
 	/* Fails the comparison when every checkpoint is missing by permission: at least one must have been judged. */
-	if (c->result.n_fails == 0 &&
-	    c->result.n_status[VN_WITHIN] + c->result.n_status[VN_OUTSIDE] + c->result.n_status[VN_ACCUMULATED] +
-	    c->result.n_status[VN_AGREED] + c->result.n_status[VN_EQUAL] == 0)
+	if (c->result.n_fails == 0 && c->result.n_status[VN_WITHIN] + c->result.n_status[VN_OUTSIDE] +
+	                                      c->result.n_status[VN_ACCUMULATED] + c->result.n_status[VN_AGREED] +
+	                                      c->result.n_status[VN_EQUAL] ==
+	                                  0)
 		return c->result.n_status[VN_UNLIMITED]
 		           ? vn_fail(err, VN_ERR_USAGE, "%s sets no limit for any of the %d checkpoints",
 		                     c->request.limits->path, c->result.n_status[VN_UNLIMITED])
@@ -138,7 +139,7 @@ static vn_status refuse_wrong(vn_comparison *c, vn_error *err)
 static vn_status check_digests(vn_comparison *c, vn_error *err)
 {
 	vn_recording *r[] = { c->opened.ref, c->opened.cand, c->opened.floor };
-	vn_status st = VN_OK;
+	vn_status     st = VN_OK;
 	c->result.digests = (vn_verified) { 0 };
 	for (int i = 0; i < 3 && !st; i++)
 		if (r[i] && !(st = vn_recording_verify(r[i], err)))
@@ -156,7 +157,7 @@ static void warn_wrong(vn_comparison *c)
 static void note_masks(vn_comparison *c)
 {
 	long long n = 0;
-	int points = 0;
+	int       points = 0;
 	for (int i = 0; i < c->result.n_points; i++) {
 		n += c->result.point[i].m.masked;
 		points += c->result.point[i].m.masked > 0;
@@ -188,8 +189,8 @@ static bool diverges(void *context, int step, int layer)
 static vn_status check_one_side(vn_comparison *c, const char *who, vn_recording *r, vn_error *err)
 {
 	vn_identities x;
-	vn_error why = { "" };
-	vn_status st = vn_identities_of(r, c->opened.plan, diverges, c, &x, &why);
+	vn_error      why = { "" };
+	vn_status     st = vn_identities_of(r, c->opened.plan, diverges, c, &x, &why);
 	if (st && !vn_status_ends_job(st)) /* an unreadable tensor is reported where it is compared */
 		vn_lines_add(&c->result.warnings, "%s by itself: some checks could not be made: %s", who, why.text);
 	else if (st)
@@ -306,7 +307,7 @@ static vn_status explain(vn_comparison *c, vn_error *err)
 static int layers_of(const vn_comparison *c)
 {
 	const vn_recording *both[2] = { c->opened.ref, c->opened.cand };
-	int last = -1;
+	int                 last = -1;
 	for (int k = 0; !c->opened.plan && k < 2; k++)
 		for (int i = 0; i < vn_recording_count(both[k]); i++)
 			last = vn_recording_entry(both[k], i)->layer > last ? vn_recording_entry(both[k], i)->layer : last;
@@ -321,7 +322,7 @@ enum { ENOUGH_TOKENS = 16 };
 static void warn_unread(vn_comparison *c, const char *who, const vn_recording *r)
 {
 	const char *name[VN_UNREAD_NAMED];
-	const int n = vn_recording_unread(r, name);
+	const int   n = vn_recording_unread(r, name);
 	for (int i = 0; i < n && i < VN_UNREAD_NAMED; i++)
 		vn_lines_add(&c->result.warnings, "%s of the %s is ignored: it is not part of a checkpoint file", name[i], who);
 	if (n > VN_UNREAD_NAMED)
@@ -332,8 +333,8 @@ static void warn_unread(vn_comparison *c, const char *who, const vn_recording *r
 static vn_status look_beside(vn_comparison *c, vn_error *err)
 {
 	static const char *const who[] = { "reference", "candidate", "floor" };
-	vn_recording *r[] = { c->opened.ref, c->opened.cand, c->opened.floor };
-	vn_status st = vn_check_steps(c, err);
+	vn_recording            *r[] = { c->opened.ref, c->opened.cand, c->opened.floor };
+	vn_status                st = vn_check_steps(c, err);
 	for (int i = 0; i < 3 && r[i] && !st; i++) {
 		warn_unread(c, who[i], r[i]);
 		st = vn_check_precision(c, who[i], r[i], err);
@@ -374,8 +375,8 @@ static void note_part(vn_comparison *c)
 	const vn_step *step;
 	const int      steps = vn_recording_steps(c->opened.cand, &step);
 	const int64_t  all = vn_recording_tokens(c->opened.cand, NULL, NULL);
-	int64_t first = all, last = -1;
-	int     low = INT_MAX, high = -1;
+	int64_t        first = all, last = -1;
+	int            low = INT_MAX, high = -1;
 
 	for (int i = 0; i < steps; i++) {
 		const int64_t from = step[i].position + step[i].first_row;
@@ -400,9 +401,9 @@ static void note_part(vn_comparison *c)
 
 static void note_few_tokens(vn_comparison *c)
 {
-	const int32_t *id, *at;
+	const int32_t  *id, *at;
 	const long long n = vn_recording_tokens(c->opened.ref, &id, &at);
-	const int      of = different(id, n);
+	const int       of = different(id, n);
 	if (n < ENOUGH_TOKENS)
 		vn_lines_add(&c->result.notes,
 		             "%lld token%s: faults in rotations, masks and caches may be invisible in fewer than %d", n,
@@ -416,8 +417,8 @@ static void note_few_tokens(vn_comparison *c)
 vn_status vn_comparison_open(vn_comparison *c, const char *ref, const char *cand, const char *floor, vn_error *err)
 {
 	const char *const path[] = { ref, cand, floor };
-	vn_recording *r[3] = { NULL };
-	const vn_status st = vn_recording_open_all(path, floor ? 3 : 2, r, err);
+	vn_recording     *r[3] = { NULL };
+	const vn_status   st = vn_recording_open_all(path, floor ? 3 : 2, r, err);
 
 	c->opened.ref = r[0];
 	c->opened.cand = r[1];

@@ -27,9 +27,9 @@ vn_status vn_compare(vn_comparison *c, vn_error *err);
  * checkpoint of the other one is missing or extra. */
 vn_status vn_compare_alone(vn_comparison *c, vn_error *err);
 
-void      vn_comparison_finish(vn_comparison *c);
+void vn_comparison_finish(vn_comparison *c);
 
 /* Same as vn_comparison_finish, and also closes limits and recordings. */
-void      vn_comparison_close(vn_comparison *c);
+void vn_comparison_close(vn_comparison *c);
 
 #endif

@@ -14,11 +14,11 @@ static const struct {
 	const char *word;
 	vn_allow    bit;
 } words[] = {
-	{ "token_ids", VN_ALLOW_TOKEN_IDS }, { "positions", VN_ALLOW_TOKEN_IDS }, { "config", VN_ALLOW_CONFIG },
-	{ "weights", VN_ALLOW_WEIGHTS }, { "incomplete", VN_ALLOW_INCOMPLETE }, { "missing", VN_ALLOW_MISSING },
-	{ "extra", VN_ALLOW_EXTRA }, { "precision", VN_ALLOW_PRECISION }, { "replicas", VN_ALLOW_REPLICAS },
-	{ "claims", VN_ALLOW_CLAIMS }, { "floor", VN_ALLOW_FLOOR }, { "ranks", VN_ALLOW_RANKS },
-	{ "steps", VN_ALLOW_STEPS }, { "itself", VN_ALLOW_ITSELF }, { "digest", VN_ALLOW_DIGEST },
+	{ "token_ids", VN_ALLOW_TOKEN_IDS }, { "positions", VN_ALLOW_TOKEN_IDS },   { "config", VN_ALLOW_CONFIG },
+	{ "weights", VN_ALLOW_WEIGHTS },     { "incomplete", VN_ALLOW_INCOMPLETE }, { "missing", VN_ALLOW_MISSING },
+	{ "extra", VN_ALLOW_EXTRA },         { "precision", VN_ALLOW_PRECISION },   { "replicas", VN_ALLOW_REPLICAS },
+	{ "claims", VN_ALLOW_CLAIMS },       { "floor", VN_ALLOW_FLOOR },           { "ranks", VN_ALLOW_RANKS },
+	{ "steps", VN_ALLOW_STEPS },         { "itself", VN_ALLOW_ITSELF },         { "digest", VN_ALLOW_DIGEST },
 	{ "agreed", VN_ALLOW_AGREED },
 };
 const char *const vn_allow_names =
@@ -28,7 +28,7 @@ const char *vn_allow_parse(const char *list, unsigned *set)
 {
 	while (*list) {
 		const size_t n = strcspn(list, ",");
-		unsigned bit = 0;
+		unsigned     bit = 0;
 		for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 			if (strlen(words[i].word) == n && memcmp(words[i].word, list, n) == 0)
 				bit = words[i].bit;
@@ -41,10 +41,10 @@ const char *vn_allow_parse(const char *list, unsigned *set)
 }
 
 static const char *const status_text[VN_N_STATUS_WORDS] = {
-	[VN_WITHIN] = "within", [VN_OUTSIDE] = "outside", [VN_ACCUMULATED] = "accumulated", [VN_UNLIMITED] = "unlimited",
-		[VN_MISSING] = "missing",
-	[VN_EXTRA] = "extra", [VN_EMPTY] = "empty", [VN_MISSHAPEN] = "misshapen", [VN_UNREADABLE] = "unreadable",
-	[VN_AGREED] = "agreed", [VN_EQUAL] = "equal",
+	[VN_WITHIN] = "within",       [VN_OUTSIDE] = "outside",     [VN_ACCUMULATED] = "accumulated",
+	[VN_UNLIMITED] = "unlimited", [VN_MISSING] = "missing",     [VN_EXTRA] = "extra",
+	[VN_EMPTY] = "empty",         [VN_MISSHAPEN] = "misshapen", [VN_UNREADABLE] = "unreadable",
+	[VN_AGREED] = "agreed",       [VN_EQUAL] = "equal",
 };
 
 const char *vn_status_text(vn_status_word s)
@@ -54,7 +54,7 @@ const char *vn_status_text(vn_status_word s)
 
 void vn_checkpoint_say(vn_checkpoint *p, const char *format, ...)
 {
-	char text[200];
+	char    text[200];
 	va_list args;
 	va_start(args, format);
 	vn_text_print(text, sizeof text, format, args);
@@ -67,7 +67,7 @@ double vn_check_used(const vn_check *k)
 {
 	if (!(fabs(k->value) <= 1.7976931348623157e308))
 		return (double)INFINITY;
-	const bool higher = k->form != VN_OVER_FLOOR && vn_metric_get(k->metric)->better == VN_HIGHER;
+	const bool   higher = k->form != VN_OVER_FLOOR && vn_metric_get(k->metric)->better == VN_HIGHER;
 	const double far = higher ? 1 - k->value : k->value, near = higher ? 1 - k->limit : k->limit;
 	if (!(far > 0))
 		return 0;

@@ -18,29 +18,28 @@ double vn_check_used(const vn_check *k);
 
 /* Sets p->detail, the reason why the checkpoint was not measured: one printable line, cut to 199
  * bytes. If there is no memory, detail becomes NULL. */
-__attribute__((format(printf, 2, 3)))
-void      vn_checkpoint_say(vn_checkpoint *p, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void vn_checkpoint_say(vn_checkpoint *p, const char *format, ...);
 
 /* Are the candidate's weights known to differ from the reference's? Then the model's weights are
  * not the candidate's (--allow weights). */
-bool      vn_other_weights(const vn_comparison *c);
+bool vn_other_weights(const vn_comparison *c);
 
 /* Returns a measured value for a report, or NaN if it was not measured. Also NaN if no position is
  * finite on both sides, where an error of 0 would look like agreement. Counts (nonfinite,
  * differing) always have a value. */
-double    vn_metric_shown(const vn_checkpoint *p, vn_metric m);
+double vn_metric_shown(const vn_checkpoint *p, vn_metric m);
 
-double    vn_floor_value(const vn_checkpoint *p, vn_metric m); /* NaN: not known */
+double vn_floor_value(const vn_checkpoint *p, vn_metric m); /* NaN: not known */
 
 /* Applies options->allow (NULL: nothing is allowed) to a recording opened for c. Call it before any
  * data is read from r. */
-void      vn_comparison_allow(const vn_comparison *c, vn_recording *r);
+void vn_comparison_allow(const vn_comparison *c, vn_recording *r);
 
 /* Pages of both files that were read count as memory until vn_comparison_forget gives them back (about
  * 64 kB around a small tensor). vn_comparison_looked records that a checkpoint was read, and calls
  * vn_comparison_forget after each 64 MB. Data that was handed out stays valid. */
-void      vn_comparison_forget(vn_comparison *c);
-void      vn_comparison_looked(vn_comparison *c, const vn_checkpoint *p);
+void vn_comparison_forget(vn_comparison *c);
+void vn_comparison_looked(vn_comparison *c, const vn_checkpoint *p);
 
 /* Writes the name, prefixed with the step unless that is 0 ("step.2/layer3.q_rope"), to text
  * (VN_LABEL bytes), in printable characters. Returns text. */

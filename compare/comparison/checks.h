@@ -13,7 +13,7 @@
 #include "compare/comparison/comparison.h"
 
 /* Check i of p, in full; i < p->n_checks. */
-vn_check  vn_check_at(const vn_checkpoint *p, int i);
+vn_check vn_check_at(const vn_checkpoint *p, int i);
 
 /* p has these n checks instead of those that it has. A failure leaves it as it was. */
 vn_status vn_checks_keep(vn_comparison *c, vn_checkpoint *p, const vn_check *check, int n, vn_error *err);
@@ -22,7 +22,7 @@ vn_status vn_checks_keep(vn_comparison *c, vn_checkpoint *p, const vn_check *che
 vn_status vn_checks_add(vn_comparison *c, vn_checkpoint *p, const vn_check *check, vn_error *err);
 vn_status vn_checks_set(vn_comparison *c, vn_checkpoint *p, int i, const vn_check *check, vn_error *err);
 
-void      vn_checks_drop(vn_checkpoint *p);
-void      vn_terms_free(vn_terms *t);
+void vn_checks_drop(vn_checkpoint *p);
+void vn_terms_free(vn_terms *t);
 
 #endif

@@ -44,19 +44,19 @@ typedef enum vn_allow {
 /* clang-format on */
 
 typedef enum vn_status_word {
-	VN_WITHIN,     /* measured, inside all its limits */
-	VN_OUTSIDE,    /* measured, outside at least one */
+	VN_WITHIN,  /* measured, inside all its limits */
+	VN_OUTSIDE, /* measured, outside at least one */
 	/* outside, but accumulated rounding only: every operation up to it was replayed and cleared
 	 * (by_operation.h); does not fail */
 	VN_ACCUMULATED,
-	VN_UNLIMITED,  /* measured, no limit but nonfinite applies */
-	VN_MISSING,    /* not in the candidate */
-	VN_EXTRA,      /* not in the reference */
-	VN_EMPTY,      /* has no elements */
-	VN_MISSHAPEN,  /* shape, axes, basis or rows differ */
+	VN_UNLIMITED, /* measured, no limit but nonfinite applies */
+	VN_MISSING,   /* not in the candidate */
+	VN_EXTRA,     /* not in the reference */
+	VN_EMPTY,     /* has no elements */
+	VN_MISSHAPEN, /* shape, axes, basis or rows differ */
 	VN_UNREADABLE,
-	VN_AGREED,     /* not in the candidate, whose run judged it and left it out (left_out.h) */
-	VN_EQUAL,      /* by its digests, and not read (trusted.h) */
+	VN_AGREED, /* not in the candidate, whose run judged it and left it out (left_out.h) */
+	VN_EQUAL,  /* by its digests, and not read (trusted.h) */
 	VN_N_STATUS_WORDS
 } vn_status_word;
 
@@ -68,7 +68,7 @@ typedef enum vn_since {
 	VN_BETTER,    /* outside as before, but less */
 	VN_KNOWN,     /* outside as before */
 	VN_WORSE,
-	VN_NEW,       /* outside, and within in the baseline, or by another limit */
+	VN_NEW, /* outside, and within in the baseline, or by another limit */
 	VN_N_SINCE
 } vn_since;
 
@@ -80,10 +80,10 @@ typedef struct vn_check {
 	double         best;
 	bool           has_best;
 	bool           holds;
-	const vn_rule *rule;         /* NULL: built in */
+	const vn_rule *rule; /* NULL: built in */
 	int            line;
-	const char    *note;         /* why there is no value; NULL */
-	int            steps;        /* number of pooled steps; 0: this checkpoint alone */
+	const char    *note;  /* why there is no value; NULL */
+	int            steps; /* number of pooled steps; 0: this checkpoint alone */
 } vn_check;
 
 /* A check as a checkpoint keeps it (checks.h). */
@@ -100,17 +100,17 @@ typedef struct vn_terms {
 /* The result of recomputing a checkpoint from the candidate's own inputs (replay.h); nmse unless
  * stated otherwise. */
 typedef struct vn_replayed {
-	double  local, floor, inherited;
-	double  local_token, floor_token; /* nmse of the worst token */
-	double  local_max, floor_max;     /* largest error of one element, not squared */
-	double  gain;   /* NaN: the error of the inputs is zero or not known */
-	int64_t bad;    /* not finite on one side only */
-	int64_t numbers; /* elements; of probabilities, those that carry the sum of squares (count.h) */
-	int     span;   /* number of nodes from captured tensors to here, including its own */
-	int     behind; /* the earlier checkpoint charged with the span; -1 */
-	bool    captured; /* the capture is wrong: its readers used other numbers */
-	vn_column_order columns; /* the order of its columns */
-	bool    wrong_so; /* its columns differ, and in the reference's order it is wrong too */
+	double          local, floor, inherited;
+	double          local_token, floor_token; /* nmse of the worst token */
+	double          local_max, floor_max;     /* largest error of one element, not squared */
+	double          gain;                     /* NaN: the error of the inputs is zero or not known */
+	int64_t         bad;                      /* not finite on one side only */
+	int64_t         numbers;  /* elements; of probabilities, those that carry the sum of squares (count.h) */
+	int             span;     /* number of nodes from captured tensors to here, including its own */
+	int             behind;   /* the earlier checkpoint charged with the span; -1 */
+	bool            captured; /* the capture is wrong: its readers used other numbers */
+	vn_column_order columns;  /* the order of its columns */
+	bool            wrong_so; /* its columns differ, and in the reference's order it is wrong too */
 } vn_replayed;
 
 /* Where numbers left the range of a format (overflow.h). */
@@ -122,48 +122,48 @@ typedef struct vn_overflow {
 } vn_overflow;
 
 typedef struct vn_checkpoint {
-	const char    *name;      /* borrowed from the recording */
+	const char    *name; /* borrowed from the recording */
 	int            step, order, layer;
-	int            value;     /* in the comparison's plan, aliases resolved; -1 */
-	int            ref, cand; /* entries; -1: absent */
-	bool           scores;    /* logits */
-	int            pool;      /* its pool for metrics of logits; -1: none */
+	int            value;        /* in the comparison's plan, aliases resolved; -1 */
+	int            ref, cand;    /* entries; -1: absent */
+	bool           scores;       /* logits */
+	int            pool;         /* its pool for metrics of logits; -1: none */
 	int            pooled_small; /* its pool for multiples of the floor; -1: none */
-	int            channels;  /* its pool for worst_channel_* (pool_channels.h); -1: none */
+	int            channels;     /* its pool for worst_channel_* (pool_channels.h); -1: none */
 	vn_status_word status;
-	bool           fails;     /* outside the limits, whatever the status */
-	char          *detail;    /* one line if not measured, or if invalid_floor; NULL */
-	char          *holds;     /* misshapen: what it holds instead; NULL: not known */
-	vn_measured    m;         /* n == 0: not measured */
-	int64_t        rows;      /* rows of logits, if measured */
-	bool           not_run;   /* the candidate's run was stopped before it */
+	bool           fails;       /* outside the limits, whatever the status */
+	char          *detail;      /* one line if not measured, or if invalid_floor; NULL */
+	char          *holds;       /* misshapen: what it holds instead; NULL: not known */
+	vn_measured    m;           /* n == 0: not measured */
+	int64_t        rows;        /* rows of logits, if measured */
+	bool           not_run;     /* the candidate's run was stopped before it */
 	bool           few_metrics; /* not all metrics are known; limits of the others do not apply */
-	const char    *vacuous;    /* why nothing was compared; NULL */
+	const char    *vacuous;     /* why nothing was compared; NULL */
 	bool           has_floor;
 	bool           invalid_floor; /* the floor was rejected: it or the reference is wrong */
-	double        *floor;     /* (VN_N_METRICS) if has_floor; NaN: not known */
-	vn_kept_check *check;     /* (n_checks), for vn_check_at */
+	double        *floor;         /* (VN_N_METRICS) if has_floor; NaN: not known */
+	vn_kept_check *check;         /* (n_checks), for vn_check_at */
 	int            n_checks;
-	int            worst;     /* the broken check that is farthest outside; -1 */
+	int            worst; /* the broken check that is farthest outside; -1 */
 	bool           origin;
 	bool           replayed;
 	vn_replayed    replay;
 	vn_overflow    overflow;
 	vn_since       since;
-	double         was;       /* value of the worst check in the baseline; NaN: none */
+	double         was; /* value of the worst check in the baseline; NaN: none */
 } vn_checkpoint;
 
 /* The logits of all single-token steps. One row says nothing about a mean or a share, and its
  * divergence cannot be divided by the floor's, which may be almost 0 by chance. So these metrics
  * are computed over all such steps, and judged once. */
 typedef struct vn_pool {
-	const char *name;             /* name of the checkpoints */
-	int         n, first, last;   /* steps; checkpoints of the first and the last */
-	int         worst;            /* checkpoint of the largest divergence, which gets the checks */
+	const char *name;           /* name of the checkpoints */
+	int         n, first, last; /* steps; checkpoints of the first and the last */
+	int         worst;          /* checkpoint of the largest divergence, which gets the checks */
 	/* only metrics of logits; floor: NaN if a step has none */
 	double      value[VN_N_METRICS], floor[VN_N_METRICS];
 	double      argmax_strict, kl_half; /* as in vn_measured */
-	int64_t     rows, distinct;   /* of the reference's tokens (count.h) */
+	int64_t     rows, distinct;         /* of the reference's tokens (count.h) */
 } vn_pool;
 
 /* For fewer numbers than this, the ratio of two errors depends on chance: the floor may be tiny
@@ -175,10 +175,10 @@ typedef struct vn_pool {
 enum { VN_FEW_NUMBERS = 128 };
 
 typedef struct vn_pooled_small {
-	int     n;                    /* steps */
-	int64_t numbers;              /* in all of them */
-	int     worst;                /* checkpoint of the step farthest outside, as in vn_pool */
-	bool    outside;              /* one of them breaks a limit together with all steps */
+	int     n;                                        /* steps */
+	int64_t numbers;                                  /* in all of them */
+	int     worst;                                    /* checkpoint of the step farthest outside, as in vn_pool */
+	bool    outside;                                  /* one of them breaks a limit together with all steps */
 	double  value[VN_N_METRICS], floor[VN_N_METRICS]; /* where vn_pooled_small_has; else NaN */
 	/* (n) nmse of the steps, ascending; nmse of that many first steps together */
 	double *nmse, *below;
@@ -186,7 +186,7 @@ typedef struct vn_pooled_small {
 
 /* When operations are replayed, if there is a model. */
 typedef enum vn_replay_when {
-	VN_REPLAY_OUTSIDE,   /* if something is outside */
+	VN_REPLAY_OUTSIDE, /* if something is outside */
 	/* also if nothing is, unless the candidate's weights are known to differ from the model's */
 	VN_REPLAY_SAME,
 	VN_REPLAY_ALWAYS,
@@ -196,17 +196,17 @@ typedef enum vn_replay_when {
 typedef struct vn_compare_options {
 	/* globs, each of which must match something; none: all checkpoints */
 	const char *const *points;
-	int         n_points;
-	unsigned    allow;
-	int         threads;       /* 0: one per processor */
-	bool        bitwise;       /* formats must be equal too; the limits are vn_limits_bitwise */
-	const char *model;         /* for the floor and the replay; NULL: none */
-	vn_replay_when replay;
-	bool        explain;       /* find the known mistake that reproduces each origin (explain.h) */
-	bool        strict;        /* a warning counts as outside */
-	bool        trust;         /* what is equal by its digests is not read (trusted.h) */
-	const char *baseline;      /* report of an earlier comparison (baseline.h); NULL */
-	const vn_policy *floor_policy; /* instead of the candidate's own; NULL */
+	int                n_points;
+	unsigned           allow;
+	int                threads; /* 0: one per processor */
+	bool               bitwise; /* formats must be equal too; the limits are vn_limits_bitwise */
+	const char        *model;   /* for the floor and the replay; NULL: none */
+	vn_replay_when     replay;
+	bool               explain;      /* find the known mistake that reproduces each origin (explain.h) */
+	bool               strict;       /* a warning counts as outside */
+	bool               trust;        /* what is equal by its digests is not read (trusted.h) */
+	const char        *baseline;     /* report of an earlier comparison (baseline.h); NULL */
+	const vn_policy   *floor_policy; /* instead of the candidate's own; NULL */
 } vn_compare_options;
 
 typedef struct vn_graph vn_graph; /* localise.c */
@@ -214,15 +214,15 @@ typedef struct vn_graph vn_graph; /* localise.c */
 /* The request. Borrowed; set before vn_compare. */
 typedef struct vn_request {
 	const vn_compare_options *options;
-	vn_limits     *limits;
+	vn_limits                *limits;
 	/* command-line arguments to compare the same again: " ref.h5 cand.h5 --names hf"; NULL: none */
-	const char    *again;
+	const char               *again;
 } vn_request;
 
 /* The inputs: both sides, and the model, floor and plan that belong to them. */
 typedef struct vn_opened {
 	vn_recording  *ref, *cand, *floor; /* floor: NULL without --floor */
-	vn_model      *model;      /* from options->model; NULL. Set by vn_floor_run */
+	vn_model      *model;              /* from options->model; NULL. Set by vn_floor_run */
 	/* the reference's, else the candidate's, else NULL. Set by vn_compare */
 	const vn_plan *plan;
 	/* precision of the candidate (with a model), or of --floor. Set by the floor */
@@ -232,53 +232,53 @@ typedef struct vn_opened {
 /* The results, in the order of the chapters that fill them. Owned. */
 typedef struct vn_result {
 	/* contract. Later chapters add lines to notes and warnings. */
-	vn_lines       notes, warnings, refusals;
-	bool           swapped;    /* perhaps: the reference has fewer digits than the candidate */
-	vn_weights    *weights;    /* differences; NULL: a side lists no weights */
+	vn_lines    notes, warnings, refusals;
+	bool        swapped; /* perhaps: the reference has fewer digits than the candidate */
+	vn_weights *weights; /* differences; NULL: a side lists no weights */
 
 	/* match: one checkpoint per name and step, in execution order; extras last. Later chapters fill
 	 * them. */
 	vn_checkpoint *point;
 	int            n_points;
-	int            n_not_run;  /* the candidate's run was stopped before them (left_out.h) */
-	int64_t        n_neither;  /* values of the plan, over all steps, that neither side recorded */
+	int            n_not_run; /* the candidate's run was stopped before them (left_out.h) */
+	int64_t        n_neither; /* values of the plan, over all steps, that neither side recorded */
 	/* shipped name maps that know the names that only the candidate, or only the reference, has; NULL */
 	const char    *cand_map, *ref_map;
-	bool           misspelt;   /* such a name is close to one that the other side has alone */
+	bool           misspelt; /* such a name is close to one that the other side has alone */
 	/* width of the reference's residual stream; 0: no tensor shows it (count.h) */
 	int64_t        hidden;
 
 	/* measure. */
-	int64_t        looked;     /* bytes read of each file since vn_comparison_forget */
-	bool           bits;       /* measure differing, since a limit uses it */
-	vn_verified    digests;    /* of the stored tensors that were read, over all recordings */
+	int64_t     looked;  /* bytes read of each file since vn_comparison_forget */
+	bool        bits;    /* measure differing, since a limit uses it */
+	vn_verified digests; /* of the stored tensors that were read, over all recordings */
 
 	/* floor. */
-	char           floor_from[200]; /* "f16 run of MODEL", "FILE"; empty: none */
+	char floor_from[200]; /* "f16 run of MODEL", "FILE"; empty: none */
 	/* checkpoints whose floor was rejected; the first; -1 */
-	int            n_invalid_floors, first_invalid_floor;
+	int  n_invalid_floors, first_invalid_floor;
 
 	/* pool: steps judged together. */
-	vn_pool       *pool;
-	int            n_pools;
-	vn_pooled_small *pooled_small;
-	int            n_pooled_small;
+	vn_pool                *pool;
+	int                     n_pools;
+	vn_pooled_small        *pooled_small;
+	int                     n_pooled_small;
 	struct vn_channel_pool *channel_pool; /* pool_channels.h */
-	int            n_channel_pools;
+	int                     n_channel_pools;
 
 	/* judge, and the baseline. */
-	vn_terms       terms;      /* of the checks */
-	int            n_status[VN_N_STATUS_WORDS], n_fails;
-	int            n_since[VN_N_SINCE];
-	bool           within;
-	bool           strict;     /* only its warnings make it outside */
+	vn_terms terms; /* of the checks */
+	int      n_status[VN_N_STATUS_WORDS], n_fails;
+	int      n_since[VN_N_SINCE];
+	bool     within;
+	bool     strict; /* only its warnings make it outside */
 
 	/* localise, replay, explain. */
-	vn_graph      *graph;
-	int            first;      /* first divergence; -1 */
-	int           *origins, n_origins;
-	bool           replayed;   /* the origins are those of replay.h */
-	struct vn_explanations *why; /* explanations of the origins (explain.h); NULL: not requested */
+	vn_graph               *graph;
+	int                     first; /* first divergence; -1 */
+	int                    *origins, n_origins;
+	bool                    replayed; /* the origins are those of replay.h */
+	struct vn_explanations *why;      /* explanations of the origins (explain.h); NULL: not requested */
 } vn_result;
 
 typedef struct vn_comparison {

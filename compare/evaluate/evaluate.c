@@ -17,15 +17,15 @@ enum { BATCH = 32 }; /* candidate rows scored at a time */
 /* ---- rows of scores, as an engine hands them over ------------------------------- */
 
 typedef struct collector {
-	int64_t        width;      /* V */
-	int64_t        most;       /* rows that have room */
-	unsigned char *data;       /* (most, width), allocated at the first row */
+	int64_t        width; /* V */
+	int64_t        most;  /* rows that have room */
+	unsigned char *data;  /* (most, width), allocated at the first row */
 	size_t         bytes;
 	vn_dtype       dtype;
-	int64_t        have;       /* numbers in data */
-	int64_t        before;     /* rows already scored and dropped */
-	vn_status    (*full)(void *ctx, vn_error *err); /* called when the buffer is full, or NULL */
-	void          *ctx;
+	int64_t        have;                         /* numbers in data */
+	int64_t        before;                       /* rows already scored and dropped */
+	vn_status (*full)(void *ctx, vn_error *err); /* called when the buffer is full, or NULL */
+	void *ctx;
 } collector;
 
 static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
@@ -57,10 +57,10 @@ static vn_status flush(collector *c, vn_error *err)
 
 static vn_status piece(void *ctx, const void *data, size_t elements, vn_error *err)
 {
-	collector    *c = ctx;
-	const size_t  size = vn_dtype_size(c->dtype);
-	const char   *from = data;
-	vn_status     st = VN_OK;
+	collector   *c = ctx;
+	const size_t size = vn_dtype_size(c->dtype);
+	const char  *from = data;
+	vn_status    st = VN_OK;
 
 	while (!st && elements > 0) {
 		const int64_t room = c->most * c->width - c->have;
@@ -88,8 +88,11 @@ static vn_status run(const vn_engine *e, const int32_t *ids, int64_t tokens, boo
                      collector *c, vn_error *err)
 {
 	const int64_t past = e->ops->position(e->self);
-	const vn_taps taps = { .want = want, .rows = VN_ROWS_RANGE, .first = past + first, .last = past + last,
-	                       .sink = { c, begin, piece, end } };
+	const vn_taps taps = { .want = want,
+		                   .rows = VN_ROWS_RANGE,
+		                   .first = past + first,
+		                   .last = past + last,
+		                   .sink = { c, begin, piece, end } };
 	return e->ops->forward(e->self, ids, tokens, &taps, err);
 }
 
@@ -97,15 +100,15 @@ static vn_status run(const vn_engine *e, const int32_t *ids, int64_t tokens, boo
 
 typedef struct walk {
 	const vn_evaluate_options *o;
-	const vn_plan   *plan;
-	const vn_engine *engine[2];
-	bool            *want;     /* (n_values): true for the logits only */
-	collector        rows[2];  /* reference rows of a whole window; a batch of candidate rows */
-	int              threads;
-	vn_token_score  *t;        /* (n - 1), of which m are scored */
-	int64_t          m;
+	const vn_plan             *plan;
+	const vn_engine           *engine[2];
+	bool                      *want;    /* (n_values): true for the logits only */
+	collector                  rows[2]; /* reference rows of a whole window; a batch of candidate rows */
+	int                        threads;
+	vn_token_score            *t; /* (n - 1), of which m are scored */
+	int64_t                    m;
 	/* The window at hand. */
-	int64_t          begin, from; /* first token of the window; first token it scores, stored in t[m] */
+	int64_t                    begin, from; /* first token of the window; first token it scores, stored in t[m] */
 } walk;
 
 /* Scores row i of the batch, which predicts token `from + before + i`. */
@@ -124,10 +127,10 @@ static void score(const walk *w, int64_t i)
 
 static vn_status score_batch(void *ctx, vn_error *err)
 {
-	walk            *w = ctx;
-	const int64_t    n = w->rows[1].have / w->rows[1].width;
+	walk         *w = ctx;
+	const int64_t n = w->rows[1].have / w->rows[1].width;
 	(void)err;
-	#pragma omp parallel for schedule(dynamic, 1) num_threads(w->threads)
+#pragma omp parallel for schedule(dynamic, 1) num_threads(w->threads)
 	for (int64_t i = 0; i < n; i++)
 		score(w, i);
 	return VN_OK;
@@ -196,7 +199,7 @@ static vn_status decode(walk *w, vn_evaluation *e, vn_error *err)
 		vn_progress_at(&bar, ++e->steps);
 		if (e->part[0] != e->part[1] || e->part[0] < 0) {
 			const vn_pair p = { .data = { w->rows[0].data, w->rows[1].data },
-				.dtype = { w->rows[0].dtype, w->rows[1].dtype } };
+				                .dtype = { w->rows[0].dtype, w->rows[1].dtype } };
 			e->part_at = e->steps;
 			e->part_tie = vn_score_one(vn_kernel_best(), &p, 0, w->plan->vocab).tie;
 		}
@@ -221,8 +224,9 @@ vn_status vn_evaluate_check(const vn_evaluate_options *o, const vn_plan *plan, v
 		               "a text of %" PRId64 " token: at least two are needed, because the first is not scored", o->n);
 	for (int64_t i = 0; i < o->n; i++)
 		if (o->ids[i] < 0 || o->ids[i] >= plan->vocab)
-			return vn_fail(err, VN_ERR_USAGE, "token id %" PRId32 " (number %" PRId64 " of %" PRId64
-			               ") is outside the vocabulary of %d", o->ids[i], i + 1, o->n, plan->vocab);
+			return vn_fail(err, VN_ERR_USAGE,
+			               "token id %" PRId32 " (number %" PRId64 " of %" PRId64 ") is outside the vocabulary of %d",
+			               o->ids[i], i + 1, o->n, plan->vocab);
 	if (o->window < 2 || o->window > plan->context)
 		return vn_fail(err, VN_ERR_USAGE, "a window must have 2 to %d tokens (the model's context), not %" PRId64,
 		               plan->context, o->window);
@@ -235,8 +239,9 @@ vn_status vn_evaluate_check(const vn_evaluate_options *o, const vn_plan *plan, v
 vn_status vn_evaluate(const vn_evaluate_options *o, const vn_plan *plan, const vn_engine *ref, const vn_engine *cand,
                       vn_evaluation *e, vn_error *err)
 {
-	walk      w = { .o = o, .plan = plan, .engine = { ref, cand },
-		.threads = o->threads > 0 ? o->threads : omp_get_num_procs() };
+	walk w = {
+		.o = o, .plan = plan, .engine = { ref, cand }, .threads = o->threads > 0 ? o->threads : omp_get_num_procs()
+	};
 	const int logits = vn_plan_root(plan, vn_plan_find(plan, vn_point_get(VN_POINT_LOGITS)->name));
 	vn_status st = VN_OK;
 

@@ -27,7 +27,7 @@
 #include "capture/run/engine.h"
 
 typedef struct vn_evaluate_options {
-	const int32_t *ids;    /* the text */
+	const int32_t *ids; /* the text */
 	int64_t        n;
 	int64_t        window, stride;
 	/* greedy steps after the first half window, until the engines differ; 0: none */
@@ -37,12 +37,12 @@ typedef struct vn_evaluate_options {
 
 /* The result for one scored token. */
 typedef struct vn_token_score {
-	int64_t at;           /* index of the token in the text */
-	double  loss[2], kl;  /* [0] reference, [1] candidate; NaN if a score is NaN */
-	int32_t argmax[2];    /* the tokens that each engine predicts instead; -1 if a score is NaN */
-	bool    tie;          /* those two have nearly equal reference scores (specs/limits.md) */
+	int64_t at;          /* index of the token in the text */
+	double  loss[2], kl; /* [0] reference, [1] candidate; NaN if a score is NaN */
+	int32_t argmax[2];   /* the tokens that each engine predicts instead; -1 if a score is NaN */
+	bool    tie;         /* those two have nearly equal reference scores (specs/limits.md) */
 	bool    finite[2];
-	int     shared, of;   /* tokens among the top 5 of both; size of the top (5) */
+	int     shared, of; /* tokens among the top 5 of both; size of the top (5) */
 } vn_token_score;
 
 /* The score of token `id`, number `at` of the text, from the rows of logits before it: V numbers each. [0] reference,
@@ -54,26 +54,26 @@ typedef struct vn_evaluation {
 	int64_t tokens, scored, windows;
 	vn_mean loss[2], gap;
 	double  perplexity[2];
-	int64_t nonfinite[2];    /* tokens whose row of scores holds a NaN or an infinity */
+	int64_t nonfinite[2]; /* tokens whose row of scores holds a NaN or an infinity */
 	/* shares of tokens with equal argmax: near ties counted as equal, and not */
 	double  agree, strict;
-	double  top5;            /* share of the reference's 5 highest tokens that are among the candidate's */
+	double  top5; /* share of the reference's 5 highest tokens that are among the candidate's */
 	vn_mean kl;
 	double  kl_p99, kl_max;
-	int64_t kl_max_at;       /* index in the text of the token with kl_max */
+	int64_t kl_max_at; /* index in the text of the token with kl_max */
 	/* The first token that the engines predict differently. */
-	int64_t differ_at;       /* its position in the text; -1: none */
-	int32_t differ[2];       /* the two predictions; -1: none, because of NaN scores */
+	int64_t differ_at; /* its position in the text; -1: none */
+	int32_t differ[2]; /* the two predictions; -1: none, because of NaN scores */
 	bool    differ_tie;
 	/* Scores that peak at the input token: as if the head were fed the embedding. */
-	double  repeats;         /* share of scored tokens that repeat the one before */
-	double  echo[2];         /* share of rows whose argmax is the input token */
-	bool    echoes[2];       /* far more often than the text repeats itself */
+	double  repeats;   /* share of scored tokens that repeat the one before */
+	double  echo[2];   /* share of rows whose argmax is the input token */
+	bool    echoes[2]; /* far more often than the text repeats itself */
 	/* Greedy decoding. */
 	/* tokens before it began; steps that were compared, including the last */
 	int64_t prompt, steps;
-	int64_t part_at;         /* step, from 1 on, at which they differ; -1: never */
-	int32_t part[2];         /* their tokens there; -1: none, because of NaN scores */
+	int64_t part_at; /* step, from 1 on, at which they differ; -1: never */
+	int32_t part[2]; /* their tokens there; -1: none, because of NaN scores */
 	bool    part_tie;
 } vn_evaluation;
 

@@ -63,7 +63,7 @@ static const char *clean(const char *path, char room[4096])
 static void text_of_model(const vn_evaluated *x, FILE *out)
 {
 	const vn_evaluation *e = x->e;
-	char path[4096];
+	char                 path[4096];
 	fprintf(out, "%-11s %s (%s weights)\n", "model", clean(x->model, path), x->weights);
 	fprintf(out,
 	        "%-11s %s: %" PRId64 " tokens, %" PRId64 " of them scored in %" PRId64 " window%s of %" PRId64 ", %" PRId64
@@ -210,7 +210,7 @@ static json_t *interval(vn_mean m, double (*f)(double))
 static json_t *engine(const vn_evaluated *x, int s)
 {
 	const vn_evaluation *e = x->e;
-	json_t *run = json_object();
+	json_t              *run = json_object();
 	for (int i = 0; i < x->engine[s].n; i++)
 		json_object_set_new(run, x->engine[s].fact[i].key, vn_json_text(x->engine[s].fact[i].value));
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:f, s:b}", "path", vn_json_text(x->recorded[s]), "run", run,
@@ -253,7 +253,7 @@ static void compare_them(const vn_evaluated *x, vn_lines *next)
 static json_t *evaluation(const vn_evaluated *x)
 {
 	const vn_evaluation *e = x->e;
-	vn_lines next = { 0 };
+	vn_lines             next = { 0 };
 	json_t *j = json_pack("{s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "schema", "vernier-evaluate/1", "model",
 	                      vn_json_text(x->model), "weights", x->weights, "text", vn_json_text(x->text), "tokens",
 	                      (json_int_t)e->tokens, "scored", (json_int_t)e->scored, "window", (json_int_t)x->o->window,

@@ -10,25 +10,25 @@
 
 /* What was evaluated. */
 typedef struct vn_evaluated {
-	const char *model;          /* its path; NULL: the logits were recorded */
-	const char *recorded[2];    /* then the files or folders */
-	int64_t     unscored;       /* and the tokens without recorded logits on one side or both */
-	const char *injected;       /* faults of the candidate: "R1@layer3"; NULL: none */
-	const char *weights;        /* of the reference: "trained", "synthetic" or "unknown" */
-	const char *text;           /* where the tokens came from */
-	const vn_tokenizer *tokenizer; /* to show tokens as text; NULL: ids only */
-	vn_facts    engine[2];      /* facts that the engines state; [0] reference, [1] candidate */
+	const char         *model;       /* its path; NULL: the logits were recorded */
+	const char         *recorded[2]; /* then the files or folders */
+	int64_t             unscored;    /* and the tokens without recorded logits on one side or both */
+	const char         *injected;    /* faults of the candidate: "R1@layer3"; NULL: none */
+	const char         *weights;     /* of the reference: "trained", "synthetic" or "unknown" */
+	const char         *text;        /* where the tokens came from */
+	const vn_tokenizer *tokenizer;   /* to show tokens as text; NULL: ids only */
+	vn_facts            engine[2];   /* facts that the engines state; [0] reference, [1] candidate */
 	/* options of `vernier capture` that select the tokens (shell.h); "": it cannot run all of them
 	 * in one call */
-	const char *source;
-	const char *runs_on, *run_options; /* the candidate's engine and further options of its run (runs.h) */
+	const char         *source;
+	const char         *runs_on, *run_options; /* the candidate's engine and further options of its run (runs.h) */
 	const vn_evaluate_options *o;
 	const vn_evaluation       *e;
 	const vn_lines            *garbage; /* warnings about what the candidate chooses; NULL: not looked for */
 } vn_evaluated;
 
 /* Adds the warnings that the text report shows, one line each. */
-void      vn_evaluate_warnings(const vn_evaluated *x, vn_lines *lines);
+void vn_evaluate_warnings(const vn_evaluated *x, vn_lines *lines);
 
 /* x (n): evaluations by the same reference. */
 void      vn_evaluate_text(const vn_evaluated *x, int n, FILE *out);

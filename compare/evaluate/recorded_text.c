@@ -12,12 +12,12 @@
 enum { BATCH = 32 }; /* tokens read and scored at a time */
 
 typedef struct side {
-	vn_recording *r;
-	vn_logit_row *at;    /* (tokens) */
-	int64_t       width; /* V */
-	int           held;  /* entry read last, or -1 */
-	unsigned char *data; /* (BATCH, width), at most 8 bytes each */
-	vn_dtype      dtype[BATCH];
+	vn_recording  *r;
+	vn_logit_row  *at;    /* (tokens) */
+	int64_t        width; /* V */
+	int            held;  /* entry read last, or -1 */
+	unsigned char *data;  /* (BATCH, width), at most 8 bytes each */
+	vn_dtype       dtype[BATCH];
 } side;
 
 static vn_status find_rows(side *s, int64_t tokens, vn_error *err)
@@ -140,7 +140,7 @@ static vn_status score_batch(vn_recorded_text *x, side *s, const int64_t *token,
 			if (st)
 				return st;
 		}
-	#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
 	for (int i = 0; i < n; i++) {
 		const size_t   at = (size_t)i * (size_t)s[0].width * 8;
 		const void    *row[2] = { s[0].data + at, s[1].data + at };

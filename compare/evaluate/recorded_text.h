@@ -12,9 +12,9 @@
 #include "capture/recording/recording.h"
 
 typedef struct vn_recorded_text {
-	int32_t        *ids;      /* (n) the tokens of all texts, one text behind the other */
+	int32_t        *ids; /* (n) the tokens of all texts, one text behind the other */
 	int64_t         n;
-	vn_token_score *score;    /* (m) of the tokens that both sides have a row for */
+	vn_token_score *score; /* (m) of the tokens that both sides have a row for */
 	int64_t         m;
 	int64_t         windows;  /* pairs added */
 	int64_t         longest;  /* tokens of the longest pair */
@@ -32,6 +32,6 @@ typedef struct vn_recorded_text {
 vn_status vn_recorded_text_add(vn_recorded_text *x, vn_recording *ref, vn_recording *cand, int64_t stride, int threads,
                                vn_error *err);
 
-void      vn_recorded_text_free(vn_recorded_text *x);
+void vn_recorded_text_free(vn_recorded_text *x);
 
 #endif

@@ -13,9 +13,9 @@ vn_token_score vn_token_score_of(const void *const row[2], const vn_dtype dtype[
                                  int64_t at)
 {
 	const vn_metric_kernel *k = vn_kernel_best();
-	const vn_pair      pair = { .data = { row[0], row[1] }, .dtype = { dtype[0], dtype[1] } };
-	const vn_score_row both = vn_score_one(k, &pair, 0, width);
-	vn_token_score     t = { .at = at, .kl = both.kl, .tie = both.tie, .shared = both.shared, .of = both.of };
+	const vn_pair           pair = { .data = { row[0], row[1] }, .dtype = { dtype[0], dtype[1] } };
+	const vn_score_row      both = vn_score_one(k, &pair, 0, width);
+	vn_token_score          t = { .at = at, .kl = both.kl, .tie = both.tie, .shared = both.shared, .of = both.of };
 
 	for (int s = 0; s < 2; s++) {
 		vn_score_row own = both;

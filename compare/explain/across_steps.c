@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { OTHERWISE = 16 }; /* the most steps with another answer against which one answer is tested */
-enum { RIGHT = 3 }; /* the most steps that came out right in which a hypothesis is tested */
+enum { RIGHT = 3 };      /* the most steps that came out right in which a hypothesis is tested */
 
 /* In another step the hypothesis leaves, or would have left, more error than an underestimated
  * floor explains. */
@@ -27,13 +27,13 @@ typedef struct verdict {
 
 /* The explanations of one point. */
 typedef struct group {
-	vn_explain_trial        *t;
-	vn_explanation **x; /* (n) */
-	int              n;
-	verdict         *known;
-	int              n_known, room;
-	vn_hypothesis  (*refuted)[VN_EXPLAIN_KEPT]; /* (n): how many were moved to the end of x->by, as refuted */
-	int             *n_refuted;
+	vn_explain_trial *t;
+	vn_explanation  **x; /* (n) */
+	int               n;
+	verdict          *known;
+	int               n_known, room;
+	vn_hypothesis (*refuted)[VN_EXPLAIN_KEPT]; /* (n): how many were moved to the end of x->by, as refuted */
+	int *n_refuted;
 } group;
 
 static const char *name_of(const vn_comparison *c, const vn_explanation *x)
@@ -107,7 +107,7 @@ static vn_status used_there(group *g, const vn_hypothesis *h, int point, double 
 static int right_ones(const vn_comparison *c, const vn_explanation *x, int point[RIGHT])
 {
 	const int step = c->result.point[x->point].step;
-	int first = -1, last = -1, before = -1, n = 0;
+	int       first = -1, last = -1, before = -1, n = 0;
 
 	for (int i = 0; i < c->result.n_points; i++) {
 		const vn_checkpoint *p = &c->result.point[i];
@@ -164,10 +164,10 @@ static bool stays_wrong(const vn_comparison *c, const vn_explanation *y, const v
 static vn_status hold_against(group *g, const vn_explanation *x, vn_hypothesis *h, vn_error *err)
 {
 	const vn_comparison *c = g->t->c;
-	int       point[RIGHT];
-	double    used;
-	int       otherwise = 0;
-	vn_status st = VN_OK;
+	int                  point[RIGHT];
+	double               used;
+	int                  otherwise = 0;
+	vn_status            st = VN_OK;
 
 	for (int i = 0; !st && !h->refuted && i < g->n; i++) {
 		const vn_explanation *y = g->x[i];
@@ -206,8 +206,8 @@ static vn_status hold_against(group *g, const vn_explanation *x, vn_hypothesis *
 static void take_out(group *g, int which)
 {
 	vn_explanation *x = g->x[which];
-	bool unmodified = false;
-	int  n = 0, gone = g->n_refuted[which];
+	bool            unmodified = false;
+	int             n = 0, gone = g->n_refuted[which];
 
 	for (int i = 0; i < x->n_alias; i++)
 		unmodified = unmodified || !x->by[i].speaks_against;
@@ -385,11 +385,13 @@ static vn_status one_point(group *g, vn_error *err)
 
 vn_status vn_explain_across_steps(vn_explain_trial *t, vn_explanations *x, vn_error *err)
 {
-	const size_t n = (size_t)x->n + 1;
+	const size_t   n = (size_t)x->n + 1;
 	const vn_step *step;
-	group      g = { .t = t, .x = calloc(n, sizeof *g.x), .refuted = calloc(n, sizeof *g.refuted),
-		.n_refuted = calloc(n, sizeof *g.n_refuted) };
-	bool      *done = calloc(n, sizeof *done);
+	group          g = { .t = t,
+		                 .x = calloc(n, sizeof *g.x),
+		                 .refuted = calloc(n, sizeof *g.refuted),
+		                 .n_refuted = calloc(n, sizeof *g.n_refuted) };
+	bool          *done = calloc(n, sizeof *done);
 	vn_status      st = g.x && g.refuted && g.n_refuted && done
 	                        ? VN_OK
 	                        : vn_fail(err, VN_ERR_NOMEM, "no memory for %d explanations", x->n);

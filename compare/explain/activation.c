@@ -13,19 +13,58 @@ static double softplus(double x)
 	return x > 30 ? x : log1p(exp(x));
 }
 
-static double in_sigmoid(double x)   { return sigmoid(x); }
-static double in_tanh(double x)      { return tanh(x); }
-static double in_softplus(double x)  { return softplus(x); }
-static double in_mish(double x)      { return x * tanh(softplus(x)); }
-static double in_elu(double x)       { return x > 0 ? x : expm1(x); }
-static double in_selu(double x)      { return 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * expm1(x)); }
-static double in_leaky(double x)     { return x > 0 ? x : 0.01 * x; }
-static double in_relu6(double x)     { return fmin(fmax(x, 0), 6); }
-static double in_relu2(double x)     { return x > 0 ? x * x : 0; }
-static double in_hardsigm(double x)  { return fmin(fmax(x / 6 + 0.5, 0), 1); }
-static double in_hardswish(double x) { return x * in_hardsigm(x); }
-static double in_softsign(double x)  { return x / (1 + fabs(x)); }
-static double in_exp(double x)       { return exp(x); }
+static double in_sigmoid(double x)
+{
+	return sigmoid(x);
+}
+static double in_tanh(double x)
+{
+	return tanh(x);
+}
+static double in_softplus(double x)
+{
+	return softplus(x);
+}
+static double in_mish(double x)
+{
+	return x * tanh(softplus(x));
+}
+static double in_elu(double x)
+{
+	return x > 0 ? x : expm1(x);
+}
+static double in_selu(double x)
+{
+	return 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * expm1(x));
+}
+static double in_leaky(double x)
+{
+	return x > 0 ? x : 0.01 * x;
+}
+static double in_relu6(double x)
+{
+	return fmin(fmax(x, 0), 6);
+}
+static double in_relu2(double x)
+{
+	return x > 0 ? x * x : 0;
+}
+static double in_hardsigm(double x)
+{
+	return fmin(fmax(x / 6 + 0.5, 0), 1);
+}
+static double in_hardswish(double x)
+{
+	return x * in_hardsigm(x);
+}
+static double in_softsign(double x)
+{
+	return x / (1 + fabs(x));
+}
+static double in_exp(double x)
+{
+	return exp(x);
+}
 
 /* clang-format off */
 static const struct { const char *name; double (*of)(double x); } known[] = {

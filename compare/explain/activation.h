@@ -12,7 +12,6 @@ const char *vn_activation_name(int which);
 bool        vn_is_activation(const vn_explain_trial *t);
 /* Computes n elements of the checkpoint with that activation into y, in double: 0, stride, 2 stride...
  * VN_ERR_UNSUPPORTED: it is not made by an activation. */
-vn_status   vn_activation_make(const vn_explain_trial *t, int which, int64_t n, int64_t stride, double *y,
-                               vn_error *err);
+vn_status vn_activation_make(const vn_explain_trial *t, int which, int64_t n, int64_t stride, double *y, vn_error *err);
 
 #endif

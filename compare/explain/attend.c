@@ -73,8 +73,7 @@ vn_status vn_attend_open(vn_attend *a, const vn_explain_trial *t, int node, bool
 {
 	static const int outputs[] = { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS };
 
-	*a = (vn_attend) { .n = &t->site->plan->node[node], .S = t->site->tokens,
-		.storage = t->c->opened.policy.storage };
+	*a = (vn_attend) { .n = &t->site->plan->node[node], .S = t->site->tokens, .storage = t->c->opened.policy.storage };
 	*made = false;
 	for (size_t i = 0; i < sizeof outputs / sizeof *outputs && a->n->op == VN_OP_ATTENTION && !*made; i++) {
 		a->output = outputs[i];
@@ -200,9 +199,9 @@ static double settled(double x, double slack, vn_weight_format format, const dou
 typedef struct query {
 	const vn_attend      *a;
 	const vn_attend_edit *edit;
-	int     h;
-	int64_t first, n, padding;
-	double  loose;
+	int                   h;
+	int64_t               first, n, padding;
+	double                loose;
 } query;
 
 /* Writes the scores into a->s and a->other. */
@@ -236,10 +235,10 @@ static double either(double x, double slack, vn_weight_format format, bool flipp
 static bool softmax(const query *x, int64_t asked)
 {
 	const vn_attend_edit *e = x->edit;
-	const double *s = x->a->s;
-	double       *p = x->a->p, top = e->kind == VN_ATTEND_SINK ? e->number : -(double)INFINITY, sum = 0;
-	const int64_t n = x->n + x->padding;
-	bool          may, yes = false;
+	const double         *s = x->a->s;
+	double               *p = x->a->p, top = e->kind == VN_ATTEND_SINK ? e->number : -(double)INFINITY, sum = 0;
+	const int64_t         n = x->n + x->padding;
+	bool                  may, yes = false;
 
 	for (int64_t j = 0; j < n; j++)
 		top = fmax(top, s[j]);
@@ -284,17 +283,17 @@ static double add_values(const query *x, const double *is, double *y)
 		y[d] = 0;
 	for (int64_t j = 0; j < x->n + x->padding; j++) {
 		const double *v = read_of(a, 2) + (key(a, j, x->first, x->n) * G + x->h / (H / G)) * K,
-					  p = vn_in_format(vn_in_format(a->p[j], x->edit->probs), x->edit->inputs);
+					 p = vn_in_format(vn_in_format(a->p[j], x->edit->probs), x->edit->inputs);
 		for (int d = 0; d < K; d++)
 			y[d] += p * v[d];
 	}
 	error = apart(y, is, K);
 	for (int64_t j = 0; is && (x->edit->probs || x->edit->inputs) && j < x->n + x->padding; j++) {
 		const vn_weight_format format = x->edit->probs ? x->edit->probs : x->edit->inputs;
-		const double *v = read_of(a, 2) + (key(a, j, x->first, x->n) * G + x->h / (H / G)) * K,
-					  p = vn_in_format(a->p[j], format), low = vn_in_format(a->p[j] * (1 - x->loose), format),
-					  by = (p == low ? vn_in_format(a->p[j] * (1 + x->loose), format) : low) - p;
-		double        with = 0;
+		const double          *v = read_of(a, 2) + (key(a, j, x->first, x->n) * G + x->h / (H / G)) * K,
+					 p = vn_in_format(a->p[j], format), low = vn_in_format(a->p[j] * (1 - x->loose), format),
+					 by = (p == low ? vn_in_format(a->p[j] * (1 + x->loose), format) : low) - p;
+		double with = 0;
 		for (int d = 0; by != 0 && d < K; d++)
 			with += (y[d] + by * v[d] - is[d]) * (y[d] + by * v[d] - is[d]);
 		for (int d = 0; by != 0 && with < error && d < K; d++)
@@ -314,8 +313,8 @@ static double finish(const query *x, const double *is, double *y)
 static void settle_scores(const query *x, const double *is, double *y)
 {
 	const int64_t n = x->n + x->padding;
-	double *s = x->a->s, *other = x->a->other, error;
-	bool    stale = false;
+	double       *s = x->a->s, *other = x->a->other, error;
+	bool          stale = false;
 
 	memset(x->a->flipped, 0, (size_t)n + 1);
 	error = finish(x, is, y);

@@ -27,15 +27,15 @@ enum { NOTHING = -1, NOT_SEEN = -2 };
 
 typedef struct range {
 	int64_t from, held, n; /* held: the first of the tokens that replace them; or one of the above */
-	double  left; /* in floors, in the step where it leaves most */
+	double  left;          /* in floors, in the step where it leaves most */
 } range;
 
 /* One query of one head: its scores, and the sums over keys 0 to j. */
 typedef struct sums {
-	double *s, *e, *v; /* (S)  (S + 1)  (S + 1, K) */
+	double *s, *e, *v;     /* (S)  (S + 1)  (S + 1, K) */
 	double *e_end, *v_end; /* the same from key j on */
-	double *u;     /* (S + 1, K): of the values, not weighted */
-	double  top, zero; /* what is subtracted from scores; exp of a score of 0, in the same units */
+	double *u;             /* (S + 1, K): of the values, not weighted */
+	double  top, zero;     /* what is subtracted from scores; exp of a score of 0, in the same units */
 } sums;
 
 typedef struct step_of {
@@ -43,14 +43,14 @@ typedef struct step_of {
 	const double  *q, *cand; /* (H, K): of the last query; the candidate's, or its scores or probabilities (H, S) */
 	int            output;   /* of which slot */
 	const double  *k, *v;    /* (S, G, K) */
-	int64_t S, past, first;  /* the keys; the keys of earlier calls; the first key that the query sees */
-	bool           single;   /* it is the only query */
+	int64_t        S, past, first; /* the keys; the keys of earlier calls; the first key that the query sees */
+	bool           single;         /* it is the only query */
 } step_of;
 
 static void add_up(const step_of *s, int head, sums *to)
 {
 	const int K = s->n->c.attention.head_dim, G = s->n->c.attention.kv_heads, g = head / (s->n->c.attention.heads / G);
-	double        top = 0;
+	double    top = 0;
 
 	to->e[0] = 0;
 	memset(to->v, 0, (size_t)K * sizeof *to->v);
@@ -112,11 +112,11 @@ static double error_of(const step_of *s, const sums *m, int head, const range *r
 	const int     K = s->n->c.attention.head_dim;
 	const int64_t a = r->from > s->first ? r->from : s->first, b = end_of(s, r), n = b > a ? b - a : 0;
 	const int64_t c = n && r->held >= 0 ? r->held + (a - r->from) : 0,
-				  d = r->held >= 0 ? c + n : 0; /* in the place of a to b */
-	const bool    keys = n && r->held != VN_CACHE_NO_VALUES; /* are other */
-	const double  sum = m->e[s->S] - m->e[s->first] + (keys ? m->e[a] - m->e[b] : 0) + m->e[d] - m->e[c] +
+				  d = r->held >= 0 ? c + n : 0;             /* in the place of a to b */
+	const bool   keys = n && r->held != VN_CACHE_NO_VALUES; /* are other */
+	const double sum = m->e[s->S] - m->e[s->first] + (keys ? m->e[a] - m->e[b] : 0) + m->e[d] - m->e[c] +
 	                   (keys && r->held < 0 ? (double)n * m->zero : 0);
-	double        dd = 0;
+	double dd = 0;
 
 	for (int i = 0; i < K; i++) {
 		const double v = m->v[s->S * K + i] - m->v[s->first * K + i] + (n ? m->v[a * K + i] - m->v[b * K + i] : 0) +
@@ -170,12 +170,18 @@ static double probs_error(const step_of *s, const sums *m, int head, const range
 
 static vn_status weigh(const step_of *s, const vn_explanation *x, range *r, int n, vn_error *err)
 {
-	const int K = s->n->c.attention.head_dim, H = s->n->c.attention.heads;
-	double   *error = calloc((size_t)n + 1, sizeof *error), size = 0;
+	const int    K = s->n->c.attention.head_dim, H = s->n->c.attention.heads;
+	double      *error = calloc((size_t)n + 1, sizeof *error), size = 0;
 	const size_t all = (size_t)(H * (s->output == VN_ATTN_CONTEXT ? K : s->S));
 	const size_t keys = ((size_t)s->S + 1) * sizeof(double);
-	sums      m = { malloc(keys), malloc(keys), malloc(keys * (size_t)K), malloc(keys), malloc(keys * (size_t)K),
-		malloc(keys * (size_t)K), 0, 0 };
+	sums         m = { malloc(keys),
+		               malloc(keys),
+		               malloc(keys * (size_t)K),
+		               malloc(keys),
+		               malloc(keys * (size_t)K),
+		               malloc(keys * (size_t)K),
+		               0,
+		               0 };
 	vn_status    st = error && m.s && m.e && m.v && m.e_end && m.v_end && m.u
 	                      ? VN_OK
 	                      : vn_fail(err, VN_ERR_NOMEM, "no memory for %lld keys", (long long)s->S);
@@ -185,10 +191,10 @@ static vn_status weigh(const step_of *s, const vn_explanation *x, range *r, int 
 	for (int h = 0; !st && h < H; h++) {
 		add_up(s, h, &m);
 		for (int i = 0; i < n; i++)
-			error[i] += s->output == VN_ATTN_SCORES ? scores_error(s, &m, h, &r[i])
+			error[i] += s->output == VN_ATTN_SCORES  ? scores_error(s, &m, h, &r[i])
 			            : s->output == VN_ATTN_PROBS ? probs_error(s, &m, h, &r[i])
-			            : r[i].held == NOT_SEEN ? unseen_error(s, &m, h, &r[i])
-			                                    : error_of(s, &m, h, &r[i]);
+			            : r[i].held == NOT_SEEN      ? unseen_error(s, &m, h, &r[i])
+			                                         : error_of(s, &m, h, &r[i]);
 	}
 	for (int i = 0; !st && i < n; i++) {
 		const double left = error[i] / (size > 0 ? size : 1) / x->unmodified.local.floor;
@@ -260,18 +266,19 @@ static vn_status ask(vn_explain_trial *t, range *r, int n, vn_error *err)
 	const int      output = output_of(node, t->site->target);
 	const int64_t  H = node->c.attention.heads, row = H * node->c.attention.head_dim, window = node->c.attention.window;
 	const vn_tensor *c = &t->site->cand;
-	vn_tensor      q, k, v;
-	vn_status      st;
+	vn_tensor        q, k, v;
+	vn_status        st;
 
 	if ((st = vn_recompute_input(t->recompute, VN_ATTN_Q, VN_FINE_WIDTH, &q, err)) ||
 	    (st = vn_recompute_input(t->recompute, VN_ATTN_K, VN_FINE_WIDTH, &k, err)) ||
 	    (st = vn_recompute_input(t->recompute, VN_ATTN_V, VN_FINE_WIDTH, &v, err)))
 		return st;
 	const int64_t S = s->position + s->tokens;
-	double *nq = last_rows(&q, 1, row), *nk = all_of(&k), *nv = all_of(&v),
+	double       *nq = last_rows(&q, 1, row), *nk = all_of(&k), *nv = all_of(&v),
 		   *nc = output == VN_ATTN_CONTEXT ? last_rows(c, 1, row) : last_rows(c, H, S);
-	step_of one = { node, nq, nc, output, nk, nv, S, s->position, window && S > window ? S - window : 0,
-		s->tokens == 1 };
+	step_of one = {
+		node, nq, nc, output, nk, nv, S, s->position, window && S > window ? S - window : 0, s->tokens == 1
+	};
 	st = nq && nc && nk && nv ? weigh(&one, t->x, r, n, err)
 	                          : vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
 	free(nq);
@@ -289,7 +296,7 @@ static range *ranges(int64_t S, int *n)
 	for (int64_t size = 1; size <= LONGEST; size *= 2)
 		room += (size_t)(S / size * (2 + (S / size <= PAIRS / (S / size + 1) ? S / size : 1)));
 	const bool any = S * (S + 1) / 2 <= PAIRS;
-	range *r = malloc((room + (size_t)(any ? S * (S + 1) / 2 : 2 * S) + 1) * sizeof *r);
+	range     *r = malloc((room + (size_t)(any ? S * (S + 1) / 2 : 2 * S) + 1) * sizeof *r);
 
 	*n = 0;
 	for (int64_t size = 1; r && size <= (any ? S : LONGEST); size = any ? size + 1 : 2 * size)
@@ -337,18 +344,20 @@ static vn_status try_range(vn_explain_trial *t, const range *of, int others, vn_
 	const vn_plan *p = t->site->plan;
 	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
 	vn_hypothesis  h = {
-		.finding = of->held == NOT_SEEN ? VN_KEYS_UNSEEN : of->held < 0 ? VN_CACHE_EMPTY : VN_CACHE_OTHER_TOKENS,
-		.node = p->value[t->site->target].node,
-		.change = { .kind = VN_BY_RESULT, .result = { .n = 4,
-			.list = { (int)of->from, (int)of->n, (int)of->held, others } } },
+		 .finding = of->held == NOT_SEEN ? VN_KEYS_UNSEEN
+		            : of->held < 0       ? VN_CACHE_EMPTY
+		                                 : VN_CACHE_OTHER_TOKENS,
+		 .node = p->value[t->site->target].node,
+		 .change = { .kind = VN_BY_RESULT,
+		             .result = { .n = 4, .list = { (int)of->from, (int)of->n, (int)of->held, others } } },
 	};
-	const int64_t  S = s->position + s->tokens, window = p->node[h.node].c.attention.window;
-	const int64_t  first = of->held == NOT_SEEN && window && S > window ? S - window : 0;
-	range          r = *of;
-	vn_plan       *narrow = NULL;
-	vn_tensor      own = { 0 }, fine = { 0 };
-	vn_status      st = VN_OK;
-	int64_t       *token;
+	const int64_t S = s->position + s->tokens, window = p->node[h.node].c.attention.window;
+	const int64_t first = of->held == NOT_SEEN && window && S > window ? S - window : 0;
+	range         r = *of;
+	vn_plan      *narrow = NULL;
+	vn_tensor     own = { 0 }, fine = { 0 };
+	vn_status     st = VN_OK;
+	int64_t      *token;
 
 	r.n = (r.from + r.n < s->position ? r.from + r.n : s->position) - (r.from > first ? r.from : first);
 	r.from = r.from > first ? r.from : first;

@@ -29,7 +29,7 @@ static bool consumed_as_recorded(const vn_comparison *c, const vn_plan *plan, in
 		const vn_checkpoint *p = &c->result.point[i];
 		if (p->step != c->result.point[point].step || !p->replayed || vn_local_beyond(p))
 			continue;
-		const int v = vn_plan_find(plan, p->name);
+		const int      v = vn_plan_find(plan, p->name);
 		const vn_node *n = v < 0 ? NULL : &plan->node[plan->value[vn_plan_root(plan, v)].node];
 		for (int k = 0; n && k < n->n_in; k++)
 			if (vn_plan_root(plan, n->in[k]) == root)
@@ -113,11 +113,12 @@ static vn_status try_made(vn_explain_trial *t, int fault, const int *node, int n
 {
 	const vn_plan *plan = t->site->plan;
 	const int      root = vn_plan_root(plan, vn_plan_find(plan, t->c->result.point[t->x->point].name));
-	vn_hypothesis  h = { .fault = { 1 + fault }, .node = node[0], .places = n > 1 ? n : 0,
-		.other = n > 1 ? node[1] : 0 };
-	char           what[VN_NAME_MAX + 40];
-	vn_faulty     *f;
-	vn_status      st = vn_faulty_create(plan, t->site->weights, &f, err);
+	vn_hypothesis  h = {
+		 .fault = { 1 + fault }, .node = node[0], .places = n > 1 ? n : 0, .other = n > 1 ? node[1] : 0
+	};
+	char       what[VN_NAME_MAX + 40];
+	vn_faulty *f;
+	vn_status  st = vn_faulty_create(plan, t->site->weights, &f, err);
 
 	if (st)
 		return st;
@@ -231,8 +232,8 @@ static int and_origins(const vn_explain_trial *t, int *place, int n)
 
 	for (int i = 0; i < c->result.n_origins && n < plan->n_nodes; i++) {
 		const vn_checkpoint *p = &c->result.point[c->result.origins[i]];
-		const int v = p->step == me->step && p->layer == me->layer ? vn_plan_find(plan, p->name) : -1;
-		bool      there = v < 0;
+		const int            v = p->step == me->step && p->layer == me->layer ? vn_plan_find(plan, p->name) : -1;
+		bool                 there = v < 0;
 		for (int k = 0; !there && k < n; k++)
 			there = place[k] == plan->value[vn_plan_root(plan, v)].node;
 		if (!there)
@@ -248,7 +249,7 @@ vn_status vn_catalogue(vn_explain_trial *t, const vn_explanation *only, vn_error
 	int            n = spanned;
 	int           *place = malloc(((size_t)plan->n_nodes + 1) * sizeof *place),
 		*fit = malloc(((size_t)plan->n_nodes + 1) * sizeof *fit);
-	vn_status      st = place && fit ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d nodes", plan->n_nodes);
+	vn_status st = place && fit ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d nodes", plan->n_nodes);
 
 	if (place) {
 		memcpy(place, t->site->span, (size_t)n * sizeof *place);
@@ -338,8 +339,10 @@ static vn_status try_eps_and_fault(vn_explain_trial *t, vn_error *err)
 		return VN_OK;
 	for (int f = 0; !st && f < vn_n_faults() && !vn_answered(t); f++) {
 		const char   *id = vn_fault_id(f);
-		vn_hypothesis h = { .finding = VN_EPS, .node = node, .fault = { 1 + f },
-			.change = { .kind = VN_BY_CONSTANTS, .constants.reach = VN_AT_NODE } };
+		vn_hypothesis h = { .finding = VN_EPS,
+			                .node = node,
+			                .fault = { 1 + f },
+			                .change = { .kind = VN_BY_CONSTANTS, .constants.reach = VN_AT_NODE } };
 		if (id[0] == 'N' && strncmp(id, "N1.", 3) != 0 && may_join(t, f, node))
 			st = vn_fit_constant(t, &h, "eps", within, err);
 	}
@@ -347,7 +350,9 @@ static vn_status try_eps_and_fault(vn_explain_trial *t, vn_error *err)
 }
 
 /* Pairs at operations that are not cheap: one mistake in the mask changes both of its ends. */
-static const struct { vn_mistake first, second; } known_pairs[] = {
+static const struct {
+	vn_mistake first, second;
+} known_pairs[] = {
 	{ VN_MISTAKE_A2, VN_MISTAKE_A5_MISSING },
 	/* a mask one row ahead: the window ends a key later, and begins a key later */
 	{ VN_MISTAKE_A3_AHEAD, VN_MISTAKE_A5_NARROW },
@@ -408,8 +413,8 @@ static bool is(const vn_hypothesis *h, vn_mistake fault)
 static vn_status try_not_yet(vn_explain_trial *t, vn_error *err)
 {
 	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
-	vn_hypothesis h = { .finding = VN_OWN_KEY_MISSING, .change.later = true };
-	vn_status     st = VN_OK;
+	vn_hypothesis  h = { .finding = VN_OWN_KEY_MISSING, .change.later = true };
+	vn_status      st = VN_OK;
 
 	vn_constant_put(&h, "ahead", -1);
 	bool tried = !s || s->tokens != 1; /* or as what explains another step */
@@ -436,8 +441,9 @@ static vn_status try_turned_alike(vn_explain_trial *t, vn_error *err)
 
 	for (int i = 0; !st && i < n && !found; i++) {
 		const vn_hypothesis *skipped = &t->x->by[i];
-		vn_hypothesis        h = { .finding = VN_ANY_POSITION, .node = skipped->node, .places = skipped->places,
-			.other = skipped->other };
+		vn_hypothesis        h = {
+				   .finding = VN_ANY_POSITION, .node = skipped->node, .places = skipped->places, .other = skipped->other
+		};
 		if (!is(skipped, VN_MISTAKE_R12) || !skipped->places || p->node[skipped->node].op != VN_OP_ROPE)
 			continue;
 		found = true;
@@ -446,8 +452,7 @@ static vn_status try_turned_alike(vn_explain_trial *t, vn_error *err)
 		h.change.constants.reach = skipped->places > 2 ? VN_EVERYWHERE : VN_IN_LAYER;
 		if ((st = vn_score(t, &h, err)) || !(h.limit_fraction <= 1))
 			continue;
-		h.limit_fraction = skipped
-		                       ->limit_fraction; /* the same, but for rounding */
+		h.limit_fraction = skipped->limit_fraction; /* the same, but for rounding */
 		vn_keep(t->x, &h);
 	}
 	if (found)

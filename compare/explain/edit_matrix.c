@@ -85,13 +85,13 @@ double vn_in_format(double x, vn_weight_format format)
 
 	switch (format) {
 	case VN_FORMAT_BF16: vn_round_f32(&f, VN_BF16, 1); return (double)f;
-	case VN_FORMAT_F16:  vn_round_f32(&f, VN_F16, 1); return (double)f;
+	case VN_FORMAT_F16: vn_round_f32(&f, VN_F16, 1); return (double)f;
 	case VN_FORMAT_TF32: return as_tf32(x);
 	case VN_FORMAT_TF32_CUT: return as_tf32_cut(x);
 	case VN_FORMAT_E4M3: return (double)vn_f8_e4m3_to_f32(vn_f32_to_f8_e4m3(f));
 	case VN_FORMAT_E5M2: return (double)vn_f8_e5m2_to_f32(vn_f32_to_f8_e5m2(f));
 	case VN_FORMAT_INT8: return nearbyint(x);
-	default:             return x;
+	default: return x;
 	}
 }
 
@@ -173,15 +173,15 @@ void vn_edited_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, double *
 		const int64_t turned = n * all + at, back = at * N + n;
 		switch (edit->kind) {
 		case VN_EDIT_TURNED: row[n] = element(e, turned / N, turned % N); break;
-		case VN_EDIT_BACK:   row[n] = element(e, back % all, back / all); break;
-		case VN_EDIT_TAIL:   row[n] = n < N - edit->n ? element(e, at, n) : 0; break;
+		case VN_EDIT_BACK: row[n] = element(e, back % all, back / all); break;
+		case VN_EDIT_TAIL: row[n] = n < N - edit->n ? element(e, at, n) : 0; break;
 		case VN_EDIT_RANKS:
 			row[n] = n < each * edit->n ? element(e, at, edit->from[n / each] * each + n % each) : element(e, at, n);
 			break;
-		case VN_EDIT_ROWS:   row[n] = element(e, edit->from[at / block] * block + at % block, n); break;
-		case VN_EDIT_ZERO:   row[n] = 0; break;
+		case VN_EDIT_ROWS: row[n] = element(e, edit->from[at / block] * block + at % block, n); break;
+		case VN_EDIT_ZERO: row[n] = 0; break;
 		case VN_EDIT_FACTOR: row[n] = edit->factor * element(e, at, n); break;
-		default:             row[n] = element(e, at, n); break;
+		default: row[n] = element(e, at, n); break;
 		}
 	}
 	if (edit->kind == VN_EDIT_FORMAT && edit->of != VN_OF_INPUTS)

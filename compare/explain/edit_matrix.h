@@ -19,24 +19,24 @@ void   vn_in_format_scaled(double *x, int64_t n, vn_weight_format format);
 typedef struct vn_edited {
 	/* the matrices of a fused product, including the product's own; else only its own */
 	const vn_tensor *w[VN_FUSED_MOST];
-	int64_t  rows[VN_FUSED_MOST];      /* rows of each */
-	int      n, own;
-	bool     transposed;               /* the file has (N,M) */
-	int64_t  M, N;
-	double   largest;                  /* the largest |weight|; 0: not yet known */
-	vn_dtype storage;                  /* the format in which the engine keeps weights */
+	int64_t          rows[VN_FUSED_MOST]; /* rows of each */
+	int              n, own;
+	bool             transposed; /* the file has (N,M) */
+	int64_t          M, N;
+	double           largest; /* the largest |weight|; 0: not yet known */
+	vn_dtype         storage; /* the format in which the engine keeps weights */
 	/* 0, or VN_NUDGE or -VN_NUDGE: scaled numbers are multiplied by 1 + nudge before they are rounded.
 	 * One that becomes another number then lies so near the middle between two of the format that
 	 * the last bits of an engine's arithmetic decide. */
-	double   nudge;
+	double           nudge;
 } vn_edited;
 
 /* Opens the matrix of a node. fused: together with the other products of the same input in its
  * layer. Returns false if it cannot be edited, or if there is nothing to fuse. */
-bool   vn_edited_open(vn_edited *e, const vn_plan *p, const vn_tensor *weights, int node, bool fused, vn_dtype storage);
+bool vn_edited_open(vn_edited *e, const vn_plan *p, const vn_tensor *weights, int node, bool fused, vn_dtype storage);
 /* Computes row m (N numbers) of the edited matrix. */
-void   vn_edited_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, double *row);
+void vn_edited_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, double *row);
 /* Edits one row of the input (N numbers) in place. */
-void   vn_edited_input(const vn_matrix_edit *edit, double *x, int64_t N);
+void vn_edited_input(const vn_matrix_edit *edit, double *x, int64_t N);
 
 #endif

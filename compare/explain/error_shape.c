@@ -13,12 +13,12 @@
 /* A shape is reported if it leaves at most this part of the error, and less than shapes with
  * fewer numbers. */
 #define LEFT 0.05
-#define ALL 1e-4  /* this little left is rounding */
-enum { AS_MUCH = 4 }; /* as nmse: the same terms in another order, or rounded products */
-enum { ROWS = 8 }; /* with fewer rows, one number per channel explains any error */
-enum { NAMED = 4 }; /* the most channels or tokens named with their number */
+#define ALL  1e-4        /* this little left is rounding */
+enum { AS_MUCH = 4 };    /* as nmse: the same terms in another order, or rounded products */
+enum { ROWS = 8 };       /* with fewer rows, one number per channel explains any error */
+enum { NAMED = 4 };      /* the most channels or tokens named with their number */
 #define NAMED_CARRY 0.99 /* of the error; if the named ones carry less, the range of all numbers is given */
-#define ZERO 1e-6        /* a factor this small means a channel that was never written */
+#define ZERO        1e-6 /* a factor this small means a channel that was never written */
 
 typedef struct sums {
 	double rr, rc, d; /* r.r, r.c, sum of c - r */
@@ -26,7 +26,7 @@ typedef struct sums {
 
 typedef struct grid {
 	int64_t rows, cols;
-	double *r, *c;     /* (rows, cols): expected, found */
+	double *r, *c; /* (rows, cols): expected, found */
 	sums   *row, *col;
 } grid;
 
@@ -191,8 +191,8 @@ static vn_status add_half_sums(vn_explain_trial *t, vn_error *err)
 	const vn_tensor *c = &t->site->cand;
 	const vn_plan   *plan = t->site->plan;
 	const vn_policy *policy = &t->c->opened.policy;
-	vn_measured half, is;
-	vn_tensor   z;
+	vn_measured      half, is;
+	vn_tensor        z;
 
 	if (plan->node[plan->value[t->site->target].node].op != VN_OP_LINEAR || policy->storage != VN_F16 ||
 	    policy->sums == VN_F16)
@@ -204,8 +204,10 @@ static vn_status add_half_sums(vn_explain_trial *t, vn_error *err)
 	    !(st = vn_measure(&t->own, c, t->site->axes, false, t->c->request.options->threads, &is, err))) {
 		const double times = is.value[VN_M_NMSE] / half.value[VN_M_NMSE];
 		if (is.finite && half.finite && times > 1.0 / AS_MUCH && times < AS_MUCH)
-			vn_lines_add(&t->x->looks, "sums kept in float16 (P4): its nmse is %.2g times the error that such sums "
-			                           "cause", times);
+			vn_lines_add(&t->x->looks,
+			             "sums kept in float16 (P4): its nmse is %.2g times the error that such sums "
+			             "cause",
+			             times);
 	}
 	vn_tensor_free(&z);
 	return st;

@@ -16,7 +16,7 @@ enum { KINDS = 8 };
 typedef vn_status (*reader)(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err);
 
 #define OF(op) (UINT64_C(1) << VN_OP_##op)
-#define NORMS (OF(RMS_NORM) | OF(LAYER_NORM) | OF(L2_NORM) | OF(GATED_NORM))
+#define NORMS  (OF(RMS_NORM) | OF(LAYER_NORM) | OF(L2_NORM) | OF(GATED_NORM))
 
 /* A later call begins with an empty state. */
 static vn_status lost_state(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err)
@@ -147,8 +147,9 @@ static vn_status fit_each_kind(vn_explain_trial *t, int layer, vn_error *err)
 	vn_status st = VN_OK;
 
 	for (int i = 0; !st && i < n && !vn_answered(t); i++) {
-		vn_hypothesis h = { .node = node[i], .change = { .kind = VN_BY_CONSTANTS,
-			.constants.reach = layer < 0 ? VN_EVERYWHERE : VN_IN_LAYER } };
+		vn_hypothesis h = { .node = node[i],
+			                .change = { .kind = VN_BY_CONSTANTS,
+			                            .constants.reach = layer < 0 ? VN_EVERYWHERE : VN_IN_LAYER } };
 		count_places(t, &h);
 		if (h.places)
 			st = fit_rows(t, &h, true, err);
@@ -194,8 +195,8 @@ static vn_status fit_together(vn_explain_trial *t, vn_error *err)
 
 vn_status vn_estimate(vn_explain_trial *t, vn_error *err)
 {
-	const int      n = t->site->n_span, *span = t->site->span;
-	vn_status  st = VN_OK;
+	const int n = t->site->n_span, *span = t->site->span;
+	vn_status st = VN_OK;
 
 	for (int i = 0; !st && i < n && i < ALONE; i++)
 		st = fit_rows(t, &(vn_hypothesis) { .node = span[i] }, false, err);

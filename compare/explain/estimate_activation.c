@@ -31,8 +31,9 @@ vn_status vn_estimate_activation(vn_explain_trial *t, vn_error *err)
 {
 	const vn_tensor *cand = &t->site->cand;
 	const int64_t    all = vn_shape_count(&cand->shape), stride = 1 + all / ASKED, n = (all + stride - 1) / stride;
-	vn_hypothesis    h = { .finding = VN_OTHER_ACTIVATION, .node = t->site->plan->value[t->site->target].node,
-		.change.kind = VN_BY_ACTIVATION };
+	vn_hypothesis    h = { .finding = VN_OTHER_ACTIVATION,
+		                   .node = t->site->plan->value[t->site->target].node,
+		                   .change.kind = VN_BY_ACTIVATION };
 	double           least = (double)INFINITY;
 	vn_error         none = { "" };
 	vn_status        st = VN_OK;

@@ -7,14 +7,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { ROWS = 12 };      /* queries that are asked */
+enum { ROWS = 12 }; /* queries that are asked */
 #define ALL_OF_SOFTMAX(format) .scores = format, .exps = format, .sum = format, .probs = format
-#define PROMISES 0.25    /* of the error: the most that a likely mistake may leave */
+#define PROMISES               0.25 /* of the error: the most that a likely mistake may leave */
 
 typedef struct asked {
 	vn_explain_trial *t;
 	vn_attend         a;
-	double           *y, *is; /* (width) each: a row made, and recorded */
+	double           *y, *is;      /* (width) each: a row made, and recorded */
 	int64_t           T, R, width; /* width: of a row, all heads */
 } asked;
 
@@ -70,20 +70,23 @@ static vn_status try_best(asked *x, vn_error *err)
 	const vn_step *step;
 	/* With several steps each step shows its own call; a buffer of that many slots would look
 	 * the same. */
-	const int64_t off = vn_recording_steps(x->t->c->opened.cand, &step) == 1 && !x->t->site->first ? first_off(x) : 0;
-	const int     call = off > 1 ? (int)off : 0;
-	const struct { vn_finding finding; vn_attend_edit edit; } edits[] = {
+	const int64_t  off = vn_recording_steps(x->t->c->opened.cand, &step) == 1 && !x->t->site->first ? first_off(x) : 0;
+	const int      call = off > 1 ? (int)off : 0;
+	const struct {
+		vn_finding     finding;
+		vn_attend_edit edit;
+	} edits[] = {
 		{ VN_PADDING_SEEN, { .kind = VN_ATTEND_PADDING } },
 		{ VN_MASK_FROM_CALL, { .kind = VN_ATTEND_CALLS_FROM_ZERO, .call = call } },
 		{ VN_CALLS_ALONE, { .kind = VN_ATTEND_CALLS_ALONE, .call = call } },
 		{ VN_SOFTMAX_SINK, { .kind = VN_ATTEND_SINK } }, /* softmax_one: one is added to the sum of exponentials */
 		{ VN_SUM_PLUS, { .kind = VN_ATTEND_SUM_PLUS, .number = 1 } },
 		{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 10 } },
-		  { VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 15 } },
+		{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 15 } },
 		{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 20 } },
-		  { VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 30 } },
+		{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 30 } },
 		{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 50 } },
-		  { VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 100 } },
+		{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 100 } },
 		{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_F16 } },
 		{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_BF16 } },
 		{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_F16, .probs = VN_FORMAT_F16 } },
@@ -107,8 +110,8 @@ static vn_status try_best(asked *x, vn_error *err)
 	enum { N_EDITS = sizeof edits / sizeof *edits, PADDING = 0, FIRST_OF_CALLS = 1, LAST_OF_CALLS = 2 };
 	const vn_step *own = vn_recording_step(x->t->c->opened.cand, x->t->c->result.point[x->t->x->point].step);
 	const bool     later = own && own->position > 0; /* calls that read what others cached */
-	double least = (double)INFINITY;
-	int    best = PADDING;
+	double         least = (double)INFINITY;
+	int            best = PADDING;
 
 	for (int i = 0; i < N_EDITS; i++) {
 		if ((i == PADDING && !x->a.padding) || (i >= FIRST_OF_CALLS && i <= LAST_OF_CALLS && !call))
@@ -124,9 +127,11 @@ static vn_status try_best(asked *x, vn_error *err)
 	}
 	if (!(least <= PROMISES * left_with(x, NULL)))
 		return VN_OK;
-	vn_hypothesis h = { .finding = edits[best].finding, .node = x->t->site->plan->value[x->t->site->target].node,
-	                    .change = { .kind = VN_BY_ATTEND, .attend = edits[best].edit,
-		                        .later = edits[best].finding == VN_CACHE_ROUNDED } };
+	vn_hypothesis h = {
+		.finding = edits[best].finding,
+		.node = x->t->site->plan->value[x->t->site->target].node,
+		.change = { .kind = VN_BY_ATTEND, .attend = edits[best].edit, .later = edits[best].finding == VN_CACHE_ROUNDED }
+	};
 	return vn_try_format(x->t, &h, &h.change.attend.inputs, VN_FORMAT_TF32, err);
 }
 

@@ -27,7 +27,7 @@ static int64_t first_apart(const vn_tensor *z, const vn_tensor *c, const char *a
 	for (int i = axis + 1; i < c->shape.rank; i++)
 		inner *= c->shape.dim[i];
 	const int64_t rows = c->shape.dim[axis];
-	double *x = malloc((size_t)(2 * inner) * sizeof *x);
+	double       *x = malloc((size_t)(2 * inner) * sizeof *x);
 	for (int64_t t = 0; x && t < rows && first < 0; t++) {
 		double dd = 0, rr = 0;
 		for (int64_t o = 0; o < outer; o++) {
@@ -51,8 +51,8 @@ static int64_t first_apart(const vn_tensor *z, const vn_tensor *c, const char *a
 /* ---- the first keys (attention sinks) -------------------------------------------------------------------- */
 
 enum { MOST = 128, ROUNDS = 4 }; /* the most first keys that stay visible; rounds of fitting each number in turn */
-#define GOOD 0.25   /* used: a window that leaves no more than this needs no second number */
-#define PROMISES 0.5 /* of the error: what two numbers that are nearly right leave at most */
+#define GOOD     0.25            /* used: a window that leaves no more than this needs no second number */
+#define PROMISES 0.5             /* of the error: what two numbers that are nearly right leave at most */
 
 typedef struct sinks {
 	int64_t width, keys;
@@ -104,11 +104,11 @@ static vn_status begin(vn_explain_trial *t, const vn_hypothesis *of, int64_t fir
 
 static vn_status fit_sinks(vn_explain_trial *t, const vn_hypothesis *of, int64_t first, vn_error *err)
 {
-	const double plain = vn_answered(t) ? t->x->by[0].limit_fraction : (double)INFINITY;
+	const double  plain = vn_answered(t) ? t->x->by[0].limit_fraction : (double)INFINITY;
 	const int64_t tokens = t->site->tokens;
-	double       before = (double)INFINITY;
-	sinks        s;
-	vn_status    st;
+	double        before = (double)INFINITY;
+	sinks         s;
+	vn_status     st;
 
 	if (t->brief || plain <= GOOD || first < 2)
 		return VN_OK;

@@ -9,8 +9,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { ROWS = 4, HEADS = 8 };       /* queries that are asked, heads of each */
-enum { MOVED = 64, BLOCK = 256 };   /* slots, and tokens of a block, at most */
+enum { ROWS = 4, HEADS = 8 };     /* queries that are asked, heads of each */
+enum { MOVED = 64, BLOCK = 256 }; /* slots, and tokens of a block, at most */
 enum { PADDING = 1 << 20 };
 #define LEFT 0.05 /* of the error: more than the right answer leaves */
 
@@ -21,17 +21,17 @@ typedef struct held {
 } held;
 
 typedef struct keys {
-	vn_explain_trial      *t;
-	const vn_node *n;
-	int            node;
-	int64_t        S, R, row[VN_BLOCKS_MOST]; /* tokens; the rows of the checkpoint that are tested */
-	int            H, head[HEADS];
-	double        *q, *k, *v;       /* (R, heads, K)  (S, G, K) each */
-	double        *s;               /* (R, H, S): scores of tokens */
-	double        *is, *own;        /* (R, H, K): found, expected */
-	double         error;           /* squares of what is otherwise */
-	double        *e;               /* (S): room */
-	int64_t       *slot;            /* (2, S): the token that each slot of keys, and of values, holds; -1: none */
+	vn_explain_trial *t;
+	const vn_node    *n;
+	int               node;
+	int64_t           S, R, row[VN_BLOCKS_MOST]; /* tokens; the rows of the checkpoint that are tested */
+	int               H, head[HEADS];
+	double           *q, *k, *v; /* (R, heads, K)  (S, G, K) each */
+	double           *s;         /* (R, H, S): scores of tokens */
+	double           *is, *own;  /* (R, H, K): found, expected */
+	double            error;     /* squares of what is otherwise */
+	double           *e;         /* (S): room */
+	int64_t          *slot;      /* (2, S): the token that each slot of keys, and of values, holds; -1: none */
 } keys;
 
 static int key_head(const keys *x, int head)
@@ -104,7 +104,7 @@ static bool tells(keys *x, held as)
 static vn_status try_held(keys *x, held as, vn_error *err)
 {
 	vn_hypothesis h = { .finding = as.form == VN_CACHE_SWAPPED ? VN_BLOCKS_EXCHANGED : VN_SLOTS_MOVED,
-		.node = x->node };
+		                .node = x->node };
 
 	vn_constant_put(&h, "cache_form", as.form);
 	vn_constant_put(&h, "cache_of", as.of);
@@ -207,8 +207,11 @@ static vn_status fit_table(const keys *of, vn_error *err)
 			for (int64_t j = 0; j < x.S; j++)
 				x.slot[j] = x.slot[x.S + j] = j;
 			if (read_table(&x, &b, &moved))
-				st = vn_try(of->t, &(vn_hypothesis) { .finding = VN_BLOCKS_REORDERED, .node = of->node,
-					.change = { .kind = VN_BY_BLOCKS, .blocks = b } }, err);
+				st = vn_try(of->t,
+				            &(vn_hypothesis) { .finding = VN_BLOCKS_REORDERED,
+				                               .node = of->node,
+				                               .change = { .kind = VN_BY_BLOCKS, .blocks = b } },
+				            err);
 		}
 		end(&x);
 	}
@@ -221,15 +224,15 @@ static vn_status fit_table(const keys *of, vn_error *err)
  * exponentials, n padding keys scale its context by E / (E + n). */
 static vn_status fit_padding(keys *x, vn_error *err)
 {
-	const int     K = x->n->c.attention.head_dim;
-	double        left = 0, gu = 0, gg = 0;
-	int64_t       first, last;
+	const int K = x->n->c.attention.head_dim;
+	double    left = 0, gu = 0, gg = 0;
+	int64_t   first, last;
 
 	for (int64_t r = 0; r < x->R; r++)
 		for (int h = 0; h < x->H; h++) {
 			const double *s = x->s + (r * x->H + h) * x->S, *own = x->own + (r * x->H + h) * K,
 						 *is = x->is + (r * x->H + h) * K;
-			double        E = 0, oo = 0, oi = 0;
+			double E = 0, oo = 0, oi = 0;
 			seen(x, r, &first, &last);
 			for (int64_t j = first; j <= last; j++)
 				E += exp(s[j]);
@@ -263,8 +266,8 @@ static double *part_of(const vn_tensor *t, int64_t from, int64_t n)
 
 static void pick(keys *x, const vn_tensor *own, const vn_tensor *c, const vn_tensor *q)
 {
-	const int     heads = x->n->c.attention.heads, K = x->n->c.attention.head_dim, G = x->n->c.attention.kv_heads;
-	const size_t  of[3] = { vn_dtype_size(c->dtype), vn_dtype_size(own->dtype), vn_dtype_size(q->dtype) };
+	const int    heads = x->n->c.attention.heads, K = x->n->c.attention.head_dim, G = x->n->c.attention.kv_heads;
+	const size_t of[3] = { vn_dtype_size(c->dtype), vn_dtype_size(own->dtype), vn_dtype_size(q->dtype) };
 
 	for (int64_t r = 0; r < x->R; r++)
 		for (int h = 0; h < x->H; h++) {
@@ -287,9 +290,9 @@ static void pick(keys *x, const vn_tensor *own, const vn_tensor *c, const vn_ten
 
 static vn_status read_keys(keys *x, vn_error *err)
 {
-	const int64_t    K = x->n->c.attention.head_dim, G = x->n->c.attention.kv_heads;
-	vn_tensor        q, k, v;
-	vn_status        st;
+	const int64_t K = x->n->c.attention.head_dim, G = x->n->c.attention.kv_heads;
+	vn_tensor     q, k, v;
+	vn_status     st;
 
 	x->S = x->t->site->tokens;
 	x->H = x->n->c.attention.heads < HEADS ? x->n->c.attention.heads : HEADS;
@@ -329,7 +332,10 @@ static void end(keys *x)
 vn_status vn_estimate_new_slots(vn_explain_trial *t, vn_error *err)
 {
 	/* If only the newest token is late, it is not in the cache yet (C5). */
-	static const struct { int by; bool newest; } moved[] = { { -1, false }, { -1, true }, { 1, false } };
+	static const struct {
+		int  by;
+		bool newest;
+	} moved[] = { { -1, false }, { -1, true }, { 1, false } };
 	const vn_plan *p = t->site->plan;
 	const int      node = p->value[t->site->target].node;
 	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
@@ -341,8 +347,11 @@ vn_status vn_estimate_new_slots(vn_explain_trial *t, vn_error *err)
 	for (int of = 0; of < 3; of++)
 		for (size_t i = 0; !st && i < sizeof moved / sizeof *moved; i++) {
 			const vn_slot_change slots = { of, moved[i].by, moved[i].newest };
-			st = vn_try(t, &(vn_hypothesis) { .finding = VN_NEW_SLOTS_MOVED, .node = node,
-				.change = { .kind = VN_BY_SLOTS, .later = true, .slots = slots } }, err);
+			st = vn_try(t,
+			            &(vn_hypothesis) { .finding = VN_NEW_SLOTS_MOVED,
+			                               .node = node,
+			                               .change = { .kind = VN_BY_SLOTS, .later = true, .slots = slots } },
+			            err);
 		}
 	return st;
 }

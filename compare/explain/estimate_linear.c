@@ -11,22 +11,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 8, CHANNELS = 128 };    /* of a product that are looked at */
-enum { RANKS = 32, PADDED = 512 };    /* the most that are tried */
-enum { MATRIX_MOST = 1 << 24 };       /* the most numbers of a matrix that is tested whole */
-#define LEFT 0.05 /* of the error: more than a number that was read off leaves */
-#define WHOLE 0.1 /* a coefficient this near to 0 or 1 means that a rank is missing, or present */
+enum { ROWS = 8, CHANNELS = 128 }; /* of a product that are looked at */
+enum { RANKS = 32, PADDED = 512 }; /* the most that are tried */
+enum { MATRIX_MOST = 1 << 24 };    /* the most numbers of a matrix that is tested whole */
+#define LEFT  0.05                 /* of the error: more than a number that was read off leaves */
+#define WHOLE 0.1                  /* a coefficient this near to 0 or 1 means that a rank is missing, or present */
 
 typedef struct product {
-	vn_explain_trial        *t;
-	const vn_node   *n;
-	const vn_tensor *own, *fine, *cand, *w, *bias; /* bias NULL: none */
-	int     node;
-	vn_point point;
-	int64_t T, N, M;   /* rows of the checkpoint, columns of its input, channels */
-	int64_t R, C;      /* of them are looked at */
-	double *x, *wc;    /* (R, N)  (C, N) */
-	double *error;     /* (R, C): found less expected */
+	vn_explain_trial *t;
+	const vn_node    *n;
+	const vn_tensor  *own, *fine, *cand, *w, *bias; /* bias NULL: none */
+	int               node;
+	vn_point          point;
+	int64_t           T, N, M; /* rows of the checkpoint, columns of its input, channels */
+	int64_t           R, C;    /* of them are looked at */
+	double           *x, *wc;  /* (R, N)  (C, N) */
+	double           *error;   /* (R, C): found less expected */
 } product;
 
 static double at(const vn_tensor *t, int64_t i)
@@ -54,8 +54,9 @@ static double error_at(const product *p, int64_t row, int64_t channel)
 /* The hypothesis that a row of the table makes with this number. */
 static vn_hypothesis with(const product *p, vn_finding finding, vn_mistake fault, double number)
 {
-	return (vn_hypothesis) { .finding = finding, .node = p->node,
-		.change = { .kind = VN_BY_NUMBER, .number = { vn_mistake_fault(fault), number } } };
+	return (vn_hypothesis) { .finding = finding,
+		                     .node = p->node,
+		                     .change = { .kind = VN_BY_NUMBER, .number = { vn_mistake_fault(fault), number } } };
 }
 
 static bool fits_there(const product *p, vn_mistake fault)
@@ -99,7 +100,7 @@ static bool solve(double *a, double *b, int n)
 		if (!(fabs(a[best * n + i]) > 0))
 			return false;
 		for (int k = 0; k <= n; k++) {
-			double *u = k < n ? &a[i * n + k] : &b[i], *v = k < n ? &a[best * n + k] : &b[best];
+			double      *u = k < n ? &a[i * n + k] : &b[i], *v = k < n ? &a[best * n + k] : &b[best];
 			const double z = *u;
 			*u = *v;
 			*v = z;
@@ -202,8 +203,9 @@ static vn_status fit_tail(product *p, vn_error *err)
 		if (st)
 			return st;
 	}
-	vn_hypothesis h = { .finding = VN_INPUTS_MISSING, .node = p->node,
-	                    .change = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_EDIT_TAIL, .n = (int)best } } };
+	vn_hypothesis h = { .finding = VN_INPUTS_MISSING,
+		                .node = p->node,
+		                .change = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_EDIT_TAIL, .n = (int)best } } };
 	return vn_try(p->t, &h, err);
 }
 
@@ -272,7 +274,7 @@ static int64_t joined(const product *p, int64_t n, int64_t t, int64_t c)
 static vn_status fit_axis(product *p, vn_error *err)
 {
 	const vn_step *s = vn_recording_step(p->t->c->opened.cand, p->t->c->result.point[p->t->x->point].step);
-	double ee = 0;
+	double         ee = 0;
 
 	if (!fits_there(p, VN_MISTAKE_P18_AXIS) || p->T < 2 || !s || s->tokens != p->T)
 		return VN_OK;
@@ -310,7 +312,7 @@ static double nearest(const product *p, int n, bool less, int from[RANKS])
 				for (int64_t m = 0; m < each; m++) {
 					const int64_t row = row_of(p, r) * p->M;
 					const double  bias = less ? at(p->bias, i * each + m) - at(p->bias, j * each + m) : 0,
-								  d = at(p->cand, row + i * each + m) - at(p->own, row + j * each + m) - bias;
+								 d = at(p->cand, row + i * each + m) - at(p->own, row + j * each + m) - bias;
 					dd += d * d;
 				}
 			if (dd < least) {
@@ -336,8 +338,9 @@ static void *in_order(const product *p, const vn_tensor *z, int n, const int *fr
 
 static vn_status try_rows(product *p, int n, const int *from, vn_error *err)
 {
-	vn_hypothesis h = { .finding = VN_ROWS_REORDERED, .node = p->node,
-		.change = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_EDIT_ROWS, .n = n } } };
+	vn_hypothesis h = { .finding = VN_ROWS_REORDERED,
+		                .node = p->node,
+		                .change = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_EDIT_ROWS, .n = n } } };
 
 	memcpy(h.change.matrix.from, from, (size_t)n * sizeof *from);
 	return vn_try(p->t, &h, err);
@@ -346,8 +349,9 @@ static vn_status try_rows(product *p, int n, const int *from, vn_error *err)
 static vn_status try_order(product *p, int n, const int *from, vn_error *err)
 {
 	vn_tensor     own = *p->own, fine = *p->fine;
-	vn_hypothesis h = { .finding = VN_SHARDS_REORDERED, .node = p->node,
-		.change = { .kind = VN_BY_RESULT, .result.n = n } };
+	vn_hypothesis h = { .finding = VN_SHARDS_REORDERED,
+		                .node = p->node,
+		                .change = { .kind = VN_BY_RESULT, .result.n = n } };
 	void         *a = in_order(p, &own, n, from), *b = in_order(p, &fine, n, from);
 	vn_status     st = a && b ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for ranks in order");
 
@@ -506,18 +510,26 @@ static vn_status fit_crossed(product *p, vn_error *err)
 	vn_status st = VN_OK;
 
 	for (int n = 2; !st && n <= VN_CROSSED_MOST && !vn_answered(p->t); n++) {
-		vn_hypothesis h = { .finding = VN_RANKS_CROSSED, .node = p->node,
-			.change = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_EDIT_RANKS, .n = n } } };
+		vn_hypothesis h = { .finding = VN_RANKS_CROSSED,
+			                .node = p->node,
+			                .change = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_EDIT_RANKS, .n = n } } };
 		if (p->N % n == 0 && p->N / n > 1 && n * n < p->R * p->C && crossed(p, n, h.change.matrix.from))
 			st = vn_try(p->t, &h, err);
 	}
 	return st;
 }
 
-static const struct { vn_finding finding; vn_matrix_edit edit;
+static const struct {
+	vn_finding     finding;
+	vn_matrix_edit edit;
 } edits[] = {
 #define ROUNDED(finding, number_format, which, scale) \
-	{ finding, { .kind = VN_EDIT_FORMAT, .format = number_format, .of = which, .scaled = scale } }
+	{ \
+		finding, \
+		{ \
+			.kind = VN_EDIT_FORMAT, .format = number_format, .of = which, .scaled = scale \
+		} \
+	}
 	{ VN_MATRIX_TURNED, { .kind = VN_EDIT_TURNED } },
 	{ VN_MATRIX_TURNED, { .kind = VN_EDIT_BACK } },
 	{ VN_MATRIX_TURNED, { .kind = VN_EDIT_TURNED, .fused = true } },
@@ -555,8 +567,9 @@ static const struct { vn_finding finding; vn_matrix_edit edit;
 static vn_status fit_factor(product *p, vn_error *err)
 {
 	enum { DIGITS = 6 };
-	vn_hypothesis h = { .finding = VN_WEIGHTS_SCALED, .node = p->node,
-		.change = { .kind = VN_BY_MATRIX, .matrix.kind = VN_EDIT_FACTOR } };
+	vn_hypothesis h = { .finding = VN_WEIGHTS_SCALED,
+		                .node = p->node,
+		                .change = { .kind = VN_BY_MATRIX, .matrix.kind = VN_EDIT_FACTOR } };
 	double        xy = 0, xx = 0, ee = 0;
 	vn_status     st = VN_OK;
 
@@ -628,8 +641,8 @@ static bool is_product(product *p, int node)
 	p->R = p->T < ROWS ? p->T : ROWS;
 	p->C = p->M < CHANNELS ? p->M : CHANNELS;
 	return !p->t->site->sampled && (p->point != VN_POINT_LOGITS || p->N * p->M <= MATRIX_MOST) &&
-	       p->T * p->M == vn_shape_count(&p->cand->shape) &&
-	       p->t->site->first + p->T <= p->t->site->tokens && (!n->c.linear.transposed || p->N * p->M <= MATRIX_MOST);
+	       p->T * p->M == vn_shape_count(&p->cand->shape) && p->t->site->first + p->T <= p->t->site->tokens &&
+	       (!n->c.linear.transposed || p->N * p->M <= MATRIX_MOST);
 }
 
 static vn_status read_product(product *p, vn_error *err)
@@ -672,8 +685,7 @@ static vn_status read_product(product *p, vn_error *err)
 vn_status vn_estimate_linear(vn_explain_trial *t, vn_error *err)
 {
 	static vn_status (*const fits[])(product *, vn_error *) = {
-		fit_bias, fit_tail, fit_ranks, fit_shards, fit_axis, fit_order, fit_padding, fit_crossed, fit_edit,
-		fit_factor,
+		fit_bias, fit_tail, fit_ranks, fit_shards, fit_axis, fit_order, fit_padding, fit_crossed, fit_edit, fit_factor,
 	};
 	const vn_plan *plan = t->site->plan;
 	product        p = { .t = t, .own = &t->own, .fine = &t->fine, .cand = &t->site->cand };

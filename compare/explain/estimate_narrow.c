@@ -22,8 +22,10 @@ static bool has_format(const vn_tensor *x, vn_weight_format format)
 /* The result alone, or the operation with all it reads: whichever has fewer numbers off. */
 static vn_status try_format(vn_explain_trial *t, vn_weight_format format, double *y, vn_error *err)
 {
-	vn_hypothesis h = { .finding = VN_NARROW, .node = t->site->plan->value[t->site->target].node,
-		.capture = t->went == VN_NOT_WENT_ON, .change = { .kind = VN_BY_NARROW } };
+	vn_hypothesis h = { .finding = VN_NARROW,
+		                .node = t->site->plan->value[t->site->target].node,
+		                .capture = t->went == VN_NOT_WENT_ON,
+		                .change = { .kind = VN_BY_NARROW } };
 	int64_t       least = -1, off;
 	vn_status     st = VN_OK;
 	vn_error      none = { "" };
@@ -44,13 +46,13 @@ static vn_status try_format(vn_explain_trial *t, vn_weight_format format, double
 vn_status vn_estimate_narrow(vn_explain_trial *t, vn_error *err)
 {
 	static const vn_weight_format formats[] = { VN_FORMAT_BF16, VN_FORMAT_F16 };
-	const vn_dtype  storage = t->c->opened.policy.storage;
-	const vn_tensor *cand = &t->site->cand;
+	const vn_dtype                storage = t->c->opened.policy.storage;
+	const vn_tensor              *cand = &t->site->cand;
 	/* what is stored in 16 bits can only have fewer of bfloat16's */
-	const int        n = storage == VN_BF16 ? 0 : storage == VN_F16 ? 1 : 2;
-	vn_status        st = VN_OK;
+	const int                     n = storage == VN_BF16 ? 0 : storage == VN_F16 ? 1 : 2;
+	vn_status                     st = VN_OK;
 
-	const vn_node   *node = &t->site->plan->node[t->site->plan->value[t->site->target].node];
+	const vn_node *node = &t->site->plan->node[t->site->plan->value[t->site->target].node];
 	if (t->part || t->x->unmodified.local.bad || !n || node->out[0] != t->site->target)
 		return VN_OK; /* scores and probabilities in another format: estimate_attend.c */
 	double *y = malloc((size_t)vn_shape_count(&cand->shape) * sizeof *y + 1);

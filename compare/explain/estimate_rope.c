@@ -14,23 +14,23 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define TURN       6.283185307179586
-#define COHERENT   0.98  /* the smallest |z|, relative to the sizes of input and output, of the pairing that was used */
-#define SLOWEST   1e-7  /* a lower frequency counts as 0 */
-#define STILL     0.1   /* radians from first to last token; below it, all tokens are rotated alike */
+#define TURN     6.283185307179586
+#define COHERENT 0.98 /* the smallest |z|, relative to the sizes of input and output, of the pairing that was used */
+#define SLOWEST  1e-7 /* a lower frequency counts as 0 */
+#define STILL    0.1  /* radians from first to last token; below it, all tokens are rotated alike */
 enum { PAIRS_MAX = 1024, OFFSETS = 4096 };
 enum { SEVERAL = 3 }; /* the most tokens from which the rotation per token is measured */
 
 typedef struct turning {
-	vn_rope rope;
-	int     pairs;
-	int64_t tokens;
-	double complex *z;          /* (tokens) of one pair */
-	double  f[PAIRS_MAX];       /* radians a token */
-	double  start[PAIRS_MAX];   /* and at the first of the tokens */
-	double  apart[PAIRS_MAX];   /* by how much a token's rotation differs from the unmodified one */
-	int64_t first;              /* index of that token in the rotation's input */
-	double  coherence;          /* the least of all pairs */
+	vn_rope         rope;
+	int             pairs;
+	int64_t         tokens;
+	double complex *z;                /* (tokens) of one pair */
+	double          f[PAIRS_MAX];     /* radians a token */
+	double          start[PAIRS_MAX]; /* and at the first of the tokens */
+	double          apart[PAIRS_MAX]; /* by how much a token's rotation differs from the unmodified one */
+	int64_t         first;            /* index of that token in the rotation's input */
+	double          coherence;        /* the least of all pairs */
 } turning;
 
 static double real_at(const vn_tensor *t, int64_t at)
@@ -43,16 +43,16 @@ static double real_at(const vn_tensor *t, int64_t at)
 static void one_pair(turning *r, const vn_head_part *part, const vn_tensor *x, const double *y, int i,
                      double unmodified)
 {
-	const int64_t H = x->shape.dim[1], K = x->shape.dim[2];
-	double  ex = 0, ey = 0, sum = 0;
-	int64_t a, b;
+	const int64_t  H = x->shape.dim[1], K = x->shape.dim[2];
+	double         ex = 0, ey = 0, sum = 0;
+	int64_t        a, b;
 	double complex all = 0, apart = 0;
 
 	vn_rope_pair(&r->rope, K, i, &a, &b);
 	for (int64_t p = 0; p < r->tokens; p++) {
 		r->z[p] = 0;
 		for (int64_t h = 0; h < H; h++) {
-			const int64_t at = ((r->first + p) * H + h) * K, to = (p * H + h) * K;
+			const int64_t        at = ((r->first + p) * H + h) * K, to = (p * H + h) * K;
 			const double complex u = real_at(x, at + a) + I * real_at(x, at + b), v = y[to + a] + I * y[to + b];
 			if (part && !part->in[h])
 				continue;
@@ -176,7 +176,7 @@ static void set(vn_rope *rope, scaled_by what, double x)
 static double got(const vn_rope *rope, scaled_by what)
 {
 	const double x[] = { rope->theta, rope->factor, rope->original_context, rope->low_freq_factor,
-		rope->high_freq_factor };
+		                 rope->high_freq_factor };
 	return x[what];
 }
 
@@ -219,7 +219,7 @@ static double scaled_number(const turning *r, const vn_list *lists, scaled_by wh
 {
 	enum { GRID = 512, FINER = 3 };
 	static const double least_of[] = { THETA_MIN, THETA_MIN, 16, 0.01, 0.01 },
-		most_of[] = { THETA_MAX, THETA_MAX, 1e8, 1e4, 1e4 };
+						most_of[] = { THETA_MAX, THETA_MAX, 1e8, 1e4, 1e4 };
 
 	return vn_search_grid(off_by, &(asked) { r, lists, what, NULL, room }, least_of[what], most_of[what], GRID, FINER,
 	                      GRID)
@@ -276,8 +276,8 @@ static vn_status try_scaled(vn_explain_trial *t, int node, vn_rope rope, scaled_
                             vn_error *err)
 {
 	static const vn_finding finding_of[] = { VN_THETA, VN_ROPE_FACTOR, VN_ROPE_CONTEXT, VN_ROPE_LOW, VN_ROPE_HIGH };
-	vn_hypothesis h = { 0 };
-	vn_status     st;
+	vn_hypothesis           h = { 0 };
+	vn_status               st;
 
 	if (x == got(&rope, what))
 		return VN_OK;
@@ -409,7 +409,7 @@ static vn_status fit_width(vn_explain_trial *t, int node, vn_error *err)
 	vn_status      st = VN_OK;
 
 	for (int part = 1; !st && part <= 8; part++) {
-		vn_rope rope = p->node[node].c.rope.rope;
+		vn_rope       rope = p->node[node].c.rope.rope;
 		vn_hypothesis h = { 0 };
 		rope.rotary_dim = K * part / 8;
 		if (rope.rotary_dim < 2 || rope.rotary_dim % 2 || rope.rotary_dim == now || (K * part) % 8)
@@ -461,10 +461,10 @@ enum { ASKED = 8 }; /* the most tokens that are compared with the rows of the ta
 static double row_off_by(const vn_tensor *own, const vn_tensor *c, const vn_tensor *table, int64_t at, int64_t position,
                          int64_t by, double *room)
 {
-	const int64_t D = table->shape.dim[1];
-	const int64_t from[4] = { at * D, at * D, position * D, (position + by) * D };
+	const int64_t    D = table->shape.dim[1];
+	const int64_t    from[4] = { at * D, at * D, position * D, (position + by) * D };
 	const vn_tensor *of[4] = { own, c, table, table };
-	double sum = 0;
+	double           sum = 0;
 
 	for (int i = 0; i < 4; i++)
 		vn_to_f64(room + i * D, (const char *)of[i]->data + (size_t)from[i] * vn_dtype_size(of[i]->dtype), of[i]->dtype,
@@ -482,8 +482,8 @@ static int64_t shift_of(const vn_explain_trial *t, const vn_tensor *table, doubl
 	const vn_tensor *c = &t->site->cand;
 	const int64_t    rows = c->shape.dim[0], C = table->shape.dim[0], first = t->site->first,
 				  some = rows < ASKED ? rows : ASKED;
-	double           least = (double)INFINITY;
-	int64_t          best = 0;
+	double  least = (double)INFINITY;
+	int64_t best = 0;
 
 	for (int64_t by = -first - rows; by < C - first; by++) {
 		double sum = 0;

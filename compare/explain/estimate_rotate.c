@@ -46,8 +46,9 @@ vn_status vn_estimate_rotate_by_ids(vn_explain_trial *t, vn_error *err)
 	vn_status      st = VN_OK;
 
 	for (int later = 0; !st && enough && can_be_made(t) && later < (s && s->position > 0 ? 2 : 1); later++) {
-		vn_hypothesis h = { .finding = VN_TURNED_BY_IDS, .node = node,
-			.change = { .kind = VN_BY_ROTATION, .later = later, .rotate.by_ids = true } };
+		vn_hypothesis h = { .finding = VN_TURNED_BY_IDS,
+			                .node = node,
+			                .change = { .kind = VN_BY_ROTATION, .later = later, .rotate.by_ids = true } };
 		st = vn_try(t, &h, err);
 	}
 	return st;
@@ -74,11 +75,12 @@ vn_status vn_estimate_rotate(vn_explain_trial *t, vn_error *err)
 #undef ROUNDED
 	};
 	/* clang-format on */
-	vn_status st = VN_OK;
+	vn_status      st = VN_OK;
 
 	for (size_t i = edits[0].edit.call ? 0 : 1; !st && i < sizeof edits / sizeof *edits; i++) {
-		vn_hypothesis h = { .finding = edits[i].finding, .node = node,
-			.change = { .kind = VN_BY_ROTATION, .rotate = edits[i].edit } };
+		vn_hypothesis h = { .finding = edits[i].finding,
+			                .node = node,
+			                .change = { .kind = VN_BY_ROTATION, .rotate = edits[i].edit } };
 		st = vn_try(t, &h, err);
 	}
 	return st;

@@ -69,8 +69,8 @@ static void order_aliases(const vn_comparison *c, const vn_explanations *all, vn
 {
 	for (int i = 1; i < x->n_alias; i++) {
 		const vn_hypothesis h = x->by[i];
-		const rank mine = rank_of(c, all, x, &h);
-		int at = i;
+		const rank          mine = rank_of(c, all, x, &h);
+		int                 at = i;
 		for (; at > 0; at--) {
 			const rank other = rank_of(c, all, x, &x->by[at - 1]);
 			if (!comes_first(&mine, &other))
@@ -190,9 +190,9 @@ static void answer_inside(const vn_comparison *c, const vn_explanations *all, vn
 
 vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
 {
-	vn_explain_trial  t = { .c = c };
-	vn_progress bar = { 0 };
-	vn_status st = VN_OK;
+	vn_explain_trial t = { .c = c };
+	vn_progress      bar = { 0 };
+	vn_status        st = VN_OK;
 
 	*x = (vn_explanations) { 0 };
 	if (!c->opened.model || !c->result.replayed || !c->result.n_origins)

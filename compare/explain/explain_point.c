@@ -45,10 +45,10 @@ static void restore(vn_explain_trial *t, const kept *k)
 /* Tries the answers in the heads that are in error, if only some are. */
 static vn_status try_in_some_heads(vn_explain_trial *t, vn_error *err)
 {
-	const int tried = t->x->n_tried;
-	vn_head_part  part;
-	bool      some = false;
-	vn_status st = t->whole ? VN_OK : vn_part_find(t, &part, &some, err);
+	const int    tried = t->x->n_tried;
+	vn_head_part part;
+	bool         some = false;
+	vn_status    st = t->whole ? VN_OK : vn_part_find(t, &part, &some, err);
 
 	if (st || !some)
 		return st;
@@ -154,8 +154,8 @@ static vn_status try_strategies(vn_explain_trial *t, bool again, bool fitted, vn
 static vn_status turn_to(vn_explain_trial *t, vn_error *err)
 {
 	const vn_plan *plan;
-	vn_error  none = { "" };
-	vn_status st = vn_recompute_at(t->recompute, t->x->point, &none);
+	vn_error       none = { "" };
+	vn_status      st = vn_recompute_at(t->recompute, t->x->point, &none);
 
 	t->own = t->fine = (vn_tensor) { 0 };
 	if (st == VN_ERR_UNSUPPORTED) {
@@ -188,7 +188,7 @@ static int counterpart(const vn_explain_trial *t, int node)
 	const vn_plan *p = t->site->plan;
 	const char    *dot = strchr(p->value[p->node[node].out[0]].name, '.'), *name = t->c->result.point[t->x->point].name,
 			   *here = strchr(name, '.');
-	char           other[VN_NAME_MAX];
+	char other[VN_NAME_MAX];
 
 	if (!dot || !here)
 		return node;
@@ -202,8 +202,8 @@ static int counterpart(const vn_explain_trial *t, int node)
 static vn_status try_like(vn_explain_trial *t, const vn_explanation *like, vn_error *err)
 {
 	const vn_hypothesis *best = &like->by[0];
-	vn_status st = VN_OK;
-	vn_head_part  part;
+	vn_status            st = VN_OK;
+	vn_head_part         part;
 
 	t->x->fitted = like->fitted;
 	t->part = vn_part_of(t, best, &part) ? &part : NULL;
@@ -223,11 +223,11 @@ static vn_status try_like(vn_explain_trial *t, const vn_explanation *like, vn_er
 
 vn_status vn_explain_with(vn_explain_trial *t, const vn_hypothesis *h, vn_error *err)
 {
-	vn_hypothesis  with = *h;
-	vn_explanation like = { .by = &with, .n = 1 };
+	vn_hypothesis   with = *h;
+	vn_explanation  like = { .by = &with, .n = 1 };
 	vn_explanation *x = t->x;
-	vn_head_part  part;
-	vn_status st = turn_to(t, err);
+	vn_head_part    part;
+	vn_status       st = turn_to(t, err);
 
 	with.speaks_against = VN_NOTHING_AGAINST;
 	with.refuted = false;

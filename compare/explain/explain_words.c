@@ -38,10 +38,10 @@ static bool recorded_right(const vn_comparison *c, int step, const char *name)
  * checkpoint alone. */
 static const char *made_at(const vn_comparison *c, const vn_explanation *x, const vn_hypothesis *h, char text[WHERE])
 {
-	const vn_plan  *p = vn_model_plan(c->opened.model);
-	const int       v = vn_plan_find(p, c->result.point[x->point].name);
-	const bool      here = v >= 0 && p->value[vn_plan_root(p, v)].node == h->node;
-	const char     *name = p->value[p->node[h->node].out[0]].name;
+	const vn_plan *p = vn_model_plan(c->opened.model);
+	const int      v = vn_plan_find(p, c->result.point[x->point].name);
+	const bool     here = v >= 0 && p->value[vn_plan_root(p, v)].node == h->node;
+	const char    *name = p->value[p->node[h->node].out[0]].name;
 	snprintf(text, WHERE, "%s%s%s%s%s%s", *h->in_part ? ", " : "", h->in_part,
 	         !here      ? ", at "
 	         : *h->also ? ", here"
@@ -147,17 +147,17 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 	char next[sizeof x->by->words + 60] = "";
 	if (x->n > x->n_alias && !x->by[x->n_alias].refuted) {
 		const vn_hypothesis *h = &x->by[x->n_alias];
-		const bool by_id = *h->id && strcmp(h->id, x->by[0].id) != 0; /* else its words tell them apart */
-		snprintf(next, sizeof next, by_id ? "; runner-up %s is %.3g times worse" : "; runner-up \"%s\" is %.3g times worse",
+		const bool           by_id = *h->id && strcmp(h->id, x->by[0].id) != 0; /* else its words tell them apart */
+		snprintf(next, sizeof next,
+		         by_id ? "; runner-up %s is %.3g times worse" : "; runner-up \"%s\" is %.3g times worse",
 		         by_id ? h->id : h->words, x->margin);
 	}
 	vn_lines_add(lines, "residual %.3g floors (was %.3g)%s", vn_hypothesis_left(&x->by[0]),
 	             vn_hypothesis_left(&x->unmodified), next);
 	if (as_recorded(c, &x->by[0]))
 		vn_lines_add(
-			lines,
-			"the candidate's recorded positions have this offset too: a convention. Attention scores depend on "
-			"differences of positions, so they are unaffected unless steps have different offsets");
+			lines, "the candidate's recorded positions have this offset too: a convention. Attention scores depend on "
+				   "differences of positions, so they are unaffected unless steps have different offsets");
 	if (*x->by[0].against)
 		vn_lines_add(lines, "not in every step: %s", x->by[0].against);
 	if (x->n_alias > 1)
@@ -180,11 +180,11 @@ static bool alike(const vn_comparison *c, const vn_explanation *a, const vn_expl
 void vn_say_explanations(const vn_comparison *c, vn_lines *lines)
 {
 	char label[VN_LABEL], text[VN_EXPLAINED];
-	int said_of = 0, left = 0;
+	int  said_of = 0, left = 0;
 	for (int i = 0; c->result.why && i < c->result.why->n; i++) {
 		const vn_explanation *x = &c->result.why->of[i];
-		int more = 0;
-		bool said = false;
+		int                   more = 0;
+		bool                  said = false;
 		for (int k = 0; k < i; k++)
 			said = said || alike(c, x, &c->result.why->of[k]);
 		if (said)

@@ -9,19 +9,19 @@
 /* ---- by looking for the least error ----------------------------------------------------------------- */
 
 typedef struct fit {
-	vn_explain_trial      *t;
-	vn_hypothesis *h;
+	vn_explain_trial *t;
+	vn_hypothesis    *h;
 } fit;
 
 /* What the constant leaves of the checkpoint's error, as nmse. */
 static vn_status error_at(void *of, double x, double *error, vn_error *err)
 {
-	const fit  *f = of;
-	vn_explain_trial   *t = f->t;
-	vn_made     made;
-	vn_tensor   z;
-	vn_measured m;
-	vn_status   st;
+	const fit        *f = of;
+	vn_explain_trial *t = f->t;
+	vn_made           made;
+	vn_tensor         z;
+	vn_measured       m;
+	vn_status         st;
 
 	*error = (double)INFINITY;
 	vn_number_put(f->h, x);

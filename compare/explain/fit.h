@@ -10,7 +10,11 @@
 
 /* The range and grid in which a constant is searched. vague: search between grid points only if the
  * best one is already near. */
-typedef struct vn_range { double low, high; int steps; bool vague; } vn_range;
+typedef struct vn_range {
+	double low, high;
+	int    steps;
+	bool   vague;
+} vn_range;
 
 /* Finds the value of a constant with the least residual, in as few digits as give the same result,
  * and tries it. */

@@ -77,11 +77,12 @@ const char *vn_hypothesis_id(const vn_hypothesis *h, char id[VN_ID])
 	else if (h->finding == VN_NEW_SLOTS_MOVED)
 		snprintf(id, VN_ID, "%s", vn_mistake_id(slots_id(h->change.slots.of > 0, h->change.slots.by > 0)));
 	else if (h->finding == VN_PROBS_ROUNDED)
-		snprintf(id, VN_ID, "%s", vn_mistake_id(h->change.attend.probs == VN_FORMAT_F16 ? VN_MISTAKE_A13_F16
-		                                                                                : VN_MISTAKE_A13_BF16));
+		snprintf(id, VN_ID, "%s",
+		         vn_mistake_id(h->change.attend.probs == VN_FORMAT_F16 ? VN_MISTAKE_A13_F16 : VN_MISTAKE_A13_BF16));
 	else if (h->finding == VN_NARROW)
-		snprintf(id, VN_ID, "%s", !h->change.narrow.whole && h->change.narrow.format == VN_FORMAT_F16
-		                              ? vn_mistake_id(VN_MISTAKE_P1) : "");
+		snprintf(id, VN_ID, "%s",
+		         !h->change.narrow.whole && h->change.narrow.format == VN_FORMAT_F16 ? vn_mistake_id(VN_MISTAKE_P1)
+		                                                                             : "");
 	else if (h->fault[0])
 		snprintf(id, VN_ID, "%s+%s", vn_mistake_id(findings[h->finding].id), vn_fault_id(h->fault[0] - 1));
 	else
@@ -116,8 +117,8 @@ static bool same_constants(const vn_hypothesis *a, const vn_hypothesis *b, int d
 	bool             same = x->constants.reach == y->constants.reach && x->constants.n == y->constants.n;
 
 	for (int i = 0; same && i < x->constants.n; i++)
-		same = strcmp(x->constants.set[i].name, y->constants.set[i].name) == 0
-		       && (a->last || same_number(x->constants.set[i].value, y->constants.set[i].value, digits));
+		same = strcmp(x->constants.set[i].name, y->constants.set[i].name) == 0 &&
+		       (a->last || same_number(x->constants.set[i].value, y->constants.set[i].value, digits));
 	return same;
 }
 
@@ -131,30 +132,29 @@ static bool same_change(const vn_hypothesis *a, const vn_hypothesis *b)
 	switch (x->kind) {
 	case VN_BY_NUMBER: return x->number.row == y->number.row && same_number(x->number.value, y->number.value, digits);
 	case VN_BY_CONSTANTS: return same_constants(a, b, digits);
-	case VN_BY_ROWS:      return a->last || x->rows == y->rows;
-	case VN_BY_MATRIX:    return memcmp(&x->matrix, &y->matrix, sizeof x->matrix) == 0;
-	case VN_BY_ROTATION:  return memcmp(&x->rotate, &y->rotate, sizeof x->rotate) == 0;
+	case VN_BY_ROWS: return a->last || x->rows == y->rows;
+	case VN_BY_MATRIX: return memcmp(&x->matrix, &y->matrix, sizeof x->matrix) == 0;
+	case VN_BY_ROTATION: return memcmp(&x->rotate, &y->rotate, sizeof x->rotate) == 0;
 	case VN_BY_ATTEND:
 		return x->attend.kind == y->attend.kind && x->attend.call == y->attend.call &&
 		       x->attend.scores == y->attend.scores && x->attend.exps == y->attend.exps &&
 		       x->attend.sum == y->attend.sum && x->attend.probs == y->attend.probs &&
 		       x->attend.inputs == y->attend.inputs && x->attend.cache == y->attend.cache &&
-		       x->attend.scaled == y->attend.scaled &&
-		       same_number(x->attend.number, y->attend.number, digits);
+		       x->attend.scaled == y->attend.scaled && same_number(x->attend.number, y->attend.number, digits);
 	case VN_BY_ACTIVATION: return x->activation == y->activation;
-	case VN_BY_NARROW:    return x->narrow.format == y->narrow.format && x->narrow.whole == y->narrow.whole;
-	case VN_BY_READS:     return memcmp(&x->reads, &y->reads, sizeof x->reads) == 0;
+	case VN_BY_NARROW: return x->narrow.format == y->narrow.format && x->narrow.whole == y->narrow.whole;
+	case VN_BY_READS: return memcmp(&x->reads, &y->reads, sizeof x->reads) == 0;
 	case VN_BY_BLOCKS:
-		return x->blocks.block == y->blocks.block && x->blocks.of == y->blocks.of && x->blocks.n == y->blocks.n
-		       && memcmp(x->blocks.from, y->blocks.from, (size_t)x->blocks.n * sizeof *x->blocks.from) == 0;
+		return x->blocks.block == y->blocks.block && x->blocks.of == y->blocks.of && x->blocks.n == y->blocks.n &&
+		       memcmp(x->blocks.from, y->blocks.from, (size_t)x->blocks.n * sizeof *x->blocks.from) == 0;
 	case VN_BY_SLOTS:
 		return x->slots.of == y->slots.of && x->slots.by == y->slots.by && x->slots.newest == y->slots.newest;
-	case VN_BY_STEP:      return x->step.due == y->step.due;
-	case VN_BY_TOKENS:    return x->tokens == y->tokens;
+	case VN_BY_STEP: return x->step.due == y->step.due;
+	case VN_BY_TOKENS: return x->tokens == y->tokens;
 	case VN_BY_RESULT:
-		return same_number(x->result.number, y->result.number, digits) && x->result.n == y->result.n
-		       && memcmp(x->result.list, y->result.list, (size_t)x->result.n * sizeof *x->result.list) == 0;
-	default:              return true;
+		return same_number(x->result.number, y->result.number, digits) && x->result.n == y->result.n &&
+		       memcmp(x->result.list, y->result.list, (size_t)x->result.n * sizeof *x->result.list) == 0;
+	default: return true;
 	}
 }
 
@@ -372,8 +372,9 @@ static vn_status read_rows(const vn_explain_trial *t, const vn_node *node, int64
 	vn_tensor in;
 	vn_status st;
 
-	*p = (product_rows) { .T = t->site->cand.shape.dim[0], .cand = &t->site->cand,
-		.bias = node->w[1] >= 0 ? &t->site->weights[node->w[1]] : NULL };
+	*p = (product_rows) { .T = t->site->cand.shape.dim[0],
+		                  .cand = &t->site->cand,
+		                  .bias = node->w[1] >= 0 ? &t->site->weights[node->w[1]] : NULL };
 	if (p->T * M != vn_shape_count(&t->site->cand.shape) || node->out[0] != t->site->target ||
 	    t->site->first + p->T > t->site->tokens)
 		return VN_OK;
@@ -451,8 +452,8 @@ static void round_own(const vn_explain_trial *t, vn_made *made)
 static vn_status apply_to_inputs(const vn_explain_trial *t, const vn_hypothesis *h, vn_edited *e, vn_made *made,
                                  vn_error *err)
 {
-	product_rows  p;
-	vn_status     st = read_rows(t, &t->site->plan->node[h->node], e->N, e->M, &p, err);
+	product_rows p;
+	vn_status    st = read_rows(t, &t->site->plan->node[h->node], e->N, e->M, &p, err);
 
 	if (st || !p.x)
 		return st;
@@ -473,9 +474,9 @@ static vn_status apply_to_inputs(const vn_explain_trial *t, const vn_hypothesis 
 static vn_status apply_attend(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
 	const vn_attend_edit *edit = &h->change.attend;
-	bool      makes;
-	vn_attend a;
-	vn_status st = vn_attend_open(&a, t, h->node, &makes, err);
+	bool                  makes;
+	vn_attend             a;
+	vn_status             st = vn_attend_open(&a, t, h->node, &makes, err);
 
 	if (st || !makes)
 		return st;
@@ -489,8 +490,10 @@ static vn_status apply_attend(const vn_explain_trial *t, const vn_hypothesis *h,
 		double *all = (double *)made->fine.data;
 		for (int64_t row = 0; row < T; row++) {
 			for (int head = 0; head < (int)H; head++)
-				vn_to_f64(is + head * width, (const char *)t->site->cand.data + (size_t)vn_attend_at(&a, T, row, head) *
-				          vn_dtype_size(t->site->cand.dtype), t->site->cand.dtype, (size_t)width);
+				vn_to_f64(is + head * width,
+				          (const char *)t->site->cand.data +
+				              (size_t)vn_attend_at(&a, T, row, head) * vn_dtype_size(t->site->cand.dtype),
+				          t->site->cand.dtype, (size_t)width);
 			vn_attend_row(&a, edit, t->site->first + row, is, y);
 			for (int head = 0; head < (int)H; head++)
 				memcpy(all + vn_attend_at(&a, T, row, head), y + head * width, (size_t)width * sizeof *y);
@@ -512,8 +515,7 @@ static vn_status apply_narrow(const vn_explain_trial *t, const vn_hypothesis *h,
 	if (st)
 		return st;
 	if ((st = vn_narrow_make(t, &h->change.narrow, (double *)made->own.data, &off, &none)) == VN_OK)
-		memcpy((double *)made->fine.data, made->own.data,
-		       (size_t)vn_shape_count(&made->own.shape) * sizeof(double));
+		memcpy((double *)made->fine.data, made->own.data, (size_t)vn_shape_count(&made->own.shape) * sizeof(double));
 	else
 		vn_made_finish(made);
 	if (st && st != VN_ERR_UNSUPPORTED)
@@ -627,11 +629,11 @@ static int64_t token_of(const vn_block_table *b, int64_t j, int64_t S)
 static vn_status apply_blocks(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
 	const vn_block_table *b = &h->change.blocks;
-	const vn_plan *p = t->site->plan;
-	const vn_node *n = &p->node[h->node];
-	const int64_t  S = t->site->tokens;
-	int64_t       *token;
-	vn_status      st;
+	const vn_plan        *p = t->site->plan;
+	const vn_node        *n = &p->node[h->node];
+	const int64_t         S = t->site->tokens;
+	int64_t              *token;
+	vn_status             st;
 
 	if (t->part || n->op != VN_OP_ATTENTION || n->out[VN_ATTN_CONTEXT] != t->site->target)
 		return VN_OK;
@@ -812,9 +814,7 @@ vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h,
 	if (h->change.later && s && s->position == 0)
 		return VN_OK; /* the first call knows nothing of it */
 	switch (h->change.kind) {
-	case VN_BY_NUMBER:
-		st = apply_number(t, h, made, &none);
-		break;
+	case VN_BY_NUMBER: st = apply_number(t, h, made, &none); break;
 	case VN_BY_CONSTANTS:
 		if (h->fault[0]) {
 			st = apply_fault_and_constants(t, h, made, &none);
@@ -825,28 +825,17 @@ vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h,
 		st = vn_hypothesis_plan(t, h, &made->copy, &none);
 		made->plan = made->copy;
 		break;
-	case VN_BY_MATRIX:
-		return apply_matrix(t, h, made, err);
-	case VN_BY_ROTATION:
-		return apply_rotation(t, h, made, err);
-	case VN_BY_ATTEND:
-		return apply_attend(t, h, made, err);
-	case VN_BY_ACTIVATION:
-		return t->part || t->x->unmodified.local.bad ? VN_OK : apply_activation(t, h, made, err);
-	case VN_BY_NARROW:
-		return t->part || t->x->unmodified.local.bad ? VN_OK : apply_narrow(t, h, made, err);
-	case VN_BY_ROWS:
-		return apply_rows(t, h, made, err);
-	case VN_BY_BLOCKS:
-		return apply_blocks(t, h, made, err);
-	case VN_BY_SLOTS:
-		return apply_slots(t, h, made, err);
-	case VN_BY_STEP:
-		return t->part || t->x->unmodified.local.bad ? VN_OK : apply_step(t, h, made, err);
-	case VN_BY_TOKENS:
-		return t->part || t->x->unmodified.local.bad ? VN_OK : apply_tokens(t, h, made, err);
-	default:
-		break;
+	case VN_BY_MATRIX: return apply_matrix(t, h, made, err);
+	case VN_BY_ROTATION: return apply_rotation(t, h, made, err);
+	case VN_BY_ATTEND: return apply_attend(t, h, made, err);
+	case VN_BY_ACTIVATION: return t->part || t->x->unmodified.local.bad ? VN_OK : apply_activation(t, h, made, err);
+	case VN_BY_NARROW: return t->part || t->x->unmodified.local.bad ? VN_OK : apply_narrow(t, h, made, err);
+	case VN_BY_ROWS: return apply_rows(t, h, made, err);
+	case VN_BY_BLOCKS: return apply_blocks(t, h, made, err);
+	case VN_BY_SLOTS: return apply_slots(t, h, made, err);
+	case VN_BY_STEP: return t->part || t->x->unmodified.local.bad ? VN_OK : apply_step(t, h, made, err);
+	case VN_BY_TOKENS: return t->part || t->x->unmodified.local.bad ? VN_OK : apply_tokens(t, h, made, err);
+	default: break;
 	}
 	if (st && st != VN_ERR_USAGE)
 		*err = none;

@@ -48,10 +48,16 @@ typedef enum vn_reach { VN_AT_NODE, VN_IN_LAYER, VN_EVERYWHERE } vn_reach;
 
 /* A table of blocks of `block` tokens: block i is replaced by block from[i]. of: keys and values
  * (0), keys (1), values (2). */
-typedef struct vn_block_table { int block, of, n; short from[VN_BLOCKS_MOST]; } vn_block_table;
+typedef struct vn_block_table {
+	int   block, of, n;
+	short from[VN_BLOCKS_MOST];
+} vn_block_table;
 /* Tokens of calls after the first, or the newest alone, are cached one slot early (by -1) or late
  * (1). A slot that nothing was written to holds zeros. of: as in vn_block_table. */
-typedef struct vn_slot_change { int of, by; bool newest; } vn_slot_change;
+typedef struct vn_slot_change {
+	int  of, by;
+	bool newest;
+} vn_slot_change;
 
 /* A change of the matrix of a product, or of its input, before the multiplication. */
 enum { VN_FUSED_MOST = 8, VN_CROSSED_MOST = 8 };
@@ -91,14 +97,14 @@ typedef enum vn_attend_kind {
 	/* calls of `call` tokens, recorded as one: the mask counts queries from the start of each
 	 * call */
 	VN_ATTEND_CALLS_FROM_ZERO,
-	VN_ATTEND_CALLS_ALONE,     /* such calls do not see keys of earlier calls */
-	VN_ATTEND_SINK,            /* one more score, `number`, whose value is 0 */
+	VN_ATTEND_CALLS_ALONE, /* such calls do not see keys of earlier calls */
+	VN_ATTEND_SINK,        /* one more score, `number`, whose value is 0 */
 	/* `number` is added to the sum of exponentials after the largest score was subtracted */
 	VN_ATTEND_SUM_PLUS,
-	VN_ATTEND_CAP,             /* scores become number * tanh(score / number) */
+	VN_ATTEND_CAP, /* scores become number * tanh(score / number) */
 	/* numbers of the softmax, what both products read, or cached keys and values are rounded */
 	VN_ATTEND_ROUNDED,
-	VN_ATTEND_PADDING,         /* keys of the padding of its batch are seen */
+	VN_ATTEND_PADDING, /* keys of the padding of its batch are seen */
 } vn_attend_kind;
 typedef struct vn_attend_edit {
 	vn_attend_kind   kind;
@@ -115,28 +121,31 @@ typedef struct vn_attend_edit {
 /* A change of a rotation: the formats that its intermediate numbers are rounded to, and others. */
 typedef struct vn_rotate_edit {
 	vn_weight_format positions, frequencies, angles, table;
-	int              call; /* positions restart at 0 every `call` tokens; 0: they do not */
+	int              call;      /* positions restart at 0 every `call` tokens; 0: they do not */
 	bool             exchanged; /* sine and cosine are exchanged */
-	bool             by_ids; /* the token ids are the positions */
+	bool             by_ids;    /* the token ids are the positions */
 } vn_rotate_edit;
 
 /* An operation in a narrower format than the run's: its result alone, or (whole) also what it reads. */
-typedef struct vn_narrow_edit { vn_weight_format format; bool whole; } vn_narrow_edit;
+typedef struct vn_narrow_edit {
+	vn_weight_format format;
+	bool             whole;
+} vn_narrow_edit;
 
 typedef enum vn_change_kind {
-	VN_BY_CATALOGUE, /* a row of the catalogue as it stands */
-	VN_BY_NUMBER,    /* a row of the catalogue with another number */
-	VN_BY_CONSTANTS, /* other constants of the operation */
-	VN_BY_ROWS,      /* learned positions: row p of the table is replaced by row p + rows */
-	VN_BY_MATRIX,    /* a product's matrix or input is changed (edit_matrix.h) */
-	VN_BY_ATTEND,    /* an attention's mask or softmax is changed (attend.h) */
-	VN_BY_ROTATION,  /* a rotation's angles or tables are changed (rotate.h) */
-	VN_BY_NARROW,    /* computed or stored in a narrower format (narrow.h) */
+	VN_BY_CATALOGUE,  /* a row of the catalogue as it stands */
+	VN_BY_NUMBER,     /* a row of the catalogue with another number */
+	VN_BY_CONSTANTS,  /* other constants of the operation */
+	VN_BY_ROWS,       /* learned positions: row p of the table is replaced by row p + rows */
+	VN_BY_MATRIX,     /* a product's matrix or input is changed (edit_matrix.h) */
+	VN_BY_ATTEND,     /* an attention's mask or softmax is changed (attend.h) */
+	VN_BY_ROTATION,   /* a rotation's angles or tables are changed (rotate.h) */
+	VN_BY_NARROW,     /* computed or stored in a narrower format (narrow.h) */
 	VN_BY_ACTIVATION, /* another activation (activation.h) */
-	VN_BY_READS,     /* other values or weights are read */
-	VN_BY_BLOCKS,    /* cache blocks are exchanged (vn_block_table) */
-	VN_BY_SLOTS,     /* tokens of calls after the first are cached in another slot (vn_slot_change) */
-	VN_BY_STEP,      /* the content is from the step before */
+	VN_BY_READS,      /* other values or weights are read */
+	VN_BY_BLOCKS,     /* cache blocks are exchanged (vn_block_table) */
+	VN_BY_SLOTS,      /* tokens of calls after the first are cached in another slot (vn_slot_change) */
+	VN_BY_STEP,       /* the content is from the step before */
 	/* Each embedding is that of a later token in the sequence; VN_POSITION_FOR_ID: of the token's position. */
 	VN_BY_TOKENS,
 	VN_BY_RESULT, /* the result is rearranged; cannot be reproduced elsewhere */
@@ -146,65 +155,88 @@ typedef struct vn_change {
 	vn_change_kind kind;
 	bool           later; /* only in calls after the first */
 	union {
-		struct { int row; double value; } number;
-		struct { vn_reach reach; int n; struct { const char *name; double value; } set[VN_CONSTANTS_MOST]; } constants;
+		struct {
+			int    row;
+			double value;
+		} number;
+		struct {
+			vn_reach reach;
+			int      n;
+			struct {
+				const char *name;
+				double      value;
+			} set[VN_CONSTANTS_MOST];
+		} constants;
 		int rows;
 		/* 1 + the value read as an input, 1 + the node whose weights are used; 0: its own */
 		/* matrix: of these weights, the matrix alone; the bias is its own */
-		struct { int in[VN_MAX_IN], weights; bool matrix; } reads;
+		struct {
+			int  in[VN_MAX_IN], weights;
+			bool matrix;
+		} reads;
 		vn_block_table blocks;
 		vn_slot_change slots;
 		vn_matrix_edit matrix;
 		vn_attend_edit attend;
 		vn_rotate_edit rotate;
 		vn_narrow_edit narrow;
-		int activation;
+		int            activation;
 		/* true: what should have been computed there; false: what was recorded */
-		struct { bool due; } step;
+		struct {
+			bool due;
+		} step;
 		int tokens;
 		/* distinguishes it from others with the same finding */
-		struct { double number; int n, list[VN_LIST_MOST]; } result;
+		struct {
+			double number;
+			int    n, list[VN_LIST_MOST];
+		} result;
 	};
 } vn_change;
 
 /* What another step of the point says against an answer. */
-typedef enum vn_against { VN_NOTHING_AGAINST, VN_WRONG_OTHERWISE, VN_RIGHT_THERE, VN_ONE_QUERY,
-	VN_ANOTHER_NUMBER } vn_against;
+typedef enum vn_against {
+	VN_NOTHING_AGAINST,
+	VN_WRONG_OTHERWISE,
+	VN_RIGHT_THERE,
+	VN_ONE_QUERY,
+	VN_ANOTHER_NUMBER
+} vn_against;
 
 typedef struct vn_hypothesis {
 	vn_finding  finding;
 	/* VN_FAULT: 1 + row in the catalogue; [1]: 0 if there is no second. Fitted constant: [0] is a
 	 * fault at the same operation */
 	int         fault[2];
-	bool        paired;    /* columns are also paired in the other way */
+	bool        paired; /* columns are also paired in the other way */
 	vn_change   change;
-	int         node;      /* in the model's plan: where the mistake is made */
+	int         node; /* in the model's plan: where the mistake is made */
 	/* made at `places` operations at once (0: one); another one of them */
 	int         places, other;
-	int         heads;     /* made in some of `heads` heads; 0: in all */
+	int         heads;               /* made in some of `heads` heads; 0: in all */
 	bool        part[VN_HEADS_MOST]; /* those heads */
 	/* range of integers that fit as well as its own number; 0, 0: no others */
 	int64_t     first, last;
 	int64_t     first_also, last_also; /* same for a second number */
-	bool        capture;   /* only what was recorded is wrong, not what the run continued with */
-	vn_replayed local;     /* the residual */
+	bool        capture;               /* only what was recorded is wrong, not what the run continued with */
+	vn_replayed local;                 /* the residual */
 	/* residual / allowed residual of a healthy operation; NaN: it changes nothing here */
 	double      limit_fraction;
-	bool        estimated; /* from some columns of the logits: it leaves too much to be an answer */
+	bool        estimated;          /* from some columns of the logits: it leaves too much to be an answer */
 	char        holds[VN_NAME_MAX]; /* the checkpoint whose numbers were recorded instead; "" */
 	vn_against  speaks_against;
 	int         against_step;
-	bool        refuted;   /* it is no answer, and comes last */
+	bool        refuted; /* it is no answer, and comes last */
 
 	/* Text for a person, written last (explain_words.h). */
 	/* in the catalogue: "R2.1e4"; of two faults: "R1+R2.1e4"; of a fitted one without variant; "":
 	 * an arrangement */
 	char id[VN_ID];
-	char words[240];      /* "RoPE with theta 10000" */
+	char words[240]; /* "RoPE with theta 10000" */
 	/* where else it is made at the same time: " and layer1.k_rope"; "" */
 	char also[VN_NAME_MAX + 8];
-	char in_part[80];     /* "in heads 4-7 of 8 only"; "": in all heads */
-	char against[120];    /* "step 0 is right, which it would have changed"; "" */
+	char in_part[80];  /* "in heads 4-7 of 8 only"; "": in all heads */
+	char against[120]; /* "step 0 is right, which it would have changed"; "" */
 } vn_hypothesis;
 
 /* Writes "R2.1e4", or "" for an arrangement, to id. Returns id. */

@@ -49,11 +49,11 @@ static void settle(const double *is, vn_weight_format format, int64_t n, double 
 
 vn_status vn_narrow_make(const vn_explain_trial *t, const vn_narrow_edit *edit, double *y, int64_t *off, vn_error *err)
 {
-	const vn_tensor *cand = &t->site->cand;
-	const size_t     n = (size_t)vn_shape_count(&cand->shape);
+	const vn_tensor      *cand = &t->site->cand;
+	const size_t          n = (size_t)vn_shape_count(&cand->shape);
 	const vn_recompute_as as = edit->format == VN_FORMAT_BF16 ? VN_IN_BF16 : VN_IN_F16;
-	vn_tensor        z = t->own;
-	vn_status        st = VN_OK;
+	vn_tensor             z = t->own;
+	vn_status             st = VN_OK;
 
 	if (edit->whole && (st = vn_recompute_run(t->recompute, t->site->plan, t->site->weights, as, &z, err)))
 		return st;

@@ -10,7 +10,6 @@
  * last place: y then gets the candidate's numbers there, and *off is how many they are. *off is -1,
  * and y as computed, if they are too many or differ by more. VN_ERR_UNSUPPORTED: the operation
  * cannot be computed in that format. */
-vn_status vn_narrow_make(const vn_explain_trial *t, const vn_narrow_edit *edit, double *y, int64_t *off,
-                         vn_error *err);
+vn_status vn_narrow_make(const vn_explain_trial *t, const vn_narrow_edit *edit, double *y, int64_t *off, vn_error *err);
 
 #endif

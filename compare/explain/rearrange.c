@@ -15,7 +15,7 @@ enum { SHIFT_MAX = 4 };
 static double *doubles(const vn_tensor *t)
 {
 	const size_t n = (size_t)vn_shape_count(&t->shape);
-	double *x = malloc((n + 1) * sizeof *x);
+	double      *x = malloc((n + 1) * sizeof *x);
 	if (x)
 		vn_to_f64(x, t->data, t->dtype, n);
 	return x;
@@ -23,10 +23,10 @@ static double *doubles(const vn_tensor *t)
 
 typedef struct arranged {
 	vn_explain_trial *t;
-	int64_t   n;
-	double   *own, *fine, *cand; /* the operation's result, the same more precisely, the candidate */
-	double   *a, *b;             /* room: the first two arranged */
-	const vn_tensor *like;
+	int64_t           n;
+	double           *own, *fine, *cand; /* the operation's result, the same more precisely, the candidate */
+	double           *a, *b;             /* room: the first two arranged */
+	const vn_tensor  *like;
 } arranged;
 
 /* Judges r->a and r->b as the stored result: r->a is rounded to the candidate's format, its more
@@ -34,9 +34,9 @@ typedef struct arranged {
 static vn_status judge_as(arranged *r, bool order, vn_hypothesis *h, vn_error *err)
 {
 	const vn_explain_trial *t = r->t;
-	const vn_dtype  as = t->c->opened.policy.storage;
-	const vn_plan  *plan = t->site->plan;
-	const int       v = t->site->target;
+	const vn_dtype          as = t->c->opened.policy.storage;
+	const vn_plan          *plan = t->site->plan;
+	const int               v = t->site->target;
 
 	h->node = plan->value[v].node;
 	h->change.kind = VN_BY_RESULT;
@@ -80,7 +80,7 @@ static bool about_heads(const vn_explain_trial *t)
 static double near_named(const vn_explain_trial *t, double x, int *name)
 {
 	const vn_plan *p = t->site->plan;
-	double K = 0, D = 0, group = 0;
+	double         K = 0, D = 0, group = 0;
 
 	for (int i = 0; about_heads(t) && i < p->n_nodes; i++)
 		if (p->node[i].op == VN_OP_ATTENTION) {
@@ -167,8 +167,8 @@ static vn_status factor(arranged *r, vn_error *err)
 		return st;
 	exact = near_named(r->t, by, &name);
 	for (int exactly = name != VN_NO_NAME; !st && exactly >= 0; exactly--) {
-		vn_hypothesis h = { .finding = VN_FACTOR, .change.result = { .n = 1,
-			.list = { exactly ? name : VN_NO_NAME } } };
+		vn_hypothesis h = { .finding = VN_FACTOR,
+			                .change.result = { .n = 1, .list = { exactly ? name : VN_NO_NAME } } };
 		if (!(st = scaled(r, exactly ? exact : by, &h, err)) && exactly && vn_fits(r->t, &h))
 			break; /* a person wrote that number; it was not fitted */
 	}
@@ -221,8 +221,9 @@ static vn_status clamped(arranged *r, vn_error *err)
 		r->a[i] = fmin(fmax(r->own[i], below ? low : r->own[i]), above ? high : r->own[i]);
 		r->b[i] = fmin(fmax(r->fine[i], below ? low : r->fine[i]), above ? high : r->fine[i]);
 	}
-	vn_hypothesis h = { .finding = VN_CLAMPED, .change.result = { .number = above ? high : low, .n = 1,
-		.list = { above && below ? 2 : below } } };
+	vn_hypothesis h = { .finding = VN_CLAMPED,
+		                .change.result = {
+							.number = above ? high : low, .n = 1, .list = { above && below ? 2 : below } } };
 	return judge(r, &h, err);
 }
 
@@ -240,10 +241,10 @@ static vn_status one_value(arranged *r, vn_error *err)
 
 /* ---- a cap: logits c tanh(x / c) ----------------------------------------------------------------------- */
 
-enum { ASKED = 1 << 16 };  /* logits that the cap is read off, about */
+enum { ASKED = 1 << 16 }; /* logits that the cap is read off, about */
 enum { GRID = 64, FINER = 5, DIGITS = 4 };
 #define WIDEST 100.0 /* times the largest logit; a wider cap changes nothing */
-#define LEFT 0.1     /* of the error: the most that the best cap may leave */
+#define LEFT   0.1   /* of the error: the most that the best cap may leave */
 
 typedef struct curve {
 	const double *own, *cand; /* (n): as they should be, as they are */
@@ -425,11 +426,11 @@ static void permute(const vn_shape *s, const int *order, const double *x, double
 static vn_status turned_axes(arranged *r, vn_error *err)
 {
 	/* If the run continued with these numbers, the recording is not at fault. */
-	const vn_plan *plan = r->t->site->plan;
-	const bool     joined = plan->node[plan->value[r->t->site->target].node].op == VN_OP_ATTENTION;
+	const vn_plan   *plan = r->t->site->plan;
+	const bool       joined = plan->node[plan->value[r->t->site->target].node].op == VN_OP_ATTENTION;
 	static const int orders[][4] = { { 1, 0, 2, 3 }, { 0, 2, 1, 3 }, { 2, 1, 0, 3 }, { 1, 2, 0, 3 }, { 2, 0, 1, 3 } };
-	const vn_shape *s = &r->like->shape;
-	vn_status st = VN_OK;
+	const vn_shape  *s = &r->like->shape;
+	vn_status        st = VN_OK;
 
 	for (size_t i = 0; !st && i < (s->rank == 2 ? 1u : sizeof orders / sizeof *orders); i++) {
 		const bool inside = joined && orders[i][0] == 0 && orders[i][1] == 2,
@@ -478,8 +479,9 @@ static bool may_be_taken_for(const arranged *r, const vn_entry *e)
 	if (r->t->went == VN_WENT_ON || root == mine)
 		return false;
 	/* computed from it in the same layer; later layers mix in other numbers */
-	return root < 0 || r->t->went == VN_NOT_WENT_ON ? root < 0 || p->value[root].state < 0
-	     : p->value[root].layer != p->value[mine].layer || !made_of(p, root, mine);
+	return root < 0 || r->t->went == VN_NOT_WENT_ON
+	           ? root < 0 || p->value[root].state < 0
+	           : p->value[root].layer != p->value[mine].layer || !made_of(p, root, mine);
 }
 
 /* Was it computed after this checkpoint? Then it overwrote this buffer, and is not a stale
@@ -519,14 +521,14 @@ static vn_status another(arranged *r, vn_error *err)
 	const vn_comparison *c = r->t->c;
 	const vn_tensor     *cand = r->like;
 	const vn_entry      *me = vn_recording_entry(c->opened.cand, c->result.point[r->t->x->point].cand);
-	vn_status st = VN_OK;
+	vn_status            st = VN_OK;
 
 	for (int i = 0; !st && any_finite(r->cand, r->n) && i < vn_recording_count(c->opened.cand); i++) {
 		const vn_entry *e = vn_recording_entry(c->opened.cand, i);
 		vn_hypothesis   h = { .capture = true };
 		vn_tensor       t;
-		if (e->step != me->step || e->dtype != me->dtype || e->same_as >= 0 || strcmp(e->name, me->name) == 0 || e == me
-		    || vn_shape_count(&e->shape) != r->n || !may_be_taken_for(r, e))
+		if (e->step != me->step || e->dtype != me->dtype || e->same_as >= 0 || strcmp(e->name, me->name) == 0 ||
+		    e == me || vn_shape_count(&e->shape) != r->n || !may_be_taken_for(r, e))
 			continue;
 		if ((st = vn_entry_tensor(c->opened.cand, i, &t, err)))
 			break;
@@ -550,17 +552,18 @@ vn_status vn_rearrange(vn_explain_trial *t, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
 	const char      *axes = t->site->axes;
-	arranged r = { t, vn_shape_count(&c->shape), doubles(&t->own), doubles(&t->fine), doubles(c), doubles(c),
-		doubles(c), c };
-	vn_status        st = VN_OK;
+	arranged         r = {
+				t, vn_shape_count(&c->shape), doubles(&t->own), doubles(&t->fine), doubles(c), doubles(c), doubles(c), c
+	};
+	vn_status st = VN_OK;
 
 	if (!r.own || !r.fine || !r.cand || !r.a || !r.b)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for arrangements");
 	if (!st)
 		st = one_value(&r, err);
-	if (!st && !vn_answered(t) && !(st = clamped(&r, err)) && !(st = factor(&r, err)) &&
-	    !(st = capped(&r, err)) && !(st = offset(&r, err)) && !(st = heads(&r, axes, err)) &&
-	    !(st = moved_rows(&r, axes, err)) && !(st = turned_axes(&r, err)))
+	if (!st && !vn_answered(t) && !(st = clamped(&r, err)) && !(st = factor(&r, err)) && !(st = capped(&r, err)) &&
+	    !(st = offset(&r, err)) && !(st = heads(&r, axes, err)) && !(st = moved_rows(&r, axes, err)) &&
+	    !(st = turned_axes(&r, err)))
 		st = another(&r, err);
 	free(r.own);
 	free(r.fine);
@@ -576,12 +579,12 @@ vn_status vn_rearrange(vn_explain_trial *t, vn_error *err)
 enum { ROWS_MIN = 4 };
 
 typedef struct tiles {
-	vn_explain_trial        *t;
-	const vn_tensor *cand;
-	int64_t          T, N;     /* (T,N) */
-	double          *own, *fine, *is, *a, *b; /* expected, expected more precisely, found; room */
-	bool            *off;      /* (T): of more than rounding */
-	bool            *held;     /* (T): off, and another's */
+	vn_explain_trial *t;
+	const vn_tensor  *cand;
+	int64_t           T, N;                    /* (T,N) */
+	double           *own, *fine, *is, *a, *b; /* expected, expected more precisely, found; room */
+	bool             *off;                     /* (T): of more than rounding */
+	bool             *held;                    /* (T): off, and another's */
 } tiles;
 
 static void find_off(tiles *x)
@@ -645,8 +648,9 @@ static vn_status judge_tiles(tiles *x, const char *name, vn_error *err)
 	const vn_plan  *plan = x->t->site->plan;
 	const vn_tensor a = { VN_F64, x->cand->shape, x->a }, b = { VN_F64, x->cand->shape, x->b };
 	vn_hypothesis   h = { .finding = name ? VN_PARTLY_OTHER : VN_PARTLY_ZERO,
-		.node = plan->value[x->t->site->target].node,
-	                      .capture = x->t->went == VN_NOT_WENT_ON, .change.kind = VN_BY_RESULT };
+		                  .node = plan->value[x->t->site->target].node,
+		                  .capture = x->t->went == VN_NOT_WENT_ON,
+		                  .change.kind = VN_BY_RESULT };
 
 	for (int64_t i = 0; i < x->T * x->N; i++) {
 		x->a[i] = x->held[i / x->N] ? x->is[i] : x->own[i];
@@ -665,8 +669,10 @@ static vn_status try_channels(tiles *x, vn_error *err)
 {
 	const vn_plan  *plan = x->t->site->plan;
 	const vn_tensor a = { VN_F64, x->cand->shape, x->a }, b = { VN_F64, x->cand->shape, x->b };
-	vn_hypothesis   h = { .finding = VN_CHANNELS_ZERO, .node = plan->value[x->t->site->target].node,
-		.capture = x->t->went == VN_NOT_WENT_ON, .change.kind = VN_BY_RESULT };
+	vn_hypothesis   h = { .finding = VN_CHANNELS_ZERO,
+		                  .node = plan->value[x->t->site->target].node,
+		                  .capture = x->t->went == VN_NOT_WENT_ON,
+		                  .change.kind = VN_BY_RESULT };
 	bool           *gone = calloc((size_t)x->N + 1, sizeof *gone);
 	int64_t         some = 0;
 	vn_status       st = VN_OK;
@@ -716,8 +722,8 @@ static vn_status try_tiles(tiles *x, vn_error *err)
 {
 	const vn_comparison *c = x->t->c;
 	const vn_entry      *me = vn_recording_entry(c->opened.cand, c->result.point[x->t->x->point].cand);
-	int64_t   held;
-	vn_status st = VN_OK;
+	int64_t              held;
+	vn_status            st = VN_OK;
 
 	find_off(x);
 	held = find_held(x, NULL);
@@ -750,9 +756,17 @@ vn_status vn_rearrange_rows(vn_explain_trial *t, vn_error *err)
 	if (c->shape.rank < 2 || strncmp(t->site->axes, "token", 5) != 0 || !vn_shape_equal(&c->shape, &e->shape) ||
 	    c->shape.dim[0] <= ROWS_MIN)
 		return VN_OK;
-	tiles x = { t, c, c->shape.dim[0], (int64_t)n / c->shape.dim[0], doubles(&t->own), doubles(&t->fine), doubles(c),
-		doubles(c), doubles(c),
-	            malloc((size_t)c->shape.dim[0]), malloc((size_t)c->shape.dim[0]) };
+	tiles x = { t,
+		        c,
+		        c->shape.dim[0],
+		        (int64_t)n / c->shape.dim[0],
+		        doubles(&t->own),
+		        doubles(&t->fine),
+		        doubles(c),
+		        doubles(c),
+		        doubles(c),
+		        malloc((size_t)c->shape.dim[0]),
+		        malloc((size_t)c->shape.dim[0]) };
 	if (x.own && x.fine && x.is && x.a && x.b && x.off && x.held)
 		st = try_tiles(&x, err);
 	else

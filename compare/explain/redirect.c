@@ -13,11 +13,11 @@ enum { SPANNED = 6 }; /* the most operations between the checkpoint and captured
 #define LEAVES 0.25   /* of the error of the rows: the most that a redirected read may leave */
 
 typedef struct nearest {
-	vn_explain_trial     *t;
-	double        unmodified;       /* nmse of the rows, as they should be */
-	double        off[NEAREST];
-	vn_hypothesis h[NEAREST];
-	int           n;
+	vn_explain_trial *t;
+	double            unmodified; /* nmse of the rows, as they should be */
+	double            off[NEAREST];
+	vn_hypothesis     h[NEAREST];
+	int               n;
 } nearest;
 
 static vn_status glance(vn_explain_trial *t, const vn_hypothesis *h, double *off, vn_error *err)
@@ -176,8 +176,8 @@ static vn_status other_matrices(nearest *near, int node, vn_error *err)
 		    !vn_shape_equal(&p->weight[o->w[0]].shape, &p->weight[n->w[0]].shape))
 			continue;
 		const vn_point at = p->value[n->out[0]].point, of = p->value[o->out[0]].point;
-		vn_hypothesis  h = { .node = node, .change = { .kind = VN_BY_READS, .reads = { .weights = 1 + i,
-			.matrix = true } } };
+		vn_hypothesis  h = { .node = node,
+			                 .change = { .kind = VN_BY_READS, .reads = { .weights = 1 + i, .matrix = true } } };
 		h.finding = are_partners(at, of) || are_partners(of, at) ? VN_PARTNERS_MATRIX : VN_OTHER_MATRIX;
 		st = rank_hypothesis(near, &h, err);
 	}
@@ -211,8 +211,7 @@ vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 		if (i && !cheap(p->node[span[i]].op))
 			continue;
 		if (!(st = other_inputs(&near, span[i], err)) && !(st = other_weights(&near, span[i], err)) &&
-		    !(st = other_matrices(&near, span[i], err)) &&
-		    p->node[span[i]].op == VN_OP_ATTENTION)
+		    !(st = other_matrices(&near, span[i], err)) && p->node[span[i]].op == VN_OP_ATTENTION)
 			st = other_cache(&near, span[i], err);
 	}
 	for (int i = 0; !st && i < near.n; i++)
@@ -240,7 +239,7 @@ static void keep_tokens(vn_explain_trial *t, vn_hypothesis *h)
 
 static vn_status try_tokens(vn_explain_trial *t, vn_error *err)
 {
-	const int node = t->site->plan->value[t->site->target].node;
+	const int     node = t->site->plan->value[t->site->target].node;
 	vn_hypothesis of_position = { .finding = VN_POSITION_FOR_ID, .node = node, .change.kind = VN_BY_TOKENS };
 	vn_status     st = vn_score(t, &of_position, err);
 	int           n = 0;
@@ -248,8 +247,9 @@ static vn_status try_tokens(vn_explain_trial *t, vn_error *err)
 	if (!st && of_position.limit_fraction <= 1)
 		keep_tokens(t, &of_position);
 	for (int i = 2; !st && n < SOME && i < 2 * AWAY + 2; i++) { /* 1 before, 1 behind, 2 before... */
-		vn_hypothesis h = { .finding = VN_OTHER_TOKEN, .node = node,
-			.change = { .kind = VN_BY_TOKENS, .tokens = i % 2 ? i / 2 : -(i / 2) } };
+		vn_hypothesis h = { .finding = VN_OTHER_TOKEN,
+			                .node = node,
+			                .change = { .kind = VN_BY_TOKENS, .tokens = i % 2 ? i / 2 : -(i / 2) } };
 		if ((st = vn_score(t, &h, err)) || !(h.limit_fraction <= 1))
 			continue;
 		n++;
@@ -264,9 +264,10 @@ vn_status vn_redirect_in_time(vn_explain_trial *t, vn_error *err)
 	vn_status st = VN_OK;
 
 	for (int due = 0; !st && due < 2 && !vn_answered(t); due++) {
-		vn_hypothesis h = { .finding = due ? VN_STEP_LATE : VN_STEP_STALE, .node = node,
-			.capture = t->went == VN_NOT_WENT_ON,
-		                    .change = { .kind = VN_BY_STEP, .step.due = due } };
+		vn_hypothesis h = { .finding = due ? VN_STEP_LATE : VN_STEP_STALE,
+			                .node = node,
+			                .capture = t->went == VN_NOT_WENT_ON,
+			                .change = { .kind = VN_BY_STEP, .step.due = due } };
 		st = vn_try(t, &h, err);
 	}
 	return st ? st : try_tokens(t, err); /* single tokens show the same, in the first step too */

@@ -75,12 +75,12 @@ static vn_status allow_variant(vn_explain_trial *t, const vn_plan *plan, const v
                                const vn_tensor *own, vn_replayed *l, vn_replayed *most, vn_error *err)
 {
 	const vn_policy policy = t->c->opened.policy;
-	const int      threads = t->c->request.options->threads;
-	bool           alone = false;
-	const int      n = t->site->n_span, *span = t->site->span;
-	vn_plan       *other;
-	vn_tensor      z;
-	vn_status      st = vn_plan_clone(plan, &other, err);
+	const int       threads = t->c->request.options->threads;
+	bool            alone = false;
+	const int       n = t->site->n_span, *span = t->site->span;
+	vn_plan        *other;
+	vn_tensor       z;
+	vn_status       st = vn_plan_clone(plan, &other, err);
 
 	for (int k = 0; !st && k < n; k++) {
 		vn_node  *node = &other->node[node_in(t, plan, span[k])];
@@ -112,11 +112,11 @@ static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const 
                                 const vn_tensor *own, vn_hypothesis *h, vn_replayed *variants, vn_error *err)
 {
 	const vn_replayed *r = &t->c->result.point[t->x->point].replay;
-	vn_replayed most = { 0 };
-	vn_error    why = { "" };
-	vn_status   st = VN_OK;
-	const int     *span = t->site->span, n = t->site->n_span;
-	int         others = 0;
+	vn_replayed        most = { 0 };
+	vn_error           why = { "" };
+	vn_status          st = VN_OK;
+	const int         *span = t->site->span, n = t->site->n_span;
+	int                others = 0;
 
 	for (int k = 0; k < n; k++) {
 		const int of = vn_variants_count(&plan->node[node_in(t, plan, span[k])], t->c->opened.policy);
@@ -316,7 +316,7 @@ static void drop_repeated(const vn_explain_trial *t, int n)
 static int fitting(const vn_explain_trial *t)
 {
 	const vn_explanation *x = t->x;
-	int n = 0;
+	int                   n = 0;
 
 	while (n < x->n && !x->by[n].refuted && vn_fits(t, &x->by[n]))
 		n++;
@@ -326,7 +326,7 @@ static int fitting(const vn_explain_trial *t)
 void vn_conclude(vn_explain_trial *t)
 {
 	vn_explanation *x = t->x;
-	const double best = x->n ? residual_shown(&x->by[0]) : 0;
+	const double    best = x->n ? residual_shown(&x->by[0]) : 0;
 
 	drop_repeated(t, fitting(t));
 	x->n_fit = fitting(t);

@@ -13,12 +13,12 @@
 #include <string.h>
 
 typedef struct sentence {
-	const vn_comparison *c;
+	const vn_comparison  *c;
 	const vn_explanation *x;
-	const vn_plan       *p;
-	const vn_hypothesis *h;
-	char                *text;
-	size_t               size;
+	const vn_plan        *p;
+	const vn_hypothesis  *h;
+	char                 *text;
+	size_t                size;
 } sentence;
 
 #define PUT(s, ...) snprintf((s)->text, (s)->size, __VA_ARGS__)
@@ -79,7 +79,7 @@ static void say_sinks(const sentence *s)
 static void say_slots(const sentence *s)
 {
 	static const char *const what[] = { "tokens", "keys", "values" };
-	const int by = (int)vn_constant_of(s->h, "cache_block"), of = (int)vn_constant_of(s->h, "cache_of");
+	const int                by = (int)vn_constant_of(s->h, "cache_block"), of = (int)vn_constant_of(s->h, "cache_of");
 
 	PUT(s, "%s are written %d slot%s %s their own", what[of], by, by > 1 ? "s" : "",
 	    vn_constant_of(s->h, "cache_form") == VN_CACHE_NEXT ? "before" : "after");
@@ -88,7 +88,7 @@ static void say_slots(const sentence *s)
 static void say_new_slots(const sentence *s)
 {
 	static const char *const what[] = { "", "keys of ", "values of " };
-	const vn_slot_change *c = &s->h->change.slots;
+	const vn_slot_change    *c = &s->h->change.slots;
 
 	PUT(s, "%s%s %s written one slot %s, and a slot that is read holds nothing", what[c->of],
 	    c->newest ? "the newest token" : "tokens after the first call", c->newest && !c->of ? "is" : "are",
@@ -105,9 +105,9 @@ static void say_exchanged(const sentence *s)
 static void say_blocks(const sentence *s)
 {
 	static const char *const alone[] = { "", " of keys", " of values" };
-	const vn_block_table *b = &s->h->change.blocks;
-	char                  list[120] = "";
-	size_t                used = 0;
+	const vn_block_table    *b = &s->h->change.blocks;
+	char                     list[120] = "";
+	size_t                   used = 0;
 
 	for (int i = 0; i < b->n && (used = strlen(list)) < sizeof list - 8; i++)
 		vn_text_add(list, sizeof list, " %d", b->from[i]);
@@ -127,9 +127,9 @@ static void say_cache(const sentence *s)
 	const long long a = list[0], b = a + n - 1, c = list[2], d = c + n - 1;
 	char            few[40] = "";
 
-	const vn_node *node = &s->p->node[s->h->node];
-	const bool     values = vn_plan_find(s->p, s->c->result.point[s->x->point].name) == node->out[VN_ATTN_CONTEXT];
-	const char *const *whose = what[!values                          ? 3
+	const vn_node     *node = &s->p->node[s->h->node];
+	const bool         values = vn_plan_find(s->p, s->c->result.point[s->x->point].name) == node->out[VN_ATTN_CONTEXT];
+	const char *const *whose = what[!values                         ? 3
 	                                : list[2] == VN_CACHE_NO_VALUES ? 1
 	                                : list[2] == VN_CACHE_NO_KEYS   ? 2
 	                                                                : 0];
@@ -327,15 +327,20 @@ static void say_rows_reordered(const sentence *s)
 }
 
 static const char *const formats[VN_N_FORMATS] = {
-	[VN_FORMAT_BF16] = "bfloat16", [VN_FORMAT_F16] = "float16", [VN_FORMAT_TF32] = "TF32 (10 bits of mantissa)",
+	[VN_FORMAT_BF16] = "bfloat16",
+	[VN_FORMAT_F16] = "float16",
+	[VN_FORMAT_TF32] = "TF32 (10 bits of mantissa)",
 	[VN_FORMAT_TF32_CUT] = "TF32 (10 bits of mantissa, the others cut off)",
-	[VN_FORMAT_E4M3] = "float8 (e4m3)", [VN_FORMAT_E5M2] = "float8 (e5m2)", [VN_FORMAT_INT8] = "int8",
+	[VN_FORMAT_E4M3] = "float8 (e4m3)",
+	[VN_FORMAT_E5M2] = "float8 (e5m2)",
+	[VN_FORMAT_INT8] = "int8",
 };
 
 static void say_format(const sentence *s)
 {
-	static const char *const of[] = { [VN_OF_WEIGHTS] = "weights", [VN_OF_INPUTS] = "inputs",
-		[VN_OF_BOTH] = "inputs and weights" };
+	static const char *const of[] = {
+		[VN_OF_WEIGHTS] = "weights", [VN_OF_INPUTS] = "inputs", [VN_OF_BOTH] = "inputs and weights"
+	};
 	const vn_matrix_edit *e = &s->h->change.matrix;
 
 	PUT(s, "%s rounded to %s", of[e->of], formats[e->format]);
@@ -414,10 +419,15 @@ static void say_calls(const sentence *s)
 static void say_rotation(const sentence *s)
 {
 	static const char *const names[VN_N_FORMATS] = { [VN_FORMAT_BF16] = "bfloat16", [VN_FORMAT_F16] = "float16" };
-	const vn_rotate_edit *e = &s->h->change.rotate;
-	const struct { vn_weight_format in; const char *name; } of[] = {
-		{ e->positions, "positions" }, { e->frequencies, "frequencies" }, { e->angles, "angles" },
-		  { e->table, "sines and cosines" },
+	const vn_rotate_edit    *e = &s->h->change.rotate;
+	const struct {
+		vn_weight_format in;
+		const char      *name;
+	} of[] = {
+		{ e->positions, "positions" },
+		{ e->frequencies, "frequencies" },
+		{ e->angles, "angles" },
+		{ e->table, "sines and cosines" },
 	};
 	vn_weight_format in = VN_FORMAT_NONE;
 	int              some = 0, left = 0;
@@ -659,8 +669,7 @@ static void put_against(const vn_comparison *c, const vn_explanations *all, cons
 		snprintf(h->against, sizeof h->against, "different in step %d: %.80s", h->against_step,
 		         there ? there->words : "");
 		break;
-	case VN_NOTHING_AGAINST:
-		break;
+	case VN_NOTHING_AGAINST: break;
 	}
 }
 
@@ -699,8 +708,8 @@ static const char *uncaptured(const vn_comparison *c, const vn_explanation *x)
 {
 	const vn_plan *p = vn_model_plan(c->opened.model);
 	const int v = vn_plan_find(p, c->result.point[x->point].name), own = v < 0 ? -1 : p->value[vn_plan_root(p, v)].node;
-	bool           apart = x->by[0].node != own; /* the point that the operation itself makes says most */
-	int            other = -1;
+	bool      apart = x->by[0].node != own; /* the point that the operation itself makes says most */
+	int       other = -1;
 
 	for (int i = 0; i < x->n_alias; i++) {
 		apart = apart || x->by[i].node != x->by[0].node || x->by[i].places != x->by[0].places ||
@@ -712,10 +721,10 @@ static const char *uncaptured(const vn_comparison *c, const vn_explanation *x)
 
 static void put_separate(const vn_comparison *c, vn_explanation *x)
 {
-	char        other[VN_NAME_MAX];
-	const char *name;
+	char                 other[VN_NAME_MAX];
+	const char          *name;
 	const vn_checkpoint *beside;
-	const char *id = strchr(c->result.point[x->point].name, '.');
+	const char          *id = strchr(c->result.point[x->point].name, '.');
 
 	if (x->n_alias < 2)
 		return;

@@ -7,7 +7,7 @@
 
 /* Fills id, words, also, in_part and against of every hypothesis, and `separate` of every
  * explanation. */
-void vn_put_sentences(const vn_comparison *c, vn_explanations *x);
+void        vn_put_sentences(const vn_comparison *c, vn_explanations *x);
 /* Returns the name of the counterpart of an explained checkpoint: rotated keys for rotated queries,
  * cached values for cached keys, and vice versa; NULL: none. A fault of both differs from a fault
  * of one. *found: the counterpart in the comparison, or NULL if it was not recorded. */

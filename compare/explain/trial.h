@@ -18,21 +18,21 @@ typedef struct vn_head_part {
 } vn_head_part;
 
 typedef struct vn_explain_trial {
-	vn_comparison  *c;
-	vn_recompute   *recompute; /* positioned at the checkpoint, as is site */
-	const vn_site  *site;
-	vn_explanation *x;
-	vn_replayed     variants; /* floors of the other healthy variants against the unmodified operation */
+	vn_comparison      *c;
+	vn_recompute       *recompute; /* positioned at the checkpoint, as is site */
+	const vn_site      *site;
+	vn_explanation     *x;
+	vn_replayed         variants; /* floors of the other healthy variants against the unmodified operation */
 	/* what the unmodified operation makes, in the candidate's precision and more precisely */
-	vn_tensor       own, fine;
-	int64_t         elements;
+	vn_tensor           own, fine;
+	int64_t             elements;
 	const vn_some_rows *some; /* columns of logits in which hypotheses are looked at first; NULL: none */
-	vn_went         went;
+	vn_went             went;
 	const vn_head_part *part;  /* NULL: hypotheses affect all heads */
-	bool            brief; /* one of many checkpoints: slow strategies are skipped */
-	bool            whole; /* mistakes in only some heads are not tried */
+	bool                brief; /* one of many checkpoints: slow strategies are skipped */
+	bool                whole; /* mistakes in only some heads are not tried */
 	/* origins for which pairs of mistakes were tried without success */
-	int             pairs_in_vain;
+	int                 pairs_in_vain;
 } vn_explain_trial;
 
 #endif

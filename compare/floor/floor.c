@@ -33,8 +33,8 @@ static const char *wanted(const vn_comparison *c)
 /* Rows of another part of the run have another floor, even when the shapes match. */
 static bool same_rows(const vn_step *x, const vn_step *y)
 {
-	return !x || !y || (x->position == y->position && x->tokens == y->tokens && x->first_row == y->first_row
-	                    && x->rows == y->rows);
+	return !x || !y ||
+	       (x->position == y->position && x->tokens == y->tokens && x->first_row == y->first_row && x->rows == y->rows);
 }
 
 static int floor_entry(vn_comparison *c, const vn_checkpoint *p)
@@ -95,10 +95,10 @@ vn_status vn_floor_of_file(vn_comparison *c, vn_error *err)
 static void warn_of_gaps(vn_comparison *c)
 {
 	const char *first = NULL;
-	int n = 0;
+	int         n = 0;
 	for (int i = 0; i < c->result.n_points; i++)
-		if (c->result.point[i].m.n && !c->result.point[i].invalid_floor
-		    && !(c->result.point[i].has_floor && isfinite(c->result.point[i].floor[VN_M_NMSE]))) {
+		if (c->result.point[i].m.n && !c->result.point[i].invalid_floor &&
+		    !(c->result.point[i].has_floor && isfinite(c->result.point[i].floor[VN_M_NMSE]))) {
 			first = first ? first : c->result.point[i].name;
 			n++;
 		}

@@ -78,10 +78,10 @@ vn_status vn_floor_channels_of_file(vn_comparison *c, vn_channel_entry *entry, v
 	vn_status st = VN_OK;
 	for (int g = 0; g < c->result.n_channel_pools && !st; g++) {
 		vn_channel_pool *pool = &c->result.channel_pool[g];
-		unsigned char *data[2] = { NULL };
-		vn_tensor t[2];
-		if (!(st = vn_channel_rows(c, pool, c->opened.floor, entry, &t[1], &data[1], err)) && data[1]
-		    && !(st = vn_channel_rows_of_ref(c, pool, &t[0], &data[0], err)))
+		unsigned char   *data[2] = { NULL };
+		vn_tensor        t[2];
+		if (!(st = vn_channel_rows(c, pool, c->opened.floor, entry, &t[1], &data[1], err)) && data[1] &&
+		    !(st = vn_channel_rows_of_ref(c, pool, &t[0], &data[0], err)))
 			st = measure(c, pool, t, data, pool->floor, err);
 		free(data[0]);
 		free(data[1]);
@@ -121,10 +121,10 @@ vn_status vn_floor_channels_keep(vn_comparison *c, const vn_checkpoint *p, int s
 
 static vn_status take(vn_comparison *c, vn_channel_pool *pool, bool finer, bool joins, bool twice, vn_error *err)
 {
-	double    value[VN_CHANNEL_METRICS] = { (double)NAN, (double)NAN };
-	vn_tensor t[2];
+	double         value[VN_CHANNEL_METRICS] = { (double)NAN, (double)NAN };
+	vn_tensor      t[2];
 	unsigned char *own = NULL;
-	vn_status st = VN_OK;
+	vn_status      st = VN_OK;
 
 	if (pool->n_kept[0] == pool->rows && (!finer || pool->n_kept[1] == pool->rows)) {
 		const vn_shape shape = { .rank = 2, .dim = { pool->rows, pool->outer * pool->inner } };

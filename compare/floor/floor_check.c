@@ -27,7 +27,8 @@ static const char *fact(const vn_recording *r, const char *key)
 	return value ? value : "";
 }
 
-#define REFUSE(c, bit, word, ...) do { \
+#define REFUSE(c, bit, word, ...) \
+	do { \
 		if ((c)->request.options->allow & (bit)) \
 			vn_lines_add(&(c)->result.notes, "allowed (" word "): " __VA_ARGS__); \
 		else \
@@ -37,8 +38,8 @@ static const char *fact(const vn_recording *r, const char *key)
 vn_status vn_floor_contract(vn_comparison *c, vn_error *err)
 {
 	const vn_weight_row *rows;
-	const int before = c->result.refusals.n;
-	const char *inject = fact(c->opened.floor, "inject");
+	const int            before = c->result.refusals.n;
+	const char          *inject = fact(c->opened.floor, "inject");
 
 	if (vn_same_file(vn_recording_path(c->opened.floor), vn_recording_path(c->opened.cand)))
 		REFUSE(c, VN_ALLOW_FLOOR, "floor", "the floor is the candidate's own file: no fault could be seen");
@@ -68,8 +69,8 @@ static bool same_numbers(const vn_checkpoint *p)
 static vn_status not_the_candidate(vn_comparison *c, vn_error *err)
 {
 	const char *engine = fact(c->opened.floor, "engine"), *own = fact(c->opened.cand, "engine");
-	const int before = c->result.refusals.n;
-	int n = 0, same = 0;
+	const int   before = c->result.refusals.n;
+	int         n = 0, same = 0;
 
 	if (strcmp(engine, own) != 0 || strcmp(engine, "ref") == 0)
 		return VN_OK;
@@ -109,7 +110,7 @@ static bool keeps_to(const vn_checkpoint *p, vn_metric m, vn_form form, double l
 	const vn_check k = { .metric = m, .form = form, .limit = limit, .value = vn_limit_subject(m, form, value) };
 	const bool     squared = m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_WORST_CHANNEL_NMSE ||
 	                     m == VN_M_COSINE || m == VN_M_WORST_TOKEN_COSINE || m == VN_M_KL_MEAN;
-	const bool     scale = m == VN_M_SCALE || m == VN_M_WORST_CHANNEL_SCALE; /* these metrics account for the
+	const bool scale = m == VN_M_SCALE || m == VN_M_WORST_CHANNEL_SCALE; /* these metrics account for the
 	                                                                          * number of elements */
 	return vn_check_used(&k) <= (squared ? 25 : !scale ? 5 : p->m.n < VN_FEW_NUMBERS ? 4 : 1);
 }
@@ -123,7 +124,7 @@ static bool speaks_of_error(int m)
 static void within_limits(vn_comparison *c, vn_limits *own, const char *what, const char *precision)
 {
 	vn_limit_set said, ours;
-	char key[VN_KEY_TEXT];
+	char         key[VN_KEY_TEXT];
 
 	own->layers = c->request.limits->layers;
 	for (int i = 0; i < c->result.n_points; i++) {
@@ -133,8 +134,8 @@ static void within_limits(vn_comparison *c, vn_limits *own, const char *what, co
 		vn_limits_for(c->request.limits, p->name, &said);
 		vn_limits_for(own, p->name, &ours);
 		for (int k = -1; k < VN_N_METRICS; k++) { /* nmse first: it is the most informative */
-			const int m = k < 0 ? VN_M_NMSE : k;
-			vn_form form;
+			const int       m = k < 0 ? VN_M_NMSE : k;
+			vn_form         form;
 			const vn_limit *l = limit_of(&said, &ours, m, &form);
 			if (!speaks_of_error(m) || !l->rule || isnan(p->floor[m]) ||
 			    keeps_to(p, (vn_metric)m, form, l->value, p->floor[m]) ||
@@ -177,9 +178,9 @@ static double rounding(vn_policy p)
 vn_status vn_floor_check_file(vn_comparison *c, const char *precision, vn_error *err)
 {
 	static const char what[] = "the floor is not a run of this reference";
-	vn_limits *own;
-	vn_policy  policy;
-	vn_status  st;
+	vn_limits        *own;
+	vn_policy         policy;
+	vn_status         st;
 
 	if ((st = not_the_candidate(c, err)) || (st = open_own(c, precision, &own, err)))
 		return st;
@@ -223,9 +224,9 @@ static bool is_a_run(const vn_checkpoint *p, const double own[2], vn_policy of_r
 vn_status vn_floor_check_model(vn_comparison *c, vn_policy of_ref, double (*own)[2], bool two_runs, vn_error *err)
 {
 	static const char what[] = "the reference differs from what its own model computes";
-	const vn_policy coarser = vn_policy_finer(c->opened.policy, of_ref) ? of_ref : c->opened.policy;
-	vn_limits *limits;
-	vn_status  st;
+	const vn_policy   coarser = vn_policy_finer(c->opened.policy, of_ref) ? of_ref : c->opened.policy;
+	vn_limits        *limits;
+	vn_status         st;
 
 	for (int i = 0; own && i < c->result.n_points; i++) {
 		vn_checkpoint *p = &c->result.point[i];
@@ -253,8 +254,8 @@ static bool is_equal(const vn_checkpoint *p, vn_policy floor)
 void vn_floor_drop_equal(vn_comparison *c)
 {
 	const vn_checkpoint *first = NULL;
-	vn_policy floor = c->opened.policy, of_ref;
-	int n = 0, equal = 0, known = 0;
+	vn_policy            floor = c->opened.policy, of_ref;
+	int                  n = 0, equal = 0, known = 0;
 
 	if (c->opened.floor)
 		vn_policy_of_recording(c->opened.floor, &floor);

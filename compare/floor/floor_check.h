@@ -43,11 +43,10 @@ vn_status vn_floor_check_near(vn_comparison *c, double rounding, vn_error *err);
 
 /* Rejects the floor of p, with a reason: p then has no floor and is outside, unless --allow
  * floor. */
-__attribute__((format(printf, 3, 4)))
-void      vn_floor_reject(vn_comparison *c, vn_checkpoint *p, const char *format, ...);
+__attribute__((format(printf, 3, 4))) void vn_floor_reject(vn_comparison *c, vn_checkpoint *p, const char *format, ...);
 
 /* If the reference is no finer than the floor, a floor of less than one rounding only repeats the
  * reference and says nothing. Such floors are removed, with a warning. */
-void      vn_floor_drop_equal(vn_comparison *c);
+void vn_floor_drop_equal(vn_comparison *c);
 
 #endif

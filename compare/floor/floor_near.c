@@ -45,7 +45,7 @@ static void look_around(const vn_comparison *c, around *near, int *input)
 {
 	for (int i = 0; i < c->result.n_points; i++) {
 		const vn_checkpoint *p = &c->result.point[i];
-		const int n = p->has_floor && p->value >= 0 ? vn_inputs_of(c, i, input, c->result.n_points) : 0;
+		const int            n = p->has_floor && p->value >= 0 ? vn_inputs_of(c, i, input, c->result.n_points) : 0;
 		for (int k = 0; k < n; k++) {
 			const vn_checkpoint *q = &c->result.point[input[k]];
 			if (!q->has_floor || input[k] == i)

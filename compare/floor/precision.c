@@ -38,7 +38,7 @@ static int format_of(const char *precision)
 /* Significand bits after the leading one, up to the last set bit. */
 static int digits_of(double x)
 {
-	int exponent, n = 0;
+	int    exponent, n = 0;
 	double rest = fabs(frexp(x, &exponent)) * 2 - 1;
 	for (; rest != 0; n++) {
 		rest *= 2;
@@ -148,8 +148,8 @@ void vn_warn_swapped(vn_comparison *c)
 {
 	const char *ref = vn_facts_get(vn_recording_run(c->opened.ref), "precision"),
 			   *cand = vn_facts_get(vn_recording_run(c->opened.cand), "precision");
-	vn_policy   a, b;
-	char        line[VN_SHELL_LINE];
+	vn_policy a, b;
+	char      line[VN_SHELL_LINE];
 
 	if (!ref || !cand || vn_policy_partly(cand) || !vn_policy_from_word(ref, &a) || !vn_policy_from_word(cand, &b) ||
 	    vn_policy_digits(a) > vn_dtype_digits(VN_F16) || vn_policy_digits(b) <= vn_dtype_digits(VN_F16))
@@ -182,12 +182,11 @@ void vn_assume_policy(vn_comparison *c)
 		c->opened.policy = *c->request.options->floor_policy;
 	if (c->request.options->floor_policy || vn_policy_of_recording(c->opened.cand, &c->opened.policy))
 		return;
-	vn_lines_add(
-		&c->result.notes,
-		"%s: precision '%.40s' is not one of %s; %s, the format of its tensors, is used (change it with "
-		"--floor-precision)",
-		vn_recording_path(c->opened.cand), vn_precision_of(c->opened.cand), vn_policy_names,
-		vn_policy_name(c->opened.policy));
+	vn_lines_add(&c->result.notes,
+	             "%s: precision '%.40s' is not one of %s; %s, the format of its tensors, is used (change it with "
+	             "--floor-precision)",
+	             vn_recording_path(c->opened.cand), vn_precision_of(c->opened.cand), vn_policy_names,
+	             vn_policy_name(c->opened.policy));
 }
 
 bool vn_policy_finer(vn_policy a, vn_policy b)

@@ -16,21 +16,21 @@
 vn_status vn_check_precision(vn_comparison *c, const char *who, vn_recording *r, vn_error *err);
 
 /* Warns if the reference ran in 16 bits and the candidate did not: they may be swapped. */
-void      vn_warn_swapped(vn_comparison *c);
+void vn_warn_swapped(vn_comparison *c);
 
 /* The command with both sides exchanged; "" if it cannot be typed. */
-void      vn_swapped_line(const vn_comparison *c, char line[VN_SHELL_LINE]);
+void vn_swapped_line(const vn_comparison *c, char line[VN_SHELL_LINE]);
 
 /* Sets opened.policy: the precision that was asked for, else what the candidate declares, else the
  * format of most of its tensors. */
-void      vn_assume_policy(vn_comparison *c);
+void vn_assume_policy(vn_comparison *c);
 
 /* Sets *policy to the precision that a recording declares and returns true; else to the format of
  * most of its tensors, and returns false. */
-bool      vn_policy_of_recording(const vn_recording *r, vn_policy *policy);
+bool vn_policy_of_recording(const vn_recording *r, vn_policy *policy);
 
 /* Does a keep more digits than b? */
-bool      vn_policy_finer(vn_policy a, vn_policy b);
+bool vn_policy_finer(vn_policy a, vn_policy b);
 
 /* Returns the recording's words for its precision, or "unknown". Owned by the recording. */
 const char *vn_precision_of(const vn_recording *r);

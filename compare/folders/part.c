@@ -44,7 +44,7 @@ static vn_status ask_scheduler(int of, int *index, vn_error *err)
 {
 	for (size_t i = 0; i < sizeof schedulers / sizeof *schedulers; i++) {
 		const struct scheduler *s = &schedulers[i];
-		long at, first, step, count;
+		long                    at, first, step, count;
 
 		if (!getenv(s->index))
 			continue;
@@ -59,15 +59,17 @@ static vn_status ask_scheduler(int of, int *index, vn_error *err)
 		*index = (int)((at - first) / step) + 1;
 		return VN_OK;
 	}
-	return vn_fail(err, VN_ERR_USAGE, "--part %d: no scheduler says which part this process takes (SLURM_PROCID and "
-	               "others): give --part 1/%d to --part %d/%d", of, of, of, of);
+	return vn_fail(err, VN_ERR_USAGE,
+	               "--part %d: no scheduler says which part this process takes (SLURM_PROCID and "
+	               "others): give --part 1/%d to --part %d/%d",
+	               of, of, of, of);
 }
 
 vn_status vn_part_read(const char *text, vn_part *part, vn_error *err)
 {
-	const char  *slash = strchr(text, '/');
-	const char  *count = slash ? slash + 1 : text;
-	long         index = 1, of;
+	const char *slash = strchr(text, '/');
+	const char *count = slash ? slash + 1 : text;
+	long        index = 1, of;
 
 	if (!read_number(count, strlen(count), &of) || (slash && !read_number(text, (size_t)(slash - text), &index)) ||
 	    index < 1 || of < 1 || of > VN_MOST_PARTS || index > of)

@@ -76,7 +76,7 @@ static vn_status digest_work(const vn_folder_pairs *pairs, const int64_t *bytes,
 	vn_digester_add(d, asked, strlen(asked) + 1);
 	for (int i = 0; i < pairs->n; i++) {
 		const vn_folder_pair *p = &pairs->pair[i];
-		char line[32];
+		char                  line[32];
 		vn_digester_add(d, p->name, strlen(p->name) + 1);
 		const int n = snprintf(line, sizeof line, "%d%d%lld", p->there[0], p->there[1], (long long)bytes[i]);
 		vn_digester_add(d, line, (size_t)n + 1);
@@ -177,8 +177,8 @@ static json_t *pairs_of(const vn_together *t)
 vn_status vn_together_json(const void *of, FILE *out, vn_error *err)
 {
 	const vn_together *t = of;
-	json_t            *j = json_pack("{s:s, s:s, s:o, s:o}", "schema", SCHEMA, "verdict", verdicts[vn_together_status(t)],
-	                                 "reference", vn_json_text(t->side[0]), "candidate", vn_json_text(t->side[1]));
+	json_t *j = json_pack("{s:s, s:s, s:o, s:o}", "schema", SCHEMA, "verdict", verdicts[vn_together_status(t)],
+	                      "reference", vn_json_text(t->side[0]), "candidate", vn_json_text(t->side[1]));
 
 	if (t->part.of)
 		json_object_set_new(j, "part", json_pack("{s:i, s:i}", "index", t->part.index, "of", t->part.of));
@@ -247,9 +247,9 @@ static vn_status read_pairs(const json_t *list, vn_together *t, bool *good, vn_e
 
 static bool read_head(const json_t *root, vn_together *t)
 {
-	const char      *schema = text_of(root, "schema"), *work = text_of(root, "work");
-	const json_t    *part = json_object_get(root, "part"), *left = json_object_get(root, "ignored");
-	vn_digest_bytes  any;
+	const char     *schema = text_of(root, "schema"), *work = text_of(root, "work");
+	const json_t   *part = json_object_get(root, "part"), *left = json_object_get(root, "ignored");
+	vn_digest_bytes any;
 
 	if (!schema || strcmp(schema, SCHEMA) != 0 || !work || !vn_digest_pack(work, &any) || !text_of(root, "reference") ||
 	    !text_of(root, "candidate") || !whole_number(root, "total", 0, INT_MAX, &t->total))
@@ -311,11 +311,13 @@ static vn_status check_parts(const vn_together *part, const char *const *path, i
 		if (part[i].part.of == 0)
 			return vn_fail(err, VN_ERR_MISMATCH, "%s: is whole, not a part: there is nothing to join", path[i]);
 		if (part[i].part.of != part[0].part.of)
-			return vn_fail(err, VN_ERR_MISMATCH, "%s is one of %d parts, %s one of %d", path[i], part[i].part.of, path[0],
-			               part[0].part.of);
+			return vn_fail(err, VN_ERR_MISMATCH, "%s is one of %d parts, %s one of %d", path[i], part[i].part.of,
+			               path[0], part[0].part.of);
 		if (strcmp(part[i].work.hex, part[0].work.hex) != 0 || part[i].total != part[0].total)
-			return vn_fail(err, VN_ERR_MISMATCH, "%s is a part of another comparison than %s: of other files, with other "
-			               "options, or by another version of vernier", path[i], path[0]);
+			return vn_fail(err, VN_ERR_MISMATCH,
+			               "%s is a part of another comparison than %s: of other files, with other "
+			               "options, or by another version of vernier",
+			               path[i], path[0]);
 		const int same = part_number(part, n, part[i].part.index);
 		if (same != i)
 			return vn_fail(err, VN_ERR_MISMATCH, "%s and %s are the same part, %d of %d", path[same], path[i],
@@ -323,8 +325,8 @@ static vn_status check_parts(const vn_together *part, const char *const *path, i
 	}
 	for (int index = 1; index <= part[0].part.of; index++)
 		if (part_number(part, n, index) < 0)
-			return vn_fail(err, VN_ERR_MISMATCH, "part %d of %d is missing: run the same command with --part %d/%d", index,
-			               part[0].part.of, index, part[0].part.of);
+			return vn_fail(err, VN_ERR_MISMATCH, "part %d of %d is missing: run the same command with --part %d/%d",
+			               index, part[0].part.of, index, part[0].part.of);
 	return VN_OK;
 }
 
@@ -334,8 +336,7 @@ static int next_part(const vn_together *part, int n, const int *at)
 	int first = -1;
 
 	for (int i = 0; i < n; i++)
-		if (at[i] < part[i].n &&
-		    (first < 0 || strcmp(part[i].pair[at[i]].name, part[first].pair[at[first]].name) < 0))
+		if (at[i] < part[i].n && (first < 0 || strcmp(part[i].pair[at[i]].name, part[first].pair[at[first]].name) < 0))
 			first = i;
 	return first;
 }
@@ -354,7 +355,8 @@ static vn_status join_pairs(const vn_together *part, const char *const *path, in
 	}
 	free(at);
 	if (!st && whole->n != whole->total)
-		st = vn_fail(err, VN_ERR_MISMATCH, "the parts hold %d of %d pairs: a part was cut short", whole->n, whole->total);
+		st = vn_fail(err, VN_ERR_MISMATCH, "the parts hold %d of %d pairs: a part was cut short", whole->n,
+		             whole->total);
 	return st;
 }
 

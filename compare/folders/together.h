@@ -14,20 +14,20 @@
 #include <stdio.h>
 
 typedef struct vn_together_pair {
-	char *name;   /* "prompt1.h5" */
+	char *name;     /* "prompt1.h5" */
 	bool  there[2]; /* whether the reference's folder has it, and the candidate's */
-	int   status; /* as the exit status: 0 within, 1 outside, 2 trouble */
-	char *words;  /* "33 checkpoints", "first: layer1.q_rope" */
+	int   status;   /* as the exit status: 0 within, 1 outside, 2 trouble */
+	char *words;    /* "33 checkpoints", "first: layer1.q_rope" */
 } vn_together_pair;
 
 typedef struct vn_together {
-	char      *side[2];                /* the folders as they were given: reference, candidate */
-	int        folders[2], others[2];  /* what was ignored in each */
-	vn_digest  work;                   /* of the work list and of what was asked of it */
-	int        total;                  /* pairs of all parts */
-	vn_part    part;                   /* of 0: this is the whole */
-	vn_together_pair *pair;            /* (n), by name */
-	int        n;
+	char             *side[2];               /* the folders as they were given: reference, candidate */
+	int               folders[2], others[2]; /* what was ignored in each */
+	vn_digest         work;                  /* of the work list and of what was asked of it */
+	int               total;                 /* pairs of all parts */
+	vn_part           part;                  /* of 0: this is the whole */
+	vn_together_pair *pair;                  /* (n), by name */
+	int               n;
 } vn_together;
 
 /* Begins the outcome of these pairs, and sets mine (pairs->n): which of them the part compares, and

@@ -47,7 +47,8 @@ static vn_status make_place(vn_experiment *x, vn_error *err)
 
 	vn_temporary_begin();
 	const bool made = snprintf(x->dir, sizeof x->dir - 16, "%s/vernier-isolate-XXXXXX", tmp && *tmp ? tmp : "/tmp") <
-	                          (int)sizeof x->dir - 16 && mkdtemp(x->dir);
+	                      (int)sizeof x->dir - 16 &&
+	                  mkdtemp(x->dir);
 	vn_temporary_add(made ? x->dir : NULL);
 	if (!made) {
 		x->dir[0] = '\0';
@@ -79,8 +80,8 @@ static vn_status record(vn_experiment *x, const char *path, const vn_engine *e, 
 static vn_status record_ref(vn_experiment *x, const char *path, vn_policy policy, vn_error *err)
 {
 	const vn_engine_options o = { .policy = policy, .threads = x->o.cand.threads, .quiet = x->o.cand.quiet };
-	vn_engine e;
-	vn_status st = vn_engine_open(&e, x->o.model, &o, err);
+	vn_engine               e;
+	vn_status               st = vn_engine_open(&e, x->o.model, &o, err);
 
 	if (!st)
 		st = record(x, path, &e, policy, err);
@@ -93,7 +94,7 @@ vn_status vn_experiment_open(vn_experiment *x, const vn_experiment_options *o, v
 	const vn_policy f32 = { VN_F32, VN_F32, 0 };
 	vn_status       st;
 
-	*x = (vn_experiment){ .o = *o, .plan = vn_model_plan(o->model) };
+	*x = (vn_experiment) { .o = *o, .plan = vn_model_plan(o->model) };
 	if ((st = list_toggles(x, err)) || (st = make_place(x, err)))
 		return st;
 	x->o.recipe.path = x->ref;
@@ -125,7 +126,7 @@ void vn_experiment_close(vn_experiment *x)
 	free(x->nodes);
 	free(x->name);
 	free(x->forced);
-	*x = (vn_experiment){ 0 };
+	*x = (vn_experiment) { 0 };
 }
 
 bool vn_experiment_compares(const vn_experiment *x)
@@ -152,7 +153,7 @@ void vn_trial_finish(vn_isolate_trial *t)
 	free(t->bad);
 	free(t->origin);
 	free(t->error);
-	*t = (vn_isolate_trial){ 0 };
+	*t = (vn_isolate_trial) { 0 };
 }
 
 /* The toggle whose node makes this checkpoint; -1. */
@@ -216,7 +217,7 @@ static void tell(vn_experiment *x, const vn_comparison *c, vn_isolate_trial *t)
 
 static vn_status open_limits(vn_experiment *x, vn_comparison *c, vn_error *err)
 {
-	const char *precision = vn_facts_get(vn_recording_run(c->opened.cand), "precision");
+	const char     *precision = vn_facts_get(vn_recording_run(c->opened.cand), "precision");
 	const vn_status st = x->o.limits ? vn_limits_open(x->o.limits, &c->request.limits, err)
 	                                 : vn_limits_own(precision ? precision : "", vn_recording_family(c->opened.cand),
 	                                                 &c->request.limits, err);
@@ -228,11 +229,12 @@ static vn_status open_limits(vn_experiment *x, vn_comparison *c, vn_error *err)
 
 static vn_status judge(vn_experiment *x, const char *path, vn_isolate_trial *t, vn_error *err)
 {
-	vn_comparison c = { .request.options = &x->o.compare };
-	const char   *cand[] = { path };
-	const vn_sides sides = { .ref = x->ref, .cand = cand, .n_cand = 1, .floor = *x->floor ? x->floor : NULL,
-		.batch_row = -1 };
-	vn_status     st;
+	vn_comparison  c = { .request.options = &x->o.compare };
+	const char    *cand[] = { path };
+	const vn_sides sides = {
+		.ref = x->ref, .cand = cand, .n_cand = 1, .floor = *x->floor ? x->floor : NULL, .batch_row = -1
+	};
+	vn_status st;
 
 	if (!(st = vn_sides_open(&sides, &c, err)) && !(st = open_limits(x, &c, err)) && !(st = vn_compare(&c, err)))
 		tell(x, &c, t);

@@ -22,44 +22,44 @@
 #include "libref/base/progress.h"
 
 typedef struct vn_experiment_options {
-	const vn_model     *model;
-	vn_recipe           recipe;    /* tokens and points; the output path is ignored */
-	vn_engine_options   cand;      /* of the GPU; `quiet` applies to all engines */
-	const vn_policy    *as;        /* replaced nodes run in this precision; NULL: the candidate's */
-	const char         *check;     /* command to run instead of the GPU; NULL */
+	const vn_model    *model;
+	vn_recipe          recipe; /* tokens and points; the output path is ignored */
+	vn_engine_options  cand;   /* of the GPU; `quiet` applies to all engines */
+	const vn_policy   *as;     /* replaced nodes run in this precision; NULL: the candidate's */
+	const char        *check;  /* command to run instead of the GPU; NULL */
 	/* the file that the command writes; NULL: its exit status is the answer */
-	const char         *recording;
-	const char         *limits;    /* NULL: vernier's own for the candidate's precision */
-	vn_compare_options  compare;
+	const char        *recording;
+	const char        *limits; /* NULL: vernier's own for the candidate's precision */
+	vn_compare_options compare;
 } vn_experiment_options;
 
 typedef struct vn_experiment {
 	vn_experiment_options o;
-	const vn_plan *plan;
-	int            n;              /* toggles */
-	const int     *node;           /* (n) */
-	const char   **name;           /* (n) */
-	const int     *component, *layer; /* (n) the point (vn_point) of the first output; -1: outside layers */
-	vn_progress    bar;
-	int            runs, left;     /* made; foreseen */
-	int            compared;       /* checkpoints in the last run; 0: nothing was compared */
-	char           limits[PATH_MAX]; /* the limits in use; "": none yet */
+	const vn_plan        *plan;
+	int                   n;                 /* toggles */
+	const int            *node;              /* (n) */
+	const char          **name;              /* (n) */
+	const int            *component, *layer; /* (n) the point (vn_point) of the first output; -1: outside layers */
+	vn_progress           bar;
+	int                   runs, left;       /* made; foreseen */
+	int                   compared;         /* checkpoints in the last run; 0: nothing was compared */
+	char                  limits[PATH_MAX]; /* the limits in use; "": none yet */
 	/* private */
-	int           *nodes;          /* (3 n_nodes): of node, component, layer */
-	bool          *forced;         /* (n_nodes) */
-	vn_engine      engine;
-	char           dir[PATH_MAX], ref[PATH_MAX], floor[PATH_MAX], cand[PATH_MAX];
+	int                  *nodes;  /* (3 n_nodes): of node, component, layer */
+	bool                 *forced; /* (n_nodes) */
+	vn_engine             engine;
+	char                  dir[PATH_MAX], ref[PATH_MAX], floor[PATH_MAX], cand[PATH_MAX];
 } vn_experiment;
 
 /* The outcome of one run. */
 typedef struct vn_isolate_trial {
 	bool    within;
-	int     outside;            /* checkpoints */
+	int     outside;                 /* checkpoints */
 	char    first[VN_NAME_MAX + 24]; /* first divergence; "": none */
-	double  kl;                 /* mean over the rows of the logits; NaN: not known */
+	double  kl;                      /* mean over the rows of the logits; NaN: not known */
 	/* (n), about the checkpoints that the toggle's node makes: */
-	bool   *bad;                /* one is outside */
-	bool   *origin;             /* one is an origin of the comparison */
+	bool   *bad;    /* one is outside */
+	bool   *origin; /* one is an origin of the comparison */
 	/* largest nmse, in floors if there are any; INFINITY: not finite; 0: not compared */
 	double *error;
 } vn_isolate_trial;
@@ -75,10 +75,10 @@ bool      vn_experiment_compares(const vn_experiment *x);
 vn_status vn_experiment_select(const vn_experiment *x, const char *globs, bool *on, vn_error *err);
 /* The shortest list of globs that selects these toggles: "*.q_rope,layer{0,3}.k_rope". By malloc;
  * NULL: no memory. */
-char *vn_experiment_switch(const vn_experiment *x, const bool *on);
+char     *vn_experiment_switch(const vn_experiment *x, const bool *on);
 
 /* About how many runs follow the next one, for the progress that the terminal shows. */
-void vn_experiment_foresee(vn_experiment *x, int left);
+void      vn_experiment_foresee(vn_experiment *x, int left);
 /* Runs with the toggles on[i] (n) replaced. *t: zeroed, or from an earlier run. Call
  * vn_trial_finish afterwards. */
 vn_status vn_experiment_run(vn_experiment *x, const bool *on, vn_isolate_trial *t, vn_error *err);

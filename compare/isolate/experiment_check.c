@@ -30,8 +30,7 @@ static char *list(const vn_experiment *x, const bool *on)
 	return text;
 }
 
-__attribute__((noreturn))
-static void become(const char *command, const char *toggles)
+__attribute__((noreturn)) static void become(const char *command, const char *toggles)
 {
 	const int nothing = open("/dev/null", O_RDWR);
 

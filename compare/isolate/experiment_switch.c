@@ -61,7 +61,7 @@ static void put_layers(const vn_experiment *x, const bool *on, int component, FI
 
 static void put_component(const vn_experiment *x, const bool *on, int first, FILE *out)
 {
-	const int component = x->component[first], n = count(x, on, component);
+	const int   component = x->component[first], n = count(x, on, component);
 	const char *name = strchr(x->name[first], '.');
 
 	if (x->layer[first] < 0 || !name || n == 1) {

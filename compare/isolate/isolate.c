@@ -12,16 +12,16 @@ typedef struct answer {
 
 typedef struct search {
 	const vn_isolate_request *q;
-	int        n;
-	int        runs;
-	answer   **known;
-	int        n_known, room;
-	bool      *on;      /* (n) the set at hand */
-	int       *list;    /* (n) what is left of it, by number */
-	int        n_list;
-	int       *group;   /* (n) of each member of the list, in the pass at hand */
-	bool      *gone;    /* (n) groups that were removed in it */
-	int        passes_left;
+	int                       n;
+	int                       runs;
+	answer                  **known;
+	int                       n_known, room;
+	bool                     *on;   /* (n) the set at hand */
+	int                      *list; /* (n) what is left of it, by number */
+	int                       n_list;
+	int                      *group; /* (n) of each member of the list, in the pass at hand */
+	bool                     *gone;  /* (n) groups that were removed in it */
+	int                       passes_left;
 } search;
 
 /* ---- asking ------------------------------------------------------------------------- */
@@ -79,8 +79,8 @@ static int runs_of(int r, double share)
 static void foresee(const search *s, int at, int n_groups, int needed)
 {
 	if (s->q->left)
-		*s->q->left =
-		    runs_of(n_groups - at, at ? (double)needed / at : 0.0) + s->passes_left * (runs_of(n_groups, 0.0) + 1) + 2;
+		*s->q->left = runs_of(n_groups - at, at ? (double)needed / at : 0.0) +
+		              s->passes_left * (runs_of(n_groups, 0.0) + 1) + 2;
 }
 
 /* ---- one pass ------------------------------------------------------------------------- */
@@ -97,9 +97,9 @@ static vn_status test_without(search *s, int from, int to, bool *good, vn_error 
 /* Where the pass is. Groups before `at` are decided. Of [at, bad_to), one at least is needed. */
 typedef struct sweep {
 	int  n, at, bad_to;
-	int  block;   /* groups to try next if nothing is known about them */
+	int  block;         /* groups to try next if nothing is known about them */
 	int  needed, clean; /* groups; clean: since the last that is needed */
-	bool rest;    /* try all that is behind at once */
+	bool rest;          /* try all that is behind at once */
 } sweep;
 
 static void find_needed(sweep *w)
@@ -317,12 +317,16 @@ static vn_status run(search *s, bool *found, vn_isolated *x, vn_error *err)
 vn_status vn_isolate(const vn_isolate_request *q, vn_isolated *x, vn_error *err)
 {
 	const size_t room = (size_t)q->n + 1;
-	search    s = { .q = q, .n = q->n, .on = calloc(room, 1), .list = calloc(room, sizeof(int)),
-		.group = calloc(room, sizeof(int)), .gone = calloc(room, 1) };
-	bool     *found = calloc(room, sizeof *found);
-	vn_status st;
+	search       s = { .q = q,
+		               .n = q->n,
+		               .on = calloc(room, 1),
+		               .list = calloc(room, sizeof(int)),
+		               .group = calloc(room, sizeof(int)),
+		               .gone = calloc(room, 1) };
+	bool        *found = calloc(room, sizeof *found);
+	vn_status    st;
 
-	*x = (vn_isolated){ .n = q->n };
+	*x = (vn_isolated) { .n = q->n };
 	if (!s.on || !s.list || !s.group || !s.gone || !found)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", q->n);
 	else
@@ -343,5 +347,5 @@ void vn_isolated_finish(vn_isolated *x)
 {
 	for (int i = 0; i < x->n_sets; i++)
 		free(x->set[i]);
-	*x = (vn_isolated){ 0 };
+	*x = (vn_isolated) { 0 };
 }

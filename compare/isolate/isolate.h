@@ -34,16 +34,16 @@ enum { VN_MOST_SETS = 8, VN_TIGHT_SET = 8 };
 typedef vn_status vn_oracle(void *ctx, const bool *on, bool again, bool *good, vn_error *err);
 
 typedef struct vn_isolate_request {
-	int          n;
+	int                n;
 	/* (n) number of the toggle's component and layer (-1: outside layers); NULL: only single
 	 * toggles are tried */
-	const int   *component, *layer;
-	vn_oracle   *ask;
-	void        *ctx;
+	const int         *component, *layer;
+	vn_oracle         *ask;
+	void              *ctx;
 	/* sets (n), tried first and in order; a good one is where the search starts */
 	const bool *const *hint;
-	int          n_hints;
-	int         *left; /* set before each run: about how many follow it; NULL: not wanted */
+	int                n_hints;
+	int               *left; /* set before each run: about how many follow it; NULL: not wanted */
 } vn_isolate_request;
 
 typedef struct vn_isolated {
@@ -53,9 +53,9 @@ typedef struct vn_isolated {
 	/* good with all toggles on; if not, no replacement helps and there are no sets */
 	bool  helps;
 	int   n_sets;
-	bool *set[VN_MOST_SETS];  /* (n) each, smaller ones first */
+	bool *set[VN_MOST_SETS]; /* (n) each, smaller ones first */
 	int   size[VN_MOST_SETS];
-	bool  more;    /* the search ended at VN_MOST_SETS; there may be more */
+	bool  more; /* the search ended at VN_MOST_SETS; there may be more */
 } vn_isolated;
 
 /* Searches for minimal sets. VN_ERR_UNSUPPORTED: the oracle is not repeatable. Call

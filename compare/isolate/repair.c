@@ -47,8 +47,8 @@ static vn_status keep_outcome(asking *a, const bool *on, vn_isolate_trial *t, vn
 	if (!copy)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the outcome of a run");
 	memcpy(copy, on, (size_t)a->x->n);
-	a->past[a->n_past++] = (past_run){ copy, *t };
-	*t = (vn_isolate_trial){ 0 };
+	a->past[a->n_past++] = (past_run) { copy, *t };
+	*t = (vn_isolate_trial) { 0 };
 	return VN_OK;
 }
 
@@ -102,7 +102,7 @@ static const vn_isolate_trial *sorting; /* by qsort, of one thread */
 
 static int worse(const void *a, const void *b)
 {
-	const int i = *(const int *)a, j = *(const int *)b;
+	const int               i = *(const int *)a, j = *(const int *)b;
 	const vn_isolate_trial *t = sorting;
 
 	if (t->origin[i] != t->origin[j])
@@ -134,7 +134,7 @@ static vn_status run_yours(asking *a, const char *globs, vn_error *err)
 	const vn_isolate_trial *t;
 	vn_status               st;
 
-	*y = (vn_repair_yours){ .globs = strdup(globs), .on = calloc((size_t)a->x->n + 1, sizeof *y->on) };
+	*y = (vn_repair_yours) { .globs = strdup(globs), .on = calloc((size_t)a->x->n + 1, sizeof *y->on) };
 	if (!y->globs || !y->on)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the globs of VERNIER_FORCE_REF");
 	if ((st = vn_experiment_select(a->x, globs, y->on, err)))
@@ -186,10 +186,15 @@ static vn_status search(asking *a, vn_error *err)
 		hint[n++] = r->plain.origin;
 		hint[n++] = r->plain.bad;
 	}
-	const vn_isolate_request q = { .n = a->x->n, .component = a->x->component, .layer = a->x->layer, .ask = ask,
-		.ctx = a,
-	                               .hint = hint, .n_hints = n, .left = &a->left };
-	vn_status st = vn_isolate(&q, &r->found, err);
+	const vn_isolate_request q = { .n = a->x->n,
+		                           .component = a->x->component,
+		                           .layer = a->x->layer,
+		                           .ask = ask,
+		                           .ctx = a,
+		                           .hint = hint,
+		                           .n_hints = n,
+		                           .left = &a->left };
+	vn_status                st = vn_isolate(&q, &r->found, err);
 	a->left = 0;
 	if (st)
 		return st;
@@ -213,7 +218,7 @@ static vn_status probe(asking *a, int toggle, int set, vn_error *err)
 	const vn_status         st = run_set(a, a->on, &t, err);
 
 	if (!st)
-		a->r->probe[a->r->n_probes++] = (vn_probe){ toggle, set, !t->bad[toggle], t->outside, t->kl };
+		a->r->probe[a->r->n_probes++] = (vn_probe) { toggle, set, !t->bad[toggle], t->outside, t->kl };
 	return st;
 }
 
@@ -256,7 +261,7 @@ static vn_status try_each(asking *a, vn_error *err)
 
 static void put_point(vn_repair *r, int k, const vn_isolate_trial *t)
 {
-	r->curve[r->n_curve++] = (vn_repaired){ k, k ? r->order[k - 1] : -1, t->within, t->outside, t->kl };
+	r->curve[r->n_curve++] = (vn_repaired) { k, k ? r->order[k - 1] : -1, t->within, t->outside, t->kl };
 }
 
 /* k = 0, 1, 2, 4, 8... of those with an error; after the first that is within no more than one. */
@@ -313,7 +318,7 @@ vn_status vn_repair_find(vn_experiment *x, const char *yours, vn_repair *r, vn_e
 	asking    a = { .x = x, .r = r, .on = calloc((size_t)x->n + 1, sizeof *a.on) };
 	vn_status st;
 
-	*r = (vn_repair){ 0 };
+	*r = (vn_repair) { 0 };
 	st = a.on ? find(&a, yours, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", x->n);
 	for (int i = 0; i < a.n_past; i++) {
 		vn_trial_finish(&a.past[i].t);
@@ -334,7 +339,7 @@ void vn_repair_finish(vn_repair *r)
 		free(r->yours[i].on);
 	}
 	free(r->order);
-	*r = (vn_repair){ 0 };
+	*r = (vn_repair) { 0 };
 }
 
 /* ---- in words --------------------------------------------------------------------------- */

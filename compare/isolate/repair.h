@@ -33,12 +33,12 @@ typedef struct vn_probe {
 
 /* A run with what one glob of VERNIER_FORCE_REF replaces, or all of them. */
 typedef struct vn_repair_yours {
-	char   *globs;
-	bool   *on;  /* (n) */
-	int     n;   /* toggles */
-	bool    within;
-	int     outside;
-	double  kl;
+	char  *globs;
+	bool  *on; /* (n) */
+	int    n;  /* toggles */
+	bool   within;
+	int    outside;
+	double kl;
 } vn_repair_yours;
 
 typedef struct vn_repaired {
@@ -49,17 +49,17 @@ typedef struct vn_repaired {
 } vn_repaired;
 
 typedef struct vn_repair {
-	vn_isolated found;
+	vn_isolated      found;
 	/* without and with all toggles replaced; whole.bad NULL: not run */
-	vn_isolate_trial    plain, whole;
-	vn_repair_yours yours[VN_MOST_YOURS + 1];
-	int         n_yours;
-	int        *order;        /* (n) toggles: origins first, then by decreasing error */
-	int         n_order;      /* how many of them have an error */
-	vn_probe    probe[VN_MOST_PROBES];
-	int         n_probes;
-	vn_repaired curve[VN_MOST_CURVE];
-	int         n_curve;
+	vn_isolate_trial plain, whole;
+	vn_repair_yours  yours[VN_MOST_YOURS + 1];
+	int              n_yours;
+	int             *order;   /* (n) toggles: origins first, then by decreasing error */
+	int              n_order; /* how many of them have an error */
+	vn_probe         probe[VN_MOST_PROBES];
+	int              n_probes;
+	vn_repaired      curve[VN_MOST_CURVE];
+	int              n_curve;
 } vn_repair;
 
 /* Makes the runs. If runs are not compared, only the search is made. yours: the person's own list
@@ -74,8 +74,8 @@ const char *vn_repair_says_probe(const vn_probe *p);
 /* The reports. */
 typedef struct vn_repair_about {
 	const char *model, *candidate, *precision; /* "gpu" or the command */
-	int64_t     tokens; /* 0: known only to the command */
-	const char *source, *gpu; /* as for vn_shell_runs; source "": another engine ran */
+	int64_t     tokens;                        /* 0: known only to the command */
+	const char *source, *gpu;                  /* as for vn_shell_runs; source "": another engine ran */
 } vn_repair_about;
 void      vn_repair_text(const vn_repair_about *a, const vn_experiment *x, const vn_repair *r, FILE *out);
 /* Schema vernier-isolate/1; see specs/isolate.md. */

@@ -81,10 +81,9 @@ static void put_sets(const vn_experiment *x, const vn_repair *r, FILE *out)
 		fprintf(out, "            %s\n", vn_repair_says_set(x, &r->found, s));
 	}
 	if (r->found.n_sets > 1)
-		fputs(
-			"            each of these repairs the run alone: something that they share is at fault, or too few "
-			"checkpoints are judged\n",
-			out);
+		fputs("            each of these repairs the run alone: something that they share is at fault, or too few "
+		      "checkpoints are judged\n",
+		      out);
 	if (r->found.more)
 		fprintf(out, "            there may be more; the search stops at %d\n", VN_MOST_SETS);
 	for (int i = 0; i < r->n_probes; i++) {

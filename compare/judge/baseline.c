@@ -19,15 +19,14 @@ const char *vn_since_text(vn_since s)
 {
 	static const char *const text[VN_N_SINCE] = {
 		[VN_NO_BASELINE] = "", [VN_UNCHANGED] = "unchanged", [VN_KNOWN] = "known", [VN_BETTER] = "better",
-			[VN_FIXED] = "fixed",
-		[VN_WORSE] = "worse", [VN_NEW] = "new",
+		[VN_FIXED] = "fixed",  [VN_WORSE] = "worse",         [VN_NEW] = "new",
 	};
 	return text[s];
 }
 
 /* A checkpoint of the baseline report. */
 typedef struct before {
-	const char *name;  /* the JSON's own */
+	const char *name; /* the JSON's own */
 	json_int_t  step;
 	json_t     *j;
 	bool        failed; /* whether it was outside, known or new */
@@ -52,9 +51,9 @@ static vn_status bad(const baseline *b, vn_error *err, const char *what)
 static vn_status load(baseline *b, vn_error *err)
 {
 	json_error_t why;
-	struct stat s;
-	char *text;
-	size_t bytes;
+	struct stat  s;
+	char        *text;
+	size_t       bytes;
 	if (stat(b->path, &s) == 0 && (!S_ISREG(s.st_mode) || s.st_size > FILE_MAX_BYTES))
 		return bad(b, err, S_ISREG(s.st_mode) ? "larger than any report" : "not a file");
 	if (stat(b->path, &s) == 0 && s.st_size == 0)
@@ -80,7 +79,7 @@ static vn_status load(baseline *b, vn_error *err)
 static int compare_points(const void *a, const void *b)
 {
 	const before *x = a, *y = b;
-	const int name = strcmp(x->name, y->name);
+	const int     name = strcmp(x->name, y->name);
 	return name ? name : (x->step > y->step) - (x->step < y->step);
 }
 
@@ -91,15 +90,17 @@ static vn_status index_points(baseline *b, vn_error *err)
 	if (!(b->point = calloc(b->n + 1, sizeof *b->point)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %zu checkpoints of %s", b->n, b->path);
 	for (size_t i = 0; i < b->n; i++) {
-		json_t *j = json_array_get(all, i);
+		json_t       *j = json_array_get(all, i);
 		const json_t *step = json_object_get(j, "step"), *fails = json_object_get(j, "fails");
 		const char   *name = json_string_value(json_object_get(j, "name")),
 				   *since = json_string_value(json_object_get(j, "since"));
-		if (!name || !json_is_integer(step) || !json_is_boolean(fails) || !json_is_string(json_object_get(j, "status"))
-		    || !json_is_array(json_object_get(j, "limits")))
+		if (!name || !json_is_integer(step) || !json_is_boolean(fails) ||
+		    !json_is_string(json_object_get(j, "status")) || !json_is_array(json_object_get(j, "limits")))
 			return bad(b, err, "a checkpoint lacks name, step, status, fails or limits");
 		b->point[i] = (before) {
-			.name = name, .step = json_integer_value(step), .j = j,
+			.name = name,
+			.step = json_integer_value(step),
+			.j = j,
 			.failed = json_is_true(fails) || (since && (strcmp(since, "known") == 0 || strcmp(since, "better") == 0)),
 		};
 	}
@@ -132,16 +133,16 @@ static vn_status find(const baseline *b, const vn_checkpoint *c, before **p, vn_
 
 static vn_status same_subject(const vn_comparison *c, const baseline *b, vn_error *err)
 {
-	vn_subject now;
-	vn_status st = vn_subject_of(c, &now, err);
+	vn_subject    now;
+	vn_status     st = vn_subject_of(c, &now, err);
 	const json_t *then = json_object_get(b->root, "subject");
 	if (st)
 		return st;
 	char text[VN_ERROR_MAX / 2] = "";
 	for (int i = 0; i < VN_SUBJECTS; i++) {
-		const char *was = json_string_value(json_object_get(then, vn_subject_key[i]));
+		const char  *was = json_string_value(json_object_get(then, vn_subject_key[i]));
 		const size_t used = strlen(text);
-		const bool digest = was && strlen(was) == VN_DIGEST_TEXT - 1;
+		const bool   digest = was && strlen(was) == VN_DIGEST_TEXT - 1;
 		if (was && strcmp(was, now.value[i]) == 0)
 			continue;
 		snprintf(text + used, sizeof text - used, "%s%s", used ? "; " : "", vn_subject_key[i]);
@@ -167,14 +168,15 @@ static double badness(vn_metric m, vn_form form, double value)
 static json_t *limit_in(const before *p, const vn_check *k)
 {
 	const json_t *all = json_object_get(p->j, "limits");
-	char key[VN_KEY_TEXT];
-	size_t i;
-	json_t *l;
+	char          key[VN_KEY_TEXT];
+	size_t        i;
+	json_t       *l;
 	vn_limit_key(k->form, k->metric, key);
-	json_array_foreach(all, i, l) {
-		const char *metric = json_string_value(json_object_get(l, "metric"));
-		const json_t *limit = json_object_get(l, "limit"), *rule = json_object_get(l, "rule");
-		const int line = json_is_object(rule) ? (int)json_integer_value(json_object_get(rule, "line")) : 0;
+	json_array_foreach(all, i, l)
+	{
+		const char      *metric = json_string_value(json_object_get(l, "metric"));
+		const json_t    *limit = json_object_get(l, "limit"), *rule = json_object_get(l, "rule");
+		const int        line = json_is_object(rule) ? (int)json_integer_value(json_object_get(rule, "line")) : 0;
 		const json_int_t steps = json_integer_value(json_object_get(l, "steps"));
 		if (metric && strcmp(metric, key) == 0 && json_is_number(limit) && json_number_value(limit) == k->limit &&
 		    line == k->line && (steps == k->steps || (steps && k->steps && vn_channel_metric(k->metric) >= 0)))
@@ -207,8 +209,10 @@ static vn_since check_since(const baseline *b, const before *p, vn_check *k, dou
 	if (!json_is_number(value)) {
 		const char *now = k->note ? "unknown" : isnan(k->value) ? "nan" : k->value > 0 ? "inf" : "-inf";
 		const bool number = none && (strcmp(none, "nan") == 0 || strcmp(none, "inf") == 0 || strcmp(none, "-inf") == 0);
-		return !json_is_null(value) || !none ? VN_NEW : number && isfinite(k->value) ? VN_BETTER
-		     : strcmp(none, now) == 0 && !isfinite(k->value) ? VN_KNOWN : VN_WORSE;
+		return !json_is_null(value) || !none                   ? VN_NEW
+		       : number && isfinite(k->value)                  ? VN_BETTER
+		       : strcmp(none, now) == 0 && !isfinite(k->value) ? VN_KNOWN
+		                                                       : VN_WORSE;
 	}
 	*was = json_number_value(value);
 	/* Reports may be chained, each 1 % worse than the last, so the comparison uses the best value ever recorded. */
@@ -255,7 +259,7 @@ static vn_status measured_since(vn_comparison *all, const baseline *b, const bef
 	*worst = VN_NO_BASELINE;
 	for (int i = 0; i < c->n_checks && !st; i++) {
 		vn_check k = vn_check_at(c, i);
-		double was;
+		double   was;
 		if (k.holds)
 			continue;
 		vn_since s = check_since(b, p, &k, &was);
@@ -279,11 +283,11 @@ static bool others_are_worse(const vn_comparison *c, const before *p, const vn_c
 	const vn_check broken = vn_check_at(k, k->worst);
 	if (!broken.steps || vn_channel_steps(c, k, broken.metric))
 		return false;
-	const bool      scores = vn_metric_get(broken.metric)->scores;
-	const int       worst = scores && k->pool >= 0            ? c->result.pool[k->pool].worst
-	                        : !scores && k->pooled_small >= 0 ? c->result.pooled_small[k->pooled_small].worst
-	                                                          : -1;
-	const json_t   *was = json_object_get(json_object_get(p->j, "metrics"), vn_metric_get(broken.metric)->name);
+	const bool    scores = vn_metric_get(broken.metric)->scores;
+	const int     worst = scores && k->pool >= 0            ? c->result.pool[k->pool].worst
+	                      : !scores && k->pooled_small >= 0 ? c->result.pooled_small[k->pooled_small].worst
+	                                                        : -1;
+	const json_t *was = json_object_get(json_object_get(p->j, "metrics"), vn_metric_get(broken.metric)->name);
 	if (!p->failed || worst < 0 || &c->result.point[worst] == k || !json_is_number(was))
 		return false;
 	const vn_form form = VN_PLAIN; /* relative to its own value, not the floor */
@@ -302,7 +306,7 @@ static vn_status find_since(vn_comparison *all, const baseline *b, const before 
 		return measured_since(all, b, p, c, &c->since, err);
 	if (!p->failed || strcmp(status, vn_status_text(c->status)) != 0)
 		return VN_OK;
-	char *now = written(c->detail ? c->detail : "");
+	char      *now = written(c->detail ? c->detail : "");
 	const bool same = now && strcmp(detail ? detail : "", now) == 0;
 	free(now);
 	c->since = same ? VN_KNOWN : VN_WORSE;
@@ -315,7 +319,7 @@ static vn_status find_since(vn_comparison *all, const baseline *b, const before 
 static vn_status all_found(const baseline *b, vn_error *err)
 {
 	const before *first = NULL;
-	int n = 0;
+	int           n = 0;
 	for (size_t i = 0; i < b->n; i++) {
 		const char *status = json_string_value(json_object_get(b->point[i].j, "status"));
 		if (b->point[i].found || strcmp(status, vn_status_text(VN_EXTRA)) == 0)

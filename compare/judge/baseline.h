@@ -27,7 +27,7 @@ typedef struct vn_subject {
 	char value[VN_SUBJECTS][VN_SUBJECT_TEXT]; /* "" if the recordings do not say */
 } vn_subject;
 extern const char *const vn_subject_key[VN_SUBJECTS]; /* keys in JSON */
-vn_status vn_subject_of(const vn_comparison *c, vn_subject *s, vn_error *err);
+vn_status                vn_subject_of(const vn_comparison *c, vn_subject *s, vn_error *err);
 
 /* Compares every judged checkpoint with the report at options->baseline, and fills since, was and
  * fails. Does nothing without a baseline. VN_ERR_MISMATCH, with the difference in err: the report

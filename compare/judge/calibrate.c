@@ -22,10 +22,10 @@ vn_status vn_sanity(bool floor, vn_limits **l, vn_error *err)
 		"  worst_token_nmse: 1.0e+300\n  worst_channel_nmse: 1.0e+300\n  worst_channel_scale: 1.0e+300\n"
 		"  kl_mean: 1.0e+300\n  argmax_agreement: 0\n";
 	static const char more[] = "  nmse_over_floor: 1.0e+300\n  worst_token_nmse_over_floor: 1.0e+300\n"
-	                           "  worst_channel_nmse_over_floor: 1.0e+300\n"
-	                           "  worst_channel_scale_over_floor: 1.0e+300\n  kl_mean_over_floor: 1.0e+300\n";
-	char text[sizeof always + sizeof more];
-	const int n = snprintf(text, sizeof text, "%s%s", always, floor ? more : "");
+							   "  worst_channel_nmse_over_floor: 1.0e+300\n"
+							   "  worst_channel_scale_over_floor: 1.0e+300\n  kl_mean_over_floor: 1.0e+300\n";
+	char              text[sizeof always + sizeof more];
+	const int         n = snprintf(text, sizeof text, "%s%s", always, floor ? more : "");
 	return vn_limits_built_in("of any healthy run", text, (size_t)n, l, err);
 }
 
@@ -34,17 +34,22 @@ static vn_status remember(vn_calibration *k, const vn_comparison *c, const vn_ch
 {
 	if (k->n == k->room) {
 		const int room = 2 * k->room + 1024;
-		vn_seen *more = realloc(k->seen, (size_t)room * sizeof *more);
+		vn_seen  *more = realloc(k->seen, (size_t)room * sizeof *more);
 		if (!more)
 			return vn_fail(err, VN_ERR_NOMEM, "no memory for the values of %d checkpoints", k->n);
 		k->seen = more;
 		k->room = room;
 	}
 	k->seen[k->n] = (vn_seen) {
-		.name = p->name, .file = vn_recording_path(c->opened.cand), .form = x->form, .metric = x->metric,
-			.value = x->value,
-		.rows = p->pool >= 0 ? c->result.pool[p->pool].n : p->rows, .layer = vn_name_layer(p->name),
-		.digits = vn_dtype_digits(p->m.grid), .order = k->n,
+		.name = p->name,
+		.file = vn_recording_path(c->opened.cand),
+		.form = x->form,
+		.metric = x->metric,
+		.value = x->value,
+		.rows = p->pool >= 0 ? c->result.pool[p->pool].n : p->rows,
+		.layer = vn_name_layer(p->name),
+		.digits = vn_dtype_digits(p->m.grid),
+		.order = k->n,
 	};
 	k->n++;
 	return VN_OK;
@@ -63,7 +68,7 @@ vn_status vn_calibration_add(vn_calibration *k, const vn_comparison *c, vn_error
 			               vn_say_failure(p, words));
 		for (int n = 0; n < p->n_checks; n++) {
 			const vn_check x = vn_check_at(p, n);
-			vn_status st;
+			vn_status      st;
 			if (x.form == VN_OVER_FLOOR && x.note) /* no floor, so no ratio to learn from */
 				continue;
 			if (!x.holds && x.form != VN_OVER_FLOOR)
@@ -89,7 +94,7 @@ typedef struct group {
 	const vn_seen *seen;
 	int            n;
 	const vn_seen *worst;
-	bool           none, deep; /* none: no limit would make sense */
+	bool           none, deep;  /* none: no limit would make sense */
 	double         first, last; /* first: the value for all layers when not deep */
 } group;
 
@@ -123,7 +128,7 @@ static double most(const vn_seen *s)
 static double round_up(double x)
 {
 	const double unit = pow(10.0, floor(log10(x)) - 1);
-	char text[40];
+	char         text[40];
 	for (double k = ceil(x / unit);; k++) {
 		snprintf(text, sizeof text, "%.1e", k * unit);
 		if (strtod(text, NULL) >= x)
@@ -220,7 +225,7 @@ static int same_point(const vn_seen *x, const vn_seen *y)
 static int by_key(const void *a, const void *b)
 {
 	const vn_seen *x = a, *y = b;
-	const int point = same_point(x, y);
+	const int      point = same_point(x, y);
 	if (point)
 		return point;
 	if (x->form != y->form)
@@ -272,9 +277,9 @@ static const char *file_of(const vn_seen *s)
 
 static void why(const vn_calibration *k, const group *g, int n, FILE *out)
 {
-	char *text = NULL, key[VN_KEY_TEXT];
+	char  *text = NULL, key[VN_KEY_TEXT];
 	size_t size = 0;
-	FILE *to = open_memstream(&text, &size);
+	FILE  *to = open_memstream(&text, &size);
 	if (to) {
 		fprintf(to, "%d pair%s, %d number%s; worst", k->pairs, k->pairs == 1 ? "" : "s", g->n, g->n == 1 ? "" : "s");
 		for (int i = 0; i < n; i++)
@@ -344,8 +349,8 @@ static int loosest(const group *g, int n, group *of)
 			if (vn_metric_get((vn_metric)m)->scores)
 				continue;
 			for (int i = 0; i < n; i++)
-				if (g[i].worst->form == (vn_form)f && g[i].worst->metric == (vn_metric)m && !g[i].none
-				    && (!worst || fmax(g[i].first, g[i].last) > fmax(worst->first, worst->last)))
+				if (g[i].worst->form == (vn_form)f && g[i].worst->metric == (vn_metric)m && !g[i].none &&
+				    (!worst || fmax(g[i].first, g[i].last) > fmax(worst->first, worst->last)))
 					worst = &g[i];
 			if (!worst)
 				continue;
@@ -358,7 +363,7 @@ static int loosest(const group *g, int n, group *of)
 
 static void write_rules(const vn_calibration *k, const group *g, int n, const point *p, int n_points, FILE *out)
 {
-	group any[VN_N_FORMS * VN_N_METRICS];
+	group     any[VN_N_FORMS * VN_N_METRICS];
 	const int n_any = loosest(g, n, any);
 	fputs("version: 1\nname: ", out);
 	quoted(k->name, "", out);
@@ -369,7 +374,7 @@ static void write_rules(const vn_calibration *k, const group *g, int n, const po
 	        k->margin);
 	for (int i = 0; i < n_points; i++) {
 		const vn_seen *s = p[i].group->worst;
-		char match[VN_NAME_MAX + 8];
+		char           match[VN_NAME_MAX + 8];
 		snprintf(match, sizeof match, "%s%s", s->layer >= 0 ? "layer@." : "", point_of(s));
 		fputs(i ? "\n  - match: " : "  - match: ", out);
 		/* Replaces characters that a glob cannot hold by `?`. */
@@ -395,22 +400,23 @@ static bool anything_differs(const vn_calibration *k)
 
 vn_status vn_calibration_write(vn_calibration *k, FILE *out, vn_error *err)
 {
-	group *g = calloc((size_t)k->n + 1, sizeof *g);
-	point *p = calloc((size_t)k->n + 1, sizeof *p);
-	int    n = 0, points = 0;
+	group    *g = calloc((size_t)k->n + 1, sizeof *g);
+	point    *p = calloc((size_t)k->n + 1, sizeof *p);
+	int       n = 0, points = 0;
 	vn_status st = VN_OK;
 
 	if (!g || !p)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for limits of %d numbers", k->n);
 	else if (!anything_differs(k))
-		st = vn_fail(err, VN_ERR_MISMATCH, "no checkpoint differs from its reference: there is nothing to fit limits "
+		st = vn_fail(err, VN_ERR_MISMATCH,
+		             "no checkpoint differs from its reference: there is nothing to fit limits "
 		             "to (to require equal bits, use compare --bitwise)");
 	if (st)
 		goto done;
 	qsort(k->seen, (size_t)k->n, sizeof *k->seen, by_key);
 	for (int i = 0; i < k->n; i++) {
 		const vn_seen *s = &k->seen[i], *before = i ? &k->seen[i - 1] : NULL;
-		const bool other = !before || same_point(s, before) != 0;
+		const bool     other = !before || same_point(s, before) != 0;
 		if (other || s->form != before->form || s->metric != before->metric)
 			g[n++].seen = s;
 		if (other)

@@ -20,16 +20,16 @@ typedef struct vn_seen {
 	const char *name, *file; /* names of the checkpoint and of the candidate's file */
 	vn_form     form;
 	vn_metric   metric;
-	double      value;       /* the quantity that a limit bounds (vn_limit_subject) */
-	int64_t     rows;        /* rows of the logits */
+	double      value;                /* the quantity that a limit bounds (vn_limit_subject) */
+	int64_t     rows;                 /* rows of the logits */
 	int         layer, digits, order; /* digits: of the coarser format; order: of observation */
 } vn_seen;
 
 typedef struct vn_calibration {
-	vn_seen *seen;
-	int      n, room;
-	int      pairs, layers;
-	double   margin;
+	vn_seen    *seen;
+	int         n, room;
+	int         pairs, layers;
+	double      margin;
 	const char *name;
 } vn_calibration;
 

@@ -37,10 +37,10 @@ static const char *say_value(double value, double limit, int digits, char *text,
 /* Only the file name of the rule's path: the report's head shows the folder. */
 const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN_WORDS])
 {
-	const char *slash = k->rule ? strrchr(k->rule->file, '/') : NULL;
-	char key[VN_KEY_TEXT], value[40], limit[40];
+	const char           *slash = k->rule ? strrchr(k->rule->file, '/') : NULL;
+	char                  key[VN_KEY_TEXT], value[40], limit[40];
 	const vn_metric_info *info = vn_metric_get(k->metric);
-	const bool higher = k->form != VN_OVER_FLOOR && info->better == VN_HIGHER;
+	const bool            higher = k->form != VN_OVER_FLOOR && info->better == VN_HIGHER;
 	vn_limit_key(k->form, k->metric, key);
 	text[0] = 0;
 	if (k->note)
@@ -62,11 +62,13 @@ const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN
 	if (k->steps)
 		vn_text_add(text, VN_WORDS, " over %d steps", k->steps);
 	const int64_t token = k->metric == VN_M_WORST_TOKEN_COSINE ? p->m.worst_token
-	                    : k->metric == VN_M_WORST_TOKEN_NMSE ? p->m.worst_nmse_token : -1;
+	                      : k->metric == VN_M_WORST_TOKEN_NMSE ? p->m.worst_nmse_token
+	                                                           : -1;
 	if (token >= 0 && !k->note && !k->steps)
 		vn_text_add(text, VN_WORDS, " at token %" PRId64, token);
-	const int64_t channel = k->metric == VN_M_WORST_CHANNEL_NMSE ? p->m.worst_nmse_channel
-	                      : k->metric == VN_M_WORST_CHANNEL_SCALE ? p->m.worst_scale_channel : -1;
+	const int64_t channel = k->metric == VN_M_WORST_CHANNEL_NMSE    ? p->m.worst_nmse_channel
+	                        : k->metric == VN_M_WORST_CHANNEL_SCALE ? p->m.worst_scale_channel
+	                                                                : -1;
 	if (channel >= 0 && !k->note)
 		vn_text_add(text, VN_WORDS, " at channel %" PRId64, channel);
 	if (k->rule && k->line == 0)

@@ -41,8 +41,8 @@ static int64_t collect(const vn_comparison *c, int64_t first, int64_t last, int 
 static int64_t distinct_of(const vn_comparison *c, int64_t first, int64_t last, int pool, int64_t *rows)
 {
 	const int64_t n = collect(c, first, last, pool, NULL);
-	int32_t *id = n > 0 ? malloc((size_t)n * sizeof *id) : NULL;
-	int64_t  distinct = 1;
+	int32_t      *id = n > 0 ? malloc((size_t)n * sizeof *id) : NULL;
+	int64_t       distinct = 1;
 
 	*rows = n > 0 ? n : 1;
 	if (!id)
@@ -72,7 +72,7 @@ void vn_count_pool(const vn_comparison *c, int pool)
 int64_t vn_count_allowed(double limit, int64_t n)
 {
 	const double q = 1 - limit;
-	double rest = 1; /* of more than k */
+	double       rest = 1; /* of more than k */
 	if (!(q > 0))
 		return 0;
 	if (q >= 1)
@@ -103,7 +103,7 @@ int64_t vn_count_hidden(const vn_comparison *c)
 {
 	for (int i = 0; i < vn_recording_count(c->opened.ref); i++) {
 		const vn_entry *e = vn_recording_entry(c->opened.ref, i);
-		const int    axis = vn_axes_find(vn_entry_axes(e), "hidden");
+		const int       axis = vn_axes_find(vn_entry_axes(e), "hidden");
 		if (axis >= 0 && axis < e->shape.rank)
 			return e->shape.dim[axis];
 	}
@@ -113,8 +113,8 @@ int64_t vn_count_hidden(const vn_comparison *c)
 int64_t vn_count_independent(const vn_comparison *c, const vn_checkpoint *p, int64_t width)
 {
 	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref);
-	const int    axis = vn_axes_find(vn_entry_axes(e), "token");
-	const int64_t own = axis >= 0 && axis < e->shape.rank && width > 0 ? e->shape.dim[axis] * width : p->m.n;
+	const int       axis = vn_axes_find(vn_entry_axes(e), "token");
+	const int64_t   own = axis >= 0 && axis < e->shape.rank && width > 0 ? e->shape.dim[axis] * width : p->m.n;
 	return own < p->m.n ? own : p->m.n;
 }
 
@@ -155,7 +155,7 @@ double vn_count_factor(const vn_comparison *c, const vn_checkpoint *p, vn_metric
 	 * scale; nothing is subtracted from a norm, to which the rest adds. */
 	const double error = 6 * sqrt(rest / fmax(fewer - 1, 1.0 / 64));
 	const double luck = m == VN_M_NORM_RATIO ? error + rest / 2 : error - 6 * sqrt(rest / n);
-	double left = fmax(0, far - fmax(luck, 0));
+	double       left = fmax(0, far - fmax(luck, 0));
 	if (m == VN_M_SCALE)
 		left = fmax(left, fmin(p->m.middle, far)); /* part that a small number of values cannot explain */
 	return m == VN_M_NORM_RATIO ? 1 + left : left;

@@ -25,7 +25,7 @@ void vn_count_pool(const vn_comparison *c, int pool);
 int64_t vn_count_allowed(double limit, int64_t n);
 
 /* Returns the share that vn_count_allowed leaves as the limit for n rows; at most `limit`. */
-double  vn_count_limit(double limit, int64_t n);
+double vn_count_limit(double limit, int64_t n);
 
 /* Returns the width of the residual stream, in numbers per token, from the recording; 0: no tensor
  * shows it. */
@@ -38,7 +38,7 @@ int64_t vn_count_independent(const vn_comparison *c, const vn_checkpoint *p, int
 
 /* Returns the effective number of elements of p that carry the sum of squares of the reference,
  * (sum r^2)^2 / sum r^4. The number of elements if there are too many to read again. */
-double  vn_count_carrying(const vn_comparison *c, const vn_checkpoint *p);
+double vn_count_carrying(const vn_comparison *c, const vn_checkpoint *p);
 
 /* Returns the metric `scale` or `norm_ratio` of p (of the candidate or of a floor, with its nmse),
  * less what chance explains: 6 standard errors.
@@ -47,6 +47,6 @@ double  vn_count_carrying(const vn_comparison *c, const vn_checkpoint *p);
  * independent ones if a token repeats, if scores are computed from a narrower row, or if a few
  * numbers dominate (vn_count_carrying). For a norm, half of the nmse is subtracted
  * as well, since an error in any direction adds that much to it. */
-double  vn_count_factor(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, double value, double nmse);
+double vn_count_factor(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, double value, double nmse);
 
 #endif

@@ -52,7 +52,13 @@ static void add(checks *list, vn_metric m, vn_form form, const vn_limit *l, doub
 {
 	vn_check *k = &list->check[list->n++];
 	*k = (vn_check) {
-		.metric = m, .form = form, .limit = l->value, .value = value, .rule = l->rule, .line = l->line, .note = note,
+		.metric = m,
+		.form = form,
+		.limit = l->value,
+		.value = value,
+		.rule = l->rule,
+		.line = l->line,
+		.note = note,
 		.holds = !note && vn_limit_holds(m, form, l->value, value),
 	};
 	k->value = note ? (double)NAN : vn_limit_subject(m, form, value);
@@ -132,7 +138,7 @@ static bool excused(const vn_pooled_small *few, const vn_checkpoint *p, vn_metri
                     const vn_limit_set *set)
 {
 	const vn_limit *cap = &set->limit[VN_WITHOUT_FLOOR][m];
-	const int64_t numbers = few ? few->numbers : p->m.n * (s->steps ? s->steps : 1);
+	const int64_t   numbers = few ? few->numbers : p->m.n * (s->steps ? s->steps : 1);
 	return vn_pooled_small_has(m) && numbers < TOO_FEW_NUMBERS && cap->rule &&
 	       vn_limit_holds(m, VN_WITHOUT_FLOOR, cap->value, s->value);
 }
@@ -156,17 +162,17 @@ static bool breaks_too(const vn_checkpoint *p, vn_metric m, vn_form form, const 
 	if (!s->has || !p->m.has[m] || (form == VN_WITHOUT_FLOOR && s->has_floor) ||
 	    (over && !(s->has_floor && !isnan(s->floor))))
 		return false;
-	return !vn_limit_holds(m, form, l->value, over ? over_floor(s->value, s->floor) : s->value)
-	    && !vn_limit_holds(m, form, l->value, over ? over_floor(p->m.value[m], s->floor) : p->m.value[m]);
+	return !vn_limit_holds(m, form, l->value, over ? over_floor(s->value, s->floor) : s->value) &&
+	       !vn_limit_holds(m, form, l->value, over ? over_floor(p->m.value[m], s->floor) : p->m.value[m]);
 }
 
 /* Returns false when the check is made at another step. */
 static bool check(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit_set *set,
                   bool has_other, checks *to)
 {
-	const vn_metric_info *info = vn_metric_get(m);
-	const vn_limit *l = &set->limit[form][m];
-	const bool      own = p->channels < 0 || vn_channel_metric(m) < 0;
+	const vn_metric_info  *info = vn_metric_get(m);
+	const vn_limit        *l = &set->limit[form][m];
+	const bool             own = p->channels < 0 || vn_channel_metric(m) < 0;
 	const vn_pooled_small *few = form == VN_OVER_FLOOR && p->pooled_small >= 0 && vn_pooled_small_has(m) && own
 	                                 ? &c->result.pooled_small[p->pooled_small]
 	                                 : NULL;
@@ -181,9 +187,9 @@ static bool check(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, v
 			add(to, m, form, l, 0, "this metric exists for logits only");
 		return true;
 	}
-	const subject  s = subject_of(c, p, m, few);
-	const int worst = info->scores && p->pool >= 0 ? c->result.pool[p->pool].worst : few ? few->worst : -1;
-	const double floors = set->limit[VN_OVER_FLOOR][VN_M_NMSE].value;
+	const subject s = subject_of(c, p, m, few);
+	const int     worst = info->scores && p->pool >= 0 ? c->result.pool[p->pool].worst : few ? few->worst : -1;
+	const double  floors = set->limit[VN_OVER_FLOOR][VN_M_NMSE].value;
 	if (few && few->worst != p - c->result.point &&
 	    !vn_pooled_small_breaks_by(few, p->m.value[VN_M_NMSE], isfinite(floors) ? floors : 1))
 		return false;
@@ -216,8 +222,7 @@ static bool check(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, v
 			value = vn_limit_holds(m, form, l->value, left) ? left : value;
 		}
 		add(to, m, form, &of, value, NULL);
-	}
-	else if (vn_limit_holds(m, form, l->value, over_floor(s.value, s.floor)) || !excused(few, p, m, &s, set))
+	} else if (vn_limit_holds(m, form, l->value, over_floor(s.value, s.floor)) || !excused(few, p, m, &s, set))
 		add(to, m, form, l, over_floor(s.value, s.floor), NULL);
 	else
 		add(to, m, VN_WITHOUT_FLOOR, &set->limit[VN_WITHOUT_FLOOR][m], s.value, NULL);
@@ -261,9 +266,9 @@ static bool must_be_equal(const vn_comparison *c, const vn_checkpoint *p, const 
 vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 {
 	static const vn_limit none = { NULL, 0.0, 0 };
-	vn_limit_set set;
-	bool without = false, elsewhere = false;
-	checks list;
+	vn_limit_set          set;
+	bool                  without = false, elsewhere = false;
+	checks                list;
 
 	list.n = 0;
 	vn_limits_for(c->request.limits, p->name, &set);

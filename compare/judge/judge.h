@@ -13,17 +13,17 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err);
 
 /* Sets the floor of a checkpoint from a measurement of the floor run. If there is no memory, the
  * floor stays unknown, and checks that need it fail. */
-void      vn_floor_set(vn_checkpoint *p, const vn_measured *m);
+void vn_floor_set(vn_checkpoint *p, const vn_measured *m);
 
 /* Adds to the floor the measured error of a second run, which is independent of the first. */
-void      vn_floor_join(vn_checkpoint *p, const vn_measured *m);
+void vn_floor_join(vn_checkpoint *p, const vn_measured *m);
 
 /* Returns the combined error of two independent runs, in this metric. */
-double    vn_floor_sum(vn_metric m, double x, double y);
+double vn_floor_sum(vn_metric m, double x, double y);
 
 /* Returns the smallest floor if the precision rounds more than float32 only in products
  * (vn_products): the error of another order of summation in float32. Checkpoints before the first
  * product, or after a float32 weight, have no other error. 0 for other precisions and metrics. */
-double    vn_floor_of_sums(const vn_comparison *c, vn_metric m);
+double vn_floor_of_sums(const vn_comparison *c, vn_metric m);
 
 #endif

@@ -63,8 +63,14 @@ static void measured(const vn_entry *e, const vn_left_out *l, vn_measured *m)
 {
 	const double absmax = vn_left_out_measure(l, "absmax"), middle = vn_left_out_measure(l, "middle");
 
-	*m = (vn_measured) { .at = -1, .bad_at = -1, .differs_at = -1, .worst_token = -1, .worst_nmse_token = -1,
-		.worst_nmse_channel = -1, .worst_scale_channel = -1, .worst_row = -1 };
+	*m = (vn_measured) { .at = -1,
+		                 .bad_at = -1,
+		                 .differs_at = -1,
+		                 .worst_token = -1,
+		                 .worst_nmse_token = -1,
+		                 .worst_nmse_channel = -1,
+		                 .worst_scale_channel = -1,
+		                 .worst_row = -1 };
 	for (int i = 0; i < l->n; i++) {
 		vn_metric which;
 		if (!vn_metric_from_name(l->measure[i].name, &which))
@@ -155,10 +161,9 @@ static void note(vn_comparison *c, const tally *t)
 {
 	const vn_facts *run = vn_recording_run(c->opened.cand);
 	const char     *limits = vn_facts_get(run, "against_limits");
-	vn_lines       *to = c->request.options->strict && !(c->request.options->allow & VN_ALLOW_AGREED)
-	                         ? &c->result.warnings
-	                         : &c->result.notes;
-	char            far[64] = "", few[96] = "";
+	vn_lines *to = c->request.options->strict && !(c->request.options->allow & VN_ALLOW_AGREED) ? &c->result.warnings
+	                                                                                            : &c->result.notes;
+	char      far[64] = "", few[96] = "";
 
 	if (t->agreed > t->equal)
 		snprintf(far, sizeof far, "; nmse at most %.3g", t->nmse);

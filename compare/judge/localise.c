@@ -18,7 +18,7 @@
 /* Which checkpoint holds which value, with room for the walk. A cell is a pair (step, value). */
 struct vn_graph {
 	size_t    cells, values;
-	int      *point;  /* checkpoint of a root value; -1 if it was not compared */
+	int      *point; /* checkpoint of a root value; -1 if it was not compared */
 	uint32_t *stamp, now;
 	size_t   *stack, depth;
 	bool     *carries; /* for the values of one step: it or one of its inputs is outside */
@@ -48,8 +48,8 @@ void vn_comparison_drop_graph(vn_comparison *c)
 vn_status vn_graph_build(vn_comparison *c, vn_error *err)
 {
 	const vn_plan *plan = c->opened.plan;
-	vn_graph *g = calloc(1, sizeof *g);
-	int steps = 0;
+	vn_graph      *g = calloc(1, sizeof *g);
+	int            steps = 0;
 	for (int i = 0; i < c->result.n_points; i++)
 		if (c->result.point[i].step >= steps)
 			steps = c->result.point[i].step + 1;
@@ -105,9 +105,9 @@ static void push_inputs(vn_graph *g, const vn_plan *plan, size_t cell)
 int vn_inputs_of(const vn_comparison *c, int point, int *input, int max)
 {
 	const vn_plan *plan = c->opened.plan;
-	vn_graph *g = c->result.graph;
-	const int value = g ? c->result.point[point].value : -1;
-	int n = 0;
+	vn_graph      *g = c->result.graph;
+	const int      value = g ? c->result.point[point].value : -1;
+	int            n = 0;
 	if (value < 0)
 		return -1;
 	g->now++;
@@ -193,10 +193,10 @@ static const double ANEW = 4;
 /* Outside because its input is nearly outside, and was farther out earlier. */
 static bool inherits(const vn_comparison *c, int point, const int *input, int n)
 {
-	vn_graph *g = c->result.graph;
+	vn_graph            *g = c->result.graph;
 	const vn_checkpoint *p = &c->result.point[point];
-	double brought = 0;
-	bool behind = false;
+	double               brought = 0;
+	bool                 behind = false;
 
 	if (c->result.first == point)
 		return false;

@@ -33,7 +33,7 @@ static void over_rows(const vn_comparison *c, const vn_pool *g, bool floor, doub
 	for (int m = 0; m < VN_N_METRICS; m++)
 		value[m] = (double)NAN;
 	for (size_t k = 0; k < sizeof share / sizeof *share; k++) {
-		int n = 0;
+		int    n = 0;
 		double sum = 0.0;
 		for (int i = g->first; i >= 0; i = next_row(c, i + 1, g->name)) {
 			const vn_checkpoint *p = &c->result.point[i];

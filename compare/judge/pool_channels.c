@@ -47,7 +47,7 @@ typedef struct member {
 static int compare_members(const void *a, const void *b)
 {
 	const member *x = a, *y = b;
-	const int name = x->name == y->name ? 0 : strcmp(x->name, y->name), alone = (x->rows == 1) - (y->rows == 1);
+	const int     name = x->name == y->name ? 0 : strcmp(x->name, y->name), alone = (x->rows == 1) - (y->rows == 1);
 	return name ? name : alone ? alone : (x->point > y->point) - (x->point < y->point);
 }
 
@@ -58,8 +58,8 @@ static bool belongs(const vn_comparison *c, int point, member *m)
 	if (p->m.n == 0 || p->m.worst_nmse_channel >= 0)
 		return false;
 	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref);
-	const char *axes = vn_entry_axes(e);
-	const int  token = vn_token_axis(axes, e->shape.rank);
+	const char     *axes = vn_entry_axes(e);
+	const int       token = vn_token_axis(axes, e->shape.rank);
 	*m = (member) { p->name, point, 1, 1, 1 };
 	for (int i = 0; i < e->shape.rank; i++)
 		*(i < token ? &m->outer : i == token ? &m->rows : &m->inner) *= e->shape.dim[i];
@@ -97,9 +97,9 @@ vn_status vn_channel_rows(vn_comparison *c, const vn_channel_pool *g, vn_recordi
 	if (first < 0)
 		return VN_OK;
 	*t = (vn_tensor) { .dtype = vn_recording_entry(r, first)->dtype,
-		.shape = { .rank = 2, .dim = { g->rows, g->outer * g->inner } } };
+		               .shape = { .rank = 2, .dim = { g->rows, g->outer * g->inner } } };
 	const size_t row = (size_t)t->shape.dim[1] * vn_dtype_size(t->dtype);
-	bool all = true;
+	bool         all = true;
 	if (!(*data = malloc(row * (size_t)g->rows)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d of its rows", c->result.point[g->row[0].point].name,
 		               g->rows);
@@ -159,7 +159,7 @@ static bool values_at(const vn_tensor t[2], int64_t at, double x[2])
 /* false: not finite. */
 static bool pair_at(const vn_tensor t[2], int64_t at, double *rr, double *dd)
 {
-	double x[2];
+	double     x[2];
 	const bool finite = values_at(t, at, x);
 	*rr = x[0] * x[0];
 	*dd = (x[1] - x[0]) * (x[1] - x[0]);
@@ -169,7 +169,7 @@ static bool pair_at(const vn_tensor t[2], int64_t at, double *rr, double *dd)
 static channel channel_of(const vn_tensor t[2], int64_t at)
 {
 	channel k = { .at = at };
-	int n = 0;
+	int     n = 0;
 	for (int64_t i = 0; i < t[0].shape.dim[0]; i++) {
 		double rr, dd;
 		if (!pair_at(t, i * t[0].shape.dim[1] + at, &rr, &dd))
@@ -221,14 +221,14 @@ static bool is_off(const channel *k, const vn_checkpoint *p, double rr, double d
 static vn_status find_first(vn_comparison *c, const member *in, int n, const channel *k, int *first, vn_error *err)
 {
 	vn_status st = VN_OK;
-	bool found = false;
+	bool      found = false;
 	for (int i = 0; i < n && !found && !st; i++) {
 		const vn_checkpoint *p = &c->result.point[in[i].point];
-		vn_tensor t[2];
+		vn_tensor            t[2];
 		if (!(st = vn_entry_tensor(c->opened.ref, p->ref, &t[0], err)) &&
 		    !(st = vn_entry_tensor(c->opened.cand, p->cand, &t[1], err)))
 			for (int64_t row = 0; row < in[i].rows && !found; row++) {
-				double rr, dd;
+				double        rr, dd;
 				const int64_t outer = k->at / in[i].inner, inner = k->at % in[i].inner;
 				found = pair_at(t, (outer * in[i].rows + row) * in[i].inner + inner, &rr, &dd) && is_off(k, p, rr, dd);
 			}
@@ -279,7 +279,7 @@ static bool are_different(const vn_comparison *c, const vn_channel_pool *g)
 	int     n = 0;
 	for (int i = 0; i < g->rows && n < VN_CHANNEL_FEWEST; i++) {
 		const int64_t id = token_of(c, &g->row[i]);
-		bool again = id < 0;
+		bool          again = id < 0;
 		for (int k = 0; k < n && !again; k++)
 			again = seen[k] == id;
 		if (!again)
@@ -293,12 +293,13 @@ static bool are_different(const vn_comparison *c, const vn_channel_pool *g)
 static vn_status measure_part(vn_comparison *c, const member *all, int n_all, const member *in, int n,
                               vn_channel_pool *g, vn_error *err)
 {
-	vn_channel_pool part = { .outer = in[0].outer, .inner = in[0].inner, .steps = n, .wider = -1,
-		.floor = { (double)NAN, (double)NAN } };
+	vn_channel_pool part = {
+		.outer = in[0].outer, .inner = in[0].inner, .steps = n, .wider = -1, .floor = { (double)NAN, (double)NAN }
+	};
 	unsigned char *data[2] = { NULL };
-	vn_tensor   t[2];
-	vn_measured m;
-	vn_status   st;
+	vn_tensor      t[2];
+	vn_measured    m;
+	vn_status      st;
 
 	choose_rows(in, n, &part);
 	if (part.rows < VN_CHANNEL_FEWEST || (n < n_all && !are_different(c, &part)))
@@ -348,12 +349,12 @@ static bool shows_more(const vn_channel_pool *part, const vn_channel_pool *g)
 
 static vn_status measure_parts(vn_comparison *c, const member *in, int n, vn_channel_pool *g, vn_error *err)
 {
-	const int parts = n / VN_CHANNEL_FEWEST < PARTS ? n / VN_CHANNEL_FEWEST : PARTS;
+	const int             parts = n / VN_CHANNEL_FEWEST < PARTS ? n / VN_CHANNEL_FEWEST : PARTS;
 	const vn_channel_pool all = *g;
-	vn_status st = VN_OK;
+	vn_status             st = VN_OK;
 
 	for (int i = 0; i < parts && parts > 1 && !st; i++) {
-		const int from = (int)((int64_t)n * i / parts), to = (int)((int64_t)n * (i + 1) / parts);
+		const int       from = (int)((int64_t)n * i / parts), to = (int)((int64_t)n * (i + 1) / parts);
 		vn_channel_pool part = { .rows = 0 };
 		if (!(st = measure_part(c, in, n, in + from, to - from, &part, err)) && part.rows && shows_more(&part, &all) &&
 		    shows_more(&part, g))
@@ -367,7 +368,7 @@ static vn_status measure_parts(vn_comparison *c, const member *in, int n, vn_cha
 static vn_status pool(vn_comparison *c, const member *in, int n, int wider, int *made, vn_error *err)
 {
 	vn_channel_pool g = { .rows = 0 };
-	vn_status st = measure_part(c, in, n, in, n, &g, err);
+	vn_status       st = measure_part(c, in, n, in, n, &g, err);
 
 	if (st || !g.rows || (st = measure_parts(c, in, n, &g, err)))
 		return st;
@@ -431,7 +432,7 @@ static void charge(vn_comparison *c)
 	for (int g = 0; g < c->result.n_channel_pools; g++)
 		for (int i = 0; i < VN_CHANNEL_METRICS; i++) {
 			const vn_channel_pool *from = &c->result.channel_pool[g];
-			vn_checkpoint *p = &c->result.point[from->charged[i]];
+			vn_checkpoint         *p = &c->result.point[from->charged[i]];
 			if (p->channels != g)
 				continue; /* the remaining steps have a pool of their own */
 			p->m.value[vn_channel_metrics[i]] = from->value[i];

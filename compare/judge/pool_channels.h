@@ -28,35 +28,35 @@ enum { VN_CHANNEL_METRICS = 2 };
 
 typedef struct vn_pooled_row {
 	int     point;
-	int64_t row;   /* index along its token axis */
+	int64_t row; /* index along its token axis */
 } vn_pooled_row;
 
 typedef struct vn_channel_pool {
 	/* sizes before and after the token axis: there are outer * inner channels */
-	int64_t outer, inner;
-	int     steps, rows;   /* rows: in the sample */
-	vn_pooled_row row[VN_CHANNEL_ROWS];
-	double  value[VN_CHANNEL_METRICS];
-	int64_t channel[VN_CHANNEL_METRICS];
+	int64_t        outer, inner;
+	int            steps, rows; /* rows: in the sample */
+	vn_pooled_row  row[VN_CHANNEL_ROWS];
+	double         value[VN_CHANNEL_METRICS];
+	int64_t        channel[VN_CHANNEL_METRICS];
 	/* the checkpoint charged with each metric; its m then has the value */
-	int     charged[VN_CHANNEL_METRICS];
-	int     wider;         /* the pool that also includes the steps that are wrong as a whole; -1 */
-	bool    outside;       /* a charged checkpoint is outside because of this pool */
-	double  floor[VN_CHANNEL_METRICS];   /* NaN: not known */
+	int            charged[VN_CHANNEL_METRICS];
+	int            wider;                     /* the pool that also includes the steps that are wrong as a whole; -1 */
+	bool           outside;                   /* a charged checkpoint is outside because of this pool */
+	double         floor[VN_CHANNEL_METRICS]; /* NaN: not known */
 	/* rows copied during a floor run: [0] of that run, [1] of the finer run it is compared with */
 	unsigned char *kept[2];
-	vn_dtype kept_in[2];
-	int      n_kept[2];
+	vn_dtype       kept_in[2];
+	int            n_kept[2];
 } vn_channel_pool;
 
 extern const vn_metric vn_channel_metrics[VN_CHANNEL_METRICS];
 /* Returns the index of m in vn_channel_metrics, or -1. */
-int  vn_channel_metric(vn_metric m);
+int                    vn_channel_metric(vn_metric m);
 /* Returns how many steps p is judged together with in metric m; 0: p is not charged with the pool's
  * value. */
-int  vn_channel_steps(const vn_comparison *c, const vn_checkpoint *p, vn_metric m);
+int                    vn_channel_steps(const vn_comparison *c, const vn_checkpoint *p, vn_metric m);
 /* Is this metric of p judged at another checkpoint, the charged one? */
-bool vn_channel_elsewhere(const vn_comparison *c, const vn_checkpoint *p, vn_metric m);
+bool                   vn_channel_elsewhere(const vn_comparison *c, const vn_checkpoint *p, vn_metric m);
 
 /* Returns the entry of a recording that belongs to a checkpoint, or -1. */
 typedef int vn_channel_entry(vn_comparison *c, const vn_checkpoint *p);
@@ -67,7 +67,7 @@ vn_status   vn_channel_rows(vn_comparison *c, const vn_channel_pool *g, vn_recor
 vn_status   vn_channel_rows_of_ref(vn_comparison *c, const vn_channel_pool *g, vn_tensor *t, unsigned char **data,
                                    vn_error *err);
 /* Copies one row of a tensor of the pool's shape to `to`. */
-void      vn_channel_row_copy(const vn_channel_pool *g, const vn_tensor *t, int64_t row, unsigned char *to);
+void        vn_channel_row_copy(const vn_channel_pool *g, const vn_tensor *t, int64_t row, unsigned char *to);
 
 /* Measures worst_channel_* of short steps together, and charges the result to the first wrong
  * step. */

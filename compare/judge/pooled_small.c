@@ -28,7 +28,7 @@ static bool belongs(const vn_comparison *c, const vn_checkpoint *p, int64_t widt
 static int compare_members(const void *a, const void *b)
 {
 	const member *x = a, *y = b;
-	const int name = x->name == y->name ? 0 : strcmp(x->name, y->name);
+	const int     name = x->name == y->name ? 0 : strcmp(x->name, y->name);
 	return name ? name : (x->point > y->point) - (x->point < y->point);
 }
 
@@ -126,11 +126,11 @@ bool vn_pooled_small_breaks_by(const vn_pooled_small *g, double nmse, double flo
 
 static vn_status add(vn_comparison *c, const member *in, int n, vn_error *err)
 {
-	vn_pooled_small     *more = realloc(c->result.pooled_small, ((size_t)c->result.n_pooled_small + 1) * sizeof *more);
-	vn_squares *row = malloc((size_t)n * sizeof *row);
-	vn_size    *size = malloc((size_t)n * sizeof *size);
-	vn_status   st = VN_OK;
-	double      unit = 0.0;
+	vn_pooled_small *more = realloc(c->result.pooled_small, ((size_t)c->result.n_pooled_small + 1) * sizeof *more);
+	vn_squares      *row = malloc((size_t)n * sizeof *row);
+	vn_size         *size = malloc((size_t)n * sizeof *size);
+	vn_status        st = VN_OK;
+	double           unit = 0.0;
 
 	if (more)
 		c->result.pooled_small = more;
@@ -159,10 +159,10 @@ done:
 
 vn_status vn_pool_small(vn_comparison *c, vn_error *err)
 {
-	member   *in = malloc(((size_t)c->result.n_points + 1) * sizeof *in);
-	vn_status st = VN_OK;
+	member       *in = malloc(((size_t)c->result.n_points + 1) * sizeof *in);
+	vn_status     st = VN_OK;
 	const int64_t width = c->result.hidden;
-	int       n = 0;
+	int           n = 0;
 
 	if (!in)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_points);

@@ -5,13 +5,10 @@
 static bool mixes_tokens(const vn_node *node, int input)
 {
 	switch (node->op) {
-	case VN_OP_ATTENTION:
-		return input != VN_ATTN_Q;
+	case VN_OP_ATTENTION: return input != VN_ATTN_Q;
 	case VN_OP_CAUSAL_CONV:
-	case VN_OP_DELTA_RULE:
-		return true;
-	default:
-		return false;
+	case VN_OP_DELTA_RULE: return true;
+	default: return false;
 	}
 }
 

@@ -9,10 +9,14 @@
 enum { TOKENS, CONFIG, REF_WEIGHTS, CAND_WEIGHTS, REF_PRECISION, CAND_PRECISION, FLOOR, LIMITS };
 
 const char *const vn_subject_key[VN_SUBJECTS] = {
-	[TOKENS] = "token_ids", [CONFIG] = "config", [REF_WEIGHTS] = "reference_weights",
-		[CAND_WEIGHTS] = "candidate_weights",
-	[REF_PRECISION] = "reference_precision", [CAND_PRECISION] = "candidate_precision", [FLOOR] = "floor",
-		[LIMITS] = "limits",
+	[TOKENS] = "token_ids",
+	[CONFIG] = "config",
+	[REF_WEIGHTS] = "reference_weights",
+	[CAND_WEIGHTS] = "candidate_weights",
+	[REF_PRECISION] = "reference_precision",
+	[CAND_PRECISION] = "candidate_precision",
+	[FLOOR] = "floor",
+	[LIMITS] = "limits",
 };
 
 static void put_value(vn_subject *s, int which, const char *text)
@@ -25,9 +29,9 @@ static vn_status tokens(const vn_recording *r, vn_subject *s, vn_error *err)
 {
 	const int32_t *ids, *positions;
 	const vn_step *step;
-	const int64_t n = vn_recording_tokens(r, &ids, &positions);
-	const int steps = vn_recording_steps(r, &step);
-	vn_digester *d = vn_digester_create();
+	const int64_t  n = vn_recording_tokens(r, &ids, &positions);
+	const int      steps = vn_recording_steps(r, &step);
+	vn_digester   *d = vn_digester_create();
 	if (!d)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a digest of the tokens");
 	if (n > 0) {
@@ -45,8 +49,8 @@ static vn_status tokens(const vn_recording *r, vn_subject *s, vn_error *err)
 static vn_status weights(const vn_recording *r, vn_subject *s, int which, vn_error *err)
 {
 	const vn_weight_row *row;
-	const int n = vn_recording_weights(r, &row);
-	vn_digester *d;
+	const int            n = vn_recording_weights(r, &row);
+	vn_digester         *d;
 	if (n <= 0)
 		return VN_OK;
 	if (!(d = vn_digester_create()))
@@ -63,7 +67,7 @@ static vn_status weights(const vn_recording *r, vn_subject *s, int which, vn_err
 static void config(const char *text, vn_subject *s)
 {
 	json_t *j = text ? vn_json_parse(text, 0) : NULL;
-	char *plain = j ? vn_json_dump(j, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17)) : NULL;
+	char   *plain = j ? vn_json_dump(j, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17)) : NULL;
 	if (plain)
 		put_value(s, CONFIG, vn_digest_of(plain, strlen(plain)).hex);
 	else if (text)
@@ -81,8 +85,8 @@ vn_status vn_subject_of(const vn_comparison *c, vn_subject *s, vn_error *err)
 {
 	vn_status st;
 	*s = (vn_subject) { 0 };
-	if ((st = tokens(c->opened.ref, s, err)) || (st = weights(c->opened.ref, s, REF_WEIGHTS, err))
-	    || (st = weights(c->opened.cand, s, CAND_WEIGHTS, err)))
+	if ((st = tokens(c->opened.ref, s, err)) || (st = weights(c->opened.ref, s, REF_WEIGHTS, err)) ||
+	    (st = weights(c->opened.cand, s, CAND_WEIGHTS, err)))
 		return st;
 	config(vn_recording_config(c->opened.ref) ? vn_recording_config(c->opened.ref)
 	                                          : vn_recording_config(c->opened.cand),

@@ -59,7 +59,8 @@ const char *vn_limit_doubt(vn_form form, vn_metric m, double value)
 	const vn_metric_info *info = vn_metric_get(m);
 	if (form == VN_OVER_FLOOR)
 		return value > 1e6 ? "times the floor almost never fails"
-		     : value < 1 ? "times the floor: a correct run in that format may exceed it" : NULL;
+		       : value < 1 ? "times the floor: a correct run in that format may exceed it"
+		                   : NULL;
 	if (m == VN_M_COSINE || m == VN_M_WORST_TOKEN_COSINE)
 		return value <= -1 ? "can never fail" : value <= 0 ? "lets an unrelated tensor pass" : NULL;
 	if (info->better == VN_HIGHER)
@@ -68,7 +69,7 @@ const char *vn_limit_doubt(vn_form form, vn_metric m, double value)
 	 * others. */
 	if ((m == VN_M_SCALE || m == VN_M_WORST_CHANNEL_SCALE) && value == 0)
 		return "depends on the number of elements: rounding alone exceeds it in small tensors, and stays far below in "
-		       "large ones";
+			   "large ones";
 	if (m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_WORST_CHANNEL_NMSE || m == VN_M_NORM_RATIO ||
 	    m == VN_M_SCALE || m == VN_M_WORST_CHANNEL_SCALE)
 		return value >= 1 ? "lets a tensor of zeros pass" : NULL;
@@ -103,10 +104,12 @@ static void apply(const vn_limits *l, vn_rule *r, const char *name, vn_limit_set
 	for (int f = 0; f < VN_N_FORMS; f++)
 		for (int m = 0; m < VN_N_METRICS; m++) {
 			if (r->key[f][m].state == VN_SAID)
-				set->limit[f][m] = (vn_limit) { r, !r->key[f][m].deep ? r->key[f][m].value
-				                                   : limit_at_depth((vn_metric)m, (vn_form)f, r->key[f][m].value,
-				                                                       r->key[f][m].last, name, l->layers),
-				                                r->key[f][m].line };
+				set->limit[f][m] = (vn_limit) { r,
+					                            !r->key[f][m].deep
+					                                ? r->key[f][m].value
+					                                : limit_at_depth((vn_metric)m, (vn_form)f, r->key[f][m].value,
+					                                                 r->key[f][m].last, name, l->layers),
+					                            r->key[f][m].line };
 			else if (r->key[f][m].state == VN_LIFTED)
 				set->limit[f][m] = (vn_limit) { 0 };
 		}

@@ -17,23 +17,26 @@
 /* How a metric is limited: the metric itself; its ratio to the floor's (nmse_over_floor); or the
  * metric itself, but only if no floor is known. */
 typedef enum vn_form {
-	VN_PLAIN, VN_OVER_FLOOR, VN_WITHOUT_FLOOR, VN_N_FORMS,
+	VN_PLAIN,
+	VN_OVER_FLOOR,
+	VN_WITHOUT_FLOOR,
+	VN_N_FORMS,
 	/* the error that the operation itself added, over its floor (by_operation.h); not in files */
 	VN_OF_OPERATION = VN_N_FORMS,
 } vn_form;
 
 typedef struct vn_rule {
-	char *file;       /* the path that was opened */
-	int   line;       /* where the rule starts */
-	char *match;      /* NULL: defaults */
-	char *why;        /* reason; never empty in a rule; NULL: defaults without a reason */
+	char *file;  /* the path that was opened */
+	int   line;  /* where the rule starts */
+	char *match; /* NULL: defaults */
+	char *why;   /* reason; never empty in a rule; NULL: defaults without a reason */
 	/* reason of a single metric, if it has its own; [1]: of its ratio to the floor; NULL: why */
 	char *why_of[2][VN_N_METRICS];
-	bool  shipped;    /* from an extended file, or one of vernier's own */
-	bool  hit;        /* it matched a checkpoint */
+	bool  shipped; /* from an extended file, or one of vernier's own */
+	bool  hit;     /* it matched a checkpoint */
 	struct {
 		enum { VN_UNSAID, VN_SAID, VN_LIFTED } state;
-		bool   deep;  /* by depth: value holds in the first layer, last in the last one */
+		bool   deep; /* by depth: value holds in the first layer, last in the last one */
 		double value, last;
 		int    line;
 	} key[VN_N_FORMS][VN_N_METRICS];
@@ -42,9 +45,9 @@ typedef struct vn_rule {
 } vn_rule;
 
 typedef struct vn_limit {
-	const vn_rule *rule; /* NULL: no limit */
-	double value; /* at the checkpoint's depth */
-	int    line;
+	const vn_rule *rule;  /* NULL: no limit */
+	double         value; /* at the checkpoint's depth */
+	int            line;
 } vn_limit;
 
 /* The limits of one checkpoint. */
@@ -57,7 +60,7 @@ typedef struct vn_limit_set {
 
 typedef struct vn_limits {
 	char     *name, *path;
-	vn_digest digest;  /* of the text, including extended files */
+	vn_digest digest; /* of the text, including extended files */
 	int       n_rules, n_warnings;
 	/* of the model, for limits by depth; 0: not known, every layer counts as the first */
 	int       layers;
@@ -88,32 +91,32 @@ bool      vn_limits_ask_floor(const vn_limits *l);
 const char *vn_rule_why(const vn_rule *r, vn_form form, vn_metric m);
 
 /* Fills *set with the limits of the checkpoint `name`. Marks the rules that match as `hit`. */
-void      vn_limits_for(vn_limits *l, const char *name, vn_limit_set *set);
+void vn_limits_for(vn_limits *l, const char *name, vn_limit_set *set);
 
 /* Writes the key, such as "nmse_over_floor", to text (VN_KEY_TEXT bytes). Returns text. */
 #define VN_KEY_TEXT 64
-char     *vn_limit_key(vn_form form, vn_metric m, char *text);
+char *vn_limit_key(vn_form form, vn_metric m, char *text);
 
 /* Returns why this limit is useless (even an empty recording keeps to it, or no run can), or
  * NULL. */
 const char *vn_limit_doubt(vn_form form, vn_metric m, double value);
 
 /* Does the value keep to the limit? NaN never does. */
-bool      vn_limit_holds(vn_metric m, vn_form form, double limit, double value);
+bool   vn_limit_holds(vn_metric m, vn_form form, double limit, double value);
 /* Returns the quantity that the limit bounds: the value, or its distance from 1. */
-double    vn_limit_subject(vn_metric m, vn_form form, double value);
+double vn_limit_subject(vn_metric m, vn_form form, double value);
 
 /* Finds one of vernier's own limits files ("fp16-acc32.yaml") by name. path: PATH_MAX bytes. Only
  * in $VERNIER_SPECS/limits if that is set; else next to the program (installed, or in a build
  * tree), in the installation directory, or in the source tree. */
-vn_status vn_limits_find(const char *name, char *path, vn_error *err);
+vn_status   vn_limits_find(const char *name, char *path, vn_error *err);
 /* Reads one of vernier's own files. */
-vn_status vn_limits_shipped(const char *file, vn_limits **l, vn_error *err);
+vn_status   vn_limits_shipped(const char *file, vn_limits **l, vn_error *err);
 /* Returns the name of vernier's file for weights stored as `format` ("gguf Q4_K, Q6_K, F32")
  * against unquantised ones; NULL: none. family: "qwen2"..., or NULL. */
 const char *vn_limits_of_blocks(const char *format, const char *family);
 /* Reads vernier's own limits for a precision in an engine's words: "f16", "torch.bfloat16". family:
  * as above. */
-vn_status vn_limits_own(const char *precision, const char *family, vn_limits **l, vn_error *err);
+vn_status   vn_limits_own(const char *precision, const char *family, vn_limits **l, vn_error *err);
 
 #endif

@@ -13,13 +13,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#define EXTENDS_MAX    8
+#define EXTENDS_MAX 8
 
 /* The files being read, innermost first. A file must not extend one of them. */
 typedef struct chain {
 	const struct chain *outer;
-	vn_yaml_id file;
-	int        depth;
+	vn_yaml_id          file;
+	int                 depth;
 } chain;
 
 static vn_status read_file(const char *path, const chain *outer, vn_limits **l, vn_error *err);
@@ -35,12 +35,14 @@ static bool absent(const char *path)
 static vn_status base_of(const char *from, const vn_extends *x, const chain *here, vn_limits **base, vn_error *err)
 {
 	const char *name = x->name, *slash = strrchr(from, '/');
-	char path[PATH_MAX];
-	const int dir = slash ? (int)(slash - from) + 1 : 0;
+	char        path[PATH_MAX];
+	const int   dir = slash ? (int)(slash - from) + 1 : 0;
 
 	if (!*name || strchr(name, '/') || name[0] == '.')
-		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: extends '%.80s'; expected the name of a file in the same folder, "
-		               "or of shipped limits", from, x->line, x->column, name);
+		return vn_fail(err, VN_ERR_FORMAT,
+		               "%s:%d:%d: extends '%.80s'; expected the name of a file in the same folder, "
+		               "or of shipped limits",
+		               from, x->line, x->column, name);
 	if (here->depth >= EXTENDS_MAX)
 		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: extends more than %d files deep", from, x->line, x->column,
 		               EXTENDS_MAX);
@@ -105,9 +107,9 @@ static vn_status parse(const char *path, const char *text, size_t n, const chain
 
 static vn_status read_file(const char *path, const chain *outer, vn_limits **l, vn_error *err)
 {
-	chain  here = { .outer = outer, .depth = outer ? outer->depth + 1 : 0 };
-	char  *text;
-	size_t n;
+	chain     here = { .outer = outer, .depth = outer ? outer->depth + 1 : 0 };
+	char     *text;
+	size_t    n;
 	vn_status st;
 
 	*l = NULL;

@@ -33,7 +33,10 @@ static const char *file_for(const char *precision, bool gdn)
 /* Coarsest first, because a file of several block formats has the error of the coarsest. Q4_K files may use
  * blocks of 4 or 5 bits for rows that are no multiple of 256. */
 static const char *const blocks[][2] = {
-	{ "Q4_K", "q4_k.yaml" }, { "Q5_K", "q5_k.yaml" }, { "Q6_K", "q6_k.yaml" }, { "Q8_0", "q8_0.yaml" },
+	{ "Q4_K", "q4_k.yaml" },
+	{ "Q5_K", "q5_k.yaml" },
+	{ "Q6_K", "q6_k.yaml" },
+	{ "Q8_0", "q8_0.yaml" },
 };
 enum { N_BLOCKS = sizeof blocks / sizeof *blocks };
 
@@ -45,7 +48,7 @@ const char *vn_limits_of_blocks(const char *format, const char *family)
 		return NULL;
 	for (const char *p = format + 5; *p; p += strspn(p, ", ")) {
 		const size_t n = strcspn(p, ", ");
-		int k = 0;
+		int          k = 0;
 		while (k < N_BLOCKS && (strlen(blocks[k][0]) != n || memcmp(p, blocks[k][0], n) != 0))
 			k++;
 		coarsest = k < coarsest ? k : coarsest;
@@ -80,8 +83,8 @@ vn_status vn_limits_own(const char *precision, const char *family, vn_limits **l
 vn_status vn_limits_bitwise(vn_limits **l, vn_error *err)
 {
 	static const char text[] = "version: 1\nname: bitwise\n"
-	                           "defaults: { differing: 0, nonfinite: 0, why: the same bits in every element }\n";
-	const vn_status st = vn_limits_built_in("--bitwise", text, sizeof text - 1, l, err);
+							   "defaults: { differing: 0, nonfinite: 0, why: the same bits in every element }\n";
+	const vn_status   st = vn_limits_built_in("--bitwise", text, sizeof text - 1, l, err);
 	/* Allows any number of non-finite values. A file cannot say this: `none` means 0 there. */
 	if (!st)
 		(*l)->rule[0]->key[VN_PLAIN][VN_M_NONFINITE].value = (double)INFINITY;

@@ -30,7 +30,7 @@ typedef struct reader {
 static vn_status allowed_or(reader *r, const char *key, const char *opposite, int *to)
 {
 	const char *text;
-	vn_status st = vn_yaml_word(r->y, key, &text);
+	vn_status   st = vn_yaml_word(r->y, key, &text);
 	if (st)
 		return st;
 	if (*to >= 0)
@@ -46,7 +46,7 @@ static vn_status doubt(reader *r, vn_form form, vn_metric m, const char *key, do
 {
 	vn_limits  *l = r->l;
 	const char *why = vn_limit_doubt(form, m, value);
-	char text[VN_ERROR_MAX];
+	char        text[VN_ERROR_MAX];
 	if (!why)
 		return VN_OK;
 	snprintf(text, sizeof text, "%s:%d: %s: %g %s", r->path, vn_yaml_line(r->y), key, value, why);
@@ -64,8 +64,8 @@ static vn_status doubt(reader *r, vn_form form, vn_metric m, const char *key, do
 static bool metric_key(const char *key, bool plain_only, vn_form *form, vn_metric *m)
 {
 	static const char suffix[] = "_over_floor";
-	char base[VN_KEY_TEXT];
-	const size_t n = strlen(key), k = sizeof suffix - 1;
+	char              base[VN_KEY_TEXT];
+	const size_t      n = strlen(key), k = sizeof suffix - 1;
 	*form = VN_PLAIN;
 	if (vn_metric_from_name(key, m))
 		return true;
@@ -81,8 +81,8 @@ static bool metric_key(const char *key, bool plain_only, vn_form *form, vn_metri
 static vn_status value_of(reader *r, const char *key, vn_form form, vn_metric m, double *value)
 {
 	const vn_metric_info *info = vn_metric_get(m);
-	const double low = m == VN_M_COSINE || m == VN_M_WORST_TOKEN_COSINE ? -1 : 0;
-	vn_status st = vn_yaml_number(r->y, key, value);
+	const double          low = m == VN_M_COSINE || m == VN_M_WORST_TOKEN_COSINE ? -1 : 0;
+	vn_status             st = vn_yaml_number(r->y, key, value);
 	if (st)
 		return st;
 	if (*value < low)
@@ -106,8 +106,8 @@ typedef struct depth {
 
 static vn_status depth_key(void *context, const char *text, int line, int column)
 {
-	depth  *d = context;
-	reader *r = d->r;
+	depth    *d = context;
+	reader   *r = d->r;
 	const int which = strcmp(text, end_name[0]) == 0 ? 0 : strcmp(text, end_name[1]) == 0 ? 1 : -1;
 	vn_status st;
 	if (which < 0)
@@ -127,7 +127,7 @@ static vn_status depth_key(void *context, const char *text, int line, int column
 
 static vn_status by_depth(reader *r, const char *key, vn_form form, vn_metric m, double end[2])
 {
-	depth d = { r, key, form, m, end, { false, false } };
+	depth     d = { r, key, form, m, end, { false, false } };
 	const int line = vn_yaml_line(r->y), column = vn_yaml_column(r->y);
 	vn_status st;
 
@@ -142,7 +142,7 @@ static vn_status by_depth(reader *r, const char *key, vn_form form, vn_metric m,
 
 static vn_status limit(reader *r, const char *key, vn_rule *rule, vn_form form, vn_metric m)
 {
-	double end[2] = { 0, 0 };
+	double    end[2] = { 0, 0 };
 	vn_status st;
 
 	if (rule->key[form][m].state != VN_UNSAID)
@@ -209,9 +209,9 @@ static vn_status why_key(void *context, const char *key, int line, int column)
 
 static vn_status rule_key(void *context, const char *key, int line, int column)
 {
-	body    *b = context;
-	reader  *r = b->r;
-	vn_rule *rule = b->rule;
+	body     *b = context;
+	reader   *r = b->r;
+	vn_rule  *rule = b->rule;
 	vn_form   form;
 	vn_metric m;
 	vn_error  why;
@@ -250,7 +250,7 @@ static vn_status rule_key(void *context, const char *key, int line, int column)
 
 static vn_status keys(body *b)
 {
-	const int line = vn_yaml_line(b->r->y), column = vn_yaml_column(b->r->y);
+	const int       line = vn_yaml_line(b->r->y), column = vn_yaml_column(b->r->y);
 	const vn_status st = vn_yaml_map(b->r->y, "a map of limits (key: value)", rule_key, b);
 	if (!st && b->is_rule && !b->inner && !b->rule->match)
 		return vn_yaml_fail_at(b->r->y, line, column, "a rule without match");
@@ -263,7 +263,7 @@ static vn_status keys(body *b)
 
 static vn_status read_rules(void *context)
 {
-	reader *r = context;
+	reader   *r = context;
 	vn_status st;
 	if (vn_yaml_at(r->y) != VN_YAML_LIST)
 		return FAIL(r, "rules must be a list");
@@ -294,20 +294,23 @@ static vn_status read_extends(void *context)
 
 static vn_status read_defaults(void *context)
 {
-	reader  *r = context;
-	vn_rule *rule = NULL;
+	reader         *r = context;
+	vn_rule        *rule = NULL;
 	const vn_status st = new_rule(r, &rule);
 	return st ? st : keys(&(body) { r, rule, false, false, false });
 }
 
 static const vn_yaml_section sections[] = {
-	{ "name", read_name }, { "extends", read_extends }, { "defaults", read_defaults }, { "rules", read_rules },
+	{ "name", read_name },
+	{ "extends", read_extends },
+	{ "defaults", read_defaults },
+	{ "rules", read_rules },
 };
 
 vn_status vn_limits_text(const char *path, const char *text, size_t n, vn_limits **out, vn_extends *extends,
                          vn_error *err)
 {
-	reader r = { .path = path, .extends = extends };
+	reader    r = { .path = path, .extends = extends };
 	vn_status st;
 
 	*out = NULL;

@@ -37,7 +37,7 @@ typedef struct place {
 static int compare_names(const void *a, const void *b)
 {
 	const place *x = a, *y = b;
-	const int name = strcmp(x->name, y->name);
+	const int    name = strcmp(x->name, y->name);
 	return name ? name : (x->at > y->at) - (x->at < y->at);
 }
 
@@ -50,7 +50,7 @@ static int by_place(const void *a, const void *b)
 static vn_status take_names(vn_limits_use *u, vn_error *err)
 {
 	const int n = vn_recording_count(u->recording);
-	place *p = malloc(((size_t)n + 1) * sizeof *p);
+	place    *p = malloc(((size_t)n + 1) * sizeof *p);
 	u->name = malloc(((size_t)n + 1) * sizeof *u->name);
 	if (!p || !u->name) {
 		free(p);
@@ -79,8 +79,8 @@ static const vn_rule *last_word(const vn_limits *l, const char *name, vn_form f,
 	const vn_rule *last = NULL;
 	for (int pass = 0; pass < 2; pass++)
 		for (int i = 0; i < l->n_rules; i++)
-			if ((l->rule[i]->match != NULL) == (pass == 1) && l->rule[i]->key[f][m].state != VN_UNSAID
-			    && matches(l->rule[i], name))
+			if ((l->rule[i]->match != NULL) == (pass == 1) && l->rule[i]->key[f][m].state != VN_UNSAID &&
+			    matches(l->rule[i], name))
 				last = l->rule[i];
 	return last;
 }
@@ -114,7 +114,8 @@ static void count(vn_limits_use *u, int rule)
 static bool sees_rounding(vn_metric m)
 {
 	return m != VN_M_ULP_P50 && m != VN_M_ULP_P99 && m != VN_M_ULP_MAX && vn_metric_get(m)->better != VN_HIGHER
-	    ? true : m == VN_M_COSINE || m == VN_M_WORST_TOKEN_COSINE;
+	           ? true
+	           : m == VN_M_COSINE || m == VN_M_WORST_TOKEN_COSINE;
 }
 
 /* Whether the metric notices zeros, which are finite and far from the ends of every format. */
@@ -134,8 +135,8 @@ static void try_limit(vn_limits_use *u, const vn_entry *e, const vn_limit *l, vn
 		k->tensors++;
 		k->zeros += l->value >= (double)zeros->n;
 	}
-	if (rounded && !k->broken && sees_rounding(m) && rounded->has[m]
-	    && !vn_limit_holds(m, f, l->value, rounded->value[m])) {
+	if (rounded && !k->broken && sees_rounding(m) && rounded->has[m] &&
+	    !vn_limit_holds(m, f, l->value, rounded->value[m])) {
 		k->broken = e->name;
 		k->value = vn_limit_subject(m, f, rounded->value[m]);
 	}
@@ -146,10 +147,10 @@ static vn_status pretend(const vn_tensor *t, const vn_dtype *as, bool zeros, int
                          vn_measured *m, vn_error *err)
 {
 	const size_t n = (size_t)vn_shape_count(&t->shape);
-	vn_tensor other = { .dtype = as ? *as : t->dtype, .shape = t->shape };
-	void   *room = calloc(n + 1, vn_dtype_size(other.dtype));
-	double *wide = as && !zeros ? malloc((n + 1) * sizeof *wide) : NULL;
-	vn_status st = VN_OK;
+	vn_tensor    other = { .dtype = as ? *as : t->dtype, .shape = t->shape };
+	void        *room = calloc(n + 1, vn_dtype_size(other.dtype));
+	double      *wide = as && !zeros ? malloc((n + 1) * sizeof *wide) : NULL;
+	vn_status    st = VN_OK;
 	if (!room || (as && !zeros && !wide))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory to try limits on %zu numbers", n);
 	else {
@@ -158,8 +159,9 @@ static vn_status pretend(const vn_tensor *t, const vn_dtype *as, bool zeros, int
 			vn_from_f64(room, *as, wide, n);
 		}
 		other.data = room;
-		vn_job job = { .ref = *t, .cand = other, .axes = vn_entry_axes(e), .scores = strcmp(e->name, "logits") == 0,
-			.bits = true };
+		vn_job job = {
+			.ref = *t, .cand = other, .axes = vn_entry_axes(e), .scores = strcmp(e->name, "logits") == 0, .bits = true
+		};
 		st = vn_measure_many(&job, 1, threads, err);
 		*m = job.m;
 	}
@@ -171,11 +173,11 @@ static vn_status pretend(const vn_tensor *t, const vn_dtype *as, bool zeros, int
 static vn_status try_entry(vn_limits_use *u, int entry, const vn_dtype *as, int threads, vn_error *err)
 {
 	const vn_entry *e = vn_recording_entry(u->recording, entry);
-	vn_measured rounded, zeros;
-	vn_limit_set set;
-	vn_tensor t;
-	vn_status st;
-	const bool narrower = as && vn_dtype_digits(*as) < vn_dtype_digits(e->dtype);
+	vn_measured     rounded, zeros;
+	vn_limit_set    set;
+	vn_tensor       t;
+	vn_status       st;
+	const bool      narrower = as && vn_dtype_digits(*as) < vn_dtype_digits(e->dtype);
 
 	if (vn_shape_count(&e->shape) == 0)
 		return VN_OK;
@@ -200,7 +202,7 @@ static vn_status try_entry(vn_limits_use *u, int entry, const vn_dtype *as, int 
 static void doubt_key(vn_limits_use *u, const vn_rule *r, vn_form f, vn_metric m, const vn_key_use *k,
                       const vn_dtype *as)
 {
-	char key[VN_KEY_TEXT];
+	char      key[VN_KEY_TEXT];
 	const int line = r->key[f][m].line;
 	vn_limit_key(f, m, key);
 	if (u->recording && !r->shipped && r->match && k->holds == 0 && k->instead)
@@ -273,8 +275,8 @@ static void doubts(vn_limits_use *u, const vn_dtype *as)
 vn_status vn_limits_use_of(vn_limits_use *u, const vn_dtype *as, int threads, vn_error *err)
 {
 	const vn_plan *plan = u->recording ? vn_recording_plan(u->recording) : NULL;
-	vn_status st = u->recording ? take_names(u, err) : VN_OK;
-	int last = -1;
+	vn_status      st = u->recording ? take_names(u, err) : VN_OK;
+	int            last = -1;
 
 	if (!st && !(u->rule = calloc((size_t)u->limits->n_rules + 1, sizeof *u->rule)))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d rules", u->limits->n_rules);

@@ -17,13 +17,13 @@
 #include <stdio.h>
 
 typedef struct vn_key_use {
-	int         holds;          /* checkpoints where this limit is the final one */
+	int            holds; /* checkpoints where this limit is the final one */
 	/* the rule that overrides it, at the first of the checkpoints where one does */
 	const vn_rule *instead;
 	/* tensors on which it was tried; tensors for which zeros keep to it */
-	int         tensors, zeros;
-	const char *broken;         /* the first tensor that rounding alone puts outside; NULL: none */
-	double      value;          /* at that tensor */
+	int            tensors, zeros;
+	const char    *broken; /* the first tensor that rounding alone puts outside; NULL: none */
+	double         value;  /* at that tensor */
 } vn_key_use;
 
 typedef struct vn_rule_use {
@@ -36,7 +36,7 @@ typedef struct vn_limits_use {
 	vn_recording *recording; /* NULL: only names */
 	const char  **name;      /* (n) in execution order, without repetition */
 	int           n;
-	vn_rule_use **rule;      /* (limits->n_rules) */
+	vn_rule_use **rule; /* (limits->n_rules) */
 	vn_lines      warnings;
 } vn_limits_use;
 
@@ -47,7 +47,7 @@ void      vn_limits_use_free(vn_limits_use *u);
 
 /* Does the limit of metric m in this rule apply to this checkpoint? Metrics of logits in defaults
  * apply to logits only. */
-bool      vn_rule_speaks(const vn_rule *r, vn_metric m, const char *name);
+bool vn_rule_speaks(const vn_rule *r, vn_metric m, const char *name);
 
 /* Write it rule by rule, as text or as JSON (schema vernier-limits/1, specs/limits.md). */
 void      vn_limits_use_text(const vn_limits_use *u, FILE *out);

@@ -46,7 +46,7 @@ static void names(const vn_limits_use *u, const vn_rule *r, int of, FILE *out)
 
 static void key_line(const vn_rule *r, vn_form f, vn_metric m, const vn_key_use *k, FILE *out)
 {
-	char key[VN_KEY_TEXT], name[VN_KEY_TEXT + 24], value[64];
+	char                  key[VN_KEY_TEXT], name[VN_KEY_TEXT + 24], value[64];
 	const vn_metric_info *info = vn_metric_get(m);
 	const bool            higher = f != VN_OVER_FLOOR && info->better == VN_HIGHER,
 			   one = f != VN_OVER_FLOOR && info->better == VN_NEAR_ONE;
@@ -96,7 +96,7 @@ static json_t *place_object(const vn_rule *r, int line)
 
 static json_t *key_object(const vn_limits_use *u, const vn_rule *r, vn_form f, vn_metric m, const vn_key_use *k)
 {
-	char key[VN_KEY_TEXT];
+	char    key[VN_KEY_TEXT];
 	json_t *j = json_object();
 	json_object_set_new(j, "metric", json_string(vn_limit_key(f, m, key)));
 	json_object_set_new(j, "without_floor", json_boolean(f == VN_WITHOUT_FLOOR));
@@ -128,7 +128,7 @@ static json_t *key_object(const vn_limits_use *u, const vn_rule *r, vn_form f, v
 static json_t *rule_object(const vn_limits_use *u, int rule)
 {
 	const vn_rule *r = u->limits->rule[rule];
-	json_t *j = place_object(r, r->line), *keys = json_array(), *matched = json_array();
+	json_t        *j = place_object(r, r->line), *keys = json_array(), *matched = json_array();
 	json_object_set_new(j, "match", vn_json_text(r->match));
 	json_object_set_new(j, "why", vn_json_text(r->why));
 	for (int i = 0; i < u->n; i++)
@@ -146,11 +146,11 @@ static json_t *rule_object(const vn_limits_use *u, int rule)
 static json_t *checkpoint(const vn_limits_use *u, const char *name)
 {
 	vn_limit_set set;
-	json_t *j = json_object(), *limits = json_array();
+	json_t      *j = json_object(), *limits = json_array();
 	vn_limits_for(u->limits, name, &set);
 	for (int m = 0; m < VN_N_METRICS; m++)
 		for (int f = 0; f < VN_N_FORMS; f++) {
-			char key[VN_KEY_TEXT];
+			char            key[VN_KEY_TEXT];
 			const vn_limit *l = &set.limit[f][m];
 			if (!l->rule || !vn_rule_speaks(l->rule, (vn_metric)m, name))
 				continue;

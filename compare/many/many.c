@@ -96,11 +96,18 @@ vn_status vn_many_cells(const vn_many *m, vn_many_candidate *x, int n, vn_error 
 
 static vn_many_cell reduce(const vn_comparison *c, const vn_checkpoint *p)
 {
-	vn_many_cell x = { .there = true, .measured = p->m.n > 0, .fails = p->fails, .origin = p->origin,
-		.status = p->status,
-	                   .point = (int)(p - c->result.point),
-	                   .nmse = NAN, .cosine = NAN, .max_abs = NAN, .max_rel = NAN, .over_floor = NAN };
-	double ratio;
+	vn_many_cell x = { .there = true,
+		               .measured = p->m.n > 0,
+		               .fails = p->fails,
+		               .origin = p->origin,
+		               .status = p->status,
+		               .point = (int)(p - c->result.point),
+		               .nmse = NAN,
+		               .cosine = NAN,
+		               .max_abs = NAN,
+		               .max_rel = NAN,
+		               .over_floor = NAN };
+	double       ratio;
 	if (!x.measured)
 		return x;
 	x.nmse = vn_metric_shown(p, VN_M_NMSE);
@@ -184,7 +191,7 @@ static vn_status add_report(vn_many *m, vn_many_kept *text, vn_comparison *c, co
 static vn_status add_reports(vn_many *m, vn_many_candidate *x, vn_comparison *c, const char *chosen, vn_error *err)
 {
 	const vn_report_options full = { .limits_chosen = chosen }, page = { .limits_chosen = chosen, .page = true };
-	vn_status st = VN_OK;
+	vn_status               st = VN_OK;
 
 	if (m->keep & VN_MANY_KEEP_JSON)
 		st = add_report(m, &x->json, c, "json", &full, err);
@@ -249,7 +256,7 @@ void vn_many_finish(vn_many *m)
 {
 	for (int i = 0; i < m->n; i++) {
 		vn_many_candidate *x = &m->candidate[i];
-		char *const text[] = { x->trouble, x->counts, x->start, x->about, x->limits, x->floor };
+		char *const        text[] = { x->trouble, x->counts, x->start, x->about, x->limits, x->floor };
 		for (size_t k = 0; k < sizeof text / sizeof *text; k++)
 			free(text[k]);
 		vn_lines_free(&x->warnings);

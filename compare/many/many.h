@@ -21,12 +21,12 @@ enum { VN_MANY_MOST = 16 }; /* candidates */
 enum { VN_MANY_PAGES = 4 }; /* candidates that an HTML page shows side by side: the first that were compared */
 
 typedef struct vn_many_cell {
-	bool           there;    /* the comparison has the checkpoint; else the rest is not set */
+	bool           there; /* the comparison has the checkpoint; else the rest is not set */
 	bool           measured, fails, origin;
 	/* in a vote: the column of the elected recording, whose numbers the others are compared with */
 	bool           self;
 	vn_status_word status;
-	int            point;    /* index in the comparison's result */
+	int            point; /* index in the comparison's result */
 	double         nmse, cosine, max_abs, max_rel;
 	double         over_floor; /* nmse in floors; NaN: no floor */
 } vn_many_cell;
@@ -38,18 +38,18 @@ typedef struct vn_many_kept {
 
 typedef struct vn_many_candidate {
 	const char   *path;
-	int           status;    /* 0 within, 1 outside, 2 not compared */
-	char         *trouble;   /* of status 2: why */
-	const char   *verdict;   /* as vn_say_verdict */
+	int           status;         /* 0 within, 1 outside, 2 not compared */
+	char         *trouble;        /* of status 2: why */
+	const char   *verdict;        /* as vn_say_verdict */
 	char         *counts, *start; /* as in words.h; "" if there is nothing to say */
-	char         *about;     /* "vernier-ref 1.0, f16; trained weights" */
+	char         *about;          /* "vernier-ref 1.0, f16; trained weights" */
 	/* limits with the reason for the choice; source of the floor, "": none */
 	char         *limits, *floor;
 	vn_verified   digests[2]; /* of the reference, of the candidate */
 	vn_lines      warnings, refusals;
-	vn_lines      next;      /* commands to type after this comparison, as vn_next_commands */
-	int           first;     /* row of its first divergence; -1: none */
-	vn_many_cell *cell;      /* (n_cells), by row; it has no checkpoint in later rows */
+	vn_lines      next;  /* commands to type after this comparison, as vn_next_commands */
+	int           first; /* row of its first divergence; -1: none */
+	vn_many_cell *cell;  /* (n_cells), by row; it has no checkpoint in later rows */
 	int           n_cells;
 	vn_many_kept  json, page; /* its report, in full and as the HTML page embeds it; 0 bytes: not kept */
 } vn_many_candidate;
@@ -61,7 +61,7 @@ typedef struct vn_many_row {
 } vn_many_row;
 
 typedef struct vn_many {
-	const char       *ref;     /* in a vote: how it was decided */
+	const char       *ref; /* in a vote: how it was decided */
 	/* there is no reference: outside means not with the majority (vote.h) */
 	bool              vote;
 	bool              strict;  /* in a vote: warnings fail a recording that is with the majority */
@@ -71,8 +71,8 @@ typedef struct vn_many {
 	vn_many_row      *row;
 	int               n_rows, room;
 	int              *by_label, n_sorted; /* row indices sorted by label */
-	unsigned          keep;    /* vn_many_keep */
-	FILE             *reports; /* NULL: nothing is kept */
+	unsigned          keep;               /* vn_many_keep */
+	FILE             *reports;            /* NULL: nothing is kept */
 	int               n_pages;
 } vn_many;
 
@@ -100,22 +100,22 @@ const vn_many_cell *vn_many_cell_of(const vn_many *m, int row, int candidate);
 /* Returns the odd one out: the only candidate that is outside, if at least two were compared. Else
  * VN_MANY_NONE (none is outside), VN_MANY_ALL (all of at least two are) or VN_MANY_SEVERAL (some
  * are, or the only one). */
-int  vn_many_odd(const vn_many *m, int row);
+int                 vn_many_odd(const vn_many *m, int row);
 /* Does any candidate fail here? */
-bool vn_many_fails(const vn_many *m, int row);
+bool                vn_many_fails(const vn_many *m, int row);
 /* Copies a text of m->reports. Returns false if it cannot be read or written. */
-bool vn_many_copy(const vn_many *m, const vn_many_kept *text, FILE *out);
+bool                vn_many_copy(const vn_many *m, const vn_many_kept *text, FILE *out);
 /* Returns the worst exit status of all candidates. */
-int  vn_many_status(const vn_many *m);
+int                 vn_many_status(const vn_many *m);
 /* Returns 'A', 'B'... */
-char vn_many_letter(int candidate);
+char                vn_many_letter(int candidate);
 /* Writes the letters of the candidates that fail at a row: "A", "B, D", or "". Returns text. */
 enum { VN_MANY_LETTERS = 3 * VN_MANY_MOST };
 const char *vn_many_outside(const vn_many *m, int row, char text[VN_MANY_LETTERS]);
 /* Adds commands to type now: the first of each candidate that is outside; if none is, of each that
  * was compared. Adds none of a vote without a majority. */
-void vn_many_next(const vn_many *m, vn_lines *lines);
+void        vn_many_next(const vn_many *m, vn_lines *lines);
 /* Adds a few sentences: who is the odd one out and how often, where each one diverges. */
-void vn_many_say(const vn_many *m, vn_lines *lines);
+void        vn_many_say(const vn_many *m, vn_lines *lines);
 
 #endif

@@ -5,8 +5,14 @@
 
 vn_many_report *vn_many_form(const char *name)
 {
-	static const struct { const char *name; vn_many_report *write; } form[] = {
-		{ "text", vn_many_text }, { "json", vn_many_json }, { "markdown", vn_many_markdown }, { "html", vn_many_html },
+	static const struct {
+		const char     *name;
+		vn_many_report *write;
+	} form[] = {
+		{ "text", vn_many_text },
+		{ "json", vn_many_json },
+		{ "markdown", vn_many_markdown },
+		{ "html", vn_many_html },
 	};
 	for (size_t i = 0; i < sizeof form / sizeof *form; i++)
 		if (strcmp(form[i].name, name) == 0)

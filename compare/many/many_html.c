@@ -36,7 +36,7 @@ const char vn_many_page[] =
 static void candidate(const vn_many *m, int i, FILE *out)
 {
 	const vn_many_candidate *x = &m->candidate[i];
-	char words[VN_MANY_VERDICT];
+	char                     words[VN_MANY_VERDICT];
 
 	fprintf(out, "<tr><th scope=\"row\">%c</th><td data-head=\"candidate\"><code>", vn_many_letter(i));
 	vn_html_text(out, x->path);
@@ -100,9 +100,10 @@ static void rows(const vn_many *m, FILE *out)
 	char odd[VN_MANY_LETTERS];
 	int  healthy = 0;
 
-	fprintf(out,
-	        "<p class=\"dim\">%s.</p>\n<div class=\"scroll tall\"><table class=\"many\"><thead><tr><th>checkpoint</th><th>outside</th>",
-	        vn_many_legend(m));
+	fprintf(
+		out,
+		"<p class=\"dim\">%s.</p>\n<div class=\"scroll tall\"><table class=\"many\"><thead><tr><th>checkpoint</th><th>outside</th>",
+		vn_many_legend(m));
 	for (int i = 0; i < m->n; i++)
 		if (m->candidate[i].status < 2)
 			fprintf(out, "<th>%c</th>", vn_many_letter(i));

@@ -20,8 +20,8 @@ static json_t *letter(int i)
 static bool candidate(const vn_many *m, int i, FILE *out)
 {
 	const vn_many_candidate *x = &m->candidate[i];
-	json_t *j = json_object();
-	bool    good;
+	json_t                  *j = json_object();
+	bool                     good;
 
 	json_object_set_new(j, "letter", letter(i));
 	json_object_set_new(j, "path", vn_json_text(x->path));
@@ -65,8 +65,8 @@ static json_t *row(const vn_many *m, int at)
 vn_status vn_many_json(const vn_many *m, const vn_many_options *o, FILE *out, vn_error *err)
 {
 	static const char *const verdict[] = { "within", "outside", "trouble" };
-	vn_lines next = { 0 };
-	bool     good;
+	vn_lines                 next = { 0 };
+	bool                     good;
 
 	(void)o;
 	fprintf(out, "{\n\"schema\": \"vernier-compare-many/1\",\n\"verdict\": \"%s\",\n\"reference\": ",

@@ -95,8 +95,8 @@ enum { TEXTS = 6 };
 bool vn_many_send(const vn_many *m, FILE *out)
 {
 	const vn_many_candidate *x = &m->candidate[0];
-	const char *const text[TEXTS] = { x->trouble, x->counts, x->start, x->about, x->limits, x->floor };
-	const int         n = x->status == 2 ? 0 : m->n_rows;
+	const char *const        text[TEXTS] = { x->trouble, x->counts, x->start, x->about, x->limits, x->floor };
+	const int                n = x->status == 2 ? 0 : m->n_rows;
 	bool good = put(out, &x->status, sizeof x->status) && put(out, &x->verdict, sizeof x->verdict) &&
 	            put(out, x->digests, sizeof x->digests) && put(out, &x->first, sizeof x->first);
 
@@ -135,7 +135,7 @@ static vn_status get_rows(FILE *in, vn_many *m, vn_many_candidate *x, int first,
 static bool get_words(FILE *in, vn_many_candidate *x, int *first)
 {
 	char **const text[TEXTS] = { &x->trouble, &x->counts, &x->start, &x->about, &x->limits, &x->floor };
-	bool good = get(in, &x->status, sizeof x->status) && get(in, &x->verdict, sizeof x->verdict) &&
+	bool         good = get(in, &x->status, sizeof x->status) && get(in, &x->verdict, sizeof x->verdict) &&
 	            get(in, x->digests, sizeof x->digests) && get(in, first, sizeof *first);
 
 	for (int i = 0; i < TEXTS && good; i++)

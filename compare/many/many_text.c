@@ -18,7 +18,7 @@ static const char *shown(const char *path, char room[PATH_MAX])
 static void candidate(const vn_many *m, int i, const vn_many_options *o, FILE *out)
 {
 	const vn_many_candidate *x = &m->candidate[i];
-	char path[PATH_MAX], words[VN_MANY_VERDICT];
+	char                     path[PATH_MAX], words[VN_MANY_VERDICT];
 
 	fprintf(out, "%-10c %s", vn_many_letter(i), shown(x->path, path));
 	if (x->about && *x->about)
@@ -28,7 +28,8 @@ static void candidate(const vn_many *m, int i, const vn_many_options *o, FILE *o
 	for (int k = 0; k < x->refusals.n && k < REFUSALS; k++)
 		fprintf(out, "%-10s refused: %s\n", "", x->refusals.line[k]);
 	if (x->refusals.n > REFUSALS)
-		fprintf(out, "%-10s refused: and for %d more reasons; --format json lists them\n", "", x->refusals.n - REFUSALS);
+		fprintf(out, "%-10s refused: and for %d more reasons; --format json lists them\n", "",
+		        x->refusals.n - REFUSALS);
 	if (x->status < 2 && *x->limits)
 		fprintf(out, "%-10s limits %s; floor %s\n", "", x->limits, *x->floor ? x->floor : "none");
 	for (int k = 0; k < x->warnings.n && k < WARNINGS; k++)
@@ -57,7 +58,7 @@ static int wider(int width, const char *text)
 static widths measure(const vn_many *m, const vn_many_options *o)
 {
 	widths w = { .label = 10, .odd = 7 };
-	char text[VN_MANY_CELL], odd[VN_MANY_LETTERS];
+	char   text[VN_MANY_CELL], odd[VN_MANY_LETTERS];
 	for (int row = 0; row < m->n_rows; row++) {
 		if (!told(m, o, row))
 			continue;

@@ -53,9 +53,9 @@ const char *vn_many_say_verdict(const vn_many_candidate *x, char text[VN_MANY_VE
 const char *vn_many_say_all(const vn_many *m)
 {
 	static const char *const verdict[3][3] = { { "all within limits", "OUTSIDE limits", "not all could be compared" },
-	                                           { "all agree", "NOT all agree", "not all could be compared" },
-	                                           { "all agree", "NOT all agree without a warning (--strict)",
-	                                             "not all could be compared" } };
+		                                       { "all agree", "NOT all agree", "not all could be compared" },
+		                                       { "all agree", "NOT all agree without a warning (--strict)",
+		                                         "not all could be compared" } };
 	return verdict[m->vote + m->strict][vn_many_status(m)];
 }
 

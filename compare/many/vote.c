@@ -81,9 +81,14 @@ static vn_status elect(vn_vote *v, const vn_many *pairs, int n, vn_error *err)
 static vn_many_cell cell_of(const vn_many *pairs, int n, int row, int elected, int i)
 {
 	const vn_many_cell *x = i == elected ? NULL : vn_many_cell_of(pairs, row, pair_of(n, elected, i));
-	vn_many_cell        cell = { .there = true, .self = i == elected, .status = VN_WITHIN, .nmse = NAN,
-		.over_floor = NAN,
-	                             .cosine = NAN, .max_abs = NAN, .max_rel = NAN };
+	vn_many_cell        cell = { .there = true,
+		                         .self = i == elected,
+		                         .status = VN_WITHIN,
+		                         .nmse = NAN,
+		                         .over_floor = NAN,
+		                         .cosine = NAN,
+		                         .max_abs = NAN,
+		                         .max_rel = NAN };
 	if (x)
 		cell = *x;
 	cell.origin = false;
@@ -154,7 +159,7 @@ static vn_status count_one(vn_vote *v, const vn_many *pairs, int n, int i, bool 
 	vn_many_candidate       *x = &v->many.candidate[i];
 	const vn_many_candidate *why = never_compared(pairs, n, i),
 							*pair = &pairs->candidate[i == v->many.elected ? 0 : pair_of(n, v->many.elected, i)];
-	int                      with = 0;
+	int with = 0;
 
 	v->many.n = i + 1;
 	if (why) {
@@ -183,7 +188,6 @@ static vn_status count_one(vn_vote *v, const vn_many *pairs, int n, int i, bool 
 		for (int k = 0; k < pair->next.n; k++)
 			vn_lines_add(&x->next, "%s", pair->next.line[k]);
 		x->json = pair->json;
-		
 	}
 	return x->limits && x->floor ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 }

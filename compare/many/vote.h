@@ -19,7 +19,7 @@
 
 /* All n (n - 1) / 2 pairs must fit into a vn_many. */
 enum { VN_VOTE_FEWEST = 3, VN_VOTE_MOST = 6 };
-_Static_assert(VN_VOTE_MOST * (VN_VOTE_MOST - 1) / 2 <= VN_MANY_MOST, "vn_many holds all pairs");
+_Static_assert(VN_VOTE_MOST *(VN_VOTE_MOST - 1) / 2 <= VN_MANY_MOST, "vn_many holds all pairs");
 
 typedef struct vn_vote {
 	vn_many many;

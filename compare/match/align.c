@@ -26,9 +26,9 @@ static bool common_rows(const vn_step *a, const vn_step *b, int64_t *first, int6
 static vn_status align_rows(vn_comparison *c, vn_recording *other, const char *who, bool cut_reference, vn_error *err)
 {
 	const vn_step *step;
-	const int n = vn_recording_steps(c->opened.ref, &step);
-	int64_t first, rows;
-	vn_status st = VN_OK;
+	const int      n = vn_recording_steps(c->opened.ref, &step);
+	int64_t        first, rows;
+	vn_status      st = VN_OK;
 	for (int i = 0; !st && i < n; i++) {
 		const vn_step mine = step[i], *found = vn_recording_step(other, mine.number);
 		if (!found || !common_rows(&mine, found, &first, &rows))
@@ -68,12 +68,12 @@ static bool noted(const vn_lines *l, const char *text)
 
 static vn_status align_axes(vn_comparison *c, vn_recording *other, const char *who, vn_error *err)
 {
-	int order[VN_MAX_RANK];
-	char text[200];
+	int       order[VN_MAX_RANK];
+	char      text[200];
 	vn_status st = VN_OK;
 	for (int i = 0; !st && i < vn_recording_count(other); i++) {
 		const vn_entry *d = vn_recording_entry(other, i);
-		const int there = *d->axes && d->same_as < 0 ? vn_recording_find(c->opened.ref, d->step, d->name) : -1;
+		const int       there = *d->axes && d->same_as < 0 ? vn_recording_find(c->opened.ref, d->step, d->name) : -1;
 		const vn_entry *r = there >= 0 ? vn_recording_entry(c->opened.ref, there) : NULL;
 		if (!r || strcmp(vn_entry_axes(r), d->axes) == 0 ||
 		    !vn_view_order(d->axes, vn_entry_axes(r), d->shape.rank, order) || !fits(r, d, order))
@@ -105,17 +105,17 @@ static int64_t step_rows(const vn_recording *r, int step)
 static vn_status align_last(vn_comparison *c, vn_recording *other, const char *who, bool cut_reference, vn_error *err)
 {
 	const char *first[2] = { NULL, NULL };
-	int       n[2] = { 0, 0 };
-	vn_status st = VN_OK;
+	int         n[2] = { 0, 0 };
+	vn_status   st = VN_OK;
 	for (int i = 0; !st && i < vn_recording_count(other); i++) {
 		const vn_entry *d = vn_recording_entry(other, i);
-		const int there = d->same_as < 0 ? vn_recording_find(c->opened.ref, d->step, d->name) : -1;
+		const int       there = d->same_as < 0 ? vn_recording_find(c->opened.ref, d->step, d->name) : -1;
 		if (there < 0 || !vn_entry_last(d))
 			continue;
 		const int64_t mine = rows_of(vn_recording_entry(c->opened.ref, there)), theirs = rows_of(d);
 		/* When one row of a step was kept, the recording says which row it is. */
-		const bool cut_theirs = mine == 1 && theirs > 1 && step_rows(c->opened.ref, d->step) > 1;
-		const bool cut_mine = theirs == 1 && mine > 1 && step_rows(other, d->step) > 1 && cut_reference;
+		const bool    cut_theirs = mine == 1 && theirs > 1 && step_rows(c->opened.ref, d->step) > 1;
+		const bool    cut_mine = theirs == 1 && mine > 1 && step_rows(other, d->step) > 1 && cut_reference;
 		if (!cut_theirs && !cut_mine)
 			continue;
 		first[cut_mine] = first[cut_mine] ? first[cut_mine] : d->name;

@@ -20,7 +20,7 @@ enum { TOKEN_BYTES = 112 };
 
 typedef struct pending {
 	vn_checkpoint *point;
-	int entry;
+	int            entry;
 } pending;
 
 static void release(vn_comparison *c, const vn_batch *b, const pending *p)
@@ -83,8 +83,8 @@ static bool in_parts(vn_comparison *c, const vn_batch *b, const pending *p)
 	const vn_entry *e = vn_recording_entry(c->opened.ref, p->point->ref);
 	if (bytes_in(c->opened.ref, p->point->ref) <= WHOLE_BYTES && bytes_in(b->other, p->entry) <= WHOLE_BYTES)
 		return false;
-	return vn_token_axis(vn_entry_axes(e), e->shape.rank) > 0 || !vn_recording_mapped(c->opened.ref, p->point->ref)
-	       || !vn_recording_mapped(b->other, p->entry);
+	return vn_token_axis(vn_entry_axes(e), e->shape.rank) > 0 || !vn_recording_mapped(c->opened.ref, p->point->ref) ||
+	       !vn_recording_mapped(b->other, p->entry);
 }
 
 static vn_status load(vn_comparison *c, const vn_batch *b, const pending *p, vn_job *job, vn_error *why)
@@ -137,10 +137,10 @@ static int64_t all_bytes(vn_comparison *c, const vn_batch *b)
 
 vn_status vn_measure_points(vn_comparison *c, const vn_batch *b, vn_error *err)
 {
-	vn_job  *job = malloc(BATCH_JOBS * sizeof *job);
-	pending *p = malloc(BATCH_JOBS * sizeof *p);
-	int64_t  bytes = 0, heavy = 0, past = 0;
-	int      n = 0;
+	vn_job     *job = malloc(BATCH_JOBS * sizeof *job);
+	pending    *p = malloc(BATCH_JOBS * sizeof *p);
+	int64_t     bytes = 0, heavy = 0, past = 0;
+	int         n = 0;
 	vn_progress bar = { 0 };
 	vn_status   st = job && p ? VN_OK
 	                          : vn_fail(err, VN_ERR_NOMEM, "no memory to measure %d checkpoints", c->result.n_points);

@@ -13,9 +13,9 @@
  * each measurement; unread is called instead if the numbers cannot be read, with the reason. */
 typedef struct vn_batch {
 	vn_recording *other;
-	int         (*entry)(vn_comparison *c, const vn_checkpoint *p);
-	void        (*done)(vn_checkpoint *p, const vn_measured *m);
-	void        (*unread)(vn_checkpoint *p, const char *why);
+	int (*entry)(vn_comparison *c, const vn_checkpoint *p);
+	void (*done)(vn_checkpoint *p, const vn_measured *m);
+	void (*unread)(vn_checkpoint *p, const char *why);
 } vn_batch;
 vn_status vn_measure_points(vn_comparison *c, const vn_batch *batch, vn_error *err);
 

@@ -37,10 +37,10 @@ vn_status vn_contract_claims(const vn_recording *r, const char *who, unsigned al
 	vn_lines      *to = allow & VN_ALLOW_CLAIMS ? notes : refusals;
 	const char    *allowed = allow & VN_ALLOW_CLAIMS ? "allowed (claims): " : "",
 			   *by = allow & VN_ALLOW_CLAIMS ? "" : " (--allow claims)";
-	vn_names       names;
-	char           text[3 * VN_NAME_MAX];
-	int            last = -1, step = -1, n = 0;
-	vn_status      st = vn_names_init(&names, plan, err);
+	vn_names  names;
+	char      text[3 * VN_NAME_MAX];
+	int       last = -1, step = -1, n = 0;
+	vn_status st = vn_names_init(&names, plan, err);
 
 	for (int i = 0; !st && plan && i < vn_recording_count(r); i++) {
 		const vn_entry *e = vn_recording_entry(r, i);
@@ -54,8 +54,8 @@ vn_status vn_contract_claims(const vn_recording *r, const char *who, unsigned al
 		step = e->step;
 	}
 	if (n > CLAIMS_NAMED)
-		vn_lines_add(to, "%snames: %d more tensors of the %s contradict the plan%s",
-		                 allowed, n - CLAIMS_NAMED, who, by);
+		vn_lines_add(to, "%snames: %d more tensors of the %s contradict the plan%s", allowed, n - CLAIMS_NAMED, who,
+		             by);
 	vn_names_finish(&names);
 	return st;
 }

@@ -14,13 +14,14 @@
 
 typedef struct contract {
 	const vn_recording *a, *b;
-	const char *who;
-	unsigned    allow;
-	vn_lines   *notes, *refusals;
+	const char         *who;
+	unsigned            allow;
+	vn_lines           *notes, *refusals;
 } contract;
 
 /* Refuses a difference unless it was allowed by name. */
-#define DIFFER(c, bit, word, ...) do { \
+#define DIFFER(c, bit, word, ...) \
+	do { \
 		if ((c)->allow & (bit)) \
 			vn_lines_add((c)->notes, "allowed (" word "): " __VA_ARGS__); \
 		else \
@@ -30,8 +31,8 @@ typedef struct contract {
 /* A single rank's file holds some tensors whole and only part of others. */
 static vn_status ranks(const contract *c, const vn_recording *r, const char *who, vn_error *err)
 {
-	int64_t rank, of;
-	char    which[48];
+	int64_t         rank, of;
+	char            which[48];
 	const vn_status st = vn_recording_ranks(r) ? VN_OK : vn_ranks_said(r, &rank, &of, err);
 	if (st || vn_recording_ranks(r) || (of <= 1 && rank <= 0))
 		return st;
@@ -59,12 +60,13 @@ static void say_step(const contract *c, int64_t token, char *text, size_t room)
 
 vn_status vn_check_steps(vn_comparison *c, vn_error *err)
 {
-	const contract      said = { .allow = c->request.options->allow, .notes = &c->result.notes,
-		.refusals = &c->result.refusals };
-	const vn_recording *both[] = { c->opened.ref, c->opened.cand, c->opened.floor };
+	const contract           said = { .allow = c->request.options->allow,
+		                              .notes = &c->result.notes,
+		                              .refusals = &c->result.refusals };
+	const vn_recording      *both[] = { c->opened.ref, c->opened.cand, c->opened.floor };
 	static const char *const who[] = { "reference", "candidate", "floor" };
-	char    which[VN_STEPS_WORDS];
-	int64_t missing;
+	char                     which[VN_STEPS_WORDS];
+	int64_t                  missing;
 
 	for (int i = 0; i < 3; i++)
 		if (both[i] && vn_steps_disorder(both[i], which))
@@ -93,10 +95,10 @@ bool vn_positions_moved(const vn_comparison *c, int64_t *by)
 static void tokens(const contract *c)
 {
 	const int32_t *id[2], *at[2];
-	const int64_t n = vn_recording_tokens(c->a, &id[0], &at[0]), m = vn_recording_tokens(c->b, &id[1], &at[1]);
+	const int64_t  n = vn_recording_tokens(c->a, &id[0], &at[0]), m = vn_recording_tokens(c->b, &id[1], &at[1]);
 	/* A run that was stopped has the first tokens. What it has not run is missing (judge/left_out.h). */
-	const bool    stopped = m < n && vn_facts_get(vn_recording_run(c->b), "stopped");
-	const int64_t known = stopped ? m : n;
+	const bool     stopped = m < n && vn_facts_get(vn_recording_run(c->b), "stopped");
+	const int64_t  known = stopped ? m : n;
 	if (n != m && !stopped) {
 		DIFFER(c, VN_ALLOW_TOKEN_IDS, "token_ids",
 		       "token ids: %lld in the reference, %lld in the %s: record both on the same tokens, with --ids-from",
@@ -117,8 +119,8 @@ static void tokens(const contract *c)
 	for (int64_t i = 0; i < known; i++)
 		if (at[0][i] != at[1][i]) {
 			DIFFER(c, VN_ALLOW_TOKEN_IDS, "positions",
-			       "positions: token %lld is at position %d in the reference, %d in the %s",
-			       (long long)i, at[0][i], at[1][i], c->who);
+			       "positions: token %lld is at position %d in the reference, %d in the %s", (long long)i, at[0][i],
+			       at[1][i], c->who);
 			break;
 		}
 }
@@ -179,10 +181,8 @@ static int fields_that_differ(const json_t *a, const json_t *b)
 	const char *key;
 	json_t     *x;
 	int         n = 0;
-	json_object_foreach((json_t *)(size_t)a, key, x)
-		n += !json_equal(x, json_object_get(b, key));
-	json_object_foreach((json_t *)(size_t)b, key, x)
-		n += !json_object_get(a, key);
+	json_object_foreach((json_t *)(size_t)a, key, x) n += !json_equal(x, json_object_get(b, key));
+	json_object_foreach((json_t *)(size_t)b, key, x) n += !json_object_get(a, key);
 	return n;
 }
 
@@ -194,9 +194,9 @@ static void configs(const contract *c, const char *const text[2])
 	}
 	if (strcmp(text[0], text[1]) == 0)
 		return;
-	json_t *j[2];
+	json_t     *j[2];
 	const char *key;
-	json_t *x;
+	json_t     *x;
 	for (int i = 0; i < 2; i++)
 		j[i] = vn_json_parse(text[i], JSON_REJECT_DUPLICATES);
 	if (!json_is_object(j[0]) || !json_is_object(j[1])) {
@@ -212,11 +212,8 @@ static void configs(const contract *c, const char *const text[2])
 				"config: %d fields differ between the reference and the %s; none of them changes the arithmetic",
 				differ, c->who);
 		} else {
-			json_object_foreach(j[0], key, x)
-				config_key(c, key, x, json_object_get(j[1], key), same);
-			json_object_foreach(j[1], key, x)
-				if (!json_object_get(j[0], key))
-					config_key(c, key, NULL, x, same);
+			json_object_foreach(j[0], key, x) config_key(c, key, x, json_object_get(j[1], key), same);
+			json_object_foreach(j[1], key, x) if (!json_object_get(j[0], key)) config_key(c, key, NULL, x, same);
 		}
 	}
 	json_decref(j[0]);
@@ -268,8 +265,8 @@ static void different_models(const contract *c, const char *verb, const char *fa
 	char            ref[100], other[100];
 
 	if (!own || !plan ||
-	    (own->layers == plan->layers && own->vocab == plan->vocab && (!own_family || !family ||
-	     strcmp(own_family, family) == 0)))
+	    (own->layers == plan->layers && own->vocab == plan->vocab &&
+	     (!own_family || !family || strcmp(own_family, family) == 0)))
 		goto done;
 	say_model(own_family, own, ref);
 	say_model(family, plan, other);
@@ -299,8 +296,8 @@ vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *
 {
 	const unsigned allow = o->allow;
 	const contract c = { a, b, who, allow, notes, refusals };
-	const int before = refusals->n;
-	vn_status st;
+	const int      before = refusals->n;
+	vn_status      st;
 	if (!vn_recording_complete(a))
 		DIFFER(&c, VN_ALLOW_INCOMPLETE, "incomplete", "the reference is incomplete: its run was interrupted");
 	if (!vn_recording_complete(b))

@@ -25,8 +25,8 @@ vn_status vn_contract_weights(const vn_recording *a, const vn_recording *b, cons
                               vn_error *err);
 
 /* Compares only the configs, given as JSON text; NULL: not known. */
-void      vn_contract_config(const char *ref, const char *other, const char *who, unsigned allow, vn_lines *notes,
-                             vn_lines *refusals);
+void vn_contract_config(const char *ref, const char *other, const char *who, unsigned allow, vn_lines *notes,
+                        vn_lines *refusals);
 /* The same for a recording and the model that it claims to be of. */
 void vn_contract_model(const vn_recording *a, const vn_model *m, unsigned allow, vn_lines *notes, vn_lines *refusals);
 
@@ -38,7 +38,7 @@ vn_status vn_contract_claims(const vn_recording *r, const char *who, unsigned al
 /* Do the candidate's positions equal the reference's, which count from 0, plus a constant that is
  * not 0? *by: that constant, else 0. A replay then uses the reference's positions, so that wrong
  * positions in the engine are found. */
-bool      vn_positions_moved(const vn_comparison *c, int64_t *by);
+bool vn_positions_moved(const vn_comparison *c, int64_t *by);
 
 /* Checks that the steps of each recording follow each other, and that at least one side has every
  * input token. If not, it adds a line to refusals and still returns VN_OK. */

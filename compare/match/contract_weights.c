@@ -12,11 +12,11 @@
  * decide what the tables leave open. */
 static vn_status with_numbers(vn_weight_side side[2], const vn_compare_options *o, vn_weights **w, vn_error *err)
 {
-	vn_model  *m;
-	vn_tensor *numbers[2] = { NULL };
+	vn_model   *m;
+	vn_tensor  *numbers[2] = { NULL };
 	vn_weights *more = NULL;
-	vn_error   none; /* a model that cannot be opened is reported where the floor is made */
-	vn_status  st = VN_OK;
+	vn_error    none; /* a model that cannot be opened is reported where the floor is made */
+	vn_status   st = VN_OK;
 
 	if (vn_model_open(o->model, &m, &none))
 		return VN_OK;

@@ -34,7 +34,7 @@ typedef enum kind { RECORDING, FOLDER, OTHER } kind;
  * cannot be opened, instead of being skipped. */
 static kind kind_of(const char *folder, const char *name)
 {
-	char path[PATH_MAX];
+	char      path[PATH_MAX];
 	const int m = snprintf(path, sizeof path, "%s/%s", folder, name);
 	if (named_so(name))
 		return RECORDING;
@@ -60,9 +60,9 @@ static vn_status add(vn_folder_pairs *p, const char *name, int side, vn_error *e
 
 static vn_status list(const char *folder, vn_folder_pairs *p, int side, vn_error *err)
 {
-	DIR *d = opendir(folder);
+	DIR                 *d = opendir(folder);
 	const struct dirent *e;
-	vn_status st = VN_OK;
+	vn_status            st = VN_OK;
 	if (!d)
 		return vn_fail(err, VN_ERR_IO, "%s: %s", folder, strerror(errno));
 	while (!st && (errno = 0, e = readdir(d))) {
@@ -129,6 +129,6 @@ bool vn_folder_report(const char *path, const char *name, char *text)
 	const size_t k = strlen(name),
 				 cut = k > 3 && strcmp(name + k - 3, ".h5") == 0 ? 3 : 0; /* a.h5 and a.hdf5 get separate
 	                                                                                         * reports */
-	const int    n = snprintf(text, PATH_MAX, "%.*s.%.*s%s", (int)stem, path, (int)(k - cut), name, path + stem);
+	const int n = snprintf(text, PATH_MAX, "%.*s.%.*s%s", (int)stem, path, (int)(k - cut), name, path + stem);
 	return n > 0 && n < PATH_MAX;
 }

@@ -18,7 +18,7 @@ typedef struct vn_folder_pairs {
 	int folders[2], others[2]; /* subfolders and other files that were ignored, in each of the two folders */
 } vn_folder_pairs;
 
-bool vn_is_folder(const char *path);
+bool      vn_is_folder(const char *path);
 /* Lists and pairs the recordings of both folders. Every file that ends in .h5 or .hdf5 counts as a
  * recording, readable or not. Subfolders and other files are only counted. VN_ERR_NOTFOUND: neither
  * folder holds a recording. Call vn_folder_pairs_free afterwards, also after a failure. */
@@ -26,7 +26,7 @@ vn_status vn_folder_pairs_of(const char *ref, const char *cand, vn_folder_pairs 
 void      vn_folder_pairs_free(vn_folder_pairs *p);
 
 /* Writes the line "ignored: 1 folder, 2 other files in DIR" to out, or nothing if there are none. */
-void      vn_folder_left(const char *folder, int folders, int others, FILE *out);
+void vn_folder_left(const char *folder, int folders, int others, FILE *out);
 
 /* Makes the report's path for one pair from the path given for all: "out.json" becomes
  * "out.prompt1.json" for "prompt1.h5", and "out.prompt1.hdf5.json" for "prompt1.hdf5". text:

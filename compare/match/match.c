@@ -78,7 +78,7 @@ static void check_fit(vn_comparison *c, vn_checkpoint *p)
 {
 	const vn_entry *r = vn_recording_entry(c->opened.ref, p->ref), *d = vn_recording_entry(c->opened.cand, p->cand);
 	const vn_step  *rs = vn_recording_step(c->opened.ref, r->step), *ds = vn_recording_step(c->opened.cand, d->step);
-	char a[VN_SHAPE_TEXT], b[VN_SHAPE_TEXT];
+	char            a[VN_SHAPE_TEXT], b[VN_SHAPE_TEXT];
 
 	if (rs && ds && (rs->position != ds->position || rs->tokens != ds->tokens)) {
 		unfit(p, VN_MISSHAPEN);
@@ -88,8 +88,10 @@ static void check_fit(vn_comparison *c, vn_checkpoint *p)
 		                  r->step, rs->tokens, rs->position, ds->tokens, ds->position);
 	} else if (rs && ds && (rs->first_row != ds->first_row || rs->rows != ds->rows)) {
 		unfit(p, VN_MISSHAPEN);
-		vn_checkpoint_say(p, "kept rows: %" PRId64 " from %" PRId64 " in the reference, %" PRId64
-		         " from %" PRId64 " in the candidate", rs->rows, rs->first_row, ds->rows, ds->first_row);
+		vn_checkpoint_say(p,
+		                  "kept rows: %" PRId64 " from %" PRId64 " in the reference, %" PRId64 " from %" PRId64
+		                  " in the candidate",
+		                  rs->rows, rs->first_row, ds->rows, ds->first_row);
 	} else if (r->rows_off || d->rows_off) {
 		const vn_entry *e = d->rows_off ? d : r;
 		unfit(p, VN_MISSHAPEN);
@@ -100,8 +102,8 @@ static void check_fit(vn_comparison *c, vn_checkpoint *p)
 		; /* told */
 	} else if (!vn_shape_equal(&r->shape, &d->shape)) {
 		unfit(p, VN_MISSHAPEN);
-		vn_checkpoint_say(p, "shape %s in the reference, %s in the candidate",
-		         vn_shape_text(&r->shape, a), vn_shape_text(&d->shape, b));
+		vn_checkpoint_say(p, "shape %s in the reference, %s in the candidate", vn_shape_text(&r->shape, a),
+		                  vn_shape_text(&d->shape, b));
 	} else if (!axes_hold(p, r, "reference") || !axes_hold(p, d, "candidate")) {
 		; /* told */
 	} else if (*r->axes && *d->axes && strcmp(r->axes, d->axes) != 0) {
@@ -113,7 +115,7 @@ static void check_fit(vn_comparison *c, vn_checkpoint *p)
 	} else if (c->request.options->bitwise && r->dtype != d->dtype) {
 		unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p, "%s in the reference, %s in the candidate: the bits cannot be equal",
-		         vn_dtype_name(r->dtype), vn_dtype_name(d->dtype));
+		                  vn_dtype_name(r->dtype), vn_dtype_name(d->dtype));
 	} else if (vn_shape_count(&r->shape) == 0) {
 		unfit(p, VN_EMPTY);
 		vn_checkpoint_say(p, "no elements: %s", vn_shape_text(&r->shape, a));
@@ -123,10 +125,26 @@ static void check_fit(vn_comparison *c, vn_checkpoint *p)
 vn_checkpoint vn_match_point(const vn_entry *e, int ref, int cand)
 {
 	return (vn_checkpoint) {
-		.name = e->name, .step = e->step, .order = e->order, .layer = e->layer, .ref = ref, .cand = cand,
-		.scores = vn_match_scores(e), .pool = -1, .pooled_small = -1, .channels = -1,
-			.m = { .at = -1, .bad_at = -1, .differs_at = -1, .worst_token = -1, .worst_nmse_token = -1,
-			.worst_nmse_channel = -1, .worst_scale_channel = -1, .worst_row = -1 }, .worst = -1, .was = (double)NAN,
+		.name = e->name,
+		.step = e->step,
+		.order = e->order,
+		.layer = e->layer,
+		.ref = ref,
+		.cand = cand,
+		.scores = vn_match_scores(e),
+		.pool = -1,
+		.pooled_small = -1,
+		.channels = -1,
+		.m = { .at = -1,
+		       .bad_at = -1,
+		       .differs_at = -1,
+		       .worst_token = -1,
+		       .worst_nmse_token = -1,
+		       .worst_nmse_channel = -1,
+		       .worst_scale_channel = -1,
+		       .worst_row = -1 },
+		.worst = -1,
+		.was = (double)NAN,
 	};
 }
 
@@ -164,11 +182,11 @@ static void mark_extra(vn_comparison *c, vn_checkpoint *p)
 
 /* Tensors that both sides hold under several names are compared once for each pair. */
 typedef struct matching {
-	int  *partner;    /* (entries of ref) partner in the candidate, through aliases; -1 */
-	bool *used;       /* (entries of cand) it is a partner, or stores a partner's numbers */
-	int  *home;       /* (entries of cand) partner in the reference, through aliases; -1 */
+	int  *partner;     /* (entries of ref) partner in the candidate, through aliases; -1 */
+	bool *used;        /* (entries of cand) it is a partner, or stores a partner's numbers */
+	int  *home;        /* (entries of cand) partner in the reference, through aliases; -1 */
 	int  *head, *next; /* (ref), (cand): list of the entries whose home it is under another name; -1 */
-	int  *hits;       /* (patterns) */
+	int  *hits;        /* (patterns) */
 } matching;
 
 static void pair_up(const vn_comparison *c, matching *m)
@@ -187,7 +205,7 @@ static void pair_up(const vn_comparison *c, matching *m)
 	}
 	for (int i = k - 1; i >= 0; i--) {
 		const vn_entry *e = vn_recording_entry(c->opened.cand, i);
-		int home = vn_recording_find(c->opened.ref, e->step, e->name);
+		int             home = vn_recording_find(c->opened.ref, e->step, e->name);
 		/* Conversely, a name that the reference lacks may be a second name of a tensor that it has under the
 		 * first. */
 		if (home < 0 && e->same_as >= 0)
@@ -218,8 +236,8 @@ static void add_pair(vn_comparison *c, const matching *m, const vn_entry *e, int
 static void match_entry(vn_comparison *c, const matching *m, int i)
 {
 	const vn_entry *e = vn_recording_entry(c->opened.ref, i);
-	const bool chosen = selected(c, e->name);
-	bool again = false;
+	const bool      chosen = selected(c, e->name);
+	bool            again = false;
 
 	/* A tensor with the same second name on both sides is measured under the first name. */
 	if (chosen && e->same_as >= 0 && m->partner[i] >= 0 &&
@@ -273,7 +291,7 @@ static void permute(vn_checkpoint *point, int n, int *order)
 {
 	for (int i = 0; i < n; i++) {
 		const vn_checkpoint first = point[i];
-		int at = i;
+		int                 at = i;
 		while (order[at] >= 0) { /* follow the cycle that begins at i */
 			const int from = order[at];
 			order[at] = -1;
@@ -303,10 +321,10 @@ static vn_status put_in_order(vn_comparison *c, vn_error *err)
 		return VN_OK;
 	vn_place_of *x = malloc(((size_t)n + 1) * sizeof *x);
 	int         *order = malloc(((size_t)n + 1) * sizeof *order);
-	vn_status st = x && order ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", n);
+	vn_status    st = x && order ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", n);
 	for (int i = 0; !st && i < n; i++) {
 		const vn_checkpoint *p = &c->result.point[i];
-		const int theirs = p->cand < 0 ? -1 : vn_recording_entry(c->opened.cand, p->cand)->order;
+		const int            theirs = p->cand < 0 ? -1 : vn_recording_entry(c->opened.cand, p->cand)->order;
 		x[i] = (vn_place_of) { .name = p->name,
 			                   .point = vn_recording_entry(c->opened.ref, p->ref)->point,
 			                   .step = p->step,
@@ -323,13 +341,15 @@ static vn_status put_in_order(vn_comparison *c, vn_error *err)
 vn_status vn_match(vn_comparison *c, vn_error *err)
 {
 	const size_t n = (size_t)vn_recording_count(c->opened.ref), k = (size_t)vn_recording_count(c->opened.cand);
-	matching m = {
-		.partner = malloc((n + 1) * sizeof(int)), .used = calloc(k + 1, sizeof(bool)),
+	matching     m = {
+			.partner = malloc((n + 1) * sizeof(int)),
+			.used = calloc(k + 1, sizeof(bool)),
 			.home = malloc((k + 1) * sizeof(int)),
-		.head = malloc((n + 1) * sizeof(int)), .next = malloc((k + 1) * sizeof(int)),
-		.hits = calloc((size_t)c->request.options->n_points + 1, sizeof(int)),
+			.head = malloc((n + 1) * sizeof(int)),
+			.next = malloc((k + 1) * sizeof(int)),
+			.hits = calloc((size_t)c->request.options->n_points + 1, sizeof(int)),
 	};
-	vn_names names = { 0 };
+	vn_names  names = { 0 };
 	vn_status st;
 
 	c->result.point = calloc(n + k + 1, sizeof *c->result.point);

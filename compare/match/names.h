@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 typedef struct vn_names {
-	const vn_plan *plan; /* borrowed */
-	int *by_name;        /* (n_values), sorted by name */
+	const vn_plan *plan;    /* borrowed */
+	int           *by_name; /* (n_values), sorted by name */
 } vn_names;
 
 /* Builds the index. plan may be NULL: then no name is found. Call vn_names_finish afterwards. */

@@ -10,7 +10,7 @@
 static int steps_kept(const vn_comparison *c)
 {
 	const vn_step *s;
-	int kept = 0, n = vn_recording_steps(c->opened.ref, &s);
+	int            kept = 0, n = vn_recording_steps(c->opened.ref, &s);
 	for (int i = 0; i < n; i++) {
 		const vn_step *other = vn_recording_step(c->opened.cand, s[i].number);
 		kept += s[i].rows > 0 || (other && other->rows > 0);
@@ -41,8 +41,8 @@ static int64_t wanted_of(const vn_comparison *c, bool *wanted)
 	int64_t n = 0;
 	for (int v = 0; v < c->opened.plan->n_values; v++) {
 		const int root = vn_plan_root(c->opened.plan, v);
-		if (!*c->opened.plan->value[v].name || c->opened.plan->value[root].on_demand || wanted[root]
-		    || !asked_for(c, c->opened.plan->value[v].name))
+		if (!*c->opened.plan->value[v].name || c->opened.plan->value[root].on_demand || wanted[root] ||
+		    !asked_for(c, c->opened.plan->value[v].name))
 			continue;
 		wanted[root] = true;
 		n++;
@@ -54,9 +54,9 @@ vn_status vn_count_neither(vn_comparison *c, vn_error *err)
 {
 	if (!c->opened.plan)
 		return VN_OK;
-	bool    *wanted = calloc((size_t)c->opened.plan->n_values + 1, sizeof *wanted);
-	int64_t *key = malloc(((size_t)c->result.n_points + 1) * sizeof *key), there = 0;
-	int      n = 0;
+	bool           *wanted = calloc((size_t)c->opened.plan->n_values + 1, sizeof *wanted);
+	int64_t        *key = malloc(((size_t)c->result.n_points + 1) * sizeof *key), there = 0;
+	int             n = 0;
 	const vn_status st = wanted && key ? VN_OK
 	                                   : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_points);
 

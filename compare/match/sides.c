@@ -34,7 +34,7 @@ static void add_note(void *context, const char *words)
 
 static vn_status map_names(side *s, const vn_name_map *m, bool asked, vn_recording **r, vn_error *err)
 {
-	vn_map_use use = { .like = &s->like, .say = add_note, .context = s };
+	vn_map_use      use = { .like = &s->like, .say = add_note, .context = s };
 	const vn_status st = vn_name_map_apply(m, r, &use, err);
 	if (st)
 		return st;
@@ -69,7 +69,7 @@ static bool may_be_fused(const vn_recording *r)
 static vn_status map_all(side *s, const char *const *names, int n, vn_recording **r, vn_error *err)
 {
 	vn_name_map *m;
-	vn_status st = VN_OK;
+	vn_status    st = VN_OK;
 	for (int i = 0; !st && i <= n; i++) {
 		const bool asked = i < n;
 		if (!asked && !may_be_fused(*r))
@@ -85,7 +85,7 @@ static vn_status map_all(side *s, const char *const *names, int n, vn_recording 
 static vn_status take_row(side *s, int64_t row, vn_recording **r, const char *option, vn_error *err)
 {
 	const vn_status st = vn_recording_batch(*r) == 1 ? vn_batched_row(r, 0, err) : VN_OK;
-	const int64_t rows = st ? 0 : vn_recording_batch(*r), prompts = st ? 0 : vn_batched_count(*r);
+	const int64_t   rows = st ? 0 : vn_recording_batch(*r), prompts = st ? 0 : vn_batched_count(*r);
 	if (st)
 		return st;
 	if (prompts == 0)
@@ -107,7 +107,7 @@ static vn_status take_row(side *s, int64_t row, vn_recording **r, const char *op
 
 static vn_status gather_pages(side *s, vn_recording **r, vn_error *err)
 {
-	int n;
+	int             n;
 	const vn_status st = vn_paged_gather(r, &n, err);
 	if (!st && n)
 		vn_lines_once(&s->c->result.notes, s->file, "ranks", "%s: %d cache%s gathered from %s blocks", s->who, n,
@@ -127,9 +127,11 @@ static vn_status prepare_recording(side *s, const char *const *names, int n, int
 
 static vn_status join_ranks(side *s, vn_recording **rank, int n, vn_error *err)
 {
-	vn_ranks_use use = { .like = &s->like, .allow_replicas = s->c->request.options->allow & VN_ALLOW_REPLICAS,
-	                     .allow_incomplete = s->c->request.options->allow & VN_ALLOW_INCOMPLETE, .say = add_note,
-	                     	.context = s };
+	vn_ranks_use    use = { .like = &s->like,
+		                    .allow_replicas = s->c->request.options->allow & VN_ALLOW_REPLICAS,
+		                    .allow_incomplete = s->c->request.options->allow & VN_ALLOW_INCOMPLETE,
+		                    .say = add_note,
+		                    .context = s };
 	const vn_status st = vn_ranks_join(rank, n, &use, &s->c->opened.cand, err);
 	if (!st && !use.all_told)
 		vn_lines_add(
@@ -163,9 +165,9 @@ static vn_status check_twice(const vn_sides *s, vn_error *err)
 /* Opens all files at once: opening reads attributes, which runs in parallel. */
 static vn_status open_all(const vn_sides *s, vn_comparison *c, vn_recording **rank, vn_error *err)
 {
-	const int n = 1 + s->n_cand + (s->floor != NULL);
-	const char    *path[2 + VN_MOST_RANKS];
-	vn_recording  *r[2 + VN_MOST_RANKS];
+	const int     n = 1 + s->n_cand + (s->floor != NULL);
+	const char   *path[2 + VN_MOST_RANKS];
+	vn_recording *r[2 + VN_MOST_RANKS];
 	path[0] = s->ref;
 	for (int i = 0; i < s->n_cand; i++)
 		path[1 + i] = s->cand[i];
@@ -189,7 +191,7 @@ static void say_steps(const vn_recording *r, const vn_call *call, char *text, si
 {
 	enum { SAID = 4 };
 	const vn_step *s;
-	int first, count;
+	int            first, count;
 	vn_recording_steps(r, &s);
 	vn_calls_steps(r, call, &first, &count);
 	snprintf(text, room, count == 1 ? "one call" : "calls of ");
@@ -203,7 +205,7 @@ static void say_steps(const vn_recording *r, const vn_call *call, char *text, si
 static void say_apart(vn_comparison *c)
 {
 	const vn_step *s;
-	const int n = vn_recording_steps(c->opened.ref, &s);
+	const int      n = vn_recording_steps(c->opened.ref, &s);
 	for (int i = 0; i < n; i++) {
 		const vn_step *d = vn_recording_step(c->opened.cand, s[i].number);
 		if (!d || (d->position == s[i].position && d->tokens == s[i].tokens))
@@ -242,12 +244,12 @@ static void say_calls(vn_comparison *c, const vn_call *call, int n)
 /* Joins a prompt that one side ran in chunks, and tokens that one side decoded and the other read at once. */
 static vn_status join_calls(vn_comparison *c, vn_error *err)
 {
-	vn_recording **both[] = { &c->opened.ref, &c->opened.cand, &c->opened.floor };
+	vn_recording           **both[] = { &c->opened.ref, &c->opened.cand, &c->opened.floor };
 	static const char *const who[] = { "reference", "candidate", "floor" };
-	vn_call  *call;
-	int       n, left;
-	char      one[VN_NAME_MAX];
-	vn_status st = vn_calls_common(c->opened.ref, c->opened.cand, &call, &n, err);
+	vn_call                 *call;
+	int                      n, left;
+	char                     one[VN_NAME_MAX];
+	vn_status                st = vn_calls_common(c->opened.ref, c->opened.cand, &call, &n, err);
 	if (!st && n)
 		say_calls(c, call, n);
 	else if (!st)
@@ -266,9 +268,9 @@ static vn_status join_calls(vn_comparison *c, vn_error *err)
 vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
 {
 	vn_recording **rank = calloc((size_t)s->n_cand, sizeof *rank);
-	vn_plan   *own = NULL;
-	side       left = { .c = c, .who = "reference" }, right = { .c = c, .who = "candidate" };
-	vn_status  st = rank ? check_twice(s, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", s->n_cand);
+	vn_plan       *own = NULL;
+	side           left = { .c = c, .who = "reference" }, right = { .c = c, .who = "candidate" };
+	vn_status st = rank ? check_twice(s, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", s->n_cand);
 
 	if (!st)
 		st = open_all(s, c, rank, err);

@@ -15,13 +15,13 @@
 enum { VN_MOST_MAPS = 8, VN_MOST_RANKS = 256 };
 
 typedef struct vn_sides {
-	const char *ref;
-	const char *const *cand;        /* (n_cand) more than one: the ranks of one run */
-	int         n_cand;
-	const char *floor;              /* NULL: none */
-	const char *names[VN_MOST_MAPS], *ref_names[VN_MOST_MAPS]; /* name maps, in order */
-	int         n_names, n_ref_names;
-	int64_t     batch_row, ref_batch_row; /* which row of a batched recording; -1: not given */
+	const char        *ref;
+	const char *const *cand; /* (n_cand) more than one: the ranks of one run */
+	int                n_cand;
+	const char        *floor;                                         /* NULL: none */
+	const char        *names[VN_MOST_MAPS], *ref_names[VN_MOST_MAPS]; /* name maps, in order */
+	int                n_names, n_ref_names;
+	int64_t            batch_row, ref_batch_row; /* which row of a batched recording; -1: not given */
 } vn_sides;
 
 /* Opens the sides. Call vn_comparison_close afterwards, also after a failure. */

@@ -62,8 +62,9 @@ static void find_misspelt(vn_comparison *c, const alone *extra, const alone *mis
 		if (!vn_nearest_found(&near))
 			continue;
 		c->result.misspelt = true;
-		vn_lines_add(&c->result.notes, "names: %s is not a checkpoint name; did you mean %s, which the candidate "
-		                               "lacks?",
+		vn_lines_add(&c->result.notes,
+		             "names: %s is not a checkpoint name; did you mean %s, which the candidate "
+		             "lacks?",
 		             extra->name[i], vn_nearest_found(&near));
 	}
 }

@@ -26,10 +26,10 @@ static const char left_over[] =
  * it is stored as int32. */
 static bool is_table(const vn_entry *e)
 {
-	static const char *const list[] = { "block_table", "block_tables", "slot_mapping", "slot_map", "seq_lens",
-		"seq_ids", "token_ids", "input_ids", "ids",
-	                                    "positions", "position_ids", "argmax", "mask", "attention_mask" };
-	const char *dot = strrchr(e->name, '.'), *last = dot ? dot + 1 : e->name;
+	static const char *const list[] = { "block_table",  "block_tables", "slot_mapping", "slot_map",      "seq_lens",
+		                                "seq_ids",      "token_ids",    "input_ids",    "ids",           "positions",
+		                                "position_ids", "argmax",       "mask",         "attention_mask" };
+	const char              *dot = strrchr(e->name, '.'), *last = dot ? dot + 1 : e->name;
 	for (size_t i = 0; e->dtype == VN_I32 && i < sizeof list / sizeof *list; i++)
 		if (strcmp(last, list[i]) == 0)
 			return true;
@@ -40,20 +40,20 @@ static bool is_table(const vn_entry *e)
 static bool may_be_constant(const vn_entry *e)
 {
 	const vn_shape *s = &e->shape;
-	return is_table(e) || vn_shape_count(s) < 2
-	    || (vn_entry_point(e) == vn_point_get(VN_POINT_ATTN_PROBS) && s->dim[s->rank - 1] == 1);
+	return is_table(e) || vn_shape_count(s) < 2 ||
+	       (vn_entry_point(e) == vn_point_get(VN_POINT_ATTN_PROBS) && s->dim[s->rank - 1] == 1);
 }
 
 /* Whether all numbers seem as large as the largest, which deserves a closer look. */
 static bool looks_constant(const vn_measured *m)
 {
-	return m->finite == m->n && fabs(m->ref_rms - m->absmax[0]) <= 1e-6 * m->absmax[0]
-	    && fabs(m->ref_rms * m->value[VN_M_NORM_RATIO] - m->absmax[1]) <= 1e-6 * m->absmax[1];
+	return m->finite == m->n && fabs(m->ref_rms - m->absmax[0]) <= 1e-6 * m->absmax[0] &&
+	       fabs(m->ref_rms * m->value[VN_M_NORM_RATIO] - m->absmax[1]) <= 1e-6 * m->absmax[1];
 }
 
 static bool all_equal(const vn_tensor *t)
 {
-	const size_t width = vn_dtype_size(t->dtype), n = (size_t)vn_shape_count(&t->shape);
+	const size_t         width = vn_dtype_size(t->dtype), n = (size_t)vn_shape_count(&t->shape);
 	const unsigned char *data = t->data;
 	return memcmp(data, data + width, (n - 1) * width) == 0;
 }
@@ -62,8 +62,8 @@ typedef bool look(const vn_tensor *a, const vn_tensor *b);
 
 static bool same_bytes(const vn_tensor *a, const vn_tensor *b)
 {
-	return a->dtype == b->dtype && vn_shape_equal(&a->shape, &b->shape)
-	    && memcmp(a->data, b->data, (size_t)vn_shape_count(&a->shape) * vn_dtype_size(a->dtype)) == 0;
+	return a->dtype == b->dtype && vn_shape_equal(&a->shape, &b->shape) &&
+	       memcmp(a->data, b->data, (size_t)vn_shape_count(&a->shape) * vn_dtype_size(a->dtype)) == 0;
 }
 
 static bool constant_alone(const vn_tensor *a, const vn_tensor *b)
@@ -132,7 +132,7 @@ static int by_point(const void *a, const void *b)
 	if (x->step != y->step)
 		return (x->step > y->step) - (x->step < y->step);
 	const char *p = strchr(x->name, '.'), *q = strchr(y->name, '.');
-	const int point = strcmp(p ? p : "", q ? q : ""), numbers = point ? 0 : compare_numbers(x, y);
+	const int   point = strcmp(p ? p : "", q ? q : ""), numbers = point ? 0 : compare_numbers(x, y);
 	return point ? point : numbers ? numbers : (x > y) - (x < y); /* in execution order */
 }
 
@@ -146,8 +146,8 @@ static bool no_chance(const vn_tensor *t, const vn_tensor *b)
 {
 	const int     digits = vn_dtype_digits(t->dtype), most = (ENOUGH_BITS + digits - 1) / digits;
 	const int64_t n = vn_shape_count(&t->shape);
-	double different[ENOUGH_BITS], x;
-	int    k = 0;
+	double        different[ENOUGH_BITS], x;
+	int           k = 0;
 	(void)b;
 	for (int64_t i = 0; i < n && k < most; i++) {
 		int at = 0;
@@ -198,7 +198,7 @@ static int compare_names(const void *a, const void *b)
 static int64_t rows_of(const vn_comparison *c, const vn_checkpoint *p)
 {
 	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref);
-	const int axis = !vn_entry_point(e) ? -1 : vn_axes_find(vn_entry_axes(e), "token");
+	const int       axis = !vn_entry_point(e) ? -1 : vn_axes_find(vn_entry_axes(e), "token");
 	return axis >= 0 && axis < e->shape.rank ? e->shape.dim[axis] : 0;
 }
 
@@ -247,11 +247,11 @@ static vn_status tokens_alike(vn_comparison *c, const vn_checkpoint *p, const vn
                               vn_error *err)
 {
 	static const char *const embedding[] = { "token_embed", "embed", NULL }, *const positions[] = { "pos_embed", NULL },
-	                  *const norm[] = { "layer0.attn_norm", NULL },
-	                  	*const behind[] = { "logits", "final_norm", "layer0.output", "layer0.attn_out", NULL };
-	const int x = p->step, y = q->step;
-	bool      found, same;
-	vn_status st = same_at(c, x, y, embedding, &found, yes, err);
+							 *const norm[] = { "layer0.attn_norm", NULL },
+							 *const behind[] = { "logits", "final_norm", "layer0.output", "layer0.attn_out", NULL };
+	const int                       x = p->step, y = q->step;
+	bool                            found, same;
+	vn_status                       st = same_at(c, x, y, embedding, &found, yes, err);
 
 	if (st || !*yes)
 		return st;
@@ -268,7 +268,10 @@ static vn_status tokens_alike(vn_comparison *c, const vn_checkpoint *p, const vn
 
 static vn_status never_alike(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, bool *yes, vn_error *err)
 {
-	(void)c; (void)p; (void)q; (void)err;
+	(void)c;
+	(void)p;
+	(void)q;
+	(void)err;
 	*yes = false;
 	return VN_OK;
 }
@@ -277,9 +280,9 @@ static vn_status never_alike(vn_comparison *c, const vn_checkpoint *p, const vn_
 
 /* How equal tensors are sorted next to each other, and what makes the later of two equal ones vacuous. */
 typedef struct kind {
-	bool      (*take)(const vn_comparison *c, const vn_checkpoint *p);
-	int       (*order)(const void *a, const void *b);
-	bool      (*found)(const vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q);
+	bool (*take)(const vn_comparison *c, const vn_checkpoint *p);
+	int (*order)(const void *a, const void *b);
+	bool (*found)(const vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q);
 	/* The exception: they are equal for a good reason. */
 	vn_status (*but)(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, bool *yes, vn_error *err);
 	const char *says;
@@ -289,7 +292,7 @@ static vn_status find_stale(vn_comparison *c, const kind *k, vn_error *err)
 {
 	vn_checkpoint **sorted = malloc(((size_t)c->result.n_points + 1) * sizeof(vn_checkpoint *));
 	vn_status st = sorted ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_points);
-	int n = 0;
+	int       n = 0;
 
 	for (int i = 0; !st && i < c->result.n_points; i++)
 		if (k->take(c, &c->result.point[i]))
@@ -298,7 +301,7 @@ static vn_status find_stale(vn_comparison *c, const kind *k, vn_error *err)
 		qsort(sorted, (size_t)n, sizeof *sorted, k->order);
 	for (int i = 1; !st && i < n; i++) {
 		vn_checkpoint *p = sorted[i], *q = sorted[i - 1];
-		bool same = compare_numbers(p, q) == 0 && k->found(c, p, q), right = false;
+		bool           same = compare_numbers(p, q) == 0 && k->found(c, p, q), right = false;
 		if (same)
 			vn_comparison_looked(c, p);
 		if (same && !(st = held_twice(c, p, q, &same, err)) && same && !(st = k->but(c, p, q, &right, err)) && !right)
@@ -311,11 +314,11 @@ static vn_status find_stale(vn_comparison *c, const kind *k, vn_error *err)
 vn_status vn_find_vacuous(vn_comparison *c, vn_error *err)
 {
 	static const kind layers = { in_a_layer, by_point, is_another_layers, never_alike, stale },
-	                  steps = { has_rows, compare_names, is_another_steps, tokens_alike, left_over };
+					  steps = { has_rows, compare_names, is_another_steps, tokens_alike, left_over };
 	for (int i = 0; i < c->result.n_points; i++) {
 		vn_checkpoint *p = &c->result.point[i];
-		bool yes = p->m.n && !may_be_constant(vn_recording_entry(c->opened.ref, p->ref)) && looks_constant(&p->m);
-		vn_status st;
+		bool       yes = p->m.n && !may_be_constant(vn_recording_entry(c->opened.ref, p->ref)) && looks_constant(&p->m);
+		vn_status  st;
 		const bool zero = yes && p->m.absmax[0] == 0 && p->m.absmax[1] == 0; /* whichever their signs */
 		if (yes && !zero && (st = look_at_both(c, p, p, constant_alone, &yes, err)))
 			return st;

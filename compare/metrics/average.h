@@ -19,7 +19,7 @@ typedef struct vn_mean {
 vn_mean vn_mean_of(const double *x, int64_t n);
 
 /* Compares doubles for qsort; NaN comes last. */
-int vn_ascending(const void *a, const void *b);
+int     vn_ascending(const void *a, const void *b);
 /* Returns the index, in n sorted numbers, of the quantile `share` by nearest rank: the smallest
  * number that at least that share of all does not exceed. */
 int64_t vn_rank(int64_t n, double share);

@@ -66,7 +66,7 @@ static bool make_room(vn_channels *c, int64_t n)
 static int64_t count_channels(const vn_pair *p, const char *axes, int rank)
 {
 	const int64_t n = p->outer * p->inner;
-	const bool known = *axes ? vn_axes_find(axes, "key") < 0 : rank == 2; /* keys are tokens, too */
+	const bool    known = *axes ? vn_axes_find(axes, "key") < 0 : rank == 2; /* keys are tokens, too */
 	return p->tokens && known && n <= MOST ? n : 0;
 }
 
@@ -75,10 +75,10 @@ static int64_t count_channels(const vn_pair *p, const char *axes, int rank)
 /* What a thread needs for the pass. */
 typedef struct sample {
 	const vn_metric_kernel *k;
-	vn_pair  pair;
-	double   unit[2]; /* scale of r and d, so that their squares neither overflow nor underflow */
-	bool     careful; /* float64, int32, or some are not finite */
-	vn_channels *c;
+	vn_pair                 pair;
+	double                  unit[2]; /* scale of r and d, so that their squares neither overflow nor underflow */
+	bool                    careful; /* float64, int32, or some are not finite */
+	vn_channels            *c;
 } sample;
 
 static void add_careful(const sample *s, const vn_pair *p, int64_t at, size_t n, int64_t channel)
@@ -120,7 +120,7 @@ int64_t vn_channel_row(int64_t i, int64_t rows, int64_t all)
 {
 	const uint32_t mixes = 0xe2eac659; /* of 3000 odd numbers tried, this gave the most even distribution */
 	const int64_t  from = i * all / rows, to = (i + 1) * all / rows;
-	uint32_t h = (uint32_t)(i + 1) * mixes;
+	uint32_t       h = (uint32_t)(i + 1) * mixes;
 	h = (h ^ h >> 15) * mixes;
 	h ^= h >> 16;
 	return from + (int64_t)((uint64_t)h * (uint64_t)(to - from) >> 32);
@@ -137,7 +137,7 @@ static vn_status add_all(const sample *s, int64_t rows, vn_window *in, const vn_
 	const vn_pair *p = &s->pair;
 	const bool     large = !in && p->mapped && rows * p->outer * p->inner > LARGE;
 	const int64_t  step = in ? in->most : large ? LARGE : STEP;
-	vn_status st = VN_OK;
+	vn_status      st = VN_OK;
 	for (int64_t o = 0; o < p->outer; o++)
 		for (int64_t from = 0, n; from < p->inner; from += n) {
 			n = p->inner - from < step ? p->inner - from : step;
@@ -171,16 +171,16 @@ static vn_status count_different(const sample *s, int64_t rows, vn_window *in, c
 {
 	const vn_pair *p = &s->pair;
 	const int64_t  n = p->inner < LOOKED_AT ? p->inner : LOOKED_AT;
-	double kept[VN_CHANNEL_ROWS][LOOKED_AT];
-	vn_status st = VN_OK;
+	double         kept[VN_CHANNEL_ROWS][LOOKED_AT];
+	vn_status      st = VN_OK;
 	*different = 0;
 	for (int64_t t = 0; t < rows && !st; t++) {
 		const int64_t at = vn_channel_row(t, rows, p->rows) * p->inner;
 		if (in && (st = vn_window_run(in, job, at, n, err)))
 			continue;
 		const vn_pair here = in ? vn_window_of_run(in, p, at) : *p;
-		double *x = kept[*different];
-		int64_t i = 0;
+		double       *x = kept[*different];
+		int64_t       i = 0;
 		vn_block_double(s->k, &here, 0, at, (size_t)n, x);
 		while (i < *different && differ(kept[i], x, n))
 			i++;
@@ -281,7 +281,7 @@ static void judge(const sample *s, const int scale[2], int64_t n, int64_t differ
 {
 	vn_channels *c = s->c;
 	const int    up = scale[1] - scale[0];
-	double sum = 0.0, worst = -1.0, far = -1.0;
+	double       sum = 0.0, worst = -1.0, far = -1.0;
 
 	memcpy(c->sort, c->rr, (size_t)n * sizeof *c->sort);
 	for (int64_t i = 0; i < n; i++)
@@ -326,7 +326,7 @@ vn_status vn_measure_channels(const vn_metric_kernel *k, const vn_pair *p, vn_ch
 {
 	const int64_t n = count_channels(p, job->axes, job->ref.shape.rank),
 				  rows = p->rows < VN_CHANNEL_ROWS ? p->rows : VN_CHANNEL_ROWS;
-	vn_measured  *m = &job->m;
+	vn_measured *m = &job->m;
 	const bool wide = p->dtype[0] == VN_F64 || p->dtype[0] == VN_I32 || p->dtype[1] == VN_F64 || p->dtype[1] == VN_I32;
 	int        scale[2] = { 0, 0 };
 	if (n == 0 || m->finite == 0)
@@ -337,10 +337,9 @@ vn_status vn_measure_channels(const vn_metric_kernel *k, const vn_pair *p, vn_ch
 		frexp(i ? fmax(m->absmax[0], m->absmax[1]) : m->absmax[0], &scale[i]);
 		scale[i] = scale[i] > -1021 ? scale[i] : -1021; /* its inverse must be representable too */
 	}
-	const sample s = { k, *p, { ldexp(1.0, -scale[0]), ldexp(1.0, -scale[1]) },
-	                   wide || m->finite < m->n, c };
-	int64_t   different;
-	vn_status st = add_all(&s, rows, in, job, err);
+	const sample s = { k, *p, { ldexp(1.0, -scale[0]), ldexp(1.0, -scale[1]) }, wide || m->finite < m->n, c };
+	int64_t      different;
+	vn_status    st = add_all(&s, rows, in, job, err);
 	if (!st && !(st = count_different(&s, rows, in, job, &different, err)))
 		judge(&s, scale, n, different, job->scores, m);
 	return st;

@@ -10,8 +10,8 @@
 /* Memory for the sums of a tensor's channels, which grows to the widest tensor: 32 bytes per
  * channel, at most 8 MB. */
 typedef struct vn_channels vn_channels;
-vn_channels *vn_channels_new(void); /* NULL: no memory */
-void         vn_channels_free(vn_channels *c);
+vn_channels               *vn_channels_new(void); /* NULL: no memory */
+void                       vn_channels_free(vn_channels *c);
 
 /* This many sampled rows are enough: by chance, the error of the worst of 10,000 channels is then
  * 2.2 times its true value. */

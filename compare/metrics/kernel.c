@@ -18,12 +18,12 @@ static int has_f16c(void)
 const vn_metric_kernel *vn_kernel_get(int i)
 {
 	const vn_metric_kernel *can[4] = { 0 };
-	int n = 0;
+	int                     n = 0;
 #if defined(__x86_64__)
 	__builtin_cpu_init();
 	const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
-	if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
-	    && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+	if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+	    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
 		can[n++] = &vn_kernel_avx512;
 	if (avx2)
 		can[n++] = &vn_kernel_avx2;
@@ -44,7 +44,7 @@ const vn_metric_kernel *vn_kernel_best(void)
 
 vn_status vn_kernel_choose(const char *name, vn_error *err)
 {
-	char have[64] = "";
+	char                    have[64] = "";
 	const vn_metric_kernel *k;
 	for (int i = 0; (k = vn_kernel_get(i)); i++) {
 		if (strcmp(k->name, name) == 0) {
@@ -61,7 +61,7 @@ vn_status vn_kernel_choose(const char *name, vn_error *err)
 int vn_ulp_bucket(uint64_t distance)
 {
 	const float x = (float)distance;
-	int32_t bits;
+	int32_t     bits;
 	memcpy(&bits, &x, sizeof bits);
 	return (bits >> 20) < 1015 ? 0 : (bits >> 20) - 1015;
 }
@@ -70,7 +70,7 @@ double vn_ulp_bucket_top(int bucket)
 {
 	if (bucket == 0)
 		return 0.0;
-	const int step = bucket - 1 + 8; /* eighths from 2^0 */
+	const int    step = bucket - 1 + 8; /* eighths from 2^0 */
 	const double low = ldexp(8 + step % 8, step / 8 - 1 - 3), width = ldexp(1, step / 8 - 1 - 3);
 	return width < 1.0 ? low : low + width - 1.0;
 }

@@ -24,15 +24,15 @@
 
 /* Sums over one block of r and c, all of which are finite. */
 typedef struct vn_block_sums {
-	double rr, cc, rc;      /* r.r, c.c, r.c */
-	double dd, ad;          /* sum (c-r)^2, sum |c-r| */
-	double max_d;           /* max |c-r| */
-	double max_r, max_c;    /* max |r|, max |c| */
+	double rr, cc, rc;   /* r.r, c.c, r.c */
+	double dd, ad;       /* sum (c-r)^2, sum |c-r| */
+	double max_d;        /* max |c-r| */
+	double max_r, max_c; /* max |r|, max |c| */
 } vn_block_sums;
 
 /* Relative differences and ULP distances, summed over blocks. */
 typedef struct vn_spread {
-	double   rel;           /* sum |c-r| / max(|r|, scale) */
+	double   rel; /* sum |c-r| / max(|r|, scale) */
 	double   max_rel;
 	uint64_t max_ulp;
 	/* several tables, so that neighbouring elements do not wait for each other */
@@ -42,17 +42,17 @@ typedef struct vn_spread {
 /* Sums over one block of a row of scores. rm and cm are the maxima of the rows. y = (r-c) - shift
  * approximates log p/q; only terms that cannot cancel are summed. */
 typedef struct vn_soft {
-	double zr, zc;          /* sum e^(r-rm), sum e^(c-cm) */
+	double zr, zc; /* sum e^(r-rm), sum e^(c-cm) */
 	/* h: sum e^(r-rm) (e^-y - 1 + y), all terms >= 0; u: sum e^(r-rm) (e^-y - 1) */
 	double h, u;
 } vn_soft;
 
 /* One block of a row of scores; first: one score of each side's row. */
 typedef struct vn_score_sums {
-	double max[2];          /* of r and of c, including those of first */
+	double max[2]; /* of r and of c, including those of first */
 	/* of r - first, so that the common part of the scores costs no digits */
 	double sum, squares;
-	bool   finite;          /* all scores of both sides; else the other fields are undefined */
+	bool   finite; /* all scores of both sides; else the other fields are undefined */
 } vn_score_sums;
 
 /* One side of a block as stored: f32, f16 or bf16. */
@@ -96,7 +96,7 @@ extern const vn_metric_kernel vn_kernel_avx2, vn_kernel_avx512;
 /* Returns the best set for this processor, or the one that was chosen. */
 const vn_metric_kernel *vn_kernel_best(void);
 /* Chooses a set by name, among those that this processor can run. Call before measuring. */
-vn_status vn_kernel_choose(const char *name, vn_error *err);
+vn_status               vn_kernel_choose(const char *name, vn_error *err);
 /* Returns set i of those that this processor can run, for tests; NULL after the last. */
 const vn_metric_kernel *vn_kernel_get(int i);
 

@@ -28,32 +28,35 @@ typedef struct digesting {
 
 /* A job cut into units. */
 typedef struct work {
-	vn_pair  pair;
-	int64_t  rows;  /* of a unit */
-	int64_t  units, each;  /* number of units; units taken by a thread at a time */
-	int64_t  turns, first; /* number of turns; number of the first turn, counted over all jobs */
-	_Atomic int64_t left;  /* turns not yet measured */
-	bool     parts;        /* it is read in parts */
+	vn_pair         pair;
+	int64_t         rows;         /* of a unit */
+	int64_t         units, each;  /* number of units; units taken by a thread at a time */
+	int64_t         turns, first; /* number of turns; number of the first turn, counted over all jobs */
+	_Atomic int64_t left;         /* turns not yet measured */
+	bool            parts;        /* it is read in parts */
 	_Atomic bool    failed;
-	vn_stretches stretches;
-	digesting   digest[2];
-	_Atomic bool *measured;         /* (units), stored one after the other; NULL */
-	vn_sums *unit;                  /* (units) */
-	vn_squares *row;                /* (tokens); NULL without rows */
-	vn_size    *size;               /* (tokens) scratch */
-	vn_scores   scores;             /* for rows measured while they are in the cache; kl NULL: none */
-	uint64_t count[VN_ULP_BUCKETS]; /* integers, so the order of addition does not matter */
+	vn_stretches    stretches;
+	digesting       digest[2];
+	_Atomic bool   *measured;              /* (units), stored one after the other; NULL */
+	vn_sums        *unit;                  /* (units) */
+	vn_squares     *row;                   /* (tokens); NULL without rows */
+	vn_size        *size;                  /* (tokens) scratch */
+	vn_scores       scores;                /* for rows measured while they are in the cache; kl NULL: none */
+	uint64_t        count[VN_ULP_BUCKETS]; /* integers, so the order of addition does not matter */
 } work;
 
 /* Formats whose numbers float32 cannot hold exactly. */
-static bool wide(vn_dtype d) { return d == VN_F64 || d == VN_I32; }
+static bool wide(vn_dtype d)
+{
+	return d == VN_F64 || d == VN_I32;
+}
 
 static void measure_run(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t n, vn_sums *u, vn_squares *row,
                         vn_spread *spread)
 {
 	for (int64_t i = 0; i < n; i += VN_SLICE) {
 		const size_t m = (size_t)(n - i < VN_SLICE ? n - i : VN_SLICE);
-		vn_sums s;
+		vn_sums      s;
 		if (wide(p->dtype[0]) || wide(p->dtype[1]))
 			vn_slice_wide(k, p, at + i, m, &s, spread);
 		else
@@ -85,8 +88,8 @@ static void measure_rows(const vn_metric_kernel *k, work *w, int64_t which, int6
 {
 	const vn_pair *p = &w->pair;
 	const int64_t  first = which * w->rows, rows = p->rows - first < w->rows ? p->rows - first : w->rows;
-	int64_t  since = 0;
-	vn_pair  moved;
+	int64_t        since = 0;
+	vn_pair        moved;
 	for (int64_t o = from; o < to; o++)
 		for (int64_t t = first; t < first + rows; t++) {
 			const int64_t at = (o * p->rows + t) * p->inner;
@@ -110,7 +113,7 @@ static vn_status measure_wide_row(const vn_metric_kernel *k, work *w, const vn_j
 {
 	const vn_pair *p = &w->pair;
 	const int64_t  most = in->most / p->inner; /* outer indices */
-	vn_status st = VN_OK;
+	vn_status      st = VN_OK;
 	for (int64_t o = 0, n; o < p->outer && !st && most > 0; o += n) {
 		n = p->outer - o < most ? p->outer - o : most;
 		if (!(st = vn_window_rows(in, job, p, o, n, row, 1, err)))
@@ -135,7 +138,7 @@ static vn_status measure_units(const vn_metric_kernel *k, work *w, const vn_job 
 {
 	const vn_pair *p = &w->pair;
 	const int64_t  row = unit * w->rows, rows = (p->rows < end * w->rows ? p->rows : end * w->rows) - row;
-	vn_status st = VN_OK;
+	vn_status      st = VN_OK;
 	for (int64_t i = unit; i < end; i++)
 		w->unit[i] = (vn_sums) { .max_block = -1, .bad_at = -1, .differs_at = -1 };
 	if (w->row)
@@ -153,10 +156,15 @@ static vn_status measure_units(const vn_metric_kernel *k, work *w, const vn_job 
 static vn_pair view(const vn_tensor *ref, const vn_tensor *cand, const char *axes)
 {
 	const vn_shape *s = &ref->shape;
-	const int axis = vn_token_axis(axes, s->rank);
-	vn_pair p = {
-		.data = { ref->data, cand->data }, .dtype = { ref->dtype, cand->dtype },
-		.n = vn_shape_count(s), .outer = 1, .rows = 1, .inner = 1, .tokens = axis >= 0,
+	const int       axis = vn_token_axis(axes, s->rank);
+	vn_pair         p = {
+				.data = { ref->data, cand->data },
+				.dtype = { ref->dtype, cand->dtype },
+				.n = vn_shape_count(s),
+				.outer = 1,
+				.rows = 1,
+				.inner = 1,
+				.tokens = axis >= 0,
 	};
 	p.grid = vn_dtype_digits(ref->dtype) < vn_dtype_digits(cand->dtype) ? ref->dtype : cand->dtype;
 	if (axis < 0) {
@@ -176,8 +184,8 @@ static vn_status join_units(const vn_metric_kernel *k, const work *w, vn_window 
                             vn_error *err)
 {
 	vn_measured *m = &job->m;
-	vn_status st = VN_OK;
-	vn_sums sums = w->unit[0];
+	vn_status    st = VN_OK;
+	vn_sums      sums = w->unit[0];
 	for (int64_t i = 1; i < w->units; i++)
 		vn_sums_join(&sums, &w->unit[i]);
 	vn_sums_finish(&sums, &w->pair, w->count, m);
@@ -199,7 +207,7 @@ static void begin_digests(work *w, const vn_job *job)
 {
 	for (int side = 0; side < 2; side++)
 		if (job->digest[side] && !w->parts) {
-			w->digest[side].lock = (pthread_mutex_t) PTHREAD_MUTEX_INITIALIZER;
+			w->digest[side].lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 			w->digest[side].digester = vn_digester_create();
 		}
 }
@@ -261,7 +269,7 @@ static void end_digests(work *w, vn_job *job)
 static void give_back(work *w, int64_t unit)
 {
 	const vn_pair *p = &w->pair;
-	int64_t first, last;
+	int64_t        first, last;
 	if (!vn_stretch_ends(&w->stretches, unit, &first, &last))
 		return;
 	const int64_t row = first * w->rows, end = last * w->rows < p->rows ? last * w->rows : p->rows;
@@ -341,19 +349,19 @@ static vn_status end_scores(work *w, const vn_metric_kernel *k, int threads, vn_
 /* What the threads share. */
 typedef struct pass {
 	const vn_metric_kernel *k;
-	vn_job    *job;    /* (n) */
-	work      *w;      /* (n) */
-	int        n;
-	int64_t    turns;
-	_Atomic int64_t next;
-	vn_spread *spread; /* (threads) */
-	vn_window *window; /* (threads); NULL: nothing is read in parts */
-	vn_channels **channels; /* (threads) */
-	_Atomic int64_t *ended; /* for all jobs, like the members below */
-	_Atomic bool *measured;
-	vn_sums    *unit;
-	vn_squares *row;
-	vn_size    *size;
+	vn_job                 *job; /* (n) */
+	work                   *w;   /* (n) */
+	int                     n;
+	int64_t                 turns;
+	_Atomic int64_t         next;
+	vn_spread              *spread;   /* (threads) */
+	vn_window              *window;   /* (threads); NULL: nothing is read in parts */
+	vn_channels           **channels; /* (threads) */
+	_Atomic int64_t        *ended;    /* for all jobs, like the members below */
+	_Atomic bool           *measured;
+	vn_sums                *unit;
+	vn_squares             *row;
+	vn_size                *size;
 } pass;
 
 /* Records the first failure of a job. */
@@ -368,7 +376,7 @@ static void fail(pass *p, int i, vn_status st, const vn_error *why)
 /* The thread that ends the last turn of a job combines its results. */
 static void end_job(pass *p, int i, int thread)
 {
-	work *w = &p->w[i];
+	work    *w = &p->w[i];
 	vn_error why = { "" };
 	end_digests(w, &p->job[i]);
 	if (!w->failed)
@@ -382,10 +390,10 @@ static void measure_some(void *ctx, int thread)
 {
 	pass *p = ctx;
 	for (int64_t i; (i = p->next++) < p->turns;) {
-		work *w = work_of(p->w, p->n, i);
+		work         *w = work_of(p->w, p->n, i);
 		const int     job = (int)(w - p->w);
 		const int64_t unit = (i - w->first) * w->each, end = unit + w->each < w->units ? unit + w->each : w->units;
-		vn_error why = { "" };
+		vn_error      why = { "" };
 		if (!w->failed)
 			fail(p, job,
 			     measure_units(p->k, w, &p->job[job], unit, end, p->window ? &p->window[thread] : NULL,
@@ -406,7 +414,7 @@ static void verify_some(void *ctx, int thread)
 	(void)thread;
 	for (int64_t i; (i = p->next++) < 2 * p->n;) {
 		const vn_job *job = &p->job[i / 2];
-		vn_error why = { "" };
+		vn_error      why = { "" };
 		if (p->w[i / 2].parts)
 			fail(p, (int)(i / 2), vn_recording_verify_entry(job->from[i % 2].recording, job->from[i % 2].entry, &why),
 			     &why);
@@ -456,8 +464,8 @@ static bool make_room(work *w, int n, pass *p, int threads)
 vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 {
 	const int all = threads > 0 ? threads : vn_team_size();
-	pass p = { .k = vn_kernel_best(), .job = job, .w = calloc((size_t)n + 1, sizeof *p.w), .n = n };
-	bool parts = false;
+	pass      p = { .k = vn_kernel_best(), .job = job, .w = calloc((size_t)n + 1, sizeof *p.w), .n = n };
+	bool      parts = false;
 	vn_status st = VN_OK;
 
 	for (int i = 0; i < n; i++)
@@ -509,8 +517,8 @@ done:
 	return st;
 }
 
-vn_status vn_measure(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores,
-                     int threads, vn_measured *m, vn_error *err)
+vn_status vn_measure(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores, int threads,
+                     vn_measured *m, vn_error *err)
 {
 	return vn_measure_mapped(ref, cand, axes, scores, false, threads, m, err);
 }
@@ -518,7 +526,7 @@ vn_status vn_measure(const vn_tensor *ref, const vn_tensor *cand, const char *ax
 vn_status vn_measure_mapped(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores, bool mapped,
                             int threads, vn_measured *m, vn_error *err)
 {
-	vn_job job = { .ref = *ref, .cand = *cand, .axes = axes, .scores = scores, .mapped = mapped };
+	vn_job          job = { .ref = *ref, .cand = *cand, .axes = axes, .scores = scores, .mapped = mapped };
 	const vn_status st = vn_measure_many(&job, 1, threads, err);
 	*m = job.m;
 	return st;

@@ -13,13 +13,13 @@
 
 typedef struct vn_pair {
 	const unsigned char *data[2]; /* [0] reference, [1] candidate */
-	int64_t  origin;              /* index of the element at the start of data */
-	vn_dtype dtype[2], grid;
-	int64_t  n, outer, rows, inner;
-	bool     tokens;              /* rows are tokens */
-	bool     bits;                /* count what differs */
-	bool     mapped;              /* data is in shared mappings */
-	bool     masks;               /* minus infinity on both sides is a mask */
+	int64_t              origin;  /* index of the element at the start of data */
+	vn_dtype             dtype[2], grid;
+	int64_t              n, outer, rows, inner;
+	bool                 tokens; /* rows are tokens */
+	bool                 bits;   /* count what differs */
+	bool                 mapped; /* data is in shared mappings */
+	bool                 masks;  /* minus infinity on both sides is a mask */
 } vn_pair;
 
 static inline const unsigned char *vn_pair_at(const vn_pair *p, int side, int64_t at)
@@ -42,14 +42,14 @@ void vn_squares_add(vn_squares *to, const vn_squares *s);
 /* The sums of one run of elements. */
 typedef struct vn_sums {
 	vn_squares sq;
-	double  rel;
-	double  max_d, max_rel, max_r, max_c, max_ulp;
-	int64_t max_block;            /* start of the block that contains max_d; -1: none */
+	double     rel;
+	double     max_d, max_rel, max_r, max_c, max_ulp;
+	int64_t    max_block; /* start of the block that contains max_d; -1: none */
 	/* positions used, positions counted in nonfinite, the first of those or -1 */
-	int64_t finite, bad, bad_at;
-	int64_t masked;
-	int64_t differing, differs_at; /* if the pair wants them; the first one or -1 */
-	int64_t nan[2], inf[2];
+	int64_t    finite, bad, bad_at;
+	int64_t    masked;
+	int64_t    differing, differs_at; /* if the pair wants them; the first one or -1 */
+	int64_t    nan[2], inf[2];
 } vn_sums;
 
 /* Adds b to a. */
@@ -73,8 +73,8 @@ void vn_block_double(const vn_metric_kernel *k, const vn_pair *p, int side, int6
 
 /* One row of scores: `width` of them from `at`. Of equal scores the first is the argmax. */
 typedef struct vn_score_row {
-	double  kl;        /* KL(softmax r || softmax c), nats */
-	double  norm[2];   /* log of the sum of exp: the loss of token t is norm - score[t] */
+	double  kl;      /* KL(softmax r || softmax c), nats */
+	double  norm[2]; /* log of the sum of exp: the loss of token t is norm - score[t] */
 	int64_t argmax[2];
 	/* the reference's scores of the two argmax are equal or a near tie (scores.c) */
 	bool    tie;
@@ -86,12 +86,12 @@ typedef struct vn_score_row {
 
 vn_score_row vn_score_one(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width);
 /* Both sides zero: 1; one of them zero: 0. */
-double vn_cosine(const vn_squares *s);
-double vn_nmse(const vn_squares *s);
+double       vn_cosine(const vn_squares *s);
+double       vn_nmse(const vn_squares *s);
 /* Returns the distance from 1 of the factor a = r.c / r.r, less 6 standard errors sqrt((nmse -
  * (a-1)^2) / n) (with the nmse at least 2^-20): the part that errors independent of r do not
  * explain. n: positions. */
-double vn_scale(const vn_squares *s, double n);
+double       vn_scale(const vn_squares *s, double n);
 
 /* Returns what is left of `off`, a factor's distance from 1, over n positions with this nmse. */
 double vn_beyond(double off, double nmse, double n);
@@ -106,8 +106,8 @@ void vn_measure_tokens(const vn_squares *row, int64_t n, vn_size *size, vn_measu
 /* The metrics of logits, rows of `width` along the last axis, which any thread may add in any
  * order. vn_scores_begin returns false without memory. */
 typedef struct vn_scores {
-	int64_t width, rows;
-	double *kl; /* (rows) */
+	int64_t         width, rows;
+	double         *kl; /* (rows) */
 	_Atomic int64_t agree, strict, shared, of;
 } vn_scores;
 

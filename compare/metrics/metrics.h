@@ -69,40 +69,40 @@ typedef enum vn_better { VN_LOWER, VN_HIGHER, VN_NEAR_ONE } vn_better;
 
 typedef struct vn_metric_info {
 	const char *name;
-	vn_better   better;   /* how a limit holds: <=, >=, or |x - 1| <= */
+	vn_better   better;     /* how a limit holds: <=, >=, or |x - 1| <= */
 	bool        over_floor; /* NAME_over_floor is also a key of limits */
-	bool        scores;   /* only for logits */
-	double      top;      /* no limit can be larger; INFINITY: any */
-	const char *unit;     /* "", "ulp", "count"... */
-	const char *means;    /* description, half a line */
+	bool        scores;     /* only for logits */
+	double      top;        /* no limit can be larger; INFINITY: any */
+	const char *unit;       /* "", "ulp", "count"... */
+	const char *means;      /* description, half a line */
 } vn_metric_info;
 
 const vn_metric_info *vn_metric_get(vn_metric m);
-int vn_metric_from_name(const char *name, vn_metric *m); /* 0: unknown */
+int                   vn_metric_from_name(const char *name, vn_metric *m); /* 0: unknown */
 
 typedef struct vn_measured {
 	bool     has[VN_N_METRICS];
 	double   value[VN_N_METRICS];
-	int64_t  n, finite;              /* elements; positions finite on both sides */
-	int64_t  at;                     /* row-major index of max_abs; -1: none */
-	double   ref_at, cand_at;        /* the two values there */
-	int64_t  bad_at;                 /* first position that counts in nonfinite; -1: none */
-	int64_t  differs_at;             /* first position that counts in differing; -1: none, or not measured */
-	int64_t  worst_token;            /* of worst_token_cosine; -1 without a token axis */
-	int64_t  worst_nmse_token;       /* of worst_token_nmse; the same */
+	int64_t  n, finite;        /* elements; positions finite on both sides */
+	int64_t  at;               /* row-major index of max_abs; -1: none */
+	double   ref_at, cand_at;  /* the two values there */
+	int64_t  bad_at;           /* first position that counts in nonfinite; -1: none */
+	int64_t  differs_at;       /* first position that counts in differing; -1: none, or not measured */
+	int64_t  worst_token;      /* of worst_token_cosine; -1 without a token axis */
+	int64_t  worst_nmse_token; /* of worst_token_nmse; the same */
 	/* the part of scale that the median channel contributes; 0: none, or too few numbers */
 	double   middle;
 	/* of worst_channel_*: index over outer and inner positions; -1: none */
 	int64_t  worst_nmse_channel, worst_scale_channel;
-	int64_t  worst_row;              /* of kl_max; -1 when there is none */
-	double   argmax_strict;          /* argmax_agreement with no ties allowed */
+	int64_t  worst_row;     /* of kl_max; -1 when there is none */
+	double   argmax_strict; /* argmax_agreement with no ties allowed */
 	/* 95 % interval of kl_mean is +- this: 1.96 s / sqrt(rows); NaN for fewer than two rows */
 	double   kl_half;
-	double   ref_rms;                /* of the reference, over the finite positions */
-	int64_t  nan[2], inf[2];         /* [0] reference, [1] candidate */
-	int64_t  masked;                 /* positions left out as masks */
-	double   absmax[2];              /* over the finite positions */
-	vn_dtype grid;                   /* the coarser format */
+	double   ref_rms;        /* of the reference, over the finite positions */
+	int64_t  nan[2], inf[2]; /* [0] reference, [1] candidate */
+	int64_t  masked;         /* positions left out as masks */
+	double   absmax[2];      /* over the finite positions */
+	vn_dtype grid;           /* the coarser format */
 } vn_measured;
 
 /* One pair to measure. ref and cand must have equal shapes, with at least one element. axes: the
@@ -116,10 +116,13 @@ typedef struct vn_job {
 	bool        mapped; /* both are in shared mappings, whose pages are released after use */
 	bool        masks;  /* attention scores: minus infinity on both sides is a mask */
 	bool        bits;   /* also measure differing, which compares all bits */
-	struct { vn_recording *recording; int entry; } from[2]; /* recording NULL: use the data */
+	struct {
+		vn_recording *recording;
+		int           entry;
+	} from[2];             /* recording NULL: use the data */
 	bool        digest[2]; /* compute the digest of that side's bytes, unless it is read in parts */
 	vn_digest   found[2];  /* out: those digests; empty: not computed */
-	vn_measured m;      /* out */
+	vn_measured m;         /* out */
 	/* out: on failure the numbers could not be read, `why` says what, and m is not set */
 	vn_status   st;
 	vn_error    why;
@@ -128,8 +131,8 @@ typedef struct vn_job {
 /* Measures all jobs; threads wait for each other only at the end. threads 0: one per processor.
  * Fails only if memory runs out; other failures are in `st` of the jobs. */
 vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err);
-vn_status vn_measure(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores,
-                     int threads, vn_measured *m, vn_error *err);
+vn_status vn_measure(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores, int threads,
+                     vn_measured *m, vn_error *err);
 /* Same; mapped: both are in shared mappings of files, whose pages are released after use. */
 vn_status vn_measure_mapped(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores, bool mapped,
                             int threads, vn_measured *m, vn_error *err);

@@ -19,7 +19,7 @@ bool vn_pair_gives_back(const vn_pair *p)
 
 vn_stretches vn_stretches_of(const vn_pair *p, int64_t units, int64_t unit, int threads)
 {
-	int64_t bytes = STRETCHES_BYTES / (threads > 0 ? threads : 1);
+	int64_t      bytes = STRETCHES_BYTES / (threads > 0 ? threads : 1);
 	vn_stretches s = { .all = units };
 	bytes = bytes > LONGEST ? LONGEST : bytes < SHORTEST ? SHORTEST : bytes;
 	if (!p->mapped || p->n * bytes_of(p) <= bytes)

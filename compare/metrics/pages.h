@@ -10,9 +10,9 @@
 #include "compare/metrics/measure.h"
 
 typedef struct vn_stretches {
-	int64_t all, units;     /* total units; units per stretch, 0: nothing is released */
-	int64_t count;          /* number of stretches */
-	_Atomic int64_t *ended; /* (count), the caller's: finished units of each */
+	int64_t          all, units; /* total units; units per stretch, 0: nothing is released */
+	int64_t          count;      /* number of stretches */
+	_Atomic int64_t *ended;      /* (count), the caller's: finished units of each */
 } vn_stretches;
 
 /* Divides a pair of `units` units of `unit` elements each into stretches of 8 to 32 MB over both

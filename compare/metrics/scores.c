@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOP 5
+#define TOP       5
 #define NO_WEIGHT (-DBL_MAX)
 #define TIE       (1.0 / 64)
 
@@ -76,11 +76,11 @@ static void spread_add(spread *s, double x)
 /* One row, and the results of the first sweep. */
 typedef struct row {
 	const vn_metric_kernel *k;
-	const vn_pair *p;
-	int64_t at, width;
-	bool    as_is;   /* the row is swept directly in the file's bytes: all finite, in a format the kernels load */
-	bool    finite;  /* except for minus infinity on both sides */
-	top     top[2];
+	const vn_pair          *p;
+	int64_t                 at, width;
+	bool          as_is;  /* the row is swept directly in the file's bytes: all finite, in a format the kernels load */
+	bool          finite; /* except for minus infinity on both sides */
+	top           top[2];
 	struct spread of_r;
 } row;
 
@@ -129,7 +129,7 @@ static double second_order(double x)
 static void divergence(const row *w, double at_ref, vn_score_row *out)
 {
 	const double rm = w->top[0].score[0], cm = w->top[1].score[0];
-	double r[VN_BLOCK], c[VN_BLOCK], shift = cm - at_ref < 4 ? rm - at_ref : rm - cm, kl = 0;
+	double       r[VN_BLOCK], c[VN_BLOCK], shift = cm - at_ref < 4 ? rm - at_ref : rm - cm, kl = 0;
 
 	for (int sweep = 0; sweep < 3; sweep++) {
 		vn_soft s = { 0 };
@@ -198,14 +198,14 @@ static void sweep(row *w)
 vn_score_row vn_score_one(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width)
 {
 	const row fresh = { .k = k, .p = p, .at = at, .width = width, .finite = true };
-	row w = fresh;
+	row       w = fresh;
 
 	w.as_is = loaded_by_kernels(p->dtype[0]) && loaded_by_kernels(p->dtype[1]) && sweep_as_is(&w);
 	if (!w.as_is) {
 		w = fresh;
 		sweep(&w);
 	}
-	const top *tr = &w.top[0], *tc = &w.top[1];
+	const top   *tr = &w.top[0], *tc = &w.top[1];
 	vn_score_row out = { .finite = w.finite, .argmax = { tr->at[0], tc->at[0] }, .of = tr->n };
 	for (int i = 0; i < tr->n; i++)
 		for (int j = 0; j < tc->n; j++)
@@ -273,18 +273,18 @@ void vn_scores_free(vn_scores *s)
 /* What the threads of a separate pass share. */
 typedef struct pass {
 	const vn_metric_kernel *k;
-	const vn_pair   *p;
-	vn_scores *scores;
-	vn_job    *job;
-	vn_window *window; /* (threads) */
-	vn_stretches stretches;
-	_Atomic bool failed;
-	_Atomic int64_t next;
+	const vn_pair          *p;
+	vn_scores              *scores;
+	vn_job                 *job;
+	vn_window              *window; /* (threads) */
+	vn_stretches            stretches;
+	_Atomic bool            failed;
+	_Atomic int64_t         next;
 } pass;
 
 static void score_some(void *ctx, int thread)
 {
-	pass *s = ctx;
+	pass         *s = ctx;
 	const int64_t width = s->scores->width;
 	for (int64_t i, from, to; (i = s->next++) < s->scores->rows;) {
 		vn_error why = { "" };
@@ -311,9 +311,9 @@ vn_status vn_measure_scores(const vn_metric_kernel *k, const vn_pair *p, int thr
 {
 	const int64_t width = job->ref.shape.dim[job->ref.shape.rank - 1], enough = p->n / VN_SLICE + 1; /* threads */
 	const bool    parts = job->from[0].recording != NULL;
-	vn_scores scores = { 0 };
-	vn_stretches stretches = { 0 };
-	bool room = vn_scores_begin(&scores, p, width);
+	vn_scores     scores = { 0 };
+	vn_stretches  stretches = { 0 };
+	bool          room = vn_scores_begin(&scores, p, width);
 
 	if (!parts)
 		stretches = vn_stretches_of(p, scores.rows, width, threads);

@@ -12,7 +12,7 @@
 /* One block: the mapped bytes themselves, or float32 converted into `room`. */
 static vn_side narrow_block(const vn_metric_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, float *room)
 {
-	const vn_dtype d = p->dtype[side];
+	const vn_dtype       d = p->dtype[side];
 	const unsigned char *src = vn_pair_at(p, side, at);
 	if (d == VN_F32 || p->grid == VN_F16 || p->grid == VN_BF16) /* next to an f8, halves are converted too */
 		return (vn_side) { src, d };
@@ -96,7 +96,7 @@ void vn_slice_narrow(const vn_metric_kernel *k, const vn_pair *p, int64_t at, si
 	for (size_t i = 0; i < n; i += VN_BLOCK) {
 		const size_t  m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
 		const int64_t from = at + (int64_t)i;
-		vn_side r = narrow_block(k, p, 0, from, m, room[0]), c = narrow_block(k, p, 1, from, m, room[1]);
+		vn_side       r = narrow_block(k, p, 0, from, m, room[0]), c = narrow_block(k, p, 1, from, m, room[1]);
 		vn_block_sums b;
 
 		k->sums(r, c, m, &b);
@@ -113,14 +113,14 @@ void vn_slice_narrow(const vn_metric_kernel *k, const vn_pair *p, int64_t at, si
 	}
 
 	const double scale = row_scale(s->sq.rr, s->finite);
-	vn_sums again = { .bad_at = -1 }; /* already counted */
+	vn_sums      again = { .bad_at = -1 }; /* already counted */
 	spread->rel = 0;
 	spread->max_rel = 0;
 	spread->max_ulp = 0;
 	for (size_t i = 0; i < n; i += VN_BLOCK) {
 		const size_t  m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
 		const int64_t from = at + (int64_t)i;
-		vn_side r = narrow_block(k, p, 0, from, m, room[0]), c = narrow_block(k, p, 1, from, m, room[1]);
+		vn_side       r = narrow_block(k, p, 0, from, m, room[0]), c = narrow_block(k, p, 1, from, m, room[1]);
 
 		if (dirty) {
 			load_copy(k, room[0], &r, m);
@@ -151,7 +151,8 @@ void vn_block_double(const vn_metric_kernel *k, const vn_pair *p, int side, int6
 
 /* ---- bits ---------------------------------------------------------------- */
 
-#define COUNT(type) do { \
+#define COUNT(type) \
+	do { \
 		for (size_t i = 0; i < n; i++) { \
 			type x, y; \
 			memcpy(&x, a + i * sizeof x, sizeof x); \
@@ -179,13 +180,13 @@ static int64_t differing(const unsigned char *a, const unsigned char *b, size_t 
 void vn_slice_differing(const vn_pair *p, int64_t at, size_t n, vn_sums *s)
 {
 	const vn_metric_kernel *k = vn_kernel_best();
-	double room[2][VN_BLOCK];
+	double                  room[2][VN_BLOCK];
 
 	for (size_t i = 0; i < n; i += VN_BLOCK) {
-		const size_t  m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
-		const int64_t from = at + (int64_t)i;
+		const size_t         m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
+		const int64_t        from = at + (int64_t)i;
 		const unsigned char *side[2] = { (const unsigned char *)room[0], (const unsigned char *)room[1] };
-		size_t bytes = sizeof **room;
+		size_t               bytes = sizeof **room;
 		if (p->dtype[0] == p->dtype[1]) {
 			bytes = vn_dtype_size(p->dtype[0]);
 			for (int j = 0; j < 2; j++)

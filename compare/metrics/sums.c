@@ -13,8 +13,8 @@ void vn_sums_join(vn_sums *a, const vn_sums *b)
 	a->max_ulp = fmax(a->max_ulp, b->max_ulp);
 	a->max_r = fmax(a->max_r, b->max_r);
 	a->max_c = fmax(a->max_c, b->max_c);
-	if (b->max_block >= 0 && (a->max_block < 0 || b->max_d > a->max_d
-	    || (b->max_d == a->max_d && b->max_block < a->max_block))) {
+	if (b->max_block >= 0 &&
+	    (a->max_block < 0 || b->max_d > a->max_d || (b->max_d == a->max_d && b->max_block < a->max_block))) {
 		a->max_d = b->max_d;
 		a->max_block = b->max_block;
 	}
@@ -35,7 +35,7 @@ void vn_sums_join(vn_sums *a, const vn_sums *b)
 static double percentile(const uint64_t count[VN_ULP_BUCKETS], int64_t n, double share)
 {
 	const int64_t rank = vn_rank(n, share);
-	int64_t below = 0;
+	int64_t       below = 0;
 	for (int i = 0; i < VN_ULP_BUCKETS; i++)
 		if ((below += (int64_t)count[i]) > rank)
 			return vn_ulp_bucket_top(i);
@@ -51,7 +51,7 @@ static void set_metric(vn_measured *m, vn_metric which, double value)
 /* Finds the first position in the block with the largest difference. */
 void vn_find_max(const vn_metric_kernel *k, const vn_pair *p, int64_t at, vn_measured *m)
 {
-	double x[2][VN_BLOCK], max = -1;
+	double       x[2][VN_BLOCK], max = -1;
 	const size_t n = (size_t)(p->n - at < VN_BLOCK ? p->n - at : VN_BLOCK);
 	vn_block_double(k, p, 0, at, n, x[0]);
 	vn_block_double(k, p, 1, at, n, x[1]);
@@ -70,9 +70,15 @@ void vn_find_max(const vn_metric_kernel *k, const vn_pair *p, int64_t at, vn_mea
 
 void vn_sums_finish(const vn_sums *s, const vn_pair *p, const uint64_t count[VN_ULP_BUCKETS], vn_measured *m)
 {
-	*m = (vn_measured) { .at = -1, .bad_at = -1, .differs_at = -1, .worst_token = -1, .worst_nmse_token = -1,
-	                     .worst_nmse_channel = -1, .worst_scale_channel = -1, .worst_row = -1 };
-	const double n = s->finite > 0 ? (double)s->finite : 1.0;
+	*m = (vn_measured) { .at = -1,
+		                 .bad_at = -1,
+		                 .differs_at = -1,
+		                 .worst_token = -1,
+		                 .worst_nmse_token = -1,
+		                 .worst_nmse_channel = -1,
+		                 .worst_scale_channel = -1,
+		                 .worst_row = -1 };
+	const double      n = s->finite > 0 ? (double)s->finite : 1.0;
 	const vn_squares *q = &s->sq;
 	set_metric(m, VN_M_COSINE, vn_cosine(q));
 	set_metric(m, VN_M_NMSE, vn_nmse(q));
@@ -81,7 +87,7 @@ void vn_sums_finish(const vn_sums *s, const vn_pair *p, const uint64_t count[VN_
 	set_metric(m, VN_M_MAX_REL, s->max_rel);
 	set_metric(m, VN_M_MEAN_REL, s->rel / n);
 	set_metric(m, VN_M_NORM_RATIO,
-	    q->rr == 0.0 && q->cc == 0.0 ? 1.0 : ldexp(sqrt(q->cc) / sqrt(q->rr), q->scale[1] - q->scale[0]));
+	           q->rr == 0.0 && q->cc == 0.0 ? 1.0 : ldexp(sqrt(q->cc) / sqrt(q->rr), q->scale[1] - q->scale[0]));
 	set_metric(m, VN_M_SCALE, vn_scale(q, n));
 	set_metric(m, VN_M_WORST_TOKEN_COSINE, m->value[VN_M_COSINE]);
 	set_metric(m, VN_M_WORST_TOKEN_NMSE, m->value[VN_M_NMSE]);

@@ -8,9 +8,9 @@
 
 typedef struct member {
 	pthread_t thread;
-	void    (*work)(void *ctx, int thread);
-	void     *ctx;
-	int       number;
+	void (*work)(void *ctx, int thread);
+	void *ctx;
+	int   number;
 } member;
 
 int vn_team_size(void)
@@ -45,8 +45,8 @@ void vn_team_run(int threads, void (*work)(void *ctx, int thread), void *ctx)
 typedef struct dealt {
 	atomic_int next;
 	int        n;
-	void     (*one)(void *ctx, int i);
-	void      *ctx;
+	void (*one)(void *ctx, int i);
+	void *ctx;
 } dealt;
 
 static void take_next(void *ctx, int thread)
@@ -54,7 +54,7 @@ static void take_next(void *ctx, int thread)
 	dealt *d = ctx;
 
 	(void)thread;
-	for (int i; (i = atomic_fetch_add(&d->next, 1)) < d->n; )
+	for (int i; (i = atomic_fetch_add(&d->next, 1)) < d->n;)
 		d->one(d->ctx, i);
 }
 

@@ -7,7 +7,7 @@
 #define VN_COMPARE_TEAM_H
 
 /* Returns the number of processors that this process may use. */
-int  vn_team_size(void);
+int vn_team_size(void);
 
 /* Runs work(ctx, i) for i from 0 to threads-1, each in its own thread, 0 in the caller's; returns
  * when all have returned. If fewer threads can be started, fewer run: work must take its share from

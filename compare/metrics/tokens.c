@@ -36,8 +36,8 @@ void vn_squares_add(vn_squares *to, const vn_squares *s)
 {
 	vn_squares x = *s;
 	const int  scale[3] = { common(to->rr, to->scale[0], x.rr, x.scale[0]),
-		common(to->cc, to->scale[1], x.cc, x.scale[1]),
-		                common(to->ad, to->scale[2], x.ad, x.scale[2]) };
+		                    common(to->cc, to->scale[1], x.cc, x.scale[1]),
+		                    common(to->ad, to->scale[2], x.ad, x.scale[2]) };
 	to_scale(to, scale);
 	to_scale(&x, scale);
 	to->rr += x.rr;

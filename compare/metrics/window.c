@@ -47,8 +47,8 @@ static vn_status boxes(const vn_job *j, int side, int axis, int tokens, int64_t 
                        unsigned char **out, vn_error *err)
 {
 	const vn_tensor *t = side ? &j->cand : &j->ref;
-	int64_t inner = 1;
-	vn_status st = VN_OK;
+	int64_t          inner = 1;
+	vn_status        st = VN_OK;
 	if (axis == tokens) {
 		st = vn_recording_read_region(j->from[side].recording, j->from[side].entry, box, *out, err);
 		*out += (size_t)vn_region_count(box, t->shape.rank) * vn_dtype_size(t->dtype);
@@ -81,7 +81,7 @@ vn_status vn_window_rows(vn_window *w, const vn_job *j, const vn_pair *p, int64_
 		return vn_window_run(w, j, from, p->n - from < n ? p->n - from : n, err);
 	}
 	for (int side = 0; side < 2 && !st; side++) {
-		vn_region box = { .from = { 0 } };
+		vn_region      box = { .from = { 0 } };
 		unsigned char *out = w->room[side];
 		memcpy(box.size, j->ref.shape.dim, sizeof box.size);
 		box.from[axis] = row;

@@ -12,7 +12,7 @@
 #include "compare/metrics/measure.h"
 
 typedef struct vn_window {
-	int64_t        most;    /* capacity, in elements per side */
+	int64_t        most; /* capacity, in elements per side */
 	unsigned char *room[2];
 	/* current contents: rows [row, row + rows) of outer indices from `outer` on */
 	int64_t        outer, row, rows;
@@ -24,15 +24,15 @@ vn_window *vn_windows_open(int threads);
 void       vn_windows_close(vn_window *w, int threads);
 
 /* Enlarges a window to hold this many elements, such as a row of scores. false: no memory. */
-bool       vn_window_holds(vn_window *w, int64_t elements);
+bool vn_window_holds(vn_window *w, int64_t elements);
 
 /* Read part of a job that is read in parts: rows of n_outer outer indices; or elements [from, from
  * + n) in the tensor's order. */
-vn_status  vn_window_rows(vn_window *w, const vn_job *j, const vn_pair *p, int64_t outer, int64_t n_outer, int64_t row,
-                          int64_t rows, vn_error *err);
-vn_status  vn_window_run(vn_window *w, const vn_job *j, int64_t from, int64_t n, vn_error *err);
+vn_status vn_window_rows(vn_window *w, const vn_job *j, const vn_pair *p, int64_t outer, int64_t n_outer, int64_t row,
+                         int64_t rows, vn_error *err);
+vn_status vn_window_run(vn_window *w, const vn_job *j, int64_t from, int64_t n, vn_error *err);
 /* Return p for what the window holds: from row t of outer index o; or from element `from` on. */
-vn_pair    vn_window_of_row(const vn_window *w, const vn_pair *p, int64_t o, int64_t t);
-vn_pair    vn_window_of_run(const vn_window *w, const vn_pair *p, int64_t from);
+vn_pair   vn_window_of_row(const vn_window *w, const vn_pair *p, int64_t o, int64_t t);
+vn_pair   vn_window_of_run(const vn_window *w, const vn_pair *p, int64_t from);
 
 #endif

@@ -25,9 +25,9 @@ typedef struct list {
 
 typedef struct search {
 	vn_numbers *ref, *cand;
-	int64_t  n, at[VN_DRAWN];
-	int      drawn;
-	double   limit, best; /* nmse */
+	int64_t     n, at[VN_DRAWN];
+	int         drawn;
+	double      limit, best; /* nmse */
 	list own, found; /* own: the reference's order, in the atoms of the best match; found: the order of that match */
 } search;
 
@@ -59,7 +59,7 @@ static bool promising(const search *s, const list *order, double limit)
 static double measure_order(const search *s, const list *order)
 {
 	const int64_t step = vn_numbers_are_few(s->cand) && vn_numbers_are_few(s->ref) ? 1 : s->n / VN_DRAWN_SAMPLED | 1;
-	vn_drawn x = { 0 };
+	vn_drawn      x = { 0 };
 	for (int64_t i = 0; i < s->n; i += step)
 		vn_drawn_add(&x, vn_numbers_value(s->ref, where(order, i)), vn_numbers_value(s->cand, i));
 	return vn_drawn_nmse(&x);
@@ -117,10 +117,10 @@ static bool used(const list *l, const char *word)
 /* Splits atom i in two, the outer of length `outer`. A part is named by its length, so that a name map accepts it. */
 static bool take_apart(list *l, int i, int64_t outer)
 {
-	const atom whole = l->a[i];
+	const atom    whole = l->a[i];
 	const int64_t inner = whole.size / outer;
-	const bool by_inner = inner == 2 && outer != 2;
-	char number[24], rest[24];
+	const bool    by_inner = inner == 2 && outer != 2;
+	char          number[24], rest[24];
 	snprintf(number, sizeof number, "%" PRId64, by_inner ? inner : outer);
 	snprintf(rest, sizeof rest, "%s", inner == 2 || outer == 2 ? "freq" : "inner");
 	if (l->n == MOST || used(l, number) || used(l, rest))
@@ -169,7 +169,7 @@ static list atoms_of(const vn_entry *e, int64_t longer_than)
 	for (int i = e->shape.rank - 1; i >= 0; stride *= e->shape.dim[i--]) {
 		if (e->shape.dim[i] <= longer_than)
 			continue;
-		size_t n;
+		size_t      n;
 		const char *word = vn_axes_word(vn_entry_axes(e), i, &n);
 		memmove(&l.a[1], &l.a[0], (size_t)l.n++ * sizeof *l.a);
 		l.a[0] = (atom) { .size = e->shape.dim[i], .stride = stride, .axis = i };
@@ -219,8 +219,8 @@ static int axis_of(search *s, int i, int64_t length)
 static void say_axes(search *s, const vn_entry *ref, const vn_shape *cand, char text[VN_LAYOUT_TEXT])
 {
 	const list all = atoms_of(ref, 0);
-	list ones = { .n = 0 };
-	int  at = 0, one = 0, others = 0, units = 0;
+	list       ones = { .n = 0 };
+	int        at = 0, one = 0, others = 0, units = 0;
 	for (int i = 0; i < all.n; i++)
 		if (all.a[i].size == 1)
 			ones.a[ones.n++] = all.a[i];
@@ -257,7 +257,7 @@ static void say_axes(search *s, const vn_entry *ref, const vn_shape *cand, char 
 static void say_to_axes(const search *s, const vn_entry *ref, char text[VN_LAYOUT_TEXT])
 {
 	const list all = atoms_of(ref, 0);
-	bool parts = false;
+	bool       parts = false;
 	for (int i = 0; i < all.n; i++) {
 		int from = 0, to;
 		while (from < s->own.n && s->own.a[from].axis != all.a[i].axis)
@@ -279,7 +279,7 @@ bool vn_layout_find(vn_numbers *ref, vn_numbers *cand, bool split, double limit,
 	const vn_entry *re = vn_recording_entry(ref->recording, ref->entry),
 				   *ce = vn_recording_entry(cand->recording, cand->entry);
 	const list own = atoms_of(re, 1);
-	search s = { .ref = ref, .cand = cand, .n = vn_numbers_count(ref), .limit = limit, .best = limit };
+	search     s = { .ref = ref, .cand = cand, .n = vn_numbers_count(ref), .limit = limit, .best = limit };
 
 	*l = (vn_layout) { .nmse = INFINITY };
 	s.drawn = vn_draw(s.n, s.at);

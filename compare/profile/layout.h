@@ -16,8 +16,8 @@
 #define VN_LAYOUT_TEXT 96
 
 typedef struct vn_layout {
-	double nmse;                    /* of the numbers in that order */
-	bool   same;                    /* it is the reference's own order: only the shapes differ */
+	double nmse; /* of the numbers in that order */
+	bool   same; /* it is the reference's own order: only the shapes differ */
 	/* "head token dim": the reference's axes in the candidate's order */
 	char   order[VN_LAYOUT_TEXT];
 	/* the candidate's axes for a name map; "": its shape cannot be expressed in that order */

@@ -18,37 +18,37 @@
 
 enum { SHIFT_MAX = 2 };
 
-#define NEAR   0.05   /* nmse of a likeness */
-#define BETTER 16.0   /* how many times better than in the candidate's own place */
+#define NEAR   0.05 /* nmse of a likeness */
+#define BETTER 16.0 /* how many times better than in the candidate's own place */
 
 /* One pair of tensors, and the search for the candidate's elements in the reference. */
 typedef struct search {
 	const vn_comparison *c;
-	const vn_entry *re, *ce;
-	vn_numbers *ref, *cand;
-	const vn_shape *shape;
-	int64_t    n;
-	double     own, limit;      /* own: nmse in its own place; limit: nmse a match must reach */
-	int64_t    at[VN_DRAWN];       /* flat positions */
-	int        drawn;
-	vn_layout_match *best;
+	const vn_entry      *re, *ce;
+	vn_numbers          *ref, *cand;
+	const vn_shape      *shape;
+	int64_t              n;
+	double               own, limit;   /* own: nmse in its own place; limit: nmse a match must reach */
+	int64_t              at[VN_DRAWN]; /* flat positions */
+	int                  drawn;
+	vn_layout_match     *best;
 } search;
 
 /* ---- a map from the candidate's positions to the reference's --------------------------------- */
 
 typedef struct map {
 	vn_layout_kind kind;
-	const search *s;
-	int64_t stride[VN_MAX_RANK]; /* PERMUTED: strides of the reference's axes in the candidate */
-	int        axis;             /* SHIFTED, REVERSED, COLUMNS: the axis */
-	vn_arrange along;
+	const search  *s;
+	int64_t        stride[VN_MAX_RANK]; /* PERMUTED: strides of the reference's axes in the candidate */
+	int            axis;                /* SHIFTED, REVERSED, COLUMNS: the axis */
+	vn_arrange     along;
 } map;
 
 /* Offset in the candidate of the reference's element `at`; -1: none. */
 static int64_t where(const map *m, int64_t at)
 {
 	const vn_shape *shape = m->s->shape;
-	int64_t inner = 1, flat = 0;
+	int64_t         inner = 1, flat = 0;
 	if (m->kind == VN_LIKE_OTHER)
 		return at;
 	if (m->kind == VN_LIKE_PERMUTED) {
@@ -79,7 +79,7 @@ static double whole_nmse(const map *m, vn_numbers *ref)
 {
 	const int64_t step = m->kind == VN_LIKE_PERMUTED && !vn_numbers_are_few(m->s->cand) ? m->s->n / VN_DRAWN_SAMPLED | 1
 	                                                                                    : 1;
-	vn_drawn x = { 0 };
+	vn_drawn      x = { 0 };
 	for (int64_t i = 0; i < m->s->n; i += step) {
 		const int64_t to = where(m, i);
 		if (to >= 0)
@@ -95,8 +95,8 @@ static bool better(const search *s, const map *m, vn_numbers *ref, double *nmse)
 	return drawn_nmse(m, ref) <= 2 * limit && (*nmse = whole_nmse(m, ref)) <= limit;
 }
 
-__attribute__((format(printf, 4, 5)))
-static void tell(search *s, vn_layout_kind kind, double nmse, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void tell(search *s, vn_layout_kind kind, double nmse, const char *format,
+                                                       ...)
 {
 	va_list args;
 	s->best->kind = kind;
@@ -122,11 +122,11 @@ static vn_status others(search *s, vn_error *err)
 	enum { LOOKED_AT = 64 << 20 }; /* bytes of a mapped file; each read loads its neighbours too */
 	const map m = { .kind = VN_LIKE_OTHER, .s = s };
 	int64_t   looked = 0;
-	char text[VN_LABEL];
+	char      text[VN_LABEL];
 	vn_status st = VN_OK;
 	for (int i = 0; !st && i < vn_recording_count(s->c->opened.ref); i++) {
 		const vn_entry *e = vn_recording_entry(s->c->opened.ref, i);
-		double    nmse;
+		double          nmse;
 		if (e == s->re || s->re->same_as == i || e->same_as >= 0 || vn_shape_count(&e->shape) != s->n)
 			continue;
 		vn_numbers *t = vn_numbers_open(s->c->opened.ref, i, err);
@@ -160,9 +160,9 @@ static void own(search *s)
 	char text[VN_LABEL];
 	for (int i = 0; *vn_entry_digest(s->ce).hex && i < vn_recording_count(s->c->opened.cand); i++) {
 		const vn_entry *e = vn_recording_entry(s->c->opened.cand, i);
-		const int there = vn_recording_find(s->c->opened.ref, e->step, e->name);
-		if (e == s->ce || e->same_as >= 0 || !same_digest(e, s->ce) || there < 0
-		    || same_digest(vn_recording_entry(s->c->opened.ref, there), s->re))
+		const int       there = vn_recording_find(s->c->opened.ref, e->step, e->name);
+		if (e == s->ce || e->same_as >= 0 || !same_digest(e, s->ce) || there < 0 ||
+		    same_digest(vn_recording_entry(s->c->opened.ref, there), s->re))
 			continue;
 		label(e, text);
 		tell(s, VN_LIKE_OWN, 0,
@@ -179,7 +179,7 @@ static void name_axes(const char *axes, const int *order, int rank, char *text, 
 	size_t used = 0;
 	*text = 0;
 	for (int i = 0; i < rank && used < room; i++) {
-		size_t n;
+		size_t      n;
 		const char *p = vn_axes_word(axes, order[i], &n);
 		used += n ? (size_t)snprintf(text + used, room - used, "%s%.*s", i ? " " : "", (int)n, p)
 		          : (size_t)snprintf(text + used, room - used, "%saxis %d", i ? ", " : "", order[i]);
@@ -190,11 +190,11 @@ static void permuted(search *s)
 {
 	enum { TURNED = 4 }; /* axes at most */
 	static const int orders[][TURNED] = {
-		{ 1, 0, 2, 3 }, { 0, 2, 1, 3 }, { 2, 1, 0, 3 }, { 1, 2, 0, 3 }, { 2, 0, 1, 3 }, { 0, 1, 3, 2 }, { 1, 0, 3, 2 },
-		  { 0, 3, 2, 1 },
+		{ 1, 0, 2, 3 }, { 0, 2, 1, 3 }, { 2, 1, 0, 3 }, { 1, 2, 0, 3 },
+		{ 2, 0, 1, 3 }, { 0, 1, 3, 2 }, { 1, 0, 3, 2 }, { 0, 3, 2, 1 },
 	};
 	const vn_shape *shape = s->shape;
-	char names[96];
+	char            names[96];
 	for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
 		map     m = { .kind = VN_LIKE_PERMUTED, .s = s };
 		int64_t stride = 1;
@@ -221,13 +221,13 @@ static void permuted(search *s)
 static void regrouped(search *s)
 {
 	const int64_t width = s->shape->rank ? s->shape->dim[s->shape->rank - 1] : 0;
-	char   text[240];
-	double nmse;
+	char          text[240];
+	double        nmse;
 	for (int lie = VN_COLUMNS_PAIRS; width >= 4 && width % 2 == 0 && lie < VN_N_COLUMNS; lie++) {
-		const map m = {
-			.kind = VN_LIKE_COLUMNS, .s = s, .axis = s->shape->rank - 1,
-				.along = vn_columns_arranged((vn_column_order)lie, width)
-		};
+		const map m = { .kind = VN_LIKE_COLUMNS,
+			            .s = s,
+			            .axis = s->shape->rank - 1,
+			            .along = vn_columns_arranged((vn_column_order)lie, width) };
 		if (!better(s, &m, s->ref, &nmse))
 			continue;
 		vn_say_columns((vn_column_order)lie, vn_entry_axes(s->re), s->shape->rank, text, sizeof text);
@@ -240,7 +240,7 @@ static void regrouped(search *s)
 static void shifted(search *s)
 {
 	const int axis = vn_token_axis(vn_entry_axes(s->re), s->shape->rank);
-	double nmse;
+	double    nmse;
 	if (axis < 0)
 		return;
 	for (int shift = -SHIFT_MAX; shift <= SHIFT_MAX; shift++) {
@@ -297,18 +297,18 @@ static void say_order(const int *order, int n, char *text, size_t room)
 static vn_status heads(search *s, vn_error *err)
 {
 	static const char *const names[] = { "head", "kv_head", "lin_head", "lin_key" };
-	const vn_shape *shape = s->shape;
-	char text[80];
+	const vn_shape          *shape = s->shape;
+	char                     text[80];
 	for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
 		const int axis = vn_axes_find(vn_entry_axes(s->re), names[k]);
 		if (axis < 0 || axis >= shape->rank || shape->dim[axis] < 2 || shape->dim[axis] > VN_LIKE_HEADS_MAX)
 			continue;
 		const int n = (int)shape->dim[axis];
-		int    order[VN_LIKE_HEADS_MAX] = { 0 };
-		double worst = 0;
-		bool   moved = false;
-		int64_t count;
-		double *x = draw_heads(s, axis, &count);
+		int       order[VN_LIKE_HEADS_MAX] = { 0 };
+		double    worst = 0;
+		bool      moved = false;
+		int64_t   count;
+		double   *x = draw_heads(s, axis, &count);
 		if (!x)
 			return vn_fail(err, VN_ERR_NOMEM, "no memory for %d heads", n);
 		for (int h = 0; h < n; h++) {
@@ -339,9 +339,11 @@ static vn_status heads(search *s, vn_error *err)
 vn_status vn_match_layout(const vn_comparison *c, int point, vn_layout_match *r, vn_error *err)
 {
 	const vn_checkpoint *p = &c->result.point[point];
-	search s = { .c = c, .re = vn_recording_entry(c->opened.ref, p->ref),
-		.ce = vn_recording_entry(c->opened.cand, p->cand), .best = r };
-	vn_status st;
+	search               s = { .c = c,
+		                       .re = vn_recording_entry(c->opened.ref, p->ref),
+		                       .ce = vn_recording_entry(c->opened.cand, p->cand),
+		                       .best = r };
+	vn_status            st;
 
 	*r = (vn_layout_match) { .entry = -1 };
 	s.n = p->m.n;

@@ -85,7 +85,7 @@ static void say_map(const vn_layout *l, char *text, size_t room)
 static void describe_contents(const vn_comparison *c, vn_checkpoint *p, const found *f)
 {
 	const vn_layout *l = &f->how;
-	char map[240] = "", text[512];
+	char             map[240] = "", text[512];
 	if (f->entry != p->ref) {
 		if (!l->same)
 			snprintf(map, sizeof map, ", in the order '%s'", l->order);
@@ -104,8 +104,8 @@ static vn_status look_at(vn_comparison *c, vn_checkpoint *p, bool others, int64_
 {
 	const vn_entry *r = vn_recording_entry(c->opened.ref, p->ref), *d = vn_recording_entry(c->opened.cand, p->cand);
 	const int64_t   n = vn_shape_count(&d->shape);
-	found f = { .entry = -1 };
-	vn_status st = VN_OK;
+	found           f = { .entry = -1 };
+	vn_status       st = VN_OK;
 	if (n < FEWEST || *numbers + n > MOST_NUMBERS)
 		return VN_OK;
 	*numbers += n;
@@ -127,8 +127,8 @@ static bool may_be_told(const vn_comparison *c, const vn_checkpoint *p)
 {
 	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref), *f = vn_recording_entry(c->opened.cand, p->cand);
 	const vn_step  *r = vn_recording_step(c->opened.ref, p->step), *d = vn_recording_step(c->opened.cand, p->step);
-	const char *axes = vn_entry_axes(e), *why;
-	vn_dims     dims;
+	const char     *axes = vn_entry_axes(e), *why;
+	vn_dims         dims;
 	return (!*axes || (vn_dims_parse(axes, &dims, &why) && dims.n == e->shape.rank)) && e->dtype != VN_I32 &&
 	       f->dtype != VN_I32 && r && d && r->position == d->position && r->tokens == d->tokens &&
 	       r->first_row == d->first_row && r->rows == d->rows;
@@ -140,7 +140,7 @@ vn_status vn_tell_misshapen(vn_comparison *c, vn_error *err)
 	int     told = 0;
 	for (int i = 0; i < c->result.n_points && told < TOLD; i++) {
 		vn_checkpoint *p = &c->result.point[i];
-		vn_error why;
+		vn_error       why;
 		if (p->status != VN_MISSHAPEN || p->ref < 0 || p->cand < 0 || !may_be_told(c, p))
 			continue;
 		const vn_status st = look_at(c, p, told++ < TOLD_OTHERS, &numbers, &why);

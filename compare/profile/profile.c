@@ -71,9 +71,9 @@ static vn_status sum_up(vn_profile *p, const side *ref, const side *cand, totals
 {
 	vn_axis_profile *last = &p->axis[p->n_axes - 1];
 	const int64_t    rows = p->n / last->n, together = last->n < PIECE ? PIECE / last->n : 1; /* rows read at a time */
-	int64_t at[VN_MAX_RANK] = { 0 };
-	double  r[PIECE], c[PIECE];
-	vn_status st;
+	int64_t          at[VN_MAX_RANK] = { 0 };
+	double           r[PIECE], c[PIECE];
+	vn_status        st;
 
 	for (int64_t row = 0; row < rows; row++) {
 		run sum = { 0 };

@@ -20,23 +20,23 @@
 #include "libref/base/tensor.h"
 
 typedef struct vn_axis_profile {
-	char     name[24];        /* "head"; "axis 1" where the axes have no names */
+	char     name[24]; /* "head"; "axis 1" where the axes have no names */
 	int64_t  n;
-	double  *error, *ref;     /* (n) */
-	int64_t *bad;             /* (n) */
+	double  *error, *ref; /* (n) */
+	int64_t *bad;         /* (n) */
 } vn_axis_profile;
 
 typedef struct vn_profile {
-	int             n_axes;   /* the tensor's rank */
+	int             n_axes; /* the tensor's rank */
 	vn_axis_profile axis[VN_MAX_RANK];
-	int64_t         n, bad;   /* elements; how many of them are bad */
+	int64_t         n, bad; /* elements; how many of them are bad */
 	double          error, ref;
-	double          noise;    /* error / ref of an index up to this counts as none */
-	double          factor;   /* the factor f that minimises sum (c - f r)^2; 1 if r is zero */
-	double          apart;    /* relative error that remains with that factor */
-	double          offset;   /* mean of c - r */
-	double          level;    /* relative error that remains without the offset */
-	vn_lines        words;    /* "heads 4-7 of 14 carry 99.9 % of the error" */
+	double          noise;  /* error / ref of an index up to this counts as none */
+	double          factor; /* the factor f that minimises sum (c - f r)^2; 1 if r is zero */
+	double          apart;  /* relative error that remains with that factor */
+	double          offset; /* mean of c - r */
+	double          level;  /* relative error that remains without the offset */
+	vn_lines        words;  /* "heads 4-7 of 14 carry 99.9 % of the error" */
 } vn_profile;
 
 /* Profiles two tensors of equal shape with at least one element. Sums are in double, in row-major

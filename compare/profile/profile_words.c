@@ -13,10 +13,10 @@
 
 enum { LISTED = 8, EVERY_MAX = 16, TREND = 8 };
 
-#define GAP        16.0  /* ratio of relative energies, for indices with many elements */
+#define GAP        16.0 /* ratio of relative energies, for indices with many elements */
 #define GAP_OF_FEW 100.0
-#define MANY       16    /* elements an index needs for a stable energy */
-#define EXPLAINED  0.1   /* share of the error that may remain when one factor or offset explains it */
+#define MANY       16  /* elements an index needs for a stable energy */
+#define EXPLAINED  0.1 /* share of the error that may remain when one factor or offset explains it */
 
 /* ---- which indices ------------------------------------------------------------------ */
 
@@ -67,10 +67,15 @@ static int64_t split(const ranked *r, int64_t n, double least)
 /* The noun for an axis, "head" or "heads". Axis names are those of specs/points.md. */
 static const char *noun(const char *axis, bool one, char *text, size_t room)
 {
-	static const struct { const char *axis, *one, *many; } words[] = {
-		{ "hidden", "channel", "channels" }, { "ffn", "ffn channel", "ffn channels" },
-		{ "vocab", "vocabulary entry", "vocabulary entries" }, { "key_dim", "key dim", "key dims" },
-		{ "kv_head", "kv head", "kv heads" }, { "lin_mix", "lin_mix channel", "lin_mix channels" },
+	static const struct {
+		const char *axis, *one, *many;
+	} words[] = {
+		{ "hidden", "channel", "channels" },
+		{ "ffn", "ffn channel", "ffn channels" },
+		{ "vocab", "vocabulary entry", "vocabulary entries" },
+		{ "key_dim", "key dim", "key dims" },
+		{ "kv_head", "kv head", "kv heads" },
+		{ "lin_mix", "lin_mix channel", "lin_mix channels" },
 		{ "qkv", "qkv channel", "qkv channels" },
 	};
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -94,9 +99,9 @@ static bool arithmetic(const bool *hit, int64_t n, int64_t every, int64_t from)
 /* Describes the set of indices; returns false when they follow no pattern and are many. */
 static bool pattern(const bool *hit, int64_t n, const char *axis, char *text, size_t room)
 {
-	char name[48];
+	char        name[48];
 	const char *what = noun(axis, false, name, sizeof name);
-	int64_t count = 0, first = -1, last = -1;
+	int64_t     count = 0, first = -1, last = -1;
 	for (int64_t i = 0; i < n; i++)
 		if (hit[i]) {
 			first = first < 0 ? i : first;
@@ -136,7 +141,7 @@ static bool pattern(const bool *hit, int64_t n, const char *axis, char *text, si
 /* For the indices that are hit: the correlation of log error with log (1 + index), and its range. */
 static const char *trend(const vn_axis_profile *a, const bool *hit)
 {
-	double  n = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0, low = INFINITY, high = 0;
+	double n = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0, low = INFINITY, high = 0;
 	for (int64_t i = 0; i < a->n; i++) {
 		const double e = a->ref[i] > 0 ? a->error[i] / a->ref[i] : 0;
 		if (!hit[i] || !(e > 0))
@@ -158,7 +163,7 @@ static const char *trend(const vn_axis_profile *a, const bool *hit)
  * not described. */
 static bool say_bad(vn_profile *p, const vn_axis_profile *a, bool *hit)
 {
-	char text[160];
+	char    text[160];
 	int64_t count = 0;
 	for (int64_t i = 0; i < a->n; i++)
 		count += hit[i] = a->bad[i] > 0;

@@ -15,10 +15,10 @@
 static vn_check check_of(const vn_checkpoint *p)
 {
 	const vn_replayed *l = &p->replay;
-	const double slack = vn_local_slack(p->replay.numbers);
-	const double token = l->local_token > 0 ? l->local_token / l->floor_token : 0;
-	const double most = l->local_max > 0 ? l->local_max / l->floor_max : 0;
-	vn_check k = { .metric = VN_M_NMSE, .form = VN_OF_OPERATION, .value = vn_local_ratio(l) };
+	const double       slack = vn_local_slack(p->replay.numbers);
+	const double       token = l->local_token > 0 ? l->local_token / l->floor_token : 0;
+	const double       most = l->local_max > 0 ? l->local_max / l->floor_max : 0;
+	vn_check           k = { .metric = VN_M_NMSE, .form = VN_OF_OPERATION, .value = vn_local_ratio(l) };
 
 	k.limit = slack * VN_LOCAL_LIMIT;
 	if (vn_local_worst(l) / VN_PEAK_LIMIT <= k.value / VN_LOCAL_LIMIT)
@@ -69,11 +69,11 @@ static vn_status check_operations(vn_comparison *c, vn_error *err)
 /* The values of one step, with aliases resolved. */
 typedef struct walk {
 	const vn_comparison *c;
-	size_t step;
-	enum { UNSEEN, GOOD, BAD } *own; /* of its checkpoints: none recorded; replayed and cleared; anything else */
-	bool *clear;  /* it and everything that it was computed from is cleared */
-	bool  before; /* so is all of the steps before */
-	bool  yes;    /* of the value that is asked for */
+	size_t               step;
+	enum { UNSEEN, GOOD, BAD } * own; /* of its checkpoints: none recorded; replayed and cleared; anything else */
+	bool *clear;                      /* it and everything that it was computed from is cleared */
+	bool  before;                     /* so is all of the steps before */
+	bool  yes;                        /* of the value that is asked for */
 } walk;
 
 static bool cleared(const vn_checkpoint *p)
@@ -108,13 +108,13 @@ static void reached(void *context, size_t step, int value, bool all_rows)
 static void walk_step(walk *w, int from, int to)
 {
 	const vn_plan *plan = w->c->opened.plan;
-	bool all = true;
+	bool           all = true;
 
 	for (int v = 0; v < plan->n_values; v++)
 		w->own[v] = UNSEEN;
 	for (int i = from; i < to; i++) {
 		const vn_checkpoint *p = &w->c->result.point[i];
-		const bool good = p->m.n && p->value >= 0 && cleared_by_name(w->c, i);
+		const bool           good = p->m.n && p->value >= 0 && cleared_by_name(w->c, i);
 		if (p->value >= 0 && p->m.n)
 			w->own[p->value] = good && w->own[p->value] != BAD ? GOOD : BAD;
 		all = all && good;
@@ -200,8 +200,8 @@ vn_status vn_judge_operations(vn_comparison *c, vn_error *err)
 	if (st || !asked || !c->opened.plan)
 		return st;
 	const size_t n = (size_t)c->opened.plan->n_values + 1;
-	walk  w = { .c = c, .own = calloc(n, sizeof *w.own), .clear = calloc(n, sizeof *w.clear) };
-	bool *clear = calloc((size_t)c->result.n_points + 1, sizeof *clear);
+	walk         w = { .c = c, .own = calloc(n, sizeof *w.own), .clear = calloc(n, sizeof *w.clear) };
+	bool        *clear = calloc((size_t)c->result.n_points + 1, sizeof *clear);
 	if (w.own && w.clear && clear)
 		forgive_accumulated(c, &w, clear);
 	else

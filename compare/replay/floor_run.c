@@ -29,9 +29,9 @@
 /* The model must be the one that the reference ran. */
 static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
 {
-	const vn_plan *plan = vn_model_plan(m);
+	const vn_plan       *plan = vn_model_plan(m);
 	const vn_weight_row *rows;
-	const int n = vn_recording_weights(c->opened.ref, &rows), before = c->result.refusals.n;
+	const int            n = vn_recording_weights(c->opened.ref, &rows), before = c->result.refusals.n;
 
 	vn_contract_model(c->opened.ref, m, c->request.options->allow, &c->result.notes, &c->result.refusals);
 	if (c->result.refusals.n > before)
@@ -45,7 +45,7 @@ static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
 		return VN_OK;
 	}
 	vn_weight_row *own = calloc((size_t)plan->n_weights, sizeof *own);
-	vn_status st = own ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for the table of weights");
+	vn_status      st = own ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for the table of weights");
 	if (!st)
 		vn_model_table(m, c->request.options->threads, own);
 	for (int i = 0; !st && i < plan->n_weights; i++)
@@ -72,14 +72,14 @@ typedef struct pass {
 	vn_comparison   *c;
 	const vn_names  *names;
 	vn_replay_engine e[2];  /* the run, and the finer one */
-	int     n;              /* of them */
-	bool    joins;          /* there is a floor already; this one is added to it */
-	bool    twice;          /* this run stands for both sides */
-	int64_t *worst;         /* (checkpoints): the token in which the run is farthest from the reference; -1 */
-	double (*own)[2]; /* (checkpoints): nmse and worst token's nmse of the run; NULL: not wanted */
-	bool   *want;           /* (values) */
-	int    *point;          /* (values): a checkpoint of a root value in this step; -1 */
-	int    *next;           /* (checkpoints): another checkpoint of the same value, under another name; -1 */
+	int              n;     /* of them */
+	bool             joins; /* there is a floor already; this one is added to it */
+	bool             twice; /* this run stands for both sides */
+	int64_t         *worst; /* (checkpoints): the token in which the run is farthest from the reference; -1 */
+	double (*own)[2];       /* (checkpoints): nmse and worst token's nmse of the run; NULL: not wanted */
+	bool *want;             /* (values) */
+	int  *point;            /* (values): a checkpoint of a root value in this step; -1 */
+	int  *next;             /* (checkpoints): another checkpoint of the same value, under another name; -1 */
 } pass;
 
 /* For a checkpoint that is compared by its last row alone (align.c). */
@@ -176,9 +176,9 @@ static vn_status measure_made(pass *s, vn_error *err)
 static int choose(pass *s, int step)
 {
 	const vn_comparison *c = s->c;
-	const vn_names *names = s->names;
-	const vn_plan *plan = names->plan;
-	int n = 0;
+	const vn_names      *names = s->names;
+	const vn_plan       *plan = names->plan;
+	int                  n = 0;
 	memset(s->want, 0, (size_t)plan->n_values * sizeof *s->want);
 	for (int v = 0; v < plan->n_values; v++)
 		s->point[v] = -1;
@@ -200,12 +200,15 @@ static vn_status one_step(pass *s, const vn_step *step, const int32_t *ids, vn_e
 {
 	const int     wanted = choose(s, step->number);
 	const int64_t first = step->position + step->first_row;
-	vn_taps   taps[2];
-	vn_status st = VN_OK;
+	vn_taps       taps[2];
+	vn_status     st = VN_OK;
 
 	for (int i = 0; !st && i < s->n; i++) {
-		taps[i] = (vn_taps) { .want = s->want, .rows = VN_ROWS_RANGE, .first = first, .last = first + step->rows - 1,
-		                      .sink = vn_replay_sink(&s->e[i]) };
+		taps[i] = (vn_taps) { .want = s->want,
+			                  .rows = VN_ROWS_RANGE,
+			                  .first = first,
+			                  .last = first + step->rows - 1,
+			                  .sink = vn_replay_sink(&s->e[i]) };
 		st = vn_ref_begin(s->e[i].ref, ids + step->position, step->tokens, wanted ? &taps[i] : NULL, err);
 	}
 	for (int k = 0; !st && k < s->names->plan->n_nodes; k++) {
@@ -225,9 +228,9 @@ static vn_status run_steps(pass *s, vn_error *err)
 {
 	vn_comparison *c = s->c;
 	const int32_t *ids, *positions;
-	const int64_t n_ids = vn_recording_tokens(c->opened.ref, &ids, &positions);
+	const int64_t  n_ids = vn_recording_tokens(c->opened.ref, &ids, &positions);
 	const vn_step *step;
-	const int n = vn_recording_steps(c->opened.ref, &step);
+	const int      n = vn_recording_steps(c->opened.ref, &step);
 	for (int i = 0; i < n; i++) {
 		if (step[i].position != vn_ref_position(s->e[0].ref) || step[i].tokens <= 0 ||
 		    step[i].tokens > n_ids - step[i].position)
@@ -258,8 +261,9 @@ static vn_status run_in(pass *s, vn_policy policy, const vn_policy *fine, vn_err
 	if (fine)
 		s->e[1].policy = *fine;
 	for (int i = 0; !st && i < s->n; i++) {
-		const vn_ref_options o = { .policy = s->e[i].policy, .threads = s->c->request.options->threads,
-			.progress = i == 0 };
+		const vn_ref_options o = { .policy = s->e[i].policy,
+			                       .threads = s->c->request.options->threads,
+			                       .progress = i == 0 };
 		st = vn_ref_create(s->names->plan, vn_model_weights(s->c->opened.model), &o, &s->e[i].ref, err);
 	}
 	if (!st)
@@ -293,7 +297,7 @@ static vn_status finer_reference(pass *s, vn_policy of_ref, double (*own)[2], vn
 static vn_status two_runs(pass *s, vn_policy of_ref, vn_policy fine, double (*own)[2], vn_error *err)
 {
 	const vn_policy mine = s->c->opened.policy;
-	vn_status st;
+	vn_status       st;
 
 	s->twice = vn_policy_same(of_ref, mine);
 	s->own = s->twice ? own : NULL;
@@ -317,8 +321,8 @@ static bool can_be_finer(const vn_comparison *c, vn_policy *fine)
 static vn_status run_all(pass *s, vn_error *err)
 {
 	vn_comparison *c = s->c;
-	vn_policy of_ref, fine;
-	double  (*own)[2] = calloc((size_t)c->result.n_points + 1, sizeof *own);
+	vn_policy      of_ref, fine;
+	double(*own)[2] = calloc((size_t)c->result.n_points + 1, sizeof *own);
 	vn_status st;
 
 	if (!own)
@@ -347,7 +351,7 @@ vn_status vn_floor_run(vn_comparison *c, vn_error *err)
 	if ((st = vn_model_open(c->request.options->model, &c->opened.model, err)))
 		return st;
 	const vn_model *model = c->opened.model;
-	const vn_plan *plan = vn_model_plan(model);
+	const vn_plan  *plan = vn_model_plan(model);
 	if ((st = check_model(c, model, err)) || (st = vn_names_init(&names, plan, err)))
 		goto done;
 	s.want = malloc((size_t)plan->n_values * sizeof *s.want);

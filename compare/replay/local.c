@@ -35,8 +35,8 @@ static bool in_float32(const vn_node *n, int made)
 	case VN_OP_GATED_NORM:
 	case VN_OP_LOG_DECAY:
 	case VN_OP_DELTA_RULE: return true;
-	case VN_OP_ATTENTION:  return made != n->out[VN_ATTN_SCORES];
-	default:               return false;
+	case VN_OP_ATTENTION: return made != n->out[VN_ATTN_SCORES];
+	default: return false;
 	}
 }
 
@@ -55,20 +55,22 @@ vn_status vn_local_measure_mapped(const vn_tensor *a, const vn_tensor *b, const 
                                   vn_dtype storage, bool mapped, int threads, vn_replayed *l, vn_error *err)
 {
 	const double least = least_floor(storage);
-	vn_measured local, floor;
-	vn_status   st;
+	vn_measured  local, floor;
+	vn_status    st;
 
 	if ((st = vn_measure_mapped(a, c, axes, false, mapped, threads, &local, err)) ||
 	    (st = vn_measure_mapped(b, a, axes, false, mapped, threads, &floor, err)))
 		return st;
 	*l = (vn_replayed) {
-		.local = value_of(&local, VN_M_NMSE), .floor = fmax(value_of(&floor, VN_M_NMSE), least),
+		.local = value_of(&local, VN_M_NMSE),
+		.floor = fmax(value_of(&floor, VN_M_NMSE), least),
 		.local_token = value_of(&local, VN_M_WORST_TOKEN_NMSE),
-			.floor_token = fmax(value_of(&floor, VN_M_WORST_TOKEN_NMSE), least),
+		.floor_token = fmax(value_of(&floor, VN_M_WORST_TOKEN_NMSE), least),
 		/* half an ulp of the largest number: at least half an ulp of 1, times that number */
-		.local_max = value_of(&local, VN_M_MAX_ABS), .floor_max = fmax(value_of(&floor, VN_M_MAX_ABS),
-			sqrt(least / ROUNDING) * local.absmax[0]),
-		.bad = one_side_bad(&local), .behind = -1,
+		.local_max = value_of(&local, VN_M_MAX_ABS),
+		.floor_max = fmax(value_of(&floor, VN_M_MAX_ABS), sqrt(least / ROUNDING) * local.absmax[0]),
+		.bad = one_side_bad(&local),
+		.behind = -1,
 	};
 	return VN_OK;
 }
@@ -90,9 +92,9 @@ vn_status vn_local_other(const vn_tensor *z, const vn_tensor *a, const char *axe
 vn_status vn_local_alone(const vn_tensor *z, const vn_tensor *c, const char *axes, int threads, vn_replayed *l,
                          vn_error *err)
 {
-	const int64_t n = vn_shape_count(&c->shape);
-	vn_replayed   other = *l;
-	vn_measured   m;
+	const int64_t   n = vn_shape_count(&c->shape);
+	vn_replayed     other = *l;
+	vn_measured     m;
 	const vn_status st = vn_measure(z, c, axes, false, threads, &m, err);
 
 	if (st)

@@ -17,12 +17,12 @@
  * these find one wrong token among thousands, and one wrong channel. Healthy engines reach at most
  * 3.0 and 5.3 (tests/parity_replay.py). */
 #define VN_LOCAL_LIMIT 4.0
-#define VN_PEAK_LIMIT 16.0
+#define VN_PEAK_LIMIT  16.0
 
 /* Returns the format that value `made` of node n is judged in. Of a run in float64 this is float32
  * where transformers computes in float32: norms of mean squares, the softmax, and the decay and the
  * recurrence of the delta rule. span: the operations that are computed together. */
-vn_dtype vn_local_format(const vn_node *n, int made, int span, vn_dtype storage);
+vn_dtype  vn_local_format(const vn_node *n, int made, int span, vn_dtype storage);
 /* Fills local, floor (of the tensor, the worst token and the worst element) and bad of *l, and
  * zeroes the rest. a, b and c have the same shape. axes: the dims string. storage: the candidate's
  * storage format. threads: 0 for one per processor. Fails only if memory runs out. */
@@ -40,7 +40,7 @@ vn_status vn_local_other(const vn_tensor *z, const vn_tensor *a, const char *axe
 vn_status vn_local_alone(const vn_tensor *z, const vn_tensor *c, const char *axes, int threads, vn_replayed *l,
                          vn_error *err);
 /* Adds the floors of *most to those of *l, as independent errors. */
-void vn_local_allow(vn_replayed *l, const vn_replayed *most);
+void      vn_local_allow(vn_replayed *l, const vn_replayed *most);
 
 /* Returns the local error divided by its floor. */
 double vn_local_ratio(const vn_replayed *l);

@@ -30,8 +30,8 @@ static bool make_room(vn_node_output *m, size_t bytes)
 static vn_status take_begin(void *context, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
 {
 	vn_replay_engine *e = context;
-	vn_node_output *m = &e->out[e->n_out];
-	const size_t bytes = (size_t)vn_shape_count(shape) * vn_dtype_size(dtype);
+	vn_node_output   *m = &e->out[e->n_out];
+	const size_t      bytes = (size_t)vn_shape_count(shape) * vn_dtype_size(dtype);
 	m->value = value;
 	m->dtype = dtype;
 	m->shape = *shape;
@@ -42,8 +42,8 @@ static vn_status take_begin(void *context, int value, vn_dtype dtype, const vn_s
 static vn_status take_write(void *context, const void *data, size_t elements, vn_error *err)
 {
 	vn_replay_engine *e = context;
-	vn_node_output *m = &e->out[e->n_out];
-	const size_t bytes = elements * vn_dtype_size(m->dtype);
+	vn_node_output   *m = &e->out[e->n_out];
+	const size_t      bytes = elements * vn_dtype_size(m->dtype);
 	(void)err;
 	if (m->have + bytes <= m->room) {
 		if (m->large.data)

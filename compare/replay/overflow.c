@@ -66,7 +66,7 @@ static void sum_up(vn_overflow *o, const vn_node *node, const vn_tensor *x, cons
                    int64_t N, int64_t M, int64_t place)
 {
 	const int64_t row = place / M, channel = place % M;
-	double sum = 0, most = 0;
+	double        sum = 0, most = 0;
 
 	for (int64_t k = 0; k < N; k++) {
 		sum += at(x, row * N + k) * at(w, node->c.linear.transposed ? k * M + channel : channel * N + k);
@@ -85,13 +85,13 @@ static vn_status find_partial_sum(vn_comparison *c, const vn_checkpoint *p, cons
 {
 	const vn_plan *plan = c->opened.model ? vn_model_plan(c->opened.model) : NULL;
 	const int v = plan ? vn_plan_find(plan, p->name) : -1, k = v < 0 ? -1 : plan->value[vn_plan_root(plan, v)].node;
-	const vn_node *node = k < 0 ? NULL : &plan->node[k];
+	const vn_node       *node = k < 0 ? NULL : &plan->node[k];
 	const vn_checkpoint *in = node && node->op == VN_OP_LINEAR
 	                              ? input_of(c, p, input, n, vn_plan_root(plan, node->in[0]))
 	                              : NULL;
-	vn_overflow    found = *o;
-	vn_tensor      x;
-	vn_status      st;
+	vn_overflow          found = *o;
+	vn_tensor            x;
+	vn_status            st;
 
 	if (!in)
 		return VN_OK;
@@ -143,9 +143,9 @@ vn_status vn_find_overflows(vn_comparison *c, vn_error *err)
 
 	for (int i = 0; !st && i < c->result.n_points; i++) {
 		vn_checkpoint *p = &c->result.point[i];
-		const bool asked = p->fails && (has_bad(p) || (p->replayed && p->replay.bad));
-		const int n = asked ? vn_inputs_of(c, i, input, c->result.n_points) : -1;
-		int behind = -1;
+		const bool     asked = p->fails && (has_bad(p) || (p->replayed && p->replay.bad));
+		const int      n = asked ? vn_inputs_of(c, i, input, c->result.n_points) : -1;
+		int            behind = -1;
 		for (int k = 0; k < n && behind < 0; k++)
 			behind = has_bad(&c->result.point[input[k]]) ? input[k] : -1;
 		if (n >= 0 && behind < 0 && has_bad(p))

@@ -17,12 +17,12 @@
 /* Fills overflow of checkpoints; and replay.behind of those beyond their floor only by NaN and
  * infinities that an input has, too. After vn_localise. Fails if memory runs out, or if a
  * recording cannot be read. */
-vn_status   vn_find_overflows(vn_comparison *c, vn_error *err);
+vn_status vn_find_overflows(vn_comparison *c, vn_error *err);
 
 /* "it passed 65504, the largest f16: ..."; text of VN_WORDS bytes. */
 const char *vn_say_overflow(const vn_checkpoint *p, char *text);
 
 /* Returns true if p overflowed and the replay found no other fault there: nothing else needs an explanation. */
-bool        vn_overflow_is_all(const vn_checkpoint *p);
+bool vn_overflow_is_all(const vn_checkpoint *p);
 
 #endif

@@ -54,18 +54,18 @@ bool vn_recompute_known(const vn_recompute *p, int root)
 
 vn_status vn_recompute_load(vn_recompute *p, vn_recompute_width *w, int root, void **data, vn_error *err)
 {
-	const int64_t row = vn_value_row(&p->site.plan->value[root]);
+	const int64_t  row = vn_value_row(&p->site.plan->value[root]);
 	const vn_dtype as = vn_policy_dtype(w->policy, vn_value_wide(p->site.plan, root));
-	char     *x = *data ? *data : calloc((size_t)(p->site.tokens * row) + 1, w->size);
-	vn_status st = x ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %s", p->site.plan->value[root].name);
+	char          *x = *data ? *data : calloc((size_t)(p->site.tokens * row) + 1, w->size);
+	vn_status      st = x ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %s", p->site.plan->value[root].name);
 
 	*data = x;
 	for (int i = 0; !st && i <= p->when; i++) {
-		const vn_step *s = &p->step[i];
+		const vn_step       *s = &p->step[i];
 		const vn_checkpoint *k = &p->c->result.point[captured(p, i, root)];
-		const size_t   n = (size_t)(s->rows * row), at = (size_t)((s->position + s->first_row) * row);
-		unsigned char *own;
-		vn_tensor t;
+		const size_t         n = (size_t)(s->rows * row), at = (size_t)((s->position + s->first_row) * row);
+		unsigned char       *own;
+		vn_tensor            t;
 		if ((st = vn_replay_candidate(p->c, k, k->replay.columns, &t, &own, err)))
 			break;
 		if (w->size == 8)
@@ -103,11 +103,11 @@ static void forget(vn_recompute *p)
 static vn_status take_candidate(vn_recompute *p, vn_error *err)
 {
 	const vn_checkpoint *k = &p->c->result.point[p->at];
-	const vn_value *v = &p->site.plan->value[p->site.target];
-	const vn_step  *s = &p->step[p->when];
-	unsigned char *sorted;
-	vn_tensor t;
-	vn_status st = vn_replay_candidate(p->c, k, k->replay.columns, &t, &sorted, err);
+	const vn_value      *v = &p->site.plan->value[p->site.target];
+	const vn_step       *s = &p->step[p->when];
+	unsigned char       *sorted;
+	vn_tensor            t;
+	vn_status            st = vn_replay_candidate(p->c, k, k->replay.columns, &t, &sorted, err);
 
 	p->site.first = s->position + s->first_row;
 	p->rows = s->rows;
@@ -143,11 +143,11 @@ static vn_status take_candidate(vn_recompute *p, vn_error *err)
 static bool mixes(const vn_node *n, int input)
 {
 	switch (n->op) {
-	case VN_OP_ATTENTION:   return input != VN_ATTN_Q;
+	case VN_OP_ATTENTION: return input != VN_ATTN_Q;
 	case VN_OP_CAUSAL_CONV:
 	case VN_OP_DELTA_RULE:
-	case VN_OP_ROWS:        return true;
-	default:                return false;
+	case VN_OP_ROWS: return true;
+	default: return false;
 	}
 }
 
@@ -155,7 +155,7 @@ static bool mixes(const vn_node *n, int input)
 static void find_span(vn_recompute *p, int value, bool all)
 {
 	enum { ROWS = 1, ALL };
-	const int root = vn_plan_root(p->site.plan, value), node = p->site.plan->value[root].node;
+	const int     root = vn_plan_root(p->site.plan, value), node = p->site.plan->value[root].node;
 	const vn_held held = vn_recompute_held(p, root);
 
 	if (p->seen[node] >= (all ? ALL : ROWS) || held == VN_HELD_ALL || (held == VN_HELD_ROWS && !all))
@@ -187,7 +187,7 @@ static bool follow(const vn_recompute *p, int upto)
 vn_status vn_recompute_at(vn_recompute *p, int point, vn_error *err)
 {
 	const vn_checkpoint *k = &p->c->result.point[point];
-	const int root = vn_names_root(&p->names, k->name);
+	const int            root = vn_names_root(&p->names, k->name);
 
 	forget(p);
 	p->when = 0;
@@ -225,7 +225,7 @@ const vn_site *vn_recompute_site(const vn_recompute *p)
 static void find_points(vn_recompute *p)
 {
 	const vn_comparison *c = p->c;
-	const size_t values = (size_t)p->site.plan->n_values;
+	const size_t         values = (size_t)p->site.plan->n_values;
 
 	for (size_t i = 0; i < (size_t)p->n_steps * values; i++)
 		p->point[i] = -1;
@@ -242,7 +242,7 @@ static void find_points(vn_recompute *p)
 vn_status vn_recompute_create(vn_comparison *c, vn_recompute **probe, vn_error *err)
 {
 	vn_recompute *p = *probe = calloc(1, sizeof *p);
-	vn_status st;
+	vn_status     st;
 
 	if (!p)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory");

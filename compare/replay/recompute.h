@@ -26,21 +26,27 @@ typedef struct vn_recompute vn_recompute;
 
 /* How numbers are rounded: as the candidate stores them; more precisely; as the candidate stores
  * them, but with float16 accumulation in products; in bfloat16 or float16, with all that is read. */
-typedef enum vn_recompute_as { VN_OWN_WIDTH, VN_FINE_WIDTH, VN_HALF_SUMS, VN_IN_BF16, VN_IN_F16,
-	VN_N_WIDTHS } vn_recompute_as;
+typedef enum vn_recompute_as {
+	VN_OWN_WIDTH,
+	VN_FINE_WIDTH,
+	VN_HALF_SUMS,
+	VN_IN_BF16,
+	VN_IN_F16,
+	VN_N_WIDTHS
+} vn_recompute_as;
 
 /* The current checkpoint. The pointer from vn_recompute_site stays valid; the contents change with
  * vn_recompute_at. */
 typedef struct vn_site {
-	const vn_plan   *plan;    /* the model's own, unmodified */
+	const vn_plan   *plan; /* the model's own, unmodified */
 	const vn_tensor *weights;
-	int              target;  /* the checkpoint's value, aliases resolved */
+	int              target; /* the checkpoint's value, aliases resolved */
 	/* the candidate's rows that a run computes (of logits, a sample of the vocabulary) */
 	vn_tensor        cand;
 	bool             sampled; /* cand has only some of its rows */
 	const char      *axes;
-	int64_t          first;   /* position of the token of its first row */
-	int64_t          tokens;  /* in all steps up to and including its own */
+	int64_t          first;        /* position of the token of its first row */
+	int64_t          tokens;       /* in all steps up to and including its own */
 	int             *span, n_span; /* nodes between it and captured values, its own first */
 } vn_site;
 
@@ -49,10 +55,10 @@ void      vn_recompute_destroy(vn_recompute *p);
 
 /* Moves to a checkpoint, and discards what was computed for the previous one. VN_ERR_UNSUPPORTED:
  * it cannot be recomputed (not a value of the plan, or steps that do not follow each other). */
-vn_status vn_recompute_at(vn_recompute *p, int point, vn_error *err);
+vn_status      vn_recompute_at(vn_recompute *p, int point, vn_error *err);
 const vn_site *vn_recompute_site(const vn_recompute *p);
 /* Does another plan with the same values change anything that the checkpoint is computed from? */
-bool      vn_recompute_touched(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights);
+bool           vn_recompute_touched(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights);
 /* Computes the checkpoint by plan and weights. The caller frees out->data. VN_ERR_UNSUPPORTED: the
  * plan does not make this checkpoint, or makes it in another shape. */
 vn_status      vn_recompute_run(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, vn_recompute_as as,
@@ -63,9 +69,9 @@ vn_status      vn_recompute_run_slots(vn_recompute *p, const vn_plan *plan, cons
                                       vn_recompute_as as, vn_tensor *out, vn_error *err);
 /* From now on, does not take this value from the recording but computes it, until vn_recompute_at. -1: takes all again.
  * For an operation that changes what it reads by itself: its input is recorded as it should be. */
-void      vn_recompute_disregard(vn_recompute *p, int value);
+void           vn_recompute_disregard(vn_recompute *p, int value);
 /* Was this value captured whole in all steps up to the checkpoint's? */
-bool      vn_recompute_has(const vn_recompute *p, int value);
+bool           vn_recompute_has(const vn_recompute *p, int value);
 /* Estimates vn_recompute_run on a few tokens, each by itself, to discard most of a hundred plans
  * quickly. *off: the nmse of their rows. VN_ERR_UNSUPPORTED: the checkpoint is not computed token
  * by token. */
@@ -82,6 +88,6 @@ vn_status           vn_recompute_look(vn_recompute *p, const vn_plan *plan, cons
                                       vn_error *err);
 /* Fills *out with an input of the checkpoint's node under the unmodified plan: all tokens of all
  * steps, in the format of `as`. The data belongs to p. */
-vn_status vn_recompute_input(vn_recompute *p, int input, vn_recompute_as as, vn_tensor *out, vn_error *err);
+vn_status           vn_recompute_input(vn_recompute *p, int input, vn_recompute_as as, vn_tensor *out, vn_error *err);
 
 #endif

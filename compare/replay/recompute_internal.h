@@ -13,33 +13,33 @@ enum { VN_RECOMPUTE_SAMPLE = 64 }; /* rows sampled from the logits' vocabulary *
 typedef struct vn_recompute_width {
 	vn_policy      policy;
 	const vn_eval *eval;
-	size_t         size;  /* bytes per number */
+	size_t         size; /* bytes per number */
 	/* (values): captured, or made by the unmodified plan; NULL: not yet */
 	void         **unmodified;
 	void          *sampled; /* the sampled rows of the checkpoint, made by the unmodified plan; NULL: not yet */
 } vn_recompute_width;
 
 struct vn_recompute {
-	vn_comparison   *c;
-	vn_names         names;
-	const vn_step   *step;    /* all steps */
-	int              n_steps;
-	int             *point;   /* (steps, values): checkpoint captured for a root value; -1 */
-	int              threads;
-	vn_recompute_width   w[VN_N_WIDTHS];
+	vn_comparison     *c;
+	vn_names           names;
+	const vn_step     *step; /* all steps */
+	int                n_steps;
+	int               *point; /* (steps, values): checkpoint captured for a root value; -1 */
+	int                threads;
+	vn_recompute_width w[VN_N_WIDTHS];
 	/* the checkpoint */
-	vn_site          site;
-	int              at, when; /* the checkpoint's step, counted from 0 */
-	int              disregarded; /* a value that is not taken from the recording; -1: none */
-	int64_t          rows;    /* rows of the checkpoint among the site's tokens */
-	int64_t          sample[VN_RECOMPUTE_SAMPLE];
-	int              n_sample; /* 0: all rows are used */
-	vn_some_rows     some;     /* of the sampled logits: the columns of a first look; n 0: not chosen */
-	double           some_off; /* the nmse there that the unmodified plan leaves */
-	void            *own;     /* data of site.cand, unless it lies in the file */
+	vn_site            site;
+	int                at, when;    /* the checkpoint's step, counted from 0 */
+	int                disregarded; /* a value that is not taken from the recording; -1: none */
+	int64_t            rows;        /* rows of the checkpoint among the site's tokens */
+	int64_t            sample[VN_RECOMPUTE_SAMPLE];
+	int                n_sample; /* 0: all rows are used */
+	vn_some_rows       some;     /* of the sampled logits: the columns of a first look; n 0: not chosen */
+	double             some_off; /* the nmse there that the unmodified plan leaves */
+	void              *own;      /* data of site.cand, unless it lies in the file */
 	/* (nodes): marks of the search for the span: seen, and seen for all tokens */
-	signed char     *seen;
-	bool             narrow;  /* no operation of the span needs tokens that were not captured */
+	signed char       *seen;
+	bool               narrow; /* no operation of the span needs tokens that were not captured */
 };
 
 /* A plan that is tried: what it computes differently from the unmodified one. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-	WIDTH = 256,             /* columns of a block */
+	WIDTH = 256, /* columns of a block */
 	WORST = VN_SOME_BLOCKS / 2,
 	LEAST = 4 * VN_SOME_BLOCKS * WIDTH /* with fewer columns, a look is not worth it */
 };
@@ -135,8 +135,8 @@ static vn_status pick_weight(const vn_some_rows *s, const vn_tensor *w, bool tra
 		y = pick_columns(s, w->data, w->shape.dim[0], vn_dtype_size(w->dtype));
 	else if ((y = malloc(block * (size_t)s->n + 1)))
 		for (int k = 0; k < s->n; k++)
-			memcpy(y + (size_t)k * block,
-			       (const char *)w->data + vn_dtype_bytes(w->dtype, (size_t)(s->first[k] * row)), block);
+			memcpy(y + (size_t)k * block, (const char *)w->data + vn_dtype_bytes(w->dtype, (size_t)(s->first[k] * row)),
+			       block);
 	some->data = y;
 	return y ? VN_OK : no_memory(err);
 }
@@ -161,9 +161,8 @@ static vn_status product(vn_recompute_plan *r, const vn_node *n, vn_args *a, voi
                          vn_error *err)
 {
 	const vn_value *v = &r->plan->value[vn_plan_root(r->plan, n->in[0])];
-	vn_status       st = vn_value_row(v) == r->p->some.of
-	                         ? vn_fail(err, VN_ERR_UNSUPPORTED, "a product of all columns")
-	                         : input_rows(r, n->in[0], in, err);
+	vn_status       st = vn_value_row(v) == r->p->some.of ? vn_fail(err, VN_ERR_UNSUPPORTED, "a product of all columns")
+	                                                      : input_rows(r, n->in[0], in, err);
 
 	for (int i = 0; !st && i < 2; i++)
 		if (a->w[i]) {
@@ -177,14 +176,14 @@ static vn_status product(vn_recompute_plan *r, const vn_node *n, vn_args *a, voi
 static vn_status columns(vn_recompute_plan *r, int value, void **out, vn_error *err)
 {
 	const vn_recompute *p = r->p;
-	const int       root = vn_plan_root(r->plan, value);
-	const vn_value *v = &r->plan->value[root];
-	const vn_node  *n = &r->plan->node[v->node];
-	const int64_t   wide = p->some.n * p->some.width;
-	vn_tensor       some[2] = { { .data = NULL }, { .data = NULL } };
-	vn_args         a = vn_recompute_args(r, n);
-	void           *in = NULL;
-	vn_status       st;
+	const int           root = vn_plan_root(r->plan, value);
+	const vn_value     *v = &r->plan->value[root];
+	const vn_node      *n = &r->plan->node[v->node];
+	const int64_t       wide = p->some.n * p->some.width;
+	vn_tensor           some[2] = { { .data = NULL }, { .data = NULL } };
+	vn_args             a = vn_recompute_args(r, n);
+	void               *in = NULL;
+	vn_status           st;
 
 	*out = NULL;
 	if (vn_value_row(v) != p->some.of || v->rank != 2 || n->out[0] != root || n->n_state)

@@ -40,7 +40,7 @@ static bool same_node(const run *r, int value)
 static bool touched(run *r, int value)
 {
 	const int root = vn_plan_root(r->plan, value);
-	bool yes;
+	bool      yes;
 
 	if (r->touched[root] >= 0)
 		return r->touched[root];
@@ -84,12 +84,12 @@ bool vn_recompute_makes_target(run *r, int root)
  * from those of the current call. */
 typedef struct call {
 	const vn_node *n;
-	vn_args     a;                 /* of the call at hand */
-	const void *in[VN_MAX_IN];     /* for all tokens */
-	int64_t     row[VN_MAX_IN];    /* elements of one token's row of them */
+	vn_args        a;              /* of the call at hand */
+	const void    *in[VN_MAX_IN];  /* for all tokens */
+	int64_t        row[VN_MAX_IN]; /* elements of one token's row of them */
 	/* States of fixed size. Those that grow are read from what the calls leave, not kept. */
-	char       *kept[VN_MAX_STATE];
-	bool        fixed;             /* some state has a fixed size, so each call needs the one before */
+	char          *kept[VN_MAX_STATE];
+	bool           fixed; /* some state has a fixed size, so each call needs the one before */
 } call;
 
 static void end_call(call *k)
@@ -108,8 +108,8 @@ static vn_status make_states(run *r, call *k, vn_error *err)
 {
 	for (int i = 0; i < k->n->n_state; i++) {
 		const vn_state *s = &r->plan->state[k->n->state[i]];
-		const bool grows = s->input >= 0, others = grows && s->input == VN_ATTN_K && keeps_others(k);
-		const size_t n = (size_t)(vn_state_row(s) * (grows ? r->p->site.tokens : 1));
+		const bool      grows = s->input >= 0, others = grows && s->input == VN_ATTN_K && keeps_others(k);
+		const size_t    n = (size_t)(vn_state_row(s) * (grows ? r->p->site.tokens : 1));
 		k->fixed = k->fixed || !grows;
 		if (grows && !others)
 			k->a.state[i] = (void *)(uintptr_t)k->in[s->input]; /* of all tokens, and only read */
@@ -121,8 +121,10 @@ static vn_status make_states(run *r, call *k, vn_error *err)
 
 vn_args vn_recompute_args(const run *r, const vn_node *n)
 {
-	vn_args a = { .policy = r->w->policy, .threads = r->p->threads, .lists = r->plan->list,
-		.wide = vn_value_wide(r->plan, n->out[0]) };
+	vn_args a = { .policy = r->w->policy,
+		          .threads = r->p->threads,
+		          .lists = r->plan->list,
+		          .wide = vn_value_wide(r->plan, n->out[0]) };
 
 	if (r->w == &r->p->w[VN_FINE_WIDTH] &&
 	    r->p->site.n_span > 1) /* as in a replay, where some roundings go to the other side */
@@ -223,11 +225,11 @@ static vn_status first_output(run *r, call *k, int from, void **out, vn_error *e
 /* Finds a value for all tokens: captured, made for an earlier plan, or made now. */
 vn_status vn_recompute_value(run *r, int value, const void **data, vn_error *err)
 {
-	const int root = vn_plan_root(r->plan, value);
+	const int  root = vn_plan_root(r->plan, value);
 	const bool own = touched(r, root), checkpoint = vn_recompute_makes_target(r, root);
-	void    **at = checkpoint ? &r->w->unmodified[r->p->site.target] : own ? &r->made[root] : &r->w->unmodified[root];
-	call      k = { 0 };
-	vn_status st = VN_OK;
+	void     **at = checkpoint ? &r->w->unmodified[r->p->site.target] : own ? &r->made[root] : &r->w->unmodified[root];
+	call       k = { 0 };
+	vn_status  st = VN_OK;
 
 	if (!*at && !own && vn_recompute_known(r->p, root))
 		st = vn_recompute_load(r->p, r->w, root, at, err);
@@ -254,17 +256,17 @@ static vn_status rows_of(run *r, call *k, int slot, void *out, vn_error *err)
 	const int64_t       S = p->site.tokens, heads = k->n->c.attention.heads,
 				  first = p->site.first - p->step[p->when].position;
 	const vn_status st = turn_to(r, k, p->when, err);
-	int bad = 0;
+	int             bad = 0;
 
 	if (st)
 		return st;
-#pragma omp parallel for collapse(2) num_threads(p->threads)
-	for (int64_t h = 0; h < heads; h++)
-		for (int64_t i = 0; i < p->rows; i += ROWS)
-			if (r->w->eval->rows(k->n, &k->a, slot, h, first + i, p->rows - i < ROWS ? p->rows - i : ROWS,
-			                     (char *)out + (size_t)((h * p->rows + i) * S) * r->w->size, NULL)) {
+#pragma omp        parallel for collapse(2) num_threads(p->threads)
+    for (int64_t h = 0; h < heads; h++)
+        for (int64_t i = 0; i < p->rows; i += ROWS)
+            if (r->w->eval->rows(k->n, &k->a, slot, h, first + i, p->rows - i < ROWS ? p->rows - i : ROWS,
+			                            (char *)out + (size_t)((h * p->rows + i) * S) * r->w->size, NULL)) {
 #pragma omp atomic write
-				bad = 1;
+                bad = 1;
 			}
 	return bad ? vn_fail(err, VN_ERR_NOMEM, "no memory for attention rows") : VN_OK;
 }
@@ -281,15 +283,15 @@ static bool goes_alone(const vn_node *n)
 static vn_status sampled(run *r, int value, void **out, vn_error *err)
 {
 	const vn_recompute *p = r->p;
-	const vn_value *v = &r->plan->value[vn_plan_root(r->plan, value)];
-	const vn_node  *n = &r->plan->node[v->node];
-	const size_t    row = (size_t)vn_value_row(v) * r->w->size;
-	const bool      wide = vn_value_row(v) == vn_value_row(&r->plan->value[p->site.target]);
-	const bool      checkpoint = wide && vn_recompute_makes_target(r, vn_plan_root(r->plan, value));
-	vn_args         a = vn_recompute_args(r, n);
-	const void     *all;
-	void           *x = NULL;
-	vn_status       st;
+	const vn_value     *v = &r->plan->value[vn_plan_root(r->plan, value)];
+	const vn_node      *n = &r->plan->node[v->node];
+	const size_t        row = (size_t)vn_value_row(v) * r->w->size;
+	const bool          wide = vn_value_row(v) == vn_value_row(&r->plan->value[p->site.target]);
+	const bool          checkpoint = wide && vn_recompute_makes_target(r, vn_plan_root(r->plan, value));
+	vn_args             a = vn_recompute_args(r, n);
+	const void         *all;
+	void               *x = NULL;
+	vn_status           st;
 
 	if (checkpoint && r->w->sampled) {
 		if (!(*out = malloc(row * VN_RECOMPUTE_SAMPLE + 1)))
@@ -357,8 +359,8 @@ static vn_status state_of(run *r, call *k, const vn_state *s, void **out, vn_err
 static vn_status make_output(run *r, call *k, int slot, void **out, vn_error *err)
 {
 	const vn_recompute *p = r->p;
-	const vn_value *v = &r->plan->value[p->site.target];
-	vn_status       st;
+	const vn_value     *v = &r->plan->value[p->site.target];
+	vn_status           st;
 
 	if (v->state >= 0)
 		return state_of(r, k, &r->plan->state[v->state], out, err);
@@ -378,9 +380,9 @@ static vn_status make_output(run *r, call *k, int slot, void **out, vn_error *er
 static bool fits(const run *r, int slot)
 {
 	const vn_recompute *p = r->p;
-	const vn_value *v = &r->plan->value[p->site.target];
-	const bool      state = v->state >= 0;
-	vn_shape s = vn_value_shape(v, p->n_sample ? p->n_sample : p->rows, p->site.tokens);
+	const vn_value     *v = &r->plan->value[p->site.target];
+	const bool          state = v->state >= 0;
+	vn_shape            s = vn_value_shape(v, p->n_sample ? p->n_sample : p->rows, p->site.tokens);
 
 	return (slot >= 0 || state) && vn_shape_equal(&s, &p->site.cand.shape);
 }
@@ -407,8 +409,8 @@ void vn_recompute_end(run *r)
 
 bool vn_recompute_touched(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights)
 {
-	run r;
-	vn_error none;
+	run        r;
+	vn_error   none;
 	const bool yes = !vn_recompute_begin(&r, p, plan, weights, &p->w[VN_OWN_WIDTH], &none) &&
 	                 touched(&r, p->site.target);
 
@@ -446,14 +448,14 @@ vn_status vn_recompute_run(vn_recompute *p, const vn_plan *plan, const vn_tensor
 
 vn_status vn_recompute_input(vn_recompute *p, int input, vn_recompute_as as, vn_tensor *out, vn_error *err)
 {
-	const int v = p->site.plan->node[p->site.plan->value[p->site.target].node].in[input];
+	const int   v = p->site.plan->node[p->site.plan->value[p->site.target].node].in[input];
 	const void *data;
-	run r;
-	vn_status st = vn_recompute_begin(&r, p, p->site.plan, p->site.weights, &p->w[as], err);
+	run         r;
+	vn_status   st = vn_recompute_begin(&r, p, p->site.plan, p->site.weights, &p->w[as], err);
 
 	if (!st && !(st = vn_recompute_value(&r, v, &data, err)))
 		*out = (vn_tensor) { r.w->eval->width, vn_value_shape(&p->site.plan->value[v], p->site.tokens, p->site.tokens),
-			data };
+			                 data };
 	vn_recompute_end(&r);
 	return st;
 }
@@ -477,11 +479,11 @@ static void unload(run *r, const vn_node *n, const bool *there)
 static vn_status off_by(run *r, call *k, int64_t at, void *room, double *dd, double *cc, vn_error *err)
 {
 	const vn_recompute *p = r->p;
-	const vn_value *v = &r->plan->value[p->site.target];
-	const int64_t   row = vn_value_row(v), token = p->site.first + at;
-	double         *c = room, *x = c + row;
-	const int32_t  *ids;
-	vn_status       st;
+	const vn_value     *v = &r->plan->value[p->site.target];
+	const int64_t       row = vn_value_row(v), token = p->site.first + at;
+	double             *c = room, *x = c + row;
+	const int32_t      *ids;
+	vn_status           st;
 
 	vn_recording_tokens(p->c->opened.cand, &ids, NULL);
 	k->a.ids = ids + token;
@@ -511,13 +513,13 @@ vn_status vn_recompute_glance(vn_recompute *p, const vn_plan *plan, const vn_ten
 	const vn_node  *n = &plan->node[v->node];
 	const bool      plain = n->out[0] == p->site.target && v->state < 0 && v->size[0] == VN_T && !p->n_sample &&
 	                   !keeps_others(&(call) { .n = n }) && n->op != VN_OP_ROWS;
-	const int64_t   some = p->rows < GLANCE ? p->rows : GLANCE;
-	void           *room = plain ? malloc((size_t)(2 * vn_value_row(v)) * 8 + 1) : NULL;
-	bool            there[VN_MAX_IN];
-	double          dd = 0, cc = 0;
-	call            k = { 0 };
-	run             r;
-	vn_status       st = vn_recompute_begin(&r, p, plan, weights, &p->w[VN_OWN_WIDTH], err);
+	const int64_t some = p->rows < GLANCE ? p->rows : GLANCE;
+	void         *room = plain ? malloc((size_t)(2 * vn_value_row(v)) * 8 + 1) : NULL;
+	bool          there[VN_MAX_IN];
+	double        dd = 0, cc = 0;
+	call          k = { 0 };
+	run           r;
+	vn_status     st = vn_recompute_begin(&r, p, plan, weights, &p->w[VN_OWN_WIDTH], err);
 
 	*off = (double)NAN;
 	for (int i = 0; i < n->n_in; i++) {

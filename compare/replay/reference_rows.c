@@ -27,7 +27,7 @@ typedef struct look {
 	int             *point;     /* (values): a checkpoint of a root value; -1 */
 	int64_t          row[ROWS]; /* the tokens at hand, rising */
 	int              n;
-	int              target;    /* the value that is computed, although it was recorded */
+	int              target; /* the value that is computed, although it was recorded */
 } look;
 
 static vn_status no_memory(vn_error *err)
@@ -76,8 +76,9 @@ static vn_status rows_of(const look *l, int value, float **rows, vn_error *err);
 
 static vn_args args_of(const look *l, const vn_node *n)
 {
-	vn_args a = { .policy = l->policy, .threads = l->threads, .lists = l->plan->list,
-		.wide = vn_value_wide(l->plan, n->out[0]) };
+	vn_args a = {
+		.policy = l->policy, .threads = l->threads, .lists = l->plan->list, .wide = vn_value_wide(l->plan, n->out[0])
+	};
 
 	for (int i = 0; i < n->n_w; i++)
 		a.w[i] = n->w[i] >= 0 ? &l->weights[n->w[i]] : NULL;
@@ -198,12 +199,12 @@ static void choose_rows(look *l, int64_t worst)
 /* Measures the rows of a checkpoint of a recorded value. */
 static vn_status check(look *l, int root, double own[2], vn_error *err)
 {
-	const int64_t  row = vn_value_row(&l->plan->value[root]);
-	const int      entry = l->c->result.point[l->point[root]].ref;
+	const int64_t   row = vn_value_row(&l->plan->value[root]);
+	const int       entry = l->c->result.point[l->point[root]].ref;
 	const vn_entry *e = vn_recording_entry(l->c->opened.ref, entry);
-	float         *is = NULL, *want = malloc((size_t)(l->n * row) * sizeof *want + 1);
-	vn_measured    m;
-	vn_status      st = want ? VN_OK : no_memory(err);
+	float          *is = NULL, *want = malloc((size_t)(l->n * row) * sizeof *want + 1);
+	vn_measured     m;
+	vn_status       st = want ? VN_OK : no_memory(err);
 
 	l->target = root;
 	if (!st)
@@ -254,8 +255,12 @@ vn_status vn_reference_rows(vn_comparison *c, const vn_names *names, vn_policy o
 {
 	const vn_step *step;
 	const int      asked = c->request.options->threads;
-	look           l = { .c = c, .plan = names->plan, .weights = vn_model_weights(c->opened.model), .policy = of_ref,
-		.eval = vn_eval_for(of_ref), .threads = asked > 0 ? asked : omp_get_num_procs() };
+	look           l = { .c = c,
+		                 .plan = names->plan,
+		                 .weights = vn_model_weights(c->opened.model),
+		                 .policy = of_ref,
+		                 .eval = vn_eval_for(of_ref),
+		                 .threads = asked > 0 ? asked : omp_get_num_procs() };
 	vn_error       none = { "" };
 	vn_status      st;
 

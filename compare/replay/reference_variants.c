@@ -26,45 +26,33 @@ int vn_variants_count(const vn_node *n, vn_policy policy)
 	const vn_dtype storage = policy.storage;
 
 	switch (n->op) {
-	case VN_OP_LINEAR:
-		return policy.products && in_blocks(n);
+	case VN_OP_LINEAR: return policy.products && in_blocks(n);
 	case VN_OP_DELTA_RULE: /* in chunks there are no mistakes */
 		return !n->x.delta.form && !n->x.delta.head_map && !n->x.delta.turned && !n->x.delta.restart;
-	case VN_OP_ATTENTION:
-		return narrow(storage) || storage == VN_F32;
+	case VN_OP_ATTENTION: return narrow(storage) || storage == VN_F32;
 	case VN_OP_ROPE: /* for the angles, and in 16 bits also for intermediate roundings */
 		return narrow(storage) ? VN_N_ANGLES : storage == VN_F32 ? VN_N_ANGLES - 1 : 0;
 	case VN_OP_RMS_NORM:
 	case VN_OP_GATED_NORM:
-	case VN_OP_L2_NORM:
-		return narrow(storage);
-	case VN_OP_ACT:
-		return narrow(storage) && vn_act_has_steps(n->c.act.act);
+	case VN_OP_L2_NORM: return narrow(storage);
+	case VN_OP_ACT: return narrow(storage) && vn_act_has_steps(n->c.act.act);
 	case VN_OP_GATED:
-	case VN_OP_CAUSAL_CONV:
-		return narrow(storage) ? 2 : 0;
-	default:
-		return 0;
+	case VN_OP_CAUSAL_CONV: return narrow(storage) ? 2 : 0;
+	default: return 0;
 	}
 }
 
 void vn_variant_put(vn_node *n, vn_policy policy, int i)
 {
-	const vn_dtype storage = policy.storage;
+	const vn_dtype                 storage = policy.storage;
 	const vn_intermediate_rounding steps = storage == VN_F16    ? VN_STEPS_F16
 	                                       : storage == VN_BF16 ? VN_STEPS_BF16
 	                                                            : VN_STEPS_F32;
 
 	switch (n->op) {
-	case VN_OP_LINEAR:
-		n->c.linear.inverse = VN_GGML_INVERTED;
-		break;
-	case VN_OP_DELTA_RULE:
-		n->c.delta.chunked = 1;
-		break;
-	case VN_OP_ATTENTION:
-		n->c.attention.steps = (int)steps;
-		break;
+	case VN_OP_LINEAR: n->c.linear.inverse = VN_GGML_INVERTED; break;
+	case VN_OP_DELTA_RULE: n->c.delta.chunked = 1; break;
+	case VN_OP_ATTENTION: n->c.attention.steps = (int)steps; break;
 	case VN_OP_ROPE:
 		if (narrow(storage) && i == 0)
 			n->c.rope.rope.steps = (int)steps;
@@ -73,9 +61,7 @@ void vn_variant_put(vn_node *n, vn_policy policy, int i)
 		break;
 	case VN_OP_RMS_NORM:
 	case VN_OP_GATED_NORM:
-	case VN_OP_L2_NORM:
-		n->c.norm.steps = (int)steps;
-		break;
+	case VN_OP_L2_NORM: n->c.norm.steps = (int)steps; break;
 	case VN_OP_ACT:
 	case VN_OP_GATED:
 		n->c.act.steps = (int)steps;
@@ -85,8 +71,7 @@ void vn_variant_put(vn_node *n, vn_policy policy, int i)
 		n->c.conv.steps = (int)steps;
 		n->c.conv.formula = i > 0;
 		break;
-	default:
-		break;
+	default: break;
 	}
 }
 
@@ -196,7 +181,7 @@ typedef struct judged {
 	int              value;
 	const vn_tensor *own, *cand; /* the node's result as the reference computes it, and the candidate's */
 	const char      *axes;
-	vn_replayed     *l, most;    /* its own; what others are from own */
+	vn_replayed     *l, most; /* its own; what others are from own */
 } judged;
 
 /* The node is other implementation i. */
@@ -214,7 +199,7 @@ static vn_status run_other(vn_replay *r, int k, int i, judged *j, drawn d[2], vn
 			continue;
 		const vn_tensor z = { m->dtype, m->shape, m->data };
 		st = vn_variant_judges_alone(node, i) ? vn_local_alone(&z, j->cand, j->axes, threads, j->l, err)
-		                               : vn_local_other(&z, j->own, j->axes, threads, &j->most, err);
+		                                      : vn_local_other(&z, j->own, j->axes, threads, &j->most, err);
 	}
 	return st;
 }
@@ -222,15 +207,15 @@ static vn_status run_other(vn_replay *r, int k, int i, judged *j, drawn d[2], vn
 vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_node_output *own, const vn_tensor *cand,
                           const char *axes, vn_replayed *l, vn_error *err)
 {
-	vn_replay_engine *e = &r->e[VN_OWN];
-	const int         k = (int)(node - r->plan->node);
-	const int         others = l->bad ? 0 : vn_variants_count(node, e->policy);
-	const vn_tensor   a = { own->dtype, own->shape, own->data };
+	vn_replay_engine      *e = &r->e[VN_OWN];
+	const int              k = (int)(node - r->plan->node);
+	const int              others = l->bad ? 0 : vn_variants_count(node, e->policy);
+	const vn_tensor        a = { own->dtype, own->shape, own->data };
 	const vn_replay_engine unmodified = *e;
-	judged            j = { .value = own->value, .own = &a, .cand = cand, .axes = axes, .l = l };
-	drawn             d[2] = { { 0 }, { 0 } };
-	vn_error          none;
-	vn_status         st;
+	judged                 j = { .value = own->value, .own = &a, .cand = cand, .axes = axes, .l = l };
+	drawn                  d[2] = { { 0 }, { 0 } };
+	vn_error               none;
+	vn_status              st;
 
 	if (!others)
 		return VN_OK;

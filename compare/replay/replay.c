@@ -39,14 +39,17 @@ static vn_status one_step(vn_replay *r, vn_error *err)
 	const int32_t *ids;
 	const vn_step *s = r->step;
 	const int64_t  first = s->position + s->first_row;
-	vn_taps   taps[VN_N_ENGINES];
-	vn_status st = VN_OK;
+	vn_taps        taps[VN_N_ENGINES];
+	vn_status      st = VN_OK;
 
 	vn_recording_tokens(r->c->opened.cand, &ids, NULL);
 	find_points(r);
 	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
-		taps[i] = (vn_taps) { .want = r->want, .rows = VN_ROWS_RANGE, .first = first, .last = first + s->rows - 1,
-		                      .sink = vn_replay_sink(&r->e[i]) };
+		taps[i] = (vn_taps) { .want = r->want,
+			                  .rows = VN_ROWS_RANGE,
+			                  .first = first,
+			                  .last = first + s->rows - 1,
+			                  .sink = vn_replay_sink(&r->e[i]) };
 		st = vn_ref_begin(r->e[i].ref, ids + s->position, s->tokens, &taps[i], err);
 	}
 	for (int k = 0; !st && k < r->plan->n_nodes; k++)
@@ -62,7 +65,7 @@ static vn_status one_step(vn_replay *r, vn_error *err)
 /* The local errors are known, so the graph is not needed: an origin may have a wrong input. */
 vn_status vn_replay_origins(vn_comparison *c, vn_error *err)
 {
-	int n = 0;
+	int             n = 0;
 	const vn_status st = vn_find_overflows(c, err);
 	if (st || !c->result.replayed)
 		return st;
@@ -103,7 +106,7 @@ static vn_status open_all(vn_replay *r, int steps, vn_error *err)
 {
 	const vn_model *m = r->c->opened.model;
 	const size_t    n = (size_t)r->plan->n_values + 1;
-	vn_status st;
+	vn_status       st;
 
 	r->want = malloc(n * sizeof *r->want);
 	r->point = malloc(n * sizeof *r->point);
@@ -117,8 +120,9 @@ static vn_status open_all(vn_replay *r, int steps, vn_error *err)
 	r->e[VN_OWN].policy = r->c->opened.policy;
 	r->e[VN_FINE].policy = vn_policy_fine(r->c->opened.policy);
 	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
-		const vn_ref_options o = { .policy = r->e[i].policy, .threads = r->c->request.options->threads,
-			.progress = i == VN_OWN };
+		const vn_ref_options o = { .policy = r->e[i].policy,
+			                       .threads = r->c->request.options->threads,
+			                       .progress = i == VN_OWN };
 		st = vn_ref_create(i == VN_OWN ? r->other : r->plan, vn_model_weights(m), &o, &r->e[i].ref, err);
 	}
 	return st;
@@ -184,25 +188,21 @@ static bool any_fails(const vn_comparison *c)
 static bool wanted(const vn_comparison *c)
 {
 	switch (c->request.options->replay) {
-	case VN_REPLAY_NEVER:
-		return false;
-	case VN_REPLAY_ALWAYS:
-		return true;
-	case VN_REPLAY_SAME:
-		return any_fails(c) || !vn_other_weights(c);
-	default:
-		return any_fails(c);
+	case VN_REPLAY_NEVER: return false;
+	case VN_REPLAY_ALWAYS: return true;
+	case VN_REPLAY_SAME: return any_fails(c) || !vn_other_weights(c);
+	default: return any_fails(c);
 	}
 }
 
 vn_status vn_replay_run(vn_comparison *c, vn_error *err)
 {
 	vn_column_order assumed[VN_N_POINTS] = { VN_COLUMNS_SAME };
-	vn_replay r;
-	const vn_step *step;
-	const int steps = vn_recording_steps(c->opened.cand, &step);
-	bool      again = false;
-	vn_status st;
+	vn_replay       r;
+	const vn_step  *step;
+	const int       steps = vn_recording_steps(c->opened.cand, &step);
+	bool            again = false;
+	vn_status       st;
 
 	if (!c->opened.model || !wanted(c))
 		return VN_OK;

@@ -59,7 +59,7 @@ static void make_room(vn_replay *r, int k)
 static vn_status keep(vn_replay *r, vn_saved *s, vn_should as, vn_error *err)
 {
 	const vn_shape whole = vn_replay_shape(r, s->value);
-	vn_status st = VN_OK;
+	vn_status      st = VN_OK;
 
 	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
 		const vn_dtype t = vn_policy_dtype(r->e[i].policy, vn_value_wide(r->plan, s->value));
@@ -128,7 +128,7 @@ static void lead_through(vn_saved *s, int point)
 /* Keeps what value node k makes if everything that it is computed from is correct. */
 static vn_status keep_further(vn_replay *r, int k, vn_saved *s, vn_error *err)
 {
-	suspects in = suspects_of(r, k);
+	suspects  in = suspects_of(r, k);
 	vn_status st;
 
 	if (!in.n)
@@ -146,10 +146,10 @@ static vn_status keep_further(vn_replay *r, int k, vn_saved *s, vn_error *err)
 
 vn_status vn_replay_save(vn_replay *r, int k, int value, vn_error *err)
 {
-	const vn_shape whole = vn_replay_shape(r, value);
+	const vn_shape  whole = vn_replay_shape(r, value);
 	const vn_entry *e = vn_recording_entry(r->c->opened.cand, r->c->result.point[r->point[value]].cand);
-	vn_saved *s;
-	vn_status st;
+	vn_saved       *s;
+	vn_status       st;
 
 	if (vn_replay_no_place(r->plan, value) || r->plan->value[value].state >= 0 || !vn_shape_equal(&whole, &e->shape))
 		return VN_OK;
@@ -167,8 +167,8 @@ vn_status vn_replay_save(vn_replay *r, int k, int value, vn_error *err)
 static bool came_out_otherwise(const vn_replay *r, const vn_node_output *m)
 {
 	const int point = r->point[m->value];
-	return point >= 0 && r->c->result.point[point].replayed && vn_local_beyond(&r->c->result.point[point])
-	       && !vn_local_is_order(&r->c->result.point[point]) && r->c->result.point[point].replay.behind < 0;
+	return point >= 0 && r->c->result.point[point].replayed && vn_local_beyond(&r->c->result.point[point]) &&
+	       !vn_local_is_order(&r->c->result.point[point]) && r->c->result.point[point].replay.behind < 0;
 }
 
 /* right: which of the wrong outputs are right now. *n: how many. */
@@ -206,9 +206,9 @@ static int size_of(unsigned set)
 /* Finds a smallest set of inputs among those that make the most outputs right. */
 static vn_status search(vn_replay *r, suspects *s, const bool *wrong, int all, finding *best, vn_error *err)
 {
-	bool right[VN_MAX_OUT + 2];
+	bool      right[VN_MAX_OUT + 2];
 	vn_status st = VN_OK;
-	int n;
+	int       n;
 
 	*best = (finding) { 0 };
 	for (int size = 1; size <= s->n; size++)
@@ -248,11 +248,11 @@ static void mark_captured(vn_replay *r, const suspects *s, const finding *f, con
 
 vn_status vn_replay_captured(vn_replay *r, int k, vn_error *err)
 {
-	bool wrong[VN_MAX_OUT + 2] = { false }, right[VN_MAX_OUT + 2] = { false };
-	suspects s = suspects_of(r, k);
-	finding  f;
+	bool      wrong[VN_MAX_OUT + 2] = { false }, right[VN_MAX_OUT + 2] = { false };
+	suspects  s = suspects_of(r, k);
+	finding   f;
 	vn_status st;
-	int all = 0, n;
+	int       all = 0, n;
 
 	for (int i = 0; i < r->e[VN_OWN].n_out; i++)
 		all += wrong[i] = came_out_otherwise(r, &r->e[VN_OWN].out[i]);

@@ -21,12 +21,12 @@
 static vn_status agrees(vn_replay *r, const vn_node *node, const vn_node_output *a, const vn_node_output *b,
                         const vn_checkpoint *p, vn_column_order lie, bool *yes, vn_error *err)
 {
-	const char    *axes = vn_entry_axes(vn_recording_entry(r->c->opened.ref, p->ref));
+	const char     *axes = vn_entry_axes(vn_recording_entry(r->c->opened.ref, p->ref));
 	const vn_tensor own = { a->dtype, a->shape, a->data }, fine = { b->dtype, b->shape, b->data };
-	vn_checkpoint  as = *p;
-	unsigned char *data = NULL;
-	vn_tensor      cand;
-	vn_status      st = vn_replay_candidate(r->c, p, lie, &cand, &data, err);
+	vn_checkpoint   as = *p;
+	unsigned char  *data = NULL;
+	vn_tensor       cand;
+	vn_status       st = vn_replay_candidate(r->c, p, lie, &cand, &data, err);
 
 	*yes = false;
 	if (!st &&
@@ -49,7 +49,7 @@ static bool readers_are_judged(const vn_replay *r, int root)
 	int n = 0;
 	for (int k = 0; k < r->plan->n_nodes; k++) {
 		const vn_node *node = &r->plan->node[k];
-		bool reads = false, judged = false;
+		bool           reads = false, judged = false;
 		for (int i = 0; i < node->n_in; i++)
 			reads = reads || vn_plan_root(r->plan, node->in[i]) == root;
 		for (int i = 0; i < node->n_out; i++)
@@ -70,7 +70,7 @@ static vn_column_order assumed(const vn_replay *r, int root)
  * too. */
 static vn_status wrong_in_order(vn_replay *r, int k, const vn_node_output *m, vn_checkpoint *p, vn_error *err)
 {
-	vn_checkpoint now = *p;
+	vn_checkpoint   now = *p;
 	const vn_status st = vn_replay_measure(r, &r->plan->node[k], m, assumed(r, m->value), &now, err);
 
 	now.replay.span = p->replay.span;
@@ -89,9 +89,9 @@ static vn_status order_columns(vn_replay *r, int k, bool *right, vn_error *err)
 	*right = true;
 	for (int i = 0; !st && i < r->e[VN_OWN].n_out; i++) {
 		const vn_node_output *m = &r->e[VN_OWN].out[i], *fine = NULL;
-		vn_checkpoint *p = r->point[m->value] >= 0 ? &r->c->result.point[r->point[m->value]] : NULL;
-		const int64_t  width = m->shape.rank ? m->shape.dim[m->shape.rank - 1] : 0;
-		bool           yes = false;
+		vn_checkpoint        *p = r->point[m->value] >= 0 ? &r->c->result.point[r->point[m->value]] : NULL;
+		const int64_t         width = m->shape.rank ? m->shape.dim[m->shape.rank - 1] : 0;
+		bool                  yes = false;
 		for (int f = 0; f < r->e[VN_FINE].n_out; f++)
 			fine = r->e[VN_FINE].out[f].value == m->value ? &r->e[VN_FINE].out[f] : fine;
 		if (!p || !p->replayed || !vn_local_beyond(p))
@@ -124,11 +124,11 @@ static vn_status measure_again(vn_replay *r, int k, vn_error *err)
 
 	for (int i = 0; !st && i < r->e[VN_OWN].n_out; i++) {
 		const vn_node_output *m = &r->e[VN_OWN].out[i];
-		vn_checkpoint *p = r->point[m->value] >= 0 ? &r->c->result.point[r->point[m->value]] : NULL;
+		vn_checkpoint        *p = r->point[m->value] >= 0 ? &r->c->result.point[r->point[m->value]] : NULL;
 		if (!p || !p->replayed)
 			continue;
 		const vn_column_order lie = p->replay.wrong_so ? p->replay.columns : VN_COLUMNS_SAME;
-		vn_checkpoint now = *p;
+		vn_checkpoint         now = *p;
 		st = vn_replay_measure(r, &r->plan->node[k], m, lie, &now, err);
 		now.replay.span = p->replay.span;
 		now.replay.columns = lie;
@@ -144,8 +144,8 @@ static bool is_right(const vn_replay *r, int k)
 {
 	for (int i = 0; i < r->plan->node[k].n_out; i++) {
 		const int value = r->plan->node[k].out[i], point = value < 0 ? -1 : r->point[vn_plan_root(r->plan, value)];
-		if (point >= 0 && r->c->result.point[point].replayed
-		    && (vn_local_beyond(&r->c->result.point[point]) || r->c->result.point[point].replay.columns))
+		if (point >= 0 && r->c->result.point[point].replayed &&
+		    (vn_local_beyond(&r->c->result.point[point]) || r->c->result.point[point].replay.columns))
 			return false;
 	}
 	return true;
@@ -159,9 +159,9 @@ static vn_status as_captured(vn_replay *r, int k, vn_error *err)
 	const vn_node  *node = &r->plan->node[k];
 	vn_column_order was[VN_MAX_IN] = { VN_COLUMNS_SAME };
 	vn_checkpoint  *p;
-	vn_status st = VN_OK;
-	bool      changed = false, back = false;
-	int       root;
+	vn_status       st = VN_OK;
+	bool            changed = false, back = false;
+	int             root;
 
 	for (int i = 0; !st && i < node->n_in; i++)
 		if ((p = in_order(r, k, i, &root)) && !p->replay.wrong_so) {
@@ -186,9 +186,9 @@ vn_status vn_replay_columns(vn_replay *r, int k, vn_error *err)
 {
 	const vn_node *node = &r->plan->node[k];
 	vn_checkpoint *p;
-	bool right;
-	int  root;
-	vn_status st = order_columns(r, k, &right, err);
+	bool           right;
+	int            root;
+	vn_status      st = order_columns(r, k, &right, err);
 
 	if (st || !right)
 		return st ? st : as_captured(r, k, err);

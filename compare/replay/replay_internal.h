@@ -23,10 +23,10 @@ typedef struct vn_node_output {
 } vn_node_output;
 
 typedef struct vn_replay_engine {
-	vn_ref   *ref;
-	vn_policy policy;
-	vn_node_output   out[VN_MAX_OUT + 2];
-	int       n_out;
+	vn_ref        *ref;
+	vn_policy      policy;
+	vn_node_output out[VN_MAX_OUT + 2];
+	int            n_out;
 } vn_replay_engine;
 
 /* values of one step that are still to be read: the last ones, since they are as large as the
@@ -47,24 +47,24 @@ typedef struct vn_saved {
 
 typedef struct vn_replay {
 	vn_comparison   *c;
-	const vn_plan   *plan;   /* the model's */
-	vn_plan         *other;  /* a copy for engine VN_OWN: vn_replay_allow changes a node of it */
+	const vn_plan   *plan;  /* the model's */
+	vn_plan         *other; /* a copy for engine VN_OWN: vn_replay_allow changes a node of it */
 	vn_names         names;
 	vn_replay_engine e[VN_N_ENGINES];
 	vn_trace         trace;
-	bool            *want;   /* (values) */
+	bool            *want; /* (values) */
 	/* (values) checkpoint in this step that is measured and in the plan; -1 */
 	int             *point;
-	double          *error;  /* (values): relative error of the candidate; NaN: not known */
+	double          *error; /* (values): relative error of the candidate; NaN: not known */
 	const vn_step   *step;
-	int              at;     /* the step, counted from 0 */
+	int              at; /* the step, counted from 0 */
 	vn_saved         saved[VN_SAVED];
 	int              n_saved;
 	/* order of a point's columns, proven in some layer by a reader that is right with it */
 	vn_column_order  proven[VN_N_POINTS];
 	vn_column_order  assumed[VN_N_POINTS]; /* orders that an earlier walk proved */
-	bool             again;  /* there was an earlier walk */
-	unsigned char   *put;    /* (room_put) bytes: numbers on their way into an engine */
+	bool             again;                /* there was an earlier walk */
+	unsigned char   *put;                  /* (room_put) bytes: numbers on their way into an engine */
 	size_t           room_put;
 } vn_replay;
 
@@ -76,10 +76,10 @@ static inline vn_shape vn_replay_shape(const vn_replay *r, int value)
 /* ---- made.c: what a node hands over ----------------------------------------------------------- */
 
 /* Returns the sink that stores the outputs of engine e. */
-vn_sink   vn_replay_sink(vn_replay_engine *e);
+vn_sink               vn_replay_sink(vn_replay_engine *e);
 /* Returns what e made of a value in the node that it ran last, or NULL. */
 const vn_node_output *vn_replay_made(const vn_replay_engine *e, int value);
-void      vn_node_output_free(vn_node_output *m);
+void                  vn_node_output_free(vn_node_output *m);
 
 /* ---- replay_measure.c: the steps of one node ---------------------------------------------------- */
 

@@ -73,7 +73,7 @@ static bool own_rounding(const vn_replay *r, const vn_node *node, vn_replayed *l
  * some 10. In 16 bits, rounding the stored number prevails, which every engine does alike. */
 static int64_t independent(const vn_replay *r, const vn_checkpoint *p, const char *axes)
 {
-	const int rank = vn_recording_entry(r->c->opened.ref, p->ref)->shape.rank;
+	const int  rank = vn_recording_entry(r->c->opened.ref, p->ref)->shape.rank;
 	const bool few = r->e[VN_OWN].policy.storage == VN_F32 && rank > 0 && vn_axes_find(axes, "key") == rank - 1;
 	return few ? (int64_t)vn_count_carrying(r->c, p) : p->m.n;
 }
@@ -82,17 +82,17 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_out
                             vn_checkpoint *p, vn_error *err)
 {
 	const vn_node_output *fine = vn_replay_made(&r->e[VN_FINE], own->value);
-	const double   in = error_in(r, node);
-	vn_comparison *c = r->c;
-	const char    *axes = vn_entry_axes(vn_recording_entry(c->opened.ref, p->ref));
-	const vn_tensor a = { own->dtype, own->shape, own->data }, b = { fine->dtype, fine->shape, fine->data };
-	const int   threads = c->request.options->threads, span = p->replay.span;
-	const bool      mapped = !lie && own->large.file && fine->large.file && vn_recording_mapped(c->opened.cand, p->cand)
-	                    && vn_recording_mapped(c->opened.ref, p->ref);
+	const double          in = error_in(r, node);
+	vn_comparison        *c = r->c;
+	const char           *axes = vn_entry_axes(vn_recording_entry(c->opened.ref, p->ref));
+	const vn_tensor       a = { own->dtype, own->shape, own->data }, b = { fine->dtype, fine->shape, fine->data };
+	const int             threads = c->request.options->threads, span = p->replay.span;
+	const bool mapped = !lie && own->large.file && fine->large.file && vn_recording_mapped(c->opened.cand, p->cand) &&
+	                    vn_recording_mapped(c->opened.ref, p->ref);
 	unsigned char *sorted = NULL;
-	vn_tensor   cand, ref;
-	vn_measured given;
-	vn_status   st;
+	vn_tensor      cand, ref;
+	vn_measured    given;
+	vn_status      st;
 
 	if ((st = vn_replay_candidate(c, p, lie, &cand, &sorted, err)) ||
 	    (st = vn_entry_tensor(c->opened.ref, p->ref, &ref, err)) ||
@@ -147,8 +147,7 @@ static vn_status put_values(vn_replay *r, vn_replay_engine *e, int value, const 
 
 	if (!make_room(r, (all + 1) * vn_dtype_size(as)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", r->plan->value[value].name);
-	if (n < all &&
-	    (st = vn_ref_read(e->ref, value, r->put, err))) /* rows that were not captured stay as computed */
+	if (n < all && (st = vn_ref_read(e->ref, value, r->put, err))) /* rows that were not captured stay as computed */
 		return st;
 	vn_convert(r->put + from * vn_dtype_size(as), as, t->data, t->dtype, n, r->c->request.options->threads);
 	return vn_ref_write(e->ref, value, r->put, err);
@@ -157,10 +156,10 @@ static vn_status put_values(vn_replay *r, vn_replay_engine *e, int value, const 
 vn_status vn_replay_take(vn_replay *r, int value, vn_error *err)
 {
 	const vn_checkpoint *p = &r->c->result.point[r->point[value]];
-	const vn_shape whole = vn_replay_shape(r, value);
-	unsigned char *own;
-	vn_tensor t;
-	vn_status st = vn_replay_candidate(r->c, p, p->replay.columns, &t, &own, err);
+	const vn_shape       whole = vn_replay_shape(r, value);
+	unsigned char       *own;
+	vn_tensor            t;
+	vn_status            st = vn_replay_candidate(r->c, p, p->replay.columns, &t, &own, err);
 
 	if (st)
 		return st;

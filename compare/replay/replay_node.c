@@ -15,10 +15,10 @@ static vn_status measure_all(vn_replay *r, const vn_node *node, vn_error *err)
 	vn_status st = VN_OK;
 	for (int i = 0; !st && i < r->e[VN_OWN].n_out; i++) {
 		const vn_node_output *m = &r->e[VN_OWN].out[i];
-		vn_checkpoint *p = r->point[m->value] >= 0 ? &r->c->result.point[r->point[m->value]] : NULL;
-		if (!p || !vn_replay_made(&r->e[VN_FINE], m->value)
-		    || !vn_shape_equal(&m->shape, &vn_recording_entry(r->c->opened.ref, p->ref)->shape)
-		    || !vn_shape_equal(&m->shape, &vn_recording_entry(r->c->opened.cand, p->cand)->shape))
+		vn_checkpoint        *p = r->point[m->value] >= 0 ? &r->c->result.point[r->point[m->value]] : NULL;
+		if (!p || !vn_replay_made(&r->e[VN_FINE], m->value) ||
+		    !vn_shape_equal(&m->shape, &vn_recording_entry(r->c->opened.ref, p->ref)->shape) ||
+		    !vn_shape_equal(&m->shape, &vn_recording_entry(r->c->opened.cand, p->cand)->shape))
 			continue;
 		int span, behind;
 		if ((st = vn_trace_span(&r->trace, r->at, m->value, &span, &behind, err)))
@@ -44,10 +44,10 @@ static vn_checkpoint *wrong_inputs(const vn_replay *r, vn_checkpoint **unknown, 
 	*n = 0;
 	*unknown = NULL;
 	for (size_t i = 0; i < r->trace.n_span; i++) {
-		const size_t cell = r->trace.span[i], values = (size_t)r->plan->n_values;
+		const size_t   cell = r->trace.span[i], values = (size_t)r->plan->n_values;
 		const vn_node *node = &r->plan->node[r->plan->value[cell % values].node];
 		for (int k = 0; cell / values == (size_t)r->at && k < node->n_in; k++) {
-			const int value = vn_plan_root(r->plan, node->in[k]), point = r->point[value];
+			const int      value = vn_plan_root(r->plan, node->in[k]), point = r->point[value];
 			vn_checkpoint *q = point >= 0 && vn_trace_kept(&r->trace, r->at, value) ? &r->c->result.point[point] : NULL;
 			if (!q || !q->fails || !q->replayed || !vn_local_beyond(q) || q->replay.behind >= 0)
 				continue;
@@ -75,7 +75,7 @@ static bool is_tested(const vn_replay *r, int k, const vn_checkpoint *input)
 static bool went_on_otherwise(const vn_replay *r, int k, vn_checkpoint *p)
 {
 	vn_checkpoint *unknown, *first;
-	int n;
+	int            n;
 
 	if (p->fails || !(NEARER * p->m.value[VN_M_NMSE] <= p->replay.local) || !(first = wrong_inputs(r, &unknown, &n)))
 		return false;
@@ -90,7 +90,7 @@ static bool went_on_otherwise(const vn_replay *r, int k, vn_checkpoint *p)
 static vn_status charge(vn_replay *r, int k, vn_error *err)
 {
 	vn_status st = VN_OK;
-	int span, behind;
+	int       span, behind;
 	for (int i = 0; !st && i < r->e[VN_OWN].n_out; i++) {
 		const int      value = r->e[VN_OWN].out[i].value;
 		vn_checkpoint *p = point_of(r, &r->e[VN_OWN].out[i]);
@@ -122,7 +122,7 @@ static vn_status put_back(vn_replay *r, int value, vn_error *err)
 vn_status vn_replay_node(vn_replay *r, int k, vn_error *err)
 {
 	const vn_node *node = &r->plan->node[k];
-	vn_status st;
+	vn_status      st;
 	if ((st = vn_replay_run_node(r, k, err)) || (st = measure_all(r, node, err)) ||
 	    (st = vn_replay_columns(r, k, err)) || (st = vn_replay_captured(r, k, err)) || (st = charge(r, k, err)))
 		return st;

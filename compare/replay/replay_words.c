@@ -13,7 +13,7 @@
 const char *vn_say_lying(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
 {
 	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref);
-	char map[240];
+	char            map[240];
 	vn_say_columns(p->replay.columns, vn_entry_axes(e), e->shape.rank, map, sizeof map);
 	snprintf(
 		text, VN_WORDS,
@@ -27,7 +27,7 @@ const char *vn_say_lying(const vn_comparison *c, const vn_checkpoint *p, char te
 /* Names its inputs that were captured wrongly. */
 static void say_should(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
 {
-	int input[VN_MAX_IN], n = vn_inputs_of(c, (int)(p - c->result.point), input, VN_MAX_IN), said = 0;
+	int  input[VN_MAX_IN], n = vn_inputs_of(c, (int)(p - c->result.point), input, VN_MAX_IN), said = 0;
 	char label[VN_LABEL];
 	for (int i = 0; i < n; i++)
 		if (c->result.point[input[i]].replay.captured)

@@ -54,7 +54,7 @@ static void append(vn_trace *t, size_t **list, size_t *n, size_t *room, size_t x
 {
 	if (*n == *room) {
 		const size_t more = 2 * *room + 256;
-		size_t *p = realloc(*list, more * sizeof *p);
+		size_t      *p = realloc(*list, more * sizeof *p);
 		if (!p) {
 			t->failed = true;
 			return;
@@ -79,7 +79,7 @@ static void visit(vn_trace *t, size_t cell, bool all_rows)
 
 static void reach(void *trace, size_t step, int value, bool all_rows)
 {
-	vn_trace *t = trace;
+	vn_trace    *t = trace;
 	const size_t cell = cell_of(t, step, value);
 	if (t->kept[cell] < (all_rows ? VN_KEPT_ALL : VN_KEPT_ROWS))
 		visit(t, cell, all_rows);
@@ -124,7 +124,7 @@ vn_status vn_trace_span(vn_trace *t, int step, int value, int *nodes, int *blame
 void vn_trace_blame(vn_trace *t, int point)
 {
 	for (size_t i = 0; i < t->n_span; i++) {
-		const size_t cell = t->span[i], values = (size_t)t->plan->n_values;
+		const size_t   cell = t->span[i], values = (size_t)t->plan->n_values;
 		const vn_node *node = &t->plan->node[t->plan->value[cell % values].node];
 		/* A growing state is only passed on; what was put into it is in the span by itself. */
 		if (i == 0 || !grows(t, (int)(cell % values)))

@@ -16,9 +16,9 @@
 typedef enum vn_kept_rows { VN_KEPT_NOTHING, VN_KEPT_ROWS, VN_KEPT_ALL } vn_kept_rows;
 
 typedef struct vn_trace {
-	const vn_plan *plan;   /* borrowed */
+	const vn_plan *plan; /* borrowed */
 	size_t         steps;
-	unsigned char *kept;   /* (steps, values) vn_kept_rows */
+	unsigned char *kept; /* (steps, values) vn_kept_rows */
 	/* (steps, values): checkpoint charged with a span that contains the cell; -1 */
 	int           *blamed;
 	uint32_t      *stamp, now; /* marks of the current walk; now + 1: for all rows */
@@ -30,7 +30,7 @@ typedef struct vn_trace {
 vn_status vn_trace_init(vn_trace *t, const vn_plan *plan, int steps, vn_error *err);
 void      vn_trace_finish(vn_trace *t); /* t may be zeroed */
 
-void      vn_trace_keep(vn_trace *t, int step, int value, vn_kept_rows rows);
+void vn_trace_keep(vn_trace *t, int step, int value, vn_kept_rows rows);
 
 vn_kept_rows vn_trace_kept(const vn_trace *t, int step, int value);
 

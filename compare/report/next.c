@@ -189,9 +189,10 @@ static void add_same_tokens(const vn_comparison *c, vn_lines *lines)
 		return;
 	strcpy(to, ref ? "reference.h5" : "candidate.h5");
 	vn_shell_new_file(to, sizeof to);
-	add_words(lines,
-	          (const char *[]) { "capture", engine, model_of(c), "--precision", precision, "--ids-from", other, "-o", to },
-	          9);
+	add_words(
+		lines,
+		(const char *[]) { "capture", engine, model_of(c), "--precision", precision, "--ids-from", other, "-o", to },
+		9);
 	add_words(lines, (const char *[]) { "compare", ref ? to : other, ref ? other : to }, 3);
 }
 

@@ -14,8 +14,8 @@ extern const unsigned char vn_page[];
 
 /* What takes the place of each. */
 typedef struct vn_page_parts {
-	void      (*title)(const void *context, FILE *out); /* escaped */
-	void      (*story)(const void *context, FILE *out); /* HTML, readable without the script */
+	void (*title)(const void *context, FILE *out);                    /* escaped */
+	void (*story)(const void *context, FILE *out);                    /* HTML, readable without the script */
 	vn_status (*data)(const void *context, FILE *out, vn_error *err); /* JSON */
 } vn_page_parts;
 vn_status vn_page_write(const vn_page_parts *parts, const void *context, FILE *out, vn_error *err);
@@ -36,9 +36,9 @@ typedef struct vn_page_shared {
 json_int_t vn_page_number(json_t *index, json_t *list, json_t *value);
 /* Writes a checkpoint as a row of 8 numbers: its place among all, kind, step, order, nmse, floor,
  * used, and which of the limits uses most (-1: it has none). Returns false without memory. */
-bool    vn_page_row(const vn_page_shared *k, const vn_comparison *c, const vn_checkpoint *p, int at, FILE *out);
+bool       vn_page_row(const vn_page_shared *k, const vn_comparison *c, const vn_checkpoint *p, int at, FILE *out);
 /* The operations of the plan in order, for the graph of a layer: op, layer, the names of the outputs, and the
  * numbers of the operations that it reads; null without a plan. Returns a new reference. */
-json_t *vn_page_plan(const vn_comparison *c);
+json_t    *vn_page_plan(const vn_comparison *c);
 
 #endif

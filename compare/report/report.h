@@ -13,11 +13,11 @@
 #include <stdio.h>
 
 typedef struct vn_report_options {
-	bool colour;       /* text: use terminal colours */
-	bool all;          /* text: a line for every checkpoint */
+	bool        colour; /* text: use terminal colours */
+	bool        all;    /* text: a line for every checkpoint */
 	/* json: the form that the HTML page embeds: 9 digits, the plan, and rows for most checkpoints of a long run
 	 * (page.h) */
-	bool page;
+	bool        page;
 	const char *limits_chosen; /* how the limits were chosen: "--limits", "the candidate's precision f16" */
 } vn_report_options;
 
@@ -25,30 +25,30 @@ typedef struct vn_report_options {
 
 /* One measured checkpoint in full. */
 typedef struct vn_report_detail {
-	int        point;
-	int        n_around;                  /* neighbours along the last axis, including the worst element */
-	int64_t    around_at;                 /* index of the first neighbour along that axis */
-	double     around[2][VN_AROUND_VALUES]; /* [0] reference, [1] candidate */
-	vn_stats   stats[2];
-	int64_t    at[VN_MAX_RANK];           /* indices of the worst element */
-	char       where[160];                /* "token 3, head 0, dim 17" */
-	char       around_where[176];         /* "token 3, head 0, dim 14-21" */
-	vn_profile profile;                   /* its lines begin with those of `like` */
+	int             point;
+	int             n_around;                    /* neighbours along the last axis, including the worst element */
+	int64_t         around_at;                   /* index of the first neighbour along that axis */
+	double          around[2][VN_AROUND_VALUES]; /* [0] reference, [1] candidate */
+	vn_stats        stats[2];
+	int64_t         at[VN_MAX_RANK];   /* indices of the worst element */
+	char            where[160];        /* "token 3, head 0, dim 17" */
+	char            around_where[176]; /* "token 3, head 0, dim 14-21" */
+	vn_profile      profile;           /* its lines begin with those of `like` */
 	vn_layout_match like;
-	int       *input, n_input;            /* indices of its inputs; n_input is -1 without a plan */
+	int            *input, n_input; /* indices of its inputs; n_input is -1 without a plan */
 } vn_report_detail;
 
 /* The details of the first divergence, then of the other origins, then of the other failures, in
  * execution order. The other failures are read only up to a fixed number of elements. */
 typedef struct vn_story {
 	vn_report_detail *told;
-	int      n;
-	int      left_out; /* failures without details */
+	int               n;
+	int               left_out; /* failures without details */
 } vn_story;
 
 /* Reads the details of at most `most` checkpoints. Call vn_story_free afterwards, also after a failure. */
-vn_status vn_story_of(vn_comparison *c, int most, vn_story *s, vn_error *err);
-void      vn_story_free(vn_story *s);
+vn_status               vn_story_of(vn_comparison *c, int most, vn_story *s, vn_error *err);
+void                    vn_story_free(vn_story *s);
 /* The details of a checkpoint, or NULL if the story has none. */
 const vn_report_detail *vn_story_find(const vn_story *s, int point);
 
@@ -58,8 +58,8 @@ typedef vn_status vn_report(const vn_comparison *c, const vn_story *s, const vn_
                             vn_error *err);
 
 typedef struct vn_report_form {
-	const char *name;          /* "json" */
-	int         tells;         /* the most checkpoints shown in full */
+	const char *name;  /* "json" */
+	int         tells; /* the most checkpoints shown in full */
 	vn_report  *write;
 } vn_report_form;
 
@@ -67,16 +67,16 @@ typedef struct vn_report_form {
  * `summary`, the refusals, and commands to type now. */
 vn_status vn_report_refused(const vn_comparison *c, const char *why, FILE *out, vn_error *err);
 
-extern const char *const vn_report_names; /* "text|json|...", for help */
-const vn_report_form *vn_report_by_name(const char *name);  /* NULL if there is none */
+extern const char *const vn_report_names;                     /* "text|json|...", for help */
+const vn_report_form    *vn_report_by_name(const char *name); /* NULL if there is none */
 vn_status vn_report_by_ending(const char *path, const vn_report_form **form, vn_error *err); /* as vn_output_ending */
 
 vn_report vn_report_text;
 vn_report vn_report_json; /* schema vernier-compare/1: specs/compare.md */
 vn_report vn_report_junit;
 vn_report vn_report_markdown; /* at most as long as a comment on GitHub may be */
-vn_report vn_report_csv;  /* one row per checkpoint: specs/compare.md */
-vn_report vn_report_html; /* one page that loads no other file */
+vn_report vn_report_csv;      /* one row per checkpoint: specs/compare.md */
+vn_report vn_report_html;     /* one page that loads no other file */
 
 /* ---- shared by the reports -------------------------------------------------- */
 
@@ -91,14 +91,14 @@ void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colo
 #define VN_PLAIN(colour) ((colour) ? "\033[0m" : "")
 
 /* Returns the op of a checkpoint, from the recording or its plan; "" if neither names it. */
-const char *vn_op_of(const vn_comparison *c, const vn_checkpoint *p);
-const char *vn_point_of(const vn_checkpoint *p);
+const char     *vn_op_of(const vn_comparison *c, const vn_checkpoint *p);
+const char     *vn_point_of(const vn_checkpoint *p);
 /* Returns the entry of the reference, or of the candidate if the reference has none. */
 const vn_entry *vn_entry_of(const vn_comparison *c, const vn_checkpoint *p);
 /* Sets *ratio to the nmse divided by the floor's. Small tensors of decoded steps use the floor of
  * their pool. Returns false without a floor. */
-bool vn_ratio_of(const vn_comparison *c, const vn_checkpoint *p, double *ratio);
+bool            vn_ratio_of(const vn_comparison *c, const vn_checkpoint *p, double *ratio);
 /* Returns the first divergence, else the first checkpoint that cannot be judged, else -1. */
-int  vn_first_failure(const vn_comparison *c);
+int             vn_first_failure(const vn_comparison *c);
 
 #endif

@@ -58,9 +58,9 @@ static double limit_fraction(const vn_checkpoint *p)
 static void row(const vn_comparison *c, int point, FILE *out)
 {
 	const vn_checkpoint *p = &c->result.point[point];
-	char   label[VN_LABEL], words[VN_WORDS];
-	double ratio = NAN;
-	const bool has_ratio = p->m.n && vn_ratio_of(c, p, &ratio);
+	char                 label[VN_LABEL], words[VN_WORDS];
+	double               ratio = NAN;
+	const bool           has_ratio = p->m.n && vn_ratio_of(c, p, &ratio);
 	vn_csv_text(out, vn_label(p, label));
 	fprintf(out, ",%d,", p->step);
 	if (p->layer >= 0)

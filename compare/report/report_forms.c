@@ -7,12 +7,8 @@
 
 /* In the order of the endings below. */
 static const vn_report_form forms[] = {
-	{ "text", 9, vn_report_text },
-	{ "json", 32, vn_report_json },
-	{ "junit", 32, vn_report_junit },
-	{ "markdown", 9, vn_report_markdown },
-	{ "html", 32, vn_report_html },
-	{ "csv", 0, vn_report_csv },
+	{ "text", 9, vn_report_text },         { "json", 32, vn_report_json }, { "junit", 32, vn_report_junit },
+	{ "markdown", 9, vn_report_markdown }, { "html", 32, vn_report_html }, { "csv", 0, vn_report_csv },
 };
 const char *const vn_report_names = "text|json|junit|markdown|html|csv";
 

@@ -26,7 +26,7 @@ static void statistics(FILE *out, const char *what, const vn_stats *s, bool colo
 
 static void inputs(FILE *out, const vn_comparison *c, const vn_report_detail *d)
 {
-	char label[VN_LABEL];
+	char   label[VN_LABEL];
 	double ratio;
 	fprintf(out, "  %-14s ", "inputs");
 	if (d->n_input < 0)
@@ -48,8 +48,8 @@ static void inputs(FILE *out, const vn_comparison *c, const vn_report_detail *d)
 static void explained(FILE *out, const vn_comparison *c, int point)
 {
 	const vn_explanation *x = vn_explanation_of(c, point);
-	char     text[VN_EXPLAINED];
-	vn_lines more = { 0 };
+	char                  text[VN_EXPLAINED];
+	vn_lines              more = { 0 };
 	if (!x)
 		return;
 	fprintf(out, "  %-14s %s\n", "explained", vn_say_explained(c, x, text));
@@ -73,16 +73,17 @@ void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colo
 {
 	const vn_checkpoint *k = &c->result.point[x->point];
 	const vn_entry *r = vn_recording_entry(c->opened.ref, k->ref), *d = vn_recording_entry(c->opened.cand, k->cand);
-	const char *title = x->point != c->result.first ? k->origin ? "origin" : "also outside"
-	                  : k->origin ? "first divergence and origin" : "first divergence";
-	char label[VN_LABEL], shape[VN_SHAPE_TEXT], words[VN_WORDS];
+	const char     *title = x->point != c->result.first ? k->origin ? "origin" : "also outside"
+	                        : k->origin                 ? "first divergence and origin"
+	                                                    : "first divergence";
+	char            label[VN_LABEL], shape[VN_SHAPE_TEXT], words[VN_WORDS];
 	fprintf(out, "%s%s: %s%s", VN_BOLD(colour), title, vn_label(k, label), VN_PLAIN(colour));
 	if (k->layer >= 0)
 		fprintf(out, "   layer %d, point %s", k->layer, vn_point_of(k));
 	if (*vn_op_of(c, k))
 		fprintf(out, ", op %s", vn_op_of(c, k));
-	fprintf(out, ", %s %s, %s against %s\n", vn_shape_text(&r->shape, shape), vn_entry_axes(r),
-	        vn_dtype_name(r->dtype), vn_dtype_name(d->dtype));
+	fprintf(out, ", %s %s, %s against %s\n", vn_shape_text(&r->shape, shape), vn_entry_axes(r), vn_dtype_name(r->dtype),
+	        vn_dtype_name(d->dtype));
 	for (int i = 0; i < k->n_checks; i++) {
 		const vn_check one = vn_check_at(k, i);
 		if (one.holds)
@@ -94,8 +95,9 @@ void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colo
 		fputc('\n', out);
 	}
 	if (k->m.bad_at >= 0)
-		fprintf(out, "  %-14s at %s; reference %" PRId64 " NaN %" PRId64 " Inf, candidate %" PRId64 " NaN %" PRId64
-		        " Inf\n", "first nonfinite", x->where, k->m.nan[0], k->m.inf[0], k->m.nan[1], k->m.inf[1]);
+		fprintf(out,
+		        "  %-14s at %s; reference %" PRId64 " NaN %" PRId64 " Inf, candidate %" PRId64 " NaN %" PRId64 " Inf\n",
+		        "first nonfinite", x->where, k->m.nan[0], k->m.inf[0], k->m.nan[1], k->m.inf[1]);
 	else if (k->m.at >= 0)
 		fprintf(out, "  %-14s %s: reference %.9g, candidate %.9g, difference %.3g\n", "worst element", x->where,
 		        k->m.ref_at, k->m.cand_at, k->m.value[VN_M_MAX_ABS]);

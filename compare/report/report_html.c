@@ -56,8 +56,8 @@ static void titled(const vn_comparison *c, const char *title, int most, void (*s
 
 static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE *out)
 {
-	char text[VN_WORDS];
-	const vn_checkpoint *p = &c->result.point[first];
+	char                    text[VN_WORDS];
+	const vn_checkpoint    *p = &c->result.point[first];
 	const vn_report_detail *x = vn_story_find(s, first);
 	fprintf(out, "<dt>%s</dt><dd>", c->result.first >= 0 ? "first divergence" : "first finding");
 	name_of(p, out);
@@ -98,7 +98,7 @@ static void next_commands(const vn_comparison *c, FILE *out)
 static void story(const vn_comparison *c, const vn_story *s, FILE *out)
 {
 	const int first = vn_first_failure(c);
-	char text[VN_WORDS];
+	char      text[VN_WORDS];
 	fprintf(out, "<p class=\"dim\">vernier compare: <code>");
 	vn_html_text(out, vn_recording_path(c->opened.cand));
 	fputs("</code> judged by <code>", out);
@@ -154,6 +154,6 @@ vn_status vn_report_html(const vn_comparison *c, const vn_story *s, const vn_rep
                          vn_error *err)
 {
 	static const vn_page_parts parts = { put_title, put_story, put_data };
-	const one x = { c, s, o };
+	const one                  x = { c, s, o };
 	return vn_page_write(&parts, &x, out, err);
 }

@@ -30,7 +30,7 @@ static json_t *rule(const vn_check *k)
 /* page: a rule is the number of one in its list. */
 static json_t *limit(const vn_check *k, const vn_page_shared *page)
 {
-	char key[VN_KEY_TEXT];
+	char    key[VN_KEY_TEXT];
 	json_t *j = json_object();
 	json_object_set_new(j, "metric", json_string(vn_limit_key(k->form, k->metric, key)));
 	json_object_set_new(j, "used", vn_json_real(vn_check_used(k)));
@@ -46,8 +46,9 @@ static json_t *limit(const vn_check *k, const vn_page_shared *page)
 	if (k->steps)
 		json_object_set_new(j, "steps", json_integer(k->steps));
 	if (k->rule && k->rule->key[k->form][k->metric].deep)
-		json_object_set_new(j, "by_depth", json_pack("{s:f, s:f}", "first", k->rule->key[k->form][k->metric].value,
-		                                             "last", k->rule->key[k->form][k->metric].last));
+		json_object_set_new(j, "by_depth",
+		                    json_pack("{s:f, s:f}", "first", k->rule->key[k->form][k->metric].value, "last",
+		                              k->rule->key[k->form][k->metric].last));
 	json_object_set_new(j, "rule",
 	                    page && k->rule ? json_integer(vn_page_number(page->index, page->rule, rule(k))) : rule(k));
 	return j;
@@ -112,9 +113,10 @@ static json_t *products(const vn_comparison *c, const vn_checkpoint *p)
 
 	for (int i = 0; i < n; i++)
 		json_array_append_new(all, json_pack("{s:s, s:I, s:I, s:I, s:b, s:I, s:I, s:I, s:i, s:i, s:f}", "of", g[i].of,
-		                      "m", (json_int_t)g[i].m, "n", (json_int_t)g[i].n, "k", (json_int_t)g[i].k, "b_transposed", (int)g[i].transposed,
-		                      "lda", (json_int_t)g[i].lda, "ldb", (json_int_t)g[i].ldb, "ldc", (json_int_t)g[i].ldc, "heads", g[i].batch,
-		                      "heads_per_b", g[i].share, "alpha", g[i].alpha));
+		                                     "m", (json_int_t)g[i].m, "n", (json_int_t)g[i].n, "k", (json_int_t)g[i].k,
+		                                     "b_transposed", (int)g[i].transposed, "lda", (json_int_t)g[i].lda, "ldb",
+		                                     (json_int_t)g[i].ldb, "ldc", (json_int_t)g[i].ldc, "heads", g[i].batch,
+		                                     "heads_per_b", g[i].share, "alpha", g[i].alpha));
 	return all;
 }
 
@@ -131,7 +133,7 @@ static json_t *replayed(const vn_comparison *c, const vn_checkpoint *p)
 	json_object_set_new(j, "nonfinite", json_integer(p->replay.bad));
 	json_object_set_new(j, "captured", json_boolean(p->replay.captured));
 	json_object_set_new(j, "columns",
-	                       p->replay.columns ? json_string(vn_columns_name(p->replay.columns)) : json_null());
+	                    p->replay.columns ? json_string(vn_columns_name(p->replay.columns)) : json_null());
 	json_object_set_new(j, "wrong_in_order", json_boolean(p->replay.wrong_so));
 	json_object_set_new(j, "beyond", json_boolean(vn_local_beyond(p)));
 	json_object_set_new(j, "behind",
@@ -162,7 +164,7 @@ static json_t *overflow(const vn_overflow *o)
 static json_t *checkpoint(const vn_comparison *c, const vn_checkpoint *p, const vn_page_shared *page)
 {
 	const vn_entry *e = vn_entry_of(c, p);
-	json_t *j = json_object(), *l = json_array();
+	json_t         *j = json_object(), *l = json_array();
 	json_object_set_new(j, "name", vn_json_text(p->name));
 	json_object_set_new(j, "step", json_integer(p->step));
 	json_object_set_new(j, "order", json_integer(p->order));
@@ -229,16 +231,19 @@ static json_t *pools(const vn_comparison *c)
 static json_t *recording(const vn_recording *r)
 {
 	const vn_facts *f = vn_recording_run(r);
-	json_t *j = json_object(), *run = json_object();
+	json_t         *j = json_object(), *run = json_object();
 	for (int i = 0; i < f->n; i++) {
 		json_t *key = vn_json_text(f->fact[i].key);
 		json_object_set_new(run, json_string_value(key), vn_json_text(f->fact[i].value));
 		json_decref(key);
 	}
 	const char *about[][2] = {
-		{ "created", vn_recording_root(r, "created") }, { "tool", vn_recording_root(r, "tool") },
-		{ "tool_version", vn_recording_root(r, "tool_version") }, { "family", vn_recording_family(r) },
-		{ "weights", vn_recording_provenance(r) }, { "weights_format", vn_recording_format(r) },
+		{ "created", vn_recording_root(r, "created") },
+		{ "tool", vn_recording_root(r, "tool") },
+		{ "tool_version", vn_recording_root(r, "tool_version") },
+		{ "family", vn_recording_family(r) },
+		{ "weights", vn_recording_provenance(r) },
+		{ "weights_format", vn_recording_format(r) },
 	};
 	json_object_set_new(j, "path", vn_json_text(vn_recording_path(r)));
 	for (size_t i = 0; i < sizeof about / sizeof *about; i++)
@@ -278,10 +283,10 @@ static json_t *subject(const vn_comparison *c)
 /* Everything except the checkpoints: the members before them and those after. */
 static json_t *head(const vn_comparison *c, const vn_report_options *o)
 {
-	json_t *j = json_object(), *origins = json_array();
+	json_t   *j = json_object(), *origins = json_array();
 	const int first = vn_first_failure(c);
-	char summary[VN_WORDS];
-	vn_lines next = { 0 };
+	char      summary[VN_WORDS];
+	vn_lines  next = { 0 };
 	json_object_set_new(j, "schema", json_string("vernier-compare/1"));
 	json_object_set_new(j, "verdict",
 	                    json_string(!c->result.within                                            ? "outside"
@@ -341,10 +346,11 @@ static bool put_value(FILE *out, json_t *j, size_t flags)
 static bool put_members(FILE *out, json_t *object, size_t flags)
 {
 	const char *key;
-	json_t *value;
-	size_t left = json_object_size(object);
-	bool good = true;
-	json_object_foreach(object, key, value) {
+	json_t     *value;
+	size_t      left = json_object_size(object);
+	bool        good = true;
+	json_object_foreach(object, key, value)
+	{
 		fprintf(out, "\"%s\": ", key); /* one of ours */
 		good = put_value(out, json_incref(value), flags) && good;
 		fputs(--left ? ",\n" : "\n", out);
@@ -394,17 +400,18 @@ static bool put_rows(FILE *out, const vn_comparison *c, const vn_page_shared *pa
 vn_status vn_report_json(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out,
                          vn_error *err)
 {
-	const size_t line = JSON_COMPACT | (o->page ? JSON_REAL_PRECISION(9) : JSON_REAL_PRECISION(17));
-	const size_t flags = o->page ? line : JSON_INDENT(1) | JSON_REAL_PRECISION(17);
+	const size_t   line = JSON_COMPACT | (o->page ? JSON_REAL_PRECISION(9) : JSON_REAL_PRECISION(17));
+	const size_t   flags = o->page ? line : JSON_INDENT(1) | JSON_REAL_PRECISION(17);
 	vn_page_shared page = { json_object(), json_array(), json_array() };
-	bool good;
+	bool           good;
 
 	fputs("{\n", out);
 	good = put_members(out, head(c, o), flags) && put_checkpoints(out, c, o->page ? &page : NULL, line);
 	if (good && o->page)
 		good = put_rows(out, c, &page) &&
-		       put_members(out, json_pack("{s:O, s:O, s:o}", "kinds", page.kind, "rules", page.rule, "plan", vn_page_plan(c)),
-		                   line);
+		       put_members(
+				   out, json_pack("{s:O, s:O, s:o}", "kinds", page.kind, "rules", page.rule, "plan", vn_page_plan(c)),
+				   line);
 	if (o->page)
 		fputs(",", out);
 	good = good && put_members(out, tail(c, s), flags);

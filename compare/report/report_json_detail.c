@@ -67,9 +67,9 @@ static json_t *energies(const double *x, int64_t n, int64_t run)
 static json_t *resembles(const vn_comparison *c, const vn_layout_match *like)
 {
 	static const char *const kinds[] = {
-		[VN_LIKE_OTHER] = "other", [VN_LIKE_OWN] = "own", [VN_LIKE_PERMUTED] = "permuted",
-			[VN_LIKE_SHIFTED] = "shifted",
-		[VN_LIKE_REVERSED] = "reversed", [VN_LIKE_COLUMNS] = "columns", [VN_LIKE_HEADS] = "heads",
+		[VN_LIKE_OTHER] = "other",     [VN_LIKE_OWN] = "own",           [VN_LIKE_PERMUTED] = "permuted",
+		[VN_LIKE_SHIFTED] = "shifted", [VN_LIKE_REVERSED] = "reversed", [VN_LIKE_COLUMNS] = "columns",
+		[VN_LIKE_HEADS] = "heads",
 	};
 	const vn_entry *e;
 	if (like->kind == VN_LIKE_NOTHING)
@@ -90,8 +90,8 @@ static json_t *profile(const vn_profile *p)
 	json_t *axes = json_array();
 	for (int i = 0; i < p->n_axes; i++) {
 		const vn_axis_profile *a = &p->axis[i];
-		const int64_t run = (a->n + DRAWN - 1) / DRAWN;
-		int64_t bad = 0;
+		const int64_t          run = (a->n + DRAWN - 1) / DRAWN;
+		int64_t                bad = 0;
 		for (int64_t k = 0; k < a->n; k++)
 			bad += a->bad[k] > 0;
 		json_array_append_new(axes, json_pack("{s:o, s:I, s:I, s:I, s:o, s:o}", "axis", vn_json_text(a->name), "size",
@@ -106,14 +106,15 @@ json_t *vn_json_divergence(const vn_comparison *c, const vn_report_detail *x)
 {
 	const vn_checkpoint *p = &c->result.point[x->point];
 	const vn_entry *r = vn_recording_entry(c->opened.ref, p->ref), *d = vn_recording_entry(c->opened.cand, p->cand);
-	json_t *j = json_object();
+	json_t         *j = json_object();
 	json_object_set_new(j, "name", vn_json_name(p));
 	json_object_set_new(j, "origin", json_boolean(p->origin));
 	json_object_set_new(j, "layer", json_integer(p->layer));
 	json_object_set_new(j, "point", vn_json_text(vn_point_of(p)));
 	json_object_set_new(j, "op", vn_json_text(vn_op_of(c, p)));
-	json_object_set_new(j, "worst_element", json_pack("{s:o, s:o}", "index", vn_json_integers(x->at, r->shape.rank),
-	                                                  "where", vn_json_text(x->where)));
+	json_object_set_new(
+		j, "worst_element",
+		json_pack("{s:o, s:o}", "index", vn_json_integers(x->at, r->shape.rank), "where", vn_json_text(x->where)));
 	json_object_set_new(
 		j, "around", json_pack("{s:I, s:o}", "from", (json_int_t)x->around_at, "where", vn_json_text(x->around_where)));
 	json_object_set_new(j, "reference", side(x, 0, r->dtype, p->m.ref_at));

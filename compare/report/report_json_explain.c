@@ -8,7 +8,7 @@
 static json_t *hypothesis(const vn_comparison *c, const vn_hypothesis *h)
 {
 	const vn_plan *p = vn_model_plan(c->opened.model);
-	json_t *j = json_object(), *flags = json_object();
+	json_t        *j = json_object(), *flags = json_object();
 	json_object_set_new(j, "id", json_string(h->id));
 	json_object_set_new(j, "words", json_string(h->words));
 	json_object_set_new(j, "at", vn_json_text(p->value[p->node[h->node].out[0]].name));
@@ -38,8 +38,8 @@ static json_t *hypotheses(const vn_comparison *c, const vn_explanation *x, int f
 
 static json_t *explanation(const vn_comparison *c, const vn_explanation *x)
 {
-	json_t *j = json_object(), *flags = json_object();
-	char    text[VN_EXPLAINED];
+	json_t  *j = json_object(), *flags = json_object();
+	char     text[VN_EXPLAINED];
 	vn_lines more = { 0 };
 
 	vn_say_explained_more(c, x, &more);

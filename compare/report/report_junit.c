@@ -46,7 +46,7 @@ static void recording(FILE *out, const char *prefix, const vn_recording *r)
 
 static void properties(const vn_comparison *c, const vn_report_options *o, FILE *out)
 {
-	char label[VN_LABEL], counts[VN_WORDS];
+	char      label[VN_LABEL], counts[VN_WORDS];
 	const int first = vn_first_failure(c);
 	fputs("    <properties>\n", out);
 	property(out, "", "verdict", vn_say_verdict(c));
@@ -70,11 +70,11 @@ static void properties(const vn_comparison *c, const vn_report_options *o, FILE 
 /* Full details for one checkpoint that has them; for others only the checks they broke. */
 static vn_status failure_text(const vn_comparison *c, const vn_story *s, int point, FILE *out, vn_error *err)
 {
-	const vn_checkpoint *p = &c->result.point[point];
+	const vn_checkpoint    *p = &c->result.point[point];
 	const vn_report_detail *x = vn_story_find(s, point);
-	char  *text = NULL, words[VN_WORDS];
-	size_t n = 0;
-	FILE  *to = open_memstream(&text, &n);
+	char                   *text = NULL, words[VN_WORDS];
+	size_t                  n = 0;
+	FILE                   *to = open_memstream(&text, &n);
 	if (!to)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 	if (x)
@@ -104,8 +104,8 @@ static bool let_go(const vn_checkpoint *p)
 static vn_status testcase(const vn_comparison *c, const vn_story *s, int point, FILE *out, vn_error *err)
 {
 	const vn_checkpoint *p = &c->result.point[point];
-	char label[VN_LABEL], class[48], words[VN_WORDS], said[VN_WORDS + 16];
-	vn_status st = VN_OK;
+	char                 label[VN_LABEL], class[48], words[VN_WORDS], said[VN_WORDS + 16];
+	vn_status            st = VN_OK;
 	if (p->layer >= 0)
 		snprintf(class, sizeof class, "step%d.layer%d", p->step, p->layer);
 	else
@@ -160,7 +160,7 @@ static void warnings(const vn_comparison *c, FILE *out)
 static void counts(const vn_comparison *c, FILE *out)
 {
 	const bool strict = c->request.options->strict;
-	int skipped = 0;
+	int        skipped = 0;
 	for (int i = 0; i < c->result.n_points; i++)
 		skipped += let_go(&c->result.point[i]);
 	fprintf(out, " tests=\"%d\" failures=\"%d\" errors=\"0\" skipped=\"%d\" time=\"0\"", c->result.n_points + strict,

@@ -21,14 +21,14 @@
 #include <string.h>
 
 enum {
-	ROOM = 65000,       /* in bytes, which bounds the characters too */
+	ROOM = 65000, /* in bytes, which bounds the characters too */
 	DETAIL_ROOM = 24000,
-	TABLE_END = 120,    /* for the line that counts the omitted ones */
-	NAMED = 12,         /* origins */
-	LINES = 4,          /* of a profile, or of a summary of logits */
-	SHOWN = 200,        /* bytes of a name, note and the like */
-	FACT = 160,         /* of a fact of a run; at most 2 x 32 of them */
-	PATHS = 1100        /* of the file names of a side, such as the ranks of a run */
+	TABLE_END = 120, /* for the line that counts the omitted ones */
+	NAMED = 12,      /* origins */
+	LINES = 4,       /* of a profile, or of a summary of logits */
+	SHOWN = 200,     /* bytes of a name, note and the like */
+	FACT = 160,      /* of a fact of a run; at most 2 x 32 of them */
+	PATHS = 1100     /* of the file names of a side, such as the ranks of a run */
 };
 
 /* ---- the first lines ------------------------------------------------------------ */
@@ -65,12 +65,11 @@ static void metric(FILE *out, const char *format, const vn_checkpoint *p, vn_met
 /* For each origin, the error it added and the error of its inputs. */
 static void replayed_origins(const vn_comparison *c, FILE *out)
 {
-	char label[VN_LABEL];
+	char     label[VN_LABEL];
 	vn_lines cleared = { 0 };
-	fputs(
-		"\n| origin | local, \u00d7 floor | local nmse | inherited nmse | gain | operations "
-		"|\n|---|--:|--:|--:|--:|--:|\n",
-		out);
+	fputs("\n| origin | local, \u00d7 floor | local nmse | inherited nmse | gain | operations "
+	      "|\n|---|--:|--:|--:|--:|--:|\n",
+	      out);
 	for (int i = 0; i < c->result.n_origins && i < NAMED; i++) {
 		const vn_checkpoint *p = &c->result.point[c->result.origins[i]];
 		fputs("| ", out);
@@ -119,8 +118,8 @@ static void origins(const vn_comparison *c, FILE *out)
 /* The first divergence and the limit it breaks. */
 static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE *out)
 {
-	char text[VN_WORDS], label[VN_LABEL];
-	const vn_checkpoint *p = &c->result.point[first];
+	char                    text[VN_WORDS], label[VN_LABEL];
+	const vn_checkpoint    *p = &c->result.point[first];
 	const vn_report_detail *x = vn_story_find(s, first);
 	item(out, c->result.first >= 0 ? "First divergence" : "First finding", vn_label(p, label));
 	item_of(out, p->worst >= 0 ? "Broken rule" : "Finding", vn_say_failure(p, text), VN_WORDS);
@@ -140,8 +139,8 @@ static void warnings(const vn_comparison *c, FILE *out)
 static void first_lines(const vn_comparison *c, const vn_story *s, FILE *out)
 {
 	const int first = vn_first_failure(c);
-	vn_lines scores = { 0 };
-	char text[VN_WORDS];
+	vn_lines  scores = { 0 };
+	char      text[VN_WORDS];
 	fprintf(out, "### %s vernier: %s\n\n%s\n\n", c->result.within ? "\u2705" : "\u274c", vn_say_verdict(c),
 	        vn_say_counts(c, text));
 	vn_weights_markdown(c->result.weights, out);
@@ -209,8 +208,8 @@ static void details(const vn_comparison *c, const vn_story *s, FILE *out)
 	size_t used = 0;
 	for (int i = 0; i < s->n; i++) {
 		const int point = s->told[i].point;
-		size_t n = 0;
-		char *text = point == c->result.first || c->result.point[point].origin ? folded(c, &s->told[i], &n) : NULL;
+		size_t    n = 0;
+		char     *text = point == c->result.first || c->result.point[point].origin ? folded(c, &s->told[i], &n) : NULL;
 		if (text && used + n < DETAIL_ROOM) {
 			used += n;
 			fwrite(text, 1, n, out);
@@ -261,8 +260,8 @@ static void runs(const vn_comparison *c, const vn_report_options *o, FILE *out)
 
 static void row(const vn_comparison *c, const vn_checkpoint *p, FILE *out)
 {
-	char label[VN_LABEL], text[VN_WORDS];
-	double ratio = 0;
+	char       label[VN_LABEL], text[VN_WORDS];
+	double     ratio = 0;
 	const bool has_ratio = p->m.n && vn_ratio_of(c, p, &ratio);
 	fputs("| ", out);
 	vn_markdown_code(out, vn_label(p, label), SHOWN, 1);
@@ -281,7 +280,7 @@ static vn_status table(const vn_comparison *c, size_t room, FILE *out, vn_error 
 	static const char head[] =
 		"| checkpoint | nmse | \u00d7 floor | cosine | max abs | limit broken |\n|---|--:|--:|--:|--:|---|\n";
 	size_t used = sizeof head + TABLE_END;
-	int left = c->result.n_fails;
+	int    left = c->result.n_fails;
 	if (left == 0)
 		return VN_OK;
 	fputs(head, out);
@@ -312,10 +311,10 @@ static vn_status table(const vn_comparison *c, size_t room, FILE *out, vn_error 
 vn_status vn_report_markdown(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out,
                              vn_error *err)
 {
-	char  *top = NULL, *tail = NULL;
-	size_t n_top = 0, n_tail = 0;
+	char     *top = NULL, *tail = NULL;
+	size_t    n_top = 0, n_tail = 0;
 	vn_status st = VN_OK;
-	FILE *a = open_memstream(&top, &n_top), *b = open_memstream(&tail, &n_tail);
+	FILE     *a = open_memstream(&top, &n_top), *b = open_memstream(&tail, &n_tail);
 	if (a)
 		first_lines(c, s, a);
 	if (b) {

@@ -65,7 +65,7 @@ vn_status vn_page_write(const vn_page_parts *parts, const void *context, FILE *o
 static json_t *kind_of(const vn_comparison *c, const vn_checkpoint *p)
 {
 	const vn_entry *e = vn_entry_of(c, p);
-	json_t *j = json_object(), *metrics = json_array();
+	json_t         *j = json_object(), *metrics = json_array();
 
 	json_object_set_new(j, "name", vn_json_text(p->name));
 	json_object_set_new(j, "layer", json_integer(p->layer));

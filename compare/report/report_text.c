@@ -20,12 +20,12 @@
 enum { DETAILS = 8, NAMED = 4, WEIGHTS = 12 /* rows of their table */ };
 
 typedef struct page {
-	const vn_comparison *c;
-	const vn_story *s;
+	const vn_comparison     *c;
+	const vn_story          *s;
 	const vn_report_options *o;
-	FILE *out;
-	int   width; /* of the name column */
-	bool  floors; /* checkpoints may have floors; else there is no column of them */
+	FILE                    *out;
+	int                      width;  /* of the name column */
+	bool                     floors; /* checkpoints may have floors; else there is no column of them */
 } page;
 
 #define RED(p)   VN_RED((p)->o->colour)
@@ -46,20 +46,20 @@ static const char *shown(const char *path, char room[PATH_MAX])
 static void recording_line(const page *p, const char *what, const vn_recording *r)
 {
 	static const char *const keys[] = { "engine", "engine_version", "precision", "device" };
-	char text[1200] = "", path[PATH_MAX];
-	size_t used = 0;
+	char                     text[1200] = "", path[PATH_MAX];
+	size_t                   used = 0;
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		const char *v = vn_facts_get(vn_recording_run(r), keys[i]);
 		if (v && *v)
 			used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "", v);
 	}
 	vn_text_clean(text, sizeof text); /* it is untrusted text */
-	int second = 0; /* second names of tensors, which are compared once */
+	int second = 0;                   /* second names of tensors, which are compared once */
 	for (int i = 0; i < vn_recording_count(r); i++)
 		second += vn_recording_entry(r, i)->same_as >= 0;
 	fprintf(p->out, "%-10s %s  %s(%s%s%s weights; %d tensor%s", what, shown(vn_recording_path(r), path), DIM(p), text,
-	        used ? "; " : "", vn_recording_provenance(r),
-	        vn_recording_count(r) - second, vn_recording_count(r) - second == 1 ? "" : "s");
+	        used ? "; " : "", vn_recording_provenance(r), vn_recording_count(r) - second,
+	        vn_recording_count(r) - second == 1 ? "" : "s");
 	if (second)
 		fprintf(p->out, ", %d of them also under a second name", second);
 	fprintf(p->out, ")%s\n", PLAIN(p));
@@ -68,7 +68,7 @@ static void recording_line(const page *p, const char *what, const vn_recording *
 static void head(const page *p)
 {
 	const vn_comparison *c = p->c;
-	char path[PATH_MAX];
+	char                 path[PATH_MAX];
 	recording_line(p, "reference", c->opened.ref);
 	recording_line(p, "candidate", c->opened.cand);
 	fprintf(p->out, "%-10s %s  %s(%s)%s\n", "limits", shown(c->request.limits->path, path), DIM(p), p->o->limits_chosen,
@@ -78,7 +78,7 @@ static void head(const page *p)
 	        *c->result.floor_from ? shown(c->result.floor_from, path) : "none", DIM(p),
 	        !*c->result.floor_from ? "; give --model DIR or --floor FILE"
 	        : p->floors            ? ""
-	                               : "; both recordings have this format, so only single operations have a floor: column local",
+	                    : "; both recordings have this format, so only single operations have a floor: column local",
 	        PLAIN(p));
 	for (int i = 0; i < c->result.notes.n; i++)
 		fprintf(p->out, "%-10s %s\n", "note", c->result.notes.line[i]);
@@ -141,8 +141,8 @@ static void metric(const page *p, int width, const char *format, const vn_checkp
 
 static void row(const page *p, const vn_checkpoint *k)
 {
-	char label[VN_LABEL], words[VN_WORDS];
-	double ratio;
+	char        label[VN_LABEL], words[VN_WORDS];
+	double      ratio;
 	const char *colour = k->fails ? RED(p) : k->status == VN_WITHIN ? GREEN(p) : DIM(p);
 	fprintf(p->out, "%s%-10s%s  %-*s", colour,
 	        k->fails && k->status == VN_OUTSIDE  ? "OUTSIDE"
@@ -182,8 +182,8 @@ static bool absent(const vn_checkpoint *k)
 static void say_run(const page *p, int from, int to)
 {
 	const vn_comparison *c = p->c;
-	int first = -1, last = -1;
-	char label[VN_LABEL];
+	int                  first = -1, last = -1;
+	char                 label[VN_LABEL];
 	for (int i = from; i < to; i++)
 		if (c->result.point[i].layer >= 0) {
 			first = first < 0 || c->result.point[i].layer < first ? c->result.point[i].layer : first;
@@ -217,9 +217,9 @@ static vn_status_word unmeasured(const vn_checkpoint *k)
 static void healthy_run(const page *p, int from, int to)
 {
 	const vn_comparison *c = p->c;
-	int worst = -1, unlimited = 0, measured = 0;
-	char label[VN_LABEL];
-	double ratio;
+	int                  worst = -1, unlimited = 0, measured = 0;
+	char                 label[VN_LABEL];
+	double               ratio;
 	for (int i = from; i < to; i++)
 		measured += !absent(&c->result.point[i]);
 	if (!measured)
@@ -268,11 +268,11 @@ static void say_absent(const page *p, vn_status_word status, const char *where)
 {
 	enum { POINTS_NAMED = 12 };
 	const vn_comparison *c = p->c;
-	const char *said[POINTS_NAMED];
-	int n = 0, points = 0;
+	const char          *said[POINTS_NAMED];
+	int                  n = 0, points = 0;
 	for (int i = 0; i < c->result.n_points; i++) {
 		const char *dot = strchr(c->result.point[i].name, '.'), *point = dot ? dot + 1 : c->result.point[i].name;
-		bool again = false;
+		bool        again = false;
 		if (!absent(&c->result.point[i]) || c->result.point[i].status != status)
 			continue;
 		n++;
@@ -296,7 +296,7 @@ static void table(const page *p)
 	fprintf(p->out, "%s%-10s  %-*s  %9s%s  %s%11s  %9s  %s%11s  %s%s\n", BOLD(p), "", p->width, "checkpoint", "nmse",
 	        p->floors ? "   x floor" : "", c->result.replayed ? "   local   gain  " : "", "cosine", "max abs",
 	        p->o->all ? "  max rel  " : "", "worst token", "limit broken", PLAIN(p));
-	for (int i = 0; i < c->result.n_points; ) {
+	for (int i = 0; i < c->result.n_points;) {
 		int j = i;
 		/* One line for a run of healthy checkpoints, separately for the prompt and for later steps. */
 		while (j < c->result.n_points && quiet(p, j) &&
@@ -325,7 +325,7 @@ static void one_sided(const page *p, int n, const char *where, const char *word)
 static void findings(const page *p)
 {
 	const vn_comparison *c = p->c;
-	int missing = 0, extra = 0;
+	int                  missing = 0, extra = 0;
 	for (int i = 0; i < c->result.n_points; i++) {
 		missing += c->result.point[i].fails && c->result.point[i].status == VN_MISSING;
 		extra += c->result.point[i].fails && c->result.point[i].status == VN_EXTRA;
@@ -357,7 +357,7 @@ static void verdict(const page *p)
 static void origins_line(const page *p)
 {
 	const vn_comparison *c = p->c;
-	char label[VN_LABEL];
+	char                 label[VN_LABEL];
 	if (c->result.n_origins < 2 && !(c->result.n_origins == 1 && c->result.origins[0] != c->result.first))
 		return;
 	fprintf(p->out, "%-10s", "origins");
@@ -384,10 +384,10 @@ static int titled_lines(const page *p, const char *title, void (*say)(const vn_c
 static void first_screen(const page *p)
 {
 	const vn_comparison *c = p->c;
-	const int first = vn_first_failure(c);
-	char label[VN_LABEL], words[VN_WORDS];
+	const int            first = vn_first_failure(c);
+	char                 label[VN_LABEL], words[VN_WORDS];
 	if (first >= 0) {
-		const vn_checkpoint *k = &c->result.point[first];
+		const vn_checkpoint    *k = &c->result.point[first];
 		const vn_report_detail *x = vn_story_find(p->s, first);
 		fprintf(p->out, "%-10s %s\n", "first", vn_label(k, label));
 		fprintf(p->out, "%-10s %s\n", k->worst >= 0 ? "rule" : "finding", vn_say_failure(k, words));

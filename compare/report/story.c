@@ -16,14 +16,14 @@ enum { MORE_ELEMENTS = 1 << 26, SAID_BYTES = 32 };
 /* Text of a kept row's token as recorded, " 'Paris'", or empty. */
 static const char *said(const vn_recording *r, const vn_entry *e, int64_t row, char *text, size_t room)
 {
-	char *const    *all = vn_recording_token_text(r);
-	const vn_step  *step = vn_recording_step(r, e->step);
-	const int32_t  *ids;
-	const int64_t   at = step ? step->position + step->first_row + row : row;
+	char *const   *all = vn_recording_token_text(r);
+	const vn_step *step = vn_recording_step(r, e->step);
+	const int32_t *ids;
+	const int64_t  at = step ? step->position + step->first_row + row : row;
 	*text = 0;
 	if (!all || at < 0 || at >= vn_recording_tokens(r, &ids, NULL))
 		return text;
-	size_t n = strlen(all[at]);
+	size_t     n = strlen(all[at]);
 	const bool cut = n > SAID_BYTES;
 	for (n = cut ? SAID_BYTES : n; cut && n > 0 && (all[at][n] & 0xc0) == 0x80; n--)
 		; /* do not cut inside a character */
@@ -35,12 +35,12 @@ static const char *said(const vn_recording *r, const vn_entry *e, int64_t row, c
 static void say_where(const vn_recording *r, const vn_entry *e, const int64_t *at, char *text, size_t room)
 {
 	const char *axes = vn_entry_axes(e);
-	size_t used = 0;
+	size_t      used = 0;
 	text[0] = 0;
 	for (int i = 0; i < e->shape.rank && used < room; i++) {
-		size_t n;
+		size_t      n;
 		const char *axis = vn_axes_word(axes, i, &n);
-		char token[SAID_BYTES + 16];
+		char        token[SAID_BYTES + 16];
 		const int   k = snprintf(text + used, room - used, "%s%.*s%s%" PRId64 "%s", i ? ", " : "", (int)n, axis,
                                n ? " " : "", at[i],
                                n == 5 && strncmp(axis, "token", n) == 0 ? said(r, e, at[i], token, sizeof token) : "");
@@ -72,7 +72,7 @@ static vn_status numbers(vn_comparison *c, const vn_checkpoint *p, int64_t from,
 {
 	vn_numbers *ref = vn_numbers_open(c->opened.ref, p->ref, err),
 			   *cand = ref ? vn_numbers_open(c->opened.cand, p->cand, err) : NULL;
-	vn_status   st = cand ? VN_OK : VN_ERR_NOMEM;
+	vn_status st = cand ? VN_OK : VN_ERR_NOMEM;
 	if (!st && !(st = side(ref, 0, from, d, err)) && !(st = side(cand, 1, from, d, err)))
 		st = vn_profile_read(ref, cand, &d->profile, err);
 	vn_numbers_close(cand);
@@ -97,7 +97,7 @@ static int64_t place_worst(const vn_checkpoint *p, const vn_shape *shape, vn_rep
 	const int64_t worst = p->m.bad_at >= 0 ? p->m.bad_at : p->m.at, all = vn_shape_count(shape);
 	const int64_t length = shape->rank ? shape->dim[shape->rank - 1] : all,
 				  shown = length < VN_AROUND_VALUES ? length : VN_AROUND_VALUES;
-	int64_t       rest = worst;
+	int64_t rest = worst;
 
 	for (int i = shape->rank - 1; rest >= 0 && i >= 0; i--) {
 		d->at[i] = rest % shape->dim[i];
@@ -125,9 +125,9 @@ static void say_around(const vn_recording *r, const vn_entry *e, vn_report_detai
 static vn_status tell(vn_comparison *c, int point, int *room, vn_story *s, vn_error *err)
 {
 	const vn_checkpoint *p = &c->result.point[point];
-	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref);
-	vn_report_detail *d = &s->told[s->n++];
-	vn_status st;
+	const vn_entry      *e = vn_recording_entry(c->opened.ref, p->ref);
+	vn_report_detail    *d = &s->told[s->n++];
+	vn_status            st;
 	d->point = point;
 	const int64_t from = place_worst(p, &e->shape, d);
 	if ((st = numbers(c, p, from, d, err)) || (st = inputs(c, room, d, err)))
@@ -146,7 +146,7 @@ static vn_status tell(vn_comparison *c, int point, int *room, vn_story *s, vn_er
 vn_status vn_story_of(vn_comparison *c, int most, vn_story *s, vn_error *err)
 {
 	vn_status st = VN_OK;
-	int64_t more = 0;
+	int64_t   more = 0;
 	memset(s, 0, sizeof *s);
 	if (c->result.first < 0 || most < 1)
 		return VN_OK;

@@ -115,7 +115,7 @@ static int within_limits(const vn_comparison *c)
 
 static void several_origins(const vn_comparison *c, char text[VN_WORDS])
 {
-	char label[VN_LABEL], words[VN_WORDS];
+	char      label[VN_LABEL], words[VN_WORDS];
 	const int n = wrong_captures(c), orders = other_orders(c), inside = within_limits(c);
 	vn_text_add(text, VN_WORDS, "The error starts at %d places; the first is %s", c->result.n_origins,
 	            vn_label(&c->result.point[c->result.origins[0]], label));
@@ -172,7 +172,7 @@ const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
 static const char *say_inputs(const vn_comparison *c)
 {
 	const int n = c->result.n_origins;
-	int unseen = 0, input;
+	int       unseen = 0, input;
 	for (int i = 0; i < n; i++)
 		unseen += vn_inputs_of(c, c->result.origins[i], &input, 1) == 0;
 	if (n == 1)
@@ -197,7 +197,7 @@ const char *vn_say_origin(const vn_comparison *c)
 		             "numbers";
 	if (c->result.replayed)
 		return c->result.n_origins > 1 ? "recomputing them on the candidate's own inputs gives other results"
-		                        : "recomputing it on the candidate's own inputs gives another result";
+		                               : "recomputing it on the candidate's own inputs gives another result";
 	return say_inputs(c);
 }
 
@@ -210,7 +210,7 @@ void vn_say_cleared(const vn_comparison *c, vn_lines *lines)
 {
 	enum { NAMED = 4 };
 	char label[VN_LABEL];
-	int named[NAMED], n = 0, all = 0;
+	int  named[NAMED], n = 0, all = 0;
 	for (int i = 0; i < c->result.n_points; i++) {
 		if (!magnifies(&c->result.point[i]))
 			continue;
@@ -238,7 +238,7 @@ void vn_say_baseline(const vn_comparison *c, vn_lines *lines)
 {
 	enum { NAMED = 8 };
 	const int *n = c->result.n_since;
-	char label[VN_LABEL], words[VN_WORDS];
+	char       label[VN_LABEL], words[VN_WORDS];
 	if (!c->request.options->baseline)
 		return;
 	vn_lines_add(lines, "%s: %d outside as before, %d of them better; %d no longer outside; %d worse, %d new",

@@ -17,12 +17,12 @@ const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS]);
 const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS]);
 
 /* Adds "; 74 digests checked, 2 do not match, 3 tensors without one" to a text of `room` bytes. */
-void vn_say_digests(const vn_verified *d, char *text, size_t room);
+void        vn_say_digests(const vn_verified *d, char *text, size_t room);
 /* Returns why the origins are origins, for use after a colon. */
 const char *vn_say_origin(const vn_comparison *c);
 /* One line for each operation that is outside but only magnifies the error of its inputs, largest
  * gain first. */
-void vn_say_cleared(const vn_comparison *c, vn_lines *lines);
+void        vn_say_cleared(const vn_comparison *c, vn_lines *lines);
 
 /* The changes since the baseline: one line of counts, then one line for each improvement. */
 void vn_say_baseline(const vn_comparison *c, vn_lines *lines);

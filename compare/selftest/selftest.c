@@ -13,9 +13,10 @@
 #include <unistd.h>
 
 const vn_mutation_group vn_mutation_groups[] = {
-	{ "numbers", vn_selftest_numbers }, { "places", vn_selftest_places }, { "steps", vn_selftest_steps },
-	  { "names", vn_selftest_names }, { "shapes", vn_selftest_shapes },
-	{ "files", vn_selftest_files }, { "contract", vn_selftest_contract }, { NULL, NULL },
+	{ "numbers", vn_selftest_numbers },   { "places", vn_selftest_places },
+	{ "steps", vn_selftest_steps },       { "names", vn_selftest_names },
+	{ "shapes", vn_selftest_shapes },     { "files", vn_selftest_files },
+	{ "contract", vn_selftest_contract }, { NULL, NULL },
 };
 
 static void close_all(vn_mutation_harness *c)
@@ -31,7 +32,7 @@ static void close_all(vn_mutation_harness *c)
 static vn_status open_all(vn_mutation_harness *c, vn_error *err)
 {
 	vn_comparison three = { 0 };
-	vn_status st = vn_comparison_open(&three, c->h->ref, c->h->cand, c->h->floor, err);
+	vn_status     st = vn_comparison_open(&three, c->h->ref, c->h->cand, c->h->floor, err);
 	c->ref = three.opened.ref;
 	c->cand = three.opened.cand;
 	c->floor = three.opened.floor;
@@ -53,7 +54,7 @@ vn_status vn_mutation_harness_open(const vn_healthy *h, const char *dir, int thr
                                    vn_error *err)
 {
 	vn_mutation_harness *c = *harness = calloc(1, sizeof *c);
-	vn_status  st;
+	vn_status            st;
 
 	if (!c)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory");
@@ -93,8 +94,8 @@ static bool write_all(int fd, const char *data, ssize_t n)
 static vn_status copy(const char *from, const char *to, vn_error *err)
 {
 	static char buffer[1 << 16];
-	int     in = open(from, O_RDONLY | O_CLOEXEC), out = -1;
-	ssize_t n = in < 0 ? -1 : 0;
+	int         in = open(from, O_RDONLY | O_CLOEXEC), out = -1;
+	ssize_t     n = in < 0 ? -1 : 0;
 
 	if (in >= 0 && (out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)) >= 0)
 		while ((n = read(in, buffer, sizeof buffer)) > 0)
@@ -111,14 +112,14 @@ static vn_status copy(const char *from, const char *to, vn_error *err)
 }
 
 typedef struct change {
-	const vn_mutation *m;
-	const vn_mutation_context  *p; /* (n) one tensor each */
-	int                n;
+	const vn_mutation         *m;
+	const vn_mutation_context *p; /* (n) one tensor each */
+	int                        n;
 } change;
 
 static void numbers(vn_edit *e, const vn_mutation *m, const vn_mutation_context *p)
 {
-	const size_t n = (size_t)(p->T * p->W), width = vn_dtype_size(p->t.dtype);
+	const size_t   n = (size_t)(p->T * p->W), width = vn_dtype_size(p->t.dtype);
 	double        *real = malloc((n + 1) * sizeof *real);
 	unsigned char *raw = malloc((n + 1) * width);
 	vn_tensor      t = p->t;
@@ -232,7 +233,7 @@ static vn_status examine_steps(vn_recording *r, const vn_entry *target, vn_mutat
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", all);
 	for (; !st && *n < all; ++*n) {
 		vn_mutation_context *here = &(*p)[*n];
-		const int   i = vn_recording_find(r, step[*n], target->name);
+		const int            i = vn_recording_find(r, step[*n], target->name);
 		if ((st = examine(r, vn_recording_entry(r, i), NULL, here, err))) {
 			++*n;
 			break;
@@ -252,8 +253,8 @@ static vn_status mutate(const vn_mutation *m, vn_mutation_sides of, vn_recording
                         const char *to, const vn_entry *target, const vn_entry *other, vn_error *err)
 {
 	vn_mutation_context one = { 0 }, *steps = NULL, *p = &one;
-	vn_status  st = copy(from, to, err);
-	int        n = 0;
+	vn_status           st = copy(from, to, err);
+	int                 n = 0;
 
 	if (st)
 		return st;
@@ -329,7 +330,7 @@ static int subject(const vn_comparison *c, const vn_mutation *m, const vn_entry 
 {
 	for (int i = 0; i < c->result.n_points; i++) {
 		const vn_checkpoint *p = &c->result.point[i];
-		const bool named = target && strcmp(p->name, target->name) == 0;
+		const bool           named = target && strcmp(p->name, target->name) == 0;
 		if (m->want.anywhere           ? p->status == m->want.status && p->fails
 		    : m->when == VN_EVERY_STEP ? named && p->fails
 		                               : named && p->step == target->step)
@@ -359,22 +360,21 @@ static vn_status judge(const vn_comparison *c, const vn_mutation *mutation, cons
                        vn_error *err)
 {
 	const vn_expected *w = &mutation->want;
-	const int i = subject(c, mutation, target);
-	vn_layout_match like = { 0 };
-	vn_status st;
+	const int          i = subject(c, mutation, target);
+	vn_layout_match    like = { 0 };
+	vn_status          st;
 
 	say_found(c, i, o);
 	o->status = c->result.within ? 0 : 1;
 	if (c->result.within || i < 0)
 		return VN_OK;
 	const vn_checkpoint *p = &c->result.point[i];
-	bool good = p->status == w->status && p->fails && (w->many || c->result.n_fails == 1);
+	bool                 good = p->status == w->status && p->fails && (w->many || c->result.n_fails == 1);
 	if (w->status == VN_OUTSIDE)
 		good = good && broken_there(c, mutation, i) && (w->anywhere || c->result.first == i);
 	if (w->says)
-		good = good
-		       && ((p->detail && strstr(p->detail, w->says)) || (p->holds && strstr(p->holds, w->says))
-		           || said(&c->result.warnings, w->says));
+		good = good && ((p->detail && strstr(p->detail, w->says)) || (p->holds && strstr(p->holds, w->says)) ||
+		                said(&c->result.warnings, w->says));
 	if (good && w->like) {
 		if ((st = vn_match_layout(c, i, &like, err)))
 			return st;
@@ -418,12 +418,12 @@ static vn_status refused(const vn_comparison *c, const vn_expected *w, bool edit
 static vn_status compare(vn_mutation_harness *k, const char *ref, const char *cand, const vn_mutation *m,
                          const vn_entry *target, vn_outcome *o, vn_error *err)
 {
-	const vn_unit unit = m ? m->unit : VN_UNIT_GIVEN;
+	const vn_unit      unit = m ? m->unit : VN_UNIT_GIVEN;
 	vn_compare_options options = k->o;
 	if (unit == VN_UNIT_MODEL)
 		options.model = k->h->model;
 	vn_comparison c = { .opened.floor = unit == VN_UNIT_NONE || options.model ? NULL : k->floor,
-		.request.options = &options };
+		                .request.options = &options };
 	vn_recording *own_ref = NULL, *own_cand = NULL;
 	vn_error      why = { "" };
 	vn_status     st = VN_OK, bad = VN_OK;

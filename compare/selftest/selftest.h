@@ -35,16 +35,18 @@ typedef enum vn_needs {
 	VN_NEEDS_NOTHING,
 	/* target: at least 3 tokens (later step: one) by 8 numbers, inside a layer */
 	VN_NEEDS_TENSOR,
-	VN_NEEDS_FINER,    /* same, in a run that keeps and sums more digits than bfloat16 */
-	VN_NEEDS_HEADS,    /* target: tokens; at least two heads, of at least two numbers */
-	VN_NEEDS_SCORES,   /* target: logits of at least 3 tokens */
-	VN_NEEDS_PAIR,     /* target and a later other: two points of one layer, equal shapes */
-	VN_NEEDS_LAYERS,   /* target and a later other: one point of two layers, equal shapes */
-	VN_NEEDS_STEPS,    /* target and other: one checkpoint of a later step and of the step before */
-	VN_NEEDS_NAMES,    /* target: a second name; other: a different tensor of its shape */
-	VN_NEEDS_WEIGHTS, VN_NEEDS_PLAN, VN_NEEDS_CONFIG,
+	VN_NEEDS_FINER,  /* same, in a run that keeps and sums more digits than bfloat16 */
+	VN_NEEDS_HEADS,  /* target: tokens; at least two heads, of at least two numbers */
+	VN_NEEDS_SCORES, /* target: logits of at least 3 tokens */
+	VN_NEEDS_PAIR,   /* target and a later other: two points of one layer, equal shapes */
+	VN_NEEDS_LAYERS, /* target and a later other: one point of two layers, equal shapes */
+	VN_NEEDS_STEPS,  /* target and other: one checkpoint of a later step and of the step before */
+	VN_NEEDS_NAMES,  /* target: a second name; other: a different tensor of its shape */
+	VN_NEEDS_WEIGHTS,
+	VN_NEEDS_PLAN,
+	VN_NEEDS_CONFIG,
 	VN_NEEDS_FLOOR,
-	VN_NEEDS_EARLIER,  /* a healthy recording of other tokens */
+	VN_NEEDS_EARLIER,       /* a healthy recording of other tokens */
 	VN_NEEDS_UNRELATED_RUN, /* and one of other weights */
 	VN_N_NEEDS
 } vn_needs;
@@ -57,15 +59,15 @@ typedef enum vn_mutation_sides { VN_SIDE_CAND, VN_SIDE_REF, VN_SIDE_BOTH } vn_mu
 
 /* A recording as a mutation sees it. */
 typedef struct vn_mutation_context {
-	vn_recording   *healthy; /* current content of the copy */
-	vn_mutation_sides         of;      /* whose recording it is: VN_SIDE_REF or VN_SIDE_CAND */
-	int             step;    /* step of target */
-	const vn_entry *target, *other;
-	char            at[VN_EDIT_PATH], there[VN_EDIT_PATH]; /* paths of target and other */
-	vn_tensor       t, u;    /* numbers of target and other */
-	int64_t         T, W, H, K; /* of target: tokens, numbers per token, heads, numbers per head */
-	double         *y;       /* other's numbers, if the shapes are equal */
-	int64_t         channel; /* VN_EVERY_STEP: the channel of median size over all steps */
+	vn_recording     *healthy; /* current content of the copy */
+	vn_mutation_sides of;      /* whose recording it is: VN_SIDE_REF or VN_SIDE_CAND */
+	int               step;    /* step of target */
+	const vn_entry   *target, *other;
+	char              at[VN_EDIT_PATH], there[VN_EDIT_PATH]; /* paths of target and other */
+	vn_tensor         t, u;                                  /* numbers of target and other */
+	int64_t           T, W, H, K; /* of target: tokens, numbers per token, heads, numbers per head */
+	double           *y;          /* other's numbers, if the shapes are equal */
+	int64_t           channel;    /* VN_EVERY_STEP: the channel of median size over all steps */
 } vn_mutation_context;
 
 /* The size of a change. VN_FINE and smaller: about what a 16-bit run's own roundings amount to
@@ -81,12 +83,12 @@ typedef enum vn_unit { VN_UNIT_GIVEN, VN_UNIT_NONE, VN_UNIT_FLOOR, VN_UNIT_MODEL
 
 /* What must be found. status VN_N_STATUS_WORDS: refused, exit status 2. */
 typedef struct vn_expected {
-	vn_status_word status; /* of target */
-	vn_metric      metric; /* the limit that must be broken; VN_N_METRICS: any */
-	bool           many;   /* more checkpoints may be outside */
+	vn_status_word status;   /* of target */
+	vn_metric      metric;   /* the limit that must be broken; VN_N_METRICS: any */
+	bool           many;     /* more checkpoints may be outside */
 	bool           anywhere; /* some checkpoint must be found, not necessarily target */
-	vn_layout_kind    like;   /* what it must be recognised as */
-	const char    *says;   /* words in a refusal, a warning or the detail; NULL: none */
+	vn_layout_kind like;     /* what it must be recognised as */
+	const char    *says;     /* words in a refusal, a warning or the detail; NULL: none */
 } vn_expected;
 
 /* What a tensor may state about itself, but need not (specs/checkpoint.md). */
@@ -96,21 +98,21 @@ typedef enum vn_claim { VN_CLAIM_NONE, VN_CLAIM_BASIS, VN_CLAIM_DIGEST, VN_CLAIM
  * target, and adjusts digest and statistics; bits: the same on the stored bytes; edit: anything in
  * the file; file: the bytes of the file. */
 typedef struct vn_mutation {
-	const char *name, *does;
-	vn_needs    needs;
-	vn_mutation_sides     side;
-	vn_when     when;
-	vn_fine     fine;
-	bool        plan;     /* visible only through /plan */
+	const char       *name, *does;
+	vn_needs          needs;
+	vn_mutation_sides side;
+	vn_when           when;
+	vn_fine           fine;
+	bool              plan; /* visible only through /plan */
 	/* in the first call: visible only with 8 different tokens, which tell a channel or an order of
 	 * rows from chance */
-	bool        eight;
-	vn_unit     unit;
-	vn_claim    claim;    /* visible only through what target states about itself on both sides */
-	void      (*numbers)(const vn_mutation_context *p, double *x);
-	void      (*bits)(const vn_mutation_context *p, unsigned char *raw);
-	void      (*edit)(vn_edit *e, const vn_mutation_context *p);
-	bool      (*file)(const char *path);
+	bool              eight;
+	vn_unit           unit;
+	vn_claim          claim; /* visible only through what target states about itself on both sides */
+	void (*numbers)(const vn_mutation_context *p, double *x);
+	void (*bits)(const vn_mutation_context *p, unsigned char *raw);
+	void (*edit)(vn_edit *e, const vn_mutation_context *p);
+	bool (*file)(const char *path);
 	vn_expected want;
 } vn_mutation;
 
@@ -127,22 +129,22 @@ extern const vn_mutation_group vn_mutation_groups[]; /* ends with a name of NULL
 /* Two healthy recordings, and how they are compared. */
 typedef struct vn_healthy vn_healthy;
 struct vn_healthy {
-	const char *name;              /* "f16" */
-	const char *ref, *cand, *floor; /* paths; floor: NULL */
-	const char *model;              /* of ref; NULL */
+	const char       *name;               /* "f16" */
+	const char       *ref, *cand, *floor; /* paths; floor: NULL */
+	const char       *model;              /* of ref; NULL */
 	/* healthy recordings of other tokens, of other weights; NULL */
-	const char *earlier, *unrelated_run;
-	const char *limits;            /* NULL: vernier's own */
+	const char       *earlier, *unrelated_run;
+	const char       *limits; /* NULL: vernier's own */
 	/* mutations that do not depend on the precision are left to another pair */
-	bool        numbers_alone;
-	const vn_healthy *steps;       /* the pair for mutations of later steps; NULL: this one */
+	bool              numbers_alone;
+	const vn_healthy *steps; /* the pair for mutations of later steps; NULL: this one */
 };
 
 typedef enum vn_caught { VN_CAUGHT, VN_MISSED, VN_NOT_RUN, VN_ELSEWHERE } vn_caught;
 
 typedef struct vn_outcome {
 	vn_caught caught;
-	int       status;         /* exit status of the comparison */
+	int       status;                    /* exit status of the comparison */
 	char      expected[200], found[320]; /* in words; found: for VN_NOT_RUN, the reason */
 } vn_outcome;
 

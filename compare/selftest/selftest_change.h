@@ -26,10 +26,16 @@ void vn_change_exponent_bit(const vn_mutation_context *p, unsigned char *raw);
 void vn_change_heads_swapped(const vn_mutation_context *p, double *x);
 void vn_change_to_others(const vn_mutation_context *p, double *x); /* the numbers of p's other */
 
-#define BY(m) { .status = VN_OUTSIDE, .metric = m }
-#define ANY   BY(VN_N_METRICS)
+#define BY(m) \
+	{ \
+		.status = VN_OUTSIDE, .metric = m \
+	}
+#define ANY     BY(VN_N_METRICS)
 #define NOTHING BY(VN_M_NMSE) /* but not for its size */
-#define AS(l) { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .like = l }
+#define AS(l) \
+	{ \
+		.status = VN_OUTSIDE, .metric = VN_M_NMSE, .like = l \
+	}
 
 /* Mutations of the reference. A wrong reference is far from its floor, too, which must not excuse
  * the candidate. */

@@ -84,8 +84,16 @@ static void other_position(vn_edit *e, const vn_mutation_context *p)
 	put_list(e, positions_at, list, n, true);
 }
 
-static void no_ids(vn_edit *e, const vn_mutation_context *p)    { (void)p; vn_edit_unlink(e, ids_at); }
-static void no_engine(vn_edit *e, const vn_mutation_context *p) { (void)p; vn_edit_text(e, "/run", "engine", NULL); }
+static void no_ids(vn_edit *e, const vn_mutation_context *p)
+{
+	(void)p;
+	vn_edit_unlink(e, ids_at);
+}
+static void no_engine(vn_edit *e, const vn_mutation_context *p)
+{
+	(void)p;
+	vn_edit_text(e, "/run", "engine", NULL);
+}
 
 static void no_precision(vn_edit *e, const vn_mutation_context *p)
 {
@@ -171,7 +179,11 @@ static void weight_turned(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_weight_text(e, some_weight(p), "shape", "7x5");
 }
-static void weight_missing(vn_edit *e, const vn_mutation_context *p) { (void)p; vn_edit_weights_fewer(e); }
+static void weight_missing(vn_edit *e, const vn_mutation_context *p)
+{
+	(void)p;
+	vn_edit_weights_fewer(e);
+}
 
 /* ---- the plan ------------------------------------------------------------------------------------ */
 
@@ -202,7 +214,7 @@ static void plan_layers(vn_edit *e, const vn_mutation_context *p)
 static void plan_edge(vn_edit *e, const vn_mutation_context *p)
 {
 	const vn_plan *plan = vn_recording_plan(p->healthy);
-	char from[2 * VN_NAME_MAX + 32], to[2 * VN_NAME_MAX + 32];
+	char           from[2 * VN_NAME_MAX + 32], to[2 * VN_NAME_MAX + 32];
 
 	for (int i = 0; i < plan->n_nodes; i++) {
 		const vn_node *n = &plan->node[i];
@@ -219,7 +231,7 @@ static void plan_edge(vn_edit *e, const vn_mutation_context *p)
 
 static void plan_alias(vn_edit *e, const vn_mutation_context *p)
 {
-	char from[VN_NAME_MAX + 32], to[VN_NAME_MAX + 32];
+	char           from[VN_NAME_MAX + 32], to[VN_NAME_MAX + 32];
 	const vn_plan *plan = vn_recording_plan(p->healthy);
 
 	for (int i = plan->n_values - 1; i >= 0; i--)
@@ -246,7 +258,10 @@ static void precision_other(vn_edit *e, const vn_mutation_context *p)
 	vn_edit_text(e, "/run", "precision", was && strcmp(was, "f16") == 0 ? "f16-acc16" : "f16");
 }
 
-#define REFUSED(text) { .status = VN_N_STATUS_WORDS, .says = text }
+#define REFUSED(text) \
+	{ \
+		.status = VN_N_STATUS_WORDS, .says = text \
+	}
 
 const vn_mutation vn_selftest_contract[] = {
 	{ "other-id", "one token is another", .edit = other_id, .want = REFUSED("token ids: number") },

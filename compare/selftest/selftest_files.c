@@ -16,12 +16,30 @@ static int64_t size_of(const char *path)
 	return stat(path, &s) == 0 ? (int64_t)s.st_size : 0;
 }
 
-static bool absent(const char *path)     { return unlink(path) == 0; }
-static bool empty(const char *path)      { return truncate(path, 0) == 0; }
-static bool half(const char *path)       { return truncate(path, size_of(path) / 2) == 0; }
-static bool head_alone(const char *path) { return truncate(path, 96) == 0; }
-static bool byte_less(const char *path)  { return truncate(path, size_of(path) - 1) == 0; }
-static bool folder(const char *path)     { return unlink(path) == 0 && mkdir(path, 0700) == 0; }
+static bool absent(const char *path)
+{
+	return unlink(path) == 0;
+}
+static bool empty(const char *path)
+{
+	return truncate(path, 0) == 0;
+}
+static bool half(const char *path)
+{
+	return truncate(path, size_of(path) / 2) == 0;
+}
+static bool head_alone(const char *path)
+{
+	return truncate(path, 96) == 0;
+}
+static bool byte_less(const char *path)
+{
+	return truncate(path, size_of(path) - 1) == 0;
+}
+static bool folder(const char *path)
+{
+	return unlink(path) == 0 && mkdir(path, 0700) == 0;
+}
 
 static bool overwrite(const char *path, int64_t at, int64_t n, int with)
 {
@@ -32,8 +50,14 @@ static bool overwrite(const char *path, int64_t at, int64_t n, int with)
 	return (!f || fclose(f) == 0) && good;
 }
 
-static bool no_hdf5(const char *path)   { return overwrite(path, 0, 8, 'x'); }
-static bool no_start(const char *path)  { return overwrite(path, 8, 88, 0xff); }
+static bool no_hdf5(const char *path)
+{
+	return overwrite(path, 0, 8, 'x');
+}
+static bool no_start(const char *path)
+{
+	return overwrite(path, 8, 88, 0xff);
+}
 static bool text_file(const char *path)
 {
 	FILE *f = fopen(path, "w");
@@ -42,8 +66,16 @@ static bool text_file(const char *path)
 
 /* ---- as HDF5 --------------------------------------------------------------------------------- */
 
-static void incomplete(vn_edit *e, const vn_mutation_context *p)    { (void)p; vn_edit_whole(e, "/", "complete", 0); }
-static void complete_gone(vn_edit *e, const vn_mutation_context *p) { (void)p; vn_edit_text(e, "/", "complete", NULL); }
+static void incomplete(vn_edit *e, const vn_mutation_context *p)
+{
+	(void)p;
+	vn_edit_whole(e, "/", "complete", 0);
+}
+static void complete_gone(vn_edit *e, const vn_mutation_context *p)
+{
+	(void)p;
+	vn_edit_text(e, "/", "complete", NULL);
+}
 static void other_format(vn_edit *e, const vn_mutation_context *p)
 {
 	(void)p;
@@ -54,7 +86,10 @@ static void later(vn_edit *e, const vn_mutation_context *p)
 	(void)p;
 	vn_edit_whole(e, "/", "format_version", 2);
 }
-static void soft(vn_edit *e, const vn_mutation_context *p)          { vn_edit_point(e, p->at, VN_EDIT_SOFT, p->there); }
+static void soft(vn_edit *e, const vn_mutation_context *p)
+{
+	vn_edit_point(e, p->at, VN_EDIT_SOFT, p->there);
+}
 static void dangling(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_point(e, p->at, VN_EDIT_SOFT, "/nowhere");
@@ -63,7 +98,10 @@ static void unwritten(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_replace(e, p->at, &p->t, VN_EDIT_UNWRITTEN);
 }
-static void gap(vn_edit *e, const vn_mutation_context *p)           { vn_edit_replace(e, p->at, &p->t, VN_EDIT_GAP); }
+static void gap(vn_edit *e, const vn_mutation_context *p)
+{
+	vn_edit_replace(e, p->at, &p->t, VN_EDIT_GAP);
+}
 static void packed_gap(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_replace(e, p->at, &p->t, VN_EDIT_PACKED_GAP);
@@ -80,8 +118,14 @@ static void virtual(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_replace(e, p->at, &p->t, VN_EDIT_VIRTUAL);
 }
-static void bad_digest(vn_edit *e, const vn_mutation_context *p)    { vn_edit_text(e, p->at, "digest", "0123"); }
-static void bad_statistics(vn_edit *e, const vn_mutation_context *p) { vn_edit_whole(e, p->at, "nan", -1); }
+static void bad_digest(vn_edit *e, const vn_mutation_context *p)
+{
+	vn_edit_text(e, p->at, "digest", "0123");
+}
+static void bad_statistics(vn_edit *e, const vn_mutation_context *p)
+{
+	vn_edit_whole(e, p->at, "nan", -1);
+}
 
 static void external(vn_edit *e, const vn_mutation_context *p)
 {
@@ -107,8 +151,8 @@ static void rot(vn_edit *e, const vn_mutation_context *p)
 
 static void last_bit(vn_edit *e, const vn_mutation_context *p)
 {
-	const size_t bytes = (size_t)vn_shape_count(&p->t.shape) * vn_dtype_size(p->t.dtype);
-	vn_tensor t = p->t;
+	const size_t   bytes = (size_t)vn_shape_count(&p->t.shape) * vn_dtype_size(p->t.dtype);
+	vn_tensor      t = p->t;
 	unsigned char *raw = malloc(bytes);
 	if (!raw) {
 		vn_edit_fail(e, p->at, "no memory");
@@ -121,7 +165,10 @@ static void last_bit(vn_edit *e, const vn_mutation_context *p)
 	free(raw);
 }
 
-#define REFUSED(text) { .status = VN_N_STATUS_WORDS, .says = text }
+#define REFUSED(text) \
+	{ \
+		.status = VN_N_STATUS_WORDS, .says = text \
+	}
 
 const vn_mutation vn_selftest_files[] = {
 	{ "absent", "no file", .file = absent, .want = REFUSED("No such file") },
@@ -156,11 +203,9 @@ const vn_mutation vn_selftest_files[] = {
 	{ "rot", "numbers changed, digest kept", VN_NEEDS_PAIR, .claim = VN_CLAIM_DIGEST, .edit = rot,
 	  .want = REFUSED("do not match its digest") },
 	{ "bit", "the last bit of a number flipped, digest kept", VN_NEEDS_TENSOR, .claim = VN_CLAIM_DIGEST,
-	  .edit = last_bit,
-	  .want = REFUSED("do not match its digest") },
+	  .edit = last_bit, .want = REFUSED("do not match its digest") },
 	{ "bit-reference", "the same in the reference", VN_NEEDS_TENSOR, .side = VN_SIDE_REF, .claim = VN_CLAIM_DIGEST,
-	  .edit = last_bit,
-	  .want = REFUSED("do not match its digest") },
+	  .edit = last_bit, .want = REFUSED("do not match its digest") },
 	{ "digest", "a malformed digest", VN_NEEDS_TENSOR, .edit = bad_digest, .want = REFUSED("digest") },
 	{ "statistics", "a negative number of NaN", VN_NEEDS_TENSOR, .claim = VN_CLAIM_STATISTICS, .edit = bad_statistics,
 	  .want = REFUSED("nan -1") },

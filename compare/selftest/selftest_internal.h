@@ -7,11 +7,11 @@
 enum { VN_CLINIC_PATH = 4096 };
 
 struct vn_mutation_harness {
-	const vn_healthy *h;
-	vn_recording     *ref, *cand, *floor;
+	const vn_healthy  *h;
+	vn_recording      *ref, *cand, *floor;
 	/* of the candidate's entries: a second name that exists on one side only */
-	bool             *shared;
-	char              ref_copy[VN_CLINIC_PATH], cand_copy[VN_CLINIC_PATH];
+	bool              *shared;
+	char               ref_copy[VN_CLINIC_PATH], cand_copy[VN_CLINIC_PATH];
 	vn_compare_options o;
 };
 

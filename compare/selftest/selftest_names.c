@@ -43,9 +43,9 @@ static void step_gone(vn_edit *e, const vn_mutation_context *p)
 /* Renumbers the last step: an earlier one would break the order and be refused. */
 static void step_renumbered(vn_edit *e, const vn_mutation_context *p)
 {
-	char from[VN_EDIT_PATH], to[VN_EDIT_PATH];
+	char           from[VN_EDIT_PATH], to[VN_EDIT_PATH];
 	const vn_step *s;
-	const int last = vn_recording_steps(p->healthy, &s) - 1;
+	const int      last = vn_recording_steps(p->healthy, &s) - 1;
 	snprintf(from, sizeof from, "/step.%d", s[last].number);
 	snprintf(to, sizeof to, "/step.%d", s[last].number + 7);
 	vn_edit_move(e, from, to);
@@ -67,7 +67,7 @@ static void misspelt(vn_edit *e, const vn_mutation_context *p)
 
 static void another_layer(vn_edit *e, const vn_mutation_context *p)
 {
-	char to[VN_EDIT_PATH];
+	char        to[VN_EDIT_PATH];
 	const char *last = strrchr(p->at, '/');
 	snprintf(to, sizeof to, "/step.%d/layer1023%s", p->step, last);
 	vn_edit_move(e, p->at, to);
@@ -136,11 +136,23 @@ static void other_layer(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_whole(e, p->at, "layer", p->target->layer + 1);
 }
-static void other_point(vn_edit *e, const vn_mutation_context *p) { vn_edit_text(e, p->at, "point", p->other->point); }
-static void other_op(vn_edit *e, const vn_mutation_context *p)    { vn_edit_text(e, p->at, "op", "delta_rule"); }
+static void other_point(vn_edit *e, const vn_mutation_context *p)
+{
+	vn_edit_text(e, p->at, "point", p->other->point);
+}
+static void other_op(vn_edit *e, const vn_mutation_context *p)
+{
+	vn_edit_text(e, p->at, "op", "delta_rule");
+}
 
-#define STATUS(s) { .status = s }
-#define REFUSED(text) { .status = VN_N_STATUS_WORDS, .says = text }
+#define STATUS(s) \
+	{ \
+		.status = s \
+	}
+#define REFUSED(text) \
+	{ \
+		.status = VN_N_STATUS_WORDS, .says = text \
+	}
 
 const vn_mutation vn_selftest_names[] = {
 	{ "missing", "a tensor is missing", VN_NEEDS_TENSOR, .edit = remove_tensor, .want = STATUS(VN_MISSING) },
@@ -175,11 +187,9 @@ const vn_mutation vn_selftest_names[] = {
 	{ "second-name-elsewhere", "a second name that points to another tensor", VN_NEEDS_NAMES, .plan = true,
 	  .edit = instead, .want = REFUSED("its point is") },
 	{ "first-name-elsewhere", "a second name that points to another layer's tensor", VN_NEEDS_LAYERS, .plan = true,
-	  .edit = instead,
-	  .want = REFUSED("its layer is") },
+	  .edit = instead, .want = REFUSED("its layer is") },
 	{ "order-swapped", "two tensors exchanged in the execution order", VN_NEEDS_PAIR, .plan = true,
-	  .claim = VN_CLAIM_ORDER, .edit = orders_swapped,
-	  .want = REFUSED("order") },
+	  .claim = VN_CLAIM_ORDER, .edit = orders_swapped, .want = REFUSED("order") },
 	{ "layer-changed", "a tensor labelled with the next layer", VN_NEEDS_TENSOR, .plan = true, .edit = other_layer,
 	  .want = REFUSED("its layer is") },
 	{ "point-changed", "a tensor labelled with another point", VN_NEEDS_PAIR, .plan = true, .edit = other_point,

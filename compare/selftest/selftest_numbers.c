@@ -38,11 +38,26 @@ static void scale(const vn_mutation_context *p, double *x, double by)
 
 /* ---- numbers that are none, or nothing ------------------------------------------------ */
 
-void vn_change_nan(const vn_mutation_context *p, double *x)     { x[p->T * p->W / 2] = (double)NAN; }
-static void one_inf(const vn_mutation_context *p, double *x)     { x[p->T * p->W / 2] = (double)INFINITY; }
-static void minus_inf(const vn_mutation_context *p, double *x)   { x[p->T * p->W / 2] = -(double)INFINITY; }
-static void last_nan(const vn_mutation_context *p, double *x)    { x[p->T * p->W - 1] = (double)NAN; }
-void vn_change_zeroed(const vn_mutation_context *p, double *x)      { scale(p, x, 0.0); }
+void vn_change_nan(const vn_mutation_context *p, double *x)
+{
+	x[p->T * p->W / 2] = (double)NAN;
+}
+static void one_inf(const vn_mutation_context *p, double *x)
+{
+	x[p->T * p->W / 2] = (double)INFINITY;
+}
+static void minus_inf(const vn_mutation_context *p, double *x)
+{
+	x[p->T * p->W / 2] = -(double)INFINITY;
+}
+static void last_nan(const vn_mutation_context *p, double *x)
+{
+	x[p->T * p->W - 1] = (double)NAN;
+}
+void vn_change_zeroed(const vn_mutation_context *p, double *x)
+{
+	scale(p, x, 0.0);
+}
 
 static void all_nan(const vn_mutation_context *p, double *x)
 {
@@ -101,10 +116,22 @@ static void garbage(const vn_mutation_context *p, double *x)
 /* ---- sizes and signs --------------------------------------------------------------------- */
 
 /* bfloat16 limits allow 1.3 % for rounding (specs/limits.md). */
-static void scaled_little(const vn_mutation_context *p, double *x) { scale(p, x, p->t.dtype == VN_BF16 ? 1.03 : 1.01); }
-static void scaled_some(const vn_mutation_context *p, double *x)   { scale(p, x, 1.03); }
-static void halved(const vn_mutation_context *p, double *x)        { scale(p, x, 0.5); }
-void vn_change_negated(const vn_mutation_context *p, double *x)       { scale(p, x, -1.0); }
+static void scaled_little(const vn_mutation_context *p, double *x)
+{
+	scale(p, x, p->t.dtype == VN_BF16 ? 1.03 : 1.01);
+}
+static void scaled_some(const vn_mutation_context *p, double *x)
+{
+	scale(p, x, 1.03);
+}
+static void halved(const vn_mutation_context *p, double *x)
+{
+	scale(p, x, 0.5);
+}
+void vn_change_negated(const vn_mutation_context *p, double *x)
+{
+	scale(p, x, -1.0);
+}
 
 static void row_scaled(const vn_mutation_context *p, double *x)
 {
@@ -127,9 +154,18 @@ static void behind_channel(const vn_mutation_context *p, double *x, double by)
 		row(p, x, t)[p->W / 2] = 60000.0;
 }
 
-static void scaled_behind_channel(const vn_mutation_context *p, double *x)  { behind_channel(p, x, 1.03); }
-static void negated_behind_channel(const vn_mutation_context *p, double *x) { behind_channel(p, x, -1.0); }
-static void zeroed_behind_channel(const vn_mutation_context *p, double *x)  { behind_channel(p, x, 0.0); }
+static void scaled_behind_channel(const vn_mutation_context *p, double *x)
+{
+	behind_channel(p, x, 1.03);
+}
+static void negated_behind_channel(const vn_mutation_context *p, double *x)
+{
+	behind_channel(p, x, -1.0);
+}
+static void zeroed_behind_channel(const vn_mutation_context *p, double *x)
+{
+	behind_channel(p, x, 0.0);
+}
 
 static void scaled_behind_number(const vn_mutation_context *p, double *x)
 {
@@ -165,7 +201,10 @@ static void offset(const vn_mutation_context *p, double *x)
 		x[i] += by;
 }
 
-void vn_change_enlarged(const vn_mutation_context *p, double *x)      { scale(p, x, 1.3); }
+void vn_change_enlarged(const vn_mutation_context *p, double *x)
+{
+	scale(p, x, 1.3);
+}
 
 static void absolute(const vn_mutation_context *p, double *x)
 {
@@ -191,14 +230,20 @@ static void noise(const vn_mutation_context *p, double *x)
 static void to_bits(const vn_mutation_context *p, double *x, int bits)
 {
 	for (int64_t i = 0; i < p->T * p->W; i++) {
-		int e;
+		int          e;
 		const double m = frexp(x[i], &e);
 		x[i] = ldexp(rint(ldexp(m, bits)), e - bits);
 	}
 }
 
-static void rounded_bf16(const vn_mutation_context *p, double *x) { to_bits(p, x, 8); }
-static void rounded_fp8(const vn_mutation_context *p, double *x)  { to_bits(p, x, 4); }
+static void rounded_bf16(const vn_mutation_context *p, double *x)
+{
+	to_bits(p, x, 8);
+}
+static void rounded_fp8(const vn_mutation_context *p, double *x)
+{
+	to_bits(p, x, 4);
+}
 
 /* ---- scores ----------------------------------------------------------------------------------- */
 
@@ -232,7 +277,10 @@ static void vocabulary_shifted(const vn_mutation_context *p, double *x)
 		memmove(row(p, x, t), row(p, x, t) + 1, (size_t)(p->W - 1) * sizeof *x);
 }
 
-static void tempered(const vn_mutation_context *p, double *x) { scale(p, x, 1.0 / 1.1); }
+static void tempered(const vn_mutation_context *p, double *x)
+{
+	scale(p, x, 1.0 / 1.1);
+}
 
 /* ---- bits -------------------------------------------------------------------------------------- */
 
@@ -240,8 +288,8 @@ static void tempered(const vn_mutation_context *p, double *x) { scale(p, x, 1.0 
 static void flip(const vn_mutation_context *p, unsigned char *raw, int from_top)
 {
 	const size_t n = (size_t)(p->T * p->W), width = vn_dtype_size(p->t.dtype), bit = 8 * width - 1 - (size_t)from_top;
-	size_t at = 0;
-	double most = -1.0;
+	size_t       at = 0;
+	double       most = -1.0;
 
 	for (size_t i = 0; i < n; i++) {
 		double x;
@@ -254,8 +302,14 @@ static void flip(const vn_mutation_context *p, unsigned char *raw, int from_top)
 	raw[at * width + bit / 8] ^= (unsigned char)(1u << bit % 8); /* little-endian */
 }
 
-void vn_change_sign_bit(const vn_mutation_context *p, unsigned char *raw)     { flip(p, raw, 0); }
-void vn_change_exponent_bit(const vn_mutation_context *p, unsigned char *raw) { flip(p, raw, 1); }
+void vn_change_sign_bit(const vn_mutation_context *p, unsigned char *raw)
+{
+	flip(p, raw, 0);
+}
+void vn_change_exponent_bit(const vn_mutation_context *p, unsigned char *raw)
+{
+	flip(p, raw, 1);
+}
 
 static void flip_mantissa(const vn_mutation_context *p, unsigned char *raw)
 {
@@ -329,8 +383,9 @@ const vn_mutation vn_selftest_numbers[] = {
 	  .eight = true, .want = ANY },
 	{ "channel-scaled-without-floor", "one channel 15 % off, and no floor", VN_NEEDS_TENSOR, .unit = VN_UNIT_NONE,
 	  .numbers = channel_scaled, .eight = true, .want = ANY },
-	{ "scaled-behind-a-channel", "a channel of 60000 on both sides, and all others 1.03 times as large, without a floor",
-	  VN_NEEDS_TENSOR, VN_SIDE_BOTH, .unit = VN_UNIT_NONE, .numbers = scaled_behind_channel, .want = BY(VN_M_SCALE) },
+	{ "scaled-behind-a-channel",
+	  "a channel of 60000 on both sides, and all others 1.03 times as large, without a floor", VN_NEEDS_TENSOR,
+	  VN_SIDE_BOTH, .unit = VN_UNIT_NONE, .numbers = scaled_behind_channel, .want = BY(VN_M_SCALE) },
 	{ "scaled-behind-a-number",
 	  "a number of 2000 in the first token on both sides, and all others 1.03 times as large, without a floor",
 	  VN_NEEDS_TENSOR, VN_SIDE_BOTH, .unit = VN_UNIT_NONE, .numbers = scaled_behind_number, .want = BY(VN_M_SCALE) },

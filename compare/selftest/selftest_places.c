@@ -31,7 +31,7 @@ static void arrange_numbers(const vn_mutation_context *p, double *x, vn_arrange 
 #define MOVED(name, what, ...) \
 	static void name(const vn_mutation_context *p, double *x) \
 	{ \
-		arrange_##what(p, x, (vn_arrange){ __VA_ARGS__ }); \
+		arrange_##what(p, x, (vn_arrange) { __VA_ARGS__ }); \
 	}
 
 MOVED(rows_reversed, tokens, VN_ARRANGE_REVERSED, .each = 1)
@@ -46,12 +46,12 @@ MOVED(halves_interleaved, numbers, VN_ARRANGE_TURNED, .a = 2, .b = p->K / 2, .pe
 
 static void heads_first(const vn_mutation_context *p, double *x)
 {
-	arrange(p, x, (vn_arrange){ VN_ARRANGE_TURNED, .a = p->T, .b = p->H }, 1, p->T * p->H, p->K);
+	arrange(p, x, (vn_arrange) { VN_ARRANGE_TURNED, .a = p->T, .b = p->H }, 1, p->T * p->H, p->K);
 }
 
 void vn_change_heads_swapped(const vn_mutation_context *p, double *x)
 {
-	arrange_heads(p, x, (vn_arrange){ VN_ARRANGE_EXCHANGED, .b = 1 });
+	arrange_heads(p, x, (vn_arrange) { VN_ARRANGE_EXCHANGED, .b = 1 });
 }
 
 static void row_copied(const vn_mutation_context *p, double *x)
@@ -102,9 +102,8 @@ const vn_mutation vn_selftest_places[] = {
 	{ "other-layer", "the numbers of the same point of another layer", VN_NEEDS_LAYERS, .numbers = vn_change_to_others,
 	  .want = AS(VN_LIKE_OWN) },
 	{ "other-layer-in-both", "the numbers of the same point of another layer on both sides", VN_NEEDS_LAYERS,
-	  VN_SIDE_BOTH,
-	  .numbers = vn_change_to_others, .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .many = true,
-	  	.anywhere = true } },
+	  VN_SIDE_BOTH, .numbers = vn_change_to_others,
+	  .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .many = true, .anywhere = true } },
 	{ "other-point", "the numbers of another point of the layer", VN_NEEDS_PAIR, .numbers = vn_change_to_others,
 	  .want = AS(VN_LIKE_OWN) },
 	{ "half-other-point", "half overwritten by another point", VN_NEEDS_PAIR, .numbers = half_others,

@@ -4,8 +4,9 @@
 
 #include <string.h>
 
-static const char *const words[] = { [VN_CAUGHT] = "caught", [VN_MISSED] = "MISSED", [VN_NOT_RUN] = "not run",
-	[VN_ELSEWHERE] = "-" };
+static const char *const words[] = {
+	[VN_CAUGHT] = "caught", [VN_MISSED] = "MISSED", [VN_NOT_RUN] = "not run", [VN_ELSEWHERE] = "-"
+};
 
 static const vn_outcome *outcome_of(const vn_selftest *s, int pair, int i)
 {
@@ -46,7 +47,9 @@ static const vn_outcome *telling(const vn_selftest *s, int i)
 }
 
 /* The lengths of the longest name and the longest expectation that are printed. */
-typedef struct widths { int name, expected; } widths;
+typedef struct widths {
+	int name, expected;
+} widths;
 
 static widths widest(const vn_selftest *s)
 {
@@ -55,7 +58,7 @@ static widths widest(const vn_selftest *s)
 	for (const vn_mutation_group *g = vn_mutation_groups; g->name; g++)
 		for (const vn_mutation *m = g->mutation; m->name; m++) {
 			const vn_outcome *o = telling(s, i++);
-			const int name = (int)(strlen(g->name) + 1 + strlen(m->name)), expected = (int)strlen(o->expected);
+			const int         name = (int)(strlen(g->name) + 1 + strlen(m->name)), expected = (int)strlen(o->expected);
 			if (o->caught == VN_ELSEWHERE)
 				continue;
 			w.name = name > w.name ? name : w.name;
@@ -66,16 +69,17 @@ static widths widest(const vn_selftest *s)
 
 static void line(const vn_selftest *s, const char *group, const char *name, int i, widths w, FILE *out)
 {
-	char full[64];
+	char              full[64];
 	const vn_outcome *o = telling(s, i);
 
 	if (o->caught == VN_ELSEWHERE)
 		return;
 	snprintf(full, sizeof full, "%s%s%s", group, *group ? "/" : "", name);
 	for (int p = 0; p < s->n_pairs; p++)
-		fprintf(out, "%-9s ", i == 0 && outcome_of(s, p, i)->caught == VN_CAUGHT   ? "healthy"
-		                      : i == 0 && outcome_of(s, p, i)->caught == VN_MISSED ? "OUTSIDE"
-		                                                                   : words[outcome_of(s, p, i)->caught]);
+		fprintf(out, "%-9s ",
+		        i == 0 && outcome_of(s, p, i)->caught == VN_CAUGHT   ? "healthy"
+		        : i == 0 && outcome_of(s, p, i)->caught == VN_MISSED ? "OUTSIDE"
+		                                                             : words[outcome_of(s, p, i)->caught]);
 	fprintf(out, " %-*s  %-*s  %s\n", w.name, full, w.expected, o->expected, o->found);
 }
 
@@ -116,9 +120,9 @@ static int reasons(const vn_selftest *s, FILE *out)
 
 void vn_selftest_text(const vn_selftest *s, FILE *out)
 {
-	const int missed = vn_selftest_count(s, VN_MISSED), none = vn_selftest_count(s, VN_NOT_RUN);
+	const int    missed = vn_selftest_count(s, VN_MISSED), none = vn_selftest_count(s, VN_NOT_RUN);
 	const widths w = widest(s);
-	int i = 0, alarms = 0;
+	int          i = 0, alarms = 0;
 
 	for (int p = 0; p < s->n_pairs; p++)
 		fprintf(out, "%s: %s by %s%s%s\n", s->pair[p].name,
@@ -153,8 +157,9 @@ void vn_selftest_text(const vn_selftest *s, FILE *out)
 
 static json_t *outcome(const char *group, const vn_mutation *m, const vn_outcome *o)
 {
-	static const char *const keys[] = { [VN_CAUGHT] = "caught", [VN_MISSED] = "missed", [VN_NOT_RUN] = "not_run",
-		[VN_ELSEWHERE] = "elsewhere" };
+	static const char *const keys[] = {
+		[VN_CAUGHT] = "caught", [VN_MISSED] = "missed", [VN_NOT_RUN] = "not_run", [VN_ELSEWHERE] = "elsewhere"
+	};
 	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o}", "group", group, "name", m->name, "does", m->does, "outcome",
 	                 keys[o->caught], "exit", o->caught >= VN_NOT_RUN ? json_null() : json_integer(o->status),
 	                 "expected", vn_json_text(o->expected), "found", vn_json_text(o->found));
@@ -171,7 +176,8 @@ static json_t *pair(const vn_selftest *s, int p)
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "name", vn_json_text(s->pair[p].name), "reference",
 	                 vn_json_text(s->pair[p].ref), "candidate", vn_json_text(s->pair[p].cand), "floor",
 	                 vn_json_text(s->pair[p].floor), "limits", vn_json_text(s->pair[p].limits), "healthy",
-	                 outcome_of(s, p, 0)->caught == VN_CAUGHT, "found", vn_json_text(outcome_of(s, p, 0)->found), "mutations", list);
+	                 outcome_of(s, p, 0)->caught == VN_CAUGHT, "found", vn_json_text(outcome_of(s, p, 0)->found),
+	                 "mutations", list);
 }
 
 vn_status vn_selftest_json(const vn_selftest *s, FILE *out, vn_error *err)

@@ -40,9 +40,18 @@ static vn_status record(const char *model, const char *precision, const length *
 
 	write_ids(id, l->prompt + l->decoded, first);
 	const vn_recipe r = {
-		.path = path, .ids = id, .n_ids = l->prompt, .decode = l->decoded, .forced = id + l->prompt,
-			.pattern = &l->point, .n_patterns = 1,
-		.first_layer = -1, .last_layer = -1, .precision = precision, .command = "vernier selftest", .threads = threads,
+		.path = path,
+		.ids = id,
+		.n_ids = l->prompt,
+		.decode = l->decoded,
+		.forced = id + l->prompt,
+		.pattern = &l->point,
+		.n_patterns = 1,
+		.first_layer = -1,
+		.last_layer = -1,
+		.precision = precision,
+		.command = "vernier selftest",
+		.threads = threads,
 	};
 	if (!vn_policy_from_name(precision, &o.policy))
 		return vn_fail(err, VN_ERR_USAGE, "no precision %s", precision);
@@ -73,8 +82,11 @@ static vn_status make_steps(vn_own_runs *own, int i, const char *dir, const char
 	    (i && (st = make_run(own, slot + 1, dir, "steps.floor", own->model, precision, &many_steps, 1, threads, err))))
 		return st;
 	own->steps[i] = (vn_healthy) {
-		.name = own->pair[i].name, .ref = own->path[i ? STEPS : STEPS + 1], .cand = own->path[slot],
-		.floor = i ? own->path[slot + 1] : NULL, .model = own->model,
+		.name = own->pair[i].name,
+		.ref = own->path[i ? STEPS : STEPS + 1],
+		.cand = own->path[slot],
+		.floor = i ? own->path[slot + 1] : NULL,
+		.model = own->model,
 	};
 	own->pair[i].steps = &own->steps[i];
 	return VN_OK;
@@ -82,8 +94,13 @@ static vn_status make_steps(vn_own_runs *own, int i, const char *dir, const char
 
 vn_status vn_own_runs_make(const char *dir, int threads, vn_own_runs *own, vn_error *err)
 {
-	static const struct { const char *name, *ref; } pair[VN_SELFTEST_PAIRS] = {
-		{ "f32", "f64" }, { "f16", "f32" }, { "f16-acc16", "f32" }, { "bf16", "f32" },
+	static const struct {
+		const char *name, *ref;
+	} pair[VN_SELFTEST_PAIRS] = {
+		{ "f32", "f64" },
+		{ "f16", "f32" },
+		{ "f16-acc16", "f32" },
+		{ "bf16", "f32" },
 	};
 	vn_synth_options o = { .layers = LAYERS, .dtype = VN_F32 };
 	char             unrelated_run[4096], *model = own->model;
@@ -98,7 +115,7 @@ vn_status vn_own_runs_make(const char *dir, int threads, vn_own_runs *own, vn_er
 	    (st = make_run(own, 0, dir, "run", model, "f64", &whole, 1, threads, err)))
 		return st;
 	for (int i = 0; i < VN_SELFTEST_PAIRS; i++) {
-		char (*path)[4096] = &own->path[1 + 3 * i];
+		char(*path)[4096] = &own->path[1 + 3 * i];
 		if ((st = make_run(own, 1 + 3 * i, dir, "run", model, pair[i].name, &whole, 1, threads, err)))
 			return st;
 		if (i < 2 && (st = make_run(own, 2 + 3 * i, dir, "earlier", model, pair[i].name, &whole, 2, threads, err)))
@@ -110,9 +127,14 @@ vn_status vn_own_runs_make(const char *dir, int threads, vn_own_runs *own, vn_er
 		if (i && (st = make_run(own, FLOORS + i, dir, "floor", model, pair[i].name, &whole, 1, threads, err)))
 			return st;
 		own->pair[i] = (vn_healthy) {
-			.name = pair[i].name, .ref = own->path[i ? 1 : 0], .cand = path[0],
-				.floor = i ? own->path[FLOORS + i] : NULL,
-			.model = model, .earlier = path[1], .unrelated_run = path[2], .numbers_alone = i >= 2,
+			.name = pair[i].name,
+			.ref = own->path[i ? 1 : 0],
+			.cand = path[0],
+			.floor = i ? own->path[FLOORS + i] : NULL,
+			.model = model,
+			.earlier = path[1],
+			.unrelated_run = path[2],
+			.numbers_alone = i >= 2,
 		};
 		if ((st = make_steps(own, i, dir, pair[i].name, pair[i].ref, threads, err)))
 			return st;

@@ -13,7 +13,7 @@ static void reshape(vn_edit *e, const vn_mutation_context *p, vn_shape shape)
 	vn_tensor    t = { p->t.dtype, shape, NULL };
 	const size_t width = vn_dtype_size(t.dtype), n = (size_t)vn_shape_count(&shape),
 				 had = (size_t)vn_shape_count(&p->t.shape);
-	void        *data = calloc(n + 1, width);
+	void *data = calloc(n + 1, width);
 
 	if (!data) {
 		vn_edit_fail(e, p->at, "no memory");
@@ -43,8 +43,14 @@ static void exchange(vn_edit *e, const vn_mutation_context *p, int64_t first, in
 	free(data);
 }
 
-static void heads_first(vn_edit *e, const vn_mutation_context *p)    { exchange(e, p, p->T, p->H, p->K); }
-static void columns_first(vn_edit *e, const vn_mutation_context *p)  { exchange(e, p, p->T, p->W, 1); }
+static void heads_first(vn_edit *e, const vn_mutation_context *p)
+{
+	exchange(e, p, p->T, p->H, p->K);
+}
+static void columns_first(vn_edit *e, const vn_mutation_context *p)
+{
+	exchange(e, p, p->T, p->W, 1);
+}
 static void heads_turned(vn_edit *e, const vn_mutation_context *p)
 {
 	reshape(e, p, (vn_shape) { 3, { p->T, p->K, p->H } });
@@ -69,7 +75,10 @@ static void row_less(vn_edit *e, const vn_mutation_context *p)
 {
 	reshape(e, p, (vn_shape) { 2, { p->T - 1, p->W } });
 }
-static void last_row_alone(vn_edit *e, const vn_mutation_context *p) { reshape(e, p, (vn_shape) { 2, { 1, p->W } }); }
+static void last_row_alone(vn_edit *e, const vn_mutation_context *p)
+{
+	reshape(e, p, (vn_shape) { 2, { 1, p->W } });
+}
 static void column_less(vn_edit *e, const vn_mutation_context *p)
 {
 	reshape(e, p, (vn_shape) { 2, { p->T, p->W - 1 } });
@@ -82,8 +91,14 @@ static void one_list(vn_edit *e, const vn_mutation_context *p)
 {
 	reshape(e, p, (vn_shape) { 1, { p->T * p->W } });
 }
-static void no_columns(vn_edit *e, const vn_mutation_context *p)     { reshape(e, p, (vn_shape) { 2, { p->T, 0 } }); }
-static void many_axes(vn_edit *e, const vn_mutation_context *p)      { vn_edit_many_axes(e, p->at, &p->t); }
+static void no_columns(vn_edit *e, const vn_mutation_context *p)
+{
+	reshape(e, p, (vn_shape) { 2, { p->T, 0 } });
+}
+static void many_axes(vn_edit *e, const vn_mutation_context *p)
+{
+	vn_edit_many_axes(e, p->at, &p->t);
+}
 
 static void scalar(vn_edit *e, const vn_mutation_context *p)
 {
@@ -135,18 +150,29 @@ static void counted(vn_edit *e, const vn_mutation_context *p)
 
 static void step_says(vn_edit *e, const vn_mutation_context *p, const char *key, int by)
 {
-	char at[VN_EDIT_PATH];
+	char           at[VN_EDIT_PATH];
 	const vn_step *s = vn_recording_step(p->healthy, p->step);
-	const int64_t was = strcmp(key, "position") == 0 ? s->position : strcmp(key, "tokens") == 0 ? s->tokens
-	                  : strcmp(key, "rows") == 0 ? s->rows : s->first_row;
+	const int64_t  was = strcmp(key, "position") == 0 ? s->position
+	                     : strcmp(key, "tokens") == 0 ? s->tokens
+	                     : strcmp(key, "rows") == 0   ? s->rows
+	                                                  : s->first_row;
 
 	*strchr(strcpy(at, p->at) + 1, '/') = '\0';
 	vn_edit_whole(e, at, key, was + by);
 }
 
-static void position_less(vn_edit *e, const vn_mutation_context *p)   { step_says(e, p, "position", -1); }
-static void rows_less(vn_edit *e, const vn_mutation_context *p)       { step_says(e, p, "rows", -1); }
-static void tokens_too_many(vn_edit *e, const vn_mutation_context *p) { step_says(e, p, "tokens", 1000); }
+static void position_less(vn_edit *e, const vn_mutation_context *p)
+{
+	step_says(e, p, "position", -1);
+}
+static void rows_less(vn_edit *e, const vn_mutation_context *p)
+{
+	step_says(e, p, "rows", -1);
+}
+static void tokens_too_many(vn_edit *e, const vn_mutation_context *p)
+{
+	step_says(e, p, "tokens", 1000);
+}
 
 /* A step may omit its row count; one that states it contradicts itself. */
 static void tokens_less(vn_edit *e, const vn_mutation_context *p)
@@ -168,7 +194,10 @@ static void lost(vn_edit *e, int step)
 	vn_edit_unlink(e, at);
 }
 
-static void step_lost(vn_edit *e, const vn_mutation_context *p) { lost(e, p->other->step); }
+static void step_lost(vn_edit *e, const vn_mutation_context *p)
+{
+	lost(e, p->other->step);
+}
 
 static void first_lost(vn_edit *e, const vn_mutation_context *p)
 {
@@ -180,7 +209,7 @@ static void first_lost(vn_edit *e, const vn_mutation_context *p)
 static void last_lost(vn_edit *e, const vn_mutation_context *p)
 {
 	const vn_step *s;
-	const int n = vn_recording_steps(p->healthy, &s);
+	const int      n = vn_recording_steps(p->healthy, &s);
 	lost(e, s[n - 1].number);
 }
 
@@ -192,8 +221,14 @@ static void steps_exchanged(vn_edit *e, const vn_mutation_context *p)
 	vn_edit_swap(e, at, there);
 }
 
-#define MISSHAPEN(text) { .status = VN_MISSHAPEN, .says = text }
-#define REFUSED(text) { .status = VN_N_STATUS_WORDS, .says = text }
+#define MISSHAPEN(text) \
+	{ \
+		.status = VN_MISSHAPEN, .says = text \
+	}
+#define REFUSED(text) \
+	{ \
+		.status = VN_N_STATUS_WORDS, .says = text \
+	}
 
 const vn_mutation vn_selftest_shapes[] = {
 	{ "heads-by-dims", "(T,H,K) as (T,K,H)", VN_NEEDS_HEADS, .edit = heads_turned, .want = MISSHAPEN("shape") },
@@ -232,8 +267,7 @@ const vn_mutation vn_selftest_shapes[] = {
 	{ "position-less", "a step one token earlier in the cache", VN_NEEDS_STEPS, .edit = position_less,
 	  .want = REFUSED("steps: in the candidate") },
 	{ "position-less-in-both", "a step one token earlier in the cache, on both sides", VN_NEEDS_STEPS, VN_SIDE_BOTH,
-	  .edit = position_less,
-	  .want = REFUSED("steps: in the reference") },
+	  .edit = position_less, .want = REFUSED("steps: in the reference") },
 	{ "step-lost-in-both", "both sides lack one step", VN_NEEDS_STEPS, VN_SIDE_BOTH, .edit = step_lost,
 	  .want = REFUSED("steps: no step") },
 	{ "prompt-lost-in-both", "both sides lack the prompt", VN_NEEDS_STEPS, VN_SIDE_BOTH, .edit = first_lost,
@@ -241,8 +275,7 @@ const vn_mutation vn_selftest_shapes[] = {
 	{ "last-step-lost-in-both", "both sides lack the last step", VN_NEEDS_STEPS, VN_SIDE_BOTH, .edit = last_lost,
 	  .want = REFUSED("steps: no step") },
 	{ "steps-exchanged-in-both", "two steps with exchanged numbers on both sides", VN_NEEDS_STEPS, VN_SIDE_BOTH,
-	  .edit = steps_exchanged,
-	  .want = REFUSED("steps: in the reference") },
+	  .edit = steps_exchanged, .want = REFUSED("steps: in the reference") },
 	{ "tokens-less", "a prompt of one token fewer", VN_NEEDS_TENSOR, .edit = tokens_less, .want = REFUSED("tokens") },
 	{ "rows-less", "one kept row fewer than recorded", VN_NEEDS_TENSOR, .edit = rows_less,
 	  .want = { .status = VN_MISSHAPEN, .many = true, .says = "rows" } },

@@ -8,18 +8,32 @@ static void scaled(const vn_mutation_context *p, double *x)
 		x[i] *= 1.03;
 }
 
-static void channel_scaled(const vn_mutation_context *p, double *x)  { x[p->channel] *= 1.15; }
-static void channel_zeroed(const vn_mutation_context *p, double *x)  { x[p->channel] = 0.0; }
-static void channel_negated(const vn_mutation_context *p, double *x) { x[p->channel] *= -1.0; }
+static void channel_scaled(const vn_mutation_context *p, double *x)
+{
+	x[p->channel] *= 1.15;
+}
+static void channel_zeroed(const vn_mutation_context *p, double *x)
+{
+	x[p->channel] = 0.0;
+}
+static void channel_negated(const vn_mutation_context *p, double *x)
+{
+	x[p->channel] *= -1.0;
+}
 
 #define LATER(what, said, need, ...) \
 	{ "later-" what, said ", in a later step of one token", need, .when = VN_A_STEP, __VA_ARGS__ }, \
-	{ "last-" what, said ", in the last step, of one token", need, .when = VN_LAST_STEP, __VA_ARGS__ }
+	{ \
+		"last-" what, said ", in the last step, of one token", need, .when = VN_LAST_STEP, __VA_ARGS__ \
+	}
 
 /* A single step may also be outside by itself. */
 #define CHANNEL(what, said, f, m, ...) \
-	{ "channel-" what, "one channel " said " in every step of one token", VN_NEEDS_TENSOR, .when = VN_EVERY_STEP, .numbers = f, \
-	  .want = { .status = VN_OUTSIDE, .metric = m, .many = true }, __VA_ARGS__ }
+	{ \
+		"channel-" what, "one channel " said " in every step of one token", VN_NEEDS_TENSOR, \
+			.when = VN_EVERY_STEP, .numbers = f, .want = { .status = VN_OUTSIDE, .metric = m, .many = true }, \
+			__VA_ARGS__ \
+	}
 
 const vn_mutation vn_selftest_steps[] = {
 	LATER("nan", "one number is NaN", VN_NEEDS_TENSOR, .numbers = vn_change_nan, .want = BY(VN_M_NONFINITE)),

@@ -119,8 +119,8 @@ static bool row_at(const vn_mutation_harness *c, int entry, int64_t at, int64_t 
 static bool has_channels(const vn_mutation_harness *c, const vn_entry *e, const int *step, int64_t all)
 {
 	const int64_t n = vn_columns(e), taken = all < VN_CHANNEL_ROWS ? all : VN_CHANNEL_ROWS;
-	double *x = taken < VN_CHANNEL_FEWEST ? NULL : malloc((size_t)n * VN_CHANNEL_ROWS * sizeof *x);
-	int     rows = 0;
+	double       *x = taken < VN_CHANNEL_FEWEST ? NULL : malloc((size_t)n * VN_CHANNEL_ROWS * sizeof *x);
+	int           rows = 0;
 
 	for (int64_t i = 0; i < taken && x; i++) {
 		const int64_t at = vn_channel_row(i, taken, all);
@@ -159,10 +159,10 @@ static int last_step(const vn_mutation_harness *c)
 static bool in_call(const vn_mutation_harness *c, vn_when when, const vn_entry *e)
 {
 	switch (when) {
-	case VN_A_STEP:     return e->step > first_step(c) && one_token(c->ref, e->step);
-	case VN_LAST_STEP:  return e->step > first_step(c) && e->step == last_step(c) && one_token(c->ref, e->step);
+	case VN_A_STEP: return e->step > first_step(c) && one_token(c->ref, e->step);
+	case VN_LAST_STEP: return e->step > first_step(c) && e->step == last_step(c) && one_token(c->ref, e->step);
 	case VN_EVERY_STEP: return one_token(c->ref, e->step);
-	default:            return e->step == first_step(c);
+	default: return e->step == first_step(c);
 	}
 }
 
@@ -198,14 +198,10 @@ static bool fits(const vn_mutation_harness *c, const vn_mutation *m, const vn_en
 	case VN_NEEDS_HEADS:
 		return e->layer >= 0 && plain(c, e, tokens) && e->shape.rank == 3 && e->shape.dim[1] >= 2 &&
 		       e->shape.dim[2] >= 2 && e->shape.dim[1] != e->shape.dim[2] && e->shape.dim[0] != e->shape.dim[1];
-	case VN_NEEDS_SCORES:
-		return strcmp(e->name, "logits") == 0 && plain(c, e, tokens);
-	case VN_NEEDS_STEPS:
-		return e->layer >= 0 && plain(c, e, 1);
-	case VN_NEEDS_NAMES:
-		return e->same_as >= 0 && vn_recording_find(c->ref, e->step, e->name) >= 0;
-	default:
-		return false;
+	case VN_NEEDS_SCORES: return strcmp(e->name, "logits") == 0 && plain(c, e, tokens);
+	case VN_NEEDS_STEPS: return e->layer >= 0 && plain(c, e, 1);
+	case VN_NEEDS_NAMES: return e->same_as >= 0 && vn_recording_find(c->ref, e->step, e->name) >= 0;
+	default: return false;
 	}
 }
 
@@ -236,8 +232,7 @@ static bool is_other(const vn_mutation_harness *c, const vn_mutation *m, const v
 	case VN_NEEDS_NAMES:
 		return alike(e, o) && plain(c, o, 1) && o->step == e->step && o != vn_recording_entry(c->cand, e->same_as) &&
 		       other_numbers(c->cand, e, o);
-	default:
-		return false;
+	default: return false;
 	}
 }
 
@@ -264,7 +259,7 @@ static double floor_of(vn_mutation_harness *c, const vn_entry *e)
 static bool choose_quiet(vn_mutation_harness *c, const vn_mutation *m, const vn_entry **target)
 {
 	const int n = vn_recording_count(c->cand);
-	double least = (double)INFINITY;
+	double    least = (double)INFINITY;
 
 	for (int i = 0; i < n; i++) {
 		const vn_entry *e = vn_recording_entry(c->cand, i);
@@ -282,7 +277,7 @@ static bool choose(const vn_mutation_harness *c, const vn_mutation *m, const vn_
 {
 	const int  n = vn_recording_count(c->cand);
 	const bool two = has_other(m->needs);
-	int found = 0;
+	int        found = 0;
 
 	*target = *other = NULL;
 	for (int pass = 0, wanted = 0; pass < 2; pass++, wanted = found / 2, found = 0)
@@ -308,13 +303,18 @@ static bool choose(const vn_mutation_harness *c, const vn_mutation *m, const vn_
 static const char *const lacks[VN_N_NEEDS] = {
 	[VN_NEEDS_TENSOR] = "no tensor of three tokens by eight numbers inside a layer",
 	[VN_NEEDS_FINER] = "no tensor in a finer format than bf16",
-	[VN_NEEDS_HEADS] = "no tensor of three tokens with heads", [VN_NEEDS_SCORES] = "no logits of three tokens",
+	[VN_NEEDS_HEADS] = "no tensor of three tokens with heads",
+	[VN_NEEDS_SCORES] = "no logits of three tokens",
 	[VN_NEEDS_PAIR] = "no two such tensors of equal shape and different numbers in one layer",
-		[VN_NEEDS_LAYERS] = "no such tensor in two layers",
-	[VN_NEEDS_STEPS] = "no two steps with equal numbers of tokens", [VN_NEEDS_NAMES] = "no second names",
-		[VN_NEEDS_WEIGHTS] = "no table of weights",
-	[VN_NEEDS_PLAN] = "no plan", [VN_NEEDS_CONFIG] = "no config", [VN_NEEDS_FLOOR] = "no floor",
-	[VN_NEEDS_EARLIER] = "no recording of other tokens", [VN_NEEDS_UNRELATED_RUN] = "no recording of other weights",
+	[VN_NEEDS_LAYERS] = "no such tensor in two layers",
+	[VN_NEEDS_STEPS] = "no two steps with equal numbers of tokens",
+	[VN_NEEDS_NAMES] = "no second names",
+	[VN_NEEDS_WEIGHTS] = "no table of weights",
+	[VN_NEEDS_PLAN] = "no plan",
+	[VN_NEEDS_CONFIG] = "no config",
+	[VN_NEEDS_FLOOR] = "no floor",
+	[VN_NEEDS_EARLIER] = "no recording of other tokens",
+	[VN_NEEDS_UNRELATED_RUN] = "no recording of other weights",
 };
 
 static const char *lacking(const vn_mutation_harness *c, const vn_mutation *m)
@@ -341,13 +341,13 @@ static const char *unsaid(const vn_mutation_harness *c, vn_claim claim, const vn
 	const int       i = claim == VN_CLAIM_NONE ? -1 : vn_recording_find(c->ref, e->step, e->name);
 	const vn_entry *r = i < 0 ? e : vn_recording_entry(c->ref, i);
 	switch (claim) {
-	case VN_CLAIM_BASIS:      return *e->basis && *r->basis ? NULL : "no basis recorded";
+	case VN_CLAIM_BASIS: return *e->basis && *r->basis ? NULL : "no basis recorded";
 	case VN_CLAIM_DIGEST:
 		return *vn_entry_digest(e).hex && *vn_entry_digest(r).hex ? NULL
 		                                                          : "no digest recorded, so no change can be detected";
-	case VN_CLAIM_ORDER:      return e->order >= 0 && o && o->order >= 0 ? NULL : "no order recorded";
+	case VN_CLAIM_ORDER: return e->order >= 0 && o && o->order >= 0 ? NULL : "no order recorded";
 	case VN_CLAIM_STATISTICS: return e->stats ? NULL : "no statistics recorded";
-	default:                  return NULL;
+	default: return NULL;
 	}
 }
 
@@ -355,22 +355,21 @@ const char *vn_mutation_harness_why_not(vn_mutation_harness *c, const vn_mutatio
                                         const vn_entry **other)
 {
 	const vn_weight_row *rows;
-	const bool planned = vn_recording_plan(c->cand) && vn_recording_plan(c->ref);
-	bool       good = true;
+	const bool           planned = vn_recording_plan(c->cand) && vn_recording_plan(c->ref);
+	bool                 good = true;
 
 	*target = *other = NULL;
 	switch (m->needs) {
-	case VN_NEEDS_NOTHING:  break;
+	case VN_NEEDS_NOTHING: break;
 	case VN_NEEDS_WEIGHTS:
 		good = vn_recording_weights(c->cand, &rows) > 0 && vn_recording_weights(c->ref, &rows) > 0;
 		break;
-	case VN_NEEDS_PLAN:     good = planned; break;
-	case VN_NEEDS_CONFIG:   good = vn_recording_config(c->cand) && vn_recording_config(c->ref); break;
-	case VN_NEEDS_FLOOR:    good = c->floor != NULL; break;
-	case VN_NEEDS_EARLIER:  good = c->h->earlier != NULL; break;
+	case VN_NEEDS_PLAN: good = planned; break;
+	case VN_NEEDS_CONFIG: good = vn_recording_config(c->cand) && vn_recording_config(c->ref); break;
+	case VN_NEEDS_FLOOR: good = c->floor != NULL; break;
+	case VN_NEEDS_EARLIER: good = c->h->earlier != NULL; break;
 	case VN_NEEDS_UNRELATED_RUN: good = c->h->unrelated_run != NULL; break;
-	default:
-		good = m->fine >= VN_FINE && c->floor ? choose_quiet(c, m, target) : choose(c, m, target, other);
+	default: good = m->fine >= VN_FINE && c->floor ? choose_quiet(c, m, target) : choose(c, m, target, other);
 	}
 	if (!good && m->fine >= VN_FINE && c->floor && choose(c, m, target, other))
 		return "no such tensor in the floor, or the floor has the reference's own numbers";

@@ -20,24 +20,24 @@ enum { VN_TABLE_VALUES = 64, VN_TABLE_WORST = -1 };
 typedef enum vn_table_form { VN_TABLE_TEXT, VN_TABLE_MARKDOWN, VN_TABLE_HTML, VN_TABLE_CSV } vn_table_form;
 
 typedef struct vn_table {
-	const vn_many *many;
-	vn_comparison *const *of; /* (many->n) */
-	int            first;     /* values, at most VN_TABLE_VALUES */
+	const vn_many        *many;
+	vn_comparison *const *of;    /* (many->n) */
+	int                   first; /* values, at most VN_TABLE_VALUES */
 	/* position in the call; VN_TABLE_WORST: where a candidate differs most */
-	int64_t        token;
-	vn_table_form  form;
+	int64_t               token;
+	vn_table_form         form;
 } vn_table;
 
 /* One recording's line of a group. */
 typedef struct vn_table_line {
 	bool     there;
-	int      n;                     /* number of values; 0: the tensor does not have the token */
+	int      n; /* number of values; 0: the tensor does not have the token */
 	double   value[VN_TABLE_VALUES];
 	vn_stats stats;
 } vn_table_line;
 
 typedef struct vn_table_group {
-	int64_t       token;            /* of the call; -1: the tensor has no token axis */
+	int64_t       token;                  /* of the call; -1: the tensor has no token axis */
 	vn_table_line line[1 + VN_MANY_MOST]; /* [0] reference */
 } vn_table_group;
 

@@ -38,7 +38,7 @@ static const char *number(const vn_table *t, double x, char text[32])
 
 static void number_cell(const vn_table *t, FILE *out, bool known, double x)
 {
-	char text[32];
+	char        text[32];
 	const char *shown = known ? number(t, x, text) : t->form == VN_TABLE_CSV ? "" : "-";
 	if (t->form == VN_TABLE_TEXT)
 		fprintf(out, "  %*s", PLACES, shown);
@@ -84,7 +84,7 @@ static const char *status_of(const vn_table *t, int row, int line)
 /* Name, token and side of a line. In forms for people, later lines of a row show only the side. */
 static void names(const vn_table *t, int row, const vn_table_group *g, int line, int width, FILE *out)
 {
-	char token[24] = "-", who[16];
+	char        token[24] = "-", who[16];
 	const char *label = t->many->row[row].label;
 
 	if (g->token >= 0)
@@ -141,8 +141,9 @@ static void one_line(const vn_table *t, int row, const vn_table_group *g, int li
 
 static void heading(const vn_table *t, int width, FILE *out)
 {
-	static const char *const front[] = { "checkpoint", "token", "recording" },
-		*const behind[] = { "min", "max", "mean", "rms", "max abs", "max rel", "status" };
+	static const char *const front[] = { "checkpoint", "token", "recording" }, *const behind[] = {
+		"min", "max", "mean", "rms", "max abs", "max rel", "status"
+	};
 	char name[16];
 
 	begin_line(t, out);
@@ -180,7 +181,7 @@ static void recordings(const vn_table *t, FILE *out)
 
 	for (int line = 0; line <= t->many->n; line++) {
 		const vn_many_candidate *x = line ? &t->many->candidate[line - 1] : NULL;
-		const char *about = x && x->about ? x->about : "";
+		const char              *about = x && x->about ? x->about : "";
 		snprintf(path, sizeof path, "%s", x ? x->path : t->many->ref);
 		if (t->form == VN_TABLE_TEXT) {
 			fprintf(out, "%-10s %s%s%s", who_is(t, line, who), vn_text_clean(path, sizeof path), x ? "  " : "",

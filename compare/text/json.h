@@ -18,8 +18,8 @@ json_t *vn_json_lines(const vn_lines *l); /* strings */
 /* Returns "nan", "inf" or "-inf". */
 const char *vn_json_not_finite(double x);
 /* Sets object[key] = x. If x is not finite, sets it to null, and flags[key] to the word. */
-void vn_json_put_real(json_t *object, const char *key, double x, json_t *flags);
+void        vn_json_put_real(json_t *object, const char *key, double x, json_t *flags);
 /* Sets object[key] = flags if flags is not empty. Takes the reference to flags. */
-void vn_json_put_flags(json_t *object, const char *key, json_t *flags);
+void        vn_json_put_flags(json_t *object, const char *key, json_t *flags);
 
 #endif

@@ -23,7 +23,7 @@ static void append(vn_lines *l, const char *text)
 
 void vn_lines_add(vn_lines *l, const char *format, ...)
 {
-	char text[LINE_MAX_CHARS];
+	char    text[LINE_MAX_CHARS];
 	va_list args;
 	va_start(args, format);
 	vn_text_print(text, sizeof text, format, args);
@@ -33,7 +33,7 @@ void vn_lines_add(vn_lines *l, const char *format, ...)
 
 void vn_lines_refuse(vn_lines *l, const char *allow, const char *format, ...)
 {
-	char text[LINE_MAX_CHARS];
+	char    text[LINE_MAX_CHARS];
 	va_list args;
 	va_start(args, format);
 	vn_text_print(text, sizeof text, format, args);
@@ -79,7 +79,7 @@ static int times_in_line(const char *line, const char *text, size_t n, const cha
 
 void vn_lines_once(vn_lines *l, const char *first, const char *unit, const char *format, ...)
 {
-	char text[LINE_MAX_CHARS], line[LINE_MAX_CHARS + 64];
+	char    text[LINE_MAX_CHARS], line[LINE_MAX_CHARS + 64];
 	va_list args;
 	va_start(args, format);
 	vn_text_print(text, sizeof text, format, args);

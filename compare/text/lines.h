@@ -12,11 +12,9 @@ typedef struct vn_lines {
 
 /* Appends a line. Control characters become '?', since names come from foreign files. If there is
  * no memory, the line is dropped. */
-__attribute__((format(printf, 2, 3)))
-void vn_lines_add(vn_lines *l, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void vn_lines_add(vn_lines *l, const char *format, ...);
 /* Same, followed by the option that allows it: " (--allow weights)". */
-__attribute__((format(printf, 3, 4)))
-void vn_lines_refuse(vn_lines *l, const char *allow, const char *format, ...);
+__attribute__((format(printf, 3, 4))) void vn_lines_refuse(vn_lines *l, const char *allow, const char *format, ...);
 /* Prints the lines that refuse a comparison, "refused: LINE"; of two models everything differs, so the first twelve
  * alone, and their number. who: "" or "candidate B: ". list: where all of them are, such as "--format json lists
  * them", or "". */
@@ -26,10 +24,10 @@ bool vn_lines_refused(const vn_lines *l, const char *allow);
 /* Same for a line that may occur again: repetitions are counted instead of added, "... (64 times)".
  * first: text after the line while there is only one, such as " (rank0.h5)", or "". unit: what is
  * counted. */
-__attribute__((format(printf, 4, 5)))
-void vn_lines_once(vn_lines *l, const char *first, const char *unit, const char *format, ...);
+__attribute__((format(printf, 4, 5))) void vn_lines_once(vn_lines *l, const char *first, const char *unit,
+                                                         const char *format, ...);
 /* Inserts a line before the others. */
-void vn_lines_first(vn_lines *l, const char *line);
-void vn_lines_free(vn_lines *l);
+void                                       vn_lines_first(vn_lines *l, const char *line);
+void                                       vn_lines_free(vn_lines *l);
 
 #endif

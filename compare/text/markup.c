@@ -24,12 +24,12 @@ static size_t code_length(const char *text)
 static void put_xml(FILE *out, char c)
 {
 	switch (c) {
-	case '<':  fputs("&lt;", out); break;
-	case '>':  fputs("&gt;", out); break; /* "]]>" too */
-	case '&':  fputs("&amp;", out); break;
-	case '"':  fputs("&quot;", out); break;
+	case '<': fputs("&lt;", out); break;
+	case '>': fputs("&gt;", out); break; /* "]]>" too */
+	case '&': fputs("&amp;", out); break;
+	case '"': fputs("&quot;", out); break;
 	case '\'': fputs("&#39;", out); break;
-	default:   fputc(c, out);
+	default: fputc(c, out);
 	}
 }
 
@@ -122,7 +122,7 @@ void vn_markdown_code(FILE *out, const char *text, size_t most, int cell)
 			; /* do not cut inside a character */
 		clean[n] = 0;
 	}
-	const int ticks = longest_run(clean) + 1;
+	const int   ticks = longest_run(clean) + 1;
 	const char *pad = *clean == '`' || (n && clean[n - 1] == '`') || n == 0 ? " " : "";
 	for (int i = 0; i < ticks; i++)
 		fputc('`', out);
@@ -142,7 +142,7 @@ void vn_markdown_fence(FILE *out, const char *lines)
 	fprintf(out, "%stext\n", fence);
 	while (*lines) {
 		const size_t n = strcspn(lines, "\n");
-		char *clean = strspn(lines, " ~") < n ? vn_utf8_shown(lines, n) : NULL;
+		char        *clean = strspn(lines, " ~") < n ? vn_utf8_shown(lines, n) : NULL;
 		if (clean)
 			fprintf(out, "%s\n", clean);
 		free(clean);

@@ -99,9 +99,10 @@ static fate look_at(const vn_weight_side *ref, const vn_weight_side *cand, const
                     const vn_weight_row *b, vn_weight_difference *found)
 {
 	vn_weight_difference d = { .row = { a, b } };
-	vn_weight_trial t = { .side = { ref, cand }, .row = { a, b },
-		.numbers = { numbers_of(ref, a), numbers_of(cand, b) } };
-	bool     rounded = false;
+	vn_weight_trial      t = { .side = { ref, cand },
+		                       .row = { a, b },
+		                       .numbers = { numbers_of(ref, a), numbers_of(cand, b) } };
+	bool                 rounded = false;
 
 	t.name = vn_weight_name_of(a ? a->name : b->name);
 	t.heads = vn_heads_of(ref->plan ? ref->plan : cand->plan, t.name.layer);
@@ -248,7 +249,7 @@ static void say_measure(const vn_weight_difference *d, int n, char text[80])
 char *vn_weight_line_says(const vn_weights *w, const vn_weight_line *l, char text[VN_WEIGHT_SAYS])
 {
 	const vn_weight_difference *d = &w->found[l->first];
-	char measure[80];
+	char                        measure[80];
 
 	say_measure(d, l->n, measure);
 	snprintf(text, VN_WEIGHT_SAYS, *d->id ? "%s (%s)%s" : "%s%s%s", d->words, d->id, measure);
@@ -259,9 +260,9 @@ const char *vn_weight_line_proof(const vn_weights *w, const vn_weight_line *l)
 {
 	static const char *const words[][2] = {
 		[VN_BY_STATISTICS] = { "likely, by statistics", "certain, by statistics" },
-			[VN_BY_NUMBERS] = { "likely, by the numbers", "certain, by the numbers" },
+		[VN_BY_NUMBERS] = { "likely, by the numbers", "certain, by the numbers" },
 		[VN_BY_TABLE] = { "likely, by the table", "certain, by the table" },
-			[VN_BY_DIGEST] = { "likely, by digest", "certain, by digest" },
+		[VN_BY_DIGEST] = { "likely, by digest", "certain, by digest" },
 	};
 	return words[w->found[l->first].proof][w->found[l->first].certain];
 }

@@ -22,7 +22,7 @@
 #include <stdbool.h>
 
 typedef struct vn_weight_side {
-	const vn_weight_row *row;     /* (n), sorted by name */
+	const vn_weight_row *row; /* (n), sorted by name */
 	int                  n;
 	const vn_tensor     *numbers; /* (n), data NULL if unknown; NULL: none are known */
 	const vn_plan       *plan;    /* for the sizes of heads; NULL: not known */
@@ -37,34 +37,34 @@ enum { VN_WEIGHT_WORDS = 160 };
 
 typedef struct vn_weight_difference {
 	const vn_weight_row *row[2]; /* [0] the reference's, [1] the candidate's; NULL: missing */
-	int         layer;           /* -1: outside layers */
-	const char *part;            /* its name after the layer: "self_attn.q_proj.weight" */
-	const char *kind;            /* "transposed": one word, of specs/weights.md */
-	char        id[8];           /* in the catalogue, such as "W1"; "": none */
-	char        words[VN_WEIGHT_WORDS];
+	int                  layer;  /* -1: outside layers */
+	const char          *part;   /* its name after the layer: "self_attn.q_proj.weight" */
+	const char          *kind;   /* "transposed": one word, of specs/weights.md */
+	char                 id[8];  /* in the catalogue, such as "W1"; "": none */
+	char                 words[VN_WEIGHT_WORDS];
 	/* what `measure` is: "apart", "correlation", "rms", "places"; NULL: nothing */
-	const char *measured;
+	const char          *measured;
 	/* respectively the root of the nmse; the coefficient; candidate's rms / reference's; a count */
-	double      measure;
-	vn_weight_proof    proof;
-	bool        certain;
+	double               measure;
+	vn_weight_proof      proof;
+	bool                 certain;
 } vn_weight_difference;
 
 /* Weights that differ in the same way, shown as one line. */
 typedef struct vn_weight_line {
-	char   *which;               /* "all 24 layers: self_attn.q_proj.weight" */
-	char    side[2][48];         /* "bf16 (896, 896)", "various", "-" */
-	int     first, n;            /* of the differences, sorted: [first, first + n) */
+	char *which;       /* "all 24 layers: self_attn.q_proj.weight" */
+	char  side[2][48]; /* "bf16 (896, 896)", "various", "-" */
+	int   first, n;    /* of the differences, sorted: [first, first + n) */
 } vn_weight_line;
 
 typedef struct vn_weights {
-	int   n[2];                  /* number of weights on each side */
-	int   same, rounded;         /* equal bits; equal up to rounding to another format */
-	vn_weight_difference *found; /* grouped by line */
-	int   n_found;
-	int   extra;                 /* how many of them only the candidate has */
-	vn_weight_line *line;
-	int   n_lines;
+	int                   n[2];          /* number of weights on each side */
+	int                   same, rounded; /* equal bits; equal up to rounding to another format */
+	vn_weight_difference *found;         /* grouped by line */
+	int                   n_found;
+	int                   extra; /* how many of them only the candidate has */
+	vn_weight_line       *line;
+	int                   n_lines;
 } vn_weights;
 
 /* Compares two sides with at least one weight each. threads: as in vn_model_table. The caller frees

@@ -47,18 +47,18 @@ static double relabelled(double x, vn_dtype from, vn_dtype as)
 double vn_change_of(const vn_weight_change *c, double x)
 {
 	switch (c->kind) {
-	case VN_CHANGE_ROUNDED:    return rounded(x, c->as);
-	case VN_CHANGE_TRUNCATED:  return truncated(x, c->as);
-	case VN_CHANGE_SATURATED:  return rounded(fmax(-F16_MAX, fmin(F16_MAX, x)), VN_F16);
-	case VN_CHANGE_FLUSHED:    return fabs(x) < F16_NORMAL ? copysign(0.0, c->x > 0 ? x : 0.0) : rounded(x, VN_F16);
+	case VN_CHANGE_ROUNDED: return rounded(x, c->as);
+	case VN_CHANGE_TRUNCATED: return truncated(x, c->as);
+	case VN_CHANGE_SATURATED: return rounded(fmax(-F16_MAX, fmin(F16_MAX, x)), VN_F16);
+	case VN_CHANGE_FLUSHED: return fabs(x) < F16_NORMAL ? copysign(0.0, c->x > 0 ? x : 0.0) : rounded(x, VN_F16);
 	case VN_CHANGE_FLUSHED_SATURATED:
 		return fabs(x) < F16_NORMAL ? copysign(0.0, c->x > 0 ? x : 0.0)
 		                            : rounded(fmax(-F16_MAX, fmin(F16_MAX, x)), VN_F16);
-	case VN_CHANGE_PLUS:       return x + c->x;
+	case VN_CHANGE_PLUS: return x + c->x;
 	case VN_CHANGE_PLUS_MINUS: return (double)((float)(x + c->x) - (float)c->x);
-	case VN_CHANGE_TIMES:      return x * c->x;
-	case VN_CHANGE_DECAY:      return (double)(float)-exp(x);
-	default:                   return x;
+	case VN_CHANGE_TIMES: return x * c->x;
+	case VN_CHANGE_DECAY: return (double)(float)-exp(x);
+	default: return x;
 	}
 }
 
@@ -91,7 +91,7 @@ void vn_change_row(const vn_weight_change *c, double *x, size_t n, vn_dtype to, 
 /* ---- which there may be ------------------------------------------------------------- */
 
 typedef struct list {
-	vn_weight_change           *c;
+	vn_weight_change    *c;
 	int                  n;
 	const vn_weight_row *a, *b;
 } list;
@@ -100,7 +100,7 @@ __attribute__((format(printf, 7, 8))) static void add(list *l, vn_weight_change_
                                                       vn_mistake id, const char *word, const char *format, ...)
 {
 	vn_weight_change c = { .kind = kind, .as = as, .x = x, .id = id, .word = word };
-	va_list   args;
+	va_list          args;
 
 	if (l->n == VN_MOST_CHANGES)
 		return;
@@ -177,15 +177,22 @@ static void factors(list *l, const vn_heads *h)
 {
 	const vn_stats *s = &l->a->stats, *t = &l->b->stats;
 	const vn_shape *shape = &l->a->shape;
-	const bool      turned = fabs(t->max - fabs(t->min)) > 0 && fabs(s->max + s->min) > 0
-	                      && fabs(t->max / t->min - s->min / s->max) < fabs(t->max / t->min - s->max / s->min);
-	const double    ratio = (turned ? -1.0 : 1.0) * t->rms / s->rms;
-	const double    D = shape->rank > 1 ? (double)shape->dim[1] : 0.0, M = shape->rank ? (double)shape->dim[0] : 0.0;
-	const struct { const char *name; double value; } known[] = {
-		{ "sqrt(K)", sqrt(h->K) }, { "1/sqrt(K)", h->K ? 1.0 / sqrt(h->K) : 0.0 }, { "K", h->K },
-		  { "1/K", h->K ? 1.0 / h->K : 0.0 },
-		{ "sqrt of the columns", sqrt(D) }, { "1/sqrt of the columns", D > 0 ? 1.0 / sqrt(D) : 0.0 },
-		{ "sqrt of the rows", sqrt(M) }, { "1/sqrt of the rows", M > 0 ? 1.0 / sqrt(M) : 0.0 },
+	const bool      turned = fabs(t->max - fabs(t->min)) > 0 && fabs(s->max + s->min) > 0 &&
+	                    fabs(t->max / t->min - s->min / s->max) < fabs(t->max / t->min - s->max / s->min);
+	const double ratio = (turned ? -1.0 : 1.0) * t->rms / s->rms;
+	const double D = shape->rank > 1 ? (double)shape->dim[1] : 0.0, M = shape->rank ? (double)shape->dim[0] : 0.0;
+	const struct {
+		const char *name;
+		double      value;
+	} known[] = {
+		{ "sqrt(K)", sqrt(h->K) },
+		{ "1/sqrt(K)", h->K ? 1.0 / sqrt(h->K) : 0.0 },
+		{ "K", h->K },
+		{ "1/K", h->K ? 1.0 / h->K : 0.0 },
+		{ "sqrt of the columns", sqrt(D) },
+		{ "1/sqrt of the columns", D > 0 ? 1.0 / sqrt(D) : 0.0 },
+		{ "sqrt of the rows", sqrt(M) },
+		{ "1/sqrt of the rows", M > 0 ? 1.0 / sqrt(M) : 0.0 },
 	};
 
 	if (!isfinite(ratio) || ratio == 0.0 || fabs(ratio - 1.0) < 1e-6)
@@ -203,7 +210,7 @@ static void factors(list *l, const vn_heads *h)
 static void formats(list *l)
 {
 	static const vn_dtype narrow[] = { VN_BF16, VN_F16 };
-	const vn_dtype from = l->a->dtype, to = l->b->dtype;
+	const vn_dtype        from = l->a->dtype, to = l->b->dtype;
 
 	for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++) {
 		const char *name = vn_dtype_name(narrow[i]);

@@ -11,7 +11,8 @@ enum { PARTS = 3 };
 static const struct {
 	const char *whole, *part[PARTS]; /* NULL: two parts */
 } fusions[] = {
-	{ "qkv_proj.", { "q_proj.", "k_proj.", "v_proj." } }, { "gate_up_proj.", { "gate_proj.", "up_proj.", NULL } },
+	{ "qkv_proj.", { "q_proj.", "k_proj.", "v_proj." } },
+	{ "gate_up_proj.", { "gate_proj.", "up_proj.", NULL } },
 };
 enum { FUSIONS = sizeof fusions / sizeof *fusions };
 
@@ -60,7 +61,7 @@ static bool statistics_fit(const vn_weight_row *const *part, int n, const vn_wei
 static bool is_fused_so(const vn_weight_numbers *m, const vn_order *o, const vn_weight_row *whole)
 {
 	const vn_weight_change none = { .kind = VN_CHANGE_NONE };
-	const vn_digest x = vn_numbers_digest(m, o, &none, whole->dtype, 0, NULL);
+	const vn_digest        x = vn_numbers_digest(m, o, &none, whole->dtype, 0, NULL);
 	return *x.hex && strcmp(x.hex, whole->digest.hex) == 0;
 }
 
@@ -71,7 +72,7 @@ static bool numbers_fit(const vn_weight_trial *t, const vn_tensor *const *part, 
 	const vn_weight_name name = vn_weight_name_of(whole->name);
 	const vn_order       as_they_are = { .kind = VN_ORDER_SAME };
 	vn_order             list[VN_MOST_ORDERS];
-	vn_weight_numbers           m;
+	vn_weight_numbers    m;
 	bool                 found = false;
 
 	if (vn_dtype_block(part[0]->dtype) > 1 || vn_dtype_block(whole->dtype) > 1 || vn_numbers_of(part, n, &m, NULL))
@@ -100,8 +101,8 @@ bool vn_weight_fused(const vn_weight_trial *t, vn_weight_difference *d, bool *sa
 	*same = false;
 	for (int k = 0; f >= 0 && k < 2; k++) { /* side k has the parts */
 		const vn_weight_side *s = t->side[k];
-		int  n = 0;
-		bool known = true;
+		int                   n = 0;
+		bool                  known = true;
 		whole = vn_weight_twin(t->side[!k]->row, t->side[!k]->n, name);
 		for (int p = 0; whole && p < PARTS && fusions[f].part[p]; p++, n++) {
 			part[n] = renamed(name, fusions[f].whole, fusions[f].part[p], other) ? vn_weight_twin(s->row, s->n, other)

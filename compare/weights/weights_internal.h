@@ -19,16 +19,16 @@ typedef enum vn_weight_part {
 /* clang-format on */
 
 typedef struct vn_weight_name {
-	vn_weight_part     part;
-	int         layer; /* -1: outside layers */
-	const char *tail;  /* the name after the layer; the whole name if there is no layer */
-	bool        bias;
+	vn_weight_part part;
+	int            layer; /* -1: outside layers */
+	const char    *tail;  /* the name after the layer; the whole name if there is no layer */
+	bool           bias;
 } vn_weight_name;
 
-vn_weight_name vn_weight_name_of(const char *name);
-bool           vn_part_is_norm(vn_weight_part p);
+vn_weight_name       vn_weight_name_of(const char *name);
+bool                 vn_part_is_norm(vn_weight_part p);
 /* Returns the mistake of exchanging two parts, or VN_NO_MISTAKE. */
-vn_mistake     vn_part_exchange(vn_weight_part a, vn_weight_part b);
+vn_mistake           vn_part_exchange(vn_weight_part a, vn_weight_part b);
 /* Returns the row of this name, or NULL. */
 const vn_weight_row *vn_weight_find(const vn_weight_row *rows, int n, const char *name);
 
@@ -57,11 +57,11 @@ typedef enum vn_order_kind {
  * from. */
 typedef struct vn_order {
 	vn_order_kind kind;
-	int           axis;      /* 0: rows, 1: columns */
-	bool          back;      /* the inverse of this order */
-	int64_t       p[8];      /* parameters of the kind */
+	int           axis; /* 0: rows, 1: columns */
+	bool          back; /* the inverse of this order */
+	int64_t       p[8]; /* parameters of the kind */
 	vn_mistake    id;
-	const char   *word;      /* the word in specs/weights.md */
+	const char   *word; /* the word in specs/weights.md */
 	char          says[VN_WEIGHT_WORDS];
 } vn_order;
 
@@ -86,11 +86,11 @@ typedef enum vn_weight_change_kind {
 
 typedef struct vn_weight_change {
 	vn_weight_change_kind kind;
-	vn_dtype       as;       /* the format that it passed through */
-	double         x;        /* the addend or factor; or 1 if zeros keep their sign */
-	vn_mistake     id;
-	const char    *word;
-	char           says[VN_WEIGHT_WORDS];
+	vn_dtype              as; /* the format that it passed through */
+	double                x;  /* the addend or factor; or 1 if zeros keep their sign */
+	vn_mistake            id;
+	const char           *word;
+	char                  says[VN_WEIGHT_WORDS];
 } vn_weight_change;
 
 enum { VN_MOST_CHANGES = 48 };
@@ -127,7 +127,7 @@ typedef struct vn_fit {
 	double correlation, factor; /* candidate = factor * reference, by least squares */
 	/* nmse of the difference, and of what remains with the factor, relative to the reference */
 	double nmse, residual;
-	double differing;           /* fraction of the numbers */
+	double differing; /* fraction of the numbers */
 	/* difference of two finite numbers; INFINITY if only one is finite */
 	double largest;
 } vn_fit;

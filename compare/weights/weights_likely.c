@@ -46,7 +46,7 @@ static int finer(const vn_weight_trial *t)
 static bool cut(const vn_weight_row *a, const vn_weight_row *b, vn_dtype as)
 {
 	const vn_weight_change truncated = { .kind = VN_CHANGE_TRUNCATED, .as = as },
-		rounded = { .kind = VN_CHANGE_ROUNDED, .as = as };
+						   rounded = { .kind = VN_CHANGE_ROUNDED, .as = as };
 	const vn_stats *x = &a->stats, *y = &b->stats;
 	const double    unit = ldexp(1.0, -vn_dtype_digits(as)), shrunk = (x->rms - y->rms) / x->rms;
 	const bool      ends = vn_change_of(&rounded, x->min) != y->min || vn_change_of(&rounded, x->max) != y->max;
@@ -91,7 +91,7 @@ bool vn_weight_same_numbers(const vn_weight_trial *t, bool *rounded)
 		return true;
 	if (!t->numbers[k])
 		return vn_dtype_size(t->row[!k]->dtype) != 2 || !cut(t->row[k], t->row[!k], t->row[!k]->dtype);
-	const vn_order  same = { .kind = VN_ORDER_SAME };
+	const vn_order         same = { .kind = VN_ORDER_SAME };
 	const vn_weight_change none = { .kind = VN_CHANGE_NONE };
 	vn_weight_numbers      m;
 	if (vn_numbers_of(&t->numbers[k], 1, &m, NULL))
@@ -208,12 +208,14 @@ static void say_ids(const vn_order *list, int n, char text[64])
 static bool one_of_them(vn_weight_difference *d, const vn_order *o)
 {
 	static const char *const words[] = {
-		[VN_ORDER_PAIRS] = "rows permuted between the pairs of RoPE", [VN_ORDER_BLOCKS] = "its parts in another order",
+		[VN_ORDER_PAIRS] = "rows permuted between the pairs of RoPE",
+		[VN_ORDER_BLOCKS] = "its parts in another order",
 		[VN_ORDER_PARTS_BY_HEAD] = "its parts in another order",
-			[VN_ORDER_PARTS_BY_GROUP] = "its parts in another order",
-		[VN_ORDER_HALVES] = "queries and gates in another order", [VN_ORDER_TILED] = "value heads in another order",
+		[VN_ORDER_PARTS_BY_GROUP] = "its parts in another order",
+		[VN_ORDER_HALVES] = "queries and gates in another order",
+		[VN_ORDER_TILED] = "value heads in another order",
 		[VN_ORDER_SHARDS] = "its shards in another order",
-			[VN_ORDER_EVERY_OTHER] = "rows of gate and up in another order",
+		[VN_ORDER_EVERY_OTHER] = "rows of gate and up in another order",
 		[VN_ORDER_SHEARED] = "",
 	};
 	const char *says = o->kind == VN_ORDER_TURNED
@@ -226,11 +228,11 @@ static bool one_of_them(vn_weight_difference *d, const vn_order *o)
 static bool another_order(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
-	const vn_order *first = NULL;
-	vn_order  list[VN_MOST_ORDERS];
-	const int n = vn_orders_of(&t->name, &a->shape, &b->shape, &t->heads, list);
-	bool      others = false;
-	char      ids[64];
+	const vn_order      *first = NULL;
+	vn_order             list[VN_MOST_ORDERS];
+	const int            n = vn_orders_of(&t->name, &a->shape, &b->shape, &t->heads, list);
+	bool                 others = false;
+	char                 ids[64];
 
 	if (!same_in_any_order(a, b))
 		return false;
@@ -261,13 +263,14 @@ static bool fits_well(const vn_weight_change *c, const vn_weight_row *a, const v
 		       fabs(y->rms / x->rms - 1.0) < (0.01 + 2.0 / sqrt((double)x->n)) * ldexp(1.0, -vn_dtype_digits(c->as));
 	case VN_CHANGE_TRUNCATED: return cut(a, b, c->as);
 	case VN_CHANGE_SATURATED: return x->absmax > 65504.0;
-	case VN_CHANGE_PLUS:      return fabs(y->mean - x->mean - factor) < 1e-3;
+	case VN_CHANGE_PLUS: return fabs(y->mean - x->mean - factor) < 1e-3;
 	case VN_CHANGE_TIMES:
 		return fabs(factor - 1.0) > 1.5 * unit && fabs(y->rms / x->rms / fabs(factor) - 1.0) < unit &&
 		       fabs((factor > 0 ? y->min : y->max) / x->min / factor - 1.0) < unit &&
 		       fabs((factor > 0 ? y->max : y->min) / x->max / factor - 1.0) < unit &&
 		       fabs(y->mean - factor * x->mean) < unit * y->rms;
-	case VN_CHANGE_DECAY: case VN_CHANGE_RELABELLED: return true;
+	case VN_CHANGE_DECAY:
+	case VN_CHANGE_RELABELLED: return true;
 	case VN_CHANGE_QUANTISED: /* the largest magnitude is one of the steps and has moved */
 		return y->absmax != x->absmax && fabs(y->mean - x->mean) < 0.05 * x->rms &&
 		       (c->as == VN_Q8_0 || c->as == VN_Q4_0 || c->as == VN_Q5_0);
@@ -308,8 +311,8 @@ static bool of_another(const vn_weight_trial *t, vn_weight_difference *d)
 	if (vn_dtype_block(b->dtype) > 1 || t->row[0]->dtype == b->dtype || b->stats.n < ENOUGH)
 		return false;
 	for (int i = 0; i < ref->n; i++) {
-		const vn_weight_row *a = &ref->row[i];
-		const vn_weight_change      none = { .kind = VN_CHANGE_ROUNDED, .as = b->dtype };
+		const vn_weight_row   *a = &ref->row[i];
+		const vn_weight_change none = { .kind = VN_CHANGE_ROUNDED, .as = b->dtype };
 		if (vn_dtype_block(a->dtype) > 1 || !vn_shape_equal(&a->shape, &b->shape) ||
 		    vn_change_of(&none, a->stats.min) != b->stats.min || vn_change_of(&none, a->stats.max) != b->stats.max ||
 		    !vn_weights_same(a, b))

@@ -12,7 +12,7 @@ enum { PARTS_NAMED = 3, SET = 64 };
 /* One difference, to be grouped into a line. */
 typedef struct item {
 	vn_weight_difference d;
-	char set[SET]; /* layers of all differences grouped under this name: "layers 0-3, 7" */
+	char                 set[SET]; /* layers of all differences grouped under this name: "layers 0-3, 7" */
 } item;
 
 static int in_one_way(const vn_weight_difference *x, const vn_weight_difference *y)
@@ -28,7 +28,7 @@ static int in_one_way(const vn_weight_difference *x, const vn_weight_difference 
 static int by_part(const void *a, const void *b)
 {
 	const vn_weight_difference *x = &((const item *)a)->d, *y = &((const item *)b)->d;
-	int order = in_one_way(x, y);
+	int                         order = in_one_way(x, y);
 	if (!order)
 		order = strcmp(x->part, y->part);
 	return order ? order : (x->layer > y->layer) - (x->layer < y->layer);
@@ -37,7 +37,7 @@ static int by_part(const void *a, const void *b)
 static int by_set(const void *a, const void *b)
 {
 	const item *x = a, *y = b;
-	int order = in_one_way(&x->d, &y->d);
+	int         order = in_one_way(&x->d, &y->d);
 	if (!order)
 		order = strcmp(x->set, y->set);
 	return order ? order : by_part(a, b);
@@ -93,8 +93,8 @@ static void mark_layers(item *x, int n, const vn_weight_name *all, int n_all)
 static void say_side(const item *x, int n, int k, char text[48])
 {
 	const vn_weight_row *first = x[0].d.row[k];
-	bool format = true, shape = true;
-	char dims[VN_SHAPE_TEXT];
+	bool                 format = true, shape = true;
+	char                 dims[VN_SHAPE_TEXT];
 
 	for (int i = 1; first && i < n; i++) {
 		format = format && x[i].d.row[k] && x[i].d.row[k]->dtype == first->dtype;

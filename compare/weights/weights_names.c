@@ -31,12 +31,14 @@ static const struct {
 /* clang-format on */
 
 static const struct {
-	vn_weight_part    a, b;
-	vn_mistake id;
+	vn_weight_part a, b;
+	vn_mistake     id;
 } exchanges[] = {
-	{ VN_PART_GATE, VN_PART_UP, VN_MISTAKE_W4 }, { VN_PART_NORM_Q, VN_PART_NORM_K, VN_MISTAKE_N11 },
-	  { VN_PART_NORM_IN, VN_PART_NORM_POST, VN_MISTAKE_N12 },
-	{ VN_PART_GDN_B, VN_PART_GDN_A, VN_MISTAKE_G3 }, { VN_PART_EMBED, VN_PART_HEAD, VN_MISTAKE_W10 },
+	{ VN_PART_GATE, VN_PART_UP, VN_MISTAKE_W4 },
+	{ VN_PART_NORM_Q, VN_PART_NORM_K, VN_MISTAKE_N11 },
+	{ VN_PART_NORM_IN, VN_PART_NORM_POST, VN_MISTAKE_N12 },
+	{ VN_PART_GDN_B, VN_PART_GDN_A, VN_MISTAKE_G3 },
+	{ VN_PART_EMBED, VN_PART_HEAD, VN_MISTAKE_W10 },
 };
 
 /* The rest of the name after ".layers.12." or ".h.12.", which may also start the name. */
@@ -86,8 +88,10 @@ vn_mistake vn_part_exchange(vn_weight_part a, vn_weight_part b)
 }
 
 /* Prefixes that publishers use for the same model trunk. */
-static const char *const prefixes[] = { "model.language_model.", "model.transformer.", "model.model.",
-	"language_model.model.", "language_model.", "transformer.", "model.", "" };
+static const char *const prefixes[] = {
+	"model.language_model.", "model.transformer.", "model.model.", "language_model.model.",
+	"language_model.",       "transformer.",       "model.",       ""
+};
 
 const vn_weight_row *vn_weight_twin(const vn_weight_row *rows, int n, const char *name)
 {
@@ -106,7 +110,7 @@ const vn_weight_row *vn_weight_twin(const vn_weight_row *rows, int n, const char
 
 const vn_weight_row *vn_weight_find(const vn_weight_row *rows, int n, const char *name)
 {
-	for (int lo = 0, hi = n; lo < hi; ) {
+	for (int lo = 0, hi = n; lo < hi;) {
 		const int mid = lo + (hi - lo) / 2, order = strcmp(name, rows[mid].name);
 		if (order == 0)
 			return &rows[mid];

@@ -38,10 +38,10 @@ void vn_numbers_free(vn_weight_numbers *m)
 
 typedef struct walk {
 	const vn_weight_numbers *m;
-	const vn_order   *o;
-	int64_t           rows, cols, start; /* of the result; and its first row */
-	int64_t          *map;               /* of the reordered axis, or NULL */
-	size_t            size;              /* bytes of a number */
+	const vn_order          *o;
+	int64_t                  rows, cols, start; /* of the result; and its first row */
+	int64_t                 *map;               /* of the reordered axis, or NULL */
+	size_t                   size;              /* bytes of a number */
 } walk;
 
 static const unsigned char *row_at(const walk *w, int64_t r)
@@ -120,7 +120,7 @@ vn_digest vn_numbers_digest(const vn_weight_numbers *m, const vn_order *o, const
 	double        *x = malloc((C + 1) * sizeof *x);
 	float         *room = malloc((C + 1) * sizeof *room);
 	vn_digester   *d = (!axis || w.map) && raw && out && x && room ? vn_digester_create() : NULL;
-	bool hopeful = d != NULL;
+	bool           hopeful = d != NULL;
 	for (int64_t r = 0; hopeful && r < w.rows; r++) {
 		const unsigned char *row = as_it_is(c, from, to) ? raw : out;
 		take_row(&w, r, raw);
@@ -172,8 +172,10 @@ vn_fit vn_fit_of(const vn_tensor *a, const vn_tensor *b)
 		}
 	}
 	const double m = used ? (double)used : 1.0, vx = xx - sx * sx / m, vy = yy - sy * sy / m;
-	vn_fit f = { .largest = largest, .factor = xx > 0 ? xy / xx : NAN, .nmse = xx > 0 ? dd / xx : NAN,
-		.differing = n ? (double)differing / (double)n : 0.0 };
+	vn_fit       f = { .largest = largest,
+		               .factor = xx > 0 ? xy / xx : NAN,
+		               .nmse = xx > 0 ? dd / xx : NAN,
+		               .differing = n ? (double)differing / (double)n : 0.0 };
 	f.correlation = vx > 0 && vy > 0 ? (xy - sx * sy / m) / sqrt(vx * vy) : NAN;
 	f.residual = xx > 0 ? fmax(0.0, yy - xy * xy / xx) / xx : NAN;
 	return f;

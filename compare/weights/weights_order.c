@@ -40,27 +40,24 @@ static vn_arrange rule_of(const vn_order *o, int64_t n)
 
 	switch (o->kind) {
 	case VN_ORDER_PAIRS: /* p: period, rotated columns */
-		return (vn_arrange){ VN_ARRANGE_TURNED, .a = 2, .b = p[1] / 2, .period = p[0] };
+		return (vn_arrange) { VN_ARRANGE_TURNED, .a = 2, .b = p[1] / 2, .period = p[0] };
 	case VN_ORDER_PARTS_BY_HEAD: /* p: heads, width */
-		return (vn_arrange){ VN_ARRANGE_TURNED, .a = 3, .b = p[0], .each = p[1] };
+		return (vn_arrange) { VN_ARRANGE_TURNED, .a = 3, .b = p[0], .each = p[1] };
 	case VN_ORDER_HALVES: /* p: heads, width */
-		return (vn_arrange){ VN_ARRANGE_TURNED, .a = p[0], .b = 2, .each = p[1] };
+		return (vn_arrange) { VN_ARRANGE_TURNED, .a = p[0], .b = 2, .each = p[1] };
 	case VN_ORDER_TILED: /* p: leading rows, key heads, value heads for each key head, width */
-		return (vn_arrange){ VN_ARRANGE_TURNED, .a = p[1], .b = p[2], .each = p[3], .before = p[0] };
+		return (vn_arrange) { VN_ARRANGE_TURNED, .a = p[1], .b = p[2], .each = p[3], .before = p[0] };
 	case VN_ORDER_BLOCKS: /* p: three sizes; indices of the first, second and third block */
-		return (vn_arrange){ VN_ARRANGE_PARTS, .a = 1, .part = { p[0], p[1], p[2] }, .order = { p[3], p[4], p[5] } };
+		return (vn_arrange) { VN_ARRANGE_PARTS, .a = 1, .part = { p[0], p[1], p[2] }, .order = { p[3], p[4], p[5] } };
 	/* p: groups, query heads in a group, width; one key head and one value head in each */
 	case VN_ORDER_PARTS_BY_GROUP:
-		return (vn_arrange){ VN_ARRANGE_PARTS, .a = p[0], .part = { p[1] * p[2], p[2], p[2] }, .order = { 0, 1, 2 } };
-	case VN_ORDER_REVERSED:
-		return (vn_arrange){ VN_ARRANGE_REVERSED, .each = 1 };
+		return (vn_arrange) { VN_ARRANGE_PARTS, .a = p[0], .part = { p[1] * p[2], p[2], p[2] }, .order = { 0, 1, 2 } };
+	case VN_ORDER_REVERSED: return (vn_arrange) { VN_ARRANGE_REVERSED, .each = 1 };
 	case VN_ORDER_SHARDS: /* p: number of shards, shift; -1: reversed */
 		return (vn_arrange) { p[1] < 0 ? VN_ARRANGE_REVERSED : VN_ARRANGE_ROUND, .a = p[1] * (n / p[0]),
 			                  .each = n / p[0] };
-	case VN_ORDER_EVERY_OTHER:
-		return (vn_arrange){ VN_ARRANGE_TURNED, .a = n / 2, .b = 2 };
-	default:
-		return (vn_arrange){ VN_ARRANGE_ROUND, .a = 0 };
+	case VN_ORDER_EVERY_OTHER: return (vn_arrange) { VN_ARRANGE_TURNED, .a = n / 2, .b = 2 };
+	default: return (vn_arrange) { VN_ARRANGE_ROUND, .a = 0 };
 	}
 }
 
@@ -80,8 +77,8 @@ typedef struct list {
 	int       n;
 } list;
 
-__attribute__((format(printf, 6, 7)))
-static vn_order *add(list *l, vn_order_kind kind, int axis, vn_mistake id, const char *word, const char *format, ...)
+__attribute__((format(printf, 6, 7))) static vn_order *add(list *l, vn_order_kind kind, int axis, vn_mistake id,
+                                                           const char *word, const char *format, ...)
 {
 	va_list args;
 
@@ -191,11 +188,12 @@ static void shards(list *l, int64_t n)
 		if (n % w || n / w < 2)
 			continue;
 		set_order(add(l, VN_ORDER_SHARDS, 0, VN_MISTAKE_W19, "shards",
-		        w == 2 ? "its two halves exchanged" : "its %d shards in reverse order", (int)w),
-		    w, -1, 0, 0);
+		              w == 2 ? "its two halves exchanged" : "its %d shards in reverse order", (int)w),
+		          w, -1, 0, 0);
 		for (int64_t k = 1; w > 2 && k < w; k++)
-			set_order(add(l, VN_ORDER_SHARDS, 0, VN_MISTAKE_W19, "shards", "its %d shards rotated by %d", (int)w, (int)k), w,
-			    k, 0, 0);
+			set_order(
+				add(l, VN_ORDER_SHARDS, 0, VN_MISTAKE_W19, "shards", "its %d shards rotated by %d", (int)w, (int)k), w,
+				k, 0, 0);
 	}
 }
 
@@ -205,35 +203,36 @@ static void add_transposed(list *l, int64_t M, int64_t N, bool swapped)
 		set_order(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1, "transposed", "transposed"), M, N, 0, 0);
 		return;
 	}
-	set_order(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1B, "reinterpreted", "transposed bytes read with the old shape"), M, N,
-	    0, 0);
-	set_order(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1B, "reinterpreted", "the bytes read with the transposed shape"), N, M,
-	    0, 0);
+	set_order(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1B, "reinterpreted", "transposed bytes read with the old shape"),
+	          M, N, 0, 0);
+	set_order(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1B, "reinterpreted", "the bytes read with the transposed shape"),
+	          N, M, 0, 0);
 }
 
 static void sheared(list *l, int64_t N)
 {
 	static const int multiples[] = { 16, 32, 64, 128, 256 };
-	int64_t last = 0;
+	int64_t          last = 0;
 	for (size_t i = 0; i < sizeof multiples / sizeof *multiples; i++) {
 		const int64_t stride = (N + multiples[i] - 1) / multiples[i] * multiples[i];
 		if (stride == N || stride == last)
 			continue;
 		last = stride;
 		set_order(add(l, VN_ORDER_SHEARED, 0, VN_MISTAKE_W18, "stride", "rows padded to %d but read without padding",
-		        (int)stride),
-		    stride, 0, 0, 0);
+		              (int)stride),
+		          stride, 0, 0, 0);
 	}
-	set_order(add(l, VN_ORDER_SHEARED, 0, VN_MISTAKE_W18, "stride", "8 numbers of padding after each row read as weights"),
-	    N + 8, 0, 0, 0);
+	set_order(
+		add(l, VN_ORDER_SHEARED, 0, VN_MISTAKE_W18, "stride", "8 numbers of padding after each row read as weights"),
+		N + 8, 0, 0, 0);
 }
 
 int vn_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_shape *other, const vn_heads *h,
                  vn_order o[VN_MOST_ORDERS])
 {
-	list          l = { o, 0 };
+	list                 l = { o, 0 };
 	const vn_weight_part part = name->part;
-	const int64_t M = shape->rank ? shape->dim[0] : 1, N = M ? vn_shape_count(shape) / M : 0;
+	const int64_t        M = shape->rank ? shape->dim[0] : 1, N = M ? vn_shape_count(shape) / M : 0;
 	const bool           matrix = shape->rank == 2 && M > 1 && N > 1,
 			   swapped = matrix && other->rank == 2 && other->dim[0] == N && other->dim[1] == M;
 

@@ -67,7 +67,7 @@ void vn_weights_text(const vn_weights *w, int most, FILE *out)
 
 void vn_weights_lines(const vn_weights *w, vn_lines *lines)
 {
-	char text[VN_WEIGHT_SAYS], summary[VN_WEIGHT_WORDS];
+	char      text[VN_WEIGHT_SAYS], summary[VN_WEIGHT_WORDS];
 	const int n = shown(w, SHOWN);
 
 	vn_lines_add(lines, "weights: %s", vn_weights_summary(w, summary));
@@ -90,8 +90,14 @@ static json_t *row(const vn_weight_row *r)
 	json_object_set_new(j, "dtype", json_string(vn_dtype_name(r->dtype)));
 	json_object_set_new(j, "shape", vn_json_integers(r->shape.dim, r->shape.rank));
 	json_object_set_new(j, "digest", *r->digest.hex ? json_string(r->digest.hex) : json_null());
-	const struct { const char *key; double x; } numbers[] = {
-		{ "min", r->stats.min }, { "max", r->stats.max }, { "mean", r->stats.mean }, { "rms", r->stats.rms },
+	const struct {
+		const char *key;
+		double      x;
+	} numbers[] = {
+		{ "min", r->stats.min },
+		{ "max", r->stats.max },
+		{ "mean", r->stats.mean },
+		{ "rms", r->stats.rms },
 	};
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
 		json_object_set_new(j, numbers[i].key, isfinite(numbers[i].x) ? json_real(numbers[i].x) : json_null());
@@ -100,10 +106,12 @@ static json_t *row(const vn_weight_row *r)
 
 static json_t *group(const vn_weights *w, const vn_weight_line *l)
 {
-	static const char *const proofs[] = { [VN_BY_STATISTICS] = "statistics", [VN_BY_NUMBERS] = "numbers",
-		[VN_BY_TABLE] = "table", [VN_BY_DIGEST] = "digest" };
+	static const char *const    proofs[] = { [VN_BY_STATISTICS] = "statistics",
+		                                     [VN_BY_NUMBERS] = "numbers",
+		                                     [VN_BY_TABLE] = "table",
+		                                     [VN_BY_DIGEST] = "digest" };
 	const vn_weight_difference *d = first_of(w, l);
-	json_t *j = json_object(), *list = json_array();
+	json_t                     *j = json_object(), *list = json_array();
 
 	json_object_set_new(j, "which", vn_json_text(l->which));
 	json_object_set_new(j, "reference", json_string(l->side[0]));
@@ -115,7 +123,7 @@ static json_t *group(const vn_weights *w, const vn_weight_line *l)
 	json_object_set_new(j, "by", json_string(proofs[d->proof]));
 	for (int i = l->first; i < l->first + l->n; i++) {
 		const vn_weight_difference *x = &w->found[i];
-		json_t *one = json_object();
+		json_t                     *one = json_object();
 		json_object_set_new(one, "name", vn_json_text((x->row[0] ? x->row[0] : x->row[1])->name));
 		json_object_set_new(one, "layer", json_integer(x->layer));
 		json_object_set_new(one, "reference", row(x->row[0]));
@@ -158,7 +166,7 @@ void vn_weights_markdown(const vn_weights *w, FILE *out)
 		fputs("\n| weights | reference | candidate | difference | |\n|---|---|---|---|---|\n", out);
 	for (int i = 0; i < n; i++) {
 		const vn_weight_line *l = &w->line[i];
-		const char *cell[] = { l->which, l->side[0], l->side[1], vn_weight_line_says(w, l, text) };
+		const char           *cell[] = { l->which, l->side[0], l->side[1], vn_weight_line_says(w, l, text) };
 		for (size_t k = 0; k < sizeof cell / sizeof *cell; k++) {
 			fputs("| ", out);
 			vn_markdown_code(out, cell[k], CELL, 1);
@@ -186,8 +194,8 @@ void vn_weights_html(const vn_weights *w, FILE *out)
 			out);
 	for (int i = 0; i < w->n_lines; i++) {
 		const vn_weight_line *l = &w->line[i];
-		const char *cell[] = { l->which, l->side[0], l->side[1], vn_weight_line_says(w, l, text),
-			vn_weight_line_proof(w, l) };
+		const char           *cell[] = { l->which, l->side[0], l->side[1], vn_weight_line_says(w, l, text),
+			                             vn_weight_line_proof(w, l) };
 		fputs("<tr>", out);
 		for (size_t k = 0; k < sizeof cell / sizeof *cell; k++) {
 			fputs(k ? "<td>" : "<td><code>", out);

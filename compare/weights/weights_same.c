@@ -17,10 +17,10 @@ bool vn_weights_same(const vn_weight_row *x, const vn_weight_row *y)
 	/* Quantising does not round to a grid, so quantised numbers differ however close they are. */
 	if (vn_dtype_block(x->dtype) > 1 || vn_dtype_block(y->dtype) > 1)
 		return x->dtype == y->dtype && memcmp(&x->stats, &y->stats, sizeof x->stats) == 0;
-	const vn_dtype grid = vn_dtype_digits(x->dtype) < vn_dtype_digits(y->dtype) ? x->dtype : y->dtype;
+	const vn_dtype  grid = vn_dtype_digits(x->dtype) < vn_dtype_digits(y->dtype) ? x->dtype : y->dtype;
 	const vn_stats *a = &x->stats, *b = &y->stats;
-	const double tiny = vn_dtype_ulp(grid, 0.0), unit = ldexp(1.0, -vn_dtype_digits(grid));
-	const double room = unit * fmax(fabs(a->min), fabs(a->max)) + tiny;
-	return a->nan == b->nan && a->inf == b->inf && near(a->min, b->min, room) && near(a->max, b->max, room)
-	    && near(a->mean, b->mean, unit * a->rms + tiny) && near(a->rms, b->rms, unit * a->rms + tiny);
+	const double    tiny = vn_dtype_ulp(grid, 0.0), unit = ldexp(1.0, -vn_dtype_digits(grid));
+	const double    room = unit * fmax(fabs(a->min), fabs(a->max)) + tiny;
+	return a->nan == b->nan && a->inf == b->inf && near(a->min, b->min, room) && near(a->max, b->max, room) &&
+	       near(a->mean, b->mean, unit * a->rms + tiny) && near(a->rms, b->rms, unit * a->rms + tiny);
 }

@@ -20,7 +20,7 @@ static bool is_model(const char *path)
 		return true;
 	if (!S_ISREG(s.st_mode))
 		return false;
-	FILE *f = fopen(path, "rb");
+	FILE      *f = fopen(path, "rb");
 	const bool read = f && fread(magic, 1, sizeof magic, f) == sizeof magic;
 	if (f)
 		fclose(f);
@@ -80,8 +80,11 @@ static vn_status of_model(const char *path, int threads, vn_opened_weights *w, v
 		return vn_fail(err, VN_ERR_FORMAT, "%s: holds no readable weight", path);
 	vn_team_each(threads, n, sum_up_row, w);
 	w->plan = vn_family_plan(w->source->config, NULL);
-	w->side = (vn_weight_side) { .row = w->rows, .n = n, .numbers = w->numbers, .plan = w->plan,
-		.gguf = strncmp(w->source->format, "gguf", 4) == 0 };
+	w->side = (vn_weight_side) { .row = w->rows,
+		                         .n = n,
+		                         .numbers = w->numbers,
+		                         .plan = w->plan,
+		                         .gguf = strncmp(w->source->format, "gguf", 4) == 0 };
 	return VN_OK;
 }
 

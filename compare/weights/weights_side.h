@@ -11,12 +11,12 @@
 #include "compare/weights/weights.h"
 
 typedef struct vn_opened_weights {
-	vn_weight_side side;
+	vn_weight_side       side;
 	struct vn_recording *recording; /* NULL: files of a model */
-	vn_source     *source;
-	vn_weight_row *rows;            /* (n), made from source */
-	vn_tensor     *numbers;
-	vn_plan       *plan;
+	vn_source           *source;
+	vn_weight_row       *rows; /* (n), made from source */
+	vn_tensor           *numbers;
+	vn_plan             *plan;
 } vn_opened_weights;
 
 /* Tensors in unsupported formats are left out, with a line in notes. */

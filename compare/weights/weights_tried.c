@@ -165,7 +165,7 @@ bool vn_weight_by_digest(const vn_weight_trial *t, vn_weight_difference *d)
 	if (t->name.bias && other.bias && !id)
 		id = VN_MISTAKE_W8;
 	if (both) { /* whichever of the two orders it is */
-		const bool  first = strcmp(t->name.tail, other.tail) < 0;
+		const bool first = strcmp(t->name.tail, other.tail) < 0;
 		return vn_weight_is(d, VN_BY_DIGEST, true, "exchanged", id, "%.60s and %.60s exchanged",
 		                    first ? t->name.tail : other.tail, first ? other.tail : t->name.tail);
 	}
@@ -175,12 +175,12 @@ bool vn_weight_by_digest(const vn_weight_trial *t, vn_weight_difference *d)
 
 /* ---- digests of the numbers changed ---------------------------------------------------------- */
 
-static const vn_order  the_same = { .kind = VN_ORDER_SAME };
+static const vn_order         the_same = { .kind = VN_ORDER_SAME };
 static const vn_weight_change unchanged = { .kind = VN_CHANGE_NONE };
 
 /* Whether side k of a trial holds these numbers after this change. */
 static bool has_order(const vn_weight_trial *t, int k, const vn_weight_numbers *m, const vn_order *o,
-                const vn_weight_change *c, int64_t rows)
+                      const vn_weight_change *c, int64_t rows)
 {
 	const vn_weight_row *row = t->row[k];
 	const vn_digest      x = vn_numbers_digest(m, o, c, row->dtype, rows, t->numbers[k]);
@@ -209,9 +209,9 @@ static bool padded(const vn_weight_row *a, const vn_weight_row *b, int64_t strid
 static bool by_order(const vn_weight_trial *t, int from, const vn_weight_numbers *m, vn_weight_difference *d)
 {
 	const vn_weight_row *a = t->row[from], *b = t->row[!from];
-	vn_order list[VN_MOST_ORDERS];
-	const int n = vn_orders_of(&t->name, &t->row[0]->shape, &t->row[1]->shape, &t->heads, list);
-	const bool whole = reordered(a, b);
+	vn_order             list[VN_MOST_ORDERS];
+	const int            n = vn_orders_of(&t->name, &t->row[0]->shape, &t->row[1]->shape, &t->heads, list);
+	const bool           whole = reordered(a, b);
 
 	for (int i = 0; i < n; i++) {
 		vn_order o = list[i];
@@ -234,7 +234,7 @@ static bool by_order(const vn_weight_trial *t, int from, const vn_weight_numbers
 static bool by_change(const vn_weight_trial *t, int from, const vn_weight_numbers *m, vn_weight_difference *d)
 {
 	vn_weight_change list[VN_MOST_CHANGES];
-	const int n = vn_changes_of(&t->name, t->row[from], t->row[!from], &t->heads, list);
+	const int        n = vn_changes_of(&t->name, t->row[from], t->row[!from], &t->heads, list);
 
 	if (!vn_shape_equal(&t->row[0]->shape, &t->row[1]->shape))
 		return false;
@@ -252,7 +252,7 @@ static bool interleaved(const vn_weight_trial *t, vn_weight_difference *d)
 	const bool            up = t->name.part == VN_PART_UP;
 	char                  other[VN_NAME_MAX];
 	const char           *at = strstr(t->row[0]->name, up ? "up_proj" : "gate_proj");
-	vn_weight_numbers            m;
+	vn_weight_numbers     m;
 
 	if ((t->name.part != VN_PART_GATE && !up) || !at || !ref->numbers || !t->numbers[0])
 		return false;

@@ -62,7 +62,10 @@ static uint32_t    in[WORDS], out[2 * WORDS];
 static size_t      n_in, n_out;
 
 /* By id. bytes: of a type, and of what a pointer points to; 0: of another kind. */
-static struct { uint32_t value, bytes; int is_bool, is_constant, is_matrix; } of[IDS];
+static struct {
+	uint32_t value, bytes;
+	int      is_bool, is_constant, is_matrix;
+} of[IDS];
 
 static void fail(const char *form, ...)
 {
@@ -96,15 +99,9 @@ static void note(const uint32_t *at)
 {
 	switch (at[0] & 0xFFFF) {
 	case OP_TYPE_INT:
-	case OP_TYPE_FLOAT:
-		of[at[1]].bytes = at[2] / 8;
-		break;
-	case OP_TYPE_VECTOR:
-		of[at[1]].bytes = of[at[2]].bytes * at[3];
-		break;
-	case OP_TYPE_ARRAY:
-		of[at[1]].bytes = of[at[2]].bytes * of[at[3]].value;
-		break;
+	case OP_TYPE_FLOAT: of[at[1]].bytes = at[2] / 8; break;
+	case OP_TYPE_VECTOR: of[at[1]].bytes = of[at[2]].bytes * at[3]; break;
+	case OP_TYPE_ARRAY: of[at[1]].bytes = of[at[2]].bytes * of[at[3]].value; break;
 	case OP_TYPE_POINTER:
 		of[at[1]].bytes = of[at[3]].bytes;
 		of[at[1]].is_matrix = of[at[3]].is_matrix;
@@ -113,16 +110,13 @@ static void note(const uint32_t *at)
 		of[at[2]].value = at[3];
 		of[at[2]].is_constant = 1;
 		break;
-	case NV_TYPE:
-		of[at[1]].is_matrix = 1;
-		break;
+	case NV_TYPE: of[at[1]].is_matrix = 1; break;
 	case OP_TRUE:
 	case OP_FALSE:
 		of[at[2]].is_bool = 1;
 		of[at[2]].value = (at[0] & 0xFFFF) == OP_TRUE;
 		break;
-	default:
-		break;
+	default: break;
 	}
 }
 
@@ -242,7 +236,7 @@ static void rewrite(int halves)
 			}
 		} else if (op == OP_EXTENSION && strcmp((const char *)(at + 1), "SPV_NV_cooperative_matrix") == 0) {
 			memcpy(out + start + 1, "SPV_KHR_cooperative_matrix", 27); /* as many words */
-		} else if (op == NV_LOAD) { /* type, result, pointer, stride, column-major */
+		} else if (op == NV_LOAD) {                                    /* type, result, pointer, stride, column-major */
 			out[start] = words << 16 | KHR_LOAD;
 			out[start + 4] = layout(first, at[5]);
 			out[start + 5] = at[4];

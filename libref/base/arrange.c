@@ -28,22 +28,14 @@ static int64_t within(const vn_arrange *m, int64_t i, int64_t n)
 	const int64_t each = m->each ? m->each : 1, piece = i / each, at = i % each;
 
 	switch (m->rule) {
-	case VN_ARRANGE_TURNED:
-		return piece < m->a * m->b ? (piece % m->a * m->b + piece / m->a) * each + at : i;
-	case VN_ARRANGE_ROUND:
-		return ((i + m->a) % n + n) % n;
-	case VN_ARRANGE_REVERSED:
-		return (n / each - 1 - piece) * each + at;
-	case VN_ARRANGE_EXCHANGED:
-		return (piece == m->a ? m->b : piece == m->b ? m->a : piece) * each + at;
-	case VN_ARRANGE_SHIFTED:
-		return clamped(i + m->a, n);
-	case VN_ARRANGE_MOVED:
-		return i + m->a >= 0 && i + m->a < n ? i + m->a : -1;
-	case VN_ARRANGE_PARTS:
-		return of_parts(m, i);
-	case VN_ARRANGE_PADDED:
-		return i % (m->a + m->b) < m->a ? i / (m->a + m->b) * m->a + i % (m->a + m->b) : -1;
+	case VN_ARRANGE_TURNED: return piece < m->a * m->b ? (piece % m->a * m->b + piece / m->a) * each + at : i;
+	case VN_ARRANGE_ROUND: return ((i + m->a) % n + n) % n;
+	case VN_ARRANGE_REVERSED: return (n / each - 1 - piece) * each + at;
+	case VN_ARRANGE_EXCHANGED: return (piece == m->a ? m->b : piece == m->b ? m->a : piece) * each + at;
+	case VN_ARRANGE_SHIFTED: return clamped(i + m->a, n);
+	case VN_ARRANGE_MOVED: return i + m->a >= 0 && i + m->a < n ? i + m->a : -1;
+	case VN_ARRANGE_PARTS: return of_parts(m, i);
+	case VN_ARRANGE_PADDED: return i % (m->a + m->b) < m->a ? i / (m->a + m->b) * m->a + i % (m->a + m->b) : -1;
 	}
 	return i;
 }

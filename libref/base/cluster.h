@@ -29,13 +29,13 @@ typedef struct vn_cluster_job {
 	const int  *order;   /* (n): the order in which they are handed out */
 	const char *same;    /* must be equal on all ranks: a digest of what is to be done */
 	/* Does piece i; fills the status and the words. Runs in the child process. */
-	void      (*piece)(void *context, int i, vn_cluster_answer *answer);
+	void (*piece)(void *context, int i, vn_cluster_answer *answer);
 	const char *(*name)(void *context, int i); /* for messages */
-	void       *context;
+	void *context;
 } vn_cluster_job;
 
 /* How many processes did an MPI launcher start together with this one? 1 if it was started alone. */
-int       vn_cluster_size(void);
+int vn_cluster_size(void);
 
 /* Does the pieces together with the other ranks. Rank 0 fills answer (n); on the others *first is false and the
  * answers stay empty. Returns when all are done. The caller frees the texts. A rank whose child process dies ends

@@ -126,8 +126,7 @@ static const char *host(void)
 }
 
 /* Ends all ranks. */
-__attribute__((noreturn, format(printf, 2, 3)))
-static void give_up(const rank *r, const char *format, ...)
+__attribute__((noreturn, format(printf, 2, 3))) static void give_up(const rank *r, const char *format, ...)
 {
 	va_list args;
 	char    why[400];

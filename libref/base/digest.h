@@ -30,8 +30,8 @@ vn_digest vn_digest_text(const vn_digest_bytes *bytes);
 
 /* The same in pieces. create returns NULL if there is no memory; finish frees d. */
 typedef struct vn_digester vn_digester;
-vn_digester *vn_digester_create(void);
-void         vn_digester_add(vn_digester *d, const void *data, size_t bytes);
-vn_digest    vn_digester_finish(vn_digester *d);
+vn_digester               *vn_digester_create(void);
+void                       vn_digester_add(vn_digester *d, const void *data, size_t bytes);
+vn_digest                  vn_digester_finish(vn_digester *d);
 
 #endif

@@ -38,12 +38,33 @@ static const struct {
 	[VN_Q6_K] = { 210, 256, "q6_k", "Q6_K", 0, 0, 0 },
 };
 
-size_t vn_dtype_size(vn_dtype d)      { assert(d < VN_N_DTYPES); return info[d].size; }
-size_t vn_dtype_block(vn_dtype d)     { return info[d].block; }
-const char *vn_dtype_name(vn_dtype d) { return info[d].name; }
-const char *vn_dtype_word(vn_dtype d) { return info[d].word; }
-int vn_dtype_digits(vn_dtype d)       { assert(d < VN_N_DTYPES); return info[d].digits; }
-double vn_dtype_max(vn_dtype d)       { assert(d < VN_N_DTYPES); return info[d].max; }
+size_t vn_dtype_size(vn_dtype d)
+{
+	assert(d < VN_N_DTYPES);
+	return info[d].size;
+}
+size_t vn_dtype_block(vn_dtype d)
+{
+	return info[d].block;
+}
+const char *vn_dtype_name(vn_dtype d)
+{
+	return info[d].name;
+}
+const char *vn_dtype_word(vn_dtype d)
+{
+	return info[d].word;
+}
+int vn_dtype_digits(vn_dtype d)
+{
+	assert(d < VN_N_DTYPES);
+	return info[d].digits;
+}
+double vn_dtype_max(vn_dtype d)
+{
+	assert(d < VN_N_DTYPES);
+	return info[d].max;
+}
 
 size_t vn_dtype_bytes(vn_dtype d, size_t elements)
 {
@@ -77,8 +98,18 @@ double vn_dtype_ulp(vn_dtype d, double x)
 
 /* ---- one number ------------------------------------------------------------ */
 
-static uint32_t bits_of(float x)      { uint32_t u; memcpy(&u, &x, 4); return u; }
-static float    float_of(uint32_t u)  { float x; memcpy(&x, &u, 4); return x; }
+static uint32_t bits_of(float x)
+{
+	uint32_t u;
+	memcpy(&u, &x, 4);
+	return u;
+}
+static float float_of(uint32_t u)
+{
+	float x;
+	memcpy(&x, &u, 4);
+	return x;
+}
 
 float vn_f16_to_f32(uint16_t h)
 {
@@ -137,7 +168,7 @@ float vn_f8_e5m2_to_f32(uint8_t c)
 static uint8_t to_f8(float x, uint32_t digits, uint32_t bias, uint32_t top)
 {
 	const uint32_t u = bits_of(x), sign = u >> 24 & 0x80u, shift = 23 - digits;
-	uint32_t a = u & 0x7fffffffu;
+	uint32_t       a = u & 0x7fffffffu;
 	if (a > 0x7f800000u)
 		return (uint8_t)(sign | 0x7fu);
 	if (a <
@@ -149,8 +180,14 @@ static uint8_t to_f8(float x, uint32_t digits, uint32_t bias, uint32_t top)
 	return (uint8_t)(sign | (a < top ? a : top));
 }
 
-uint8_t vn_f32_to_f8_e4m3(float x) { return to_f8(x, 3, 7, 0x7f); }
-uint8_t vn_f32_to_f8_e5m2(float x) { return to_f8(x, 2, 15, 0x7c); }
+uint8_t vn_f32_to_f8_e4m3(float x)
+{
+	return to_f8(x, 3, 7, 0x7f);
+}
+uint8_t vn_f32_to_f8_e5m2(float x)
+{
+	return to_f8(x, 2, 15, 0x7c);
+}
 
 static int32_t f64_to_i32(double x)
 {
@@ -185,8 +222,7 @@ static int has_f16c(void)
 	return known;
 }
 
-__attribute__((target("avx2,f16c")))
-static size_t f16_to_f32_fast(float *dst, const unsigned char *src, size_t n)
+__attribute__((target("avx2,f16c"))) static size_t f16_to_f32_fast(float *dst, const unsigned char *src, size_t n)
 {
 	size_t i = 0;
 	for (; i + 8 <= n; i += 8)
@@ -194,8 +230,7 @@ static size_t f16_to_f32_fast(float *dst, const unsigned char *src, size_t n)
 	return i;
 }
 
-__attribute__((target("avx2,f16c")))
-static size_t f32_to_f16_fast(unsigned char *dst, const float *src, size_t n)
+__attribute__((target("avx2,f16c"))) static size_t f32_to_f16_fast(unsigned char *dst, const float *src, size_t n)
 {
 	size_t i = 0;
 	for (; i + 8 <= n; i += 8)
@@ -204,18 +239,15 @@ static size_t f32_to_f16_fast(unsigned char *dst, const float *src, size_t n)
 	return i;
 }
 
-__attribute__((target("avx2,f16c")))
-static size_t round_f16_fast(float *x, size_t n)
+__attribute__((target("avx2,f16c"))) static size_t round_f16_fast(float *x, size_t n)
 {
 	size_t i = 0;
 	for (; i + 8 <= n; i += 8)
-		_mm256_storeu_ps(x + i, _mm256_cvtph_ps(_mm256_cvtps_ph(_mm256_loadu_ps(x + i),
-		                                                        _MM_FROUND_TO_NEAREST_INT)));
+		_mm256_storeu_ps(x + i, _mm256_cvtph_ps(_mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT)));
 	return i;
 }
 
-__attribute__((target("avx2")))
-static size_t bf16_to_f32_fast(float *dst, const unsigned char *src, size_t n)
+__attribute__((target("avx2"))) static size_t bf16_to_f32_fast(float *dst, const unsigned char *src, size_t n)
 {
 	size_t i = 0;
 	for (; i + 8 <= n; i += 8) {
@@ -225,17 +257,43 @@ static size_t bf16_to_f32_fast(float *dst, const unsigned char *src, size_t n)
 	return i;
 }
 #else
-static int has_f16c(void) { return 0; }
-static size_t f16_to_f32_fast(float *d, const unsigned char *s, size_t n)  { (void)d; (void)s; (void)n; return 0; }
-static size_t f32_to_f16_fast(unsigned char *d, const float *s, size_t n)  { (void)d; (void)s; (void)n; return 0; }
-static size_t round_f16_fast(float *x, size_t n)                           { (void)x; (void)n; return 0; }
-static size_t bf16_to_f32_fast(float *d, const unsigned char *s, size_t n) { (void)d; (void)s; (void)n; return 0; }
+static int has_f16c(void)
+{
+	return 0;
+}
+static size_t f16_to_f32_fast(float *d, const unsigned char *s, size_t n)
+{
+	(void)d;
+	(void)s;
+	(void)n;
+	return 0;
+}
+static size_t f32_to_f16_fast(unsigned char *d, const float *s, size_t n)
+{
+	(void)d;
+	(void)s;
+	(void)n;
+	return 0;
+}
+static size_t round_f16_fast(float *x, size_t n)
+{
+	(void)x;
+	(void)n;
+	return 0;
+}
+static size_t bf16_to_f32_fast(float *d, const unsigned char *s, size_t n)
+{
+	(void)d;
+	(void)s;
+	(void)n;
+	return 0;
+}
 #endif
 
 void vn_to_f32(float *dst, const void *src, vn_dtype from, size_t n)
 {
 	const unsigned char *s = src;
-	size_t i = 0;
+	size_t               i = 0;
 	switch (from) {
 	case VN_F32:
 		if (n)
@@ -281,8 +339,7 @@ void vn_to_f32(float *dst, const void *src, vn_dtype from, size_t n)
 			dst[i] = (float)x;
 		}
 		break;
-	default:
-		vn_dequantise(dst, src, from, n);
+	default: vn_dequantise(dst, src, from, n);
 	}
 }
 
@@ -303,7 +360,7 @@ void vn_to_f64(double *dst, const void *src, vn_dtype from, size_t n)
 		return;
 	}
 	float part[256];
-	for (size_t i = 0; i < n; ) {
+	for (size_t i = 0; i < n;) {
 		size_t m = n - i < 256 ? n - i : 256; /* whole blocks, of either size */
 		vn_to_f32(part, s + vn_dtype_bytes(from, i), from, m);
 		for (size_t j = 0; j < m; j++)
@@ -315,7 +372,7 @@ void vn_to_f64(double *dst, const void *src, vn_dtype from, size_t n)
 void vn_from_f32(void *dst, vn_dtype to, const float *src, size_t n)
 {
 	unsigned char *d = dst;
-	size_t i = 0;
+	size_t         i = 0;
 	switch (to) {
 	case VN_F32:
 		if (n)
@@ -355,8 +412,7 @@ void vn_from_f32(void *dst, vn_dtype to, const float *src, size_t n)
 			memcpy(d + 4 * i, &x, 4);
 		}
 		break;
-	default:
-		assert(0); /* block formats are never written */
+	default: assert(0); /* block formats are never written */
 	}
 }
 
@@ -376,7 +432,7 @@ void vn_from_f64(void *dst, vn_dtype to, const double *src, size_t n)
 		return;
 	}
 	float part[256];
-	for (size_t i = 0; i < n; ) {
+	for (size_t i = 0; i < n;) {
 		size_t m = n - i < 256 ? n - i : 256;
 		for (size_t j = 0; j < m; j++)
 			part[j] = to == VN_F32 ? (float)src[i + j] : f64_to_f32_odd(src[i + j]);
@@ -388,7 +444,7 @@ void vn_from_f64(void *dst, vn_dtype to, const double *src, size_t n)
 void vn_round_f32(float *x, vn_dtype as, size_t n)
 {
 	unsigned char part[256 * 4];
-	size_t i = 0;
+	size_t        i = 0;
 	if (as == VN_F32 || as == VN_F64)
 		return;
 	if (as == VN_F16 && has_f16c())
@@ -404,8 +460,8 @@ void vn_round_f32(float *x, vn_dtype as, size_t n)
 void vn_to_f32_as(float *dst, const void *src, vn_dtype from, vn_dtype as, size_t n)
 {
 	const unsigned char *s = src;
-	double   wide[256];
-	uint32_t narrow[256];
+	double               wide[256];
+	uint32_t             narrow[256];
 
 	if (from != VN_F64 || as == VN_F32 || as == VN_F64) {
 		vn_to_f32(dst, src, from, n);
@@ -413,7 +469,7 @@ void vn_to_f32_as(float *dst, const void *src, vn_dtype from, vn_dtype as, size_
 			vn_round_f32(dst, as, n);
 		return;
 	}
-	for (size_t i = 0; i < n; ) {
+	for (size_t i = 0; i < n;) {
 		size_t m = n - i < 256 ? n - i : 256;
 		memcpy(wide, s + 8 * i, m * 8);
 		vn_from_f64(narrow, as, wide, m);

@@ -31,11 +31,11 @@ typedef enum vn_dtype {
 } vn_dtype;
 /* clang-format on */
 
-size_t      vn_dtype_size(vn_dtype d);                  /* bytes per element; not for blocks */
-size_t      vn_dtype_block(vn_dtype d);                 /* elements per block: 1, 32 or 256 */
-size_t      vn_dtype_bytes(vn_dtype d, size_t elements); /* of whole blocks */
-const char *vn_dtype_name(vn_dtype d);                  /* "f16", "f8_e4m3", "i32", "q4_k" */
-const char *vn_dtype_word(vn_dtype d);                  /* as files spell it: "F16", "F8_E4M3", "Q4_K" */
+size_t      vn_dtype_size(vn_dtype d);                         /* bytes per element; not for blocks */
+size_t      vn_dtype_block(vn_dtype d);                        /* elements per block: 1, 32 or 256 */
+size_t      vn_dtype_bytes(vn_dtype d, size_t elements);       /* of whole blocks */
+const char *vn_dtype_name(vn_dtype d);                         /* "f16", "f8_e4m3", "i32", "q4_k" */
+const char *vn_dtype_word(vn_dtype d);                         /* as files spell it: "F16", "F8_E4M3", "Q4_K" */
 int         vn_dtype_from_name(const char *name, vn_dtype *d); /* upper or lower case; 0 when unknown */
 
 /* For formats of single numbers. vn_dtype_digits: bits after the leading one, so that ulp(x) =

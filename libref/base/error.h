@@ -39,11 +39,9 @@ typedef struct vn_error {
 
 /* Fills err and returns status. Failures of the machine (VN_ERR_NOMEM, and VN_ERR_IO with such an
  * errno) are also noted (trouble.h). */
-__attribute__((format(printf, 3, 4)))
-vn_status vn_fail(vn_error *err, vn_status status, const char *format, ...);
+__attribute__((format(printf, 3, 4))) vn_status vn_fail(vn_error *err, vn_status status, const char *format, ...);
 
 /* Puts "prefix: " before the text in err. Returns status unchanged. */
-__attribute__((format(printf, 3, 4)))
-vn_status vn_context(vn_error *err, vn_status status, const char *format, ...);
+__attribute__((format(printf, 3, 4))) vn_status vn_context(vn_error *err, vn_status status, const char *format, ...);
 
 #endif

@@ -8,7 +8,7 @@ enum { BUDGET = 200000 };
 
 vn_status vn_glob_check(const char *pattern, vn_error *err)
 {
-	int depth = 0;
+	int    depth = 0;
 	size_t n = strlen(pattern);
 
 	if (n == 0)
@@ -62,9 +62,9 @@ static bool match(const char *p, const char *s, int *budget)
 			if (*end != '}')
 				return false;
 			/* each alternative, followed by what comes after the brace */
-			for (const char *a = p + 1; a <= end; ) {
+			for (const char *a = p + 1; a <= end;) {
 				const char *b = alternative_end(a);
-				size_t n = (size_t)(b - a);
+				size_t      n = (size_t)(b - a);
 				memcpy(joined, a, n);
 				strcpy(joined + n, end + 1); /* shorter than the pattern it comes from */
 				if (match(joined, s, budget))

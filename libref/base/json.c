@@ -88,7 +88,7 @@ static int put_printable(const char *text, size_t n, void *to)
 		fwrite(text + at, 1, plain, out);
 		if ((at += plain) == n)
 			break;
-		const int k = vn_utf8_length(text + at, n - at);
+		const int      k = vn_utf8_length(text + at, n - at);
 		const uint32_t point = k ? vn_utf8_point(text + at) : 0xfffd;
 		if (text[at] == '\n')
 			fputc('\n', out);
@@ -101,9 +101,18 @@ static int put_printable(const char *text, size_t n, void *to)
 	return ferror(out) ? -1 : 0;
 }
 
-static void load(task *t)  { t->loaded = json_loadb(t->text, t->bytes, t->flags, t->why); }
-static void dump(task *t)  { t->dumped = json_dumps(t->value, t->flags); }
-static void print(task *t) { t->printed = json_dump_callback(t->value, put_printable, t->out, t->flags) == 0; }
+static void load(task *t)
+{
+	t->loaded = json_loadb(t->text, t->bytes, t->flags, t->why);
+}
+static void dump(task *t)
+{
+	t->dumped = json_dumps(t->value, t->flags);
+}
+static void print(task *t)
+{
+	t->printed = json_dump_callback(t->value, put_printable, t->out, t->flags) == 0;
+}
 
 /* Returns false if memory ran out; the result is then invalid. */
 static bool does(void (*what)(task *), task *t)

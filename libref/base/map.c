@@ -17,7 +17,7 @@ vn_status vn_map_open(const char *path, vn_map *map, vn_error *err)
 	struct stat s;
 	void       *p;
 
-	*map = (vn_map){ NULL, 0 };
+	*map = (vn_map) { NULL, 0 };
 	/* O_NONBLOCK, because opening a pipe without a writer would hang. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
@@ -40,7 +40,7 @@ vn_status vn_map_open(const char *path, vn_map *map, vn_error *err)
 	madvise(p, (size_t)s.st_size,
 	        MADV_DONTFORK); /* child processes that read untrusted files do not need this mapping */
 	vn_mapped_add(p, (size_t)s.st_size, path);
-	*map = (vn_map){ p, (size_t)s.st_size };
+	*map = (vn_map) { p, (size_t)s.st_size };
 done:
 	close(fd);
 	return st;
@@ -51,7 +51,7 @@ void vn_map_close(vn_map *map)
 	vn_mapped_drop(map->data);
 	if (map->data)
 		munmap((void *)(size_t)map->data, map->bytes);
-	*map = (vn_map){ NULL, 0 };
+	*map = (vn_map) { NULL, 0 };
 }
 
 vn_status vn_file_there(const char *path, bool *there, vn_error *err)

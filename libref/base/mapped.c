@@ -45,9 +45,9 @@ void vn_mapped_drop(const void *base)
 static void explain(int signal, siginfo_t *info, void *context)
 {
 	static const char why[] = ": reading failed: another program shortened the file, or the disk fails\n";
-	char line[sizeof slot->path + sizeof why + 16];
-	const char *path = "a mapped file";
-	const uintptr_t at = (uintptr_t)info->si_addr;
+	char              line[sizeof slot->path + sizeof why + 16];
+	const char       *path = "a mapped file";
+	const uintptr_t   at = (uintptr_t)info->si_addr;
 
 	(void)signal, (void)context;
 	for (int i = 0; i < MOST; i++)

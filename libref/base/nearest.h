@@ -26,7 +26,7 @@ typedef struct vn_nearest {
 
 /* Returns how many letters must be removed, added, replaced or exchanged with their neighbour to
  * make b from a. */
-int         vn_nearest_distance(const char *a, const char *b);
+int vn_nearest_distance(const char *a, const char *b);
 
 void        vn_nearest_start(vn_nearest *n, const char *word);
 /* Tries a candidate. Of equally near ones the first stays. */

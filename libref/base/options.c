@@ -24,8 +24,8 @@ int vn_complain(const char *command, const char *format, ...)
 
 /* A command's options in getopt's two forms. */
 typedef struct described {
-	struct option longs[VN_MOST_OPTIONS + 2];
-	char          shorts[2 * VN_MOST_OPTIONS + 4];
+	struct option    longs[VN_MOST_OPTIONS + 2];
+	char             shorts[2 * VN_MOST_OPTIONS + 4];
 	const vn_option *operand; /* NULL: operands are left in argv */
 } described;
 
@@ -45,7 +45,7 @@ static void describe(const vn_command *c, described *d)
 			d->operand = &c->option[i];
 	if (d->operand)
 		*end++ = '-'; /* report operands in order */
-	*end++ = ':'; /* tell a missing argument from an unknown option */
+	*end++ = ':';     /* tell a missing argument from an unknown option */
 	*end++ = HELP;
 	for (int i = 0; i < c->n; i++) {
 		const vn_option *o = &c->option[i];
@@ -131,12 +131,12 @@ static vn_status store(const vn_option *o, const char *value, void *command, vn_
 	vn_status st = VN_OK;
 
 	switch (o->kind) {
-	case VN_FLAG:   *(bool *)field = true; break;
+	case VN_FLAG: *(bool *)field = true; break;
 	case VN_OPTIONAL: *(const char **)field = value ? value : ""; break;
-	case VN_TEXT:   *(const char **)field = value; break;
+	case VN_TEXT: *(const char **)field = value; break;
 	case VN_CHOICE: return read_choice(o, value, field, err);
-	case VN_LIST:   return add_to_list(o, value, to, err);
-	case VN_WHOLE:  return read_number(o, value, field, err);
+	case VN_LIST: return add_to_list(o, value, to, err);
+	case VN_WHOLE: return read_number(o, value, field, err);
 	case VN_DOUBLE:
 		return vn_text_real(value, (double)o->low, (double)o->high, field)
 		           ? VN_OK
@@ -207,8 +207,8 @@ static int complain_unknown(const vn_command *c, const char *given)
 			return vn_complain(c->name, "unknown option '%s' (did you mean '--%s'?)", given, c->option[i].name);
 	for (int i = 0; i < c->n; i++)
 		if (c->option[i].name && has_word(vn_option_words(&c->option[i]), bare))
-			return vn_complain(c->name, "unknown option '%s' (did you mean '--%s %s'?)",
-			                            given, c->option[i].name, bare);
+			return vn_complain(c->name, "unknown option '%s' (did you mean '--%s %s'?)", given, c->option[i].name,
+			                   bare);
 	if (strcmp(bare, "model") == 0 && strstr(c->synopsis, "MODEL"))
 		return vn_complain(c->name, "unknown option '%s': the model is given without an option, vernier %s %s", given,
 		                   c->name, c->synopsis);
@@ -244,8 +244,7 @@ static bool check_dashes(const vn_command *c, int argc, char **argv)
 		for (int k = 0; k < c->n; k++)
 			if (n > 1 && c->option[k].name && strlen(c->option[k].name) == n &&
 			    strncmp(c->option[k].name, name, n) == 0) {
-				vn_complain(c->name, "unknown option '-%.*s' (did you mean '--%s'?)", (int)n, name,
-				            c->option[k].name);
+				vn_complain(c->name, "unknown option '-%.*s' (did you mean '--%s'?)", (int)n, name, c->option[k].name);
 				return false;
 			} else if (n == 1 && name[1] == '=' && c->option[k].letter == *name) {
 				vn_complain(c->name, "'%s' has a '=' too much: -%c %s", argv[i], *name, name + 2);

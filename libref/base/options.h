@@ -31,36 +31,36 @@ typedef struct vn_option vn_option;
 typedef vn_status vn_option_taker(void *to, const vn_option *option, const char *value, vn_error *err);
 
 typedef enum vn_option_kind {
-	VN_HEADING, /* not an option: `help` is the title of the group that begins here */
-	VN_FLAG,    /* bool, set to true */
-	VN_TEXT,    /* const char * */
-	VN_OPTIONAL, /* const char *: the text after "--name=", or "" for --name alone; no letter */
-	VN_INT,     /* int, low to high */
-	VN_WHOLE,   /* int64_t, low to high */
-	VN_DOUBLE,  /* double, low to high */
-	VN_CHOICE,  /* int: the index of the value among the words of `argument`, "text|json" */
-	VN_LIST,    /* const char *[most], with its length in an int at `count`; may be repeated */
-	VN_TAKE,    /* `take` reads it */
+	VN_HEADING,   /* not an option: `help` is the title of the group that begins here */
+	VN_FLAG,      /* bool, set to true */
+	VN_TEXT,      /* const char * */
+	VN_OPTIONAL,  /* const char *: the text after "--name=", or "" for --name alone; no letter */
+	VN_INT,       /* int, low to high */
+	VN_WHOLE,     /* int64_t, low to high */
+	VN_DOUBLE,    /* double, low to high */
+	VN_CHOICE,    /* int: the index of the value among the words of `argument`, "text|json" */
+	VN_LIST,      /* const char *[most], with its length in an int at `count`; may be repeated */
+	VN_TAKE,      /* `take` reads it */
 	VN_TAKE_EACH, /* same; may be repeated */
 } vn_option_kind;
 
 struct vn_option {
 	/* without dashes; NULL: a positional argument (VN_TAKE_EACH), in command-line order */
-	const char     *name;
-	char            letter; /* 0: none */
-	vn_option_kind  kind;
-	size_t          at;     /* offset in the command's struct */
-	size_t          count;
-	int             most;
-	int64_t         low, high;
-	vn_option_taker *take;
+	const char        *name;
+	char               letter; /* 0: none */
+	vn_option_kind     kind;
+	size_t             at; /* offset in the command's struct */
+	size_t             count;
+	int                most;
+	int64_t            low, high;
+	vn_option_taker   *take;
 	/* The placeholder of the value in help; NULL: takes no value. FILE, PATH, DIR, MODEL, REC, REF, MAP and LIMITS
 	 * are completed as files, WORDS as several of `words` with commas between them. */
-	const char     *argument;
+	const char        *argument;
 	/* the allowed values, "f32|f64"; NULL: `argument` describes them */
 	const char *const *words;
 	/* sentences that state the default; the first is shown with completions */
-	const char     *help;
+	const char        *help;
 };
 
 /* Offset of the field that receives the value, and the kind of option from the field's type. */
@@ -69,13 +69,17 @@ struct vn_option {
 	                 double: VN_DOUBLE), .at = offsetof(type, field)
 #define VN_RANGE(least, greatest) .low = (least), .high = (greatest)
 #define VN_MAYBE(type, field) \
-	.kind = _Generic(((type *)0)->field, const char *: VN_OPTIONAL), .at = offsetof(type, field)
-#define VN_CHOOSE(type, field) \
-	.kind = _Generic(((type *)0)->field, int: VN_CHOICE), .at = offsetof(type, field)
+	.kind = _Generic(((type *)0)->field, const char * : VN_OPTIONAL), .at = offsetof(type, field)
+#define VN_CHOOSE(type, field) .kind = _Generic(((type *)0)->field, int : VN_CHOICE), .at = offsetof(type, field)
 #define VN_COLLECT(type, field, length) \
-	.kind = _Generic(((type *)0)->length, int: VN_LIST), .at = offsetof(type, field), .count = offsetof(type, length), \
-	.most = (int)(sizeof ((type *)0)->field / sizeof(const char *))
-#define VN_GROUP(title) { .kind = VN_HEADING, .help = (title) }
+	.kind = _Generic(((type *)0)->length, int \
+	                 : VN_LIST), \
+	.at = offsetof(type, field), .count = offsetof(type, length), \
+	.most = (int)(sizeof((type *)0)->field / sizeof(const char *))
+#define VN_GROUP(title) \
+	{ \
+		.kind = VN_HEADING, .help = (title) \
+	}
 
 typedef struct vn_command {
 	const char      *name;     /* "weights" */
@@ -83,7 +87,7 @@ typedef struct vn_command {
 	const char      *about;    /* paragraphs, each ending with a newline */
 	const vn_option *option;
 	int              n;
-	const char      *status;   /* what each exit status means: "0 done, 2 trouble" */
+	const char      *status; /* what each exit status means: "0 done, 2 trouble" */
 } vn_command;
 
 /* Reads argv into *to, the command's struct. Remaining arguments begin at argv[optind]. Returns 0:
@@ -91,20 +95,19 @@ typedef struct vn_command {
 int vn_options_read(const vn_command *c, int argc, char **argv, void *to);
 
 /* Prints an error about a command line on stderr. Returns 2, the exit status. */
-__attribute__((format(printf, 2, 3)))
-int vn_complain(const char *command, const char *format, ...);
+__attribute__((format(printf, 2, 3))) int vn_complain(const char *command, const char *format, ...);
 
 /* ---- options_print.c ------------------------------------------------------------------------ */
 
 /* Returns the allowed values of an option, "f32|f64"; NULL: any. */
 const char *vn_option_words(const vn_option *o);
 /* Prints words from column `at` on, and further lines from column `indent` on. Returns the column reached. */
-int  vn_options_wrap(FILE *to, const char *text, int at, int indent);
-void vn_options_help(const vn_command *c, FILE *to);
+int         vn_options_wrap(FILE *to, const char *text, int at, int indent);
+void        vn_options_help(const vn_command *c, FILE *to);
 /* Prints the options as a list for the common manual page. */
-void vn_options_manual(const vn_command *c, FILE *to);
+void        vn_options_manual(const vn_command *c, FILE *to);
 /* Prints the command's own manual page, PROGRAM-COMMAND(1). brief: what it does, in a few words. */
-void vn_options_page(const vn_command *c, const char *program, const char *brief, FILE *to);
+void        vn_options_page(const vn_command *c, const char *program, const char *brief, FILE *to);
 
 /* Returns the i-th row of a table, --help last; NULL at the end. */
 const vn_option *vn_option_row(const vn_command *c, int i);
@@ -113,7 +116,7 @@ const vn_option *vn_option_row(const vn_command *c, int i);
 
 typedef enum vn_shell { VN_BASH, VN_ZSH, VN_FISH, VN_N_SHELLS } vn_shell;
 extern const char *const vn_shell_names; /* "bash|zsh|fish" */
-bool vn_shell_from_name(const char *name, vn_shell *shell);
+bool                     vn_shell_from_name(const char *name, vn_shell *shell);
 
 typedef struct vn_completed {
 	const char       *name, *help;

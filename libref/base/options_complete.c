@@ -19,7 +19,7 @@ bool vn_shell_from_name(const char *name, vn_shell *shell)
 
 /* What may follow an option. */
 typedef enum value_kind {
-	NOTHING, /* a flag */
+	NOTHING,  /* a flag */
 	ANYTHING, /* a number, a glob: nothing to offer */
 	FILES,
 	WORDS,
@@ -102,8 +102,9 @@ static void print_commands(const vn_completions *c, FILE *to)
 
 static void print_bash_value(const char *command, const vn_option *o, value_kind kind, const char *words, FILE *to)
 {
-	static const char *const names[] = { [ANYTHING] = "nothing", [FILES] = "files", [WORDS] = "words",
-		[WORDS_OR_FILES] = "either", [WORD_LIST] = "list" };
+	static const char *const names[] = {
+		[ANYTHING] = "nothing", [FILES] = "files", [WORDS] = "words", [WORDS_OR_FILES] = "either", [WORD_LIST] = "list"
+	};
 
 	fprintf(to, "\t'%s --%s'", command, o->name);
 	if (o->letter)
@@ -133,9 +134,12 @@ static void print_bash(const vn_completions *c, FILE *to)
 
 	/* A value may follow an equals sign, which is a word of its own in COMP_WORDS. compopt fails where no key was
 	 * pressed, as in a test. */
-	fprintf(to, "_%s() {\n\tlocal word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD-1]} kind=files words= before=\n"
-	            "\tif [ \"$word\" = = ]; then word=; elif [ \"$last\" = = ]; then last=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
-	            "\tcase \"$COMP_CWORD ${COMP_WORDS[1]}\" in\n\t1\\ -*) kind=words words='", c->program);
+	fprintf(
+		to,
+		"_%s() {\n\tlocal word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD-1]} kind=files words= before=\n"
+		"\tif [ \"$word\" = = ]; then word=; elif [ \"$last\" = = ]; then last=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
+		"\tcase \"$COMP_CWORD ${COMP_WORDS[1]}\" in\n\t1\\ -*) kind=words words='",
+		c->program);
 	print_values(c->options, to);
 	fputs("' ;;\n\t1\\ *) kind=words words='", to);
 	print_commands(c, to);
@@ -163,13 +167,16 @@ static void print_bash(const vn_completions *c, FILE *to)
 			print_bash_names(c->command[k].options, to);
 			fputs("'; } ;;\n", to);
 		}
-	fprintf(to, "\tesac\n\tCOMPREPLY=()\n\tcase $kind in\n"
-	            "\tfiles) return ;;\n"
-	            "\teither) COMPREPLY=($(compgen -W \"$words\" -- \"$word\"; compgen -f -- \"$word\")); compopt -o filenames 2>/dev/null ;;\n"
-	            "\tlist) [[ $word != *,* ]] || before=${word%%,*},\n"
-	            "\t\tCOMPREPLY=($(compgen -P \"$before\" -W \"$words\" -- \"${word##*,}\")); compopt -o nospace +o default 2>/dev/null ;;\n"
-	            "\t*) COMPREPLY=($(compgen -W \"$words\" -- \"$word\")); compopt +o default 2>/dev/null ;;\n"
-	            "\tesac\n}\ncomplete -o default -F _%s %s\n", c->program, c->program);
+	fprintf(
+		to,
+		"\tesac\n\tCOMPREPLY=()\n\tcase $kind in\n"
+		"\tfiles) return ;;\n"
+		"\teither) COMPREPLY=($(compgen -W \"$words\" -- \"$word\"; compgen -f -- \"$word\")); compopt -o filenames 2>/dev/null ;;\n"
+		"\tlist) [[ $word != *,* ]] || before=${word%%,*},\n"
+		"\t\tCOMPREPLY=($(compgen -P \"$before\" -W \"$words\" -- \"${word##*,}\")); compopt -o nospace +o default 2>/dev/null ;;\n"
+		"\t*) COMPREPLY=($(compgen -W \"$words\" -- \"$word\")); compopt +o default 2>/dev/null ;;\n"
+		"\tesac\n}\ncomplete -o default -F _%s %s\n",
+		c->program, c->program);
 }
 
 /* ---- zsh ------------------------------------------------------------------------------------ */
@@ -217,13 +224,17 @@ static void print_zsh(const vn_completions *c, FILE *to)
 		fputs("' ", to);
 	}
 	fputs("'help:describe a command')\n\tif (( CURRENT == 2 )); then\n"
-	      "\t\tif [[ $words[2] == -* ]]; then compadd -- ", to);
+	      "\t\tif [[ $words[2] == -* ]]; then compadd -- ",
+	      to);
 	print_values(c->options, to);
-	fputs("; else _describe command commands; fi\n\t\treturn\n\tfi\n"
-	      "\tif [[ $words[2] == help ]]; then\n\t\t(( CURRENT > 3 )) && return\n\t\t_describe command commands\n\t\tcompadd -- ", to);
+	fputs(
+		"; else _describe command commands; fi\n\t\treturn\n\tfi\n"
+		"\tif [[ $words[2] == help ]]; then\n\t\t(( CURRENT > 3 )) && return\n\t\t_describe command commands\n\t\tcompadd -- ",
+		to);
 	print_values(c->pages, to);
 	fputs("\n\t\treturn\n\tfi\n"
-	      "\tlocal command=$words[2]\n\tshift words\n\t(( CURRENT-- ))\n\tcase $command in\n", to);
+	      "\tlocal command=$words[2]\n\tshift words\n\t(( CURRENT-- ))\n\tcase $command in\n",
+	      to);
 	for (int k = 0; k < c->n; k++) {
 		const vn_completed *of = &c->command[k];
 
@@ -277,10 +288,13 @@ static void print_fish(const vn_completions *c, FILE *to)
 
 	/* Three functions: whether the line is of this command; whether its first argument is being typed; words after
 	 * those that stand before a comma. */
-	fprintf(to, "function __%s_in\n\tset -l words (commandline -opc)\n\ttest \"$words[2]\" = $argv[1]\nend\n"
-	            "function __%s_first\n\t__%s_in $argv[1]; and test (count (commandline -opc)) = 2\nend\n"
-	            "function __%s_list\n\tset -l before (commandline -ct | string replace -r '^--[a-z-]*=' '' | string replace -r '[^,]*$' '')\n"
-	            "\tfor word in $argv\n\t\techo $before$word\n\tend\nend\n", c->program, c->program, c->program, c->program);
+	fprintf(
+		to,
+		"function __%s_in\n\tset -l words (commandline -opc)\n\ttest \"$words[2]\" = $argv[1]\nend\n"
+		"function __%s_first\n\t__%s_in $argv[1]; and test (count (commandline -opc)) = 2\nend\n"
+		"function __%s_list\n\tset -l before (commandline -ct | string replace -r '^--[a-z-]*=' '' | string replace -r '[^,]*$' '')\n"
+		"\tfor word in $argv\n\t\techo $before$word\n\tend\nend\n",
+		c->program, c->program, c->program, c->program);
 	for (int k = 0; k < c->n; k++) {
 		const vn_completed *of = &c->command[k];
 
@@ -296,13 +310,15 @@ static void print_fish(const vn_completions *c, FILE *to)
 		for (int at = 0; (o = next_option(of->options, &at));)
 			print_fish_option(c, of->name, o, to);
 	}
-	fprintf(to, "complete -c %s -n __fish_use_subcommand -x -a help -d 'describe a command'\n"
-	            "complete -c %s -n '__%s_in help' -f\ncomplete -c %s -n '__%s_first help' -f -a '", c->program, c->program,
-	        c->program, c->program, c->program);
+	fprintf(to,
+	        "complete -c %s -n __fish_use_subcommand -x -a help -d 'describe a command'\n"
+	        "complete -c %s -n '__%s_in help' -f\ncomplete -c %s -n '__%s_first help' -f -a '",
+	        c->program, c->program, c->program, c->program, c->program);
 	print_commands(c, to);
 	fputc(' ', to);
 	print_values(c->pages, to);
-	fprintf(to, "'\ncomplete -c %s -n '__fish_use_subcommand; and string match -q -- \"-*\" (commandline -ct)' -f -a '", c->program);
+	fprintf(to, "'\ncomplete -c %s -n '__fish_use_subcommand; and string match -q -- \"-*\" (commandline -ct)' -f -a '",
+	        c->program);
 	print_values(c->options, to);
 	fputs("'\n", to);
 }

@@ -101,8 +101,8 @@ static void print_rows(const vn_command *c, const char *before, const char *afte
 
 static void print_option(const vn_option *o, FILE *to)
 {
-	char left[160], text[1200];
-	char letter[5] = "";
+	char      left[160], text[1200];
+	char      letter[5] = "";
 	const int column = text_width(to) < 2 * COLUMN ? BELOW : COLUMN;
 
 	if (o->letter)

@@ -20,7 +20,7 @@ typedef struct printed {
 	size_t n_held;
 	char   out[PIECE];
 	size_t n_out;
-	int    lost; /* errno of a failed write; 0: none */
+	int    lost;            /* errno of a failed write; 0: none */
 	bool   may_leave, left; /* its reader may leave, has left; later output is dropped */
 } printed;
 
@@ -94,7 +94,7 @@ static int colour_length(const char *text, size_t n)
 /* Whether a character that starts here continues beyond the text. */
 static bool cut_short(const char *text, size_t n)
 {
-	char whole[4];
+	char                whole[4];
 	const unsigned char first = (unsigned char)*text;
 	if (n >= 4 || first < 0xc2 || first > 0xf4)
 		return false;
@@ -114,7 +114,7 @@ static bool cut_short(const char *text, size_t n)
 static size_t take(printed *p, const char *text, size_t n, bool last)
 {
 	char code[VN_UTF8_CODE];
-	for (size_t at = 0; ; ) {
+	for (size_t at = 0;;) {
 		const size_t plain = vn_utf8_plain(text + at, n - at, &p->marks);
 		buffer_text(p, text + at, plain);
 		at += plain;

@@ -14,20 +14,19 @@
 
 /* Opens such a stream over a descriptor, which fclose closes. colour: lets sequences like
  * "\033[31m" pass. Returns NULL without memory; the descriptor then stays open. */
-FILE *vn_printed_open(int fd, bool colour);
+FILE                          *vn_printed_open(int fd, bool colour);
 /* Turns stdout and stderr into such streams, and ignores SIGPIPE. Returns false without memory. */
-bool  vn_printed_start(void);
+bool                           vn_printed_start(void);
 /* Has the reader of stdout gone (EPIPE)? That is not an error of the stream. The program still
  * writes its other output, and then calls vn_printed_leave, which ends it silently by SIGPIPE, as
  * usual for programs in a pipe. If the program was started with SIGPIPE ignored, EPIPE is an
  * ordinary error. */
-bool  vn_printed_left(void);
-__attribute__((noreturn))
-void  vn_printed_leave(void);
+bool                           vn_printed_left(void);
+__attribute__((noreturn)) void vn_printed_leave(void);
 /* Returns why stdout could not be written ("it is closed", "No space left on device"); NULL: no
  * failure so far. */
-const char *vn_printed_lost(void);
+const char                    *vn_printed_lost(void);
 /* Returns the errno of this thread's last failed write to such a stream; EIO if there was none. */
-int         vn_printed_errno(void);
+int                            vn_printed_errno(void);
 
 #endif

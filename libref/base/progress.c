@@ -123,7 +123,7 @@ void vn_progress_start(vn_progress *p, const char *what, int64_t total)
 {
 	static bool prepared;
 
-	*p = (vn_progress){ .what = what, .total = total, .started = vn_seconds(), .on = !off && isatty(STDERR_FILENO) };
+	*p = (vn_progress) { .what = what, .total = total, .started = vn_seconds(), .on = !off && isatty(STDERR_FILENO) };
 	if (!p->on)
 		return;
 	if (!prepared)
@@ -187,7 +187,7 @@ void vn_progress_stop(vn_progress *p)
 	innermost = p->outer;
 	p->on = false;
 	if (dirty && !innermost) {
-		replace((char[LINE]){ "" });
+		replace((char[LINE]) { "" });
 		dirty = false;
 	}
 	pthread_mutex_unlock(&lock);

@@ -14,26 +14,26 @@
 #include <stdint.h>
 
 typedef struct vn_progress {
-	const char *what;    /* "layer", "tensor"...: borrowed */
-	int64_t     total, done;
-	double      started; /* seconds, monotonic clock */
-	bool        on;      /* started, not stopped, and there is a terminal */
-	const volatile uint32_t *count; /* vn_progress_watch; NULL */
-	const double *share; /* vn_progress_weigh; NULL */
-	int64_t     seen;    /* what was done when it was looked at last, and since when that is so */
-	double      seen_at;
-	struct vn_progress *outer;
+	const char              *what; /* "layer", "tensor"...: borrowed */
+	int64_t                  total, done;
+	double                   started; /* seconds, monotonic clock */
+	bool                     on;      /* started, not stopped, and there is a terminal */
+	const volatile uint32_t *count;   /* vn_progress_watch; NULL */
+	const double            *share;   /* vn_progress_weigh; NULL */
+	int64_t                  seen;    /* what was done when it was looked at last, and since when that is so */
+	double                   seen_at;
+	struct vn_progress      *outer;
 } vn_progress;
 
 void vn_progress_start(vn_progress *p, const char *what, int64_t total); /* total 0: not known */
-void vn_progress_total(vn_progress *p, int64_t total); /* the total is known better now */
-void vn_progress_at(vn_progress *p, int64_t done); /* "layer 7 of 24, 3.1/s, 5 s left" */
+void vn_progress_total(vn_progress *p, int64_t total);                   /* the total is known better now */
+void vn_progress_at(vn_progress *p, int64_t done);                       /* "layer 7 of 24, 3.1/s, 5 s left" */
 /* From now on *count is how much is done, until the work is stopped: a device counts there. */
 void vn_progress_watch(vn_progress *p, const volatile uint32_t *count);
 /* share (total + 1): what share of the time passes until so many are done, where they do not take equally long.
  * Borrowed until the work is stopped. */
 void vn_progress_weigh(vn_progress *p, const double *share);
-void vn_progress_stop(vn_progress *p);             /* clears the line; p may be zeroed or stopped */
+void vn_progress_stop(vn_progress *p); /* clears the line; p may be zeroed or stopped */
 
 /* Work that is started from now on is not shown: for one of several processes on a terminal. */
 void vn_progress_off(void);

@@ -38,7 +38,7 @@ static void q8_0(unsigned char *b, const float *x)
 	const float d = top / 127.0f, id = inverse(d);
 	put_half(b, d);
 	for (int j = 0; j < SMALL; j++) {
-		const float q = roundf(x[j] * id);
+		const float       q = roundf(x[j] * id);
 		const signed char c = q >= -127.0f && q <= 127.0f ? (signed char)q : 0;
 		memcpy(b + 2 + j, &c, 1);
 	}

@@ -24,7 +24,7 @@ typedef float   few __attribute__((vector_size(LANES * sizeof(float))));
 typedef float   floats __attribute__((vector_size(WIDE * sizeof(float))));
 typedef int32_t masks __attribute__((vector_size(WIDE * sizeof(int32_t))));
 
-#define LOAD(type, p) (*(const type *)memcpy(&(type){ 0 }, (p), sizeof(type)))
+#define LOAD(type, p)      (*(const type *)memcpy(&(type) { 0 }, (p), sizeof(type)))
 #define CHOOSE(mask, a, b) ((floats)(((masks)(a) & (mask)) | ((masks)(b) & ~(mask))))
 
 /* Adds one part: LANES-wide float32 at any address. Returns 0 if any number is not finite. */

@@ -12,8 +12,8 @@
 #define VN_STATS_BLOCK 4096
 
 typedef struct vn_stats {
-	int64_t n, nan, inf;                  /* elements; how many are NaN, infinite */
-	double  min, max, mean, rms, absmax;  /* of the finite ones; NaN if there are none */
+	int64_t n, nan, inf;                 /* elements; how many are NaN, infinite */
+	double  min, max, mean, rms, absmax; /* of the finite ones; NaN if there are none */
 } vn_stats;
 
 /* Running sums, starting from {0}. */

@@ -124,7 +124,7 @@ static void remove_at(int in, const char *name, int depth);
 static void empty(int folder, int depth)
 {
 	_Alignas(entry) char room[2048];
-	long n;
+	long                 n;
 
 	lseek(folder, 0, SEEK_SET);
 	while ((n = syscall(SYS_getdents64, folder, room, sizeof room)) > 0)

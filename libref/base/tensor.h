@@ -27,12 +27,12 @@ typedef struct vn_tensor {
 
 #define VN_SHAPE_TEXT 128 /* six numbers of 19 digits */
 
-int64_t vn_shape_count(const vn_shape *s);                     /* elements; product of the dims */
+int64_t vn_shape_count(const vn_shape *s); /* elements; product of the dims */
 bool    vn_shape_equal(const vn_shape *a, const vn_shape *b);
 /* Writes "(17, 6, 8)" to text (VN_SHAPE_TEXT bytes). Returns text. */
 char   *vn_shape_text(const vn_shape *s, char *text);
 
 /* Frees the data of a view and sets it to NULL. Only for views whose data belongs to the caller. */
-void    vn_tensor_free(vn_tensor *t);
+void vn_tensor_free(vn_tensor *t);
 
 #endif

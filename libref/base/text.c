@@ -50,7 +50,7 @@ bool vn_text_real(const char *text, double low, double high, double *x)
 void vn_text_add(char *text, size_t size, const char *format, ...)
 {
 	const size_t used = strlen(text);
-	va_list args;
+	va_list      args;
 
 	va_start(args, format);
 	vsnprintf(text + used, size - used, format, args);
@@ -82,7 +82,7 @@ char *vn_text_clean(char *text, size_t room)
 	 * fit, where it ends anyway. */
 	char *from = memmove(text + room - 1 - left, to, left);
 	while (left > 0) {
-		char code[VN_UTF8_CODE];
+		char         code[VN_UTF8_CODE];
 		const size_t n = vn_utf8_code(from, left, code), k = strlen(code);
 		if (to + k > from + n)
 			break;
@@ -117,8 +117,8 @@ char *vn_text_print(char *text, size_t room, const char *format, va_list args)
 char *vn_text_bytes(int64_t bytes, char text[24])
 {
 	static const char *const unit[] = { "kB", "MB", "GB", "TB" };
-	double n = (double)bytes / 1e3;
-	size_t i = 0;
+	double                   n = (double)bytes / 1e3;
+	size_t                   i = 0;
 
 	while (n >= 999.95 && i + 1 < sizeof unit / sizeof *unit) {
 		n /= 1e3;

@@ -11,14 +11,13 @@
  * or NULL, with *x unchanged, if there is none or it overflows. */
 const char *vn_text_digits(const char *text, int64_t *x);
 /* Parses text as a whole as an integer from low to high. False leaves *x unchanged. */
-bool  vn_text_whole(const char *text, int64_t low, int64_t high, int64_t *x);
+bool        vn_text_whole(const char *text, int64_t low, int64_t high, int64_t *x);
 /* Parses text as a whole as a decimal number from low to high: "0.7", "1e-3", but not "nan" or
  * "0x1". False leaves *x unchanged. */
-bool  vn_text_real(const char *text, double low, double high, double *x);
+bool        vn_text_real(const char *text, double low, double high, double *x);
 
 /* Appends to text (size bytes); what does not fit is cut off. */
-__attribute__((format(printf, 3, 4)))
-void  vn_text_add(char *text, size_t size, const char *format, ...);
+__attribute__((format(printf, 3, 4))) void vn_text_add(char *text, size_t size, const char *format, ...);
 
 /* Copies text without its NUL to line + at, and returns the offset after it. For signal handlers,
  * which may not call snprintf. The caller ensures that there is room. */
@@ -27,13 +26,12 @@ size_t vn_text_put(char *line, size_t at, const char *text);
 /* Escapes in place, within `room` bytes, what is not printable (vn_utf8_printable), as
  * , \u{202e}, \xff. Applying it twice changes nothing more. What does not fit is cut off. Returns
  * text. */
-char *vn_text_clean(char *text, size_t room);
+char                                       *vn_text_clean(char *text, size_t room);
 /* vsnprintf, then vn_text_clean. */
-__attribute__((format(printf, 3, 0)))
-char *vn_text_print(char *text, size_t room, const char *format, va_list args);
+__attribute__((format(printf, 3, 0))) char *vn_text_print(char *text, size_t room, const char *format, va_list args);
 /* Writes "512 bytes", "4.3 kB", "12.0 MB" or "3.1 GB". Returns text. */
-char *vn_text_bytes(int64_t bytes, char text[24]);
+char                                       *vn_text_bytes(int64_t bytes, char text[24]);
 /* C0 controls and DEL, which names may not contain. */
-bool  vn_text_control(char c);
+bool                                        vn_text_control(char c);
 
 #endif

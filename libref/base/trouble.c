@@ -34,10 +34,9 @@ bool vn_trouble_is(int number)
 	case ENOLCK:
 	case EFBIG:
 	case EBUSY:
-	case ENOBUFS: case EPIPE:
-		return true;
-	default:
-		return false;
+	case ENOBUFS:
+	case EPIPE: return true;
+	default: return false;
 	}
 }
 
@@ -56,8 +55,8 @@ vn_status vn_trouble_since(unsigned mark, const char *what, vn_error *err)
 	if (atomic_load(&count) == mark)
 		return VN_OK;
 	if (atomic_load(&readable))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: the result is unreliable, because something failed: %.800s",
-		                                  what, first);
+		return vn_fail(err, VN_ERR_NOMEM, "%s: the result is unreliable, because something failed: %.800s", what,
+		               first);
 	return vn_fail(err, VN_ERR_NOMEM, "%s: the result is unreliable, because memory ran out", what);
 }
 

@@ -82,8 +82,8 @@ bool vn_utf8_printable(uint32_t point)
 {
 	if (point < 0x7f)
 		return point >= ' ';
-	return !uc_is_general_category_withtable(point, UC_CATEGORY_MASK_C | UC_CATEGORY_MASK_Z)
-	       && !uc_is_property_default_ignorable_code_point(point);
+	return !uc_is_general_category_withtable(point, UC_CATEGORY_MASK_C | UC_CATEGORY_MASK_Z) &&
+	       !uc_is_property_default_ignorable_code_point(point);
 }
 
 /* Combining marks stack, and a hundred of them would cover the lines around. No language uses more than three
@@ -115,8 +115,8 @@ size_t vn_utf8_plain(const char *text, size_t bytes, int *marks)
 size_t vn_utf8_code(const char *text, size_t bytes, char code[VN_UTF8_CODE])
 {
 	static const char plain[] = "\n\r\t", name[] = "nrt";
-	const int   n = vn_utf8_length(text, bytes);
-	const char *known = n == 1 && *text ? strchr(plain, *text) : NULL;
+	const int         n = vn_utf8_length(text, bytes);
+	const char       *known = n == 1 && *text ? strchr(plain, *text) : NULL;
 
 	if (known)
 		snprintf(code, VN_UTF8_CODE, "\\%c", name[known - plain]);
@@ -177,8 +177,8 @@ static int read_hex(const char *p, int most, uint32_t *x)
 static int read_escape(const char *p, char **to)
 {
 	static const char plain[] = "\\\n\r\t", name[] = "\\nrt";
-	const char *known = p[0] == '\\' && p[1] ? strchr(name, p[1]) : NULL;
-	uint32_t    x;
+	const char       *known = p[0] == '\\' && p[1] ? strchr(name, p[1]) : NULL;
+	uint32_t          x;
 
 	if (known) {
 		*(*to)++ = plain[known - name];

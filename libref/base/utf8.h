@@ -21,27 +21,27 @@ size_t   vn_utf8_good(const char *text, size_t bytes);
 size_t   vn_utf8_bad(const char *text, size_t bytes);
 
 /* Replaces each byte that is not part of a well-formed character by '?'. Returns text. */
-char    *vn_utf8_clean(char *text);
+char *vn_utf8_clean(char *text);
 
 /* The only place that decides which characters a terminal, a log or a page may get unchanged.
  * Letters, signs and emoji of every script may pass. Not: controls (C0, DEL, C1), direction
  * controls, characters without width (joiners, variation selectors, tags, fillers), line
  * separators, private and unassigned code points. */
-bool     vn_utf8_printable(uint32_t point);
+bool   vn_utf8_printable(uint32_t point);
 /* Returns how many bytes at the start of text are printable. marks: combining marks so far, 0 at
  * first; the fifth on one letter is not printable. */
-size_t   vn_utf8_plain(const char *text, size_t bytes, int *marks);
+size_t vn_utf8_plain(const char *text, size_t bytes, int *marks);
 /* Writes the escape for the unprintable character at the start of text:
  * , \r, \t, others \u{202e}, a byte that is not UTF-8 \xff. Returns the length of the character, at
  * least 1; bytes must be at least 1. */
 #define VN_UTF8_CODE 12
-size_t   vn_utf8_code(const char *text, size_t bytes, char code[VN_UTF8_CODE]);
+size_t vn_utf8_code(const char *text, size_t bytes, char code[VN_UTF8_CODE]);
 
 /* Show any bytes in one line. escape also doubles backslashes, so that unescape, which works in
  * place and returns the length, restores the bytes; shown leaves backslashes alone, so that
  * applying it twice changes nothing more. The caller frees the result; NULL without memory. */
-char    *vn_utf8_escape(const char *text, size_t bytes);
-char    *vn_utf8_shown(const char *text, size_t bytes);
-size_t   vn_utf8_unescape(char *text);
+char  *vn_utf8_escape(const char *text, size_t bytes);
+char  *vn_utf8_shown(const char *text, size_t bytes);
+size_t vn_utf8_unescape(char *text);
 
 #endif

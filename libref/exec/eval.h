@@ -14,19 +14,19 @@
 #include "libref/plan/policy.h"
 
 typedef struct vn_args {
-	vn_policy        policy;
-	int              threads;
-	int64_t          past, tokens;   /* position of the first token; number of tokens */
-	const int32_t   *ids;            /* (tokens), for the embedding */
-	const void      *in[VN_MAX_IN];  /* in the plan's shapes for this many tokens */
+	vn_policy             policy;
+	int                   threads;
+	int64_t               past, tokens;  /* position of the first token; number of tokens */
+	const int32_t        *ids;           /* (tokens), for the embedding */
+	const void           *in[VN_MAX_IN]; /* in the plan's shapes for this many tokens */
 	/* The node's states (vn_state). A growing state is only read, and already includes the rows of
 	 * this call: (past + tokens, row). A state of fixed size holds the result of earlier calls; the
 	 * node replaces it by the new state, rounded to the storage format unless it is wide. */
-	void            *state[VN_MAX_STATE];
-	const vn_tensor *w[VN_MAX_W];    /* NULL: absent */
-	const vn_list   *lists;          /* the plan's */
+	void                 *state[VN_MAX_STATE];
+	const vn_tensor      *w[VN_MAX_W]; /* NULL: absent */
+	const vn_list        *lists;       /* the plan's */
 	/* the first output is not rounded to the storage format (vn_value_wide) */
-	bool             wide;
+	bool                  wide;
 	/* Only for a product for which vn_eval_shares: the same in another policy, into another output. */
 	const struct vn_also *also;
 } vn_args;
@@ -41,14 +41,14 @@ typedef struct vn_also {
 bool vn_eval_shares(const vn_node *n, const vn_tensor *w, int64_t tokens, vn_policy a, vn_policy b);
 
 typedef struct vn_eval {
-	vn_dtype width;                  /* type of inputs and outputs: VN_F32 or VN_F64 */
+	vn_dtype width; /* type of inputs and outputs: VN_F32 or VN_F64 */
 	/* Computes the first output for all tokens. row: elements of one token's row of it; dim: of its
 	 * last axis. Fails only with VN_ERR_NOMEM. */
 	vn_status (*node)(const vn_node *n, const vn_args *a, int64_t row, int64_t dim, void *out, vn_error *err);
 	/* Computes a part of output `slot` (VN_ATTN_SCORES or VN_ATTN_PROBS) of an attention: rows
 	 * [row, row + rows) of one head, (rows, S). May run on several threads. */
-	vn_status (*rows)(const vn_node *n, const vn_args *a, int slot, int64_t head, int64_t row, int64_t rows,
-	                  void *out, vn_error *err);
+	vn_status (*rows)(const vn_node *n, const vn_args *a, int slot, int64_t head, int64_t row, int64_t rows, void *out,
+	                  vn_error *err);
 } vn_eval;
 
 /* Returns the evaluator of a policy. */

@@ -146,20 +146,14 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 	bool          ok = true;
 
 	switch (n->op) {
-	case VN_OP_EMBED:
-		REAL(vn_embed)(out, a->w[0], a->ids, a->tokens, row, a->policy);
-		break;
+	case VN_OP_EMBED: REAL(vn_embed)(out, a->w[0], a->ids, a->tokens, row, a->policy); break;
 	case VN_OP_POSITIONS:
 		REAL(vn_positions)(out, a->w[0], n->x.positions.step_zero ? 0 : a->past, a->tokens, row, a->policy);
 		break;
 	case VN_OP_RMS_NORM:
 	case VN_OP_LAYER_NORM:
-	case VN_OP_GATED_NORM:
-		ok = norm(n, a, count, out);
-		break;
-	case VN_OP_LINEAR:
-		ok = linear(n, a, out);
-		break;
+	case VN_OP_GATED_NORM: ok = norm(n, a, count, out); break;
+	case VN_OP_LINEAR: ok = linear(n, a, out); break;
 	case VN_OP_SLICE:
 		REAL(vn_slice)(out, a->in[0], count / n->c.slice.width, n->c.slice.stride, n->c.slice.from, n->c.slice.width);
 		break;
@@ -171,36 +165,20 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 		ok = REAL(vn_attention)(out, &at);
 		break;
 	}
-	case VN_OP_ACT:
-		REAL(vn_gated)(out, a->in[0], NULL, &n->c, &n->x, count, a->threads);
+	case VN_OP_ACT: REAL(vn_gated)(out, a->in[0], NULL, &n->c, &n->x, count, a->threads);
 #if VN_REAL == 32
 		if (a->policy.products && n->c.act.act == VN_GELU_TANH && !n->c.act.steps)
 			vn_ggml_gelu(out, a->in[0], count);
 #endif
 		break;
-	case VN_OP_GATED:
-		REAL(vn_gated)(out, a->in[0], a->in[1], &n->c, &n->x, count, a->threads);
-		break;
-	case VN_OP_ADD:
-		REAL(vn_add)(out, a->in[0], a->in[1], count, a->threads);
-		break;
-	case VN_OP_CAUSAL_CONV:
-		ok = conv(n, a, out);
-		break;
-	case VN_OP_L2_NORM:
-		REAL(vn_l2_norm)(out, a->in[0], count / dim, dim, &n->c.norm, &n->x, a->threads);
-		break;
-	case VN_OP_LOG_DECAY:
-		ok = log_decay(n, a, row, out);
-		break;
-	case VN_OP_ROWS:
-		REAL(vn_rows)(out, a->in[0], a->in[1], a->past, a->tokens, row, &n->c);
-		break;
-	case VN_OP_DELTA_RULE:
-		ok = delta_rule(n, a, out);
-		break;
-	case VN_N_OPS:
-		assert(0);
+	case VN_OP_GATED: REAL(vn_gated)(out, a->in[0], a->in[1], &n->c, &n->x, count, a->threads); break;
+	case VN_OP_ADD: REAL(vn_add)(out, a->in[0], a->in[1], count, a->threads); break;
+	case VN_OP_CAUSAL_CONV: ok = conv(n, a, out); break;
+	case VN_OP_L2_NORM: REAL(vn_l2_norm)(out, a->in[0], count / dim, dim, &n->c.norm, &n->x, a->threads); break;
+	case VN_OP_LOG_DECAY: ok = log_decay(n, a, row, out); break;
+	case VN_OP_ROWS: REAL(vn_rows)(out, a->in[0], a->in[1], a->past, a->tokens, row, &n->c); break;
+	case VN_OP_DELTA_RULE: ok = delta_rule(n, a, out); break;
+	case VN_N_OPS: assert(0);
 	}
 	if (!ok)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %s of %lld tokens", vn_op_name(n->op), (long long)a->tokens);

@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum {
-	PIECE = 256 << 20,    /* bytes of one piece of a streamed value */
-	ROWS = 64             /* rows of attention scores that a thread computes at a time */
+	PIECE = 256 << 20, /* bytes of one piece of a streamed value */
+	ROWS = 64          /* rows of attention scores that a thread computes at a time */
 };
 
 /* Values such as keys are appended to those of earlier calls at once, where attention reads them. Later calls
@@ -123,12 +123,12 @@ static vn_status hand_over_rows(vn_ref *r, const vn_taps *t, const vn_node *n, c
 		for (int64_t i = 0; !st && i < count; i += step) {
 			const int64_t here = count - i < step ? count - i : step;
 			int           bad = 0;
-#pragma omp parallel for num_threads(r->threads)
-			for (int64_t j = 0; j < here; j += ROWS)
-				if (r->eval->rows(n, a, slot, h, first + i + j, here - j < ROWS ? here - j : ROWS,
-				                  rows + (size_t)(j * S) * r->size, NULL)) {
+#pragma omp        parallel for num_threads(r->threads)
+            for (int64_t j = 0; j < here; j += ROWS)
+                if (r->eval->rows(n, a, slot, h, first + i + j, here - j < ROWS ? here - j : ROWS,
+				                         rows + (size_t)(j * S) * r->size, NULL)) {
 #pragma omp atomic write
-					bad = 1;
+                    bad = 1;
 				}
 			st = bad ? vn_fail(err, VN_ERR_NOMEM, "no memory for attention rows over %" PRId64 " keys", S)
 			         : write_values(r, t, r->policy.storage, rows, here * S, err);
@@ -213,13 +213,14 @@ static int joined(const vn_ref *r, const vn_node *n, int input)
 /* For an experiment: rotates the keys of earlier calls. */
 static vn_status turn_kept(vn_ref *r, const vn_node *n, vn_error *err)
 {
-	const int       state = n->state[VN_ATTN_KEYS], maker = r->plan->value[n->in[VN_ATTN_KEPT]].node;
-	const int64_t   row = vn_state_row(&r->plan->state[state]);
-	const size_t    bytes = (size_t)(r->position * row) * r->size;
-	void           *now = vn_states_open(&r->states, state), *turned = malloc(bytes + 1);
-	const vn_args   a = { .policy = r->policy, .threads = r->threads, .tokens = r->position, .lists = r->plan->list,
-		.in = { now } };
-	vn_status       st = VN_OK;
+	const int     state = n->state[VN_ATTN_KEYS], maker = r->plan->value[n->in[VN_ATTN_KEPT]].node;
+	const int64_t row = vn_state_row(&r->plan->state[state]);
+	const size_t  bytes = (size_t)(r->position * row) * r->size;
+	void         *now = vn_states_open(&r->states, state), *turned = malloc(bytes + 1);
+	const vn_args a = {
+		.policy = r->policy, .threads = r->threads, .tokens = r->position, .lists = r->plan->list, .in = { now }
+	};
+	vn_status st = VN_OK;
 
 	if (!turned)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the keys of %" PRId64 " tokens", r->position);
@@ -269,9 +270,13 @@ static vn_status run_node(vn_ref *r, vn_ref *also, int node, vn_error *err)
 	const vn_taps  *t = r->call.taps;
 	const int       out = n->out[0];
 	const vn_value *v = &r->plan->value[out];
-	vn_args         a = { .policy = r->policy, .threads = r->threads, .past = r->position, .tokens = r->call.tokens,
-		.ids = r->call.ids,
-	                      .lists = r->plan->list, .wide = vn_value_wide(r->plan, out) };
+	vn_args         a = { .policy = r->policy,
+		                  .threads = r->threads,
+		                  .past = r->position,
+		                  .tokens = r->call.tokens,
+		                  .ids = r->call.ids,
+		                  .lists = r->plan->list,
+		                  .wide = vn_value_wide(r->plan, out) };
 	vn_status       st;
 
 	if (v->on_demand && !wanted(t, out))

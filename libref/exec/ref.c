@@ -90,7 +90,7 @@ void vn_ref_reset(void *ref)
 /* Entries of later tokens in the states become invalid: vn_states_begin. */
 vn_status vn_ref_rewind(void *ref, int64_t position, vn_error *err)
 {
-	vn_ref *r = ref;
+	vn_ref         *r = ref;
 	const vn_status st = vn_plan_can_rewind(r->plan, r->position, position, err);
 
 	if (st)
@@ -147,7 +147,7 @@ static vn_status check_call(const vn_ref *r, const int32_t *ids, int64_t tokens,
 
 vn_status vn_ref_begin(void *ref, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
 {
-	vn_ref *r = ref;
+	vn_ref   *r = ref;
 	vn_status st;
 
 	if (r->call.open)
@@ -171,7 +171,7 @@ vn_status vn_ref_begin(void *ref, const int32_t *ids, int64_t tokens, const vn_t
 
 vn_status vn_ref_run(void *ref, int from, int to, vn_error *err)
 {
-	vn_ref *r = ref;
+	vn_ref   *r = ref;
 	vn_status st = VN_OK;
 
 	if (!r->call.open)
@@ -225,7 +225,7 @@ static void *find(vn_ref *r, int value, bool to_write, int64_t *n, vn_error *err
 
 vn_status vn_ref_read(void *ref, int value, void *data, vn_error *err)
 {
-	vn_ref *r = ref;
+	vn_ref     *r = ref;
 	int64_t     n;
 	const void *at = find(r, value, false, &n, err);
 
@@ -277,7 +277,7 @@ vn_status vn_ref_end(void *ref, bool keep, vn_error *err)
 
 vn_status vn_ref_forward(void *ref, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
 {
-	vn_ref *r = ref;
+	vn_ref   *r = ref;
 	vn_status st = vn_ref_begin(r, ids, tokens, taps, err);
 
 	if (st)

@@ -31,14 +31,14 @@ typedef struct vn_ref_options {
 	bool      progress; /* show progress on the terminal */
 	/* NULL, or called before every node and every piece of the logits; true makes the call fail
 	 * with VN_ERR_INTERRUPTED. */
-	bool    (*stop)(void *ctx);
-	void     *stop_ctx;
+	bool (*stop)(void *ctx);
+	void *stop_ctx;
 } vn_ref_options;
 
 /* Creates an engine. weights: (n_weights of the plan), in the plan's shapes. Refuses a plan that
  * vn_plan_check refuses. */
-vn_status vn_ref_create(const vn_plan *plan, const vn_tensor *weights, const vn_ref_options *o,
-                        vn_ref **ref, vn_error *err);
+vn_status vn_ref_create(const vn_plan *plan, const vn_tensor *weights, const vn_ref_options *o, vn_ref **ref,
+                        vn_error *err);
 
 /* The functions of vn_engine_ops (libref/plan/engine.h). ref: a vn_ref. */
 vn_status vn_ref_forward(void *ref, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
@@ -66,6 +66,6 @@ extern const vn_engine_ops vn_ref_ops;
 vn_status vn_ref_run_both(vn_ref *r, vn_ref *also, int node, vn_error *err);
 
 /* Changes what products round from now on; the rest of the policy stays. */
-void      vn_ref_products(vn_ref *r, vn_products products);
+void vn_ref_products(vn_ref *r, vn_products products);
 
 #endif

@@ -22,22 +22,22 @@ struct vn_ref {
 	const vn_eval   *eval;
 	int              threads;
 	bool             progress;
-	bool           (*stop)(void *ctx);
-	void            *stop_ctx;
-	int64_t          position;
-	size_t           size;     /* bytes per number: 4 or 8 */
-	vn_states        states;
-	vn_slots         slots;
-	int             *holder;   /* (slots.n): the value that the slot holds; -1: none */
-	char            *memory;   /* all slots, for room_tokens tokens */
-	int64_t          room_tokens;
-	void            *convert;  /* (VN_REF_CONVERT), scratch in the storage format */
-	double          *share;    /* (n_nodes + 1), of the time of a call (gemm.h) */
+	bool (*stop)(void *ctx);
+	void     *stop_ctx;
+	int64_t   position;
+	size_t    size; /* bytes per number: 4 or 8 */
+	vn_states states;
+	vn_slots  slots;
+	int      *holder; /* (slots.n): the value that the slot holds; -1: none */
+	char     *memory; /* all slots, for room_tokens tokens */
+	int64_t   room_tokens;
+	void     *convert; /* (VN_REF_CONVERT), scratch in the storage format */
+	double   *share;   /* (n_nodes + 1), of the time of a call (gemm.h) */
 	struct {
 		bool           open;
-		const int32_t *ids;    /* (tokens), borrowed */
+		const int32_t *ids; /* (tokens), borrowed */
 		int64_t        tokens;
-		const vn_taps *taps;   /* borrowed, or NULL */
+		const vn_taps *taps; /* borrowed, or NULL */
 		vn_progress    progress;
 	} call;
 };

@@ -4,7 +4,10 @@
 
 #include <stdlib.h>
 
-typedef struct slot { int64_t offset, size; int free_after; } slot;
+typedef struct slot {
+	int64_t offset, size;
+	int     free_after;
+} slot;
 
 /* The smallest free slot that is large enough. */
 static int best_slot(const slot *slots, int n, int node, int64_t size)
@@ -37,7 +40,7 @@ bool vn_slots_assign(vn_slots *s, const vn_plan *p)
 		int64_t row = vn_value_row(x);
 		int     i = best_slot(slots, n, x->node, row);
 		if (i < 0) {
-			slots[i = n++] = (slot){ s->total, row, 0 };
+			slots[i = n++] = (slot) { s->total, row, 0 };
 			s->total += row;
 		}
 		/* an unread value is free after its own node */
@@ -54,5 +57,5 @@ void vn_slots_finish(vn_slots *s)
 {
 	free(s->offset);
 	free(s->slot);
-	*s = (vn_slots){ 0 };
+	*s = (vn_slots) { 0 };
 }

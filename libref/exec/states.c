@@ -17,7 +17,7 @@ static size_t row_bytes(const vn_states *s, int state)
 
 vn_status vn_states_create(vn_states *s, const vn_plan *plan, size_t size, vn_error *err)
 {
-	*s = (vn_states){ .plan = plan, .size = size };
+	*s = (vn_states) { .plan = plan, .size = size };
 	if (!(s->kept = calloc((size_t)plan->n_states + 1, sizeof *s->kept)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d states", plan->n_states);
 	for (int i = 0; i < plan->n_states; i++) {
@@ -40,7 +40,7 @@ void vn_states_destroy(vn_states *s)
 		free(s->kept[i].next);
 	}
 	free(s->kept);
-	*s = (vn_states){ 0 };
+	*s = (vn_states) { 0 };
 }
 
 static vn_status grow(vn_states *s, int state, int64_t rows, vn_error *err)

@@ -18,9 +18,9 @@ typedef struct vn_kept {
 
 typedef struct vn_states {
 	const vn_plan *plan;
-	size_t         size;   /* bytes per number */
+	size_t         size;         /* bytes per number */
 	int64_t        past, tokens; /* of the current call */
-	vn_kept       *kept;   /* (n_states) */
+	vn_kept       *kept;         /* (n_states) */
 } vn_states;
 
 vn_status vn_states_create(vn_states *s, const vn_plan *plan, size_t size, vn_error *err);
@@ -33,13 +33,13 @@ vn_status vn_states_begin(vn_states *s, int64_t past, int64_t tokens, vn_error *
 void      vn_states_end(vn_states *s, bool keep);
 
 /* Appends the call's rows (tokens, row) to a growing state. */
-void      vn_states_append(vn_states *s, int state, const void *rows);
+void  vn_states_append(vn_states *s, int state, const void *rows);
 /* Is everything there that its node reads? */
-bool      vn_states_ready(const vn_states *s, int state);
+bool  vn_states_ready(const vn_states *s, int state);
 /* Returns what its node gets (vn_args.state); for fixed size, a copy to be updated. */
-void     *vn_states_open(vn_states *s, int state);
+void *vn_states_open(vn_states *s, int state);
 /* Call after its node has run, or after the memory from vn_states_open was written. */
-void      vn_states_made(vn_states *s, int state);
+void  vn_states_made(vn_states *s, int state);
 
 /* Returns the current state and its number of elements; NULL: not known. */
 const void *vn_states_see(const vn_states *s, int state, int64_t *n);

@@ -49,8 +49,14 @@ vn_status vn_config_bool(const char *path, const json_t *o, const char *key, boo
 
 vn_status vn_config_act(const char *path, const json_t *o, const char *key, vn_act *act, vn_error *err)
 {
-	static const struct { const char *name; vn_act act; } known[] = {
-		{ "silu", VN_SILU }, { "swish", VN_SILU }, { "gelu", VN_GELU }, { "gelu_new", VN_GELU_TANH },
+	static const struct {
+		const char *name;
+		vn_act      act;
+	} known[] = {
+		{ "silu", VN_SILU },
+		{ "swish", VN_SILU },
+		{ "gelu", VN_GELU },
+		{ "gelu_new", VN_GELU_TANH },
 		{ "gelu_pytorch_tanh", VN_GELU_TANH },
 	};
 	const json_t *v = field(o, key);

@@ -17,14 +17,14 @@ typedef struct vn_config {
 	int     context;             /* longest sequence */
 	double  norm_eps;
 	vn_rope rope;
-	double  partial_rotary;      /* default of partial_rotary_factor; 0: 1 */
+	double  partial_rotary; /* default of partial_rotary_factor; 0: 1 */
 	vn_act  act;
-	bool    tied;                /* logits use the embedding matrix */
+	bool    tied; /* logits use the embedding matrix */
 	bool    qkv_bias, o_bias, mlp_bias;
-	bool    qk_norm;             /* RMS norms of each head's queries and keys */
-	bool    norm_one;            /* norm weights are stored minus one */
-	int     window, full_layers; /* keys that a query sees (0: all), from layer full_layers on */
-	json_t *layer_types;         /* borrowed from the JSON; NULL: full_layers decides */
+	bool    qk_norm;                    /* RMS norms of each head's queries and keys */
+	bool    norm_one;                   /* norm weights are stored minus one */
+	int     window, full_layers;        /* keys that a query sees (0: all), from layer full_layers on */
+	json_t *layer_types;                /* borrowed from the JSON; NULL: full_layers decides */
 	json_t *short_factor, *long_factor; /* of LongRoPE, K/2 numbers each; borrowed */
 } vn_config;
 

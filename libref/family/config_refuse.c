@@ -10,7 +10,7 @@ typedef enum harmless {
 	ONLY_TRUE, /* not null, which transformers takes for false */
 	FALSE,
 	ONE,
-	NOTHING    /* 0, or empty */
+	NOTHING /* 0, or empty */
 } harmless;
 
 /* transformers obeys the first two in every family. It reads the others in some families and ignores them in

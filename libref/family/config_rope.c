@@ -13,10 +13,12 @@ static const json_t *field(const json_t *o, const char *key)
 
 static vn_status rope_type(const char *path, const json_t *scaling, vn_rope_type *type, vn_error *err)
 {
-	static const struct { const char *name; vn_rope_type type; } known[] = {
-		{ "default", VN_ROPE_DEFAULT }, { "linear", VN_ROPE_LINEAR }, { "yarn", VN_ROPE_YARN },
-		  { "llama3", VN_ROPE_LLAMA3 },
-		{ "dynamic", VN_ROPE_DYNAMIC }, { "longrope", VN_ROPE_LONGROPE },
+	static const struct {
+		const char  *name;
+		vn_rope_type type;
+	} known[] = {
+		{ "default", VN_ROPE_DEFAULT }, { "linear", VN_ROPE_LINEAR },   { "yarn", VN_ROPE_YARN },
+		{ "llama3", VN_ROPE_LLAMA3 },   { "dynamic", VN_ROPE_DYNAMIC }, { "longrope", VN_ROPE_LONGROPE },
 	};
 	const json_t *v = field(scaling, "rope_type");
 
@@ -39,7 +41,8 @@ static const char *disagrees(const json_t *o, const json_t *one, const json_t *o
 	const char *key;
 	json_t     *value;
 
-	json_object_foreach((json_t *)(size_t)one, key, value) {
+	json_object_foreach((json_t *)(size_t)one, key, value)
+	{
 		const bool    type = strcmp(key, "type") == 0 || strcmp(key, "rope_type") == 0;
 		const json_t *have = field(other, type ? "rope_type" : key);
 		if (!have && (type || strcmp(key, "rope_theta") == 0 || strcmp(key, "partial_rotary_factor") == 0))
@@ -66,10 +69,9 @@ static vn_status rope_object(const char *path, const json_t *o, const json_t **s
 	if (four && !json_is_object(four))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_scaling must be an object", path);
 	*settings = five ? five : four;
-	json_object_foreach((json_t *)(size_t)*settings, key, value)
-		if (json_is_object(value))
-			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s by layer type (%s) is not supported", path,
-			               five ? "rope_parameters" : "rope_scaling", key);
+	json_object_foreach((json_t *)(size_t)*settings, key, value) if (json_is_object(value)) return vn_fail(
+		err, VN_ERR_UNSUPPORTED, "%s: %s by layer type (%s) is not supported", path,
+		five ? "rope_parameters" : "rope_scaling", key);
 	if (!five)
 		return VN_OK;
 	const json_t *theta4 = field(o, "rope_theta"), *theta5 = field(five, "rope_theta");
@@ -108,8 +110,7 @@ vn_status vn_config_rope(const char *path, const json_t *o, int context, double 
 	r->beta_fast = 32.0;
 	r->beta_slow = 1.0;
 	r->truncate = true;
-	if ((st = rope_theta(path, o, &r->theta, err)) ||
-	    (st = rope_theta(path, s, &r->theta, err)) ||
+	if ((st = rope_theta(path, o, &r->theta, err)) || (st = rope_theta(path, s, &r->theta, err)) ||
 	    (st = vn_config_real(path, o, "partial_rotary_factor", 0, 1, &partial, err)) ||
 	    (st = vn_config_real(path, s, "partial_rotary_factor", 0, 1, &partial, err)) ||
 	    (st = rope_type(path, s, &r->type, err)) ||
@@ -187,8 +188,7 @@ static int list_of(vn_builder *b, const json_t *numbers)
 
 	if (n > sizeof few / sizeof *few && !(x = malloc(n * sizeof *x)))
 		return 0; /* refused: a plan needs the list */
-	json_array_foreach((json_t *)(size_t)numbers, i, number)
-		x[i] = (float)json_number_value(number);
+	json_array_foreach((json_t *)(size_t)numbers, i, number) x[i] = (float)json_number_value(number);
 	list = vn_plan_list(b, (int)n, x);
 	if (x != few)
 		free(x);

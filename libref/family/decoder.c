@@ -8,7 +8,7 @@ int vn_decoder_weight(vn_builder *p, int layer, const char *name, int64_t m, int
 {
 	char full[VN_NAME_MAX];
 	snprintf(full, sizeof full, "model.layers.%d.%s", layer, name);
-	return vn_plan_weight(p, full, n ? 2 : 1, (int64_t[]){ m, n });
+	return vn_plan_weight(p, full, n ? 2 : 1, (int64_t[]) { m, n });
 }
 
 int vn_decoder_norm(vn_builder *p, const vn_config *c, int x, int w, vn_point out)
@@ -29,19 +29,19 @@ static int attention(vn_builder *p, const vn_config *c, int l, int window, int x
 	const double scale = 1.0 / sqrt((double)K);
 	int          h, q, k, v, ctx, o;
 
-	h = NORM(x, "input_layernorm", D, VN_POINT_ATTN_NORM);                              /* (T,D) */
-	q = LINEAR(h, "self_attn.q_proj", H * K, D, c->qkv_bias, H, VN_POINT_Q_PROJ);       /* (T,H,K) */
-	k = LINEAR(h, "self_attn.k_proj", G * K, D, c->qkv_bias, G, VN_POINT_K_PROJ);       /* (T,G,K) */
-	v = LINEAR(h, "self_attn.v_proj", G * K, D, c->qkv_bias, G, VN_POINT_V_PROJ);       /* (T,G,K) */
+	h = NORM(x, "input_layernorm", D, VN_POINT_ATTN_NORM);                        /* (T,D) */
+	q = LINEAR(h, "self_attn.q_proj", H * K, D, c->qkv_bias, H, VN_POINT_Q_PROJ); /* (T,H,K) */
+	k = LINEAR(h, "self_attn.k_proj", G * K, D, c->qkv_bias, G, VN_POINT_K_PROJ); /* (T,G,K) */
+	v = LINEAR(h, "self_attn.v_proj", G * K, D, c->qkv_bias, G, VN_POINT_V_PROJ); /* (T,G,K) */
 	if (c->qk_norm) {
-		q = NORM(q, "self_attn.q_norm", K, VN_POINT_Q_NORM);                            /* (T,H,K) */
-		k = NORM(k, "self_attn.k_norm", K, VN_POINT_K_NORM);                            /* (T,G,K) */
+		q = NORM(q, "self_attn.q_norm", K, VN_POINT_Q_NORM); /* (T,H,K) */
+		k = NORM(k, "self_attn.k_norm", K, VN_POINT_K_NORM); /* (T,G,K) */
 	}
-	q = vn_plan_rope(p, q, &c->rope, VN_POINT_Q_ROPE);                                  /* (T,H,K) */
-	k = vn_plan_rope(p, k, &c->rope, VN_POINT_K_ROPE);                                  /* (T,G,K) */
-	ctx = vn_plan_attention(p, q, k, v, scale, window, VN_POINT_ATTN_CONTEXT);          /* (T,H,K) */
-	o = LINEAR(ctx, "self_attn.o_proj", D, H * K, c->o_bias, 0, VN_POINT_ATTN_OUT);     /* (T,D) */
-	return vn_plan_add(p, x, o, VN_POINT_ATTN_RESIDUAL);                                /* (T,D) */
+	q = vn_plan_rope(p, q, &c->rope, VN_POINT_Q_ROPE);                              /* (T,H,K) */
+	k = vn_plan_rope(p, k, &c->rope, VN_POINT_K_ROPE);                              /* (T,G,K) */
+	ctx = vn_plan_attention(p, q, k, v, scale, window, VN_POINT_ATTN_CONTEXT);      /* (T,H,K) */
+	o = LINEAR(ctx, "self_attn.o_proj", D, H * K, c->o_bias, 0, VN_POINT_ATTN_OUT); /* (T,D) */
+	return vn_plan_add(p, x, o, VN_POINT_ATTN_RESIDUAL);                            /* (T,D) */
 }
 
 int vn_decoder_feed_forward(vn_builder *p, const vn_config *c, int l, int x)
@@ -49,22 +49,22 @@ int vn_decoder_feed_forward(vn_builder *p, const vn_config *c, int l, int x)
 	const int D = c->D, F = c->F;
 	int       h, gate, up, act, down;
 
-	h = NORM(x, "post_attention_layernorm", D, VN_POINT_MLP_NORM);                      /* (T,D) */
-	gate = LINEAR(h, "mlp.gate_proj", F, D, c->mlp_bias, 0, VN_POINT_GATE_PROJ);        /* (T,F) */
-	up = LINEAR(h, "mlp.up_proj", F, D, c->mlp_bias, 0, VN_POINT_UP_PROJ);              /* (T,F) */
-	vn_plan_act(p, c->act, gate, VN_POINT_GATE_ACT, true);                              /* (T,F) */
-	act = vn_plan_gated(p, c->act, gate, up, VN_POINT_MLP_ACT);                         /* (T,F) */
-	down = LINEAR(act, "mlp.down_proj", D, F, c->mlp_bias, 0, VN_POINT_DOWN_PROJ);      /* (T,D) */
-	return vn_plan_add(p, x, down, VN_POINT_OUTPUT);                                    /* (T,D) */
+	h = NORM(x, "post_attention_layernorm", D, VN_POINT_MLP_NORM);                 /* (T,D) */
+	gate = LINEAR(h, "mlp.gate_proj", F, D, c->mlp_bias, 0, VN_POINT_GATE_PROJ);   /* (T,F) */
+	up = LINEAR(h, "mlp.up_proj", F, D, c->mlp_bias, 0, VN_POINT_UP_PROJ);         /* (T,F) */
+	vn_plan_act(p, c->act, gate, VN_POINT_GATE_ACT, true);                         /* (T,F) */
+	act = vn_plan_gated(p, c->act, gate, up, VN_POINT_MLP_ACT);                    /* (T,F) */
+	down = LINEAR(act, "mlp.down_proj", D, F, c->mlp_bias, 0, VN_POINT_DOWN_PROJ); /* (T,D) */
+	return vn_plan_add(p, x, down, VN_POINT_OUTPUT);                               /* (T,D) */
 }
 
 void vn_decoder_head(vn_builder *p, const vn_config *c, int embedding, int x)
 {
 	vn_plan_layer(p, -1);
-	const int norm = vn_plan_weight(p, "model.norm.weight", 1, (int64_t[]){ c->D });
-	const int head = c->tied ? embedding : vn_plan_weight(p, "lm_head.weight", 2, (int64_t[]){ c->V, c->D });
-	x = vn_decoder_norm(p, c, x, norm, VN_POINT_FINAL_NORM);                            /* (T,D) */
-	vn_plan_linear(p, x, head, -1, 0, VN_POINT_LOGITS);                                 /* (T,V) */
+	const int norm = vn_plan_weight(p, "model.norm.weight", 1, (int64_t[]) { c->D });
+	const int head = c->tied ? embedding : vn_plan_weight(p, "lm_head.weight", 2, (int64_t[]) { c->V, c->D });
+	x = vn_decoder_norm(p, c, x, norm, VN_POINT_FINAL_NORM); /* (T,D) */
+	vn_plan_linear(p, x, head, -1, 0, VN_POINT_LOGITS);      /* (T,V) */
 }
 
 vn_status vn_plan_decoder(const char *path, vn_config *c, vn_plan **plan, vn_error *err)
@@ -84,14 +84,14 @@ vn_status vn_plan_decoder(const char *path, vn_config *c, vn_plan **plan, vn_err
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for a plan", path);
 
 	vn_config_lists(p, c);
-	const int embedding = vn_plan_weight(p, "model.embed_tokens.weight", 2, (int64_t[]){ c->V, c->D });
-	int       x = vn_plan_embed(p, embedding, VN_POINT_EMBED);                          /* (T,D) */
+	const int embedding = vn_plan_weight(p, "model.embed_tokens.weight", 2, (int64_t[]) { c->V, c->D });
+	int       x = vn_plan_embed(p, embedding, VN_POINT_EMBED); /* (T,D) */
 
 	for (int l = 0; l < c->L && !st; l++) {
 		if ((st = vn_config_window(path, c, l, &window, err)))
 			break;
 		vn_plan_layer(p, l);
-		vn_plan_name(p, x, VN_POINT_INPUT);                                             /* (T,D) */
+		vn_plan_name(p, x, VN_POINT_INPUT); /* (T,D) */
 		x = attention(p, c, l, window, x);
 		x = vn_decoder_feed_forward(p, c, l, x);
 	}

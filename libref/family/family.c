@@ -6,7 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LIST(...) (const char *const[]){ __VA_ARGS__, NULL }
+#define LIST(...) \
+	(const char *const[]) \
+	{ \
+		__VA_ARGS__, NULL \
+	}
 
 /* All families but GPT-2. */
 static const vn_naming model_naming = {
@@ -14,7 +18,8 @@ static const vn_naming model_naming = {
 	.prefixes = LIST("model.", "", "transformer.", "model.language_model.", "language_model.model.", "model.model."),
 	/* the next-token module and the vision tower of Qwen3.5; buffers in old files */
 	.ignored = LIST("mtp.*", "model.visual.*", "visual.*", "*.rotary_emb.inv_freq"),
-	.copy = "lm_head.weight", .original = "model.embed_tokens.weight",
+	.copy = "lm_head.weight",
+	.original = "model.embed_tokens.weight",
 };
 
 static const vn_naming gpt2_naming = {
@@ -22,16 +27,17 @@ static const vn_naming gpt2_naming = {
 	.prefixes = LIST("transformer.", "", "model.", "model.transformer."),
 	/* the causal mask and its fill value, stored as buffers */
 	.ignored = LIST("*h.*.attn.bias", "*h.*.attn.masked_bias"),
-	.copy = "lm_head.weight", .original = "transformer.wte.weight",
+	.copy = "lm_head.weight",
+	.original = "transformer.wte.weight",
 };
 
 static const vn_family families[] = {
-	{ "gpt2",    &gpt2_naming,  vn_plan_gpt2 },
-	{ "llama",   &model_naming, vn_plan_llama },
+	{ "gpt2", &gpt2_naming, vn_plan_gpt2 },
+	{ "llama", &model_naming, vn_plan_llama },
 	{ "mistral", &model_naming, vn_plan_mistral },
-	{ "qwen2",   &model_naming, vn_plan_qwen2 },
-	{ "qwen3",   &model_naming, vn_plan_qwen3 },
-	{ "qwen3_5",      &model_naming, vn_plan_qwen3_5 },
+	{ "qwen2", &model_naming, vn_plan_qwen2 },
+	{ "qwen3", &model_naming, vn_plan_qwen3 },
+	{ "qwen3_5", &model_naming, vn_plan_qwen3_5 },
 	{ "qwen3_5_text", &model_naming, vn_plan_qwen3_5 },
 };
 

@@ -15,8 +15,8 @@ typedef struct gpt2 {
 	double eps;
 	vn_act act;
 	bool   tied;
-	bool   scale;     /* scores by K^-1/2 */
-	bool   by_layer;  /* also divide by (layer + 1) */
+	bool   scale;    /* scores by K^-1/2 */
+	bool   by_layer; /* also divide by (layer + 1) */
 } gpt2;
 
 /* Reads a size under its own name or its name in newer families. In transformers both set one field, and the
@@ -41,9 +41,15 @@ static vn_status read_config(const char *path, const json_t *j, gpt2 *c, vn_erro
 	bool      cross = false;
 	vn_status st;
 
-	*c = (gpt2){ .V = 50257, .D = 768, .L = 12, .H = 12, .context = 1024, .eps = 1e-5, .act = VN_GELU_TANH,
-		.tied = true,
-	             .scale = true };
+	*c = (gpt2) { .V = 50257,
+		          .D = 768,
+		          .L = 12,
+		          .H = 12,
+		          .context = 1024,
+		          .eps = 1e-5,
+		          .act = VN_GELU_TANH,
+		          .tied = true,
+		          .scale = true };
 	if ((st = vn_config_int(path, j, "vocab_size", 1, 1 << 24, &c->V, err)) ||
 	    (st = size(path, j, "n_embd", "hidden_size", 1 << 20, &c->D, err)) ||
 	    (st = size(path, j, "n_layer", "num_hidden_layers", 1024, &c->L, err)) ||
@@ -72,7 +78,7 @@ static int weight(vn_builder *p, int layer, const char *name, int64_t m, int64_t
 {
 	char full[VN_NAME_MAX];
 	snprintf(full, sizeof full, "transformer.h.%d.%s", layer, name);
-	return vn_plan_weight(p, full, n ? 2 : 1, (int64_t[]){ m, n });
+	return vn_plan_weight(p, full, n ? 2 : 1, (int64_t[]) { m, n });
 }
 
 #define NORM(x, name, out) \
@@ -96,36 +102,36 @@ vn_status vn_plan_gpt2(const char *path, const json_t *config, vn_plan **plan, v
 
 	const int    D = c.D, F = c.F, H = c.H;
 	const double scale = c.scale ? 1.0 / sqrt((double)D / H) : 1.0;
-	const int    wte = vn_plan_weight(p, "transformer.wte.weight", 2, (int64_t[]){ c.V, D });
-	const int    wpe = vn_plan_weight(p, "transformer.wpe.weight", 2, (int64_t[]){ c.context, D });
+	const int    wte = vn_plan_weight(p, "transformer.wte.weight", 2, (int64_t[]) { c.V, D });
+	const int    wpe = vn_plan_weight(p, "transformer.wpe.weight", 2, (int64_t[]) { c.context, D });
 
-	const int tokens = vn_plan_embed(p, wte, VN_POINT_TOKEN_EMBED);                             /* (T,D) */
-	const int positions = vn_plan_positions(p, wpe, VN_POINT_POS_EMBED);                        /* (T,D) */
-	int x = vn_plan_add(p, tokens, positions, VN_POINT_EMBED);                                  /* (T,D) */
+	const int tokens = vn_plan_embed(p, wte, VN_POINT_TOKEN_EMBED);      /* (T,D) */
+	const int positions = vn_plan_positions(p, wpe, VN_POINT_POS_EMBED); /* (T,D) */
+	int       x = vn_plan_add(p, tokens, positions, VN_POINT_EMBED);     /* (T,D) */
 	for (int l = 0; l < c.L; l++) {
 		vn_plan_layer(p, l);
-		vn_plan_name(p, x, VN_POINT_INPUT);                                                     /* (T,D) */
-		h = NORM(x, "ln_1", VN_POINT_ATTN_NORM);                                                /* (T,D) */
-		h = PRODUCT(h, "attn.c_attn", D, 3 * D, VN_POINT_C_ATTN);                               /* (T,3D) */
-		q = vn_plan_slice(p, h, 3 * D, 0, D, H, VN_POINT_Q_PROJ);                               /* (T,H,K) */
-		k = vn_plan_slice(p, h, 3 * D, D, D, H, VN_POINT_K_PROJ);                               /* (T,H,K) */
-		v = vn_plan_slice(p, h, 3 * D, 2 * D, D, H, VN_POINT_V_PROJ);                           /* (T,H,K) */
+		vn_plan_name(p, x, VN_POINT_INPUT);                           /* (T,D) */
+		h = NORM(x, "ln_1", VN_POINT_ATTN_NORM);                      /* (T,D) */
+		h = PRODUCT(h, "attn.c_attn", D, 3 * D, VN_POINT_C_ATTN);     /* (T,3D) */
+		q = vn_plan_slice(p, h, 3 * D, 0, D, H, VN_POINT_Q_PROJ);     /* (T,H,K) */
+		k = vn_plan_slice(p, h, 3 * D, D, D, H, VN_POINT_K_PROJ);     /* (T,H,K) */
+		v = vn_plan_slice(p, h, 3 * D, 2 * D, D, H, VN_POINT_V_PROJ); /* (T,H,K) */
 		ctx = vn_plan_attention(p, q, k, v, c.by_layer ? scale / (l + 1) : scale, 0,
-		                        VN_POINT_ATTN_CONTEXT);                                         /* (T,H,K) */
-		o = PRODUCT(ctx, "attn.c_proj", D, D, VN_POINT_ATTN_OUT);                               /* (T,D) */
-		x = vn_plan_add(p, x, o, VN_POINT_ATTN_RESIDUAL);                                       /* (T,D) */
+		                        VN_POINT_ATTN_CONTEXT);           /* (T,H,K) */
+		o = PRODUCT(ctx, "attn.c_proj", D, D, VN_POINT_ATTN_OUT); /* (T,D) */
+		x = vn_plan_add(p, x, o, VN_POINT_ATTN_RESIDUAL);         /* (T,D) */
 
-		h = NORM(x, "ln_2", VN_POINT_MLP_NORM);                                                 /* (T,D) */
-		up = PRODUCT(h, "mlp.c_fc", D, F, VN_POINT_UP_PROJ);                                    /* (T,F) */
-		act = vn_plan_act(p, c.act, up, VN_POINT_MLP_ACT, false);                               /* (T,F) */
-		down = PRODUCT(act, "mlp.c_proj", F, D, VN_POINT_DOWN_PROJ);                            /* (T,D) */
-		x = vn_plan_add(p, x, down, VN_POINT_OUTPUT);                                           /* (T,D) */
+		h = NORM(x, "ln_2", VN_POINT_MLP_NORM);                      /* (T,D) */
+		up = PRODUCT(h, "mlp.c_fc", D, F, VN_POINT_UP_PROJ);         /* (T,F) */
+		act = vn_plan_act(p, c.act, up, VN_POINT_MLP_ACT, false);    /* (T,F) */
+		down = PRODUCT(act, "mlp.c_proj", F, D, VN_POINT_DOWN_PROJ); /* (T,D) */
+		x = vn_plan_add(p, x, down, VN_POINT_OUTPUT);                /* (T,D) */
 	}
 	vn_plan_layer(p, -1);
-	const int g = vn_plan_weight(p, "transformer.ln_f.weight", 1, (int64_t[]){ D });
-	const int b = vn_plan_weight(p, "transformer.ln_f.bias", 1, (int64_t[]){ D });
-	const int head = c.tied ? wte : vn_plan_weight(p, "lm_head.weight", 2, (int64_t[]){ c.V, D });
-	x = vn_plan_layer_norm(p, x, g, b, c.eps, VN_POINT_FINAL_NORM);                             /* (T,D) */
-	vn_plan_linear(p, x, head, -1, 0, VN_POINT_LOGITS);                                         /* (T,V) */
+	const int g = vn_plan_weight(p, "transformer.ln_f.weight", 1, (int64_t[]) { D });
+	const int b = vn_plan_weight(p, "transformer.ln_f.bias", 1, (int64_t[]) { D });
+	const int head = c.tied ? wte : vn_plan_weight(p, "lm_head.weight", 2, (int64_t[]) { c.V, D });
+	x = vn_plan_layer_norm(p, x, g, b, c.eps, VN_POINT_FINAL_NORM); /* (T,D) */
+	vn_plan_linear(p, x, head, -1, 0, VN_POINT_LOGITS);             /* (T,V) */
 	return vn_plan_finish(p, plan, err);
 }

@@ -6,8 +6,9 @@
 
 vn_status vn_plan_llama(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
 {
-	vn_config c = { .V = 32000, .D = 4096, .F = 11008, .L = 32, .H = 32, .context = 2048, .norm_eps = 1e-6,
-	                .rope.theta = 10000.0 };
+	vn_config c = {
+		.V = 32000, .D = 4096, .F = 11008, .L = 32, .H = 32, .context = 2048, .norm_eps = 1e-6, .rope.theta = 10000.0
+	};
 	vn_status st;
 	bool      bias = false;
 

@@ -6,8 +6,16 @@
 
 vn_status vn_plan_mistral(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
 {
-	vn_config c = { .V = 32000, .D = 4096, .F = 14336, .L = 32, .H = 32, .G = 8, .context = 131072, .norm_eps = 1e-6,
-	                .rope.theta = 10000.0, .window = 4096 };
+	vn_config c = { .V = 32000,
+		            .D = 4096,
+		            .F = 14336,
+		            .L = 32,
+		            .H = 32,
+		            .G = 8,
+		            .context = 131072,
+		            .norm_eps = 1e-6,
+		            .rope.theta = 10000.0,
+		            .window = 4096 };
 	vn_status st;
 	int       window;
 

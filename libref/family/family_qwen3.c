@@ -6,8 +6,17 @@
 
 vn_status vn_plan_qwen3(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
 {
-	vn_config c = { .V = 151936, .D = 4096, .F = 22016, .L = 32, .H = 32, .G = 32, .K = 128, .context = 32768,
-	                .norm_eps = 1e-6, .rope.theta = 10000.0, .qk_norm = true };
+	vn_config c = { .V = 151936,
+		            .D = 4096,
+		            .F = 22016,
+		            .L = 32,
+		            .H = 32,
+		            .G = 32,
+		            .K = 128,
+		            .context = 32768,
+		            .norm_eps = 1e-6,
+		            .rope.theta = 10000.0,
+		            .qk_norm = true };
 	vn_status st;
 	bool      bias = false;
 

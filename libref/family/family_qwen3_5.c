@@ -78,8 +78,18 @@ static vn_status read_config(const char *path, const json_t *j, qwen3_5 *m, vn_e
 	bool          tied = false;
 	vn_status     st;
 
-	*m = (qwen3_5){ .c = { .V = 248320, .D = 4096, .F = 12288, .L = 32, .H = 16, .G = 4, .K = 256, .context = 32768,
-	                       .norm_eps = 1e-6, .rope.theta = 10000.0, .partial_rotary = 0.25, .norm_one = true } };
+	*m = (qwen3_5) { .c = { .V = 248320,
+		                    .D = 4096,
+		                    .F = 12288,
+		                    .L = 32,
+		                    .H = 16,
+		                    .G = 4,
+		                    .K = 256,
+		                    .context = 32768,
+		                    .norm_eps = 1e-6,
+		                    .rope.theta = 10000.0,
+		                    .partial_rotary = 0.25,
+		                    .norm_one = true } };
 	if ((st = text_of(path, j, &text, err)) || (st = vn_config_decoder(path, text, &m->c, err)) ||
 	    (st = vn_config_layer_types(path, text, &m->c, err)) || (st = read_linear(path, text, m, err)) ||
 	    (st = read_gates(path, text, m, err)) || (st = vn_config_bool(path, text, "attention_bias", &m->bias, err)) ||
@@ -115,28 +125,28 @@ static int delta_net(vn_builder *p, const qwen3_5 *m, int l, int x)
 	int              h, qkv, z, b, a, mix, q, k, v, beta, g, core, y, o;
 
 	snprintf(conv, sizeof conv, "model.layers.%d.linear_attn.conv1d.weight", l);
-	const int taps = vn_plan_weight(p, conv, 3, (int64_t[]){ X, 1, m->J });
+	const int taps = vn_plan_weight(p, conv, 3, (int64_t[]) { X, 1, m->J });
 	const int A_log = vn_decoder_weight(p, l, "linear_attn.A_log", nv, 0),
 			  dt = vn_decoder_weight(p, l, "linear_attn.dt_bias", nv, 0);
 
-	h = NORM(x, "input_layernorm", D, VN_POINT_ATTN_NORM);                              /* (T,D) */
-	qkv = LINEAR(h, "linear_attn.in_proj_qkv", X, D, false, 0, VN_POINT_GDN_QKV);       /* (T,X) */
-	z = LINEAR(h, "linear_attn.in_proj_z", VV, D, false, nv, VN_POINT_GDN_Z);           /* (T,nv,dv) */
-	b = LINEAR(h, "linear_attn.in_proj_b", nv, D, false, 0, VN_POINT_GDN_B);            /* (T,nv) */
-	a = LINEAR(h, "linear_attn.in_proj_a", nv, D, false, 0, VN_POINT_GDN_A);            /* (T,nv) */
-	mix = vn_plan_causal_conv(p, qkv, taps, VN_POINT_GDN_CONV);                         /* (T,X) */
-	q = vn_plan_slice(p, mix, X, 0, QK, nk, VN_POINT_GDN_Q_CONV);                       /* (T,nk,dk) */
-	k = vn_plan_slice(p, mix, X, QK, QK, nk, VN_POINT_GDN_K_CONV);                      /* (T,nk,dk) */
-	v = vn_plan_slice(p, mix, X, 2 * QK, VV, nv, VN_POINT_GDN_V);                       /* (T,nv,dv) */
-	q = vn_plan_l2_norm(p, q, 1e-6, VN_POINT_GDN_Q);                                    /* (T,nk,dk) */
-	k = vn_plan_l2_norm(p, k, 1e-6, VN_POINT_GDN_K);                                    /* (T,nk,dk) */
-	beta = vn_plan_act(p, VN_SIGMOID, b, VN_POINT_GDN_BETA, false);                     /* (T,nv) */
-	g = vn_plan_log_decay(p, a, A_log, dt, VN_POINT_GDN_G);                             /* (T,nv) */
-	core = vn_plan_delta_rule(p, (int[]){ q, k, v, g, beta }, scale, VN_POINT_GDN_CORE); /* (T,nv,dv) */
+	h = NORM(x, "input_layernorm", D, VN_POINT_ATTN_NORM);                                /* (T,D) */
+	qkv = LINEAR(h, "linear_attn.in_proj_qkv", X, D, false, 0, VN_POINT_GDN_QKV);         /* (T,X) */
+	z = LINEAR(h, "linear_attn.in_proj_z", VV, D, false, nv, VN_POINT_GDN_Z);             /* (T,nv,dv) */
+	b = LINEAR(h, "linear_attn.in_proj_b", nv, D, false, 0, VN_POINT_GDN_B);              /* (T,nv) */
+	a = LINEAR(h, "linear_attn.in_proj_a", nv, D, false, 0, VN_POINT_GDN_A);              /* (T,nv) */
+	mix = vn_plan_causal_conv(p, qkv, taps, VN_POINT_GDN_CONV);                           /* (T,X) */
+	q = vn_plan_slice(p, mix, X, 0, QK, nk, VN_POINT_GDN_Q_CONV);                         /* (T,nk,dk) */
+	k = vn_plan_slice(p, mix, X, QK, QK, nk, VN_POINT_GDN_K_CONV);                        /* (T,nk,dk) */
+	v = vn_plan_slice(p, mix, X, 2 * QK, VV, nv, VN_POINT_GDN_V);                         /* (T,nv,dv) */
+	q = vn_plan_l2_norm(p, q, 1e-6, VN_POINT_GDN_Q);                                      /* (T,nk,dk) */
+	k = vn_plan_l2_norm(p, k, 1e-6, VN_POINT_GDN_K);                                      /* (T,nk,dk) */
+	beta = vn_plan_act(p, VN_SIGMOID, b, VN_POINT_GDN_BETA, false);                       /* (T,nv) */
+	g = vn_plan_log_decay(p, a, A_log, dt, VN_POINT_GDN_G);                               /* (T,nv) */
+	core = vn_plan_delta_rule(p, (int[]) { q, k, v, g, beta }, scale, VN_POINT_GDN_CORE); /* (T,nv,dv) */
 	y = vn_plan_gated_norm(p, core, z, WEIGHT("linear_attn.norm", m->dv, 0), c->norm_eps,
-	                       VN_POINT_GDN_NORM);                                          /* (T,nv,dv) */
-	o = LINEAR(y, "linear_attn.out_proj", D, VV, false, 0, VN_POINT_ATTN_OUT);          /* (T,D) */
-	return vn_plan_add(p, x, o, VN_POINT_ATTN_RESIDUAL);                                /* (T,D) */
+	                       VN_POINT_GDN_NORM);                                 /* (T,nv,dv) */
+	o = LINEAR(y, "linear_attn.out_proj", D, VV, false, 0, VN_POINT_ATTN_OUT); /* (T,D) */
+	return vn_plan_add(p, x, o, VN_POINT_ATTN_RESIDUAL);                       /* (T,D) */
 }
 
 static int attention(vn_builder *p, const qwen3_5 *m, int l, int x)
@@ -146,20 +156,20 @@ static int attention(vn_builder *p, const qwen3_5 *m, int l, int x)
 	const double     scale = 1.0 / sqrt((double)K);
 	int              h, qg, q, gate, k, v, ctx, y, o;
 
-	h = NORM(x, "input_layernorm", D, VN_POINT_ATTN_NORM);                              /* (T,D) */
-	qg = LINEAR(h, "self_attn.q_proj", 2 * H * K, D, m->bias, H, VN_POINT_QG_PROJ);     /* (T,H,2K) */
-	q = vn_plan_slice(p, qg, 2 * K, 0, K, H, VN_POINT_Q_PROJ);                          /* (T,H,K) */
-	gate = vn_plan_slice(p, qg, 2 * K, K, K, H, VN_POINT_ATTN_GATE);                    /* (T,H,K) */
-	k = LINEAR(h, "self_attn.k_proj", G * K, D, m->bias, G, VN_POINT_K_PROJ);           /* (T,G,K) */
-	v = LINEAR(h, "self_attn.v_proj", G * K, D, m->bias, G, VN_POINT_V_PROJ);           /* (T,G,K) */
-	q = NORM(q, "self_attn.q_norm", K, VN_POINT_Q_NORM);                                /* (T,H,K) */
-	k = NORM(k, "self_attn.k_norm", K, VN_POINT_K_NORM);                                /* (T,G,K) */
-	q = vn_plan_rope(p, q, &c->rope, VN_POINT_Q_ROPE);                                  /* (T,H,K) */
-	k = vn_plan_rope(p, k, &c->rope, VN_POINT_K_ROPE);                                  /* (T,G,K) */
-	ctx = vn_plan_attention(p, q, k, v, scale, 0, VN_POINT_ATTN_CONTEXT);               /* (T,H,K) */
-	y = vn_plan_gated(p, VN_SIGMOID, gate, ctx, VN_POINT_ATTN_GATED);                   /* (T,H,K) */
-	o = LINEAR(y, "self_attn.o_proj", D, H * K, m->bias, 0, VN_POINT_ATTN_OUT);         /* (T,D) */
-	return vn_plan_add(p, x, o, VN_POINT_ATTN_RESIDUAL);                                /* (T,D) */
+	h = NORM(x, "input_layernorm", D, VN_POINT_ATTN_NORM);                          /* (T,D) */
+	qg = LINEAR(h, "self_attn.q_proj", 2 * H * K, D, m->bias, H, VN_POINT_QG_PROJ); /* (T,H,2K) */
+	q = vn_plan_slice(p, qg, 2 * K, 0, K, H, VN_POINT_Q_PROJ);                      /* (T,H,K) */
+	gate = vn_plan_slice(p, qg, 2 * K, K, K, H, VN_POINT_ATTN_GATE);                /* (T,H,K) */
+	k = LINEAR(h, "self_attn.k_proj", G * K, D, m->bias, G, VN_POINT_K_PROJ);       /* (T,G,K) */
+	v = LINEAR(h, "self_attn.v_proj", G * K, D, m->bias, G, VN_POINT_V_PROJ);       /* (T,G,K) */
+	q = NORM(q, "self_attn.q_norm", K, VN_POINT_Q_NORM);                            /* (T,H,K) */
+	k = NORM(k, "self_attn.k_norm", K, VN_POINT_K_NORM);                            /* (T,G,K) */
+	q = vn_plan_rope(p, q, &c->rope, VN_POINT_Q_ROPE);                              /* (T,H,K) */
+	k = vn_plan_rope(p, k, &c->rope, VN_POINT_K_ROPE);                              /* (T,G,K) */
+	ctx = vn_plan_attention(p, q, k, v, scale, 0, VN_POINT_ATTN_CONTEXT);           /* (T,H,K) */
+	y = vn_plan_gated(p, VN_SIGMOID, gate, ctx, VN_POINT_ATTN_GATED);               /* (T,H,K) */
+	o = LINEAR(y, "self_attn.o_proj", D, H * K, m->bias, 0, VN_POINT_ATTN_OUT);     /* (T,D) */
+	return vn_plan_add(p, x, o, VN_POINT_ATTN_RESIDUAL);                            /* (T,D) */
 }
 
 vn_status vn_plan_qwen3_5(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
@@ -176,14 +186,14 @@ vn_status vn_plan_qwen3_5(const char *path, const json_t *config, vn_plan **plan
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for a plan", path);
 
 	vn_config_lists(p, &m.c);
-	const int embedding = vn_plan_weight(p, "model.embed_tokens.weight", 2, (int64_t[]){ m.c.V, m.c.D });
-	int       x = vn_plan_embed(p, embedding, VN_POINT_EMBED);                          /* (T,D) */
+	const int embedding = vn_plan_weight(p, "model.embed_tokens.weight", 2, (int64_t[]) { m.c.V, m.c.D });
+	int       x = vn_plan_embed(p, embedding, VN_POINT_EMBED); /* (T,D) */
 
 	for (int l = 0; l < m.c.L; l++) {
 		if ((st = is_linear(path, &m, l, &linear, err)))
 			break;
 		vn_plan_layer(p, l);
-		vn_plan_name(p, x, VN_POINT_INPUT);                                             /* (T,D) */
+		vn_plan_name(p, x, VN_POINT_INPUT); /* (T,D) */
 		x = linear ? delta_net(p, &m, l, x) : attention(p, &m, l, x);
 		x = vn_decoder_feed_forward(p, &m.c, l, x);
 	}

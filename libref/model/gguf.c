@@ -14,22 +14,25 @@ enum { STRING_MAX = 1 << 30, ARRAY_MAX = 1 << 30, TENSOR_NAME = 64, ALIGNMENT = 
 enum { LEAST_VALUE = 8 + 1 + 4 + 1, LEAST_TENSOR = 8 + 4 + 4 + 8 };
 
 static const size_t size_of[VN_GGUF_N_TYPES] = {
-	[VN_GGUF_U8] = 1, [VN_GGUF_I8] = 1, [VN_GGUF_U16] = 2, [VN_GGUF_I16] = 2, [VN_GGUF_U32] = 4, [VN_GGUF_I32] = 4,
-	[VN_GGUF_F32] = 4, [VN_GGUF_BOOL] = 1, [VN_GGUF_STRING] = 8, [VN_GGUF_U64] = 8, [VN_GGUF_I64] = 8,
-		[VN_GGUF_F64] = 8,
+	[VN_GGUF_U8] = 1,     [VN_GGUF_I8] = 1,  [VN_GGUF_U16] = 2, [VN_GGUF_I16] = 2,
+	[VN_GGUF_U32] = 4,    [VN_GGUF_I32] = 4, [VN_GGUF_F32] = 4, [VN_GGUF_BOOL] = 1,
+	[VN_GGUF_STRING] = 8, [VN_GGUF_U64] = 8, [VN_GGUF_I64] = 8, [VN_GGUF_F64] = 8,
 }; /* for a string: its length field only */
 
 /* ggml's types by number, with the type we read each as. */
-static const struct { const char *name; int ours; } ggml[] = {
-	[0] = { "F32", VN_F32 }, [1] = { "F16", VN_F16 }, [2] = { "Q4_0", VN_Q4_0 }, [3] = { "Q4_1", VN_Q4_1 },
-	[6] = { "Q5_0", VN_Q5_0 }, [7] = { "Q5_1", VN_Q5_1 }, [8] = { "Q8_0", VN_Q8_0 }, [9] = { "Q8_1", -1 },
-	[10] = { "Q2_K", -1 }, [11] = { "Q3_K", -1 }, [12] = { "Q4_K", VN_Q4_K }, [13] = { "Q5_K", VN_Q5_K },
-	[14] = { "Q6_K", VN_Q6_K }, [15] = { "Q8_K", -1 }, [16] = { "IQ2_XXS", -1 }, [17] = { "IQ2_XS", -1 },
-	[18] = { "IQ3_XXS", -1 }, [19] = { "IQ1_S", -1 }, [20] = { "IQ4_NL", -1 }, [21] = { "IQ3_S", -1 },
-	[22] = { "IQ2_S", -1 }, [23] = { "IQ4_XS", -1 }, [24] = { "I8", -1 }, [25] = { "I16", -1 }, [26] = { "I32", -1 },
-	[27] = { "I64", -1 }, [28] = { "F64", VN_F64 }, [29] = { "IQ1_M", -1 }, [30] = { "BF16", VN_BF16 },
-	[34] = { "TQ1_0", -1 }, [35] = { "TQ2_0", -1 }, [39] = { "MXFP4", -1 }, [40] = { "NVFP4", -1 },
-		[41] = { "Q1_0", -1 },
+static const struct {
+	const char *name;
+	int         ours;
+} ggml[] = {
+	[0] = { "F32", VN_F32 },    [1] = { "F16", VN_F16 },   [2] = { "Q4_0", VN_Q4_0 },  [3] = { "Q4_1", VN_Q4_1 },
+	[6] = { "Q5_0", VN_Q5_0 },  [7] = { "Q5_1", VN_Q5_1 }, [8] = { "Q8_0", VN_Q8_0 },  [9] = { "Q8_1", -1 },
+	[10] = { "Q2_K", -1 },      [11] = { "Q3_K", -1 },     [12] = { "Q4_K", VN_Q4_K }, [13] = { "Q5_K", VN_Q5_K },
+	[14] = { "Q6_K", VN_Q6_K }, [15] = { "Q8_K", -1 },     [16] = { "IQ2_XXS", -1 },   [17] = { "IQ2_XS", -1 },
+	[18] = { "IQ3_XXS", -1 },   [19] = { "IQ1_S", -1 },    [20] = { "IQ4_NL", -1 },    [21] = { "IQ3_S", -1 },
+	[22] = { "IQ2_S", -1 },     [23] = { "IQ4_XS", -1 },   [24] = { "I8", -1 },        [25] = { "I16", -1 },
+	[26] = { "I32", -1 },       [27] = { "I64", -1 },      [28] = { "F64", VN_F64 },   [29] = { "IQ1_M", -1 },
+	[30] = { "BF16", VN_BF16 }, [34] = { "TQ1_0", -1 },    [35] = { "TQ2_0", -1 },     [39] = { "MXFP4", -1 },
+	[40] = { "NVFP4", -1 },     [41] = { "Q1_0", -1 },
 };
 
 /* The pointer file that a clone without Git LFS has in place of a large file. */
@@ -45,8 +48,7 @@ typedef struct reader {
 
 #define BAD(r, ...) bad(r, VN_ERR_FORMAT, __VA_ARGS__)
 
-__attribute__((format(printf, 3, 4)))
-static vn_status bad(const reader *r, vn_status st, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static vn_status bad(const reader *r, vn_status st, const char *format, ...)
 {
 	char    text[256];
 	va_list args;
@@ -98,7 +100,7 @@ static vn_status take_text(reader *r, vn_gguf_text *t)
 	if (n > STRING_MAX)
 		return BAD(r, "a string has %" PRIu64 " bytes, at most %d are allowed", n, STRING_MAX);
 	st = take(r, n, &p);
-	*t = (vn_gguf_text){ (const char *)p, (size_t)n };
+	*t = (vn_gguf_text) { (const char *)p, (size_t)n };
 	return st;
 }
 
@@ -320,9 +322,8 @@ static vn_status take_header(reader *r, uint64_t *n_tensors, uint64_t *n_values)
 		return BAD(r, "a Git LFS pointer, not the weights: run git lfs pull to fetch them");
 	if (memcmp(magic, "GGUF", 4) != 0)
 		return memcmp(magic, "\x89HDF", 4) == 0
-		           ? BAD(r,
-		                 "not a GGUF file but HDF5, as recordings are: the model is a GGUF file or a HuggingFace "
-		                 "directory")
+		           ? BAD(r, "not a GGUF file but HDF5, as recordings are: the model is a GGUF file or a HuggingFace "
+		                    "directory")
 		       : from_a_directory(r)
 		           ? BAD(r, "not a GGUF file but JSON or safetensors: for a HuggingFace model, give its directory")
 		           : BAD(r, "not a GGUF file: it begins with %02x %02x %02x %02x", magic[0], magic[1], magic[2],

@@ -16,19 +16,19 @@
 
 typedef struct vn_gguf vn_gguf;
 
-vn_status vn_gguf_open(const char *path, vn_gguf **file, vn_error *err);
+vn_status   vn_gguf_open(const char *path, vn_gguf **file, vn_error *err);
 /* Parses one file in memory, which must outlive *file; path: for messages. One of several parts is
  * opened alone. */
-vn_status vn_gguf_parse(const char *path, const void *data, size_t bytes, vn_gguf **file, vn_error *err);
-void      vn_gguf_close(vn_gguf *f);
+vn_status   vn_gguf_parse(const char *path, const void *data, size_t bytes, vn_gguf **file, vn_error *err);
+void        vn_gguf_close(vn_gguf *f);
 const char *vn_gguf_path(const vn_gguf *f);
 
 /* ---- tensors ---------------------------------------------------------------- */
 
 typedef struct vn_gguf_tensor {
 	const char *name;
-	const char *path;  /* of its file, for messages */
-	vn_tensor   t;     /* outermost axis first; rows are whole blocks; data may be unaligned */
+	const char *path; /* of its file, for messages */
+	vn_tensor   t;    /* outermost axis first; rows are whole blocks; data may be unaligned */
 	size_t      bytes;
 } vn_gguf_tensor;
 
@@ -40,8 +40,20 @@ const vn_gguf_tensor *vn_gguf_find(const vn_gguf *f, const char *name);
 
 /* Numbered as in the format; 9, an array, is never the type of an element. */
 typedef enum vn_gguf_type {
-	VN_GGUF_U8, VN_GGUF_I8, VN_GGUF_U16, VN_GGUF_I16, VN_GGUF_U32, VN_GGUF_I32, VN_GGUF_F32, VN_GGUF_BOOL,
-	VN_GGUF_STRING, VN_GGUF_ARRAY, VN_GGUF_U64, VN_GGUF_I64, VN_GGUF_F64, VN_GGUF_N_TYPES
+	VN_GGUF_U8,
+	VN_GGUF_I8,
+	VN_GGUF_U16,
+	VN_GGUF_I16,
+	VN_GGUF_U32,
+	VN_GGUF_I32,
+	VN_GGUF_F32,
+	VN_GGUF_BOOL,
+	VN_GGUF_STRING,
+	VN_GGUF_ARRAY,
+	VN_GGUF_U64,
+	VN_GGUF_I64,
+	VN_GGUF_F64,
+	VN_GGUF_N_TYPES
 } vn_gguf_type;
 
 typedef struct vn_gguf_text {
@@ -52,11 +64,11 @@ typedef struct vn_gguf_text {
 
 typedef struct vn_gguf_value {
 	const char          *key;
-	vn_gguf_type         type;  /* of the value, or of the elements of an array */
+	vn_gguf_type         type; /* of the value, or of the elements of an array */
 	bool                 array;
-	size_t               n;     /* elements; 1 if it is not an array */
-	const unsigned char *data;  /* of numbers, as stored */
-	const vn_gguf_text  *text;  /* (n), of strings */
+	size_t               n;    /* elements; 1 if it is not an array */
+	const unsigned char *data; /* of numbers, as stored */
+	const vn_gguf_text  *text; /* (n), of strings */
 } vn_gguf_value;
 
 /* Returns the value of a key, or NULL. */

@@ -30,8 +30,8 @@ vn_status vn_gguf_arch(const vn_gguf *f, char *text, size_t room, vn_error *err)
 }
 
 /* Reports a bad key: "x.gguf: metadata 'qwen2.block_count' is missing". */
-__attribute__((format(printf, 4, 5)))
-static vn_status refuse(const maker *m, vn_status st, const char *key, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static vn_status refuse(const maker *m, vn_status st, const char *key,
+                                                              const char *format, ...)
 {
 	char    text[256];
 	va_list args;
@@ -142,12 +142,21 @@ static vn_status rope_real(const maker *m, const char *key, const char *field)
 /* Keys that change an architecture's computation, and the value, besides 0, that changes nothing. */
 static vn_status refuse_what_we_do_not_do(const maker *m)
 {
-	static const struct { const char *key; double harmless; } keys[] = {
-		{ "expert_count", 0 }, { "attention.clamp_kqv", 0 }, { "attention.max_alibi_bias", 0 },
-		  { "attn_logit_softcapping", 0 },
-		{ "final_logit_softcapping", 0 }, { "logit_scale", 1 }, { "residual_scale", 1 }, { "embedding_scale", 1 },
-		{ "rope.scaling.yarn_log_multiplier", 0 }, { "rope.scaling.yarn_ext_factor", 1 },
-		  { "attention.temperature_scale", 0 },
+	static const struct {
+		const char *key;
+		double      harmless;
+	} keys[] = {
+		{ "expert_count", 0 },
+		{ "attention.clamp_kqv", 0 },
+		{ "attention.max_alibi_bias", 0 },
+		{ "attn_logit_softcapping", 0 },
+		{ "final_logit_softcapping", 0 },
+		{ "logit_scale", 1 },
+		{ "residual_scale", 1 },
+		{ "embedding_scale", 1 },
+		{ "rope.scaling.yarn_log_multiplier", 0 },
+		{ "rope.scaling.yarn_ext_factor", 1 },
+		{ "attention.temperature_scale", 0 },
 	};
 	vn_status st;
 
@@ -168,7 +177,10 @@ static vn_status refuse_what_we_do_not_do(const maker *m)
 	return VN_OK;
 }
 
-static bool has_tensor(const maker *m, const char *tensor) { return vn_gguf_find(m->f, tensor) != NULL; }
+static bool has_tensor(const maker *m, const char *tensor)
+{
+	return vn_gguf_find(m->f, tensor) != NULL;
+}
 
 static int64_t rows(const maker *m, const char *tensor)
 {
@@ -237,8 +249,11 @@ static vn_status scaling(const maker *m, const char **type, double *factor)
 	*factor = NAN;
 	if ((st = real(m, "rope.scale_linear", factor)) || (st = real(m, "rope.scaling.factor", factor)))
 		return st;
-	*type = v ? vn_gguf_is(v, "yarn") ? "yarn" : vn_gguf_is(v, "linear") ? "linear" : NULL
-	          : !isnan(*factor) && *factor != 0 && *factor != 1 ? "linear" : NULL;
+	*type = v                                                 ? vn_gguf_is(v, "yarn")     ? "yarn"
+	                                                            : vn_gguf_is(v, "linear") ? "linear"
+	                                                                                      : NULL
+	        : !isnan(*factor) && *factor != 0 && *factor != 1 ? "linear"
+	                                                          : NULL;
 	if (*type || !v || vn_gguf_is(v, "none"))
 		return VN_OK;
 	vn_gguf_text_at(v, 0, &t);
@@ -251,8 +266,8 @@ static vn_status scaling(const maker *m, const char **type, double *factor)
 static vn_status attention_factor(const maker *m, bool yarn)
 {
 	static const char *const keys[] = { "rope.scaling.attn_factor", "rope.scaling.yarn_attn_factor" };
-	double    x = NAN;
-	vn_status st;
+	double                   x = NAN;
+	vn_status                st;
 
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		double other = NAN;
@@ -328,8 +343,8 @@ static vn_status window(const maker *m)
 		json_object_set_new(m->o, "sliding_window", json_integer(W));
 		return VN_OK;
 	}
-	if (strncmp(m->arch, "qwen",
-	                     4) != 0 || !pattern || (int64_t)pattern->n < L || !vn_gguf_bool_at(pattern, 0, &slides))
+	if (strncmp(m->arch, "qwen", 4) != 0 || !pattern || (int64_t)pattern->n < L ||
+	    !vn_gguf_bool_at(pattern, 0, &slides))
 		return refuse(m, VN_ERR_UNSUPPORTED, "attention.sliding_window",
 		              "is set, but no pattern selects the layers that have a window");
 	json_t *types = json_array();
@@ -422,12 +437,14 @@ static vn_status gpt2(const maker *m)
 
 vn_status vn_gguf_config(const vn_gguf *f, json_t **config, vn_error *err)
 {
-	static const struct { const char *arch; vn_status (*make)(const maker *m); } known[] = {
+	static const struct {
+		const char *arch;
+		vn_status (*make)(const maker *m);
+	} known[] = {
 		{ "gpt2", gpt2 }, { "llama", llama }, { "qwen2", qwen2 }, { "qwen3", qwen3 }, { "qwen35", qwen35 },
 	};
-	char      arch[ARCH], list[128] = "";
-	maker     m = { .f = f, .arch = arch, .path = vn_gguf_path(f), .o = json_object(), .rope = json_object(),
-		.err = err };
+	char  arch[ARCH], list[128] = "";
+	maker m = { .f = f, .arch = arch, .path = vn_gguf_path(f), .o = json_object(), .rope = json_object(), .err = err };
 	vn_status st = vn_gguf_arch(f, arch, sizeof arch, err);
 	size_t    i = 0;
 

@@ -78,7 +78,7 @@ static vn_status unrotate(undo *u, int64_t heads)
 
 	if (u->out->shape.rank < 1 || u->out->shape.rank > 2 || heads < 1 || rows % heads || K % 2)
 		return misfit(u, "rows for whole heads of even width");
-	return arrange_rows(u, &(vn_arrange){ VN_ARRANGE_TURNED, .a = K / 2, .b = 2, .period = K });
+	return arrange_rows(u, &(vn_arrange) { VN_ARRANGE_TURNED, .a = K / 2, .b = 2, .period = K });
 }
 
 /* [out,in] to [in,out]. */
@@ -94,8 +94,8 @@ static vn_status transpose(undo *u)
 		return st;
 	const size_t M = (size_t)u->out->shape.dim[0], N = (size_t)u->out->shape.dim[1],
 				 size = vn_dtype_size(u->out->dtype);
-	const char  *x = u->out->data;
-	char        *y = malloc(M * N * size + 1);
+	const char *x = u->out->data;
+	char       *y = malloc(M * N * size + 1);
 	if (!y)
 		return no_memory(u);
 	/* Blocks of 32 by 32 stay in the cache on both sides. */
@@ -105,7 +105,7 @@ static vn_status transpose(undo *u)
 				for (size_t n = n0; n < N && n < n0 + 32; n++)
 					memcpy(y + (n * M + m) * size, x + (m * N + n) * size, size);
 	becomes(u, u->out->dtype, y);
-	u->out->shape = (vn_shape){ 2, { (int64_t)N, (int64_t)M } };
+	u->out->shape = (vn_shape) { 2, { (int64_t)N, (int64_t)M } };
 	return VN_OK;
 }
 
@@ -140,7 +140,7 @@ static vn_status log_of_decay(undo *u)
 /* HuggingFace stores value heads group by group; the file takes one head of each group in turn. */
 static vn_arrange grouped(const vn_gguf_heads *h, int64_t before, int64_t unit)
 {
-	return (vn_arrange){ VN_ARRANGE_TURNED, .a = h->nv / h->nk, .b = h->nk, .each = unit, .before = before };
+	return (vn_arrange) { VN_ARRANGE_TURNED, .a = h->nv / h->nk, .b = h->nk, .each = unit, .before = before };
 }
 
 /* Reorders the rows from `before` on, which belong to value heads, `unit` rows each. */
@@ -173,17 +173,12 @@ static vn_status regroup(undo *u, vn_gguf_change change, const vn_gguf_heads *h)
 		return VN_OK;
 	switch (change) {
 	case VN_GGUF_DECAY:
-	case VN_GGUF_TILED:
-		return group_rows(u, h, 0, 1);
-	case VN_GGUF_TILED_Z:
-		return group_rows(u, h, 0, rows / h->nv);
+	case VN_GGUF_TILED: return group_rows(u, h, 0, 1);
+	case VN_GGUF_TILED_Z: return group_rows(u, h, 0, rows / h->nv);
 	case VN_GGUF_TILED_QKV:
-	case VN_GGUF_TILED_CONV:
-		return group_rows(u, h, before, rows > before ? (rows - before) / h->nv : 1);
-	case VN_GGUF_TILED_COLUMNS:
-		return group_columns(u, h);
-	default:
-		return VN_OK;
+	case VN_GGUF_TILED_CONV: return group_rows(u, h, before, rows > before ? (rows - before) / h->nv : 1);
+	case VN_GGUF_TILED_COLUMNS: return group_columns(u, h);
+	default: return VN_OK;
 	}
 }
 
@@ -198,20 +193,11 @@ vn_status vn_gguf_undo(const vn_gguf_tensor *t, vn_gguf_change change, const vn_
 	if (vn_shape_count(&t->t.shape) == 0) /* of any length; the plan reports a wrong one */
 		return VN_OK;
 	switch (change) {
-	case VN_GGUF_AS_IT_WAS:
-		break;
-	case VN_GGUF_TRANSPOSED:
-		st = transpose(&u);
-		break;
-	case VN_GGUF_ROTATED_Q:
-		st = unrotate(&u, h->query);
-		break;
-	case VN_GGUF_ROTATED_K:
-		st = unrotate(&u, h->key);
-		break;
-	case VN_GGUF_ONE_MORE:
-		st = one_less(&u);
-		break;
+	case VN_GGUF_AS_IT_WAS: break;
+	case VN_GGUF_TRANSPOSED: st = transpose(&u); break;
+	case VN_GGUF_ROTATED_Q: st = unrotate(&u, h->query); break;
+	case VN_GGUF_ROTATED_K: st = unrotate(&u, h->key); break;
+	case VN_GGUF_ONE_MORE: st = one_less(&u); break;
 	case VN_GGUF_DECAY:
 		if (!(st = log_of_decay(&u)))
 			st = regroup(&u, change, h);
@@ -219,14 +205,12 @@ vn_status vn_gguf_undo(const vn_gguf_tensor *t, vn_gguf_change change, const vn_
 	case VN_GGUF_TILED_CONV:
 		st = out->shape.rank == 2 ? regroup(&u, change, h) : misfit(&u, "a matrix");
 		if (!st)
-			out->shape = (vn_shape){ 3, { t->t.shape.dim[0], 1, t->t.shape.dim[1] } };
+			out->shape = (vn_shape) { 3, { t->t.shape.dim[0], 1, t->t.shape.dim[1] } };
 		break;
 	case VN_GGUF_TILED:
 	case VN_GGUF_TILED_Z:
 	case VN_GGUF_TILED_QKV:
-	case VN_GGUF_TILED_COLUMNS:
-		st = regroup(&u, change, h);
-		break;
+	case VN_GGUF_TILED_COLUMNS: st = regroup(&u, change, h); break;
 	}
 	if (st) {
 		free(*room);

@@ -8,9 +8,18 @@
 
 enum { PARTS_MAX = 4096 };
 
-const char *vn_gguf_path(const vn_gguf *f)                       { return f->path; }
-size_t vn_gguf_count(const vn_gguf *f)                           { return f->n; }
-const vn_gguf_tensor *vn_gguf_at(const vn_gguf *f, size_t i)     { return &f->tensor[i]; }
+const char *vn_gguf_path(const vn_gguf *f)
+{
+	return f->path;
+}
+size_t vn_gguf_count(const vn_gguf *f)
+{
+	return f->n;
+}
+const vn_gguf_tensor *vn_gguf_at(const vn_gguf *f, size_t i)
+{
+	return &f->tensor[i];
+}
 
 static int compare_names(const void *a, const void *b)
 {

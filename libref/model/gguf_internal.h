@@ -6,13 +6,13 @@
 #include "libref/model/gguf.h"
 
 struct vn_gguf {
-	vn_map          map;  /* data NULL: parsed from the caller's memory */
+	vn_map          map; /* data NULL: parsed from the caller's memory */
 	char           *path;
 	size_t          n, n_values;
 	vn_gguf_tensor *tensor; /* of all parts, sorted by name. Names belong to their part */
 	vn_gguf_value  *value;  /* sorted by key */
 	size_t          n_parts;
-	vn_gguf       **part;   /* from the second file on; their tensors were moved to `tensor` here */
+	vn_gguf       **part; /* from the second file on; their tensors were moved to `tensor` here */
 };
 
 /* Sorts the tensors by name; a duplicate name is an error. */

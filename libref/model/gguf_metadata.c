@@ -8,7 +8,7 @@
 
 const vn_gguf_value *vn_gguf_get(const vn_gguf *f, const char *key)
 {
-	for (size_t lo = 0, hi = f->n_values; lo < hi; ) {
+	for (size_t lo = 0, hi = f->n_values; lo < hi;) {
 		const size_t mid = lo + (hi - lo) / 2;
 		const int    order = strcmp(key, f->value[mid].key);
 		if (order == 0)
@@ -35,20 +35,42 @@ bool vn_gguf_is(const vn_gguf_value *v, const char *text)
 	return v && !v->array && vn_gguf_text_at(v, 0, &t) && t.bytes == strlen(text) && memcmp(t.data, text, t.bytes) == 0;
 }
 
-#define READ(type, name, i) type name; memcpy(&name, v->data + (i) * sizeof name, sizeof name)
+#define READ(type, name, i) \
+	type name; \
+	memcpy(&name, v->data + (i) * sizeof name, sizeof name)
 
 bool vn_gguf_int_at(const vn_gguf_value *v, size_t i, int64_t *x)
 {
 	if (!v || i >= v->n)
 		return false;
 	switch (v->type) {
-	case VN_GGUF_U8:  *x = v->data[i]; return true;
-	case VN_GGUF_I8:  *x = (int8_t)v->data[i]; return true;
-	case VN_GGUF_U16: { READ(uint16_t, n, i); *x = n; return true; }
-	case VN_GGUF_I16: { READ(int16_t, n, i); *x = n; return true; }
-	case VN_GGUF_U32: { READ(uint32_t, n, i); *x = n; return true; }
-	case VN_GGUF_I32: { READ(int32_t, n, i); *x = n; return true; }
-	case VN_GGUF_I64: { READ(int64_t, n, i); *x = n; return true; }
+	case VN_GGUF_U8: *x = v->data[i]; return true;
+	case VN_GGUF_I8: *x = (int8_t)v->data[i]; return true;
+	case VN_GGUF_U16: {
+		READ(uint16_t, n, i);
+		*x = n;
+		return true;
+	}
+	case VN_GGUF_I16: {
+		READ(int16_t, n, i);
+		*x = n;
+		return true;
+	}
+	case VN_GGUF_U32: {
+		READ(uint32_t, n, i);
+		*x = n;
+		return true;
+	}
+	case VN_GGUF_I32: {
+		READ(int32_t, n, i);
+		*x = n;
+		return true;
+	}
+	case VN_GGUF_I64: {
+		READ(int64_t, n, i);
+		*x = n;
+		return true;
+	}
 	case VN_GGUF_U64: {
 		READ(uint64_t, n, i);
 		if (n > INT64_MAX)
@@ -80,7 +102,7 @@ static double shortest(float x)
 
 	if (!isfinite(x))
 		return (double)x;
-	for (int digits = 1; ; digits++) { /* nine always do */
+	for (int digits = 1;; digits++) { /* nine always do */
 		snprintf(text, sizeof text, "%.*e", digits - 1, (double)x);
 		if (digits >= 9 || strtof(text, NULL) == x)
 			return strtod(text, NULL);

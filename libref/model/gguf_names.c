@@ -15,61 +15,84 @@ typedef struct row {
 } row;
 
 static const row trunk[] = {
-	{ "token_embd", "model.embed_tokens", 0, 0 }, { "output_norm", "model.norm", 0, 0 }, { "output", "lm_head", 0, 0 },
-	  { 0 },
+	{ "token_embd", "model.embed_tokens", 0, 0 },
+	{ "output_norm", "model.norm", 0, 0 },
+	{ "output", "lm_head", 0, 0 },
+	{ 0 },
 };
 static const row qwen35_trunk[] = {
-	{ "token_embd", "model.embed_tokens", 0, 0 }, { "output_norm", "model.norm", VN_GGUF_ONE_MORE, 0 },
-	  { "output", "lm_head", 0, 0 }, { 0 },
+	{ "token_embd", "model.embed_tokens", 0, 0 },
+	{ "output_norm", "model.norm", VN_GGUF_ONE_MORE, 0 },
+	{ "output", "lm_head", 0, 0 },
+	{ 0 },
 };
 static const row gpt2_trunk[] = {
-	{ "token_embd", "transformer.wte", 0, 0 }, { "position_embd", "transformer.wpe", 0, 0 },
-	{ "output_norm", "transformer.ln_f", 0, 0 }, { "output", "lm_head", 0, 0 }, { 0 },
+	{ "token_embd", "transformer.wte", 0, 0 },
+	{ "position_embd", "transformer.wpe", 0, 0 },
+	{ "output_norm", "transformer.ln_f", 0, 0 },
+	{ "output", "lm_head", 0, 0 },
+	{ 0 },
 };
 
 static const row decoder[] = {
-	{ "attn_norm", "input_layernorm", 0, 0 }, { "ffn_norm", "post_attention_layernorm", 0, 0 },
-	{ "attn_q", "self_attn.q_proj", 0, 0 }, { "attn_k", "self_attn.k_proj", 0, 0 },
-	  { "attn_v", "self_attn.v_proj", 0, 0 },
-	{ "attn_output", "self_attn.o_proj", 0, 0 }, { "attn_q_norm", "self_attn.q_norm", 0, 0 },
-	  { "attn_k_norm", "self_attn.k_norm", 0, 0 },
-	{ "ffn_gate", "mlp.gate_proj", 0, 0 }, { "ffn_up", "mlp.up_proj", 0, 0 }, { "ffn_down", "mlp.down_proj", 0, 0 },
-	  { 0 },
+	{ "attn_norm", "input_layernorm", 0, 0 },    { "ffn_norm", "post_attention_layernorm", 0, 0 },
+	{ "attn_q", "self_attn.q_proj", 0, 0 },      { "attn_k", "self_attn.k_proj", 0, 0 },
+	{ "attn_v", "self_attn.v_proj", 0, 0 },      { "attn_output", "self_attn.o_proj", 0, 0 },
+	{ "attn_q_norm", "self_attn.q_norm", 0, 0 }, { "attn_k_norm", "self_attn.k_norm", 0, 0 },
+	{ "ffn_gate", "mlp.gate_proj", 0, 0 },       { "ffn_up", "mlp.up_proj", 0, 0 },
+	{ "ffn_down", "mlp.down_proj", 0, 0 },       { 0 },
 };
 static const row llama[] = {
-	{ "attn_norm", "input_layernorm", 0, 0 }, { "ffn_norm", "post_attention_layernorm", 0, 0 },
-	{ "attn_q", "self_attn.q_proj", VN_GGUF_ROTATED_Q, 0 }, { "attn_k", "self_attn.k_proj", VN_GGUF_ROTATED_K, 0 },
-	{ "attn_v", "self_attn.v_proj", 0, 0 }, { "attn_output", "self_attn.o_proj", 0, 0 },
-	{ "ffn_gate", "mlp.gate_proj", 0, 0 }, { "ffn_up", "mlp.up_proj", 0, 0 }, { "ffn_down", "mlp.down_proj", 0, 0 },
-	  { 0 },
+	{ "attn_norm", "input_layernorm", 0, 0 },
+	{ "ffn_norm", "post_attention_layernorm", 0, 0 },
+	{ "attn_q", "self_attn.q_proj", VN_GGUF_ROTATED_Q, 0 },
+	{ "attn_k", "self_attn.k_proj", VN_GGUF_ROTATED_K, 0 },
+	{ "attn_v", "self_attn.v_proj", 0, 0 },
+	{ "attn_output", "self_attn.o_proj", 0, 0 },
+	{ "ffn_gate", "mlp.gate_proj", 0, 0 },
+	{ "ffn_up", "mlp.up_proj", 0, 0 },
+	{ "ffn_down", "mlp.down_proj", 0, 0 },
+	{ 0 },
 };
 static const row qwen35[] = {
 	{ "attn_norm", "input_layernorm", VN_GGUF_ONE_MORE, 0 },
-	  { "post_attention_norm", "post_attention_layernorm", VN_GGUF_ONE_MORE, 0 },
-	{ "attn_q", "self_attn.q_proj", 0, 0 }, { "attn_k", "self_attn.k_proj", 0, 0 },
-	  { "attn_v", "self_attn.v_proj", 0, 0 },
-	{ "attn_output", "self_attn.o_proj", 0, 0 }, { "attn_q_norm", "self_attn.q_norm", VN_GGUF_ONE_MORE, 0 },
+	{ "post_attention_norm", "post_attention_layernorm", VN_GGUF_ONE_MORE, 0 },
+	{ "attn_q", "self_attn.q_proj", 0, 0 },
+	{ "attn_k", "self_attn.k_proj", 0, 0 },
+	{ "attn_v", "self_attn.v_proj", 0, 0 },
+	{ "attn_output", "self_attn.o_proj", 0, 0 },
+	{ "attn_q_norm", "self_attn.q_norm", VN_GGUF_ONE_MORE, 0 },
 	{ "attn_k_norm", "self_attn.k_norm", VN_GGUF_ONE_MORE, 0 },
 	{ "attn_qkv", "linear_attn.in_proj_qkv", VN_GGUF_TILED_QKV, 0 },
-	  { "attn_gate", "linear_attn.in_proj_z", VN_GGUF_TILED_Z, 0 },
+	{ "attn_gate", "linear_attn.in_proj_z", VN_GGUF_TILED_Z, 0 },
 	{ "ssm_alpha", "linear_attn.in_proj_a", VN_GGUF_TILED, 0 },
-	  { "ssm_beta", "linear_attn.in_proj_b", VN_GGUF_TILED, 0 },
+	{ "ssm_beta", "linear_attn.in_proj_b", VN_GGUF_TILED, 0 },
 	{ "ssm_conv1d", "linear_attn.conv1d", VN_GGUF_TILED_CONV, 0 },
-	  { "ssm_dt.bias", "linear_attn.dt_bias", VN_GGUF_TILED, 1 },
-	{ "ssm_a", "linear_attn.A_log", VN_GGUF_DECAY, 1 }, { "ssm_norm", "linear_attn.norm", 0, 0 },
+	{ "ssm_dt.bias", "linear_attn.dt_bias", VN_GGUF_TILED, 1 },
+	{ "ssm_a", "linear_attn.A_log", VN_GGUF_DECAY, 1 },
+	{ "ssm_norm", "linear_attn.norm", 0, 0 },
 	{ "ssm_out", "linear_attn.out_proj", VN_GGUF_TILED_COLUMNS, 0 },
-	{ "ffn_gate", "mlp.gate_proj", 0, 0 }, { "ffn_up", "mlp.up_proj", 0, 0 }, { "ffn_down", "mlp.down_proj", 0, 0 },
-	  { 0 },
+	{ "ffn_gate", "mlp.gate_proj", 0, 0 },
+	{ "ffn_up", "mlp.up_proj", 0, 0 },
+	{ "ffn_down", "mlp.down_proj", 0, 0 },
+	{ 0 },
 };
 static const row gpt2[] = {
-	{ "attn_norm", "ln_1", 0, 0 }, { "ffn_norm", "ln_2", 0, 0 }, { "attn_qkv", "attn.c_attn", VN_GGUF_TRANSPOSED, 0 },
-	{ "attn_output", "attn.c_proj", VN_GGUF_TRANSPOSED, 0 }, { "ffn_up", "mlp.c_fc", VN_GGUF_TRANSPOSED, 0 },
-	{ "ffn_down", "mlp.c_proj", VN_GGUF_TRANSPOSED, 0 }, { 0 },
+	{ "attn_norm", "ln_1", 0, 0 },
+	{ "ffn_norm", "ln_2", 0, 0 },
+	{ "attn_qkv", "attn.c_attn", VN_GGUF_TRANSPOSED, 0 },
+	{ "attn_output", "attn.c_proj", VN_GGUF_TRANSPOSED, 0 },
+	{ "ffn_up", "mlp.c_fc", VN_GGUF_TRANSPOSED, 0 },
+	{ "ffn_down", "mlp.c_proj", VN_GGUF_TRANSPOSED, 0 },
+	{ 0 },
 };
 
-static const struct { const char *arch, *layers; const row *trunk, *layer; } known[] = {
-	{ "gpt2", "transformer.h.", gpt2_trunk, gpt2 }, { "llama", "model.layers.", trunk, llama },
-	{ "qwen2", "model.layers.", trunk, decoder }, { "qwen3", "model.layers.", trunk, decoder },
+static const struct {
+	const char *arch, *layers;
+	const row  *trunk, *layer;
+} known[] = {
+	{ "gpt2", "transformer.h.", gpt2_trunk, gpt2 },      { "llama", "model.layers.", trunk, llama },
+	{ "qwen2", "model.layers.", trunk, decoder },        { "qwen3", "model.layers.", trunk, decoder },
 	{ "qwen35", "model.layers.", qwen35_trunk, qwen35 },
 };
 

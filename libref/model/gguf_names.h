@@ -11,11 +11,11 @@
 
 typedef enum vn_gguf_change {
 	VN_GGUF_AS_IT_WAS,
-	VN_GGUF_TRANSPOSED,    /* [in,out] written as [out,in] */
-	VN_GGUF_ROTATED_Q,     /* rows of each query head interleaved: i, i + K/2 */
-	VN_GGUF_ROTATED_K,     /* same for key heads */
-	VN_GGUF_ONE_MORE,      /* w written as 1 + w */
-	VN_GGUF_DECAY,         /* A_log written as -exp(A_log), one number per value head, tiled */
+	VN_GGUF_TRANSPOSED, /* [in,out] written as [out,in] */
+	VN_GGUF_ROTATED_Q,  /* rows of each query head interleaved: i, i + K/2 */
+	VN_GGUF_ROTATED_K,  /* same for key heads */
+	VN_GGUF_ONE_MORE,   /* w written as 1 + w */
+	VN_GGUF_DECAY,      /* A_log written as -exp(A_log), one number per value head, tiled */
 	/* one row or number per value head, tiled over key heads instead of grouped */
 	VN_GGUF_TILED,
 	VN_GGUF_TILED_Z,       /* dv rows per value head, tiled */

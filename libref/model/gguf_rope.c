@@ -45,7 +45,7 @@ static bool fits(search *s, double factor, double high, int64_t original)
 static bool find(search *s, int64_t original)
 {
 	static const double factors[] = { 0 /* the largest divisor */, 8, 32, 2, 4, 16, 64 }, highs[] = { 4, 2, 8, 16, 32 };
-	double largest = 1;
+	double              largest = 1;
 
 	for (int i = 0; i < s->pairs; i++)
 		largest = (double)s->divisor[i] > largest ? (double)s->divisor[i] : largest;

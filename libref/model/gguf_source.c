@@ -14,7 +14,10 @@ enum { ARCH = 64, HF_NAME = 256, HEADS_MAX = 1 << 20 };
 typedef struct files {
 	vn_gguf *gguf;
 	size_t   n;
-	struct { char *name; void *room; } *own; /* for each tensor: its new name, and its converted copy or NULL */
+	struct {
+		char *name;
+		void *room;
+	} * own; /* for each tensor: its new name, and its converted copy or NULL */
 } files;
 
 static void release(void *of)
@@ -32,13 +35,16 @@ static void release(void *of)
 
 static vn_status head_counts(const vn_gguf *f, vn_gguf_heads *h, vn_error *err)
 {
-	const struct { const char *key; int64_t *x; } want[] = {
-		{ "attention.head_count", &h->query }, { "attention.head_count_kv", &h->key },
-		{ "ssm.group_count", &h->nk }, { "ssm.time_step_rank", &h->nv }, { "ssm.state_size", &h->dk },
+	const struct {
+		const char *key;
+		int64_t    *x;
+	} want[] = {
+		{ "attention.head_count", &h->query }, { "attention.head_count_kv", &h->key }, { "ssm.group_count", &h->nk },
+		{ "ssm.time_step_rank", &h->nv },      { "ssm.state_size", &h->dk },
 	};
 	vn_status st = VN_OK;
 
-	*h = (vn_gguf_heads){ .key = -1 };
+	*h = (vn_gguf_heads) { .key = -1 };
 	for (size_t i = 0; !st && i < sizeof want / sizeof *want; i++)
 		if (!(st = vn_gguf_arch_int(f, want[i].key, want[i].x, err)) && *want[i].x > HEADS_MAX)
 			st = vn_fail(err, VN_ERR_FORMAT, "%s: metadata '%s' is %lld, at most %d is supported", vn_gguf_path(f),
@@ -104,10 +110,13 @@ static vn_status add_tensor(vn_source *s, files *own, const about *a, const vn_g
 	if (!own->own[own->n++].name)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", t->path);
 	vn_source_tensor *to = &s->tensor[s->n++];
-	*to = (vn_source_tensor){ .name = own->own[own->n - 1].name, .path = t->path, .dtype = vn_dtype_word(out.dtype),
-		.kept = vn_dtype_word(t->t.dtype), .rank = out.shape.rank,
-	                          .data = out.data, .bytes = vn_dtype_bytes(out.dtype,
-	                          	(size_t)vn_shape_count(&out.shape)) };
+	*to = (vn_source_tensor) { .name = own->own[own->n - 1].name,
+		                       .path = t->path,
+		                       .dtype = vn_dtype_word(out.dtype),
+		                       .kept = vn_dtype_word(t->t.dtype),
+		                       .rank = out.shape.rank,
+		                       .data = out.data,
+		                       .bytes = vn_dtype_bytes(out.dtype, (size_t)vn_shape_count(&out.shape)) };
 	memcpy(to->dim, out.shape.dim, sizeof out.shape.dim);
 	return VN_OK;
 }
@@ -149,7 +158,7 @@ static void describe(vn_source *s, const vn_gguf *f)
 
 	for (size_t i = 0; i < vn_gguf_count(f); i++)
 		bytes[vn_gguf_at(f, i)->t.dtype] += vn_gguf_at(f, i)->bytes;
-	for (int found = 0; ; found++) {
+	for (int found = 0;; found++) {
 		int most = 0;
 		for (int d = 1; d < VN_N_WEIGHT_DTYPES; d++)
 			most = bytes[d] > bytes[most] ? d : most;

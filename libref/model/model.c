@@ -12,15 +12,15 @@
 #include <string.h>
 
 struct vn_model {
-	char            *path;
-	vn_source       *source;
-	const vn_family *family;
-	const char      *provenance;
-	json_t          *json;        /* the source's config */
-	vn_plan         *plan;
-	vn_tensor       *weight;      /* (n_weights) */
-	const char     **file_name;   /* (n_weights) names in the file's spelling */
-	const vn_source_tensor *untied; /* an output matrix although the config says tied; NULL: none */
+	char                   *path;
+	vn_source              *source;
+	const vn_family        *family;
+	const char             *provenance;
+	json_t                 *json; /* the source's config */
+	vn_plan                *plan;
+	vn_tensor              *weight;    /* (n_weights) */
+	const char            **file_name; /* (n_weights) names in the file's spelling */
+	const vn_source_tensor *untied;    /* an output matrix although the config says tied; NULL: none */
 };
 
 static bool ignored(const vn_naming *n, const char *name)
@@ -81,7 +81,7 @@ static vn_status take(vn_model *m, int i, const vn_source_tensor *t, vn_error *e
 	if (!vn_dtype_from_name(t->dtype, &dtype) || (dtype >= VN_N_ENGINE_DTYPES && dtype < VN_N_DTYPES))
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s: dtype %s is not supported (supported: F64, F32, F16, BF16)",
 		               t->path, t->name, t->dtype);
-	m->weight[i] = (vn_tensor){ dtype, s, t->data };
+	m->weight[i] = (vn_tensor) { dtype, s, t->data };
 	m->file_name[i] = t->name;
 	if (t->kept)
 		vn_dtype_from_name(t->kept, &dtype);
@@ -236,13 +236,34 @@ void vn_model_close(vn_model *m)
 	free(m);
 }
 
-const vn_plan   *vn_model_plan(const vn_model *m)       { return m->plan; }
-const vn_tensor *vn_model_weights(const vn_model *m)    { return m->weight; }
-const char      *vn_model_path(const vn_model *m)       { return m->path; }
-const char      *vn_model_family(const vn_model *m)     { return m->family->model_type; }
-const char      *vn_model_config(const vn_model *m)     { return m->source->config; }
-const char      *vn_model_provenance(const vn_model *m) { return m->provenance; }
-const char      *vn_model_format(const vn_model *m)     { return m->source->format; }
+const vn_plan *vn_model_plan(const vn_model *m)
+{
+	return m->plan;
+}
+const vn_tensor *vn_model_weights(const vn_model *m)
+{
+	return m->weight;
+}
+const char *vn_model_path(const vn_model *m)
+{
+	return m->path;
+}
+const char *vn_model_family(const vn_model *m)
+{
+	return m->family->model_type;
+}
+const char *vn_model_config(const vn_model *m)
+{
+	return m->source->config;
+}
+const char *vn_model_provenance(const vn_model *m)
+{
+	return m->provenance;
+}
+const char *vn_model_format(const vn_model *m)
+{
+	return m->source->format;
+}
 
 const char *vn_model_warning(const vn_model *m, int i)
 {
@@ -276,7 +297,7 @@ void vn_model_table(const vn_model *m, int threads, vn_weight_row *rows)
 		const vn_tensor *w = &m->weight[i];
 		size_t           count = (size_t)vn_shape_count(&w->shape);
 
-		rows[i] = (vn_weight_row){ .dtype = w->dtype, .shape = w->shape };
+		rows[i] = (vn_weight_row) { .dtype = w->dtype, .shape = w->shape };
 		snprintf(rows[i].name, sizeof rows[i].name, "%s", m->file_name[i]);
 		sum_up(&rows[i], w, count);
 	}

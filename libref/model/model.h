@@ -28,11 +28,11 @@ const vn_plan   *vn_model_plan(const vn_model *m);
 /* (n_weights of the plan), views into mapped files, maybe unaligned. */
 const vn_tensor *vn_model_weights(const vn_model *m);
 const char      *vn_model_path(const vn_model *m);
-const char      *vn_model_family(const vn_model *m);      /* "qwen2" */
+const char      *vn_model_family(const vn_model *m); /* "qwen2" */
 /* config.json verbatim, or the equivalent of a GGUF file */
 const char      *vn_model_config(const vn_model *m);
-const char      *vn_model_provenance(const vn_model *m);  /* "trained", "synthetic", "unknown" */
-const char      *vn_model_format(const vn_model *m);      /* "safetensors", "gguf Q4_K, Q6_K, F32" */
+const char      *vn_model_provenance(const vn_model *m); /* "trained", "synthetic", "unknown" */
+const char      *vn_model_format(const vn_model *m);     /* "safetensors", "gguf Q4_K, Q6_K, F32" */
 /* Returns warning i, which does not stop the work; NULL after the last. */
 const char      *vn_model_warning(const vn_model *m, int i);
 

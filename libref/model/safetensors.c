@@ -22,11 +22,14 @@ struct vn_safetensors {
 	vn_st_tensor *tensor;
 };
 
-static const struct { const char *name; int bits; } dtypes[] = {
-	{ "BOOL", 8 }, { "U8", 8 }, { "I8", 8 }, { "F8_E4M3", 8 }, { "F8_E5M2", 8 }, { "F8_E8M0", 8 },
-	{ "F8_E4M3FNUZ", 8 }, { "F8_E5M2FNUZ", 8 }, { "F4", 4 }, { "F6_E2M3", 6 }, { "F6_E3M2", 6 },
-	{ "I16", 16 }, { "U16", 16 }, { "F16", 16 }, { "BF16", 16 }, { "I32", 32 }, { "U32", 32 }, { "F32", 32 },
-	{ "I64", 64 }, { "U64", 64 }, { "F64", 64 }, { "C64", 64 },
+static const struct {
+	const char *name;
+	int         bits;
+} dtypes[] = {
+	{ "BOOL", 8 },        { "U8", 8 },          { "I8", 8 },    { "F8_E4M3", 8 }, { "F8_E5M2", 8 }, { "F8_E8M0", 8 },
+	{ "F8_E4M3FNUZ", 8 }, { "F8_E5M2FNUZ", 8 }, { "F4", 4 },    { "F6_E2M3", 6 }, { "F6_E3M2", 6 }, { "I16", 16 },
+	{ "U16", 16 },        { "F16", 16 },        { "BF16", 16 }, { "I32", 32 },    { "U32", 32 },    { "F32", 32 },
+	{ "I64", 64 },        { "U64", 64 },        { "F64", 64 },  { "C64", 64 },
 };
 
 static int by_begin(const void *a, const void *b)
@@ -42,8 +45,8 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(((const vn_st_tensor *)a)->name, ((const vn_st_tensor *)b)->name);
 }
 
-static vn_status read_entry(const char *path, const char *name, json_t *e, const unsigned char *buffer,
-                            size_t size, vn_st_tensor *t, vn_error *err)
+static vn_status read_entry(const char *path, const char *name, json_t *e, const unsigned char *buffer, size_t size,
+                            vn_st_tensor *t, vn_error *err)
 {
 	json_t     *shape = json_object_get(e, "shape"), *at = json_object_get(e, "data_offsets");
 	const char *dtype = json_string_value(json_object_get(e, "dtype"));
@@ -61,7 +64,7 @@ static vn_status read_entry(const char *path, const char *name, json_t *e, const
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: rank %zu, at most %d is supported", path, name,
 		               json_array_size(shape), VN_ST_MAX_RANK);
 
-	*t = (vn_st_tensor){ .name = name, .dtype = dtype, .rank = (int)json_array_size(shape) };
+	*t = (vn_st_tensor) { .name = name, .dtype = dtype, .rank = (int)json_array_size(shape) };
 	for (int i = 0; i < t->rank; i++) {
 		json_t *d = json_array_get(shape, (size_t)i);
 		if (!json_is_integer(d) || json_integer_value(d) < 0)
@@ -74,11 +77,13 @@ static vn_status read_entry(const char *path, const char *name, json_t *e, const
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: %" PRIu64 " elements of %d bits do not fill whole bytes", path,
 		               name, count, bits);
 
-	json_t *b = json_array_get(at, 0), *f = json_array_get(at, 1);
+	json_t    *b = json_array_get(at, 0), *f = json_array_get(at, 1);
 	json_int_t begin = json_integer_value(b), end = json_integer_value(f);
 	if (!json_is_integer(b) || !json_is_integer(f) || begin < 0 || end < begin || (uint64_t)end > size)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: data_offsets [%" JSON_INTEGER_FORMAT ", %" JSON_INTEGER_FORMAT
-		               "] are outside the %zu bytes of data", path, name, begin, end, size);
+		return vn_fail(err, VN_ERR_FORMAT,
+		               "%s: %s: data_offsets [%" JSON_INTEGER_FORMAT ", %" JSON_INTEGER_FORMAT
+		               "] are outside the %zu bytes of data",
+		               path, name, begin, end, size);
 	if ((uint64_t)(end - begin) != total / 8)
 		return vn_fail(err, VN_ERR_FORMAT,
 		               "%s: %s: data_offsets span %" JSON_INTEGER_FORMAT " bytes, shape and dtype need %" PRIu64, path,
@@ -108,10 +113,10 @@ static vn_status check_tiling(const vn_safetensors *f, const unsigned char *buff
 vn_status vn_safetensors_parse(const char *path, const void *data, size_t bytes, vn_safetensors **file, vn_error *err)
 {
 	const unsigned char *p = data;
-	uint64_t        n = 0;
-	vn_status       st = VN_OK;
-	json_error_t    je;
-	vn_safetensors *f = calloc(1, sizeof *f);
+	uint64_t             n = 0;
+	vn_status            st = VN_OK;
+	json_error_t         je;
+	vn_safetensors      *f = calloc(1, sizeof *f);
 
 	*file = NULL;
 	if (!f || !(f->path = strdup(path))) {
@@ -124,7 +129,7 @@ vn_status vn_safetensors_parse(const char *path, const void *data, size_t bytes,
 	}
 	if (bytes >= sizeof lfs - 1 && memcmp(p, lfs, sizeof lfs - 1) == 0) {
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: a Git LFS pointer, not the weights: run git lfs pull to fetch them",
-		                                 path);
+		             path);
 		goto done;
 	}
 	for (int i = 0; i < 8; i++)
@@ -149,9 +154,10 @@ vn_status vn_safetensors_parse(const char *path, const void *data, size_t bytes,
 	}
 	const unsigned char *buffer = p + 8 + n;
 	size_t               size = bytes - 8 - (size_t)n;
-	const char *name;
-	json_t     *e;
-	json_object_foreach(f->header, name, e) {
+	const char          *name;
+	json_t              *e;
+	json_object_foreach(f->header, name, e)
+	{
 		if (strcmp(name, "__metadata__") == 0)
 			continue;
 		if ((st = read_entry(path, name, e, buffer, size, &f->tensor[f->n++], err)))
@@ -194,9 +200,18 @@ void vn_safetensors_close(vn_safetensors *f)
 	free(f);
 }
 
-size_t vn_safetensors_count(const vn_safetensors *f)                         { return f->n; }
-const vn_st_tensor *vn_safetensors_at(const vn_safetensors *f, size_t i)     { return &f->tensor[i]; }
-const char *vn_safetensors_path(const vn_safetensors *f)                     { return f->path; }
+size_t vn_safetensors_count(const vn_safetensors *f)
+{
+	return f->n;
+}
+const vn_st_tensor *vn_safetensors_at(const vn_safetensors *f, size_t i)
+{
+	return &f->tensor[i];
+}
+const char *vn_safetensors_path(const vn_safetensors *f)
+{
+	return f->path;
+}
 
 const vn_st_tensor *vn_safetensors_find(const vn_safetensors *f, const char *name)
 {

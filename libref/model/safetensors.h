@@ -18,10 +18,10 @@
 typedef struct vn_st_tensor vn_st_tensor;
 struct vn_st_tensor {
 	const char          *name;
-	const char          *dtype;  /* as in the file: "BF16", "I64"... */
+	const char          *dtype; /* as in the file: "BF16", "I64"... */
 	int                  rank;
 	int64_t              dim[VN_ST_MAX_RANK];
-	const unsigned char *data;   /* may be unaligned */
+	const unsigned char *data; /* may be unaligned */
 	size_t               bytes;
 };
 

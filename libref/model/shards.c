@@ -55,7 +55,8 @@ static vn_status open_listed(vn_shards *s, const char *dir, const char *index, j
 	char        path[PATH_ROOM];
 	vn_status   st;
 
-	json_object_foreach(map, name, value) {
+	json_object_foreach(map, name, value)
+	{
 		const char *file = json_string_value(value);
 		size_t      i = 0;
 		if (!file)
@@ -130,7 +131,7 @@ vn_status vn_shards_open(const char *dir, vn_shards *s, vn_error *err)
 	bool      there;
 	vn_status st;
 
-	*s = (vn_shards){ 0 };
+	*s = (vn_shards) { 0 };
 	if ((st = join(dir, "model.safetensors", path, err)))
 		return st;
 	if ((st = vn_file_there(path, &there, err)))
@@ -169,5 +170,5 @@ void vn_shards_close(vn_shards *s)
 		vn_safetensors_close(s->file[i]);
 	free(s->file);
 	free(s->all);
-	*s = (vn_shards){ 0 };
+	*s = (vn_shards) { 0 };
 }

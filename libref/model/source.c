@@ -91,8 +91,12 @@ static vn_status open_directory(vn_source *s, const char *dir, vn_error *err)
 	for (; s->n < f->n; s->n++) {
 		const vn_st_tensor *t = f->all[s->n].tensor;
 		vn_source_tensor   *to = &s->tensor[s->n];
-		*to = (vn_source_tensor){ .name = t->name, .path = f->all[s->n].path, .dtype = t->dtype, .rank = t->rank,
-		                          .data = t->data, .bytes = t->bytes };
+		*to = (vn_source_tensor) { .name = t->name,
+			                       .path = f->all[s->n].path,
+			                       .dtype = t->dtype,
+			                       .rank = t->rank,
+			                       .data = t->data,
+			                       .bytes = t->bytes };
 		memcpy(to->dim, t->dim, sizeof to->dim);
 	}
 	for (size_t i = 0; !s->provenance && i < f->n_files; i++)

@@ -35,17 +35,17 @@ typedef struct vn_source_tensor {
 } vn_source_tensor;
 
 typedef struct vn_source {
-	char             *config;      /* JSON, not yet parsed; verbatim from a directory */
+	char             *config; /* JSON, not yet parsed; verbatim from a directory */
 	size_t            config_bytes;
-	char             *config_path; /* for messages */
-	const char       *provenance;  /* as stated in the files; NULL: not stated */
+	char             *config_path;              /* for messages */
+	const char       *provenance;               /* as stated in the files; NULL: not stated */
 	char              format[VN_SOURCE_FORMAT]; /* "safetensors", "gguf Q4_K, Q6_K, F32" */
 	size_t            n;
-	vn_source_tensor *tensor;      /* sorted by name */
-	int               n_warnings;  /* messages for the user that do not stop the work */
+	vn_source_tensor *tensor;     /* sorted by name */
+	int               n_warnings; /* messages for the user that do not stop the work */
 	char              warning[VN_SOURCE_WARNINGS][VN_SOURCE_WARNING];
 	void             *files;
-	void            (*release)(void *files);
+	void (*release)(void *files);
 } vn_source;
 
 /* Opens a directory, or a GGUF file (the first of several). */
@@ -54,7 +54,6 @@ void                    vn_source_close(vn_source *s);
 const vn_source_tensor *vn_source_find(const vn_source *s, const char *name); /* NULL when absent */
 
 /* Adds a warning; those beyond VN_SOURCE_WARNINGS are dropped. */
-__attribute__((format(printf, 2, 3)))
-void                    vn_source_warn(vn_source *s, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void vn_source_warn(vn_source *s, const char *format, ...);
 
 #endif

@@ -27,7 +27,9 @@ enum { PATH_ROOM = 4096, CHUNK = 1 << 20 };
 static const char *const files[] = { "config.json", "model.safetensors" };
 
 /* Published configurations, reduced to the fields that shape the computation, and one that runs in milliseconds. */
-static const struct { const char *name, *config; } shapes[] = {
+static const struct {
+	const char *name, *config;
+} shapes[] = {
 	{ "gpt2-medium",
 	  "{\"architectures\": [\"GPT2LMHeadModel\"], \"model_type\": \"gpt2\", \"vocab_size\": 50257, \"n_positions\": "
 	  "1024, \"n_embd\": 1024, \"n_layer\": 24, \"n_head\": 16, \"activation_function\": \"gelu_new\", "
@@ -168,8 +170,8 @@ static vn_status write_weight(FILE *f, const char *path, const vn_plan *p, int w
 
 static char *header_of(const vn_plan *p, vn_dtype dtype)
 {
-	json_t  *root = json_pack("{s:{s:s, s:s}}", "__metadata__", "format", "pt", "provenance", "synthetic");
-	int64_t  at = 0;
+	json_t *root = json_pack("{s:{s:s, s:s}}", "__metadata__", "format", "pt", "provenance", "synthetic");
+	int64_t at = 0;
 
 	for (int w = 0; root && w < p->n_weights; w++) {
 		const vn_shape *s = &p->weight[w].shape;
@@ -316,8 +318,8 @@ static vn_status take_place(const char *partial, const char *dir, vn_error *err)
 	snprintf(old, sizeof old, "%s.old", dir);
 	const bool aside = rename(dir, old) == 0;
 	if (!aside && errno != ENOENT)
-		return vn_fail(err, VN_ERR_IO, "%s: cannot be renamed to make room for the new model: %s",
-		                               dir, strerror(errno));
+		return vn_fail(err, VN_ERR_IO, "%s: cannot be renamed to make room for the new model: %s", dir,
+		               strerror(errno));
 	if (rename(partial, dir) != 0) {
 		const int why = errno;
 		if (aside && rename(old, dir) != 0)

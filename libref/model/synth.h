@@ -17,10 +17,10 @@
 enum { VN_SYNTH_LAYERS = 1024 }; /* limit of a plan */
 
 typedef struct vn_synth_options {
-	int      layers;   /* up to VN_SYNTH_LAYERS; 0: the number of the shape */
-	vn_dtype dtype;    /* of the weights in the file */
+	int      layers; /* up to VN_SYNTH_LAYERS; 0: the number of the shape */
+	vn_dtype dtype;  /* of the weights in the file */
 	uint64_t seed;
-	bool     force;    /* replace a directory that holds such a model and nothing else */
+	bool     force; /* replace a directory that holds such a model and nothing else */
 	bool     progress;
 } vn_synth_options;
 

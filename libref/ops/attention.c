@@ -12,17 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool room_create(REAL(vn_attn_room) *r, const REAL(vn_attend) *a)
+static bool room_create(REAL(vn_attn_room) * r, const REAL(vn_attend) * a)
 {
 	const size_t S = (size_t)REAL(vn_kept_keys)(a), K = (size_t)a->c->attention.head_dim, rows = VN_ATTN_ROWS;
 	const size_t others = REAL(vn_softmax_others)(a) ? 3 * rows * S : 1;
 
-	*r = (REAL(vn_attn_room)){ malloc(rows * K * 8), malloc(S * K * 8), malloc(rows * S * 8), malloc(rows * K * 8),
-		                       malloc(others * 8) };
+	*r = (REAL(vn_attn_room)) { malloc(rows * K * 8), malloc(S * K * 8), malloc(rows * S * 8), malloc(rows * K * 8),
+		                        malloc(others * 8) };
 	return r->q && r->kv && r->s && r->ctx && r->others;
 }
 
-static void room_destroy(REAL(vn_attn_room) *r)
+static void room_destroy(REAL(vn_attn_room) * r)
 {
 	free(r->q);
 	free(r->kv);
@@ -49,13 +49,13 @@ static void halve(double *x, int64_t n, bool rounds)
 /* From this many tokens on, flash attention keeps queries and sums in float32. */
 enum { TILE = 64 };
 
-static bool flashes(const REAL(vn_attend) *a)
+static bool flashes(const REAL(vn_attend) * a)
 {
 	return a->products == VN_PRODUCTS_GGML_FLASH16 && a->tokens < TILE;
 }
 
 /* Copies the keys [0, S), or their values, that a query head reads. */
-static void gather_kept(double *dst, const REAL(vn_attend) *a, int of, int64_t head, int64_t S)
+static void gather_kept(double *dst, const REAL(vn_attend) * a, int of, int64_t head, int64_t S)
 {
 	const int   G = a->c->attention.kv_heads, K = a->c->attention.head_dim;
 	const real *src = of == VN_ATTN_KEYS ? a->k : a->v;
@@ -71,7 +71,7 @@ static void gather_kept(double *dst, const REAL(vn_attend) *a, int of, int64_t h
 void REAL(vn_attn_scores)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t head, int64_t row, int64_t rows,
                           int64_t S)
 {
-	const int    H = a->c->attention.heads, K = a->c->attention.head_dim;
+	const int H = a->c->attention.heads, K = a->c->attention.head_dim;
 	const int steps = a->c->attention.steps, first = a->x->attention.form == VN_ATTN_SCORES_F16 ? VN_STEPS_F16 : steps;
 	const double scale = a->c->attention.scale;
 
@@ -84,7 +84,7 @@ void REAL(vn_attn_scores)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int
 }
 
 /* Number of keys that the queries of these rows may see. */
-static int64_t reach(const REAL(vn_attend) *a, int64_t row, int64_t rows)
+static int64_t reach(const REAL(vn_attend) * a, int64_t row, int64_t rows)
 {
 	int64_t S = REAL(vn_kept_keys)(a), from, to;
 
@@ -130,7 +130,7 @@ static void sum_visible(double *ctx, double *v, const double *p, const REAL(vn_a
 }
 
 /* The context of up to ROWS queries of one head, starting at `row`. */
-static void block(real *context, REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t head, int64_t row)
+static void block(real *context, REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t head, int64_t row)
 {
 	const int     H = a->c->attention.heads, K = a->c->attention.head_dim;
 	const int64_t rows = a->tokens - row < VN_ATTN_ROWS ? a->tokens - row : VN_ATTN_ROWS, keys = reach(a, row, rows);
@@ -159,7 +159,7 @@ static void block(real *context, REAL(vn_attn_room) *m, const REAL(vn_attend) *a
 			context[((row + r) * H + head) * K + d] = (real)m->ctx[r * K + d];
 }
 
-bool REAL(vn_attention)(real *context, const REAL(vn_attend) *a)
+bool REAL(vn_attention)(real *context, const REAL(vn_attend) * a)
 {
 	const int     H = a->c->attention.heads;
 	const int64_t blocks = (a->tokens + VN_ATTN_ROWS - 1) / VN_ATTN_ROWS;
@@ -185,14 +185,14 @@ bool REAL(vn_attention)(real *context, const REAL(vn_attend) *a)
 	return !failed;
 }
 
-bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) *a, int want, int64_t head, int64_t row, int64_t rows)
+bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) * a, int want, int64_t head, int64_t row, int64_t rows)
 {
 	const int64_t S = a->past + a->tokens;
 	REAL(vn_attn_room) m;
-	bool          ok = room_create(&m, a);
+	bool ok = room_create(&m, a);
 
 	/* Computes the same blocks as above, so that the values shown are those used. */
-	for (int64_t r = row; ok && r < row + rows; ) {
+	for (int64_t r = row; ok && r < row + rows;) {
 		int64_t block = r / VN_ATTN_ROWS * VN_ATTN_ROWS,
 				end = block + VN_ATTN_ROWS < a->tokens ? block + VN_ATTN_ROWS : a->tokens;
 		int64_t stop = end < row + rows ? end : row + rows;

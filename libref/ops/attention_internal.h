@@ -24,7 +24,7 @@ void REAL(vn_attn_scores)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int
 
 /* Sets the range of keys [*from, *to) within S that a query of the call sees; some of them may have
  * score minus infinity. */
-void REAL(vn_visible)(const REAL(vn_attend) *a, int64_t query, int64_t S, int64_t *from, int64_t *to);
+void REAL(vn_visible)(const REAL(vn_attend) * a, int64_t query, int64_t S, int64_t *from, int64_t *to);
 /* Turns m->s from vn_attn_scores into probabilities, in place; hidden keys get 0. */
 void REAL(vn_softmax)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t head, int64_t row, int64_t rows,
                       int64_t S);
@@ -37,16 +37,16 @@ void REAL(vn_softmax)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t
 void REAL(vn_flash_row)(real *context, REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t query, int64_t r,
                         int64_t S);
 /* Does its softmax sum over other rows than a query's own? */
-bool REAL(vn_softmax_others)(const REAL(vn_attend) *a);
+bool REAL(vn_softmax_others)(const REAL(vn_attend) * a);
 
 /* Returns the key head that a query head reads. */
-int64_t REAL(vn_key_head)(const REAL(vn_attend) *a, int64_t head);
+int64_t REAL(vn_key_head)(const REAL(vn_attend) * a, int64_t head);
 /* Returns the number of keys: the tokens, plus those that an experiment adds. */
-int64_t REAL(vn_kept_keys)(const REAL(vn_attend) *a);
+int64_t REAL(vn_kept_keys)(const REAL(vn_attend) * a);
 /* Does an experiment read keys at other places? */
-bool REAL(vn_kept_elsewhere)(const REAL(vn_attend) *a);
+bool    REAL(vn_kept_elsewhere)(const REAL(vn_attend) * a);
 /* Copies to dst (K) the key of token j for a query head (of VN_ATTN_KEYS), or its value
  * (VN_ATTN_VALUES). */
-void REAL(vn_kept_row)(double *dst, const REAL(vn_attend) *a, int of, int64_t j, int64_t head);
+void    REAL(vn_kept_row)(double *dst, const REAL(vn_attend) * a, int of, int64_t j, int64_t head);
 
 #endif

@@ -6,7 +6,7 @@
 #define ATTN(a) ((a)->c->attention)
 #define X(a)    ((a)->x->attention)
 
-int64_t REAL(vn_key_head)(const REAL(vn_attend) *a, int64_t head)
+int64_t REAL(vn_key_head)(const REAL(vn_attend) * a, int64_t head)
 {
 	const int H = ATTN(a).heads, G = ATTN(a).kv_heads;
 
@@ -14,19 +14,19 @@ int64_t REAL(vn_key_head)(const REAL(vn_attend) *a, int64_t head)
 }
 
 /* The form in which the cache holds keys or values in this call. */
-static int form_of(const REAL(vn_attend) *a, int of)
+static int form_of(const REAL(vn_attend) * a, int of)
 {
 	const bool here = !X(a).cache_of || X(a).cache_of == (of == VN_ATTN_KEYS ? 1 : 2);
 
 	return here && !(X(a).cache_steps && a->past == 0) ? X(a).cache : VN_CACHE_USUAL;
 }
 
-bool REAL(vn_kept_elsewhere)(const REAL(vn_attend) *a)
+bool REAL(vn_kept_elsewhere)(const REAL(vn_attend) * a)
 {
 	return X(a).head_map >= VN_HEADS_NONE || form_of(a, VN_ATTN_KEYS) || form_of(a, VN_ATTN_VALUES);
 }
 
-int64_t REAL(vn_kept_keys)(const REAL(vn_attend) *a)
+int64_t REAL(vn_kept_keys)(const REAL(vn_attend) * a)
 {
 	const int64_t S = a->past + a->tokens, B = X(a).cache_block;
 
@@ -34,44 +34,26 @@ int64_t REAL(vn_kept_keys)(const REAL(vn_attend) *a)
 }
 
 /* Replaces (*j, *g) by the token and key head to read instead. A result beyond the last token means no entry. */
-static void find(const REAL(vn_attend) *a, int form, int64_t *j, int64_t *g)
+static void find(const REAL(vn_attend) * a, int form, int64_t *j, int64_t *g)
 {
 	const int64_t S = a->past + a->tokens, B = X(a).cache_block, G = ATTN(a).kv_heads;
 
 	switch (form) {
-	case VN_CACHE_BLOCKLESS:
-		*j += (S - 1 - *j) / B * B;
-		break;
-	case VN_CACHE_NEXT:
-		*j += B;
-		break;
-	case VN_CACHE_PAST:
-		*j = *j >= B ? *j - B : S;
-		break;
-	case VN_CACHE_SWAPPED:
-		*j = (*j / B ^ 1) * B + *j % B;
-		break;
+	case VN_CACHE_BLOCKLESS: *j += (S - 1 - *j) / B * B; break;
+	case VN_CACHE_NEXT: *j += B; break;
+	case VN_CACHE_PAST: *j = *j >= B ? *j - B : S; break;
+	case VN_CACHE_SWAPPED: *j = (*j / B ^ 1) * B + *j % B; break;
 	case VN_CACHE_HEADS_FIRST: {
 		const int64_t at = *g * B + *j % B;
 		*j = *j / B * B + at / G;
 		*g = at % G;
 		break;
 	}
-	case VN_CACHE_LATE:
-		*j = *j < a->past ? *j : S;
-		break;
-	case VN_CACHE_STALE:
-		*j = *j < a->past ? *j : a->past > 0 ? a->past - 1 : S;
-		break;
-	case VN_CACHE_RING:
-		*j = *j + 1 < S || S < B ? *j + 1 : S - B;
-		break;
-	case VN_CACHE_FORMER:
-		*j = *j / B < (S - 1) / B ? *j : *j % B;
-		break;
-	case VN_CACHE_SEEN:
-		*j = *j < S ? *j : *j % B;
-		break;
+	case VN_CACHE_LATE: *j = *j < a->past ? *j : S; break;
+	case VN_CACHE_STALE: *j = *j < a->past ? *j : a->past > 0 ? a->past - 1 : S; break;
+	case VN_CACHE_RING: *j = *j + 1 < S || S < B ? *j + 1 : S - B; break;
+	case VN_CACHE_FORMER: *j = *j / B < (S - 1) / B ? *j : *j % B; break;
+	case VN_CACHE_SEEN: *j = *j < S ? *j : *j % B; break;
 	}
 }
 
@@ -88,7 +70,7 @@ static double narrowed(int form, double x)
 	return x;
 }
 
-void REAL(vn_kept_row)(double *dst, const REAL(vn_attend) *a, int of, int64_t j, int64_t head)
+void REAL(vn_kept_row)(double *dst, const REAL(vn_attend) * a, int of, int64_t j, int64_t head)
 {
 	const int64_t G = ATTN(a).kv_heads, K = ATTN(a).head_dim, S = a->past + a->tokens;
 	const real   *src = of == VN_ATTN_KEYS ? a->k : a->v;

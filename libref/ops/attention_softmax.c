@@ -11,7 +11,7 @@
 #define X(a)    ((a)->x->attention)
 
 /* The range of the S keys that the mask lets a query see. */
-static void allowed(const REAL(vn_attend) *a, int64_t query, int64_t S, int64_t *from, int64_t *to)
+static void allowed(const REAL(vn_attend) * a, int64_t query, int64_t S, int64_t *from, int64_t *to)
 {
 	const int64_t p = (X(a).from_zero ? 0 : a->past) + query, behind = p + 1 + X(a).ahead;
 	const int64_t n = S < a->past + a->tokens ? S : a->past + a->tokens;
@@ -20,7 +20,7 @@ static void allowed(const REAL(vn_attend) *a, int64_t query, int64_t S, int64_t 
 	*from = ATTN(a).window && p - ATTN(a).window + 1 > 0 ? p - ATTN(a).window + 1 : 0;
 }
 
-void REAL(vn_visible)(const REAL(vn_attend) *a, int64_t query, int64_t S, int64_t *from, int64_t *to)
+void REAL(vn_visible)(const REAL(vn_attend) * a, int64_t query, int64_t S, int64_t *from, int64_t *to)
 {
 	allowed(a, query, S, from, to);
 	const bool all = X(a).leak || (X(a).blind && *from >= *to);
@@ -29,7 +29,7 @@ void REAL(vn_visible)(const REAL(vn_attend) *a, int64_t query, int64_t S, int64_
 }
 
 /* Masks the scores of a query against S keys for the softmax; [*from, *to): the visible ones. */
-static void mask(double *s, const REAL(vn_attend) *a, int64_t query, int64_t S, int64_t *from, int64_t *to)
+static void mask(double *s, const REAL(vn_attend) * a, int64_t query, int64_t S, int64_t *from, int64_t *to)
 {
 	const int64_t n = S < a->past + a->tokens ? S : a->past + a->tokens;
 	int64_t       first, behind;
@@ -163,7 +163,7 @@ static void softmax_over_heads(REAL(vn_attn_room) * m, const REAL(vn_attend) * a
 	}
 }
 
-bool REAL(vn_softmax_others)(const REAL(vn_attend) *a)
+bool REAL(vn_softmax_others)(const REAL(vn_attend) * a)
 {
 	return X(a).form == VN_ATTN_OVER_QUERIES || X(a).form == VN_ATTN_OVER_HEADS;
 }

@@ -26,10 +26,10 @@
 #define TEXT(name)  TEXT_(name)
 
 enum {
-	LIBRARY = 64 << 20,  /* address space for loading it: 0.3.21 with libgfortran takes 41 MB */
-	BUFFER = 128 << 20,  /* bytes of working memory for each thread, as OpenBLAS requests on x86-64 and arm64 */
-	MOST_BUFFERS = 128,  /* Debian's build has twice this number */
-	MARGIN = 32 << 20,   /* bytes for all later allocations */
+	LIBRARY = 64 << 20, /* address space for loading it: 0.3.21 with libgfortran takes 41 MB */
+	BUFFER = 128 << 20, /* bytes of working memory for each thread, as OpenBLAS requests on x86-64 and arm64 */
+	MOST_BUFFERS = 128, /* Debian's build has twice this number */
+	MARGIN = 32 << 20,  /* bytes for all later allocations */
 };
 
 static struct {
@@ -44,7 +44,7 @@ static struct {
 
 	/* OpenBLAS functions in no public header; missing from some builds. */
 	void *(*memory_alloc)(int position);
-	void  (*memory_free)(void *buffer);
+	void (*memory_free)(void *buffer);
 } blas = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- kernels ------------------------------------------------------------------------- */
@@ -67,7 +67,7 @@ static const char *better_here(const char *core)
 #if defined(__x86_64__)
 	return vn_blas_better(core, __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"),
 	                      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-	                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"));
+	                          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"));
 #else
 	(void)core;
 	return NULL;
@@ -175,8 +175,10 @@ static vn_status reserve(int threads, vn_error *err)
 	/* Holds all buffers at once, because a freed buffer is handed out again. */
 	while (!st && blas.memory_alloc && blas.memory_free && n < threads && n < MOST_BUFFERS) {
 		if (!vn_room_for(BUFFER))
-			st = vn_fail(err, VN_ERR_NOMEM, "no address space for OpenBLAS, which takes 128 MiB for each of %d "
-			             "threads: raise the limit (ulimit -v), or use fewer threads", threads);
+			st = vn_fail(err, VN_ERR_NOMEM,
+			             "no address space for OpenBLAS, which takes 128 MiB for each of %d "
+			             "threads: raise the limit (ulimit -v), or use fewer threads",
+			             threads);
 		else
 			buffer[n++] = blas.memory_alloc(0);
 	}
@@ -222,5 +224,11 @@ void vn_gemm_f64(vn_lie lie, int m, int n, int k, double scale, const double *a,
 	           b_row, 0.0, c, c_row);
 }
 
-const char *vn_blas_core(void)    { return blas.core(); }
-const char *vn_blas_version(void) { return blas.version(); }
+const char *vn_blas_core(void)
+{
+	return blas.core();
+}
+const char *vn_blas_version(void)
+{
+	return blas.version();
+}

@@ -57,7 +57,7 @@ bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, in
 {
 	const int64_t X = k->conv.channels, J = k->conv.taps, ahead = e->conv.ahead;
 	const int64_t shares = (X + SHARE - 1) / SHARE;
-	double       *taps = malloc((size_t)(J * X) * sizeof *taps); /* (J,X) */
+	double       *taps = malloc((size_t)(J * X) * sizeof *taps);                    /* (J,X) */
 	real         *none = ahead || forgets ? calloc((size_t)X, sizeof *none) : NULL; /* (X) */
 	int           failed = !taps || ((ahead || forgets) && !none);
 

@@ -11,7 +11,7 @@
 enum { C = VN_DELTA_CHUNK };
 
 typedef struct room {
-	float c[C], beta[C];
+	float  c[C], beta[C];
 	float *k, *rows, *w, *u, *s; /* keys (C,dk), queries (C,dk), W (C,dk), U then N (C,dv), S (dk,dv) */
 	float  A[C][C], P[C][C];
 } room;
@@ -31,7 +31,7 @@ static void less(float *y, float f, const float *x, int64_t n)
 		y[i] -= f * x[i];
 }
 
-static void load(room *m, const REAL(vn_delta) *a, int64_t h, int64_t t, int64_t n)
+static void load(room *m, const REAL(vn_delta) * a, int64_t h, int64_t t, int64_t n)
 {
 	const int64_t nk = a->key_heads, nv = a->value_heads, dk = a->dk, dv = a->dv, g = h / (nv / nk);
 	float         sum = 0.0f;
@@ -49,7 +49,7 @@ static void load(room *m, const REAL(vn_delta) *a, int64_t h, int64_t t, int64_t
 	}
 }
 
-static void chunk(real *y, room *m, const REAL(vn_delta) *a, int64_t h, int64_t t, int64_t n)
+static void chunk(real *y, room *m, const REAL(vn_delta) * a, int64_t h, int64_t t, int64_t n)
 {
 	const int64_t nv = a->value_heads, dk = a->dk, dv = a->dv;
 
@@ -86,11 +86,11 @@ static void chunk(real *y, room *m, const REAL(vn_delta) *a, int64_t h, int64_t 
 	}
 }
 
-bool REAL(vn_delta_chunked)(real *y, const REAL(vn_delta) *a)
+bool REAL(vn_delta_chunked)(real *y, const REAL(vn_delta) * a)
 {
 	const int64_t dk = a->dk, dv = a->dv;
-	room  *m = malloc(sizeof *m);
-	float *x = malloc((size_t)(3 * C * dk + C * dv + dk * dv) * sizeof *x);
+	room         *m = malloc(sizeof *m);
+	float        *x = malloc((size_t)(3 * C * dk + C * dv + dk * dv) * sizeof *x);
 
 	for (int64_t h = 0; m && x && h < a->value_heads; h++) {
 		real *state = a->state + h * dk * dv; /* (dk,dv) */

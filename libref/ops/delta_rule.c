@@ -20,7 +20,7 @@ enum { CHUNK = 64, COLS = 32 }; /* a block of dk = 128 rows fits into the L1 cac
 /* Columns [from, from + n) of head h. s, chunk: scratch (dk, COLS). chunk holds a state that decays without
  * being updated, for an experiment. */
 VN_CLONES
-static void block(real *y, const REAL(vn_delta) *a, int64_t h, int64_t from, int64_t n, double *s, double *chunk)
+static void block(real *y, const REAL(vn_delta) * a, int64_t h, int64_t from, int64_t n, double *s, double *chunk)
 {
 	const int64_t nk = a->key_heads, nv = a->value_heads, dk = a->dk, dv = a->dv;
 	const int64_t at_key = (a->head_map == VN_HEADS_MODULO ? h % nk : h / (nv / nk)) * dk, at_value = h * dv + from,
@@ -55,7 +55,7 @@ static void block(real *y, const REAL(vn_delta) *a, int64_t h, int64_t from, int
 			chunk[i] *= decay;
 		for (int64_t c = 0; c < n; c++)
 			d[c] = a->form == VN_DELTA_BETA_KEYS     ? (double)v[c] - beta * (memory * m[c])
-			     : a->form == VN_DELTA_BETA_VALUES   ? beta * (double)v[c] - memory * m[c]
+			       : a->form == VN_DELTA_BETA_VALUES ? beta * (double)v[c] - memory * m[c]
 			                                         : beta * ((double)v[c] - memory * m[c]);
 		for (int64_t i = 0; i < dk; i++)
 			for (int c = 0; c < COLS; c++) {
@@ -72,7 +72,7 @@ static void block(real *y, const REAL(vn_delta) *a, int64_t h, int64_t from, int
 }
 
 /* For an experiment: transposes every state from (dv,dk). */
-static bool turn(const REAL(vn_delta) *a)
+static bool turn(const REAL(vn_delta) * a)
 {
 	const int64_t n = a->dk * a->dv;
 	real         *was = malloc((size_t)n * sizeof *was);
@@ -88,7 +88,7 @@ static bool turn(const REAL(vn_delta) *a)
 	return good;
 }
 
-bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) *a)
+bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) * a)
 {
 	const int64_t across = (a->dv + COLS - 1) / COLS;
 	int           failed = 0;

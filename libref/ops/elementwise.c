@@ -41,10 +41,8 @@ static double held(double u, vn_act as)
 	float          cut;
 
 	switch (as) {
-	case VN_AS_F16_SATURATED:
-		return isinf(y) ? copysign(65504.0, y) : y;
-	case VN_AS_F16_FLUSHED:
-		return fabs(y) < 0x1p-14 ? copysign(0.0, y) : y;
+	case VN_AS_F16_SATURATED: return isinf(y) ? copysign(65504.0, y) : y;
+	case VN_AS_F16_FLUSHED: return fabs(y) < 0x1p-14 ? copysign(0.0, y) : y;
 	case VN_AS_F16_CUT: /* one ulp back, if it was rounded away from 0 */
 		return !isinf(x) && fabs(y) > fabs((double)x) ? (double)vn_f16_to_f32((uint16_t)(h - 1)) : y;
 	case VN_AS_BF16_CUT:
@@ -52,8 +50,7 @@ static double held(double u, vn_act as)
 		bits &= 0xFFFF0000u;
 		memcpy(&cut, &bits, sizeof cut);
 		return isnan(x) ? (double)x : (double)cut;
-	default:
-		return y;
+	default: return y;
 	}
 }
 
@@ -77,41 +74,50 @@ static void share(real *y, const real *x, const real *up, vn_act act, int64_t n)
 {
 	switch (act) {
 	case VN_SILU:
-		EACH(u / (1.0 + vn_exp(-u)));
+		EACH (u / (1.0 + vn_exp(-u)))
+			;
 		break;
 	case VN_GELU: /* 1 + erf cancels for negative u, erfc does not */
-		EACH(0.5 * u * erfc(-u * 0.70710678118654752440));
+		EACH (0.5 * u * erfc(-u * 0.70710678118654752440))
+			;
 		break;
 	case VN_GELU_TANH: /* (1 + tanh a) / 2 = 1 / (1 + exp(-2a)); 2 sqrt(2/pi) */
-		EACH(u / (1.0 + vn_exp(-1.59576912160573071176 * (u + 0.044715 * u * u * u))));
+		EACH (u / (1.0 + vn_exp(-1.59576912160573071176 * (u + 0.044715 * u * u * u))))
+			;
 		break;
 	case VN_SIGMOID:
-		EACH(1.0 / (1.0 + vn_exp(-u)));
+		EACH (1.0 / (1.0 + vn_exp(-u)))
+			;
 		break;
 	case VN_RELU: /* a NaN stays one */
-		EACH(u < 0.0 ? 0.0 : u);
+		EACH (u < 0.0 ? 0.0 : u)
+			;
 		break;
 	case VN_QUICK_GELU:
-		EACH(u / (1.0 + vn_exp(-1.702 * u)));
+		EACH (u / (1.0 + vn_exp(-1.702 * u)))
+			;
 		break;
 	case VN_IDENTITY:
-		EACH(u);
+		EACH (u)
+			;
 		break;
 	case VN_TWO_SIGMOID:
-		EACH(2.0 / (1.0 + vn_exp(-u)));
+		EACH (2.0 / (1.0 + vn_exp(-u)))
+			;
 		break;
 	case VN_SOFT_CAP:
-		EACH(30.0 * tanh(u / 30.0));
+		EACH (30.0 * tanh(u / 30.0))
+			;
 		break;
 	case VN_AS_F16:
 	case VN_AS_F16_SATURATED:
 	case VN_AS_F16_FLUSHED:
 	case VN_AS_F16_CUT:
 	case VN_AS_BF16_CUT:
-		EACH(held(u, act));
+		EACH (held(u, act))
+			;
 		break;
-	case VN_N_ACTS:
-		break;
+	case VN_N_ACTS: break;
 	}
 }
 

@@ -16,12 +16,12 @@
 static inline double vn_exp(double x)
 {
 	/* adding 1.5 * 2^52 leaves the nearest integer in the low bits */
-	const double  shift = 0x1.8p52, inside = x < -708.0 ? -708.0 : x > 709.0 ? 709.0 : x;
-	const double  t = inside * 0x1.71547652b82fep0 + shift, k = t - shift;
+	const double shift = 0x1.8p52, inside = x < -708.0 ? -708.0 : x > 709.0 ? 709.0 : x;
+	const double t = inside * 0x1.71547652b82fep0 + shift, k = t - shift;
 	/* ln 2 in two parts, the first with 32 bits so that k times it is exact */
-	const double  r = (inside - k * 0x1.62e42fee00000p-1) - k * 0x1.a39ef35793c76p-33;
-	double        p = 1.0 / 6227020800.0;
-	uint64_t      bits, scale;
+	const double r = (inside - k * 0x1.62e42fee00000p-1) - k * 0x1.a39ef35793c76p-33;
+	double       p = 1.0 / 6227020800.0;
+	uint64_t     bits, scale;
 
 	p = p * r + 1.0 / 479001600.0;
 	p = p * r + 1.0 / 39916800.0;

@@ -17,8 +17,8 @@ enum {
 	TILE_M = 512,    /* most weight rows in a tile */
 	LEAST_T = 128,
 	LEAST_M = 256,
-	WAYS = 16,       /* the tiles of a large matrix are a multiple of this, so that 16 threads finish together */
-	FEWEST = 8,      /* tiles, if there are enough tokens */
+	WAYS = 16,  /* the tiles of a large matrix are a multiple of this, so that 16 threads finish together */
+	FEWEST = 8, /* tiles, if there are enough tokens */
 };
 
 /* Weight rows in a tile: enough that packing (T + m) N numbers is small against 2 T m N operations, few enough
@@ -27,7 +27,7 @@ static int64_t tile_rows(int64_t M, int64_t N)
 {
 	const int64_t across = ((M + TILE_M - 1) / TILE_M + WAYS - 1) / WAYS * WAYS,
 				  room = PANEL / (N > 0 ? N : 1) / 64 * 64;
-	int64_t       m = ((M + across - 1) / across + 15) / 16 * 16;
+	int64_t m = ((M + across - 1) / across + 15) / 16 * 16;
 
 	m = m < LEAST_M ? LEAST_M : m;
 	m = m > room ? room : m;
@@ -85,8 +85,8 @@ void REAL(vn_matrix_rows)(real *dst, const vn_matrix *a, int64_t m0, int64_t m, 
 		turn_over(dst, a, m0, m, policy);
 	else
 		REAL(vn_load)
-		(dst, (const char *)a->w->data + vn_dtype_bytes(a->w->dtype, (size_t)(m0 * a->N)), a->w->dtype, policy.storage,
-		 (size_t)(m * a->N));
+	(dst, (const char *)a->w->data + vn_dtype_bytes(a->w->dtype, (size_t)(m0 * a->N)), a->w->dtype, policy.storage,
+	 (size_t)(m * a->N));
 }
 
 /* Do both panels hold the same rows, but for a thousandth of what rounding a sum over them to float16 does? bfloat16
@@ -108,7 +108,7 @@ static bool alike(const real *a, const real *b, int64_t m, int64_t N)
 }
 
 /* The same tile in another policy. panel: its weights in the first policy. other: room for as many. */
-static void tile_also(const REAL(vn_also) *also, const real *y, const real *x, const vn_matrix *w, const real *panel,
+static void tile_also(const REAL(vn_also) * also, const real *y, const real *x, const vn_matrix *w, const real *panel,
                       real *other, int64_t t0, int64_t m0, int64_t t, int64_t m)
 {
 	real *to = also->y + t0 * w->M + m0;
@@ -129,14 +129,14 @@ bool REAL(vn_linear)(real *y, const real *x, const vn_matrix *w, const real *bia
 }
 
 bool REAL(vn_linear_also)(real *y, const real *x, const vn_matrix *w, const real *bias, int64_t T, vn_policy policy,
-                          const REAL(vn_also) *also, int threads)
+                          const REAL(vn_also) * also, int threads)
 {
 	const int64_t M = w->M, N = w->N, step = tile_rows(M, N);
 	const int64_t across = (M + step - 1) / step, most = tile_tokens(across, T), down = (T + most - 1) / most;
 	/* Weights already in our format are used in place. */
 	const bool    in_place = !w->transposed && w->w->dtype == VN_REAL_DTYPE && policy.storage == VN_REAL_DTYPE &&
-	                         (size_t)w->w->data % sizeof(real) == 0;
-	int           failed = 0;
+	                      (size_t)w->w->data % sizeof(real) == 0;
+	int failed = 0;
 
 #pragma omp parallel num_threads(threads)
 	{

@@ -28,7 +28,7 @@ bool vn_linear_acc16(float *y, const float *x, const vn_matrix *w, const float *
 {
 	const vn_policy half = { .storage = VN_F16, .sums = VN_F16 };
 	const int64_t   M = w->M, N = w->N;
-	int           failed = 0;
+	int             failed = 0;
 
 #pragma omp parallel num_threads(threads)
 	{

@@ -31,8 +31,8 @@ void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t r = 0; r < R; r++) {
-		const real  *xr = x + r * N;  /* (N) */
-		real        *yr = y + r * N;  /* (N) */
+		const real  *xr = x + r * N; /* (N) */
+		real        *yr = y + r * N; /* (N) */
 		const double scale = 1.0 / root(sum_of_squares(xr, N), N, c, e);
 		const int    first = e->norm.first_f16 ? VN_STEPS_F16 : c->steps;
 
@@ -109,8 +109,8 @@ void REAL(vn_layer_norm)(real *y, const real *x, const real *g, const real *bias
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t r = 0; r < R; r++) {
-		const real *xr = x + r * N;  /* (N) */
-		real       *yr = y + r * N;  /* (N) */
+		const real *xr = x + r * N; /* (N) */
+		real       *yr = y + r * N; /* (N) */
 
 		/* Computes the mean first: a mean of squares minus the square of the mean cancels. */
 		double sum[4] = { 0.0, 0.0, 0.0, 0.0 }, ss[4] = { 0.0, 0.0, 0.0, 0.0 };

@@ -61,7 +61,7 @@ typedef struct vn_matrix {
 
 static inline vn_matrix vn_matrix_of(const vn_tensor *w, bool transposed)
 {
-	return (vn_matrix){ w, transposed, w->shape.dim[transposed], w->shape.dim[!transposed] };
+	return (vn_matrix) { w, transposed, w->shape.dim[transposed], w->shape.dim[!transposed] };
 }
 
 /* Loads rows [m0, m0 + m), rounded as the policy stores them, into dst (m,N). */
@@ -77,12 +77,12 @@ bool REAL(vn_linear)(real *y, const real *x, const vn_matrix *w, const real *bia
  * multiplied once: y has the bits of vn_linear, also->y those of vn_linear, or of rows of weights that differ by less
  * than 2^-22 of their length. also NULL: vn_linear. */
 typedef struct REAL(vn_also) {
-	real       *y;       /* (T,M) */
+	real       *y; /* (T,M) */
 	const real *bias;
 	vn_policy   policy;
 } REAL(vn_also);
 bool REAL(vn_linear_also)(real *y, const real *x, const vn_matrix *w, const real *bias, int64_t T, vn_policy policy,
-                          const REAL(vn_also) *also, int threads);
+                          const REAL(vn_also) * also, int threads);
 
 /* Rounds x (T,N) as ggml does before a product with w, whose format in the file is `kept` (ggml.h),
  * into *out (T,N). *sums (T,N/32): for formats that have them, if w is still in that format; else
@@ -106,19 +106,19 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list 
  *   p[h,i,:]   = softmax over the visible j of s[h,i,:]    visible: plan.h
  *   context[i,h,:] = sum_j p[h,i,j] v[j,g,:] */
 typedef struct REAL(vn_attend) {
-	const real *q, *k, *v;
-	int64_t     past, tokens;
-	const vn_consts *c;
+	const real       *q, *k, *v;
+	int64_t           past, tokens;
+	const vn_consts  *c;
 	const vn_variant *x;
-	int         threads;
-	vn_products products; /* what products round: policy.h */
+	int               threads;
+	vn_products       products; /* what products round: policy.h */
 } REAL(vn_attend);
 
-bool REAL(vn_attention)(real *context, const REAL(vn_attend) *a);
+bool REAL(vn_attention)(real *context, const REAL(vn_attend) * a);
 /* Computes rows [row, row + rows) of one head's scores (before the mask) or probabilities: out
  * (rows, S). */
 enum { VN_WANT_SCORES, VN_WANT_PROBS };
-bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) *a, int want, int64_t head, int64_t row, int64_t rows);
+bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) * a, int want, int64_t head, int64_t row, int64_t rows);
 
 /* Causal convolution of each channel, then silu.   x, y (T,X)   w (X,J)   state (J-1,X)
  *   y[t,c] = silu(sum_j w[c,j] x[t-(J-1)+j, c])
@@ -152,7 +152,7 @@ typedef struct REAL(vn_delta) {
 	int         threads;
 } REAL(vn_delta);
 
-bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) *a);
+bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) * a);
 
 /* The same in float32, in chunks of VN_DELTA_CHUNK tokens, as trained models run it. For a chunk of
  * n tokens, with c[i] the sum of g[0..i], its own k, q, v and beta, and S the state before it:
@@ -162,7 +162,7 @@ bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) *a);
  *   y = scale exp(c) q S + P N;  S = exp(c[n-1]) S + (exp(c[n-1] - c) k)^T N
  * Without forms, maps and restarts. Returns false without memory. (Yang, Kautz, Hatamizadeh: Gated
  * Delta Networks, 2024, 3.3.) */
-bool REAL(vn_delta_chunked)(real *y, const REAL(vn_delta) *a);
+bool REAL(vn_delta_chunked)(real *y, const REAL(vn_delta) * a);
 
 /* Elementwise on n numbers. Activations (specs/models.md) are computed in double, unless
  * c->act.steps says otherwise. */

@@ -16,11 +16,11 @@
 
 #if VN_REAL == 64
 typedef double real;
-#define REAL(name) name##_f64
+#define REAL(name)    name##_f64
 #define VN_REAL_DTYPE VN_F64
 #elif VN_REAL == 32
 typedef float real;
-#define REAL(name) name##_f32
+#define REAL(name)    name##_f32
 #define VN_REAL_DTYPE VN_F32
 #else
 #error "VN_REAL must be 32 or 64"
@@ -35,7 +35,7 @@ static inline void REAL(vn_load)(real *dst, const void *src, vn_dtype from, vn_d
 		return;
 	}
 	float part[256];
-	for (size_t i = 0; i < n; ) {
+	for (size_t i = 0; i < n;) {
 		const size_t m = n - i < 256 ? n - i : 256;
 		vn_to_f32_as(part, (const char *)src + vn_dtype_bytes(from, i), from, storage, m);
 		for (size_t j = 0; j < m; j++)

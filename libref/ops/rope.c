@@ -24,9 +24,9 @@ static void other_angles(const vn_rope *rope, double base, const double *kept, c
 	for (int64_t i = 0; i < rope->rotary_dim / 2; i++) {
 		const float at = vn_rope_angle(rope, 1.0f, i, past, t); /* the position */
 		chain = i ? chain * step : vn_rope_angle(rope, 1.0f, 0, past, t);
-		const double angle = rope->angles == VN_ANGLES_WIDE ? (double)at * (kept[i] * stretch[i])
-		                   : rope->angles == VN_ANGLES_ONCE ? (double)(at * (float)(kept[i] * stretch[i]))
-		                                                    : (double)(at != 0.0f ? chain * (float)stretch[i] : 0.0f);
+		const double angle = rope->angles == VN_ANGLES_WIDE   ? (double)at * (kept[i] * stretch[i])
+		                     : rope->angles == VN_ANGLES_ONCE ? (double)(at * (float)(kept[i] * stretch[i]))
+		                                                      : (double)(at != 0.0f ? chain * (float)stretch[i] : 0.0f);
 		c[i] = (float)cos(angle);
 		s[i] = (float)sin(angle);
 	}
@@ -39,9 +39,9 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list 
 	const bool    other = rope->angles != VN_ANGLES_TORCH && !rope->half_angles;
 	double       *kept = malloc((size_t)half * (2 * sizeof *kept + 3 * sizeof(float))),
 		   *stretch = kept + half; /* (half) each */
-	float        *f = (float *)(stretch + half), *c = f + half, *s = c + half, af;
-	double        base = 0.0;
-	const int     steps = rope->steps;
+	float    *f = (float *)(stretch + half), *c = f + half, *s = c + half, af;
+	double    base = 0.0;
+	const int steps = rope->steps;
 
 	if (!kept)
 		return false;
@@ -58,8 +58,8 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list 
 			s[i] = (float)vn_round_intermediate((double)((other ? s[i] : vn_rope_sin(angle)) * af), steps);
 		}
 		for (int64_t h = 0; h < H; h++) {
-			const real *xh = x + (t * H + h) * K;  /* (K) */
-			real       *yh = y + (t * H + h) * K;  /* (K) */
+			const real *xh = x + (t * H + h) * K; /* (K) */
+			real       *yh = y + (t * H + h) * K; /* (K) */
 
 			memcpy(yh, xh, (size_t)K * sizeof *yh);
 			for (int64_t i = 0; i < half; i++) {

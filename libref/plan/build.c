@@ -169,8 +169,8 @@ static void keep_states(vn_builder *b, int i)
 }
 
 /* Adds a node with its inputs and weights; its first output must exist. */
-static void node(vn_builder *b, vn_op op, vn_consts c, int n_in, const int *in, int n_w, const int *w,
-                 int n_out, const int *out)
+static void node(vn_builder *b, vn_op op, vn_consts c, int n_in, const int *in, int n_w, const int *w, int n_out,
+                 const int *out)
 {
 	vn_plan *p = b->plan;
 	vn_node  n = { .op = op, .layer = b->layer, .c = c, .n_in = n_in, .n_w = n_w, .n_out = n_out };
@@ -205,7 +205,7 @@ static int table(vn_builder *b, vn_op op, int w, int rows, const char *of_what, 
 	const vn_shape *s = &b->plan->weight[w].shape;
 	if (s->rank != 2 || s->dim[0] != rows)
 		return broken(b, VN_ERR_SHAPE, of_what, b->plan->weight[w].name);
-	int y = value(b, out, 2, (int[]){ VN_T, (int)s->dim[1] });
+	int y = value(b, out, 2, (int[]) { VN_T, (int)s->dim[1] });
 	node(b, op, NONE, 0, NULL, 1, &w, 1, &y);
 	return y;
 }
@@ -242,8 +242,8 @@ static int norm(vn_builder *b, vn_op op, int x, int z, int w, int bias, double e
 			              b->plan->weight[i].name);
 	}
 	int y = like(b, x, out);
-	node(b, op, (vn_consts){ .norm = { .eps = eps, .offset = offset } }, z < 0 ? 1 : 2, (int[]){ x, z },
-	     op == VN_OP_LAYER_NORM ? 2 : 1, (int[]){ w, bias }, 1, &y);
+	node(b, op, (vn_consts) { .norm = { .eps = eps, .offset = offset } }, z < 0 ? 1 : 2, (int[]) { x, z },
+	     op == VN_OP_LAYER_NORM ? 2 : 1, (int[]) { w, bias }, 1, &y);
 	return y;
 }
 
@@ -270,7 +270,7 @@ int vn_plan_layer_norm(vn_builder *b, int x, int w, int bias, double eps, vn_poi
 /* (T, heads, m/heads), or (T, m). */
 static int in_heads(vn_builder *b, int m, int heads, vn_point out)
 {
-	return heads ? value(b, out, 3, (int[]){ VN_T, heads, m / heads }) : value(b, out, 2, (int[]){ VN_T, m });
+	return heads ? value(b, out, 3, (int[]) { VN_T, heads, m / heads }) : value(b, out, 2, (int[]) { VN_T, m });
 }
 
 static int linear(vn_builder *b, int x, int w, int bias, int transposed, int heads, vn_point out)
@@ -285,7 +285,7 @@ static int linear(vn_builder *b, int x, int w, int bias, int transposed, int hea
 	if (of && (of->rank != 1 || of->dim[0] != s->dim[transposed]))
 		return broken(b, VN_ERR_SHAPE, "the shape of bias %s does not fit its weight", b->plan->weight[bias].name);
 	int y = in_heads(b, (int)s->dim[transposed], heads, out);
-	node(b, VN_OP_LINEAR, (vn_consts){ .linear.transposed = transposed }, 1, &x, 2, (int[]){ w, bias }, 1, &y);
+	node(b, VN_OP_LINEAR, (vn_consts) { .linear.transposed = transposed }, 1, &x, 2, (int[]) { w, bias }, 1, &y);
 	return y;
 }
 
@@ -309,7 +309,7 @@ int vn_plan_slice(vn_builder *b, int x, int stride, int from, int width, int hea
 	    (heads && all % heads))
 		return broken(b, VN_ERR_SHAPE, "%s: its input does not have the columns to take", v->name);
 	int y = in_heads(b, (int)all, heads, out);
-	node(b, VN_OP_SLICE, (vn_consts){ .slice = { stride, from, width } }, 1, &x, 0, NULL, 1, &y);
+	node(b, VN_OP_SLICE, (vn_consts) { .slice = { stride, from, width } }, 1, &x, 0, NULL, 1, &y);
 	return y;
 }
 
@@ -321,7 +321,7 @@ int vn_plan_rope(vn_builder *b, int x, const vn_rope *rope, vn_point out)
 	if (v->rank != 3 || rope->rotary_dim > v->size[2] || rope->rotary_dim < 2 || rope->rotary_dim % 2)
 		return broken(b, VN_ERR_SHAPE, "%s: the rotary width must be even and at most the head width", v->name);
 	int y = like(b, x, out);
-	node(b, VN_OP_ROPE, (vn_consts){ .rope.rope = *rope }, 1, &x, 0, NULL, 1, &y);
+	node(b, VN_OP_ROPE, (vn_consts) { .rope.rope = *rope }, 1, &x, 0, NULL, 1, &y);
 	return y;
 }
 
@@ -329,23 +329,23 @@ int vn_plan_attention(vn_builder *b, int q, int k, int v, double scale, int wind
 {
 	if (b->status)
 		return 0;
-	vn_value  qv = b->plan->value[q], kv = b->plan->value[k], vv = b->plan->value[v];
-	int       H = qv.size[1], G = kv.size[1], K = qv.size[2];
+	vn_value qv = b->plan->value[q], kv = b->plan->value[k], vv = b->plan->value[v];
+	int      H = qv.size[1], G = kv.size[1], K = qv.size[2];
 	if (qv.rank != 3 || kv.rank != 3 || vv.rank != 3 || kv.size[2] != K || vv.size[2] != K || vv.size[1] != G || H % G)
 		return broken(b, VN_ERR_SHAPE, "%s: the shapes of queries, keys and values do not fit together", qv.name);
-	vn_consts c = { .attention = { .scale = scale, .heads = H, .kv_heads = G, .head_dim = K, .causal = 1,
-	                               .window = window } };
+	vn_consts c = { .attention = {
+						.scale = scale, .heads = H, .kv_heads = G, .head_dim = K, .causal = 1, .window = window } };
 	/* in execution order: the cache, scores, probabilities, context */
-	int keys = value(b, VN_POINT_K_CACHE, 3, (int[]){ VN_S, G, K });
-	int values = value(b, VN_POINT_V_CACHE, 3, (int[]){ VN_S, G, K });
-	int scores = value(b, VN_POINT_ATTN_SCORES, 3, (int[]){ H, VN_T, VN_S });
-	int probs = value(b, VN_POINT_ATTN_PROBS, 3, (int[]){ H, VN_T, VN_S });
-	int context = like(b, q, out);
+	int       keys = value(b, VN_POINT_K_CACHE, 3, (int[]) { VN_S, G, K });
+	int       values = value(b, VN_POINT_V_CACHE, 3, (int[]) { VN_S, G, K });
+	int       scores = value(b, VN_POINT_ATTN_SCORES, 3, (int[]) { H, VN_T, VN_S });
+	int       probs = value(b, VN_POINT_ATTN_PROBS, 3, (int[]) { H, VN_T, VN_S });
+	int       context = like(b, q, out);
 	if (b->status)
 		return 0;
 	b->plan->value[keys].on_demand = b->plan->value[values].on_demand = true;
 	b->plan->value[scores].on_demand = b->plan->value[probs].on_demand = true;
-	node(b, VN_OP_ATTENTION, c, 3, (int[]){ q, k, v }, 0, NULL, 5, (int[]){ context, scores, probs, keys, values });
+	node(b, VN_OP_ATTENTION, c, 3, (int[]) { q, k, v }, 0, NULL, 5, (int[]) { context, scores, probs, keys, values });
 	return context;
 }
 
@@ -354,7 +354,7 @@ int vn_plan_act(vn_builder *b, vn_act act, int x, vn_point out, bool on_demand)
 	if (b->status)
 		return 0;
 	int y = like(b, x, out);
-	node(b, VN_OP_ACT, (vn_consts){ .act.act = act }, 1, &x, 0, NULL, 1, &y);
+	node(b, VN_OP_ACT, (vn_consts) { .act.act = act }, 1, &x, 0, NULL, 1, &y);
 	if (!b->status)
 		b->plan->value[y].on_demand = on_demand;
 	return y;
@@ -369,13 +369,13 @@ static int pair(vn_builder *b, vn_op op, vn_consts c, int a, int x, vn_point out
 	if (u.rank != v.rank || memcmp(u.size, v.size, (size_t)u.rank * sizeof *u.size) != 0)
 		return broken(b, VN_ERR_SHAPE, "%s: its two inputs have different shapes", u.name);
 	int y = like(b, x, out);
-	node(b, op, c, 2, (int[]){ a, x }, 0, NULL, 1, &y);
+	node(b, op, c, 2, (int[]) { a, x }, 0, NULL, 1, &y);
 	return y;
 }
 
 int vn_plan_gated(vn_builder *b, vn_act act, int gate, int up, vn_point out)
 {
-	return pair(b, VN_OP_GATED, (vn_consts){ .act.act = act }, gate, up, out);
+	return pair(b, VN_OP_GATED, (vn_consts) { .act.act = act }, gate, up, out);
 }
 
 int vn_plan_add(vn_builder *b, int a, int x, vn_point out)
@@ -392,9 +392,9 @@ int vn_plan_causal_conv(vn_builder *b, int x, int w, vn_point out)
 	if (v->rank != 2 || s->rank != 3 || s->dim[0] != v->size[1] || s->dim[1] != 1 || s->dim[2] < 2)
 		return broken(b, VN_ERR_SHAPE, "the shape of weight %s does not fit its input", b->plan->weight[w].name);
 	const int X = (int)s->dim[0], J = (int)s->dim[2];
-	int       y = like(b, x, out), state = value(b, VN_POINT_GDN_CONV_STATE, 2, (int[]){ J - 1, X });
-	node(b, VN_OP_CAUSAL_CONV, (vn_consts){ .conv = { .channels = X, .taps = J } }, 1, &x, 1, &w, 2,
-		(int[]){ y, state });
+	int       y = like(b, x, out), state = value(b, VN_POINT_GDN_CONV_STATE, 2, (int[]) { J - 1, X });
+	node(b, VN_OP_CAUSAL_CONV, (vn_consts) { .conv = { .channels = X, .taps = J } }, 1, &x, 1, &w, 2,
+	     (int[]) { y, state });
 	return y;
 }
 
@@ -411,7 +411,7 @@ int vn_plan_l2_norm(vn_builder *b, int x, double eps, vn_point out)
 	if (b->status)
 		return 0;
 	int y = wide(b, like(b, x, out));
-	node(b, VN_OP_L2_NORM, (vn_consts){ .norm.eps = eps }, 1, &x, 0, NULL, 1, &y);
+	node(b, VN_OP_L2_NORM, (vn_consts) { .norm.eps = eps }, 1, &x, 0, NULL, 1, &y);
 	return y;
 }
 
@@ -425,7 +425,7 @@ int vn_plan_log_decay(vn_builder *b, int x, int A_log, int dt_bias, vn_point out
 		return broken(b, VN_ERR_SHAPE, "the shape of weight %s or of its bias does not fit its input",
 		              b->plan->weight[A_log].name);
 	int y = wide(b, like(b, x, out));
-	node(b, VN_OP_LOG_DECAY, NONE, 1, &x, 2, (int[]){ A_log, dt_bias }, 1, &y);
+	node(b, VN_OP_LOG_DECAY, NONE, 1, &x, 2, (int[]) { A_log, dt_bias }, 1, &y);
 	return y;
 }
 
@@ -436,12 +436,13 @@ int vn_plan_delta_rule(vn_builder *b, const int in[5], double scale, vn_point ou
 	vn_value q = b->plan->value[in[VN_DELTA_Q]], v = b->plan->value[in[VN_DELTA_V]];
 	if (q.rank != 3 || v.rank != 3 || v.size[1] % q.size[1])
 		return broken(b, VN_ERR_SHAPE, "%s: the shapes of keys and values do not fit together", q.name);
-	const vn_consts c = { .delta = { .scale = scale, .key_heads = q.size[1], .value_heads = v.size[1],
-		.key_dim = q.size[2],
-	                                 .value_dim = v.size[2] } };
-	int y = like(b, in[VN_DELTA_V], out);
-	int state = value(b, VN_POINT_GDN_STATE, 3, (int[]){ v.size[1], q.size[2], v.size[2] });
-	node(b, VN_OP_DELTA_RULE, c, 5, in, 0, NULL, 2, (int[]){ y, state });
+	const vn_consts c = { .delta = { .scale = scale,
+		                             .key_heads = q.size[1],
+		                             .value_heads = v.size[1],
+		                             .key_dim = q.size[2],
+		                             .value_dim = v.size[2] } };
+	int             y = like(b, in[VN_DELTA_V], out);
+	int             state = value(b, VN_POINT_GDN_STATE, 3, (int[]) { v.size[1], q.size[2], v.size[2] });
+	node(b, VN_OP_DELTA_RULE, c, 5, in, 0, NULL, 2, (int[]) { y, state });
 	return y;
 }
-

@@ -15,12 +15,11 @@ typedef struct arity {
 } arity;
 
 static const arity arities[VN_N_OPS] = {
-	[VN_OP_EMBED] = { 0, 1, 1, 1 },     [VN_OP_RMS_NORM] = { 1, 1, 1, 1 }, [VN_OP_LINEAR] = { 1, 2, 1, 1 },
-	[VN_OP_ROPE] = { 1, 0, 0, 1 },      [VN_OP_ATTENTION] = { 3, 0, 0, 5 }, [VN_OP_ACT] = { 1, 0, 0, 1 },
-	[VN_OP_GATED] = { 2, 0, 0, 1 },     [VN_OP_ADD] = { 2, 0, 0, 1 },
-	[VN_OP_CAUSAL_CONV] = { 1, 1, 1, 2 },      [VN_OP_L2_NORM] = { 1, 0, 0, 1 },  [VN_OP_LOG_DECAY] = { 1, 2, 2, 1 },
-	[VN_OP_DELTA_RULE] = { 5, 0, 0, 2 }, [VN_OP_GATED_NORM] = { 2, 1, 1, 1 },
-	[VN_OP_POSITIONS] = { 0, 1, 1, 1 }, [VN_OP_ROWS] = { 2, 0, 0, 1 },
+	[VN_OP_EMBED] = { 0, 1, 1, 1 },      [VN_OP_RMS_NORM] = { 1, 1, 1, 1 },  [VN_OP_LINEAR] = { 1, 2, 1, 1 },
+	[VN_OP_ROPE] = { 1, 0, 0, 1 },       [VN_OP_ATTENTION] = { 3, 0, 0, 5 }, [VN_OP_ACT] = { 1, 0, 0, 1 },
+	[VN_OP_GATED] = { 2, 0, 0, 1 },      [VN_OP_ADD] = { 2, 0, 0, 1 },       [VN_OP_CAUSAL_CONV] = { 1, 1, 1, 2 },
+	[VN_OP_L2_NORM] = { 1, 0, 0, 1 },    [VN_OP_LOG_DECAY] = { 1, 2, 2, 1 }, [VN_OP_DELTA_RULE] = { 5, 0, 0, 2 },
+	[VN_OP_GATED_NORM] = { 2, 1, 1, 1 }, [VN_OP_POSITIONS] = { 0, 1, 1, 1 }, [VN_OP_ROWS] = { 2, 0, 0, 1 },
 	[VN_OP_LAYER_NORM] = { 1, 2, 1, 1 }, [VN_OP_SLICE] = { 1, 0, 0, 1 },
 };
 
@@ -32,10 +31,12 @@ typedef struct walk {
 	vn_error      *err;
 } walk;
 
-static bool there(int index, int n) { return index >= 0 && index < n; }
+static bool there(int index, int n)
+{
+	return index >= 0 && index < n;
+}
 
-__attribute__((format(printf, 3, 4)))
-static vn_status node_bad(const walk *w, int i, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static vn_status node_bad(const walk *w, int i, const char *format, ...)
 {
 	const vn_node *n = &w->p->node[i];
 	const bool     op = (unsigned)n->op<VN_N_OPS, named = n->n_out> 0 && n->out[0] >= 0 && n->out[0] < w->p->n_values;
@@ -175,8 +176,8 @@ static vn_status longrope_sound(const walk *w, int i)
 static vn_status rope_sound(const walk *w, int i)
 {
 	const vn_rope *r = &w->p->node[i].c.rope.rope;
-	const double   all[] = { r->theta, r->factor, r->low_freq_factor, r->high_freq_factor, r->beta_fast, r->beta_slow,
-	                         r->attention_factor, r->mscale, r->mscale_all_dim };
+	const double   all[] = { r->theta,     r->factor,           r->low_freq_factor, r->high_freq_factor, r->beta_fast,
+		                     r->beta_slow, r->attention_factor, r->mscale,          r->mscale_all_dim };
 
 	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
 		if (!isfinite(all[k]))
@@ -236,8 +237,8 @@ static vn_status check_attention(const walk *w, int i)
 	if (!row(q) || !row(k) || !row(v))
 		return node_bad(w, i, "the shapes of its inputs, weights and outputs do not fit together");
 	if (H < 1 || G < 1 || K < 1 || H % G || !is_shaped(q, 3, VN_T, H, K) || !is_shaped(k, 3, VN_T, G, K) ||
-	    !is_shaped(v, 3, VN_T, G, K) ||
-	    !same(context, q) || (n->n_in > VN_ATTN_KEPT && !same(&p->value[n->in[VN_ATTN_KEPT]], k)))
+	    !is_shaped(v, 3, VN_T, G, K) || !same(context, q) ||
+	    (n->n_in > VN_ATTN_KEPT && !same(&p->value[n->in[VN_ATTN_KEPT]], k)))
 		return node_bad(w, i, "%d heads and %d key heads of width %d do not fit the shapes of its inputs", H, G, K);
 	if (context->on_demand)
 		return node_bad(w, i, "its context is computed only on demand, so keys and values would not be cached");
@@ -300,8 +301,7 @@ static bool conv_fits(const vn_node *n, const vn_value *x, const vn_value *y, co
 
 	return X > 0 && J > 1 && n->x.conv.linear >= 0 && n->x.conv.linear <= X && !(n->x.conv.forgets & ~1) &&
 	       n->x.conv.ahead >= 0 && n->x.conv.ahead <= 65536 && is_shaped(x, 2, VN_T, X, 0) && same(x, y) &&
-	       w->rank == 3 &&
-	       w->dim[0] == X && w->dim[1] == 1 && w->dim[2] == J;
+	       w->rank == 3 && w->dim[0] == X && w->dim[1] == 1 && w->dim[2] == J;
 }
 
 static vn_status check_delta_rule(const walk *w, int i)
@@ -340,9 +340,7 @@ static vn_status fits(const walk *w, int i)
 	bool            good = false;
 
 	switch (n->op) {
-	case VN_OP_EMBED:
-		good = m->rank == 2 && m->dim[0] >= p->vocab && is_shaped(y, 2, VN_T, (int)m->dim[1], 0);
-		break;
+	case VN_OP_EMBED: good = m->rank == 2 && m->dim[0] >= p->vocab && is_shaped(y, 2, VN_T, (int)m->dim[1], 0); break;
 	case VN_OP_POSITIONS:
 		good = m->rank == 2 && m->dim[0] >= p->context && is_shaped(y, 2, VN_T, (int)m->dim[1], 0) &&
 		       !(n->x.positions.step_zero & ~1);
@@ -362,32 +360,22 @@ static vn_status fits(const walk *w, int i)
 			                n->x.norm.keep_mean, n->x.norm.divisor);
 		if (good && n->op == VN_OP_GATED_NORM && n->x.norm.gate != VN_SILU && n->x.norm.gate != VN_SIGMOID)
 			return node_bad(w, i, "unknown activation");
-		if (good && n->x.norm.width && (n->op != VN_OP_RMS_NORM || n->x.norm.width < 1 || row(x) % n->x.norm.width ||
-		                                n->x.norm.width % x->size[x->rank - 1]))
+		if (good && n->x.norm.width &&
+		    (n->op != VN_OP_RMS_NORM || n->x.norm.width < 1 || row(x) % n->x.norm.width ||
+		     n->x.norm.width % x->size[x->rank - 1]))
 			return node_bad(w, i, "its input cannot be normed in groups of %d columns", n->x.norm.width);
 		break;
-	case VN_OP_LINEAR:
-		good = linear_fits(x, y, m, n->c.linear.transposed, bias);
-		break;
-	case VN_OP_SLICE:
-		good = slice_fits(x, y, n->c.slice.stride, n->c.slice.from, n->c.slice.width);
-		break;
-	case VN_OP_ROPE:
-		return check_rope(w, i);
-	case VN_OP_ATTENTION:
-		return check_attention(w, i);
-	case VN_OP_ACT:
-		good = row(x) && same(x, y);
-		break;
-	case VN_OP_CAUSAL_CONV:
-		good = conv_fits(n, x, y, m);
-		break;
+	case VN_OP_LINEAR: good = linear_fits(x, y, m, n->c.linear.transposed, bias); break;
+	case VN_OP_SLICE: good = slice_fits(x, y, n->c.slice.stride, n->c.slice.from, n->c.slice.width); break;
+	case VN_OP_ROPE: return check_rope(w, i);
+	case VN_OP_ATTENTION: return check_attention(w, i);
+	case VN_OP_ACT: good = row(x) && same(x, y); break;
+	case VN_OP_CAUSAL_CONV: good = conv_fits(n, x, y, m); break;
 	case VN_OP_LOG_DECAY:
 		good = row(x) && (unsigned)n->x.decay.form < VN_N_DECAY_FORMS && m->rank == 1 &&
 		       is_shaped(x, 2, VN_T, (int)m->dim[0], 0) && vn_shape_equal(m, &p->weight[n->w[1]].shape) && same(x, y);
 		break;
-	case VN_OP_DELTA_RULE:
-		return check_delta_rule(w, i);
+	case VN_OP_DELTA_RULE: return check_delta_rule(w, i);
 	case VN_OP_ROWS:
 		good = row(x) && row(x) == row(&p->value[n->in[1]]) && same(x, y);
 		if (good && ((unsigned)n->c.rows.form >= VN_N_ROWS_FORMS || abs(n->c.rows.by) > 1 << 24 ||
@@ -397,11 +385,8 @@ static vn_status fits(const walk *w, int i)
 			return node_bad(w, i, "invalid form %d, by %d or inner %d", n->c.rows.form, n->c.rows.by, n->c.rows.inner);
 		break;
 	case VN_OP_GATED:
-	case VN_OP_ADD:
-		good = row(x) && same(x, &p->value[n->in[1]]) && same(x, y);
-		break;
-	case VN_N_OPS:
-		break;
+	case VN_OP_ADD: good = row(x) && same(x, &p->value[n->in[1]]) && same(x, y); break;
+	case VN_N_OPS: break;
 	}
 	if (good && (n->op == VN_OP_ACT || n->op == VN_OP_GATED) && (unsigned)n->c.act.act >= VN_N_ACTS)
 		return node_bad(w, i, "unknown activation");
@@ -502,7 +487,7 @@ static void derive(vn_plan *p, vn_state *state)
 	p->n_states = 0;
 	for (int i = 0; i < p->n_nodes; i++) {
 		vn_node *n = &p->node[i];
-		arity    a = (unsigned)n->op < VN_N_OPS ? arities[n->op] : (arity){ 0 };
+		arity    a = (unsigned)n->op < VN_N_OPS ? arities[n->op] : (arity) { 0 };
 
 		while (n->n_w < a.n_w && n->n_w >= a.must_w)
 			n->w[n->n_w++] = -1;

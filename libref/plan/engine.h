@@ -47,11 +47,11 @@
 
 typedef struct vn_engine_ops {
 	vn_status (*forward)(void *self, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
-	int64_t   (*position)(const void *self);
-	void      (*reset)(void *self);
-	void      (*facts)(const void *self, vn_facts *f);
-	void      (*destroy)(void *self);
-	double    (*compiling)(const void *self); /* NULL: it compiles nothing */
+	int64_t (*position)(const void *self);
+	void (*reset)(void *self);
+	void (*facts)(const void *self, vn_facts *f);
+	void (*destroy)(void *self);
+	double (*compiling)(const void *self); /* NULL: it compiles nothing */
 	/* NULL in an engine that consists of others. */
 	vn_status (*begin)(void *self, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
 	vn_status (*run)(void *self, int from, int to, vn_error *err);

@@ -20,10 +20,22 @@
 #define RECORDED       (READERS | ON(EMBED))
 #define STORED         ((RECORDED & ~ON(SLICE)) | ON(CAUSAL_CONV) | ON(DELTA_RULE))
 
-#define ANYWHERE         { VN_NEEDS_NOTHING }
-#define NEEDS(a)         { VN_NEED_##a }
-#define NEEDS2(a, b)     { VN_NEED_##a, VN_NEED_##b }
-#define NEEDS3(a, b, c)  { VN_NEED_##a, VN_NEED_##b, VN_NEED_##c }
+#define ANYWHERE \
+	{ \
+		VN_NEEDS_NOTHING \
+	}
+#define NEEDS(a) \
+	{ \
+		VN_NEED_##a \
+	}
+#define NEEDS2(a, b) \
+	{ \
+		VN_NEED_##a, VN_NEED_##b \
+	}
+#define NEEDS3(a, b, c) \
+	{ \
+		VN_NEED_##a, VN_NEED_##b, VN_NEED_##c \
+	}
 
 static const vn_fault_row table[] = {
 #define FAULT(name, id, title, on, needs, make, constant, x) { id, title, on, needs, vn_make_##make, constant, x },
@@ -41,10 +53,22 @@ static const char *const ids[VN_N_MISTAKES] = {
 /* The table of mistakes begins with the faults, in this order. */
 static_assert(sizeof table / sizeof *table == VN_MISTAKE_M6 - 1, "M6 is the first misreading");
 
-int         vn_n_faults(void)         { return (int)(sizeof table / sizeof *table); }
-const char *vn_fault_id(int fault)    { return table[fault].id; }
-const char *vn_fault_means(int fault) { return table[fault].title; }
-const char *vn_mistake_id(vn_mistake m) { return ids[m]; }
+int vn_n_faults(void)
+{
+	return (int)(sizeof table / sizeof *table);
+}
+const char *vn_fault_id(int fault)
+{
+	return table[fault].id;
+}
+const char *vn_fault_means(int fault)
+{
+	return table[fault].title;
+}
+const char *vn_mistake_id(vn_mistake m)
+{
+	return ids[m];
+}
 
 int vn_mistake_fault(vn_mistake m)
 {
@@ -107,9 +131,9 @@ int vn_fault_count(int fault, const vn_plan *p, const char **why)
 
 	for (int i = 0; i < p->n_nodes; i++) {
 		const char *not = vn_fault_why_not(fault, p, i);
-		n += !not;
-		if (not && (table[fault].on >> p->node[i].op & 1))
-			last = not;
+		n += !not ;
+		if (not &&(table[fault].on >> p->node[i].op & 1))
+			last = not ;
 	}
 	if (why)
 		*why = last ? last : "the model has no such operation";
@@ -152,8 +176,14 @@ void vn_faulty_make_some(vn_faulty *f, const vn_some_rows *rows)
 	f->some = rows;
 }
 
-const vn_plan   *vn_faulty_plan(const vn_faulty *f)    { return f->plan; }
-const vn_tensor *vn_faulty_weights(const vn_faulty *f) { return f->weight; }
+const vn_plan *vn_faulty_plan(const vn_faulty *f)
+{
+	return f->plan;
+}
+const vn_tensor *vn_faulty_weights(const vn_faulty *f)
+{
+	return f->weight;
+}
 
 bool vn_faulty_keeps_nodes(const vn_faulty *f)
 {
@@ -234,10 +264,10 @@ static vn_status no_such_fault(const char *what, size_t n, vn_error *err)
 
 vn_status vn_faulty_inject(vn_faulty *f, const char *what, vn_error *err)
 {
-	const char  *at = strchr(what, '@');
-	const int    fault = find(what, at ? (size_t)(at - what) : strlen(what));
-	vn_status    st = VN_OK;
-	int         *target, n = 0;
+	const char *at = strchr(what, '@');
+	const int   fault = find(what, at ? (size_t)(at - what) : strlen(what));
+	vn_status   st = VN_OK;
+	int        *target, n = 0;
 
 	if (fault < 0)
 		return no_such_fault(what, at ? (size_t)(at - what) : strlen(what), err);

@@ -29,7 +29,7 @@ typedef enum vn_mistake {
 	VN_N_MISTAKES
 } vn_mistake;
 
-const char *vn_mistake_id(vn_mistake m);    /* "R2.1e4"; "" for VN_NO_MISTAKE */
+const char *vn_mistake_id(vn_mistake m); /* "R2.1e4"; "" for VN_NO_MISTAKE */
 /* its index as a fault, for the functions below; -1: not a fault */
 int         vn_mistake_fault(vn_mistake m);
 
@@ -57,7 +57,7 @@ void      vn_faulty_destroy(vn_faulty *f);
 /* Some rows of a large matrix: n blocks of `width` rows, by rising first row. */
 enum { VN_SOME_BLOCKS = 16 };
 typedef struct vn_some_rows {
-	int64_t of;     /* rows of the matrix */
+	int64_t of; /* rows of the matrix */
 	int64_t width, first[VN_SOME_BLOCKS];
 	int     n;
 } vn_some_rows;

@@ -13,16 +13,11 @@ double vn_fault_scale(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 	const int      K = ATTN(n).head_dim;
 
 	switch ((int)r->x) {
-	case SCALE_MISSING:
-		return 1.0;
-	case SCALE_TWICE:
-		return ATTN(n).scale * ATTN(n).scale;
-	case SCALE_BY_WIDTH:
-		return 1.0 / sqrt((double)vn_fault_width(p));
-	case SCALE_BY_HEAD:
-		return 1.0 / K;
-	default:
-		return 1.0 / sqrt((double)(k->op == VN_OP_ROPE ? k->c.rope.rope.rotary_dim : K));
+	case SCALE_MISSING: return 1.0;
+	case SCALE_TWICE: return ATTN(n).scale * ATTN(n).scale;
+	case SCALE_BY_WIDTH: return 1.0 / sqrt((double)vn_fault_width(p));
+	case SCALE_BY_HEAD: return 1.0 / K;
+	default: return 1.0 / sqrt((double)(k->op == VN_OP_ROPE ? k->c.rope.rope.rotary_dim : K));
 	}
 }
 

@@ -88,8 +88,8 @@ vn_status vn_make_change_blocks(const vn_fault_row *r, vn_faulty *f, int node, v
 	const layout   l = layout_of(d);
 	const size_t   each = r->x == BLOCK_SWAPPED ? l.bytes : d == VN_Q4_K ? 144 : d == VN_Q5_K ? 176 : 0;
 	unsigned char *b;
-	int            new;
-	vn_status      st;
+	int new;
+	vn_status st;
 
 	if (!each)
 		return other_format(f, w, err);

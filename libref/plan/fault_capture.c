@@ -33,22 +33,12 @@ int vn_fault_recorded(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 
 	switch ((int)r->x) {
 	case RECORD_BEFORE:
-	case RECORD_ONE_TILE:
-		return neighbour(p, n, -1);
-	case RECORD_AFTER:
-		return neighbour(p, n, 1);
-	case RECORD_CONTEXT:
-		v = at == VN_POINT_ATTN_OUT ? vn_fault_value(p, n->layer, VN_POINT_ATTN_CONTEXT) : -1;
-		break;
-	case RECORD_OUT:
-		v = at == VN_POINT_ATTN_CONTEXT ? vn_fault_value(p, n->layer, VN_POINT_ATTN_OUT) : -1;
-		break;
-	case RECORD_GATED:
-		v = at == VN_POINT_ATTN_CONTEXT ? vn_fault_value(p, n->layer, VN_POINT_ATTN_GATED) : -1;
-		break;
-	case RECORD_LAYER_BEFORE:
-		v = n->layer > 0 ? vn_fault_value(p, n->layer - 1, at) : -1;
-		break;
+	case RECORD_ONE_TILE: return neighbour(p, n, -1);
+	case RECORD_AFTER: return neighbour(p, n, 1);
+	case RECORD_CONTEXT: v = at == VN_POINT_ATTN_OUT ? vn_fault_value(p, n->layer, VN_POINT_ATTN_CONTEXT) : -1; break;
+	case RECORD_OUT: v = at == VN_POINT_ATTN_CONTEXT ? vn_fault_value(p, n->layer, VN_POINT_ATTN_OUT) : -1; break;
+	case RECORD_GATED: v = at == VN_POINT_ATTN_CONTEXT ? vn_fault_value(p, n->layer, VN_POINT_ATTN_GATED) : -1; break;
+	case RECORD_LAYER_BEFORE: v = n->layer > 0 ? vn_fault_value(p, n->layer - 1, at) : -1; break;
 	case RECORD_FINAL:
 		v = at == VN_POINT_OUTPUT && n->layer == p->layers - 1 ? vn_fault_value(p, -1, VN_POINT_FINAL_NORM) : -1;
 		break;
@@ -61,8 +51,9 @@ vn_status vn_make_record_other(const vn_fault_row *r, vn_faulty *f, int node, vn
 	const vn_plan *p = f->plan;
 	const int      u = vn_fault_recorded(r, p, &p->node[node]), made = p->value[u].node,
 			  row = (int)vn_value_row(&p->value[u]);
-	const vn_node  copy = { .op = VN_OP_SLICE, .layer = p->node[node].layer, .c.slice = { row, 0, row }, .n_in = 1,
-		.in = { u } };
+	const vn_node copy = {
+		.op = VN_OP_SLICE, .layer = p->node[node].layer, .c.slice = { row, 0, row }, .n_in = 1, .in = { u }
+	};
 
 	return vn_fault_behind(f, node, made > node ? made : node, copy, true, err);
 }

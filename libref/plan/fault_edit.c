@@ -104,13 +104,13 @@ vn_status vn_fault_follow(vn_faulty *f, int node, vn_node maker, vn_error *err)
 
 vn_node vn_fault_rows(int layer, int form, int by, int inner, int value)
 {
-	return (vn_node){ .op = VN_OP_ROWS, .layer = layer, .c.rows = { form, by, inner }, .n_in = 2,
-		.in = { value, value } };
+	return (
+		vn_node) { .op = VN_OP_ROWS, .layer = layer, .c.rows = { form, by, inner }, .n_in = 2, .in = { value, value } };
 }
 
 vn_node vn_fault_act(int layer, vn_act act, int value)
 {
-	return (vn_node){ .op = VN_OP_ACT, .layer = layer, .c.act.act = act, .n_in = 1, .in = { value } };
+	return (vn_node) { .op = VN_OP_ACT, .layer = layer, .c.act.act = act, .n_in = 1, .in = { value } };
 }
 
 bool vn_fault_plain(const vn_plan *p, const vn_node *n)
@@ -165,11 +165,11 @@ double *vn_fault_numbers(const vn_faulty *f, int weight)
 
 vn_status vn_fault_weight(vn_faulty *f, int like, double *numbers, const vn_shape *shape, int *weight, vn_error *err)
 {
-	vn_plan     *p = f->plan;
+	vn_plan       *p = f->plan;
 	const vn_shape s = shape ? *shape : p->weight[like].shape; /* by value, because the array may move */
-	vn_weight   *weights = realloc(p->weight, ((size_t)p->n_weights + 1) * sizeof *weights);
-	vn_tensor   *tensors = NULL;
-	void        *bytes = NULL;
+	vn_weight     *weights = realloc(p->weight, ((size_t)p->n_weights + 1) * sizeof *weights);
+	vn_tensor     *tensors = NULL;
+	void          *bytes = NULL;
 
 	if (weights) {
 		p->weight = weights;
@@ -221,7 +221,7 @@ vn_status vn_fault_bytes(vn_faulty *f, int like, int *weight, unsigned char **by
 /* Makes the node read `bytes` (count numbers of format `as`) in place of weight w; f takes ownership. */
 static vn_status instead(vn_faulty *f, int node, int slot, int w, vn_dtype as, void *bytes, vn_error *err)
 {
-	int             new = -1;
+	int new = -1;
 	const vn_status st = vn_fault_weight(f, w, NULL, NULL, &new, err);
 
 	if (st || !own(f, bytes)) {
@@ -360,7 +360,7 @@ vn_status vn_fault_change_weight(const vn_fault_row *r, vn_faulty *f, int node, 
 	const int      w = f->plan->node[node].w[slot];
 	const vn_shape s = f->plan->weight[w].shape;
 	double        *x = vn_fault_numbers(f, w), *y = vn_fault_numbers(f, w);
-	int            new = -1;
+	int new = -1;
 
 	if (!x || !y) {
 		free(x);

@@ -105,7 +105,7 @@ vn_status vn_make_another_head(const vn_fault_row *r, vn_faulty *f, int node, vn
 			f->plan->node[node + 1].in[1] = v;
 		return st;
 	}
-	return vn_fault_arrange(f, node, 0, 0, &(vn_arrange){ VN_ARRANGE_ROUND, .a = by }, err);
+	return vn_fault_arrange(f, node, 0, 0, &(vn_arrange) { VN_ARRANGE_ROUND, .a = by }, err);
 }
 
 vn_status vn_make_no_gate(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
@@ -129,9 +129,10 @@ vn_status vn_make_gate_late(const vn_fault_row *r, vn_faulty *f, int node, vn_er
 {
 	const int out = vn_fault_behind_gate(f->plan, &f->plan->node[node]),
 			  row = (int)vn_value_row(&f->plan->value[f->plan->node[out].out[0]]);
-	vn_node   gate = f->plan->node[node];
-	vn_node   flat = { .op = VN_OP_SLICE, .layer = gate.layer, .c.slice = { row, 0, row }, .n_in = 1,
-		.in = { gate.in[0] } }; /* (T,D) */
+	vn_node gate = f->plan->node[node];
+	vn_node flat = {
+		.op = VN_OP_SLICE, .layer = gate.layer, .c.slice = { row, 0, row }, .n_in = 1, .in = { gate.in[0] }
+	}; /* (T,D) */
 	vn_status st = vn_make_no_gate(r, f, node, err);
 
 	gate.in[1] = f->plan->node[out].out[0];

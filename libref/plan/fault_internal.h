@@ -14,17 +14,17 @@
 
 struct vn_faulty {
 	/* the original plan; its values and weights have the same numbers in the copy */
-	const vn_plan *unmodified;
-	vn_plan   *plan;   /* the copy */
-	vn_tensor *weight; /* (n_weights of the copy) */
-	void     **own;    /* data of weights that we allocated */
-	int        n_own;
-	int        kept;   /* weights that a change left equal */
+	const vn_plan      *unmodified;
+	vn_plan            *plan;   /* the copy */
+	vn_tensor          *weight; /* (n_weights of the copy) */
+	void              **own;    /* data of weights that we allocated */
+	int                 n_own;
+	int                 kept; /* weights that a change left equal */
 	const vn_some_rows *some; /* of a large matrix only these rows are made; NULL: all */
 };
 
 typedef struct vn_fault_row vn_fault_row;
-typedef vn_status vn_fault_make(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err);
+typedef vn_status           vn_fault_make(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err);
 
 typedef enum vn_fault_need {
 	VN_NEEDS_NOTHING,
@@ -34,12 +34,12 @@ typedef enum vn_fault_need {
 
 /* A row of catalogue.def. */
 struct vn_fault_row {
-	const char   *id, *title;
-	unsigned      on;       /* bit mask of the operations (vn_op) that it applies to */
-	vn_fault_need needs[3];
+	const char    *id, *title;
+	unsigned       on; /* bit mask of the operations (vn_op) that it applies to */
+	vn_fault_need  needs[3];
 	vn_fault_make *make;
-	const char   *constant;
-	double        x;
+	const char    *constant;
+	double         x;
 };
 
 #define FAULT(name, id, title, on, needs, make, constant, x) vn_fault_make vn_make_##make;
@@ -52,12 +52,20 @@ enum { YARN_RAMP, YARN_CONTEXT, YARN_STRETCH, YARN_COLUMNS };
 enum { FUSED_BY_ROWS, FUSED_BY_HALVES, FUSED_BY_RANKS }; /* larger values: of that many ranks */
 enum { BLOCK_SWAPPED, BLOCK_LOW_SCALES, BLOCK_PLUS_MIN };
 /* What is recorded instead. */
-enum { RECORD_BEFORE, RECORD_AFTER, RECORD_CONTEXT, RECORD_OUT, RECORD_GATED, RECORD_LAYER_BEFORE, RECORD_FINAL,
-	RECORD_ONE_TILE };
+enum {
+	RECORD_BEFORE,
+	RECORD_AFTER,
+	RECORD_CONTEXT,
+	RECORD_OUT,
+	RECORD_GATED,
+	RECORD_LAYER_BEFORE,
+	RECORD_FINAL,
+	RECORD_ONE_TILE
+};
 /* x = a vn_cache_form, what it applies to (cache_of), and whether only from the second call on. */
 #define CACHE(form, of, steps) ((form) + 16 * (of) + 64 * (steps))
-#define CACHE_FORM(x) ((int)(x) % 16)
-#define CACHE_OF(x)   ((int)(x) / 16 % 4)
+#define CACHE_FORM(x)          ((int)(x) % 16)
+#define CACHE_OF(x)            ((int)(x) / 16 % 4)
 
 /* ---- queries (fault_edit.c) --------------------------------------------------------- */
 
@@ -72,10 +80,10 @@ static inline vn_point vn_fault_point(const vn_plan *p, const vn_node *n)
 	return p->value[n->out[0]].point;
 }
 
-double   vn_fault_const(const vn_node *n, const char *name);
+double vn_fault_const(const vn_node *n, const char *name);
 /* Returns the value of a point in a layer, not an alias; -1: none. */
-int      vn_fault_value(const vn_plan *p, int layer, vn_point point);
-int      vn_fault_width(const vn_plan *p);  /* D of the model */
+int    vn_fault_value(const vn_plan *p, int layer, vn_point point);
+int    vn_fault_width(const vn_plan *p); /* D of the model */
 
 /* Returns the node as it was before anything was injected. */
 static inline const vn_node *vn_fault_sound(const vn_faulty *f, int node)
@@ -86,42 +94,42 @@ static inline const vn_node *vn_fault_sound(const vn_faulty *f, int node)
 /* ---- queries for the needs of a row ------------------------------------------------------ */
 
 /* would other yarn or llama3 settings change its frequencies? */
-bool   vn_fault_moves(const vn_fault_row *r, const vn_plan *p, const vn_node *n);
+bool           vn_fault_moves(const vn_fault_row *r, const vn_plan *p, const vn_node *n);
 /* the SCALE_... of an attention */
-double vn_fault_scale(const vn_fault_row *r, const vn_plan *p, const vn_node *n);
+double         vn_fault_scale(const vn_fault_row *r, const vn_plan *p, const vn_node *n);
 /* of the first layer that has a window; 0: none has */
-int    vn_fault_window(const vn_plan *p);
+int            vn_fault_window(const vn_plan *p);
 /* of three fused parts that are split differently: which one replaces this one */
-int    vn_fault_part(const vn_fault_row *r, const vn_node *n);
+int            vn_fault_part(const vn_fault_row *r, const vn_node *n);
 /* For queries, keys and values with matrices of their own: the number of key heads, or 0 if it does
  * not divide that of query heads. -1: they have none. */
-int    vn_fault_groups(const vn_plan *p, const vn_node *n);
+int            vn_fault_groups(const vn_plan *p, const vn_node *n);
 /* Returns the parallel projection (point a for b, or b for a) with weights of the same shape, or
  * NULL. */
 const vn_node *vn_fault_beside(const vn_plan *p, const vn_node *n, vn_point a, vn_point b);
 /* r->x layers on; 0: the first layer */
 const vn_node *vn_fault_other_layer(const vn_fault_row *r, const vn_plan *p, const vn_node *n);
 /* the token embedding table */
-int    vn_fault_embedding(const vn_plan *p);
+int            vn_fault_embedding(const vn_plan *p);
 /* columns that a norm norms together */
-int    vn_fault_columns(const vn_plan *p, const vn_node *n);
+int            vn_fault_columns(const vn_plan *p, const vn_node *n);
 /* Returns the norm whose weights a norm may get by mistake: of keys for queries, or of the
  * feed-forward part for attention, and vice versa. */
 const vn_node *vn_fault_partner(const vn_plan *p, const vn_node *n, bool heads);
 /* the norm that reads the base of a layer's sum; -1 */
-int    vn_fault_norm_of_sum(const vn_plan *p, const vn_node *n);
+int            vn_fault_norm_of_sum(const vn_plan *p, const vn_node *n);
 /* the same, found from either of the two; -1 */
-int    vn_fault_norm_beside(const vn_plan *p, const vn_node *n);
+int            vn_fault_norm_beside(const vn_plan *p, const vn_node *n);
 /* for a layer's second sum: the base of the first; -1 */
-int    vn_fault_first_base(const vn_plan *p, const vn_node *n);
+int            vn_fault_first_base(const vn_plan *p, const vn_node *n);
 /* the value that RECORD_... records; -1 */
-int    vn_fault_recorded(const vn_fault_row *r, const vn_plan *p, const vn_node *n);
+int            vn_fault_recorded(const vn_fault_row *r, const vn_plan *p, const vn_node *n);
 /* the corresponding value of the layer before; -1 */
-int    vn_fault_before(const vn_plan *p, int value);
+int            vn_fault_before(const vn_plan *p, int value);
 /* channels of a convolution before those of the values */
-int    vn_fault_before_values(const vn_plan *p, const vn_node *n);
+int            vn_fault_before_values(const vn_plan *p, const vn_node *n);
 /* the projection after a gate whose sizes the gate fits; -1 */
-int    vn_fault_behind_gate(const vn_plan *p, const vn_node *n);
+int            vn_fault_behind_gate(const vn_plan *p, const vn_node *n);
 
 /* ---- changes (fault_edit.c) -------------------------------------------------------- */
 
@@ -152,7 +160,7 @@ vn_status vn_fault_bytes(vn_faulty *f, int like, int *weight, unsigned char **by
 double   *vn_fault_numbers(const vn_faulty *f, int weight);
 
 /* Changes the node's weight `slot`. The function reads x (count) and fills y (count). */
-typedef void vn_fault_change(const vn_fault_row *r, const vn_shape *s, const double *x, double *y);
+typedef void   vn_fault_change(const vn_fault_row *r, const vn_shape *s, const double *x, double *y);
 vn_status      vn_fault_change_weight(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_change *change,
                                       vn_error *err);
 /* Same for changes of each number by itself, which avoids having the vocabulary's matrix in memory
@@ -161,13 +169,13 @@ typedef double vn_fault_each(const vn_fault_row *r, double x);
 vn_status      vn_fault_change_each(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_each *change,
                                     vn_error *err);
 /* Same for changes within each row of the last axis: reads x (n), fills y (n). */
-typedef void vn_fault_run(const vn_fault_row *r, const double *x, double *y, int64_t n);
+typedef void   vn_fault_run(const vn_fault_row *r, const double *x, double *y, int64_t n);
 vn_status      vn_fault_change_rows(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_run *change,
                                     vn_error *err);
 /* Same for a rearrangement along an axis of the weight; axis -1: of all numbers in a row. */
-vn_status vn_fault_arrange(vn_faulty *f, int node, int slot, int axis, const vn_arrange *m, vn_error *err);
+vn_status      vn_fault_arrange(vn_faulty *f, int node, int slot, int axis, const vn_arrange *m, vn_error *err);
 /* Rearranges the outputs of a product: its matrix, and its bias if there is one. */
-vn_status vn_fault_arrange_outputs(vn_faulty *f, int node, const vn_arrange *m, vn_error *err);
+vn_status      vn_fault_arrange_outputs(vn_faulty *f, int node, const vn_arrange *m, vn_error *err);
 
 /* Returns x * r->x. */
 double vn_fault_times(const vn_fault_row *r, double x);

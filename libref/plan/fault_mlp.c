@@ -15,7 +15,7 @@ vn_status vn_make_by_width(const vn_fault_row *r, vn_faulty *f, int node, vn_err
 /* x: rows by which the table is shifted, cyclically. */
 vn_status vn_make_moved_table(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	return vn_fault_arrange(f, node, 0, 0, &(vn_arrange){ VN_ARRANGE_ROUND, .a = (int64_t)r->x }, err);
+	return vn_fault_arrange(f, node, 0, 0, &(vn_arrange) { VN_ARRANGE_ROUND, .a = (int64_t)r->x }, err);
 }
 
 vn_status vn_make_of_embedding(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)

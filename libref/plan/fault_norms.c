@@ -77,10 +77,10 @@ vn_status vn_make_no_weight(const vn_fault_row *r, vn_faulty *f, int node, vn_er
 const vn_node *vn_fault_partner(const vn_plan *p, const vn_node *n, bool heads)
 {
 	static const vn_point pair[][2] = { { VN_POINT_Q_NORM, VN_POINT_K_NORM },
-		{ VN_POINT_ATTN_NORM, VN_POINT_MLP_NORM } };
+		                                { VN_POINT_ATTN_NORM, VN_POINT_MLP_NORM } };
 	const vn_point       *of = pair[!heads], mine = vn_fault_point(p, n);
-	const int v = mine == of[0] || mine == of[1] ? vn_fault_value(p, n->layer, mine == of[0] ? of[1] : of[0]) : -1;
-	const vn_node        *o = v < 0 ? NULL : &p->node[p->value[v].node];
+	const int      v = mine == of[0] || mine == of[1] ? vn_fault_value(p, n->layer, mine == of[0] ? of[1] : of[0]) : -1;
+	const vn_node *o = v < 0 ? NULL : &p->node[p->value[v].node];
 
 	return o && o->n_w == n->n_w && vn_shape_equal(&p->weight[o->w[0]].shape, &p->weight[n->w[0]].shape) ? o : NULL;
 }
@@ -160,7 +160,8 @@ int vn_fault_norm_of_sum(const vn_plan *p, const vn_node *n)
 {
 	const vn_point at = vn_fault_point(p, n);
 	return at == VN_POINT_ATTN_RESIDUAL ? vn_fault_value(p, n->layer, VN_POINT_ATTN_NORM)
-	     : at == VN_POINT_OUTPUT        ? vn_fault_value(p, n->layer, VN_POINT_MLP_NORM) : -1;
+	       : at == VN_POINT_OUTPUT      ? vn_fault_value(p, n->layer, VN_POINT_MLP_NORM)
+	                                    : -1;
 }
 
 vn_status vn_make_after_norm(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)

@@ -6,8 +6,9 @@
 int vn_fault_before(const vn_plan *p, int value)
 {
 	const vn_value *v = &p->value[vn_plan_root(p, value)];
-	const int       o = v->layer > 0 ? vn_fault_value(p, v->layer - 1, v->point)
-	                  : v->layer == 0 && v->point == VN_POINT_OUTPUT ? vn_fault_value(p, -1, VN_POINT_EMBED) : -1;
+	const int       o = v->layer > 0                                   ? vn_fault_value(p, v->layer - 1, v->point)
+	                    : v->layer == 0 && v->point == VN_POINT_OUTPUT ? vn_fault_value(p, -1, VN_POINT_EMBED)
+	                                                                   : -1;
 	bool same = o >= 0 && p->value[o].rank == v->rank && p->value[o].wide == v->wide && !p->value[o].on_demand;
 
 	for (int i = 0; same && i < v->rank; i++)

@@ -78,15 +78,9 @@ static vn_rope other_yarn(const vn_fault_row *r, const vn_node *n)
 	vn_rope rope = ROPE(n);
 
 	switch ((int)r->x) {
-	case YARN_RAMP:
-		rope.truncate = false;
-		break;
-	case YARN_CONTEXT:
-		rope.original_context = rope.max_context;
-		break;
-	case YARN_STRETCH:
-		rope.factor = (double)rope.max_context / rope.original_context;
-		break;
+	case YARN_RAMP: rope.truncate = false; break;
+	case YARN_CONTEXT: rope.original_context = rope.max_context; break;
+	case YARN_STRETCH: rope.factor = (double)rope.max_context / rope.original_context; break;
 	case YARN_COLUMNS: /* with these turns the ramp spans pairs 0 to R */
 		rope.beta_fast = rope.original_context / (2.0 * 3.14159265358979323846);
 		rope.beta_slow = rope.beta_fast / (rope.theta * rope.theta);
@@ -189,5 +183,5 @@ vn_status vn_make_turned_again(const vn_fault_row *r, vn_faulty *f, int node, vn
 vn_status vn_make_next_positions(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	(void)r;
-	return vn_fault_arrange(f, node, 0, 0, &(vn_arrange){ VN_ARRANGE_SHIFTED, .a = 1 }, err);
+	return vn_fault_arrange(f, node, 0, 0, &(vn_arrange) { VN_ARRANGE_SHIFTED, .a = 1 }, err);
 }

@@ -85,12 +85,12 @@ vn_status vn_make_regrouped(const vn_fault_row *r, vn_faulty *f, int node, vn_er
 	const vn_node *s[3], *n = vn_fault_sound(f, node);
 	const int      which = of_own(f->unmodified, n, s), H = f->unmodified->value[s[0]->out[0]].size[1],
 			  G = f->unmodified->value[s[1]->out[0]].size[1];
-	const int      first = which == 0 ? 0 : which == 1 ? H : H + G, heads = which ? G : H;
-	vn_status      st = VN_OK;
+	const int first = which == 0 ? 0 : which == 1 ? H : H + G, heads = which ? G : H;
+	vn_status st = VN_OK;
 
 	for (int k = 0; k < 2 && !st && n->w[k] >= 0; k++) {
 		double *x[3], *y = vn_fault_numbers(f, n->w[k]);
-		int     new = -1;
+		int new = -1;
 		for (int i = 0; i < 3; i++)
 			x[i] = vn_fault_numbers(f, s[i]->w[k]);
 		const bool   good = x[0] && x[1] && x[2] && y;

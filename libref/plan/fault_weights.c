@@ -20,7 +20,7 @@ vn_status vn_make_transposed(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 {
 	const int       w = f->plan->node[node].w[0];
 	const vn_shape *s = &f->plan->weight[w].shape, turned = { .rank = 2, .dim = { s->dim[1], s->dim[0] } };
-	int             new;
+	int new;
 	const vn_status st = vn_fault_weight(f, w, NULL, &turned, &new, err);
 
 	(void)r;
@@ -83,8 +83,8 @@ vn_status vn_make_interleaved(const vn_fault_row *r, vn_faulty *f, int node, vn_
 {
 	const vn_node *n = vn_fault_sound(f, node),
 				  *o = vn_fault_beside(f->unmodified, n, VN_POINT_GATE_PROJ, VN_POINT_UP_PROJ);
-	const bool     up = vn_fault_point(f->unmodified, n) == VN_POINT_UP_PROJ;
-	vn_status      st = VN_OK;
+	const bool up = vn_fault_point(f->unmodified, n) == VN_POINT_UP_PROJ;
+	vn_status  st = VN_OK;
 
 	for (int k = 0; k < 2 && !st && n->w[k] >= 0; k++) {
 		const vn_shape *s = &f->unmodified->weight[n->w[k]].shape;
@@ -93,9 +93,9 @@ vn_status vn_make_interleaved(const vn_fault_row *r, vn_faulty *f, int node, vn_
 			return vn_fail(err, VN_ERR_USAGE, "%zu rows cannot be split evenly into %.0f ranks", M, r->x);
 		double *first = vn_fault_numbers(f, up ? o->w[k] : n->w[k]),
 			   *second = vn_fault_numbers(f, up ? n->w[k] : o->w[k]);
-		double *y = vn_fault_numbers(f, n->w[k]);
+		double          *y = vn_fault_numbers(f, n->w[k]);
 		const vn_arrange rows = joined((int)r->x, (int64_t)M);
-		int     new = -1;
+		int new = -1;
 		for (size_t m = 0; first && second && y && m < M; m++) {
 			const size_t from = (size_t)vn_arranged(&rows, (int64_t)(m + (up ? M : 0)), (int64_t)(2 * M));
 			memcpy(y + m * row, from < M ? first + from * row : second + (from - M) * row, row * sizeof *y);
@@ -176,7 +176,7 @@ vn_status vn_make_never_loaded(const vn_fault_row *r, vn_faulty *f, int node, vn
 vn_status vn_make_read_as_other(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const int w = f->plan->node[node].w[0];
-	int       new;
+	int new;
 	vn_status st;
 
 	(void)r;
@@ -223,7 +223,7 @@ vn_status vn_make_clamp_all(const vn_fault_row *r, vn_faulty *f, int node, vn_er
 vn_status vn_make_shear(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_arrange unpadded = { VN_ARRANGE_PADDED, .a = f->weight[f->plan->node[node].w[0]].shape.dim[1],
-		.b = (int64_t)r->x };
+		                          .b = (int64_t)r->x };
 
 	return vn_fault_arrange(f, node, 0, -1, &unpadded, err);
 }

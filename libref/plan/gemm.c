@@ -11,8 +11,17 @@ static vn_gemm of_linear(const vn_plan *p, const vn_node *node)
 	const bool      in_first = node->c.linear.transposed; /* stored (N,M) in the letters of plan.h */
 	const int64_t   in = w->dim[in_first ? 0 : 1], out = w->dim[in_first ? 1 : 0];
 
-	return (vn_gemm) { .of = "linear", .m = VN_T, .n = out, .k = in, .transposed = !in_first, .lda = in,
-	                   .ldb = in_first ? out : in, .ldc = out, .batch = 1, .share = 1, .alpha = 1 };
+	return (vn_gemm) { .of = "linear",
+		               .m = VN_T,
+		               .n = out,
+		               .k = in,
+		               .transposed = !in_first,
+		               .lda = in,
+		               .ldb = in_first ? out : in,
+		               .ldc = out,
+		               .batch = 1,
+		               .share = 1,
+		               .alpha = 1 };
 }
 
 /* Of one query head: q (T,K) k (S,K)^T. Heads lie side by side in a row of q, k and v. */
@@ -20,9 +29,17 @@ static vn_gemm of_scores(const vn_node *node)
 {
 	const int H = node->c.attention.heads, G = node->c.attention.kv_heads, K = node->c.attention.head_dim;
 
-	return (vn_gemm) { .of = "scores", .m = VN_T, .n = VN_S, .k = K, .transposed = true, .lda = (int64_t)H * K,
-	                   .ldb = (int64_t)G * K, .ldc = VN_S, .batch = H, .share = H / G,
-	                   .alpha = node->c.attention.scale };
+	return (vn_gemm) { .of = "scores",
+		               .m = VN_T,
+		               .n = VN_S,
+		               .k = K,
+		               .transposed = true,
+		               .lda = (int64_t)H * K,
+		               .ldb = (int64_t)G * K,
+		               .ldc = VN_S,
+		               .batch = H,
+		               .share = H / G,
+		               .alpha = node->c.attention.scale };
 }
 
 /* Of one query head: probs (T,S) v (S,K). */
@@ -30,8 +47,16 @@ static vn_gemm of_context(const vn_node *node)
 {
 	const int H = node->c.attention.heads, G = node->c.attention.kv_heads, K = node->c.attention.head_dim;
 
-	return (vn_gemm) { .of = "context", .m = VN_T, .n = K, .k = VN_S, .lda = VN_S, .ldb = (int64_t)G * K,
-	                   .ldc = (int64_t)H * K, .batch = H, .share = H / G, .alpha = 1 };
+	return (vn_gemm) { .of = "context",
+		               .m = VN_T,
+		               .n = K,
+		               .k = VN_S,
+		               .lda = VN_S,
+		               .ldb = (int64_t)G * K,
+		               .ldc = (int64_t)H * K,
+		               .batch = H,
+		               .share = H / G,
+		               .alpha = 1 };
 }
 
 int vn_gemms_of(const vn_plan *p, int value, vn_gemm g[VN_MAX_GEMM])
@@ -76,9 +101,9 @@ void vn_gemm_shares(const vn_plan *p, int64_t tokens, int64_t keys, double *shar
 
 	share[0] = 0;
 	for (int i = 0; i < p->n_nodes; i++) {
-		vn_gemm g[VN_MAX_GEMM];
+		vn_gemm   g[VN_MAX_GEMM];
 		const int n = vn_gemms_of(p, p->node[i].out[0], g);
-		double work = OTHER * (double)tokens;
+		double    work = OTHER * (double)tokens;
 		for (int k = 0; k < n; k++) {
 			const vn_gemm at = vn_gemm_at(&g[k], tokens, keys);
 			work += (double)at.m * (double)at.n * (double)at.k * at.batch;

@@ -15,12 +15,12 @@ enum { VN_MAX_GEMM = 2 /* per checkpoint */, VN_GEMM_TEXT = 240 };
 
 /* Sizes may be VN_T (tokens of the call) or VN_S (keys). */
 typedef struct vn_gemm {
-	const char *of;         /* "linear", "scores", "context" */
+	const char *of; /* "linear", "scores", "context" */
 	int64_t     m, n, k;
 	bool        transposed; /* B */
 	int64_t     lda, ldb, ldc;
-	int         batch;      /* calls with these sizes: one per query head; 1 */
-	int         share;      /* consecutive calls that read one B: query heads per key head; 1 */
+	int         batch; /* calls with these sizes: one per query head; 1 */
+	int         share; /* consecutive calls that read one B: query heads per key head; 1 */
 	double      alpha;
 } vn_gemm;
 

@@ -180,11 +180,11 @@ bool vn_const_is_list(vn_op op, int i)
 
 bool vn_const_is_optional(vn_op op, int i)
 {
-	static const char *const later[] = { "transposed", "short_factor", "long_factor", "pairing", "offset", "turn",
-		"half_angles", "step_offset", "step_zero",
-	                                     "sections", "one_position" };
-	const row *r = find(op, i);
-	bool       is = r->at >= offsetof(vn_node, x) || op == VN_OP_ROWS;
+	static const char *const later[] = { "transposed", "short_factor", "long_factor", "pairing",
+		                                 "offset",     "turn",         "half_angles", "step_offset",
+		                                 "step_zero",  "sections",     "one_position" };
+	const row               *r = find(op, i);
+	bool                     is = r->at >= offsetof(vn_node, x) || op == VN_OP_ROWS;
 
 	for (size_t k = 0; k < sizeof later / sizeof *later; k++)
 		is = is || strcmp(later[k], r->name) == 0;
@@ -215,7 +215,10 @@ vn_status vn_const_set(vn_node *n, const char *name, double value, vn_error *err
 		bool odd = r->at == AT(rope.rope.rotary_dim) && r->op == VN_OP_ROPE && fmod(value, 2.0) != 0.0; /* pairs */
 		if (!(value >= r->low && value <= r->high) || (r->kind != REAL && value != floor(value)) || odd)
 			return vn_fail(err, VN_ERR_USAGE, "%s of %s: %g is not %s from %g to %g", name, op_names[n->op], value,
-			               r->kind == REAL ? "a number" : odd ? "an even number" : "a whole number", r->low, r->high);
+			               r->kind == REAL ? "a number"
+			               : odd           ? "an even number"
+			                               : "a whole number",
+			               r->low, r->high);
 		char *p = (char *)n + r->at;
 		int   whole = r->kind == REAL ? 0 : (int)value;
 		bool  truth = value != 0;

@@ -20,7 +20,7 @@ static bool append_list(vn_plan *p, int n, const float *x)
 	if (!more)
 		return false;
 	p->list = more;
-	p->list[p->n_lists] = (vn_list){ n, copy_of(x, n, sizeof *x) };
+	p->list[p->n_lists] = (vn_list) { n, copy_of(x, n, sizeof *x) };
 	if (!p->list[p->n_lists].x)
 		return false;
 	p->n_lists++;

@@ -24,10 +24,10 @@
 #include "libref/plan/point.h"
 #include "libref/plan/rope.h"
 
-#define VN_NAME_MAX 128 /* length of a checkpoint's or weight's name, with NUL */
-#define VN_MAX_IN   5
-#define VN_MAX_OUT  6
-#define VN_MAX_W    4
+#define VN_NAME_MAX  128 /* length of a checkpoint's or weight's name, with NUL */
+#define VN_MAX_IN    5
+#define VN_MAX_OUT   6
+#define VN_MAX_W     4
 #define VN_MAX_STATE 2 /* per node */
 
 enum { VN_T = -1, VN_S = -2 };
@@ -36,25 +36,25 @@ enum { VN_PLAN_RANK = 4 }; /* maximum number of axes of a value, a state or a we
 /* What an operation computes, in the letters of specs/models.md. Inputs, weights and outputs are in
  * the order of the slots of vn_node. */
 typedef enum vn_op {
-	VN_OP_EMBED,     /* w (V,D)               -> y[t] = w[ids[t]]                     (T,D) */
-	VN_OP_RMS_NORM,  /* x, w (N)              -> over the last axis, N wide; eps, offset  as x */
-	VN_OP_POSITIONS, /* w (C,D)               -> y[t] = w[p], p the position of t     (T,D) */
-	VN_OP_LAYER_NORM, /* x, w (N), bias (N)?  -> over the last axis, N wide; eps      as x  */
-	VN_OP_LINEAR,    /* x, w (M,N), bias (M)? -> x w^T + bias                         (T,M) */
-	VN_OP_SLICE,     /* x                     -> some of its columns                  (T,...) */
-	VN_OP_ROPE,      /* x (T,H,K)             -> rotated by position                  (T,H,K) */
-	VN_OP_ATTENTION, /* q (T,H,K), k, v (T,G,K), kept (T,G,K)? -> context (T,H,K), scores (H,T,S)?, probs (H,T,S)?,
+	VN_OP_EMBED,       /* w (V,D)               -> y[t] = w[ids[t]]                     (T,D) */
+	VN_OP_RMS_NORM,    /* x, w (N)              -> over the last axis, N wide; eps, offset  as x */
+	VN_OP_POSITIONS,   /* w (C,D)               -> y[t] = w[p], p the position of t     (T,D) */
+	VN_OP_LAYER_NORM,  /* x, w (N), bias (N)?  -> over the last axis, N wide; eps      as x  */
+	VN_OP_LINEAR,      /* x, w (M,N), bias (M)? -> x w^T + bias                         (T,M) */
+	VN_OP_SLICE,       /* x                     -> some of its columns                  (T,...) */
+	VN_OP_ROPE,        /* x (T,H,K)             -> rotated by position                  (T,H,K) */
+	VN_OP_ATTENTION,   /* q (T,H,K), k, v (T,G,K), kept (T,G,K)? -> context (T,H,K), scores (H,T,S)?, probs (H,T,S)?,
 	                  * states k_cache (S,G,K)?, v_cache (S,G,K)? */
-	VN_OP_ACT,       /* x                     -> f(x)                                 as x  */
-	VN_OP_GATED,     /* gate, up              -> f(gate) * up                         as up */
-	VN_OP_ADD,       /* a, b                  -> a + b                                as a  */
-	VN_OP_CAUSAL_CONV,      /* x (T,X), w (X,1,J)    -> silu of each channel's causal convolution (T,X),
+	VN_OP_ACT,         /* x                     -> f(x)                                 as x  */
+	VN_OP_GATED,       /* gate, up              -> f(gate) * up                         as up */
+	VN_OP_ADD,         /* a, b                  -> a + b                                as a  */
+	VN_OP_CAUSAL_CONV, /* x (T,X), w (X,1,J)    -> silu of each channel's causal convolution (T,X),
 	                  * state conv_state (J-1,X)? */
-	VN_OP_L2_NORM,   /* x                     -> over the last axis, to length one; eps    as x */
-	VN_OP_LOG_DECAY, /* x (T,N), A_log (N), dt_bias (N) -> -exp(A_log) softplus(x + dt_bias) (T,N) */
-	VN_OP_DELTA_RULE, /* q, k (T,nk,dk), v (T,nv,dv), g, beta (T,nv) -> core (T,nv,dv), state (nv,dk,dv)? */
-	VN_OP_GATED_NORM, /* x, z, w (N)          -> rms_norm(x) silu(z), over the last axis; eps  as x */
-	VN_OP_ROWS,      /* x, other              -> the rows of a call, as an experiment has them (vn_rows_form) as x */
+	VN_OP_L2_NORM,     /* x                     -> over the last axis, to length one; eps    as x */
+	VN_OP_LOG_DECAY,   /* x (T,N), A_log (N), dt_bias (N) -> -exp(A_log) softplus(x + dt_bias) (T,N) */
+	VN_OP_DELTA_RULE,  /* q, k (T,nk,dk), v (T,nv,dv), g, beta (T,nv) -> core (T,nv,dv), state (nv,dk,dv)? */
+	VN_OP_GATED_NORM,  /* x, z, w (N)          -> rms_norm(x) silu(z), over the last axis; eps  as x */
+	VN_OP_ROWS,        /* x, other              -> the rows of a call, as an experiment has them (vn_rows_form) as x */
 	VN_N_OPS
 } vn_op;
 
@@ -74,15 +74,27 @@ typedef enum vn_gate_form { VN_GATE_USUAL, VN_GATE_PRODUCT, VN_GATE_BOTH, VN_N_G
 /* The key head of query head h: h / (H/G); h mod G. Only for attention, where heads from G on read
  * past the end: h, with keys and values of heads from G on 0; or (S,G,K) read with the stride of
  * one head, so head h mod G of token j + h / G, 0 after the last token. */
-typedef enum vn_head_map { VN_HEADS_GROUPED, VN_HEADS_MODULO, VN_HEADS_NONE, VN_HEADS_FLAT,
-	VN_N_HEAD_MAPS } vn_head_map;
+typedef enum vn_head_map {
+	VN_HEADS_GROUPED,
+	VN_HEADS_MODULO,
+	VN_HEADS_NONE,
+	VN_HEADS_FLAT,
+	VN_N_HEAD_MAPS
+} vn_head_map;
 /* The softmax of VN_OP_ATTENTION, in the order of the enum: the usual one; over the queries of the
  * call that see a key; over the heads; of exp(s) without subtracting the maximum, in float32; the
  * same in float16; with probabilities rounded to float16; to bfloat16; with products rounded to
  * float16 before they are scaled. */
 typedef enum vn_attn_form {
-	VN_ATTN_USUAL, VN_ATTN_OVER_QUERIES, VN_ATTN_OVER_HEADS, VN_ATTN_NO_MAX, VN_ATTN_NO_MAX_F16, VN_ATTN_PROBS_F16,
-	VN_ATTN_PROBS_BF16, VN_ATTN_SCORES_F16, VN_N_ATTN_FORMS
+	VN_ATTN_USUAL,
+	VN_ATTN_OVER_QUERIES,
+	VN_ATTN_OVER_HEADS,
+	VN_ATTN_NO_MAX,
+	VN_ATTN_NO_MAX_F16,
+	VN_ATTN_PROBS_F16,
+	VN_ATTN_PROBS_BF16,
+	VN_ATTN_SCORES_F16,
+	VN_N_ATTN_FORMS
 } vn_attn_form;
 /* What VN_OP_ATTENTION reads for token j of S, in blocks of B. Positions without a token are 0. In
  * the order of the enum:
@@ -119,14 +131,25 @@ typedef enum vn_cache_form {
  *   log softmax   x minus the logarithm of the sum of its exponentials
  *   round         column n + by, wrapping around, instead of column n */
 typedef enum vn_rows_form {
-	VN_ROWS_USUAL, VN_ROWS_SHIFTED, VN_ROWS_PARTS_FIRST, VN_ROWS_IN_TURN, VN_ROWS_TILES, VN_ROWS_LOG_SOFTMAX,
-		VN_ROWS_ROUND, VN_N_ROWS_FORMS
+	VN_ROWS_USUAL,
+	VN_ROWS_SHIFTED,
+	VN_ROWS_PARTS_FIRST,
+	VN_ROWS_IN_TURN,
+	VN_ROWS_TILES,
+	VN_ROWS_LOG_SOFTMAX,
+	VN_ROWS_ROUND,
+	VN_N_ROWS_FORMS
 } vn_rows_form;
 
 /* VN_OP_LOG_DECAY, with u = x + dt_bias, in the order of the enum: -exp(A) softplus(u); exp(A)
  * softplus(u); A softplus(u); -A softplus(u); -exp(A) u. */
 typedef enum vn_decay_form {
-	VN_DECAY_USUAL, VN_DECAY_POSITIVE, VN_DECAY_RAW, VN_DECAY_NEGATED, VN_DECAY_LINEAR, VN_N_DECAY_FORMS
+	VN_DECAY_USUAL,
+	VN_DECAY_POSITIVE,
+	VN_DECAY_RAW,
+	VN_DECAY_NEGATED,
+	VN_DECAY_LINEAR,
+	VN_N_DECAY_FORMS
 } vn_decay_form;
 /* VN_OP_DELTA_RULE, in the order of the enum: the usual rule; the state does not decay; it decays
  * by g instead of exp(g); it decays between update and read; the output is read before the update;
@@ -134,20 +157,33 @@ typedef enum vn_decay_form {
  * of the state before the last token of the call whose number is a multiple of 64, decayed; beta is
  * missing in the new value; beta is missing in the memory. */
 typedef enum vn_delta_form {
-	VN_DELTA_USUAL, VN_DELTA_NO_DECAY, VN_DELTA_FACTOR, VN_DELTA_DECAY_LATE, VN_DELTA_READ_FIRST, VN_DELTA_MEMORY_FIRST,
-	VN_DELTA_NO_DELTA, VN_DELTA_UNSOLVED, VN_DELTA_BETA_KEYS, VN_DELTA_BETA_VALUES, VN_N_DELTA_FORMS
+	VN_DELTA_USUAL,
+	VN_DELTA_NO_DECAY,
+	VN_DELTA_FACTOR,
+	VN_DELTA_DECAY_LATE,
+	VN_DELTA_READ_FIRST,
+	VN_DELTA_MEMORY_FIRST,
+	VN_DELTA_NO_DELTA,
+	VN_DELTA_UNSOLVED,
+	VN_DELTA_BETA_KEYS,
+	VN_DELTA_BETA_VALUES,
+	VN_N_DELTA_FORMS
 } vn_delta_form;
 
 /* The arithmetic of other healthy implementations (compare/replay/reference_variants.h):
  * intermediate results of an operation are rounded to float16, bfloat16 or float32; the delta rule
  * is computed in float32, in chunks of 64 tokens. */
-typedef enum vn_intermediate_rounding { VN_STEPS_WIDE, VN_STEPS_F16, VN_STEPS_BF16,
-	VN_STEPS_F32 } vn_intermediate_rounding;
+typedef enum vn_intermediate_rounding {
+	VN_STEPS_WIDE,
+	VN_STEPS_F16,
+	VN_STEPS_BF16,
+	VN_STEPS_F32
+} vn_intermediate_rounding;
 enum { VN_DELTA_CHUNK = 64 };
 
 typedef struct vn_norm {
 	double eps;
-	double offset;      /* rms_norm, layer_norm: added to the weight, in the width of the arithmetic */
+	double offset; /* rms_norm, layer_norm: added to the weight, in the width of the arithmetic */
 	/* Set by a replay: vn_intermediate_rounding. rms_norm and gated_norm: of the normalised input;
 	 * gated_norm: also of its product with the weight; l2_norm: of the squares, their sum, the sum
 	 * with eps, and the factor. */
@@ -169,17 +205,21 @@ typedef union vn_consts {
 		int transposed; /* 1: w is stored (N,M), as GPT-2's files have it */
 		/* 1 + vn_dtype of w in the model's file; 0: its present format. Used by vn_products */
 		int kept;
-		int inverse;    /* vn_ggml_scale; 0 in every model */
+		int inverse; /* vn_ggml_scale; 0 in every model */
 	} linear;
 	/* Takes columns [from, from + width) of every `stride` columns of x. If a row has several such
 	 * blocks (heads), the results follow each other. */
-	struct { int stride, from, width; } slice;
-	struct { vn_rope rope; } rope;
 	struct {
-		double scale;     /* multiplies q.k; head_dim^-1/2 */
+		int stride, from, width;
+	} slice;
+	struct {
+		vn_rope rope;
+	} rope;
+	struct {
+		double scale; /* multiplies q.k; head_dim^-1/2 */
 		int    heads, kv_heads, head_dim;
-		int    causal;    /* 1: key j is visible to query i when j <= i */
-		int    window;    /* keys that a query sees, including its own; 0: all */
+		int    causal; /* 1: key j is visible to query i when j <= i */
+		int    window; /* keys that a query sees, including its own; 0: all */
 		/* set by a replay: vn_intermediate_rounding of products, scores and probabilities */
 		int    steps;
 	} attention;
@@ -188,18 +228,20 @@ typedef union vn_consts {
 		/* Set by a replay: */
 		int    steps;   /* vn_intermediate_rounding of f(...) before the product with up */
 		int    formula; /* 1: also of every operation of f's formula (ops/steps.h) */
-	} act; /* VN_OP_ACT and VN_OP_GATED */
+	} act;              /* VN_OP_ACT and VN_OP_GATED */
 	struct {
 		int channels, taps;
 		/* Set by a replay, as for an activation: rounding of the convolution before silu; of silu's
 		 * formula. */
 		int steps, formula;
 	} conv;
-	struct { int form, by, inner; } rows; /* vn_rows_form */
 	struct {
-		double scale;         /* multiplies q; key_dim^-1/2 */
+		int form, by, inner;
+	} rows; /* vn_rows_form */
+	struct {
+		double scale; /* multiplies q; key_dim^-1/2 */
 		int    key_heads, value_heads, key_dim, value_dim;
-		int    chunked;   /* set by a replay: 1: chunks of VN_DELTA_CHUNK tokens in float32 */
+		int    chunked; /* set by a replay: 1: chunks of VN_DELTA_CHUNK tokens in float32 */
 	} delta;
 } vn_consts;
 
@@ -219,7 +261,9 @@ typedef union vn_variant {
 		/* rms_norm: columns normed together, with the weight repeated; 0: the last axis */
 		int width;
 	} norm;
-	struct { int step_zero; } positions; /* 1: every call counts positions from 0 */
+	struct {
+		int step_zero;
+	} positions; /* 1: every call counts positions from 0 */
 	struct {
 		int sinks;       /* this many first keys are never hidden by a window */
 		int ahead;       /* causal: key j is visible to query i when j <= i + ahead */
@@ -237,17 +281,21 @@ typedef union vn_variant {
 		 * `kept`, a rope */
 		int again;
 	} attention;
-	struct { int form; } gated; /* vn_gate_form */
 	struct {
-		int linear;      /* silu is omitted from channel linear - 1 on; 0: nowhere */
-		int forgets;     /* 1: the state of earlier calls is 0 */
+		int form;
+	} gated; /* vn_gate_form */
+	struct {
+		int linear;  /* silu is omitted from channel linear - 1 on; 0: nowhere */
+		int forgets; /* 1: the state of earlier calls is 0 */
 		/* the last tap is this many tokens ahead, 0 after the last token of the call */
 		int ahead;
 	} conv;
-	struct { int form; } decay; /* vn_decay_form */
 	struct {
-		int form;        /* vn_delta_form */
-		int head_map;    /* vn_head_map, of the value heads */
+		int form;
+	} decay; /* vn_decay_form */
+	struct {
+		int form;     /* vn_delta_form */
+		int head_map; /* vn_head_map, of the value heads */
 		/* 1: a call of several tokens leaves the state as (dv,dk), and the next call reads it as
 		 * (dk,dv) */
 		int turned;
@@ -257,35 +305,35 @@ typedef union vn_variant {
 } vn_variant;
 
 typedef struct vn_node {
-	vn_op     op;
-	int       layer; /* -1 outside layers */
-	vn_consts c;
+	vn_op      op;
+	int        layer; /* -1 outside layers */
+	vn_consts  c;
 	vn_variant x; /* all 0: none */
-	int       n_in, n_w, n_out, n_state;
-	int       in[VN_MAX_IN];   /* values */
-	int       w[VN_MAX_W];     /* weights; -1: an optional one that is absent */
-	int       out[VN_MAX_OUT]; /* values; -1: an optional one that the family does not use */
-	int       state[VN_MAX_STATE];
+	int        n_in, n_w, n_out, n_state;
+	int        in[VN_MAX_IN];   /* values */
+	int        w[VN_MAX_W];     /* weights; -1: an optional one that is absent */
+	int        out[VN_MAX_OUT]; /* values; -1: an optional one that the family does not use */
+	int        state[VN_MAX_STATE];
 	/* for experiments, only on the GPU: its commands do not wait for earlier ones */
-	bool      early;
+	bool       early;
 } vn_node;
 
 typedef struct vn_value {
 	char     name[VN_NAME_MAX]; /* "layer3.q_rope", unique in the plan */
 	vn_point point;
-	int      layer;    /* -1 outside layers */
-	int      node;     /* the producer */
-	int      slot;     /* which output of the node */
-	int      state;    /* the state that it shows; -1 */
+	int      layer; /* -1 outside layers */
+	int      node;  /* the producer */
+	int      slot;  /* which output of the node */
+	int      state; /* the state that it shows; -1 */
 	/* the value whose second name this is (node, slot and state are equal); -1 */
 	int      alias_of;
 	int      rank;
 	int      size[VN_PLAN_RANK]; /* VN_T, VN_S or a number */
-	int      last_use; /* last node that reads it; -1: none */
+	int      last_use;           /* last node that reads it; -1: none */
 	/* No node needs it: it is made only if it is tapped (attention scores and probabilities, an
 	 * activation inside a gated product). */
 	bool     on_demand;
-	bool     wide;     /* stored as float32 (float64 under f64), whatever the storage format */
+	bool     wide; /* stored as float32 (float64 under f64), whatever the storage format */
 } vn_value;
 
 /* What a node keeps from one call to the next. Before the first call, a growing state has no rows,
@@ -321,7 +369,7 @@ typedef struct vn_plan {
  * the layer for names: in layer 3, "q_proj" becomes "layer3.q_proj". */
 typedef struct vn_builder vn_builder;
 
-vn_builder *vn_plan_begin(int layers, int vocab, int context); /* NULL: no memory */
+vn_builder *vn_plan_begin(int layers, int vocab, int context);            /* NULL: no memory */
 vn_status   vn_plan_finish(vn_builder *b, vn_plan **plan, vn_error *err); /* frees b in any case */
 
 void vn_plan_layer(vn_builder *b, int layer); /* -1: outside layers */
@@ -370,11 +418,11 @@ void      vn_plan_destroy(vn_plan *p);
 
 /* Do both have the same nodes on the same values and weights with the same constants, that is, the
  * same arithmetic? */
-bool      vn_plan_equal(const vn_plan *a, const vn_plan *b);
+bool vn_plan_equal(const vn_plan *a, const vn_plan *b);
 /* Writes the first difference, seen from a, to what (VN_PLAN_DIFFERENCE bytes): "rms_norm of
  * layer0.attn_norm has eps 1e-06". Returns what. */
 enum { VN_PLAN_DIFFERENCE = 3 * VN_NAME_MAX };
-char     *vn_plan_difference(const vn_plan *a, const vn_plan *b, char *what);
+char *vn_plan_difference(const vn_plan *a, const vn_plan *b, char *what);
 
 /* Checks everything that an engine relies on: the number of inputs, weights and outputs of each
  * operation; inputs made earlier; sizes that fit each other and the constants (heads, head width,
@@ -388,16 +436,16 @@ vn_status vn_plan_check(const vn_plan *p, vn_error *err);
  * vn_plan_check. */
 vn_status vn_plan_settle(vn_plan *p, vn_error *err);
 
-int       vn_plan_find(const vn_plan *p, const char *name); /* value by name; -1 if absent */
+int      vn_plan_find(const vn_plan *p, const char *name); /* value by name; -1 if absent */
 /* the value that this is an alias of, or the value itself */
-int       vn_plan_root(const vn_plan *p, int value);
-vn_shape  vn_value_shape(const vn_value *v, int64_t tokens, int64_t keys);
-int64_t   vn_value_row(const vn_value *v); /* elements per row: all axes but the first */
+int      vn_plan_root(const vn_plan *p, int value);
+vn_shape vn_value_shape(const vn_value *v, int64_t tokens, int64_t keys);
+int64_t  vn_value_row(const vn_value *v); /* elements per row: all axes but the first */
 /* Is the value made and handed over in pieces, because no node reads it and no engine holds it
  * whole? The output of a last linear (the logits, as large as all the rest together), rows over the
  * keys (scores), an activation on demand. */
-bool      vn_value_streams(const vn_plan *p, int value);
-bool      vn_value_wide(const vn_plan *p, int value); /* it is wide, or shows a wide state */
+bool     vn_value_streams(const vn_plan *p, int value);
+bool     vn_value_wide(const vn_plan *p, int value); /* it is wide, or shows a wide state */
 
 /* Fills s, which has room for VN_MAX_STATE, with the states of a node, and returns how many there
  * are. Safe for any node. */

@@ -8,8 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LAYER(...) { __VA_ARGS__, .outside = false }
-#define ALONE(...) { __VA_ARGS__, .outside = true }
+#define LAYER(...) \
+	{ \
+		__VA_ARGS__, .outside = false \
+	}
+#define ALONE(...) \
+	{ \
+		__VA_ARGS__, .outside = true \
+	}
 
 /* clang-format off */
 static const vn_point_info table[VN_N_POINTS] = {
@@ -127,7 +133,7 @@ const char *vn_axes_word(const char *axes, int i, size_t *n)
 
 int vn_axes_find(const char *axes, const char *word)
 {
-	size_t n;
+	size_t      n;
 	const char *w = vn_axes_word(axes, 0, &n);
 	for (int a = 0; n; w = vn_axes_word(axes, ++a, &n))
 		if (n == strlen(word) && memcmp(w, word, n) == 0)
@@ -137,7 +143,7 @@ int vn_axes_find(const char *axes, const char *word)
 
 int vn_name_layer(const char *name)
 {
-	int64_t layer;
+	int64_t     layer;
 	const char *rest = strncmp(name, "layer", 5) == 0 ? vn_text_digits(name + 5, &layer) : NULL;
 	return rest && *rest == '.' && layer >= 0 && layer <= INT32_MAX ? (int)layer : -1;
 }
@@ -177,7 +183,8 @@ static void spell_half(const char *glob, bool front, const char *(*name_of)(cons
 	for (int i = 0; i < n; i++) {
 		char        own[VN_NEAREST_MAX];
 		const char *name = name_of(context, i), *at = strchr(name, '.');
-		if (!at || snprintf(own, sizeof own, "%.*s", front ? (int)(at - name) : 200, front ? name : at + 1) >= (int)sizeof own)
+		if (!at ||
+		    snprintf(own, sizeof own, "%.*s", front ? (int)(at - name) : 200, front ? name : at + 1) >= (int)sizeof own)
 			continue;
 		vn_nearest_try(&nearest, own);
 	}

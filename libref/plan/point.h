@@ -63,18 +63,18 @@ typedef enum vn_point {
 } vn_point;
 
 typedef struct vn_point_info {
-	const char *name;  /* "q_rope" */
-	const char *axes;  /* "token head dim": one word per axis, outermost first */
-	const char *basis; /* "head" */
-	const char *means; /* description, half a line */
+	const char *name;    /* "q_rope" */
+	const char *axes;    /* "token head dim": one word per axis, outermost first */
+	const char *basis;   /* "head" */
+	const char *means;   /* description, half a line */
 	bool        outside; /* not in a layer: its name has no layer prefix */
 } vn_point_info;
 
 const vn_point_info *vn_point_get(vn_point p);
 /* Returns word i of a dims string, from 0, and its length *n; *n is 0 after the last word. */
-const char *vn_axes_word(const char *axes, int i, size_t *n);
+const char          *vn_axes_word(const char *axes, int i, size_t *n);
 /* Returns the index of a word in a dims string, or -1. */
-int vn_axes_find(const char *axes, const char *word);
+int                  vn_axes_find(const char *axes, const char *word);
 
 int vn_point_from_name(const char *name, vn_point *p); /* 0 when unknown */
 

@@ -66,9 +66,8 @@ const char *vn_policy_partly(const char *word)
 int vn_policy_from_word(const char *word, vn_policy *p)
 {
 	static const char *const other[][2] = {
-		{ "fp16", "f16" }, { "float16", "f16" }, { "half", "f16" }, { "fp32", "f32" }, { "float32", "f32" },
-		  { "float", "f32" },
-		{ "fp64", "f64" }, { "float64", "f64" }, { "double", "f64" }, { "bfloat16", "bf16" },
+		{ "fp16", "f16" },  { "float16", "f16" }, { "half", "f16" },    { "fp32", "f32" },   { "float32", "f32" },
+		{ "float", "f32" }, { "fp64", "f64" },    { "float64", "f64" }, { "double", "f64" }, { "bfloat16", "bf16" },
 	};
 	char lower[16] = "";
 	word = vn_policy_partly(word) ? vn_policy_partly(word) : word;

@@ -27,7 +27,7 @@
 #include <stdbool.h>
 
 typedef enum vn_products {
-	VN_PRODUCTS_PLAIN,       /* inputs as stored */
+	VN_PRODUCTS_PLAIN, /* inputs as stored */
 	/* inputs of a linear are rounded according to its weight's format (libref/ops/ggml.h) */
 	VN_PRODUCTS_GGML,
 	/* also: attention's keys and values are float16, as are the queries and probabilities they are
@@ -52,24 +52,24 @@ static inline bool vn_policy_same(vn_policy a, vn_policy b)
 /* Returns the number of digits (vn_dtype_digits) that a number can have after a product: those of
  * the storage format, or of the coarsest format to which a product rounds its inputs (8-bit
  * integers count as bfloat16's 7). */
-int         vn_policy_digits(vn_policy p);
+int       vn_policy_digits(vn_policy p);
 /* Returns the more precise policy that a run in p is compared with, operation by operation: the
  * same products, but in f32 (for 16-bit runs) or f64, and attention without roundings. */
-vn_policy   vn_policy_fine(vn_policy p);
+vn_policy vn_policy_fine(vn_policy p);
 
 /* Returns the format of a value or state; wide: as in vn_state. */
-vn_dtype    vn_policy_dtype(vn_policy p, bool wide);
+vn_dtype vn_policy_dtype(vn_policy p, bool wide);
 
-const char *vn_policy_name(vn_policy p);
-int         vn_policy_from_name(const char *name, vn_policy *p); /* 0 when unknown */
+const char              *vn_policy_name(vn_policy p);
+int                      vn_policy_from_name(const char *name, vn_policy *p); /* 0 when unknown */
 /* Same, and also accepts other engines' words: "fp16", "torch.bfloat16", "F16"..., in any case. */
-int         vn_policy_from_word(const char *word, vn_policy *p);
+int                      vn_policy_from_word(const char *word, vn_policy *p);
 /* Returns the format of a run in which only some operations round: "bf16" for "autocast-bf16" or
  * "mixed-bf16"; else NULL. Such a run rounds less than the policy that vn_policy_from_word returns
  * for it, so the policy's limits and floor hold. */
-const char *vn_policy_partly(const char *word);
+const char              *vn_policy_partly(const char *word);
 /* Same for the value of a user's `option`; the error lists the names, and suggests the nearest. */
-vn_status   vn_policy_read(const char *option, const char *name, vn_policy *p, vn_error *err);
+vn_status                vn_policy_read(const char *option, const char *name, vn_policy *p, vn_error *err);
 extern const char *const vn_policy_names; /* "f32|f64|...", for help texts */
 
 #endif

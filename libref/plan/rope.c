@@ -17,7 +17,7 @@ static const double PI = 3.14159265358979323846;
  * SLEEF is by Naoki Shibata and contributors, Boost Software License 1.0. */
 
 typedef struct pair {
-	float hi, lo;  /* the value is hi + lo */
+	float hi, lo; /* the value is hi + lo */
 } pair;
 
 /* a + b with its exact error, for any order of magnitudes */
@@ -25,7 +25,7 @@ static pair add_any(float a, float b)
 {
 	const float s = a + b, v = s - a;
 
-	return (pair){ s, (a - (s - v)) + (b - v) };
+	return (pair) { s, (a - (s - v)) + (b - v) };
 }
 
 /* the rest for |a| >= |b| */
@@ -33,42 +33,42 @@ static pair add(float a, float b)
 {
 	const float s = a + b;
 
-	return (pair){ s, (a - s) + b };
+	return (pair) { s, (a - s) + b };
 }
 
 static pair add_pair(pair a, pair b)
 {
 	const float s = a.hi + b.hi;
 
-	return (pair){ s, (((a.hi - s) + b.hi) + a.lo) + b.lo };
+	return (pair) { s, (((a.hi - s) + b.hi) + a.lo) + b.lo };
 }
 
 static pair add_any_pair(pair a, pair b)
 {
 	const pair s = add_any(a.hi, b.hi);
 
-	return (pair){ s.hi, s.lo + (a.lo + b.lo) };
+	return (pair) { s.hi, s.lo + (a.lo + b.lo) };
 }
 
 static pair mul(pair a, pair b)
 {
 	const float p = a.hi * b.hi;
 
-	return (pair){ p, fmaf(a.hi, b.lo, fmaf(a.lo, b.hi, fmaf(a.hi, b.hi, -p))) };
+	return (pair) { p, fmaf(a.hi, b.lo, fmaf(a.lo, b.hi, fmaf(a.hi, b.hi, -p))) };
 }
 
 static pair mul_float(pair a, float b)
 {
 	const float p = a.hi * b;
 
-	return (pair){ p, fmaf(a.lo, b, fmaf(a.hi, b, -p)) };
+	return (pair) { p, fmaf(a.lo, b, fmaf(a.hi, b, -p)) };
 }
 
 static pair square(pair a)
 {
 	const float p = a.hi * a.hi;
 
-	return (pair){ p, fmaf(a.hi + a.hi, a.lo, fmaf(a.hi, a.hi, -p)) };
+	return (pair) { p, fmaf(a.hi + a.hi, a.lo, fmaf(a.hi, a.hi, -p)) };
 }
 
 static pair divide(pair n, pair d)
@@ -78,7 +78,7 @@ static pair divide(pair n, pair d)
 	const float u = fmaf(t, n.hi, -q);
 	const float e = fmaf(-d.lo, t, fmaf(-d.hi, t, 1.0f));
 
-	return (pair){ q, fmaf(q, e, fmaf(n.lo, t, u)) };
+	return (pair) { q, fmaf(q, e, fmaf(n.lo, t, u)) };
 }
 
 /* log(m 2^e) = e log 2 + 2 atanh((m-1)/(m+1)), m in [3/4, 3/2) */
@@ -97,7 +97,7 @@ static pair log_pair(float x)
 	t = fmaf(t, zz.hi, 0.400007992982864379882812f);
 
 	pair s = mul_float(ln2, (float)e);
-	s = add_pair(s, (pair){ z.hi * 2.0f, z.lo * 2.0f });
+	s = add_pair(s, (pair) { z.hi * 2.0f, z.lo * 2.0f });
 	return add_pair(s, mul(mul(zz, z), add_any_pair(mul_float(zz, t), c3)));
 }
 
@@ -107,8 +107,8 @@ static float exp_pair(pair d)
 	const float q = rintf((d.hi + d.lo) * 1.44269504088896340736f);
 	const float ln2_hi = 0.693145751953125f, ln2_lo = 1.428606765330187045e-06f;
 
-	pair s = add_any_pair(d, (pair){ q * -ln2_hi, 0.0f });
-	s = add_any_pair(s, (pair){ q * -ln2_lo, 0.0f });
+	pair s = add_any_pair(d, (pair) { q * -ln2_hi, 0.0f });
+	s = add_any_pair(s, (pair) { q * -ln2_lo, 0.0f });
 	s = add(s.hi, s.lo);
 
 	float u = 0.00136324646882712841033936f;
@@ -118,7 +118,7 @@ static float exp_pair(pair d)
 	u = fmaf(u, s.hi, 0.499999850988388061523438f);
 
 	pair t = add_pair(s, mul_float(square(s), u));
-	t = add_pair((pair){ 1.0f, 0.0f }, t);
+	t = add_pair((pair) { 1.0f, 0.0f }, t);
 	return ldexpf(t.hi + t.lo, (int)q);
 }
 
@@ -200,10 +200,9 @@ static double yarn_mscale(double factor, double m)
  * blend between. low and high are at most R-1, i at most R/2-1. */
 static double yarn(const vn_rope *r, float *p, int n)
 {
-	const double factor =
-		r->factor != 0.0 ? r->factor : (double)r->max_context / r->original_context;
-	double low = yarn_index(r, r->beta_fast != 0.0 ? r->beta_fast : 32.0);
-	double high = yarn_index(r, r->beta_slow != 0.0 ? r->beta_slow : 1.0);
+	const double factor = r->factor != 0.0 ? r->factor : (double)r->max_context / r->original_context;
+	double       low = yarn_index(r, r->beta_fast != 0.0 ? r->beta_fast : 32.0);
+	double       high = yarn_index(r, r->beta_slow != 0.0 ? r->beta_slow : 1.0);
 
 	if (r->truncate) {
 		low = floor(low);
@@ -279,7 +278,7 @@ float vn_rope_angle(const vn_rope *r, float f, int64_t i, int64_t past, int64_t 
 {
 	const int64_t at = (r->one_position ? 0 : t + (r->step_zero ? 0 : past)) + r->offset +
 	                   (past > 0 ? r->step_offset : 0);
-	float         p = r->sections && i % 3 ? 0.0f : (float)at;
+	float p = r->sections && i % 3 ? 0.0f : (float)at;
 
 	if (r->half_angles) {
 		p = vn_f16_to_f32(vn_f32_to_f16(p));

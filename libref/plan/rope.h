@@ -53,38 +53,38 @@ typedef struct vn_list {
  * types that use the field require it. */
 typedef struct vn_rope {
 	vn_rope_type type;
-	double theta;             /* the base, rope_theta; above 1 */
-	int    rotary_dim;        /* R, rotated columns of a head; even, at least 2 (dynamic: 4) */
-	double factor;            /* linear, yarn, llama3, dynamic, longrope: context stretch, a ratio.
+	double       theta;            /* the base, rope_theta; above 1 */
+	int          rotary_dim;       /* R, rotated columns of a head; even, at least 2 (dynamic: 4) */
+	double       factor;           /* linear, yarn, llama3, dynamic, longrope: context stretch, a ratio.
 	                             yarn, longrope: 0 means max_context / original_context */
-	double low_freq_factor;   /* llama3: original_context / longest kept wavelength */
-	double high_freq_factor;  /* llama3: original_context / shortest scaled wavelength */
-	double beta_fast;         /* yarn: turns within original_context; 0 means 32 */
-	double beta_slow;         /* yarn: the same, of the slow end; 0 means 1 */
-	double attention_factor;  /* yarn, longrope: multiplies cos and sin; 0 means derived */
-	double mscale;            /* yarn: used if this and the next field are not 0 */
-	double mscale_all_dim;
-	int    original_context;  /* yarn, llama3, longrope: original_max_position_embeddings, tokens */
-	int    max_context;       /* max_position_embeddings, tokens; for dynamic, and for factor 0 */
+	double       low_freq_factor;  /* llama3: original_context / longest kept wavelength */
+	double       high_freq_factor; /* llama3: original_context / shortest scaled wavelength */
+	double       beta_fast;        /* yarn: turns within original_context; 0 means 32 */
+	double       beta_slow;        /* yarn: the same, of the slow end; 0 means 1 */
+	double       attention_factor; /* yarn, longrope: multiplies cos and sin; 0 means derived */
+	double       mscale;           /* yarn: used if this and the next field are not 0 */
+	double       mscale_all_dim;
+	int          original_context; /* yarn, llama3, longrope: original_max_position_embeddings, tokens */
+	int          max_context;      /* max_position_embeddings, tokens; for dynamic, and for factor 0 */
 	/* longrope: list of R/2 divisors, for sequences up to original_context */
-	int    short_factor;
-	int    long_factor;       /* and for longer ones: 1 + the number of the list, 0: none */
-	bool   truncate;          /* yarn: ramp ends at whole pairs. HF's default is true */
-	int    pow_block;         /* exponents per vector step of the torch that made the
+	int          short_factor;
+	int          long_factor; /* and for longer ones: 1 + the number of the list, 0: none */
+	bool         truncate;    /* yarn: ramp ends at whole pairs. HF's default is true */
+	int          pow_block;   /* exponents per vector step of the torch that made the
 	                             reference: 32 AVX-512, 16 AVX2, anything above R/2 none;
 	                             0 means 32 */
 	/* For experiments: */
-	int    pairing;           /* vn_pairing */
-	int    offset;            /* added to every position */
-	double turn;              /* multiplies every angle; 0 means 1 */
-	int    half_angles;       /* 1: position, frequency and their product are rounded to f16 */
-	int    step_offset;       /* added to every position after the first call */
-	int    step_zero;         /* 1: every call counts positions from 0 */
-	int    sections;          /* 1: pairs i with i mod 3 in {1, 2} stay at position 0 */
+	int          pairing;     /* vn_pairing */
+	int          offset;      /* added to every position */
+	double       turn;        /* multiplies every angle; 0 means 1 */
+	int          half_angles; /* 1: position, frequency and their product are rounded to f16 */
+	int          step_offset; /* added to every position after the first call */
+	int          step_zero;   /* 1: every call counts positions from 0 */
+	int          sections;    /* 1: pairs i with i mod 3 in {1, 2} stay at position 0 */
 	/* set by a replay: vn_intermediate_rounding of cos, sin and both products */
-	int    steps;
-	int    one_position;      /* 1: every token has position `offset` */
-	int    angles;            /* set by a replay: vn_angles */
+	int          steps;
+	int          one_position; /* 1: every token has position `offset` */
+	int          angles;       /* set by a replay: vn_angles */
 } vn_rope;
 
 /* Computes inv_freq (R/2), in radians per position for pairs i = 0 .. R/2-1, and attention_factor,

@@ -24,7 +24,7 @@ typedef struct vn_sink {
 typedef enum vn_tap_rows { VN_ROWS_ALL, VN_ROWS_LAST, VN_ROWS_RANGE } vn_tap_rows;
 
 typedef struct vn_taps {
-	const bool *want;        /* (n_values) of the plan; aliases resolved */
+	const bool *want; /* (n_values) of the plan; aliases resolved */
 	vn_tap_rows rows;
 	int64_t     first, last; /* VN_ROWS_RANGE: absolute positions, both included */
 	vn_sink     sink;
@@ -37,8 +37,8 @@ void vn_taps_select(const vn_taps *t, int64_t past, int64_t tokens, int64_t *fir
 /* Fills want (n_values) from command-line choices. Without patterns: every value that is not on
  * demand. A pattern that selects nothing is an error that names it. first_layer < 0: all layers.
  * Values outside layers are selected by patterns only. */
-vn_status vn_taps_choose(const vn_plan *p, const char *const *pattern, int n_patterns,
-                         int first_layer, int last_layer, bool *want, vn_error *err);
+vn_status vn_taps_choose(const vn_plan *p, const char *const *pattern, int n_patterns, int first_layer, int last_layer,
+                         bool *want, vn_error *err);
 /* Returns the error for a glob that matches no checkpoint of the plan, with the nearest name. */
 vn_status vn_taps_nothing(const vn_plan *p, const char *glob, vn_error *err);
 

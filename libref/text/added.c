@@ -12,7 +12,7 @@ void vn_added_finish(vn_added *a)
 	for (size_t i = 0; i < a->n; i++)
 		free(a->token[i].text);
 	free(a->token);
-	*a = (vn_added){ 0 };
+	*a = (vn_added) { 0 };
 }
 
 vn_status vn_added_put(vn_added *a, const vn_added_token *token, const char *text, size_t n, vn_error *err)

@@ -18,12 +18,12 @@ typedef struct merge {
 } merge;
 
 struct vn_bpe {
-	bool    whole_first;
-	char   *text; /* all tokens */
-	size_t  n_text, room_text;
-	token  *token; /* (n_ids) by id */
-	size_t  n_ids, room_ids, n_tokens;
-	int32_t byte[256]; /* token of each single byte; -1: none */
+	bool     whole_first;
+	char    *text; /* all tokens */
+	size_t   n_text, room_text;
+	token   *token; /* (n_ids) by id */
+	size_t   n_ids, room_ids, n_tokens;
+	int32_t  byte[256]; /* token of each single byte; -1: none */
 	/* Open addressing; sizes are powers of two, at most half full. */
 	int32_t *by_text; /* ids, -1: empty */
 	size_t   room_by_text;
@@ -157,7 +157,7 @@ vn_status vn_bpe_add_token(vn_bpe *b, const char *text, size_t n, int64_t id, vn
 	b->n_ids = ids;
 	b->by_text[slot_of_text(b, text, n)] = (int32_t)id;
 	memcpy(b->text + b->n_text, text, n);
-	b->token[id] = (token){ b->n_text, n };
+	b->token[id] = (token) { b->n_text, n };
 	b->n_text += n;
 	b->n_tokens++;
 	if (n <= 2 && vn_bytelevel_read(byte, &other, text, n) && other == 1)
@@ -252,7 +252,7 @@ struct vn_bpe_pair {
 };
 
 typedef struct vn_bpe_symbol symbol;
-typedef struct vn_bpe_pair pair;
+typedef struct vn_bpe_pair   pair;
 
 vn_status vn_ids_add(vn_ids *list, int32_t id, vn_error *err)
 {
@@ -270,7 +270,7 @@ void vn_bpe_work_finish(vn_bpe_work *w)
 	free(w->symbol);
 	free(w->heap);
 	free(w->text);
-	*w = (vn_bpe_work){ 0 };
+	*w = (vn_bpe_work) { 0 };
 }
 
 static vn_status make_room(vn_bpe_work *w, size_t n, vn_error *err)
@@ -328,7 +328,7 @@ static void consider(const vn_bpe *b, const symbol *s, int32_t at, pair *heap, s
 		return;
 	const merge *m = merge_of(b, s[at].id, s[s[at].after].id);
 	if (m)
-		push(heap, n, (pair){ (uint64_t)m->rank << 32 | (uint32_t)at, m });
+		push(heap, n, (pair) { (uint64_t)m->rank << 32 | (uint32_t)at, m });
 }
 
 static void merge_all(const vn_bpe *b, symbol *s, size_t n, pair *heap)
@@ -366,7 +366,7 @@ vn_status vn_bpe_encode(const vn_bpe *b, const char *bytes, size_t n, vn_bpe_wor
 		if (id < 0)
 			return vn_fail(err, VN_ERR_UNSUPPORTED, "the vocabulary has no token for the byte 0x%02x",
 			               (unsigned char)bytes[i]);
-		w->symbol[i] = (symbol){ id, (int32_t)i - 1, i + 1 < n ? (int32_t)i + 1 : -1 };
+		w->symbol[i] = (symbol) { id, (int32_t)i - 1, i + 1 < n ? (int32_t)i + 1 : -1 };
 	}
 	merge_all(b, w->symbol, n, w->heap);
 	for (int32_t i = 0; !st && i >= 0; i = w->symbol[i].after)

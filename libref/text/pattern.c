@@ -20,7 +20,7 @@ typedef struct work {
 	size_t      bytes, at;
 	char       *out;
 	size_t      n, room;
-	bool        full;  /* no memory */
+	bool        full; /* no memory */
 	vn_error   *err;
 } work;
 
@@ -87,14 +87,14 @@ static void put_later(work *w, char category)
 static vn_status property(work *w, bool in_class)
 {
 	const char *close = memchr(w->pattern + w->at, '}', w->bytes - w->at);
-	bool        not = peek(w, 1) == 'P';
-	char        name[32], text[64];
+	bool not = peek(w, 1) == 'P';
+	char name[32], text[64];
 
 	if (peek(w, 2) != '{' || !close)
 		return refuse(w, "a property without braces");
 	const char *from = w->pattern + w->at + 3;
 	if (*from == '^') {
-		not = !not;
+		not = !not ;
 		from++;
 	}
 	const size_t n = (size_t)(close - from);
@@ -107,12 +107,12 @@ static vn_status property(work *w, bool in_class)
 	name[n] = '\0';
 
 	const bool whole = n == 1 && strchr("LMN", *name);
-	if (whole && not && in_class)
+	if (whole && not &&in_class)
 		return refuse(w, "a negated property inside a class");
 	if (whole && !in_class)
 		put_text(w, not ? "[^" : "[");
 	/* One or two letters name a category. */
-	snprintf(text, sizeof text, "\\%c{%s%s}", not && !whole ? 'P' : 'p', n > 2 ? "sc:" : "", name);
+	snprintf(text, sizeof text, "\\%c{%s%s}", not &&!whole ? 'P' : 'p', n > 2 ? "sc:" : "", name);
 	put_text(w, text);
 	if (whole)
 		put_later(w, *name);
@@ -154,11 +154,9 @@ static vn_status escape(work *w, bool in_class)
 		w->at += 2;
 		return VN_OK;
 	case 'p':
-	case 'P':
-		return property(w, in_class);
+	case 'P': return property(w, in_class);
 	case 'x':
-	case 'u':
-		return code_point(w);
+	case 'u': return code_point(w);
 	case 'd':
 		put_text(w, "\\p{Nd}");
 		w->at += 2;
@@ -167,9 +165,7 @@ static vn_status escape(work *w, bool in_class)
 	case 'n':
 	case 't':
 	case 'f':
-	case 'a':
-		copy(w, 2);
-		return VN_OK;
+	case 'a': copy(w, 2); return VN_OK;
 	default:
 		if (c < '!' || c > '~' || isalnum(c))
 			return refuse(w, "an escape");
@@ -243,13 +239,13 @@ vn_status vn_pattern_translate(const char *pattern, size_t bytes, char **out, vn
 	while (!st && w.at < w.bytes) {
 		switch (pattern[w.at]) {
 		case '\\': st = escape(&w, false); break;
-		case '[':  st = class(&w); break;
-		case '(':  st = group(&w); break;
-		case '{':  st = interval(&w); break;
+		case '[': st = class(&w); break;
+		case '(': st = group(&w); break;
+		case '{': st = interval(&w); break;
 		case '^':
-		case '$':  st = refuse(&w, "an anchor"); break;
+		case '$': st = refuse(&w, "an anchor"); break;
 		case '\0': st = refuse(&w, "a zero byte"); break;
-		default:   copy(&w, 1); break;
+		default: copy(&w, 1); break;
 		}
 	}
 	if (!st && w.full)

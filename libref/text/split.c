@@ -133,7 +133,7 @@ static size_t horizon(const char *text, size_t bytes, size_t at, uint64_t looked
 static vn_status match(const vn_split *s, vn_split_work *w, const char *text, size_t bytes, size_t at, bool *found,
                        size_t *end, vn_error *err)
 {
-	uint64_t steps = FREE_STEPS, looked = FREE_BYTES;
+	uint64_t       steps = FREE_STEPS, looked = FREE_BYTES;
 	const uint32_t options = PCRE2_NO_UTF_CHECK;
 
 	for (;;) {

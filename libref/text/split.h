@@ -27,8 +27,8 @@ void      vn_split_destroy(vn_split *s);
 /* Memory for matching, and the rest of the reserve of steps. */
 typedef struct vn_split_work vn_split_work;
 /* bytes: total length of the texts; NULL without memory */
-vn_split_work *vn_split_work_create(size_t bytes);
-void           vn_split_work_destroy(vn_split_work *w);
+vn_split_work               *vn_split_work_create(size_t bytes);
+void                         vn_split_work_destroy(vn_split_work *w);
 
 /* Sets *end to the end of the piece that begins at byte `at` < bytes of text (well-formed UTF-8);
  * the next piece begins there. */

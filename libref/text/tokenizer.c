@@ -78,7 +78,7 @@ vn_status vn_tokenizer_stage(vn_tokenizer *t, bool blank, const char *pattern, s
 
 	if (t->n_stages == VN_MOST_STAGES)
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "more than %d pre-tokenizer steps", VN_MOST_STAGES);
-	*s = (vn_stage){ .blank = blank };
+	*s = (vn_stage) { .blank = blank };
 	vn_status st = pattern ? vn_split_create(pattern, bytes, literal, &s->split, err) : VN_OK;
 	t->n_stages += !st;
 	return st;
@@ -86,7 +86,7 @@ vn_status vn_tokenizer_stage(vn_tokenizer *t, bool blank, const char *pattern, s
 
 vn_status vn_tokenizer_merge_line(vn_tokenizer *t, const char *line, size_t n, vn_error *err)
 {
-	const char *blank = memchr(line, ' ', n);
+	const char  *blank = memchr(line, ' ', n);
 	const size_t left = blank ? (size_t)(blank - line) : n;
 
 	if (!blank || memchr(blank + 1, ' ', n - left - 1))
@@ -121,10 +121,10 @@ vn_status vn_tokenizer_settle(vn_tokenizer *t, vn_error *err)
 	room = 0;
 	for (int32_t id = 0; (size_t)id < t->n_pieces; id++) {
 		/* An added token, or one outside the byte-level alphabet, is written literally. */
-		const char *text = vn_bpe_text(t->added, id, &n);
+		const char            *text = vn_bpe_text(t->added, id, &n);
 		struct vn_token_piece *p = &t->piece[id];
-		const bool  literal = text;
-		*p = (struct vn_token_piece){ .at = room };
+		const bool             literal = text;
+		*p = (struct vn_token_piece) { .at = room };
 		if (!literal && !(text = vn_bpe_text(t->bpe, id, &n)))
 			continue;
 		if (literal || !vn_bytelevel_read(t->text + room, &p->n, text, n))

@@ -40,14 +40,14 @@ typedef struct vn_word {
 
 /* The contents of tokenizer.ggml.* in a GGUF file (model "gpt2"); borrowed for the call. */
 typedef struct vn_tokenizer_arrays {
-	const char    *path;         /* for messages */
-	const char    *pre;          /* "gpt-2", "qwen2", "qwen35", "llama-bpe" */
-	const vn_word *tokens;       /* (n_tokens) by id */
-	const int32_t *types;        /* (n_tokens); NULL: all normal */
+	const char    *path;   /* for messages */
+	const char    *pre;    /* "gpt-2", "qwen2", "qwen35", "llama-bpe" */
+	const vn_word *tokens; /* (n_tokens) by id */
+	const int32_t *types;  /* (n_tokens); NULL: all normal */
 	size_t         n_tokens;
-	const vn_word *merges;       /* (n_merges) "left right", by rank */
+	const vn_word *merges; /* (n_merges) "left right", by rank */
 	size_t         n_merges;
-	int32_t        bos, eos;     /* -1: not given */
+	int32_t        bos, eos;         /* -1: not given */
 	int            add_bos, add_eos; /* 0, 1; -1: not given, depends on `pre` */
 } vn_tokenizer_arrays;
 

@@ -32,8 +32,8 @@ static vn_status read_object(const char *directory, const char *name, bool neede
 	size_t       bytes;
 	json_error_t je;
 
-	bool         there;
-	vn_status    st = path_of(directory, name, path, &there, err);
+	bool      there;
+	vn_status st = path_of(directory, name, path, &there, err);
 
 	*o = NULL;
 	if (st || (!there && !needed))
@@ -67,13 +67,21 @@ static const char *text_in(const json_t *o, const char *key)
 /* The pre-tokenizer for a tokenizer class; Qwen3.5 keeps the class name of its predecessor. */
 static const vn_pre *pre_of(const older *f)
 {
-	static const struct { const char *word, *pre; } known[] = {
-		{ "qwen3_5", "qwen35" }, { "qwen3_5_text", "qwen35" },
-		{ "GPT2Tokenizer", "gpt-2" }, { "GPT2TokenizerFast", "gpt-2" }, { "Qwen2Tokenizer", "qwen2" },
-		{ "Qwen2TokenizerFast", "qwen2" }, { "Qwen3_5Tokenizer", "qwen35" },
-		{ "gpt2", "gpt-2" }, { "qwen2", "qwen2" }, { "qwen3", "qwen2" },
+	static const struct {
+		const char *word, *pre;
+	} known[] = {
+		{ "qwen3_5", "qwen35" },
+		{ "qwen3_5_text", "qwen35" },
+		{ "GPT2Tokenizer", "gpt-2" },
+		{ "GPT2TokenizerFast", "gpt-2" },
+		{ "Qwen2Tokenizer", "qwen2" },
+		{ "Qwen2TokenizerFast", "qwen2" },
+		{ "Qwen3_5Tokenizer", "qwen35" },
+		{ "gpt2", "gpt-2" },
+		{ "qwen2", "qwen2" },
+		{ "qwen3", "qwen2" },
 	};
-	const char   *class = text_in(f->settings, "tokenizer_class"), *model = text_in(f->config, "model_type");
+	const char *class = text_in(f->settings, "tokenizer_class"), *model = text_in(f->config, "model_type");
 	const vn_pre *pre = NULL;
 	bool          class_known = !class; /* otherwise a model may use another family's tokenizer */
 
@@ -121,13 +129,15 @@ static vn_status read_added(const older *f, vn_tokenizer *t, vn_error *err)
 	if (list && !json_is_object(list))
 		return vn_fail(err, VN_ERR_FORMAT, "%s/tokenizer_config.json: added_tokens_decoder is not an object",
 		               f->directory);
-	json_object_foreach(list, key, one) {
+	json_object_foreach(list, key, one)
+	{
 		int64_t id = -1;
 		vn_text_whole(key, 0, VN_MOST_TOKENS - 1, &id);
 		if ((st = vn_tokenizer_read_added(t, one, id, err)))
 			return vn_context(err, st, "%s/tokenizer_config.json: added_tokens_decoder.%.40s", f->directory, key);
 	}
-	json_object_foreach(f->added, key, one) {
+	json_object_foreach(f->added, key, one)
+	{
 		const int64_t        id = json_is_integer(one) ? json_integer_value(one) : -1;
 		const vn_added_token token = { .id = (int32_t)id };
 		if (id < 0 || id >= VN_MOST_TOKENS)

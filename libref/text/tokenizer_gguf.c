@@ -18,7 +18,7 @@ static vn_status read_words(const vn_gguf *f, const char *key, vn_word **words, 
 	if (!(*words = malloc((v->n + 1) * sizeof **words)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %zu strings", vn_gguf_path(f), v->n);
 	for (*n = 0; *n < v->n; ++*n)
-		(*words)[*n] = (vn_word){ v->text[*n].data, v->text[*n].bytes };
+		(*words)[*n] = (vn_word) { v->text[*n].data, v->text[*n].bytes };
 	return VN_OK;
 }
 

@@ -19,18 +19,18 @@ typedef struct vn_stage {
 } vn_stage;
 
 struct vn_tokenizer {
-	vn_bpe  *bpe;
-	vn_bpe  *added;    /* the added tokens by text and id, without merges */
-	bool     nfc;
-	vn_added raw;      /* matched in the unnormalised text */
-	vn_added composed; /* matched after normalisation, and normalised themselves */
-	vn_stage stage[VN_MOST_STAGES];
-	int      n_stages;
-	vn_ids   before, after; /* added around a text */
+	vn_bpe                *bpe;
+	vn_bpe                *added; /* the added tokens by text and id, without merges */
+	bool                   nfc;
+	vn_added               raw;      /* matched in the unnormalised text */
+	vn_added               composed; /* matched after normalisation, and normalised themselves */
+	vn_stage               stage[VN_MOST_STAGES];
+	int                    n_stages;
+	vn_ids                 before, after; /* added around a text */
 	/* The text of each id. */
 	struct vn_token_piece *piece; /* (n_pieces) */
-	size_t   n_pieces;
-	char    *text;
+	size_t                 n_pieces;
+	char                  *text;
 };
 
 /* whole_first: as in vn_bpe_create. NULL without memory. */
@@ -40,8 +40,8 @@ vn_tokenizer *vn_tokenizer_create(bool whole_first);
 vn_status vn_tokenizer_add(vn_tokenizer *t, const vn_added_token *token, bool normalized, const char *text, size_t n,
                            vn_error *err);
 /* Adds a stage: splits by a pattern (NULL: does not split). */
-vn_status     vn_tokenizer_stage(vn_tokenizer *t, bool blank, const char *pattern, size_t bytes, bool literal,
-                                 vn_error *err);
+vn_status vn_tokenizer_stage(vn_tokenizer *t, bool blank, const char *pattern, size_t bytes, bool literal,
+                             vn_error *err);
 /* Adds one merge "left right", as in merges.txt and GGUF. */
 vn_status vn_tokenizer_merge_line(vn_tokenizer *t, const char *line, size_t n, vn_error *err);
 /* Call last: makes the tokenizer ready for use. */
@@ -49,14 +49,14 @@ vn_status vn_tokenizer_settle(vn_tokenizer *t, vn_error *err);
 
 /* The patterns of specs/models.md, "Pre-tokenizer patterns", with their settings. */
 typedef struct vn_pre {
-	const char *name;    /* in GGUF files */
+	const char *name; /* in GGUF files */
 	const char *pattern;
 	bool        nfc, whole_first, add_bos;
 } vn_pre;
 
-extern const char     vn_gpt2_pattern[];
-const vn_pre        *vn_pre_find(const char *name); /* NULL: unknown */
-extern const char     vn_pre_names[];   /* "gpt-2, qwen2..." for messages */
+extern const char vn_gpt2_pattern[];
+const vn_pre     *vn_pre_find(const char *name); /* NULL: unknown */
+extern const char vn_pre_names[];                /* "gpt-2, qwen2..." for messages */
 
 /* Read tokens with their ids from one object; and an added token as in tokenizer.json and
  * tokenizer_config.json. */

@@ -24,8 +24,8 @@ typedef struct reader {
 } reader;
 
 /* Reports an error at a place such as "model.merges[17]". */
-__attribute__((format(printf, 4, 5)))
-static vn_status wrong(const reader *r, vn_status st, const char *place, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static vn_status wrong(const reader *r, vn_status st, const char *place,
+                                                             const char *format, ...)
 {
 	char    what[VN_ERROR_MAX];
 	va_list args;
@@ -93,7 +93,7 @@ static vn_status truth_at(const reader *r, const char *place, const json_t *o, c
 static vn_status check_model(const reader *r, const json_t *model)
 {
 	static const char *const not_wanted[] = { "dropout", "continuing_subword_prefix", "end_of_word_suffix",
-		"byte_fallback" };
+		                                      "byte_fallback" };
 
 	if (!json_is_object(model))
 		return wrong(r, VN_ERR_FORMAT, "model", "missing");
@@ -115,7 +115,8 @@ vn_status vn_tokenizer_read_vocab(vn_tokenizer *t, json_t *vocab, vn_error *err)
 
 	if (!json_is_object(vocab) || json_object_size(vocab) == 0)
 		return vn_fail(err, VN_ERR_FORMAT, "%s", vocab ? "not an object of tokens and their ids" : "missing");
-	json_object_foreach(vocab, text, id) {
+	json_object_foreach(vocab, text, id)
+	{
 		if (!json_is_integer(id))
 			return vn_fail(err, VN_ERR_FORMAT, "the id of '%.60s' must be a whole number", text);
 		if ((st = vn_bpe_add_token(t->bpe, text, strlen(text), json_integer_value(id), err)))
@@ -151,9 +152,8 @@ static vn_status read_merges(const reader *r, const json_t *merges)
 
 	if (!json_is_array(merges))
 		return wrong(r, VN_ERR_FORMAT, "model.merges", merges ? "not a list" : "missing");
-	json_array_foreach(merges, i, m)
-		if ((st = read_merge(r, m)))
-			return vn_context(r->err, st, "%s: model.merges[%zu]", r->path, i);
+	json_array_foreach(merges, i, m) if ((st = read_merge(r, m))) return vn_context(r->err, st, "%s: model.merges[%zu]",
+	                                                                                r->path, i);
 	return VN_OK;
 }
 
@@ -173,7 +173,8 @@ static vn_status read_normalizer(const reader *r, const json_t *o, const char *p
 	}
 	if ((st = list_of(r, o, place, "normalizers", depth, &list)))
 		return st;
-	json_array_foreach(list, i, one) {
+	json_array_foreach(list, i, one)
+	{
 		below(inner, place, "normalizers", i);
 		if ((st = read_normalizer(r, one, inner, depth + 1)))
 			return st;
@@ -234,7 +235,8 @@ static vn_status read_pre_tokenizer(reader *r, const json_t *o, const char *plac
 		             type_of(o));
 	if ((st = list_of(r, o, place, "pretokenizers", depth, &list)))
 		return st;
-	json_array_foreach(list, i, one) {
+	json_array_foreach(list, i, one)
+	{
 		below(inner, place, "pretokenizers", i);
 		if ((st = read_pre_tokenizer(r, one, inner, depth + 1)))
 			return st;
@@ -272,7 +274,8 @@ static vn_status read_added_tokens(const reader *r, const json_t *list)
 
 	if (list && !json_is_array(list))
 		return wrong(r, VN_ERR_FORMAT, "added_tokens", "not a list");
-	json_array_foreach(list, i, one) {
+	json_array_foreach(list, i, one)
+	{
 		const json_t *id = field(one, "id");
 		if (!json_is_integer(id))
 			return wrong(r, VN_ERR_FORMAT, "added_tokens", "[%zu] has no id", i);
@@ -292,10 +295,11 @@ static vn_status template_ids(const reader *r, const json_t *o, const char *plac
 
 	if (!json_is_array(ids))
 		return wrong(r, VN_ERR_FORMAT, place, "special_tokens has no ids for '%.60s'", name);
-	json_array_foreach(ids, i, id) {
+	json_array_foreach(ids, i, id)
+	{
 		const json_int_t x = json_is_integer(id) ? json_integer_value(id) : -1;
-		if (x < 0 || x >= VN_MOST_TOKENS || (!vn_bpe_text(r->t->bpe, (int32_t)x, &ignored) &&
-		                                      !vn_bpe_text(r->t->added, (int32_t)x, &ignored)))
+		if (x < 0 || x >= VN_MOST_TOKENS ||
+		    (!vn_bpe_text(r->t->bpe, (int32_t)x, &ignored) && !vn_bpe_text(r->t->added, (int32_t)x, &ignored)))
 			return wrong(r, VN_ERR_FORMAT, place, "special_tokens: '%.60s': no token has the id %lld", name,
 			             (long long)x);
 		if ((st = vn_ids_add(to, (int32_t)x, r->err)))
@@ -315,7 +319,8 @@ static vn_status read_template(const reader *r, const json_t *o, const char *pla
 		return wrong(r, VN_ERR_FORMAT, place, "the template 'single' is missing");
 	if (r->t->before.n || r->t->after.n)
 		return wrong(r, VN_ERR_UNSUPPORTED, place, "a second template is not supported");
-	json_array_foreach(single, i, one) {
+	json_array_foreach(single, i, one)
+	{
 		const char *name = json_string_value(field(field(one, "SpecialToken"), "id"));
 		if (field(one, "Sequence"))
 			texts++;
@@ -345,7 +350,8 @@ static vn_status read_post_processor(const reader *r, const json_t *o, const cha
 		             "'%.60s' is not supported (supported: ByteLevel, TemplateProcessing, Sequence)", type_of(o));
 	if ((st = list_of(r, o, place, "processors", depth, &list)))
 		return st;
-	json_array_foreach(list, i, one) {
+	json_array_foreach(list, i, one)
+	{
 		below(inner, place, "processors", i);
 		if ((st = read_post_processor(r, one, inner, depth + 1)))
 			return st;

@@ -36,8 +36,9 @@ bool vn_unicode_after9(uint32_t point)
  * circled letters are Alphabetic. */
 bool vn_unicode_word(uint32_t c)
 {
-	static const vn_code_range circled[] = { { 0x24b6, 0x24e9 }, { 0x1f130, 0x1f149 }, { 0x1f150, 0x1f169 },
-		{ 0x1f170, 0x1f189 } };
+	static const vn_code_range circled[] = {
+		{ 0x24b6, 0x24e9 }, { 0x1f130, 0x1f149 }, { 0x1f150, 0x1f169 }, { 0x1f170, 0x1f189 }
+	};
 
 	if (uc_is_general_category_withtable(c, UC_CATEGORY_MASK_L | UC_CATEGORY_MASK_M | UC_CATEGORY_MASK_Nd |
 	                                            UC_CATEGORY_MASK_Nl | UC_CATEGORY_MASK_Pc))

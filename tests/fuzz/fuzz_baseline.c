@@ -9,24 +9,24 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static const char limits[] = "version: 1\ndefaults: { nmse: 1.0e-30, cosine: 1, worst_token_nmse: 1.0e-30 }\n";
-static const char *const points[] = { "layer0.q_proj", "logits" };
-static char path[64];
+static const char         limits[] = "version: 1\ndefaults: { nmse: 1.0e-30, cosine: 1, worst_token_nmse: 1.0e-30 }\n";
+static const char *const  points[] = { "layer0.q_proj", "logits" };
+static char               path[64];
 static vn_compare_options options = { .points = points, .n_points = 2, .threads = 1 };
-static bool all_known; /* by the last input */
-static vn_comparison comparison = { .request.options = &options };
+static bool               all_known; /* by the last input */
+static vn_comparison      comparison = { .request.options = &options };
 
 /* Two runs of one model, a little apart, and limits that none keeps to. */
 static void prepare(void)
 {
 	static const char folder[] = VERNIER_SOURCE "/fixtures/golden/gpt2-trained.p001.";
-	vn_error err = { "" };
-	vn_comparison *c = &comparison;
+	vn_error          err = { "" };
+	vn_comparison    *c = &comparison;
 	if (c->opened.ref)
 		return;
-	if (vn_recording_open(VERNIER_SOURCE "/fixtures/golden/gpt2-trained.p001.f64.h5", &c->opened.ref, &err)
-	    || vn_recording_open(VERNIER_SOURCE "/fixtures/golden/gpt2-trained.p001.f32.h5", &c->opened.cand, &err)
-	    || vn_limits_parse("t.yaml", limits, sizeof limits - 1, &c->request.limits, &err) || vn_compare(c, &err)) {
+	if (vn_recording_open(VERNIER_SOURCE "/fixtures/golden/gpt2-trained.p001.f64.h5", &c->opened.ref, &err) ||
+	    vn_recording_open(VERNIER_SOURCE "/fixtures/golden/gpt2-trained.p001.f32.h5", &c->opened.cand, &err) ||
+	    vn_limits_parse("t.yaml", limits, sizeof limits - 1, &c->request.limits, &err) || vn_compare(c, &err)) {
 		fprintf(stderr, "%s: %s\n", folder, err.text);
 		exit(2);
 	}
@@ -38,8 +38,8 @@ static void prepare(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	vn_comparison *c = &comparison;
-	vn_error err = { "" };
-	int known = 0, failing = 0;
+	vn_error       err = { "" };
+	int            known = 0, failing = 0;
 	prepare();
 	FILE *f = fopen(path, "w");
 	if (!f || fwrite(data, 1, size, f) != size || fclose(f) != 0)
@@ -72,10 +72,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 static size_t make_seed(int i, uint8_t *out)
 {
 	const vn_report_options o = { .page = i == 1, .limits_chosen = "" };
-	const vn_story none = { 0 };
-	vn_error err;
-	char    *text = NULL;
-	size_t   n = 0;
+	const vn_story          none = { 0 };
+	vn_error                err;
+	char                   *text = NULL;
+	size_t                  n = 0;
 	prepare();
 	options.baseline = NULL; /* a report without one */
 	FILE *to = open_memstream(&text, &n);
@@ -90,7 +90,7 @@ static size_t make_seed(int i, uint8_t *out)
 int main(int argc, char **argv)
 {
 	const fuzz_plan plan = { make_seed, 2, NULL, NULL };
-	static uint8_t seed[FUZZ_ROOM];
+	static uint8_t  seed[FUZZ_ROOM];
 	LLVMFuzzerTestOneInput(seed, make_seed(0, seed));
 	if (!all_known) /* then no mutation tells anything */
 		return 1;

@@ -90,7 +90,7 @@ static size_t make_seed(int i, uint8_t *out)
 {
 	static const char *const seeds[][3] = {
 		{ "\x03\x01\x05\x08\x01\x01\x01", "batch token (head dim)", "token head dim" },
-		  { "\x02\x05\x06\x01\x01\x01\x01", "token (freq 2)", "token (2 freq)" },
+		{ "\x02\x05\x06\x01\x01\x01\x01", "token (freq 2)", "token (2 freq)" },
 		{ "\x03\x04\x02\x03\x01\x01\x01", "a b c", "c (a b)" },
 	};
 	return (size_t)sprintf((char *)out, "%s%s%c%s", seeds[i][0], seeds[i][1], 0, seeds[i][2]);

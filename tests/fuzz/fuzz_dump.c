@@ -59,9 +59,9 @@ static void read_array(vn_dump *d, int i)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	vn_dump  *d = calloc(1, sizeof *d);
-	vn_error  e = { "" };
-	int64_t   tokens = 0;
+	vn_dump *d = calloc(1, sizeof *d);
+	vn_error e = { "" };
+	int64_t  tokens = 0;
 
 	prepare();
 	if (!d || !(d->path = strdup("/proc/self/fd/100")) || ftruncate(FILE_FD, 0) != 0 ||

@@ -14,10 +14,12 @@ enum { KINDS = 4 };
 static vn_tokenizer *kind(int i)
 {
 	static const char *const pre[KINDS] = { "gpt-2", "qwen2", "qwen35", "llama-bpe" };
-	static const char *const more[] = { "he", "ll", "hell", "hello", "\xc4\xa0hello", "\xc3\xa4\xc2\xb8",
-		"\xc4\xa0\xc4\xa0", "<|end|>", "<x>" };
-	static const char *const merge[] = { "h e", "l l", "he ll", "hell o", "\xc4\xa0 hello", "\xc3\xa4 \xc2\xb8",
-		"\xc4\xa0 \xc4\xa0" };
+	static const char *const more[] = {
+		"he", "ll", "hell", "hello", "\xc4\xa0hello", "\xc3\xa4\xc2\xb8", "\xc4\xa0\xc4\xa0", "<|end|>", "<x>"
+	};
+	static const char *const merge[] = {
+		"h e", "l l", "he ll", "hell o", "\xc4\xa0 hello", "\xc3\xa4 \xc2\xb8", "\xc4\xa0 \xc4\xa0"
+	};
 	enum { MORE = sizeof more / sizeof *more, MERGES = sizeof merge / sizeof *merge };
 	char          byte[256][3];
 	vn_word       word[256 + MORE], merges[MERGES];
@@ -31,10 +33,18 @@ static vn_tokenizer *kind(int i)
 		type[b] = b >= 256 + MORE - 2 ? 3 : 1;
 	}
 	for (int m = 0; m < MERGES; m++)
-		merges[m] = (vn_word){ merge[m], strlen(merge[m]) };
-	const vn_tokenizer_arrays a = { .path = "fuzz", .pre = pre[i], .tokens = word, .types = type,
-		.n_tokens = 256 + MORE, .merges = merges,
-	                                .n_merges = MERGES, .bos = -1, .eos = -1, .add_bos = 0, .add_eos = 0 };
+		merges[m] = (vn_word) { merge[m], strlen(merge[m]) };
+	const vn_tokenizer_arrays a = { .path = "fuzz",
+		                            .pre = pre[i],
+		                            .tokens = word,
+		                            .types = type,
+		                            .n_tokens = 256 + MORE,
+		                            .merges = merges,
+		                            .n_merges = MERGES,
+		                            .bos = -1,
+		                            .eos = -1,
+		                            .add_bos = 0,
+		                            .add_eos = 0 };
 	if (vn_tokenizer_from_arrays(&a, &t, NULL))
 		abort();
 	return t;
@@ -83,13 +93,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	check_escape(text, size);
 	for (int k = 0; k < KINDS; k++) {
-		int32_t *ids;
-		int64_t  n;
-		size_t   at = 0, length;
+		int32_t     *ids;
+		int64_t      n;
+		size_t       at = 0, length;
 		/* An added token ends a stretch that NFC would compose over, so compare with what was composed
 		 * only without one. */
-		const bool  changed = (k == 1 || k == 2) && (n_nfc != size || memcmp(nfc, text, size) != 0);
-		const char *want = changed ? nfc : text;
+		const bool   changed = (k == 1 || k == 2) && (n_nfc != size || memcmp(nfc, text, size) != 0);
+		const char  *want = changed ? nfc : text;
 		const size_t n_want = changed ? n_nfc : size;
 		if (!all[k])
 			all[k] = kind(k);

@@ -35,7 +35,7 @@ static void touch(vn_recording *r, int i)
 	if (vn_recording_data(r, i, &data, &err) || n == 0)
 		return;
 	const size_t size = vn_dtype_size(e->dtype);
-	for (int64_t k = 0; k < n; k += n > 4096 ? n / 64 : 1) {
+	for (int64_t k = 0; k<n; k += n> 4096 ? n / 64 : 1) {
 		vn_to_f64(&x, (const char *)data + (size_t)k * size, e->dtype, 1);
 		sum += x;
 	}
@@ -90,8 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (vn_recording_of_frames(golden, fd, &r, &err) == VN_OK) {
 		opened++;
 		use(r, size % 32 == 0);
-	}
-	else if (!*err.text || strchr(err.text, '\n') || r)
+	} else if (!*err.text || strchr(err.text, '\n') || r)
 		abort();
 	vn_recording_close(r);
 	return 0;
@@ -142,7 +141,10 @@ static size_t honest(int i, uint8_t *out)
 
 static size_t honest_kept(uint64_t i, uint8_t *out)
 {
-	static struct { uint8_t data[FUZZ_ROOM]; size_t n; } kept[3];
+	static struct {
+		uint8_t data[FUZZ_ROOM];
+		size_t  n;
+	} kept[3];
 	if (!kept[i].n)
 		kept[i].n = honest((int)i, kept[i].data);
 	memcpy(out, kept[i].data, kept[i].n);
@@ -153,9 +155,9 @@ static size_t honest_kept(uint64_t i, uint8_t *out)
 static size_t lie(uint8_t *data, uint64_t s)
 {
 	static const int64_t odd[] = { 0, 1, -1, 2, 7, 64, INT32_MAX, INT64_MAX, INT64_MIN, 1 << 20, 0x6c6c756e };
-	static uint8_t all[FUZZ_ROOM];
-	const size_t   n = honest_kept(fuzz_random(&s) % 3, all);
-	size_t         used = 0;
+	static uint8_t       all[FUZZ_ROOM];
+	const size_t         n = honest_kept(fuzz_random(&s) % 3, all);
+	size_t               used = 0;
 
 	for (size_t at = 0; at + 8 <= n;) {
 		uint32_t head[2];
@@ -204,7 +206,7 @@ static size_t reframe(uint8_t *data, size_t size, uint64_t chance)
 
 int main(int argc, char **argv)
 {
-	const int status = fuzz_main(argc, argv, &(fuzz_plan){ honest, 3, reframe, NULL });
+	const int status = fuzz_main(argc, argv, &(fuzz_plan) { honest, 3, reframe, NULL });
 	printf("%ld of them opened\n", opened);
 	return status || opened < 10;
 }

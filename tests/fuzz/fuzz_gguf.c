@@ -32,8 +32,9 @@ static void read_tensors(const vn_gguf *f, const uint8_t *data, size_t size)
 
 static void read_metadata(const vn_gguf *f)
 {
-	static const char *const keys[] = { "general.architecture", "general.alignment", "tokenizer.ggml.tokens",
-		"qwen2.block_count", "x", "" };
+	static const char *const keys[] = {
+		"general.architecture", "general.alignment", "tokenizer.ggml.tokens", "qwen2.block_count", "x", ""
+	};
 
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		const vn_gguf_value *v = vn_gguf_get(f, keys[i]);
@@ -102,8 +103,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #ifndef VERNIER_LIBFUZZER
 enum { SEEDS = 64 };
 
-static char   path[SEEDS][512];
-static int    n_paths;
+static char path[SEEDS][512];
+static int  n_paths;
 
 /* The small twins of the fixtures: every architecture. */
 static void find_seeds(void)
@@ -149,9 +150,11 @@ static size_t make_seed(int i, uint8_t *out)
 /* Numbers are where a binary format is hurt: lengths, counts, types, offsets. */
 static size_t repair(uint8_t *data, size_t size, uint64_t chance)
 {
-	static const uint64_t odd[] = { 0, 1, 2, 3, 4, 7, 8, 9, 12, 13, 14, 26, 30, 31, 32, 33, 63, 64, 255, 256, 1u << 30,
-		(1u << 30) + 1, 1u << 31,
-	                                UINT32_MAX, 1ull << 32, INT64_MAX, 1ull << 63, UINT64_MAX };
+	static const uint64_t odd[] = {
+		0,        1,          2,          3,         4,          7,         8,  9,   12,  13,       14,
+		26,       30,         31,         32,        33,         63,        64, 255, 256, 1u << 30, (1u << 30) + 1,
+		1u << 31, UINT32_MAX, 1ull << 32, INT64_MAX, 1ull << 63, UINT64_MAX
+	};
 	const size_t head = size < 4096 ? size : 4096; /* data are dull */
 
 	if (head < 16)

@@ -5,10 +5,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char     *text = malloc(size + 1);
-	int32_t  *ids = NULL;
-	int64_t   n = 0;
-	vn_error  e = { "" };
+	char    *text = malloc(size + 1);
+	int32_t *ids = NULL;
+	int64_t  n = 0;
+	vn_error e = { "" };
 
 	if (!text)
 		exit(2);

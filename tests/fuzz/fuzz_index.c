@@ -26,7 +26,7 @@ static void put(const char *name, const void *data, size_t size)
 static void clean(void)
 {
 	static const char *const names[] = { "a.safetensors", "model.safetensors.index.json", "../out.safetensors" };
-	char path[256];
+	char                     path[256];
 
 	for (int i = 0; i < 3; i++) {
 		snprintf(path, sizeof path, "%s/%s", dir, names[i]);
@@ -39,8 +39,8 @@ static void clean(void)
 static void prepare(void)
 {
 	const char header[] = "{\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
-	                      "\"v\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}}  ";
-	char file[8 + sizeof header - 1 + 12] = { (char)(sizeof header - 1) };
+						  "\"v\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}}  ";
+	char       file[8 + sizeof header - 1 + 12] = { (char)(sizeof header - 1) };
 
 	if (!mkdtemp(top))
 		exit(2);

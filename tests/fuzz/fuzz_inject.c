@@ -8,7 +8,7 @@
 #include "tests/fuzz/mutate.h"
 
 static const char *const models[] = { VERNIER_SOURCE "/fixtures/qwen3-trained",
-	VERNIER_SOURCE "/fixtures/qwen3_5_text-trained" };
+	                                  VERNIER_SOURCE "/fixtures/qwen3_5_text-trained" };
 enum { MODELS = sizeof models / sizeof *models };
 
 static void one_line(const vn_error *e)
@@ -19,10 +19,10 @@ static void one_line(const vn_error *e)
 
 static void inject(const vn_model *m, const vn_plan *copy, const char *text)
 {
-	const vn_plan *p = vn_model_plan(m);
-	vn_faulty     *f = NULL;
-	vn_recorder_fault  *r = NULL;
-	char           line[400];
+	const vn_plan     *p = vn_model_plan(m);
+	vn_faulty         *f = NULL;
+	vn_recorder_fault *r = NULL;
+	char               line[400];
 
 	if (vn_faulty_create(p, vn_model_weights(m), &f, NULL) || vn_recorder_fault_create(p, &r, NULL))
 		abort();

@@ -5,8 +5,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	vn_dump  *d = calloc(1, sizeof *d);
-	vn_error  err = { "" };
+	vn_dump *d = calloc(1, sizeof *d);
+	vn_error err = { "" };
 	if (!d || !(d->path = strdup("fuzz")))
 		exit(2);
 	if (vn_manifest_parse(d, "fuzz/manifest.jsonl", (const char *)data, size, &err)) {

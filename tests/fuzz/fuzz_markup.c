@@ -30,8 +30,10 @@ static const char *close_page(page *p)
 /* In place: the five characters back. */
 static void unquote(char *text)
 {
-	static const struct { const char *name; char c; } known[] = { { "&lt;", '<' }, { "&gt;", '>' }, { "&amp;", '&' },
-		{ "&quot;", '"' }, { "&#39;", '\'' } };
+	static const struct {
+		const char *name;
+		char        c;
+	} known[] = { { "&lt;", '<' }, { "&gt;", '>' }, { "&amp;", '&' }, { "&quot;", '"' }, { "&#39;", '\'' } };
 	char *to = text;
 
 	for (const char *p = text; *p;) {
@@ -138,7 +140,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 int main(int argc, char **argv)
 {
 	static const char *const seeds[] = { "\x20\x01<a href='x'>&amp;\"", "\x7f\x01``a|b`", "\x05\x01~~~~~~~~\n ~~~\nx\n",
-		"\x40\x02\x1b[2J\xff\xe2\x80\xae]]>\n\n" };
+		                                 "\x40\x02\x1b[2J\xff\xe2\x80\xae]]>\n\n" };
 
 	return fuzz_texts(argc, argv, seeds, sizeof seeds / sizeof *seeds);
 }

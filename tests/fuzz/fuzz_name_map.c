@@ -4,8 +4,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const char *const name[] = { "model.layers.3.self_attn.q_proj.0", "Qcur-3.2", "Qcur-003", "layer3.q_rope",
-		"", "99999999999999999999" };
+	static const char *const name[] = {
+		"model.layers.3.self_attn.q_proj.0", "Qcur-3.2", "Qcur-003", "layer3.q_rope", "", "99999999999999999999"
+	};
 	vn_name_map *m = NULL;
 	vn_error     err = { "" };
 	char         to[VN_NAME_MAX];

@@ -57,8 +57,8 @@ static void check_range(const char *text)
 	int64_t      first, last, a = 0, b = 0;
 	const size_t n = *text == '-' ? 0 : slow_digits(text, &a),
 				 m = n && text[n] == '-' && text[n + 1] != '-' ? slow_digits(text + n + 1, &b) : 0;
-	const bool   one = n && !text[n], two = m && !text[n + 1 + m];
-	vn_error     e = { "" };
+	const bool one = n && !text[n], two = m && !text[n + 1 + m];
+	vn_error   e = { "" };
 
 	if (one)
 		b = a;
@@ -103,9 +103,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #ifndef VERNIER_LIBFUZZER
 int main(int argc, char **argv)
 {
-	static const char *const seeds[] = { "0", "-7", "9223372036854775807", "-9223372036854775808", "0-3", "3-1", "1e-3",
-		"0x1", "f16", "torch.bfloat16",
-	                                     "aaaaaaaaAAAAAAAA12" };
+	static const char *const seeds[] = {
+		"0",   "-7",  "9223372036854775807", "-9223372036854775808", "0-3", "3-1", "1e-3",
+		"0x1", "f16", "torch.bfloat16",      "aaaaaaaaAAAAAAAA12"
+	};
 
 	return fuzz_texts(argc, argv, seeds, sizeof seeds / sizeof *seeds);
 }

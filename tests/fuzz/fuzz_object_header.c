@@ -115,11 +115,11 @@ typedef struct input {
 
 /* What parent and child share: the inputs, and how far the child has come. */
 typedef struct shared {
-	stage    at;
-	bool     alone;        /* HDF5 is asked without us */
-	int      n, which, header; /* inputs; the one at hand; which of its headers */
+	stage          at;
+	bool           alone;            /* HDF5 is asked without us */
+	int            n, which, header; /* inputs; the one at hand; which of its headers */
 	vn_seen_tensor ours, theirs;
-	input    in[INPUTS];
+	input          in[INPUTS];
 } shared;
 
 static shared *both;
@@ -183,7 +183,7 @@ static void work(void)
 static int run_child(void)
 {
 	static const int list[] = { SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL, SIGPROF };
-	int status = 0;
+	int              status = 0;
 
 	if (ftruncate(refusal, 0) != 0 || lseek(refusal, 0, SEEK_SET) != 0)
 		exit(2);
@@ -195,7 +195,7 @@ static int run_child(void)
 			signal(list[i], SIG_DFL);
 		dup2(nothing, 1);
 		dup2(nothing, 2);
-		setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
+		setrlimit(RLIMIT_CORE, &(struct rlimit) { 0, 0 });
 		work();
 	}
 	if (pid < 0 || waitpid(pid, &status, 0) < 0)
@@ -296,7 +296,7 @@ static const vn_said list[] = {
 static void read_all(const uint8_t *data, input *in)
 {
 	static vn_header_reader r;
-	size_t place[256];
+	size_t                  place[256];
 
 	r.fd = file;
 	r.bytes = (int64_t)in->bytes;
@@ -369,9 +369,9 @@ static void put(hid_t o, const char *name, hid_t type, const void *value)
 static size_t make_seed(int i, uint8_t *out)
 {
 	static const float numbers[6] = { 1, 2, 3, 4, 5, 6 };
-	const char *axes = i % 2 ? "token" : "token hidden";
-	char path[] = "/tmp/vn-header-XXXXXX";
-	const int   fd = mkstemp(path);
+	const char        *axes = i % 2 ? "token" : "token hidden";
+	char               path[] = "/tmp/vn-header-XXXXXX";
+	const int          fd = mkstemp(path);
 	const hid_t        how = H5Pcreate(H5P_FILE_ACCESS), space = H5Screate_simple(2, (hsize_t[]) { 2, 3 }, NULL),
 				text = H5Tcopy(H5T_C_S1);
 
@@ -383,9 +383,9 @@ static size_t make_seed(int i, uint8_t *out)
 	H5Dwrite(d, H5T_IEEE_F32LE, H5S_ALL, H5S_ALL, H5P_DEFAULT, numbers);
 	put(d, "axes", text, &axes);
 	for (int k = 0; k < 5 * (i % 2); k++)
-		put(d, (char[]){ (char)('a' + k), 0 }, H5T_STD_I64LE, &(int64_t){ k });
-	put(d, "order", H5T_STD_I64LE, &(int64_t){ 7 });
-	put(d, "max", H5T_IEEE_F64LE, &(double){ 0.5 });
+		put(d, (char[]) { (char)('a' + k), 0 }, H5T_STD_I64LE, &(int64_t) { k });
+	put(d, "order", H5T_STD_I64LE, &(int64_t) { 7 });
+	put(d, "max", H5T_IEEE_F64LE, &(double) { 0.5 });
 	H5Dclose(d);
 	H5Tclose(text);
 	H5Sclose(space);

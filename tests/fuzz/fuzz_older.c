@@ -35,7 +35,11 @@ static void take_away(const char *name)
 }
 
 /* What lies in the directory: most inputs change one file. */
-static struct { bool there; uint8_t data[ROOM]; size_t size; } last[FILES];
+static struct {
+	bool    there;
+	uint8_t data[ROOM];
+	size_t  size;
+} last[FILES];
 
 static void change(int i, bool there, const uint8_t *data, size_t size)
 {
@@ -72,9 +76,9 @@ static void prepare(void)
 static void use(const vn_tokenizer *t)
 {
 	static const char text[] = "I'LL hello  hello\n\n 123\xcc\x81 \xff e\xcc\x81<|endoftext|> <x>y";
-	int32_t *ids = NULL;
-	int64_t  n = 0;
-	vn_error e = { "" };
+	int32_t          *ids = NULL;
+	int64_t           n = 0;
+	vn_error          e = { "" };
 
 	if (vn_tokenizer_encode(t, text, sizeof text - 1, true, &ids, &n, &e) && (!fuzz_one_line(e.text) || ids))
 		abort();

@@ -34,13 +34,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size < 2)
 		return 0;
-	const bool     literal = data[0] & 1;
-	const char    *pattern = (const char *)data + 1, *stop = memchr(pattern, 0, size - 1);
-	const size_t   n = stop ? (size_t)(stop - pattern) : size - 1;
-	const char    *text = stop ? stop + 1 : "";
-	const size_t   most = stop ? size - n - 2 : 0, bytes = vn_utf8_good(text, most);
-	vn_split      *s = NULL;
-	vn_error       e = { "" };
+	const bool   literal = data[0] & 1;
+	const char  *pattern = (const char *)data + 1, *stop = memchr(pattern, 0, size - 1);
+	const size_t n = stop ? (size_t)(stop - pattern) : size - 1;
+	const char  *text = stop ? stop + 1 : "";
+	const size_t most = stop ? size - n - 2 : 0, bytes = vn_utf8_good(text, most);
+	vn_split    *s = NULL;
+	vn_error     e = { "" };
 
 	if (vn_utf8_good(pattern, n) != n)
 		return 0;
@@ -56,11 +56,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #ifndef VERNIER_LIBFUZZER
 static size_t make_seed(int i, uint8_t *out)
 {
-	static const struct { int literal; const char *pattern, *text; } seeds[] = {
-		{ 0, "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+", "I'LL don't 1234\n\n x" },
-		{ 0, "(?:a+)+b|(?<=x)y|(?=\\S)", "aaaaaaaaaaaaaaac xy" }, { 1, "ab", "xxabyyab" },
-		  { 0, "\\p{Han}|[\\p{P}--[-]]", "\xe4\xb8\xad-\xe6\x96\x87" },
-		{ 0, "[[:alpha:]&&[^a-c]]\\h\\R\\X", "abc" }, { 0, "\\A\\z|\\b.", "a b" },
+	static const struct {
+		int         literal;
+		const char *pattern, *text;
+	} seeds[] = {
+		{ 0,
+		  "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+",
+		  "I'LL don't 1234\n\n x" },
+		{ 0, "(?:a+)+b|(?<=x)y|(?=\\S)", "aaaaaaaaaaaaaaac xy" },
+		{ 1, "ab", "xxabyyab" },
+		{ 0, "\\p{Han}|[\\p{P}--[-]]", "\xe4\xb8\xad-\xe6\x96\x87" },
+		{ 0, "[[:alpha:]&&[^a-c]]\\h\\R\\X", "abc" },
+		{ 0, "\\A\\z|\\b.", "a b" },
 	};
 	*out = (uint8_t)(seeds[i].literal | 2);
 	return 1 + (size_t)sprintf((char *)out + 1, "%s%c%s", seeds[i].pattern, 0, seeds[i].text);

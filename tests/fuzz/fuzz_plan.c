@@ -16,7 +16,7 @@ static void cut(char *text, vn_plan_text *t, char *line[3][LINES])
 {
 	int *n[3] = { &t->n_nodes, &t->n_values, &t->n_weights }, list = -1;
 
-	for (char *p = text; p && list < 3; ) {
+	for (char *p = text; p && list < 3;) {
 		char *next = strchr(p, '\n');
 		if (next)
 			*next++ = '\0';
@@ -70,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 static size_t make_seed(int i, uint8_t *out)
 {
 	static const char *const families[] = { "qwen2", "qwen3", "gpt2", "llama", "qwen3_5_text" };
-	const vn_family *family;
+	const vn_family         *family;
 	json_t      *config = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b}", "model_type", families[i],
 	                                "vocab_size", 32, "hidden_size", 16, "intermediate_size", 24, "num_hidden_layers",
                                i == 1 || i == 4 ? 2 : 1, "num_attention_heads", 4, "num_key_value_heads", 2,

@@ -26,12 +26,12 @@ static bool is_utf8(const char *text)
 static void check_manifest(const uint8_t *choice, const char *key, const char *value, const char *config)
 {
 	vernier_record r = { .dir = "fuzz", .step = -1 };
-	char     *text = NULL;
-	size_t    n = 0;
-	int32_t   ids[4], positions[4];
-	vn_error  e = { "" };
-	vn_dump  *d = calloc(1, sizeof *d);
-	const size_t n_ids = choice[0] % 4 + 1u;
+	char          *text = NULL;
+	size_t         n = 0;
+	int32_t        ids[4], positions[4];
+	vn_error       e = { "" };
+	vn_dump       *d = calloc(1, sizeof *d);
+	const size_t   n_ids = choice[0] % 4 + 1u;
 
 	for (size_t i = 0; i < n_ids; i++) {
 		ids[i] = (int32_t)((uint32_t)choice[i + 1] << (choice[i + 1] % 25));
@@ -40,8 +40,9 @@ static void check_manifest(const uint8_t *choice, const char *key, const char *v
 	if (!d || !(d->path = strdup("fuzz")) || !(r.manifest = open_memstream(&text, &n)))
 		exit(2);
 	fputs("{\"vernier_dump\":1}\n", r.manifest);
-	const bool said = vernier_record_say(&r, key, value) == 0, put = said && vernier_record_config(&r, config) == 0 &&
-	           vernier_record_step_at(&r, ids, choice[9] & 1 ? positions : NULL, n_ids) == 0;
+	const bool said = vernier_record_say(&r, key, value) == 0,
+			   put = said && vernier_record_config(&r, config) == 0 &&
+	                 vernier_record_step_at(&r, ids, choice[9] & 1 ? positions : NULL, n_ids) == 0;
 	MUST(put == !vernier_record_close(&r) && (put || fuzz_one_line(vernier_record_error(&r))));
 	const vn_status st = vn_manifest_parse(d, "fuzz/manifest.jsonl", text, n, &e);
 	const bool      utf8 = is_utf8(key) && is_utf8(value) && is_utf8(config); /* as the header asks for */
@@ -64,8 +65,8 @@ static void check_manifest(const uint8_t *choice, const char *key, const char *v
 static void slow_numbers(char *to, const char *data, size_t width, int rank, const int64_t *shape,
                          const int64_t *stride)
 {
-	const int64_t count = vn_shape_count(&(vn_shape) { .rank = rank,
-		.dim = { shape[0], shape[1], shape[2], shape[3] } });
+	const int64_t count = vn_shape_count(
+		&(vn_shape) { .rank = rank, .dim = { shape[0], shape[1], shape[2], shape[3] } });
 
 	for (int64_t i = 0; i < count; i++) {
 		const char *from = data;
@@ -81,14 +82,13 @@ static void slow_numbers(char *to, const char *data, size_t width, int rank, con
 static void check_numbers(const uint8_t *choice)
 {
 	static const char *const dtypes[] = { "f32", "f16", "bf16", "f64", "i32", "f8_e4m3", "f8_e5m2" };
-	static char data[NUMBERS * 8], slow[NUMBERS * 8];
-	char        header[320], *text = NULL;
-	int64_t     shape[VERNIER_RECORD_MAX_RANK] = { 1, 1, 1, 1, 1, 1 }, stride[VERNIER_RECORD_MAX_RANK] = { 0 },
-		count = 1;
-	size_t      width, n = 0;
-	const int   rank = choice[10] % 5;
-	const char  kind = vernier_record_kind_(dtypes[choice[11] % 7], &width);
-	vn_npy      npy;
+	static char              data[NUMBERS * 8], slow[NUMBERS * 8];
+	char                     header[320], *text = NULL;
+	int64_t   shape[VERNIER_RECORD_MAX_RANK] = { 1, 1, 1, 1, 1, 1 }, stride[VERNIER_RECORD_MAX_RANK] = { 0 }, count = 1;
+	size_t    width, n = 0;
+	const int rank = choice[10] % 5;
+	const char kind = vernier_record_kind_(dtypes[choice[11] % 7], &width);
+	vn_npy     npy;
 
 	for (size_t i = 0; !data[100] && i < sizeof data; i++) /* once */
 		data[i] = (char)(i * 37 >> 3);
@@ -107,7 +107,7 @@ static void check_numbers(const uint8_t *choice)
 		if (llabs(stride[a]) * shape[a] > (int64_t)sizeof data / 10)
 			return;
 	const size_t at = vernier_record_header_(header, sizeof header, kind, width, rank, shape);
-	FILE *f = open_memstream(&text, &n);
+	FILE        *f = open_memstream(&text, &n);
 	MUST(at && at % 64 == 0 && f);
 	fwrite(header, 1, at, f);
 	MUST(vernier_record_numbers_out_(f, from, width, rank, shape, stride));
@@ -139,7 +139,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 static size_t make_seed(int i, uint8_t *out)
 {
 	static const char *const seeds[] = { "device\0my \"gpu\"\n\0{\"model_type\": \"gpt2\"}",
-		"k\0\xc3\xa4\\\x01\xff\0{}" };
+		                                 "k\0\xc3\xa4\\\x01\xff\0{}" };
 	static const size_t      sizes[] = { 39, 10 };
 
 	for (int k = 0; k < CHOICES; k++)

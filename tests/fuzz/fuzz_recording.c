@@ -99,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 /* In HDF5's old format, which has no checksums: damage gets furthest. */
 static size_t make_seed(int i, uint8_t *out)
 {
-	FILE *f = fopen(VERNIER_SOURCE "/fixtures/golden/gpt2-trained.p001.f32.h5", "rb");
+	FILE        *f = fopen(VERNIER_SOURCE "/fixtures/golden/gpt2-trained.p001.f32.h5", "rb");
 	const size_t n = f && i == 0 ? fread(out, 1, FUZZ_ROOM, f) : 0;
 
 	if (!f || fclose(f) != 0)

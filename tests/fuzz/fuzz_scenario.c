@@ -38,8 +38,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #ifndef VERNIER_LIBFUZZER
 int main(int argc, char **argv)
 {
-	static const char *const seeds[] = { "one\r\n\ntwo words\n",
-		"{\"name\": \"a\", \"prompt\": \"x\", \"decode\": 3, \"temperature\": 0.5, \"seed\": 1}\n{\"ids\": [1, 2, 3]}\n" };
+	static const char *const seeds[] = {
+		"one\r\n\ntwo words\n",
+		"{\"name\": \"a\", \"prompt\": \"x\", \"decode\": 3, \"temperature\": 0.5, \"seed\": 1}\n{\"ids\": [1, 2, 3]}\n"
+	};
 
 	return fuzz_texts(argc, argv, seeds, sizeof seeds / sizeof *seeds);
 }

@@ -104,7 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 int main(int argc, char **argv)
 {
 	static const char *const seeds[] = { "layer0.*,logits\nf32@layer0.*", "layer1.{q,k}_proj,{a,b}\nf16-acc16@*",
-		"layer1.input,,\nbf16@layer1.input", "}{,{,\n@", "nothing\nf99@*" };
+		                                 "layer1.input,,\nbf16@layer1.input", "}{,{,\n@", "nothing\nf99@*" };
 
 	return fuzz_texts(argc, argv, seeds, sizeof seeds / sizeof *seeds);
 }

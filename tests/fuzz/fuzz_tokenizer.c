@@ -17,9 +17,9 @@ static const char *const texts[] = {
 static void use(const vn_tokenizer *t)
 {
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-		int32_t  *ids = NULL;
-		int64_t   n = 0;
-		vn_error  e = { "" };
+		int32_t *ids = NULL;
+		int64_t  n = 0;
+		vn_error e = { "" };
 		if (vn_tokenizer_encode(t, texts[i], strlen(texts[i]), i % 2, &ids, &n, &e)) {
 			if (!fuzz_one_line(e.text) || ids)
 				abort();
@@ -45,24 +45,29 @@ static vn_status read_arrays(const uint8_t *data, size_t size, vn_tokenizer **t,
 	size_t         n = 0, blank = SIZE_MAX;
 
 	for (size_t at = 1; at <= size && n < 2048;) {
-		const char *line = (const char *)data + at, *end = at < size ? memchr(line, '\n', size - at) : NULL;
+		const char  *line = (const char *)data + at, *end = at < size ? memchr(line, '\n', size - at) : NULL;
 		const size_t length = end ? (size_t)(end - line) : size - at;
 		if (length == 0 && blank == SIZE_MAX)
 			blank = n;
 		type[n] = length && line[0] >= '0' && line[0] <= '9' ? line[0] - '0' : 1;
-		word[n++] = (vn_word){ line, length };
+		word[n++] = (vn_word) { line, length };
 		at += length + 1;
 	}
 	if (n == 0 || blank == 0)
 		return vn_fail(e, VN_ERR_FORMAT, "no name");
 	snprintf(pre, sizeof pre, "%.*s", (int)(word[0].n < 63 ? word[0].n : 63), word[0].text);
 	blank = blank < n ? blank : n - 1;
-	const vn_tokenizer_arrays a = { .path = "fuzz", .pre = pre, .tokens = word + 1,
-		.types = data[0] & 1 ? type + 1 : NULL,
-	                                .n_tokens = blank ? blank - 1 : 0, .merges = word + blank + 1,
-	                                .n_merges = n > blank + 1 ? n - blank - 1 : 0, .bos = data[0] >> 4,
-	                                	.eos = data[0] >> 5,
-	                                .add_bos = data[0] >> 1 & 1, .add_eos = data[0] >> 2 & 1 };
+	const vn_tokenizer_arrays a = { .path = "fuzz",
+		                            .pre = pre,
+		                            .tokens = word + 1,
+		                            .types = data[0] & 1 ? type + 1 : NULL,
+		                            .n_tokens = blank ? blank - 1 : 0,
+		                            .merges = word + blank + 1,
+		                            .n_merges = n > blank + 1 ? n - blank - 1 : 0,
+		                            .bos = data[0] >> 4,
+		                            .eos = data[0] >> 5,
+		                            .add_bos = data[0] >> 1 & 1,
+		                            .add_eos = data[0] >> 2 & 1 };
 	return vn_tokenizer_from_arrays(&a, t, e);
 }
 
@@ -119,7 +124,7 @@ static size_t arrays_seed(uint8_t *out)
 static size_t gguf_seed(uint8_t *out)
 {
 	static const char *const more[] = { "he", "ll", "hell", "<|end|>" };
-	toy_gguf g;
+	toy_gguf                 g;
 
 	gg_start(&g, 3);
 	gg_key_text(&g, "tokenizer.ggml.model", "gpt2");
@@ -147,7 +152,8 @@ static size_t gguf_seed(uint8_t *out)
 /* The toy with another part in the place of one of its own. */
 static size_t make_seed(int i, uint8_t *out)
 {
-	static const struct { const char *place, *text;
+	static const struct {
+		const char *place, *text;
 	} part[] = {
 		{ "version", "\"1.0\"" },
 		{ "normalizer", "{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"NFC\"}]}" },

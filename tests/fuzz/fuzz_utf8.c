@@ -61,9 +61,9 @@ static void check_escape(const char *text, size_t size)
 
 static void check_composed(const char *text, size_t size)
 {
-	const char  *once, *twice;
-	char        *owned, *again;
-	size_t       n, m;
+	const char *once, *twice;
+	char       *owned, *again;
+	size_t      n, m;
 
 	MUST(!vn_nfc(text, size, &once, &n, &owned, NULL) && vn_utf8_good(once, n) == n && n <= 3 * size);
 	MUST(!vn_nfc(once, n, &twice, &m, &again, NULL) && m == n && memcmp(once, twice, n) == 0);

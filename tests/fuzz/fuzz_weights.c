@@ -53,7 +53,7 @@ static unsigned take(input *in)
 static double take_number(input *in)
 {
 	static const double odd[] = { 0, 1, -1, 65504, 1e300, 1e-300 };
-	const unsigned b = take(in);
+	const unsigned      b = take(in);
 	return b < 6 ? odd[b] : b == 6 ? NAN : b == 7 ? -INFINITY : ldexp((double)b - 128.0, (int)take(in) % 24 - 16);
 }
 
@@ -66,11 +66,11 @@ static int by_name(const void *a, const void *b)
 static int table(input *in, vn_weight_row row[MOST])
 {
 	static const int64_t sizes[] = { 0, 1, 2, 3, 4, 6, 8, 12, 24, 32, 64, 96 };
-	bool used[sizeof names / sizeof *names] = { false };
-	int  n = 0;
+	bool                 used[sizeof names / sizeof *names] = { false };
+	int                  n = 0;
 
 	for (int want = (int)(take(in) % MOST); want > 0; want--) {
-		const size_t name = take(in) % (sizeof names / sizeof *names);
+		const size_t   name = take(in) % (sizeof names / sizeof *names);
 		vn_weight_row *r = &row[n];
 		if (used[name])
 			continue;
@@ -82,9 +82,13 @@ static int table(input *in, vn_weight_row row[MOST])
 		const unsigned d = take(in);
 		if (d)
 			memset(r->digest.hex, "0123456789abcdef"[d % 4], 32);
-		r->stats = (vn_stats) { .n = vn_shape_count(&r->shape), .nan = take(in) % 3, .inf = take(in) % 3,
-			.min = take_number(in), .max = take_number(in),
-		                        .mean = take_number(in), .rms = take_number(in) };
+		r->stats = (vn_stats) { .n = vn_shape_count(&r->shape),
+			                    .nan = take(in) % 3,
+			                    .inf = take(in) % 3,
+			                    .min = take_number(in),
+			                    .max = take_number(in),
+			                    .mean = take_number(in),
+			                    .rms = take_number(in) };
 		r->stats.absmax = fmax(-r->stats.min, r->stats.max);
 		n++;
 	}
@@ -154,7 +158,7 @@ static const char seed[] = "\x03\x0a"
 						   "\x08\x0d\x02\x08\x0a\x02\x03\x03"
 						   "\xc1\x08\x41\x09\x81\x10\x01\x01\x01\x01\x01\x01";
 /* The second: any bytes. */
-static size_t make_seed(int i, uint8_t *out)
+static size_t     make_seed(int i, uint8_t *out)
 {
 	uint64_t r = 1;
 

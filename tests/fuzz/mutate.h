@@ -81,15 +81,18 @@ static inline uint64_t fuzz_random(uint64_t *s) /* splitmix64 */
 enum { FUZZ_ROOM = 1 << 16 };
 
 typedef struct fuzz_plan {
-	size_t     (*make_seed)(int i, uint8_t *out); /* at most FUZZ_ROOM bytes */
-	int          n_seeds;
-	size_t     (*repair)(uint8_t *data, size_t size, uint64_t chance); /* NULL: none */
-	size_t     (*mutate)(uint8_t *data, size_t size, uint64_t *s);     /* NULL: fuzz_mutate */
+	size_t (*make_seed)(int i, uint8_t *out); /* at most FUZZ_ROOM bytes */
+	int n_seeds;
+	size_t (*repair)(uint8_t *data, size_t size, uint64_t chance); /* NULL: none */
+	size_t (*mutate)(uint8_t *data, size_t size, uint64_t *s);     /* NULL: fuzz_mutate */
 } fuzz_plan;
 
 /* ---- the dictionary --------------------------------------------------------------------- */
 
-static struct { uint8_t *data; size_t size; } *fuzz_word;
+static struct {
+	uint8_t *data;
+	size_t   size;
+} * fuzz_word;
 static size_t fuzz_words;
 
 /* The word between the quotes, where \\, \" and \xAB are one byte. */
@@ -114,11 +117,11 @@ static inline size_t fuzz_unquote(const char *line, uint8_t *out)
 static inline void fuzz_read_words(void)
 {
 	static const char path[] = VERNIER_SOURCE "/tests/fuzz/" FUZZ_NAME ".dict";
-	char   line[1024];
-	FILE  *f = fopen(path, "r");
+	char              line[1024];
+	FILE             *f = fopen(path, "r");
 
 	while (f && fgets(line, sizeof line, f)) {
-		uint8_t word[sizeof line];
+		uint8_t      word[sizeof line];
 		const size_t n = *line == '#' ? 0 : fuzz_unquote(line, word);
 		if (!n)
 			continue;
@@ -171,16 +174,12 @@ static inline size_t fuzz_mutate(uint8_t *d, size_t size, uint64_t *s)
 			if (size)
 				d[at] ^= (uint8_t)(1u << (r >> 8) % 8);
 			break;
-		case 2: /* cut some */
-			size = fuzz_splice(d, size, at, some, "", 0);
-			break;
+		case 2: /* cut some */ size = fuzz_splice(d, size, at, some, "", 0); break;
 		case 3: /* double some */
 			memcpy(piece, d + at, some);
 			size = fuzz_splice(d, size, at, 0, piece, some);
 			break;
-		case 4: /* a word put in */
-			size = fuzz_put_word(d, size, at, 0, r >> 8);
-			break;
+		case 4: /* a word put in */ size = fuzz_put_word(d, size, at, 0, r >> 8); break;
 		case 5: { /* a word in place of a number or a word */
 			size_t from = at, to = at;
 			while (from > 0 && !strchr("[]{},: \"", d[from - 1]))
@@ -225,7 +224,10 @@ static inline size_t fuzz_damage(uint8_t *d, size_t size, uint64_t *s)
 
 /* ---- running -------------------------------------------------------------------------------- */
 
-static struct { uint8_t *data; size_t size; } *fuzz_seed;
+static struct {
+	uint8_t *data;
+	size_t   size;
+} * fuzz_seed;
 static size_t fuzz_seeds;
 
 /* The input in memory of exactly its size: one byte too far is then seen by a sanitizer. */
@@ -358,7 +360,7 @@ static inline size_t fuzz_text_seed(int i, uint8_t *out)
 static inline int fuzz_texts(int argc, char **argv, const char *const *seeds, size_t n)
 {
 	fuzz_texts_seed = seeds;
-	return fuzz_main(argc, argv, &(fuzz_plan){ fuzz_text_seed, (int)n, NULL, NULL });
+	return fuzz_main(argc, argv, &(fuzz_plan) { fuzz_text_seed, (int)n, NULL, NULL });
 }
 
 #endif

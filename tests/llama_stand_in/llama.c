@@ -16,8 +16,12 @@ enum { MOST_OPS = 64 };
 static char ops[MOST_OPS][32];
 static int  n_ops;
 
-struct llama_model { int unused; };
-struct llama_context { struct llama_context_params params; };
+struct llama_model {
+	int unused;
+};
+struct llama_context {
+	struct llama_context_params params;
+};
 
 const char *ggml_op_name(enum ggml_op op)
 {
@@ -88,16 +92,16 @@ static bool hand_out_unwanted(struct llama_context *c, const struct ggml_tensor 
 
 int32_t llama_decode(struct llama_context *c, struct llama_batch batch)
 {
-	const char *path = getenv("LLAMA_STAND_IN");
-	FILE       *f = path && batch.n_tokens > 0 ? fopen(path, "rb") : NULL;
-	char        op[32], takes[32], line[160];
+	const char        *path = getenv("LLAMA_STAND_IN");
+	FILE              *f = path && batch.n_tokens > 0 ? fopen(path, "rb") : NULL;
+	char               op[32], takes[32], line[160];
 	struct ggml_tensor t = { .type = GGML_TYPE_F32 }, first = { .type = GGML_TYPE_F32 };
-	bool        more = f != NULL;
-	int         layer;
+	bool               more = f != NULL;
+	int                layer;
 	for (int number = 0; more && fgets(line, sizeof line, f); number++) {
 		long long ne[4];
-		if (sscanf(line, "%31s %31s %63s %lld %lld %lld %lld",
-		                 op, takes, t.name, &ne[0], &ne[1], &ne[2], &ne[3]) != 7 ||
+		if (sscanf(line, "%31s %31s %63s %lld %lld %lld %lld", op, takes, t.name, &ne[0], &ne[1], &ne[2], &ne[3]) !=
+		        7 ||
 		    taken(takes, &first) < 0)
 			return 1;
 		t.src[0] = t.src[1] = strcmp(takes, "-") != 0 ? &first : NULL;
@@ -157,8 +161,11 @@ struct llama_batch llama_batch_init(int32_t n, int32_t embd, int32_t sequences)
 {
 	const size_t room = (size_t)n;
 	(void)embd;
-	struct llama_batch b = { .token = calloc(room, 4), .pos = calloc(room, 4), .n_seq_id = calloc(room, 4),
-		.seq_id = calloc(room + 1, sizeof(void *)), .logits = calloc(room, 1) };
+	struct llama_batch b = { .token = calloc(room, 4),
+		                     .pos = calloc(room, 4),
+		                     .n_seq_id = calloc(room, 4),
+		                     .seq_id = calloc(room + 1, sizeof(void *)),
+		                     .logits = calloc(room, 1) };
 	for (size_t i = 0; i < room; i++)
 		b.seq_id[i] = calloc((size_t)sequences, 4);
 	return b;
