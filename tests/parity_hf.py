@@ -8,6 +8,8 @@ checkpoint of the golden recordings,
 
   float32   our largest error against HuggingFace in float64 is at most twice
             HuggingFace's own float32 error, or two ulps of the largest value;
+            three times if our rms error is no larger than HuggingFace's: then
+            the largest is the luck of one number, which differs by processor;
   float64   our largest error is at most 1e-11 of the largest value.
 
 Prints the worst checkpoint of each prompt; exit status 1 when one fails.
@@ -51,6 +53,10 @@ def largest_error(x, truth):
     return float(np.max(np.abs(x.astype(np.float64) - truth))) if truth.size else 0.0
 
 
+def rms_error(x, truth):
+    return float(np.sqrt(np.mean((x.astype(np.float64) - truth) ** 2))) if truth.size else 0.0
+
+
 def check(vernier, model, ids, gold32, gold64, label):
     worst32, worst64, n32, n64, good = (0.0, "-"), (0.0, "-"), 0, 0, True
     single, double = tensors(gold32), tensors(gold64)
@@ -69,8 +75,10 @@ def check(vernier, model, ids, gold32, gold64, label):
             n64 += 1
             good &= relative <= 1e-11
             if name in single:
-                allowed = max(2 * largest_error(single[name][()], truth), 2 * float(np.spacing(np.float32(scale))))
-                part = largest_error(ours32[name][()], truth) / allowed
+                theirs, ours = single[name][()], ours32[name][()]
+                times = 3 if rms_error(ours, truth) <= rms_error(theirs, truth) else 2
+                allowed = max(times * largest_error(theirs, truth), 2 * float(np.spacing(np.float32(scale))))
+                part = largest_error(ours, truth) / allowed
                 worst32 = max(worst32, (part, name))
                 n32 += 1
                 good &= part <= 1.0

@@ -31,7 +31,7 @@ static void close_all(vn_mutation_harness *c)
 
 static vn_status open_all(vn_mutation_harness *c, vn_error *err)
 {
-	vn_comparison three = { 0 };
+	vn_comparison three = { .request.options = &c->o };
 	vn_status     st = vn_comparison_open(&three, c->h->ref, c->h->cand, c->h->floor, err);
 	c->ref = three.opened.ref;
 	c->cand = three.opened.cand;
