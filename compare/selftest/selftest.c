@@ -98,7 +98,7 @@ static vn_status copy(const char *from, const char *to, vn_error *err)
 	ssize_t     n = in < 0 ? -1 : 0;
 
 	if (in >= 0 && (out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)) >= 0)
-		while ((n = read(in, buffer, sizeof buffer)) > 0)
+		while ((n = TEMP_FAILURE_RETRY(read(in, buffer, sizeof buffer))) > 0)
 			if (!write_all(out, buffer, n)) {
 				n = -1;
 				break;
