@@ -233,7 +233,9 @@ class Sweep:
             if os.path.isfile(os.path.join(cwd, name)) and not self.same(os.path.join(cwd, name), os.path.join(base["keep"], name)):
                 return "wrong", f"{name} differs, status {status}"
         if status != 2:
-            if masked(said) != base["said"]:
+            # A comparison that is outside anyway warns of checks of one side that it could not make.
+            warned = status == 1 and b"some checks could not be made" in said
+            if masked(said) != base["said"] and not warned:
                 return "wrong", "another standard output"
             if base["files"] - files:
                 return "wrong", f"status {status} without {sorted(base['files'] - files)}"
