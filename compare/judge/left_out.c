@@ -176,7 +176,7 @@ static void note(vn_comparison *c, const tally *t)
 		             t->agreed, t->agreed == 1 ? "" : "s", t->agreed == 1 ? "was" : "were", limits ? limits : "unknown",
 		             far, few);
 	if (c->result.n_not_run)
-		vn_lines_add(&c->result.notes, "the candidate's run was stopped at %s: %d checkpoint%s behind it %s not run",
+		vn_lines_add(&c->result.notes, "the candidate's run was stopped at %s: %d checkpoint%s after it %s not run",
 		             vn_facts_get(run, "stopped"), c->result.n_not_run, c->result.n_not_run == 1 ? "" : "s",
 		             c->result.n_not_run == 1 ? "was" : "were");
 }
