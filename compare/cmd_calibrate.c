@@ -11,6 +11,7 @@
 #include "compare/judge/judge.h"
 
 #include "capture/base/warnings.h"
+#include "capture/recording/left_out.h"
 
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
@@ -172,6 +173,11 @@ static vn_status compare_pair(command *k, pair *p, vn_error *err)
 	if ((st = vn_sides_open(&sides, c, err)) || (st = vn_sanity(p->floor || k->how.o.model, &c->request.limits, err)) ||
 	    (st = vn_compare(c, err)))
 		return st;
+	const vn_left_out *list;
+	if (vn_recording_left_out(c->opened.cand, &list) > 0)
+		return vn_fail(err, VN_ERR_MISMATCH,
+		               "%s was recorded against a reference and lacks what agreed with it: record it whole",
+		               vn_recording_path(c->opened.cand));
 	return vn_calibration_add(&k->fit, c, err);
 }
 

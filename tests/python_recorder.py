@@ -313,6 +313,16 @@ class AnEngineInNumpy(Files):
         with vernier_parity.open(steps) as r:
             self.assertIn("step.1/logits", [f"step.{i}/{n}" for i in range(r.steps) for n in r.names(i)])
 
+    def test_a_nan_anywhere_is_written_though_the_reference_has_it_too(self):
+        x = np.random.default_rng(0).standard_normal((len(IDS), 70000)).astype("f4")  # more than are looked at at a time
+        x[-1, -1] = np.nan
+        for name, against in (("first.h5", None), ("second.h5", self.at("first.h5"))):
+            with self.recorder(name, against=against) as r:
+                r.begin_step(len(IDS))
+                r.put("layer0.output", x)
+        with vernier_parity.open(self.at("second.h5")) as r:
+            self.assertEqual(list(r.names()), ["layer0.output"])
+
     def test_a_reference_that_is_none_is_refused(self):
         self.refuses("against", self.recorder, against=self.at("none.h5"))
         self.refuses("not a complete recording", self.recorder, against=self.damaged())

@@ -32,6 +32,7 @@ struct vn_screen {
 	held               *held;
 	int                 oldest; /* no value before it is held */
 	bool               *written;
+	bool               *asked;  /* for the inputs of the tensor being received */
 	int                *reader; /* (n_values) the last operation whose recorded result depends on it */
 	/* Of the run. */
 	char              **line;
@@ -78,10 +79,11 @@ vn_status vn_screen_open(const vn_run_judge *judge, const vn_run_reference *a, c
 			               .value = -1,
 			               .held = calloc(n, sizeof *s->held),
 			               .written = calloc(n, sizeof *s->written),
+			               .asked = calloc(n, sizeof *s->asked),
 			               .reader = calloc(n, sizeof *s->reader) };
 		snprintf(s->reference, sizeof s->reference, "%s", a->reference);
 	}
-	if (!s || !s->held || !s->written || !s->reader)
+	if (!s || !s->held || !s->written || !s->asked || !s->reader)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to judge %d checkpoints", a->plan->n_values);
 	find_readers(s);
 	return judge->open(a, &s->self, s->limits, err);
@@ -107,6 +109,7 @@ void vn_screen_close(vn_screen *s)
 	free(s->data);
 	free(s->held);
 	free(s->written);
+	free(s->asked);
 	free(s->reader);
 	free(s);
 }
@@ -170,8 +173,10 @@ static vn_status write_inputs(vn_screen *s, int value, vn_error *err)
 		held     *h = &s->held[v];
 		if (h->data && !(st = write_tensor(s, v, h->dtype, &h->shape, h->data, err)))
 			drop(h);
-		else if (!st && !wanted(s, v))
+		else if (!st && !wanted(s, v) && !s->asked[v]) {
+			s->asked[v] = true; /* a residual stream reaches it by many ways */
 			st = write_inputs(s, v, err);
+		}
 	}
 	return st;
 }
@@ -252,8 +257,10 @@ static vn_status end(void *ctx, vn_error *err)
 	if (!st && opinion == VN_OPINION_AGREES) {
 		st = hold(s, &about, err);
 	} else if (!st) {
-		if (opinion == VN_OPINION_OUTSIDE)
+		if (opinion == VN_OPINION_OUTSIDE) {
+			memset(s->asked, 0, (size_t)s->plan->n_values * sizeof *s->asked);
 			st = write_inputs(s, s->value, err);
+		}
 		if (!st)
 			st = write_tensor(s, s->value, s->now.dtype, &s->now.shape, s->data, err);
 		if (!st && opinion == VN_OPINION_OUTSIDE)

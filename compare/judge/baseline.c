@@ -348,8 +348,10 @@ static vn_status apply(vn_comparison *c, baseline *b, vn_error *err)
 		if (others_are_worse(c, p, k))
 			k->since = VN_KNOWN;
 		/* A step charged with the errors of other steps may have been excused in the baseline. */
-		if (k->since == VN_UNCHANGED && p && p->failed && (k->status == VN_WITHIN || k->status == VN_UNLIMITED) &&
-		    k->pooled_small < 0 && k->pool < 0 && !(k->channels >= 0 && c->result.channel_pool[k->channels].outside))
+		const bool good = k->status == VN_WITHIN || k->status == VN_UNLIMITED || k->status == VN_AGREED ||
+		                  k->status == VN_EQUAL;
+		if (k->since == VN_UNCHANGED && p && p->failed && good && k->pooled_small < 0 && k->pool < 0 &&
+		    !(k->channels >= 0 && c->result.channel_pool[k->channels].outside))
 			k->since = VN_FIXED;
 		c->result.n_since[k->since]++;
 	}

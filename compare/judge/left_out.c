@@ -7,6 +7,7 @@
 #include "compare/judge/judge.h"
 
 #include "capture/recording/left_out.h"
+#include "libref/base/stats.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -84,6 +85,20 @@ static void measured(const vn_entry *e, const vn_left_out *l, vn_measured *m)
 	m->middle = isnan(middle) ? 0 : middle;
 }
 
+/* Are the reference's numbers finite? A file may say of any tensor that it is equal. */
+static vn_status is_finite(vn_comparison *c, const vn_checkpoint *p, bool *finite, vn_error *err)
+{
+	vn_tensor t;
+	vn_status st = vn_entry_tensor(c->opened.ref, p->ref, &t, err);
+
+	if (!st) {
+		const vn_stats s = vn_stats_of(t.data, t.dtype, (size_t)vn_shape_count(&t.shape));
+		*finite = s.nan + s.inf == 0;
+	}
+	vn_recording_release(c->opened.ref, p->ref);
+	return st;
+}
+
 typedef struct tally {
 	int    agreed, equal, few;
 	double nmse; /* the largest */
@@ -108,6 +123,12 @@ static vn_status judge(vn_comparison *c, vn_checkpoint *p, const vn_entry *e, co
 	}
 	if (!equal && (st = vn_judge_measured(c, p, &m, few, words, &holds, err)))
 		return st;
+	if (equal && (st = is_finite(c, p, &holds, err)))
+		return st;
+	if (equal && !holds) {
+		vn_checkpoint_say(p, "left out of the candidate, but the reference has numbers that are not finite");
+		return VN_OK;
+	}
 	if (!holds) {
 		vn_checkpoint_say(p, "left out of the candidate, but outside these limits: %s", words);
 		return VN_OK;

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPREAD = 12, ROWS = SPREAD + 1 };
+/* VALUES: the most that are computed for one checkpoint. A value that is not recorded is computed again for each
+ * operation that reads it, which doubles with each residual sum. */
+enum { SPREAD = 12, ROWS = SPREAD + 1, VALUES = 64 };
 
 /* A hundredth of the error of another order of summation in float32 (floor_check.c). Healthy operations leave less
  * than 1e-12. */
@@ -28,6 +30,7 @@ typedef struct look {
 	int64_t          row[ROWS]; /* the tokens at hand, rising */
 	int              n;
 	int              target; /* the value that is computed, although it was recorded */
+	int             *left;   /* values that may still be computed for this checkpoint */
 } look;
 
 static vn_status no_memory(vn_error *err)
@@ -139,7 +142,7 @@ static vn_status compute(const look *l, int root, float *out, vn_error *err)
 	vn_args         a = args_of(l, n);
 	vn_status       st = VN_OK;
 
-	if (n->out[0] != root || (n->n_state && !attends) ||
+	if (--*l->left < 0 || n->out[0] != root || (n->n_state && !attends) ||
 	    (!alone(n->op) && !attends && n->op != VN_OP_EMBED && n->op != VN_OP_POSITIONS && n->op != VN_OP_ROPE))
 		return cannot(l, root, err);
 	for (int i = 0; !st && i < (attends ? 1 : n->n_in); i++)
@@ -206,6 +209,8 @@ static vn_status check(look *l, int root, double own[2], vn_error *err)
 	vn_measured     m;
 	vn_status       st = want ? VN_OK : no_memory(err);
 
+	int left = VALUES;
+	l->left = &left;
 	l->target = root;
 	if (!st)
 		st = rows_of(l, root, &is, err);

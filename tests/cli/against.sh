@@ -85,12 +85,38 @@ edit("recorded.h5", lambda ls: ls + [{**ls[0], "name": "layer1.q_rope"}], of="bu
 shutil.copy("good.h5", "flip.h5")
 with h5py.File("flip.h5", "r+") as f:
     f["run/left_out"][0] = f["run/left_out"][0].replace(b'"nmse":', b'"nmse":1')
+# A reference with a NaN, and a candidate whose file says that the tensor was equal.
+shutil.copy("ref.h5", "nan_ref.h5")
+with h5py.File("nan_ref.h5", "r+") as f:
+    d = f["step.0/layer0/mlp_norm"]
+    x = d[()]
+    x[3, 5] = float("nan")
+    d[...] = x
+    import xxhash
+    word = xxhash.xxh3_128_hexdigest(x.tobytes())
+    d.attrs["digest"] = word
+edit("nan.h5", lambda ls: [{**l, "digest": word, "reference": word, "dtype": "f32"} if l["name"] == "layer0.mlp_norm" else l for l in ls])
 shutil.copy("good.h5", "stopped.h5")
 with h5py.File("stopped.h5", "r+") as f:
     f["run"].attrs["stopped"] = "layer0.q_rope"
     del f["run/left_out"]
 P
 for f in others none worse few twice word number recorded flip stopped; do say compare ref.h5 $f.h5; done
+vernier compare nan_ref.h5 nan.h5 --allow claims 2>&1 | grep -E "mlp_norm|^verdict"
+echo "== of a deep model, few points: each operation behind them is asked once"
+vernier synth tiny --layers 24 -o deep >/dev/null 2>&1
+vernier capture ref deep --ids 1,2,3,4 --points logits -o deep_ref.h5 2>/dev/null
+timeout 20 "$VERNIER" capture ref deep --ids 1,2,3,4 --points logits --against deep_ref.h5 --inject 'R1@*' -o deep.h5 2>&1 | grep -c 'is the first outside'
+kept='--points logits --points *.k_rope --points *.v_proj' ids=$(seq -s, 1 130)
+set -f
+vernier capture ref deep --ids "$ids" $kept -o keys_ref.h5 2>/dev/null
+vernier capture ref deep --ids "$ids" --precision f16 $kept -o keys.h5 2>/dev/null
+set +f
+timeout 60 "$VERNIER" compare keys_ref.h5 keys.h5 --model deep | grep '^verdict'
+echo "== what was left out: no healthy run to fit limits to, and repaired for a baseline"
+vernier calibrate ref.h5 good.h5 -o fitted.yaml; echo "[$?]"
+vernier compare ref.h5 bug.h5 -q -o before.json
+vernier compare ref.h5 good.h5 --baseline before.json | grep -c 'no longer outside:'
 echo "== refused"
 rm -f x.h5
 for o in "--limits x" "--stop-at-first" "--against nothing.h5" "--against x.h5" "--against $M/config.json" "--against ref.h5 --limits nothing.yaml"; do capture $I $o -o x.h5 2>&1 | head -3; done
