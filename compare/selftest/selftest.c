@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 const vn_mutation_group vn_mutation_groups[] = {
@@ -94,20 +95,25 @@ static bool write_all(int fd, const char *data, ssize_t n)
 static vn_status copy(const char *from, const char *to, vn_error *err)
 {
 	static char buffer[1 << 16];
+	struct stat s;
 	int         in = open(from, O_RDONLY | O_CLOEXEC), out = -1;
-	ssize_t     n = in < 0 ? -1 : 0;
+	ssize_t     n = in < 0 || fstat(in, &s) != 0 ? -1 : 0;
+	int64_t     left = n < 0 ? 0 : (int64_t)s.st_size;
 
-	if (in >= 0 && (out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)) >= 0)
-		while ((n = TEMP_FAILURE_RETRY(read(in, buffer, sizeof buffer))) > 0)
+	if (n == 0 && (out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)) >= 0)
+		while ((n = TEMP_FAILURE_RETRY(read(in, buffer, sizeof buffer))) > 0) {
+			left -= n;
 			if (!write_all(out, buffer, n)) {
 				n = -1;
 				break;
 			}
+		}
 	const int why = errno;
 	if (in >= 0)
 		close(in);
-	if (out < 0 || close(out) != 0 || n != 0)
-		return vn_fail(err, VN_ERR_IO, "%s: cannot be copied to %s: %s", from, to, strerror(why));
+	if (out < 0 || close(out) != 0 || n != 0 || left != 0)
+		return vn_fail(err, VN_ERR_IO, "%s: cannot be copied to %s: %s", from, to,
+		               out >= 0 && n == 0 && left != 0 ? "its size changed" : strerror(why));
 	return VN_OK;
 }
 
