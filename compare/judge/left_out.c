@@ -64,14 +64,7 @@ static void measured(const vn_entry *e, const vn_left_out *l, vn_measured *m)
 {
 	const double absmax = vn_left_out_measure(l, "absmax"), middle = vn_left_out_measure(l, "middle");
 
-	*m = (vn_measured) { .at = -1,
-		                 .bad_at = -1,
-		                 .differs_at = -1,
-		                 .worst_token = -1,
-		                 .worst_nmse_token = -1,
-		                 .worst_nmse_channel = -1,
-		                 .worst_scale_channel = -1,
-		                 .worst_row = -1 };
+	*m = vn_measured_none();
 	for (int i = 0; i < l->n; i++) {
 		vn_metric which;
 		if (!vn_metric_from_name(l->measure[i].name, &which))

@@ -105,6 +105,9 @@ typedef struct vn_measured {
 	vn_dtype grid;           /* the coarser format */
 } vn_measured;
 
+/* Nothing measured: all counts are 0, all indices -1. */
+vn_measured vn_measured_none(void);
+
 /* One pair to measure. ref and cand must have equal shapes, with at least one element. axes: the
  * dims string, or "" (then the first of at least two axes is the token axis). scores: measure
  * argmax, top 5 and KL over the last axis. If ref and cand have no data, they are read from their

@@ -68,16 +68,21 @@ void vn_find_max(const vn_metric_kernel *k, const vn_pair *p, int64_t at, vn_mea
 		set_metric(m, VN_M_MAX_ABS, max);
 }
 
+vn_measured vn_measured_none(void)
+{
+	return (vn_measured) { .at = -1,
+		                   .bad_at = -1,
+		                   .differs_at = -1,
+		                   .worst_token = -1,
+		                   .worst_nmse_token = -1,
+		                   .worst_nmse_channel = -1,
+		                   .worst_scale_channel = -1,
+		                   .worst_row = -1 };
+}
+
 void vn_sums_finish(const vn_sums *s, const vn_pair *p, const uint64_t count[VN_ULP_BUCKETS], vn_measured *m)
 {
-	*m = (vn_measured) { .at = -1,
-		                 .bad_at = -1,
-		                 .differs_at = -1,
-		                 .worst_token = -1,
-		                 .worst_nmse_token = -1,
-		                 .worst_nmse_channel = -1,
-		                 .worst_scale_channel = -1,
-		                 .worst_row = -1 };
+	*m = vn_measured_none();
 	const double      n = s->finite > 0 ? (double)s->finite : 1.0;
 	const vn_squares *q = &s->sq;
 	set_metric(m, VN_M_COSINE, vn_cosine(q));
