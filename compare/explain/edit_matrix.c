@@ -188,8 +188,8 @@ void vn_edited_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, double *
 		put_format(e, edit, row);
 }
 
-void vn_edited_input(const vn_matrix_edit *edit, double *x, int64_t N)
+void vn_edited_input(const vn_matrix_edit *edit, double nudge, double *x, int64_t N)
 {
 	if (edit->kind == VN_EDIT_FORMAT && edit->of != VN_OF_WEIGHTS)
-		round_row(x, N, edit->format, edit->scaled ? largest_in(x, N) : 0, 0);
+		round_row(x, N, edit->format, edit->scaled ? largest_in(x, N) : 0, edit->scaled ? nudge : 0);
 }

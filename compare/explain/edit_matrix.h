@@ -36,7 +36,7 @@ typedef struct vn_edited {
 bool vn_edited_open(vn_edited *e, const vn_plan *p, const vn_tensor *weights, int node, bool fused, vn_dtype storage);
 /* Computes row m (N numbers) of the edited matrix. */
 void vn_edited_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, double *row);
-/* Edits one row of the input (N numbers) in place. */
-void vn_edited_input(const vn_matrix_edit *edit, double *x, int64_t N);
+/* Edits one row of the input (N numbers) in place. nudge: as in vn_edited. */
+void vn_edited_input(const vn_matrix_edit *edit, double nudge, double *x, int64_t N);
 
 #endif

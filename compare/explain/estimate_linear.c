@@ -449,7 +449,7 @@ static double left_with(const product *p, const vn_matrix_edit *edit, double *x,
 		return (double)INFINITY;
 	memcpy(x, p->x, (size_t)(p->R * p->N) * sizeof *x);
 	for (int64_t r = 0; r < p->R; r++)
-		vn_edited_input(edit, x + r * p->N, p->N);
+		vn_edited_input(edit, 0, x + r * p->N, p->N);
 	for (int64_t c = 0; c < p->C; c++) {
 		const int64_t m = channel_of(p, c);
 		const double  b = p->bias ? at(p->bias, m) : 0;

@@ -448,23 +448,92 @@ static void round_own(const vn_explain_trial *t, vn_made *made)
 	}
 }
 
+/* An input, x[t * N + n], that lies so near the middle between two numbers of a format that an engine's last bit decides:
+ * it would be greater by `by`. removed: how much less the squared error of its token would be. */
+typedef struct input_tie {
+	int64_t t, n;
+	double  by, removed;
+} input_tie;
+
+typedef struct input_ties {
+	input_tie *of;
+	size_t     n, room;
+} input_ties;
+
+static vn_status add_tie(input_ties *list, input_tie tie, vn_error *err)
+{
+	if (list->n == list->room) {
+		const size_t room = list->room ? 2 * list->room : 64;
+		input_tie   *more = realloc(list->of, room * sizeof *more);
+		if (!more)
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for %zu inputs", room);
+		list->of = more;
+		list->room = room;
+	}
+	list->of[list->n++] = tie;
+	return VN_OK;
+}
+
+/* Edits the inputs, and lists the ties. room: (2 N) */
+static vn_status edit_inputs(const vn_matrix_edit *edit, int64_t N, product_rows *p, double *room, input_ties *ties,
+                             vn_error *err)
+{
+	double   *low = room, *high = room + N;
+	vn_status st = VN_OK;
+
+	for (int64_t t = 0; t < p->T; t++) {
+		double *x = p->x + t * N;
+		memcpy(low, x, (size_t)N * sizeof *x);
+		memcpy(high, x, (size_t)N * sizeof *x);
+		vn_edited_input(edit, 0, x, N);
+		vn_edited_input(edit, -VN_NUDGE, low, N);
+		vn_edited_input(edit, VN_NUDGE, high, N);
+		for (int64_t n = 0; !st && n < N; n++)
+			if (low[n] != high[n])
+				st = add_tie(ties, (input_tie) { t, n, (x[n] == low[n] ? high[n] : low[n]) - x[n], 0 }, err);
+	}
+	return st;
+}
+
+/* Rounds the tied inputs to what fits the candidate better, and changes y accordingly. w: room for settled_row. */
+static void settle_inputs(vn_edited *e, const vn_matrix_edit *edit, const product_rows *p, const input_ties *ties,
+                          double *w, double *y)
+{
+	for (int64_t m = 0; ties->n && m < e->M; m++) {
+		settled_row(e, edit, m, p, w, w + e->N);
+		for (size_t k = 0; k < ties->n; k++) {
+			input_tie   *tie = &ties->of[k];
+			const double step = tie->by * w[tie->n], off = y[tie->t * e->M + m] - element(p->cand, tie->t * e->M + m);
+			tie->removed -= step * (2 * off + step);
+		}
+	}
+	for (int64_t m = 0; ties->n && m < e->M; m++) {
+		settled_row(e, edit, m, p, w, w + e->N);
+		for (size_t k = 0; k < ties->n; k++)
+			if (ties->of[k].removed > 0)
+				y[ties->of[k].t * e->M + m] += ties->of[k].by * w[ties->of[k].n];
+	}
+}
+
 /* The hypothesis changes the inputs, which no plan expresses, so the product is computed here. */
 static vn_status apply_to_inputs(const vn_explain_trial *t, const vn_hypothesis *h, vn_edited *e, vn_made *made,
                                  vn_error *err)
 {
-	product_rows p;
-	vn_status    st = read_rows(t, &t->site->plan->node[h->node], e->N, e->M, &p, err);
+	const vn_matrix_edit *edit = &h->change.matrix;
+	input_ties            ties = { 0 };
+	product_rows          p;
+	vn_status             st = read_rows(t, &t->site->plan->node[h->node], e->N, e->M, &p, err);
 
 	if (st || !p.x)
 		return st;
 	double *w = malloc((size_t)(3 * e->N + p.T) * sizeof *w + 1);
 	st = w ? make_room(t, made, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for a product");
-	if (!st) {
-		for (int64_t i = 0; i < p.T; i++)
-			vn_edited_input(&h->change.matrix, p.x + i * e->N, e->N);
-		multiply(e, &h->change.matrix, &p, w, (double *)made->fine.data);
+	if (!st && !(st = edit_inputs(edit, e->N, &p, w, &ties, err))) {
+		multiply(e, edit, &p, w, (double *)made->fine.data);
+		settle_inputs(e, edit, &p, &ties, w, (double *)made->fine.data);
 		round_own(t, made);
 	}
+	free(ties.of);
 	free(p.x);
 	free(w);
 	return st;
