@@ -76,6 +76,7 @@ COMMANDS = {
     "compare_folders_json": ("compare IN/good IN/well -o r.json", ["r.0.json", "r.1.json"]),
     "compare_part": ("compare IN/good IN/other --part 1/2 --summary s.json", ["s.json"]),
     "merge": ("merge IN/part1.json IN/part2.json -o s.json", ["s.json"]),
+    "compare_packed": ("compare IN/ref.h5 IN/packed.h5 --threads 1", []),
     "compare_ranks": ("compare IN/ref.h5 --shard IN/rank0.h5 IN/rank1.h5", []),
     "compare_names": ("compare IN/ref.h5 FIXTURES/foreign/llama.cpp-qwen2.h5 --names llama.cpp --allow token_ids,weights,config,missing", []),
     "import_npz": ("import IN/a.npz --ids 5,6,7 --precision f32 -o out.h5", ["out.h5"]),
@@ -92,6 +93,7 @@ COMMANDS = {
     "show_tensor": ("show IN/ref.h5 logits", []),
     "show_weights": ("show IN/ref.h5 --weights", []),
     "show_check": ("show IN/ref.h5 --check", []),
+    "show_check_packed": ("show IN/packed.h5 --check", []),
     "explain": ("explain IN/ref.h5 IN/bad.h5 --model MODEL", []),
     "evaluate": ("evaluate MODEL --ids 5,6,7,8,9,10 --candidate ref --decode 2 -o eval.json", ["eval.json"]),
     "evaluate_recorded": ("evaluate --recordings IN/ref.h5 IN/half.h5 -o eval.json", ["eval.json"]),
@@ -372,6 +374,14 @@ def make_inputs(vernier, made):
         for i, recording in enumerate(recordings):
             shutil.copy(path(recording), path(f"{folder}/{i}.h5"))
     shutil.copy(path("half.h5"), path("half2.h5"))
+    shutil.copy(path("half.h5"), path("packed.h5"))
+    with h5py.File(path("packed.h5"), "r+") as f:
+        step, names = f["step.0"], []
+        step.visititems(lambda n, d: names.append(n) if isinstance(d, h5py.Dataset) else None)
+        for name in names:
+            data, said = step[name][...], dict(step[name].attrs)
+            del step[name]
+            step.create_dataset(name, data=data, chunks=data.shape, compression="gzip", shuffle=True).attrs.update(said)
     for part in "1", "2":
         subprocess.run([vernier, "compare", "good", "other", "-q", "--part", part + "/2", "--summary", f"part{part}.json"], cwd=made)
     for rank in 0, 1:

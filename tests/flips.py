@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""flips.py VERNIER [--all] [--seed N]: single bits of the numbers in recordings, flipped behind the back of their digests.
+"""flips.py VERNIER [--all] [--seed N] [--jobs N]: single bits of the numbers in recordings, flipped behind the back of their digests.
 
 Records a healthy pair of each kind (formats, contiguous, in chunks, compressed, several steps, axes in another order,
 integers, the lists of /run, the table of weights), flips one bit of the bytes that h5py says are numbers, in either
@@ -7,7 +7,7 @@ file, and runs `vernier compare`, one in eight with --model. Whatever the bit, t
 exit status 2 or 1, never 0, never a signal; with --model it must say so as well. A bit of a compressed chunk that
 changes no number may pass: then h5py must read the same numbers. Every pair as it was recorded must be within.
 
-Without --all a sample (104 flips); with it at least 5000. Prints the flips of each kind by exit status. Exit status 1
+Without --all a sample (104 flips); with it at least 5000. --jobs: kinds at a time, each in a folder of its own. Prints the flips of each kind by exit status. Exit status 1
 when one passed, 77 without h5py. Needs h5py, numpy and xxhash.
 """
 import argparse, os, random, shutil, subprocess, sys, tempfile
@@ -226,6 +226,7 @@ def main():
     p.add_argument("vernier")
     p.add_argument("--all", action="store_true")
     p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--jobs", type=int, default=2)
     o = p.parse_args()
     each = -(-(ALL if o.all else SAMPLE) // len(KINDS))
     failed, total = [], 0
@@ -245,7 +246,7 @@ def main():
         finally:
             shutil.rmtree(folder)
 
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(o.jobs) as pool:
         for kind, (counts, wrong) in zip(KINDS, pool.map(kind_of, KINDS)):
             n = sum(counts.values())
             total += n

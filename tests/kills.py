@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kills.py VERNIER [--all] [--only NAME]: kill -9, at any moment, over every command that writes files.
+"""kills.py VERNIER [--all] [--only NAME] [--jobs N]: kill -9, at any moment, over every command that writes files.
 
 A command is killed before its n-th call that changes a file (a library laid over it counts them: write, pwrite, rename, link,
 unlink, mkdir, ftruncate, fsync, fclose), for n from the first to the last, and after random times. The call may be one of a
@@ -11,8 +11,11 @@ child process. After each kill
   - the command run again succeeds, over what is left.
 
 --all: 500 kills and more, the GPU engine among what is killed. --only: the commands whose names contain NAME.
+--jobs: so many commands at a time (default 1), each in a folder of its own.
 """
+import argparse
 import collections
+import concurrent.futures
 import json
 import os
 import random
@@ -25,8 +28,14 @@ import tempfile
 import time
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-VERNIER = os.path.abspath(sys.argv[1])
-ALL = "--all" in sys.argv[2:]
+PARSER = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+PARSER.add_argument("vernier")
+PARSER.add_argument("--all", action="store_true")
+PARSER.add_argument("--only", default="")
+PARSER.add_argument("--jobs", type=int, default=1)
+OPTIONS = PARSER.parse_args()
+VERNIER = os.path.abspath(OPTIONS.vernier)
+ALL = OPTIONS.all
 IDS = ["--ids", "1,2,3,4,5"]
 
 COUNTER = r"""
@@ -81,7 +90,6 @@ OVER(int, fclose, (FILE *f), (f))
 """
 
 
-ONLY = sys.argv[sys.argv.index("--only") + 1] if "--only" in sys.argv else ""
 NAMES = os.path.join(os.path.dirname(os.path.dirname(VERNIER)), "tests", "bench_names")  # an engine that writes by vernier_capture.h
 
 
@@ -95,6 +103,7 @@ def commands():
         Command("capture ref", ["capture", "ref", "model", *IDS, "--decode", "3", "-o", "out/a.h5", "--force"]),
         Command("capture --against", ["capture", "ref", "model", *IDS, "--precision", "f16", "--inject", "R1@layer1", "--against", "ref.h5", "-o",
                                       "out/a.h5", "--force"]),
+        Command("capture --prompts", ["capture", "ref", "model", "--prompts", "prompts.jsonl", "-o", "out", "--force"]),
         Command("import .npz", ["import", "dump.npz", *IDS, "-o", "out/a.h5", "--force"]),
         Command("import many", ["import", "many.npz", *IDS, "-o", "out/a.h5", "--force", "--unmapped", "keep"]),
         Command("compare", ["compare", "ref.h5", "cand.h5", "--force", "-q", "-o", "out/r.json", "-o", "out/r.xml", "-o", "out/r.md",
@@ -103,6 +112,12 @@ def commands():
         Command("compare folders", ["compare", "refs", "cands", "--force", "-q", "-o", "out/r.json"]),
         Command("calibrate", ["calibrate", "ref.h5", "cand.h5", "-o", "out/l.yaml", "--force"]),
         Command("synth", ["synth", "tiny", "-o", "out/m", "--force"]),
+        Command("compare --part", ["compare", "refs", "cands", "--force", "-q", "--part", "1/2", "--summary", "out/s.json"]),
+        Command("merge", ["merge", "part1.json", "part2.json", "--force", "-o", "out/r.json"]),
+        Command("compare many", ["compare", "ref.h5", "cand.h5", "other.h5", "--force", "-q", "-o", "out/r.json", "-o", "out/r.html"]),
+        Command("table", ["table", "ref.h5", "cand.h5", "--force", "-o", "out/t.html"]),
+        Command("show --values", ["show", "ref.h5", "logits", "--force", "--values", "out/v.txt"]),
+        Command("isolate", ["isolate", "model", *IDS, "--inject", "R1@layer1.q_rope", "--force", "-o", "out/i.txt"]),
         Command("evaluate", ["evaluate", "model", *IDS, "--candidate", "ref", "--decode", "2", "--format", "json", "-o", "out/e.json", "--force"]),
     ]
     if os.path.exists(NAMES):
@@ -110,7 +125,7 @@ def commands():
         table.append(Command("C API, flat", ["out/a.h5", "400", "3", "1", "flat"], NAMES))
     if ALL:
         table.append(Command("capture gpu", ["capture", "gpu", "model", *IDS, "-o", "out/a.h5", "--force"]))
-    return [command for command in table if ONLY in command.name]
+    return [command for command in table if OPTIONS.only in command.name]
 
 
 def quietly(arguments, **more):
@@ -153,6 +168,12 @@ def of_session(sid):
 class Tally:
     def __init__(self):
         self.kills, self.bad, self.left, self.states = 0, 0, collections.Counter(), collections.Counter()
+
+    def add(self, other):
+        self.kills += other.kills
+        self.bad += other.bad
+        self.left += other.left
+        self.states += other.states
 
     def wrong(self, command, how, what):
         self.bad += 1
@@ -257,12 +278,26 @@ def kill_each(command, library, budget, tally):
     print(f"{command.name:16} {calls:5} calls, {len(moments)} killed before one of them, {timed} after a time", flush=True)
 
 
+    return tally
+
+
+def kill_in(folder, made, command, seed):
+    """Kills one command in a folder of its own, beside what was made for all."""
+    random.seed(seed)
+    os.mkdir(folder)
+    os.chdir(folder)
+    for name in os.listdir(made):
+        os.symlink(os.path.join(made, name), name)
+    return kill_each(command, os.path.abspath("count.so"), 45 if ALL else 4, Tally())
+
+
 def main():
     seed = int(os.environ.get("SEED", random.randrange(1 << 30)))
-    random.seed(seed)
-    folder = tempfile.mkdtemp(prefix="vernier-kills-")
+    top = tempfile.mkdtemp(prefix="vernier-kills-")
+    folder = os.path.join(top, "made")
     tally = Tally()
     try:
+        os.mkdir(folder)
         os.chdir(folder)
         with open("count.c", "w") as f:
             f.write(COUNTER)
@@ -274,14 +309,21 @@ def main():
             os.mkdir(side)
             for k in range(3):
                 shutil.copy(name, f"{side}/{k}.h5")
+        shutil.copy("cand.h5", "other.h5")
+        with open("prompts.jsonl", "w") as f:
+            f.write('{"name": "a", "ids": [5, 6], "decode": 1}\n{"name": "b", "ids": [7, 8, 9]}\n')
+        for part in 1, 2:
+            quietly(["compare", "refs", "cands", "-q", "--part", f"{part}/2", "--summary", f"part{part}.json"])
         import numpy
         numpy.savez("dump.npz", **{f"layer{i}.attn_out": numpy.ones((5, 8), "float32") for i in range(20)})
         numpy.savez("many.npz", **{f"t{i}": numpy.ones(2, "float32") for i in range(1500)})
-        for command in commands():
-            kill_each(command, os.path.abspath("count.so"), 45 if ALL else 4, tally)
+        with concurrent.futures.ProcessPoolExecutor(OPTIONS.jobs) as pool:
+            begun = [pool.submit(kill_in, os.path.join(top, str(i)), folder, command, f"{seed} {command.name}") for i, command in enumerate(commands())]
+            for one in begun:
+                tally.add(one.result())
     finally:
         os.chdir("/")
-        shutil.rmtree(folder)
+        shutil.rmtree(top)
     print("left behind:", ", ".join(f"{name} {n}" for name, n in sorted(tally.left.items())) or "nothing")
     print("recordings:", ", ".join(f"{state} {n}" for state, n in sorted(tally.states.items())))
     print(f"kills: {tally.kills}, wrong: {tally.bad} (SEED={seed})")

@@ -1,15 +1,20 @@
 #!/usr/bin/env python3
-"""many_names.py VERNIER [--all]: time is linear in the number of names of one step, of steps, and of layers.
+"""many_names.py VERNIER [--all | --full [--steps N[,N]] [--folder DIR]]: time is linear in the number of names of one step, of steps, and of layers.
 
 Imports dumps of n and of 4n tensors (a .safetensors file, a .npz file, a directory with a manifest), writes as many through
 vernier_capture.h, shows and compares what comes of them, and holds the seconds of processor to at most 6 times as many. 30,000
 names in one step must pass. The comparison of
 300 tensors in 100 steps takes at most 30 MB and 1,500 bytes a tensor.
 
---all: also 1,000 and 10,000 tensors a step in 100 steps, and 10,000 in 1000 steps (written through vernier_capture.h, since the
-header of a .safetensors file ends at 100 MB), with the seconds, the bytes and the peak memory of each command; and a file of
-links alone. Takes an hour, 10 GB of disk and, where there are not 24 GB of memory, leaves out the last comparison, and says so.
+--all: also 1,000 and 10,000 tensors a step in 100 steps, with the seconds, the bytes and the peak memory of each command; what
+--full does; and a file of links alone. Takes an hour and a half.
+
+--full: 10,000 tensors in each of 1,000 steps alone, written through vernier_capture.h (the header of a .safetensors file ends at
+100 MB), shown, checked and compared: the time and the peak memory of each command. Says first how much disk and memory that takes
+(10 GB, and 15 GB for the comparison), and leaves out what there is no room for; an hour. --steps 20,50: so many steps instead; of two
+numbers, time and memory must be linear. --folder: where the recordings are made and kept; what is there already is not made again.
 """
+import argparse
 import json
 import os
 import shutil
@@ -17,14 +22,24 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 import numpy
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "capture", "python"))
 import vernier_parity
 
-VERNIER = os.path.abspath(sys.argv[1])
-ALL = "--all" in sys.argv[2:]
+PARSER = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+PARSER.add_argument("vernier")
+PARSER.add_argument("--all", action="store_true")
+PARSER.add_argument("--full", action="store_true")
+PARSER.add_argument("--steps", type=lambda text: [int(n) for n in text.split(",")], default=[1000])
+PARSER.add_argument("--folder")
+OPTIONS = PARSER.parse_args()
+VERNIER = os.path.abspath(OPTIONS.vernier)
+ALL = OPTIONS.all
+TENSORS = 10000  # of a step of --full
+BYTES_WRITTEN = 1000  # on disk, of one tensor of --full, at most
 MOST = 6.0  # times as long for 4 times as many; what is quadratic takes 16 times as long
 FEW = 1000 if ALL else 500
 BYTES_COMPARED = 1500  # of memory, of one tensor of two recordings, at most
@@ -70,21 +85,25 @@ def engine():
 
 
 class Measured:
-    def __init__(self, seconds, peak, out):
-        self.seconds, self.peak, self.out = seconds, peak, out
+    """seconds: of processor; wall: as the clock says; peak: MB of the largest process."""
+
+    def __init__(self, seconds, wall, peak, out):
+        self.seconds, self.wall, self.peak, self.out = seconds, wall, peak, out
 
 
-def run(*arguments, expect=(0,), program=None):
+def run(*arguments, expect=(0,), program=None, timeout=1800):
     """Seconds of processor and peak of one command. A shell stands between, so that the peak is the command's own."""
     script = 'import resource,subprocess,sys;r=subprocess.run(sys.argv[1:],stdout=subprocess.PIPE,stderr=subprocess.PIPE);' \
              'u=resource.getrusage(resource.RUSAGE_CHILDREN);sys.stdout.buffer.write(r.stdout);' \
              'sys.stderr.buffer.write(r.stderr+b"\\n%d %f %d" % (r.returncode,u.ru_utime+u.ru_stime,u.ru_maxrss))'
-    done = subprocess.run([sys.executable, "-c", script, program or VERNIER, *arguments], capture_output=True, timeout=1800)
+    begin = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", script, program or VERNIER, *arguments], capture_output=True, timeout=timeout)
+    wall = time.monotonic() - begin
     err, _, tail = done.stderr.decode(errors="replace").rpartition("\n")
     status, seconds, peak = tail.split()
     if int(status) not in expect:
         sys.exit(f"vernier {' '.join(arguments)[:200]}: exit status {status}: {err[-500:]}")
-    return Measured(float(seconds), int(peak) // 1024, done.stdout)
+    return Measured(float(seconds), wall, int(peak) // 1024, done.stdout)
 
 
 def commands(kind, n, tag):
@@ -197,23 +216,54 @@ def recording(tensors, steps):
 
 
 def report(what, m, count):
-    print(f"  {what:7} {m.seconds:8.1f} s, {1e6 * m.seconds / count:6.1f} us a tensor, {m.peak:6} MB, {1e6 * m.peak / count:6.0f} bytes a tensor", flush=True)
+    print(f"  {what:12} {m.wall:8.1f} s, of processor {m.seconds:8.1f} s, {1e6 * m.seconds / count:6.1f} us a tensor; peak {m.peak:6} MB, "
+          f"{1e6 * m.peak / count:6.0f} bytes a tensor", flush=True)
 
 
-def written(tensors, steps):
-    """The same, as an engine writes it. Compared with itself, which takes as much memory as with another."""
-    done = subprocess.run([engine(), "w.h5", str(tensors), str(steps), "1"], capture_output=True, text=True, check=True)
-    count, size = tensors * steps, os.path.getsize("w.h5")
-    print(f"{tensors} tensors x {steps} steps, by vernier_capture.h: {size / 1e6:.0f} MB, {size / count:.0f} bytes a tensor; {done.stdout.strip()}", flush=True)
-    m = run("show", "w.h5")
-    assert f"{count} tensors".encode() in m.out.splitlines()[0], m.out[:200]
-    report("show", m, count)
-    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+def free_memory():
+    with open("/proc/meminfo") as f:
+        return next(1024 * int(line.split()[1]) for line in f if line.startswith("MemAvailable"))
+
+
+def written(steps):
+    """A recording of TENSORS in each of so many steps, as an engine writes it: what each command took. Compared with itself, which
+    takes as much memory as with another."""
+    count, path, taken = TENSORS * steps, f"full.{steps}.h5", {}
+    disk, room, free = count * BYTES_WRITTEN, shutil.disk_usage(".").free, free_memory()
+    there = os.path.exists(path)
+    print(f"{TENSORS} tensors x {steps} steps: needs {disk / 1e9:.1f} GB of disk in {os.getcwd()} ({room / 1e9:.1f} GB are free{', and it is there' if there else ''}), "
+          f"and {count * BYTES_COMPARED / 1e9:.1f} GB of memory to be compared ({free / 1e9:.1f} GB are free)", flush=True)
+    if not there and disk > room:
+        sys.exit("the disk is too small")
+
+    def measure(what, *arguments, program=None):
+        taken[what] = run(*arguments, program=program, timeout=4 * 3600)
+        report(what, taken[what], count)
+        return taken[what].out
+
+    if not there:
+        print(f"    {measure('write', path, str(TENSORS), str(steps), '1', program=engine()).decode().strip()}")
+    print(f"    {os.path.getsize(path) / 1e6:.0f} MB, {os.path.getsize(path) / count:.0f} bytes a tensor")
+    assert f"{count} tensors".encode() in measure("show", "show", path).splitlines()[0]
+    assert f"{count} digests, 0 wrong".encode() in measure("show --check", "show", path, "--check")
     if count * BYTES_COMPARED > free:
-        print(f"  compare left out: it would take {count * BYTES_COMPARED / 1e9:.0f} GB, and {free / 1e9:.0f} GB are free")
+        print("  compare left out: there is not enough memory")
     else:
-        report("compare", run("compare", "w.h5", "w.h5", "--allow", "itself", expect=(0, 1)), count)
-    os.unlink("w.h5")
+        assert f"{count} checkpoints compared".encode() in measure("compare", "compare", path, path, "--allow", "itself")
+    return taken
+
+
+def full(sizes):
+    """How many commands grow faster than the recording: 1.5 times the time or memory a tensor."""
+    taken, bad = [written(steps) for steps in sizes], 0
+    for what in taken[0].keys() & taken[-1].keys():
+        for of in "seconds", "peak":
+            first, last = getattr(taken[0][what], of) / sizes[0], getattr(taken[-1][what], of) / sizes[-1]
+            if last > 1.5 * first:
+                print(f"  {what}: {of} NOT LINEAR: {first:.4f} a step in {sizes[0]} steps, {last:.4f} in {sizes[-1]}")
+                bad += 1
+    print(f"full: {bad} not linear")
+    return bad
 
 
 def links(n, padding):
@@ -240,8 +290,15 @@ def links(n, padding):
 
 
 def main():
+    if OPTIONS.full and OPTIONS.folder:
+        os.makedirs(OPTIONS.folder, exist_ok=True)
+        os.chdir(OPTIONS.folder)
+        return full(OPTIONS.steps) != 0
     folder = tempfile.mkdtemp(prefix="vernier-many-")
     try:
+        if OPTIONS.full:
+            os.chdir(folder)
+            return full(OPTIONS.steps) != 0
         os.chdir(folder)
         bad = sum(look(kind, FEW) for kind in KINDS)
         many_in_one_step(30000)
@@ -249,7 +306,7 @@ def main():
         if ALL:
             bad += recording(1000, 100)
             bad += recording(10000, 100)
-            written(10000, 1000)
+            bad += full(OPTIONS.steps)
             bad += not links(100000, 300)
             bad += links(100000, 1)  # more than its bytes speak for
     finally:

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""scarcity.py VERNIER [--all]: every command under a limit on memory (ulimit -v) and on threads (ulimit -u).
+"""scarcity.py VERNIER [--all] [--jobs N]: every command under a limit on memory (ulimit -v) and on threads (ulimit -u).
 
 A command that has too little ends within seconds, with the right answer, or with exit status 2 and a line that says so, or,
 where the loader itself cannot map the libraries, with the loader's 127. It never hangs, never crashes, never calls a good file
 damaged, and a file under the name that was asked for opens and holds the right numbers.
 
---all: limits in smaller steps, and the GPU engine.
+--all: limits in smaller steps, and the GPU engine. --jobs: so many commands at a time (default 1), each in a folder of its own.
 """
+import argparse
+import concurrent.futures
 import json
 import os
 import resource
@@ -17,10 +19,15 @@ import tempfile
 import time
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-VERNIER = os.path.abspath(sys.argv[1])
-ALL = "--all" in sys.argv[2:]
+PARSER = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+PARSER.add_argument("vernier")
+PARSER.add_argument("--all", action="store_true")
+PARSER.add_argument("--jobs", type=int, default=1)
+OPTIONS = PARSER.parse_args()
+VERNIER = os.path.abspath(OPTIONS.vernier)
+ALL = OPTIONS.all
 SECONDS = 30  # the longest takes 0.3 s alone; the machine may be busy
-USER = 64999  # one without processes: ulimit -u counts all of a user's
+USER = 64999  # one without processes: ulimit -u counts all of a user's. One job has this, the next the one below
 IDS = ["--ids", "1,2,3,4,5"]
 
 MEMORY = [20, 30, 40, 60, 80, 100, 130, 160, 200, 300, 400, 600, 1000, 2100, 4000]  # MB
@@ -82,8 +89,8 @@ def run(arguments, memory=None, threads=None):
         if threads:
             resource.setrlimit(resource.RLIMIT_NPROC, (threads, threads))
             os.setgroups([])
-            os.setgid(USER)
-            os.setuid(USER)
+            os.setgid(user)
+            os.setuid(user)
 
     child = subprocess.Popen([VERNIER, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                              preexec_fn=limit, start_new_session=True, text=True)
@@ -136,34 +143,48 @@ def wrong(got, right):
     return None if len(lines) == 1 and lines[0].startswith("vernier") else f"exit status 2 and not one line: {err.strip()[-300:]!r}"
 
 
-def sweep(table, limits, unit):
-    bad = 0
-    for command in table:
-        right = answer(command)
-        if right[0] not in (0, 1):
-            sys.exit(f"{' '.join(command.arguments)}: exit status {right[0]} without a limit: {right[2]}")
-        ended, longest = {}, 0.0
-        for limit in limits:
-            start = time.monotonic()
-            got = answer(command, **{unit: limit})
-            longest = max(longest, time.monotonic() - start)
-            ended.setdefault(got[0], []).append(limit)
-            what = wrong(got, right)
-            if what:
-                print(f"{unit} {limit}: vernier {' '.join(command.arguments)}: {what}")
-                bad += 1
-        told = ", ".join(f"status {status} at {min(at)}-{max(at)}" for status, at in ended.items())
-        print(f"{unit:8} {' '.join(command.arguments):78} {told}; longest {longest:.2f} s", flush=True)
+def sweep(command, limits, unit):
+    """How many answers of a command are wrong."""
+    right, bad, ended, longest = answer(command), 0, {}, 0.0
+    if right[0] not in (0, 1):
+        sys.exit(f"{' '.join(command.arguments)}: exit status {right[0]} without a limit: {right[2]}")
+    for limit in limits:
+        start = time.monotonic()
+        got = answer(command, **{unit: limit})
+        longest = max(longest, time.monotonic() - start)
+        ended.setdefault(got[0], []).append(limit)
+        what = wrong(got, right)
+        if what:
+            print(f"{unit} {limit}: vernier {' '.join(command.arguments)}: {what}")
+            bad += 1
+    told = ", ".join(f"status {status} at {min(at)}-{max(at)}" for status, at in ended.items())
+    print(f"{unit:8} {' '.join(command.arguments):78} {told}; longest {longest:.2f} s", flush=True)
     return bad
+
+
+def sweep_in(folder, made, command, job):
+    """Every limit of one command, in a folder of its own beside what was made for all."""
+    global user, VERNIER
+    user = USER - job
+    VERNIER = os.path.join(made, os.path.basename(VERNIER))
+    os.mkdir(folder)
+    os.chmod(folder, 0o777)
+    os.chdir(folder)
+    os.environ["TMPDIR"] = folder
+    for name in os.listdir(made):
+        os.symlink(os.path.join(made, name), name)
+    bad = sweep(command, MEMORY, "memory")
+    return bad + (sweep(command, THREADS, "threads") if os.getuid() == 0 else 0)
 
 
 def main():
     global VERNIER
-    folder = tempfile.mkdtemp(prefix="vernier-scarcity-")
+    top = tempfile.mkdtemp(prefix="vernier-scarcity-")
+    folder = os.path.join(top, "made")
     try:
-        os.chmod(folder, 0o777)
+        os.mkdir(folder)
+        os.chmod(top, 0o755)
         os.chdir(folder)
-        os.environ["TMPDIR"] = folder
         VERNIER = shutil.copy(VERNIER, folder)  # the user of the threads' part may not enter the folder of the build
         shutil.copytree(os.path.join(SOURCE, "fixtures", "qwen2-trained"), "model")
         for made in (["capture", "ref", "model", *IDS, "-o", "ref.h5"],
@@ -173,13 +194,13 @@ def main():
             subprocess.run([VERNIER, *made], check=True, stderr=subprocess.DEVNULL)
         import numpy
         numpy.savez("dump.npz", **{f"layer{i}.attn_out": numpy.ones((5, 8), "float32") for i in range(20)})
-        bad = sweep(commands(), MEMORY, "memory")
-        if os.getuid() == 0:
-            bad += sweep(commands(), THREADS, "threads")
-        else:
+        if os.getuid() != 0:
             print("threads: not tried: the limit does not bind this user alone (run as root)")
+        with concurrent.futures.ProcessPoolExecutor(OPTIONS.jobs) as pool:
+            bad = sum(one.result() for one in [pool.submit(sweep_in, os.path.join(top, str(i)), folder, c, i) for i, c in enumerate(commands())])
     finally:
-        shutil.rmtree(folder)
+        os.chdir("/")
+        shutil.rmtree(top)
     print(f"scarcity: {bad} wrong")
     return bad != 0
 

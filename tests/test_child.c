@@ -156,6 +156,14 @@ static void a_reader_without_memory_says_nothing_of_the_file(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "the file may be good"));
 }
 
+/* A pipe that ends early, of a child that did all it was asked for. */
+static void a_reader_that_ends_well_without_an_answer_says_nothing_of_the_file(void)
+{
+	vn_error err;
+	CU_ASSERT_EQUAL(line_after(exit_with, 0, NULL, &err), VN_ERR_NOMEM);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "without an answer; the file may be good"));
+}
+
 #ifndef VN_SANITIZED /* whose run time ends a process without memory */
 /* As HDF5 where malloc returns NULL: it goes on, and falls. */
 static void fall_without_memory(void *ctx, int pipe)
@@ -189,6 +197,7 @@ int main(void)
 		                           TEST(a_reader_that_switches_its_timer_off_is_ended_all_the_same),
 		                           TEST(a_wild_pointer_says_that_the_file_is_damaged),
 		                           TEST(a_reader_without_memory_says_nothing_of_the_file),
+		                           TEST(a_reader_that_ends_well_without_an_answer_says_nothing_of_the_file),
 		                           TEST(a_crash_without_memory_says_nothing_of_the_file),
 		                           CU_TEST_INFO_NULL };
 	return run_suite("child", tests);

@@ -176,7 +176,12 @@ static vn_status report_end(vn_child *c, vn_error *err)
 
 	while ((pid = c->pid > 0 ? waitpid(c->pid, &status, 0) : 0) < 0 && errno == EINTR)
 		;
+	const bool known = pid > 0 || c->pid <= 0; /* one that we did not start has none */
 	c->pid = -1;
+	/* A child that read to the end has sent its answer: what came between says nothing about the file. */
+	if (!known || (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0))
+		return vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it ended without an answer; the file may be good",
+		               c->path);
 	if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == VN_CHILD_TROUBLE)
 		return vn_fail(err, VN_ERR_NOMEM,
 		               "%s: the process that reads it ended, usually for lack of memory; the file may be good",

@@ -42,7 +42,9 @@ static vn_status wait_for_numbers(const vn_recording *r, vn_child *child, int n,
 		int    which, kind = -1;
 		void  *data = NULL;
 		size_t bytes;
-		if (!(st = vn_child_receive_any(list, n, &which, &kind, &data, &bytes, err)) && kind != VN_FRAME_DONE)
+		if ((st = vn_child_receive_any(list, n, &which, &kind, &data, &bytes, err)) == VN_ERR_FORMAT)
+			st = VN_ERR_IO; /* it crashed or hung: no verdict on the numbers */
+		if (!st && kind != VN_FRAME_DONE)
 			st = vn_child_refused(r->path, data, bytes, err);
 		free(data);
 		vn_child_end(&child[which]);
@@ -93,7 +95,7 @@ static vn_status load_once(vn_recording *r, int i, vn_error *err)
 static vn_status load_alone(vn_recording *r, int i, vn_error *err)
 {
 	const vn_status st = load_once(r, i, err);
-	return st == VN_ERR_FORMAT ? load_once(r, i, err) : st;
+	return st == VN_ERR_FORMAT || st == VN_ERR_IO ? load_once(r, i, err) : st;
 }
 
 /* ---- many small ones ------------------------------------------------------------------------ */

@@ -401,7 +401,8 @@ static vn_status judge(const vn_comparison *c, const vn_mutation *mutation, cons
 static vn_status refused(const vn_comparison *c, const vn_expected *w, bool edited, vn_status st, const vn_error *why,
                          vn_outcome *o, vn_error *err)
 {
-	if (st == VN_ERR_NOMEM || st == VN_ERR_INTERRUPTED) { /* some mutations are meant to cause VN_ERR_IO */
+	/* Mutations of bytes are meant to cause VN_ERR_IO. */
+	if (st == VN_ERR_NOMEM || st == VN_ERR_INTERRUPTED || (st == VN_ERR_IO && edited)) {
 		*err = *why;
 		return st;
 	}
@@ -455,7 +456,7 @@ static vn_status compare(vn_mutation_harness *k, const char *ref, const char *ca
 	}
 done:
 	if (st)
-		bad = refused(&c, m ? &m->want : NULL, m && m->edit, st, &why, o, err);
+		bad = refused(&c, m ? &m->want : NULL, m && !m->file, st, &why, o, err);
 	const bool aligned = c.result.notes.n >
 	                     0; /* the recordings may stay cut or turned to fit each other (capture/view/view.h) */
 	vn_comparison_finish(&c);
