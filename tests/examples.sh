@@ -68,7 +68,7 @@ static int went_on, stopped;
 static void put(void *c, const char *name, const char *dims, const float *x, int rank, const int64_t *shape)
 {
 	int status;
-	vernier_capture_here(c);
+	VERNIER_CAPTURE_HERE(c);
 	status = vernier_capture_put(c, name, dims, "f32", x, rank, shape);
 	went_on += status == 0;
 	stopped += status == VERNIER_CAPTURE_STOPPED;

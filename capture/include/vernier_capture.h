@@ -91,11 +91,11 @@ int vernier_capture_step_at(vernier_capture *c, const int32_t *ids, const int32_
 int vernier_capture_put(vernier_capture *c, const char *name, const char *dims, const char *dtype, const void *data,
                         int rank, const int64_t *shape);
 
-/* States where the next tensor is made, which reports show as FILE:LINE. vernier_capture_here states the
+/* States where the next tensor is made, which reports show as FILE:LINE. VERNIER_CAPTURE_HERE states the
  * line that it stands in. The put functions do not do it themselves: most programs call them in one
  * helper, whose line would stand for every tensor. Of a long path the end is kept. */
 int vernier_capture_at(vernier_capture *c, const char *file, int line);
-#define vernier_capture_here(c) vernier_capture_at((c), __FILE__, __LINE__)
+#define VERNIER_CAPTURE_HERE(c) vernier_capture_at((c), __FILE__, __LINE__)
 
 /* Same as vernier_capture_put, for data with strides: element (i, j...) is at data + i * stride[0]
  * + j * stride[1]... Strides are in bytes and may be negative or 0. op: the engine's name for the
