@@ -20,7 +20,8 @@ struct vernier_capture {
 	vn_put_judge *judge; /* NULL: every tensor is written */
 	vn_dump       run;
 	int64_t       room, listed, told; /* entries in the lists: room, had at first, with an id */
-	bool          done;
+	bool          done, stop_at_first, stopped;
+	char          source_line[128]; /* of the next tensor */
 	vn_status     st;
 	vn_error      err;
 };
@@ -90,6 +91,17 @@ int vernier_capture_against(vernier_capture *c, const char *reference, double ke
 	return keep_status(c, vn_put_judge_open(reference, keep_above, &c->judge, &c->err));
 }
 
+int vernier_capture_stop_at_first(vernier_capture *c)
+{
+	if (!ready(c))
+		return -1;
+	if (!c->judge)
+		return keep_status(
+			c, vn_fail(&c->err, VN_ERR_USAGE, "%s: stopping at the first difference needs a reference", c->run.path));
+	c->stop_at_first = true;
+	return 0;
+}
+
 const char *vernier_capture_differs(const vernier_capture *c)
 {
 	return c && c->judge ? vn_put_judge_first(c->judge) : "";
@@ -137,6 +149,8 @@ int vernier_capture_step_at(vernier_capture *c, const int32_t *ids, const int32_
 {
 	if (!ready(c))
 		return -1;
+	if (c->stopped)
+		return VERNIER_CAPTURE_STOPPED;
 	vn_status st = VN_OK;
 	if (!ids && n)
 		st = vn_fail(&c->err, VN_ERR_USAGE, "%s: step %d of %zu tokens has no ids (NULL)", c->run.path, c->run.n_steps,
@@ -277,6 +291,18 @@ static vn_status check_rows(vernier_capture *c, const vn_tensor_label *l, const 
 	               l->name, n, c->run.n_steps - 1, tokens);
 }
 
+int vernier_capture_at(vernier_capture *c, const char *file, int line)
+{
+	if (!ready(c))
+		return -1;
+	if (!file)
+		return keep_status(c, vn_fail(&c->err, VN_ERR_USAGE, "%s: no source file (NULL)", c->run.path));
+	const size_t n = strlen(file), room = sizeof c->source_line - sizeof "...:-2147483648";
+	snprintf(c->source_line, sizeof c->source_line, "%s%s:%d", n > room ? "..." : "", n > room ? file + n - room : file,
+	         line);
+	return 0;
+}
+
 int vernier_capture_put_strided(vernier_capture *c, const char *name, const char *dims, const char *dtype,
                                 const void *data, int rank, const int64_t *shape, const int64_t *stride, const char *op)
 {
@@ -285,6 +311,8 @@ int vernier_capture_put_strided(vernier_capture *c, const char *name, const char
 	vn_tensor_label l;
 	if (!ready(c))
 		return -1;
+	if (c->stopped)
+		return VERNIER_CAPTURE_STOPPED;
 	vn_status st = check_tensor(c, name, dims, dtype, data, rank, shape, &type, &is);
 	if (!st && rank && !stride)
 		st = vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: rank %d, and no strides (NULL)", c->run.path, name, rank);
@@ -294,6 +322,8 @@ int vernier_capture_put_strided(vernier_capture *c, const char *name, const char
 	if (dims)
 		snprintf(l.axes, sizeof l.axes, "%s", dims);
 	snprintf(l.op, sizeof l.op, "%s", op ? op : "");
+	memcpy(l.source_line, c->source_line, sizeof l.source_line);
+	*c->source_line = '\0';
 	if ((st = check_rows(c, &l, &is)))
 		return keep_status(c, st);
 	if (c->judge)
@@ -301,7 +331,8 @@ int vernier_capture_put_strided(vernier_capture *c, const char *name, const char
 	else if (!(st = vn_store_begin(c->store, &l, type, &is, &c->err)) &&
 	         !(st = write_numbers(c, data, type, &is, stride, NULL)))
 		st = vn_store_end(c->store, &c->err);
-	return keep_status(c, st);
+	c->stopped = !st && c->stop_at_first && *vn_put_judge_first(c->judge);
+	return c->stopped ? VERNIER_CAPTURE_STOPPED : keep_status(c, st);
 }
 
 int vernier_capture_put(vernier_capture *c, const char *name, const char *dims, const char *dtype, const void *data,
@@ -339,6 +370,8 @@ int vernier_capture_commit(vernier_capture *c)
 		vn_plan_destroy(vn_family_plan(r->config, &words.family));
 	if (!st && c->judge)
 		st = vn_put_judge_end(c->judge, &c->run.run, &c->err);
+	if (c->stopped)
+		vn_facts_set(&c->run.run, "stopped", "%s", vernier_capture_differs(c));
 	if (!st && !(st = vn_store_run(c->store, &r->run, r->ids, r->positions, r->n_ids, &c->err)) &&
 	    (!c->judge || !(st = vn_put_judge_lines(c->judge, c->store, &c->err))) &&
 	    (!r->config || !(st = vn_store_words(c->store, &words, &c->err))))

@@ -9,6 +9,7 @@
 #include "libref/base/nearest.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -68,12 +69,14 @@ static const vn_option options[] = {
 	{ "ref-batch-row", 0, VN_INTO(vn_compare_line, sides.ref_batch_row), VN_RANGE(0, INT32_MAX), .argument = "N",
 	  .help = "If REF holds several prompts, compare prompt N, from 0." },
 	{ "shard", 0, VN_INTO(vn_compare_line, shard),
-	  .help = "The files after REF are the recordings of all ranks of a tensor-parallel run; join them." },
+	  .help = "The files after REF are the recordings of all ranks of a tensor-parallel run; join them. To compare "
+	          "several runs, name each by a folder of its ranks (tp2/), or by its files joined by commas "
+	          "(r0.h5,r1.h5); then a single file is a run, too." },
 	{ "vote", 0, VN_INTO(vn_compare_line, vote),
 	  .help = "There is no reference: the files are 3 to 6 recordings, and at each checkpoint the majority decides. "
 	          "Each pair is compared, with the finer precision as the reference." },
 	{ "part", 0, .kind = VN_TAKE, .take = take_part, .argument = "I/N|N",
-	  .help = "Of two folders, compare only part I of N. N processes divide the pairs, so that each reads about the "
+	  .help = "Of folders, compare only part I of N. N processes divide the pairs, so that each reads about the "
 	          "same number of bytes. With N alone, a variable of the scheduler selects the part: SLURM_ARRAY_TASK_ID, "
 	          "OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID or JOB_COMPLETION_INDEX. Default: all pairs." },
 	{ "trust-digests", 0, VN_INTO(vn_compare_line, how.o.trust),
@@ -90,7 +93,7 @@ static const vn_option options[] = {
 	  .help = "The file for the last --format. Without a --format, the ending of PATH selects the form: .json, .xml "
 	          "for JUnit, .md for Markdown, .html, .csv; .txt, .log or none for text. - is stdout. Default: stdout." },
 	{ "summary", 0, VN_INTO(vn_compare_line, summary), .argument = "FILE",
-	  .help = "Of two folders, write the outcome of every pair to FILE as JSON (schema vernier-folders/1). vernier "
+	  .help = "Of folders, write the outcome of every pair to FILE as JSON (schema vernier-folders/1). vernier "
 	          "merge "
 	          "joins the files of all parts. Default: none." },
 	{ "force", 0, VN_INTO(vn_compare_line, force),
@@ -115,7 +118,7 @@ const vn_command vn_compare_command = COMMAND(
 	"compare",
 	"Judge the recording CAND by the recording REF, or two folders of recordings, paired by file name "
 	"(vernier help compare.md).\n"
-	"With several candidates (at most 16), each is judged alone. One report has a column for each, and names where "
+	"With several candidates (at most 16; files, or folders beside a folder of references), each is judged alone. One report has a column for each, and names where "
 	"each diverges from REF and which "
 	"one disagrees with the others. A candidate that cannot be compared is reported; the others are still judged. The "
 	"exit status is the worst of all.",
@@ -202,16 +205,49 @@ static int several(vn_compare_line *k, int n, char *const *file)
 				"--format %s takes one candidate, not %d: text, json, markdown and html have one column per "
 				"candidate",
 				k->report[i].form->name, n);
-	for (int i = 0; i <= n; i++)
-		if (vn_is_folder(file[i]))
-			return vn_complain(
-				k->name,
-				"%s is a folder: with several candidates, each is a file; to compare two folders, type: vernier "
-				"compare %s FOLDER",
-				file[i], i ? "FOLDER" : file[i]);
+	for (int i = 0; i <= n && !k->set; i++)
+		if (vn_is_folder(file[i]) != (!k->vote && vn_is_folder(file[0])))
+			return k->vote ? vn_complain(k->name, "%s is a folder: --vote takes files", file[i])
+			               : vn_complain(k->name, "%s is a %s and %s a %s: give folders alone, or files alone", file[0],
+			                             vn_is_folder(file[0]) ? "folder" : "file", file[i],
+			                             vn_is_folder(file[i]) ? "folder" : "file");
 	k->many = k->vote ? file : file + 1;
 	k->n_many = k->vote ? n + 1 : n;
 	return 0;
+}
+
+/* With --shard, files alone are the ranks of one candidate; else each argument is a candidate. Returns 0, or 2 after
+ * an error message. */
+static int read_ranks(vn_compare_line *k, int n, char **file)
+{
+	vn_error err;
+	bool     sets = false;
+
+	for (int i = 0; i < n; i++)
+		sets = sets || vn_names_ranks(file[i + 1]);
+	if (n >= 0 && vn_is_folder(file[0]))
+		return vn_complain(k->name, "--shard: the reference, %s, is a folder; give a recording", file[0]);
+	if (!sets && n < 2)
+		return vn_complain(k->name, "--shard takes a reference and the recordings of two ranks or more; %d given",
+		                   n + 1);
+	if (sets && n > VN_MANY_MOST)
+		return vn_complain(k->name, "at most %d candidates, not %d", VN_MANY_MOST, n);
+	k->ranks = file + 1;
+	k->n_ranks = n;
+	k->set = sets ? calloc((size_t)n, sizeof *k->set) : NULL;
+	for (int i = 0; i < n && k->set; i++) {
+		k->n_sets = i + 1;
+		if (vn_rank_files_of(file[i + 1], &k->set[i], &err))
+			return vn_complain(k->name, "--shard: %s", err.text);
+		k->ranks = k->set[i].file;
+		k->n_ranks = k->set[i].n;
+		if (k->n_ranks > VN_MOST_RANKS)
+			break;
+	}
+	if (k->n_ranks > VN_MOST_RANKS)
+		return vn_complain(k->name, "more than %d ranks", VN_MOST_RANKS);
+	k->n_ranks = n > 1 && sets ? 1 : k->n_ranks;
+	return sets && !k->set ? vn_complain(k->name, "no memory for %d candidates", n) : 0;
 }
 
 /* Without --model: the folder that one of the recordings names is the likely one. */
@@ -239,11 +275,6 @@ static int arguments(vn_compare_line *k, int argc, char **argv)
 	                         k);
 	if (st)
 		return st;
-	if (k->shard && argc - optind < 3)
-		return vn_complain(k->name, "--shard takes a reference and the recordings of two ranks or more; %d given",
-		                   argc - optind);
-	if (k->shard && argc - optind > 1 + VN_MOST_RANKS)
-		return vn_complain(k->name, "more than %d ranks", VN_MOST_RANKS);
 	if (k->vote && (k->shard || k->sides.n_ref_names || k->floor))
 		return vn_complain(k->name, "--vote has no reference, so %s cannot be used with it",
 		                   k->shard   ? "--shard"
@@ -254,12 +285,14 @@ static int arguments(vn_compare_line *k, int argc, char **argv)
 		                   argc - optind);
 	if (!k->shard && argc - optind < 2)
 		return vn_complain(k->name, "two recordings are needed; %d given", argc - optind);
-	if (!k->shard && argc - optind > 2 && (st = several(k, argc - optind - 1, argv + optind)))
+	k->n_ranks = 1;
+	k->ranks = argv + optind + 1;
+	if (k->shard && (st = read_ranks(k, argc - optind - 1, argv + optind)))
+		return st;
+	if ((!k->shard || k->set) && argc - optind > 2 && (st = several(k, argc - optind - 1, argv + optind)))
 		return st;
 	k->ref = argv[optind];
-	k->cand = argv[optind + 1];
-	k->ranks = argv + optind + 1;
-	k->n_ranks = k->shard ? argc - optind - 1 : 1;
+	k->cand = k->ranks[0];
 	if (k->how.o.bitwise && (k->limits || k->floor || k->how.o.model))
 		return vn_complain(k->name, "--bitwise uses no limits and no floor: give one or the other");
 	if (k->how.o.explain && !k->how.o.model)
@@ -293,29 +326,38 @@ static int one_folder(const vn_compare_line *k)
 	return vn_complain(k->name, "%s is a folder and %s a file: give two folders, or two files", folder, other);
 }
 
-static int compare(vn_compare_line k, int argc, char **argv)
+static int compare(vn_compare_line *k, int argc, char **argv)
 {
-	const int said = arguments(&k, argc, argv);
+	const int said = arguments(k, argc, argv);
 	if (said)
 		return said == 1 ? 0 : 2;
-	if (!k.many && k.n_ranks == 1 && vn_is_folder(k.ref) && vn_is_folder(k.cand))
-		return vn_compare_folders(&k);
-	if (!k.many && k.n_ranks == 1 && vn_is_folder(k.ref) != vn_is_folder(k.cand))
-		return one_folder(&k);
-	if (k.part.of || k.summary)
-		return vn_complain(k.name, "%s is for two folders of recordings", k.part.of ? "--part" : "--summary");
-	return k.many ? vn_compare_many(&k) : vn_compare_pair(&k).status;
+	if (!k->shard && vn_is_folder(k->ref) && vn_is_folder(k->cand))
+		return vn_compare_folders(k);
+	if (!k->shard && !k->many && vn_is_folder(k->ref) != vn_is_folder(k->cand))
+		return one_folder(k);
+	if (k->part.of || k->summary)
+		return vn_complain(k->name, "%s is for folders of recordings", k->part.of ? "--part" : "--summary");
+	return k->many ? vn_compare_many(k).status : vn_compare_pair(k).status;
+}
+
+static int run(vn_compare_line k, int argc, char **argv)
+{
+	const int status = compare(&k, argc, argv);
+
+	for (int i = 0; i < k.n_sets; i++)
+		vn_rank_files_free(&k.set[i]);
+	free(k.set);
+	return status;
 }
 
 int cmd_compare(int argc, char **argv)
 {
-	return compare((vn_compare_line) { .name = "compare", .sides.batch_row = -1, .sides.ref_batch_row = -1 }, argc,
-	               argv);
+	return run((vn_compare_line) { .name = "compare", .sides.batch_row = -1, .sides.ref_batch_row = -1 }, argc, argv);
 }
 
 int cmd_explain(int argc, char **argv)
 {
-	return compare(
+	return run(
 		(vn_compare_line) {
 			.name = "explain", .how.o.explain = true, .sides.batch_row = -1, .sides.ref_batch_row = -1 },
 		argc, argv);

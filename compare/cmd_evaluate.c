@@ -402,7 +402,7 @@ static vn_status add_folders(const command *k, const char *ref, const char *cand
 {
 	vn_folder_pairs p = { 0 };
 	char            path[2][PATH_MAX];
-	vn_status       st = vn_folder_pairs_of(ref, cand, &p, err);
+	vn_status       st = vn_folder_pairs_of((const char *[]) { ref, cand }, 2, &p, err);
 
 	if (!st)
 		qsort(p.pair, (size_t)p.n, sizeof *p.pair, by_number);

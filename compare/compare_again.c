@@ -28,7 +28,7 @@ void vn_compare_again(const vn_compare_line *k, char again[VN_SHELL_LINE])
 
 	vn_shell_begin(again);
 	vn_shell_add(again, VN_SHELL_LINE, k->ref);
-	if (k->shard)
+	if (k->n_ranks > 1)
 		vn_shell_add(again, VN_SHELL_LINE, "--shard");
 	for (int i = 0; i < k->n_ranks; i++)
 		vn_shell_add(again, VN_SHELL_LINE, k->n_ranks > 1 ? k->ranks[i] : k->cand);

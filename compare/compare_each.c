@@ -33,7 +33,7 @@ static vn_status judge(const vn_compare_line *k, vn_many *m, vn_error *err)
 	char          chosen[128] = "", again[VN_SHELL_LINE];
 
 	vn_compare_again(k, again);
-	c.request.again = *again ? again : NULL;
+	c.request.again = *again && !k->absent ? again : NULL; /* no other options bring back a file that is absent */
 	vn_status judged = vn_compare_check_itself(k, &c, &why);
 	if (!judged)
 		judged = vn_compare_judge(k, &c, chosen, sizeof chosen, &why);
@@ -102,7 +102,9 @@ vn_status vn_compare_each(const vn_compare_line *line, int n, vn_many *m, vn_err
 	const int   all = line->how.o.threads ? line->how.o.threads : vn_team_size();
 	const int   most = all < AT_ONCE ? all : AT_ONCE, at_once = n < most ? n : most;
 	running     r[VN_MANY_MOST] = { 0 };
-	bool        here = at_once < 2; /* from now on: threads were started in this process, which fork does not copy */
+	/* threads were started in this process, which fork does not copy: from now on, all is done here */
+	static bool threads;
+	bool        here = threads || at_once < 2;
 	int         started = 0;
 	vn_status   st = VN_OK;
 	vn_progress bar = { 0 };
@@ -116,7 +118,7 @@ vn_status vn_compare_each(const vn_compare_line *line, int n, vn_many *m, vn_err
 			r[i].pid = -1;
 			st = vn_many_receive(m, line[i].cand, r[i].found, err);
 		} else {
-			here = true;
+			here = threads = true;
 			r[i].pid = -1;
 			st = judge(&line[i], m, err);
 		}

@@ -1,10 +1,12 @@
-/* compare_folders.c: two folders of recordings, paired by name, compared by one process or shared by several. */
+/* compare_folders.c: folders of recordings, paired by name, compared by one process or shared by several. */
 #include "compare/compare_line.h"
 
+#include "compare/many/many.h"
 #include "compare/match/folders.h"
 #include "capture/file/output.h"
 
 #include "libref/base/cluster.h"
+#include "libref/base/text.h"
 #include "libref/base/trouble.h"
 
 #include <stdlib.h>
@@ -33,20 +35,79 @@ static bool command_of(const vn_compare_line *k, const char *name, char (*room)[
 	return true;
 }
 
+static int candidates(const vn_compare_line *k)
+{
+	return k->many ? k->n_many : 1;
+}
+
+static const char *candidate(const vn_compare_line *k, int i)
+{
+	return k->many ? k->many[i] : k->cand;
+}
+
+/* Whether the reference's folder has it, and that of a candidate. */
+static bool can_compare(const vn_compare_line *k, const vn_folder_pair *p)
+{
+	for (int i = 0; i < candidates(k); i++)
+		if (p->there[0] && p->there[i + 1])
+			return true;
+	return false;
+}
+
+/* Of several candidates, a name that the reference's folder lacks, or that it alone has. */
+static vn_pair_outcome say_absent(const vn_compare_line *k, const vn_folder_pair *p)
+{
+	const bool      extra = !p->there[0], allowed = k->how.o.allow & (extra ? VN_ALLOW_EXTRA : VN_ALLOW_MISSING);
+	vn_pair_outcome o = { .status = !allowed };
+
+	snprintf(o.words, sizeof o.words, extra ? "only in" : "only in the reference");
+	for (int i = 0, n = 0; i < k->n_many; i++) {
+		o.each[i] = p->there[i + 1] != extra ? '-' : allowed ? '0' : '1';
+		if (p->there[i + 1])
+			vn_text_add(o.words, sizeof o.words, "%s %c", n++ ? "," : "", vn_many_letter(i));
+	}
+	vn_text_add(o.words, sizeof o.words, "%s", allowed ? " (allowed)" : "");
+	return o;
+}
+
+/* Compares all candidates that have it with the reference, in one report. */
+static vn_pair_outcome compare_several(vn_compare_line *one, const vn_folder_pair *p)
+{
+	static char     path[VN_MANY_MOST][PATH_MAX];
+	char           *many[VN_MANY_MOST];
+	vn_pair_outcome o = { .status = 2 };
+
+	one->gone = 0;
+	for (int i = 0; i < one->n_many; i++) {
+		if (snprintf(path[i], PATH_MAX, "%s/%s", one->many[i], p->name) >= PATH_MAX) {
+			fprintf(stderr, "vernier %s: %s: the path is too long\n", one->name, p->name);
+			memset(o.each, '2', (size_t)one->n_many);
+			return o;
+		}
+		many[i] = path[i];
+		one->gone |= p->there[i + 1] ? 0U : 1U << i;
+	}
+	one->many = many;
+	return vn_compare_many(one);
+}
+
 static vn_pair_outcome compare_pair(const vn_compare_line *k, const vn_folder_pair *p)
 {
 	static char     room[4 + VN_COMPARE_REPORTS][PATH_MAX];
 	vn_pair_outcome o = { 0 };
 	vn_compare_line one;
-	if (!k->quiet && p->there[0] && p->there[1])
+	if (!k->quiet && can_compare(k, p))
 		printf("== %s\n", p->name);
 	fflush(stdout); /* keeps stdout before stderr */
+	if (k->many && !can_compare(k, p))
+		return say_absent(k, p);
 	if (command_of(k, p->name, room, &one)) {
 		one.absent = !p->there[0] ? VN_NO_REFERENCE : !p->there[1] ? VN_NO_CANDIDATE : VN_NONE_ABSENT;
-		return vn_compare_pair(&one);
+		return k->many ? compare_several(&one, p) : vn_compare_pair(&one);
 	}
 	fprintf(stderr, "vernier %s: %s: the path is too long\n", k->name, p->name);
 	o.status = 2;
+	memset(o.each, '2', k->many ? (size_t)k->n_many : 0);
 	return o;
 }
 
@@ -67,7 +128,7 @@ static vn_status check_report(const vn_report_form *form, const char *path, vn_e
 	if (!path)
 		return form->write == vn_report_text
 		           ? VN_OK
-		           : vn_fail(err, VN_ERR_USAGE, "--format %s of two folders writes several files: name them with -o",
+		           : vn_fail(err, VN_ERR_USAGE, "--format %s of folders writes several files: name them with -o",
 		                     form->name);
 	const size_t n = strlen(path);
 	if (path[n - 1] == '/' || vn_is_folder(path))
@@ -91,11 +152,17 @@ static vn_status check_folders(const vn_compare_line *k, vn_error *err)
 		               "--floor %s: for two folders, give a folder of floors with the same file "
 		               "names",
 		               k->floor);
-	if (vn_same_file(k->ref, k->cand) && !(k->how.o.allow & VN_ALLOW_ITSELF))
-		return vn_fail(err, VN_ERR_USAGE,
-		               "%s is the same folder as the reference, %s: recordings always agree with "
-		               "themselves (--allow itself compares them all the same)",
-		               k->cand, k->ref);
+	for (int i = 0; i < candidates(k) && !(k->how.o.allow & VN_ALLOW_ITSELF); i++) {
+		if (vn_same_file(k->ref, candidate(k, i)))
+			return vn_fail(err, VN_ERR_USAGE,
+			               "%s is the same folder as the reference, %s: recordings always agree with "
+			               "themselves (--allow itself compares them all the same)",
+			               candidate(k, i), k->ref);
+		for (int j = 0; j < i; j++)
+			if (vn_same_file(candidate(k, j), candidate(k, i)))
+				return vn_fail(err, VN_ERR_USAGE, "%s is given twice, as candidates %c and %c", candidate(k, i),
+				               vn_many_letter(j), vn_many_letter(i));
+	}
 	return k->summary ? vn_place_check(k->summary, VN_PLACE_REPORT, k->force, err) : VN_OK;
 }
 
@@ -118,12 +185,25 @@ static void compare_piece(void *context, int i, vn_cluster_answer *a)
 	const vn_pair_outcome o = compare_pair(s->k, &s->p->pair[i]);
 
 	a->status = o.status | (is_transient(&o) ? TRANSIENT : 0);
-	a->text[VN_CLUSTER_WORDS] = strdup(o.words);
+	if (asprintf(&a->text[VN_CLUSTER_WORDS], "%s:%s", o.each, o.words) < 0) /* as add_answer reads it */
+		a->text[VN_CLUSTER_WORDS] = NULL;
 }
 
 static const char *name_piece(void *context, int i)
 {
 	return ((const shared *)context)->p->pair[i].name;
+}
+
+static vn_status add_answer(vn_together *t, const vn_folder_pair *p, const vn_cluster_answer *a, vn_error *err)
+{
+	const char  *text = a->text[VN_CLUSTER_WORDS] ? a->text[VN_CLUSTER_WORDS] : ":";
+	const size_t n = strcspn(text, ":");
+	char         each[VN_MOST_FOLDERS];
+
+	snprintf(each, sizeof each, "%.*s", (int)n, text);
+	return n == (size_t)(t->sides > 2 ? t->sides - 1 : 0) && text[n]
+	           ? vn_together_add(t, p->name, p->there, a->status & ~TRANSIENT, each, text + n + 1, err)
+	           : vn_fail(err, VN_ERR_NOMEM, "no memory for the outcome of %s", p->name);
 }
 
 /* Compares the pairs together with the other processes that mpirun started. Only the first has any in *t. */
@@ -148,8 +228,7 @@ static vn_status share_pairs(const vn_compare_line *k, const vn_folder_pairs *p,
 		fputs(a[i].text[VN_CLUSTER_OUT], stdout);
 		fflush(stdout);
 		fputs(a[i].text[VN_CLUSTER_ERR], stderr);
-		st = vn_together_add(t, p->pair[i].name, p->pair[i].there, a[i].status & ~TRANSIENT,
-		                     a[i].text[VN_CLUSTER_WORDS], err);
+		st = add_answer(t, &p->pair[i], &a[i], err);
 		*transient = *transient || a[i].status & TRANSIENT;
 	}
 	for (int i = 0; a && i < p->n; i++)
@@ -161,8 +240,8 @@ static vn_status share_pairs(const vn_compare_line *k, const vn_folder_pairs *p,
 
 /* Compares the pairs of this part. *first: the outcome is complete; false in a process that only helped the first of
  * several. *transient: a pair was not compared because memory ran out, or was interrupted. */
-static vn_status compare_pairs(const vn_compare_line *k, const vn_folder_pairs *p, vn_together *t, bool *first,
-                               bool *transient, vn_error *err)
+static vn_status compare_pairs(const vn_compare_line *k, const char *const *side, const vn_folder_pairs *p,
+                               vn_together *t, bool *first, bool *transient, vn_error *err)
 {
 	char      asked[2 * VN_SHELL_LINE];
 	bool     *mine = calloc((size_t)p->n, sizeof *mine);
@@ -170,7 +249,7 @@ static vn_status compare_pairs(const vn_compare_line *k, const vn_folder_pairs *
 	vn_status st;
 
 	say_asked(k, asked);
-	st = mine && order ? vn_together_begin(t, k->ref, k->cand, p, k->part, asked, mine, order, err)
+	st = mine && order ? vn_together_begin(t, side, candidates(k) + 1, p, k->part, asked, mine, order, err)
 	                   : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", p->n);
 	const bool alone = k->part.of || vn_cluster_size() == 1;
 	if (!st && !alone)
@@ -178,7 +257,7 @@ static vn_status compare_pairs(const vn_compare_line *k, const vn_folder_pairs *
 	for (int i = 0; !st && alone && i < p->n; i++)
 		if (mine[i]) {
 			const vn_pair_outcome o = compare_pair(k, &p->pair[i]);
-			st = vn_together_add(t, p->pair[i].name, p->pair[i].there, o.status, o.words, err);
+			st = vn_together_add(t, p->pair[i].name, p->pair[i].there, o.status, o.each, o.words, err);
 			*transient = *transient || is_transient(&o);
 		}
 	free(order);
@@ -206,13 +285,15 @@ static vn_status write_summary(const vn_compare_line *k, const vn_together *t, u
 static vn_status have_a_pair(const vn_compare_line *k, const vn_folder_pairs *p, vn_error *err)
 {
 	for (int i = 0; i < p->n; i++)
-		if (p->pair[i].there[0] && p->pair[i].there[1])
+		if (can_compare(k, &p->pair[i]))
 			return VN_OK;
-	return vn_fail(err, VN_ERR_MISMATCH, "%s and %s have no recording with the same name", k->ref, k->cand);
+	return vn_fail(err, VN_ERR_MISMATCH, "%s and %s have no recording with the same name", k->ref,
+	               k->many ? "the candidates' folders" : k->cand);
 }
 
 int vn_compare_folders(const vn_compare_line *k)
 {
+	const char     *side[VN_MOST_FOLDERS] = { k->ref };
 	vn_folder_pairs p = { 0 };
 	vn_together     t = { .n = 0 };
 	vn_error        err = { "" };
@@ -220,8 +301,10 @@ int vn_compare_folders(const vn_compare_line *k)
 	vn_status       st = check_folders(k, &err);
 	bool            transient = false, first = true;
 
-	if (!st && !(st = vn_folder_pairs_of(k->ref, k->cand, &p, &err)) &&
-	    !(st = compare_pairs(k, &p, &t, &first, &transient, &err)) && first) {
+	for (int i = 0; i < candidates(k); i++)
+		side[i + 1] = candidate(k, i);
+	if (!st && !(st = vn_folder_pairs_of(side, candidates(k) + 1, &p, &err)) &&
+	    !(st = compare_pairs(k, side, &p, &t, &first, &transient, &err)) && first) {
 		if (!k->quiet)
 			vn_together_text(&t, stdout);
 		if (!(st = have_a_pair(k, &p, &err)) && k->summary)

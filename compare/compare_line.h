@@ -6,6 +6,7 @@
 #include "compare/chapters/compare.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/folders/together.h"
+#include "compare/match/rank_files.h"
 #include "compare/match/sides.h"
 #include "compare/options.h"
 #include "compare/report/report.h"
@@ -14,12 +15,16 @@
 enum { VN_COMPARE_REPORTS = 8 };
 
 typedef struct vn_compare_line {
-	const char  *name; /* compare, explain */
-	const char  *ref, *cand, *limits, *floor;
-	char *const *ranks; /* with --shard: cand and the files of the other ranks */
-	char *const *many;  /* several candidates, cand among them; or NULL */
-	int          n_many;
-	int          n_ranks;
+	const char    *name; /* compare, explain */
+	const char    *ref, *cand, *limits, *floor;
+	char *const   *ranks; /* with --shard: cand and the files of the other ranks */
+	char *const   *many;  /* several candidates, cand among them: files, folders, or sets of ranks; or NULL */
+	int            n_many;
+	int            n_ranks;
+	unsigned       gone; /* bit i: the folder of candidate i has no such recording */
+	/* with --shard and sets of ranks, the files of each candidate (n_sets); or NULL */
+	vn_rank_files *set;
+	int            n_sets;
 	struct {
 		const vn_report_form *form;
 		const char           *path;
@@ -36,15 +41,19 @@ typedef struct vn_compare_line {
 
 /* The result of one comparison: its exit status, and its words in the summary of a folder. */
 typedef struct vn_pair_outcome {
-	int       status; /* 0, 1, 2 */
-	vn_status why;    /* of 2 */
+	int       status;                /* 0, 1, 2 */
+	vn_status why;                   /* of 2 */
+	char      each[VN_MOST_FOLDERS]; /* as in vn_together_pair */
 	char      words[VN_LABEL + 40];
 } vn_pair_outcome;
 
-/* Each compares, writes the reports and prints messages. The last two return the exit status. */
+/* Each compares, writes the reports and prints messages. The last returns the exit status. */
 vn_pair_outcome vn_compare_pair(const vn_compare_line *k);
-int             vn_compare_many(const vn_compare_line *k);
+vn_pair_outcome vn_compare_many(const vn_compare_line *k);
 int             vn_compare_folders(const vn_compare_line *k);
+
+/* Returns the files of candidate i of several: *file (the result). */
+int vn_compare_files_of(const vn_compare_line *k, int i, char *const **file);
 
 /* Makes n comparisons, and adds each to m, in their order. The number of threads is that of the first. */
 struct vn_many;
@@ -53,7 +62,8 @@ vn_status vn_compare_each(const vn_compare_line *line, int n, struct vn_many *m,
 /* The options that select the files and the part to compare, for the commands that a report proposes; "" if they are
  * too long. */
 void      vn_compare_again(const vn_compare_line *k, char again[VN_SHELL_LINE]);
-/* Opens the files and the limits, and compares. chosen: why these limits, for reports. */
+/* Opens the files (of a pair with one absent, the other) and the limits, and compares. chosen: why these limits, for
+ * reports. */
 vn_status vn_compare_judge(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err);
 /* Refuse a comparison of a file with itself, outputs that cannot be written or are inputs, and report i if its file is
  * that of an earlier report. */

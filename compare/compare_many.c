@@ -7,17 +7,35 @@
 
 #include <string.h>
 
+static bool has_file(const vn_compare_line *k, int i, const char *path)
+{
+	char *const *file;
+	for (int n = vn_compare_files_of(k, i, &file) - 1; n >= 0; n--)
+		if (vn_same_file(file[n], path))
+			return true;
+	return false;
+}
+
+static bool share_a_file(const vn_compare_line *k, int i, int j)
+{
+	char *const *file;
+	for (int n = vn_compare_files_of(k, i, &file) - 1; n >= 0; n--)
+		if (has_file(k, j, file[n]))
+			return true;
+	return false;
+}
+
 /* A candidate that is the same file as the reference or another candidate always agrees with it. */
 static vn_status check_twice(const vn_compare_line *k, vn_error *err)
 {
 	for (int i = 0; i < k->n_many && !(k->how.o.allow & VN_ALLOW_ITSELF); i++) {
-		if (!k->vote && vn_same_file(k->ref, k->many[i]))
+		if (!k->vote && has_file(k, i, k->ref))
 			return vn_fail(err, VN_ERR_USAGE,
 			               "%s is the same file as the reference, %s: a recording always agrees "
 			               "with itself (--allow itself compares it all the same)",
 			               k->many[i], k->ref);
 		for (int j = 0; j < i; j++)
-			if (vn_same_file(k->many[j], k->many[i]))
+			if (share_a_file(k, i, j))
 				return vn_fail(err, VN_ERR_USAGE,
 				               "%s is given twice, as candidates %c and %c (--allow itself compares it all the same)",
 				               k->many[i], vn_many_letter(j), vn_many_letter(i));
@@ -32,8 +50,9 @@ static vn_status judge_many(const vn_compare_line *k, vn_many *m, vn_error *err)
 
 	for (int i = 0; i < k->n_many; i++) {
 		one[i] = *k;
-		one[i].cand = k->many[i];
-		one[i].ranks = &k->many[i];
+		one[i].n_ranks = vn_compare_files_of(k, i, &one[i].ranks);
+		one[i].cand = one[i].n_ranks > 1 ? k->many[i] : one[i].ranks[0];
+		one[i].absent = k->gone >> i & 1 ? VN_NO_CANDIDATE : VN_NONE_ABSENT;
 	}
 	return vn_compare_each(one, k->n_many, m, err);
 }
@@ -171,12 +190,13 @@ static vn_status vote(const vn_compare_line *k, vn_many *pairs, int *status, vn_
 	return st;
 }
 
-int vn_compare_many(const vn_compare_line *k)
+vn_pair_outcome vn_compare_many(const vn_compare_line *k)
 {
-	vn_many   m = { 0 };
-	vn_error  err = { "" };
-	int       status = 2;
-	vn_status st;
+	vn_pair_outcome o = { .words = "not compared" };
+	vn_many         m = { 0 };
+	vn_error        err = { "" };
+	int             status = 2;
+	vn_status       st;
 
 	if (!(st = check_twice(k, &err)) && !(st = vn_compare_check_places(k, &err)) &&
 	    !(st = vn_many_begin(&m, k->ref, wants(k), &err))) {
@@ -187,6 +207,12 @@ int vn_compare_many(const vn_compare_line *k)
 	}
 	if (st)
 		fprintf(stderr, "vernier %s: %s\n", k->name, err.text);
+	else
+		vn_many_say_who(&m, o.words);
+	for (int i = 0; i < k->n_many; i++)
+		o.each[i] = (char)('0' + (st ? 2 : m.candidate[i].status));
 	vn_many_finish(&m);
-	return st ? 2 : status;
+	o.status = st ? 2 : status;
+	o.why = st;
+	return o;
 }

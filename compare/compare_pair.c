@@ -103,12 +103,21 @@ static vn_status report(const vn_compare_line *k, vn_comparison *c, const char *
 	return st;
 }
 
+int vn_compare_files_of(const vn_compare_line *k, int i, char *const **file)
+{
+	*file = k->set ? k->set[i].file : &k->many[i];
+	return k->set ? k->set[i].n : 1;
+}
+
 /* With --force a report may replace an older report, but never one of its own inputs. */
 static vn_status check_place(const vn_compare_line *k, const char *path, vn_error *err)
 {
+	char *const *file;
 	for (int i = 0; i < k->n_many; i++)
-		if (vn_same_file(path, k->many[i]))
-			return vn_fail(err, VN_ERR_USAGE, "%s: is an input of this comparison; a report cannot replace it", path);
+		for (int j = vn_compare_files_of(k, i, &file) - 1; j >= 0; j--)
+			if (vn_same_file(path, file[j]))
+				return vn_fail(err, VN_ERR_USAGE, "%s: is an input of this comparison; a report cannot replace it",
+				               path);
 	if (vn_same_file(path, k->ref) || vn_same_file(path, k->cand) || vn_same_file(path, k->floor) ||
 	    vn_same_file(path, k->limits) || vn_same_file(path, k->how.o.baseline))
 		return vn_fail(err, VN_ERR_USAGE, "%s: is an input of this comparison; a report cannot replace it", path);
@@ -144,10 +153,25 @@ vn_status vn_compare_check_places(const vn_compare_line *k, vn_error *err)
 	return st;
 }
 
+/* One side is absent: everything on the other is missing or extra. */
+static vn_status judge_alone(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)
+{
+	const bool candidate = k->absent == VN_NO_REFERENCE;
+	vn_status  st;
+
+	if ((st = vn_recording_open(candidate ? k->cand : k->ref, candidate ? &c->opened.cand : &c->opened.ref, err)) ||
+	    (st = vn_derive_nothing(candidate ? k->ref : k->cand, candidate ? &c->opened.ref : &c->opened.cand, err)) ||
+	    (st = read_limits(k, c, chosen, room, err)))
+		return st;
+	return vn_compare_alone(c, err);
+}
+
 vn_status vn_compare_judge(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)
 {
 	vn_sides  sides = k->sides;
 	vn_status st;
+	if (k->absent)
+		return judge_alone(k, c, chosen, room, err);
 	sides.ref = k->ref;
 	sides.cand = k->n_ranks > 1 ? (const char *const *)k->ranks : &k->cand;
 	sides.n_cand = k->n_ranks;
@@ -171,7 +195,6 @@ static vn_status run(const vn_compare_line *k, vn_comparison *c, vn_error *err)
  * file of its own says so. */
 static vn_status run_alone(const vn_compare_line *k, vn_comparison *c, vn_error *err)
 {
-	const bool      candidate = k->absent == VN_NO_REFERENCE;
 	vn_compare_line files = *k;
 	char            chosen[128];
 	vn_status       st;
@@ -183,9 +206,7 @@ static vn_status run_alone(const vn_compare_line *k, vn_comparison *c, vn_error 
 				return st;
 			files.report[files.n_reports++] = k->report[i];
 		}
-	if ((st = vn_recording_open(candidate ? k->cand : k->ref, candidate ? &c->opened.cand : &c->opened.ref, err)) ||
-	    (st = vn_derive_nothing(candidate ? k->ref : k->cand, candidate ? &c->opened.ref : &c->opened.cand, err)) ||
-	    (st = read_limits(k, c, chosen, sizeof chosen, err)) || (st = vn_compare_alone(c, err)))
+	if ((st = vn_compare_judge(k, c, chosen, sizeof chosen, err)))
 		return st;
 	return report(&files, c, chosen, err);
 }

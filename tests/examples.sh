@@ -61,6 +61,39 @@ vernier compare bad.h5 part.h5 >said && exit 1
 grep -q 'The error starts at' said
 for t in layer0.output layer1.q_proj layer1.q_rope logits; do vernier show part.h5 $t >/dev/null; done
 ! vernier show part.h5 layer0.q_rope >/dev/null 2>&1
+cat >stops.c <<'C'
+#include "vernier_capture.h"
+#include "tiny_mistral.h"
+static int went_on, stopped;
+static void put(void *c, const char *name, const char *dims, const float *x, int rank, const int64_t *shape)
+{
+	int status;
+	VERNIER_CAPTURE_HERE(c);
+	status = vernier_capture_put(c, name, dims, "f32", x, rank, shape);
+	went_on += status == 0;
+	stopped += status == VERNIER_CAPTURE_STOPPED;
+}
+int main(int argc, char **argv)
+{
+	static const int32_t ids[] = { 12, 345, 6, 78, 9, 10, 111, 213, 14, 415, 16, 17, 318, 19, 20, 21, 222 };
+	vernier_capture *c = vernier_capture_open(argv[2], 0, "tiny mistral", "f32");
+	vernier_capture_against(c, argv[argc - 1], 0);
+	vernier_capture_stop_at_first(c);
+	vernier_capture_step(c, ids, 17);
+	tiny_run(argv[1], ids, 17, put, c);
+	printf("%s: %d went on, %d stopped, next step %d, commit", vernier_capture_differs(c), went_on, stopped, vernier_capture_step(c, ids, 1));
+	printf(" %d\n", vernier_capture_commit(c));
+	vernier_capture_free(c);
+	return 0;
+}
+C
+cc -std=c99 $strict $header -I"$source/capture/examples" stops.c $library -lm -o stops
+./stops "$model" stop.h5 bad.h5 >said
+grep -qx 'layer1.q_rope: 20 went on, 13 stopped, next step 1, commit 0' said || { cat said; exit 1; }
+vernier compare bad.h5 stop.h5 >said && exit 1
+grep -q "the candidate's run was stopped at layer1.q_rope: 12 checkpoints after it were not run" said || { cat said; exit 1; }
+grep -qx "  recorded at    candidate stops.c:7" said || { cat said; exit 1; }
+! vernier show stop.h5 layer1.k_rope >/dev/null 2>&1
 ! ./capture "$model" none.h5 nothing.h5 2>said
 grep -q 'nothing.h5: No such file' said
 
@@ -142,6 +175,8 @@ int main(void)
 	TRY(vernier_capture_step(c, NULL, 3));
 	TRY(vernier_capture_say(c, "mine", NULL));
 	TRY(vernier_capture_config(c, NULL));
+	TRY(vernier_capture_at(c, NULL, 1));
+	TRY(vernier_capture_stop_at_first(c));
 	TRY(vernier_capture_step(c, &id, 1), vernier_capture_put(c, NULL, NULL, "f32", x, 2, shape));
 	TRY(vernier_capture_step(c, &id, 1), vernier_capture_put(c, "embed", NULL, NULL, x, 2, shape));
 	TRY(vernier_capture_step(c, &id, 1), vernier_capture_put(c, "embed", NULL, "f32", x, 2, NULL));
@@ -204,6 +239,8 @@ cat >expected <<'T'
 -1 w.h5: step 0 of 3 tokens has no ids (NULL)
 -1 w.h5: 'mine' is not a key of up to 31 bytes with a string of up to 255
 -1 w.h5: no config
+-1 w.h5: no source file (NULL)
+-1 w.h5: stopping at the first difference needs a reference
 -1 w.h5: the name '' is missing
 -1 w.h5: embed: dtype '' is not one of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2
 -1 w.h5: embed: rank 2, and no shape (NULL)

@@ -67,6 +67,8 @@ COMMANDS = {
     "compare_reports": ("compare IN/ref.h5 IN/bad.h5 --model MODEL --explain -o r.html -o r.xml -o r.md -o r.json",
                         ["r.html", "r.xml", "r.md", "r.json"]),
     "compare_many": ("compare IN/ref.h5 IN/bad.h5 IN/half.h5 -o r.json -o r.md", ["r.json", "r.md"]),
+    "compare_many_folders": ("compare IN/good IN/other IN/well -o r.json --summary s.json", ["r.0.json", "r.1.json", "s.json"]),
+    "compare_many_ranks": ("compare IN/ref.h5 --shard IN/rank0.h5,IN/rank1.h5 IN/half.h5 -o r.json", ["r.json"]),
     "compare_vote": ("compare --vote IN/ref.h5 IN/bad.h5 IN/half.h5", []),
     "table": ("table IN/ref.h5 IN/bad.h5 -o t.csv", ["t.csv"]),
     "table_html": ("table IN/ref.h5 IN/bad.h5 IN/half.h5 --format html", []),
@@ -128,7 +130,7 @@ class Sweep:
     def arguments(self, command):
         words = COMMANDS[command][0].split()
         for word, path in (("IN", self.made), ("MODEL", MODEL), ("FIXTURES", FIXTURES)):
-            words = [re.sub(rf"^{word}\b", path, w) for w in words]
+            words = [re.sub(rf"(^|,){word}\b", rf"\g<1>{path}", w) for w in words]
         return [self.vernier] + words
 
     def run(self, command, **fault):
@@ -228,7 +230,7 @@ class Sweep:
         if status not in (2, base["status"]):
             return "wrong", f"status {status} instead of {base['status']}"
         for name in sorted(files & base["files"]):
-            if status == 2 and command == "compare_many" and tells_trouble(os.path.join(cwd, "r.json")):
+            if status == 2 and command.startswith("compare_many") and name.startswith("r.") and tells_trouble(os.path.join(cwd, name)):
                 continue
             if status == 2 and name == "s.json" and troubled(os.path.join(cwd, name), os.path.join(base["keep"], name)):
                 continue
@@ -332,16 +334,17 @@ def troubled(path, base):
 
     with open(path) as a, open(base) as b:
         a, b = json.load(a), json.load(b)
-    same = all(a[key] == b[key] for key in ("schema", "work", "total", "ignored", "reference", "candidate"))
+    same = all(a.get(key) == b.get(key) for key in ("schema", "work", "total", "ignored", "reference", "candidate", "candidates"))
     rows = len(a["pairs"]) == len(b["pairs"]) and all(
         p == q or (p["status"] == 2 and p["name"] == q["name"]) for p, q in zip(a["pairs"], b["pairs"]))
     return same and rows and a["verdict"] == "trouble"
 
 
 def tells_trouble(path):
-    """A report on several candidates, of which one could not be read: the others are judged."""
+    """A report on several candidates, of which one could not be read: the others are judged. path: of its JSON or another form."""
     import json
 
+    path = os.path.splitext(path)[0] + ".json"
     if not os.path.exists(path):
         return False
     with open(path) as f:

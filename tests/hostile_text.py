@@ -107,7 +107,7 @@ def recordings(b, model):
     places = [("/", k) for k in ("created", "tool", "tool_version", "format")]
     places += [("run", k) for k in ("engine", "engine_version", "precision", "device", "command", "against", "against_limits", "stopped", "another", "checkpoints_" + MARKS)]
     places += [("model", k) for k in ("config", "family", "format", "path", "provenance")]
-    places += [("step.0/layer0/q_rope", k) for k in ("axes", "basis", "op", "point", "digest", "same_as")]
+    places += [("step.0/layer0/q_rope", k) for k in ("axes", "basis", "op", "point", "digest", "same_as", "source_line")]
     places += [("step.0/logits", "axes")]
     for where, key in places:
         for text in TEXT, BYTES:

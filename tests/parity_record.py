@@ -255,6 +255,24 @@ def once(bench):
         bench.say(f"probabilities behind 4 cached tokens, window {window}", torch.equal(told, shown))
 
     odd(bench, ref, ids, cand)
+
+    # judged while it is recorded: the run ends inside the forward pass, and the file says where, and which line made it
+    with record(model, cand):
+        run(model, ids)
+    bad, stop = load("qwen2"), bench.at("stop.h5")
+    bad.model.layers[1].self_attn.k_proj.register_forward_hook(lambda m, a, out: out * 1.01)
+    try:
+        with record(bad, stop, against=cand, stop_at_first=True):
+            run(bad, ids)
+        bench.say("a run stops where it differs", False, "it went on")
+    except vernier_parity.Diverged as e:
+        with vernier_parity.open(stop) as r:
+            made = r.attributes("layer1.k_proj")["source_line"]
+            bench.say("a run stops where it differs", r.complete and (e.name, r.run["stopped"]) == ("layer1.k_proj",) * 2 and "layer1.v_proj" not in r)
+            bench.say("the line of transformers", made.startswith("transformers/models/qwen2/modeling_qwen2.py:"), made)
+    compared = bench.vernier("compare", cand, stop)
+    bench.say("a stopped run is compared", compared.returncode == 1 and f"candidate {made}; reference {made}" in compared.stdout)
+
     double = load("qwen2", torch.float64)
     with record(double, cand):
         run(double, ids)

@@ -6,6 +6,7 @@ and float64, at once and in steps, and `vernier compare` judges it against the r
 nothing broken. vernier_parity.open reads what vernier writes, and what Recorder wrote. The points of each family are those of
 `vernier points`, globs select as `--points` does, and what is wrong is refused with one line that says so. 77: skipped.
 """
+import json
 import os
 import subprocess
 import sys
@@ -313,6 +314,78 @@ class AnEngineInNumpy(Files):
         with vernier_parity.open(steps) as r:
             self.assertIn("step.1/logits", [f"step.{i}/{n}" for i in range(r.steps) for n in r.names(i)])
 
+    def test_a_run_stops_at_the_first_tensor_that_differs(self):
+        self.record("f32", calls=((0, 12), (12, 17)))
+        first, name = self.at("first.h5"), "layer1.q_rope"
+        os.rename(self.at("cand.h5"), first)
+        with self.assertRaises(vernier_parity.Diverged) as e:
+            self.record("f32", {name: "interleaved"}, calls=((0, 12), (12, 17)), against=first, stop_at_first=True)
+        self.assertEqual((e.exception.name, e.exception.path, e.exception.against), (name, self.at("cand.h5"), first))
+        with vernier_parity.open(self.at("cand.h5")) as r:
+            self.assertEqual((r.complete, r.run["stopped"], len(r.token_ids), r.names()[-1]), (True, name, 12, name))
+        done = program("compare", first, self.at("cand.h5"))
+        self.assertEqual(done.returncode, OUTSIDE, done.stderr)
+        self.assertIn(f"the candidate's run was stopped at {name}: ", done.stdout)
+        self.assertIn(f"first      {name}\n", done.stdout)
+
+    def test_a_later_step_that_differs_is_named_with_its_step_and_nothing_can_be_put_after_it(self):
+        a, b = np.random.default_rng(1).random((2, len(IDS), 8), "f4")
+        for name, last in (("first.h5", a), ("cand.h5", b)):
+            more = {} if name == "first.h5" else dict(against=self.at("first.h5"), stop_at_first=True)
+            with self.recorder(name, **more) as r:
+                r.begin_step(12)
+                r.put("final_norm", a[:12])
+                r.begin_step(3)
+                if name == "first.h5":
+                    r.put("final_norm", last[12:15])
+                    r.begin_step(2)
+                    r.put("final_norm", last[15:])
+                    continue
+                for again in (lambda: r.put("final_norm", last[12:15]), lambda: r.put("logits", last[12:15]), lambda: r.begin_step(2),
+                              lambda: r.alias("layer0.input", "final_norm")):
+                    with self.assertRaises(vernier_parity.Diverged) as e:
+                        again()
+                    self.assertEqual(e.exception.name, "step.1/final_norm")
+        with vernier_parity.open(self.at("cand.h5")) as r:
+            self.assertEqual((r.complete, r.steps, len(r.token_ids), r.names(1)), (True, 2, 15, ["final_norm"]))
+        self.refuses("against is needed", self.recorder, stop_at_first=True)
+
+    def test_the_line_that_records_a_tensor_is_in_the_file_and_in_the_report_on_it(self):
+        import inspect
+
+        here, folder = os.path.basename(__file__), os.getcwd()
+        os.chdir(HERE)
+        self.addCleanup(os.chdir, folder)
+        x = np.random.default_rng(1).random((len(IDS), 8), "f4")
+        for name, change in (("first.h5", 0), ("cand.h5", 1)):
+            with self.recorder(name) as r:
+                r.put("embed", x)
+                r.put("final_norm", x + change); line = inspect.currentframe().f_lineno  # noqa: E702
+                r.put("logits", x, source_line="engine.cu:7")
+        with vernier_parity.open(self.at("cand.h5")) as r:
+            self.assertEqual([r.attributes(n)["source_line"] for n in r.names()], [f"{here}:{line - 1}", f"{here}:{line}", "engine.cu:7"])
+        done = program("compare", self.at("first.h5"), self.at("cand.h5"), "--limits", "fp32.yaml")
+        self.assertIn(f"\n  recorded at    candidate {here}:{line}; reference {here}:{line}\n", done.stdout)
+        done = program("compare", self.at("first.h5"), self.at("cand.h5"), "--limits", "fp32.yaml", "--format", "json")
+        self.assertEqual([d[s]["source_line"] for d in json.loads(done.stdout)["divergences"] for s in ("reference", "candidate")], [f"{here}:{line}"] * 2)
+        self.assertIn(f"recorded at      {here}:{line}\n", program("show", self.at("cand.h5"), "final_norm").stdout)
+        with self.recorder() as r:
+            self.refuses("source_line has 127 printable bytes", r.put, "embed", x, source_line="x" * 128)
+            self.refuses("source_line has 127 printable bytes", r.put, "embed", x, source_line="a\n:1")
+            r.put("embed", x)
+
+    def test_a_line_of_a_long_or_unprintable_path_fits_into_a_file(self):
+        from vernier_parity import source_line as lines
+
+        long = lines.fitting("d/" * 200 + "ämodel.py:123")
+        self.assertLessEqual(len(long.encode()), 127)
+        self.assertTrue(long.startswith("...") and long.endswith("/ämodel.py:123"))
+        self.assertIsNone(lines.fitting("a\x1b.py:1"))
+        self.assertEqual(lines._shown("/usr/lib/python3/dist-packages/x/y.py", "/home/me"), "x/y.py")
+        self.assertEqual(lines._shown("/home/me/x/y.py", "/home/me"), "x/y.py")
+        self.assertEqual(lines._shown("/home/mein/x.py", "/home/me"), "/home/mein/x.py")
+        self.assertIsNone(lines._shown("<string>", "/home/me"))
+
     def test_a_nan_anywhere_is_written_though_the_reference_has_it_too(self):
         x = np.random.default_rng(0).standard_normal((len(IDS), 70000)).astype("f4")  # more than are looked at at a time
         x[-1, -1] = np.nan
@@ -486,7 +559,7 @@ class WhatIsWrong(Files):
     def test_what_no_command_would_open_is_refused(self):
         a = np.zeros((17, 6), np.float32)
         with self.recorder() as r:
-            for what, more in (("op and basis", dict(op="o" * 32)), ("op and basis", dict(basis="b" * 32)), ("order -1", dict(order=-1)),
+            for what, more in (("op has 31 printable", dict(op="o" * 32)), ("basis has 31", dict(basis="b" * 32)), ("order -1", dict(order=-1)),
                                ("more than 63 bytes", dict(dims="token " + "d" * 58))):
                 self.refuses(what, r.put, "mine", a, **{**dict(dims="token x"), **more})
             self.refuses("no array of numbers", r.put, "mine", [[1.0], [2.0, 3.0]], dims="token x")

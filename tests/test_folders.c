@@ -1,5 +1,6 @@
 /* test_folders.c: tests compare/match/folders.c, the recordings of two folders paired by file name. */
 #include "compare/match/folders.h"
+#include "compare/match/rank_files.h"
 #include "tests/suite.h"
 
 #include <fcntl.h>
@@ -58,7 +59,7 @@ static void recordings_are_paired_by_name_and_sorted(void)
 	make_folders();
 	for (int i = 0; i < 5; i++)
 		touch(names[i]);
-	CU_ASSERT_EQUAL(vn_folder_pairs_of(at("a"), at("b"), &p, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_folder_pairs_of((const char *[]) { at("a"), at("b") }, 2, &p, NULL), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(p.n, 3);
 	for (int i = 0; i < 3; i++) {
 		CU_ASSERT_STRING_EQUAL(p.pair[i].name, want[i].name);
@@ -78,7 +79,7 @@ static void one_side_alone_has_recordings(void)
 
 	make_folders();
 	touch("a/x.h5");
-	CU_ASSERT_EQUAL(vn_folder_pairs_of(at("a"), at("b"), &p, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_folder_pairs_of((const char *[]) { at("a"), at("b") }, 2, &p, NULL), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(p.n, 1);
 	CU_ASSERT_TRUE(p.pair[0].there[0]);
 	CU_ASSERT_FALSE(p.pair[0].there[1]);
@@ -100,7 +101,7 @@ static void the_name_alone_makes_a_recording(void)
 		touch(names[i]);
 	CU_ASSERT_EQUAL(mkdir(at(names[7]), 0700), 0);
 	touch(names[8]);
-	CU_ASSERT_EQUAL(vn_folder_pairs_of(at("a"), at("b"), &p, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_folder_pairs_of((const char *[]) { at("a"), at("b") }, 2, &p, NULL), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(p.n, 2);
 	CU_ASSERT_STRING_EQUAL(p.pair[0].name, "dir.h5");
 	CU_ASSERT_STRING_EQUAL(p.pair[1].name, "gone.h5");
@@ -121,11 +122,11 @@ static void folders_without_a_recording_are_refused(void)
 
 	make_folders();
 	touch(names[0]);
-	CU_ASSERT_EQUAL(vn_folder_pairs_of(at("a"), at("b"), &p, &err), VN_ERR_NOTFOUND);
+	CU_ASSERT_EQUAL(vn_folder_pairs_of((const char *[]) { at("a"), at("b") }, 2, &p, &err), VN_ERR_NOTFOUND);
 	snprintf(want, sizeof want, "neither %s/a nor %s/b holds a recording (*.h5, *.hdf5)", dir, dir);
 	CU_ASSERT_STRING_EQUAL(err.text, want);
 	vn_folder_pairs_free(&p);
-	CU_ASSERT_EQUAL(vn_folder_pairs_of(at("a"), at("none"), &p, &err), VN_ERR_IO);
+	CU_ASSERT_EQUAL(vn_folder_pairs_of((const char *[]) { at("a"), at("none") }, 2, &p, &err), VN_ERR_IO);
 	snprintf(want, sizeof want, "%s/none: No such file or directory", dir);
 	CU_ASSERT_STRING_EQUAL(err.text, want);
 	vn_folder_pairs_free(&p);
@@ -143,11 +144,73 @@ static void the_longest_name_is_kept_whole(void)
 	memcpy(name + 2 + NAME_MAX - 3, ".h5", 4);
 	make_folders();
 	touch(name);
-	CU_ASSERT_EQUAL(vn_folder_pairs_of(at("a"), at("b"), &p, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_folder_pairs_of((const char *[]) { at("a"), at("b") }, 2, &p, NULL), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(p.n, 1);
 	CU_ASSERT_STRING_EQUAL(p.pair[0].name, name + 2);
 	vn_folder_pairs_free(&p);
 	remove_all(names, 1);
+}
+
+static void expect_ranks(const char *argument, const char *const *want, int n)
+{
+	vn_rank_files ranks;
+
+	CU_ASSERT_EQUAL(vn_rank_files_of(argument, &ranks, NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(ranks.n, n);
+	for (int i = 0; i < n; i++)
+		CU_ASSERT_STRING_EQUAL(ranks.file[i], want[i]);
+	vn_rank_files_free(&ranks);
+}
+
+static void ranks_are_those_of_a_folder_in_the_order_of_their_numbers_or_joined_by_commas(void)
+{
+	static const char *const names[] = { "a/r10.h5", "a/r2.h5", "a/r1.hdf5", "a/notes", "x,y" };
+	vn_rank_files            ranks;
+	vn_error                 err;
+
+	make_folders();
+	for (int i = 0; i < 5; i++)
+		touch(names[i]);
+	char with_slash[PATH_MAX];
+	snprintf(with_slash, sizeof with_slash, "%s/a/", dir);
+	char first[PATH_MAX], second[PATH_MAX], third[PATH_MAX];
+	snprintf(first, sizeof first, "%s/a/r1.hdf5", dir);
+	snprintf(second, sizeof second, "%s/a/r2.h5", dir);
+	snprintf(third, sizeof third, "%s/a/r10.h5", dir);
+	expect_ranks(at("a"), (const char *[]) { first, second, third }, 3);
+	expect_ranks(with_slash, (const char *[]) { first, second, third }, 3);
+	expect_ranks("p.h5,q,r", (const char *[]) { "p.h5", "q", "r" }, 3);
+	expect_ranks("p.h5", (const char *[]) { "p.h5" }, 1);
+	CU_ASSERT_FALSE(vn_names_ranks("p.h5"));
+	CU_ASSERT_TRUE(vn_names_ranks("p.h5,q"));
+	expect_ranks(at("x,y"), (const char *[]) { at("x,y") }, 1); /* a file of that name */
+	CU_ASSERT_FALSE(vn_names_ranks(at("x,y")));
+	CU_ASSERT_EQUAL(vn_rank_files_of("p,,q", &ranks, &err), VN_ERR_USAGE);
+	vn_rank_files_free(&ranks);
+	CU_ASSERT_EQUAL(vn_rank_files_of("p,", &ranks, &err), VN_ERR_USAGE);
+	vn_rank_files_free(&ranks);
+	CU_ASSERT_EQUAL(vn_rank_files_of(at("b"), &ranks, &err), VN_ERR_NOTFOUND);
+	vn_rank_files_free(&ranks);
+	remove_all(names, 5);
+}
+
+static void recordings_of_several_folders_are_found_in_each(void)
+{
+	static const char *const names[] = { "a/p.h5", "b/p.h5", "b/q.h5" };
+	vn_folder_pairs          p;
+
+	make_folders();
+	for (int i = 0; i < 3; i++)
+		touch(names[i]);
+	const char *folder[] = { at("b"), at("a"), at("b") };
+	CU_ASSERT_EQUAL(vn_folder_pairs_of(folder, 3, &p, NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(p.n, 2);
+	for (int s = 0; s < 3; s++) {
+		CU_ASSERT_TRUE(p.pair[0].there[s]);
+		CU_ASSERT_EQUAL(p.pair[1].there[s], s != 1);
+	}
+	vn_folder_pairs_free(&p);
+	remove_all(names, 3);
 }
 
 static void a_folder_is_told_from_a_file(void)
@@ -225,6 +288,8 @@ int main(void)
 		TEST(the_name_alone_makes_a_recording),
 		TEST(folders_without_a_recording_are_refused),
 		TEST(the_longest_name_is_kept_whole),
+		TEST(ranks_are_those_of_a_folder_in_the_order_of_their_numbers_or_joined_by_commas),
+		TEST(recordings_of_several_folders_are_found_in_each),
 		TEST(a_folder_is_told_from_a_file),
 		TEST(what_was_ignored_is_one_line),
 		TEST(each_recording_has_a_report_of_its_own),

@@ -41,7 +41,7 @@ static vn_entry entry_of(const vn_array *a, int i)
 		           .dtype = a->laid.dtype,
 		           .shape = a->shape,
 		           .same_as = -1 };
-	e.point = e.basis = "";
+	e.point = e.basis = e.source_line = "";
 	e.axes = vn_intern(a->axes);
 	e.op = vn_intern(a->op);
 	e.name = e.axes && e.op ? vn_intern(a->name) : NULL;

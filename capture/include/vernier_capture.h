@@ -14,7 +14,8 @@
  *         fprintf(stderr, "%s\n", vernier_capture_error(c));
  *     vernier_capture_free(c);
  *
- * Errors   Functions return 0 on success and -1 on failure. The first failure is kept: every later
+ * Errors   Functions return 0 on success and -1 on failure (and VERNIER_CAPTURE_STOPPED, if you ask
+ *          to stop at the first difference). The first failure is kept: every later
  *          call does nothing and returns -1. So it is enough to check vernier_capture_commit. A
  *          NULL vernier_capture (open had no memory) fails in every function. A NULL argument where
  *          data is needed (ids, name, shape, strides, data, key, value, config) is an error.
@@ -60,9 +61,15 @@ int vernier_capture_config(vernier_capture *c, const char *json);
  * and forks a process to open the reference. */
 int vernier_capture_against(vernier_capture *c, const char *reference, double keep_above);
 
+/* Ends the run at the first tensor that differs from the reference. The call that puts it writes it
+ * and returns VERNIER_CAPTURE_STOPPED, and so does every later put and step, which do nothing: leave
+ * the forward pass and commit. The recording is then complete; its fact `stopped` names the tensor.
+ * Call it after vernier_capture_against. */
+enum { VERNIER_CAPTURE_STOPPED = 1 };
+int vernier_capture_stop_at_first(vernier_capture *c);
+
 /* Returns the name of the first tensor that differed from the reference, with its step
- * ("step.2/layer3.q_rope"); "" if none did so far. A program may end its run there and commit. Valid until
- * vernier_capture_free. */
+ * ("step.2/layer3.q_rope"); "" if none did so far. Valid until vernier_capture_free. */
 const char *vernier_capture_differs(const vernier_capture *c);
 
 /* Begins a step: one forward call, which is the prompt or any later call on the same cache. ids
@@ -83,6 +90,12 @@ int vernier_capture_step_at(vernier_capture *c, const int32_t *ids, const int32_
  *          token. */
 int vernier_capture_put(vernier_capture *c, const char *name, const char *dims, const char *dtype, const void *data,
                         int rank, const int64_t *shape);
+
+/* States where the next tensor is made, which reports show as FILE:LINE. VERNIER_CAPTURE_HERE states the
+ * line that it stands in. The put functions do not do it themselves: most programs call them in one
+ * helper, whose line would stand for every tensor. Of a long path the end is kept. */
+int vernier_capture_at(vernier_capture *c, const char *file, int line);
+#define VERNIER_CAPTURE_HERE(c) vernier_capture_at((c), __FILE__, __LINE__)
 
 /* Same as vernier_capture_put, for data with strides: element (i, j...) is at data + i * stride[0]
  * + j * stride[1]... Strides are in bytes and may be negative or 0. op: the engine's name for the

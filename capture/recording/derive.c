@@ -111,7 +111,7 @@ static vn_status add(vn_recording *r, const vn_entry *of, const vn_entry_source 
 
 	if (!(e.name = vn_intern(of->name)) || !(e.point = vn_intern(of->point)) || !(e.op = vn_intern(of->op)) ||
 	    !(e.basis = vn_intern(of->basis)) || !(e.axes = vn_intern(of->axes)) ||
-	    (of->again && !(e.again = vn_intern(of->again))))
+	    !(e.source_line = vn_intern(of->source_line)) || (of->again && !(e.again = vn_intern(of->again))))
 		return no_memory(r, err);
 	if (r->n_entries == r->room_entries) {
 		const int room = r->room_entries ? 2 * r->room_entries : 256;

@@ -292,8 +292,8 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 		return astray(r, err);
 	memcpy(&t, data, sizeof t);
 	if (!ENDED(t.name) || !ENDED(t.point) || !ENDED(t.op) || !ENDED(t.basis) || !ENDED(t.axes) || !ENDED(t.digest) ||
-	    !sane_name(t.name) || t.step < 0 || t.step > MOST_STEP || !sane_shape(&t, &size) || t.offset < -1 ||
-	    (t.offset >= 0 && (t.offset > r->bytes || size > r->bytes - t.offset)) ||
+	    !ENDED(t.source_line) || !sane_name(t.name) || t.step < 0 || t.step > MOST_STEP || !sane_shape(&t, &size) ||
+	    t.offset < -1 || (t.offset >= 0 && (t.offset > r->bytes || size > r->bytes - t.offset)) ||
 	    (t.offset < 0 && size / MOST_INFLATION > r->bytes))
 		return astray(r, err);
 
@@ -315,7 +315,7 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 		               "%s: %s: order %" PRId64 ", layer %" PRId64 ", digest '%s', nan %" PRId64 ", inf %" PRId64,
 		               r->path, t.name, t.order, t.layer, t.digest, t.nan, t.inf);
 	if (!(e.name = vn_intern(t.name)) || !(e.point = vn_intern(t.point)) || !(e.op = vn_intern(t.op)) ||
-	    !(e.basis = vn_intern(t.basis)) || !(e.axes = vn_intern(t.axes)))
+	    !(e.basis = vn_intern(t.basis)) || !(e.axes = vn_intern(t.axes)) || !(e.source_line = vn_intern(t.source_line)))
 		return no_memory(r, err);
 	memcpy(e.shape.dim, t.dim, (size_t)t.rank * sizeof *t.dim);
 	const vn_stats stats = { .n = vn_shape_count(&e.shape),

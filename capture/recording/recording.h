@@ -18,7 +18,7 @@
 
 typedef struct vn_recording vn_recording;
 
-enum { VN_WORD_MAX = 32, VN_AXES_MAX = 64 };
+enum { VN_WORD_MAX = 32, VN_AXES_MAX = 64, VN_SOURCE_LINE_MAX = 128 };
 
 typedef struct vn_step {
 	int     number;
@@ -31,6 +31,8 @@ typedef struct vn_entry {
 	const char     *name; /* "layer3.q_rope"; shorter than VN_NAME_MAX */
 	/* "" if the file does not say; shorter than VN_WORD_MAX (axes: VN_AXES_MAX) */
 	const char     *point, *op, *basis, *axes;
+	/* "model.py:123", where the program recorded it; "" if the file does not say; shorter than VN_SOURCE_LINE_MAX */
+	const char     *source_line;
 	int             step;    /* number of its step */
 	int             order;   /* place in the execution order; -1: not stated */
 	int             layer;   /* -1 outside layers */

@@ -41,7 +41,7 @@ typedef struct vn_seen_step {
 } vn_seen_step;
 
 typedef struct vn_seen_tensor {
-	char     name[VN_NAME_MAX], point[32], op[32], basis[32], axes[64], digest[64];
+	char     name[VN_NAME_MAX], point[32], op[32], basis[32], axes[64], digest[64], source_line[128];
 	int64_t  step, order, layer; /* order, layer: VN_NOT_SAID */
 	int32_t  dtype, rank, has_stats;
 	int64_t  dim[VN_MAX_RANK];

@@ -29,13 +29,15 @@ static const vn_said list[] = {
 	{ "dtype", VN_SAID_TEXT, offsetof(found, dtype), sizeof(((found *)0)->dtype) },
 	WHOLE(order), WHOLE(layer), TEXT(point), TEXT(op), TEXT(basis), TEXT(axes), TEXT(digest),
 	REAL(min), REAL(max), REAL(mean), REAL(rms), REAL(absmax), WHOLE(nan), WHOLE(inf),
+	TEXT(source_line),
 };
 /* clang-format on */
 enum {
 	N_SAID = sizeof list / sizeof *list,
 	DIGEST = 7,
 	STATISTICS = 8,
-	ALL_STATISTICS = ((1 << N_SAID) - 1) >> STATISTICS << STATISTICS
+	N_STATISTICS = 7,
+	ALL_STATISTICS = ((1 << N_STATISTICS) - 1) << STATISTICS
 };
 
 /* ---- its type --------------------------------------------------------------------------- */

@@ -37,12 +37,13 @@ static json_t *statistics(const vn_stats *s)
 static json_t *tensor(const vn_recording *r, int i)
 {
 	const vn_entry *e = vn_recording_entry(r, i);
-	return json_pack("{s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "name", e->name, "step",
+	return json_pack("{s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "name", e->name, "step",
 	                 e->step, "order", e->order, "layer", e->layer, "point", vn_show_text(e->point), "op",
-	                 vn_show_text(e->op), "basis", vn_show_text(e->basis), "axes", vn_show_text(e->axes), "dtype",
-	                 vn_dtype_name(e->dtype), "shape", shape(&e->shape), "digest", vn_show_text(vn_entry_digest(e).hex),
-	                 "same_as", e->same_as < 0 ? json_null() : json_string(vn_recording_entry(r, e->same_as)->name),
-	                 "statistics", vn_recording_stats(r, e) ? statistics(vn_recording_stats(r, e)) : json_null());
+	                 vn_show_text(e->op), "basis", vn_show_text(e->basis), "axes", vn_show_text(e->axes), "source_line",
+	                 vn_show_text(e->source_line), "dtype", vn_dtype_name(e->dtype), "shape", shape(&e->shape),
+	                 "digest", vn_show_text(vn_entry_digest(e).hex), "same_as",
+	                 e->same_as < 0 ? json_null() : json_string(vn_recording_entry(r, e->same_as)->name), "statistics",
+	                 vn_recording_stats(r, e) ? statistics(vn_recording_stats(r, e)) : json_null());
 }
 
 static json_t *weights(const vn_recording *r)

@@ -367,6 +367,8 @@ void vn_show_tensor(const vn_recording *r, int i, const void *data, FILE *out)
 	put_fact("basis", *e->basis ? e->basis : NULL, out);
 	put_fact("point", *e->point ? e->point : NULL, out);
 	put_fact("op", *e->op ? e->op : NULL, out);
+	if (*e->source_line)
+		put_fact("recorded at", e->source_line, out);
 	put_whole("layer", e->layer, out);
 	put_whole("order", e->order, out);
 	if (e->same_as >= 0)

@@ -9,6 +9,7 @@ typedef struct vn_tensor_label {
 	int  order;                                  /* place in the execution order; -1: not stated */
 	int  layer;                                  /* -1 outside layers */
 	char point[32], op[32], basis[32], axes[72]; /* "": not stated */
+	char source_line[128];                       /* "model.c:123", where it is recorded; "": not stated */
 } vn_tensor_label;
 
 /* Makes the label of a value of a plan. */

@@ -210,6 +210,7 @@ static int64_t put_attributes(const vn_store *s, const vn_digest *digest, vn_mes
 	n += put_real(m, "absmax", t.absmax);
 	n += put_whole(m, "nan", t.nan);
 	n += put_whole(m, "inf", t.inf);
+	n += put_word(m, "source_line", l->source_line);
 	return n + (vn_h5_says_dtype(s->tensor.dtype) ? put_word(m, "dtype", vn_dtype_name(s->tensor.dtype)) : 0);
 }
 

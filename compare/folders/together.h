@@ -1,5 +1,5 @@
-/* together.h: the outcome of every pair of two folders: as text, as JSON, and joined from the parts of
- * several processes (part.h).
+/* together.h: the outcome of every pair of two folders, or of every name in several: as text, as JSON,
+ * and joined from the parts of several processes (part.h).
  *
  * The JSON (schema vernier-folders/1, specs/compare.md) holds neither times nor names of machines:
  * the parts of any number of processes, joined, give the bytes that one process writes.
@@ -14,36 +14,40 @@
 #include <stdio.h>
 
 typedef struct vn_together_pair {
-	char *name;     /* "prompt1.h5" */
-	bool  there[2]; /* whether the reference's folder has it, and the candidate's */
-	int   status;   /* as the exit status: 0 within, 1 outside, 2 trouble */
-	char *words;    /* "33 checkpoints", "first: layer1.q_rope" */
+	char *name;                   /* "prompt1.h5" */
+	bool  there[VN_MOST_FOLDERS]; /* whether the reference's folder has it, and the candidates' */
+	int   status;                 /* as the exit status: 0 within, 1 outside, 2 trouble */
+	/* of several candidates, the status of each as a digit, - if neither it nor the reference has it; of one "" */
+	char  each[VN_MOST_FOLDERS];
+	char *words; /* "33 checkpoints", "first: layer1.q_rope" */
 } vn_together_pair;
 
 typedef struct vn_together {
-	char             *side[2];               /* the folders as they were given: reference, candidate */
-	int               folders[2], others[2]; /* what was ignored in each */
-	vn_digest         work;                  /* of the work list and of what was asked of it */
-	int               total;                 /* pairs of all parts */
-	vn_part           part;                  /* of 0: this is the whole */
-	vn_together_pair *pair;                  /* (n), by name */
+	char             *side[VN_MOST_FOLDERS]; /* (sides) the folders as they were given: the reference first */
+	int               sides;
+	int               folders[VN_MOST_FOLDERS], others[VN_MOST_FOLDERS]; /* what was ignored in each */
+	vn_digest         work;  /* of the work list and of what was asked of it */
+	int               total; /* pairs of all parts */
+	vn_part           part;  /* of 0: this is the whole */
+	vn_together_pair *pair;  /* (n), by name */
 	int               n;
 } vn_together;
 
-/* Begins the outcome of these pairs, and sets mine (pairs->n): which of them the part compares, and
- * order (pairs->n): all of them, the largest first. asked: everything on the command line that changes a
- * verdict. Call vn_together_free afterwards, also after
- * a failure. VN_ERR_IO: the size of a file cannot be read. */
-vn_status vn_together_begin(vn_together *t, const char *ref, const char *cand, const vn_folder_pairs *pairs,
+/* Begins the outcome of these pairs of the folders side (sides), and sets mine (pairs->n): which of them the
+ * part compares, and order (pairs->n): all of them, the largest first. asked: everything on the command line that
+ * changes a verdict. Call vn_together_free afterwards, also after a failure. VN_ERR_IO: the size of a file cannot be
+ * read. */
+vn_status vn_together_begin(vn_together *t, const char *const *side, int sides, const vn_folder_pairs *pairs,
                             vn_part part, const char *asked, bool *mine, int *order, vn_error *err);
-/* Adds the next pair, in the order of their names. Copies both texts. */
-vn_status vn_together_add(vn_together *t, const char *name, const bool there[2], int status, const char *words,
-                          vn_error *err);
+/* Adds the next pair, in the order of their names. there (sides); each: of several candidates, else "".
+ * Copies all. */
+vn_status vn_together_add(vn_together *t, const char *name, const bool *there, int status, const char *each,
+                          const char *words, vn_error *err);
 void      vn_together_free(vn_together *t); /* t may be zeroed */
 
 /* Returns the worst status, 0 without pairs. */
 int       vn_together_status(const vn_together *t);
-/* Writes a line for each pair under "== together", and what was ignored. */
+/* Writes a line for each pair under "== together", for each of several candidates, and what was ignored. */
 void      vn_together_text(const vn_together *t, FILE *out);
 /* Writes the JSON. t: a vn_together. Its type is that of vn_output_writer. */
 vn_status vn_together_json(const void *t, FILE *out, vn_error *err);

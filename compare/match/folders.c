@@ -54,7 +54,8 @@ static vn_status add(vn_folder_pairs *p, const char *name, int side, vn_error *e
 	char *copy = more ? strdup(name) : NULL;
 	if (!copy)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the names of %d recordings", p->n + 1);
-	p->pair[p->n++] = (vn_folder_pair) { .name = copy, .there = { side == 0, side == 1 } };
+	p->pair[p->n] = (vn_folder_pair) { .name = copy };
+	p->pair[p->n++].there[side] = true;
 	return VN_OK;
 }
 
@@ -85,14 +86,18 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(((const vn_folder_pair *)a)->name, ((const vn_folder_pair *)b)->name);
 }
 
-vn_status vn_folder_pairs_of(const char *ref, const char *cand, vn_folder_pairs *p, vn_error *err)
+vn_status vn_folder_pairs_of(const char *const *folder, int n, vn_folder_pairs *p, vn_error *err)
 {
-	vn_status st;
+	vn_status st = VN_OK;
 	*p = (vn_folder_pairs) { 0 };
-	if ((st = list(ref, p, 0, err)) || (st = list(cand, p, 1, err)))
+	for (int i = 0; i < n && !st; i++)
+		st = list(folder[i], p, i, err);
+	if (st)
 		return st;
 	if (p->n == 0)
-		return vn_fail(err, VN_ERR_NOTFOUND, "neither %s nor %s holds a recording (*.h5, *.hdf5)", ref, cand);
+		return n == 1 ? vn_fail(err, VN_ERR_NOTFOUND, "%s holds no recording (*.h5, *.hdf5)", folder[0])
+		              : vn_fail(err, VN_ERR_NOTFOUND, "neither %s nor %s holds a recording (*.h5, *.hdf5)", folder[0],
+		                        n == 2 ? folder[1] : "a candidate's folder");
 	qsort(p->pair, (size_t)p->n, sizeof *p->pair, compare_names);
 	return VN_OK;
 }

@@ -1,4 +1,4 @@
-/* folders.h: pairs the recordings of two folders by file name. */
+/* folders.h: pairs the recordings of a reference's folder and of others by file name. */
 #ifndef VN_COMPARE_FOLDERS_H
 #define VN_COMPARE_FOLDERS_H
 
@@ -7,22 +7,25 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+enum { VN_MOST_FOLDERS = 17 }; /* the reference's, and those of 16 candidates */
+
 typedef struct vn_folder_pair {
-	char *name;     /* "prompt1.h5" */
-	bool  there[2]; /* whether it exists in the reference's folder, in the candidate's */
+	char *name;                   /* "prompt1.h5" */
+	bool  there[VN_MOST_FOLDERS]; /* whether it exists in the reference's folder, in the candidates' */
 } vn_folder_pair;
 
 typedef struct vn_folder_pairs {
 	vn_folder_pair *pair; /* (n), by name */
 	int             n;
-	int folders[2], others[2]; /* subfolders and other files that were ignored, in each of the two folders */
+	int folders[VN_MOST_FOLDERS], others[VN_MOST_FOLDERS]; /* subfolders and other files that were ignored, in each */
 } vn_folder_pairs;
 
 bool      vn_is_folder(const char *path);
-/* Lists and pairs the recordings of both folders. Every file that ends in .h5 or .hdf5 counts as a
- * recording, readable or not. Subfolders and other files are only counted. VN_ERR_NOTFOUND: neither
- * folder holds a recording. Call vn_folder_pairs_free afterwards, also after a failure. */
-vn_status vn_folder_pairs_of(const char *ref, const char *cand, vn_folder_pairs *p, vn_error *err);
+/* Lists and pairs the recordings of n folders, of several the first is the reference's. Every file that
+ * ends in .h5 or .hdf5 counts as a recording, readable or not. Subfolders and other files are only
+ * counted. VN_ERR_NOTFOUND: no folder holds a recording. Call vn_folder_pairs_free afterwards, also
+ * after a failure. */
+vn_status vn_folder_pairs_of(const char *const *folder, int n, vn_folder_pairs *p, vn_error *err);
 void      vn_folder_pairs_free(vn_folder_pairs *p);
 
 /* Writes the line "ignored: 1 folder, 2 other files in DIR" to out, or nothing if there are none. */

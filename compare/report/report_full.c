@@ -6,6 +6,8 @@
 #include "compare/replay/replay_words.h"
 #include "compare/report/report.h"
 
+#include "libref/base/text.h"
+
 #include <inttypes.h>
 
 static void values(FILE *out, const char *what, const vn_report_detail *d, int side)
@@ -69,6 +71,24 @@ static void products(FILE *out, const vn_comparison *c, const vn_checkpoint *k)
 		fprintf(out, "  %-14s %s\n", i ? "" : "gemm", vn_gemm_text(&g[i], text));
 }
 
+/* Where each program recorded it, as far as the files say. */
+static void recorded_at(FILE *out, const vn_entry *ref, const vn_entry *cand)
+{
+	const vn_entry *const e[] = { cand, ref };
+	const char           *before = "  recorded at    ";
+	char                  text[4 * VN_SOURCE_LINE_MAX]; /* escapes are longer */
+
+	for (int i = 0; i < 2; i++)
+		if (*e[i]->source_line) {
+			snprintf(text, sizeof text, "%s", e[i]->source_line);
+			vn_text_clean(text, sizeof text); /* it is untrusted text */
+			fprintf(out, "%s%s %s", before, i ? "reference" : "candidate", text);
+			before = "; ";
+		}
+	if (*before == ';')
+		fputc('\n', out);
+}
+
 void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colour, FILE *out)
 {
 	const vn_checkpoint *k = &c->result.point[x->point];
@@ -84,6 +104,7 @@ void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colo
 		fprintf(out, ", op %s", vn_op_of(c, k));
 	fprintf(out, ", %s %s, %s against %s\n", vn_shape_text(&r->shape, shape), vn_entry_axes(r), vn_dtype_name(r->dtype),
 	        vn_dtype_name(d->dtype));
+	recorded_at(out, r, d);
 	for (int i = 0; i < k->n_checks; i++) {
 		const vn_check one = vn_check_at(k, i);
 		if (one.holds)

@@ -27,14 +27,15 @@ static json_t *statistics(const vn_stats *s)
 	return j;
 }
 
-static json_t *side(const vn_report_detail *d, int which, vn_dtype dtype, double at)
+static json_t *side(const vn_report_detail *d, int which, const vn_entry *e, double at)
 {
 	json_t *j = json_object(), *around = json_array(), *flags = json_object();
 	for (int i = 0; i < d->n_around; i++)
 		json_array_append_new(around, isfinite(d->around[which][i])
 		                                  ? json_real(d->around[which][i])
 		                                  : json_string(vn_json_not_finite(d->around[which][i])));
-	json_object_set_new(j, "dtype", json_string(vn_dtype_name(dtype)));
+	json_object_set_new(j, "dtype", json_string(vn_dtype_name(e->dtype)));
+	json_object_set_new(j, "source_line", *e->source_line ? vn_json_text(e->source_line) : json_null());
 	vn_json_put_real(j, "worst", at, flags);
 	vn_json_put_flags(j, "not_finite", flags);
 	json_object_set_new(j, "around", around);
@@ -117,8 +118,8 @@ json_t *vn_json_divergence(const vn_comparison *c, const vn_report_detail *x)
 		json_pack("{s:o, s:o}", "index", vn_json_integers(x->at, r->shape.rank), "where", vn_json_text(x->where)));
 	json_object_set_new(
 		j, "around", json_pack("{s:I, s:o}", "from", (json_int_t)x->around_at, "where", vn_json_text(x->around_where)));
-	json_object_set_new(j, "reference", side(x, 0, r->dtype, p->m.ref_at));
-	json_object_set_new(j, "candidate", side(x, 1, d->dtype, p->m.cand_at));
+	json_object_set_new(j, "reference", side(x, 0, r, p->m.ref_at));
+	json_object_set_new(j, "candidate", side(x, 1, d, p->m.cand_at));
 	json_object_set_new(j, "inputs", inputs(c, x));
 	json_object_set_new(j, "resembles", resembles(c, &x->like));
 	json_object_set_new(j, "profile", profile(&x->profile));

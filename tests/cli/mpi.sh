@@ -24,6 +24,12 @@ for n in 2 3 4 7; do
 	cmp one.json many.json; sed "s#many/#one/#g" many.out | cmp one.out -
 	grep -v '^-*$\|^Primary job\|^a non-zero exit\|^mpirun detected\|^the job to be\|Process name:\|Exit code:\|^$' many.err | diff one.err - && diff -r one many && echo "the same bytes"
 done
+echo "== several candidates"
+mkdir wrong; cp cands/p001.h5 wrong/p001.h5; cp cands/p002.h5 wrong/p017.h5; cp refs/p002.h5 wrong/p002.h5
+vernier compare refs cands wrong --summary one.json --force >one.out 2>one.err; echo "[$?]"
+mpirun -n 3 "$MPI" compare refs cands wrong --summary many.json --force >many.out 2>/dev/null; echo "[$?]"
+cmp one.json many.json && cmp one.out many.out && echo "the same bytes"
+sed -n '/^== together/,$p' many.out
 echo "== a part that was asked for is done by each process alone"
 mpirun -n 2 "$MPI" compare refs cands --part 2 -q --summary part.json 2>/dev/null; ls part.json
 echo "== ranks that see other things"

@@ -134,7 +134,8 @@ static bool same(const vn_seen_tensor *a, const vn_seen_tensor *b)
 	       memcmp(&a->mean, &b->mean, sizeof a->mean) == 0 && memcmp(&a->rms, &b->rms, sizeof a->rms) == 0 &&
 	       memcmp(&a->absmax, &b->absmax, sizeof a->absmax) == 0 && a->nan == b->nan && a->inf == b->inf &&
 	       a->offset == b->offset && strcmp(a->point, b->point) == 0 && strcmp(a->op, b->op) == 0 &&
-	       strcmp(a->basis, b->basis) == 0 && strcmp(a->axes, b->axes) == 0 && strcmp(a->digest, b->digest) == 0;
+	       strcmp(a->basis, b->basis) == 0 && strcmp(a->axes, b->axes) == 0 && strcmp(a->digest, b->digest) == 0 &&
+	       strcmp(a->source_line, b->source_line) == 0;
 }
 
 static void look_at(const vn_scan *s, hid_t f, vn_header_reader *r, uint64_t address)
@@ -207,10 +208,11 @@ static void show(const char *who, const vn_seen_tensor *t)
 {
 	fprintf(stderr,
 	        "%s: dtype %d rank %d (%" PRId64 " %" PRId64 " %" PRId64 ") offset %" PRId64 " order %" PRId64
-	        " layer %" PRId64 " point '%s' op '%s' basis '%s' axes '%s' digest '%s' "
+	        " layer %" PRId64 " point '%s' op '%s' basis '%s' axes '%s' digest '%s' source line '%s' "
 	        "stats %d min %a max %a mean %a rms %a absmax %a nan %" PRId64 " inf %" PRId64 "\n",
 	        who, t->dtype, t->rank, t->dim[0], t->dim[1], t->dim[2], t->offset, t->order, t->layer, t->point, t->op,
-	        t->basis, t->axes, t->digest, t->has_stats, t->min, t->max, t->mean, t->rms, t->absmax, t->nan, t->inf);
+	        t->basis, t->axes, t->digest, t->source_line, t->has_stats, t->min, t->max, t->mean, t->rms, t->absmax,
+	        t->nan, t->inf);
 }
 
 static void found(const char *what)

@@ -16,20 +16,21 @@ import os
 from typing import TYPE_CHECKING, Any, ContextManager, Mapping, Optional, Union
 
 from .globs import match
-from .numbers import RecordingError
+from .numbers import Diverged, RecordingError
 from .reading import Recording, open
 from .recorder import Recorder
 
 if TYPE_CHECKING:
     from .session import Layers, Points, Session
 
-__all__ = ["Recorder", "Recording", "RecordingError", "match", "open", "record"]
+__all__ = ["Diverged", "Recorder", "Recording", "RecordingError", "match", "open", "record"]
 __version__ = "0.1.0"
 
 
 def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" = None, tokens: Optional[str] = None,
            weights: bool = True, statistics: bool = False, run: Optional[Mapping[str, Union[str, int, float]]] = None,
-           force: bool = False, against: Optional[str] = None, keep_above: Optional[float] = None) -> "ContextManager[Session]":
+           force: bool = False, against: Optional[str] = None, keep_above: Optional[float] = None,
+           stop_at_first: bool = False) -> "ContextManager[Session]":
     """Record every forward pass of a HuggingFace causal LM inside the `with` block; each call of the model is a step.
 
     model       GPT-2, Llama, Mistral, Qwen2, Qwen3 or the text model of Qwen3.5; any dtype, device and attention
@@ -49,11 +50,14 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
                 what was recorded before it in its layer. `vernier compare` knows what was left out. Needs xxhash
     keep_above  the nmse from which a tensor differs; default: 1e-9 for float32 and wider, 1e-5 for narrower formats.
                 Logits are left out only if they are equal; tensors with NaN or infinities never
+    stop_at_first  raise Diverged at the first tensor that differs from `against`, from inside the model's forward pass. It
+                leaves the block after the recording was completed: PATH holds the tensor and what was recorded before
+                it in its layer, and the fact `stopped` names it
 
     Gives a Session: its `names` lists the checkpoints that each call records, its `fact(name=value)` adds facts,
     `differs` names the first tensor that differed from `against`.
 
-    Raises RecordingError: the file exists; a model of another kind; a model compiled by torch.compile; a glob or range
+    Raises Diverged: see stop_at_first. RecordingError: the file exists; a model of another kind; a model compiled by torch.compile; a glob or range
     that selects nothing; a call without token ids; a beam search; no call inside the block. Nothing is left at PATH then;
     an interrupted run leaves PATH.partial.
 
@@ -71,4 +75,4 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
     from .session import session  # torch is needed only here
 
     return session(model, path, points, layers=layers, tokens=tokens, weights=weights, statistics=statistics, run=run or {}, force=force,
-                   against=against, keep_above=keep_above)
+                   against=against, keep_above=keep_above, stop_at_first=stop_at_first)

@@ -114,7 +114,7 @@ class Against:
                 self.lines.append(w.line)
                 self.left.add(w.name)
 
-    def put(self, recorder: Any, layer: int, name: str, agrees: Optional[bool], line: str, write: Any) -> None:
+    def put(self, recorder: Any, layer: int, step: int, name: str, agrees: Optional[bool], line: str, write: Any) -> None:
         """Write a tensor, or let it wait. What differs brings along what was put before it in its layer, and the layer's input."""
         self.judged += agrees is not None
         self.leave_out(but=layer)
@@ -127,7 +127,7 @@ class Against:
                 for again in w.again:
                     recorder._link(again, w.name)
             self.waiting = {}
-            self.first = self.first or name
+            self.first = self.first or (f"step.{step}/{name}" if step else name)
         write()
 
     def alias(self, name: str, of: str) -> bool:

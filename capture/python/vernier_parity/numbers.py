@@ -24,6 +24,15 @@ class RecordingError(ValueError):
     """A recording, or what was to be recorded, is not valid. One line: file, checkpoint, what is wrong, what was expected."""
 
 
+class Diverged(Exception):
+    """A run that was judged while it was recorded left its reference (stop_at_first). name: the first tensor that differs,
+    "step.2/layer3.q_rope"; path: the recording, which is complete up to there; against: the reference."""
+
+    def __init__(self, name: str, path: str, against: str) -> None:
+        super().__init__(f"{path}: {name} differs from {against}; the run was stopped there")
+        self.name, self.path, self.against = name, path, against
+
+
 def digest(raw: Any) -> Optional[str]:
     """XXH3-128 of bytes, 32 lower-case hex digits; None without xxhash."""
     return xxhash.xxh3_128_hexdigest(raw) if xxhash else None

@@ -31,7 +31,8 @@ from . import h5, points, weights as table
 from .against import Against
 from .disk import Disk
 from .globs import hint
-from .numbers import SAID, RecordingError, digest, statistics, stored
+from .numbers import SAID, Diverged, RecordingError, digest, statistics, stored
+from .source_line import LONGEST as LONGEST_LINE, source_line as line_of_caller
 
 Ids = Union[Sequence[int], Sequence[Sequence[int]], np.ndarray]
 LAYER = re.compile(r"layer(0|[1-9][0-9]{0,6})\.([^./]+)")
@@ -82,7 +83,7 @@ class Recorder:
     def __init__(self, path: str, *, engine: str, precision: str, token_ids: Optional[Ids] = None, positions: Optional[Ids] = None,
                  tool: str = "vernier_parity", tool_version: str = "0.1.0", created: Optional[str] = None, statistics: bool = True,
                  run: Optional[Mapping[str, h5.Fact]] = None, force: bool = False, against: Optional[str] = None,
-                 keep_above: Optional[float] = None) -> None:
+                 keep_above: Optional[float] = None, stop_at_first: bool = False) -> None:
         """Begin a recording.
 
         path          the file; until the recording is complete it is named PATH.partial
@@ -100,6 +101,9 @@ class Recorder:
                       with what was put before it in its layer. `vernier compare` knows what was left out
         keep_above    the nmse from which a tensor differs; default: 1e-9 for float32 and wider, 1e-5 for narrower formats.
                       Logits are left out only if they are equal; tensors with NaN or infinities never
+        stop_at_first  raise Diverged at the first tensor that differs from against, after it was written. Nothing can be
+                      put after that; at the end of the block the recording is complete, and the fact `stopped` names
+                      the tensor
 
         Raises RecordingError: the file exists, or cannot be written; token_ids are not whole numbers from 0; positions
         have another shape than token_ids; a fact is neither a string nor a number; run has engine, precision, tokens or
@@ -121,7 +125,11 @@ class Recorder:
             raise RecordingError(f"{self.path}: is not a recording; force=True replaces only recordings; remove the file first, or give another name")
         if against is None and keep_above is not None:
             raise RecordingError("keep_above: against is needed, the recording to judge this one by")
+        if against is None and stop_at_first:
+            raise RecordingError("stop_at_first: against is needed, the recording to judge this one by")
         self._against = Against(against, keep_above) if against is not None else None
+        self._stop_at_first, self._stopped = stop_at_first, False
+        self._folder = os.getcwd()  # lines of the program are shown relative to it
         self._doubted: Set[str] = set()
         self._ids = None if token_ids is None else ids_array("token_ids", token_ids)
         self._positions = None if positions is None else ids_array("positions", positions)
@@ -226,7 +234,7 @@ class Recorder:
         Raises RecordingError: no token_ids here or in Recorder, or in both; more tokens than are left; ids, positions and
         batch do not have the same shape; rows outside the call's tokens; the recording is closed.
         """
-        self._open("begin_step")
+        self._going_on("begin_step")
         at = sum(c[0].shape[-1] for c in self._calls)
         if token_ids is not None:
             if self._ids is not None:
@@ -284,7 +292,8 @@ class Recorder:
     # ---- tensors ----------------------------------------------------------------------------------------------------
 
     def put(self, name: str, array: Any, dims: Optional[str] = None, *, basis: Optional[str] = None, op: Optional[str] = None,
-            dtype: Optional[str] = None, how: Optional[str] = None, order: Optional[int] = None) -> None:
+            dtype: Optional[str] = None, how: Optional[str] = None, order: Optional[int] = None,
+            source_line: Optional[str] = None) -> None:
         """Record one tensor of this step, in the number format that the engine computed in.
 
         name   the checkpoint, "layer3.q_rope" (`vernier points MODEL` lists the names), or your engine's own name, which
@@ -299,12 +308,14 @@ class Recorder:
         dtype  "bf16" if the array is float32 with bfloat16 values; "bf16", "f8_e4m3" or "f8_e5m2" if it holds their bits
         how    how a recorder that watches another program got the tensor: "hook", "patched" or "recomputed"
         order  the place in execution order, from 0; default: after the tensor put last
+        source_line  where the engine made the tensor, "model.py:123", which reports show; default: the line that calls put
 
-        Raises RecordingError: the name is already in this step, or is not a valid name; the shape does not fit the dims,
+        Raises Diverged: the tensor is the first that differs from `against`, and stop_at_first was given; also at later
+        tensors. RecordingError: the name is already in this step, or is not a valid name; the shape does not fit the dims,
         the step's tokens or an earlier step; the dims are not valid; the number format cannot be stored; the disk is
         full; the recording is closed.
         """
-        self._open(name)
+        self._going_on(name)
         if self._step is None:
             self.begin_step()
         layer, point = self._place(name)
@@ -318,26 +329,33 @@ class Recorder:
         if axes.split()[:1] == ["batch"] and a.shape[:1] == (1,) and self._calls[-1][0].ndim == 1:
             a, axes = a[0], axes.split(None, 1)[-1]
         self._check(name, point, a, axes, row)
-        for said in (op or "", basis or ""):
-            if len(said.encode()) > LONGEST_WORD or not said.isprintable():
-                raise RecordingError(f"{self.path}: {name}: op and basis are words of {LONGEST_WORD} printable bytes at most")
+        for what, said, longest in (("op", op, LONGEST_WORD), ("basis", basis, LONGEST_WORD), ("source_line", source_line, LONGEST_LINE)):
+            if said and (not said.isprintable() or len(said.encode()) > longest):
+                raise RecordingError(f"{self.path}: {name}: {what} has {longest} printable bytes at most")
         if order is not None and order < 0:
             raise RecordingError(f"{self.path}: {name}: order {order}; it counts from 0")
         place = self._order if order is None else order
         facts: Dict[str, Optional[h5.Fact]] = dict(
             order=place, point=point if row else None, op=op or (row[3] if row else None),
             basis=basis or (row[2] if row and row[1] in (axes, axes.replace("batch ", "", 1)) else None), axes=" ".join(axes.split()),
-            dtype=word if word in SAID else None, how=how, digest=digest(a.reshape(-1).view(np.uint8)))
+            dtype=word if word in SAID else None, how=how, source_line=source_line or line_of_caller(self._folder), digest=digest(a.reshape(-1).view(np.uint8)))
         if self.statistics and word != "i32":
             facts.update(statistics(a, word))
         if self._against:
             kept = a.copy()  # it may be written later
             agrees, line = self._against.judge(self.steps - 1, self._path(name), name, kept, word, str(facts["digest"]))
-            self._against.put(self, layer, name, agrees, line, lambda: self._write(name, point, kept, facts))
+            self._against.put(self, layer, self.steps - 1, name, agrees, line, lambda: self._write(name, point, kept, facts))
         else:
             self._write(name, point, a, facts)
         self._order = max(self._order, place) + 1
         self._names[name] = a.shape
+        if self._stop_at_first and self.differs is not None:
+            self._stopped = True
+            self._raise_diverged()
+
+    def _raise_diverged(self) -> None:
+        assert self._against and self.differs is not None
+        raise Diverged(self.differs, self.path, self._against.path)
 
     def _write(self, name: str, point: str, a: np.ndarray, facts: Mapping[str, Optional[h5.Fact]]) -> None:
         try:
@@ -350,7 +368,7 @@ class Recorder:
 
     @property
     def differs(self) -> Optional[str]:
-        """The first tensor that differed from the recording `against`; None: none so far. A run may be ended there."""
+        """The first tensor that differed from the recording `against`, "step.2/layer3.q_rope"; None: none so far."""
         return self._against.first if self._against else None
 
     def alias(self, name: str, of: str) -> None:
@@ -358,7 +376,7 @@ class Recorder:
 
         Raises RecordingError: `of` is not recorded in this step; `name` is, or is not a valid name; the recording is closed.
         """
-        self._open(name)
+        self._going_on(name)
         layer, point = self._place(name)
         if not self.steps:
             raise RecordingError(f"{self.path}: {name}: nothing is recorded yet; put {of} first, then its second name")
@@ -405,6 +423,11 @@ class Recorder:
     def _open(self, what: str) -> None:
         if not self._file.id.valid:
             raise RecordingError(f"{self.path}: {what}: the recording is closed")
+
+    def _going_on(self, what: str) -> None:
+        self._open(what)
+        if self._stopped:
+            self._raise_diverged()
 
     def _group(self, name: str) -> Any:
         head = self._path(name).rpartition("/")[0]
@@ -458,7 +481,7 @@ class Recorder:
         where = np.concatenate([c[1] for c in calls], -1) if calls else np.zeros(0, "<i4")
         if well and not calls:
             raise RecordingError(f"{self.path}: nothing was recorded")
-        if well and self._ids is not None and self._ids.shape != ids.shape:
+        if well and self._ids is not None and self._ids.shape != ids.shape and not self._stopped:
             raise RecordingError(f"{self.path}: the steps have {ids.shape[-1]} tokens, token_ids {self._ids.shape[-1]}")
         for name, a in (("token_ids", ids), ("positions", where)):
             d = h5.put_array(self._run.id, name, np.ascontiguousarray(a, "<i4"), self._disk)
@@ -469,6 +492,8 @@ class Recorder:
             self._against.finish(self._run)
             for key, fact in self._against.facts().items():
                 h5.put_attribute(self._run.id, key, fact)
+            if self._stopped:
+                h5.put_attribute(self._run.id, "stopped", str(self.differs))
         if well:
             h5.put_attribute(self._file.id, "complete", 1)
 
@@ -500,7 +525,7 @@ class Recorder:
         return self
 
     def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException], trace: Optional[TracebackType]) -> None:
-        if kind is None:
+        if kind is None or issubclass(kind, Diverged):
             self.close()
             return
         try:

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 import torch
 
 from . import about, globs, h5, modules, padding, points, weights as table, wrapped
-from .numbers import RecordingError
+from .numbers import Diverged, RecordingError
 from .recorder import Recorder
 
 Points = Union[None, str, Sequence[str]]
@@ -81,7 +81,7 @@ class Session:
 
     @property
     def differs(self) -> Optional[str]:
-        """The first tensor that differed from the recording `against`; None: none so far."""
+        """The first tensor that differed from the recording `against`, "step.2/layer3.q_rope"; None: none so far."""
         assert self.recorder is not None
         return self.recorder.differs
 
@@ -350,7 +350,7 @@ def _short(names: Sequence[str]) -> str:
 
 @contextlib.contextmanager
 def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Optional[str], weights: bool, statistics: bool,
-            run: Mapping[str, h5.Fact], force: bool, against: Optional[str], keep_above: Optional[float]) -> Iterator[Session]:
+            run: Mapping[str, h5.Fact], force: bool, against: Optional[str], keep_above: Optional[float], stop_at_first: bool) -> Iterator[Session]:
     """See vernier_parity.record()."""
     s = Session(model, path, wanted, layers, tokens)
     model = s.parts.model
@@ -358,7 +358,7 @@ def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Op
     config, changed = about.config_of(model, directory)
     said = {**about.facts_of(model), **run}
     with Recorder(path, engine=str(said.pop("engine")), precision=str(said.pop("precision")), statistics=statistics, run=said, force=force,
-                  against=against, keep_above=keep_above) as recorder:
+                  against=against, keep_above=keep_above, stop_at_first=stop_at_first) as recorder:
         s.recorder, s.said = recorder, run.get("precision")
         recorder.model(directory, family=json.loads(config).get("model_type", s.parts.family), config=config,
                        weights=table.of_memory(model, directory) if weights else [])
@@ -368,10 +368,13 @@ def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Op
         if changed:
             recorder.fact(config_changed=changed)
         made: List[Any] = []
+        stopped: Optional[Diverged] = None
         with s.undo, wrapped.functions(s):
             try:
                 made += s._attach()
                 yield s
+            except Diverged as e:
+                stopped = e
             except Exception as e:
                 if not type(e).__module__.startswith("torch._dynamo"):
                     raise
@@ -379,7 +382,7 @@ def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Op
             finally:
                 for h in made:
                     h.remove()
-        if s.running:
+        if s.running and not stopped:
             raise RecordingError(f"{s.path}: the last forward pass did not end")
         if not recorder.steps:
             raise RecordingError(f"{s.path}: the model was not called inside the block")
@@ -391,3 +394,5 @@ def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Op
         for how, found in s.how.items():
             if found:
                 recorder.fact(**{how: " ".join(sorted(found))})
+        if stopped:
+            raise stopped

@@ -112,6 +112,9 @@ function drawDetail() {
 		facts.push(["finding", c.detail], ["what it holds", c.holds]);
 	if (d)
 		facts.push(["worst element", `${d.worst_element.where}: reference ${number(d.reference.worst ?? d.reference.not_finite?.worst)}, candidate ${number(d.candidate.worst ?? d.candidate.not_finite?.worst)}`]);
+	for (const who of ["candidate", "reference"])
+		if (d?.[who].source_line)
+			facts.push([`recorded at (${who})`, d[who].source_line]);
 	byId("detail-body").replaceChildren(...[
 		several ? besideTable() : null,
 		several ? make("h3", {}, `Candidate ${sides[c.of].letter}: ${report.candidate.path}`) : null,

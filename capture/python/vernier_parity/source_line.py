@@ -1,0 +1,51 @@
+"""source_line.py: the line of a program at which a checkpoint is recorded, for reports: "model.py:123"."""
+
+import functools
+import os
+import sys
+from typing import Any, Optional
+
+LONGEST = 127  # bytes
+OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
+# Between a hook and the line of the model that called the module.
+BETWEEN = (os.path.join("transformers", "modeling_layers.py"), os.path.join("accelerate", "hooks.py"))
+
+
+def _is_between(path: str) -> bool:
+    torch: Any = sys.modules.get("torch")
+    machinery = torch is not None and path.startswith(os.path.dirname(torch.__file__) + os.sep)
+    return machinery or path.startswith(OWN) or path.endswith(BETWEEN) or path == functools.__file__
+
+
+@functools.lru_cache(maxsize=None)
+def _shown(file: str, folder: str) -> Optional[str]:
+    """The path as reports show it: of an installed package from its name on, in the working folder relative to it.
+    None: no line of the program is in this file."""
+    if file.startswith("<"):
+        return None
+    path = os.path.abspath(file)
+    if _is_between(path):
+        return None
+    for packages in ("site-packages", "dist-packages"):
+        _, found, inside = path.rpartition(os.sep + packages + os.sep)
+        if found:
+            return inside
+    return os.path.relpath(path, folder) if path.startswith(os.path.join(folder, "")) else path
+
+
+def source_line(folder: str) -> Optional[str]:
+    """The nearest line on the stack that is neither of this package nor of torch's machinery. folder: the working folder."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        file = _shown(frame.f_code.co_filename, folder)
+        if file is not None:
+            return fitting(f"{file}:{frame.f_lineno}")
+        frame = frame.f_back
+    return None
+
+
+def fitting(line: str) -> Optional[str]:
+    """The line if it may stand in a file; of one that is too long, the end."""
+    if not line.isprintable():
+        return None
+    return line if len(line.encode()) <= LONGEST else "..." + line.encode()[3 - LONGEST :].decode("utf-8", "ignore")

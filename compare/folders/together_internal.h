@@ -1,0 +1,13 @@
+/* together_internal.h: words of the JSON that together.c writes and together_read.c reads. */
+#ifndef VN_COMPARE_TOGETHER_INTERNAL_H
+#define VN_COMPARE_TOGETHER_INTERNAL_H
+
+#include "compare/folders/together.h"
+
+#define VN_TOGETHER_SCHEMA "vernier-folders/1"
+
+extern const char *const vn_together_verdicts[3]; /* by status */
+/* Who has a pair: by whether the reference's folder has it, and whether the only candidate's. */
+extern const char *const vn_together_holders[2][2];
+
+#endif

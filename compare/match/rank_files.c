@@ -1,0 +1,77 @@
+/* rank_files.c: see rank_files.h. */
+#include "compare/match/rank_files.h"
+#include "compare/match/folders.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool vn_names_ranks(const char *argument)
+{
+	return vn_is_folder(argument) || (strchr(argument, ',') && access(argument, F_OK) != 0);
+}
+
+static vn_status add(vn_rank_files *ranks, const char *path, size_t n, vn_error *err)
+{
+	char **more = realloc(ranks->file, ((size_t)ranks->n + 1) * sizeof *more);
+
+	if (more)
+		ranks->file = more;
+	if (!more || !(more[ranks->n] = strndup(path, n)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the names of %d ranks", ranks->n + 1);
+	ranks->n++;
+	return VN_OK;
+}
+
+/* Sorts rank2.h5 before rank10.h5. */
+static int by_number(const void *a, const void *b)
+{
+	return strverscmp(((const vn_folder_pair *)a)->name, ((const vn_folder_pair *)b)->name);
+}
+
+static vn_status list_folder(const char *folder, vn_rank_files *ranks, vn_error *err)
+{
+	vn_folder_pairs p = { 0 };
+	char            path[PATH_MAX];
+	vn_status       st = vn_folder_pairs_of(&folder, 1, &p, err);
+
+	if (!st)
+		qsort(p.pair, (size_t)p.n, sizeof *p.pair, by_number);
+	for (int i = 0; i < p.n && !st; i++) {
+		const size_t n = strlen(folder);
+		const int    room = snprintf(path, sizeof path, "%s%s%s", folder, n && folder[n - 1] == '/' ? "" : "/",
+		                             p.pair[i].name);
+		st = room < PATH_MAX ? add(ranks, path, (size_t)room, err)
+		                     : vn_fail(err, VN_ERR_USAGE, "%s/%s: the path is too long", folder, p.pair[i].name);
+	}
+	vn_folder_pairs_free(&p);
+	return st;
+}
+
+vn_status vn_rank_files_of(const char *argument, vn_rank_files *ranks, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	*ranks = (vn_rank_files) { 0 };
+	if (vn_is_folder(argument))
+		return list_folder(argument, ranks, err);
+	if (!vn_names_ranks(argument))
+		return add(ranks, argument, strlen(argument), err);
+	for (const char *at = argument; at && !st;) {
+		const size_t n = strcspn(at, ",");
+		st = n ? add(ranks, at, n, err)
+		       : vn_fail(err, VN_ERR_USAGE, "%s: an empty name: the files of one candidate are joined by single commas",
+		                 argument);
+		at = at[n] ? at + n + 1 : NULL;
+	}
+	return st;
+}
+
+void vn_rank_files_free(vn_rank_files *ranks)
+{
+	for (int i = 0; i < ranks->n; i++)
+		free(ranks->file[i]);
+	free(ranks->file);
+	*ranks = (vn_rank_files) { 0 };
+}
