@@ -106,7 +106,7 @@ class Manners(Files):
     def test_a_wrong_layer_prefix_is_warned_of(self):
         a = np.ones((len(IDS), 2, 4), "f4")
         meant = {"layers0.q_proj": "layer0.q_proj", "Layer1.q_proj": "layer1.q_proj", "blk.2.q_proj": "layer2.q_proj", "layer.3.q_proj": "layer3.q_proj",
-                 "layer04.q_proj": "layer4.q_proj", "layer_5.q_prj": "layer5.q_proj", "q_proj": "layer0.q_proj", "layer3.logits": "logits"}
+                 "layer04.q_proj": "layer4.q_proj", "layer_5.q_prj": "layer5.q_proj", "model.layers.6.q_proj": "layer6.q_proj", "q_proj": "layer0.q_proj", "layer3.logits": "logits"}
         for i, (name, said) in enumerate(meant.items()):
             with self.recorder(f"{i}.h5") as r, self.assertWarnsRegex(UserWarning, f": {name}: no checkpoint has this name; did you mean {said}[?]") as w:
                 r.put(name, a, dims="token head dim")
