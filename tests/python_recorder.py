@@ -324,7 +324,7 @@ class AnEngineInNumpy(Files):
             self.assertEqual(list(r.names()), ["layer0.output"])
 
     def test_a_reference_that_is_none_is_refused(self):
-        self.refuses("against", self.recorder, against=self.at("none.h5"))
+        self.refuses("against: " + self.at("none.h5") + ": no such file", self.recorder, against=self.at("none.h5"))
         self.refuses("not a complete recording", self.recorder, against=self.damaged())
         self.refuses("keep_above", self.recorder, keep_above=1e-3)
         self.refuses("from 0 to 1", self.recorder, against=self.reference(), keep_above=2)
@@ -410,6 +410,9 @@ class WhatVernierSays(Files):
         self.assertEqual(globs.select(["layer1{0,1}.output", "embed"], names), ["embed", "layer10.output", "layer11.output"])
         self.assertFalse(vernier_parity.match("layer?.output", "layer10.output"))
         self.refuses("did you mean layer0.q_rope?", globs.select, "layer0.qrope", names)
+        self.assertEqual(globs.hint("q_rope", names), "; did you mean layer0.q_rope?")
+        self.refuses("did you mean layer*.q_rope?", globs.select, "q_rope", names)
+        self.refuses("did you mean layer1.*?", globs.select, "layer1", names)
         self.refuses("'layer*.q_rop' matches no checkpoint", globs.select, ["embed", "layer*.q_rop"], names)
         for bad in ("{a", "a}", "", "x" * 300):
             self.refuses("pattern", vernier_parity.match, bad, "a")
