@@ -11,7 +11,6 @@
 #include "capture/file/output.h"
 #include "capture/file/reporting.h"
 #include "capture/recording/recording.h"
-#include "capture/recording/steps.h"
 #include "libref/base/json.h"
 #include "libref/base/shell.h"
 
@@ -120,7 +119,7 @@ static void suggest(const command *k, const vn_opened_weights w[2], vn_lines *ne
 	}
 	for (int i = 0; i < 2; i++) {
 		const bool first = i == 0 && !w[1].recording;
-		const bool forced = w[!i].recording && vn_steps_decoded(w[!i].recording);
+		const bool forced = w[!i].recording && vn_recording_decoded(w[!i].recording);
 		if (!w[i].recording)
 			add(next,
 			    (const char *[]) { "capture", "ref", k->path[i], first ? "--ids" : "--ids-from",

@@ -91,6 +91,8 @@ const vn_plan *vn_recording_plan(const vn_recording *r);
 int             vn_recording_steps(const vn_recording *r, const vn_step **steps);
 /* NULL: no step has that number */
 const vn_step  *vn_recording_step(const vn_recording *r, int number);
+/* Counts decoded tokens: the last single-token steps, after step 0. */
+int64_t         vn_recording_decoded(const vn_recording *r);
 /* Entries are in execution order: by step, then by `order`, or as sequence.h says if that is not
  * stated. */
 int             vn_recording_count(const vn_recording *r);

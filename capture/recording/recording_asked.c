@@ -139,6 +139,16 @@ const vn_step *vn_recording_step(const vn_recording *r, int number)
 	return lo < r->n_steps && r->step[lo].number == number ? &r->step[lo] : NULL;
 }
 
+int64_t vn_recording_decoded(const vn_recording *r)
+{
+	const vn_step *step;
+	int64_t        n = 0;
+
+	for (int i = vn_recording_steps(r, &step) - 1; i > 0 && step[i].tokens == 1; i--)
+		n++;
+	return n;
+}
+
 int vn_recording_count(const vn_recording *r)
 {
 	return r->n_entries;

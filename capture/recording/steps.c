@@ -5,16 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-int64_t vn_steps_decoded(const vn_recording *r)
-{
-	const vn_step *step;
-	int64_t        n = 0;
-
-	for (int i = vn_recording_steps(r, &step) - 1; i > 0 && step[i].tokens == 1; i--)
-		n++;
-	return n;
-}
-
 bool vn_steps_disorder(const vn_recording *r, char words[VN_STEPS_WORDS])
 {
 	const vn_step *s;

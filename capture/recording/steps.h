@@ -12,9 +12,6 @@
 
 enum { VN_STEPS_WORDS = 160 };
 
-/* Counts decoded tokens: the last single-token steps, after step 0. */
-int64_t vn_steps_decoded(const vn_recording *r);
-
 /* Does a step begin before one with a lower number ends? words: half a line about the first that
  * does. */
 bool vn_steps_disorder(const vn_recording *r, char words[VN_STEPS_WORDS]);

@@ -3,7 +3,6 @@
 
 #include "capture/file/place.h"
 #include "capture/recording/recording.h"
-#include "capture/recording/steps.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,7 @@ static vn_status copy(const char *option, const vn_recording *r, vn_ids_part par
 {
 	const char    *path = vn_recording_path(r);
 	const int32_t *all = NULL;
-	const int64_t  total = vn_recording_tokens(r, &all, NULL), decoded = vn_steps_decoded(r);
+	const int64_t  total = vn_recording_tokens(r, &all, NULL), decoded = vn_recording_decoded(r);
 	const int64_t  from = part == VN_IDS_DECODED ? total - decoded : 0,
 				  to = part == VN_IDS_PROMPT ? total - decoded : total;
 

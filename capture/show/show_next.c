@@ -1,7 +1,6 @@
 /* show_next.c: the commands that somebody may want to run after `vernier show`. */
 #include "capture/show/show.h"
 
-#include "capture/recording/steps.h"
 #include "libref/base/shell.h"
 
 #include <stdio.h>
@@ -49,7 +48,7 @@ static void add_comparison(json_t *list, const vn_recording *r)
 		return;
 	strcpy(other, is_ref ? "gpu.h5" : "ref.h5");
 	vn_shell_new_file(other, sizeof other);
-	const bool forced = vn_steps_decoded(r) > 0;
+	const bool forced = vn_recording_decoded(r) > 0;
 	add(list, (const char *[MOST_WORDS]) { "capture", is_ref ? "gpu" : "ref", model, "--ids-from", own,
 	                                       forced ? "--force-ids-from" : "-o", forced ? own : other,
 	                                       forced ? "-o" : NULL, other });

@@ -99,7 +99,7 @@ static void tokens(const contract *c)
 	/* A run that was stopped has the first tokens. What it has not run is missing (judge/left_out.h). */
 	const bool     stopped = m < n && vn_facts_get(vn_recording_run(c->b), "stopped");
 	const int64_t  known = stopped ? m : n;
-	const bool     decoded = vn_steps_decoded(c->a) || vn_steps_decoded(c->b);
+	const bool     decoded = vn_recording_decoded(c->a) || vn_recording_decoded(c->b);
 	if (n != m && !stopped) {
 		DIFFER(c, VN_ALLOW_TOKEN_IDS, "token_ids",
 		       "token ids: %lld in the reference, %lld in the %s: record both on the same tokens, with --ids-from%s",

@@ -3,7 +3,6 @@
 
 #include "compare/explain/explain.h"
 #include "compare/floor/precision.h"
-#include "capture/recording/steps.h"
 #include "libref/base/shell.h"
 
 #include <stdio.h>
@@ -82,7 +81,7 @@ static void add_repetition(const vn_comparison *c, const vn_explanation *x, vn_l
 		name = p->value[p->node[h->node].out[0]].name; /* the mistake is made before the checkpoint */
 	snprintf(what, sizeof what, "%s@%s", h->id, name);
 	vn_shell_new_file(to, sizeof to);
-	const char *own = vn_recording_path(c->opened.ref), *forced = vn_steps_decoded(c->opened.ref) ? own : NULL;
+	const char *own = vn_recording_path(c->opened.ref), *forced = vn_recording_decoded(c->opened.ref) ? own : NULL;
 	add_words(lines,
 	          (const char *[]) { "capture", "ref", model_of(c), "--ids-from", own, forced ? "--force-ids-from" : NULL,
 	                             forced, "--inject", what, "-o", to },
@@ -186,7 +185,7 @@ static void add_same_tokens(const vn_comparison *c, vn_lines *lines)
 	const vn_recording *again = ref ? c->opened.ref : c->opened.cand, *from = ref ? c->opened.cand : c->opened.ref;
 	const char         *engine = made_by(again, "ref") ? "ref" : made_by(again, "gpu") ? "gpu" : NULL;
 	const char         *precision = vn_facts_get(vn_recording_run(again), "precision");
-	const char         *other = vn_recording_path(from), *forced = vn_steps_decoded(from) ? other : NULL;
+	const char         *other = vn_recording_path(from), *forced = vn_recording_decoded(from) ? other : NULL;
 	char                to[VN_SHELL_FILE];
 
 	if (!engine || !precision || vn_recording_ranks(from) || vn_recording_batch(from) > 1)
