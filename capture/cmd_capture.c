@@ -259,8 +259,8 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 	if (!decodes && !o->prompts && (heated || o->seed >= 0))
 		return vn_fail(err, VN_ERR_USAGE, "%s needs --decode N", heated ? "--temperature" : "--seed");
 	if (decodes && (o->forced_text || o->forced_from))
-		return vn_fail(err, VN_ERR_USAGE, "--force-ids gives the decoded tokens; remove --decode %" PRId64 "?",
-		               o->recipe.decode);
+		return vn_fail(err, VN_ERR_USAGE, "%s gives the decoded tokens; remove --decode %" PRId64 "?",
+		               o->forced_text ? "--force-ids" : "--force-ids-from", o->recipe.decode);
 	if (o->forced_text && o->forced_from)
 		return vn_fail(err, VN_ERR_USAGE,
 		               "--force-ids and --force-ids-from exclude each other: both give the decoded tokens");

@@ -323,7 +323,10 @@ static int one_folder(const vn_compare_line *k)
 
 	if (access(other, F_OK) != 0)
 		return vn_complain(k->name, "%s: %s", other, strerror(errno));
-	return vn_complain(k->name, "%s is a folder and %s a file: give two folders, or two files", folder, other);
+	return vn_complain(k->name,
+	                   "%s is a folder and %s a file: give two folders, or two files (vernier capture records a model, "
+	                   "vernier import converts a dump)",
+	                   folder, other);
 }
 
 static int compare(vn_compare_line *k, int argc, char **argv)

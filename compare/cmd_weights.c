@@ -119,11 +119,13 @@ static void suggest(const command *k, const vn_opened_weights w[2], vn_lines *ne
 	}
 	for (int i = 0; i < 2; i++) {
 		const bool first = i == 0 && !w[1].recording;
+		const bool forced = w[!i].recording && vn_recording_decoded(w[!i].recording);
 		if (!w[i].recording)
 			add(next,
 			    (const char *[]) { "capture", "ref", k->path[i], first ? "--ids" : "--ids-from",
-			                       first ? "1,2,3,4,5,6,7,8" : made[!i], "-o", made[i] },
-			    7);
+			                       first ? "1,2,3,4,5,6,7,8" : made[!i], forced ? "--force-ids-from" : "-o",
+			                       forced ? made[!i] : made[i], "-o", made[i] },
+			    forced ? 9 : 7);
 	}
 	add(next, (const char *[]) { "compare", made[0], made[1], "--allow", "weights" }, 5);
 }

@@ -164,6 +164,19 @@ static bool is_page(const char *name)
 	return n > 3 && strcmp(name + n - 3, ".md") == 0 && *name != '/' && !strstr(name, "..");
 }
 
+/* "usage" for "usage.md", "guides/c" for "guides/c.md"; a command of that name comes first. */
+static bool is_bare_page(const char *name, char page[NAME_MAX + 1])
+{
+	char     path[PATH_MAX];
+	vn_error err;
+
+	for (size_t i = 0; i < sizeof command / sizeof *command; i++)
+		if (strcmp(name, command[i].name) == 0)
+			return false;
+	return snprintf(page, NAME_MAX + 1, "%s.md", name) <= NAME_MAX && is_page(page) &&
+	       !vn_shipped_find(".", page, path, &err);
+}
+
 /* Prints a page of the documentation: `help usage.md`, `help guides/c.md`. */
 static int print_page(const char *name)
 {
@@ -252,6 +265,15 @@ static bool computes(int argc, char **argv)
 	return false;
 }
 
+/* What other programs call our commands. */
+static const struct {
+	const char *word, *is;
+} elsewhere[] = {
+	{ "diff", "compare" },   { "cmp", "compare" },         { "record", "capture" }, { "run", "capture" },
+	{ "dump", "capture" },   { "convert", "import" },      { "info", "show" },      { "list", "points" },
+	{ "bisect", "isolate" }, { "perplexity", "evaluate" }, { "ppl", "evaluate" },
+};
+
 /* HDF5 crashes when memory is short at its start. A recording's metadata needs some more. */
 enum { LEAST_ROOM = 16 << 20 };
 
@@ -271,6 +293,9 @@ static int run(const char *name, int argc, char **argv)
 	vn_nearest_try_words(&near, "help|version|--help|--version");
 	if (strcmp(name, "-V") == 0)
 		vn_nearest_settle(&near, "--version");
+	for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
+		if (strcmp(name, elsewhere[i].word) == 0)
+			vn_nearest_settle(&near, elsewhere[i].is);
 	fprintf(stderr, "vernier: no command '%.40s'%s; vernier help lists the commands\n", name, vn_nearest_hint(&near));
 	return 2;
 }
@@ -366,6 +391,7 @@ static bool is_one_of(const char *word, const char *a, const char *b, const char
 static int enter(int argc, char **argv)
 {
 	char *help[] = { NULL, "--help", NULL };
+	char  page[NAME_MAX + 1];
 
 	vn_trouble_program();
 	occupy_standard_streams();
@@ -403,6 +429,8 @@ static int enter(int argc, char **argv)
 			return finish(print_completions(argv[3]));
 		if (argc > 2 && is_page(argv[2]))
 			return finish(print_page(argv[2]));
+		if (argc > 2 && is_bare_page(argv[2], page))
+			return finish(print_page(page));
 		if (argc > 2 && !is_one_of(argv[2], "help", "--help", "-h")) {
 			help[0] = argv[2];
 			return finish(run(argv[2], 2, help));

@@ -56,6 +56,8 @@ def make_pages():
     """The pairs, and a page of each: two faults, healthy, deep, decoded, hostile, several candidates."""
     capture("ref.h5")
     capture("half.h5", "--precision", "f16")
+    capture("stopped.h5", "--precision", "f16", "--inject", "R1@layer1.q_rope", "--against", "ref.h5", "--stop-at-first")
+    compare("ref.h5", "stopped.h5", "stopped.html", "--model", MODEL)
     capture("floor.h5", "--precision", "f16")  # the same bits, and not the candidate itself
 
     def heads(x):
@@ -165,6 +167,16 @@ def what_the_baseline_knows_is_told_from_what_fails(b):
     assert "2 outside as before" in text(b, "header")
     b.open("bad.html")
     assert "known" not in text(b, "#legend") and "null" not in text(b, "#legend"), text(b, "#legend")
+
+
+def what_agreed_is_told_from_what_was_not_run(b):
+    b.open("stopped.html")
+    colour = lambda name: b.ask(f"document.querySelector(\"[aria-label^='{name}:']\").className")
+    assert [colour(x) for x in ("layer 0, output", "layer 1, k_proj", "layer 1, k_rope")] == ["agreed", "agreed", "absent"]
+    legend = text(b, "#legend")
+    assert "agreed" in legend and "in one recording" in legend and "no limit" not in legend, legend
+    b.open("bad.html")
+    assert "agreed" not in text(b, "#legend")
 
 
 def a_click_opens_a_cell(b):
@@ -420,9 +432,9 @@ def main():
         make_pages()
         b = browser.Browser(program)
         try:
-            for name in "bad", "replay", "explain", "healthy", "known", "missing", "deep", "steps", "evil":
+            for name in "bad", "replay", "explain", "healthy", "known", "missing", "stopped", "deep", "steps", "evil":
                 every_page_is_quiet_and_fits(b, name)
-            for test in (what_the_baseline_knows_is_told_from_what_fails, a_click_opens_a_cell, what_an_operation_added_itself_is_told, which_mistake_it_is_stands_with_the_details, a_layer_that_is_missing_has_its_place, keys_reach_every_cell, on_a_phone_layers_go_down_and_a_tap_shows_details, steps_can_be_chosen,
+            for test in (what_the_baseline_knows_is_told_from_what_fails, what_agreed_is_told_from_what_was_not_run, a_click_opens_a_cell, what_an_operation_added_itself_is_told, which_mistake_it_is_stands_with_the_details, a_layer_that_is_missing_has_its_place, keys_reach_every_cell, on_a_phone_layers_go_down_and_a_tap_shows_details, steps_can_be_chosen,
                          error_grows_over_steps_too, chips_leave_what_they_name, the_graph_shows_the_layer_and_the_way_to_the_logits, several_candidates_have_one_selection,
                          names_stay_text, what_is_not_printable_is_marked, the_story_needs_no_script):
                 test(b)

@@ -107,7 +107,7 @@ class Manners(Files):
     def test_a_wrong_layer_prefix_is_warned_of(self):
         a = np.ones((len(IDS), 2, 4), "f4")
         meant = {"layers0.q_proj": "layer0.q_proj", "Layer1.q_proj": "layer1.q_proj", "blk.2.q_proj": "layer2.q_proj", "layer.3.q_proj": "layer3.q_proj",
-                 "layer04.q_proj": "layer4.q_proj", "layer_5.q_prj": "layer5.q_proj", "q_proj": "layer0.q_proj", "layer3.logits": "logits"}
+                 "layer04.q_proj": "layer4.q_proj", "layer_5.q_prj": "layer5.q_proj", "model.layers.6.q_proj": "layer6.q_proj", "q_proj": "layer0.q_proj", "layer3.logits": "logits"}
         for i, (name, said) in enumerate(meant.items()):
             with self.recorder(f"{i}.h5") as r, self.assertWarnsRegex(UserWarning, f": {name}: no checkpoint has this name; did you mean {said}[?]") as w:
                 r.put(name, a, dims="token head dim")
@@ -397,7 +397,7 @@ class AnEngineInNumpy(Files):
             self.assertEqual(list(r.names()), ["layer0.output"])
 
     def test_a_reference_that_is_none_is_refused(self):
-        self.refuses("against", self.recorder, against=self.at("none.h5"))
+        self.refuses("against: " + self.at("none.h5") + ": no such file", self.recorder, against=self.at("none.h5"))
         self.refuses("not a complete recording", self.recorder, against=self.damaged())
         self.refuses("keep_above", self.recorder, keep_above=1e-3)
         self.refuses("from 0 to 1", self.recorder, against=self.reference(), keep_above=2)
@@ -483,6 +483,9 @@ class WhatVernierSays(Files):
         self.assertEqual(globs.select(["layer1{0,1}.output", "embed"], names), ["embed", "layer10.output", "layer11.output"])
         self.assertFalse(vernier_parity.match("layer?.output", "layer10.output"))
         self.refuses("did you mean layer0.q_rope?", globs.select, "layer0.qrope", names)
+        self.assertEqual(globs.hint("q_rope", names), "; did you mean layer0.q_rope?")
+        self.refuses("did you mean layer*.q_rope?", globs.select, "q_rope", names)
+        self.refuses("did you mean layer1.*?", globs.select, "layer1", names)
         self.refuses("'layer*.q_rop' matches no checkpoint", globs.select, ["embed", "layer*.q_rop"], names)
         for bad in ("{a", "a}", "", "x" * 300):
             self.refuses("pattern", vernier_parity.match, bad, "a")

@@ -305,11 +305,11 @@ static void another_token_is_named_with_its_step(void)
 	decoded("cand", 1);
 	is_refused(VN_ALLOW_TOKEN_IDS, "token_ids",
 	           "token ids: number 1 is 6 in the reference, 50 in the candidate: "
-	           "record both on the same tokens, with --ids-from");
+	           "record both on the same tokens, with --ids-from and --force-ids-from");
 	decoded("cand", 3);
 	is_refused(VN_ALLOW_TOKEN_IDS, "token_ids",
 	           "token ids: number 3, which is step 1, is 8 in the reference, 50 in the candidate: "
-	           "the two runs decoded different tokens; --force-ids makes one run decode the other's");
+	           "the two runs decoded different tokens; --force-ids-from makes one run decode the other's");
 }
 
 int main(void)

@@ -90,13 +90,19 @@ int            vn_recording_weights(const vn_recording *r, const vn_weight_row *
 /* Returns the plan in /plan, checked; NULL if the file has none. */
 const vn_plan *vn_recording_plan(const vn_recording *r);
 
-int                  vn_recording_steps(const vn_recording *r, const vn_step **steps);
+int             vn_recording_steps(const vn_recording *r, const vn_step **steps);
 /* NULL: no step has that number */
-const vn_step       *vn_recording_step(const vn_recording *r, int number);
+const vn_step  *vn_recording_step(const vn_recording *r, int number);
+/* Counts decoded tokens: the last single-token steps, after step 0. */
+int64_t         vn_recording_decoded(const vn_recording *r);
 /* Entries are in execution order: by step, then by `order`, or as sequence.h says if that is not
  * stated. */
-int                  vn_recording_count(const vn_recording *r);
-const vn_entry      *vn_recording_entry(const vn_recording *r, int i);
+int             vn_recording_count(const vn_recording *r);
+const vn_entry *vn_recording_entry(const vn_recording *r, int i);
+/* Says how many tensors the entries [from, to) are, each counted once: "33 tensors, 1 of them also under a second
+ * name". Returns words. */
+enum { VN_TENSORS_WORDS = 96 };
+const char          *vn_recording_say_tensors(const vn_recording *r, int from, int to, char words[VN_TENSORS_WORDS]);
 /* Returns the point of an entry, from its attribute or its name; NULL if it is not one of
  * vernier's. */
 const vn_point_info *vn_entry_point(const vn_entry *e);

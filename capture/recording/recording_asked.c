@@ -1,4 +1,5 @@
 /* recording_asked.c: what an open recording says; see recording.h. */
+#include <stdio.h>
 #include "capture/recording/recording_internal.h"
 
 #include "libref/plan/point.h"
@@ -138,6 +139,16 @@ const vn_step *vn_recording_step(const vn_recording *r, int number)
 	return lo < r->n_steps && r->step[lo].number == number ? &r->step[lo] : NULL;
 }
 
+int64_t vn_recording_decoded(const vn_recording *r)
+{
+	const vn_step *step;
+	int64_t        n = 0;
+
+	for (int i = vn_recording_steps(r, &step) - 1; i > 0 && step[i].tokens == 1; i--)
+		n++;
+	return n;
+}
+
 int vn_recording_count(const vn_recording *r)
 {
 	return r->n_entries;
@@ -146,6 +157,18 @@ int vn_recording_count(const vn_recording *r)
 const vn_entry *vn_recording_entry(const vn_recording *r, int i)
 {
 	return &r->entry[i];
+}
+
+const char *vn_recording_say_tensors(const vn_recording *r, int from, int to, char words[VN_TENSORS_WORDS])
+{
+	int second = 0, n;
+
+	for (int i = from; i < to; i++)
+		second += r->entry[i].same_as >= 0;
+	n = snprintf(words, VN_TENSORS_WORDS, "%d tensor%s", to - from - second, to - from - second == 1 ? "" : "s");
+	if (second)
+		snprintf(words + n, (size_t)(VN_TENSORS_WORDS - n), ", %d of them also under a second name", second);
+	return words;
 }
 
 static int find_exactly(const vn_recording *r, int step, const char *name)

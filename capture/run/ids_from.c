@@ -7,22 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int64_t count_decoded(const vn_recording *r)
-{
-	const vn_step *step;
-	int64_t        n = 0;
-
-	for (int i = vn_recording_steps(r, &step) - 1; i > 0 && step[i].tokens == 1; i--)
-		n++;
-	return n;
-}
-
 static vn_status copy(const char *option, const vn_recording *r, vn_ids_part part, int32_t **ids, int64_t *n,
                       vn_error *err)
 {
 	const char    *path = vn_recording_path(r);
 	const int32_t *all = NULL;
-	const int64_t  total = vn_recording_tokens(r, &all, NULL), decoded = count_decoded(r);
+	const int64_t  total = vn_recording_tokens(r, &all, NULL), decoded = vn_recording_decoded(r);
 	const int64_t  from = part == VN_IDS_DECODED ? total - decoded : 0,
 				  to = part == VN_IDS_PROMPT ? total - decoded : total;
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static vn_status encode(const char *where, const char *text, size_t n, bool special, vn_prompt *p, vn_error *err)
 {
@@ -45,6 +46,9 @@ vn_status vn_prompt_read_file(const char *model, const char *path, bool special,
 
 static vn_status read_text(const char *model, const char *text, bool special, vn_prompt *p, vn_error *err)
 {
+	struct stat s;
+
+	p->file = text[0] != '@' && stat(text, &s) == 0 && S_ISREG(s.st_mode) ? text : NULL;
 	text += text[0] == '@';
 	const vn_status st = vn_tokenizer_open(model, &p->tokenizer, err);
 	return st ? st : encode("--prompt", text, strlen(text), special, p, err);
@@ -105,4 +109,7 @@ void vn_prompt_warn(const char *command, const vn_model *m, const vn_prompt *p)
 		vn_warn(command, "%s", warning);
 	if (p && *p->warning)
 		vn_warn(command, "the text of the tokens is not recorded: %s", p->warning);
+	if (p && p->file)
+		vn_warn(command, "--prompt: the prompt is the name of a file, not its text; write @%s to read the file",
+		        p->file);
 }

@@ -10,6 +10,7 @@ typedef struct vn_prompt {
 	int64_t       n;
 	vn_tokenizer *tokenizer;             /* NULL: the model has no usable one */
 	char          warning[VN_ERROR_MAX]; /* why it cannot be used; "": nothing to report */
+	const char   *file;                  /* the text, if it is the name of a file; else NULL */
 } vn_prompt;
 
 /* Where the tokens come from; exactly one of the first three is set. */

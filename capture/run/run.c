@@ -50,13 +50,15 @@ vn_status vn_recipe_check(const vn_recipe *r, const vn_plan *plan, vn_error *err
 	    (r->forced && (st = check_ids(r->forced, r->decode, plan, err))))
 		return st;
 	if (r->n_ids > plan->context)
-		return vn_fail(err, VN_ERR_USAGE, "%" PRId64 " tokens are more than the model's context of %d", r->n_ids,
+		return vn_fail(err, VN_ERR_USAGE,
+		               "%" PRId64 " tokens are more than the model's context of %d: shorten the prompt", r->n_ids,
 		               plan->context);
 	if (r->decode > plan->context - r->n_ids)
 		return vn_fail(err, VN_ERR_USAGE,
-		               "%" PRId64 " tokens and %" PRId64 " decoded after them are more than the model's "
-		               "context of %d",
-		               r->n_ids, r->decode, plan->context);
+		               "%" PRId64 " token%s and %" PRId64 " decoded after %s are more than the model's context of %d: "
+		               "decode at most %" PRId64 ", or shorten the prompt",
+		               r->n_ids, r->n_ids == 1 ? "" : "s", r->decode, r->n_ids == 1 ? "it" : "them", plan->context,
+		               plan->context - r->n_ids);
 	if (r->last_layer >= plan->layers)
 		return vn_fail(err, VN_ERR_USAGE, "layers %d-%d: the model has layers 0-%d", r->first_layer, r->last_layer,
 		               plan->layers - 1);

@@ -48,7 +48,10 @@ static void add_comparison(json_t *list, const vn_recording *r)
 		return;
 	strcpy(other, is_ref ? "gpu.h5" : "ref.h5");
 	vn_shell_new_file(other, sizeof other);
-	add(list, (const char *[MOST_WORDS]) { "capture", is_ref ? "gpu" : "ref", model, "--ids-from", own, "-o", other });
+	const bool forced = vn_recording_decoded(r) > 0;
+	add(list, (const char *[MOST_WORDS]) { "capture", is_ref ? "gpu" : "ref", model, "--ids-from", own,
+	                                       forced ? "--force-ids-from" : "-o", forced ? own : other,
+	                                       forced ? "-o" : NULL, other });
 	add(list, (const char *[MOST_WORDS]) { "compare", is_ref ? own : other, is_ref ? other : own, "--model", model });
 }
 

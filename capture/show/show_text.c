@@ -43,13 +43,15 @@ static void put_fact(const char *key, const char *value, FILE *out)
 
 void vn_show_state(const vn_recording *r, FILE *out)
 {
+	char words[VN_TENSORS_WORDS];
+
 	vn_show_put(vn_recording_path(r), out);
 	if (vn_recording_complete(r)) {
 		fprintf(out, ": complete");
 	} else {
 		fprintf(out, ": INCOMPLETE: its run was interrupted or is still running");
 	}
-	fprintf(out, "; %d tensor%s", vn_recording_count(r), vn_recording_count(r) == 1 ? "" : "s");
+	fprintf(out, "; %s", vn_recording_say_tensors(r, 0, vn_recording_count(r), words));
 }
 
 /* Prints the text of n tokens together, because a character may span several. */
@@ -263,7 +265,8 @@ static int behind(const vn_recording *r, const vn_step *s, int at)
 	return at;
 }
 
-static void show_alike(const vn_step *first, const vn_step *last, int tensors, FILE *out)
+/* tensors: in words */
+static void show_alike(const vn_step *first, const vn_step *last, const char *tensors, FILE *out)
 {
 	fprintf(out, "\nstep.%d", first->number);
 	if (last > first)
@@ -271,8 +274,7 @@ static void show_alike(const vn_step *first, const vn_step *last, int tensors, F
 	fprintf(out, ": %" PRId64 " token%s after %" PRId64, first->tokens, first->tokens == 1 ? "" : "s", first->position);
 	if (last > first)
 		fprintf(out, " to %" PRId64, last->position);
-	fprintf(out, ", %d tensor%s%s (vernier show FILE step.%d)\n", tensors, tensors == 1 ? "" : "s",
-	        last > first ? " each" : "", first->number);
+	fprintf(out, ", %s%s (vernier show FILE step.%d)\n", last > first ? "each with " : "", tensors, first->number);
 }
 
 /* Shows the first step in full. Decoding may add thousands, so equal steps share a line. */
@@ -281,6 +283,7 @@ static void show_steps(vn_recording *r, FILE *out)
 	const vn_step *step;
 	const int      n = vn_recording_steps(r, &step);
 	int            at = n ? behind(r, &step[0], 0) : 0;
+	char           words[VN_TENSORS_WORDS];
 
 	if (n)
 		vn_show_step(r, &step[0], out);
@@ -290,8 +293,8 @@ static void show_steps(vn_recording *r, FILE *out)
 		for (j = i + 1; j < n && step[j].tokens == step[i].tokens; j++, next = more)
 			if ((more = behind(r, &step[j], next)) - next != tensors)
 				break;
+		show_alike(&step[i], &step[j - 1], vn_recording_say_tensors(r, at, at + tensors, words), out);
 		at = next;
-		show_alike(&step[i], &step[j - 1], tensors, out);
 	}
 }
 

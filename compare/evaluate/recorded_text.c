@@ -42,6 +42,8 @@ static vn_status check_complete(const vn_recording *r, vn_error *err)
 	return VN_OK;
 }
 
+#define SAME_TOKENS "record both with the same tokens (vernier capture --ids-from REC, --force-ids-from REC)"
+
 static vn_status same_tokens(const side *s, const int32_t **ids, int64_t *tokens, vn_error *err)
 {
 	const int32_t *of[2];
@@ -57,13 +59,10 @@ static vn_status same_tokens(const side *s, const int32_t **ids, int64_t *tokens
 	for (int64_t i = 0; i < n[0] && i < n[1]; i++)
 		if (of[0][i] != of[1][i])
 			return vn_fail(err, VN_ERR_MISMATCH,
-			               "token %" PRId64 " is %" PRId32 " in %s and %" PRId32
-			               " in %s: record both with the same tokens "
-			               "(vernier capture --ids-from REC, --force-ids-from REC)",
-			               i, of[0][i], vn_recording_path(s[0].r), of[1][i], vn_recording_path(s[1].r));
+			               "token %" PRId64 " is %" PRId32 " in %s and %" PRId32 " in %s: " SAME_TOKENS, i, of[0][i],
+			               vn_recording_path(s[0].r), of[1][i], vn_recording_path(s[1].r));
 	if (n[0] != n[1])
-		return vn_fail(err, VN_ERR_MISMATCH,
-		               "%s has %" PRId64 " tokens, %s has %" PRId64 ": record both with the same tokens",
+		return vn_fail(err, VN_ERR_MISMATCH, "%s has %" PRId64 " tokens, %s has %" PRId64 ": " SAME_TOKENS,
 		               vn_recording_path(s[0].r), n[0], vn_recording_path(s[1].r), n[1]);
 	*ids = of[0];
 	*tokens = n[0];

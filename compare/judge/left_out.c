@@ -164,9 +164,14 @@ void vn_demand_not_run(vn_comparison *c)
 	for (int i = 0; i < c->result.n_points; i++)
 		if (c->result.point[i].fails)
 			return;
-	for (int i = 0; i < c->result.n_points && c->result.n_not_run; i++)
-		if (c->result.point[i].not_run)
-			c->result.point[i].fails = true;
+	for (int i = 0; i < c->result.n_points && c->result.n_not_run; i++) {
+		vn_checkpoint *p = &c->result.point[i];
+		if (!p->not_run)
+			continue;
+		p->fails = true;
+		vn_checkpoint_say(p, "not run: the recording stops at %s; " VN_RECORD_WHOLE,
+		                  vn_facts_get(vn_recording_run(c->opened.cand), "stopped"));
+	}
 }
 
 /* ---- all of them --------------------------------------------------------------------------- */
@@ -200,40 +205,27 @@ vn_status vn_judge_left_out(vn_comparison *c, vn_error *err)
 	const vn_left_out *list;
 	const int          n = vn_recording_left_out(c->opened.cand, &list), stop = stopped_at(c);
 	tally              t = { 0 };
-	int                kept = 0;
-	bool              *there; /* (entries of the reference) a checkpoint */
 	vn_status          st = VN_OK;
 
 	if (n == 0 && stop < 0)
 		return VN_OK;
-	if (!(there = calloc((size_t)vn_recording_count(c->opened.ref) + 1, sizeof *there)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_points);
-	for (int i = 0; i < c->result.n_points; i++)
-		if (c->result.point[i].ref >= 0)
-			there[c->result.point[i].ref] = true;
 	for (int i = 0; i < c->result.n_points; i++) {
 		vn_checkpoint     *p = &c->result.point[i];
 		const vn_entry    *e = !st && p->status == VN_MISSING ? vn_recording_entry(c->opened.ref, p->ref) : NULL;
 		const vn_left_out *l = e ? find(c, list, n, p) : NULL;
 		const bool         behind = !l && e && stop >= 0 && comes_after(e, vn_recording_entry(c->opened.ref, stop));
-		if ((l || behind) && e->same_as >= 0 && there[e->same_as]) { /* judged under its first name */
-			free(p->detail);
-			continue;
-		}
 		if (l && same_reference(e, l))
 			st = judge(c, p, e, l, &t, err);
 		else if (l)
 			vn_checkpoint_say(p, "left out of the candidate, which was judged by other numbers than this reference's");
 		else if (behind) {
-			vn_checkpoint_say(p, "not run: the candidate's run was stopped before it");
+			vn_checkpoint_say(p, "not run: the recording stops at %s",
+			                  vn_facts_get(vn_recording_run(c->opened.cand), "stopped"));
 			p->fails = false;
 			p->not_run = true;
 			c->result.n_not_run++;
 		}
-		c->result.point[kept++] = *p;
 	}
-	free(there);
-	c->result.n_points = kept;
 	if (!st)
 		note(c, &t);
 	return st;

@@ -7,8 +7,7 @@
  * themselves cannot be checked, so a note says how many these are; with --strict it is a warning.
  *
  * Reads    opened.ref, opened.cand, opened.plan, request
- * Changes  status, fails and detail of missing checkpoints; result.point loses second names of what
- *          was left out
+ * Changes  status, fails and detail of missing checkpoints
  * Fills    result.n_not_run; lines of notes or warnings
  */
 #ifndef VN_COMPARE_LEFT_OUT_H
@@ -18,6 +17,9 @@
 
 /* After vn_match. */
 vn_status vn_judge_left_out(vn_comparison *c, vn_error *err);
+
+/* What to do about checkpoints that were not run. */
+#define VN_RECORD_WHOLE "record again without --stop-at-first"
 
 /* A run that stopped at its first divergence has one. If nothing is outside here, what was not run is
  * missing after all. Before the checkpoints are counted. */

@@ -164,7 +164,7 @@ static vn_status no_limits(const char *path, vn_error *err)
 		free(file[i]);
 	}
 	free(file);
-	if (begun)
+	if (begun && near.distance > 0)
 		vn_nearest_settle(&near, begun);
 	return vn_fail(err, VN_ERR_NOTFOUND, "%s: no such file, and no shipped limits of that name%s", path,
 	               vn_nearest_hint(&near));

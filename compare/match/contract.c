@@ -99,10 +99,11 @@ static void tokens(const contract *c)
 	/* A run that was stopped has the first tokens. What it has not run is missing (judge/left_out.h). */
 	const bool     stopped = m < n && vn_facts_get(vn_recording_run(c->b), "stopped");
 	const int64_t  known = stopped ? m : n;
+	const bool     decoded = vn_recording_decoded(c->a) || vn_recording_decoded(c->b);
 	if (n != m && !stopped) {
 		DIFFER(c, VN_ALLOW_TOKEN_IDS, "token_ids",
-		       "token ids: %lld in the reference, %lld in the %s: record both on the same tokens, with --ids-from",
-		       (long long)n, (long long)m, c->who);
+		       "token ids: %lld in the reference, %lld in the %s: record both on the same tokens, with --ids-from%s",
+		       (long long)n, (long long)m, c->who, decoded ? " and --force-ids-from" : "");
 		return;
 	}
 	for (int64_t i = 0; i < known; i++)
@@ -112,8 +113,9 @@ static void tokens(const contract *c)
 			DIFFER(c, VN_ALLOW_TOKEN_IDS, "token_ids",
 			       "token ids: number %lld%s is %d in the reference, %d in the %s%s", (long long)i, step, id[0][i],
 			       id[1][i], c->who,
-			       *step ? ": the two runs decoded different tokens; --force-ids makes one run decode the other's"
-			             : ": record both on the same tokens, with --ids-from");
+			       *step ? ": the two runs decoded different tokens; --force-ids-from makes one run decode the other's"
+			       : decoded ? ": record both on the same tokens, with --ids-from and --force-ids-from"
+			                 : ": record both on the same tokens, with --ids-from");
 			break;
 		}
 	for (int64_t i = 0; i < known; i++)

@@ -196,6 +196,12 @@ static void pair_up(const vn_comparison *c, matching *m)
 		if (m->partner[i] >= 0)
 			m->used[m->partner[i]] = m->used[root(c->opened.cand, m->partner[i])] = true;
 	}
+	/* Under the second name alone, in such a candidate. */
+	for (int i = 0; i < n && !vn_recording_plan(c->opened.cand); i++) {
+		const int first = vn_recording_entry(c->opened.ref, i)->same_as;
+		if (first >= 0 && m->partner[first] < 0)
+			m->partner[first] = m->partner[i];
+	}
 	for (int i = k - 1; i >= 0; i--) {
 		const vn_entry *e = vn_recording_entry(c->opened.cand, i);
 		int             home = vn_recording_find(c->opened.ref, e->step, e->name);
@@ -232,11 +238,11 @@ static void match_entry(vn_comparison *c, const matching *m, int i)
 	const bool      chosen = selected(c, e->name);
 	bool            again = false;
 
-	/* A tensor with the same second name on both sides is measured under the first name. */
-	if (chosen && e->same_as >= 0 && m->partner[i] >= 0 &&
-	    selected(c, vn_recording_entry(c->opened.ref, e->same_as)->name)) {
-		const int first = m->partner[e->same_as];
-		again = first >= 0 && root(c->opened.cand, first) == root(c->opened.cand, m->partner[i]);
+	/* A tensor with the same second name on both sides is measured under the first name; so is one missing that the
+	 * candidate lacks under both. */
+	if (chosen && e->same_as >= 0 && selected(c, vn_recording_entry(c->opened.ref, e->same_as)->name)) {
+		const int own = m->partner[i], first = m->partner[e->same_as];
+		again = own < 0 || first < 0 ? own == first : root(c->opened.cand, first) == root(c->opened.cand, own);
 	}
 	if (again)
 		count_hits(c, e->name, m->hits);
@@ -355,7 +361,11 @@ vn_status vn_match(vn_comparison *c, vn_error *err)
 		match_entry(c, &m, i);
 	for (int i = 0; i < (int)k; i++) {
 		const vn_entry *e = vn_recording_entry(c->opened.cand, i);
-		if (m.home[i] < 0 && !m.used[i] && selected(c, e->name) && !(e->same_as >= 0 && m.used[e->same_as]))
+		if (m.home[i] >= 0 || m.used[i] || !selected(c, e->name) || (e->same_as >= 0 && m.used[e->same_as]))
+			continue;
+		if (e->same_as >= 0 && m.home[e->same_as] < 0 && selected(c, entry_name(c->opened.cand, e->same_as)))
+			count_hits(c, e->name, m.hits); /* extra under its first name */
+		else
 			add_pair(c, &m, e, -1, i);
 	}
 	if ((st = check_hits(c, m.hits, err)) || (st = vn_names_init(&names, c->opened.plan, err)))

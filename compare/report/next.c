@@ -38,12 +38,14 @@ static void add_again(const vn_comparison *c, const char *command, bool model, c
 		vn_lines_add(lines, "%s", line);
 }
 
+/* A word that is NULL is left out. */
 static void add_words(vn_lines *lines, const char *const *word, int n)
 {
 	char line[VN_SHELL_LINE] = "vernier";
 
 	for (int i = 0; i < n; i++)
-		vn_shell_add(line, sizeof line, word[i]);
+		if (word[i])
+			vn_shell_add(line, sizeof line, word[i]);
 	if (*line)
 		vn_lines_add(lines, "%s", line);
 }
@@ -79,10 +81,11 @@ static void add_repetition(const vn_comparison *c, const vn_explanation *x, vn_l
 		name = p->value[p->node[h->node].out[0]].name; /* the mistake is made before the checkpoint */
 	snprintf(what, sizeof what, "%s@%s", h->id, name);
 	vn_shell_new_file(to, sizeof to);
+	const char *own = vn_recording_path(c->opened.ref), *forced = vn_recording_decoded(c->opened.ref) ? own : NULL;
 	add_words(lines,
-	          (const char *[]) { "capture", "ref", model_of(c), "--ids-from", vn_recording_path(c->opened.ref),
-	                             "--inject", what, "-o", to },
-	          9);
+	          (const char *[]) { "capture", "ref", model_of(c), "--ids-from", own, forced ? "--force-ids-from" : NULL,
+	                             forced, "--inject", what, "-o", to },
+	          11);
 }
 
 static void add_swapped(const vn_comparison *c, vn_lines *lines)
@@ -182,17 +185,17 @@ static void add_same_tokens(const vn_comparison *c, vn_lines *lines)
 	const vn_recording *again = ref ? c->opened.ref : c->opened.cand, *from = ref ? c->opened.cand : c->opened.ref;
 	const char         *engine = made_by(again, "ref") ? "ref" : made_by(again, "gpu") ? "gpu" : NULL;
 	const char         *precision = vn_facts_get(vn_recording_run(again), "precision");
-	const char         *other = vn_recording_path(from);
+	const char         *other = vn_recording_path(from), *forced = vn_recording_decoded(from) ? other : NULL;
 	char                to[VN_SHELL_FILE];
 
 	if (!engine || !precision || vn_recording_ranks(from) || vn_recording_batch(from) > 1)
 		return;
 	strcpy(to, ref ? "reference.h5" : "candidate.h5");
 	vn_shell_new_file(to, sizeof to);
-	add_words(
-		lines,
-		(const char *[]) { "capture", engine, model_of(c), "--precision", precision, "--ids-from", other, "-o", to },
-		9);
+	add_words(lines,
+	          (const char *[]) { "capture", engine, model_of(c), "--precision", precision, "--ids-from", other,
+	                             forced ? "--force-ids-from" : NULL, forced, "-o", to },
+	          11);
 	add_words(lines, (const char *[]) { "compare", ref ? to : other, ref ? other : to }, 3);
 }
 

@@ -2,6 +2,7 @@
 #include "compare/judge/baseline.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/check_words.h"
+#include "compare/judge/left_out.h"
 #include "compare/report/next.h"
 #include "compare/report/words.h"
 #include "compare/explain/explain_words.h"
@@ -46,7 +47,7 @@ static const char *shown(const char *path, char room[PATH_MAX])
 static void recording_line(const page *p, const char *what, const vn_recording *r)
 {
 	static const char *const keys[] = { "engine", "engine_version", "precision", "device" };
-	char                     text[1200] = "", path[PATH_MAX];
+	char                     text[1200] = "", path[PATH_MAX], tensors[VN_TENSORS_WORDS];
 	size_t                   used = 0;
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		const char *v = vn_facts_get(vn_recording_run(r), keys[i]);
@@ -54,15 +55,9 @@ static void recording_line(const page *p, const char *what, const vn_recording *
 			used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "", v);
 	}
 	vn_text_clean(text, sizeof text); /* it is untrusted text */
-	int second = 0;                   /* second names of tensors, which are compared once */
-	for (int i = 0; i < vn_recording_count(r); i++)
-		second += vn_recording_entry(r, i)->same_as >= 0;
-	fprintf(p->out, "%-10s %s  %s(%s%s%s weights; %d tensor%s", what, shown(vn_recording_path(r), path), DIM(p), text,
-	        used ? "; " : "", vn_recording_provenance(r), vn_recording_count(r) - second,
-	        vn_recording_count(r) - second == 1 ? "" : "s");
-	if (second)
-		fprintf(p->out, ", %d of them also under a second name", second);
-	fprintf(p->out, ")%s\n", PLAIN(p));
+	fprintf(p->out, "%-10s %s  %s(%s%s%s weights; %s)%s\n", what, shown(vn_recording_path(r), path), DIM(p), text,
+	        used ? "; " : "", vn_recording_provenance(r),
+	        vn_recording_say_tensors(r, 0, vn_recording_count(r), tensors), PLAIN(p));
 }
 
 static void head(const page *p)
@@ -325,11 +320,15 @@ static void one_sided(const page *p, int n, const char *where, const char *word)
 static void findings(const page *p)
 {
 	const vn_comparison *c = p->c;
-	int                  missing = 0, extra = 0;
+	int                  missing = 0, extra = 0, not_run = 0;
 	for (int i = 0; i < c->result.n_points; i++) {
-		missing += c->result.point[i].fails && c->result.point[i].status == VN_MISSING;
-		extra += c->result.point[i].fails && c->result.point[i].status == VN_EXTRA;
+		const vn_checkpoint *k = &c->result.point[i];
+		not_run += k->fails && k->not_run;
+		missing += k->fails && k->status == VN_MISSING && !k->not_run;
+		extra += k->fails && k->status == VN_EXTRA;
 	}
+	if (not_run)
+		fprintf(p->out, "%d not run by the candidate: " VN_RECORD_WHOLE "\n", not_run);
 	one_sided(p, missing, "missing in the candidate", "missing");
 	one_sided(p, extra, "only in the candidate", "extra");
 }

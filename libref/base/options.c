@@ -212,7 +212,7 @@ static int complain_unknown(const vn_command *c, const char *given)
 	if (strcmp(bare, "model") == 0 && strstr(c->synopsis, "MODEL"))
 		return vn_complain(c->name, "unknown option '%s': the model is given without an option, vernier %s %s", given,
 		                   c->name, c->synopsis);
-	vn_nearest_start(&near, bare);
+	vn_nearest_start(&near, has_word("atol|rtol|tol|tolerance|threshold", bare) ? "limits" : bare);
 	for (int i = 0; i < c->n; i++)
 		if (c->option[i].name)
 			vn_nearest_try(&near, c->option[i].name);

@@ -200,6 +200,26 @@ static void spell_half(const char *glob, bool front, const char *(*name_of)(cons
 		}
 }
 
+/* A glob without a layer, or of nothing but a layer: "q_rope", "rope", "layer1". */
+static void spell_layers(const char *glob, const char *(*name_of)(const void *context, int i), const void *context,
+                         int n, vn_nearest *near)
+{
+	static const struct {
+		const char *before, *after;
+	} form[] = { { "layer*.", "" }, { "", ".*" }, { "layer*.*", "*" } };
+	char whole[VN_GLOB_MAX + 1];
+
+	for (size_t f = 0; f < sizeof form / sizeof *form; f++)
+		if (snprintf(whole, sizeof whole, "%s%s%s", form[f].before, glob, form[f].after) < VN_GLOB_MAX)
+			for (int i = 0; i < n; i++)
+				if (vn_glob_match(whole, name_of(context, i))) {
+					vn_nearest_settle(near, whole);
+					return;
+				}
+	if (snprintf(whole, sizeof whole, "layer*.%s", glob) < VN_GLOB_MAX)
+		spell_half(whole, false, name_of, context, n, near);
+}
+
 const char *vn_point_hint(const char *glob, const char *(*name_of)(const void *context, int i), const void *context,
                           int n, char text[VN_POINT_HINT])
 {
@@ -223,6 +243,8 @@ const char *vn_point_hint(const char *glob, const char *(*name_of)(const void *c
 		spell_half(glob, true, name_of, context, n, &near);
 		spell_half(glob, false, name_of, context, n, &near);
 	}
+	if (!strchr(glob, '.') && !vn_nearest_found(&near))
+		spell_layers(glob, name_of, context, n, &near);
 	if (asked > last && last >= 0)
 		snprintf(text, VN_POINT_HINT, " (its layers are 0 to %d)", last);
 	else

@@ -117,6 +117,12 @@ echo "== what was left out: no healthy run to fit limits to, and repaired for a 
 vernier calibrate ref.h5 good.h5 -o fitted.yaml; echo "[$?]"
 vernier compare ref.h5 bug.h5 -q -o before.json
 vernier compare ref.h5 good.h5 --baseline before.json | grep -c 'no longer outside:'
+echo "== a run that stopped, and its own baseline: what was not run is to be run"
+vernier compare ref.h5 stopped.h5 -q -o stopped.json
+vernier compare ref.h5 stopped.h5 --baseline stopped.json | grep -E '^(finding|missing .*logits|[0-9]+ not run)'
+echo "== JUnit: what agreed has passed, and says how"
+vernier compare ref.h5 good.h5 -q -o good.xml
+sed -n 's/.*<testsuites.*\( tests="[0-9]*".*\) time.*/\1/p' good.xml; grep -c '<system-out>left out: judged while it was recorded' good.xml
 echo "== refused"
 rm -f x.h5
 for o in "--limits x" "--stop-at-first" "--against nothing.h5" "--against x.h5" "--against $M/config.json" "--against ref.h5 --limits nothing.yaml"; do capture $I $o -o x.h5 2>&1 | head -3; done

@@ -26,7 +26,14 @@ try capture ref "$M" --ids 1 -o a.h5 --precision float32
 try evaluate "$M" --ids 1 --precision bf61
 try isolate "$M" --ids 1 --reference-precision half
 try capture ref "$M" --ids 1 -o a.h5 --points 'layer*.q_rop'
+for glob in q_rope qrop 'attn_*' rope layer1 nothing; do try capture ref "$M" --ids 1 -o a.h5 --points "$glob"; done
 try capture ref "$M" --ids 1 -o a.h5 --inject R2.1e5@layer0
+try diff a.h5 b.h5
+try compare a.h5 b.h5 --rtol 1e-3
+try limits fp16-acc32
+vernier help usage | cmp - <(vernier help usage.md)
+echo Hello >a.txt
+try capture ref "$M" --prompt a.txt --points embed -o name.h5
 try points "$M" --faults=R2.1e5
 
 echo "== token ids"

@@ -27,6 +27,16 @@ vernier capture ref "$M" --ids 5,6,8 --precision f16 -o other.h5 2>/dev/null
 next vernier compare ref.h5 other.h5
 eval "$(next vernier compare ref.h5 other.h5 | sed -n 1p)" 2>/dev/null && vernier compare reference.h5 other.h5 | tail -n 1
 next vernier compare llama.h5 hf.h5 --ref-batch-row 0 --allow config
+echo "== decoded tokens too"
+vernier capture ref "$M" --ids 5,6,7 --precision f16 --decode 2 -o longer.h5 2>/dev/null
+vernier compare ref.h5 longer.h5 2>&1 | sed -n 1p
+next vernier compare ref.h5 longer.h5
+rm reference.h5
+eval "$(next vernier compare ref.h5 longer.h5 | sed -n 1p)" 2>/dev/null && vernier compare reference.h5 longer.h5 | tail -n 1
+next vernier show longer.h5 | sed -n 2p
+vernier capture ref "$M" --ids-from longer.h5 --force-ids-from longer.h5 --inject R1@layer1 -o mistake.h5 2>/dev/null
+vernier compare reference.h5 mistake.h5 --allow config --limits fp32.yaml -q
+vernier explain reference.h5 mistake.h5 --model "$M" --format json | $PYTHON -c 'import json, sys; print(json.load(sys.stdin)["next"][0])'
 echo "== other weights"
 cp -r "$M" changed
 $PYTHON - <<'P'

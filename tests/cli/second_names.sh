@@ -39,6 +39,28 @@ for pair in 'plain.h5 named.h5' 'named.h5 plain.h5'; do
 done
 vernier compare plain.h5 named.h5 | tail -1
 
+# A tensor that one side lacks under both names is missing, or extra, once; under the second name alone it is not.
+$PYTHON -c "
+import h5py, shutil
+shutil.copy('ref.h5', 'neither.h5')
+shutil.copy('ref.h5', 'second.h5')
+with h5py.File('ref.h5', 'r+') as f:
+    f['step.0/layer1/input'] = f['step.0/layer0/output']
+with h5py.File('neither.h5', 'r+') as f:
+    del f['step.0/layer0/output']
+with h5py.File('second.h5', 'r+') as f:
+    f.move('step.0/layer0/output', 'step.0/layer1/input')
+    del f['model'], f['plan']"
+for pair in 'ref.h5 neither.h5' 'neither.h5 ref.h5' 'ref.h5 second.h5' 'second.h5 ref.h5'; do
+    vernier compare $pair | grep -E '^(missing|extra|verdict)'
+done
+vernier compare neither.h5 ref.h5 --points layer1.input --points layer0.output | tail -1
+
+# How many tensors it is: the recorder, show and compare count each once.
+vernier capture ref "$FIXTURES/qwen2-trained" --ids "@$FIXTURES/prompts/p017.ids" --decode 3 -o counted.h5 2>&1 | sed 's/,.*//'
+vernier show counted.h5 | grep ' second name'
+vernier compare counted.h5 counted.h5 --allow itself | sed -n 's/^reference .*; /compare: /p'
+
 # What is to be said of every step alike is said once.
 vernier capture ref "$FIXTURES/qwen2-trained" --ids "@$FIXTURES/prompts/p017.ids" --decode 3 --precision f16 -o f16.h5 2>/dev/null
 vernier capture ref "$FIXTURES/qwen2-trained" --ids "@$FIXTURES/prompts/p017.ids" --decode 3 -o f32.h5 2>/dev/null

@@ -55,10 +55,7 @@ class Against:
             raise RecordingError("against: digests are needed: install xxhash")
         if keep_above is not None and not 0 <= keep_above < 1:
             raise RecordingError(f"keep_above: {keep_above}; an nmse from 0 to 1 is needed")
-        try:
-            self.file = h5py.File(self.path, "r")
-        except OSError as e:
-            raise RecordingError(f"against: {self.path}: {' '.join(str(e).split())[:160]}") from None
+        self.file = h5.opened(self.path, "against: ")
         if h5.text_of(self.file.attrs.get("format", "")) != "vernier-checkpoint" or self.file.attrs.get("complete") != 1:
             self.file.close()
             raise RecordingError(f"against: {self.path}: not a complete recording")

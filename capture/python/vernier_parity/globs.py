@@ -48,8 +48,9 @@ def match(pattern: str, name: str) -> bool:
 
 
 def hint(word: str, names: Iterable[str]) -> str:
-    """"; did you mean layer0.q_rope?", or nothing where no name is near."""
-    near = difflib.get_close_matches(word, list(names), 1, 0.75)
+    """"; did you mean layer0.q_rope?", or nothing where no name is near. "q_rope" lacks its layer."""
+    listed = list(names)
+    near = difflib.get_close_matches(word, listed, 1, 0.75) or [n for n in listed if n.partition(".")[2] == word]
     return f"; did you mean {near[0]}?" if near else ""
 
 
@@ -59,5 +60,7 @@ def select(patterns: Union[str, Sequence[str]], names: Iterable[str]) -> List[st
     all_names = list(names)
     for p in listed:
         if not any(match(p, n) for n in all_names):
-            raise RecordingError(f"points: '{p}' matches no checkpoint of this model{hint(p, all_names)}")
+            meant = [g for g in (f"layer*.{p}", f"{p}.*") if len(g.encode()) <= LONGEST and any(match(g, n) for n in all_names)]
+            said = f"; did you mean {meant[0]}?" if meant else hint(p, all_names)
+            raise RecordingError(f"points: '{p}' matches no checkpoint of this model{said}")
     return [n for n in all_names if any(match(p, n) for p in listed)]

@@ -5,6 +5,7 @@ tenth of a millisecond for one, which is more than a small model needs to comput
 Strings have a fixed length: HDF5 keeps variable ones in a heap, away from the object they belong to.
 """
 
+import os
 from functools import lru_cache
 from typing import Any, Union
 
@@ -13,6 +14,7 @@ import numpy as np
 from h5py import h5a, h5d, h5p, h5s, h5t
 
 from .disk import Disk
+from .numbers import RecordingError
 
 Fact = Union[str, int, float]
 _SCALAR = h5s.create(h5s.SCALAR)
@@ -27,6 +29,16 @@ def text_type(length: int) -> Any:
     t.set_strpad(h5t.STR_NULLPAD)
     t.set_cset(h5t.CSET_UTF8)
     return t
+
+
+def opened(path: str, of: str = "") -> h5py.File:
+    """The file, to be read. of: what begins the message if it cannot be."""
+    if not os.path.exists(path):
+        raise RecordingError(f"{of}{path}: no such file")
+    try:
+        return h5py.File(path, "r")
+    except OSError:
+        raise RecordingError(f"{of}{path}: not an HDF5 file, or a damaged one") from None
 
 
 def put_attribute(where: Any, name: str, value: Fact, new: bool = False) -> None:

@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 
 from .globs import hint
-from .h5 import text_of
+from .h5 import opened, text_of
 from .numbers import SAID, STORED, RecordingError, digest, values
 from .recorder import Recorder
 
@@ -30,12 +30,7 @@ class Recording:
     def __init__(self, path: str) -> None:
         """Open the file. Raises RecordingError: it does not exist, is not HDF5, or is not a vernier checkpoint file."""
         self.path = os.fspath(path)
-        if not os.path.exists(self.path):
-            raise RecordingError(f"{self.path}: no such file")
-        try:
-            self._file = h5py.File(self.path, "r")
-        except OSError:
-            raise RecordingError(f"{self.path}: not an HDF5 file, or a damaged one") from None
+        self._file = opened(self.path)
         about = self._facts(self._file)
         if about.get("format") != "vernier-checkpoint" or about.get("format_version") != 1 or "run" not in self._file:
             self._file.close()
@@ -109,6 +104,8 @@ class Recording:
         return self._file[f"step.{step}"]
 
     def _dataset(self, name: str, step: int = 0) -> Any:
+        if not isinstance(name, str):
+            raise KeyError(f"{self.path}: {name!r}: the name of a checkpoint is needed")
         if name.startswith("step.") and "/" in name:
             number, _, name = name.partition("/")
             if not number[5:].isdecimal():

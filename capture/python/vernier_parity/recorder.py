@@ -37,7 +37,8 @@ from .source_line import LONGEST as LONGEST_LINE, source_line as line_of_caller
 Ids = Union[Sequence[int], Sequence[Sequence[int]], np.ndarray]
 LAYER = re.compile(r"layer(0|[1-9][0-9]{0,6})\.([^./]+)")
 BARE_LAYER = re.compile(r"layer(0|[1-9][0-9]{0,6})")
-NEARLY_LAYER = re.compile(r"[A-Za-z]*[._-]?([0-9]{1,7})[._-]([^./]+)")  # Layer0.q_rope, layers.0.q_rope, blk.0.q_rope, layer00.q_rope
+# Layer0.q_rope, blk.0.q_rope, layer00.q_rope, layer[0].q_rope, model.layers.0.q_rope
+NEARLY_LAYER = re.compile(r"(?:[A-Za-z_]+[._-])*[A-Za-z]*[._[-]?([0-9]{1,7})]?[._-]([^./]+)")
 LONGEST_NAME, MOST_AXES, MOST_FACTS = 127, 6, 64
 LONGEST_DIMS, LONGEST_WORD, LONGEST_FACT = 63, 31, 60000  # bytes; HDF5 keeps 64 KiB of attributes with an object
 RESERVED = {"engine": "give the argument engine=", "precision": "give the argument precision=",

@@ -107,6 +107,10 @@ const bins = [
 function colourOf(c) {
 	if (c.fails && !c.elements)
 		return "lost";
+	if (c.status === "agreed" || c.status === "equal")
+		return "agreed";
+	if (c.status === "missing" || c.status === "extra")
+		return "absent";
 	const used = usedOf(c);
 	return Number.isNaN(used) ? "none" : bins.find(([top]) => used <= top)[1];
 }

@@ -209,8 +209,10 @@ function startMap() {
 			drawMap();
 		});
 	}
+	const seen = new Set(sides.flatMap((s) => s.report.checkpoints.map(colourOf)));
 	byId("legend").append(make("li", {}, "value / limit, up to"), ...bins.map(([, name, text]) => make("li", {}, make("i", { class: name }), text)),
-		make("li", {}, make("i", { class: "none" }), "no limit"), make("li", {}, make("i", { class: "lost" }), "not comparable"),
+		...[["agreed", "agreed, no numbers"], ["none", "no limit"], ["absent", "in one recording"], ["lost", "not comparable"]]
+			.filter(([name]) => seen.has(name)).map(([name, text]) => make("li", {}, make("i", { class: name }), text)),
 		make("li", {}, "• outside"), make("li", {}, "◆ origin"),
 		...(sides.some((s) => s.report.baseline) ? [make("li", {}, "○ known from the baseline")] : []));
 	addMaps();
