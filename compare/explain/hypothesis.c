@@ -448,8 +448,9 @@ static void round_own(const vn_explain_trial *t, vn_made *made)
 	}
 }
 
-/* An input, x[t * N + n], that lies so near the middle between two numbers of a format that an engine's last bit decides:
- * it would be greater by `by`. removed: how much less the squared error of its token would be. */
+/* An input, x[t * N + n], that lies so near the middle between two numbers of a format that an engine's
+ * last bit decides: it would be greater by `by`. removed: how much less the squared error of its token
+ * would be. */
 typedef struct input_tie {
 	int64_t t, n;
 	double  by, removed;
