@@ -39,8 +39,11 @@ static void occupy_standard_streams(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
 		/* A descriptor opened for reading cannot be written, so output that goes nowhere is reported as trouble. */
-		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR) != fd)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
+		    open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR) != fd) {
+			fputs("vernier: /dev/null cannot be opened in place of a standard stream that is closed\n", stderr);
 			_exit(2);
+		}
 }
 
 static int capture(int argc, char **argv)

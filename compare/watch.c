@@ -2,8 +2,9 @@
  * libref/base/trouble.h.
  *
  * The linker redirects the program's calls to the functions here (--wrap, compare/CMakeLists.txt;
- * each name below is in its list). Nothing changes for the caller. Calls made inside libraries are
- * not redirected; libraries report their own failures.
+ * each name below is in its list). Nothing changes for the caller, except that an open that a signal
+ * interrupts is repeated. Calls made inside libraries are not redirected; libraries report their own
+ * failures.
  */
 #include "libref/base/trouble.h"
 
@@ -70,7 +71,7 @@ static void *some(void *p, size_t n)
 		va_start(list, flags); \
 		const int mode = va_arg(list, int); /* the mode is read only when there is one */ \
 		va_end(list); \
-		const int r = __real_##name arguments, number = errno; \
+		const int r = (int)TEMP_FAILURE_RETRY(__real_##name arguments), number = errno; \
 		if (r < 0) \
 			note(number); \
 		errno = number; \

@@ -1,6 +1,7 @@
 /* workers.c: see workers.h. */
 #include "libgpu/workers.h"
 
+#include "libref/base/signals.h"
 #include "libref/base/trouble.h"
 
 #include <sched.h>
@@ -53,7 +54,7 @@ void vn_workers_start(vn_workers *w, int n, int threads, bool (*work)(void *ctx,
 		.work = work, .ctx = ctx, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER, .news = PTHREAD_COND_INITIALIZER
 	};
 	vn_trouble_spare(true); /* with fewer threads it takes longer */
-	sigfillset(&all);
+	vn_signals_of_others(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	while (w->threads < want && pthread_create(&w->thread[w->threads], NULL, run, w) == 0)
 		w->threads++;

@@ -32,7 +32,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -72,7 +75,15 @@ enum { MEMORY = 1, FILES = 2, PROCESS = 4 };
 	X(sched_getaffinity, PROCESS, ENOSYS) X(sem_init, PROCESS, ENOSPC) X(read_part, 0, 0) \
 	X(read_again, 0, EINTR) X(pread_part, 0, 0) X(pread_again, 0, EINTR) X(write_part, 0, 0) \
 	X(write_again, 0, EINTR) X(pwrite_part, 0, 0) X(pwrite_again, 0, EINTR) X(read_end, 0, 0) \
-	X(pread_end, 0, 0)
+	X(pread_end, 0, 0) X(recv_part, 0, 0) X(recv_again, 0, EINTR) X(recv_end, 0, 0) X(send_part, 0, 0) \
+	X(send_again, 0, EINTR) X(poll_again, 0, EINTR) X(waitpid_again, 0, EINTR) X(sem_wait_again, 0, EINTR) \
+	X(open_again, 0, EINTR) X(fsync_again, 0, EINTR) X(unlink, 0, EIO) X(rmdir, 0, EIO) X(remove, 0, EIO) \
+	X(fcntl, 0, EINVAL) X(ftell, 0, EIO) X(setvbuf, 0, ENOMEM) X(setenv, 0, ENOMEM) X(sigaction, 0, EINVAL) \
+	X(sigaltstack, 0, ENOMEM) X(prctl, 0, EINVAL) X(setrlimit, 0, EPERM) X(getrlimit, 0, EINVAL) \
+	X(setitimer, 0, EINVAL) X(setsockopt, 0, ENOBUFS) X(sysconf, 0, EINVAL) X(clock_gettime, 0, EINVAL) \
+	X(clock_getcpuclockid, 0, ESRCH) X(mincore, 0, EAGAIN) X(sync_file_range, 0, EIO) X(truncate, 0, EIO) \
+	X(dlopen, 0, 0) X(closedir, 0, EIO) X(syscall, 0, ENOSYS) X(time, 0, EOVERFLOW) X(localtime, 0, EOVERFLOW) \
+	X(fgetc, 0, EIO)
 /* clang-format on */
 
 enum call {
@@ -227,7 +238,7 @@ PASS(int, madvise, madvise, (void *p, size_t n, int advice), (p, n, advice), -1)
 		if (flags & (O_CREAT | O_TMPFILE)) \
 			mode = va_arg(more, mode_t); \
 		va_end(more); \
-		if (fails(flags & O_CREAT ? C_create : C_open, __builtin_return_address(0))) \
+		if (fails(flags & O_CREAT ? C_create : C_open, __builtin_return_address(0)) || FAILS(open_again)) \
 			return -1; \
 		return next_ arguments; \
 	}
@@ -288,15 +299,65 @@ ssize_t pwrite64(int fd, const void *from, size_t n, off64_t to)
 	NEXT(pwrite64);
 	return FAILS(pwrite) || FAILS(pwrite_again) ? -1 : next_(fd, from, PART(pwrite), to);
 }
-PASS(ssize_t, recv, recv, (int fd, void *to, size_t n, int flags), (fd, to, n, flags), -1)
+READS(recv, recv, (int fd, void *to, size_t n, int flags), (fd, to, n, flags))
 PASS(ssize_t, send, send, (int fd, const void *from, size_t n, int flags), (fd, from, n, flags), -1)
-PASS(ssize_t, sendmsg, send, (int fd, const struct msghdr *m, int flags), (fd, m, flags), -1)
+
+/* A part: half of the first piece. */
+ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
+{
+	NEXT(sendmsg);
+	struct msghdr part = *m;
+	struct iovec  first = m->msg_iovlen ? *m->msg_iov : (struct iovec) { NULL, 0 };
+	if (FAILS(send) || FAILS(send_again))
+		return -1;
+	if (first.iov_len > 1 && FAILS(send_part)) {
+		first.iov_len = (first.iov_len + 1) / 2;
+		part.msg_iov = &first;
+		part.msg_iovlen = 1;
+	}
+	return next_(fd, &part, flags);
+}
 PASS(int, ftruncate, ftruncate, (int fd, off_t n), (fd, n), -1)
 PASS(int, ftruncate64, ftruncate, (int fd, off64_t n), (fd, n), -1)
 PASS(int, fallocate, fallocate, (int fd, int mode, off_t from, off_t n), (fd, mode, from, n), -1)
 PASS(int, posix_fallocate, fallocate, (int fd, off_t from, off_t n), (fd, from, n), ENOSPC)
-PASS(int, fsync, fsync, (int fd), (fd), -1)
-PASS(int, fdatasync, fsync, (int fd), (fd), -1)
+#define AGAIN(result, name, as, parameters, arguments, failure) \
+	result name parameters \
+	{ \
+		NEXT(name); \
+		return FAILS(as) || FAILS(as##_again) ? failure : next_ arguments; \
+	}
+AGAIN(int, fsync, fsync, (int fd), (fd), -1)
+AGAIN(int, fdatasync, fsync, (int fd), (fd), -1)
+PASS(int, unlink, unlink, (const char *path), (path), -1)
+PASS(int, unlinkat, unlink, (int dir, const char *path, int flags), (dir, path, flags), -1)
+PASS(int, rmdir, rmdir, (const char *path), (path), -1)
+PASS(int, remove, remove, (const char *path), (path), -1)
+PASS(int, truncate, truncate, (const char *path, off_t n), (path, n), -1)
+PASS(int, truncate64, truncate, (const char *path, off64_t n), (path, n), -1)
+PASS(int, sync_file_range, sync_file_range, (int fd, off64_t from, off64_t n, unsigned how), (fd, from, n, how), -1)
+PASS(int, closedir, closedir, (DIR * d), (d), -1)
+PASS(long, ftell, ftell, (FILE * f), (f), -1)
+PASS(off_t, ftello, ftell, (FILE * f), (f), -1)
+PASS(off64_t, ftello64, ftell, (FILE * f), (f), -1)
+PASS(int, fseeko, fseek, (FILE * f, off_t to, int from), (f, to, from), -1)
+PASS(int, fseeko64, fseek, (FILE * f, off64_t to, int from), (f, to, from), -1)
+PASS(int, setvbuf, setvbuf, (FILE * f, char *buffer, int how, size_t n), (f, buffer, how, n), -1)
+PASS(void *, dlopen, dlopen, (const char *path, int how), (path, how), NULL)
+
+int fcntl64(int fd, int what, ...);
+#define FCNTL(name) \
+	int name(int fd, int what, ...) \
+	{ \
+		NEXT(name); \
+		va_list more; \
+		va_start(more, what); \
+		void *x = va_arg(more, void *); /* an int passes in the same place */ \
+		va_end(more); \
+		return FAILS(fcntl) ? -1 : next_(fd, what, x); \
+	}
+FCNTL(fcntl)
+FCNTL(fcntl64)
 PASS(int, rename, rename, (const char *from, const char *to), (from, to), -1)
 PASS(int, renameat2, rename, (int a, const char *from, int b, const char *to, unsigned flags), (a, from, b, to, flags),
      -1)
@@ -349,6 +410,15 @@ size_t fwrite(const void *from, size_t each, size_t n, FILE *f)
 	return 0;
 }
 
+int fgetc(FILE *f)
+{
+	NEXT(fgetc);
+	if (!FAILS(fgetc))
+		return next_(f);
+	mark(f);
+	return EOF;
+}
+
 int fflush(FILE *f)
 {
 	NEXT(fflush);
@@ -391,9 +461,9 @@ PASS(int, pipe, pipe, (int ends[2]), (ends), -1)
 PASS(int, pipe2, pipe, (int ends[2], int flags), (ends, flags), -1)
 PASS(int, socketpair, pipe, (int domain, int type, int protocol, int ends[2]), (domain, type, protocol, ends), -1)
 PASS(int, dup2, dup2, (int from, int to), (from, to), -1)
-PASS(int, poll, poll, (struct pollfd * p, nfds_t n, int ms), (p, n, ms), -1)
+AGAIN(int, poll, poll, (struct pollfd * p, nfds_t n, int ms), (p, n, ms), -1)
 int __poll_chk(struct pollfd *p, nfds_t n, int ms, size_t room);
-PASS(int, __poll_chk, poll, (struct pollfd * p, nfds_t n, int ms, size_t room), (p, n, ms, room), -1)
+AGAIN(int, __poll_chk, poll, (struct pollfd * p, nfds_t n, int ms, size_t room), (p, n, ms, room), -1)
 PASS(int, mprotect, mprotect, (void *p, size_t n, int what), (p, n, what), -1)
 PASS(FILE *, fopencookie, fopencookie, (void *restrict x, const char *restrict mode, cookie_io_functions_t f),
      (x, mode, f), NULL)
@@ -413,9 +483,58 @@ PASS(int, scandir, scandir,
       int (*order)(const struct dirent **, const struct dirent **)),
      (path, list, wanted, order), -1)
 PASS(FILE *, tmpfile, tmpfile, (void), (), NULL)
-PASS(pid_t, waitpid, waitpid, (pid_t pid, int *status, int how), (pid, status, how), -1)
+AGAIN(pid_t, waitpid, waitpid, (pid_t pid, int *status, int how), (pid, status, how), -1)
 PASS(int, waitid, waitid, (idtype_t what, id_t id, siginfo_t *info, int how), (what, id, info, how), -1)
 PASS(int, sched_getaffinity, sched_getaffinity, (pid_t pid, size_t n, cpu_set_t *set), (pid, n, set), -1)
+PASS(int, sem_wait, sem_wait_again, (sem_t * s), (s), -1)
+PASS(int, setenv, setenv, (const char *key, const char *value, int over), (key, value, over), -1)
+PASS(int, sigaction, sigaction, (int n, const struct sigaction *restrict now, struct sigaction *restrict was),
+     (n, now, was), -1)
+PASS(int, sigaltstack, sigaltstack, (const stack_t *restrict now, stack_t *restrict was), (now, was), -1)
+PASS(int, setrlimit, setrlimit, (__rlimit_resource_t what, const struct rlimit *most), (what, most), -1)
+PASS(int, setrlimit64, setrlimit, (__rlimit_resource_t what, const struct rlimit64 *most), (what, most), -1)
+PASS(int, getrlimit, getrlimit, (__rlimit_resource_t what, struct rlimit *most), (what, most), -1)
+PASS(int, getrlimit64, getrlimit, (__rlimit_resource_t what, struct rlimit64 *most), (what, most), -1)
+PASS(int, setitimer, setitimer,
+     (__itimer_which_t which, const struct itimerval *restrict now, struct itimerval *restrict was), (which, now, was),
+     -1)
+PASS(int, setsockopt, setsockopt, (int fd, int level, int name, const void *x, socklen_t n), (fd, level, name, x, n),
+     -1)
+PASS(long, sysconf, sysconf, (int name), (name), -1)
+PASS(int, clock_gettime, clock_gettime, (clockid_t id, struct timespec *t), (id, t), -1)
+PASS(int, clock_getcpuclockid, clock_getcpuclockid, (pid_t pid, clockid_t *id), (pid, id), ESRCH)
+PASS(int, mincore, mincore, (void *p, size_t n, unsigned char *in), (p, n, in), -1)
+PASS(struct tm *, localtime, localtime, (const time_t *t), (t), NULL)
+PASS(struct tm *, gmtime, localtime, (const time_t *t), (t), NULL)
+PASS(struct tm *, localtime_r, localtime, (const time_t *restrict t, struct tm *restrict to), (t, to), NULL)
+PASS(struct tm *, gmtime_r, localtime, (const time_t *restrict t, struct tm *restrict to), (t, to), NULL)
+
+int prctl(int what, ...)
+{
+	NEXT(prctl);
+	unsigned long x[4];
+	va_list       more;
+	va_start(more, what);
+	for (int i = 0; i < 4; i++)
+		x[i] = va_arg(more, unsigned long);
+	va_end(more);
+	return FAILS(prctl) ? -1 : next_(what, x[0], x[1], x[2], x[3]);
+}
+
+long syscall(long number, ...)
+{
+	NEXT(syscall);
+	long    x[6];
+	va_list more;
+	va_start(more, number);
+	for (int i = 0; i < 6; i++)
+		x[i] = va_arg(more, long);
+	va_end(more);
+	/* A driver waits for its threads by it. */
+	const uintptr_t from = (uintptr_t)__builtin_return_address(0);
+	const bool      ours = from >= program_from && from < program_to;
+	return ours && FAILS(syscall) ? -1 : next_(number, x[0], x[1], x[2], x[3], x[4], x[5]);
+}
 PASS(int, sem_init, sem_init, (sem_t * s, int shared, unsigned value), (s, shared, value), -1)
 
 void *mremap(void *old, size_t n, size_t wanted, int flags, ...)
@@ -435,7 +554,7 @@ PASS(int, pthread_create, pthread_create, (pthread_t * t, const pthread_attr_t *
 time_t time(time_t *t)
 {
 	NEXT(time);
-	const time_t now = fixed_time ? fixed_time : next_(NULL);
+	const time_t now = FAILS(time) ? (time_t)-1 : fixed_time ? fixed_time : next_(NULL);
 	if (t)
 		*t = now;
 	return now;

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 static void what_is_written_is_there(size_t bytes)
 {
@@ -37,11 +38,27 @@ static void a_large_one_is_a_file(void)
 	what_is_written_is_there(VN_SCRATCH_FILE + 12345);
 }
 
+/* A small file may claim to hold so much. */
+static void it_does_not_take_all_of_the_disk(void)
+{
+	struct statvfs disk;
+	vn_scratch     s;
+
+	CU_ASSERT_EQUAL_FATAL(setenv("TMPDIR", "/var/tmp", 1), 0);
+	CU_ASSERT_EQUAL_FATAL(statvfs("/var/tmp", &disk), 0);
+	const size_t most = (size_t)disk.f_bavail * (size_t)disk.f_frsize;
+	if (vn_scratch_make(&s, most / 10 * 9))
+		CU_ASSERT_EQUAL(s.file, 0);
+	vn_scratch_end(&s);
+	CU_ASSERT_FALSE(vn_scratch_make(&s, (size_t)1 << 46));
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
 		TEST(a_small_one_is_memory),
 		TEST(a_large_one_is_a_file),
+		TEST(it_does_not_take_all_of_the_disk),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("scratch", tests);

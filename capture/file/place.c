@@ -228,7 +228,7 @@ vn_status vn_place_settle(vn_place *p, vn_error *err)
 	if (whole)
 		return whole;
 	/* Some errors, such as a full disk, are reported only here. */
-	if (fsync(p->fd) != 0)
+	if (TEMP_FAILURE_RETRY(fsync(p->fd)) != 0)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", p->partial, strerror(errno));
 	int r = p->force ? -1 : renameat2(AT_FDCWD, p->partial, AT_FDCWD, p->path, RENAME_NOREPLACE);
 	if (r != 0 && !p->force && errno == EEXIST)

@@ -67,8 +67,8 @@ static vn_status load_once(vn_recording *r, int i, vn_error *err)
 
 	strcpy(scan.tensor.name, r->entry[i].name);
 	if (!vn_scratch_make(&scan.to, (size_t)s->bytes))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory for %" PRId64 " bytes", r->path, r->entry[i].name,
-		               s->bytes);
+		return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no room for %" PRId64 " bytes in $TMPDIR, /var/tmp, /tmp or memory",
+		               r->path, r->entry[i].name, s->bytes);
 	if (s->foreign)
 		st = r->foreign.read(r->foreign.context, s->foreign - 1, 0, (size_t)s->bytes, scan.to.data, err);
 	for (; n < scan.children && !st && !s->foreign; n++) {

@@ -8,14 +8,31 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
+
+/* A file of 40 MB may ask for 40 GB, so a quarter of the free disk is left to others. */
+static bool leaves_room(const char *folder, size_t bytes)
+{
+	struct statvfs disk;
+	return statvfs(folder, &disk) == 0 && (double)bytes <= 0.75 * (double)disk.f_bavail * (double)disk.f_frsize;
+}
+
+/* Beyond half of the machine's memory the kernel would end processes, not refuse. */
+static bool fits_memory(size_t bytes)
+{
+	return bytes < VN_SCRATCH_FILE ||
+	       (double)bytes <= 0.5 * (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+}
 
 /* Allocates the blocks before they are written, because a full disk would otherwise raise SIGBUS. Returns 0 on
  * failure; descriptor 0 is never used. */
 static int file_in(const char *folder, size_t bytes)
 {
 	char path[4096];
-	int  fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
+	if (!leaves_room(folder, bytes))
+		return 0;
+	int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
 	if (fd < 0 && snprintf(path, sizeof path, "%s/vernier-XXXXXX", folder) < (int)sizeof path &&
 	    (fd = mkostemp(path, O_CLOEXEC)) >= 0)
 		unlink(path);
@@ -35,8 +52,10 @@ bool vn_scratch_make(vn_scratch *s, size_t bytes)
 		if (folder[i] && *folder[i])
 			s->file = file_in(folder[i], bytes);
 	vn_trouble_spare(false);
-	s->data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, s->file ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS,
-	               s->file ? s->file : -1, 0);
+	s->data = s->file || fits_memory(bytes)
+	              ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, s->file ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS,
+	                     s->file ? s->file : -1, 0)
+	              : MAP_FAILED;
 	if (s->data != MAP_FAILED)
 		return true;
 	s->data = NULL;

@@ -3,7 +3,8 @@
  *
  * A small one is memory that processes share. A large one is a mapped file without a name, so that
  * only the parts in use occupy memory. The file is in $TMPDIR, else in /var/tmp (on disk, unlike
- * /tmp), else in /tmp. If none has room, it is memory like a small one.
+ * /tmp), else in /tmp. It takes at most three quarters of what is free there. If none has room, it is
+ * memory like a small one, at most half of the machine's.
  */
 #ifndef VN_CAPTURE_SCRATCH_H
 #define VN_CAPTURE_SCRATCH_H

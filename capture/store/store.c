@@ -2,6 +2,7 @@
  * store_model.c. */
 #include "capture/store/store_internal.h"
 
+#include "libref/base/signals.h"
 #include "libref/base/trouble.h"
 
 #include <errno.h>
@@ -116,7 +117,7 @@ static vn_status start_thread(vn_store *s, vn_error *err)
 	if (!(s->queue = vn_queue_create(QUEUE_BUDGET)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", s->place.path);
 	/* Blocks all signals in the new thread, so that the main thread handles them. */
-	sigfillset(&all);
+	vn_signals_of_others(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	s->started = pthread_create(&s->thread, NULL, vn_store_thread, s) == 0;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

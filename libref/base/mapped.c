@@ -1,6 +1,7 @@
 /* mapped.c: see mapped.h. */
 #include "libref/base/mapped.h"
 
+#include "libref/base/temporary.h"
 #include "libref/base/text.h"
 
 #include <pthread.h>
@@ -55,6 +56,7 @@ static void explain(int signal, siginfo_t *info, void *context)
 			path = slot[i].path;
 	const size_t n = vn_text_put(line, vn_text_put(line, vn_text_put(line, 0, "vernier: "), path), why);
 	if (write(2, line, n) < 0) {} /* nothing more can be done */
+	vn_temporary_end();
 	_exit(2);
 }
 

@@ -1,6 +1,7 @@
 /* progress.c: see progress.h. */
 #include "libref/base/progress.h"
 
+#include "libref/base/signals.h"
 #include "libref/base/text.h"
 
 #include <inttypes.h>
@@ -102,7 +103,7 @@ static void start_ticking(void)
 	if (ticking)
 		return;
 	ticking = true;
-	sigfillset(&all);
+	vn_signals_of_others(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	if (pthread_create(&thread, NULL, tick, NULL) == 0)
 		pthread_detach(thread);

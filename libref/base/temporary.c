@@ -1,13 +1,17 @@
 /* temporary.c: see temporary.h. */
 #include "libref/base/temporary.h"
 
+#include "libref/base/trouble.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -160,11 +164,18 @@ static void remove_listed(int i)
 
 void vn_temporary_clear(const char *path)
 {
+	char left[VN_ERROR_MAX];
+
 	pthread_mutex_lock(&lock);
 	for (int i = 0; i < MOST; i++)
 		if (slot[i].listed && strcmp(slot[i].path, path) == 0) {
+			struct stat s;
 			remove_listed(i);
 			leave(i);
+			if (lstat(path, &s) == 0) {
+				snprintf(left, sizeof left, "%s cannot be removed", path);
+				vn_trouble_note(left);
+			}
 		}
 	pthread_mutex_unlock(&lock);
 }

@@ -17,7 +17,8 @@ void vn_temporary_begin(void);
  * listed if the list is full or the path is too long. */
 void vn_temporary_add(const char *path);
 void vn_temporary_forget(const char *path); /* call when it is removed, or gets its final name */
-/* takes it off the list, and removes it with its contents */
+/* takes it off the list, and removes it with its contents; what cannot be removed is noted as
+ * trouble (trouble.h) */
 void vn_temporary_clear(const char *path);
 
 /* Removes everything on the list, closes every file, and waits a moment for child processes that

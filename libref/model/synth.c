@@ -141,7 +141,7 @@ static vn_status write_all(FILE *f, const char *path, const void *data, size_t b
 /* Closes the file after syncing it, because a rename may reach the disk before the data. */
 static vn_status finish_file(FILE *f, const char *path, bool good, vn_error *err)
 {
-	const bool lost = good && (fflush(f) != 0 || ferror(f) || fsync(fileno(f)) != 0);
+	const bool lost = good && (fflush(f) != 0 || ferror(f) || TEMP_FAILURE_RETRY(fsync(fileno(f))) != 0);
 	const int  why = errno;
 	if (fclose(f) != 0 && good && !lost)
 		return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
@@ -395,8 +395,16 @@ vn_status vn_synth_write(const char *shape, const char *said, const vn_synth_opt
 		goto done;
 	snprintf(path, sizeof path, "%s/model.safetensors", partial);
 	if (!(st = write_weights(path, plan, o, err)) && !(st = vn_trouble_since(mark, dir, err))) {
-		vn_temporary_forget(partial); /* from here on the folder is the model, under either name */
-		st = take_place(partial, dir, err);
+		/* Signals wait until the folder has its name. */
+		sigset_t ends, before;
+		sigemptyset(&ends);
+		sigaddset(&ends, SIGINT);
+		sigaddset(&ends, SIGTERM);
+		sigaddset(&ends, SIGHUP);
+		pthread_sigmask(SIG_BLOCK, &ends, &before);
+		if (!(st = take_place(partial, dir, err)))
+			vn_temporary_forget(partial);
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
 	}
 done:
 	if (st && made)

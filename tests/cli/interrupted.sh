@@ -64,14 +64,43 @@ char *mkdtemp(char *path)
 }
 P
 cc -O1 -shared -fPIC -o created.so created.c -ldl || exit
+cat >renamed.c <<'P'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+int rename(const char *from, const char *to)
+{
+	kill(getpid(), SIGTERM);
+	return ((int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename"))(from, to);
+}
+int renameat2(int a, const char *from, int b, const char *to, unsigned how)
+{
+	kill(getpid(), SIGTERM);
+	return ((int (*)(int, const char *, int, const char *, unsigned))dlsym(RTLD_NEXT, "renameat2"))(a, from, b, to, how);
+}
+P
+cc -O1 -shared -fPIC -o renamed.so renamed.c -ldl || exit
 there() { find . "$TMPDIR" | sort; }
 : >after
 there >before
-for command in "compare ref.h5 h1.h5 -q -o c.json" "show ref.h5 logits --values w.txt" "synth qwen2-0.5b --layers 1 -o m" \
-	"selftest" "isolate $M --ids 1,2 --check true"; do
-	LD_PRELOAD=$PWD/created.so vernier $command >/dev/null 2>&1
-	echo "${command%% *}: $?"
+ended() {
+	LD_PRELOAD=$PWD/$1 vernier $2 >/dev/null 2>&1
+	echo "${2%% *}: $?"
 	there >after
 	diff before after
+}
+for command in "compare ref.h5 h1.h5 -q -o c.json" "show ref.h5 logits --values w.txt" "synth qwen2-0.5b --layers 1 -o m" \
+	"selftest" "isolate $M --ids 1,2 --check true"; do
+	ended created.so "$command"
 done
-
+echo "== a signal in the moment before a file or a folder gets its name"
+for command in "compare ref.h5 h1.h5 -q -o c.json" "show ref.h5 logits --values w.txt"; do
+	ended renamed.so "$command"
+done
+vernier synth tiny -o m --force >/dev/null
+there >before
+ended renamed.so "synth tiny -o m --force"
+echo "[$?]"
