@@ -297,9 +297,10 @@ int vernier_capture_at(vernier_capture *c, const char *file, int line)
 		return -1;
 	if (!file)
 		return keep_status(c, vn_fail(&c->err, VN_ERR_USAGE, "%s: no source file (NULL)", c->run.path));
-	const size_t n = strlen(file), room = sizeof c->source_line - sizeof "...:-2147483648";
-	snprintf(c->source_line, sizeof c->source_line, "%s%s:%d", n > room ? "..." : "", n > room ? file + n - room : file,
-	         line);
+	const size_t n = strlen(file), room = sizeof c->source_line - sizeof ":-2147483648";
+	for (file += n > room ? n - room : 0; ((unsigned char)*file & 0xc0) == 0x80;) /* not inside a character */
+		file++;
+	snprintf(c->source_line, sizeof c->source_line, "%s:%d", file, line);
 	return 0;
 }
 

@@ -157,6 +157,17 @@ int main(void)
 			vernier_record_put(&r, "embed", NULL, "f32", x, 2, NULL);
 		printf("%d %s\n", vernier_record_close(&r), vernier_record_error(&r));
 	}
+	vernier_record_open(&r, "lines", "x", "f32");
+	vernier_record_step(&r, &id, 1);
+	VERNIER_RECORD_HERE(&r);
+	vernier_record_put(&r, "embed", NULL, "f32", x, 2, shape);
+	vernier_record_put(&r, "final_norm", NULL, "f32", x, 2, shape);
+	vernier_record_at(&r, "\303\244/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789", 7);
+	vernier_record_put(&r, "logits", NULL, "f32", x, 2, shape);
+	printf("%d %s\n", vernier_record_close(&r), vernier_record_error(&r));
+	vernier_record_open(&r, "lines2", "x", "f32");
+	vernier_record_at(&r, NULL, 7);
+	printf("%d %s\n", vernier_record_close(&r), vernier_record_error(&r));
 	vernier_record_open(&r, "nowhere/wrong", "x", "f32");
 	printf("%d %s\n", vernier_record_close(&r), vernier_record_error(&r));
 	vernier_record_open(&r, "/dev/full", "x", "f32");
@@ -224,6 +235,8 @@ cat >expected <<'T'
 -1 'mine' has no key, or no value (NULL)
 -1 embed: data is NULL for 6 numbers
 -1 embed: rank 2, and no shape (NULL)
+0 
+-1 a source file that is NULL
 -1 nowhere/wrong: cannot be made: No such file or directory
 -1 /dev/full/manifest.jsonl: cannot be written: Not a directory
 -1 w.h5: no step was begun
@@ -251,4 +264,8 @@ cat >expected <<'T'
 T
 diff expected said
 test ! -e w.h5
+vernier import lines -o lines.h5 2>/dev/null
+vernier show lines.h5 embed | grep -q "recorded at      wrong.c:$(grep -n 'VERNIER_RECORD_HERE' wrong.c | cut -d: -f1)\$"
+! vernier show lines.h5 final_norm | grep -q 'recorded at'
+vernier show lines.h5 logits | grep -q 'recorded at      /0123456789/.*/0123456789:7$'
 echo "examples: C and C++, by the header and by the library"

@@ -69,6 +69,8 @@ def make_pages():
         return x
 
     change("half.h5", "bad.h5", step0__layer0__q_rope=heads, step0__layer1__mlp_act=nan)
+    with h5py.File("bad.h5", "r+") as f:
+        f["step.0/layer0/q_rope"].attrs["source_line"] = "engine.py:123"
     compare("ref.h5", "bad.h5", "bad.html", "--floor", "half.h5")
     compare("ref.h5", "bad.h5", "replay.html", "--model", MODEL)
     capture("wrong.h5", "--precision", "f16", "--points", "*", "--inject", "R1@layer1.q_rope")
@@ -183,6 +185,7 @@ def a_click_opens_a_cell(b):
     b.screen(*SCREENS["light"])
     b.open("bad.html")
     assert text(b, "#detail-title") == "layer0.q_rope" and "heads 4-5 of 6" in text(b, "#detail-body")
+    assert "engine.py:123" in text(b, "#detail-body") and "recorded at (reference)" not in text(b, "#detail-body")
     b.click("[aria-label^='layer 1, mlp_act:']")
     assert text(b, "#detail-title") == "layer1.mlp_act"
     for words in "OUTSIDE limits", "nonfinite", "fp16-acc32.yaml:", "ffn 7: reference", "the NaN and infinities are in token 3 of 17", "layer1.gate_proj":

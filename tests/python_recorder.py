@@ -379,7 +379,7 @@ class AnEngineInNumpy(Files):
 
         long = lines.fitting("d/" * 200 + "ämodel.py:123")
         self.assertLessEqual(len(long.encode()), 127)
-        self.assertTrue(long.startswith("...") and long.endswith("/ämodel.py:123"))
+        self.assertTrue(long.startswith("/d/d/") and long.endswith("/ämodel.py:123"))
         self.assertIsNone(lines.fitting("a\x1b.py:1"))
         self.assertEqual(lines._shown("/usr/lib/python3/dist-packages/x/y.py", "/home/me"), "x/y.py")
         self.assertEqual(lines._shown("/home/me/x/y.py", "/home/me"), "x/y.py")

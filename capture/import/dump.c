@@ -17,8 +17,10 @@ void vn_dump_close(vn_dump *d)
 		return;
 	if (d->close)
 		d->close(d);
-	for (int i = 0; i < d->n; i++)
+	for (int i = 0; i < d->n; i++) {
 		free(d->array[i].file);
+		free(d->array[i].source_line);
+	}
 	free(d->array);
 	free(d->step);
 	free(d->ids);

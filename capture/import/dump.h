@@ -26,8 +26,9 @@ typedef struct vn_array {
 	vn_shape shape;
 	/* for the kind: which file, member or tensor holds its bytes, and from which offset */
 	size_t   which, at;
-	char    *file; /* in a directory: its file name; else NULL */
-	int      line; /* in the manifest; 0: there is none */
+	char    *file;        /* in a directory: its file name; else NULL */
+	int      line;        /* in the manifest; 0: there is none */
+	char    *source_line; /* as in vn_entry; NULL: not given */
 } vn_array;
 
 typedef struct vn_dump vn_dump;

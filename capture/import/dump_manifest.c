@@ -166,8 +166,8 @@ static vn_status shape_of(const line *l, vn_shape *shape)
 
 static vn_status read_tensor(const line *l)
 {
-	static const char *const keys[] = { "tensor", "file", "dtype", "shape", "dims", "op", NULL };
-	const char              *name, *file, *dtype, *dims, *op;
+	static const char *const keys[] = { "tensor", "file", "dtype", "shape", "dims", "op", "source_line", NULL };
+	const char              *name, *file, *dtype, *dims, *op, *source;
 	vn_shape                 shape;
 	vn_dtype                 type;
 	char                     where[600];
@@ -175,12 +175,15 @@ static vn_status read_tensor(const line *l)
 
 	if (st || (st = text_of(l, "tensor", true, &name)) || (st = text_of(l, "file", true, &file)) ||
 	    (st = text_of(l, "dtype", true, &dtype)) || (st = text_of(l, "dims", false, &dims)) ||
-	    (st = text_of(l, "op", false, &op)) || (st = shape_of(l, &shape)))
+	    (st = text_of(l, "op", false, &op)) || (st = text_of(l, "source_line", false, &source)) ||
+	    (st = shape_of(l, &shape)))
 		return st;
 	if (!vn_dtype_from_name(dtype, &type) || type >= VN_N_DTYPES)
 		return bad(l, "dtype '%.20s' is not one of f16, bf16, f32, f64, i32, f8_e4m3, f8_e5m2", dtype);
 	if (!*file || *file == '.' || strchr(file, '/') || strlen(file) > 255)
 		return bad(l, "file '%.60s' is not the name of a file in the directory", file);
+	if (source && strlen(source) >= VN_SOURCE_LINE_MAX)
+		return bad(l, "source_line is longer than %d bytes", VN_SOURCE_LINE_MAX - 1);
 	if (l->d->n_steps == 0)
 		return bad(l, "a tensor before any step");
 	snprintf(where, sizeof where, "%.500s:%d", l->path, l->number);
@@ -191,6 +194,8 @@ static vn_status read_tensor(const line *l)
 	a->line = l->number;
 	a->laid.dtype = type;
 	a->shape = shape;
+	if (source && !(a->source_line = strdup(source)))
+		return vn_fail(l->err, VN_ERR_NOMEM, "%s: no memory", l->path);
 	return (a->file = strdup(file)) ? VN_OK : vn_fail(l->err, VN_ERR_NOMEM, "%s: no memory", l->path);
 }
 

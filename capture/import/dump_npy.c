@@ -114,6 +114,7 @@ static vn_status look_at_all(vn_dump *d, vn_error *err)
 		if (d->n_left++ == 0)
 			snprintf(d->left, sizeof d->left, "%s", why.text);
 		free(d->array[i].file);
+		free(d->array[i].source_line);
 	}
 	d->n = kept;
 	return VN_OK;

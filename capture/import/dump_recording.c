@@ -41,10 +41,11 @@ static vn_entry entry_of(const vn_array *a, int i)
 		           .dtype = a->laid.dtype,
 		           .shape = a->shape,
 		           .same_as = -1 };
-	e.point = e.basis = e.source_line = "";
+	e.point = e.basis = "";
 	e.axes = vn_intern(a->axes);
 	e.op = vn_intern(a->op);
-	e.name = e.axes && e.op ? vn_intern(a->name) : NULL;
+	e.source_line = vn_intern(a->source_line ? a->source_line : "");
+	e.name = e.axes && e.op && e.source_line ? vn_intern(a->name) : NULL;
 	return e;
 }
 

@@ -19,6 +19,7 @@ static vn_tensor_label label_of(const vn_entry *e)
 	vn_tensor_label l = vn_label_of_name(e->name);
 	snprintf(l.op, sizeof l.op, "%s", e->op);
 	snprintf(l.axes, sizeof l.axes, "%s", e->axes);
+	snprintf(l.source_line, sizeof l.source_line, "%s", e->source_line);
 	return l;
 }
 

@@ -45,6 +45,7 @@ typedef struct vernier_record {
 	long    tensors;
 	int     step, failed; /* step: the current one, -1 before the first */
 	int64_t tokens;       /* in all steps so far */
+	char    source_line[128];
 } vernier_record;
 
 /* Creates the directory if it does not exist; it must not hold a recording already. Reports name
@@ -77,6 +78,12 @@ int vernier_record_step_at(vernier_record *r, const int32_t *ids, const int32_t 
  *   shape  (rank) the length of each axis; rank is at most 6. */
 int vernier_record_put(vernier_record *r, const char *name, const char *dims, const char *dtype, const void *data,
                        int rank, const int64_t *shape);
+
+/* States where the next tensor is made, which reports show as FILE:LINE. VERNIER_RECORD_HERE states the
+ * line that it stands in. The put functions do not do it themselves: most programs call them in one
+ * helper, whose line would stand for every tensor. Of a long path the end is kept. */
+int vernier_record_at(vernier_record *r, const char *file, int line);
+#define VERNIER_RECORD_HERE(r) vernier_record_at((r), __FILE__, __LINE__)
 
 /* Same as vernier_record_put, for data with strides: element (i, j...) is at data + i * stride[0] +
  * j * stride[1]... Strides are in bytes and may be negative or 0. op: the engine's name for the
@@ -483,6 +490,21 @@ int vernier_record_step(vernier_record *r, const int32_t *ids, size_t n)
 	return vernier_record_step_at(r, ids, NULL, n);
 }
 
+int vernier_record_at(vernier_record *r, const char *file, int line)
+{
+	size_t n;
+	if (vernier_record_ready_(r))
+		return -1;
+	if (!file)
+		return vernier_record_fail_(r, "a source file that is NULL");
+	for (n = strlen(file); n > 100; n--) /* the bound of a line in a checkpoint file is 127 bytes */
+		file++;
+	while (((unsigned char)*file & 0xc0) == 0x80) /* do not begin inside a character */
+		file++;
+	snprintf(r->source_line, sizeof r->source_line, "%s:%d", file, line);
+	return 0;
+}
+
 int vernier_record_put_strided(vernier_record *r, const char *name, const char *dims, const char *dtype,
                                const void *data, int rank, const int64_t *shape, const int64_t *stride, const char *op)
 {
@@ -535,6 +557,11 @@ int vernier_record_put_strided(vernier_record *r, const char *name, const char *
 	if (op) {
 		vernier_record_plain_(&t, ",\"op\":");
 		vernier_record_quoted_(&t, op);
+	}
+	if (*r->source_line) {
+		vernier_record_plain_(&t, ",\"source_line\":");
+		vernier_record_quoted_(&t, r->source_line);
+		*r->source_line = '\0';
 	}
 	return vernier_record_line_(r, &t);
 }

@@ -48,4 +48,4 @@ def fitting(line: str) -> Optional[str]:
     """The line if it may stand in a file; of one that is too long, the end."""
     if not line.isprintable():
         return None
-    return line if len(line.encode()) <= LONGEST else "..." + line.encode()[3 - LONGEST :].decode("utf-8", "ignore")
+    return line if len(line.encode()) <= LONGEST else line.encode()[-LONGEST:].decode("utf-8", "ignore")
