@@ -133,7 +133,8 @@ static vn_status judge_tensor(void *self, const char *name, const vn_tensor *t, 
 	if (!j->same || !vn_shape_equal(&e->shape, &t->shape)) {
 		*opinion = VN_OPINION_OUTSIDE;
 		if (!j->same)
-			snprintf(words, VN_OPINION_WORDS, "the tokens of step %d are not the reference's", j->step);
+			snprintf(words, VN_OPINION_WORDS, "the tokens of step %d are not the reference's: take them with %s",
+			         j->step, j->step ? "--force-ids-from" : "--ids-from");
 		else
 			snprintf(words, VN_OPINION_WORDS, "shape %s, %s in the reference", vn_shape_text(&t->shape, a),
 			         vn_shape_text(&e->shape, b));
