@@ -14,6 +14,7 @@
 #include "compare/explain/rearrange.h"
 #include "compare/explain/redirect.h"
 #include "compare/explain/score.h"
+#include "compare/explain/hypothesis_apply.h"
 
 #include <stdio.h>
 #include <string.h>

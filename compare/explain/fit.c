@@ -2,6 +2,7 @@
 #include "compare/explain/fit.h"
 #include "compare/explain/heads.h"
 #include "compare/explain/score.h"
+#include "compare/explain/hypothesis_apply.h"
 #include "compare/explain/search.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* score.c: see score.h. */
 #include "compare/explain/score.h"
+#include "compare/explain/hypothesis_apply.h"
 #include "compare/explain/heads.h"
 #include "compare/replay/reference_variants.h"
 
@@ -60,7 +61,8 @@ static int64_t count_unmasked(const vn_explain_trial *t, const vn_tensor *own)
 	double           x[3][BLOCK];
 	int64_t          count = 0;
 
-	if (n->op != VN_OP_ATTENTION || n->out[VN_ATTN_PROBS] != t->site->target || !t->own.data || own->data == t->own.data)
+	if (n->op != VN_OP_ATTENTION || n->out[VN_ATTN_PROBS] != t->site->target || !t->own.data ||
+	    own->data == t->own.data)
 		return 0;
 	for (int64_t at = 0; at < all; at += BLOCK) {
 		const size_t some = (size_t)(all - at < BLOCK ? all - at : BLOCK);
