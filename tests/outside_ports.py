@@ -347,8 +347,7 @@ def stale_value(a):
 
 
 stepped("port_steps_mask_top_left", "A3*", see_first_alone)
-# Not in qwen3: in bfloat16 the block's keys have some floors of attention there, and a window of 31 to 35 keys fits as well.
-stepped("port_steps_block_repeated", "C* ", repeat_block, "llama qwen2")
+stepped("port_steps_block_repeated", "C* ", repeat_block, "llama qwen2 qwen3")
 stepped("port_steps_middle_dropped", "A5* C* ", drop_middle)
 stepped("port_steps_value_stale", "C*", stale_value)
 

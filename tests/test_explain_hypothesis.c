@@ -1,4 +1,5 @@
 /* test_explain_hypothesis.c: tests compare/explain/hypothesis.c. */
+#include "compare/explain/hypothesis_apply.h"
 #include "tests/explain_help.h"
 
 #include <math.h>

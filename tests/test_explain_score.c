@@ -89,6 +89,24 @@ static void one_mistake_made_and_read_off_the_numbers_is_one_answer(void)
 	CU_ASSERT_EQUAL(x.n_alias, 2);
 }
 
+static void a_key_that_has_a_probability_is_not_masked(void)
+{
+	vn_hypothesis window = { .finding = VN_WINDOW }, scale = { .finding = VN_SCORE_SCALE };
+	explained     e;
+
+	compare_llama(&e, "A1.missing@layer1.attn_context", false);
+	stand_at(&e, "layer1.attn_probs", 0);
+	window.node = scale.node = node_named(&e, "layer1.attn_probs");
+	vn_constant_put(&window, "window", PROMPT - 1); /* the last query does not see the first key */
+	vn_constant_put(&scale, "scale", 1);
+	CU_ASSERT_EQUAL(vn_score(&e.t, &window, &e.err), VN_OK);
+	CU_ASSERT_EQUAL(window.local.bad, e.t.site->plan->node[window.node].c.attention.heads);
+	CU_ASSERT_TRUE(isinf(window.limit_fraction));
+	CU_ASSERT_EQUAL(vn_score(&e.t, &scale, &e.err), VN_OK);
+	CU_ASSERT_TRUE(scale.local.bad == 0 && scale.limit_fraction <= 1);
+	end_explained(&e);
+}
+
 /* In 16 bits the softmax of another healthy engine rounds otherwise than the reference's: in any order. */
 static void an_arrangement_has_the_floors_of_other_healthy_engines(void)
 {
@@ -205,6 +223,7 @@ int main(void)
 		TEST(an_answer_leaves_what_a_healthy_operation_may_and_a_share_of_the_error),
 		TEST(aliases_leave_less_than_twice_as_much_and_a_refuted_one_is_none),
 		TEST(one_mistake_made_and_read_off_the_numbers_is_one_answer),
+		TEST(a_key_that_has_a_probability_is_not_masked),
 		TEST(an_arrangement_has_the_floors_of_other_healthy_engines),
 		TEST(what_fits_but_for_a_little_says_how_much_it_explains),
 		TEST(the_mistake_that_was_made_leaves_nothing_and_the_sound_operation_much),

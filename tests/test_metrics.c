@@ -365,6 +365,32 @@ static void any_number_of_threads_gives_the_same_digits(void)
 	free(c);
 }
 
+static void a_brief_pass_has_the_same_sums_and_leaves_the_rest_unset(void)
+{
+	static const vn_metric sums[] = { VN_M_NMSE, VN_M_COSINE, VN_M_MAX_ABS, VN_M_WORST_TOKEN_NMSE, VN_M_NONFINITE };
+	enum { TOKENS = 300, N = 400 };
+	float *r = malloc(TOKENS * N * sizeof *r), *c = malloc(TOKENS * N * sizeof *c);
+	for (int i = 0; i < TOKENS * N; i++) {
+		r[i] = (float)uniform();
+		c[i] = r[i] + (float)(1e-3 * uniform());
+	}
+	c[77] = NAN;
+	const vn_tensor   a = tensor(r, VN_F32, 2, TOKENS, N, 1), b = tensor(c, VN_F32, 2, TOKENS, N, 1);
+	const vn_measured whole = measure(&a, &b, "token hidden", false, 2);
+	vn_measured       brief;
+	CU_ASSERT_EQUAL_FATAL(vn_measure_brief(&a, &b, "token hidden", false, 2, &brief, NULL), VN_OK);
+	for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
+		CU_ASSERT_TRUE(brief.has[sums[i]]);
+		CU_ASSERT_EQUAL(brief.value[sums[i]], whole.value[sums[i]]);
+	}
+	CU_ASSERT_EQUAL(brief.at, whole.at);
+	CU_ASSERT_EQUAL(brief.absmax[0], whole.absmax[0]);
+	CU_ASSERT_TRUE(whole.has[VN_M_ULP_P99] && whole.has[VN_M_MEAN_REL] && whole.has[VN_M_WORST_CHANNEL_NMSE]);
+	CU_ASSERT_FALSE(brief.has[VN_M_ULP_P99] || brief.has[VN_M_MEAN_REL] || brief.has[VN_M_WORST_CHANNEL_NMSE]);
+	free(r);
+	free(c);
+}
+
 static void unaligned_bytes_are_read_as_they_are(void)
 {
 	static unsigned char room[4 * 100 + 1];
@@ -675,6 +701,7 @@ int main(void)
 		TEST(a_tie_may_fall_either_way),
 		TEST(a_nan_among_scores_is_a_nan_divergence),
 		TEST(any_number_of_threads_gives_the_same_digits),
+		TEST(a_brief_pass_has_the_same_sums_and_leaves_the_rest_unset),
 		TEST(unaligned_bytes_are_read_as_they_are),
 		TEST(float64_agrees_with_float32_where_both_can_say_it),
 		TEST(headroom_is_of_the_candidate_s_format),

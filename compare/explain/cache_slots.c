@@ -9,6 +9,7 @@
  */
 #include "compare/explain/cache_slots.h"
 #include "compare/explain/score.h"
+#include "compare/explain/hypothesis_apply.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -102,7 +102,7 @@ static vn_status look(vn_explain_trial *t, const vn_plan *plan, const vn_tensor 
 	h->estimated = true;
 	h->local = *unmodified;
 	h->local.local = share * unmodified->local;
-	h->limit_fraction = h->local.local / h->local.floor / VN_LOCAL_LIMIT;
+	h->limit_fraction = share * t->x->unmodified.limit_fraction;
 	vn_keep(t->x, h);
 	return VN_OK;
 }
@@ -160,7 +160,8 @@ vn_status vn_catalogue_measure_next(vn_explain_trial *t, vn_error *err)
 	vn_explanation *x = t->x;
 	vn_status       st = VN_OK;
 
-	while (!st && x->n > x->n_alias && x->by[x->n_alias].estimated && !x->by[x->n_alias].places) {
+	while (!st && x->n > x->n_alias && x->by[x->n_alias].estimated && !x->by[x->n_alias].places &&
+	       x->by[x->n_alias].local.local < x->unmodified.local.local) {
 		const vn_hypothesis h = x->by[x->n_alias];
 		bool                settled = false;
 		memmove(x->by + x->n_alias, x->by + x->n_alias + 1, (size_t)(x->n - x->n_alias - 1) * sizeof *x->by);

@@ -12,8 +12,10 @@
 #include "compare/explain/estimate_rotate.h"
 #include "compare/explain/heads.h"
 #include "compare/explain/rearrange.h"
+#include "compare/explain/rearrange_rows.h"
 #include "compare/explain/redirect.h"
 #include "compare/explain/score.h"
+#include "compare/explain/hypothesis_apply.h"
 
 #include <stdio.h>
 #include <string.h>

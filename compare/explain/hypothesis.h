@@ -259,33 +259,4 @@ double vn_constant_of(const vn_hypothesis *h, const char *name); /* NaN: no cons
 /* Sets its number: the last constant, the number of its fault, or the offset of rows. */
 void   vn_number_put(vn_hypothesis *h, double number);
 
-/* ---- at a checkpoint ------------------------------------------------------------------------------------ */
-
-struct vn_explain_trial;
-typedef struct vn_faulty vn_faulty;
-
-/* The result of applying a hypothesis: a plan and weights to run, or numbers, or neither (it
- * changes nothing here). */
-typedef struct vn_made {
-	const vn_plan   *plan;
-	const vn_tensor *weights;
-	vn_tensor        own, fine; /* the numbers, in the candidate's precision and more precisely */
-	vn_plan         *copy;      /* private to vn_made_finish, as are the following */
-	vn_faulty       *faulty;
-	vn_tensor       *table;
-	void            *rows;
-} vn_made;
-
-vn_status vn_hypothesis_apply(const struct vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);
-void      vn_made_finish(vn_made *made);
-/* Makes the plan of a hypothesis VN_BY_CONSTANTS or VN_BY_READS. VN_ERR_USAGE: a constant is out of
- * its range. */
-vn_status vn_hypothesis_plan(const struct vn_explain_trial *t, const vn_hypothesis *h, vn_plan **plan, vn_error *err);
-/* Moves h from another layer's node to this one; what it reads moves by as many layers. Returns
- * false if that does not exist. */
-bool      vn_hypothesis_move(const struct vn_explain_trial *t, vn_hypothesis *h, int node);
-/* May this input of node n have been that value: was it recorded, did it exist when n ran, does the
- * shape fit? */
-bool      vn_could_read(const struct vn_explain_trial *t, const vn_node *n, int input, int value);
-
 #endif

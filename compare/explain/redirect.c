@@ -2,6 +2,7 @@
 #include "compare/explain/redirect.h"
 #include "compare/explain/catalogue.h"
 #include "compare/explain/score.h"
+#include "compare/explain/hypothesis_apply.h"
 
 #include "libref/plan/fault.h"
 

@@ -1,5 +1,6 @@
 /* score.c: see score.h. */
 #include "compare/explain/score.h"
+#include "compare/explain/hypothesis_apply.h"
 #include "compare/explain/heads.h"
 #include "compare/replay/reference_variants.h"
 
@@ -48,6 +49,32 @@ void vn_keep(vn_explanation *x, const vn_hypothesis *h)
 	x->n += x->n < VN_EXPLAIN_KEPT;
 }
 
+/* Masked keys have probability 0 in every implementation, without rounding. Counts keys that a hypothesis masks (own is
+ * 0, and was not without it) although the candidate gives them a probability that did not underflow. */
+static int64_t count_unmasked(const vn_explain_trial *t, const vn_tensor *own)
+{
+	enum { BLOCK = 512 };
+	const vn_tensor *cand = &t->site->cand, *from[] = { own, &t->own, cand };
+	const vn_node   *n = &t->site->plan->node[t->site->plan->value[t->site->target].node];
+	const double     least = vn_dtype_digits(cand->dtype) == 10 ? 0x1p-14 : 0x1p-126;
+	const int64_t    all = vn_shape_count(&cand->shape);
+	double           x[3][BLOCK];
+	int64_t          count = 0;
+
+	if (n->op != VN_OP_ATTENTION || n->out[VN_ATTN_PROBS] != t->site->target || !t->own.data ||
+	    own->data == t->own.data)
+		return 0;
+	for (int64_t at = 0; at < all; at += BLOCK) {
+		const size_t some = (size_t)(all - at < BLOCK ? all - at : BLOCK);
+		for (int i = 0; i < 3; i++)
+			vn_to_f64(x[i], (const char *)from[i]->data + (size_t)at * vn_dtype_size(from[i]->dtype), from[i]->dtype,
+			          some);
+		for (size_t i = 0; i < some; i++)
+			count += x[0][i] == 0 && x[1][i] > 0 && x[2][i] >= least;
+	}
+	return count;
+}
+
 vn_status vn_score_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h,
                            vn_error *err)
 {
@@ -56,6 +83,8 @@ vn_status vn_score_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_t
 	                                         t->c->opened.policy.storage);
 	const vn_status st = vn_local_measure(own, fine, &t->site->cand, t->site->axes, format,
 	                                      t->c->request.options->threads, &h->local, err);
+	if (!st)
+		h->local.bad += count_unmasked(t, own);
 	h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
 	return st;
 }

@@ -2,7 +2,7 @@
 #include "compare/explain/sentences.h"
 #include "compare/explain/activation.h"
 #include "compare/explain/cache_slots.h"
-#include "compare/explain/rearrange.h"
+#include "compare/explain/rearrange_number.h"
 
 #include "libref/base/text.h"
 #include "libref/plan/fault.h"

@@ -198,7 +198,7 @@ static vn_status join_units(const vn_metric_kernel *k, const work *w, vn_window 
 	}
 	if (w->row)
 		vn_measure_tokens(w->row, w->pair.rows, w->size, m);
-	return vn_measure_channels(k, &w->pair, channels, w->parts ? in : NULL, job, err);
+	return job->brief ? VN_OK : vn_measure_channels(k, &w->pair, channels, w->parts ? in : NULL, job, err);
 }
 
 /* ---- digests ------------------------------------------------------------------- */
@@ -309,6 +309,7 @@ static void cut(work *w, const vn_job *job, int64_t most, int threads)
 {
 	w->pair = view(&job->ref, &job->cand, job->axes);
 	w->pair.bits = job->bits;
+	w->pair.brief = job->brief;
 	w->pair.mapped = job->mapped;
 	w->pair.masks = job->masks;
 	const int64_t token = w->pair.outer * w->pair.inner;
@@ -521,6 +522,15 @@ vn_status vn_measure(const vn_tensor *ref, const vn_tensor *cand, const char *ax
                      vn_measured *m, vn_error *err)
 {
 	return vn_measure_mapped(ref, cand, axes, scores, false, threads, m, err);
+}
+
+vn_status vn_measure_brief(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool mapped, int threads,
+                           vn_measured *m, vn_error *err)
+{
+	vn_job          job = { .ref = *ref, .cand = *cand, .axes = axes, .mapped = mapped, .brief = true };
+	const vn_status st = vn_measure_many(&job, 1, threads, err);
+	*m = job.m;
+	return st;
 }
 
 vn_status vn_measure_mapped(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores, bool mapped,

@@ -18,6 +18,7 @@ typedef struct vn_pair {
 	int64_t              n, outer, rows, inner;
 	bool                 tokens; /* rows are tokens */
 	bool                 bits;   /* count what differs */
+	bool                 brief;  /* no relative errors, no ulps, no channels */
 	bool                 mapped; /* data is in shared mappings */
 	bool                 masks;  /* minus infinity on both sides is a mask */
 } vn_pair;

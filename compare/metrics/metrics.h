@@ -119,6 +119,7 @@ typedef struct vn_job {
 	bool        mapped; /* both are in shared mappings, whose pages are released after use */
 	bool        masks;  /* attention scores: minus infinity on both sides is a mask */
 	bool        bits;   /* also measure differing, which compares all bits */
+	bool        brief;  /* neither relative errors, nor ulps, nor channels: their metrics are not set */
 	struct {
 		vn_recording *recording;
 		int           entry;
@@ -136,6 +137,9 @@ typedef struct vn_job {
 vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err);
 vn_status vn_measure(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores, int threads,
                      vn_measured *m, vn_error *err);
+/* Same, with `brief` (vn_job), and without scores. */
+vn_status vn_measure_brief(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool mapped, int threads,
+                           vn_measured *m, vn_error *err);
 /* Same; mapped: both are in shared mappings of files, whose pages are released after use. */
 vn_status vn_measure_mapped(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores, bool mapped,
                             int threads, vn_measured *m, vn_error *err);

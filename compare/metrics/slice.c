@@ -112,6 +112,8 @@ void vn_slice_narrow(const vn_metric_kernel *k, const vn_pair *p, int64_t at, si
 		join(s, &b, from);
 	}
 
+	if (p->brief)
+		return;
 	const double scale = row_scale(s->sq.rr, s->finite);
 	vn_sums      again = { .bad_at = -1 }; /* already counted */
 	spread->rel = 0;
@@ -255,6 +257,9 @@ void vn_slice_wide(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size
 	}
 	s->max_r = max[0];
 	s->max_c = max[1];
+
+	if (p->brief)
+		return;
 
 	/* With subnormal numbers the rms would lose precision, so the reference is scaled by 2^100. The difference
 	 * of two of the largest numbers overflows, so halves are subtracted. */

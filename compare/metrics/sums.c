@@ -89,18 +89,20 @@ void vn_sums_finish(const vn_sums *s, const vn_pair *p, const uint64_t count[VN_
 	set_metric(m, VN_M_NMSE, vn_nmse(q));
 	set_metric(m, VN_M_RMSE, ldexp(sqrt(q->dd / n), q->scale[2]));
 	set_metric(m, VN_M_MEAN_ABS, ldexp(q->ad / n, q->scale[2]));
-	set_metric(m, VN_M_MAX_REL, s->max_rel);
-	set_metric(m, VN_M_MEAN_REL, s->rel / n);
 	set_metric(m, VN_M_NORM_RATIO,
 	           q->rr == 0.0 && q->cc == 0.0 ? 1.0 : ldexp(sqrt(q->cc) / sqrt(q->rr), q->scale[1] - q->scale[0]));
 	set_metric(m, VN_M_SCALE, vn_scale(q, n));
 	set_metric(m, VN_M_WORST_TOKEN_COSINE, m->value[VN_M_COSINE]);
 	set_metric(m, VN_M_WORST_TOKEN_NMSE, m->value[VN_M_NMSE]);
-	set_metric(m, VN_M_WORST_CHANNEL_NMSE, m->value[VN_M_NMSE]);
-	set_metric(m, VN_M_WORST_CHANNEL_SCALE, m->value[VN_M_SCALE]);
-	set_metric(m, VN_M_ULP_P50, fmin(percentile(count, s->finite, 0.50), s->max_ulp));
-	set_metric(m, VN_M_ULP_P99, fmin(percentile(count, s->finite, 0.99), s->max_ulp));
-	set_metric(m, VN_M_ULP_MAX, s->max_ulp);
+	if (!p->brief) {
+		set_metric(m, VN_M_MAX_REL, s->max_rel);
+		set_metric(m, VN_M_MEAN_REL, s->rel / n);
+		set_metric(m, VN_M_WORST_CHANNEL_NMSE, m->value[VN_M_NMSE]);
+		set_metric(m, VN_M_WORST_CHANNEL_SCALE, m->value[VN_M_SCALE]);
+		set_metric(m, VN_M_ULP_P50, fmin(percentile(count, s->finite, 0.50), s->max_ulp));
+		set_metric(m, VN_M_ULP_P99, fmin(percentile(count, s->finite, 0.99), s->max_ulp));
+		set_metric(m, VN_M_ULP_MAX, s->max_ulp);
+	}
 	/* If no pair is finite, nothing was compared. */
 	set_metric(m, VN_M_NONFINITE, (double)(s->finite > 0 ? s->bad : p->n));
 	set_metric(m, VN_M_HEADROOM, s->max_c / vn_dtype_max(p->dtype[1]));

@@ -58,8 +58,8 @@ vn_status vn_local_measure_mapped(const vn_tensor *a, const vn_tensor *b, const 
 	vn_measured  local, floor;
 	vn_status    st;
 
-	if ((st = vn_measure_mapped(a, c, axes, false, mapped, threads, &local, err)) ||
-	    (st = vn_measure_mapped(b, a, axes, false, mapped, threads, &floor, err)))
+	if ((st = vn_measure_brief(a, c, axes, mapped, threads, &local, err)) ||
+	    (st = vn_measure_brief(b, a, axes, mapped, threads, &floor, err)))
 		return st;
 	*l = (vn_replayed) {
 		.local = value_of(&local, VN_M_NMSE),
@@ -79,7 +79,7 @@ vn_status vn_local_other(const vn_tensor *z, const vn_tensor *a, const char *axe
                          vn_error *err)
 {
 	vn_measured     m;
-	const vn_status st = vn_measure(a, z, axes, false, threads, &m, err);
+	const vn_status st = vn_measure_brief(a, z, axes, false, threads, &m, err);
 
 	if (st)
 		return st;
@@ -95,7 +95,7 @@ vn_status vn_local_alone(const vn_tensor *z, const vn_tensor *c, const char *axe
 	const int64_t   n = vn_shape_count(&c->shape);
 	vn_replayed     other = *l;
 	vn_measured     m;
-	const vn_status st = vn_measure(z, c, axes, false, threads, &m, err);
+	const vn_status st = vn_measure_brief(z, c, axes, false, threads, &m, err);
 
 	if (st)
 		return st;

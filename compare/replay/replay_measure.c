@@ -99,7 +99,7 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_out
 	    (st = vn_local_measure_mapped(&a, &b, &cand, axes,
 	                                  vn_local_format(node, own->value, span, r->e[VN_OWN].policy.storage), mapped,
 	                                  threads, &p->replay, err)) ||
-	    (st = vn_measure_mapped(&ref, &b, axes, false, mapped, threads, &given, err)))
+	    (st = vn_measure_brief(&ref, &b, axes, mapped, threads, &given, err)))
 		goto done;
 	p->replayed = true;
 	p->replay.span = span;

@@ -75,7 +75,7 @@ bool REAL(vn_linear)(real *y, const real *x, const vn_matrix *w, const real *bia
 
 /* The same product in another policy as well, with another bias. Blocks of weights that both policies store alike are
  * multiplied once: y has the bits of vn_linear, also->y those of vn_linear, or of rows of weights that differ by less
- * than 2^-22 of their length. also NULL: vn_linear. */
+ * than 2^-20 of their length. also NULL: vn_linear. */
 typedef struct REAL(vn_also) {
 	real       *y; /* (T,M) */
 	const real *bias;
