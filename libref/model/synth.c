@@ -395,16 +395,10 @@ vn_status vn_synth_write(const char *shape, const char *said, const vn_synth_opt
 		goto done;
 	snprintf(path, sizeof path, "%s/model.safetensors", partial);
 	if (!(st = write_weights(path, plan, o, err)) && !(st = vn_trouble_since(mark, dir, err))) {
-		/* Signals wait until the folder has its name. */
-		sigset_t ends, before;
-		sigemptyset(&ends);
-		sigaddset(&ends, SIGINT);
-		sigaddset(&ends, SIGTERM);
-		sigaddset(&ends, SIGHUP);
-		pthread_sigmask(SIG_BLOCK, &ends, &before);
+		vn_temporary_begin(); /* a signal, in whatever thread, waits until the folder has its name */
 		if (!(st = take_place(partial, dir, err)))
 			vn_temporary_forget(partial);
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
+		vn_temporary_add(NULL);
 	}
 done:
 	if (st && made)
