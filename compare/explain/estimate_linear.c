@@ -40,7 +40,7 @@ static vn_status fit_bias(vn_tested_product *p, vn_error *err)
 
 /* The part of each of n ranks' sums, and last of the bias, that is missing, by least squares.
  * part: (n + 1). */
-static bool missing(const vn_tested_product *p, int n, double missing[RANKS + 1])
+static bool solve_missing(const vn_tested_product *p, int n, double missing[RANKS + 1])
 {
 	const int     k = n + (p->bias != NULL);
 	const int64_t each = p->N / n;
@@ -121,7 +121,7 @@ static vn_status fit_ranks(vn_tested_product *p, vn_error *err)
 	for (int n = 2; !st && n <= RANKS && vn_product_may_have(p, VN_MISTAKE_P15) && !vn_answered(p->t); n++) {
 		double gone[RANKS + 1], mask = 0;
 		int    there = 0;
-		bool   clear = p->N % n == 0 && n < p->R * p->C && missing(p, n, gone);
+		bool   clear = p->N % n == 0 && n < p->R * p->C && solve_missing(p, n, gone);
 		for (int i = 0; clear && i <= n; i++) {
 			clear = vn_is_whole(gone[i]);
 			there += i < n && gone[i] < 0.5;
@@ -139,7 +139,7 @@ static vn_status fit_ranks(vn_tested_product *p, vn_error *err)
 
 /* ---- shards joined ------------------------------------------------------------------------------------ */
 
-static bool off(const vn_tested_product *p, int64_t channel)
+static bool channel_is_off(const vn_tested_product *p, int64_t channel)
 {
 	double dd = 0, yy = 0;
 
@@ -160,7 +160,7 @@ static vn_status fit_shards(vn_tested_product *p, vn_error *err)
 
 	if (!gate && !vn_product_may_have(p, VN_MISTAKE_P17))
 		return VN_OK;
-	while (right < p->M && !off(p, last ? p->M - 1 - right : right))
+	while (right < p->M && !channel_is_off(p, last ? p->M - 1 - right : right))
 		right++;
 	const int64_t ranks = right ? p->M / (gate ? right : 3 * right) : 0;
 	if (ranks < 2 || ranks > RANKS || p->M % ranks)
@@ -170,7 +170,7 @@ static vn_status fit_shards(vn_tested_product *p, vn_error *err)
 }
 
 /* The element at row t, channel c if the outputs of n ranks were joined along the tokens. */
-static int64_t joined(const vn_tested_product *p, int64_t n, int64_t t, int64_t c)
+static int64_t index_of_joined(const vn_tested_product *p, int64_t n, int64_t t, int64_t c)
 {
 	const int64_t each = p->M / n, e = t * p->M + c, rank = e / (each * p->T);
 	return e / each % p->T * p->M + rank * each + e % each;
@@ -190,7 +190,8 @@ static vn_status fit_axis(vn_tested_product *p, vn_error *err)
 		for (int64_t r = 0; r < p->R && p->M % n == 0; r++)
 			for (int64_t c = 0; c < p->C; c++) {
 				const int64_t t = vn_product_row(p, r), m = vn_product_channel(p, c);
-				const double  d = vn_number_at(p->cand, t * p->M + m) - vn_number_at(p->own, joined(p, n, t, m));
+				const double  d = vn_number_at(p->cand, t * p->M + m) -
+				                 vn_number_at(p->own, index_of_joined(p, n, t, m));
 				dd += d * d;
 			}
 		if (p->M % n || !(dd <= LEFT * ee))
@@ -203,7 +204,7 @@ static vn_status fit_axis(vn_tested_product *p, vn_error *err)
 
 /* For each of n blocks of channels, the block that is nearest to it: the ranks in another order.
  * less: without the bias, which stays where it is. */
-static double nearest(const vn_tested_product *p, int n, bool less, int from[RANKS])
+static double find_nearest_blocks(const vn_tested_product *p, int n, bool less, int from[RANKS])
 {
 	const int64_t each = p->M / n;
 	double        left = 0;
@@ -286,7 +287,7 @@ static vn_status fit_order(vn_tested_product *p, vn_error *err)
 		for (int less = 0; !st && p->M % n == 0 && less < (p->bias && n <= VN_CROSSED_MOST ? 2 : 1); less++) {
 			int  from[RANKS];
 			bool moved = false;
-			if (!(nearest(p, n, less, from) <= LEFT * ee))
+			if (!(find_nearest_blocks(p, n, less, from) <= LEFT * ee))
 				continue;
 			for (int i = 0; i < n; i++)
 				moved = moved || from[i] != i;
@@ -300,7 +301,7 @@ static vn_status fit_order(vn_tested_product *p, vn_error *err)
 
 /* Row i of a matrix whose rows are padded in memory by `by` elements but read as if they were
  * not: its first rows, or (transposed) all of them, in w. */
-static double padded(const double *w, int64_t width, int64_t by, int64_t i)
+static double number_of_padded(const double *w, int64_t width, int64_t by, int64_t i)
 {
 	const int64_t stride = width + by;
 	return i % stride < width ? w[i / stride * width + i % stride] : 0;
@@ -326,7 +327,7 @@ static vn_status fit_padding(vn_tested_product *p, vn_error *err)
 			for (int64_t r = 0; r < p->R; r++) {
 				double y = p->bias ? vn_number_at(p->bias, m) : 0;
 				for (int64_t k = 0; k < p->N; k++)
-					y += p->x[r * p->N + k] * padded(w, width, by, turned ? k * width + m : m * width + k);
+					y += p->x[r * p->N + k] * number_of_padded(w, width, by, turned ? k * width + m : m * width + k);
 				y -= vn_number_at(p->cand, vn_product_row(p, r) * p->M + m);
 				dd += y * y;
 			}

@@ -38,7 +38,7 @@ static double left_with(const vn_tested_product *p, const vn_matrix_edit *edit, 
 
 /* In which order the shards of n ranks met their inputs: finds, by least squares over all pairs,
  * the rank whose weights multiplied the inputs of rank i. Returns false if no order stands out. */
-static bool crossed(const vn_tested_product *p, int n, int from[VN_CROSSED_MOST])
+static bool find_crossed_ranks(const vn_tested_product *p, int n, int from[VN_CROSSED_MOST])
 {
 	enum { PAIRS = VN_CROSSED_MOST * VN_CROSSED_MOST };
 	const int     k = n * n;
@@ -85,7 +85,7 @@ vn_status vn_estimate_crossed_ranks(vn_tested_product *p, vn_error *err)
 		vn_hypothesis h = { .finding = VN_RANKS_CROSSED,
 			                .node = p->node,
 			                .change = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_EDIT_RANKS, .n = n } } };
-		if (p->N % n == 0 && p->N / n > 1 && n * n < p->R * p->C && crossed(p, n, h.change.matrix.from))
+		if (p->N % n == 0 && p->N / n > 1 && n * n < p->R * p->C && find_crossed_ranks(p, n, h.change.matrix.from))
 			st = vn_try(p->t, &h, err);
 	}
 	return st;

@@ -163,7 +163,7 @@ static double plain_theta(const turning *r)
 /* The numbers of a scaling that can be read off the frequencies. */
 typedef enum scaled_by { BY_THETA, BY_FACTOR, BY_CONTEXT, BY_LOW, BY_HIGH, N_SCALED_BY } scaled_by;
 
-static void set(vn_rope *rope, scaled_by what, double x)
+static void set_scaling(vn_rope *rope, scaled_by what, double x)
 {
 	double *const at[] = { &rope->theta, &rope->factor, NULL, &rope->low_freq_factor, &rope->high_freq_factor };
 
@@ -173,7 +173,7 @@ static void set(vn_rope *rope, scaled_by what, double x)
 		rope->original_context = (int)lround(x);
 }
 
-static double got(const vn_rope *rope, scaled_by what)
+static double scaling_of(const vn_rope *rope, scaled_by what)
 {
 	const double x[] = { rope->theta, rope->factor, rope->original_context, rope->low_freq_factor,
 		                 rope->high_freq_factor };
@@ -204,7 +204,7 @@ static double off_by(const void *of, double x)
 	double       sum = 0;
 	float        af;
 
-	set(&rope, a->what, x);
+	set_scaling(&rope, a->what, x);
 	if (rope.type == VN_ROPE_LLAMA3 && !(rope.low_freq_factor < rope.high_freq_factor))
 		return (double)INFINITY;
 	vn_rope_frequencies(&rope, a->lists, a->r->tokens, a->room, &af);
@@ -279,9 +279,9 @@ static vn_status try_scaled(vn_explain_trial *t, int node, vn_rope rope, scaled_
 	vn_hypothesis           h = { 0 };
 	vn_status               st;
 
-	if (x == got(&rope, what))
+	if (x == scaling_of(&rope, what))
 		return VN_OK;
-	set(&rope, what, x);
+	set_scaling(&rope, what, x);
 	st = try_rope(t, node, &rope, finding_of[what], &h, err);
 	*fits = vn_fits(t, &h);
 	return st;
