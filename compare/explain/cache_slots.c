@@ -260,7 +260,7 @@ static const vn_node *attention_of(const vn_explain_trial *t)
 }
 
 /* Computes what each range leaves of the error in the step of t->x. */
-static vn_status ask(vn_explain_trial *t, range *r, int n, vn_error *err)
+static vn_status measure_ranges(vn_explain_trial *t, range *r, int n, vn_error *err)
 {
 	const vn_node *node = attention_of(t);
 	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
@@ -331,7 +331,7 @@ static vn_status without(const vn_explain_trial *t, int64_t S, int64_t n, vn_pla
 
 /* Which token each slot holds. Unseen tokens come first in what the query sees, where a narrower
  * window hides them. */
-static void hold(const range *r, int64_t n, int64_t first, int64_t S, int64_t *token)
+static void fill_slots(const range *r, int64_t n, int64_t first, int64_t S, int64_t *token)
 {
 	for (int64_t j = 0; j < S; j++)
 		token[j] = j < r->from || j >= r->from + n ? j : r->held < 0 ? -1 : r->held + j - r->from;
@@ -366,7 +366,7 @@ static vn_status try_range(vn_explain_trial *t, const range *of, int others, vn_
 		return VN_OK;
 	if (!(token = malloc((size_t)S * sizeof *token)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
-	hold(&r, r.n, first, S, token);
+	fill_slots(&r, r.n, first, S, token);
 	t->elements = t->c->result.point[t->x->point].m.n;
 	t->x->fitted = t->x->fitted || !t->x->n_fit;
 	if (r.held == NOT_SEEN && !(st = without(t, S, r.n, &narrow, err)))
@@ -393,8 +393,8 @@ static vn_status try_range(vn_explain_trial *t, const range *of, int others, vn_
 
 /* Moves the probe to each explanation in turn: measures the ranges if r is not NULL, else tries
  * the answer. */
-static vn_status each(vn_explain_trial *t, vn_explanation **x, int n, range *r, int n_ranges, const range *best,
-                      int others, vn_error *err)
+static vn_status visit_each(vn_explain_trial *t, vn_explanation **x, int n, range *r, int n_ranges, const range *best,
+                            int others, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -406,7 +406,7 @@ static vn_status each(vn_explain_trial *t, vn_explanation **x, int n, range *r, 
 			break;
 		if (!attention_of(t))
 			return VN_OK;
-		st = best ? try_range(t, best, others, err) : ask(t, r, n_ranges, err);
+		st = best ? try_range(t, best, others, err) : measure_ranges(t, r, n_ranges, err);
 	}
 	return st;
 }
@@ -456,7 +456,7 @@ vn_status vn_explain_cache_slots(vn_explain_trial *t, vn_explanation **x, int n,
 		return VN_OK;
 	if (!(r = ranges(S, &n_ranges)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
-	st = each(t, x, n, r, n_ranges, NULL, 0, err);
+	st = visit_each(t, x, n, r, n_ranges, NULL, 0, err);
 	const int unseen = best_of(r, n_ranges, true);
 	/* With this many tokens, some token in the place of another fits better by chance. Names
 	 * none if another fits as well. */
@@ -466,7 +466,7 @@ vn_status vn_explain_cache_slots(vn_explain_trial *t, vn_explanation **x, int n,
 	/* A step with an unusually small floor leaves more floors; it is judged on its own. */
 	for (int i = 0; !st && i < 2; i++)
 		if (all[i] >= 0)
-			st = each(t, x, n, NULL, 0, &r[all[i]], as_good(r, n_ranges, all[i]), err);
+			st = visit_each(t, x, n, NULL, 0, &r[all[i]], as_good(r, n_ranges, all[i]), err);
 	free(r);
 	return st;
 }

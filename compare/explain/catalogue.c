@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool reads(const vn_plan *p, int root)
+static bool is_read(const vn_plan *p, int root)
 {
 	for (int i = 0; i < p->n_nodes; i++)
 		for (int k = 0; k < p->node[i].n_in; k++)
@@ -77,8 +77,8 @@ static void put_held(const vn_plan *faulty, int root, vn_hypothesis *h)
 #define LEAVES 0.75
 
 /* Looks at some columns of a hypothesis: *settled says that it leaves so much that the rest is not computed. */
-static vn_status look(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h,
-                      bool *settled, vn_error *err)
+static vn_status look_at_columns(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h,
+                                 bool *settled, vn_error *err)
 {
 	const vn_replayed *unmodified = &t->x->unmodified.local;
 	vn_error           none = { "" };
@@ -132,11 +132,11 @@ static vn_status try_made(vn_explain_trial *t, int fault, const int *node, int n
 		*settled = true;
 	} else if (!st) {
 		const vn_plan *made = vn_faulty_plan(f);
-		h.capture = reads(plan, root) && !reads(made, root);
+		h.capture = is_read(plan, root) && !is_read(made, root);
 		put_held(made, root, &h);
 		if ((t->went == VN_WENT_UNKNOWN || h.capture == (t->went == VN_NOT_WENT_ON)) &&
 		    could_be(t, &made->node[made->value[root].node]))
-			st = some ? look(t, made, vn_faulty_weights(f), &h, settled, err)
+			st = some ? look_at_columns(t, made, vn_faulty_weights(f), &h, settled, err)
 			          : vn_try_plan(t, made, vn_faulty_weights(f), &h, err);
 		else
 			*settled = true;
@@ -403,7 +403,7 @@ vn_status vn_catalogue_pairs(vn_explain_trial *t, vn_error *err)
 
 /* ---- what does the same ----------------------------------------------------------------------------------- */
 
-static bool is(const vn_hypothesis *h, vn_mistake fault)
+static bool is_fault(const vn_hypothesis *h, vn_mistake fault)
 {
 	return vn_hypothesis_row(h) == vn_mistake_fault(fault);
 }
@@ -422,7 +422,7 @@ static vn_status try_not_yet(vn_explain_trial *t, vn_error *err)
 	for (int i = 0; i < t->x->n; i++)
 		tried = tried || t->x->by[i].finding == h.finding;
 	for (int i = 0; !tried && i < t->x->n_alias; i++)
-		if (is(&t->x->by[i], VN_MISTAKE_A3_STRICT) && !t->x->by[i].places && !t->x->by[i].heads) {
+		if (is_fault(&t->x->by[i], VN_MISTAKE_A3_STRICT) && !t->x->by[i].places && !t->x->by[i].heads) {
 			h.node = t->x->by[i].node;
 			tried = true;
 			if (!(st = vn_try(t, &h, err)))
@@ -445,7 +445,7 @@ static vn_status try_turned_alike(vn_explain_trial *t, vn_error *err)
 		vn_hypothesis        h = {
 				   .finding = VN_ANY_POSITION, .node = skipped->node, .places = skipped->places, .other = skipped->other
 		};
-		if (!is(skipped, VN_MISTAKE_R12) || !skipped->places || p->node[skipped->node].op != VN_OP_ROPE)
+		if (!is_fault(skipped, VN_MISTAKE_R12) || !skipped->places || p->node[skipped->node].op != VN_OP_ROPE)
 			continue;
 		found = true;
 		vn_constant_put(&h, "one_position", 1);
@@ -469,10 +469,11 @@ static vn_status find_windows_beside(vn_explain_trial *t, vn_error *err)
 	const vn_plan *p = t->site->plan;
 	vn_hypothesis  as = { .node = h->node };
 	const bool     fault = t->x->n_fit && h->finding == VN_FAULT && !h->fault[1];
-	const bool     wide = fault && is(h, VN_MISTAKE_A5_WIDE), narrow = fault && is(h, VN_MISTAKE_A5_NARROW);
-	const bool     window = wide || narrow || (fault && (is(h, VN_MISTAKE_A5_SINKS) || is(h, VN_MISTAKE_A5_LAYER)));
-	int64_t        first, last, now = 0;
-	vn_status      st;
+	const bool     wide = fault && is_fault(h, VN_MISTAKE_A5_WIDE), narrow = fault && is_fault(h, VN_MISTAKE_A5_NARROW);
+	const bool     window = wide || narrow ||
+	                    (fault && (is_fault(h, VN_MISTAKE_A5_SINKS) || is_fault(h, VN_MISTAKE_A5_LAYER)));
+	int64_t   first, last, now = 0;
+	vn_status st;
 
 	if (h->places || !window || p->node[h->node].op != VN_OP_ATTENTION)
 		return VN_OK;

@@ -30,7 +30,7 @@ typedef struct grid {
 	sums   *row, *col;
 } grid;
 
-static void add(sums *s, double r, double c)
+static void add_pair(sums *s, double r, double c)
 {
 	s->rr += r * r;
 	s->rc += r * c;
@@ -172,8 +172,8 @@ static vn_status add_shape(vn_explain_trial *t, vn_error *err)
 		vn_to_f64(g.c, c->data, c->dtype, (size_t)n);
 		for (int64_t i = 0; i < g.rows; i++)
 			for (int64_t j = 0; j < g.cols; j++) {
-				add(&g.row[i], g.r[i * g.cols + j], g.c[i * g.cols + j]);
-				add(&g.col[j], g.r[i * g.cols + j], g.c[i * g.cols + j]);
+				add_pair(&g.row[i], g.r[i * g.cols + j], g.c[i * g.cols + j]);
+				add_pair(&g.col[j], g.r[i * g.cols + j], g.c[i * g.cols + j]);
 			}
 		add_best_shape(t, &g);
 	}

@@ -3,6 +3,7 @@
  * several of them: it is fitted for all of a kind, for those of a layer, and for one alone. */
 #include "compare/explain/estimate.h"
 #include "compare/explain/estimate_attention.h"
+#include "compare/explain/estimate_positions.h"
 #include "compare/explain/estimate_rope.h"
 #include "compare/explain/fit.h"
 #include "compare/explain/score.h"

@@ -60,7 +60,7 @@ typedef struct sinks {
 } sinks;
 
 /* Both constants in one hypothesis; the one that is searched for comes last. */
-static vn_hypothesis both(const vn_hypothesis *of, const sinks *s, bool width_last)
+static vn_hypothesis with_both_numbers(const vn_hypothesis *of, const sinks *s, bool width_last)
 {
 	vn_hypothesis h = *of;
 
@@ -73,7 +73,7 @@ static vn_hypothesis both(const vn_hypothesis *of, const sinks *s, bool width_la
 static vn_status improve(vn_explain_trial *t, const vn_hypothesis *of, sinks *s, bool width, int64_t low, int64_t high,
                          vn_error *err)
 {
-	vn_hypothesis h = both(of, s, width);
+	vn_hypothesis h = with_both_numbers(of, s, width);
 	int64_t       best;
 	double        error;
 	vn_status     st = high < low ? VN_OK : vn_best_whole(t, &h, low, high, &best, &error, err);
@@ -87,7 +87,7 @@ static vn_status improve(vn_explain_trial *t, const vn_hypothesis *of, sinks *s,
 
 /* Where the search begins: numbers that add up to the first token in error, or the model's own
  * window. With a single token, any window. */
-static vn_status begin(vn_explain_trial *t, const vn_hypothesis *of, int64_t first, sinks *best, vn_error *err)
+static vn_status begin_search(vn_explain_trial *t, const vn_hypothesis *of, int64_t first, sinks *best, vn_error *err)
 {
 	const int64_t own = t->site->plan->node[of->node].c.attention.window;
 	const bool    single = t->site->cand.shape.dim[0] == 1 || t->site->first == first;
@@ -112,7 +112,7 @@ static vn_status fit_sinks(vn_explain_trial *t, const vn_hypothesis *of, int64_t
 
 	if (t->brief || plain <= GOOD || first < 2)
 		return VN_OK;
-	if ((st = begin(t, of, first, &s, err)) || !(s.error < PROMISES * t->x->unmodified.local.local))
+	if ((st = begin_search(t, of, first, &s, err)) || !(s.error < PROMISES * t->x->unmodified.local.local))
 		return st;
 	for (int i = 0; !st && i < ROUNDS && s.error < before; i++) {
 		before = s.error;
@@ -123,7 +123,7 @@ static vn_status fit_sinks(vn_explain_trial *t, const vn_hypothesis *of, int64_t
 	 * that the window moves. */
 	if (t->site->cand.shape.dim[0] > 1 && tokens - s.width - s.keys < 2)
 		return st;
-	vn_hypothesis h = both(of, &s, true), other = both(of, &s, false);
+	vn_hypothesis h = with_both_numbers(of, &s, true), other = with_both_numbers(of, &s, false);
 	if (st || (st = vn_score(t, &h, err)) || !(h.limit_fraction <= 1) ||
 	    !(fmax(h.limit_fraction, VN_EXPLAIN_LEAST / 4) * VN_EXPLAIN_APART < plain))
 		return st;

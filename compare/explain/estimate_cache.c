@@ -49,7 +49,7 @@ static void seen(const keys *x, int64_t r, int64_t *first, int64_t *last)
 }
 
 /* Slots hold that. */
-static void hold(keys *x, held as)
+static void fill_keys(keys *x, held as)
 {
 	for (int values = 0; values < 2; values++)
 		for (int64_t j = 0; j < x->S; j++) {
@@ -93,7 +93,7 @@ static bool tells(keys *x, held as)
 {
 	double left = 0;
 
-	hold(x, as);
+	fill_keys(x, as);
 	for (int64_t r = 0; r < x->R; r++)
 		for (int h = 0; h < x->H; h++)
 			if (!((left += error_of(x, r, h)) <= LEFT * x->error))

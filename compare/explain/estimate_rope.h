@@ -7,8 +7,4 @@
 
 /* at->node must be a rotation. */
 vn_status vn_estimate_rope(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err);
-/* at->node must look up learned positions. Estimates which row of the table each token was
- * given. */
-vn_status vn_estimate_positions(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err);
-
 #endif

@@ -12,8 +12,8 @@
 
 enum { VN_CONSTANTS_MOST = 13, VN_BLOCKS_MOST = 64, VN_HEADS_MOST = 256, VN_LIST_MOST = 256, VN_ID = 32 };
 
-/* What is wrong. A new finding needs a row in hypothesis.c (its id), one in explain_words.c (its
- * sentence), and an estimator. */
+/* What is wrong. A new finding needs a row in hypothesis.c (its id), one in
+ * sentences_operation.c or sentences_result.c (its sentence), and an estimator. */
 /* clang-format off */
 typedef enum vn_finding {
 	VN_FAULT, /* one of the catalogue, or two */

@@ -34,7 +34,7 @@ static double cancelled(const vn_explain_trial *t)
 }
 
 /* *off as in vn_narrow_make. */
-static void settle(const double *is, vn_weight_format format, int64_t n, double slack, double *y, int64_t *off)
+static void settle_ties(const double *is, vn_weight_format format, int64_t n, double slack, double *y, int64_t *off)
 {
 	*off = 0;
 	for (int64_t i = 0; i < n && *off >= 0; i++) {
@@ -65,7 +65,7 @@ vn_status vn_narrow_make(const vn_explain_trial *t, const vn_narrow_edit *edit, 
 		vn_to_f64(y, z.data, z.dtype, n);
 		for (size_t i = 0; i < n; i++)
 			y[i] = vn_in_format(y[i], edit->format);
-		settle(is, edit->format, (int64_t)n, cancelled(t), y, off);
+		settle_ties(is, edit->format, (int64_t)n, cancelled(t), y, off);
 	}
 	free(is);
 	if (edit->whole)

@@ -35,7 +35,7 @@ static void gather(vn_rearranged *r, int64_t outer, int64_t rows, const int *fro
 
 /* For each row of the candidate along an axis, the row of the unmodified result that is nearest
  * to it. */
-static void nearest(const vn_rearranged *r, int64_t outer, int64_t rows, int *from)
+static void find_nearest_heads(const vn_rearranged *r, int64_t outer, int64_t rows, int *from)
 {
 	const int64_t row = r->n / outer / rows;
 	for (int64_t i = 0; i < rows; i++) {
@@ -72,7 +72,7 @@ static vn_status try_heads(vn_rearranged *r, const char *axes, vn_error *err)
 	if (axis >= r->like->shape.rank || r->like->shape.dim[axis] < 2 || r->like->shape.dim[axis] > VN_LIST_MOST)
 		return VN_OK;
 	const int64_t H = r->like->shape.dim[axis];
-	nearest(r, outer, H, from);
+	find_nearest_heads(r, outer, H, from);
 	for (int64_t i = 0; i < H; i++)
 		moved = moved || from[i] != i;
 	if (!moved)

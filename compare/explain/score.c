@@ -56,7 +56,7 @@ static int64_t count_unmasked(const vn_explain_trial *t, const vn_tensor *own)
 	enum { BLOCK = 512 };
 	const vn_tensor *cand = &t->site->cand, *from[] = { own, &t->own, cand };
 	const vn_node   *n = &t->site->plan->node[t->site->plan->value[t->site->target].node];
-	const double     least = vn_dtype_digits(cand->dtype) == 10 ? 0x1p-14 : 0x1p-126;
+	const double     least = vn_dtype_digits(cand->dtype) == 10 ? 0x1p-14 : 0x1p-100;
 	const int64_t    all = vn_shape_count(&cand->shape);
 	double           x[3][BLOCK];
 	int64_t          count = 0;

@@ -14,7 +14,7 @@ typedef struct search {
 	vn_least    best;
 } search;
 
-static vn_status ask(search *s, double x, double *error, vn_error *err)
+static vn_status evaluate_at(search *s, double x, double *error, vn_error *err)
 {
 	const vn_status st = s->error_of(s->of, x, error, err);
 
@@ -29,15 +29,15 @@ static vn_status by_golden_section(search *s, double a, double b, vn_error *err)
 	double    u = b - GOLDEN * (b - a), v = a + GOLDEN * (b - a), at_u, at_v;
 	vn_status st;
 
-	if ((st = ask(s, exp(u), &at_u, err)) || (st = ask(s, exp(v), &at_v, err)))
+	if ((st = evaluate_at(s, exp(u), &at_u, err)) || (st = evaluate_at(s, exp(v), &at_v, err)))
 		return st;
 	for (int i = 0; !st && i < FINE; i++)
 		if (at_u < at_v) {
 			b = v, v = u, at_v = at_u, u = b - GOLDEN * (b - a);
-			st = ask(s, exp(u), &at_u, err);
+			st = evaluate_at(s, exp(u), &at_u, err);
 		} else {
 			a = u, u = v, at_u = at_v, v = a + GOLDEN * (b - a);
-			st = ask(s, exp(v), &at_v, err);
+			st = evaluate_at(s, exp(v), &at_v, err);
 		}
 	return st;
 }
@@ -52,7 +52,7 @@ vn_status vn_search_scale(vn_error_of error_of, void *of, double low, double hig
 
 	for (int i = 0; !st && i < steps; i++) {
 		const double before = s.best.error;
-		st = ask(&s, exp(from + i * step), &error, err);
+		st = evaluate_at(&s, exp(from + i * step), &error, err);
 		best = s.best.error < before ? from + i * step : best;
 	}
 	if (!st && s.best.error < enough)
@@ -73,7 +73,7 @@ vn_status vn_search_whole(vn_error_of error_of, void *of, int64_t low, int64_t h
 		step = (high - low) / COARSE + 1;
 		s.best.error = (double)INFINITY;
 		for (int64_t n = low; !st && n <= high; n += step)
-			st = ask(&s, (double)n, &error, err);
+			st = evaluate_at(&s, (double)n, &error, err);
 		const int64_t best = (int64_t)s.best.x;
 		low = best - step > low ? best - step : low;
 		high = best + step < high ? best + step : high;

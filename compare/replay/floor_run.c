@@ -94,8 +94,8 @@ static void last_row(vn_tensor *f, const vn_entry *e)
 }
 
 /* x: what to measure against; NULL: the reference. mapped: run and x are in scratch files. */
-static vn_status against(const pass *s, const vn_checkpoint *p, const vn_tensor *x, const vn_tensor *run, bool mapped,
-                         vn_measured *m, vn_error *err)
+static vn_status measure_against(const pass *s, const vn_checkpoint *p, const vn_tensor *x, const vn_tensor *run,
+                                 bool mapped, vn_measured *m, vn_error *err)
 {
 	vn_comparison *c = s->c;
 	const char    *axes = vn_entry_axes(vn_recording_entry(c->opened.ref, p->ref));
@@ -134,7 +134,7 @@ static vn_status measure_point(pass *s, vn_checkpoint *p, const vn_node_output *
 		return VN_OK;
 	}
 	if (s->own || !fine) {
-		if ((st = against(s, p, NULL, &f, run->large.file != 0, &m, err)))
+		if ((st = measure_against(s, p, NULL, &f, run->large.file != 0, &m, err)))
 			return st;
 		if (s->own)
 			memcpy(s->own[p - s->c->result.point], (double[2]) { m.value[VN_M_NMSE], m.value[VN_M_WORST_TOKEN_NMSE] },
@@ -148,7 +148,7 @@ static vn_status measure_point(pass *s, vn_checkpoint *p, const vn_node_output *
 	if (!fine)
 		return VN_OK;
 	const vn_tensor x = rows_of(fine, e);
-	if ((st = against(s, p, &x, &f, run->large.file && fine->large.file, &m, err)))
+	if ((st = measure_against(s, p, &x, &f, run->large.file && fine->large.file, &m, err)))
 		return st;
 	if (s->joins)
 		vn_floor_join(p, &m);
@@ -173,7 +173,7 @@ static vn_status measure_made(pass *s, vn_error *err)
 }
 
 /* Chooses the checkpoints of one step as taps. Returns 0 if the step needs none. */
-static int choose(pass *s, int step)
+static int choose_taps(pass *s, int step)
 {
 	const vn_comparison *c = s->c;
 	const vn_names      *names = s->names;
@@ -198,7 +198,7 @@ static int choose(pass *s, int step)
 
 static vn_status one_step(pass *s, const vn_step *step, const int32_t *ids, vn_error *err)
 {
-	const int     wanted = choose(s, step->number);
+	const int     wanted = choose_taps(s, step->number);
 	const int64_t first = step->position + step->first_row;
 	vn_taps       taps[2];
 	vn_status     st = VN_OK;

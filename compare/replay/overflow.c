@@ -19,7 +19,7 @@ static bool has_bad(const vn_checkpoint *p)
 	return p->m.n && p->m.nan[1] + p->m.inf[1] > p->m.nan[0] + p->m.inf[0];
 }
 
-static double at(const vn_tensor *t, int64_t i)
+static double number_at(const vn_tensor *t, int64_t i)
 {
 	double x;
 	vn_to_f64(&x, (const unsigned char *)t->data + (size_t)i * vn_dtype_size(t->dtype), t->dtype, 1);
@@ -39,8 +39,8 @@ static double reached_by(const vn_tensor *ref, const vn_tensor *cand, double lar
 {
 	double most = 0;
 	for (int64_t i = 0; i < vn_shape_count(&ref->shape); i++) {
-		const double r = at(ref, i);
-		if (isfinite(at(cand, i)) || !isfinite(r))
+		const double r = number_at(ref, i);
+		if (isfinite(number_at(cand, i)) || !isfinite(r))
 			continue;
 		if (fabs(r) < NEARLY * largest)
 			return 0;
@@ -69,14 +69,14 @@ static void sum_up(vn_overflow *o, const vn_node *node, const vn_tensor *x, cons
 	double        sum = 0, most = 0;
 
 	for (int64_t k = 0; k < N; k++) {
-		sum += at(x, row * N + k) * at(w, node->c.linear.transposed ? k * M + channel : channel * N + k);
+		sum += number_at(x, row * N + k) * number_at(w, node->c.linear.transposed ? k * M + channel : channel * N + k);
 		if (fabs(sum) > most) {
 			most = fabs(sum);
 			o->term = k + 1;
 		}
 	}
 	o->terms = N;
-	o->whole = fabs(sum + (bias ? at(bias, channel) : 0));
+	o->whole = fabs(sum + (bias ? number_at(bias, channel) : 0));
 	o->reached = most;
 }
 
@@ -109,7 +109,7 @@ static vn_status find_partial_sum(vn_comparison *c, const vn_checkpoint *p, cons
 	return VN_OK;
 }
 
-static vn_status find(vn_comparison *c, vn_checkpoint *p, const int *input, int n, vn_error *err)
+static vn_status find_overflow(vn_comparison *c, vn_checkpoint *p, const int *input, int n, vn_error *err)
 {
 	vn_overflow o = { .format = format_of(c, p) };
 	vn_tensor   ref, cand;
@@ -149,7 +149,7 @@ vn_status vn_find_overflows(vn_comparison *c, vn_error *err)
 		for (int k = 0; k < n && behind < 0; k++)
 			behind = has_bad(&c->result.point[input[k]]) ? input[k] : -1;
 		if (n >= 0 && behind < 0 && has_bad(p))
-			st = find(c, p, input, n, err);
+			st = find_overflow(c, p, input, n, err);
 		else if (behind >= 0 && p->replayed && p->replay.behind < 0 && only_bad(p))
 			p->replay.behind = behind;
 	}

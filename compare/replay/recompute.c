@@ -14,7 +14,7 @@ enum { MANY = 1 << 25 }; /* the most logits that are computed in full; above, ro
 
 /* ---- what was captured -------------------------------------------------------------------- */
 
-static int captured(const vn_recompute *p, int step, int root)
+static int captured_point(const vn_recompute *p, int step, int root)
 {
 	return p->point[(size_t)step * (size_t)p->site.plan->n_values + (size_t)root];
 }
@@ -28,7 +28,7 @@ vn_held vn_recompute_held(const vn_recompute *p, int root)
 	    vn_value_streams(p->site.plan, root))
 		return VN_HELD_NOT;
 	for (int i = 0; i <= p->when; i++) {
-		const int point = captured(p, i, root);
+		const int point = captured_point(p, i, root);
 		if (point < 0 || p->c->result.point[point].replay.captured)
 			return VN_HELD_NOT;
 		const vn_shape *is = &vn_recording_entry(p->c->opened.cand, p->c->result.point[point].cand)->shape;
@@ -62,7 +62,7 @@ vn_status vn_recompute_load(vn_recompute *p, vn_recompute_width *w, int root, vo
 	*data = x;
 	for (int i = 0; !st && i <= p->when; i++) {
 		const vn_step       *s = &p->step[i];
-		const vn_checkpoint *k = &p->c->result.point[captured(p, i, root)];
+		const vn_checkpoint *k = &p->c->result.point[captured_point(p, i, root)];
 		const size_t         n = (size_t)(s->rows * row), at = (size_t)((s->position + s->first_row) * row);
 		unsigned char       *own;
 		vn_tensor            t;
@@ -80,7 +80,7 @@ vn_status vn_recompute_load(vn_recompute *p, vn_recompute_width *w, int root, vo
 
 /* ---- turning to a checkpoint ---------------------------------------------------------------------- */
 
-static void forget(vn_recompute *p)
+static void forget_checkpoint(vn_recompute *p)
 {
 	for (int w = 0; w < VN_N_WIDTHS; w++) {
 		free(p->w[w].sampled);
@@ -140,7 +140,7 @@ static vn_status take_candidate(vn_recompute *p, vn_error *err)
 }
 
 /* Does a token of the operation's output depend on other tokens of this input? */
-static bool mixes(const vn_node *n, int input)
+static bool mixes_tokens(const vn_node *n, int input)
 {
 	switch (n->op) {
 	case VN_OP_ATTENTION: return input != VN_ATTN_Q;
@@ -165,10 +165,10 @@ static void find_span(vn_recompute *p, int value, bool all)
 	p->seen[node] = all ? ALL : ROWS;
 	p->narrow = p->narrow && held != VN_HELD_ROWS;
 	for (int i = 0; i < p->site.plan->node[node].n_in; i++)
-		find_span(p, p->site.plan->node[node].in[i], all || mixes(&p->site.plan->node[node], i));
+		find_span(p, p->site.plan->node[node].in[i], all || mixes_tokens(&p->site.plan->node[node], i));
 }
 
-static bool follow(const vn_recompute *p, int upto)
+static bool steps_follow(const vn_recompute *p, int upto)
 {
 	const int32_t *at;
 	const int64_t  n = vn_recording_tokens(p->c->opened.cand, NULL, &at);
@@ -189,11 +189,11 @@ vn_status vn_recompute_at(vn_recompute *p, int point, vn_error *err)
 	const vn_checkpoint *k = &p->c->result.point[point];
 	const int            root = vn_names_root(&p->names, k->name);
 
-	forget(p);
+	forget_checkpoint(p);
 	p->when = 0;
 	while (p->when < p->n_steps && p->step[p->when].number != k->step)
 		p->when++;
-	if (root < 0 || p->when == p->n_steps || !k->m.n || !follow(p, p->when))
+	if (root < 0 || p->when == p->n_steps || !k->m.n || !steps_follow(p, p->when))
 		return vn_fail(err, VN_ERR_UNSUPPORTED,
 		               "%s cannot be recomputed: not a value of the plan, or recorded steps before it are missing",
 		               k->name);
@@ -282,7 +282,7 @@ void vn_recompute_destroy(vn_recompute *p)
 {
 	if (!p)
 		return;
-	forget(p);
+	forget_checkpoint(p);
 	vn_names_finish(&p->names);
 	for (int i = 0; i < VN_N_WIDTHS; i++)
 		free(p->w[i].unmodified);

@@ -48,7 +48,7 @@ static void add_block(vn_some_rows *s, int64_t block)
 	s->n++;
 }
 
-static void choose(vn_recompute *p, double *off, const double *cc, int64_t blocks)
+static void choose_blocks(vn_recompute *p, double *off, const double *cc, int64_t blocks)
 {
 	double dd = 0, all = 0;
 
@@ -88,7 +88,7 @@ const vn_some_rows *vn_recompute_choose(vn_recompute *p, const vn_tensor *own)
 #pragma omp parallel for num_threads(p->threads)
 		for (int64_t b = 0; b < blocks; b++)
 			off[b] = off_in(p, z, c, of, first_of(b, of), &cc[b]);
-		choose(p, off, cc, blocks);
+		choose_blocks(p, off, cc, blocks);
 	}
 	free(z);
 	free(c);

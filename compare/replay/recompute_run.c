@@ -195,7 +195,7 @@ static vn_status turn_to(run *r, call *k, int step, vn_error *err)
 
 /* Writes the first output for the tokens from step `from` to the checkpoint's into x, which has
  * room for all tokens. */
-static vn_status walk(run *r, call *k, int from, void *x, vn_error *err)
+static vn_status run_calls(run *r, call *k, int from, void *x, vn_error *err)
 {
 	const vn_value *v = &r->plan->value[k->n->out[0]];
 	const int64_t   row = vn_value_row(v);
@@ -213,7 +213,7 @@ static vn_status first_output(run *r, call *k, int from, void **out, vn_error *e
 {
 	const vn_value *v = &r->plan->value[k->n->out[0]];
 	void           *x = malloc((size_t)(r->p->site.tokens * vn_value_row(v)) * r->w->size + 1);
-	const vn_status st = x ? walk(r, k, k->fixed ? 0 : from, x, err)
+	const vn_status st = x ? run_calls(r, k, k->fixed ? 0 : from, x, err)
 	                       : vn_fail(err, VN_ERR_NOMEM, "no memory for %s", v->name);
 
 	*out = st ? NULL : x;
@@ -280,7 +280,7 @@ static bool goes_alone(const vn_node *n)
 
 /* Computes the sampled rows of a value into *out, which the caller frees. Values as wide as the
  * checkpoint are computed in these rows only; others in full, so that other plans can use them. */
-static vn_status sampled(run *r, int value, void **out, vn_error *err)
+static vn_status run_sampled(run *r, int value, void **out, vn_error *err)
 {
 	const vn_recompute *p = r->p;
 	const vn_value     *v = &r->plan->value[vn_plan_root(r->plan, value)];
@@ -301,7 +301,7 @@ static vn_status sampled(run *r, int value, void **out, vn_error *err)
 	}
 	if (wide && (!goes_alone(n) || n->out[0] != vn_plan_root(r->plan, value)))
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s cannot be recomputed row by row", v->name);
-	if ((st = wide ? sampled(r, n->in[0], &x, err) : vn_recompute_value(r, value, &all, err)))
+	if ((st = wide ? run_sampled(r, n->in[0], &x, err) : vn_recompute_value(r, value, &all, err)))
 		return st;
 	if (!(*out = malloc(row * VN_RECOMPUTE_SAMPLE + 1)))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for rows of %s", v->name);
@@ -377,7 +377,7 @@ static vn_status make_output(run *r, call *k, int slot, void **out, vn_error *er
 	return rows_of(r, k, slot, *out, err);
 }
 
-static bool fits(const run *r, int slot)
+static bool shape_fits(const run *r, int slot)
 {
 	const vn_recompute *p = r->p;
 	const vn_value     *v = &r->plan->value[p->site.target];
@@ -430,11 +430,11 @@ vn_status vn_recompute_run(vn_recompute *p, const vn_plan *plan, const vn_tensor
 
 	for (int i = 0; i < plan->node[node].n_out; i++)
 		slot = plan->node[node].out[i] == p->site.target ? i : slot;
-	if (!st && !fits(&r, slot))
+	if (!st && !shape_fits(&r, slot))
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s cannot be compared: recomputed, it has another shape than recorded",
 		             plan->value[p->site.target].name);
 	if (!st && p->n_sample)
-		st = sampled(&r, p->site.target, &data, err);
+		st = run_sampled(&r, p->site.target, &data, err);
 	else if (!st && !(st = begin_call(&r, node, &k, err)))
 		st = make_output(&r, &k, slot, &data, err);
 	end_call(&k);

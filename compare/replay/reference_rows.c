@@ -38,7 +38,7 @@ static vn_status no_memory(vn_error *err)
 	return vn_fail(err, VN_ERR_NOMEM, "no memory to check the reference");
 }
 
-static vn_status cannot(const look *l, int value, vn_error *err)
+static vn_status fail_unsupported(const look *l, int value, vn_error *err)
 {
 	return vn_fail(err, VN_ERR_UNSUPPORTED, "%s cannot be checked by rows", l->plan->value[value].name);
 }
@@ -46,7 +46,7 @@ static vn_status cannot(const look *l, int value, vn_error *err)
 /* ---- recorded numbers ----------------------------------------------------------------------- */
 
 /* Was the value recorded for every token, and may it be read? */
-static bool recorded(const look *l, int root)
+static bool is_recorded(const look *l, int root)
 {
 	const vn_value *v = &l->plan->value[root];
 	const vn_shape  all = vn_value_shape(v, l->tokens, l->tokens);
@@ -68,7 +68,7 @@ static vn_status read_rows(const look *l, int root, int64_t from, int64_t n, flo
 	return st;
 }
 
-static void release(const look *l, int root)
+static void release_entry(const look *l, int root)
 {
 	vn_recording_release(l->c->opened.ref, l->c->result.point[l->point[root]].ref);
 }
@@ -89,7 +89,7 @@ static vn_args args_of(const look *l, const vn_node *n)
 }
 
 /* Does it compute a token from its inputs at this token alone, whatever its position? */
-static bool alone(vn_op op)
+static bool is_by_token(vn_op op)
 {
 	return op == VN_OP_LINEAR || op == VN_OP_RMS_NORM || op == VN_OP_LAYER_NORM || op == VN_OP_GATED_NORM ||
 	       op == VN_OP_L2_NORM || op == VN_OP_ADD || op == VN_OP_ACT || op == VN_OP_GATED || op == VN_OP_SLICE ||
@@ -104,12 +104,12 @@ static vn_status read_kept(const look *l, const vn_node *n, vn_args *a, vn_error
 
 	for (int i = 0; !st && i < 2; i++) {
 		const int root = vn_plan_root(l->plan, n->in[from[i]]);
-		if (!recorded(l, root))
-			return cannot(l, root, err);
+		if (!is_recorded(l, root))
+			return fail_unsupported(l, root, err);
 		if (!(a->state[i] = malloc((size_t)(l->tokens * vn_value_row(&l->plan->value[root])) * sizeof(float) + 1)))
 			return no_memory(err);
 		st = read_rows(l, root, 0, l->tokens, a->state[i], err);
-		release(l, root);
+		release_entry(l, root);
 	}
 	return st;
 }
@@ -133,7 +133,7 @@ static vn_status one_by_one(const look *l, const vn_node *n, vn_args *a, float *
 	return st;
 }
 
-static vn_status compute(const look *l, int root, float *out, vn_error *err)
+static vn_status compute_value(const look *l, int root, float *out, vn_error *err)
 {
 	const vn_value *v = &l->plan->value[root];
 	const vn_node  *n = &l->plan->node[v->node];
@@ -143,13 +143,13 @@ static vn_status compute(const look *l, int root, float *out, vn_error *err)
 	vn_status       st = VN_OK;
 
 	if (--*l->left < 0 || n->out[0] != root || (n->n_state && !attends) ||
-	    (!alone(n->op) && !attends && n->op != VN_OP_EMBED && n->op != VN_OP_POSITIONS && n->op != VN_OP_ROPE))
-		return cannot(l, root, err);
+	    (!is_by_token(n->op) && !attends && n->op != VN_OP_EMBED && n->op != VN_OP_POSITIONS && n->op != VN_OP_ROPE))
+		return fail_unsupported(l, root, err);
 	for (int i = 0; !st && i < (attends ? 1 : n->n_in); i++)
 		st = rows_of(l, n->in[i], &in[i], err);
 	if (!st && attends)
 		st = read_kept(l, n, &a, err);
-	if (!st && alone(n->op)) {
+	if (!st && is_by_token(n->op)) {
 		a.tokens = l->n;
 		for (int i = 0; i < n->n_in; i++)
 			a.in[i] = in[i];
@@ -173,11 +173,11 @@ static vn_status rows_of(const look *l, int value, float **rows, vn_error *err)
 
 	if (!(*rows = malloc((size_t)(l->n * row) * sizeof **rows + 1)))
 		return no_memory(err);
-	if (root == l->target || !recorded(l, root))
-		return compute(l, root, *rows, err);
+	if (root == l->target || !is_recorded(l, root))
+		return compute_value(l, root, *rows, err);
 	for (int i = 0; !st && i < l->n; i++)
 		st = read_rows(l, root, l->row[i], 1, *rows + i * row, err);
-	release(l, root);
+	release_entry(l, root);
 	return st;
 }
 
@@ -200,7 +200,7 @@ static void choose_rows(look *l, int64_t worst)
 }
 
 /* Measures the rows of a checkpoint of a recorded value. */
-static vn_status check(look *l, int root, double own[2], vn_error *err)
+static vn_status check_checkpoint(look *l, int root, double own[2], vn_error *err)
 {
 	const int64_t   row = vn_value_row(&l->plan->value[root]);
 	const int       entry = l->c->result.point[l->point[root]].ref;
@@ -221,7 +221,7 @@ static vn_status check(look *l, int root, double own[2], vn_error *err)
 		a.shape.dim[0] = b.shape.dim[0] = l->n;
 		st = vn_measure_brief(&a, &b, vn_entry_axes(e), false, l->threads, &m, err);
 	}
-	release(l, root);
+	release_entry(l, root);
 	free(is);
 	free(want);
 	if (!st) {
@@ -246,9 +246,9 @@ static vn_status check_all(look *l, const vn_names *names, const int64_t *worst,
 		if (root < 0)
 			continue;
 		l->point[root] = i;
-		*agrees = recorded(l, root);
+		*agrees = is_recorded(l, root);
 		choose_rows(l, worst[i]);
-		if (*agrees && !(st = check(l, root, own[i], err)))
+		if (*agrees && !(st = check_checkpoint(l, root, own[i], err)))
 			*agrees = own[i][0] <= ALLOWED && own[i][1] <= ALLOWED_TOKEN;
 		vn_recording_forget(c->opened.ref);
 	}

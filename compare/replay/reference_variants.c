@@ -10,7 +10,7 @@
 
 enum { DRAWS = 8 }; /* of few tokens, one may be small by luck */
 
-static bool narrow(vn_dtype storage)
+static bool is_narrow(vn_dtype storage)
 {
 	return storage == VN_F16 || storage == VN_BF16;
 }
@@ -29,15 +29,15 @@ int vn_variants_count(const vn_node *n, vn_policy policy)
 	case VN_OP_LINEAR: return policy.products && in_blocks(n);
 	case VN_OP_DELTA_RULE: /* in chunks there are no mistakes */
 		return !n->x.delta.form && !n->x.delta.head_map && !n->x.delta.turned && !n->x.delta.restart;
-	case VN_OP_ATTENTION: return narrow(storage) || storage == VN_F32;
+	case VN_OP_ATTENTION: return is_narrow(storage) || storage == VN_F32;
 	case VN_OP_ROPE: /* for the angles, and in 16 bits also for intermediate roundings */
-		return narrow(storage) ? VN_N_ANGLES : storage == VN_F32 ? VN_N_ANGLES - 1 : 0;
+		return is_narrow(storage) ? VN_N_ANGLES : storage == VN_F32 ? VN_N_ANGLES - 1 : 0;
 	case VN_OP_RMS_NORM:
 	case VN_OP_GATED_NORM:
-	case VN_OP_L2_NORM: return narrow(storage);
-	case VN_OP_ACT: return narrow(storage) && vn_act_has_steps(n->c.act.act);
+	case VN_OP_L2_NORM: return is_narrow(storage);
+	case VN_OP_ACT: return is_narrow(storage) && vn_act_has_steps(n->c.act.act);
 	case VN_OP_GATED:
-	case VN_OP_CAUSAL_CONV: return narrow(storage) ? 2 : 0;
+	case VN_OP_CAUSAL_CONV: return is_narrow(storage) ? 2 : 0;
 	default: return 0;
 	}
 }
@@ -54,10 +54,10 @@ void vn_variant_put(vn_node *n, vn_policy policy, int i)
 	case VN_OP_DELTA_RULE: n->c.delta.chunked = 1; break;
 	case VN_OP_ATTENTION: n->c.attention.steps = (int)steps; break;
 	case VN_OP_ROPE:
-		if (narrow(storage) && i == 0)
+		if (is_narrow(storage) && i == 0)
 			n->c.rope.rope.steps = (int)steps;
 		else
-			n->c.rope.rope.angles = i + !narrow(storage);
+			n->c.rope.rope.angles = i + !is_narrow(storage);
 		break;
 	case VN_OP_RMS_NORM:
 	case VN_OP_GATED_NORM:
@@ -127,7 +127,7 @@ static vn_status take_inputs(vn_replay *r, const vn_node *node, drawn d[2], vn_e
 {
 	vn_status st = VN_OK;
 
-	for (int i = 0; !st && i < 2 && node->op == VN_OP_DELTA_RULE && narrow(r->e[VN_OWN].policy.storage); i++) {
+	for (int i = 0; !st && i < 2 && node->op == VN_OP_DELTA_RULE && is_narrow(r->e[VN_OWN].policy.storage); i++) {
 		const int      v = node->in[i ? VN_DELTA_K : VN_DELTA_Q];
 		const vn_shape s = vn_replay_shape(r, v);
 		const size_t   n = (size_t)vn_shape_count(&s);

@@ -102,7 +102,7 @@ static bool follows(const vn_comparison *c, const vn_step *s, int64_t position)
 	return true;
 }
 
-static vn_status open_all(vn_replay *r, int steps, vn_error *err)
+static vn_status open_engines(vn_replay *r, int steps, vn_error *err)
 {
 	const vn_model *m = r->c->opened.model;
 	const size_t    n = (size_t)r->plan->n_values + 1;
@@ -128,7 +128,7 @@ static vn_status open_all(vn_replay *r, int steps, vn_error *err)
 	return st;
 }
 
-static void close_all(vn_replay *r)
+static void close_engines(vn_replay *r)
 {
 	for (int i = 0; i < VN_N_ENGINES; i++) {
 		vn_ref_destroy(r->e[i].ref);
@@ -185,7 +185,7 @@ static bool any_fails(const vn_comparison *c)
 	return false;
 }
 
-static bool wanted(const vn_comparison *c)
+static bool is_wanted(const vn_comparison *c)
 {
 	switch (c->request.options->replay) {
 	case VN_REPLAY_NEVER: return false;
@@ -204,15 +204,15 @@ vn_status vn_replay_run(vn_comparison *c, vn_error *err)
 	bool            again = false;
 	vn_status       st;
 
-	if (!c->opened.model || !wanted(c))
+	if (!c->opened.model || !is_wanted(c))
 		return VN_OK;
 	do {
 		r = (vn_replay) { .c = c, .plan = vn_model_plan(c->opened.model), .again = again };
 		memcpy(r.assumed, assumed, sizeof assumed);
-		if (!(st = open_all(&r, steps, err)))
+		if (!(st = open_engines(&r, steps, err)))
 			st = walk_steps(&r, step, steps, err);
 		again = !st && vn_replay_columns_again(&r, assumed);
-		close_all(&r);
+		close_engines(&r);
 	} while (again);
 	/* The comparison stands without it. */
 	if (st && !vn_status_ends_job(st)) {

@@ -14,7 +14,7 @@
 
 /* ---- what a value should be ------------------------------------------------------------------ */
 
-static void drop(vn_replay *r, int which)
+static void drop_saved(vn_replay *r, int which)
 {
 	vn_saved *s = &r->saved[which];
 	for (int a = 0; a < VN_N_SHOULD; a++)
@@ -27,10 +27,10 @@ static void drop(vn_replay *r, int which)
 void vn_replay_forget(vn_replay *r)
 {
 	while (r->n_saved)
-		drop(r, r->n_saved - 1);
+		drop_saved(r, r->n_saved - 1);
 }
 
-static bool reads(const vn_plan *plan, int node, int root)
+static bool node_reads(const vn_plan *plan, int node, int root)
 {
 	for (int i = 0; i < plan->node[node].n_in; i++)
 		if (vn_plan_root(plan, plan->node[node].in[i]) == root)
@@ -41,7 +41,7 @@ static bool reads(const vn_plan *plan, int node, int root)
 static bool read_after(const vn_plan *plan, int node, int root)
 {
 	for (int k = node + 1; k < plan->n_nodes; k++)
-		if (reads(plan, k, root))
+		if (node_reads(plan, k, root))
 			return true;
 	return false;
 }
@@ -50,13 +50,13 @@ static void make_room(vn_replay *r, int k)
 {
 	for (int s = r->n_saved - 1; s >= 0; s--)
 		if (!read_after(r->plan, k, r->saved[s].value))
-			drop(r, s);
+			drop_saved(r, s);
 	if (r->n_saved == VN_SAVED)
-		drop(r, 0);
+		drop_saved(r, 0);
 }
 
 /* What the engines hold of it now. */
-static vn_status keep(vn_replay *r, vn_saved *s, vn_should as, vn_error *err)
+static vn_status keep_saved(vn_replay *r, vn_saved *s, vn_should as, vn_error *err)
 {
 	const vn_shape whole = vn_replay_shape(r, s->value);
 	vn_status      st = VN_OK;
@@ -82,7 +82,7 @@ static suspects suspects_of(const vn_replay *r, int k)
 {
 	suspects s = { .k = k };
 	for (int i = 0; i < r->n_saved && s.n < VN_MAX_IN; i++)
-		if (reads(r->plan, k, r->saved[i].value)) {
+		if (node_reads(r->plan, k, r->saved[i].value)) {
 			s.now[s.n] = VN_AS_CAPTURED;
 			s.which[s.n++] = i;
 		}
@@ -133,7 +133,7 @@ static vn_status keep_further(vn_replay *r, int k, vn_saved *s, vn_error *err)
 
 	if (!in.n)
 		return VN_OK;
-	if ((st = run_with(r, &in, ~0u, VN_FURTHER, err)) || (st = keep(r, s, VN_FURTHER, err)))
+	if ((st = run_with(r, &in, ~0u, VN_FURTHER, err)) || (st = keep_saved(r, s, VN_FURTHER, err)))
 		return st;
 	for (int i = 0; i < in.n; i++) {
 		const vn_saved *v = &r->saved[in.which[i]];
@@ -154,7 +154,7 @@ vn_status vn_replay_save(vn_replay *r, int k, int value, vn_error *err)
 	if (vn_replay_no_place(r->plan, value) || r->plan->value[value].state >= 0 || !vn_shape_equal(&whole, &e->shape))
 		return VN_OK;
 	vn_saved new = { .value = value, .point = r->point[value] };
-	if (!(st = keep(r, &new, VN_DIRECT, err)))
+	if (!(st = keep_saved(r, &new, VN_DIRECT, err)))
 		st = keep_further(r, k, &new, err);
 	make_room(r, k);
 	s = &r->saved[r->n_saved++];
@@ -231,7 +231,7 @@ static void mark_captured(vn_replay *r, const suspects *s, const finding *f, con
 {
 	int first = -1;
 
-	for (int i = s->n - 1; i >= 0; i--) { /* from behind: drop moves those after it */
+	for (int i = s->n - 1; i >= 0; i--) { /* from behind: drop_saved moves those after it */
 		if (!(f->set >> i & 1))
 			continue;
 		const vn_saved *v = &r->saved[s->which[i]];
@@ -239,7 +239,7 @@ static void mark_captured(vn_replay *r, const suspects *s, const finding *f, con
 		r->c->result.point[v->point].replay.captured = true;
 		for (int t = 0; s->now[i] == VN_FURTHER && t < v->n_through; t++)
 			r->c->result.point[v->through[t]].replay.captured = true;
-		drop(r, s->which[i]); /* from here on, the correct content is in place */
+		drop_saved(r, s->which[i]); /* from here on, the correct content is in place */
 	}
 	for (int i = 0; i < r->e[VN_OWN].n_out; i++)
 		if (wrong[i] && right[i])

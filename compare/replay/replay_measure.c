@@ -12,7 +12,7 @@
 
 /* ---- the candidate's numbers, their columns in order ------------------------------------------ */
 
-static void undo(const vn_tensor *t, vn_column_order lie, unsigned char *to)
+static void undo_order(const vn_tensor *t, vn_column_order lie, unsigned char *to)
 {
 	const int64_t    width = t->shape.dim[t->shape.rank - 1];
 	const vn_arrange m = vn_columns_arranged(lie, width);
@@ -31,7 +31,7 @@ vn_status vn_replay_candidate(const vn_comparison *c, const vn_checkpoint *p, vn
 		return st;
 	if (!(*own = malloc((size_t)vn_shape_count(&t->shape) * vn_dtype_size(t->dtype) + 1)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", p->name);
-	undo(t, lie, *own);
+	undo_order(t, lie, *own);
 	t->data = *own;
 	return VN_OK;
 }

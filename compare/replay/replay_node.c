@@ -70,9 +70,9 @@ static bool is_tested(const vn_replay *r, int k, const vn_checkpoint *input)
 	return false;
 }
 
-/* Some operations in between were not captured, so the node cannot be run with corrected inputs
- * (replay_captured.c). */
-static bool went_on_otherwise(const vn_replay *r, int k, vn_checkpoint *p)
+/* Charges the node's error to its inputs, with which the run did not go on. Some operations in between were not
+ * captured, so the node cannot be run with corrected inputs (replay_captured.c). */
+static bool charge_inputs(const vn_replay *r, int k, vn_checkpoint *p)
 {
 	vn_checkpoint *unknown, *first;
 	int            n;
@@ -98,7 +98,7 @@ static vn_status charge(vn_replay *r, int k, vn_error *err)
 		    (st = vn_trace_span(&r->trace, r->at, value, &span, &behind, err)))
 			continue;
 		p->replay.behind = behind; /* what the same operation made before */
-		if (behind >= 0 || went_on_otherwise(r, k, p))
+		if (behind >= 0 || charge_inputs(r, k, p))
 			continue;
 		vn_trace_blame(&r->trace, r->point[value]);
 		st = vn_local_is_order(p) ? VN_OK : vn_replay_save(r, k, value, err);

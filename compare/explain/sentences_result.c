@@ -1,0 +1,239 @@
+/* sentences_result.c: sentences of what a result is instead: other slots of a cache, ranks, shards, orders, factors. */
+#include "compare/explain/cache_slots.h"
+#include "compare/explain/rearrange_number.h"
+#include "compare/explain/sentence.h"
+
+#include "libref/base/text.h"
+#include "libref/plan/fault.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void say_slots(const vn_sentence *s)
+{
+	static const char *const what[] = { "tokens", "keys", "values" };
+	const int                by = (int)vn_constant_of(s->h, "cache_block"), of = (int)vn_constant_of(s->h, "cache_of");
+
+	VN_PUT(s, "%s are written %d slot%s %s their own", what[of], by, by > 1 ? "s" : "",
+	       vn_constant_of(s->h, "cache_form") == VN_CACHE_NEXT ? "before" : "after");
+}
+
+static void say_new_slots(const vn_sentence *s)
+{
+	static const char *const what[] = { "", "keys of ", "values of " };
+	const vn_slot_change    *c = &s->h->change.slots;
+
+	VN_PUT(s, "%s%s %s written one slot %s, and a slot that is read holds nothing", what[c->of],
+	       c->newest ? "the newest token" : "tokens after the first call", c->newest && !c->of ? "is" : "are",
+	       c->by < 0 ? "early" : "late");
+}
+
+static void say_exchanged(const vn_sentence *s)
+{
+	static const char *const alone[] = { "", ", keys only", ", values only" };
+	VN_PUT(s, "blocks of %.0f tokens exchanged in pairs%s", vn_constant_of(s->h, "cache_block"),
+	       alone[(int)vn_constant_of(s->h, "cache_of")]);
+}
+
+static void say_blocks(const vn_sentence *s)
+{
+	static const char *const alone[] = { "", " of keys", " of values" };
+	const vn_block_table    *b = &s->h->change.blocks;
+	char                     list[120] = "";
+	size_t                   used = 0;
+
+	for (int i = 0; i < b->n && (used = strlen(list)) < sizeof list - 8; i++)
+		vn_text_add(list, sizeof list, " %d", b->from[i]);
+	VN_PUT(s, "blocks of %d tokens%s are in another order:%s%s", b->block, alone[b->of], list,
+	       strlen(list) < sizeof list - 8 ? "" : "...");
+}
+
+static void say_cache(const vn_sentence *s)
+{
+	static const char *const what[][2] = {
+		{ "keys and values", "key and value are" },
+		{ "values (not their keys)", "value (not its key) is" },
+		{ "keys (not their values)", "key (not its value) is" },
+		{ "keys (and perhaps values)", "key (and perhaps its value) is" }, /* seen without the values */
+	};
+	const int      *list = s->h->change.result.list, n = list[1], others = list[3];
+	const long long a = list[0], b = a + n - 1, c = list[2], d = c + n - 1;
+	char            few[40] = "";
+
+	const vn_node     *node = &s->p->node[s->h->node];
+	const bool         values = vn_plan_find(s->p, s->c->result.point[s->x->point].name) == node->out[VN_ATTN_CONTEXT];
+	const char *const *whose = what[!values                         ? 3
+	                                : list[2] == VN_CACHE_NO_VALUES ? 1
+	                                : list[2] == VN_CACHE_NO_KEYS   ? 2
+	                                                                : 0];
+	if (others)
+		snprintf(few, sizeof few, " or one of %d others", others);
+	if (s->h->finding == VN_KEYS_UNSEEN && n > 1)
+		VN_PUT(s, "keys %lld-%lld are not seen: masked, evicted, or overwritten with keys that no query attends to", a,
+		       b);
+	else if (s->h->finding == VN_KEYS_UNSEEN)
+		VN_PUT(s, "key %lld%s is not seen: masked, evicted, or overwritten with a key that no query attends to", a,
+		       few);
+	else if (s->h->finding == VN_CACHE_EMPTY && n > 1)
+		VN_PUT(s, "tokens %lld-%lld are missing from the cache: their %s are 0", a, b, whose[0]);
+	else if (s->h->finding == VN_CACHE_EMPTY)
+		VN_PUT(s, "token %lld%s is missing from the cache: its %s 0", a, few, whose[1]);
+	else if (n > 1)
+		VN_PUT(s, "the cache holds tokens %lld-%lld in place of tokens %lld-%lld", c, d, a, b);
+	else
+		VN_PUT(s, "the cache holds token %lld in place of token %lld%s", c, a,
+		       others ? " (other pairs fit these numbers as well)" : "");
+}
+
+/* Which ranks of how many: the present ones if these are few, else the missing ones. */
+static void say_ranks(const vn_sentence *s)
+{
+	const double number = s->h->change.number.value;
+	const int    n = (int)fmod(fabs(number), VN_RANKS_MOST);
+	const double mask = (fabs(number) - n) / VN_RANKS_MOST;
+	char         list[120] = "";
+	int          there = 0;
+
+	for (int i = 0; i < n; i++)
+		there += fmod(floor(ldexp(mask, -i)), 2) != 0;
+	const bool few = there <= n / 2;
+	const int  some = few ? there : n - there;
+	for (int i = 0, said = 0; i < n; i++)
+		if ((fmod(floor(ldexp(mask, -i)), 2) != 0) == few)
+			vn_text_add(list, sizeof list, "%s%d", said++ ? ", " : "", i);
+	VN_PUT(s, "%s %s of rank%s %s of %d%s%s", few ? "the" : "the sum without the", some > 1 ? "parts" : "part",
+	       some > 1 ? "s" : "", list, n, few ? ", not the sum" : "", number < 0 ? ", and no bias" : "");
+}
+
+static void say_shards(const vn_sentence *s)
+{
+	const bool gate = s->h->change.number.row == vn_mistake_fault(VN_MISTAKE_P17_GATE);
+	VN_PUT(s, "shards of a fused %s joined rank by rank (%.0f ranks)", gate ? "gate and up" : "product",
+	       s->h->change.number.value);
+}
+
+static void say_list(const vn_sentence *s)
+{
+	const int n = s->h->change.result.n;
+	char      list[160] = "";
+
+	for (int i = 0; i < n; i++)
+		vn_text_add(list, sizeof list, "%s%d", i ? " " : "", s->h->change.result.list[i]);
+	if (s->h->finding == VN_SHARDS_REORDERED)
+		VN_PUT(s, "shards of %d ranks joined in the wrong order: %s", n, list);
+	else
+		VN_PUT(s, "heads in another order: %s", list);
+}
+
+static void say_factor(const vn_sentence *s)
+{
+	/* clang-format off */
+	static const char *const names[VN_N_FACTOR_NAMES] = {
+		[VN_HEAD_WIDTH] = "the head width", [VN_OVER_HEAD_WIDTH] = "1 / head width",
+			[VN_ROOT_HEAD_WIDTH] = "sqrt(head width)",
+		[VN_OVER_ROOT_HEAD_WIDTH] = "1 / sqrt(head width)", [VN_MODEL_WIDTH] = "the model width",
+		[VN_OVER_MODEL_WIDTH] = "1 / model width", [VN_ROOT_MODEL_WIDTH] = "sqrt(model width)",
+		[VN_OVER_ROOT_MODEL_WIDTH] = "1 / sqrt(model width)",
+			[VN_ROOT_MODEL_OVER_HEAD] = "sqrt(model width / head width)",
+		[VN_ROOT_HEAD_OVER_MODEL] = "sqrt(head width / model width)", [VN_QUERY_HEADS] = "the query heads per key head",
+		[VN_OVER_QUERY_HEADS] = "1 / query heads per key head", [VN_127_OVER_128] = "127/128",
+			[VN_128_OVER_127] = "128/127",
+		[VN_OVER_LAYERS_AND_ONE] = "1 / (layers + 1)", [VN_ROOT_2] = "sqrt(2)", [VN_OVER_ROOT_2] = "1 / sqrt(2)",
+	};
+	/* clang-format on */
+	const char *name = names[s->h->change.result.list[0]];
+
+	VN_PUT(s, "every element is multiplied by %.6g%s%s", s->h->change.result.number, name ? ", which is " : "",
+	       name ? name : "");
+}
+
+static void say_axes(const vn_sentence *s)
+{
+	const char *axes = vn_entry_axes(vn_recording_entry(s->c->opened.ref, s->c->result.point[s->x->point].ref));
+	char        order[80] = "";
+
+	for (int k = 0; k < s->h->change.result.n; k++) {
+		size_t      n;
+		const char *word = vn_axes_word(axes, s->h->change.result.list[k], &n);
+		vn_text_add(order, sizeof order, "%s%.*s", k ? " " : "", (int)n, word);
+	}
+	VN_PUT(s, "its elements are in the order (%s)%s", order,
+	       s->h->finding == VN_AXES_OF_HEADS        ? ": heads joined innermost, column k H + h"
+	       : s->h->finding == VN_AXES_BEFORE_TOKENS ? ": heads before tokens, read as tokens before heads"
+	                                                : "");
+}
+
+/* "partly written: tokens 32-47, 64-79 are 0" */
+static void say_rows(const vn_sentence *s)
+{
+	const int *list = s->h->change.result.list, n = s->h->change.result.n;
+	char       rows[120] = "";
+
+	for (int i = 0; i + 1 < n; i += 2)
+		vn_text_add(rows, sizeof rows, list[i + 1] > list[i] ? "%s%d-%d" : "%s%d", i ? ", " : "", list[i], list[i + 1]);
+	VN_PUT(s, "partly written: tokens %s%s are %s", rows, n % 2 ? "..." : "",
+	       s->h->finding == VN_PARTLY_ZERO ? "0" : "another checkpoint's, bit for bit");
+}
+
+/* "partly written: channels 0-7 of 48 are 0 in every token" */
+static void say_channels(const vn_sentence *s)
+{
+	const int *list = s->h->change.result.list, n = s->h->change.result.n;
+	char       all[120] = "";
+
+	for (int i = 0; i + 1 < n; i += 2)
+		vn_text_add(all, sizeof all, list[i + 1] > list[i] ? "%s%d-%d" : "%s%d", i ? ", " : "", list[i], list[i + 1]);
+	VN_PUT(s, "partly written: channel%s %s%s of %.0f %s 0 in every token", n == 2 && list[0] == list[1] ? "" : "s",
+	       all, n % 2 ? "..." : "", s->h->change.result.number, n == 2 && list[0] == list[1] ? "is" : "are");
+}
+
+static void say_clamped(const vn_sentence *s)
+{
+	static const char *const which[] = { "above %.6g", "below %.6g", "beyond +-%.6g" };
+	char                     limit[40];
+
+	snprintf(limit, sizeof limit, which[s->h->change.result.list[0]], s->h->change.result.number);
+	VN_PUT(s, "clamped: numbers %s become that", limit);
+}
+
+/* clang-format off */
+const vn_sentence_row vn_sentences_of_results[VN_N_FINDINGS] = {
+	[VN_SLOTS_MOVED] = { .say = say_slots },
+	[VN_NEW_SLOTS_MOVED] = { .say = say_new_slots },
+	[VN_BLOCKS_EXCHANGED] = { .say = say_exchanged },
+	[VN_BLOCKS_REORDERED] = { .say = say_blocks },
+	[VN_OWN_KEY_MISSING] = { .words = "a token's own key and value are not yet in the cache when it is read" },
+	[VN_KEYS_UNSEEN] = { .say = say_cache },
+	[VN_CACHE_EMPTY] = { .say = say_cache },
+	[VN_CACHE_OTHER_TOKENS] = { .say = say_cache },
+	[VN_BIAS_TIMES] = { .words = "bias added %.6g times", .with = VN_NUMBER },
+	[VN_RANKS_SUMMED] = { .say = say_ranks },
+	[VN_SHARDS_JOINED] = { .say = say_shards },
+	[VN_SHARDS_ALONG_TOKENS] = { .words = "shards of %.0f ranks joined along the token axis", .with = VN_NUMBER },
+	[VN_SHARDS_REORDERED] = { .say = say_list },
+	[VN_ROWS_PADDED] = { .words = "padding of %.0f after each row of a matrix is read as data", .with = VN_NUMBER },
+	[VN_TEMPERATURE] = { .words = "logits at a temperature of %.6g", .with = VN_INVERSE },
+	[VN_CAP] = { .words = "logits capped: %1$.6g tanh(x / %1$.6g)", .with = VN_NUMBER },
+	[VN_SUM_TIMES] = { .words = "the sum of ranks is taken %.0f times", .with = VN_NUMBER },
+	[VN_AVERAGE] = { .words = "the average of %.0f ranks, not their sum", .with = VN_INVERSE },
+	[VN_FACTOR] = { .say = say_factor },
+	[VN_CLAMPED] = { .say = say_clamped },
+	[VN_ADDEND] = { .words = "%.6g is added to every element", .with = VN_NUMBER },
+	[VN_ONE_VALUE] = { .words = "every element is %.6g", .with = VN_NUMBER },
+	[VN_ZERO] = { .words = "every element is 0: never written" },
+	[VN_HEADS_REORDERED] = { .say = say_list },
+	[VN_TOKENS_MOVED] = { .words = "token t has the values of token t %+.0f", .with = VN_NUMBER },
+	[VN_TOKENS_REVERSED] = { .words = "tokens in reverse order" },
+	[VN_AXES_RECORDED] = { .say = say_axes },
+	[VN_AXES_OF_HEADS] = { .say = say_axes },
+	[VN_AXES_BEFORE_TOKENS] = { .say = say_axes },
+	[VN_AXES] = { .say = say_axes },
+	[VN_RECORDED_LATER] = { .words = "another checkpoint is recorded, bit for bit" },
+	[VN_RECORDED_BEFORE] = { .words = "another checkpoint is recorded, bit for bit" },
+	[VN_PARALLEL_BLOCK] = { .words = "a parallel block: the feed-forward part reads the input of the layer" },
+	[VN_PARTLY_ZERO] = { .say = say_rows },
+	[VN_PARTLY_OTHER] = { .say = say_rows },
+	[VN_CHANNELS_ZERO] = { .say = say_channels },
+};
+/* clang-format on */
