@@ -32,9 +32,9 @@ static vn_status create(vn_encoder *e, uint32_t queries, vn_error *err)
 	if (r != VK_SUCCESS)
 		return vn_device_fail(d, r, err, "command buffers");
 	vn_device_name(d, VK_OBJECT_TYPE_COMMAND_BUFFER, (uint64_t)(uintptr_t)e->aside, "first use");
-	if ((st = vn_recordings_create(d, e->pool, &e->recordings, err)))
+	if ((st = vn_tape_buffers_create(d, e->pool, &e->buffers, err)))
 		return st;
-	e->recordings.layout = e->k ? e->k->layout : VK_NULL_HANDLE;
+	e->buffers.layout = e->k ? e->k->layout : VK_NULL_HANDLE;
 	for (int i = 0; i < 3; i++) {
 		snprintf(name, sizeof(name), "pass %d", i);
 		r = vn_vk.CreateFence(d->device, &(VkFenceCreateInfo) { .sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO }, NULL,
@@ -52,7 +52,7 @@ static vn_status create(vn_encoder *e, uint32_t queries, vn_error *err)
 		if (r != VK_SUCCESS)
 			return vn_device_fail(d, r, err, "timestamps");
 		e->n_queries = queries;
-		e->recordings.queries = e->queries;
+		e->buffers.queries = e->queries;
 		vn_device_name(d, VK_OBJECT_TYPE_QUERY_POOL, (uint64_t)e->queries, "timestamps");
 	}
 	return VN_OK;
@@ -72,7 +72,7 @@ void vn_encoder_destroy(vn_encoder *e)
 	if (!e->d)
 		return;
 	vn_encode_abandon(e);
-	vn_recordings_destroy(&e->recordings);
+	vn_tape_buffers_destroy(&e->buffers);
 	vn_tape_free(&e->tape);
 	vn_tape_free(&e->blocks);
 	for (int i = 0; i < 3; i++)
@@ -91,7 +91,7 @@ static void no_memory(vn_encoder *e)
 		e->failed = vn_fail(&e->why, VN_ERR_NOMEM, "no memory for a list of commands");
 }
 
-static void add(vn_encoder *e, vn_command c, const void *push)
+static void add(vn_encoder *e, vn_tape_entry c, const void *push)
 {
 	if (!vn_tape_add(&e->tape, &c, push))
 		no_memory(e);
@@ -99,7 +99,7 @@ static void add(vn_encoder *e, vn_command c, const void *push)
 
 static void add_barrier(vn_encoder *e)
 {
-	add(e, (vn_command) { .kind = VN_CMD_BARRIER }, NULL);
+	add(e, (vn_tape_entry) { .kind = VN_TAPE_BARRIER }, NULL);
 }
 
 void vn_encode_begin(vn_encoder *e)
@@ -114,13 +114,13 @@ void vn_encode_begin(vn_encoder *e)
 void vn_encode_reset_stamps(vn_encoder *e)
 {
 	if (e->queries)
-		add(e, (vn_command) { .kind = VN_CMD_RESET_STAMPS, .x = e->n_queries }, NULL);
+		add(e, (vn_tape_entry) { .kind = VN_TAPE_RESET_STAMPS, .x = e->n_queries }, NULL);
 }
 
 void vn_encode_stamp(vn_encoder *e, uint32_t i)
 {
 	if (e->queries && i < e->n_queries)
-		add(e, (vn_command) { .kind = VN_CMD_STAMP, .x = i }, NULL);
+		add(e, (vn_tape_entry) { .kind = VN_TAPE_STAMP, .x = i }, NULL);
 }
 
 static void uses(vn_encoder *e, vn_buffer *b, bool write)
@@ -193,7 +193,7 @@ static uint32_t at_most(int64_t want, uint32_t limit)
 void vn_encode_dispatch(vn_encoder *e, vn_kernel kernel, const void *push, int64_t x, int64_t y)
 {
 	const uint32_t bytes = vn_kernel_push_bytes(kernel);
-	vn_command     c = { .kind = VN_CMD_DISPATCH, .bytes = bytes };
+	vn_tape_entry  c = { .kind = VN_TAPE_DISPATCH, .bytes = bytes };
 
 	if (is_listing(e)) {
 		e->listed[kernel] = true;
@@ -205,7 +205,7 @@ void vn_encode_dispatch(vn_encoder *e, vn_kernel kernel, const void *push, int64
 	c.x = at_most(x, e->d->limits.maxComputeWorkGroupCount[0]);
 	c.y = at_most(y, e->d->limits.maxComputeWorkGroupCount[1]);
 	if (vn_kernel_in_memory(kernel)) {
-		c.kind = VN_CMD_DISPATCH_IN_MEMORY;
+		c.kind = VN_TAPE_DISPATCH_IN_MEMORY;
 		c.bytes = 0;
 		if (!vn_tape_add_block(&e->blocks, push, bytes, &c.from_at))
 			no_memory(e);
@@ -221,12 +221,12 @@ static void copy(vn_encoder *e, const vn_buffer *src, VkDeviceSize from, const v
 	add_needed_barrier(e);
 	if (n > 0)
 		add(e,
-		    (vn_command) { .kind = VN_CMD_COPY,
-		                   .from = src->buffer,
-		                   .to = dst->buffer,
-		                   .from_at = src->offset + from,
-		                   .to_at = dst->offset + to,
-		                   .n = n },
+		    (vn_tape_entry) { .kind = VN_TAPE_COPY,
+		                      .from = src->buffer,
+		                      .to = dst->buffer,
+		                      .from_at = src->offset + from,
+		                      .to_at = dst->offset + to,
+		                      .n = n },
 		    NULL);
 }
 
@@ -246,7 +246,7 @@ void vn_encode_copy_out(vn_encoder *e, vn_buffer *src, VkDeviceSize from, vn_buf
 
 static void fill(vn_encoder *e, const vn_buffer *b, VkDeviceSize at, VkDeviceSize n, uint32_t number)
 {
-	add(e, (vn_command) { .kind = VN_CMD_FILL, .x = number, .to = b->buffer, .to_at = at, .n = n }, NULL);
+	add(e, (vn_tape_entry) { .kind = VN_TAPE_FILL, .x = number, .to = b->buffer, .to_at = at, .n = n }, NULL);
 }
 
 void vn_encode_clear(vn_encoder *e, vn_buffer *b)
@@ -303,16 +303,16 @@ static void landed(vn_encoder *e, int i)
 
 vn_status vn_encode_submit(vn_encoder *e, vn_error *err)
 {
-	vn_recording *rec;
-	vn_status     st;
+	vn_tape_buffer *rec;
+	vn_status       st;
 
 	if (e->failed)
 		return vn_fail(err, e->failed, "%s", e->why.text);
-	add(e, (vn_command) { .kind = VN_CMD_HOST_BARRIER }, NULL);
+	add(e, (vn_tape_entry) { .kind = VN_TAPE_HOST_BARRIER }, NULL);
 	e->recording = false;
 	if ((st = e->failed) != VN_OK)
 		return vn_fail(err, st, "%s", e->why.text);
-	if ((st = vn_recordings_find(&e->recordings, &e->tape, &e->blocks, &rec, err)) ||
+	if ((st = vn_tape_buffers_find(&e->buffers, &e->tape, &e->blocks, &rec, err)) ||
 	    (st = send(e, rec->cmd, e->cur, err)))
 		return st;
 	rec->flying = true;

@@ -5,7 +5,7 @@
  * memory, shaders and copies: on the device the wait is what costs, not the scope.
  *
  * Commands are recorded when they are submitted, unless a command buffer holds the same ones already
- * (recording.h). There are two places for command buffers, so that one can run while the commands of
+ * (tape.h). There are two places for command buffers, so that one can run while the commands of
  * the other are listed. Submission order is execution order; every command buffer begins with a
  * barrier against all earlier work. A third place is for the first use of a shader.
  *
@@ -15,7 +15,7 @@
 #define VN_LIBGPU_ENCODE_H
 
 #include "libgpu/kernels.h"
-#include "libgpu/recording.h"
+#include "libgpu/tape.h"
 
 #define VN_USES_MAX  16
 #define VN_CMD_ASIDE 2 /* the place of vn_encode_first_use */
@@ -25,8 +25,8 @@ typedef struct vn_encoder {
 	vn_kernels     *k;
 	VkCommandPool   pool;
 	VkCommandBuffer aside;
-	vn_recordings   recordings;
-	vn_recording   *sent[3]; /* what flies; none in the third place */
+	vn_tape_buffers buffers;
+	vn_tape_buffer *sent[3]; /* what flies; none in the third place */
 	VkFence         fence[3];
 	bool            flying[3]; /* submitted and not yet waited for */
 	bool            stuck;     /* a software device has stopped computing: do not wait for it */

@@ -67,7 +67,8 @@ static vn_way coop_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 	return (vn_way) { kernel, is_long ? shares_of(tiles(k, kernel, T, M), FOUR_EACH) : 1 };
 }
 
-/* The same, of the plain kernels, on an H100. Half sums are not shared out: each of their additions rounds, in one order. */
+/* The same, of the plain kernels, on an H100. Half sums are not shared out: each of their additions rounds, in one
+ * order. */
 static vn_way plain_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 {
 	enum { LONG = 512, VERY_LONG = 2048, TWO_EACH = 240, FOUR_EACH = 512, FIVE_EACH = 640 };

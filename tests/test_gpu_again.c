@@ -1,4 +1,4 @@
-/* test_gpu_again.c: the commands of a call are recorded once and submitted again (libgpu/recording.h), to the same bits
+/* test_gpu_again.c: the commands of a call are recorded once and submitted again (libgpu/tape.h), to the same bits
  * as if they were recorded each time. */
 #include "tests/test_gpu_help.h"
 
@@ -26,12 +26,12 @@ static void decode(const vn_plan *p, const vn_tensor *weight, vn_gpu_options o, 
 	want[p->n_values - 1] = true;
 	const vn_taps taps = { .want = want, .sink = keep_sink(&run->k) };
 	if (g) {
-		g->encoder.recordings.always = always;
+		g->encoder.buffers.always = always;
 		forward(g, ids, prompt, &taps);
 		for (int i = 0; i < DECODED; i++) {
 			keep_next(&run->k, p);
 			forward(g, ids + prompt + i, 1, &taps);
-			run->after[i] = g->encoder.recordings.recorded;
+			run->after[i] = g->encoder.buffers.recorded;
 		}
 	}
 	vn_gpu_destroy(g);
@@ -151,7 +151,7 @@ static void one_number_more_or_a_destroyed_buffer_is_another_recording(void)
 			vn_encode_copy(&e, &a, 0, &b, 0, step[i].n);
 			CU_ASSERT_EQUAL(vn_encode_submit(&e, &err), VN_OK);
 			CU_ASSERT_EQUAL(vn_encode_wait(&e, cur, &err), VN_OK);
-			CU_ASSERT_EQUAL(e.recordings.recorded, step[i].recorded);
+			CU_ASSERT_EQUAL(e.buffers.recorded, step[i].recorded);
 			CU_ASSERT_EQUAL(((char *)b.map)[0], (char)(i + 1));
 			CU_ASSERT_EQUAL(((char *)b.map)[12], step[i].n == 16 ? (char)(i + 1) : 0);
 		}

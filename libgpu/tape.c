@@ -1,5 +1,5 @@
-/* recording.c: see recording.h. */
-#include "libgpu/recording.h"
+/* tape.c: see tape.h. */
+#include "libgpu/tape.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static uint8_t *more(vn_tape *t, size_t n)
 	return t->bytes + t->n - n;
 }
 
-bool vn_tape_add(vn_tape *t, const vn_command *c, const void *push)
+bool vn_tape_add(vn_tape *t, const vn_tape_entry *c, const void *push)
 {
 	uint8_t *at = more(t, sizeof *c + c->bytes);
 
@@ -72,11 +72,11 @@ static void barrier(VkCommandBuffer cmd, VkPipelineStageFlags2 to, VkAccessFlags
 	                                                                        .dstAccessMask = access } });
 }
 
-static void dispatch(const vn_recordings *r, const vn_recording *rec, const vn_command *c, const void *push,
+static void dispatch(const vn_tape_buffers *r, const vn_tape_buffer *rec, const vn_tape_entry *c, const void *push,
                      VkPipeline *bound)
 {
 	const VkDeviceAddress at = rec->blocks.address + c->from_at;
-	const bool            in_memory = c->kind == VN_CMD_DISPATCH_IN_MEMORY;
+	const bool            in_memory = c->kind == VN_TAPE_DISPATCH_IN_MEMORY;
 
 	if (c->pipeline != *bound)
 		vn_vk.CmdBindPipeline(rec->cmd, VK_PIPELINE_BIND_POINT_COMPUTE, c->pipeline);
@@ -86,27 +86,27 @@ static void dispatch(const vn_recordings *r, const vn_recording *rec, const vn_c
 	vn_vk.CmdDispatch(rec->cmd, c->x, c->y, 1);
 }
 
-static void add_command(const vn_recordings *r, const vn_recording *rec, const vn_command *c, const void *push,
+static void add_command(const vn_tape_buffers *r, const vn_tape_buffer *rec, const vn_tape_entry *c, const void *push,
                         VkPipeline *bound)
 {
-	switch ((vn_command_kind)c->kind) {
-	case VN_CMD_BARRIER: barrier(rec->cmd, SHADERS | COPIES, TOUCHED); break;
-	case VN_CMD_HOST_BARRIER: barrier(rec->cmd, VK_PIPELINE_STAGE_2_HOST_BIT, VK_ACCESS_2_HOST_READ_BIT); break;
-	case VN_CMD_DISPATCH:
-	case VN_CMD_DISPATCH_IN_MEMORY: dispatch(r, rec, c, push, bound); break;
-	case VN_CMD_COPY:
+	switch ((vn_tape_kind)c->kind) {
+	case VN_TAPE_BARRIER: barrier(rec->cmd, SHADERS | COPIES, TOUCHED); break;
+	case VN_TAPE_HOST_BARRIER: barrier(rec->cmd, VK_PIPELINE_STAGE_2_HOST_BIT, VK_ACCESS_2_HOST_READ_BIT); break;
+	case VN_TAPE_DISPATCH:
+	case VN_TAPE_DISPATCH_IN_MEMORY: dispatch(r, rec, c, push, bound); break;
+	case VN_TAPE_COPY:
 		vn_vk.CmdCopyBuffer(rec->cmd, c->from, c->to, 1,
 		                    &(VkBufferCopy) { .srcOffset = c->from_at, .dstOffset = c->to_at, .size = c->n });
 		break;
-	case VN_CMD_FILL: vn_vk.CmdFillBuffer(rec->cmd, c->to, c->to_at, c->n, c->x); break;
-	case VN_CMD_STAMP:
+	case VN_TAPE_FILL: vn_vk.CmdFillBuffer(rec->cmd, c->to, c->to_at, c->n, c->x); break;
+	case VN_TAPE_STAMP:
 		vn_vk.CmdWriteTimestamp2(rec->cmd, VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, r->queries, c->x);
 		break;
-	case VN_CMD_RESET_STAMPS: vn_vk.CmdResetQueryPool(rec->cmd, r->queries, 0, c->x); break;
+	case VN_TAPE_RESET_STAMPS: vn_vk.CmdResetQueryPool(rec->cmd, r->queries, 0, c->x); break;
 	}
 }
 
-static vn_status record(vn_recordings *r, vn_recording *rec, vn_error *err)
+static vn_status record(vn_tape_buffers *r, vn_tape_buffer *rec, vn_error *err)
 {
 	VkPipeline bound = VK_NULL_HANDLE;
 	VkResult   res;
@@ -116,7 +116,7 @@ static vn_status record(vn_recordings *r, vn_recording *rec, vn_error *err)
 	if (res != VK_SUCCESS)
 		return vn_device_fail(r->d, res, err, "a command buffer cannot be begun");
 	for (size_t at = 0; at < rec->tape.n;) {
-		vn_command c;
+		vn_tape_entry c;
 		memcpy(&c, rec->tape.bytes + at, sizeof c);
 		at += sizeof c;
 		add_command(r, rec, &c, rec->tape.bytes + at, &bound);
@@ -130,58 +130,58 @@ static vn_status record(vn_recordings *r, vn_recording *rec, vn_error *err)
 
 /* ---- the command buffers --------------------------------------------------------------- */
 
-vn_status vn_recordings_create(vn_device *d, VkCommandPool pool, vn_recordings *r, vn_error *err)
+vn_status vn_tape_buffers_create(vn_device *d, VkCommandPool pool, vn_tape_buffers *r, vn_error *err)
 {
-	VkCommandBuffer cmd[VN_RECORDINGS];
+	VkCommandBuffer cmd[VN_TAPE_BUFFERS];
 	char            name[32];
 	VkResult        res;
 
-	*r = (vn_recordings) { .d = d };
+	*r = (vn_tape_buffers) { .d = d };
 	res = vn_vk.AllocateCommandBuffers(
 		d->device,
 		&(VkCommandBufferAllocateInfo) { .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
 	                                     .commandPool = pool,
 	                                     .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
-	                                     .commandBufferCount = VN_RECORDINGS },
+	                                     .commandBufferCount = VN_TAPE_BUFFERS },
 		cmd);
 	if (res != VK_SUCCESS)
 		return vn_device_fail(d, res, err, "command buffers");
-	for (int i = 0; i < VN_RECORDINGS; i++) {
+	for (int i = 0; i < VN_TAPE_BUFFERS; i++) {
 		r->of[i].cmd = cmd[i];
-		snprintf(name, sizeof(name), "recording %d", i);
+		snprintf(name, sizeof(name), "pass %d", i);
 		vn_device_name(d, VK_OBJECT_TYPE_COMMAND_BUFFER, (uint64_t)(uintptr_t)cmd[i], name);
 	}
 	return VN_OK;
 }
 
-void vn_recordings_destroy(vn_recordings *r)
+void vn_tape_buffers_destroy(vn_tape_buffers *r)
 {
-	for (int i = 0; i < VN_RECORDINGS; i++) {
+	for (int i = 0; i < VN_TAPE_BUFFERS; i++) {
 		if (r->of[i].blocks.buffer)
 			vn_buffer_destroy(r->d, &r->of[i].blocks);
 		vn_tape_free(&r->of[i].tape);
 	}
-	*r = (vn_recordings) { 0 };
+	*r = (vn_tape_buffers) { 0 };
 }
 
-static bool holds(const vn_recordings *r, const vn_recording *rec, const vn_tape *tape)
+static bool holds(const vn_tape_buffers *r, const vn_tape_buffer *rec, const vn_tape *tape)
 {
 	return !r->always && rec->used && !rec->flying && rec->destroyed == r->d->destroyed && rec->tape.n == tape->n &&
 	       memcmp(rec->tape.bytes, tape->bytes, tape->n) == 0;
 }
 
 /* The one that was not submitted for the longest time. Two at most are flying. */
-static vn_recording *oldest(vn_recordings *r)
+static vn_tape_buffer *oldest(vn_tape_buffers *r)
 {
-	vn_recording *found = NULL;
+	vn_tape_buffer *found = NULL;
 
-	for (int i = 0; i < VN_RECORDINGS; i++)
+	for (int i = 0; i < VN_TAPE_BUFFERS; i++)
 		if (!r->of[i].flying && (!found || r->of[i].used < found->used))
 			found = &r->of[i];
 	return found;
 }
 
-static vn_status make_room(vn_recordings *r, vn_recording *rec, size_t bytes, vn_error *err)
+static vn_status make_room(vn_tape_buffers *r, vn_tape_buffer *rec, size_t bytes, vn_error *err)
 {
 	VkDeviceSize room = BLOCKS_LEAST;
 
@@ -195,7 +195,7 @@ static vn_status make_room(vn_recordings *r, vn_recording *rec, size_t bytes, vn
 }
 
 /* rec takes the tape's bytes and leaves its own. */
-static vn_status fill(vn_recordings *r, vn_recording *rec, vn_tape *tape, size_t blocks, vn_error *err)
+static vn_status fill(vn_tape_buffers *r, vn_tape_buffer *rec, vn_tape *tape, size_t blocks, vn_error *err)
 {
 	const vn_tape had = rec->tape;
 	vn_status     st;
@@ -210,12 +210,13 @@ static vn_status fill(vn_recordings *r, vn_recording *rec, vn_tape *tape, size_t
 	return record(r, rec, err);
 }
 
-vn_status vn_recordings_find(vn_recordings *r, vn_tape *tape, const vn_tape *blocks, vn_recording **rec, vn_error *err)
+vn_status vn_tape_buffers_find(vn_tape_buffers *r, vn_tape *tape, const vn_tape *blocks, vn_tape_buffer **rec,
+                               vn_error *err)
 {
-	vn_recording *found = NULL;
-	vn_status     st;
+	vn_tape_buffer *found = NULL;
+	vn_status       st;
 
-	for (int i = 0; i < VN_RECORDINGS && !found; i++)
+	for (int i = 0; i < VN_TAPE_BUFFERS && !found; i++)
 		if (holds(r, &r->of[i], tape))
 			found = &r->of[i];
 	if (!found && (st = fill(r, found = oldest(r), tape, blocks->n, err)))
