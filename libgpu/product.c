@@ -71,21 +71,26 @@ static vn_way coop_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
  * order. */
 static vn_way plain_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 {
-	enum { LONG = 512, VERY_LONG = 2048, TWO_EACH = 240, FOUR_EACH = 512, FIVE_EACH = 640 };
+	enum { LONG = 512, VERY_LONG = 2048 };
 	const int64_t large = tiles(k, VN_K_LINEAR_64X128, T, M), middle = tiles(k, VN_K_LINEAR_64X64, T, M);
-	const bool    sums = k->float_sums, is_long = sums && N >= VERY_LONG;
+	const bool    is_long = k->float_sums && N >= VERY_LONG;
+	vn_kernel     kernel = VN_K_LINEAR_32X32;
+	int64_t       workgroups = is_long ? 1024 : 800; /* at most, in shares */
 
-	if (T <= 16)
-		return (vn_way) { VN_K_LINEAR_16X64,
-			              sums && N >= LONG ? shares_of(tiles(k, VN_K_LINEAR_16X64, T, M), FOUR_EACH) : 1 };
-	if (large >= TWO_EACH)
-		return (vn_way) { VN_K_LINEAR_64X128, 1 };
-	if (is_long && T > 128)
-		return (vn_way) { VN_K_LINEAR_64X128, shares_of(large, FOUR_EACH) };
-	if (T > 32 && (is_long || middle >= (sums ? 16 : TWO_EACH)))
-		return (vn_way) { VN_K_LINEAR_64X64, sums && N >= LONG ? shares_of(middle, FIVE_EACH) : 1 };
-	return (vn_way) { VN_K_LINEAR_32X32,
-		              sums && N >= LONG ? shares_of(tiles(k, VN_K_LINEAR_32X32, T, M), FOUR_EACH) : 1 };
+	if (T <= 16) {
+		kernel = VN_K_LINEAR_16X64;
+		workgroups = 512;
+	} else if (is_long && T > 32 && (T > 128 || large >= 32)) {
+		kernel = VN_K_LINEAR_64X128;
+		workgroups = 512;
+	} else if (large >= 240) {
+		kernel = VN_K_LINEAR_64X128;
+		workgroups = 0;
+	} else if (T > 32 && (is_long || middle >= (k->float_sums ? 16 : 240))) {
+		kernel = VN_K_LINEAR_64X64;
+		workgroups = 640;
+	}
+	return (vn_way) { kernel, k->float_sums && N >= LONG ? shares_of(tiles(k, kernel, T, M), workgroups) : 1 };
 }
 
 /* As few lanes to an output as keep the device busy: few rows are long chains of loads, many lanes wait
