@@ -51,8 +51,7 @@ static vn_status grow(vn_encoder *e, vn_cache *c, int i, int64_t rows, int64_t u
 		return st;
 	if (guard || keep) {
 		const int cur = e->cur;
-		if ((st = vn_encode_begin(e, err)))
-			goto fail;
+		vn_encode_begin(e);
 		if (guard)
 			vn_encode_poison(e, &b);
 		if (keep)

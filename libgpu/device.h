@@ -31,6 +31,7 @@ typedef struct vn_device {
 	uint8_t                          cache_uuid[VK_UUID_SIZE], driver_uuid[VK_UUID_SIZE];
 	vn_gpu_device                    info;
 	int64_t                          allocated; /* bytes of device and host memory held now */
+	uint64_t                         destroyed; /* buffers so far */
 
 	PFN_vkSetDebugUtilsObjectNameEXT set_name; /* NULL: objects get no names */
 

@@ -1,4 +1,4 @@
-/* encode.c: recording a forward pass, with its barriers. */
+/* encode.c: listing the commands of a forward pass, with its barriers. */
 #include "libgpu/encode.h"
 
 #include <assert.h>
@@ -6,16 +6,12 @@
 #include <string.h>
 #include <time.h>
 
-#define SLICE   100000000 /* ns of waiting between two questions */
-#define SHADERS VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT
-#define COPIES  (VK_PIPELINE_STAGE_2_COPY_BIT | VK_PIPELINE_STAGE_2_CLEAR_BIT)
-#define WRITTEN (VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT)
-#define TOUCHED (WRITTEN | VK_ACCESS_2_SHADER_STORAGE_READ_BIT | VK_ACCESS_2_TRANSFER_READ_BIT)
-
+#define SLICE 100000000 /* ns of waiting between two questions */
 static vn_status create(vn_encoder *e, uint32_t queries, vn_error *err)
 {
 	vn_device *d = e->d;
 	char       name[32];
+	vn_status  st;
 	VkResult   r;
 
 	r = vn_vk.CreateCommandPool(d->device,
@@ -31,13 +27,16 @@ static vn_status create(vn_encoder *e, uint32_t queries, vn_error *err)
 		&(VkCommandBufferAllocateInfo) { .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
 	                                     .commandPool = e->pool,
 	                                     .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
-	                                     .commandBufferCount = 3 },
-		e->cmd);
+	                                     .commandBufferCount = 1 },
+		&e->aside);
 	if (r != VK_SUCCESS)
 		return vn_device_fail(d, r, err, "command buffers");
+	vn_device_name(d, VK_OBJECT_TYPE_COMMAND_BUFFER, (uint64_t)(uintptr_t)e->aside, "first use");
+	if ((st = vn_tape_buffers_create(d, e->pool, &e->buffers, err)))
+		return st;
+	e->buffers.layout = e->k ? e->k->layout : VK_NULL_HANDLE;
 	for (int i = 0; i < 3; i++) {
 		snprintf(name, sizeof(name), "pass %d", i);
-		vn_device_name(d, VK_OBJECT_TYPE_COMMAND_BUFFER, (uint64_t)(uintptr_t)e->cmd[i], name);
 		r = vn_vk.CreateFence(d->device, &(VkFenceCreateInfo) { .sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO }, NULL,
 		                      &e->fence[i]);
 		if (r != VK_SUCCESS)
@@ -53,6 +52,7 @@ static vn_status create(vn_encoder *e, uint32_t queries, vn_error *err)
 		if (r != VK_SUCCESS)
 			return vn_device_fail(d, r, err, "timestamps");
 		e->n_queries = queries;
+		e->buffers.queries = e->queries;
 		vn_device_name(d, VK_OBJECT_TYPE_QUERY_POOL, (uint64_t)e->queries, "timestamps");
 	}
 	return VN_OK;
@@ -72,6 +72,9 @@ void vn_encoder_destroy(vn_encoder *e)
 	if (!e->d)
 		return;
 	vn_encode_abandon(e);
+	vn_tape_buffers_destroy(&e->buffers);
+	vn_tape_free(&e->tape);
+	vn_tape_free(&e->blocks);
 	for (int i = 0; i < 3; i++)
 		if (e->fence[i])
 			vn_vk.DestroyFence(e->d->device, e->fence[i], NULL);
@@ -82,44 +85,42 @@ void vn_encoder_destroy(vn_encoder *e)
 	*e = (vn_encoder) { 0 };
 }
 
-static void barrier(vn_encoder *e, VkPipelineStageFlags2 to, VkAccessFlags2 access)
+static void no_memory(vn_encoder *e)
 {
-	vn_vk.CmdPipelineBarrier2(e->cmd[e->cur], &(VkDependencyInfo) { .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,
-	                                                                .memoryBarrierCount = 1,
-	                                                                .pMemoryBarriers = &(VkMemoryBarrier2) {
-																		.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
-																		.srcStageMask = SHADERS | COPIES,
-																		.srcAccessMask = WRITTEN,
-																		.dstStageMask = to,
-																		.dstAccessMask = access } });
+	if (!e->failed)
+		e->failed = vn_fail(&e->why, VN_ERR_NOMEM, "no memory for a list of commands");
 }
 
-vn_status vn_encode_begin(vn_encoder *e, vn_error *err)
+static void add(vn_encoder *e, vn_tape_entry c, const void *push)
 {
-	const VkResult r = vn_vk.BeginCommandBuffer(
-		e->cmd[e->cur], &(VkCommandBufferBeginInfo) { .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
-	                                                  .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT });
+	if (!vn_tape_add(&e->tape, &c, push))
+		no_memory(e);
+}
 
+static void add_barrier(vn_encoder *e)
+{
+	add(e, (vn_tape_entry) { .kind = VN_TAPE_BARRIER }, NULL);
+}
+
+void vn_encode_begin(vn_encoder *e)
+{
 	assert(!e->recording && !e->flying[e->cur]);
-	if (r != VK_SUCCESS)
-		return vn_device_fail(e->d, r, err, "a command buffer cannot be begun");
 	e->recording = true;
-	e->bound = VK_NULL_HANDLE;
-	barrier(e, SHADERS | COPIES, TOUCHED);
+	e->tape.n = e->blocks.n = 0;
+	add_barrier(e);
 	e->epoch++;
-	return VN_OK;
 }
 
 void vn_encode_reset_stamps(vn_encoder *e)
 {
 	if (e->queries)
-		vn_vk.CmdResetQueryPool(e->cmd[e->cur], e->queries, 0, e->n_queries);
+		add(e, (vn_tape_entry) { .kind = VN_TAPE_RESET_STAMPS, .x = e->n_queries }, NULL);
 }
 
 void vn_encode_stamp(vn_encoder *e, uint32_t i)
 {
 	if (e->queries && i < e->n_queries)
-		vn_vk.CmdWriteTimestamp2(e->cmd[e->cur], VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, e->queries, i);
+		add(e, (vn_tape_entry) { .kind = VN_TAPE_STAMP, .x = i }, NULL);
 }
 
 static void uses(vn_encoder *e, vn_buffer *b, bool write)
@@ -179,7 +180,7 @@ static void add_needed_barrier(vn_encoder *e)
 
 	e->left_out += need && e->early;
 	if (need && !e->early && !e->break_barriers) {
-		barrier(e, SHADERS | COPIES, TOUCHED);
+		add_barrier(e);
 		e->barriers++;
 	}
 }
@@ -191,22 +192,25 @@ static uint32_t at_most(int64_t want, uint32_t limit)
 
 void vn_encode_dispatch(vn_encoder *e, vn_kernel kernel, const void *push, int64_t x, int64_t y)
 {
-	VkCommandBuffer cmd = e->cmd[e->cur];
-	VkPipeline      pipeline;
+	const uint32_t bytes = vn_kernel_push_bytes(kernel);
+	vn_tape_entry  c = { .kind = VN_TAPE_DISPATCH, .bytes = bytes };
 
 	if (is_listing(e)) {
 		e->listed[kernel] = true;
 		return;
 	}
 	add_needed_barrier(e);
-	if (e->failed || (e->failed = vn_kernel_pipeline(e->k, kernel, &pipeline, &e->why)))
+	if (e->failed || (e->failed = vn_kernel_pipeline(e->k, kernel, &c.pipeline, &e->why)))
 		return;
-	if (pipeline != e->bound)
-		vn_vk.CmdBindPipeline(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
-	e->bound = pipeline;
-	vn_vk.CmdPushConstants(cmd, e->k->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, vn_kernel_push_bytes(kernel), push);
-	vn_vk.CmdDispatch(cmd, at_most(x, e->d->limits.maxComputeWorkGroupCount[0]),
-	                  at_most(y, e->d->limits.maxComputeWorkGroupCount[1]), 1);
+	c.x = at_most(x, e->d->limits.maxComputeWorkGroupCount[0]);
+	c.y = at_most(y, e->d->limits.maxComputeWorkGroupCount[1]);
+	if (vn_kernel_in_memory(kernel)) {
+		c.kind = VN_TAPE_DISPATCH_IN_MEMORY;
+		c.bytes = 0;
+		if (!vn_tape_add_block(&e->blocks, push, bytes, &c.from_at))
+			no_memory(e);
+	}
+	add(e, c, push);
 }
 
 static void copy(vn_encoder *e, const vn_buffer *src, VkDeviceSize from, const vn_buffer *dst, VkDeviceSize to,
@@ -216,9 +220,14 @@ static void copy(vn_encoder *e, const vn_buffer *src, VkDeviceSize from, const v
 		return;
 	add_needed_barrier(e);
 	if (n > 0)
-		vn_vk.CmdCopyBuffer(
-			e->cmd[e->cur], src->buffer, dst->buffer, 1,
-			&(VkBufferCopy) { .srcOffset = src->offset + from, .dstOffset = dst->offset + to, .size = n });
+		add(e,
+		    (vn_tape_entry) { .kind = VN_TAPE_COPY,
+		                      .from = src->buffer,
+		                      .to = dst->buffer,
+		                      .from_at = src->offset + from,
+		                      .to_at = dst->offset + to,
+		                      .n = n },
+		    NULL);
 }
 
 void vn_encode_copy(vn_encoder *e, vn_buffer *src, VkDeviceSize from, vn_buffer *dst, VkDeviceSize to, VkDeviceSize n)
@@ -235,13 +244,18 @@ void vn_encode_copy_out(vn_encoder *e, vn_buffer *src, VkDeviceSize from, vn_buf
 	copy(e, src, from, dst, to, n);
 }
 
+static void fill(vn_encoder *e, const vn_buffer *b, VkDeviceSize at, VkDeviceSize n, uint32_t number)
+{
+	add(e, (vn_tape_entry) { .kind = VN_TAPE_FILL, .x = number, .to = b->buffer, .to_at = at, .n = n }, NULL);
+}
+
 void vn_encode_clear(vn_encoder *e, vn_buffer *b)
 {
 	uses(e, b, true);
 	if (is_listing(e))
 		return;
 	add_needed_barrier(e);
-	vn_vk.CmdFillBuffer(e->cmd[e->cur], b->buffer, b->offset, b->size, 0);
+	fill(e, b, b->offset, b->size, 0);
 }
 
 void vn_encode_poison(vn_encoder *e, vn_buffer *b)
@@ -250,47 +264,59 @@ void vn_encode_poison(vn_encoder *e, vn_buffer *b)
 	if (is_listing(e))
 		return;
 	add_needed_barrier(e);
-	vn_vk.CmdFillBuffer(e->cmd[e->cur], b->buffer, 0, VK_WHOLE_SIZE, VN_POISON);
+	fill(e, b, 0, VK_WHOLE_SIZE, VN_POISON);
 }
 
 void vn_encode_count(vn_encoder *e, const vn_buffer *b, uint32_t number)
 {
 	if (!is_listing(e))
-		vn_vk.CmdFillBuffer(e->cmd[e->cur], b->buffer, b->offset, sizeof number, number);
+		fill(e, b, b->offset, sizeof number, number);
 }
 
-/* Ends and submits command buffer i. */
-static vn_status send(vn_encoder *e, int i, vn_error *err)
+/* Submits a command buffer, in place i. */
+static vn_status send(vn_encoder *e, VkCommandBuffer cmd, int i, vn_error *err)
 {
 	VkResult r;
 
-	if ((r = vn_vk.EndCommandBuffer(e->cmd[i])) != VK_SUCCESS ||
-	    (r = vn_vk.ResetFences(e->d->device, 1, &e->fence[i])) != VK_SUCCESS)
-		return vn_device_fail(e->d, r, err, "a command buffer cannot be ended");
-	r = vn_vk.QueueSubmit2(
-		e->d->queue, 1,
-		&(VkSubmitInfo2) {
-			.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO_2,
-			.commandBufferInfoCount = 1,
-			.pCommandBufferInfos = &(VkCommandBufferSubmitInfo) { .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO,
-	                                                              .commandBuffer = e->cmd[i] } },
-		e->fence[i]);
+	if ((r = vn_vk.ResetFences(e->d->device, 1, &e->fence[i])) == VK_SUCCESS)
+		r = vn_vk.QueueSubmit2(
+			e->d->queue, 1,
+			&(VkSubmitInfo2) { .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO_2,
+		                       .commandBufferInfoCount = 1,
+		                       .pCommandBufferInfos = &(
+								   VkCommandBufferSubmitInfo) { .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO,
+		                                                        .commandBuffer = cmd } },
+			e->fence[i]);
 	if (r != VK_SUCCESS)
 		return vn_device_fail(e->d, r, err, "a command buffer cannot be submitted");
 	e->flying[i] = true;
 	return VN_OK;
 }
 
+static void landed(vn_encoder *e, int i)
+{
+	e->flying[i] = false;
+	if (e->sent[i])
+		e->sent[i]->flying = false;
+	e->sent[i] = NULL;
+}
+
 vn_status vn_encode_submit(vn_encoder *e, vn_error *err)
 {
-	vn_status st;
+	vn_tape_buffer *rec;
+	vn_status       st;
 
 	if (e->failed)
 		return vn_fail(err, e->failed, "%s", e->why.text);
-	barrier(e, VK_PIPELINE_STAGE_2_HOST_BIT, VK_ACCESS_2_HOST_READ_BIT);
+	add(e, (vn_tape_entry) { .kind = VN_TAPE_HOST_BARRIER }, NULL);
 	e->recording = false;
-	if ((st = send(e, e->cur, err)))
+	if ((st = e->failed) != VN_OK)
+		return vn_fail(err, st, "%s", e->why.text);
+	if ((st = vn_tape_buffers_find(&e->buffers, &e->tape, &e->blocks, &rec, err)) ||
+	    (st = send(e, rec->cmd, e->cur, err)))
 		return st;
+	rec->flying = true;
+	e->sent[e->cur] = rec;
 	e->cur = 1 - e->cur;
 	e->submits++;
 	return VN_OK;
@@ -305,7 +331,7 @@ vn_status vn_encode_asked_to_stop(vn_encoder *e, vn_error *err)
 vn_status vn_encode_first_use(vn_encoder *e, vn_kernel kernel, vn_error *err)
 {
 	static const uint8_t  push[128];
-	const VkCommandBuffer cmd = e->cmd[VN_CMD_ASIDE];
+	const VkCommandBuffer cmd = e->aside;
 	VkPipeline            pipeline;
 	vn_status             st = vn_kernel_pipeline(e->k, kernel, &pipeline, err);
 	VkResult              r;
@@ -320,7 +346,9 @@ vn_status vn_encode_first_use(vn_encoder *e, vn_kernel kernel, vn_error *err)
 	vn_vk.CmdBindPipeline(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
 	vn_vk.CmdPushConstants(cmd, e->k->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(push), push);
 	vn_vk.CmdDispatch(cmd, 0, 1, 1);
-	st = send(e, VN_CMD_ASIDE, err);
+	if ((r = vn_vk.EndCommandBuffer(cmd)) != VK_SUCCESS)
+		return vn_device_fail(e->d, r, err, "a command buffer cannot be ended");
+	st = send(e, cmd, VN_CMD_ASIDE, err);
 	return st ? st : vn_encode_wait(e, VN_CMD_ASIDE, err);
 }
 
@@ -370,7 +398,7 @@ vn_status vn_encode_wait(vn_encoder *e, int i, vn_error *err)
 			               e->d->info.name);
 	if (r != VK_SUCCESS)
 		return vn_device_fail(e->d, r, err, "the pass did not finish");
-	e->flying[i] = false;
+	landed(e, i);
 	return VN_OK;
 }
 
@@ -380,10 +408,8 @@ void vn_encode_abandon(vn_encoder *e)
 		if (e->flying[i]) {
 			if (!e->stuck)
 				vn_vk.WaitForFences(e->d->device, 1, &e->fence[i], VK_TRUE, UINT64_MAX);
-			e->flying[i] = false;
+			landed(e, i);
 		}
-	if (e->recording)
-		vn_vk.ResetCommandBuffer(e->cmd[e->cur], 0);
 	e->recording = false;
 	e->uses = 0;
 	e->failed = VN_OK;

@@ -1,12 +1,13 @@
-/* encode.h: records a forward pass into command buffers, with barriers. Inside libgpu only.
+/* encode.h: lists the commands of a forward pass, with barriers, and submits them. Inside libgpu only.
  *
  * A command states which buffers it reads and writes. A barrier is put before it exactly if one of
  * them was written since the last barrier, or was read and is now written. A barrier covers all
  * memory, shaders and copies: on the device the wait is what costs, not the scope.
  *
- * There are two command buffers, so that one can run while the other is recorded. Submission order
- * is execution order; every command buffer begins with a barrier against all earlier work. A third
- * is for the first use of a shader.
+ * Commands are recorded when they are submitted, unless a command buffer holds the same ones already
+ * (tape.h). There are two places for command buffers, so that one can run while the commands of
+ * the other are listed. Submission order is execution order; every command buffer begins with a
+ * barrier against all earlier work. A third place is for the first use of a shader.
  *
  * While the encoder is listing, nothing is recorded: a dispatch only marks its shader as listed.
  */
@@ -14,23 +15,25 @@
 #define VN_LIBGPU_ENCODE_H
 
 #include "libgpu/kernels.h"
-#include "libgpu/memory.h"
+#include "libgpu/tape.h"
 
 #define VN_USES_MAX  16
-#define VN_CMD_ASIDE 2 /* the command buffer of vn_encode_first_use */
+#define VN_CMD_ASIDE 2 /* the place of vn_encode_first_use */
 
 typedef struct vn_encoder {
 	vn_device      *d;
 	vn_kernels     *k;
 	VkCommandPool   pool;
-	VkCommandBuffer cmd[3];
+	VkCommandBuffer aside;
+	vn_tape_buffers buffers;
+	vn_tape_buffer *sent[3]; /* what flies; none in the third place */
 	VkFence         fence[3];
 	bool            flying[3]; /* submitted and not yet waited for */
 	bool            stuck;     /* a software device has stopped computing: do not wait for it */
-	int             cur;       /* the command buffer to record into */
+	int             cur;       /* the place of the commands to come */
 	bool            recording;
-	VkPipeline      bound; /* pipeline bound in it */
-	unsigned        epoch; /* counts barriers */
+	vn_tape         tape, blocks; /* commands so far; push blocks in memory */
+	unsigned        epoch;        /* counts barriers */
 	struct {
 		vn_buffer *b;
 		bool       write;
@@ -48,16 +51,16 @@ typedef struct vn_encoder {
 	void     *stop_ctx;
 	bool      listing;
 	bool      listed[VN_N_KERNELS];
-	vn_status failed; /* a pipeline could not be built: the next submit fails with `why` */
+	vn_status failed; /* a pipeline could not be built, or no memory: the next submit fails with `why` */
 	vn_error  why;
 } vn_encoder;
 
 vn_status vn_encoder_create(vn_device *d, vn_kernels *k, uint32_t queries, vn_encoder *e, vn_error *err);
 void      vn_encoder_destroy(vn_encoder *e); /* waits; e may be zeroed */
 
-vn_status vn_encode_begin(vn_encoder *e, vn_error *err);
-void      vn_encode_reset_stamps(vn_encoder *e);
-void      vn_encode_stamp(vn_encoder *e, uint32_t i);
+void vn_encode_begin(vn_encoder *e);
+void vn_encode_reset_stamps(vn_encoder *e);
+void vn_encode_stamp(vn_encoder *e, uint32_t i);
 
 /* Declare the uses of the next dispatch or copy. */
 void vn_encode_reads(vn_encoder *e, vn_buffer *b);

@@ -50,10 +50,11 @@ struct vn_gpu {
 	/* The call between begin and end. */
 	bool        open;
 	vn_gpu_pass walk;
-	vn_taps     taps;   /* the target of walk.taps */
-	int         next;   /* earlier nodes were run or skipped */
-	int64_t    *listed; /* (n_nodes): the call that the node's shaders were listed for (compile.c) */
-	bool       *made;   /* (n_values): roots that were run or written in this call */
+	vn_taps     taps;    /* the target of walk.taps */
+	int         next;    /* earlier nodes were run or skipped */
+	unsigned   *fitting; /* (n_nodes): vn_fuse_fitting */
+	int64_t    *listed;  /* (n_nodes): the call that the node's shaders were listed for (compile.c) */
+	bool       *made;    /* (n_values): roots that were run or written in this call */
 	vn_progress bar;
 
 	int            n_ropes;   /* number of different rope settings in the plan */

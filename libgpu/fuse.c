@@ -238,6 +238,15 @@ int vn_fuse_most(const vn_plan *plan, int node)
 	return 1;
 }
 
+unsigned vn_fuse_fitting(const vn_plan *plan, int node)
+{
+	unsigned fitting = 0;
+
+	for (int i = 0; i < PATTERNS; i++)
+		fitting |= (unsigned)fits(plan, node, &table[i]) << i;
+	return fitting;
+}
+
 static bool leaves_one_out(const vn_gpu *g, int node, int n)
 {
 	return g->break_skip >= node && g->break_skip < node + n;
@@ -246,7 +255,7 @@ static bool leaves_one_out(const vn_gpu *g, int node, int n)
 static const struct pattern *pattern_of(const vn_gpu_pass *w, int node, int to)
 {
 	for (int i = 0; i < PATTERNS; i++)
-		if (table[i].n <= to - node && fits(w->g->plan, node, &table[i]) && table[i].now(w, node) &&
+		if (table[i].n <= to - node && w->g->fitting[node] >> i & 1 && table[i].now(w, node) &&
 		    !leaves_one_out(w->g, node, table[i].n))
 			return &table[i];
 	return NULL;

@@ -1,5 +1,6 @@
 /* gpu.c: the engine under test: what it is made of and says of itself. The pass: pass.c. */
 #include "libgpu/engine.h"
+#include "libgpu/fuse.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,12 +69,14 @@ static vn_status find_ropes(vn_gpu *g, vn_error *err)
 	g->node_ms = calloc(n, sizeof(*g->node_ms));
 	g->stamp = calloc(n + 1, sizeof(*g->stamp));
 	g->listed = calloc(n, sizeof(*g->listed));
+	g->fitting = calloc(n, sizeof(*g->fitting));
 	g->made = calloc(p->n_values ? (size_t)p->n_values : 1, sizeof(*g->made));
 	if (!g->rope_of || !g->rope_node || !g->rope_past || !g->table_at || !g->table || !g->node_ms || !g->share ||
-	    !g->stamp || !g->listed || !g->made)
+	    !g->stamp || !g->listed || !g->fitting || !g->made)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for an engine of %d nodes", p->n_nodes);
 	for (int i = 0; i < p->n_nodes; i++) {
 		int r = 0;
+		g->fitting[i] = vn_fuse_fitting(p, i);
 		g->rope_of[i] = -1;
 		if (p->node[i].op == VN_OP_ATTENTION && p->node[i].x.attention.again) {
 			g->rope_past[g->n_ropes] = true;
@@ -166,6 +169,7 @@ void vn_gpu_destroy(void *gpu)
 	vn_device_close(&g->device);
 	free(g->made);
 	free(g->listed);
+	free(g->fitting);
 	free(g->stamp);
 	free(g->node_ms);
 	free(g->share);

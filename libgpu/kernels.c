@@ -108,9 +108,11 @@ static const struct row {
 #define TILE(size) \
 	[VN_K_LINEAR_##size] = { "linear_" #size,           CODE(linear_##size##_f16), CODE(linear_##size##_acc16), \
 		                     CODE(linear_##size##_f32), sizeof(vn_push_linear),    false }
-	TILE(128X64), TILE(64X64), TILE(32X32), TILE(16X64),
+	TILE(64X128), TILE(64X64), TILE(32X32), TILE(16X64),
 	[VN_K_LINEAR_VEC]   = { "linear_vec",   CODE(linear_vec_f16), CODE(linear_vec_acc16), CODE(linear_vec_f32),
 	                        sizeof(vn_push_linear), false },
+	[VN_K_LINEAR_VEC_KEPT] = { "linear_vec_kept", CODE(linear_vec_kept_f16), CODE(linear_vec_kept_acc16),
+	                           CODE(linear_vec_kept_f32), sizeof(vn_push_linear), false },
 	[VN_K_LINEAR_GATED] = { "linear_gated", CODE(linear_gated_f16), CODE(linear_gated_acc16), CODE(linear_gated_f32),
 	                        sizeof(vn_push_linear_gated), false },
 #define COOP(size) [VN_K_COOP_##size] = { "linear_coop_" #size, NONE, sizeof(vn_push_linear), false }
@@ -143,6 +145,12 @@ static const struct row {
 	[VN_K_ROWS]         = { "rows",         BOTH(rows),        sizeof(vn_push_rows), true },
 };
 /* clang-format on */
+
+/* Compiled with PUSH_IN_MEMORY: of those that a decoded token needs, all whose block says where in the cache. */
+static const bool in_memory[VN_N_KERNELS] = {
+	[VN_K_LINEAR_VEC_KEPT] = true, [VN_K_SLICE] = true,          [VN_K_ROPE] = true,      [VN_K_NORM_ROPE] = true,
+	[VN_K_ATTENTION_FEW] = true,   [VN_K_ATTENTION_JOIN] = true, [VN_K_PAGED_PUT] = true, [VN_K_APPEND] = true,
+};
 
 /* With a paged cache these are the code; where it is nothing, the table above. */
 /* clang-format off */
@@ -240,6 +248,11 @@ const char *vn_kernel_name(vn_kernel k)
 uint32_t vn_kernel_push_bytes(vn_kernel k)
 {
 	return table[k].push;
+}
+
+bool vn_kernel_in_memory(vn_kernel k)
+{
+	return in_memory[k];
 }
 
 vn_kernel vn_kernel_of(vn_kernel usual, const vn_node *n)

@@ -24,12 +24,13 @@ typedef enum vn_kernel {
 	VN_K_EMBED,
 	VN_K_WITH_EXPERIMENT(RMS_NORM),
 	VN_K_WITH_EXPERIMENT(LAYER_NORM),
-	VN_K_LINEAR_128X64, /* tiles, tokens by columns; all give the same bits */
+	VN_K_LINEAR_64X128, /* tiles, tokens by columns; all give the same bits */
 	VN_K_LINEAR_64X64,
 	VN_K_LINEAR_32X32,
 	VN_K_LINEAR_16X64,
-	VN_K_LINEAR_VEC, /* one token */
-	VN_K_COOP_8X8,   /* tiles of cooperative matrices, tokens by columns: product.c */
+	VN_K_LINEAR_VEC,      /* one token */
+	VN_K_LINEAR_VEC_KEPT, /* the same, into the cache */
+	VN_K_COOP_8X8,        /* tiles of cooperative matrices, tokens by columns: product.c */
 	VN_K_COOP_8X4,
 	VN_K_COOP_4X4,
 	VN_K_COOP_2X4,
@@ -106,6 +107,9 @@ vn_status vn_kernel_pipeline(vn_kernels *k, vn_kernel which, VkPipeline *pipelin
 
 const char *vn_kernel_name(vn_kernel k);
 uint32_t    vn_kernel_push_bytes(vn_kernel k);
+/* Does the shader read its push block from memory, and get its address only (push.glsl)? So do those
+ * whose block changes from one decoded token to the next: commands stay the same (tape.h). */
+bool        vn_kernel_in_memory(vn_kernel k);
 
 /* The push blocks, with letters as in the head of each shader. Addresses are VkDeviceAddress. None
  * is over 128 bytes, the minimum that a device must support. Fields after a comment "experiment"

@@ -125,8 +125,10 @@ vn_status vn_buffer_create(vn_device *d, vn_buffer *b, vn_gpu_block place, VkDev
 
 void vn_buffer_destroy(vn_device *d, vn_buffer *b)
 {
-	if (b->buffer)
+	if (b->buffer) {
 		vn_vk.DestroyBuffer(d->device, b->buffer, NULL);
+		d->destroyed++;
+	}
 	if (b->memory)
 		vn_vk.FreeMemory(d->device, b->memory, NULL); /* unmaps */
 	d->allocated -= (int64_t)b->held;

@@ -83,14 +83,27 @@ static void layer_norm(vn_gpu_pass *w, const vn_node *n)
 	}
 }
 
-/* Rows of the table one after the other, as they are stored: a copy. */
+/* n numbers, as they are stored. */
+static void move(vn_gpu_pass *w, vn_buffer *from, uint64_t from_at, vn_buffer *to, uint64_t to_at, int64_t n)
+{
+	vn_push_append push = { .from = from_at, .to = to_at, .n = (uint32_t)n };
+
+	push.eights = in_eights(w, push.from, push.to, 0);
+	vn_encode_reads(&w->g->encoder, from);
+	vn_encode_writes(&w->g->encoder, to);
+	vn_encode_dispatch(&w->g->encoder, VN_K_APPEND, &push, groups_of_lanes(n, push.eights), 1);
+}
+
+/* Rows of the table one after the other. */
 static void positions(vn_gpu_pass *w, const vn_node *n)
 {
-	const VkDeviceSize row = (VkDeviceSize)vn_value_row(&w->g->plan->value[n->out[0]]) * element(w);
+	const int64_t row = vn_value_row(&w->g->plan->value[n->out[0]]), step = rows_at_once(row);
+	const int64_t past = n->x.positions.step_zero ? 0 : w->past;
+	vn_buffer    *y = buffer_of(w, n->out[0]);
 
-	vn_encode_copy(&w->g->encoder, weight_buffer(w, n->w[0]),
-	               w->g->weights.at[n->w[0]].offset + (VkDeviceSize)(n->x.positions.step_zero ? 0 : w->past) * row,
-	               buffer_of(w, n->out[0]), 0, (VkDeviceSize)w->tokens * row);
+	for (int64_t t = 0; t < w->tokens; t += step)
+		move(w, weight_buffer(w, n->w[0]), in_weight(w, n->w[0], (past + t) * row), y, in_buffer(w, y, t * row),
+		     smaller(step, w->tokens - t) * row);
 }
 
 static void slice(vn_gpu_pass *w, const vn_node *n)
@@ -264,17 +277,6 @@ void vn_ops_gather(vn_gpu_pass *w, int state, int64_t at, int64_t n)
 	page(w, VN_K_PAGED_GET, state, &w->g->scratch, at, n);
 }
 
-/* n elements of rows become those of a state from element `at` on. */
-static void append(vn_gpu_pass *w, vn_buffer *rows, vn_buffer *state, int64_t at, int64_t n)
-{
-	vn_push_append push = { .from = rows->address, .to = in_buffer(w, state, at), .n = (uint32_t)n };
-
-	push.eights = in_eights(w, push.from, push.to, 0);
-	vn_encode_reads(&w->g->encoder, rows);
-	vn_encode_writes(&w->g->encoder, state);
-	vn_encode_dispatch(&w->g->encoder, VN_K_APPEND, &push, groups_of_lanes(n, push.eights), 1);
-}
-
 /* Of a state that grows: the rows of the call become those of a value. */
 static void put_rows(vn_gpu_pass *w, int state, int value)
 {
@@ -285,7 +287,7 @@ static void put_rows(vn_gpu_pass *w, int state, int value)
 	if (w->g->cache.pages.block)
 		page(w, VN_K_PAGED_PUT, state, rows, w->past * row, w->tokens * row);
 	else
-		append(w, rows, &c->now, w->past * row, w->tokens * row);
+		move(w, rows, rows->address, &c->now, in_buffer(w, &c->now, w->past * row), w->tokens * row);
 }
 
 void vn_ops_append(vn_gpu_pass *w, int state)

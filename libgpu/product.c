@@ -7,7 +7,7 @@ enum { VEC_LANES = 128 }; /* linear_vec.comp */
 static const struct tile {
 	int tokens, columns;
 } plain[VN_N_KERNELS] = {
-	[VN_K_LINEAR_128X64] = { 128, 64 },
+	[VN_K_LINEAR_64X128] = { 64, 128 },
 	[VN_K_LINEAR_64X64]  = { 64, 64 },
 	[VN_K_LINEAR_32X32]  = { 32, 32 },
 	[VN_K_LINEAR_16X64]  = { 16, 64 },
@@ -67,24 +67,30 @@ static vn_way coop_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 	return (vn_way) { kernel, is_long ? shares_of(tiles(k, kernel, T, M), FOUR_EACH) : 1 };
 }
 
-/* The same, of the plain kernels. Half sums are not shared out: each of their additions rounds, in one order. */
+/* The same, of the plain kernels, on an H100. Half sums are not shared out: each of their additions rounds, in one
+ * order. */
 static vn_way plain_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 {
-	enum { LONG = 512, FOUR_EACH = 512 };
+	enum { LONG = 512, VERY_LONG = 2048 };
+	const int64_t large = tiles(k, VN_K_LINEAR_64X128, T, M), middle = tiles(k, VN_K_LINEAR_64X64, T, M);
+	const bool    is_long = k->float_sums && N >= VERY_LONG;
 	vn_kernel     kernel = VN_K_LINEAR_32X32;
-	const int64_t large = tiles(k, VN_K_LINEAR_128X64, T, M), middle = tiles(k, VN_K_LINEAR_64X64, T, M);
+	int64_t       workgroups = is_long ? 1024 : 800; /* at most, in shares */
 
-	if (T <= 16)
+	if (T <= 16) {
 		kernel = VN_K_LINEAR_16X64;
-	else if (large >= 240 && large <= 3 * 132) /* as many as run at once */
-		kernel = VN_K_LINEAR_128X64;
-	else if (T > 32 && middle >= (k->float_sums ? 56 : 240))
+		workgroups = 512;
+	} else if (is_long && T > 32 && (T > 128 || large >= 32)) {
+		kernel = VN_K_LINEAR_64X128;
+		workgroups = 512;
+	} else if (large >= 240) {
+		kernel = VN_K_LINEAR_64X128;
+		workgroups = 0;
+	} else if (T > 32 && (is_long || middle >= (k->float_sums ? 16 : 240))) {
 		kernel = VN_K_LINEAR_64X64;
-	else if (T > 32 && k->float_sums && N >= 4 * LONG)
-		kernel = VN_K_LINEAR_64X64;
-	return (vn_way) { kernel, k->float_sums && N >= LONG && kernel != VN_K_LINEAR_128X64
-		                          ? shares_of(tiles(k, kernel, T, M), FOUR_EACH)
-		                          : 1 };
+		workgroups = 640;
+	}
+	return (vn_way) { kernel, k->float_sums && N >= LONG ? shares_of(tiles(k, kernel, T, M), workgroups) : 1 };
 }
 
 /* As few lanes to an output as keep the device busy: few rows are long chains of loads, many lanes wait
@@ -144,7 +150,8 @@ void vn_product_encode_parts(vn_encoder *e, vn_way way, const vn_product *p, siz
 
 	uses(e, p, p->x, vn_product_is_joined(way) ? p->sums : p->y);
 	if (way.kernel == VN_K_LINEAR_VEC)
-		vn_encode_dispatch(e, way.kernel, &push, cut(push.M, VEC_LANES / way.shares), 1);
+		vn_encode_dispatch(e, p->y->of ? VN_K_LINEAR_VEC_KEPT : VN_K_LINEAR_VEC, &push,
+		                   cut(push.M, VEC_LANES / way.shares), 1);
 	else if (coop[way.kernel].tokens)
 		vn_encode_dispatch(e, way.kernel, &push, tiles(e->k, way.kernel, push.T, push.M) * way.shares, 1);
 	else

@@ -140,7 +140,8 @@ static vn_status turn(vn_gpu_pass *w, vn_error *err)
 
 	if ((st = vn_encode_submit(e, err)) || (st = drain(w, e->cur, err)))
 		return st;
-	return vn_encode_begin(e, err);
+	vn_encode_begin(e);
+	return VN_OK;
 }
 
 vn_status vn_staging_send(vn_gpu_pass *w, vn_error *err)
@@ -233,7 +234,9 @@ vn_status vn_staging_flush(vn_gpu_pass *w, vn_error *err)
 {
 	const vn_status st = vn_staging_finish(w, err);
 
-	return st ? st : vn_encode_begin(&w->g->encoder, err);
+	if (!st)
+		vn_encode_begin(&w->g->encoder);
+	return st;
 }
 
 vn_status vn_staging_bring(vn_gpu_pass *w, int value, vn_buffer *src, VkDeviceSize from, int64_t elements, void *data,

@@ -262,8 +262,8 @@ static vn_status copy_batch(load *l, vn_error *err)
 	const int    i = l->e->cur;
 	vn_status    st;
 
-	if (!l->e->recording && (st = vn_encode_begin(l->e, err)))
-		return st;
+	if (!l->e->recording)
+		vn_encode_begin(l->e);
 	for (int k = 0; k < l->n; k++) {
 		const piece           *q = &l->batch[k];
 		const vn_weight_place *at = &l->w->at[q->weight];
@@ -312,18 +312,15 @@ static vn_status find_over(const vn_plan *p, bool *over, vn_error *err)
 
 /* All of a block. A mapped one without zones is left to poison_gap: filled by one thread, it would
  * take as long as the weights do. */
-static vn_status poison(load *l, vn_buffer *b, bool guard, vn_error *err)
+static void poison(load *l, vn_buffer *b, bool guard)
 {
-	vn_status st;
-
 	if (b->map && guard)
 		memset((char *)b->map - b->offset, 0xFF, b->total);
 	if (b->map)
-		return VN_OK;
-	if (!l->e->recording && (st = vn_encode_begin(l->e, err)))
-		return st;
+		return;
+	if (!l->e->recording)
+		vn_encode_begin(l->e);
 	vn_encode_poison(l->e, b);
-	return VN_OK;
 }
 
 /* From the end of a weight to where the next one may begin. */
@@ -355,7 +352,7 @@ static vn_status blocks(load *l, const vn_plan *plan, bool guard, vn_error *err)
 		if (!(st = vn_buffer_create(l->e->d, &w->block[i], VN_ON_DEVICE, sizes[i], guard, name, err)))
 			w->n_blocks = i + 1;
 		if (!st)
-			st = poison(l, &w->block[i], guard, err);
+			poison(l, &w->block[i], guard);
 		w->bytes += (int64_t)sizes[i];
 	}
 	free(sizes);

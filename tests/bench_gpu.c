@@ -2,8 +2,8 @@
  *
  *   bench_gpu MODEL [PRECISION [ROUNDS [TOKENS...]]]      default: f16, 5 rounds, 128 512 2048 tokens and 1 after each
  *
- * Per number of tokens, and for one decoded token behind them: the device's own time (first timestamp to last) and the wall
- * time of the call, medians, without taps. Then, in calls that time every node, by operation: milliseconds, share of the whole,
+ * Per number of tokens, and for one decoded token behind them: the device's own time (first timestamp to last), the wall
+ * time of the call, and that until the host has nothing to do but to end the call; medians, without taps. Then, in calls that time every node, by operation: milliseconds, share of the whole,
  * the rate at which operands pass (each once: what is read again, or from a cache, is not counted), and of products the arithmetic.
  * First: how long it took to open the device and load the weights. At the end: the seconds that calls spent on compiling shaders, which are part of no other number.
  * BENCH_LIMITS="GB/s TFLOP/s" of the device, from its data sheet: the rates as shares of them, too. */
@@ -92,22 +92,26 @@ static void by_operation(vn_gpu *g, const vn_plan *p, const int32_t *ids, int64_
 static void measure(vn_gpu *g, const vn_plan *p, const int32_t *ids, int64_t T, int64_t past, int rounds,
                     double element)
 {
-	double   device[MAX_ROUNDS], wall[MAX_ROUNDS];
+	double   device[MAX_ROUNDS], wall[MAX_ROUNDS], host[MAX_ROUNDS];
 	vn_error err = { "" };
 
 	for (int i = -3; i < rounds; i++) { /* the first warm up */
 		if (vn_gpu_rewind(g, past, &err))
 			fail(&err);
 		const double start = vn_seconds();
-		if (vn_gpu_forward(g, ids, T, NULL, &err))
+		if (vn_gpu_begin(g, ids, T, NULL, &err) || vn_gpu_run(g, 0, p->n_nodes, &err))
+			fail(&err);
+		const double listed = vn_seconds();
+		if (vn_gpu_end(g, true, &err))
 			fail(&err);
 		if (i >= 0) {
 			wall[i] = (vn_seconds() - start) * 1e3;
+			host[i] = (listed - start) * 1e3;
 			vn_gpu_node_ms(g, &device[i]);
 		}
 	}
-	printf("%5lld tokens behind %4lld: %8.2f ms on the device, %8.2f ms wall\n", (long long)T, (long long)past,
-	       median(device, rounds), median(wall, rounds));
+	printf("%5lld tokens behind %4lld: %8.2f ms on the device, %8.2f ms wall, %5.2f ms before the host waits\n",
+	       (long long)T, (long long)past, median(device, rounds), median(wall, rounds), median(host, rounds));
 	by_operation(g, p, ids, T, past, rounds, element);
 }
 

@@ -67,7 +67,7 @@ static void call(bench *b, int64_t past, int64_t tokens, bool guard, float mark,
 	vn_error err = { "" };
 
 	CU_ASSERT_EQUAL(vn_cache_begin(&b->e, &b->c, past, tokens, guard, &err), VN_OK);
-	CU_ASSERT_EQUAL(vn_encode_begin(&b->e, &err), VN_OK);
+	vn_encode_begin(&b->e);
 	if (past == 0)
 		vn_cache_clear(&b->e, &b->c);
 	for (int i = 0; i < 5; i++)
@@ -93,7 +93,7 @@ static void holds(bench *b, int64_t tokens, float mark)
 	rows = vn_cache_see(&b->c, GROWS, tokens, 0);
 	fixed = vn_cache_see(&b->c, FIXED, tokens, 0);
 	CU_ASSERT_FATAL(rows && fixed);
-	CU_ASSERT_EQUAL(vn_encode_begin(&b->e, &err), VN_OK);
+	vn_encode_begin(&b->e);
 	if (tokens)
 		vn_encode_copy_out(&b->e, rows, (VkDeviceSize)(tokens - 1) * 6, &b->back, 0, 6);
 	vn_encode_copy_out(&b->e, fixed, 0, &b->back, 64, 20);
@@ -134,7 +134,7 @@ static void a_first_call_finds_zero(void)
 		call(&b, 0, 7, false, 1.0f, true);
 		call(&b, 7, 1, false, 2.0f, true);
 		CU_ASSERT_EQUAL(vn_cache_begin(&b.e, &b.c, 0, 1, false, &err), VN_OK); /* a reset */
-		CU_ASSERT_EQUAL(vn_encode_begin(&b.e, &err), VN_OK);
+		vn_encode_begin(&b.e);
 		vn_cache_clear(&b.e, &b.c);
 		run(&b);
 		holds(&b, 0, 0.0f);

@@ -10,6 +10,7 @@
 // Bits are copied, not numbers. A copy command would cost more than the dispatch, for its barrier is another kind of one.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
+#include "push.glsl"
 
 #if STORE_F16
 #define Raw  Bits
@@ -21,11 +22,11 @@ layout(buffer_reference, std430, buffer_reference_align = 32) buffer Raw8 { Eigh
 #endif
 
 layout(local_size_x = 64) in;
-layout(push_constant) uniform Push {
+PUSH_BLOCK {
 	Raw  from, to;
 	uint n;
 	uint eights; // not 0: both start at eight numbers
-} p;
+} PUSHED;
 
 void one(uint e)   { p.to.v[e] = p.from.v[e]; }
 void eight(uint e) { Raw8(p.to).v[e] = Raw8(p.from).v[e]; }

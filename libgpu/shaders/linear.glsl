@@ -6,7 +6,9 @@
 #define sum_t float
 #endif
 
-layout(push_constant) uniform Push {
+#include "push.glsl"
+
+PUSH_BLOCK {
 	Real  x, w, b, y;
 	uint  T, M, N, y_stride;
 	uint  has_bias, width; // width: x, w and their rows start at multiples of so many elements: 8, 4 or 1
@@ -17,4 +19,4 @@ layout(push_constant) uniform Push {
 	Real  w_up, b_up, up, gated; // a second product of the same shape; the activated first times the second
 	uint  up_has_bias, act;
 #endif
-} p;
+} PUSHED;

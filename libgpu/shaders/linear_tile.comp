@@ -14,6 +14,9 @@
 // neighbouring lanes read neighbouring words of shared memory. Panels of STEP inputs pass through it,
 // transposed, while the next one is under way in registers; AT_ONCE of its inputs are unrolled. Each output is one running sum over n = 0, 1, ... in
 // order, for any tile, or one for each share of them: the bits of an output do not depend on where the matrix was cut.
+//
+// No load stands in a branch, which would keep the next one waiting: rows and inputs past the end are the last ones again,
+// whose sums nobody stores or takes.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "linear.glsl"
@@ -30,25 +33,12 @@ const uint X_ROW = TT / 4 + 1, W_ROW = TM / 4 + 1;   // + 1: a column of stores 
 const uint X_MINE = TT * FOURS / LANES, W_MINE = TM * FOURS / LANES;
 layout(local_size_x = TT / EACH_T * (TM / EACH_M)) in;
 
+layout(buffer_reference, std430, buffer_reference_align = 16) buffer Float4 { vec4 v[]; };
+
 shared sum4 xs[2 * STEP * X_ROW], ws[2 * STEP * W_ROW];
 
 sum4 x_next[X_MINE], w_next[W_MINE];
-
-// Four inputs from n on of row r of a, which has `rows`; 0 past either end.
-sum4 four(Real a, uint r, uint rows, uint n)
-{
-	sum4 v = sum4(0.0);
-
-	if (r < rows && n < p.N) {
-		if (p.width >= 4)
-			v = sum4(Real4(a).v[(r * p.N + n) / 4]);
-		else
-			[[unroll]] for (uint i = 0; i < 4; i++)
-				if (n + i < p.N)
-					v[i] = sum_t(a.v[r * p.N + n + i]);
-	}
-	return v;
-}
+uint x_row[X_MINE], w_row[W_MINE]; // where those rows begin
 
 // The e-th four of a panel of so many rows: two lanes share a sector of memory, and neighbours go down the rows.
 uint row_of(uint e, uint rows)
@@ -61,29 +51,43 @@ uint input_of(uint e, uint rows)
 	return (e % 2 + e / (2 * rows) * 2) * 4;
 }
 
-void fetch(uint t0, uint m0, uint n0)
+uint mine(uint i)
 {
-	[[unroll]] for (uint i = 0; i < X_MINE; i++) {
-		const uint e = gl_LocalInvocationID.x + i * LANES;
-		x_next[i] = four(p.x, t0 + row_of(e, TT), p.T, n0 + input_of(e, TT));
-	}
-	[[unroll]] for (uint i = 0; i < W_MINE; i++) {
-		const uint e = gl_LocalInvocationID.x + i * LANES;
-		w_next[i] = four(p.w, m0 + row_of(e, TM), p.M, n0 + input_of(e, TM));
-	}
+	return gl_LocalInvocationID.x + i * LANES;
+}
+
+void fetch(uint n0)
+{
+	[[unroll]] for (uint i = 0; i < X_MINE; i++)
+		x_next[i] = sum4(Real4(p.x).v[(x_row[i] + min(n0 + input_of(mine(i), TT), p.N - 4)) / 4]);
+	[[unroll]] for (uint i = 0; i < W_MINE; i++)
+		w_next[i] = sum4(Real4(p.w).v[(w_row[i] + min(n0 + input_of(mine(i), TM), p.N - 4)) / 4]);
 }
 
 void keep(uint stage)
 {
 	[[unroll]] for (uint i = 0; i < X_MINE; i++) {
-		const uint e = gl_LocalInvocationID.x + i * LANES, r = row_of(e, TT), n = stage * STEP + input_of(e, TT);
+		const uint r = row_of(mine(i), TT), n = stage * STEP + input_of(mine(i), TT);
 		[[unroll]] for (uint j = 0; j < 4; j++)
 			xs[(n + j) * X_ROW + r / 4][r % 4] = x_next[i][j];
 	}
 	[[unroll]] for (uint i = 0; i < W_MINE; i++) {
-		const uint e = gl_LocalInvocationID.x + i * LANES, r = row_of(e, TM), n = stage * STEP + input_of(e, TM);
+		const uint r = row_of(mine(i), TM), n = stage * STEP + input_of(mine(i), TM);
 		[[unroll]] for (uint j = 0; j < 4; j++)
 			ws[(n + j) * W_ROW + r / 4][r % 4] = w_next[i][j];
+	}
+}
+
+// The same, one input after the other, where rows do not begin at fours.
+void carry(uint stage, uint t0, uint m0, uint n0)
+{
+	for (uint e = gl_LocalInvocationID.x; e < TT * STEP; e += LANES) {
+		const uint r = e / STEP, n = e % STEP;
+		xs[(stage * STEP + n) * X_ROW + r / 4][r % 4] = sum_t(p.x.v[min(t0 + r, p.T - 1) * p.N + min(n0 + n, p.N - 1)]);
+	}
+	for (uint e = gl_LocalInvocationID.x; e < TM * STEP; e += LANES) {
+		const uint r = e / STEP, n = e % STEP;
+		ws[(stage * STEP + n) * W_ROW + r / 4][r % 4] = sum_t(p.w.v[min(m0 + r, p.M - 1) * p.N + min(n0 + n, p.N - 1)]);
 	}
 }
 
@@ -104,49 +108,97 @@ void add(uint lt, uint lm, uint n)
 	}
 }
 
+// Where the sums of a tile go: rows of y, or those of a share.
+void leave(uint t0, uint m0, uint share, uint lt, uint lm)
+{
+	const bool parts = p.shares > 1;
+	const uint row = (p.M + 7) / 8 * 8;
+
+	if (!parts && p.has_bias != 0)
+		[[unroll]] for (uint j = 0; j < EACH_M; j++) {
+			const sum_t b = sum_t(p.b.v[min(m0 + (lm + j / 4 * ACROSS) * 4 + j % 4, p.M - 1)]);
+			[[unroll]] for (uint i = 0; i < EACH_T; i++)
+				acc[i][j / 4][j % 4] += b;
+		}
+	if (parts || (p.y_wide != 0 && p.M % 4 == 0)) {
+#if !STORE_F16
+		// Both are floats: one way out is less code to wait for.
+		Real y = p.y;
+		if (parts)
+			y = Real(p.sums);
+		const uint stride = parts ? row : p.y_stride, first = parts ? share * p.T : 0;
+#endif
+		[[unroll]] for (uint i = 0; i < EACH_T; i++) {
+			const uint t = t0 + (lt + i / 4 * DOWN) * 4 + i % 4;
+			[[unroll]] for (uint j = 0; j < EACH_M / 4; j++) {
+				const uint m = m0 + (lm + j * ACROSS) * 4;
+				if (t >= p.T || m >= p.M)
+					continue;
+#if STORE_F16
+				if (parts)
+					Float4(p.sums).v[((share * p.T + t) * row + m) / 4] = vec4(acc[i][j]);
+				else
+					put4(p.y, t * p.y_stride + m, vec4(acc[i][j]));
+#else
+				put4(y, (first + t) * stride + m, acc[i][j]);
+#endif
+			}
+		}
+	} else {
+		[[unroll]] for (uint i = 0; i < EACH_T; i++) {
+			const uint t = t0 + (lt + i / 4 * DOWN) * 4 + i % 4;
+			[[unroll]] for (uint j = 0; j < EACH_M; j++) {
+				const uint m = m0 + (lm + j / 4 * ACROSS) * 4 + j % 4;
+				if (t < p.T && m < p.M)
+					put(p.y, t * p.y_stride + m, float(acc[i][j / 4][j % 4]));
+			}
+		}
+	}
+}
+
 void tile(uint t0, uint m0, uint share)
 {
 	const uint lm = gl_LocalInvocationID.x % ACROSS, lt = gl_LocalInvocationID.x / ACROSS;
 	const uint panels = (p.N + STEP - 1) / STEP, first = share * panels / p.shares * STEP;
 	const uint end = min((share + 1) * panels / p.shares * STEP, p.N);
+	const bool fours = p.width >= 4;
 
+	[[unroll]] for (uint i = 0; i < X_MINE; i++)
+		x_row[i] = min(t0 + row_of(mine(i), TT), p.T - 1) * p.N;
+	[[unroll]] for (uint i = 0; i < W_MINE; i++)
+		w_row[i] = min(m0 + row_of(mine(i), TM), p.M - 1) * p.N;
 	[[unroll]] for (uint i = 0; i < EACH_T; i++)
 		[[unroll]] for (uint j = 0; j < EACH_M / 4; j++)
 			acc[i][j] = sum4(0.0);
-	fetch(t0, m0, first);
-	keep(0);
+	if (fours) {
+		fetch(first);
+		keep(0);
+	} else {
+		carry(0, t0, m0, first);
+	}
 	barrier();
+	uint stage = 0;
 	for (uint n0 = first; n0 < end; n0 += STEP) {
-		const uint stage = (n0 - first) / STEP % 2;
-		if (n0 + STEP < end)
-			fetch(t0, m0, n0 + STEP);
+		const uint next = n0 + STEP;
+		if (next < end && fours)
+			fetch(next);
 		// Not padded to STEP: a term 0 * 0 more would turn a sum of -0 to +0.
-		if (n0 + STEP <= end)
+		if (next <= end)
 			for (uint n = 0; n < STEP; n += AT_ONCE)
 				[[unroll]] for (uint i = 0; i < AT_ONCE; i++)
 					add(lt, lm, stage * STEP + n + i);
 		else
 			for (uint n = 0; n < end - n0; n++)
 				add(lt, lm, stage * STEP + n);
-		if (n0 + STEP < end)
-			keep(1 - stage);
+		stage = 1 - stage;
+		if (next < end && fours)
+			keep(stage);
+		else if (next < end)
+			carry(stage, t0, m0, next);
 		barrier();
 	}
 
-	[[unroll]] for (uint i = 0; i < EACH_T; i++) {
-		const uint t = t0 + (lt + i / 4 * DOWN) * 4 + i % 4;
-		[[unroll]] for (uint j = 0; j < EACH_M; j++) {
-			const uint m = m0 + (lm + j / 4 * ACROSS) * 4 + j % 4;
-			if (t < p.T && m < p.M && p.shares > 1) {
-				p.sums.v[(share * p.T + t) * ((p.M + 7) / 8 * 8) + m] = float(acc[i][j / 4][j % 4]);
-			} else if (t < p.T && m < p.M) {
-				sum_t sum = acc[i][j / 4][j % 4];
-				if (p.has_bias != 0)
-					sum += sum_t(p.b.v[m]);
-				put(p.y, t * p.y_stride + m, float(sum));
-			}
-		}
-	}
+	leave(t0, m0, share, lt, lm);
 }
 
 void main()

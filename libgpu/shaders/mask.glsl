@@ -8,7 +8,9 @@
 // Query i of this dispatch stands at position P + i and sees key j when
 // j <= P + i (causal) and, with a window W, j > P + i - W. S keys exist.
 // What an experiment changes of it, and its part of the push block: mask_experiment.glsl.
-layout(push_constant) uniform Push {
+#include "push.glsl"
+
+PUSH_BLOCK {
 	Real  q, k, v, y;
 	uint  T, S, P, H, G, K;
 	uint  causal, window;
@@ -23,7 +25,7 @@ layout(push_constant) uniform Push {
 	uint  cache_block;
 	uint  before; // queries of the call before q
 #endif
-} p;
+} PUSHED;
 
 uint kv_at(uint j, uint g)
 {

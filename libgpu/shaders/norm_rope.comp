@@ -11,17 +11,18 @@
 // The bits are those of rms_norm and rope one by one: what is turned is the norm as it is stored. K is at most WIDEST.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
+#include "push.glsl"
 #include "stored.glsl"
 
 const uint LANES = 128, WIDEST = 256;
 layout(local_size_x = 128) in;
-layout(push_constant) uniform Push {
+PUSH_BLOCK {
 	Real  x, g;
 	Float table;
 	Real  y, z;
 	uint  rows, H, K, R;
 	float eps, offset;
-} p;
+} PUSHED;
 #include "root.glsl"
 #include "fold.glsl"
 

@@ -12,6 +12,7 @@
 // Bits are copied, not numbers.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
+#include "push.glsl"
 
 #if STORE_F16
 #define Raw Bits
@@ -19,11 +20,11 @@
 #define Raw Int
 #endif
 
-layout(push_constant) uniform Push {
+PUSH_BLOCK {
 	Raw  rows, pool;
 	Int  table;
 	uint at, n, G, K, B;
-} p;
+} PUSHED;
 
 layout(local_size_x = 64) in;
 

@@ -28,7 +28,11 @@ layout(buffer_reference, std430, buffer_reference_align = 4 * REAL_BYTES) buffer
 // Eight at a time, which is 16 bytes of halves.
 struct EightReals { real4 a, b; };
 layout(buffer_reference, std430, buffer_reference_align = 8 * REAL_BYTES) buffer Real8 { EightReals v[]; };
+#if STORE_F16
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Float { float v[]; };
+#else
+#define Float Real // of two equal types in one block of memory, the optimiser makes one, and an invalid module
+#endif
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Int { int v[]; };
 
 // x as a half, to nearest, ties to even; as vn_f32_to_f16. By hand: Vulkan

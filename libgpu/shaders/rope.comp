@@ -13,9 +13,10 @@
 // here and in norm_rope.comp: the bits must not depend on what a compiler joins.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
+#include "push.glsl"
 
 layout(local_size_x = 64) in;
-layout(push_constant) uniform Push {
+PUSH_BLOCK {
 	Real  x;
 	Float table;
 	Real  y;
@@ -23,7 +24,7 @@ layout(push_constant) uniform Push {
 #if EXPERIMENT
 	uint  pairing; // 0 these pairs, 1 (2i, 2i+1), 2 (i, i + K/2)
 #endif
-} p;
+} PUSHED;
 
 // How far the two columns of a pair are apart; whether column d is the first; of which pair.
 #if EXPERIMENT

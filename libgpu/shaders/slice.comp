@@ -8,12 +8,13 @@
 //   dispatch  any x; one lane an element, in strides of the grid
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
+#include "push.glsl"
 
 layout(local_size_x = 64) in;
-layout(push_constant) uniform Push {
+PUSH_BLOCK {
 	Real x, y;
 	uint R, N, from, width;
-} p;
+} PUSHED;
 
 void main()
 {
