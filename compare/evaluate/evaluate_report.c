@@ -290,9 +290,14 @@ static json_t *evaluation(const vn_evaluated *x)
 
 vn_status vn_evaluate_json(const vn_evaluated *x, int n, FILE *out, vn_error *err)
 {
-	json_t *j = n == 1 ? evaluation(x) : json_pack("{s:s, s:[]}", "schema", "vernier-evaluate-many/1", "evaluations");
-	for (int i = 0; n > 1 && i < n; i++)
-		json_array_append_new(json_object_get(j, "evaluations"), evaluation(&x[i]));
+	json_t *j = n == 1 ? evaluation(x)
+	                   : json_pack("{s:s, s:[], s:[]}", "schema", "vernier-evaluate-many/1", "evaluations", "next");
+	for (int i = 0; n > 1 && i < n; i++) {
+		json_t *of = evaluation(&x[i]), *first = json_array_get(json_object_get(of, "next"), 0);
+		if (first)
+			json_array_append(json_object_get(j, "next"), first);
+		json_array_append_new(json_object_get(j, "evaluations"), of);
+	}
 	const bool good = vn_json_print(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && fputc('\n', out) != EOF;
 	json_decref(j);
 	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "the JSON report could not be written");

@@ -18,8 +18,8 @@ enum { ENOUGH = 256, MANY = 1024 };
 static bool same_in_any_order(const vn_weight_row *a, const vn_weight_row *b)
 {
 	const vn_stats *x = &a->stats, *y = &b->stats;
-	return a->dtype == b->dtype && x->nan == y->nan && x->inf == y->inf && x->min == y->min && x->max == y->max &&
-	       x->min < x->max && fabs(x->rms - y->rms) <= SUMS * x->rms && fabs(x->mean - y->mean) <= SUMS * x->rms;
+	return x->nan == y->nan && x->inf == y->inf && x->min == y->min && x->max == y->max && x->min < x->max &&
+	       fabs(x->rms - y->rms) <= SUMS * x->rms && fabs(x->mean - y->mean) <= SUMS * x->rms;
 }
 
 /* An ulp of 1 in the coarser of two formats. */
@@ -77,6 +77,20 @@ static bool undone(const vn_weight_trial *t)
 	       near(x->mean, y->mean, room) && near(x->rms, y->rms, room);
 }
 
+/* Whether these numbers, in the format of side k, have its digest; true if memory runs out. */
+static bool holds(const vn_weight_trial *t, int k, const vn_tensor *numbers)
+{
+	const vn_order         same = { .kind = VN_ORDER_SAME };
+	const vn_weight_change none = { .kind = VN_CHANGE_NONE };
+	vn_weight_numbers      m;
+
+	if (vn_numbers_of(&numbers, 1, &m, NULL))
+		return true;
+	const vn_digest x = vn_numbers_digest(&m, &same, &none, t->row[k]->dtype, 0, t->numbers[k]);
+	vn_numbers_free(&m);
+	return strcmp(x.hex, t->row[k]->digest.hex) == 0;
+}
+
 bool vn_weight_same_numbers(const vn_weight_trial *t, bool *rounded)
 {
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
@@ -89,16 +103,12 @@ bool vn_weight_same_numbers(const vn_weight_trial *t, bool *rounded)
 	const int k = *rounded ? finer(t) : -1;
 	if (k < 0 || !*t->row[!k]->digest.hex)
 		return true;
-	if (!t->numbers[k])
-		return vn_dtype_size(t->row[!k]->dtype) != 2 || !cut(t->row[k], t->row[!k], t->row[!k]->dtype);
-	const vn_order         same = { .kind = VN_ORDER_SAME };
-	const vn_weight_change none = { .kind = VN_CHANGE_NONE };
-	vn_weight_numbers      m;
-	if (vn_numbers_of(&t->numbers[k], 1, &m, NULL))
-		return true;
-	const vn_digest x = vn_numbers_digest(&m, &same, &none, t->row[!k]->dtype, 0, t->numbers[!k]);
-	vn_numbers_free(&m);
-	return strcmp(x.hex, t->row[!k]->digest.hex) == 0;
+	if (t->numbers[k])
+		return holds(t, !k, t->numbers[k]);
+	/* The finer side has the same statistics: it holds the coarser numbers, perhaps in another order. */
+	if (t->numbers[!k] && *t->row[k]->digest.hex && same_in_any_order(a, b))
+		return holds(t, k, t->numbers[!k]);
+	return vn_dtype_size(t->row[!k]->dtype) != 2 || !cut(t->row[k], t->row[!k], t->row[!k]->dtype);
 }
 
 /* ---- fresh random numbers ---------------------------------------------------------------- */

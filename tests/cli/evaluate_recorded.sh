@@ -29,7 +29,7 @@ ev ref half | sed -n 1p
 ev ref/w0.h5 half/w0.h5 half/w0.h5 --format json | $PYTHON -c "
 import json, sys
 j = json.load(sys.stdin)
-print(j['schema'], len(j['evaluations']), j['evaluations'][0]['next'], {e['weights'] for e in j['evaluations']}, j['evaluations'][1]['unscored'])"
+print(j['schema'], len(j['evaluations']), j['evaluations'][0]['next'], len(j['next']), j['next'][0] == j['evaluations'][0]['next'][0], {e['weights'] for e in j['evaluations']}, j['evaluations'][1]['unscored'])"
 
 echo "== token by token, and rows that were not kept"
 record 5,6,7,8,9,10 once.h5
