@@ -121,7 +121,7 @@ static const vn_option known[] = {
 	      "step." },
 	{ "force-ids-from", 0, VN_INTO(options, forced_from), .argument = "REC",
 	  .help = "Decode the tokens that were decoded in the recording REC. With --ids-from REC the run has the tokens of "
-	          "REC." },
+	          "REC. With --prompts, REC is a folder with a recording NAME.h5 of each prompt." },
 	VN_GROUP("The GPU"),
 	{ "device", 0, VN_INTO(options, run.device), VN_RANGE(0, 255), .argument = "N",
 	  .help = "GPU number, as listed by vernier devices. Default: the best suitable device." },
@@ -215,7 +215,6 @@ static vn_status check_prompts(const options *o, vn_error *err)
 	                    : o->source.list      ? "--ids"
 	                    : o->source.recording ? "--ids-from"
 	                    : o->forced_text      ? "--force-ids"
-	                    : o->forced_from      ? "--force-ids-from"
 	                                          : NULL;
 
 	return !other ? VN_OK
@@ -396,8 +395,8 @@ static vn_status capture(options *o, vn_error *err)
 	if (!st && !o->prompts) {
 		st = capture_one(o, err);
 	} else if (!st) {
-		const vn_prompts_job job = { o->prompts, o->recipe.path, o->model,    o->source.no_special,
-			                         &o->run,    o->inject,      o->n_inject, &o->recipe };
+		const vn_prompts_job job = { o->prompts, o->recipe.path, o->model,   o->source.no_special, &o->run,
+			                         o->inject,  o->n_inject,    &o->recipe, o->forced_from };
 		vn_interrupt_catch();
 		st = vn_prompts_record(&job, err);
 	}

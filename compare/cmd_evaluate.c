@@ -287,7 +287,7 @@ static vn_status evaluate(command *k, const vn_model *m, const vn_tokenizer *tok
 		                          .runs_on = k->candidate == GPU ? "gpu" : "ref",
 		                          .run_options = how,
 		                          .model = vn_model_path(m),
-		                          .weights = vn_model_provenance(m),
+		                          .weights = { vn_model_provenance(m), vn_model_provenance(m) },
 		                          .text = k->text ? k->text : name_of_ids(&k->source),
 		                          .tokenizer = tokenizer,
 		                          .o = &k->o,
@@ -344,7 +344,7 @@ done:
 typedef struct recorded {
 	vn_recorded_text text;
 	vn_facts         facts[2]; /* of the first pair */
-	char             weights[VN_WORD_MAX];
+	char             weights[2][VN_WORD_MAX];
 	vn_evaluation    e;
 	vn_lines         garbage; /* what the candidate chooses, if it looks like no text */
 	bool             shows[VN_N_GARBAGE_SIGNS];
@@ -380,10 +380,10 @@ static vn_status add_pair(const command *k, const char *ref, const char *cand, r
 		return vn_fail(err, VN_ERR_USAGE, "%s is given as reference and as candidate", ref);
 	if ((st = vn_recording_open_all(path, 2, r, err)))
 		return st;
-	for (int s = 0; s < 2 && x->text.windows == 0; s++)
+	for (int s = 0; s < 2 && x->text.windows == 0; s++) {
 		x->facts[s] = *vn_recording_run(r[s]);
-	if (x->text.windows == 0)
-		snprintf(x->weights, sizeof x->weights, "%s", vn_recording_provenance(r[0]));
+		snprintf(x->weights[s], sizeof x->weights[s], "%s", vn_recording_provenance(r[s]));
+	}
 	st = vn_recorded_text_add(&x->text, r[0], r[1], k->stride, k->o.threads, err);
 	if (!st)
 		st = look_for_garbage(r, x, err);
@@ -460,7 +460,7 @@ static vn_status run_recordings(command *k, vn_error *err)
 		o.window = t->longest > o.window ? t->longest : o.window;
 		about[i] = (vn_evaluated) { .recorded = { k->file[0], k->file[i + 1] },
 			                        .unscored = t->unscored,
-			                        .weights = x[i].weights,
+			                        .weights = { x[i].weights[0], x[i].weights[1] },
 			                        .source = "",
 			                        .o = &o,
 			                        .e = &x[i].e,

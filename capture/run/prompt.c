@@ -32,12 +32,21 @@ static vn_status encode_file(const char *path, bool special, vn_prompt *p, vn_er
 	return st;
 }
 
+/* For a text. Without a tokenizer, ids can be given. */
+static vn_status open_tokenizer(const char *model, vn_prompt *p, vn_error *err)
+{
+	const vn_status st = vn_tokenizer_open(model, &p->tokenizer, err);
+	const vn_error  why = *err;
+
+	return st == VN_ERR_NOTFOUND ? vn_fail(err, st, "%s; --ids takes the ids of another tokenizer", why.text) : st;
+}
+
 vn_status vn_prompt_read_file(const char *model, const char *path, bool special, vn_prompt *p, vn_error *err)
 {
 	vn_status st;
 
 	*p = (vn_prompt) { 0 };
-	if (!(st = vn_tokenizer_open(model, &p->tokenizer, err)))
+	if (!(st = open_tokenizer(model, p, err)))
 		st = encode_file(path, special, p, err);
 	if (st)
 		vn_prompt_finish(p);
@@ -50,7 +59,7 @@ static vn_status read_text(const char *model, const char *text, bool special, vn
 
 	p->file = text[0] != '@' && stat(text, &s) == 0 && S_ISREG(s.st_mode) ? text : NULL;
 	text += text[0] == '@';
-	const vn_status st = vn_tokenizer_open(model, &p->tokenizer, err);
+	const vn_status st = open_tokenizer(model, p, err);
 	return st ? st : encode("--prompt", text, strlen(text), special, p, err);
 }
 

@@ -4,6 +4,7 @@
 #include "capture/base/warnings.h"
 #include "capture/file/place.h"
 #include "capture/recording/recording.h"
+#include "capture/run/ids_from.h"
 #include "capture/run/prompt.h"
 #include "capture/run/scenario.h"
 #include "capture/run/session.h"
@@ -25,6 +26,7 @@ typedef struct runs {
 	int                   n;
 	vn_recipe            *recipe; /* (n) */
 	char (*path)[PATH_MAX], (*against)[PATH_MAX];
+	int32_t     **forced;    /* (n) all tokens of the recording that a run follows, or NULL */
 	vn_tokenizer *tokenizer; /* NULL: the model has none */
 	vn_session    session;
 } runs;
@@ -84,6 +86,27 @@ static vn_status encode(const runs *r, vn_scenario *s, vn_error *err)
 	return !st && s->n == 0 ? vn_fail(err, VN_ERR_USAGE, "an empty text: a run needs at least one token") : st;
 }
 
+/* The run decodes what the recording of its name in the folder decoded. */
+static vn_status follow(runs *r, int i, vn_error *err)
+{
+	const vn_scenario *s = &r->s[i];
+	vn_recipe         *own = &r->recipe[i];
+	char               path[PATH_MAX];
+	int64_t            n;
+	vn_status          st;
+
+	if (snprintf(path, sizeof path, "%s/%s.h5", r->job->forced_from, s->name) >= (int)sizeof path)
+		return vn_fail(err, VN_ERR_USAGE, "the path of the recording to follow is too long");
+	if ((st = vn_ids_kept(own->path, path, err)) ||
+	    (st = vn_ids_from("--force-ids-from", path, VN_IDS_ALL, &r->forced[i], &n, err)))
+		return st;
+	if (n < s->n || memcmp(r->forced[i], s->ids, (size_t)s->n * sizeof *s->ids) != 0)
+		return vn_fail(err, VN_ERR_USAGE, "--force-ids-from: %s is of another prompt", path);
+	own->decode = n - s->n;
+	own->forced = own->decode ? r->forced[i] + s->n : NULL;
+	return VN_OK;
+}
+
 static vn_status make_recipe(runs *r, int i, vn_error *err)
 {
 	const vn_scenario *s = &r->s[i];
@@ -108,7 +131,7 @@ static vn_status make_recipe(runs *r, int i, vn_error *err)
 		               "%s needs decode, or --decode "
 		               "N",
 		               s->temperature > 0 ? "temperature" : "seed");
-	return VN_OK;
+	return r->job->forced_from ? follow(r, i, err) : VN_OK;
 }
 
 /* ---- what is there already --------------------------------------------------------------- */
@@ -147,6 +170,8 @@ static bool same_run(const vn_recording *r, const vn_recipe *recipe)
 	const bool stopped = recipe->stop_at_first && vn_facts_get(vn_recording_run(r), "stopped");
 	if (!vn_recording_complete(r) || (n != recipe->n_ids + recipe->decode && !stopped) || n < recipe->n_ids ||
 	    memcmp(ids, recipe->ids, (size_t)recipe->n_ids * sizeof *ids) != 0)
+		return false;
+	if (recipe->forced && memcmp(ids + recipe->n_ids, recipe->forced, (size_t)(n - recipe->n_ids) * sizeof *ids) != 0)
 		return false;
 	vn_recipe_facts(recipe, &asked);
 	for (int i = 0; i < asked.n; i++) {
@@ -310,7 +335,7 @@ vn_status vn_prompts_record(const vn_prompts_job *job, vn_error *err)
 
 	if (!st &&
 	    (!(r.recipe = calloc((size_t)r.n, sizeof *r.recipe)) || !(r.path = calloc((size_t)r.n, sizeof *r.path)) ||
-	     !(r.against = calloc((size_t)r.n, sizeof *r.against))))
+	     !(r.against = calloc((size_t)r.n, sizeof *r.against)) || !(r.forced = calloc((size_t)r.n, sizeof *r.forced))))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d prompts", r.n);
 	if (!st && !(st = open_session(&r, err)) && !(st = open_tokenizer(&r, err)) &&
 	    !(st = make_folder(job->folder, err)) && !(st = prepare(&r, err)))
@@ -320,6 +345,9 @@ vn_status vn_prompts_record(const vn_prompts_job *job, vn_error *err)
 	free(r.recipe);
 	free(r.path);
 	free(r.against);
+	for (int i = 0; r.forced && i < r.n; i++)
+		free(r.forced[i]);
+	free(r.forced);
 	vn_scenarios_free(r.s, r.n);
 	return st;
 }

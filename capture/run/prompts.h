@@ -17,7 +17,8 @@ typedef struct vn_prompts_job {
 	const vn_engine_options *run;
 	const char *const       *inject;
 	int                      n_inject;
-	const vn_recipe         *recipe; /* of every scenario; one may have its own decode, temperature, seed */
+	const vn_recipe         *recipe;      /* of every scenario; one may have its own decode, temperature, seed */
+	const char              *forced_from; /* NULL, or a folder: each decodes what its NAME.h5 there decoded */
 } vn_prompts_job;
 
 /* Says on stderr what was recorded, as `vernier capture` does, with warnings about the weights. */

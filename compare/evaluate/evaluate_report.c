@@ -64,7 +64,7 @@ static void text_of_model(const vn_evaluated *x, FILE *out)
 {
 	const vn_evaluation *e = x->e;
 	char                 path[4096];
-	fprintf(out, "%-11s %s (%s weights)\n", "model", clean(x->model, path), x->weights);
+	fprintf(out, "%-11s %s (%s weights)\n", "model", clean(x->model, path), x->weights[0]);
 	fprintf(out,
 	        "%-11s %s: %" PRId64 " tokens, %" PRId64 " of them scored in %" PRId64 " window%s of %" PRId64 ", %" PRId64
 	        " apart\n",
@@ -98,8 +98,8 @@ static void head(const vn_evaluated *x, FILE *out)
 		if (!x->model)
 			fprintf(out, "%s: ", clean(x->recorded[s], path));
 		fprintf(out, "%s, %s, %s", fact(x, s, "engine"), fact(x, s, "precision"), fact(x, s, "device"));
-		if (!x->model && s == 0)
-			fprintf(out, "; %s weights", x->weights);
+		if (!x->model)
+			fprintf(out, "; %s weights", x->weights[s]);
 		if (x->injected && s == 1)
 			fprintf(out, ", with the fault %s", x->injected);
 		fputc('\n', out);
@@ -213,10 +213,11 @@ static json_t *engine(const vn_evaluated *x, int s)
 	json_t              *run = json_object();
 	for (int i = 0; i < x->engine[s].n; i++)
 		json_object_set_new(run, x->engine[s].fact[i].key, vn_json_text(x->engine[s].fact[i].value));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:f, s:b}", "path", vn_json_text(x->recorded[s]), "run", run,
-	                 "perplexity", vn_json_real(e->perplexity[s]), "interval", interval(e->loss[s], exp), "loss",
-	                 vn_json_real(e->loss[s].mean), "loss_error", vn_json_real(e->loss[s].error), "nonfinite",
-	                 (json_int_t)e->nonfinite[s], "echo", e->echo[s], "echoes", (int)e->echoes[s]);
+	return json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:f, s:b}", "path", vn_json_text(x->recorded[s]), "run",
+	                 run, "weights", x->weights[s], "perplexity", vn_json_real(e->perplexity[s]), "interval",
+	                 interval(e->loss[s], exp), "loss", vn_json_real(e->loss[s].mean), "loss_error",
+	                 vn_json_real(e->loss[s].error), "nonfinite", (json_int_t)e->nonfinite[s], "echo", e->echo[s],
+	                 "echoes", (int)e->echoes[s]);
 }
 
 static json_t *word(const vn_evaluated *x, int32_t token)
@@ -255,7 +256,7 @@ static json_t *evaluation(const vn_evaluated *x)
 	const vn_evaluation *e = x->e;
 	vn_lines             next = { 0 };
 	json_t *j = json_pack("{s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "schema", "vernier-evaluate/1", "model",
-	                      vn_json_text(x->model), "weights", x->weights, "text", vn_json_text(x->text), "tokens",
+	                      vn_json_text(x->model), "weights", x->weights[0], "text", vn_json_text(x->text), "tokens",
 	                      (json_int_t)e->tokens, "scored", (json_int_t)e->scored, "window", (json_int_t)x->o->window,
 	                      "stride", (json_int_t)x->o->stride, "windows", (json_int_t)e->windows);
 	json_t *gap = json_pack("{s:o, s:o, s:o, s:o, s:o}", "perplexity",

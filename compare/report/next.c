@@ -65,27 +65,71 @@ static void add_show(const vn_comparison *c, int point, vn_lines *lines)
 	add_words(lines, (const char *[]) { "show", vn_recording_path(c->opened.cand), name }, 3);
 }
 
-/* Adds a command that makes the catalogue's mistake on purpose, for a recording to compare the candidate with. */
-static void add_repetition(const vn_comparison *c, const vn_explanation *x, vn_lines *lines)
+typedef char injection[VN_NAME_MAX + 64];
+enum { MOST_INJECTIONS = 8 };
+
+/* The catalogue's mistake that explains x, as --inject takes it: "R1@layer1.q_rope". False: it cannot be made there. */
+static bool injection_of(const vn_comparison *c, const vn_explanation *x, injection what)
 {
 	const vn_hypothesis *h = &x->by[0];
-	char                 what[VN_NAME_MAX + 64], to[VN_SHELL_FILE] = "mistake.h5";
 
-	if (x->fitted || x->n_fit < 1 || vn_hypothesis_row(h) < 0 || c->result.point[x->point].step ||
-	    vn_recording_ranks(c->opened.ref))
-		return;
+	if (x->fitted || x->n_fit < 1 || vn_hypothesis_row(h) < 0 || c->result.point[x->point].step)
+		return false;
 	const vn_plan *p = vn_model_plan(c->opened.model);
 	const char    *name = c->result.point[x->point].name;
 	const int      v = vn_plan_find(p, name);
 	if (!h->capture && v >= 0 && p->value[vn_plan_root(p, v)].node != h->node)
 		name = p->value[p->node[h->node].out[0]].name; /* the mistake is made before the checkpoint */
-	snprintf(what, sizeof what, "%s@%s", h->id, name);
+	snprintf(what, sizeof(injection), "%s@%s", h->id, name);
+	return true;
+}
+
+/* The mistake of explanation `first` at every origin that it explains; if these are too many, at the first.
+ * A mistake that is made once can explain two origins. */
+static int injections_of(const vn_comparison *c, int first, injection what[MOST_INJECTIONS])
+{
+	const vn_explanation *of = c->result.why->of;
+	int                   n = 0;
+
+	for (int i = first; i < c->result.why->n; i++) {
+		injection one;
+		bool new = injection_of(c, &of[i], one) && vn_hypothesis_same(&of[first].by[0], &of[i].by[0]);
+		for (int k = first; new &&k < i; k++)
+			new = of[k].n_fit < 1 || of[i].by[0].capture || of[k].by[0].node != of[i].by[0].node ||
+			      !vn_hypothesis_same(&of[first].by[0], &of[k].by[0]);
+		if (!new)
+			continue;
+		if (n == MOST_INJECTIONS)
+			return 1;
+		memcpy(what[n++], one, sizeof one);
+	}
+	return n;
+}
+
+/* Adds a command that makes the catalogue's mistake on purpose, for a recording to compare the candidate with. */
+static void add_repetition(const vn_comparison *c, int first, vn_lines *lines)
+{
+	injection what[MOST_INJECTIONS];
+	char      to[VN_SHELL_FILE] = "mistake.h5";
+
+	if (!injection_of(c, &c->result.why->of[first], what[0]) || vn_recording_ranks(c->opened.ref))
+		return;
 	vn_shell_new_file(to, sizeof to);
 	const char *own = vn_recording_path(c->opened.ref), *forced = vn_recording_decoded(c->opened.ref) ? own : NULL;
-	add_words(lines,
-	          (const char *[]) { "capture", "ref", model_of(c), "--ids-from", own, forced ? "--force-ids-from" : NULL,
-	                             forced, "--inject", what, "-o", to },
-	          11);
+	const char *word[9 + 2 * MOST_INJECTIONS] = { "capture", "ref", model_of(c), "--ids-from", own };
+	int         n = 5;
+	if (forced) {
+		word[n++] = "--force-ids-from";
+		word[n++] = forced;
+	}
+	const int made = injections_of(c, first, what);
+	for (int i = 0; i < made; i++) {
+		word[n++] = "--inject";
+		word[n++] = what[i];
+	}
+	word[n++] = "-o";
+	word[n++] = to;
+	add_words(lines, word, n);
 }
 
 static void add_swapped(const vn_comparison *c, vn_lines *lines)
@@ -104,7 +148,7 @@ static void after_explain(const vn_comparison *c, vn_lines *lines)
 
 	for (int i = 0; i < c->result.why->n && !fits; i++)
 		if ((fits = c->result.why->of[i].n_fit > 0))
-			add_repetition(c, &c->result.why->of[i], lines);
+			add_repetition(c, i, lines);
 	if (c->result.n_origins)
 		add_show(c, c->result.origins[0], lines);
 	if (!fits && c->opened.model && c->result.n_invalid_floors && !c->result.swapped)

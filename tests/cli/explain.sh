@@ -11,6 +11,13 @@ run -o alike.h5 --inject A1.head@layer1
 run -o capture.h5 --inject P20@layer1.v_proj
 run -o stale.h5 --inject P10.context@layer1
 for f in half one all alike capture stale; do told $f.h5; done
+echo "== the proposed command makes the mistake at every origin that it explains"
+for at in layer1 '*'; do
+	vernier capture ref "$M" --ids "$ids" --inject "R1@$at" -o both.h5 --force 2>/dev/null
+	eval "$(vernier explain ref.h5 both.h5 --model "$M" --allow missing --format json | ${PYTHON:-python3} -c 'import json, sys; print(json.load(sys.stdin)["next"][0])')" 2>/dev/null
+	vernier compare both.h5 mistake.h5 --bitwise | tail -n 1
+	rm mistake.h5
+done
 echo "== nothing that is known"
 cp ref.h5 odd.h5
 ${PYTHON:-python3} - <<'END'

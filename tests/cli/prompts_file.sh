@@ -47,6 +47,21 @@ P
 ls long/*.h5
 capture "$M" --prompts long.txt -o long --decode 300 | tail -n 2
 ls long/*.h5
+echo "== each decodes what its namesake in a folder decoded"
+cat >follow.jsonl <<'P'
+{"name": "hot", "prompt": "one two", "decode": 4, "temperature": 1.5, "seed": 3}
+{"name": "none", "ids": [5, 6, 7]}
+P
+capture "$M" --prompts follow.jsonl -o led >/dev/null
+capture "$M" --prompts follow.jsonl --inject M1@layer0 -o free >/dev/null
+vernier compare led free -q --summary s.json 2>&1 | sed -n '1s/: number.*//p'
+for i in 1 2; do capture "$M" --prompts follow.jsonl --inject M1@layer0 --force-ids-from led -o followed | tail -n 1; done
+vernier compare led followed -q --summary s.json --force; echo "[$?]"
+vernier show followed/hot.h5 | grep '^  decoding'
+capture "$M" --prompts follow.jsonl --inject M1@layer0 --force-ids-from free -o followed
+capture "$M" --prompts follow.jsonl --force-ids-from led -o led
+cp led/none.h5 free/hot.h5
+capture "$M" --prompts follow.jsonl --force-ids-from free -o other
 echo "== one prompt a line"
 printf 'one\r\n\n  two words\n' >p.txt
 capture "$M" --prompts p.txt -o lines

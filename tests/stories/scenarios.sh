@@ -6,10 +6,7 @@ for t in 0 0.7 1.5; do
 	done
 done | sed 's/, "temperature": 0, "seed": 7//' >scenarios.jsonl
 vernier capture ref "$M" --prompts scenarios.jsonl -o refs
-mkdir cands
-for r in refs/*.h5; do
-	vernier capture ref "$M" --ids-from "$r" --force-ids-from "$r" --precision f16-acc16 --inject N1.1e-5@layer0 -o "cands/${r#*/}" 2>/dev/null
-done
+vernier capture ref "$M" --prompts scenarios.jsonl --force-ids-from refs --precision f16-acc16 --inject N1.1e-5@layer0 -o cands 2>/dev/null
 vernier compare refs cands -q --summary all.json || [ $? = 1 ]
 vernier evaluate --recordings refs cands --format json -o gap.json || [ $? = 1 ]
 $PYTHON - <<'P'
