@@ -178,13 +178,14 @@ static vn_status add_report(vn_many *m, vn_many_kept *text, vn_comparison *c, co
 	vn_story  story = { 0 };
 	vn_status st = vn_story_of(c, vn_report_by_name(name)->tells, &story, err);
 
-	text->from = ftell(m->reports);
+	const long from = ftell(m->reports);
 	if (!st)
 		st = vn_report_json(c, &story, o, m->reports, err);
 	vn_story_free(&story);
-	if (!st && (fflush(m->reports) != 0 || ferror(m->reports)))
+	const long end = st || fflush(m->reports) != 0 || ferror(m->reports) ? -1 : ftell(m->reports);
+	if (!st && (from < 0 || end < 0))
 		st = vn_fail(err, VN_ERR_IO, "a temporary file for the reports of the candidates: %s", strerror(errno));
-	text->bytes = ftell(m->reports) - text->from;
+	*text = st ? (vn_many_kept) { 0 } : (vn_many_kept) { from, end - from };
 	return st;
 }
 

@@ -75,9 +75,10 @@ static bool get_report(FILE *in, vn_many *m, vn_many_kept *text, bool keep)
 	if (!get(in, &left, sizeof left))
 		return false;
 	if (keep && left) {
-		if (fseek(m->reports, 0, SEEK_END) != 0)
+		const long end = fseek(m->reports, 0, SEEK_END) == 0 ? ftell(m->reports) : -1;
+		if (end < 0)
 			return false;
-		*text = (vn_many_kept) { ftell(m->reports), left };
+		*text = (vn_many_kept) { end, left };
 	}
 	while (left > 0) {
 		const size_t n = left < (long)sizeof buffer ? (size_t)left : sizeof buffer;
