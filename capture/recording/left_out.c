@@ -129,7 +129,7 @@ static int order(int step, const char *name, const vn_left_out *l)
 	return step != l->step ? (step < l->step ? -1 : 1) : strcmp(name, l->name);
 }
 
-static int by_name(const void *a, const void *b)
+static int order_by_name(const void *a, const void *b)
 {
 	const vn_left_out *x = a;
 	return order(x->step, x->name, b);
@@ -138,7 +138,7 @@ static int by_name(const void *a, const void *b)
 void vn_left_out_sort(vn_left_out *list, int n)
 {
 	if (n > 1)
-		qsort(list, (size_t)n, sizeof *list, by_name);
+		qsort(list, (size_t)n, sizeof *list, order_by_name);
 }
 
 const vn_left_out *vn_left_out_find(const vn_left_out *list, int n, int step, const char *name)

@@ -123,7 +123,7 @@ static bool is_blank(const char *line, size_t bytes)
 	return true;
 }
 
-static int by_name(const void *a, const void *b)
+static int order_by_name(const void *a, const void *b)
 {
 	return strcmp((*(const vn_scenario *const *)a)->name, (*(const vn_scenario *const *)b)->name);
 }
@@ -136,7 +136,7 @@ static vn_status check_unique(const char *path, const vn_scenario *s, int n, vn_
 	for (int i = 0; !st && i < n; i++)
 		order[i] = &s[i];
 	if (!st)
-		qsort(order, (size_t)n, sizeof *order, by_name);
+		qsort(order, (size_t)n, sizeof *order, order_by_name);
 	for (int i = 1; !st && i < n; i++)
 		if (strcmp(order[i - 1]->name, order[i]->name) == 0)
 			st = vn_fail(err, VN_ERR_FORMAT, "%s: lines %d and %d have the same name, %s", path, order[i - 1]->line,

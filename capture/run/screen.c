@@ -226,7 +226,7 @@ static void note_first(vn_screen *s, const char *name, const char *words)
 	snprintf(s->first, sizeof s->first, "%s is the first outside its limits: %s", s->first_name, words);
 }
 
-static vn_status hold(vn_screen *s, vn_left_out *about, vn_error *err)
+static vn_status hold_tensor(vn_screen *s, vn_left_out *about, vn_error *err)
 {
 	held *h = &s->held[s->value];
 
@@ -255,7 +255,7 @@ static vn_status end(void *ctx, vn_error *err)
 	if (!st && opinion != VN_OPINION_NONE)
 		s->judged++;
 	if (!st && opinion == VN_OPINION_AGREES) {
-		st = hold(s, &about, err);
+		st = hold_tensor(s, &about, err);
 	} else if (!st) {
 		if (opinion == VN_OPINION_OUTSIDE) {
 			memset(s->asked, 0, (size_t)s->plan->n_values * sizeof *s->asked);

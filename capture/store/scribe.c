@@ -168,7 +168,7 @@ void vn_scribe_end(vn_scribe *s)
 }
 
 /* The scribe does not answer. Finds out why. */
-static vn_status gone(vn_scribe *s, vn_error *err)
+static vn_status report_silence(vn_scribe *s, vn_error *err)
 {
 	int   status = 0;
 	pid_t pid;
@@ -206,7 +206,7 @@ vn_status vn_scribe_answer(vn_scribe *s, int64_t *value, vn_error *err)
 	if (!receive(s->socket, &a, sizeof a, sizeof a)) {
 		if (errno == EAGAIN)
 			kill(s->pid, SIGKILL); /* silent for too long */
-		return gone(s, err);
+		return report_silence(s, err);
 	}
 	if (value)
 		*value = a.value;
@@ -227,7 +227,7 @@ static vn_status ask(vn_scribe *s, vn_errand errand, const vn_message *m, vn_err
 	if (s->socket < 0)
 		return vn_fail(err, VN_ERR_IO, "%s: the process that writes it has ended", s->path);
 	if (!send_all(s->socket, &h, sizeof h, m->data, m->n))
-		return gone(s, err);
+		return report_silence(s, err);
 	s->asked = true;
 	return VN_OK;
 }

@@ -195,7 +195,7 @@ typedef struct given {
 	char name[VN_NAME_MAX];
 } given;
 
-static int by_name(const void *a, const void *b)
+static int order_by_name(const void *a, const void *b)
 {
 	return strcmp(((const given *)a)->name, ((const given *)b)->name);
 }
@@ -204,7 +204,7 @@ static const given *find_name(const vn_desk *d, const char *name)
 {
 	given key = { 0 };
 	snprintf(key.name, sizeof key.name, "%s", name);
-	given *const *at = tfind(&key, &d->names, by_name);
+	given *const *at = tfind(&key, &d->names, order_by_name);
 	return at ? *at : NULL;
 }
 
@@ -217,7 +217,7 @@ static bool note_name(vn_desk *d, const char *name, hid_t group)
 		return false;
 	g->more = d->more >= 0 && group == d->more ? d->n_more : 0;
 	strcpy(g->name, name);
-	if (tsearch(g, &d->names, by_name))
+	if (tsearch(g, &d->names, order_by_name))
 		return true;
 	free(g);
 	return false;

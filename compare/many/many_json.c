@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static bool put(FILE *out, json_t *j)
+static bool write_object(FILE *out, json_t *j)
 {
 	const bool good = vn_json_print(j, out, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
 	json_decref(j);
@@ -34,7 +34,7 @@ static bool candidate(const vn_many *m, int i, FILE *out)
 	                              (json_int_t)x->digests[1].wrong, "without", (json_int_t)x->digests[1].without));
 	json_object_set_new(j, "leaves", x->first >= 0 ? vn_json_text(m->row[x->first].label) : json_null());
 	fputs(" {\"about\": ", out);
-	good = put(out, j);
+	good = write_object(out, j);
 	fputs(",\n\"report\": ", out);
 	if (x->json.bytes == 0)
 		fputs("null", out);
@@ -71,9 +71,9 @@ vn_status vn_many_json(const vn_many *m, const vn_many_options *o, FILE *out, vn
 	(void)o;
 	fprintf(out, "{\n\"schema\": \"vernier-compare-many/1\",\n\"verdict\": \"%s\",\n\"reference\": ",
 	        verdict[vn_many_status(m)]);
-	good = put(out, vn_json_text(m->ref));
+	good = write_object(out, vn_json_text(m->ref));
 	fputs(",\n\"elected\": ", out);
-	good = put(out, m->vote ? letter(m->elected) : json_null()) && good;
+	good = write_object(out, m->vote ? letter(m->elected) : json_null()) && good;
 	fputs(",\n\"candidates\": [", out);
 	for (int i = 0; good && i < m->n; i++) {
 		fputs(i ? ",\n" : "\n", out);
@@ -82,11 +82,11 @@ vn_status vn_many_json(const vn_many *m, const vn_many_options *o, FILE *out, vn
 	fputs("\n],\n\"checkpoints\": [", out);
 	for (int i = 0; good && i < m->n_rows; i++) {
 		fputs(i ? ",\n" : "\n", out);
-		good = put(out, row(m, i));
+		good = write_object(out, row(m, i));
 	}
 	fputs("\n],\n\"next\": ", out);
 	vn_many_next(m, &next);
-	good = put(out, vn_json_lines(&next)) && good;
+	good = write_object(out, vn_json_lines(&next)) && good;
 	vn_lines_free(&next);
 	fputs("\n}\n", out);
 	return good && !ferror(out) ? VN_OK : vn_fail(err, VN_ERR_IO, "the JSON report could not be written");

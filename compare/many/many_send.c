@@ -7,12 +7,12 @@
 
 /* ---- values ---------------------------------------------------------------------------- */
 
-static bool put(FILE *out, const void *x, size_t bytes)
+static bool put_bytes(FILE *out, const void *x, size_t bytes)
 {
 	return bytes == 0 || fwrite(x, bytes, 1, out) == 1;
 }
 
-static bool get(FILE *in, void *x, size_t bytes)
+static bool get_bytes(FILE *in, void *x, size_t bytes)
 {
 	return bytes == 0 || fread(x, bytes, 1, in) == 1;
 }
@@ -21,25 +21,25 @@ static bool get(FILE *in, void *x, size_t bytes)
 static bool put_text(FILE *out, const char *text)
 {
 	const int n = text ? (int)strlen(text) : -1;
-	return put(out, &n, sizeof n) && (n < 0 || put(out, text, (size_t)n));
+	return put_bytes(out, &n, sizeof n) && (n < 0 || put_bytes(out, text, (size_t)n));
 }
 
 static bool get_text(FILE *in, char **text)
 {
 	int n;
 	*text = NULL;
-	if (!get(in, &n, sizeof n))
+	if (!get_bytes(in, &n, sizeof n))
 		return false;
 	if (n < 0)
 		return true;
 	if (!(*text = calloc((size_t)n + 1, 1)))
 		return false;
-	return get(in, *text, (size_t)n);
+	return get_bytes(in, *text, (size_t)n);
 }
 
 static bool put_lines(FILE *out, const vn_lines *l)
 {
-	bool good = put(out, &l->n, sizeof l->n);
+	bool good = put_bytes(out, &l->n, sizeof l->n);
 	for (int i = 0; i < l->n && good; i++)
 		good = put_text(out, l->line[i]);
 	return good;
@@ -48,7 +48,7 @@ static bool put_lines(FILE *out, const vn_lines *l)
 static bool get_lines(FILE *in, vn_lines *l)
 {
 	int  n = 0;
-	bool good = get(in, &n, sizeof n);
+	bool good = get_bytes(in, &n, sizeof n);
 	for (int i = 0; i < n && good; i++) {
 		char *text;
 		if ((good = get_text(in, &text)))
@@ -62,7 +62,7 @@ static bool get_lines(FILE *in, vn_lines *l)
 
 static bool put_report(FILE *out, const vn_many *m, const vn_many_kept *text)
 {
-	return put(out, &text->bytes, sizeof text->bytes) && (text->bytes == 0 || vn_many_copy(m, text, out));
+	return put_bytes(out, &text->bytes, sizeof text->bytes) && (text->bytes == 0 || vn_many_copy(m, text, out));
 }
 
 /* keep: false drops it. */
@@ -72,7 +72,7 @@ static bool get_report(FILE *in, vn_many *m, vn_many_kept *text, bool keep)
 	long left;
 
 	*text = (vn_many_kept) { 0 };
-	if (!get(in, &left, sizeof left))
+	if (!get_bytes(in, &left, sizeof left))
 		return false;
 	if (keep && left) {
 		const long end = fseek(m->reports, 0, SEEK_END) == 0 ? ftell(m->reports) : -1;
@@ -82,7 +82,7 @@ static bool get_report(FILE *in, vn_many *m, vn_many_kept *text, bool keep)
 	}
 	while (left > 0) {
 		const size_t n = left < (long)sizeof buffer ? (size_t)left : sizeof buffer;
-		if (!get(in, buffer, n) || (text->bytes && !put(m->reports, buffer, n)))
+		if (!get_bytes(in, buffer, n) || (text->bytes && !put_bytes(m->reports, buffer, n)))
 			return false;
 		left -= (long)n;
 	}
@@ -98,32 +98,33 @@ bool vn_many_send(const vn_many *m, FILE *out)
 	const vn_many_candidate *x = &m->candidate[0];
 	const char *const        text[TEXTS] = { x->trouble, x->counts, x->start, x->about, x->limits, x->floor };
 	const int                n = x->status == 2 ? 0 : m->n_rows;
-	bool good = put(out, &x->status, sizeof x->status) && put(out, &x->verdict, sizeof x->verdict) &&
-	            put(out, x->digests, sizeof x->digests) && put(out, &x->first, sizeof x->first);
+	bool good = put_bytes(out, &x->status, sizeof x->status) && put_bytes(out, &x->verdict, sizeof x->verdict) &&
+	            put_bytes(out, x->digests, sizeof x->digests) && put_bytes(out, &x->first, sizeof x->first);
 
 	for (int i = 0; i < TEXTS && good; i++)
 		good = put_text(out, text[i]);
 	good = good && put_lines(out, &x->warnings) && put_lines(out, &x->refusals) && put_lines(out, &x->next) &&
-	       put(out, &n, sizeof n);
+	       put_bytes(out, &n, sizeof n);
 	for (int i = 0; i < n && good; i++)
 		good = put_text(out, m->row[i].label) && put_text(out, m->row[i].name) &&
-		       put(out, &m->row[i].step, sizeof m->row[i].step) && put(out, &m->row[i].layer, sizeof m->row[i].layer) &&
-		       put(out, &x->cell[i], sizeof x->cell[i]);
+		       put_bytes(out, &m->row[i].step, sizeof m->row[i].step) &&
+		       put_bytes(out, &m->row[i].layer, sizeof m->row[i].layer) &&
+		       put_bytes(out, &x->cell[i], sizeof x->cell[i]);
 	return good && put_report(out, m, &x->json) && put_report(out, m, &x->page) && fflush(out) == 0;
 }
 
 static vn_status get_rows(FILE *in, vn_many *m, vn_many_candidate *x, int first, vn_error *err)
 {
 	int       n = 0;
-	vn_status st = get(in, &n, sizeof n) ? VN_OK : vn_fail(err, VN_ERR_IO, "what a process found cannot be read");
+	vn_status st = get_bytes(in, &n, sizeof n) ? VN_OK : vn_fail(err, VN_ERR_IO, "what a process found cannot be read");
 
 	if (!st && n)
 		st = vn_many_cells(m, x, n, err);
 	for (int i = 0; i < n && !st; i++) {
 		vn_many_row  row = { 0 };
 		vn_many_cell cell;
-		if (get_text(in, &row.label) && get_text(in, &row.name) && get(in, &row.step, sizeof row.step) &&
-		    get(in, &row.layer, sizeof row.layer) && get(in, &cell, sizeof cell))
+		if (get_text(in, &row.label) && get_text(in, &row.name) && get_bytes(in, &row.step, sizeof row.step) &&
+		    get_bytes(in, &row.layer, sizeof row.layer) && get_bytes(in, &cell, sizeof cell))
 			st = vn_many_put(m, x, &row, &cell, i == first, err);
 		else
 			st = vn_fail(err, VN_ERR_IO, "what a process found cannot be read");
@@ -136,8 +137,8 @@ static vn_status get_rows(FILE *in, vn_many *m, vn_many_candidate *x, int first,
 static bool get_words(FILE *in, vn_many_candidate *x, int *first)
 {
 	char **const text[TEXTS] = { &x->trouble, &x->counts, &x->start, &x->about, &x->limits, &x->floor };
-	bool         good = get(in, &x->status, sizeof x->status) && get(in, &x->verdict, sizeof x->verdict) &&
-	            get(in, x->digests, sizeof x->digests) && get(in, first, sizeof *first);
+	bool         good = get_bytes(in, &x->status, sizeof x->status) && get_bytes(in, &x->verdict, sizeof x->verdict) &&
+	            get_bytes(in, x->digests, sizeof x->digests) && get_bytes(in, first, sizeof *first);
 
 	for (int i = 0; i < TEXTS && good; i++)
 		good = get_text(in, text[i]);

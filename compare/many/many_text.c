@@ -44,7 +44,7 @@ typedef struct widths {
 	int label, odd, cell[VN_MANY_MOST];
 } widths;
 
-static bool told(const vn_many *m, const vn_many_options *o, int row)
+static bool tells_row(const vn_many *m, const vn_many_options *o, int row)
 {
 	return o->all || vn_many_fails(m, row);
 }
@@ -60,7 +60,7 @@ static widths measure(const vn_many *m, const vn_many_options *o)
 	widths w = { .label = 10, .odd = 7 };
 	char   text[VN_MANY_CELL], odd[VN_MANY_LETTERS];
 	for (int row = 0; row < m->n_rows; row++) {
-		if (!told(m, o, row))
+		if (!tells_row(m, o, row))
 			continue;
 		w.label = wider(w.label, m->row[row].label);
 		w.odd = wider(w.odd, vn_many_say_odd(m, row, odd));
@@ -109,7 +109,7 @@ static void table(const vn_many *m, const vn_many_options *o, FILE *out)
 	fputc('\n', out);
 	for (int row = 0; row < m->n_rows;) {
 		int end = row;
-		while (end < m->n_rows && !told(m, o, end))
+		while (end < m->n_rows && !tells_row(m, o, end))
 			end++;
 		if (end > row)
 			healthy(m, &w, row, end, out);

@@ -95,7 +95,7 @@ static void read_module(void)
 			fail("word %zu: an instruction that extends beyond the end of the file", i);
 }
 
-static void note(const uint32_t *at)
+static void note_type(const uint32_t *at)
 {
 	switch (at[0] & 0xFFFF) {
 	case OP_TYPE_INT:
@@ -145,7 +145,7 @@ static void check_indices(void)
 					fail("a matrix of an array whose index is not constant: a loop was not unrolled");
 }
 
-static void put(uint32_t word)
+static void put_word(uint32_t word)
 {
 	if (n_out == 2 * WORDS)
 		fail("grows past %d words", 2 * WORDS);
@@ -154,10 +154,10 @@ static void put(uint32_t word)
 
 static void put_constant(uint32_t type, uint32_t id, uint32_t value)
 {
-	put(4u << 16 | OP_CONSTANT);
-	put(type);
-	put(id);
-	put(value);
+	put_word(4u << 16 | OP_CONSTANT);
+	put_word(type);
+	put_word(id);
+	put_word(value);
 }
 
 /* A row-major matrix is 0, a column-major one 1. */
@@ -170,17 +170,17 @@ static uint32_t layout(uint32_t first, uint32_t id)
 
 static void put_capability(uint32_t which)
 {
-	put(2u << 16 | OP_CAPABILITY);
-	put(which);
+	put_word(2u << 16 | OP_CAPABILITY);
+	put_word(which);
 }
 
 /* Of 16-bit numbers. */
 static void put_mode(uint32_t entry, uint32_t mode)
 {
-	put(4u << 16 | OP_EXECUTION_MODE);
-	put(entry);
-	put(mode);
-	put(16);
+	put_word(4u << 16 | OP_EXECUTION_MODE);
+	put_word(entry);
+	put_word(mode);
+	put_word(16);
 }
 
 static void rewrite(int halves)
@@ -189,7 +189,7 @@ static void rewrite(int halves)
 	uint32_t entry = 0;
 
 	for (size_t i = 0; i < HEAD; i++)
-		put(in[i]);
+		put_word(in[i]);
 	for (size_t i = HEAD; i < n_in; i += in[i] >> 16) {
 		const uint32_t *at = in + i, op = at[0] & 0xFFFF, words = at[0] >> 16;
 		size_t          start = n_out;
@@ -209,13 +209,13 @@ static void rewrite(int halves)
 			}
 			put_constant(u32, next, rows % TAG_N);
 			put_constant(u32, next + 1, columns % TAG_N);
-			put(7u << 16 | KHR_TYPE);
-			put(at[1]);
-			put(at[2]);
-			put(at[3]);
-			put(next++);
-			put(next++);
-			put(first + use);
+			put_word(7u << 16 | KHR_TYPE);
+			put_word(at[1]);
+			put_word(at[2]);
+			put_word(at[3]);
+			put_word(next++);
+			put_word(next++);
+			put_word(first + use);
 			continue;
 		}
 		if (op == OP_ENTRY_POINT)
@@ -227,7 +227,7 @@ static void rewrite(int halves)
 			start = n_out;
 		}
 		for (uint32_t k = 0; k < words; k++)
-			put(at[k]);
+			put_word(at[k]);
 		if (op == OP_CAPABILITY && at[1] == NV_CAPABILITY) {
 			out[start + 1] = KHR_CAPABILITY;
 			if (halves) {
@@ -264,7 +264,7 @@ int main(int argc, char **argv)
 	path = argv[1];
 	read_module();
 	for (size_t i = HEAD; i < n_in; i += in[i] >> 16)
-		note(in + i);
+		note_type(in + i);
 	const uint32_t shared = shared_bytes();
 	if (shared > strtoul(argv[3], NULL, 10))
 		fail("%u bytes of shared memory, and a device may have no more than %s", shared, argv[3]);
