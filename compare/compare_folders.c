@@ -111,15 +111,46 @@ static vn_pair_outcome compare_pair(const vn_compare_line *k, const vn_folder_pa
 	return o;
 }
 
-/* Everything on the command line that changes a verdict: parts that were asked something else are not joined. */
-static void say_asked(const vn_compare_line *k, char asked[2 * VN_SHELL_LINE])
+static void add_words(FILE *asked, const char *const *word, int n)
 {
-	char again[VN_SHELL_LINE];
+	fprintf(asked, "%d:", n);
+	for (int i = 0; i < n; i++)
+		fprintf(asked, "%zu:%s", strlen(word[i]), word[i]);
+}
 
-	vn_compare_again(k, again);
-	snprintf(asked, 2 * VN_SHELL_LINE, "%s|%s|%s|%s|%d%d%d%d%d", again, k->how.o.model ? k->how.o.model : "",
-	         k->floor ? k->floor : "", k->how.o.baseline ? k->how.o.baseline : "", k->how.o.bitwise, k->how.o.strict,
-	         k->how.o.explain, (int)k->how.o.replay, (int)k->how.o.allow);
+static void add_path(FILE *asked, const char *path)
+{
+	add_words(asked, &path, path ? 1 : 0);
+}
+
+/* Everything on the command line that changes a verdict: parts that were asked something else are not joined. Returns
+ * text to be freed; NULL without memory. */
+static char *say_asked(const vn_compare_line *k)
+{
+	const vn_comparing *how = &k->how;
+	char               *text = NULL;
+	size_t              n;
+	FILE               *asked = open_memstream(&text, &n);
+
+	if (!asked)
+		return NULL;
+	add_path(asked, k->ref);
+	add_path(asked, k->cand);
+	add_words(asked, k->sides.names, k->sides.n_names);
+	add_words(asked, k->sides.ref_names, k->sides.n_ref_names);
+	add_words(asked, how->point, how->o.n_points);
+	add_path(asked, k->limits);
+	add_path(asked, how->o.model);
+	add_path(asked, k->floor);
+	add_path(asked, how->precision);
+	add_path(asked, how->o.baseline);
+	fprintf(asked, "%lld %lld %d%d%d%d%d %u", (long long)k->sides.batch_row, (long long)k->sides.ref_batch_row,
+	        how->o.trust, how->o.bitwise, how->o.strict, how->o.explain, (int)how->o.replay, (unsigned)how->o.allow);
+	const bool good = !ferror(asked);
+	if (fclose(asked) == 0 && good)
+		return text;
+	free(text);
+	return NULL;
 }
 
 /* Checks where the reports of all pairs go, before the first is compared. */
@@ -243,14 +274,13 @@ static vn_status share_pairs(const vn_compare_line *k, const vn_folder_pairs *p,
 static vn_status compare_pairs(const vn_compare_line *k, const char *const *side, const vn_folder_pairs *p,
                                vn_together *t, bool *first, bool *transient, vn_error *err)
 {
-	char      asked[2 * VN_SHELL_LINE];
+	char     *asked = say_asked(k);
 	bool     *mine = calloc((size_t)p->n, sizeof *mine);
 	int      *order = calloc((size_t)p->n, sizeof *order);
 	vn_status st;
 
-	say_asked(k, asked);
-	st = mine && order ? vn_together_begin(t, side, candidates(k) + 1, p, k->part, asked, mine, order, err)
-	                   : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", p->n);
+	st = mine && order && asked ? vn_together_begin(t, side, candidates(k) + 1, p, k->part, asked, mine, order, err)
+	                            : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", p->n);
 	const bool alone = k->part.of || vn_cluster_size() == 1;
 	if (!st && !alone)
 		st = share_pairs(k, p, order, t, first, transient, err);
@@ -260,6 +290,7 @@ static vn_status compare_pairs(const vn_compare_line *k, const char *const *side
 			st = vn_together_add(t, p->pair[i].name, p->pair[i].there, o.status, o.each, o.words, err);
 			*transient = *transient || is_transient(&o);
 		}
+	free(asked);
 	free(order);
 	free(mine);
 	return st;

@@ -277,8 +277,6 @@ def kill_each(command, library, budget, tally):
         tally.kills += 1
         look(command, f"after {after:.3f} s", *end(child), right, tally)
     print(f"{command.name:16} {calls:5} calls, {len(moments)} killed before one of them, {timed} after a time", flush=True)
-
-
     return tally
 
 

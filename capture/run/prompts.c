@@ -92,15 +92,19 @@ static vn_status follow(runs *r, int i, vn_error *err)
 	const vn_scenario *s = &r->s[i];
 	vn_recipe         *own = &r->recipe[i];
 	char               path[PATH_MAX];
-	int64_t            n;
+	int64_t            n, of_prompt;
+	int32_t           *prompt;
 	vn_status          st;
 
 	if (snprintf(path, sizeof path, "%s/%s.h5", r->job->forced_from, s->name) >= (int)sizeof path)
 		return vn_fail(err, VN_ERR_USAGE, "the path of the recording to follow is too long");
 	if ((st = vn_ids_kept(own->path, path, err)) ||
-	    (st = vn_ids_from("--force-ids-from", path, VN_IDS_ALL, &r->forced[i], &n, err)))
+	    (st = vn_ids_from("--force-ids-from", path, VN_IDS_ALL, &r->forced[i], &n, err)) ||
+	    (st = vn_ids_from("--force-ids-from", path, VN_IDS_PROMPT, &prompt, &of_prompt, err)))
 		return st;
-	if (n < s->n || memcmp(r->forced[i], s->ids, (size_t)s->n * sizeof *s->ids) != 0)
+	free(prompt);
+	/* of_prompt is less than the prompt if that was given token by token at its end */
+	if (n < s->n || of_prompt > s->n || memcmp(r->forced[i], s->ids, (size_t)s->n * sizeof *s->ids) != 0)
 		return vn_fail(err, VN_ERR_USAGE, "--force-ids-from: %s is of another prompt", path);
 	own->decode = n - s->n;
 	own->forced = own->decode ? r->forced[i] + s->n : NULL;
@@ -169,7 +173,7 @@ static bool same_run(const vn_recording *r, const vn_recipe *recipe)
 
 	const bool stopped = recipe->stop_at_first && vn_facts_get(vn_recording_run(r), "stopped");
 	if (!vn_recording_complete(r) || (n != recipe->n_ids + recipe->decode && !stopped) || n < recipe->n_ids ||
-	    memcmp(ids, recipe->ids, (size_t)recipe->n_ids * sizeof *ids) != 0)
+	    n > recipe->n_ids + recipe->decode || memcmp(ids, recipe->ids, (size_t)recipe->n_ids * sizeof *ids) != 0)
 		return false;
 	if (recipe->forced && memcmp(ids + recipe->n_ids, recipe->forced, (size_t)(n - recipe->n_ids) * sizeof *ids) != 0)
 		return false;

@@ -3,6 +3,7 @@
 #include "compare/explain/apply_computed.h"
 #include "compare/explain/attend.h"
 #include "compare/explain/edit_matrix.h"
+#include "compare/explain/linear_product.h"
 #include "compare/explain/narrow.h"
 #include "compare/explain/rotate.h"
 
@@ -30,13 +31,6 @@ typedef struct product_rows {
 	int64_t          T;
 	const vn_tensor *bias, *cand;
 } product_rows;
-
-static double element(const vn_tensor *t, int64_t i)
-{
-	double x;
-	vn_to_f64(&x, (const char *)t->data + (size_t)i * vn_dtype_size(t->dtype), t->dtype, 1);
-	return x;
-}
 
 /* How much of the error of channel m changing weight n by `by` removes; if it does, `off` (T)
  * changes. */
@@ -74,7 +68,7 @@ static void settled_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, con
 	for (int64_t n = 0; n < e->N && !ties; n++)
 		ties = low[n] != high[n];
 	for (int64_t t = 0; ties && t < p->T; t++) {
-		off[t] = (p->bias ? element(p->bias, m) : 0) - element(p->cand, t * e->M + m);
+		off[t] = (p->bias ? vn_number_at(p->bias, m) : 0) - vn_number_at(p->cand, t * e->M + m);
 		for (int64_t n = 0; n < e->N; n++)
 			off[t] += p->x[t * e->N + n] * row[n];
 	}
@@ -132,7 +126,7 @@ static vn_status apply_to_weights(const vn_explain_trial *t, const vn_hypothesis
 static void multiply(vn_edited *e, const vn_matrix_edit *edit, const product_rows *p, double *w, double *y)
 {
 	for (int64_t m = 0; m < e->M; m++) {
-		const double b = p->bias ? element(p->bias, m) : 0;
+		const double b = p->bias ? vn_number_at(p->bias, m) : 0;
 		settled_row(e, edit, m, p, w, w + e->N);
 		for (int64_t t = 0; t < p->T; t++) {
 			double s = 0;
@@ -199,7 +193,8 @@ static void settle_inputs(vn_edited *e, const vn_matrix_edit *edit, const produc
 		settled_row(e, edit, m, p, w, w + e->N);
 		for (size_t k = 0; k < ties->n; k++) {
 			input_tie   *tie = &ties->of[k];
-			const double step = tie->by * w[tie->n], off = y[tie->t * e->M + m] - element(p->cand, tie->t * e->M + m);
+			const double step = tie->by * w[tie->n],
+						 off = y[tie->t * e->M + m] - vn_number_at(p->cand, tie->t * e->M + m);
 			tie->removed -= step * (2 * off + step);
 		}
 	}

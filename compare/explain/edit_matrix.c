@@ -1,5 +1,6 @@
 /* edit_matrix.c: see edit_matrix.h. */
 #include "compare/explain/edit_matrix.h"
+#include "compare/explain/linear_product.h"
 
 #include <math.h>
 #include <string.h>
@@ -41,13 +42,6 @@ bool vn_edited_open(vn_edited *e, const vn_plan *p, const vn_tensor *weights, in
 	return !fused || (e->n > 1 && !e->transposed);
 }
 
-static double number_at(const vn_tensor *w, int64_t i)
-{
-	double x;
-	vn_to_f64(&x, (const char *)w->data + (size_t)i * vn_dtype_size(w->dtype), w->dtype, 1);
-	return x;
-}
-
 /* The element at row m and column n of the fused matrix. */
 static double element(const vn_edited *e, int64_t m, int64_t n)
 {
@@ -55,7 +49,7 @@ static double element(const vn_edited *e, int64_t m, int64_t n)
 
 	while (k + 1 < e->n && m >= e->rows[k])
 		m -= e->rows[k++];
-	return number_at(e->w[k], e->transposed ? n * e->M + m : m * e->N + n);
+	return vn_number_at(e->w[k], e->transposed ? n * e->M + m : m * e->N + n);
 }
 
 /* ---- formats --------------------------------------------------------------------------------------- */
@@ -139,7 +133,7 @@ static double largest_of(const vn_edited *e, bool stored)
 	double most = 0;
 
 	for (int64_t i = 0; i < e->M * e->N; i++)
-		most = fmax(most, fabs(number_at(e->w[e->own], i)));
+		most = fmax(most, fabs(vn_number_at(e->w[e->own], i)));
 	return stored ? as_stored(e, most) : most;
 }
 

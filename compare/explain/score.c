@@ -50,13 +50,15 @@ void vn_keep(vn_explanation *x, const vn_hypothesis *h)
 }
 
 /* Masked keys have probability 0 in every implementation, without rounding. Counts keys that a hypothesis masks (own is
- * 0, and was not without it) although the candidate gives them a probability that did not underflow. */
+ * 0, and was not without it) although the candidate gives them a probability that did not underflow, in its own format
+ * or, whatever the file holds, in that of its run, to which own is rounded. */
 static int64_t count_unmasked(const vn_explain_trial *t, const vn_tensor *own)
 {
 	enum { BLOCK = 512 };
 	const vn_tensor *cand = &t->site->cand, *from[] = { own, &t->own, cand };
 	const vn_node   *n = &t->site->plan->node[t->site->plan->value[t->site->target].node];
-	const double     least = vn_dtype_digits(cand->dtype) == 10 ? 0x1p-14 : 0x1p-100;
+	const bool       half = cand->dtype == VN_F16 || t->c->opened.policy.storage == VN_F16;
+	const double     least = half ? 0x1p-14 : 0x1p-100;
 	const int64_t    all = vn_shape_count(&cand->shape);
 	double           x[3][BLOCK];
 	int64_t          count = 0;

@@ -195,7 +195,8 @@ static json_t *next_commands(const vn_together *t)
 			snprintf(path, sizeof path, "%s/%s", t->side[s], t->pair[i].name);
 			vn_shell_add(line, sizeof line, path);
 		}
-		json_array_append_new(list, vn_json_text(line));
+		if (*line) /* it had room for all paths */
+			json_array_append_new(list, vn_json_text(line));
 		break;
 	}
 	return list;

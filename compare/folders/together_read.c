@@ -43,7 +43,7 @@ static bool read_holders(const json_t *j, int sides, bool *there)
 	int last = -1;
 	for (size_t i = 0; i < json_array_size(j); i++) {
 		const char *one = json_string_value(json_array_get(j, i));
-		const int   s = !one ? -1 : strcmp(one, "reference") == 0 ? 0 : *one && !one[1] ? *one - 'A' + 1 : -1;
+		const int   s = !one ? -1 : strcmp(one, "reference") == 0 ? 0 : *one >= 'A' && !one[1] ? *one - 'A' + 1 : -1;
 		if (s <= last || s >= sides || (s == 0 && last >= 0))
 			return false;
 		there[last = s] = true;

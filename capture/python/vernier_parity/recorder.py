@@ -526,7 +526,7 @@ class Recorder:
         return self
 
     def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException], trace: Optional[TracebackType]) -> None:
-        if kind is None or issubclass(kind, Diverged):
+        if kind is None or (issubclass(kind, Diverged) and self._stopped):  # not that of another recorder
             self.close()
             return
         try:

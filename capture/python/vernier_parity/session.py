@@ -374,6 +374,8 @@ def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Op
                 made += s._attach()
                 yield s
             except Diverged as e:
+                if not recorder._stopped:  # of another recording
+                    raise
                 stopped = e
             except Exception as e:
                 if not type(e).__module__.startswith("torch._dynamo"):
@@ -382,7 +384,7 @@ def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Op
             finally:
                 for h in made:
                     h.remove()
-        if s.running and not stopped:
+        if s.running and not recorder._stopped:  # the caller may have caught Diverged
             raise RecordingError(f"{s.path}: the last forward pass did not end")
         if not recorder.steps:
             raise RecordingError(f"{s.path}: the model was not called inside the block")
