@@ -172,7 +172,9 @@ void vn_edited_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, double *
 		case VN_EDIT_RANKS:
 			row[n] = n < each * edit->n ? element(e, at, edit->from[n / each] * each + n % each) : element(e, at, n);
 			break;
-		case VN_EDIT_ROWS: row[n] = element(e, edit->from[at / block] * block + at % block, n); break;
+		case VN_EDIT_ROWS:
+			row[n] = element(e, at < block * edit->n ? edit->from[at / block] * block + at % block : at, n);
+			break;
 		case VN_EDIT_ZERO: row[n] = 0; break;
 		case VN_EDIT_FACTOR: row[n] = edit->factor * element(e, at, n); break;
 		default: row[n] = element(e, at, n); break;
