@@ -34,6 +34,8 @@ vernier compare refs half bf16 half/../wrong --points '*_rope' --part 2/2 -q --s
 say merge 2/1.json other.json
 sed 's/"each": \[/"each": ["trouble",/' 2/1.json >each.json
 say merge each.json 2/2.json
+sed 's/"reference",$/"@",/' 2/1.json >at.json
+say merge at.json 2/2.json
 
 echo "== what is not in every folder"
 rm bf16/p002.h5 wrong/p001.h5; echo no >wrong/p001.h5
