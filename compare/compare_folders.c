@@ -54,19 +54,48 @@ static bool can_compare(const vn_compare_line *k, const vn_folder_pair *p)
 	return false;
 }
 
-/* Of several candidates, a name that the reference's folder lacks, or that it alone has. */
-static vn_pair_outcome say_absent(const vn_compare_line *k, const vn_folder_pair *p)
+/* Judges the recording that the reference, or candidate i, alone has: limits may allow it, warnings forbid it. */
+static vn_status judge_one_sided(const vn_compare_line *k, const vn_folder_pair *p, int i, int *status, vn_error *err)
 {
-	const bool      extra = !p->there[0], allowed = k->how.o.allow & (extra ? VN_ALLOW_EXTRA : VN_ALLOW_MISSING);
-	vn_pair_outcome o = { .status = !allowed };
+	vn_compare_line one = *k;
+	vn_comparison   c = { .request.options = &k->how.o };
+	char            ref[PATH_MAX], cand[PATH_MAX], chosen[128];
+	vn_status       st;
+
+	*status = 2;
+	if (snprintf(ref, sizeof ref, "%s/%s", k->ref, p->name) >= PATH_MAX ||
+	    snprintf(cand, sizeof cand, "%s/%s", k->many[i], p->name) >= PATH_MAX)
+		return vn_fail(err, VN_ERR_USAGE, "%s: the path is too long", p->name);
+	one.ref = ref;
+	one.cand = cand;
+	one.absent = p->there[0] ? VN_NO_CANDIDATE : VN_NO_REFERENCE;
+	if (!(st = vn_compare_judge(&one, &c, chosen, sizeof chosen, err)))
+		*status = !c.result.within;
+	vn_comparison_close(&c);
+	return st;
+}
+
+/* Of several candidates, a name that the reference's folder lacks, or that it alone has. */
+static vn_pair_outcome judge_absent(const vn_compare_line *k, const vn_folder_pair *p)
+{
+	const bool      extra = !p->there[0];
+	vn_pair_outcome o = { .status = 0 };
+	int             status = 0;
 
 	snprintf(o.words, sizeof o.words, extra ? "only in" : "only in the reference");
 	for (int i = 0, n = 0; i < k->n_many; i++) {
-		o.each[i] = p->there[i + 1] != extra ? '-' : allowed ? '0' : '1';
+		vn_error  err;
+		vn_status st = VN_OK;
 		if (p->there[i + 1])
 			vn_text_add(o.words, sizeof o.words, "%s %c", n++ ? "," : "", vn_many_letter(i));
+		if (p->there[i + 1] == extra && (extra || i == 0) && (st = judge_one_sided(k, p, i, &status, &err)))
+			fprintf(stderr, "vernier %s: %s\n", k->name, err.text);
+		o.why = st ? st : o.why;
+		o.each[i] = p->there[i + 1] == extra ? (char)('0' + status) : '-';
+		if (p->there[i + 1] == extra && status > o.status)
+			o.status = status;
 	}
-	vn_text_add(o.words, sizeof o.words, "%s", allowed ? " (allowed)" : "");
+	vn_text_add(o.words, sizeof o.words, "%s", o.status == 0 ? " (allowed)" : o.status == 2 ? ": not compared" : "");
 	return o;
 }
 
@@ -100,7 +129,7 @@ static vn_pair_outcome compare_pair(const vn_compare_line *k, const vn_folder_pa
 		printf("== %s\n", p->name);
 	fflush(stdout); /* keeps stdout before stderr */
 	if (k->many && !can_compare(k, p))
-		return say_absent(k, p);
+		return judge_absent(k, p);
 	if (command_of(k, p->name, room, &one)) {
 		one.absent = !p->there[0] ? VN_NO_REFERENCE : !p->there[1] ? VN_NO_CANDIDATE : VN_NONE_ABSENT;
 		return k->many ? compare_several(&one, p) : vn_compare_pair(&one);
@@ -111,16 +140,16 @@ static vn_pair_outcome compare_pair(const vn_compare_line *k, const vn_folder_pa
 	return o;
 }
 
-static void add_words(FILE *asked, const char *const *word, int n)
+static void say_words(FILE *asked, const char *const *word, int n)
 {
 	fprintf(asked, "%d:", n);
 	for (int i = 0; i < n; i++)
 		fprintf(asked, "%zu:%s", strlen(word[i]), word[i]);
 }
 
-static void add_path(FILE *asked, const char *path)
+static void say_word(FILE *asked, const char *path)
 {
-	add_words(asked, &path, path ? 1 : 0);
+	say_words(asked, &path, path ? 1 : 0);
 }
 
 /* Everything on the command line that changes a verdict: parts that were asked something else are not joined. Returns
@@ -134,16 +163,16 @@ static char *say_asked(const vn_compare_line *k)
 
 	if (!asked)
 		return NULL;
-	add_path(asked, k->ref);
-	add_path(asked, k->cand);
-	add_words(asked, k->sides.names, k->sides.n_names);
-	add_words(asked, k->sides.ref_names, k->sides.n_ref_names);
-	add_words(asked, how->point, how->o.n_points);
-	add_path(asked, k->limits);
-	add_path(asked, how->o.model);
-	add_path(asked, k->floor);
-	add_path(asked, how->precision);
-	add_path(asked, how->o.baseline);
+	say_word(asked, k->ref);
+	say_word(asked, k->cand);
+	say_words(asked, k->sides.names, k->sides.n_names);
+	say_words(asked, k->sides.ref_names, k->sides.n_ref_names);
+	say_words(asked, how->point, how->o.n_points);
+	say_word(asked, k->limits);
+	say_word(asked, how->o.model);
+	say_word(asked, k->floor);
+	say_word(asked, how->precision);
+	say_word(asked, how->o.baseline);
 	fprintf(asked, "%lld %lld %d%d%d%d%d %u", (long long)k->sides.batch_row, (long long)k->sides.ref_batch_row,
 	        how->o.trust, how->o.bitwise, how->o.strict, how->o.explain, (int)how->o.replay, (unsigned)how->o.allow);
 	const bool good = !ferror(asked);

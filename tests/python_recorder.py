@@ -350,6 +350,16 @@ class AnEngineInNumpy(Files):
             self.assertEqual((r.complete, r.steps, len(r.token_ids), r.names(1)), (True, 2, 15, ["final_norm"]))
         self.refuses("against is needed", self.recorder, stop_at_first=True)
 
+    def test_a_run_that_stops_does_not_complete_another_recording_of_it(self):
+        x = np.random.default_rng(1).random((len(IDS), 8), "f4")
+        with self.recorder("first.h5") as r:
+            r.put("embed", x)
+        with self.assertRaises(vernier_parity.Diverged):
+            with self.recorder("whole.h5") as whole, self.recorder("cand.h5", against=self.at("first.h5"), stop_at_first=True) as r:
+                whole.put("embed", x + 1)
+                r.put("embed", x + 1)
+        self.assertEqual([os.path.exists(self.at(n)) for n in ("whole.h5", "whole.h5.partial", "cand.h5")], [False, True, True])
+
     def test_the_line_that_records_a_tensor_is_in_the_file_and_in_the_report_on_it(self):
         import inspect
 

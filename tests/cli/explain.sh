@@ -199,3 +199,16 @@ import json, sys
 r = json.load(sys.stdin)
 print(r["origins"], [c["name"] for c in r["checkpoints"] if c["fails"]], [c["name"] for c in r["checkpoints"] if c["replay"]["captured"]])'
 done
+echo "== probabilities of a float16 run, recorded in float32: what float16 rounds to 0 was not masked"
+vernier capture ref "$M" --ids "$ids" --points '*' --force -o whole.h5 >/dev/null 2>&1
+vernier capture ref "$M" --ids "$ids" --points '*' --inject A1.missing@layer1 -o single.h5 >/dev/null 2>&1
+vernier capture ref "$M" --ids "$ids" --points '*' --inject A1.missing@layer1 --precision f16 -o probs.h5 >/dev/null 2>&1
+${PYTHON:-python3} - <<'P'
+import h5py
+with h5py.File("probs.h5", "r+") as f, h5py.File("single.h5", "r") as of:
+    layer = f["step.0/layer1"]
+    kept = {k: v for k, v in layer["attn_probs"].attrs.items() if k in ("order", "layer", "point", "op", "basis", "axes")}
+    del layer["attn_probs"]
+    layer.create_dataset("attn_probs", data=of["step.0/layer1/attn_probs"][()]).attrs.update(kept)
+P
+vernier explain whole.h5 probs.h5 --model "$M" --points layer1.attn_probs | grep '^explained'

@@ -34,6 +34,8 @@ vernier compare refs half bf16 half/../wrong --points '*_rope' --part 2/2 -q --s
 say merge 2/1.json other.json
 sed 's/"each": \[/"each": ["trouble",/' 2/1.json >each.json
 say merge each.json 2/2.json
+sed 's/"reference",$/"@",/' 2/1.json >at.json
+say merge at.json 2/2.json
 
 echo "== what is not in every folder"
 rm bf16/p002.h5 wrong/p001.h5; echo no >wrong/p001.h5
@@ -41,6 +43,10 @@ cp refs/p001.h5 refs/alone.h5; cp half/p001.h5 half/extra.h5; cp bf16/p001.h5 bf
 say compare refs half bf16 wrong -q
 vernier compare refs half bf16 wrong --summary s.json 2>/dev/null | sed -n '/^== together/,$p'
 vernier compare refs half bf16 wrong --allow missing,extra 2>/dev/null | sed -n '/^== together/,$p'
+printf 'version: 1\nname: l\ndefaults:\n  nmse: 1\n  missing: allowed\n' >l.yaml
+for how in "--limits l.yaml" "--allow missing,extra --strict"; do
+	echo "$how"; vernier compare refs half bf16 wrong $how 2>/dev/null | grep 'alone.h5\|extra.h5'
+done
 $PYTHON -c "
 import json
 print(*(f\"{p['name']} {p['in']} {p['each']}\" for p in json.load(open('s.json'))['pairs']), sep='\n')"

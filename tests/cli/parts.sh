@@ -29,6 +29,16 @@ say merge 2/1.json 2/2.json 2/1.json
 say merge 2/1.json 3/2.json
 vernier compare refs cands --part 2/2 -q --points embed --summary points.json 2>/dev/null
 say merge 2/1.json points.json
+echo "== what was asked counts, however long the paths are"
+long=$(printf '%0250d' 0)
+mkdir -p $long/$long; cp -r refs $long/$long
+part() { vernier compare $long/$long/refs cands --part $1/2 -q --summary $2.json "${@:3}" 2>/dev/null; }
+part 1 embed --points embed; part 2 logits --points logits; part 2 rest --points embed
+say merge embed.json logits.json
+say merge embed.json rest.json
+part 1 half --model "$M" --floor-precision f16; part 2 bf16 --model "$M" --floor-precision bf16
+say merge half.json bf16.json
+part 1 all; part 2 all2; vernier merge all.json all2.json -q -o both.json; grep -A 1 '"next"' both.json
 say merge whole.json
 say merge 2/r.p001.json 2/2.json
 head -c 300 2/2.json >cut.json; say merge 2/1.json cut.json

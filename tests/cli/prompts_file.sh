@@ -62,6 +62,8 @@ capture "$M" --prompts follow.jsonl --inject M1@layer0 --force-ids-from free -o 
 capture "$M" --prompts follow.jsonl --force-ids-from led -o led
 cp led/none.h5 free/hot.h5
 capture "$M" --prompts follow.jsonl --force-ids-from free -o other
+vernier capture ref "$M" --ids 5,6,7,8 -o led/none.h5 --force 2>/dev/null # a longer prompt decoded nothing
+capture "$M" --prompts follow.jsonl --force-ids-from led -o other
 echo "== one prompt a line"
 printf 'one\r\n\n  two words\n' >p.txt
 capture "$M" --prompts p.txt -o lines
