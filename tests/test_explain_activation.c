@@ -61,7 +61,7 @@ static void each_is_its_function_times_up(void)
 		gate[i] = (float)(i < KNOWN ? known[i].x : i == F ? 3 : 0);
 		up[i] = i == F ? 2 : 0.5f;
 	}
-	compare_given(&e, T, of, 3);
+	compare_given(&e, T, 0, of, 3);
 	stand_at(&e, "layer1.mlp_act", 0);
 	CU_ASSERT_TRUE(vn_is_activation(&e.t));
 	for (int i = 0; i < KNOWN; i++) {

@@ -40,7 +40,7 @@ static int tried(vn_hypothesis *h)
 	const given of[] = { { "layer0.q_proj", other }, { "layer1.attn_norm", x }, { "layer1.q_proj", q } };
 	explained   e;
 
-	compare_given(&e, T, of, 3);
+	compare_given(&e, T, 0, of, 3);
 	stand_at(&e, "layer1.q_proj", 0);
 	CU_ASSERT_EQUAL(vn_rearrange_rows(&e.t, &e.err), VN_OK);
 	const int n = e.x.n;
