@@ -59,14 +59,14 @@ static inline vn_status record_llama(const char *name, const char *fault, vn_err
 	return st;
 }
 
-/* Numbers that a recording of the llama shall hold under a name. */
+/* Numbers that a recording of the llama shall hold under a name: rows of all its tokens. */
 typedef struct given {
 	const char  *name;
 	const float *x;
 } given;
 
-/* Files these values, and no others, of one call of T tokens with ids 5, 6, ... */
-static inline vn_status record_given(const char *name, int64_t T, const given *of, int n, vn_error *err)
+/* Files these values, and no others, of a prompt of `prompt` tokens with ids 5, 6, ... and `decode` steps. */
+static inline vn_status record_given(const char *name, int prompt, int decode, const given *of, int n, vn_error *err)
 {
 	int32_t        id[TOKENS], position[TOKENS];
 	vn_model      *m = NULL;
@@ -75,7 +75,7 @@ static inline vn_status record_given(const char *name, int64_t T, const given *o
 	vn_facts       facts = { 0 };
 	vn_status      st;
 
-	for (int32_t i = 0; i < T; i++) {
+	for (int32_t i = 0; i < prompt + decode; i++) {
 		id[i] = 5 + i;
 		position[i] = i;
 	}
@@ -86,17 +86,21 @@ static inline vn_status record_given(const char *name, int64_t T, const given *o
 	const vn_plan *p = vn_model_plan(m);
 	rows = calloc((size_t)p->n_weights, sizeof *rows);
 	vn_model_table(m, 1, rows);
-	if (!(st = vn_store_create(at(name), true, p, &s, err)) && !(st = vn_store_run(s, &facts, id, position, T, err)) &&
-	    !(st = vn_store_model(s, m, rows, err)))
-		st = vn_store_step(s, 0, 0, T, 0, T, err);
-	for (int i = 0; !st && i < n; i++) {
-		const int      v = vn_plan_find(p, of[i].name);
-		const vn_shape shape = vn_value_shape(&p->value[v], T, T);
-		const vn_sink  to = vn_store_sink(s);
-		if (!(st = to.begin(to.ctx, v, VN_F32, &shape, err)) &&
-		    !(st = to.write(to.ctx, of[i].x, (size_t)vn_shape_count(&shape), err)))
-			st = to.end(to.ctx, err);
-	}
+	if (!(st = vn_store_create(at(name), true, p, &s, err)) &&
+	    !(st = vn_store_run(s, &facts, id, position, prompt + decode, err)) && !(st = vn_store_model(s, m, rows, err)))
+		for (int step = 0; !st && step <= decode; step++) {
+			const int64_t first = step ? prompt + step - 1 : 0, T = step ? 1 : prompt;
+			st = vn_store_step(s, step, first, T, 0, T, err);
+			for (int i = 0; !st && i < n; i++) {
+				const int      v = vn_plan_find(p, of[i].name);
+				const vn_shape shape = vn_value_shape(&p->value[v], T, first + T);
+				const size_t   count = (size_t)vn_shape_count(&shape);
+				const vn_sink  to = vn_store_sink(s);
+				if (!(st = to.begin(to.ctx, v, VN_F32, &shape, err)) &&
+				    !(st = to.write(to.ctx, of[i].x + (size_t)first * (count / (size_t)T), count, err)))
+					st = to.end(to.ctx, err);
+			}
+		}
 	st = st ? st : vn_store_commit(&s, err);
 	if (st) {
 		printf("\n    %s\n", err->text);
@@ -125,10 +129,10 @@ static inline void compare_llama(explained *e, const char *fault, bool explain)
 }
 
 /* Compares a recording of these numbers with itself. */
-static inline void compare_given(explained *e, int64_t T, const given *of, int n)
+static inline void compare_given(explained *e, int prompt, int decode, const given *of, int n)
 {
 	*e = (explained) { .compared.o = { .model = LLAMA, .replay = true, .threads = 1 } };
-	CU_ASSERT_EQUAL_FATAL(record_given("given.h5", T, of, n, &e->err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(record_given("given.h5", prompt, decode, of, n, &e->err), VN_OK);
 	judge(&e->compared, "given.h5", "given.h5", NULL, LOOSE);
 	if (e->compared.st)
 		printf("\n    %s\n", e->compared.err.text);

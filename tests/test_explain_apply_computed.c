@@ -66,7 +66,7 @@ static void open_product(product *p, vn_matrix_edit edit)
 	const given of[] = { { "layer1.attn_norm", x }, { "layer1.q_proj", q } };
 
 	*p = (product) { .h.change = { .kind = VN_BY_MATRIX, .matrix = edit } };
-	compare_given(&p->e, T, of, 2);
+	compare_given(&p->e, T, 0, of, 2);
 	stand_at(&p->e, "layer1.q_proj", 0);
 	p->site = *p->e.t.site;
 	p->weights = malloc((size_t)p->site.plan->n_weights * sizeof *p->weights);

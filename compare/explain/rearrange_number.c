@@ -142,6 +142,11 @@ static vn_status try_offset(vn_rearranged *r, vn_error *err)
 	return vn_rearranged_judge(r, &h, err);
 }
 
+static double cut(double x, double low, double high)
+{
+	return x < low ? low : x > high ? high : x;
+}
+
 /* All numbers above a limit, below one, or of more than one size are cut to it. At least two must be. */
 static vn_status try_clamp(vn_rearranged *r, vn_error *err)
 {
@@ -164,8 +169,8 @@ static vn_status try_clamp(vn_rearranged *r, vn_error *err)
 	if ((!above && !below) || (above && below && low != -high))
 		return VN_OK;
 	for (int64_t i = 0; i < r->n; i++) {
-		r->a[i] = fmin(fmax(r->own[i], below ? low : r->own[i]), above ? high : r->own[i]);
-		r->b[i] = fmin(fmax(r->fine[i], below ? low : r->fine[i]), above ? high : r->fine[i]);
+		r->a[i] = cut(r->own[i], below ? low : -(double)INFINITY, above ? high : (double)INFINITY);
+		r->b[i] = cut(r->fine[i], below ? low : -(double)INFINITY, above ? high : (double)INFINITY);
 	}
 	vn_hypothesis h = { .finding = VN_CLAMPED,
 		                .change.result = {

@@ -1,0 +1,169 @@
+/* test_explain_heads.c: tests compare/explain/heads.c. */
+#include "compare/explain/heads.h"
+#include "tests/suite.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Two tokens, three heads, two columns; each head of the sound operation has the squares 1 + 4 + 9 + 16 = 30. */
+enum { T = 2, H = 3, K = 2, ALL = T * H * K };
+
+static const double sound[ALL] = { 1, 2, 1, 2, 1, 2, 3, 4, 3, 4, 3, 4 };
+static double       fine[ALL], cand[ALL];
+
+static vn_tensor numbers(const double *x)
+{
+	return (vn_tensor) { VN_F64, { 3, { T, H, K } }, x };
+}
+
+static double *of_head(double *x, int token, int head)
+{
+	return x + (token * H + head) * K;
+}
+
+typedef struct stand {
+	vn_site          site;
+	vn_explanation   x;
+	vn_explain_trial t;
+	vn_head_part     part;
+	bool             some;
+} stand;
+
+/* All heads are right. floor: of the unmodified operation. */
+static void begin(stand *s, double floor)
+{
+	*s = (stand) { .site = { .cand = numbers(cand), .axes = "token head channel" } };
+	memcpy(fine, sound, sizeof fine);
+	memcpy(cand, sound, sizeof cand);
+	s->x.unmodified.local.floor = floor;
+	s->t = (vn_explain_trial) { .site = &s->site, .x = &s->x, .own = numbers(sound), .fine = numbers(fine) };
+}
+
+static void find(stand *s)
+{
+	vn_error err = { "" };
+	CU_ASSERT_EQUAL(vn_part_find(&s->t, &s->part, &s->some, &err), VN_OK);
+}
+
+static void the_heads_in_error_are_found(void)
+{
+	stand s;
+
+	begin(&s, 1e-6);
+	find(&s);
+	CU_ASSERT_FALSE(s.some);
+	of_head(cand, 1, 1)[0] += 1;
+	find(&s);
+	CU_ASSERT_TRUE(s.some);
+	CU_ASSERT_EQUAL(s.part.heads, H);
+	CU_ASSERT_TRUE(!s.part.in[0] && s.part.in[1] && !s.part.in[2]);
+	of_head(cand, 0, 0)[1] -= 1;
+	of_head(cand, 0, 2)[1] -= 1;
+	find(&s);
+	CU_ASSERT_FALSE(s.some); /* in all */
+}
+
+/* The limit is 16 floors, of 0.01 x 30, or 16 times the error of the precision, 0.5. */
+static void an_error_within_sixteen_floors_is_none(void)
+{
+	stand s;
+
+	begin(&s, 0.01);
+	of_head(cand, 0, 2)[0] += sqrt(16 * 0.3) - 1e-6;
+	find(&s);
+	CU_ASSERT_FALSE(s.some);
+	of_head(cand, 0, 2)[0] += 2e-6;
+	find(&s);
+	CU_ASSERT_TRUE(s.some && s.part.in[2]);
+	begin(&s, 0);
+	of_head(fine, 0, 2)[1] += sqrt(0.5);
+	of_head(cand, 1, 2)[0] += sqrt(8) - 1e-6;
+	find(&s);
+	CU_ASSERT_FALSE(s.some);
+	of_head(cand, 1, 2)[0] += 2e-6;
+	find(&s);
+	CU_ASSERT_TRUE(s.some && s.part.in[2]);
+}
+
+static void a_nan_is_an_error_unless_the_operation_has_it_too(void)
+{
+	double own[ALL];
+	stand  s;
+
+	begin(&s, 1e-6);
+	of_head(cand, 0, 1)[0] = (double)NAN;
+	find(&s);
+	CU_ASSERT_TRUE(s.some && s.part.in[1]);
+	memcpy(own, sound, sizeof own);
+	of_head(own, 0, 1)[0] = (double)NAN;
+	s.t.own = numbers(own);
+	find(&s);
+	CU_ASSERT_FALSE(s.some);
+}
+
+static void what_has_no_heads_or_one_has_no_part(void)
+{
+	static const char *const axes[] = { "token hidden", "token channel head_dim", "token hidden head" };
+	vn_hypothesis            h = { .heads = H };
+	stand                    s;
+
+	for (int i = 0; i < 3; i++) {
+		begin(&s, 1e-6);
+		of_head(cand, 1, 1)[0] += 1;
+		s.site.axes = axes[i];
+		s.site.cand.shape = i == 2 ? (vn_shape) { 3, { T, H * K, 1 } } : (vn_shape) { 3, { T, H, K } };
+		find(&s);
+		CU_ASSERT_FALSE(s.some);
+		CU_ASSERT_FALSE(vn_part_of(&s.t, &h, &s.part));
+	}
+	begin(&s, 1e-6);
+	s.site.cand.shape = (vn_shape) { 3, { 1, VN_HEADS_MOST + 1, 0 } };
+	find(&s);
+	CU_ASSERT_EQUAL(s.part.heads, 0);
+	begin(&s, 1e-6);
+	of_head(cand, 1, 1)[0] += 1;
+	s.site.axes = "token kv_head channel"; /* of keys and values */
+	find(&s);
+	CU_ASSERT_TRUE(s.some && s.part.in[1]);
+}
+
+static void a_hypothesis_says_its_heads(void)
+{
+	vn_hypothesis h = { .heads = H, .part = { true, false, true } };
+	stand         s;
+
+	begin(&s, 1e-6);
+	CU_ASSERT_TRUE(vn_part_of(&s.t, &h, &s.part));
+	CU_ASSERT_TRUE(s.part.heads == H && s.part.outer == T && s.part.inner == K);
+	CU_ASSERT_TRUE(s.part.in[0] && !s.part.in[1] && s.part.in[2]);
+	h.heads = 0;
+	CU_ASSERT_FALSE(vn_part_of(&s.t, &h, &s.part));
+}
+
+static void the_other_heads_are_put_back(void)
+{
+	const double       want[ALL] = { -1, -2, 1, 2, 1, 2, -7, -8, 3, 4, 3, 4 };
+	double             made[ALL];
+	const vn_head_part part = { .in = { true }, .heads = H, .outer = T, .inner = K };
+	const vn_tensor    z = numbers(made), own = numbers(sound);
+
+	for (int i = 0; i < ALL; i++)
+		made[i] = -1 - i;
+	vn_part_splice(&part, &z, &own);
+	for (int i = 0; i < ALL; i++)
+		CU_ASSERT_EQUAL(made[i], want[i]);
+}
+
+int main(void)
+{
+	CU_TestInfo tests[] = {
+		TEST(the_heads_in_error_are_found),
+		TEST(an_error_within_sixteen_floors_is_none),
+		TEST(a_nan_is_an_error_unless_the_operation_has_it_too),
+		TEST(what_has_no_heads_or_one_has_no_part),
+		TEST(a_hypothesis_says_its_heads),
+		TEST(the_other_heads_are_put_back),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("heads", tests);
+}

@@ -1,0 +1,140 @@
+/* test_trusted.c: tests compare/match/trusted.c. */
+#include "compare/match/trusted.h"
+#include "tests/match_help.h"
+
+#include <math.h>
+
+enum { T = 3, D = 4 };
+
+#define LIMITS "version: 1\ndefaults: { nmse: 1.0e-8 }\n"
+
+/* A recording of these numbers of `embed` and of `final_norm`. */
+static void record(const char *name, const float *embed, const float *norm)
+{
+	vn_store *s = begin(name, T, 0, NULL);
+
+	step(s, 0, 0, T, 0, T);
+	put(s, "embed", "", T, D, embed);
+	put(s, "final_norm", "", T, D, norm);
+	commit(s);
+}
+
+static const vn_checkpoint *named(const trial *t, const char *name)
+{
+	for (int i = 0; i < t->c.result.n_points; i++)
+		if (strcmp(t->c.result.point[i].name, name) == 0)
+			return &t->c.result.point[i];
+	CU_FAIL_FATAL("no such checkpoint");
+	return NULL;
+}
+
+static bool has_line(const vn_lines *l, const char *want)
+{
+	bool found = false;
+	for (int i = 0; i < l->n; i++)
+		found = found || strcmp(l->line[i], want) == 0;
+	return found;
+}
+
+static float x[T * D], y[T * D];
+
+static void fill(void)
+{
+	for (int i = 0; i < T * D; i++) {
+		x[i] = (float)(i + 1);
+		y[i] = (float)(i * i);
+	}
+}
+
+static void equal_digests_are_believed_and_others_are_read(void)
+{
+	trial t = { .o = { .trust = true, .threads = 1 } };
+	float z[T * D];
+
+	fill();
+	memcpy(z, y, sizeof z);
+	z[5] += 1;
+	record("a.h5", x, y);
+	record("b.h5", x, z);
+	judge(&t, "a.h5", "b.h5", NULL, LIMITS);
+	CU_ASSERT_EQUAL_FATAL(t.st, VN_OK);
+	CU_ASSERT_EQUAL(named(&t, "embed")->status, VN_EQUAL);
+	CU_ASSERT_EQUAL(named(&t, "embed")->m.n, 0); /* nothing was measured */
+	CU_ASSERT_NOT_EQUAL(named(&t, "final_norm")->status, VN_EQUAL);
+	CU_ASSERT_TRUE(named(&t, "final_norm")->fails);
+	CU_ASSERT_EQUAL(named(&t, "final_norm")->m.n, T * D);
+	/* 12 numbers of 4 bytes */
+	CU_ASSERT_TRUE(has_line(&t.c.result.notes,
+	                        "1 checkpoint of 48 bytes is equal by its digest and not read (--trust-digests): whether "
+	                        "the files hold these numbers was not checked"));
+	finish(&t);
+}
+
+static void with_strict_it_is_a_warning(void)
+{
+	trial t = { .o = { .trust = true, .strict = true, .threads = 1 } };
+
+	fill();
+	record("a.h5", x, y);
+	record("b.h5", x, y);
+	judge(&t, "a.h5", "b.h5", NULL, LIMITS);
+	CU_ASSERT_EQUAL_FATAL(t.st, VN_OK);
+	CU_ASSERT_TRUE(has_line(&t.c.result.warnings,
+	                        "2 checkpoints of 96 bytes are equal by their digests and not read (--trust-digests): "
+	                        "whether the files hold these numbers was not checked"));
+	finish(&t);
+}
+
+/* Constants prove little, and NaN is never equal: both are read. */
+static void constants_and_nan_are_read_all_the_same(void)
+{
+	trial t = { .o = { .trust = true, .threads = 1 } };
+
+	fill();
+	for (int i = 0; i < T * D; i++)
+		x[i] = 2;
+	y[7] = NAN;
+	record("a.h5", x, y);
+	record("b.h5", x, y);
+	judge(&t, "a.h5", "b.h5", NULL, LIMITS);
+	CU_ASSERT_EQUAL_FATAL(t.st, VN_OK);
+	CU_ASSERT_NOT_EQUAL(named(&t, "embed")->status, VN_EQUAL);
+	CU_ASSERT_EQUAL(named(&t, "embed")->m.n, T * D);
+	CU_ASSERT_NOT_EQUAL(named(&t, "final_norm")->status, VN_EQUAL);
+	finish(&t);
+}
+
+static void digests_are_believed_if_asked_and_without_a_model(void)
+{
+	vn_compare_options o = { .trust = true };
+	vn_comparison      c = { .request.options = &o };
+	trial              t = { .o = { .threads = 1 } };
+
+	CU_ASSERT_TRUE(vn_trusts(&c));
+	o.model = "model";
+	CU_ASSERT_FALSE(vn_trusts(&c));
+	o = (vn_compare_options) { .trust = false };
+	CU_ASSERT_FALSE(vn_trusts(&c));
+	fill();
+	record("a.h5", x, y);
+	record("b.h5", x, y);
+	judge(&t, "a.h5", "b.h5", NULL, LIMITS);
+	CU_ASSERT_EQUAL_FATAL(t.st, VN_OK);
+	CU_ASSERT_EQUAL(named(&t, "embed")->m.n, T * D);
+	finish(&t);
+}
+
+int main(void)
+{
+	CU_TestInfo tests[] = {
+		TEST(equal_digests_are_believed_and_others_are_read),
+		TEST(with_strict_it_is_a_warning),
+		TEST(constants_and_nan_are_read_all_the_same),
+		TEST(digests_are_believed_if_asked_and_without_a_model),
+		CU_TEST_INFO_NULL,
+	};
+	if (!make_folder())
+		return 1;
+	const int failed = run_suite("trusted digests", tests);
+	return !remove_folder() || failed;
+}
