@@ -1,0 +1,67 @@
+/* test_replay_captured.c: tests compare/replay/replay_captured.c. */
+#include "tests/explain_help.h"
+
+static const vn_checkpoint *at_step(const explained *e, const char *name, int step)
+{
+	const vn_comparison *c = &e->compared.c;
+
+	for (int i = 0; i < c->result.n_points; i++)
+		if (c->result.point[i].step == step && strcmp(c->result.point[i].name, name) == 0)
+			return &c->result.point[i];
+	CU_FAIL_FATAL("no such checkpoint");
+	return NULL;
+}
+
+static int captured_in(const explained *e)
+{
+	int n = 0;
+	for (int i = 0; i < e->compared.c.result.n_points; i++)
+		n += e->compared.c.result.point[i].replay.captured;
+	return n;
+}
+
+/* The previous layer's tensor was recorded, and the run went on with its own: its readers come out right with the
+ * reference's numbers in the place of what was recorded. */
+static void a_tensor_whose_readers_used_other_numbers_was_captured_wrong(void)
+{
+	static const char *const reader[] = { "layer1.q_proj", "layer1.k_proj", "layer1.v_proj" };
+	explained                e;
+
+	compare_llama(&e, "P20@layer1.attn_norm", false);
+	CU_ASSERT_EQUAL(captured_in(&e), TOKENS - PROMPT + 1); /* it alone, in each step */
+	for (int step = 0; step <= TOKENS - PROMPT; step++) {
+		const vn_checkpoint *p = at_step(&e, "layer1.attn_norm", step);
+		CU_ASSERT_TRUE(p->replay.captured);
+		for (int i = 0; i < 3; i++)
+			CU_ASSERT_FALSE(at_step(&e, reader[i], step)->fails); /* they are the reference's numbers */
+	}
+	/* the first reader shows it, and is charged to the capture */
+	CU_ASSERT_EQUAL(at_step(&e, "layer1.q_proj", 0)->replay.behind,
+	                (int)(at_step(&e, "layer1.attn_norm", 0) - e.compared.c.result.point));
+	finish(&e.compared);
+}
+
+static void a_mistake_that_the_run_went_on_with_is_no_capture(void)
+{
+	explained e;
+
+	compare_llama(&e, "R2.1e4@layer1.q_rope", false);
+	CU_ASSERT_EQUAL(captured_in(&e), 0);
+	finish(&e.compared);
+	compare_llama(&e, NULL, false);
+	CU_ASSERT_EQUAL(captured_in(&e), 0);
+	finish(&e.compared);
+}
+
+int main(void)
+{
+	CU_TestInfo tests[] = {
+		TEST(a_tensor_whose_readers_used_other_numbers_was_captured_wrong),
+		TEST(a_mistake_that_the_run_went_on_with_is_no_capture),
+		CU_TEST_INFO_NULL,
+	};
+	if (!make_folder())
+		return 1;
+	const int failed = run_suite("wrong captures", tests);
+	return !remove_folder() || failed;
+}
