@@ -94,7 +94,7 @@ mkdir one two; cp ref.h5 one/a.h5; cp half.h5 two/a.h5; cp ref.h5 one/b.h5
 for form in txt json xml md html csv; do
 	replaced each.b.$form vernier compare one two -q -o each.$form
 done
-for form in txt md html csv; do
+for form in txt json md html csv; do
 	replaced table.$form vernier table ref.h5 half.h5 -o table.$form
 	replaced tables.$form vernier table ref.h5 half.h5 other.h5 -o tables.$form
 done
