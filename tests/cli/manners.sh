@@ -83,6 +83,7 @@ vernier show prompt.h5 embed | cmp - <(vernier show prompt.h5 embed -o -) && ech
 for f in shown weights; do $PYTHON -c "import json, sys; print(json.load(open(sys.argv[1]))['schema'])" $f.json; done
 vernier compare prompt.h5 'a fault.h5' -o - | head -n 2
 vernier compare prompt.h5 'a fault.h5' --format json -o - | head -n 2
+vernier compare prompt.h5 'a fault.h5' -o - --format json | $PYTHON -m json.tool >both.json && echo "-o - --format json is one report"
 next() { $PYTHON -c "import json, sys; print(*json.load(open(sys.argv[1]))['next'], sep='\n')" "$1"; }
 next r.json
 eval "$(next r.json | sed -n 1p) -o e.json -o e.txt"
@@ -100,6 +101,13 @@ try capture ref downloaded --ids 1,2 -o b.h5
 touch downloaded/model-Q8_0.gguf downloaded/model-Q4_K.gguf
 try capture ref downloaded --ids 1,2 -o b.h5
 try compare prompt.h5 "$M"
+try explain prompt.h5 'a fault.h5' "$M"
+try compare prompt.h5 'a fault.h5' "$FIXTURES/gguf/qwen2-trained.f16.gguf"
+try compare "$FIXTURES/gguf/qwen2-trained.f16.gguf" "$M"
+try compare "$M/../gguf/qwen2-trained.f16.gguf"
+mkdir ranks
+try compare prompt.h5 ranks
+try compare prompt.h5 'a fault.h5' ranks
 try compare prompt.h5 ids.json
 $PYTHON -c "
 import h5py
