@@ -118,6 +118,9 @@ replaced l.yaml vernier calibrate ref.h5 half.h5 -o l.yaml
 for form in txt csv npy; do
 	replaced v.$form vernier show ref.h5 logits --values v.$form
 done
+echo "== a recording that an option reads is kept"
+say import dump --ids-from ref.h5 -o ref.h5 --force
+say capture ref m --ids-from half.h5 --against ref.h5 -o ref.h5 --force
 echo "== reports of older versions"
 sed '/name="generator"/d' r.html >old.html; { echo "verdict    OUTSIDE limits"; cat outside.txt; } >old.txt
 head -n 1 outside.txt
