@@ -78,6 +78,13 @@ try show prompt.h5 layer0.embed -o shown.html
 try show prompt.h5 --check -o checked.txt
 try show prompt.h5 -o checked.txt
 try show prompt.h5 embed --values embed.npy -o x.txt
+try show prompt.h5 embed --values embed.npy
+try show prompt.h5 step.0 --values step.npy
+try show prompt.h5 layer1
+vernier show ref.h5 step.2 --format json | $PYTHON -c "
+import json, sys
+j = json.load(sys.stdin)
+print(j['schema'], j['step'], len(j['tensors']), {t['step'] for t in j['tensors']})"
 try weights prompt.h5 half.h5 -o weights.json
 vernier show prompt.h5 embed | cmp - <(vernier show prompt.h5 embed -o -) && echo "show -o - is stdout"
 for f in shown weights; do $PYTHON -c "import json, sys; print(json.load(open(sys.argv[1]))['schema'])" $f.json; done
