@@ -98,6 +98,11 @@ next e.json
 grep -A 3 'neighbours' e.txt
 vernier compare prompt.h5 prompt.h5 --allow itself -o w.json >said; next w.json
 
+echo "== compare.md explains every column of the table"
+vernier compare ref.h5 half.h5 --model "$M" --all | sed -n 's/^ *\(checkpoint  \)/\1/p' | sed 's/   */\n/g' | while read -r column; do
+	vernier help compare.md | grep -c "^| \`$column\` | [^|]*[a-z]" | sed "s/^/$column: /"
+done
+
 echo "== the mistakes of a first hour say what to do next"
 try capture "$M" --ids 1,2 -o b.h5
 try capture "$M" gpu --ids 1,2 -o b.h5
