@@ -29,14 +29,12 @@ static vn_status copy(const char *option, const vn_recording *r, vn_ids_part par
 	return VN_OK;
 }
 
-vn_status vn_ids_kept(const char *output, const char *path, vn_error *err)
+vn_status vn_ids_kept(const char *option, const char *output, const char *path, vn_error *err)
 {
 	return !vn_same_file(output, path)
 	           ? VN_OK
-	           : vn_fail(
-					 err, VN_ERR_USAGE,
-					 "%s: is an input of this command (token ids); the recording cannot replace it; give another name",
-					 output);
+	           : vn_fail(err, VN_ERR_USAGE, "%s: %s reads this recording; write the new one under another name", output,
+	                     option);
 }
 
 vn_status vn_ids_from(const char *option, const char *path, vn_ids_part part, int32_t **ids, int64_t *n, vn_error *err)

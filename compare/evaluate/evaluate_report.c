@@ -64,7 +64,7 @@ static void text_of_model(const vn_evaluated *x, FILE *out)
 {
 	const vn_evaluation *e = x->e;
 	char                 path[4096];
-	fprintf(out, "%-11s %s (%s weights)\n", "model", clean(x->model, path), x->weights[0]);
+	fprintf(out, "%-11s %s (%s weights, %s)\n", "model", clean(x->model, path), x->weights[0], x->format[0]);
 	fprintf(out,
 	        "%-11s %s: %" PRId64 " tokens, %" PRId64 " of them scored in %" PRId64 " window%s of %" PRId64 ", %" PRId64
 	        " apart\n",
@@ -99,7 +99,8 @@ static void head(const vn_evaluated *x, FILE *out)
 			fprintf(out, "%s: ", clean(x->recorded[s], path));
 		fprintf(out, "%s, %s, %s", fact(x, s, "engine"), fact(x, s, "precision"), fact(x, s, "device"));
 		if (!x->model)
-			fprintf(out, "; %s weights", x->weights[s]);
+			fprintf(out, "; %s weights%s%s%s", x->weights[s], *x->format[s] ? " (" : "", clean(x->format[s], path),
+			        *x->format[s] ? ")" : "");
 		if (x->injected && s == 1)
 			fprintf(out, ", with the fault %s", x->injected);
 		fputc('\n', out);
@@ -213,11 +214,12 @@ static json_t *engine(const vn_evaluated *x, int s)
 	json_t              *run = json_object();
 	for (int i = 0; i < x->engine[s].n; i++)
 		json_object_set_new(run, x->engine[s].fact[i].key, vn_json_text(x->engine[s].fact[i].value));
-	return json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:f, s:b}", "path", vn_json_text(x->recorded[s]), "run",
-	                 run, "weights", x->weights[s], "perplexity", vn_json_real(e->perplexity[s]), "interval",
-	                 interval(e->loss[s], exp), "loss", vn_json_real(e->loss[s].mean), "loss_error",
-	                 vn_json_real(e->loss[s].error), "nonfinite", (json_int_t)e->nonfinite[s], "echo", e->echo[s],
-	                 "echoes", (int)e->echoes[s]);
+	return json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:f, s:b}", "path", vn_json_text(x->recorded[s]),
+	                 "run", run, "weights", x->weights[s], "weights_format",
+	                 *x->format[s] ? vn_json_text(x->format[s]) : json_null(), "perplexity",
+	                 vn_json_real(e->perplexity[s]), "interval", interval(e->loss[s], exp), "loss",
+	                 vn_json_real(e->loss[s].mean), "loss_error", vn_json_real(e->loss[s].error), "nonfinite",
+	                 (json_int_t)e->nonfinite[s], "echo", e->echo[s], "echoes", (int)e->echoes[s]);
 }
 
 static json_t *word(const vn_evaluated *x, int32_t token)
@@ -247,6 +249,8 @@ static void compare_them(const vn_evaluated *x, vn_lines *next)
 	char line[VN_SHELL_LINE] = "vernier compare";
 	for (int s = 0; s < 2; s++)
 		vn_shell_add(line, sizeof line, x->recorded[s]);
+	if (strcmp(x->format[0], x->format[1]) != 0) /* compare refuses other numbers, such as those of two quantisations */
+		vn_shell_option(line, "--allow", "weights");
 	if (*line)
 		vn_lines_add(next, "%s", line);
 }
