@@ -12,6 +12,10 @@
 #include "tests/trial.h"
 
 #define LLAMA VERNIER_SOURCE "/fixtures/llama-trained"
+/* The model of what record_given files. A suite may define another one first. */
+#ifndef GIVEN_MODEL
+#define GIVEN_MODEL LLAMA
+#endif
 #define LOOSE "version: 1\ndefaults: { nmse: 1.0e-8 }\n"
 
 enum { PROMPT = 17, TOKENS = 19 }; /* in steps of one behind the prompt */
@@ -81,7 +85,7 @@ static inline vn_status record_given(const char *name, int prompt, int decode, c
 	}
 	vn_facts_set(&facts, "engine", "test");
 	vn_facts_set(&facts, "precision", "f32");
-	if ((st = vn_model_open(LLAMA, &m, err)))
+	if ((st = vn_model_open(GIVEN_MODEL, &m, err)))
 		return st;
 	const vn_plan *p = vn_model_plan(m);
 	rows = calloc((size_t)p->n_weights, sizeof *rows);
@@ -131,7 +135,7 @@ static inline void compare_llama(explained *e, const char *fault, bool explain)
 /* Compares a recording of these numbers with itself. */
 static inline void compare_given(explained *e, int prompt, int decode, const given *of, int n)
 {
-	*e = (explained) { .compared.o = { .model = LLAMA, .replay = true, .threads = 1 } };
+	*e = (explained) { .compared.o = { .model = GIVEN_MODEL, .replay = true, .threads = 1 } };
 	CU_ASSERT_EQUAL_FATAL(record_given("given.h5", prompt, decode, of, n, &e->err), VN_OK);
 	judge(&e->compared, "given.h5", "given.h5", NULL, LOOSE);
 	if (e->compared.st)
@@ -160,6 +164,20 @@ static inline void stand_at(explained *e, const char *name, int step)
 	CU_ASSERT_EQUAL_FATAL(vn_recompute_run(e->t.recompute, p, e->t.site->weights, VN_FINE_WIDTH, &e->t.fine, &e->err),
 	                      VN_OK);
 	CU_ASSERT_EQUAL_FATAL(vn_score_sound(&e->t, &e->err), VN_OK);
+}
+
+/* The best answer so far; a suite fails if there is none within its limits. */
+static inline vn_hypothesis answer_of(const explained *e)
+{
+	CU_ASSERT_FATAL(e->x.n > 0);
+	CU_ASSERT_TRUE(e->x.by[0].limit_fraction <= 1);
+	return e->x.by[0];
+}
+
+/* Numbers in (-1, 1) without a pattern, the same in every run. */
+static inline float given_number(int i, int turn)
+{
+	return (float)((i * 7919 + turn * 104729) % 2003) / 1001.5f - 1;
 }
 
 static inline int node_named(const explained *e, const char *name)
