@@ -63,6 +63,8 @@ static inline vn_status record_llama(const char *name, const char *fault, vn_err
 	return st;
 }
 
+enum { GIVEN_MOST = 160 }; /* tokens of record_given */
+
 /* Numbers that a recording of the llama shall hold under a name: rows of all its tokens. */
 typedef struct given {
 	const char  *name;
@@ -72,7 +74,7 @@ typedef struct given {
 /* Files these values, and no others, of a prompt of `prompt` tokens with ids 5, 6, ... and `decode` steps. */
 static inline vn_status record_given(const char *name, int prompt, int decode, const given *of, int n, vn_error *err)
 {
-	int32_t        id[TOKENS], position[TOKENS];
+	int32_t        id[GIVEN_MOST], position[GIVEN_MOST];
 	vn_model      *m = NULL;
 	vn_weight_row *rows = NULL;
 	vn_store      *s = NULL;
@@ -132,6 +134,18 @@ static inline void compare_llama(explained *e, const char *fault, bool explain)
 	CU_ASSERT_EQUAL_FATAL(e->compared.st, VN_OK);
 }
 
+/* Compares a recording of these numbers with one of others. */
+static inline void compare_two(explained *e, int prompt, int decode, const given *ref, const given *cand, int n)
+{
+	*e = (explained) { .compared.o = { .model = GIVEN_MODEL, .replay = VN_REPLAY_ALWAYS, .threads = 1 } };
+	CU_ASSERT_EQUAL_FATAL(record_given("ref.h5", prompt, decode, ref, n, &e->err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(record_given("cand.h5", prompt, decode, cand, n, &e->err), VN_OK);
+	judge(&e->compared, "ref.h5", "cand.h5", NULL, LOOSE);
+	if (e->compared.st)
+		printf("\n    %s\n", e->compared.err.text);
+	CU_ASSERT_EQUAL_FATAL(e->compared.st, VN_OK);
+}
+
 /* Compares a recording of these numbers with itself. */
 static inline void compare_given(explained *e, int prompt, int decode, const given *of, int n)
 {
@@ -141,6 +155,18 @@ static inline void compare_given(explained *e, int prompt, int decode, const giv
 	if (e->compared.st)
 		printf("\n    %s\n", e->compared.err.text);
 	CU_ASSERT_EQUAL_FATAL(e->compared.st, VN_OK);
+}
+
+/* Returns the checkpoint of that name in a step. */
+static inline const vn_checkpoint *checkpoint_at(const explained *e, const char *name, int step)
+{
+	const vn_comparison *c = &e->compared.c;
+
+	for (int i = 0; i < c->result.n_points; i++)
+		if (c->result.point[i].step == step && strcmp(c->result.point[i].name, name) == 0)
+			return &c->result.point[i];
+	CU_FAIL_FATAL("no such checkpoint");
+	return NULL;
 }
 
 /* A trial that stands at that checkpoint of a step, with what the sound operation makes. */
