@@ -21,7 +21,7 @@
 enum { PROMPT = 17, TOKENS = 19 }; /* in steps of one behind the prompt */
 
 /* fault: "R1@layer1.q_rope"; NULL: none. */
-static inline vn_status record_llama(const char *name, const char *fault, vn_error *err)
+static inline vn_status record_llama_in(const char *precision, const char *name, const char *fault, vn_error *err)
 {
 	static const char *const every = "*";
 	int32_t                  id[TOKENS];
@@ -45,11 +45,11 @@ static inline vn_status record_llama(const char *name, const char *fault, vn_err
 		.n_patterns = 1,
 		.first_layer = -1,
 		.last_layer = -1,
-		.precision = "f32",
+		.precision = precision,
 		.command = "test",
 		.threads = 1,
 	};
-	vn_policy_from_name("f32", &o.policy);
+	vn_policy_from_name(precision, &o.policy);
 	if (!(st = vn_model_open(LLAMA, &m, err)) &&
 	    !(st = vn_faulty_create(vn_model_plan(m), vn_model_weights(m), &f, err)) &&
 	    !(st = fault ? vn_faulty_inject(f, fault, err) : VN_OK)) {
@@ -61,6 +61,32 @@ static inline vn_status record_llama(const char *name, const char *fault, vn_err
 	vn_faulty_destroy(f);
 	vn_model_close(m);
 	return st;
+}
+
+static inline vn_status record_llama(const char *name, const char *fault, vn_error *err)
+{
+	return record_llama_in("f32", name, fault, err);
+}
+
+/* The numbers of a weight (0), or a bias (1), of what makes a value; the caller frees them. *n: how many. */
+static inline double *given_weight(const char *of, int which, int64_t *n)
+{
+	vn_error  err = { "" };
+	vn_model *m = NULL;
+	double   *x = NULL;
+
+	*n = 0;
+	CU_ASSERT_EQUAL_FATAL(vn_model_open(GIVEN_MODEL, &m, &err), VN_OK);
+	const vn_plan *p = vn_model_plan(m);
+	const int      w = p->node[p->value[vn_plan_find(p, of)].node].w[which];
+	if (w >= 0) {
+		const vn_tensor *t = &vn_model_weights(m)[w];
+		*n = vn_shape_count(&t->shape);
+		x = malloc((size_t)*n * sizeof *x);
+		vn_to_f64(x, t->data, t->dtype, (size_t)*n);
+	}
+	vn_model_close(m);
+	return x;
 }
 
 enum { GIVEN_MOST = 160 }; /* tokens of record_given */

@@ -3,31 +3,17 @@
 #include "tests/attention_help.h"
 
 enum { CALL = 16, D = H * K };
-#define TURN 6.283185307179586
 
 static float x[CALL * D], y[CALL * D];
-
-/* The weight of layer1.attn_norm. */
-static void read_weight(double w[D])
-{
-	vn_error  err = { "" };
-	vn_model *m = NULL;
-
-	CU_ASSERT_EQUAL_FATAL(vn_model_open(LLAMA, &m, &err), VN_OK);
-	const vn_plan   *p = vn_model_plan(m);
-	const vn_tensor *t = &vn_model_weights(m)[p->node[p->value[vn_plan_find(p, "layer1.attn_norm")].node].w[0]];
-	vn_to_f64(w, t->data, t->dtype, D);
-	vn_model_close(m);
-}
 
 /* Rows of different sizes, normed with an eps under the root, or outside it. */
 static vn_hypothesis normed(double under, double outside)
 {
 	const given of[] = { { "layer1.input", x }, { "layer1.attn_norm", y } };
-	double      w[D];
+	int64_t     n;
+	double     *w = given_weight("layer1.attn_norm", 0, &n);
 	explained   e;
 
-	read_weight(w);
 	for (int t = 0; t < CALL; t++) {
 		double square = 0;
 		for (int d = 0; d < D; d++) {
@@ -37,6 +23,7 @@ static vn_hypothesis normed(double under, double outside)
 		for (int d = 0; d < D; d++)
 			y[t * D + d] = (float)((double)x[t * D + d] * w[d] / (sqrt(square + under) + outside));
 	}
+	free(w);
 	compare_given(&e, CALL, 0, of, 2);
 	stand_at(&e, "layer1.attn_norm", 0);
 	CU_ASSERT_EQUAL(vn_estimate(&e.t, &e.err), VN_OK);
@@ -71,23 +58,6 @@ static void the_scale_of_scores_is_found(void)
 	end_explained(&e);
 }
 
-/* The llama's own scaling: all pairs but the first are eight times slower than theta says. */
-static void rotate(float *to, int heads, double theta)
-{
-	for (int t = 0; t < CALL; t++)
-		for (int h = 0; h < heads; h++)
-			for (int i = 0; i < K / 2; i++) {
-				float       *u = to + (t * heads + h) * K + i, *z = u + K / 2;
-				const double f = pow(theta, -2.0 * i / K), length = TURN / f, smooth = (64 / length - 1) / 3,
-							 angle = t * (length < 16   ? f
-				                          : length > 64 ? f / 8
-				                                        : (1 - smooth) * f / 8 + smooth * f);
-				const double p = (double)*u, r = (double)*z;
-				*u = (float)(p * cos(angle) - r * sin(angle));
-				*z = (float)(r * cos(angle) + p * sin(angle));
-			}
-}
-
 /* Rotated queries and keys were not recorded: one theta for both, or one for the queries alone. */
 static vn_hypothesis of_both(double of_keys, const char *named)
 {
@@ -101,8 +71,10 @@ static vn_hypothesis of_both(double of_keys, const char *named)
 	make_up_inputs();
 	memcpy(plain_q, q, sizeof q);
 	memcpy(plain_k, k, sizeof k);
-	rotate(q, H, 10000);
-	rotate(k, G, of_keys);
+	for (int i = 0; i < CALL * H; i++)
+		rotate_row(q + i * K, i / H, 10000);
+	for (int i = 0; i < CALL * G; i++)
+		rotate_row(k + i * K, i / G, of_keys);
 	attend_all(&(mistake) { 0 }, 0, CALL);
 	compare_given(&e, CALL, 0, of, 4);
 	stand_at(&e, "layer1.attn_context", 0);

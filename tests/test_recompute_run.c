@@ -81,15 +81,10 @@ static void unrecorded_rotations_are_computed(void)
 	make_up_inputs();
 	memcpy(plain_q, q, sizeof q);
 	memcpy(plain_k, k, sizeof k);
-	for (int t = 0; t < S; t++)
-		for (int h = 0; h < H + G; h++)
-			for (int i = 0; i < K / 2;
-			     i++) { /* as the llama's scaling leaves the pairs: eight times slower, but the first */
-				float       *u = (h < H ? q + (t * H + h) * K : k + (t * G + h - H) * K) + i, *w = u + K / 2;
-				const double angle = t * pow(500000, -2.0 * i / K) / (i ? 8 : 1), a = (double)*u, b = (double)*w;
-				*u = (float)(a * cos(angle) - b * sin(angle));
-				*w = (float)(b * cos(angle) + a * sin(angle));
-			}
+	for (int i = 0; i < S * H; i++)
+		rotate_row(q + i * K, i / H, 500000);
+	for (int i = 0; i < S * G; i++)
+		rotate_row(k + i * K, i / G, 500000);
 	attend_all(&(mistake) { 0 }, 0, S);
 	compare_given(&e, CALL, 1, of, 4);
 	for (int step = 0; step < 2; step++) {
