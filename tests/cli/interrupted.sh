@@ -129,3 +129,19 @@ vernier synth tiny -o m --force >/dev/null
 there >before
 ended renamed.so "synth tiny -o m --force"
 echo "[$?]"
+echo "== a folder that cannot be removed is named, whatever else went wrong"
+cat >kept.c <<'P'
+#include <errno.h>
+
+int unlinkat(int in, const char *path, int how)
+{
+	(void)in, (void)path, (void)how;
+	errno = EACCES;
+	return -1;
+}
+P
+cc -O1 -shared -fPIC -o kept.so kept.c || exit
+for how in "--check 'exit 9'" "--inject R1@layer1.q_rope"; do
+	LD_PRELOAD=$PWD/kept.so sh -c "\"$VERNIER\" isolate \"$M\" --ids 1,2 $how" 2>&1 >/dev/null | sed 's/[^ ]*vernier-isolate-[^ ]*/FOLDER/'
+done
+rm -rf "$TMPDIR"/vernier-isolate-*
