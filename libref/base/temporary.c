@@ -1,6 +1,7 @@
 /* temporary.c: see temporary.h. */
 #include "libref/base/temporary.h"
 
+#include "libref/base/text.h"
 #include "libref/base/trouble.h"
 
 #include <dirent.h>
@@ -162,10 +163,15 @@ static void remove_listed(int i)
 	}
 }
 
+static char left[VN_ERROR_MAX];
+
+const char *vn_temporary_left(void)
+{
+	return *left ? left : NULL;
+}
+
 void vn_temporary_clear(const char *path)
 {
-	char left[VN_ERROR_MAX];
-
 	pthread_mutex_lock(&lock);
 	for (int i = 0; i < MOST; i++)
 		if (slot[i].listed && strcmp(slot[i].path, path) == 0) {
@@ -174,6 +180,7 @@ void vn_temporary_clear(const char *path)
 			leave(i);
 			if (lstat(path, &s) == 0) {
 				snprintf(left, sizeof left, "%s cannot be removed", path);
+				vn_text_clean(left, sizeof left);
 				vn_trouble_note(left);
 			}
 		}

@@ -24,6 +24,25 @@ for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
 P
 ${PYTHON:-python3} run.py table ref.h5 h1.h5 h2.h5 h3.h5 h4.h5 h5.h5 h6.h5 h7.h5 h8.h5 --first 64 -o t.csv
 ${PYTHON:-python3} run.py show ref.h5 logits --values v.txt
+echo "== one signal ends the wait for a pipe that nobody writes to"
+mkfifo pipe
+cat >wait.py <<'P'
+import os, signal, subprocess, sys, time
+for number in signal.SIGINT, signal.SIGTERM:
+    p = subprocess.Popen([os.environ["VERNIER"], *sys.argv[1:]], stderr=subprocess.DEVNULL,
+                         preexec_fn=lambda: [signal.signal(s, signal.SIG_DFL) for s in (signal.SIGINT, signal.SIGTERM)])
+    time.sleep(0.5)  # until it waits; a signal before that ends it too
+    p.send_signal(number)
+    try:
+        print(sys.argv[1], number.name, "ended" if p.wait(20) == -number else p.returncode)
+    except subprocess.TimeoutExpired:
+        print(sys.argv[1], number.name, "ignored")
+        p.kill()
+P
+${PYTHON:-python3} wait.py capture ref "$M" --prompts pipe -o many
+${PYTHON:-python3} wait.py capture ref "$M" --ids @pipe -o one.h5
+${PYTHON:-python3} wait.py isolate "$M" --ids @pipe
+${PYTHON:-python3} wait.py evaluate "$M" --text pipe --candidate ref
 echo "== what another run of the same number left behind is in nobody's way"
 bash -c 'touch r.json.$$.partial; exec "$VERNIER" compare ref.h5 h1.h5 -q -o r.json'; echo $?
 ls r.json
@@ -110,3 +129,19 @@ vernier synth tiny -o m --force >/dev/null
 there >before
 ended renamed.so "synth tiny -o m --force"
 echo "[$?]"
+echo "== a folder that cannot be removed is named, whatever else went wrong"
+cat >kept.c <<'P'
+#include <errno.h>
+
+int unlinkat(int in, const char *path, int how)
+{
+	(void)in, (void)path, (void)how;
+	errno = EACCES;
+	return -1;
+}
+P
+cc -O1 -shared -fPIC -o kept.so kept.c || exit
+for how in "--check 'exit 9'" "--inject R1@layer1.q_rope"; do
+	LD_PRELOAD=$PWD/kept.so sh -c "\"$VERNIER\" isolate \"$M\" --ids 1,2 $how" 2>&1 >/dev/null | sed 's/[^ ]*vernier-isolate-[^ ]*/FOLDER/'
+done
+rm -rf "$TMPDIR"/vernier-isolate-*
