@@ -21,6 +21,7 @@
 #define TELLS 16.0
 
 enum { KEY = 1, VALUE = 2 };
+enum { PAIRS = 1 << 16 }; /* of a slot and a token: the most that are tried */
 
 /* A step of one token. */
 typedef struct query {
@@ -344,6 +345,33 @@ static void find_holder(const query *q, int n, slot *s, double *by, double *room
 		value_of(q, s->at, s->holds, s->by);
 }
 
+/* The slot whose value is another token's, where too few queries tell its value without that. by, room: room. */
+static slot find_pair(const query *q, int n, double *by, double *room)
+{
+	slot    best = { VALUE, -1, VN_CACHE_UNKNOWN, (double)INFINITY, 0, by };
+	int64_t S = q[0].S;
+
+	for (int i = 1; i < n; i++)
+		S = q[i].S < S ? q[i].S : S;
+	for (int64_t a = 0; S * S <= PAIRS && a < S; a++)
+		for (int64_t c = 0; c < S; c++) {
+			if (c == a)
+				continue;
+			value_of(q, a, c, by);
+			const double left = worst(q, n, VALUE, a, c, by, room);
+			best.others += left <= APART * VN_LOCAL_LIMIT;
+			if (left < best.left) {
+				best.left = left;
+				best.at = a;
+				best.holds = c;
+			}
+		}
+	best.others -= best.left <= APART * VN_LOCAL_LIMIT;
+	if (best.at >= 0)
+		value_of(q, best.at, best.holds, by);
+	return best;
+}
+
 static vn_status try_slot(vn_explain_trial *t, const query *q, const slot *s, vn_error *err)
 {
 	vn_hypothesis h = { .finding = VN_CACHE_ONE_ALONE,
@@ -378,15 +406,16 @@ static vn_status try_best(vn_explain_trial *t, const query *q, int n, double *ro
 	slot      key = find_slot(q, n, KEY, by, room), value = { .left = (double)INFINITY };
 	vn_status st = VN_OK;
 
-	if (q->output == VN_ATTN_CONTEXT)
-		value = find_slot(q, n, VALUE, by, room);
+	if (q->output == VN_ATTN_CONTEXT && !((value = find_slot(q, n, VALUE, by, room)).left <= VN_LOCAL_LIMIT))
+		value = find_pair(q, n, by, room);
 	slot        *best = value.left < key.left ? &value : &key;
 	/* Another slot, or the other of the two, fits as well: these numbers do not tell. */
 	const double second = value.left < key.left ? key.left : value.left;
 	if (best->at < 0 || !(best->left <= VN_LOCAL_LIMIT) || best->others || second <= APART * VN_LOCAL_LIMIT)
 		return VN_OK;
 	best->by = by;
-	find_holder(q, n, best, other, room);
+	if (best->holds == VN_CACHE_UNKNOWN)
+		find_holder(q, n, best, other, room);
 	for (int i = 0; !st && i < n; i++)
 		st = try_slot(t, &q[i], best, err);
 	return st;
