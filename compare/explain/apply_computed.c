@@ -5,6 +5,7 @@
 #include "compare/explain/edit_matrix.h"
 #include "compare/explain/linear_product.h"
 #include "compare/explain/narrow.h"
+#include "compare/explain/own_calls.h"
 #include "compare/explain/rotate.h"
 
 #include <stdlib.h>
@@ -245,8 +246,8 @@ vn_status vn_apply_attend(const vn_explain_trial *t, const vn_hypothesis *h, vn_
 	double *y = malloc((size_t)(width * H) * sizeof *y + 1), *is = malloc((size_t)(width * H) * sizeof *is + 1);
 	if (!y || !is)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for attention");
-	else if ((edit->kind != VN_ATTEND_PADDING || a.padding) && !(st = vn_attend_prepare(&a, edit, err)) &&
-	         !(st = vn_made_room(t, made, err))) {
+	else if ((edit->kind != VN_ATTEND_PADDING || a.padding) && (edit->call != VN_OWN_CALLS || a.later) &&
+	         !(st = vn_attend_prepare(&a, edit, err)) && !(st = vn_made_room(t, made, err))) {
 		double *all = (double *)made->fine.data;
 		for (int64_t row = 0; row < T; row++) {
 			for (int head = 0; head < (int)H; head++)
@@ -300,6 +301,14 @@ vn_status vn_apply_activation(const vn_explain_trial *t, const vn_hypothesis *h,
 	return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
 }
 
+/* Does the edit change any row of the checkpoint? */
+static bool moves_some(const vn_explain_trial *t, const vn_rotate_edit *e, bool later)
+{
+	return e->moved ? e->map.first < t->site->first + t->site->cand.shape.dim[0] &&
+	                      (e->map.open || e->map.last >= t->site->first)
+	                : e->call != VN_OWN_CALLS || later;
+}
+
 vn_status vn_apply_rotation(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
@@ -313,18 +322,25 @@ vn_status vn_apply_rotation(const vn_explain_trial *t, const vn_hypothesis *h, v
 		return VN_OK;
 	if (vn_recording_tokens(t->c->opened.cand, &ids, NULL) < t->site->first + s.dim[0])
 		return VN_OK;
-	if ((st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &in, err)) || (st = vn_made_room(t, made, err)))
+	bool     later;
+	int64_t *begins = vn_own_calls(t, &later);
+	st = begins ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)t->site->tokens);
+	if (st || !moves_some(t, &h->change.rotate, later) ||
+	    (st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &in, err)) || (st = vn_made_room(t, made, err))) {
+		free(begins);
 		return st;
+	}
 	const size_t row = (size_t)(s.dim[1] * s.dim[2]), all = (size_t)s.dim[0] * row;
 	double      *x = malloc(all * sizeof *x + 1);
 	if (x)
 		vn_to_f64(x, (const char *)in.data + (size_t)t->site->first * row * vn_dtype_size(in.dtype), in.dtype, all);
-	if (!x || !vn_rotate_rows(p, n, &h->change.rotate, ids + t->site->first, x, t->site->first, s.dim[0],
+	if (!x || !vn_rotate_rows(p, n, &h->change.rotate, ids + t->site->first, begins, x, t->site->first, s.dim[0],
 	                          t->site->tokens, s.dim[1], s.dim[2], (double *)made->fine.data))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
 	else
 		vn_made_round(t, made);
 	free(x);
+	free(begins);
 	return st;
 }
 
