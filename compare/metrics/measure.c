@@ -8,6 +8,7 @@
  * thread that has measured a unit of one job measures that of the next, while the reference's
  * numbers are in its cache.
  */
+#include "compare/metrics/ahead.h"
 #include "compare/metrics/channels.h"
 #include "compare/metrics/pages.h"
 #include "compare/metrics/running_digest.h"
@@ -44,7 +45,7 @@ static bool wide(vn_dtype d)
 }
 
 static void measure_run(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t n, vn_sums *u, vn_squares *row,
-                        vn_spread *spread)
+                        vn_spread *spread, vn_ahead *ahead)
 {
 	for (int64_t i = 0; i < n; i += VN_SLICE) {
 		const size_t m = (size_t)(n - i < VN_SLICE ? n - i : VN_SLICE);
@@ -52,7 +53,7 @@ static void measure_run(const vn_metric_kernel *k, const vn_pair *p, int64_t at,
 		if (wide(p->dtype[0]) || wide(p->dtype[1]))
 			vn_slice_wide(k, p, at + i, m, &s, spread);
 		else
-			vn_slice_narrow(k, p, at + i, m, &s, spread);
+			vn_slice_narrow(k, p, at + i, m, &s, spread, ahead);
 		if (p->bits)
 			vn_slice_differing(p, at + i, m, &s);
 		if (row)
@@ -76,7 +77,7 @@ static void empty_spread(vn_spread *s, uint64_t *count)
 
 /* Measures the rows of unit `which` in outer indices [from, to). in: where the rows are; NULL: in the pair. */
 static void measure_rows(const vn_metric_kernel *k, work *w, int64_t which, int64_t from, int64_t to,
-                         const vn_window *in, vn_spread *spread)
+                         const vn_window *in, vn_spread *spread, vn_ahead *ahead)
 {
 	const vn_pair *p = &w->pair;
 	const int64_t  first = which * w->rows, rows = p->rows - first < w->rows ? p->rows - first : w->rows;
@@ -88,7 +89,7 @@ static void measure_rows(const vn_metric_kernel *k, work *w, int64_t which, int6
 			const int64_t n = p->n - at < p->inner ? p->n - at : p->inner;
 			if (in)
 				moved = vn_window_of_row(in, p, o, t);
-			measure_run(k, in ? &moved : p, at, n, &w->unit[which], w->row ? &w->row[t] : NULL, spread);
+			measure_run(k, in ? &moved : p, at, n, &w->unit[which], w->row ? &w->row[t] : NULL, spread, ahead);
 			for (int64_t i = at; w->scores.kl && i < at + n; i += w->scores.width)
 				vn_scores_add(&w->scores, k, p, i / w->scores.width);
 			if ((since += n) > INT32_MAX / 2) { /* the tables have 32-bit counters */
@@ -109,7 +110,7 @@ static vn_status measure_wide_row(const vn_metric_kernel *k, work *w, const vn_j
 	for (int64_t o = 0, n; o < p->outer && !st && most > 0; o += n) {
 		n = p->outer - o < most ? p->outer - o : most;
 		if (!(st = vn_window_rows(in, job, p, o, n, row, 1, err)))
-			measure_rows(k, w, row, o, o + n, in, spread);
+			measure_rows(k, w, row, o, o + n, in, spread, NULL);
 	}
 	for (int64_t o = 0; o < p->outer && !st && most == 0; o++)
 		for (int64_t i = 0, n; i < p->inner && !st; i += n) {
@@ -118,7 +119,7 @@ static vn_status measure_wide_row(const vn_metric_kernel *k, work *w, const vn_j
 			if ((st = vn_window_run(in, job, at, n, err)))
 				continue;
 			const vn_pair here = vn_window_of_run(in, p, at);
-			measure_run(k, &here, at, n, &w->unit[row], w->row ? &w->row[row] : NULL, spread);
+			measure_run(k, &here, at, n, &w->unit[row], w->row ? &w->row[row] : NULL, spread, NULL);
 			empty_spread(spread, w->count);
 		}
 	return st;
@@ -126,7 +127,7 @@ static vn_status measure_wide_row(const vn_metric_kernel *k, work *w, const vn_j
 
 /* Measures units [unit, end) of a job. */
 static vn_status measure_units(const vn_metric_kernel *k, work *w, const vn_job *job, int64_t unit, int64_t end,
-                               vn_window *in, vn_spread *spread, vn_error *err)
+                               vn_window *in, vn_spread *spread, vn_ahead *ahead, vn_error *err)
 {
 	const vn_pair *p = &w->pair;
 	const int64_t  row = unit * w->rows, rows = (p->rows < end * w->rows ? p->rows : end * w->rows) - row;
@@ -140,7 +141,7 @@ static vn_status measure_units(const vn_metric_kernel *k, work *w, const vn_job 
 	if (w->parts)
 		st = vn_window_rows(in, job, p, 0, p->outer, row, rows, err);
 	for (int64_t i = unit; !st && i < end; i++)
-		measure_rows(k, w, i, 0, p->outer, w->parts ? in : NULL, spread);
+		measure_rows(k, w, i, 0, p->outer, w->parts ? in : NULL, spread, ahead);
 	return st;
 }
 
@@ -292,6 +293,7 @@ typedef struct pass {
 	int64_t                 turns;
 	_Atomic int64_t         next;
 	vn_spread              *spread;   /* (threads) */
+	vn_ahead               *ahead;    /* (threads) */
 	vn_window              *window;   /* (threads); NULL: nothing is read in parts */
 	vn_channels           **channels; /* (threads) */
 	_Atomic int64_t        *ended;    /* for all jobs, like the members below */
@@ -323,29 +325,55 @@ static void end_job(pass *p, int i, int thread)
 		vn_pair_give_back(&w->pair, 0, w->pair.n);
 }
 
-/* Measures turn i of a job. */
-static void measure_turn(pass *p, int job, int64_t i, int thread)
+/* What a turn of a job reads of one side, if that is one run. A job that shares the reference finds it in the
+ * cache. */
+static vn_ahead_run run_of(const pass *p, int64_t job, int64_t turn, int side)
+{
+	if (job < 0)
+		return (vn_ahead_run) { NULL, NULL };
+	const work   *w = &p->w[job];
+	const int64_t unit = w->rows * w->pair.inner;
+	return vn_ahead_of(&w->pair, side, turn * unit, (turn + 1) * unit,
+	                   w->parts || w->pair.outer > 1 || (side == 0 && w->follows));
+}
+
+/* Measures a turn of a job; then: what this thread measures next. */
+static void measure_turn(pass *p, int job, int64_t turn, int64_t then, int64_t then_turn, int thread)
 {
 	work         *w = &p->w[job];
-	const int64_t unit = i * w->each, end = unit + w->each < w->units ? unit + w->each : w->units;
+	const int64_t unit = turn * w->each, end = unit + w->each < w->units ? unit + w->each : w->units;
+	vn_ahead     *ahead = &p->ahead[thread];
 	vn_error      why = { "" };
+	for (int side = 0; side < 2; side++)
+		vn_ahead_begin(ahead, side, run_of(p, job, turn, side), VN_SLICE * vn_dtype_size(w->pair.dtype[side]),
+		               run_of(p, then, then_turn, side));
 	if (!w->failed)
 		fail(p, job,
 		     measure_units(p->k, w, &p->job[job], unit, end, p->window ? &p->window[thread] : NULL, &p->spread[thread],
-		                   &why),
+		                   ahead, &why),
 		     &why);
 	vn_running_digest_unit(&w->digest, &w->pair, unit);
 }
 
+/* A thread takes its next turn before it measures one, so that it can fetch the numbers meanwhile. */
 static void measure_some(void *ctx, int thread)
 {
 	pass *p = ctx;
-	for (int64_t i; (i = p->next++) < p->turns;) {
-		const work   *first = work_of(p->w, p->n, i);
+	for (int64_t i = p->next++, next; i < p->turns; i = next) {
+		const work   *first = work_of(p->w, p->n, i), *then = NULL;
 		const int     job = (int)(first - p->w), end = job + first->with + 1;
 		const int64_t turn = i - first->first;
+		if ((next = p->next++) < p->turns)
+			then = work_of(p->w, p->n, next);
 		for (int k = job; k < end; k++)
-			measure_turn(p, k, turn, thread);
+			measure_turn(p, k, turn,
+			             k + 1 < end ? k + 1
+			             : then      ? then - p->w
+			                         : -1,
+			             k + 1 < end ? turn
+			             : then      ? next - then->first
+			                         : 0,
+			             thread);
 		for (int k = job; k < end; k++) {
 			give_back(&p->w[k], turn * p->w[k].each);
 			if (--p->w[k].left == 0)
@@ -385,8 +413,9 @@ static bool make_room(work *w, int n, pass *p, int threads)
 	                                                       * one costs two faults and a TLB shootdown */
 	p->size = malloc(((size_t)rows + 1) * sizeof *p->size);
 	p->spread = calloc((size_t)threads, sizeof *p->spread);
+	p->ahead = calloc((size_t)threads, sizeof *p->ahead);
 	p->channels = calloc((size_t)threads, sizeof *p->channels);
-	if (!p->ended || !p->measured || !p->unit || !p->row || !p->size || !p->spread || !p->channels)
+	if (!p->ended || !p->measured || !p->unit || !p->row || !p->size || !p->spread || !p->ahead || !p->channels)
 		return false;
 	for (int i = 0; i < threads; i++)
 		if (!(p->channels[i] = vn_channels_new()))
@@ -466,6 +495,7 @@ done:
 	for (int i = 0; p.channels && i < threads; i++)
 		vn_channels_free(p.channels[i]);
 	free(p.channels);
+	free(p.ahead);
 	free(p.spread);
 	free(p.unit);
 	free(p.measured);
