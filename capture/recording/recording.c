@@ -3,7 +3,6 @@
 #include "capture/recording/recording_internal.h"
 #include "capture/recording/sequence.h"
 
-#include "libref/base/mapped.h"
 #include "libref/base/text.h"
 #include "libref/plan/point.h"
 
@@ -12,7 +11,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -46,6 +44,8 @@ static vn_status open_file(vn_recording *r, vn_error *err)
 		return vn_fail(err, VN_ERR_IO, "%s: is %s", r->path,
 		               S_ISDIR(st.st_mode) ? "a directory; a recording is one file" : "not a regular file");
 	r->bytes = st.st_size;
+	r->device = st.st_dev;
+	r->inode = st.st_ino;
 	if (r->bytes == 0)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: is empty", r->path);
 	/* HDF5 also looks for its signature at 512, 1024, 2048... in files with a user block. */
@@ -365,9 +365,7 @@ void vn_recording_close(vn_recording *r)
 		return;
 	for (int i = 0; i < r->n_entries; i++)
 		vn_recording_release(r, i);
-	vn_mapped_drop(r->map);
-	if (r->map)
-		munmap((void *)(uintptr_t)r->map, (size_t)r->bytes);
+	vn_recording_unmap(r);
 	if (r->fd >= 0)
 		close(r->fd);
 	free_words(r->root, r->n_root);
