@@ -1,6 +1,7 @@
 /* report_json.c: a comparison as JSON, schema vernier-compare/1. report_json_detail.c writes
  * divergences in full. */
 #include "compare/judge/baseline.h"
+#include "compare/judge/unmeasured.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
 #include "compare/report/next.h"
@@ -186,6 +187,8 @@ static json_t *checkpoint(const vn_comparison *c, const vn_checkpoint *p, const 
 		json_object_set_new(j, "was", json_real(p->was));
 	if (p->detail)
 		json_object_set_new(j, "detail", vn_json_text(p->detail));
+	if (vn_is_unmeasured(p))
+		json_object_set_new(j, "sides", vn_unmeasured_sides(c, p));
 	if (p->holds)
 		json_object_set_new(j, "holds", vn_json_text(p->holds));
 	if (p->m.n)
