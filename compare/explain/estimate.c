@@ -102,7 +102,10 @@ static vn_status fit_rows(vn_explain_trial *t, const vn_hypothesis *at, bool amo
 /* Is one number of it taken for several? */
 static bool is_shared(vn_op op)
 {
-	return (NORMS | OF(ROPE) | OF(ATTENTION)) >> op & 1;
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+		if (table[i].ops >> op & 1 && (table[i].among.steps || table[i].read_among))
+			return true;
+	return false;
 }
 
 /* Counts how many operations of the span h changes, and how many it could. */

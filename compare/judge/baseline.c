@@ -221,7 +221,7 @@ static vn_since check_since(const baseline *b, const before *p, vn_check *k, dou
 	*was = json_number_value(value);
 	/* Reports may be chained, each 1 % worse than the last, so the comparison uses the best value ever recorded. */
 	const double least = json_is_number(best) ? json_number_value(best) : *was;
-	const bool   count = k->metric == VN_M_NONFINITE || k->metric == VN_M_DIFFERING;
+	const bool   count = vn_metric_get(k->metric)->kind == VN_KIND_COUNT;
 	const double room = count ? 0.0 : VN_BASELINE_ROOM;
 	const double then = badness(k->metric, k->form, least), now = badness(k->metric, k->form, k->value);
 	k->has_best = isfinite(k->value) != 0;

@@ -1,17 +1,6 @@
 /* reach.c: see reach.h. */
 #include "compare/judge/reach.h"
 
-/* Whether a row of the output depends on other tokens' rows of this input. */
-static bool mixes_tokens(const vn_node *node, int input)
-{
-	switch (node->op) {
-	case VN_OP_ATTENTION: return input != VN_ATTN_Q;
-	case VN_OP_CAUSAL_CONV:
-	case VN_OP_DELTA_RULE: return true;
-	default: return false;
-	}
-}
-
 typedef struct asker {
 	const vn_plan *plan;
 	vn_reach      *reach;
@@ -20,7 +9,7 @@ typedef struct asker {
 
 static void input(const asker *a, size_t step, const vn_node *node, int i, bool all_rows)
 {
-	a->reach(a->context, step, vn_plan_root(a->plan, node->in[i]), all_rows || mixes_tokens(node, i));
+	a->reach(a->context, step, vn_plan_root(a->plan, node->in[i]), all_rows || vn_op_mixes_tokens(node->op, i));
 }
 
 /* A state after a step: the value that shows it, or else what was written to it in all steps so far. */

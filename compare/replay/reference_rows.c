@@ -88,14 +88,6 @@ static vn_args args_of(const look *l, const vn_node *n)
 	return a;
 }
 
-/* Does it compute a token from its inputs at this token alone, whatever its position? */
-static bool is_by_token(vn_op op)
-{
-	return op == VN_OP_LINEAR || op == VN_OP_RMS_NORM || op == VN_OP_LAYER_NORM || op == VN_OP_GATED_NORM ||
-	       op == VN_OP_L2_NORM || op == VN_OP_ADD || op == VN_OP_ACT || op == VN_OP_GATED || op == VN_OP_SLICE ||
-	       op == VN_OP_LOG_DECAY;
-}
-
 /* The keys and values of all tokens. */
 static vn_status read_kept(const look *l, const vn_node *n, vn_args *a, vn_error *err)
 {
@@ -142,14 +134,13 @@ static vn_status compute_value(const look *l, int root, float *out, vn_error *er
 	vn_args         a = args_of(l, n);
 	vn_status       st = VN_OK;
 
-	if (--*l->left < 0 || n->out[0] != root || (n->n_state && !attends) ||
-	    (!is_by_token(n->op) && !attends && n->op != VN_OP_EMBED && n->op != VN_OP_POSITIONS && n->op != VN_OP_ROPE))
+	if (--*l->left < 0 || n->out[0] != root || (n->n_state && !attends) || (vn_op_get(n->op)->mixes && !attends))
 		return fail_unsupported(l, root, err);
 	for (int i = 0; !st && i < (attends ? 1 : n->n_in); i++)
 		st = rows_of(l, n->in[i], &in[i], err);
 	if (!st && attends)
 		st = read_kept(l, n, &a, err);
-	if (!st && is_by_token(n->op)) {
+	if (!st && vn_op_is_by_token(n->op)) {
 		a.tokens = l->n;
 		for (int i = 0; i < n->n_in; i++)
 			a.in[i] = in[i];
