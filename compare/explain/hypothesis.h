@@ -8,7 +8,7 @@
 #define VN_COMPARE_HYPOTHESIS_H
 
 #include "compare/comparison/comparison.h"
-#include "libref/plan/plan.h"
+#include "libref/plan/fault.h"
 
 enum { VN_CONSTANTS_MOST = 13, VN_BLOCKS_MOST = 64, VN_HEADS_MOST = 256, VN_LIST_MOST = 256, VN_ID = 32 };
 
@@ -250,7 +250,9 @@ typedef struct vn_hypothesis {
 	char against[120]; /* "step 0 is right, which it would have changed"; "" */
 } vn_hypothesis;
 
-/* Writes "R2.1e4", or "" for an arrangement, to id. Returns id. */
+/* What it is in the catalogue; VN_NO_MISTAKE: an arrangement, or two mistakes at once. */
+vn_mistake  vn_hypothesis_mistake(const vn_hypothesis *h);
+/* Writes "R2.1e4", "R1+N2", or "" for an arrangement, to id. Returns id. */
 const char *vn_hypothesis_id(const vn_hypothesis *h, char id[VN_ID]);
 /* Returns the row of the catalogue with exactly that id, or -1. */
 int         vn_hypothesis_row(const vn_hypothesis *h);

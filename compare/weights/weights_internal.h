@@ -149,7 +149,7 @@ __attribute__((format(printf, 6, 7))) bool vn_weight_is(vn_weight_difference *d,
                                                         const char *kind, vn_mistake id, const char *format, ...);
 
 /* Adds a measurement to *d. Returns true. */
-bool vn_weight_measures(vn_weight_difference *d, const char *what, double x);
+bool vn_weight_measures(vn_weight_difference *d, vn_weight_measure what, double x);
 
 /* Each fills *d and returns true if it finds an explanation. */
 bool vn_weight_by_table(const vn_weight_trial *t, vn_weight_difference *d);

@@ -152,7 +152,7 @@ static bool unrelated(const vn_weight_trial *t, const vn_fit *f, vn_weight_diffe
 		vn_weight_is(d, VN_BY_NUMBERS, true, "random", VN_MISTAKE_W11, "fresh random numbers: never loaded");
 	else
 		vn_weight_is(d, VN_BY_NUMBERS, true, "unrelated", VN_NO_MISTAKE, "unrelated numbers");
-	return vn_weight_measures(d, "correlation", f->correlation);
+	return vn_weight_measures(d, VN_WEIGHT_CORRELATION, f->correlation);
 }
 
 static bool of_blocks(const vn_weight_row *r)
@@ -186,14 +186,14 @@ static bool measured(const vn_weight_trial *t, vn_weight_difference *d)
 	if (a->stats.n >= ENOUGH && fabs(f.correlation) < 6.0 / sqrt((double)a->stats.n))
 		return unrelated(t, &f, d);
 	if (quantised(t, d))
-		return vn_weight_measures(d, "apart", off);
+		return vn_weight_measures(d, VN_WEIGHT_APART, off);
 	if (fabs(f.factor - 1.0) > 2.0 * unit && sqrt(f.residual) < unit * fabs(f.factor))
 		return vn_weight_is(d, VN_BY_NUMBERS, true, "scaled", VN_NO_MISTAKE, "multiplied by %.6g", f.factor);
 	if (off < 0.5 && f.correlation > 0.7)
 		vn_weight_is(d, VN_BY_NUMBERS, false, "revision", VN_NO_MISTAKE, "another revision, or rounded differently");
 	else
 		vn_weight_is(d, VN_BY_NUMBERS, true, "other", VN_NO_MISTAKE, "other numbers");
-	return vn_weight_measures(d, "apart", off);
+	return vn_weight_measures(d, VN_WEIGHT_APART, off);
 }
 
 /* ---- statistics alone ------------------------------------------------------------------------ */
@@ -359,5 +359,5 @@ bool vn_weight_by_statistics(const vn_weight_trial *t, vn_weight_difference *d)
 	else
 		vn_weight_is(d, VN_BY_STATISTICS, false, "other", VN_NO_MISTAKE,
 		             shape ? "other numbers" : "other numbers in another shape");
-	return vn_weight_measures(d, "rms", ratio);
+	return vn_weight_measures(d, VN_WEIGHT_RMS, ratio);
 }

@@ -23,7 +23,7 @@ bool vn_weight_is(vn_weight_difference *d, vn_weight_proof proof, bool certain, 
 	return true;
 }
 
-bool vn_weight_measures(vn_weight_difference *d, const char *what, double x)
+bool vn_weight_measures(vn_weight_difference *d, vn_weight_measure what, double x)
 {
 	d->measured = what;
 	d->measure = x;
@@ -45,10 +45,10 @@ static bool unsound(const vn_weight_trial *t, vn_weight_difference *d, int k)
 
 	if (s->inf && s->nan == 0 && other->inf == 0 && t->row[k]->dtype == VN_F16 && other->absmax > 65504.0)
 		return vn_weight_is(d, VN_BY_TABLE, true, "overflowed", VN_MISTAKE_W13, "%soverflowed f16 to infinity", who) &&
-		       vn_weight_measures(d, "places", (double)s->inf);
+		       vn_weight_measures(d, VN_WEIGHT_PLACES, (double)s->inf);
 	if (s->nan + s->inf > other->nan + other->inf)
 		return vn_weight_is(d, VN_BY_TABLE, true, "not-finite", VN_NO_MISTAKE, "%sNaN or infinite", who) &&
-		       vn_weight_measures(d, "places", (double)(s->nan + s->inf));
+		       vn_weight_measures(d, VN_WEIGHT_PLACES, (double)(s->nan + s->inf));
 	if (!constant(s) || constant(other))
 		return false;
 	if (s->max == 0.0)
@@ -243,20 +243,30 @@ static bool by_change(const vn_weight_trial *t, int from, const vn_weight_number
 	return false;
 }
 
+/* The weight of another part in the same layer and trunk; NULL: none. */
+static const vn_weight_row *beside_of(const vn_weight_side *side, const vn_weight_row *row, const vn_weight_name *name,
+                                      vn_weight_part part)
+{
+	const size_t trunk = (size_t)(name->tail - row->name);
+	for (int i = 0; i < side->n; i++) {
+		const vn_weight_name x = vn_weight_name_of(side->row[i].name);
+		if (x.part == part && x.layer == name->layer && x.bias == name->bias &&
+		    (size_t)(x.tail - side->row[i].name) == trunk && strncmp(side->row[i].name, row->name, trunk) == 0)
+			return &side->row[i];
+	}
+	return NULL;
+}
+
 /* Rows of gate and up, interleaved in one matrix. */
 static bool interleaved(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	const vn_weight_side *ref = t->side[0];
 	const bool            up = t->name.part == VN_PART_UP;
-	char                  other[VN_NAME_MAX];
-	const char           *at = strstr(t->row[0]->name, up ? "up_proj" : "gate_proj");
 	vn_weight_numbers     m;
 
-	if ((t->name.part != VN_PART_GATE && !up) || !at || !ref->numbers || !t->numbers[0])
+	if ((t->name.part != VN_PART_GATE && !up) || !ref->numbers || !t->numbers[0])
 		return false;
-	snprintf(other, sizeof other, "%.*s%s%s", (int)(at - t->row[0]->name), t->row[0]->name,
-	         up ? "gate_proj" : "up_proj", at + strlen(up ? "up_proj" : "gate_proj"));
-	const vn_weight_row *row = vn_weight_find(ref->row, ref->n, other);
+	const vn_weight_row *row = beside_of(ref, t->row[0], &t->name, up ? VN_PART_GATE : VN_PART_UP);
 	const vn_tensor     *beside = row ? &ref->numbers[row - ref->row] : NULL;
 	if (!beside || !beside->data || vn_dtype_block(row->dtype) > 1 || row->dtype != t->row[0]->dtype ||
 	    !vn_shape_equal(&row->shape, &t->row[0]->shape) ||

@@ -65,6 +65,14 @@ const char *vn_fault_means(int fault)
 {
 	return table[fault].title;
 }
+char vn_fault_chapter(int fault)
+{
+	return table[fault].id[0];
+}
+bool vn_fault_sets(int fault, const char *constant)
+{
+	return table[fault].constant && strcmp(table[fault].constant, constant) == 0;
+}
 const char *vn_mistake_id(vn_mistake m)
 {
 	return ids[m];
@@ -75,6 +83,11 @@ int vn_mistake_fault(vn_mistake m)
 	const int fault = (int)m - 1;
 
 	return fault < vn_n_faults() ? fault : -1;
+}
+
+vn_mistake vn_fault_mistake(int fault)
+{
+	return (vn_mistake)(fault + 1);
 }
 
 /* "A1" selects A1.missing, its first variant, unless a fault has the name A1; "A" selects nothing. */
