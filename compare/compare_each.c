@@ -49,8 +49,10 @@ static void open_files(const vn_compare_line *k, int n, vn_recording *opened[AT_
 		path[2 * i] = k[i].ref;
 		path[2 * i + 1] = k[i].cand;
 	}
+	vn_trouble_spare(true);
 	if (vn_recording_open_all(path, 2 * n, *opened, &why))
 		memset(opened, 0, AT_ONCE * sizeof *opened);
+	vn_trouble_spare(false);
 }
 
 /* Opens and matches one comparison. */

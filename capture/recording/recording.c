@@ -232,14 +232,35 @@ static vn_status sort_weights(vn_recording *r, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status settle_plan(vn_recording *r, vn_error *err)
+static bool same_lines(char *const *a, int n, char *const *b, int m)
 {
-	vn_status st = VN_OK;
+	bool same = n == m;
+	for (int i = 0; i < n && same; i++)
+		same = strcmp(a[i], b[i]) == 0;
+	return same;
+}
 
-	if (r->has_plan && (st = vn_plan_from_text(&r->text, &r->plan, err)))
-		vn_context(err, st, "%s", r->path);
-	vn_plan_text_free(&r->text);
-	return st;
+static bool same_plan(const vn_recording *a, const vn_recording *b)
+{
+	const vn_plan_text *x = &a->text, *y = &b->text;
+	return a->has_plan && a->plan && x->layers == y->layers && x->vocab == y->vocab && x->context == y->context &&
+	       same_lines(x->node, x->n_nodes, y->node, y->n_nodes) &&
+	       same_lines(x->value, x->n_values, y->value, y->n_values) &&
+	       same_lines(x->weight, x->n_weights, y->weight, y->n_weights);
+}
+
+/* Makes the plan from its text. others: n recordings with plans, whose texts may be the same. */
+static vn_status settle_plan(vn_recording *r, vn_recording *const *others, int n, vn_error *err)
+{
+	const vn_recording *like = NULL;
+	vn_status           st;
+
+	if (!r->has_plan)
+		return VN_OK;
+	for (int i = 0; i < n && !like; i++)
+		like = same_plan(others[i], r) ? others[i] : NULL;
+	st = like ? vn_plan_clone(like->plan, &r->plan, err) : vn_plan_from_text(&r->text, &r->plan, err);
+	return st ? vn_context(err, st, "%s", r->path) : VN_OK;
 }
 
 static vn_status create(const char *path, vn_recording **recording, vn_error *err)
@@ -293,7 +314,7 @@ static vn_status sort_left_out(vn_recording *r, vn_error *err)
 }
 
 /* Sorts and checks what the child sent. */
-static vn_status sort_and_check(vn_recording *r, vn_error *err)
+static vn_status sort_and_check(vn_recording *r, vn_recording *const *others, int n, vn_error *err)
 {
 	vn_status st;
 
@@ -305,7 +326,7 @@ static vn_status sort_and_check(vn_recording *r, vn_error *err)
 	mark_rows(r);
 	if ((st = vn_proofs_make(r, err)))
 		return st;
-	st = settle_plan(r, err);
+	st = settle_plan(r, others, n, err);
 	return st ? st : sort_left_out(r, err);
 }
 
@@ -321,7 +342,9 @@ vn_status vn_recording_open_all(const char *const *path, int n, vn_recording **r
 		opened++;
 	st = vn_receive(r, opened, err);
 	for (int i = 0; i < opened && !st; i++)
-		st = sort_and_check(r[i], err);
+		st = sort_and_check(r[i], r, i, err);
+	for (int i = 0; i < opened; i++)
+		vn_plan_text_free(&r[i]->text);
 	if (!st && (st = unopened) && err)
 		*err = why;
 	for (int i = 0; i < n && st; i++) {
@@ -337,7 +360,9 @@ vn_status vn_recording_of_frames(const char *path, int pipe, vn_recording **r, v
 	if (st)
 		close(pipe);
 	else if (!(st = vn_receive_pipe(*r, pipe, err)))
-		st = sort_and_check(*r, err);
+		st = sort_and_check(*r, NULL, 0, err);
+	if (*r)
+		vn_plan_text_free(&(*r)->text);
 	if (st) {
 		vn_recording_close(*r);
 		*r = NULL;

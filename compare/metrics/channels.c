@@ -15,6 +15,8 @@
 #include "compare/metrics/channels.h"
 #include "compare/metrics/pages.h"
 
+#include "libref/base/clones.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -157,12 +159,12 @@ static vn_status add_all(const sample *s, int64_t rows, vn_window *in, const vn_
 
 /* Whether two tokens differ: a quarter of their first numbers differ by a 16th. A repeated token has the same
  * errors again, so it is no new evidence. */
-static bool differ(const double *x, const double *y, int64_t n)
+VN_CLONES static bool differ(const double *x, const double *y, int64_t n)
 {
 	int64_t count = 0;
-	for (int64_t i = 0; i < n && 4 * count < n; i++) {
-		const double a = fabs(x[i]), b = fabs(y[i]);
-		count += fabs(x[i] - y[i]) > (a > b ? a : b) / 16; /* fmax is a call */
+	for (int64_t i = 0; i < n; i++) {
+		const double a = fabs(x[i]), b = fabs(y[i]), most = a > b ? a : b; /* fmax is a call */
+		count += fabs(x[i] - y[i]) > most / 16;
 	}
 	return 4 * count >= n;
 }
