@@ -200,6 +200,9 @@ class Manners(Files):
         wrong = module(self.at("cand.h5"), "logit")
         self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))
         self.assertIn("no checkpoint named logit in step 0; did you mean logits?", wrong.stderr)
+        wrong = module("compare", "a b.h5", "c.h5", "--model", "M")
+        self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))
+        self.assertTrue(wrong.stderr.endswith("no such file; commands are those of the program: vernier compare 'a b.h5' c.h5 --model M\n"), wrong.stderr)
         with subprocess.Popen([sys.executable, "-m", "vernier_parity", self.at("cand.h5")], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}) as cut_short:
             cut_short.stdout.close()

@@ -107,24 +107,41 @@ static void head(const vn_evaluated *x, FILE *out)
 	}
 }
 
+enum { INTERVAL = 80 };
+
+/* "   (95 %: 3.1 to 4.2)"; "" where one token alone gives none. */
+static const char *say_interval(const char *number, double from, double to, const char *unit, char text[INTERVAL])
+{
+	char a[24], b[24];
+
+	*text = 0;
+	if (!isnan(from) && !isnan(to)) {
+		snprintf(a, sizeof a, number, from);
+		snprintf(b, sizeof b, number, to);
+		snprintf(text, INTERVAL, "   (95 %%: %s to %s%s)", a, b, unit);
+	}
+	return text;
+}
+
 static void perplexities(const vn_evaluated *x, FILE *out)
 {
 	const vn_evaluation *e = x->e;
+	char                 text[INTERVAL];
 	fputc('\n', out);
 	for (int s = 0; s < 2; s++) {
 		fprintf(out, "%-11s %-9s ", s ? "" : "perplexity", side[s]);
 		if (isnan(e->loss[s].mean))
 			fputs("none: some scores are NaN\n", out);
 		else
-			fprintf(out, "%.7g   (95 %%: %.5g to %.5g); mean loss %.7g\n", e->perplexity[s], exp(low(e->loss[s])),
-			        exp(high(e->loss[s])), e->loss[s].mean);
+			fprintf(out, "%.7g%s; mean loss %.7g\n", e->perplexity[s],
+			        say_interval("%.5g", exp(low(e->loss[s])), exp(high(e->loss[s])), "", text), e->loss[s].mean);
 	}
 	fprintf(out, "%-11s %-9s ", "", "gap");
 	if (isnan(e->gap.mean))
 		fputs("none\n", out);
 	else
-		fprintf(out, "%+.3g %%   (95 %%: %+.3g to %+.3g %%), token by token; %+.4g in perplexity\n",
-		        100 * expm1(e->gap.mean), 100 * expm1(low(e->gap)), 100 * expm1(high(e->gap)),
+		fprintf(out, "%+.3g %%%s, token by token; %+.4g in perplexity\n", 100 * expm1(e->gap.mean),
+		        say_interval("%+.3g", 100 * expm1(low(e->gap)), 100 * expm1(high(e->gap)), " %", text),
 		        e->perplexity[1] - e->perplexity[0]);
 }
 
@@ -140,14 +157,18 @@ static void choices(const vn_evaluated *x, FILE *out)
 	fprintf(out, "\n%-11s ", "divergence");
 	if (isnan(e->kl.mean))
 		fprintf(out, "none; the first token without is %" PRId64 "\n", e->kl_max_at);
-	else
-		fprintf(out, "mean %.3g +- %.2g, p99 %.3g, max %.3g at token %" PRId64 "\n", e->kl.mean, VN_Z95 * e->kl.error,
-		        e->kl_p99, e->kl_max, e->kl_max_at);
+	else {
+		char error[32] = ""; /* one token alone has none */
+		if (!isnan(e->kl.error))
+			snprintf(error, sizeof error, " +- %.2g", VN_Z95 * e->kl.error);
+		fprintf(out, "mean %.3g%s, p99 %.3g, max %.3g at token %" PRId64 "\n", e->kl.mean, error, e->kl_p99, e->kl_max,
+		        e->kl_max_at);
+	}
 	if (x->o->decode == 0)
 		return;
-	fprintf(out, "%-11s after %" PRId64 " tokens: ", "greedy", e->prompt);
+	fprintf(out, "%-11s after %" PRId64 " token%s: ", "greedy", e->prompt, e->prompt == 1 ? "" : "s");
 	if (e->part_at < 0) {
-		fprintf(out, "the same for %" PRId64 " tokens\n", e->steps);
+		fprintf(out, "the same for %" PRId64 " token%s\n", e->steps, e->steps == 1 ? "" : "s");
 		return;
 	}
 	fprintf(out, "differs at token %" PRId64 ": ", e->part_at);

@@ -56,6 +56,9 @@ try capture ref "$M" --ids-from ref.h5 --ids 1 -o b.h5
 try capture ref "$M" --ids-from ref.h5 --prompt x -o b.h5
 try capture ref "$M" --ids-from ref.h5 --decode 2 --force-ids-from ref.h5 -o b.h5
 try capture ref "$M" --ids-from nowhere.h5 -o b.h5
+try capture ref "$M" --ids-from ids.json -o b.h5
+try capture ref "$M" --ids 1 --force-ids-from ids.json -o b.h5
+try capture ref "$M" --ids-from "$M/config.json" -o b.h5
 
 echo "== what was swapped, and what is not comparable"
 vernier capture ref "$M" --ids-from ref.h5 --force-ids-from ref.h5 --precision f16 -o half.h5 2>err || cat err
