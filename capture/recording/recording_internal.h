@@ -11,6 +11,7 @@
 #include "capture/recording/scratch.h"
 
 #include <sys/types.h>
+#include <time.h>
 
 /* A view of a tensor (view.h): axis k is the file's axis order[k], from index from[k] on. */
 typedef struct vn_view {
@@ -85,6 +86,7 @@ struct vn_recording {
 	int64_t              bytes;
 	dev_t                device; /* and inode: which file it is */
 	ino_t                inode;
+	struct timespec      changed; /* when the file was last written to, at opening */
 	vn_foreign           foreign;
 	const unsigned char *map; /* the whole file, or NULL before first use */
 

@@ -53,17 +53,24 @@ static void at_signal(int number)
 		leave_nothing(number);
 }
 
+void vn_temporary_catch(int number)
+{
+	struct sigaction now = { .sa_handler = at_signal, .sa_flags = (int)SA_RESETHAND };
+
+	sigemptyset(&now.sa_mask);
+	sigaction(number, &now, NULL);
+}
+
 /* Keeps handlers of programs that end in order at a signal (capture/run/interrupt.h), and signals that are
  * ignored (nohup). */
 static void clean_up_at_signals(void)
 {
 	static const int list[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction now = { .sa_handler = at_signal, .sa_flags = (int)SA_RESETHAND }, old;
+	struct sigaction old;
 
-	sigemptyset(&now.sa_mask);
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
 		if (sigaction(list[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
-			sigaction(list[i], &now, NULL);
+			vn_temporary_catch(list[i]);
 }
 
 static void created(void)

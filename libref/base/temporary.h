@@ -23,6 +23,10 @@ void        vn_temporary_clear(const char *path);
 /* "PATH cannot be removed" of the last such path; NULL: there is none */
 const char *vn_temporary_left(void);
 
+/* From now on this signal removes everything on the list and ends the program. Safe in a signal
+ * handler. */
+void vn_temporary_catch(int number);
+
 /* Removes everything on the list, closes every file, and waits a moment for child processes that
  * this ends. Safe in a signal handler; allocates nothing. */
 void vn_temporary_end(void);
