@@ -111,10 +111,10 @@ static bool is_shared(vn_op op)
 /* Counts how many operations of the span h changes, and how many it could. */
 static void count_places(vn_explain_trial *t, vn_hypothesis *h)
 {
-	const vn_plan *p = t->site->plan;
-	const vn_node *a = &p->node[h->node];
-	const vn_reach reach = h->change.constants.reach;
-	const int      n = t->site->n_span, *span = t->site->span;
+	const vn_plan        *p = t->site->plan;
+	const vn_node        *a = &p->node[h->node];
+	const vn_change_reach reach = h->change.constants.reach;
+	const int             n = t->site->n_span, *span = t->site->span;
 
 	h->places = 0;
 	for (int i = 0; i < n; i++) {

@@ -32,7 +32,8 @@ typedef enum vn_finding {
 	VN_PARTLY_ZERO, VN_PARTLY_OTHER, VN_CHANNELS_ZERO,
 	VN_MATRIX_TURNED, VN_INPUTS_MISSING, VN_RANKS_CROSSED, VN_ROWS_REORDERED, VN_NEVER_LOADED,
 		VN_WEIGHTS_SCALED, VN_WEIGHTS_ROUNDED, VN_WEIGHTS_QUANTISED, VN_PRODUCT_ROUNDED,
-	VN_MASK_FROM_CALL, VN_CALLS_ALONE, VN_CALLS_SEE_FUTURE, VN_SOFTMAX_SINK, VN_SUM_PLUS, VN_SCORE_CAP, VN_SOFTMAX_ROUNDED,
+	VN_MASK_FROM_CALL, VN_CALLS_ALONE, VN_CALLS_SEE_FUTURE, VN_SOFTMAX_SINK, VN_SUM_PLUS, VN_SCORE_CAP,
+		VN_SOFTMAX_ROUNDED,
 		VN_ATTENTION_ROUNDED, VN_PROBS_ROUNDED, VN_CACHE_ROUNDED, VN_NARROW, VN_OTHER_ACTIVATION,
 		VN_ANGLES_ROUNDED, VN_CALLS_FROM_ZERO, VN_POSITIONS_OF_SOME, VN_SINE_FOR_COSINE, VN_TURNED_BY_IDS,
 	VN_STATE_LOST, VN_UNNORMED,
@@ -44,7 +45,7 @@ typedef enum vn_finding {
 
 /* Where constants are changed: at the node, at all operations of its kind in its layer, or at all
  * operations of its kind. */
-typedef enum vn_reach { VN_AT_NODE, VN_IN_LAYER, VN_EVERYWHERE } vn_reach;
+typedef enum vn_change_reach { VN_AT_NODE, VN_IN_LAYER, VN_EVERYWHERE } vn_change_reach;
 
 /* A table of blocks of `block` tokens: block i is replaced by block from[i]. of: keys and values
  * (0), keys (1), values (2). */
@@ -120,7 +121,8 @@ typedef struct vn_attend_edit {
 	double           number;
 } vn_attend_edit;
 
-/* Tokens at positions first to last are rotated as if at times * position + plus, rounded down if `whole`. last < first: none. */
+/* Tokens at positions first to last are rotated as if at times * position + plus, rounded down if `whole`. last <
+ * first: none. */
 typedef struct vn_position_map {
 	int64_t first, last;
 	double  times, plus;
@@ -171,8 +173,8 @@ typedef struct vn_change {
 			double value;
 		} number;
 		struct {
-			vn_reach reach;
-			int      n;
+			vn_change_reach reach;
+			int             n;
 			struct {
 				const char *name;
 				double      value;

@@ -11,8 +11,8 @@
 
 static bool reached(const vn_plan *p, const vn_hypothesis *h, int node)
 {
-	const vn_node *a = &p->node[h->node], *n = &p->node[node];
-	const vn_reach reach = h->change.constants.reach;
+	const vn_node        *a = &p->node[h->node], *n = &p->node[node];
+	const vn_change_reach reach = h->change.constants.reach;
 
 	return reach == VN_AT_NODE ? node == h->node : n->op == a->op && (reach == VN_EVERYWHERE || n->layer == a->layer);
 }

@@ -2,9 +2,9 @@
 #include "compare/judge/reach.h"
 
 typedef struct asker {
-	const vn_plan *plan;
-	vn_reach      *reach;
-	void          *context;
+	const vn_plan    *plan;
+	vn_reach_visitor *reach;
+	void             *context;
 } asker;
 
 static void input(const asker *a, size_t step, const vn_node *node, int i, bool all_rows)
@@ -25,7 +25,7 @@ static void state(const asker *a, size_t step, const vn_state *s)
 				input(a, k, node, i, true);
 }
 
-void vn_reach_inputs(const vn_plan *plan, size_t step, int value, bool all_rows, vn_reach *reach, void *context)
+void vn_reach_inputs(const vn_plan *plan, size_t step, int value, bool all_rows, vn_reach_visitor *reach, void *context)
 {
 	const asker     a = { plan, reach, context };
 	const vn_value *v = &plan->value[value];

@@ -176,8 +176,8 @@ static vn_status find_right_outputs(vn_replay *r, int k, const bool *wrong, bool
 {
 	vn_status st = VN_OK;
 	*n = 0;
-	for (int i = 0; !st && i < r->e[VN_OWN].n_out; i++) {
-		const vn_node_output *m = &r->e[VN_OWN].out[i];
+	for (int i = 0; !st && i < r->e[VN_REPLAY_OWN].n_out; i++) {
+		const vn_node_output *m = &r->e[VN_REPLAY_OWN].out[i];
 		right[i] = false;
 		if (!wrong[i])
 			continue;
@@ -241,9 +241,9 @@ static void mark_captured(vn_replay *r, const suspects *s, const finding *f, con
 			r->c->result.point[v->through[t]].replay.captured = true;
 		drop_saved(r, s->which[i]); /* from here on, the correct content is in place */
 	}
-	for (int i = 0; i < r->e[VN_OWN].n_out; i++)
+	for (int i = 0; i < r->e[VN_REPLAY_OWN].n_out; i++)
 		if (wrong[i] && right[i])
-			r->c->result.point[r->point[r->e[VN_OWN].out[i].value]].replay.behind = first;
+			r->c->result.point[r->point[r->e[VN_REPLAY_OWN].out[i].value]].replay.behind = first;
 }
 
 vn_status vn_replay_captured(vn_replay *r, int k, vn_error *err)
@@ -254,8 +254,8 @@ vn_status vn_replay_captured(vn_replay *r, int k, vn_error *err)
 	vn_status st;
 	int       all = 0, n;
 
-	for (int i = 0; i < r->e[VN_OWN].n_out; i++)
-		all += wrong[i] = came_out_otherwise(r, &r->e[VN_OWN].out[i]);
+	for (int i = 0; i < r->e[VN_REPLAY_OWN].n_out; i++)
+		all += wrong[i] = came_out_otherwise(r, &r->e[VN_REPLAY_OWN].out[i]);
 	if (!all || !s.n || (st = search(r, &s, wrong, all, &f, err)))
 		return all && s.n ? st : VN_OK;
 	if ((st = run_with(r, &s, f.set, f.as, err)) || !f.right || (st = find_right_outputs(r, k, wrong, right, &n, err)))

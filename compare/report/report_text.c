@@ -33,7 +33,7 @@ typedef struct page {
 #define GREEN(p) VN_GREEN((p)->o->colour)
 #define DIM(p)   VN_DIM((p)->o->colour)
 #define BOLD(p)  VN_BOLD((p)->o->colour)
-#define PLAIN(p) VN_PLAIN((p)->o->colour)
+#define PLAIN(p) VN_COLOUR_OFF((p)->o->colour)
 
 /* ---- head ----------------------------------------------------------------- */
 

@@ -22,7 +22,7 @@
 
 #define ANYWHERE \
 	{ \
-		VN_NEEDS_NOTHING \
+		VN_NEED_NOTHING \
 	}
 #define NEEDS(a) \
 	{ \
@@ -117,7 +117,7 @@ static const char *unmet(vn_fault_need need, const vn_fault_row *r, const vn_pla
 	switch (need) {
 #define NEED(name, holds, why) case VN_NEED_##name: return (holds) ? NULL : why;
 #include "libref/plan/fault_needs.def"
-	case VN_NEEDS_NOTHING:
+	case VN_NEED_NOTHING:
 		break;
 	}
 	/* clang-format on */

@@ -27,7 +27,7 @@ typedef struct vn_fault_row vn_fault_row;
 typedef vn_status           vn_fault_make(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err);
 
 typedef enum vn_fault_need {
-	VN_NEEDS_NOTHING,
+	VN_NEED_NOTHING,
 #define NEED(name, holds, why) VN_NEED_##name,
 #include "libref/plan/fault_needs.def"
 } vn_fault_need;
