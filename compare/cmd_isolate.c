@@ -106,16 +106,7 @@ static vn_status take_precision(void *to, const vn_option *option, const char *v
 {
 	command *k = to;
 	(void)option;
-	if (!strchr(value, '@')) {
-		if (k->precision)
-			return vn_fail(err, VN_ERR_USAGE, "--precision is given twice");
-		k->precision = value;
-		return VN_OK;
-	}
-	if (k->o.cand.n_precise == MOST)
-		return vn_fail(err, VN_ERR_USAGE, "--precision can be given at most %d times", MOST);
-	k->precise[k->o.cand.n_precise++] = value;
-	return VN_OK;
+	return vn_take_precision(value, &k->precision, k->precise, &k->o.cand.n_precise, MOST, err);
 }
 
 /* An option that is for the GPU of this process alone; NULL: none is given. */

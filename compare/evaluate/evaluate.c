@@ -3,6 +3,8 @@
 #include "compare/evaluate/evaluate.h"
 #include "compare/metrics/measure.h"
 
+#include "capture/run/run.h"
+
 #include "libref/base/progress.h"
 #include "libref/exec/sample.h"
 
@@ -222,11 +224,9 @@ vn_status vn_evaluate_check(const vn_evaluate_options *o, const vn_plan *plan, v
 	if (o->n < 2)
 		return vn_fail(err, VN_ERR_USAGE,
 		               "a text of %" PRId64 " token: at least two are needed, because the first is not scored", o->n);
-	for (int64_t i = 0; i < o->n; i++)
-		if (o->ids[i] < 0 || o->ids[i] >= plan->vocab)
-			return vn_fail(err, VN_ERR_USAGE,
-			               "token id %" PRId32 " (number %" PRId64 " of %" PRId64 ") is outside the vocabulary of %d",
-			               o->ids[i], i + 1, o->n, plan->vocab);
+	const vn_status st = vn_ids_check(o->ids, o->n, plan, err);
+	if (st)
+		return st;
 	if (o->window < 2 || o->window > plan->context)
 		return vn_fail(err, VN_ERR_USAGE, "a window must have 2 to %d tokens (the model's context), not %" PRId64,
 		               plan->context, o->window);

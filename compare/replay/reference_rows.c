@@ -77,17 +77,6 @@ static void release_entry(const look *l, int root)
 
 static vn_status rows_of(const look *l, int value, float **rows, vn_error *err);
 
-static vn_args args_of(const look *l, const vn_node *n)
-{
-	vn_args a = {
-		.policy = l->policy, .threads = l->threads, .lists = l->plan->list, .wide = vn_value_wide(l->plan, n->out[0])
-	};
-
-	for (int i = 0; i < n->n_w; i++)
-		a.w[i] = n->w[i] >= 0 ? &l->weights[n->w[i]] : NULL;
-	return a;
-}
-
 /* The keys and values of all tokens. */
 static vn_status read_kept(const look *l, const vn_node *n, vn_args *a, vn_error *err)
 {
@@ -131,7 +120,7 @@ static vn_status compute_value(const look *l, int root, float *out, vn_error *er
 	const vn_node  *n = &l->plan->node[v->node];
 	const bool      attends = n->op == VN_OP_ATTENTION && n->n_in <= VN_ATTN_KEPT && n->n_state == 2;
 	float          *in[VN_MAX_IN] = { NULL };
-	vn_args         a = args_of(l, n);
+	vn_args         a = vn_eval_args(l->plan, n, l->weights, l->policy, l->threads);
 	vn_status       st = VN_OK;
 
 	if (--*l->left < 0 || n->out[0] != root || (n->n_state && !attends) || (vn_op_get(n->op)->mixes && !attends))
