@@ -1,4 +1,5 @@
 /* explain.c: see explain.h: from origins to answers. */
+#include "compare/explain/explain.h"
 #include "compare/explain/across_steps.h"
 #include "compare/explain/explain_point.h"
 #include "compare/explain/sentences.h"

@@ -199,8 +199,8 @@ vn_status vn_try_arranged(vn_explain_trial *t, const vn_tensor *own, const vn_te
  * own */
 #define FAR 1e4
 
-vn_status vn_score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h,
-                        vn_error *err)
+static vn_status score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h,
+                            vn_error *err)
 {
 	vn_tensor own, fine;
 	vn_status st;
@@ -240,7 +240,7 @@ vn_status vn_score(vn_explain_trial *t, vn_hypothesis *h, vn_error *err)
 
 	h->limit_fraction = (double)NAN;
 	if (!st && made.plan)
-		st = vn_score_plan(t, made.plan, made.weights, h, err);
+		st = score_plan(t, made.plan, made.weights, h, err);
 	else if (!st && made.own.data)
 		st = vn_score_numbers(t, &made.own, &made.fine, h, err);
 	if (!st && made.own.data &&
@@ -293,7 +293,7 @@ vn_status vn_try_format(vn_explain_trial *t, vn_hypothesis *h, vn_weight_format 
 vn_status vn_try_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h,
                       vn_error *err)
 {
-	return keep_scored(t, h, vn_score_plan(t, plan, weights, h, err));
+	return keep_scored(t, h, score_plan(t, plan, weights, h, err));
 }
 
 vn_status vn_score_sound(vn_explain_trial *t, vn_error *err)

@@ -2,7 +2,7 @@
 #ifndef VN_COMPARE_SENTENCE_H
 #define VN_COMPARE_SENTENCE_H
 
-#include "compare/explain/explain.h"
+#include "compare/explain/explanation.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 #ifndef VN_COMPARE_TRIAL_H
 #define VN_COMPARE_TRIAL_H
 
-#include "compare/explain/explain.h"
+#include "compare/explain/explanation.h"
 #include "compare/replay/local.h"
 #include "compare/replay/recompute.h"
 
