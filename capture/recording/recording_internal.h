@@ -1,5 +1,5 @@
-/* recording_internal.h: shared by the files of recording.h, receive.c, view.c, derive.c and dump.c;
- * included nowhere else. */
+/* recording_internal.h: what a recording is inside. For the files that open, derive or view one, in
+ * recording/, view/view.c, view/batched.c and import/; included nowhere else. */
 #ifndef VN_CAPTURE_RECORDING_INTERNAL_H
 #define VN_CAPTURE_RECORDING_INTERNAL_H
 
