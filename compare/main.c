@@ -299,7 +299,10 @@ static int run(const char *name, int argc, char **argv)
 	for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
 		if (strcmp(name, elsewhere[i].word) == 0)
 			vn_nearest_settle(&near, elsewhere[i].is);
-	fprintf(stderr, "vernier: no command '%.40s'%s; vernier help lists the commands\n", name, vn_nearest_hint(&near));
+	const bool option = *name == '-' && !vn_nearest_found(&near);
+	fprintf(stderr, "vernier: no command '%.40s'%s; %s\n", name, vn_nearest_hint(&near),
+	        option ? "options stand behind the command: vernier COMMAND [OPTION]..."
+	               : "vernier help lists the commands");
 	return 2;
 }
 

@@ -17,6 +17,7 @@ for word in version -v --version; do vernier $word | sed 's/[0-9.]*$/N/'; done
 echo "== did you mean"
 try compar
 try verison
+try --json compare a.h5 b.h5
 try compare --json
 try compare --modle x
 try compare --fo
