@@ -77,7 +77,7 @@ def commands():
             Command("devices"),
             Command("show", "ref.h5", "logits", "--values", "new.csv", "--force", writes="new.csv"),
             Command("merge", "part1.json", "part2.json"),
-            Command("synth", "tiny", "-o", "new", "--force"),
+            Command("synth", "tiny", "-o", "new"),
             Command("import", "dump.npz", "--dry-run", *IDS),
             Command("capture", "gpu", "model", *IDS, "-o", "new.h5", writes="new.h5"),
             Command("capture", "gpu", "model", *IDS, "--force-ref", "layer1.*", "-o", "new.h5", writes="new.h5"),
@@ -124,6 +124,7 @@ def content(name):
 def answer(command, **limits):
     if command.writes and os.path.exists(command.writes):
         os.unlink(command.writes)
+    shutil.rmtree("new", ignore_errors=True)  # the model of synth
     status, out, err = run(command.arguments, **limits)
     written = content(command.writes) if command.writes and os.path.exists(command.writes) else None
     return status, out, err, written
