@@ -243,7 +243,7 @@ static vn_status isolate(command *k, bool *healthy, vn_error *err)
 	return st;
 }
 
-/* A faulty copy of the model for the GPU; what is replaced is sound. */
+/* A faulty copy of the model for the GPU; what is replaced is unmodified. */
 static vn_status make_faulty(command *k, const vn_model *m, vn_faulty **f, vn_error *err)
 {
 	vn_status st = k->n_inject ? vn_faulty_create(vn_model_plan(m), vn_model_weights(m), f, err) : VN_OK;

@@ -107,7 +107,7 @@ static void attend(query *q)
 	}
 }
 
-/* Moves the probe to explanation x and reads its step. *fits: it is a step of one token of an attention. */
+/* Moves the recomputation to explanation x and reads its step. *fits: it is a step of one token of an attention. */
 static vn_status open_query(vn_explain_trial *t, vn_explanation *x, query *q, bool *fits, vn_error *err)
 {
 	static const int outputs[] = { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS };

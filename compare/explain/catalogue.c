@@ -134,7 +134,7 @@ static vn_status try_made(vn_explain_trial *t, int fault, const int *node, int n
 		const vn_plan *made = vn_faulty_plan(f);
 		h.capture = is_read(plan, root) && !is_read(made, root);
 		put_held(made, root, &h);
-		if ((t->went == VN_WENT_UNKNOWN || h.capture == (t->went == VN_NOT_WENT_ON)) &&
+		if ((t->consumed == VN_CONSUMED_UNKNOWN || h.capture == (t->consumed == VN_CONSUMED_OTHERS)) &&
 		    could_be(t, &made->node[made->value[root].node]))
 			st = some ? look_at_columns(t, made, vn_faulty_weights(f), &h, settled, err)
 			          : vn_try_plan(t, made, vn_faulty_weights(f), &h, err);
@@ -222,12 +222,12 @@ bool vn_consumed_as_recorded(const vn_explain_trial *t)
 	return consumed_as_recorded(t->c, t->site->plan, t->x->point);
 }
 
-vn_went vn_how_it_went(const vn_explain_trial *t)
+vn_consumed vn_what_was_consumed(const vn_explain_trial *t)
 {
 	const vn_checkpoint *p = &t->c->result.point[t->x->point];
-	return p->replay.captured                                       ? VN_NOT_WENT_ON
-	       : consumed_as_recorded(t->c, t->site->plan, t->x->point) ? VN_WENT_ON
-	                                                                : VN_WENT_UNKNOWN;
+	return p->replay.captured                                       ? VN_CONSUMED_OTHERS
+	       : consumed_as_recorded(t->c, t->site->plan, t->x->point) ? VN_CONSUMED_AS_RECORDED
+	                                                                : VN_CONSUMED_UNKNOWN;
 }
 
 /* A fault at one operation may change another (a norm moved behind the sum is missing in front
@@ -378,7 +378,7 @@ bool vn_catalogue_has_pairs(const vn_explain_trial *t)
 	const vn_site *s = t->site;
 	bool           known = false;
 
-	if (s->n_span != 1 || t->brief || t->part || t->went == VN_NOT_WENT_ON)
+	if (s->n_span != 1 || t->brief || t->part || t->consumed == VN_CONSUMED_OTHERS)
 		return false;
 	for (int i = 0; i < N_KNOWN_PAIRS; i++)
 		known = known || fits_pair(t, i, s->span[0]);

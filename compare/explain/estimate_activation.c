@@ -38,7 +38,7 @@ vn_status vn_estimate_activation(vn_explain_trial *t, vn_error *err)
 	vn_error         none = { "" };
 	vn_status        st = VN_OK;
 
-	if (t->part || t->x->unmodified.local.bad || t->went == VN_NOT_WENT_ON || !vn_is_activation(t))
+	if (t->part || t->x->unmodified.local.bad || t->consumed == VN_CONSUMED_OTHERS || !vn_is_activation(t))
 		return VN_OK;
 	double *y = malloc((size_t)n * sizeof *y + 1);
 	if (!y)

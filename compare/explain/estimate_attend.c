@@ -168,7 +168,7 @@ vn_status vn_estimate_attend(vn_explain_trial *t, vn_error *err)
 	vn_status      st;
 
 	if (p->node[node].op != VN_OP_ATTENTION || !p->node[node].c.attention.causal || t->part ||
-	    t->went == VN_NOT_WENT_ON || t->x->unmodified.local.bad)
+	    t->consumed == VN_CONSUMED_OTHERS || t->x->unmodified.local.bad)
 		return VN_OK;
 	if ((st = vn_attend_open(&x.a, t, node, &made, err)) || !made)
 		return st;

@@ -103,7 +103,8 @@ static vn_status open_turned(const vn_explain_trial *t, int node, turned *r, dou
 
 	*y = NULL;
 	if (p->node[node].op != VN_OP_ROPE || p->node[node].out[0] != t->site->target || s.rank != 3 || t->part ||
-	    t->went == VN_NOT_WENT_ON || t->x->unmodified.local.bad || p->node[node].c.rope.rope.rotary_dim / 2 > PAIRS_MAX)
+	    t->consumed == VN_CONSUMED_OTHERS || t->x->unmodified.local.bad ||
+	    p->node[node].c.rope.rope.rotary_dim / 2 > PAIRS_MAX)
 		return VN_OK;
 	if ((st = vn_recompute_input(t->recompute, 0, VN_OWN_WIDTH, &x, err)))
 		return st;

@@ -149,11 +149,11 @@ static vn_status try_turned_axes(vn_rearranged *r, vn_error *err)
 	for (size_t i = 0; !st && i < (s->rank == 2 ? 1u : sizeof orders / sizeof *orders); i++) {
 		const bool inside = joined && orders[i][0] == 0 && orders[i][1] == 2,
 				   outside = joined && i == 0 && s->rank == 3;
-		vn_hypothesis h = { .finding = r->t->went != VN_WENT_ON ? VN_AXES_RECORDED
-			                           : inside                 ? VN_AXES_OF_HEADS
-			                           : outside                ? VN_AXES_BEFORE_TOKENS
-			                                                    : VN_AXES,
-			                .capture = r->t->went == VN_NOT_WENT_ON,
+		vn_hypothesis h = { .finding = r->t->consumed != VN_CONSUMED_AS_RECORDED ? VN_AXES_RECORDED
+			                           : inside                                  ? VN_AXES_OF_HEADS
+			                           : outside                                 ? VN_AXES_BEFORE_TOKENS
+			                                                                     : VN_AXES,
+			                .capture = r->t->consumed == VN_CONSUMED_OTHERS,
 			                .change.result.n = s->rank };
 		if (s->rank < 2 || s->rank > 3)
 			return VN_OK;
@@ -176,10 +176,10 @@ static bool may_be_taken_for(const vn_rearranged *r, const vn_entry *e)
 	const int      v = vn_plan_find(p, e->name), me = vn_plan_find(p, r->t->c->result.point[r->t->x->point].name);
 	const int      root = v < 0 ? -1 : vn_plan_root(p, v), mine = vn_plan_root(p, me);
 
-	if (r->t->went == VN_WENT_ON || root == mine)
+	if (r->t->consumed == VN_CONSUMED_AS_RECORDED || root == mine)
 		return false;
 	/* computed from it in the same layer; later layers mix in other numbers */
-	return root < 0 || r->t->went == VN_NOT_WENT_ON
+	return root < 0 || r->t->consumed == VN_CONSUMED_OTHERS
 	           ? root < 0 || p->value[root].state < 0
 	           : p->value[root].layer != p->value[mine].layer || !vn_is_made_of(p, root, mine);
 }
@@ -200,7 +200,7 @@ static bool is_parallel(const vn_rearranged *r, const vn_entry *e)
 	const vn_plan *p = r->t->site->plan;
 	const int      v = vn_plan_find(p, e->name), mine = r->t->site->target;
 
-	if (v < 0 || p->value[mine].point != VN_POINT_ATTN_RESIDUAL || r->t->went != VN_NOT_WENT_ON ||
+	if (v < 0 || p->value[mine].point != VN_POINT_ATTN_RESIDUAL || r->t->consumed != VN_CONSUMED_OTHERS ||
 	    !vn_consumed_as_recorded(r->t))
 		return false;
 	const vn_node *sum = &p->node[p->value[mine].node];

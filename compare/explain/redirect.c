@@ -193,7 +193,7 @@ vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 	vn_error       none = { "" };
 	vn_status      st;
 
-	if (t->went == VN_NOT_WENT_ON)
+	if (t->consumed == VN_CONSUMED_OTHERS)
 		return VN_OK;
 	if (n && p->node[span[0]].op == VN_OP_DELTA_RULE)
 		return (st = unnormed(t, span[0], err)) || vn_answered(t) ? st : made_inside(t, span[0], err);
@@ -260,7 +260,7 @@ vn_status vn_redirect_in_time(vn_explain_trial *t, vn_error *err)
 	for (int due = 0; !st && due < 2 && !vn_answered(t); due++) {
 		vn_hypothesis h = { .finding = due ? VN_STEP_LATE : VN_STEP_STALE,
 			                .node = node,
-			                .capture = t->went == VN_NOT_WENT_ON,
+			                .capture = t->consumed == VN_CONSUMED_OTHERS,
 			                .change = { .kind = VN_BY_STEP, .step.due = due } };
 		st = vn_try(t, &h, err);
 	}

@@ -296,7 +296,7 @@ vn_status vn_try_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tensor 
 	return keep_scored(t, h, score_plan(t, plan, weights, h, err));
 }
 
-vn_status vn_score_sound(vn_explain_trial *t, vn_error *err)
+vn_status vn_score_unmodified(vn_explain_trial *t, vn_error *err)
 {
 	vn_hypothesis  *h = &t->x->unmodified;
 	const vn_status st = vn_score_numbers(t, &t->own, &t->fine, h, err);

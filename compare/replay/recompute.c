@@ -227,9 +227,9 @@ static void find_points(vn_recompute *p)
 	}
 }
 
-vn_status vn_recompute_create(vn_comparison *c, vn_recompute **probe, vn_error *err)
+vn_status vn_recompute_create(vn_comparison *c, vn_recompute **made, vn_error *err)
 {
-	vn_recompute *p = *probe = calloc(1, sizeof *p);
+	vn_recompute *p = *made = calloc(1, sizeof *p);
 	vn_status     st;
 
 	if (!p)
@@ -261,7 +261,7 @@ vn_status vn_recompute_create(vn_comparison *c, vn_recompute **probe, vn_error *
 		find_points(p);
 	if (st) {
 		vn_recompute_destroy(p);
-		*probe = NULL;
+		*made = NULL;
 	}
 	return st;
 }

@@ -44,14 +44,14 @@ static const vn_fault_row table[] = {
 
 static const char *const ids[VN_N_MISTAKES] = {
 	[VN_NO_MISTAKE] = "",
-#define FAULT(name, id, ...)      [VN_MISTAKE_##name] = id,
-#define MISREADING(name, id, ...) [VN_MISTAKE_##name] = id,
-#define FAMILY(name, id, title)   [VN_MISTAKE_##name] = id,
+#define FAULT(name, id, ...)          [VN_MISTAKE_##name] = id,
+#define RECORDER_FAULT(name, id, ...) [VN_MISTAKE_##name] = id,
+#define FAMILY(name, id, title)       [VN_MISTAKE_##name] = id,
 #include "libref/plan/catalogue.def"
 };
 
 /* The table of mistakes begins with the faults, in this order. */
-static_assert(sizeof table / sizeof *table == VN_MISTAKE_M6 - 1, "M6 is the first misreading");
+static_assert(sizeof table / sizeof *table == VN_MISTAKE_M6 - 1, "M6 is the first recorder fault");
 
 int vn_n_faults(void)
 {

@@ -18,13 +18,13 @@
 
 #include "libref/plan/plan.h"
 
-/* The ids of the catalogue in C: faults, misreadings, and families, which are ids without a
+/* The ids of the catalogue in C: faults, recorder faults, and families, which are ids without a
  * variant. */
 typedef enum vn_mistake {
 	VN_NO_MISTAKE,
-#define FAULT(name, ...)      VN_MISTAKE_##name,
-#define MISREADING(name, ...) VN_MISTAKE_##name,
-#define FAMILY(name, ...)     VN_MISTAKE_##name,
+#define FAULT(name, ...)          VN_MISTAKE_##name,
+#define RECORDER_FAULT(name, ...) VN_MISTAKE_##name,
+#define FAMILY(name, ...)         VN_MISTAKE_##name,
 #include "libref/plan/catalogue.def"
 	VN_N_MISTAKES
 } vn_mistake;

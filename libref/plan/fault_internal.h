@@ -86,7 +86,7 @@ int    vn_fault_value(const vn_plan *p, int layer, vn_point point);
 int    vn_fault_width(const vn_plan *p); /* D of the model */
 
 /* Returns the node as it was before anything was injected. */
-static inline const vn_node *vn_fault_sound(const vn_faulty *f, int node)
+static inline const vn_node *vn_fault_unmodified(const vn_faulty *f, int node)
 {
 	return &f->unmodified->node[f->unmodified->value[f->plan->node[node].out[0]].node];
 }
