@@ -172,7 +172,7 @@ static vn_status take_part(void *to, const vn_option *option, const char *text, 
 {
 	vn_compare_line *k = to;
 	(void)option;
-	return vn_part_read(text, &k->part, err);
+	return vn_folder_part_read(text, &k->part, err);
 }
 
 static vn_status take_path(void *to, const vn_option *option, const char *path, vn_error *err)

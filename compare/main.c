@@ -353,7 +353,7 @@ static bool heed_environment(void)
 	const char *kernel = getenv("VERNIER_KERNEL");
 	vn_error    err = { "" };
 
-	if (!kernel || !*kernel || vn_kernel_choose(kernel, &err) == VN_OK)
+	if (!kernel || !*kernel || vn_metric_kernel_choose(kernel, &err) == VN_OK)
 		return true;
 	fprintf(stderr, "vernier: VERNIER_KERNEL: %s\n", err.text);
 	return false;

@@ -108,7 +108,7 @@ static void a_format_is_reached_by_rounding_and_not_by_cutting(void)
 			pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
 			for (int i = 0; i < N; i++) {
 				m.x[side][i] = (float)m.x[side][i];
-				m.x[!side][i] = truncated ? vn_change_of(&cut, m.x[side][i]) : m.x[side][i];
+				m.x[!side][i] = truncated ? vn_weight_change_number(&cut, m.x[side][i]) : m.x[side][i];
 			}
 			m.x[side][0] = m.x[!side][0] = -8; /* the ends fit either way: the rms decides */
 			m.x[side][1] = m.x[!side][1] = 8;

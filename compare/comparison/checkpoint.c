@@ -47,7 +47,7 @@ static const char *const status_text[VN_N_STATUS_WORDS] = {
 	[VN_AGREED] = "agreed",       [VN_EQUAL] = "equal",
 };
 
-const char *vn_status_text(vn_status_word s)
+const char *vn_status_word_text(vn_status_word s)
 {
 	return status_text[s];
 }

@@ -51,7 +51,7 @@ static vn_status try_in_some_heads(vn_explain_trial *t, vn_error *err)
 	const int    tried = t->x->n_tried;
 	vn_head_part part;
 	bool         some = false;
-	vn_status    st = t->whole ? VN_OK : vn_part_find(t, &part, &some, err);
+	vn_status    st = t->whole ? VN_OK : vn_head_part_find(t, &part, &some, err);
 
 	if (st || !some)
 		return st;
@@ -210,7 +210,7 @@ static vn_status try_like(vn_explain_trial *t, const vn_explanation *like, vn_er
 	vn_head_part         part;
 
 	t->x->fitted = like->fitted;
-	t->part = vn_part_of(t, best, &part) ? &part : NULL;
+	t->part = vn_head_part_of(t, best, &part) ? &part : NULL;
 	for (int i = 0; !st && i < like->n_alias; i++) {
 		vn_hypothesis h = like->by[i];
 		if (!vn_hypothesis_is_fitted(&h) || h.change.kind == VN_BY_ROWS || h.places ||
@@ -236,7 +236,7 @@ vn_status vn_explain_with(vn_explain_trial *t, const vn_hypothesis *h, vn_error 
 	with.speaks_against = VN_NOTHING_AGAINST;
 	with.refuted = false;
 	if (!st && !*x->why_not && !(st = vn_score_unmodified(t, err))) {
-		t->part = vn_part_of(t, h, &part) ? &part : NULL;
+		t->part = vn_head_part_of(t, h, &part) ? &part : NULL;
 		x->fitted = vn_hypothesis_is_fitted(h);
 		st = x->fitted ? vn_try(t, &with, err) : vn_catalogue(t, &like, err);
 		t->part = NULL;

@@ -126,7 +126,7 @@ static vn_status allow_variant(vn_explain_trial *t, const vn_plan *plan, const v
 		return st;
 	if (!(st = vn_recompute_run(t->recompute, other, weights, VN_OWN_WIDTH, &z, err))) {
 		if (t->part)
-			vn_part_splice(t->part, &z, own);
+			vn_head_part_splice(t->part, &z, own);
 		/* If the numbers are exactly those of this implementation, it is the candidate's own.
 		 * The floor of a format with few digits could hide a mistake; exact numbers do not. */
 		if (!(st = vn_local_alone(&z, &t->site->cand, t->site->axes, threads, l, err)) && !alone)
@@ -214,7 +214,7 @@ static vn_status score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_t
 	if (st)
 		return st;
 	if (t->part) {
-		vn_part_splice(t->part, &own, &t->own);
+		vn_head_part_splice(t->part, &own, &t->own);
 		memcpy(h->part, t->part->in, sizeof h->part);
 		h->heads = t->part->heads;
 	}
@@ -222,7 +222,7 @@ static vn_status score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_t
 	if (!(st = vn_score_numbers(t, &own, &own, h, err)) && h->local.local <= FAR * t->x->unmodified.local.floor &&
 	    !h->local.bad && !(st = vn_recompute_run(t->recompute, plan, weights, VN_FINE_WIDTH, &fine, err))) {
 		if (t->part)
-			vn_part_splice(t->part, &fine, &t->fine);
+			vn_head_part_splice(t->part, &fine, &t->fine);
 		/* Also if it already fits: hypotheses are compared, and one with a wider floor leaves
 		 * less by that alone. */
 		if (!(st = vn_score_numbers(t, &own, &fine, h, err)))

@@ -98,7 +98,7 @@ const char *vn_say_failure(const vn_checkpoint *p, char text[VN_WORDS])
 			vn_text_add(text, VN_WORDS, "; new since the baseline");
 		return text;
 	}
-	snprintf(text, VN_WORDS, "%s%s%s%s%s", vn_status_text(p->status), p->detail ? ": " : "", p->detail ? p->detail : "",
-	         p->holds ? "; " : "", p->holds ? p->holds : "");
+	snprintf(text, VN_WORDS, "%s%s%s%s%s", vn_status_word_text(p->status), p->detail ? ": " : "",
+	         p->detail ? p->detail : "", p->holds ? "; " : "", p->holds ? p->holds : "");
 	return text;
 }

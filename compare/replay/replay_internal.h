@@ -35,7 +35,7 @@ enum { VN_SAVED = 8 };
 
 /* The alternatives for a value's content: as captured; as the reference computes it from captured
  * inputs; as it computes it from corrected inputs, if one of those is wrong too. */
-typedef enum vn_should { VN_AS_CAPTURED, VN_DIRECT, VN_FURTHER, VN_N_SHOULD } vn_should;
+typedef enum vn_replay_should { VN_AS_CAPTURED, VN_DIRECT, VN_FURTHER, VN_N_SHOULD } vn_replay_should;
 
 /* The correct content of a value that is wrong in the candidate. */
 typedef struct vn_saved {

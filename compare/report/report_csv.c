@@ -68,7 +68,7 @@ static void row(const vn_comparison *c, int point, FILE *out)
 	text(out, vn_point_of(p));
 	text(out, vn_op_of(c, p));
 	shape(out, &vn_entry_of(c, p)->shape);
-	text(out, vn_status_text(p->status));
+	text(out, vn_status_word_text(p->status));
 	fprintf(out, ",%d,%d,%d,%" PRId64, p->fails, point == vn_first_failure(c), p->origin, p->m.n);
 	for (int m = 0; m < VN_N_METRICS; m++)
 		number(out, vn_metric_shown(p, (vn_metric)m), true);

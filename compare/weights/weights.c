@@ -103,7 +103,7 @@ static vn_weight_fate look_at(const vn_weight_side *ref, const vn_weight_side *c
 	vn_weight_fate       fate;
 
 	t.name = vn_weight_name_of(a ? a->name : b->name);
-	t.heads = vn_heads_of(ref->plan ? ref->plan : cand->plan, t.name.layer);
+	t.heads = vn_weight_heads_of(ref->plan ? ref->plan : cand->plan, t.name.layer);
 	if (a && b && (fate = vn_weight_same_numbers(&t)) != VN_WEIGHT_DIFFERS)
 		return fate;
 	d.layer = t.name.layer;

@@ -75,7 +75,7 @@ vn_weight_name vn_weight_name_of(const char *name)
 	return x;
 }
 
-bool vn_part_is_norm(vn_weight_part p)
+bool vn_weight_part_is_norm(vn_weight_part p)
 {
 	return (p >= VN_PART_NORM && p <= VN_PART_NORM_K) || p == VN_PART_GDN_NORM;
 }
