@@ -262,7 +262,7 @@ static vn_status make_faulty(command *k, const vn_model *m, vn_faulty **f, vn_er
 	return st;
 }
 
-static vn_status run(command *k, bool *healthy, vn_error *err)
+static vn_status run_isolate(command *k, bool *healthy, vn_error *err)
 {
 	vn_model  *m = NULL;
 	vn_prompt  text = { 0 };
@@ -305,7 +305,7 @@ int cmd_isolate(int argc, char **argv)
 
 	if (said)
 		return said == 1 ? 0 : 2;
-	if (run(&k, &healthy, &err)) {
+	if (run_isolate(&k, &healthy, &err)) {
 		fprintf(stderr, "vernier isolate: %s\n", err.text);
 		return 2;
 	}

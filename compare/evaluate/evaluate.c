@@ -86,8 +86,8 @@ static vn_status end(void *ctx, vn_error *err)
 }
 
 /* Runs one call and collects its rows [first, last]. */
-static vn_status run(const vn_engine *e, const int32_t *ids, int64_t tokens, bool *want, int64_t first, int64_t last,
-                     collector *c, vn_error *err)
+static vn_status run_engine(const vn_engine *e, const int32_t *ids, int64_t tokens, bool *want, int64_t first,
+                            int64_t last, collector *c, vn_error *err)
 {
 	const int64_t past = e->ops->position(e->self);
 	const vn_taps taps = { .want = want,
@@ -147,7 +147,7 @@ static vn_status one_window(walk *w, int64_t stop, vn_error *err)
 
 	for (int s = 0; !st && s < 2; s++) {
 		w->engine[s]->ops->reset(w->engine[s]->self);
-		st = run(w->engine[s], ids, stop - w->begin, w->want, first, last, &w->rows[s], err);
+		st = run_engine(w->engine[s], ids, stop - w->begin, w->want, first, last, &w->rows[s], err);
 	}
 	w->m += stop - w->from;
 	return st ? vn_context(err, st, "tokens %" PRId64 " to %" PRId64, w->begin, stop - 1) : VN_OK;
@@ -193,7 +193,7 @@ static vn_status decode(walk *w, vn_evaluation *e, vn_error *err)
 	vn_progress_start(&bar, "decoded", steps);
 	while (!st && e->steps < steps && e->part_at < 0) {
 		for (int s = 0; !st && s < 2; s++)
-			if (!(st = run(w->engine[s], ids, tokens, w->want, tokens - 1, tokens - 1, &w->rows[s], err)) &&
+			if (!(st = run_engine(w->engine[s], ids, tokens, w->want, tokens - 1, tokens - 1, &w->rows[s], err)) &&
 			    vn_sample(w->rows[s].data, w->rows[s].dtype, w->plan->vocab, 0, 0, &e->part[s], NULL))
 				e->part[s] = -1;
 		if (st)

@@ -186,7 +186,7 @@ static double share_of(const query *q, int h, int64_t a, int64_t c)
 
 /* What the step's output would be, (H,K) or (H,S): with another key in slot a, token c's or (VN_CACHE_UNKNOWN) the
  * one that fits best, or with another value, which is greater by `by` (G,K). */
-static void make(const query *q, int of, int64_t a, int64_t c, const double *by, double *to)
+static void make_output(const query *q, int of, int64_t a, int64_t c, const double *by, double *to)
 {
 	const int     K = width(q), group = heads(q) / key_heads(q);
 	const int64_t S = q->S;
@@ -220,7 +220,7 @@ static double left_with(const query *q, int of, int64_t a, int64_t c, const doub
 {
 	double dd = 0;
 
-	make(q, of, a, c, by, room);
+	make_output(q, of, a, c, by, room);
 	for (int64_t i = 0; i < count_of(q); i++)
 		dd += (room[i] - q->is[i]) * (room[i] - q->is[i]);
 	return dd / q->size / q->x->unmodified.local.floor;
@@ -386,7 +386,7 @@ static vn_status try_slot(vn_explain_trial *t, const query *q, const slot *s, vn
 	t->x = q->x;
 	t->elements = t->c->result.point[q->x->point].m.n;
 	t->x->fitted = t->x->fitted || !t->x->n_fit;
-	make(q, s->of, s->at, s->holds, s->by, (double *)made.fine.data);
+	make_output(q, s->of, s->at, s->holds, s->by, (double *)made.fine.data);
 	vn_made_round(t, &made);
 	if (!(st = vn_score_numbers(t, &made.own, &made.fine, &h, err))) {
 		vn_local_allow(&h.local, &t->x->unmodified.local);

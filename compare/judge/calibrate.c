@@ -260,7 +260,7 @@ static void quoted(const char *text, const char *instead_of, FILE *out)
 	free(clean);
 }
 
-static void number(const group *g, FILE *out)
+static void write_number(const group *g, FILE *out)
 {
 	if (g->none)
 		fprintf(out, "none");
@@ -326,7 +326,7 @@ static void keys(const group *g, int n, const char *indent, FILE *out)
 			continue;
 		}
 		fprintf(out, "%s%s: ", indent, vn_limit_key(s->form, s->metric, key));
-		number(&g[i], out);
+		write_number(&g[i], out);
 		fputc('\n', out);
 	}
 	if (!inner)
@@ -335,7 +335,7 @@ static void keys(const group *g, int n, const char *indent, FILE *out)
 	for (int i = 0, said = 0; i < n; i++)
 		if (beside(g, n, g[i].worst)) {
 			fprintf(out, "%s %s: ", said++ ? "," : "", vn_limit_key(VN_PLAIN, g[i].worst->metric, key));
-			number(&g[i], out);
+			write_number(&g[i], out);
 		}
 	fputs(" }\n", out);
 }
