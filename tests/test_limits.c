@@ -207,7 +207,7 @@ static void rules_have_a_shape(void)
 	refused("version: 1\nrules: [ a ]\n", "t.yaml:2:10: expected a map");
 	refused("version: 1\ndefaults: 3\n", "t.yaml:2:11: expected a map");
 	refused("version: 1\nrules: [ { match: 'a{b' } ]\n", "t.yaml:2:19: match:");
-	refused("- a\n", "t.yaml:1:1: expected version: 1");
+	refused("- a\n", "t.yaml:1:1: expected a map that starts with version: 1");
 	refused("", "t.yaml:1:1: empty");
 	refused("defaults: {}\n", "no version");
 	refused("version: 2\n", "t.yaml:1:10: version '2'");
@@ -227,7 +227,7 @@ static void what_yaml_can_do_beyond_the_language_is_refused(void)
 	              "t.yaml:2:7: name holds a NUL");
 	char deep[20000];
 	memset(deep, '[', sizeof deep);
-	refused_bytes(deep, sizeof deep, "t.yaml:1:1: expected version: 1");
+	refused_bytes(deep, sizeof deep, "t.yaml:1:1: expected a map that starts with version: 1");
 	memcpy(deep, "version: 1\ndefaults: {nmse: ", 28);
 	refused_bytes(deep, sizeof deep, "t.yaml:2:18: nmse must be one value");
 }

@@ -51,7 +51,7 @@ static void a_format_that_rounds_more_has_a_larger_floor(void)
 static void of_a_run_in_float64_what_others_compute_in_float32_is_judged_so(void)
 {
 	vn_node norm = { .op = VN_OP_RMS_NORM, .out = { 1 } }, product = { .op = VN_OP_LINEAR, .out = { 1 } },
-			attention = { .op = VN_OP_ATTENTION };
+			attention = { .op = VN_OP_ATTENTION, .n_out = VN_ATTN_PROBS + 1 };
 
 	attention.out[VN_ATTN_CONTEXT] = 1;
 	attention.out[VN_ATTN_SCORES] = 2;
