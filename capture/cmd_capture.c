@@ -120,8 +120,10 @@ static const vn_option known[] = {
 	      "Decode these tokens, one step each, instead of --decode. This compares what another engine decoded, step by "
 	      "step." },
 	{ "force-ids-from", 0, VN_INTO(options, forced_from), .argument = "REC",
-	  .help = "Decode the tokens that were decoded in the recording REC. With --ids-from REC the run has the tokens of "
-	          "REC. With --prompts, REC is a folder with a recording NAME.h5 of each prompt." },
+	  .help =
+	      "Decode the tokens that were decoded in the recording REC. With --ids-from REC the run has the tokens of "
+	      "REC. With --prompts, REC is a folder with a recording NAME.h5 of each prompt; the decode of a prompt, if "
+	      "given, must be the number of tokens there." },
 	VN_GROUP("The GPU"),
 	{ "device", 0, VN_INTO(options, run.device), VN_RANGE(0, 255), .argument = "N",
 	  .help = "GPU number, as listed by vernier devices. Default: the best suitable device." },
@@ -360,9 +362,9 @@ static vn_status capture_one(options *o, vn_error *err)
 	int32_t    *forced = NULL;
 	vn_status   st;
 
-	if ((st = vn_ids_kept(o->recipe.path, o->source.recording, err)) ||
-	    (st = vn_ids_kept(o->recipe.path, o->recipe.against, err)) ||
-	    (st = vn_ids_kept(o->recipe.path, o->forced_from, err)) ||
+	if ((st = vn_ids_kept("--ids-from", o->recipe.path, o->source.recording, err)) ||
+	    (st = vn_ids_kept("--against", o->recipe.path, o->recipe.against, err)) ||
+	    (st = vn_ids_kept("--force-ids-from", o->recipe.path, o->forced_from, err)) ||
 	    (o->forced_text && (st = vn_read_ids("--force-ids", o->forced_text, &forced, &o->recipe.decode, err))) ||
 	    (o->forced_from &&
 	     (st = vn_ids_from("--force-ids-from", o->forced_from, VN_IDS_DECODED, &forced, &o->recipe.decode, err))) ||

@@ -2,6 +2,7 @@
 #include "capture/commands.h"
 #include "capture/import/import.h"
 #include "capture/base/warnings.h"
+#include "capture/run/ids_from.h"
 #include "libref/base/options.h"
 #include "libref/base/text.h"
 
@@ -85,6 +86,8 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 		return vn_fail(err, VN_ERR_USAGE, "-o FILE is needed: the file to write the recording to (or --dry-run)");
 	if (o->import.ids && o->import.ids_from)
 		return vn_fail(err, VN_ERR_USAGE, "--ids and --ids-from exclude each other: both give the tokens");
+	if (vn_ids_kept("--ids-from", o->output, o->import.ids_from, err))
+		return VN_ERR_USAGE;
 	if (!short_enough(o->import.engine) || !short_enough(o->import.precision))
 		return vn_fail(err, VN_ERR_USAGE, "--engine and --precision are words of up to %d bytes", VN_FACT_VALUE - 1);
 	return VN_OK;

@@ -10,6 +10,7 @@
 #include "libref/base/printed.h"
 
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -85,7 +86,8 @@ static void not_there(const vn_recording *r, const char *name, vn_error *err)
 	if (found && bare != name &&
 	    snprintf(whole, sizeof whole, "%.*s%s", (int)(bare - name), name, found) < (int)sizeof whole)
 		vn_nearest_settle(&near, whole);
-	vn_fail(err, VN_ERR_NOTFOUND, "%s: no checkpoint named '%s'%s", vn_recording_path(r), name, vn_nearest_hint(&near));
+	vn_fail(err, VN_ERR_NOTFOUND, "%s: no checkpoint named '%s'%s", vn_recording_path(r), name,
+	        vn_nearest_found(&near) ? vn_nearest_hint(&near) : "; without a name, vernier show lists all");
 }
 
 /* Looks for "NAME" in every step, for "step.1/NAME" in that step. */
@@ -135,7 +137,8 @@ static vn_status write_report(const void *context, FILE *out, vn_error *err)
 	const shown *s = context;
 
 	if (s->o->report.json)
-		return (s->found ? vn_show_check_json(s->r, s->found, out) : vn_show_json(s->r, s->entry, s->data, out))
+		return (s->found ? vn_show_check_json(s->r, s->found, out)
+		                 : vn_show_json(s->r, s->step, s->entry, s->data, out))
 		           ? VN_OK
 		           : not_written(err);
 	if (s->found) {
@@ -170,6 +173,19 @@ static vn_status report(const shown *s, vn_error *err)
 	return VN_OK;
 }
 
+static vn_status write_values(const shown *s, vn_error *err)
+{
+	const vn_entry *e = vn_recording_entry(s->r, s->entry);
+	const vn_status st = vn_show_values(s->r, s->entry, s->data, s->o->values, s->o->report.force, err);
+
+	if (!st) {
+		printf("step.%d/", e->step);
+		vn_show_put(e->name, stdout);
+		printf(": %" PRId64 " numbers. Written: %s\n", vn_shape_count(&e->shape), s->o->values);
+	}
+	return st;
+}
+
 static vn_status show(const char *path, const char *name, const options *o, vn_error *err)
 {
 	shown     s = { .o = o, .entry = -1 };
@@ -178,8 +194,11 @@ static vn_status show(const char *path, const char *name, const options *o, vn_e
 
 	if (!st)
 		warn_of_part(s.r);
-	if (!st && name && !o->report.json && !o->values && (s.step = step_named(s.r, name)))
+	if (!st && name && (s.step = step_named(s.r, name)))
 		name = NULL;
+	if (!st && s.step && o->values)
+		st = vn_fail(err, VN_ERR_USAGE, "step.%d is a step; --values writes one tensor: step.%d/NAME", s.step->number,
+		             s.step->number);
 	if (!st && name && (s.entry = find(s.r, name, err)) < 0)
 		st = VN_ERR_NOTFOUND;
 	if (!st && !o->values && !o->report.path) /* a file of damaged numbers would outlive the warning printed here */
@@ -187,7 +206,7 @@ static vn_status show(const char *path, const char *name, const options *o, vn_e
 	if (!st && name)
 		st = vn_recording_data(s.r, s.entry, &s.data, err);
 	if (!st)
-		st = o->values ? vn_show_values(s.r, s.entry, s.data, o->values, o->report.force, err) : report(&s, err);
+		st = o->values ? write_values(&s, err) : report(&s, err);
 	if (!st && name && !(st = vn_recording_found(s.r, s.entry, &now, err)) && *now.hex) /* damaged ones are shown too */
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: %s: the numbers were changed after they were written: their digest is %s",
 		             path, vn_recording_entry(s.r, s.entry)->name, now.hex);

@@ -9,6 +9,7 @@
 #include "libref/base/nearest.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -133,12 +134,13 @@ const vn_command vn_explain_command = COMMAND(
 	"The options are those of vernier compare; --explain and --replay are always on.",
 	"", "--model MODEL ");
 
-/* --format opens a report and -o gives the path of the last one. -o alone opens a report by its suffix. */
+/* --format opens a report and -o gives the path of the last one. -o alone opens a report by its suffix; a --format
+ * behind -o - names its form. */
 static vn_status add_form(vn_compare_line *k, const vn_report_form *form, vn_error *err)
 {
 	if (k->n_reports == VN_COMPARE_REPORTS)
 		return vn_fail(err, VN_ERR_USAGE, "more than %d reports", VN_COMPARE_REPORTS);
-	k->report[k->n_reports].placed = false;
+	k->report[k->n_reports].placed = k->report[k->n_reports].unsaid = false;
 	k->report[k->n_reports++].form = form;
 	return VN_OK;
 }
@@ -147,6 +149,13 @@ static vn_status take_form(void *to, const vn_option *option, const char *name, 
 {
 	const vn_report_form *form = vn_report_by_name(name);
 	(void)option;
+	vn_compare_line *k = to;
+	const int        last = k->n_reports - 1;
+	if (form && last >= 0 && k->report[last].unsaid && !k->report[last].path) { /* "-o - --format json" is one report */
+		k->report[last].form = form;
+		k->report[last].unsaid = false;
+		return VN_OK;
+	}
 	if (form)
 		return add_form(to, form, err);
 	vn_nearest near;
@@ -180,10 +189,56 @@ static vn_status take_path(void *to, const vn_option *option, const char *path, 
 		vn_status             st = vn_report_by_ending(path, &form, err);
 		if (st || (st = add_form(k, form, err)))
 			return st;
+		k->report[k->n_reports - 1].unsaid = true;
 	}
 	k->report[k->n_reports - 1].path = strcmp(path, "-") == 0 ? NULL : path;
 	k->report[k->n_reports - 1].placed = true;
 	return VN_OK;
+}
+
+static bool is_model(const char *path)
+{
+	const size_t n = strlen(path);
+	char         config[PATH_MAX];
+
+	return (n > 5 && strcmp(path + n - 5, ".gguf") == 0) ||
+	       (snprintf(config, sizeof config, "%s/config.json", path) < (int)sizeof config && access(config, F_OK) == 0);
+}
+
+/* Rejects models among recordings, as in "vernier explain REF CAND MODEL", and proposes what to type. Folders alone are
+ * folders of recordings. Returns 0, or 2 after an error message. */
+static int no_model(const vn_compare_line *k, int n, char *const *file)
+{
+	const char *model = NULL, *other = NULL;
+	bool        folders = true;
+	char        line[VN_SHELL_LINE];
+
+	for (int i = 0; i < n; i++) {
+		folders = folders && vn_is_folder(file[i]);
+		*(is_model(file[i]) ? &model : &other) = file[i];
+	}
+	if (!model || folders || k->shard)
+		return 0;
+	vn_shell_begin(line);
+	if (n > 2) {
+		vn_shell_option(line, "--model", model);
+	} else if (n == 2 && !other) {
+		vn_shell_add(line, sizeof line, "vernier");
+		vn_shell_add(line, sizeof line, "weights");
+		for (int i = 0; i < n; i++)
+			vn_shell_add(line, sizeof line, file[i]);
+	} else {
+		vn_shell_add(line, sizeof line, "vernier");
+		vn_shell_add(line, sizeof line, "capture");
+		vn_shell_option(line, "ref", model);
+		if (other)
+			vn_shell_option(line, "--ids-from", other);
+		else
+			vn_shell_option(line, "--prompt", "TEXT");
+		vn_shell_option(line, "-o", "FILE");
+	}
+	vn_shell_end(line);
+	return vn_complain(k->name, "%s is a model, not a recording%s%s", model, *line ? "; try:" : "", line);
 }
 
 /* Rejects options that cannot be combined with several candidates. Returns 0, or 2 after an error message. */
@@ -208,9 +263,11 @@ static int several(vn_compare_line *k, int n, char *const *file)
 	for (int i = 0; i <= n && !k->set; i++)
 		if (vn_is_folder(file[i]) != (!k->vote && vn_is_folder(file[0])))
 			return k->vote ? vn_complain(k->name, "%s is a folder: --vote takes files", file[i])
-			               : vn_complain(k->name, "%s is a %s and %s a %s: give folders alone, or files alone", file[0],
-			                             vn_is_folder(file[0]) ? "folder" : "file", file[i],
-			                             vn_is_folder(file[i]) ? "folder" : "file");
+			               : vn_complain(
+								 k->name, "%s is a %s and %s a %s: give folders alone, or files alone%s", file[0],
+								 vn_is_folder(file[0]) ? "folder" : "file", file[i],
+								 vn_is_folder(file[i]) ? "folder" : "file",
+								 vn_is_folder(file[0]) ? "" : "; add --shard if a folder holds the ranks of one run");
 	k->many = k->vote ? file : file + 1;
 	k->n_many = k->vote ? n + 1 : n;
 	return 0;
@@ -283,6 +340,8 @@ static int arguments(vn_compare_line *k, int argc, char **argv)
 	if (k->vote && (argc - optind < VN_VOTE_FEWEST || argc - optind > VN_VOTE_MOST))
 		return vn_complain(k->name, "--vote takes %d to %d recordings, not %d", VN_VOTE_FEWEST, VN_VOTE_MOST,
 		                   argc - optind);
+	if ((st = no_model(k, argc - optind, argv + optind)))
+		return st;
 	if (!k->shard && argc - optind < 2)
 		return vn_complain(k->name, "two recordings are needed; %d given", argc - optind);
 	k->n_ranks = 1;
@@ -325,8 +384,8 @@ static int one_folder(const vn_compare_line *k)
 		return vn_complain(k->name, "%s: %s", other, strerror(errno));
 	return vn_complain(k->name,
 	                   "%s is a folder and %s a file: give two folders, or two files (vernier capture records a model, "
-	                   "vernier import converts a dump)",
-	                   folder, other);
+	                   "vernier import converts a dump)%s",
+	                   folder, other, folder == k->cand ? "; add --shard if it holds the ranks of one run" : "");
 }
 
 static int compare(vn_compare_line *k, int argc, char **argv)

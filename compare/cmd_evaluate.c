@@ -288,6 +288,7 @@ static vn_status evaluate(command *k, const vn_model *m, const vn_tokenizer *tok
 		                          .run_options = how,
 		                          .model = vn_model_path(m),
 		                          .weights = { vn_model_provenance(m), vn_model_provenance(m) },
+		                          .format = { vn_model_format(m), vn_model_format(m) },
 		                          .text = k->text ? k->text : name_of_ids(&k->source),
 		                          .tokenizer = tokenizer,
 		                          .o = &k->o,
@@ -341,10 +342,12 @@ done:
 
 /* ---- recordings ------------------------------------------------------------------------ */
 
+enum { WEIGHTS_FORMAT = 160 }; /* "gguf Q4_K, Q6_K, F32" */
+
 typedef struct recorded {
 	vn_recorded_text text;
 	vn_facts         facts[2]; /* of the first pair */
-	char             weights[2][VN_WORD_MAX];
+	char             weights[2][VN_WORD_MAX], format[2][WEIGHTS_FORMAT];
 	vn_evaluation    e;
 	vn_lines         garbage; /* what the candidate chooses, if it looks like no text */
 	bool             shows[VN_N_GARBAGE_SIGNS];
@@ -382,7 +385,9 @@ static vn_status add_pair(const command *k, const char *ref, const char *cand, r
 		return st;
 	for (int s = 0; s < 2 && x->text.windows == 0; s++) {
 		x->facts[s] = *vn_recording_run(r[s]);
+		const char *format = vn_recording_format(r[s]);
 		snprintf(x->weights[s], sizeof x->weights[s], "%s", vn_recording_provenance(r[s]));
+		snprintf(x->format[s], sizeof x->format[s], "%s", format ? format : "");
 	}
 	st = vn_recorded_text_add(&x->text, r[0], r[1], k->stride, k->o.threads, err);
 	if (!st)
@@ -461,6 +466,7 @@ static vn_status run_recordings(command *k, vn_error *err)
 		about[i] = (vn_evaluated) { .recorded = { k->file[0], k->file[i + 1] },
 			                        .unscored = t->unscored,
 			                        .weights = { x[i].weights[0], x[i].weights[1] },
+			                        .format = { x[i].format[0], x[i].format[1] },
 			                        .source = "",
 			                        .o = &o,
 			                        .e = &x[i].e,

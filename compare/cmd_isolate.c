@@ -281,8 +281,8 @@ static vn_status run(command *k, bool *healthy, vn_error *err)
 
 	if ((k->report.path && (st = vn_place_check(k->report.path, VN_PLACE_REPORT, k->report.force, err))) ||
 	    (k->o.recording && (st = vn_place_check(k->o.recording, VN_PLACE_RECORDING, k->report.force, err))) ||
-	    (st = vn_ids_kept(k->o.recording, k->source.recording, err)) ||
-	    (st = vn_ids_kept(k->o.recording, k->forced_from, err)) ||
+	    (st = vn_ids_kept("--ids-from", k->o.recording, k->source.recording, err)) ||
+	    (st = vn_ids_kept("--force-ids-from", k->o.recording, k->forced_from, err)) ||
 	    (k->forced && (st = vn_read_ids("--force-ids", k->forced, &forced, &k->o.recipe.decode, err))) ||
 	    (k->forced_from &&
 	     (st = vn_ids_from("--force-ids-from", k->forced_from, VN_IDS_DECODED, &forced, &k->o.recipe.decode, err))) ||

@@ -165,9 +165,10 @@ static void warn_of_name(const char *name)
 static void print(const command *k, const vn_limits_use *u)
 {
 	vn_limits *l = u->limits;
-	printf("%s: %s, %d rules", l->path, l->name ? l->name : "(no name)", l->n_rules);
+	printf("%s: %s, %d rule%s", l->path, l->name ? l->name : "(no name)", l->n_rules, l->n_rules == 1 ? "" : "s");
 	if (u->recording)
-		printf("; %s: %d checkpoints, %d layers", vn_recording_path(u->recording), u->n, l->layers);
+		printf("; %s: %d checkpoint%s, %d layer%s", vn_recording_path(u->recording), u->n, u->n == 1 ? "" : "s",
+		       l->layers, l->layers == 1 ? "" : "s");
 	putchar('\n');
 	for (int i = 0; i < u->warnings.n && (!u->recording || k->n_names); i++)
 		printf("warning: %s\n", u->warnings.line[i]);

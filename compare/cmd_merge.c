@@ -1,4 +1,4 @@
-/* cmd_merge.c: vernier merge PART...: joins the summaries of processes that shared the pairs of two folders. */
+/* cmd_merge.c: vernier merge PART...: joins the summaries of processes that shared a comparison of folders. */
 #include "compare/commands.h"
 #include "compare/folders/together.h"
 #include "compare/options.h"
@@ -26,7 +26,7 @@ const vn_command vn_merge_command = {
 	.name = "merge",
 	.synopsis = "PART... [OPTION]...",
 	.about =
-		"Join the summaries of all parts of a comparison of two folders: N processes ran vernier compare REFS CANDS "
+		"Join the summaries of all parts of a comparison of folders: N processes ran vernier compare REFS CANDS... "
 		"--part I/N --summary FILE. A part that is missing, repeated or of another comparison is refused.",
 	.option = options,
 	.n = sizeof options / sizeof *options,

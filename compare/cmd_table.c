@@ -1,10 +1,7 @@
 /* cmd_table.c: vernier table REF CAND...: the values of every checkpoint, side by side. */
 #include "compare/commands.h"
-#include "compare/chapters/compare.h"
-#include "compare/comparison/checkpoint.h"
+#include "compare/compare_line.h"
 #include "compare/many/many_report.h"
-#include "compare/match/sides.h"
-#include "compare/options.h"
 #include "compare/table/table.h"
 #include "capture/file/output.h"
 
@@ -31,6 +28,8 @@ typedef struct command {
 
 enum { UNSAID = -1 };
 
+static const char *const forms = "text|json|markdown|html|csv"; /* as vn_table_form */
+
 static const vn_option options[] = {
 	VN_GROUP("What is shown"),
 	{ "first", 0, VN_INTO(command, first), VN_RANGE(0, VN_TABLE_VALUES), .argument = "N",
@@ -55,8 +54,9 @@ static const vn_option options[] = {
 	  .help = "Translate REF's names. Default: names as they are." },
 	VN_THREADS_OPTION(command, how.o.threads),
 	VN_GROUP("The table"),
-	{ "format", 0, VN_CHOOSE(command, form), .argument = "text|markdown|html|csv",
-	  .help = "Form of the table. Default: text, or by the ending of PATH: .md, .html, .csv." },
+	{ "format", 0, VN_CHOOSE(command, form), .argument = "FORM", .words = &forms,
+	  .help = "Form of the table. Default: text, or by the ending of PATH: .json, .md, .html, .csv. JSON has the "
+	          "schema vernier-table/1." },
 	{ "output", 'o', VN_INTO(command, path), .argument = "PATH", .help = "Write the table to PATH. Default: stdout." },
 	{ "force", 0, VN_INTO(command, force),
 	  .help = "Replace an older table. A file that vernier did not write is never replaced." },
@@ -75,13 +75,14 @@ const vn_command vn_table_command = {
 
 static vn_status choose_form(command *k, vn_error *err)
 {
-	static const vn_table_form by_ending[] = { VN_TABLE_TEXT, VN_TABLE_MARKDOWN, VN_TABLE_HTML, VN_TABLE_CSV };
+	static const vn_table_form by_ending[] = { VN_TABLE_TEXT, VN_TABLE_JSON, VN_TABLE_MARKDOWN, VN_TABLE_HTML,
+		                                       VN_TABLE_CSV };
 	int                        which;
 	vn_status                  st = VN_OK;
 
 	if (k->form != UNSAID)
 		k->table.form = (vn_table_form)k->form;
-	else if (!(st = vn_output_ending(k->path, "md|html|csv", &which, err)))
+	else if (!(st = vn_output_ending(k->path, "json|md|html|csv", &which, err)))
 		k->table.form = by_ending[which + 1];
 	return st;
 }
@@ -130,6 +131,15 @@ static vn_status check_files(const command *k, vn_error *err)
 	return k->path ? vn_place_check(k->path, VN_PLACE_REPORT, k->force, err) : VN_OK;
 }
 
+/* The command line of the comparison, for the commands that the table proposes. */
+static void compare_again(const command *k, char *cand, char again[VN_SHELL_LINE])
+{
+	const vn_compare_line line = {
+		.ref = k->ref, .cand = cand, .limits = k->limits, .ranks = &cand, .n_ranks = 1, .sides = k->sides, .how = k->how
+	};
+	vn_compare_again(&line, again);
+}
+
 static vn_status judge(const command *k, const char *cand, vn_comparison *c, vn_error *err)
 {
 	vn_sides  sides = k->sides;
@@ -139,7 +149,6 @@ static vn_status judge(const command *k, const char *cand, vn_comparison *c, vn_
 	sides.cand = &cand;
 	sides.n_cand = 1;
 	sides.floor = k->floor;
-	sides.batch_row = sides.ref_batch_row = -1;
 	if ((st = vn_sides_open(&sides, c, err)))
 		return st;
 	const char *precision = vn_facts_get(vn_recording_run(c->opened.cand), "precision");
@@ -184,7 +193,7 @@ static vn_status check_token(const command *k, vn_comparison **c, vn_error *err)
 static vn_status make_table(command *k, vn_many *m, vn_comparison **c, vn_error *err)
 {
 	vn_status st = check_files(k, err);
-	char      who[VN_MANY_WHO];
+	char      who[VN_MANY_WHO], again[VN_SHELL_LINE];
 
 	if (!st)
 		st = vn_many_begin(m, k->ref, 0, err);
@@ -193,8 +202,11 @@ static vn_status make_table(command *k, vn_many *m, vn_comparison **c, vn_error 
 		if (!(c[i] = calloc(1, sizeof *c[i])))
 			return vn_fail(err, VN_ERR_NOMEM, "no memory for %d comparisons", k->n_cand);
 		c[i]->request.options = &k->how.o;
+		compare_again(k, k->cand[i], again);
+		c[i]->request.again = *again ? again : NULL;
 		const vn_status judged = judge(k, k->cand[i], c[i], &why);
 		st = vn_many_add(m, k->cand[i], c[i], "", judged, &why, err);
+		c[i]->request.again = NULL; /* the line was for this candidate alone */
 		if (!st && judged)
 			fprintf(stderr, "vernier table: %s%s\n", why.text, judged == VN_ERR_DAMAGED ? " (--allow digest)" : "");
 		if (!st)
@@ -204,7 +216,8 @@ static vn_status make_table(command *k, vn_many *m, vn_comparison **c, vn_error 
 		st = check_token(k, c, err);
 	k->table.many = m;
 	k->table.of = c;
-	if (st || m->n_rows == 0 || (st = vn_output_report(k->path, k->force, write_table, &k->table, err)))
+	const bool printed = m->n_rows || (k->table.form == VN_TABLE_JSON && !k->path); /* the reasons at least */
+	if (st || !printed || (st = vn_output_report(k->path, k->force, write_table, &k->table, err)))
 		return st;
 	if (k->path)
 		printf("%s: %s. Written: %s\n", vn_many_say_all(m), vn_many_say_who(m, who), k->path);
@@ -213,7 +226,7 @@ static vn_status make_table(command *k, vn_many *m, vn_comparison **c, vn_error 
 
 int cmd_table(int argc, char **argv)
 {
-	command        k = { .first = FIRST_DEFAULT, .form = UNSAID };
+	command        k = { .first = FIRST_DEFAULT, .form = UNSAID, .sides.batch_row = -1, .sides.ref_batch_row = -1 };
 	vn_comparison *c[VN_MANY_MOST] = { NULL };
 	vn_many        m = { 0 };
 	vn_error       err = { "" };

@@ -199,7 +199,7 @@ static vn_status check_report(const vn_report_form *form, const char *path, vn_e
 	return vn_place_check_folder(path, err);
 }
 
-/* Checks what is given for two folders. */
+/* Checks what is given for folders. */
 static vn_status check_folders(const vn_compare_line *k, vn_error *err)
 {
 	for (int i = 0; i < k->n_reports; i++) {
@@ -209,8 +209,7 @@ static vn_status check_folders(const vn_compare_line *k, vn_error *err)
 	}
 	if (k->floor && !vn_is_folder(k->floor))
 		return vn_fail(err, VN_ERR_USAGE,
-		               "--floor %s: for two folders, give a folder of floors with the same file "
-		               "names",
+		               "--floor %s: for folders of recordings, give a folder of floors with the same file names",
 		               k->floor);
 	for (int i = 0; i < candidates(k) && !(k->how.o.allow & VN_ALLOW_ITSELF); i++) {
 		if (vn_same_file(k->ref, candidate(k, i)))
@@ -231,7 +230,7 @@ static bool is_transient(const vn_pair_outcome *o)
 	return o->why == VN_ERR_NOMEM || o->why == VN_ERR_INTERRUPTED;
 }
 
-/* The pairs of two folders, to be shared by several processes. */
+/* The pairs of folders, to be shared by several processes. */
 typedef struct shared {
 	const vn_compare_line *k;
 	const vn_folder_pairs *p;

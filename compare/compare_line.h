@@ -1,5 +1,6 @@
 /* compare_line.h: the command line of vernier compare and explain, and what it asks for: one pair of
- * recordings, several candidates, or two folders. Included only by cmd_compare.c and compare_*.c. */
+ * recordings, several candidates, or two folders. Included only by cmd_compare.c,
+ * cmd_table.c and compare_*.c. */
 #ifndef VN_COMPARE_COMPARE_LINE_H
 #define VN_COMPARE_COMPARE_LINE_H
 
@@ -28,8 +29,8 @@ typedef struct vn_compare_line {
 	struct {
 		const vn_report_form *form;
 		const char           *path;
-		bool                  placed;
-	} report[VN_COMPARE_REPORTS]; /* path NULL: stdout; placed: by -o */
+		bool                  placed, unsaid;
+	} report[VN_COMPARE_REPORTS]; /* path NULL: stdout; placed: by -o; unsaid: by -o, and no --format says its form */
 	int  n_reports;
 	bool force, all, quiet, shard, vote, replay, no_replay;
 	enum { VN_NONE_ABSENT, VN_NO_REFERENCE, VN_NO_CANDIDATE } absent; /* of a pair of two folders */

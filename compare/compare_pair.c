@@ -112,16 +112,18 @@ int vn_compare_files_of(const vn_compare_line *k, int i, char *const **file)
 /* With --force a report may replace an older report, but never one of its own inputs. */
 static vn_status check_place(const vn_compare_line *k, const char *path, vn_error *err)
 {
-	char *const *file;
+	const char *const read[] = { k->ref, k->cand, k->floor, k->limits, k->how.o.baseline };
+	char *const      *file;
+	bool              input = false;
+
 	for (int i = 0; i < k->n_many; i++)
 		for (int j = vn_compare_files_of(k, i, &file) - 1; j >= 0; j--)
-			if (vn_same_file(path, file[j]))
-				return vn_fail(err, VN_ERR_USAGE, "%s: is an input of this comparison; a report cannot replace it",
-				               path);
-	if (vn_same_file(path, k->ref) || vn_same_file(path, k->cand) || vn_same_file(path, k->floor) ||
-	    vn_same_file(path, k->limits) || vn_same_file(path, k->how.o.baseline))
-		return vn_fail(err, VN_ERR_USAGE, "%s: is an input of this comparison; a report cannot replace it", path);
-	return vn_place_check(path, VN_PLACE_REPORT, k->force, err);
+			input = input || vn_same_file(path, file[j]);
+	for (size_t i = 0; i < sizeof read / sizeof *read; i++)
+		input = input || vn_same_file(path, read[i]);
+	return input ? vn_fail(err, VN_ERR_USAGE,
+	                       "%s: is an input of this comparison; a report cannot replace it: give -o another name", path)
+	             : vn_place_check(path, VN_PLACE_REPORT, k->force, err);
 }
 
 /* A path given twice, or a link to the other side, always agrees. Two rows of one batch are two different runs. */

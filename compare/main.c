@@ -75,7 +75,7 @@ static const struct {
 	{ "evaluate", cmd_evaluate, "perplexity and agreement of two engines on a text", ALWAYS, &vn_evaluate_command },
 	{ "calibrate", cmd_calibrate, "fit limits to healthy recordings", WITH_MODEL, &vn_calibrate_command },
 	{ "limits", cmd_limits, "check a limits file and print the limits that it sets", NEVER, &vn_limits_command },
-	{ "merge", cmd_merge, "join the results of several processes that compared two folders", NEVER, &vn_merge_command },
+	{ "merge", cmd_merge, "join the results of several processes that compared folders", NEVER, &vn_merge_command },
 	{ "points", cmd_points, "list the checkpoints of a model, and the known mistakes", NEVER, &vn_points_command },
 #ifdef VERNIER_GPU
 	{ "devices", cmd_devices, "list the Vulkan devices of this machine", NEVER, &vn_devices_command },
@@ -299,7 +299,10 @@ static int run(const char *name, int argc, char **argv)
 	for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
 		if (strcmp(name, elsewhere[i].word) == 0)
 			vn_nearest_settle(&near, elsewhere[i].is);
-	fprintf(stderr, "vernier: no command '%.40s'%s; vernier help lists the commands\n", name, vn_nearest_hint(&near));
+	const bool option = *name == '-' && !vn_nearest_found(&near);
+	fprintf(stderr, "vernier: no command '%.40s'%s; %s\n", name, vn_nearest_hint(&near),
+	        option ? "options stand behind the command: vernier COMMAND [OPTION]..."
+	               : "vernier help lists the commands");
 	return 2;
 }
 

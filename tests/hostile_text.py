@@ -170,7 +170,7 @@ def recordings(b, model):
         b.run("compare", "half.h5", "evil.h5", "--bitwise", "--all")
         b.run("evaluate", "--recordings", "ref.h5", "evil.h5", "half.h5")
         b.run("evaluate", "--recordings", "evil.h5", "half.h5", "--format", "json")
-        for form in "text", "markdown", "html", "csv":
+        for form in "text", "markdown", "html", "csv", "json":
             b.run("table", "ref.h5", "evil.h5", "--format", form)
         b.run("weights", "ref.h5", "evil.h5")
         b.run("weights", "ref.h5", "evil.h5", "--format", "json")

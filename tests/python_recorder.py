@@ -200,6 +200,9 @@ class Manners(Files):
         wrong = module(self.at("cand.h5"), "logit")
         self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))
         self.assertIn("no checkpoint named logit in step 0; did you mean logits?", wrong.stderr)
+        wrong = module("compare", "a b.h5", "c.h5", "--model", "M")
+        self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))
+        self.assertTrue(wrong.stderr.endswith("no such file; commands are those of the program: vernier compare 'a b.h5' c.h5 --model M\n"), wrong.stderr)
         with subprocess.Popen([sys.executable, "-m", "vernier_parity", self.at("cand.h5")], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}) as cut_short:
             cut_short.stdout.close()
@@ -383,6 +386,28 @@ class AnEngineInNumpy(Files):
             self.refuses("source_line has 127 printable bytes", r.put, "embed", x, source_line="x" * 128)
             self.refuses("source_line has 127 printable bytes", r.put, "embed", x, source_line="a\n:1")
             r.put("embed", x)
+
+    def test_a_function_of_ones_own_around_put_passes_on_the_line_that_calls_it(self):
+        import inspect
+
+        here, x = os.path.basename(__file__), np.zeros((len(IDS), 8), "f4")
+
+        def put(r, name, level):
+            r.put(name, x, "token hidden", stacklevel=level)
+
+        with self.recorder() as r, warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            put(r, "embed", 1)
+            put(r, "final_norm", 2); line = inspect.currentframe().f_lineno  # noqa: E702
+            put(r, "layer0.outputt", 2)
+            put(r, "logits", 1000)
+            self.refuses("stacklevel 0; it counts from 1", r.put, "layer0.output", x, stacklevel=0)
+        self.assertEqual([(w.filename, w.lineno) for w in caught], [(__file__, line + 1)])
+        with vernier_parity.open(self.at("cand.h5")) as r:
+            found = [r.attributes(n)["source_line"] for n in r.names()]
+        self.assertEqual([os.path.basename(x) for x in found[1:3]], [f"{here}:{line}", f"{here}:{line + 1}"])
+        self.assertEqual(os.path.basename(found[0]), f"{here}:{put.__code__.co_firstlineno + 1}")
+        self.assertNotIn(found[3], found[:3])  # the outermost line
 
     def test_a_line_of_a_long_or_unprintable_path_fits_into_a_file(self):
         from vernier_parity import source_line as lines

@@ -53,7 +53,7 @@ static void a_number_added_to_two_channels_is_a_bias(void)
 		found[t * N + 7] -= 0.25;
 	}
 	CU_ASSERT_STRING_EQUAL(said(), "a number added to each channel, the same in every token, as from a bias: channel 3 "
-	                               "+ 0.5, channel 7 + -0.25; this explains all of the error");
+	                               "+ 0.5, channel 7 - 0.25; this explains all of the error");
 }
 
 static void a_factor_of_each_channel_is_a_weight_of_a_norm(void)

@@ -46,11 +46,21 @@ static void a_norm_is_any_of_them(void)
 	CU_ASSERT_FALSE(vn_part_is_norm(VN_PART_GDN_QKV));
 }
 
+static vn_mistake exchange(const char *a, const char *b)
+{
+	const vn_weight_name x = vn_weight_name_of(a), y = vn_weight_name_of(b);
+	return vn_weight_exchange(&x, &y);
+}
+
 static void an_exchange_is_one_mistake_either_way(void)
 {
-	CU_ASSERT_EQUAL(vn_part_exchange(VN_PART_GATE, VN_PART_UP), VN_MISTAKE_W4);
-	CU_ASSERT_EQUAL(vn_part_exchange(VN_PART_UP, VN_PART_GATE), VN_MISTAKE_W4);
-	CU_ASSERT_EQUAL(vn_part_exchange(VN_PART_UP, VN_PART_DOWN), VN_NO_MISTAKE);
+	CU_ASSERT_EQUAL(exchange("mlp.gate_proj.weight", "mlp.up_proj.weight"), VN_MISTAKE_W4);
+	CU_ASSERT_EQUAL(exchange("mlp.up_proj.weight", "mlp.gate_proj.weight"), VN_MISTAKE_W4);
+	CU_ASSERT_EQUAL(exchange("mlp.up_proj.weight", "mlp.down_proj.weight"), VN_NO_MISTAKE);
+	CU_ASSERT_EQUAL(exchange("self_attn.k_proj.weight", "self_attn.v_proj.weight"), VN_MISTAKE_W4);
+	CU_ASSERT_EQUAL(exchange("self_attn.v_proj.bias", "self_attn.k_proj.bias"), VN_MISTAKE_W8);
+	CU_ASSERT_EQUAL(exchange("self_attn.v_proj.bias", "self_attn.k_proj.weight"), VN_NO_MISTAKE);
+	CU_ASSERT_EQUAL(exchange("self_attn.o_proj.bias", "mlp.down_proj.bias"), VN_NO_MISTAKE);
 }
 
 static void a_twin_has_another_prefix(void)

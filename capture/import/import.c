@@ -34,7 +34,8 @@ static vn_status take_ids(const vn_import_options *o, vn_dump *d, vn_error *err)
 	if (!st && d->n_ids && positions)
 		st = vn_fail(err, VN_ERR_USAGE, "--positions: %s records its own", d->path);
 	if (!st && !d->n_ids && n < d->n_steps)
-		st = vn_fail(err, VN_ERR_USAGE, "--ids: %" PRId64 " tokens, and %s has %d steps", n, d->path, d->n_steps);
+		st = vn_fail(err, VN_ERR_USAGE, "--ids: %" PRId64 " token%s, and %s has %d steps", n, n == 1 ? "" : "s",
+		             d->path, d->n_steps);
 	if (!st && !d->n_ids && !(st = vn_dump_ids(d, ids, positions, n, err)))
 		for (int k = 0; k < d->n_steps; k++) {
 			const int64_t tokens = k ? 1 : n - (d->n_steps - 1);

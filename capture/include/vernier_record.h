@@ -23,6 +23,8 @@
  *          marks the recording complete.
  * Threads  At most one thread at a time may use a vernier_record.
  * Text     UTF-8.
+ * Size     Every tensor is written whole: no reference is read. vernier_capture_against of
+ *          vernier_capture.h writes only what differs from one.
  * Memory   Data is written from the caller's buffer, which may change as soon as a call returns.
  */
 #ifndef VERNIER_RECORD_H

@@ -3,7 +3,10 @@
 
 #include "capture/file/place.h"
 #include "capture/recording/recording.h"
+#include "capture/run/arguments.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,14 +32,26 @@ static vn_status copy(const char *option, const vn_recording *r, vn_ids_part par
 	return VN_OK;
 }
 
-vn_status vn_ids_kept(const char *output, const char *path, vn_error *err)
+vn_status vn_ids_kept(const char *option, const char *output, const char *path, vn_error *err)
 {
 	return !vn_same_file(output, path)
 	           ? VN_OK
-	           : vn_fail(
-					 err, VN_ERR_USAGE,
-					 "%s: is an input of this command (token ids); the recording cannot replace it; give another name",
-					 output);
+	           : vn_fail(err, VN_ERR_USAGE, "%s: %s reads this recording; write the new one under another name", output,
+	                     option);
+}
+
+/* Does the file hold ids as --ids takes them? */
+static bool is_list(const char *path)
+{
+	char     file[PATH_MAX + 1];
+	int32_t *ids;
+	int64_t  n;
+	vn_error why;
+
+	if (snprintf(file, sizeof file, "@%s", path) >= (int)sizeof file || vn_read_ids("", file, &ids, &n, &why))
+		return false;
+	free(ids);
+	return true;
 }
 
 vn_status vn_ids_from(const char *option, const char *path, vn_ids_part part, int32_t **ids, int64_t *n, vn_error *err)
@@ -46,6 +61,9 @@ vn_status vn_ids_from(const char *option, const char *path, vn_ids_part part, in
 
 	*ids = NULL;
 	*n = 0;
+	if (st == VN_ERR_FORMAT && is_list(path))
+		vn_fail(err, st, "%s: holds a list of token ids, and %s takes a recording: give %.*s @%s", path, option,
+		        (int)(strlen(option) - strlen("-from")), option, path);
 	if (!st)
 		st = copy(option, r, part, ids, n, err);
 	vn_recording_close(r);

@@ -98,7 +98,7 @@ static vn_status follow(runs *r, int i, vn_error *err)
 
 	if (snprintf(path, sizeof path, "%s/%s.h5", r->job->forced_from, s->name) >= (int)sizeof path)
 		return vn_fail(err, VN_ERR_USAGE, "the path of the recording to follow is too long");
-	if ((st = vn_ids_kept(own->path, path, err)) ||
+	if ((st = vn_ids_kept("--force-ids-from", own->path, path, err)) ||
 	    (st = vn_ids_from("--force-ids-from", path, VN_IDS_ALL, &r->forced[i], &n, err)) ||
 	    (st = vn_ids_from("--force-ids-from", path, VN_IDS_PROMPT, &prompt, &of_prompt, err)))
 		return st;
@@ -106,6 +106,11 @@ static vn_status follow(runs *r, int i, vn_error *err)
 	/* of_prompt is less than the prompt if that was given token by token at its end */
 	if (n < s->n || of_prompt > s->n || memcmp(r->forced[i], s->ids, (size_t)s->n * sizeof *s->ids) != 0)
 		return vn_fail(err, VN_ERR_USAGE, "--force-ids-from: %s is of another prompt", path);
+	if (s->decode >= 0 && s->decode != n - s->n)
+		return vn_fail(err, VN_ERR_USAGE,
+		               "its \"decode\" is %" PRId64 ", and %s, which --force-ids-from follows, decoded %" PRId64
+		               " tokens: give both the same number, or leave \"decode\" out",
+		               s->decode, path, n - s->n);
 	own->decode = n - s->n;
 	own->forced = own->decode ? r->forced[i] + s->n : NULL;
 	return VN_OK;

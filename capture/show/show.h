@@ -24,9 +24,9 @@ void vn_show_tensor(const vn_recording *r, int i, const void *data, FILE *out);
 
 /* ---- as JSON, and checked ----------------------------------------------------------- */
 
-/* Prints the whole recording, or entry i if i >= 0 (data: its numbers), as JSON; schema
+/* Prints the whole recording, a step of it (step not NULL), or entry i if i >= 0 (data: its numbers), as JSON; schema
  * "vernier-show/1". Returns false if it cannot be written. */
-bool vn_show_json(const vn_recording *r, int i, const void *data, FILE *out);
+bool vn_show_json(const vn_recording *r, const vn_step *step, int i, const void *data, FILE *out);
 
 /* Prints text from files as vn_utf8_shown does, so that a terminal does not obey it. Returns the
  * number of bytes printed. */

@@ -107,23 +107,39 @@ static json_t *left_out(const vn_recording *r)
 	return list;
 }
 
+static json_t *step_json(const vn_step *s)
+{
+	return json_pack("{s:i, s:I, s:I, s:I, s:I}", "number", s->number, "position", (json_int_t)s->position, "tokens",
+	                 (json_int_t)s->tokens, "first_row", (json_int_t)s->first_row, "rows", (json_int_t)s->rows);
+}
+
+/* The tensors of one step, or of all (NULL). */
+static json_t *tensors_of(const vn_recording *r, const vn_step *s)
+{
+	json_t *a = json_array();
+	for (int i = 0; i < vn_recording_count(r); i++)
+		if (!s || vn_recording_entry(r, i)->step == s->number)
+			json_array_append_new(a, tensor(r, i));
+	return a;
+}
+
+static json_t *describe_step(const vn_recording *r, const vn_step *s)
+{
+	return json_pack("{s:o, s:o}", "step", step_json(s), "tensors", tensors_of(r, s));
+}
+
 static json_t *describe_recording(const vn_recording *r)
 {
 	const vn_facts *run = vn_recording_run(r);
 	const vn_step  *step;
 	const int32_t  *id, *position;
 	int64_t         n = vn_recording_tokens(r, &id, &position);
-	json_t         *facts = json_object(), *steps = json_array(), *tensors = json_array();
+	json_t         *facts = json_object(), *steps = json_array();
 
 	for (int i = 0; i < run->n; i++)
 		json_object_set_new(facts, run->fact[i].key, vn_show_text(run->fact[i].value));
 	for (int i = 0, k = vn_recording_steps(r, &step); i < k; i++)
-		json_array_append_new(steps,
-		                      json_pack("{s:i, s:I, s:I, s:I, s:I}", "number", step[i].number, "position",
-		                                (json_int_t)step[i].position, "tokens", (json_int_t)step[i].tokens, "first_row",
-		                                (json_int_t)step[i].first_row, "rows", (json_int_t)step[i].rows));
-	for (int i = 0; i < vn_recording_count(r); i++)
-		json_array_append_new(tensors, tensor(r, i));
+		json_array_append_new(steps, step_json(&step[i]));
 	json_t *all = json_pack(
 		"{s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o}", "created",
 		vn_show_text(vn_recording_root(r, "created")), "tool", vn_show_text(vn_recording_root(r, "tool")),
@@ -131,7 +147,7 @@ static json_t *describe_recording(const vn_recording *r)
 		(json_int_t)vn_recording_batch(r), "token_ids", ids(id, n), "positions", ids(position, n), "token_text",
 		words(vn_recording_token_text(r), n), "not_read", unread(r), "model", "family",
 		vn_show_text(vn_recording_family(r)), "provenance", vn_show_text(vn_recording_provenance(r)), "format",
-		vn_show_text(vn_recording_format(r)), "weights", weights(r), "steps", steps, "tensors", tensors);
+		vn_show_text(vn_recording_format(r)), "weights", weights(r), "steps", steps, "tensors", tensors_of(r, NULL));
 	const vn_left_out *left;
 	if (vn_recording_left_out(r, &left))
 		json_object_set_new(all, "left_out", left_out(r));
@@ -150,12 +166,12 @@ static json_t *entry_json(const vn_recording *r, int i, const void *data)
 	return json_pack("{s:o}", "tensor", t);
 }
 
-bool vn_show_json(const vn_recording *r, int i, const void *data, FILE *out)
+bool vn_show_json(const vn_recording *r, const vn_step *step, int i, const void *data, FILE *out)
 {
 	json_t *j = json_pack("{s:s, s:o, s:b, s:o}", "schema", "vernier-show/1", "file",
 	                      vn_show_text(vn_recording_path(r)), "complete", (int)vn_recording_complete(r), "next",
 	                      vn_show_next(r, i));
-	json_t *rest = i < 0 ? describe_recording(r) : entry_json(r, i, data);
+	json_t *rest = i >= 0 ? entry_json(r, i, data) : step ? describe_step(r, step) : describe_recording(r);
 	bool    good = j && rest && json_object_update(j, rest) == 0 &&
 	            vn_json_print(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && fputc('\n', out) != EOF;
 

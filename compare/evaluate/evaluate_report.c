@@ -64,7 +64,7 @@ static void text_of_model(const vn_evaluated *x, FILE *out)
 {
 	const vn_evaluation *e = x->e;
 	char                 path[4096];
-	fprintf(out, "%-11s %s (%s weights)\n", "model", clean(x->model, path), x->weights[0]);
+	fprintf(out, "%-11s %s (%s weights, %s)\n", "model", clean(x->model, path), x->weights[0], x->format[0]);
 	fprintf(out,
 	        "%-11s %s: %" PRId64 " tokens, %" PRId64 " of them scored in %" PRId64 " window%s of %" PRId64 ", %" PRId64
 	        " apart\n",
@@ -99,31 +99,49 @@ static void head(const vn_evaluated *x, FILE *out)
 			fprintf(out, "%s: ", clean(x->recorded[s], path));
 		fprintf(out, "%s, %s, %s", fact(x, s, "engine"), fact(x, s, "precision"), fact(x, s, "device"));
 		if (!x->model)
-			fprintf(out, "; %s weights", x->weights[s]);
+			fprintf(out, "; %s weights%s%s%s", x->weights[s], *x->format[s] ? " (" : "", clean(x->format[s], path),
+			        *x->format[s] ? ")" : "");
 		if (x->injected && s == 1)
 			fprintf(out, ", with the fault %s", x->injected);
 		fputc('\n', out);
 	}
 }
 
+enum { INTERVAL = 80 };
+
+/* "   (95 %: 3.1 to 4.2)"; "" where one token alone gives none. */
+static const char *say_interval(const char *number, double from, double to, const char *unit, char text[INTERVAL])
+{
+	char a[24], b[24];
+
+	*text = 0;
+	if (!isnan(from) && !isnan(to)) {
+		snprintf(a, sizeof a, number, from);
+		snprintf(b, sizeof b, number, to);
+		snprintf(text, INTERVAL, "   (95 %%: %s to %s%s)", a, b, unit);
+	}
+	return text;
+}
+
 static void perplexities(const vn_evaluated *x, FILE *out)
 {
 	const vn_evaluation *e = x->e;
+	char                 text[INTERVAL];
 	fputc('\n', out);
 	for (int s = 0; s < 2; s++) {
 		fprintf(out, "%-11s %-9s ", s ? "" : "perplexity", side[s]);
 		if (isnan(e->loss[s].mean))
 			fputs("none: some scores are NaN\n", out);
 		else
-			fprintf(out, "%.7g   (95 %%: %.5g to %.5g); mean loss %.7g\n", e->perplexity[s], exp(low(e->loss[s])),
-			        exp(high(e->loss[s])), e->loss[s].mean);
+			fprintf(out, "%.7g%s; mean loss %.7g\n", e->perplexity[s],
+			        say_interval("%.5g", exp(low(e->loss[s])), exp(high(e->loss[s])), "", text), e->loss[s].mean);
 	}
 	fprintf(out, "%-11s %-9s ", "", "gap");
 	if (isnan(e->gap.mean))
 		fputs("none\n", out);
 	else
-		fprintf(out, "%+.3g %%   (95 %%: %+.3g to %+.3g %%), token by token; %+.4g in perplexity\n",
-		        100 * expm1(e->gap.mean), 100 * expm1(low(e->gap)), 100 * expm1(high(e->gap)),
+		fprintf(out, "%+.3g %%%s, token by token; %+.4g in perplexity\n", 100 * expm1(e->gap.mean),
+		        say_interval("%+.3g", 100 * expm1(low(e->gap)), 100 * expm1(high(e->gap)), " %", text),
 		        e->perplexity[1] - e->perplexity[0]);
 }
 
@@ -139,14 +157,18 @@ static void choices(const vn_evaluated *x, FILE *out)
 	fprintf(out, "\n%-11s ", "divergence");
 	if (isnan(e->kl.mean))
 		fprintf(out, "none; the first token without is %" PRId64 "\n", e->kl_max_at);
-	else
-		fprintf(out, "mean %.3g +- %.2g, p99 %.3g, max %.3g at token %" PRId64 "\n", e->kl.mean, VN_Z95 * e->kl.error,
-		        e->kl_p99, e->kl_max, e->kl_max_at);
+	else {
+		char error[32] = ""; /* one token alone has none */
+		if (!isnan(e->kl.error))
+			snprintf(error, sizeof error, " +- %.2g", VN_Z95 * e->kl.error);
+		fprintf(out, "mean %.3g%s, p99 %.3g, max %.3g at token %" PRId64 "\n", e->kl.mean, error, e->kl_p99, e->kl_max,
+		        e->kl_max_at);
+	}
 	if (x->o->decode == 0)
 		return;
-	fprintf(out, "%-11s after %" PRId64 " tokens: ", "greedy", e->prompt);
+	fprintf(out, "%-11s after %" PRId64 " token%s: ", "greedy", e->prompt, e->prompt == 1 ? "" : "s");
 	if (e->part_at < 0) {
-		fprintf(out, "the same for %" PRId64 " tokens\n", e->steps);
+		fprintf(out, "the same for %" PRId64 " token%s\n", e->steps, e->steps == 1 ? "" : "s");
 		return;
 	}
 	fprintf(out, "differs at token %" PRId64 ": ", e->part_at);
@@ -213,11 +235,12 @@ static json_t *engine(const vn_evaluated *x, int s)
 	json_t              *run = json_object();
 	for (int i = 0; i < x->engine[s].n; i++)
 		json_object_set_new(run, x->engine[s].fact[i].key, vn_json_text(x->engine[s].fact[i].value));
-	return json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:f, s:b}", "path", vn_json_text(x->recorded[s]), "run",
-	                 run, "weights", x->weights[s], "perplexity", vn_json_real(e->perplexity[s]), "interval",
-	                 interval(e->loss[s], exp), "loss", vn_json_real(e->loss[s].mean), "loss_error",
-	                 vn_json_real(e->loss[s].error), "nonfinite", (json_int_t)e->nonfinite[s], "echo", e->echo[s],
-	                 "echoes", (int)e->echoes[s]);
+	return json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:f, s:b}", "path", vn_json_text(x->recorded[s]),
+	                 "run", run, "weights", x->weights[s], "weights_format",
+	                 *x->format[s] ? vn_json_text(x->format[s]) : json_null(), "perplexity",
+	                 vn_json_real(e->perplexity[s]), "interval", interval(e->loss[s], exp), "loss",
+	                 vn_json_real(e->loss[s].mean), "loss_error", vn_json_real(e->loss[s].error), "nonfinite",
+	                 (json_int_t)e->nonfinite[s], "echo", e->echo[s], "echoes", (int)e->echoes[s]);
 }
 
 static json_t *word(const vn_evaluated *x, int32_t token)
@@ -247,6 +270,8 @@ static void compare_them(const vn_evaluated *x, vn_lines *next)
 	char line[VN_SHELL_LINE] = "vernier compare";
 	for (int s = 0; s < 2; s++)
 		vn_shell_add(line, sizeof line, x->recorded[s]);
+	if (strcmp(x->format[0], x->format[1]) != 0) /* compare refuses other numbers, such as those of two quantisations */
+		vn_shell_option(line, "--allow", "weights");
 	if (*line)
 		vn_lines_add(next, "%s", line);
 }

@@ -15,6 +15,7 @@ typedef struct vn_evaluated {
 	int64_t             unscored;    /* and the tokens without recorded logits on one side or both */
 	const char         *injected;    /* faults of the candidate: "R1@layer3"; NULL: none */
 	const char         *weights[2];  /* of each engine: "trained", "synthetic" or "unknown" */
+	const char         *format[2];   /* of the weights: "safetensors", "gguf Q8_0, F32"; "": not recorded */
 	const char         *text;        /* where the tokens came from */
 	const vn_tokenizer *tokenizer;   /* to show tokens as text; NULL: ids only */
 	vn_facts            engine[2];   /* facts that the engines state; [0] reference, [1] candidate */

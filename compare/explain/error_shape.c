@@ -88,12 +88,23 @@ static int by_index(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+/* A factor is "x -1.5", an addend "- 1.5". */
+static const char *sign_of(shape s, double x)
+{
+	return by_factor(s) ? "x" : x < 0 ? "-" : "+";
+}
+
+static double size_of(shape s, double x)
+{
+	return by_factor(s) ? x : fabs(x);
+}
+
 /* "channel 8 x 1.15, channel 40 is 0" if a few channels carry nearly all of the error, else
  * "from x 0.98 to x 1.03". */
 static void say_numbers(const grid *g, shape s, char *text, size_t room)
 {
 	const int64_t n = by_column(s) ? g->cols : g->rows;
-	const char   *sign = by_factor(s) ? "x " : "+ ", *of = by_column(s) ? "channel" : "token";
+	const char   *of = by_column(s) ? "channel" : "token";
 	double        whole = 0, named = 0, low = INFINITY, high = -INFINITY;
 	int64_t       most[NAMED];
 	int           k = 0;
@@ -115,7 +126,8 @@ static void say_numbers(const grid *g, shape s, char *text, size_t room)
 		named += error_of(g, s, best);
 	}
 	if (!(named >= NAMED_CARRY * whole)) {
-		snprintf(text, room, "from %s%.3g to %s%.3g", sign, low, sign, high);
+		snprintf(text, room, "from %s %.3g to %s %.3g", sign_of(s, low), size_of(s, low), sign_of(s, high),
+		         size_of(s, high));
 		return;
 	}
 	*text = 0;
@@ -124,8 +136,8 @@ static void say_numbers(const grid *g, shape s, char *text, size_t room)
 		if (by_factor(s) && fabs(number_of(g, s, most[j])) < ZERO)
 			vn_text_add(text, room, "%s%s %" PRId64 " is 0", j ? ", " : "", of, most[j]);
 		else
-			vn_text_add(text, room, "%s%s %" PRId64 " %s%.4g", j ? ", " : "", of, most[j], sign,
-			            number_of(g, s, most[j]));
+			vn_text_add(text, room, "%s%s %" PRId64 " %s %.4g", j ? ", " : "", of, most[j],
+			            sign_of(s, number_of(g, s, most[j])), size_of(s, number_of(g, s, most[j])));
 }
 
 static void add_best_shape(vn_explain_trial *t, const grid *g)

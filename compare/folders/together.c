@@ -148,7 +148,8 @@ void vn_together_text(const vn_together *t, FILE *out)
 {
 	fputs("== together\n", out);
 	if (t->part.of)
-		fprintf(out, "part %d of %d: %d of %d pairs\n", t->part.index, t->part.of, t->n, t->total);
+		fprintf(out, "part %d of %d: %d of %d pair%s\n", t->part.index, t->part.of, t->n, t->total,
+		        t->total == 1 ? "" : "s");
 	for (int i = 0; i < t->n; i++) {
 		const int status = t->pair[i].status;
 		fprintf(out, "%-8s %s  %s\n", status == 1 ? "OUTSIDE" : vn_together_verdicts[status], t->pair[i].name,

@@ -236,8 +236,8 @@ static void plans(const contract *c)
 /* "qwen2 with 24 layers and a vocabulary of 151936" */
 static void say_model(const char *family, const vn_plan *plan, char text[100])
 {
-	snprintf(text, 100, "%.40s with %d layers and a vocabulary of %d", family && *family ? family : "a model",
-	         plan->layers, plan->vocab);
+	snprintf(text, 100, "%.40s with %d layer%s and a vocabulary of %d", family && *family ? family : "a model",
+	         plan->layers, plan->layers == 1 ? "" : "s", plan->vocab);
 	vn_text_clean(text, 100);
 }
 

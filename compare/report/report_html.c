@@ -107,12 +107,12 @@ static void story(const vn_comparison *c, const vn_story *s, FILE *out)
 	        vn_say_verdict(c), vn_say_counts(c, text));
 	for (int i = 0; c->result.strict && i < c->result.warnings.n && i < NAMED; i++)
 		line(out, i ? "" : "warning", c->result.warnings.line[i]);
+	titled(c, "explained", INT_MAX, vn_say_explanations, out); /* the answer, before what it rests on */
 	vn_weights_html(c->result.weights, out);
 	if (first >= 0)
 		beginning(c, s, first, out);
 	else
 		origins(c, out);
-	titled(c, "explained", INT_MAX, vn_say_explanations, out);
 	titled(c, "baseline", NAMED, vn_say_baseline, out);
 	titled(c, "measured", NAMED, vn_say_scores, out);
 	if (*c->result.floor_from)

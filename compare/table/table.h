@@ -17,7 +17,13 @@
 
 enum { VN_TABLE_VALUES = 64, VN_TABLE_WORST = -1 };
 
-typedef enum vn_table_form { VN_TABLE_TEXT, VN_TABLE_MARKDOWN, VN_TABLE_HTML, VN_TABLE_CSV } vn_table_form;
+typedef enum vn_table_form {
+	VN_TABLE_TEXT,
+	VN_TABLE_JSON,
+	VN_TABLE_MARKDOWN,
+	VN_TABLE_HTML,
+	VN_TABLE_CSV
+} vn_table_form;
 
 typedef struct vn_table {
 	const vn_many        *many;
@@ -44,7 +50,9 @@ typedef struct vn_table_group {
 /* Reads the group of one row of many. */
 vn_status vn_table_read(const vn_table *t, int row, vn_table_group *g, vn_error *err);
 
-/* Writes the whole table. */
+/* Writes the whole table in its form. */
 vn_status vn_table_write(const vn_table *t, FILE *out, vn_error *err);
+/* Same as JSON, schema vernier-table/1 (table_json.c). */
+vn_status vn_table_json(const vn_table *t, FILE *out, vn_error *err);
 
 #endif

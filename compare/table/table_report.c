@@ -225,6 +225,9 @@ vn_status vn_table_write(const vn_table *t, FILE *out, vn_error *err)
 	vn_table_group g;
 	int            width = 10;
 
+	if (t->form == VN_TABLE_JSON)
+		return vn_table_json(t, out, err);
+
 	for (int row = 0; row < t->many->n_rows; row++) {
 		const int n = (int)strlen(t->many->row[row].label);
 		width = n > width ? n : width;

@@ -334,8 +334,7 @@ static bool of_another(const vn_weight_trial *t, vn_weight_difference *d)
 	if (!found)
 		return false;
 	const vn_weight_name other = vn_weight_name_of(found->name);
-	const vn_mistake     id = strcmp(other.tail, t->name.tail) == 0 ? VN_MISTAKE_W9
-	                                                                : vn_part_exchange(t->name.part, other.part);
+	const vn_mistake id = strcmp(other.tail, t->name.tail) == 0 ? VN_MISTAKE_W9 : vn_weight_exchange(&t->name, &other);
 	if (id == VN_MISTAKE_W9)
 		return vn_weight_is(d, VN_BY_STATISTICS, false, "layer", VN_MISTAKE_W9, "holds the weights of layer %d",
 		                    other.layer);

@@ -32,13 +32,14 @@ static const struct {
 
 static const struct {
 	vn_weight_part a, b;
-	vn_mistake     id;
+	vn_mistake     weight, bias;
 } exchanges[] = {
-	{ VN_PART_GATE, VN_PART_UP, VN_MISTAKE_W4 },
-	{ VN_PART_NORM_Q, VN_PART_NORM_K, VN_MISTAKE_N11 },
-	{ VN_PART_NORM_IN, VN_PART_NORM_POST, VN_MISTAKE_N12 },
-	{ VN_PART_GDN_B, VN_PART_GDN_A, VN_MISTAKE_G3 },
-	{ VN_PART_EMBED, VN_PART_HEAD, VN_MISTAKE_W10 },
+	{ VN_PART_GATE, VN_PART_UP, VN_MISTAKE_W4, VN_MISTAKE_W4 },
+	{ VN_PART_K, VN_PART_V, VN_MISTAKE_W4, VN_MISTAKE_W8 },
+	{ VN_PART_NORM_Q, VN_PART_NORM_K, VN_MISTAKE_N11, VN_MISTAKE_N11 },
+	{ VN_PART_NORM_IN, VN_PART_NORM_POST, VN_MISTAKE_N12, VN_MISTAKE_N12 },
+	{ VN_PART_GDN_B, VN_PART_GDN_A, VN_MISTAKE_G3, VN_MISTAKE_G3 },
+	{ VN_PART_EMBED, VN_PART_HEAD, VN_MISTAKE_W10, VN_MISTAKE_W10 },
 };
 
 /* The rest of the name after ".layers.12." or ".h.12.", which may also start the name. */
@@ -79,11 +80,12 @@ bool vn_part_is_norm(vn_weight_part p)
 	return (p >= VN_PART_NORM && p <= VN_PART_NORM_K) || p == VN_PART_GDN_NORM;
 }
 
-vn_mistake vn_part_exchange(vn_weight_part a, vn_weight_part b)
+vn_mistake vn_weight_exchange(const vn_weight_name *x, const vn_weight_name *y)
 {
-	for (size_t i = 0; i < sizeof exchanges / sizeof *exchanges; i++)
+	const vn_weight_part a = x->part, b = y->part;
+	for (size_t i = 0; i < sizeof exchanges / sizeof *exchanges && x->bias == y->bias; i++)
 		if ((exchanges[i].a == a && exchanges[i].b == b) || (exchanges[i].a == b && exchanges[i].b == a))
-			return exchanges[i].id;
+			return x->bias ? exchanges[i].bias : exchanges[i].weight;
 	return VN_NO_MISTAKE;
 }
 

@@ -125,7 +125,7 @@ static int nearness(const vn_weight_name *own, const vn_weight_name *other)
 		return neighbour ? 5 : other->layer == 0 ? 4 : 3;
 	if (own->layer != other->layer)
 		return 0;
-	return vn_part_exchange(own->part, other->part) && own->bias == other->bias ? 6 : 2;
+	return vn_weight_exchange(own, other) ? 6 : 2;
 }
 
 static bool of_layer(vn_weight_difference *d, const vn_weight_name *own, const vn_weight_name *other)
@@ -159,11 +159,9 @@ bool vn_weight_by_digest(const vn_weight_trial *t, vn_weight_difference *d)
 		return false;
 	if (best >= 3 && best <= 5)
 		return of_layer(d, &t->name, &other);
-	vn_mistake           id = vn_part_exchange(t->name.part, other.part);
+	const vn_mistake     id = vn_weight_exchange(&t->name, &other);
 	const vn_weight_row *back = vn_weight_twin(cand->row, cand->n, found->name);
 	const bool           both = back && equal_bytes(back, t->row[0]);
-	if (t->name.bias && other.bias && !id)
-		id = VN_MISTAKE_W8;
 	if (both) { /* whichever of the two orders it is */
 		const bool first = strcmp(t->name.tail, other.tail) < 0;
 		return vn_weight_is(d, VN_BY_DIGEST, true, "exchanged", id, "%.60s and %.60s exchanged",

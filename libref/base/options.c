@@ -93,7 +93,7 @@ static void list_words(const char *words, char *text, size_t room)
 
 static vn_status read_choice(const vn_option *o, const char *value, int *chosen, vn_error *err)
 {
-	const char  *word = o->argument;
+	const char  *words = vn_option_words(o), *word = words;
 	const size_t n = strlen(value);
 	char         all[200];
 
@@ -107,8 +107,8 @@ static vn_status read_choice(const vn_option *o, const char *value, int *chosen,
 	}
 	vn_nearest near;
 	vn_nearest_start(&near, value);
-	vn_nearest_try_words(&near, o->argument);
-	list_words(o->argument, all, sizeof all);
+	vn_nearest_try_words(&near, words);
+	list_words(words, all, sizeof all);
 	return vn_fail(err, VN_ERR_USAGE, "--%s takes %s, not '%s'%s", o->name, all, value, vn_nearest_hint(&near));
 }
 

@@ -38,7 +38,7 @@ typedef enum vn_option_kind {
 	VN_INT,       /* int, low to high */
 	VN_WHOLE,     /* int64_t, low to high */
 	VN_DOUBLE,    /* double, low to high */
-	VN_CHOICE,    /* int: the index of the value among the words of `argument`, "text|json" */
+	VN_CHOICE,    /* int: the index of the value among the words of `words`, or of `argument`: "text|json" */
 	VN_LIST,      /* const char *[most], with its length in an int at `count`; may be repeated */
 	VN_TAKE,      /* `take` reads it */
 	VN_TAKE_EACH, /* same; may be repeated */

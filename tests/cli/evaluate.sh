@@ -137,3 +137,6 @@ try "$M" --ids 1,2 --format html
 try "$M" --ids 1,2 --threads 0
 try "$M" --ids 1,2 -o nowhere/a.txt
 try --help
+
+echo "== one token alone has no interval"
+vernier evaluate "$M" --ids 5,6 --candidate ref --decode 1 | sed -n '/^perplexity/,/^greedy/p'

@@ -31,6 +31,15 @@ import json, sys
 j = json.load(sys.stdin)
 print(j['schema'], len(j['evaluations']), j['evaluations'][0]['next'], len(j['next']), j['next'][0] == j['evaluations'][0]['next'][0], {e['weights'] for e in j['evaluations']}, j['evaluations'][1]['unscored'])"
 
+echo "== two quantisations: the report names them, and the next command allows the difference"
+vernier capture ref "$FIXTURES/gguf/qwen2-trained.q8_0.gguf" --ids @w0.ids --points logits -o q8.h5 2>/dev/null
+ev ref/w0.h5 q8.h5 | sed -n 2,3p
+ev ref/w0.h5 q8.h5 --format json | $PYTHON -c "
+import json, sys
+j = json.load(sys.stdin)
+print([j[s]['weights_format'] for s in ('reference', 'candidate')], *j['next'])" | tee next
+eval "$(sed "s/.*] //" next)" | tail -n 1 | cut -d: -f1
+
 echo "== token by token, and rows that were not kept"
 record 5,6,7,8,9,10 once.h5
 record 5,6 apart.h5 --force-ids 7,8,9,10

@@ -11,6 +11,9 @@ run -o alike.h5 --inject A1.head@layer1
 run -o capture.h5 --inject P20@layer1.v_proj
 run -o stale.h5 --inject P10.context@layer1
 for f in half one all alike capture stale; do told $f.h5; done
+echo "== the page begins with the answer"
+vernier explain ref.h5 one.h5 --model "$M" --format html | sed -n 's/^<dt>\([a-z ]*\)<.dt><dd>\(layer1.q_rope: [^:]*\).*/\1: \2/p; /<.dl>/q' | head -n 1
+vernier explain ref.h5 one.h5 --model "$M" --format html | grep -o '^<dt>[a-z ]*' | head -n 1
 echo "== the proposed command makes the mistake at every origin that it explains"
 for at in layer1 '*'; do
 	vernier capture ref "$M" --ids "$ids" --inject "R1@$at" -o both.h5 --force 2>/dev/null

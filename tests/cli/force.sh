@@ -94,7 +94,7 @@ mkdir one two; cp ref.h5 one/a.h5; cp half.h5 two/a.h5; cp ref.h5 one/b.h5
 for form in txt json xml md html csv; do
 	replaced each.b.$form vernier compare one two -q -o each.$form
 done
-for form in txt md html csv; do
+for form in txt json md html csv; do
 	replaced table.$form vernier table ref.h5 half.h5 -o table.$form
 	replaced tables.$form vernier table ref.h5 half.h5 other.h5 -o tables.$form
 done
@@ -118,6 +118,9 @@ replaced l.yaml vernier calibrate ref.h5 half.h5 -o l.yaml
 for form in txt csv npy; do
 	replaced v.$form vernier show ref.h5 logits --values v.$form
 done
+echo "== a recording that an option reads is kept"
+say import dump --ids-from ref.h5 -o ref.h5 --force
+say capture ref m --ids-from half.h5 --against ref.h5 -o ref.h5 --force
 echo "== reports of older versions"
 sed '/name="generator"/d' r.html >old.html; { echo "verdict    OUTSIDE limits"; cat outside.txt; } >old.txt
 head -n 1 outside.txt

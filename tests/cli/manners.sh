@@ -17,6 +17,7 @@ for word in version -v --version; do vernier $word | sed 's/[0-9.]*$/N/'; done
 echo "== did you mean"
 try compar
 try verison
+try --json compare a.h5 b.h5
 try compare --json
 try compare --modle x
 try compare --fo
@@ -56,6 +57,9 @@ try capture ref "$M" --ids-from ref.h5 --ids 1 -o b.h5
 try capture ref "$M" --ids-from ref.h5 --prompt x -o b.h5
 try capture ref "$M" --ids-from ref.h5 --decode 2 --force-ids-from ref.h5 -o b.h5
 try capture ref "$M" --ids-from nowhere.h5 -o b.h5
+try capture ref "$M" --ids-from ids.json -o b.h5
+try capture ref "$M" --ids 1 --force-ids-from ids.json -o b.h5
+try capture ref "$M" --ids-from "$M/config.json" -o b.h5
 
 echo "== what was swapped, and what is not comparable"
 vernier capture ref "$M" --ids-from ref.h5 --force-ids-from ref.h5 --precision f16 -o half.h5 2>err || cat err
@@ -78,17 +82,30 @@ try show prompt.h5 layer0.embed -o shown.html
 try show prompt.h5 --check -o checked.txt
 try show prompt.h5 -o checked.txt
 try show prompt.h5 embed --values embed.npy -o x.txt
+try show prompt.h5 embed --values embed.npy
+try show prompt.h5 step.0 --values step.npy
+try show prompt.h5 layer1
+vernier show ref.h5 step.2 --format json | $PYTHON -c "
+import json, sys
+j = json.load(sys.stdin)
+print(j['schema'], j['step'], len(j['tensors']), {t['step'] for t in j['tensors']})"
 try weights prompt.h5 half.h5 -o weights.json
 vernier show prompt.h5 embed | cmp - <(vernier show prompt.h5 embed -o -) && echo "show -o - is stdout"
 for f in shown weights; do $PYTHON -c "import json, sys; print(json.load(open(sys.argv[1]))['schema'])" $f.json; done
 vernier compare prompt.h5 'a fault.h5' -o - | head -n 2
 vernier compare prompt.h5 'a fault.h5' --format json -o - | head -n 2
+vernier compare prompt.h5 'a fault.h5' -o - --format json | $PYTHON -m json.tool >both.json && echo "-o - --format json is one report"
 next() { $PYTHON -c "import json, sys; print(*json.load(open(sys.argv[1]))['next'], sep='\n')" "$1"; }
 next r.json
 eval "$(next r.json | sed -n 1p) -o e.json -o e.txt"
 next e.json
 grep -A 3 'neighbours' e.txt
 vernier compare prompt.h5 prompt.h5 --allow itself -o w.json >said; next w.json
+
+echo "== compare.md explains every column of the table"
+vernier compare ref.h5 half.h5 --model "$M" --all | sed -n 's/^ *\(checkpoint  \)/\1/p' | sed 's/   */\n/g' | while read -r column; do
+	vernier help compare.md | grep -c "^| \`$column\` | [^|]*[a-z]" | sed "s/^/$column: /"
+done
 
 echo "== the mistakes of a first hour say what to do next"
 try capture "$M" --ids 1,2 -o b.h5
@@ -100,6 +117,13 @@ try capture ref downloaded --ids 1,2 -o b.h5
 touch downloaded/model-Q8_0.gguf downloaded/model-Q4_K.gguf
 try capture ref downloaded --ids 1,2 -o b.h5
 try compare prompt.h5 "$M"
+try explain prompt.h5 'a fault.h5' "$M"
+try compare prompt.h5 'a fault.h5' "$FIXTURES/gguf/qwen2-trained.f16.gguf"
+try compare "$FIXTURES/gguf/qwen2-trained.f16.gguf" "$M"
+try compare "$M/../gguf/qwen2-trained.f16.gguf"
+mkdir ranks
+try compare prompt.h5 ranks
+try compare prompt.h5 'a fault.h5' ranks
 try compare prompt.h5 ids.json
 $PYTHON -c "
 import h5py

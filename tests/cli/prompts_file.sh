@@ -60,6 +60,11 @@ vernier compare led followed -q --summary s.json --force; echo "[$?]"
 vernier show followed/hot.h5 | grep '^  decoding'
 capture "$M" --prompts follow.jsonl --inject M1@layer0 --force-ids-from free -o followed
 capture "$M" --prompts follow.jsonl --force-ids-from led -o led
+sed 's/"decode": 4/"decode": 3/' follow.jsonl >fewer.jsonl
+capture "$M" --prompts fewer.jsonl --force-ids-from led -o fewer
+ls fewer
+sed 's/, "decode": 4.*}/}/' follow.jsonl >unsaid.jsonl
+capture "$M" --prompts unsaid.jsonl --force-ids-from led -o unsaid | tail -n 1
 cp led/none.h5 free/hot.h5
 capture "$M" --prompts follow.jsonl --force-ids-from free -o other
 vernier capture ref "$M" --ids 5,6,7,8 -o led/none.h5 --force 2>/dev/null # a longer prompt decoded nothing

@@ -22,6 +22,9 @@ grep -c '^<tr>' t.html
 say table ref.h5 rope.h5 -o t.csv
 wc -l <t.csv
 
+say table ref.h5 rope.h5 half.h5 --points '*.q_rope' --first 1 --format json
+say table ref.h5 rope.h5 -o t.json
+
 echo "== the numbers are those of the files"
 $PYTHON - <<'PY'
 import csv, h5py, numpy as np
@@ -43,11 +46,22 @@ for row in rows[1:]:
     bad += not good
     if not good: print(row)
 print(len(rows) - 1, "lines,", bad, "wrong")
+
+import json, math
+t = json.load(open("t.json"))
+wrong = 0 if [p["name"] for p in t["checkpoints"]] == [row[0] for row in rows[1::2]] else 1
+for p, (r, c) in zip(t["checkpoints"], zip(rows[1::2], rows[2::2])):
+    for of, row in ((p["reference"], r), (p["candidates"][0]["tensor"], c)):
+        own = [str(p["token"])] + of["values"] + [of[k] for k in ("min", "max", "mean", "rms")]
+        wrong += not all(math.isclose(float(a), float(b), rel_tol=1e-8, abs_tol=1e-12) for a, b in zip(own, [row[1]] + row[3:15]))
+    wrong += p["candidates"][0]["status"] != c[-1].lower() or not math.isclose(p["candidates"][0]["max_abs"], float(c[-3]), rel_tol=1e-8)
+print(len(t["checkpoints"]), "checkpoints in JSON,", wrong, "other than in CSV;", t["schema"], t["verdict"])
 PY
 
 echo "== missing tensors, other tokens, trouble"
 say table ref.h5 other.h5 half.h5 --points layer0.q_rope --first 1
 say table ref.h5 other.h5
+say table ref.h5 other.h5 --format json
 say table ref.h5 ref.h5
 say table ref.h5 none.h5
 say table ref.h5
@@ -60,6 +74,12 @@ import editing as h5py
 f = h5py.File('cut.h5', 'r+')['step.0']
 del f['layer1/q_rope']"
 say table ref.h5 half.h5 cut.h5 --points 'layer1.q_rope' --first 2
+say table ref.h5 cut.h5 --points 'layer1.q_rope' --first 1 --format json
+$PYTHON -c "
+import editing as h5py
+f = h5py.File('cut.h5', 'r+')['step.0']
+f['layer1/k_rope'][0, 0, 1] = float('nan')"
+say table ref.h5 cut.h5 --points 'layer1.k_rope' --first 2 --token 0 --format json --allow digest
 
 echo "== compare --all has the largest relative error as well"
 vernier compare ref.h5 half.h5 --points '*.q_rope' --all | grep -A2 checkpoint

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import sys
 from typing import Optional, Sequence
 
@@ -17,7 +18,11 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     args.add_argument("file", help="a recording")
     args.add_argument("name", nargs="?", help="a checkpoint, layer3.q_rope or step.2/layer3.q_rope")
     args.add_argument("--version", action="version", version=f"vernier-parity {__version__}")
-    o = args.parse_args(argv)
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words and words[0].isalpha() and not os.path.exists(words[0]):  # a command of the program, most likely
+        print(f"vernier_parity: {words[0]}: no such file; commands are those of the program: vernier {shlex.join(words)}", file=sys.stderr)
+        return 2
+    o = args.parse_args(words)
     try:
         with open_recording(o.file) as rec:
             if o.name is not None:

@@ -294,7 +294,7 @@ class Recorder:
 
     def put(self, name: str, array: Any, dims: Optional[str] = None, *, basis: Optional[str] = None, op: Optional[str] = None,
             dtype: Optional[str] = None, how: Optional[str] = None, order: Optional[int] = None,
-            source_line: Optional[str] = None) -> None:
+            source_line: Optional[str] = None, stacklevel: int = 1) -> None:
         """Record one tensor of this step, in the number format that the engine computed in.
 
         name   the checkpoint, "layer3.q_rope" (`vernier points MODEL` lists the names), or your engine's own name, which
@@ -310,6 +310,8 @@ class Recorder:
         how    how a recorder that watches another program got the tensor: "hook", "patched" or "recomputed"
         order  the place in execution order, from 0; default: after the tensor put last
         source_line  where the engine made the tensor, "model.py:123", which reports show; default: the line that calls put
+        stacklevel  which line of your program that is, as in warnings.warn: 1 calls put, 2 calls the function that calls
+               put, so give 2 in a function of your own around put
 
         Raises Diverged: the tensor is the first that differs from `against`, and stop_at_first was given; also at later
         tensors. RecordingError: the name is already in this step, or is not a valid name; the shape does not fit the dims,
@@ -317,6 +319,8 @@ class Recorder:
         full; the recording is closed.
         """
         self._going_on(name)
+        if stacklevel < 1:
+            raise RecordingError(f"{self.path}: {name}: stacklevel {stacklevel}; it counts from 1")
         if self._step is None:
             self.begin_step()
         layer, point = self._place(name)
@@ -325,7 +329,7 @@ class Recorder:
         except RecordingError as e:
             raise RecordingError(f"{self.path}: {name}: {e}") from None
         row = points.known().get(point)
-        self._doubt(name, layer, point)
+        self._doubt(name, layer, point, stacklevel)
         axes = dims if dims is not None else self._own_axes(name, a, row)
         if axes.split()[:1] == ["batch"] and a.shape[:1] == (1,) and self._calls[-1][0].ndim == 1:
             a, axes = a[0], axes.split(None, 1)[-1]
@@ -339,7 +343,7 @@ class Recorder:
         facts: Dict[str, Optional[h5.Fact]] = dict(
             order=place, point=point if row else None, op=op or (row[3] if row else None),
             basis=basis or (row[2] if row and row[1] in (axes, axes.replace("batch ", "", 1)) else None), axes=" ".join(axes.split()),
-            dtype=word if word in SAID else None, how=how, source_line=source_line or line_of_caller(self._folder), digest=digest(a.reshape(-1).view(np.uint8)))
+            dtype=word if word in SAID else None, how=how, source_line=source_line or line_of_caller(self._folder, stacklevel), digest=digest(a.reshape(-1).view(np.uint8)))
         if self.statistics and word != "i32":
             facts.update(statistics(a, word))
         if self._against:
@@ -408,7 +412,7 @@ class Recorder:
         found = LAYER.fullmatch(name)
         return (int(found[1]), found[2]) if found else (-1, name)
 
-    def _doubt(self, name: str, layer: int, point: str) -> None:
+    def _doubt(self, name: str, layer: int, point: str, stacklevel: int = 1) -> None:
         """Warn, once a point, of a name that is nearly one of ours: it would be compared with nothing."""
         if point in points.known() and (point in points.OUTSIDE) == (layer < 0):
             return
@@ -419,7 +423,7 @@ class Recorder:
         if near and bare not in self._doubted:
             self._doubted.add(bare)
             meant = near[0] if near[0] in points.OUTSIDE else f"layer{int(found[1]) if found else 0}.{near[0]}"
-            warnings.warn(f"{self.path}: {name}: no checkpoint has this name; did you mean {meant}?", stacklevel=3)
+            warnings.warn(f"{self.path}: {name}: no checkpoint has this name; did you mean {meant}?", stacklevel=2 + stacklevel)
 
     def _open(self, what: str) -> None:
         if not self._file.id.valid:

@@ -33,15 +33,17 @@ def _shown(file: str, folder: str) -> Optional[str]:
     return os.path.relpath(path, folder) if path.startswith(os.path.join(folder, "")) else path
 
 
-def source_line(folder: str) -> Optional[str]:
-    """The nearest line on the stack that is neither of this package nor of torch's machinery. folder: the working folder."""
+def source_line(folder: str, level: int = 1) -> Optional[str]:
+    """The nearest line on the stack that is neither of this package nor of torch's machinery; level 2: the next such line,
+    and so on, to the outermost. folder: the working folder."""
     frame: Any = sys._getframe(1)
-    while frame is not None:
+    line = None
+    while frame is not None and level > 0:
         file = _shown(frame.f_code.co_filename, folder)
         if file is not None:
-            return fitting(f"{file}:{frame.f_lineno}")
+            line, level = f"{file}:{frame.f_lineno}", level - 1
         frame = frame.f_back
-    return None
+    return fitting(line) if line else None
 
 
 def fitting(line: str) -> Optional[str]:
