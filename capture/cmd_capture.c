@@ -399,7 +399,6 @@ static vn_status capture(options *o, vn_error *err)
 	} else if (!st) {
 		const vn_prompts_job job = { o->prompts, o->recipe.path, o->model,   o->source.no_special, &o->run,
 			                         o->inject,  o->n_inject,    &o->recipe, o->forced_from };
-		vn_interrupt_catch();
 		st = vn_prompts_record(&job, err);
 	}
 	free(list);

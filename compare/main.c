@@ -318,10 +318,14 @@ static int finish(int status)
 			fprintf(stderr, "vernier: standard output cannot be written: %s\n", vn_printed_lost());
 		return 2;
 	}
+	const char *left = vn_temporary_left(); /* for the user to remove, whatever else is wrong */
 	if (status != 2 && vn_trouble_since(0, "vernier", &err)) {
 		fprintf(stderr, "%s\n", err.text);
-		return 2;
+		left = left && strstr(err.text, left) ? NULL : left;
+		status = 2;
 	}
+	if (left)
+		fprintf(stderr, "vernier: %s\n", left);
 	if (status != 2 && vn_printed_left())
 		vn_printed_leave();
 	return status;

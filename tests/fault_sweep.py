@@ -6,11 +6,14 @@ rename... (SHIM is tests/fault_shim.c), once or from there on, with forked proce
 
   - the exit status is the undisturbed one or 2, within a time limit, and no signal ended it; it is the undisturbed one after a
     call that only did less than was asked (read_part) or was interrupted (read_again)
-  - with 2 there is a line on stderr, and not a page
+  - with 2 there is a line on stderr, and not a page, and no verdict on the standard output but the undisturbed one
   - otherwise the standard output is the undisturbed one, and every output file is there
   - an output file that is there is the undisturbed one: reports byte for byte, recordings in every number and attribute
   - nothing else is left behind but an incomplete recording under its temporary name, which opens (specs/checkpoint.md), and what
     stderr says could not be removed
+  - no process is left
+
+Every command of `vernier --help`, and every form of its report, must have a row in COMMANDS.
 
 Where the Vulkan driver made the call that failed and goes on with other numbers, or ends the program by a signal, the outcome
 is "driver": counted, printed, and no finding, since the driver runs in the program.
@@ -49,6 +52,8 @@ COMMANDS = {
     "capture_text": ("capture ref MODEL --prompt of --decode 2 --precision f16 -o out.h5", ["out.h5"]),
     "capture_prompts": ("capture ref MODEL --prompts IN/prompts.jsonl -o out", ["out", "out/a.h5", "out/b.h5"]),
     "capture_against": ("capture ref MODEL --ids 5,6,7 --precision f16 --inject R1@layer1 --against IN/ref.h5 -o out.h5", ["out.h5"]),
+    "capture_follow": ("capture ref MODEL --ids-from IN/step.h5 --force-ids-from IN/step.h5 --limits IN/limits.yaml --against IN/step.h5 -o out.h5",
+                       ["out.h5"]),
     "capture_points": ("capture ref FIXTURES/gpt2-trained --ids 5,6,7 --points * --threads 2 -o out.h5", ["out.h5"]),
     "capture_hybrid": ("capture ref FIXTURES/qwen3_5_text-trained --ids 5,6 --points *.output -o out.h5", ["out.h5"]),
     "capture_gguf": ("capture ref FIXTURES/gguf/qwen2-trained.q8_0.gguf --ids 5,6 --points *.output -o out.h5", ["out.h5"]),
@@ -72,8 +77,11 @@ COMMANDS = {
     "compare_many_ranks": ("compare IN/ref.h5 --shard IN/rank0.h5,IN/rank1.h5 IN/half.h5 -o r.json", ["r.json"]),
     "compare_vote": ("compare --vote IN/ref.h5 IN/bad.h5 IN/half.h5", []),
     "table": ("table IN/ref.h5 IN/bad.h5 -o t.csv", ["t.csv"]),
+    "table_text": ("table IN/ref.h5 IN/bad.h5", []),
+    "table_markdown": ("table IN/ref.h5 IN/bad.h5 --format markdown", []),
     "table_html": ("table IN/ref.h5 IN/bad.h5 IN/half.h5 --format html", []),
     "show_values": ("show IN/ref.h5 logits --values v.txt", ["v.txt"]),
+    "show_values_npy": ("show IN/ref.h5 logits --values v.npy", ["v.npy"]),
     "compare_baseline": ("compare IN/ref.h5 IN/bad.h5 --baseline IN/bad.json", []),
     "compare_folders": ("compare IN/good IN/other", []),
     "compare_folders_json": ("compare IN/good IN/well -o r.json", ["r.0.json", "r.1.json"]),
@@ -89,19 +97,28 @@ COMMANDS = {
     "import_safetensors": ("import IN/a.safetensors --ids 5,6,7 --precision f32 -o out.h5", ["out.h5"]),
     "import_gguf": ("import IN/a.gguf --ids 5,6,7 --precision f32 -o out.h5", ["out.h5"]),
     "import_tree": ("import IN/tree/Q_debug_tree_FULL_TENSORS.json --names hf --model MODEL --engine transformers -o out.h5", ["out.h5"]),
+    "import_list": ("import IN/a.npz --ids 5,6,7 --dry-run", []),
+    "import_partial": ("import IN/cut --precision f32 --partial -o out.h5", ["out.h5"]),
+    "weights_model": ("weights IN/ref.h5 IN/changed.h5 --model MODEL -o w.txt", ["w.txt"]),
     "weights": ("weights MODEL IN/changed", []),
     "weights_json": ("weights IN/ref.h5 IN/changed.h5 --format json", []),
     "show": ("show IN/ref.h5", []),
     "show_json": ("show IN/ref.h5 --format json", []),
     "show_tensor": ("show IN/ref.h5 logits", []),
+    "show_step": ("show IN/ref.h5 step.0 -o s.txt", ["s.txt"]),
     "show_weights": ("show IN/ref.h5 --weights", []),
     "show_check": ("show IN/ref.h5 --check", []),
     "show_check_packed": ("show IN/packed.h5 --check", []),
     "explain": ("explain IN/ref.h5 IN/bad.h5 --model MODEL", []),
+    "explain_reports": ("explain IN/ref.h5 IN/bad.h5 --model MODEL -o r.txt -o r.json -o r.xml -o r.md -o r.html -o r.csv",
+                        ["r.txt", "r.json", "r.xml", "r.md", "r.html", "r.csv"]),
+    "evaluate_text": ("evaluate MODEL --ids 5,6,7,8,9,10 --candidate ref", []),
     "evaluate": ("evaluate MODEL --ids 5,6,7,8,9,10 --candidate ref --decode 2 -o eval.json", ["eval.json"]),
     "evaluate_recorded": ("evaluate --recordings IN/ref.h5 IN/half.h5 -o eval.json", ["eval.json"]),
     "evaluate_folders": ("evaluate --recordings IN/good IN/well -o eval.json", ["eval.json"]),
     "isolate": ("isolate MODEL --ids 5,6 --inject R1@layer1.q_rope -o isolated.txt", ["isolated.txt"]),
+    "isolate_json": ("isolate MODEL --ids 5,6 --inject R1@layer1.q_rope --format json", []),
+    "isolate_check": ("isolate MODEL --ids 5,6 --check false -o isolated.json", ["isolated.json"]),
     "devices": ("devices", []),
     "calibrate": ("calibrate IN/ref.h5 IN/half.h5 -o limits.yaml", ["limits.yaml"]),
     "limits": ("limits IN/limits.yaml --recording IN/ref.h5", []),
@@ -109,9 +126,13 @@ COMMANDS = {
     "points": ("points MODEL", []),
     "faults": ("points --faults", []),
     "selftest": ("selftest IN/ref.h5 IN/half.h5 --only contract/*", []),
+    "selftest_json": ("selftest IN/ref.h5 IN/half.h5 --only contract/* --format json", []),
     "help": ("help compare.md", []),
+    "help_command": ("help capture", []),
+    "version": ("--version --verbose", []),
     "synth": ("synth tiny -o synth", []),
 }
+FORMS = dict(text="txt", json="json", junit="xml", markdown="md", html="html", csv="csv")  # and their endings
 # Seconds allowed for all of these are what a sample is spread by: a slow command gets fewer runs.
 WEIGHT = {"capture": 2, "capture_text": 2, "compare": 2, "compare_reports": 2, "import_npz": 1.5}
 
@@ -120,6 +141,38 @@ def parts_of(name):
     """The path and the folders that it is in."""
     parts = name.split("/")
     return ["/".join(parts[:i]) for i in range(1, len(parts) + 1)]
+
+
+def without_a_row(vernier):
+    """The commands, and the forms of their reports, that vernier has and COMMANDS has not. Text is the default form."""
+    def said(*words):
+        return subprocess.run([vernier, *words], text=True, capture_output=True, check=True).stdout
+
+    missing = []
+    for command in re.findall(r"^  (\w+)  +\w", said("--help"), re.M):
+        rows = [line.split() for line, _ in COMMANDS.values() if line.split()[0] == command]
+        forms = re.search(r"--format ([a-z|]+)|\bFORM: ([a-z, ]+)", said("help", command))
+        forms = re.findall(r"[a-z]+", (forms[1] or forms[2]) if forms else "text")
+        missing += [f"{command} {f}" for f in forms
+                    if not any(f == "text" or f in row or any(w.endswith("." + FORMS[f]) for w in row[1:]) for row in rows)]
+    return missing
+
+
+def living(session):
+    """Does a process of the session still run? A moment is allowed: a child is ended by the end of its parent."""
+    for _ in range(100):
+        found = False
+        for pid in os.listdir("/proc"):
+            try:
+                with open(f"/proc/{pid}/stat") if pid.isdigit() else open(os.devnull) as f:
+                    fields = f.read().rpartition(")")[2].split()
+            except OSError:
+                continue
+            found = found or (len(fields) > 3 and fields[3] == str(session) and fields[0] not in "ZX")
+        if not found:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 class Sweep:
@@ -174,6 +227,9 @@ class Sweep:
                 os.killpg(p.pid, signal.SIGKILL)
                 p.wait()
             seconds = time.monotonic() - begin
+            self.local.living = status is not None and living(p.pid)
+            if self.local.living:
+                os.killpg(p.pid, signal.SIGKILL)
             out.seek(0)
             err.seek(0)
             said, complained = out.read(), err.read()
@@ -234,19 +290,20 @@ class Sweep:
             return "hang", f"no end after {HANG_S} s"
         if status < 0:
             return "crash", signal.Signals(-status).name
+        if self.local.living:
+            return "leftover", "a process"
         if status not in (2, base["status"]):
             return "wrong", f"status {status} instead of {base['status']}"
         for name in sorted(files & base["files"]):
-            if status == 2 and command.startswith("compare_many") and name.startswith("r.") and tells_trouble(os.path.join(cwd, name)):
+            if status == 2 and command.startswith("compare_many") and name.startswith("r.") and tells_trouble(
+                    os.path.join(cwd, name), os.path.join(base["keep"], name)):
                 continue
             if status == 2 and name == "s.json" and troubled(os.path.join(cwd, name), os.path.join(base["keep"], name)):
                 continue
             if os.path.isfile(os.path.join(cwd, name)) and not self.same(os.path.join(cwd, name), os.path.join(base["keep"], name)):
                 return "wrong", f"{name} differs, status {status}"
         if status != 2:
-            # A comparison that is outside anyway warns of checks of one side that it could not make.
-            warned = status == 1 and b"some checks could not be made" in said
-            if masked(said) != base["said"] and not warned:
+            if unwarned(said, status) != base["said"]:
                 return "wrong", "another standard output"
             if base["files"] - files:
                 return "wrong", f"status {status} without {sorted(base['files'] - files)}"
@@ -255,6 +312,8 @@ class Sweep:
                 continue
             if not (name.endswith(".h5.partial") and name[:-8] in base["files"] and status == 2 and self.incomplete(os.path.join(cwd, name))):
                 return "leftover", name
+        if status == 2 and verdicts(said) - verdicts(base["said"]):
+            return "wrong", f"status 2 with {(verdicts(said) - verdicts(base['said'])).pop()!r}"
         if status == 2 and base["status"] != 2:
             lines = complained.count("\n")
             if lines == 0:
@@ -337,6 +396,18 @@ def masked(said):
     return re.sub(rb"\d+(\.\d+)?(e[+-]\d+)? (ms|s|GB/s|MB/s|GB|MB)\b", b"N", said)
 
 
+def unwarned(said, status):
+    """What was said, masked. A comparison that is outside anyway warns of checks of one side that it could not make."""
+    lines = masked(said).splitlines(keepends=True)
+    return b"".join(line for line in lines if status != 1 or b"some checks could not be made" not in line)
+
+
+def verdicts(said):
+    """The verdicts on a standard output: in text, JSON, Markdown. One of trouble is none; a last line may be cut short."""
+    found = re.findall(rb'^verdict .*\n|^(?:within|OUTSIDE) limits.*\n|"verdict": ?"\w+"|^### .*\n', masked(said), re.M)
+    return {v for v in found if not re.search(rb"trouble|not compared|not all could|refused|not comparable", v)}
+
+
 def troubled(path, base):
     """Two summaries of folders that differ only in pairs without a verdict: HDF5 may crash for want of memory, which is said of the pair."""
     import json
@@ -349,15 +420,29 @@ def troubled(path, base):
     return same and rows and a["verdict"] == "trouble"
 
 
-def tells_trouble(path):
-    """A report on several candidates, of which one could not be read: the others are judged. path: of its JSON or another form."""
+def tells_trouble(path, base):
+    """A report on several candidates, of which one could not be read: is what it says of the others what the undisturbed one says? In
+    another form than JSON, which stands beside it, the row of a candidate is its line with the letter."""
     import json
 
-    path = os.path.splitext(path)[0] + ".json"
-    if not os.path.exists(path):
+    beside = [os.path.splitext(p)[0] + ".json" for p in (path, base)]
+    if not os.path.exists(beside[0]):
         return False
-    with open(path) as f:
-        return json.load(f)["verdict"] == "trouble"
+    found = []
+    for p in beside:
+        with open(p) as f:
+            found.append(json.load(f))
+    one, other = (f["candidates"] for f in found)
+    if found[0]["verdict"] != "trouble" or len(one) != len(other):
+        return False
+    good = [a["about"]["letter"] for a in one if a["about"]["status"] != 2]
+    if path.endswith(".json"):
+        return all(a == b for a, b in zip(one, other) if a["about"]["letter"] in good)
+    rows = []
+    for p in (path, base):
+        with open(p) as f:
+            rows.append([line for line in f if re.match(rf"\| ({'|'.join(good) or '-'}) \|", line)])
+    return rows[0] == rows[1]
 
 
 def make_inputs(vernier, made):
@@ -375,6 +460,7 @@ def make_inputs(vernier, made):
     call("capture", "ref", MODEL, "--ids", "5,6,7", "-o", "ref.h5")
     call("capture", "ref", MODEL, "--ids", "5,6,7", "--precision", "f16", "-o", "half.h5")
     call("capture", "ref", MODEL, "--ids", "5,6,7", "--inject", "R1@layer1.q_rope", "-o", "bad.h5")
+    call("capture", "ref", MODEL, "--ids", "5,6", "--decode", "1", "-o", "step.h5")
     call("capture", "ref", MODEL, "--ids", "5,6,7", "--inject", "R1@layer1.q_rope", "--against", "ref.h5", "-o", "part.h5")
     subprocess.run([vernier, "compare", "ref.h5", "bad.h5", "-q", "-o", "bad.json"], cwd=made)
     call("calibrate", "ref.h5", "half.h5", "-o", "limits.yaml")
@@ -410,8 +496,14 @@ def make_inputs(vernier, made):
     os.makedirs(path("txt"))
     call("show", "ref.h5", "embed", "--values", path("txt/embed.txt"))
     os.makedirs(path("npy"))
+    os.makedirs(path("cut"))  # a dump that was interrupted
     for name, a in tensors.items():
         np.save(path(f"npy/{name}.npy"), a)
+        np.save(path(f"cut/{name}.npy"), a)
+    with open(path("cut/manifest.jsonl"), "w") as f:
+        f.write('{"vernier_dump": 1}\n{"step": 0, "ids": [5, 6, 7]}\n')
+        for name in tensors:
+            f.write(json.dumps(dict(tensor=name, file=name + ".npy", dtype="f32", shape=list(tensors[name].shape))) + "\n")
 
     def safetensors(to, tensors):
         head, data = {}, b""
@@ -493,6 +585,10 @@ def main():
         return 77
 
     begin = time.monotonic()
+    missing = without_a_row(a.vernier)
+    if missing:
+        print("no row in COMMANDS for: " + ", ".join(missing))
+        return 1
     sweep = Sweep(a.vernier, a.shim, a.own)
     commands = [c for c in COMMANDS if not a.command or any(re.fullmatch(w, c) for w in a.command)]
     calls = a.call or sweep.calls

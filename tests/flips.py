@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """flips.py VERNIER [--all] [--seed N] [--jobs N]: single bits of the numbers in recordings, flipped behind the back of their digests.
 
-Records a healthy pair of each kind (formats, contiguous, in chunks, compressed, several steps, axes in another order,
-integers, the lists of /run, the table of weights), flips one bit of the bytes that h5py says are numbers, in either
+Records a healthy pair of each kind (formats, contiguous, in chunks, compressed, big-endian, several steps, axes in another
+order, integers, 8-bit floats, the lists of /run, the table of weights), flips one bit of the bytes that h5py says are numbers, in either
 file, and runs `vernier compare`, one in eight with --model. Whatever the bit, the comparison must be refused or outside:
 exit status 2 or 1, never 0, never a signal; with --model it must say so as well. A bit of a compressed chunk that
 changes no number may pass: then h5py must read the same numbers. Every pair as it was recorded must be within.
 
-Without --all a sample (104 flips); with it at least 5000. --jobs: kinds at a time, each in a folder of its own. Prints the flips of each kind by exit status. Exit status 1
+Without --all a sample (120 flips); with it at least 5000. --jobs: kinds at a time, each in a folder of its own. Prints the flips of each kind by exit status. Exit status 1
 when one passed, 77 without h5py. Needs h5py, numpy and xxhash.
 """
 import argparse, os, random, shutil, subprocess, sys, tempfile
@@ -21,7 +21,7 @@ except ImportError:
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 MODEL = os.path.join(ROOT, "fixtures", "qwen2-trained")
 IDS = "@" + os.path.join(ROOT, "fixtures", "prompts", "p017.ids")
-SAMPLE, ALL = 104, 5200
+SAMPLE, ALL = 120, 5200
 
 
 def digest(a):
@@ -97,12 +97,39 @@ def integers(path):
             d.attrs["digest"] = digest(x.astype("<i4"))
 
 
+def big_endian(path):
+    with h5py.File(path, "r+") as f:
+        for name in datasets(f):
+            rewritten(f, name, dtype=f[name].dtype.newbyteorder(">"))
+
+
+def f8_values():
+    """The finite numbers of f8_e4m3 that are not negative, by their bytes."""
+    return np.array([(m / 8 * 2.0 ** -6 if e == 0 else (1 + m / 8) * 2.0 ** (e - 7)) for e in range(16) for m in range(8)][:-1])
+
+
+def eight_bits(path):
+    """Two tensors in the formats of a quantised cache."""
+    with h5py.File(path, "r+") as f:
+        for name in ("layer0/k_rope", "layer1/v_proj"):
+            d = f["step.0"][name]
+            x, said, e4m3 = d[()].astype("f4"), dict(d.attrs), name.endswith("k_rope")
+            y = np.abs(np.abs(x)[..., None] - f8_values()).argmin(-1) if e4m3 else np.abs(x).astype("<f2").view("<u2") >> 8
+            y = (y | (np.signbit(x) << 7)).astype("u1")
+            del f["step.0"][name]
+            new = f["step.0"].create_dataset(name, data=y)
+            for k, v in said.items():
+                new.attrs[k] = v
+            new.attrs["dtype"], new.attrs["digest"] = np.bytes_("f8_e4m3" if e4m3 else "f8_e5m2"), digest(y)
+
+
 def ranges(path, what):
     """(dataset, first byte, bytes, width of a number) of everything of a kind."""
     found = []
     with h5py.File(path) as f:
         names = {"tensors": datasets, "logits": lambda f: [n for n in datasets(f) if n.endswith("logits")],
                  "integers": lambda f: ["step.0/layer0/block_table", "step.0/argmax"],
+                 "eight bits": lambda f: ["step.0/layer0/k_rope", "step.0/layer1/v_proj"],
                  "permuted": lambda f: [n for n in datasets(f) if n.endswith(("q_rope", "q_proj"))],
                  "lists": lambda f: ["run/token_ids", "run/positions"], "weights": lambda f: ["model/weights"]}[what](f)
         for name in names:
@@ -154,8 +181,9 @@ def numbers(path, name):
 
 
 class Kind:
-    def __init__(self, name, ref, cand, what="tensors", change=None, compressed=False, extra=()):
+    def __init__(self, name, ref, cand, what="tensors", change=None, compressed=False, extra=(), model=True):
         self.name, self.formats, self.what, self.change, self.compressed, self.extra = name, (ref, cand), what, change, compressed, extra
+        self.model = model  # compared with --model too
 
 
 KINDS = [
@@ -170,6 +198,8 @@ KINDS = [
     Kind("compressed, bf16", "f32", "bf16", change=lambda p: in_chunks(p, compression="gzip", shuffle=True), compressed=True),
     Kind("axes in another order", "f32", "f16", "permuted", change=permuted),
     Kind("integers", "f32", "f16", "integers", change=integers),
+    Kind("big-endian, f16", "f32", "f16", change=big_endian),
+    Kind("8-bit floats", "f32", "f32", "eight bits", change=eight_bits, model=False),
     Kind("token ids and positions", "f32", "f16", "lists"),
     Kind("table of weights", "f32", "f16", "weights"),
 ]
@@ -190,7 +220,7 @@ class Pair:
             for path in self.paths:
                 kind.change(path)
         self.where = [ranges(path, kind.what) for path in self.paths]
-        for model in (False, True):
+        for model in {False, kind.model}:
             status, said = self.compare(self.paths, model)
             if status != 0:
                 sys.exit(f"{kind.name}: the pair as it was recorded has exit status {status}\n{said}")
@@ -239,7 +269,7 @@ def main():
             counts, wrong = {}, []
             for side in (0, 1):
                 for i, place in enumerate(bits(rng, pair.where[side], (each + 1) // 2)):
-                    status, why = pair.try_bit(side, place, i % 8 == 7, folder)
+                    status, why = pair.try_bit(side, place, kind.model and i % 8 == 7, folder)
                     counts[status] = counts.get(status, 0) + 1
                     wrong += [why] if why else []
             return counts, wrong

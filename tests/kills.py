@@ -116,6 +116,8 @@ def commands():
         Command("merge", ["merge", "part1.json", "part2.json", "--force", "-o", "out/r.json"]),
         Command("compare many", ["compare", "ref.h5", "cand.h5", "other.h5", "--force", "-q", "-o", "out/r.json", "-o", "out/r.html"]),
         Command("table", ["table", "ref.h5", "cand.h5", "--force", "-o", "out/t.html"]),
+        Command("show", ["show", "ref.h5", "--force", "-o", "out/s.json"]),
+        Command("weights", ["weights", "model", "model", "--force", "-o", "out/w.json"]),
         Command("show --values", ["show", "ref.h5", "logits", "--force", "--values", "out/v.txt"]),
         Command("isolate", ["isolate", "model", *IDS, "--inject", "R1@layer1.q_rope", "--force", "-o", "out/i.txt"]),
         Command("evaluate", ["evaluate", "model", *IDS, "--candidate", "ref", "--decode", "2", "--format", "json", "-o", "out/e.json", "--force"]),
@@ -141,6 +143,10 @@ def content(path):
         if shown.returncode:
             return "does not open: " + shown.stderr.decode()
         told = json.loads(shown.stdout)
+        # The list repeats the digests of the file; here the numbers are read, too.
+        wrong = re.search(r"(\d+) digests?, [1-9]\d* wrong", quietly(["show", path, "--check"]).stdout.decode())
+        if wrong:
+            return f"numbers without their digest: {wrong[0]}", [("a wrong one",)], None
         return told["complete"], [(t["name"], t.get("step"), t.get("digest")) for t in told["tensors"]], told.get("left_out")
     with open(path, "rb") as f:
         text = f.read().decode(errors="replace")

@@ -75,6 +75,10 @@ def commands():
             Command("selftest", "ref.h5", "cand.h5", "--only", "contract/*"),
             Command("isolate", "model", *IDS, "--inject", "R1@layer1.q_rope"),
             Command("devices"),
+            Command("show", "ref.h5", "logits", "--values", "new.csv", "--force", writes="new.csv"),
+            Command("merge", "part1.json", "part2.json"),
+            Command("synth", "tiny", "-o", "new"),
+            Command("import", "dump.npz", "--dry-run", *IDS),
             Command("capture", "gpu", "model", *IDS, "-o", "new.h5", writes="new.h5"),
             Command("capture", "gpu", "model", *IDS, "--force-ref", "layer1.*", "-o", "new.h5", writes="new.h5"),
         ]
@@ -111,12 +115,16 @@ def content(name):
     if status:
         return f"does not open: {err}"
     told = json.loads(out)
+    checked = run(["show", name, "--check"])[1].splitlines()[-1:]  # of the numbers: the list repeats the digests of the file
+    if checked and "digest" in checked[0] and not checked[0].endswith(" 0 wrong"):
+        return f"numbers without their digest: {checked[0]}"
     return [(t["name"], t.get("step"), t.get("digest")) for t in told["tensors"]]
 
 
 def answer(command, **limits):
     if command.writes and os.path.exists(command.writes):
         os.unlink(command.writes)
+    shutil.rmtree("new", ignore_errors=True)  # the model of synth
     status, out, err = run(command.arguments, **limits)
     written = content(command.writes) if command.writes and os.path.exists(command.writes) else None
     return status, out, err, written
@@ -192,6 +200,12 @@ def main():
                      ["capture", "ref", "model", *IDS, "--inject", "R1@layer1", "--against", "ref.h5", "-o", "part.h5"],
                      ["capture", "ref", "model", *IDS, "--precision", "bf16", "-o", "other.h5"]):
             subprocess.run([VERNIER, *made], check=True, stderr=subprocess.DEVNULL)
+        for side, name in ("refs", "ref.h5"), ("cands", "cand.h5"):
+            os.mkdir(side)
+            for k in range(2):
+                shutil.copy(name, f"{side}/{k}.h5")
+        for part in 1, 2:
+            subprocess.run([VERNIER, "compare", "refs", "cands", "-q", "--part", f"{part}/2", "--summary", f"part{part}.json"], check=True)
         import numpy
         numpy.savez("dump.npz", **{f"layer{i}.attn_out": numpy.ones((5, 8), "float32") for i in range(20)})
         if os.getuid() != 0:

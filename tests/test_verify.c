@@ -9,7 +9,9 @@
 #include "tests/recording_help.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 static bool maps_fail;
 
@@ -326,6 +328,22 @@ static void a_map_or_a_read_that_the_system_refuses_is_trouble(void)
 	vn_recording_close(r);
 }
 
+static void a_file_that_changes_while_it_is_read_is_trouble(void)
+{
+	const struct timespec at[] = { { 1, 0 }, { 1, 0 } };
+	vn_recording         *r = make_all();
+	vn_error              err = { "" };
+	CU_ASSERT_EQUAL(vn_recording_verify(r, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(utimensat(AT_FDCWD, path, at, 0), 0);
+	CU_ASSERT_EQUAL(vn_recording_verify(r, &err), VN_ERR_IO);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, path));
+	vn_recording_close(r);
+	r = opens();
+	CU_ASSERT_EQUAL_FATAL(truncate(path, 1 << 20), 0);
+	CU_ASSERT_EQUAL(vn_recording_verify(r, &err), VN_ERR_IO);
+	vn_recording_close(r);
+}
+
 static void trouble_ends_a_comparison_and_is_no_finding(void)
 {
 	static const char        limits[] = "version: 1\ndefaults: { nmse: 1.0e-6 }\n";
@@ -359,6 +377,7 @@ int main(void)
 		                           TEST(a_look_before_leaves_the_digest_to_the_borrower),
 		                           TEST(the_pass_takes_the_digest_of_the_bytes_in_their_order),
 		                           TEST(a_map_or_a_read_that_the_system_refuses_is_trouble),
+		                           TEST(a_file_that_changes_while_it_is_read_is_trouble),
 		                           TEST(trouble_ends_a_comparison_and_is_no_finding),
 		                           CU_TEST_INFO_NULL };
 	return run_recordings("verify", tests);

@@ -83,18 +83,20 @@ static vn_status check_kind(const char *path, vn_place_kind kind, vn_error *err)
 		[VN_PLACE_NUMBERS] = "not the numbers of a tensor; --force replaces only those",
 	};
 	char      head[8192]; /* a path in the first line may have 4096 bytes */
+	size_t    n = 0;
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	ssize_t   n = -1;
+	ssize_t   got = fd < 0 ? -1 : 1;
 
-	while (fd >= 0 && (n = read(fd, head, sizeof head)) < 0 && errno == EINTR)
-		;
+	while (fd >= 0 && n < sizeof head &&
+	       ((got = read(fd, head + n, sizeof head - n)) > 0 || (got < 0 && errno == EINTR)))
+		n += got > 0 ? (size_t)got : 0;
 	const int why = errno;
 	if (fd >= 0)
 		close(fd);
-	if (n < 0)
+	if (got < 0)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot be read, so vernier does not know what --force would replace: %s",
 		               path, strerror(why));
-	return is_of_kind(head, (size_t)n, kind)
+	return is_of_kind(head, n, kind)
 	           ? VN_OK
 	           : vn_fail(err, VN_ERR_IO, "%s: is %s; remove the file first, or give another name", path, refusal[kind]);
 }

@@ -88,7 +88,9 @@ vn_status vn_import_write(vn_import *i, const char *path, bool force, int64_t *t
 		*tensors = vn_store_tensors(s, bytes);
 		if (!i->complete)
 			vn_store_cut(s);
-		st = vn_store_commit(&s, err);
+		st = *tensors ? vn_store_commit(&s, err)
+		              : vn_fail(err, VN_ERR_NOTFOUND, "%s: no tensor of it becomes a checkpoint; --dry-run lists them",
+		                        vn_recording_path(i->r));
 	}
 	vn_store_abandon(&s);
 	free(piece);

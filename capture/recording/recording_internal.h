@@ -10,6 +10,8 @@
 #include "capture/recording/scan.h"
 #include "capture/recording/scratch.h"
 
+#include <time.h>
+
 /* A view of a tensor (view.h): axis k is the file's axis order[k], from index from[k] on. */
 typedef struct vn_view {
 	vn_shape   whole, shape; /* in the file; as viewed */
@@ -81,6 +83,7 @@ struct vn_recording {
 	char                *path;
 	int                  fd;
 	int64_t              bytes;
+	struct timespec      changed; /* when the file was last written to, at opening */
 	vn_foreign           foreign;
 	const unsigned char *map; /* the whole file, or NULL before first use */
 

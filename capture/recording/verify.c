@@ -3,7 +3,10 @@
 
 #include "capture/recording/recording_internal.h"
 
+#include <errno.h>
 #include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
 
 /* The stored tensor of an entry that is the whole of one. */
 static vn_proof *proof_of(vn_recording **r, int i)
@@ -73,9 +76,24 @@ void vn_recording_defer(vn_recording *r, bool on)
 		vn_recording_defer(r->base[i], on);
 }
 
+/* Numbers that are read twice may differ then. An engine may still write to an incomplete file. */
+static vn_status check_unchanged(const vn_recording *r, vn_error *err)
+{
+	struct stat now;
+
+	if (r->fd < 0 || !r->complete)
+		return VN_OK;
+	if (fstat(r->fd, &now) != 0)
+		return vn_fail(err, VN_ERR_IO, "%s: %s", r->path, strerror(errno));
+	return now.st_size == r->bytes && now.st_mtim.tv_sec == r->changed.tv_sec &&
+	               now.st_mtim.tv_nsec == r->changed.tv_nsec
+	           ? VN_OK
+	           : vn_fail(err, VN_ERR_IO, "%s: another program changed the file while it was read", r->path);
+}
+
 vn_status vn_recording_verify(vn_recording *r, vn_error *err)
 {
-	vn_status st = VN_OK;
+	vn_status st = check_unchanged(r, err);
 	for (int i = 0; i < r->n_bases && !st; i++)
 		st = vn_recording_verify(r->base[i], err);
 	for (int i = 0; r->proof && i < r->n_entries && !st; i++) {

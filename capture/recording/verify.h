@@ -34,7 +34,8 @@ vn_status vn_recording_lend(vn_recording *r, int i, const void **data, bool *unc
 void      vn_recording_vouch(vn_recording *r, int i, const vn_digest *found);
 
 /* Checks what was handed out unchecked. Returns VN_OK even if some are wrong; see
- * vn_recording_verified. */
+ * vn_recording_verified. VN_ERR_IO if another program changed a complete file since it was
+ * opened. */
 vn_status vn_recording_verify(vn_recording *r, vn_error *err);
 /* Checks all tensors that entry i is made of. */
 vn_status vn_recording_verify_entry(vn_recording *r, int i, vn_error *err);

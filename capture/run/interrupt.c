@@ -1,6 +1,8 @@
 /* interrupt.c: see interrupt.h. */
 #include "capture/run/interrupt.h"
 
+#include "libref/base/temporary.h"
+
 #include <signal.h>
 #include <stddef.h>
 
@@ -8,8 +10,8 @@ static volatile sig_atomic_t flag;
 
 static void note(int sig)
 {
-	(void)sig;
 	flag = 1;
+	vn_temporary_catch(sig); /* the second one */
 }
 
 void vn_interrupt_catch(void)

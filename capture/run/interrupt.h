@@ -1,6 +1,7 @@
 /* interrupt.h: turns SIGINT, SIGTERM and SIGHUP into a flag, which is checked between tensors.
  *
- * A second signal ends the process at once; what was published in the file is safe.
+ * A second signal ends the process at once, without its temporary files; what was published in the
+ * file is safe.
  */
 #ifndef VN_CAPTURE_INTERRUPT_H
 #define VN_CAPTURE_INTERRUPT_H

@@ -5,6 +5,7 @@
 #include "capture/file/place.h"
 #include "capture/recording/recording.h"
 #include "capture/run/ids_from.h"
+#include "capture/run/interrupt.h"
 #include "capture/run/prompt.h"
 #include "capture/run/scenario.h"
 #include "capture/run/session.h"
@@ -342,6 +343,7 @@ vn_status vn_prompts_record(const vn_prompts_job *job, vn_error *err)
 	runs      r = { .job = job };
 	vn_status st = vn_scenarios_read(job->file, &r.s, &r.n, err);
 
+	vn_interrupt_catch(); /* not before: a signal ends the wait for a pipe */
 	if (!st &&
 	    (!(r.recipe = calloc((size_t)r.n, sizeof *r.recipe)) || !(r.path = calloc((size_t)r.n, sizeof *r.path)) ||
 	     !(r.against = calloc((size_t)r.n, sizeof *r.against)) || !(r.forced = calloc((size_t)r.n, sizeof *r.forced))))

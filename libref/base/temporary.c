@@ -1,6 +1,7 @@
 /* temporary.c: see temporary.h. */
 #include "libref/base/temporary.h"
 
+#include "libref/base/text.h"
 #include "libref/base/trouble.h"
 
 #include <dirent.h>
@@ -52,17 +53,24 @@ static void at_signal(int number)
 		leave_nothing(number);
 }
 
+void vn_temporary_catch(int number)
+{
+	struct sigaction now = { .sa_handler = at_signal, .sa_flags = (int)SA_RESETHAND };
+
+	sigemptyset(&now.sa_mask);
+	sigaction(number, &now, NULL);
+}
+
 /* Keeps handlers of programs that end in order at a signal (capture/run/interrupt.h), and signals that are
  * ignored (nohup). */
 static void clean_up_at_signals(void)
 {
 	static const int list[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction now = { .sa_handler = at_signal, .sa_flags = (int)SA_RESETHAND }, old;
+	struct sigaction old;
 
-	sigemptyset(&now.sa_mask);
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
 		if (sigaction(list[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
-			sigaction(list[i], &now, NULL);
+			vn_temporary_catch(list[i]);
 }
 
 static void created(void)
@@ -162,10 +170,15 @@ static void remove_listed(int i)
 	}
 }
 
+static char left[VN_ERROR_MAX];
+
+const char *vn_temporary_left(void)
+{
+	return *left ? left : NULL;
+}
+
 void vn_temporary_clear(const char *path)
 {
-	char left[VN_ERROR_MAX];
-
 	pthread_mutex_lock(&lock);
 	for (int i = 0; i < MOST; i++)
 		if (slot[i].listed && strcmp(slot[i].path, path) == 0) {
@@ -174,6 +187,7 @@ void vn_temporary_clear(const char *path)
 			leave(i);
 			if (lstat(path, &s) == 0) {
 				snprintf(left, sizeof left, "%s cannot be removed", path);
+				vn_text_clean(left, sizeof left);
 				vn_trouble_note(left);
 			}
 		}

@@ -180,6 +180,9 @@ done
 echo "-- two maps for one name"
 printf 'version: 1\nrules:\n  - { from: "layer{n}.{q,k}_rope", to: "layer{n}.q_rope" }\n' >two.yaml
 vernier import plain --names two.yaml -o t.h5; echo "[$?]"
+echo "-- nothing of it is a checkpoint"
+mkdir strangers && $PYTHON -c 'import numpy as np; np.save("strangers/a.npy", np.zeros(3, "f4"))'
+vernier import strangers --ids 1 --precision f32 --unmapped drop -o t.h5; echo "[$?]"
 echo "-- usage"
 vernier import; echo "[$?]"
 vernier import plain; echo "[$?]"

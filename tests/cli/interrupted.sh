@@ -24,6 +24,25 @@ for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
 P
 ${PYTHON:-python3} run.py table ref.h5 h1.h5 h2.h5 h3.h5 h4.h5 h5.h5 h6.h5 h7.h5 h8.h5 --first 64 -o t.csv
 ${PYTHON:-python3} run.py show ref.h5 logits --values v.txt
+echo "== one signal ends the wait for a pipe that nobody writes to"
+mkfifo pipe
+cat >wait.py <<'P'
+import os, signal, subprocess, sys, time
+for number in signal.SIGINT, signal.SIGTERM:
+    p = subprocess.Popen([os.environ["VERNIER"], *sys.argv[1:]], stderr=subprocess.DEVNULL,
+                         preexec_fn=lambda: [signal.signal(s, signal.SIG_DFL) for s in (signal.SIGINT, signal.SIGTERM)])
+    time.sleep(0.5)  # until it waits; a signal before that ends it too
+    p.send_signal(number)
+    try:
+        print(sys.argv[1], number.name, "ended" if p.wait(20) == -number else p.returncode)
+    except subprocess.TimeoutExpired:
+        print(sys.argv[1], number.name, "ignored")
+        p.kill()
+P
+${PYTHON:-python3} wait.py capture ref "$M" --prompts pipe -o many
+${PYTHON:-python3} wait.py capture ref "$M" --ids @pipe -o one.h5
+${PYTHON:-python3} wait.py isolate "$M" --ids @pipe
+${PYTHON:-python3} wait.py evaluate "$M" --text pipe --candidate ref
 echo "== what another run of the same number left behind is in nobody's way"
 bash -c 'touch r.json.$$.partial; exec "$VERNIER" compare ref.h5 h1.h5 -q -o r.json'; echo $?
 ls r.json
@@ -33,6 +52,7 @@ cat >created.c <<'P'
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -40,7 +60,8 @@ cat >created.c <<'P'
 
 static void created(const char *path)
 {
-	if (strstr(path, ".partial") || strstr(path, "vernier-"))
+	const char *times = getenv("TIMES");
+	for (int i = times ? atoi(times) : 1; (strstr(path, ".partial") || strstr(path, "vernier-")) && i > 0; i--)
 		kill(getpid(), SIGTERM);
 }
 int open(const char *path, int how, ...)
@@ -102,6 +123,10 @@ for command in "compare ref.h5 h1.h5 -q -o c.json" "show ref.h5 logits --values 
 	"selftest" "isolate $M --ids 1,2 --check true"; do
 	ended created.so "$command"
 done
+echo "== two of them"
+for command in "selftest" "isolate $M --ids 1,2 --check true"; do
+	TIMES=2 ended created.so "$command"
+done
 echo "== a signal in the moment before a file or a folder gets its name"
 for command in "compare ref.h5 h1.h5 -q -o c.json" "show ref.h5 logits --values w.txt"; do
 	ended renamed.so "$command"
@@ -110,3 +135,19 @@ vernier synth tiny -o m --force >/dev/null
 there >before
 ended renamed.so "synth tiny -o m --force"
 echo "[$?]"
+echo "== a folder that cannot be removed is named, whatever else went wrong"
+cat >kept.c <<'P'
+#include <errno.h>
+
+int unlinkat(int in, const char *path, int how)
+{
+	(void)in, (void)path, (void)how;
+	errno = EACCES;
+	return -1;
+}
+P
+cc -O1 -shared -fPIC -o kept.so kept.c || exit
+for how in "--check 'exit 9'" "--inject R1@layer1.q_rope"; do
+	LD_PRELOAD=$PWD/kept.so sh -c "\"$VERNIER\" isolate \"$M\" --ids 1,2 $how" 2>&1 >/dev/null | sed 's/[^ ]*vernier-isolate-[^ ]*/FOLDER/'
+done
+rm -rf "$TMPDIR"/vernier-isolate-*
