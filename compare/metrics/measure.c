@@ -374,11 +374,11 @@ static void measure_some(void *ctx, int thread)
 			             : then      ? next - then->first
 			                         : 0,
 			             thread);
-		for (int k = job; k < end; k++) {
+		for (int k = job; k < end; k++)
 			give_back(&p->w[k], turn * p->w[k].each);
-			if (--p->w[k].left == 0)
-				end_job(p, k, thread);
-		}
+		const bool last = --p->w[job].left == 0;
+		for (int k = job; k < end && last; k++) /* what a candidate's end finds out of the reference serves the next */
+			end_job(p, k, thread);
 	}
 }
 
