@@ -1,8 +1,9 @@
-/* compare_each.c: several comparisons, some at a time, each in a process of its own.
+/* compare_each.c: several comparisons, some at a time.
  *
- * Much of a comparison uses one processor. So several of them at once take less time than one after
- * the other, and what they read of a common reference comes from the disk about once. A process that
- * ends without a result costs time only: its comparison is made here.
+ * They are opened and measured together, in this process: what they share of a reference is read
+ * once. The chapters behind it use one processor for much of their time, so they run in a process for
+ * each comparison, several at once. A process that ends without a result costs time only: its
+ * comparison is ended here.
  */
 #include "compare/compare_line.h"
 
@@ -14,36 +15,104 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { AT_ONCE = 4 }; /* the bound of memory: each holds what one comparison does */
+enum { AT_ONCE = VN_COMPARE_TOGETHER }; /* the bound of memory: each holds what one comparison does */
 
 /* One comparison that is being made. */
 typedef struct running {
-	pid_t pid; /* -1: there is no process */
-	FILE *found;
+	const vn_compare_line *line;
+	vn_comparison          c;
+	char                   chosen[128], again[VN_SHELL_LINE];
+	vn_status              st; /* so far */
+	vn_error               why;
+	pid_t                  pid; /* -1: there is no process */
+	FILE                  *found;
 } running;
 
-static vn_status judge(const vn_compare_line *k, vn_many *m, vn_error *err)
-{
-	vn_comparison c = { .request.options = &k->how.o };
-	vn_error      why = { "" };
-	char          chosen[128] = "", again[VN_SHELL_LINE];
+/* ---- together ------------------------------------------------------------------------ */
 
-	vn_compare_again(k, again);
-	c.request.again = *again && !k->absent ? again : NULL; /* no other options bring back a file that is absent */
-	vn_status judged = vn_compare_check_itself(k, &c, &why);
-	if (!judged)
-		judged = vn_compare_judge(k, &c, chosen, sizeof chosen, &why);
-	const vn_status st = vn_many_add(m, k->cand, &c, chosen, judged, &why, err);
-	vn_comparison_close(&c);
-	return st;
+/* Opens the files of all comparisons at once, if each has one candidate file. Without success nothing is
+ * opened: each comparison opens its own files, and says what is wrong with them. */
+static void open_files(const vn_compare_line *k, int n, vn_recording *opened[AT_ONCE][2])
+{
+	const char *path[2 * AT_ONCE];
+	vn_error    why;
+
+	for (int i = 0; i < n; i++) {
+		if (k[i].absent || k[i].n_ranks > 1)
+			return;
+		path[2 * i] = k[i].ref;
+		path[2 * i + 1] = k[i].cand;
+	}
+	vn_trouble_spare(true);
+	if (vn_recording_open_all(path, 2 * n, *opened, &why))
+		memset(opened, 0, AT_ONCE * sizeof *opened);
+	vn_trouble_spare(false);
+}
+
+/* Opens and matches one comparison. */
+static void begin(running *r, const vn_compare_line *k, vn_recording *opened[2])
+{
+	*r = (running) { .line = k, .pid = -1 };
+	r->c.request.options = &r->line->how.o;
+	vn_compare_again(k, r->again);
+	/* no other options bring back a file that is absent */
+	r->c.request.again = *r->again && !k->absent ? r->again : NULL;
+	r->st = vn_compare_check_itself(k, &r->c, &r->why);
+	if (r->st) {
+		vn_recording_close(opened[0]);
+		vn_recording_close(opened[1]);
+	} else if (!k->absent && !(r->st = vn_compare_open(k, &r->c, opened, r->chosen, sizeof r->chosen, &r->why))) {
+		r->st = vn_compare_begin(&r->c, &r->why);
+	}
+}
+
+/* Measures all that have not failed. */
+static void measure(running *r, int n)
+{
+	vn_comparison *c[AT_ONCE] = { NULL };
+	running       *of[AT_ONCE];
+	vn_status      st[AT_ONCE];
+	vn_error       why[AT_ONCE];
+	int            some = 0;
+
+	for (int i = 0; i < n; i++)
+		if (!r[i].st && !r[i].line->absent) {
+			of[some] = &r[i];
+			c[some++] = &r[i].c;
+		}
+	vn_compare_measure(c, some, st, why);
+	for (int i = 0; i < some; i++) {
+		of[i]->st = st[i];
+		of[i]->why = why[i];
+	}
+}
+
+static void unmap(const vn_comparison *c)
+{
+	vn_recording *const all[] = { c->opened.ref, c->opened.cand, c->opened.floor };
+	for (int i = 0; i < 3; i++)
+		if (all[i])
+			vn_recording_unmap(all[i]);
+}
+
+/* ---- each by itself ------------------------------------------------------------------- */
+
+static vn_status judge(running *r, vn_many *m, vn_error *err)
+{
+	if (!r->st)
+		r->st = r->line->absent ? vn_compare_judge(r->line, &r->c, r->chosen, sizeof r->chosen, &r->why)
+		                        : vn_compare_end(&r->c, &r->why);
+	return vn_many_add(m, r->line->cand, &r->c, r->chosen, r->st, &r->why, err);
 }
 
 /* The exit status of a process: 0 if what it found is complete. */
-static int judge_there(const vn_compare_line *k, const vn_many *m, FILE *found)
+static int judge_there(running *r, const vn_many *m, FILE *found)
 {
 	const unsigned mark = vn_trouble_mark();
 	vn_many        one;
@@ -52,14 +121,13 @@ static int judge_there(const vn_compare_line *k, const vn_many *m, FILE *found)
 	if (vn_many_begin(&one, m->ref, m->keep, &err))
 		return 1;
 	one.n_pages = m->n_pages; /* at least so many come before it */
-	return judge(k, &one, &err) || vn_trouble_since(mark, k->cand, &err) || !vn_many_send(&one, found);
+	return judge(r, &one, &err) || vn_trouble_since(mark, r->line->cand, &err) || !vn_many_send(&one, found);
 }
 
-static void start(running *r, const vn_compare_line *k, const vn_many *m, int threads)
+static void start(running *r, const vn_many *m, int threads)
 {
 	const pid_t parent = getpid();
 
-	r->pid = -1;
 	if (!(r->found = tmpfile()))
 		return;
 	fflush(NULL);
@@ -70,9 +138,11 @@ static void start(running *r, const vn_compare_line *k, const vn_many *m, int th
 	if (getppid() != parent)
 		_exit(1);
 	vn_progress_off();
-	vn_compare_line mine = *k;
+	vn_compare_line mine = *r->line;
 	mine.how.o.threads = threads;
-	_exit(judge_there(&mine, m, r->found));
+	r->line = &mine;
+	r->c.request.options = &mine.how.o;
+	_exit(judge_there(r, m, r->found));
 }
 
 /* Did the process end with a result? */
@@ -86,47 +156,66 @@ static bool ended_well(running *r)
 	return r->pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-static void end(running *r, bool kill_it)
+static void end(running *r)
 {
-	if (kill_it && r->pid > 0) {
+	if (r->pid > 0) {
 		kill(r->pid, SIGKILL);
 		ended_well(r);
 	}
 	if (r->found)
 		fclose(r->found);
-	*r = (running) { .pid = -1 };
+	vn_comparison_close(&r->c);
+}
+
+/* Makes at most AT_ONCE comparisons. */
+static vn_status compare_some(const vn_compare_line *k, int n, int threads, vn_many *m, vn_progress *bar, vn_error *err)
+{
+	/* threads were started in this process, which fork does not copy: from now on, all is done here */
+	static bool   busy;
+	vn_recording *opened[AT_ONCE][2] = { { NULL } };
+	running      *r = calloc(AT_ONCE, sizeof *r);
+	const int     at_once = n < threads ? n : threads;
+	bool          here = busy || at_once < 2;
+	int           started = 0, begun = 0;
+	vn_status     st = VN_OK;
+
+	if (!r)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d comparisons", n);
+	if (n > 1)
+		open_files(k, n, opened);
+	for (; begun < n; begun++)
+		begin(&r[begun], &k[begun], opened[begun]);
+	measure(r, n);
+	for (int i = 0; i < n && !here; i++)
+		unmap(&r[i].c);
+	for (int i = 0; i < n && !st; i++) {
+		for (; !here && started < n && started < i + at_once; started++)
+			start(&r[started], m, threads / at_once);
+		if (i < started && ended_well(&r[i])) {
+			r[i].pid = -1;
+			st = vn_many_receive(m, k[i].cand, r[i].found, err);
+		} else {
+			here = busy = true;
+			r[i].pid = -1;
+			st = judge(&r[i], m, err);
+		}
+		vn_progress_at(bar, m->n);
+	}
+	for (int i = 0; i < begun; i++)
+		end(&r[i]);
+	free(r);
+	return st;
 }
 
 vn_status vn_compare_each(const vn_compare_line *line, int n, vn_many *m, vn_error *err)
 {
 	const int   all = line->how.o.threads ? line->how.o.threads : vn_team_size();
-	const int   most = all < AT_ONCE ? all : AT_ONCE, at_once = n < most ? n : most;
-	running     r[VN_MANY_MOST] = { 0 };
-	/* threads were started in this process, which fork does not copy: from now on, all is done here */
-	static bool threads;
-	bool        here = threads || at_once < 2;
-	int         started = 0;
 	vn_status   st = VN_OK;
 	vn_progress bar = { 0 };
 
 	vn_progress_start(&bar, "comparison", n);
-
-	for (int i = 0; i < n && !st; i++) {
-		for (; !here && started < n && started < i + at_once; started++)
-			start(&r[started], &line[started], m, all / at_once);
-		if (i < started && ended_well(&r[i])) {
-			r[i].pid = -1;
-			st = vn_many_receive(m, line[i].cand, r[i].found, err);
-		} else {
-			here = threads = true;
-			r[i].pid = -1;
-			st = judge(&line[i], m, err);
-		}
-		end(&r[i], false);
-		vn_progress_at(&bar, i + 1);
-	}
+	for (int i = 0; i < n && !st; i += AT_ONCE)
+		st = compare_some(&line[i], n - i < AT_ONCE ? n - i : AT_ONCE, all, m, &bar, err);
 	vn_progress_stop(&bar);
-	for (int i = 0; i < started; i++)
-		end(&r[i], true);
 	return st;
 }

@@ -63,8 +63,10 @@ vn_status vn_compare_each(const vn_compare_line *line, int n, struct vn_many *m,
 /* The options that select the files and the part to compare, for the commands that a report proposes; "" if they are
  * too long. */
 void      vn_compare_again(const vn_compare_line *k, char again[VN_SHELL_LINE]);
-/* Opens the files (of a pair with one absent, the other) and the limits, and compares. chosen: why these limits, for
- * reports. */
+/* Opens the files and the limits of a pair. opened: as in vn_sides, or NULL. chosen: why these limits, for reports. */
+vn_status vn_compare_open(const vn_compare_line *k, vn_comparison *c, vn_recording *const opened[2], char *chosen,
+                          size_t room, vn_error *err);
+/* Opens the files (of a pair with one absent, the other) and the limits, and compares. */
 vn_status vn_compare_judge(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err);
 /* Refuse a comparison of a file with itself, outputs that cannot be written or are inputs, and report i if its file is
  * that of an earlier report. */

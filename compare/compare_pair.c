@@ -168,19 +168,28 @@ static vn_status judge_alone(const vn_compare_line *k, vn_comparison *c, char *c
 	return vn_compare_alone(c, err);
 }
 
-vn_status vn_compare_judge(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)
+vn_status vn_compare_open(const vn_compare_line *k, vn_comparison *c, vn_recording *const opened[2], char *chosen,
+                          size_t room, vn_error *err)
 {
 	vn_sides  sides = k->sides;
 	vn_status st;
-	if (k->absent)
-		return judge_alone(k, c, chosen, room, err);
 	sides.ref = k->ref;
 	sides.cand = k->n_ranks > 1 ? (const char *const *)k->ranks : &k->cand;
 	sides.n_cand = k->n_ranks;
 	sides.floor = k->floor;
-	if ((st = vn_sides_open(&sides, c, err)) || (st = read_limits(k, c, chosen, room, err)))
-		return st;
-	return vn_compare(c, err);
+	if (opened)
+		memcpy(sides.opened, opened, sizeof sides.opened);
+	st = vn_sides_open(&sides, c, err);
+	return st ? st : read_limits(k, c, chosen, room, err);
+}
+
+vn_status vn_compare_judge(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)
+{
+	vn_status st;
+	if (k->absent)
+		return judge_alone(k, c, chosen, room, err);
+	st = vn_compare_open(k, c, NULL, chosen, room, err);
+	return st ? st : vn_compare(c, err);
 }
 
 static vn_status run(const vn_compare_line *k, vn_comparison *c, vn_error *err)

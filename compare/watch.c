@@ -22,7 +22,7 @@
 
 static void note(int number)
 {
-	if (vn_trouble_is(number) && !vn_trouble_sparing())
+	if (vn_trouble_is(number))
 		vn_trouble_note(number == ENOMEM ? NULL : strerror(number));
 }
 

@@ -8,11 +8,12 @@ largest memory of a process. The goal: four take at most 2.8 times as long as on
 import argparse, os, resource, subprocess, sys, tempfile, time
 
 GOAL = 2.8
+FIRST = []  # what begins each command that is timed
 
 
 def timed(*command):
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    done = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    done = subprocess.Popen([*FIRST, *command], stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(done.pid, 0)
     clock = time.monotonic() - start
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -26,7 +27,9 @@ def main():
     a.add_argument("--tokens", type=int, default=128)
     a.add_argument("--layers", default=None)
     a.add_argument("--repeat", type=int, default=5)
+    a.add_argument("--first", action="store_true", help="time with real-time priority (chrt, as root): others on the machine wait")
     a = a.parse_args()
+    FIRST.extend(("chrt", "-r", "1") if a.first else ())
     vernier = os.path.abspath(a.vernier)
     with tempfile.TemporaryDirectory() as place:
         os.chdir(place)

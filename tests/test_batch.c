@@ -210,6 +210,43 @@ static void damaged_numbers_are_found_and_then_end_it(void)
 	closed(&c);
 }
 
+/* Two comparisons open the reference twice; the second lacks a tensor, and finds another before the first does. */
+static void comparisons_of_one_reference_are_measured_together(void)
+{
+	const vn_compare_options o = { .threads = 2 };
+	static vn_checkpoint     point[2][TENSORS];
+	vn_comparison            c[2];
+	vn_measuring             m[2];
+
+	record("ref", TENSORS, 0);
+	record("cand", TENSORS, 0.5f);
+	record("cand2", TENSORS, 0.25f);
+	n_done = n_unread = 0;
+	for (int k = 0; k < 2; k++) {
+		c[k] = (vn_comparison) { .request.options = &o,
+			                     .opened = { .ref = opened("ref"), .cand = opened(k ? "cand2" : "cand") } };
+		for (int i = 0; i < TENSORS; i++)
+			point[k][i] = (vn_checkpoint) { .name = "t", .order = k ? 2 * i : 3 * i, .ref = i, .cand = i };
+		c[k].result.point = point[k];
+		c[k].result.n_points = TENSORS;
+		m[k] = (vn_measuring) { .c = &c[k], .batch = { c[k].opened.cand, entry_of, done, unread } };
+	}
+	point[1][3].cand = -1;
+	vn_measure_together(m, 2);
+	CU_ASSERT_EQUAL(n_done, 2 * TENSORS - 1);
+	CU_ASSERT_EQUAL(n_unread, 0);
+	for (int k = 0; k < 2; k++) {
+		vn_verified of_ref = { 0 };
+		CU_ASSERT_EQUAL(m[k].st, VN_OK);
+		for (int i = 0; i < TENSORS; i++)
+			CU_ASSERT(point[k][i].cand < 0 ||
+			          (point[k][i].m.value[VN_M_MAX_ABS] == (k ? 0.25 : 0.5) && point[k][i].m.ref_at == i));
+		vn_recording_verified(c[k].opened.ref, &of_ref); /* each knows that its digests hold */
+		CU_ASSERT_EQUAL(of_ref.checked, k ? TENSORS - 1 : TENSORS);
+		closed(&c[k]);
+	}
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
@@ -219,6 +256,7 @@ int main(void)
 		TEST(a_mask_is_one_of_attention_scores_alone),
 		TEST(bits_are_counted_where_they_are_asked_for),
 		TEST(damaged_numbers_are_found_and_then_end_it),
+		TEST(comparisons_of_one_reference_are_measured_together),
 		CU_TEST_INFO_NULL,
 	};
 

@@ -309,6 +309,72 @@ static void the_pass_takes_the_digest_of_the_bytes_in_their_order(void)
 		}
 }
 
+/* Of several candidates each has the digits that it has alone, and the reference's digest is taken once. */
+static void jobs_of_one_reference_are_measured_as_each_alone(void)
+{
+	enum { CANDIDATES = 4, TOKENS = 301, WIDTH = 600, N = TOKENS * WIDTH };
+	static float    x[N], y[CANDIDATES][N];
+	static uint16_t half[N];
+	for (int i = 0; i < N; i++) {
+		x[i] = (float)(i % 1021 - 500) / 64;
+		for (int k = 0; k < CANDIDATES; k++)
+			y[k][i] = x[i] + (float)(i % (7 + k)) / 1024;
+		half[i] = vn_f32_to_f16(y[1][i]);
+	}
+	for (int i = 0; i < N; i++) /* two thirds of the channels have few numbers, for this candidate alone */
+		if (i % WIDTH < 400 && i / WIDTH % 16)
+			y[2][i] = INFINITY;
+	for (int threads = 1; threads <= 4; threads++) {
+		vn_job together[CANDIDATES];
+		for (int k = 0; k < CANDIDATES; k++)
+			together[k] = (vn_job) {
+				.ref = { .dtype = VN_F32, .shape = { 2, { TOKENS, WIDTH } }, .data = x },
+				.cand = { .dtype = k == 1 ? VN_F16 : VN_F32,
+				          .shape = { 2, { TOKENS, WIDTH } },
+				          .data = k == 1 ? (void *)half : (void *)y[k] },
+				.axes = "token vocab",
+				.scores = true,
+				.digest = { k == 0, true },
+			};
+		vn_job alone[CANDIDATES];
+		memcpy(alone, together, sizeof alone);
+		CU_ASSERT_EQUAL(vn_measure_many(together, CANDIDATES, threads, NULL), VN_OK);
+		CU_ASSERT_STRING_EQUAL(together[0].found[0].hex, vn_digest_of(x, sizeof x).hex);
+		for (int k = 0; k < CANDIDATES; k++) {
+			CU_ASSERT_EQUAL(vn_measure_many(&alone[k], 1, 1, NULL), VN_OK);
+			CU_ASSERT_EQUAL(memcmp(together[k].m.value, alone[k].m.value, sizeof alone[k].m.value), 0);
+			CU_ASSERT_EQUAL(together[k].m.at, alone[k].m.at);
+			CU_ASSERT_STRING_EQUAL(together[k].found[1].hex, alone[k].found[1].hex);
+		}
+	}
+}
+
+/* ---- one file twice ---------------------------------------------------------------------------- */
+
+static void a_file_given_twice_is_two_recordings(void)
+{
+	const char   *twice[] = { path, path };
+	vn_recording *r[2];
+	const void   *data;
+	vn_recording_close(make_all());
+	CU_ASSERT_EQUAL_FATAL(vn_recording_open_all(twice, 2, r, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_recording_count(r[1]), vn_recording_count(r[0]));
+	const int good = find(r[0], "good"), bad = find(r[0], "bad"), packed = find(r[0], "packed");
+	CU_ASSERT_TRUE(vn_recording_same_bytes(r[0], good, r[1], good));
+	CU_ASSERT_FALSE(vn_recording_same_bytes(r[0], good, r[1], bad));
+	CU_ASSERT_FALSE(vn_recording_same_bytes(r[0], packed, r[1], packed)); /* not mapped */
+	CU_ASSERT_EQUAL(vn_recording_data(r[0], bad, &data, NULL), VN_ERR_DAMAGED);
+	has_read(r[0], 0, 1, 0);
+	has_read(r[1], 0, 0, 0);
+	vn_recording_close(r[0]);
+	for (int k = 0; k < 2; k++) { /* and again after it was unmapped */
+		CU_ASSERT_EQUAL_FATAL(vn_recording_data(r[1], good, &data, NULL), VN_OK);
+		CU_ASSERT_EQUAL(memcmp(data, six, sizeof six), 0);
+		vn_recording_unmap(r[1]);
+	}
+	vn_recording_close(r[1]);
+}
+
 /* ---- trouble ----------------------------------------------------------------------------------- */
 
 static void a_map_or_a_read_that_the_system_refuses_is_trouble(void)
@@ -376,6 +442,8 @@ int main(void)
 		                           TEST(what_nobody_vouched_for_is_checked_at_last),
 		                           TEST(a_look_before_leaves_the_digest_to_the_borrower),
 		                           TEST(the_pass_takes_the_digest_of_the_bytes_in_their_order),
+		                           TEST(jobs_of_one_reference_are_measured_as_each_alone),
+		                           TEST(a_file_given_twice_is_two_recordings),
 		                           TEST(a_map_or_a_read_that_the_system_refuses_is_trouble),
 		                           TEST(a_file_that_changes_while_it_is_read_is_trouble),
 		                           TEST(trouble_ends_a_comparison_and_is_no_finding),

@@ -102,6 +102,7 @@ vn_status vn_child_start(vn_child *c, const vn_child_task *t, vn_error *err)
 	c->pid = fork();
 	if (c->pid == 0) {
 		mark = vn_trouble_mark();
+		vn_trouble_spare(false); /* whoever can do without a child relies on what it says */
 		settle_in(t, ends[1]);
 		t->work(t->ctx, ends[1]);
 		vn_child_leave(ends[1]);

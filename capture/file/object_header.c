@@ -50,14 +50,19 @@ static uint64_t number(piece *c, size_t n) /* little-endian number of n bytes */
 
 /* ---- the file ---------------------------------------------------------------------------- */
 
+enum { FAR_BYTES = 1 << 13 };
+
 /* n bytes from `at`, valid until the next read through this window. */
 static const unsigned char *read_bytes(const vn_header_reader *r, vn_header_window *w, uint64_t at, size_t n)
 {
 	if (n > sizeof w->bytes / 2 || at > (uint64_t)r->bytes || n > (uint64_t)r->bytes - at)
 		return NULL;
 	if (at < w->at || at + n > w->at + w->n) {
-		w->at = at / (sizeof w->bytes / 2) * (sizeof w->bytes / 2); /* neighbours are visited in any order */
-		const ssize_t got = pread(r->fd, w->bytes, sizeof w->bytes, (off_t)w->at);
+		/* Neighbours are visited in any order. Far from the last header, between large tensors, it has none. */
+		const bool   near = at + sizeof w->bytes > w->at && at < w->at + 2 * sizeof w->bytes;
+		const size_t most = near || n > FAR_BYTES / 2 ? sizeof w->bytes : FAR_BYTES;
+		w->at = at / (most / 2) * (most / 2);
+		const ssize_t got = pread(r->fd, w->bytes, most, (off_t)w->at);
 		w->n = got > 0 ? (size_t)got : 0;
 		if (at + n > w->at + w->n)
 			return NULL;

@@ -1,6 +1,8 @@
 /* logit_rows.c: see logit_rows.h. */
 #include "capture/recording/logit_rows.h"
 
+#include "libref/base/clones.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -50,7 +52,26 @@ vn_status vn_logit_rows_of(const vn_recording *r, int64_t tokens, vn_logit_row *
 	return st;
 }
 
-enum { PIECE = 512 };
+enum { PIECE = 512, LANES = 8 };
+
+/* The largest of PIECE numbers; *nan: is one a NaN? */
+VN_CLONES static double largest(const double x[PIECE], bool *nan)
+{
+	double  most[LANES], all = -INFINITY;
+	int64_t bad = 0;
+
+	for (int k = 0; k < LANES; k++)
+		most[k] = -INFINITY;
+	for (int i = 0; i < PIECE; i += LANES)
+		for (int k = 0; k < LANES; k++) {
+			most[k] = x[i + k] > most[k] ? x[i + k] : most[k];
+			bad |= -(int64_t)(x[i + k] != x[i + k]);
+		}
+	for (int k = 0; k < LANES; k++)
+		all = most[k] > all ? most[k] : all;
+	*nan = bad != 0;
+	return all;
+}
 
 int64_t vn_argmax(const unsigned char *data, vn_dtype dtype, int64_t n)
 {
@@ -59,15 +80,18 @@ int64_t vn_argmax(const unsigned char *data, vn_dtype dtype, int64_t n)
 
 	for (int64_t from = 0; from < n; from += PIECE) {
 		const int64_t m = n - from < PIECE ? n - from : PIECE;
+		bool          nan;
 		vn_to_f64(x, data + (size_t)from * vn_dtype_size(dtype), dtype, (size_t)m);
-		for (int64_t i = 0; i < m; i++) {
-			if (isnan(x[i]))
-				return -1;
-			if (x[i] > most) {
-				most = x[i];
-				at = from + i;
-			}
-		}
+		for (int64_t i = m; i < PIECE; i++)
+			x[i] = -INFINITY;
+		const double here = largest(x, &nan);
+		if (nan)
+			return -1;
+		if (!(here > most))
+			continue;
+		most = here;
+		for (at = from; x[at - from] != most; at++)
+			;
 	}
 	return at;
 }

@@ -384,17 +384,38 @@ static vn_status take(vn_recording *r, int kind, void **data, size_t bytes, vn_e
 	return astray(r, err);
 }
 
+/* Takes a frame for r, and a copy for each other recording of the same file. */
+static vn_status take_all(vn_recording *r, vn_recording *const *same, int n, int kind, void **data, size_t bytes,
+                          vn_error *err)
+{
+	vn_status st = VN_OK;
+	for (int k = 0; k < n && !st; k++) {
+		void *copy = malloc(bytes + 1);
+		if (!copy)
+			return no_memory(same[k], err);
+		memcpy(copy, *data, bytes);
+		((char *)copy)[bytes] = 0; /* as after every frame */
+		st = take(same[k], kind, &copy, bytes, err);
+		free(copy);
+	}
+	return st ? st : take(r, kind, data, bytes, err);
+}
+
 /* One file at hand. */
 typedef struct incoming {
-	vn_scan   scan;
-	vn_child  child;
-	uint64_t  bytes; /* of frames so far */
-	vn_status st;
-	vn_error  why;
+	vn_recording        *r;
+	vn_recording *const *same; /* (n_same) the other recordings of this file */
+	int                  n_same;
+	vn_scan              scan;
+	vn_child             child;
+	uint64_t             bytes; /* of frames so far */
+	vn_status            st;
+	vn_error             why;
 } incoming;
 
-static vn_status start(incoming *in, const vn_recording *r)
+static vn_status start(incoming *in)
 {
+	const vn_recording *r = in->r;
 	in->bytes = 0;
 	in->scan = (vn_scan) { .fd = r->fd, .path = r->path, .bytes = r->bytes };
 	return in->st = vn_child_start(
@@ -409,7 +430,7 @@ static uint64_t most_bytes(const vn_recording *r)
 
 /* Receives frames of all recordings, until each is complete or refused. Returns the number of recordings before
  * the first that is refused. */
-static int receive(incoming *in, vn_recording *const *r, int n)
+static int receive(incoming *in, int n)
 {
 	vn_child *child[VN_CHILDREN];
 	int       open = n;
@@ -424,7 +445,9 @@ static int receive(incoming *in, vn_recording *const *r, int n)
 		vn_status st = vn_child_receive_any(child, n, &i, &kind, &data, &bytes, &why);
 		in[i].bytes += 8 + bytes;
 		if (!st)
-			st = in[i].bytes > most_bytes(r[i]) ? astray(r[i], &why) : take(r[i], kind, &data, bytes, &why);
+			st = in[i].bytes > most_bytes(in[i].r)
+			         ? astray(in[i].r, &why)
+			         : take_all(in[i].r, in[i].same, in[i].n_same, kind, &data, bytes, &why);
 		free(data);
 		if (!st && kind != VN_FRAME_DONE)
 			continue;
@@ -443,10 +466,10 @@ static int receive(incoming *in, vn_recording *const *r, int n)
 
 vn_status vn_receive_pipe(vn_recording *r, int pipe, vn_error *err)
 {
-	incoming  in = { .bytes = 0 };
+	incoming  in = { .r = r };
 	vn_status st = vn_child_adopt(&in.child, r->path, pipe, err);
 
-	if (!st && receive(&in, &r, 1) < 1) {
+	if (!st && receive(&in, 1) < 1) {
 		st = in.st;
 		if (err)
 			*err = in.why;
@@ -454,20 +477,43 @@ vn_status vn_receive_pipe(vn_recording *r, int pipe, vn_error *err)
 	return st;
 }
 
+/* Puts recordings of one file next to each other: order (n). Returns the number of files. */
+static int by_file(vn_recording *const *r, int n, vn_recording **order, incoming *in)
+{
+	int files = 0, put = 0;
+	for (int i = 0; i < n; i++) {
+		bool first = true;
+		for (int k = 0; k < i && first; k++)
+			first = r[k]->device != r[i]->device || r[k]->inode != r[i]->inode;
+		if (!first)
+			continue;
+		in[files] = (incoming) { .r = r[i], .same = order + put };
+		for (int k = i + 1; k < n; k++)
+			if (r[k]->device == r[i]->device && r[k]->inode == r[i]->inode)
+				order[put++] = r[k];
+		in[files].n_same = (int)(order + put - in[files].same);
+		files++;
+	}
+	return files;
+}
+
 vn_status vn_receive(vn_recording *const *r, int n, vn_error *err)
 {
-	incoming *in = n > 0 ? calloc(VN_CHILDREN, sizeof *in) : NULL;
-	vn_status st = in || n == 0 ? VN_OK : no_memory(*r, err);
+	incoming      *in = calloc((size_t)n + 1, sizeof *in);
+	vn_recording **order = calloc((size_t)n + 1, sizeof *order);
+	vn_status      st = n == 0 || (in && order) ? VN_OK : no_memory(*r, err);
+	const int      files = st ? 0 : by_file(r, n, order, in);
 
-	for (int at = 0; at < n && !st; at += VN_CHILDREN) {
-		const int some = n - at < VN_CHILDREN ? n - at : VN_CHILDREN;
+	for (int at = 0; at < files && !st; at += VN_CHILDREN) {
+		const int some = files - at < VN_CHILDREN ? files - at : VN_CHILDREN;
 		int       started = 0, good;
-		while (started < some && !start(&in[started], r[at + started]))
+		while (started < some && !start(&in[at + started]))
 			started++;
-		good = receive(in, r + at, started);
-		if (good < some && (st = in[good].st) && err)
-			*err = in[good].why;
+		good = receive(in + at, started);
+		if (good < some && (st = in[at + good].st) && err)
+			*err = in[at + good].why;
 	}
+	free(order);
 	free(in);
 	return st;
 }

@@ -3,7 +3,6 @@
 #include "capture/recording/recording_internal.h"
 #include "capture/recording/sequence.h"
 
-#include "libref/base/mapped.h"
 #include "libref/base/text.h"
 #include "libref/plan/point.h"
 
@@ -12,7 +11,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -47,6 +45,8 @@ static vn_status open_file(vn_recording *r, vn_error *err)
 		               S_ISDIR(st.st_mode) ? "a directory; a recording is one file" : "not a regular file");
 	r->bytes = st.st_size;
 	r->changed = st.st_mtim;
+	r->device = st.st_dev;
+	r->inode = st.st_ino;
 	if (r->bytes == 0)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: is empty", r->path);
 	/* HDF5 also looks for its signature at 512, 1024, 2048... in files with a user block. */
@@ -233,14 +233,35 @@ static vn_status sort_weights(vn_recording *r, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status settle_plan(vn_recording *r, vn_error *err)
+static bool same_lines(char *const *a, int n, char *const *b, int m)
 {
-	vn_status st = VN_OK;
+	bool same = n == m;
+	for (int i = 0; i < n && same; i++)
+		same = strcmp(a[i], b[i]) == 0;
+	return same;
+}
 
-	if (r->has_plan && (st = vn_plan_from_text(&r->text, &r->plan, err)))
-		vn_context(err, st, "%s", r->path);
-	vn_plan_text_free(&r->text);
-	return st;
+static bool same_plan(const vn_recording *a, const vn_recording *b)
+{
+	const vn_plan_text *x = &a->text, *y = &b->text;
+	return a->has_plan && a->plan && x->layers == y->layers && x->vocab == y->vocab && x->context == y->context &&
+	       same_lines(x->node, x->n_nodes, y->node, y->n_nodes) &&
+	       same_lines(x->value, x->n_values, y->value, y->n_values) &&
+	       same_lines(x->weight, x->n_weights, y->weight, y->n_weights);
+}
+
+/* Makes the plan from its text. others: n recordings with plans, whose texts may be the same. */
+static vn_status settle_plan(vn_recording *r, vn_recording *const *others, int n, vn_error *err)
+{
+	const vn_recording *like = NULL;
+	vn_status           st;
+
+	if (!r->has_plan)
+		return VN_OK;
+	for (int i = 0; i < n && !like; i++)
+		like = same_plan(others[i], r) ? others[i] : NULL;
+	st = like ? vn_plan_clone(like->plan, &r->plan, err) : vn_plan_from_text(&r->text, &r->plan, err);
+	return st ? vn_context(err, st, "%s", r->path) : VN_OK;
 }
 
 static vn_status create(const char *path, vn_recording **recording, vn_error *err)
@@ -294,7 +315,7 @@ static vn_status sort_left_out(vn_recording *r, vn_error *err)
 }
 
 /* Sorts and checks what the child sent. */
-static vn_status sort_and_check(vn_recording *r, vn_error *err)
+static vn_status sort_and_check(vn_recording *r, vn_recording *const *others, int n, vn_error *err)
 {
 	vn_status st;
 
@@ -306,7 +327,7 @@ static vn_status sort_and_check(vn_recording *r, vn_error *err)
 	mark_rows(r);
 	if ((st = vn_proofs_make(r, err)))
 		return st;
-	st = settle_plan(r, err);
+	st = settle_plan(r, others, n, err);
 	return st ? st : sort_left_out(r, err);
 }
 
@@ -322,7 +343,9 @@ vn_status vn_recording_open_all(const char *const *path, int n, vn_recording **r
 		opened++;
 	st = vn_receive(r, opened, err);
 	for (int i = 0; i < opened && !st; i++)
-		st = sort_and_check(r[i], err);
+		st = sort_and_check(r[i], r, i, err);
+	for (int i = 0; i < opened; i++)
+		vn_plan_text_free(&r[i]->text);
 	if (!st && (st = unopened) && err)
 		*err = why;
 	for (int i = 0; i < n && st; i++) {
@@ -338,7 +361,9 @@ vn_status vn_recording_of_frames(const char *path, int pipe, vn_recording **r, v
 	if (st)
 		close(pipe);
 	else if (!(st = vn_receive_pipe(*r, pipe, err)))
-		st = sort_and_check(*r, err);
+		st = sort_and_check(*r, NULL, 0, err);
+	if (*r)
+		vn_plan_text_free(&(*r)->text);
 	if (st) {
 		vn_recording_close(*r);
 		*r = NULL;
@@ -366,9 +391,7 @@ void vn_recording_close(vn_recording *r)
 		return;
 	for (int i = 0; i < r->n_entries; i++)
 		vn_recording_release(r, i);
-	vn_mapped_drop(r->map);
-	if (r->map)
-		munmap((void *)(uintptr_t)r->map, (size_t)r->bytes);
+	vn_recording_unmap(r);
 	if (r->fd >= 0)
 		close(r->fd);
 	free_words(r->root, r->n_root);

@@ -52,7 +52,7 @@ typedef struct vn_entry {
 /* Opens a checkpoint file. The caller closes *r. */
 vn_status vn_recording_open(const char *path, vn_recording **r, vn_error *err);
 /* Opens several files in parallel: all of them, or none. If several fail, the error is that of the
- * first. */
+ * first. A file that is given more than once is read once, and each recording of it is independent. */
 vn_status vn_recording_open_all(const char *const *path, int n, vn_recording **r, vn_error *err);
 void      vn_recording_close(vn_recording *r);
 
@@ -127,6 +127,11 @@ vn_status vn_recording_data(vn_recording *r, int i, const void **data, vn_error 
 void      vn_recording_release(vn_recording *r, int i);
 /* Are its numbers in a mapped file, in their final form? */
 bool      vn_recording_mapped(const vn_recording *r, int i);
+/* Are entry i of a and entry j of b the same bytes of one mapped file, of the same shape and format? */
+bool      vn_recording_same_bytes(const vn_recording *a, int i, const vn_recording *b, int j);
+/* Unmaps the file, which is mapped again when it is next read: a process that fork makes does not
+ * have the mapping. No data may be in use. */
+void      vn_recording_unmap(vn_recording *r);
 
 /* A part of a tensor: size[k] indices from from[k] on along axis k. */
 typedef struct vn_region {

@@ -11,6 +11,7 @@
 #include "capture/recording/scratch.h"
 
 #include <time.h>
+#include <sys/types.h>
 
 /* A view of a tensor (view.h): axis k is the file's axis order[k], from index from[k] on. */
 typedef struct vn_view {
@@ -84,6 +85,8 @@ struct vn_recording {
 	int                  fd;
 	int64_t              bytes;
 	struct timespec      changed; /* when the file was last written to, at opening */
+	dev_t                device;  /* and inode: which file it is */
+	ino_t                inode;
 	vn_foreign           foreign;
 	const unsigned char *map; /* the whole file, or NULL before first use */
 
@@ -178,8 +181,8 @@ bool      vn_pread_all(int fd, void *to, size_t n, int64_t at, const char **why)
  * digest check. */
 vn_status vn_recording_bytes(const vn_recording *r, int i, int fd, int64_t at, size_t n, void *to, vn_error *err);
 
-/* Fill n recordings from their files, checked but unsorted. The files are read in parallel; if
- * several are refused, the error is that of the first. */
+/* Fill n recordings from their files, checked but unsorted. The files are read in parallel, each
+ * once, however many recordings are of it; if several are refused, the error is that of the first. */
 vn_status vn_receive(vn_recording *const *r, int n, vn_error *err);
 /* For the fuzzer of frames (tests/fuzz/fuzz_frames.c): receives what comes through this descriptor,
  * which it closes, as if a child had sent it; and makes a recording of that, at path. */

@@ -1,5 +1,6 @@
 /* compare.c: see compare.h. */
 #include "compare/judge/count.h"
+#include "compare/chapters/by_itself.h"
 #include "compare/chapters/compare.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
@@ -22,10 +23,6 @@
 #include "compare/explain/explain.h"
 #include "compare/replay/by_operation.h"
 #include "compare/replay/replay.h"
-
-#include "capture/recording/echo.h"
-#include "capture/recording/garbage.h"
-#include "capture/show/identities.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -168,129 +165,6 @@ static void note_masks(vn_comparison *c)
 			"attn_scores: %lld positions of %d checkpoint%s are minus infinity on both sides; these are masks, and are "
 			"left out",
 			n, points, points == 1 ? "" : "s");
-}
-
-/* ---- each file alone ------------------------------------------------------------- */
-
-enum { SAID_ALONE = 8 };
-
-static bool diverges(void *context, int step, int layer)
-{
-	const vn_comparison *c = context;
-	const vn_checkpoint *first = c->result.first >= 0 ? &c->result.point[c->result.first] : NULL;
-	if (!first || (first->step == step && first->layer == layer))
-		return true;
-	for (int i = 0; i < c->result.n_origins && i < SAID_ALONE; i++)
-		if (c->result.point[c->result.origins[i]].step == step && c->result.point[c->result.origins[i]].layer == layer)
-			return true;
-	return false;
-}
-
-static vn_status check_one_side(vn_comparison *c, const char *who, vn_recording *r, vn_error *err)
-{
-	vn_identities x;
-	vn_error      why = { "" };
-	vn_status     st = vn_identities_of(r, c->opened.plan, diverges, c, &x, &why);
-	if (st && !vn_status_ends_job(st)) /* an unreadable tensor is reported where it is compared */
-		vn_lines_add(&c->result.warnings, "%s by itself: some checks could not be made: %s", who, why.text);
-	else if (st)
-		*err = why;
-	for (int i = 0; !st && i < x.n && i < SAID_ALONE; i++)
-		vn_lines_add(&c->result.warnings, "%s by itself: %s%.0d%s%s", who, x.broken[i].step ? "step." : "",
-		             x.broken[i].step, x.broken[i].step ? "/" : "", x.broken[i].words);
-	if (!st && x.n > SAID_ALONE)
-		vn_lines_add(&c->result.warnings, "%s by itself: %d more checks fail (vernier show --check)", who,
-		             x.n - SAID_ALONE);
-	vn_identities_free(&x);
-	return vn_status_ends_job(st) ? st : VN_OK;
-}
-
-/* Checks each file by itself. At the first divergence, an identity that must hold within one file separates a
- * wrong label or place from wrong numbers. Without a divergence both files are checked whole: two recordings by
- * one recorder share its mistakes. */
-static vn_status check_alone(vn_comparison *c, vn_error *err)
-{
-	if (vn_trusts(c))
-		return VN_OK; /* that would read every number */
-	const vn_status st = check_one_side(c, "the reference", c->opened.ref, err);
-	return st ? st : check_one_side(c, "the candidate", c->opened.cand, err);
-}
-
-/* ---- logits that echo their input ------------------------------------------------- */
-
-/* Logits that agree echo as often as the reference's. */
-static bool logits_fail(const vn_comparison *c)
-{
-	for (int i = 0; i < c->result.n_points; i++)
-		if (c->result.point[i].scores && c->result.point[i].fails)
-			return true;
-	return false;
-}
-
-static double larger(double a, double b)
-{
-	return a > b ? a : b;
-}
-
-/* Tied weights that were never trained echo without a mistake, so the reference says how often is too often. */
-static vn_status check_echo(vn_comparison *c, vn_error *err)
-{
-	vn_recording *r[2] = { c->opened.ref, c->opened.cand };
-	vn_echo       e[2] = { { 0 } };
-	vn_error      why = { "" };
-	vn_status     st = VN_OK;
-
-	if (!logits_fail(c))
-		return VN_OK;
-	for (int i = 0; i < 2 && !st; i++)
-		st = vn_echo_of(r[i], &e[i], &why);
-	if (st) /* what cannot be read was judged before */
-		return vn_status_ends_job(st) ? vn_fail(err, st, "%s", why.text) : VN_OK;
-	if (e[0].rows == 0 || e[1].rows == 0)
-		return VN_OK;
-	const double ref = (double)e[0].peaks / (double)e[0].rows, cand = (double)e[1].peaks / (double)e[1].rows;
-	const double repeats = (double)e[1].repeats / (double)e[1].rows;
-	if (vn_echoes(cand, larger(ref, repeats), e[1].rows))
-		vn_lines_add(&c->result.warnings,
-		             "the candidate's logits peak at their input token in %.3g %% of %lld rows; the reference's in "
-		             "%.3g %%: the tensor that reaches the candidate's output head resembles the embedding",
-		             100 * cand, (long long)e[1].rows, 100 * ref);
-	return VN_OK;
-}
-
-/* ---- garbage ------------------------------------------------------------------------ */
-
-/* Do both have the same tokens, and the same texts of these as far as both have texts? */
-static bool same_text(const vn_comparison *c)
-{
-	const int32_t *a, *b;
-	const int64_t  n = vn_recording_tokens(c->opened.ref, &a, NULL);
-	char *const   *ta = vn_recording_token_text(c->opened.ref), *const *tb = vn_recording_token_text(c->opened.cand);
-	bool           same = n == vn_recording_tokens(c->opened.cand, &b, NULL);
-
-	for (int64_t i = 0; i < n && same; i++)
-		same = a[i] == b[i] && (!ta || !tb || strcmp(ta[i], tb[i]) == 0);
-	return same;
-}
-
-/* With equal texts, logits that agree choose what the reference chooses. */
-static vn_status check_garbage(vn_comparison *c, vn_error *err)
-{
-	vn_garbage ref, cand;
-	vn_error   why = { "" };
-	char       words[VN_GARBAGE_WORDS];
-
-	if (strcmp(vn_recording_provenance(c->opened.ref), "synthetic") == 0 || (!logits_fail(c) && same_text(c)))
-		return VN_OK;
-	vn_status st = vn_garbage_of(c->opened.ref, &ref, &why);
-	if (!st)
-		st = vn_garbage_of(c->opened.cand, &cand, &why);
-	if (st) /* what cannot be read was judged before */
-		return vn_status_ends_job(st) ? vn_fail(err, st, "%s", why.text) : VN_OK;
-	for (vn_garbage_sign i = 0; i < VN_N_GARBAGE_SIGNS; i++)
-		if (vn_garbage_shows(&cand, &ref, i, words))
-			vn_lines_add(&c->result.warnings, "the candidate's %s", words);
-	return VN_OK;
 }
 
 static vn_status explain(vn_comparison *c, vn_error *err)
@@ -485,8 +359,14 @@ static vn_status judge_points(vn_comparison *c, vn_error *err)
 	return st;
 }
 
-/* Runs every chapter except those that need the final result. */
-static vn_status run_chapters(vn_comparison *c, vn_error *err)
+/* A digest that does not match is noted where it is found, and refused in words here. */
+static vn_status refuse_damage(vn_comparison *c, vn_status st, vn_error *err)
+{
+	return st == VN_ERR_DAMAGED ? refuse_wrong(c, err) : st;
+}
+
+/* Runs the chapters before the numbers are read. */
+static vn_status match(vn_comparison *c, vn_error *err)
 {
 	vn_status st;
 
@@ -499,33 +379,66 @@ static vn_status run_chapters(vn_comparison *c, vn_error *err)
 	if (vn_trusts(c))
 		vn_trust_digests(c);
 	c->result.hidden = vn_count_hidden(c);
-	const vn_batch candidate = { c->opened.cand, candidate_of, measured, unreadable };
-	if ((st = vn_measure_points(c, &candidate, err)) || (st = check_digests(c, err)) ||
-	    (st = vn_find_vacuous(c, err)) || (st = vn_pool_channels(c, err)) || (st = floor_of(c, err)) ||
-	    (st = vn_pool_scores(c, err)) || (st = vn_pool_small(c, err)))
+	return VN_OK;
+}
+
+vn_status vn_compare_begin(vn_comparison *c, vn_error *err)
+{
+	begin(c);
+	return refuse_damage(c, match(c, err), err);
+}
+
+void vn_compare_measure(vn_comparison *const *c, int n, vn_status *st, vn_error *why)
+{
+	vn_measuring m[VN_COMPARE_TOGETHER] = { { 0 } };
+
+	for (int i = 0; i < n; i++)
+		m[i] = (vn_measuring) { c[i], { c[i]->opened.cand, candidate_of, measured, unreadable }, VN_OK, { "" } };
+	vn_measure_together(m, n);
+	for (int i = 0; i < n; i++) {
+		why[i] = m[i].why;
+		st[i] = refuse_damage(c[i], m[i].st, &why[i]);
+	}
+}
+
+/* Runs the chapters after measuring, except those that need the final result. */
+static vn_status judge(vn_comparison *c, vn_error *err)
+{
+	vn_status st;
+
+	if ((st = check_digests(c, err)) || (st = vn_find_vacuous(c, err)) || (st = vn_pool_channels(c, err)) ||
+	    (st = floor_of(c, err)) || (st = vn_pool_scores(c, err)) || (st = vn_pool_small(c, err)))
 		return st;
 	note_masks(c);
 	note_part(c);
 	if ((st = judge_points(c, err)) || (st = vn_tell_misshapen(c, err)) || (st = vn_replay_run(c, err)) ||
 	    (st = vn_judge_operations(c, err)) || (st = vn_baseline_apply(c, err)) || (st = vn_localise(c, err)) ||
-	    (st = vn_replay_origins(c, err)) || (st = explain(c, err)) || (st = check_alone(c, err)) ||
-	    (st = check_echo(c, err)) || (st = check_garbage(c, err)))
+	    (st = vn_replay_origins(c, err)) || (st = explain(c, err)) || (st = vn_check_alone(c, err)) ||
+	    (st = vn_check_echo(c, err)) || (st = vn_check_garbage(c, err)))
 		return st;
 	return check_digests(c, err);
 }
 
-vn_status vn_compare(vn_comparison *c, vn_error *err)
+vn_status vn_compare_end(vn_comparison *c, vn_error *err)
 {
-	vn_status st;
-
-	begin(c);
-	st = run_chapters(c, err);
-	if (st == VN_ERR_DAMAGED)
-		st = refuse_wrong(c, err);
+	const vn_status st = refuse_damage(c, judge(c, err), err);
 	if (st)
 		return st;
 	warn_wrong(c);
 	return sum_up(c, err);
+}
+
+vn_status vn_compare(vn_comparison *c, vn_error *err)
+{
+	vn_error  why;
+	vn_status st = vn_compare_begin(c, err);
+
+	if (st)
+		return st;
+	vn_compare_measure(&c, 1, &st, &why);
+	if (st && err)
+		*err = why;
+	return st ? st : vn_compare_end(c, err);
 }
 
 void vn_comparison_finish(vn_comparison *c)

@@ -13,6 +13,7 @@
 #include "libref/base/text.h"
 #include "libref/plan/point.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,13 +39,13 @@ static int format_of(const char *precision)
 /* Significand bits after the leading one, up to the last set bit. */
 static int digits_of(double x)
 {
-	int    exponent, n = 0;
-	double rest = fabs(frexp(x, &exponent)) * 2 - 1;
-	for (; rest != 0; n++) {
-		rest *= 2;
-		rest -= rest >= 1;
-	}
-	return n;
+	enum { STORED = DBL_MANT_DIG - 1 };
+	int          exponent;
+	const double fraction = frexp(x, &exponent); /* of a subnormal number, too */
+	uint64_t     bits;
+	memcpy(&bits, &fraction, sizeof bits);
+	bits &= (UINT64_C(1) << STORED) - 1;
+	return bits ? STORED - __builtin_ctzll(bits) : 0;
 }
 
 /* The coarsest format that holds all these numbers; -1: too few numbers to tell. */

@@ -19,14 +19,25 @@ enum { BATCH_BYTES = 64 << 20, BATCH_JOBS = 1024, WHOLE_BYTES = 16 << 20 };
 enum { TOKEN_BYTES = 112 };
 
 typedef struct pending {
+	vn_measuring  *of;
 	vn_checkpoint *point;
 	int            entry;
+	int            like; /* index of a job whose reference is the same bytes; -1: none */
 } pending;
 
-static void release(vn_comparison *c, const vn_batch *b, const pending *p)
+/* The jobs of a batch, at most BATCH_JOBS and those that share the last reference. */
+typedef struct batch {
+	vn_job     *job;
+	pending    *p;
+	int         n, threads;
+	int64_t     bytes, heavy, past;
+	vn_progress bar;
+} batch;
+
+static void release(const pending *p)
 {
-	vn_recording_release(c->opened.ref, p->point->ref);
-	vn_recording_release(b->other, p->entry);
+	vn_recording_release(p->of->c->opened.ref, p->point->ref);
+	vn_recording_release(p->of->batch.other, p->entry);
 }
 
 static void vouch(vn_recording *r, int entry, const vn_digest *found)
@@ -35,36 +46,46 @@ static void vouch(vn_recording *r, int entry, const vn_digest *found)
 		vn_recording_vouch(r, entry, found);
 }
 
-/* The first failure. Numbers that cannot be read are a finding about their tensor; other failures end the
- * comparison. */
-static vn_status first_trouble(const vn_job *job, int n, vn_error *err)
+static void fail(vn_measuring *m, vn_status st, const vn_error *why)
 {
+	if (m->st || !st)
+		return;
+	m->st = st;
+	m->why = *why;
+}
+
+static void flush(batch *b, vn_measuring *m, int n)
+{
+	vn_error        why = { "" };
+	const vn_status st = b->n > 0 ? vn_measure_many(b->job, b->n, b->threads, &why) : VN_OK;
 	for (int i = 0; i < n; i++)
-		if (vn_status_ends_job(job[i].st))
-			return vn_fail(err, job[i].st, "%s", job[i].why.text);
-	return VN_OK;
-}
-
-static vn_status flush(vn_comparison *c, const vn_batch *b, vn_job *job, const pending *p, int n, vn_error *err)
-{
-	vn_status st = n > 0 ? vn_measure_many(job, n, c->request.options->threads, err) : VN_OK;
-	if (!st)
-		st = first_trouble(job, n, err);
-	for (int i = 0; i < n; i++) {
-		if (!st && job[i].st)
-			b->unread(p[i].point, job[i].why.text);
-		else if (!st)
-			b->done(p[i].point, &job[i].m);
-		vouch(c->opened.ref, p[i].point->ref, &job[i].found[0]);
-		vouch(b->other, p[i].entry, &job[i].found[1]);
-		release(c, b, &p[i]);
+		fail(&m[i], st, &why);
+	/* Numbers that cannot be read are a finding about their tensor; other failures end the comparison. */
+	for (int i = 0; i < b->n; i++)
+		if (vn_status_ends_job(b->job[i].st))
+			fail(b->p[i].of, b->job[i].st, &b->job[i].why);
+	for (int i = 0; i < b->n; i++) {
+		const pending *p = &b->p[i];
+		vn_job        *job = &b->job[i];
+		if (!p->of->st && job->st)
+			p->of->batch.unread(p->point, job->why.text);
+		else if (!p->of->st)
+			p->of->batch.done(p->point, &job->m);
+		vouch(p->of->c->opened.ref, p->point->ref, &b->job[p->like >= 0 ? p->like : i].found[0]);
+		vouch(p->of->batch.other, p->entry, &job->found[1]);
 	}
-	vn_recording_forget(c->opened.ref);
-	vn_recording_forget(b->other);
-	return st;
+	for (int i = 0; i < b->n; i++)
+		release(&b->p[i]);
+	for (int i = 0; i < n; i++) {
+		vn_recording_forget(m[i].c->opened.ref);
+		vn_recording_forget(m[i].batch.other);
+	}
+	vn_progress_at(&b->bar, (b->past += b->bytes) / 1000000);
+	b->n = 0;
+	b->bytes = b->heavy = 0;
 }
 
-static int64_t bytes_in(vn_recording *r, int entry)
+static int64_t bytes_in(const vn_recording *r, int entry)
 {
 	const vn_entry *e = vn_recording_entry(r, entry);
 	return vn_shape_count(&e->shape) * (int64_t)vn_dtype_size(e->dtype);
@@ -78,20 +99,24 @@ static vn_tensor of_entry(const vn_recording *r, int entry)
 
 /* Whether the job must be read in parts because a file does not store the numbers in the order of measurement:
  * token by token, each with all its numbers. */
-static bool in_parts(vn_comparison *c, const vn_batch *b, const pending *p)
+static bool in_parts(const pending *p)
 {
-	const vn_entry *e = vn_recording_entry(c->opened.ref, p->point->ref);
+	const vn_comparison *c = p->of->c;
+	const vn_batch      *b = &p->of->batch;
+	const vn_entry      *e = vn_recording_entry(c->opened.ref, p->point->ref);
 	if (bytes_in(c->opened.ref, p->point->ref) <= WHOLE_BYTES && bytes_in(b->other, p->entry) <= WHOLE_BYTES)
 		return false;
 	return vn_token_axis(vn_entry_axes(e), e->shape.rank) > 0 || !vn_recording_mapped(c->opened.ref, p->point->ref) ||
 	       !vn_recording_mapped(b->other, p->entry);
 }
 
-static vn_status load(vn_comparison *c, const vn_batch *b, const pending *p, vn_job *job, vn_error *why)
+static vn_status load(const pending *p, vn_job *job, vn_error *why)
 {
-	vn_status st = VN_OK;
+	const vn_comparison *c = p->of->c;
+	const vn_batch      *b = &p->of->batch;
+	vn_status            st = VN_OK;
 	*job = (vn_job) { .ref = of_entry(c->opened.ref, p->point->ref), .cand = of_entry(b->other, p->entry) };
-	if (in_parts(c, b, p)) {
+	if (in_parts(p)) {
 		job->from[0].recording = c->opened.ref;
 		job->from[0].entry = p->point->ref;
 		job->from[1].recording = b->other;
@@ -114,76 +139,133 @@ static int64_t bytes_of(const vn_tensor *t)
 }
 
 /* Bytes of a job that count as memory, now or when it is read. */
-static int64_t weight(const vn_comparison *c, const vn_batch *b, const pending *p, const vn_job *job)
+static int64_t weight(const pending *p, const vn_job *job)
 {
-	const int64_t bytes = bytes_of(&job->ref) + bytes_of(&job->cand);
-	const int     axis = vn_token_axis(job->axes, job->ref.shape.rank);
+	const vn_comparison *c = p->of->c;
+	const vn_batch      *b = &p->of->batch;
+	const int64_t        bytes = bytes_of(&job->ref) + bytes_of(&job->cand);
+	const int            axis = vn_token_axis(job->axes, job->ref.shape.rank);
 	const bool in_files = vn_recording_mapped(c->opened.ref, p->point->ref) && vn_recording_mapped(b->other, p->entry);
 	return (in_files && bytes >= VN_GIVES_BACK ? bytes / 8 : bytes) +
 	       (axis >= 0 ? TOKEN_BYTES * job->ref.shape.dim[axis] : 0);
 }
 
 /* Total for the progress line, in bytes, because checkpoint sizes differ by factors of thousands. */
-static int64_t all_bytes(vn_comparison *c, const vn_batch *b)
+static int64_t all_bytes(const vn_measuring *m, int n)
 {
 	int64_t sum = 0;
-	for (int i = 0; i < c->result.n_points; i++) {
-		const int entry = b->entry(c, &c->result.point[i]);
-		if (entry >= 0)
-			sum += bytes_in(c->opened.ref, c->result.point[i].ref) + bytes_in(b->other, entry);
-	}
+	for (int k = 0; k < n; k++)
+		for (int i = 0; i < m[k].c->result.n_points; i++) {
+			const int entry = m[k].batch.entry(m[k].c, &m[k].c->result.point[i]);
+			if (entry >= 0)
+				sum += bytes_in(m[k].c->opened.ref, m[k].c->result.point[i].ref) + bytes_in(m[k].batch.other, entry);
+		}
 	return sum;
+}
+
+/* Adds a job. like: one whose reference is the same bytes; -1. */
+static void add(batch *b, vn_measuring *all, int n, vn_measuring *of, vn_checkpoint *point, int entry, int like)
+{
+	vn_error        why = { "" };
+	vn_job         *job = &b->job[b->n];
+	const pending   p = { of, point, entry, like };
+	const vn_status read = load(&p, job, &why);
+	if (read) {
+		/* Measure the pending jobs first: a tensor may have two names, and they may need what is released below. */
+		flush(b, all, n);
+		release(&p);
+		if (vn_status_ends_job(read))
+			fail(of, read, &why);
+		else if (!of->st)
+			of->batch.unread(point, why.text);
+		return;
+	}
+	if (like >= 0 && job->ref.data && b->job[like].ref.data) {
+		job->ref.data = b->job[like].ref.data;
+		job->digest[0] = false;
+	}
+	b->p[b->n] = p;
+	b->bytes += bytes_of(&job->ref) + bytes_of(&job->cand);
+	b->heavy += weight(&p, job);
+	b->n++;
+}
+
+/* Moves to the next checkpoint, from *at on, that has an entry to measure; returns that, or -1 at the end. */
+static int next_entry(const vn_measuring *m, int *at)
+{
+	for (; !m->st && *at < m->c->result.n_points; ++*at) {
+		const int entry = m->batch.entry(m->c, &m->c->result.point[*at]);
+		if (entry >= 0)
+			return entry;
+	}
+	return -1;
+}
+
+/* Is a comparison's next checkpoint before the other's? Both are in execution order. */
+static bool before(const vn_checkpoint *p, const vn_checkpoint *q)
+{
+	return p->step != q->step ? p->step < q->step : p->order < q->order;
+}
+
+/* Adds the next checkpoint, and that of each other comparison with the same reference. Returns false at the
+ * end. */
+static bool add_next(batch *b, vn_measuring *m, int n, int *at)
+{
+	int first = -1, like, entry = -1;
+	for (int k = 0; k < n; k++) {
+		const int e = next_entry(&m[k], &at[k]);
+		if (e >= 0 && (first < 0 || before(&m[k].c->result.point[at[k]], &m[first].c->result.point[at[first]]))) {
+			first = k;
+			entry = e;
+		}
+	}
+	if (first < 0)
+		return false;
+	vn_checkpoint *p = &m[first].c->result.point[at[first]++];
+	const int      last = b->n;
+	add(b, m, n, &m[first], p, entry, -1);
+	like = b->n > last ? last : -1;
+	for (int k = first + 1; k < n; k++) {
+		if ((entry = next_entry(&m[k], &at[k])) < 0)
+			continue;
+		vn_checkpoint *q = &m[k].c->result.point[at[k]];
+		if (!vn_recording_same_bytes(m[first].c->opened.ref, p->ref, m[k].c->opened.ref, q->ref))
+			continue;
+		const int here = b->n;
+		at[k]++;
+		add(b, m, n, &m[k], q, entry, like);
+		like = b->n == 0 ? -1 : like < 0 && b->n > here ? here : like;
+	}
+	return true;
+}
+
+void vn_measure_together(vn_measuring *m, int n)
+{
+	batch b = { .job = malloc((size_t)(BATCH_JOBS + n) * sizeof *b.job),
+		        .p = malloc((size_t)(BATCH_JOBS + n) * sizeof *b.p),
+		        .threads = n > 0 ? m->c->request.options->threads : 0 };
+	int  *at = calloc((size_t)n + 1, sizeof *at);
+
+	for (int k = 0; k < n && !(b.job && b.p && at); k++)
+		m[k].st = vn_fail(&m[k].why, VN_ERR_NOMEM, "no memory to measure %d checkpoints", m[k].c->result.n_points);
+	if (b.job && b.p && at) {
+		vn_progress_start(&b.bar, "megabyte", all_bytes(m, n) / 1000000);
+		while (add_next(&b, m, n, at))
+			if (b.n >= BATCH_JOBS || b.heavy >= BATCH_BYTES)
+				flush(&b, m, n);
+		flush(&b, m, n);
+		vn_progress_stop(&b.bar);
+	}
+	free(at);
+	free(b.job);
+	free(b.p);
 }
 
 vn_status vn_measure_points(vn_comparison *c, const vn_batch *b, vn_error *err)
 {
-	vn_job     *job = malloc(BATCH_JOBS * sizeof *job);
-	pending    *p = malloc(BATCH_JOBS * sizeof *p);
-	int64_t     bytes = 0, heavy = 0, past = 0;
-	int         n = 0;
-	vn_progress bar = { 0 };
-	vn_status   st = job && p ? VN_OK
-	                          : vn_fail(err, VN_ERR_NOMEM, "no memory to measure %d checkpoints", c->result.n_points);
-
-	if (!st)
-		vn_progress_start(&bar, "megabyte", all_bytes(c, b) / 1000000);
-	for (int i = 0; !st && i < c->result.n_points; i++) {
-		vn_error why = { "" };
-		p[n] = (pending) { &c->result.point[i], b->entry(c, &c->result.point[i]) };
-		if (p[n].entry < 0)
-			continue;
-		const vn_status read = load(c, b, &p[n], &job[n], &why);
-		if (read) {
-			const pending bad = p[n];
-			/* Measure the pending jobs first: a tensor may have two names, and they may need what is released below. */
-			st = flush(c, b, job, p, n, err);
-			n = 0;
-			bytes = heavy = 0;
-			release(c, b, &bad);
-			if (st)
-				break;
-			if (vn_status_ends_job(read))
-				st = vn_fail(err, read, "%s", why.text);
-			else
-				b->unread(&c->result.point[i], why.text);
-			continue;
-		}
-		bytes += bytes_of(&job[n].ref) + bytes_of(&job[n].cand);
-		heavy += weight(c, b, &p[n], &job[n]);
-		if (++n == BATCH_JOBS || heavy >= BATCH_BYTES) {
-			st = flush(c, b, job, p, n, err);
-			vn_progress_at(&bar, (past += bytes) / 1000000);
-			n = 0;
-			bytes = heavy = 0;
-		}
-	}
-	if (!st)
-		st = flush(c, b, job, p, n, err);
-	else
-		for (int i = 0; i < n; i++)
-			release(c, b, &p[i]);
-	vn_progress_stop(&bar);
-	free(job);
-	free(p);
-	return st;
+	vn_measuring m = { .c = c, .batch = *b };
+	vn_measure_together(&m, 1);
+	if (m.st && err)
+		*err = m.why;
+	return m.st;
 }

@@ -19,4 +19,17 @@ typedef struct vn_batch {
 } vn_batch;
 vn_status vn_measure_points(vn_comparison *c, const vn_batch *batch, vn_error *err);
 
+/* One of several comparisons that are measured at once. */
+typedef struct vn_measuring {
+	vn_comparison *c;
+	vn_batch       batch;
+	/* out: on failure the comparison has ended, and the others go on */
+	vn_status      st;
+	vn_error       why;
+} vn_measuring;
+/* Same for n comparisons, with the threads of the first. Tensors of their references that are the same bytes
+ * of one file are read once: each part of such a tensor is measured against all candidates while it is in a
+ * cache, and its digest is computed once. */
+void vn_measure_together(vn_measuring *m, int n);
+
 #endif

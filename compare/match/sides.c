@@ -168,13 +168,22 @@ static vn_status open_all(const vn_sides *s, vn_comparison *c, vn_recording **ra
 	const int     n = 1 + s->n_cand + (s->floor != NULL);
 	const char   *path[2 + VN_MOST_RANKS];
 	vn_recording *r[2 + VN_MOST_RANKS];
+	vn_status     st;
 	path[0] = s->ref;
 	for (int i = 0; i < s->n_cand; i++)
 		path[1 + i] = s->cand[i];
 	path[n - 1] = s->floor ? s->floor : path[n - 1];
-	const vn_status st = vn_recording_open_all(path, n, r, err);
-	if (st)
+	if (s->opened[0]) {
+		memcpy(r, s->opened, sizeof s->opened);
+		st = s->floor ? vn_recording_open(s->floor, &r[n - 1], err) : VN_OK;
+	} else {
+		st = vn_recording_open_all(path, n, r, err);
+	}
+	if (st) {
+		for (int i = 0; i < 2; i++)
+			vn_recording_close(s->opened[i]);
 		return st;
+	}
 	c->opened.ref = r[0];
 	memcpy(rank, r + 1, (size_t)s->n_cand * sizeof *rank);
 	c->opened.floor = s->floor ? r[n - 1] : NULL;

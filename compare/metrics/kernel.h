@@ -32,11 +32,13 @@ typedef struct vn_block_sums {
 
 /* Relative differences and ULP distances, summed over blocks. */
 typedef struct vn_spread {
-	double   rel; /* sum |c-r| / max(|r|, scale) */
-	double   max_rel;
-	uint64_t max_ulp;
+	double               rel; /* sum |c-r| / max(|r|, scale) */
+	double               max_rel;
+	uint64_t             max_ulp;
+	/* in: as many numbers of each side, in its format, to fetch into the cache meanwhile; NULL: none */
+	const unsigned char *ahead[2];
 	/* several tables, so that neighbouring elements do not wait for each other */
-	uint32_t count[VN_ULP_TABLES][VN_ULP_BUCKETS];
+	uint32_t             count[VN_ULP_TABLES][VN_ULP_BUCKETS];
 } vn_spread;
 
 /* Sums over one block of a row of scores. rm and cm are the maxima of the rows. y = (r-c) - shift

@@ -4,45 +4,38 @@
  * the shape and are joined in order, so the number of threads changes nothing. Tensors that are
  * read in parts (window.h) are read some units at a time.
  *
- * A digest needs the bytes in order. Units are distributed in order too: the thread that has
- * measured one, which is still in a cache, continues the digest over all consecutive measured
- * units, unless another thread is doing that.
+ * Neighbouring jobs with the same reference (several candidates) are measured unit by unit: the
+ * thread that has measured a unit of one job measures that of the next, while the reference's
+ * numbers are in its cache.
  */
+#include "compare/metrics/ahead.h"
 #include "compare/metrics/channels.h"
 #include "compare/metrics/pages.h"
+#include "compare/metrics/running_digest.h"
 #include "compare/metrics/team.h"
 
-#include "capture/recording/verify.h"
-
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The running digest of one side. */
-typedef struct digesting {
-	pthread_mutex_t lock;
-	vn_digester    *digester; /* NULL: not requested, or no memory */
-	int64_t         next;     /* the first unit not yet added */
-} digesting;
-
 /* A job cut into units. */
 typedef struct work {
-	vn_pair         pair;
-	int64_t         rows;         /* of a unit */
-	int64_t         units, each;  /* number of units; units taken by a thread at a time */
-	int64_t         turns, first; /* number of turns; number of the first turn, counted over all jobs */
-	_Atomic int64_t left;         /* turns not yet measured */
-	bool            parts;        /* it is read in parts */
-	_Atomic bool    failed;
-	vn_stretches    stretches;
-	digesting       digest[2];
-	_Atomic bool   *measured;              /* (units), stored one after the other; NULL */
-	vn_sums        *unit;                  /* (units) */
-	vn_squares     *row;                   /* (tokens); NULL without rows */
-	vn_size        *size;                  /* (tokens) scratch */
-	vn_scores       scores;                /* for rows measured while they are in the cache; kl NULL: none */
-	uint64_t        count[VN_ULP_BUCKETS]; /* integers, so the order of addition does not matter */
+	vn_pair           pair;
+	int64_t           rows;         /* of a unit */
+	int64_t           units, each;  /* number of units; units taken by a thread at a time */
+	int64_t           turns, first; /* number of turns; number of the first turn, counted over all jobs */
+	int               with;         /* jobs behind it that have the same reference; its turns are theirs too */
+	bool              follows;      /* it is one of those */
+	_Atomic int64_t   left;         /* turns not yet measured */
+	bool              parts;        /* it is read in parts */
+	_Atomic bool      failed;
+	vn_stretches      stretches;
+	vn_running_digest digest;
+	vn_sums          *unit;                  /* (units) */
+	vn_squares       *row;                   /* (tokens); NULL without rows */
+	vn_size          *size;                  /* (tokens) scratch */
+	vn_scores         scores;                /* for rows measured while they are in the cache; kl NULL: none */
+	uint64_t          count[VN_ULP_BUCKETS]; /* integers, so the order of addition does not matter */
 } work;
 
 /* Formats whose numbers float32 cannot hold exactly. */
@@ -52,7 +45,7 @@ static bool wide(vn_dtype d)
 }
 
 static void measure_run(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t n, vn_sums *u, vn_squares *row,
-                        vn_spread *spread)
+                        vn_spread *spread, vn_ahead *ahead)
 {
 	for (int64_t i = 0; i < n; i += VN_SLICE) {
 		const size_t m = (size_t)(n - i < VN_SLICE ? n - i : VN_SLICE);
@@ -60,7 +53,7 @@ static void measure_run(const vn_metric_kernel *k, const vn_pair *p, int64_t at,
 		if (wide(p->dtype[0]) || wide(p->dtype[1]))
 			vn_slice_wide(k, p, at + i, m, &s, spread);
 		else
-			vn_slice_narrow(k, p, at + i, m, &s, spread);
+			vn_slice_narrow(k, p, at + i, m, &s, spread, ahead);
 		if (p->bits)
 			vn_slice_differing(p, at + i, m, &s);
 		if (row)
@@ -84,7 +77,7 @@ static void empty_spread(vn_spread *s, uint64_t *count)
 
 /* Measures the rows of unit `which` in outer indices [from, to). in: where the rows are; NULL: in the pair. */
 static void measure_rows(const vn_metric_kernel *k, work *w, int64_t which, int64_t from, int64_t to,
-                         const vn_window *in, vn_spread *spread)
+                         const vn_window *in, vn_spread *spread, vn_ahead *ahead)
 {
 	const vn_pair *p = &w->pair;
 	const int64_t  first = which * w->rows, rows = p->rows - first < w->rows ? p->rows - first : w->rows;
@@ -96,7 +89,7 @@ static void measure_rows(const vn_metric_kernel *k, work *w, int64_t which, int6
 			const int64_t n = p->n - at < p->inner ? p->n - at : p->inner;
 			if (in)
 				moved = vn_window_of_row(in, p, o, t);
-			measure_run(k, in ? &moved : p, at, n, &w->unit[which], w->row ? &w->row[t] : NULL, spread);
+			measure_run(k, in ? &moved : p, at, n, &w->unit[which], w->row ? &w->row[t] : NULL, spread, ahead);
 			for (int64_t i = at; w->scores.kl && i < at + n; i += w->scores.width)
 				vn_scores_add(&w->scores, k, p, i / w->scores.width);
 			if ((since += n) > INT32_MAX / 2) { /* the tables have 32-bit counters */
@@ -117,7 +110,7 @@ static vn_status measure_wide_row(const vn_metric_kernel *k, work *w, const vn_j
 	for (int64_t o = 0, n; o < p->outer && !st && most > 0; o += n) {
 		n = p->outer - o < most ? p->outer - o : most;
 		if (!(st = vn_window_rows(in, job, p, o, n, row, 1, err)))
-			measure_rows(k, w, row, o, o + n, in, spread);
+			measure_rows(k, w, row, o, o + n, in, spread, NULL);
 	}
 	for (int64_t o = 0; o < p->outer && !st && most == 0; o++)
 		for (int64_t i = 0, n; i < p->inner && !st; i += n) {
@@ -126,7 +119,7 @@ static vn_status measure_wide_row(const vn_metric_kernel *k, work *w, const vn_j
 			if ((st = vn_window_run(in, job, at, n, err)))
 				continue;
 			const vn_pair here = vn_window_of_run(in, p, at);
-			measure_run(k, &here, at, n, &w->unit[row], w->row ? &w->row[row] : NULL, spread);
+			measure_run(k, &here, at, n, &w->unit[row], w->row ? &w->row[row] : NULL, spread, NULL);
 			empty_spread(spread, w->count);
 		}
 	return st;
@@ -134,7 +127,7 @@ static vn_status measure_wide_row(const vn_metric_kernel *k, work *w, const vn_j
 
 /* Measures units [unit, end) of a job. */
 static vn_status measure_units(const vn_metric_kernel *k, work *w, const vn_job *job, int64_t unit, int64_t end,
-                               vn_window *in, vn_spread *spread, vn_error *err)
+                               vn_window *in, vn_spread *spread, vn_ahead *ahead, vn_error *err)
 {
 	const vn_pair *p = &w->pair;
 	const int64_t  row = unit * w->rows, rows = (p->rows < end * w->rows ? p->rows : end * w->rows) - row;
@@ -148,7 +141,7 @@ static vn_status measure_units(const vn_metric_kernel *k, work *w, const vn_job 
 	if (w->parts)
 		st = vn_window_rows(in, job, p, 0, p->outer, row, rows, err);
 	for (int64_t i = unit; !st && i < end; i++)
-		measure_rows(k, w, i, 0, p->outer, w->parts ? in : NULL, spread);
+		measure_rows(k, w, i, 0, p->outer, w->parts ? in : NULL, spread, ahead);
 	return st;
 }
 
@@ -199,70 +192,6 @@ static vn_status join_units(const vn_metric_kernel *k, const work *w, vn_window 
 	if (w->row)
 		vn_measure_tokens(w->row, w->pair.rows, w->size, m);
 	return job->brief ? VN_OK : vn_measure_channels(k, &w->pair, channels, w->parts ? in : NULL, job, err);
-}
-
-/* ---- digests ------------------------------------------------------------------- */
-
-static void begin_digests(work *w, const vn_job *job)
-{
-	for (int side = 0; side < 2; side++)
-		if (job->digest[side] && !w->parts) {
-			w->digest[side].lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-			w->digest[side].digester = vn_digester_create();
-		}
-}
-
-static void add_unit(digesting *d, const vn_pair *p, int side, int64_t from, int64_t to)
-{
-	to = to < p->n ? to : p->n;
-	vn_digester_add(d->digester, vn_pair_at(p, side, from), (size_t)(to - from) * vn_dtype_size(p->dtype[side]));
-}
-
-/* Adds all measured units that are next in order; d is locked. */
-static void add_units(const work *w, digesting *d, int side)
-{
-	const int64_t unit = w->rows * w->pair.inner;
-	for (; d->next < w->units && w->measured[d->next]; d->next++)
-		add_unit(d, &w->pair, side, d->next * unit, (d->next + 1) * unit);
-}
-
-static void take_on(work *w, int64_t unit)
-{
-	if (!w->measured)
-		return;
-	w->measured[unit] = true;
-	for (int side = 0; side < 2; side++) {
-		digesting *d = &w->digest[side];
-		if (!d->digester || pthread_mutex_trylock(&d->lock) != 0)
-			continue;
-		add_units(w, d, side);
-		pthread_mutex_unlock(&d->lock);
-	}
-}
-
-static void drop_digests(work *w)
-{
-	for (int side = 0; side < 2; side++)
-		if (w->digest[side].digester)
-			vn_digester_finish(w->digest[side].digester);
-}
-
-/* Called by the thread that ends the last turn. */
-static void end_digests(work *w, vn_job *job)
-{
-	for (int side = 0; side < 2; side++) {
-		digesting *d = &w->digest[side];
-		if (!d->digester)
-			continue;
-		pthread_mutex_lock(&d->lock); /* another thread may hold it */
-		if (w->measured)
-			add_units(w, d, side);
-		else
-			add_unit(d, &w->pair, side, 0, w->pair.n);
-		pthread_mutex_unlock(&d->lock);
-		job->found[side] = vn_digester_finish(d->digester);
-		d->digester = NULL;
-	}
 }
 
 /* Gives back the pages of a stretch when this unit was its last. */
@@ -347,6 +276,14 @@ static vn_status end_scores(work *w, const vn_metric_kernel *k, int threads, vn_
 	return VN_OK;
 }
 
+/* Do both read the same reference, in the same units? */
+static bool same_reference(const work *a, const work *b)
+{
+	return !a->parts && !b->parts && a->pair.data[0] && a->pair.data[0] == b->pair.data[0] &&
+	       a->pair.dtype[0] == b->pair.dtype[0] && a->pair.outer == b->pair.outer && a->pair.rows == b->pair.rows &&
+	       a->pair.inner == b->pair.inner;
+}
+
 /* What the threads share. */
 typedef struct pass {
 	const vn_metric_kernel *k;
@@ -356,6 +293,7 @@ typedef struct pass {
 	int64_t                 turns;
 	_Atomic int64_t         next;
 	vn_spread              *spread;   /* (threads) */
+	vn_ahead               *ahead;    /* (threads) */
 	vn_window              *window;   /* (threads); NULL: nothing is read in parts */
 	vn_channels           **channels; /* (threads) */
 	_Atomic int64_t        *ended;    /* for all jobs, like the members below */
@@ -379,7 +317,7 @@ static void end_job(pass *p, int i, int thread)
 {
 	work    *w = &p->w[i];
 	vn_error why = { "" };
-	end_digests(w, &p->job[i]);
+	vn_running_digest_end(&w->digest, &w->pair, &p->job[i]);
 	if (!w->failed)
 		fail(p, i, join_units(p->k, w, p->window ? &p->window[thread] : NULL, p->channels[thread], &p->job[i], &why),
 		     &why);
@@ -387,23 +325,60 @@ static void end_job(pass *p, int i, int thread)
 		vn_pair_give_back(&w->pair, 0, w->pair.n);
 }
 
+/* What a turn of a job reads of one side, if that is one run. A job that shares the reference finds it in the
+ * cache. */
+static vn_ahead_run run_of(const pass *p, int64_t job, int64_t turn, int side)
+{
+	if (job < 0)
+		return (vn_ahead_run) { NULL, NULL };
+	const work   *w = &p->w[job];
+	const int64_t unit = w->rows * w->pair.inner;
+	return vn_ahead_of(&w->pair, side, turn * unit, (turn + 1) * unit,
+	                   w->parts || w->pair.outer > 1 || (side == 0 && w->follows));
+}
+
+/* Measures a turn of a job; then: what this thread measures next. */
+static void measure_turn(pass *p, int job, int64_t turn, int64_t then, int64_t then_turn, int thread)
+{
+	work         *w = &p->w[job];
+	const int64_t unit = turn * w->each, end = unit + w->each < w->units ? unit + w->each : w->units;
+	vn_ahead     *ahead = &p->ahead[thread];
+	vn_error      why = { "" };
+	for (int side = 0; side < 2; side++)
+		vn_ahead_begin(ahead, side, run_of(p, job, turn, side), VN_SLICE * vn_dtype_size(w->pair.dtype[side]),
+		               run_of(p, then, then_turn, side));
+	if (!w->failed)
+		fail(p, job,
+		     measure_units(p->k, w, &p->job[job], unit, end, p->window ? &p->window[thread] : NULL, &p->spread[thread],
+		                   ahead, &why),
+		     &why);
+	vn_running_digest_unit(&w->digest, &w->pair, unit);
+}
+
+/* A thread takes its next turn before it measures one, so that it can fetch the numbers meanwhile. */
 static void measure_some(void *ctx, int thread)
 {
 	pass *p = ctx;
-	for (int64_t i; (i = p->next++) < p->turns;) {
-		work         *w = work_of(p->w, p->n, i);
-		const int     job = (int)(w - p->w);
-		const int64_t unit = (i - w->first) * w->each, end = unit + w->each < w->units ? unit + w->each : w->units;
-		vn_error      why = { "" };
-		if (!w->failed)
-			fail(p, job,
-			     measure_units(p->k, w, &p->job[job], unit, end, p->window ? &p->window[thread] : NULL,
-			                   &p->spread[thread], &why),
-			     &why);
-		take_on(w, unit);
-		give_back(w, unit);
-		if (--w->left == 0)
-			end_job(p, job, thread);
+	for (int64_t i = p->next++, next; i < p->turns; i = next) {
+		const work   *first = work_of(p->w, p->n, i), *then = NULL;
+		const int     job = (int)(first - p->w), end = job + first->with + 1;
+		const int64_t turn = i - first->first;
+		if ((next = p->next++) < p->turns)
+			then = work_of(p->w, p->n, next);
+		for (int k = job; k < end; k++)
+			measure_turn(p, k, turn,
+			             k + 1 < end ? k + 1
+			             : then      ? then - p->w
+			                         : -1,
+			             k + 1 < end ? turn
+			             : then      ? next - then->first
+			                         : 0,
+			             thread);
+		for (int k = job; k < end; k++)
+			give_back(&p->w[k], turn * p->w[k].each);
+		const bool last = --p->w[job].left == 0;
+		for (int k = job; k < end && last; k++) /* what a candidate's end finds out of the reference serves the next */
+			end_job(p, k, thread);
 	}
 }
 
@@ -438,8 +413,9 @@ static bool make_room(work *w, int n, pass *p, int threads)
 	                                                       * one costs two faults and a TLB shootdown */
 	p->size = malloc(((size_t)rows + 1) * sizeof *p->size);
 	p->spread = calloc((size_t)threads, sizeof *p->spread);
+	p->ahead = calloc((size_t)threads, sizeof *p->ahead);
 	p->channels = calloc((size_t)threads, sizeof *p->channels);
-	if (!p->ended || !p->measured || !p->unit || !p->row || !p->size || !p->spread || !p->channels)
+	if (!p->ended || !p->measured || !p->unit || !p->row || !p->size || !p->spread || !p->ahead || !p->channels)
 		return false;
 	for (int i = 0; i < threads; i++)
 		if (!(p->channels[i] = vn_channels_new()))
@@ -449,9 +425,11 @@ static bool make_room(work *w, int n, pass *p, int threads)
 		w[i].stretches.ended = p->ended + ended;
 		ended += w[i].stretches.count;
 		w[i].unit = p->unit + units;
-		w[i].measured = !w[i].parts && w[i].pair.outer == 1 && (w[i].digest[0].digester || w[i].digest[1].digester)
-		                    ? p->measured + units
-		                    : NULL;
+		w[i].digest.units = w[i].units;
+		w[i].digest.unit = w[i].rows * w[i].pair.inner;
+		w[i].digest.measured = !w[i].parts && w[i].pair.outer == 1 && vn_running_digest_wanted(&w[i].digest)
+		                           ? p->measured + units
+		                           : NULL;
 		units += w[i].units;
 		if (!w[i].pair.tokens)
 			continue;
@@ -467,6 +445,7 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 	const int all = threads > 0 ? threads : vn_team_size();
 	pass      p = { .k = vn_kernel_best(), .job = job, .w = calloc((size_t)n + 1, sizeof *p.w), .n = n };
 	bool      parts = false;
+	int       leader = 0;
 	vn_status st = VN_OK;
 
 	for (int i = 0; i < n; i++)
@@ -476,9 +455,15 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 	for (int i = 0; p.w && i < n && (p.window || !parts) && !st; i++) {
 		cut(&p.w[i], &job[i], parts ? p.window->most : 0, all);
 		p.w[i].first = p.turns;
-		p.turns += p.w[i].turns;
+		if ((p.w[i].follows = i > 0 && same_reference(&p.w[leader], &p.w[i]))) {
+			p.w[leader].with++;
+		} else {
+			p.turns += p.w[i].turns;
+			leader = i;
+		}
 		job[i].st = VN_OK;
-		begin_digests(&p.w[i], &job[i]);
+		if (!p.w[i].parts)
+			vn_running_digest_begin(&p.w[i].digest, &job[i]);
 		st = begin_scores(&p.w[i], &job[i], err);
 	}
 	if (st)
@@ -501,7 +486,7 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 		st = end_scores(&p.w[i], p.k, threads, p.window, &job[i], err);
 done:
 	for (int i = 0; st && p.w && i < n; i++)
-		drop_digests(&p.w[i]);
+		vn_running_digest_drop(&p.w[i].digest);
 	for (int i = 0; p.w && i < n; i++)
 		vn_scores_free(&p.w[i].scores);
 	vn_windows_close(p.window, all);
@@ -510,34 +495,11 @@ done:
 	for (int i = 0; p.channels && i < threads; i++)
 		vn_channels_free(p.channels[i]);
 	free(p.channels);
+	free(p.ahead);
 	free(p.spread);
 	free(p.unit);
 	free(p.measured);
 	free(p.ended);
 	free(p.w);
-	return st;
-}
-
-vn_status vn_measure(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores, int threads,
-                     vn_measured *m, vn_error *err)
-{
-	return vn_measure_mapped(ref, cand, axes, scores, false, threads, m, err);
-}
-
-vn_status vn_measure_brief(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool mapped, int threads,
-                           vn_measured *m, vn_error *err)
-{
-	vn_job          job = { .ref = *ref, .cand = *cand, .axes = axes, .mapped = mapped, .brief = true };
-	const vn_status st = vn_measure_many(&job, 1, threads, err);
-	*m = job.m;
-	return st;
-}
-
-vn_status vn_measure_mapped(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores, bool mapped,
-                            int threads, vn_measured *m, vn_error *err)
-{
-	vn_job          job = { .ref = *ref, .cand = *cand, .axes = axes, .scores = scores, .mapped = mapped };
-	const vn_status st = vn_measure_many(&job, 1, threads, err);
-	*m = job.m;
 	return st;
 }

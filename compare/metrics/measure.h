@@ -61,8 +61,10 @@ void vn_sums_finish(const vn_sums *s, const vn_pair *p, const uint64_t count[VN_
 void vn_find_max(const vn_metric_kernel *k, const vn_pair *p, int64_t at, vn_measured *m);
 
 /* Measures one slice, n <= VN_SLICE elements from `at`: fills *s, and adds ULP distances to spread
- * (its other fields are scratch). */
-void vn_slice_narrow(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread);
+ * (its other fields are scratch). ahead: what to fetch meanwhile, or NULL. */
+struct vn_ahead;
+void vn_slice_narrow(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread,
+                     struct vn_ahead *ahead);
 /* The same in double, if either side is f64 or i32. */
 void vn_slice_wide(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread);
 

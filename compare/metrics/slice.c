@@ -4,7 +4,7 @@
  * cannot overflow a double), and measured again with both numbers at such positions set to zero,
  * which adds nothing to any sum.
  */
-#include "compare/metrics/measure.h"
+#include "compare/metrics/ahead.h"
 
 #include <math.h>
 #include <string.h>
@@ -87,7 +87,8 @@ static void join(vn_sums *s, const vn_block_sums *b, int64_t at)
 	}
 }
 
-void vn_slice_narrow(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread)
+void vn_slice_narrow(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread,
+                     vn_ahead *ahead)
 {
 	float room[2][VN_BLOCK];
 	bool  dirty = false;
@@ -129,6 +130,8 @@ void vn_slice_narrow(const vn_metric_kernel *k, const vn_pair *p, int64_t at, si
 			load_copy(k, room[1], &c, m);
 			spread->count[0][0] -= (uint32_t)((int64_t)m - clean(p, room[0], room[1], m, from, &again));
 		}
+		for (int side = 0; side < 2; side++)
+			spread->ahead[side] = ahead ? vn_ahead_next(ahead, side, m * vn_dtype_size(p->dtype[side])) : NULL;
 		k->spread(r, c, m, scale > 0 ? scale : 1.0, p->grid, spread);
 	}
 	take_spread(s, spread);

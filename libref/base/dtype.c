@@ -359,6 +359,14 @@ void vn_to_f64(double *dst, const void *src, vn_dtype from, size_t n)
 		}
 		return;
 	}
+	if (from == VN_F32) {
+		for (size_t i = 0; i < n; i++) {
+			float x;
+			memcpy(&x, s + 4 * i, 4);
+			dst[i] = (double)x;
+		}
+		return;
+	}
 	float part[256];
 	for (size_t i = 0; i < n;) {
 		size_t m = n - i < 256 ? n - i : 256; /* whole blocks, of either size */

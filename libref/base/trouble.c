@@ -14,6 +14,8 @@ static _Thread_local bool sparing;
 
 void vn_trouble_note(const char *text)
 {
+	if (sparing)
+		return;
 	if (text && *text && !atomic_flag_test_and_set(&told)) {
 		snprintf(first, sizeof first, "%s", text);
 		atomic_store(&readable, true);

@@ -33,6 +33,6 @@ vn_status vn_trouble_since(unsigned mark, const char *what, vn_error *err);
 /* Between begin and end, this thread tries things that it can do without, and failures are not
  * noted. */
 void vn_trouble_spare(bool begin);
-bool vn_trouble_sparing(void); /* for code that watches library calls */
+bool vn_trouble_sparing(void);
 
 #endif
