@@ -12,12 +12,16 @@
 #include "tests/trial.h"
 
 #define LLAMA VERNIER_SOURCE "/fixtures/llama-trained"
+/* The model of what record_given files. A suite may define another one first. */
+#ifndef GIVEN_MODEL
+#define GIVEN_MODEL LLAMA
+#endif
 #define LOOSE "version: 1\ndefaults: { nmse: 1.0e-8 }\n"
 
 enum { PROMPT = 17, TOKENS = 19 }; /* in steps of one behind the prompt */
 
 /* fault: "R1@layer1.q_rope"; NULL: none. */
-static inline vn_status record_llama(const char *name, const char *fault, vn_error *err)
+static inline vn_status record_llama_in(const char *precision, const char *name, const char *fault, vn_error *err)
 {
 	static const char *const every = "*";
 	int32_t                  id[TOKENS];
@@ -41,11 +45,11 @@ static inline vn_status record_llama(const char *name, const char *fault, vn_err
 		.n_patterns = 1,
 		.first_layer = -1,
 		.last_layer = -1,
-		.precision = "f32",
+		.precision = precision,
 		.command = "test",
 		.threads = 1,
 	};
-	vn_policy_from_name("f32", &o.policy);
+	vn_policy_from_name(precision, &o.policy);
 	if (!(st = vn_model_open(LLAMA, &m, err)) &&
 	    !(st = vn_faulty_create(vn_model_plan(m), vn_model_weights(m), &f, err)) &&
 	    !(st = fault ? vn_faulty_inject(f, fault, err) : VN_OK)) {
@@ -59,6 +63,34 @@ static inline vn_status record_llama(const char *name, const char *fault, vn_err
 	return st;
 }
 
+static inline vn_status record_llama(const char *name, const char *fault, vn_error *err)
+{
+	return record_llama_in("f32", name, fault, err);
+}
+
+/* The numbers of a weight (0), or a bias (1), of what makes a value; the caller frees them. *n: how many. */
+static inline double *given_weight(const char *of, int which, int64_t *n)
+{
+	vn_error  err = { "" };
+	vn_model *m = NULL;
+	double   *x = NULL;
+
+	*n = 0;
+	CU_ASSERT_EQUAL_FATAL(vn_model_open(GIVEN_MODEL, &m, &err), VN_OK);
+	const vn_plan *p = vn_model_plan(m);
+	const int      w = p->node[p->value[vn_plan_find(p, of)].node].w[which];
+	if (w >= 0) {
+		const vn_tensor *t = &vn_model_weights(m)[w];
+		*n = vn_shape_count(&t->shape);
+		x = malloc((size_t)*n * sizeof *x);
+		vn_to_f64(x, t->data, t->dtype, (size_t)*n);
+	}
+	vn_model_close(m);
+	return x;
+}
+
+enum { GIVEN_MOST = 160 }; /* tokens of record_given */
+
 /* Numbers that a recording of the llama shall hold under a name: rows of all its tokens. */
 typedef struct given {
 	const char  *name;
@@ -68,7 +100,7 @@ typedef struct given {
 /* Files these values, and no others, of a prompt of `prompt` tokens with ids 5, 6, ... and `decode` steps. */
 static inline vn_status record_given(const char *name, int prompt, int decode, const given *of, int n, vn_error *err)
 {
-	int32_t        id[TOKENS], position[TOKENS];
+	int32_t        id[GIVEN_MOST], position[GIVEN_MOST];
 	vn_model      *m = NULL;
 	vn_weight_row *rows = NULL;
 	vn_store      *s = NULL;
@@ -81,7 +113,7 @@ static inline vn_status record_given(const char *name, int prompt, int decode, c
 	}
 	vn_facts_set(&facts, "engine", "test");
 	vn_facts_set(&facts, "precision", "f32");
-	if ((st = vn_model_open(LLAMA, &m, err)))
+	if ((st = vn_model_open(GIVEN_MODEL, &m, err)))
 		return st;
 	const vn_plan *p = vn_model_plan(m);
 	rows = calloc((size_t)p->n_weights, sizeof *rows);
@@ -128,15 +160,39 @@ static inline void compare_llama(explained *e, const char *fault, bool explain)
 	CU_ASSERT_EQUAL_FATAL(e->compared.st, VN_OK);
 }
 
+/* Compares a recording of these numbers with one of others. */
+static inline void compare_two(explained *e, int prompt, int decode, const given *ref, const given *cand, int n)
+{
+	*e = (explained) { .compared.o = { .model = GIVEN_MODEL, .replay = VN_REPLAY_ALWAYS, .threads = 1 } };
+	CU_ASSERT_EQUAL_FATAL(record_given("ref.h5", prompt, decode, ref, n, &e->err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(record_given("cand.h5", prompt, decode, cand, n, &e->err), VN_OK);
+	judge(&e->compared, "ref.h5", "cand.h5", NULL, LOOSE);
+	if (e->compared.st)
+		printf("\n    %s\n", e->compared.err.text);
+	CU_ASSERT_EQUAL_FATAL(e->compared.st, VN_OK);
+}
+
 /* Compares a recording of these numbers with itself. */
 static inline void compare_given(explained *e, int prompt, int decode, const given *of, int n)
 {
-	*e = (explained) { .compared.o = { .model = LLAMA, .replay = true, .threads = 1 } };
+	*e = (explained) { .compared.o = { .model = GIVEN_MODEL, .replay = true, .threads = 1 } };
 	CU_ASSERT_EQUAL_FATAL(record_given("given.h5", prompt, decode, of, n, &e->err), VN_OK);
 	judge(&e->compared, "given.h5", "given.h5", NULL, LOOSE);
 	if (e->compared.st)
 		printf("\n    %s\n", e->compared.err.text);
 	CU_ASSERT_EQUAL_FATAL(e->compared.st, VN_OK);
+}
+
+/* Returns the checkpoint of that name in a step. */
+static inline const vn_checkpoint *checkpoint_at(const explained *e, const char *name, int step)
+{
+	const vn_comparison *c = &e->compared.c;
+
+	for (int i = 0; i < c->result.n_points; i++)
+		if (c->result.point[i].step == step && strcmp(c->result.point[i].name, name) == 0)
+			return &c->result.point[i];
+	CU_FAIL_FATAL("no such checkpoint");
+	return NULL;
 }
 
 /* A trial that stands at that checkpoint of a step, with what the sound operation makes. */
@@ -160,6 +216,20 @@ static inline void stand_at(explained *e, const char *name, int step)
 	CU_ASSERT_EQUAL_FATAL(vn_recompute_run(e->t.recompute, p, e->t.site->weights, VN_FINE_WIDTH, &e->t.fine, &e->err),
 	                      VN_OK);
 	CU_ASSERT_EQUAL_FATAL(vn_score_sound(&e->t, &e->err), VN_OK);
+}
+
+/* The best answer so far; a suite fails if there is none within its limits. */
+static inline vn_hypothesis answer_of(const explained *e)
+{
+	CU_ASSERT_FATAL(e->x.n > 0);
+	CU_ASSERT_TRUE(e->x.by[0].limit_fraction <= 1);
+	return e->x.by[0];
+}
+
+/* Numbers in (-1, 1) without a pattern, the same in every run. */
+static inline float given_number(int i, int turn)
+{
+	return (float)((i * 7919 + turn * 104729) % 2003) / 1001.5f - 1;
 }
 
 static inline int node_named(const explained *e, const char *name)

@@ -17,28 +17,12 @@ static void fill_inputs(void)
 	}
 }
 
-/* The numbers of the weight that makes `of`; the caller frees them. *rows: of D. */
-static double *weight_of(const char *of, int *rows)
-{
-	vn_error  err = { "" };
-	vn_model *m = NULL;
-
-	CU_ASSERT_EQUAL_FATAL(vn_model_open(LLAMA, &m, &err), VN_OK);
-	const vn_plan   *p = vn_model_plan(m);
-	const vn_tensor *w = &vn_model_weights(m)[p->node[p->value[vn_plan_find(p, of)].node].w[0]];
-	const int64_t    n = vn_shape_count(&w->shape);
-	double          *x = malloc((size_t)n * sizeof *x);
-	vn_to_f64(x, w->data, w->dtype, (size_t)n);
-	*rows = (int)(n / D);
-	vn_model_close(m);
-	return x;
-}
-
 /* y = x times the matrix of the product `of`, for all tokens. */
 static void multiply(const char *of, const float *x)
 {
-	int     M;
-	double *w = weight_of(of, &M);
+	int64_t   size;
+	double   *w = given_weight(of, 0, &size);
+	const int M = (int)size / D;
 
 	for (int t = 0; t < S; t++)
 		for (int m = 0; m < M; m++) {
@@ -53,8 +37,8 @@ static void multiply(const char *of, const float *x)
 /* y: row t is the embedding of this id. */
 static void embed(int t, int id)
 {
-	int     rows;
-	double *w = weight_of("embed", &rows);
+	int64_t n;
+	double *w = given_weight("embed", 0, &n);
 
 	for (int d = 0; d < D; d++)
 		y[t * D + d] = (float)w[id * D + d];

@@ -1,9 +1,8 @@
 /* test_gpu_again.c: the commands of a call are recorded once and submitted again (libgpu/tape.h), to the same bits
  * as if they were recorded each time. */
-#include "tests/test_gpu_help.h"
+#include "tests/test_gpu_trained.h"
 
 #include "libgpu/engine.h"
-#include "libref/model/model.h"
 
 enum { PROMPT = 9, DECODED = 7 };
 
@@ -63,27 +62,17 @@ static void again(const char *name, const vn_plan *p, const vn_tensor *weight, v
 	keep_stop(&a.k), keep_stop(&b.k);
 }
 
-static const vn_policy *const policies[] = { &F16, &ACC16, &F32 };
-
 /* Of every family: with a table of positions, with states of fixed size, which take turns in two buffers. */
+static void trained_again(const char *family, const vn_plan *p, const vn_tensor *weight, vn_gpu_options o)
+{
+	again(family, p, weight, o, p->n_states > 0 && strcmp(family, "qwen3_5_text") == 0 ? 2 : 1);
+}
+
 static void a_decoded_token_is_recorded_once(void)
 {
 	static const char *const family[] = { "qwen2", "qwen3", "gpt2", "qwen3_5_text" };
-	char                     path[512];
-	vn_error                 err = { "" };
 
-	for (int d = 0; d < n_devices_; d++)
-		for (size_t i = 0; i < COUNT(policies); i++)
-			for (size_t f = 0; f < COUNT(family); f++) {
-				vn_model *m;
-				if (policies[i]->sums == VN_F16 && !sums_in_half(d))
-					continue;
-				snprintf(path, sizeof path, VERNIER_SOURCE "/fixtures/%s-trained", family[f]);
-				CU_ASSERT_EQUAL_FATAL(vn_model_open(path, &m, &err), VN_OK);
-				again(family[f], vn_model_plan(m), vn_model_weights(m), on(d, *policies[i]),
-				      vn_model_plan(m)->n_states > 0 && strcmp(family[f], "qwen3_5_text") == 0 ? 2 : 1);
-				vn_model_close(m);
-			}
+	each_trained(family, COUNT(family), trained_again);
 }
 
 /* In a cache of blocks; with poison before each call and every value checked behind it. */

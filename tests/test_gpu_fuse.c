@@ -1,9 +1,8 @@
 /* test_gpu_fuse.c: fused nodes (libgpu/fuse.h) have the bits of nodes one by one, and a layer stands on few barriers. */
-#include "tests/test_gpu_help.h"
+#include "tests/test_gpu_trained.h"
 
 #include "libgpu/engine.h"
 #include "libref/family/family.h"
-#include "libref/model/model.h"
 
 static vn_plan *plan_of(const char *text)
 {
@@ -71,25 +70,11 @@ static void same_bits(const char *name, const vn_plan *p, const vn_tensor *weigh
 	free(all), free(last);
 }
 
-static const vn_policy *const policies[] = { &F16, &ACC16, &F32 };
-
 static void every_family_has_the_bits_of_nodes_one_by_one(void)
 {
 	static const char *const family[] = { "qwen2", "llama", "mistral", "qwen3", "gpt2", "qwen3_5_text" };
-	char                     path[512];
-	vn_error                 err = { "" };
 
-	for (int d = 0; d < n_devices_; d++)
-		for (size_t i = 0; i < COUNT(policies); i++)
-			for (size_t f = 0; f < COUNT(family); f++) {
-				vn_model *m;
-				if (policies[i]->sums == VN_F16 && !sums_in_half(d))
-					continue;
-				snprintf(path, sizeof path, VERNIER_SOURCE "/fixtures/%s-trained", family[f]);
-				CU_ASSERT_EQUAL_FATAL(vn_model_open(path, &m, &err), VN_OK);
-				same_bits(family[f], vn_model_plan(m), vn_model_weights(m), on(d, *policies[i]));
-				vn_model_close(m);
-			}
+	each_trained(family, COUNT(family), same_bits);
 }
 
 #define WIDE \

@@ -1,111 +1,112 @@
-/* test_recompute.c: tests compare/replay/recompute.c, which computes a checkpoint by any plan. */
-#include "tests/explain_help.h"
+/* test_recompute.c: tests compare/replay/recompute.c. */
+#include "tests/attention_help.h"
 
-#include "compare/replay/recompute_internal.h"
+enum { CALL = 6, STEPS = 2 };
 
-/* Can the fault be made at the checkpoint, and is the plan with it taken for another one? */
-static bool is_touched(explained *e, int fault, const char *name, int *tried)
+static float x[GIVEN_MOST * H * K], y[GIVEN_MOST * H * K];
+
+static void stand_with(explained *e, const char *point, int step)
 {
-	vn_faulty *f = NULL;
-	char       what[VN_NAME_MAX + 32];
-	bool       yes = true;
+	const given of[] = { { "layer1.q_proj", x }, { "layer1.q_rope", y } };
 
-	snprintf(what, sizeof what, "%s@%s", vn_fault_id(fault), name);
-	CU_ASSERT_EQUAL_FATAL(vn_faulty_create(e->t.site->plan, e->t.site->weights, &f, &e->err), VN_OK);
-	if (!vn_faulty_inject(f, what, &e->err)) {
-		++*tried;
-		yes = vn_recompute_touched(e->t.recompute, vn_faulty_plan(f), vn_faulty_weights(f));
-	}
-	vn_faulty_destroy(f);
-	return yes;
+	for (int i = 0; i < TOKENS * H * K; i++)
+		y[i] = x[i] = given_number(i, 1);
+	for (int i = 0; i < TOKENS * H; i++)
+		rotate_row(y + i * K, i / H, 500000);
+	compare_given(e, CALL, STEPS, of, 2);
+	stand_at(e, point, step);
 }
 
-static void every_fault_at_a_checkpoint_makes_it_another(void)
+static bool has(const explained *e, const char *name)
 {
-	const int on_gpu_alone = vn_fault_find("P9.barrier");
-	explained e;
-	int       tried = 0, missed = 0;
+	return vn_recompute_has(e->t.recompute, vn_plan_find(e->t.site->plan, name));
+}
 
-	compare_llama(&e, NULL, false);
+static void what_was_captured_is_taken_but_for_the_checkpoint_itself(void)
+{
+	explained e;
+
+	stand_with(&e, "layer1.q_rope", 0);
+	CU_ASSERT_TRUE(has(&e, "layer1.q_proj"));
+	CU_ASSERT_FALSE(has(&e, "layer1.q_rope")); /* the checkpoint itself */
+	CU_ASSERT_FALSE(has(&e, "layer1.k_proj"));
+	end_explained(&e);
+}
+
+/* Of steps behind the checkpoint's, a wrong capture does not matter. */
+static void a_wrong_capture_is_not_taken(void)
+{
+	explained e;
+
+	stand_with(&e, "layer1.q_rope", 1);
+	vn_checkpoint *points = e.compared.c.result.point;
+	vn_checkpoint *later = &points[checkpoint_at(&e, "layer1.q_proj", 2) - points],
+				  *earlier = &points[checkpoint_at(&e, "layer1.q_proj", 0) - points];
+	later->replay.captured = true;
+	CU_ASSERT_TRUE(has(&e, "layer1.q_proj"));
+	earlier->replay.captured = true;
+	CU_ASSERT_FALSE(has(&e, "layer1.q_proj"));
+	end_explained(&e);
+}
+
+static void the_site_is_that_of_its_step(void)
+{
+	explained e;
+	double    is;
+
+	stand_with(&e, "layer1.q_rope", 2);
+	const vn_site *s = e.t.site;
+	CU_ASSERT_EQUAL(s->first, CALL + 1);
+	CU_ASSERT_EQUAL(s->tokens, CALL + STEPS);
+	CU_ASSERT_EQUAL(s->target, vn_plan_find(s->plan, "layer1.q_rope"));
+	CU_ASSERT_FALSE(s->sampled);
+	CU_ASSERT_TRUE(s->n_span == 1 && s->span[0] == node_named(&e, "layer1.q_rope"));
+	CU_ASSERT_EQUAL_FATAL(vn_shape_count(&s->cand.shape), H * K);
+	for (int i = 0; i < H * K; i++) {
+		is = vn_number_at(&s->cand, i);
+		CU_ASSERT_EQUAL(is, (double)y[(CALL + 1) * H * K + i]);
+	}
+	end_explained(&e);
+}
+
+/* The projections of queries and all before them were not recorded: the span goes back to the embedding. */
+static void a_span_goes_back_to_what_was_captured(void)
+{
+	const given of[] = { { "layer1.q_rope", y }, { "layer0.output", x } };
+	explained   e;
+
+	compare_given(&e, CALL, 0, of, 2);
 	stand_at(&e, "layer1.q_rope", 0);
-	const vn_comparison *c = &e.compared.c;
-	for (int i = 0; i < c->result.n_points; i++) {
-		const vn_plan *p = e.t.site->plan;
-		const int      node = node_named(&e, c->result.point[i].name);
-		/* A fault of the recording is one of its node's first value. */
-		if (c->result.point[i].step > 0 || node < 0 || p->node[node].layer != 1 ||
-		    strcmp(p->value[p->node[node].out[0]].name, c->result.point[i].name) != 0)
-			continue;
-		CU_ASSERT_EQUAL_FATAL(vn_recompute_at(e.t.recompute, i, &e.err), VN_OK);
-		for (int fault = 0; fault < vn_n_faults(); fault++)
-			if (fault != on_gpu_alone && !vn_fault_why_not(fault, p, node) &&
-			    !is_touched(&e, fault, c->result.point[i].name, &tried)) {
-				missed++;
-				fprintf(stderr, "%s at %s changes nothing\n", vn_fault_id(fault), c->result.point[i].name);
-			}
-	}
-	CU_ASSERT_EQUAL(missed, 0);
-	CU_ASSERT_TRUE(tried > 300);
+	CU_ASSERT_EQUAL(e.t.site->n_span, 3); /* itself, the projection and the norm */
 	end_explained(&e);
 }
 
-static void the_model_s_own_plan_changes_nothing(void)
-{
-	explained  e;
-	vn_faulty *f = NULL;
-
-	compare_llama(&e, NULL, false);
-	stand_at(&e, "layer1.attn_context", 0);
-	CU_ASSERT_EQUAL_FATAL(vn_faulty_create(e.t.site->plan, e.t.site->weights, &f, &e.err), VN_OK);
-	CU_ASSERT_FALSE(vn_recompute_touched(e.t.recompute, vn_faulty_plan(f), vn_faulty_weights(f)));
-	vn_faulty_destroy(f);
-	end_explained(&e);
-}
-
-/* The logits by a plan with a fault; the caller frees them. */
-static float *logits_with(explained *e, const char *what)
-{
-	vn_faulty *f = NULL;
-	vn_tensor  out = { 0 };
-
-	CU_ASSERT_EQUAL_FATAL(vn_faulty_create(e->t.site->plan, e->t.site->weights, &f, &e->err), VN_OK);
-	CU_ASSERT_EQUAL_FATAL(vn_faulty_inject(f, what, &e->err), VN_OK);
-	CU_ASSERT_EQUAL_FATAL(
-		vn_recompute_run(e->t.recompute, vn_faulty_plan(f), vn_faulty_weights(f), VN_OWN_WIDTH, &out, &e->err), VN_OK);
-	CU_ASSERT_EQUAL_FATAL(out.dtype, VN_F32);
-	vn_faulty_destroy(f);
-	return (float *)(uintptr_t)out.data;
-}
-
-/* What only goes on with the logits does not compute their product again; what has other weights does. */
-static void plans_that_go_on_with_the_checkpoint_share_it(void)
+static void what_is_no_value_of_the_plan_cannot_be_recomputed(void)
 {
 	explained e;
+	int       point;
 
-	compare_llama(&e, NULL, false);
-	stand_at(&e, "logits", 0);
-	float *capped = logits_with(&e, "M9.cap@logits");
-	float *turned = logits_with(&e, "W12@logits");
-	float *kept = e.t.recompute->w[VN_OWN_WIDTH].unmodified[e.t.site->target];
-	CU_ASSERT_PTR_NOT_NULL_FATAL(kept);
-	CU_ASSERT_DOUBLE_EQUAL(capped[0], 30 * tanh((double)kept[0] / 30), 1e-5);
-	kept[0] = 60;
-	float *again = logits_with(&e, "M9.cap@logits"), *turned_again = logits_with(&e, "W12@logits");
-	CU_ASSERT_DOUBLE_EQUAL(again[0], 30 * tanh(2.0), 1e-5);
-	CU_ASSERT_EQUAL(again[1], capped[1]);
-	CU_ASSERT_EQUAL(turned_again[0], turned[0]);
-	free(capped);
-	free(turned);
-	free(again);
-	free(turned_again);
+	stand_with(&e, "layer1.q_rope", 0);
+	point = e.x.point;
+	const char *name = e.compared.c.result.point[point].name;
+	e.compared.c.result.point[point].name = "stranger";
+	CU_ASSERT_EQUAL(vn_recompute_at(e.t.recompute, point, &e.err), VN_ERR_UNSUPPORTED);
+	CU_ASSERT_PTR_NOT_NULL(strstr(e.err.text, "stranger cannot be recomputed"));
+	e.compared.c.result.point[point].name = name;
+	CU_ASSERT_EQUAL(vn_recompute_at(e.t.recompute, point, &e.err), VN_OK);
 	end_explained(&e);
 }
 
 int main(void)
 {
-	CU_TestInfo tests[] = { TEST(every_fault_at_a_checkpoint_makes_it_another),
-		                    TEST(the_model_s_own_plan_changes_nothing),
-		                    TEST(plans_that_go_on_with_the_checkpoint_share_it), CU_TEST_INFO_NULL };
+	CU_TestInfo tests[] = {
+		TEST(what_was_captured_is_taken_but_for_the_checkpoint_itself),
+		TEST(a_wrong_capture_is_not_taken),
+		TEST(the_site_is_that_of_its_step),
+		TEST(a_span_goes_back_to_what_was_captured),
+		TEST(what_is_no_value_of_the_plan_cannot_be_recomputed),
+		CU_TEST_INFO_NULL,
+	};
 	if (!make_folder())
 		return 1;
 	const int failed = run_suite("recompute", tests);

@@ -1,17 +1,6 @@
 /* test_replay_captured.c: tests compare/replay/replay_captured.c. */
 #include "tests/explain_help.h"
 
-static const vn_checkpoint *at_step(const explained *e, const char *name, int step)
-{
-	const vn_comparison *c = &e->compared.c;
-
-	for (int i = 0; i < c->result.n_points; i++)
-		if (c->result.point[i].step == step && strcmp(c->result.point[i].name, name) == 0)
-			return &c->result.point[i];
-	CU_FAIL_FATAL("no such checkpoint");
-	return NULL;
-}
-
 static int captured_in(const explained *e)
 {
 	int n = 0;
@@ -30,14 +19,14 @@ static void a_tensor_whose_readers_used_other_numbers_was_captured_wrong(void)
 	compare_llama(&e, "P20@layer1.attn_norm", false);
 	CU_ASSERT_EQUAL(captured_in(&e), TOKENS - PROMPT + 1); /* it alone, in each step */
 	for (int step = 0; step <= TOKENS - PROMPT; step++) {
-		const vn_checkpoint *p = at_step(&e, "layer1.attn_norm", step);
+		const vn_checkpoint *p = checkpoint_at(&e, "layer1.attn_norm", step);
 		CU_ASSERT_TRUE(p->replay.captured);
 		for (int i = 0; i < 3; i++)
-			CU_ASSERT_FALSE(at_step(&e, reader[i], step)->fails); /* they are the reference's numbers */
+			CU_ASSERT_FALSE(checkpoint_at(&e, reader[i], step)->fails); /* they are the reference's numbers */
 	}
 	/* the first reader shows it, and is charged to the capture */
-	CU_ASSERT_EQUAL(at_step(&e, "layer1.q_proj", 0)->replay.behind,
-	                (int)(at_step(&e, "layer1.attn_norm", 0) - e.compared.c.result.point));
+	CU_ASSERT_EQUAL(checkpoint_at(&e, "layer1.q_proj", 0)->replay.behind,
+	                (int)(checkpoint_at(&e, "layer1.attn_norm", 0) - e.compared.c.result.point));
 	finish(&e.compared);
 }
 

@@ -7,13 +7,6 @@
 enum { ROWS = 8, CHANNELS = 128 }; /* of a product that are looked at */
 #define WHOLE 0.1                  /* a coefficient this near to 0 or 1 is one of them */
 
-double vn_number_at(const vn_tensor *t, int64_t i)
-{
-	double x;
-	vn_to_f64(&x, (const char *)t->data + (size_t)i * vn_dtype_size(t->dtype), t->dtype, 1);
-	return x;
-}
-
 int64_t vn_product_row(const vn_tested_product *p, int64_t i)
 {
 	return p->R < 2 ? 0 : (p->T - 1) * i / (p->R - 1);

@@ -25,7 +25,6 @@ bool      vn_product_open(vn_tested_product *p, int node);
 /* Reads what is looked at: x, wc and error, which the caller frees. */
 vn_status vn_product_read(vn_tested_product *p, vn_error *err);
 
-double  vn_number_at(const vn_tensor *t, int64_t i);
 /* The token, or the channel, of the i-th row, or channel, that is looked at. */
 int64_t vn_product_row(const vn_tested_product *p, int64_t i);
 int64_t vn_product_channel(const vn_tested_product *p, int64_t c);

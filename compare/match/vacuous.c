@@ -146,12 +146,12 @@ static bool no_chance(const vn_tensor *t, const vn_tensor *b)
 {
 	const int     digits = vn_dtype_digits(t->dtype), most = (ENOUGH_BITS + digits - 1) / digits;
 	const int64_t n = vn_shape_count(&t->shape);
-	double        different[ENOUGH_BITS], x;
+	double        different[ENOUGH_BITS];
 	int           k = 0;
 	(void)b;
 	for (int64_t i = 0; i < n && k < most; i++) {
-		int at = 0;
-		vn_to_f64(&x, (const unsigned char *)t->data + (size_t)i * vn_dtype_size(t->dtype), t->dtype, 1);
+		int          at = 0;
+		const double x = vn_number_at(t, i);
 		while (at < k && different[at] != x)
 			at++;
 		if (at == k && x != 0.0 && isfinite(x))

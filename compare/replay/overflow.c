@@ -19,13 +19,6 @@ static bool has_bad(const vn_checkpoint *p)
 	return p->m.n && p->m.nan[1] + p->m.inf[1] > p->m.nan[0] + p->m.inf[0];
 }
 
-static double number_at(const vn_tensor *t, int64_t i)
-{
-	double x;
-	vn_to_f64(&x, (const unsigned char *)t->data + (size_t)i * vn_dtype_size(t->dtype), t->dtype, 1);
-	return x;
-}
-
 /* The narrowest format known of the candidate. */
 static vn_dtype format_of(const vn_comparison *c, const vn_checkpoint *p)
 {
@@ -39,8 +32,8 @@ static double reached_by(const vn_tensor *ref, const vn_tensor *cand, double lar
 {
 	double most = 0;
 	for (int64_t i = 0; i < vn_shape_count(&ref->shape); i++) {
-		const double r = number_at(ref, i);
-		if (isfinite(number_at(cand, i)) || !isfinite(r))
+		const double r = vn_number_at(ref, i);
+		if (isfinite(vn_number_at(cand, i)) || !isfinite(r))
 			continue;
 		if (fabs(r) < NEARLY * largest)
 			return 0;
@@ -69,14 +62,15 @@ static void sum_up(vn_overflow *o, const vn_node *node, const vn_tensor *x, cons
 	double        sum = 0, most = 0;
 
 	for (int64_t k = 0; k < N; k++) {
-		sum += number_at(x, row * N + k) * number_at(w, node->c.linear.transposed ? k * M + channel : channel * N + k);
+		sum += vn_number_at(x, row * N + k) *
+		       vn_number_at(w, node->c.linear.transposed ? k * M + channel : channel * N + k);
 		if (fabs(sum) > most) {
 			most = fabs(sum);
 			o->term = k + 1;
 		}
 	}
 	o->terms = N;
-	o->whole = fabs(sum + (bias ? number_at(bias, channel) : 0));
+	o->whole = fabs(sum + (bias ? vn_number_at(bias, channel) : 0));
 	o->reached = most;
 }
 

@@ -1,4 +1,4 @@
-/* recompute_internal.h: shared by recompute.c and recompute_run.c. */
+/* recompute_internal.h: shared by the files recompute*.c. */
 #ifndef VN_COMPARE_RECOMPUTE_INTERNAL_H
 #define VN_COMPARE_RECOMPUTE_INTERNAL_H
 
@@ -66,6 +66,15 @@ bool      vn_recompute_known(const vn_recompute *p, int root);
  * frees it. */
 vn_status vn_recompute_load(vn_recompute *p, vn_recompute_width *w, int root, void **data, vn_error *err);
 
+/* ---- recompute_touched.c: what a plan computes otherwise ------------------------------------------ */
+
+/* Does it compute this value otherwise than the unmodified plan? Not if the value is taken from the recording. */
+bool vn_recompute_is_touched(vn_recompute_plan *r, int value);
+/* Is this value the checkpoint as the unmodified plan makes it? Many plans only continue from
+ * there (one that caps the logits, for instance). Then the product that makes it, perhaps the
+ * longest of the model, is computed once for all of them. */
+bool vn_recompute_makes_target(vn_recompute_plan *r, int root);
+
 /* ---- recompute_run.c: computing a value by a plan ------------------------------------------------ */
 
 /* Call vn_recompute_end in any case. */
@@ -74,8 +83,6 @@ vn_status vn_recompute_begin(vn_recompute_plan *r, vn_recompute *p, const vn_pla
 void      vn_recompute_end(vn_recompute_plan *r);
 /* Finds a value for all tokens: captured, made for an earlier plan, or made now. Owned by r or p. */
 vn_status vn_recompute_value(vn_recompute_plan *r, int value, const void **data, vn_error *err);
-/* Is this value the checkpoint as the unmodified plan makes it? */
-bool      vn_recompute_makes_target(vn_recompute_plan *r, int root);
 /* What a node reads besides tensors. */
 vn_args   vn_recompute_args(const vn_recompute_plan *r, const vn_node *n);
 

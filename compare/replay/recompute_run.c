@@ -10,74 +10,6 @@ enum { ROWS = 64 }; /* of attention scores at a time */
 
 typedef vn_recompute_plan run;
 
-/* ---- what a plan has otherwise ---------------------------------------------------------------- */
-
-static bool same_weight(const vn_tensor *a, const vn_tensor *b)
-{
-	return a->data == b->data && a->dtype == b->dtype && vn_shape_equal(&a->shape, &b->shape);
-}
-
-/* Do both nodes compute the same from the same inputs? a: in the unmodified plan, b: in the
- * tried one. */
-static bool same_nodes(const run *r, const vn_node *a, const vn_node *b)
-{
-	const vn_recompute *p = r->p;
-	bool same = a->op == b->op && a->n_in == b->n_in && a->n_w == b->n_w && memcmp(&a->c, &b->c, sizeof a->c) == 0 &&
-	            memcmp(&a->x, &b->x, sizeof a->x) == 0 && memcmp(a->in, b->in, (size_t)a->n_in * sizeof *a->in) == 0;
-
-	for (int i = 0; same && i < a->n_w; i++)
-		same = (a->w[i] < 0) == (b->w[i] < 0) &&
-		       (a->w[i] < 0 || same_weight(&p->site.weights[a->w[i]], &r->weight[b->w[i]]));
-	return same;
-}
-
-static bool same_node(const run *r, int value)
-{
-	const vn_plan *plan = r->p->site.plan;
-	return same_nodes(r, &plan->node[plan->value[value].node], &r->plan->node[r->plan->value[value].node]);
-}
-
-static bool touched(run *r, int value)
-{
-	const int root = vn_plan_root(r->plan, value);
-	bool      yes;
-
-	if (r->touched[root] >= 0)
-		return r->touched[root];
-	if (vn_recompute_known(r->p, root)) {
-		r->touched[root] = 0;
-		return false;
-	}
-	yes = root >= r->p->site.plan->n_values || !same_node(r, root);
-	const vn_node *n = &r->plan->node[r->plan->value[root].node];
-	for (int i = 0; !yes && i < n->n_in; i++)
-		yes = touched(r, n->in[i]);
-	r->touched[root] = yes;
-	return yes;
-}
-
-/* Is this value the checkpoint as the unmodified plan makes it? Many plans only continue from
- * there (one that caps the logits, for instance). Then the product that makes it, perhaps the
- * longest of the model, is computed once for all of them. */
-bool vn_recompute_makes_target(run *r, int root)
-{
-	const vn_plan  *plan = r->p->site.plan;
-	const int       target = r->p->site.target;
-	const vn_value *v = &r->plan->value[root], *t = &plan->value[target];
-	const vn_node  *a = &plan->node[t->node], *b = &r->plan->node[v->node];
-
-	if (root == target)
-		return !touched(r, root);
-	if (root < plan->n_values || a->out[0] != target || b->out[0] != root || a->n_state || b->n_state ||
-	    !same_nodes(r, a, b) || vn_value_row(v) != vn_value_row(t) || v->size[v->rank - 1] != t->size[t->rank - 1] ||
-	    vn_value_wide(r->plan, root) != vn_value_wide(plan, target))
-		return false;
-	for (int i = 0; i < b->n_in; i++)
-		if (touched(r, b->in[i]))
-			return false;
-	return true;
-}
-
 /* ---- computing --------------------------------------------------------------------------------- */
 
 /* Computes a node call by call, as the steps were: some plans treat cached tokens differently
@@ -226,7 +158,7 @@ static vn_status first_output(run *r, call *k, int from, void **out, vn_error *e
 vn_status vn_recompute_value(run *r, int value, const void **data, vn_error *err)
 {
 	const int  root = vn_plan_root(r->plan, value);
-	const bool own = touched(r, root), checkpoint = vn_recompute_makes_target(r, root);
+	const bool own = vn_recompute_is_touched(r, root), checkpoint = vn_recompute_makes_target(r, root);
 	void     **at = checkpoint ? &r->w->unmodified[r->p->site.target] : own ? &r->made[root] : &r->w->unmodified[root];
 	call       k = { 0 };
 	vn_status  st = VN_OK;
@@ -405,17 +337,6 @@ void vn_recompute_end(run *r)
 		free(r->made[v]);
 	free(r->made);
 	free(r->touched);
-}
-
-bool vn_recompute_touched(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights)
-{
-	run        r;
-	vn_error   none;
-	const bool yes = !vn_recompute_begin(&r, p, plan, weights, &p->w[VN_OWN_WIDTH], &none) &&
-	                 touched(&r, p->site.target);
-
-	vn_recompute_end(&r);
-	return yes;
 }
 
 vn_status vn_recompute_run(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, vn_recompute_as as,

@@ -1,4 +1,5 @@
-/* selftest_internal.h: shared by selftest.c and selftest_target.c; included nowhere else. */
+/* selftest_internal.h: shared by selftest.c, selftest_mutate.c and selftest_target.c; included
+ * nowhere else. */
 #ifndef VN_COMPARE_SELFTEST_INTERNAL_H
 #define VN_COMPARE_SELFTEST_INTERNAL_H
 
@@ -25,6 +26,11 @@ int vn_one_token_steps(const vn_recording *r, const vn_entry *e, int **step);
 /* Fills `shared`. A tensor that one side stores once under two names, and the other side twice,
  * cannot be changed alone. */
 vn_status vn_mutation_harness_second_names(vn_mutation_harness *c, vn_error *err);
+
+/* Copies the recording `from` to `to` and changes the copy. of: which sides are changed; healthy: `from`, opened;
+ * target, other: as vn_mutation_harness_why_not chose them. */
+vn_status vn_mutate(const vn_mutation *m, vn_mutation_sides of, vn_recording *healthy, const char *from, const char *to,
+                    const vn_entry *target, const vn_entry *other, vn_error *err);
 
 /* Chooses the tensors that the mutation is made with, among the candidate's entries; NULL if it
  * needs none. Returns NULL, or why it cannot be tried. */

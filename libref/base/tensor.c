@@ -32,6 +32,13 @@ char *vn_shape_text(const vn_shape *s, char *text)
 	return text;
 }
 
+double vn_number_at(const vn_tensor *t, int64_t i)
+{
+	double x;
+	vn_to_f64(&x, (const char *)t->data + (size_t)i * vn_dtype_size(t->dtype), t->dtype, 1);
+	return x;
+}
+
 void vn_tensor_free(vn_tensor *t)
 {
 	free((void *)(uintptr_t)t->data);

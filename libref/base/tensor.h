@@ -32,6 +32,9 @@ bool    vn_shape_equal(const vn_shape *a, const vn_shape *b);
 /* Writes "(17, 6, 8)" to text (VN_SHAPE_TEXT bytes). Returns text. */
 char   *vn_shape_text(const vn_shape *s, char *text);
 
+/* Returns element i of a tensor of single numbers. */
+double vn_number_at(const vn_tensor *t, int64_t i);
+
 /* Frees the data of a view and sets it to NULL. Only for views whose data belongs to the caller. */
 void vn_tensor_free(vn_tensor *t);
 

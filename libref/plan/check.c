@@ -148,71 +148,6 @@ static bool slice_fits(const vn_value *x, const vn_value *y, int stride, int fro
 	       from <= stride - width && row(x) / stride * width == row(y);
 }
 
-static bool divisors(const vn_list *l, int n)
-{
-	bool good = l->n == n;
-
-	for (int i = 0; good && i < n; i++)
-		good = isfinite(l->x[i]) && l->x[i] > 0.0f;
-	return good;
-}
-
-static vn_status longrope_sound(const walk *w, int i)
-{
-	const vn_rope *r = &w->p->node[i].c.rope.rope;
-	const int      n = r->rotary_dim / 2;
-
-	if (r->original_context < 2 || !(r->factor > 0.0 || (r->factor == 0.0 && r->max_context > 0)) ||
-	    r->attention_factor < 0.0)
-		return node_bad(w, i, "invalid longrope: factor %g, original_context %d, max_context %d, attention_factor %g",
-		                r->factor, r->original_context, r->max_context, r->attention_factor);
-	if (!r->short_factor || !divisors(&w->p->list[r->short_factor - 1], n) || !r->long_factor ||
-	    !divisors(&w->p->list[r->long_factor - 1], n))
-		return node_bad(w, i, "short_factor and long_factor must be lists of %d numbers above 0", n);
-	return VN_OK;
-}
-
-/* Checks that rope.c computes finite frequencies and never divides by zero. */
-static vn_status rope_sound(const walk *w, int i)
-{
-	const vn_rope *r = &w->p->node[i].c.rope.rope;
-	const double   all[] = { r->theta,     r->factor,           r->low_freq_factor, r->high_freq_factor, r->beta_fast,
-		                     r->beta_slow, r->attention_factor, r->mscale,          r->mscale_all_dim };
-
-	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
-		if (!isfinite(all[k]))
-			return node_bad(w, i, "a constant is not finite");
-	if ((unsigned)r->type >= VN_N_ROPES || r->pow_block < 0)
-		return node_bad(w, i, "unknown kind of RoPE");
-	if (r->short_factor < 0 || r->short_factor > w->p->n_lists || r->long_factor < 0 || r->long_factor > w->p->n_lists)
-		return node_bad(w, i, "short_factor or long_factor names a list that does not exist");
-	if ((unsigned)r->pairing >= VN_N_PAIRINGS || (r->half_angles & ~1) || !isfinite(r->turn))
-		return node_bad(w, i, "invalid pairing %d, half_angles %d or turn %g", r->pairing, r->half_angles, r->turn);
-	if (abs(r->offset) > 1 << 24 || abs(r->step_offset) > 1 << 24 || (r->step_zero & ~1) || (r->sections & ~1) ||
-	    (r->one_position & ~1))
-		return node_bad(w, i, "invalid offset %d, step_offset %d, step_zero %d or sections %d", r->offset,
-		                r->step_offset, r->step_zero, r->sections);
-	if (!((float)r->theta > 1.0f))
-		return node_bad(w, i, "theta is %g and must be above 1", r->theta);
-	if ((r->type == VN_ROPE_LINEAR || r->type == VN_ROPE_LLAMA3 || r->type == VN_ROPE_DYNAMIC) &&
-	    !((float)r->factor > 0.0f))
-		return node_bad(w, i, "factor is %g and must be above 0", r->factor);
-	if ((r->type == VN_ROPE_YARN || r->type == VN_ROPE_LLAMA3) && r->original_context < 1)
-		return node_bad(w, i, "original_context is %d, expected at least 1", r->original_context);
-	if (r->type == VN_ROPE_YARN && !(r->factor > 0.0) && !(r->factor == 0.0 && r->max_context > 0))
-		return node_bad(w, i, "invalid yarn factor %g with max_context %d", r->factor, r->max_context);
-	if (r->type == VN_ROPE_YARN && (r->beta_fast < 0.0 || r->beta_slow < 0.0))
-		return node_bad(w, i, "beta_fast %g and beta_slow %g must not be negative", r->beta_fast, r->beta_slow);
-	if (r->type == VN_ROPE_LLAMA3 && !(r->low_freq_factor > 0.0 && r->high_freq_factor > r->low_freq_factor))
-		return node_bad(w, i, "low_freq_factor %g must be above 0 and below high_freq_factor %g", r->low_freq_factor,
-		                r->high_freq_factor);
-	if (r->type == VN_ROPE_DYNAMIC && (r->max_context < 1 || r->rotary_dim < 4))
-		return node_bad(
-			w, i, "dynamic RoPE needs max_context of at least 1 (found %d) and rotary_dim of at least 4 (found %d)",
-			r->max_context, r->rotary_dim);
-	return r->type == VN_ROPE_LONGROPE ? longrope_sound(w, i) : VN_OK;
-}
-
 static vn_status check_rope(const walk *w, int i)
 {
 	const vn_node  *n = &w->p->node[i];
@@ -223,7 +158,8 @@ static vn_status check_rope(const walk *w, int i)
 		return node_bad(w, i, "the shapes of its inputs, weights and outputs do not fit together");
 	if (R < 2 || R % 2 || R > x->size[2])
 		return node_bad(w, i, "rotary_dim is %d, expected an even number from 2 to the head width %d", R, x->size[2]);
-	return rope_sound(w, i);
+	char why[VN_ROPE_WHY];
+	return vn_rope_check(&n->c.rope.rope, w->p->list, w->p->n_lists, why) ? VN_OK : node_bad(w, i, "%s", why);
 }
 
 static vn_status check_attention(const walk *w, int i)

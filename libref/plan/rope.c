@@ -5,6 +5,9 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 static const double PI = 3.14159265358979323846;
 
@@ -292,4 +295,78 @@ void vn_rope_pair(const vn_rope *r, int64_t K, int64_t i, int64_t *first, int64_
 {
 	*first = r->pairing == VN_PAIR_NEIGHBOURS ? 2 * i : i;
 	*second = r->pairing == VN_PAIR_NEIGHBOURS ? 2 * i + 1 : i + (r->pairing == VN_PAIR_ACROSS ? K : r->rotary_dim) / 2;
+}
+
+/* ---- are its constants sound? --------------------------------------------------------------- */
+
+__attribute__((format(printf, 2, 3))) static bool say_why(char why[VN_ROPE_WHY], const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(why, VN_ROPE_WHY, format, list);
+	va_end(list);
+	return false;
+}
+
+static bool divisors(const vn_list *l, int n)
+{
+	bool good = l->n == n;
+
+	for (int i = 0; good && i < n; i++)
+		good = isfinite(l->x[i]) && l->x[i] > 0.0f;
+	return good;
+}
+
+static bool longrope_is_sound(const vn_rope *r, const vn_list *lists, char why[VN_ROPE_WHY])
+{
+	const int n = r->rotary_dim / 2;
+
+	if (r->original_context < 2 || !(r->factor > 0.0 || (r->factor == 0.0 && r->max_context > 0)) ||
+	    r->attention_factor < 0.0)
+		return say_why(why, "invalid longrope: factor %g, original_context %d, max_context %d, attention_factor %g",
+		               r->factor, r->original_context, r->max_context, r->attention_factor);
+	if (!r->short_factor || !divisors(&lists[r->short_factor - 1], n) || !r->long_factor ||
+	    !divisors(&lists[r->long_factor - 1], n))
+		return say_why(why, "short_factor and long_factor must be lists of %d numbers above 0", n);
+	return true;
+}
+
+bool vn_rope_check(const vn_rope *r, const vn_list *lists, int n_lists, char why[VN_ROPE_WHY])
+{
+	const double all[] = { r->theta,     r->factor,           r->low_freq_factor, r->high_freq_factor, r->beta_fast,
+		                   r->beta_slow, r->attention_factor, r->mscale,          r->mscale_all_dim };
+
+	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+		if (!isfinite(all[k]))
+			return say_why(why, "a constant is not finite");
+	if ((unsigned)r->type >= VN_N_ROPES || r->pow_block < 0)
+		return say_why(why, "unknown kind of RoPE");
+	if (r->short_factor < 0 || r->short_factor > n_lists || r->long_factor < 0 || r->long_factor > n_lists)
+		return say_why(why, "short_factor or long_factor names a list that does not exist");
+	if ((unsigned)r->pairing >= VN_N_PAIRINGS || (r->half_angles & ~1) || !isfinite(r->turn))
+		return say_why(why, "invalid pairing %d, half_angles %d or turn %g", r->pairing, r->half_angles, r->turn);
+	if (abs(r->offset) > 1 << 24 || abs(r->step_offset) > 1 << 24 || (r->step_zero & ~1) || (r->sections & ~1) ||
+	    (r->one_position & ~1))
+		return say_why(why, "invalid offset %d, step_offset %d, step_zero %d or sections %d", r->offset, r->step_offset,
+		               r->step_zero, r->sections);
+	if (!((float)r->theta > 1.0f))
+		return say_why(why, "theta is %g and must be above 1", r->theta);
+	if ((r->type == VN_ROPE_LINEAR || r->type == VN_ROPE_LLAMA3 || r->type == VN_ROPE_DYNAMIC) &&
+	    !((float)r->factor > 0.0f))
+		return say_why(why, "factor is %g and must be above 0", r->factor);
+	if ((r->type == VN_ROPE_YARN || r->type == VN_ROPE_LLAMA3) && r->original_context < 1)
+		return say_why(why, "original_context is %d, expected at least 1", r->original_context);
+	if (r->type == VN_ROPE_YARN && !(r->factor > 0.0) && !(r->factor == 0.0 && r->max_context > 0))
+		return say_why(why, "invalid yarn factor %g with max_context %d", r->factor, r->max_context);
+	if (r->type == VN_ROPE_YARN && (r->beta_fast < 0.0 || r->beta_slow < 0.0))
+		return say_why(why, "beta_fast %g and beta_slow %g must not be negative", r->beta_fast, r->beta_slow);
+	if (r->type == VN_ROPE_LLAMA3 && !(r->low_freq_factor > 0.0 && r->high_freq_factor > r->low_freq_factor))
+		return say_why(why, "low_freq_factor %g must be above 0 and below high_freq_factor %g", r->low_freq_factor,
+		               r->high_freq_factor);
+	if (r->type == VN_ROPE_DYNAMIC && (r->max_context < 1 || r->rotary_dim < 4))
+		return say_why(
+			why, "dynamic RoPE needs max_context of at least 1 (found %d) and rotary_dim of at least 4 (found %d)",
+			r->max_context, r->rotary_dim);
+	return r->type == VN_ROPE_LONGROPE ? longrope_is_sound(r, lists, why) : true;
 }

@@ -99,6 +99,11 @@ void vn_rope_frequencies(const vn_rope *r, const vn_list *lists, int64_t length,
 double vn_rope_frequencies_wide(const vn_rope *r, const vn_list *lists, int64_t length, float *inv_freq, double *kept,
                                 double *stretch, float *attention_factor);
 
+/* Does a rotation with these constants have finite frequencies, computed without a division by
+ * zero? If not, writes why. rotary_dim is even, and at least 2. */
+enum { VN_ROPE_WHY = 256 };
+bool vn_rope_check(const vn_rope *r, const vn_list *lists, int n_lists, char why[VN_ROPE_WHY]);
+
 /* Returns the angle in radians, a product of floats, of pair i with frequency f for token t of a
  * call after `past` tokens. */
 float vn_rope_angle(const vn_rope *r, float f, int64_t i, int64_t past, int64_t t);

@@ -1,7 +1,7 @@
 """numbers.py: arrays of any engine as the numbers of a checkpoint file: their format, digest and statistics."""
 
 import math
-from typing import Any, Dict, Optional, Tuple, Union
+from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -11,6 +11,7 @@ except ImportError:  # digests are left out
     xxhash = None
 
 Number = Union[int, float]
+Ids = Union[Sequence[int], Sequence[Sequence[int]], np.ndarray]
 
 # What a file may hold: numpy's type as it is stored, and the attribute dtype where HDF5 has no such type.
 STORED = {"f16": "<f2", "f32": "<f4", "f64": "<f8", "i32": "<i4", "bf16": "<u2", "f8_e4m3": "u1", "f8_e5m2": "u1"}
@@ -82,6 +83,21 @@ def _stored(x: Any, word: Optional[str]) -> Tuple[np.ndarray, str]:
     if a.dtype not in known or word not in (None, known[a.dtype]):
         raise RecordingError(f"{a.dtype}{f' as {word}' if word else ''}; a file holds float16, bfloat16, float32, float64, float8 and int32")
     return a, known[a.dtype]
+
+
+def ids_array(what: str, ids: Ids) -> np.ndarray:
+    """(N) or (B, N) int32."""
+    if hasattr(ids, "detach"):
+        ids = ids.detach().cpu().numpy()
+    try:
+        a = np.asarray(ids if isinstance(ids, np.ndarray) else list(ids))
+    except ValueError:
+        raise RecordingError(f"{what}: rows of different lengths; pad them, with -1 in positions") from None
+    if a.size == 0 or a.ndim not in (1, 2) or not np.issubdtype(a.dtype, np.integer):
+        raise RecordingError(f"{what}: shape {a.shape} of {a.dtype}; whole numbers are needed, (N) or (B, N)")
+    if a.min() < -1 or a.max() >= 1 << 31:
+        raise RecordingError(f"{what}: a number outside 0 to 2147483647")
+    return a.astype("<i4")
 
 
 def f8_values(word: str) -> np.ndarray:

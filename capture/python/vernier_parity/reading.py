@@ -15,8 +15,8 @@ import numpy as np
 
 from .globs import hint
 from .h5 import opened, text_of
+from .names import path_of
 from .numbers import SAID, STORED, RecordingError, digest, values
-from .recorder import Recorder
 
 
 class Recording:
@@ -111,7 +111,7 @@ class Recording:
             if not number[5:].isdecimal():
                 raise RecordingError(f"{self.path}: {number}/{name}: step.N/NAME is needed, with N a whole number")
             step = int(number[5:])
-        group, path = self._group(step), Recorder._path(name)
+        group, path = self._group(step), path_of(name)
         further = (g for g in group.values() if isinstance(g, h5py.Group) and not self._prefix("", g))
         for inside in (group, *further):
             if isinstance(inside.get(path), h5py.Dataset):

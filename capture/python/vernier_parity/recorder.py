@@ -16,8 +16,6 @@ opens and says so. `vernier help checkpoint.md` describes the
 format, `vernier help points.md` names, dims and bases.
 """
 
-import difflib
-import json
 import os
 import re
 import time
@@ -27,44 +25,19 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Typ
 
 import numpy as np
 
-from . import h5, points, weights as table
+from . import h5, names, points, weights as table
 from .against import Against
 from .disk import Disk
 from .globs import hint
-from .numbers import SAID, Diverged, RecordingError, digest, statistics, stored
+from .numbers import SAID, Diverged, Ids, RecordingError, digest, ids_array, statistics, stored
 from .source_line import LONGEST as LONGEST_LINE, source_line as line_of_caller
 
-Ids = Union[Sequence[int], Sequence[Sequence[int]], np.ndarray]
-LAYER = re.compile(r"layer(0|[1-9][0-9]{0,6})\.([^./]+)")
-BARE_LAYER = re.compile(r"layer(0|[1-9][0-9]{0,6})")
-# Layer0.q_rope, blk.0.q_rope, layer00.q_rope, layer[0].q_rope, model.layers.0.q_rope
-NEARLY_LAYER = re.compile(r"(?:[A-Za-z_]+[._-])*[A-Za-z]*[._[-]?([0-9]{1,7})]?[._-]([^./]+)")
-LONGEST_NAME, MOST_AXES, MOST_FACTS = 127, 6, 64
+MOST_AXES, MOST_FACTS = 6, 64
 LONGEST_DIMS, LONGEST_WORD, LONGEST_FACT = 63, 31, 60000  # bytes; HDF5 keeps 64 KiB of attributes with an object
 RESERVED = {"engine": "give the argument engine=", "precision": "give the argument precision=",
             "tokens": "give the argument token_ids=", "positions": "give the argument positions="}
 SAME = ("hidden", "vocab")  # an axis of these is as long in every tensor of a run
 LAST_ONLY = ("final_norm", "logits")  # which engines make for the next token alone
-
-
-def words_of(dims: str) -> List[str]:
-    """One word an axis; several in brackets are one: "token (head dim)" has two."""
-    return re.findall(r"\([^()]*\)|[^\s()]+", dims)
-
-
-def ids_array(what: str, ids: Ids) -> np.ndarray:
-    """(N) or (B, N) int32."""
-    if hasattr(ids, "detach"):
-        ids = ids.detach().cpu().numpy()
-    try:
-        a = np.asarray(ids if isinstance(ids, np.ndarray) else list(ids))
-    except ValueError:
-        raise RecordingError(f"{what}: rows of different lengths; pad them, with -1 in positions") from None
-    if a.size == 0 or a.ndim not in (1, 2) or not np.issubdtype(a.dtype, np.integer):
-        raise RecordingError(f"{what}: shape {a.shape} of {a.dtype}; whole numbers are needed, (N) or (B, N)")
-    if a.min() < -1 or a.max() >= 1 << 31:
-        raise RecordingError(f"{what}: a number outside 0 to 2147483647")
-    return a.astype("<i4")
 
 
 def _replaceable(path: str) -> bool:
@@ -199,8 +172,8 @@ class Recorder:
             raise RecordingError(f"{self.path}: model: it was said before")
         if isinstance(weights, Mapping):
             for name in weights:
-                if not name or len(name.encode()) > LONGEST_NAME or not name.isprintable():
-                    raise RecordingError(f"{self.path}: model: weight {name[:60]!r}: a name has 1 to {LONGEST_NAME} printable bytes")
+                if not name or len(name.encode()) > names.LONGEST_NAME or not name.isprintable():
+                    raise RecordingError(f"{self.path}: model: weight {name[:60]!r}: a name has 1 to {names.LONGEST_NAME} printable bytes")
         if directory is not None and not (family and config):
             config = table.config_of(directory)
             family = table.family_of(directory, config)
@@ -329,7 +302,7 @@ class Recorder:
         except RecordingError as e:
             raise RecordingError(f"{self.path}: {name}: {e}") from None
         row = points.known().get(point)
-        self._doubt(name, layer, point, stacklevel)
+        self._doubt(name, stacklevel)
         axes = dims if dims is not None else self._own_axes(name, a, row)
         if axes.split()[:1] == ["batch"] and a.shape[:1] == (1,) and self._calls[-1][0].ndim == 1:
             a, axes = a[0], axes.split(None, 1)[-1]
@@ -348,7 +321,7 @@ class Recorder:
             facts.update(statistics(a, word))
         if self._against:
             kept = a.copy()  # it may be written later
-            agrees, line = self._against.judge(self.steps - 1, self._path(name), name, kept, word, str(facts["digest"]))
+            agrees, line = self._against.judge(self.steps - 1, names.path_of(name), name, kept, word, str(facts["digest"]))
             self._against.put(self, layer, self.steps - 1, name, agrees, line, lambda: self._write(name, point, kept, facts))
         else:
             self._write(name, point, a, facts)
@@ -382,48 +355,33 @@ class Recorder:
         Raises RecordingError: `of` is not recorded in this step; `name` is, or is not a valid name; the recording is closed.
         """
         self._going_on(name)
-        layer, point = self._place(name)
+        self._place(name)
         if not self.steps:
             raise RecordingError(f"{self.path}: {name}: nothing is recorded yet; put {of} first, then its second name")
         if of not in self._names:
             raise RecordingError(f"{self.path}: {name}: a second name of {of}, which step {self.steps - 1} does not have{hint(of, self._names)}")
-        self._doubt(name, layer, point)
+        self._doubt(name)
         if not (self._against and self._against.alias(name, of)):
             self._link(name, of)
         self._names[name] = self._names[of]
 
     def _link(self, name: str, of: str) -> None:
         self._group(name)
-        self._step.id.links.create_hard(self._path(name).encode(), self._step.id, self._path(of).encode())
-
-    @staticmethod
-    def _path(name: str) -> str:
-        found = LAYER.fullmatch(name)
-        return f"layer{found[1]}/{found[2]}" if found else name
+        self._step.id.links.create_hard(names.path_of(name).encode(), self._step.id, names.path_of(of).encode())
 
     def _place(self, name: str) -> Tuple[int, str]:
-        """(layer, point) of a name that is not taken; another engine's names are points outside layers."""
-        if not name or "/" in name or name in (".", "..") or len(name.encode()) > LONGEST_NAME or not name.isprintable():
-            raise RecordingError(f"{self.path}: {name!r}: a name has 1 to {LONGEST_NAME} printable bytes and no slash")
-        if name in self._names:
-            raise RecordingError(f"{self.path}: {name}: recorded twice in step {self.steps - 1}")
-        if BARE_LAYER.fullmatch(name):
-            raise RecordingError(f"{self.path}: {name}: what of it? {name}.output, say")
-        found = LAYER.fullmatch(name)
-        return (int(found[1]), found[2]) if found else (-1, name)
+        """(layer, point) of a name that is not taken."""
+        wrong = f"{name}: recorded twice in step {self.steps - 1}" if name in self._names else names.wrong_with(name)
+        if wrong:
+            raise RecordingError(f"{self.path}: {wrong}")
+        return names.place_of(name)
 
-    def _doubt(self, name: str, layer: int, point: str, stacklevel: int = 1) -> None:
+    def _doubt(self, name: str, stacklevel: int = 1) -> None:
         """Warn, once a point, of a name that is nearly one of ours: it would be compared with nothing."""
-        if point in points.known() and (point in points.OUTSIDE) == (layer < 0):
-            return
-        found = NEARLY_LAYER.fullmatch(name)
-        bare = found[2] if found else name
-        strict = found is not None and layer < 0  # blk.3.rope may be another engine's own name
-        near = difflib.get_close_matches(bare, list(points.known()), 1, 0.85 if strict else 0.75)
-        if near and bare not in self._doubted:
-            self._doubted.add(bare)
-            meant = near[0] if near[0] in points.OUTSIDE else f"layer{int(found[1]) if found else 0}.{near[0]}"
-            warnings.warn(f"{self.path}: {name}: no checkpoint has this name; did you mean {meant}?", stacklevel=2 + stacklevel)
+        meant = names.meant_by(name)
+        if meant and meant[0] not in self._doubted:
+            self._doubted.add(meant[0])
+            warnings.warn(f"{self.path}: {name}: no checkpoint has this name; did you mean {meant[1]}?", stacklevel=2 + stacklevel)
 
     def _open(self, what: str) -> None:
         if not self._file.id.valid:
@@ -435,7 +393,7 @@ class Recorder:
             self._raise_diverged()
 
     def _group(self, name: str) -> Any:
-        head = self._path(name).rpartition("/")[0]
+        head = names.path_of(name).rpartition("/")[0]
         if head not in self._groups:
             self._groups[head] = self._step.create_group(head).id
         return self._groups[head]
@@ -453,7 +411,7 @@ class Recorder:
         return sum(int((c[1] == 0).sum()) for c in self._calls if c[1].ndim == 1)
 
     def _check(self, name: str, point: str, a: np.ndarray, axes: str, row: Optional[points.Row]) -> None:
-        words, what = words_of(axes), f"{self.path}: {name}"
+        words, what = names.words_of(axes), f"{self.path}: {name}"
         if len(words) != a.ndim or not words or len(set(words)) != len(words):
             raise RecordingError(f"{what}: dims '{axes}' for an array of shape {a.shape}: one word an axis, none twice")
         if a.size == 0 or a.ndim > MOST_AXES:

@@ -1,0 +1,151 @@
+/* test_weights_lines.c: tests compare/weights/weights_lines.c. */
+#include "tests/weights_help.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LAYERS = 12, MOST = 40 };
+
+static vn_weight_row  rows[MOST];
+static vn_weight_name names[MOST];
+static int            n_rows, n_names;
+
+/* A weight of 2 x 3 numbers of that format. layer -1: outside layers. */
+static const vn_weight_row *row_in(int layer, const char *part, vn_dtype dtype)
+{
+	vn_weight_row *r = &rows[n_rows++];
+
+	*r = (vn_weight_row) { .dtype = dtype, .shape = { 2, { 2, 3 } } };
+	if (layer < 0)
+		snprintf(r->name, sizeof r->name, "%s", part);
+	else
+		snprintf(r->name, sizeof r->name, "model.layers.%d.%s", layer, part);
+	return r;
+}
+
+static void add(vn_weights *w, int layer, const char *part, const char *words, vn_dtype cand)
+{
+	vn_weight_difference *d = &w->found[w->n_found++];
+	const vn_weight_row  *a = row_in(layer, part, VN_BF16);
+
+	*d = (vn_weight_difference) {
+		.row = { a, row_in(layer, part, cand) }, .layer = layer, .part = part, .kind = "rounded", .proof = VN_BY_NUMBERS
+	};
+	snprintf(d->words, sizeof d->words, "%s", words);
+}
+
+/* Every layer has all of these parts on one of the sides. */
+static void begin(vn_weights *w, const char *const *part, int n_parts)
+{
+	*w = (vn_weights) { .found = calloc(MOST, sizeof *w->found) };
+	n_rows = n_names = 0;
+	for (int layer = 0; layer < LAYERS; layer++)
+		for (int i = 0; i < n_parts; i++)
+			names[n_names++] = (vn_weight_name) { .layer = layer, .tail = part[i] };
+}
+
+static void group(vn_weights *w)
+{
+	vn_error err = { "" };
+	CU_ASSERT_EQUAL_FATAL(vn_weights_group(w, names, n_names, &err), VN_OK);
+}
+
+static void end(vn_weights *w)
+{
+	for (int i = 0; i < w->n_lines; i++)
+		free(w->line[i].which);
+	free(w->line);
+	free(w->found);
+}
+
+static void layers_are_ranges(void)
+{
+	static const char *const part[] = { "q.weight" };
+	static const int         layer[] = { 7, 0, 2, 1, 9 };
+	vn_weights               w;
+
+	begin(&w, part, 1);
+	for (int i = 0; i < 5; i++)
+		add(&w, layer[i], "q.weight", "rounded", VN_F16);
+	group(&w);
+	CU_ASSERT_EQUAL_FATAL(w.n_lines, 1);
+	CU_ASSERT_STRING_EQUAL(w.line[0].which, "layers 0-2, 7, 9: q.weight");
+	CU_ASSERT_STRING_EQUAL(w.line[0].side[0], "bf16 (2, 3)");
+	CU_ASSERT_STRING_EQUAL(w.line[0].side[1], "f16 (2, 3)");
+	CU_ASSERT_EQUAL(w.line[0].n, 5);
+	for (int i = 1; i < 5; i++)
+		CU_ASSERT_TRUE(w.found[i].layer > w.found[i - 1].layer);
+	end(&w);
+}
+
+static void all_layers_are_counted(void)
+{
+	static const char *const part[] = { "q.weight" };
+	vn_weights               w;
+
+	begin(&w, part, 1);
+	for (int layer = 0; layer < LAYERS; layer++)
+		add(&w, layer, "q.weight", "rounded", VN_F16);
+	group(&w);
+	CU_ASSERT_EQUAL_FATAL(w.n_lines, 1);
+	CU_ASSERT_STRING_EQUAL(w.line[0].which, "all 12 layers: q.weight");
+	end(&w);
+}
+
+/* Three parts are named. */
+static void parts_that_differ_in_the_same_layers_share_a_line(void)
+{
+	static const char *const part[] = { "a", "b", "c", "d", "e" };
+	vn_weights               w;
+
+	begin(&w, part, 2);
+	for (int i = 0; i < 5; i++) {
+		add(&w, 3, part[i], "rounded", VN_F16);
+		add(&w, 4, part[i], "rounded", i == 4 ? VN_F32 : VN_F16);
+	}
+	group(&w);
+	CU_ASSERT_EQUAL_FATAL(w.n_lines, 1);
+	CU_ASSERT_STRING_EQUAL(w.line[0].which, "layers 3-4: a, b, c and 2 more");
+	CU_ASSERT_STRING_EQUAL(w.line[0].side[1], "various");
+	CU_ASSERT_EQUAL(w.line[0].n, 10);
+	end(&w);
+}
+
+/* Another way, other layers: another line. Lines come by their first layer; what lies outside layers first. */
+static void what_differs_otherwise_has_its_own_line(void)
+{
+	static const char *const part[] = { "a", "b" };
+	vn_weights               w;
+
+	begin(&w, part, 2);
+	add(&w, 5, "a", "transposed", VN_BF16);
+	add(&w, 2, "b", "rounded", VN_F16);
+	add(&w, 2, "a", "rounded", VN_F16);
+	add(&w, 3, "b", "rounded", VN_F16);
+	add(&w, -1, "lm_head", "zero", VN_BF16);
+	w.found[4].row[1] = NULL;
+	group(&w);
+	CU_ASSERT_EQUAL_FATAL(w.n_lines, 4);
+	CU_ASSERT_STRING_EQUAL(w.line[0].which, "lm_head");
+	CU_ASSERT_STRING_EQUAL(w.line[0].side[1], "-");
+	CU_ASSERT_STRING_EQUAL(w.line[1].which, "layer 2: a");
+	CU_ASSERT_STRING_EQUAL(w.line[2].which, "layers 2-3: b");
+	CU_ASSERT_STRING_EQUAL(w.line[3].which, "layer 5: a");
+	int at = 0;
+	for (int i = 0; i < w.n_lines; at += w.line[i++].n)
+		CU_ASSERT_EQUAL(w.line[i].first, at);
+	CU_ASSERT_EQUAL(at, w.n_found);
+	end(&w);
+}
+
+int main(void)
+{
+	CU_TestInfo tests[] = {
+		TEST(layers_are_ranges),
+		TEST(all_layers_are_counted),
+		TEST(parts_that_differ_in_the_same_layers_share_a_line),
+		TEST(what_differs_otherwise_has_its_own_line),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("weights_lines", tests);
+}
