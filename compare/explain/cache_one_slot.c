@@ -1,10 +1,9 @@
 /* cache_one_slot.c: see cache_one_slot.h.
  *
- * With p_j the probabilities of the unmodified operation and y the sum of p_j v_j: if the value of slot a is v, the context
- * is y + p_a (v - v_a) in every head and step; if its key is another, it is y + w (v_a - y) with a number w of each head
- * and step, and of the scores only column a changes. So a slot can be found although what it holds is not known. Then it is
- * compared with what other tokens have.
- */
+ * * With p_j the probabilities of the unmodified operation and y the sum of p_j v_j: if the value of slot a is v,
+ * the context is y + p_a (v - v_a) in every head and step; if its key is another, it is y + w (v_a - y) with a
+ * number w of each head and step, and of the scores only column a changes. So a slot can be found although what it
+ * holds is not known. Then it is compared with what other tokens have. */
 #include "compare/explain/cache_one_slot.h"
 #include "compare/explain/hypothesis_made.h"
 #include "compare/explain/score.h"
@@ -184,8 +183,8 @@ static double share_of(const query *q, int h, int64_t a, int64_t c)
 	return (grown - p) / (1 - p + grown);
 }
 
-/* What the step's output would be, (H,K) or (H,S): with another key in slot a, token c's or (VN_CACHE_UNKNOWN) the one that
- * fits best, or with another value, which is greater by `by` (G,K). */
+/* What the step's output would be, (H,K) or (H,S): with another key in slot a, token c's or (VN_CACHE_UNKNOWN) the
+ * one that fits best, or with another value, which is greater by `by` (G,K). */
 static void make(const query *q, int of, int64_t a, int64_t c, const double *by, double *to)
 {
 	const int     K = width(q), group = heads(q) / key_heads(q);
@@ -226,8 +225,8 @@ static double left_with(const query *q, int of, int64_t a, int64_t c, const doub
 	return dd / q->size / q->x->unmodified.local.floor;
 }
 
-/* By how much the value of slot a is greater, (G,K), to fit all steps best. Returns whether more queries than one tell it, of
- * every key head that any tells. */
+/* By how much the value of slot a is greater, (G,K), to fit all steps best. Returns whether more queries than one
+ * tell it, of every key head that any tells. */
 static bool best_value(const query *q, int n, int64_t a, double *by)
 {
 	const int K = width(q), group = heads(q) / key_heads(q);
@@ -314,8 +313,8 @@ static void value_of(const query *q, int64_t a, int64_t c, double *by)
 		by[i] = q->v[c * n + i] - q->v[a * n + i];
 }
 
-/* The token whose key or value slot s holds: sets its `holds`, `left` and `by`. `others`: how many other tokens fit as well.
- * by: (G,K) room. A later token is in the cache only of later steps. */
+/* The token whose key or value slot s holds: sets its `holds`, `left` and `by`. `others`: how many other tokens fit
+ * as well. by: (G,K) room. A later token is in the cache only of later steps. */
 static void find_holder(const query *q, int n, slot *s, double *by, double *room)
 {
 	int64_t S = q[0].S;

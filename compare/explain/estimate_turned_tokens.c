@@ -1,9 +1,8 @@
 /* estimate_turned_tokens.c: see estimate_turned_tokens.h.
  *
- * A pair of columns is a complex number; with z the sum over heads of output * conj(input), a token is rotated by the
- * position p for which the sum over pairs of Re(z e^(-i p f)) is greatest. It need not be a whole number. Of the tokens in
- * error, some are asked, and a map from their positions to those found is tried in full.
- */
+ * * A pair of columns is a complex number; with z the sum over heads of output * conj(input), a token is rotated by
+ * the position p for which the sum over pairs of Re(z e^(-i p f)) is greatest. It need not be a whole number. Of the
+ * tokens in error, some are asked, and a map from their positions to those found is tried in full. */
 #include "compare/explain/estimate_turned_tokens.h"
 #include "compare/explain/score.h"
 #include "compare/explain/search.h"
@@ -281,7 +280,8 @@ vn_status vn_estimate_stretch_of_one(vn_explain_trial *t, const vn_hypothesis *a
 		const vn_rope *rope = &t->site->plan->node[at->node].c.rope.rope;
 		const double   is = position_of(r, 0), by = is / (double)t->site->first;
 		bool           done = isnan(is) || !(fabs(by) > 1e-3) || fabs(by - 1) < 1e-4;
-		/* One position in the place of another is an offset as well, so only a number that a person wrote is a factor. */
+		/* One position in the place of another is an offset as well, so only a number that a person wrote is a
+		 * factor. */
 		for (int digits = 1; !st && digits <= 3 && !done; digits++)
 			for (int way = 0; !st && way < 2 && !done; way++)
 				for (int later = 1; !st && later >= 0; later--) {

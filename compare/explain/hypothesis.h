@@ -32,7 +32,8 @@ typedef enum vn_finding {
 	VN_PARTLY_ZERO, VN_PARTLY_OTHER, VN_CHANNELS_ZERO,
 	VN_MATRIX_TURNED, VN_INPUTS_MISSING, VN_RANKS_CROSSED, VN_ROWS_REORDERED, VN_NEVER_LOADED,
 		VN_WEIGHTS_SCALED, VN_WEIGHTS_ROUNDED, VN_WEIGHTS_QUANTISED, VN_PRODUCT_ROUNDED,
-	VN_MASK_FROM_CALL, VN_CALLS_ALONE, VN_CALLS_SEE_FUTURE, VN_SOFTMAX_SINK, VN_SUM_PLUS, VN_SCORE_CAP, VN_SOFTMAX_ROUNDED,
+	VN_MASK_FROM_CALL, VN_CALLS_ALONE, VN_CALLS_SEE_FUTURE, VN_SOFTMAX_SINK, VN_SUM_PLUS, VN_SCORE_CAP,
+		VN_SOFTMAX_ROUNDED,
 		VN_ATTENTION_ROUNDED, VN_PROBS_ROUNDED, VN_CACHE_ROUNDED, VN_NARROW, VN_OTHER_ACTIVATION,
 		VN_ANGLES_ROUNDED, VN_CALLS_FROM_ZERO, VN_POSITIONS_OF_SOME, VN_SINE_FOR_COSINE, VN_TURNED_BY_IDS,
 	VN_STATE_LOST, VN_UNNORMED,
@@ -120,11 +121,12 @@ typedef struct vn_attend_edit {
 	double           number;
 } vn_attend_edit;
 
-/* Tokens at positions first to last are rotated as if at times * position + plus, rounded down if `whole`. last < first: none. */
+/* Tokens at positions first to last, or (open) from first on, are rotated as if at times * position + plus,
+ * rounded down if `whole`. */
 typedef struct vn_position_map {
 	int64_t first, last;
 	double  times, plus;
-	bool    whole, open; /* open: up to the last token */
+	bool    whole, open;
 } vn_position_map;
 
 /* A change of a rotation: the formats that its intermediate numbers are rounded to, and others. */
