@@ -13,14 +13,14 @@ from outside_faults import (ALL, LLAMAS, ROTARY, SOFTMAX, SURE, activated, atten
                             matrix, normed, rms, rotation, rule, theta, turned, weight_of, UNKNOWN)
 
 SURE |= {"port_logits_bf16", "port_logits_bf16_product", "port_logits_transposed", "port_logits_transposed_back", "port_softmax_exponentials_f16",
-         "port_softmax_sum_f16", "port_softmax_wholly_f16", "port_softmax_plus_one",
+         "port_softmax_sum_f16", "port_rope_clamped", "port_rope_whole_halves", "port_rope_chunks_shifted", "port_rope_keys_late", "port_steps_value_stale", "port_chunk_sees_future", "port_softmax_wholly_f16", "port_softmax_plus_one",
          "port_delta_beta_twice", "port_delta_decay_sign", "port_delta_keys_unnormed", "port_norms_behind_rope"}
 UNKNOWN |= {"port_" + name for name in """
-rope_clamped rope_whole_halves rope_reversed rope_chunks_shifted rope_keys_late norm_weight_squared norm_half_width norm_of_all_tokens
+rope_reversed norm_weight_squared norm_half_width norm_of_all_tokens
 norm_of_row_before norm_plus_one_twice layer_norm_ms layer_norm_bias_twice logits_shifted_by_one_id k_bias_of_q rows_packed_by_eights
 zero_point_off int4_groups int8_columns scales_of_next_row act_beta act_by_table act_tanh_without_cube up_plus_one gate_plus_up up_twice
 scale_log_n mask_of_minus_10 mask_transposed softmax_by_blocks softmax_sigmoid softmax_twice values_head_map key_heads_reversed alibi
-heads_scaled steps_value_stale chunk_sees_future keys_of_other_row residual_multiplier branch_subtracted embed_normed embed_int8
+heads_scaled keys_of_other_row residual_multiplier branch_subtracted embed_normed embed_int8
 embed_small_vocabulary delta_heads_reversed conv_first_tap_lost conv_relu""".split()}
 PROBS = "{p}attn_probs {p}attn_context"
 

@@ -4,7 +4,7 @@
     parity_outside.py VERNIER [--dtype f32|f16|bf16]... [--fault GLOB]... [--family F]... [--sample N] [--random] [--verbose]
 
 Needs a Python with torch and transformers (77, skipped, without). Each mistake is made in each of its families and formats, with
-70 tokens at once, as a prompt and single tokens, as two calls of 35, or as a row of a batch that is padded left; `vernier explain`
+70 tokens at once, as a prompt and single tokens, as calls of other lengths, or as a row of a batch that is padded left; `vernier explain`
 is given the recording. Of a mistake in 16 bits that leaves less than a healthy operation may, nothing is expected (below). Prints
 
     found    a run that is outside its limits
@@ -30,7 +30,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from needs_transformers import torch, transformers
 
-import outside_ports  # adds to FAULTS
+import outside_caches  # these two add to FAULTS
+import outside_ports
 import random_model
 from outside_faults import FAULTS, SURE, UNKNOWN, Model
 from parity_healthy import full_name, used
@@ -60,6 +61,12 @@ def random_of(family, folder):
     return path
 
 
+def cuts(how, n):
+    """How many tokens each call has."""
+    return {"whole": [n], "chunks": [35, n - 35], "uneven": [20, 30, n - 50], "same calls": [20, 30, n - 50], "steps": [n - STEPS] + [1] * STEPS,
+            "chunks steps": [31, n - STEPS - 31] + [1] * STEPS}[how]
+
+
 def call(model, how, ids):
     """The forward passes of a recording."""
     with torch.no_grad():
@@ -73,14 +80,18 @@ def call(model, how, ids):
                               use_cache=True).past_key_values
                 at += n
             return
-        cuts = {"whole": [len(ids)], "chunks": [35, len(ids) - 35], "steps": [len(ids) - STEPS] + [1] * STEPS}[how]
         cache, at = None, 0
-        for n in cuts:
+        for n in cuts(how, len(ids)):
             cache = model(torch.tensor([ids[at : at + n]]), past_key_values=cache, use_cache=True).past_key_values
             at += n
 
 
 def reference(vernier, directory, how, ids, path):
+    if how == "same calls":
+        model = transformers.AutoModelForCausalLM.from_pretrained(directory, dtype=F32, attn_implementation="eager").eval()
+        with record(model, path, points="*"):
+            call(model, how, ids)
+        return
     ids = ids[:50] if how.startswith("padded") else ids
     cut = len(ids) - (STEPS if how.endswith("steps") else 0)
     more = ["--force-ids", ",".join(map(str, ids[cut:]))] if how.endswith("steps") else []
@@ -98,7 +109,7 @@ def judged(f, m, report):
     """(found, origin, named, what was said) as words, and whether an operation of the mistake is off by FLOORS."""
     p = {"p": m.p, "d": f"layer{m.delta_at}."}
     where = [o.format(**p) for o in f.origin]
-    if f.call in ("steps", "chunks", "padded steps"):
+    if f.call not in ("whole", "padded"):
         where += ["*" + o for o in where]
     at = [c for c in report["checkpoints"] if "replay" in c and matches(full_name(c), where)]
     found = report["verdict"] != "within"

@@ -91,10 +91,8 @@ static const vn_matrix_edit of_inputs = {
 };
 
 /* Bit i of `ways`: middle number i was rounded up. */
-static void inputs_in_the_middle_went_where_the_candidate_says(void)
+static void inputs_went_all_ways(void)
 {
-	fill_inputs();
-	fill_matrix();
 	for (unsigned ways = 0; ways < 1u << 9; ways += 73) { /* 0: all down; 511: all up */
 		product p;
 		double  weights[M * N];
@@ -111,6 +109,23 @@ static void inputs_in_the_middle_went_where_the_candidate_says(void)
 		CU_ASSERT_EQUAL(distance(p.made.own.data), 0);
 		close_product(&p);
 	}
+}
+
+static void inputs_in_the_middle_went_where_the_candidate_says(void)
+{
+	fill_inputs();
+	fill_matrix();
+	inputs_went_all_ways();
+}
+
+/* The weights of one are twice those of another: judged by itself, the smaller would follow the greater. */
+static void inputs_of_one_token_are_settled_together(void)
+{
+	fill_inputs();
+	fill_matrix();
+	for (int m = 0; m < M; m++)
+		matrix[m * N + 2] = 2 * matrix[m * N + 1];
+	inputs_went_all_ways();
 }
 
 /* Zeros, which another mistake made, would be nearer if inputs were smaller. */
@@ -206,9 +221,13 @@ static void an_edit_of_what_is_no_product_makes_nothing(void)
 int main(void)
 {
 	CU_TestInfo tests[] = {
-		TEST(inputs_in_the_middle_went_where_the_candidate_says),  TEST(what_is_not_in_the_middle_stays),
-		TEST(weights_in_the_middle_went_where_the_candidate_says), TEST(inputs_without_a_scale_are_rounded_alone),
-		TEST(an_edit_of_what_is_no_product_makes_nothing),         CU_TEST_INFO_NULL,
+		TEST(inputs_in_the_middle_went_where_the_candidate_says),
+		TEST(what_is_not_in_the_middle_stays),
+		TEST(inputs_of_one_token_are_settled_together),
+		TEST(weights_in_the_middle_went_where_the_candidate_says),
+		TEST(inputs_without_a_scale_are_rounded_alone),
+		TEST(an_edit_of_what_is_no_product_makes_nothing),
+		CU_TEST_INFO_NULL,
 	};
 	if (!make_folder())
 		return 1;

@@ -12,11 +12,12 @@ static const double x[MOST * H * K] = { 1, 2, 3, 4, 5, 6, -1, 0.5, 2, -3, 7, 8, 
 
 static double *rotated(const vn_rotate_edit *edit, const int32_t *ids, int64_t first, int64_t T, double *y)
 {
-	const vn_plan p = { 0 };
-	const vn_node n = { .op = VN_OP_ROPE,
-		                .c.rope.rope = { .theta = 10000, .rotary_dim = 4, .pairing = VN_PAIR_HALVES } };
+	static const int64_t begins[] = { -1, -1, -1, -1, -1, 5, 5, -1 }; /* a call of 5, of 2, and of 1 token */
+	const vn_plan        p = { 0 };
+	const vn_node        n = { .op = VN_OP_ROPE,
+		                       .c.rope.rope = { .theta = 10000, .rotary_dim = 4, .pairing = VN_PAIR_HALVES } };
 
-	CU_ASSERT_TRUE_FATAL(vn_rotate_rows(&p, &n, edit, ids, x, first, T, first + T, H, K, y));
+	CU_ASSERT_TRUE_FATAL(vn_rotate_rows(&p, &n, edit, ids, begins, x, first, T, first + T, H, K, y));
 	return y;
 }
 
@@ -64,6 +65,36 @@ static void positions_restart_or_are_the_ids(void)
 		row_is_at(y, t, ids[t], 0.01 * ids[t]);
 }
 
+/* Calls of one token, and the first call, are left as they are. */
+static void positions_restart_in_the_calls_of_the_recording(void)
+{
+	static const int at[] = { 4, 0, 1, 7 };
+	double           y[MOST * H * K];
+
+	rotated(&(vn_rotate_edit) { .call = VN_OWN_CALLS }, NULL, 4, MOST, y);
+	for (int t = 0; t < MOST; t++)
+		row_is_at(y, t, at[t], 0.01 * at[t]);
+}
+
+static void some_tokens_are_at_other_positions(void)
+{
+	static const struct {
+		vn_position_map map;
+		double          at[MOST];
+	} maps[] = {
+		{ { .first = 5, .last = 6, .times = 1, .plus = -3 }, { 4, 2, 3, 7 } },
+		{ { .first = 6, .open = true, .times = 0.25 }, { 4, 5, 1.5, 1.75 } },
+		{ { .first = 0, .last = 6, .times = 0.5, .whole = true }, { 2, 2, 3, 7 } },
+	};
+	double y[MOST * H * K];
+
+	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
+		rotated(&(vn_rotate_edit) { .moved = true, .map = maps[i].map }, NULL, 4, MOST, y);
+		for (int t = 0; t < MOST; t++)
+			row_is_at(y, t, maps[i].at[t], 0.01 * maps[i].at[t]);
+	}
+}
+
 static void sine_and_cosine_are_exchanged(void)
 {
 	double y[MOST * H * K];
@@ -96,6 +127,8 @@ int main(void)
 	CU_TestInfo tests[] = {
 		TEST(rows_are_rotated_by_their_positions),
 		TEST(positions_restart_or_are_the_ids),
+		TEST(positions_restart_in_the_calls_of_the_recording),
+		TEST(some_tokens_are_at_other_positions),
 		TEST(sine_and_cosine_are_exchanged),
 		TEST(each_number_is_rounded_where_the_edit_says),
 		CU_TEST_INFO_NULL,

@@ -55,6 +55,10 @@ static void calls_of_other_lengths_are_one_step(void)
 		"calls: tokens 0-4 are one call in the reference, calls of 2 + 2 + 1 in the candidate: compared as one step, 0");
 	CU_ASSERT_EQUAL(vn_recording_steps(c.opened.cand, &s), 1);
 	CU_ASSERT_EQUAL(s->tokens, 5);
+	CU_ASSERT_EQUAL_FATAL(vn_recording_calls(c.opened.cand, &s), 3); /* they are still known */
+	CU_ASSERT_EQUAL(s[1].position, 2);
+	CU_ASSERT_EQUAL(s[2].tokens, 1);
+	CU_ASSERT_EQUAL(vn_recording_calls(c.opened.ref, &s), 1);
 	const int i = vn_recording_find(c.opened.cand, 0, "embed");
 	CU_ASSERT_TRUE_FATAL(i >= 0);
 	CU_ASSERT_EQUAL_FATAL(vn_recording_data(c.opened.cand, i, &data, NULL), VN_OK);

@@ -37,7 +37,7 @@ typedef struct made {
 	vn_weight_side       side[2];
 	vn_weight_trial      t;
 	vn_weight_difference d;
-	bool                 rounded;
+	vn_weight_fate       fate;
 } made;
 
 static made m;
@@ -79,7 +79,8 @@ static void is(const char *kind, const char *id, vn_weight_proof proof, bool cer
 
 static bool same(void)
 {
-	return vn_weight_same_numbers(&m.t, &m.rounded);
+	m.fate = vn_weight_same_numbers(&m.t);
+	return m.fate != VN_WEIGHT_DIFFERS;
 }
 
 static void one_digest_is_one_weight(void)
@@ -88,7 +89,7 @@ static void one_digest_is_one_weight(void)
 	normal(1, 1, 0, m.x[1]);
 	pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
 	CU_ASSERT_TRUE(same());
-	CU_ASSERT_FALSE(m.rounded);
+	CU_ASSERT_EQUAL(m.fate, VN_WEIGHT_SAME);
 	m.row[1].shape = (vn_shape) { 2, { COLS, ROWS } };
 	CU_ASSERT_FALSE(same());
 	m.x[1][N - 1] += 1;
@@ -113,14 +114,31 @@ static void a_format_is_reached_by_rounding_and_not_by_cutting(void)
 			m.x[side][1] = m.x[!side][1] = 8;
 			pair(DOWN, side ? VN_BF16 : VN_F32, side ? VN_F32 : VN_BF16, ROWS, COLS);
 			CU_ASSERT_EQUAL(same(), !truncated);
-			CU_ASSERT_TRUE(m.rounded);
+			CU_ASSERT_EQUAL(m.fate, truncated ? VN_WEIGHT_DIFFERS : VN_WEIGHT_ROUNDED);
 			m.t.numbers[!side] = NULL;
 			CU_ASSERT_EQUAL(same(), !truncated);
 			without_numbers();
 			CU_ASSERT_EQUAL(same(), !truncated);
 			m.row[!side].digest = (vn_digest) { "" }; /* nothing to hold it against */
 			CU_ASSERT_TRUE(same());
+			CU_ASSERT_EQUAL(m.fate, VN_WEIGHT_ALIKE);
 		}
+}
+
+/* Numbers of bf16 in f32, transposed: their digest tells, if the numbers of one side are at hand. The tables alone do not. */
+static void another_order_in_another_format_needs_the_numbers(void)
+{
+	normal(1, 1, 0, m.x[0]);
+	pair(DOWN, VN_BF16, VN_F32, ROWS, COLS);
+	for (int i = 0; i < N; i++)
+		m.x[1][i % COLS * ROWS + i / COLS] = (double)vn_bf16_to_f32(vn_f32_to_bf16((float)m.x[0][i]));
+	pair(DOWN, VN_BF16, VN_F32, ROWS, COLS);
+	CU_ASSERT_FALSE(same());
+	m.t.numbers[1] = NULL;
+	CU_ASSERT_FALSE(same());
+	without_numbers();
+	CU_ASSERT_TRUE(same());
+	CU_ASSERT_EQUAL(m.fate, VN_WEIGHT_ALIKE);
 }
 
 /* A converter to GGUF adds 1 to a norm, and undoing it rounds: by 2^-24 at most. */
@@ -143,7 +161,7 @@ static void what_a_converter_did_is_undone(void)
 		CU_ASSERT_EQUAL(same(), row[i].same);
 		if (!row[i].same)
 			continue;
-		CU_ASSERT_TRUE(m.rounded);
+		CU_ASSERT_EQUAL(m.fate, VN_WEIGHT_ROUNDED);
 		m.row[0].stats.nan = 1;
 		CU_ASSERT_FALSE(same());
 		pair(DOWN, VN_F32, VN_F32, 1, 8); /* no norm: nothing was added */
@@ -334,6 +352,7 @@ int main(void)
 	static CU_TestInfo tests[] = {
 		TEST(one_digest_is_one_weight),
 		TEST(a_format_is_reached_by_rounding_and_not_by_cutting),
+		TEST(another_order_in_another_format_needs_the_numbers),
 		TEST(what_a_converter_did_is_undone),
 		TEST(a_zero_has_two_signs),
 		TEST(a_factor_is_named),

@@ -91,6 +91,8 @@ int            vn_recording_weights(const vn_recording *r, const vn_weight_row *
 const vn_plan *vn_recording_plan(const vn_recording *r);
 
 int             vn_recording_steps(const vn_recording *r, const vn_step **steps);
+/* The calls of the run: its steps, but one by one where several were joined to one step (calls.h). */
+int             vn_recording_calls(const vn_recording *r, const vn_step **calls);
 /* NULL: no step has that number */
 const vn_step  *vn_recording_step(const vn_recording *r, int number);
 /* Counts decoded tokens: the last single-token steps, after step 0. */

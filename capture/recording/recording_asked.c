@@ -126,6 +126,24 @@ int vn_recording_steps(const vn_recording *r, const vn_step **steps)
 	return r->n_steps;
 }
 
+static bool same_tokens(const vn_recording *a, const vn_recording *b)
+{
+	const vn_step *x = a->step, *y = b->step;
+	const int      n = a->n_steps - 1, m = b->n_steps - 1;
+
+	return n >= 0 && m >= 0 && x->position == y->position && x[n].position + x[n].tokens == y[m].position + y[m].tokens;
+}
+
+int vn_recording_calls(const vn_recording *r, const vn_step **calls)
+{
+	const vn_recording *all = r;
+
+	for (const vn_recording *of = r; of->n_bases && same_tokens(r, of->base[0]); of = of->base[0])
+		all = of->base[0]->n_steps > all->n_steps ? of->base[0] : all;
+	*calls = all->step;
+	return all->n_steps;
+}
+
 const vn_step *vn_recording_step(const vn_recording *r, int number)
 {
 	int lo = 0, hi = r->n_steps; /* they are in order */

@@ -1,5 +1,6 @@
 /* across_steps.c: see across_steps.h. */
 #include "compare/explain/across_steps.h"
+#include "compare/explain/cache_one_slot.h"
 #include "compare/explain/cache_slots.h"
 #include "compare/explain/explain_point.h"
 #include "compare/explain/score.h"
@@ -310,6 +311,30 @@ static vn_status lend(group *g, int which, vn_error *err)
 	return st;
 }
 
+/* A fault of the catalogue that explains some steps only: what was fitted in others may explain these as well, and
+ * is then an alias. */
+static vn_status share(group *g, int which, vn_error *err)
+{
+	vn_explanation *x = g->x[which];
+	vn_status       st = VN_OK;
+
+	for (int i = 0; !st && x->n_fit && !x->fitted && i < g->n; i++) {
+		const vn_explanation *y = g->x[i];
+		double                used;
+		if (!y->n_fit || !y->fitted || y->by[0].heads || answers(x, &y->by[0]) || !vn_hypothesis_is_fitted(&y->by[0]) ||
+		    answers(y, &x->by[0]))
+			continue;
+		if ((st = used_there(g, &y->by[0], x->point, &used, err)) || !(used <= 1) ||
+		    !(used <= x->unmodified.limit_fraction / 16))
+			continue;
+		g->t->x = x;
+		if (!(st = vn_explain_with(g->t, &y->by[0], err)))
+			vn_conclude(g->t);
+		x->fitted = false;
+	}
+	return st;
+}
+
 /* ---- arrangements ------------------------------------------------------------------------------------- */
 
 /* For arrangements, which are not recomputed: does y have the same arrangement with another
@@ -375,8 +400,12 @@ static vn_status one_point(group *g, vn_error *err)
 	for (int i = 0; !st && i < g->n; i++)
 		if (!g->x[i]->n_fit && !*g->x[i]->why_not)
 			st = lend(g, i, err);
+		else
+			st = share(g, i, err);
 	if (!st && (unexplained(g) || is_window(g)))
 		st = vn_explain_cache_slots(g->t, g->x, g->n, err);
+	if (!st && unexplained(g))
+		st = vn_explain_one_slot(g->t, g->x, g->n, err);
 	note_other_numbers(g);
 	for (int i = 0; i < g->n; i++)
 		put_last(g, i);

@@ -5,8 +5,10 @@
 #include "compare/explain/edit_matrix.h"
 #include "compare/explain/linear_product.h"
 #include "compare/explain/narrow.h"
+#include "compare/explain/own_calls.h"
 #include "compare/explain/rotate.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -137,12 +139,16 @@ static void multiply(vn_edited *e, const vn_matrix_edit *edit, const product_row
 	}
 }
 
-/* An input, x[t * N + n], that lies so near the middle between two numbers of a format that an engine's
- * last bit decides: it would be greater by `by`. removed: how much less the squared error of its token
- * would be. */
+/* TOGETHER: that many ties of one token, at most, are settled together. */
+enum { TOGETHER = 8 };
+
+/* An input, x[t * N + n], that lies so near the middle between two numbers of a format that an engine's last bit
+ * decides: it would be greater by `by`. error, errors: half of what that adds to the squared error of its token,
+ * times the error that is there, and times what another tie adds. */
 typedef struct input_tie {
 	int64_t t, n;
-	double  by, removed;
+	double  by, error, errors[TOGETHER];
+	bool    chosen;
 } input_tie;
 
 typedef struct input_ties {
@@ -180,9 +186,52 @@ static vn_status edit_inputs(const vn_matrix_edit *edit, int64_t N, product_rows
 		vn_edited_input(edit, VN_NUDGE, high, N);
 		for (int64_t n = 0; !st && n < N; n++)
 			if (low[n] != high[n])
-				st = add_tie(ties, (input_tie) { t, n, (x[n] == low[n] ? high[n] : low[n]) - x[n], 0 }, err);
+				st = add_tie(ties, (input_tie) { .t = t, .n = n, .by = (x[n] == low[n] ? high[n] : low[n]) - x[n] },
+				             err);
 	}
 	return st;
+}
+
+/* The end of the ties that are settled together with tie k, the first of them. */
+static size_t end_of(const input_ties *ties, size_t k)
+{
+	size_t end = k;
+
+	while (end < ties->n && end - k < TOGETHER && ties->of[end].t == ties->of[k].t)
+		end++;
+	return end;
+}
+
+/* Adds what ties k to end - 1 change of a channel. w: its weights; off: its error. */
+static void add_errors(const input_ties *ties, size_t k, size_t end, const double *w, double off)
+{
+	for (size_t i = k; i < end; i++) {
+		input_tie   *tie = &ties->of[i];
+		const double step = tie->by * w[tie->n];
+		tie->error += step * off;
+		for (size_t j = k; j < end; j++)
+			tie->errors[j - k] += step * ties->of[j].by * w[ties->of[j].n];
+	}
+}
+
+/* Chooses those of ties k to end - 1 that leave the least error if they are rounded to the other side. */
+static void choose_ties(const input_ties *ties, size_t k, size_t end)
+{
+	unsigned best = 0;
+	double   least = 0;
+
+	for (unsigned set = 1; set < 1u << (end - k); set++) {
+		double sum = 0;
+		for (size_t i = 0; i < end - k; i++) {
+			sum += set >> i & 1 ? 2 * ties->of[k + i].error : 0;
+			for (size_t j = 0; j < end - k; j++)
+				sum += set >> i & set >> j & 1 ? ties->of[k + i].errors[j] : 0;
+		}
+		best = sum < least ? set : best;
+		least = fmin(sum, least);
+	}
+	for (size_t i = k; i < end; i++)
+		ties->of[i].chosen = best >> (i - k) & 1;
 }
 
 /* Rounds the tied inputs to what fits the candidate better, and changes y accordingly. w: room for settled_row. */
@@ -191,17 +240,18 @@ static void settle_inputs(vn_edited *e, const vn_matrix_edit *edit, const produc
 {
 	for (int64_t m = 0; ties->n && m < e->M; m++) {
 		settled_row(e, edit, m, p, w, w + e->N);
-		for (size_t k = 0; k < ties->n; k++) {
-			input_tie   *tie = &ties->of[k];
-			const double step = tie->by * w[tie->n],
-						 off = y[tie->t * e->M + m] - vn_number_at(p->cand, tie->t * e->M + m);
-			tie->removed -= step * (2 * off + step);
+		for (size_t k = 0, end; k < ties->n; k = end) {
+			const int64_t at = ties->of[k].t * e->M + m;
+			end = end_of(ties, k);
+			add_errors(ties, k, end, w, y[at] - vn_number_at(p->cand, at));
 		}
 	}
+	for (size_t k = 0, end; k < ties->n; k = end)
+		choose_ties(ties, k, end = end_of(ties, k));
 	for (int64_t m = 0; ties->n && m < e->M; m++) {
 		settled_row(e, edit, m, p, w, w + e->N);
 		for (size_t k = 0; k < ties->n; k++)
-			if (ties->of[k].removed > 0)
+			if (ties->of[k].chosen)
 				y[ties->of[k].t * e->M + m] += ties->of[k].by * w[ties->of[k].n];
 	}
 }
@@ -245,8 +295,8 @@ vn_status vn_apply_attend(const vn_explain_trial *t, const vn_hypothesis *h, vn_
 	double *y = malloc((size_t)(width * H) * sizeof *y + 1), *is = malloc((size_t)(width * H) * sizeof *is + 1);
 	if (!y || !is)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for attention");
-	else if ((edit->kind != VN_ATTEND_PADDING || a.padding) && !(st = vn_attend_prepare(&a, edit, err)) &&
-	         !(st = vn_made_room(t, made, err))) {
+	else if ((edit->kind != VN_ATTEND_PADDING || a.padding) && (edit->call != VN_OWN_CALLS || a.later) &&
+	         !(st = vn_attend_prepare(&a, edit, err)) && !(st = vn_made_room(t, made, err))) {
 		double *all = (double *)made->fine.data;
 		for (int64_t row = 0; row < T; row++) {
 			for (int head = 0; head < (int)H; head++)
@@ -300,6 +350,14 @@ vn_status vn_apply_activation(const vn_explain_trial *t, const vn_hypothesis *h,
 	return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
 }
 
+/* Does the edit change any row of the checkpoint? */
+static bool moves_some(const vn_explain_trial *t, const vn_rotate_edit *e, bool later)
+{
+	return e->moved ? e->map.first < t->site->first + t->site->cand.shape.dim[0] &&
+	                      (e->map.open || e->map.last >= t->site->first)
+	                : e->call != VN_OWN_CALLS || later;
+}
+
 vn_status vn_apply_rotation(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
@@ -313,18 +371,25 @@ vn_status vn_apply_rotation(const vn_explain_trial *t, const vn_hypothesis *h, v
 		return VN_OK;
 	if (vn_recording_tokens(t->c->opened.cand, &ids, NULL) < t->site->first + s.dim[0])
 		return VN_OK;
-	if ((st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &in, err)) || (st = vn_made_room(t, made, err)))
+	bool     later;
+	int64_t *begins = vn_own_calls(t, &later);
+	st = begins ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)t->site->tokens);
+	if (st || !moves_some(t, &h->change.rotate, later) ||
+	    (st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &in, err)) || (st = vn_made_room(t, made, err))) {
+		free(begins);
 		return st;
+	}
 	const size_t row = (size_t)(s.dim[1] * s.dim[2]), all = (size_t)s.dim[0] * row;
 	double      *x = malloc(all * sizeof *x + 1);
 	if (x)
 		vn_to_f64(x, (const char *)in.data + (size_t)t->site->first * row * vn_dtype_size(in.dtype), in.dtype, all);
-	if (!x || !vn_rotate_rows(p, n, &h->change.rotate, ids + t->site->first, x, t->site->first, s.dim[0],
+	if (!x || !vn_rotate_rows(p, n, &h->change.rotate, ids + t->site->first, begins, x, t->site->first, s.dim[0],
 	                          t->site->tokens, s.dim[1], s.dim[2], (double *)made->fine.data))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
 	else
 		vn_made_round(t, made);
 	free(x);
+	free(begins);
 	return st;
 }
 

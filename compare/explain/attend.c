@@ -1,6 +1,7 @@
 /* attend.c: see attend.h. */
 #include "compare/explain/attend.h"
 #include "compare/explain/edit_matrix.h"
+#include "compare/explain/own_calls.h"
 
 #include "capture/view/batched.h"
 
@@ -64,7 +65,8 @@ static vn_status read_inputs(vn_attend *a, const vn_explain_trial *t, vn_error *
 	a->other = malloc((size_t)(a->S + a->padding) * sizeof *a->other + 1);
 	a->p = malloc((size_t)(a->S + a->padding) * sizeof *a->p + 1);
 	a->flipped = calloc((size_t)(a->S + a->padding) + 1, 1);
-	if (!st && (!a->s || !a->other || !a->p || !a->flipped))
+	a->begins = vn_own_calls(t, &a->later);
+	if (!st && (!a->s || !a->other || !a->p || !a->flipped || !a->begins))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for queries, keys and values");
 	return st;
 }
@@ -94,6 +96,7 @@ void vn_attend_close(vn_attend *a)
 	free(a->other);
 	free(a->p);
 	free(a->flipped);
+	free(a->begins);
 	for (int i = 0; i < 3; i++)
 		free(a->rounded[i]);
 	*a = (vn_attend) { 0 };
@@ -146,14 +149,17 @@ vn_status vn_attend_prepare(vn_attend *a, const vn_attend_edit *edit, vn_error *
 /* ---- what it makes ----------------------------------------------------------------------------------------- */
 
 /* The keys that the query at position i sees: *first to *last. */
-static void seen(const vn_node *n, const vn_attend_edit *edit, int64_t i, int64_t *first, int64_t *last)
+static void seen(const vn_attend *a, const vn_attend_edit *edit, int64_t i, int64_t *first, int64_t *last)
 {
-	const int64_t window = n->c.attention.window;
+	const int64_t window = a->n->c.attention.window, from = edit->call ? vn_call_of(a->begins, edit->call, i) : -1;
 
-	*last = edit->kind == VN_ATTEND_CALLS_FROM_ZERO ? i % edit->call : i;
+	*last = from >= 0 && edit->kind == VN_ATTEND_CALLS_FROM_ZERO ? i - from : i;
 	*first = window && *last + 1 > window ? *last + 1 - window : 0;
-	if (edit->kind == VN_ATTEND_CALLS_ALONE && *first < i - i % edit->call)
-		*first = i - i % edit->call;
+	if (edit->kind == VN_ATTEND_CALLS_ALONE && *first < from)
+		*first = from;
+	while (from >= 0 && edit->kind == VN_ATTEND_CALLS_FUTURE && *last + 1 < a->S &&
+	       vn_call_of(a->begins, edit->call, *last + 1) == from)
+		++*last;
 }
 
 /* How far an engine's number in float32 may be from ours: of a score, relative to the sum of its
@@ -349,7 +355,7 @@ void vn_attend_row(const vn_attend *a, const vn_attend_edit *edit, int64_t i, co
 	int64_t       last;
 	double        slack;
 
-	seen(a->n, edit, i, &x.first, &last);
+	seen(a, edit, i, &x.first, &last);
 	x.n = last + 1 - x.first;
 	for (int64_t k = 0; k < H * width; k++)
 		y[k] = 0;

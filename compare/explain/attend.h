@@ -17,6 +17,8 @@ typedef struct vn_attend {
 	 * the other way so rounded, and probabilities */
 	double        *s, *other, *p;
 	char          *flipped; /* (S + padding + 1): exponentials, and last their sum, that are rounded the other way */
+	int64_t       *begins;  /* (S): where the call of each token begins (own_calls.h) */
+	bool           later;   /* the checkpoint has rows of calls of several tokens after the first */
 	int64_t        S;
 	int64_t        padding; /* keys of its batch's padding, after the others; 0: none were recorded */
 } vn_attend;

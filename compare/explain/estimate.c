@@ -5,6 +5,7 @@
 #include "compare/explain/estimate_attention.h"
 #include "compare/explain/estimate_positions.h"
 #include "compare/explain/estimate_rope.h"
+#include "compare/explain/estimate_turned_tokens.h"
 #include "compare/explain/fit.h"
 #include "compare/explain/score.h"
 
@@ -47,6 +48,7 @@ static const struct row {
 	reader      read_alone, read_among;
 } table[] = {
 	{ OF(ROPE), .read_alone = vn_estimate_rope },
+	{ OF(ROPE), .read_alone = vn_estimate_stretch_of_one, .beside = true },
 	{ OF(ROPE), VN_THETA, "theta", .among = { 10, 1e9, 73, true } },
 	{ OF(POSITIONS), .read_alone = vn_estimate_positions },
 	{ NORMS, VN_EPS, "eps", { 1e-13, 10, 17, false }, .among = { 1e-9, 10, 33, true } },

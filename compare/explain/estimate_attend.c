@@ -68,10 +68,9 @@ static int64_t first_off(asked *x)
 static vn_status try_best(asked *x, vn_error *err)
 {
 	const vn_step *step;
-	/* With several steps each step shows its own call; a buffer of that many slots would look
-	 * the same. */
+	/* A recording that knows of one call may be of several. */
 	const int64_t  off = vn_recording_steps(x->t->c->opened.cand, &step) == 1 && !x->t->site->first ? first_off(x) : 0;
-	const int      call = off > 1 ? (int)off : 0;
+	const int      call = x->a.later ? VN_OWN_CALLS : off > 1 ? (int)off : 0;
 	const struct {
 		vn_finding     finding;
 		vn_attend_edit edit;
@@ -79,6 +78,7 @@ static vn_status try_best(asked *x, vn_error *err)
 		{ VN_PADDING_SEEN, { .kind = VN_ATTEND_PADDING } },
 		{ VN_MASK_FROM_CALL, { .kind = VN_ATTEND_CALLS_FROM_ZERO, .call = call } },
 		{ VN_CALLS_ALONE, { .kind = VN_ATTEND_CALLS_ALONE, .call = call } },
+		{ VN_CALLS_SEE_FUTURE, { .kind = VN_ATTEND_CALLS_FUTURE, .call = call } },
 		{ VN_SOFTMAX_SINK, { .kind = VN_ATTEND_SINK } }, /* softmax_one: one is added to the sum of exponentials */
 		{ VN_SUM_PLUS, { .kind = VN_ATTEND_SUM_PLUS, .number = 1 } },
 		{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 10 } },
@@ -107,7 +107,7 @@ static vn_status try_best(asked *x, vn_error *err)
 		{ VN_CACHE_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_INT8, .scaled = true } },
 		{ VN_CACHE_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_E4M3, .scaled = true } },
 	};
-	enum { N_EDITS = sizeof edits / sizeof *edits, PADDING = 0, FIRST_OF_CALLS = 1, LAST_OF_CALLS = 2 };
+	enum { N_EDITS = sizeof edits / sizeof *edits, PADDING = 0, FIRST_OF_CALLS = 1, LAST_OF_CALLS = 3 };
 	const vn_step *own = vn_recording_step(x->t->c->opened.cand, x->t->c->result.point[x->t->x->point].step);
 	const bool     later = own && own->position > 0; /* calls that read what others cached */
 	double         least = (double)INFINITY;

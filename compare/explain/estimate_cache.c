@@ -329,6 +329,23 @@ static void end(keys *x)
 	free(x->slot);
 }
 
+/* Keys alone, or values alone, of the call's own tokens are not in the cache yet; both are faults of the catalogue. */
+static vn_status fit_not_cached(vn_explain_trial *t, int node, vn_error *err)
+{
+	static const int forms[] = { VN_CACHE_LATE, VN_CACHE_STALE };
+	vn_status        st = VN_OK;
+
+	for (int of = 1; of <= 2; of++)
+		for (int form = 0; !st && form < 2; form++) {
+			vn_hypothesis h = { .finding = VN_NEW_NOT_CACHED, .node = node, .change.later = true };
+			vn_constant_put(&h, "cache_block", 1);
+			vn_constant_put(&h, "cache_of", of);
+			vn_constant_put(&h, "cache_form", forms[form]);
+			st = vn_try(t, &h, err);
+		}
+	return st;
+}
+
 vn_status vn_estimate_new_slots(vn_explain_trial *t, vn_error *err)
 {
 	/* If only the newest token is late, it is not in the cache yet (C5). */
@@ -344,6 +361,8 @@ vn_status vn_estimate_new_slots(vn_explain_trial *t, vn_error *err)
 	if (p->node[node].op != VN_OP_ATTENTION || !s || !s->position || t->part || t->brief || t->went == VN_NOT_WENT_ON ||
 	    t->x->unmodified.local.bad)
 		return VN_OK;
+	if (s->position > 0)
+		st = fit_not_cached(t, node, err);
 	for (int of = 0; of < 3; of++)
 		for (size_t i = 0; !st && i < sizeof moved / sizeof *moved; i++) {
 			const vn_slot_change slots = { of, moved[i].by, moved[i].newest };

@@ -1,5 +1,6 @@
 /* estimate_rotate.c: see estimate_rotate.h. */
 #include "compare/explain/estimate_rotate.h"
+#include "compare/explain/own_calls.h"
 #include "compare/explain/score.h"
 
 #include <stdlib.h>
@@ -61,10 +62,17 @@ vn_status vn_estimate_rotate(vn_explain_trial *t, vn_error *err)
 	if (!can_be_made(t))
 		return VN_OK;
 	const vn_step *step;
-	const int      off = vn_recording_steps(t->c->opened.cand, &step) == 1 && !t->site->first ? first_off(t) : 0;
+	bool           later;
+	int64_t       *begins = vn_own_calls(t, &later);
+	const int      off = later                                                                  ? VN_OWN_CALLS
+	                     : vn_recording_steps(t->c->opened.cand, &step) == 1 && !t->site->first ? first_off(t)
+	                                                                                            : 0;
+	free(begins);
+	if (!begins)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)t->site->tokens);
 	/* clang-format off */
 	const struct { vn_finding finding; vn_rotate_edit edit; } edits[] = {
-		{ VN_CALLS_FROM_ZERO, { .call = off > 1 ? off : 0 } }, { VN_SINE_FOR_COSINE, { .exchanged = true } },
+		{ VN_CALLS_FROM_ZERO, { .call = off > 1 || later ? off : 0 } }, { VN_SINE_FOR_COSINE, { .exchanged = true } },
 #define ROUNDED(format) \
 		{ VN_ANGLES_ROUNDED, { .frequencies = format } }, { VN_ANGLES_ROUNDED, { .positions = format } }, \
 		{ VN_ANGLES_ROUNDED, { .table = format } }, { VN_ANGLES_ROUNDED, { .angles = format } }, \
@@ -75,7 +83,7 @@ vn_status vn_estimate_rotate(vn_explain_trial *t, vn_error *err)
 #undef ROUNDED
 	};
 	/* clang-format on */
-	vn_status      st = VN_OK;
+	vn_status st = VN_OK;
 
 	for (size_t i = edits[0].edit.call ? 0 : 1; !st && i < sizeof edits / sizeof *edits; i++) {
 		vn_hypothesis h = { .finding = edits[i].finding,

@@ -10,6 +10,7 @@
 #include "compare/explain/estimate_linear.h"
 #include "compare/explain/estimate_narrow.h"
 #include "compare/explain/estimate_rotate.h"
+#include "compare/explain/estimate_turned_tokens.h"
 #include "compare/explain/heads.h"
 #include "compare/explain/rearrange.h"
 #include "compare/explain/rearrange_rows.h"
@@ -118,6 +119,7 @@ static const struct strategy {
 	{ vn_estimate_new_slots, .unless_fitted = true },
 	{ vn_estimate_attend, .unless_fitted = true },
 	{ vn_estimate_rotate, .unless_fitted = true },
+	{ vn_estimate_turned_tokens, .unless_fitted = true },
 	{ vn_rearrange, .unless_fitted = true, .in_any_case = true },
 	{ .try = vn_rearrange_rows },
 	{ vn_redirect, .unless_fitted = true },

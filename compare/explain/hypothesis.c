@@ -68,6 +68,10 @@ const char *vn_hypothesis_id(const vn_hypothesis *h, char id[VN_ID])
 		snprintf(id, VN_ID, "%s", vn_fault_id(h->change.number.row));
 	else if (h->finding == VN_SLOTS_MOVED)
 		snprintf(id, VN_ID, "%s", vn_mistake_id(moved_slots(h)));
+	else if (h->finding == VN_NEW_NOT_CACHED)
+		snprintf(
+			id, VN_ID, "%s",
+			vn_mistake_id(vn_constant_of(h, "cache_form") == VN_CACHE_LATE ? VN_MISTAKE_C5 : VN_MISTAKE_C5_BEFORE));
 	else if (h->finding == VN_NEW_SLOTS_MOVED)
 		snprintf(id, VN_ID, "%s", vn_mistake_id(slots_id(h->change.slots.of > 0, h->change.slots.by > 0)));
 	else if (h->finding == VN_PROBS_ROUNDED)
@@ -116,6 +120,16 @@ static bool same_constants(const vn_hypothesis *a, const vn_hypothesis *b, int d
 	return same;
 }
 
+static bool same_rotation(const vn_rotate_edit *a, const vn_rotate_edit *b)
+{
+	const vn_position_map *m = &a->map, *n = &b->map;
+
+	return a->positions == b->positions && a->frequencies == b->frequencies && a->angles == b->angles &&
+	       a->table == b->table && a->call == b->call && a->moved == b->moved && a->exchanged == b->exchanged &&
+	       a->by_ids == b->by_ids && m->first == n->first && m->last == n->last && m->open == n->open &&
+	       m->whole == n->whole && m->times == n->times && m->plus == n->plus;
+}
+
 static bool same_change(const vn_hypothesis *a, const vn_hypothesis *b)
 {
 	const vn_change *x = &a->change, *y = &b->change;
@@ -128,7 +142,7 @@ static bool same_change(const vn_hypothesis *a, const vn_hypothesis *b)
 	case VN_BY_CONSTANTS: return same_constants(a, b, digits);
 	case VN_BY_ROWS: return a->last || x->rows == y->rows;
 	case VN_BY_MATRIX: return memcmp(&x->matrix, &y->matrix, sizeof x->matrix) == 0;
-	case VN_BY_ROTATION: return memcmp(&x->rotate, &y->rotate, sizeof x->rotate) == 0;
+	case VN_BY_ROTATION: return same_rotation(&x->rotate, &y->rotate);
 	case VN_BY_ATTEND:
 		return x->attend.kind == y->attend.kind && x->attend.call == y->attend.call &&
 		       x->attend.scores == y->attend.scores && x->attend.exps == y->attend.exps &&

@@ -23,7 +23,7 @@ typedef enum vn_finding {
 	VN_EPS, VN_EPS_OUTSIDE, VN_SCORE_SCALE, VN_DELTA_SCALE, VN_WINDOW, VN_WINDOW_AND_SINKS, VN_KEYS_OF_PADDING,
 		VN_PADDING_SEEN,
 	VN_SLOTS_MOVED, VN_NEW_SLOTS_MOVED, VN_BLOCKS_EXCHANGED, VN_BLOCKS_REORDERED, VN_OWN_KEY_MISSING, VN_KEYS_UNSEEN,
-		VN_CACHE_EMPTY, VN_CACHE_OTHER_TOKENS,
+		VN_CACHE_EMPTY, VN_CACHE_OTHER_TOKENS, VN_CACHE_ONE_ALONE, VN_NEW_NOT_CACHED,
 	VN_BIAS_TIMES, VN_RANKS_SUMMED, VN_SHARDS_JOINED, VN_SHARDS_ALONG_TOKENS, VN_SHARDS_REORDERED, VN_ROWS_PADDED,
 	VN_TEMPERATURE, VN_CAP, VN_SUM_TIMES, VN_AVERAGE, VN_FACTOR, VN_CLAMPED, VN_ADDEND, VN_ONE_VALUE, VN_ZERO,
 		VN_HEADS_REORDERED,
@@ -32,9 +32,10 @@ typedef enum vn_finding {
 	VN_PARTLY_ZERO, VN_PARTLY_OTHER, VN_CHANNELS_ZERO,
 	VN_MATRIX_TURNED, VN_INPUTS_MISSING, VN_RANKS_CROSSED, VN_ROWS_REORDERED, VN_NEVER_LOADED,
 		VN_WEIGHTS_SCALED, VN_WEIGHTS_ROUNDED, VN_WEIGHTS_QUANTISED, VN_PRODUCT_ROUNDED,
-	VN_MASK_FROM_CALL, VN_CALLS_ALONE, VN_SOFTMAX_SINK, VN_SUM_PLUS, VN_SCORE_CAP, VN_SOFTMAX_ROUNDED,
+	VN_MASK_FROM_CALL, VN_CALLS_ALONE, VN_CALLS_SEE_FUTURE, VN_SOFTMAX_SINK, VN_SUM_PLUS, VN_SCORE_CAP,
+		VN_SOFTMAX_ROUNDED,
 		VN_ATTENTION_ROUNDED, VN_PROBS_ROUNDED, VN_CACHE_ROUNDED, VN_NARROW, VN_OTHER_ACTIVATION,
-		VN_ANGLES_ROUNDED, VN_CALLS_FROM_ZERO, VN_SINE_FOR_COSINE, VN_TURNED_BY_IDS,
+		VN_ANGLES_ROUNDED, VN_CALLS_FROM_ZERO, VN_POSITIONS_OF_SOME, VN_SINE_FOR_COSINE, VN_TURNED_BY_IDS,
 	VN_STATE_LOST, VN_UNNORMED,
 	VN_OTHER_WEIGHTS, VN_PARTNERS_MATRIX, VN_OTHER_MATRIX, VN_OTHER_CACHE, VN_OTHER_KEYS, VN_OTHER_VALUES,
 		VN_OTHER_INPUT, VN_STEP_STALE, VN_STEP_LATE, VN_OTHER_TOKEN, VN_POSITION_FOR_ID,
@@ -94,11 +95,11 @@ typedef struct vn_matrix_edit {
 
 /* A change of the mask or the softmax. */
 typedef enum vn_attend_kind {
-	/* calls of `call` tokens, recorded as one: the mask counts queries from the start of each
-	 * call */
+	/* in calls of several tokens after the first, the mask counts queries from the start of each call */
 	VN_ATTEND_CALLS_FROM_ZERO,
-	VN_ATTEND_CALLS_ALONE, /* such calls do not see keys of earlier calls */
-	VN_ATTEND_SINK,        /* one more score, `number`, whose value is 0 */
+	VN_ATTEND_CALLS_ALONE,  /* they do not see keys of earlier calls */
+	VN_ATTEND_CALLS_FUTURE, /* they see all keys of their call, also later ones */
+	VN_ATTEND_SINK,         /* one more score, `number`, whose value is 0 */
 	/* `number` is added to the sum of exponentials after the largest score was subtracted */
 	VN_ATTEND_SUM_PLUS,
 	VN_ATTEND_CAP, /* scores become number * tanh(score / number) */
@@ -106,9 +107,11 @@ typedef enum vn_attend_kind {
 	VN_ATTEND_ROUNDED,
 	VN_ATTEND_PADDING, /* keys of the padding of its batch are seen */
 } vn_attend_kind;
+/* For the length of calls: those of the recording (own_calls.h). */
+enum { VN_OWN_CALLS = -1 };
 typedef struct vn_attend_edit {
 	vn_attend_kind   kind;
-	int              call;
+	int              call; /* every call has that many tokens, though they were recorded as one; or VN_OWN_CALLS */
 	/* of the softmax: scores (and, if exponentials are, their distance to the largest), exponentials, their sum, and
 	 * probabilities */
 	vn_weight_format scores, exps, sum, probs;
@@ -118,12 +121,22 @@ typedef struct vn_attend_edit {
 	double           number;
 } vn_attend_edit;
 
+/* Tokens at positions first to last, or (open) from first on, are rotated as if at times * position + plus,
+ * rounded down if `whole`. */
+typedef struct vn_position_map {
+	int64_t first, last;
+	double  times, plus;
+	bool    whole, open;
+} vn_position_map;
+
 /* A change of a rotation: the formats that its intermediate numbers are rounded to, and others. */
 typedef struct vn_rotate_edit {
 	vn_weight_format positions, frequencies, angles, table;
-	int              call;      /* positions restart at 0 every `call` tokens; 0: they do not */
-	bool             exchanged; /* sine and cosine are exchanged */
-	bool             by_ids;    /* the token ids are the positions */
+	int  call;  /* positions restart at 0 every `call` tokens, or (VN_OWN_CALLS) in every call; 0: they do not */
+	bool moved; /* some tokens are at other positions */
+	vn_position_map map;
+	bool            exchanged; /* sine and cosine are exchanged */
+	bool            by_ids;    /* the token ids are the positions */
 } vn_rotate_edit;
 
 /* An operation in a narrower format than the run's: its result alone, or (whole) also what it reads. */

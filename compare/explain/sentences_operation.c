@@ -29,6 +29,12 @@ static void say_later(const vn_sentence *s)
 	       abs(by), by > 0 ? "high" : "low");
 }
 
+static void say_stretch(const vn_sentence *s)
+{
+	VN_PUT(s, "every angle is %.5g times the right angle%s", vn_constant_of(s->h, "turn"),
+	       s->h->change.later ? ", after the first call" : "");
+}
+
 static void say_width(const vn_sentence *s)
 {
 	VN_PUT(s, "RoPE turns %.0f of %d columns", vn_constant_of(s->h, "rotary_dim"),
@@ -147,15 +153,28 @@ static void say_format(const vn_sentence *s)
 		vn_text_add(s->text, s->size, "%s one scale for each token", e->of == VN_OF_BOTH ? " and" : ", with");
 }
 
+/* "calls of 35 tokens" */
+static void say_which_calls(int call, char text[60])
+{
+	if (call == VN_OWN_CALLS)
+		snprintf(text, 60, "calls of several tokens");
+	else
+		snprintf(text, 60, "calls of %d tokens", call);
+}
+
 static void say_attend(const vn_sentence *s)
 {
 	const vn_attend_edit *e = &s->h->change.attend;
 
+	char calls[60];
+
+	say_which_calls(e->call, calls);
 	if (e->kind == VN_ATTEND_CALLS_FROM_ZERO)
-		VN_PUT(s, "the mask counts queries from the first of the call, not of the sequence, in calls of %d tokens",
-		       e->call);
+		VN_PUT(s, "the mask counts queries from the first of the call, not of the sequence, in %s", calls);
 	else if (e->kind == VN_ATTEND_CALLS_ALONE)
-		VN_PUT(s, "calls of %d tokens do not see the keys of earlier calls", e->call);
+		VN_PUT(s, "%s do not see the keys of earlier calls: the cache is not read", calls);
+	else if (e->kind == VN_ATTEND_CALLS_FUTURE)
+		VN_PUT(s, "no causal mask in %s after the first: a query sees all keys of its call", calls);
 	else if (e->kind == VN_ATTEND_SINK)
 		VN_PUT(s, "softmax with an attention sink: one more score, %g, that has no value", e->number);
 	else if (e->kind == VN_ATTEND_SUM_PLUS)
@@ -201,7 +220,35 @@ static void say_narrow(const vn_sentence *s)
 
 static void say_calls(const vn_sentence *s)
 {
-	VN_PUT(s, "positions count from 0 in every call of %d tokens", s->h->change.rotate.call);
+	if (s->h->change.rotate.call == VN_OWN_CALLS)
+		VN_PUT(s, "positions count from 0 in every call of several tokens");
+	else
+		VN_PUT(s, "positions count from 0 in every call of %d tokens", s->h->change.rotate.call);
+}
+
+/* "token 20 is", "tokens 30-45 are", "tokens from 40 on are" rotated as ... */
+static void say_moved(const vn_sentence *s)
+{
+	const vn_position_map *m = &s->h->change.rotate.map;
+	const bool             one = m->first == m->last && !m->open;
+	const double           from = m->times != 1 ? m->plus / (1 - m->times) : 0; /* is rotated as it should be */
+
+	if (one)
+		VN_PUT(s, "token %lld is rotated as ", (long long)m->first);
+	else if (m->open)
+		VN_PUT(s, "tokens from %lld on are rotated as ", (long long)m->first);
+	else
+		VN_PUT(s, "tokens %lld-%lld are rotated as ", (long long)m->first, (long long)m->last);
+	if (m->times == 1)
+		vn_text_add(s->text, s->size, "if %g position%s %s", fabs(m->plus), fabs(m->plus) == 1 ? "" : "s",
+		            m->plus < 0 ? "earlier" : "later");
+	else if (m->times == 0)
+		vn_text_add(s->text, s->size, "if at position %g", m->plus);
+	else if (fabs(from) < 0.5)
+		vn_text_add(s->text, s->size, "if at %.4g times %s position%s%s", m->times, one ? "its" : "their",
+		            one ? "" : "s", m->whole ? ", rounded down" : "");
+	else
+		vn_text_add(s->text, s->size, "if %.4g times as far from position %.0f", m->times, from);
 }
 
 static void say_rotation(const vn_sentence *s)
@@ -267,7 +314,7 @@ const vn_sentence_row vn_sentences_of_operations[VN_N_FINDINGS] = {
 	[VN_OFFSET_LATER] = { .say = say_later },
 	[VN_ONE_POSITION] = { .words = "every token is rotated as token %.0f", .with = VN_NUMBER, .constant = "offset" },
 	[VN_ANY_POSITION] = { .words = "every token is rotated as if at one and the same position" },
-	[VN_STRETCH] = { .words = "every angle is %.5g times the right angle", .with = VN_NUMBER, .constant = "turn" },
+	[VN_STRETCH] = { .say = say_stretch },
 	[VN_ROTARY_WIDTH] = { .say = say_width },
 	[VN_TABLE_OFFSET] = { .words = "learned positions count from %s", .with = VN_RANGE },
 	[VN_TABLE_OFFSET_LATER] = { .say = say_later },
@@ -290,7 +337,7 @@ const vn_sentence_row vn_sentences_of_operations[VN_N_FINDINGS] = {
 	[VN_WEIGHTS_QUANTISED] = { .say = say_format },
 	[VN_PRODUCT_ROUNDED] = { .say = say_format },
 	[VN_MASK_FROM_CALL] = { .say = say_attend },
-	[VN_CALLS_ALONE] = { .say = say_attend },
+	[VN_CALLS_ALONE] = { .say = say_attend }, [VN_CALLS_SEE_FUTURE] = { .say = say_attend },
 	[VN_SOFTMAX_SINK] = { .say = say_attend },
 	[VN_SUM_PLUS] = { .say = say_attend },
 	[VN_SCORE_CAP] = { .say = say_attend },
@@ -300,6 +347,7 @@ const vn_sentence_row vn_sentences_of_operations[VN_N_FINDINGS] = {
 	[VN_NARROW] = { .say = say_narrow },
 	[VN_ANGLES_ROUNDED] = { .say = say_rotation },
 	[VN_CALLS_FROM_ZERO] = { .say = say_calls },
+	[VN_POSITIONS_OF_SOME] = { .say = say_moved },
 	[VN_TURNED_BY_IDS] = { .say = say_ids },
 	[VN_SINE_FOR_COSINE] = { .words = "sines and cosines exchanged" },
 	[VN_STATE_LOST] = { .words = "calls after the first begin with an empty state" },

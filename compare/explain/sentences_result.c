@@ -1,4 +1,5 @@
 /* sentences_result.c: sentences of what a result is instead: other slots of a cache, ranks, shards, orders, factors. */
+#include "compare/explain/cache_one_slot.h"
 #include "compare/explain/cache_slots.h"
 #include "compare/explain/rearrange_number.h"
 #include "compare/explain/sentence.h"
@@ -80,10 +81,40 @@ static void say_cache(const vn_sentence *s)
 	else if (s->h->finding == VN_CACHE_EMPTY)
 		VN_PUT(s, "token %lld%s is missing from the cache: its %s 0", a, few, whose[1]);
 	else if (n > 1)
-		VN_PUT(s, "the cache holds tokens %lld-%lld in place of tokens %lld-%lld", c, d, a, b);
+		VN_PUT(s, "the cache holds %stokens %lld-%lld in place of tokens %lld-%lld", values ? "" : "keys of ", c, d, a,
+		       b);
 	else
-		VN_PUT(s, "the cache holds token %lld in place of token %lld%s", c, a,
+		VN_PUT(s, "the cache holds %stoken %lld in place of token %lld%s", values ? "" : "the key of ", c, a,
 		       others ? " (other pairs fit these numbers as well)" : "");
+}
+
+/* "the cache holds the key of token 64 in place of token 3's; the value is right" */
+static void say_one_alone(const vn_sentence *s)
+{
+	const int  *list = s->h->change.result.list, of = list[1], holds = list[2], others = list[3];
+	const char *what = of == 1 ? "key" : "value";
+	const bool  both = vn_plan_find(s->p, s->c->result.point[s->x->point].name) ==
+	                  s->p->node[s->h->node].out[VN_ATTN_CONTEXT]; /* shows both */
+	char few[40] = "", right[40] = "";
+
+	if (both)
+		snprintf(right, sizeof right, "; its %s is right", of == 1 ? "value" : "key");
+	if (others)
+		snprintf(few, sizeof few, " or one of %d others", others);
+	if (holds == VN_CACHE_UNKNOWN)
+		VN_PUT(s, "the cache holds another %s in place of token %d's, no token's of this run: stale or overwritten%s",
+		       what, list[0], right);
+	else
+		VN_PUT(s, "the cache holds the %s of token %d%s in place of token %d's%s", what, holds, few, list[0], right);
+}
+
+static void say_not_cached(const vn_sentence *s)
+{
+	const bool        late = vn_constant_of(s->h, "cache_form") == VN_CACHE_LATE;
+	const char *const what = vn_constant_of(s->h, "cache_of") == 1 ? "keys" : "values";
+
+	VN_PUT(s, "%s of tokens after the first call are not yet in the cache when it is read: %s", what,
+	       late ? "zeros" : "the previous token's are read");
 }
 
 /* Which ranks of how many: the present ones if these are few, else the missing ones. */
@@ -207,6 +238,8 @@ const vn_sentence_row vn_sentences_of_results[VN_N_FINDINGS] = {
 	[VN_KEYS_UNSEEN] = { .say = say_cache },
 	[VN_CACHE_EMPTY] = { .say = say_cache },
 	[VN_CACHE_OTHER_TOKENS] = { .say = say_cache },
+	[VN_CACHE_ONE_ALONE] = { .say = say_one_alone },
+	[VN_NEW_NOT_CACHED] = { .say = say_not_cached },
 	[VN_BIAS_TIMES] = { .words = "bias added %.6g times", .with = VN_NUMBER },
 	[VN_RANKS_SUMMED] = { .say = say_ranks },
 	[VN_SHARDS_JOINED] = { .say = say_shards },

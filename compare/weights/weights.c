@@ -93,36 +93,34 @@ static const vn_tensor *numbers_of(const vn_weight_side *s, const vn_weight_row 
 }
 
 /* The result for one weight; found is filled when it differs. */
-typedef enum fate { SAME, ROUNDED, DIFFERS } fate;
-
-static fate look_at(const vn_weight_side *ref, const vn_weight_side *cand, const vn_weight_row *a,
-                    const vn_weight_row *b, vn_weight_difference *found)
+static vn_weight_fate look_at(const vn_weight_side *ref, const vn_weight_side *cand, const vn_weight_row *a,
+                              const vn_weight_row *b, vn_weight_difference *found)
 {
 	vn_weight_difference d = { .row = { a, b } };
 	vn_weight_trial      t = { .side = { ref, cand },
 		                       .row = { a, b },
 		                       .numbers = { numbers_of(ref, a), numbers_of(cand, b) } };
-	bool                 rounded = false;
+	vn_weight_fate       fate;
 
 	t.name = vn_weight_name_of(a ? a->name : b->name);
 	t.heads = vn_heads_of(ref->plan ? ref->plan : cand->plan, t.name.layer);
-	if (a && b && vn_weight_same_numbers(&t, &rounded))
-		return rounded ? ROUNDED : SAME;
+	if (a && b && (fate = vn_weight_same_numbers(&t)) != VN_WEIGHT_DIFFERS)
+		return fate;
 	d.layer = t.name.layer;
 	d.part = t.name.tail;
 	bool same = false, fused = (!a || !b) && vn_weight_fused(&t, &d, &same);
 	if (same)
-		return SAME;
+		return VN_WEIGHT_SAME;
 	if (!fused && !vn_weight_by_table(&t, &d) && !vn_weight_by_digest(&t, &d) && !vn_weight_by_numbers(&t, &d))
 		vn_weight_by_statistics(&t, &d);
 	*found = d;
-	return DIFFERS;
+	return VN_WEIGHT_DIFFERS;
 }
 
 typedef struct looked {
 	const vn_weight_side *ref, *cand;
 	vn_weight_difference *d;
-	fate                 *f;
+	vn_weight_fate       *f;
 } looked;
 
 static void look_at_row(void *ctx, int i)
@@ -140,7 +138,7 @@ static void look_at_row(void *ctx, int i)
 
 /* Looks at all rows in parallel; results are in row order. */
 static void look_at_all(const vn_weight_side *ref, const vn_weight_side *cand, int threads, vn_weight_difference *d,
-                        fate *f)
+                        vn_weight_fate *f)
 {
 	vn_team_each(threads, ref->n + cand->n, look_at_row, &(looked) { ref, cand, d, f });
 }
@@ -165,10 +163,10 @@ static vn_status group(vn_weights *w, const vn_weight_side *ref, const vn_weight
 vn_status vn_weights_compare(const vn_weight_side *ref, const vn_weight_side *cand, int threads, vn_weights **out,
                              vn_error *err)
 {
-	const size_t most = (size_t)ref->n + (size_t)cand->n + 1;
-	vn_weights  *w = calloc(1, sizeof *w);
-	fate        *f = calloc(most, sizeof *f);
-	vn_status    st = VN_OK;
+	const size_t    most = (size_t)ref->n + (size_t)cand->n + 1;
+	vn_weights     *w = calloc(1, sizeof *w);
+	vn_weight_fate *f = calloc(most, sizeof *f);
+	vn_status       st = VN_OK;
 
 	*out = NULL;
 	if (!w || !f || !(w->found = calloc(most, sizeof *w->found))) {
@@ -179,10 +177,11 @@ vn_status vn_weights_compare(const vn_weight_side *ref, const vn_weight_side *ca
 	w->n[1] = cand->n;
 	look_at_all(ref, cand, threads, w->found, f);
 	for (int i = 0; i < ref->n + cand->n; i++) {
-		w->rounded += f[i] == ROUNDED;
-		w->same += f[i] == SAME && i < ref->n;
-		w->extra += f[i] == DIFFERS && i >= ref->n;
-		if (f[i] == DIFFERS)
+		w->rounded += f[i] == VN_WEIGHT_ROUNDED || f[i] == VN_WEIGHT_ALIKE;
+		w->alike += f[i] == VN_WEIGHT_ALIKE;
+		w->same += f[i] == VN_WEIGHT_SAME && i < ref->n;
+		w->extra += f[i] == VN_WEIGHT_DIFFERS && i >= ref->n;
+		if (f[i] == VN_WEIGHT_DIFFERS)
 			w->found[w->n_found++] = w->found[i];
 	}
 	if ((st = group(w, ref, cand, err)))
@@ -273,6 +272,12 @@ char *vn_weights_summary(const vn_weights *w, char text[VN_WEIGHT_WORDS])
 
 	if (w->n_found)
 		snprintf(text, VN_WEIGHT_WORDS, "%d of %d differ", w->n_found, both + w->n_found);
+	else if (w->alike)
+		snprintf(
+			text, VN_WEIGHT_WORDS,
+			"%d, equal values (%d of them in another format, %d as far as statistics show: their numbers are not at "
+			"hand)",
+			both, w->rounded, w->alike);
 	else if (w->rounded)
 		snprintf(text, VN_WEIGHT_WORDS, "%d, equal values (%d of them in another format)", both, w->rounded);
 	else

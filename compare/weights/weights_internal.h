@@ -159,8 +159,10 @@ bool vn_weight_by_statistics(const vn_weight_trial *t, vn_weight_difference *d);
 /* For a weight that exists on one side only because the other has it in parts, or as a part of a
  * fused one. *same: the numbers are equal. */
 bool vn_weight_fused(const vn_weight_trial *t, vn_weight_difference *d, bool *same);
-/* Do both sides have the same numbers up to a conversion of format, even if the digests differ? */
-bool vn_weight_same_numbers(const vn_weight_trial *t, bool *rounded);
+/* Do both sides have the same numbers up to a conversion of format, even if the digests differ? ALIKE: in two
+ * formats, and the numbers that would tell are not at hand; their statistics agree. */
+typedef enum vn_weight_fate { VN_WEIGHT_SAME, VN_WEIGHT_ROUNDED, VN_WEIGHT_ALIKE, VN_WEIGHT_DIFFERS } vn_weight_fate;
+vn_weight_fate vn_weight_same_numbers(const vn_weight_trial *t);
 
 /* Makes the lines from the differences, which it sorts. all: the names of both sides, which tell
  * whether all layers differ. */

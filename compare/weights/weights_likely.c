@@ -91,24 +91,27 @@ static bool holds(const vn_weight_trial *t, int k, const vn_tensor *numbers)
 	return strcmp(x.hex, t->row[k]->digest.hex) == 0;
 }
 
-bool vn_weight_same_numbers(const vn_weight_trial *t, bool *rounded)
+vn_weight_fate vn_weight_same_numbers(const vn_weight_trial *t)
 {
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
+	const bool           formats = a->dtype != b->dtype;
 
-	*rounded = a->dtype != b->dtype;
-	if (!*rounded && !vn_weights_same(a, b) && undone(t))
-		return *rounded = true;
+	if (!formats && !vn_weights_same(a, b) && undone(t))
+		return VN_WEIGHT_ROUNDED;
 	if (!vn_shape_equal(&a->shape, &b->shape) || !vn_weights_same(a, b))
-		return false;
-	const int k = *rounded ? finer(t) : -1;
+		return VN_WEIGHT_DIFFERS;
+	if (!formats)
+		return VN_WEIGHT_SAME;
+	const int k = finer(t);
 	if (k < 0 || !*t->row[!k]->digest.hex)
-		return true;
+		return VN_WEIGHT_ALIKE;
 	if (t->numbers[k])
-		return holds(t, !k, t->numbers[k]);
+		return holds(t, !k, t->numbers[k]) ? VN_WEIGHT_ROUNDED : VN_WEIGHT_DIFFERS;
 	/* The finer side has the same statistics: it holds the coarser numbers, perhaps in another order. */
 	if (t->numbers[!k] && *t->row[k]->digest.hex && same_in_any_order(a, b))
-		return holds(t, k, t->numbers[!k]);
-	return vn_dtype_size(t->row[!k]->dtype) != 2 || !cut(t->row[k], t->row[!k], t->row[!k]->dtype);
+		return holds(t, k, t->numbers[!k]) ? VN_WEIGHT_ROUNDED : VN_WEIGHT_DIFFERS;
+	return vn_dtype_size(t->row[!k]->dtype) == 2 && cut(t->row[k], t->row[!k], t->row[!k]->dtype) ? VN_WEIGHT_DIFFERS
+	                                                                                              : VN_WEIGHT_ALIKE;
 }
 
 /* ---- fresh random numbers ---------------------------------------------------------------- */

@@ -145,6 +145,7 @@ json_t *vn_weights_json(const vn_weights *w)
 	json_object_set_new(j, "candidate", json_integer(w->n[1]));
 	json_object_set_new(j, "same", json_integer(w->same));
 	json_object_set_new(j, "rounded", json_integer(w->rounded));
+	json_object_set_new(j, "alike", json_integer(w->alike));
 	json_object_set_new(j, "differ", json_integer(w->n_found));
 	for (int i = 0; i < w->n_lines; i++)
 		json_array_append_new(groups, group(w, &w->line[i]));

@@ -1,0 +1,449 @@
+/* cache_one_slot.c: see cache_one_slot.h.
+ *
+ * * With p_j the probabilities of the unmodified operation and y the sum of p_j v_j: if the value of slot a is v,
+ * the context is y + p_a (v - v_a) in every head and step; if its key is another, it is y + w (v_a - y) with a
+ * number w of each head and step, and of the scores only column a changes. So a slot can be found although what it
+ * holds is not known. Then it is compared with what other tokens have. */
+#include "compare/explain/cache_one_slot.h"
+#include "compare/explain/hypothesis_made.h"
+#include "compare/explain/score.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An error below this many floors in every step is easily reduced by chance: there are many slots. */
+#define CLEAR 4.0
+/* A slot that leaves no more than this many times the limit may be it as well. */
+#define APART 4.0
+/* A query that a value changes by this many floors of its head tells something of it. */
+#define TELLS 16.0
+
+enum { KEY = 1, VALUE = 2 };
+enum { PAIRS = 1 << 16 }; /* of a slot and a token: the most that are tried */
+
+/* A step of one token. */
+typedef struct query {
+	vn_explanation *x;
+	const vn_node  *n;
+	int             output;
+	int64_t         S, first;
+	double         *k, *v, *q, *is; /* (S,G,K) (S,G,K) (H,K); the candidate's (H,K), or (H,S) */
+	double         *s, *p, *y;      /* (H,S) (H,S) (H,K): unmodified */
+	double          size;
+} query;
+
+static int heads(const query *q)
+{
+	return q->n->c.attention.heads;
+}
+
+static int width(const query *q)
+{
+	return q->n->c.attention.head_dim;
+}
+
+static int key_heads(const query *q)
+{
+	return q->n->c.attention.kv_heads;
+}
+
+/* The key or value that a head reads of token j. */
+static const double *row_of(const query *q, const double *of, int64_t j, int h)
+{
+	return of + (j * key_heads(q) + h / (heads(q) / key_heads(q))) * width(q);
+}
+
+static double dot(const double *a, const double *b, int64_t n)
+{
+	double sum = 0;
+
+	for (int64_t i = 0; i < n; i++)
+		sum += a[i] * b[i];
+	return sum;
+}
+
+/* ---- the steps ---------------------------------------------------------------------------------------------- */
+
+static void close_query(query *q)
+{
+	free(q->k);
+	free(q->v);
+	free(q->q);
+	free(q->is);
+	free(q->s);
+	free(q->p);
+	free(q->y);
+}
+
+static double *doubles(const vn_tensor *t, int64_t from, int64_t n)
+{
+	double *x = malloc((size_t)n * sizeof *x + 1);
+
+	if (x)
+		vn_to_f64(x, (const char *)t->data + (size_t)from * vn_dtype_size(t->dtype), t->dtype, (size_t)n);
+	return x;
+}
+
+static void attend(query *q)
+{
+	const int K = width(q);
+
+	for (int h = 0; h < heads(q); h++) {
+		double *s = q->s + h * q->S, *p = q->p + h * q->S, *y = q->y + h * K, top = -(double)INFINITY, sum = 0;
+		for (int64_t j = 0; j < q->S; j++) {
+			s[j] = dot(q->q + h * K, row_of(q, q->k, j, h), K) * q->n->c.attention.scale;
+			top = j >= q->first ? fmax(top, s[j]) : top;
+		}
+		for (int64_t j = 0; j < q->S; j++)
+			sum += p[j] = j < q->first ? 0 : exp(s[j] - top);
+		for (int64_t j = 0; j < q->S; j++) {
+			const double *v = row_of(q, q->v, j, h);
+			p[j] /= sum;
+			for (int d = 0; d < K; d++)
+				y[d] += p[j] * v[d];
+		}
+	}
+}
+
+/* Moves the probe to explanation x and reads its step. *fits: it is a step of one token of an attention. */
+static vn_status open_query(vn_explain_trial *t, vn_explanation *x, query *q, bool *fits, vn_error *err)
+{
+	static const int outputs[] = { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS };
+	const vn_step   *s = vn_recording_step(t->c->opened.cand, t->c->result.point[x->point].step);
+	vn_tensor        in[3];
+	vn_status        st = vn_recompute_at(t->recompute, x->point, err);
+
+	*fits = false;
+	*q = (query) { .x = x, .output = -1 };
+	if (st)
+		return st;
+	t->x = x;
+	q->n = &t->site->plan->node[t->site->plan->value[t->site->target].node];
+	for (size_t i = 0; i < 3 && q->n->op == VN_OP_ATTENTION; i++)
+		q->output = q->n->out[outputs[i]] == t->site->target ? outputs[i] : q->output;
+	if (q->output < 0 || !q->n->c.attention.causal || !s || s->tokens != 1 || s->rows != 1 || x->unmodified.local.bad)
+		return VN_OK;
+	for (int i = 0; !st && i < 3; i++)
+		st = vn_recompute_input(t->recompute, (const int[]) { VN_ATTN_Q, VN_ATTN_K, VN_ATTN_V }[i], VN_FINE_WIDTH,
+		                        &in[i], err);
+	if (st)
+		return st;
+	const int64_t S = q->S = s->position + 1, H = heads(q), K = width(q), G = key_heads(q);
+	const int64_t window = q->n->c.attention.window, all = H * (q->output == VN_ATTN_CONTEXT ? K : S);
+	q->first = window && S > window ? S - window : 0;
+	if (vn_shape_count(&t->site->cand.shape) != all || vn_shape_count(&in[1].shape) < S * G * K ||
+	    vn_shape_count(&in[0].shape) < S * H * K)
+		return VN_OK;
+	q->q = doubles(&in[0], (S - 1) * H * K, H * K);
+	q->k = doubles(&in[1], 0, S * G * K);
+	q->v = doubles(&in[2], 0, S * G * K);
+	q->is = doubles(&t->site->cand, 0, all);
+	q->s = calloc((size_t)(H * S) + 1, sizeof *q->s);
+	q->p = calloc((size_t)(H * S) + 1, sizeof *q->p);
+	q->y = calloc((size_t)(H * K) + 1, sizeof *q->y);
+	if (!q->q || !q->k || !q->v || !q->is || !q->s || !q->p || !q->y)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
+	attend(q);
+	q->size = dot(q->is, q->is, all);
+	*fits = q->size > 0;
+	return VN_OK;
+}
+
+/* ---- what a slot leaves ---------------------------------------------------------------------------------------- */
+
+/* The head's context with another key in slot a, which has w more of the sum. */
+static void with_share(const query *q, int h, int64_t a, double w, double *to)
+{
+	const double *v = row_of(q, q->v, a, h), *y = q->y + h * width(q);
+
+	for (int d = 0; d < width(q); d++)
+		to[d] = y[d] + w * (v[d] - y[d]);
+}
+
+/* The share of slot a that fits the candidate's context best. */
+static double best_share(const query *q, int h, int64_t a)
+{
+	const double *v = row_of(q, q->v, a, h), *y = q->y + h * width(q), *is = q->is + h * width(q);
+	const double  least = -q->p[h * q->S + a] / (1 - fmin(q->p[h * q->S + a], 1 - 1e-9)) * 1.001;
+	double        rd = 0, dd = 0;
+
+	for (int d = 0; d < width(q); d++) {
+		rd += (is[d] - y[d]) * (v[d] - y[d]);
+		dd += (v[d] - y[d]) * (v[d] - y[d]);
+	}
+	return dd > 0 ? fmin(fmax(rd / dd, least), 1) : 0;
+}
+
+/* The share of slot a if its key is token c's. */
+static double share_of(const query *q, int h, int64_t a, int64_t c)
+{
+	const double *s = q->s + h * q->S, p = q->p[h * q->S + a], grown = p * exp(fmin(s[c] - s[a], 500));
+
+	return (grown - p) / (1 - p + grown);
+}
+
+/* What the step's output would be, (H,K) or (H,S): with another key in slot a, token c's or (VN_CACHE_UNKNOWN) the
+ * one that fits best, or with another value, which is greater by `by` (G,K). */
+static void make(const query *q, int of, int64_t a, int64_t c, const double *by, double *to)
+{
+	const int     K = width(q), group = heads(q) / key_heads(q);
+	const int64_t S = q->S;
+
+	for (int h = 0; h < heads(q); h++) {
+		const double *p = q->p + h * S, *is = q->is + h * (q->output == VN_ATTN_CONTEXT ? K : S);
+		if (q->output == VN_ATTN_CONTEXT && of == VALUE) {
+			for (int d = 0; d < K; d++)
+				to[h * K + d] = q->y[h * K + d] + p[a] * by[h / group * K + d];
+		} else if (q->output == VN_ATTN_CONTEXT) {
+			with_share(q, h, a, c == VN_CACHE_UNKNOWN ? best_share(q, h, a) : share_of(q, h, a, c), to + h * K);
+		} else if (q->output == VN_ATTN_SCORES) {
+			memcpy(to + h * S, q->s + h * S, (size_t)S * sizeof *to);
+			to[h * S + a] = c == VN_CACHE_UNKNOWN ? is[a] : q->s[h * S + c];
+		} else {
+			const double w = share_of(q, h, a, c == VN_CACHE_UNKNOWN ? a : c),
+						 share = c == VN_CACHE_UNKNOWN ? is[a] : p[a] + w * (1 - p[a]);
+			for (int64_t j = 0; j < S; j++)
+				to[h * S + j] = j == a ? share : p[j] * (1 - share) / (1 - p[a]);
+		}
+	}
+}
+
+static int64_t count_of(const query *q)
+{
+	return heads(q) * (q->output == VN_ATTN_CONTEXT ? width(q) : q->S);
+}
+
+/* In floors. room: (count_of) */
+static double left_with(const query *q, int of, int64_t a, int64_t c, const double *by, double *room)
+{
+	double dd = 0;
+
+	make(q, of, a, c, by, room);
+	for (int64_t i = 0; i < count_of(q); i++)
+		dd += (room[i] - q->is[i]) * (room[i] - q->is[i]);
+	return dd / q->size / q->x->unmodified.local.floor;
+}
+
+/* By how much the value of slot a is greater, (G,K), to fit all steps best. Returns whether more queries than one
+ * tell it, of every key head that any tells. */
+static bool best_value(const query *q, int n, int64_t a, double *by)
+{
+	const int K = width(q), group = heads(q) / key_heads(q);
+	bool      any = false, many = true;
+
+	for (int g = 0; g < key_heads(q); g++) {
+		double *to = by + g * K, pp = 0;
+		int     tell = 0;
+		memset(to, 0, (size_t)K * sizeof *to);
+		for (int i = 0; i < n; i++)
+			for (int h = g * group; h < (g + 1) * group; h++) {
+				const double p = q[i].p[h * q[i].S + a];
+				pp += p * p;
+				for (int d = 0; d < K; d++)
+					to[d] += p * (q[i].is[h * K + d] - q[i].y[h * K + d]);
+			}
+		for (int d = 0; d < K; d++)
+			to[d] = pp > 0 ? to[d] / pp : 0;
+		for (int i = 0; i < n; i++)
+			for (int h = g * group; h < (g + 1) * group; h++) {
+				const double p = q[i].p[h * q[i].S + a];
+				tell += p * p * dot(to, to, K) > TELLS * q[i].x->unmodified.local.floor * q[i].size / heads(q);
+			}
+		any = any || tell;
+		many = many && tell != 1;
+	}
+	return any && many;
+}
+
+/* ---- which slot, and what it holds ------------------------------------------------------------------------------- */
+
+typedef struct slot {
+	int     of;
+	int64_t at, holds;
+	double  left; /* in floors, in the step where it leaves most */
+	int     others;
+	double *by; /* (G,K) */
+} slot;
+
+static double worst(const query *q, int n, int of, int64_t a, int64_t c, const double *by, double *room)
+{
+	double most = 0;
+
+	for (int i = 0; i < n && most < (double)INFINITY; i++) {
+		const double left = left_with(&q[i], of, a, c, by, room);
+		most = left > most || isnan(left) ? (isnan(left) ? (double)INFINITY : left) : most;
+	}
+	return most;
+}
+
+/* The slot whose key, or whose value, is another. by, room: room. */
+static slot find_slot(const query *q, int n, int of, double *by, double *room)
+{
+	int64_t S = q[0].S;
+	slot    best = { of, -1, VN_CACHE_UNKNOWN, (double)INFINITY, 0, by };
+	double  second = (double)INFINITY;
+
+	for (int i = 1; i < n; i++)
+		S = q[i].S < S ? q[i].S : S;
+	for (int64_t a = 0; a < S; a++) {
+		if (of == VALUE && !best_value(q, n, a, by))
+			continue;
+		const double left = worst(q, n, of, a, VN_CACHE_UNKNOWN, by, room);
+		if (left < best.left) {
+			second = best.left;
+			best.left = left;
+			best.at = a;
+		} else
+			second = fmin(second, left);
+		best.others += left <= APART * VN_LOCAL_LIMIT;
+	}
+	best.others -= best.left <= APART * VN_LOCAL_LIMIT;
+	if (best.at >= 0 && of == VALUE)
+		best_value(q, n, best.at, by);
+	return best;
+}
+
+/* By how much the value of slot a is greater if it is token c's. */
+static void value_of(const query *q, int64_t a, int64_t c, double *by)
+{
+	const int64_t n = (int64_t)key_heads(q) * width(q);
+
+	for (int64_t i = 0; i < n; i++)
+		by[i] = q->v[c * n + i] - q->v[a * n + i];
+}
+
+/* The token whose key or value slot s holds: sets its `holds`, `left` and `by`. `others`: how many other tokens fit
+ * as well. by: (G,K) room. A later token is in the cache only of later steps. */
+static void find_holder(const query *q, int n, slot *s, double *by, double *room)
+{
+	int64_t S = q[0].S;
+	slot    best = *s;
+
+	best.left = (double)INFINITY;
+	best.others = 0;
+	for (int i = 1; i < n; i++)
+		S = q[i].S < S ? q[i].S : S;
+	for (int64_t c = 0; c < S; c++) {
+		if (c == s->at)
+			continue;
+		if (s->of == VALUE)
+			value_of(q, s->at, c, by);
+		const double left = worst(q, n, s->of, s->at, c, by, room);
+		best.others += left <= VN_LOCAL_LIMIT;
+		if (left < best.left) {
+			best.left = left;
+			best.holds = c;
+		}
+	}
+	best.others -= best.left <= VN_LOCAL_LIMIT;
+	if (!(best.left <= VN_LOCAL_LIMIT || best.left <= APART * s->left))
+		return;
+	*s = best;
+	if (s->of == VALUE)
+		value_of(q, s->at, s->holds, s->by);
+}
+
+/* The slot whose value is another token's, where too few queries tell its value without that. by, room: room. */
+static slot find_pair(const query *q, int n, double *by, double *room)
+{
+	slot    best = { VALUE, -1, VN_CACHE_UNKNOWN, (double)INFINITY, 0, by };
+	int64_t S = q[0].S;
+
+	for (int i = 1; i < n; i++)
+		S = q[i].S < S ? q[i].S : S;
+	for (int64_t a = 0; S * S <= PAIRS && a < S; a++)
+		for (int64_t c = 0; c < S; c++) {
+			if (c == a)
+				continue;
+			value_of(q, a, c, by);
+			const double left = worst(q, n, VALUE, a, c, by, room);
+			best.others += left <= APART * VN_LOCAL_LIMIT;
+			if (left < best.left) {
+				best.left = left;
+				best.at = a;
+				best.holds = c;
+			}
+		}
+	best.others -= best.left <= APART * VN_LOCAL_LIMIT;
+	if (best.at >= 0)
+		value_of(q, best.at, best.holds, by);
+	return best;
+}
+
+static vn_status try_slot(vn_explain_trial *t, const query *q, const slot *s, vn_error *err)
+{
+	vn_hypothesis h = { .finding = VN_CACHE_ONE_ALONE,
+		                .node = (int)(q->n - t->site->plan->node),
+		                .change = { .kind = VN_BY_RESULT,
+		                            .result = { .n = 4, .list = { (int)s->at, s->of, (int)s->holds, s->others } } } };
+	vn_made       made = { 0 };
+	vn_status     st = vn_recompute_at(t->recompute, q->x->point, err);
+
+	if (st || (st = vn_made_room(t, &made, err)))
+		return st;
+	t->x = q->x;
+	t->elements = t->c->result.point[q->x->point].m.n;
+	t->x->fitted = t->x->fitted || !t->x->n_fit;
+	make(q, s->of, s->at, s->holds, s->by, (double *)made.fine.data);
+	vn_made_round(t, &made);
+	if (!(st = vn_score_numbers(t, &made.own, &made.fine, &h, err))) {
+		vn_local_allow(&h.local, &t->x->unmodified.local);
+		h.limit_fraction = vn_local_limit_fraction(&h.local, t->elements);
+		vn_keep(t->x, &h);
+		vn_conclude(t);
+		if (t->x->n_fit)
+			vn_lines_free(&t->x->looks);
+	}
+	vn_made_finish(&made);
+	return st;
+}
+
+static vn_status try_best(vn_explain_trial *t, const query *q, int n, double *room, double *by, double *other,
+                          vn_error *err)
+{
+	slot      key = find_slot(q, n, KEY, by, room), value = { .left = (double)INFINITY };
+	vn_status st = VN_OK;
+
+	if (q->output == VN_ATTN_CONTEXT && !((value = find_slot(q, n, VALUE, by, room)).left <= VN_LOCAL_LIMIT))
+		value = find_pair(q, n, by, room);
+	slot        *best = value.left < key.left ? &value : &key;
+	/* Another slot, or the other of the two, fits as well: these numbers do not tell. */
+	const double second = value.left < key.left ? key.left : value.left;
+	if (best->at < 0 || !(best->left <= VN_LOCAL_LIMIT) || best->others || second <= APART * VN_LOCAL_LIMIT)
+		return VN_OK;
+	best->by = by;
+	if (best->holds == VN_CACHE_UNKNOWN)
+		find_holder(q, n, best, other, room);
+	for (int i = 0; !st && i < n; i++)
+		st = try_slot(t, &q[i], best, err);
+	return st;
+}
+
+vn_status vn_explain_one_slot(vn_explain_trial *t, vn_explanation **x, int n, vn_error *err)
+{
+	query    *q = calloc((size_t)n + 1, sizeof *q);
+	bool      clear = false, fits = q && n > 0;
+	int       some = 0;
+	vn_status st = q ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", n);
+
+	for (int i = 0; i < n; i++)
+		clear = clear || x[i]->unmodified.limit_fraction > CLEAR;
+	for (int i = 0; !st && clear && fits && i < n; i++)
+		if (!*x[i]->why_not)
+			st = open_query(t, x[i], &q[some++], &fits, err);
+	if (!st && clear && fits && some) {
+		const int64_t values = (int64_t)key_heads(q) * width(q);
+		int64_t       most = 0;
+		for (int i = 0; i < some; i++)
+			most = count_of(&q[i]) > most ? count_of(&q[i]) : most;
+		double *room = malloc((size_t)(most + 2 * values) * sizeof *room + 1);
+		st = room ? try_best(t, q, some, room, room + most, room + most + values, err)
+		          : vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
+		free(room);
+	}
+	for (int i = 0; i < some; i++)
+		close_query(&q[i]);
+	free(q);
+	return st;
+}

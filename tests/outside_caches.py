@@ -1,0 +1,140 @@
+"""outside_caches.py: mistakes made in transformers from outside, as outside_faults.py has them, that only a cache and several calls show.
+
+Prompts in calls of other lengths, with steps after them, or beside a reference in the same calls; one slot's key or value in a cache
+that is read step by step; positions of some tokens, or of single tokens. Importing this module adds them to FAULTS.
+"""
+import torch
+
+from outside_faults import LLAMAS, SURE, attends, rotation, turned, UNKNOWN
+
+SOME = "llama qwen2 qwen3"
+CALLS = {"uneven": "uneven", "and_steps": "chunks steps", "beside": "same calls"}
+
+
+def lowest(x):
+    return torch.finfo(x.dtype).min
+
+
+def masked(a, seen):
+    return torch.zeros(seen.shape).masked_fill(~seen, lowest(a.query))[None, None].to(a.query.dtype)
+
+
+# ---- calls of several tokens ----------------------------------------------------------------------------------------------
+
+
+def in_calls(name, families, ids, f):
+    """f(a, positions of the queries, those of the keys, where the call begins) in calls of several tokens after the first."""
+    for more, call in CALLS.items():
+
+        def make(m, a):
+            T, S = a.query.shape[2], a.key.shape[2]
+            if 1 < T < S:
+                f(a, torch.arange(S - T, S)[:, None], torch.arange(S), S - T)
+
+        attends(f"{name}_{more}", families, ids, call, "all", "*attn_probs *attn_context *attn_scores")(make)
+        SURE.add(f"{name}_{more}")
+
+
+def own_tokens_alone(a, i, j, first):
+    a.mask = masked(a, (j <= i) & (j >= first))
+
+
+def counted_from_call(a, i, j, first):
+    a.mask = masked(a, j <= i - first)
+
+
+def sees_future(a, i, j, first):
+    a.mask = masked(a, j >= 0)
+
+
+in_calls("cache_unread", LLAMAS, "", own_tokens_alone)
+in_calls("mask_from_call", SOME, "A3.chunk", counted_from_call)
+in_calls("call_sees_future", SOME, "A2", sees_future)
+
+for more, call in CALLS.items():
+    turned(f"rope_from_zero_{more}", "llama qwen2", "R3*", lambda m, inv, pos: (inv, pos - pos[:, :1] if pos.shape[1] > 1 else pos), call)
+    SURE.add(f"rope_from_zero_{more}")
+
+
+@attends("cache_unread_by_all", SOME, " A5* C5*", "chunks steps", "all", "*attn_probs *attn_context *attn_scores")
+def _(m, a):
+    T, S = a.query.shape[2], a.key.shape[2]
+    if T < S:
+        own_tokens_alone(a, torch.arange(S - T, S)[:, None], torch.arange(S), S - T)
+
+
+# ---- one slot -------------------------------------------------------------------------------------------------------------
+
+
+def slot(name, families, ids, f, sure=True):
+    """f(a, number of keys): in steps of one token, of 63 to 70 keys."""
+
+    def make(m, a):
+        if a.query.shape[2] == 1:
+            a.key, a.value = a.key.clone(), a.value.clone()
+            f(a, a.key.shape[2])
+
+    attends(name, families, ids, "steps", "last", "step*")(make)
+    if sure:
+        SURE.add(name)
+
+
+def put(t, to, x):
+    t[:, :, to] = x
+
+
+OTHER = torch.randn(64, generator=torch.Generator().manual_seed(3))
+
+slot("slot_key_zero", SOME, "", lambda a, S: put(a.key, 61, 0))
+slot("slot_value_zero", SOME, "", lambda a, S: put(a.value, 61, 0))
+slot("slot_key_of_neighbour", SOME, "", lambda a, S: put(a.key, 61, a.key[:, :, 60]))
+slot("slot_value_of_neighbour", SOME, "", lambda a, S: put(a.value, 61, a.value[:, :, 60]))
+slot("slot_of_neighbour", SOME, "", lambda a, S: (put(a.key, 61, a.key[:, :, 60]), put(a.value, 61, a.value[:, :, 60])))
+slot("slot_key_of_later_step", SOME, "", lambda a, S: put(a.key, 64, a.key[:, :, 65]) if S > 66 else None)
+slot("slot_value_of_later_step", SOME, "", lambda a, S: put(a.value, 64, a.value[:, :, 65]) if S > 66 else None, sure=False)
+slot("slot_key_stale", SOME, "", lambda a, S: put(a.key, 61, OTHER[: a.key.shape[-1]].to(a.key.dtype)))
+slot("slot_value_stale", "llama qwen3", "", lambda a, S: put(a.value, 61, OTHER[: a.value.shape[-1]].to(a.value.dtype)))
+slot("slot_value_scaled", "llama qwen3", "", lambda a, S: put(a.value, 61, 2 * a.value[:, :, 61]))
+slot("step_slot_key_lost", SOME, "", lambda a, S: put(a.key, 65, 0) if S > 66 else None)
+slot("newest_key_of_last_step", SOME, "C3* C5*", lambda a, S: put(a.key, -1, a.key[:, :, -2]))
+slot("newest_value_of_last_step", SOME, "C3* C5*", lambda a, S: put(a.value, -1, a.value[:, :, -2]))
+slot("newest_of_last_step", SOME, "C5*", lambda a, S: (put(a.key, -1, a.key[:, :, -2]), put(a.value, -1, a.value[:, :, -2])))
+slot("newest_key_zero", SOME, "C3* C5*", lambda a, S: put(a.key, -1, 0))
+slot("newest_value_zero", SOME, "C3* C5*", lambda a, S: put(a.value, -1, 0))
+
+
+# ---- positions of some tokens ---------------------------------------------------------------------------------------------
+
+
+def moved(name, families, ids, change, call="whole", sure=True):
+    """change(positions) -> positions, as float32."""
+    turned(name, families, ids, lambda m, inv, pos: (inv, change(pos)), call)
+    if sure:
+        SURE.add(name)
+
+
+def within(pos, first, last):
+    return ((pos >= first) & (pos <= last)).float()
+
+
+moved("rope_steps_stretched", SOME, "R5*", lambda pos: pos / 2 if pos.shape[1] == 1 else pos, "steps")
+moved("rope_steps_stretched_more", SOME, "R5*", lambda pos: pos * 1.25 if pos.shape[1] == 1 else pos, "steps")
+moved("rope_step_stretched", SOME, "R5*", lambda pos: torch.where(pos == 66, pos / 4, pos) if pos.shape[1] == 1 else pos, "steps")
+moved("rope_token_off", SOME, "", lambda pos: pos + 3 * within(pos, 20, 20))
+moved("rope_token_stretched", SOME, "", lambda pos: pos * (1 - 0.5 * within(pos, 21, 21)))
+moved("rope_run_off", SOME, "", lambda pos: pos - 2 * within(pos, 30, 45))
+moved("rope_tail_off", SOME, "", lambda pos: pos + 5 * within(pos, 40, 99))
+moved("rope_run_stretched", SOME, "", lambda pos: pos * (1 - 0.75 * within(pos, 31, 50)))
+moved("rope_tail_stretched", SOME, "", lambda pos: torch.where(pos >= 48, pos / 4, pos))
+moved("rope_run_at_one_position", SOME, "", lambda pos: torch.where(within(pos, 30, 45) > 0, 30.0 + 0 * pos, pos))
+moved("rope_tail_compressed", SOME, "", lambda pos: torch.where(pos >= 48, 48 + (pos - 48) / 4, pos))
+moved("rope_token_off_in_calls", SOME, "", lambda pos: pos - 3 * (pos[:, :1] > 0).float(), "uneven")
+
+
+@rotation("rope_keys_off_in_a_run", SOME, "", origin="layer*.k_rope")
+def _(m, original, q, k, cos, sin):
+    late = [torch.cat((t[:, :20], t[:, 19:39], t[:, 40:]), 1) for t in (cos, sin)]
+    return original(q, k, cos, sin)[0], original(q, k, *late)[1]
+
+
+SURE.add("rope_keys_off_in_a_run")

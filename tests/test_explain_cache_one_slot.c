@@ -1,0 +1,158 @@
+/* test_explain_cache_one_slot.c: tests compare/explain/cache_one_slot.c. */
+#include "compare/explain/cache_one_slot.h"
+#include "tests/explain_help.h"
+
+#include <math.h>
+
+/* layer1.attn_context of the llama: a prompt of twelve tokens and one step. */
+enum { CALL = 12, S = CALL + 1, H = 6, G = 2, K = 8 };
+
+static float q[S * H * K], k[S * G * K], v[S * G * K], context[S * H * K];
+
+/* What the last query reads in the place of keys and values. */
+static float keys[S * G * K], values[S * G * K];
+
+static float number(int i, int turn)
+{
+	return (float)((i * 7919 + turn * 104729) % 2003) / 1000 - 1;
+}
+
+static void fill(void)
+{
+	for (int i = 0; i < S * H * K; i++)
+		q[i] = 2 * number(i, 1);
+	for (int i = 0; i < S * G * K; i++) {
+		keys[i] = k[i] = number(i, 2);
+		values[i] = v[i] = number(i, 3);
+	}
+}
+
+static void attend(int t, int h, const float *of_keys, const float *of_values)
+{
+	double weight[S], sum = 0;
+
+	for (int j = 0; j <= t; j++) {
+		double dot = 0;
+		for (int d = 0; d < K; d++)
+			dot += (double)q[(t * H + h) * K + d] * (double)of_keys[(j * G + h / (H / G)) * K + d];
+		sum += weight[j] = exp(dot / sqrt(K));
+	}
+	for (int d = 0; d < K; d++) {
+		double y = 0;
+		for (int j = 0; j <= t; j++)
+			y += weight[j] * (double)of_values[(j * G + h / (H / G)) * K + d];
+		context[(t * H + h) * K + d] = (float)(y / sum);
+	}
+}
+
+/* Returns how many answers are kept; *best: the first. */
+static int explained_as(vn_hypothesis *best)
+{
+	const given of[] = {
+		{ "layer1.q_rope", q }, { "layer1.k_rope", k }, { "layer1.v_proj", v }, { "layer1.attn_context", context }
+	};
+	vn_explanation *x;
+	explained       e;
+
+	for (int t = 0; t < S; t++)
+		for (int h = 0; h < H; h++)
+			attend(t, h, t == CALL ? keys : k, t == CALL ? values : v);
+	compare_given(&e, CALL, 1, of, 4);
+	stand_at(&e, "layer1.attn_context", 1);
+	x = &e.x;
+	CU_ASSERT_EQUAL(vn_explain_one_slot(&e.t, &x, 1, &e.err), VN_OK);
+	const int n = e.x.n;
+	*best = n ? e.x.by[0] : (vn_hypothesis) { 0 };
+	end_explained(&e);
+	return n;
+}
+
+/* of: keys (1), values (2). */
+static void is(int slot, int of, int holds)
+{
+	vn_hypothesis h;
+
+	CU_ASSERT_FATAL(explained_as(&h) > 0);
+	CU_ASSERT_TRUE(h.limit_fraction <= 1);
+	CU_ASSERT_EQUAL(h.finding, VN_CACHE_ONE_ALONE);
+	CU_ASSERT_EQUAL(h.change.result.list[0], slot);
+	CU_ASSERT_EQUAL(h.change.result.list[1], of);
+	CU_ASSERT_EQUAL(h.change.result.list[2], holds);
+}
+
+static void put(float *to, int slot, const float *from, int token)
+{
+	memcpy(to + slot * G * K, from + token * G * K, G * K * sizeof *to);
+}
+
+static void the_key_of_another_token_is_found(void)
+{
+	fill();
+	put(keys, 9, k, 4);
+	is(9, 1, 4);
+	fill();
+	put(keys, CALL, k, CALL - 1); /* the newest */
+	is(CALL, 1, CALL - 1);
+}
+
+static void the_value_of_another_token_is_found(void)
+{
+	fill();
+	put(values, 2, v, 3);
+	is(2, 2, 3);
+}
+
+static void a_key_or_a_value_of_no_token_is_found(void)
+{
+	fill();
+	for (int i = 0; i < G * K; i++)
+		keys[9 * G * K + i] = number(i, 8);
+	is(9, 1, VN_CACHE_UNKNOWN);
+	fill();
+	for (int i = 0; i < G * K; i++)
+		values[3 * G * K + i] = number(i, 9);
+	is(3, 2, VN_CACHE_UNKNOWN);
+}
+
+/* Two slots, or key and value of one: another mistake. */
+static void more_than_one_is_not(void)
+{
+	vn_hypothesis h;
+
+	fill();
+	put(keys, 9, k, 4);
+	put(keys, 3, k, 7);
+	CU_ASSERT_EQUAL(explained_as(&h), 0);
+	fill();
+	put(values, 9, v, 4);
+	put(values, 3, v, 7);
+	CU_ASSERT_EQUAL(explained_as(&h), 0);
+	fill();
+	put(keys, 9, k, 4);
+	put(values, 9, v, 4);
+	CU_ASSERT_EQUAL(explained_as(&h), 0);
+}
+
+static void a_sound_step_has_none(void)
+{
+	vn_hypothesis h;
+
+	fill();
+	CU_ASSERT_EQUAL(explained_as(&h), 0);
+}
+
+int main(void)
+{
+	CU_TestInfo tests[] = {
+		TEST(the_key_of_another_token_is_found),
+		TEST(the_value_of_another_token_is_found),
+		TEST(a_key_or_a_value_of_no_token_is_found),
+		TEST(more_than_one_is_not),
+		TEST(a_sound_step_has_none),
+		CU_TEST_INFO_NULL,
+	};
+	if (!make_folder())
+		return 1;
+	const int failed = run_suite("cache_one_slot", tests);
+	return remove_folder() ? failed : 1;
+}
