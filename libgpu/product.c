@@ -20,8 +20,8 @@ static const struct tile {
 	[VN_K_COOP_1X2] = { 1, 2 },
 };
 
-/* The same tile of two products that are gated (fuse.h). None of the largest tiles of cooperative matrices: there a
- * processor has one workgroup, which waits for its activations, and a pass takes longer (specs/performance.md). */
+/* The same tile of two products that are gated (fuse.h). Not the two largest of cooperative matrices: in the largest, a
+ * processor has few workgroups, which wait for their activations, and a pass takes longer (specs/performance.md). */
 static const vn_kernel gated[VN_N_KERNELS] = {
 	[VN_K_LINEAR_64X128] = VN_K_LINEAR_64X128_GATED, [VN_K_LINEAR_64X64] = VN_K_LINEAR_64X64_GATED,
 	[VN_K_COOP_4X4] = VN_K_COOP_4X4_GATED,           [VN_K_COOP_2X4] = VN_K_COOP_2X4_GATED,

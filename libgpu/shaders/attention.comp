@@ -45,7 +45,8 @@ uint lane_()    { return gl_LocalInvocationID.x; }
 uint lane_row() { return gl_LocalInvocationID.x / 16 * 8; }
 uint lane_col() { return gl_LocalInvocationID.x % 16; }
 
-// Columns of a row from d on, 0 behind the last. No load stands in a branch that lanes take apart: the next one would wait.
+// Columns of a row from d on, 0 behind the last. No load stands in a branch that lanes take apart: the next one would
+// wait.
 void load8(Real from, uint row, uint d, out vec4 a, out vec4 b)
 {
 	if (p.K % 8 == 0) {
@@ -85,8 +86,8 @@ void turn(uint to, vec4 x[4])
 			panel[to + (d + 4 * n + m) * 16 + r / 4][r % 4] = x[n][m];
 }
 
-// Columns [d0, d0 + 64) of the values of keys from j0 on. Those from `to` on and columns past the last hold any number: weights
-// leave out the ones, nobody stores the others.
+// Columns [d0, d0 + 64) of the values of keys from j0 on. Those from `to` on and columns past the last hold any number:
+// weights leave out the ones, nobody stores the others.
 void load_values(uint j0, uint to, uint h, uint d0, out vec4 x[8])
 {
 	[[unroll]] for (uint n = 0; n < 8; n++)

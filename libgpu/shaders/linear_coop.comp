@@ -9,8 +9,8 @@
 //   push      vn_push_linear
 //   dispatch  any x: tiles of TILE_M x TILE_N matrices of outputs, times shares, in strides of the grid
 //
-// GATED: two products of one shape and what the gate makes of them, as in linear_vec.comp. Half of a tile's columns are those
-// of the gate, the others the same of w_up. shares is 1.
+// GATED: two products of one shape and what the gate makes of them, as in linear_vec.comp. Half of a tile's columns are
+// those of the gate, the others the same of w_up. shares is 1.
 //
 // A subgroup makes OWN_M x OWN_N matrices of a tile. Panels of PANEL matrices pass through shared memory; the next panel
 // is under way in registers while this one is multiplied. STAGES 2: it has a place of its own there, which saves a

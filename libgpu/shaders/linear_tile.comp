@@ -15,8 +15,8 @@
 // transposed, while the next one is under way in registers; AT_ONCE of its inputs are unrolled. Each output is one running sum over n = 0, 1, ... in
 // order, for any tile, or one for each share of them: the bits of an output do not depend on where the matrix was cut.
 //
-// GATED: two products of one shape and what the gate makes of them, as in linear_vec.comp. Half of a tile's columns are those
-// of the gate, the others the same of w_up: a lane has fours of either. shares is 1.
+// GATED: two products of one shape and what the gate makes of them, as in linear_vec.comp. Half of a tile's columns are
+// those of the gate, the others the same of w_up: a lane has fours of either. shares is 1.
 //
 // No load stands in a branch, which would keep the next one waiting: rows and inputs past the end are the last ones again,
 // whose sums nobody stores or takes.
