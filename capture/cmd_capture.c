@@ -175,21 +175,11 @@ static vn_status read_layers(const char *text, vn_recipe *r, vn_error *err)
 	return st;
 }
 
-/* The precision of the run, at most once; of some nodes, as P@GLOB, any number of times. */
 static vn_status take_precision(void *to, const vn_option *option, const char *value, vn_error *err)
 {
 	options *o = to;
 	(void)option;
-	if (!strchr(value, '@')) {
-		if (o->recipe.precision)
-			return vn_fail(err, VN_ERR_USAGE, "--precision is given twice");
-		o->recipe.precision = value;
-		return VN_OK;
-	}
-	if (o->run.n_precise == MOST_PATTERNS)
-		return vn_fail(err, VN_ERR_USAGE, "--precision can be given at most %d times", MOST_PATTERNS);
-	o->precise[o->run.n_precise++] = value;
-	return VN_OK;
+	return vn_take_precision(value, &o->recipe.precision, o->precise, &o->run.n_precise, MOST_PATTERNS, err);
 }
 
 /* Parses option values that are more than a number or a word. */

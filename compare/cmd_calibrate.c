@@ -280,7 +280,7 @@ static vn_status write_limits(command *k, vn_error *err)
 }
 
 /* *strict: the exit status under --strict. When it is not 0, nothing is written. */
-static vn_status run(command *k, int *strict, vn_error *err)
+static vn_status run_calibrate(command *k, int *strict, vn_error *err)
 {
 	vn_status st = check_place(k, err);
 	k->fit.margin = k->margin;
@@ -307,7 +307,7 @@ int cmd_calibrate(int argc, char **argv)
 	int       status = said == 1 ? 0 : 2;
 	if (!said) {
 		int             strict = 0;
-		const vn_status st = run(k, &strict, &err);
+		const vn_status st = run_calibrate(k, &strict, &err);
 		status = st ? 2 : strict;
 		if (st)
 			fprintf(stderr, "vernier calibrate: %s\n", err.text);

@@ -172,7 +172,7 @@ static vn_status take_part(void *to, const vn_option *option, const char *text, 
 {
 	vn_compare_line *k = to;
 	(void)option;
-	return vn_part_read(text, &k->part, err);
+	return vn_folder_part_read(text, &k->part, err);
 }
 
 static vn_status take_path(void *to, const vn_option *option, const char *path, vn_error *err)
@@ -402,7 +402,7 @@ static int compare(vn_compare_line *k, int argc, char **argv)
 	return k->many ? vn_compare_many(k).status : vn_compare_pair(k).status;
 }
 
-static int run(vn_compare_line k, int argc, char **argv)
+static int run_compare(vn_compare_line k, int argc, char **argv)
 {
 	const int status = compare(&k, argc, argv);
 
@@ -414,12 +414,13 @@ static int run(vn_compare_line k, int argc, char **argv)
 
 int cmd_compare(int argc, char **argv)
 {
-	return run((vn_compare_line) { .name = "compare", .sides.batch_row = -1, .sides.ref_batch_row = -1 }, argc, argv);
+	return run_compare((vn_compare_line) { .name = "compare", .sides.batch_row = -1, .sides.ref_batch_row = -1 }, argc,
+	                   argv);
 }
 
 int cmd_explain(int argc, char **argv)
 {
-	return run(
+	return run_compare(
 		(vn_compare_line) {
 			.name = "explain", .how.o.explain = true, .sides.batch_row = -1, .sides.ref_batch_row = -1 },
 		argc, argv);

@@ -106,16 +106,7 @@ static vn_status take_precision(void *to, const vn_option *option, const char *v
 {
 	command *k = to;
 	(void)option;
-	if (!strchr(value, '@')) {
-		if (k->precision)
-			return vn_fail(err, VN_ERR_USAGE, "--precision is given twice");
-		k->precision = value;
-		return VN_OK;
-	}
-	if (k->o.cand.n_precise == MOST)
-		return vn_fail(err, VN_ERR_USAGE, "--precision can be given at most %d times", MOST);
-	k->precise[k->o.cand.n_precise++] = value;
-	return VN_OK;
+	return vn_take_precision(value, &k->precision, k->precise, &k->o.cand.n_precise, MOST, err);
 }
 
 /* An option that is for the GPU of this process alone; NULL: none is given. */
@@ -252,7 +243,7 @@ static vn_status isolate(command *k, bool *healthy, vn_error *err)
 	return st;
 }
 
-/* A faulty copy of the model for the GPU; what is replaced is sound. */
+/* A faulty copy of the model for the GPU; what is replaced is unmodified. */
 static vn_status make_faulty(command *k, const vn_model *m, vn_faulty **f, vn_error *err)
 {
 	vn_status st = k->n_inject ? vn_faulty_create(vn_model_plan(m), vn_model_weights(m), f, err) : VN_OK;
@@ -271,7 +262,7 @@ static vn_status make_faulty(command *k, const vn_model *m, vn_faulty **f, vn_er
 	return st;
 }
 
-static vn_status run(command *k, bool *healthy, vn_error *err)
+static vn_status run_isolate(command *k, bool *healthy, vn_error *err)
 {
 	vn_model  *m = NULL;
 	vn_prompt  text = { 0 };
@@ -314,7 +305,7 @@ int cmd_isolate(int argc, char **argv)
 
 	if (said)
 		return said == 1 ? 0 : 2;
-	if (run(&k, &healthy, &err)) {
+	if (run_isolate(&k, &healthy, &err)) {
 		fprintf(stderr, "vernier isolate: %s\n", err.text);
 		return 2;
 	}

@@ -130,7 +130,7 @@ static vn_status try_all(const command *k, const vn_selftest *s, int p, const ch
 	return st;
 }
 
-static vn_status run(const command *k, vn_selftest *s, vn_own_runs *own, const char *dir, vn_error *err)
+static vn_status run_selftest(const command *k, vn_selftest *s, vn_own_runs *own, const char *dir, vn_error *err)
 {
 	vn_progress bar = { 0 };
 	vn_status   st = VN_OK;
@@ -172,7 +172,7 @@ int cmd_selftest(int argc, char **argv)
 	if (!(own = calloc(1, sizeof *own)))
 		st = vn_fail(&err, VN_ERR_NOMEM, "no memory");
 	else if (!(st = make_dir(dir, sizeof dir, &err)))
-		st = run(&k, &s, own, dir, &err);
+		st = run_selftest(&k, &s, own, dir, &err);
 	if (!st && k.json)
 		st = vn_selftest_json(&s, stdout, &err);
 	else if (!st)

@@ -34,10 +34,10 @@ typedef struct vn_compare_line {
 	int  n_reports;
 	bool force, all, quiet, shard, vote, replay, no_replay;
 	enum { VN_NONE_ABSENT, VN_NO_REFERENCE, VN_NO_CANDIDATE } absent; /* of a pair of two folders */
-	vn_part      part;                                                /* of the pairs of two folders */
-	const char  *summary;                                             /* where their outcomes go; or NULL */
-	vn_sides     sides;                                               /* names and rows; the files are listed above */
-	vn_comparing how;
+	vn_folder_part part;                                              /* of the pairs of two folders */
+	const char    *summary;                                           /* where their outcomes go; or NULL */
+	vn_sides       sides;                                             /* names and rows; the files are listed above */
+	vn_comparing   how;
 } vn_compare_line;
 
 /* The result of one comparison: its exit status, and its words in the summary of a folder. */

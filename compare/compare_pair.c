@@ -192,7 +192,7 @@ vn_status vn_compare_judge(const vn_compare_line *k, vn_comparison *c, char *cho
 	return st ? st : vn_compare(c, err);
 }
 
-static vn_status run(const vn_compare_line *k, vn_comparison *c, vn_error *err)
+static vn_status run_comparison(const vn_compare_line *k, vn_comparison *c, vn_error *err)
 {
 	char      chosen[128];
 	vn_status st;
@@ -305,7 +305,7 @@ vn_pair_outcome vn_compare_pair(const vn_compare_line *k)
 
 	vn_compare_again(k, again);
 	c.request.again = *again ? again : NULL;
-	const vn_status st = k->absent ? run_alone(k, &c, &err) : run(k, &c, &err);
+	const vn_status st = k->absent ? run_alone(k, &c, &err) : run_comparison(k, &c, &err);
 	if (!st)
 		warn(k, &c);
 	if (st) {

@@ -280,7 +280,7 @@ static const struct {
 /* HDF5 crashes when memory is short at its start. A recording's metadata needs some more. */
 enum { LEAST_ROOM = 16 << 20 };
 
-static int run(const char *name, int argc, char **argv)
+static int run_command(const char *name, int argc, char **argv)
 {
 	if (!vn_room_for(LEAST_ROOM)) {
 		fprintf(stderr, "vernier: 16 MB of address space are needed but not available: raise the limit (ulimit -v)\n");
@@ -353,7 +353,7 @@ static bool heed_environment(void)
 	const char *kernel = getenv("VERNIER_KERNEL");
 	vn_error    err = { "" };
 
-	if (!kernel || !*kernel || vn_kernel_choose(kernel, &err) == VN_OK)
+	if (!kernel || !*kernel || vn_metric_kernel_choose(kernel, &err) == VN_OK)
 		return true;
 	fprintf(stderr, "vernier: VERNIER_KERNEL: %s\n", err.text);
 	return false;
@@ -443,12 +443,12 @@ static int enter(int argc, char **argv)
 			return finish(print_page(page));
 		if (argc > 2 && !is_one_of(argv[2], "help", "--help", "-h")) {
 			help[0] = argv[2];
-			return finish(run(argv[2], 2, help));
+			return finish(run_command(argv[2], 2, help));
 		}
 		usage(stdout);
 		return finish(0);
 	}
-	return finish(run(argv[1], argc - 1, argv + 1));
+	return finish(run_command(argv[1], argc - 1, argv + 1));
 }
 
 int main(int argc, char **argv)

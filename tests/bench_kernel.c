@@ -86,11 +86,11 @@ static double cost(const char *name, void (*sweep)(size_t at), size_t within)
 int main(int argc, char **argv)
 {
 	vn_error err;
-	if (argc > 1 && vn_kernel_choose(argv[1], &err)) {
+	if (argc > 1 && vn_metric_kernel_choose(argv[1], &err)) {
 		fprintf(stderr, "bench_kernel: %s\n", err.text);
 		return 2;
 	}
-	kernel = vn_kernel_best();
+	kernel = vn_metric_kernel_best();
 	digester = vn_digester_create();
 	for (size_t i = 0; i < ALL; i++) {
 		r[i] = 3 * sinf((float)(i % 99991)) + cosf((float)(i % 1013));

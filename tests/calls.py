@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""calls.py BUILD | --map: the folders of the four rooms stand on each other in one ORDER.
+"""calls.py BUILD | --map: the folders of the four rooms depend on each other in one direction, that of ORDER.
 
 Reads every source file's includes, and the symbols of its object file under BUILD (nm), and checks:
 
@@ -134,7 +134,7 @@ def main():
     for file, other in includes():
         above, below = rank.get(os.path.dirname(file)), rank.get(os.path.dirname(other))
         if above is not None and below is not None and below > above:
-            print(f"{file} includes {other}, which stands on it")
+            print(f"{file} includes {other}, whose folder comes later in ORDER")
             bad += 1
     for file in sorted(files):
         folder = os.path.dirname(file)
@@ -149,7 +149,7 @@ def main():
             if below == folder:
                 between[file].add(other)
             elif rank[below] > rank[folder]:
-                print(f"{file} uses {name} of {other}, which stands on it")
+                print(f"{file} uses {name} of {other}, whose folder comes later in ORDER")
                 bad += 1
     with open(os.path.join(SOURCE, "specs/develop.md"), encoding="utf-8") as f:
         if picture() not in f.read():

@@ -68,14 +68,8 @@ if [ -n "$hits" ]; then
 	echo "$hits"
 	bad=1
 fi
-# One name, one meaning: a type of ours is defined once in the whole tree.
-twice=$(grep -rhoE --include='*.[ch]' '^(typedef )?(struct|enum|union) vn_[a-z_0-9]+ \{' libref libgpu capture compare \
-	| sed -E 's/.*(struct|enum|union) (vn_[a-z_0-9]+) .*/\2/' | sort | uniq -d)
-for name in $twice; do
-	echo "$name is the name of two types:"
-	grep -rnE --include='*.[ch]' "^(typedef )?(struct|enum|union) $name \{" libref libgpu capture compare
-	bad=1
-done
+# One name, one meaning.
+names=$(python3 tests/names.py) || { echo "$names"; bad=1; }
 # Lines have 120 columns at most, a tab counting 4; a text in quotes or a table in a comment may be longer.
 for f in $(find libref libgpu capture compare -name '*.[ch]'); do
 	if expand -t 4 "$f" | grep -nE '^.{121}' | grep -vE '"|^[0-9]+: \* '; then

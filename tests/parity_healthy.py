@@ -8,7 +8,7 @@ models through transformers in float32, float16, bfloat16 and float64, on prompt
 random, a phrase again and again, one token again and again, three tokens, one. `vernier explain` then replays each against
 the reference. Whatever it calls an origin is a false accusation, and fails; so does a run that it calls outside. With
 --random N, so do N models with random weights of every family, deeper than the trained ones. With --way the prompts are left
-out, and vernier_parity.record() records transformers in the ways of healthy_ways.py (eager, sdpa, flex, chunks, padded batches,
+out, and vernier_parity.record() records transformers in the ways of reference_variants.py (eager, sdpa, flex, chunks, padded batches,
 static caches, generate, autocast, threads), each on trained and on random weights. --all: every prompt and every way, more than
 850 recordings in 5 minutes. Prints for every format how many runs, checkpoints and origins there were, how many runs were within
 by operation alone (their accumulated error is beyond a limit), and which operation came nearest to its limit.
@@ -24,7 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from needs_transformers import golden, torch, transformers  # first: it finds what is in fixtures/
 import random_model
-from healthy_ways import WAYS, watched
+from reference_variants import WAYS, watched
 from record_help import record as recorder
 from parity_hf import FAMILIES, FIXTURES
 

@@ -12,7 +12,8 @@ WHAT is one of
   quick   every test with gcc, in the release build (--quick means the same)
   unit    the suites of C functions without a GPU, in the release build: under a minute after the build
 
---room ROOM   with quick or unit: only tests of libref, libgpu, capture or compare; alone it means `quick --room ROOM`
+--room ROOM   with quick or unit: only tests that belong to libref, libgpu, capture or compare; alone it means
+              `quick --room ROOM`. Parity tests and checks of the source belong to no room
 
 The release build is build/release. There, ctest runs single tests: `ctest --test-dir build/release -R NAME`, and
 `-L LABEL` those with a label: unit, gpu, cli, parity, fuzz, or a room.
@@ -20,8 +21,8 @@ The release build is build/release. There, ctest runs single tests: `ctest --tes
 The parity tests against transformers run in a virtual environment that this script makes in .venv, from
 fixtures/requirements.txt; without access to a package index they are skipped, and ctest lists them as skipped.
 
-On a terminal a line shows how far it is, and only what fails is printed. In a pipe every test has its line, and there is
-a line a minute at least.
+On a terminal, one line shows the progress, and only failures are printed. In a pipe, each test prints one line, and a
+line of progress follows every minute.
 TEXT
 }
 

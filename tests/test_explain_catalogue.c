@@ -107,15 +107,15 @@ static void readers_tell_how_the_run_went_on(void)
 	compare_given(&e, CALL, 0, plain, 2);
 	stand_at(&e, "layer1.q_proj", 0);
 	CU_ASSERT_TRUE(vn_consumed_as_recorded(&e.t));
-	CU_ASSERT_EQUAL(vn_how_it_went(&e.t), VN_WENT_ON);
+	CU_ASSERT_EQUAL(vn_what_was_consumed(&e.t), VN_CONSUMED_AS_RECORDED);
 	end_explained(&e);
 	rotate(500000, true); /* its only reader is wrong */
 	compare_given(&e, CALL, 0, plain, 2);
 	stand_at(&e, "layer1.q_proj", 0);
 	CU_ASSERT_FALSE(vn_consumed_as_recorded(&e.t));
-	CU_ASSERT_EQUAL(vn_how_it_went(&e.t), VN_WENT_UNKNOWN);
+	CU_ASSERT_EQUAL(vn_what_was_consumed(&e.t), VN_CONSUMED_UNKNOWN);
 	e.compared.c.result.point[e.x.point].replay.captured = true;
-	CU_ASSERT_EQUAL(vn_how_it_went(&e.t), VN_NOT_WENT_ON);
+	CU_ASSERT_EQUAL(vn_what_was_consumed(&e.t), VN_CONSUMED_OTHERS);
 	end_explained(&e);
 }
 

@@ -66,13 +66,13 @@ static double twisted(double x)
 	return cos(7 * x);
 }
 
-static void tries(double (*f)(double x), const char *point, vn_went went, int n)
+static void tries(double (*f)(double x), const char *point, vn_consumed consumed, int n)
 {
 	explained e;
 
 	record_with(f);
 	stand_with(&e, point);
-	e.t.went = went;
+	e.t.consumed = consumed;
 	CU_ASSERT_EQUAL(vn_estimate_activation(&e.t, &e.err), VN_OK);
 	CU_ASSERT_EQUAL(e.x.n, n);
 	end_explained(&e);
@@ -81,16 +81,16 @@ static void tries(double (*f)(double x), const char *point, vn_went went, int n)
 /* None of them is near, so that none is computed in full. */
 static void of_other_mistakes_none_is_tried(void)
 {
-	tries(twisted, "layer1.mlp_act", VN_WENT_UNKNOWN, 0);
-	tries(silu, "layer1.mlp_act", VN_WENT_UNKNOWN, 0);
-	tries(tanh, "layer1.gate_proj", VN_WENT_UNKNOWN, 0); /* no activation makes it */
+	tries(twisted, "layer1.mlp_act", VN_CONSUMED_UNKNOWN, 0);
+	tries(silu, "layer1.mlp_act", VN_CONSUMED_UNKNOWN, 0);
+	tries(tanh, "layer1.gate_proj", VN_CONSUMED_UNKNOWN, 0); /* no activation makes it */
 }
 
 /* The run went on with other numbers: what was recorded is no activation of it. */
 static void of_a_wrong_capture_none_is_tried(void)
 {
-	tries(tanh, "layer1.mlp_act", VN_NOT_WENT_ON, 0);
-	tries(tanh, "layer1.mlp_act", VN_WENT_ON, 1);
+	tries(tanh, "layer1.mlp_act", VN_CONSUMED_OTHERS, 0);
+	tries(tanh, "layer1.mlp_act", VN_CONSUMED_AS_RECORDED, 1);
 }
 
 int main(void)

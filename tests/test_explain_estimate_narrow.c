@@ -4,18 +4,18 @@
 
 enum { BF16 = 8, F16 = 11 };
 
-static void estimate(explained *e, vn_went went)
+static void estimate(explained *e, vn_consumed consumed)
 {
 	stand_at_sum(e);
-	e->t.went = went;
+	e->t.consumed = consumed;
 	CU_ASSERT_EQUAL(vn_estimate_narrow(&e->t, &e->err), VN_OK);
 }
 
-static vn_hypothesis estimated(vn_went went)
+static vn_hypothesis estimated(vn_consumed consumed)
 {
 	explained e;
 
-	estimate(&e, went);
+	estimate(&e, consumed);
 	const vn_hypothesis h = answer_of(&e);
 	CU_ASSERT_EQUAL(h.finding, VN_NARROW);
 	CU_ASSERT_EQUAL(h.node, node_named(&e, "layer1.attn_residual"));
@@ -28,7 +28,7 @@ static void the_format_and_what_is_in_it_are_found(void)
 	for (int i = 0; i < 4; i++) {
 		const bool bf16 = i & 1, whole = i & 2;
 		add(bf16 ? BF16 : F16, whole);
-		const vn_hypothesis h = estimated(VN_WENT_UNKNOWN);
+		const vn_hypothesis h = estimated(VN_CONSUMED_UNKNOWN);
 		CU_ASSERT_EQUAL(h.change.narrow.format, bf16 ? VN_FORMAT_BF16 : VN_FORMAT_F16);
 		CU_ASSERT_EQUAL(h.change.narrow.whole, whole);
 		CU_ASSERT_FALSE(h.capture);
@@ -41,9 +41,9 @@ static void a_wrong_capture_is_rounded_alone(void)
 	explained e;
 
 	add(BF16, false);
-	CU_ASSERT_TRUE(estimated(VN_NOT_WENT_ON).capture);
+	CU_ASSERT_TRUE(estimated(VN_CONSUMED_OTHERS).capture);
 	add(BF16, true);
-	estimate(&e, VN_NOT_WENT_ON);
+	estimate(&e, VN_CONSUMED_OTHERS);
 	for (int i = 0; i < e.x.n; i++)
 		CU_ASSERT_FALSE(e.x.by[i].change.narrow.whole);
 	end_explained(&e);
@@ -56,7 +56,7 @@ static void a_number_of_another_format_rules_it_out(void)
 
 	add(BF16, false);
 	sum[N - 1] = nextafterf(sum[N - 1], 9);
-	estimate(&e, VN_WENT_UNKNOWN);
+	estimate(&e, VN_CONSUMED_UNKNOWN);
 	CU_ASSERT_EQUAL(e.x.n, 0);
 	end_explained(&e);
 }

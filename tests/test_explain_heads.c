@@ -42,7 +42,7 @@ static void begin(stand *s, double floor)
 static void find(stand *s)
 {
 	vn_error err = { "" };
-	CU_ASSERT_EQUAL(vn_part_find(&s->t, &s->part, &s->some, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_head_part_find(&s->t, &s->part, &s->some, &err), VN_OK);
 }
 
 static void the_heads_in_error_are_found(void)
@@ -114,7 +114,7 @@ static void what_has_no_heads_or_one_has_no_part(void)
 		s.site.cand.shape = i == 2 ? (vn_shape) { 3, { T, H * K, 1 } } : (vn_shape) { 3, { T, H, K } };
 		find(&s);
 		CU_ASSERT_FALSE(s.some);
-		CU_ASSERT_FALSE(vn_part_of(&s.t, &h, &s.part));
+		CU_ASSERT_FALSE(vn_head_part_of(&s.t, &h, &s.part));
 	}
 	begin(&s, 1e-6);
 	s.site.cand.shape = (vn_shape) { 3, { 1, VN_HEADS_MOST + 1, 0 } };
@@ -133,11 +133,11 @@ static void a_hypothesis_says_its_heads(void)
 	stand         s;
 
 	begin(&s, 1e-6);
-	CU_ASSERT_TRUE(vn_part_of(&s.t, &h, &s.part));
+	CU_ASSERT_TRUE(vn_head_part_of(&s.t, &h, &s.part));
 	CU_ASSERT_TRUE(s.part.heads == H && s.part.outer == T && s.part.inner == K);
 	CU_ASSERT_TRUE(s.part.in[0] && !s.part.in[1] && s.part.in[2]);
 	h.heads = 0;
-	CU_ASSERT_FALSE(vn_part_of(&s.t, &h, &s.part));
+	CU_ASSERT_FALSE(vn_head_part_of(&s.t, &h, &s.part));
 }
 
 static void the_other_heads_are_put_back(void)
@@ -149,7 +149,7 @@ static void the_other_heads_are_put_back(void)
 
 	for (int i = 0; i < ALL; i++)
 		made[i] = -1 - i;
-	vn_part_splice(&part, &z, &own);
+	vn_head_part_splice(&part, &z, &own);
 	for (int i = 0; i < ALL; i++)
 		CU_ASSERT_EQUAL(made[i], want[i]);
 }

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-static vn_hypothesis theta(int node, vn_reach reach, double value)
+static vn_hypothesis theta(int node, vn_change_reach reach, double value)
 {
 	vn_hypothesis h = { .finding = VN_THETA, .node = node };
 
@@ -115,7 +115,7 @@ static void a_constant_is_put_once_and_the_last_is_its_number(void)
 
 /* ---- at a checkpoint ------------------------------------------------------------------------------------ */
 
-static int reached(const explained *e, vn_reach reach)
+static int reached(const explained *e, vn_change_reach reach)
 {
 	const vn_hypothesis h = theta(node_named(e, "layer1.q_rope"), reach, 77);
 	vn_error            err = { "" };

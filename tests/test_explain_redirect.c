@@ -136,7 +136,7 @@ static void a_sound_product_and_a_wrong_capture_are_not_redirected(void)
 	end_explained(&e);
 	multiply("layer1.q_proj", x0);
 	stand_with(&e, "layer1.q_proj", 0);
-	e.t.went = VN_NOT_WENT_ON; /* the run continued with other numbers */
+	e.t.consumed = VN_CONSUMED_OTHERS; /* the run continued with other numbers */
 	CU_ASSERT_EQUAL(vn_redirect(&e.t, &e.err), VN_OK);
 	CU_ASSERT_EQUAL(e.x.n, 0);
 	end_explained(&e);

@@ -46,16 +46,16 @@ static void buckets_are_exact_to_15_and_an_eighth_of_an_octave_above(void)
 
 static void a_kernel_is_chosen_by_name_or_not_at_all(void)
 {
-	const vn_metric_kernel *best = vn_kernel_get(0), *k;
+	const vn_metric_kernel *best = vn_metric_kernel_get(0), *k;
 	vn_error                err = { "" };
-	for (int i = 0; (k = vn_kernel_get(i)); i++) {
-		CU_ASSERT_EQUAL(vn_kernel_choose(k->name, &err), VN_OK);
-		CU_ASSERT_PTR_EQUAL(vn_kernel_best(), k);
+	for (int i = 0; (k = vn_metric_kernel_get(i)); i++) {
+		CU_ASSERT_EQUAL(vn_metric_kernel_choose(k->name, &err), VN_OK);
+		CU_ASSERT_PTR_EQUAL(vn_metric_kernel_best(), k);
 	}
-	CU_ASSERT_EQUAL(vn_kernel_choose(best->name, &err), VN_OK);
-	CU_ASSERT_EQUAL(vn_kernel_choose("sse9", &err), VN_ERR_UNSUPPORTED);
+	CU_ASSERT_EQUAL(vn_metric_kernel_choose(best->name, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_metric_kernel_choose("sse9", &err), VN_ERR_UNSUPPORTED);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "this processor has"));
-	CU_ASSERT_PTR_EQUAL(vn_kernel_best(), best);
+	CU_ASSERT_PTR_EQUAL(vn_metric_kernel_best(), best);
 }
 
 static void every_kind_of_processor_gives_the_same_digits(void)
@@ -70,7 +70,7 @@ static void every_kind_of_processor_gives_the_same_digits(void)
 	}
 	for (size_t n = 1; n <= VN_BLOCK; n = longer(n)) {
 		const vn_metric_kernel *plain = &vn_kernel_plain, *k;
-		for (int i = 0; (k = vn_kernel_get(i)); i++) {
+		for (int i = 0; (k = vn_metric_kernel_get(i)); i++) {
 			vn_block_sums a, b;
 			plain->sums(f32(r), f32(c), n, &a);
 			k->sums(f32(r), f32(c), n, &b);
@@ -113,7 +113,7 @@ static void every_kind_of_processor_gives_the_same_digits_of_float64(void)
 	}
 	for (size_t n = 1; n <= VN_BLOCK; n = longer(n)) {
 		const vn_metric_kernel *plain = &vn_kernel_plain, *k;
-		for (int i = 0; (k = vn_kernel_get(i)); i++) {
+		for (int i = 0; (k = vn_metric_kernel_get(i)); i++) {
 			vn_block_sums a, b;
 			double        p[2] = { 0, 0 }, q[2] = { 0, 0 };
 			plain->wide_sums(r, c, n, unit, &a);
@@ -138,7 +138,7 @@ static void every_kind_of_processor_gives_the_same_digits_of_float64(void)
 		const vn_metric_kernel *k;
 		double                  was = r[i], max[2] = { 7, 8 };
 		r[i] = none[i % 3];
-		for (int j = 0; (k = vn_kernel_get(j)); j++) {
+		for (int j = 0; (k = vn_metric_kernel_get(j)); j++) {
 			CU_ASSERT_FALSE(k->wide_sizes(r, c, 30, max));
 			CU_ASSERT_FALSE(k->wide_sizes(c, r, 30, max));
 		}
@@ -155,7 +155,7 @@ static void every_kind_of_processor_loads_the_numbers_that_the_bits_mean(void)
 	const vn_metric_kernel *k;
 	for (int i = 0; i < ALL; i++)
 		h[i] = (uint16_t)i;
-	for (int i = 0; (k = vn_kernel_get(i)); i++)
+	for (int i = 0; (k = vn_metric_kernel_get(i)); i++)
 		for (size_t d = 0; d < N_NARROW; d++) {
 			const size_t n = sizeof h / vn_dtype_size(narrow[d]) < ALL ? sizeof h / vn_dtype_size(narrow[d]) : ALL;
 			vn_to_f32(want, h, narrow[d], n);
@@ -188,7 +188,7 @@ static void what_is_in_the_file_gives_the_digits_of_what_is_loaded_from_it(void)
 			vn_from_f32(raw[side], d[side], y[side], VN_BLOCK);
 			vn_to_f32(x[side], raw[side], d[side], VN_BLOCK);
 		}
-		for (int i = 0; (k = vn_kernel_get(i)); i++)
+		for (int i = 0; (k = vn_metric_kernel_get(i)); i++)
 			for (size_t n = 1; n <= VN_BLOCK; n = longer(n)) {
 				static vn_spread s, t;
 				vn_block_sums    a, b;
@@ -230,12 +230,12 @@ static void distances_are_between_the_codes_of_the_grid(void)
 			}
 			memset(&s, 0, sizeof s);
 			if (i % 16) {
-				vn_kernel_best()->spread(f32(r), f32(c), 8, 1.0, narrow[g], &s);
+				vn_metric_kernel_best()->spread(f32(r), f32(c), 8, 1.0, narrow[g], &s);
 			} else { /* the same of doubles */
 				double x[8], y[8];
 				vn_to_f64(x, r, VN_F32, 8);
 				vn_to_f64(y, c, VN_F32, 8);
-				vn_kernel_best()->wide_ulps(x, y, 8, narrow[g], &s);
+				vn_metric_kernel_best()->wide_ulps(x, y, 8, narrow[g], &s);
 			}
 			if (s.max_ulp != (uint64_t)most)
 				CU_FAIL("another distance");
@@ -260,7 +260,7 @@ static void every_element_of_a_block_is_counted_once(void)
 			want[vn_ulp_bucket((uint64_t)(d < 0 ? -d : d))]++;
 		}
 		memset(&s, 0, sizeof s);
-		vn_kernel_best()->spread(f32(r), f32(c), n, 1.0, VN_F32, &s);
+		vn_metric_kernel_best()->spread(f32(r), f32(c), n, 1.0, VN_F32, &s);
 		for (int b = 0; b < VN_ULP_BUCKETS; b++) {
 			uint32_t sum = 0;
 			for (int t = 0; t < VN_ULP_TABLES; t++)
@@ -276,7 +276,7 @@ static void the_exponential_is_as_good_as_the_library_s(void)
 	for (int i = 0; i < 20000; i++) {
 		const double x = -350 + 350 * uniform(), zero = 0;
 		vn_soft      s = { 0 };
-		vn_kernel_best()->soft(f64(&x), f64(&zero), 1, 0, 0, 0, &s);
+		vn_metric_kernel_best()->soft(f64(&x), f64(&zero), 1, 0, 0, 0, &s);
 		if (!(fabs(s.zr - exp(x)) <= 4e-16 * exp(x)))
 			CU_FAIL("e^x is off");
 	}

@@ -61,9 +61,9 @@ static void parts_are_read(void)
 
 	set_only(NULL, 0);
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		vn_part  part = { 0 };
-		vn_error err = { "" };
-		CU_ASSERT_EQUAL(vn_part_read(row[i].text, &part, &err), row[i].of ? VN_OK : VN_ERR_USAGE);
+		vn_folder_part part = { 0 };
+		vn_error       err = { "" };
+		CU_ASSERT_EQUAL(vn_folder_part_read(row[i].text, &part, &err), row[i].of ? VN_OK : VN_ERR_USAGE);
 		if (row[i].of) {
 			CU_ASSERT_EQUAL(part.index, row[i].index);
 			CU_ASSERT_EQUAL(part.of, row[i].of);
@@ -96,10 +96,10 @@ static void a_scheduler_gives_the_number(void)
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		vn_part  part = { 0 };
-		vn_error err = { "" };
+		vn_folder_part part = { 0 };
+		vn_error       err = { "" };
 		set_only(row[i].set, row[i].n);
-		CU_ASSERT_EQUAL(vn_part_read("4", &part, &err), row[i].index ? VN_OK : VN_ERR_USAGE);
+		CU_ASSERT_EQUAL(vn_folder_part_read("4", &part, &err), row[i].index ? VN_OK : VN_ERR_USAGE);
 		CU_ASSERT_EQUAL(row[i].index ? part.index : 0, row[i].index);
 	}
 	set_only(NULL, 0);
@@ -121,7 +121,8 @@ static void every_item_is_dealt_once_and_evenly(void)
 		for (int index = 1; index <= of; index++) {
 			vn_error err = { "" };
 			int64_t  load = 0;
-			CU_ASSERT_EQUAL_FATAL(vn_part_deal(bytes, N, (vn_part) { index, of }, mine, order, &err), VN_OK);
+			CU_ASSERT_EQUAL_FATAL(vn_folder_part_deal(bytes, N, (vn_folder_part) { index, of }, mine, order, &err),
+			                      VN_OK);
 			for (int i = 0; i < N; i++) {
 				owners[i] += mine[i];
 				load += mine[i] ? bytes[i] : 0;
@@ -133,7 +134,7 @@ static void every_item_is_dealt_once_and_evenly(void)
 		CU_ASSERT_TRUE(most <= whole / of + 1501);
 	}
 	vn_error err = { "" };
-	CU_ASSERT_EQUAL(vn_part_deal(bytes, N, (vn_part) { 0, 0 }, mine, order, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_folder_part_deal(bytes, N, (vn_folder_part) { 0, 0 }, mine, order, &err), VN_OK);
 	for (int i = 0; i < N; i++)
 		CU_ASSERT_TRUE(mine[i]);
 }

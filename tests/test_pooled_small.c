@@ -1,4 +1,4 @@
-/* test_few.c: small tensors of steps of one token share their multiple of the floor. */
+/* test_pooled_small.c: small tensors of steps of one token share their multiple of the floor. */
 #include "compare/comparison/checks.h"
 #include "tests/pool_help.h"
 #include "compare/judge/localise.h"

@@ -71,18 +71,18 @@ static void each_weight_is_same_rounded_different_or_on_one_side(void)
 static void a_line_says_the_range_of_its_measures(void)
 {
 	static const struct {
-		const char *measured;
-		double      low, high;
-		const char *says;
+		vn_weight_measure measured;
+		double            low, high;
+		const char       *says;
 	} of[] = {
-		{ "apart", 0.0512, 0.069, "rounded (W1), 5.1 to 6.9 % apart" },
-		{ "apart", 0.05, 0.0501, "rounded (W1), 5 % apart" },
-		{ "apart", 1.2345, 2, "rounded (W1), 123 to 200 % apart" },
-		{ "places", 12, 3456, "rounded (W1), in 12 to 3456 places" },
-		{ "rms", 0.5, 0.5, "rounded (W1), rms 0.5 times" },
-		{ "rms", 1, INFINITY, "rounded (W1), zeros in the other" },
-		{ "correlation", 0.91, 0.99, "rounded (W1), correlation 0.91 to 0.99" },
-		{ NULL, 0, 0, "rounded (W1)" },
+		{ VN_WEIGHT_APART, 0.0512, 0.069, "rounded (W1), 5.1 to 6.9 % apart" },
+		{ VN_WEIGHT_APART, 0.05, 0.0501, "rounded (W1), 5 % apart" },
+		{ VN_WEIGHT_APART, 1.2345, 2, "rounded (W1), 123 to 200 % apart" },
+		{ VN_WEIGHT_PLACES, 12, 3456, "rounded (W1), in 12 to 3456 places" },
+		{ VN_WEIGHT_RMS, 0.5, 0.5, "rounded (W1), rms 0.5 times" },
+		{ VN_WEIGHT_RMS, 1, INFINITY, "rounded (W1), zeros in the other" },
+		{ VN_WEIGHT_CORRELATION, 0.91, 0.99, "rounded (W1), correlation 0.91 to 0.99" },
+		{ VN_WEIGHT_NOT_MEASURED, 0, 0, "rounded (W1)" },
 	};
 
 	for (size_t i = 0; i < sizeof of / sizeof *of; i++) {

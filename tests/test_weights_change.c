@@ -28,22 +28,22 @@ static void each_kind_changes_a_number_as_it_says(void)
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
-		CU_ASSERT_EQUAL(vn_change_of(&row[i].c, row[i].x), row[i].y);
+		CU_ASSERT_EQUAL(vn_weight_change_number(&row[i].c, row[i].x), row[i].y);
 }
 
 /* Adding 1 and taking it away loses digits. */
 static void what_is_added_and_taken_away_is_rounded(void)
 {
 	const vn_weight_change c = { VN_CHANGE_PLUS_MINUS, .x = 1 };
-	CU_ASSERT_EQUAL(vn_change_of(&c, 1e-9), 0);
-	CU_ASSERT_EQUAL(vn_change_of(&c, 0.5), 0.5);
+	CU_ASSERT_EQUAL(vn_weight_change_number(&c, 1e-9), 0);
+	CU_ASSERT_EQUAL(vn_weight_change_number(&c, 0.5), 0.5);
 }
 
 static void zeros_keep_their_sign_where_said(void)
 {
 	const vn_weight_change signs = { VN_CHANGE_FLUSHED, .x = 1 }, none = { VN_CHANGE_FLUSHED, .x = 0 };
-	CU_ASSERT_TRUE(signbit(vn_change_of(&signs, -1e-6)));
-	CU_ASSERT_FALSE(signbit(vn_change_of(&none, -1e-6)));
+	CU_ASSERT_TRUE(signbit(vn_weight_change_number(&signs, -1e-6)));
+	CU_ASSERT_FALSE(signbit(vn_weight_change_number(&none, -1e-6)));
 }
 
 static void a_row_is_changed_as_its_numbers_are(void)
@@ -55,10 +55,10 @@ static void a_row_is_changed_as_its_numbers_are(void)
 		float                  room[40], got[40], stored[40];
 		for (int i = 0; i < 40; i++) {
 			x[i] = sin(i);
-			want[i] = vn_change_of(&c, x[i]);
+			want[i] = vn_weight_change_number(&c, x[i]);
 		}
 		vn_from_f64(stored, VN_F32, want, 40);
-		vn_change_row(&c, x, 40, VN_F32, got, room);
+		vn_weight_change_row(&c, x, 40, VN_F32, got, room);
 		CU_ASSERT_EQUAL(memcmp(got, stored, sizeof got), 0);
 	}
 }

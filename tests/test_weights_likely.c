@@ -108,7 +108,7 @@ static void a_format_is_reached_by_rounding_and_not_by_cutting(void)
 			pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
 			for (int i = 0; i < N; i++) {
 				m.x[side][i] = (float)m.x[side][i];
-				m.x[!side][i] = truncated ? vn_change_of(&cut, m.x[side][i]) : m.x[side][i];
+				m.x[!side][i] = truncated ? vn_weight_change_number(&cut, m.x[side][i]) : m.x[side][i];
 			}
 			m.x[side][0] = m.x[!side][0] = -8; /* the ends fit either way: the rms decides */
 			m.x[side][1] = m.x[!side][1] = 8;
@@ -204,7 +204,7 @@ static void near_numbers_are_a_revision_and_far_ones_others(void)
 			is("other", "", VN_BY_NUMBERS, true, "other numbers");
 		else
 			is("revision", "", VN_BY_NUMBERS, false, "another revision, or rounded differently");
-		CU_ASSERT_STRING_EQUAL(m.d.measured, "apart");
+		CU_ASSERT_EQUAL(m.d.measured, VN_WEIGHT_APART);
 		CU_ASSERT_DOUBLE_EQUAL(m.d.measure, far ? 1.0 : 0.01, far ? 0.1 : 0.001);
 	}
 }
@@ -215,7 +215,7 @@ static void what_has_nothing_in_common_is_unrelated(void)
 	normal(2, 3, 0, m.x[1]);
 	pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
 	is("unrelated", "", VN_BY_NUMBERS, true, "unrelated numbers");
-	CU_ASSERT_STRING_EQUAL(m.d.measured, "correlation");
+	CU_ASSERT_EQUAL(m.d.measured, VN_WEIGHT_CORRELATION);
 	normal(2, 0.02, 0, m.x[1]);
 	pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
 	is("random", "W11", VN_BY_NUMBERS, true, "fresh random numbers: never loaded");
@@ -323,7 +323,7 @@ static void what_nothing_explains_is_measured(void)
 	pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
 	without_numbers();
 	is("revision", "", VN_BY_STATISTICS, false, "other numbers of similar size: perhaps another revision");
-	CU_ASSERT_STRING_EQUAL(m.d.measured, "rms");
+	CU_ASSERT_EQUAL(m.d.measured, VN_WEIGHT_RMS);
 	CU_ASSERT_EQUAL(m.d.measure, m.row[1].stats.rms / m.row[0].stats.rms);
 	m.row[1].shape = (vn_shape) { 2, { ROWS / 2, COLS * 2 } };
 	is("other", "", VN_BY_STATISTICS, false, "other numbers in another shape");

@@ -40,10 +40,10 @@ static void a_name_tells_part_and_layer(void)
 
 static void a_norm_is_any_of_them(void)
 {
-	CU_ASSERT_TRUE(vn_part_is_norm(VN_PART_NORM_K));
-	CU_ASSERT_TRUE(vn_part_is_norm(VN_PART_GDN_NORM));
-	CU_ASSERT_FALSE(vn_part_is_norm(VN_PART_DOWN));
-	CU_ASSERT_FALSE(vn_part_is_norm(VN_PART_GDN_QKV));
+	CU_ASSERT_TRUE(vn_weight_part_is_norm(VN_PART_NORM_K));
+	CU_ASSERT_TRUE(vn_weight_part_is_norm(VN_PART_GDN_NORM));
+	CU_ASSERT_FALSE(vn_weight_part_is_norm(VN_PART_DOWN));
+	CU_ASSERT_FALSE(vn_weight_part_is_norm(VN_PART_GDN_QKV));
 }
 
 static vn_mistake exchange(const char *a, const char *b)

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-static const vn_order         as_they_are = { .kind = VN_ORDER_SAME };
+static const vn_weight_order  as_they_are = { .kind = VN_ORDER_SAME };
 static const vn_weight_change unchanged = { .kind = VN_CHANGE_NONE };
 
 static vn_tensor matrix(const float *x, int64_t rows, int64_t cols)
@@ -20,13 +20,13 @@ static vn_tensor vector(const float *x, int64_t n)
 }
 
 /* The digest of one matrix in an order is that of these numbers. */
-static void comes_out(const vn_tensor *t, const vn_order *o, int64_t rows, const float *want, size_t n)
+static void comes_out(const vn_tensor *t, const vn_weight_order *o, int64_t rows, const float *want, size_t n)
 {
 	vn_weight_numbers m;
-	CU_ASSERT_EQUAL_FATAL(vn_numbers_of(&t, 1, &m, NULL), VN_OK);
-	const vn_digest x = vn_numbers_digest(&m, o, &unchanged, VN_F32, rows, NULL);
+	CU_ASSERT_EQUAL_FATAL(vn_weight_numbers_of(&t, 1, &m, NULL), VN_OK);
+	const vn_digest x = vn_weight_numbers_digest(&m, o, &unchanged, VN_F32, rows, NULL);
 	CU_ASSERT_STRING_EQUAL(x.hex, vn_digest_of(want, n * sizeof *want).hex);
-	vn_numbers_free(&m);
+	vn_weight_numbers_free(&m);
 }
 
 static void parts_of_unequal_rows_lie_one_below_the_other(void)
@@ -36,31 +36,31 @@ static void parts_of_unequal_rows_lie_one_below_the_other(void)
 					   back[] = { 11, 12, 9, 10, 7, 8, 5, 6, 3, 4, 1, 2 };
 	const vn_tensor        part[] = { matrix(q, 3, 2), matrix(k, 1, 2), matrix(v, 2, 2) };
 	const vn_tensor *const list[] = { &part[0], &part[1], &part[2] };
-	const vn_order         reversed = { .kind = VN_ORDER_REVERSED };
+	const vn_weight_order  reversed = { .kind = VN_ORDER_REVERSED };
 	vn_weight_numbers      m;
 
-	CU_ASSERT_EQUAL_FATAL(vn_numbers_of(list, 3, &m, NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_weight_numbers_of(list, 3, &m, NULL), VN_OK);
 	CU_ASSERT_EQUAL(m.cols, 2);
 	CU_ASSERT_EQUAL(m.rows[0], 3);
 	CU_ASSERT_EQUAL(m.rows[1], 1);
 	CU_ASSERT_EQUAL(m.rows[2], 2);
-	CU_ASSERT_STRING_EQUAL(vn_numbers_digest(&m, &as_they_are, &unchanged, VN_F32, 0, NULL).hex,
+	CU_ASSERT_STRING_EQUAL(vn_weight_numbers_digest(&m, &as_they_are, &unchanged, VN_F32, 0, NULL).hex,
 	                       vn_digest_of(all, sizeof all).hex);
-	CU_ASSERT_STRING_EQUAL(vn_numbers_digest(&m, &reversed, &unchanged, VN_F32, 0, NULL).hex,
+	CU_ASSERT_STRING_EQUAL(vn_weight_numbers_digest(&m, &reversed, &unchanged, VN_F32, 0, NULL).hex,
 	                       vn_digest_of(back, sizeof back).hex);
-	vn_numbers_free(&m);
+	vn_weight_numbers_free(&m);
 }
 
 static void an_order_moves_rows_columns_or_all(void)
 {
-	static const float x[] = { 1, 2, 3, 4, 5, 6 };
-	static const float rows[] = { 4, 5, 6, 1, 2, 3 }, cols[] = { 3, 2, 1, 6, 5, 4 };
-	static const float turned[] = { 1, 4, 2, 5, 3, 6 }; /* (3,2) of (2,3) */
-	static const float pieces[] = { 1, 2, 3, 0, 4, 5 }; /* read with a stride of 4: a zero behind every row */
-	const vn_tensor    t = matrix(x, 2, 3), one = matrix(x, 1, 6);
-	const vn_order     r = { .kind = VN_ORDER_REVERSED }, c = { .kind = VN_ORDER_REVERSED, .axis = 1 };
-	const vn_order     turn = { .kind = VN_ORDER_TURNED, .p = { 2, 3 } };
-	const vn_order     shear = { .kind = VN_ORDER_SHEARED, .p = { 4 } };
+	static const float    x[] = { 1, 2, 3, 4, 5, 6 };
+	static const float    rows[] = { 4, 5, 6, 1, 2, 3 }, cols[] = { 3, 2, 1, 6, 5, 4 };
+	static const float    turned[] = { 1, 4, 2, 5, 3, 6 }; /* (3,2) of (2,3) */
+	static const float    pieces[] = { 1, 2, 3, 0, 4, 5 }; /* read with a stride of 4: a zero behind every row */
+	const vn_tensor       t = matrix(x, 2, 3), one = matrix(x, 1, 6);
+	const vn_weight_order r = { .kind = VN_ORDER_REVERSED }, c = { .kind = VN_ORDER_REVERSED, .axis = 1 };
+	const vn_weight_order turn = { .kind = VN_ORDER_TURNED, .p = { 2, 3 } };
+	const vn_weight_order shear = { .kind = VN_ORDER_SHEARED, .p = { 4 } };
 
 	comes_out(&t, &as_they_are, 0, x, 6);
 	comes_out(&t, &r, 0, rows, 6);
@@ -72,9 +72,9 @@ static void an_order_moves_rows_columns_or_all(void)
 /* EVERY_OTHER is not its own inverse: gate and up interleaved, or parted again. */
 static void an_order_goes_back(void)
 {
-	static const float x[] = { 1, 2, 3, 4, 5, 6 }, there[] = { 1, 3, 5, 2, 4, 6 }, back[] = { 1, 4, 2, 5, 3, 6 };
-	const vn_tensor    t = matrix(x, 6, 1);
-	const vn_order     o = { .kind = VN_ORDER_EVERY_OTHER }, b = { .kind = VN_ORDER_EVERY_OTHER, .back = true };
+	static const float    x[] = { 1, 2, 3, 4, 5, 6 }, there[] = { 1, 3, 5, 2, 4, 6 }, back[] = { 1, 4, 2, 5, 3, 6 };
+	const vn_tensor       t = matrix(x, 6, 1);
+	const vn_weight_order o = { .kind = VN_ORDER_EVERY_OTHER }, b = { .kind = VN_ORDER_EVERY_OTHER, .back = true };
 
 	comes_out(&t, &o, 0, there, 6);
 	comes_out(&t, &b, 0, back, 6);
@@ -83,10 +83,10 @@ static void an_order_goes_back(void)
 /* A shard: two rows of four, from row p[7] on. */
 static void some_rows_may_be_taken(void)
 {
-	static const float x[] = { 1, 2, 3, 4, 5, 6, 7, 8 }, first[] = { 8, 7, 6 }, later[] = { 6, 5, 4 };
-	const vn_tensor    t = vector(x, 8);
-	const vn_order     o = { .kind = VN_ORDER_REVERSED },
-				   from2 = { .kind = VN_ORDER_REVERSED, .p = { 0, 0, 0, 0, 0, 0, 0, 2 } };
+	static const float    x[] = { 1, 2, 3, 4, 5, 6, 7, 8 }, first[] = { 8, 7, 6 }, later[] = { 6, 5, 4 };
+	const vn_tensor       t = vector(x, 8);
+	const vn_weight_order o = { .kind = VN_ORDER_REVERSED },
+						  from2 = { .kind = VN_ORDER_REVERSED, .p = { 0, 0, 0, 0, 0, 0, 0, 2 } };
 
 	comes_out(&t, &o, 3, first, 3);
 	comes_out(&t, &from2, 3, later, 3);
@@ -106,9 +106,9 @@ static void nothing_has_no_digest(void)
 	const vn_tensor none = matrix(NULL, 0, 4), thin = matrix(NULL, 4, 0), *list[] = { &none, &thin };
 	for (int i = 0; i < 2; i++) {
 		vn_weight_numbers m;
-		CU_ASSERT_EQUAL_FATAL(vn_numbers_of(&list[i], 1, &m, NULL), VN_OK);
-		CU_ASSERT_STRING_EQUAL(vn_numbers_digest(&m, &as_they_are, &unchanged, VN_F32, 0, NULL).hex, "");
-		vn_numbers_free(&m);
+		CU_ASSERT_EQUAL_FATAL(vn_weight_numbers_of(&list[i], 1, &m, NULL), VN_OK);
+		CU_ASSERT_STRING_EQUAL(vn_weight_numbers_digest(&m, &as_they_are, &unchanged, VN_F32, 0, NULL).hex, "");
+		vn_weight_numbers_free(&m);
 	}
 }
 
@@ -121,14 +121,14 @@ static void numbers_are_stored_in_another_format(void)
 	float                  back[4];
 	vn_weight_numbers      m;
 
-	CU_ASSERT_EQUAL_FATAL(vn_numbers_of(&list, 1, &m, NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_weight_numbers_of(&list, 1, &m, NULL), VN_OK);
 	vn_from_f64(bits, VN_BF16, (const double[]) { 1.0, 1.0078125, -3.0, NAN }, 4);
-	CU_ASSERT_STRING_EQUAL(vn_numbers_digest(&m, &as_they_are, &unchanged, VN_BF16, 0, NULL).hex,
+	CU_ASSERT_STRING_EQUAL(vn_weight_numbers_digest(&m, &as_they_are, &unchanged, VN_BF16, 0, NULL).hex,
 	                       vn_digest_of(bits, sizeof bits).hex);
 	vn_to_f32(back, bits, VN_BF16, 4);
-	CU_ASSERT_STRING_EQUAL(vn_numbers_digest(&m, &as_they_are, &rounded, VN_F32, 0, NULL).hex,
+	CU_ASSERT_STRING_EQUAL(vn_weight_numbers_digest(&m, &as_they_are, &rounded, VN_F32, 0, NULL).hex,
 	                       vn_digest_of(back, sizeof back).hex);
-	vn_numbers_free(&m);
+	vn_weight_numbers_free(&m);
 }
 
 static void what_is_wanted_ends_it_at_the_first_other_row(void)
@@ -137,11 +137,11 @@ static void what_is_wanted_ends_it_at_the_first_other_row(void)
 	const vn_tensor    t = matrix(x, 2, 2), o = matrix(other, 2, 2), *list = &t;
 	vn_weight_numbers  m;
 
-	CU_ASSERT_EQUAL_FATAL(vn_numbers_of(&list, 1, &m, NULL), VN_OK);
-	CU_ASSERT_STRING_EQUAL(vn_numbers_digest(&m, &as_they_are, &unchanged, VN_F32, 0, &t).hex,
+	CU_ASSERT_EQUAL_FATAL(vn_weight_numbers_of(&list, 1, &m, NULL), VN_OK);
+	CU_ASSERT_STRING_EQUAL(vn_weight_numbers_digest(&m, &as_they_are, &unchanged, VN_F32, 0, &t).hex,
 	                       vn_digest_of(x, sizeof x).hex);
-	CU_ASSERT_STRING_EQUAL(vn_numbers_digest(&m, &as_they_are, &unchanged, VN_F32, 0, &o).hex, "");
-	vn_numbers_free(&m);
+	CU_ASSERT_STRING_EQUAL(vn_weight_numbers_digest(&m, &as_they_are, &unchanged, VN_F32, 0, &o).hex, "");
+	vn_weight_numbers_free(&m);
 }
 
 /* A row of 8 is no whole block of 32. */
@@ -159,29 +159,29 @@ static void blocks_are_read_as_what_they_stand_for(void)
 	block[1] = 0x3c; /* scale 1 in half precision */
 	vn_to_f32(stands, block, VN_Q8_0, 64);
 	CU_ASSERT_EQUAL(stands[31], 31);
-	CU_ASSERT_EQUAL_FATAL(vn_numbers_of(&list, 1, &m, NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_weight_numbers_of(&list, 1, &m, NULL), VN_OK);
 	CU_ASSERT_EQUAL(m.dtype, VN_F32);
-	CU_ASSERT_STRING_EQUAL(vn_numbers_digest(&m, &as_they_are, &unchanged, VN_F32, 0, NULL).hex,
+	CU_ASSERT_STRING_EQUAL(vn_weight_numbers_digest(&m, &as_they_are, &unchanged, VN_F32, 0, NULL).hex,
 	                       vn_digest_of(stands, sizeof stands).hex);
-	vn_numbers_free(&m);
+	vn_weight_numbers_free(&m);
 	CU_ASSERT_PTR_NULL(m.own);
-	CU_ASSERT_EQUAL_FATAL(vn_numbers_of(&other, 1, &m, NULL), VN_OK);
-	CU_ASSERT_STRING_EQUAL(vn_numbers_digest(&m, &as_they_are, &unchanged, VN_Q8_0, 0, NULL).hex, "");
-	vn_numbers_free(&m);
+	CU_ASSERT_EQUAL_FATAL(vn_weight_numbers_of(&other, 1, &m, NULL), VN_OK);
+	CU_ASSERT_STRING_EQUAL(vn_weight_numbers_digest(&m, &as_they_are, &unchanged, VN_Q8_0, 0, NULL).hex, "");
+	vn_weight_numbers_free(&m);
 }
 
 /* ---- side by side ------------------------------------------------------------------ */
 
-static vn_fit fit(const float *x, const float *y, int64_t n)
+static vn_weight_fit fit(const float *x, const float *y, int64_t n)
 {
 	const vn_tensor a = vector(x, n), b = vector(y, n);
-	return vn_fit_of(&a, &b);
+	return vn_weight_fit_of(&a, &b);
 }
 
 static void a_factor_is_found_and_leaves_nothing(void)
 {
-	static const float x[] = { 1, -2, 3, 4 }, y[] = { -2, 4, -6, -8 };
-	const vn_fit       f = fit(x, y, 4);
+	static const float  x[] = { 1, -2, 3, 4 }, y[] = { -2, 4, -6, -8 };
+	const vn_weight_fit f = fit(x, y, 4);
 
 	CU_ASSERT_EQUAL(f.factor, -2.0);
 	CU_ASSERT_DOUBLE_EQUAL(f.correlation, -1.0, 1e-15);
@@ -194,8 +194,8 @@ static void a_factor_is_found_and_leaves_nothing(void)
 /* xy = 1 + 4 + 0, xx = 5, vx = 2, vy = 14/3: worked by hand. */
 static void a_difference_is_shared_out(void)
 {
-	static const float x[] = { 0, 1, 2 }, y[] = { 3, 1, 2 };
-	const vn_fit       f = fit(x, y, 3);
+	static const float  x[] = { 0, 1, 2 }, y[] = { 3, 1, 2 };
+	const vn_weight_fit f = fit(x, y, 3);
 
 	CU_ASSERT_DOUBLE_EQUAL(f.factor, 1.0, 1e-15);
 	CU_ASSERT_DOUBLE_EQUAL(f.nmse, 9.0 / 5.0, 1e-15);
@@ -208,8 +208,8 @@ static void a_difference_is_shared_out(void)
 /* A NaN is a difference and spoils no sum. */
 static void numbers_that_are_not_finite_are_left_out(void)
 {
-	static const float x[] = { 1, NAN, 3, 4 }, y[] = { 1, 2, 3, INFINITY };
-	const vn_fit       f = fit(x, y, 4);
+	static const float  x[] = { 1, NAN, 3, 4 }, y[] = { 1, 2, 3, INFINITY };
+	const vn_weight_fit f = fit(x, y, 4);
 
 	CU_ASSERT_EQUAL(f.differing, 0.5);
 	CU_ASSERT_TRUE(isinf(f.largest));
@@ -221,7 +221,7 @@ static void numbers_that_are_not_finite_are_left_out(void)
 static void what_cannot_be_known_is_nan(void)
 {
 	static const float zero[] = { 0, 0 }, x[] = { 1, 2 }, flat[] = { 5, 5 };
-	vn_fit             f = fit(zero, x, 2);
+	vn_weight_fit      f = fit(zero, x, 2);
 
 	CU_ASSERT_TRUE(isnan(f.factor) && isnan(f.nmse) && isnan(f.residual) && isnan(f.correlation));
 	CU_ASSERT_EQUAL(f.differing, 1.0);
@@ -243,8 +243,8 @@ static void every_piece_is_looked_at(void)
 	for (int i = 0; i < N; i++)
 		y[i] = x[i] = (float)(i % 7 + 1);
 	y[N - 1] += 0.5;
-	const vn_tensor a = vector(x, N), b = { VN_F64, { 1, { N } }, y };
-	const vn_fit    f = vn_fit_of(&a, &b);
+	const vn_tensor     a = vector(x, N), b = { VN_F64, { 1, { N } }, y };
+	const vn_weight_fit f = vn_weight_fit_of(&a, &b);
 	CU_ASSERT_EQUAL(f.largest, 0.5);
 	CU_ASSERT_DOUBLE_EQUAL(f.differing, 1.0 / N, 1e-18);
 }

@@ -5,11 +5,11 @@
 #include <string.h>
 
 /* Row i of the new order is the letter of x that it comes from. */
-static const char *ordered(const vn_order *o, const char *x, char y[64])
+static const char *ordered(const vn_weight_order *o, const char *x, char y[64])
 {
 	const int64_t n = (int64_t)strlen(x);
 	for (int64_t i = 0; i < n; i++) {
-		const int64_t from = vn_order_from(o, i, n);
+		const int64_t from = vn_weight_order_from(o, i, n);
 		y[i] = from >= 0 && from < n ? x[from] : '?';
 	}
 	y[n] = 0;
@@ -19,8 +19,8 @@ static const char *ordered(const vn_order *o, const char *x, char y[64])
 static void each_kind_takes_rows_from_where_it_says(void)
 {
 	static const struct {
-		vn_order    o;
-		const char *x, *y;
+		vn_weight_order o;
+		const char     *x, *y;
 	} row[] = {
 		{ { .kind = VN_ORDER_SAME }, "ABCD", "ABCD" },
 		{ { .kind = VN_ORDER_PAIRS, .p = { 4, 4 } }, "ABab", "AaBb" },
@@ -45,11 +45,11 @@ static void each_kind_takes_rows_from_where_it_says(void)
 		CU_ASSERT_STRING_EQUAL(ordered(&row[i].o, row[i].x, y), row[i].y);
 }
 
-static bool is_permutation(const vn_order *o, int64_t n)
+static bool is_permutation(const vn_weight_order *o, int64_t n)
 {
 	bool seen[512] = { false };
 	for (int64_t i = 0; i < n; i++) {
-		const int64_t from = vn_order_from(o, i, n);
+		const int64_t from = vn_weight_order_from(o, i, n);
 		if (from < 0 || from >= n || seen[from])
 			return false;
 		seen[from] = true;
@@ -70,13 +70,13 @@ static void every_order_of_an_axis_has_each_row_once(void)
 		{ "model.layers.0.mlp.gate_up_proj.weight", 48, 24, 3 },
 		{ "model.embed_tokens.weight", 64, 24, 11 },
 	};
-	const vn_heads h = { .H = 4, .G = 2, .K = 8, .R = 4 };
-	vn_order       o[VN_MOST_ORDERS];
+	const vn_weight_heads h = { .H = 4, .G = 2, .K = 8, .R = 4 };
+	vn_weight_order       o[VN_MOST_ORDERS];
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		const vn_weight_name name = vn_weight_name_of(row[i].name);
 		const vn_shape       shape = { 2, { row[i].rows, row[i].cols } };
-		const int            n = vn_orders_of(&name, &shape, &shape, &h, o);
+		const int            n = vn_weight_orders_of(&name, &shape, &shape, &h, o);
 		int                  axes = 0;
 		for (int k = 0; k < n; k++)
 			if (o[k].kind < VN_ORDER_TURNED) {
@@ -92,12 +92,12 @@ static void another_shape_may_only_be_transposed(void)
 {
 	const vn_weight_name name = vn_weight_name_of("model.layers.0.mlp.down_proj.weight");
 	const vn_shape       a = { 2, { 24, 48 } }, turned = { 2, { 48, 24 } }, other = { 2, { 24, 24 } };
-	vn_order             o[VN_MOST_ORDERS];
+	vn_weight_order      o[VN_MOST_ORDERS];
 
-	CU_ASSERT_EQUAL(vn_orders_of(&name, &a, &turned, &(vn_heads) { 0 }, o), 1);
+	CU_ASSERT_EQUAL(vn_weight_orders_of(&name, &a, &turned, &(vn_weight_heads) { 0 }, o), 1);
 	CU_ASSERT_EQUAL(o[0].kind, VN_ORDER_TURNED);
 	CU_ASSERT_EQUAL(o[0].id, VN_MISTAKE_W1);
-	CU_ASSERT_EQUAL(vn_orders_of(&name, &a, &other, &(vn_heads) { 0 }, o), 0);
+	CU_ASSERT_EQUAL(vn_weight_orders_of(&name, &a, &other, &(vn_weight_heads) { 0 }, o), 0);
 }
 
 int main(void)

@@ -28,7 +28,7 @@ static vn_weights table(int n)
 			                                .kind = "rounded",
 			                                .id = "W1",
 			                                .words = "rounded to float16",
-			                                .measured = "apart",
+			                                .measured = VN_WEIGHT_APART,
 			                                .measure = 0.25,
 			                                .proof = VN_BY_NUMBERS,
 			                                .certain = true };

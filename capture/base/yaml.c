@@ -225,7 +225,7 @@ vn_status vn_yaml_document(vn_yaml *y, const char *file, const vn_yaml_section *
 		return st; /* the stream starts, the document starts */
 	if (y->event.type == YAML_STREAM_END_EVENT)
 		return vn_yaml_fail_at(y, 1, 1, "empty; the file starts with version: 1");
-	if ((st = vn_yaml_next(y)) || (st = vn_yaml_map(y, "version: 1 and what follows, a map", read_section, &d)) ||
+	if ((st = vn_yaml_next(y)) || (st = vn_yaml_map(y, "a map that starts with version: 1", read_section, &d)) ||
 	    (st = vn_yaml_next(y)) || (st = vn_yaml_next(y)))
 		return st;
 	if (y->event.type != YAML_STREAM_END_EVENT)

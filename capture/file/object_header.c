@@ -27,7 +27,7 @@ typedef struct piece {
 	bool                 bad;
 } piece;
 
-static const unsigned char *take(piece *c, size_t n)
+static const unsigned char *take_bytes(piece *c, size_t n)
 {
 	const unsigned char *p = c->p;
 	if (c->bad || n > c->n) {
@@ -41,7 +41,7 @@ static const unsigned char *take(piece *c, size_t n)
 
 static uint64_t number(piece *c, size_t n) /* little-endian number of n bytes */
 {
-	const unsigned char *p = take(c, n);
+	const unsigned char *p = take_bytes(c, n);
 	uint64_t             x = 0;
 	for (size_t i = n; p && i-- > 0;)
 		x = x << 8 | p[i];
@@ -125,7 +125,7 @@ static bool read_shape(piece c, vn_shape *s)
 	const uint64_t version = number(&c, 1), rank = number(&c, 1), flags = number(&c, 1);
 	const uint64_t kind = number(&c, 1);
 	if (version == 1)
-		take(&c, 4);
+		take_bytes(&c, 4);
 	if (c.bad || (version != 1 && version != 2) || rank > VN_MAX_RANK || flags > 1 ||
 	    (version == 2 && kind != (rank > 0)))
 		return false;
@@ -146,7 +146,7 @@ static bool read_shape(piece c, vn_shape *s)
 static bool read_type(piece c, vn_object_header *h)
 {
 	const size_t         bytes = c.n && c.p[0] == 0x10 ? 12 : c.n && c.p[0] == 0x11 ? 20 : 0;
-	const unsigned char *p = take(&c, bytes);
+	const unsigned char *p = take_bytes(&c, bytes);
 	if (!p || !bytes || c.n >= 8)
 		return false;
 	memcpy(h->type, p, h->type_bytes = bytes);
@@ -193,7 +193,7 @@ static bool read_collection(vn_header_reader *r, uint64_t at, vn_collection *h)
 	for (all = (piece) { p + 16, (size_t)size - 16, false }; all.n >= 16;) {
 		const size_t   left = all.n;
 		const uint64_t which = number(&all, 2);
-		take(&all, 6);
+		take_bytes(&all, 6);
 		const uint64_t n = number(&all, 8);
 		if (which == 0 && n == left)
 			break;
@@ -202,7 +202,7 @@ static bool read_collection(vn_header_reader *r, uint64_t at, vn_collection *h)
 		h->n = which < h->n ? h->n : which + 1;
 		h->object[which].from = (uint32_t)(all.p - p);
 		h->object[which].bytes = (uint32_t)n;
-		if (!take(&all, (size_t)(n + 7) / 8 * 8))
+		if (!take_bytes(&all, (size_t)(n + 7) / 8 * 8))
 			return false;
 	}
 	return h->whole = true;
@@ -273,9 +273,9 @@ static bool read_attribute(reading *g, piece c)
 	const size_t         to = version == 1 ? 8 : 1;
 	const uint64_t       charset = version == 3 ? number(&c, 1) : 0; /* ASCII or UTF-8 */
 	vn_shape             shape;
-	const char          *name = (const char *)take(&c, (name_bytes + to - 1) / to * to);
-	const unsigned char *type = take(&c, (type_bytes + to - 1) / to * to),
-						*space = take(&c, (space_bytes + to - 1) / to * to);
+	const char          *name = (const char *)take_bytes(&c, (name_bytes + to - 1) / to * to);
+	const unsigned char *type = take_bytes(&c, (type_bytes + to - 1) / to * to),
+						*space = take_bytes(&c, (space_bytes + to - 1) / to * to);
 	vn_said_kind kind = VN_SAID_TEXT;
 	if (c.bad || (version != 1 && version != 3) || flags || charset > 1 || strnlen(name, name_bytes) + 1 != name_bytes)
 		return false;
@@ -298,7 +298,7 @@ static bool read_attribute(reading *g, piece c)
 static bool read_attribute_info(piece c)
 {
 	const uint64_t version = number(&c, 1), flags = number(&c, 1);
-	take(&c, flags & 1 ? 2 : 0);
+	take_bytes(&c, flags & 1 ? 2 : 0);
 	for (uint64_t n = flags & 2 ? 3 : 2; n; n--) /* addresses: heap, name index, order index */
 		if (number(&c, 8) != UINT64_MAX)
 			return false;
@@ -342,10 +342,10 @@ static bool read_messages(reading *g, piece c, size_t head)
 	bool unused = false;
 	while (c.n >= head) {
 		const uint64_t type = number(&c, head == 8 ? 2 : 1), size = number(&c, 2), flags = number(&c, 1);
-		take(&c, head == 8 ? 3 : head - 4);
+		take_bytes(&c, head == 8 ? 3 : head - 4);
 		g->messages++;
 		unused |= type == 0;
-		const unsigned char *p = take(&c, (size_t)size);
+		const unsigned char *p = take_bytes(&c, (size_t)size);
 		if (!p || (head == 8 && size % 8) || !read_message(g, type, flags, (piece) { p, (size_t)size, false }))
 			return false;
 	}
@@ -399,7 +399,7 @@ static bool read_old(reading *g, uint64_t address)
 		return false;
 	piece          c = { p + 2, 14, false };
 	const uint64_t messages = number(&c, 2);
-	take(&c, 4);
+	take_bytes(&c, 4);
 	g->chunk[0] = address + 16;
 	g->bytes[0] = number(&c, 4);
 	g->n_chunks = 1;

@@ -30,7 +30,7 @@ static json_t *weight_names(const vn_plan *p, const int *list, int n)
 }
 
 /* Writes whole numbers without a fraction: "heads": 14, not 14.0. */
-static json_t *number(double x)
+static json_t *number_as_json(double x)
 {
 	return x == floor(x) && fabs(x) < 1e15 ? json_integer((json_int_t)x) : json_real(x);
 }
@@ -40,7 +40,7 @@ static json_t *numbers(const vn_plan *p, int list)
 {
 	json_t *a = json_array();
 	for (int i = 0; list && i < p->list[list - 1].n; i++)
-		json_array_append_new(a, number((double)p->list[list - 1].x[i]));
+		json_array_append_new(a, number_as_json((double)p->list[list - 1].x[i]));
 	return a;
 }
 
@@ -50,8 +50,9 @@ static json_t *node_line(const vn_plan *p, const vn_node *n)
 	const char *name;
 
 	for (int i = 0; (name = vn_const_name(n->op, i)); i++)
-		json_object_set_new(
-			c, name, vn_const_is_list(n->op, i) ? numbers(p, (int)vn_const_get(n, i)) : number(vn_const_get(n, i)));
+		json_object_set_new(c, name,
+		                    vn_const_is_list(n->op, i) ? numbers(p, (int)vn_const_get(n, i))
+		                                               : number_as_json(vn_const_get(n, i)));
 	return json_pack("{s:s, s:i, s:o, s:o, s:o, s:o}", "op", vn_op_name(n->op), "layer", n->layer, "in",
 	                 value_names(p, n->in, n->n_in), "out", value_names(p, n->out, n->n_out), "const", c, "weights",
 	                 weight_names(p, n->w, n->n_w));

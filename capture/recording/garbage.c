@@ -77,17 +77,6 @@ int64_t vn_count_replaced(const char *text, size_t bytes, int64_t *of)
 
 /* ---- a recording -------------------------------------------------------------------- */
 
-/* Tokens that were decoded: the last steps of one token each, behind the first step. */
-static int64_t count_decoded(const vn_recording *r, int64_t tokens)
-{
-	const vn_step *step;
-	int64_t        n = 0;
-
-	for (int i = vn_recording_steps(r, &step) - 1; i > 0 && step[i].tokens == 1; i--)
-		n++;
-	return n < tokens ? n : tokens;
-}
-
 /* The tokens that the engine puts behind the tokens from..tokens-1. */
 static vn_status choose(vn_recording *r, const int32_t *ids, int64_t from, int64_t tokens, int64_t prompt,
                         int32_t *chosen, int64_t *n, int64_t *vocab, vn_error *err)
@@ -181,7 +170,7 @@ vn_status vn_garbage_of(vn_recording *r, vn_garbage *g, vn_error *err)
 {
 	const int32_t *ids = NULL;
 	const int64_t  all = vn_recording_tokens(r, &ids, NULL), tokens = all ? count_known(ids, all) : 0;
-	const int64_t  prompt = all - count_decoded(r, all),
+	const int64_t  decoded = vn_recording_decoded(r), prompt = decoded < all ? all - decoded : 0,
 				  from = tokens > VN_GARBAGE_TOKENS ? tokens - VN_GARBAGE_TOKENS : 0;
 	char *const *text = vn_recording_token_text(r);
 	int32_t      chosen[VN_GARBAGE_TOKENS];

@@ -124,15 +124,10 @@ void vn_left_out_finish(vn_left_out *l)
 	*l = (vn_left_out) { 0 };
 }
 
-static int order(int step, const char *name, const vn_left_out *l)
-{
-	return step != l->step ? (step < l->step ? -1 : 1) : strcmp(name, l->name);
-}
-
 static int order_by_name(const void *a, const void *b)
 {
-	const vn_left_out *x = a;
-	return order(x->step, x->name, b);
+	const vn_left_out *x = a, *y = b;
+	return x->step != y->step ? (x->step < y->step ? -1 : 1) : strcmp(x->name, y->name);
 }
 
 void vn_left_out_sort(vn_left_out *list, int n)
@@ -143,16 +138,8 @@ void vn_left_out_sort(vn_left_out *list, int n)
 
 const vn_left_out *vn_left_out_find(const vn_left_out *list, int n, int step, const char *name)
 {
-	for (int low = 0, high = n; low < high;) {
-		const int mid = low + (high - low) / 2, o = order(step, name, &list[mid]);
-		if (o == 0)
-			return &list[mid];
-		if (o < 0)
-			high = mid;
-		else
-			low = mid + 1;
-	}
-	return NULL;
+	const vn_left_out key = { .step = step, .name = name };
+	return n ? bsearch(&key, list, (size_t)n, sizeof *list, order_by_name) : NULL;
 }
 
 double vn_left_out_measure(const vn_left_out *l, const char *name)

@@ -93,7 +93,7 @@ static vn_status add_stored(vn_digester *d, const vn_recording *r, int i, vn_err
 }
 
 /* The digest of a stored tensor, from the file or from what HDF5 loaded. */
-static vn_status take(const vn_recording *r, int i, vn_digest *found, vn_error *err)
+static vn_status take_digest(const vn_recording *r, int i, vn_digest *found, vn_error *err)
 {
 	vn_digester *d = vn_digester_create();
 	vn_status    st = VN_OK;
@@ -129,7 +129,7 @@ vn_status vn_proof_take(const vn_recording *r, int i, vn_proof *p, vn_error *err
 	if (now > VN_PROOF_BUSY)
 		return answer(r, p, now, err);
 	vn_digest       found;
-	const vn_status st = take(r, i, &found, err);
+	const vn_status st = take_digest(r, i, &found, err);
 	now = leave(p, st ? now : judged(r, p, &found));
 	return st ? st : answer(r, p, now, err);
 }

@@ -343,7 +343,7 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 	return VN_OK;
 }
 
-static vn_status take(vn_recording *r, int kind, void **data, size_t bytes, vn_error *err)
+static vn_status take_data(vn_recording *r, int kind, void **data, size_t bytes, vn_error *err)
 {
 	int32_t size[3];
 
@@ -395,10 +395,10 @@ static vn_status take_all(vn_recording *r, vn_recording *const *same, int n, int
 			return no_memory(same[k], err);
 		memcpy(copy, *data, bytes);
 		((char *)copy)[bytes] = 0; /* as after every frame */
-		st = take(same[k], kind, &copy, bytes, err);
+		st = take_data(same[k], kind, &copy, bytes, err);
 		free(copy);
 	}
-	return st ? st : take(r, kind, data, bytes, err);
+	return st ? st : take_data(r, kind, data, bytes, err);
 }
 
 /* One file at hand. */

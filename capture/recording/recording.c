@@ -44,9 +44,9 @@ static vn_status open_file(vn_recording *r, vn_error *err)
 		return vn_fail(err, VN_ERR_IO, "%s: is %s", r->path,
 		               S_ISDIR(st.st_mode) ? "a directory; a recording is one file" : "not a regular file");
 	r->bytes = st.st_size;
-	r->changed = st.st_mtim;
 	r->device = st.st_dev;
 	r->inode = st.st_ino;
+	r->changed = st.st_mtim;
 	if (r->bytes == 0)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: is empty", r->path);
 	/* HDF5 also looks for its signature at 512, 1024, 2048... in files with a user block. */

@@ -1,5 +1,5 @@
-/* recording_internal.h: shared by the files of recording.h, receive.c, view.c, derive.c and dump.c;
- * included nowhere else. */
+/* recording_internal.h: what a recording is inside. For the files that open, derive or view one, in
+ * recording/, view/view.c, view/batched.c and import/; included nowhere else. */
 #ifndef VN_CAPTURE_RECORDING_INTERNAL_H
 #define VN_CAPTURE_RECORDING_INTERNAL_H
 
@@ -10,8 +10,8 @@
 #include "capture/recording/scan.h"
 #include "capture/recording/scratch.h"
 
-#include <time.h>
 #include <sys/types.h>
+#include <time.h>
 
 /* A view of a tensor (view.h): axis k is the file's axis order[k], from index from[k] on. */
 typedef struct vn_view {
@@ -84,9 +84,9 @@ struct vn_recording {
 	char                *path;
 	int                  fd;
 	int64_t              bytes;
-	struct timespec      changed; /* when the file was last written to, at opening */
-	dev_t                device;  /* and inode: which file it is */
+	dev_t                device; /* and inode: which file it is */
 	ino_t                inode;
+	struct timespec      changed; /* when the file was last written to, at opening */
 	vn_foreign           foreign;
 	const unsigned char *map; /* the whole file, or NULL before first use */
 

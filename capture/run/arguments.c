@@ -223,3 +223,17 @@ vn_status vn_read_ids(const char *what, const char *text, int32_t **ids, int64_t
 	}
 	return st;
 }
+
+vn_status vn_take_precision(const char *value, const char **whole, const char **part, int *n, int most, vn_error *err)
+{
+	const bool some = strchr(value, '@') != NULL;
+	if (!some && *whole)
+		return vn_fail(err, VN_ERR_USAGE, "--precision is given twice");
+	if (some && *n == most)
+		return vn_fail(err, VN_ERR_USAGE, "--precision can be given at most %d times", most);
+	if (some)
+		part[(*n)++] = value;
+	else
+		*whole = value;
+	return VN_OK;
+}

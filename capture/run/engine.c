@@ -19,7 +19,7 @@ const vn_plan *vn_engine_plan(const vn_model *m, const vn_engine_options *o)
 	return o->faulty ? vn_faulty_plan(o->faulty) : vn_model_plan(m);
 }
 
-const vn_tensor *vn_engine_weights(const vn_model *m, const vn_engine_options *o)
+static const vn_tensor *weights_of(const vn_model *m, const vn_engine_options *o)
 {
 	return o->faulty ? vn_faulty_weights(o->faulty) : vn_model_weights(m);
 }
@@ -28,7 +28,7 @@ static vn_status open_ref(vn_engine *e, const vn_model *m, const vn_engine_optio
 {
 	const vn_ref_options ro = { .policy = o->policy, .threads = o->threads, .progress = !o->quiet, .stop = stop };
 	vn_ref              *ref;
-	vn_status            st = vn_ref_create(vn_engine_plan(m, o), vn_engine_weights(m, o), &ro, &ref, err);
+	vn_status            st = vn_ref_create(vn_engine_plan(m, o), weights_of(m, o), &ro, &ref, err);
 
 	if (!st)
 		*e = (vn_engine) { "ref", ref, &vn_ref_ops, vn_engine_plan(m, o)->n_values, false };
@@ -48,7 +48,7 @@ static vn_status open_gpu(vn_engine *e, const vn_model *m, const vn_engine_optio
 		                        .threads = o->threads,
 		                        .stop = stop };
 	vn_gpu              *gpu;
-	vn_status            st = vn_gpu_create(vn_engine_plan(m, o), vn_engine_weights(m, o), &go, &gpu, err);
+	vn_status            st = vn_gpu_create(vn_engine_plan(m, o), weights_of(m, o), &go, &gpu, err);
 
 	if (!st)
 		*e = (vn_engine) { "gpu", gpu, &vn_gpu_ops, vn_engine_plan(m, o)->n_values, vn_gpu_compiles(gpu) };

@@ -41,11 +41,10 @@ typedef struct vn_engine_options {
 /* Progress is shown on the terminal. A signal (capture/run/interrupt.h) ends the current call with
  * VN_ERR_INTERRUPTED. The GPU engine is refused in builds without it. */
 /* the plan that it will run */
-const vn_plan   *vn_engine_plan(const vn_model *m, const vn_engine_options *o);
-const vn_tensor *vn_engine_weights(const vn_model *m, const vn_engine_options *o);
-vn_status        vn_engine_open(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err);
+const vn_plan *vn_engine_plan(const vn_model *m, const vn_engine_options *o);
+vn_status      vn_engine_open(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err);
 /* Returns the seconds that its calls have spent on compiling code for a device. */
-double           vn_engine_compiling(const vn_engine *e);
-void             vn_engine_close(vn_engine *e); /* safe on a zeroed one */
+double         vn_engine_compiling(const vn_engine *e);
+void           vn_engine_close(vn_engine *e); /* safe on a zeroed one */
 
 #endif

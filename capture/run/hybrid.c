@@ -117,7 +117,7 @@ static vn_status bring(hybrid *h, int s, int value, int64_t tokens, vn_error *er
 }
 
 /* Runs nodes [from, to) on side s after copying their inputs there. */
-static vn_status run(hybrid *h, int s, int from, int to, int64_t tokens, const vn_taps *taps, vn_error *err)
+static vn_status run_nodes(hybrid *h, int s, int from, int to, int64_t tokens, const vn_taps *taps, vn_error *err)
 {
 	const vn_plan *p = h->plan;
 	vn_engine     *e = &h->side[s].e;
@@ -149,7 +149,7 @@ static vn_status walk(hybrid *h, int64_t tokens, const vn_taps *taps, vn_error *
 	for (int from = 0; from < n && !st; from = to) {
 		vn_engine *e = &h->side[h->on[from]].e;
 		for (to = from + 1; to < n && h->on[to] == h->on[from]; to++) {}
-		st = run(h, h->on[from], from, to, tokens, taps, err);
+		st = run_nodes(h, h->on[from], from, to, tokens, taps, err);
 		if (!st && taps && to < n)
 			st = e->ops->flush(e->self, err); /* the next side writes to the same sink */
 	}

@@ -15,7 +15,7 @@ static const struct {
 	int         kind;
 	bool        logits;
 } table[] = {
-#define MISREADING(name, id, title, kind, logits) { id, title, kind, logits },
+#define RECORDER_FAULT(name, id, title, kind, logits) { id, title, kind, logits },
 #include "libref/plan/catalogue.def"
 };
 

@@ -30,7 +30,7 @@ static bool *choose(const vn_recipe *r, const vn_plan *plan, vn_error *err)
 	return want;
 }
 
-static vn_status check_ids(const int32_t *ids, int64_t n, const vn_plan *plan, vn_error *err)
+vn_status vn_ids_check(const int32_t *ids, int64_t n, const vn_plan *plan, vn_error *err)
 {
 	for (int64_t i = 0; i < n; i++)
 		if (ids[i] < 0 || ids[i] >= plan->vocab)
@@ -46,8 +46,8 @@ vn_status vn_recipe_check(const vn_recipe *r, const vn_plan *plan, vn_error *err
 
 	if (r->n_ids < 1)
 		return vn_fail(err, VN_ERR_USAGE, "no token ids: a run needs at least one");
-	if ((st = check_ids(r->ids, r->n_ids, plan, err)) ||
-	    (r->forced && (st = check_ids(r->forced, r->decode, plan, err))))
+	if ((st = vn_ids_check(r->ids, r->n_ids, plan, err)) ||
+	    (r->forced && (st = vn_ids_check(r->forced, r->decode, plan, err))))
 		return st;
 	if (r->n_ids > plan->context)
 		return vn_fail(err, VN_ERR_USAGE,

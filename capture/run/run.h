@@ -56,6 +56,9 @@ typedef struct vn_recorded {
 	bool    stopped; /* there */
 } vn_recorded;
 
+/* Are all n token ids in the vocabulary? VN_ERR_USAGE names the first that is not. */
+vn_status vn_ids_check(const int32_t *ids, int64_t n, const vn_plan *plan, vn_error *err);
+
 /* Checks everything about a recipe that does not need an engine: ids in the vocabulary, length
  * within the context (decoded tokens included), layers and rows that exist, patterns that select
  * something, a path that can be written. */

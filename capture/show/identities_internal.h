@@ -7,15 +7,15 @@
 
 /* Pieces of three tensors fit into the nearest cache. */
 enum { VN_MOST_INPUTS = 3, VN_PIECE = 512, VN_MOST_HELD = 32 };
-/* A tensor larger than VN_WHOLE_BYTES that is not stored as it is viewed is read VN_WINDOW numbers
+/* A tensor larger than VN_WHOLE_BYTES that is not stored as it is viewed is read VN_IDENTITIES_WINDOW numbers
  * at a time. */
-enum { VN_WHOLE_BYTES = 16 << 20, VN_WINDOW = 65536 };
+enum { VN_WHOLE_BYTES = 16 << 20, VN_IDENTITIES_WINDOW = 65536 };
 
 /* A part of such a tensor: n numbers from index `from`. */
 typedef struct vn_identity_part {
 	int           entry;
 	int64_t       from, n;
-	unsigned char raw[VN_WINDOW * 8];
+	unsigned char raw[VN_IDENTITIES_WINDOW * 8];
 } vn_identity_part;
 
 typedef struct vn_identity_walk {
@@ -49,7 +49,7 @@ bool                 vn_parts_load(vn_identity_walk *w, vn_parts *s, int layer, 
  * small. */
 void                 vn_parts_done(vn_identity_walk *w, vn_parts *s);
 void                 vn_parts_end(vn_identity_walk *w); /* releases all */
-/* Returns n <= VN_WINDOW raw numbers of a tensor, valid until the next call for it; NULL: w->st is
+/* Returns n <= VN_IDENTITIES_WINDOW raw numbers of a tensor, valid until the next call for it; NULL: w->st is
  * set. */
 const unsigned char *vn_parts_raw(const vn_parts *s, int which, int64_t from, size_t n);
 /* Are two of them the same tensor under two names? */

@@ -97,7 +97,7 @@ static const unsigned char *in_part(vn_identity_walk *w, const vn_parts *s, int 
 	if (p->entry != s->entry[which] || from < p->from || from + (int64_t)n > p->from + p->n) {
 		p->entry = s->entry[which];
 		p->from = from;
-		p->n = all - from < VN_WINDOW ? all - from : VN_WINDOW;
+		p->n = all - from < VN_IDENTITIES_WINDOW ? all - from : VN_IDENTITIES_WINDOW;
 		if ((w->st = vn_recording_read(w->r, p->entry, from, p->n, p->raw, w->err))) {
 			p->n = 0;
 			return NULL;

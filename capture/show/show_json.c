@@ -9,7 +9,7 @@
 
 enum { FIRST_VALUES = 64 };
 
-static json_t *number(double x)
+static json_t *number_as_json(double x)
 {
 	return isfinite(x) ? json_real(x) : json_null();
 }
@@ -29,9 +29,9 @@ static json_t *shape(const vn_shape *s)
 
 static json_t *statistics(const vn_stats *s)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "min", number(s->min), "max", number(s->max), "mean",
-	                 number(s->mean), "rms", number(s->rms), "absmax", number(s->absmax), "nan", (json_int_t)s->nan,
-	                 "inf", (json_int_t)s->inf);
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "min", number_as_json(s->min), "max",
+	                 number_as_json(s->max), "mean", number_as_json(s->mean), "rms", number_as_json(s->rms), "absmax",
+	                 number_as_json(s->absmax), "nan", (json_int_t)s->nan, "inf", (json_int_t)s->inf);
 }
 
 static json_t *tensor(const vn_recording *r, int i)
@@ -55,10 +55,10 @@ static json_t *weights(const vn_recording *r)
 	for (int i = 0; i < n; i++)
 		json_array_append_new(a, json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "name", w[i].name,
 		                                   "dtype", vn_dtype_name(w[i].dtype), "shape", shape(&w[i].shape), "digest",
-		                                   vn_show_text(w[i].digest.hex), "min", number(w[i].stats.min), "max",
-		                                   number(w[i].stats.max), "mean", number(w[i].stats.mean), "rms",
-		                                   number(w[i].stats.rms), "nan", (json_int_t)w[i].stats.nan, "inf",
-		                                   (json_int_t)w[i].stats.inf));
+		                                   vn_show_text(w[i].digest.hex), "min", number_as_json(w[i].stats.min), "max",
+		                                   number_as_json(w[i].stats.max), "mean", number_as_json(w[i].stats.mean),
+		                                   "rms", number_as_json(w[i].stats.rms), "nan", (json_int_t)w[i].stats.nan,
+		                                   "inf", (json_int_t)w[i].stats.inf));
 	return a;
 }
 
@@ -161,7 +161,7 @@ static json_t *entry_json(const vn_recording *r, int i, const void *data)
 	json_t         *t = tensor(r, i), *values = json_array();
 
 	for (int64_t k = 0; k < n && k < FIRST_VALUES; k++)
-		json_array_append_new(values, number(vn_show_value(data, e->dtype, k)));
+		json_array_append_new(values, number_as_json(vn_show_value(data, e->dtype, k)));
 	json_object_set_new(t, "first_values", values);
 	return json_pack("{s:o}", "tensor", t);
 }

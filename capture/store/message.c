@@ -67,7 +67,7 @@ void vn_put_texts(vn_message *m, char *const *text, int64_t n)
 		vn_put_text(m, text[i]);
 }
 
-static const void *take(vn_message *m, size_t bytes)
+static const void *take_bytes(vn_message *m, size_t bytes)
 {
 	const size_t padded = (bytes + 7) / 8 * 8;
 	const char  *from = m->data + m->at;
@@ -83,7 +83,7 @@ static const void *take(vn_message *m, size_t bytes)
 int64_t vn_take_int(vn_message *m)
 {
 	int64_t     x = 0;
-	const void *from = take(m, sizeof x);
+	const void *from = take_bytes(m, sizeof x);
 	if (from)
 		memcpy(&x, from, sizeof x);
 	return x;
@@ -92,7 +92,7 @@ int64_t vn_take_int(vn_message *m)
 double vn_take_real(vn_message *m)
 {
 	double      x = 0;
-	const void *from = take(m, sizeof x);
+	const void *from = take_bytes(m, sizeof x);
 	if (from)
 		memcpy(&x, from, sizeof x);
 	return x;
@@ -101,7 +101,7 @@ double vn_take_real(vn_message *m)
 const void *vn_take_bytes(vn_message *m, size_t *bytes)
 {
 	const int64_t n = vn_take_int(m);
-	const void   *from = n < 0 ? NULL : take(m, (size_t)n);
+	const void   *from = n < 0 ? NULL : take_bytes(m, (size_t)n);
 	*bytes = from ? (size_t)n : 0;
 	return from;
 }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static vn_status number(const vn_recording *r, const char *key, int64_t lowest, int64_t *x, vn_error *err)
+static vn_status read_number(const vn_recording *r, const char *key, int64_t lowest, int64_t *x, vn_error *err)
 {
 	const char *text = vn_facts_get(vn_recording_run(r), key);
 	*x = -1;
@@ -21,8 +21,8 @@ static vn_status number(const vn_recording *r, const char *key, int64_t lowest, 
 
 vn_status vn_ranks_said(const vn_recording *r, int64_t *rank, int64_t *of, vn_error *err)
 {
-	const vn_status st = number(r, "rank", 0, rank, err);
-	return st ? st : number(r, "world_size", 1, of, err);
+	const vn_status st = read_number(r, "rank", 0, rank, err);
+	return st ? st : read_number(r, "world_size", 1, of, err);
 }
 
 /* Orders the ranks as given, or by the rank that each of them states. */

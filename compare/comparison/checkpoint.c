@@ -47,7 +47,7 @@ static const char *const status_text[VN_N_STATUS_WORDS] = {
 	[VN_AGREED] = "agreed",       [VN_EQUAL] = "equal",
 };
 
-const char *vn_status_text(vn_status_word s)
+const char *vn_status_word_text(vn_status_word s)
 {
 	return status_text[s];
 }
@@ -76,7 +76,7 @@ double vn_check_used(const vn_check *k)
 
 double vn_metric_shown(const vn_checkpoint *p, vn_metric m)
 {
-	const bool count = m == VN_M_NONFINITE || m == VN_M_DIFFERING;
+	const bool count = vn_metric_get(m)->kind == VN_KIND_COUNT;
 	return p->m.n > 0 && p->m.has[m] && (count || p->m.finite > 0) ? p->m.value[m] : (double)NAN;
 }
 

@@ -278,7 +278,7 @@ typedef struct vn_result {
 	int                     first; /* first divergence; -1 */
 	int                    *origins, n_origins;
 	bool                    replayed; /* the origins are those of replay.h */
-	struct vn_explanations *why;      /* explanations of the origins (explain.h); NULL: not requested */
+	struct vn_explanations *why;      /* explanations of the origins (explanation.h); NULL: not requested */
 } vn_result;
 
 typedef struct vn_comparison {

@@ -3,6 +3,8 @@
 #include "compare/evaluate/evaluate.h"
 #include "compare/metrics/measure.h"
 
+#include "capture/run/run.h"
+
 #include "libref/base/progress.h"
 #include "libref/exec/sample.h"
 
@@ -84,8 +86,8 @@ static vn_status end(void *ctx, vn_error *err)
 }
 
 /* Runs one call and collects its rows [first, last]. */
-static vn_status run(const vn_engine *e, const int32_t *ids, int64_t tokens, bool *want, int64_t first, int64_t last,
-                     collector *c, vn_error *err)
+static vn_status run_engine(const vn_engine *e, const int32_t *ids, int64_t tokens, bool *want, int64_t first,
+                            int64_t last, collector *c, vn_error *err)
 {
 	const int64_t past = e->ops->position(e->self);
 	const vn_taps taps = { .want = want,
@@ -145,7 +147,7 @@ static vn_status one_window(walk *w, int64_t stop, vn_error *err)
 
 	for (int s = 0; !st && s < 2; s++) {
 		w->engine[s]->ops->reset(w->engine[s]->self);
-		st = run(w->engine[s], ids, stop - w->begin, w->want, first, last, &w->rows[s], err);
+		st = run_engine(w->engine[s], ids, stop - w->begin, w->want, first, last, &w->rows[s], err);
 	}
 	w->m += stop - w->from;
 	return st ? vn_context(err, st, "tokens %" PRId64 " to %" PRId64, w->begin, stop - 1) : VN_OK;
@@ -191,7 +193,7 @@ static vn_status decode(walk *w, vn_evaluation *e, vn_error *err)
 	vn_progress_start(&bar, "decoded", steps);
 	while (!st && e->steps < steps && e->part_at < 0) {
 		for (int s = 0; !st && s < 2; s++)
-			if (!(st = run(w->engine[s], ids, tokens, w->want, tokens - 1, tokens - 1, &w->rows[s], err)) &&
+			if (!(st = run_engine(w->engine[s], ids, tokens, w->want, tokens - 1, tokens - 1, &w->rows[s], err)) &&
 			    vn_sample(w->rows[s].data, w->rows[s].dtype, w->plan->vocab, 0, 0, &e->part[s], NULL))
 				e->part[s] = -1;
 		if (st)
@@ -201,7 +203,7 @@ static vn_status decode(walk *w, vn_evaluation *e, vn_error *err)
 			const vn_pair p = { .data = { w->rows[0].data, w->rows[1].data },
 				                .dtype = { w->rows[0].dtype, w->rows[1].dtype } };
 			e->part_at = e->steps;
-			e->part_tie = vn_score_one(vn_kernel_best(), &p, 0, w->plan->vocab).tie;
+			e->part_tie = vn_score_one(vn_metric_kernel_best(), &p, 0, w->plan->vocab).tie;
 		}
 		last = e->part[0];
 		ids = &last;
@@ -222,11 +224,9 @@ vn_status vn_evaluate_check(const vn_evaluate_options *o, const vn_plan *plan, v
 	if (o->n < 2)
 		return vn_fail(err, VN_ERR_USAGE,
 		               "a text of %" PRId64 " token: at least two are needed, because the first is not scored", o->n);
-	for (int64_t i = 0; i < o->n; i++)
-		if (o->ids[i] < 0 || o->ids[i] >= plan->vocab)
-			return vn_fail(err, VN_ERR_USAGE,
-			               "token id %" PRId32 " (number %" PRId64 " of %" PRId64 ") is outside the vocabulary of %d",
-			               o->ids[i], i + 1, o->n, plan->vocab);
+	const vn_status st = vn_ids_check(o->ids, o->n, plan, err);
+	if (st)
+		return st;
 	if (o->window < 2 || o->window > plan->context)
 		return vn_fail(err, VN_ERR_USAGE, "a window must have 2 to %d tokens (the model's context), not %" PRId64,
 		               plan->context, o->window);

@@ -12,7 +12,7 @@ static double score_at(const void *row, vn_dtype dtype, int32_t id)
 vn_token_score vn_token_score_of(const void *const row[2], const vn_dtype dtype[2], int64_t width, int32_t id,
                                  int64_t at)
 {
-	const vn_metric_kernel *k = vn_kernel_best();
+	const vn_metric_kernel *k = vn_metric_kernel_best();
 	const vn_pair           pair = { .data = { row[0], row[1] }, .dtype = { dtype[0], dtype[1] } };
 	const vn_score_row      both = vn_score_one(k, &pair, 0, width);
 	vn_token_score          t = { .at = at, .kl = both.kl, .tie = both.tie, .shared = both.shared, .of = both.of };

@@ -311,8 +311,8 @@ static vn_status lend(group *g, int which, vn_error *err)
 	return st;
 }
 
-/* A fault of the catalogue that explains some steps only: what was fitted in others may explain these as well, and
- * is then an alias. */
+/* A fault of the catalogue that explains some steps only: what was fitted in others may explain these as well, and is
+ * then an alias. */
 static vn_status share(group *g, int which, vn_error *err)
 {
 	vn_explanation *x = g->x[which];

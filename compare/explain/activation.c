@@ -93,13 +93,6 @@ bool vn_is_activation(const vn_explain_trial *t)
 	       (n->op == VN_OP_ACT || n->x.gated.form == VN_GATE_USUAL) && n->out[0] == t->site->target;
 }
 
-static double number(const vn_tensor *x, int64_t i)
-{
-	double y;
-	vn_to_f64(&y, (const char *)x->data + (size_t)i * vn_dtype_size(x->dtype), x->dtype, 1);
-	return y;
-}
-
 vn_status vn_activation_make(const vn_explain_trial *t, int which, int64_t n, int64_t stride, double *y, vn_error *err)
 {
 	const vn_tensor *cand = &t->site->cand;
@@ -114,6 +107,7 @@ vn_status vn_activation_make(const vn_explain_trial *t, int which, int64_t n, in
 	    (gated && (st = vn_recompute_input(t->recompute, 1, VN_FINE_WIDTH, &up, err))))
 		return st;
 	for (int64_t i = 0; i < n; i++)
-		y[i] = known[which].of(number(&gate, first + i * stride)) * (gated ? number(&up, first + i * stride) : 1);
+		y[i] = known[which].of(vn_number_at(&gate, first + i * stride)) *
+		       (gated ? vn_number_at(&up, first + i * stride) : 1);
 	return VN_OK;
 }

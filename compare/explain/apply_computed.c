@@ -17,13 +17,11 @@
 /* The table of weights with another tensor in the place of weight w. */
 static vn_status replace_weight(const vn_plan *p, int w, vn_made *made, vn_error *err)
 {
-	if (!(made->table = malloc((size_t)p->n_weights * sizeof *made->table)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d weights", p->n_weights);
-	memcpy(made->table, made->weights, (size_t)p->n_weights * sizeof *made->table);
+	const vn_status st = vn_made_copy_table(made, p, err);
+	if (st)
+		return st;
 	made->table[w].data = made->rows;
 	made->table[w].dtype = VN_F32;
-	made->weights = made->table;
-	made->plan = p;
 	return VN_OK;
 }
 

@@ -118,7 +118,7 @@ static vn_status apply_recorded(const vn_explain_trial *t, int point, vn_made *m
 	return st;
 }
 
-/* What the operation should have made at another point: moves the probe there and back. */
+/* What the operation should have made at another point: moves the recomputation there and back. */
 static vn_status apply_due(const vn_explain_trial *t, int point, vn_made *made, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;

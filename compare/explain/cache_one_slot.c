@@ -1,9 +1,10 @@
 /* cache_one_slot.c: see cache_one_slot.h.
  *
- * * With p_j the probabilities of the unmodified operation and y the sum of p_j v_j: if the value of slot a is v,
- * the context is y + p_a (v - v_a) in every head and step; if its key is another, it is y + w (v_a - y) with a
- * number w of each head and step, and of the scores only column a changes. So a slot can be found although what it
- * holds is not known. Then it is compared with what other tokens have. */
+ * With p_j the probabilities of the unmodified operation and y the sum of p_j v_j: if the value of slot a is v, the
+ * context is y + p_a (v - v_a) in every head and step; if its key is another, it is y + w (v_a - y) with a number w
+ * of each head and step, and of the scores only column a changes. So a slot can be found although what it holds is
+ * not known. Then it is compared with what other tokens have.
+ */
 #include "compare/explain/cache_one_slot.h"
 #include "compare/explain/hypothesis_made.h"
 #include "compare/explain/score.h"
@@ -106,7 +107,7 @@ static void attend(query *q)
 	}
 }
 
-/* Moves the probe to explanation x and reads its step. *fits: it is a step of one token of an attention. */
+/* Moves the recomputation to explanation x and reads its step. *fits: it is a step of one token of an attention. */
 static vn_status open_query(vn_explain_trial *t, vn_explanation *x, query *q, bool *fits, vn_error *err)
 {
 	static const int outputs[] = { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS };
@@ -185,7 +186,7 @@ static double share_of(const query *q, int h, int64_t a, int64_t c)
 
 /* What the step's output would be, (H,K) or (H,S): with another key in slot a, token c's or (VN_CACHE_UNKNOWN) the
  * one that fits best, or with another value, which is greater by `by` (G,K). */
-static void make(const query *q, int of, int64_t a, int64_t c, const double *by, double *to)
+static void make_output(const query *q, int of, int64_t a, int64_t c, const double *by, double *to)
 {
 	const int     K = width(q), group = heads(q) / key_heads(q);
 	const int64_t S = q->S;
@@ -219,7 +220,7 @@ static double left_with(const query *q, int of, int64_t a, int64_t c, const doub
 {
 	double dd = 0;
 
-	make(q, of, a, c, by, room);
+	make_output(q, of, a, c, by, room);
 	for (int64_t i = 0; i < count_of(q); i++)
 		dd += (room[i] - q->is[i]) * (room[i] - q->is[i]);
 	return dd / q->size / q->x->unmodified.local.floor;
@@ -385,7 +386,7 @@ static vn_status try_slot(vn_explain_trial *t, const query *q, const slot *s, vn
 	t->x = q->x;
 	t->elements = t->c->result.point[q->x->point].m.n;
 	t->x->fitted = t->x->fitted || !t->x->n_fit;
-	make(q, s->of, s->at, s->holds, s->by, (double *)made.fine.data);
+	make_output(q, s->of, s->at, s->holds, s->by, (double *)made.fine.data);
 	vn_made_round(t, &made);
 	if (!(st = vn_score_numbers(t, &made.own, &made.fine, &h, err))) {
 		vn_local_allow(&h.local, &t->x->unmodified.local);

@@ -1,8 +1,9 @@
-/* cache_one_slot.h: finds one slot of a cache whose key alone, or value alone, is another token's, or none that is
- * known.
+/* cache_one_slot.h: finds one slot of a cache whose key alone, or value alone, is another token's, or none that
+ * is known.
  *
- * * Needs steps of one token. As cache_slots.h, of which it is the rest: there, keys and values are wrong together,
- * or are 0. */
+ * Needs steps of one token. As cache_slots.h, of which it is the rest: there, keys and values are wrong together,
+ * or are 0.
+ */
 #ifndef VN_COMPARE_CACHE_ONE_SLOT_H
 #define VN_COMPARE_CACHE_ONE_SLOT_H
 

@@ -134,7 +134,7 @@ static vn_status try_made(vn_explain_trial *t, int fault, const int *node, int n
 		const vn_plan *made = vn_faulty_plan(f);
 		h.capture = is_read(plan, root) && !is_read(made, root);
 		put_held(made, root, &h);
-		if ((t->went == VN_WENT_UNKNOWN || h.capture == (t->went == VN_NOT_WENT_ON)) &&
+		if ((t->consumed == VN_CONSUMED_UNKNOWN || h.capture == (t->consumed == VN_CONSUMED_OTHERS)) &&
 		    could_be(t, &made->node[made->value[root].node]))
 			st = some ? look_at_columns(t, made, vn_faulty_weights(f), &h, settled, err)
 			          : vn_try_plan(t, made, vn_faulty_weights(f), &h, err);
@@ -174,8 +174,15 @@ vn_status vn_catalogue_measure_next(vn_explain_trial *t, vn_error *err)
 
 static bool of_query_or_key(const vn_plan *p, int node)
 {
-	const char *dot = strchr(p->value[p->node[node].out[0]].name, '.');
-	return dot && (strncmp(dot + 1, "q_", 2) == 0 || strncmp(dot + 1, "k_", 2) == 0);
+	switch (p->value[p->node[node].out[0]].point) {
+	case VN_POINT_Q_PROJ:
+	case VN_POINT_K_PROJ:
+	case VN_POINT_Q_NORM:
+	case VN_POINT_K_NORM:
+	case VN_POINT_Q_ROPE:
+	case VN_POINT_K_ROPE: return true;
+	default: return false;
+	}
 }
 
 /* An engine repeats a mistake wherever it does the same. Tries the fault at all n nodes that it
@@ -215,12 +222,12 @@ bool vn_consumed_as_recorded(const vn_explain_trial *t)
 	return consumed_as_recorded(t->c, t->site->plan, t->x->point);
 }
 
-vn_went vn_how_it_went(const vn_explain_trial *t)
+vn_consumed vn_what_was_consumed(const vn_explain_trial *t)
 {
 	const vn_checkpoint *p = &t->c->result.point[t->x->point];
-	return p->replay.captured                                       ? VN_NOT_WENT_ON
-	       : consumed_as_recorded(t->c, t->site->plan, t->x->point) ? VN_WENT_ON
-	                                                                : VN_WENT_UNKNOWN;
+	return p->replay.captured                                       ? VN_CONSUMED_OTHERS
+	       : consumed_as_recorded(t->c, t->site->plan, t->x->point) ? VN_CONSUMED_AS_RECORDED
+	                                                                : VN_CONSUMED_UNKNOWN;
 }
 
 /* A fault at one operation may change another (a norm moved behind the sum is missing in front
@@ -295,15 +302,14 @@ vn_status vn_catalogue_at(vn_explain_trial *t, int node, vn_error *err)
  * in several ways. */
 static bool cheap(vn_op op)
 {
-	return op == VN_OP_ROPE || op == VN_OP_RMS_NORM || op == VN_OP_LAYER_NORM || op == VN_OP_GATED_NORM ||
-	       op == VN_OP_L2_NORM;
+	return op == VN_OP_ROPE || vn_op_get(op)->is_norm;
 }
 
 /* Mistakes of arithmetic and of weights. Two mistakes of buffers or formats at once are
  * improbable. */
 static bool may_join(const vn_explain_trial *t, int fault, int node)
 {
-	return strchr("RNWG", vn_fault_id(fault)[0]) && !vn_fault_why_not(fault, t->site->plan, node);
+	return strchr("RNWG", vn_fault_chapter(fault)) && !vn_fault_why_not(fault, t->site->plan, node);
 }
 
 static vn_status try_pair(vn_explain_trial *t, int a, int b, int node, vn_error *err)
@@ -339,12 +345,11 @@ static vn_status try_eps_and_fault(vn_explain_trial *t, vn_error *err)
 	if (op != VN_OP_RMS_NORM && op != VN_OP_LAYER_NORM)
 		return VN_OK;
 	for (int f = 0; !st && f < vn_n_faults() && !vn_answered(t); f++) {
-		const char   *id = vn_fault_id(f);
 		vn_hypothesis h = { .finding = VN_EPS,
 			                .node = node,
 			                .fault = { 1 + f },
 			                .change = { .kind = VN_BY_CONSTANTS, .constants.reach = VN_AT_NODE } };
-		if (id[0] == 'N' && strncmp(id, "N1.", 3) != 0 && may_join(t, f, node))
+		if (vn_fault_chapter(f) == 'N' && !vn_fault_sets(f, "eps") && may_join(t, f, node))
 			st = vn_fit_constant(t, &h, "eps", within, err);
 	}
 	return st;
@@ -373,7 +378,7 @@ bool vn_catalogue_has_pairs(const vn_explain_trial *t)
 	const vn_site *s = t->site;
 	bool           known = false;
 
-	if (s->n_span != 1 || t->brief || t->part || t->went == VN_NOT_WENT_ON)
+	if (s->n_span != 1 || t->brief || t->part || t->consumed == VN_CONSUMED_OTHERS)
 		return false;
 	for (int i = 0; i < N_KNOWN_PAIRS; i++)
 		known = known || fits_pair(t, i, s->span[0]);

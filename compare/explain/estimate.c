@@ -102,16 +102,19 @@ static vn_status fit_rows(vn_explain_trial *t, const vn_hypothesis *at, bool amo
 /* Is one number of it taken for several? */
 static bool is_shared(vn_op op)
 {
-	return (NORMS | OF(ROPE) | OF(ATTENTION)) >> op & 1;
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+		if (table[i].ops >> op & 1 && (table[i].among.steps || table[i].read_among))
+			return true;
+	return false;
 }
 
 /* Counts how many operations of the span h changes, and how many it could. */
 static void count_places(vn_explain_trial *t, vn_hypothesis *h)
 {
-	const vn_plan *p = t->site->plan;
-	const vn_node *a = &p->node[h->node];
-	const vn_reach reach = h->change.constants.reach;
-	const int      n = t->site->n_span, *span = t->site->span;
+	const vn_plan        *p = t->site->plan;
+	const vn_node        *a = &p->node[h->node];
+	const vn_change_reach reach = h->change.constants.reach;
+	const int             n = t->site->n_span, *span = t->site->span;
 
 	h->places = 0;
 	for (int i = 0; i < n; i++) {

@@ -9,19 +9,12 @@
 enum { ASKED = 4096 }; /* numbers that select the likely one */
 #define PROMISES 0.1   /* of the error: the most that a likely one may leave */
 
-static double number(const vn_tensor *x, int64_t i)
-{
-	double y;
-	vn_to_f64(&y, (const char *)x->data + (size_t)i * vn_dtype_size(x->dtype), x->dtype, 1);
-	return y;
-}
-
 static double apart(const vn_tensor *is, const double *y, const vn_tensor *own, int64_t n, int64_t stride)
 {
 	double dd = 0;
 
 	for (int64_t i = 0; i < n; i++) {
-		const double d = (y ? y[i] : number(own, i * stride)) - number(is, i * stride);
+		const double d = (y ? y[i] : vn_number_at(own, i * stride)) - vn_number_at(is, i * stride);
 		dd += d * d;
 	}
 	return dd;
@@ -38,7 +31,7 @@ vn_status vn_estimate_activation(vn_explain_trial *t, vn_error *err)
 	vn_error         none = { "" };
 	vn_status        st = VN_OK;
 
-	if (t->part || t->x->unmodified.local.bad || t->went == VN_NOT_WENT_ON || !vn_is_activation(t))
+	if (t->part || t->x->unmodified.local.bad || t->consumed == VN_CONSUMED_OTHERS || !vn_is_activation(t))
 		return VN_OK;
 	double *y = malloc((size_t)n * sizeof *y + 1);
 	if (!y)

@@ -65,73 +65,97 @@ static int64_t first_off(asked *x)
 	return 0;
 }
 
+/* The edits that are tried; those of calls only where it is known how many tokens a call has, which they get. */
+static const struct {
+	vn_finding     finding;
+	vn_attend_edit edit;
+} edits[] = {
+	{ VN_PADDING_SEEN, { .kind = VN_ATTEND_PADDING } },
+	{ VN_MASK_FROM_CALL, { .kind = VN_ATTEND_CALLS_FROM_ZERO } },
+	{ VN_CALLS_ALONE, { .kind = VN_ATTEND_CALLS_ALONE } },
+	{ VN_CALLS_SEE_FUTURE, { .kind = VN_ATTEND_CALLS_FUTURE } },
+	{ VN_SOFTMAX_SINK, { .kind = VN_ATTEND_SINK } }, /* softmax_one: one is added to the sum of exponentials */
+	{ VN_SUM_PLUS, { .kind = VN_ATTEND_SUM_PLUS, .number = 1 } },
+	{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 10 } },
+	{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 15 } },
+	{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 20 } },
+	{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 30 } },
+	{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 50 } },
+	{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 100 } },
+	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_F16 } },
+	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_BF16 } },
+	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_F16, .probs = VN_FORMAT_F16 } },
+	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_BF16, .probs = VN_FORMAT_BF16 } },
+	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .exps = VN_FORMAT_F16 } },
+	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .exps = VN_FORMAT_BF16 } },
+	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .sum = VN_FORMAT_F16 } },
+	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .sum = VN_FORMAT_BF16 } },
+	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, ALL_OF_SOFTMAX(VN_FORMAT_F16) } },
+	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, ALL_OF_SOFTMAX(VN_FORMAT_BF16) } },
+	{ VN_PROBS_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .probs = VN_FORMAT_F16 } },
+	{ VN_PROBS_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .probs = VN_FORMAT_BF16 } },
+	{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_TF32 } },
+	{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_TF32_CUT } },
+	{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_F16 } },
+	{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_BF16 } },
+	{ VN_CACHE_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_BF16 } },
+	{ VN_CACHE_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_INT8, .scaled = true } },
+	{ VN_CACHE_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_E4M3, .scaled = true } },
+};
+enum { N_EDITS = sizeof edits / sizeof *edits, PADDING = 0, FIRST_OF_CALLS = 1, LAST_OF_CALLS = 3 };
+
+static bool is_of_calls(int i)
+{
+	return i >= FIRST_OF_CALLS && i <= LAST_OF_CALLS;
+}
+
+static vn_attend_edit edit_for(int i, int call)
+{
+	vn_attend_edit edit = edits[i].edit;
+	edit.call = is_of_calls(i) ? call : 0;
+	return edit;
+}
+
+/* The edit that leaves the least error, *least. call: tokens of a call; 0: not known. */
+static vn_status find_best(asked *x, int call, int *best, double *least, vn_error *err)
+{
+	const vn_step *own = vn_recording_step(x->t->c->opened.cand, x->t->c->result.point[x->t->x->point].step);
+	const bool     later = own && own->position > 0; /* calls that read what others cached */
+
+	*best = PADDING;
+	*least = (double)INFINITY;
+	for (int i = 0; i < N_EDITS; i++) {
+		if ((i == PADDING && !x->a.padding) || (is_of_calls(i) && !call) ||
+		    (edits[i].finding == VN_CACHE_ROUNDED && !later))
+			continue;
+		const vn_attend_edit edit = edit_for(i, call);
+		const vn_status      st = vn_attend_prepare(&x->a, &edit, err);
+		if (st)
+			return st;
+		const double left = left_with(x, &edit);
+		*best = left < *least ? i : *best;
+		*least = fmin(*least, left);
+	}
+	return VN_OK;
+}
+
 static vn_status try_best(asked *x, vn_error *err)
 {
 	const vn_step *step;
 	/* A recording that knows of one call may be of several. */
 	const int64_t  off = vn_recording_steps(x->t->c->opened.cand, &step) == 1 && !x->t->site->first ? first_off(x) : 0;
 	const int      call = x->a.later ? VN_OWN_CALLS : off > 1 ? (int)off : 0;
-	const struct {
-		vn_finding     finding;
-		vn_attend_edit edit;
-	} edits[] = {
-		{ VN_PADDING_SEEN, { .kind = VN_ATTEND_PADDING } },
-		{ VN_MASK_FROM_CALL, { .kind = VN_ATTEND_CALLS_FROM_ZERO, .call = call } },
-		{ VN_CALLS_ALONE, { .kind = VN_ATTEND_CALLS_ALONE, .call = call } },
-		{ VN_CALLS_SEE_FUTURE, { .kind = VN_ATTEND_CALLS_FUTURE, .call = call } },
-		{ VN_SOFTMAX_SINK, { .kind = VN_ATTEND_SINK } }, /* softmax_one: one is added to the sum of exponentials */
-		{ VN_SUM_PLUS, { .kind = VN_ATTEND_SUM_PLUS, .number = 1 } },
-		{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 10 } },
-		{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 15 } },
-		{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 20 } },
-		{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 30 } },
-		{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 50 } },
-		{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 100 } },
-		{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_F16 } },
-		{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_BF16 } },
-		{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_F16, .probs = VN_FORMAT_F16 } },
-		{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_BF16, .probs = VN_FORMAT_BF16 } },
-		{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .exps = VN_FORMAT_F16 } },
-		{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .exps = VN_FORMAT_BF16 } },
-		{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .sum = VN_FORMAT_F16 } },
-		{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .sum = VN_FORMAT_BF16 } },
-		{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, ALL_OF_SOFTMAX(VN_FORMAT_F16) } },
-		{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, ALL_OF_SOFTMAX(VN_FORMAT_BF16) } },
-		{ VN_PROBS_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .probs = VN_FORMAT_F16 } },
-		{ VN_PROBS_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .probs = VN_FORMAT_BF16 } },
-		{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_TF32 } },
-		{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_TF32_CUT } },
-		{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_F16 } },
-		{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_BF16 } },
-		{ VN_CACHE_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_BF16 } },
-		{ VN_CACHE_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_INT8, .scaled = true } },
-		{ VN_CACHE_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_E4M3, .scaled = true } },
-	};
-	enum { N_EDITS = sizeof edits / sizeof *edits, PADDING = 0, FIRST_OF_CALLS = 1, LAST_OF_CALLS = 3 };
-	const vn_step *own = vn_recording_step(x->t->c->opened.cand, x->t->c->result.point[x->t->x->point].step);
-	const bool     later = own && own->position > 0; /* calls that read what others cached */
-	double         least = (double)INFINITY;
-	int            best = PADDING;
+	int            best;
+	double         least;
+	vn_status      st = find_best(x, call, &best, &least, err);
 
-	for (int i = 0; i < N_EDITS; i++) {
-		if ((i == PADDING && !x->a.padding) || (i >= FIRST_OF_CALLS && i <= LAST_OF_CALLS && !call))
-			continue;
-		if (edits[i].finding == VN_CACHE_ROUNDED && !later)
-			continue;
-		const vn_status st = vn_attend_prepare(&x->a, &edits[i].edit, err);
-		if (st)
-			return st;
-		const double left = left_with(x, &edits[i].edit);
-		best = left < least ? i : best;
-		least = fmin(least, left);
-	}
-	if (!(least <= PROMISES * left_with(x, NULL)))
-		return VN_OK;
-	vn_hypothesis h = {
-		.finding = edits[best].finding,
-		.node = x->t->site->plan->value[x->t->site->target].node,
-		.change = { .kind = VN_BY_ATTEND, .attend = edits[best].edit, .later = edits[best].finding == VN_CACHE_ROUNDED }
-	};
+	if (st || !(least <= PROMISES * left_with(x, NULL)))
+		return st;
+	vn_hypothesis h = { .finding = edits[best].finding,
+		                .node = x->t->site->plan->value[x->t->site->target].node,
+		                .change = { .kind = VN_BY_ATTEND,
+		                            .attend = edit_for(best, call),
+		                            .later = edits[best].finding == VN_CACHE_ROUNDED } };
 	return vn_try_format(x->t, &h, &h.change.attend.inputs, VN_FORMAT_TF32, err);
 }
 
@@ -144,7 +168,7 @@ vn_status vn_estimate_attend(vn_explain_trial *t, vn_error *err)
 	vn_status      st;
 
 	if (p->node[node].op != VN_OP_ATTENTION || !p->node[node].c.attention.causal || t->part ||
-	    t->went == VN_NOT_WENT_ON || t->x->unmodified.local.bad)
+	    t->consumed == VN_CONSUMED_OTHERS || t->x->unmodified.local.bad)
 		return VN_OK;
 	if ((st = vn_attend_open(&x.a, t, node, &made, err)) || !made)
 		return st;

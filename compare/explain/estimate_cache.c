@@ -358,8 +358,8 @@ vn_status vn_estimate_new_slots(vn_explain_trial *t, vn_error *err)
 	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
 	vn_status      st = VN_OK;
 
-	if (p->node[node].op != VN_OP_ATTENTION || !s || !s->position || t->part || t->brief || t->went == VN_NOT_WENT_ON ||
-	    t->x->unmodified.local.bad)
+	if (p->node[node].op != VN_OP_ATTENTION || !s || !s->position || t->part || t->brief ||
+	    t->consumed == VN_CONSUMED_OTHERS || t->x->unmodified.local.bad)
 		return VN_OK;
 	if (s->position > 0)
 		st = fit_not_cached(t, node, err);

@@ -24,7 +24,7 @@ static vn_status try_format(vn_explain_trial *t, vn_weight_format format, double
 {
 	vn_hypothesis h = { .finding = VN_NARROW,
 		                .node = t->site->plan->value[t->site->target].node,
-		                .capture = t->went == VN_NOT_WENT_ON,
+		                .capture = t->consumed == VN_CONSUMED_OTHERS,
 		                .change = { .kind = VN_BY_NARROW } };
 	int64_t       least = -1, off;
 	vn_status     st = VN_OK;

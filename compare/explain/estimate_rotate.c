@@ -34,7 +34,7 @@ static bool can_be_made(const vn_explain_trial *t)
 	const vn_plan *p = t->site->plan;
 
 	return p->node[p->value[t->site->target].node].op == VN_OP_ROPE && t->site->cand.shape.rank == 3 && !t->part &&
-	       t->went != VN_NOT_WENT_ON && !t->x->unmodified.local.bad;
+	       t->consumed != VN_CONSUMED_OTHERS && !t->x->unmodified.local.bad;
 }
 
 vn_status vn_estimate_rotate_by_ids(vn_explain_trial *t, vn_error *err)

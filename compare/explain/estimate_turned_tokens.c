@@ -1,8 +1,9 @@
 /* estimate_turned_tokens.c: see estimate_turned_tokens.h.
  *
- * * A pair of columns is a complex number; with z the sum over heads of output * conj(input), a token is rotated by
- * the position p for which the sum over pairs of Re(z e^(-i p f)) is greatest. It need not be a whole number. Of the
- * tokens in error, some are asked, and a map from their positions to those found is tried in full. */
+ * A pair of columns is a complex number; with z the sum over heads of output * conj(input), a token is rotated by the
+ * position p for which the sum over pairs of Re(z e^(-i p f)) is greatest. It need not be a whole number. Of the
+ * tokens in error, some are asked, and a map from their positions to those found is tried in full.
+ */
 #include "compare/explain/estimate_turned_tokens.h"
 #include "compare/explain/score.h"
 #include "compare/explain/search.h"
@@ -102,7 +103,8 @@ static vn_status open_turned(const vn_explain_trial *t, int node, turned *r, dou
 
 	*y = NULL;
 	if (p->node[node].op != VN_OP_ROPE || p->node[node].out[0] != t->site->target || s.rank != 3 || t->part ||
-	    t->went == VN_NOT_WENT_ON || t->x->unmodified.local.bad || p->node[node].c.rope.rope.rotary_dim / 2 > PAIRS_MAX)
+	    t->consumed == VN_CONSUMED_OTHERS || t->x->unmodified.local.bad ||
+	    p->node[node].c.rope.rope.rotary_dim / 2 > PAIRS_MAX)
 		return VN_OK;
 	if ((st = vn_recompute_input(t->recompute, 0, VN_OWN_WIDTH, &x, err)))
 		return st;

@@ -1,5 +1,6 @@
 /* estimate_turned_tokens.h: estimates by which positions single tokens are rotated, where only some are at others
- * than their own. */
+ * than their own.
+ */
 #ifndef VN_COMPARE_ESTIMATE_TURNED_TOKENS_H
 #define VN_COMPARE_ESTIMATE_TURNED_TOKENS_H
 

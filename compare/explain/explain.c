@@ -1,4 +1,5 @@
 /* explain.c: see explain.h: from origins to answers. */
+#include "compare/explain/explain.h"
 #include "compare/explain/across_steps.h"
 #include "compare/explain/explain_point.h"
 #include "compare/explain/sentences.h"
@@ -39,11 +40,10 @@ static int places(const vn_comparison *c, const vn_hypothesis *h)
  * alone or values alone. */
 static bool of_one_alone(const vn_comparison *c, const vn_explanation *x, const vn_hypothesis *h)
 {
-	char                 id[VN_ID], name[VN_NAME_MAX];
 	const vn_checkpoint *beside;
 
-	return strcmp(vn_hypothesis_id(h, id), vn_mistake_id(VN_MISTAKE_C9)) == 0 && vn_counterpart(c, x, name, &beside) &&
-	       beside && beside->replayed && !beside->origin;
+	return vn_hypothesis_mistake(h) == VN_MISTAKE_C9 && vn_counterpart(c, x, &beside) && beside && beside->replayed &&
+	       !beside->origin;
 }
 
 typedef struct rank {
@@ -162,9 +162,12 @@ static int outer_of(const vn_comparison *c, int point)
 	return -1;
 }
 
-static bool is_of_attention(const vn_comparison *c, const vn_explanation *x)
+static bool is_inside_attention(const vn_comparison *c, const vn_explanation *x)
 {
-	return strstr(c->result.point[x->point].name, ".attn_") != NULL;
+	const vn_plan *p = vn_model_plan(c->opened.model);
+	const int      v = vn_plan_find(p, c->result.point[x->point].name);
+
+	return v >= 0 && (p->value[v].point == VN_POINT_ATTN_SCORES || p->value[v].point == VN_POINT_ATTN_PROBS);
 }
 
 /* One operation has one mistake: the answer of the outer checkpoint is also that of the inner
@@ -175,7 +178,7 @@ static void answer_inside(const vn_comparison *c, const vn_explanations *all, vn
 
 	for (int i = 0; outer >= 0 && i < all->n; i++) {
 		const vn_explanation *o = &all->of[i];
-		if (o->point != outer || !o->n_fit || (x->n_fit && is_of_attention(c, x)))
+		if (o->point != outer || !o->n_fit || (x->n_fit && is_inside_attention(c, x)))
 			continue; /* scores and probabilities show more than the context made from them */
 		memcpy(x->by, o->by, VN_EXPLAIN_KEPT * sizeof *x->by);
 		x->n = o->n;

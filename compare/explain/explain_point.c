@@ -51,7 +51,7 @@ static vn_status try_in_some_heads(vn_explain_trial *t, vn_error *err)
 	const int    tried = t->x->n_tried;
 	vn_head_part part;
 	bool         some = false;
-	vn_status    st = t->whole ? VN_OK : vn_part_find(t, &part, &some, err);
+	vn_status    st = t->whole ? VN_OK : vn_head_part_find(t, &part, &some, err);
 
 	if (st || !some)
 		return st;
@@ -71,10 +71,10 @@ static vn_status try_what_was_recorded(vn_explain_trial *t, vn_error *err)
 	kept      before;
 	vn_status st;
 
-	if (t->went != VN_NOT_WENT_ON)
+	if (t->consumed != VN_CONSUMED_OTHERS)
 		return VN_OK;
 	remember(t->x, &before);
-	t->went = VN_WENT_ON;
+	t->consumed = VN_CONSUMED_AS_RECORDED;
 	t->x->fitted = false;
 	if ((st = vn_catalogue(t, NULL, err)))
 		return st;
@@ -153,7 +153,7 @@ static vn_status try_strategies(vn_explain_trial *t, bool again, bool fitted, vn
 
 /* ---- a checkpoint --------------------------------------------------------------------------------------------- */
 
-/* Moves the probe to t->x->point and computes the unmodified operation there; leave() ends it.
+/* Moves the recomputation to t->x->point and computes the unmodified operation there; leave() ends it.
  * t->x->why_not says why it cannot be computed. */
 static vn_status turn_to(vn_explain_trial *t, vn_error *err)
 {
@@ -171,7 +171,7 @@ static vn_status turn_to(vn_explain_trial *t, vn_error *err)
 		return st;
 	}
 	t->elements = t->c->result.point[t->x->point].m.n;
-	t->went = vn_how_it_went(t);
+	t->consumed = vn_what_was_consumed(t);
 	plan = t->site->plan;
 	if (!(st = vn_recompute_run(t->recompute, plan, t->site->weights, VN_OWN_WIDTH, &t->own, err)))
 		t->some = vn_recompute_choose(t->recompute, &t->own);
@@ -210,7 +210,7 @@ static vn_status try_like(vn_explain_trial *t, const vn_explanation *like, vn_er
 	vn_head_part         part;
 
 	t->x->fitted = like->fitted;
-	t->part = vn_part_of(t, best, &part) ? &part : NULL;
+	t->part = vn_head_part_of(t, best, &part) ? &part : NULL;
 	for (int i = 0; !st && i < like->n_alias; i++) {
 		vn_hypothesis h = like->by[i];
 		if (!vn_hypothesis_is_fitted(&h) || h.change.kind == VN_BY_ROWS || h.places ||
@@ -235,8 +235,8 @@ vn_status vn_explain_with(vn_explain_trial *t, const vn_hypothesis *h, vn_error 
 
 	with.speaks_against = VN_NOTHING_AGAINST;
 	with.refuted = false;
-	if (!st && !*x->why_not && !(st = vn_score_sound(t, err))) {
-		t->part = vn_part_of(t, h, &part) ? &part : NULL;
+	if (!st && !*x->why_not && !(st = vn_score_unmodified(t, err))) {
+		t->part = vn_head_part_of(t, h, &part) ? &part : NULL;
 		x->fitted = vn_hypothesis_is_fitted(h);
 		st = x->fitted ? vn_try(t, &with, err) : vn_catalogue(t, &like, err);
 		t->part = NULL;
@@ -272,7 +272,7 @@ vn_status vn_explain_point(vn_explain_trial *t, const vn_explanation *like, vn_e
 	vn_explanation *x = t->x;
 	vn_status       st = turn_to(t, err);
 
-	if (!st && !*x->why_not && !(st = vn_score_sound(t, err)) &&
+	if (!st && !*x->why_not && !(st = vn_score_unmodified(t, err)) &&
 	    !(st = like ? try_like(t, like, err) : vn_catalogue(t, NULL, err))) {
 		vn_conclude(t);
 		if (!x->n_fit && !like)

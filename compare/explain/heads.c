@@ -25,7 +25,7 @@ static bool heads_of(const vn_explain_trial *t, vn_head_part *part)
 	return true;
 }
 
-void vn_part_splice(const vn_head_part *part, const vn_tensor *z, const vn_tensor *unmodified)
+void vn_head_part_splice(const vn_head_part *part, const vn_tensor *z, const vn_tensor *unmodified)
 {
 	const size_t block = (size_t)part->inner * vn_dtype_size(z->dtype);
 
@@ -64,7 +64,7 @@ static void add_squares(const vn_explain_trial *t, const vn_head_part *part, int
 	}
 }
 
-vn_status vn_part_find(const vn_explain_trial *t, vn_head_part *part, bool *some, vn_error *err)
+vn_status vn_head_part_find(const vn_explain_trial *t, vn_head_part *part, bool *some, vn_error *err)
 {
 	int n = 0;
 
@@ -86,7 +86,7 @@ vn_status vn_part_find(const vn_explain_trial *t, vn_head_part *part, bool *some
 	return VN_OK;
 }
 
-bool vn_part_of(const vn_explain_trial *t, const vn_hypothesis *h, vn_head_part *part)
+bool vn_head_part_of(const vn_explain_trial *t, const vn_hypothesis *h, vn_head_part *part)
 {
 	*part = (vn_head_part) { 0 };
 	if (!h->heads || !heads_of(t, part))

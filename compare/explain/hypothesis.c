@@ -59,28 +59,33 @@ static vn_mistake moved_slots(const vn_hypothesis *h)
 	return slots_id(alone, vn_constant_of(h, "cache_form") == VN_CACHE_PAST);
 }
 
-const char *vn_hypothesis_id(const vn_hypothesis *h, char id[VN_ID])
+vn_mistake vn_hypothesis_mistake(const vn_hypothesis *h)
 {
 	if (h->finding == VN_FAULT)
-		snprintf(id, VN_ID, "%s%s%s", vn_fault_id(h->fault[0] - 1), h->fault[1] ? "+" : "",
-		         h->fault[1] ? vn_fault_id(h->fault[1] - 1) : "");
-	else if (h->change.kind == VN_BY_NUMBER)
-		snprintf(id, VN_ID, "%s", vn_fault_id(h->change.number.row));
-	else if (h->finding == VN_SLOTS_MOVED)
-		snprintf(id, VN_ID, "%s", vn_mistake_id(moved_slots(h)));
-	else if (h->finding == VN_NEW_NOT_CACHED)
-		snprintf(
-			id, VN_ID, "%s",
-			vn_mistake_id(vn_constant_of(h, "cache_form") == VN_CACHE_LATE ? VN_MISTAKE_C5 : VN_MISTAKE_C5_BEFORE));
-	else if (h->finding == VN_NEW_SLOTS_MOVED)
-		snprintf(id, VN_ID, "%s", vn_mistake_id(slots_id(h->change.slots.of > 0, h->change.slots.by > 0)));
-	else if (h->finding == VN_PROBS_ROUNDED)
-		snprintf(id, VN_ID, "%s",
-		         vn_mistake_id(h->change.attend.probs == VN_FORMAT_F16 ? VN_MISTAKE_A13_F16 : VN_MISTAKE_A13_BF16));
-	else if (h->finding == VN_NARROW)
-		snprintf(id, VN_ID, "%s",
-		         !h->change.narrow.whole && h->change.narrow.format == VN_FORMAT_F16 ? vn_mistake_id(VN_MISTAKE_P1)
-		                                                                             : "");
+		return h->fault[1] ? VN_NO_MISTAKE : vn_fault_mistake(h->fault[0] - 1);
+	if (h->change.kind == VN_BY_NUMBER)
+		return vn_fault_mistake(h->change.number.row);
+	if (h->finding == VN_SLOTS_MOVED)
+		return moved_slots(h);
+	if (h->finding == VN_NEW_NOT_CACHED)
+		return vn_constant_of(h, "cache_form") == VN_CACHE_LATE ? VN_MISTAKE_C5 : VN_MISTAKE_C5_BEFORE;
+	if (h->finding == VN_NEW_SLOTS_MOVED)
+		return slots_id(h->change.slots.of > 0, h->change.slots.by > 0);
+	if (h->finding == VN_PROBS_ROUNDED)
+		return h->change.attend.probs == VN_FORMAT_F16 ? VN_MISTAKE_A13_F16 : VN_MISTAKE_A13_BF16;
+	if (h->finding == VN_NARROW)
+		return !h->change.narrow.whole && h->change.narrow.format == VN_FORMAT_F16 ? VN_MISTAKE_P1 : VN_NO_MISTAKE;
+	return h->fault[0] || h->paired ? VN_NO_MISTAKE : findings[h->finding].id;
+}
+
+const char *vn_hypothesis_id(const vn_hypothesis *h, char id[VN_ID])
+{
+	const vn_mistake one = vn_hypothesis_mistake(h);
+
+	if (one || h->finding == VN_NARROW)
+		snprintf(id, VN_ID, "%s", vn_mistake_id(one));
+	else if (h->finding == VN_FAULT)
+		snprintf(id, VN_ID, "%s+%s", vn_fault_id(h->fault[0] - 1), vn_fault_id(h->fault[1] - 1));
 	else if (h->fault[0])
 		snprintf(id, VN_ID, "%s+%s", vn_mistake_id(findings[h->finding].id), vn_fault_id(h->fault[0] - 1));
 	else
@@ -91,10 +96,7 @@ const char *vn_hypothesis_id(const vn_hypothesis *h, char id[VN_ID])
 
 int vn_hypothesis_row(const vn_hypothesis *h)
 {
-	char      id[VN_ID];
-	const int row = *vn_hypothesis_id(h, id) ? vn_fault_find(id) : -1;
-
-	return row >= 0 && strcmp(vn_fault_id(row), id) == 0 ? row : -1;
+	return vn_mistake_fault(vn_hypothesis_mistake(h));
 }
 
 bool vn_hypothesis_is_fitted(const vn_hypothesis *h)

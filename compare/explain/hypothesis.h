@@ -8,7 +8,7 @@
 #define VN_COMPARE_HYPOTHESIS_H
 
 #include "compare/comparison/comparison.h"
-#include "libref/plan/plan.h"
+#include "libref/plan/fault.h"
 
 enum { VN_CONSTANTS_MOST = 13, VN_BLOCKS_MOST = 64, VN_HEADS_MOST = 256, VN_LIST_MOST = 256, VN_ID = 32 };
 
@@ -45,7 +45,7 @@ typedef enum vn_finding {
 
 /* Where constants are changed: at the node, at all operations of its kind in its layer, or at all
  * operations of its kind. */
-typedef enum vn_reach { VN_AT_NODE, VN_IN_LAYER, VN_EVERYWHERE } vn_reach;
+typedef enum vn_change_reach { VN_AT_NODE, VN_IN_LAYER, VN_EVERYWHERE } vn_change_reach;
 
 /* A table of blocks of `block` tokens: block i is replaced by block from[i]. of: keys and values
  * (0), keys (1), values (2). */
@@ -173,8 +173,8 @@ typedef struct vn_change {
 			double value;
 		} number;
 		struct {
-			vn_reach reach;
-			int      n;
+			vn_change_reach reach;
+			int             n;
 			struct {
 				const char *name;
 				double      value;
@@ -252,7 +252,9 @@ typedef struct vn_hypothesis {
 	char against[120]; /* "step 0 is right, which it would have changed"; "" */
 } vn_hypothesis;
 
-/* Writes "R2.1e4", or "" for an arrangement, to id. Returns id. */
+/* What it is in the catalogue; VN_NO_MISTAKE: an arrangement, or two mistakes at once. */
+vn_mistake  vn_hypothesis_mistake(const vn_hypothesis *h);
+/* Writes "R2.1e4", "R1+N2", or "" for an arrangement, to id. Returns id. */
 const char *vn_hypothesis_id(const vn_hypothesis *h, char id[VN_ID]);
 /* Returns the row of the catalogue with exactly that id, or -1. */
 int         vn_hypothesis_row(const vn_hypothesis *h);

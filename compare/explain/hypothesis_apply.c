@@ -3,6 +3,8 @@
 #include "compare/explain/apply_recorded.h"
 #include "compare/explain/hypothesis_apply.h"
 
+#include "libref/base/arrange.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +13,8 @@
 
 static bool reached(const vn_plan *p, const vn_hypothesis *h, int node)
 {
-	const vn_node *a = &p->node[h->node], *n = &p->node[node];
-	const vn_reach reach = h->change.constants.reach;
+	const vn_node        *a = &p->node[h->node], *n = &p->node[node];
+	const vn_change_reach reach = h->change.constants.reach;
 
 	return reach == VN_AT_NODE ? node == h->node : n->op == a->op && (reach == VN_EVERYWHERE || n->layer == a->layer);
 }
@@ -50,8 +52,8 @@ static vn_status move_rows(const vn_tensor *table, int by, vn_tensor *moved, voi
 	if (!x)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a table of positions");
 	for (int64_t p = 0; p < C; p++) {
-		const int64_t from = p + by >= 0 && p + by < C ? p + by : p;
-		memcpy(x + (size_t)p * row, (const char *)table->data + (size_t)from * row, row);
+		const int64_t from = vn_arranged(&(vn_arrange) { .rule = VN_ARRANGE_MOVED, .a = by }, p, C);
+		memcpy(x + (size_t)p * row, (const char *)table->data + (size_t)(from < 0 ? p : from) * row, row);
 	}
 	*moved = *table;
 	moved->data = x;
@@ -66,12 +68,9 @@ static vn_status apply_rows(const vn_explain_trial *t, const vn_hypothesis *h, v
 	made->plan = p;
 	if (w < 0)
 		return VN_OK;
-	if (!(made->table = malloc((size_t)p->n_weights * sizeof *made->table)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d weights", p->n_weights);
-	memcpy(made->table, made->weights, (size_t)p->n_weights * sizeof *made->table);
-	const vn_status st = move_rows(&made->weights[w], h->change.rows, &made->table[w], &made->rows, err);
-	made->weights = made->table;
-	return st;
+	const vn_tensor *table = &made->weights[w];
+	const vn_status  st = vn_made_copy_table(made, p, err);
+	return st ? st : move_rows(table, h->change.rows, &made->table[w], &made->rows, err);
 }
 
 /* A fault of the catalogue, and then constants of the operation with that fault. */

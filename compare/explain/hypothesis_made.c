@@ -2,6 +2,19 @@
 #include "compare/explain/hypothesis_made.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+vn_status vn_made_copy_table(vn_made *made, const vn_plan *p, vn_error *err)
+{
+	const size_t bytes = (size_t)p->n_weights * sizeof *made->table;
+
+	if (!(made->table = malloc(bytes)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d weights", p->n_weights);
+	memcpy(made->table, made->weights, bytes);
+	made->weights = made->table;
+	made->plan = p;
+	return VN_OK;
+}
 
 vn_status vn_made_room(const vn_explain_trial *t, vn_made *made, vn_error *err)
 {

@@ -18,6 +18,9 @@ typedef struct vn_made {
 
 void vn_made_finish(vn_made *made);
 
+/* Gives *made a table of weights of its own (made->table), a copy of made->weights, for plan p. */
+vn_status vn_made_copy_table(vn_made *made, const vn_plan *p, vn_error *err);
+
 /* Allocates own and fine in double, in the shape of the checkpoint. */
 vn_status vn_made_room(const vn_explain_trial *t, vn_made *made, vn_error *err);
 /* Fills own with fine, as the engine stores it. */

@@ -5,6 +5,7 @@
 #include "compare/explain/rearrange_number.h"
 #include "compare/explain/score.h"
 
+#include "libref/base/arrange.h"
 #include "libref/base/text.h"
 
 #include <math.h>
@@ -39,7 +40,7 @@ static void find_nearest_heads(const vn_rearranged *r, int64_t outer, int64_t ro
 {
 	const int64_t row = r->n / outer / rows;
 	for (int64_t i = 0; i < rows; i++) {
-		from[i] = (int)i; /* numbers that are none are near nothing */
+		from[i] = (int)i; /* for NaN, which is at no distance */
 		double least = (double)INFINITY;
 		for (int64_t j = 0; j < rows; j++) {
 			double dd = 0;
@@ -82,36 +83,36 @@ static vn_status try_heads(vn_rearranged *r, const char *axes, vn_error *err)
 	return vn_rearranged_judge_order(r, &h, err);
 }
 
+static vn_status try_rows(vn_rearranged *r, vn_hypothesis h, vn_arrange order, vn_error *err)
+{
+	const int64_t T = r->like->shape.dim[0];
+	int          *from = malloc((size_t)T * sizeof *from);
+
+	if (!from)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows");
+	for (int64_t i = 0; i < T; i++)
+		from[i] = (int)vn_arranged(&order, i, T);
+	gather(r, 1, T, from);
+	free(from);
+	return vn_rearranged_judge_order(r, &h, err);
+}
+
 /* Rows moved by some places. The rows that come in from outside are zero, or repeat the first or
  * last row. */
 static vn_status try_moved_rows(vn_rearranged *r, const char *axes, vn_error *err)
 {
-	const int64_t T = r->like->shape.dim[0];
-	int          *from = malloc((size_t)T * sizeof *from);
-	vn_status     st = from ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for rows");
+	static const vn_arrange_rule ways[] = { VN_ARRANGE_MOVED, VN_ARRANGE_ROUND, VN_ARRANGE_SHIFTED };
+	const int64_t                T = r->like->shape.dim[0];
+	const bool                   tokens = strncmp(axes, "token", 5) == 0;
+	vn_status                    st = VN_OK;
 
-	for (int by = -SHIFT_MAX; !st && T > 2 * SHIFT_MAX && strncmp(axes, "token", 5) == 0 && by <= SHIFT_MAX; by++)
-		for (int wrap = 0; !st && by && wrap < 3; wrap++) {
-			vn_hypothesis h = { .finding = VN_TOKENS_MOVED, .change.result.number = by };
-			for (int64_t i = 0; i < T; i++) {
-				const int64_t at = i + by;
-				from[i] = (int)(at >= 0 && at < T ? at
-				                : wrap == 0       ? -1
-				                : wrap == 1       ? (at + T) % T
-				                : at < 0          ? 0
-				                                  : T - 1);
-			}
-			gather(r, 1, T, from);
-			st = vn_rearranged_judge_order(r, &h, err);
-		}
-	if (!st && T > 2 && strncmp(axes, "token", 5) == 0) {
-		vn_hypothesis h = { .finding = VN_TOKENS_REVERSED };
-		for (int64_t i = 0; i < T; i++)
-			from[i] = (int)(T - 1 - i);
-		gather(r, 1, T, from);
-		st = vn_rearranged_judge_order(r, &h, err);
-	}
-	free(from);
+	for (int by = -SHIFT_MAX; !st && T > 2 * SHIFT_MAX && tokens && by <= SHIFT_MAX; by++)
+		for (size_t i = 0; !st && by && i < sizeof ways / sizeof *ways; i++)
+			st = try_rows(r, (vn_hypothesis) { .finding = VN_TOKENS_MOVED, .change.result.number = by },
+			              (vn_arrange) { .rule = ways[i], .a = by }, err);
+	if (!st && T > 2 && tokens)
+		st = try_rows(r, (vn_hypothesis) { .finding = VN_TOKENS_REVERSED },
+		              (vn_arrange) { .rule = VN_ARRANGE_REVERSED }, err);
 	return st;
 }
 
@@ -148,11 +149,11 @@ static vn_status try_turned_axes(vn_rearranged *r, vn_error *err)
 	for (size_t i = 0; !st && i < (s->rank == 2 ? 1u : sizeof orders / sizeof *orders); i++) {
 		const bool inside = joined && orders[i][0] == 0 && orders[i][1] == 2,
 				   outside = joined && i == 0 && s->rank == 3;
-		vn_hypothesis h = { .finding = r->t->went != VN_WENT_ON ? VN_AXES_RECORDED
-			                           : inside                 ? VN_AXES_OF_HEADS
-			                           : outside                ? VN_AXES_BEFORE_TOKENS
-			                                                    : VN_AXES,
-			                .capture = r->t->went == VN_NOT_WENT_ON,
+		vn_hypothesis h = { .finding = r->t->consumed != VN_CONSUMED_AS_RECORDED ? VN_AXES_RECORDED
+			                           : inside                                  ? VN_AXES_OF_HEADS
+			                           : outside                                 ? VN_AXES_BEFORE_TOKENS
+			                                                                     : VN_AXES,
+			                .capture = r->t->consumed == VN_CONSUMED_OTHERS,
 			                .change.result.n = s->rank };
 		if (s->rank < 2 || s->rank > 3)
 			return VN_OK;
@@ -175,10 +176,10 @@ static bool may_be_taken_for(const vn_rearranged *r, const vn_entry *e)
 	const int      v = vn_plan_find(p, e->name), me = vn_plan_find(p, r->t->c->result.point[r->t->x->point].name);
 	const int      root = v < 0 ? -1 : vn_plan_root(p, v), mine = vn_plan_root(p, me);
 
-	if (r->t->went == VN_WENT_ON || root == mine)
+	if (r->t->consumed == VN_CONSUMED_AS_RECORDED || root == mine)
 		return false;
 	/* computed from it in the same layer; later layers mix in other numbers */
-	return root < 0 || r->t->went == VN_NOT_WENT_ON
+	return root < 0 || r->t->consumed == VN_CONSUMED_OTHERS
 	           ? root < 0 || p->value[root].state < 0
 	           : p->value[root].layer != p->value[mine].layer || !vn_is_made_of(p, root, mine);
 }
@@ -199,7 +200,7 @@ static bool is_parallel(const vn_rearranged *r, const vn_entry *e)
 	const vn_plan *p = r->t->site->plan;
 	const int      v = vn_plan_find(p, e->name), mine = r->t->site->target;
 
-	if (v < 0 || p->value[mine].point != VN_POINT_ATTN_RESIDUAL || r->t->went != VN_NOT_WENT_ON ||
+	if (v < 0 || p->value[mine].point != VN_POINT_ATTN_RESIDUAL || r->t->consumed != VN_CONSUMED_OTHERS ||
 	    !vn_consumed_as_recorded(r->t))
 		return false;
 	const vn_node *sum = &p->node[p->value[mine].node];

@@ -22,7 +22,7 @@ static bool about_heads(const vn_explain_trial *t)
 }
 
 /* The nearest factor made of this model's sizes, or power of two, if x is near enough. *name:
- * its index in vn_factor_names; 0: none. */
+ * its vn_factor_name; 0: none. */
 static double near_named(const vn_explain_trial *t, double x, int *name)
 {
 	const vn_plan *p = t->site->plan;

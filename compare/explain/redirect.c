@@ -185,13 +185,6 @@ static vn_status other_matrices(nearest *near, int node, vn_error *err)
 	return st;
 }
 
-/* Is the operation cheap? Except at the checkpoint's own operation, results that are computed in
- * full for each try must be. */
-static bool cheap(vn_op op)
-{
-	return op != VN_OP_LINEAR && op != VN_OP_ATTENTION && op != VN_OP_DELTA_RULE && op != VN_OP_EMBED;
-}
-
 vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
@@ -200,7 +193,7 @@ vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 	vn_error       none = { "" };
 	vn_status      st;
 
-	if (t->went == VN_NOT_WENT_ON)
+	if (t->consumed == VN_CONSUMED_OTHERS)
 		return VN_OK;
 	if (n && p->node[span[0]].op == VN_OP_DELTA_RULE)
 		return (st = unnormed(t, span[0], err)) || vn_answered(t) ? st : made_inside(t, span[0], err);
@@ -209,8 +202,8 @@ vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 	if (st)
 		*err = none;
 	for (int i = 0; !st && i < n && i < SPANNED; i++) {
-		if (i && !cheap(p->node[span[i]].op))
-			continue;
+		if (i && vn_op_get(p->node[span[i]].op)->is_costly)
+			continue; /* except at the checkpoint's own operation, each try computes all of the result */
 		if (!(st = other_inputs(&near, span[i], err)) && !(st = other_weights(&near, span[i], err)) &&
 		    !(st = other_matrices(&near, span[i], err)) && p->node[span[i]].op == VN_OP_ATTENTION)
 			st = other_cache(&near, span[i], err);
@@ -267,7 +260,7 @@ vn_status vn_redirect_in_time(vn_explain_trial *t, vn_error *err)
 	for (int due = 0; !st && due < 2 && !vn_answered(t); due++) {
 		vn_hypothesis h = { .finding = due ? VN_STEP_LATE : VN_STEP_STALE,
 			                .node = node,
-			                .capture = t->went == VN_NOT_WENT_ON,
+			                .capture = t->consumed == VN_CONSUMED_OTHERS,
 			                .change = { .kind = VN_BY_STEP, .step.due = due } };
 		st = vn_try(t, &h, err);
 	}

@@ -126,7 +126,7 @@ static vn_status allow_variant(vn_explain_trial *t, const vn_plan *plan, const v
 		return st;
 	if (!(st = vn_recompute_run(t->recompute, other, weights, VN_OWN_WIDTH, &z, err))) {
 		if (t->part)
-			vn_part_splice(t->part, &z, own);
+			vn_head_part_splice(t->part, &z, own);
 		/* If the numbers are exactly those of this implementation, it is the candidate's own.
 		 * The floor of a format with few digits could hide a mistake; exact numbers do not. */
 		if (!(st = vn_local_alone(&z, &t->site->cand, t->site->axes, threads, l, err)) && !alone)
@@ -199,8 +199,8 @@ vn_status vn_try_arranged(vn_explain_trial *t, const vn_tensor *own, const vn_te
  * own */
 #define FAR 1e4
 
-vn_status vn_score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h,
-                        vn_error *err)
+static vn_status score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h,
+                            vn_error *err)
 {
 	vn_tensor own, fine;
 	vn_status st;
@@ -214,7 +214,7 @@ vn_status vn_score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tenso
 	if (st)
 		return st;
 	if (t->part) {
-		vn_part_splice(t->part, &own, &t->own);
+		vn_head_part_splice(t->part, &own, &t->own);
 		memcpy(h->part, t->part->in, sizeof h->part);
 		h->heads = t->part->heads;
 	}
@@ -222,7 +222,7 @@ vn_status vn_score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tenso
 	if (!(st = vn_score_numbers(t, &own, &own, h, err)) && h->local.local <= FAR * t->x->unmodified.local.floor &&
 	    !h->local.bad && !(st = vn_recompute_run(t->recompute, plan, weights, VN_FINE_WIDTH, &fine, err))) {
 		if (t->part)
-			vn_part_splice(t->part, &fine, &t->fine);
+			vn_head_part_splice(t->part, &fine, &t->fine);
 		/* Also if it already fits: hypotheses are compared, and one with a wider floor leaves
 		 * less by that alone. */
 		if (!(st = vn_score_numbers(t, &own, &fine, h, err)))
@@ -240,7 +240,7 @@ vn_status vn_score(vn_explain_trial *t, vn_hypothesis *h, vn_error *err)
 
 	h->limit_fraction = (double)NAN;
 	if (!st && made.plan)
-		st = vn_score_plan(t, made.plan, made.weights, h, err);
+		st = score_plan(t, made.plan, made.weights, h, err);
 	else if (!st && made.own.data)
 		st = vn_score_numbers(t, &made.own, &made.fine, h, err);
 	if (!st && made.own.data &&
@@ -293,10 +293,10 @@ vn_status vn_try_format(vn_explain_trial *t, vn_hypothesis *h, vn_weight_format 
 vn_status vn_try_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h,
                       vn_error *err)
 {
-	return keep_scored(t, h, vn_score_plan(t, plan, weights, h, err));
+	return keep_scored(t, h, score_plan(t, plan, weights, h, err));
 }
 
-vn_status vn_score_sound(vn_explain_trial *t, vn_error *err)
+vn_status vn_score_unmodified(vn_explain_trial *t, vn_error *err)
 {
 	vn_hypothesis  *h = &t->x->unmodified;
 	const vn_status st = vn_score_numbers(t, &t->own, &t->fine, h, err);

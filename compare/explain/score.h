@@ -12,8 +12,6 @@
 /* Score a hypothesis: fill local, limit_fraction and, if it affects only some heads, part.
  * limit_fraction is NaN if it changes nothing here, or makes another shape. */
 vn_status vn_score(vn_explain_trial *t, vn_hypothesis *h, vn_error *err);
-vn_status vn_score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h,
-                        vn_error *err);
 /* own, fine: its numbers in the candidate's shape. */
 vn_status vn_score_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h,
                            vn_error *err);
@@ -32,7 +30,7 @@ vn_status vn_try_arranged(vn_explain_trial *t, const vn_tensor *own, const vn_te
 vn_status vn_try_format(vn_explain_trial *t, vn_hypothesis *h, vn_weight_format *format, vn_weight_format likely,
                         vn_error *err);
 /* Fills t->x->unmodified with the residual of the unmodified operation. */
-vn_status vn_score_sound(vn_explain_trial *t, vn_error *err);
+vn_status vn_score_unmodified(vn_explain_trial *t, vn_error *err);
 
 /* Inserts h into x, sorted by residual. */
 void vn_keep(vn_explanation *x, const vn_hypothesis *h);

@@ -2,7 +2,7 @@
 #ifndef VN_COMPARE_SENTENCE_H
 #define VN_COMPARE_SENTENCE_H
 
-#include "compare/explain/explain.h"
+#include "compare/explain/explanation.h"
 
 #include <stdio.h>
 
@@ -18,10 +18,10 @@ typedef struct vn_sentence {
 #define VN_PUT(s, ...) snprintf((s)->text, (s)->size, __VA_ARGS__)
 
 /* A text with a place for one number: that of a constant, or (no name) that of the change.
- * VN_INVERSE: 1 divided by it. VN_RANGE: with the whole numbers that fit as well. Or a function that writes it. */
+ * VN_INVERSE: 1 divided by it. VN_WITH_RANGE: with the whole numbers that fit as well. Or a function that writes it. */
 typedef struct vn_sentence_row {
 	const char *words;
-	enum { VN_NO_NUMBER, VN_NUMBER, VN_INVERSE, VN_RANGE } with;
+	enum { VN_NO_NUMBER, VN_NUMBER, VN_INVERSE, VN_WITH_RANGE } with;
 	const char *constant;
 	void (*say)(const vn_sentence *s);
 } vn_sentence_row;

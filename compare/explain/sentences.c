@@ -111,21 +111,33 @@ static void put_against(const vn_comparison *c, const vn_explanations *all, cons
 
 enum { ENOUGH_TOKENS = 70 }; /* the fewest tokens that show masks, windows and chunks (specs/models.md 9.10) */
 
-const char *vn_counterpart(const vn_comparison *c, const vn_explanation *x, char text[VN_NAME_MAX],
-                           const vn_checkpoint **found)
+/* Queries and keys, and keys and values in the cache, are made alike. */
+static vn_point beside(vn_point point)
 {
-	char *at;
+	switch (point) {
+	case VN_POINT_Q_ROPE: return VN_POINT_K_ROPE;
+	case VN_POINT_K_ROPE: return VN_POINT_Q_ROPE;
+	case VN_POINT_K_CACHE: return VN_POINT_V_CACHE;
+	case VN_POINT_V_CACHE: return VN_POINT_K_CACHE;
+	default: return VN_N_POINTS;
+	}
+}
+
+const char *vn_counterpart(const vn_comparison *c, const vn_explanation *x, const vn_checkpoint **found)
+{
+	const vn_plan       *p = vn_model_plan(c->opened.model);
+	const vn_checkpoint *me = &c->result.point[x->point];
+	const int            v = vn_plan_find(p, me->name);
+	const char          *name = NULL;
 
 	*found = NULL;
-	snprintf(text, VN_NAME_MAX, "%s", c->result.point[x->point].name);
-	if ((at = strstr(text, "q_rope")) || (at = strstr(text, "k_rope")))
-		*at = *at == 'q' ? 'k' : 'q';
-	else if ((at = strstr(text, "k_cache")) || (at = strstr(text, "v_cache")))
-		*at = *at == 'k' ? 'v' : 'k';
-	for (int i = 0; at && i < c->result.n_points; i++)
-		if (c->result.point[i].step == c->result.point[x->point].step && strcmp(c->result.point[i].name, text) == 0)
+	for (int i = 0; v >= 0 && i < p->n_values; i++)
+		if (p->value[i].point == beside(p->value[v].point) && p->value[i].layer == p->value[v].layer)
+			name = p->value[i].name;
+	for (int i = 0; name && i < c->result.n_points; i++)
+		if (c->result.point[i].step == me->step && strcmp(c->result.point[i].name, name) == 0)
 			*found = &c->result.point[i];
-	return at ? text : NULL;
+	return name;
 }
 
 static bool by_capture(const vn_explanation *x)
@@ -154,7 +166,6 @@ static const char *uncaptured(const vn_comparison *c, const vn_explanation *x)
 
 static void put_separate(const vn_comparison *c, vn_explanation *x)
 {
-	char                 other[VN_NAME_MAX];
 	const char          *name;
 	const vn_checkpoint *beside;
 	const char          *id = strchr(c->result.point[x->point].name, '.');
@@ -166,7 +177,7 @@ static void put_separate(const vn_comparison *c, vn_explanation *x)
 	else if (by_capture(x))
 		snprintf(x->separate, sizeof x->separate, "a recording that includes what reads %s",
 		         id ? id + 1 : c->result.point[x->point].name);
-	else if ((name = vn_counterpart(c, x, other, &beside)) && beside)
+	else if ((name = vn_counterpart(c, x, &beside)) && beside)
 		snprintf(x->separate, sizeof x->separate, "%s, which is %s here", name,
 		         beside->origin ? "also wrong" : "right");
 	else if (name)

@@ -3,7 +3,7 @@
 #ifndef VN_COMPARE_SENTENCES_H
 #define VN_COMPARE_SENTENCES_H
 
-#include "compare/explain/explain.h"
+#include "compare/explain/explanation.h"
 
 /* Fills id, words, also, in_part and against of every hypothesis, and `separate` of every
  * explanation. */
@@ -11,7 +11,6 @@ void        vn_put_sentences(const vn_comparison *c, vn_explanations *x);
 /* Returns the name of the counterpart of an explained checkpoint: rotated keys for rotated queries,
  * cached values for cached keys, and vice versa; NULL: none. A fault of both differs from a fault
  * of one. *found: the counterpart in the comparison, or NULL if it was not recorded. */
-const char *vn_counterpart(const vn_comparison *c, const vn_explanation *x, char name[VN_NAME_MAX],
-                           const vn_checkpoint **found);
+const char *vn_counterpart(const vn_comparison *c, const vn_explanation *x, const vn_checkpoint **found);
 
 #endif

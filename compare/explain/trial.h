@@ -2,13 +2,13 @@
 #ifndef VN_COMPARE_TRIAL_H
 #define VN_COMPARE_TRIAL_H
 
-#include "compare/explain/explain.h"
+#include "compare/explain/explanation.h"
 #include "compare/replay/local.h"
 #include "compare/replay/recompute.h"
 
 /* Did the run continue with the numbers that were recorded? Decided from the operations that read
  * them. */
-typedef enum vn_went { VN_WENT_UNKNOWN, VN_WENT_ON, VN_NOT_WENT_ON } vn_went;
+typedef enum vn_consumed { VN_CONSUMED_UNKNOWN, VN_CONSUMED_AS_RECORDED, VN_CONSUMED_OTHERS } vn_consumed;
 
 /* The heads in which a mistake is made; the others are right. */
 typedef struct vn_head_part {
@@ -27,7 +27,7 @@ typedef struct vn_explain_trial {
 	vn_tensor           own, fine;
 	int64_t             elements;
 	const vn_some_rows *some; /* columns of logits in which hypotheses are looked at first; NULL: none */
-	vn_went             went;
+	vn_consumed         consumed;
 	const vn_head_part *part;  /* NULL: hypotheses affect all heads */
 	bool                brief; /* one of many checkpoints: slow strategies are skipped */
 	bool                whole; /* mistakes in only some heads are not tried */

@@ -119,7 +119,8 @@ vn_status vn_floor_channels_keep(vn_comparison *c, const vn_checkpoint *p, int s
 	return st;
 }
 
-static vn_status take(vn_comparison *c, vn_channel_pool *pool, bool finer, bool joins, bool twice, vn_error *err)
+static vn_status take_channels(vn_comparison *c, vn_channel_pool *pool, bool finer, bool joins, bool twice,
+                               vn_error *err)
 {
 	double         value[VN_CHANNEL_METRICS] = { (double)NAN, (double)NAN };
 	vn_tensor      t[2];
@@ -149,7 +150,7 @@ vn_status vn_floor_channels_take(vn_comparison *c, bool finer, bool joins, bool 
 {
 	vn_status st = VN_OK;
 	for (int g = 0; g < c->result.n_channel_pools && !st; g++) {
-		st = take(c, &c->result.channel_pool[g], finer, joins, twice, err);
+		st = take_channels(c, &c->result.channel_pool[g], finer, joins, twice, err);
 		set_pool_floor(c, g);
 	}
 	vn_floor_channels_drop(c);

@@ -107,18 +107,16 @@ static const vn_limit *limit_of(const vn_limit_set *said, const vn_limit_set *ow
  * with a fault exceeds the limit a hundred times or more. */
 static bool keeps_to(const vn_checkpoint *p, vn_metric m, vn_form form, double limit, double value)
 {
-	const vn_check k = { .metric = m, .form = form, .limit = limit, .value = vn_limit_subject(m, form, value) };
-	const bool     squared = m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_WORST_CHANNEL_NMSE ||
-	                     m == VN_M_COSINE || m == VN_M_WORST_TOKEN_COSINE || m == VN_M_KL_MEAN;
-	const bool scale = m == VN_M_SCALE || m == VN_M_WORST_CHANNEL_SCALE; /* these metrics account for the
-	                                                                          * number of elements */
-	return vn_check_used(&k) <= (squared ? 25 : !scale ? 5 : p->m.n < VN_FEW_NUMBERS ? 4 : 1);
+	const vn_check       k = { .metric = m, .form = form, .limit = limit, .value = vn_limit_subject(m, form, value) };
+	const vn_metric_kind kind = vn_metric_get(m)->kind;
+	const bool           squared = kind == VN_KIND_SQUARES || kind == VN_KIND_COSINE || kind == VN_KIND_DIVERGENCE;
+	const bool           factor = kind == VN_KIND_FACTOR; /* accounts for the number of elements */
+	return vn_check_used(&k) <= (squared ? 25 : !factor ? 5 : p->m.n < VN_FEW_NUMBERS ? 4 : 1);
 }
 
 static bool speaks_of_error(int m)
 {
-	return (m == VN_M_KL_MEAN || !vn_metric_get((vn_metric)m)->scores) && m != VN_M_NONFINITE && m != VN_M_HEADROOM &&
-	       m != VN_M_DIFFERING;
+	return (m == VN_M_KL_MEAN || !vn_metric_get((vn_metric)m)->scores) && vn_metric_is_error((vn_metric)m);
 }
 
 static void within_limits(vn_comparison *c, vn_limits *own, const char *what, const char *precision)
@@ -139,7 +137,7 @@ static void within_limits(vn_comparison *c, vn_limits *own, const char *what, co
 			const vn_limit *l = limit_of(&said, &ours, m, &form);
 			if (!speaks_of_error(m) || !l->rule || isnan(p->floor[m]) ||
 			    keeps_to(p, (vn_metric)m, form, l->value, p->floor[m]) ||
-			    ((m == VN_M_SCALE || m == VN_M_NORM_RATIO) &&
+			    (vn_count_has_luck((vn_metric)m) &&
 			     keeps_to(p, (vn_metric)m, form, l->value,
 			              vn_count_factor(c, p, (vn_metric)m, p->floor[m], p->floor[VN_M_NMSE]))))
 				continue;

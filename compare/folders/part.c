@@ -65,7 +65,7 @@ static vn_status ask_scheduler(int of, int *index, vn_error *err)
 	               of, of, of, of);
 }
 
-vn_status vn_part_read(const char *text, vn_part *part, vn_error *err)
+vn_status vn_folder_part_read(const char *text, vn_folder_part *part, vn_error *err)
 {
 	const char *slash = strchr(text, '/');
 	const char *count = slash ? slash + 1 : text;
@@ -74,7 +74,7 @@ vn_status vn_part_read(const char *text, vn_part *part, vn_error *err)
 	if (!read_number(count, strlen(count), &of) || (slash && !read_number(text, (size_t)(slash - text), &index)) ||
 	    index < 1 || of < 1 || of > VN_MOST_PARTS || index > of)
 		return vn_fail(err, VN_ERR_USAGE, "--part takes I/N, part I of N from 1/N to N/N, or N, not '%.40s'", text);
-	*part = (vn_part) { (int)index, (int)of };
+	*part = (vn_folder_part) { (int)index, (int)of };
 	return slash ? VN_OK : ask_scheduler((int)of, &part->index, err);
 }
 
@@ -89,7 +89,8 @@ static int larger_first(const void *a, const void *b)
 	return x->bytes != y->bytes ? (x->bytes < y->bytes) - (x->bytes > y->bytes) : x->at - y->at;
 }
 
-vn_status vn_part_deal(const int64_t *bytes, int n, vn_part part, bool *mine, int *in_order, vn_error *err)
+vn_status vn_folder_part_deal(const int64_t *bytes, int n, vn_folder_part part, bool *mine, int *in_order,
+                              vn_error *err)
 {
 	const int of = part.of ? part.of : 1;
 	item     *order = malloc((size_t)n * sizeof *order + 1);

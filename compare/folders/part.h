@@ -13,19 +13,19 @@
 
 enum { VN_MOST_PARTS = 100000 };
 
-typedef struct vn_part {
+typedef struct vn_folder_part {
 	int index, of; /* 1 to `of`; of 0: everything */
-} vn_part;
+} vn_folder_part;
 
 /* Reads "I/N", or "N": then I is the number that the scheduler gave this process, counted from its
  * first: SLURM_ARRAY_TASK_ID (an array job), OMPI_COMM_WORLD_RANK (mpirun of Open MPI), PMI_RANK
  * (mpirun of MPICH), SLURM_PROCID (srun), JOB_COMPLETION_INDEX (an indexed job of Kubernetes); the
  * first that is set. VN_ERR_USAGE: another text, a number out of range, none of these variables, or
  * a scheduler that says that it runs another number of processes. */
-vn_status vn_part_read(const char *text, vn_part *part, vn_error *err);
+vn_status vn_folder_part_read(const char *text, vn_folder_part *part, vn_error *err);
 
 /* Sets mine (n) for the items that belong to the part, and order (n) to all items, the largest first. bytes (n):
  * their sizes. */
-vn_status vn_part_deal(const int64_t *bytes, int n, vn_part part, bool *mine, int *order, vn_error *err);
+vn_status vn_folder_part_deal(const int64_t *bytes, int n, vn_folder_part part, bool *mine, int *order, vn_error *err);
 
 #endif

@@ -93,7 +93,7 @@ static vn_status digest_work(const char *const *side, int sides, const vn_folder
 }
 
 vn_status vn_together_begin(vn_together *t, const char *const *side, int sides, const vn_folder_pairs *pairs,
-                            vn_part part, const char *asked, bool *mine, int *order, vn_error *err)
+                            vn_folder_part part, const char *asked, bool *mine, int *order, vn_error *err)
 {
 	int64_t  *bytes = calloc((size_t)pairs->n + 1, sizeof *bytes);
 	bool      good = bytes != NULL;
@@ -109,7 +109,7 @@ vn_status vn_together_begin(vn_together *t, const char *const *side, int sides, 
 		st = no_memory(err);
 	else if (!(st = add_sizes(side, sides, pairs, bytes, err)) &&
 	         !(st = digest_work(side, sides, pairs, bytes, asked, &t->work, err)))
-		st = vn_part_deal(bytes, pairs->n, part, mine, order, err);
+		st = vn_folder_part_deal(bytes, pairs->n, part, mine, order, err);
 	free(bytes);
 	return st;
 }

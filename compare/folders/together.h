@@ -28,7 +28,7 @@ typedef struct vn_together {
 	int               folders[VN_MOST_FOLDERS], others[VN_MOST_FOLDERS]; /* what was ignored in each */
 	vn_digest         work;  /* of the work list and of what was asked of it */
 	int               total; /* pairs of all parts */
-	vn_part           part;  /* of 0: this is the whole */
+	vn_folder_part    part;  /* of 0: this is the whole */
 	vn_together_pair *pair;  /* (n), by name */
 	int               n;
 } vn_together;
@@ -38,7 +38,7 @@ typedef struct vn_together {
  * changes a verdict. Call vn_together_free afterwards, also after a failure. VN_ERR_IO: the size of a file cannot be
  * read. */
 vn_status vn_together_begin(vn_together *t, const char *const *side, int sides, const vn_folder_pairs *pairs,
-                            vn_part part, const char *asked, bool *mine, int *order, vn_error *err);
+                            vn_folder_part part, const char *asked, bool *mine, int *order, vn_error *err);
 /* Adds the next pair, in the order of their names. there (sides); each: of several candidates, else "".
  * Copies all. */
 vn_status vn_together_add(vn_together *t, const char *name, const bool *there, int status, const char *each,

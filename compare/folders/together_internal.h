@@ -7,7 +7,7 @@
 #define VN_TOGETHER_SCHEMA "vernier-folders/1"
 
 extern const char *const vn_together_verdicts[3]; /* by status */
-/* Who has a pair: by whether the reference's folder has it, and whether the only candidate's. */
+/* Which folders hold a pair, in words: [the reference's does][the only candidate's does]. */
 extern const char *const vn_together_holders[2][2];
 
 #endif

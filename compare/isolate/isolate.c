@@ -295,7 +295,7 @@ static vn_status join(search *s, bool *found, vn_isolated *x, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status run(search *s, bool *found, vn_isolated *x, vn_error *err)
+static vn_status run_repaired(search *s, bool *found, vn_isolated *x, vn_error *err)
 {
 	bool      any;
 	vn_status st;
@@ -330,7 +330,7 @@ vn_status vn_isolate(const vn_isolate_request *q, vn_isolated *x, vn_error *err)
 	if (!s.on || !s.list || !s.group || !s.gone || !found)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", q->n);
 	else
-		st = run(&s, found, x, err);
+		st = run_repaired(&s, found, x, err);
 	x->runs = s.runs;
 	for (int i = 0; i < s.n_known; i++)
 		free(s.known[i]);

@@ -75,7 +75,7 @@ const char *vn_repair_says_probe(const vn_probe *p);
 typedef struct vn_repair_about {
 	const char *model, *candidate, *precision; /* "gpu" or the command */
 	int64_t     tokens;                        /* 0: known only to the command */
-	const char *source, *gpu;                  /* as for vn_shell_runs; source "": another engine ran */
+	const char *source, *gpu;                  /* source "": another engine ran */
 } vn_repair_about;
 void      vn_repair_text(const vn_repair_about *a, const vn_experiment *x, const vn_repair *r, FILE *out);
 /* Schema vernier-isolate/1; see specs/isolate.md. */

@@ -22,7 +22,7 @@ static const char *verdict(const vn_repair *r)
 
 /* ---- for a person ------------------------------------------------------------------ */
 
-static void number(double kl, FILE *out)
+static void write_number(double kl, FILE *out)
 {
 	if (isnan(kl))
 		fputs("unknown", out);
@@ -42,7 +42,7 @@ static void put_trial(const vn_experiment *x, const char *what, const vn_isolate
 			fprintf(out, ": %d of %d checkpoints, the first %s", t->outside, x->compared,
 			        vn_text_clean(first, sizeof first));
 		fputs("; logits KL mean ", out);
-		number(t->kl, out);
+		write_number(t->kl, out);
 	}
 	fputc('\n', out);
 }
@@ -107,7 +107,7 @@ static void put_yours(const vn_experiment *x, const vn_repair *r, FILE *out)
 		                  : "bad");
 		if (limits) {
 			fprintf(out, ", %d of %d checkpoints; logits KL mean ", y->outside, x->compared);
-			number(y->kl, out);
+			write_number(y->kl, out);
 		}
 		fputc('\n', out);
 	}

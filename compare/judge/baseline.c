@@ -1,6 +1,7 @@
 /* baseline.c: see baseline.h. */
 #include "compare/judge/baseline.h"
 #include "compare/judge/pool_channels.h"
+#include "compare/judge/unmeasured.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
 
@@ -220,7 +221,7 @@ static vn_since check_since(const baseline *b, const before *p, vn_check *k, dou
 	*was = json_number_value(value);
 	/* Reports may be chained, each 1 % worse than the last, so the comparison uses the best value ever recorded. */
 	const double least = json_is_number(best) ? json_number_value(best) : *was;
-	const bool   count = k->metric == VN_M_NONFINITE || k->metric == VN_M_DIFFERING;
+	const bool   count = vn_metric_get(k->metric)->kind == VN_KIND_COUNT;
 	const double room = count ? 0.0 : VN_BASELINE_ROOM;
 	const double then = badness(k->metric, k->form, least), now = badness(k->metric, k->form, k->value);
 	k->has_best = isfinite(k->value) != 0;
@@ -298,21 +299,31 @@ static bool others_are_worse(const vn_comparison *c, const before *p, const vn_c
 	       badness(broken.metric, form, json_number_value(was)) * (1 + VN_BASELINE_ROOM);
 }
 
+/* Whether a checkpoint that was not measured, and is not now, is so for the same cause. Reports made before they
+ * had `sides` tell it by their sentence only. */
+static bool is_still_so(const vn_comparison *all, const before *p, const vn_checkpoint *c)
+{
+	const json_t *then = json_object_get(p->j, "sides");
+	const char   *detail = json_string_value(json_object_get(p->j, "detail"));
+	json_t       *sides = then ? vn_unmeasured_sides(all, c) : NULL;
+	char         *now = then ? NULL : written(c->detail ? c->detail : "");
+	const bool    same = then ? json_equal(then, sides) : now && strcmp(detail ? detail : "", now) == 0;
+	json_decref(sides);
+	free(now);
+	return same;
+}
+
 static vn_status find_since(vn_comparison *all, const baseline *b, const before *p, vn_checkpoint *c, vn_error *err)
 {
 	c->since = !c->fails ? VN_UNCHANGED : VN_NEW;
 	if (!c->fails || !p)
 		return VN_OK;
-	const char *status = json_string_value(json_object_get(p->j, "status")),
-			   *detail = json_string_value(json_object_get(p->j, "detail"));
+	const char *status = json_string_value(json_object_get(p->j, "status"));
 	if (c->status == VN_OUTSIDE)
 		return measured_since(all, b, p, c, &c->since, err);
-	if (!p->failed || strcmp(status, vn_status_text(c->status)) != 0)
+	if (!p->failed || strcmp(status, vn_status_word_text(c->status)) != 0)
 		return VN_OK;
-	char      *now = written(c->detail ? c->detail : "");
-	const bool same = now && strcmp(detail ? detail : "", now) == 0;
-	free(now);
-	c->since = same ? VN_KNOWN : VN_WORSE;
+	c->since = is_still_so(all, p, c) ? VN_KNOWN : VN_WORSE;
 	return VN_OK;
 }
 
@@ -325,7 +336,7 @@ static vn_status all_found(const baseline *b, vn_error *err)
 	int           n = 0;
 	for (size_t i = 0; i < b->n; i++) {
 		const char *status = json_string_value(json_object_get(b->point[i].j, "status"));
-		if (b->point[i].found || strcmp(status, vn_status_text(VN_EXTRA)) == 0)
+		if (b->point[i].found || strcmp(status, vn_status_word_text(VN_EXTRA)) == 0)
 			continue;
 		first = first ? first : &b->point[i];
 		n++;

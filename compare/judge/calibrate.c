@@ -108,12 +108,13 @@ static bool high(const vn_seen *s)
  * channel is 1 within its error in most runs, but off by up to 8 eps in some (fp16-acc32.yaml, bf16.yaml). */
 static double least(const vn_seen *s)
 {
-	const double eps = ldexp(1.0, -s->digits);
-	if (s->metric == VN_M_WORST_CHANNEL_SCALE)
+	const double          eps = ldexp(1.0, -s->digits);
+	const vn_metric_info *info = vn_metric_get(s->metric);
+	if (info->kind == VN_KIND_FACTOR && info->worst == VN_WORST_CHANNEL)
 		return s->form == VN_OVER_FLOOR ? 8.0 : 8 * eps;
 	if (s->form == VN_OVER_FLOOR)
 		return 1.0;
-	return s->metric == VN_M_NORM_RATIO ? eps / 16 : eps * eps / 16;
+	return info->kind == VN_KIND_NORM ? eps / 16 : eps * eps / 16;
 }
 
 /* Above this value vernier limits would warn that the limit is too loose to be useful. */
@@ -259,7 +260,7 @@ static void quoted(const char *text, const char *instead_of, FILE *out)
 	free(clean);
 }
 
-static void number(const group *g, FILE *out)
+static void write_number(const group *g, FILE *out)
 {
 	if (g->none)
 		fprintf(out, "none");
@@ -325,7 +326,7 @@ static void keys(const group *g, int n, const char *indent, FILE *out)
 			continue;
 		}
 		fprintf(out, "%s%s: ", indent, vn_limit_key(s->form, s->metric, key));
-		number(&g[i], out);
+		write_number(&g[i], out);
 		fputc('\n', out);
 	}
 	if (!inner)
@@ -334,7 +335,7 @@ static void keys(const group *g, int n, const char *indent, FILE *out)
 	for (int i = 0, said = 0; i < n; i++)
 		if (beside(g, n, g[i].worst)) {
 			fprintf(out, "%s %s: ", said++ ? "," : "", vn_limit_key(VN_PLAIN, g[i].worst->metric, key));
-			number(&g[i], out);
+			write_number(&g[i], out);
 		}
 	fputs(" }\n", out);
 }

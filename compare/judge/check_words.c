@@ -61,16 +61,10 @@ const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN
 		            say_limit(k->rule->key[k->form][k->metric].last, limit, sizeof limit));
 	if (k->steps)
 		vn_text_add(text, VN_WORDS, " over %d steps", k->steps);
-	const int64_t token = k->metric == VN_M_WORST_TOKEN_COSINE ? p->m.worst_token
-	                      : k->metric == VN_M_WORST_TOKEN_NMSE ? p->m.worst_nmse_token
-	                                                           : -1;
-	if (token >= 0 && !k->note && !k->steps)
-		vn_text_add(text, VN_WORDS, " at token %" PRId64, token);
-	const int64_t channel = k->metric == VN_M_WORST_CHANNEL_NMSE    ? p->m.worst_nmse_channel
-	                        : k->metric == VN_M_WORST_CHANNEL_SCALE ? p->m.worst_scale_channel
-	                                                                : -1;
-	if (channel >= 0 && !k->note)
-		vn_text_add(text, VN_WORDS, " at channel %" PRId64, channel);
+	const bool    channel = info->worst == VN_WORST_CHANNEL;
+	const int64_t place = vn_metric_worst_of(&p->m, k->metric);
+	if (place >= 0 && !k->note && (channel || !k->steps))
+		vn_text_add(text, VN_WORDS, " at %s %" PRId64, channel ? "channel" : "token", place);
 	if (k->rule && k->line == 0)
 		vn_text_add(text, VN_WORDS, " (%s)", k->rule->file);
 	else if (k->form == VN_OF_OPERATION)
@@ -104,7 +98,7 @@ const char *vn_say_failure(const vn_checkpoint *p, char text[VN_WORDS])
 			vn_text_add(text, VN_WORDS, "; new since the baseline");
 		return text;
 	}
-	snprintf(text, VN_WORDS, "%s%s%s%s%s", vn_status_text(p->status), p->detail ? ": " : "", p->detail ? p->detail : "",
-	         p->holds ? "; " : "", p->holds ? p->holds : "");
+	snprintf(text, VN_WORDS, "%s%s%s%s%s", vn_status_word_text(p->status), p->detail ? ": " : "",
+	         p->detail ? p->detail : "", p->holds ? "; " : "", p->holds ? p->holds : "");
 	return text;
 }

@@ -140,9 +140,16 @@ double vn_count_carrying(const vn_comparison *c, const vn_checkpoint *p)
 	return r4 > 0 ? rr * rr / r4 : (double)p->m.finite;
 }
 
+bool vn_count_has_luck(vn_metric m)
+{
+	const vn_metric_info *info = vn_metric_get(m);
+	return info->kind == VN_KIND_NORM || (info->kind == VN_KIND_FACTOR && !info->worst);
+}
+
 double vn_count_factor(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, double value, double nmse)
 {
-	const double n = (double)p->m.finite, far = m == VN_M_NORM_RATIO ? fabs(value - 1) : value;
+	const bool   norm = vn_metric_get(m)->kind == VN_KIND_NORM;
+	const double n = (double)p->m.finite, far = norm ? fabs(value - 1) : value;
 	const double one = ldexp(0.42, -vn_dtype_digits(p->m.grid)),
 				 rest = fmax(nmse - far * far, one * one); /* the error of one rounding */
 	int64_t      rows;
@@ -154,9 +161,9 @@ double vn_count_factor(const vn_comparison *c, const vn_checkpoint *p, vn_metric
 	/* The factor itself takes one degree of freedom. The allowance for n numbers is already subtracted from the
 	 * scale; nothing is subtracted from a norm, to which the rest adds. */
 	const double error = 6 * sqrt(rest / fmax(fewer - 1, 1.0 / 64));
-	const double luck = m == VN_M_NORM_RATIO ? error + rest / 2 : error - 6 * sqrt(rest / n);
+	const double luck = norm ? error + rest / 2 : error - 6 * sqrt(rest / n);
 	double       left = fmax(0, far - fmax(luck, 0));
-	if (m == VN_M_SCALE)
+	if (!norm)
 		left = fmax(left, fmin(p->m.middle, far)); /* part that a small number of values cannot explain */
-	return m == VN_M_NORM_RATIO ? 1 + left : left;
+	return norm ? 1 + left : left;
 }

@@ -21,15 +21,15 @@ void vn_floor_set(vn_checkpoint *p, const vn_measured *m)
 }
 
 /* Whether the metric adds like a square of errors. KL divergence does. */
-static bool is_square(int m)
+static bool is_square(vn_metric m)
 {
-	return m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_WORST_CHANNEL_NMSE || m == VN_M_KL_MEAN ||
-	       m == VN_M_KL_P99 || m == VN_M_KL_MAX;
+	const vn_metric_kind kind = vn_metric_get(m)->kind;
+	return kind == VN_KIND_SQUARES || kind == VN_KIND_DIVERGENCE;
 }
 
 double vn_floor_sum(vn_metric m, double x, double y)
 {
-	return is_square((int)m) ? x + y : hypot(x, y);
+	return is_square(m) ? x + y : hypot(x, y);
 }
 
 void vn_floor_join(vn_checkpoint *p, const vn_measured *m)
@@ -73,9 +73,7 @@ double vn_floor_of_sums(const vn_comparison *c, vn_metric m)
 {
 	if (!c->opened.policy.products)
 		return 0.0;
-	return m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_WORST_CHANNEL_NMSE ? SUMS_FLOOR
-	       : m == VN_M_KL_MEAN                                                          ? SUMS_KL
-	                                                                                    : 0.0;
+	return vn_metric_get(m)->kind == VN_KIND_SQUARES ? SUMS_FLOOR : m == VN_M_KL_MEAN ? SUMS_KL : 0.0;
 }
 
 /* Over many numbers, rounding leaves no common factor in one run and a tiny one in another, so a factor's floor
@@ -83,8 +81,7 @@ double vn_floor_of_sums(const vn_comparison *c, vn_metric m)
 static double least_floor(const vn_comparison *c, const vn_checkpoint *p, vn_metric m)
 {
 	const int own = vn_policy_digits(c->opened.policy), kept = vn_dtype_digits(p->m.grid);
-	return m == VN_M_SCALE || m == VN_M_WORST_CHANNEL_SCALE ? ldexp(0.42, -(own < kept ? own : kept))
-	                                                        : vn_floor_of_sums(c, m);
+	return vn_metric_get(m)->kind == VN_KIND_FACTOR ? ldexp(0.42, -(own < kept ? own : kept)) : vn_floor_of_sums(c, m);
 }
 
 /* With a floor of zero the format causes no error here, so any error fails. */
@@ -217,7 +214,7 @@ static bool check(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, v
 		add(to, m, form, l, 0, "the floor lacks this metric");
 	else if (form != VN_OVER_FLOOR) {
 		double value = s.value;
-		if ((m == VN_M_SCALE || m == VN_M_NORM_RATIO) && !vn_limit_holds(m, form, l->value, value)) {
+		if (vn_count_has_luck(m) && !vn_limit_holds(m, form, l->value, value)) {
 			const double left = vn_count_factor(c, p, m, value, p->m.value[VN_M_NMSE]);
 			value = vn_limit_holds(m, form, l->value, left) ? left : value;
 		}

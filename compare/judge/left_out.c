@@ -6,7 +6,6 @@
 #include "compare/judge/check_words.h"
 #include "compare/judge/judge.h"
 
-#include "capture/recording/left_out.h"
 #include "libref/base/stats.h"
 
 #include <math.h>
@@ -40,9 +39,10 @@ vn_status vn_judge_measured(vn_comparison *c, const vn_checkpoint *p, const vn_m
 
 /* ---- one of them ------------------------------------------------------------------------ */
 
-/* Under this name, the first name of the reference's tensor, or that of the plan's value. */
-static const vn_left_out *find(const vn_comparison *c, const vn_left_out *list, int n, const vn_checkpoint *p)
+const vn_left_out *vn_left_out_of(const vn_comparison *c, const vn_checkpoint *p)
 {
+	const vn_left_out *list;
+	const int          n = vn_recording_left_out(c->opened.cand, &list);
 	const vn_left_out *l = vn_left_out_find(list, n, p->step, p->name);
 	const int          first = vn_recording_entry(c->opened.ref, p->ref)->same_as;
 
@@ -212,7 +212,7 @@ vn_status vn_judge_left_out(vn_comparison *c, vn_error *err)
 	for (int i = 0; i < c->result.n_points; i++) {
 		vn_checkpoint     *p = &c->result.point[i];
 		const vn_entry    *e = !st && p->status == VN_MISSING ? vn_recording_entry(c->opened.ref, p->ref) : NULL;
-		const vn_left_out *l = e ? find(c, list, n, p) : NULL;
+		const vn_left_out *l = e ? vn_left_out_of(c, p) : NULL;
 		const bool         behind = !l && e && stop >= 0 && comes_after(e, vn_recording_entry(c->opened.ref, stop));
 		if (l && same_reference(e, l))
 			st = judge(c, p, e, l, &t, err);

@@ -15,8 +15,14 @@
 
 #include "compare/comparison/comparison.h"
 
+#include "capture/recording/left_out.h"
+
 /* After vn_match. */
 vn_status vn_judge_left_out(vn_comparison *c, vn_error *err);
+
+/* Returns what the candidate's run left out for p (an entry of the reference): under p's name, the first name of
+ * the reference's tensor, or that of the plan's value. NULL: nothing. */
+const vn_left_out *vn_left_out_of(const vn_comparison *c, const vn_checkpoint *p);
 
 /* What to do about checkpoints that were not run. */
 #define VN_RECORD_WHOLE "record again without --stop-at-first"

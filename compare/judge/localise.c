@@ -180,7 +180,7 @@ static double brings(const vn_checkpoint *p)
 	for (int i = 0; i < p->n_checks; i++) {
 		const vn_check k = vn_check_at(p, i);
 		const double   part = vn_check_used(&k);
-		if (k.metric != VN_M_HEADROOM && part <= 1)
+		if (vn_metric_get(k.metric)->kind != VN_KIND_RANGE && part <= 1)
 			most = fmax(most, part);
 	}
 	return most;

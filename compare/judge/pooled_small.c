@@ -35,13 +35,21 @@ static int compare_members(const void *a, const void *b)
 bool vn_pooled_small_has(vn_metric m)
 {
 	const vn_metric_info *info = vn_metric_get(m);
-	/* A percentile of all steps cannot be computed from the percentiles of each. */
-	return info->over_floor && !info->scores && m != VN_M_ULP_P50 && m != VN_M_ULP_P99;
+	return info->over_floor && !info->scores && info->pool != VN_POOL_NEVER;
 }
 
 static const double *values(const vn_checkpoint *p, bool floor)
 {
 	return floor ? p->floor : p->m.value;
+}
+
+static void add_step(double *value, const double *of_step, vn_metric m, double numbers)
+{
+	const vn_metric_pool pool = vn_metric_get(m)->pool;
+	if (vn_pooled_small_has(m) && pool == VN_POOL_MEAN)
+		value[m] += of_step[m] * numbers;
+	else if (vn_pooled_small_has(m) && pool == VN_POOL_MAX)
+		value[m] = fmax(value[m], of_step[m]);
 }
 
 /* Combines the metrics of all members from those of each, summing in units of `unit`. Returns the index of the
@@ -61,12 +69,8 @@ static int64_t join(const vn_comparison *c, const member *in, int n, bool floor,
 		row[i] = (vn_squares) { .rr = r * r * k, .cc = r * r * k, .rc = r * r * k, .dd = d * d * k };
 		vn_squares_add(&all, &row[i]);
 		numbers += k;
-		value[VN_M_MEAN_ABS] += v[VN_M_MEAN_ABS] * k;
-		value[VN_M_MEAN_REL] += v[VN_M_MEAN_REL] * k;
-		value[VN_M_SCALE] = fmax(value[VN_M_SCALE], v[VN_M_SCALE]);
-		value[VN_M_MAX_ABS] = fmax(value[VN_M_MAX_ABS], v[VN_M_MAX_ABS]);
-		value[VN_M_MAX_REL] = fmax(value[VN_M_MAX_REL], v[VN_M_MAX_REL]);
-		value[VN_M_ULP_MAX] = fmax(value[VN_M_ULP_MAX], v[VN_M_ULP_MAX]);
+		for (int m = 0; m < VN_N_METRICS; m++)
+			add_step(value, v, (vn_metric)m, k);
 	}
 	vn_measure_tokens(row, n, size, &rows);
 	value[VN_M_NMSE] = all.dd == 0.0 ? 0.0 : all.dd / all.rr;
@@ -75,8 +79,9 @@ static int64_t join(const vn_comparison *c, const member *in, int n, bool floor,
 	value[VN_M_WORST_CHANNEL_SCALE] = value[VN_M_SCALE];
 	value[VN_M_WORST_TOKEN_NMSE] = rows.value[VN_M_WORST_TOKEN_NMSE];
 	value[VN_M_RMSE] = numbers > 0.0 ? unit * sqrt(all.dd / numbers) : 0.0;
-	value[VN_M_MEAN_ABS] = numbers > 0.0 ? value[VN_M_MEAN_ABS] / numbers : 0.0;
-	value[VN_M_MEAN_REL] = numbers > 0.0 ? value[VN_M_MEAN_REL] / numbers : 0.0;
+	for (int m = 0; m < VN_N_METRICS; m++)
+		if (vn_pooled_small_has((vn_metric)m) && vn_metric_get((vn_metric)m)->pool == VN_POOL_MEAN)
+			value[m] = numbers > 0.0 ? value[m] / numbers : 0.0;
 	return rows.worst_nmse_token;
 }
 

@@ -1,26 +1,15 @@
 /* reach.c: see reach.h. */
 #include "compare/judge/reach.h"
 
-/* Whether a row of the output depends on other tokens' rows of this input. */
-static bool mixes_tokens(const vn_node *node, int input)
-{
-	switch (node->op) {
-	case VN_OP_ATTENTION: return input != VN_ATTN_Q;
-	case VN_OP_CAUSAL_CONV:
-	case VN_OP_DELTA_RULE: return true;
-	default: return false;
-	}
-}
-
 typedef struct asker {
-	const vn_plan *plan;
-	vn_reach      *reach;
-	void          *context;
+	const vn_plan    *plan;
+	vn_reach_visitor *reach;
+	void             *context;
 } asker;
 
 static void input(const asker *a, size_t step, const vn_node *node, int i, bool all_rows)
 {
-	a->reach(a->context, step, vn_plan_root(a->plan, node->in[i]), all_rows || mixes_tokens(node, i));
+	a->reach(a->context, step, vn_plan_root(a->plan, node->in[i]), all_rows || vn_op_mixes_tokens(node->op, i));
 }
 
 /* A state after a step: the value that shows it, or else what was written to it in all steps so far. */
@@ -36,7 +25,7 @@ static void state(const asker *a, size_t step, const vn_state *s)
 				input(a, k, node, i, true);
 }
 
-void vn_reach_inputs(const vn_plan *plan, size_t step, int value, bool all_rows, vn_reach *reach, void *context)
+void vn_reach_inputs(const vn_plan *plan, size_t step, int value, bool all_rows, vn_reach_visitor *reach, void *context)
 {
 	const asker     a = { plan, reach, context };
 	const vn_value *v = &plan->value[value];

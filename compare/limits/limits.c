@@ -61,36 +61,15 @@ const char *vn_limit_doubt(vn_form form, vn_metric m, double value)
 		return value > 1e6 ? "times the floor almost never fails"
 		       : value < 1 ? "times the floor: a correct run in that format may exceed it"
 		                   : NULL;
-	if (m == VN_M_COSINE || m == VN_M_WORST_TOKEN_COSINE)
-		return value <= -1 ? "can never fail" : value <= 0 ? "lets an unrelated tensor pass" : NULL;
-	if (info->better == VN_HIGHER)
-		return value <= 0 ? "can never fail" : NULL;
+	if (info->kind == VN_KIND_COSINE && value > info->loose && value <= 0)
+		return "lets an unrelated tensor pass";
 	/* A factor beyond 6 standard errors is 0 in most tensors, whatever their fault, and positive by chance in
 	 * others. */
-	if ((m == VN_M_SCALE || m == VN_M_WORST_CHANNEL_SCALE) && value == 0)
+	if (info->kind == VN_KIND_FACTOR && value == 0)
 		return "depends on the number of elements: rounding alone exceeds it in small tensors, and stays far below in "
 			   "large ones";
-	if (m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_WORST_CHANNEL_NMSE || m == VN_M_NORM_RATIO ||
-	    m == VN_M_SCALE || m == VN_M_WORST_CHANNEL_SCALE)
-		return value >= 1 ? "lets a tensor of zeros pass" : NULL;
-	if (m == VN_M_HEADROOM)
-		return value >= 1 ? "can never fail" : NULL;
-	if (m == VN_M_ULP_P50 || m == VN_M_ULP_P99 || m == VN_M_ULP_MAX)
-		return value >= 4294967296.0 ? "can never fail in float32 or less" : NULL;
-	/* For counts: no file holds a tensor of 1e15 elements, and a tensor with a million NaN is useless. */
-	if (m == VN_M_NONFINITE)
-		return value >= 1e6 ? "almost never fails" : NULL;
-	if (m == VN_M_DIFFERING)
-		return value >= 1e15 ? "can never fail" : NULL;
-	/* Uniform scores diverge by ln V from certainty, which is 12 for 150,000 tokens. A mean of 10 means
-	 * unrelated logits. */
-	if (m == VN_M_KL_MEAN)
-		return value >= 10 ? "lets unrelated logits pass" : NULL;
-	if (m == VN_M_KL_P99 || m == VN_M_KL_MAX)
-		return value >= 50 ? "almost never fails" : NULL;
-	if (value >= 1e38)
-		return "almost never fails";
-	return NULL; /* errors in a tensor's own units: large or small only relative to it (limits_use.h) */
+	const bool loose = info->better == VN_HIGHER ? value <= info->loose : value >= info->loose;
+	return loose ? info->loose_means : NULL;
 }
 
 const char *vn_rule_why(const vn_rule *r, vn_form form, vn_metric m)

@@ -81,14 +81,14 @@ static bool metric_key(const char *key, bool plain_only, vn_form *form, vn_metri
 static vn_status value_of(reader *r, const char *key, vn_form form, vn_metric m, double *value)
 {
 	const vn_metric_info *info = vn_metric_get(m);
-	const double          low = m == VN_M_COSINE || m == VN_M_WORST_TOKEN_COSINE ? -1 : 0;
+	const double          low = info->kind == VN_KIND_COSINE ? -1 : 0;
 	vn_status             st = vn_yaml_number(r->y, key, value);
 	if (st)
 		return st;
 	if (*value < low)
 		return FAIL(r, "%s: %g is below %g, which nothing can meet", key, *value, low);
-	if (form != VN_OVER_FLOOR && *value > info->top)
-		return FAIL(r, "%s: %g is above %g, which nothing can meet", key, *value, info->top);
+	if (form != VN_OVER_FLOOR && info->better == VN_HIGHER && *value > 1)
+		return FAIL(r, "%s: %g is above 1, which nothing can meet", key, *value);
 	return doubt(r, form, m, key, *value);
 }
 

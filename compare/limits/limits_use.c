@@ -113,15 +113,15 @@ static void count(vn_limits_use *u, int rule)
  * that the format allows. */
 static bool sees_rounding(vn_metric m)
 {
-	return m != VN_M_ULP_P50 && m != VN_M_ULP_P99 && m != VN_M_ULP_MAX && vn_metric_get(m)->better != VN_HIGHER
-	           ? true
-	           : m == VN_M_COSINE || m == VN_M_WORST_TOKEN_COSINE;
+	const vn_metric_kind kind = vn_metric_get(m)->kind;
+	return kind != VN_KIND_ULPS && kind != VN_KIND_SHARE;
 }
 
 /* Whether the metric notices zeros, which are finite and far from the ends of every format. */
 static bool sees_zeros(vn_metric m)
 {
-	return m != VN_M_NONFINITE && m != VN_M_HEADROOM && m != VN_M_ARGMAX_AGREEMENT && m != VN_M_TOP5_AGREEMENT;
+	const vn_metric_kind kind = vn_metric_get(m)->kind;
+	return m != VN_M_NONFINITE && kind != VN_KIND_RANGE && kind != VN_KIND_SHARE;
 }
 
 static void try_limit(vn_limits_use *u, const vn_entry *e, const vn_limit *l, vn_form f, vn_metric m,

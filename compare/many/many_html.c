@@ -70,7 +70,7 @@ static void candidates(const vn_many *m, FILE *out)
 	fputs("</tbody></table></div>\n", out);
 }
 
-static void number(FILE *out, const char *name, const char *format, double x)
+static void write_number(FILE *out, const char *name, const char *format, double x)
 {
 	if (isnan(x))
 		return;
@@ -85,9 +85,9 @@ static void cell(const vn_many_cell *x, FILE *out)
 	fprintf(out, "<td class=\"n%s\"", x && x->fails ? " out" : "");
 	if (x && x->measured) {
 		fputs(" title=\"", out);
-		number(out, "cosine", "%.8f", x->cosine);
-		number(out, "max abs", "%.3e", x->max_abs);
-		number(out, "max rel", "%.3e", x->max_rel);
+		write_number(out, "cosine", "%.8f", x->cosine);
+		write_number(out, "max abs", "%.3e", x->max_abs);
+		write_number(out, "max rel", "%.3e", x->max_rel);
 		fprintf(out, "%s\"", x->origin ? "origin" : x->fails ? "outside" : "within");
 	}
 	fputc('>', out);

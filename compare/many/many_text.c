@@ -22,9 +22,9 @@ static void candidate(const vn_many *m, int i, const vn_many_options *o, FILE *o
 
 	fprintf(out, "%-10c %s", vn_many_letter(i), shown(x->path, path));
 	if (x->about && *x->about)
-		fprintf(out, "  %s(%s)%s", VN_DIM(o->colour), x->about, VN_PLAIN(o->colour));
+		fprintf(out, "  %s(%s)%s", VN_DIM(o->colour), x->about, VN_COLOUR_OFF(o->colour));
 	fprintf(out, "\n%-10s %s%s%s\n", "", x->status ? VN_RED(o->colour) : VN_GREEN(o->colour),
-	        vn_many_say_verdict(x, words), VN_PLAIN(o->colour));
+	        vn_many_say_verdict(x, words), VN_COLOUR_OFF(o->colour));
 	for (int k = 0; k < x->refusals.n && k < REFUSALS; k++)
 		fprintf(out, "%-10s refused: %s\n", "", x->refusals.line[k]);
 	if (x->refusals.n > REFUSALS)
@@ -81,7 +81,7 @@ static void one_row(const vn_many *m, const vn_many_options *o, const widths *w,
 			continue;
 		const int length = (int)strlen(vn_many_say_cell(x, text));
 		fprintf(out, "%*s  %s%s%s", before, "", x && x->fails ? VN_RED(o->colour) : "", text,
-		        x && x->fails ? VN_PLAIN(o->colour) : "");
+		        x && x->fails ? VN_COLOUR_OFF(o->colour) : "");
 		before = w->cell[i] - length;
 	}
 	fputc('\n', out);
@@ -99,7 +99,7 @@ static void healthy(const vn_many *m, const widths *w, int from, int to, FILE *o
 static void table(const vn_many *m, const vn_many_options *o, FILE *out)
 {
 	const widths w = measure(m, o);
-	fprintf(out, "\n%s%s%s\n", VN_DIM(o->colour), vn_many_legend(m), VN_PLAIN(o->colour));
+	fprintf(out, "\n%s%s%s\n", VN_DIM(o->colour), vn_many_legend(m), VN_COLOUR_OFF(o->colour));
 	fprintf(out, "%-*s  %-*s", w.label, "checkpoint", w.odd, "outside");
 	for (int i = 0, before = 0; i < m->n; i++)
 		if (m->candidate[i].status < 2) {
@@ -148,6 +148,6 @@ vn_status vn_many_text(const vn_many *m, const vn_many_options *o, FILE *out, vn
 		fprintf(out, "%-10s %s\n", i ? "" : "next", said.line[i]);
 	vn_lines_free(&said);
 	fprintf(out, "%s%s%s%s: %s\n", VN_BOLD(o->colour), vn_many_status(m) ? VN_RED(o->colour) : VN_GREEN(o->colour),
-	        vn_many_say_all(m), VN_PLAIN(o->colour), vn_many_say_who(m, who));
+	        vn_many_say_all(m), VN_COLOUR_OFF(o->colour), vn_many_say_who(m, who));
 	return VN_OK;
 }

@@ -15,7 +15,7 @@ static int has_f16c(void)
 }
 #endif
 
-const vn_metric_kernel *vn_kernel_get(int i)
+const vn_metric_kernel *vn_metric_kernel_get(int i)
 {
 	const vn_metric_kernel *can[4] = { 0 };
 	int                     n = 0;
@@ -34,19 +34,19 @@ const vn_metric_kernel *vn_kernel_get(int i)
 
 static const vn_metric_kernel *_Atomic best; /* cached, because CPUID takes thousands of cycles in a virtual machine */
 
-const vn_metric_kernel *vn_kernel_best(void)
+const vn_metric_kernel *vn_metric_kernel_best(void)
 {
 	const vn_metric_kernel *k = best;
 	if (!k)
-		best = k = vn_kernel_get(0);
+		best = k = vn_metric_kernel_get(0);
 	return k;
 }
 
-vn_status vn_kernel_choose(const char *name, vn_error *err)
+vn_status vn_metric_kernel_choose(const char *name, vn_error *err)
 {
 	char                    have[64] = "";
 	const vn_metric_kernel *k;
-	for (int i = 0; (k = vn_kernel_get(i)); i++) {
+	for (int i = 0; (k = vn_metric_kernel_get(i)); i++) {
 		if (strcmp(k->name, name) == 0) {
 			best = k;
 			return VN_OK;

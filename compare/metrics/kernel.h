@@ -96,11 +96,11 @@ extern const vn_metric_kernel vn_kernel_avx2, vn_kernel_avx512;
 #endif
 
 /* Returns the best set for this processor, or the one that was chosen. */
-const vn_metric_kernel *vn_kernel_best(void);
+const vn_metric_kernel *vn_metric_kernel_best(void);
 /* Chooses a set by name, among those that this processor can run. Call before measuring. */
-vn_status               vn_kernel_choose(const char *name, vn_error *err);
+vn_status               vn_metric_kernel_choose(const char *name, vn_error *err);
 /* Returns set i of those that this processor can run, for tests; NULL after the last. */
-const vn_metric_kernel *vn_kernel_get(int i);
+const vn_metric_kernel *vn_metric_kernel_get(int i);
 
 /* Return the largest distance in a bucket; and the bucket of a distance. */
 double vn_ulp_bucket_top(int bucket);

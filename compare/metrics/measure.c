@@ -443,7 +443,7 @@ static bool make_room(work *w, int n, pass *p, int threads)
 vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 {
 	const int all = threads > 0 ? threads : vn_team_size();
-	pass      p = { .k = vn_kernel_best(), .job = job, .w = calloc((size_t)n + 1, sizeof *p.w), .n = n };
+	pass      p = { .k = vn_metric_kernel_best(), .job = job, .w = calloc((size_t)n + 1, sizeof *p.w), .n = n };
 	bool      parts = false;
 	int       leader = 0;
 	vn_status st = VN_OK;

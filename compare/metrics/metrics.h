@@ -67,18 +67,51 @@ typedef enum vn_metric {
 
 typedef enum vn_better { VN_LOWER, VN_HIGHER, VN_NEAR_ONE } vn_better;
 
+/* What a metric is made of, and so how its floors add, how rounding and zeros show in it, and which
+ * limits make sense. */
+typedef enum vn_metric_kind {
+	VN_KIND_ERROR,      /* of errors themselves: twice the error is twice the value */
+	VN_KIND_SQUARES,    /* of squared errors over squares */
+	VN_KIND_COSINE,     /* from -1 to 1; its distance from 1 is of squared errors */
+	VN_KIND_DIVERGENCE, /* of logits; grows with squared errors */
+	VN_KIND_NORM,       /* a ratio of norms */
+	VN_KIND_FACTOR,     /* the distance from 1 of a factor, beyond chance */
+	VN_KIND_ULPS,       /* distances in numbers of the coarser format: 0 for values rounded to it */
+	VN_KIND_SHARE,      /* of rows of logits, from 0 to 1 */
+	VN_KIND_COUNT,      /* of positions, each right or wrong: no error, and no tolerance */
+	VN_KIND_RANGE,      /* a share of a format's range: no error */
+} vn_metric_kind;
+
+/* How the value over several steps follows from those of the steps (pooled_small.h). */
+typedef enum vn_metric_pool {
+	VN_POOL_BY_SUMS, /* from the sums of squares */
+	VN_POOL_MEAN,    /* the mean over all numbers */
+	VN_POOL_MAX,     /* the largest */
+	VN_POOL_NEVER,   /* it does not: a percentile */
+} vn_metric_pool;
+
+typedef enum vn_metric_worst { VN_WORST_NONE, VN_WORST_TOKEN, VN_WORST_CHANNEL } vn_metric_worst;
+
 typedef struct vn_metric_info {
-	const char *name;
-	vn_better   better;     /* how a limit holds: <=, >=, or |x - 1| <= */
-	bool        over_floor; /* NAME_over_floor is also a key of limits */
-	bool        scores;     /* only for logits */
-	double      top;        /* no limit can be larger; INFINITY: any */
-	const char *unit;       /* "", "ulp", "count"... */
-	const char *means;      /* description, half a line */
+	const char     *name;
+	vn_better       better;     /* how a limit holds: <=, >=, or |x - 1| <= */
+	bool            over_floor; /* NAME_over_floor is also a key of limits */
+	bool            scores;     /* only for logits */
+	vn_metric_kind  kind;
+	vn_metric_pool  pool;
+	vn_metric_worst worst;       /* the value of one token or channel, the worst */
+	size_t          worst_at;    /* offset in vn_measured of that one's index */
+	double          loose;       /* a limit of this or more is useless (VN_HIGHER: or less) ... */
+	const char     *loose_means; /* ... because it "can never fail" */
+	const char     *unit;        /* "", "ulp", "count"... */
+	const char     *means;       /* description, half a line */
 } vn_metric_info;
 
 const vn_metric_info *vn_metric_get(vn_metric m);
 int                   vn_metric_from_name(const char *name, vn_metric *m); /* 0: unknown */
+
+/* Does it measure an error? Counts and the use of a format's range do not. */
+bool vn_metric_is_error(vn_metric m);
 
 typedef struct vn_measured {
 	bool     has[VN_N_METRICS];
@@ -104,6 +137,9 @@ typedef struct vn_measured {
 	double   absmax[2];      /* over the finite positions */
 	vn_dtype grid;           /* the coarser format */
 } vn_measured;
+
+/* Returns the index of the token or channel that m is about; -1: none. */
+int64_t vn_metric_worst_of(const vn_measured *x, vn_metric m);
 
 /* Nothing measured: all counts are 0, all indices -1. */
 vn_measured vn_measured_none(void);

@@ -184,7 +184,7 @@ static int64_t differing(const unsigned char *a, const unsigned char *b, size_t 
 
 void vn_slice_differing(const vn_pair *p, int64_t at, size_t n, vn_sums *s)
 {
-	const vn_metric_kernel *k = vn_kernel_best();
+	const vn_metric_kernel *k = vn_metric_kernel_best();
 	double                  room[2][VN_BLOCK];
 
 	for (size_t i = 0; i < n; i += VN_BLOCK) {

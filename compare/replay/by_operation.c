@@ -132,8 +132,7 @@ static void walk_step(walk *w, int from, int to)
  * a shipped one: limits that a person wrote stand. */
 static bool may_accumulate(const vn_check *k)
 {
-	return k->rule && k->rule->shipped && !k->note && k->form != VN_OF_OPERATION && k->metric != VN_M_NONFINITE &&
-	       k->metric != VN_M_HEADROOM && k->metric != VN_M_DIFFERING;
+	return k->rule && k->rule->shipped && !k->note && k->form != VN_OF_OPERATION && vn_metric_is_error(k->metric);
 }
 
 static bool only_accumulated(vn_comparison *c, const vn_checkpoint *p, bool all)

@@ -29,15 +29,10 @@ static double value_of(const vn_measured *m, vn_metric which)
 
 static bool in_float32(const vn_node *n, int made)
 {
-	switch (n->op) {
-	case VN_OP_RMS_NORM:
-	case VN_OP_L2_NORM:
-	case VN_OP_GATED_NORM:
-	case VN_OP_LOG_DECAY:
-	case VN_OP_DELTA_RULE: return true;
-	case VN_OP_ATTENTION: return made != n->out[VN_ATTN_SCORES];
-	default: return false;
-	}
+	int slot = 0; /* also for other names of the first output */
+	for (int k = 0; k < n->n_out; k++)
+		slot = n->out[k] == made ? k : slot;
+	return vn_op_get(n->op)->in_float32 >> slot & 1;
 }
 
 vn_dtype vn_local_format(const vn_node *n, int made, int span, vn_dtype storage)

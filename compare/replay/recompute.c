@@ -139,18 +139,6 @@ static vn_status take_candidate(vn_recompute *p, vn_error *err)
 	return VN_OK;
 }
 
-/* Does a token of the operation's output depend on other tokens of this input? */
-static bool mixes_tokens(const vn_node *n, int input)
-{
-	switch (n->op) {
-	case VN_OP_ATTENTION: return input != VN_ATTN_Q;
-	case VN_OP_CAUSAL_CONV:
-	case VN_OP_DELTA_RULE:
-	case VN_OP_ROWS: return true;
-	default: return false;
-	}
-}
-
 /* all: for every token, not only those of the checkpoint. */
 static void find_span(vn_recompute *p, int value, bool all)
 {
@@ -165,7 +153,7 @@ static void find_span(vn_recompute *p, int value, bool all)
 	p->seen[node] = all ? ALL : ROWS;
 	p->narrow = p->narrow && held != VN_HELD_ROWS;
 	for (int i = 0; i < p->site.plan->node[node].n_in; i++)
-		find_span(p, p->site.plan->node[node].in[i], all || mixes_tokens(&p->site.plan->node[node], i));
+		find_span(p, p->site.plan->node[node].in[i], all || vn_op_mixes_tokens(p->site.plan->node[node].op, i));
 }
 
 static bool steps_follow(const vn_recompute *p, int upto)
@@ -239,9 +227,9 @@ static void find_points(vn_recompute *p)
 	}
 }
 
-vn_status vn_recompute_create(vn_comparison *c, vn_recompute **probe, vn_error *err)
+vn_status vn_recompute_create(vn_comparison *c, vn_recompute **made, vn_error *err)
 {
-	vn_recompute *p = *probe = calloc(1, sizeof *p);
+	vn_recompute *p = *made = calloc(1, sizeof *p);
 	vn_status     st;
 
 	if (!p)
@@ -273,7 +261,7 @@ vn_status vn_recompute_create(vn_comparison *c, vn_recompute **probe, vn_error *
 		find_points(p);
 	if (st) {
 		vn_recompute_destroy(p);
-		*probe = NULL;
+		*made = NULL;
 	}
 	return st;
 }

@@ -53,16 +53,11 @@ static vn_status make_states(run *r, call *k, vn_error *err)
 
 vn_args vn_recompute_args(const run *r, const vn_node *n)
 {
-	vn_args a = { .policy = r->w->policy,
-		          .threads = r->p->threads,
-		          .lists = r->plan->list,
-		          .wide = vn_value_wide(r->plan, n->out[0]) };
+	vn_args a = vn_eval_args(r->plan, n, r->weight, r->w->policy, r->p->threads);
 
 	if (r->w == &r->p->w[VN_FINE_WIDTH] &&
 	    r->p->site.n_span > 1) /* as in a replay, where some roundings go to the other side */
 		a.policy.products = VN_PRODUCTS_PLAIN;
-	for (int i = 0; i < n->n_w; i++)
-		a.w[i] = n->w[i] >= 0 ? &r->weight[n->w[i]] : NULL;
 	return a;
 }
 
@@ -77,24 +72,6 @@ static vn_status begin_call(run *r, int node, call *k, vn_error *err)
 		k->row[i] = vn_value_row(&r->plan->value[n->in[i]]);
 	}
 	return st ? st : make_states(r, k, err);
-}
-
-/* An experimental plan: keys kept by earlier calls are rotated again, once for every call since. */
-static vn_status turn_kept(run *r, const call *k, int step, char *rows, vn_error *err)
-{
-	const vn_node *maker = &r->plan->node[r->plan->value[k->n->in[VN_ATTN_KEPT]].node];
-	const int64_t  row = k->row[VN_ATTN_K];
-	char          *turned = malloc((size_t)(r->p->step[step].position * row) * r->w->size + 1);
-	vn_args        a = { .policy = k->a.policy, .threads = k->a.threads, .lists = k->a.lists, .in = { rows } };
-	vn_status      st = turned ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for keys");
-
-	for (int i = step - 1; !st && i > 0; i--) {
-		a.tokens = r->p->step[i].position;
-		if (!(st = r->w->eval->node(maker, &a, row, k->n->c.attention.head_dim, turned, err)))
-			memcpy(rows, turned, (size_t)(a.tokens * row) * r->w->size);
-	}
-	free(turned);
-	return st;
 }
 
 /* Prepares the call for a step. If keys are kept in another form: the kept keys of earlier calls
@@ -119,8 +96,9 @@ static vn_status turn_to(run *r, call *k, int step, vn_error *err)
 		const size_t row = (size_t)k->row[from] * r->w->size, past = (size_t)s->position * row;
 		memcpy(k->kept[i], k->in[VN_ATTN_KEPT], past);
 		memcpy(k->kept[i] + past, (const char *)k->in[from] + past, (size_t)s->tokens * row);
-		if (k->n->x.attention.again)
-			st = turn_kept(r, k, step, k->kept[i], err);
+		for (int j = step - 1; !st && j > 0 && k->n->x.attention.again; j--) /* once for every call since */
+			st = vn_eval_turn_kept(r->w->eval, r->plan, k->n, k->a.policy, k->a.threads, r->p->step[j].position,
+			                       k->kept[i], err);
 	}
 	return st;
 }

@@ -77,25 +77,6 @@ static void release_entry(const look *l, int root)
 
 static vn_status rows_of(const look *l, int value, float **rows, vn_error *err);
 
-static vn_args args_of(const look *l, const vn_node *n)
-{
-	vn_args a = {
-		.policy = l->policy, .threads = l->threads, .lists = l->plan->list, .wide = vn_value_wide(l->plan, n->out[0])
-	};
-
-	for (int i = 0; i < n->n_w; i++)
-		a.w[i] = n->w[i] >= 0 ? &l->weights[n->w[i]] : NULL;
-	return a;
-}
-
-/* Does it compute a token from its inputs at this token alone, whatever its position? */
-static bool is_by_token(vn_op op)
-{
-	return op == VN_OP_LINEAR || op == VN_OP_RMS_NORM || op == VN_OP_LAYER_NORM || op == VN_OP_GATED_NORM ||
-	       op == VN_OP_L2_NORM || op == VN_OP_ADD || op == VN_OP_ACT || op == VN_OP_GATED || op == VN_OP_SLICE ||
-	       op == VN_OP_LOG_DECAY;
-}
-
 /* The keys and values of all tokens. */
 static vn_status read_kept(const look *l, const vn_node *n, vn_args *a, vn_error *err)
 {
@@ -139,17 +120,16 @@ static vn_status compute_value(const look *l, int root, float *out, vn_error *er
 	const vn_node  *n = &l->plan->node[v->node];
 	const bool      attends = n->op == VN_OP_ATTENTION && n->n_in <= VN_ATTN_KEPT && n->n_state == 2;
 	float          *in[VN_MAX_IN] = { NULL };
-	vn_args         a = args_of(l, n);
+	vn_args         a = vn_eval_args(l->plan, n, l->weights, l->policy, l->threads);
 	vn_status       st = VN_OK;
 
-	if (--*l->left < 0 || n->out[0] != root || (n->n_state && !attends) ||
-	    (!is_by_token(n->op) && !attends && n->op != VN_OP_EMBED && n->op != VN_OP_POSITIONS && n->op != VN_OP_ROPE))
+	if (--*l->left < 0 || n->out[0] != root || (n->n_state && !attends) || (vn_op_get(n->op)->mixes && !attends))
 		return fail_unsupported(l, root, err);
 	for (int i = 0; !st && i < (attends ? 1 : n->n_in); i++)
 		st = rows_of(l, n->in[i], &in[i], err);
 	if (!st && attends)
 		st = read_kept(l, n, &a, err);
-	if (!st && is_by_token(n->op)) {
+	if (!st && vn_op_is_by_token(n->op)) {
 		a.tokens = l->n;
 		for (int i = 0; i < n->n_in; i++)
 			a.in[i] = in[i];

@@ -127,12 +127,13 @@ static vn_status take_inputs(vn_replay *r, const vn_node *node, drawn d[2], vn_e
 {
 	vn_status st = VN_OK;
 
-	for (int i = 0; !st && i < 2 && node->op == VN_OP_DELTA_RULE && is_narrow(r->e[VN_OWN].policy.storage); i++) {
+	for (int i = 0; !st && i < 2 && node->op == VN_OP_DELTA_RULE && is_narrow(r->e[VN_REPLAY_OWN].policy.storage);
+	     i++) {
 		const int      v = node->in[i ? VN_DELTA_K : VN_DELTA_Q];
 		const vn_shape s = vn_replay_shape(r, v);
 		const size_t   n = (size_t)vn_shape_count(&s);
 		d[i] = (drawn) { v, n, malloc(n * sizeof(float) + 1), malloc(n * sizeof(float) + 1) };
-		st = d[i].was && d[i].now ? vn_ref_read(r->e[VN_OWN].ref, v, d[i].was, err)
+		st = d[i].was && d[i].now ? vn_ref_read(r->e[VN_REPLAY_OWN].ref, v, d[i].was, err)
 		                          : vn_fail(err, VN_ERR_NOMEM, "no memory to replay a node");
 	}
 	return st;
@@ -144,8 +145,8 @@ static vn_status draw_again(vn_replay *r, drawn d[2], size_t width, uint32_t see
 
 	for (int i = 0; !st && i < 2 && d[i].n; i++) {
 		memcpy(d[i].now, d[i].was, d[i].n * sizeof(float));
-		redraw(d[i].now, d[i].n, width, r->e[VN_OWN].policy.storage, seed);
-		st = vn_ref_write(r->e[VN_OWN].ref, d[i].value, d[i].now, err);
+		redraw(d[i].now, d[i].n, width, r->e[VN_REPLAY_OWN].policy.storage, seed);
+		st = vn_ref_write(r->e[VN_REPLAY_OWN].ref, d[i].value, d[i].now, err);
 	}
 	return st;
 }
@@ -156,7 +157,7 @@ static vn_status put_back(vn_replay *r, drawn d[2], vn_error *err)
 
 	for (int i = 0; i < 2; i++) {
 		if (d[i].n && !st)
-			st = vn_ref_write(r->e[VN_OWN].ref, d[i].value, d[i].was, err);
+			st = vn_ref_write(r->e[VN_REPLAY_OWN].ref, d[i].value, d[i].was, err);
 		free(d[i].was);
 		free(d[i].now);
 	}
@@ -165,8 +166,8 @@ static vn_status put_back(vn_replay *r, drawn d[2], vn_error *err)
 
 static vn_status run_own(vn_replay *r, int k, vn_error *err)
 {
-	r->e[VN_OWN].n_out = 0;
-	return vn_ref_run(r->e[VN_OWN].ref, k, k + 1, err);
+	r->e[VN_REPLAY_OWN].n_out = 0;
+	return vn_ref_run(r->e[VN_REPLAY_OWN].ref, k, k + 1, err);
 }
 
 static const vn_node_output *find_made(const vn_replay_engine *e, int value)
@@ -194,7 +195,7 @@ static vn_status run_other(vn_replay *r, int k, int i, judged *j, drawn d[2], vn
 	for (uint32_t seed = 0; !st && seed < (d[0].n ? DRAWS : 1); seed++) {
 		if ((st = draw_again(r, d, (size_t)node->c.delta.key_dim, seed, err)) || (st = run_own(r, k, err)))
 			break;
-		const vn_node_output *m = find_made(&r->e[VN_OWN], j->value);
+		const vn_node_output *m = find_made(&r->e[VN_REPLAY_OWN], j->value);
 		if (!m)
 			continue;
 		const vn_tensor z = { m->dtype, m->shape, m->data };
@@ -207,7 +208,7 @@ static vn_status run_other(vn_replay *r, int k, int i, judged *j, drawn d[2], vn
 vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_node_output *own, const vn_tensor *cand,
                           const char *axes, vn_replayed *l, vn_error *err)
 {
-	vn_replay_engine      *e = &r->e[VN_OWN];
+	vn_replay_engine      *e = &r->e[VN_REPLAY_OWN];
 	const int              k = (int)(node - r->plan->node);
 	const int              others = l->bad ? 0 : vn_variants_count(node, e->policy);
 	const vn_tensor        a = { own->dtype, own->shape, own->data };

@@ -117,13 +117,13 @@ static vn_status open_engines(vn_replay *r, int steps, vn_error *err)
 		return st;
 	if ((st = vn_plan_clone(r->plan, &r->other, err)))
 		return st;
-	r->e[VN_OWN].policy = r->c->opened.policy;
-	r->e[VN_FINE].policy = vn_policy_fine(r->c->opened.policy);
+	r->e[VN_REPLAY_OWN].policy = r->c->opened.policy;
+	r->e[VN_REPLAY_FINE].policy = vn_policy_fine(r->c->opened.policy);
 	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
 		const vn_ref_options o = { .policy = r->e[i].policy,
 			                       .threads = r->c->request.options->threads,
-			                       .progress = i == VN_OWN };
-		st = vn_ref_create(i == VN_OWN ? r->other : r->plan, vn_model_weights(m), &o, &r->e[i].ref, err);
+			                       .progress = i == VN_REPLAY_OWN };
+		st = vn_ref_create(i == VN_REPLAY_OWN ? r->other : r->plan, vn_model_weights(m), &o, &r->e[i].ref, err);
 	}
 	return st;
 }

@@ -56,7 +56,7 @@ static void make_room(vn_replay *r, int k)
 }
 
 /* What the engines hold of it now. */
-static vn_status keep_saved(vn_replay *r, vn_saved *s, vn_should as, vn_error *err)
+static vn_status keep_saved(vn_replay *r, vn_saved *s, vn_replay_should as, vn_error *err)
 {
 	const vn_shape whole = vn_replay_shape(r, s->value);
 	vn_status      st = VN_OK;
@@ -74,8 +74,8 @@ static vn_status keep_saved(vn_replay *r, vn_saved *s, vn_should as, vn_error *e
 
 /* The inputs of node k that are in error, as indices into saved, and what replaces each. */
 typedef struct suspects {
-	int       k, n, which[VN_MAX_IN];
-	vn_should now[VN_MAX_IN];
+	int              k, n, which[VN_MAX_IN];
+	vn_replay_should now[VN_MAX_IN];
 } suspects;
 
 static suspects suspects_of(const vn_replay *r, int k)
@@ -98,13 +98,13 @@ static bool has_further(const vn_replay *r, const suspects *s, unsigned set)
 }
 
 /* Runs the node again with the inputs of the set corrected and the others as captured. */
-static vn_status run_with(vn_replay *r, suspects *s, unsigned set, vn_should as, vn_error *err)
+static vn_status run_with(vn_replay *r, suspects *s, unsigned set, vn_replay_should as, vn_error *err)
 {
 	vn_status st = VN_OK;
 
 	for (int i = 0; !st && i < s->n; i++) {
-		const vn_saved *v = &r->saved[s->which[i]];
-		const vn_should want = !(set >> i & 1) ? VN_AS_CAPTURED : v->data[as][0] ? as : VN_DIRECT;
+		const vn_saved        *v = &r->saved[s->which[i]];
+		const vn_replay_should want = !(set >> i & 1) ? VN_AS_CAPTURED : v->data[as][0] ? as : VN_DIRECT;
 		if (want == s->now[i])
 			continue;
 		if (want == VN_AS_CAPTURED)
@@ -176,8 +176,8 @@ static vn_status find_right_outputs(vn_replay *r, int k, const bool *wrong, bool
 {
 	vn_status st = VN_OK;
 	*n = 0;
-	for (int i = 0; !st && i < r->e[VN_OWN].n_out; i++) {
-		const vn_node_output *m = &r->e[VN_OWN].out[i];
+	for (int i = 0; !st && i < r->e[VN_REPLAY_OWN].n_out; i++) {
+		const vn_node_output *m = &r->e[VN_REPLAY_OWN].out[i];
 		right[i] = false;
 		if (!wrong[i])
 			continue;
@@ -190,9 +190,9 @@ static vn_status find_right_outputs(vn_replay *r, int k, const bool *wrong, bool
 }
 
 typedef struct finding {
-	unsigned  set;
-	vn_should as;
-	int       right; /* outputs */
+	unsigned         set;
+	vn_replay_should as;
+	int              right; /* outputs */
 } finding;
 
 static int size_of(unsigned set)
@@ -216,11 +216,11 @@ static vn_status search(vn_replay *r, suspects *s, const bool *wrong, int all, f
 			for (int as = VN_DIRECT; size_of(set) == size && as < VN_N_SHOULD; as++) {
 				if (as == VN_FURTHER && !has_further(r, s, set))
 					continue;
-				if ((st = run_with(r, s, set, (vn_should)as, err)) ||
+				if ((st = run_with(r, s, set, (vn_replay_should)as, err)) ||
 				    (st = find_right_outputs(r, s->k, wrong, right, &n, err)))
 					return st;
 				if (n > best->right)
-					*best = (finding) { set, (vn_should)as, n };
+					*best = (finding) { set, (vn_replay_should)as, n };
 				if (n == all)
 					return VN_OK;
 			}
@@ -241,9 +241,9 @@ static void mark_captured(vn_replay *r, const suspects *s, const finding *f, con
 			r->c->result.point[v->through[t]].replay.captured = true;
 		drop_saved(r, s->which[i]); /* from here on, the correct content is in place */
 	}
-	for (int i = 0; i < r->e[VN_OWN].n_out; i++)
+	for (int i = 0; i < r->e[VN_REPLAY_OWN].n_out; i++)
 		if (wrong[i] && right[i])
-			r->c->result.point[r->point[r->e[VN_OWN].out[i].value]].replay.behind = first;
+			r->c->result.point[r->point[r->e[VN_REPLAY_OWN].out[i].value]].replay.behind = first;
 }
 
 vn_status vn_replay_captured(vn_replay *r, int k, vn_error *err)
@@ -254,8 +254,8 @@ vn_status vn_replay_captured(vn_replay *r, int k, vn_error *err)
 	vn_status st;
 	int       all = 0, n;
 
-	for (int i = 0; i < r->e[VN_OWN].n_out; i++)
-		all += wrong[i] = came_out_otherwise(r, &r->e[VN_OWN].out[i]);
+	for (int i = 0; i < r->e[VN_REPLAY_OWN].n_out; i++)
+		all += wrong[i] = came_out_otherwise(r, &r->e[VN_REPLAY_OWN].out[i]);
 	if (!all || !s.n || (st = search(r, &s, wrong, all, &f, err)))
 		return all && s.n ? st : VN_OK;
 	if ((st = run_with(r, &s, f.set, f.as, err)) || !f.right || (st = find_right_outputs(r, k, wrong, right, &n, err)))

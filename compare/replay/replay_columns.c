@@ -30,8 +30,8 @@ static vn_status agrees(vn_replay *r, const vn_node *node, const vn_node_output 
 
 	*yes = false;
 	if (!st &&
-	    !(st = vn_local_measure(&own, &fine, &cand, axes, r->e[VN_OWN].policy.storage, r->c->request.options->threads,
-	                            &as.replay, err)) &&
+	    !(st = vn_local_measure(&own, &fine, &cand, axes, r->e[VN_REPLAY_OWN].policy.storage,
+	                            r->c->request.options->threads, &as.replay, err)) &&
 	    as.replay.local <= LEFT * p->replay.local) {
 		if (vn_local_beyond(&as))
 			st = vn_replay_allow(r, node, a, &cand, axes, &as.replay, err);
@@ -87,13 +87,13 @@ static vn_status order_columns(vn_replay *r, int k, bool *right, vn_error *err)
 	vn_status st = VN_OK;
 
 	*right = true;
-	for (int i = 0; !st && i < r->e[VN_OWN].n_out; i++) {
-		const vn_node_output *m = &r->e[VN_OWN].out[i], *fine = NULL;
+	for (int i = 0; !st && i < r->e[VN_REPLAY_OWN].n_out; i++) {
+		const vn_node_output *m = &r->e[VN_REPLAY_OWN].out[i], *fine = NULL;
 		vn_checkpoint        *p = r->point[m->value] >= 0 ? &r->c->result.point[r->point[m->value]] : NULL;
 		const int64_t         width = m->shape.rank ? m->shape.dim[m->shape.rank - 1] : 0;
 		bool                  yes = false;
-		for (int f = 0; f < r->e[VN_FINE].n_out; f++)
-			fine = r->e[VN_FINE].out[f].value == m->value ? &r->e[VN_FINE].out[f] : fine;
+		for (int f = 0; f < r->e[VN_REPLAY_FINE].n_out; f++)
+			fine = r->e[VN_REPLAY_FINE].out[f].value == m->value ? &r->e[VN_REPLAY_FINE].out[f] : fine;
 		if (!p || !p->replayed || !vn_local_beyond(p))
 			continue;
 		for (int lie = VN_COLUMNS_PAIRS;
@@ -122,8 +122,8 @@ static vn_status measure_again(vn_replay *r, int k, vn_error *err)
 {
 	vn_status st = vn_replay_run_node(r, k, err);
 
-	for (int i = 0; !st && i < r->e[VN_OWN].n_out; i++) {
-		const vn_node_output *m = &r->e[VN_OWN].out[i];
+	for (int i = 0; !st && i < r->e[VN_REPLAY_OWN].n_out; i++) {
+		const vn_node_output *m = &r->e[VN_REPLAY_OWN].out[i];
 		vn_checkpoint        *p = r->point[m->value] >= 0 ? &r->c->result.point[r->point[m->value]] : NULL;
 		if (!p || !p->replayed)
 			continue;

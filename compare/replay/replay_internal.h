@@ -9,7 +9,7 @@
 #include "capture/recording/scratch.h"
 #include "libref/exec/ref.h"
 
-enum { VN_OWN, VN_FINE, VN_N_ENGINES }; /* in the candidate's precision; more precisely */
+enum { VN_REPLAY_OWN, VN_REPLAY_FINE, VN_N_ENGINES }; /* in the candidate's precision; more precisely */
 
 /* One output of a node. */
 typedef struct vn_node_output {
@@ -35,7 +35,7 @@ enum { VN_SAVED = 8 };
 
 /* The alternatives for a value's content: as captured; as the reference computes it from captured
  * inputs; as it computes it from corrected inputs, if one of those is wrong too. */
-typedef enum vn_should { VN_AS_CAPTURED, VN_DIRECT, VN_FURTHER, VN_N_SHOULD } vn_should;
+typedef enum vn_replay_should { VN_AS_CAPTURED, VN_DIRECT, VN_FURTHER, VN_N_SHOULD } vn_replay_should;
 
 /* The correct content of a value that is wrong in the candidate. */
 typedef struct vn_saved {
@@ -48,7 +48,7 @@ typedef struct vn_saved {
 typedef struct vn_replay {
 	vn_comparison   *c;
 	const vn_plan   *plan;  /* the model's */
-	vn_plan         *other; /* a copy for engine VN_OWN: vn_replay_allow changes a node of it */
+	vn_plan         *other; /* a copy for engine VN_REPLAY_OWN: vn_replay_allow changes a node of it */
 	vn_names         names;
 	vn_replay_engine e[VN_N_ENGINES];
 	vn_trace         trace;

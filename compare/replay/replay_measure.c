@@ -61,7 +61,7 @@ static bool own_rounding(const vn_replay *r, const vn_node *node, vn_replayed *l
 	if (node->op == VN_OP_LINEAR && r->c->opened.policy.products)
 		return true;
 	vn_policy_of_recording(r->c->opened.ref, &of_ref);
-	if (vn_policy_finer(of_ref, r->e[VN_OWN].policy))
+	if (vn_policy_finer(of_ref, r->e[VN_REPLAY_OWN].policy))
 		return false;
 	const bool most = l->inherited < 4 * l->floor;
 	l->inherited = fmax(0, l->inherited - l->floor);
@@ -74,14 +74,14 @@ static bool own_rounding(const vn_replay *r, const vn_node *node, vn_replayed *l
 static int64_t independent(const vn_replay *r, const vn_checkpoint *p, const char *axes)
 {
 	const int  rank = vn_recording_entry(r->c->opened.ref, p->ref)->shape.rank;
-	const bool few = r->e[VN_OWN].policy.storage == VN_F32 && rank > 0 && vn_axes_find(axes, "key") == rank - 1;
+	const bool few = r->e[VN_REPLAY_OWN].policy.storage == VN_F32 && rank > 0 && vn_axes_find(axes, "key") == rank - 1;
 	return few ? (int64_t)vn_count_carrying(r->c, p) : p->m.n;
 }
 
 vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_output *own, vn_column_order lie,
                             vn_checkpoint *p, vn_error *err)
 {
-	const vn_node_output *fine = vn_replay_made(&r->e[VN_FINE], own->value);
+	const vn_node_output *fine = vn_replay_made(&r->e[VN_REPLAY_FINE], own->value);
 	const double          in = error_in(r, node);
 	vn_comparison        *c = r->c;
 	const char           *axes = vn_entry_axes(vn_recording_entry(c->opened.ref, p->ref));
@@ -97,8 +97,8 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_out
 	if ((st = vn_replay_candidate(c, p, lie, &cand, &sorted, err)) ||
 	    (st = vn_entry_tensor(c->opened.ref, p->ref, &ref, err)) ||
 	    (st = vn_local_measure_mapped(&a, &b, &cand, axes,
-	                                  vn_local_format(node, own->value, span, r->e[VN_OWN].policy.storage), mapped,
-	                                  threads, &p->replay, err)) ||
+	                                  vn_local_format(node, own->value, span, r->e[VN_REPLAY_OWN].policy.storage),
+	                                  mapped, threads, &p->replay, err)) ||
 	    (st = vn_measure_brief(&ref, &b, axes, mapped, threads, &given, err)))
 		goto done;
 	p->replayed = true;
@@ -193,7 +193,7 @@ static void round_alike(vn_replay *r, const vn_node *node)
 	const bool known = node->op != VN_OP_LINEAR ||
 	                   vn_trace_kept(&r->trace, r->at, vn_plan_root(r->plan, node->in[0])) == VN_KEPT_ALL;
 
-	vn_ref_products(r->e[VN_FINE].ref, known ? r->e[VN_FINE].policy.products : VN_PRODUCTS_PLAIN);
+	vn_ref_products(r->e[VN_REPLAY_FINE].ref, known ? r->e[VN_REPLAY_FINE].policy.products : VN_PRODUCTS_PLAIN);
 }
 
 vn_status vn_replay_run_node(vn_replay *r, int k, vn_error *err)
@@ -201,5 +201,5 @@ vn_status vn_replay_run_node(vn_replay *r, int k, vn_error *err)
 	round_alike(r, &r->plan->node[k]);
 	for (int i = 0; i < VN_N_ENGINES; i++)
 		r->e[i].n_out = 0;
-	return vn_ref_run_both(r->e[VN_OWN].ref, r->e[VN_FINE].ref, k, err);
+	return vn_ref_run_both(r->e[VN_REPLAY_OWN].ref, r->e[VN_REPLAY_FINE].ref, k, err);
 }

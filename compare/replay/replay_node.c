@@ -13,10 +13,10 @@ static vn_checkpoint *point_of(const vn_replay *r, const vn_node_output *m)
 static vn_status measure_all(vn_replay *r, const vn_node *node, vn_error *err)
 {
 	vn_status st = VN_OK;
-	for (int i = 0; !st && i < r->e[VN_OWN].n_out; i++) {
-		const vn_node_output *m = &r->e[VN_OWN].out[i];
+	for (int i = 0; !st && i < r->e[VN_REPLAY_OWN].n_out; i++) {
+		const vn_node_output *m = &r->e[VN_REPLAY_OWN].out[i];
 		vn_checkpoint        *p = r->point[m->value] >= 0 ? &r->c->result.point[r->point[m->value]] : NULL;
-		if (!p || !vn_replay_made(&r->e[VN_FINE], m->value) ||
+		if (!p || !vn_replay_made(&r->e[VN_REPLAY_FINE], m->value) ||
 		    !vn_shape_equal(&m->shape, &vn_recording_entry(r->c->opened.ref, p->ref)->shape) ||
 		    !vn_shape_equal(&m->shape, &vn_recording_entry(r->c->opened.cand, p->cand)->shape))
 			continue;
@@ -91,9 +91,9 @@ static vn_status charge(vn_replay *r, int k, vn_error *err)
 {
 	vn_status st = VN_OK;
 	int       span, behind;
-	for (int i = 0; !st && i < r->e[VN_OWN].n_out; i++) {
-		const int      value = r->e[VN_OWN].out[i].value;
-		vn_checkpoint *p = point_of(r, &r->e[VN_OWN].out[i]);
+	for (int i = 0; !st && i < r->e[VN_REPLAY_OWN].n_out; i++) {
+		const int      value = r->e[VN_REPLAY_OWN].out[i].value;
+		vn_checkpoint *p = point_of(r, &r->e[VN_REPLAY_OWN].out[i]);
 		if (!p || !vn_local_beyond(p) || p->replay.behind >= 0 ||
 		    (st = vn_trace_span(&r->trace, r->at, value, &span, &behind, err)))
 			continue;
@@ -129,7 +129,7 @@ vn_status vn_replay_node(vn_replay *r, int k, vn_error *err)
 	for (int i = 0; !st && i < node->n_out; i++)
 		if (node->out[i] >= 0)
 			st = put_back(r, node->out[i], err);
-	if (r->e[VN_OWN].n_out) { /* the mapped pages of the recordings must not add up beside the weights */
+	if (r->e[VN_REPLAY_OWN].n_out) { /* the mapped pages of the recordings must not add up beside the weights */
 		vn_recording_forget(r->c->opened.ref);
 		vn_recording_forget(r->c->opened.cand);
 	}

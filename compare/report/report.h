@@ -84,11 +84,11 @@ vn_report vn_report_html;     /* one page that loads no other file */
 void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colour, FILE *out);
 
 /* Terminal escapes, or "" without colour. */
-#define VN_RED(colour)   ((colour) ? "\033[31m" : "")
-#define VN_GREEN(colour) ((colour) ? "\033[32m" : "")
-#define VN_DIM(colour)   ((colour) ? "\033[2m" : "")
-#define VN_BOLD(colour)  ((colour) ? "\033[1m" : "")
-#define VN_PLAIN(colour) ((colour) ? "\033[0m" : "")
+#define VN_RED(colour)        ((colour) ? "\033[31m" : "")
+#define VN_GREEN(colour)      ((colour) ? "\033[32m" : "")
+#define VN_DIM(colour)        ((colour) ? "\033[2m" : "")
+#define VN_BOLD(colour)       ((colour) ? "\033[1m" : "")
+#define VN_COLOUR_OFF(colour) ((colour) ? "\033[0m" : "")
 
 /* Returns the op of a checkpoint, from the recording or its plan; "" if neither names it. */
 const char     *vn_op_of(const vn_comparison *c, const vn_checkpoint *p);

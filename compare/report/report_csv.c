@@ -20,7 +20,7 @@ static void head(FILE *out)
 	fputs(",floor_nmse,nmse_over_floor,local_nmse,local_over_floor,limit_fraction,why\n", out);
 }
 
-static void number(FILE *out, double x, bool known)
+static void write_number(FILE *out, double x, bool known)
 {
 	fputc(',', out);
 	if (!known || isnan(x))
@@ -68,15 +68,15 @@ static void row(const vn_comparison *c, int point, FILE *out)
 	text(out, vn_point_of(p));
 	text(out, vn_op_of(c, p));
 	shape(out, &vn_entry_of(c, p)->shape);
-	text(out, vn_status_text(p->status));
+	text(out, vn_status_word_text(p->status));
 	fprintf(out, ",%d,%d,%d,%" PRId64, p->fails, point == vn_first_failure(c), p->origin, p->m.n);
 	for (int m = 0; m < VN_N_METRICS; m++)
-		number(out, vn_metric_shown(p, (vn_metric)m), true);
-	number(out, vn_floor_value(p, VN_M_NMSE), p->has_floor);
-	number(out, ratio, has_ratio);
-	number(out, p->replay.local, p->replayed);
-	number(out, p->replayed ? vn_local_over_floor(p) : NAN, p->replayed);
-	number(out, limit_fraction(p), true);
+		write_number(out, vn_metric_shown(p, (vn_metric)m), true);
+	write_number(out, vn_floor_value(p, VN_M_NMSE), p->has_floor);
+	write_number(out, ratio, has_ratio);
+	write_number(out, p->replay.local, p->replayed);
+	write_number(out, p->replayed ? vn_local_over_floor(p) : NAN, p->replayed);
+	write_number(out, limit_fraction(p), true);
 	text(out, p->fails ? vn_say_failure(p, words) : "");
 	fputc('\n', out);
 }

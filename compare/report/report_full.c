@@ -22,7 +22,7 @@ static void statistics(FILE *out, const char *what, const vn_stats *s, bool colo
 {
 	fprintf(out, "  %-14s min %.6g  max %.6g  mean %.6g  rms %.6g", what, s->min, s->max, s->mean, s->rms);
 	if (s->nan || s->inf)
-		fprintf(out, "  %s%" PRId64 " NaN, %" PRId64 " Inf%s", VN_RED(colour), s->nan, s->inf, VN_PLAIN(colour));
+		fprintf(out, "  %s%" PRId64 " NaN, %" PRId64 " Inf%s", VN_RED(colour), s->nan, s->inf, VN_COLOUR_OFF(colour));
 	fputc('\n', out);
 }
 
@@ -97,7 +97,7 @@ void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colo
 	                        : k->origin                 ? "first divergence and origin"
 	                                                    : "first divergence";
 	char            label[VN_LABEL], shape[VN_SHAPE_TEXT], words[VN_WORDS];
-	fprintf(out, "%s%s: %s%s", VN_BOLD(colour), title, vn_label(k, label), VN_PLAIN(colour));
+	fprintf(out, "%s%s: %s%s", VN_BOLD(colour), title, vn_label(k, label), VN_COLOUR_OFF(colour));
 	if (k->layer >= 0)
 		fprintf(out, "   layer %d, point %s", k->layer, vn_point_of(k));
 	if (*vn_op_of(c, k))
@@ -112,7 +112,7 @@ void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colo
 		fprintf(out, "  %-14s %s", "outside", vn_say_check(k, &one, words));
 		const char *why = one.rule ? vn_rule_why(one.rule, one.form, one.metric) : NULL;
 		if (why)
-			fprintf(out, " %s\"%.200s\"%s", VN_DIM(colour), why, VN_PLAIN(colour));
+			fprintf(out, " %s\"%.200s\"%s", VN_DIM(colour), why, VN_COLOUR_OFF(colour));
 		fputc('\n', out);
 	}
 	if (k->m.bad_at >= 0)

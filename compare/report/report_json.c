@@ -1,6 +1,7 @@
 /* report_json.c: a comparison as JSON, schema vernier-compare/1. report_json_detail.c writes
  * divergences in full. */
 #include "compare/judge/baseline.h"
+#include "compare/judge/unmeasured.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
 #include "compare/report/next.h"
@@ -173,7 +174,7 @@ static json_t *checkpoint(const vn_comparison *c, const vn_checkpoint *p, const 
 	json_object_set_new(j, "op", vn_json_text(vn_op_of(c, p)));
 	json_object_set_new(j, "shape", vn_json_integers(e->shape.dim, e->shape.rank));
 	json_object_set_new(j, "axes", vn_json_text(vn_entry_axes(e)));
-	json_object_set_new(j, "status", json_string(vn_status_text(p->status)));
+	json_object_set_new(j, "status", json_string(vn_status_word_text(p->status)));
 	json_object_set_new(j, "fails", json_boolean(p->fails));
 	json_object_set_new(j, "origin", json_boolean(p->origin));
 	if (p->replayed)
@@ -186,6 +187,8 @@ static json_t *checkpoint(const vn_comparison *c, const vn_checkpoint *p, const 
 		json_object_set_new(j, "was", json_real(p->was));
 	if (p->detail)
 		json_object_set_new(j, "detail", vn_json_text(p->detail));
+	if (vn_is_unmeasured(p))
+		json_object_set_new(j, "sides", vn_unmeasured_sides(c, p));
 	if (p->holds)
 		json_object_set_new(j, "holds", vn_json_text(p->holds));
 	if (p->m.n)

@@ -124,14 +124,14 @@ static vn_status testcase(const vn_comparison *c, const vn_story *s, int point, 
 	if (p->fails) {
 		fputs(">\n      <failure", out);
 		attribute(out, "message", vn_say_failure(p, words));
-		attribute(out, "type", vn_status_text(p->status));
+		attribute(out, "type", vn_status_word_text(p->status));
 		fputc('>', out);
 		st = failure_text(c, s, point, out, err);
 		fputs("</failure>\n    </testcase>\n", out);
 	} else if (let_go(p)) {
 		fputs(">\n      <skipped", out);
 		const char *what = p->since > VN_UNCHANGED       ? vn_since_text(p->since)
-		                   : p->status == VN_ACCUMULATED ? vn_status_text(p->status)
+		                   : p->status == VN_ACCUMULATED ? vn_status_word_text(p->status)
 		                                                 : NULL;
 		if (what)
 			snprintf(said, sizeof said, "%s: %s", what, vn_say_failure(p, words));

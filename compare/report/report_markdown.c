@@ -45,7 +45,7 @@ static void item(FILE *out, const char *title, const char *text)
 	item_of(out, title, text, SHOWN);
 }
 
-static void number(FILE *out, const char *format, double x, bool known)
+static void write_number(FILE *out, const char *format, double x, bool known)
 {
 	fputs(" | ", out);
 	if (!known)
@@ -59,7 +59,7 @@ static void number(FILE *out, const char *format, double x, bool known)
 static void metric(FILE *out, const char *format, const vn_checkpoint *p, vn_metric m)
 {
 	const double x = vn_metric_shown(p, m);
-	number(out, format, x, !isnan(x));
+	write_number(out, format, x, !isnan(x));
 }
 
 /* For each origin, the error it added and the error of its inputs. */
@@ -74,11 +74,11 @@ static void replayed_origins(const vn_comparison *c, FILE *out)
 		const vn_checkpoint *p = &c->result.point[c->result.origins[i]];
 		fputs("| ", out);
 		vn_markdown_code(out, vn_label(p, label), SHOWN, 1);
-		number(out, "%.3g", vn_local_shown(p), p->replayed);
-		number(out, "%.2e", p->replay.local, p->replayed);
-		number(out, "%.2e", p->replay.inherited, p->replayed);
-		number(out, "%.2g", p->replay.gain, p->replayed && !isnan(p->replay.gain));
-		number(out, "%.0f", p->replay.span, p->replayed);
+		write_number(out, "%.3g", vn_local_shown(p), p->replayed);
+		write_number(out, "%.2e", p->replay.local, p->replayed);
+		write_number(out, "%.2e", p->replay.inherited, p->replayed);
+		write_number(out, "%.2g", p->replay.gain, p->replayed && !isnan(p->replay.gain));
+		write_number(out, "%.0f", p->replay.span, p->replayed);
 		fputs(" |\n", out);
 	}
 	fputc('\n', out);
@@ -266,7 +266,7 @@ static void row(const vn_comparison *c, const vn_checkpoint *p, FILE *out)
 	fputs("| ", out);
 	vn_markdown_code(out, vn_label(p, label), SHOWN, 1);
 	metric(out, "%.2e", p, VN_M_NMSE);
-	number(out, ratio < 1000 ? "%.2f" : "%.1e", ratio, has_ratio);
+	write_number(out, ratio < 1000 ? "%.2f" : "%.1e", ratio, has_ratio);
 	metric(out, "%.6f", p, VN_M_COSINE);
 	metric(out, "%.2e", p, VN_M_MAX_ABS);
 	fputs(" | ", out);

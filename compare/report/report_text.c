@@ -33,7 +33,7 @@ typedef struct page {
 #define GREEN(p) VN_GREEN((p)->o->colour)
 #define DIM(p)   VN_DIM((p)->o->colour)
 #define BOLD(p)  VN_BOLD((p)->o->colour)
-#define PLAIN(p) VN_PLAIN((p)->o->colour)
+#define PLAIN(p) VN_COLOUR_OFF((p)->o->colour)
 
 /* ---- head ----------------------------------------------------------------- */
 
@@ -142,7 +142,7 @@ static void row(const page *p, const vn_checkpoint *k)
 	fprintf(p->out, "%s%-10s%s  %-*s", colour,
 	        k->fails && k->status == VN_OUTSIDE  ? "OUTSIDE"
 	        : k->since >= VN_BETTER && !k->fails ? vn_since_text(k->since)
-	                                             : vn_status_text(k->status),
+	                                             : vn_status_word_text(k->status),
 	        PLAIN(p), p->width, vn_label(k, label));
 	if (k->m.n == 0) {
 		fprintf(p->out, "  %s%s%s\n", k->detail ? k->detail : "", k->holds ? "; " : "", k->holds ? k->holds : "");
@@ -230,7 +230,7 @@ static void healthy_run(const page *p, int from, int to)
 			worst = i;
 	}
 	const vn_status_word word = unmeasured(&c->result.point[from]);
-	fprintf(p->out, "%s%-10s%s  ", GREEN(p), vn_status_text(word), PLAIN(p));
+	fprintf(p->out, "%s%-10s%s  ", GREEN(p), vn_status_word_text(word), PLAIN(p));
 	say_run(p, from, to);
 	if (word != VN_WITHIN)
 		fprintf(p->out, "%s; %s%s", DIM(p),
@@ -278,8 +278,8 @@ static void say_absent(const page *p, vn_status_word status, const char *where)
 	}
 	if (!n || p->o->all)
 		return;
-	fprintf(p->out, "%-10s  %d checkpoint%s not in the %s (allowed):", vn_status_text(status), n, n == 1 ? "" : "s",
-	        where);
+	fprintf(p->out, "%-10s  %d checkpoint%s not in the %s (allowed):", vn_status_word_text(status), n,
+	        n == 1 ? "" : "s", where);
 	for (int k = 0; k < points && k < POINTS_NAMED; k++)
 		fprintf(p->out, "%s %s", k ? "," : "", said[k]);
 	fprintf(p->out, "%s\n", points > POINTS_NAMED ? ", ..." : "");

@@ -65,7 +65,7 @@ const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS])
 		            c->result.n_points == 1 ? "" : "s");
 		for (int s = VN_MISSING; s < VN_N_STATUS_WORDS; s++)
 			if (c->result.n_status[s])
-				vn_text_add(text, VN_WORDS, ", %d %s", c->result.n_status[s], vn_status_text((vn_status_word)s));
+				vn_text_add(text, VN_WORDS, ", %d %s", c->result.n_status[s], vn_status_word_text((vn_status_word)s));
 	}
 	if (c->result.n_status[VN_ACCUMULATED])
 		vn_text_add(

@@ -87,7 +87,7 @@ static void say_expected(const vn_expected *w, const char *target, vn_outcome *o
 	if (w->status == VN_N_STATUS_WORDS)
 		snprintf(o->expected, sizeof o->expected, "refused: ...%s...", w->says);
 	else
-		snprintf(o->expected, sizeof o->expected, "%s%s%s%s%.60s%s", vn_status_text(w->status),
+		snprintf(o->expected, sizeof o->expected, "%s%s%s%s%.60s%s", vn_status_word_text(w->status),
 		         w->status == VN_OUTSIDE ? " by " : "", w->status == VN_OUTSIDE ? metric_name(w->metric) : "",
 		         w->anywhere ? "" : ": ", w->anywhere ? "" : target, w->many ? " and others" : "");
 }
@@ -145,7 +145,7 @@ static void say_found(const vn_comparison *c, int i, vn_outcome *o)
 		snprintf(o->found, sizeof o->found, "%d outside, the first %s", c->result.n_fails,
 		         c->result.first >= 0 ? c->result.point[c->result.first].name : "not measured");
 	else
-		snprintf(o->found, sizeof o->found, "%s%s%s: %.60s%s", vn_status_text(p->status), limit ? " by " : "",
+		snprintf(o->found, sizeof o->found, "%s%s%s: %.60s%s", vn_status_word_text(p->status), limit ? " by " : "",
 		         limit ? metric_name(vn_check_at(p, p->worst).metric) : "", p->name,
 		         c->result.n_fails > 1 ? " and others" : "");
 }
@@ -214,8 +214,8 @@ static vn_status refused(const vn_comparison *c, const vn_expected *w, bool edit
 static vn_status compare(vn_mutation_harness *k, const char *ref, const char *cand, const vn_mutation *m,
                          const vn_entry *target, vn_outcome *o, vn_error *err)
 {
-	const vn_unit      unit = m ? m->unit : VN_UNIT_GIVEN;
-	vn_compare_options options = k->o;
+	const vn_selftest_unit unit = m ? m->unit : VN_UNIT_GIVEN;
+	vn_compare_options     options = k->o;
 	if (unit == VN_UNIT_MODEL)
 		options.model = k->h->model;
 	vn_comparison c = { .opened.floor = unit == VN_UNIT_NONE || options.model ? NULL : k->floor,

@@ -53,7 +53,7 @@ typedef enum vn_needs {
 
 /* The call that is changed. A later step has one token. VN_EVERY_STEP: target's checkpoint in all
  * such steps, of which 8 have different numbers, so that channels are judged. */
-typedef enum vn_when { VN_FIRST_CALL, VN_A_STEP, VN_LAST_STEP, VN_EVERY_STEP } vn_when;
+typedef enum vn_selftest_when { VN_FIRST_CALL, VN_A_STEP, VN_LAST_STEP, VN_EVERY_STEP } vn_selftest_when;
 
 typedef enum vn_mutation_sides { VN_SIDE_CAND, VN_SIDE_REF, VN_SIDE_BOTH } vn_mutation_sides;
 
@@ -75,11 +75,11 @@ typedef struct vn_mutation_context {
  * a floor, some limits are wider than the change. VN_FAIR: larger, but the limits of bf16 after a
  * recurrence (Qwen3.5) are wider; VN_FINER: those of bf16, of f16-acc16 and after a recurrence;
  * VN_FINEST: those of every 16-bit run. */
-typedef enum vn_fine { VN_COARSE, VN_FAIR, VN_FINE, VN_FINER, VN_FINEST } vn_fine;
+typedef enum vn_selftest_fine { VN_COARSE, VN_FAIR, VN_FINE, VN_FINER, VN_FINEST } vn_selftest_fine;
 
 /* The unit of small errors: whatever the pair has (VN_UNIT_GIVEN), none, the recorded floor, the
  * model. The last two are skipped for a pair without one. */
-typedef enum vn_unit { VN_UNIT_GIVEN, VN_UNIT_NONE, VN_UNIT_FLOOR, VN_UNIT_MODEL } vn_unit;
+typedef enum vn_selftest_unit { VN_UNIT_GIVEN, VN_UNIT_NONE, VN_UNIT_FLOOR, VN_UNIT_MODEL } vn_selftest_unit;
 
 /* What must be found. status VN_N_STATUS_WORDS: refused, exit status 2. */
 typedef struct vn_expected {
@@ -101,13 +101,13 @@ typedef struct vn_mutation {
 	const char       *name, *does;
 	vn_needs          needs;
 	vn_mutation_sides side;
-	vn_when           when;
-	vn_fine           fine;
+	vn_selftest_when  when;
+	vn_selftest_fine  fine;
 	bool              plan; /* visible only through /plan */
 	/* in the first call: visible only with 8 different tokens, which tell a channel or an order of
 	 * rows from chance */
 	bool              eight;
-	vn_unit           unit;
+	vn_selftest_unit  unit;
 	vn_claim          claim; /* visible only through what target states about itself on both sides */
 	void (*numbers)(const vn_mutation_context *p, double *x);
 	void (*bits)(const vn_mutation_context *p, unsigned char *raw);

@@ -36,7 +36,7 @@ static void scale(const vn_mutation_context *p, double *x, double by)
 		x[i] *= by;
 }
 
-/* ---- numbers that are none, or nothing ------------------------------------------------ */
+/* ---- NaN, infinity, zeros ------------------------------------------------ */
 
 void vn_change_nan(const vn_mutation_context *p, double *x)
 {

@@ -107,7 +107,7 @@ vn_status vn_own_runs_make(const char *dir, int threads, vn_own_runs *own, vn_er
 	vn_status        st;
 
 	snprintf(own->model, sizeof own->model, "%.3900s/model", dir);
-	snprintf(unrelated_run, sizeof unrelated_run, "%.4000s/stranger", dir);
+	snprintf(unrelated_run, sizeof unrelated_run, "%.4000s/unrelated", dir);
 	if ((st = vn_synth_write("tiny", model, &o, err)))
 		return st;
 	o.seed = OTHER_WEIGHTS;
@@ -121,7 +121,7 @@ vn_status vn_own_runs_make(const char *dir, int threads, vn_own_runs *own, vn_er
 		if (i < 2 && (st = make_run(own, 2 + 3 * i, dir, "earlier", model, pair[i].name, &whole, 2, threads, err)))
 			return st;
 		if (i < 2 &&
-		    (st = make_run(own, 3 + 3 * i, dir, "stranger", unrelated_run, pair[i].name, &whole, 1, threads, err)))
+		    (st = make_run(own, 3 + 3 * i, dir, "unrelated", unrelated_run, pair[i].name, &whole, 1, threads, err)))
 			return st;
 		/* The same run again, because the floor must not be the candidate. */
 		if (i && (st = make_run(own, FLOORS + i, dir, "floor", model, pair[i].name, &whole, 1, threads, err)))

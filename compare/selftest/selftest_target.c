@@ -156,7 +156,7 @@ static int last_step(const vn_mutation_harness *c)
 	return n ? vn_recording_entry(c->cand, n - 1)->step : 0;
 }
 
-static bool in_call(const vn_mutation_harness *c, vn_when when, const vn_entry *e)
+static bool in_call(const vn_mutation_harness *c, vn_selftest_when when, const vn_entry *e)
 {
 	switch (when) {
 	case VN_A_STEP: return e->step > first_step(c) && one_token(c->ref, e->step);

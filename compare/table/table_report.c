@@ -26,7 +26,7 @@ static void end_line(const vn_table *t, FILE *out)
 	fputs(t->form == VN_TABLE_HTML ? "</tr>\n" : "\n", out);
 }
 
-static const char *number(const vn_table *t, double x, char text[32])
+static const char *number_text(const vn_table *t, double x, char text[32])
 {
 	if (isnan(x))
 		return "nan";
@@ -39,7 +39,7 @@ static const char *number(const vn_table *t, double x, char text[32])
 static void number_cell(const vn_table *t, FILE *out, bool known, double x)
 {
 	char        text[32];
-	const char *shown = known ? number(t, x, text) : t->form == VN_TABLE_CSV ? "" : "-";
+	const char *shown = known ? number_text(t, x, text) : t->form == VN_TABLE_CSV ? "" : "-";
 	if (t->form == VN_TABLE_TEXT)
 		fprintf(out, "  %*s", PLACES, shown);
 	else
@@ -78,7 +78,7 @@ static const char *status_of(const vn_table *t, int row, int line)
 		return "";
 	if (!x)
 		return t->many->candidate[line - 1].status == 2 ? "not compared" : "-";
-	return x->fails && x->status == VN_OUTSIDE ? "OUTSIDE" : vn_status_text(x->status);
+	return x->fails && x->status == VN_OUTSIDE ? "OUTSIDE" : vn_status_word_text(x->status);
 }
 
 /* Name, token and side of a line. In forms for people, later lines of a row show only the side. */

@@ -103,7 +103,7 @@ static vn_weight_fate look_at(const vn_weight_side *ref, const vn_weight_side *c
 	vn_weight_fate       fate;
 
 	t.name = vn_weight_name_of(a ? a->name : b->name);
-	t.heads = vn_heads_of(ref->plan ? ref->plan : cand->plan, t.name.layer);
+	t.heads = vn_weight_heads_of(ref->plan ? ref->plan : cand->plan, t.name.layer);
 	if (a && b && (fate = vn_weight_same_numbers(&t)) != VN_WEIGHT_DIFFERS)
 		return fate;
 	d.layer = t.name.layer;
@@ -210,8 +210,15 @@ void vn_weights_free(vn_weights *w)
 /* Adds ", 5.1 to 6.9 % apart" for all differences in a line. */
 static void say_measure(const vn_weight_difference *d, int n, char text[80])
 {
-	double low = d->measure, high = d->measure;
-	char   range[56];
+	static const char *const says[VN_N_WEIGHT_MEASURES] = {
+		[VN_WEIGHT_APART] = ", %s %% apart",
+		[VN_WEIGHT_CORRELATION] = ", correlation %s",
+		[VN_WEIGHT_RMS] = ", rms %s times",
+		[VN_WEIGHT_PLACES] = ", in %s places",
+	};
+	const bool percent = d->measured == VN_WEIGHT_APART, count = d->measured == VN_WEIGHT_PLACES;
+	double     low = d->measure, high = d->measure;
+	char       range[56], from[24], to[24];
 
 	*text = 0;
 	if (!d->measured)
@@ -220,29 +227,15 @@ static void say_measure(const vn_weight_difference *d, int n, char text[80])
 		low = fmin(low, d[i].measure);
 		high = fmax(high, d[i].measure);
 	}
-	const double unit = strcmp(d->measured, "apart") == 0 ? 100.0 : 1.0;
-	char         from[24], to[24];
-	snprintf(from, sizeof from, "%.2g", unit * low);
-	snprintf(to, sizeof to, "%.2g", unit * high);
-	if (unit > 1.0 && unit * high >= 99.5)
-		snprintf(to, sizeof to, "%.0f", unit * high);
-	if (unit > 1.0 && unit * low >= 99.5)
-		snprintf(from, sizeof from, "%.0f", unit * low);
-	if (strcmp(d->measured, "places") == 0) {
-		snprintf(from, sizeof from, "%.0f", low);
-		snprintf(to, sizeof to, "%.0f", high);
-	}
-	if (*d->measured == 'r' && isinf(high)) {
+	if (d->measured == VN_WEIGHT_RMS && isinf(high)) {
 		snprintf(text, 80, ", zeros in the other");
 		return;
 	}
+	const double unit = percent ? 100.0 : 1.0;
+	snprintf(from, sizeof from, count || (percent && unit * low >= 99.5) ? "%.0f" : "%.2g", unit * low);
+	snprintf(to, sizeof to, count || (percent && unit * high >= 99.5) ? "%.0f" : "%.2g", unit * high);
 	snprintf(range, sizeof range, strcmp(from, to) == 0 ? "%s" : "%s to %s", from, to);
-	snprintf(text, 80,
-	         unit > 1.0            ? ", %s %% apart"
-	         : *d->measured == 'p' ? ", in %s places"
-	         : *d->measured == 'r' ? ", rms %s times"
-	                               : ", correlation %s",
-	         range);
+	snprintf(text, 80, says[d->measured], range);
 }
 
 char *vn_weight_line_says(const vn_weights *w, const vn_weight_line *l, char text[VN_WEIGHT_SAYS])

@@ -33,6 +33,16 @@ typedef struct vn_weight_side {
 /* The evidence of a finding. */
 typedef enum vn_weight_proof { VN_BY_STATISTICS, VN_BY_NUMBERS, VN_BY_TABLE, VN_BY_DIGEST } vn_weight_proof;
 
+/* What was measured of two weights. */
+typedef enum vn_weight_measure {
+	VN_WEIGHT_NOT_MEASURED,
+	VN_WEIGHT_APART,       /* the root of the nmse */
+	VN_WEIGHT_CORRELATION, /* the coefficient */
+	VN_WEIGHT_RMS,         /* the candidate's rms / the reference's */
+	VN_WEIGHT_PLACES,      /* a count */
+	VN_N_WEIGHT_MEASURES
+} vn_weight_measure;
+
 enum { VN_WEIGHT_WORDS = 160 };
 
 typedef struct vn_weight_difference {
@@ -42,9 +52,7 @@ typedef struct vn_weight_difference {
 	const char          *kind;   /* "transposed": one word, of specs/weights.md */
 	char                 id[8];  /* in the catalogue, such as "W1"; "": none */
 	char                 words[VN_WEIGHT_WORDS];
-	/* what `measure` is: "apart", "correlation", "rms", "places"; NULL: nothing */
-	const char          *measured;
-	/* respectively the root of the nmse; the coefficient; candidate's rms / reference's; a count */
+	vn_weight_measure    measured; /* what `measure` is */
 	double               measure;
 	vn_weight_proof      proof;
 	bool                 certain;

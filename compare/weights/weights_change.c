@@ -44,7 +44,7 @@ static double relabelled(double x, vn_dtype from, vn_dtype as)
 	return x;
 }
 
-double vn_change_of(const vn_weight_change *c, double x)
+double vn_weight_change_number(const vn_weight_change *c, double x)
 {
 	switch (c->kind) {
 	case VN_CHANGE_ROUNDED: return rounded(x, c->as);
@@ -62,7 +62,7 @@ double vn_change_of(const vn_weight_change *c, double x)
 	}
 }
 
-void vn_change_row(const vn_weight_change *c, double *x, size_t n, vn_dtype to, void *dst, float *room)
+void vn_weight_change_row(const vn_weight_change *c, double *x, size_t n, vn_dtype to, void *dst, float *room)
 {
 	if (c->kind == VN_CHANGE_ROUNDED) {
 		vn_from_f64(room, c->as, x, n);
@@ -77,7 +77,7 @@ void vn_change_row(const vn_weight_change *c, double *x, size_t n, vn_dtype to, 
 		}
 	} else {
 		for (size_t i = 0; i < n; i++)
-			x[i] = vn_change_of(c, x[i]);
+			x[i] = vn_weight_change_number(c, x[i]);
 	}
 	if (vn_dtype_block(to) == 1) {
 		vn_from_f64(dst, to, x, n);
@@ -129,8 +129,10 @@ static bool blocks_fit(const vn_weight_change *c, const vn_weight_row *a, const 
 static bool ends_fit(const vn_weight_change *c, const vn_weight_row *a, const vn_weight_row *b)
 {
 	const vn_stats *s = &a->stats, *t = &b->stats;
-	double low = c->kind == VN_CHANGE_RELABELLED ? relabelled(s->min, a->dtype, c->as) : vn_change_of(c, s->min);
-	double high = c->kind == VN_CHANGE_RELABELLED ? relabelled(s->max, a->dtype, c->as) : vn_change_of(c, s->max);
+	double          low = c->kind == VN_CHANGE_RELABELLED ? relabelled(s->min, a->dtype, c->as)
+	                                                      : vn_weight_change_number(c, s->min);
+	double          high = c->kind == VN_CHANGE_RELABELLED ? relabelled(s->max, a->dtype, c->as)
+	                                                       : vn_weight_change_number(c, s->max);
 	if (low > high) {
 		const double was = low;
 		low = high;
@@ -173,7 +175,7 @@ static void times(list *l, double factor, const char *name)
 			    "multiplied by %s%s%.6g", name, *name ? ", " : "", factor);
 }
 
-static void factors(list *l, const vn_heads *h)
+static void factors(list *l, const vn_weight_heads *h)
 {
 	const vn_stats *s = &l->a->stats, *t = &l->b->stats;
 	const vn_shape *shape = &l->a->shape;
@@ -251,8 +253,8 @@ static void blocks(list *l)
 			    vn_dtype_name((vn_dtype)d));
 }
 
-int vn_changes_of(const vn_weight_name *name, const vn_weight_row *a, const vn_weight_row *b, const vn_heads *h,
-                  vn_weight_change c[VN_MOST_CHANGES])
+int vn_weight_changes_of(const vn_weight_name *name, const vn_weight_row *a, const vn_weight_row *b,
+                         const vn_weight_heads *h, vn_weight_change c[VN_MOST_CHANGES])
 {
 	list l = { c, 0, a, b };
 

@@ -58,10 +58,10 @@ static bool statistics_fit(const vn_weight_row *const *part, int n, const vn_wei
 	       fabs(sqrt(squares / (double)all) / w->rms - 1.0) < 1e-9 && fabs(sum / (double)all - w->mean) < 1e-9 * w->rms;
 }
 
-static bool is_fused_so(const vn_weight_numbers *m, const vn_order *o, const vn_weight_row *whole)
+static bool is_fused_so(const vn_weight_numbers *m, const vn_weight_order *o, const vn_weight_row *whole)
 {
 	const vn_weight_change none = { .kind = VN_CHANGE_NONE };
-	const vn_digest        x = vn_numbers_digest(m, o, &none, whole->dtype, 0, NULL);
+	const vn_digest        x = vn_weight_numbers_digest(m, o, &none, whole->dtype, 0, NULL);
 	return *x.hex && strcmp(x.hex, whole->digest.hex) == 0;
 }
 
@@ -69,20 +69,21 @@ static bool is_fused_so(const vn_weight_numbers *m, const vn_order *o, const vn_
 static bool numbers_fit(const vn_weight_trial *t, const vn_tensor *const *part, int n, const vn_weight_row *whole,
                         vn_weight_difference *d, bool *same)
 {
-	const vn_weight_name name = vn_weight_name_of(whole->name);
-	const vn_order       as_they_are = { .kind = VN_ORDER_SAME };
-	vn_order             list[VN_MOST_ORDERS];
-	vn_weight_numbers    m;
-	bool                 found = false;
+	const vn_weight_name  name = vn_weight_name_of(whole->name);
+	const vn_weight_order as_they_are = { .kind = VN_ORDER_SAME };
+	vn_weight_order       list[VN_MOST_ORDERS];
+	vn_weight_numbers     m;
+	bool                  found = false;
 
-	if (vn_dtype_block(part[0]->dtype) > 1 || vn_dtype_block(whole->dtype) > 1 || vn_numbers_of(part, n, &m, NULL))
+	if (vn_dtype_block(part[0]->dtype) > 1 || vn_dtype_block(whole->dtype) > 1 ||
+	    vn_weight_numbers_of(part, n, &m, NULL))
 		return false;
 	*same = found = is_fused_so(&m, &as_they_are, whole);
-	const int orders = found ? 0 : vn_orders_of(&name, &whole->shape, &whole->shape, &t->heads, list);
+	const int orders = found ? 0 : vn_weight_orders_of(&name, &whole->shape, &whole->shape, &t->heads, list);
 	for (int i = 0; !found && i < orders; i++)
 		found = list[i].kind < VN_ORDER_TURNED && is_fused_so(&m, &list[i], whole) &&
 		        vn_weight_is(d, VN_BY_DIGEST, true, "parts", list[i].id, "fused: %.120s", list[i].says);
-	vn_numbers_free(&m);
+	vn_weight_numbers_free(&m);
 	return found;
 }
 

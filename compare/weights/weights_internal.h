@@ -26,7 +26,7 @@ typedef struct vn_weight_name {
 } vn_weight_name;
 
 vn_weight_name       vn_weight_name_of(const char *name);
-bool                 vn_part_is_norm(vn_weight_part p);
+bool                 vn_weight_part_is_norm(vn_weight_part p);
 /* Returns the mistake of exchanging two weights or two biases of a layer, or VN_NO_MISTAKE. */
 vn_mistake           vn_weight_exchange(const vn_weight_name *x, const vn_weight_name *y);
 /* Returns the row of this name, or NULL. */
@@ -38,40 +38,40 @@ const vn_weight_row *vn_weight_twin(const vn_weight_row *rows, int n, const char
 /* ---- orders (weights_order.c) -------------------------------------------------- */
 
 /* Sizes of the heads of a layer; 0: not known. */
-typedef struct vn_heads {
+typedef struct vn_weight_heads {
 	int H, G, K, R;     /* query heads, key heads, width of a head, rotated columns */
 	int nk, nv, dk, dv; /* of a delta rule */
-} vn_heads;
-vn_heads vn_heads_of(const vn_plan *p, int layer);
+} vn_weight_heads;
+vn_weight_heads vn_weight_heads_of(const vn_plan *p, int layer);
 
 /* clang-format off */
-typedef enum vn_order_kind {
+typedef enum vn_weight_order_kind {
 	VN_ORDER_SAME, VN_ORDER_PAIRS, VN_ORDER_BLOCKS, VN_ORDER_PARTS_BY_HEAD, VN_ORDER_PARTS_BY_GROUP, VN_ORDER_HALVES,
 		VN_ORDER_TILED,
 	VN_ORDER_REVERSED, VN_ORDER_SHARDS, VN_ORDER_EVERY_OTHER, /* an axis */
 	VN_ORDER_TURNED, VN_ORDER_SHEARED                          /* the whole matrix */
-} vn_order_kind;
+} vn_weight_order_kind;
 /* clang-format on */
 
 /* An order of a matrix of M rows and N columns (a vector: one column): where each number comes
  * from. */
-typedef struct vn_order {
-	vn_order_kind kind;
-	int           axis; /* 0: rows, 1: columns */
-	bool          back; /* the inverse of this order */
-	int64_t       p[8]; /* parameters of the kind */
-	vn_mistake    id;
-	const char   *word; /* the word in specs/weights.md */
-	char          says[VN_WEIGHT_WORDS];
-} vn_order;
+typedef struct vn_weight_order {
+	vn_weight_order_kind kind;
+	int                  axis; /* 0: rows, 1: columns */
+	bool                 back; /* the inverse of this order */
+	int64_t              p[8]; /* parameters of the kind */
+	vn_mistake           id;
+	const char          *word; /* the word in specs/weights.md */
+	char                 says[VN_WEIGHT_WORDS];
+} vn_weight_order;
 
 enum { VN_MOST_ORDERS = 64 };
 /* Lists the orders in which a weight of this part and shape may be read by mistake, without the
  * correct one. other: the other side's shape. Returns how many. */
-int     vn_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_shape *other, const vn_heads *h,
-                     vn_order list[VN_MOST_ORDERS]);
+int     vn_weight_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_shape *other,
+                            const vn_weight_heads *h, vn_weight_order list[VN_MOST_ORDERS]);
 /* Returns which index of an axis of length n goes to index i. */
-int64_t vn_order_from(const vn_order *o, int64_t i, int64_t n);
+int64_t vn_weight_order_from(const vn_weight_order *o, int64_t i, int64_t n);
 
 /* ---- changes (weights_change.c) -------------------------------------------------- */
 
@@ -96,13 +96,13 @@ typedef struct vn_weight_change {
 enum { VN_MOST_CHANGES = 48 };
 /* Lists the changes that may have made b from a, judged by names, formats and statistics. Returns
  * how many. */
-int    vn_changes_of(const vn_weight_name *name, const vn_weight_row *a, const vn_weight_row *b, const vn_heads *h,
-                     vn_weight_change list[VN_MOST_CHANGES]);
+int    vn_weight_changes_of(const vn_weight_name *name, const vn_weight_row *a, const vn_weight_row *b,
+                            const vn_weight_heads *h, vn_weight_change list[VN_MOST_CHANGES]);
 /* Applies a change to one number; not for changes of blocks. */
-double vn_change_of(const vn_weight_change *c, double x);
+double vn_weight_change_number(const vn_weight_change *c, double x);
 /* Applies a change to n numbers x in float64 and stores them as `to` in dst. room: (n) floats of
  * scratch. */
-void   vn_change_row(const vn_weight_change *c, double *x, size_t n, vn_dtype to, void *dst, float *room);
+void   vn_weight_change_row(const vn_weight_change *c, double *x, size_t n, vn_dtype to, void *dst, float *room);
 
 /* ---- the numbers (weights_numbers.c) ------------------------------------------------- */
 
@@ -112,26 +112,26 @@ typedef struct vn_weight_numbers {
 	int64_t              rows[3], cols;
 	int                  n;
 	vn_dtype             dtype; /* of single numbers */
-	float               *own;   /* freed by vn_numbers_free: the dequantised numbers */
+	float               *own;   /* freed by vn_weight_numbers_free: the dequantised numbers */
 } vn_weight_numbers;
-vn_status vn_numbers_of(const vn_tensor *const *t, int n, vn_weight_numbers *m, vn_error *err);
-void      vn_numbers_free(vn_weight_numbers *m);
+vn_status vn_weight_numbers_of(const vn_tensor *const *t, int n, vn_weight_numbers *m, vn_error *err);
+void      vn_weight_numbers_free(vn_weight_numbers *m);
 /* Returns the digest of rows x cols numbers (rows 0: all) in order o, changed by c and stored as
  * `to`. want: the expected numbers, or NULL; at the first row that differs from them the function
  * stops and returns an empty digest. Also empty if memory runs out. */
-vn_digest vn_numbers_digest(const vn_weight_numbers *m, const vn_order *o, const vn_weight_change *c, vn_dtype to,
-                            int64_t rows, const vn_tensor *want);
+vn_digest vn_weight_numbers_digest(const vn_weight_numbers *m, const vn_weight_order *o, const vn_weight_change *c,
+                                   vn_dtype to, int64_t rows, const vn_tensor *want);
 
 /* How two tensors of one size are related. */
-typedef struct vn_fit {
+typedef struct vn_weight_fit {
 	double correlation, factor; /* candidate = factor * reference, by least squares */
 	/* nmse of the difference, and of what remains with the factor, relative to the reference */
 	double nmse, residual;
 	double differing; /* fraction of the numbers */
 	/* difference of two finite numbers; INFINITY if only one is finite */
 	double largest;
-} vn_fit;
-vn_fit vn_fit_of(const vn_tensor *a, const vn_tensor *b);
+} vn_weight_fit;
+vn_weight_fit vn_weight_fit_of(const vn_tensor *a, const vn_tensor *b);
 
 /* ---- verdicts (weights_tried.c, weights_likely.c) --------------------------------------- */
 
@@ -141,7 +141,7 @@ typedef struct vn_weight_trial {
 	const vn_weight_row  *row[2];
 	const vn_tensor      *numbers[2]; /* NULL: not known */
 	vn_weight_name        name;
-	vn_heads              heads;
+	vn_weight_heads       heads;
 } vn_weight_trial;
 
 /* Fills *d with a finding; format: its words. Returns true, for use as a return value. */
@@ -149,7 +149,7 @@ __attribute__((format(printf, 6, 7))) bool vn_weight_is(vn_weight_difference *d,
                                                         const char *kind, vn_mistake id, const char *format, ...);
 
 /* Adds a measurement to *d. Returns true. */
-bool vn_weight_measures(vn_weight_difference *d, const char *what, double x);
+bool vn_weight_measures(vn_weight_difference *d, vn_weight_measure what, double x);
 
 /* Each fills *d and returns true if it finds an explanation. */
 bool vn_weight_by_table(const vn_weight_trial *t, vn_weight_difference *d);

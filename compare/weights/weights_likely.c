@@ -49,10 +49,12 @@ static bool cut(const vn_weight_row *a, const vn_weight_row *b, vn_dtype as)
 						   rounded = { .kind = VN_CHANGE_ROUNDED, .as = as };
 	const vn_stats *x = &a->stats, *y = &b->stats;
 	const double    unit = ldexp(1.0, -vn_dtype_digits(as)), shrunk = (x->rms - y->rms) / x->rms;
-	const bool      ends = vn_change_of(&rounded, x->min) != y->min || vn_change_of(&rounded, x->max) != y->max;
+	const bool      ends = vn_weight_change_number(&rounded, x->min) != y->min ||
+	                  vn_weight_change_number(&rounded, x->max) != y->max;
 
-	return vn_change_of(&truncated, x->min) == y->min && vn_change_of(&truncated, x->max) == y->max &&
-	       (ends || x->n >= MANY) && shrunk > 0.1 * unit && shrunk < 0.7 * unit;
+	return vn_weight_change_number(&truncated, x->min) == y->min &&
+	       vn_weight_change_number(&truncated, x->max) == y->max && (ends || x->n >= MANY) && shrunk > 0.1 * unit &&
+	       shrunk < 0.7 * unit;
 }
 
 static bool near(double x, double y, double room)
@@ -66,13 +68,13 @@ static bool undone(const vn_weight_trial *t)
 {
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
 	const vn_stats      *x = &a->stats, *y = &b->stats;
-	const double         room = t->name.part == VN_PART_GDN_LOG ? 5e-7 : vn_part_is_norm(t->name.part) ? 6.1e-8 : 0.0;
+	const double room = t->name.part == VN_PART_GDN_LOG ? 5e-7 : vn_weight_part_is_norm(t->name.part) ? 6.1e-8 : 0.0;
 
 	if (t->side[0]->gguf == t->side[1]->gguf || a->dtype != VN_F32 || b->dtype != VN_F32 || room == 0.0 ||
 	    x->nan + x->inf + y->nan + y->inf || !vn_shape_equal(&a->shape, &b->shape))
 		return false;
 	if (t->numbers[0] && t->numbers[1])
-		return vn_fit_of(t->numbers[0], t->numbers[1]).largest <= room;
+		return vn_weight_fit_of(t->numbers[0], t->numbers[1]).largest <= room;
 	return !same_in_any_order(a, b) && near(x->min, y->min, room) && near(x->max, y->max, room) &&
 	       near(x->mean, y->mean, room) && near(x->rms, y->rms, room);
 }
@@ -80,14 +82,14 @@ static bool undone(const vn_weight_trial *t)
 /* Whether these numbers, in the format of side k, have its digest; true if memory runs out. */
 static bool holds(const vn_weight_trial *t, int k, const vn_tensor *numbers)
 {
-	const vn_order         same = { .kind = VN_ORDER_SAME };
+	const vn_weight_order  same = { .kind = VN_ORDER_SAME };
 	const vn_weight_change none = { .kind = VN_CHANGE_NONE };
 	vn_weight_numbers      m;
 
-	if (vn_numbers_of(&numbers, 1, &m, NULL))
+	if (vn_weight_numbers_of(&numbers, 1, &m, NULL))
 		return true;
-	const vn_digest x = vn_numbers_digest(&m, &same, &none, t->row[k]->dtype, 0, t->numbers[k]);
-	vn_numbers_free(&m);
+	const vn_digest x = vn_weight_numbers_digest(&m, &same, &none, t->row[k]->dtype, 0, t->numbers[k]);
+	vn_weight_numbers_free(&m);
 	return strcmp(x.hex, t->row[k]->digest.hex) == 0;
 }
 
@@ -146,7 +148,7 @@ static bool never_loaded(const vn_weight_trial *t, vn_weight_difference *d)
 
 /* ---- both at hand ------------------------------------------------------------------------ */
 
-static bool unrelated(const vn_weight_trial *t, const vn_fit *f, vn_weight_difference *d)
+static bool unrelated(const vn_weight_trial *t, const vn_weight_fit *f, vn_weight_difference *d)
 {
 	if (same_in_any_order(t->row[0], t->row[1]))
 		vn_weight_is(d, VN_BY_STATISTICS, false, "order", VN_NO_MISTAKE,
@@ -155,7 +157,7 @@ static bool unrelated(const vn_weight_trial *t, const vn_fit *f, vn_weight_diffe
 		vn_weight_is(d, VN_BY_NUMBERS, true, "random", VN_MISTAKE_W11, "fresh random numbers: never loaded");
 	else
 		vn_weight_is(d, VN_BY_NUMBERS, true, "unrelated", VN_NO_MISTAKE, "unrelated numbers");
-	return vn_weight_measures(d, "correlation", f->correlation);
+	return vn_weight_measures(d, VN_WEIGHT_CORRELATION, f->correlation);
 }
 
 static bool of_blocks(const vn_weight_row *r)
@@ -182,27 +184,27 @@ static bool measured(const vn_weight_trial *t, vn_weight_difference *d)
 
 	if (!t->numbers[0] || !t->numbers[1] || !vn_shape_equal(&a->shape, &b->shape))
 		return false;
-	const vn_fit f = vn_fit_of(t->numbers[0], t->numbers[1]);
-	const double off = sqrt(f.nmse), unit = of_blocks(a) || of_blocks(b) ? 1e-3 : unit_of(a, b);
+	const vn_weight_fit f = vn_weight_fit_of(t->numbers[0], t->numbers[1]);
+	const double        off = sqrt(f.nmse), unit = of_blocks(a) || of_blocks(b) ? 1e-3 : unit_of(a, b);
 	if (f.differing == 0.0)
 		return vn_weight_is(d, VN_BY_NUMBERS, true, "bits", VN_NO_MISTAKE, "the same numbers with other bits");
 	if (a->stats.n >= ENOUGH && fabs(f.correlation) < 6.0 / sqrt((double)a->stats.n))
 		return unrelated(t, &f, d);
 	if (quantised(t, d))
-		return vn_weight_measures(d, "apart", off);
+		return vn_weight_measures(d, VN_WEIGHT_APART, off);
 	if (fabs(f.factor - 1.0) > 2.0 * unit && sqrt(f.residual) < unit * fabs(f.factor))
 		return vn_weight_is(d, VN_BY_NUMBERS, true, "scaled", VN_NO_MISTAKE, "multiplied by %.6g", f.factor);
 	if (off < 0.5 && f.correlation > 0.7)
 		vn_weight_is(d, VN_BY_NUMBERS, false, "revision", VN_NO_MISTAKE, "another revision, or rounded differently");
 	else
 		vn_weight_is(d, VN_BY_NUMBERS, true, "other", VN_NO_MISTAKE, "other numbers");
-	return vn_weight_measures(d, "apart", off);
+	return vn_weight_measures(d, VN_WEIGHT_APART, off);
 }
 
 /* ---- statistics alone ------------------------------------------------------------------------ */
 
 /* Writes " (R1b or W1: the numbers would tell)" for the orders that are possible. */
-static void say_ids(const vn_order *list, int n, char text[64])
+static void say_ids(const vn_weight_order *list, int n, char text[64])
 {
 	vn_mistake said = VN_NO_MISTAKE;
 	size_t     used = 0;
@@ -218,7 +220,7 @@ static void say_ids(const vn_order *list, int n, char text[64])
 		snprintf(text + used, 64 - used, ": the numbers decide, give --model)");
 }
 
-static bool one_of_them(vn_weight_difference *d, const vn_order *o)
+static bool one_of_them(vn_weight_difference *d, const vn_weight_order *o)
 {
 	static const char *const words[] = {
 		[VN_ORDER_PAIRS] = "rows permuted between the pairs of RoPE",
@@ -240,12 +242,12 @@ static bool one_of_them(vn_weight_difference *d, const vn_order *o)
 
 static bool another_order(const vn_weight_trial *t, vn_weight_difference *d)
 {
-	const vn_weight_row *a = t->row[0], *b = t->row[1];
-	const vn_order      *first = NULL;
-	vn_order             list[VN_MOST_ORDERS];
-	const int            n = vn_orders_of(&t->name, &a->shape, &b->shape, &t->heads, list);
-	bool                 others = false;
-	char                 ids[64];
+	const vn_weight_row   *a = t->row[0], *b = t->row[1];
+	const vn_weight_order *first = NULL;
+	vn_weight_order        list[VN_MOST_ORDERS];
+	const int              n = vn_weight_orders_of(&t->name, &a->shape, &b->shape, &t->heads, list);
+	bool                   others = false;
+	char                   ids[64];
 
 	if (!same_in_any_order(a, b))
 		return false;
@@ -301,7 +303,7 @@ static bool changed(const vn_weight_trial *t, vn_weight_difference *d)
 		const vn_weight_row *a = t->row[from], *b = t->row[!from];
 		const int            n = vn_dtype_block(a->dtype) > 1 || vn_dtype_block(b->dtype) > 1
 		                             ? 0
-		                             : vn_changes_of(&t->name, a, b, &t->heads, list);
+		                             : vn_weight_changes_of(&t->name, a, b, &t->heads, list);
 		/* When the numbers are available, exact changes were tried already. A factor or an exponential may
 		 * round differently. */
 		for (int i = 0; i < n; i++)
@@ -327,8 +329,8 @@ static bool of_another(const vn_weight_trial *t, vn_weight_difference *d)
 		const vn_weight_row   *a = &ref->row[i];
 		const vn_weight_change none = { .kind = VN_CHANGE_ROUNDED, .as = b->dtype };
 		if (vn_dtype_block(a->dtype) > 1 || !vn_shape_equal(&a->shape, &b->shape) ||
-		    vn_change_of(&none, a->stats.min) != b->stats.min || vn_change_of(&none, a->stats.max) != b->stats.max ||
-		    !vn_weights_same(a, b))
+		    vn_weight_change_number(&none, a->stats.min) != b->stats.min ||
+		    vn_weight_change_number(&none, a->stats.max) != b->stats.max || !vn_weights_same(a, b))
 			continue;
 		if (found)
 			return false;
@@ -362,5 +364,5 @@ bool vn_weight_by_statistics(const vn_weight_trial *t, vn_weight_difference *d)
 	else
 		vn_weight_is(d, VN_BY_STATISTICS, false, "other", VN_NO_MISTAKE,
 		             shape ? "other numbers" : "other numbers in another shape");
-	return vn_weight_measures(d, "rms", ratio);
+	return vn_weight_measures(d, VN_WEIGHT_RMS, ratio);
 }

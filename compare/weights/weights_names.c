@@ -75,7 +75,7 @@ vn_weight_name vn_weight_name_of(const char *name)
 	return x;
 }
 
-bool vn_part_is_norm(vn_weight_part p)
+bool vn_weight_part_is_norm(vn_weight_part p)
 {
 	return (p >= VN_PART_NORM && p <= VN_PART_NORM_K) || p == VN_PART_GDN_NORM;
 }
@@ -110,16 +110,13 @@ const vn_weight_row *vn_weight_twin(const vn_weight_row *rows, int n, const char
 	return found;
 }
 
+static int compare_name(const void *name, const void *row)
+{
+	const vn_weight_row *r = row;
+	return strcmp(name, r->name);
+}
+
 const vn_weight_row *vn_weight_find(const vn_weight_row *rows, int n, const char *name)
 {
-	for (int lo = 0, hi = n; lo < hi;) {
-		const int mid = lo + (hi - lo) / 2, order = strcmp(name, rows[mid].name);
-		if (order == 0)
-			return &rows[mid];
-		if (order < 0)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	return NULL;
+	return n > 0 ? bsearch(name, rows, (size_t)n, sizeof *rows, compare_name) : NULL;
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-vn_status vn_numbers_of(const vn_tensor *const *t, int n, vn_weight_numbers *m, vn_error *err)
+vn_status vn_weight_numbers_of(const vn_tensor *const *t, int n, vn_weight_numbers *m, vn_error *err)
 {
 	*m = (vn_weight_numbers) { .n = n, .dtype = t[0]->dtype };
 	for (int i = 0; i < n; i++) {
@@ -28,7 +28,7 @@ vn_status vn_numbers_of(const vn_tensor *const *t, int n, vn_weight_numbers *m, 
 	return VN_OK;
 }
 
-void vn_numbers_free(vn_weight_numbers *m)
+void vn_weight_numbers_free(vn_weight_numbers *m)
 {
 	free(m->own);
 	m->own = NULL;
@@ -38,7 +38,7 @@ void vn_numbers_free(vn_weight_numbers *m)
 
 typedef struct walk {
 	const vn_weight_numbers *m;
-	const vn_order          *o;
+	const vn_weight_order   *o;
 	int64_t                  rows, cols, start; /* of the result; and its first row */
 	int64_t                 *map;               /* of the reordered axis, or NULL */
 	size_t                   size;              /* bytes of a number */
@@ -80,11 +80,11 @@ static void take_row(const walk *w, int64_t r, unsigned char *to)
 	}
 }
 
-static int64_t *map_of(const vn_order *o, int64_t n)
+static int64_t *map_of(const vn_weight_order *o, int64_t n)
 {
 	int64_t *map = malloc(((size_t)n + 1) * sizeof *map);
 	for (int64_t i = 0; map && i < n; i++) {
-		const int64_t from = vn_order_from(o, i, n);
+		const int64_t from = vn_weight_order_from(o, i, n);
 		if (o->back)
 			map[from] = i;
 		else
@@ -99,8 +99,8 @@ static bool as_it_is(const vn_weight_change *c, vn_dtype from, vn_dtype to)
 	return c->kind == VN_CHANGE_NONE && from == to;
 }
 
-vn_digest vn_numbers_digest(const vn_weight_numbers *m, const vn_order *o, const vn_weight_change *c, vn_dtype to,
-                            int64_t rows, const vn_tensor *want)
+vn_digest vn_weight_numbers_digest(const vn_weight_numbers *m, const vn_weight_order *o, const vn_weight_change *c,
+                                   vn_dtype to, int64_t rows, const vn_tensor *want)
 {
 	int64_t all = 0;
 	for (int i = 0; i < m->n; i++)
@@ -126,7 +126,7 @@ vn_digest vn_numbers_digest(const vn_weight_numbers *m, const vn_order *o, const
 		take_row(&w, r, raw);
 		if (row == out) {
 			vn_to_f64(x, raw, from, C);
-			vn_change_row(c, x, C, to, out, room);
+			vn_weight_change_row(c, x, C, to, out, room);
 		}
 		vn_digester_add(d, row, bytes);
 		hopeful = !want || memcmp(row, (const unsigned char *)want->data + (size_t)r * bytes, bytes) == 0;
@@ -144,7 +144,7 @@ vn_digest vn_numbers_digest(const vn_weight_numbers *m, const vn_order *o, const
 
 enum { PIECE = 4096 }; /* a multiple of every block size */
 
-vn_fit vn_fit_of(const vn_tensor *a, const vn_tensor *b)
+vn_weight_fit vn_weight_fit_of(const vn_tensor *a, const vn_tensor *b)
 {
 	const size_t n = (size_t)vn_shape_count(&a->shape);
 	double       x[PIECE], y[PIECE], largest = 0, sx = 0, sy = 0, xx = 0, yy = 0, xy = 0, dd = 0;
@@ -171,11 +171,11 @@ vn_fit vn_fit_of(const vn_tensor *a, const vn_tensor *b)
 			dd += (y[j] - x[j]) * (y[j] - x[j]);
 		}
 	}
-	const double m = used ? (double)used : 1.0, vx = xx - sx * sx / m, vy = yy - sy * sy / m;
-	vn_fit       f = { .largest = largest,
-		               .factor = xx > 0 ? xy / xx : NAN,
-		               .nmse = xx > 0 ? dd / xx : NAN,
-		               .differing = n ? (double)differing / (double)n : 0.0 };
+	const double  m = used ? (double)used : 1.0, vx = xx - sx * sx / m, vy = yy - sy * sy / m;
+	vn_weight_fit f = { .largest = largest,
+		                .factor = xx > 0 ? xy / xx : NAN,
+		                .nmse = xx > 0 ? dd / xx : NAN,
+		                .differing = n ? (double)differing / (double)n : 0.0 };
 	f.correlation = vx > 0 && vy > 0 ? (xy - sx * sy / m) / sqrt(vx * vy) : NAN;
 	f.residual = xx > 0 ? fmax(0.0, yy - xy * xy / xx) / xx : NAN;
 	return f;

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-vn_heads vn_heads_of(const vn_plan *p, int layer)
+vn_weight_heads vn_weight_heads_of(const vn_plan *p, int layer)
 {
-	vn_heads h = { 0 };
+	vn_weight_heads h = { 0 };
 
 	for (int i = 0; p && i < p->n_nodes; i++) {
 		const vn_node *n = &p->node[i];
@@ -34,7 +34,7 @@ vn_heads vn_heads_of(const vn_plan *p, int layer)
 
 /* ---- where it comes from --------------------------------------------------------- */
 
-static vn_arrange rule_of(const vn_order *o, int64_t n)
+static vn_arrange rule_of(const vn_weight_order *o, int64_t n)
 {
 	const int64_t *p = o->p;
 
@@ -61,7 +61,7 @@ static vn_arrange rule_of(const vn_order *o, int64_t n)
 	}
 }
 
-int64_t vn_order_from(const vn_order *o, int64_t i, int64_t n)
+int64_t vn_weight_order_from(const vn_weight_order *o, int64_t i, int64_t n)
 {
 	const vn_arrange m = rule_of(o, n);
 
@@ -73,26 +73,26 @@ int64_t vn_order_from(const vn_order *o, int64_t i, int64_t n)
 /* ---- which there are ----------------------------------------------------------------- */
 
 typedef struct list {
-	vn_order *o;
-	int       n;
+	vn_weight_order *o;
+	int              n;
 } list;
 
-__attribute__((format(printf, 6, 7))) static vn_order *add(list *l, vn_order_kind kind, int axis, vn_mistake id,
-                                                           const char *word, const char *format, ...)
+__attribute__((format(printf, 6, 7))) static vn_weight_order *
+add(list *l, vn_weight_order_kind kind, int axis, vn_mistake id, const char *word, const char *format, ...)
 {
 	va_list args;
 
 	if (l->n < VN_MOST_ORDERS) /* there are 40 at most */
 		l->n++;
-	vn_order *o = &l->o[l->n - 1];
-	*o = (vn_order) { .kind = kind, .axis = axis, .id = id, .word = word };
+	vn_weight_order *o = &l->o[l->n - 1];
+	*o = (vn_weight_order) { .kind = kind, .axis = axis, .id = id, .word = word };
 	va_start(args, format);
 	vsnprintf(o->says, sizeof o->says, format, args);
 	va_end(args);
 	return o;
 }
 
-static void set_order(vn_order *o, int64_t a, int64_t b, int64_t c, int64_t d)
+static void set_order(vn_weight_order *o, int64_t a, int64_t b, int64_t c, int64_t d)
 {
 	o->p[0] = a;
 	o->p[1] = b;
@@ -101,16 +101,16 @@ static void set_order(vn_order *o, int64_t a, int64_t b, int64_t c, int64_t d)
 }
 
 /* One and its inverse. */
-static void both(list *l, vn_order_kind kind, int axis, vn_mistake id, const char *word, const char *says,
+static void both(list *l, vn_weight_order_kind kind, int axis, vn_mistake id, const char *word, const char *says,
                  const char *back, const int64_t p[4])
 {
 	set_order(add(l, kind, axis, id, word, "%s", says), p[0], p[1], p[2], p[3]);
-	vn_order *o = add(l, kind, axis, id, word, "%s", back);
+	vn_weight_order *o = add(l, kind, axis, id, word, "%s", back);
 	set_order(o, p[0], p[1], p[2], p[3]);
 	o->back = true;
 }
 
-static void pairs(list *l, const vn_heads *h, int64_t n, bool doubled)
+static void pairs(list *l, const vn_weight_heads *h, int64_t n, bool doubled)
 {
 	const int64_t period = doubled ? 2 * (int64_t)h->K : h->K;
 	if (h->K < 2 || n % period || h->K % 2)
@@ -130,8 +130,8 @@ static void blocks(list *l, int axis, vn_mistake id, const int64_t size[3], cons
 	if (size[0] <= 0 || size[1] <= 0 || size[2] <= 0 || size[0] + size[1] + size[2] != n)
 		return;
 	for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
-		vn_order *o = add(l, VN_ORDER_BLOCKS, axis, id, "parts", "its parts in the order %s, %s, %s",
-		                  name[orders[i][0]], name[orders[i][1]], name[orders[i][2]]);
+		vn_weight_order *o = add(l, VN_ORDER_BLOCKS, axis, id, "parts", "its parts in the order %s, %s, %s",
+		                         name[orders[i][0]], name[orders[i][1]], name[orders[i][2]]);
 		set_order(o, size[0], size[1], size[2], orders[i][0]);
 		o->p[4] = orders[i][1];
 		o->p[5] = orders[i][2];
@@ -140,7 +140,7 @@ static void blocks(list *l, int axis, vn_mistake id, const int64_t size[3], cons
 
 static const char *const qkv[] = { "q", "k", "v" };
 
-static void fused(list *l, const vn_heads *h, vn_weight_part part, int axis, int64_t n)
+static void fused(list *l, const vn_weight_heads *h, vn_weight_part part, int axis, int64_t n)
 {
 	const int64_t q = (int64_t)h->H * h->K, k = (int64_t)h->G * h->K;
 	if (part == VN_PART_C_ATTN) {
@@ -156,7 +156,7 @@ static void fused(list *l, const vn_heads *h, vn_weight_part part, int axis, int
 		     "q, k and v stored separately but read as interleaved", (int64_t[]) { h->G, h->H / h->G, h->K, 0 });
 }
 
-static void tiled(list *l, const vn_heads *h, int axis, int64_t before, int64_t width, int64_t n)
+static void tiled(list *l, const vn_weight_heads *h, int axis, int64_t before, int64_t width, int64_t n)
 {
 	if (h->nk < 2 || h->nv <= h->nk || h->nv % h->nk || before + h->nv * width != n)
 		return;
@@ -164,7 +164,7 @@ static void tiled(list *l, const vn_heads *h, int axis, int64_t before, int64_t 
 	     "value heads grouped, although they were not tiled", (int64_t[]) { before, h->nk, h->nv / h->nk, width });
 }
 
-static void of_delta_rule(list *l, const vn_heads *h, vn_weight_part part, int64_t M, int64_t N)
+static void of_delta_rule(list *l, const vn_weight_heads *h, vn_weight_part part, int64_t M, int64_t N)
 {
 	const int64_t keys = (int64_t)h->nk * h->dk, values = (int64_t)h->nv * h->dv;
 	if (part == VN_PART_GDN_QKV || part == VN_PART_GDN_CONV) {
@@ -227,8 +227,8 @@ static void sheared(list *l, int64_t N)
 		N + 8, 0, 0, 0);
 }
 
-int vn_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_shape *other, const vn_heads *h,
-                 vn_order o[VN_MOST_ORDERS])
+int vn_weight_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_shape *other,
+                        const vn_weight_heads *h, vn_weight_order o[VN_MOST_ORDERS])
 {
 	list                 l = { o, 0 };
 	const vn_weight_part part = name->part;

@@ -106,6 +106,10 @@ static json_t *row(const vn_weight_row *r)
 
 static json_t *group(const vn_weights *w, const vn_weight_line *l)
 {
+	static const char *const    measures[VN_N_WEIGHT_MEASURES] = { [VN_WEIGHT_APART] = "apart",
+		                                                           [VN_WEIGHT_CORRELATION] = "correlation",
+		                                                           [VN_WEIGHT_RMS] = "rms",
+		                                                           [VN_WEIGHT_PLACES] = "places" };
 	static const char *const    proofs[] = { [VN_BY_STATISTICS] = "statistics",
 		                                     [VN_BY_NUMBERS] = "numbers",
 		                                     [VN_BY_TABLE] = "table",
@@ -129,7 +133,7 @@ static json_t *group(const vn_weights *w, const vn_weight_line *l)
 		json_object_set_new(one, "reference", row(x->row[0]));
 		json_object_set_new(one, "candidate", row(x->row[1]));
 		if (x->measured)
-			json_object_set_new(one, x->measured, vn_json_real(x->measure));
+			json_object_set_new(one, measures[x->measured], vn_json_real(x->measure));
 		json_array_append_new(list, one);
 	}
 	json_object_set_new(j, "weights", list);

@@ -23,7 +23,7 @@ bool vn_weight_is(vn_weight_difference *d, vn_weight_proof proof, bool certain, 
 	return true;
 }
 
-bool vn_weight_measures(vn_weight_difference *d, const char *what, double x)
+bool vn_weight_measures(vn_weight_difference *d, vn_weight_measure what, double x)
 {
 	d->measured = what;
 	d->measure = x;
@@ -45,10 +45,10 @@ static bool unsound(const vn_weight_trial *t, vn_weight_difference *d, int k)
 
 	if (s->inf && s->nan == 0 && other->inf == 0 && t->row[k]->dtype == VN_F16 && other->absmax > 65504.0)
 		return vn_weight_is(d, VN_BY_TABLE, true, "overflowed", VN_MISTAKE_W13, "%soverflowed f16 to infinity", who) &&
-		       vn_weight_measures(d, "places", (double)s->inf);
+		       vn_weight_measures(d, VN_WEIGHT_PLACES, (double)s->inf);
 	if (s->nan + s->inf > other->nan + other->inf)
 		return vn_weight_is(d, VN_BY_TABLE, true, "not-finite", VN_NO_MISTAKE, "%sNaN or infinite", who) &&
-		       vn_weight_measures(d, "places", (double)(s->nan + s->inf));
+		       vn_weight_measures(d, VN_WEIGHT_PLACES, (double)(s->nan + s->inf));
 	if (!constant(s) || constant(other))
 		return false;
 	if (s->max == 0.0)
@@ -173,15 +173,15 @@ bool vn_weight_by_digest(const vn_weight_trial *t, vn_weight_difference *d)
 
 /* ---- digests of the numbers changed ---------------------------------------------------------- */
 
-static const vn_order         the_same = { .kind = VN_ORDER_SAME };
+static const vn_weight_order  the_same = { .kind = VN_ORDER_SAME };
 static const vn_weight_change unchanged = { .kind = VN_CHANGE_NONE };
 
 /* Whether side k of a trial holds these numbers after this change. */
-static bool has_order(const vn_weight_trial *t, int k, const vn_weight_numbers *m, const vn_order *o,
+static bool has_order(const vn_weight_trial *t, int k, const vn_weight_numbers *m, const vn_weight_order *o,
                       const vn_weight_change *c, int64_t rows)
 {
 	const vn_weight_row *row = t->row[k];
-	const vn_digest      x = vn_numbers_digest(m, o, c, row->dtype, rows, t->numbers[k]);
+	const vn_digest      x = vn_weight_numbers_digest(m, o, c, row->dtype, rows, t->numbers[k]);
 	return *x.hex && strcmp(x.hex, row->digest.hex) == 0;
 }
 
@@ -192,8 +192,8 @@ static bool reordered(const vn_weight_row *a, const vn_weight_row *b)
 	const vn_weight_change none = { .kind = VN_CHANGE_ROUNDED, .as = b->dtype };
 	if (a->stats.nan != b->stats.nan || a->stats.inf != b->stats.inf || vn_dtype_block(b->dtype) > 1)
 		return false;
-	return vn_dtype_block(a->dtype) > 1 ||
-	       (vn_change_of(&none, a->stats.min) == b->stats.min && vn_change_of(&none, a->stats.max) == b->stats.max);
+	return vn_dtype_block(a->dtype) > 1 || (vn_weight_change_number(&none, a->stats.min) == b->stats.min &&
+	                                        vn_weight_change_number(&none, a->stats.max) == b->stats.max);
 }
 
 /* Padding read as numbers: zeros in between, and the last rows missing. */
@@ -207,12 +207,12 @@ static bool padded(const vn_weight_row *a, const vn_weight_row *b, int64_t strid
 static bool by_order(const vn_weight_trial *t, int from, const vn_weight_numbers *m, vn_weight_difference *d)
 {
 	const vn_weight_row *a = t->row[from], *b = t->row[!from];
-	vn_order             list[VN_MOST_ORDERS];
-	const int            n = vn_orders_of(&t->name, &t->row[0]->shape, &t->row[1]->shape, &t->heads, list);
+	vn_weight_order      list[VN_MOST_ORDERS];
+	const int            n = vn_weight_orders_of(&t->name, &t->row[0]->shape, &t->row[1]->shape, &t->heads, list);
 	const bool           whole = reordered(a, b);
 
 	for (int i = 0; i < n; i++) {
-		vn_order o = list[i];
+		vn_weight_order o = list[i];
 		if (o.kind == VN_ORDER_SHEARED ? from == 1 || !padded(a, b, o.p[0]) : !whole)
 			continue;
 		if (from) { /* the reverse, applied to the candidate's numbers */
@@ -232,7 +232,7 @@ static bool by_order(const vn_weight_trial *t, int from, const vn_weight_numbers
 static bool by_change(const vn_weight_trial *t, int from, const vn_weight_numbers *m, vn_weight_difference *d)
 {
 	vn_weight_change list[VN_MOST_CHANGES];
-	const int        n = vn_changes_of(&t->name, t->row[from], t->row[!from], &t->heads, list);
+	const int        n = vn_weight_changes_of(&t->name, t->row[from], t->row[!from], &t->heads, list);
 
 	if (!vn_shape_equal(&t->row[0]->shape, &t->row[1]->shape))
 		return false;
@@ -243,37 +243,47 @@ static bool by_change(const vn_weight_trial *t, int from, const vn_weight_number
 	return false;
 }
 
+/* The weight of another part in the same layer and trunk; NULL: none. */
+static const vn_weight_row *beside_of(const vn_weight_side *side, const vn_weight_row *row, const vn_weight_name *name,
+                                      vn_weight_part part)
+{
+	const size_t trunk = (size_t)(name->tail - row->name);
+	for (int i = 0; i < side->n; i++) {
+		const vn_weight_name x = vn_weight_name_of(side->row[i].name);
+		if (x.part == part && x.layer == name->layer && x.bias == name->bias &&
+		    (size_t)(x.tail - side->row[i].name) == trunk && strncmp(side->row[i].name, row->name, trunk) == 0)
+			return &side->row[i];
+	}
+	return NULL;
+}
+
 /* Rows of gate and up, interleaved in one matrix. */
 static bool interleaved(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	const vn_weight_side *ref = t->side[0];
 	const bool            up = t->name.part == VN_PART_UP;
-	char                  other[VN_NAME_MAX];
-	const char           *at = strstr(t->row[0]->name, up ? "up_proj" : "gate_proj");
 	vn_weight_numbers     m;
 
-	if ((t->name.part != VN_PART_GATE && !up) || !at || !ref->numbers || !t->numbers[0])
+	if ((t->name.part != VN_PART_GATE && !up) || !ref->numbers || !t->numbers[0])
 		return false;
-	snprintf(other, sizeof other, "%.*s%s%s", (int)(at - t->row[0]->name), t->row[0]->name,
-	         up ? "gate_proj" : "up_proj", at + strlen(up ? "up_proj" : "gate_proj"));
-	const vn_weight_row *row = vn_weight_find(ref->row, ref->n, other);
+	const vn_weight_row *row = beside_of(ref, t->row[0], &t->name, up ? VN_PART_GATE : VN_PART_UP);
 	const vn_tensor     *beside = row ? &ref->numbers[row - ref->row] : NULL;
 	if (!beside || !beside->data || vn_dtype_block(row->dtype) > 1 || row->dtype != t->row[0]->dtype ||
 	    !vn_shape_equal(&row->shape, &t->row[0]->shape) ||
-	    vn_numbers_of(up ? (const vn_tensor *const[]) { beside, t->numbers[0] }
-	                     : (const vn_tensor *const[]) { t->numbers[0], beside },
-	                  2, &m, NULL))
+	    vn_weight_numbers_of(up ? (const vn_tensor *const[]) { beside, t->numbers[0] }
+	                            : (const vn_tensor *const[]) { t->numbers[0], beside },
+	                         2, &m, NULL))
 		return false;
 	bool found = false;
 	for (int back = 0; !found && back < 2; back++) {
-		vn_order o = { .kind = VN_ORDER_EVERY_OTHER, .back = back };
+		vn_weight_order o = { .kind = VN_ORDER_EVERY_OTHER, .back = back };
 		o.p[7] = up ? m.rows[0] : 0;
 		found = has_order(t, 1, &m, &o, &unchanged, m.rows[0]) &&
 		        vn_weight_is(d, VN_BY_DIGEST, true, "interleaved", VN_MISTAKE_W5,
 		                     back ? "rows of gate and up one by one read as halves"
 		                          : "halves of gate and up read row by row");
 	}
-	vn_numbers_free(&m);
+	vn_weight_numbers_free(&m);
 	return found;
 }
 
@@ -285,10 +295,10 @@ bool vn_weight_by_numbers(const vn_weight_trial *t, vn_weight_difference *d)
 		return true;
 	for (int from = 0; !found && from < 2; from++) {
 		vn_weight_numbers m;
-		if (!t->numbers[from] || !*t->row[!from]->digest.hex || vn_numbers_of(&t->numbers[from], 1, &m, NULL))
+		if (!t->numbers[from] || !*t->row[!from]->digest.hex || vn_weight_numbers_of(&t->numbers[from], 1, &m, NULL))
 			continue;
 		found = by_order(t, from, &m, d) || by_change(t, from, &m, d);
-		vn_numbers_free(&m);
+		vn_weight_numbers_free(&m);
 	}
 	return found;
 }

@@ -111,7 +111,7 @@ static bool cut_short(const char *text, size_t n)
 
 /* Takes the complete characters of the text and returns the bytes taken. last: no more follows, so everything
  * is taken. */
-static size_t take(printed *p, const char *text, size_t n, bool last)
+static size_t take_text(printed *p, const char *text, size_t n, bool last)
 {
 	char code[VN_UTF8_CODE];
 	for (size_t at = 0;;) {
@@ -143,11 +143,11 @@ static ssize_t write_printed(void *cookie, const char *text, size_t n)
 
 	while (p->n_held > 0 && at < n) { /* one byte at a time, until the pending start is complete or invalid */
 		p->held[p->n_held++] = text[at++];
-		const size_t used = take(p, p->held, p->n_held, p->n_held == HELD);
+		const size_t used = take_text(p, p->held, p->n_held, p->n_held == HELD);
 		memmove(p->held, p->held + used, p->n_held - used);
 		p->n_held -= used;
 	}
-	const size_t used = take(p, text + at, n - at, false);
+	const size_t used = take_text(p, text + at, n - at, false);
 	memcpy(p->held + p->n_held, text + at + used, n - at - used);
 	p->n_held += n - at - used;
 	flush(p);
@@ -157,7 +157,7 @@ static ssize_t write_printed(void *cookie, const char *text, size_t n)
 static int close_printed(void *cookie)
 {
 	printed *p = cookie;
-	take(p, p->held, p->n_held, true);
+	take_text(p, p->held, p->n_held, true);
 	flush(p);
 	const int  lost = p->lost;
 	const bool shut = close(p->fd) == 0;

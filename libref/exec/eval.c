@@ -3,6 +3,10 @@
 
 #include "libref/ops/ops.h"
 
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
 const vn_eval *vn_eval_for(vn_policy p)
 {
 	static const vn_eval f32 = { VN_F32, vn_eval_node_f32, vn_eval_rows_f32 };
@@ -17,4 +21,30 @@ bool vn_eval_shares(const vn_node *n, const vn_tensor *w, int64_t tokens, vn_pol
 		return false;
 	const vn_matrix m = vn_matrix_of(w, n->c.linear.transposed != 0);
 	return !vn_linear_is_small(&m, tokens);
+}
+
+vn_args vn_eval_args(const vn_plan *plan, const vn_node *n, const vn_tensor *weights, vn_policy policy, int threads)
+{
+	vn_args a = { .policy = policy, .threads = threads, .lists = plan->list, .wide = vn_value_wide(plan, n->out[0]) };
+	for (int i = 0; i < n->n_w; i++)
+		a.w[i] = n->w[i] >= 0 ? &weights[n->w[i]] : NULL;
+	return a;
+}
+
+vn_status vn_eval_turn_kept(const vn_eval *eval, const vn_plan *plan, const vn_node *n, vn_policy policy, int threads,
+                            int64_t tokens, void *keys, vn_error *err)
+{
+	const vn_value *kept = &plan->value[n->in[VN_ATTN_KEPT]];
+	const int64_t   row = vn_value_row(kept);
+	const size_t    bytes = (size_t)(tokens * row) * vn_dtype_size(eval->width);
+	void           *turned = malloc(bytes + 1);
+	const vn_args   a = { .policy = policy, .threads = threads, .tokens = tokens, .lists = plan->list, .in = { keys } };
+	vn_status       st;
+
+	if (!turned)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the keys of %" PRId64 " tokens", tokens);
+	if (!(st = eval->node(&plan->node[kept->node], &a, row, n->c.attention.head_dim, turned, err)))
+		memcpy(keys, turned, bytes);
+	free(turned);
+	return st;
 }

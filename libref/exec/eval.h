@@ -37,6 +37,9 @@ typedef struct vn_also {
 	void     *out;
 } vn_also;
 
+/* Returns the arguments of a node but for tokens, inputs and states. weights: the table of the plan. */
+vn_args vn_eval_args(const vn_plan *plan, const vn_node *n, const vn_tensor *weights, vn_policy policy, int threads);
+
 /* Can this node be computed in both policies at once, from the same numbers? */
 bool vn_eval_shares(const vn_node *n, const vn_tensor *w, int64_t tokens, vn_policy a, vn_policy b);
 
@@ -53,5 +56,10 @@ typedef struct vn_eval {
 
 /* Returns the evaluator of a policy. */
 const vn_eval *vn_eval_for(vn_policy p);
+
+/* For an experiment: rotates the keys that an attention n kept of `tokens` tokens once more. keys: (tokens,G,K),
+ * in the evaluator's width. */
+vn_status vn_eval_turn_kept(const vn_eval *eval, const vn_plan *plan, const vn_node *n, vn_policy policy, int threads,
+                            int64_t tokens, void *keys, vn_error *err);
 
 #endif

@@ -210,26 +210,6 @@ static int joined(const vn_ref *r, const vn_node *n, int input)
 	return -1;
 }
 
-/* For an experiment: rotates the keys of earlier calls. */
-static vn_status turn_kept(vn_ref *r, const vn_node *n, vn_error *err)
-{
-	const int     state = n->state[VN_ATTN_KEYS], maker = r->plan->value[n->in[VN_ATTN_KEPT]].node;
-	const int64_t row = vn_state_row(&r->plan->state[state]);
-	const size_t  bytes = (size_t)(r->position * row) * r->size;
-	void         *now = vn_states_open(&r->states, state), *turned = malloc(bytes + 1);
-	const vn_args a = {
-		.policy = r->policy, .threads = r->threads, .tokens = r->position, .lists = r->plan->list, .in = { now }
-	};
-	vn_status st = VN_OK;
-
-	if (!turned)
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the keys of %" PRId64 " tokens", r->position);
-	if (!st && !(st = r->eval->node(&r->plan->node[maker], &a, row, n->c.attention.head_dim, turned, err)))
-		memcpy(now, turned, bytes);
-	free(turned);
-	return st;
-}
-
 /* For an experiment: stores this call's keys for later calls in another form, after the call, which reads its own. */
 static vn_status keep_states(vn_ref *r, const vn_node *n, const vn_args *a, vn_error *err)
 {
@@ -237,7 +217,9 @@ static vn_status keep_states(vn_ref *r, const vn_node *n, const vn_args *a, vn_e
 
 	if (n->op != VN_OP_ATTENTION || n->n_in <= VN_ATTN_KEPT)
 		return VN_OK;
-	if (n->x.attention.again && r->position > 0 && (st = turn_kept(r, n, err)))
+	if (n->x.attention.again && r->position > 0 &&
+	    (st = vn_eval_turn_kept(r->eval, r->plan, n, r->policy, r->threads, r->position,
+	                            vn_states_open(&r->states, n->state[VN_ATTN_KEYS]), err)))
 		return st;
 	vn_states_append(&r->states, n->state[VN_ATTN_KEYS], a->in[VN_ATTN_KEPT]);
 	return VN_OK;
@@ -270,13 +252,7 @@ static vn_status run_node(vn_ref *r, vn_ref *also, int node, vn_error *err)
 	const vn_taps  *t = r->call.taps;
 	const int       out = n->out[0];
 	const vn_value *v = &r->plan->value[out];
-	vn_args         a = { .policy = r->policy,
-		                  .threads = r->threads,
-		                  .past = r->position,
-		                  .tokens = r->call.tokens,
-		                  .ids = r->call.ids,
-		                  .lists = r->plan->list,
-		                  .wide = vn_value_wide(r->plan, out) };
+	vn_args         a = vn_eval_args(r->plan, n, r->weights, r->policy, r->threads);
 	vn_status       st;
 
 	if (v->on_demand && !wanted(t, out))
@@ -285,8 +261,9 @@ static vn_status run_node(vn_ref *r, vn_ref *also, int node, vn_error *err)
 		return st;
 	for (int i = 0; i < n->n_in; i++)
 		a.in[i] = vn_ref_holds(r, n->in[i]) ? vn_ref_at(r, n->in[i]) : NULL;
-	for (int i = 0; i < n->n_w; i++)
-		a.w[i] = n->w[i] >= 0 ? &r->weights[n->w[i]] : NULL;
+	a.past = r->position;
+	a.tokens = r->call.tokens;
+	a.ids = r->call.ids;
 	if (vn_value_streams(r->plan, out))
 		return run_in_pieces(r, also, n, &a, err);
 	for (int k = 0; k < n->n_state; k++)

@@ -60,7 +60,7 @@ __attribute__((format(printf, 3, 4))) static vn_status bad(const reader *r, vn_s
 }
 
 /* The next bytes, in place. */
-static vn_status take(reader *r, uint64_t bytes, const unsigned char **p)
+static vn_status take_bytes(reader *r, uint64_t bytes, const unsigned char **p)
 {
 	if (bytes > r->size - r->at)
 		return BAD(r, "%" PRIu64 " bytes at byte %zu reach beyond the end of the file (%zu bytes)", bytes, r->at,
@@ -74,7 +74,7 @@ static vn_status take(reader *r, uint64_t bytes, const unsigned char **p)
 static vn_status take_u32(reader *r, uint32_t *x)
 {
 	const unsigned char *p = NULL;
-	const vn_status      st = take(r, sizeof *x, &p);
+	const vn_status      st = take_bytes(r, sizeof *x, &p);
 	if (!st)
 		memcpy(x, p, sizeof *x);
 	return st;
@@ -83,7 +83,7 @@ static vn_status take_u32(reader *r, uint32_t *x)
 static vn_status take_u64(reader *r, uint64_t *x)
 {
 	const unsigned char *p = NULL;
-	const vn_status      st = take(r, sizeof *x, &p);
+	const vn_status      st = take_bytes(r, sizeof *x, &p);
 	if (!st)
 		memcpy(x, p, sizeof *x);
 	return st;
@@ -99,7 +99,7 @@ static vn_status take_text(reader *r, vn_gguf_text *t)
 		return st;
 	if (n > STRING_MAX)
 		return BAD(r, "a string has %" PRIu64 " bytes, at most %d are allowed", n, STRING_MAX);
-	st = take(r, n, &p);
+	st = take_bytes(r, n, &p);
 	*t = (vn_gguf_text) { (const char *)p, (size_t)n };
 	return st;
 }
@@ -164,7 +164,7 @@ static vn_status take_value(reader *r, vn_gguf_value *v)
 		return BAD(r, "%" PRIu64 " elements of %zu bytes reach beyond the end of the file", n, size_of[type]);
 	v->type = (vn_gguf_type)type;
 	v->n = (size_t)n;
-	return v->type == VN_GGUF_STRING ? take_strings(r, v) : take(r, n * size_of[type], &v->data);
+	return v->type == VN_GGUF_STRING ? take_strings(r, v) : take_bytes(r, n * size_of[type], &v->data);
 }
 
 static int by_key(const void *a, const void *b)
@@ -316,7 +316,7 @@ static vn_status take_header(reader *r, uint64_t *n_tensors, uint64_t *n_values)
 	vn_status            st;
 
 	snprintf(r->what, sizeof r->what, "header");
-	if ((st = take(r, 4, &magic)))
+	if ((st = take_bytes(r, 4, &magic)))
 		return st;
 	if (r->size >= sizeof lfs - 1 && memcmp(magic, lfs, sizeof lfs - 1) == 0)
 		return BAD(r, "a Git LFS pointer, not the weights: run git lfs pull to fetch them");

@@ -66,7 +66,7 @@ static const vn_source_tensor *look_up(const vn_model *m, const char *prefix, co
 	return found;
 }
 
-static vn_status take(vn_model *m, int i, const vn_source_tensor *t, vn_error *err)
+static vn_status take_tensor(vn_model *m, int i, const vn_source_tensor *t, vn_error *err)
 {
 	const vn_weight *w = &m->plan->weight[i];
 	vn_shape         s = { .rank = t->rank <= VN_MAX_RANK ? t->rank : -1 };
@@ -137,7 +137,7 @@ static vn_status take_weights(vn_model *m, vn_error *err)
 			st = vn_fail(err, VN_ERR_NOTFOUND, "%s: weight %s is missing", m->path, p->weight[i].name);
 			goto done;
 		}
-		if ((st = take(m, i, found, err)))
+		if ((st = take_tensor(m, i, found, err)))
 			goto done;
 		used[found - m->source->tensor] = true;
 	}

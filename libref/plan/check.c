@@ -9,20 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Counts for an operation; -1 allows any number of weights from must_w on, or of outputs after the first. */
-typedef struct arity {
-	int n_in, n_w, must_w, n_out;
-} arity;
-
-static const arity arities[VN_N_OPS] = {
-	[VN_OP_EMBED] = { 0, 1, 1, 1 },      [VN_OP_RMS_NORM] = { 1, 1, 1, 1 },  [VN_OP_LINEAR] = { 1, 2, 1, 1 },
-	[VN_OP_ROPE] = { 1, 0, 0, 1 },       [VN_OP_ATTENTION] = { 3, 0, 0, 5 }, [VN_OP_ACT] = { 1, 0, 0, 1 },
-	[VN_OP_GATED] = { 2, 0, 0, 1 },      [VN_OP_ADD] = { 2, 0, 0, 1 },       [VN_OP_CAUSAL_CONV] = { 1, 1, 1, 2 },
-	[VN_OP_L2_NORM] = { 1, 0, 0, 1 },    [VN_OP_LOG_DECAY] = { 1, 2, 2, 1 }, [VN_OP_DELTA_RULE] = { 5, 0, 0, 2 },
-	[VN_OP_GATED_NORM] = { 2, 1, 1, 1 }, [VN_OP_POSITIONS] = { 0, 1, 1, 1 }, [VN_OP_ROWS] = { 2, 0, 0, 1 },
-	[VN_OP_LAYER_NORM] = { 1, 2, 1, 1 }, [VN_OP_SLICE] = { 1, 0, 0, 1 },
-};
-
 /* State of the walk over a plan being checked. */
 typedef struct walk {
 	const vn_plan *p;
@@ -341,12 +327,12 @@ static vn_status connect(walk *w, int i)
 
 	if ((unsigned)n->op >= VN_N_OPS || n->layer < -1 || n->layer >= p->layers)
 		return node_bad(w, i, "unknown operation, or the model has no such layer");
-	const arity a = arities[n->op];
-	if ((n->n_in != a.n_in && !(n->op == VN_OP_ATTENTION && n->n_in == VN_ATTN_KEPT + 1)) || n->n_w != a.n_w ||
-	    n->n_out != a.n_out)
+	const vn_op_info *o = vn_op_get(n->op);
+	if ((n->n_in != o->n_in && !(n->op == VN_OP_ATTENTION && n->n_in == VN_ATTN_KEPT + 1)) || n->n_w != o->n_w ||
+	    n->n_out != o->n_out)
 		return node_bad(w, i, "wrong number of inputs, weights or outputs for its operation");
 	for (int j = 0; j < n->n_w; j++)
-		if (n->w[j] < (j < a.must_w ? 0 : -1) || n->w[j] >= p->n_weights)
+		if (n->w[j] < (j < o->must_w ? 0 : -1) || n->w[j] >= p->n_weights)
 			return node_bad(w, i, "a weight is missing");
 	for (int j = 0; j < n->n_in; j++) {
 		const int v = n->in[j];
@@ -422,8 +408,8 @@ static void derive(vn_plan *p, vn_state *state)
 	p->state = state;
 	p->n_states = 0;
 	for (int i = 0; i < p->n_nodes; i++) {
-		vn_node *n = &p->node[i];
-		arity    a = (unsigned)n->op < VN_N_OPS ? arities[n->op] : (arity) { 0 };
+		vn_node         *n = &p->node[i];
+		const vn_op_info a = (unsigned)n->op < VN_N_OPS ? *vn_op_get(n->op) : (vn_op_info) { 0 };
 
 		while (n->n_w < a.n_w && n->n_w >= a.must_w)
 			n->w[n->n_w++] = -1;

@@ -22,7 +22,7 @@
 
 #define ANYWHERE \
 	{ \
-		VN_NEEDS_NOTHING \
+		VN_NEED_NOTHING \
 	}
 #define NEEDS(a) \
 	{ \
@@ -44,14 +44,14 @@ static const vn_fault_row table[] = {
 
 static const char *const ids[VN_N_MISTAKES] = {
 	[VN_NO_MISTAKE] = "",
-#define FAULT(name, id, ...)      [VN_MISTAKE_##name] = id,
-#define MISREADING(name, id, ...) [VN_MISTAKE_##name] = id,
-#define FAMILY(name, id, title)   [VN_MISTAKE_##name] = id,
+#define FAULT(name, id, ...)          [VN_MISTAKE_##name] = id,
+#define RECORDER_FAULT(name, id, ...) [VN_MISTAKE_##name] = id,
+#define FAMILY(name, id, title)       [VN_MISTAKE_##name] = id,
 #include "libref/plan/catalogue.def"
 };
 
 /* The table of mistakes begins with the faults, in this order. */
-static_assert(sizeof table / sizeof *table == VN_MISTAKE_M6 - 1, "M6 is the first misreading");
+static_assert(sizeof table / sizeof *table == VN_MISTAKE_M6 - 1, "M6 is the first recorder fault");
 
 int vn_n_faults(void)
 {
@@ -65,6 +65,14 @@ const char *vn_fault_means(int fault)
 {
 	return table[fault].title;
 }
+char vn_fault_chapter(int fault)
+{
+	return table[fault].id[0];
+}
+bool vn_fault_sets(int fault, const char *constant)
+{
+	return table[fault].constant && strcmp(table[fault].constant, constant) == 0;
+}
 const char *vn_mistake_id(vn_mistake m)
 {
 	return ids[m];
@@ -75,6 +83,11 @@ int vn_mistake_fault(vn_mistake m)
 	const int fault = (int)m - 1;
 
 	return fault < vn_n_faults() ? fault : -1;
+}
+
+vn_mistake vn_fault_mistake(int fault)
+{
+	return (vn_mistake)(fault + 1);
 }
 
 /* "A1" selects A1.missing, its first variant, unless a fault has the name A1; "A" selects nothing. */
@@ -104,7 +117,7 @@ static const char *unmet(vn_fault_need need, const vn_fault_row *r, const vn_pla
 	switch (need) {
 #define NEED(name, holds, why) case VN_NEED_##name: return (holds) ? NULL : why;
 #include "libref/plan/fault_needs.def"
-	case VN_NEEDS_NOTHING:
+	case VN_NEED_NOTHING:
 		break;
 	}
 	/* clang-format on */

@@ -18,13 +18,13 @@
 
 #include "libref/plan/plan.h"
 
-/* The ids of the catalogue in C: faults, misreadings, and families, which are ids without a
+/* The ids of the catalogue in C: faults, recorder faults, and families, which are ids without a
  * variant. */
 typedef enum vn_mistake {
 	VN_NO_MISTAKE,
-#define FAULT(name, ...)      VN_MISTAKE_##name,
-#define MISREADING(name, ...) VN_MISTAKE_##name,
-#define FAMILY(name, ...)     VN_MISTAKE_##name,
+#define FAULT(name, ...)          VN_MISTAKE_##name,
+#define RECORDER_FAULT(name, ...) VN_MISTAKE_##name,
+#define FAMILY(name, ...)         VN_MISTAKE_##name,
 #include "libref/plan/catalogue.def"
 	VN_N_MISTAKES
 } vn_mistake;
@@ -32,10 +32,14 @@ typedef enum vn_mistake {
 const char *vn_mistake_id(vn_mistake m); /* "R2.1e4"; "" for VN_NO_MISTAKE */
 /* its index as a fault, for the functions below; -1: not a fault */
 int         vn_mistake_fault(vn_mistake m);
+vn_mistake  vn_fault_mistake(int fault); /* the reverse */
 
 int         vn_n_faults(void);
-const char *vn_fault_id(int fault);    /* "R1", "A1.twice" */
-const char *vn_fault_means(int fault); /* description in one line */
+const char *vn_fault_id(int fault);      /* "R1", "A1.twice" */
+const char *vn_fault_means(int fault);   /* description in one line */
+char        vn_fault_chapter(int fault); /* 'R', 'A'...: its section of specs/faults.md */
+/* Is it made by setting this constant of a node? */
+bool        vn_fault_sets(int fault, const char *constant);
 /* Returns the fault with this id; an id without its variant finds the first variant. -1: none. */
 int         vn_fault_find(const char *id);
 /* Returns why a fault cannot be made at a node, as half a sentence; NULL: it can. */

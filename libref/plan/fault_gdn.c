@@ -19,7 +19,7 @@ vn_status vn_make_no_dt(const vn_fault_row *r, vn_faulty *f, int node, vn_error 
 
 vn_status vn_make_exchange_beta_decay(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	const vn_node *n = vn_fault_sound(f, node);
+	const vn_node *n = vn_fault_unmodified(f, node);
 	const int      v = vn_fault_value(f->unmodified, n->layer,
                                  vn_fault_point(f->unmodified, n) == VN_POINT_GDN_B ? VN_POINT_GDN_A : VN_POINT_GDN_B);
 

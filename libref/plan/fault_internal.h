@@ -27,7 +27,7 @@ typedef struct vn_fault_row vn_fault_row;
 typedef vn_status           vn_fault_make(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err);
 
 typedef enum vn_fault_need {
-	VN_NEEDS_NOTHING,
+	VN_NEED_NOTHING,
 #define NEED(name, holds, why) VN_NEED_##name,
 #include "libref/plan/fault_needs.def"
 } vn_fault_need;
@@ -86,7 +86,7 @@ int    vn_fault_value(const vn_plan *p, int layer, vn_point point);
 int    vn_fault_width(const vn_plan *p); /* D of the model */
 
 /* Returns the node as it was before anything was injected. */
-static inline const vn_node *vn_fault_sound(const vn_faulty *f, int node)
+static inline const vn_node *vn_fault_unmodified(const vn_faulty *f, int node)
 {
 	return &f->unmodified->node[f->unmodified->value[f->plan->node[node].out[0]].node];
 }

@@ -87,7 +87,7 @@ const vn_node *vn_fault_partner(const vn_plan *p, const vn_node *n, bool heads)
 
 vn_status vn_make_partners_weights(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	const vn_node *o = vn_fault_partner(f->unmodified, vn_fault_sound(f, node), r->x > 0);
+	const vn_node *o = vn_fault_partner(f->unmodified, vn_fault_unmodified(f, node), r->x > 0);
 
 	(void)err;
 	memcpy(f->plan->node[node].w, o->w, sizeof o->w);

@@ -82,7 +82,7 @@ static int other_place(int place, int H, int G, bool grouped)
 /* x: 0: takes the grouped order for the other; 1: the reverse. */
 vn_status vn_make_regrouped(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	const vn_node *s[3], *n = vn_fault_sound(f, node);
+	const vn_node *s[3], *n = vn_fault_unmodified(f, node);
 	const int      which = of_own(f->unmodified, n, s), H = f->unmodified->value[s[0]->out[0]].size[1],
 			  G = f->unmodified->value[s[1]->out[0]].size[1];
 	const int first = which == 0 ? 0 : which == 1 ? H : H + G, heads = which ? G : H;

@@ -59,7 +59,7 @@ const vn_node *vn_fault_beside(const vn_plan *p, const vn_node *n, vn_point a, v
 
 vn_status vn_make_others_weights(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	const vn_node *n = vn_fault_sound(f, node),
+	const vn_node *n = vn_fault_unmodified(f, node),
 				  *gate = vn_fault_beside(f->unmodified, n, VN_POINT_GATE_PROJ, VN_POINT_UP_PROJ);
 	const vn_node *o = gate ? gate : vn_fault_beside(f->unmodified, n, VN_POINT_K_PROJ, VN_POINT_V_PROJ);
 
@@ -81,7 +81,7 @@ static vn_arrange joined(int how, int64_t M)
 /* x: how the rows of gate and up are mixed up. */
 vn_status vn_make_interleaved(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	const vn_node *n = vn_fault_sound(f, node),
+	const vn_node *n = vn_fault_unmodified(f, node),
 				  *o = vn_fault_beside(f->unmodified, n, VN_POINT_GATE_PROJ, VN_POINT_UP_PROJ);
 	const bool up = vn_fault_point(f->unmodified, n) == VN_POINT_UP_PROJ;
 	vn_status  st = VN_OK;
@@ -122,8 +122,8 @@ vn_status vn_make_bias_times(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 vn_status vn_make_others_bias(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	(void)r, (void)err;
-	f->plan->node[node].w[1] = vn_fault_beside(f->unmodified, vn_fault_sound(f, node), VN_POINT_K_PROJ, VN_POINT_V_PROJ)
-	                               ->w[1];
+	f->plan->node[node]
+		.w[1] = vn_fault_beside(f->unmodified, vn_fault_unmodified(f, node), VN_POINT_K_PROJ, VN_POINT_V_PROJ)->w[1];
 	return VN_OK;
 }
 
@@ -137,7 +137,7 @@ const vn_node *vn_fault_other_layer(const vn_fault_row *r, const vn_plan *p, con
 
 vn_status vn_make_twins_weights(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	const vn_node *o = vn_fault_other_layer(r, f->unmodified, vn_fault_sound(f, node));
+	const vn_node *o = vn_fault_other_layer(r, f->unmodified, vn_fault_unmodified(f, node));
 
 	(void)err;
 	memcpy(f->plan->node[node].w, o->w, sizeof o->w);

@@ -118,14 +118,32 @@ static const row table[] = {
 };
 /* clang-format on */
 
+#define BIT(slot) (1u << (slot))
+#define ALL       (~0u)
+
+/* Slots: inputs, weights, weights that must be there, outputs. */
 /* clang-format off */
-static const char *const op_names[VN_N_OPS] = {
-	[VN_OP_EMBED] = "embed", [VN_OP_POSITIONS] = "positions", [VN_OP_RMS_NORM] = "rms_norm",
-	[VN_OP_LAYER_NORM] = "layer_norm", [VN_OP_LINEAR] = "linear", [VN_OP_SLICE] = "slice", [VN_OP_ROPE] = "rope",
-	[VN_OP_ATTENTION] = "attention", [VN_OP_ACT] = "act", [VN_OP_GATED] = "gated", [VN_OP_ADD] = "add",
-	[VN_OP_CAUSAL_CONV] = "causal_conv", [VN_OP_L2_NORM] = "l2_norm", [VN_OP_LOG_DECAY] = "log_decay",
-	[VN_OP_DELTA_RULE] = "delta_rule", [VN_OP_GATED_NORM] = "gated_norm",
-	[VN_OP_ROWS] = "rows",
+static const vn_op_info ops[VN_N_OPS] = {
+	[VN_OP_EMBED]       = { "embed", 0, 1, 1, 1, .by_position = true, .is_costly = true },
+	[VN_OP_RMS_NORM]    = { "rms_norm", 1, 1, 1, 1, .is_norm = true, .in_float32 = ALL },
+	[VN_OP_POSITIONS]   = { "positions", 0, 1, 1, 1, .by_position = true },
+	[VN_OP_LAYER_NORM]  = { "layer_norm", 1, 2, 1, 1, .is_norm = true },
+	[VN_OP_LINEAR]      = { "linear", 1, 2, 1, 1, .is_costly = true },
+	[VN_OP_SLICE]       = { "slice", 1, 0, 0, 1 },
+	[VN_OP_ROPE]        = { "rope", 1, 0, 0, 1, .by_position = true },
+	[VN_OP_ATTENTION]   = { "attention", 3, 0, 0, 5, /* or 4 inputs: VN_ATTN_KEPT */
+	                        .state = { [VN_ATTN_KEYS] = "keys", [VN_ATTN_VALUES] = "values" },
+	                        .mixes = ALL ^ BIT(VN_ATTN_Q), .is_costly = true, .in_float32 = ALL ^ BIT(VN_ATTN_SCORES) },
+	[VN_OP_ACT]         = { "act", 1, 0, 0, 1 },
+	[VN_OP_GATED]       = { "gated", 2, 0, 0, 1 },
+	[VN_OP_ADD]         = { "add", 2, 0, 0, 1 },
+	[VN_OP_CAUSAL_CONV] = { "causal_conv", 1, 1, 1, 2, .state = { "last rows" }, .mixes = ALL },
+	[VN_OP_L2_NORM]     = { "l2_norm", 1, 0, 0, 1, .is_norm = true, .in_float32 = ALL },
+	[VN_OP_LOG_DECAY]   = { "log_decay", 1, 2, 2, 1, .in_float32 = ALL },
+	[VN_OP_DELTA_RULE]  = { "delta_rule", 5, 0, 0, 2, .state = { "states" }, .mixes = ALL, .is_costly = true,
+	                        .in_float32 = ALL },
+	[VN_OP_GATED_NORM]  = { "gated_norm", 2, 1, 1, 1, .is_norm = true, .in_float32 = ALL },
+	[VN_OP_ROWS]        = { "rows", 2, 0, 0, 1, .mixes = ALL },
 };
 /* clang-format on */
 
@@ -139,9 +157,24 @@ static const char *const act_names[VN_N_ACTS] = {
 };
 /* clang-format on */
 
+const vn_op_info *vn_op_get(vn_op op)
+{
+	return &ops[op];
+}
+
 const char *vn_op_name(vn_op op)
 {
-	return op_names[op];
+	return ops[op].name;
+}
+
+bool vn_op_mixes_tokens(vn_op op, int input)
+{
+	return ops[op].mixes >> input & 1;
+}
+
+bool vn_op_is_by_token(vn_op op)
+{
+	return !ops[op].mixes && !ops[op].by_position;
 }
 
 const char *vn_act_name(vn_act act)
@@ -152,7 +185,7 @@ const char *vn_act_name(vn_act act)
 int vn_op_from_name(const char *name, vn_op *op)
 {
 	for (int i = 0; i < VN_N_OPS; i++)
-		if (strcmp(op_names[i], name) == 0) {
+		if (strcmp(ops[i].name, name) == 0) {
 			*op = (vn_op)i;
 			return 1;
 		}
@@ -214,7 +247,7 @@ vn_status vn_const_set(vn_node *n, const char *name, double value, vn_error *err
 			continue;
 		bool odd = r->at == AT(rope.rope.rotary_dim) && r->op == VN_OP_ROPE && fmod(value, 2.0) != 0.0; /* pairs */
 		if (!(value >= r->low && value <= r->high) || (r->kind != REAL && value != floor(value)) || odd)
-			return vn_fail(err, VN_ERR_USAGE, "%s of %s: %g is not %s from %g to %g", name, op_names[n->op], value,
+			return vn_fail(err, VN_ERR_USAGE, "%s of %s: %g is not %s from %g to %g", name, ops[n->op].name, value,
 			               r->kind == REAL ? "a number"
 			               : odd           ? "an even number"
 			                               : "a whole number",
@@ -230,7 +263,7 @@ vn_status vn_const_set(vn_node *n, const char *name, double value, vn_error *err
 			memcpy(p, &whole, sizeof whole);
 		return VN_OK;
 	}
-	return vn_fail(err, VN_ERR_USAGE, "%s has no constant named %s", op_names[n->op], name);
+	return vn_fail(err, VN_ERR_USAGE, "%s has no constant named %s", ops[n->op].name, name);
 }
 
 bool vn_node_is_variant(const vn_node *n)

@@ -457,6 +457,27 @@ int64_t     vn_state_row(const vn_state *s);
  * VN_ERR_UNSUPPORTED: the plan has a state of fixed size, whose past is lost. */
 vn_status   vn_plan_can_rewind(const vn_plan *p, int64_t tokens, int64_t to, vn_error *err);
 
+/* What holds for every node of an operation (the table of op.c). */
+typedef struct vn_op_info {
+	const char *name;
+	/* slots of a node; weights from must_w on may be absent (-1) */
+	int         n_in, n_w, must_w, n_out;
+	const char *state[VN_MAX_STATE]; /* what it keeps between calls, in words; NULL */
+	/* inputs (bits) whose rows of other tokens a token of the output depends on */
+	unsigned    mixes;
+	bool        by_position; /* depends on the token's position or id; no effect on other tokens */
+	bool        is_norm;     /* divides each row by its size */
+	bool        is_costly;   /* reads far more numbers than its inputs and outputs have tokens */
+	/* outputs (bits) that engines compute in float32 even where all else is float64 */
+	unsigned    in_float32;
+} vn_op_info;
+
+const vn_op_info *vn_op_get(vn_op op);
+/* Does a token of its output depend on other tokens of this input? */
+bool              vn_op_mixes_tokens(vn_op op, int input);
+/* Does it compute a token from its inputs at this token alone, whatever its position? */
+bool              vn_op_is_by_token(vn_op op);
+
 const char *vn_op_name(vn_op op);
 int         vn_op_from_name(const char *name, vn_op *op);
 const char *vn_act_name(vn_act act);

@@ -297,7 +297,7 @@ void vn_rope_pair(const vn_rope *r, int64_t K, int64_t i, int64_t *first, int64_
 	*second = r->pairing == VN_PAIR_NEIGHBOURS ? 2 * i + 1 : i + (r->pairing == VN_PAIR_ACROSS ? K : r->rotary_dim) / 2;
 }
 
-/* ---- are its constants sound? --------------------------------------------------------------- */
+/* ---- are its constants in range? --------------------------------------------------------------- */
 
 __attribute__((format(printf, 2, 3))) static bool say_why(char why[VN_ROPE_WHY], const char *format, ...)
 {

@@ -1,12 +1,6 @@
 /* state.c: what the operations keep between calls. */
 #include "libref/plan/plan.h"
 
-static const char *const words[VN_N_OPS][VN_MAX_STATE] = {
-	[VN_OP_ATTENTION] = { [VN_ATTN_KEYS] = "keys", [VN_ATTN_VALUES] = "values" },
-	[VN_OP_CAUSAL_CONV] = { "last rows" },
-	[VN_OP_DELTA_RULE] = { "states" },
-};
-
 /* Reads only constants and output indices: inputs and weights from a file are not checked yet. */
 int vn_node_states(const vn_plan *p, int node, vn_state *s)
 {
@@ -44,7 +38,7 @@ const char *vn_state_word(const vn_plan *p, int state)
 {
 	const vn_node *n = &p->node[p->state[state].node];
 
-	return words[n->op][state - n->state[0]];
+	return vn_op_get(n->op)->state[state - n->state[0]];
 }
 
 int64_t vn_state_row(const vn_state *s)

@@ -1,4 +1,4 @@
-"""record_odd.py: vernier_parity.record() of models that are not quite transformers' own; a part of parity_record.py."""
+"""record_variants.py: vernier_parity.record() of models that are not quite transformers' own; a part of parity_record.py."""
 import warnings
 
 from needs_transformers import torch, transformers

@@ -1,0 +1,22 @@
+/* unmeasured.h: what each recording holds of a checkpoint that could not be measured, as data: the
+ * field `sides` of the JSON report (specs/compare.md), by which a baseline knows it again. The
+ * sentence in `detail` is for people only.
+ *
+ * Reads  opened.ref, opened.cand, opened.plan; one checkpoint
+ */
+#ifndef VN_COMPARE_UNMEASURED_H
+#define VN_COMPARE_UNMEASURED_H
+
+#include "compare/comparison/comparison.h"
+
+#include "libref/base/json.h"
+
+/* Does p have `sides`: it is missing, extra, empty, misshapen or unreadable? */
+bool vn_is_unmeasured(const vn_checkpoint *p);
+
+/* Returns an array of two, [reference, candidate]: null if that side does not have p; else dtype, shape, axes,
+ * basis, and the position and rows of its step. For a tensor that the candidate's run left out: the digest it
+ * had. The caller owns the array; NULL: no memory. */
+json_t *vn_unmeasured_sides(const vn_comparison *c, const vn_checkpoint *p);
+
+#endif

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""names.py: one name, one meaning. A type, enumerator or macro of ours (vn_..., VN_...) is defined in one place of the tree.
+
+Reads the sources of the four rooms and lists, with its places, each name that two of them define: struct, enum and union
+types, typedefs (of functions, too), enumerators, macros of headers. Left out: the files for other programs (capture/include, examples,
+llama.cpp), and `typedef struct vn_x vn_x;`, which only announces a type.
+
+Exit status 1: a name is defined twice.
+"""
+import collections
+import os
+import re
+import sys
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+FOREIGN = ("capture/include/", "capture/examples/", "capture/llama.cpp/", "capture/python/")
+FEWEST = 1500  # names: fewer mean that the sources are not read as they should be
+
+
+def files():
+    for room in "libref", "libgpu", "capture", "compare":
+        for folder, _, names in os.walk(os.path.join(SOURCE, room)):
+            for name in sorted(names):
+                file = os.path.relpath(os.path.join(folder, name), SOURCE)
+                if name.endswith((".c", ".h")) and not file.startswith(FOREIGN):
+                    yield file
+
+
+def without_comments(text):
+    """Comments and what is in quotes become blanks, so that lines keep their numbers."""
+    return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.S)
+
+
+def definitions(text, header):
+    """(offset, name) of everything that a file defines."""
+    for name in sorted(set(re.findall(r"^#\s*define\s+(VN_\w+)", text, re.M)) if header else ()):
+        yield text.index(name), name  # once, whichever branch of an #if it is in
+    code = re.sub(r"^#(?:[^\n]*\\\n)*[^\n]*", lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.M)
+    for m in re.finditer(r"\b(?:struct|union|enum)\s+(vn_\w+)\s*\{", code):
+        yield m.start(1), m[1]
+    for m in re.finditer(r"\benum(?:\s+\w+)?\s*\{([^{}]*)\}", code):
+        for e in re.finditer(r"(?:^|,)\s*(VN_\w+)\b(?!\s*\()", m[1]):
+            yield m.start(1) + e.start(1), e[1]
+    for m in re.finditer(r"\btypedef\b([^;{}]*);", code):  # of functions, pointers and other types
+        name = re.search(r"\(\s*\*?\s*(vn_\w+)\s*\)\s*\(|(vn_\w+)\s*\((?!\s*\*)|(vn_\w+)\s*(?:\[[^\]]*\])*\s*$", m[1])
+        if name and not re.fullmatch(r"\s*(?:struct|union|enum)\s+(vn_\w+)\s+\1\s*", m[1]):
+            yield m.start(1) + name.start(name.lastindex), name[name.lastindex]
+    for m in re.finditer(r"\btypedef\s+(?:struct|union|enum)\s*\{", code):  # a type without a tag
+        depth, at = 1, m.end()
+        while depth and at < len(code):
+            depth += {"{": 1, "}": -1}.get(code[at], 0)
+            at += 1
+        name = re.match(r"\s*(vn_\w+)", code[at:])
+        if name:
+            yield at + name.start(1), name[1]
+
+
+places = collections.defaultdict(list)
+for file in files():
+    with open(os.path.join(SOURCE, file), encoding="utf-8") as f:
+        text = without_comments(f.read())
+    for at, name in definitions(text, file.endswith(".h")):
+        places[name].append(f"{file}:{text.count(chr(10), 0, at) + 1}")
+if len(places) < FEWEST:
+    sys.exit(f"only {len(places)} names found in {SOURCE}")
+twice = {name: where for name, where in sorted(places.items()) if len(where) > 1}
+for name, where in twice.items():
+    print(f"{name} is defined {len(where)} times: {', '.join(where)}")
+print(f"{len(places)} names, {len(twice)} of them defined twice")
+sys.exit(1 if twice else 0)
