@@ -108,7 +108,7 @@ static void encode_linear_add_norm(vn_gpu_pass *w, int node)
 	add_norm(w, node + 1, node);
 }
 
-/* ---- linear, linear, gated: of one token ----------------------------------------------------- */
+/* ---- linear, linear, gated --------------------------------------------------------------------- */
 
 static bool are_gate_and_up(const vn_plan *p, int node)
 {
@@ -120,21 +120,31 @@ static bool are_gate_and_up(const vn_plan *p, int node)
 	       (act < 0 || (p->value[act].on_demand && vn_value_streams(p, act)));
 }
 
-static bool is_one_token(const vn_gpu_pass *w, int node)
+static bool gated_way(const vn_gpu_pass *w, int node, vn_way *way)
+{
+	const vn_plan *p = w->g->plan;
+
+	return vn_product_gated_way(&w->g->kernels, w->tokens, vn_value_row(&p->value[p->node[node].out[0]]),
+	                            vn_value_row(&p->value[p->node[node].in[0]]), way);
+}
+
+static bool is_gated_pair(const vn_gpu_pass *w, int node)
 {
 	vn_product p;
+	vn_way     way;
 
-	return w->tokens == 1 && vn_ops_linear_whole(w, &w->g->plan->node[node], &p);
+	return gated_way(w, node, &way) && vn_ops_linear_whole(w, &w->g->plan->node[node], &p);
 }
 
 static void encode_gated_pair(vn_gpu_pass *w, int node)
 {
 	const vn_node *n = &w->g->plan->node[node], *gated = n[2].op == VN_OP_GATED ? n + 2 : n + 3;
 	vn_product     gate, up;
+	vn_way         way;
 
-	if (vn_ops_linear_whole(w, n, &gate) && vn_ops_linear_whole(w, n + 1, &up))
-		vn_product_encode_gated(&w->g->encoder, vn_ops_linear_way(w, n), &gate, &up, gated->c.act.act,
-		                        buffer_of(w, gated->out[0]), element(w));
+	if (gated_way(w, node, &way) && vn_ops_linear_whole(w, n, &gate) && vn_ops_linear_whole(w, n + 1, &up))
+		vn_product_encode_gated(&w->g->encoder, way, &gate, &up, gated->c.act.act, buffer_of(w, gated->out[0]),
+		                        element(w));
 }
 
 /* ---- rms_norm, rms_norm, rope, rope: of queries and keys -------------------------------------- */
@@ -207,8 +217,8 @@ static const struct pattern {
 	  both_are_turned,
 	  heads_in_one_dispatch,
 	  encode_norm_ropes },
-	{ 4, { VN_OP_LINEAR, VN_OP_LINEAR, VN_OP_ACT, VN_OP_GATED }, are_gate_and_up, is_one_token, encode_gated_pair },
-	{ 3, { VN_OP_LINEAR, VN_OP_LINEAR, VN_OP_GATED }, are_gate_and_up, is_one_token, encode_gated_pair },
+	{ 4, { VN_OP_LINEAR, VN_OP_LINEAR, VN_OP_ACT, VN_OP_GATED }, are_gate_and_up, is_gated_pair, encode_gated_pair },
+	{ 3, { VN_OP_LINEAR, VN_OP_LINEAR, VN_OP_GATED }, are_gate_and_up, is_gated_pair, encode_gated_pair },
 	{ 3, { VN_OP_LINEAR, VN_OP_ADD, VN_OP_RMS_NORM }, product_is_added, is_joined, encode_linear_add_norm },
 	{ 2, { VN_OP_ADD, VN_OP_RMS_NORM }, sum_is_normed, in_one_dispatch, encode_add_norm },
 };

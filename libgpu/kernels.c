@@ -115,8 +115,16 @@ static const struct row {
 	                           CODE(linear_vec_kept_f32), sizeof(vn_push_linear), false },
 	[VN_K_LINEAR_GATED] = { "linear_gated", CODE(linear_gated_f16), CODE(linear_gated_acc16), CODE(linear_gated_f32),
 	                        sizeof(vn_push_linear_gated), false },
+#define TILE_GATED(size) \
+	[VN_K_LINEAR_##size##_GATED] = { "linear_" #size "_gated", CODE(linear_##size##_gated_f16), \
+		                             CODE(linear_##size##_gated_acc16), CODE(linear_##size##_gated_f32), \
+		                             sizeof(vn_push_linear_gated), false }
+	TILE_GATED(64X128), TILE_GATED(64X64),
 #define COOP(size) [VN_K_COOP_##size] = { "linear_coop_" #size, NONE, sizeof(vn_push_linear), false }
 	COOP(8X8), COOP(8X4), COOP(4X4), COOP(2X4), COOP(2X2), COOP(1X2),
+#define COOP_GATED(size) \
+	[VN_K_COOP_##size##_GATED] = { "linear_coop_" #size "_gated", NONE, sizeof(vn_push_linear_gated), false }
+	COOP_GATED(4X4), COOP_GATED(2X4), COOP_GATED(2X2),
 	[VN_K_LINEAR_JOIN]  = { "linear_join",  BOTH(linear_join), sizeof(vn_push_linear), false },
 	[VN_K_SLICE]        = { "slice",        BOTH(slice),       sizeof(vn_push_slice), false },
 	PAIR(ROPE, rope, vn_push_rope, pairing),
@@ -212,6 +220,11 @@ static const struct {
 	[VN_K_COOP_## \
 		size] = { { [VN_COOP_16] = CODE(linear_coop_##size##_by16), [VN_COOP_8] = CODE(linear_coop_##size##_by8) } }
 	BY_SIZE(8X8), BY_SIZE(8X4), BY_SIZE(4X4), BY_SIZE(2X4), BY_SIZE(2X2), BY_SIZE(1X2),
+#define GATED_BY_SIZE(size) \
+	[VN_K_COOP_##size##_GATED] = { \
+		{ [VN_COOP_16] = CODE(linear_coop_##size##_gated_by16), [VN_COOP_8] = CODE(linear_coop_##size##_gated_by8) } \
+	}
+	GATED_BY_SIZE(4X4), GATED_BY_SIZE(2X4), GATED_BY_SIZE(2X2),
 	[VN_K_ATTENTION_COOP_64]  = { { [VN_COOP_16] = CODE(attention_coop_64_by16),
 		[VN_COOP_8] = CODE(attention_coop_64_by8) } },
 	[VN_K_ATTENTION_COOP_128] = { { [VN_COOP_16] = CODE(attention_coop_128_by16) } },

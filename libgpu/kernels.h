@@ -36,8 +36,13 @@ typedef enum vn_kernel {
 	VN_K_COOP_2X4,
 	VN_K_COOP_2X2,
 	VN_K_COOP_1X2,
-	VN_K_LINEAR_GATED, /* of one token: two products and their gated product (fuse.h) */
-	VN_K_LINEAR_JOIN,  /* sums the parts of a product with divided inputs */
+	VN_K_LINEAR_GATED, /* two products and their gated product (fuse.h): of one token; in tiles, half of either */
+	VN_K_LINEAR_64X128_GATED,
+	VN_K_LINEAR_64X64_GATED,
+	VN_K_COOP_4X4_GATED,
+	VN_K_COOP_2X4_GATED,
+	VN_K_COOP_2X2_GATED,
+	VN_K_LINEAR_JOIN, /* sums the parts of a product with divided inputs */
 	VN_K_SLICE,
 	VN_K_WITH_EXPERIMENT(ROPE),
 	/* code chosen by the widest head of the plan; the experiment is another shader */

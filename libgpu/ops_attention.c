@@ -6,7 +6,7 @@
 #define FEW       8   /* tokens of a call that go to attention_few.comp */
 #define QUERIES   64  /* of a block, and keys of a tile: attention.comp */
 #define PARTS_MAX 64  /* attention_join.comp */
-#define CHUNK     128 /* keys of a part at least, for few tokens; twice as many for more, as joining takes time, too */
+#define CHUNK     128 /* keys of a part at least; of cooperative matrices twice as many, as joining takes time, too */
 /* Workgroups that keep a big device busy (an H200 has 132 processors): below the first, keys are parted for up to the
  * second. Constants, not the device's own numbers: the bits of a run depend on its tokens alone. */
 #define BUSY      256
@@ -77,7 +77,9 @@ static key_parts parts_of(const vn_gpu_pass *w, const vn_node *n)
 	const int64_t workgroups = groups(w->tokens, QUERIES) * n->c.attention.heads;
 	const bool    few = w->tokens <= FEW;
 	const int64_t most = few ? PARTS_MAX : workgroups >= BUSY ? 1 : smaller(BUSY_MOST / workgroups, PARTS_MAX);
-	const int64_t unit = few ? CHUNK : QUERIES, wanted = smaller(most, groups(S - first, few ? CHUNK : 2 * CHUNK));
+	const bool    plain = vn_kernel_of_attention(&w->g->kernels, n->c.attention.head_dim) == VN_K_ATTENTION;
+	const int64_t unit = few ? CHUNK : QUERIES;
+	const int64_t wanted = smaller(most, groups(S - first, few || plain ? CHUNK : 2 * CHUNK));
 	const int64_t keys = groups(groups(S - first, wanted), unit) * unit;
 
 	return (key_parts) { first, keys, groups(S - first, keys) };

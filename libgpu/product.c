@@ -20,6 +20,14 @@ static const struct tile {
 	[VN_K_COOP_1X2] = { 1, 2 },
 };
 
+/* The same tile of two products that are gated (fuse.h). Not the two largest of cooperative matrices: in the largest, a
+ * processor has few workgroups, which wait for their activations, and a pass takes longer (specs/performance.md). */
+static const vn_kernel gated[VN_N_KERNELS] = {
+	[VN_K_LINEAR_64X128] = VN_K_LINEAR_64X128_GATED, [VN_K_LINEAR_64X64] = VN_K_LINEAR_64X64_GATED,
+	[VN_K_COOP_4X4] = VN_K_COOP_4X4_GATED,           [VN_K_COOP_2X4] = VN_K_COOP_2X4_GATED,
+	[VN_K_COOP_2X2] = VN_K_COOP_2X2_GATED,
+};
+
 static int64_t cut(int64_t n, int64_t each)
 {
 	return (n + each - 1) / each;
@@ -112,6 +120,12 @@ vn_way vn_product_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 	return k->side && N % 8 == 0 ? coop_way(k, T, M, N) : plain_way(k, T, M, N);
 }
 
+bool vn_product_gated_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N, vn_way *way)
+{
+	*way = vn_product_way(k, T, M, N);
+	return !vn_product_is_joined(*way) && (way->kernel == VN_K_LINEAR_VEC || gated[way->kernel] != 0);
+}
+
 bool vn_product_is_joined(vn_way way)
 {
 	return way.kernel != VN_K_LINEAR_VEC && way.shares > 1;
@@ -176,7 +190,7 @@ void vn_product_encode(vn_encoder *e, vn_way way, const vn_product *p, size_t el
 void vn_product_encode_gated(vn_encoder *e, vn_way way, const vn_product *gate, const vn_product *up, vn_act act,
                              vn_buffer *y, size_t element)
 {
-	const vn_push_linear_gated push = {
+	vn_push_linear_gated push = {
 		.gate = push_of(way, gate, element),
 		.w = up->at.w,
 		.b = up->at.b,
@@ -185,12 +199,20 @@ void vn_product_encode_gated(vn_encoder *e, vn_way way, const vn_product *gate, 
 		.up_has_bias = up->b != NULL,
 		.act = act,
 	};
+	const int64_t T = push.gate.T, M = push.gate.M;
 
+	push.gate.y_wide &= (push.up | push.y) % 16 == 0;
 	vn_encode_reads(e, up->w);
 	if (up->b)
 		vn_encode_reads(e, up->b);
 	vn_encode_writes(e, up->y);
 	vn_encode_writes(e, y);
 	uses(e, gate, gate->x, gate->y);
-	vn_encode_dispatch(e, VN_K_LINEAR_GATED, &push, cut(push.gate.M, VEC_LANES / way.shares), 1);
+	if (way.kernel == VN_K_LINEAR_VEC)
+		vn_encode_dispatch(e, VN_K_LINEAR_GATED, &push, cut(M, VEC_LANES / way.shares), 1);
+	else if (coop[way.kernel].tokens)
+		vn_encode_dispatch(e, gated[way.kernel], &push, tiles(e->k, way.kernel, T, 2 * M), 1);
+	else
+		vn_encode_dispatch(e, gated[way.kernel], &push, cut(T, plain[way.kernel].tokens),
+		                   cut(M, plain[way.kernel].columns / 2));
 }

@@ -4,7 +4,7 @@
     parity_outside.py VERNIER [--dtype f32|f16|bf16]... [--fault GLOB]... [--family F]... [--sample N] [--random] [--verbose]
 
 Needs a Python with torch and transformers (77, skipped, without). Each mistake is made in each of its families and formats, with
-70 tokens at once, as a prompt and single tokens, as two calls of 35, or as a row of a batch that is padded left; `vernier explain`
+70 tokens at once, as a prompt and single tokens, as calls of other lengths, or as a row of a batch that is padded left; `vernier explain`
 is given the recording. Of a mistake in 16 bits that leaves less than a healthy operation may, nothing is expected (below). Prints
 
     found    a run that is outside its limits

@@ -19,12 +19,12 @@ static void other_calls_are_those_of_the_recording(void)
 }
 
 /* A run of a prompt and two steps of one token. */
-static int64_t *begins_of(const char *name, bool *later)
+static int64_t *begins_of(const char *name, int step, bool *later)
 {
 	explained e;
 
 	compare_llama(&e, "R1@layer1.q_rope", false);
-	stand_at(&e, name, 0);
+	stand_at(&e, name, step);
 	int64_t *begins = vn_own_calls(&e.t, later);
 	end_explained(&e);
 	return begins;
@@ -32,13 +32,15 @@ static int64_t *begins_of(const char *name, bool *later)
 
 static void a_prompt_and_steps_of_one_token_have_no_later_calls(void)
 {
-	bool     later = true;
-	int64_t *begins = begins_of("layer1.q_rope", &later);
-
-	CU_ASSERT_FALSE(later);
-	for (int i = 0; begins && i < PROMPT; i++)
-		CU_ASSERT_EQUAL(begins[i], -1);
-	free(begins);
+	for (int step = 0; step < 3; step++) {
+		bool     later = true;
+		int64_t *begins = begins_of("layer1.q_rope", step, &later);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(begins);
+		CU_ASSERT_FALSE(later);
+		for (int i = 0; i < PROMPT + step; i++)
+			CU_ASSERT_EQUAL(begins[i], -1);
+		free(begins);
+	}
 }
 
 int main(void)

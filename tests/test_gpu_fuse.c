@@ -20,18 +20,18 @@ static vn_plan *plan_of(const char *text)
 
 /* ---- bits ------------------------------------------------------------------------------------- */
 
-static const struct {
-	int64_t tokens;
-} call[] = { { 17 }, { 1 }, { 3 }, { 1 } };
-enum { CALLS = COUNT(call), TOKENS = 22 };
+enum { PROMPT = 17, CALLS = 4 };
+static int64_t prompt_ = PROMPT;     /* tokens of the first call */
+static bool    built_[VN_N_KERNELS]; /* what some run needed */
 
 /* Every call in turn, with all values tapped or only the last. */
 static void run(const vn_plan *p, const vn_tensor *weight, vn_gpu_options o, bool fused, bool all, keep *k)
 {
-	const model m = { (vn_plan *)(uintptr_t)p, (vn_tensor *)(uintptr_t)weight };
-	vn_gpu     *g = engine(&m, o);
-	int32_t    *ids = some_ids(TOKENS, p->vocab), *at = ids;
-	bool       *want = want_all(p, all);
+	const int64_t call[CALLS] = { prompt_, 1, 3, 1 };
+	const model   m = { (vn_plan *)(uintptr_t)p, (vn_tensor *)(uintptr_t)weight };
+	vn_gpu       *g = engine(&m, o);
+	int32_t      *ids = some_ids(prompt_ + 5, p->vocab), *at = ids;
+	bool         *want = want_all(p, all);
 
 	for (int v = 0; v < p->n_values - 1 && !all; v++)
 		want[v] = false;
@@ -39,10 +39,12 @@ static void run(const vn_plan *p, const vn_tensor *weight, vn_gpu_options o, boo
 	const vn_taps taps = { .want = want, .sink = keep_sink(k) };
 	if (g) {
 		g->break_fusion = !fused;
-		for (int i = 0; i < CALLS; at += call[i++].tokens) {
+		for (int i = 0; i < CALLS; at += call[i++]) {
 			keep_next(k, p);
-			forward(g, at, call[i].tokens, &taps);
+			forward(g, at, call[i], &taps);
 		}
+		for (int i = 0; i < VN_N_KERNELS; i++)
+			built_[i] = built_[i] || g->kernels.pipeline[i];
 	}
 	vn_gpu_destroy(g);
 	free(want);
@@ -99,6 +101,43 @@ static void joined_products_have_them(void)
 			}
 }
 
+/* A gate and up in every tile that has a kernel for two; rows and columns in eights and not, with biases and without. */
+static void the_gate_and_up_of_many_tokens_have_them(void)
+{
+	static const struct {
+		int     D, F;
+		int64_t tokens;
+	} shape[] = { { 72, 1032, 200 }, { 72, 1031, 70 },  { 70, 1030, 50 },
+		          { 72, 3656, 200 }, { 72, 4808, 200 }, { 72, 8968, 200 } };
+	char config[512];
+
+	for (int d = 0; d < n_devices_; d++) {
+		memset(built_, 0, sizeof built_);
+		bool coop = false;
+		for (size_t i = 0; i < COUNT(shape); i++)
+			for (size_t k = 0; k < COUNT(policies); k++) {
+				model m;
+				if (policies[k]->sums == VN_F16 && (shape[i].F > 2000 || !sums_in_half(d)))
+					continue;
+				snprintf(config, sizeof config,
+				         "{\"model_type\":\"llama\",\"vocab_size\":67,\"hidden_size\":%d,\"intermediate_size\":%d,"
+				         "\"num_hidden_layers\":1,\"num_attention_heads\":2,\"num_key_value_heads\":1,\"head_dim\":8,"
+				         "\"max_position_embeddings\":256,\"mlp_bias\":%s}",
+				         shape[i].D, shape[i].F, i % 2 ? "true" : "false");
+				model_start(&m, plan_of(config), policies[k]->storage);
+				prompt_ = shape[i].tokens;
+				same_bits(config, m.plan, m.weight, on(d, *policies[k]));
+				prompt_ = PROMPT;
+				model_stop(&m);
+			}
+		for (int k = VN_K_COOP_8X8; k <= VN_K_COOP_1X2; k++)
+			coop = coop || built_[k];
+		CU_ASSERT(built_[VN_K_LINEAR_64X64_GATED] && built_[VN_K_LINEAR_64X128_GATED]);
+		for (int k = VN_K_COOP_4X4_GATED; k <= VN_K_COOP_2X2_GATED; k++)
+			CU_ASSERT_EQUAL(built_[k], coop);
+	}
+}
+
 /* Sums of half numbers that are no numbers, and those that a half cannot hold. */
 static void numbers_that_are_none_pass_through(void)
 {
@@ -149,13 +188,14 @@ static void a_layer_stands_on_few_barriers(void)
 {
 	static const struct {
 		int64_t past, tokens;
-		int     q_norm, one_by_one, fused;
+		int     q_norm, one_by_one, fused, F;
 	} of[] = {
 		/* norm; q, k, v; rope; attention; product; sum; norm; gate, up; activation; product; sum */
-		{ 0, 40, 0, 11, 9 }, /* sum and norm are one */
-		{ 5, 1, 0, 11, 8 },  /* gate, up and activation, too */
-		{ 0, 40, 1, 12, 9 }, /* norms and rope, too */
-		{ 5, 1, 1, 12, 8 },
+		{ 0, 40, 0, 11, 9, 175 }, /* sum and norm are one */
+		{ 5, 1, 0, 11, 8, 175 },  /* gate, up and activation, too */
+		{ 0, 40, 1, 12, 9, 175 }, /* norms and rope, too */
+		{ 5, 1, 1, 12, 8, 175 },
+		{ 0, 40, 0, 12, 8, 1001 }, /* wide enough for large tiles, and for parts that are joined */
 	};
 	shape_of s = small;
 
@@ -164,6 +204,7 @@ static void a_layer_stands_on_few_barriers(void)
 			for (int fused = 0; fused < 2; fused++) {
 				s.layers = 2;
 				s.q_norm = of[i].q_norm;
+				s.F = of[i].F;
 				const int two = barriers(d, s, of[i].past, of[i].tokens, fused);
 				s.layers = 3;
 				const int more = barriers(d, s, of[i].past, of[i].tokens, fused) - two;
@@ -177,6 +218,7 @@ int main(void)
 {
 	CU_TestInfo tests[] = { { "a layer stands on few barriers", a_layer_stands_on_few_barriers },
 		                    { "joined products have the bits of nodes one by one", joined_products_have_them },
+		                    { "the gate and up of many tokens have them", the_gate_and_up_of_many_tokens_have_them },
 		                    { "numbers that are none pass through", numbers_that_are_none_pass_through },
 		                    { "every family has the bits of nodes one by one",
 		                      every_family_has_the_bits_of_nodes_one_by_one },

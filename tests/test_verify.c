@@ -312,7 +312,7 @@ static void the_pass_takes_the_digest_of_the_bytes_in_their_order(void)
 /* Of several candidates each has the digits that it has alone, and the reference's digest is taken once. */
 static void jobs_of_one_reference_are_measured_as_each_alone(void)
 {
-	enum { CANDIDATES = 3, TOKENS = 301, WIDTH = 600, N = TOKENS * WIDTH };
+	enum { CANDIDATES = 4, TOKENS = 301, WIDTH = 600, N = TOKENS * WIDTH };
 	static float    x[N], y[CANDIDATES][N];
 	static uint16_t half[N];
 	for (int i = 0; i < N; i++) {
@@ -321,6 +321,9 @@ static void jobs_of_one_reference_are_measured_as_each_alone(void)
 			y[k][i] = x[i] + (float)(i % (7 + k)) / 1024;
 		half[i] = vn_f32_to_f16(y[1][i]);
 	}
+	for (int i = 0; i < N; i++) /* two thirds of the channels have few numbers, for this candidate alone */
+		if (i % WIDTH < 400 && i / WIDTH % 16)
+			y[2][i] = INFINITY;
 	for (int threads = 1; threads <= 4; threads++) {
 		vn_job together[CANDIDATES];
 		for (int k = 0; k < CANDIDATES; k++)

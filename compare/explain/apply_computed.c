@@ -140,8 +140,8 @@ static void multiply(vn_edited *e, const vn_matrix_edit *edit, const product_row
 /* TOGETHER: that many ties of one token, at most, are settled together. */
 enum { TOGETHER = 8 };
 
-/* An input, x[t * N + n], that lies so near the middle between two numbers of a format that an engine's
- * last bit decides: it would be greater by `by`. error, errors: half of what that adds to the squared error of its token,
+/* An input, x[t * N + n], that lies so near the middle between two numbers of a format that an engine's last bit
+ * decides: it would be greater by `by`. error, errors: half of what that adds to the squared error of its token,
  * times the error that is there, and times what another tie adds. */
 typedef struct input_tie {
 	int64_t t, n;

@@ -121,12 +121,12 @@ typedef struct vn_attend_edit {
 	double           number;
 } vn_attend_edit;
 
-/* Tokens at positions first to last are rotated as if at times * position + plus, rounded down if `whole`. last <
- * first: none. */
+/* Tokens at positions first to last, or (open) from first on, are rotated as if at times * position + plus,
+ * rounded down if `whole`. */
 typedef struct vn_position_map {
 	int64_t first, last;
 	double  times, plus;
-	bool    whole, open; /* open: up to the last token */
+	bool    whole, open;
 } vn_position_map;
 
 /* A change of a rotation: the formats that its intermediate numbers are rounded to, and others. */

@@ -374,11 +374,11 @@ static void measure_some(void *ctx, int thread)
 			             : then      ? next - then->first
 			                         : 0,
 			             thread);
-		for (int k = job; k < end; k++) {
+		for (int k = job; k < end; k++)
 			give_back(&p->w[k], turn * p->w[k].each);
-			if (--p->w[k].left == 0)
-				end_job(p, k, thread);
-		}
+		const bool last = --p->w[job].left == 0;
+		for (int k = job; k < end && last; k++) /* what a candidate's end finds out of the reference serves the next */
+			end_job(p, k, thread);
 	}
 }
 
@@ -501,29 +501,5 @@ done:
 	free(p.measured);
 	free(p.ended);
 	free(p.w);
-	return st;
-}
-
-vn_status vn_measure(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores, int threads,
-                     vn_measured *m, vn_error *err)
-{
-	return vn_measure_mapped(ref, cand, axes, scores, false, threads, m, err);
-}
-
-vn_status vn_measure_brief(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool mapped, int threads,
-                           vn_measured *m, vn_error *err)
-{
-	vn_job          job = { .ref = *ref, .cand = *cand, .axes = axes, .mapped = mapped, .brief = true };
-	const vn_status st = vn_measure_many(&job, 1, threads, err);
-	*m = job.m;
-	return st;
-}
-
-vn_status vn_measure_mapped(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores, bool mapped,
-                            int threads, vn_measured *m, vn_error *err)
-{
-	vn_job          job = { .ref = *ref, .cand = *cand, .axes = axes, .scores = scores, .mapped = mapped };
-	const vn_status st = vn_measure_many(&job, 1, threads, err);
-	*m = job.m;
 	return st;
 }

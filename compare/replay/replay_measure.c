@@ -153,6 +153,17 @@ static vn_status put_values(vn_replay *r, vn_replay_engine *e, int value, const 
 	return vn_ref_write(e->ref, value, r->put, err);
 }
 
+/* Does an operation read it? */
+static bool is_read(const vn_plan *plan, int value)
+{
+	bool read = false;
+
+	for (int k = 0; !read && k < plan->n_nodes; k++)
+		for (int i = 0; i < plan->node[k].n_in; i++)
+			read = read || (plan->node[k].in[i] >= 0 && vn_plan_root(plan, plan->node[k].in[i]) == value);
+	return read;
+}
+
 vn_status vn_replay_take(vn_replay *r, int value, vn_error *err)
 {
 	const vn_checkpoint *p = &r->c->result.point[r->point[value]];
@@ -165,7 +176,8 @@ vn_status vn_replay_take(vn_replay *r, int value, vn_error *err)
 		return st;
 	const bool   rows = !vn_shape_equal(&t.shape, &whole);
 	const size_t from = rows ? (size_t)(r->step->first_row * vn_value_row(&r->plan->value[value])) : 0;
-	for (int i = 0; !st && i < VN_N_ENGINES; i++)
+	/* Logits are as large as all else, and nothing reads them. */
+	for (int i = 0; !st && i < VN_N_ENGINES && is_read(r->plan, value); i++)
 		st = put_values(r, &r->e[i], value, &t, from, (size_t)vn_shape_count(&whole), err);
 	free(own);
 	vn_recording_release(r->c->opened.cand, p->cand);

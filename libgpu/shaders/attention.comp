@@ -45,74 +45,93 @@ uint lane_()    { return gl_LocalInvocationID.x; }
 uint lane_row() { return gl_LocalInvocationID.x / 16 * 8; }
 uint lane_col() { return gl_LocalInvocationID.x % 16; }
 
-// Columns [d0, d0 + STEP) of 64 rows, turned: a lane takes 16 columns of one. row: where it begins.
-void load_turned(uint to, Real from, uint row, bool there_, uint d0)
+// Columns of a row from d on, 0 behind the last. No load stands in a branch that lanes take apart: the next one would
+// wait.
+void load8(Real from, uint row, uint d, out vec4 a, out vec4 b)
 {
-	const uint r = lane_() % 64, d1 = lane_() / 64 * 16;
-
-	[[unroll]] for (uint n = 0; n < 16; n += 8) {
-		const uint d = d0 + d1 + n;
-		vec4 a = vec4(0.0), b = vec4(0.0);
-		if (there_ && p.K % 8 == 0 && d < p.K) {
-			a = vec4(Real8(from).v[(row + d) / 8].a);
-			b = vec4(Real8(from).v[(row + d) / 8].b);
-		} else if (there_) {
-			[[unroll]] for (uint m = 0; m < 4; m++) {
-				a[m] = d + m < p.K ? float(from.v[row + d + m]) : 0.0;
-				b[m] = d + 4 + m < p.K ? float(from.v[row + d + 4 + m]) : 0.0;
-			}
-		}
+	if (p.K % 8 == 0) {
+		const uint at = (row + min(d, p.K - 8)) / 8;
+		a = vec4(Real8(from).v[at].a);
+		b = vec4(Real8(from).v[at].b);
+		a = d < p.K ? a : vec4(0.0);
+		b = d < p.K ? b : vec4(0.0);
+	} else {
 		[[unroll]] for (uint m = 0; m < 4; m++) {
-			panel[to + (d1 + n + m) * 16 + r / 4][r % 4] = a[m];
-			panel[to + (d1 + n + 4 + m) * 16 + r / 4][r % 4] = b[m];
+			const float low = float(from.v[row + min(d + m, p.K - 1)]), high = float(from.v[row + min(d + 4 + m, p.K - 1)]);
+			a[m] = d + m < p.K ? low : 0.0;
+			b[m] = d + 4 + m < p.K ? high : 0.0;
 		}
 	}
 }
 
-// Columns [d0, d0 + 64) of the values of keys [j0, to), 0 behind them.
-void load_values(uint j0, uint to, uint h, uint d0)
+vec4 load4(Real from, uint row, uint d)
 {
-	const uint d = d0 + lane_col() * 4;
+	vec4 x;
 
-	[[unroll]] for (uint n = 0; n < KEYS; n += 8) {
-		const uint j = j0 + n + lane_() / 16;
-		vec4 v = vec4(0.0);
-		if (j < to && p.K % 4 == 0 && d < p.K)
-			v = vec4(Real4(p.v).v[(v_row(j, h) + d) / 4]);
-		else if (j < to)
-			[[unroll]] for (uint m = 0; m < 4; m++)
-				v[m] = d + m < p.K ? v_of(v_row(j, h), d + m) : 0.0;
-		panel[(n + lane_() / 16) * 16 + lane_col()] = v;
-	}
+	if (p.K % 4 == 0)
+		x = vec4(Real4(from).v[(row + min(d, p.K - 4)) / 4]);
+	else
+		[[unroll]] for (uint m = 0; m < 4; m++)
+			x[m] = float(from.v[row + min(d + m, p.K - 1)]);
+	return x;
 }
 
-// s[r][c] of queries i0 + lane_row() + r and keys j0 + 4 lane_col() + c.
+// 16 columns of a row of 64, which a lane turns.
+void turn(uint to, vec4 x[4])
+{
+	const uint r = lane_() % 64, d = lane_() / 64 * 16;
+
+	[[unroll]] for (uint n = 0; n < 4; n++)
+		[[unroll]] for (uint m = 0; m < 4; m++)
+			panel[to + (d + 4 * n + m) * 16 + r / 4][r % 4] = x[n][m];
+}
+
+// Columns [d0, d0 + 64) of the values of keys from j0 on. Those from `to` on and columns past the last hold any number:
+// weights leave out the ones, nobody stores the others.
+void load_values(uint j0, uint to, uint h, uint d0, out vec4 x[8])
+{
+	[[unroll]] for (uint n = 0; n < 8; n++)
+		x[n] = load4(p.v, v_row(min(j0 + 8 * n + lane_() / 16, to - 1), h), d0 + lane_col() * 4);
+}
+
+// s[r][c] of queries i0 + lane_row() + r and keys j0 + 4 lane_col() + c; of those past the last, of any number.
 void score_tile(uint i0, uint j0, uint to, uint h, out vec4 s[8])
 {
-	const uint i = i0 + lane_() % 64, j = j0 + lane_() % 64;
-	const uint q_at = (i * p.H + h) * p.K, k_at = j < to ? k_row(j, h) : 0;
+	const uint i = min(i0 + lane_() % 64, p.T - 1), j = min(j0 + lane_() % 64, to - 1);
+	const uint q_at = (i * p.H + h) * p.K, k_at = k_row(j, h), d1 = lane_() / 64 * 16;
 
 	[[unroll]] for (uint r = 0; r < 8; r++)
 		s[r] = vec4(0.0);
 	for (uint d0 = 0; d0 < p.K; d0 += STEP) {
-		load_turned(0, p.q, q_at, i < p.T, d0);
-		load_turned(K_PANEL, p.k, k_at, j < to, d0);
-		barrier();
-		for (uint d = 0; d < STEP; d++) {
-			const vec4 k = panel[K_PANEL + d * 16 + lane_col()];
-			const vec4 q0 = panel[d * 16 + lane_row() / 4], q1 = panel[d * 16 + lane_row() / 4 + 1];
-			[[unroll]] for (uint r = 0; r < 4; r++) {
-				s[r] += q0[r] * k;
-				s[r + 4] += q1[r] * k;
-			}
+		vec4 q[4], k[4];
+		[[unroll]] for (uint n = 0; n < 4; n += 2) {
+			load8(p.q, q_at, d0 + d1 + 4 * n, q[n], q[n + 1]);
+			load8(p.k, k_at, d0 + d1 + 4 * n, k[n], k[n + 1]);
 		}
+		turn(0, q);
+		turn(K_PANEL, k);
+		barrier();
+		for (uint d = 0; d < STEP; d += 8)
+			[[unroll]] for (uint n = 0; n < 8; n++) {
+				const vec4 key = panel[K_PANEL + (d + n) * 16 + lane_col()];
+				const vec4 q0 = panel[(d + n) * 16 + lane_row() / 4], q1 = panel[(d + n) * 16 + lane_row() / 4 + 1];
+				[[unroll]] for (uint r = 0; r < 4; r++) {
+					s[r] += q0[r] * key;
+					s[r + 4] += q1[r] * key;
+				}
+			}
 		barrier();
 	}
 	[[unroll]] for (uint r = 0; r < 8; r++)
 		s[r] = vec4(scaled(s[r].x), scaled(s[r].y), scaled(s[r].z), scaled(s[r].w));
 }
 
-bool seen(uint i, uint j, uint to) { return j < to && visible(i, j); }
+// The keys of a tile before `to` that query i sees: those from first on, so many.
+void seen_of(uint i, uint to, out uint first, out uint n)
+{
+	first = keys_begin(i);
+	n = max(min(keys_end(i), to), first) - first;
+}
 
 // Every query of the block sees every key of the tile.
 bool all_seen(uint i0, uint j0, uint to)
@@ -148,13 +167,16 @@ void weigh(uint i0, uint j0, uint to, bool whole_, vec4 s[8], const vec4 base[2]
 {
 	vec4 part[2] = vec4[2](vec4(0.0), vec4(0.0));
 
-	[[unroll]] for (uint r = 0; r < 8; r++)
+	[[unroll]] for (uint r = 0; r < 8; r++) {
+		uint first, n;
+		seen_of(i0 + lane_row() + r, to, first, n);
 		[[unroll]] for (uint c = 0; c < 4; c++) {
-			const bool  use = whole_ || seen(i0 + lane_row() + r, j0 + lane_col() * 4 + c, to);
-			const float w = use ? exp_(s[r][c] - base[r / 4][r % 4]) : HIDDEN;
+			const bool  use = whole_ || j0 + lane_col() * 4 + c - first < n;
+			const float w = exp_(s[r][c] - base[r / 4][r % 4]);
 			part[r / 4][r % 4] += use ? w : 0.0;
-			s[r][c] = w;
+			s[r][c] = use ? w : HIDDEN;
 		}
+	}
 	[[unroll]] for (uint n = 0; n < 2; n++) {
 		panel[SUMS + lane_col() * 16 + lane_row() / 4 + n] = part[n];
 		[[unroll]] for (uint c = 0; c < 4; c++)
@@ -172,25 +194,35 @@ void weigh(uint i0, uint j0, uint to, bool whole_, vec4 s[8], const vec4 base[2]
 	barrier(); // panel is read above
 }
 
+void keep_values(const vec4 x[8])
+{
+	[[unroll]] for (uint n = 0; n < 8; n++)
+		panel[(8 * n + lane_() / 16) * 16 + lane_col()] = x[n];
+}
+
+// whole_: no weight is HIDDEN.
 void add_values(bool whole_, inout vec4 acc[8])
 {
-	for (uint key = 0; key < KEYS; key++) {
-		const vec4 v = panel[key * 16 + lane_col()];
-		const vec4 w0 = ps[weight_at(key, lane_row() / 4)], w1 = ps[weight_at(key, lane_row() / 4 + 1)];
-		if (whole_) {
-			[[unroll]] for (uint r = 0; r < 4; r++) {
-				acc[r] += w0[r] * v;
-				acc[r + 4] += w1[r] * v;
-			}
-		} else {
-			[[unroll]] for (uint r = 0; r < 4; r++) {
-				if (w0[r] != HIDDEN)
+	if (whole_)
+		for (uint key = 0; key < KEYS; key += 8)
+			[[unroll]] for (uint n = 0; n < 8; n++) {
+				const vec4 v = panel[(key + n) * 16 + lane_col()];
+				const vec4 w0 = ps[weight_at(key + n, lane_row() / 4)], w1 = ps[weight_at(key + n, lane_row() / 4 + 1)];
+				[[unroll]] for (uint r = 0; r < 4; r++) {
 					acc[r] += w0[r] * v;
-				if (w1[r] != HIDDEN)
 					acc[r + 4] += w1[r] * v;
+				}
 			}
-		}
-	}
+	else
+		for (uint key = 0; key < KEYS; key += 4)
+			[[unroll]] for (uint n = 0; n < 4; n++) {
+				const vec4 v = panel[(key + n) * 16 + lane_col()];
+				const vec4 w0 = ps[weight_at(key + n, lane_row() / 4)], w1 = ps[weight_at(key + n, lane_row() / 4 + 1)];
+				[[unroll]] for (uint r = 0; r < 4; r++) {
+					acc[r] = w0[r] != HIDDEN ? acc[r] + w0[r] * v : acc[r];
+					acc[r + 4] = w1[r] != HIDDEN ? acc[r + 4] + w1[r] * v : acc[r + 4];
+				}
+			}
 }
 
 // Columns 64 slice + 4 lane_col() to + 3 of this lane's rows. sums: of them.
@@ -231,16 +263,22 @@ void block(uint i0, uint h, uint part)
 		score_tile(i0, j0, to, h, s);
 		[[unroll]] for (uint r = 0; r < 8; r++) {
 			float m = -INFINITY;
+			uint first, n;
+			seen_of(i0 + lane_row() + r, to, first, n);
 			[[unroll]] for (uint c = 0; c < 4; c++)
-				if (whole_ || seen(i0 + lane_row() + r, j0 + lane_col() * 4 + c, to))
+				if (whole_ || j0 + lane_col() * 4 + c - first < n)
 					m = max(m, s[r][c]);
 			most[r / 4][r % 4] = m;
 		}
+		vec4 v[8]; // under way while weights are made
+		load_values(j0, to, h, 0, v);
 		fold_maxima(most, top, base, rescale);
 		weigh(i0, j0, to, whole_, s, base, sum);
 		[[unroll]] for (uint slice = 0; slice < SLICES; slice++)
 			if (slice * 64 < p.K) {
-				load_values(j0, to, h, slice * 64);
+				if (slice > 0)
+					load_values(j0, to, h, slice * 64, v);
+				keep_values(v);
 				barrier();
 				[[unroll]] for (uint r = 0; r < 8; r++)
 					acc[slice][r] *= rescale[r / 4][r % 4];

@@ -9,6 +9,9 @@
 //   push      vn_push_linear
 //   dispatch  any x: tiles of TILE_M x TILE_N matrices of outputs, times shares, in strides of the grid
 //
+// GATED: two products of one shape and what the gate makes of them, as in linear_vec.comp. Half of a tile's columns are
+// those of the gate, the others the same of w_up. shares is 1.
+//
 // A subgroup makes OWN_M x OWN_N matrices of a tile. Panels of PANEL matrices pass through shared memory; the next panel
 // is under way in registers while this one is multiplied. STAGES 2: it has a place of its own there, which saves a
 // barrier. Rows of a panel are padded by 16 bytes, so that the rows of a matrix hit different banks. Rows past T or M are the last one
@@ -18,6 +21,9 @@
 #include "real.glsl"
 #include "coop.glsl"
 #include "linear.glsl"
+#if GATED
+#include "activation.glsl"
+#endif
 
 const uint BM = TILE_M * MM, BN = TILE_N * MN, BK = PANEL * MK; // tokens, columns, inputs
 const uint WM = OWN_M * MM, WN = OWN_N * MN;                   // of a subgroup
@@ -25,7 +31,16 @@ const uint SUBGROUPS = TILE_M / OWN_M * (TILE_N / OWN_N), LANES = SUBGROUPS * SU
 const uint ROW = BK / 8, PITCH = ROW + 1; // 8 halves to a uvec4
 const uint X_EACH = (BM * ROW + LANES - 1) / LANES, W_EACH = (BN * ROW + LANES - 1) / LANES;
 const uint BAND = 8; // columns of tiles: workgroups that run together share rows of w
+const uint ROWS = LANES / ROW; // of a panel, that the lanes load at once: all of one weight
+#if GATED
+const uint COLUMNS = BN / 2; // of the result
+Real weight(uint i) { return i * ROWS < COLUMNS ? p.w : p.w_up; }
+#else
+const uint COLUMNS = BN;
+Real weight(uint i) { return p.w; }
+#endif
 layout(local_size_x = TILE_M / OWN_M * (TILE_N / OWN_N) * SUBGROUP) in;
+layout(buffer_reference, std430, buffer_reference_align = 4) writeonly buffer Words { uint v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Eight { uvec4 v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer OutEight { uvec4 v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer OutFour { vec4 v[]; };
@@ -40,7 +55,7 @@ shared uvec4 sh[PANELS > OUT ? PANELS : OUT];
 uvec4 x_next[X_EACH], w_next[W_EACH];
 
 uint x_row(uint t0, uint i) { return min(t0 + (gl_LocalInvocationID.x + i * LANES) / ROW, p.T - 1); }
-uint w_row(uint m0, uint i) { return min(m0 + (gl_LocalInvocationID.x + i * LANES) / ROW, p.M - 1); }
+uint w_row(uint m0, uint i) { return min(m0 + i * ROWS % COLUMNS + gl_LocalInvocationID.x / ROW, p.M - 1); }
 
 // at: the first of the panel's inputs, in eights; n: eights of a row. Only the last panel asks where the row ends.
 void fetch(uint t0, uint m0, uint at, uint n)
@@ -49,7 +64,7 @@ void fetch(uint t0, uint m0, uint at, uint n)
 		[[unroll]] for (uint i = 0; i < X_EACH; i++)
 			x_next[i] = Eight(p.x).v[x_row(t0, i) * n + at + (gl_LocalInvocationID.x + i * LANES) % ROW];
 		[[unroll]] for (uint i = 0; i < W_EACH; i++)
-			w_next[i] = Eight(p.w).v[w_row(m0, i) * n + at + (gl_LocalInvocationID.x + i * LANES) % ROW];
+			w_next[i] = Eight(weight(i)).v[w_row(m0, i) * n + at + (gl_LocalInvocationID.x + i * LANES) % ROW];
 	} else {
 		[[unroll]] for (uint i = 0; i < X_EACH; i++) {
 			const uint k = at + (gl_LocalInvocationID.x + i * LANES) % ROW;
@@ -57,7 +72,7 @@ void fetch(uint t0, uint m0, uint at, uint n)
 		}
 		[[unroll]] for (uint i = 0; i < W_EACH; i++) {
 			const uint k = at + (gl_LocalInvocationID.x + i * LANES) % ROW;
-			w_next[i] = k < n ? Eight(p.w).v[w_row(m0, i) * n + k] : uvec4(0);
+			w_next[i] = k < n ? Eight(weight(i)).v[w_row(m0, i) * n + k] : uvec4(0);
 		}
 	}
 }
@@ -86,6 +101,45 @@ void keep_results(const MAT_C acc[OWN_M][OWN_N], uint i)
 			STORE_ROWS(acc[i + k][j], sh, at + k * MM * OUT_ROW + j * (MN / 4), OUT_ROW);
 }
 
+#if GATED
+// Two numbers of a row in shared memory, as they are stored.
+uint two(uint r, uint c, uint has_bias, Real b, uint m)
+{
+	const uint at = r * OUT_ROW + c / 4;
+	vec2 x = vec2(uintBitsToFloat(sh[at][c % 4]), uintBitsToFloat(sh[at][c % 4 + 1]));
+
+	if (has_bias != 0)
+		x += vec2(b.v[m], b.v[min(m + 1, p.M - 1)]);
+	return pack_halves(x);
+}
+
+void put_two(Real y, uint at, uint x, bool one)
+{
+	if (p.y_wide != 0) {
+		Words(y).v[at / 2] = x;
+	} else {
+		Bits(y).v[at] = uint16_t(x);
+		if (!one)
+			Bits(y).v[at + 1] = uint16_t(x >> 16);
+	}
+}
+
+// The rows that lie in shared memory; i: the first matrix of each subgroup's. Two columns a lane: small tiles have few.
+void store_rows(uint t0, uint m0, uint share, uint i)
+{
+	[[dont_unroll]] for (uint e = gl_LocalInvocationID.x; e < OUT_ROWS * (COLUMNS / 2); e += LANES) {
+		const uint r = e / (COLUMNS / 2), c = e % (COLUMNS / 2) * 2;
+		const uint t = t0 + r / (OUT_M * MM) * WM + i * MM + r % (OUT_M * MM), m = m0 + c, at = t * p.y_stride + m;
+		if (t < p.T && m < p.M) {
+			const uint gate = two(r, c, p.has_bias, p.b, m), up = two(r, COLUMNS + c, p.up_has_bias, p.b_up, m);
+			const vec2 x = unpackHalf2x16(gate), y = unpackHalf2x16(up);
+			put_two(p.y, at, gate, m + 1 == p.M);
+			put_two(p.up, at, up, m + 1 == p.M);
+			put_two(p.gated, at, pack_halves(vec2(activation(p.act, x.x), activation(p.act, x.y)) * y), m + 1 == p.M);
+		}
+	}
+}
+#else
 // Eight columns of token t from m on, which lie in shared memory.
 void store(uint t, uint m, uint from)
 {
@@ -133,6 +187,7 @@ void store_rows(uint t0, uint m0, uint share, uint i)
 		}
 	}
 }
+#endif
 
 void tile(uint t0, uint m0, uint share)
 {
@@ -185,10 +240,10 @@ void tile(uint t0, uint m0, uint share)
 
 void main()
 {
-	const uint down = (p.T + BM - 1) / BM, across = (p.M + BN - 1) / BN, band = BAND * down;
+	const uint down = (p.T + BM - 1) / BM, across = (p.M + COLUMNS - 1) / COLUMNS, band = BAND * down;
 
 	for (uint i = gl_WorkGroupID.x; i < down * across * p.shares; i += gl_NumWorkGroups.x) {
 		const uint at = i % (down * across), left = at / band * BAND, in_band = at % band, wide = min(BAND, across - left);
-		tile(in_band / wide * BM, (left + in_band % wide) * BN, i / (down * across));
+		tile(in_band / wide * BM, (left + in_band % wide) * COLUMNS, i / (down * across));
 	}
 }

@@ -15,11 +15,17 @@
 // transposed, while the next one is under way in registers; AT_ONCE of its inputs are unrolled. Each output is one running sum over n = 0, 1, ... in
 // order, for any tile, or one for each share of them: the bits of an output do not depend on where the matrix was cut.
 //
+// GATED: two products of one shape and what the gate makes of them, as in linear_vec.comp. Half of a tile's columns are
+// those of the gate, the others the same of w_up: a lane has fours of either. shares is 1.
+//
 // No load stands in a branch, which would keep the next one waiting: rows and inputs past the end are the last ones again,
 // whose sums nobody stores or takes.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "linear.glsl"
+#if GATED
+#include "activation.glsl"
+#endif
 
 #if SUM_F16
 #define sum4 f16vec4
@@ -31,6 +37,15 @@ const uint LANES = TT / EACH_T * (TM / EACH_M), FOURS = STEP / 4;
 const uint ACROSS = TM / EACH_M, DOWN = TT / EACH_T; // lanes
 const uint X_ROW = TT / 4 + 1, W_ROW = TM / 4 + 1;   // + 1: a column of stores hits different banks
 const uint X_MINE = TT * FOURS / LANES, W_MINE = TM * FOURS / LANES;
+#if GATED
+const uint COLUMNS = TM / 2; // of the result
+Real weight(uint r) { return r < COLUMNS ? p.w : p.w_up; }
+#define WEIGHT(i) weight(i * LANES / 2 % TM) // all lanes take rows of one weight at once
+#else
+const uint COLUMNS = TM;
+Real weight(uint r) { return p.w; }
+#define WEIGHT(i) p.w
+#endif
 layout(local_size_x = TT / EACH_T * (TM / EACH_M)) in;
 
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer Float4 { vec4 v[]; };
@@ -61,7 +76,7 @@ void fetch(uint n0)
 	[[unroll]] for (uint i = 0; i < X_MINE; i++)
 		x_next[i] = sum4(Real4(p.x).v[(x_row[i] + min(n0 + input_of(mine(i), TT), p.N - 4)) / 4]);
 	[[unroll]] for (uint i = 0; i < W_MINE; i++)
-		w_next[i] = sum4(Real4(p.w).v[(w_row[i] + min(n0 + input_of(mine(i), TM), p.N - 4)) / 4]);
+		w_next[i] = sum4(Real4(WEIGHT(i)).v[(w_row[i] + min(n0 + input_of(mine(i), TM), p.N - 4)) / 4]);
 }
 
 void keep(uint stage)
@@ -87,7 +102,7 @@ void carry(uint stage, uint t0, uint m0, uint n0)
 	}
 	for (uint e = gl_LocalInvocationID.x; e < TM * STEP; e += LANES) {
 		const uint r = e / STEP, n = e % STEP;
-		ws[(stage * STEP + n) * W_ROW + r / 4][r % 4] = sum_t(p.w.v[min(m0 + r, p.M - 1) * p.N + min(n0 + n, p.N - 1)]);
+		ws[(stage * STEP + n) * W_ROW + r / 4][r % 4] = sum_t(weight(r).v[min(m0 + r % COLUMNS, p.M - 1) * p.N + min(n0 + n, p.N - 1)]);
 	}
 }
 
@@ -108,6 +123,56 @@ void add(uint lt, uint lm, uint n)
 	}
 }
 
+#if GATED
+// The bias and the store of an output of one of the two.
+void leave_one(uint at, uint m, sum_t sum, bool up)
+{
+	if (up)
+		put(p.up, at, float(p.up_has_bias != 0 ? sum + sum_t(p.b_up.v[m]) : sum));
+	else
+		put(p.y, at, float(p.has_bias != 0 ? sum + sum_t(p.b.v[m]) : sum));
+}
+
+// What a lane has stored it reads again, in a loop that is not unrolled: an activation is much code.
+void leave(uint t0, uint m0, uint share, uint lt, uint lm)
+{
+	const uint m4 = m0 + lm * 4;
+	const bool wide = p.y_wide != 0 && p.M % 4 == 0;
+
+	[[unroll]] for (uint i = 0; i < EACH_T; i++) {
+		const uint t = t0 + (lt + i / 4 * DOWN) * 4 + i % 4;
+		if (t >= p.T || m4 >= p.M)
+			continue;
+		if (wide) {
+			sum4 gate = acc[i][0], up = acc[i][1];
+			if (p.has_bias != 0)
+				gate += sum4(Real4(p.b).v[m4 / 4]);
+			if (p.up_has_bias != 0)
+				up += sum4(Real4(p.b_up).v[m4 / 4]);
+			put4(p.y, t * p.y_stride + m4, vec4(gate));
+			put4(p.up, t * p.y_stride + m4, vec4(up));
+		} else {
+			[[unroll]] for (uint j = 0; j < 8; j++)
+				if (m4 + j % 4 < p.M)
+					leave_one(t * p.y_stride + m4 + j % 4, m4 + j % 4, acc[i][j / 4][j % 4], j >= 4);
+		}
+	}
+	[[dont_unroll]] for (uint i = 0; i < EACH_T; i++) {
+		const uint t = t0 + (lt + i / 4 * DOWN) * 4 + i % 4, at = t * p.y_stride + m4;
+		if (t >= p.T)
+			continue;
+		if (wide && m4 < p.M) {
+			vec4 x = vec4(Real4(p.y).v[at / 4]), up = vec4(Real4(p.up).v[at / 4]);
+			[[unroll]] for (uint j = 0; j < 4; j++)
+				x[j] = activation(p.act, x[j]) * up[j];
+			put4(p.gated, at, x);
+		} else {
+			[[dont_unroll]] for (uint j = 0; j < 4 && m4 + j < p.M; j++)
+				put(p.gated, at + j, activation(p.act, float(p.y.v[at + j])) * float(p.up.v[at + j]));
+		}
+	}
+}
+#else
 // Where the sums of a tile go: rows of y, or those of a share.
 void leave(uint t0, uint m0, uint share, uint lt, uint lm)
 {
@@ -156,6 +221,8 @@ void leave(uint t0, uint m0, uint share, uint lt, uint lm)
 	}
 }
 
+#endif
+
 void tile(uint t0, uint m0, uint share)
 {
 	const uint lm = gl_LocalInvocationID.x % ACROSS, lt = gl_LocalInvocationID.x / ACROSS;
@@ -166,7 +233,7 @@ void tile(uint t0, uint m0, uint share)
 	[[unroll]] for (uint i = 0; i < X_MINE; i++)
 		x_row[i] = min(t0 + row_of(mine(i), TT), p.T - 1) * p.N;
 	[[unroll]] for (uint i = 0; i < W_MINE; i++)
-		w_row[i] = min(m0 + row_of(mine(i), TM), p.M - 1) * p.N;
+		w_row[i] = min(m0 + row_of(mine(i), TM) % COLUMNS, p.M - 1) * p.N;
 	[[unroll]] for (uint i = 0; i < EACH_T; i++)
 		[[unroll]] for (uint j = 0; j < EACH_M / 4; j++)
 			acc[i][j] = sum4(0.0);
@@ -205,7 +272,7 @@ void main()
 {
 	const uint down = (p.T + TT - 1) / TT;
 
-	for (uint m0 = gl_WorkGroupID.y * TM; m0 < p.M; m0 += gl_NumWorkGroups.y * TM)
+	for (uint m0 = gl_WorkGroupID.y * COLUMNS; m0 < p.M; m0 += gl_NumWorkGroups.y * COLUMNS)
 		for (uint i = gl_WorkGroupID.x; i < down * p.shares; i += gl_NumWorkGroups.x)
 			tile(i % down * TT, m0, i / down);
 }
