@@ -14,7 +14,7 @@ vernier compare ref.h5 half.h5 -o r.pdf; echo "[$?]"
 vernier compare ref.h5 half.h5 -o r.; echo "[$?]"
 vernier compare ref.h5 half.h5 --format json -o r.dat; echo "[$?]"
 begins r.dat
-vernier table ref.h5 half.h5 -o t.json; echo "[$?]"
+vernier table ref.h5 half.h5 -o t.xml; echo "[$?]"
 vernier table ref.h5 half.h5 -o t.HTM; echo "[$?]"
 vernier evaluate "$M" --ids 5,6,7 --candidate ref --decode 0 -o e.csv; echo "[$?]"
 vernier evaluate "$M" --ids 5,6,7 --candidate ref --precision f32 --decode 0 -o e.json 2>/dev/null; echo "[$?]"
