@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""bench_growth.py BUILD --json FILE [--repeat 2] [--quick] [--folder DIR]: how cost grows with tokens, layers, vocabulary and cores.
+"""bench_growth.py BUILD --json FILE [--tokens 512] [--repeat 2] [--gpu FILE] [--quick] [--folder DIR]: how cost grows with tokens, layers, vocabulary and cores.
 bench_growth.py --plot FILE SVG: the picture of it. Needs matplotlib (on Debian: python3-matplotlib).
 
-Varies one size of `vernier synth qwen2-0.5b` (24 layers, vocabulary 151,936, 512 tokens, every core) at a time, and measures
+Varies one size of `vernier synth qwen2-0.5b` (24 layers, vocabulary 151,936, --tokens, every core) at a time, and measures
 
   capture       capture ref, float32, every default checkpoint
   compare       of float32 and float16, every metric
   replay        compare --model --replay of the same
   explain       explain of a fault at the logits
-  gpu           the device's time of capture gpu (bench_gpu), float16 and float32, and of one more token; where there is a device
+  gpu           the device's time of capture gpu (bench_gpu), float16 and float32, and of one more token; where there is a device, or
+                from --gpu FILE: what bench_gpu printed on another machine
 
 Seconds by the clock, the least of the repeats, files in the page cache. A vocabulary is made smaller by leaving out rows of the
 embedding. --quick: 3 layers, short prompts: a test of this program. Needs 6 GB of disk. Needs h5py and numpy.
@@ -23,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 
-VOCABULARY, LAYERS, TOKENS = 151936, 24, 512
+VOCABULARY, LAYERS = 151936, 24
 GPU_TOKENS = 128, 256, 512, 1024, 2048, 4096
 FAULT = "M9@logits"  # a cap on the logits
 
@@ -82,6 +83,7 @@ class Growth:
 
     def seconds(self, tokens, layers, vocabulary, threads):
         """What each work takes at one size."""
+        from bench_compare import in_turn, into_cache  # needs h5py, which --plot does not
         model, a, b, wrong = self.model(layers, vocabulary), self.path("f32.h5"), self.path("f16.h5"), self.path("wrong.h5")
         with open(self.path("ids"), "w") as f:
             f.write(",".join(str((i * 7919 + 13) % vocabulary) for i in range(tokens)))
@@ -103,34 +105,47 @@ class Growth:
 
     def axis(self, name, sizes):
         """The works at each size of one axis, the others at their usual size."""
-        usual = {"tokens": min(TOKENS, 64) if self.o.quick else TOKENS, "layers": 3 if self.o.quick else LAYERS, "vocabulary": VOCABULARY, "threads": self.cores}
+        usual = {"tokens": 64 if self.o.quick else self.o.tokens, "layers": 3 if self.o.quick else LAYERS, "vocabulary": VOCABULARY, "threads": self.cores}
         return [{"size": size, **self.seconds(**{**usual, name: size})} for size in sizes]
 
     def gpu(self):
+        if self.o.gpu:
+            with open(self.o.gpu) as f:
+                return printed(f.read())
         if not any(map(os.path.exists, ("/dev/dri", "/dev/nvidiactl"))):
             print("gpu: no device here")
             return None
-        bench, rows, device = os.path.abspath(os.path.join(self.o.build, "tests", "bench_gpu")), [], ""
+        bench, text = os.path.abspath(os.path.join(self.o.build, "tests", "bench_gpu")), ""
         for precision in "f16", "f32":
             out = subprocess.run([bench, self.model(LAYERS, VOCABULARY), precision, "5", *map(str, GPU_TOKENS)], capture_output=True, text=True)
             if out.returncode:
                 print(f"gpu: {out.stderr.strip()}")
                 return None
-            device = re.search(r" on (.*), \S+$", out.stdout, re.M)[1]
-            for tokens, behind, ms in re.findall(r"^ *(\d+) tokens behind +(\d+): +([0-9.]+) ms on the device", out.stdout, re.M):
-                rows.append({"precision": precision, "tokens": int(tokens), "behind": int(behind), "ms": float(ms)})
-                print(f"gpu {precision}: {tokens} tokens behind {behind}: {ms} ms", flush=True)
-        return {"device": device, "rows": rows}
+            text += out.stdout
+        return printed(text)
 
     def measure(self):
         quick, powers = self.o.quick, [1 << i for i in range(self.cores.bit_length())]
-        result = {"processor": processor(), "cores": self.cores, "version": subprocess.run([self.vernier, "--version"], capture_output=True, text=True).stdout.strip()}
-        result["tokens"] = self.axis("tokens", (16, 32) if quick else (64, 128, 256, 512, 1024))
+        result = {"usual_tokens": self.o.tokens, "processor": processor(), "cores": self.cores, "version": subprocess.run([self.vernier, "--version"], capture_output=True, text=True).stdout.strip()}
+        result["tokens"] = self.axis("tokens", (16, 32) if quick else [self.o.tokens * k // 8 for k in (1, 2, 4, 8, 16)])
         result["layers"] = self.axis("layers", (1, 3) if quick else (3, 6, 12, 24))
         result["vocabulary"] = self.axis("vocabulary", (9496, 37984) if quick else (9496, 37984, 75968, 151936))
         result["threads"] = self.axis("threads", powers[:2] if quick else powers)
         result["gpu"] = None if quick else self.gpu()
         return result
+
+
+def printed(text):
+    """The device's milliseconds that bench_gpu printed, the least of each size."""
+    device, precision, least = "", "", {}
+    for line in text.splitlines():
+        head, row = re.search(r" on (.*), (f\d+)$", line), re.match(r" *(\d+) tokens behind +(\d+): +([0-9.]+) ms on the device", line)
+        if head:
+            device, precision = head[1], head[2]
+        if row:
+            key = precision, int(row[1]), int(row[2])
+            least[key] = min(least.get(key, float("inf")), float(row[3]))
+    return {"device": device, "rows": [{"precision": p, "tokens": t, "behind": b, "ms": ms} for (p, t, b), ms in sorted(least.items())]}
 
 
 def processor():
@@ -145,8 +160,8 @@ def plot(data, to):
     matplotlib.rcParams.update({"svg.hashsalt": "vernier", "svg.fonttype": "none", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
     from matplotlib import pyplot
     figure, panels = pyplot.subplots(2, 3, figsize=(11, 6.5))
-    usual = {"tokens": f"{LAYERS} layers, {data['cores']} threads", "layers": f"{TOKENS} tokens, {data['cores']} threads",
-             "vocabulary": f"{TOKENS} tokens, {data['cores']} threads", "threads": f"{TOKENS} tokens, {LAYERS} layers"}
+    usual = {"tokens": f"{LAYERS} layers, {data['cores']} threads", "layers": f"{data['usual_tokens']} tokens, {data['cores']} threads",
+             "vocabulary": f"{data['usual_tokens']} tokens, {data['cores']} threads", "threads": f"{data['usual_tokens']} tokens, {LAYERS} layers"}
     for panel, (axis, note) in zip(panels.flat, usual.items()):
         for work, mark in zip(("capture", "compare", "replay", "explain"), "osD^"):
             panel.plot([row["size"] for row in data[axis]], [row[work] for row in data[axis]], marker=mark, markersize=4, linewidth=1.2, label=work)
@@ -182,6 +197,8 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("build", nargs="?")
     p.add_argument("--json", metavar="FILE")
+    p.add_argument("--tokens", type=int, default=512)
+    p.add_argument("--gpu", metavar="FILE")
     p.add_argument("--repeat", type=int, default=2)
     p.add_argument("--quick", action="store_true")
     p.add_argument("--folder", help="make models and recordings here and keep them")
@@ -192,8 +209,6 @@ def main():
             return plot(json.load(f), o.plot[1])
     if not o.build or not o.json:
         p.error("BUILD and --json, or --plot")
-    global in_turn, into_cache
-    from bench_compare import in_turn, into_cache
     folder = o.folder or tempfile.mkdtemp()
     os.makedirs(folder, exist_ok=True)
     try:
