@@ -194,7 +194,7 @@ static void what_the_step_before_recorded_is_held_against_this_one(void)
 	h.change.step.due = true;
 	CU_ASSERT_EQUAL(vn_score(&e.t, &h, &e.err), VN_OK);
 	CU_ASSERT_TRUE(h.limit_fraction > 1000);
-	CU_ASSERT_TRUE(e.t.site->first == TOKENS - 1); /* and the probe is back */
+	CU_ASSERT_TRUE(e.t.site->first == TOKENS - 1); /* and the recomputation is back */
 	end_explained(&e);
 }
 

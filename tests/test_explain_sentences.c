@@ -1,4 +1,5 @@
 /* test_explain_sentences.c: tests compare/explain/sentences.c, sentences_operation.c and sentences_result.c. */
+#include "compare/explain/cache_one_slot.h"
 #include "compare/explain/rearrange_number.h"
 #include "compare/explain/sentence.h"
 #include "compare/explain/sentences.h"
@@ -115,6 +116,46 @@ static void changes_of_attention_are_told(void)
 	h.finding = VN_SCORE_CAP;
 	h.change.attend = (vn_attend_edit) { .kind = VN_ATTEND_CAP, .number = 30 };
 	told(h, "layer1.attn_context", "scores capped: 30 tanh(score / 30)");
+}
+
+static void one_slot_is_told(void)
+{
+	vn_hypothesis h = { .finding = VN_CACHE_ONE_ALONE,
+		                .change = { .kind = VN_BY_RESULT, .result = { .n = 4, .list = { 3, 1, 64, 0 } } } };
+
+	told(h, "layer1.attn_context",
+	     "the cache holds the key of token 64 in place of token 3's; token 3's value is right");
+	told(h, "layer1.attn_scores", "the cache holds the key of token 64 in place of token 3's");
+	h.change.result.list[1] = 2;
+	h.change.result.list[3] = 2;
+	told(h, "layer1.attn_context",
+	     "the cache holds the value of token 64 or one of 2 others in place of token 3's; token 3's key is right");
+	h.change.result.list[2] = VN_CACHE_UNKNOWN;
+	told(
+		h, "layer1.attn_context",
+		"the cache holds a value of no token of this run in place of token 3's: stale or overwritten; token 3's key is "
+		"right");
+}
+
+static void positions_of_some_tokens_are_told(void)
+{
+	vn_hypothesis    h = { .finding = VN_POSITIONS_OF_SOME,
+		                   .change = {
+							   .kind = VN_BY_ROTATION,
+							   .rotate = { .moved = true, .map = { .first = 20, .last = 20, .times = 1, .plus = 3 } } } };
+	vn_position_map *m = &h.change.rotate.map;
+
+	told(h, "layer1.q_rope", "token 20 is rotated as if 3 positions later");
+	m->last = 45;
+	m->plus = -1;
+	told(h, "layer1.q_rope", "tokens 20-45 are rotated as if 1 position earlier");
+	*m = (vn_position_map) { .first = 48, .last = 60, .open = true, .times = 0.25, .plus = 36 };
+	told(h, "layer1.q_rope", "tokens from 48 on are rotated as if 0.25 times as far from position 48");
+	m->plus = 0;
+	m->whole = true;
+	told(h, "layer1.q_rope", "tokens from 48 on are rotated as if at 0.25 times their positions, rounded down");
+	*m = (vn_position_map) { .first = 30, .last = 45, .plus = 30 };
+	told(h, "layer1.q_rope", "tokens 30-45 are rotated as if at position 30");
 }
 
 static void what_was_read_instead_is_told(void)
@@ -258,6 +299,8 @@ int main(void)
 		TEST(numbers_of_operations_are_told),
 		TEST(changes_of_a_matrix_are_told),
 		TEST(changes_of_attention_are_told),
+		TEST(one_slot_is_told),
+		TEST(positions_of_some_tokens_are_told),
 		TEST(what_was_read_instead_is_told),
 		TEST(ranks_blocks_and_slots_are_told),
 		TEST(changes_of_a_result_are_told),

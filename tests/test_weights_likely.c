@@ -141,6 +141,27 @@ static void another_order_in_another_format_needs_the_numbers(void)
 	CU_ASSERT_EQUAL(m.fate, VN_WEIGHT_ALIKE);
 }
 
+/* f16 and bf16, of which neither holds the numbers of the other: both are at hand, and tell an order and one number. */
+static void two_roundings_of_one_number_are_the_same(void)
+{
+	normal(1, 1, 0, m.x[0]);
+	normal(1, 1, 0, m.x[1]);
+	m.x[0][5] = m.x[1][5] = 1e-7; /* subnormal in f16 */
+	pair(DOWN, VN_F16, VN_BF16, ROWS, COLS);
+	CU_ASSERT_TRUE(same());
+	CU_ASSERT_EQUAL(m.fate, VN_WEIGHT_ROUNDED);
+	m.t.numbers[0] = NULL;
+	CU_ASSERT_TRUE(same());
+	CU_ASSERT_EQUAL(m.fate, VN_WEIGHT_ALIKE);
+	m.x[1][N - 1] *= 1.02;
+	pair(DOWN, VN_F16, VN_BF16, ROWS, COLS);
+	CU_ASSERT_FALSE(same());
+	for (int i = 0; i < N; i++)
+		m.x[1][i % COLS * ROWS + i / COLS] = m.x[0][i];
+	pair(DOWN, VN_F16, VN_BF16, ROWS, COLS);
+	CU_ASSERT_FALSE(same());
+}
+
 /* A converter to GGUF adds 1 to a norm, and undoing it rounds: by 2^-24 at most. */
 static void what_a_converter_did_is_undone(void)
 {
@@ -353,6 +374,7 @@ int main(void)
 		TEST(one_digest_is_one_weight),
 		TEST(a_format_is_reached_by_rounding_and_not_by_cutting),
 		TEST(another_order_in_another_format_needs_the_numbers),
+		TEST(two_roundings_of_one_number_are_the_same),
 		TEST(what_a_converter_did_is_undone),
 		TEST(a_zero_has_two_signs),
 		TEST(a_factor_is_named),

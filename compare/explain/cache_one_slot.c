@@ -267,11 +267,12 @@ typedef struct slot {
 	double *by; /* (G,K) */
 } slot;
 
-static double worst(const query *q, int n, int of, int64_t a, int64_t c, const double *by, double *room)
+/* In the step where it leaves most; if that is more than `enough`, perhaps in another one. */
+static double worst(const query *q, int n, int of, int64_t a, int64_t c, const double *by, double enough, double *room)
 {
 	double most = 0;
 
-	for (int i = 0; i < n && most < (double)INFINITY; i++) {
+	for (int i = 0; i < n && most < (double)INFINITY && most <= enough; i++) {
 		const double left = left_with(&q[i], of, a, c, by, room);
 		most = left > most || isnan(left) ? (isnan(left) ? (double)INFINITY : left) : most;
 	}
@@ -283,20 +284,17 @@ static slot find_slot(const query *q, int n, int of, double *by, double *room)
 {
 	int64_t S = q[0].S;
 	slot    best = { of, -1, VN_CACHE_UNKNOWN, (double)INFINITY, 0, by };
-	double  second = (double)INFINITY;
 
 	for (int i = 1; i < n; i++)
 		S = q[i].S < S ? q[i].S : S;
 	for (int64_t a = 0; a < S; a++) {
 		if (of == VALUE && !best_value(q, n, a, by))
 			continue;
-		const double left = worst(q, n, of, a, VN_CACHE_UNKNOWN, by, room);
+		const double left = worst(q, n, of, a, VN_CACHE_UNKNOWN, by, fmax(best.left, APART * VN_LOCAL_LIMIT), room);
 		if (left < best.left) {
-			second = best.left;
 			best.left = left;
 			best.at = a;
-		} else
-			second = fmin(second, left);
+		}
 		best.others += left <= APART * VN_LOCAL_LIMIT;
 	}
 	best.others -= best.left <= APART * VN_LOCAL_LIMIT;
@@ -330,7 +328,7 @@ static void find_holder(const query *q, int n, slot *s, double *by, double *room
 			continue;
 		if (s->of == VALUE)
 			value_of(q, s->at, c, by);
-		const double left = worst(q, n, s->of, s->at, c, by, room);
+		const double left = worst(q, n, s->of, s->at, c, by, fmax(best.left, VN_LOCAL_LIMIT), room);
 		best.others += left <= VN_LOCAL_LIMIT;
 		if (left < best.left) {
 			best.left = left;
@@ -358,7 +356,7 @@ static slot find_pair(const query *q, int n, double *by, double *room)
 			if (c == a)
 				continue;
 			value_of(q, a, c, by);
-			const double left = worst(q, n, VALUE, a, c, by, room);
+			const double left = worst(q, n, VALUE, a, c, by, fmax(best.left, APART * VN_LOCAL_LIMIT), room);
 			best.others += left <= APART * VN_LOCAL_LIMIT;
 			if (left < best.left) {
 				best.left = left;
@@ -381,8 +379,10 @@ static vn_status try_slot(vn_explain_trial *t, const query *q, const slot *s, vn
 	vn_made       made = { 0 };
 	vn_status     st = vn_recompute_at(t->recompute, q->x->point, err);
 
-	if (st || (st = vn_made_room(t, &made, err)))
+	if (st || (st = vn_made_room(t, &made, err))) {
+		vn_made_finish(&made);
 		return st;
+	}
 	t->x = q->x;
 	t->elements = t->c->result.point[q->x->point].m.n;
 	t->x->fitted = t->x->fitted || !t->x->n_fit;

@@ -88,7 +88,7 @@ static void say_cache(const vn_sentence *s)
 		       others ? " (other pairs fit these numbers as well)" : "");
 }
 
-/* "the cache holds the key of token 64 in place of token 3's; the value is right" */
+/* "the cache holds the key of token 64 in place of token 3's; token 3's value is right" */
 static void say_one_alone(const vn_sentence *s)
 {
 	const int  *list = s->h->change.result.list, of = list[1], holds = list[2], others = list[3];
@@ -98,12 +98,12 @@ static void say_one_alone(const vn_sentence *s)
 	char few[40] = "", right[40] = "";
 
 	if (both)
-		snprintf(right, sizeof right, "; its %s is right", of == 1 ? "value" : "key");
+		snprintf(right, sizeof right, "; token %d's %s is right", list[0], of == 1 ? "value" : "key");
 	if (others)
 		snprintf(few, sizeof few, " or one of %d others", others);
 	if (holds == VN_CACHE_UNKNOWN)
-		VN_PUT(s, "the cache holds another %s in place of token %d's, no token's of this run: stale or overwritten%s",
-		       what, list[0], right);
+		VN_PUT(s, "the cache holds a %s of no token of this run in place of token %d's: stale or overwritten%s", what,
+		       list[0], right);
 	else
 		VN_PUT(s, "the cache holds the %s of token %d%s in place of token %d's%s", what, holds, few, list[0], right);
 }

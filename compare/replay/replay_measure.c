@@ -153,10 +153,10 @@ static vn_status put_values(vn_replay *r, vn_replay_engine *e, int value, const 
 	return vn_ref_write(e->ref, value, r->put, err);
 }
 
-/* Does an operation read it? */
+/* Does an operation read it, or (a state) the next call? */
 static bool is_read(const vn_plan *plan, int value)
 {
-	bool read = false;
+	bool read = plan->value[value].state >= 0;
 
 	for (int k = 0; !read && k < plan->n_nodes; k++)
 		for (int i = 0; i < plan->node[k].n_in; i++)

@@ -6,6 +6,7 @@
 
 #include "libref/base/quantise.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -93,6 +94,28 @@ static bool holds(const vn_weight_trial *t, int k, const vn_tensor *numbers)
 	return strcmp(x.hex, t->row[k]->digest.hex) == 0;
 }
 
+/* Are the numbers of both sides, of whose formats neither holds the other's, one rounding away from common ones? */
+static bool rounded_alike(const vn_weight_trial *t)
+{
+	enum { PIECE = 4096 };
+	const vn_tensor *a = t->numbers[0], *b = t->numbers[1];
+	const size_t     n = (size_t)vn_shape_count(&a->shape);
+	const double     unit = 0.5 * (ldexp(1.0, -vn_dtype_digits(a->dtype)) + ldexp(1.0, -vn_dtype_digits(b->dtype))),
+				 tiny = 0.5 * (vn_dtype_ulp(a->dtype, 0.0) + vn_dtype_ulp(b->dtype, 0.0));
+	double x[PIECE], y[PIECE];
+	bool   good = true;
+
+	for (size_t i = 0; good && i < n; i += PIECE) {
+		const size_t k = n - i < PIECE ? n - i : PIECE;
+		vn_to_f64(x, (const char *)a->data + i * vn_dtype_size(a->dtype), a->dtype, k);
+		vn_to_f64(y, (const char *)b->data + i * vn_dtype_size(b->dtype), b->dtype, k);
+		for (size_t j = 0; j < k; j++)
+			good = good && (x[j] == y[j] || (isnan(x[j]) && isnan(y[j])) ||
+			                fabs(x[j] - y[j]) <= unit * fmin(fmax(fabs(x[j]), fabs(y[j])), DBL_MAX) + tiny);
+	}
+	return good;
+}
+
 vn_weight_fate vn_weight_same_numbers(const vn_weight_trial *t)
 {
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
@@ -105,6 +128,8 @@ vn_weight_fate vn_weight_same_numbers(const vn_weight_trial *t)
 	if (!formats)
 		return VN_WEIGHT_SAME;
 	const int k = finer(t);
+	if (k < 0 && t->numbers[0] && t->numbers[1])
+		return rounded_alike(t) ? VN_WEIGHT_ROUNDED : VN_WEIGHT_DIFFERS;
 	if (k < 0 || !*t->row[!k]->digest.hex)
 		return VN_WEIGHT_ALIKE;
 	if (t->numbers[k])

@@ -463,11 +463,11 @@ typedef struct vn_op_info {
 	/* slots of a node; weights from must_w on may be absent (-1) */
 	int         n_in, n_w, must_w, n_out;
 	const char *state[VN_MAX_STATE]; /* what it keeps between calls, in words; NULL */
-	/* inputs (bits) whose rows of other tokens a token of the output depends on */
+	/* inputs (bits) of which a token of the output reads the rows of other tokens, too */
 	unsigned    mixes;
 	bool        by_position; /* depends on the token's position or id; no effect on other tokens */
 	bool        is_norm;     /* divides each row by its size */
-	bool        is_costly;   /* reads far more numbers than its inputs and outputs have tokens */
+	bool        is_costly;   /* takes long: reads a matrix, or a row of every token for each */
 	/* outputs (bits) that engines compute in float32 even where all else is float64 */
 	unsigned    in_float32;
 } vn_op_info;

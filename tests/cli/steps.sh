@@ -44,3 +44,8 @@ vernier compare few.f32.h5 few.f16.h5 | grep -E '^(verdict|reference)'; vernier 
 vernier compare again.f32.h5 again.f16.h5 --points embed | grep '^verdict'
 both "del f['step.0/layer1/q_proj'], f['step.0/layer1/attn_out'], f['step.2/final_norm']"; say ref.x.h5 cand.x.h5; say ref.x.h5 cand.h5 --allow extra
 say ref.x.h5 cand.x.h5 --points '*_proj'
+echo "== a state of fixed size that is wrong after one step: later steps are recomputed from what was recorded of it"
+G=$FIXTURES/qwen3_5_text-trained
+vernier capture ref "$G" --ids "@$FIXTURES/prompts/p017.ids" --decode 3 -o state.ref.h5 2>/dev/null
+vernier capture ref "$G" --ids "@$FIXTURES/prompts/p017.ids" --force-ids-from state.ref.h5 --precision f16 --inject G15@layer0 -o state.h5 2>/dev/null
+say state.ref.h5 state.h5 --model "$G"
