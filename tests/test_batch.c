@@ -1,5 +1,7 @@
 /* test_batch.c: tests compare/match/batch.c, pairs of checkpoints measured many at a time. */
 #include "compare/match/batch.h"
+
+#include "capture/view/view.h"
 #include "tests/match_help.h"
 
 #include <math.h>
@@ -247,6 +249,50 @@ static void comparisons_of_one_reference_are_measured_together(void)
 	}
 }
 
+/* A candidate that is read in parts shares nothing; the two behind it share the reference, and its digest. */
+static void a_candidate_that_is_read_in_parts_leaves_the_reference_to_the_others(void)
+{
+	enum { LARGE = 4200000, ALL = 3 };
+	const vn_compare_options o = { .threads = 1 };
+	static const char *const name[] = { "ref", "turned", "cand" };
+	vn_checkpoint            point[ALL];
+	vn_comparison            c[ALL];
+	vn_measuring             m[ALL];
+	float                   *x = calloc(LARGE, sizeof *x);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(x);
+	for (int i = 0; i < LARGE; i++)
+		x[i] = (float)(i % 1000);
+	for (int k = 0; k < 3; k++) {
+		vn_store *s = begin(name[k], 1, 0, NULL);
+		step(s, 0, 0, 1, 0, 1);
+		put(s, "mine.t0000", k == 1 ? "hidden token" : "token hidden", k == 1 ? LARGE : 1, k == 1 ? 1 : LARGE, x);
+		commit(s);
+	}
+	n_done = n_unread = 0;
+	for (int k = 0; k < ALL; k++) {
+		c[k] = (vn_comparison) { .request.options = &o,
+			                     .opened = { .ref = opened("ref"), .cand = opened(k ? "cand" : "turned") } };
+		point[k] = (vn_checkpoint) { .name = "t" };
+		c[k].result.point = &point[k];
+		c[k].result.n_points = 1;
+		m[k] = (vn_measuring) { .c = &c[k], .batch = { c[k].opened.cand, entry_of, done, unread } };
+	}
+	CU_ASSERT_EQUAL_FATAL(vn_view_axes(c[0].opened.cand, 0, (const int[VN_MAX_RANK]) { 1, 0 }, NULL), VN_OK);
+	vn_measure_together(m, ALL);
+	CU_ASSERT_EQUAL(n_done, ALL);
+	CU_ASSERT_EQUAL(n_unread, 0);
+	for (int k = 0; k < ALL; k++) {
+		vn_verified of_ref = { 0 };
+		CU_ASSERT_EQUAL(m[k].st, VN_OK);
+		CU_ASSERT_EQUAL(point[k].m.value[VN_M_MAX_ABS], 0);
+		vn_recording_verified(c[k].opened.ref, &of_ref);
+		CU_ASSERT_EQUAL(of_ref.checked, 1);
+		closed(&c[k]);
+	}
+	free(x);
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
@@ -257,6 +303,7 @@ int main(void)
 		TEST(bits_are_counted_where_they_are_asked_for),
 		TEST(damaged_numbers_are_found_and_then_end_it),
 		TEST(comparisons_of_one_reference_are_measured_together),
+		TEST(a_candidate_that_is_read_in_parts_leaves_the_reference_to_the_others),
 		CU_TEST_INFO_NULL,
 	};
 

@@ -12,6 +12,8 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static bool maps_fail;
 
@@ -375,6 +377,44 @@ static void a_file_given_twice_is_two_recordings(void)
 	vn_recording_close(r[1]);
 }
 
+/* A few tensors that HDF5 reads; the second one that is asked for brings more of them. */
+enum { MANY_PACKED = 6 };
+
+static bool each_is_six(vn_recording *r, int from, int to)
+{
+	const void *data;
+	bool        same = true;
+	for (int i = from; i < to; i++) {
+		const int entry = find(r, (char[]) { 'o', 'w', 'n', (char)('0' + i), 0 });
+		same = same && vn_recording_data(r, entry, &data, NULL) == VN_OK && memcmp(data, six, sizeof six) == 0;
+		vn_recording_release(r, entry);
+	}
+	return same;
+}
+
+static void a_process_made_after_unmapping_reads_what_was_read_ahead(void)
+{
+	int           status = 0;
+	char          name[8];
+	hid_t         step, f = make(&step);
+	vn_recording *r;
+	for (int i = 0; i < MANY_PACKED; i++) {
+		snprintf(name, sizeof name, "own%d", i);
+		put_packed(step, name);
+	}
+	done(f, step);
+	r = opens();
+	CU_ASSERT_TRUE(each_is_six(r, 0, 2));
+	vn_recording_unmap(r);
+	const pid_t child = fork();
+	if (child == 0)
+		_exit(each_is_six(r, 2, MANY_PACKED) ? 0 : 1);
+	CU_ASSERT_EQUAL_FATAL(waitpid(child, &status, 0), child);
+	CU_ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	CU_ASSERT_TRUE(each_is_six(r, 0, MANY_PACKED));
+	vn_recording_close(r);
+}
+
 /* ---- trouble ----------------------------------------------------------------------------------- */
 
 static void a_map_or_a_read_that_the_system_refuses_is_trouble(void)
@@ -444,6 +484,7 @@ int main(void)
 		                           TEST(the_pass_takes_the_digest_of_the_bytes_in_their_order),
 		                           TEST(jobs_of_one_reference_are_measured_as_each_alone),
 		                           TEST(a_file_given_twice_is_two_recordings),
+		                           TEST(a_process_made_after_unmapping_reads_what_was_read_ahead),
 		                           TEST(a_map_or_a_read_that_the_system_refuses_is_trouble),
 		                           TEST(a_file_that_changes_while_it_is_read_is_trouble),
 		                           TEST(trouble_ends_a_comparison_and_is_no_finding),

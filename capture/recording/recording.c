@@ -389,8 +389,6 @@ void vn_recording_close(vn_recording *r)
 {
 	if (!r)
 		return;
-	for (int i = 0; i < r->n_entries; i++)
-		vn_recording_release(r, i);
 	vn_recording_unmap(r);
 	if (r->fd >= 0)
 		close(r->fd);

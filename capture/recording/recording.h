@@ -131,8 +131,8 @@ void      vn_recording_release(vn_recording *r, int i);
 bool      vn_recording_mapped(const vn_recording *r, int i);
 /* Are entry i of a and entry j of b the same bytes of one mapped file, of the same shape and format? */
 bool      vn_recording_same_bytes(const vn_recording *a, int i, const vn_recording *b, int j);
-/* Unmaps the file, which is mapped again when it is next read: a process that fork makes does not
- * have the mapping. No data may be in use. */
+/* Unmaps the file and frees what is loaded of it; it is mapped or loaded again when it is next
+ * read. Call before fork: the process that it makes has neither. No data may be in use. */
 void      vn_recording_unmap(vn_recording *r);
 
 /* A part of a tensor: size[k] indices from from[k] on along axis k. */

@@ -127,6 +127,8 @@ bool vn_recording_same_bytes(const vn_recording *a, int i, const vn_recording *b
 
 void vn_recording_unmap(vn_recording *r)
 {
+	for (int i = 0; i < r->n_entries; i++) /* what was read ahead, too */
+		vn_recording_release(r, i);
 	for (int i = 0; i < r->n_bases; i++)
 		vn_recording_unmap(r->base[i]);
 	if (!r->map)

@@ -11,13 +11,14 @@ static volatile sig_atomic_t flag;
 static void note(int sig)
 {
 	flag = 1;
-	vn_temporary_catch(sig); /* the second one */
+	vn_temporary_catch(sig); /* the next one */
 }
 
 void vn_interrupt_catch(void)
 {
 	static const int list[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction now = { .sa_handler = note, .sa_flags = (int)(SA_RESETHAND | SA_RESTART) }, old;
+	/* Without SA_RESETHAND: another thread may get a second signal, as timeout(1) sends, before note runs. */
+	struct sigaction now = { .sa_handler = note, .sa_flags = SA_RESTART }, old;
 
 	sigemptyset(&now.sa_mask);
 	for (unsigned i = 0; i < sizeof list / sizeof *list; i++)

@@ -22,7 +22,7 @@ typedef struct pending {
 	vn_measuring  *of;
 	vn_checkpoint *point;
 	int            entry;
-	int            like; /* index of a job whose reference is the same bytes; -1: none */
+	int            like; /* index of the job whose reference's bytes and digest it shares; -1: none */
 } pending;
 
 /* The jobs of a batch, at most BATCH_JOBS and those that share the last reference. */
@@ -163,12 +163,12 @@ static int64_t all_bytes(const vn_measuring *m, int n)
 	return sum;
 }
 
-/* Adds a job. like: one whose reference is the same bytes; -1. */
+/* Adds a job. like: one whose reference is the same bytes, to share unless one of the two is read in parts; -1. */
 static void add(batch *b, vn_measuring *all, int n, vn_measuring *of, vn_checkpoint *point, int entry, int like)
 {
 	vn_error        why = { "" };
 	vn_job         *job = &b->job[b->n];
-	const pending   p = { of, point, entry, like };
+	pending         p = { of, point, entry, -1 };
 	const vn_status read = load(&p, job, &why);
 	if (read) {
 		/* Measure the pending jobs first: a tensor may have two names, and they may need what is released below. */
@@ -183,6 +183,7 @@ static void add(batch *b, vn_measuring *all, int n, vn_measuring *of, vn_checkpo
 	if (like >= 0 && job->ref.data && b->job[like].ref.data) {
 		job->ref.data = b->job[like].ref.data;
 		job->digest[0] = false;
+		p.like = like;
 	}
 	b->p[b->n] = p;
 	b->bytes += bytes_of(&job->ref) + bytes_of(&job->cand);
@@ -207,11 +208,17 @@ static bool before(const vn_checkpoint *p, const vn_checkpoint *q)
 	return p->step != q->step ? p->step < q->step : p->order < q->order;
 }
 
+/* The job whose reference the next one may share: `like`, unless it is read in parts or measured; else the last. */
+static int sharer(const batch *b, int like)
+{
+	return b->n > 0 && like >= 0 && b->job[like].ref.data ? like : b->n - 1;
+}
+
 /* Adds the next checkpoint, and that of each other comparison with the same reference. Returns false at the
  * end. */
 static bool add_next(batch *b, vn_measuring *m, int n, int *at)
 {
-	int first = -1, like, entry = -1;
+	int first = -1, like = -1, entry = -1;
 	for (int k = 0; k < n; k++) {
 		const int e = next_entry(&m[k], &at[k]);
 		if (e >= 0 && (first < 0 || before(&m[k].c->result.point[at[k]], &m[first].c->result.point[at[first]]))) {
@@ -222,19 +229,17 @@ static bool add_next(batch *b, vn_measuring *m, int n, int *at)
 	if (first < 0)
 		return false;
 	vn_checkpoint *p = &m[first].c->result.point[at[first]++];
-	const int      last = b->n;
-	add(b, m, n, &m[first], p, entry, -1);
-	like = b->n > last ? last : -1;
+	add(b, m, n, &m[first], p, entry, like);
+	like = sharer(b, like);
 	for (int k = first + 1; k < n; k++) {
 		if ((entry = next_entry(&m[k], &at[k])) < 0)
 			continue;
 		vn_checkpoint *q = &m[k].c->result.point[at[k]];
 		if (!vn_recording_same_bytes(m[first].c->opened.ref, p->ref, m[k].c->opened.ref, q->ref))
 			continue;
-		const int here = b->n;
 		at[k]++;
 		add(b, m, n, &m[k], q, entry, like);
-		like = b->n == 0 ? -1 : like < 0 && b->n > here ? here : like;
+		like = sharer(b, like);
 	}
 	return true;
 }

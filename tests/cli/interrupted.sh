@@ -127,6 +127,48 @@ echo "== two of them"
 for command in "selftest" "isolate $M --ids 1,2 --check true"; do
 	TIMES=2 ended created.so "$command"
 done
+echo "== two of them at once, the second to another thread"
+cat >at_once.c <<'P'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static volatile int sent;
+
+static void *wait_for(void *unused)
+{
+	for (;;)
+		pause();
+	return unused;
+}
+int sigaction(int number, const struct sigaction *now, struct sigaction *old)
+{
+	if (sent == 1 && now) {
+		sent = 2;
+		kill(getpid(), SIGTERM);
+		usleep(10000);
+	}
+	return ((int (*)(int, const struct sigaction *, struct sigaction *))dlsym(RTLD_NEXT, "sigaction"))(number, now, old);
+}
+char *mkdtemp(char *path)
+{
+	pthread_t thread;
+	char     *made = ((char *(*)(char *))dlsym(RTLD_NEXT, "mkdtemp"))(path);
+	if (strstr(path, "vernier-") && !sent++) {
+		pthread_create(&thread, NULL, wait_for, NULL);
+		usleep(10000);
+		kill(getpid(), SIGTERM);
+	}
+	return made;
+}
+P
+cc -O1 -shared -fPIC -o at_once.so at_once.c -ldl -lpthread || exit
+there >before
+ended at_once.so "isolate $M --ids 1,2 --check true"
 echo "== a signal in the moment before a file or a folder gets its name"
 for command in "compare ref.h5 h1.h5 -q -o c.json" "show ref.h5 logits --values w.txt"; do
 	ended renamed.so "$command"
