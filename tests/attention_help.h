@@ -106,4 +106,15 @@ static inline void rotate_row(float *row, int t, double theta)
 	}
 }
 
+/* Rotates the queries and keys of n tokens, and keeps those before. */
+static inline void rotate_inputs(int n, double of_queries, double of_keys, float *plain_q, float *plain_k)
+{
+	memcpy(plain_q, q, sizeof q);
+	memcpy(plain_k, k, sizeof k);
+	for (int i = 0; i < n * H; i++)
+		rotate_row(q + i * K, i / H, of_queries);
+	for (int i = 0; i < n * G; i++)
+		rotate_row(k + i * K, i / G, of_keys);
+}
+
 #endif

@@ -239,13 +239,33 @@ static inline int node_named(const explained *e, const char *name)
 	return v < 0 ? -1 : p->value[vn_plan_root(p, v)].node;
 }
 
-static inline void end_explained(explained *e)
+/* Ends stand_at. */
+static inline void leave_stand(explained *e)
 {
 	free((void *)(uintptr_t)e->t.own.data);
 	free((void *)(uintptr_t)e->t.fine.data);
 	free(e->x.by);
 	vn_recompute_destroy(e->t.recompute);
+}
+
+static inline void end_explained(explained *e)
+{
+	leave_stand(e);
 	finish(&e->compared);
+}
+
+/* Runs a suite whose tests share *e: a healthy run of the llama, compared with itself. Returns the exit status. */
+static inline int run_suite_of_healthy(const char *name, CU_TestInfo *tests, explained *e)
+{
+	if (!make_folder())
+		return 1;
+	*e = (explained) { .compared.o = { .model = LLAMA, .replay = VN_REPLAY_ALWAYS, .threads = 1 } };
+	if (record_llama("run.h5", NULL, &e->err))
+		return 1;
+	judge(&e->compared, "run.h5", "run.h5", NULL, LOOSE);
+	const int failed = e->compared.st || run_suite(name, tests);
+	finish(&e->compared);
+	return !remove_folder() || failed;
 }
 
 #endif

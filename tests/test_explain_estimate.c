@@ -69,12 +69,7 @@ static vn_hypothesis of_both(double of_keys, const char *named)
 	explained   e;
 
 	make_up_inputs();
-	memcpy(plain_q, q, sizeof q);
-	memcpy(plain_k, k, sizeof k);
-	for (int i = 0; i < CALL * H; i++)
-		rotate_row(q + i * K, i / H, 10000);
-	for (int i = 0; i < CALL * G; i++)
-		rotate_row(k + i * K, i / G, of_keys);
+	rotate_inputs(CALL, 10000, of_keys, plain_q, plain_k);
 	attend_all(&(mistake) { 0 }, 0, CALL);
 	compare_given(&e, CALL, 0, of, 4);
 	stand_at(&e, "layer1.attn_context", 0);

@@ -156,12 +156,8 @@ static void what_comes_later_makes_nothing_in_the_first_call(void)
 		CU_ASSERT_EQUAL(vn_hypothesis_apply(&e.t, &h, &made, &e.err), VN_OK);
 		CU_ASSERT_EQUAL(made.plan != NULL, step > 0);
 		vn_made_finish(&made);
-		if (!step) {
-			free((void *)(uintptr_t)e.t.own.data);
-			free((void *)(uintptr_t)e.t.fine.data);
-			free(e.x.by);
-			vn_recompute_destroy(e.t.recompute);
-		}
+		if (!step)
+			leave_stand(&e);
 	}
 	end_explained(&e);
 }

@@ -310,13 +310,5 @@ int main(void)
 		TEST(what_speaks_against_it_is_told),
 		CU_TEST_INFO_NULL,
 	};
-	if (!make_folder())
-		return 1;
-	e = (explained) { .compared.o = { .model = LLAMA, .replay = VN_REPLAY_ALWAYS, .threads = 1 } };
-	if (record_llama("run.h5", NULL, &e.err))
-		return 1;
-	judge(&e.compared, "run.h5", "run.h5", NULL, LOOSE);
-	const int failed = e.compared.st || run_suite("sentences", tests);
-	finish(&e.compared);
-	return !remove_folder() || failed;
+	return run_suite_of_healthy("sentences", tests, &e);
 }

@@ -79,24 +79,15 @@ static void unrecorded_rotations_are_computed(void)
 	explained   e;
 
 	make_up_inputs();
-	memcpy(plain_q, q, sizeof q);
-	memcpy(plain_k, k, sizeof k);
-	for (int i = 0; i < S * H; i++)
-		rotate_row(q + i * K, i / H, 500000);
-	for (int i = 0; i < S * G; i++)
-		rotate_row(k + i * K, i / G, 500000);
+	rotate_inputs(S, 500000, 500000, plain_q, plain_k);
 	attend_all(&(mistake) { 0 }, 0, S);
 	compare_given(&e, CALL, 1, of, 4);
 	for (int step = 0; step < 2; step++) {
 		stand_at(&e, "layer1.attn_context", step);
 		CU_ASSERT_TRUE(run(&e, e.t.site->plan, step ? CALL : 0, step ? S : CALL) < 1e-5);
 		CU_ASSERT_EQUAL(e.t.site->n_span, 3); /* two rotations and itself */
-		if (!step) {
-			free((void *)(uintptr_t)e.t.own.data);
-			free((void *)(uintptr_t)e.t.fine.data);
-			free(e.x.by);
-			vn_recompute_destroy(e.t.recompute);
-		}
+		if (!step)
+			leave_stand(&e);
 	}
 	end_explained(&e);
 }

@@ -124,13 +124,5 @@ int main(void)
 		TEST(the_products_of_a_checkpoint_have_the_sizes_of_its_step),
 		CU_TEST_INFO_NULL,
 	};
-	if (!make_folder())
-		return 1;
-	e = (explained) { .compared.o = { .model = LLAMA, .replay = VN_REPLAY_ALWAYS, .threads = 1 } };
-	if (record_llama("run.h5", NULL, &e.err))
-		return 1;
-	judge(&e.compared, "run.h5", "run.h5", NULL, LOOSE);
-	const int failed = e.compared.st || run_suite("replay_words", tests);
-	finish(&e.compared);
-	return !remove_folder() || failed;
+	return run_suite_of_healthy("replay_words", tests, &e);
 }

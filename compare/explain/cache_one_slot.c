@@ -388,14 +388,8 @@ static vn_status try_slot(vn_explain_trial *t, const query *q, const slot *s, vn
 	t->x->fitted = t->x->fitted || !t->x->n_fit;
 	make_output(q, s->of, s->at, s->holds, s->by, (double *)made.fine.data);
 	vn_made_round(t, &made);
-	if (!(st = vn_score_numbers(t, &made.own, &made.fine, &h, err))) {
-		vn_local_allow(&h.local, &t->x->unmodified.local);
-		h.limit_fraction = vn_local_limit_fraction(&h.local, t->elements);
-		vn_keep(t->x, &h);
-		vn_conclude(t);
-		if (t->x->n_fit)
-			vn_lines_free(&t->x->looks);
-	}
+	if (!(st = vn_score_numbers(t, &made.own, &made.fine, &h, err)))
+		vn_keep_beside_unmodified(t, &h);
 	vn_made_finish(&made);
 	return st;
 }

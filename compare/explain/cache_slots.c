@@ -375,15 +375,8 @@ static vn_status try_range(vn_explain_trial *t, const range *of, int others, vn_
 	const int64_t *values = r.held == VN_CACHE_NO_KEYS ? NULL : token;
 	if (!st && !(st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_OWN_WIDTH, &own, err)) &&
 	    !(st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_FINE_WIDTH, &fine, err)) &&
-	    !(st = vn_score_numbers(t, &own, &fine, &h, err))) {
-		/* Another healthy softmax rounds differently, whatever keys it sees. */
-		vn_local_allow(&h.local, &t->x->unmodified.local);
-		h.limit_fraction = vn_local_limit_fraction(&h.local, t->elements);
-		vn_keep(t->x, &h);
-		vn_conclude(t);
-		if (t->x->n_fit)
-			vn_lines_free(&t->x->looks);
-	}
+	    !(st = vn_score_numbers(t, &own, &fine, &h, err)))
+		vn_keep_beside_unmodified(t, &h);
 	vn_plan_destroy(narrow);
 	free(token);
 	vn_tensor_free(&own);

@@ -33,11 +33,6 @@ typedef struct turning {
 	double          coherence;        /* the least of all pairs */
 } turning;
 
-static double real_at(const vn_tensor *t, int64_t at)
-{
-	return t->dtype == VN_F64 ? ((const double *)t->data)[at] : (double)((const float *)t->data)[at];
-}
-
 /* The rotations of pair i from x to y, both (tokens, heads, K), y in double. unmodified: the
  * expected radians per token. */
 static void one_pair(turning *r, const vn_head_part *part, const vn_tensor *x, const double *y, int i,
@@ -53,7 +48,8 @@ static void one_pair(turning *r, const vn_head_part *part, const vn_tensor *x, c
 		r->z[p] = 0;
 		for (int64_t h = 0; h < H; h++) {
 			const int64_t        at = ((r->first + p) * H + h) * K, to = (p * H + h) * K;
-			const double complex u = real_at(x, at + a) + I * real_at(x, at + b), v = y[to + a] + I * y[to + b];
+			const double complex u = vn_number_at(x, at + a) + I * vn_number_at(x, at + b),
+								 v = y[to + a] + I * y[to + b];
 			if (part && !part->in[h])
 				continue;
 			r->z[p] += v * conj(u);

@@ -29,11 +29,6 @@ typedef struct turned {
 	float           f[PAIRS_MAX];
 } turned;
 
-static double real_at(const vn_tensor *t, int64_t at)
-{
-	return t->dtype == VN_F64 ? ((const double *)t->data)[at] : (double)((const float *)t->data)[at];
-}
-
 /* How well rotation to position p agrees. */
 static double agrees(const turned *r, const double complex *z, double p)
 {
@@ -59,7 +54,7 @@ static double position_of(const turned *r, int64_t t)
 		z[i] = 0;
 		for (int64_t h = 0; h < H; h++) {
 			const int64_t        from = ((r->first + t) * H + h) * K, to = (t * H + h) * K;
-			const double complex u = real_at(&r->x, from + j) + I * real_at(&r->x, from + k),
+			const double complex u = vn_number_at(&r->x, from + j) + I * vn_number_at(&r->x, from + k),
 								 v = r->y[to + j] + I * r->y[to + k];
 			z[i] += v * conj(u);
 		}
@@ -128,7 +123,7 @@ static bool is_off(const vn_explain_trial *t, const double *y, int64_t row)
 	double           dd = 0, xx = 0;
 
 	for (int64_t i = row * n; i < (row + 1) * n; i++) {
-		const double x = real_at(own, i);
+		const double x = vn_number_at(own, i);
 		dd += (x - y[i]) * (x - y[i]);
 		xx += x * x;
 	}

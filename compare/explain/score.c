@@ -368,3 +368,13 @@ void vn_conclude(vn_explain_trial *t)
 	if (x->n > x->n_alias && !x->by[x->n_alias].refuted)
 		x->margin = residual_shown(&x->by[x->n_alias]) / best;
 }
+
+void vn_keep_beside_unmodified(vn_explain_trial *t, vn_hypothesis *h)
+{
+	vn_local_allow(&h->local, &t->x->unmodified.local);
+	h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
+	vn_keep(t->x, h);
+	vn_conclude(t);
+	if (t->x->n_fit)
+		vn_lines_free(&t->x->looks);
+}

@@ -40,5 +40,8 @@ bool vn_fits(const vn_explain_trial *t, const vn_hypothesis *h);
 bool vn_answered(const vn_explain_trial *t);
 /* Decides which of t->x->by explain the checkpoint, and which are aliases. */
 void vn_conclude(vn_explain_trial *t);
+/* Keeps h, which was scored, and decides anew. h may leave what another healthy implementation of the unmodified
+ * operation leaves: its softmax rounds differently, whatever keys it sees. */
+void vn_keep_beside_unmodified(vn_explain_trial *t, vn_hypothesis *h);
 
 #endif

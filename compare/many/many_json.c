@@ -4,26 +4,13 @@
 
 #include <string.h>
 
-static bool write_object(FILE *out, json_t *j)
-{
-	const bool good = vn_json_print(j, out, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
-	json_decref(j);
-	return good;
-}
-
-static json_t *letter(int i)
-{
-	const char text[] = { vn_many_letter(i), 0 };
-	return json_string(text);
-}
-
 static bool candidate(const vn_many *m, int i, FILE *out)
 {
 	const vn_many_candidate *x = &m->candidate[i];
 	json_t                  *j = json_object();
 	bool                     good;
 
-	json_object_set_new(j, "letter", letter(i));
+	json_object_set_new(j, "letter", vn_json_letter(vn_many_letter(i)));
 	json_object_set_new(j, "path", vn_json_text(x->path));
 	json_object_set_new(j, "status", json_integer(x->status));
 	json_object_set_new(j, "trouble", vn_json_text(x->trouble));
@@ -34,7 +21,7 @@ static bool candidate(const vn_many *m, int i, FILE *out)
 	                              (json_int_t)x->digests[1].wrong, "without", (json_int_t)x->digests[1].without));
 	json_object_set_new(j, "leaves", x->first >= 0 ? vn_json_text(m->row[x->first].label) : json_null());
 	fputs(" {\"about\": ", out);
-	good = write_object(out, j);
+	good = vn_json_print_value(j, out);
 	fputs(",\n\"report\": ", out);
 	if (x->json.bytes == 0)
 		fputs("null", out);
@@ -52,12 +39,12 @@ static json_t *row(const vn_many *m, int at)
 	for (int i = 0; i < m->n; i++) {
 		const vn_many_cell *x = vn_many_cell_of(m, at, i);
 		if (x && x->fails)
-			json_array_append_new(outside, letter(i));
+			json_array_append_new(outside, vn_json_letter(vn_many_letter(i)));
 	}
 	json_object_set_new(j, "name", vn_json_text(m->row[at].name));
 	json_object_set_new(j, "step", json_integer(m->row[at].step));
 	json_object_set_new(j, "layer", json_integer(m->row[at].layer));
-	json_object_set_new(j, "odd", odd >= 0 ? letter(odd) : json_null());
+	json_object_set_new(j, "odd", odd >= 0 ? vn_json_letter(vn_many_letter(odd)) : json_null());
 	json_object_set_new(j, "outside", outside);
 	return j;
 }
@@ -71,9 +58,9 @@ vn_status vn_many_json(const vn_many *m, const vn_many_options *o, FILE *out, vn
 	(void)o;
 	fprintf(out, "{\n\"schema\": \"vernier-compare-many/1\",\n\"verdict\": \"%s\",\n\"reference\": ",
 	        verdict[vn_many_status(m)]);
-	good = write_object(out, vn_json_text(m->ref));
+	good = vn_json_print_value(vn_json_text(m->ref), out);
 	fputs(",\n\"elected\": ", out);
-	good = write_object(out, m->vote ? letter(m->elected) : json_null()) && good;
+	good = vn_json_print_value(m->vote ? vn_json_letter(vn_many_letter(m->elected)) : json_null(), out) && good;
 	fputs(",\n\"candidates\": [", out);
 	for (int i = 0; good && i < m->n; i++) {
 		fputs(i ? ",\n" : "\n", out);
@@ -82,11 +69,11 @@ vn_status vn_many_json(const vn_many *m, const vn_many_options *o, FILE *out, vn
 	fputs("\n],\n\"checkpoints\": [", out);
 	for (int i = 0; good && i < m->n_rows; i++) {
 		fputs(i ? ",\n" : "\n", out);
-		good = write_object(out, row(m, i));
+		good = vn_json_print_value(row(m, i), out);
 	}
 	fputs("\n],\n\"next\": ", out);
 	vn_many_next(m, &next);
-	good = write_object(out, vn_json_lines(&next)) && good;
+	good = vn_json_print_value(vn_json_lines(&next), out) && good;
 	vn_lines_free(&next);
 	fputs("\n}\n", out);
 	return good && !ferror(out) ? VN_OK : vn_fail(err, VN_ERR_IO, "the JSON report could not be written");

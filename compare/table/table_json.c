@@ -6,25 +6,13 @@
 
 #include <math.h>
 
-static bool write_value(FILE *out, json_t *j)
-{
-	const bool good = vn_json_print(j, out, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
-	json_decref(j);
-	return good;
-}
-
-static json_t *letter(int i)
-{
-	const char text[] = { vn_many_letter(i), 0 };
-	return json_string(text);
-}
-
 static json_t *recording(const vn_many *m, int i)
 {
 	static const char *const       verdict[] = { "within", "outside", "trouble" };
 	const vn_many_candidate *const x = &m->candidate[i];
-	return json_pack("{s:o, s:o, s:s, s:o, s:o}", "letter", letter(i), "path", vn_json_text(x->path), "verdict",
-	                 verdict[x->status], "trouble", vn_json_text(x->trouble), "refusals", vn_json_lines(&x->refusals));
+	return json_pack("{s:o, s:o, s:s, s:o, s:o}", "letter", vn_json_letter(vn_many_letter(i)), "path",
+	                 vn_json_text(x->path), "verdict", verdict[x->status], "trouble", vn_json_text(x->trouble),
+	                 "refusals", vn_json_lines(&x->refusals));
 }
 
 /* One line of a group, or null. flags: what a number that is not finite was. */
@@ -59,10 +47,10 @@ static json_t *group(const vn_table *t, int row, const vn_table_group *g)
 	for (int i = 0; i < t->many->n; i++) {
 		const vn_many_cell *x = vn_many_cell_of(t->many, row, i);
 		const bool          measured = x && x->measured;
-		json_t             *j = json_pack("{s:o, s:o, s:b, s:o, s:o}", "letter", letter(i), "status",
-                              x ? json_string(vn_status_word_text(x->status)) : json_null(), "fails", x && x->fails,
-		                                  "max_abs", measured ? vn_json_real(x->max_abs) : json_null(), "max_rel",
-                              measured ? vn_json_real(x->max_rel) : json_null());
+		json_t *j = json_pack("{s:o, s:o, s:b, s:o, s:o}", "letter", vn_json_letter(vn_many_letter(i)), "status",
+		                      x ? json_string(vn_status_word_text(x->status)) : json_null(), "fails", x && x->fails,
+		                      "max_abs", measured ? vn_json_real(x->max_abs) : json_null(), "max_rel",
+		                      measured ? vn_json_real(x->max_rel) : json_null());
 		json_object_set_new(j, "tensor", line(&g->line[1 + i]));
 		json_array_append_new(each, j);
 	}
@@ -82,21 +70,21 @@ vn_status vn_table_json(const vn_table *t, FILE *out, vn_error *err)
 
 	fprintf(out,
 	        "{\n\"schema\": \"vernier-table/1\",\n\"verdict\": \"%s\",\n\"reference\": ", verdict[vn_many_status(m)]);
-	good = write_value(out, vn_json_text(m->ref));
+	good = vn_json_print_value(vn_json_text(m->ref), out);
 	fputs(",\n\"candidates\": [", out);
 	for (int i = 0; good && i < m->n; i++) {
 		fputs(i ? ",\n" : "\n", out);
-		good = write_value(out, recording(m, i));
+		good = vn_json_print_value(recording(m, i), out);
 	}
 	fputs("\n],\n\"next\": ", out);
 	vn_many_next(m, &next);
-	good = good && write_value(out, vn_json_lines(&next));
+	good = good && vn_json_print_value(vn_json_lines(&next), out);
 	vn_lines_free(&next);
 	fputs(",\n\"checkpoints\": [", out);
 	for (int row = 0; good && !st && row < m->n_rows; row++) {
 		fputs(row ? ",\n" : "\n", out);
 		if (!(st = vn_table_read(t, row, &g, err)))
-			good = write_value(out, group(t, row, &g));
+			good = vn_json_print_value(group(t, row, &g), out);
 	}
 	fputs("\n]\n}\n", out);
 	if (st)

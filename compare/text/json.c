@@ -20,6 +20,18 @@ json_t *vn_json_integers(const int64_t *x, int n)
 	return a;
 }
 
+json_t *vn_json_letter(char c)
+{
+	return json_stringn(&c, 1);
+}
+
+bool vn_json_print_value(json_t *j, FILE *out)
+{
+	const bool good = vn_json_print(j, out, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+	json_decref(j);
+	return good;
+}
+
 const char *vn_json_not_finite(double x)
 {
 	return isnan(x) ? "nan" : x > 0 ? "inf" : "-inf";
