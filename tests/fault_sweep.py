@@ -272,7 +272,7 @@ class Sweep:
     def judge(self, command, result, call=""):
         """The outcome of one run, and what is wrong."""
         outcome, why = self.seen(command, result)
-        unzips = command in ("import_npz", "import_deflated") and call.endswith("_again")  # libzip does not repeat its own calls
+        unzips = command in ("import_npz", "import_deflated", "import_list") and call.endswith("_again")  # libzip does not repeat its own calls
         if outcome == "refused" and call.endswith(("_part", "_again")) and not unzips:
             outcome, why = "wrong", "status 2"
         if outcome in ("wrong", "crash"):

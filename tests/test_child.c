@@ -1,5 +1,6 @@
 /* test_child.c: what is said of a file whose reader (child.h) does not come to its end. */
 #include "capture/file/child.h"
+#include "capture/file/sandbox.h"
 #include "tests/suite.h"
 
 #include "libref/base/sanitizer.h"
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 static void raise_it(void *ctx, int pipe)
@@ -166,6 +168,32 @@ static void a_reader_that_ends_well_without_an_answer_says_nothing_of_the_file(v
 
 #ifndef VN_SANITIZED /* whose run time ends a process without memory */
 /* As HDF5 where malloc returns NULL: it goes on, and falls. */
+static void end_its_pipe(void *ctx, int pipe)
+{
+	(void)ctx;
+	close(pipe);
+	raise(SIGSTOP);
+}
+
+/* seccomp refuses to close the pipe; this is what is left without it. */
+static void a_reader_that_ends_its_pipe_and_stays_is_ended(void)
+{
+	const vn_child_task task = { .path = "some.h5", .file = -1, .work = end_its_pipe, .without = VN_SANDBOX_SECCOMP };
+	const time_t        begin = time(NULL);
+	vn_child            child;
+	vn_error            err = { "" };
+	void               *data = NULL;
+	size_t              bytes;
+	int                 kind;
+
+	CU_ASSERT_EQUAL_FATAL(vn_child_start(&child, &task, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_child_receive(&child, &kind, &data, &bytes, &err), VN_ERR_FORMAT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "did not end itself"));
+	CU_ASSERT(time(NULL) - begin < 60);
+	free(data);
+	vn_child_end(&child);
+}
+
 static void fall_without_memory(void *ctx, int pipe)
 {
 	void *volatile got;
@@ -198,6 +226,7 @@ int main(void)
 		                           TEST(a_wild_pointer_says_that_the_file_is_damaged),
 		                           TEST(a_reader_without_memory_says_nothing_of_the_file),
 		                           TEST(a_reader_that_ends_well_without_an_answer_says_nothing_of_the_file),
+		                           TEST(a_reader_that_ends_its_pipe_and_stays_is_ended),
 		                           TEST(a_crash_without_memory_says_nothing_of_the_file),
 		                           CU_TEST_INFO_NULL };
 	return run_suite("child", tests);

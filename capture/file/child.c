@@ -30,6 +30,9 @@ enum { COMPUTING_S = 3, OVERSPENT_S = 3 * COMPUTING_S, SILENCE_MS = 600000, TICK
 /* Frames are a few hundred bytes. Reading them one at a time, the two processes would spend a sixth of their
  * time waking each other. */
 enum { AHEAD = 1 << 16, MOMENT_MS = 100 };
+
+/* A child whose pipe has ended has this long to end by itself. */
+enum { ENDING_MS = 5000 };
 static unsigned       mark; /* vn_trouble_mark at the child's start */
 static const uint32_t MOST_FRAME = (uint32_t)1 << 30;
 /* Allowed beyond the parent's memory: far more than the metadata of any real file. */
@@ -145,10 +148,12 @@ static vn_status damaged(const vn_child *c, const char *how, vn_error *err)
 	return vn_fail(err, VN_ERR_FORMAT, "%s: damaged %s structure (%s)", c->path, c->what, how);
 }
 
-/* These signals do not come from reading the file, but from the kernel when it needs memory, or from a person. */
+/* These signals do not come from reading the file, but from the kernel when it needs memory, from a person, or from
+ * our end of the pipe, once closed. */
 static bool from_outside(int number)
 {
-	return number == SIGKILL || number == SIGXCPU || number == SIGTERM || number == SIGINT || number == SIGHUP;
+	return number == SIGKILL || number == SIGXCPU || number == SIGTERM || number == SIGINT || number == SIGHUP ||
+	       number == SIGPIPE;
 }
 
 static vn_status killed(const vn_child *c, int number, vn_error *err)
@@ -166,19 +171,45 @@ static vn_status killed(const vn_child *c, int number, vn_error *err)
 	               c->path, number);
 }
 
+/* waitpid for a child whose pipe has ended. A child may end its pipe and live on: one that is taken over by its file, or
+ * one that still writes because read reported an end that is none. The closed pipe ends the second; a signal ends both.
+ * *stayed: it did not end by itself. */
+static pid_t wait_for_end(vn_child *c, int *status, bool *stayed)
+{
+	pid_t pid = 0;
+
+	*stayed = false;
+	close(c->pipe);
+	c->pipe = -1;
+	if (c->pid <= 0)
+		return 0;
+	for (int ms = 0; ms < ENDING_MS; ms++) {
+		pid = waitpid(c->pid, status, WNOHANG);
+		if (pid > 0 || (pid < 0 && errno != EINTR))
+			return pid;
+		nanosleep(&(struct timespec) { .tv_nsec = 1000000 }, NULL);
+	}
+	*stayed = true;
+	kill(c->pid, SIGKILL);
+	while ((pid = waitpid(c->pid, status, 0)) < 0 && errno == EINTR)
+		;
+	return pid;
+}
+
 /* The pipe ended early. Finds out why. */
 static vn_status report_end(vn_child *c, vn_error *err)
 {
-	int   status = 0;
-	pid_t pid;
-	char  how[96];
+	int  status = 0;
+	bool stayed;
+	char how[96];
 
 	snprintf(how, sizeof how, "%s fails on it", c->what);
 
-	while ((pid = c->pid > 0 ? waitpid(c->pid, &status, 0) : 0) < 0 && errno == EINTR)
-		;
-	const bool known = pid > 0 || c->pid <= 0; /* one that we did not start has none */
+	const pid_t pid = wait_for_end(c, &status, &stayed);
+	const bool  known = pid > 0 || c->pid <= 0; /* one that we did not start has none */
 	c->pid = -1;
+	if (stayed)
+		return damaged(c, "its reader ended its answer early and did not end itself", err);
 	/* A child that read to the end has sent its answer: what came between says nothing about the file. */
 	if (!known || (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it ended without an answer; the file may be good",
