@@ -9,6 +9,7 @@
 #include "capture/recording/derive.h"
 
 #include "libref/base/text.h"
+#include "libref/base/trouble.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -261,18 +262,22 @@ void vn_compare_print_files(const vn_compare_line *k)
 	putchar('\n');
 }
 
-/* Prints the verdict and the reports written, in one line, when no report goes to stdout. */
+/* Prints the verdict and the reports written, in one line, when no report goes to stdout. A line that lacks memory is
+ * not printed: the program then ends with trouble (main.c). */
 static void say_written(const vn_compare_line *k, const vn_comparison *c)
 {
 	char     counts[VN_WORDS], start[VN_WORDS];
 	vn_lines why = { 0 };
+	vn_error err;
 
 	vn_say_start(c, start);
 	vn_say_explanations(c, &why);
-	printf("%s: %s%s%s%s%s%s ", vn_say_verdict(c), vn_say_counts(c, counts), *start ? " " : "", start,
-	       why.n ? " Explained: " : "", why.n ? why.line[0] : "", why.n ? "." : "");
+	if (!vn_trouble_since(0, k->name, &err)) {
+		printf("%s: %s%s%s%s%s%s ", vn_say_verdict(c), vn_say_counts(c, counts), *start ? " " : "", start,
+		       why.n ? " Explained: " : "", why.n ? why.line[0] : "", why.n ? "." : "");
+		vn_compare_print_files(k);
+	}
 	vn_lines_free(&why);
-	vn_compare_print_files(k);
 }
 
 typedef struct refused {
