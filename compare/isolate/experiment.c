@@ -202,6 +202,8 @@ static void tell(vn_experiment *x, const vn_comparison *c, vn_isolate_trial *t)
 	t->outside = c->result.n_fails;
 	t->kl = divergence(c);
 	x->compared = c->result.n_points;
+	vn_say_recorder(c->opened.ref, x->recorded_by[0]);
+	vn_say_recorder(c->opened.cand, x->recorded_by[1]);
 	if (first >= 0)
 		vn_label(&c->result.point[first], t->first);
 	for (int i = 0; i < c->result.n_points; i++) {

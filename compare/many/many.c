@@ -137,20 +137,6 @@ static vn_status add_cells(vn_many *m, vn_many_candidate *x, const vn_comparison
 	return st ? st : vn_many_sort(m, err);
 }
 
-static void say_about(const vn_recording *r, char *text, size_t room)
-{
-	static const char *const keys[] = { "engine", "engine_version", "precision", "device" };
-	*text = 0;
-	for (size_t i = 0; r && i < sizeof keys / sizeof *keys; i++) {
-		const char *v = vn_facts_get(vn_recording_run(r), keys[i]);
-		if (v && *v)
-			vn_text_add(text, room, "%s%s", *text ? ", " : "", v);
-	}
-	if (r)
-		vn_text_add(text, room, "%s%s weights", *text ? "; " : "", vn_recording_provenance(r));
-	vn_text_clean(text, room); /* it is untrusted text */
-}
-
 static vn_status add_words(vn_many_candidate *x, const vn_comparison *c, const char *chosen, vn_error *err)
 {
 	char text[1200];
@@ -158,8 +144,8 @@ static vn_status add_words(vn_many_candidate *x, const vn_comparison *c, const c
 	x->verdict = vn_say_verdict(c);
 	x->counts = strdup(vn_say_counts(c, text));
 	x->start = strdup(vn_say_start(c, text));
-	say_about(c->opened.cand, text, sizeof text);
-	x->about = strdup(text);
+	x->about = strdup(vn_say_recorder(c->opened.cand, text));
+	x->ref_about = strdup(vn_say_recorder(c->opened.ref, text));
 	snprintf(text, sizeof text, "%.800s (%.200s)", c->request.limits->path, chosen);
 	x->limits = strdup(vn_text_clean(text, sizeof text));
 	snprintf(text, sizeof text, "%s", c->result.floor_from);
@@ -167,7 +153,7 @@ static vn_status add_words(vn_many_candidate *x, const vn_comparison *c, const c
 	for (int i = 0; i < c->result.warnings.n; i++)
 		vn_lines_add(&x->warnings, "%s", c->result.warnings.line[i]);
 	vn_next_commands(c, &x->next);
-	return x->counts && x->start && x->about && x->limits && x->floor
+	return x->counts && x->start && x->about && x->ref_about && x->limits && x->floor
 	           ? VN_OK
 	           : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 }
@@ -257,7 +243,7 @@ void vn_many_finish(vn_many *m)
 {
 	for (int i = 0; i < m->n; i++) {
 		vn_many_candidate *x = &m->candidate[i];
-		char *const        text[] = { x->trouble, x->counts, x->start, x->about, x->limits, x->floor };
+		char *const        text[] = { x->trouble, x->counts, x->start, x->about, x->ref_about, x->limits, x->floor };
 		for (size_t k = 0; k < sizeof text / sizeof *text; k++)
 			free(text[k]);
 		vn_lines_free(&x->warnings);
@@ -299,6 +285,14 @@ int vn_many_odd(const vn_many *m, int row)
 	if (compared > 1 && outside == 1)
 		return last;
 	return compared > 1 && outside == compared ? VN_MANY_ALL : VN_MANY_SEVERAL;
+}
+
+const char *vn_many_ref_about(const vn_many *m)
+{
+	for (int i = 0; i < m->n; i++)
+		if (m->candidate[i].ref_about)
+			return m->candidate[i].ref_about;
+	return "";
 }
 
 bool vn_many_fails(const vn_many *m, int row)

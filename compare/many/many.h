@@ -38,11 +38,11 @@ typedef struct vn_many_kept {
 
 typedef struct vn_many_candidate {
 	const char   *path;
-	int           status;         /* 0 within, 1 outside, 2 not compared */
-	char         *trouble;        /* of status 2: why */
-	const char   *verdict;        /* as vn_say_verdict */
-	char         *counts, *start; /* as in words.h; "" if there is nothing to say */
-	char         *about;          /* "vernier-ref 1.0, f16; trained weights" */
+	int           status;            /* 0 within, 1 outside, 2 not compared */
+	char         *trouble;           /* of status 2: why */
+	const char   *verdict;           /* as vn_say_verdict */
+	char         *counts, *start;    /* as in words.h; "" if there is nothing to say */
+	char         *about, *ref_about; /* who recorded it, and its reference: "vernier-ref 1.0, f16; trained weights" */
 	/* limits with the reason for the choice; source of the floor, "": none */
 	char         *limits, *floor;
 	vn_verified   digests[2]; /* of the reference, of the candidate */
@@ -101,6 +101,8 @@ const vn_many_cell *vn_many_cell_of(const vn_many *m, int row, int candidate);
  * VN_MANY_NONE (none is outside), VN_MANY_ALL (all of at least two are) or VN_MANY_SEVERAL (some
  * are, or the only one). */
 int                 vn_many_odd(const vn_many *m, int row);
+/* Returns who recorded the reference; "": of a vote, or no candidate was compared. */
+const char         *vn_many_ref_about(const vn_many *m);
 /* Does any candidate fail here? */
 bool                vn_many_fails(const vn_many *m, int row);
 /* Copies a text of m->reports. Returns false if it cannot be read or written. */

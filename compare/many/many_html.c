@@ -54,7 +54,7 @@ static void candidate(const vn_many *m, int i, FILE *out)
 		fputs("</span>", out);
 	}
 	fputs("</td><td data-head=\"limits\">", out);
-	vn_html_text(out, x->limits ? x->limits : "");
+	vn_html_text(out, x->limits && *x->limits ? x->limits : "-");
 	fputs("</td><td data-head=\"floor\">", out);
 	vn_html_text(out, x->floor && *x->floor ? x->floor : "none");
 	fputs("</td></tr>\n", out);
@@ -154,7 +154,9 @@ static void beginning(const vn_many *m, FILE *out)
 
 	fputs("<p class=\"dim\">vernier compare: judged by <code>", out);
 	vn_html_text(out, m->ref);
-	fprintf(out, "</code></p>\n<h1 class=\"%s\">%s</h1>\n<p>%s.</p>\n", vn_many_status(m) ? "outside" : "within",
+	fputs("</code> ", out);
+	vn_html_text(out, vn_many_ref_about(m));
+	fprintf(out, "</p>\n<h1 class=\"%s\">%s</h1>\n<p>%s.</p>\n", vn_many_status(m) ? "outside" : "within",
 	        vn_many_say_all(m), vn_many_say_who(m, who));
 	candidates(m, out);
 	where_they_leave(m, out);

@@ -91,13 +91,13 @@ static bool get_report(FILE *in, vn_many *m, vn_many_kept *text, bool keep)
 
 /* ---- a candidate ----------------------------------------------------------------------- */
 
-enum { TEXTS = 6 };
+enum { TEXTS = 7 };
 
 bool vn_many_send(const vn_many *m, FILE *out)
 {
 	const vn_many_candidate *x = &m->candidate[0];
-	const char *const        text[TEXTS] = { x->trouble, x->counts, x->start, x->about, x->limits, x->floor };
-	const int                n = x->status == 2 ? 0 : m->n_rows;
+	const char *const text[TEXTS] = { x->trouble, x->counts, x->start, x->about, x->ref_about, x->limits, x->floor };
+	const int         n = x->status == 2 ? 0 : m->n_rows;
 	bool good = put_bytes(out, &x->status, sizeof x->status) && put_bytes(out, &x->verdict, sizeof x->verdict) &&
 	            put_bytes(out, x->digests, sizeof x->digests) && put_bytes(out, &x->first, sizeof x->first);
 
@@ -136,7 +136,7 @@ static vn_status get_rows(FILE *in, vn_many *m, vn_many_candidate *x, int first,
 
 static bool get_words(FILE *in, vn_many_candidate *x, int *first)
 {
-	char **const text[TEXTS] = { &x->trouble, &x->counts, &x->start, &x->about, &x->limits, &x->floor };
+	char **const text[TEXTS] = { &x->trouble, &x->counts, &x->start, &x->about, &x->ref_about, &x->limits, &x->floor };
 	bool         good = get_bytes(in, &x->status, sizeof x->status) && get_bytes(in, &x->verdict, sizeof x->verdict) &&
 	            get_bytes(in, x->digests, sizeof x->digests) && get_bytes(in, first, sizeof *first);
 
