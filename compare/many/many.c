@@ -182,7 +182,7 @@ static vn_status add_reports(vn_many *m, vn_many_candidate *x, vn_comparison *c,
 
 	if (m->keep & VN_MANY_KEEP_JSON)
 		st = add_report(m, &x->json, c, "json", &full, err);
-	if (!st && (m->keep & VN_MANY_KEEP_PAGES) && m->n_pages++ < VN_MANY_PAGES)
+	if (!st && (m->keep & VN_MANY_KEEP_PAGES))
 		st = add_report(m, &x->page, c, "html", &page, err);
 	return st;
 }
@@ -285,6 +285,30 @@ int vn_many_odd(const vn_many *m, int row)
 	if (compared > 1 && outside == 1)
 		return last;
 	return compared > 1 && outside == compared ? VN_MANY_ALL : VN_MANY_SEVERAL;
+}
+
+/* Is candidate i worse than j? Those with the same verdict and first divergence stand in their order. */
+static bool is_worse(const vn_many *m, int i, int j)
+{
+	const vn_many_candidate *a = &m->candidate[i], *b = &m->candidate[j];
+	if (a->status != b->status)
+		return a->status > b->status;
+	if (a->first != b->first)
+		return b->first < 0 || (a->first >= 0 && a->first < b->first);
+	return i < j;
+}
+
+int vn_many_shown(const vn_many *m, bool shown[VN_MANY_MOST])
+{
+	int kept = 0;
+	for (int i = 0; i < m->n; i++) {
+		int worse = 0;
+		for (int j = 0; j < m->n; j++)
+			worse += m->candidate[j].page.bytes && is_worse(m, j, i);
+		shown[i] = m->candidate[i].page.bytes && worse < VN_MANY_PAGES;
+		kept += m->candidate[i].page.bytes > 0;
+	}
+	return kept;
 }
 
 const char *vn_many_ref_about(const vn_many *m)

@@ -18,7 +18,7 @@
 #include <stdio.h>
 
 enum { VN_MANY_MOST = 16 }; /* candidates */
-enum { VN_MANY_PAGES = 4 }; /* candidates that an HTML page shows side by side: the first that were compared */
+enum { VN_MANY_PAGES = 4 }; /* candidates that an HTML page shows side by side */
 
 typedef struct vn_many_cell {
 	bool           there; /* the comparison has the checkpoint; else the rest is not set */
@@ -73,7 +73,6 @@ typedef struct vn_many {
 	int              *by_label, n_sorted; /* row indices sorted by label */
 	unsigned          keep;               /* vn_many_keep */
 	FILE             *reports;            /* NULL: nothing is kept */
-	int               n_pages;
 } vn_many;
 
 /* Results of vn_many_odd that are not a candidate. */
@@ -103,6 +102,10 @@ const vn_many_cell *vn_many_cell_of(const vn_many *m, int row, int candidate);
 int                 vn_many_odd(const vn_many *m, int row);
 /* Returns who recorded the reference; "": of a vote, or no candidate was compared. */
 const char         *vn_many_ref_about(const vn_many *m);
+/* Sets shown[i] (n) of the candidates that the page shows side by side: of those whose page was kept, the
+ * VN_MANY_PAGES worst: outside before within, then by where they diverge, then as on the command line. Returns how many
+ * were kept. */
+int                 vn_many_shown(const vn_many *m, bool shown[VN_MANY_MOST]);
 /* Does any candidate fail here? */
 bool                vn_many_fails(const vn_many *m, int row);
 /* Copies a text of m->reports. Returns false if it cannot be read or written. */

@@ -65,8 +65,7 @@ static bool put_report(FILE *out, const vn_many *m, const vn_many_kept *text)
 	return put_bytes(out, &text->bytes, sizeof text->bytes) && (text->bytes == 0 || vn_many_copy(m, text, out));
 }
 
-/* keep: false drops it. */
-static bool get_report(FILE *in, vn_many *m, vn_many_kept *text, bool keep)
+static bool get_report(FILE *in, vn_many *m, vn_many_kept *text)
 {
 	char buffer[1 << 14];
 	long left;
@@ -74,7 +73,7 @@ static bool get_report(FILE *in, vn_many *m, vn_many_kept *text, bool keep)
 	*text = (vn_many_kept) { 0 };
 	if (!get_bytes(in, &left, sizeof left))
 		return false;
-	if (keep && left) {
+	if (left) {
 		const long end = fseek(m->reports, 0, SEEK_END) == 0 ? ftell(m->reports) : -1;
 		if (end < 0)
 			return false;
@@ -156,8 +155,7 @@ vn_status vn_many_receive(vn_many *m, const char *path, FILE *in, vn_error *err)
 		st = vn_fail(err, VN_ERR_IO, "what a process found cannot be read: %s", strerror(errno));
 	if (!st)
 		st = get_rows(in, m, x, first, err);
-	if (!st && (!get_report(in, m, &x->json, true) || !get_report(in, m, &x->page, m->n_pages < VN_MANY_PAGES)))
+	if (!st && (!get_report(in, m, &x->json) || !get_report(in, m, &x->page)))
 		st = vn_fail(err, VN_ERR_IO, "a temporary file for the reports of the candidates: %s", strerror(errno));
-	m->n_pages += !st && x->page.bytes > 0;
 	return st;
 }

@@ -4,6 +4,7 @@
 #include "compare/judge/baseline.h"
 #include "compare/report/page.h"
 
+#include "libref/model/model.h"
 #include "libref/plan/plan.h"
 
 #include <math.h>
@@ -154,9 +155,10 @@ static json_t *node(const vn_plan *plan, const vn_node *n)
 
 json_t *vn_page_plan(const vn_comparison *c)
 {
-	json_t *nodes = c->opened.plan ? json_array() : json_null();
+	const vn_plan *plan = c->opened.plan ? c->opened.plan : c->opened.model ? vn_model_plan(c->opened.model) : NULL;
+	json_t        *nodes = plan ? json_array() : json_null();
 
-	for (int i = 0; c->opened.plan && i < c->opened.plan->n_nodes; i++)
-		json_array_append_new(nodes, node(c->opened.plan, &c->opened.plan->node[i]));
+	for (int i = 0; plan && i < plan->n_nodes; i++)
+		json_array_append_new(nodes, node(plan, &plan->node[i]));
 	return nodes;
 }
