@@ -28,8 +28,12 @@ static int by_label(const void *a, const void *b, void *rows)
 	return strcmp(row[*(const int *)a].label, row[*(const int *)b].label);
 }
 
-vn_status vn_many_sort(vn_many *m, vn_error *err)
+vn_status vn_many_filled(vn_many *m, vn_many_candidate *x, vn_error *err)
 {
+	/* There was room for rows that no candidate before it has. */
+	vn_many_cell *less = realloc(x->cell, ((size_t)m->n_rows + 1) * sizeof *less);
+	x->cell = less ? less : x->cell;
+	x->n_cells = m->n_rows;
 	int *order = realloc(m->by_label, ((size_t)m->n_rows + 1) * sizeof *order);
 	if (!order)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", m->n_rows);
@@ -134,7 +138,7 @@ static vn_status add_cells(vn_many *m, vn_many_candidate *x, const vn_comparison
 		const vn_many_cell cell = reduce(c, p);
 		st = vn_many_put(m, x, &row, &cell, i == first, err);
 	}
-	return st ? st : vn_many_sort(m, err);
+	return st ? st : vn_many_filled(m, x, err);
 }
 
 static vn_status add_words(vn_many_candidate *x, const vn_comparison *c, const char *chosen, vn_error *err)

@@ -88,11 +88,11 @@ vn_status vn_many_add(vn_many *m, const char *path, vn_comparison *c, const char
 void      vn_many_finish(vn_many *m);
 
 /* The steps of vn_many_add, for many_send.c: room for the cells of a candidate that has n checkpoints; each of these,
- * first: its first divergence; and at last, vn_many_sort. */
+ * first: its first divergence; and at last, vn_many_filled. */
 vn_status vn_many_cells(const vn_many *m, vn_many_candidate *x, int n, vn_error *err);
 vn_status vn_many_put(vn_many *m, vn_many_candidate *x, const vn_many_row *row, const vn_many_cell *cell, bool first,
                       vn_error *err);
-vn_status vn_many_sort(vn_many *m, vn_error *err);
+vn_status vn_many_filled(vn_many *m, vn_many_candidate *x, vn_error *err);
 
 /* Returns a candidate's cell, or NULL if it does not have the checkpoint or was not compared. */
 const vn_many_cell *vn_many_cell_of(const vn_many *m, int row, int candidate);

@@ -130,7 +130,7 @@ static vn_status get_rows(FILE *in, vn_many *m, vn_many_candidate *x, int first,
 		free(row.label);
 		free(row.name);
 	}
-	return st || n == 0 ? st : vn_many_sort(m, err);
+	return st || n == 0 ? st : vn_many_filled(m, x, err);
 }
 
 static bool get_words(FILE *in, vn_many_candidate *x, int *first)
