@@ -164,13 +164,15 @@ static void say_sides(const vn_together *t, FILE *out)
 /* "candidate A  cands: 5 within, 1 OUTSIDE" */
 static void say_candidates(const vn_together *t, FILE *out)
 {
-	for (int s = 1; s < t->sides && t->sides > 2; s++) {
+	for (int s = 1; s < t->sides; s++) {
 		int         count[3] = { 0 };
 		const char *before = " ";
 		for (int i = 0; i < t->n; i++)
-			if (t->pair[i].each[s - 1] != '-')
+			if (t->sides == 2)
+				count[t->pair[i].status]++;
+			else if (t->pair[i].each[s - 1] != '-')
 				count[t->pair[i].each[s - 1] - '0']++;
-		fprintf(out, "candidate %c  %s:", 'A' + s - 1, t->side[s]);
+		fprintf(out, "candidate %c  %s:", t->sides == 2 ? ' ' : 'A' + s - 1, t->side[s]);
 		for (int status = 0; status < 3; status++)
 			if (count[status]) {
 				fprintf(out, "%s%d %s", before, count[status], status == 1 ? "OUTSIDE" : vn_together_verdicts[status]);
