@@ -23,7 +23,7 @@ typedef struct options {
 static const vn_option known[] = {
 	{ "values", 0, VN_INTO(options, values), .argument = "PATH",
 	  .help =
-	      "Write the numbers of the tensor NAME to PATH: .txt or .csv, a line for each row of its last axis, or .npy. "
+	      "Write the numbers of the tensor NAME, or of token_ids or positions, to PATH: .txt or .csv, a line for each row of its last axis, or .npy. "
 	      "vernier import reads .txt and .npy." },
 	{ "weights", 0, VN_INTO(options, weights), .help = "Show the table of weights that the run used." },
 	{ "check", 0, VN_INTO(options, checks),
@@ -173,10 +173,26 @@ static vn_status report(const shown *s, vn_error *err)
 	return VN_OK;
 }
 
+/* The token ids and positions are of the whole run. Returns false for another name. */
+static bool write_tokens(const shown *s, const char *name, vn_status *st, vn_error *err)
+{
+	const int32_t *ids, *positions;
+	const int64_t  n = vn_recording_tokens(s->r, &ids, &positions);
+	const bool     is_ids = strcmp(name, "token_ids") == 0;
+	const vn_entry e = { .name = name, .axes = "token", .dtype = VN_I32, .shape = { .rank = 1, .dim = { n } } };
+
+	if (!is_ids && strcmp(name, "positions") != 0)
+		return false;
+	*st = vn_show_values(&e, is_ids ? ids : positions, s->o->values, s->o->report.force, err);
+	if (!*st)
+		printf("%s: %" PRId64 " numbers. Written: %s\n", name, n, s->o->values);
+	return true;
+}
+
 static vn_status write_values(const shown *s, vn_error *err)
 {
 	const vn_entry *e = vn_recording_entry(s->r, s->entry);
-	const vn_status st = vn_show_values(s->r, s->entry, s->data, s->o->values, s->o->report.force, err);
+	const vn_status st = vn_show_values(e, s->data, s->o->values, s->o->report.force, err);
 
 	if (!st) {
 		printf("step.%d/", e->step);
@@ -199,6 +215,8 @@ static vn_status show(const char *path, const char *name, const options *o, vn_e
 	if (!st && s.step && o->values)
 		st = vn_fail(err, VN_ERR_USAGE, "step.%d is a step; --values writes one tensor: step.%d/NAME", s.step->number,
 		             s.step->number);
+	if (!st && name && o->values && write_tokens(&s, name, &st, err))
+		goto done;
 	if (!st && name && (s.entry = find(s.r, name, err)) < 0)
 		st = VN_ERR_NOTFOUND;
 	if (!st && !o->values && !o->report.path) /* a file of damaged numbers would outlive the warning printed here */
@@ -210,6 +228,7 @@ static vn_status show(const char *path, const char *name, const options *o, vn_e
 	if (!st && name && !(st = vn_recording_found(s.r, s.entry, &now, err)) && *now.hex) /* damaged ones are shown too */
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: %s: the numbers were changed after they were written: their digest is %s",
 		             path, vn_recording_entry(s.r, s.entry)->name, now.hex);
+done:
 	vn_recording_close(s.r);
 	return st;
 }

@@ -214,6 +214,7 @@ static vn_status report(const command *k, const vn_experiment *x, const vn_repai
 		                  .x = x,
 		                  .r = r,
 		                  .about = { .model = k->model,
+		                             .weights = vn_model_provenance(k->o.model),
 		                             .candidate = k->o.check ? k->o.check : "gpu",
 		                             .precision = k->o.check ? NULL : k->precision,
 		                             .tokens = k->o.recipe.n_ids + k->o.recipe.decode,

@@ -120,7 +120,6 @@ static int judge_there(running *r, const vn_many *m, FILE *found)
 
 	if (vn_many_begin(&one, m->ref, m->keep, &err))
 		return 1;
-	one.n_pages = m->n_pages; /* at least so many come before it */
 	return judge(r, &one, &err) || vn_trouble_since(mark, r->line->cand, &err) || !vn_many_send(&one, found);
 }
 

@@ -238,14 +238,29 @@ typedef struct shared {
 
 enum { TRANSIENT = 1 << 8 }; /* added to the status of a piece */
 
+/* The words of an outcome for another process, as add_answer reads them: lines. Returns text to be freed; NULL without
+ * memory. */
+static char *pack_words(const vn_compare_line *k, const vn_pair_outcome *o)
+{
+	char  *text = NULL;
+	size_t n;
+	FILE  *to = open_memstream(&text, &n);
+
+	if (to) {
+		fprintf(to, "%s\n%s\n", o->each, o->words);
+		for (int s = 0; s <= candidates(k); s++)
+			fprintf(to, "%s\n", o->by[s]);
+	}
+	return vn_text_close(to, &text) ? text : NULL;
+}
+
 static void compare_piece(void *context, int i, vn_cluster_answer *a)
 {
 	const shared         *s = context;
 	const vn_pair_outcome o = compare_pair(s->k, &s->p->pair[i]);
 
 	a->status = o.status | (is_transient(&o) ? TRANSIENT : 0);
-	if (asprintf(&a->text[VN_CLUSTER_WORDS], "%s:%s", o.each, o.words) < 0) /* as add_answer reads it */
-		a->text[VN_CLUSTER_WORDS] = NULL;
+	a->text[VN_CLUSTER_WORDS] = pack_words(s->k, &o);
 }
 
 static const char *name_piece(void *context, int i)
@@ -255,13 +270,16 @@ static const char *name_piece(void *context, int i)
 
 static vn_status add_answer(vn_together *t, const vn_folder_pair *p, const vn_cluster_answer *a, vn_error *err)
 {
-	const char  *text = a->text[VN_CLUSTER_WORDS] ? a->text[VN_CLUSTER_WORDS] : ":";
-	const size_t n = strcspn(text, ":");
-	char         each[VN_MOST_FOLDERS];
+	const char *line[2 + VN_MOST_FOLDERS] = { NULL };
+	char       *at = a->text[VN_CLUSTER_WORDS];
+	int         n = 0;
 
-	snprintf(each, sizeof each, "%.*s", (int)n, text);
-	return n == (size_t)(t->sides > 2 ? t->sides - 1 : 0) && text[n]
-	           ? vn_together_add(t, p->name, p->there, a->status & ~TRANSIENT, each, text + n + 1, err)
+	for (char *end; at && n < t->sides + 2 && (end = strchr(at, '\n')); at = end + 1) {
+		*end = 0;
+		line[n++] = at;
+	}
+	return n == t->sides + 2 && strlen(line[0]) == (size_t)(t->sides > 2 ? t->sides - 1 : 0)
+	           ? vn_together_add(t, p->name, p->there, a->status & ~TRANSIENT, line[0], line[1], line + 2, err)
 	           : vn_fail(err, VN_ERR_NOMEM, "no memory for the outcome of %s", p->name);
 }
 
@@ -315,7 +333,10 @@ static vn_status compare_pairs(const vn_compare_line *k, const char *const *side
 	for (int i = 0; !st && alone && i < p->n; i++)
 		if (mine[i]) {
 			const vn_pair_outcome o = compare_pair(k, &p->pair[i]);
-			st = vn_together_add(t, p->pair[i].name, p->pair[i].there, o.status, o.each, o.words, err);
+			const char           *by[VN_MOST_FOLDERS];
+			for (int s = 0; s < VN_MOST_FOLDERS; s++)
+				by[s] = o.by[s];
+			st = vn_together_add(t, p->pair[i].name, p->pair[i].there, o.status, o.each, o.words, by, err);
 			*transient = *transient || is_transient(&o);
 		}
 	free(asked);

@@ -11,6 +11,7 @@
 #include "compare/match/sides.h"
 #include "compare/options.h"
 #include "compare/report/report.h"
+#include "compare/report/words.h"
 #include "libref/base/shell.h"
 
 enum { VN_COMPARE_REPORTS = 8 };
@@ -46,6 +47,7 @@ typedef struct vn_pair_outcome {
 	vn_status why;                   /* of 2 */
 	char      each[VN_MOST_FOLDERS]; /* as in vn_together_pair */
 	char      words[VN_LABEL + 40];
+	char      by[VN_MOST_FOLDERS][VN_RECORDER]; /* as in vn_together_pair */
 } vn_pair_outcome;
 
 /* Each compares, writes the reports and prints messages. The last returns the exit status. */

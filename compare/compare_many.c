@@ -209,8 +209,12 @@ vn_pair_outcome vn_compare_many(const vn_compare_line *k)
 		fprintf(stderr, "vernier %s: %s\n", k->name, err.text);
 	else
 		vn_many_say_who(&m, o.words);
-	for (int i = 0; i < k->n_many; i++)
+	snprintf(o.by[0], sizeof o.by[0], "%s", vn_many_ref_about(&m));
+	for (int i = 0; i < k->n_many; i++) {
+		const char *by = m.candidate[i].about;
 		o.each[i] = (char)('0' + (st ? 2 : m.candidate[i].status));
+		snprintf(o.by[i + 1], sizeof o.by[i + 1], "%s", by && !(k->gone >> i & 1) ? by : "");
+	}
 	vn_many_finish(&m);
 	o.status = st ? 2 : status;
 	o.why = st;

@@ -323,6 +323,10 @@ vn_pair_outcome vn_compare_pair(const vn_compare_line *k)
 	o.why = st;
 	if (!st && !k->quiet && !k->absent && vn_compare_all_to_files(k))
 		say_written(k, &c);
+	if (k->absent != VN_NO_REFERENCE)
+		vn_say_recorder(c.opened.ref, o.by[0]);
+	if (k->absent != VN_NO_CANDIDATE)
+		vn_say_recorder(c.opened.cand, o.by[1]);
 	const int first = o.status == 1 ? vn_first_failure(&c) : -1;
 	if (k->absent && !st)
 		snprintf(o.words, sizeof o.words, "only in the %s%s", k->absent == VN_NO_CANDIDATE ? "reference" : "candidate",

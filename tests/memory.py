@@ -3,9 +3,10 @@
 
 Each tensor is 64 MB a side, those in chunks 512 MB. Beside most pairs stands a twin with the same numbers, with tokens first or in one
 piece, whose metrics must have the same digits. Prints the largest resident memory of each and
-fails where one is above the bound that specs/compare.md states, or where digits differ. Needs h5py and numpy.
+fails where one is above the bound that specs/compare.md states, or where digits differ. The same of what further candidates
+take, which are many small tensors. Needs h5py and numpy.
 """
-import json, math, os, subprocess, sys, tempfile, zlib
+import json, math, os, shutil, subprocess, sys, tempfile, zlib
 
 try:
     import h5py
@@ -90,6 +91,27 @@ class Bench:
         print(f"{'ok' if ok else 'FAILED':6}  {what}: as with tokens first, to 1e-12", flush=True)
 
 
+    def largest(self, *arguments):
+        command = [self.vernier, "compare", *arguments, "--limits", self.path("wide.yaml"), "-q"]
+        out = subprocess.run([sys.executable, "-I", "-S", "-c", WATCH, os.devnull, *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout.split()
+        if int(out[1]):
+            sys.exit(f"{' '.join(command)}: status {out[1].decode()}")
+        return float(out[0]) * 1024
+
+    def candidates(self, tensors=12000, bounds=(2.0, 0.3)):
+        """What each further candidate takes for each tensor, in KB: of the four that are held at a time, and of others."""
+        some = [self.path(f"many{i}.h5") for i in range(9)]
+        for path, by in zip(some, (0, 1)):
+            write(path, {f"layer{i}/t": (np.arange(8, dtype=np.float32)[None] + by, "token hidden") for i in range(tensors)}, tokens=1)
+        for path in some[2:]:
+            shutil.copy(some[1], path)
+        one, four, eight = (self.largest(*some[:1 + n], "--threads", "2") for n in (1, 4, 8))
+        for what, kb, bound in zip(("each of four candidates", "each further candidate"), ((four - one) / 3, (eight - four) / 4), bounds):
+            ok = kb / tensors <= bound
+            self.missed += not ok
+            print(f"{'ok' if ok else 'FAILED':6}  {kb / tensors:.2f} KB of {bound} for each tensor: {what}", flush=True)
+
+
 def close(x, y):
     """All but what is relative to rows of memory, which are others (metrics.h), to the last digits of sums."""
     return x.keys() == y.keys() and all(math.isclose(x[k], y[k], rel_tol=1e-12, abs_tol=1e-12 if k.endswith("scale") else 0) for k in x if not k.endswith("_rel"))
@@ -105,6 +127,7 @@ def main():
         b = Bench(sys.argv[1], folder)
         a, c = b.path("a.h5"), [b.path(f"c{i}.h5") for i in range(4)]
 
+        b.candidates()
         scores = np.tile(rng.standard_normal((H, 8, S), dtype=np.float32), (1, T // 8, 1)) + np.arange(T, dtype=np.float32)[:, None] / T
         other = noisy(scores, rng)
         write(a, {"layer0.attn_scores": (scores, "head token key")})

@@ -86,6 +86,12 @@ def make_pages():
     capture("late.h5", "--precision", "f16", "--inject", "R1@layer1.q_rope")
     vernier("compare", "ref.h5", "half.h5", "bad.h5", "missing.h5", "late.h5", "floor.h5", "-q", "-o", "several.html", status=1)
     shutil.copy("half.h5", "half2.h5")
+    vernier("compare", "ref.h5", "half.h5", "half2.h5", "floor.h5", "late.h5", "missing.h5", "bad.h5", "-q", "-o", "worst.html", status=1)
+    for name in "ref", "bad":
+        shutil.copy(name + ".h5", name + "-bare.h5")
+        with h5py.File(name + "-bare.h5", "r+") as f:
+            del f["model"], f["plan"]
+    compare("ref-bare.h5", "bad-bare.h5", "bare.html", "--model", MODEL)
     vernier("compare", "ref.h5", "half.h5", "half2.h5", "-q", "-o", "agree.html")
 
     for name, *fault in ("deep",), ("faulty", "7"):
@@ -392,6 +398,23 @@ def names_stay_text(b):
     assert b.ask("document.title") == "OUTSIDE limits: evil.h5"
 
 
+def of_more_than_four_candidates_the_worst_are_shown(b):
+    is_quiet_and_fits(b, "worst")
+    b.screen(*SCREENS["light"])
+    b.open("worst.html")
+    assert b.ask("[...document.querySelectorAll('#map-box figcaption b')].map((x) => x.textContent).join('')") == "ADEF"
+    assert "Side by side below are A, D, E, F, the four worst" in text(b, "header") and "values of B, C compare them alone" in text(b, "header"), text(b, "header")
+
+
+def the_model_gives_the_graph_where_no_file_has_a_plan(b):
+    is_quiet_and_fits(b, "bare")
+    b.screen(*SCREENS["light"])
+    b.open("bare.html")
+    b.click("[aria-label^='layer 1, q_rope:']")
+    assert text(b, "#graph-title") == "Graph of layer 1", text(b, "#graph-title")
+    assert b.ask("document.querySelectorAll('#graph svg g').length") > 10 and not b.complaints, b.complaints
+
+
 def what_is_not_printable_is_marked(b):
     b.screen(*SCREENS["light"])
     b.open("hidden.html")
@@ -438,7 +461,7 @@ def main():
             for name in "bad", "replay", "explain", "healthy", "known", "missing", "stopped", "deep", "steps", "evil":
                 every_page_is_quiet_and_fits(b, name)
             for test in (what_the_baseline_knows_is_told_from_what_fails, what_agreed_is_told_from_what_was_not_run, a_click_opens_a_cell, what_an_operation_added_itself_is_told, which_mistake_it_is_stands_with_the_details, a_layer_that_is_missing_has_its_place, keys_reach_every_cell, on_a_phone_layers_go_down_and_a_tap_shows_details, steps_can_be_chosen,
-                         error_grows_over_steps_too, chips_leave_what_they_name, the_graph_shows_the_layer_and_the_way_to_the_logits, several_candidates_have_one_selection,
+                         error_grows_over_steps_too, chips_leave_what_they_name, the_graph_shows_the_layer_and_the_way_to_the_logits, several_candidates_have_one_selection, of_more_than_four_candidates_the_worst_are_shown, the_model_gives_the_graph_where_no_file_has_a_plan,
                          names_stay_text, what_is_not_printable_is_marked, the_story_needs_no_script):
                 test(b)
                 print(f"{test.__name__}: passed")

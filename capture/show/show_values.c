@@ -98,7 +98,7 @@ bool vn_show_values_form(const char *path)
 	return writer_of(path) != NULL;
 }
 
-vn_status vn_show_values(const vn_recording *r, int i, const void *data, const char *path, bool force, vn_error *err)
+vn_status vn_show_values(const vn_entry *e, const void *data, const char *path, bool force, vn_error *err)
 {
 	vn_place  place = { .fd = -1 };
 	vn_status st;
@@ -112,7 +112,7 @@ vn_status vn_show_values(const vn_recording *r, int i, const void *data, const c
 	FILE     *out = fd >= 0 ? fdopen(fd, "w") : NULL;
 	bool      good = out != NULL;
 	if (good)
-		writer_of(path)(out, vn_recording_entry(r, i), data);
+		writer_of(path)(out, e, data);
 	good = good && !ferror(out);
 	if (out)
 		good = fclose(out) == 0 && good;

@@ -21,6 +21,8 @@ void vn_together_free(vn_together *t)
 	for (int i = 0; i < t->n; i++) {
 		free(t->pair[i].name);
 		free(t->pair[i].words);
+		for (int s = 0; s < VN_MOST_FOLDERS; s++)
+			free(t->pair[i].by[s]);
 	}
 	free(t->pair);
 	for (int s = 0; s < t->sides; s++)
@@ -34,9 +36,10 @@ static vn_status no_memory(vn_error *err)
 }
 
 vn_status vn_together_add(vn_together *t, const char *name, const bool *there, int status, const char *each,
-                          const char *words, vn_error *err)
+                          const char *words, const char *const *by, vn_error *err)
 {
 	vn_together_pair *more = realloc(t->pair, ((size_t)t->n + 1) * sizeof *more);
+	bool              good = true;
 
 	if (!more)
 		return no_memory(err);
@@ -44,8 +47,10 @@ vn_status vn_together_add(vn_together *t, const char *name, const bool *there, i
 	more[t->n] = (vn_together_pair) { .name = strdup(name), .status = status, .words = strdup(words) };
 	memcpy(more[t->n].there, there, (size_t)t->sides * sizeof *there);
 	snprintf(more[t->n].each, sizeof more->each, "%s", each);
-	t->n++; /* so that vn_together_free finds both, or one */
-	return more[t->n - 1].name && more[t->n - 1].words ? VN_OK : no_memory(err);
+	for (int s = 0; s < t->sides; s++)
+		good = (more[t->n].by[s] = strdup(by[s])) && good;
+	t->n++; /* so that vn_together_free finds what was copied */
+	return good && more[t->n - 1].name && more[t->n - 1].words ? VN_OK : no_memory(err);
 }
 
 static vn_status add_sizes(const char *const *side, int sides, const vn_folder_pairs *pairs, int64_t *bytes,
@@ -125,16 +130,49 @@ int vn_together_status(const vn_together *t)
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
+/* Writes who recorded the files of a folder: "  (vernier-ref 1.0, f16; trained weights; 2 files by another)". */
+static void say_recorders(const vn_together *t, int side, FILE *out)
+{
+	const char *first = "";
+	int         others = 0;
+
+	for (int i = 0; i < t->n; i++) {
+		const char *by = t->pair[i].by[side];
+		first = *first ? first : by;
+		others += *by && strcmp(by, first) != 0;
+	}
+	if (*first)
+		fprintf(out, "  (%s", first);
+	if (others)
+		fprintf(out, "; %d file%s by another", others, others == 1 ? "" : "s");
+	fputs(*first ? ")\n" : "\n", out);
+}
+
+static void say_sides(const vn_together *t, FILE *out)
+{
+	for (int s = 0; s < t->sides; s++) {
+		if (s == 0)
+			fprintf(out, "reference    %s", t->side[s]);
+		else if (t->sides == 2)
+			fprintf(out, "candidate    %s", t->side[s]);
+		else
+			fprintf(out, "candidate %c  %s", 'A' + s - 1, t->side[s]);
+		say_recorders(t, s, out);
+	}
+}
+
 /* "candidate A  cands: 5 within, 1 OUTSIDE" */
 static void say_candidates(const vn_together *t, FILE *out)
 {
-	for (int s = 1; s < t->sides && t->sides > 2; s++) {
+	for (int s = 1; s < t->sides; s++) {
 		int         count[3] = { 0 };
 		const char *before = " ";
 		for (int i = 0; i < t->n; i++)
-			if (t->pair[i].each[s - 1] != '-')
+			if (t->sides == 2)
+				count[t->pair[i].status]++;
+			else if (t->pair[i].each[s - 1] != '-')
 				count[t->pair[i].each[s - 1] - '0']++;
-		fprintf(out, "candidate %c  %s:", 'A' + s - 1, t->side[s]);
+		fprintf(out, "candidate %c  %s:", t->sides == 2 ? ' ' : 'A' + s - 1, t->side[s]);
 		for (int status = 0; status < 3; status++)
 			if (count[status]) {
 				fprintf(out, "%s%d %s", before, count[status], status == 1 ? "OUTSIDE" : vn_together_verdicts[status]);
@@ -147,6 +185,7 @@ static void say_candidates(const vn_together *t, FILE *out)
 void vn_together_text(const vn_together *t, FILE *out)
 {
 	fputs("== together\n", out);
+	say_sides(t, out);
 	if (t->part.of)
 		fprintf(out, "part %d of %d: %d of %d pair%s\n", t->part.index, t->part.of, t->n, t->total,
 		        t->total == 1 ? "" : "s");
@@ -220,6 +259,14 @@ static json_t *each_of(const vn_together_pair *p)
 	return list;
 }
 
+static json_t *recorders_of(const vn_together *t, const vn_together_pair *p)
+{
+	json_t *list = json_array();
+	for (int s = 0; s < t->sides; s++)
+		json_array_append_new(list, *p->by[s] ? vn_json_text(p->by[s]) : json_null());
+	return list;
+}
+
 static json_t *pairs_of(const vn_together *t)
 {
 	json_t *list = json_array();
@@ -231,6 +278,7 @@ static json_t *pairs_of(const vn_together *t)
 		if (t->sides > 2)
 			json_object_set_new(j, "each", each_of(p));
 		json_object_set_new(j, "words", vn_json_text(p->words));
+		json_object_set_new(j, "recorded_by", recorders_of(t, p));
 		json_array_append_new(list, j);
 	}
 	return list;
@@ -324,7 +372,8 @@ static vn_status join_pairs(const vn_together *part, const char *const *path, in
 		if (whole->n && strcmp(whole->pair[whole->n - 1].name, p->name) == 0)
 			st = vn_fail(err, VN_ERR_MISMATCH, "%s: holds %s, as another part does", path[i], p->name);
 		else
-			st = vn_together_add(whole, p->name, p->there, p->status, p->each, p->words, err);
+			st = vn_together_add(whole, p->name, p->there, p->status, p->each, p->words, (const char *const *)p->by,
+			                     err);
 	}
 	free(at);
 	if (!st && whole->n != whole->total)

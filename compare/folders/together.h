@@ -20,6 +20,8 @@ typedef struct vn_together_pair {
 	/* of several candidates, the status of each as a digit, - if neither it nor the reference has it; of one "" */
 	char  each[VN_MOST_FOLDERS];
 	char *words; /* "33 checkpoints", "first: layer1.q_rope" */
+	char
+		*by[VN_MOST_FOLDERS]; /* who recorded it in each folder: "vernier-ref 1.0, f16; trained weights"; "": unknown */
 } vn_together_pair;
 
 typedef struct vn_together {
@@ -39,10 +41,10 @@ typedef struct vn_together {
  * read. */
 vn_status vn_together_begin(vn_together *t, const char *const *side, int sides, const vn_folder_pairs *pairs,
                             vn_folder_part part, const char *asked, bool *mine, int *order, vn_error *err);
-/* Adds the next pair, in the order of their names. there (sides); each: of several candidates, else "".
+/* Adds the next pair, in the order of their names. there, by (sides); each: of several candidates, else "".
  * Copies all. */
 vn_status vn_together_add(vn_together *t, const char *name, const bool *there, int status, const char *each,
-                          const char *words, vn_error *err);
+                          const char *words, const char *const *by, vn_error *err);
 void      vn_together_free(vn_together *t); /* t may be zeroed */
 
 /* Returns the worst status, 0 without pairs. */

@@ -75,6 +75,18 @@ static bool read_each(const json_t *list, int sides, const bool *there, int stat
 	return worst == status && json_array_size(list) == (size_t)sides - 1;
 }
 
+/* Each is a text, or null: unknown. */
+static bool read_recorders(const json_t *list, int sides, const char **by)
+{
+	for (int s = 0; s < sides; s++) {
+		const json_t *j = json_array_get(list, (size_t)s);
+		by[s] = json_is_null(j) ? "" : json_string_value(j);
+		if (!by[s])
+			return false;
+	}
+	return json_array_size(list) == (size_t)sides;
+}
+
 static vn_status read_pairs(const json_t *list, vn_together *t, bool *good, vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -85,12 +97,14 @@ static vn_status read_pairs(const json_t *list, vn_together *t, bool *good, vn_e
 		int           status;
 		bool          there[VN_MOST_FOLDERS] = { false };
 		char          each[VN_MOST_FOLDERS] = "";
+		const char   *by[VN_MOST_FOLDERS];
 		*good = text_of(p, "name") && text_of(p, "words") && whole_number(p, "status", 0, 2, &status) &&
 		        verdict_is(p, status) && read_holders(json_object_get(p, "in"), t->sides, there) &&
 		        read_each(json_object_get(p, "each"), t->sides, there, status, each) &&
+		        read_recorders(json_object_get(p, "recorded_by"), t->sides, by) &&
 		        (t->n == 0 || strcmp(t->pair[t->n - 1].name, text_of(p, "name")) < 0);
 		if (*good)
-			st = vn_together_add(t, text_of(p, "name"), there, status, each, text_of(p, "words"), err);
+			st = vn_together_add(t, text_of(p, "name"), there, status, each, text_of(p, "words"), by, err);
 	}
 	return st;
 }

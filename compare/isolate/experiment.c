@@ -202,6 +202,8 @@ static void tell(vn_experiment *x, const vn_comparison *c, vn_isolate_trial *t)
 	t->outside = c->result.n_fails;
 	t->kl = divergence(c);
 	x->compared = c->result.n_points;
+	vn_say_recorder(c->opened.ref, x->recorded_by[0]);
+	vn_say_recorder(c->opened.cand, x->recorded_by[1]);
 	if (first >= 0)
 		vn_label(&c->result.point[first], t->first);
 	for (int i = 0; i < c->result.n_points; i++) {
@@ -259,8 +261,9 @@ vn_status vn_experiment_run(vn_experiment *x, const bool *on, vn_isolate_trial *
 		return vn_fail(err, VN_ERR_INTERRUPTED, "interrupted");
 	if (x->runs == 0)
 		vn_progress_start(&x->bar, "run", 0);
-	vn_progress_total(&x->bar, x->runs + 1 + x->left);
-	vn_progress_at(&x->bar, ++x->runs);
+	vn_progress_total(&x->bar,
+	                  x->runs || x->left ? x->runs + 1 + x->left : 0); /* before the search nothing is foreseen */
+	vn_progress_at(&x->bar, x->runs++);
 	if (x->o.check) {
 		if ((st = vn_experiment_ask(x, on, &t->within, err)) || !x->o.recording)
 			return st;

@@ -17,6 +17,7 @@
 
 #include "capture/run/run.h"
 #include "compare/comparison/comparison.h"
+#include "compare/report/words.h"
 
 #include <limits.h>
 #include "libref/base/progress.h"
@@ -41,9 +42,10 @@ typedef struct vn_experiment {
 	const char          **name;              /* (n) */
 	const int            *component, *layer; /* (n) the point (vn_point) of the first output; -1: outside layers */
 	vn_progress           bar;
-	int                   runs, left;       /* made; foreseen */
-	int                   compared;         /* checkpoints in the last run; 0: nothing was compared */
-	char                  limits[PATH_MAX]; /* the limits in use; "": none yet */
+	int                   runs, left;                  /* made; foreseen */
+	int                   compared;                    /* checkpoints in the last run; 0: nothing was compared */
+	char                  limits[PATH_MAX];            /* the limits in use; "": none yet */
+	char                  recorded_by[2][VN_RECORDER]; /* the reference and the candidate; "": nothing was compared */
 	/* private */
 	int                  *nodes;  /* (3 n_nodes): of node, component, layer */
 	bool                 *forced; /* (n_nodes) */

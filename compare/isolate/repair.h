@@ -74,6 +74,7 @@ const char *vn_repair_says_probe(const vn_probe *p);
 /* The reports. */
 typedef struct vn_repair_about {
 	const char *model, *candidate, *precision; /* "gpu" or the command */
+	const char *weights;                       /* as vn_model_provenance */
 	int64_t     tokens;                        /* 0: known only to the command */
 	const char *source, *gpu;                  /* source "": another engine ran */
 } vn_repair_about;

@@ -134,10 +134,15 @@ void vn_repair_text(const vn_repair_about *a, const vn_experiment *x, const vn_r
 	fprintf(out, "%-11s %s", "model", vn_text_clean(path, sizeof path));
 	if (a->tokens)
 		fprintf(out, ", %" PRId64 " tokens", a->tokens);
-	fputc('\n', out);
+	fprintf(out, ", %s weights\n", a->weights);
+	if (*x->recorded_by[0])
+		fprintf(out, "%-11s %s\n", "reference", x->recorded_by[0]);
 	snprintf(path, sizeof path, "%s", a->candidate);
-	fprintf(out, "%-11s %s%s%s\n", "candidate", vn_text_clean(path, sizeof path), a->precision ? " in " : "",
+	fprintf(out, "%-11s %s%s%s", "candidate", vn_text_clean(path, sizeof path), a->precision ? " in " : "",
 	        a->precision ? a->precision : "");
+	if (*x->recorded_by[1])
+		fprintf(out, "  (%s)", x->recorded_by[1]);
+	fputc('\n', out);
 	if (x->limits[0])
 		fprintf(out, "%-11s %s\n", "limits", x->limits);
 	put_trial(x, "unchanged", &r->plain, out);
@@ -171,6 +176,13 @@ static json_t *trial(const vn_experiment *x, const vn_isolate_trial *t)
 		json_object_set_new(j, "kl_mean", vn_json_real(t->kl));
 	}
 	return j;
+}
+
+static json_t *recorders(const vn_experiment *x)
+{
+	return *x->recorded_by[0] ? json_pack("{s:o, s:o}", "reference", vn_json_text(x->recorded_by[0]), "candidate",
+	                                      vn_json_text(x->recorded_by[1]))
+	                          : json_null();
 }
 
 static json_t *sets(const vn_experiment *x, const vn_repair *r)
@@ -246,6 +258,8 @@ vn_status vn_repair_json(const vn_repair_about *a, const vn_experiment *x, const
 	json_object_set_new(j, "model", vn_json_text(a->model));
 	json_object_set_new(j, "candidate", vn_json_text(a->candidate));
 	json_object_set_new(j, "precision", vn_json_text(a->precision));
+	json_object_set_new(j, "weights", json_string(a->weights));
+	json_object_set_new(j, "recorded_by", recorders(x));
 	json_object_set_new(j, "tokens", a->tokens ? json_integer(a->tokens) : json_null());
 	json_object_set_new(j, "limits", x->limits[0] ? vn_json_text(x->limits) : json_null());
 	json_object_set_new(j, "operations", json_integer(x->n));

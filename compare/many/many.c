@@ -28,8 +28,12 @@ static int by_label(const void *a, const void *b, void *rows)
 	return strcmp(row[*(const int *)a].label, row[*(const int *)b].label);
 }
 
-vn_status vn_many_sort(vn_many *m, vn_error *err)
+vn_status vn_many_filled(vn_many *m, vn_many_candidate *x, vn_error *err)
 {
+	/* There was room for rows that no candidate before it has. */
+	vn_many_cell *less = realloc(x->cell, ((size_t)m->n_rows + 1) * sizeof *less);
+	x->cell = less ? less : x->cell;
+	x->n_cells = m->n_rows;
 	int *order = realloc(m->by_label, ((size_t)m->n_rows + 1) * sizeof *order);
 	if (!order)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", m->n_rows);
@@ -134,21 +138,7 @@ static vn_status add_cells(vn_many *m, vn_many_candidate *x, const vn_comparison
 		const vn_many_cell cell = reduce(c, p);
 		st = vn_many_put(m, x, &row, &cell, i == first, err);
 	}
-	return st ? st : vn_many_sort(m, err);
-}
-
-static void say_about(const vn_recording *r, char *text, size_t room)
-{
-	static const char *const keys[] = { "engine", "engine_version", "precision", "device" };
-	*text = 0;
-	for (size_t i = 0; r && i < sizeof keys / sizeof *keys; i++) {
-		const char *v = vn_facts_get(vn_recording_run(r), keys[i]);
-		if (v && *v)
-			vn_text_add(text, room, "%s%s", *text ? ", " : "", v);
-	}
-	if (r)
-		vn_text_add(text, room, "%s%s weights", *text ? "; " : "", vn_recording_provenance(r));
-	vn_text_clean(text, room); /* it is untrusted text */
+	return st ? st : vn_many_filled(m, x, err);
 }
 
 static vn_status add_words(vn_many_candidate *x, const vn_comparison *c, const char *chosen, vn_error *err)
@@ -158,8 +148,8 @@ static vn_status add_words(vn_many_candidate *x, const vn_comparison *c, const c
 	x->verdict = vn_say_verdict(c);
 	x->counts = strdup(vn_say_counts(c, text));
 	x->start = strdup(vn_say_start(c, text));
-	say_about(c->opened.cand, text, sizeof text);
-	x->about = strdup(text);
+	x->about = strdup(vn_say_recorder(c->opened.cand, text));
+	x->ref_about = strdup(vn_say_recorder(c->opened.ref, text));
 	snprintf(text, sizeof text, "%.800s (%.200s)", c->request.limits->path, chosen);
 	x->limits = strdup(vn_text_clean(text, sizeof text));
 	snprintf(text, sizeof text, "%s", c->result.floor_from);
@@ -167,7 +157,7 @@ static vn_status add_words(vn_many_candidate *x, const vn_comparison *c, const c
 	for (int i = 0; i < c->result.warnings.n; i++)
 		vn_lines_add(&x->warnings, "%s", c->result.warnings.line[i]);
 	vn_next_commands(c, &x->next);
-	return x->counts && x->start && x->about && x->limits && x->floor
+	return x->counts && x->start && x->about && x->ref_about && x->limits && x->floor
 	           ? VN_OK
 	           : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 }
@@ -196,7 +186,7 @@ static vn_status add_reports(vn_many *m, vn_many_candidate *x, vn_comparison *c,
 
 	if (m->keep & VN_MANY_KEEP_JSON)
 		st = add_report(m, &x->json, c, "json", &full, err);
-	if (!st && (m->keep & VN_MANY_KEEP_PAGES) && m->n_pages++ < VN_MANY_PAGES)
+	if (!st && (m->keep & VN_MANY_KEEP_PAGES))
 		st = add_report(m, &x->page, c, "html", &page, err);
 	return st;
 }
@@ -257,7 +247,7 @@ void vn_many_finish(vn_many *m)
 {
 	for (int i = 0; i < m->n; i++) {
 		vn_many_candidate *x = &m->candidate[i];
-		char *const        text[] = { x->trouble, x->counts, x->start, x->about, x->limits, x->floor };
+		char *const        text[] = { x->trouble, x->counts, x->start, x->about, x->ref_about, x->limits, x->floor };
 		for (size_t k = 0; k < sizeof text / sizeof *text; k++)
 			free(text[k]);
 		vn_lines_free(&x->warnings);
@@ -299,6 +289,38 @@ int vn_many_odd(const vn_many *m, int row)
 	if (compared > 1 && outside == 1)
 		return last;
 	return compared > 1 && outside == compared ? VN_MANY_ALL : VN_MANY_SEVERAL;
+}
+
+/* Is candidate i worse than j? Those with the same verdict and first divergence stand in their order. */
+static bool is_worse(const vn_many *m, int i, int j)
+{
+	const vn_many_candidate *a = &m->candidate[i], *b = &m->candidate[j];
+	if (a->status != b->status)
+		return a->status > b->status;
+	if (a->first != b->first)
+		return b->first < 0 || (a->first >= 0 && a->first < b->first);
+	return i < j;
+}
+
+int vn_many_shown(const vn_many *m, bool shown[VN_MANY_MOST])
+{
+	int kept = 0;
+	for (int i = 0; i < m->n; i++) {
+		int worse = 0;
+		for (int j = 0; j < m->n; j++)
+			worse += m->candidate[j].page.bytes && is_worse(m, j, i);
+		shown[i] = m->candidate[i].page.bytes && worse < VN_MANY_PAGES;
+		kept += m->candidate[i].page.bytes > 0;
+	}
+	return kept;
+}
+
+const char *vn_many_ref_about(const vn_many *m)
+{
+	for (int i = 0; i < m->n; i++)
+		if (m->candidate[i].ref_about)
+			return m->candidate[i].ref_about;
+	return "";
 }
 
 bool vn_many_fails(const vn_many *m, int row)

@@ -18,7 +18,7 @@
 #include <stdio.h>
 
 enum { VN_MANY_MOST = 16 }; /* candidates */
-enum { VN_MANY_PAGES = 4 }; /* candidates that an HTML page shows side by side: the first that were compared */
+enum { VN_MANY_PAGES = 4 }; /* candidates that an HTML page shows side by side */
 
 typedef struct vn_many_cell {
 	bool           there; /* the comparison has the checkpoint; else the rest is not set */
@@ -38,11 +38,11 @@ typedef struct vn_many_kept {
 
 typedef struct vn_many_candidate {
 	const char   *path;
-	int           status;         /* 0 within, 1 outside, 2 not compared */
-	char         *trouble;        /* of status 2: why */
-	const char   *verdict;        /* as vn_say_verdict */
-	char         *counts, *start; /* as in words.h; "" if there is nothing to say */
-	char         *about;          /* "vernier-ref 1.0, f16; trained weights" */
+	int           status;            /* 0 within, 1 outside, 2 not compared */
+	char         *trouble;           /* of status 2: why */
+	const char   *verdict;           /* as vn_say_verdict */
+	char         *counts, *start;    /* as in words.h; "" if there is nothing to say */
+	char         *about, *ref_about; /* who recorded it, and its reference: "vernier-ref 1.0, f16; trained weights" */
 	/* limits with the reason for the choice; source of the floor, "": none */
 	char         *limits, *floor;
 	vn_verified   digests[2]; /* of the reference, of the candidate */
@@ -73,7 +73,6 @@ typedef struct vn_many {
 	int              *by_label, n_sorted; /* row indices sorted by label */
 	unsigned          keep;               /* vn_many_keep */
 	FILE             *reports;            /* NULL: nothing is kept */
-	int               n_pages;
 } vn_many;
 
 /* Results of vn_many_odd that are not a candidate. */
@@ -89,11 +88,11 @@ vn_status vn_many_add(vn_many *m, const char *path, vn_comparison *c, const char
 void      vn_many_finish(vn_many *m);
 
 /* The steps of vn_many_add, for many_send.c: room for the cells of a candidate that has n checkpoints; each of these,
- * first: its first divergence; and at last, vn_many_sort. */
+ * first: its first divergence; and at last, vn_many_filled. */
 vn_status vn_many_cells(const vn_many *m, vn_many_candidate *x, int n, vn_error *err);
 vn_status vn_many_put(vn_many *m, vn_many_candidate *x, const vn_many_row *row, const vn_many_cell *cell, bool first,
                       vn_error *err);
-vn_status vn_many_sort(vn_many *m, vn_error *err);
+vn_status vn_many_filled(vn_many *m, vn_many_candidate *x, vn_error *err);
 
 /* Returns a candidate's cell, or NULL if it does not have the checkpoint or was not compared. */
 const vn_many_cell *vn_many_cell_of(const vn_many *m, int row, int candidate);
@@ -101,6 +100,12 @@ const vn_many_cell *vn_many_cell_of(const vn_many *m, int row, int candidate);
  * VN_MANY_NONE (none is outside), VN_MANY_ALL (all of at least two are) or VN_MANY_SEVERAL (some
  * are, or the only one). */
 int                 vn_many_odd(const vn_many *m, int row);
+/* Returns who recorded the reference; "": of a vote, or no candidate was compared. */
+const char         *vn_many_ref_about(const vn_many *m);
+/* Sets shown[i] (n) of the candidates that the page shows side by side: of those whose page was kept, the
+ * VN_MANY_PAGES worst: outside before within, then by where they diverge, then as on the command line. Returns how many
+ * were kept. */
+int                 vn_many_shown(const vn_many *m, bool shown[VN_MANY_MOST]);
 /* Does any candidate fail here? */
 bool                vn_many_fails(const vn_many *m, int row);
 /* Copies a text of m->reports. Returns false if it cannot be read or written. */

@@ -54,7 +54,7 @@ static void candidate(const vn_many *m, int i, FILE *out)
 		fputs("</span>", out);
 	}
 	fputs("</td><td data-head=\"limits\">", out);
-	vn_html_text(out, x->limits ? x->limits : "");
+	vn_html_text(out, x->limits && *x->limits ? x->limits : "-");
 	fputs("</td><td data-head=\"floor\">", out);
 	vn_html_text(out, x->floor && *x->floor ? x->floor : "none");
 	fputs("</td></tr>\n", out);
@@ -154,18 +154,44 @@ static void beginning(const vn_many *m, FILE *out)
 
 	fputs("<p class=\"dim\">vernier compare: judged by <code>", out);
 	vn_html_text(out, m->ref);
-	fprintf(out, "</code></p>\n<h1 class=\"%s\">%s</h1>\n<p>%s.</p>\n", vn_many_status(m) ? "outside" : "within",
+	fputs("</code> ", out);
+	vn_html_text(out, vn_many_ref_about(m));
+	fprintf(out, "</p>\n<h1 class=\"%s\">%s</h1>\n<p>%s.</p>\n", vn_many_status(m) ? "outside" : "within",
 	        vn_many_say_all(m), vn_many_say_who(m, who));
 	candidates(m, out);
 	where_they_leave(m, out);
 }
 
-/* All of it without the script, which adds the maps and details of the first candidates. */
+/* "B, D" */
+static void letters(const vn_many *m, const bool *of, bool which, FILE *out)
+{
+	for (int i = 0, n = 0; i < m->n; i++)
+		if (m->candidate[i].page.bytes && of[i] == which)
+			fprintf(out, "%s%c", n++ ? ", " : "", vn_many_letter(i));
+}
+
+/* Says which candidates the script shows, if it does not show all. */
+static void shown_side_by_side(const vn_many *m, FILE *out)
+{
+	bool shown[VN_MANY_MOST];
+
+	if (vn_many_shown(m, shown) <= VN_MANY_PAGES)
+		return;
+	fputs("<p>Side by side below are ", out);
+	letters(m, shown, true, out);
+	fputs(", the four worst: outside before within, then by where they diverge. For the maps, details and values of ",
+	      out);
+	letters(m, shown, false, out);
+	fputs(" compare them alone; in the table of all checkpoints each has a column.</p>\n", out);
+}
+
+/* All of it without the script, which adds the maps and details of at most VN_MANY_PAGES candidates. */
 static void story(const void *context, FILE *out)
 {
 	const vn_many *m = context;
 
 	beginning(m, out);
+	shown_side_by_side(m, out);
 	fputs("<details class=\"all\"><summary>All checkpoints, a column for each candidate</summary>\n", out);
 	rows(m, out);
 	fputs("</details>\n", out);
@@ -174,12 +200,13 @@ static void story(const void *context, FILE *out)
 static vn_status data(const void *context, FILE *out, vn_error *err)
 {
 	const vn_many *m = context;
-	bool           good = true;
+	bool           good = true, shown[VN_MANY_MOST];
 	int            n = 0;
 
+	vn_many_shown(m, shown);
 	fputs("{\"schema\": \"vernier-compare-many/1\", \"candidates\": [", out);
 	for (int i = 0; good && i < m->n; i++)
-		if (m->candidate[i].page.bytes) {
+		if (shown[i]) {
 			fprintf(out, "%s\n{\"letter\": \"%c\", \"report\": ", n++ ? "," : "", vn_many_letter(i));
 			good = vn_many_copy(m, &m->candidate[i].page, out);
 			fputs("}", out);
@@ -204,6 +231,7 @@ vn_status vn_many_html(const vn_many *m, const vn_many_options *o, FILE *out, vn
 {
 	static const vn_page_parts parts = { title, story, data };
 
+	bool shown[VN_MANY_MOST];
 	(void)o;
-	return m->n_pages ? vn_page_write(&parts, m, out, err) : write_vote(m, out);
+	return vn_many_shown(m, shown) ? vn_page_write(&parts, m, out, err) : write_vote(m, out);
 }

@@ -12,6 +12,7 @@ static bool candidate(const vn_many *m, int i, FILE *out)
 
 	json_object_set_new(j, "letter", vn_json_letter(vn_many_letter(i)));
 	json_object_set_new(j, "path", vn_json_text(x->path));
+	json_object_set_new(j, "recorded_by", vn_json_text(x->about));
 	json_object_set_new(j, "status", json_integer(x->status));
 	json_object_set_new(j, "trouble", vn_json_text(x->trouble));
 	json_object_set_new(j, "refusals", vn_json_lines(&x->refusals));
@@ -52,6 +53,7 @@ static json_t *row(const vn_many *m, int at)
 vn_status vn_many_json(const vn_many *m, const vn_many_options *o, FILE *out, vn_error *err)
 {
 	static const char *const verdict[] = { "within", "outside", "trouble" };
+	const char *const        by = vn_many_ref_about(m);
 	vn_lines                 next = { 0 };
 	bool                     good;
 
@@ -59,6 +61,8 @@ vn_status vn_many_json(const vn_many *m, const vn_many_options *o, FILE *out, vn
 	fprintf(out, "{\n\"schema\": \"vernier-compare-many/1\",\n\"verdict\": \"%s\",\n\"reference\": ",
 	        verdict[vn_many_status(m)]);
 	good = vn_json_print_value(vn_json_text(m->ref), out);
+	fputs(",\n\"recorded_by\": ", out);
+	good = vn_json_print_value(*by ? vn_json_text(by) : json_null(), out) && good;
 	fputs(",\n\"elected\": ", out);
 	good = vn_json_print_value(m->vote ? vn_json_letter(vn_many_letter(m->elected)) : json_null(), out) && good;
 	fputs(",\n\"candidates\": [", out);

@@ -27,7 +27,7 @@ static void candidates(const vn_many *m, FILE *out)
 		fputs(x->status ? " | \u274c " : " | \u2705 ", out);
 		vn_markdown_code(out, vn_many_say_verdict(x, words), WORDS, 1);
 		fputs(" | ", out);
-		vn_markdown_code(out, x->limits ? x->limits : "-", SHOWN, 1);
+		vn_markdown_code(out, x->limits && *x->limits ? x->limits : "-", SHOWN, 1);
 		fputs(" | ", out);
 		vn_markdown_code(out, x->floor && *x->floor ? x->floor : "none", SHOWN, 1);
 		fputs(" |\n", out);
@@ -97,6 +97,10 @@ static void top(const vn_many *m, FILE *out)
 	fprintf(out, "### %s vernier: %s\n\n%s; judged by ", vn_many_status(m) ? "\u274c" : "\u2705", vn_many_say_all(m),
 	        vn_many_say_who(m, who));
 	vn_markdown_code(out, m->ref, SHOWN, 0);
+	if (*vn_many_ref_about(m)) {
+		fputs(" ", out);
+		vn_markdown_code(out, vn_many_ref_about(m), SHOWN, 0);
+	}
 	fputs("\n\n", out);
 	candidates(m, out);
 	vn_many_say(m, &said);

@@ -65,8 +65,7 @@ static bool put_report(FILE *out, const vn_many *m, const vn_many_kept *text)
 	return put_bytes(out, &text->bytes, sizeof text->bytes) && (text->bytes == 0 || vn_many_copy(m, text, out));
 }
 
-/* keep: false drops it. */
-static bool get_report(FILE *in, vn_many *m, vn_many_kept *text, bool keep)
+static bool get_report(FILE *in, vn_many *m, vn_many_kept *text)
 {
 	char buffer[1 << 14];
 	long left;
@@ -74,7 +73,7 @@ static bool get_report(FILE *in, vn_many *m, vn_many_kept *text, bool keep)
 	*text = (vn_many_kept) { 0 };
 	if (!get_bytes(in, &left, sizeof left))
 		return false;
-	if (keep && left) {
+	if (left) {
 		const long end = fseek(m->reports, 0, SEEK_END) == 0 ? ftell(m->reports) : -1;
 		if (end < 0)
 			return false;
@@ -91,13 +90,13 @@ static bool get_report(FILE *in, vn_many *m, vn_many_kept *text, bool keep)
 
 /* ---- a candidate ----------------------------------------------------------------------- */
 
-enum { TEXTS = 6 };
+enum { TEXTS = 7 };
 
 bool vn_many_send(const vn_many *m, FILE *out)
 {
 	const vn_many_candidate *x = &m->candidate[0];
-	const char *const        text[TEXTS] = { x->trouble, x->counts, x->start, x->about, x->limits, x->floor };
-	const int                n = x->status == 2 ? 0 : m->n_rows;
+	const char *const text[TEXTS] = { x->trouble, x->counts, x->start, x->about, x->ref_about, x->limits, x->floor };
+	const int         n = x->status == 2 ? 0 : m->n_rows;
 	bool good = put_bytes(out, &x->status, sizeof x->status) && put_bytes(out, &x->verdict, sizeof x->verdict) &&
 	            put_bytes(out, x->digests, sizeof x->digests) && put_bytes(out, &x->first, sizeof x->first);
 
@@ -131,12 +130,12 @@ static vn_status get_rows(FILE *in, vn_many *m, vn_many_candidate *x, int first,
 		free(row.label);
 		free(row.name);
 	}
-	return st || n == 0 ? st : vn_many_sort(m, err);
+	return st || n == 0 ? st : vn_many_filled(m, x, err);
 }
 
 static bool get_words(FILE *in, vn_many_candidate *x, int *first)
 {
-	char **const text[TEXTS] = { &x->trouble, &x->counts, &x->start, &x->about, &x->limits, &x->floor };
+	char **const text[TEXTS] = { &x->trouble, &x->counts, &x->start, &x->about, &x->ref_about, &x->limits, &x->floor };
 	bool         good = get_bytes(in, &x->status, sizeof x->status) && get_bytes(in, &x->verdict, sizeof x->verdict) &&
 	            get_bytes(in, x->digests, sizeof x->digests) && get_bytes(in, first, sizeof *first);
 
@@ -156,8 +155,7 @@ vn_status vn_many_receive(vn_many *m, const char *path, FILE *in, vn_error *err)
 		st = vn_fail(err, VN_ERR_IO, "what a process found cannot be read: %s", strerror(errno));
 	if (!st)
 		st = get_rows(in, m, x, first, err);
-	if (!st && (!get_report(in, m, &x->json, true) || !get_report(in, m, &x->page, m->n_pages < VN_MANY_PAGES)))
+	if (!st && (!get_report(in, m, &x->json) || !get_report(in, m, &x->page)))
 		st = vn_fail(err, VN_ERR_IO, "a temporary file for the reports of the candidates: %s", strerror(errno));
-	m->n_pages += !st && x->page.bytes > 0;
 	return st;
 }

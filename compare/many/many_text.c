@@ -134,7 +134,11 @@ vn_status vn_many_text(const vn_many *m, const vn_many_options *o, FILE *out, vn
 	vn_lines said = { 0 };
 
 	(void)err;
-	fprintf(out, "%-10s %s\n", "reference", shown(m->ref, path));
+	const char *const by = vn_many_ref_about(m);
+	fprintf(out, "%-10s %s", "reference", shown(m->ref, path));
+	if (*by)
+		fprintf(out, "  %s(%s)%s", VN_DIM(o->colour), by, VN_COLOUR_OFF(o->colour));
+	fputc('\n', out);
 	for (int i = 0; i < m->n; i++)
 		candidate(m, i, o, out);
 	table(m, o, out);

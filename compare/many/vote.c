@@ -134,6 +134,17 @@ static vn_verified digests_of(const vn_many *pairs, int n, int i, const char *pa
 	return most;
 }
 
+/* Who recorded recording i, by any comparison that opened it. */
+static char *about_of(const vn_many *pairs, int n, int i, const char *path)
+{
+	for (int j = 0; j < n; j++) {
+		const vn_many_candidate *pair = j == i ? NULL : &pairs->candidate[pair_of(n, i, j)];
+		if (pair && pair->about)
+			return strdup(pair->path == path ? pair->about : pair->ref_about);
+	}
+	return strdup("");
+}
+
 /* Whether it belongs to the majority in all n_rows checkpoints, and its status under --strict. */
 static vn_status say_one(vn_vote *v, vn_many_candidate *x, int with, int n_rows, bool strict, vn_error *err)
 {
@@ -182,6 +193,7 @@ static vn_status count_one(vn_vote *v, const vn_many *pairs, int n, int i, bool 
 	x->digests[1] = digests_of(pairs, n, i, x->path);
 	if (say_one(v, x, with, pairs->n_rows, strict, err))
 		return VN_ERR_NOMEM;
+	x->about = about_of(pairs, n, i, x->path);
 	x->limits = strdup(i == v->many.elected || pair->status == 2 ? "" : pair->limits);
 	x->floor = strdup(i == v->many.elected || pair->status == 2 ? "" : pair->floor);
 	if (i != v->many.elected && pair->status != 2) {
@@ -189,7 +201,7 @@ static vn_status count_one(vn_vote *v, const vn_many *pairs, int n, int i, bool 
 			vn_lines_add(&x->next, "%s", pair->next.line[k]);
 		x->json = pair->json;
 	}
-	return x->limits && x->floor ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	return x->about && x->limits && x->floor ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 }
 
 vn_status vn_vote_count(vn_vote *v, const vn_many *pairs, char *const *path, int n, bool strict, vn_error *err)

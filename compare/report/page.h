@@ -27,17 +27,18 @@ enum { VN_PAGE_HOLDS = 2000 };
 /* What many checkpoints have in common, each once, by number. */
 typedef struct vn_page_shared {
 	json_t *index; /* the text of each: its number */
-	json_t *kind;  /* of rows: name, operation, shape, status, metrics of the limits */
+	json_t *kind;  /* of rows: operation, shape, status, metrics of the limits; the name if it is not that of the layer
+	                * and point */
 	json_t *rule;  /* of limits, as in the JSON report */
 } vn_page_shared;
 
 /* Returns the number of a value in a list, to which a new value is added; -1 without memory. Takes the reference to
  * value. */
 json_int_t vn_page_number(json_t *index, json_t *list, json_t *value);
-/* Writes a checkpoint as a row of 8 numbers: its place among all, kind, step, order, nmse, floor,
- * used, and which of the limits uses most (-1: it has none). Returns false without memory. */
+/* Writes a checkpoint as a row of 9 numbers: its place among all, kind, step, order, nmse, floor,
+ * used, which of the limits uses most (-1: it has none), and layer. Returns false without memory. */
 bool       vn_page_row(const vn_page_shared *k, const vn_comparison *c, const vn_checkpoint *p, int at, FILE *out);
-/* The operations of the plan in order, for the graph of a layer: op, layer, the names of the outputs, and the
+/* The operations of the recordings' plan, or of the model's, in order, for the graph of a layer: op, layer, the names of the outputs, and the
  * numbers of the operations that it reads; null without a plan. Returns a new reference. */
 json_t    *vn_page_plan(const vn_comparison *c);
 

@@ -4,6 +4,7 @@
 #include "compare/judge/baseline.h"
 #include "compare/report/page.h"
 
+#include "libref/model/model.h"
 #include "libref/plan/plan.h"
 
 #include <math.h>
@@ -66,9 +67,12 @@ static json_t *kind_of(const vn_comparison *c, const vn_checkpoint *p)
 {
 	const vn_entry *e = vn_entry_of(c, p);
 	json_t         *j = json_object(), *metrics = json_array();
+	char            usual[VN_NAME_MAX];
 
-	json_object_set_new(j, "name", vn_json_text(p->name));
-	json_object_set_new(j, "layer", json_integer(p->layer));
+	/* 100,000 names would be most of a page; most follow from the layer, which stands in the row. */
+	snprintf(usual, sizeof usual, "layer%d.%s", p->layer, vn_point_of(p));
+	if (strcmp(p->name, usual) != 0)
+		json_object_set_new(j, "name", vn_json_text(p->name));
 	json_object_set_new(j, "point", vn_json_text(vn_point_of(p)));
 	json_object_set_new(j, "op", vn_json_text(vn_op_of(c, p)));
 	json_object_set_new(j, "shape", vn_json_integers(e->shape.dim, e->shape.rank));
@@ -129,7 +133,7 @@ bool vn_page_row(const vn_page_shared *k, const vn_comparison *c, const vn_check
 	put_number(out, vn_metric_shown(p, VN_M_NMSE));
 	put_number(out, p->has_floor ? vn_floor_value(p, VN_M_NMSE) : NAN);
 	put_number(out, used);
-	fprintf(out, ",%d", most);
+	fprintf(out, ",%d,%d", most, p->layer);
 	return true;
 }
 
@@ -154,9 +158,10 @@ static json_t *node(const vn_plan *plan, const vn_node *n)
 
 json_t *vn_page_plan(const vn_comparison *c)
 {
-	json_t *nodes = c->opened.plan ? json_array() : json_null();
+	const vn_plan *plan = c->opened.plan ? c->opened.plan : c->opened.model ? vn_model_plan(c->opened.model) : NULL;
+	json_t        *nodes = plan ? json_array() : json_null();
 
-	for (int i = 0; c->opened.plan && i < c->opened.plan->n_nodes; i++)
-		json_array_append_new(nodes, node(c->opened.plan, &c->opened.plan->node[i]));
+	for (int i = 0; plan && i < plan->n_nodes; i++)
+		json_array_append_new(nodes, node(plan, &plan->node[i]));
 	return nodes;
 }

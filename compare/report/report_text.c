@@ -46,18 +46,9 @@ static const char *shown(const char *path, char room[PATH_MAX])
 
 static void recording_line(const page *p, const char *what, const vn_recording *r)
 {
-	static const char *const keys[] = { "engine", "engine_version", "precision", "device" };
-	char                     text[1200] = "", path[PATH_MAX], tensors[VN_TENSORS_WORDS];
-	size_t                   used = 0;
-	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-		const char *v = vn_facts_get(vn_recording_run(r), keys[i]);
-		if (v && *v)
-			used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "", v);
-	}
-	vn_text_clean(text, sizeof text); /* it is untrusted text */
-	fprintf(p->out, "%-10s %s  %s(%s%s%s weights; %s)%s\n", what, shown(vn_recording_path(r), path), DIM(p), text,
-	        used ? "; " : "", vn_recording_provenance(r),
-	        vn_recording_say_tensors(r, 0, vn_recording_count(r), tensors), PLAIN(p));
+	char who[VN_RECORDER], path[PATH_MAX], tensors[VN_TENSORS_WORDS];
+	fprintf(p->out, "%-10s %s  %s(%s; %s)%s\n", what, shown(vn_recording_path(r), path), DIM(p),
+	        vn_say_recorder(r, who), vn_recording_say_tensors(r, 0, vn_recording_count(r), tensors), PLAIN(p));
 }
 
 static void head(const page *p)

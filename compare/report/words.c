@@ -290,3 +290,20 @@ void vn_say_scores(const vn_comparison *c, vn_lines *lines)
 		             agreement(g->value, g->argmax_strict, g->kl_half, text), c->result.point[g->worst].step);
 	}
 }
+
+/* ---- recordings -------------------------------------------------------------------- */
+
+const char *vn_say_recorder(const vn_recording *r, char text[VN_RECORDER])
+{
+	static const char *const keys[] = { "engine", "engine_version", "precision", "device" };
+
+	*text = 0;
+	for (size_t i = 0; r && i < sizeof keys / sizeof *keys; i++) {
+		const char *v = vn_facts_get(vn_recording_run(r), keys[i]);
+		if (v && *v)
+			vn_text_add(text, VN_RECORDER, "%s%.90s", *text ? ", " : "", v);
+	}
+	if (r)
+		vn_text_add(text, VN_RECORDER, "%s%s weights", *text ? "; " : "", vn_recording_provenance(r));
+	return vn_text_clean(text, VN_RECORDER); /* it is untrusted text */
+}

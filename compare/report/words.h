@@ -16,6 +16,11 @@ const char *vn_say_verdict(const vn_comparison *c);
 const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS]);
 const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS]);
 
+/* Writes who recorded it, by its own words: "vernier-ref 1.0, f16, cpu; trained weights". NULL: writes "".
+ * Returns text, cleaned. */
+enum { VN_RECORDER = 400 };
+const char *vn_say_recorder(const vn_recording *r, char text[VN_RECORDER]);
+
 /* Adds "; 74 digests checked, 2 do not match, 3 tensors without one" to a text of `room` bytes. */
 void        vn_say_digests(const vn_verified *d, char *text, size_t room);
 /* Returns why the origins are origins, for use after a colon. */

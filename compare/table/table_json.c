@@ -10,9 +10,9 @@ static json_t *recording(const vn_many *m, int i)
 {
 	static const char *const       verdict[] = { "within", "outside", "trouble" };
 	const vn_many_candidate *const x = &m->candidate[i];
-	return json_pack("{s:o, s:o, s:s, s:o, s:o}", "letter", vn_json_letter(vn_many_letter(i)), "path",
-	                 vn_json_text(x->path), "verdict", verdict[x->status], "trouble", vn_json_text(x->trouble),
-	                 "refusals", vn_json_lines(&x->refusals));
+	return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o}", "letter", vn_json_letter(vn_many_letter(i)), "path",
+	                 vn_json_text(x->path), "recorded_by", vn_json_text(x->about), "verdict", verdict[x->status],
+	                 "trouble", vn_json_text(x->trouble), "refusals", vn_json_lines(&x->refusals));
 }
 
 /* One line of a group, or null. flags: what a number that is not finite was. */
@@ -71,6 +71,8 @@ vn_status vn_table_json(const vn_table *t, FILE *out, vn_error *err)
 	fprintf(out,
 	        "{\n\"schema\": \"vernier-table/1\",\n\"verdict\": \"%s\",\n\"reference\": ", verdict[vn_many_status(m)]);
 	good = vn_json_print_value(vn_json_text(m->ref), out);
+	fputs(",\n\"recorded_by\": ", out);
+	good = vn_json_print_value(*vn_many_ref_about(m) ? vn_json_text(vn_many_ref_about(m)) : json_null(), out) && good;
 	fputs(",\n\"candidates\": [", out);
 	for (int i = 0; good && i < m->n; i++) {
 		fputs(i ? ",\n" : "\n", out);

@@ -71,6 +71,13 @@ static const char *who_is(const vn_table *t, int line, char text[16])
 	return text;
 }
 
+/* Who recorded a line's tensors; "" if it was not compared. */
+static const char *about_of(const vn_table *t, int line)
+{
+	const char *about = line ? t->many->candidate[line - 1].about : vn_many_ref_about(t->many);
+	return about ? about : "";
+}
+
 static const char *status_of(const vn_table *t, int row, int line)
 {
 	const vn_many_cell *x = line ? vn_many_cell_of(t->many, row, line - 1) : NULL;
@@ -136,6 +143,8 @@ static void one_line(const vn_table *t, int row, const vn_table_group *g, int li
 		fprintf(out, "  %s", status);
 	else
 		cell(t, out, status);
+	if (t->form == VN_TABLE_CSV)
+		cell(t, out, about_of(t, line));
 	end_line(t, out);
 }
 
@@ -165,6 +174,8 @@ static void heading(const vn_table *t, int width, FILE *out)
 			fprintf(out, "  %*s", i < 6 ? PLACES : 0, behind[i]);
 		else
 			cell(t, out, behind[i]);
+	if (t->form == VN_TABLE_CSV)
+		cell(t, out, "recorded by");
 	end_line(t, out);
 	if (t->form == VN_TABLE_MARKDOWN) {
 		fputs("|---|--:|---|", out);
@@ -174,14 +185,14 @@ static void heading(const vn_table *t, int width, FILE *out)
 	}
 }
 
-/* Lists the recordings. A CSV has only the table, because programs read it. */
+/* Lists the recordings. In a CSV they have a column. */
 static void recordings(const vn_table *t, FILE *out)
 {
 	char path[PATH_MAX], who[16];
 
 	for (int line = 0; line <= t->many->n; line++) {
 		const vn_many_candidate *x = line ? &t->many->candidate[line - 1] : NULL;
-		const char              *about = x && x->about ? x->about : "";
+		const char              *about = about_of(t, line);
 		snprintf(path, sizeof path, "%s", x ? x->path : t->many->ref);
 		if (t->form == VN_TABLE_TEXT) {
 			fprintf(out, "%-10s %s%s%s", who_is(t, line, who), vn_text_clean(path, sizeof path), x ? "  " : "",

@@ -42,3 +42,19 @@ capture tied --ids "$IDS" -o tied.h5
 capture tied --ids "$IDS" --precision f16 -o tied16.h5
 check tied.h5
 compare tied.h5 tied16.h5
+echo "== logits alone, written without a digest by another program"
+$PYTHON - <<'END_PYTHON'
+import h5py
+for name in "bad", "ref":
+    with h5py.File(name + ".h5") as f, h5py.File(name + "_logits.h5", "w") as g:
+        g.attrs.update(format="vernier-checkpoint", format_version=1, complete=1)
+        run = g.create_group("run")
+        run.attrs.update(engine="theirs", precision="f32")
+        for key in "token_ids", "positions":
+            run[key] = f["run/" + key][()]
+        step = g.create_group("step.0")
+        step.attrs.update(position=0, tokens=len(run["token_ids"]))
+        step["logits"] = f["step.0/logits"][()]
+        step["logits"].attrs.update(axes="token vocab", order=0)
+END_PYTHON
+for name in bad ref; do vernier show ${name}_logits.h5 --check --strict 2>&1; echo "[$?]"; done

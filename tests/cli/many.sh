@@ -26,6 +26,7 @@ echo "== the other forms"
 say compare ref.h5 half.h5 rope.h5 short.h5 -o r.md -o r.json -o r.html
 grep -c '^| `layer' r.md
 grep -oE '<h1.*</h1>|<p>[0-9].*' r.html
+grep -h 'judged by' r.md r.html
 $PYTHON - <<'PY'
 import json, subprocess, os
 j = json.load(open("r.json"))
@@ -58,6 +59,8 @@ say compare ref.h5 $many rope.h5
 
 echo "== without a reference the majority decides"
 say compare --vote half.h5 rope.h5 bf16.h5 --points 'layer1.*_rope'
+vernier compare --vote half.h5 rope.h5 bf16.h5 --points 'layer1.*_rope' -o v.md -o v.html >/dev/null
+grep '^| [A-C]' v.md; grep -o '<tr><th scope="row">[A-C]<.*' v.html
 say compare --vote rope.h5 short.h5 ref.h5 half.h5 --points 'layer1.*_rope'
 vernier compare --vote half.h5 rope.h5 bf16.h5 -o vote.json -o vote.html
 $PYTHON -c "

@@ -54,7 +54,7 @@ for p, (r, c) in zip(t["checkpoints"], zip(rows[1::2], rows[2::2])):
     for of, row in ((p["reference"], r), (p["candidates"][0]["tensor"], c)):
         own = [str(p["token"])] + of["values"] + [of[k] for k in ("min", "max", "mean", "rms")]
         wrong += not all(math.isclose(float(a), float(b), rel_tol=1e-8, abs_tol=1e-12) for a, b in zip(own, [row[1]] + row[3:15]))
-    wrong += p["candidates"][0]["status"] != c[-1].lower() or not math.isclose(p["candidates"][0]["max_abs"], float(c[-3]), rel_tol=1e-8)
+    wrong += p["candidates"][0]["status"] != c[-2].lower() or not math.isclose(p["candidates"][0]["max_abs"], float(c[-4]), rel_tol=1e-8)
 print(len(t["checkpoints"]), "checkpoints in JSON,", wrong, "other than in CSV;", t["schema"], t["verdict"])
 PY
 

@@ -71,3 +71,10 @@ d = h5py.File('f16.h5', 'r+')['step.0/layer0/q_rope']
 d[0, 0, 0] += 1"
 say show f16.h5 layer0.q_rope --values damaged.txt
 echo damaged*
+echo "== the tokens"
+say show f32.h5 token_ids --values ids.txt
+cat ids.txt
+say show f32.h5 positions --values positions.npy
+$PYTHON -c "
+import h5py, numpy as np
+print((np.load('positions.npy') == h5py.File('f32.h5')['run/positions'][()]).all())"

@@ -14,19 +14,21 @@ const given = JSON.parse(source);
 
 const labelOf = (c) => (c.step ? `step.${c.step}/${c.name}` : c.name);
 
-// A checkpoint of which the page has a row: its place, kind, step, order, nmse, floor, used, and which of the limits uses most.
+// A checkpoint of which the page has a row: its place, kind, step, order, nmse, floor, used, which of the limits uses most, layer.
 // There may be a hundred thousand of them.
-const ROW = 8;
+const ROW = 9;
 class Brief {
 	constructor(rows, from, kinds) {
 		this.rows = rows;
 		this.from = from;
 		this.kind = kinds[rows[from + 1]];
 		this.step = rows[from + 2];
+		this.name = this.kind.name ?? (this.kind.names[this.layer] ??= `layer${this.layer}.${this.kind.point}`);
 		this.worstUsed = rows[from + 7] < 0 ? NaN : rows[from + 6] ?? Infinity;
 	}
 	get brief() { return true; }
 	get order() { return this.rows[this.from + 3]; }
+	get layer() { return this.rows[this.from + 8]; }
 	get metrics() { return { nmse: this.rows[this.from + 4] }; }
 	get floor() { return this.rows[this.from + 5] === null ? undefined : { nmse: this.rows[this.from + 5] }; }
 	get limits() {
@@ -34,7 +36,7 @@ class Brief {
 		return most < 0 ? [] : [{ metric: this.kind.limited[most], used: this.rows[this.from + 6] }];
 	}
 }
-for (const key of ["of", "name", "layer", "point", "op", "shape", "axes", "elements", "status", "fails", "origin", "since"])
+for (const key of ["of", "point", "op", "shape", "axes", "elements", "status", "fails", "origin", "since"])
 	Object.defineProperty(Brief.prototype, key, { get() { return this.kind[key]; } });
 
 function inFull(c, rules, of) {
@@ -60,7 +62,7 @@ function merged(full, rows, kinds) {
 // Of one candidate: its report, a way to find a checkpoint, and the details of some.
 class Side {
 	constructor({ letter, report: { checkpoints, rows, kinds, rules, ...rest } }, of) {
-		const kind = kinds.map((k) => Object.assign(cleaned(k), { of })), rule = cleaned(rules);
+		const kind = kinds.map((k) => Object.assign(cleaned(k), { of, names: [] })), rule = cleaned(rules);
 		this.letter = letter;
 		this.report = { ...cleaned(rest), checkpoints: merged(checkpoints.map((c) => inFull(c, rule, of)), rows, kind) };
 		this.toldOf = new Map(this.report.divergences.map((d) => [d.name, d]));
