@@ -27,20 +27,28 @@ static vn_tensor tensor_of(const float *x, int vocab)
 	return (vn_tensor) { VN_F32, { 2, { ROWS, vocab } }, x };
 }
 
-/* Chooses among these; *some is left as it was chosen. */
-static bool choose(int vocab, vn_some_rows *some, double *off)
+/* Chooses among these, in the last n rows; *some is left as it was chosen. */
+static bool choose_in(int n, int vocab, vn_some_rows *some, double *off)
 {
 	vn_plan     *plan = plan_of(vocab);
 	vn_recompute p = { .site = { .plan = plan, .target = vn_plan_find(plan, "logits"), .cand = tensor_of(is, vocab) },
-		               .n_sample = ROWS,
+		               .n_sample = n,
 		               .threads = 1 };
 	const vn_tensor made = tensor_of(own, vocab);
-	const bool      chosen = vn_recompute_choose(&p, &made) != NULL;
+	p.site.first = 3; /* the checkpoint's first token */
+	for (int i = 0; i < n; i++)
+		p.sample[i] = p.site.first + ROWS - n + i;
+	const bool chosen = vn_recompute_choose(&p, &made) != NULL;
 
 	*some = p.some;
 	*off = p.some_off;
 	vn_plan_destroy(plan);
 	return chosen;
+}
+
+static bool choose(int vocab, vn_some_rows *some, double *off)
+{
+	return choose_in(ROWS, vocab, some, off);
 }
 
 static void fill(void)
@@ -115,12 +123,27 @@ static void without_an_error_or_with_few_columns_none_are(void)
 	CU_ASSERT_FALSE(choose(4 * VN_SOME_BLOCKS * BLOCK - 1, &s, &off));
 }
 
+static void only_the_rows_of_the_look_count(void)
+{
+	vn_some_rows s;
+	double       off;
+
+	fill();
+	is[3] = 9;
+	CU_ASSERT_TRUE(choose(V, &s, &off));
+	CU_ASSERT_FALSE(choose_in(1, V, &s, &off));
+	is[V + 10003] = 9;
+	CU_ASSERT_TRUE(choose_in(1, V, &s, &off));
+	CU_ASSERT_TRUE(covers(&s, 10003));
+}
+
 int main(void)
 {
 	CU_TestInfo tests[] = {
 		TEST(the_worst_blocks_and_some_at_equal_distances_are_chosen),
 		TEST(of_many_errors_the_largest_count),
 		TEST(without_an_error_or_with_few_columns_none_are),
+		TEST(only_the_rows_of_the_look_count),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("recompute_look", tests);

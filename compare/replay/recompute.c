@@ -100,6 +100,19 @@ static void forget_checkpoint(vn_recompute *p)
 	p->some.n = 0;
 }
 
+/* Some rows of the checkpoint at equal distances, or all. */
+static void choose_rows(vn_recompute *p)
+{
+	p->n_sample = p->rows < VN_RECOMPUTE_SAMPLE ? (int)p->rows : VN_RECOMPUTE_SAMPLE;
+	for (int i = 0; i < p->n_sample; i++)
+		p->sample[i] = p->site.first + (i ? (p->rows - 1) * i / (p->n_sample - 1) : 0);
+}
+
+int64_t vn_recompute_row(const vn_recompute *p, int i)
+{
+	return p->site.sampled ? i : p->sample[i] - p->site.first;
+}
+
 static vn_status take_candidate(vn_recompute *p, vn_error *err)
 {
 	const vn_checkpoint *k = &p->c->result.point[p->at];
@@ -119,22 +132,20 @@ static vn_status take_candidate(vn_recompute *p, vn_error *err)
 		vn_recording_release(p->c->opened.cand, k->cand);
 		return VN_OK;
 	}
-	if (v->size[0] != VN_T || p->rows <= VN_RECOMPUTE_SAMPLE || vn_value_row(v) * p->rows <= MANY || v->node < 0 ||
-	    p->site.plan->node[v->node].op != VN_OP_LINEAR)
+	if (v->size[0] != VN_T || v->node < 0 || p->site.plan->node[v->node].op != VN_OP_LINEAR)
+		return VN_OK;
+	choose_rows(p);
+	if (p->rows <= VN_RECOMPUTE_SAMPLE || vn_value_row(v) * p->rows <= MANY)
 		return VN_OK;
 	const size_t row = (size_t)vn_value_row(v) * vn_dtype_size(t.dtype);
 	char        *x = p->own = malloc(row * VN_RECOMPUTE_SAMPLE);
 	if (!x)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows of %s", v->name);
-	for (int i = 0; i < VN_RECOMPUTE_SAMPLE; i++) {
-		const int64_t at = (p->rows - 1) * i / (VN_RECOMPUTE_SAMPLE - 1);
-		p->sample[i] = p->site.first + at;
-		memcpy(x + (size_t)i * row, (const char *)t.data + (size_t)at * row, row);
-	}
-	p->n_sample = VN_RECOMPUTE_SAMPLE;
+	for (int i = 0; i < p->n_sample; i++)
+		memcpy(x + (size_t)i * row, (const char *)t.data + (size_t)vn_recompute_row(p, i) * row, row);
 	p->site.sampled = true;
 	p->site.cand.data = x;
-	p->site.cand.shape.dim[0] = VN_RECOMPUTE_SAMPLE;
+	p->site.cand.shape.dim[0] = p->n_sample;
 	vn_recording_release(p->c->opened.cand, k->cand);
 	return VN_OK;
 }

@@ -77,7 +77,7 @@ bool           vn_recompute_has(const vn_recompute *p, int value);
  * by token. */
 vn_status      vn_recompute_glance(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *off,
                                    vn_error *err);
-/* For logits, of which rows are sampled. Chooses blocks of the vocabulary for a first look at hypotheses: those
+/* For logits. Chooses blocks of the vocabulary for a first look at hypotheses: those
  * where the unmodified plan, which made `own`, is worst, and as many at equal distances. NULL: it is no such
  * checkpoint, or the unmodified plan leaves no error. */
 const vn_some_rows *vn_recompute_choose(vn_recompute *p, const vn_tensor *own);

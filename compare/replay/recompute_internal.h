@@ -8,7 +8,7 @@
 #include "libref/exec/eval.h"
 #include "libref/plan/fault.h"
 
-enum { VN_RECOMPUTE_SAMPLE = 64 }; /* rows sampled from the logits' vocabulary */
+enum { VN_RECOMPUTE_SAMPLE = 64 }; /* the most rows of logits in a first look, or of many logits at all */
 
 typedef struct vn_recompute_width {
 	vn_policy      policy;
@@ -33,13 +33,13 @@ struct vn_recompute {
 	int                disregarded; /* a value that is not taken from the recording; -1: none */
 	int64_t            rows;        /* rows of the checkpoint among the site's tokens */
 	int64_t            sample[VN_RECOMPUTE_SAMPLE];
-	int                n_sample; /* 0: all rows are used */
-	vn_some_rows       some;     /* of the sampled logits: the columns of a first look; n 0: not chosen */
-	double             some_off; /* the nmse there that the unmodified plan leaves */
-	void              *own;      /* data of site.cand, unless it lies in the file */
+	int          n_sample; /* rows of a product's output for a first look; if site.sampled, the only ones computed */
+	vn_some_rows some;     /* of logits: the columns of a first look; n 0: not chosen */
+	double       some_off; /* the nmse there that the unmodified plan leaves */
+	void        *own;      /* data of site.cand, unless it lies in the file */
 	/* (nodes): marks of the search for the span: seen, and seen for all tokens */
-	signed char       *seen;
-	bool               narrow; /* no operation of the span needs tokens that were not captured */
+	signed char *seen;
+	bool         narrow; /* no operation of the span needs tokens that were not captured */
 };
 
 /* A plan that is tried: what it computes differently from the unmodified one. */
@@ -53,6 +53,9 @@ typedef struct vn_recompute_plan {
 } vn_recompute_plan;
 
 /* ---- recompute.c: what was captured ------------------------------------------------------------- */
+
+/* Where row i of the look lies in site.cand and in what a plan makes of it. */
+int64_t vn_recompute_row(const vn_recompute *p, int i);
 
 typedef enum vn_held { VN_HELD_NOT, VN_HELD_ROWS, VN_HELD_ALL } vn_held;
 

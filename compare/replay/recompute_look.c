@@ -1,4 +1,4 @@
-/* recompute_look.c: a first look at what a plan makes of logits: some columns of the sampled rows. */
+/* recompute_look.c: a first look at what a plan makes of logits: some columns of some rows. */
 #include "compare/replay/recompute_internal.h"
 
 #include <math.h>
@@ -71,6 +71,11 @@ static void choose_blocks(vn_recompute *p, double *off, const double *cc, int64_
 	p->some_off = all > 0 ? dd / all : 0;
 }
 
+static void row_to_f64(double *z, const vn_tensor *x, int64_t row, int64_t of)
+{
+	vn_to_f64(z, (const char *)x->data + (size_t)(row * of) * vn_dtype_size(x->dtype), x->dtype, (size_t)of);
+}
+
 const vn_some_rows *vn_recompute_choose(vn_recompute *p, const vn_tensor *own)
 {
 	const vn_value *v = &p->site.plan->value[p->site.target];
@@ -83,8 +88,10 @@ const vn_some_rows *vn_recompute_choose(vn_recompute *p, const vn_tensor *own)
 	double *z = malloc(n * sizeof *z), *c = malloc(n * sizeof *c);
 	double *off = malloc((size_t)blocks * sizeof *off), *cc = calloc((size_t)blocks, sizeof *cc);
 	if (z && c && off && cc) {
-		vn_to_f64(z, own->data, own->dtype, n);
-		vn_to_f64(c, p->site.cand.data, p->site.cand.dtype, n);
+		for (int i = 0; i < p->n_sample; i++) {
+			row_to_f64(z + i * of, own, vn_recompute_row(p, i), of);
+			row_to_f64(c + i * of, &p->site.cand, vn_recompute_row(p, i), of);
+		}
 #pragma omp parallel for num_threads(p->threads)
 		for (int64_t b = 0; b < blocks; b++)
 			off[b] = off_in(p, z, c, of, first_of(b, of), &cc[b]);
@@ -106,16 +113,36 @@ static vn_status no_memory(vn_error *err)
 	return vn_fail(err, VN_ERR_NOMEM, "no memory for columns of logits");
 }
 
-/* Copies the chosen columns of x (rows, of), `size` bytes each. */
-static void *pick_columns(const vn_some_rows *s, const void *x, int64_t rows, size_t size)
+/* Copies the chosen columns of one row, `size` bytes each. */
+static void pick_row(const vn_some_rows *s, const char *x, size_t size, char *y)
 {
 	const size_t block = (size_t)s->width * size;
-	char        *y = malloc((size_t)(rows * s->n) * block + 1);
+
+	for (int k = 0; k < s->n; k++)
+		memcpy(y + (size_t)k * block, x + (size_t)s->first[k] * size, block);
+}
+
+/* Copies the chosen columns of x (rows, of). */
+static void *pick_columns(const vn_some_rows *s, const void *x, int64_t rows, size_t size)
+{
+	const size_t row = (size_t)s->of * size, picked = (size_t)(s->n * s->width) * size;
+	char        *y = malloc((size_t)rows * picked + 1);
 
 	for (int64_t i = 0; y && i < rows; i++)
-		for (int k = 0; k < s->n; k++)
-			memcpy(y + (size_t)(i * s->n + k) * block, (const char *)x + (size_t)(i * s->of + s->first[k]) * size,
-			       block);
+		pick_row(s, (const char *)x + (size_t)i * row, size, y + (size_t)i * picked);
+	return y;
+}
+
+/* The chosen columns of the candidate, in its rows of the look. */
+static void *pick_candidate(const vn_recompute *p)
+{
+	const vn_tensor *t = &p->site.cand;
+	const size_t     size = vn_dtype_size(t->dtype), row = (size_t)p->some.of * size;
+	const size_t     picked = (size_t)(p->some.n * p->some.width) * size;
+	char            *y = malloc((size_t)p->n_sample * picked + 1);
+
+	for (int i = 0; y && i < p->n_sample; i++)
+		pick_row(&p->some, (const char *)t->data + (size_t)vn_recompute_row(p, i) * row, size, y + (size_t)i * picked);
 	return y;
 }
 
@@ -213,7 +240,7 @@ static vn_status columns(vn_recompute_plan *r, int value, void **out, vn_error *
 vn_status vn_recompute_look(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *share,
                             vn_error *err)
 {
-	const size_t      size = vn_dtype_size(p->site.cand.dtype), n = (size_t)(p->n_sample * p->some.n * p->some.width);
+	const size_t      n = (size_t)(p->n_sample * p->some.n * p->some.width);
 	vn_recompute_plan r;
 	double            dd = 0, cc = 0;
 	void             *out = NULL, *is = NULL;
@@ -222,8 +249,7 @@ vn_status vn_recompute_look(vn_recompute *p, const vn_plan *plan, const vn_tenso
 
 	if (!st && !p->some.n)
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "no columns are chosen");
-	if (!st && !(st = columns(&r, p->site.target, &out, err)) &&
-	    (!z || !(is = pick_columns(&p->some, p->site.cand.data, p->n_sample, size))))
+	if (!st && !(st = columns(&r, p->site.target, &out, err)) && (!z || !(is = pick_candidate(p))))
 		st = no_memory(err);
 	if (!st) {
 		vn_to_f64(z, out, r.w->eval->width, n);

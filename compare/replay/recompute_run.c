@@ -292,7 +292,7 @@ static bool shape_fits(const run *r, int slot)
 	const vn_recompute *p = r->p;
 	const vn_value     *v = &r->plan->value[p->site.target];
 	const bool          state = v->state >= 0;
-	vn_shape            s = vn_value_shape(v, p->n_sample ? p->n_sample : p->rows, p->site.tokens);
+	vn_shape            s = vn_value_shape(v, p->site.sampled ? p->n_sample : p->rows, p->site.tokens);
 
 	return (slot >= 0 || state) && vn_shape_equal(&s, &p->site.cand.shape);
 }
@@ -332,7 +332,7 @@ vn_status vn_recompute_run(vn_recompute *p, const vn_plan *plan, const vn_tensor
 	if (!st && !shape_fits(&r, slot))
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s cannot be compared: recomputed, it has another shape than recorded",
 		             plan->value[p->site.target].name);
-	if (!st && p->n_sample)
+	if (!st && p->site.sampled)
 		st = run_sampled(&r, p->site.target, &data, err);
 	else if (!st && !(st = begin_call(&r, node, &k, err)))
 		st = make_output(&r, &k, slot, &data, err);
@@ -410,7 +410,7 @@ vn_status vn_recompute_glance(vn_recompute *p, const vn_plan *plan, const vn_ten
 	enum { GLANCE = 8 };
 	const vn_value *v = &plan->value[p->site.target];
 	const vn_node  *n = &plan->node[v->node];
-	const bool      plain = n->out[0] == p->site.target && v->state < 0 && v->size[0] == VN_T && !p->n_sample &&
+	const bool      plain = n->out[0] == p->site.target && v->state < 0 && v->size[0] == VN_T && !p->site.sampled &&
 	                   !keeps_others(&(call) { .n = n }) && n->op != VN_OP_ROWS;
 	const int64_t some = p->rows < GLANCE ? p->rows : GLANCE;
 	void         *room = plain ? malloc((size_t)(2 * vn_value_row(v)) * 8 + 1) : NULL;
