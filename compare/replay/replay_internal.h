@@ -27,6 +27,7 @@ typedef struct vn_replay_engine {
 	vn_policy      policy;
 	vn_node_output out[VN_MAX_OUT + 2];
 	int            n_out;
+	const bool    *last; /* (values) only the last row of it is kept; NULL: of none */
 } vn_replay_engine;
 
 /* values of one step that are still to be read: the last ones, since they are as large as the
@@ -56,6 +57,7 @@ typedef struct vn_replay {
 	/* (values) checkpoint in this step that is measured and in the plan; -1 */
 	int             *point;
 	double          *error; /* (values): relative error of the candidate; NaN: not known */
+	bool            *last;  /* (values) of several rows in this step, only the last was compared (align.c) */
 	const vn_step   *step;
 	int              at; /* the step, counted from 0 */
 	vn_saved         saved[VN_SAVED];

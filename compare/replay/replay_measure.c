@@ -174,8 +174,10 @@ vn_status vn_replay_take(vn_replay *r, int value, vn_error *err)
 
 	if (st)
 		return st;
-	const bool   rows = !vn_shape_equal(&t.shape, &whole);
-	const size_t from = rows ? (size_t)(r->step->first_row * vn_value_row(&r->plan->value[value])) : 0;
+	const bool    rows = !vn_shape_equal(&t.shape, &whole);
+	/* if it is the last row alone: that of the step */
+	const int64_t skip = r->last[value] ? r->step->rows - 1 : 0;
+	const size_t  from = rows ? (size_t)((r->step->first_row + skip) * vn_value_row(&r->plan->value[value])) : 0;
 	/* Logits are as large as all else, and nothing reads them. */
 	for (int i = 0; !st && i < VN_N_ENGINES && is_read(r->plan, value); i++)
 		st = put_values(r, &r->e[i], value, &t, from, (size_t)vn_shape_count(&whole), err);
