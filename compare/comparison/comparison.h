@@ -139,6 +139,8 @@ typedef struct vn_checkpoint {
 	bool           not_run;     /* the candidate's run was stopped before it */
 	bool           few_metrics; /* not all metrics are known; limits of the others do not apply */
 	const char    *vacuous;     /* why nothing was compared; NULL */
+	/* of a second recording, the checkpoint whose numbers the candidate had replaced by then; NULL */
+	const char    *overwritten;
 	bool           has_floor;
 	bool           invalid_floor; /* the floor was rejected: it or the reference is wrong */
 	double        *floor;         /* (VN_N_METRICS) if has_floor; NaN: not known */

@@ -77,6 +77,7 @@ vn_status vn_replay_origins(vn_comparison *c, vn_error *err)
 		vn_checkpoint *p = &c->result.point[i];
 		/* What could not be replayed keeps the result of the graph. */
 		p->origin = p->replayed ? (vn_local_beyond(p) && p->replay.behind < 0) || p->overflow.reached > 0 : p->origin;
+		p->origin = p->origin || (p->overwritten && p->fails);
 		if (p->origin)
 			list[n++] = i;
 	}

@@ -32,7 +32,9 @@ static void inputs(FILE *out, const vn_comparison *c, const vn_report_detail *d)
 	double ratio;
 	fprintf(out, "  %-14s ", "inputs");
 	if (d->n_input < 0)
-		fprintf(out, "unknown: neither recording holds a plan that names them\n");
+		fprintf(out, "unknown: %s\n",
+		        c->opened.plan ? "the plan does not name this checkpoint"
+		                       : "neither recording holds a plan that names them");
 	else if (d->n_input == 0)
 		fprintf(out, "none of them was compared\n");
 	for (int i = 0; i < d->n_input; i++) {

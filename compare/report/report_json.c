@@ -179,6 +179,8 @@ static json_t *checkpoint(const vn_comparison *c, const vn_checkpoint *p, const 
 	json_object_set_new(j, "origin", json_boolean(p->origin));
 	if (p->replayed)
 		json_object_set_new(j, "replay", replayed(c, p));
+	if (p->overwritten)
+		json_object_set_new(j, "overwritten", vn_json_text(p->overwritten));
 	if (p->overflow.reached > 0)
 		json_object_set_new(j, "overflow", overflow(&p->overflow));
 	if (p->since > VN_UNCHANGED)
