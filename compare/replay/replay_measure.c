@@ -64,7 +64,7 @@ static bool own_rounding(const vn_replay *r, const vn_node *node, vn_replayed *l
 	if (vn_policy_finer(of_ref, r->e[VN_REPLAY_OWN].policy))
 		return false;
 	const bool most = l->inherited < 4 * l->floor;
-	l->inherited = fmax(0, l->inherited - l->floor);
+	l->inherited = isnan(l->inherited) ? l->inherited : fmax(0, l->inherited - l->floor);
 	return most;
 }
 
@@ -108,7 +108,7 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_out
 		p->replay.numbers = independent(r, p, axes);
 	if (vn_local_beyond(p) && (st = vn_replay_allow(r, node, own, &cand, axes, &p->replay, err)))
 		goto done;
-	p->replay.inherited = given.finite ? given.value[VN_M_NMSE] : 0;
+	p->replay.inherited = given.finite ? given.value[VN_M_NMSE] : (double)NAN;
 	p->replay.behind = -1;
 	const bool hidden = own_rounding(r, node, &p->replay);
 	p->replay.gain = in > 0 && !hidden ? sqrt(p->replay.inherited) / in : (double)NAN;

@@ -295,12 +295,13 @@ static const char *agreement(const double *m, double strict, double half, char t
 	char error[40] = "";
 	if (half > 0)
 		snprintf(error, sizeof error, " +- %.2g", half);
-	snprintf(
-		text, VN_WORDS,
-		"argmax agrees in %.4g %% of the rows (%.4g %% with near ties), top 5 in %.4g %%, KL mean %.3g%s p99 %.3g max "
-		"%.3g",
-		100 * strict, 100 * m[VN_M_ARGMAX_AGREEMENT], 100 * m[VN_M_TOP5_AGREEMENT], m[VN_M_KL_MEAN], error,
-		m[VN_M_KL_P99], m[VN_M_KL_MAX]);
+	snprintf(text, VN_WORDS, "argmax agrees in %.4g %% of the rows (%.4g %% with near ties), top 5 in %.4g %%, KL",
+	         100 * strict, 100 * m[VN_M_ARGMAX_AGREEMENT], 100 * m[VN_M_TOP5_AGREEMENT]);
+	if (isnan(m[VN_M_KL_MEAN]))
+		vn_text_add(text, VN_WORDS, " -: scores that are not finite");
+	else
+		vn_text_add(text, VN_WORDS, " mean %.3g%s p99 %.3g max %.3g", m[VN_M_KL_MEAN], error, m[VN_M_KL_P99],
+		            m[VN_M_KL_MAX]);
 	return text;
 }
 
