@@ -58,8 +58,8 @@ static void take_row(const walk *w, int64_t r, unsigned char *to)
 
 	if (w->o->kind == VN_ORDER_TURNED) { /* of p[0] rows and p[1] columns */
 		for (int64_t c = 0; c < C; c++) {
-			const int64_t i = r * C + c, from = i % w->o->p[0] * w->o->p[1] + i / w->o->p[0];
-			memcpy(to + (size_t)c * w->size, w->m->data[0] + (size_t)from * w->size, w->size);
+			const int64_t i = (r + w->start) * C + c, from = i % w->o->p[0] * w->o->p[1] + i / w->o->p[0];
+			memcpy(to + (size_t)c * w->size, row_at(w, from / C) + (size_t)(from % C) * w->size, w->size);
 		}
 	} else if (w->o->kind == VN_ORDER_SHEARED) {
 		for (int64_t c = 0, n; c < C; c += n) { /* a piece of one row, or of the range that continues it */
