@@ -46,6 +46,8 @@ typedef struct vn_entry {
 	bool            viewed;
 	/* the checkpoint that it is a second recording of (name_map.h), and whose numbers it must hold; NULL */
 	const char     *again;
+	/* joined from shards of the vocabulary that every rank has, and no rank has all (ranks.h) */
+	bool            not_gathered;
 	bool            rows_off; /* its number of token rows differs from what its step states */
 } vn_entry;
 

@@ -44,7 +44,7 @@ void vn_floor_join(vn_checkpoint *p, const vn_measured *m)
 /* The checks of one checkpoint: each limit once, plus nonfinite, max_abs, vacuous tensors and an invalid floor,
  * which need no rule. */
 typedef struct checks {
-	vn_check check[VN_N_FORMS * VN_N_METRICS + 4];
+	vn_check check[VN_N_FORMS * VN_N_METRICS + 5];
 	int      n;
 } checks;
 
@@ -268,6 +268,26 @@ static bool must_be_equal(const vn_comparison *c, const vn_checkpoint *p, const 
 	return vn_recording_entry(c->opened.ref, p->ref)->dtype == VN_I32;
 }
 
+static bool is_not_gathered(const vn_comparison *c, const vn_checkpoint *p)
+{
+	return p->scores && p->cand >= 0 && c->opened.cand && vn_recording_entry(c->opened.cand, p->cand)->not_gathered &&
+	       !(c->request.options->allow & VN_ALLOW_RANKS);
+}
+
+const char vn_not_gathered[] = "each rank has only a shard of the vocabulary, and no rank has all of it";
+
+bool vn_fails_ungathered(const vn_checkpoint *p)
+{
+	bool yes = false;
+	for (int i = 0; i < p->n_checks; i++) {
+		const vn_check k = vn_check_at(p, i);
+		if (!k.holds && k.note != vn_not_gathered)
+			return false;
+		yes = yes || k.note == vn_not_gathered;
+	}
+	return p->fails && yes;
+}
+
 /* Of two that are infinitely far outside, the one with a value says more. */
 static bool is_worse(const vn_check *k, const vn_check *than)
 {
@@ -293,6 +313,8 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 		add(&list, VN_M_NMSE, VN_PLAIN, &none, 0, "no number is finite on both sides");
 	if (p->invalid_floor)
 		add(&list, VN_M_NMSE, VN_OVER_FLOOR, &none, 0, p->detail ? p->detail : "its floor is not valid");
+	if (is_not_gathered(c, p))
+		add(&list, VN_M_NMSE, VN_PLAIN, &none, 0, vn_not_gathered);
 	for (int m = 0; m < VN_N_METRICS; m++)
 		for (int f = 0; f < VN_N_FORMS; f++)
 			if (set.limit[f][m].rule && !check(c, p, (vn_metric)m, (vn_form)f, &set, without, &list))

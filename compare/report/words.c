@@ -2,6 +2,7 @@
 #include "compare/report/words.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/check_words.h"
+#include "compare/judge/judge.h"
 #include "compare/judge/localise.h"
 
 #include "compare/replay/overflow.h"
@@ -167,6 +168,12 @@ const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
 		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.point[c->result.first], label),
 		            c->result.point[c->result.first].detail ? c->result.point[c->result.first].detail
 		                                                    : "its floor is not valid");
+	else if (c->result.first >= 0 && vn_fails_ungathered(&c->result.point[c->result.first]))
+		vn_text_add(
+			text, VN_WORDS,
+			"First outside: %s; vernier joined the shards, and that the engine does so before it samples is not "
+			"recorded (--allow ranks, if it does).",
+			vn_label(&c->result.point[c->result.first], label));
 	else if (c->result.n_origins && c->result.first < 0)
 		vn_text_add(text, VN_WORDS, "But %s%s adds more error than its precision explains.",
 		            vn_label(&c->result.point[c->result.origins[0]], label),
