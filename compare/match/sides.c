@@ -275,14 +275,13 @@ static vn_status join_calls(vn_comparison *c, vn_error *err)
 
 vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
 {
-	vn_recording **rank = calloc((size_t)s->n_cand, sizeof *rank);
-	vn_plan       *own = NULL;
-	side           left = { .c = c, .who = "reference" }, right = { .c = c, .who = "candidate" };
-	vn_status st = rank ? check_twice(s, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", s->n_cand);
+	vn_recording *rank[VN_MOST_RANKS] = { NULL };
+	vn_plan      *own = NULL;
+	int           ours = s->n_cand; /* ranks that this function closes */
+	side          left = { .c = c, .who = "reference" }, right = { .c = c, .who = "candidate" };
+	vn_status     st = check_twice(s, err);
 
-	if (!st)
-		st = open_all(s, c, rank, err);
-	if (st)
+	if (st || (st = open_all(s, c, rank, err)))
 		goto done;
 	const vn_plan *plan = vn_recording_plan(c->opened.ref) ? vn_recording_plan(c->opened.ref)
 	                                                       : vn_recording_plan(rank[0]);
@@ -303,6 +302,7 @@ vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
 	}
 	if (st)
 		goto done;
+	ours = 0;
 	if (s->n_cand > 1) {
 		st = join_ranks(&right, rank, s->n_cand, err);
 	} else {
@@ -310,12 +310,9 @@ vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
 	}
 	if (!st)
 		st = join_calls(c, err);
-	free(rank);
-	rank = NULL;
 done:
-	for (int i = 0; rank && i < s->n_cand; i++)
+	for (int i = 0; i < ours; i++)
 		vn_recording_close(rank[i]);
-	free(rank);
 	vn_plan_destroy(own);
 	return st;
 }
