@@ -3,6 +3,8 @@
 #include "compare/weights/weights_internal.h"
 
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,6 +140,29 @@ vn_digest vn_weight_numbers_digest(const vn_weight_numbers *m, const vn_weight_o
 	free(room);
 	const vn_digest all_of_it = d ? vn_digester_finish(d) : none;
 	return hopeful ? all_of_it : none;
+}
+
+bool vn_weight_has_order(const vn_weight_trial *t, int k, const vn_weight_numbers *m, const vn_weight_order *o,
+                         const vn_weight_change *c, int64_t rows)
+{
+	const vn_weight_row *row = t->row[k];
+	const vn_digest      x = vn_weight_numbers_digest(m, o, c, row->dtype, rows, t->numbers[k]);
+	return *x.hex && strcmp(x.hex, row->digest.hex) == 0;
+}
+
+bool vn_weight_is(vn_weight_difference *d, vn_weight_proof proof, bool certain, const char *kind, vn_mistake id,
+                  const char *format, ...)
+{
+	va_list args;
+
+	d->proof = proof;
+	d->certain = certain;
+	d->kind = kind;
+	snprintf(d->id, sizeof d->id, "%s", vn_mistake_id(id));
+	va_start(args, format);
+	vsnprintf(d->words, sizeof d->words, format, args);
+	va_end(args);
+	return true;
 }
 
 /* ---- side by side ------------------------------------------------------------------------ */

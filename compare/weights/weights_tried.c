@@ -8,21 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool vn_weight_is(vn_weight_difference *d, vn_weight_proof proof, bool certain, const char *kind, vn_mistake id,
-                  const char *format, ...)
-{
-	va_list args;
-
-	d->proof = proof;
-	d->certain = certain;
-	d->kind = kind;
-	snprintf(d->id, sizeof d->id, "%s", vn_mistake_id(id));
-	va_start(args, format);
-	vsnprintf(d->words, sizeof d->words, format, args);
-	va_end(args);
-	return true;
-}
-
 bool vn_weight_measures(vn_weight_difference *d, vn_weight_measure what, double x)
 {
 	d->measured = what;
@@ -176,14 +161,6 @@ bool vn_weight_by_digest(const vn_weight_trial *t, vn_weight_difference *d)
 static const vn_weight_order  the_same = { .kind = VN_ORDER_SAME };
 static const vn_weight_change unchanged = { .kind = VN_CHANGE_NONE };
 
-bool vn_weight_has_order(const vn_weight_trial *t, int k, const vn_weight_numbers *m, const vn_weight_order *o,
-                         const vn_weight_change *c, int64_t rows)
-{
-	const vn_weight_row *row = t->row[k];
-	const vn_digest      x = vn_weight_numbers_digest(m, o, c, row->dtype, rows, t->numbers[k]);
-	return *x.hex && strcmp(x.hex, row->digest.hex) == 0;
-}
-
 /* Whether the numbers can be the same in another order: their ends are equal, or equal after rounding to the
  * other's format. */
 static bool reordered(const vn_weight_row *a, const vn_weight_row *b)
@@ -240,19 +217,6 @@ static bool by_change(const vn_weight_trial *t, int from, const vn_weight_number
 			return vn_weight_is(d, VN_BY_DIGEST, true, list[i].word, list[i].id, "%s%s",
 			                    from ? "in the reference: " : "", list[i].says);
 	return false;
-}
-
-const vn_weight_row *vn_weight_beside(const vn_weight_side *side, const vn_weight_row *row, const vn_weight_name *name,
-                                      vn_weight_part part)
-{
-	const size_t trunk = (size_t)(name->tail - row->name);
-	for (int i = 0; i < side->n; i++) {
-		const vn_weight_name x = vn_weight_name_of(side->row[i].name);
-		if (x.part == part && x.layer == name->layer && x.bias == name->bias &&
-		    (size_t)(x.tail - side->row[i].name) == trunk && strncmp(side->row[i].name, row->name, trunk) == 0)
-			return &side->row[i];
-	}
-	return NULL;
 }
 
 /* Rows of gate and up, interleaved in one matrix. */
