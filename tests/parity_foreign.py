@@ -252,7 +252,8 @@ def write_ranks(family, g, w, *, partial=False, fused=False, numbered=True, padd
 
 
 def ranks():
-    keep = ["--allow", "missing", "--limits", "fp32.yaml"]
+    bare = ["--allow", "missing", "--limits", "fp32.yaml"]
+    keep = ["--allow", "missing,ranks", "--limits", "fp32.yaml"]  # the logits are shards on every rank
     for family, w in (("gpt2", 2), ("gpt2", 3), ("llama", 2), ("llama", 6), ("qwen2", 2), ("qwen3_5_text", 2)):
         g = golden(family)
         n = len(g) - 8
@@ -260,7 +261,7 @@ def ranks():
         expect(f"{w} ranks of {family}", 0, f"{family}.h5", "--shard", *p[::-1], *keep, least=n, says=f"{w} ranks")
         p = write_ranks(family, g, w, partial=True, numbered=False, padded=w * 64 - 512 % (w * 64))
         expect(f"{w} ranks of {family}, partial sums, padded", 0, f"{family}.h5", "--shard", *p, *keep, least=n, says="taken as partial sums")
-        expect(f"{w} ranks of {family}, partial sums, padded, logits nowhere whole", 1, f"{family}.h5", "--shard", *p, *keep, "--strict", least=n,
+        expect(f"{w} ranks of {family}, partial sums, padded, logits nowhere whole", 1, f"{family}.h5", "--shard", *p, *bare, "--strict", least=n,
                says="is not recorded")
         expect(f"{w} ranks of {family}, partial sums, padded, no warning", 0, f"{family}.h5", "--shard", *p, *keep[2:], "--allow", "missing,ranks",
                "--strict", least=n, says="allowed (ranks)")
@@ -279,7 +280,7 @@ def ranks():
         step["layer1"]["mlp_norm"][3, 5] += 0.25
     wrong = edited(p[2], "wrong.h5", other)
     expect("replicas that disagree", 2, "llama.h5", "--shard", *p[:2], wrong, *p[3:], *keep, says="layer1.mlp_norm should equal that of rank 0")
-    expect("replicas that disagree, allowed", 0, "llama.h5", "--shard", *p[:2], wrong, *p[3:], "--limits", "fp32.yaml", "--allow", "missing,replicas",
+    expect("replicas that disagree, allowed", 0, "llama.h5", "--shard", *p[:2], wrong, *p[3:], "--limits", "fp32.yaml", "--allow", "missing,replicas,ranks",
            says="differ by up to 0.25")
 
     def odd(step):
@@ -331,9 +332,9 @@ def ranks():
     def without(step):
         del step["logits"]
     q = write_ranks("llama", g, 2, numbered=False)
-    expect("logits that no rank gathered", 0, "llama.h5", "--shard", *q, *keep,
+    expect("logits that no rank gathered", 1, "llama.h5", "--shard", *q, *bare,
            says="logits (256 + 256): every rank has a shard of the vocabulary, and no rank all of it")
-    expect("logits that no rank gathered, --strict", 1, "llama.h5", "--shard", *q, *keep, "--strict", says="that the engine does so before it samples is not recorded")
+    expect("logits that no rank gathered, allowed", 0, "llama.h5", "--shard", *q, *keep, "--strict", says="is not recorded: allowed (ranks)")
 
     def vocabulary(first, end):
         def cut(step):
@@ -375,14 +376,14 @@ def ranks():
                     step[f"layer{layer}"].create_dataset(name, data=a[:, (0 if first == 0 else 2) if heads else first : (2 if first == 0 else None) if heads else end]).attrs["axes"] = axes
         return cut
     uneven = edited(q[0], "a.h5", uneven_everywhere(0, 50)), edited(q[1], "b.h5", uneven_everywhere(50, wide))
-    expect("many uneven shards, and logits in shards", 1, "llama.h5", "--shard", *uneven, *keep, "--strict", says="logits (256 + 256): every rank")
+    expect("many uneven shards, and logits in shards", 1, "llama.h5", "--shard", *uneven, *bare, "--strict", says="logits (256 + 256): every rank")
     expect("many uneven shards: what is not said is counted", 0, "llama.h5", "--shard", *uneven, *keep, says="2 more notes on how tensors were joined are left out")
     expect("logits on one rank alone", 0, "llama.h5", "--shard", edited(q[0], "a.h5", gathered), edited(q[1], "b.h5", without), *keep, says="whole on rank 0")
     expect("the last token's logits on one rank alone", 0, "llama.h5", "--shard", edited(q[0], "a.h5", last), edited(q[1], "b.h5", without), *keep,
            says="1 tensor of the candidate has one row (first: logits)")
     expect("part of the logits on one rank alone", 2, "llama.h5", "--shard", q[0], edited(q[1], "b.h5", without), *keep, says="along vocab")
     expect("one rank alone", 2, "llama.h5", "--shard", p[0], says="two ranks or more")
-    few_replicas(g, keep)
+    few_replicas(g, bare)
 
 
 def few_replicas(g, keep):

@@ -111,6 +111,17 @@ static void error_that_accumulated_over_cleared_operations_does_not_fail(void)
 	tear_down(&f);
 }
 
+static void what_is_not_on_its_way_does_not_matter(void)
+{
+	fixture f;
+	set_up(&f, rules_text);
+	const vn_checkpoint *p = breaks(&f, 1, "layer1.output");
+	at(&f, 0, "layer1.output")->replayed = at(&f, 0, "logits")->replayed = at(&f, 1, "logits")->replayed = false;
+	judge(&f);
+	CU_ASSERT_EQUAL(p->status, VN_ACCUMULATED);
+	tear_down(&f);
+}
+
 /* One thing is other than in the test above, and the checkpoint stays outside. */
 static void stays_outside(const char *limits, void (*change)(fixture *f, vn_checkpoint *p))
 {
@@ -190,7 +201,7 @@ static void a_pool_with_a_step_not_cleared(fixture *f, vn_checkpoint *p)
 	vn_check k = vn_check_at(p, 0);
 	k.steps = 2;
 	put_check(f, p, &k);
-	at(f, 1, "logits")->replayed = false; /* behind p, so that p alone would be let go */
+	at(f, 0, "layer1.output")->replayed = false; /* no later step reads it, so that p alone would be let go */
 }
 
 static void an_operation_on_the_way_that_was_not_replayed_keeps_it_outside(void)
@@ -268,6 +279,7 @@ int main(void)
 {
 	CU_TestInfo tests[] = {
 		TEST(error_that_accumulated_over_cleared_operations_does_not_fail),
+		TEST(what_is_not_on_its_way_does_not_matter),
 		TEST(an_operation_on_the_way_that_was_not_replayed_keeps_it_outside),
 		TEST(what_is_no_measure_of_an_error_and_a_persons_limits_stand),
 		TEST(an_operation_beyond_its_floor_is_outside_within_its_limits),

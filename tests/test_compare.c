@@ -374,7 +374,7 @@ static void a_floor_of_another_precision_is_refused(void)
 
 static void a_floor_of_zero_allows_no_difference(void)
 {
-	vn_checkpoint p = { .name = "x", .ref = 0, .cand = 0, .worst = -1, .m = { .n = 1 } };
+	vn_checkpoint p = { .name = "x", .ref = 0, .cand = 0, .worst = -1, .m = { .n = 1, .finite = 1 } };
 	trial         t = { 0 };
 	compare(&t, "good", "good", "version: 1\ndefaults: { nmse_over_floor: 4 }\n");
 	vn_measured zero = { .n = 1 };

@@ -31,6 +31,18 @@ static void each_operation_has_the_implementations_that_are_known(void)
 	}
 }
 
+static void gelu_tanh_may_round_its_square_in_bfloat16(void)
+{
+	vn_node n = { .op = VN_OP_ACT, .c.act = { .act = VN_GELU_TANH } };
+
+	CU_ASSERT_EQUAL(vn_variants_count(&n, bf16), 2);
+	CU_ASSERT_EQUAL(vn_variants_count(&n, f16), 1);
+	vn_variant_put(&n, bf16, 1);
+	CU_ASSERT_EQUAL(n.c.act.formula, 2);
+	n.c.act.act = VN_GELU;
+	CU_ASSERT_EQUAL(vn_variants_count(&n, bf16), 1);
+}
+
 static void a_product_has_another_if_it_rounds_to_blocks_of_32(void)
 {
 	vn_node   n = { .op = VN_OP_LINEAR, .c.linear.kept = 1 + VN_Q8_0 };
@@ -112,6 +124,7 @@ int main(void)
 {
 	CU_TestInfo tests[] = {
 		TEST(each_operation_has_the_implementations_that_are_known),
+		TEST(gelu_tanh_may_round_its_square_in_bfloat16),
 		TEST(a_product_has_another_if_it_rounds_to_blocks_of_32),
 		TEST(a_mistaken_delta_rule_has_no_other),
 		TEST(all_that_are_counted_are_different),

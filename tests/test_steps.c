@@ -4,6 +4,7 @@
  * Qwen3_5RMSNormGated, l2norm, apply_rotary_pos_emb and conv1d then silu, on tensors of 16 bits. */
 #include "tests/suite.h"
 #include "tests/test_ops_help.h"
+#include "libref/ops/steps.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -121,6 +122,13 @@ static void activations_round_as_torch_does_one_operation_after_the_other(void)
 	         false });
 }
 
+/* Of -2.734375 in bfloat16, torch makes the one in a tensor of 192 numbers and the other in one of 8. */
+static void the_cube_of_gelu_new_rounds_its_square_in_vectors(void)
+{
+	CU_ASSERT_EQUAL(vn_act_by_steps(-2.734375, VN_GELU_TANH, VN_STEPS_BF16, true), -0.01068115234375);
+	CU_ASSERT_EQUAL(vn_act_by_steps(-2.734375, VN_GELU_TANH, VN_STEPS_BF16, false), -0.005340576171875);
+}
+
 static void norms_round_what_is_normed_as_transformers_does(void)
 {
 	EXPECT(
@@ -163,6 +171,7 @@ int main(void)
 {
 	static CU_TestInfo tests[] = {
 		TEST(activations_round_as_torch_does_one_operation_after_the_other),
+		TEST(the_cube_of_gelu_new_rounds_its_square_in_vectors),
 		TEST(norms_round_what_is_normed_as_transformers_does),
 		TEST(a_rotation_and_a_convolution_round_on_the_way_as_torch_does),
 		CU_TEST_INFO_NULL,

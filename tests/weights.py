@@ -291,6 +291,26 @@ def interleave(m):
     return out
 
 
+def together(names, f):
+    """Rows of several weights of a layer, changed as one matrix."""
+    def change(m):
+        out = dict(m)
+        for n in m:
+            if names[0] in n and n.endswith("weight"):
+                all_ = [n.replace(names[0], x) for x in names]
+                x = np.concatenate([m[k][1] for k in all_])
+                at = np.cumsum([len(m[k][1]) for k in all_])[:-1]
+                for k, part in zip(all_, np.split(f(x), at)):
+                    out[k] = (m[k][0], np.ascontiguousarray(part))
+        return out
+    return change
+
+
+def joined(order, axis):
+    """Shards of a matrix in another order."""
+    return each(lambda x: np.concatenate([np.split(x, len(order), axis)[i] for i in order], axis))
+
+
 def put(name, f):
     """A weight made of others: f(model)."""
     return lambda m: {**m, name: f(m)}
@@ -313,6 +333,14 @@ case("turned and widened", "llama", "transposed", "W1", on(O, lambda t: as_forma
 case("turned", "qwen3", "transposed", "W1", on(UP, each(np.transpose)))
 case("turned bytes", "qwen2", "reinterpreted", "W1b", on(UP, each(lambda x: x.T.reshape(x.shape))))
 case("taken for turned", "qwen2", "reinterpreted", "W1b", on(UP, each(lambda x: x.reshape(x.shape[::-1]).T)))
+case("qkv turned before the split", "llama", "reinterpreted", "W1b", together(("q_proj", "k_proj", "v_proj"), lambda x: x.T.reshape(x.shape)), likely=ORDER)
+case("qkv taken for turned", "qwen3", "reinterpreted", "W1b", together(("q_proj", "k_proj", "v_proj"), lambda x: x.reshape(x.shape[::-1]).T), likely=ORDER)
+case("gate and up turned before the split", "qwen2", "reinterpreted", "W1b", together(("gate_proj", "up_proj"), lambda x: x.T.reshape(x.shape)), likely=ORDER)
+case("up and gate taken for turned", "mistral", "reinterpreted", "W1b", together(("up_proj", "gate_proj"), lambda x: x.reshape(x.shape[::-1]).T), likely=ORDER)
+case("qkv shuffled", "llama", "order", None, together(("q_proj", "k_proj", "v_proj"), lambda x: RNG.permutation(x.reshape(-1)).reshape(x.shape)))
+case("four shards", "llama", "shards", "P18.order", on("down_proj", joined((2, 0, 3, 1), 1)), likely=[("reinterpreted", "W1b")])
+case("three shards of rows", "mistral", "shards", "P18.order", on("o_proj", joined((1, 0, 2), 0)), likely=[("reinterpreted", "W1b"), ("transposed", "W1")])
+case("eight shards", "qwen3", "order", None, on(UP, joined((7, 1, 2, 3, 5, 4, 6, 0), 0)), likely=[("reinterpreted", "W1b")], seen=("shards", "P18.order"))
 case("same bytes", "qwen2", "reinterpreted", "W1b", on(UP, each(lambda x: x.reshape(x.shape[::-1]))))
 case("rope rows q", "qwen2", "rope-rows", "R1b", on("q_proj", each(pairs(8))), likely=ORDER)
 case("rope rows k", "qwen2", "rope-rows", "R1b", on("k_proj", each(pairs(8))), likely=ORDER)
@@ -324,7 +352,7 @@ case("parts by head", "gpt2", "parts", "W2", on("c_attn", each(lambda x: by_head
 case("halves", "qwen3_5_text", "halves", "W3", on("q_proj", each(halves(4, 16))), likely=ORDER)
 case("gate and up", "qwen2", "exchanged", "W4", swap("gate_proj", "up_proj"))
 case("up for gate", "llama", "other-weight", "W4", put("model.layers.0.mlp.gate_proj.weight", lambda m: m["model.layers.0.mlp.up_proj.weight"]))
-case("interleaved", "qwen2", "interleaved", "W5", interleave, likely=OTHER + REVISION)
+case("interleaved", "qwen2", "interleaved", "W5", interleave, likely=ORDER)
 case("keys and values", "qwen2", "exchanged", "W4", swap("k_proj.weight", "v_proj.weight"))
 case("bias of v", "qwen2", "exchanged", "W8", swap("k_proj.bias", "v_proj.bias"))
 case("layer before", "qwen3", "layer", "W9", shift_layers)

@@ -46,6 +46,8 @@ typedef struct vn_entry {
 	bool            viewed;
 	/* the checkpoint that it is a second recording of (name_map.h), and whose numbers it must hold; NULL */
 	const char     *again;
+	/* joined from shards of the vocabulary that every rank has, and no rank has all (ranks.h) */
+	bool            not_gathered;
 	bool            rows_off; /* its number of token rows differs from what its step states */
 } vn_entry;
 
@@ -119,6 +121,8 @@ const char          *vn_entry_axes(const vn_entry *e);
 /* Is it computed after the last layer? Engines that only need the next token compute logits, and
  * what they come from, for the last row only. */
 bool                 vn_entry_last(const vn_entry *e);
+/* Is it such a checkpoint, with one row, in a step of which `rows` rows are kept? */
+bool                 vn_entry_last_alone(const vn_entry *e, int64_t rows);
 /* Finds an entry by name, also by aliases of the plan; -1 if absent. */
 int                  vn_recording_find(const vn_recording *r, int step, const char *name);
 

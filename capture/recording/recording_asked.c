@@ -236,6 +236,12 @@ bool vn_entry_last(const vn_entry *e)
 	return p && (p == vn_point_get(VN_POINT_FINAL_NORM) || p == vn_point_get(VN_POINT_LOGITS));
 }
 
+bool vn_entry_last_alone(const vn_entry *e, int64_t rows)
+{
+	return rows > 1 && vn_entry_last(e) && vn_axes_find(vn_entry_axes(e), "token") == 0 && e->shape.rank > 0 &&
+	       e->shape.dim[0] == 1;
+}
+
 vn_digest vn_entry_digest(const vn_entry *e)
 {
 	return e->has_digest && !e->viewed ? vn_digest_text(&e->digest) : (vn_digest) { "" };

@@ -8,15 +8,21 @@
 
 static volatile sig_atomic_t flag;
 
+static const int list[] = { SIGINT, SIGTERM, SIGHUP };
+
+/* The next signal ends the program, whichever it is. */
 static void note(int sig)
 {
+	struct sigaction old;
+	(void)sig;
 	flag = 1;
-	vn_temporary_catch(sig); /* the next one */
+	for (unsigned i = 0; i < sizeof list / sizeof *list; i++)
+		if (sigaction(list[i], NULL, &old) == 0 && old.sa_handler == note)
+			vn_temporary_catch(list[i]);
 }
 
 void vn_interrupt_catch(void)
 {
-	static const int list[] = { SIGINT, SIGTERM, SIGHUP };
 	/* Without SA_RESETHAND: another thread may get a second signal, as timeout(1) sends, before note runs. */
 	struct sigaction now = { .sa_handler = note, .sa_flags = SA_RESTART }, old;
 

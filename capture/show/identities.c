@@ -378,25 +378,38 @@ static void rows(vn_identity_walk *w)
 }
 
 /* How many numbers of two tensors of one shape differ, and the index of the first. */
-static int64_t differing(vn_identity_walk *w, int a, int b, int64_t n, int64_t *first)
+static vn_status count_differing(vn_recording *r, int a, int b, int64_t n, int64_t *count, int64_t *first,
+                                 vn_error *err)
 {
-	vn_numbers *x = vn_numbers_open(w->r, a, w->err), *y = x ? vn_numbers_open(w->r, b, w->err) : NULL;
-	int64_t     count = 0;
+	vn_numbers *x = vn_numbers_open(r, a, err), *y = x ? vn_numbers_open(r, b, err) : NULL;
+	vn_status   st = y ? VN_OK : VN_ERR_NOMEM;
 
-	w->st = y ? VN_OK : VN_ERR_NOMEM;
-	for (int64_t at = 0; !w->st && at < n; at += VN_NUMBERS) {
+	*count = *first = 0;
+	for (int64_t at = 0; !st && at < n; at += VN_NUMBERS) {
 		const size_t m = vn_numbers_left(n, at);
-		if ((w->st = vn_numbers_read(x, at, m, w->err)) || (w->st = vn_numbers_read(y, at, m, w->err)))
+		if ((st = vn_numbers_read(x, at, m, err)) || (st = vn_numbers_read(y, at, m, err)))
 			break;
 		for (size_t i = 0; i < m; i++) {
 			const bool same = x->x[i] == y->x[i] || (isnan(x->x[i]) && isnan(y->x[i]));
-			*first = same || count ? *first : at + (int64_t)i;
-			count += !same;
+			*first = same || *count ? *first : at + (int64_t)i;
+			*count += !same;
 		}
 	}
 	vn_numbers_close(x);
 	vn_numbers_close(y);
-	return count;
+	return st;
+}
+
+vn_status vn_identity_again(vn_recording *r, int entry, int64_t *differing, int64_t *first, vn_error *err)
+{
+	const vn_entry *e = vn_recording_entry(r, entry);
+	const int       other = e->again ? vn_recording_find(r, e->step, e->again) : -1;
+	const int64_t   n = vn_shape_count(&e->shape);
+
+	*differing = -1;
+	if (other < 0 || !n || !vn_shape_equal(&vn_recording_entry(r, other)->shape, &e->shape))
+		return VN_OK;
+	return count_differing(r, other, entry, n, differing, first, err);
 }
 
 /* Second recordings of this step's checkpoints, of every layer: they are few. */
@@ -404,15 +417,16 @@ static void again(vn_identity_walk *w)
 {
 	for (int i = 0; i < vn_recording_count(w->r) && !w->st; i++) {
 		const vn_entry *e = vn_recording_entry(w->r, i);
-		const int       other = e->again && e->step == w->step ? vn_recording_find(w->r, e->step, e->again) : -1;
 		const int64_t   n = vn_shape_count(&e->shape);
-		int64_t         first = 0;
-		if (other < 0 || !n || !vn_shape_equal(&vn_recording_entry(w->r, other)->shape, &e->shape))
+		int64_t         count = -1, first;
+		if (e->step == w->step)
+			w->st = vn_identity_again(w->r, i, &count, &first, w->err);
+		if (count < 0 || w->st)
 			continue;
 		w->found->checked++;
 		w->layer = e->layer;
-		const int64_t count = differing(w, other, i, n, &first), rows = e->shape.dim[0];
-		if (count && !w->st)
+		const int64_t rows = e->shape.dim[0];
+		if (count)
 			broken(w, count, n,
 			       "%s should hold %s, but %" PRId64 " of %" PRId64 " numbers differ, the first in row %" PRId64
 			       ": it was overwritten between the two",

@@ -47,5 +47,8 @@ typedef bool vn_identity_wanted(void *context, int step, int layer);
 vn_status vn_identities_of(vn_recording *r, const vn_plan *plan, vn_identity_wanted *wanted, void *context,
                            vn_identities *found, vn_error *err);
 void      vn_identities_free(vn_identities *found);
+/* Counts the numbers of an entry that differ from those of the checkpoint that it is a second recording of, and finds
+ * the first. *differing -1: it is no second recording, or there is nothing to compare it with. */
+vn_status vn_identity_again(vn_recording *r, int entry, int64_t *differing, int64_t *first, vn_error *err);
 
 #endif

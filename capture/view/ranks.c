@@ -148,6 +148,7 @@ static vn_status concatenate(vn_ranks_job *j, int i, const int *entry, int axis,
 	if (st)
 		return st;
 	made.shape.dim[axis] = at;
+	made.not_gathered = strcmp(word, "vocab") == 0;
 	j->use->placed++;
 	return vn_derive_add(j->made, &made, piece, n, VN_JOIN_PLACED, j->err);
 }

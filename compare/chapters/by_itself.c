@@ -51,6 +51,20 @@ vn_status vn_check_alone(vn_comparison *c, vn_error *err)
 	return st ? st : check_one_side(c, "the candidate", c->opened.cand, err);
 }
 
+vn_status vn_find_overwritten(vn_comparison *c, vn_error *err)
+{
+	vn_status st = VN_OK;
+	for (int i = 0; i < c->result.n_points && !st; i++) {
+		vn_checkpoint  *p = &c->result.point[i];
+		const vn_entry *e = p->m.n ? vn_recording_entry(c->opened.cand, p->cand) : NULL;
+		int64_t         differing = 0, first;
+		if (e && e->again)
+			st = vn_identity_again(c->opened.cand, p->cand, &differing, &first, err);
+		p->overwritten = differing > 0 ? e->again : NULL;
+	}
+	return st;
+}
+
 /* ---- logits that echo their input ------------------------------------------------- */
 
 /* Logits that agree echo as often as the reference's. */

@@ -2,13 +2,15 @@
  * input, text that is garbage.
  *
  * Reads    opened, result.point, result.first, result.origins
- * Fills    lines of result.warnings
+ * Fills    lines of result.warnings; overwritten of a checkpoint
  */
 #ifndef VN_COMPARE_BY_ITSELF_H
 #define VN_COMPARE_BY_ITSELF_H
 
 #include "compare/comparison/comparison.h"
 
+/* Marks second recordings of the candidate that do not hold the numbers of the first. */
+vn_status vn_find_overwritten(vn_comparison *c, vn_error *err);
 /* Checks each file by itself. At the first divergence, an identity that must hold within one file
  * separates a wrong label or place from wrong numbers. Without a divergence both files are checked
  * whole: two recordings by one recorder share its mistakes. */

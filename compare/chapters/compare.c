@@ -411,10 +411,10 @@ static vn_status judge(vn_comparison *c, vn_error *err)
 		return st;
 	note_masks(c);
 	note_part(c);
-	if ((st = judge_points(c, err)) || (st = vn_tell_misshapen(c, err)) || (st = vn_replay_run(c, err)) ||
-	    (st = vn_judge_operations(c, err)) || (st = vn_baseline_apply(c, err)) || (st = vn_localise(c, err)) ||
-	    (st = vn_replay_origins(c, err)) || (st = explain(c, err)) || (st = vn_check_alone(c, err)) ||
-	    (st = vn_check_echo(c, err)) || (st = vn_check_garbage(c, err)))
+	if ((st = judge_points(c, err)) || (st = vn_tell_misshapen(c, err)) || (st = vn_find_overwritten(c, err)) ||
+	    (st = vn_replay_run(c, err)) || (st = vn_judge_operations(c, err)) || (st = vn_baseline_apply(c, err)) ||
+	    (st = vn_localise(c, err)) || (st = vn_replay_origins(c, err)) || (st = explain(c, err)) ||
+	    (st = vn_check_alone(c, err)) || (st = vn_check_echo(c, err)) || (st = vn_check_garbage(c, err)))
 		return st;
 	return check_digests(c, err);
 }

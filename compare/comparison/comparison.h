@@ -100,11 +100,13 @@ typedef struct vn_terms {
 /* The result of recomputing a checkpoint from the candidate's own inputs (replay.h); nmse unless
  * stated otherwise. */
 typedef struct vn_replayed {
-	double          local, floor, inherited;
+	double          local, floor;
+	double          inherited;                /* NaN: no number is finite on both sides */
 	double          local_token, floor_token; /* nmse of the worst token */
 	double          local_max, floor_max;     /* largest error of one element, not squared */
 	double          gain;                     /* NaN: the error of the inputs is zero or not known */
 	int64_t         bad;                      /* not finite on one side only */
+	bool            none;     /* no number is finite on both sides: the local errors are 0, and not measured */
 	int64_t         numbers;  /* elements; of probabilities, those that carry the sum of squares (count.h) */
 	int             span;     /* number of nodes from captured tensors to here, including its own */
 	int             behind;   /* the earlier checkpoint charged with the span; -1 */
@@ -139,6 +141,8 @@ typedef struct vn_checkpoint {
 	bool           not_run;     /* the candidate's run was stopped before it */
 	bool           few_metrics; /* not all metrics are known; limits of the others do not apply */
 	const char    *vacuous;     /* why nothing was compared; NULL */
+	/* of a second recording, the checkpoint whose numbers the candidate had replaced by then; NULL */
+	const char    *overwritten;
 	bool           has_floor;
 	bool           invalid_floor; /* the floor was rejected: it or the reference is wrong */
 	double        *floor;         /* (VN_N_METRICS) if has_floor; NaN: not known */

@@ -2,6 +2,7 @@
 #include "compare/judge/check_words.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
+#include "compare/judge/judge.h"
 
 #include "libref/base/text.h"
 
@@ -73,9 +74,10 @@ const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN
 		vn_text_add(text, VN_WORDS, " (%s:%d)", slash ? slash + 1 : k->rule->file, k->line);
 	else
 		vn_text_add(text, VN_WORDS,
-		            p->invalid_floor && k->note == p->detail ? " (always, unless --allow floor)"
-		            : p->vacuous && k->note == p->vacuous    ? " (always, unless the limits allow constant)"
-		                                                     : " (always, unless the limits set it)");
+		            k->note == vn_not_gathered                           ? " (always, unless --allow ranks)"
+		            : p->invalid_floor && k->note == p->detail           ? " (always, unless --allow floor)"
+		            : k->note && (k->note == p->vacuous || !p->m.finite) ? " (always, unless the limits allow constant)"
+		                                                                 : " (always, unless the limits set it)");
 	return text;
 }
 

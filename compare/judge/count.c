@@ -23,9 +23,10 @@ static int64_t ids_of(const vn_comparison *c, const vn_checkpoint *p, int32_t *i
 	const vn_step *s = vn_recording_step(c->opened.ref, p->step);
 	if (!s || s->rows <= 0 || s->position + s->first_row < 0 || s->position + s->first_row + s->rows > n)
 		return 0;
-	for (int64_t i = 0; id && i < s->rows; i++)
-		id[i] = all[s->position + s->first_row + i];
-	return s->rows;
+	const int64_t from = vn_entry_last_alone(vn_recording_entry(c->opened.ref, p->ref), s->rows) ? s->rows - 1 : 0;
+	for (int64_t i = from; id && i < s->rows; i++)
+		id[i - from] = all[s->position + s->first_row + i];
+	return s->rows - from;
 }
 
 /* Collects the ids of points [first, last]; of one pool only, unless pool is negative. */

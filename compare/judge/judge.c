@@ -44,7 +44,7 @@ void vn_floor_join(vn_checkpoint *p, const vn_measured *m)
 /* The checks of one checkpoint: each limit once, plus nonfinite, max_abs, vacuous tensors and an invalid floor,
  * which need no rule. */
 typedef struct checks {
-	vn_check check[VN_N_FORMS * VN_N_METRICS + 4];
+	vn_check check[VN_N_FORMS * VN_N_METRICS + 5];
 	int      n;
 } checks;
 
@@ -163,6 +163,12 @@ static bool breaks_too(const vn_checkpoint *p, vn_metric m, vn_form form, const 
 	       !vn_limit_holds(m, form, l->value, over ? over_floor(p->m.value[m], s->floor) : p->m.value[m]);
 }
 
+/* Every metric but counts leaves out what is not finite. */
+static bool has_no_value(const vn_checkpoint *p, vn_metric m)
+{
+	return !p->m.finite && vn_metric_get(m)->kind != VN_KIND_COUNT && !vn_metric_get(m)->scores;
+}
+
 /* Returns false when the check is made at another step. */
 static bool check(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit_set *set,
                   bool has_other, checks *to)
@@ -175,6 +181,8 @@ static bool check(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, v
 	                                 : NULL;
 	if (isinf(l->value))
 		return true; /* any is within it */
+	if (has_no_value(p, m) && (p->pooled_small < 0 || form != VN_OVER_FLOOR))
+		return true; /* vn_judge adds one check for all of these */
 	if (form == VN_OVER_FLOOR && p->pooled_small >= 0 && vn_channel_elsewhere(c, p, m))
 		return false; /* the ratio of few numbers varies by chance */
 	if (info->scores && !p->scores) {
@@ -260,6 +268,33 @@ static bool must_be_equal(const vn_comparison *c, const vn_checkpoint *p, const 
 	return vn_recording_entry(c->opened.ref, p->ref)->dtype == VN_I32;
 }
 
+static bool is_not_gathered(const vn_comparison *c, const vn_checkpoint *p)
+{
+	return p->scores && p->cand >= 0 && c->opened.cand && vn_recording_entry(c->opened.cand, p->cand)->not_gathered &&
+	       !(c->request.options->allow & VN_ALLOW_RANKS);
+}
+
+const char vn_not_gathered[] = "each rank has only a shard of the vocabulary, and no rank has all of it";
+
+bool vn_fails_ungathered(const vn_checkpoint *p)
+{
+	bool yes = false;
+	for (int i = 0; i < p->n_checks; i++) {
+		const vn_check k = vn_check_at(p, i);
+		if (!k.holds && k.note != vn_not_gathered)
+			return false;
+		yes = yes || k.note == vn_not_gathered;
+	}
+	return p->fails && yes;
+}
+
+/* Of two that are infinitely far outside, the one with a value says more. */
+static bool is_worse(const vn_check *k, const vn_check *than)
+{
+	const double x = vn_check_used(k), y = vn_check_used(than);
+	return x > y || (x == y && than->note && !k->note);
+}
+
 vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 {
 	static const vn_limit none = { NULL, 0.0, 0 };
@@ -274,8 +309,12 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 		          (set.limit[VN_WITHOUT_FLOOR][m].rule && (!vn_metric_get((vn_metric)m)->scores || p->scores));
 	if (p->vacuous && !set.constant)
 		add(&list, VN_M_NMSE, VN_PLAIN, &none, 0, p->vacuous);
+	else if (!p->m.finite && !set.constant)
+		add(&list, VN_M_NMSE, VN_PLAIN, &none, 0, "no number is finite on both sides");
 	if (p->invalid_floor)
 		add(&list, VN_M_NMSE, VN_OVER_FLOOR, &none, 0, p->detail ? p->detail : "its floor is not valid");
+	if (is_not_gathered(c, p))
+		add(&list, VN_M_NMSE, VN_PLAIN, &none, 0, vn_not_gathered);
 	for (int m = 0; m < VN_N_METRICS; m++)
 		for (int f = 0; f < VN_N_FORMS; f++)
 			if (set.limit[f][m].rule && !check(c, p, (vn_metric)m, (vn_form)f, &set, without, &list))
@@ -296,7 +335,7 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 			c->result.pooled_small[p->pooled_small].outside = true;
 		p->status = VN_OUTSIDE;
 		p->fails = true;
-		if (p->worst < 0 || vn_check_used(k) > vn_check_used(&list.check[p->worst]))
+		if (p->worst < 0 || is_worse(k, &list.check[p->worst]))
 			p->worst = i;
 	}
 	return vn_checks_keep(c, p, list.check, list.n, err);

@@ -11,6 +11,11 @@
 /* Judges one measured checkpoint: fills its checks, status and fails. */
 vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err);
 
+/* The note of a check that fails because vernier, not the candidate, gathered the shards of its ranks. */
+extern const char vn_not_gathered[];
+/* Is that the only reason why this checkpoint is outside? */
+bool              vn_fails_ungathered(const vn_checkpoint *p);
+
 /* Sets the floor of a checkpoint from a measurement of the floor run. If there is no memory, the
  * floor stays unknown, and checks that need it fail. */
 void vn_floor_set(vn_checkpoint *p, const vn_measured *m);

@@ -247,7 +247,7 @@ vn_status vn_localise(vn_comparison *c, vn_error *err)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory to look for origins");
 	for (int i = 0; !st && i < c->result.n_points; i++) {
 		vn_checkpoint *p = &c->result.point[i];
-		if (p->status == VN_OUTSIDE && p->fails && starts_here(c, i, input)) {
+		if (p->status == VN_OUTSIDE && p->fails && (p->overwritten || starts_here(c, i, input))) {
 			p->origin = true;
 			c->result.origins[c->result.n_origins++] = i;
 		}

@@ -38,8 +38,15 @@ static json_t *describe_absent(const vn_comparison *c, const vn_checkpoint *p)
 {
 	const vn_left_out *l = p->ref >= 0 ? vn_left_out_of(c, p) : NULL;
 	json_t            *j = l || p->not_run ? json_object() : json_null();
-	if (l)
+	if (l) {
+		json_t *measured = json_object();
+		for (int i = 0; i < l->n; i++)
+			json_object_set_new(measured, l->measure[i].name, json_real(l->measure[i].value));
 		json_object_set_new(j, "left_out", json_string(l->digest.hex));
+		json_object_set_new(j, "dtype", json_string(vn_dtype_name(l->dtype)));
+		json_object_set_new(j, "shape", list_sizes(&l->shape));
+		json_object_set_new(j, "measured", measured);
+	}
 	if (p->not_run)
 		json_object_set_new(j, "not_run", json_true());
 	return j;

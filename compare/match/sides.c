@@ -143,9 +143,8 @@ static vn_status join_ranks(side *s, vn_recording **rank, int n, vn_error *err)
 	if (!st && *use.not_gathered)
 		vn_lines_add(allowed ? &s->c->result.notes : &s->c->result.warnings,
 		             "candidate: %s: every rank has a shard of the vocabulary, and no rank all of it. vernier joined "
-		             "them; "
-		             "that the engine does so before it samples is not recorded%s",
-		             use.not_gathered, allowed ? ": allowed (ranks)" : " (--allow ranks, if it does)");
+		             "them; that the engine does so before it samples is not recorded%s",
+		             use.not_gathered, allowed ? ": allowed (ranks)" : ": outside (--allow ranks, if it does)");
 	if (!st)
 		vn_lines_add(&s->c->result.notes, "candidate: %d ranks; %d tensors joined, %d summed, %d equal on all ranks", n,
 		             use.placed, use.summed, use.same);
@@ -276,14 +275,13 @@ static vn_status join_calls(vn_comparison *c, vn_error *err)
 
 vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
 {
-	vn_recording **rank = calloc((size_t)s->n_cand, sizeof *rank);
-	vn_plan       *own = NULL;
-	side           left = { .c = c, .who = "reference" }, right = { .c = c, .who = "candidate" };
-	vn_status st = rank ? check_twice(s, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", s->n_cand);
+	vn_recording *rank[VN_MOST_RANKS] = { NULL };
+	vn_plan      *own = NULL;
+	int           ours = s->n_cand; /* ranks that this function closes */
+	side          left = { .c = c, .who = "reference" }, right = { .c = c, .who = "candidate" };
+	vn_status     st = check_twice(s, err);
 
-	if (!st)
-		st = open_all(s, c, rank, err);
-	if (st)
+	if (st || (st = open_all(s, c, rank, err)))
 		goto done;
 	const vn_plan *plan = vn_recording_plan(c->opened.ref) ? vn_recording_plan(c->opened.ref)
 	                                                       : vn_recording_plan(rank[0]);
@@ -304,6 +302,7 @@ vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
 	}
 	if (st)
 		goto done;
+	ours = 0;
 	if (s->n_cand > 1) {
 		st = join_ranks(&right, rank, s->n_cand, err);
 	} else {
@@ -311,12 +310,9 @@ vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
 	}
 	if (!st)
 		st = join_calls(c, err);
-	free(rank);
-	rank = NULL;
 done:
-	for (int i = 0; rank && i < s->n_cand; i++)
+	for (int i = 0; i < ours; i++)
 		vn_recording_close(rank[i]);
-	free(rank);
 	vn_plan_destroy(own);
 	return st;
 }

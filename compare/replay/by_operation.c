@@ -72,7 +72,7 @@ typedef struct walk {
 	size_t               step;
 	enum { UNSEEN, GOOD, BAD } * own; /* of its checkpoints: none recorded; replayed and cleared; anything else */
 	bool *clear;                      /* it and everything that it was computed from is cleared */
-	bool  before;                     /* so is all of the steps before */
+	bool *before;                     /* so it is in every step before */
 	bool  yes;                        /* of the value that is asked for */
 } walk;
 
@@ -101,14 +101,13 @@ static void reached(void *context, size_t step, int value, bool all_rows)
 {
 	walk *w = context;
 	(void)all_rows;
-	w->yes = w->yes && (step == w->step ? w->clear[value] : w->before);
+	w->yes = w->yes && (step == w->step ? w->clear[value] : w->before[value]);
 }
 
 /* In a plan, values come after those that they are computed from. */
 static void walk_step(walk *w, int from, int to)
 {
 	const vn_plan *plan = w->c->opened.plan;
-	bool           all = true;
 
 	for (int v = 0; v < plan->n_values; v++)
 		w->own[v] = UNSEEN;
@@ -117,7 +116,6 @@ static void walk_step(walk *w, int from, int to)
 		const bool           good = p->m.n && p->value >= 0 && cleared_by_name(w->c, i);
 		if (p->value >= 0 && p->m.n)
 			w->own[p->value] = good && w->own[p->value] != BAD ? GOOD : BAD;
-		all = all && good;
 	}
 	for (int v = 0; v < plan->n_values; v++) {
 		w->yes = w->own[v] != BAD;
@@ -125,7 +123,8 @@ static void walk_step(walk *w, int from, int to)
 			vn_reach_inputs(plan, w->step, v, true, reached, w);
 		w->clear[v] = w->yes;
 	}
-	w->before = w->before && all;
+	for (int v = 0; v < plan->n_values; v++)
+		w->before[v] = w->before[v] && w->clear[v];
 }
 
 /* May this check fail by accumulated error alone? Only if it measures an error, and the limit is
@@ -135,6 +134,7 @@ static bool may_accumulate(const vn_check *k)
 	return k->rule && k->rule->shipped && !k->note && k->form != VN_OF_OPERATION && vn_metric_is_error(k->metric);
 }
 
+/* all: it is cleared in every step. */
 static bool only_accumulated(vn_comparison *c, const vn_checkpoint *p, bool all)
 {
 	vn_limit_set set;
@@ -170,24 +170,25 @@ static int end_of_step(const vn_comparison *c, int from)
 
 static void forgive_accumulated(vn_comparison *c, walk *w, bool *clear)
 {
-	int  last = -1, to;
-	bool all = true;
+	const vn_checkpoint *p = c->result.point;
+	int                  from = 0, last = -1;
 
-	w->before = true;
-	for (int from = 0; from < c->result.n_points; from = to) {
+	for (int v = 0; v < c->opened.plan->n_values; v++)
+		w->before[v] = true;
+	/* extra checkpoints come last, whatever their step */
+	for (int to; from < c->result.n_points && p[from].step > last; from = to) {
 		to = end_of_step(c, from);
-		w->step = (size_t)c->result.point[from].step;
-		w->before = w->before &&
-		            c->result.point[from].step > last; /* extra checkpoints come last, whatever their step */
-		last = c->result.point[from].step;
+		last = p[from].step;
+		w->step = (size_t)last;
 		walk_step(w, from, to);
-		for (int i = from; i < to; i++) {
-			clear[i] = c->result.point[i].value >= 0 && w->clear[c->result.point[i].value];
-			all = all && (clear[i] || !c->result.point[i].m.n);
-		}
+		for (int i = from; i < to; i++)
+			clear[i] = p[i].value >= 0 && w->clear[p[i].value];
 	}
+	for (; from < c->result.n_points; from++)
+		if (p[from].m.n && p[from].value >= 0)
+			w->before[p[from].value] = false;
 	for (int i = 0; i < c->result.n_points; i++)
-		if (clear[i] && only_accumulated(c, &c->result.point[i], all))
+		if (clear[i] && only_accumulated(c, &p[i], w->before[p[i].value]))
 			forgive(c, &c->result.point[i]);
 }
 
@@ -199,13 +200,17 @@ vn_status vn_judge_operations(vn_comparison *c, vn_error *err)
 	if (st || !asked || !c->opened.plan)
 		return st;
 	const size_t n = (size_t)c->opened.plan->n_values + 1;
-	walk         w = { .c = c, .own = calloc(n, sizeof *w.own), .clear = calloc(n, sizeof *w.clear) };
+	walk         w = { .c = c,
+		               .own = calloc(n, sizeof *w.own),
+		               .clear = calloc(n, sizeof *w.clear),
+		               .before = calloc(n, sizeof *w.before) };
 	bool        *clear = calloc((size_t)c->result.n_points + 1, sizeof *clear);
-	if (w.own && w.clear && clear)
+	if (w.own && w.clear && w.before && clear)
 		forgive_accumulated(c, &w, clear);
 	else
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory to judge %d operations", c->opened.plan->n_values);
 	free(clear);
+	free(w.before);
 	free(w.clear);
 	free(w.own);
 	return st;

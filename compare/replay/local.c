@@ -65,6 +65,7 @@ vn_status vn_local_measure_mapped(const vn_tensor *a, const vn_tensor *b, const 
 		.local_max = value_of(&local, VN_M_MAX_ABS),
 		.floor_max = fmax(value_of(&floor, VN_M_MAX_ABS), sqrt(least / ROUNDING) * local.absmax[0]),
 		.bad = one_side_bad(&local),
+		.none = !local.finite,
 		.behind = -1,
 	};
 	return VN_OK;
@@ -98,6 +99,7 @@ vn_status vn_local_alone(const vn_tensor *z, const vn_tensor *c, const char *axe
 	other.local_token = value_of(&m, VN_M_WORST_TOKEN_NMSE);
 	other.local_max = value_of(&m, VN_M_MAX_ABS);
 	other.bad = one_side_bad(&m);
+	other.none = !m.finite;
 	if (vn_local_limit_fraction(&other, n) < vn_local_limit_fraction(l, n))
 		*l = other;
 	return VN_OK;
@@ -139,14 +141,34 @@ double vn_local_limit_fraction(const vn_replayed *l, int64_t n)
 	return (all > peak || isnan(all) ? all : peak) / vn_local_slack(n);
 }
 
+static bool is_measured(const vn_checkpoint *p)
+{
+	return p->replayed && !p->replay.none;
+}
+
+double vn_local_nmse(const vn_checkpoint *p)
+{
+	return is_measured(p) ? p->replay.local : (double)NAN;
+}
+
 double vn_local_over_floor(const vn_checkpoint *p)
 {
-	return p->replayed ? vn_local_ratio(&p->replay) : (double)NAN;
+	return is_measured(p) || (p->replayed && p->replay.bad) ? vn_local_ratio(&p->replay) : (double)NAN;
 }
 
 double vn_local_peak(const vn_checkpoint *p)
 {
-	return p->replayed ? vn_local_worst(&p->replay) : (double)NAN;
+	return is_measured(p) ? vn_local_worst(&p->replay) : (double)NAN;
+}
+
+double vn_local_token(const vn_checkpoint *p)
+{
+	return is_measured(p) ? p->replay.local_token / p->replay.floor_token : (double)NAN;
+}
+
+double vn_local_element(const vn_checkpoint *p)
+{
+	return is_measured(p) ? p->replay.local_max / p->replay.floor_max : (double)NAN;
 }
 
 double vn_local_shown(const vn_checkpoint *p)

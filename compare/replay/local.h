@@ -54,9 +54,14 @@ double vn_local_limit_fraction(const vn_replayed *l, int64_t n);
  * be tiny by chance. */
 double vn_local_slack(int64_t n);
 
-/* Same as vn_local_ratio and vn_local_worst, for a checkpoint. NaN: not replayed. */
+/* For reports: the local error, and same as vn_local_ratio and vn_local_worst. NaN: not replayed, or no number is
+ * finite on both sides (vn_local_over_floor is infinite if that is the operation's own doing). */
+double vn_local_nmse(const vn_checkpoint *p);
 double vn_local_over_floor(const vn_checkpoint *p);
 double vn_local_peak(const vn_checkpoint *p);
+/* The parts of vn_local_peak: the worst token's nmse and the worst element's error, each over its floor. */
+double vn_local_token(const vn_checkpoint *p);
+double vn_local_element(const vn_checkpoint *p);
 /* Returns the larger of both, for a single column in a table. */
 double vn_local_shown(const vn_checkpoint *p);
 /* Is the local error of this checkpoint beyond its limit? */

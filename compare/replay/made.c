@@ -55,10 +55,28 @@ static vn_status take_write(void *context, const void *data, size_t elements, vn
 	return VN_OK;
 }
 
+/* Moves the last row to the front. */
+static void keep_last(vn_node_output *m)
+{
+	const int64_t rows = m->shape.rank ? m->shape.dim[0] : 0;
+	const size_t  row = rows > 1 ? m->have / (size_t)rows : 0;
+
+	if (!row)
+		return;
+	if (m->large.data)
+		vn_scratch_write(&m->large, 0, m->data + m->have - row, row);
+	else
+		memcpy(m->data, m->data + m->have - row, row);
+	m->shape.dim[0] = 1;
+	m->have = row;
+}
+
 static vn_status take_end(void *context, vn_error *err)
 {
 	vn_replay_engine *e = context;
 	(void)err;
+	if (e->last && e->last[e->out[e->n_out].value])
+		keep_last(&e->out[e->n_out]);
 	e->n_out += e->n_out < VN_MAX_OUT + 1;
 	return VN_OK;
 }

@@ -122,8 +122,9 @@ static vn_status take_candidate(vn_recompute *p, vn_error *err)
 	vn_tensor            t;
 	vn_status            st = vn_replay_candidate(p->c, k, k->replay.columns, &t, &sorted, err);
 
-	p->site.first = s->position + s->first_row;
-	p->rows = s->rows;
+	const bool last = vn_entry_last_alone(vn_recording_entry(p->c->opened.cand, k->cand), s->rows);
+	p->site.first = s->position + s->first_row + (last ? s->rows - 1 : 0);
+	p->rows = last ? 1 : s->rows;
 	if (st)
 		return st;
 	p->site.cand = t;

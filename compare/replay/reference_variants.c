@@ -21,6 +21,12 @@ static bool in_blocks(const vn_node *n)
 	return n->c.linear.kept && vn_dtype_block((vn_dtype)(n->c.linear.kept - 1)) == 32;
 }
 
+/* The cube of gelu_tanh, whose square torch rounds in bfloat16. */
+static bool has_squares(const vn_node *n, vn_dtype storage)
+{
+	return n->c.act.act == VN_GELU_TANH && storage == VN_BF16;
+}
+
 int vn_variants_count(const vn_node *n, vn_policy policy)
 {
 	const vn_dtype storage = policy.storage;
@@ -35,8 +41,8 @@ int vn_variants_count(const vn_node *n, vn_policy policy)
 	case VN_OP_RMS_NORM:
 	case VN_OP_GATED_NORM:
 	case VN_OP_L2_NORM: return is_narrow(storage);
-	case VN_OP_ACT: return is_narrow(storage) && vn_act_has_steps(n->c.act.act);
-	case VN_OP_GATED:
+	case VN_OP_ACT: return is_narrow(storage) && vn_act_has_steps(n->c.act.act) ? 1 + has_squares(n, storage) : 0;
+	case VN_OP_GATED: return is_narrow(storage) ? 2 + has_squares(n, storage) : 0;
 	case VN_OP_CAUSAL_CONV: return is_narrow(storage) ? 2 : 0;
 	default: return 0;
 	}
@@ -65,7 +71,7 @@ void vn_variant_put(vn_node *n, vn_policy policy, int i)
 	case VN_OP_ACT:
 	case VN_OP_GATED:
 		n->c.act.steps = (int)steps;
-		n->c.act.formula = n->op == VN_OP_ACT || i > 0;
+		n->c.act.formula = i + (n->op == VN_OP_ACT);
 		break;
 	case VN_OP_CAUSAL_CONV:
 		n->c.conv.steps = (int)steps;

@@ -20,7 +20,7 @@ static void find_points(vn_replay *r)
 	const vn_comparison *c = r->c;
 	for (int v = 0; v < r->plan->n_values; v++) {
 		r->point[v] = -1;
-		r->want[v] = false;
+		r->want[v] = r->last[v] = false;
 		r->error[v] = (double)NAN;
 	}
 	for (int i = 0; i < c->result.n_points; i++) {
@@ -31,6 +31,7 @@ static void find_points(vn_replay *r)
 			continue;
 		r->point[root] = i; /* of two names the one outside counts */
 		r->want[root] = true;
+		r->last[root] = vn_entry_last_alone(vn_recording_entry(c->opened.cand, c->result.point[i].cand), r->step->rows);
 	}
 }
 
@@ -76,6 +77,7 @@ vn_status vn_replay_origins(vn_comparison *c, vn_error *err)
 		vn_checkpoint *p = &c->result.point[i];
 		/* What could not be replayed keeps the result of the graph. */
 		p->origin = p->replayed ? (vn_local_beyond(p) && p->replay.behind < 0) || p->overflow.reached > 0 : p->origin;
+		p->origin = p->origin || (p->overwritten && p->fails);
 		if (p->origin)
 			list[n++] = i;
 	}
@@ -111,7 +113,8 @@ static vn_status open_engines(vn_replay *r, int steps, vn_error *err)
 	r->want = malloc(n * sizeof *r->want);
 	r->point = malloc(n * sizeof *r->point);
 	r->error = malloc(n * sizeof *r->error);
-	if (!r->want || !r->point || !r->error)
+	r->last = malloc(n * sizeof *r->last);
+	if (!r->want || !r->point || !r->error || !r->last)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %d values", r->plan->n_values);
 	if ((st = vn_names_init(&r->names, r->plan, err)) || (st = vn_trace_init(&r->trace, r->plan, steps, err)))
 		return st;
@@ -120,6 +123,7 @@ static vn_status open_engines(vn_replay *r, int steps, vn_error *err)
 	r->e[VN_REPLAY_OWN].policy = r->c->opened.policy;
 	r->e[VN_REPLAY_FINE].policy = vn_policy_fine(r->c->opened.policy);
 	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
+		r->e[i].last = r->last;
 		const vn_ref_options o = { .policy = r->e[i].policy,
 			                       .threads = r->c->request.options->threads,
 			                       .progress = i == VN_REPLAY_OWN };
@@ -141,6 +145,7 @@ static void close_engines(vn_replay *r)
 	free(r->want);
 	free(r->point);
 	free(r->error);
+	free(r->last);
 	free(r->put);
 }
 

@@ -263,3 +263,59 @@ vn_status vn_replay_captured(vn_replay *r, int k, vn_error *err)
 	mark_captured(r, &s, &f, wrong, right);
 	return VN_OK;
 }
+
+/* ---- an input that was overwritten before it was read ------------------------------------------- */
+
+/* The checkpoint of this step that shows what replaced a value; -1. */
+static int replaced_by(const vn_replay *r, int root)
+{
+	for (int i = 0; i < r->c->result.n_points; i++) {
+		const vn_checkpoint *p = &r->c->result.point[i];
+		if (p->overwritten && p->step == r->step->number && vn_names_root(&r->names, p->overwritten) == root)
+			return i;
+	}
+	return -1;
+}
+
+/* For each input of node k, that checkpoint. Returns how many inputs have one. */
+static int find_replaced(const vn_replay *r, int k, int by[VN_MAX_IN])
+{
+	int n = 0;
+	for (int i = 0; i < r->plan->node[k].n_in; i++) {
+		const int root = vn_plan_root(r->plan, r->plan->node[k].in[i]);
+		by[i] = r->point[root] >= 0 && vn_trace_kept(&r->trace, r->at, root) ? replaced_by(r, root) : -1;
+		n += by[i] >= 0;
+	}
+	return n;
+}
+
+static vn_status put_inputs(vn_replay *r, int k, const int by[VN_MAX_IN], bool replaced, vn_error *err)
+{
+	vn_status st = VN_OK;
+	for (int i = 0; !st && i < r->plan->node[k].n_in; i++) {
+		const int root = vn_plan_root(r->plan, r->plan->node[k].in[i]);
+		if (by[i] >= 0)
+			st = vn_replay_take_from(r, root, &r->c->result.point[replaced ? by[i] : r->point[root]], err);
+	}
+	return st ? st : vn_replay_run_node(r, k, err);
+}
+
+vn_status vn_replay_overwritten(vn_replay *r, int k, vn_error *err)
+{
+	bool      wrong[VN_MAX_OUT + 2] = { false }, right[VN_MAX_OUT + 2] = { false };
+	int       by[VN_MAX_IN], all = 0, n, first = -1;
+	vn_status st;
+
+	for (int i = 0; i < r->e[VN_REPLAY_OWN].n_out; i++)
+		all += wrong[i] = came_out_otherwise(r, &r->e[VN_REPLAY_OWN].out[i]);
+	if (!all || !find_replaced(r, k, by))
+		return VN_OK;
+	if ((st = put_inputs(r, k, by, true, err)) || (st = find_right_outputs(r, k, wrong, right, &n, err)))
+		return st;
+	for (int i = 0; i < r->plan->node[k].n_in; i++)
+		first = first < 0 ? by[i] : first;
+	for (int i = 0; i < r->e[VN_REPLAY_OWN].n_out; i++)
+		if (wrong[i] && right[i])
+			r->c->result.point[r->point[r->e[VN_REPLAY_OWN].out[i].value]].replay.behind = first;
+	return put_inputs(r, k, by, false, err);
+}

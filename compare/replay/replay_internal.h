@@ -27,6 +27,7 @@ typedef struct vn_replay_engine {
 	vn_policy      policy;
 	vn_node_output out[VN_MAX_OUT + 2];
 	int            n_out;
+	const bool    *last; /* (values) only the last row of it is kept; NULL: of none */
 } vn_replay_engine;
 
 /* values of one step that are still to be read: the last ones, since they are as large as the
@@ -56,6 +57,7 @@ typedef struct vn_replay {
 	/* (values) checkpoint in this step that is measured and in the plan; -1 */
 	int             *point;
 	double          *error; /* (values): relative error of the candidate; NaN: not known */
+	bool            *last;  /* (values) of several rows in this step, only the last was compared (align.c) */
 	const vn_step   *step;
 	int              at; /* the step, counted from 0 */
 	vn_saved         saved[VN_SAVED];
@@ -91,6 +93,8 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_out
                             vn_checkpoint *p, vn_error *err);
 /* Copies the candidate's numbers of a measured checkpoint into both engines. */
 vn_status vn_replay_take(vn_replay *r, int value, vn_error *err);
+/* Copies those of p, another recording of the same value. */
+vn_status vn_replay_take_from(vn_replay *r, int value, const vn_checkpoint *p, vn_error *err);
 /* Can the value not be written? It is never in memory as a whole, or is a growing state, which
  * follows from other values. */
 bool      vn_replay_no_place(const vn_plan *plan, int value);
@@ -127,5 +131,8 @@ void      vn_replay_forget(vn_replay *r);
  * Then the captures of those inputs are wrong, the node is cleared, and the correct content stays
  * in place. */
 vn_status vn_replay_captured(vn_replay *r, int k, vn_error *err);
+/* Called if node k is wrong: is it right on the numbers that an input held when it was recorded again (a checkpoint
+ * that is overwritten)? Then that checkpoint is charged. */
+vn_status vn_replay_overwritten(vn_replay *r, int k, vn_error *err);
 
 #endif

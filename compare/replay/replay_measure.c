@@ -64,7 +64,7 @@ static bool own_rounding(const vn_replay *r, const vn_node *node, vn_replayed *l
 	if (vn_policy_finer(of_ref, r->e[VN_REPLAY_OWN].policy))
 		return false;
 	const bool most = l->inherited < 4 * l->floor;
-	l->inherited = fmax(0, l->inherited - l->floor);
+	l->inherited = isnan(l->inherited) ? l->inherited : fmax(0, l->inherited - l->floor);
 	return most;
 }
 
@@ -108,7 +108,7 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_out
 		p->replay.numbers = independent(r, p, axes);
 	if (vn_local_beyond(p) && (st = vn_replay_allow(r, node, own, &cand, axes, &p->replay, err)))
 		goto done;
-	p->replay.inherited = given.finite ? given.value[VN_M_NMSE] : 0;
+	p->replay.inherited = given.finite ? given.value[VN_M_NMSE] : (double)NAN;
 	p->replay.behind = -1;
 	const bool hidden = own_rounding(r, node, &p->replay);
 	p->replay.gain = in > 0 && !hidden ? sqrt(p->replay.inherited) / in : (double)NAN;
@@ -164,18 +164,19 @@ static bool is_read(const vn_plan *plan, int value)
 	return read;
 }
 
-vn_status vn_replay_take(vn_replay *r, int value, vn_error *err)
+vn_status vn_replay_take_from(vn_replay *r, int value, const vn_checkpoint *p, vn_error *err)
 {
-	const vn_checkpoint *p = &r->c->result.point[r->point[value]];
-	const vn_shape       whole = vn_replay_shape(r, value);
-	unsigned char       *own;
-	vn_tensor            t;
-	vn_status            st = vn_replay_candidate(r->c, p, p->replay.columns, &t, &own, err);
+	const vn_shape whole = vn_replay_shape(r, value);
+	unsigned char *own;
+	vn_tensor      t;
+	vn_status      st = vn_replay_candidate(r->c, p, p->replay.columns, &t, &own, err);
 
 	if (st)
 		return st;
-	const bool   rows = !vn_shape_equal(&t.shape, &whole);
-	const size_t from = rows ? (size_t)(r->step->first_row * vn_value_row(&r->plan->value[value])) : 0;
+	const bool    rows = !vn_shape_equal(&t.shape, &whole);
+	/* if it is the last row alone: that of the step */
+	const int64_t skip = r->last[value] ? r->step->rows - 1 : 0;
+	const size_t  from = rows ? (size_t)((r->step->first_row + skip) * vn_value_row(&r->plan->value[value])) : 0;
 	/* Logits are as large as all else, and nothing reads them. */
 	for (int i = 0; !st && i < VN_N_ENGINES && is_read(r->plan, value); i++)
 		st = put_values(r, &r->e[i], value, &t, from, (size_t)vn_shape_count(&whole), err);
@@ -183,6 +184,11 @@ vn_status vn_replay_take(vn_replay *r, int value, vn_error *err)
 	vn_recording_release(r->c->opened.cand, p->cand);
 	vn_trace_keep(&r->trace, r->at, value, rows ? VN_KEPT_ROWS : VN_KEPT_ALL);
 	return st;
+}
+
+vn_status vn_replay_take(vn_replay *r, int value, vn_error *err)
+{
+	return vn_replay_take_from(r, value, &r->c->result.point[r->point[value]], err);
 }
 
 /* Where the candidate's rounded numbers were captured, their bits are known. Elsewhere a few are

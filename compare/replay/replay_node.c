@@ -124,7 +124,8 @@ vn_status vn_replay_node(vn_replay *r, int k, vn_error *err)
 	const vn_node *node = &r->plan->node[k];
 	vn_status      st;
 	if ((st = vn_replay_run_node(r, k, err)) || (st = measure_all(r, node, err)) ||
-	    (st = vn_replay_columns(r, k, err)) || (st = vn_replay_captured(r, k, err)) || (st = charge(r, k, err)))
+	    (st = vn_replay_columns(r, k, err)) || (st = vn_replay_overwritten(r, k, err)) ||
+	    (st = vn_replay_captured(r, k, err)) || (st = charge(r, k, err)))
 		return st;
 	for (int i = 0; !st && i < node->n_out; i++)
 		if (node->out[i] >= 0)

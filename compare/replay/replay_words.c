@@ -45,11 +45,18 @@ const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char t
 	text[0] = 0;
 	if (!p->replayed)
 		return text;
-	vn_text_add(text, VN_WORDS, "local error: nmse %.2g (%.3g x floor)", p->replay.local, vn_local_over_floor(p));
+	if (p->replay.none)
+		vn_text_add(text, VN_WORDS, "local error: -%s",
+		            p->replay.bad ? ", NaN or infinite on one side only" : ", its inputs have NaN or infinity");
+	else
+		vn_text_add(text, VN_WORDS, "local error: nmse %.2g (%.3g x floor)", p->replay.local, vn_local_over_floor(p));
 	if (vn_local_peak(p) > VN_PEAK_LIMIT)
-		vn_text_add(text, VN_WORDS, ", worst token %.3g x floor, worst element %.3g x floor",
-		            p->replay.local_token / p->replay.floor_token, p->replay.local_max / p->replay.floor_max);
-	vn_text_add(text, VN_WORDS, "; inherited error: nmse %.2g", p->replay.inherited);
+		vn_text_add(text, VN_WORDS, ", worst token %.3g x floor, worst element %.3g x floor", vn_local_token(p),
+		            vn_local_element(p));
+	if (isnan(p->replay.inherited))
+		vn_text_add(text, VN_WORDS, "; inherited error: -");
+	else
+		vn_text_add(text, VN_WORDS, "; inherited error: nmse %.2g", p->replay.inherited);
 	if (!isnan(p->replay.gain))
 		vn_text_add(text, VN_WORDS, ", %.2g times the error of its inputs", p->replay.gain);
 	if (p->replay.span > 1)

@@ -27,7 +27,7 @@ bool vn_ratio_of(const vn_comparison *c, const vn_checkpoint *p, double *ratio)
 	const double x = p->m.value[VN_M_NMSE], f = p->pooled_small >= 0
 	                                                ? c->result.pooled_small[p->pooled_small].floor[VN_M_NMSE]
 	                                                : vn_floor_value(p, VN_M_NMSE);
-	if (!p->has_floor || !(f > 0.0 || x == 0.0))
+	if (!p->has_floor || !p->m.finite || !(f > 0.0 || x == 0.0))
 		return false;
 	*ratio = f == 0.0 && x == 0.0 ? 0.0 : x / f;
 	return true;

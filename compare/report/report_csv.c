@@ -74,8 +74,8 @@ static void row(const vn_comparison *c, int point, FILE *out)
 		write_number(out, vn_metric_shown(p, (vn_metric)m), true);
 	write_number(out, vn_floor_value(p, VN_M_NMSE), p->has_floor);
 	write_number(out, ratio, has_ratio);
-	write_number(out, p->replay.local, p->replayed);
-	write_number(out, p->replayed ? vn_local_over_floor(p) : NAN, p->replayed);
+	write_number(out, vn_local_nmse(p), p->replayed);
+	write_number(out, vn_local_over_floor(p), p->replayed);
 	write_number(out, limit_fraction(p), true);
 	text(out, p->fails ? vn_say_failure(p, words) : "");
 	fputc('\n', out);

@@ -32,15 +32,20 @@ static void inputs(FILE *out, const vn_comparison *c, const vn_report_detail *d)
 	double ratio;
 	fprintf(out, "  %-14s ", "inputs");
 	if (d->n_input < 0)
-		fprintf(out, "unknown: neither recording holds a plan that names them\n");
+		fprintf(out, "unknown: %s\n",
+		        c->opened.plan ? "the plan does not name this checkpoint"
+		                       : "neither recording holds a plan that names them");
 	else if (d->n_input == 0)
 		fprintf(out, "none of them was compared\n");
 	for (int i = 0; i < d->n_input; i++) {
 		const vn_checkpoint *k = &c->result.point[d->input[i]];
 		if (i)
 			fprintf(out, "  %-14s ", "");
-		fprintf(out, "%s: %s nmse %.2g", k->status == VN_OUTSIDE ? "OUTSIDE limits" : "within limits",
-		        vn_label(k, label), k->m.value[VN_M_NMSE]);
+		fprintf(out, "%s: %s nmse ", k->status == VN_OUTSIDE ? "OUTSIDE limits" : "within limits", vn_label(k, label));
+		if (k->m.finite)
+			fprintf(out, "%.2g", k->m.value[VN_M_NMSE]);
+		else
+			fputc('-', out);
 		if (vn_ratio_of(c, k, &ratio))
 			fprintf(out, " (%.2g x floor)", ratio);
 		fputc('\n', out);
@@ -122,9 +127,10 @@ void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colo
 	else if (k->m.at >= 0)
 		fprintf(out, "  %-14s %s: reference %.9g, candidate %.9g, difference %.3g\n", "worst element", x->where,
 		        k->m.ref_at, k->m.cand_at, k->m.value[VN_M_MAX_ABS]);
-	fprintf(out, "  %-14s ulp (%s) p50 %g  p99 %g  max %g;  norm ratio %.6g;  max rel %.3g\n", "spread",
-	        vn_dtype_name(k->m.grid), k->m.value[VN_M_ULP_P50], k->m.value[VN_M_ULP_P99], k->m.value[VN_M_ULP_MAX],
-	        k->m.value[VN_M_NORM_RATIO], k->m.value[VN_M_MAX_REL]);
+	if (k->m.finite)
+		fprintf(out, "  %-14s ulp (%s) p50 %g  p99 %g  max %g;  norm ratio %.6g;  max rel %.3g\n", "spread",
+		        vn_dtype_name(k->m.grid), k->m.value[VN_M_ULP_P50], k->m.value[VN_M_ULP_P99], k->m.value[VN_M_ULP_MAX],
+		        k->m.value[VN_M_NORM_RATIO], k->m.value[VN_M_MAX_REL]);
 	for (int i = 0; i < x->profile.words.n; i++)
 		fprintf(out, "  %-14s %s\n", i ? "" : "profile", x->profile.words.line[i]);
 	if (k->replayed)

@@ -92,13 +92,13 @@ static void measured(json_t *j, const vn_checkpoint *p, const vn_shape *shape)
 	json_object_set_new(j, "inf", vn_json_integers(p->m.inf, 2));
 	if (p->m.masked)
 		json_object_set_new(j, "masked", json_integer(p->m.masked));
-	if (p->m.worst_token >= 0)
+	if (p->m.worst_token >= 0 && p->m.finite)
 		json_object_set_new(j, "worst_token", json_integer(p->m.worst_token));
-	if (p->m.worst_nmse_token >= 0)
+	if (p->m.worst_nmse_token >= 0 && p->m.finite)
 		json_object_set_new(j, "worst_nmse_token", json_integer(p->m.worst_nmse_token));
-	if (p->m.worst_nmse_channel >= 0)
+	if (p->m.worst_nmse_channel >= 0 && p->m.finite)
 		json_object_set_new(j, "worst_nmse_channel", json_integer(p->m.worst_nmse_channel));
-	if (p->m.worst_scale_channel >= 0)
+	if (p->m.worst_scale_channel >= 0 && p->m.finite)
 		json_object_set_new(j, "worst_scale_channel", json_integer(p->m.worst_scale_channel));
 	if (p->m.worst_row >= 0)
 		json_object_set_new(j, "worst_row", json_integer(p->m.worst_row));
@@ -125,11 +125,11 @@ static json_t *products(const vn_comparison *c, const vn_checkpoint *p)
 static json_t *replayed(const vn_comparison *c, const vn_checkpoint *p)
 {
 	json_t *j = json_object(), *flags = json_object();
-	vn_json_put_real(j, "local", p->replay.local, flags);
+	vn_json_put_real(j, "local", vn_local_nmse(p), flags);
 	vn_json_put_real(j, "local_floor", p->replay.floor, flags);
 	vn_json_put_real(j, "local_over_floor", vn_local_over_floor(p), flags);
-	vn_json_put_real(j, "worst_token_over_floor", p->replay.local_token / p->replay.floor_token, flags);
-	vn_json_put_real(j, "max_abs_over_floor", p->replay.local_max / p->replay.floor_max, flags);
+	vn_json_put_real(j, "worst_token_over_floor", vn_local_token(p), flags);
+	vn_json_put_real(j, "max_abs_over_floor", vn_local_element(p), flags);
 	json_object_set_new(j, "numbers", json_integer(p->replay.numbers));
 	json_object_set_new(j, "nonfinite", json_integer(p->replay.bad));
 	json_object_set_new(j, "captured", json_boolean(p->replay.captured));
@@ -179,6 +179,8 @@ static json_t *checkpoint(const vn_comparison *c, const vn_checkpoint *p, const 
 	json_object_set_new(j, "origin", json_boolean(p->origin));
 	if (p->replayed)
 		json_object_set_new(j, "replay", replayed(c, p));
+	if (p->overwritten)
+		json_object_set_new(j, "overwritten", vn_json_text(p->overwritten));
 	if (p->overflow.reached > 0)
 		json_object_set_new(j, "overflow", overflow(&p->overflow));
 	if (p->since > VN_UNCHANGED)

@@ -74,9 +74,9 @@ static void replayed_origins(const vn_comparison *c, FILE *out)
 		const vn_checkpoint *p = &c->result.point[c->result.origins[i]];
 		fputs("| ", out);
 		vn_markdown_code(out, vn_label(p, label), SHOWN, 1);
-		write_number(out, "%.3g", vn_local_shown(p), p->replayed);
-		write_number(out, "%.2e", p->replay.local, p->replayed);
-		write_number(out, "%.2e", p->replay.inherited, p->replayed);
+		write_number(out, "%.3g", vn_local_shown(p), !isnan(vn_local_shown(p)));
+		write_number(out, "%.2e", vn_local_nmse(p), !isnan(vn_local_nmse(p)));
+		write_number(out, "%.2e", p->replay.inherited, p->replayed && !isnan(p->replay.inherited));
 		write_number(out, "%.2g", p->replay.gain, p->replayed && !isnan(p->replay.gain));
 		write_number(out, "%.0f", p->replay.span, p->replayed);
 		fputs(" |\n", out);

@@ -105,15 +105,14 @@ static void cell(FILE *out, int width, const char *format, double x)
 static void replay_cells(const page *p, const vn_checkpoint *k)
 {
 	const double local = vn_local_shown(k);
-	if (!k->replayed)
-		fprintf(p->out, "  %8s  %5s", "-", "-");
-	else {
+	if (isnan(local))
+		fprintf(p->out, "  %8s", "-");
+	else
 		cell(p->out, 8, local < 1000 ? "%.2f" : "%.1e", local);
-		if (isnan(k->replay.gain))
-			fprintf(p->out, "  %5s", "-");
-		else
-			cell(p->out, 5, "%.2g", k->replay.gain);
-	}
+	if (!k->replayed || isnan(k->replay.gain))
+		fprintf(p->out, "  %5s", "-");
+	else
+		cell(p->out, 5, "%.2g", k->replay.gain);
 }
 
 static void metric(const page *p, int width, const char *format, const vn_checkpoint *k, vn_metric m)

@@ -19,7 +19,8 @@ static const char *said(const vn_recording *r, const vn_entry *e, int64_t row, c
 	char *const   *all = vn_recording_token_text(r);
 	const vn_step *step = vn_recording_step(r, e->step);
 	const int32_t *ids;
-	const int64_t  at = step ? step->position + step->first_row + row : row;
+	const int64_t  kept = step && vn_entry_last_alone(e, step->rows) ? step->rows - 1 : row;
+	const int64_t  at = step ? step->position + step->first_row + kept : row;
 	*text = 0;
 	if (!all || at < 0 || at >= vn_recording_tokens(r, &ids, NULL))
 		return text;

@@ -2,6 +2,7 @@
 #include "compare/report/words.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/check_words.h"
+#include "compare/judge/judge.h"
 #include "compare/judge/localise.h"
 
 #include "compare/replay/overflow.h"
@@ -103,6 +104,26 @@ static int other_orders(const vn_comparison *c)
 	return n;
 }
 
+#define OVERWRITTEN "it should hold the candidate's own %s, which was overwritten between the two"
+
+/* The first checkpoint that shows an overwritten one; NULL. */
+static const vn_checkpoint *first_overwritten(const vn_comparison *c)
+{
+	for (int i = 0; i < c->result.n_points; i++)
+		if (c->result.point[i].overwritten)
+			return &c->result.point[i];
+	return NULL;
+}
+
+/* Number of checkpoints outside their limits that were not recomputed. */
+static int not_recomputed(const vn_comparison *c)
+{
+	int n = 0;
+	for (int i = 0; i < c->result.n_points; i++)
+		n += c->result.point[i].fails && c->result.point[i].m.n && !c->result.point[i].replayed;
+	return n;
+}
+
 /* Number of checkpoints within their limits, alone or together with other steps, whose operation adds more
  * error than its precision explains. */
 static int within_limits(const vn_comparison *c)
@@ -121,6 +142,8 @@ static void several_origins(const vn_comparison *c, char text[VN_WORDS])
 	            vn_label(&c->result.point[c->result.origins[0]], label));
 	if (c->result.point[c->result.origins[0]].overflow.reached > 0)
 		vn_text_add(text, VN_WORDS, ": %s", vn_say_overflow(&c->result.point[c->result.origins[0]], words));
+	else if (c->result.point[c->result.origins[0]].overwritten)
+		vn_text_add(text, VN_WORDS, ": " OVERWRITTEN, c->result.point[c->result.origins[0]].overwritten);
 	if (inside)
 		vn_text_add(text, VN_WORDS, "; %d of them %s within limits, but add%s more error than the precision explains",
 		            inside, inside == 1 ? "is" : "are", inside == 1 ? "s" : "");
@@ -138,12 +161,19 @@ static void several_origins(const vn_comparison *c, char text[VN_WORDS])
 
 const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
 {
-	char label[VN_LABEL], words[VN_WORDS];
+	const vn_checkpoint *replaced = first_overwritten(c);
+	char                 label[VN_LABEL], words[VN_WORDS];
 	text[0] = 0;
 	if (c->result.first >= 0 && c->result.point[c->result.first].invalid_floor)
 		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.point[c->result.first], label),
 		            c->result.point[c->result.first].detail ? c->result.point[c->result.first].detail
 		                                                    : "its floor is not valid");
+	else if (c->result.first >= 0 && vn_fails_ungathered(&c->result.point[c->result.first]))
+		vn_text_add(
+			text, VN_WORDS,
+			"First outside: %s; vernier joined the shards, and that the engine does so before it samples is not "
+			"recorded (--allow ranks, if it does).",
+			vn_label(&c->result.point[c->result.first], label));
 	else if (c->result.n_origins && c->result.first < 0)
 		vn_text_add(text, VN_WORDS, "But %s%s adds more error than its precision explains.",
 		            vn_label(&c->result.point[c->result.origins[0]], label),
@@ -152,11 +182,19 @@ const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
 		vn_text_add(text, VN_WORDS, "The error starts at %s: %s.",
 		            vn_label(&c->result.point[c->result.origins[0]], label),
 		            vn_say_overflow(&c->result.point[c->result.origins[0]], words));
+	else if (c->result.n_origins == 1 && c->result.point[c->result.origins[0]].overwritten)
+		vn_text_add(text, VN_WORDS, "The error starts at %s: " OVERWRITTEN ".",
+		            vn_label(&c->result.point[c->result.origins[0]], label),
+		            c->result.point[c->result.origins[0]].overwritten);
 	else if (c->result.n_origins == 1)
 		vn_text_add(text, VN_WORDS, "The error starts at %s: %s.",
 		            vn_label(&c->result.point[c->result.origins[0]], label), vn_say_origin(c));
 	else if (c->result.n_origins > 1)
 		several_origins(c, text);
+	else if (c->result.first >= 0 && c->result.replayed && not_recomputed(c))
+		vn_text_add(text, VN_WORDS,
+		            "First outside: %s; %d of these could not be recomputed; what was is within its precision.",
+		            vn_label(&c->result.point[c->result.first], label), not_recomputed(c));
 	else if (c->result.first >= 0 && c->result.replayed)
 		vn_text_add(
 			text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.point[c->result.first], label),
@@ -165,6 +203,9 @@ const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
 		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.point[c->result.first], label),
 		            c->opened.plan ? "no origin was found"
 		                           : "neither file holds a plan, so only the order is known, not the cause");
+	if (replaced && !replaced->origin)
+		vn_text_add(text, VN_WORDS, "%s%s: " OVERWRITTEN ".", *text ? " Also " : "But ", vn_label(replaced, label),
+		            replaced->overwritten);
 	return text;
 }
 
@@ -261,12 +302,13 @@ static const char *agreement(const double *m, double strict, double half, char t
 	char error[40] = "";
 	if (half > 0)
 		snprintf(error, sizeof error, " +- %.2g", half);
-	snprintf(
-		text, VN_WORDS,
-		"argmax agrees in %.4g %% of the rows (%.4g %% with near ties), top 5 in %.4g %%, KL mean %.3g%s p99 %.3g max "
-		"%.3g",
-		100 * strict, 100 * m[VN_M_ARGMAX_AGREEMENT], 100 * m[VN_M_TOP5_AGREEMENT], m[VN_M_KL_MEAN], error,
-		m[VN_M_KL_P99], m[VN_M_KL_MAX]);
+	snprintf(text, VN_WORDS, "argmax agrees in %.4g %% of the rows (%.4g %% with near ties), top 5 in %.4g %%, KL",
+	         100 * strict, 100 * m[VN_M_ARGMAX_AGREEMENT], 100 * m[VN_M_TOP5_AGREEMENT]);
+	if (isnan(m[VN_M_KL_MEAN]))
+		vn_text_add(text, VN_WORDS, " -: scores that are not finite");
+	else
+		vn_text_add(text, VN_WORDS, " mean %.3g%s p99 %.3g max %.3g", m[VN_M_KL_MEAN], error, m[VN_M_KL_P99],
+		            m[VN_M_KL_MAX]);
 	return text;
 }
 

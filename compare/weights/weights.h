@@ -50,7 +50,7 @@ typedef struct vn_weight_difference {
 	int                  layer;  /* -1: outside layers */
 	const char          *part;   /* its name after the layer: "self_attn.q_proj.weight" */
 	const char          *kind;   /* "transposed": one word, of specs/weights.md */
-	char                 id[8];  /* in the catalogue, such as "W1"; "": none */
+	char                 id[12]; /* in the catalogue, such as "W1"; "": none */
 	char                 words[VN_WEIGHT_WORDS];
 	vn_weight_measure    measured; /* what `measure` is */
 	double               measure;

@@ -1,5 +1,6 @@
 /* weights_fused.c: handles weights that one side has in one piece and the other in parts: q, k and
- * v as qkv_proj, gate and up as gate_up_proj, as in vLLM. */
+ * v as qkv_proj, gate and up as gate_up_proj, as in vLLM; and parts of a fused matrix that was
+ * transposed before it was split. */
 #include "compare/weights/weights_internal.h"
 
 #include <math.h>
@@ -124,5 +125,119 @@ bool vn_weight_fused(const vn_weight_trial *t, vn_weight_difference *d, bool *sa
 			                          : "%s are fused; the order can be found with the numbers (--model)",
 			                    f ? "gate and up" : "q, k and v");
 	}
+	return false;
+}
+
+/* ---- transposed before the split --------------------------------------------------------------- */
+
+static const struct {
+	vn_weight_part part[PARTS];
+	int            n;
+	const char    *says;
+} together[] = {
+	{ { VN_PART_Q, VN_PART_K, VN_PART_V }, 3, "q, k and v" },
+	{ { VN_PART_GATE, VN_PART_UP }, 2, "gate and up" },
+	{ { VN_PART_UP, VN_PART_GATE }, 2, "up and gate" },
+};
+enum { TOGETHER = sizeof together / sizeof *together };
+
+/* The parts of a side that were one matrix, in its order. Returns the part that is t's own; -1: they were none. */
+static int find_parts(const vn_weight_trial *t, int k, int g, const vn_weight_row *part[PARTS])
+{
+	const vn_weight_name name = vn_weight_name_of(t->row[k]->name);
+	int                  own = -1;
+
+	for (int p = 0; p < together[g].n; p++) {
+		const bool is = name.part == together[g].part[p];
+		part[p] = is ? t->row[k] : vn_weight_beside(t->side[k], t->row[k], &name, together[g].part[p]);
+		if (!part[p] || part[p]->shape.rank != 2 || part[p]->dtype != t->row[k]->dtype ||
+		    columns(part[p]) != columns(t->row[k]) || vn_dtype_block(part[p]->dtype) > 1)
+			return -1;
+		own = is ? p : own;
+	}
+	return own;
+}
+
+/* Do both sides' parts hold the same numbers in any order? */
+static bool statistics_agree(const vn_weight_row *const *a, const vn_weight_row *const *b, int n)
+{
+	double least[2] = { INFINITY, INFINITY }, most[2] = { -INFINITY, -INFINITY }, squares[2] = { 0 };
+
+	for (int k = 0; k < 2; k++)
+		for (int p = 0; p < n; p++) {
+			const vn_stats *s = &(k ? b : a)[p]->stats;
+			if (s->nan + s->inf || s->n <= 0)
+				return false;
+			least[k] = fmin(least[k], s->min);
+			most[k] = fmax(most[k], s->max);
+			squares[k] += s->rms * s->rms * (double)s->n;
+		}
+	return least[0] == least[1] && most[0] == most[1] && fabs(squares[0] - squares[1]) <= 1e-9 * squares[0];
+}
+
+static bool is_turned_so(const vn_weight_trial *t, int from, int g, const vn_weight_row *const *part, int own,
+                         vn_weight_difference *d)
+{
+	static const char *const says[] = { "transposed bytes of %s together, read with the old shape",
+		                                "the bytes of %s together, read with the transposed shape" };
+	const vn_weight_change   none = { .kind = VN_CHANGE_NONE };
+	const vn_weight_side    *side = t->side[from];
+	const vn_tensor         *numbers[PARTS];
+	int64_t                  rows = 0, start = 0;
+	bool                     found = false;
+	vn_weight_numbers        m;
+
+	for (int p = 0; p < together[g].n; p++) {
+		numbers[p] = side->numbers ? &side->numbers[part[p] - side->row] : NULL;
+		if (!numbers[p] || !numbers[p]->data)
+			return false;
+		start += p < own ? part[p]->shape.dim[0] : 0;
+		rows += part[p]->shape.dim[0];
+	}
+	if (!*t->row[!from]->digest.hex || vn_weight_numbers_of(numbers, together[g].n, &m, NULL))
+		return false;
+	for (int back = 0; back < 2 && !found; back++) {
+		vn_weight_order o = { .kind = VN_ORDER_TURNED };
+		o.p[0] = back == from ? rows : m.cols; /* from the candidate's numbers, the reverse */
+		o.p[1] = back == from ? m.cols : rows;
+		o.p[7] = start;
+		found = vn_weight_has_order(t, !from, &m, &o, &none, m.rows[own]) &&
+		        vn_weight_is(d, VN_BY_DIGEST, true, "reinterpreted", VN_MISTAKE_W1B, says[back], together[g].says);
+	}
+	vn_weight_numbers_free(&m);
+	return found;
+}
+
+bool vn_weight_turned_together(const vn_weight_trial *t, vn_weight_difference *d)
+{
+	const vn_weight_row *part[2][PARTS];
+
+	if (t->name.bias || !vn_shape_equal(&t->row[0]->shape, &t->row[1]->shape))
+		return false;
+	for (int g = 0; g < TOGETHER; g++) {
+		const int own = find_parts(t, 0, g, part[0]);
+		if (own < 0 || find_parts(t, 1, g, part[1]) != own || !statistics_agree(part[0], part[1], together[g].n))
+			continue;
+		if (is_turned_so(t, 0, g, part[0], own, d) || is_turned_so(t, 1, g, part[1], own, d))
+			return true;
+	}
+	return false;
+}
+
+bool vn_weight_mixed(const vn_weight_trial *t, vn_weight_difference *d)
+{
+	const vn_weight_row *part[2][PARTS];
+	const bool           known = t->numbers[0] || t->numbers[1];
+
+	if (t->name.bias || t->row[0]->dtype != t->row[1]->dtype)
+		return false;
+	for (int g = 0; g < TOGETHER; g++)
+		if (find_parts(t, 0, g, part[0]) >= 0 && find_parts(t, 1, g, part[1]) >= 0 &&
+		    statistics_agree(part[0], part[1], together[g].n) && !statistics_agree(&t->row[0], &t->row[1], 1))
+			return vn_weight_is(d, VN_BY_STATISTICS, false, "order", VN_NO_MISTAKE, "the numbers of %s, mixed%s",
+			                    together[g].says,
+			                    known ? " in an order that no known mistake gives"
+			                    : g   ? " (W5 or W1b: the numbers decide, give --model)"
+			                          : " (W1b: the numbers decide, give --model)");
 	return false;
 }

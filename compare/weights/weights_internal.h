@@ -49,6 +49,7 @@ typedef enum vn_weight_order_kind {
 	VN_ORDER_SAME, VN_ORDER_PAIRS, VN_ORDER_BLOCKS, VN_ORDER_PARTS_BY_HEAD, VN_ORDER_PARTS_BY_GROUP, VN_ORDER_HALVES,
 		VN_ORDER_TILED,
 	VN_ORDER_REVERSED, VN_ORDER_SHARDS, VN_ORDER_EVERY_OTHER, /* an axis */
+	VN_ORDER_LISTED,                                           /* blocks of an axis: p: how many; their order, in hex */
 	VN_ORDER_TURNED, VN_ORDER_SHEARED                          /* the whole matrix */
 } vn_weight_order_kind;
 /* clang-format on */
@@ -156,6 +157,18 @@ bool vn_weight_by_table(const vn_weight_trial *t, vn_weight_difference *d);
 bool vn_weight_by_digest(const vn_weight_trial *t, vn_weight_difference *d);
 bool vn_weight_by_numbers(const vn_weight_trial *t, vn_weight_difference *d);
 bool vn_weight_by_statistics(const vn_weight_trial *t, vn_weight_difference *d);
+/* Does side k of a trial hold these numbers in this order, after this change? rows 0: all. */
+bool vn_weight_has_order(const vn_weight_trial *t, int k, const vn_weight_numbers *m, const vn_weight_order *o,
+                         const vn_weight_change *c, int64_t rows);
+/* Returns the weight of another part in the same layer and trunk as this row; NULL: none. */
+const vn_weight_row *vn_weight_beside(const vn_weight_side *side, const vn_weight_row *row, const vn_weight_name *name,
+                                      vn_weight_part part);
+/* Are q, k and v, or gate and up, the rows of one fused matrix that was transposed as a whole? */
+bool                 vn_weight_turned_together(const vn_weight_trial *t, vn_weight_difference *d);
+/* Are they such rows in an unknown order, as far as statistics show? */
+bool                 vn_weight_mixed(const vn_weight_trial *t, vn_weight_difference *d);
+/* Are blocks of its rows or columns, the shards of several ranks, in another order? m: the numbers of side from. */
+bool vn_weight_by_shards(const vn_weight_trial *t, int from, const vn_weight_numbers *m, vn_weight_difference *d);
 /* For a weight that exists on one side only because the other has it in parts, or as a part of a
  * fused one. *same: the numbers are equal. */
 bool vn_weight_fused(const vn_weight_trial *t, vn_weight_difference *d, bool *same);

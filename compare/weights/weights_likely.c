@@ -377,8 +377,8 @@ bool vn_weight_by_statistics(const vn_weight_trial *t, vn_weight_difference *d)
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
 	const vn_stats      *x = &a->stats, *y = &b->stats;
 
-	if (measured(t, d) || quantised(t, d) || another_order(t, d) || changed(t, d) || of_another(t, d) ||
-	    never_loaded(t, d))
+	if (vn_weight_mixed(t, d) || measured(t, d) || quantised(t, d) || another_order(t, d) || changed(t, d) ||
+	    of_another(t, d) || never_loaded(t, d))
 		return true;
 	const double ratio = y->rms / x->rms;
 	const bool   shape = vn_shape_equal(&a->shape, &b->shape);

@@ -120,3 +120,16 @@ const vn_weight_row *vn_weight_find(const vn_weight_row *rows, int n, const char
 {
 	return n > 0 ? bsearch(name, rows, (size_t)n, sizeof *rows, compare_name) : NULL;
 }
+
+const vn_weight_row *vn_weight_beside(const vn_weight_side *side, const vn_weight_row *row, const vn_weight_name *name,
+                                      vn_weight_part part)
+{
+	const size_t trunk = (size_t)(name->tail - row->name);
+	for (int i = 0; i < side->n; i++) {
+		const vn_weight_name x = vn_weight_name_of(side->row[i].name);
+		if (x.part == part && x.layer == name->layer && x.bias == name->bias &&
+		    (size_t)(x.tail - side->row[i].name) == trunk && strncmp(side->row[i].name, row->name, trunk) == 0)
+			return &side->row[i];
+	}
+	return NULL;
+}

@@ -3,6 +3,8 @@
 #include "compare/weights/weights_internal.h"
 
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,8 +60,8 @@ static void take_row(const walk *w, int64_t r, unsigned char *to)
 
 	if (w->o->kind == VN_ORDER_TURNED) { /* of p[0] rows and p[1] columns */
 		for (int64_t c = 0; c < C; c++) {
-			const int64_t i = r * C + c, from = i % w->o->p[0] * w->o->p[1] + i / w->o->p[0];
-			memcpy(to + (size_t)c * w->size, w->m->data[0] + (size_t)from * w->size, w->size);
+			const int64_t i = (r + w->start) * C + c, from = i % w->o->p[0] * w->o->p[1] + i / w->o->p[0];
+			memcpy(to + (size_t)c * w->size, row_at(w, from / C) + (size_t)(from % C) * w->size, w->size);
 		}
 	} else if (w->o->kind == VN_ORDER_SHEARED) {
 		for (int64_t c = 0, n; c < C; c += n) { /* a piece of one row, or of the range that continues it */
@@ -138,6 +140,29 @@ vn_digest vn_weight_numbers_digest(const vn_weight_numbers *m, const vn_weight_o
 	free(room);
 	const vn_digest all_of_it = d ? vn_digester_finish(d) : none;
 	return hopeful ? all_of_it : none;
+}
+
+bool vn_weight_has_order(const vn_weight_trial *t, int k, const vn_weight_numbers *m, const vn_weight_order *o,
+                         const vn_weight_change *c, int64_t rows)
+{
+	const vn_weight_row *row = t->row[k];
+	const vn_digest      x = vn_weight_numbers_digest(m, o, c, row->dtype, rows, t->numbers[k]);
+	return *x.hex && strcmp(x.hex, row->digest.hex) == 0;
+}
+
+bool vn_weight_is(vn_weight_difference *d, vn_weight_proof proof, bool certain, const char *kind, vn_mistake id,
+                  const char *format, ...)
+{
+	va_list args;
+
+	d->proof = proof;
+	d->certain = certain;
+	d->kind = kind;
+	snprintf(d->id, sizeof d->id, "%s", vn_mistake_id(id));
+	va_start(args, format);
+	vsnprintf(d->words, sizeof d->words, format, args);
+	va_end(args);
+	return true;
 }
 
 /* ---- side by side ------------------------------------------------------------------------ */

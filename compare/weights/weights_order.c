@@ -65,6 +65,8 @@ int64_t vn_weight_order_from(const vn_weight_order *o, int64_t i, int64_t n)
 {
 	const vn_arrange m = rule_of(o, n);
 
+	if (o->kind == VN_ORDER_LISTED)
+		return (o->p[1] >> (4 * (i / (n / o->p[0]))) & 15) * (n / o->p[0]) + i % (n / o->p[0]);
 	if (o->kind == VN_ORDER_HALVES && o->p[2]) /* the second half comes first */
 		i = (i + n / 2) % n;
 	return vn_arranged(&m, i, n);

@@ -8,21 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool vn_weight_is(vn_weight_difference *d, vn_weight_proof proof, bool certain, const char *kind, vn_mistake id,
-                  const char *format, ...)
-{
-	va_list args;
-
-	d->proof = proof;
-	d->certain = certain;
-	d->kind = kind;
-	snprintf(d->id, sizeof d->id, "%s", vn_mistake_id(id));
-	va_start(args, format);
-	vsnprintf(d->words, sizeof d->words, format, args);
-	va_end(args);
-	return true;
-}
-
 bool vn_weight_measures(vn_weight_difference *d, vn_weight_measure what, double x)
 {
 	d->measured = what;
@@ -176,15 +161,6 @@ bool vn_weight_by_digest(const vn_weight_trial *t, vn_weight_difference *d)
 static const vn_weight_order  the_same = { .kind = VN_ORDER_SAME };
 static const vn_weight_change unchanged = { .kind = VN_CHANGE_NONE };
 
-/* Whether side k of a trial holds these numbers after this change. */
-static bool has_order(const vn_weight_trial *t, int k, const vn_weight_numbers *m, const vn_weight_order *o,
-                      const vn_weight_change *c, int64_t rows)
-{
-	const vn_weight_row *row = t->row[k];
-	const vn_digest      x = vn_weight_numbers_digest(m, o, c, row->dtype, rows, t->numbers[k]);
-	return *x.hex && strcmp(x.hex, row->digest.hex) == 0;
-}
-
 /* Whether the numbers can be the same in another order: their ends are equal, or equal after rounding to the
  * other's format. */
 static bool reordered(const vn_weight_row *a, const vn_weight_row *b)
@@ -223,10 +199,10 @@ static bool by_order(const vn_weight_trial *t, int from, const vn_weight_numbers
 				o.p[1] = rows;
 			}
 		}
-		if (has_order(t, !from, m, &o, &unchanged, 0))
+		if (vn_weight_has_order(t, !from, m, &o, &unchanged, 0))
 			return vn_weight_is(d, VN_BY_DIGEST, true, list[i].word, list[i].id, "%s", list[i].says);
 	}
-	return false;
+	return whole && vn_weight_by_shards(t, from, m, d);
 }
 
 static bool by_change(const vn_weight_trial *t, int from, const vn_weight_numbers *m, vn_weight_difference *d)
@@ -237,24 +213,10 @@ static bool by_change(const vn_weight_trial *t, int from, const vn_weight_number
 	if (!vn_shape_equal(&t->row[0]->shape, &t->row[1]->shape))
 		return false;
 	for (int i = 0; i < n; i++)
-		if (has_order(t, !from, m, &the_same, &list[i], 0))
+		if (vn_weight_has_order(t, !from, m, &the_same, &list[i], 0))
 			return vn_weight_is(d, VN_BY_DIGEST, true, list[i].word, list[i].id, "%s%s",
 			                    from ? "in the reference: " : "", list[i].says);
 	return false;
-}
-
-/* The weight of another part in the same layer and trunk; NULL: none. */
-static const vn_weight_row *beside_of(const vn_weight_side *side, const vn_weight_row *row, const vn_weight_name *name,
-                                      vn_weight_part part)
-{
-	const size_t trunk = (size_t)(name->tail - row->name);
-	for (int i = 0; i < side->n; i++) {
-		const vn_weight_name x = vn_weight_name_of(side->row[i].name);
-		if (x.part == part && x.layer == name->layer && x.bias == name->bias &&
-		    (size_t)(x.tail - side->row[i].name) == trunk && strncmp(side->row[i].name, row->name, trunk) == 0)
-			return &side->row[i];
-	}
-	return NULL;
 }
 
 /* Rows of gate and up, interleaved in one matrix. */
@@ -266,7 +228,7 @@ static bool interleaved(const vn_weight_trial *t, vn_weight_difference *d)
 
 	if ((t->name.part != VN_PART_GATE && !up) || !ref->numbers || !t->numbers[0])
 		return false;
-	const vn_weight_row *row = beside_of(ref, t->row[0], &t->name, up ? VN_PART_GATE : VN_PART_UP);
+	const vn_weight_row *row = vn_weight_beside(ref, t->row[0], &t->name, up ? VN_PART_GATE : VN_PART_UP);
 	const vn_tensor     *beside = row ? &ref->numbers[row - ref->row] : NULL;
 	if (!beside || !beside->data || vn_dtype_block(row->dtype) > 1 || row->dtype != t->row[0]->dtype ||
 	    !vn_shape_equal(&row->shape, &t->row[0]->shape) ||
@@ -278,7 +240,7 @@ static bool interleaved(const vn_weight_trial *t, vn_weight_difference *d)
 	for (int back = 0; !found && back < 2; back++) {
 		vn_weight_order o = { .kind = VN_ORDER_EVERY_OTHER, .back = back };
 		o.p[7] = up ? m.rows[0] : 0;
-		found = has_order(t, 1, &m, &o, &unchanged, m.rows[0]) &&
+		found = vn_weight_has_order(t, 1, &m, &o, &unchanged, m.rows[0]) &&
 		        vn_weight_is(d, VN_BY_DIGEST, true, "interleaved", VN_MISTAKE_W5,
 		                     back ? "rows of gate and up one by one read as halves"
 		                          : "halves of gate and up read row by row");
@@ -291,7 +253,7 @@ bool vn_weight_by_numbers(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	bool found = false;
 
-	if (interleaved(t, d))
+	if (interleaved(t, d) || vn_weight_turned_together(t, d))
 		return true;
 	for (int from = 0; !found && from < 2; from++) {
 		vn_weight_numbers m;

@@ -19,7 +19,7 @@ static void act_by_steps(real *y, const double *sum, int64_t silu, int64_t n, co
 	for (int64_t i = 0; i < n; i++) {
 		const double u = vn_round_intermediate(sum[i], c->conv.steps);
 		y[i] = (real)(i >= silu         ? u
-		              : c->conv.formula ? vn_act_by_steps(u, VN_SILU, c->conv.steps)
+		              : c->conv.formula ? vn_act_by_steps(u, VN_SILU, c->conv.steps, false)
 		                                : u / (1.0 + exp(-u)));
 	}
 }

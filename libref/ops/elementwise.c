@@ -132,7 +132,7 @@ static double value_by_steps(double u, const vn_consts *c)
 	real       y;
 
 	if (c->act.formula && vn_act_has_steps(c->act.act))
-		return vn_act_by_steps(u, c->act.act, c->act.steps);
+		return vn_act_by_steps(u, c->act.act, c->act.steps, c->act.formula == 2);
 	share(&y, &x, NULL, c->act.act, 1);
 	return vn_round_intermediate((double)y, c->act.steps);
 }

@@ -17,9 +17,9 @@ static double half_of(double u, double x, int steps)
 	                             steps);
 }
 
-double vn_act_by_steps(double u, vn_act act, int steps)
+double vn_act_by_steps(double u, vn_act act, int steps, bool squares)
 {
-	double inside;
+	double cube, inside;
 
 	switch (act) {
 	case VN_SIGMOID: return sigmoid(u, steps);
@@ -28,8 +28,9 @@ double vn_act_by_steps(double u, vn_act act, int steps)
 		return vn_round_intermediate(u * sigmoid(vn_round_intermediate(1.702 * u, steps), steps), steps);
 	case VN_GELU: return half_of(u, erf(vn_round_intermediate(u * 0.70710678118654752440, steps)), steps);
 	case VN_GELU_TANH:
-		inside = vn_round_intermediate(
-			u + vn_round_intermediate(0.044715 * vn_round_intermediate(u * u * u, steps), steps), steps);
+		cube = (squares ? vn_round_intermediate(u * u, steps) : u * u) * u;
+		inside = vn_round_intermediate(u + vn_round_intermediate(0.044715 * vn_round_intermediate(cube, steps), steps),
+		                               steps);
 		return half_of(u, tanh(vn_round_intermediate(0.79788456080286535588 * inside, steps)), steps);
 	default: return u;
 	}

@@ -34,8 +34,9 @@ static inline double vn_round_intermediate(double x, int steps)
  *   quick_gelu  u sigmoid(1.702 u)
  *   gelu        u/2 (1 + erf(u / sqrt 2))
  *   gelu_tanh   u/2 (1 + tanh(sqrt(2/pi) (u + 0.044715 u^3)))
- * Returns u for any other activation. */
-double vn_act_by_steps(double u, vn_act act, int steps);
+ * squares: the cube rounds its square, as torch does in vectors of bfloat16, but not in float16, nor in the few numbers
+ * that are left over. Returns u for any other activation. */
+double vn_act_by_steps(double u, vn_act act, int steps, bool squares);
 /* Is it one of those? */
 bool   vn_act_has_steps(vn_act act);
 

@@ -227,7 +227,7 @@ typedef union vn_consts {
 		vn_act act;
 		/* Set by a replay: */
 		int    steps;   /* vn_intermediate_rounding of f(...) before the product with up */
-		int    formula; /* 1: also of every operation of f's formula (ops/steps.h) */
+		int    formula; /* 1: also of every operation of f's formula (ops/steps.h); 2: and of its squares */
 	} act;              /* VN_OP_ACT and VN_OP_GATED */
 	struct {
 		int channels, taps;

@@ -3,7 +3,7 @@
 vernier capture ref "$FIXTURES/llama-trained" --ids "@$FIXTURES/prompts/p017.ids" --points '*' -o ref.h5 2>/dev/null
 $PYTHON -c "
 import h5py, numpy as np, shutil
-for name in ('sound', 'race'):
+for name in ('sound', 'race', 'read', 'bit'):
     shutil.copy('ref.h5', name + '.h5')
     with h5py.File(name + '.h5', 'r+') as f:
         if 'plan' in f:
@@ -17,6 +17,11 @@ for name in ('sound', 'race'):
             s[f'qkv_out.{n}'] = np.concatenate([x.reshape(T, -1) for x in (q, k, v)], 1)
             if name == 'race' and n:
                 q[5:8] = turned[5:8]
+            if name == 'bit' and n:
+                q[5, 0, 0] = np.nextafter(q[5, 0, 0], np.float32(9))
+            if name == 'read' and n: # the rotation read what replaced it
+                q[5:8] *= 2
+                s[f'layer{n}/q_rope'][5:8] *= 2
             s[f'rope_q_in.{n}'] = q.reshape(T, -1)"
 cat >map.yaml <<'END'
 version: 1
@@ -30,6 +35,23 @@ for run in sound race; do
     echo "[$?]"
     grep -E '^(verdict|within limits|OUTSIDE|warning)|rope_q_in' said
 done
+echo "== read after it was overwritten; with the model"
+for run in race read; do
+    vernier compare ref.h5 $run.h5 --names map.yaml --model "$FIXTURES/llama-trained" --points 'layer*.{q_proj,q_rope,rope_q_in}' --allow digest -o $run.json >said
+    echo "[$?]"
+    grep -E '^verdict' said
+    $PYTHON -c "
+import json, sys
+r = json.load(open(sys.argv[1]))
+print(r['origins'])
+for c in r['checkpoints']:
+    if c['fails']:
+        print(c['name'], c.get('overwritten'), c['replay']['behind'] if 'replay' in c else 'not replayed')" $run.json
+done
+echo "== by the last bit of one number, within limits"
+vernier compare ref.h5 bit.h5 --names map.yaml >said
+echo "[$?]"
+grep -E '^(verdict|warning)' said
 echo "== as the reference"
 vernier compare race.h5 ref.h5 --ref-names map.yaml --allow missing,extra >said
 echo "[$?]"

@@ -28,6 +28,20 @@ Y
 say compare ref.h5 good.h5 --limits tight.yaml
 capture $I --precision f16 --against ref.h5 --limits tight.yaml -o tight.h5
 say compare ref.h5 tight.h5 --limits tight.yaml
+echo "== as a baseline, what was left out may change, if it is no farther off"
+vernier compare ref.h5 good.h5 --limits tight.yaml -o base.json -q
+for by in 1 1.5 0.5; do
+    $PY -c "
+import json, sys
+r = json.load(open('base.json'))
+for c in r['checkpoints']:
+    for s in c.get('sides', []):
+        if s and 'left_out' in s:
+            s['left_out'] = 32 * '0'
+            s['measured']['nmse'] *= float(sys.argv[1])
+json.dump(r, open('other.json', 'w'))" $by
+    say compare ref.h5 good.h5 --limits tight.yaml --baseline other.json
+done
 echo "== a fault: what is outside, and its inputs"
 capture $I --precision f16 --inject R1@layer1 --against ref.h5 -o bug.h5
 say compare ref.h5 bug.h5

@@ -16,6 +16,27 @@ say early.h5 last.h5 --points '{embed,logits}'
 cap -o theta.ref.h5 --layers 0-0 --tokens 0-0
 cap -o theta.h5 --layers 0-0 --tokens 0-0 --inject 'R2.1e4@*'
 say theta.ref.h5 theta.h5
+echo "== logits of the last token alone, in a run that kept every row of all else"
+one() { cp "$1" "$2"; $PYTHON -c "
+import editing as h5py, sys
+f = h5py.File(sys.argv[1], 'r+')
+g = f['step.0']; d = g['logits']; x, a = d[()][-1:], dict(d.attrs); del g['logits']
+e = g.create_dataset('logits', data=x * $3)
+for k, v in a.items():
+    e.attrs[k] = v
+e.attrs['digest'] = ''" "$2"; }
+replayed() { $PYTHON -c "
+import json, sys
+c = [c for c in json.load(open(sys.argv[1]))['checkpoints'] if c['point'] == 'logits'][0]
+print('logits', c['shape'], c['status'], 'origin' if c['origin'] else 'no origin', 'within 4 floors' if c['replay']['local_over_floor'] <= 4 else 'beyond 4 floors')" "$1"; }
+one half.h5 one.h5 1
+one half.h5 twice.h5 1.5
+for run in one twice; do
+    say all.h5 $run.h5 --model "$M"
+    vernier explain all.h5 $run.h5 --model "$M" --format json >$run.json
+    replayed $run.json
+    vernier explain all.h5 $run.h5 --model "$M" | grep explained
+done
 swap() { cp "$1" "$2"; $PYTHON -c "
 import editing as h5py, numpy as np, sys
 f = h5py.File(sys.argv[1], 'r+')
