@@ -132,10 +132,12 @@ static const char *const formats[VN_N_FORMATS] = {
 	[VN_FORMAT_BF16] = "bfloat16",
 	[VN_FORMAT_F16] = "float16",
 	[VN_FORMAT_TF32] = "TF32 (10 bits of mantissa)",
+	[VN_FORMAT_TF32_AWAY] = "TF32 (10 bits of mantissa, ties away from 0)",
 	[VN_FORMAT_TF32_CUT] = "TF32 (10 bits of mantissa, the others cut off)",
 	[VN_FORMAT_E4M3] = "float8 (e4m3)",
 	[VN_FORMAT_E5M2] = "float8 (e5m2)",
 	[VN_FORMAT_INT8] = "int8",
+	[VN_FORMAT_INT8_128] = "int8 (128 steps to the largest number, and no 128)",
 };
 
 static void say_format(const vn_sentence *s)
