@@ -1,13 +1,14 @@
 """outside_alike.py: mistakes made in transformers from outside, as outside_faults.py has them, whose numbers are those of another mistake.
 
 Probabilities that do not depend on queries and keys are the same in every layer, and look recorded twice. In 16 bits, two mistakes at
-one norm, or another theta without its scaling, are nearly what others leave. Behind an explosion, a correct norm gives 0. Importing
+one norm, or another theta without its scaling, are nearly what others leave. Behind an explosion, a correct norm gives 0.
+Roundings differ only in ties, or in the last step of a scale. Importing
 this module adds them to FAULTS.
 """
 import torch
 import torch.nn.functional as F
 
-from outside_faults import ALL, LLAMAS, SURE, attends, fault, normed, rms, theta, turned
+from outside_faults import ALL, LLAMAS, SURE, attends, changed, down, fault, normed, rms, theta, turned
 
 EVERYWHERE = "*attn_probs *attn_context *attn_scores"
 
@@ -56,6 +57,16 @@ def _(m, a):
         a.key, a.value, a.mask = a.key[:, :, :62], a.value[:, :, :62], None
 
 
+def tf32_away(x):
+    """Rounded to ten bits of mantissa, ties away from 0, as graphics processors do."""
+    return ((x.float().view(torch.int32) + 0x1000) & -8192).view(torch.float32)
+
+
+def int8_of_128(weight):
+    scale = weight.float().abs().amax(1, True) / 128
+    return torch.round(weight.float() / scale).clamp(-128, 127) * scale
+
+
 @fault("alike_explosion", "llama qwen2", "layer0.down_proj", "")
 def _(m):
     down = m.layers[0].mlp.down_proj
@@ -66,4 +77,13 @@ normed("alike_eps_plus_one", "llama mistral qwen2", "N1*+N6 N6+N1*", lambda m, n
 normed("alike_eps_centred", "llama mistral qwen2", "N1*+N3* N3*+N1*", lambda m, n, x: F.layer_norm(x, x.shape[-1:], n.weight.float(), None, 0.03))
 turned("alike_theta", LLAMAS, "R2*", lambda m, inv, pos: theta(m.model.config.rope_parameters["rope_theta"] * 1.2)(m, inv, pos))
 
-SURE |= {"alike_" + name for name in "scale_zero first_key argmax mask_of_calls own_key nothing_appended eps_plus_one eps_centred theta".split()}
+changed("alike_int8_128", "llama qwen2", "{p}down_proj", "W15*", down, int8_of_128)
+
+
+@fault("alike_tf32_away", "gpt2 llama qwen3", "logits", "")
+def _(m):
+    head = m.model.lm_head
+    yield head, "forward", lambda x: F.linear(tf32_away(x), tf32_away(head.weight)).to(x.dtype)
+
+
+SURE |= {"alike_" + name for name in "scale_zero first_key argmax mask_of_calls own_key nothing_appended eps_plus_one eps_centred theta int8_128".split()}
