@@ -351,8 +351,8 @@ static double make(const query *x, const double *is, double *y)
 	return x->a->output == VN_ATTN_PROBS ? store_probs(x, is, y) : add_values(x, is, y);
 }
 
-/* All of the weight on the largest score. Of scores that an engine's rounding may have made equal or exchanged, on the one
- * that fits *is best. */
+/* All of the weight on the largest score. Of scores that an engine's rounding may have made equal or exchanged, on the
+ * one that fits *is best. */
 static void attend_to_largest(const query *x, const double *is, double *y)
 {
 	const double *s = x->a->s;

@@ -315,7 +315,7 @@ static vn_status fit_theta(vn_explain_trial *t, int node, const turning *r, cons
 	if (!st && r->rope.type == VN_ROPE_LLAMA3)
 		st = fit_scaling(t, node, r, lists, room, err);
 	plain.type = VN_ROPE_DEFAULT;
-	/* In 16 bits, a scaling by nearly 1 fits where there is none. So both are tried, and the better one is the answer. */
+	/* In 16 bits, a scaling by nearly 1 fits where there is none. So both are tried; the better one is the answer. */
 	return st ? st : try_theta(t, node, plain, plain_theta(r), scaled ? VN_THETA_PLAIN : VN_THETA, err);
 }
 

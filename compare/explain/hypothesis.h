@@ -77,7 +77,8 @@ typedef enum vn_edit_kind {
 typedef enum vn_weight_format {
 	/* VN_FORMAT_TF32_AWAY: TF32 whose ties are rounded away from 0, as graphics processors do; VN_FORMAT_TF32_CUT: TF32
 	 * rounded towards 0; VN_FORMAT_INT8_128: int8 scaled by the largest number / 128, not / 127 */
-	VN_FORMAT_NONE, VN_FORMAT_BF16, VN_FORMAT_F16, VN_FORMAT_TF32, VN_FORMAT_TF32_AWAY, VN_FORMAT_TF32_CUT, VN_FORMAT_E4M3, VN_FORMAT_E5M2,
+	VN_FORMAT_NONE, VN_FORMAT_BF16, VN_FORMAT_F16, VN_FORMAT_TF32, VN_FORMAT_TF32_AWAY, VN_FORMAT_TF32_CUT,
+		VN_FORMAT_E4M3, VN_FORMAT_E5M2,
 		VN_FORMAT_INT8, VN_FORMAT_INT8_128, VN_N_FORMATS
 } vn_weight_format;
 /* clang-format on */
