@@ -86,6 +86,7 @@ def put(t, to, x):
 OTHER = torch.randn(64, generator=torch.Generator().manual_seed(3))
 
 slot("slot_key_zero", SOME, "", lambda a, S: put(a.key, 61, 0))
+slot("slot_key_of_one_head", "llama qwen3", "", lambda a, S: put(a.key[:, :1], 61, a.key[:, :1, 60]))
 slot("slot_value_zero", SOME, "", lambda a, S: put(a.value, 61, 0))
 slot("slot_key_of_neighbour", SOME, "", lambda a, S: put(a.key, 61, a.key[:, :, 60]))
 slot("slot_value_of_neighbour", SOME, "", lambda a, S: put(a.value, 61, a.value[:, :, 60]))

@@ -30,7 +30,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from needs_transformers import torch, transformers
 
-import outside_caches  # these two add to FAULTS
+import outside_alike  # these three add to FAULTS
+import outside_caches
 import outside_ports
 import random_model
 from outside_faults import FAULTS, SURE, UNKNOWN, Model

@@ -92,6 +92,14 @@ static void the_step_before_is_what_was_recorded(void)
 	stand_at_norm(&e, 2);
 	vn_made made = begin(&e);
 	CU_ASSERT_EQUAL(vn_apply_step(&e.t, &h, &made, &e.err), VN_OK);
+	CU_ASSERT_PTR_NULL(made.own.data); /* it was wrong there, too */
+	end_explained(&e);
+	stand_at_norm(&e, 1);
+	vn_to_f32(x + CALL * D, e.t.own.data, e.t.own.dtype, D);
+	end_explained(&e);
+	stand_at_norm(&e, 2);
+	made = begin(&e);
+	CU_ASSERT_EQUAL(vn_apply_step(&e.t, &h, &made, &e.err), VN_OK);
 	CU_ASSERT_EQUAL(apart(&made.own, x + CALL * D, D), 0);
 	vn_made_finish(&made);
 	end_explained(&e);

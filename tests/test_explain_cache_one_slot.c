@@ -95,6 +95,20 @@ static void the_key_of_another_token_is_found(void)
 	is(CALL, 1, CALL - 1);
 }
 
+/* Heads 3 to 5 read key head 1. */
+static void the_key_of_one_key_head_is_said_to_be_of_these_heads_only(void)
+{
+	vn_hypothesis h;
+
+	fill();
+	memcpy(keys + (9 * G + 1) * K, k + (4 * G + 1) * K, K * sizeof *keys);
+	is(9, 1, 4);
+	CU_ASSERT_TRUE(explained_as(&h) > 0);
+	CU_ASSERT_EQUAL(h.heads, H);
+	for (int i = 0; i < H; i++)
+		CU_ASSERT_EQUAL(h.part[i], i >= H / G);
+}
+
 static void the_value_of_another_token_is_found(void)
 {
 	fill();
@@ -145,6 +159,7 @@ int main(void)
 {
 	CU_TestInfo tests[] = {
 		TEST(the_key_of_another_token_is_found),
+		TEST(the_key_of_one_key_head_is_said_to_be_of_these_heads_only),
 		TEST(the_value_of_another_token_is_found),
 		TEST(a_key_or_a_value_of_no_token_is_found),
 		TEST(more_than_one_is_not),

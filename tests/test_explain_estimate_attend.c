@@ -21,6 +21,30 @@ static vn_hypothesis estimated(const mistake *m, int decode, int step)
 	return h;
 }
 
+/* The second step behind a prompt. */
+static vn_finding finding_of_seen(const mistake *m)
+{
+	const mistake none = { 0 };
+	explained     e;
+
+	make_up_inputs();
+	attend_all(&none, 0, CALL + 2);
+	attend_all(m, CALL + 1, CALL + 2);
+	stand_at_context(&e, CALL, 2, 2);
+	CU_ASSERT_EQUAL(vn_estimate_seen_keys(&e.t, &e.err), VN_OK);
+	const vn_hypothesis h = answer_of(&e);
+	end_explained(&e);
+	return h.finding;
+}
+
+static void what_a_single_query_sees_is_told(void)
+{
+	CU_ASSERT_EQUAL(finding_of_seen(&(mistake) { .first = CALL + 1, .last = CALL + 1 }), VN_CALLS_ALONE);
+	CU_ASSERT_EQUAL(finding_of_seen(&(mistake) { .first = 0, .last = CALL - 1 }), VN_NOTHING_APPENDED);
+	CU_ASSERT_EQUAL(finding_of_seen(&(mistake) { .first = CALL + 1, .last = CALL, .early = 1 }), VN_FIRST_KEY_ALONE);
+	CU_ASSERT_EQUAL(finding_of_seen(&(mistake) { .times = 1e6 }), VN_LARGEST_ALONE);
+}
+
 static void sinks_and_caps_are_told_apart(void)
 {
 	vn_hypothesis h = estimated(&(mistake) { .plus = 1 }, 0, 0);
@@ -138,9 +162,13 @@ static void of_other_mistakes_none_is_tried(void)
 int main(void)
 {
 	CU_TestInfo tests[] = {
-		TEST(sinks_and_caps_are_told_apart),   TEST(what_was_rounded_to_which_format_is_told),
-		TEST(where_a_call_began_is_read_off),  TEST(a_rounded_cache_is_asked_of_later_calls),
-		TEST(of_other_mistakes_none_is_tried), CU_TEST_INFO_NULL,
+		TEST(what_a_single_query_sees_is_told),
+		TEST(sinks_and_caps_are_told_apart),
+		TEST(what_was_rounded_to_which_format_is_told),
+		TEST(where_a_call_began_is_read_off),
+		TEST(a_rounded_cache_is_asked_of_later_calls),
+		TEST(of_other_mistakes_none_is_tried),
+		CU_TEST_INFO_NULL,
 	};
 	if (!make_folder())
 		return 1;

@@ -48,8 +48,8 @@ static void every_finding_but_an_arrangement_has_an_id(void)
 		const vn_hypothesis h = { .finding = (vn_finding)f };
 		const bool          by_row = f >= VN_BIAS_TIMES && f <= VN_SHARDS_ALONG_TOKENS;
 		const bool plain = (f >= VN_KEYS_UNSEEN && f <= VN_CACHE_ONE_ALONE) || f == VN_FACTOR || f == VN_CLAMPED ||
-		                   f == VN_CHANNELS_ZERO || f == VN_ADDEND || f == VN_ONE_VALUE || f == VN_ZERO ||
-		                   f == VN_HEADS_REORDERED || f == VN_AXES || f == VN_INPUTS_MISSING ||
+		                   f == VN_CHANNELS_ZERO || f == VN_SQUARES_OVERFLOW || f == VN_ADDEND || f == VN_ONE_VALUE ||
+		                   f == VN_ZERO || f == VN_HEADS_REORDERED || f == VN_AXES || f == VN_INPUTS_MISSING ||
 		                   f == VN_WEIGHTS_SCALED || f == VN_PRODUCT_ROUNDED ||
 		                   (f >= VN_CALLS_ALONE && f <= VN_ATTENTION_ROUNDED) || f == VN_NARROW || f == VN_STATE_LOST ||
 		                   f == VN_OTHER_MATRIX || f == VN_SINE_FOR_COSINE || f == VN_TURNED_BY_IDS ||

@@ -7,9 +7,10 @@
 /* layer1.q_proj of twelve tokens. */
 enum { T = 12, N = 48 };
 
-static float x[T * N], q[T * N], other[T * N];
+static float input[T * N], x[T * N], q[T * N], other[T * N];
 
-/* q is the product, in double, of x and the llama's weight. other: numbers of another tensor. */
+/* q is the product, in double, of x and the llama's weight, and x the norm of the input. other: numbers of another
+ * tensor, which are not what its operation makes. */
 static void fill(void)
 {
 	vn_error  err = { "" };
@@ -19,10 +20,19 @@ static void fill(void)
 	const vn_plan   *p = vn_model_plan(m);
 	const vn_tensor *w = &vn_model_weights(m)[p->node[p->value[vn_plan_find(p, "layer1.q_proj")].node].w[0]];
 	double          *row = malloc(N * N * sizeof *row);
+	int64_t          n_norm;
+	double          *norm = given_weight("layer1.attn_norm", 0, &n_norm);
+	CU_ASSERT_EQUAL_FATAL(n_norm, N);
 	vn_to_f64(row, w->data, w->dtype, N * N);
 	for (int i = 0; i < T * N; i++) {
-		x[i] = (float)((37 * i + i / N) % 101) / 50 - 1;
+		input[i] = (float)((37 * i + i / N) % 101) / 50 - 1;
 		other[i] = (float)((41 * i + i / N) % 103) / 50 - 1;
+	}
+	for (int i = 0; i < T * N; i++) {
+		double squares = 0;
+		for (int n = 0; n < N; n++)
+			squares += (double)input[i / N * N + n] * (double)input[i / N * N + n];
+		x[i] = (float)((double)input[i] / sqrt(squares / N + 1e-5) * norm[i % N]);
 	}
 	for (int i = 0; i < T * N; i++) {
 		double sum = 0;
@@ -30,6 +40,7 @@ static void fill(void)
 			sum += (double)x[i / N * N + n] * row[i % N * N + n];
 		q[i] = (float)sum;
 	}
+	free(norm);
 	free(row);
 	vn_model_close(m);
 }
@@ -37,10 +48,12 @@ static void fill(void)
 /* Tries rows at q_proj. Returns what was kept, at most one. */
 static int tried(vn_hypothesis *h)
 {
-	const given of[] = { { "layer0.q_proj", other }, { "layer1.attn_norm", x }, { "layer1.q_proj", q } };
-	explained   e;
+	const given of[] = {
+		{ "layer0.q_proj", other }, { "layer0.output", input }, { "layer1.attn_norm", x }, { "layer1.q_proj", q }
+	};
+	explained e;
 
-	compare_given(&e, T, 0, of, 3);
+	compare_given(&e, T, 0, of, 4);
 	stand_at(&e, "layer1.q_proj", 0);
 	CU_ASSERT_EQUAL(vn_rearrange_rows(&e.t, &e.err), VN_OK);
 	const int n = e.x.n;
@@ -76,15 +89,19 @@ static void rows_with_the_bits_of_another_tensor_hold_it(void)
 	vn_hypothesis h;
 
 	fill();
-	memcpy(q + 4 * N, other + 4 * N, 8 * N * sizeof *q);
+	memcpy(q + 4 * N, x + 4 * N, 8 * N * sizeof *q);
 	CU_ASSERT_EQUAL(tried(&h), 1);
 	CU_ASSERT_EQUAL(h.finding, VN_PARTLY_OTHER);
 	CU_ASSERT_TRUE(h.limit_fraction <= 1);
-	CU_ASSERT_STRING_EQUAL(h.holds, "layer0.q_proj");
+	CU_ASSERT_STRING_EQUAL(h.holds, "layer1.attn_norm");
 	is_list(&h, 2, (const int[]) { 4, 11 });
 	/* not if they are another row's: of the same token only */
 	fill();
-	memcpy(q + 4 * N, other + 3 * N, 8 * N * sizeof *q);
+	memcpy(q + 4 * N, x + 3 * N, 8 * N * sizeof *q);
+	CU_ASSERT_EQUAL(tried(&h), 0);
+	/* not if that tensor is wrong itself: the same mistake may have made both */
+	fill();
+	memcpy(q + 4 * N, other + 4 * N, 8 * N * sizeof *q);
 	CU_ASSERT_EQUAL(tried(&h), 0);
 }
 

@@ -190,6 +190,12 @@ static void what_the_step_before_recorded_is_held_against_this_one(void)
 	stand_at(&e, "layer1.q_rope", 2);
 	h.node = node_named(&e, "layer1.q_rope");
 	CU_ASSERT_EQUAL(vn_score(&e.t, &h, &e.err), VN_OK);
+	CU_ASSERT_TRUE(isnan(h.limit_fraction)); /* the step before is wrong, too */
+	end_explained(&e);
+	compare_llama(&e, "R2.1e4@layer1.q_rope", false);
+	stand_at(&e, "layer0.q_rope", 2);
+	h.node = node_named(&e, "layer0.q_rope");
+	CU_ASSERT_EQUAL(vn_score(&e.t, &h, &e.err), VN_OK);
 	CU_ASSERT_TRUE(h.limit_fraction > 1000);
 	h.change.step.due = true;
 	CU_ASSERT_EQUAL(vn_score(&e.t, &h, &e.err), VN_OK);

@@ -293,8 +293,8 @@ vn_status vn_apply_attend(const vn_explain_trial *t, const vn_hypothesis *h, vn_
 	double *y = malloc((size_t)(width * H) * sizeof *y + 1), *is = malloc((size_t)(width * H) * sizeof *is + 1);
 	if (!y || !is)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for attention");
-	else if ((edit->kind != VN_ATTEND_PADDING || a.padding) && (edit->call != VN_OWN_CALLS || a.later) &&
-	         !(st = vn_attend_prepare(&a, edit, err)) && !(st = vn_made_room(t, made, err))) {
+	else if (vn_attend_applies(&a, edit) && !(st = vn_attend_prepare(&a, edit, err)) &&
+	         !(st = vn_made_room(t, made, err))) {
 		double *all = (double *)made->fine.data;
 		for (int64_t row = 0; row < T; row++) {
 			for (int head = 0; head < (int)H; head++)

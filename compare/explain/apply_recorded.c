@@ -67,10 +67,9 @@ vn_status vn_apply_slots(const vn_explain_trial *t, const vn_hypothesis *h, vn_m
 }
 
 /* The same checkpoint, with the same shape, in the step before. -1: none. */
-static int point_before(const vn_explain_trial *t)
+static int point_before(const vn_comparison *c, int point)
 {
-	const vn_comparison *c = t->c;
-	const vn_checkpoint *me = &c->result.point[t->x->point];
+	const vn_checkpoint *me = &c->result.point[point];
 	const vn_step       *step;
 	const int            n = vn_recording_steps(c->opened.cand, &step);
 	int                  before = -1;
@@ -85,6 +84,41 @@ static int point_before(const vn_explain_trial *t)
 			return i;
 	}
 	return -1;
+}
+
+static vn_status same_bits(const vn_comparison *c, int a, int b, bool *same, vn_error *err)
+{
+	const int entry[] = { c->result.point[a].cand, c->result.point[b].cand };
+	vn_tensor x, y;
+	vn_status st = vn_entry_tensor(c->opened.cand, entry[0], &x, err);
+
+	*same = false;
+	if (st)
+		return st;
+	if (!(st = vn_entry_tensor(c->opened.cand, entry[1], &y, err))) {
+		*same = x.dtype == y.dtype &&
+		        memcmp(x.data, y.data, vn_dtype_bytes(x.dtype, (size_t)vn_shape_count(&x.shape))) == 0;
+		vn_recording_release(c->opened.cand, entry[1]);
+	}
+	vn_recording_release(c->opened.cand, entry[0]);
+	return st;
+}
+
+/* A stale value is that of a step in which it was right, maybe some steps ago. If it never was, one mistake makes the
+ * same numbers in each of these steps (as a query that sees the first key alone). */
+static vn_status was_right(const vn_comparison *c, int point, bool *right, vn_error *err)
+{
+	bool      same = true;
+	vn_status st = VN_OK;
+
+	while (!st && same && vn_local_beyond(&c->result.point[point])) {
+		const int before = point_before(c, point);
+		same = before >= 0;
+		if (same && !(st = same_bits(c, point, before, &same, err)))
+			point = before;
+	}
+	*right = same;
+	return st;
 }
 
 /* One number everywhere, usually 0, means a buffer that is not written, in each step anew. */
@@ -137,10 +171,13 @@ static vn_status apply_due(const vn_explain_trial *t, int point, vn_made *made, 
 
 vn_status vn_apply_step(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
-	const int before = point_before(t);
-	return before < 0           ? VN_OK
-	       : h->change.step.due ? apply_due(t, before, made, err)
-	                            : apply_recorded(t, before, made, err);
+	const int before = point_before(t->c, t->x->point);
+	bool      right = true;
+	vn_status st = before < 0 || h->change.step.due ? VN_OK : was_right(t->c, before, &right, err);
+
+	if (st || before < 0 || !right)
+		return st;
+	return h->change.step.due ? apply_due(t, before, made, err) : apply_recorded(t, before, made, err);
 }
 
 /* Rows of the table for the tokens `by` places further on, or for positions instead of ids; 0

@@ -45,6 +45,14 @@ static vn_status read_padding(const vn_explain_trial *t, const vn_attend *a, int
 	return vn_batched_padding(t->c->opened.cand, name, s->position > 0, x, n, err);
 }
 
+static void read_calls(vn_attend *a, const vn_explain_trial *t)
+{
+	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step), *all;
+
+	a->one = s && s->position > 0 && s->tokens == 1;
+	a->prompt = vn_recording_steps(t->c->opened.cand, &all) > 1 ? all[1].position : 0;
+}
+
 static vn_status read_inputs(vn_attend *a, const vn_explain_trial *t, vn_error *err)
 {
 	static const int of[] = { VN_ATTN_K, VN_ATTN_V };
@@ -82,6 +90,7 @@ vn_status vn_attend_open(vn_attend *a, const vn_explain_trial *t, int node, bool
 		*made = a->n->out[outputs[i]] == t->site->target;
 	}
 	const vn_status st = *made ? read_inputs(a, t, err) : VN_OK;
+	read_calls(a, t);
 	if (st)
 		vn_attend_close(a);
 	return st;
@@ -148,6 +157,24 @@ vn_status vn_attend_prepare(vn_attend *a, const vn_attend_edit *edit, vn_error *
 
 /* ---- what it makes ----------------------------------------------------------------------------------------- */
 
+/* Scores are recorded as they are before the mask and the softmax. */
+static bool is_of_softmax(vn_attend_kind kind)
+{
+	return kind == VN_ATTEND_FIRST_KEY || kind == VN_ATTEND_LARGEST;
+}
+
+static bool is_of_one(vn_attend_kind kind)
+{
+	return kind == VN_ATTEND_ONE_OWN || kind == VN_ATTEND_ONE_FIRST || kind == VN_ATTEND_ONE_PROMPT;
+}
+
+bool vn_attend_applies(const vn_attend *a, const vn_attend_edit *edit)
+{
+	return (edit->kind != VN_ATTEND_PADDING || a->padding) && (edit->call != VN_OWN_CALLS || a->later) &&
+	       (!is_of_one(edit->kind) || (a->one && a->output != VN_ATTN_SCORES)) &&
+	       (!is_of_softmax(edit->kind) || a->output != VN_ATTN_SCORES);
+}
+
 /* The keys that the query at position i sees: *first to *last. */
 static void seen(const vn_attend *a, const vn_attend_edit *edit, int64_t i, int64_t *first, int64_t *last)
 {
@@ -155,6 +182,16 @@ static void seen(const vn_attend *a, const vn_attend_edit *edit, int64_t i, int6
 
 	*last = from >= 0 && edit->kind == VN_ATTEND_CALLS_FROM_ZERO ? i - from : i;
 	*first = window && *last + 1 > window ? *last + 1 - window : 0;
+	if (edit->kind == VN_ATTEND_FIRST_KEY)
+		*first = *last = 0;
+	if (edit->kind == VN_ATTEND_ONE_OWN)
+		*first = *last;
+	if (edit->kind == VN_ATTEND_ONE_FIRST)
+		*last = *first;
+	if (edit->kind == VN_ATTEND_ONE_PROMPT) {
+		*last = a->prompt - 1;
+		*first = window && a->prompt + 1 > window ? a->prompt + 1 - window : 0; /* beside the query's own key */
+	}
 	if (edit->kind == VN_ATTEND_CALLS_ALONE && *first < from)
 		*first = from;
 	while (from >= 0 && edit->kind == VN_ATTEND_CALLS_FUTURE && *last + 1 < a->S &&
@@ -309,10 +346,41 @@ static double add_values(const query *x, const double *is, double *y)
 	return error;
 }
 
+static double make(const query *x, const double *is, double *y)
+{
+	return x->a->output == VN_ATTN_PROBS ? store_probs(x, is, y) : add_values(x, is, y);
+}
+
+/* All of the weight on the largest score. Of scores that an engine's rounding may have made equal or exchanged, on the
+ * one that fits *is best. */
+static void attend_to_largest(const query *x, const double *is, double *y)
+{
+	const double *s = x->a->s;
+	double       *p = x->a->p, top = -(double)INFINITY, least = (double)INFINITY;
+	const int64_t n = x->n + x->padding;
+	int64_t       best = 0;
+
+	for (int64_t j = 0; j < n; j++)
+		top = fmax(top, s[j]);
+	const double near = top - fabs(top) * ldexp(1, 1 - vn_dtype_digits(x->a->storage));
+	memset(p, 0, (size_t)n * sizeof *p);
+	for (int64_t j = 0; j < n; j++) {
+		if (!(is ? s[j] >= near : s[j] == top))
+			continue;
+		p[j] = 1;
+		const double error = make(x, is, y);
+		p[j] = 0;
+		best = error < least ? j : best;
+		least = fmin(error, least);
+	}
+	p[best] = 1;
+	make(x, is, y);
+}
+
 static double finish(const query *x, const double *is, double *y)
 {
 	softmax(x, -1);
-	return x->a->output == VN_ATTN_PROBS ? store_probs(x, is, y) : add_values(x, is, y);
+	return make(x, is, y);
 }
 
 /* Rounds each score, each exponential and their sum that is near the middle to the side that fits *is better. */
@@ -347,6 +415,18 @@ static void settle_scores(const query *x, const double *is, double *y)
 		finish(x, is, y);
 }
 
+/* Recorders of probabilities put those of fewer keys than tokens last, as in a window. Moves y (S), of the keys of the
+ * first call, there if the candidate has a probability in the last column. */
+static void put_last(const vn_attend *a, const double *is, double *y)
+{
+	const int64_t by = a->S - a->prompt;
+
+	if (by <= 0 || !is || is[a->S - 1] == 0)
+		return;
+	memmove(y + by, y, (size_t)a->prompt * sizeof *y);
+	memset(y, 0, (size_t)by * sizeof *y);
+}
+
 void vn_attend_row(const vn_attend *a, const vn_attend_edit *edit, int64_t i, const double *is, double *y)
 {
 	const int     H = a->n->c.attention.heads;
@@ -366,7 +446,12 @@ void vn_attend_row(const vn_attend *a, const vn_attend_edit *edit, int64_t i, co
 		}
 		if (a->output != VN_ATTN_SCORES) {
 			score_all(&x, i);
-			settle_scores(&x, is, y);
+			if (edit->kind == VN_ATTEND_LARGEST)
+				attend_to_largest(&x, is, y);
+			else
+				settle_scores(&x, is, y);
+			if (edit->kind == VN_ATTEND_ONE_PROMPT && a->output == VN_ATTN_PROBS)
+				put_last(a, is, y);
 		}
 	}
 }

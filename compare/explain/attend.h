@@ -18,6 +18,8 @@ typedef struct vn_attend {
 	double        *s, *other, *p;
 	char          *flipped; /* (S + padding + 1): exponentials, and last their sum, that are rounded the other way */
 	int64_t       *begins;  /* (S): where the call of each token begins (own_calls.h) */
+	bool           one;     /* the checkpoint is of a call of one token after the first */
+	int64_t        prompt;  /* tokens of the first call */
 	bool           later;   /* the checkpoint has rows of calls of several tokens after the first */
 	int64_t        S;
 	int64_t        padding; /* keys of its batch's padding, after the others; 0: none were recorded */
@@ -28,6 +30,8 @@ typedef struct vn_attend {
 vn_status vn_attend_open(vn_attend *a, const vn_explain_trial *t, int node, bool *made, vn_error *err);
 void      vn_attend_close(vn_attend *a);
 
+/* Can the edit be made in the checkpoint's call? */
+bool      vn_attend_applies(const vn_attend *a, const vn_attend_edit *edit);
 /* Rounds what is read as the edit does. Call before the rows of each edit. */
 vn_status vn_attend_prepare(vn_attend *a, const vn_attend_edit *edit, vn_error *err);
 /* Computes row i of the output: y is the context (H,K), or the scores or probabilities (H,S), of the

@@ -184,16 +184,25 @@ static double share_of(const query *q, int h, int64_t a, int64_t c)
 	return (grown - p) / (1 - p + grown);
 }
 
+/* What the unmodified operation makes of a head. */
+static const double *unmodified_head(const query *q, int h)
+{
+	return q->output == VN_ATTN_CONTEXT ? q->y + h * width(q) : (q->output == VN_ATTN_SCORES ? q->s : q->p) + h * q->S;
+}
+
 /* What the step's output would be, (H,K) or (H,S): with another key in slot a, token c's or (VN_CACHE_UNKNOWN) the
- * one that fits best, or with another value, which is greater by `by` (G,K). */
-static void make_output(const query *q, int of, int64_t a, int64_t c, const double *by, double *to)
+ * one that fits best, or with another value, which is greater by `by` (G,K). in: (G), only these key heads; NULL: all. */
+static void make_output(const query *q, int of, int64_t a, int64_t c, const double *by, const bool *in, double *to)
 {
 	const int     K = width(q), group = heads(q) / key_heads(q);
 	const int64_t S = q->S;
 
 	for (int h = 0; h < heads(q); h++) {
 		const double *p = q->p + h * S, *is = q->is + h * (q->output == VN_ATTN_CONTEXT ? K : S);
-		if (q->output == VN_ATTN_CONTEXT && of == VALUE) {
+		if (in && !in[h / group]) {
+			const int64_t n = q->output == VN_ATTN_CONTEXT ? K : S;
+			memcpy(to + h * n, unmodified_head(q, h), (size_t)n * sizeof *to);
+		} else if (q->output == VN_ATTN_CONTEXT && of == VALUE) {
 			for (int d = 0; d < K; d++)
 				to[h * K + d] = q->y[h * K + d] + p[a] * by[h / group * K + d];
 		} else if (q->output == VN_ATTN_CONTEXT) {
@@ -216,11 +225,11 @@ static int64_t count_of(const query *q)
 }
 
 /* In floors. room: (count_of) */
-static double left_with(const query *q, int of, int64_t a, int64_t c, const double *by, double *room)
+static double left_with(const query *q, int of, int64_t a, int64_t c, const double *by, const bool *in, double *room)
 {
 	double dd = 0;
 
-	make_output(q, of, a, c, by, room);
+	make_output(q, of, a, c, by, in, room);
 	for (int64_t i = 0; i < count_of(q); i++)
 		dd += (room[i] - q->is[i]) * (room[i] - q->is[i]);
 	return dd / q->size / q->x->unmodified.local.floor;
@@ -265,15 +274,18 @@ typedef struct slot {
 	double  left; /* in floors, in the step where it leaves most */
 	int     others;
 	double *by; /* (G,K) */
+	bool    in[VN_HEADS_MOST];
+	bool    some; /* only in the key heads of `in` */
 } slot;
 
 /* In the step where it leaves most; if that is more than `enough`, perhaps in another one. */
-static double worst(const query *q, int n, int of, int64_t a, int64_t c, const double *by, double enough, double *room)
+static double worst(const query *q, int n, int of, int64_t a, int64_t c, const double *by, const bool *in,
+                    double enough, double *room)
 {
 	double most = 0;
 
 	for (int i = 0; i < n && most < (double)INFINITY && most <= enough; i++) {
-		const double left = left_with(&q[i], of, a, c, by, room);
+		const double left = left_with(&q[i], of, a, c, by, in, room);
 		most = left > most || isnan(left) ? (isnan(left) ? (double)INFINITY : left) : most;
 	}
 	return most;
@@ -283,14 +295,15 @@ static double worst(const query *q, int n, int of, int64_t a, int64_t c, const d
 static slot find_slot(const query *q, int n, int of, double *by, double *room)
 {
 	int64_t S = q[0].S;
-	slot    best = { of, -1, VN_CACHE_UNKNOWN, (double)INFINITY, 0, by };
+	slot    best = { .of = of, .at = -1, .holds = VN_CACHE_UNKNOWN, .left = (double)INFINITY, .by = by };
 
 	for (int i = 1; i < n; i++)
 		S = q[i].S < S ? q[i].S : S;
 	for (int64_t a = 0; a < S; a++) {
 		if (of == VALUE && !best_value(q, n, a, by))
 			continue;
-		const double left = worst(q, n, of, a, VN_CACHE_UNKNOWN, by, fmax(best.left, APART * VN_LOCAL_LIMIT), room);
+		const double left = worst(q, n, of, a, VN_CACHE_UNKNOWN, by, NULL, fmax(best.left, APART * VN_LOCAL_LIMIT),
+		                          room);
 		if (left < best.left) {
 			best.left = left;
 			best.at = a;
@@ -328,7 +341,8 @@ static void find_holder(const query *q, int n, slot *s, double *by, double *room
 			continue;
 		if (s->of == VALUE)
 			value_of(q, s->at, c, by);
-		const double left = worst(q, n, s->of, s->at, c, by, fmax(best.left, VN_LOCAL_LIMIT), room);
+		const double left = worst(q, n, s->of, s->at, c, by, s->some ? s->in : NULL, fmax(best.left, VN_LOCAL_LIMIT),
+		                          room);
 		best.others += left <= VN_LOCAL_LIMIT;
 		if (left < best.left) {
 			best.left = left;
@@ -346,7 +360,7 @@ static void find_holder(const query *q, int n, slot *s, double *by, double *room
 /* The slot whose value is another token's, where too few queries tell its value without that. by, room: room. */
 static slot find_pair(const query *q, int n, double *by, double *room)
 {
-	slot    best = { VALUE, -1, VN_CACHE_UNKNOWN, (double)INFINITY, 0, by };
+	slot    best = { .of = VALUE, .at = -1, .holds = VN_CACHE_UNKNOWN, .left = (double)INFINITY, .by = by };
 	int64_t S = q[0].S;
 
 	for (int i = 1; i < n; i++)
@@ -356,7 +370,7 @@ static slot find_pair(const query *q, int n, double *by, double *room)
 			if (c == a)
 				continue;
 			value_of(q, a, c, by);
-			const double left = worst(q, n, VALUE, a, c, by, fmax(best.left, APART * VN_LOCAL_LIMIT), room);
+			const double left = worst(q, n, VALUE, a, c, by, NULL, fmax(best.left, APART * VN_LOCAL_LIMIT), room);
 			best.others += left <= APART * VN_LOCAL_LIMIT;
 			if (left < best.left) {
 				best.left = left;
@@ -368,6 +382,58 @@ static slot find_pair(const query *q, int n, double *by, double *room)
 	if (best.at >= 0)
 		value_of(q, best.at, best.holds, by);
 	return best;
+}
+
+/* Finds the key heads whose results are wrong in some step. Are they some of several? */
+static bool find_heads(const query *q, int n, bool *in)
+{
+	const int G = key_heads(q), group = heads(q) / G;
+	int       some = 0;
+
+	for (int g = 0; g < G && G <= VN_HEADS_MOST; g++) {
+		in[g] = false;
+		for (int i = 0; i < n; i++) {
+			const int64_t w = q[i].output == VN_ATTN_CONTEXT ? width(q) : q[i].S;
+			double        dd = 0;
+			for (int h = g * group; h < (g + 1) * group; h++)
+				for (int64_t k = 0; k < w; k++) {
+					const double d = q[i].is[h * w + k] - unmodified_head(&q[i], h)[k];
+					dd += d * d;
+				}
+			in[g] = in[g] || !(dd <= VN_LOCAL_LIMIT * q[i].x->unmodified.local.floor * q[i].size / G);
+		}
+		some += in[g];
+	}
+	return some && some < G;
+}
+
+/* What slot s holds: in all heads, or, if that fits better, in the heads that are wrong only. */
+static void find_holder_in_heads(const query *q, int n, slot *s, double *other, double *room)
+{
+	const int64_t values = (int64_t)key_heads(q) * width(q);
+	slot          all = *s, some = *s;
+	double       *unknown = malloc((size_t)values * sizeof *unknown + 1);
+
+	if (unknown)
+		memcpy(unknown, s->by, (size_t)values * sizeof *unknown);
+	if (s->holds == VN_CACHE_UNKNOWN)
+		find_holder(q, n, &all, other, room);
+	some.some = unknown && find_heads(q, n, some.in);
+	if (some.some) {
+		double *by = some.by;
+		some.by = unknown;
+		find_holder(q, n, &some, other, room);
+		const bool better = all.holds == VN_CACHE_UNKNOWN ||
+		                    (s->holds == VN_CACHE_UNKNOWN && all.left > VN_EXPLAIN_LEAST &&
+		                     some.left * VN_EXPLAIN_APART < all.left);
+		if (better)
+			memcpy(by, unknown, (size_t)values * sizeof *by);
+		some.by = by;
+		*s = better ? some : all;
+	} else {
+		*s = all;
+	}
+	free(unknown);
 }
 
 static vn_status try_slot(vn_explain_trial *t, const query *q, const slot *s, vn_error *err)
@@ -386,7 +452,11 @@ static vn_status try_slot(vn_explain_trial *t, const query *q, const slot *s, vn
 	t->x = q->x;
 	t->elements = t->c->result.point[q->x->point].m.n;
 	t->x->fitted = t->x->fitted || !t->x->n_fit;
-	make_output(q, s->of, s->at, s->holds, s->by, (double *)made.fine.data);
+	for (int i = 0; s->some && i < heads(q) && heads(q) <= VN_HEADS_MOST; i++) {
+		h.part[i] = s->in[i / (heads(q) / key_heads(q))];
+		h.heads = heads(q);
+	}
+	make_output(q, s->of, s->at, s->holds, s->by, s->some ? s->in : NULL, (double *)made.fine.data);
 	vn_made_round(t, &made);
 	if (!(st = vn_score_numbers(t, &made.own, &made.fine, &h, err)))
 		vn_keep_beside_unmodified(t, &h);
@@ -408,8 +478,7 @@ static vn_status try_best(vn_explain_trial *t, const query *q, int n, double *ro
 	if (best->at < 0 || !(best->left <= VN_LOCAL_LIMIT) || best->others || second <= APART * VN_LOCAL_LIMIT)
 		return VN_OK;
 	best->by = by;
-	if (best->holds == VN_CACHE_UNKNOWN)
-		find_holder(q, n, best, other, room);
+	find_holder_in_heads(q, n, best, other, room);
 	for (int i = 0; !st && i < n; i++)
 		st = try_slot(t, &q[i], best, err);
 	return st;

@@ -334,25 +334,40 @@ static vn_status try_pair(vn_explain_trial *t, int a, int b, int node, vn_error 
 	return st;
 }
 
-/* An eps of any size together with another mistake of the norm. */
-static vn_status try_eps_and_fault(vn_explain_trial *t, vn_error *err)
+/* An eps of any size together with this mistake of a norm. */
+static vn_status try_eps_and(vn_explain_trial *t, int fault, vn_error *err)
 {
 	const vn_range within = { 1e-9, 10, 33, true };
 	const int      node = t->site->span[0];
 	const vn_op    op = t->site->plan->node[node].op;
-	vn_status      st = VN_OK;
+	vn_hypothesis  h = { .finding = VN_EPS,
+		                 .node = node,
+		                 .fault = { 1 + fault },
+		                 .change = { .kind = VN_BY_CONSTANTS, .constants.reach = VN_AT_NODE } };
 
-	if (op != VN_OP_RMS_NORM && op != VN_OP_LAYER_NORM)
+	if ((op != VN_OP_RMS_NORM && op != VN_OP_LAYER_NORM) || vn_fault_chapter(fault) != 'N' ||
+	    vn_fault_sets(fault, "eps") || !may_join(t, fault, node))
 		return VN_OK;
-	for (int f = 0; !st && f < vn_n_faults() && !vn_answered(t); f++) {
-		vn_hypothesis h = { .finding = VN_EPS,
-			                .node = node,
-			                .fault = { 1 + f },
-			                .change = { .kind = VN_BY_CONSTANTS, .constants.reach = VN_AT_NODE } };
-		if (vn_fault_chapter(f) == 'N' && !vn_fault_sets(f, "eps") && may_join(t, f, node))
-			st = vn_fit_constant(t, &h, "eps", within, err);
-	}
+	return vn_fit_constant(t, &h, "eps", within, err);
+}
+
+/* An eps of any size together with each other mistake of the norm: of several that fit, the best is the answer. */
+static vn_status try_eps_and_fault(vn_explain_trial *t, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int f = 0; !st && f < vn_n_faults(); f++)
+		st = try_eps_and(t, f, err);
 	return st;
+}
+
+vn_status vn_catalogue_eps_beside(vn_explain_trial *t, vn_error *err)
+{
+	const vn_hypothesis *h = &t->x->by[0];
+
+	return t->site->n_span != 1 || t->part || h->finding != VN_FAULT || h->fault[1] || h->node != t->site->span[0]
+	           ? VN_OK
+	           : try_eps_and(t, h->fault[0] - 1, err);
 }
 
 /* Pairs at operations that are not cheap: one mistake in the mask changes both of its ends. */
@@ -403,7 +418,9 @@ vn_status vn_catalogue_pairs(vn_explain_trial *t, vn_error *err)
 		for (int b = either ? 0 : a + 1; !st && may_join(t, a, node) && b < vn_n_faults(); b++)
 			if (b != a && may_join(t, b, node))
 				st = try_pair(t, a, b, node, err);
-	return st || vn_answered(t) ? st : try_eps_and_fault(t, err);
+	/* In 16 bits, a fixed pair may fit within the floor where a fitted eps is right, and leaves far less. */
+	return st || (vn_answered(t) && !(vn_hypothesis_left(&t->x->by[0]) > VN_EXPLAIN_LEAST)) ? st
+	                                                                                        : try_eps_and_fault(t, err);
 }
 
 /* ---- what does the same ----------------------------------------------------------------------------------- */

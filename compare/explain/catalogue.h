@@ -26,4 +26,7 @@ vn_consumed vn_what_was_consumed(const vn_explain_trial *t);
  * wrong. */
 bool        vn_consumed_as_recorded(const vn_explain_trial *t);
 
+/* Tries the answer, if it is a mistake of a norm, together with an eps of any size. */
+vn_status vn_catalogue_eps_beside(vn_explain_trial *t, vn_error *err);
+
 #endif

@@ -64,6 +64,15 @@ static double as_tf32(double x)
 	return ldexp(nearbyint(ldexp(x, 11)), e - 11);
 }
 
+static double as_tf32_away(double x)
+{
+	int e;
+	if (!isfinite(x) || x == 0)
+		return x;
+	x = frexp(x, &e);
+	return ldexp(round(ldexp(x, 11)), e - 11);
+}
+
 static double as_tf32_cut(double x)
 {
 	int e;
@@ -81,10 +90,12 @@ double vn_in_format(double x, vn_weight_format format)
 	case VN_FORMAT_BF16: vn_round_f32(&f, VN_BF16, 1); return (double)f;
 	case VN_FORMAT_F16: vn_round_f32(&f, VN_F16, 1); return (double)f;
 	case VN_FORMAT_TF32: return as_tf32(x);
+	case VN_FORMAT_TF32_AWAY: return as_tf32_away(x);
 	case VN_FORMAT_TF32_CUT: return as_tf32_cut(x);
 	case VN_FORMAT_E4M3: return (double)vn_f8_e4m3_to_f32(vn_f32_to_f8_e4m3(f));
 	case VN_FORMAT_E5M2: return (double)vn_f8_e5m2_to_f32(vn_f32_to_f8_e5m2(f));
 	case VN_FORMAT_INT8: return nearbyint(x);
+	case VN_FORMAT_INT8_128: return fmin(nearbyint(x), 127);
 	default: return x;
 	}
 }
@@ -92,7 +103,9 @@ double vn_in_format(double x, vn_weight_format format)
 /* What the largest number of a scaled group becomes. */
 static double full_scale(vn_weight_format format)
 {
-	return format == VN_FORMAT_INT8 ? 127 : vn_dtype_max(format == VN_FORMAT_E4M3 ? VN_F8_E4M3 : VN_F8_E5M2);
+	return format == VN_FORMAT_INT8       ? 127
+	       : format == VN_FORMAT_INT8_128 ? 128
+	                                      : vn_dtype_max(format == VN_FORMAT_E4M3 ? VN_F8_E4M3 : VN_F8_E5M2);
 }
 
 /* most: the largest number of the group that shares a scale; 0: there is no scale. nudge: see

@@ -77,7 +77,11 @@ static vn_status fit_row(vn_explain_trial *t, const struct row *r, const vn_hypo
 	}
 	if (r->finding == VN_EPS_OUTSIDE)
 		vn_constant_put(&h, "eps_outside", 1);
-	return vn_fit_constant(t, &h, r->constant, in, err);
+	const vn_status st = vn_fit_constant(t, &h, r->constant, in, err);
+	if (st || !r->times_own || vn_answered(t))
+		return st;
+	vn_number_put(&h, 0); /* which no range of logarithms contains */
+	return vn_try(t, &h, err);
 }
 
 /* The rows of the operation at `at`. among: other operations lie in between. */

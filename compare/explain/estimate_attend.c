@@ -95,6 +95,7 @@ static const struct {
 	{ VN_PROBS_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .probs = VN_FORMAT_F16 } },
 	{ VN_PROBS_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .probs = VN_FORMAT_BF16 } },
 	{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_TF32 } },
+	{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_TF32_AWAY } },
 	{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_TF32_CUT } },
 	{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_F16 } },
 	{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_BF16 } },
@@ -159,6 +160,43 @@ static vn_status try_best(asked *x, vn_error *err)
 	return vn_try_format(x->t, &h, &h.change.attend.inputs, VN_FORMAT_TF32, err);
 }
 
+static bool may_attend_otherwise(const vn_explain_trial *t, int node)
+{
+	const vn_node *n = &t->site->plan->node[node];
+
+	return n->op == VN_OP_ATTENTION && n->c.attention.causal && !t->part && t->consumed != VN_CONSUMED_OTHERS &&
+	       !t->x->unmodified.local.bad;
+}
+
+vn_status vn_estimate_seen_keys(vn_explain_trial *t, vn_error *err)
+{
+	static const struct {
+		vn_finding     finding;
+		vn_attend_kind kind;
+		bool           later;
+	} ways[] = {
+		{ VN_LARGEST_ALONE, VN_ATTEND_LARGEST, false },      { VN_FIRST_KEY_ALONE, VN_ATTEND_FIRST_KEY, false },
+		{ VN_CALLS_ALONE, VN_ATTEND_ONE_OWN, true },         { VN_MASK_FROM_CALL, VN_ATTEND_ONE_FIRST, true },
+		{ VN_NOTHING_APPENDED, VN_ATTEND_ONE_PROMPT, true },
+	};
+	const int node = t->site->plan->value[t->site->target].node;
+	vn_status st = VN_OK;
+
+	for (size_t i = 0; !st && may_attend_otherwise(t, node) && i < sizeof ways / sizeof *ways; i++) {
+		vn_hypothesis h = { .finding = ways[i].finding,
+			                .node = node,
+			                .change = { .kind = VN_BY_ATTEND, .attend.kind = ways[i].kind, .later = ways[i].later } };
+		st = vn_try(t, &h, err);
+	}
+	if (!st && vn_answered(t) && t->x->by[0].change.kind == VN_BY_ATTEND &&
+	    t->x->by[0].change.attend.kind == VN_ATTEND_ONE_OWN) {
+		vn_hypothesis window = { .finding = VN_WINDOW, .node = node };
+		vn_constant_put(&window, "window", 1);
+		st = vn_try(t, &window, err);
+	}
+	return st;
+}
+
 vn_status vn_estimate_attend(vn_explain_trial *t, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
@@ -167,8 +205,7 @@ vn_status vn_estimate_attend(vn_explain_trial *t, vn_error *err)
 	bool           made;
 	vn_status      st;
 
-	if (p->node[node].op != VN_OP_ATTENTION || !p->node[node].c.attention.causal || t->part ||
-	    t->consumed == VN_CONSUMED_OTHERS || t->x->unmodified.local.bad)
+	if (!may_attend_otherwise(t, node))
 		return VN_OK;
 	if ((st = vn_attend_open(&x.a, t, node, &made, err)) || !made)
 		return st;

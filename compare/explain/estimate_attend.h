@@ -5,6 +5,9 @@
 
 #include "compare/explain/trial.h"
 
+/* Tries the simplest ways in which a query sees fewer keys: the one with the largest score; the first; its own; those
+ * of the first call. A few queries cannot tell them from a scale or a window, which is fitted only if these fail. */
+vn_status vn_estimate_seen_keys(vn_explain_trial *t, vn_error *err);
 vn_status vn_estimate_attend(vn_explain_trial *t, vn_error *err);
 
 #endif

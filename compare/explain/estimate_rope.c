@@ -176,12 +176,11 @@ static double scaling_of(const vn_rope *rope, scaled_by what)
 	return x[what];
 }
 
-#define THETA_MIN 1.01
-#define THETA_MAX 1e12
-#define THETA_MAX_OF_ONE \
-	1e9 /* far above models' values; with one token, any theta large enough fits the pairs that hardly rotate */
-#define FROM_TWO 0.3 /* a context this near to a power of two (in log2) is that power; */
-#define NEAR_TWO 0.1 /* so is a factor */
+#define THETA_MIN    1.01
+#define THETA_MAX    1e12
+#define THETA_LIKELY 1e9 /* far above models' values; any theta large enough fits pairs that hardly rotate */
+#define FROM_TWO     0.3 /* a context this near to a power of two (in log2) is that power; */
+#define NEAR_TWO     0.1 /* so is a factor */
 
 /* What the observed rotations are compared with. unmodified, room: (pairs) */
 typedef struct asked {
@@ -249,20 +248,22 @@ static double theta_of_one(const turning *r, const vn_list *lists, const float *
 	                                    THETA_MAX, GRID, FINER, FEWER)
 	                         .x;
 
-	return theta < THETA_MAX_OF_ONE ? theta : 0;
+	return theta < THETA_LIKELY ? theta : 0;
 }
 
 static vn_status try_theta(vn_explain_trial *t, int node, vn_rope rope, double theta, vn_finding finding, vn_error *err)
 {
 	vn_status st = VN_OK;
+	bool      fits = false;
 
-	if (!(theta > THETA_MIN && theta < THETA_MAX))
+	if (!(theta > THETA_MIN && theta < THETA_LIKELY))
 		return VN_OK;
-	for (int digits = 1; !st && digits <= 6 && !vn_answered(t); digits++) { /* as few as will do: a person wrote it */
+	for (int digits = 1; !st && digits <= 6 && !fits; digits++) { /* as few as will do: a person wrote it */
 		vn_hypothesis h = { 0 };
 		if (!vn_may_be_meant(theta, digits, &rope.theta))
 			continue;
 		st = try_rope(t, node, &rope, finding, &h, err);
+		fits = vn_fits(t, &h);
 	}
 	return st;
 }
@@ -314,8 +315,8 @@ static vn_status fit_theta(vn_explain_trial *t, int node, const turning *r, cons
 	if (!st && r->rope.type == VN_ROPE_LLAMA3)
 		st = fit_scaling(t, node, r, lists, room, err);
 	plain.type = VN_ROPE_DEFAULT;
-	return st || vn_answered(t) ? st
-	                            : try_theta(t, node, plain, plain_theta(r), scaled ? VN_THETA_PLAIN : VN_THETA, err);
+	/* In 16 bits, a scaling by nearly 1 fits where there is none. So both are tried; the better one is the answer. */
+	return st ? st : try_theta(t, node, plain, plain_theta(r), scaled ? VN_THETA_PLAIN : VN_THETA, err);
 }
 
 /* Positions that are c too high, for all tokens or for those after the first call. unmodified:

@@ -16,6 +16,7 @@
 #include "compare/explain/rearrange_rows.h"
 #include "compare/explain/redirect.h"
 #include "compare/explain/score.h"
+#include "compare/explain/squares_overflow.h"
 #include "compare/explain/hypothesis_apply.h"
 
 #include <stdio.h>
@@ -112,6 +113,7 @@ static const struct strategy {
 	bool in_any_case;   /* tried even after an answer, which it may replace */
 } strategies[] = {
 	{ vn_estimate_narrow, .unless_fitted = true },
+	{ vn_estimate_seen_keys, .unless_fitted = true },
 	{ vn_estimate, .unless_fitted = true },
 	{ vn_estimate_activation, .unless_fitted = true },
 	{ vn_estimate_linear, .unless_fitted = true },
@@ -259,7 +261,7 @@ static vn_status look_beside(vn_explain_trial *t, vn_error *err)
 		return VN_OK;
 	remember(x, &before);
 	x->fitted = true;
-	if ((st = vn_estimate(t, err)))
+	if ((st = vn_catalogue_eps_beside(t, err)) || (st = vn_estimate_seen_keys(t, err)) || (st = vn_estimate(t, err)))
 		return st;
 	vn_conclude(t);
 	if (!x->n_fit || !(x->by[0].limit_fraction * VN_EXPLAIN_APART < best))
@@ -270,10 +272,15 @@ static vn_status look_beside(vn_explain_trial *t, vn_error *err)
 vn_status vn_explain_point(vn_explain_trial *t, const vn_explanation *like, vn_error *err)
 {
 	vn_explanation *x = t->x;
+	bool            all = false;
 	vn_status       st = turn_to(t, err);
 
-	if (!st && !*x->why_not && !(st = vn_score_unmodified(t, err)) &&
-	    !(st = like ? try_like(t, like, err) : vn_catalogue(t, NULL, err))) {
+	if (!st && !*x->why_not && !(st = vn_score_unmodified(t, err)) && !(st = vn_try_squares_overflow(t, &all, err)) &&
+	    all) {
+		x->fitted = true;
+		vn_conclude(t);
+	}
+	if (!st && !*x->why_not && !all && !(st = like ? try_like(t, like, err) : vn_catalogue(t, NULL, err))) {
 		vn_conclude(t);
 		if (!x->n_fit && !like)
 			st = try_strategies(t, false, false, err);

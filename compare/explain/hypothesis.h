@@ -29,10 +29,11 @@ typedef enum vn_finding {
 		VN_HEADS_REORDERED,
 	VN_TOKENS_MOVED, VN_TOKENS_REVERSED, VN_AXES_RECORDED, VN_AXES_OF_HEADS, VN_AXES_BEFORE_TOKENS, VN_AXES,
 		VN_RECORDED_LATER, VN_RECORDED_BEFORE, VN_PARALLEL_BLOCK,
-	VN_PARTLY_ZERO, VN_PARTLY_OTHER, VN_CHANNELS_ZERO,
+	VN_PARTLY_ZERO, VN_PARTLY_OTHER, VN_CHANNELS_ZERO, VN_SQUARES_OVERFLOW,
 	VN_MATRIX_TURNED, VN_INPUTS_MISSING, VN_RANKS_CROSSED, VN_ROWS_REORDERED, VN_NEVER_LOADED,
 		VN_WEIGHTS_SCALED, VN_WEIGHTS_ROUNDED, VN_WEIGHTS_QUANTISED, VN_PRODUCT_ROUNDED,
-	VN_MASK_FROM_CALL, VN_CALLS_ALONE, VN_CALLS_SEE_FUTURE, VN_SOFTMAX_SINK, VN_SUM_PLUS, VN_SCORE_CAP,
+	VN_MASK_FROM_CALL, VN_CALLS_ALONE, VN_CALLS_SEE_FUTURE, VN_FIRST_KEY_ALONE, VN_NOTHING_APPENDED,
+		VN_LARGEST_ALONE, VN_SOFTMAX_SINK, VN_SUM_PLUS, VN_SCORE_CAP,
 		VN_SOFTMAX_ROUNDED,
 		VN_ATTENTION_ROUNDED, VN_PROBS_ROUNDED, VN_CACHE_ROUNDED, VN_NARROW, VN_OTHER_ACTIVATION,
 		VN_ANGLES_ROUNDED, VN_CALLS_FROM_ZERO, VN_POSITIONS_OF_SOME, VN_SINE_FOR_COSINE, VN_TURNED_BY_IDS,
@@ -74,9 +75,11 @@ typedef enum vn_edit_kind {
 } vn_edit_kind;
 /* clang-format off */
 typedef enum vn_weight_format {
-	/* VN_FORMAT_TF32_CUT: TF32 rounded towards 0 */
-	VN_FORMAT_NONE, VN_FORMAT_BF16, VN_FORMAT_F16, VN_FORMAT_TF32, VN_FORMAT_TF32_CUT, VN_FORMAT_E4M3, VN_FORMAT_E5M2,
-		VN_FORMAT_INT8, VN_N_FORMATS
+	/* VN_FORMAT_TF32_AWAY: TF32 whose ties are rounded away from 0, as graphics processors do; VN_FORMAT_TF32_CUT: TF32
+	 * rounded towards 0; VN_FORMAT_INT8_128: int8 scaled by the largest number / 128, not / 127 */
+	VN_FORMAT_NONE, VN_FORMAT_BF16, VN_FORMAT_F16, VN_FORMAT_TF32, VN_FORMAT_TF32_AWAY, VN_FORMAT_TF32_CUT,
+		VN_FORMAT_E4M3, VN_FORMAT_E5M2,
+		VN_FORMAT_INT8, VN_FORMAT_INT8_128, VN_N_FORMATS
 } vn_weight_format;
 /* clang-format on */
 typedef enum vn_edit_of { VN_OF_WEIGHTS, VN_OF_INPUTS, VN_OF_BOTH } vn_edit_of;
@@ -99,7 +102,14 @@ typedef enum vn_attend_kind {
 	VN_ATTEND_CALLS_FROM_ZERO,
 	VN_ATTEND_CALLS_ALONE,  /* they do not see keys of earlier calls */
 	VN_ATTEND_CALLS_FUTURE, /* they see all keys of their call, also later ones */
-	VN_ATTEND_SINK,         /* one more score, `number`, whose value is 0 */
+	VN_ATTEND_FIRST_KEY,    /* a query sees the first key of the sequence alone */
+	/* Calls of one token after the first see their own key alone; the first key that the window leaves; the keys of
+	 * the first call. */
+	VN_ATTEND_ONE_OWN,
+	VN_ATTEND_ONE_FIRST,
+	VN_ATTEND_ONE_PROMPT,
+	VN_ATTEND_LARGEST, /* the largest score of a query has all of its weight */
+	VN_ATTEND_SINK,    /* one more score, `number`, whose value is 0 */
 	/* `number` is added to the sum of exponentials after the largest score was subtracted */
 	VN_ATTEND_SUM_PLUS,
 	VN_ATTEND_CAP, /* scores become number * tanh(score / number) */

@@ -219,7 +219,7 @@ static vn_status try_another_checkpoint(vn_rearranged *r, vn_error *err)
 		vn_hypothesis   h = { .capture = true };
 		vn_tensor       t;
 		if (e->step != me->step || e->dtype != me->dtype || e->same_as >= 0 || strcmp(e->name, me->name) == 0 ||
-		    e == me || vn_shape_count(&e->shape) != r->n || !may_be_taken_for(r, e))
+		    e == me || vn_shape_count(&e->shape) != r->n || !may_be_taken_for(r, e) || vn_is_wrong_itself(r->t->c, i))
 			continue;
 		if ((st = vn_entry_tensor(c->opened.cand, i, &t, err)))
 			break;

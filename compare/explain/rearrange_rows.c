@@ -167,7 +167,7 @@ static vn_status try_tiles(tiles *x, vn_error *err)
 		st = try_channels(x, err);
 	for (int i = 0; !st && i < vn_recording_count(c->opened.cand); i++) {
 		vn_tensor t;
-		if (!could_hold(x, vn_recording_entry(c->opened.cand, i), me))
+		if (!could_hold(x, vn_recording_entry(c->opened.cand, i), me) || vn_is_wrong_itself(c, i))
 			continue;
 		if ((st = vn_entry_tensor(c->opened.cand, i, &t, err)))
 			break;

@@ -56,6 +56,14 @@ bool vn_is_made_of(const vn_plan *p, int v, int of)
 	return false;
 }
 
+bool vn_is_wrong_itself(const vn_comparison *c, int entry)
+{
+	for (int i = 0; i < c->result.n_points; i++)
+		if (c->result.point[i].cand == entry && vn_local_beyond(&c->result.point[i]))
+			return true;
+	return false;
+}
+
 bool vn_any_finite(const double *x, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)

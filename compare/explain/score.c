@@ -283,6 +283,11 @@ vn_status vn_try_format(vn_explain_trial *t, vn_hypothesis *h, vn_weight_format 
 	if ((st = vn_try(t, h, err)))
 		return st;
 	const double left = vn_hypothesis_left(h);
+	if (likely == VN_FORMAT_TF32 && left > VN_EXPLAIN_LEAST) {
+		*format = VN_FORMAT_TF32_AWAY;
+		if ((st = vn_try(t, h, err)))
+			return st;
+	}
 	*format = likely == VN_FORMAT_TF32 ? VN_FORMAT_F16 : VN_FORMAT_TF32;
 	st = vn_score(t, h, err);
 	if (left < VN_EXPLAIN_LEAST && vn_hypothesis_left(h) < left)

@@ -26,7 +26,8 @@ vn_status vn_try_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_ten
 vn_status vn_try_arranged(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h,
                           vn_error *err);
 /* vn_try; if *format, which must be part of h, is TF32 or float16, of both, the likely one first: they have
- * the same ten bits, and differ in numbers that are very small or large only. */
+ * the same ten bits, and differ in numbers that are very small or large only. If TF32 does not fit, of the other
+ * rounding of its ties as well. */
 vn_status vn_try_format(vn_explain_trial *t, vn_hypothesis *h, vn_weight_format *format, vn_weight_format likely,
                         vn_error *err);
 /* Fills t->x->unmodified with the residual of the unmodified operation. */

@@ -132,10 +132,12 @@ static const char *const formats[VN_N_FORMATS] = {
 	[VN_FORMAT_BF16] = "bfloat16",
 	[VN_FORMAT_F16] = "float16",
 	[VN_FORMAT_TF32] = "TF32 (10 bits of mantissa)",
+	[VN_FORMAT_TF32_AWAY] = "TF32 (10 bits of mantissa, ties away from 0)",
 	[VN_FORMAT_TF32_CUT] = "TF32 (10 bits of mantissa, the others cut off)",
 	[VN_FORMAT_E4M3] = "float8 (e4m3)",
 	[VN_FORMAT_E5M2] = "float8 (e5m2)",
 	[VN_FORMAT_INT8] = "int8",
+	[VN_FORMAT_INT8_128] = "int8 (128 steps to the largest number, and no 128)",
 };
 
 static void say_format(const vn_sentence *s)
@@ -171,6 +173,20 @@ static void say_attend(const vn_sentence *s)
 	say_which_calls(e->call, calls);
 	if (e->kind == VN_ATTEND_CALLS_FROM_ZERO)
 		VN_PUT(s, "the mask counts queries from the first of the call, not of the sequence, in %s", calls);
+	else if (e->kind == VN_ATTEND_FIRST_KEY)
+		VN_PUT(s, "%s", "every query sees the first key alone");
+	else if (e->kind == VN_ATTEND_LARGEST)
+		VN_PUT(s, "%s",
+		       "a query attends to its largest score alone: argmax in place of softmax, or scores scaled by so "
+		       "much that it is the same");
+	else if (e->kind == VN_ATTEND_ONE_OWN)
+		VN_PUT(s, "%s", "calls of one token see their own key alone: the cache is not read");
+	else if (e->kind == VN_ATTEND_ONE_FIRST)
+		VN_PUT(s, "%s",
+		       "the mask counts queries from the first of the call, not of the sequence: calls of one token "
+		       "see the first key that is cached alone");
+	else if (e->kind == VN_ATTEND_ONE_PROMPT)
+		VN_PUT(s, "%s", "calls of one token see the keys of the first call alone: nothing is appended to the cache");
 	else if (e->kind == VN_ATTEND_CALLS_ALONE)
 		VN_PUT(s, "%s do not see the keys of earlier calls: the cache is not read", calls);
 	else if (e->kind == VN_ATTEND_CALLS_FUTURE)
@@ -338,6 +354,8 @@ const vn_sentence_row vn_sentences_of_operations[VN_N_FINDINGS] = {
 	[VN_PRODUCT_ROUNDED] = { .say = say_format },
 	[VN_MASK_FROM_CALL] = { .say = say_attend },
 	[VN_CALLS_ALONE] = { .say = say_attend }, [VN_CALLS_SEE_FUTURE] = { .say = say_attend },
+	[VN_LARGEST_ALONE] = { .say = say_attend },
+	[VN_FIRST_KEY_ALONE] = { .say = say_attend }, [VN_NOTHING_APPENDED] = { .say = say_attend },
 	[VN_SOFTMAX_SINK] = { .say = say_attend },
 	[VN_SUM_PLUS] = { .say = say_attend },
 	[VN_SCORE_CAP] = { .say = say_attend },
