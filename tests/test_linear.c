@@ -1,7 +1,8 @@
-/* test_linear.c: a product in two policies at once. */
+/* test_linear.c: products in float32, and in two policies at once. */
 #include "libref/exec/ref.h"
 #include "libref/ops/blas.h"
 #include "libref/ops/ops.h"
+#include "libref/ops/tile.h"
 #include "tests/suite.h"
 
 #include <math.h>
@@ -86,6 +87,98 @@ static void small_weights_of_a_deep_model_are_multiplied_once(void)
 	vn_from_f32(stored, VN_BF16, w, (size_t)(M * N));
 	CU_ASSERT(both(VN_BF16, stored) < 1e-6);
 	CU_ASSERT_EQUAL(memcmp(y, also, sizeof y), 0);
+}
+
+/* ---- bits ----------------------------------------------------------------------------------- */
+
+/* More than one block of inputs, an odd number of them, and strips, rows and chains that end early. */
+enum { FEW_T = 71, DEEP = 1101, ROWS = 75 };
+
+static float deep_x[FEW_T * DEEP], deep_w[ROWS * DEEP], turned[ROWS * DEEP], right[FEW_T * ROWS], got[FEW_T * ROWS];
+
+static void multiply_by_chains(void)
+{
+	for (int t = 0; t < FEW_T; t++)
+		for (int m = 0; m < ROWS; m++) {
+			float all = 0;
+			for (int n0 = 0; n0 < DEEP; n0 += VN_TILE_CHAIN) {
+				float sum = 0;
+				for (int n = n0; n < DEEP && n < n0 + VN_TILE_CHAIN; n++)
+					sum = fmaf(deep_x[t * DEEP + n], deep_w[m * DEEP + n], sum);
+				all += sum;
+			}
+			right[t * ROWS + m] = all;
+		}
+}
+
+/* Of weights that bfloat16 holds. */
+static void fill_deep(void)
+{
+	for (int i = 0; i < FEW_T * DEEP; i++)
+		deep_x[i] = number(i) * 1.1f;
+	for (int i = 0; i < ROWS * DEEP; i++)
+		deep_w[i] = vn_bf16_to_f32(vn_f32_to_bf16(number(3 * i + 1)));
+	for (int i = 0; i < ROWS * DEEP; i++)
+		turned[i % DEEP * ROWS + i / DEEP] = deep_w[i];
+	multiply_by_chains();
+}
+
+static bool has_fma(const vn_tile_kernel *k)
+{
+#if defined(__x86_64__)
+	return k != &vn_tile_plain;
+#else
+	(void)k;
+	return true;
+#endif
+}
+
+static void every_kernel_adds_chains_of_fused_products(void)
+{
+	static float          packed[(ROWS + VN_MOST_STRIP) * DEEP + 8 * VN_MOST_STRIP], rows[VN_MOST_STRIP * DEEP];
+	const vn_tile_kernel *k;
+
+	fill_deep();
+	for (int i = 0; (k = vn_tile_kernel_get(i)); i++) {
+		double worst = 0;
+
+		for (int m = 0; m < ROWS; m += k->strip) {
+			const int here = ROWS - m < k->strip ? ROWS - m : k->strip;
+			memset(rows, 0, sizeof rows);
+			memcpy(rows, deep_w + m * DEEP, (size_t)(here * DEEP) * 4);
+			k->interleave(packed + m * DEEP, rows, DEEP * 4, DEEP, false);
+		}
+		k->multiply(got, ROWS, deep_x, DEEP, packed, FEW_T, ROWS, DEEP, false);
+		for (int j = 0; j < FEW_T * ROWS; j++)
+			worst = fmax(worst, fabs((double)got[j] - (double)right[j]));
+		CU_ASSERT(worst <= (has_fma(k) ? 0 : 1e-3));
+		k->multiply(got, ROWS, deep_x, DEEP, packed, FEW_T, ROWS, DEEP, true);
+		for (int j = 0; j < FEW_T * ROWS; j++)
+			CU_ASSERT(fabs((double)got[j] - 2 * (double)right[j]) <= 1e-2);
+	}
+}
+
+static void neither_threads_nor_formats_nor_order_in_memory_change_a_bit(void)
+{
+	static uint16_t  stored[ROWS * DEEP];
+	const vn_policy  policy = { VN_F32, VN_F32, 0 };
+	const vn_tensor  form[] = { { VN_F32, { 2, { ROWS, DEEP } }, deep_w },
+		                        { VN_BF16, { 2, { ROWS, DEEP } }, stored },
+		                        { VN_F32, { 2, { DEEP, ROWS } }, turned } };
+	static const int threads[] = { 1, 2, 5 };
+
+	fill_deep();
+	vn_from_f32(stored, VN_BF16, deep_w, ROWS * DEEP);
+	for (int f = 0; f < 3; f++)
+		for (int i = 0; i < 3; i++) {
+			const vn_matrix m = vn_matrix_of(&form[f], f == 2);
+			CU_ASSERT(vn_linear_f32(got, deep_x, &m, NULL, FEW_T, policy, threads[i]));
+			if (f + i == 0 && has_fma(vn_tile_kernel_get(0)))
+				CU_ASSERT_EQUAL(memcmp(got, right, sizeof got), 0);
+			if (f + i == 0)
+				memcpy(right, got, sizeof got);
+			CU_ASSERT_EQUAL(memcmp(got, right, sizeof got), 0);
+		}
 }
 
 /* ---- two engines ---------------------------------------------------------------------------- */
@@ -174,6 +267,8 @@ int main(void)
 		TEST(weights_that_one_of_them_rounds_are_multiplied_again),
 		TEST(weights_that_differ_by_next_to_nothing_count_as_alike),
 		TEST(small_weights_of_a_deep_model_are_multiplied_once),
+		TEST(every_kernel_adds_chains_of_fused_products),
+		TEST(neither_threads_nor_formats_nor_order_in_memory_change_a_bit),
 		TEST(two_engines_that_share_a_product_hand_over_what_each_would_alone),
 		CU_TEST_INFO_NULL,
 	};

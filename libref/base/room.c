@@ -4,6 +4,7 @@
 #include "libref/base/trouble.h"
 
 #include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -50,4 +51,21 @@ bool vn_room_for_threads(int n)
 		pthread_join(thread[i], NULL);
 	free(thread);
 	return started >= n;
+}
+
+void *vn_room_large(size_t bytes)
+{
+	enum { PAGE = 2 << 20 }; /* of x86-64, and of arm64 with pages of 4 KiB */
+	void *p;
+
+	if (bytes < 2 * PAGE)
+		return malloc(bytes ? bytes : 1);
+	if (bytes > SIZE_MAX - PAGE || !(p = aligned_alloc(PAGE, (bytes + PAGE - 1) / PAGE * PAGE)))
+		return NULL;
+#ifdef MADV_HUGEPAGE
+	vn_trouble_spare(true); /* only advice */
+	madvise(p, bytes, MADV_HUGEPAGE);
+	vn_trouble_spare(false);
+#endif
+	return p;
 }

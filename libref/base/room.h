@@ -17,6 +17,10 @@ bool vn_room_for(size_t bytes);
  * end. OpenMP ends the program if it cannot start a thread. */
 bool vn_room_for_threads(int n);
 
+/* Allocates as malloc does, on large pages where the system has them: touching them first costs less. Release with
+ * free. */
+void *vn_room_large(size_t bytes);
+
 /* Reserves bytes until vn_room_return; NULL: not available. */
 void *vn_room_keep(size_t bytes);
 void  vn_room_return(void *room, size_t bytes); /* NULL is allowed */

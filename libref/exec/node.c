@@ -2,6 +2,8 @@
 #include "libref/exec/convert.h"
 #include "libref/exec/ref_internal.h"
 
+#include "libref/base/room.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,6 +155,17 @@ static vn_status write_piece(vn_ref *r, int value, const char *piece, int64_t i,
 	                          : VN_OK;
 }
 
+/* Room for one piece of a streamed value; NULL without memory. */
+static char *piece_of(vn_ref *r, size_t bytes)
+{
+	if (bytes > r->piece_bytes) {
+		free(r->piece);
+		r->piece = vn_room_large(bytes);
+		r->piece_bytes = r->piece ? bytes : 0;
+	}
+	return r->piece;
+}
+
 /* Streams the first output of a node: hands over rows in pieces as they are computed. also: an engine that shares
  * the node, or NULL. */
 static vn_status run_in_pieces(vn_ref *r, vn_ref *also, const vn_node *n, const vn_args *a, vn_error *err)
@@ -167,8 +180,8 @@ static vn_status run_in_pieces(vn_ref *r, vn_ref *also, const vn_node *n, const 
 	step = step < 1 ? 1 : step > a->tokens ? a->tokens : step;
 	/* pieces of equal size, so that one is stored while the next is computed */
 	step = (a->tokens + (a->tokens + step - 1) / step - 1) / ((a->tokens + step - 1) / step);
-	char   *piece = malloc((size_t)(step * row) * r->size);
-	char   *other = also ? malloc((size_t)(step * row) * also->size) : NULL;
+	char   *piece = piece_of(r, (size_t)(step * row) * r->size);
+	char   *other = also ? piece_of(also, (size_t)(step * row) * also->size) : NULL;
 	vn_also both = also ? (vn_also) { also->policy, vn_value_wide(also->plan, value), other } : (vn_also) { 0 };
 	if (!piece || (also && !other))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %" PRId64 " rows of %s", step, v->name);
@@ -196,8 +209,6 @@ static vn_status run_in_pieces(vn_ref *r, vn_ref *also, const vn_node *n, const 
 		st = t->sink.end(t->sink.ctx, err);
 	if (!st && count && also)
 		st = also->call.taps->sink.end(also->call.taps->sink.ctx, err);
-	free(other);
-	free(piece);
 	return st;
 }
 

@@ -3,6 +3,7 @@
 #include "libref/exec/convert.h"
 #include "libref/exec/ref_internal.h"
 
+#include "libref/base/room.h"
 #include "libref/ops/blas.h"
 #include "libref/plan/gemm.h"
 
@@ -65,6 +66,7 @@ void vn_ref_destroy(void *ref)
 	free(r->holder);
 	free(r->share);
 	free(r->memory);
+	free(r->piece);
 	vn_slots_finish(&r->slots);
 	free(r);
 }
@@ -125,7 +127,7 @@ static vn_status make_room(vn_ref *r, int64_t tokens, vn_error *err)
 	r->memory = NULL;
 	r->room_tokens = 0;
 	if (__builtin_mul_overflow((size_t)r->slots.total, (size_t)tokens * r->size, &bytes) ||
-	    !(r->memory = malloc(bytes ? bytes : 1)))
+	    !(r->memory = vn_room_large(bytes)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the values of %" PRId64 " tokens", tokens);
 	r->room_tokens = tokens;
 	return VN_OK;

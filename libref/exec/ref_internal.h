@@ -31,6 +31,8 @@ struct vn_ref {
 	int      *holder; /* (slots.n): the value that the slot holds; -1: none */
 	char     *memory; /* all slots, for room_tokens tokens */
 	int64_t   room_tokens;
+	char     *piece; /* (piece_bytes), of a streamed value: kept, because new memory costs a page fault every 4 KiB */
+	size_t    piece_bytes;
 	void     *convert; /* (VN_REF_CONVERT), scratch in the storage format */
 	double   *share;   /* (n_nodes + 1), of the time of a call (gemm.h) */
 	struct {

@@ -7,6 +7,7 @@
  */
 #include "libref/ops/attention_internal.h"
 
+#include "libref/base/clones.h"
 #include "libref/ops/blas.h"
 
 #include <stdlib.h>
@@ -17,21 +18,29 @@ static bool room_create(REAL(vn_attn_room) * r, const REAL(vn_attend) * a)
 	const size_t S = (size_t)REAL(vn_kept_keys)(a), K = (size_t)a->c->attention.head_dim, rows = VN_ATTN_ROWS;
 	const size_t others = REAL(vn_softmax_others)(a) ? 3 * rows * S : 1;
 
-	*r = (REAL(vn_attn_room)) { malloc(rows * K * 8), malloc(S * K * 8), malloc(rows * S * 8), malloc(rows * K * 8),
-		                        malloc(others * 8) };
-	return r->q && r->kv && r->s && r->ctx && r->others;
+	*r = (REAL(vn_attn_room)) { malloc(rows * K * 8),
+		                        malloc(rows * S * 8),
+		                        malloc(rows * K * 8),
+		                        { malloc(S * K * 8), malloc(S * K * 8) },
+		                        malloc(others * 8),
+		                        { -1, -1 },
+		                        { 0 },
+		                        0 };
+	return r->q && r->kept[0] && r->kept[1] && r->s && r->ctx && r->others;
 }
 
 static void room_destroy(REAL(vn_attn_room) * r)
 {
 	free(r->q);
-	free(r->kv);
+	free(r->kept[0]);
+	free(r->kept[1]);
 	free(r->s);
 	free(r->ctx);
 	free(r->others);
 }
 
 /* Copies the rows of one head out of (R, heads, K), as doubles. */
+VN_CLONES
 static void gather(double *dst, const real *src, int64_t rows, int64_t heads, int64_t head, int64_t K)
 {
 	for (int64_t r = 0; r < rows; r++)
@@ -54,18 +63,52 @@ static bool flashes(const REAL(vn_attend) * a)
 	return a->products == VN_PRODUCTS_GGML_FLASH16 && a->tokens < TILE;
 }
 
-/* Copies the keys [0, S), or their values, that a query head reads. */
-static void gather_kept(double *dst, const REAL(vn_attend) * a, int of, int64_t head, int64_t S)
+/* Zeroes the values of keys that are not all finite. Returns the first such key; `keys`: none. A later key has
+ * probability 0, but 0 times NaN is NaN: one bad token would spoil all earlier ones, and the report would point
+ * at the wrong row. */
+VN_CLONES
+static int64_t hide_bad(double *v, int64_t keys, int64_t K)
 {
-	const int   G = a->c->attention.kv_heads, K = a->c->attention.head_dim;
-	const real *src = of == VN_ATTN_KEYS ? a->k : a->v;
+	enum { LANES = 8 };
+	int64_t first = keys;
+	for (int64_t j = keys - 1; j >= 0; j--) {
+		double bad[LANES] = { 0 }, all = 0.0; /* 0 if all numbers are finite */
+		for (int64_t d = 0; d < K / LANES * LANES; d += LANES)
+			for (int l = 0; l < LANES; l++)
+				bad[l] += v[j * K + d + l] - v[j * K + d + l];
+		for (int64_t d = K / LANES * LANES; d < K; d++)
+			all += v[j * K + d] - v[j * K + d];
+		for (int l = 0; l < LANES; l++)
+			all += bad[l];
+		if (all == 0.0)
+			continue;
+		memset(v + j * K, 0, (size_t)K * 8);
+		first = j;
+	}
+	return first;
+}
 
-	if (!REAL(vn_kept_elsewhere)(a))
-		gather(dst, src, S, G, REAL(vn_key_head)(a, head), K);
+/* The keys [0, S), or their values, that a query head reads, as doubles. Consecutive blocks of rows read the same. */
+static const double *keep(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int of, int64_t head, int64_t S)
+{
+	const int     G = a->c->attention.kv_heads, K = a->c->attention.head_dim, i = of == VN_ATTN_VALUES;
+	const bool    elsewhere = REAL(vn_kept_elsewhere)(a);
+	const int64_t g = REAL(vn_key_head)(a, head);
+	double       *dst = m->kept[i];
+
+	if (!elsewhere && m->head[i] == g && m->count[i] >= S)
+		return dst;
+	if (!elsewhere)
+		gather(dst, i ? a->v : a->k, S, G, g, K);
 	else
 		for (int64_t j = 0; j < S; j++)
 			REAL(vn_kept_row)(dst + j * K, a, of, j, head);
 	halve(dst, S * K, a->products >= VN_PRODUCTS_GGML_KV16);
+	if (i && !flashes(a))
+		m->bad = hide_bad(dst, S, K);
+	m->head[i] = elsewhere ? -1 : g;
+	m->count[i] = S;
+	return dst;
 }
 
 void REAL(vn_attn_scores)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t head, int64_t row, int64_t rows,
@@ -77,8 +120,8 @@ void REAL(vn_attn_scores)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int
 
 	gather(m->q, a->q + row * H * K, rows, H, head, K);
 	halve(m->q, rows * K, a->products == VN_PRODUCTS_GGML_KV16 || flashes(a));
-	gather_kept(m->kv, a, VN_ATTN_KEYS, head, S);
-	vn_gemm_f64(VN_TURNED, (int)rows, (int)S, K, first ? 1.0 : scale, m->q, K, m->kv, K, m->s, (int)S);
+	const double *keys = keep(m, a, VN_ATTN_KEYS, head, S);
+	vn_gemm_f64(VN_TURNED, (int)rows, (int)S, K, first ? 1.0 : scale, m->q, K, keys, K, m->s, (int)S);
 	for (int64_t i = 0; first && i < rows * S; i++)
 		m->s[i] = vn_round_intermediate(vn_round_intermediate(m->s[i], first) * scale, steps);
 }
@@ -92,24 +135,6 @@ static int64_t reach(const REAL(vn_attend) * a, int64_t row, int64_t rows)
 		return S;
 	REAL(vn_visible)(a, row + rows - 1, S, &from, &to);
 	return to > 1 ? to : 1;
-}
-
-/* Zeroes the values of keys that are not all finite. Returns the first such key; `keys`: none. A later key has
- * probability 0, but 0 times NaN is NaN: one bad token would spoil all earlier ones, and the report would point
- * at the wrong row. */
-static int64_t hide_bad(double *v, int64_t keys, int64_t K)
-{
-	int64_t first = keys;
-	for (int64_t j = keys - 1; j >= 0; j--) {
-		double bad = 0.0;
-		for (int64_t d = 0; d < K; d++)
-			bad += v[j * K + d] - v[j * K + d]; /* 0 if all numbers are finite */
-		if (bad == 0.0)
-			continue;
-		memset(v + j * K, 0, (size_t)K * 8);
-		first = j;
-	}
-	return first;
 }
 
 /* The context ctx (K) of one query that may see a bad key: sums exactly the keys it sees, with bad ones as they
@@ -137,21 +162,20 @@ static void block(real *context, REAL(vn_attn_room) * m, const REAL(vn_attend) *
 
 	REAL(vn_attn_scores)(m, a, head, row, rows, keys);
 	if (flashes(a)) {
-		gather_kept(m->kv, a, VN_ATTN_VALUES, head, keys);
+		keep(m, a, VN_ATTN_VALUES, head, keys);
 		for (int64_t r = 0; r < rows; r++)
 			REAL(vn_flash_row)(context + ((row + r) * H + head) * K, m, a, row + r, r, keys);
 		return;
 	}
 	REAL(vn_softmax)(m, a, head, row, rows, keys);
 	halve(m->s, rows * keys, a->products == VN_PRODUCTS_GGML_KV16);
-	gather_kept(m->kv, a, VN_ATTN_VALUES, head, keys);
-	const int64_t bad = hide_bad(m->kv, keys, K);
-	vn_gemm_f64(VN_AS_IT_LIES, (int)rows, K, (int)keys, 1.0, m->s, (int)keys, m->kv, K, m->ctx, K);
-	for (int64_t r = 0; bad < keys && r < rows; r++) {
+	const double *values = keep(m, a, VN_ATTN_VALUES, head, keys);
+	vn_gemm_f64(VN_AS_IT_LIES, (int)rows, K, (int)keys, 1.0, m->s, (int)keys, values, K, m->ctx, K);
+	for (int64_t r = 0; m->bad < keys && r < rows; r++) {
 		int64_t from, to;
 
 		REAL(vn_visible)(a, row + r, keys, &from, &to);
-		if (to > bad)
+		if (to > m->bad)
 			sum_visible(m->ctx + r * K, m->q, m->s + r * keys, a, head, row + r, keys);
 	}
 	for (int64_t r = 0; r < rows; r++)
@@ -161,7 +185,7 @@ static void block(real *context, REAL(vn_attn_room) * m, const REAL(vn_attend) *
 
 bool REAL(vn_attention)(real *context, const REAL(vn_attend) * a)
 {
-	const int     H = a->c->attention.heads;
+	const int     H = a->c->attention.heads, share = H / a->c->attention.kv_heads;
 	const int64_t blocks = (a->tokens + VN_ATTN_ROWS - 1) / VN_ATTN_ROWS;
 	int           failed = 0;
 
@@ -178,8 +202,9 @@ bool REAL(vn_attention)(real *context, const REAL(vn_attend) * a)
 #pragma omp for schedule(dynamic)
 		for (int64_t i = 0; i < blocks * H; i++)
 			if (ok)
-				/* longest rows first: the last blocks see the most keys */
-				block(context, &m, a, i % H, (blocks - 1 - i / H) * VN_ATTN_ROWS);
+				/* heads that share keys together; of these the longest rows first: the last blocks see the most keys */
+				block(context, &m, a, i / (blocks * share) * share + i % share,
+				      (blocks - 1 - i / share % blocks) * VN_ATTN_ROWS);
 		room_destroy(&m);
 	}
 	return !failed;

@@ -14,8 +14,11 @@ enum { VN_ATTN_ROWS = 64 }; /* queries per block */
 
 /* One thread's working memory. */
 typedef struct REAL(vn_attn_room) {
-	double *q, *kv, *s, *ctx; /* (ROWS,K)  (S,K)  (ROWS,S)  (ROWS,K) */
-	double *others;           /* (3,ROWS,S), if vn_softmax_others */
+	double *q, *s, *ctx;       /* (ROWS,K)  (ROWS,S)  (ROWS,K) */
+	double *kept[2];           /* keys and values (S,K), of VN_ATTN_KEYS and VN_ATTN_VALUES */
+	double *others;            /* (3,ROWS,S), if vn_softmax_others */
+	int64_t head[2], count[2]; /* the key head that `kept` holds, and how many of its tokens; -1: none */
+	int64_t bad;               /* the first value that is not all finite, which is held as 0; `count`: none */
 } REAL(vn_attn_room);
 
 /* Fills m->s (rows, S) with the scores of queries [row, row + rows) against keys [0, S). */
@@ -29,7 +32,7 @@ void REAL(vn_visible)(const REAL(vn_attend) * a, int64_t query, int64_t S, int64
 void REAL(vn_softmax)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t head, int64_t row, int64_t rows,
                       int64_t S);
 /* Computes the context (K) of one query, row r of m->s, key by key as ggml's flash attention does,
- * with float16 sums (VN_PRODUCTS_GGML_FLASH16). m->kv: the values.
+ * with float16 sums (VN_PRODUCTS_GGML_FLASH16). m->kept: the values.
  *
  *   s_j > M:   y = f16(y e^(M - s_j)), S = S e^(M - s_j), M = s_j
  *   then:      y = f16(y + v_j e^(s_j - M)), S = S + e^(s_j - M)

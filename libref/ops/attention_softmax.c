@@ -184,7 +184,7 @@ void REAL(vn_flash_row)(real *context, REAL(vn_attn_room) * m, const REAL(vn_att
 		top = score > top ? score : top;
 		const double p = (double)(float)exp(score - top);
 		for (int d = 0; d < K; d++)
-			y[d] = vn_as_f16(y[d] + p * m->kv[j * K + d]);
+			y[d] = vn_as_f16(y[d] + p * m->kept[1][j * K + d]);
 		sum = sum * shrink + p;
 	}
 	for (int d = 0; d < K; d++)

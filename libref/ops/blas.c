@@ -36,7 +36,6 @@ static struct {
 	pthread_mutex_t lock; /* for loading; callers of products have seen it done */
 	void           *library;
 
-	__typeof__(&BLAS(cblas_sgemm))              sgemm;
 	__typeof__(&BLAS(cblas_dgemm))              dgemm;
 	__typeof__(&BLAS(openblas_get_corename))    core;
 	__typeof__(&BLAS(openblas_get_config))      version;
@@ -119,14 +118,13 @@ static void find(const char *name, void *function)
 
 static bool find_functions(void)
 {
-	find(TEXT(BLAS(cblas_sgemm)), &blas.sgemm);
 	find(TEXT(BLAS(cblas_dgemm)), &blas.dgemm);
 	find(TEXT(BLAS(openblas_get_corename)), &blas.core);
 	find(TEXT(BLAS(openblas_get_config)), &blas.version);
 	find(TEXT(BLAS(openblas_set_num_threads)), &blas.set_threads);
 	find("blas_memory_alloc", &blas.memory_alloc);
 	find("blas_memory_free", &blas.memory_free);
-	return blas.sgemm && blas.dgemm && blas.core && blas.version && blas.set_threads;
+	return blas.dgemm && blas.core && blas.version && blas.set_threads;
 }
 
 static vn_status give_up(vn_status st)
@@ -158,7 +156,7 @@ static vn_status load(vn_error *err)
 	}
 	if (!find_functions())
 		return give_up(vn_fail(err, VN_ERR_UNSUPPORTED,
-		                       "%s is not OpenBLAS: it has no cblas_sgemm or no openblas_get_corename",
+		                       "%s is not OpenBLAS: it has no cblas_dgemm or no openblas_get_corename",
 		                       VN_BLAS_LIBRARY));
 	blas.set_threads(1); /* in case the program loaded it earlier */
 	return VN_OK;
@@ -207,14 +205,6 @@ vn_status vn_blas_prepare(int threads, vn_error *err)
 }
 
 /* ---- what it is for ------------------------------------------------------------------ */
-
-void vn_gemm_f32(vn_lie lie, int m, int n, int k, float scale, const float *a, int a_row, const float *b, int b_row,
-                 float *c, int c_row)
-{
-	assert(blas.library);
-	blas.sgemm(CblasRowMajor, CblasNoTrans, lie == VN_TURNED ? CblasTrans : CblasNoTrans, m, n, k, scale, a, a_row, b,
-	           b_row, 0.0f, c, c_row);
-}
 
 void vn_gemm_f64(vn_lie lie, int m, int n, int k, double scale, const double *a, int a_row, const double *b, int b_row,
                  double *c, int c_row)

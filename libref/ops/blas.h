@@ -1,4 +1,4 @@
-/* blas.h: matrix products by OpenBLAS, which is loaded when a model is first run.
+/* blas.h: matrix products in double by OpenBLAS, which is loaded when a model is first run.
  *
  * OpenBLAS takes 40 MB of address space when it is loaded, and retries for ever if it cannot get
  * more later. A command that runs no model never loads it.
@@ -26,8 +26,6 @@ typedef enum { VN_AS_IT_LIES, VN_TURNED } vn_lie;
 
 /* c (m,n) = scale a (m,k) b (k,n). VN_TURNED: b is stored as (n,k). a_row, b_row, c_row: row
  * strides in numbers. Requires vn_blas_prepare. */
-void vn_gemm_f32(vn_lie lie, int m, int n, int k, float scale, const float *a, int a_row, const float *b, int b_row,
-                 float *c, int c_row);
 void vn_gemm_f64(vn_lie lie, int m, int n, int k, double scale, const double *a, int a_row, const double *b, int b_row,
                  double *c, int c_row);
 

@@ -1,106 +1,103 @@
-/* linear.c: products with stored matrices, by OpenBLAS.
+/* linear.c: products in float32 with stored matrices, by the loops of tile.h.
  *
- * OpenBLAS with several threads splits a product by their number, and the split decides which inner
- * kernel sums an element: another number of threads gives other bits. So it runs single-threaded
- * here, on tiles that depend only on the shapes, and OpenMP distributes the tiles. Weights are
- * converted tile by tile, so that a model is never held twice.
+ * Threads divide the rows of weights among them, and convert weights block by block where they
+ * multiply them, so that a model is never held twice. Bits do not depend on blocks (tile.h), so
+ * blocks may depend on the number of threads.
  */
-#include "libref/ops/blas.h"
 #include "libref/ops/ops.h"
+#include "libref/ops/tile.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-	PANEL = 4 << 20, /* approximate numbers in a thread's panel of converted weights */
-	TILE_T = 512,    /* most tokens in a tile */
-	TILE_M = 512,    /* most weight rows in a tile */
-	LEAST_T = 128,
-	LEAST_M = 256,
-	WAYS = 16,  /* the tiles of a large matrix are a multiple of this, so that 16 threads finish together */
-	FEWEST = 8, /* tiles, if there are enough tokens */
+	GROUP = VN_MOST_STRIP, /* rows of weights in a unit of work */
+	DEPTH = 1024,          /* inputs of a block: whole blocks of quantised weights */
+	BLOCK = 1024 << 10,    /* most bytes of interleaved weights, in the second cache with the tokens that meet them */
+	SPARE = 8 * VN_MOST_STRIP, /* numbers behind them, which loops fetch and do not use */
+	LEAST_T = 128,             /* fewest tokens of a block, which converts its own weights */
 };
 
-/* Weight rows in a tile: enough that packing (T + m) N numbers is small against 2 T m N operations, few enough
- * to give many threads work. */
-static int64_t tile_rows(int64_t M, int64_t N)
-{
-	const int64_t across = ((M + TILE_M - 1) / TILE_M + WAYS - 1) / WAYS * WAYS,
-				  room = PANEL / (N > 0 ? N : 1) / 64 * 64;
-	int64_t m = ((M + across - 1) / across + 15) / 16 * 16;
+/* One thread's working memory. */
+typedef struct room {
+	float *packed;      /* strips of DEPTH inputs */
+	float *converted;   /* a strip before it is interleaved */
+	float *row, *other; /* (N) each: rows of weights in two policies */
+} room;
 
-	m = m < LEAST_M ? LEAST_M : m;
-	m = m > room ? room : m;
-	return m < 64 ? 64 : m;
+static float *numbers(int64_t n)
+{
+	return aligned_alloc(64, ((size_t)n * sizeof(float) + 63) / 64 * 64);
 }
 
-/* Tokens of a tile. Each tile converts its weights, so halving the tokens doubles that work. */
-static int64_t tile_tokens(int64_t across, int64_t T)
+static bool room_create(room *r, int64_t N, bool two)
 {
-	int64_t t = TILE_T;
-
-	while (t > LEAST_T && across * ((T + t - 1) / t) < FEWEST)
-		t /= 2;
-	return t;
+	*r = (room) { numbers(BLOCK / 4 + SPARE), numbers(VN_MOST_STRIP * DEPTH), two ? numbers(N) : NULL,
+		          two ? numbers(N) : NULL };
+	return r->packed && r->converted && (!two || (r->row && r->other));
 }
 
-/* Computes t rows of y[:, m0:m0+m], from panel rows w. */
-static void multiply(real *y, const real *x, const real *w, int64_t t, int64_t m, int64_t N, int64_t M)
+static void room_destroy(room *r)
 {
-	REAL(vn_gemm)(VN_TURNED, (int)t, (int)m, (int)N, (real)1, x, (int)N, w, (int)N, y, (int)M);
+	free(r->packed);
+	free(r->converted);
+	free(r->row);
+	free(r->other);
 }
 
-static void add_bias(real *y, const real *bias, int64_t t, int64_t m, int64_t M)
+/* Inputs [n0, n0 + n) of weight rows [m0, m0 + m), at most a strip. */
+static void pack(float *to, const vn_tile_kernel *k, float *converted, const vn_matrix *w, int64_t m0, int64_t m,
+                 int64_t n0, int64_t n, vn_policy policy)
 {
-	if (bias)
-		for (int64_t i = 0; i < t; i++)
-			for (int64_t j = 0; j < m; j++)
-				y[i * M + j] += bias[j];
+	const vn_dtype stored = w->w->dtype;
+	const bool     pairs = stored == VN_BF16 && n % 2 == 0;
+
+	if (!w->transposed && m == k->strip && policy.storage == VN_F32 && (stored == VN_F32 || pairs)) {
+		const size_t row = vn_dtype_bytes(stored, (size_t)w->N);
+		k->interleave(to, (const char *)w->w->data + (size_t)m0 * row + vn_dtype_bytes(stored, (size_t)n0), row,
+		              pairs ? n / 2 : n, pairs);
+		return;
+	}
+	vn_matrix_block_f32(converted, w, m0, m, n0, n, policy);
+	memset(converted + m * n, 0, (size_t)((k->strip - m) * n) * sizeof *converted);
+	k->interleave(to, converted, (size_t)n * sizeof *converted, n, false);
 }
 
-/* Transposes a block of rows of a matrix stored as (N,M), writing lines of 16 numbers so that no cache line is
- * written twice. */
-static void turn_over(real *dst, const vn_matrix *a, int64_t m0, int64_t m, vn_policy policy)
+/* t rows of y[:, m0:m0+m]. */
+static void multiply(float *y, const float *x, const vn_tile_kernel *k, const room *r, const vn_matrix *w, int64_t t,
+                     int64_t m0, int64_t m, vn_policy policy)
 {
-	enum { LINES = 16, COLUMNS = 64 };
-	const size_t size = vn_dtype_size(a->w->dtype);
-	real         part[LINES * COLUMNS];
-
-	for (int64_t n0 = 0; n0 < a->N; n0 += LINES)
-		for (int64_t c0 = 0; c0 < m; c0 += COLUMNS) {
-			const int64_t lines = a->N - n0 < LINES ? a->N - n0 : LINES, columns = m - c0 < COLUMNS ? m - c0 : COLUMNS;
-			for (int64_t n = 0; n < lines; n++) {
-				const void *row = (const char *)a->w->data + (size_t)((n0 + n) * a->M + m0 + c0) * size;
-				REAL(vn_load)(part + n * COLUMNS, row, a->w->dtype, policy.storage, (size_t)columns);
-			}
-			for (int64_t c = 0; c < columns; c++)
-				for (int64_t n = 0; n < lines; n++)
-					dst[(c0 + c) * a->N + n0 + n] = part[n * COLUMNS + c];
-		}
+	for (int64_t n0 = 0; n0 < w->N; n0 += DEPTH) {
+		const int64_t n = w->N - n0 < DEPTH ? w->N - n0 : DEPTH;
+		for (int64_t j = 0; j < m; j += k->strip)
+			pack(r->packed + j * n, k, r->converted, w, m0 + j, m - j < k->strip ? m - j : k->strip, n0, n, policy);
+		k->multiply(y + m0, w->M, x + n0, w->N, r->packed, t, m, n, n0 > 0);
+	}
 }
 
-void REAL(vn_matrix_rows)(real *dst, const vn_matrix *a, int64_t m0, int64_t m, vn_policy policy)
+static void add_bias(float *y, const float *bias, int64_t t, int64_t m0, int64_t m, int64_t M)
 {
-	if (a->transposed)
-		turn_over(dst, a, m0, m, policy);
-	else
-		REAL(vn_load)
-	(dst, (const char *)a->w->data + vn_dtype_bytes(a->w->dtype, (size_t)(m0 * a->N)), a->w->dtype, policy.storage,
-	 (size_t)(m * a->N));
+	for (int64_t i = 0; bias && i < t; i++)
+		for (int64_t j = m0; j < m0 + m; j++)
+			y[i * M + j] += bias[j];
 }
 
-/* Do both panels hold the same rows, but for a 200th of what rounding a sum over them to float16 does? bfloat16 differs
- * from float16 only in numbers that are very small there: of normal weights of deviation 0.003, 2e-7 of a row's
- * length (by chance twice that in some rows). */
-static bool alike(const real *a, const real *b, int64_t m, int64_t N)
+/* Do both policies hold the same rows, but for a 200th of what rounding a sum over them to float16 does? bfloat16
+ * differs from float16 only in numbers that are very small there: of normal weights of deviation 0.003, 2e-7 of a
+ * row's length (by chance twice that in some rows). */
+static bool alike(const room *r, const vn_matrix *w, int64_t m0, int64_t m, vn_policy one, vn_policy two)
 {
-	for (int64_t j = 0; j < m; j++, a += N, b += N) {
+	for (int64_t j = m0; j < m0 + m; j++) {
 		double apart = 0, all = 0;
-		if (memcmp(a, b, (size_t)N * sizeof *a) == 0)
+
+		vn_matrix_block_f32(r->row, w, j, 1, 0, w->N, one);
+		vn_matrix_block_f32(r->other, w, j, 1, 0, w->N, two);
+		if (memcmp(r->row, r->other, (size_t)w->N * sizeof *r->row) == 0)
 			continue;
-		for (int64_t n = 0; n < N; n++) {
-			apart += ((double)a[n] - (double)b[n]) * ((double)a[n] - (double)b[n]);
-			all += (double)b[n] * (double)b[n];
+		for (int64_t n = 0; n < w->N; n++) {
+			const double b = (double)r->other[n], d = (double)r->row[n] - b;
+			apart += d * d;
+			all += b * b;
 		}
 		if (!(apart <= 0x1p-40 * all))
 			return false;
@@ -108,66 +105,81 @@ static bool alike(const real *a, const real *b, int64_t m, int64_t N)
 	return true;
 }
 
-/* The same tile in another policy. panel: its weights in the first policy. other: room for as many. */
-static void tile_also(const REAL(vn_also) * also, const real *y, const real *x, const vn_matrix *w, const real *panel,
-                      real *other, int64_t t0, int64_t m0, int64_t t, int64_t m)
+/* The same block in another policy: groups of rows that both policies store alike are copied from y. */
+static void multiply_also(const vn_also_f32 *also, const float *y, const float *x, const vn_tile_kernel *k,
+                          const room *r, const vn_matrix *w, int64_t t0, int64_t t, int64_t m0, int64_t m,
+                          vn_policy policy)
 {
-	real *to = also->y + t0 * w->M + m0;
+	float *to = also->y + t0 * w->M;
 
-	REAL(vn_matrix_rows)(other, w, m0, m, also->policy);
-	if (alike(panel, other, m, w->N))
-		for (int64_t i = 0; i < t; i++)
-			memcpy(to + i * w->M, y + i * w->M, (size_t)m * sizeof *to);
-	else
-		multiply(to, x, other, t, m, w->N, w->M);
-	add_bias(to, also->bias ? also->bias + m0 : NULL, t, m, w->M);
+	for (int64_t j = m0; j < m0 + m; j += GROUP) {
+		const int64_t rows = m0 + m - j < GROUP ? m0 + m - j : GROUP;
+		if (!alike(r, w, j, rows, policy, also->policy))
+			multiply(to, x, k, r, w, t, j, rows, also->policy);
+		else
+			for (int64_t i = 0; i < t; i++)
+				memcpy(to + i * w->M + j, y + i * w->M + j, (size_t)rows * sizeof *to);
+	}
+	add_bias(to, also->bias, t, m0, m, w->M);
 }
 
-bool REAL(vn_linear)(real *y, const real *x, const vn_matrix *w, const real *bias, int64_t T, vn_policy policy,
-                     int threads)
+/* Blocks of a product: groups of rows of weights, and tokens. */
+typedef struct grid {
+	int64_t groups, across; /* in all, and blocks of them */
+	int64_t tokens, down;   /* of a block, and blocks of them */
+} grid;
+
+static grid divide(int64_t M, int64_t T, int threads)
 {
-	return REAL(vn_linear_also)(y, x, w, bias, T, policy, NULL, threads);
+	const int64_t groups = (M + GROUP - 1) / GROUP, most = (int64_t)threads * (BLOCK / (GROUP * DEPTH * 4));
+	/* equal shares for all threads, if there are enough groups */
+	const int64_t equal = (groups + most - 1) / most * threads;
+	grid          g = { groups, equal < groups ? equal : groups, T, 1 };
+
+	while (g.across * g.down < threads && g.tokens >= 2 * LEAST_T) {
+		g.down *= 2;
+		g.tokens = (T + g.down - 1) / g.down;
+	}
+	return g;
 }
 
-bool REAL(vn_linear_also)(real *y, const real *x, const vn_matrix *w, const real *bias, int64_t T, vn_policy policy,
-                          const REAL(vn_also) * also, int threads)
+bool vn_linear_f32(float *y, const float *x, const vn_matrix *w, const float *bias, int64_t T, vn_policy policy,
+                   int threads)
 {
-	const int64_t M = w->M, N = w->N, step = tile_rows(M, N);
-	const int64_t across = (M + step - 1) / step, most = tile_tokens(across, T), down = (T + most - 1) / most;
-	/* Weights already in our format are used in place. */
-	const bool    in_place = !w->transposed && w->w->dtype == VN_REAL_DTYPE && policy.storage == VN_REAL_DTYPE &&
-	                      (size_t)w->w->data % sizeof(real) == 0;
-	int failed = 0;
+	return vn_linear_also_f32(y, x, w, bias, T, policy, NULL, threads);
+}
+
+bool vn_linear_also_f32(float *y, const float *x, const vn_matrix *w, const float *bias, int64_t T, vn_policy policy,
+                        const vn_also_f32 *also, int threads)
+{
+	const vn_tile_kernel *k = vn_tile_kernel_get(0);
+	const int64_t         M = w->M, N = w->N;
+	const grid            g = divide(M, T, threads);
+	int                   failed = 0;
 
 #pragma omp parallel num_threads(threads)
 	{
-		real      *panel = in_place ? NULL : aligned_alloc(64, ((size_t)(step * N) * sizeof *panel + 63) / 64 * 64);
-		real      *other = also ? aligned_alloc(64, ((size_t)(step * N) * sizeof *other + 63) / 64 * 64) : NULL;
-		const bool ok = (in_place || panel) && (other || !also);
+		room       r;
+		const bool ok = room_create(&r, N, also);
 		if (!ok) {
 #pragma omp atomic write
 			failed = 1;
 		}
-		/* Each tile converts its own weights, a sixtieth of its work; a barrier between converting and
-		 * multiplying cost more. A thread without memory drops its tiles but must reach the loop. */
+		/* A thread without memory drops its blocks but must reach the loop. */
 #pragma omp for schedule(dynamic)
-		for (int64_t i = 0; i < across * down; i++) {
-			const int64_t m0 = i / down * step, t0 = i % down * most;
-			const int64_t m = M - m0 < step ? M - m0 : step, t = T - t0 < most ? T - t0 : most;
+		for (int64_t i = 0; i < g.across * g.down; i++) {
+			const int64_t block = i / g.down, t0 = i % g.down * g.tokens, t = T - t0 < g.tokens ? T - t0 : g.tokens;
+			const int64_t m0 = block * g.groups / g.across * GROUP, end = (block + 1) * g.groups / g.across * GROUP;
+			const int64_t m = (end < M ? end : M) - m0;
 
 			if (!ok)
 				continue;
-			if (!in_place)
-				REAL(vn_matrix_rows)(panel, w, m0, m, policy);
-			const real *rows = in_place ? (const real *)w->w->data + m0 * N : panel;
-			real       *out = y + t0 * M + m0;
-			multiply(out, x + t0 * N, rows, t, m, N, M);
+			multiply(y + t0 * M, x + t0 * N, k, &r, w, t, m0, m, policy);
 			if (also)
-				tile_also(also, out, x + t0 * N, w, rows, other, t0, m0, t, m);
-			add_bias(out, bias ? bias + m0 : NULL, t, m, M);
+				multiply_also(also, y + t0 * M, x + t0 * N, k, &r, w, t0, t, m0, m, policy);
+			add_bias(y + t0 * M, bias, t, m0, m, M);
 		}
-		free(other);
-		free(panel);
+		room_destroy(&r);
 	}
 	return !failed;
 }

@@ -46,7 +46,7 @@ bool vn_linear_acc16(float *y, const float *x, const vn_matrix *w, const float *
 
 			if (!ok)
 				continue;
-			vn_matrix_rows_f32(rows, w, m0, lanes, half);
+			vn_matrix_block_f32(rows, w, m0, lanes, 0, N, half);
 			for (int64_t j = 0; j < LANES; j++)
 				for (int64_t n = 0; n < N; n++)
 					wt[n * LANES + j] = j < lanes ? rows[j * N + n] : 0.0f;

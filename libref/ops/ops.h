@@ -64,8 +64,10 @@ static inline vn_matrix vn_matrix_of(const vn_tensor *w, bool transposed)
 	return (vn_matrix) { w, transposed, w->shape.dim[transposed], w->shape.dim[!transposed] };
 }
 
-/* Loads rows [m0, m0 + m), rounded as the policy stores them, into dst (m,N). */
-void REAL(vn_matrix_rows)(real *dst, const vn_matrix *a, int64_t m0, int64_t m, vn_policy policy);
+/* Loads inputs [n0, n0 + n) of rows [m0, m0 + m), rounded as the policy stores them, into dst (m,n). Blocks of
+ * quantised weights must be whole. */
+void REAL(vn_matrix_block)(real *dst, const vn_matrix *a, int64_t m0, int64_t m, int64_t n0, int64_t n,
+                           vn_policy policy);
 
 /* Product with a stored matrix.   x (T,N)   w (M,N)   bias (M) or NULL   y (T,M)
  *   y[t,m] = sum_n x[t,n] w[m,n] + bias[m]
@@ -73,16 +75,18 @@ void REAL(vn_matrix_rows)(real *dst, const vn_matrix *a, int64_t m0, int64_t m, 
 bool REAL(vn_linear)(real *y, const real *x, const vn_matrix *w, const real *bias, int64_t T, vn_policy policy,
                      int threads);
 
-/* The same product in another policy as well, with another bias. Blocks of weights that both policies store alike are
- * multiplied once: y has the bits of vn_linear, also->y those of vn_linear, or of rows of weights that differ by less
- * than 2^-20 of their length. also NULL: vn_linear. */
-typedef struct REAL(vn_also) {
-	real       *y; /* (T,M) */
-	const real *bias;
-	vn_policy   policy;
-} REAL(vn_also);
-bool REAL(vn_linear_also)(real *y, const real *x, const vn_matrix *w, const real *bias, int64_t T, vn_policy policy,
-                          const REAL(vn_also) * also, int threads);
+#if VN_REAL == 32
+/* The same product in another policy as well, with another bias. Groups of weight rows that both policies store alike
+ * are multiplied once: y has the bits of vn_linear, also->y those of vn_linear, or of rows of weights that differ by
+ * less than 2^-20 of their length. also NULL: vn_linear. */
+typedef struct vn_also_f32 {
+	float       *y; /* (T,M) */
+	const float *bias;
+	vn_policy    policy;
+} vn_also_f32;
+bool vn_linear_also_f32(float *y, const float *x, const vn_matrix *w, const float *bias, int64_t T, vn_policy policy,
+                        const vn_also_f32 *also, int threads);
+#endif
 
 /* Rounds x (T,N) as ggml does before a product with w, whose format in the file is `kept` (ggml.h),
  * into *out (T,N). *sums (T,N/32): for formats that have them, if w is still in that format; else
@@ -99,7 +103,7 @@ void REAL(vn_ggml_add_sums)(real *y, const float *sums, const vn_matrix *w, int6
  * or with the pairs and angles that rope specifies (vn_rope_pair, vn_rope_angle). Returns false
  * without memory. */
 bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list *lists, int64_t past, int64_t T,
-                     int64_t H, int64_t K);
+                     int64_t H, int64_t K, int threads);
 
 /* Attention over a cache.   q (T,H,K)   k, v (S,G,K), S = past + T   context (T,H,K)
  *   s[h,i,j]   = scale * sum_d q[i,h,d] k[j,g,d]          g = h / (H/G), or as head_map says

@@ -32,16 +32,32 @@ static void other_angles(const vn_rope *rope, double base, const double *kept, c
 	}
 }
 
+/* Rotates one head x (K) into y. */
+static void rotate_head(real *y, const real *x, const vn_rope *rope, int64_t K, const float *c, const float *s)
+{
+	const int64_t half = rope->rotary_dim / 2;
+	const int     steps = rope->steps;
+	int64_t       j, k, next, unused;
+
+	vn_rope_pair(rope, K, 0, &j, &k);
+	vn_rope_pair(rope, K, 1, &next, &unused);
+	memcpy(y, x, (size_t)K * sizeof *y);
+	for (int64_t i = 0, step = next - j; i < half; i++, j += step, k += step) {
+		const double a = (double)x[j], b = (double)x[k];
+		y[j] = (real)(vn_round_intermediate(a * (double)c[i], steps) - vn_round_intermediate(b * (double)s[i], steps));
+		y[k] = (real)(vn_round_intermediate(b * (double)c[i], steps) + vn_round_intermediate(a * (double)s[i], steps));
+	}
+}
+
 bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list *lists, int64_t past, int64_t T,
-                     int64_t H, int64_t K)
+                     int64_t H, int64_t K, int threads)
 {
 	const int64_t half = rope->rotary_dim / 2;
 	const bool    other = rope->angles != VN_ANGLES_TORCH && !rope->half_angles;
-	double       *kept = malloc((size_t)half * (2 * sizeof *kept + 3 * sizeof(float))),
-		   *stretch = kept + half; /* (half) each */
-	float    *f = (float *)(stretch + half), *c = f + half, *s = c + half, af;
-	double    base = 0.0;
-	const int steps = rope->steps;
+	double       *kept = malloc((size_t)half * (2 * sizeof *kept + (size_t)(1 + 3 * T) * sizeof(float))),
+		   *stretch = kept + half;                                /* (half) each */
+	float *f = (float *)(stretch + half), *tables = f + half, af; /* (half), (T,3,half) */
+	double base = 0.0;
 
 	if (!kept)
 		return false;
@@ -49,29 +65,22 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list 
 		base = vn_rope_frequencies_wide(rope, lists, past + T, f, kept, stretch, &af);
 	else
 		vn_rope_frequencies(rope, lists, past + T, f, &af);
+#pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t t = 0; t < T; t++) {
+		float *c = tables + 3 * t * half, *s = c + half, *angle = s + half;
+
 		if (other)
 			other_angles(rope, base, kept, stretch, past, t, c, s);
+		for (int64_t i = 0; !other && i < half; i++)
+			angle[i] = vn_rope_angle(rope, f[i], i, past, t);
+		if (!other)
+			vn_rope_row(c, s, angle, half);
 		for (int64_t i = 0; i < half; i++) {
-			const float angle = vn_rope_angle(rope, f[i], i, past, t);
-			c[i] = (float)vn_round_intermediate((double)((other ? c[i] : vn_rope_cos(angle)) * af), steps);
-			s[i] = (float)vn_round_intermediate((double)((other ? s[i] : vn_rope_sin(angle)) * af), steps);
+			c[i] = (float)vn_round_intermediate((double)(c[i] * af), rope->steps);
+			s[i] = (float)vn_round_intermediate((double)(s[i] * af), rope->steps);
 		}
-		for (int64_t h = 0; h < H; h++) {
-			const real *xh = x + (t * H + h) * K; /* (K) */
-			real       *yh = y + (t * H + h) * K; /* (K) */
-
-			memcpy(yh, xh, (size_t)K * sizeof *yh);
-			for (int64_t i = 0; i < half; i++) {
-				int64_t j, k;
-				vn_rope_pair(rope, K, i, &j, &k);
-				const double a = (double)xh[j], b = (double)xh[k];
-				yh[j] = (real)(vn_round_intermediate(a * (double)c[i], steps) -
-				               vn_round_intermediate(b * (double)s[i], steps));
-				yh[k] = (real)(vn_round_intermediate(b * (double)c[i], steps) +
-				               vn_round_intermediate(a * (double)s[i], steps));
-			}
-		}
+		for (int64_t h = 0; h < H; h++)
+			rotate_head(y + (t * H + h) * K, x + (t * H + h) * K, rope, K, c, s);
 	}
 	free(kept);
 	return true;

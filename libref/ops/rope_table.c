@@ -1,7 +1,10 @@
 /* rope_table.c: cosine and sine of a rotary angle, as HuggingFace's tables have them. */
 #include "libref/ops/rope_table.h"
 
+#include "libref/base/clones.h"
+
 #include <math.h>
+#include <string.h>
 
 /* sin r for |r| <= pi/2 is r + S3 r^3 + S5 r^5 + S7 r^7 + S9 r^9, in double, rounded once. The form follows
  * from torch's errors: they average 5e-9, far above rounding, as a smooth odd function of r with four
@@ -23,15 +26,17 @@ static const double ONE_OVER_PI = 0x1.45f306dc9c883p-2;
 static const float FAR = 10000.0f;
 
 /* (-1)^n sin(angle - (n - shift) pi) for the nearest n: sin for shift 0, cos for 1/2. */
-static float near_zero(float angle, double shift)
+static inline float near_zero(float angle, double shift)
 {
-	const double n = nearbyint((double)angle * ONE_OVER_PI + shift);
-	const double k = n - shift;
+	/* adding 1.5 * 2^52 leaves the nearest integer in the low bits */
+	const double t = ((double)angle * ONE_OVER_PI + shift) + 0x1.8p52, k = (t - 0x1.8p52) - shift;
 	const double r = ((double)angle - k * PI_HI) - k * PI_LO;
 	const double s = r * r;
 	const double y = r + r * s * (S3 + s * (S5 + s * (S7 + s * S9)));
+	uint64_t     n;
 
-	return (float)((long)n % 2 ? -y : y);
+	memcpy(&n, &t, sizeof n);
+	return (float)(n & 1 ? -y : y);
 }
 
 float vn_rope_cos(float angle)
@@ -42,4 +47,23 @@ float vn_rope_cos(float angle)
 float vn_rope_sin(float angle)
 {
 	return fabsf(angle) < FAR ? near_zero(angle, 0.0) : (float)sin((double)angle);
+}
+
+VN_CLONES
+static void all_near(float *c, float *s, const float *angle, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++) {
+		c[i] = near_zero(angle[i], 0.5);
+		s[i] = near_zero(angle[i], 0.0);
+	}
+}
+
+void vn_rope_row(float *c, float *s, const float *angle, int64_t n)
+{
+	all_near(c, s, angle, n);
+	for (int64_t i = 0; i < n; i++)
+		if (!(fabsf(angle[i]) < FAR)) {
+			c[i] = vn_rope_cos(angle[i]);
+			s[i] = vn_rope_sin(angle[i]);
+		}
 }

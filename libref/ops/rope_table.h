@@ -25,8 +25,12 @@
 #ifndef VN_LIBREF_OPS_ROPE_TABLE_H
 #define VN_LIBREF_OPS_ROPE_TABLE_H
 
+#include <stdint.h>
+
 /* angle in radians: the float product position * inv_freq. */
 float vn_rope_cos(float angle);
 float vn_rope_sin(float angle);
+/* Both of n angles; c and s do not overlap angle. */
+void  vn_rope_row(float *c, float *s, const float *angle, int64_t n);
 
 #endif
