@@ -217,7 +217,7 @@ static vn_status check_prompts(const options *o, vn_error *err)
 }
 
 /* Checks the options against each other. */
-static vn_status check(options *o, int argc, char **argv, vn_error *err)
+static vn_status check_options(options *o, int argc, char **argv, vn_error *err)
 {
 	if (argc - optind == 1 && !is_engine(argv[optind]))
 		return vn_fail(err, VN_ERR_USAGE, "the engine is missing, ref or gpu: vernier capture ref '%s'", argv[optind]);
@@ -275,7 +275,7 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 	return VN_OK;
 }
 
-static void fill(options *o)
+static void fill_defaults(options *o)
 {
 	o->run.paged = o->kv == PAGED;
 	o->recipe.threads = o->run.threads;
@@ -290,7 +290,7 @@ static void fill(options *o)
 }
 
 /* As vn_options_read. */
-static int arguments(options *o, int argc, char **argv)
+static int parse_arguments(options *o, int argc, char **argv)
 {
 	vn_error err;
 	*o = (options) { .kv = -1,
@@ -300,16 +300,16 @@ static int arguments(options *o, int argc, char **argv)
 	const int st = vn_options_read(&vn_capture_command, argc, argv, o);
 	if (st)
 		return st;
-	if (read_values(o, &err) || check(o, argc, argv, &err))
+	if (read_values(o, &err) || check_options(o, argc, argv, &err))
 		return vn_complain("capture", "%s", err.text);
-	fill(o);
+	fill_defaults(o);
 	return 0;
 }
 
 /* ---- the command ---------------------------------------------------------------- */
 
 /* The command as a shell reads it; bare words if one of them cannot be quoted, or the line is too long for that. */
-static void join(int argc, char **argv, char *text, size_t room)
+static void join_words(int argc, char **argv, char *text, size_t room)
 {
 	snprintf(text, room, "vernier");
 	for (int i = 0; i < argc; i++)
@@ -378,7 +378,7 @@ done:
 	return st;
 }
 
-static vn_status capture(options *o, vn_error *err)
+static vn_status capture_runs(options *o, vn_error *err)
 {
 	char        *text = NULL;
 	const char **list = NULL;
@@ -402,13 +402,13 @@ int cmd_capture(int argc, char **argv, const vn_run_judge *judge)
 	vn_error err = { 0 };
 	char     command[VN_FACT_VALUE];
 
-	join(argc, argv, command, sizeof command); /* before getopt sorts it */
-	const int said = arguments(&o, argc, argv);
+	join_words(argc, argv, command, sizeof command); /* before getopt sorts it */
+	const int said = parse_arguments(&o, argc, argv);
 	if (said)
 		return said == 1 ? 0 : 2;
 	o.recipe.command = command;
 	o.recipe.judge = judge;
-	if (capture(&o, &err)) {
+	if (capture_runs(&o, &err)) {
 		fprintf(stderr, "vernier capture: %s\n", err.text);
 		return 2;
 	}

@@ -75,7 +75,7 @@ static bool short_enough(const char *text)
 	return !text || (*text && strlen(text) < VN_FACT_VALUE);
 }
 
-static vn_status check(options *o, int argc, char **argv, vn_error *err)
+static vn_status check_options(options *o, int argc, char **argv, vn_error *err)
 {
 	if (argc - optind != 1)
 		return vn_fail(err, VN_ERR_USAGE,
@@ -94,7 +94,7 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 }
 
 /* As vn_options_read. */
-static int arguments(options *o, int argc, char **argv)
+static int parse_arguments(options *o, int argc, char **argv)
 {
 	vn_error err;
 	*o = (options) { .output = NULL };
@@ -102,7 +102,7 @@ static int arguments(options *o, int argc, char **argv)
 	o->import.unmapped = (vn_unmapped)o->unmapped; /* the words of --unmapped are in the order of the enum */
 	if (st)
 		return st;
-	return check(o, argc, argv, &err) ? vn_complain("import", "%s", err.text) : 0;
+	return check_options(o, argc, argv, &err) ? vn_complain("import", "%s", err.text) : 0;
 }
 
 static void print_note(void *context, const char *words)
@@ -112,7 +112,7 @@ static void print_note(void *context, const char *words)
 }
 
 /* Prints warnings that do not stop the import. */
-static void warn(const vn_import *i)
+static void warn_of_import(const vn_import *i)
 {
 	const bool one = i->n_misshapen == 1;
 	if (!i->complete)
@@ -140,11 +140,11 @@ int cmd_import(int argc, char **argv)
 	int64_t   tensors = 0, bytes = 0;
 	char      size[24];
 
-	const int said = arguments(&o, argc, argv);
+	const int said = parse_arguments(&o, argc, argv);
 	if (said)
 		return said == 1 ? 0 : 2;
 	if (!(st = vn_import_open(&o.import, print_note, NULL, &i, &err))) {
-		warn(&i);
+		warn_of_import(&i);
 		if (o.import.dry)
 			vn_import_list(&i, stdout);
 		else

@@ -137,7 +137,7 @@ static vn_status list_places(const vn_plan *p, const char *glob, vn_error *err)
 	               glob, vn_nearest_hint(&near));
 }
 
-static vn_status points(const char *path, const options *o, vn_error *err)
+static vn_status print_points(const char *path, const options *o, vn_error *err)
 {
 	vn_model *m;
 	vn_status st = vn_model_open(path, &m, err);
@@ -178,7 +178,7 @@ int cmd_points(int argc, char **argv)
 		list_faults(NULL);
 	} else if (!model) {
 		list_points();
-	} else if (points(model, &o, &err)) {
+	} else if (print_points(model, &o, &err)) {
 		fprintf(stderr, "vernier points: %s\n", err.text);
 		return 2;
 	}

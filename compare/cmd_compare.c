@@ -242,7 +242,7 @@ static int no_model(const vn_compare_line *k, int n, char *const *file)
 }
 
 /* Rejects options that cannot be combined with several candidates. Returns 0, or 2 after an error message. */
-static int several(vn_compare_line *k, int n, char *const *file)
+static int check_several(vn_compare_line *k, int n, char *const *file)
 {
 	if (strcmp(k->name, "explain") == 0)
 		return vn_complain(
@@ -326,7 +326,7 @@ static int ask_for_model(const vn_compare_line *k)
 }
 
 /* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
-static int arguments(vn_compare_line *k, int argc, char **argv)
+static int parse_arguments(vn_compare_line *k, int argc, char **argv)
 {
 	int st = vn_options_read(strcmp(k->name, "explain") == 0 ? &vn_explain_command : &vn_compare_command, argc, argv,
 	                         k);
@@ -348,7 +348,7 @@ static int arguments(vn_compare_line *k, int argc, char **argv)
 	k->ranks = argv + optind + 1;
 	if (k->shard && (st = read_ranks(k, argc - optind - 1, argv + optind)))
 		return st;
-	if ((!k->shard || k->set) && argc - optind > 2 && (st = several(k, argc - optind - 1, argv + optind)))
+	if ((!k->shard || k->set) && argc - optind > 2 && (st = check_several(k, argc - optind - 1, argv + optind)))
 		return st;
 	k->ref = argv[optind];
 	k->cand = k->ranks[0];
@@ -388,9 +388,9 @@ static int one_folder(const vn_compare_line *k)
 	                   folder, other, folder == k->cand ? "; add --shard if it holds the ranks of one run" : "");
 }
 
-static int compare(vn_compare_line *k, int argc, char **argv)
+static int compare_files(vn_compare_line *k, int argc, char **argv)
 {
-	const int said = arguments(k, argc, argv);
+	const int said = parse_arguments(k, argc, argv);
 	if (said)
 		return said == 1 ? 0 : 2;
 	if (!k->shard && vn_is_folder(k->ref) && vn_is_folder(k->cand))
@@ -404,7 +404,7 @@ static int compare(vn_compare_line *k, int argc, char **argv)
 
 static int run_compare(vn_compare_line k, int argc, char **argv)
 {
-	const int status = compare(&k, argc, argv);
+	const int status = compare_files(&k, argc, argv);
 
 	for (int i = 0; i < k.n_sets; i++)
 		vn_rank_files_free(&k.set[i]);

@@ -50,7 +50,7 @@ static vn_status read_comment(reader *t, const char *from, size_t n, vn_error *e
 	return VN_OK;
 }
 
-static vn_status add(reader *t, double x, vn_error *err)
+static vn_status append_number(reader *t, double x, vn_error *err)
 {
 	if (t->n == t->room) {
 		const int64_t room = t->room ? 2 * t->room : 1024;
@@ -78,7 +78,7 @@ static vn_status read_number(reader *t, const char *from, size_t n, vn_error *er
 		vn_text_clean(text, sizeof text);
 		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: '%.40s' is no number", t->path, t->line, text);
 	}
-	return add(t, x, err);
+	return append_number(t, x, err);
 }
 
 static vn_status read_line(reader *t, const char *end, vn_error *err)

@@ -105,7 +105,7 @@ void vn_derive_forget_model(vn_recording *r)
 	r->has_plan = false;
 }
 
-static vn_status add(vn_recording *r, const vn_entry *of, const vn_entry_source *s, vn_error *err)
+static vn_status append_entry(vn_recording *r, const vn_entry *of, const vn_entry_source *s, vn_error *err)
 {
 	vn_entry e = *of;
 
@@ -161,7 +161,7 @@ vn_status vn_derive_keep(vn_recording *r, const vn_entry *e, int base, int entry
 	const vn_entry_source s = {
 		.offset = -1, .address = address_of(KEPT, base, root), .bytes = bytes, .gathered = gathered
 	};
-	const vn_status st = add(r, &kept, &s, err);
+	const vn_status st = append_entry(r, &kept, &s, err);
 	if (st)
 		free(gathered);
 	return st;
@@ -202,7 +202,7 @@ vn_status vn_derive_add(vn_recording *r, const vn_entry *e, const vn_piece *piec
 	const vn_entry_source s = {
 		.offset = -1, .address = address_of(GATHERED, 0, r->n_entries), .bytes = bytes, .gathered = gathered
 	};
-	const vn_status st = add(r, &made, &s, err);
+	const vn_status st = append_entry(r, &made, &s, err);
 	if (st)
 		free(gathered);
 	return st;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *word(const vn_attribute_word *list, int n, const char *key)
+static const char *find_attribute(const vn_attribute_word *list, int n, const char *key)
 {
 	for (int i = 0; i < n; i++)
 		if (strcmp(list[i].key, key) == 0)
@@ -54,7 +54,7 @@ const vn_facts *vn_recording_run(const vn_recording *r)
 
 const char *vn_recording_root(const vn_recording *r, const char *key)
 {
-	return word(r->root, r->n_root, key);
+	return find_attribute(r->root, r->n_root, key);
 }
 
 int64_t vn_recording_tokens(const vn_recording *r, const int32_t **ids, const int32_t **positions)
@@ -84,29 +84,29 @@ int vn_recording_left_out(const vn_recording *r, const vn_left_out **list)
 
 const char *vn_recording_family(const vn_recording *r)
 {
-	return word(r->model, r->n_model, "family");
+	return find_attribute(r->model, r->n_model, "family");
 }
 
 const char *vn_recording_config(const vn_recording *r)
 {
-	return word(r->model, r->n_model, "config");
+	return find_attribute(r->model, r->n_model, "config");
 }
 
 const char *vn_recording_model_here(const vn_recording *r)
 {
-	const char *path = r ? word(r->model, r->n_model, "path") : NULL;
+	const char *path = r ? find_attribute(r->model, r->n_model, "path") : NULL;
 	return path && *path && access(path, R_OK) == 0 ? path : NULL;
 }
 
 const char *vn_recording_provenance(const vn_recording *r)
 {
-	const char *said = word(r->model, r->n_model, "provenance");
+	const char *said = find_attribute(r->model, r->n_model, "provenance");
 	return said && (strcmp(said, "trained") == 0 || strcmp(said, "synthetic") == 0) ? said : "unknown";
 }
 
 const char *vn_recording_format(const vn_recording *r)
 {
-	return word(r->model, r->n_model, "format");
+	return find_attribute(r->model, r->n_model, "format");
 }
 
 int vn_recording_weights(const vn_recording *r, const vn_weight_row **rows)

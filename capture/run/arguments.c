@@ -33,7 +33,7 @@ vn_status vn_read_range(const char *what, const char *text, int64_t *first, int6
 }
 
 /* Length of the word at text, for an error message. */
-static int word(const char *text)
+static int find_word(const char *text)
 {
 	size_t n = strcspn(text, ", \t\r\n");
 	return n > 40 ? 40 : (int)n;
@@ -52,7 +52,7 @@ static vn_status not_an_id(const char *where, const char *text, int64_t n, vn_er
 		return vn_fail(err, VN_ERR_USAGE, "%s: %.200s is a recording: %s-from %.200s takes its tokens", where, text,
 		               where, text);
 	return vn_fail(err, VN_ERR_USAGE, "%s: '%.*s' is not a token id (number %" PRId64 " of the list)%s%.200s%s", where,
-	               word(text), text, n, file ? "; write @" : "", file ? text : "", file ? " to read a file" : "");
+	               find_word(text), text, n, file ? "; write @" : "", file ? text : "", file ? " to read a file" : "");
 }
 
 static vn_status check_id(const char *where, int64_t id, int64_t n, vn_error *err)

@@ -8,7 +8,7 @@
 
 static volatile sig_atomic_t flag;
 
-static void note(int sig)
+static void note_signal(int sig)
 {
 	flag = 1;
 	vn_temporary_catch(sig); /* the next one */
@@ -18,7 +18,7 @@ void vn_interrupt_catch(void)
 {
 	static const int list[] = { SIGINT, SIGTERM, SIGHUP };
 	/* Without SA_RESETHAND: another thread may get a second signal, as timeout(1) sends, before note runs. */
-	struct sigaction now = { .sa_handler = note, .sa_flags = SA_RESTART }, old;
+	struct sigaction now = { .sa_handler = note_signal, .sa_flags = SA_RESTART }, old;
 
 	sigemptyset(&now.sa_mask);
 	for (unsigned i = 0; i < sizeof list / sizeof *list; i++)

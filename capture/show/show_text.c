@@ -258,7 +258,7 @@ void vn_show_step(vn_recording *r, const vn_step *s, FILE *out)
 }
 
 /* Index after the last tensor of a step, whose tensors begin at `at` and are contiguous. */
-static int behind(const vn_recording *r, const vn_step *s, int at)
+static int count_behind(const vn_recording *r, const vn_step *s, int at)
 {
 	while (at < vn_recording_count(r) && vn_recording_entry(r, at)->step == s->number)
 		at++;
@@ -282,16 +282,16 @@ static void show_steps(vn_recording *r, FILE *out)
 {
 	const vn_step *step;
 	const int      n = vn_recording_steps(r, &step);
-	int            at = n ? behind(r, &step[0], 0) : 0;
+	int            at = n ? count_behind(r, &step[0], 0) : 0;
 	char           words[VN_TENSORS_WORDS];
 
 	if (n)
 		vn_show_step(r, &step[0], out);
 	for (int i = 1, j; i < n; i = j) {
-		int       next = behind(r, &step[i], at), more;
+		int       next = count_behind(r, &step[i], at), more;
 		const int tensors = next - at;
 		for (j = i + 1; j < n && step[j].tokens == step[i].tokens; j++, next = more)
-			if ((more = behind(r, &step[j], next)) - next != tensors)
+			if ((more = count_behind(r, &step[j], next)) - next != tensors)
 				break;
 		show_alike(&step[i], &step[j - 1], vn_recording_say_tensors(r, at, at + tensors, words), out);
 		at = next;

@@ -108,7 +108,7 @@ static void add_careful(const sample *s, const vn_pair *p, int64_t at, size_t n,
 }
 
 /* Adds n <= STEP channels of one token, starting at element `at`. */
-static void add(const sample *s, const vn_pair *p, int64_t at, size_t n, int64_t channel)
+static void add_channel(const sample *s, const vn_pair *p, int64_t at, size_t n, int64_t channel)
 {
 	float   room[2][STEP];
 	vn_side x[2];
@@ -158,7 +158,7 @@ static vn_status add_all(const sample *s, int64_t rows, vn_window *in, const vn_
 					return st;
 				const vn_pair here = in ? vn_window_of_run(in, p, at) : *p;
 				for (int64_t i = 0; i < n; i += STEP)
-					add(s, &here, at + i, (size_t)(n - i < STEP ? n - i : STEP), o * p->inner + from + i);
+					add_channel(s, &here, at + i, (size_t)(n - i < STEP ? n - i : STEP), o * p->inner + from + i);
 				if (large)
 					give_back(p, at, n);
 			}
@@ -208,7 +208,7 @@ static vn_status count_different(const sample *s, int64_t rows, vn_window *in, c
 enum { FEW = 64 };
 
 /* The number of the given rank among a few integers stored as doubles. */
-static uint64_t ranked(const double *x, int n, int rank)
+static uint64_t value_at_rank(const double *x, int n, int rank)
 {
 	uint64_t sorted[FEW], u;
 	for (int i = 0; i < n; i++) {
@@ -223,7 +223,7 @@ static uint64_t ranked(const double *x, int n, int rank)
 
 /* The median of n > 0 numbers without NaN, by radix selection on their bits, so its speed does not depend on
  * their order. Overwrites x. */
-static double median(double *x, int64_t n)
+static double median_of(double *x, int64_t n)
 {
 	enum { BITS = 11 };
 	int64_t  rank = vn_rank(n, 0.5);
@@ -234,7 +234,7 @@ static double median(double *x, int64_t n)
 		memcpy(&x[i], &u, sizeof u);
 	}
 	if (n <= FEW) {
-		found = ranked(x, (int)n, (int)rank);
+		found = value_at_rank(x, (int)n, (int)rank);
 		n = 0;
 	}
 	for (int shift = 64 - BITS; n > 0; shift = shift > BITS ? shift - BITS : 0) {
@@ -274,12 +274,12 @@ typedef struct factors {
 static factors factors_of(const double *off, double *sort, int64_t n)
 {
 	memcpy(sort, off, (size_t)n * sizeof *sort);
-	const double middle = median(sort, n);
+	const double middle = median_of(sort, n);
 	if (!(fabs(middle) < 1e6)) /* unrelated data, where all factors may be infinite */
 		return (factors) { middle, 0.0 };
 	for (int64_t i = 0; i < n; i++)
 		sort[i] = fabs(off[i] - middle);
-	return (factors) { middle, 1.4826 * median(sort, n) };
+	return (factors) { middle, 1.4826 * median_of(sort, n) };
 }
 
 /* The factor beyond 6 standard errors of the median. */
@@ -295,7 +295,7 @@ static double least_of(vn_channels *c, int64_t n)
 	memcpy(c->sort, c->rr, (size_t)n * sizeof *c->sort);
 	for (int64_t i = 0; i < n; i++)
 		sum += c->rr[i];
-	return fmax(median(c->sort, n) / 4, ldexp(sum / (double)n, -30));
+	return fmax(median_of(c->sort, n) / 4, ldexp(sum / (double)n, -30));
 }
 
 /* Is this the reference of the last call? Its numbers stay where they are until all are measured. */
@@ -306,8 +306,8 @@ static bool is_last(const reference *x, const vn_pair *p)
 
 /* different: distinct tokens in the sample. scores: scores come from fewer numbers than there are channels, so
  * all channels of a token err together, and a few tokens do not average that out. */
-static void judge(const sample *s, const int scale[2], int64_t n, double least, int64_t different, bool scores,
-                  vn_measured *m)
+static void measure_channels(const sample *s, const int scale[2], int64_t n, double least, int64_t different,
+                             bool scores, vn_measured *m)
 {
 	vn_channels *c = s->c;
 	const int    up = scale[1] - scale[0];
@@ -375,6 +375,6 @@ vn_status vn_measure_channels(const vn_metric_kernel *k, const vn_pair *p, vn_ch
 	const double least = known ? c->last.least : least_of(c, n);
 	of.least = s.careful ? -1 : least;
 	c->last = of;
-	judge(&s, scale, n, least, of.different, job->scores, m);
+	measure_channels(&s, scale, n, least, of.different, job->scores, m);
 	return VN_OK;
 }
