@@ -56,13 +56,11 @@ static const vn_option known[] = {
 	  .help = "Run the token ids of the prompt of the recording REC." },
 	{ "prompts", 0, VN_INTO(options, prompts), .argument = "FILE",
 	  .help = "Run every prompt of FILE, and write the recording of each to NAME.h5 in the folder that -o names. The "
-	          "model "
-	          "is loaded once. FILE has one prompt a line, or (JSONL) one object a line: {\"name\": \"a\", \"prompt\": "
-	          "\"Hello\", \"decode\": 16, \"temperature\": 0.7, \"seed\": 1}; \"ids\": [1,2,3] in place of "
-	          "\"prompt\". A "
-	          "prompt without a name is called by its number, 001. A recording that is there already, complete and of "
-	          "the "
-	          "same command, prompt and weights, is kept: the same command continues an interrupted run." },
+	          "model is loaded once. FILE has one prompt a line, or (JSONL) one object a line: {\"name\": \"a\", "
+	          "\"prompt\": \"Hello\", \"decode\": 16, \"temperature\": 0.7, \"seed\": 1}; \"ids\": [1,2,3] in place of "
+	          "\"prompt\". A prompt without a name is called by its number, 001. A recording that is there already, "
+	          "complete and of the same command, prompt and weights, is kept: the same command continues an "
+	          "interrupted run." },
 	VN_GROUP("What to record"),
 	{ "output", 'o', VN_INTO(options, recipe.path), .argument = "FILE",
 	  .help = "Write the recording to FILE; with --prompts, the recordings into this folder. Required. A file gets its "
@@ -210,9 +208,7 @@ static vn_status check_prompts(const options *o, vn_error *err)
 	                                          : NULL;
 
 	return !other ? VN_OK
-	              : vn_fail(err, VN_ERR_USAGE,
-	                        "--prompts gives the tokens of every run; %s cannot be used with "
-	                        "it",
+	              : vn_fail(err, VN_ERR_USAGE, "--prompts gives the tokens of every run; %s cannot be used with it",
 	                        other);
 }
 

@@ -249,9 +249,7 @@ static vn_status check_place(const command *k, vn_error *err)
 	for (int i = 0; i < k->n; i++)
 		if (vn_same_file(k->output, k->pair[i].ref) || vn_same_file(k->output, k->pair[i].cand) ||
 		    vn_same_file(k->output, k->pair[i].floor))
-			return vn_fail(err, VN_ERR_USAGE,
-			               "%s: is an input of this calibration; the limits cannot replace "
-			               "it",
+			return vn_fail(err, VN_ERR_USAGE, "%s: is an input of this calibration; the limits cannot replace it",
 			               k->output);
 	return vn_place_check(k->output, VN_PLACE_LIMITS, k->force, err);
 }

@@ -23,19 +23,17 @@ static const vn_option options[] = {
 	          "precision; with --allow weights and a CAND from GGUF blocks of Q8_0, Q6_K, Q5_K or Q4_K, the limits "
 	          "for the coarsest of these." },
 	{ "baseline", 0, VN_INTO(vn_compare_line, how.o.baseline), .argument = "FILE",
-	  .help = "FILE is the JSON report of an earlier comparison. A checkpoint that is outside its limits but not "
-	          "worse than there (by more than 1 %) is known and does not fail. Whatever is worse, new or newly "
-	          "missing fails; improvements are reported. A baseline with another model, prompt, precision, floor or "
-	          "limits is refused. For two folders each pair has its own baseline, named as -o names reports. Default: "
-	          "none." },
+	  .help = "FILE is the JSON report of an earlier comparison. A checkpoint that is outside its limits but not worse "
+	          "than there (by more than 1 %) is known and does not fail. Whatever is worse, new or newly missing "
+	          "fails; improvements are reported. A baseline with another model, prompt, precision, floor or limits is "
+	          "refused. For two folders each pair has its own baseline, named as -o names reports. Default: none." },
 	{ "bitwise", 0, VN_INTO(vn_compare_line, how.o.bitwise),
 	  .help = "Use no limits: require equal formats and equal bits in every element, or report the first difference. "
 	          "-0 differs from 0; equal NaNs are equal. Use it to test determinism: one engine twice, two numbers of "
 	          "threads, two batches." },
 	VN_ALLOW_OPTION(vn_compare_line, how),
 	VN_STRICT_OPTION(vn_compare_line, how.o.strict,
-	                 ". A comparison with a warning is outside its limits, in every "
-	                 "report too"),
+	                 ". A comparison with a warning is outside its limits, in every report too"),
 	VN_GROUP("Floor and causes"),
 	{ "model", 0, VN_INTO(vn_compare_line, how.o.model), .argument = "MODEL",
 	  .help =
@@ -94,8 +92,7 @@ static const vn_option options[] = {
 	  .help = "The file for the last --format. Without a --format, the ending of PATH selects the form: .json, .xml "
 	          "for JUnit, .md for Markdown, .html, .csv; .txt, .log or none for text. - is stdout. Default: stdout." },
 	{ "summary", 0, VN_INTO(vn_compare_line, summary), .argument = "FILE",
-	  .help = "Of folders, write the outcome of every pair to FILE as JSON (schema vernier-folders/1). vernier "
-	          "merge "
+	  .help = "Of folders, write the outcome of every pair to FILE as JSON (schema vernier-folders/1). vernier merge "
 	          "joins the files of all parts. Default: none." },
 	{ "force", 0, VN_INTO(vn_compare_line, force),
 	  .help = "Replace older reports. Files that vernier did not write are never replaced." },
@@ -119,10 +116,9 @@ const vn_command vn_compare_command = COMMAND(
 	"compare",
 	"Judge the recording CAND by the recording REF, or two folders of recordings, paired by file name "
 	"(vernier help compare.md).\n"
-	"With several candidates (at most 16; files, or folders beside a folder of references), each is judged alone. One report has a column for each, and names where "
-	"each diverges from REF and which "
-	"one disagrees with the others. A candidate that cannot be compared is reported; the others are still judged. The "
-	"exit status is the worst of all.",
+	"With several candidates (at most 16; files, or folders beside a folder of references), each is judged alone. One "
+	"report has a column for each, and names where each diverges from REF and which one disagrees with the others. A "
+	"candidate that cannot be compared is reported; the others are still judged. The exit status is the worst of all.",
 	"...", "");
 const vn_command vn_explain_command = COMMAND(
 	"explain",
@@ -257,8 +253,7 @@ static int check_several(vn_compare_line *k, int n, char *const *file)
 		if (!vn_many_form(k->report[i].form->name))
 			return vn_complain(
 				k->name,
-				"--format %s takes one candidate, not %d: text, json, markdown and html have one column per "
-				"candidate",
+				"--format %s takes one candidate, not %d: text, json, markdown and html have one column per candidate",
 				k->report[i].form->name, n);
 	for (int i = 0; i <= n && !k->set; i++)
 		if (vn_is_folder(file[i]) != (!k->vote && vn_is_folder(file[0])))

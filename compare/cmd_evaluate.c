@@ -65,8 +65,7 @@ static const vn_option options[] = {
 	{ "recordings", 0, VN_INTO(command, recordings),
 	  .help = "Run no model: REF and each CAND are recordings of logits (the point logits) by any engine, or folders "
 	          "of such recordings. Files of two folders are paired by name. Each pair is a text of its own; with "
-	          "--stride N the "
-	          "files, in the order of their names, are windows of one text that begin N tokens apart." },
+	          "--stride N the files, in the order of their names, are windows of one text that begin N tokens apart." },
 	VN_GROUP("The engine under test"),
 	{ "candidate", 0, VN_CHOOSE(command, candidate), .argument = "gpu|ref",
 	  .help = "The engine under test. ref is the reference in another precision, which shows the effect of the number "
@@ -154,9 +153,7 @@ static int check_options(command *k, int argc, char **argv)
 		                argv[optind]);
 	if (argc - optind > 1)
 		return complain("unexpected '%s': one model is evaluated; for two, record the logits of each on one text "
-		                "(vernier "
-		                "capture ref MODEL --points logits), then vernier evaluate --recordings A.h5 "
-		                "B.h5",
+		                "(vernier capture ref MODEL --points logits), then vernier evaluate --recordings A.h5 B.h5",
 		                argv[optind + 1]);
 	if (vn_option_model("evaluate", argc, argv, &k->model))
 		return 2;
@@ -454,9 +451,7 @@ static vn_status run_recordings(command *k, vn_error *err)
 		st = vn_place_check(k->report.path, VN_PLACE_REPORT, k->report.force, err);
 	for (int i = 0; !st && i < k->n_files; i++)
 		if (k->report.path && vn_same_file(k->report.path, k->file[i]))
-			st = vn_fail(err, VN_ERR_USAGE,
-			             "%s: is an input of this evaluation; the report cannot replace "
-			             "it",
+			st = vn_fail(err, VN_ERR_USAGE, "%s: is an input of this evaluation; the report cannot replace it",
 			             k->report.path);
 	vn_interrupt_catch();
 	for (int i = 0; !st && i < n; i++) {

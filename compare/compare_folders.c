@@ -271,17 +271,14 @@ static vn_status share_pairs(const vn_compare_line *k, const vn_folder_pairs *p,
 {
 	shared               s = { k, p };
 	vn_cluster_answer   *a = calloc((size_t)p->n, sizeof *a);
-	const vn_cluster_job job = { k->name,
-		                         "give each its part, with --part N --summary FILE, and join them with "
-		                         "vernier merge",
-		                         p->n,
-		                         order,
-		                         t->work.hex,
-		                         compare_piece,
-		                         name_piece,
-		                         &s };
-	vn_status            st = a ? vn_cluster_share(&job, a, first, err)
-	                            : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", p->n);
+	const vn_cluster_job job = {
+		k->name,     "give each its part, with --part N --summary FILE, and join them with vernier merge",
+		p->n,        order,
+		t->work.hex, compare_piece,
+		name_piece,  &s
+	};
+	vn_status st = a ? vn_cluster_share(&job, a, first, err)
+	                 : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", p->n);
 
 	for (int i = 0; !st && *first && i < p->n; i++) {
 		fputs(a[i].text[VN_CLUSTER_OUT], stdout);
@@ -337,8 +334,7 @@ static vn_status write_summary(const vn_compare_line *k, const vn_together *t, u
 	if (transient || ferror(stdout))
 		return vn_fail(err, VN_ERR_IO, "%s: not written: %s", k->summary,
 		               transient ? "a pair could not be compared for lack of memory"
-		                         : "standard output cannot be "
-		                           "written");
+		                         : "standard output cannot be written");
 	return vn_output_report(k->summary, k->force, vn_together_json, t, err);
 }
 

@@ -79,9 +79,8 @@ vn_status vn_guard_check(const vn_guard *g, vn_error *err)
 				continue;
 			if (z->before && z->after)
 				return vn_fail(err, VN_ERR_DEVICE,
-				               "something wrote between %s and %s, %llu bytes after the end of "
-				               "the first",
-				               z->before, z->after, (unsigned long long)k);
+				               "something wrote between %s and %s, %llu bytes after the end of the first", z->before,
+				               z->after, (unsigned long long)k);
 			if (z->before)
 				return vn_fail(err, VN_ERR_DEVICE, "%s was overrun: something wrote %llu bytes after its end",
 				               z->before, (unsigned long long)k);

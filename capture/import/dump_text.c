@@ -41,9 +41,8 @@ static vn_status read_comment(reader *t, const char *from, size_t n, vn_error *e
 	while ((word = strtok_r(NULL, " \t\r", &rest))) {
 		if (t->shape.rank == VN_MAX_RANK || !vn_text_whole(word, 0, INT_MAX, &t->shape.dim[t->shape.rank]))
 			return vn_fail(err, VN_ERR_FORMAT,
-			               "%s:%d: '%.20s' is not the length of an axis, or the tensor has more "
-			               "than %d axes",
-			               t->path, t->line, word, VN_MAX_RANK);
+			               "%s:%d: '%.20s' is not the length of an axis, or the tensor has more than %d axes", t->path,
+			               t->line, word, VN_MAX_RANK);
 		t->shape.rank++;
 	}
 	t->said = true;

@@ -450,8 +450,7 @@ static void check_root(walk *w, hid_t file)
 	if (!vn_scan_text(s, file, "/", "format", format, sizeof format) || strcmp(format, "vernier-checkpoint") != 0)
 		vn_refuse(s, "",
 		          "an HDF5 file, but not a recording: it has no attribute format = vernier-checkpoint (vernier help "
-		          "checkpoint.md; "
-		          "vernier import converts .npz)");
+		          "checkpoint.md; vernier import converts .npz)");
 	if (!vn_scan_int(s, file, "/", "format_version", &version) || version != 1)
 		vn_refuse(s, "/", "format_version is %" PRId64 ", this vernier reads 1", version);
 	if (!vn_scan_int(s, file, "/", "complete", &complete) || (complete != 0 && complete != 1))

@@ -137,9 +137,7 @@ static vn_status make_recipe(runs *r, int i, vn_error *err)
 	own->temperature = s->temperature >= 0 ? s->temperature : own->temperature;
 	own->seed = s->seed >= 0 ? (uint64_t)s->seed : own->seed;
 	if (own->decode == 0 && (s->temperature > 0 || s->seed >= 0))
-		return vn_fail(err, VN_ERR_USAGE,
-		               "%s needs decode, or --decode "
-		               "N",
+		return vn_fail(err, VN_ERR_USAGE, "%s needs decode, or --decode N",
 		               s->temperature > 0 ? "temperature" : "seed");
 	return r->job->forced_from ? take_forced_ids(r, i, err) : VN_OK;
 }
@@ -213,9 +211,8 @@ static vn_status find_recorded(const vn_recipe *recipe, vn_session *with_weights
 		return opened;
 	return *there ? VN_OK
 	              : vn_fail(err, VN_ERR_IO,
-	                        "%s: exists already, and is of another command, prompt or model, or "
-	                        "incomplete; "
-	                        "--force replaces it",
+	                        "%s: exists already, and is of another command, prompt or model, or incomplete; --force "
+	                        "replaces it",
 	                        recipe->path);
 }
 
@@ -273,8 +270,7 @@ static vn_status share_runs(runs *r, int *kept, bool *first, vn_error *err)
 	vn_cluster_answer   *a = calloc((size_t)r->n, sizeof *a);
 	int                 *order = calloc((size_t)r->n, sizeof *order);
 	const vn_cluster_job job = { .command = "capture",
-		                         .instead = "start one "
-		                                    "process",
+		                         .instead = "start one process",
 		                         .n = r->n,
 		                         .order = order,
 		                         .same = r->job->recipe->command,
@@ -315,10 +311,8 @@ static vn_status record_all(runs *r, vn_error *err)
 			st = record_run(r, i, &there, err);
 			kept += !st && there;
 			if (st == VN_ERR_INTERRUPTED)
-				vn_fail(err, st,
-				        "interrupted at %s, %d of %d prompts; type the same command to "
-				        "continue",
-				        r->s[i].name, i + 1, r->n);
+				vn_fail(err, st, "interrupted at %s, %d of %d prompts; type the same command to continue", r->s[i].name,
+				        i + 1, r->n);
 		}
 	if (!st && first)
 		fprintf(stderr, "%s: %d recorded, %d already there\n", r->job->folder, r->n - kept, kept);
@@ -332,9 +326,7 @@ static vn_status make_folder(const char *path, vn_error *err)
 	if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)))
 		return VN_OK;
 	return errno == EEXIST ? vn_fail(err, VN_ERR_IO,
-	                                 "%s: is not a folder; --prompts writes a recording of each "
-	                                 "prompt into one",
-	                                 path)
+	                                 "%s: is not a folder; --prompts writes a recording of each prompt into one", path)
 	                       : vn_fail(err, VN_ERR_IO, "%s: cannot create this folder: %s", path, strerror(errno));
 }
 

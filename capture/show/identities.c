@@ -237,8 +237,7 @@ static void check_probs(vn_identity_walk *w)
 		if (later)
 			broken(w, later, H * T,
 			       "layer%d.attn_probs give later keys a share in %" PRId64 " of %" PRId64
-			       " rows: no causal mask, or axes in "
-			       "another order",
+			       " rows: no causal mask, or axes in another order",
 			       w->layer, later, H * T);
 		if (sums)
 			broken(w, sums, H * T, "layer%d.attn_probs do not add up to 1 in %" PRId64 " of %" PRId64 " rows", w->layer,
@@ -280,8 +279,7 @@ static void first_row(vn_identity_walk *w)
 		if (count)
 			broken(w, count, H,
 			       "layer%d.attn_context of the first token is not its v_proj in %" PRId64 " of %" PRId64
-			       " heads: another head map, "
-			       "a mask, or another v",
+			       " heads: another head map, a mask, or another v",
 			       w->layer, count, H);
 	}
 	vn_parts_done(w, &s);

@@ -182,10 +182,8 @@ void vn_show_weights(const vn_recording *r, FILE *out)
 	int                  n = vn_recording_weights(r, &w);
 	char                 shape[VN_SHAPE_TEXT];
 
-	fprintf(out,
-	        "%-50s dtype %-18s %11s %11s %11s %11s %8s %8s  "
-	        "digest\n",
-	        "weight", "shape", "min", "max", "mean", "rms", "nan", "inf");
+	fprintf(out, "%-50s dtype %-18s %11s %11s %11s %11s %8s %8s  digest\n", "weight", "shape", "min", "max", "mean",
+	        "rms", "nan", "inf");
 	for (int i = 0; i < n; i++) {
 		const size_t n_name = vn_show_put(w[i].name, out);
 		fprintf(out, "%*s %-5s %-18s", (int)(n_name < 50 ? 50 - n_name : 0), "", vn_dtype_name(w[i].dtype),
@@ -231,10 +229,8 @@ void vn_show_step(vn_recording *r, const vn_step *s, FILE *out)
 
 	fprintf(out, "\nstep.%d: %" PRId64 " token%s after %" PRId64 ", rows %" PRId64 " from %" PRId64 "\n", s->number,
 	        s->tokens, s->tokens == 1 ? "" : "s", s->position, s->rows, s->first_row);
-	fprintf(out,
-	        "  %5s %-28s %-5s %-18s %11s %11s %11s %11s %8s "
-	        "%8s\n",
-	        "order", "name", "dtype", "shape", "min", "max", "mean", "rms", "nan", "inf");
+	fprintf(out, "  %5s %-28s %-5s %-18s %11s %11s %11s %11s %8s %8s\n", "order", "name", "dtype", "shape", "min",
+	        "max", "mean", "rms", "nan", "inf");
 	for (int i = 0; i < vn_recording_count(r); i++) {
 		const vn_entry *e = vn_recording_entry(r, i);
 		if (e->step != s->number)
@@ -317,10 +313,8 @@ static void show_rows(const vn_entry *e, const void *data, FILE *out)
 
 	if (n == 0)
 		return;
-	fprintf(out,
-	        "\n  %5s %11s %11s %11s %11s   first of %" PRId64 " "
-	        "values\n",
-	        "row", "min", "max", "mean", "rms", width);
+	fprintf(out, "\n  %5s %11s %11s %11s %11s   first of %" PRId64 " values\n", "row", "min", "max", "mean", "rms",
+	        width);
 	for (int64_t t = 0; t < rows && t < FIRST_ROWS; t++) {
 		const char *row = (const char *)data + (size_t)(t * width) * vn_dtype_size(e->dtype);
 		vn_stats    s = vn_stats_of(row, e->dtype, (size_t)width);

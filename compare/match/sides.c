@@ -143,8 +143,7 @@ static vn_status join_ranks(side *s, vn_recording **rank, int n, vn_error *err)
 	if (!st && *use.not_gathered)
 		vn_lines_add(allowed ? &s->c->result.notes : &s->c->result.warnings,
 		             "candidate: %s: every rank has a shard of the vocabulary, and no rank all of it. vernier joined "
-		             "them; "
-		             "that the engine does so before it samples is not recorded%s",
+		             "them; that the engine does so before it samples is not recorded%s",
 		             use.not_gathered, allowed ? ": allowed (ranks)" : " (--allow ranks, if it does)");
 	if (!st)
 		vn_lines_add(&s->c->result.notes, "candidate: %d ranks; %d tensors joined, %d summed, %d equal on all ranks", n,
