@@ -17,7 +17,7 @@ static const struct {
 enum { FUSIONS = sizeof fusions / sizeof *fusions };
 
 /* The name with one word replaced by another; false when the word is absent. */
-static bool renamed(const char *name, const char *word, const char *other, char to[VN_NAME_MAX])
+static bool rename_part(const char *name, const char *word, const char *other, char to[VN_NAME_MAX])
 {
 	const char *at = strstr(name, word);
 	/* The word must be a whole one: "gate_up_proj." contains "up_proj.". */
@@ -29,10 +29,10 @@ static bool renamed(const char *name, const char *word, const char *other, char 
 static int fusion_of(const char *name, char whole[VN_NAME_MAX])
 {
 	for (int f = 0; f < FUSIONS; f++) {
-		if (renamed(name, fusions[f].whole, fusions[f].whole, whole))
+		if (rename_part(name, fusions[f].whole, fusions[f].whole, whole))
 			return f;
 		for (int p = 0; p < PARTS && fusions[f].part[p]; p++)
-			if (renamed(name, fusions[f].part[p], fusions[f].whole, whole))
+			if (rename_part(name, fusions[f].part[p], fusions[f].whole, whole))
 				return f;
 	}
 	return -1;
@@ -87,7 +87,7 @@ static bool numbers_fit(const vn_weight_trial *t, const vn_tensor *const *part, 
 	return found;
 }
 
-static int64_t columns(const vn_weight_row *r)
+static int64_t count_columns(const vn_weight_row *r)
 {
 	return r->shape.rank > 0 && r->shape.dim[0] > 0 ? vn_shape_count(&r->shape) / r->shape.dim[0] : 0;
 }
@@ -106,13 +106,14 @@ bool vn_weight_fused(const vn_weight_trial *t, vn_weight_difference *d, bool *sa
 		bool                  known = true;
 		whole = vn_weight_twin(t->side[!k]->row, t->side[!k]->n, name);
 		for (int p = 0; whole && p < PARTS && fusions[f].part[p]; p++, n++) {
-			part[n] = renamed(name, fusions[f].whole, fusions[f].part[p], other) ? vn_weight_twin(s->row, s->n, other)
-			                                                                     : NULL;
+			part[n] = rename_part(name, fusions[f].whole, fusions[f].part[p], other)
+			              ? vn_weight_twin(s->row, s->n, other)
+			              : NULL;
 			if (!part[n])
 				break;
 			numbers[n] = s->numbers ? &s->numbers[part[n] - s->row] : NULL;
 			known = known && numbers[n] && numbers[n]->data && numbers[n]->dtype == part[0]->dtype &&
-			        columns(part[n]) == columns(part[0]);
+			        count_columns(part[n]) == count_columns(part[0]);
 		}
 		if (!whole || n < 2 || (n < PARTS && fusions[f].part[n]))
 			continue;
