@@ -26,7 +26,7 @@ struct vernier_capture {
 	vn_error      err;
 };
 
-enum { FEW = 64 }; /* tokens written one by one */
+enum { WRITTEN_ALONE = 64 }; /* tokens written one by one */
 
 static int keep_status(vernier_capture *c, vn_status st)
 {
@@ -113,7 +113,7 @@ const char *vernier_capture_differs(const vernier_capture *c)
 static vn_status list_tokens(vernier_capture *c)
 {
 	const vn_dump *r = &c->run;
-	const int64_t  known = r->n_ids, last = r->positions[known - 1], more = known / 2 + FEW;
+	const int64_t  known = r->n_ids, last = r->positions[known - 1], more = known / 2 + WRITTEN_ALONE;
 	const int64_t  n = known + (last + more < INT32_MAX ? more : 0);
 	int32_t       *list = malloc(2 * (size_t)n * sizeof *list);
 	if (!list)
@@ -134,7 +134,7 @@ static vn_status list_tokens(vernier_capture *c)
 static vn_status tell_tokens(vernier_capture *c)
 {
 	const vn_dump *r = &c->run;
-	bool           fits = r->n_ids < c->room && r->n_ids - c->told <= FEW;
+	bool           fits = r->n_ids < c->room && r->n_ids - c->told <= WRITTEN_ALONE;
 	vn_status      st = VN_OK;
 	for (int64_t i = c->told; fits && i < r->n_ids; i++)
 		fits = r->positions[i] == r->positions[c->listed - 1] + 1 + i - c->listed;

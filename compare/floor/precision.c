@@ -18,9 +18,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* SAMPLE: numbers read from the start of each tensor. ENOUGH: fewer numbers prove nothing, because 0, 1 and
+/* SAMPLE: numbers read from the start of each tensor. ENOUGH_TO_TELL_FORMAT: fewer numbers prove nothing, because 0, 1 and
  * masks exist in every format. TENSORS: tensors sampled across the model, since most would need decompressing. */
-enum { SAMPLE = 512, ENOUGH = 16, TENSORS = 64, FORMATS = 4 };
+enum { SAMPLE = 512, ENOUGH_TO_TELL_FORMAT = 16, TENSORS = 64, FORMATS = 4 };
 
 static const vn_dtype format[FORMATS] = { VN_BF16, VN_F16, VN_F32, VN_F64 }; /* coarsest first */
 
@@ -60,7 +60,7 @@ static int coarsest_format(const double *x, int64_t n)
 		}
 	while (i + 1 < FORMATS && vn_dtype_digits(format[i]) < most)
 		i++;
-	return count < ENOUGH ? -1 : i;
+	return count < ENOUGH_TO_TELL_FORMAT ? -1 : i;
 }
 
 /* Embedding rows keep the format of the weights, whatever the engine computes in. */

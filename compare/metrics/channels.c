@@ -23,12 +23,12 @@
 #include <string.h>
 
 enum {
-	ENOUGH = 32,     /* numbers needed for a median factor and its spread */
-	LOOKED_AT = 64,  /* numbers of a token that distinguish it from another */
-	MOST = 1 << 16,  /* widest row: for vocabularies, the sums alone would dominate memory */
-	STEP = 1024,     /* channels whose sums stay in the cache */
-	LARGE = 1 << 19, /* tensors from this size on are given back after reading */
-	NEAR = 1 << 15,  /* neighbouring numbers that a page fault may load too */
+	ENOUGH_FOR_MEDIAN = 32,    /* numbers needed for a median factor and its spread */
+	LOOKED_AT = 64,            /* numbers of a token that distinguish it from another */
+	MOST = 1 << 16,            /* widest row: for vocabularies, the sums alone would dominate memory */
+	STEP = 1024,               /* channels whose sums stay in the cache */
+	LARGE = 1 << 19,           /* tensors from this size on are given back after reading */
+	LOADED_TOGETHER = 1 << 15, /* neighbouring numbers that a page fault may load too */
 };
 
 /* What is known of a reference, for its next candidate. */
@@ -140,7 +140,8 @@ int64_t vn_channel_row(int64_t i, int64_t rows, int64_t all)
 /* A mapped row of a megabyte counts as memory, and each page fault loads its neighbours too. Gives them back. */
 static void give_back(const vn_pair *p, int64_t at, int64_t n)
 {
-	vn_pair_give_back(p, at > NEAR ? at - NEAR : 0, at + n + NEAR < p->n ? at + n + NEAR : p->n);
+	vn_pair_give_back(p, at > LOADED_TOGETHER ? at - LOADED_TOGETHER : 0,
+	                  at + n + LOADED_TOGETHER < p->n ? at + n + LOADED_TOGETHER : p->n);
 }
 
 static vn_status add_all(const sample *s, int64_t rows, vn_window *in, const vn_job *job, vn_error *err)
@@ -205,12 +206,12 @@ static vn_status count_different(const sample *s, int64_t rows, vn_window *in, c
 /* ---- order --------------------------------------------------------------------------- */
 
 /* Up to this count, sorting is faster than the counting passes of `median`. */
-enum { FEW = 64 };
+enum { SORTED_AT_ONCE = 64 };
 
 /* The number of the given rank among a few integers stored as doubles. */
 static uint64_t value_at_rank(const double *x, int n, int rank)
 {
-	uint64_t sorted[FEW], u;
+	uint64_t sorted[SORTED_AT_ONCE], u;
 	for (int i = 0; i < n; i++) {
 		int at = i;
 		memcpy(&u, &x[i], sizeof u);
@@ -233,7 +234,7 @@ static double median_of(double *x, int64_t n)
 		u = u >> 63 ? ~u : u | (uint64_t)1 << 63;
 		memcpy(&x[i], &u, sizeof u);
 	}
-	if (n <= FEW) {
+	if (n <= SORTED_AT_ONCE) {
 		found = value_at_rank(x, (int)n, (int)rank);
 		n = 0;
 	}
@@ -327,7 +328,7 @@ static void measure_channels(const sample *s, const int scale[2], int64_t n, dou
 	if (scores && different < VN_CHANNEL_FEWEST)
 		return;
 	const factors f = factors_of(c->rd, c->sort, n);
-	if (n * different >= ENOUGH)
+	if (n * different >= ENOUGH_FOR_MEDIAN)
 		m->value[VN_M_SCALE] = fmax(m->value[VN_M_SCALE], m->middle = middle_scale(f, n));
 	if (different < VN_CHANNEL_FEWEST)
 		return;

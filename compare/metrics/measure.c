@@ -441,6 +441,27 @@ static bool make_room(work *w, int n, pass *p, int threads)
 	return true;
 }
 
+/* failed: jobs may have begun digests that nobody took. */
+static void free_pass(pass *p, int n, int threads, int all, bool failed)
+{
+	for (int i = 0; failed && p->w && i < n; i++)
+		vn_running_digest_drop(&p->w[i].digest);
+	for (int i = 0; p->w && i < n; i++)
+		vn_scores_free(&p->w[i].scores);
+	vn_windows_close(p->window, all);
+	free(p->size);
+	free(p->row);
+	for (int i = 0; p->channels && i < threads; i++)
+		vn_channels_free(p->channels[i]);
+	free(p->channels);
+	free(p->ahead);
+	free(p->spread);
+	free(p->unit);
+	free(p->measured);
+	free(p->ended);
+	free(p->w);
+}
+
 vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 {
 	const int all = threads > 0 ? threads : vn_team_size();
@@ -486,21 +507,6 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 	for (int i = 0; !st && i < n; i++)
 		st = end_scores(&p.w[i], p.k, threads, p.window, &job[i], err);
 done:
-	for (int i = 0; st && p.w && i < n; i++)
-		vn_running_digest_drop(&p.w[i].digest);
-	for (int i = 0; p.w && i < n; i++)
-		vn_scores_free(&p.w[i].scores);
-	vn_windows_close(p.window, all);
-	free(p.size);
-	free(p.row);
-	for (int i = 0; p.channels && i < threads; i++)
-		vn_channels_free(p.channels[i]);
-	free(p.channels);
-	free(p.ahead);
-	free(p.spread);
-	free(p.unit);
-	free(p.measured);
-	free(p.ended);
-	free(p.w);
+	free_pass(&p, n, threads, all, st != VN_OK);
 	return st;
 }

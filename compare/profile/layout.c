@@ -9,7 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PERMUTED = 5, MOST = 16, ENOUGH = 32 /* ENOUGH: numbers needed to tell one order from another */ };
+enum {
+	PERMUTED = 5,
+	MOST = 16,
+	ENOUGH_FOR_ORDER = 32 /* ENOUGH_FOR_ORDER: numbers needed to tell one order from another */
+};
 
 /* An axis of the reference, or a part of one. */
 typedef struct atom {
@@ -49,7 +53,7 @@ static bool is_promising(const search *s, const list *order, double limit)
 	vn_drawn x = { 0 };
 	for (int i = 0; i < s->drawn; i++) {
 		vn_drawn_add(&x, vn_numbers_value(s->ref, map_index(order, s->at[i])), vn_numbers_value(s->cand, s->at[i]));
-		if (x.n == ENOUGH && !(x.dd <= 16 * limit * x.rr))
+		if (x.n == ENOUGH_FOR_ORDER && !(x.dd <= 16 * limit * x.rr))
 			return false;
 	}
 	return vn_drawn_nmse(&x) <= 2 * limit;

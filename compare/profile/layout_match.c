@@ -18,8 +18,8 @@
 
 enum { SHIFT_MAX = 2 };
 
-#define NEAR   0.05 /* nmse of a likeness */
-#define BETTER 16.0 /* how many times better than in the candidate's own place */
+#define LIKELY_NMSE 0.05 /* nmse of a likeness */
+#define BETTER      16.0 /* how many times better than in the candidate's own place */
 
 /* One pair of tensors, and the search for the candidate's elements in the reference. */
 typedef struct search {
@@ -348,7 +348,7 @@ vn_status vn_match_layout(const vn_comparison *c, int point, vn_layout_match *r,
 	*r = (vn_layout_match) { .entry = -1 };
 	s.n = p->m.n;
 	s.own = p->m.value[VN_M_NMSE];
-	s.limit = fmin(NEAR, s.own / BETTER);
+	s.limit = fmin(LIKELY_NMSE, s.own / BETTER);
 	if (s.n < VN_DRAWN_FEWEST || p->m.value[VN_M_NONFINITE] > 0 || !(s.own > 0))
 		return VN_OK;
 	s.drawn = vn_draw(s.n, s.at);

@@ -11,7 +11,7 @@
 #include <string.h>
 
 static const double F16_MAX = 65504.0, F16_NORMAL = 0x1p-14;
-enum { BLOCK = 32 };
+enum { GGML_BLOCK = 32 };
 
 /* ---- one number ------------------------------------------------------------------- */
 
@@ -68,12 +68,12 @@ void vn_weight_change_row(const vn_weight_change *c, double *x, size_t n, vn_dty
 		vn_from_f64(room, c->as, x, n);
 		vn_to_f64(x, room, c->as, n);
 	} else if (c->kind == VN_CHANGE_QUANTISED) {
-		unsigned char b[2 * BLOCK];
-		for (size_t i = 0; i < n; i += BLOCK) {
-			for (size_t j = 0; j < BLOCK; j++)
+		unsigned char b[2 * GGML_BLOCK];
+		for (size_t i = 0; i < n; i += GGML_BLOCK) {
+			for (size_t j = 0; j < GGML_BLOCK; j++)
 				room[j] = (float)x[i + j];
-			vn_quantise(b, c->as, room, BLOCK);
-			vn_to_f64(x + i, b, c->as, BLOCK);
+			vn_quantise(b, c->as, room, GGML_BLOCK);
+			vn_to_f64(x + i, b, c->as, GGML_BLOCK);
 		}
 	} else {
 		for (size_t i = 0; i < n; i++)
@@ -241,7 +241,7 @@ static void add_blocks(list *l)
 	const vn_shape *s = &l->a->shape;
 	const int64_t   M = s->rank ? s->dim[0] : 1, N = M > 0 ? vn_shape_count(s) / M : 0;
 
-	if (s->rank < 2 || N % BLOCK)
+	if (s->rank < 2 || N % GGML_BLOCK)
 		return;
 	for (int d = VN_N_DTYPES; d < VN_N_WEIGHT_DTYPES; d++)
 		if (vn_quantises((vn_dtype)d))
