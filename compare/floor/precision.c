@@ -18,8 +18,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* SAMPLE: numbers read from the start of each tensor. ENOUGH_TO_TELL_FORMAT: fewer numbers prove nothing, because 0, 1 and
- * masks exist in every format. TENSORS: tensors sampled across the model, since most would need decompressing. */
+/* SAMPLE: numbers read from the start of each tensor. ENOUGH_TO_TELL_FORMAT: fewer numbers prove nothing, because 0, 1
+ * and masks exist in every format. TENSORS: tensors sampled across the model, since most would need decompressing. */
 enum { SAMPLE = 512, ENOUGH_TO_TELL_FORMAT = 16, TENSORS = 64, FORMATS = 4 };
 
 static const vn_dtype format[FORMATS] = { VN_BF16, VN_F16, VN_F32, VN_F64 }; /* coarsest first */
