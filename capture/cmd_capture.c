@@ -404,9 +404,5 @@ int cmd_capture(int argc, char **argv, const vn_run_judge *judge)
 		return said == 1 ? 0 : 2;
 	o.recipe.command = command;
 	o.recipe.judge = judge;
-	if (capture_runs(&o, &err)) {
-		fprintf(stderr, "vernier capture: %s\n", err.text);
-		return 2;
-	}
-	return vn_warnings_end("capture", o.strict, 0);
+	return vn_command_end("capture", capture_runs(&o, &err), &err, o.strict, 0);
 }

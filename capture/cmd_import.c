@@ -150,12 +150,10 @@ int cmd_import(int argc, char **argv)
 		else
 			st = vn_import_write(&i, o.output, o.force, &tensors, &bytes, &err);
 	}
-	if (st)
-		fprintf(stderr, "vernier import: %s\n", err.text);
-	else if (!o.import.dry)
+	if (!st && !o.import.dry)
 		fprintf(stderr, "%s: %" PRId64 " tensor%s, %s%s\n", o.output, tensors, tensors == 1 ? "" : "s",
 		        vn_text_bytes(bytes, size), i.complete ? "" : ", incomplete");
 	const int troubles = st ? 0 : i.n_troubles;
 	vn_import_close(&i);
-	return vn_warnings_end("import", o.strict, st || (o.import.dry && troubles) ? 2 : 0);
+	return vn_command_end("import", st, &err, o.strict, o.import.dry && troubles ? 2 : 0);
 }

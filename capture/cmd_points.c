@@ -174,13 +174,9 @@ int cmd_points(int argc, char **argv)
 		return vn_complain("points", "--verbose needs a MODEL");
 	if (!model && o.faults && *o.faults)
 		return vn_complain("points", "--faults=%s needs a MODEL", o.faults);
-	if (!model && o.faults) {
+	if (!model && o.faults)
 		list_faults(NULL);
-	} else if (!model) {
+	else if (!model)
 		list_points();
-	} else if (print_points(model, &o, &err)) {
-		fprintf(stderr, "vernier points: %s\n", err.text);
-		return 2;
-	}
-	return vn_warnings_end("points", o.strict, 0);
+	return vn_command_end("points", model ? print_points(model, &o, &err) : VN_OK, &err, o.strict, 0);
 }

@@ -275,9 +275,6 @@ int cmd_show(int argc, char **argv)
 			fprintf(stderr, "vernier show: %s\n", err.text);
 		return vn_warnings_end("show", o.report.strict, status);
 	}
-	if (show_recording(argv[optind], argc - optind == 2 ? argv[optind + 1] : NULL, &o, &err)) {
-		fprintf(stderr, "vernier show: %s\n", err.text);
-		return 2;
-	}
-	return vn_warnings_end("show", o.report.strict, 0);
+	const vn_status st = show_recording(argv[optind], argc - optind == 2 ? argv[optind + 1] : NULL, &o, &err);
+	return vn_command_end("show", st, &err, o.report.strict, 0);
 }

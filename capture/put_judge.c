@@ -5,6 +5,7 @@
 #include "capture/recording/recording.h"
 #include "libref/base/stats.h"
 #include "libref/plan/point.h"
+#include "libref/base/grow.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -27,7 +28,7 @@ struct vn_put_judge {
 	bool          same; /* the step has the reference's tokens */
 	kept         *first, **last;
 	char        **line;
-	int64_t       n_lines, room, judged;
+	int64_t       n_lines, judged;
 	char          off[VN_NAME_MAX + 32];
 };
 
@@ -167,13 +168,10 @@ static vn_status leave_out(vn_put_judge *j, vn_error *err)
 {
 	kept *k = j->first;
 
-	if (j->n_lines == j->room) {
-		char **more = realloc(j->line, (size_t)(2 * j->room + 64) * sizeof *more);
-		if (!more)
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for what is left out");
-		j->line = more;
-		j->room = 2 * j->room + 64;
-	}
+	char **more = vn_grown(j->line, (size_t)j->n_lines, sizeof *more);
+	if (!more)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for what is left out");
+	j->line = more;
 	if (!(j->line[j->n_lines] = vn_left_out_line(&k->about)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for what is left out");
 	j->n_lines++;

@@ -487,9 +487,6 @@ int cmd_evaluate(int argc, char **argv)
 
 	if (said)
 		return said == 1 ? 0 : 2;
-	if (k.recordings ? run_recordings(&k, &err) : run_model(&k, &err)) {
-		fprintf(stderr, "vernier evaluate: %s\n", err.text);
-		return 2;
-	}
-	return vn_warnings_end("evaluate", k.report.strict, 0);
+	const vn_status st = k.recordings ? run_recordings(&k, &err) : run_model(&k, &err);
+	return vn_command_end("evaluate", st, &err, k.report.strict, 0);
 }

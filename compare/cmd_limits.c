@@ -234,10 +234,8 @@ int cmd_limits(int argc, char **argv)
 		st = vn_limits_use_json(&u, stdout, &err);
 	else if (!st)
 		print_use(&k, &u);
-	if (st)
-		fprintf(stderr, "vernier limits: %s\n", err.text);
 	vn_limits_use_free(&u);
 	vn_limits_destroy(u.limits);
 	vn_comparison_close(&both);
-	return vn_warnings_end("limits", k.strict, st ? 2 : 0);
+	return vn_command_end("limits", st, &err, k.strict, 0);
 }

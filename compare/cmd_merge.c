@@ -3,6 +3,7 @@
 #include "compare/folders/together.h"
 #include "compare/options.h"
 #include "capture/file/output.h"
+#include "capture/base/warnings.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +77,5 @@ int cmd_merge(int argc, char **argv)
 	if (k.n == 0)
 		return vn_complain("merge", "the summaries of all parts are needed: vernier merge part*.json");
 	const vn_status st = merge_recordings(&k, &status, &err);
-	if (st)
-		fprintf(stderr, "vernier merge: %s\n", err.text);
-	return st ? 2 : status;
+	return vn_command_end("merge", st, &err, false, status);
 }

@@ -176,12 +176,10 @@ int cmd_selftest(int argc, char **argv)
 		st = vn_selftest_json(&s, stdout, &err);
 	else if (!st)
 		vn_selftest_text(&s, stdout);
-	if (st)
-		fprintf(stderr, "vernier selftest: %s\n", err.text);
-	const int status = st ? 2 : vn_selftest_count(&s, VN_MISSED) ? 1 : 0;
+	const int status = vn_selftest_count(&s, VN_MISSED) ? 1 : 0;
 	if (*dir)
 		vn_temporary_clear(dir);
 	free(s.outcome);
 	free(own);
-	return vn_warnings_end("selftest", k.strict, status);
+	return vn_command_end("selftest", st, &err, k.strict, status);
 }

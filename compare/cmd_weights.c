@@ -199,10 +199,8 @@ int cmd_weights(int argc, char **argv)
 	for (int i = 0; i < notes.n; i++)
 		fprintf(stderr, "vernier weights: note: %s\n", notes.line[i]);
 	st = print_report(&k, found, w, &err);
-done:
-	if (st)
-		fprintf(stderr, "vernier weights: %s\n", err.text);
-	const int status = st ? 2 : found->n_found > 0;
+done:;
+	const int status = !st && found->n_found > 0;
 	vn_weights_free(found);
 	free(numbers[0]);
 	free(numbers[1]);
@@ -210,5 +208,5 @@ done:
 	vn_opened_weights_close(&w[0]);
 	vn_opened_weights_close(&w[1]);
 	vn_lines_free(&notes);
-	return vn_warnings_end("weights", k.report.strict, status);
+	return vn_command_end("weights", st, &err, k.report.strict, status);
 }

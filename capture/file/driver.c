@@ -3,6 +3,7 @@
 
 #include "capture/file/disk.h"
 #include "libref/base/trouble.h"
+#include "libref/base/grow.h"
 
 #include <errno.h>
 #include <hdf5.h>
@@ -26,7 +27,7 @@ struct vn_driver {
 	bool        passes;   /* nothing is kept */
 	haddr_t     held;     /* bytes on disk before this offset stay unchanged; 0: none */
 	pending    *log;      /* in write order */
-	size_t      n_log, room_log;
+	size_t      n_log;
 	haddr_t    *seen; /* addresses published earlier, an open hash table; 0: free */
 	size_t      n_seen, room_seen;
 };
@@ -162,14 +163,10 @@ static herr_t drv_write(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t at, size
 	}
 	if (at < d->held && replace_kept(d, at, bytes, buffer))
 		return 0;
-	if (d->n_log == d->room_log) {
-		size_t   room = d->room_log ? 2 * d->room_log : 256;
-		pending *log = realloc(d->log, room * sizeof *log);
-		if (!log)
-			return -1;
-		d->log = log;
-		d->room_log = room;
-	}
+	pending *log = vn_grown(d->log, (size_t)d->n_log, sizeof *log);
+	if (!log)
+		return -1;
+	d->log = log;
 	pending p = { .at = at, .bytes = bytes, .type = type, .data = malloc(bytes ? bytes : 1) };
 	if (!p.data)
 		return -1;

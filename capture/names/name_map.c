@@ -7,6 +7,7 @@
 #include "capture/view/residual.h"
 #include "libref/base/glob.h"
 #include "libref/base/text.h"
+#include "libref/base/grow.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -279,14 +280,10 @@ static vn_status decide_name(vn_map_job *j, int k)
 
 static vn_status add_outcome(vn_map_job *j, int entry, int n, int part, const char *pattern)
 {
-	if (j->n_out == j->room) {
-		const int       room = j->room ? 2 * j->room : 256;
-		vn_map_outcome *more = realloc(j->out, (size_t)room * sizeof *more);
-		if (!more)
-			return vn_fail(j->err, VN_ERR_NOMEM, "%s: no memory for names", vn_recording_path(j->r));
-		j->out = more;
-		j->room = room;
-	}
+	vn_map_outcome *more = vn_grown(j->out, (size_t)j->n_out, sizeof *more);
+	if (!more)
+		return vn_fail(j->err, VN_ERR_NOMEM, "%s: no memory for names", vn_recording_path(j->r));
+	j->out = more;
 	vn_map_outcome *o = &j->out[j->n_out++];
 	*o = (vn_map_outcome) { .entry = entry, .rule = j->rule[entry], .n = n, .part = part };
 	if (!vn_map_name(pattern, n, o->name, sizeof o->name))

@@ -5,6 +5,7 @@
 #include "capture/base/shipped.h"
 #include "capture/base/yaml.h"
 #include "libref/base/glob.h"
+#include "libref/base/grow.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -298,14 +299,10 @@ static vn_status read_rules(void *context)
 			return VN_OK;
 		if (m->n == MOST_RULES)
 			return vn_yaml_fail(r->y, "more than %d rules", MOST_RULES);
-		if (m->n == m->room) {
-			const int    room = m->room ? 2 * m->room : 32;
-			vn_map_rule *more = realloc(m->rule, (size_t)room * sizeof *more);
-			if (!more)
-				return vn_yaml_no_memory(r->y);
-			m->rule = more;
-			m->room = room;
-		}
+		vn_map_rule *more = vn_grown(m->rule, (size_t)m->n, sizeof *more);
+		if (!more)
+			return vn_yaml_no_memory(r->y);
+		m->rule = more;
 		r->rule = &m->rule[m->n++];
 		r->had_ignore = r->had_fallback = r->had_copy = false;
 		*r->rule = (vn_map_rule) { .line = vn_yaml_line(r->y), .column = vn_yaml_column(r->y) };

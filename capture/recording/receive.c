@@ -10,6 +10,7 @@
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
 #include "libref/plan/point.h"
+#include "libref/base/grow.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,18 +25,6 @@ static vn_status refuse_frame(const vn_recording *r, vn_error *err)
 static vn_status no_memory(const vn_recording *r, vn_error *err)
 {
 	return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its contents", r->path);
-}
-
-/* Makes room for one more element of a growing list; NULL without memory. */
-static void *grow_list(void *list, int n, int *room, size_t size)
-{
-	if (n < *room)
-		return list;
-	int   more = *room ? 2 * *room : 64;
-	void *p = realloc(list, (size_t)more * size);
-	if (p)
-		*room = more;
-	return p;
 }
 
 /* Bounds on steps, lines and rows, the same as the child's, and on the bytes of all frames of a file except
@@ -181,7 +170,7 @@ static vn_status take_weight(vn_recording *r, const void *data, size_t bytes, vn
 	};
 	row.stats.absmax = -w.min > w.max ? -w.min : w.max;
 
-	vn_weight_row *list = grow_list(r->weight, r->n_weights, &r->room_weights, sizeof *list);
+	vn_weight_row *list = vn_grown(r->weight, (size_t)r->n_weights, sizeof *list);
 	if (!list)
 		return no_memory(r, err);
 	r->weight = list;
@@ -197,12 +186,9 @@ static vn_status take_line(vn_recording *r, int kind, void **data, vn_error *err
 	int    *n = kind == VN_FRAME_PLAN_NODE    ? &r->text.n_nodes
 	            : kind == VN_FRAME_PLAN_VALUE ? &r->text.n_values
 	                                          : &r->text.n_weights;
-	int    *room = kind == VN_FRAME_PLAN_NODE    ? &r->room_nodes
-	               : kind == VN_FRAME_PLAN_VALUE ? &r->room_values
-	                                             : &r->room_plan_weights;
 	if (*n == MOST_OBJECTS)
 		return refuse_frame(r, err);
-	char **more = grow_list(*list, *n, room, sizeof *more);
+	char **more = vn_grown(*list, (size_t)*n, sizeof *more);
 	if (!more)
 		return no_memory(r, err);
 	*list = more;
@@ -215,7 +201,7 @@ static vn_status take_token_text(vn_recording *r, void **data, vn_error *err)
 {
 	if (r->n_texts == MOST_OBJECTS)
 		return refuse_frame(r, err);
-	char **more = grow_list(r->token_text, r->n_texts, &r->room_texts, sizeof *more);
+	char **more = vn_grown(r->token_text, (size_t)r->n_texts, sizeof *more);
 	if (!more)
 		return no_memory(r, err);
 	r->token_text = more;
@@ -228,7 +214,7 @@ static vn_status take_left_out(vn_recording *r, const char *line, vn_error *err)
 {
 	if (r->n_left_out == MOST_OBJECTS)
 		return refuse_frame(r, err);
-	vn_left_out *more = grow_list(r->left_out, r->n_left_out, &r->room_left_out, sizeof *more);
+	vn_left_out *more = vn_grown(r->left_out, (size_t)r->n_left_out, sizeof *more);
 	if (!more)
 		return no_memory(r, err);
 	r->left_out = more;
@@ -260,7 +246,7 @@ static vn_status take_step(vn_recording *r, const void *data, size_t bytes, vn_e
 		               "%s: /step.%" PRId64 ": position %" PRId64 ", tokens %" PRId64 ", first_row %" PRId64
 		               ", rows %" PRId64,
 		               r->path, s.number, s.position, s.tokens, s.first_row, s.rows);
-	vn_step *list = grow_list(r->step, r->n_steps, &r->room_steps, sizeof *list);
+	vn_step *list = vn_grown(r->step, (size_t)r->n_steps, sizeof *list);
 	if (!list)
 		return no_memory(r, err);
 	r->step = list;
@@ -329,12 +315,11 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 	if (t.has_stats && !vn_recording_keep_stats(r, &e, &stats))
 		return no_memory(r, err);
 
-	int       room = r->room_entries;
-	vn_entry *list = grow_list(r->entry, r->n_entries, &r->room_entries, sizeof *list);
+	vn_entry *list = vn_grown(r->entry, (size_t)r->n_entries, sizeof *list);
 	if (!list)
 		return no_memory(r, err);
 	r->entry = list;
-	vn_entry_source *sources = grow_list(r->source, r->n_entries, &room, sizeof *sources);
+	vn_entry_source *sources = vn_grown(r->source, (size_t)r->n_entries, sizeof *sources);
 	if (!sources)
 		return no_memory(r, err);
 	r->source = sources;

@@ -3,6 +3,7 @@
 #include "capture/recording/recording_internal.h"
 
 #include "libref/plan/point.h"
+#include "libref/base/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -250,21 +251,17 @@ void vn_recording_drop_stats(vn_recording *r)
 {
 	free(r->stats);
 	r->stats = NULL;
-	r->n_stats = r->room_stats = 0;
+	r->n_stats = 0;
 	for (int i = 0; i < r->n_bases; i++)
 		vn_recording_drop_stats(r->base[i]);
 }
 
 bool vn_recording_keep_stats(vn_recording *r, vn_entry *e, const vn_stats *stats)
 {
-	if (r->n_stats == r->room_stats) {
-		const int room = r->room_stats ? 2 * r->room_stats : 64;
-		vn_stats *more = realloc(r->stats, (size_t)room * sizeof *more);
-		if (!more)
-			return false;
-		r->stats = more;
-		r->room_stats = room;
-	}
+	vn_stats *more = vn_grown(r->stats, (size_t)r->n_stats, sizeof *more);
+	if (!more)
+		return false;
+	r->stats = more;
 	r->stats[r->n_stats] = *stats;
 	e->stats = ++r->n_stats;
 	return true;

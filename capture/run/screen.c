@@ -1,5 +1,6 @@
 /* screen.c: see screen.h. */
 #include "capture/run/screen.h"
+#include "libref/base/grow.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -36,7 +37,7 @@ struct vn_screen {
 	int                *reader; /* (n_values) the last operation whose recorded result depends on it */
 	/* Of the run. */
 	char              **line;
-	int64_t             n_lines, room_lines, judged, outside;
+	int64_t             n_lines, judged, outside;
 	char                first[VN_OPINION_WORDS + VN_NAME_MAX + 64], first_name[VN_NAME_MAX + 32];
 };
 
@@ -118,14 +119,10 @@ void vn_screen_close(vn_screen *s)
 
 static vn_status leave_out(vn_screen *s, held *h, vn_error *err)
 {
-	if (s->n_lines == s->room_lines) {
-		const int64_t room = 2 * s->room_lines + 256;
-		char        **more = realloc(s->line, (size_t)room * sizeof *more);
-		if (!more)
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for what is left out");
-		s->line = more;
-		s->room_lines = room;
-	}
+	char **more = vn_grown(s->line, (size_t)s->n_lines, sizeof *more);
+	if (!more)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for what is left out");
+	s->line = more;
 	char *line = vn_left_out_line(&h->about);
 	if (!line)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for what is left out");

@@ -120,3 +120,16 @@ const vn_weight_row *vn_weight_find(const vn_weight_row *rows, int n, const char
 {
 	return n > 0 ? bsearch(name, rows, (size_t)n, sizeof *rows, compare_name) : NULL;
 }
+
+vn_mistake vn_weight_mistake(vn_weight_finding found, const char **kind)
+{
+	static const struct {
+		vn_mistake  id;
+		const char *kind;
+	} row[VN_N_FOUND] = {
+#define WEIGHT(name, mistake, kind, title) { mistake, kind },
+#include "libref/plan/catalogue.def"
+	};
+	*kind = row[found].kind;
+	return row[found].id;
+}

@@ -23,19 +23,6 @@ bool vn_weight_is(vn_weight_difference *d, vn_weight_proof proof, bool certain, 
 	return true;
 }
 
-vn_mistake vn_weight_mistake(vn_weight_finding found, const char **kind)
-{
-	static const struct {
-		vn_mistake  id;
-		const char *kind;
-	} row[VN_N_FOUND] = {
-#define WEIGHT(name, mistake, kind, title) { mistake, kind },
-#include "libref/plan/catalogue.def"
-	};
-	*kind = row[found].kind;
-	return row[found].id;
-}
-
 bool vn_weight_known(vn_weight_difference *d, int side, vn_weight_proof proof, vn_weight_finding found,
                      const char *title, ...)
 {

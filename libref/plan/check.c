@@ -259,9 +259,10 @@ static vn_status check_norm(const walk *w, int i, const vn_shape *bias)
 	const vn_plan  *p = w->p;
 	const vn_node  *n = &p->node[i];
 	const vn_value *x = &p->value[n->in[0]], *y = &p->value[n->out[0]];
+	const vn_shape *m = n->n_w ? &p->weight[n->w[0]].shape : NULL;
 	const int       width = n->x.norm.width;
 
-	if (!norm_fits(x, y, &p->weight[n->w[0]].shape, bias) || (n->n_in > 1 && !same(x, &p->value[n->in[1]])))
+	if (!norm_fits(x, y, m, bias) || (n->n_in > 1 && !same(x, &p->value[n->in[1]])))
 		return node_bad(w, i, no_fit);
 	if (!(isfinite(n->c.norm.eps) && n->c.norm.eps >= 0.0))
 		return node_bad(w, i, "eps is %g, expected a finite number of at least 0", n->c.norm.eps);
